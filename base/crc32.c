@@ -67,11 +67,13 @@ __attribute__((target("sse2"))) static __m128i load(const uint8_t *p)
 
 /* n at least 64. What is left of folding, 16 bytes, has the state that all the bytes folded have
  * ("Fast CRC computation for generic polynomials using PCLMULQDQ", Intel 2009). */
-__attribute__((target("pclmul,sse2"))) static uint32_t by_folding(uint32_t c, const uint8_t *p, size_t n)
+__attribute__((target("pclmul,sse2"))) static uint32_t by_folding(uint32_t c, const uint8_t *p,
+								  size_t n)
 {
 	/* x^(512 + 32), x^(512 - 32), x^(128 + 32), x^(128 - 32) modulo the polynomial, bits
 	 * reversed, times 2 */
-	const __m128i by64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4), by16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
+	const __m128i by64 = _mm_set_epi64x(0x1c6e41596, 0x154442bd4),
+		      by16 = _mm_set_epi64x(0x0ccaa009e, 0x1751997d0);
 	__m128i a[4];
 	uint8_t rest[16];
 	for (int k = 0; k < 4; k++)

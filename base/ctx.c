@@ -148,7 +148,8 @@ void ctx_bug(Ctx *ctx, const char *fmt, ...)
 void ctx_bug_verify(Ctx *ctx, const char *stage)
 {
 	const Diag *d = ctx->last;
-	ctx_bug(ctx, "after %s: %s: %s", stage, d && d->where ? d->where : "", d ? d->text : "the verifier failed");
+	ctx_bug(ctx, "after %s: %s: %s", stage, d && d->where ? d->where : "",
+		d ? d->text : "the verifier failed");
 }
 
 void ctx_out_of_memory(Ctx *ctx)

@@ -92,7 +92,8 @@ static void remove_at(int folder, const char *name, int depth)
 		return;
 	for (int k = 0; k < 10; k++) { /* somebody may be writing into it */
 		remove_below(fd, depth + 1);
-		if (!unlinkat(folder, name, AT_REMOVEDIR) || (errno != ENOTEMPTY && errno != EEXIST))
+		if (!unlinkat(folder, name, AT_REMOVEDIR) ||
+		    (errno != ENOTEMPTY && errno != EEXIST))
 			break;
 		lseek(fd, 0, SEEK_SET);
 	}

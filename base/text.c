@@ -171,6 +171,7 @@ bool text_ends(const char *s, const char *end)
 
 bool text_is_identifier(const char *s)
 {
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+	static const char letters[] =
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 	return *s && !strchr("0123456789", *s) && !s[strspn(s, letters)];
 }

@@ -34,7 +34,10 @@ static WeftTensor tensor_of(const WeftModel *m, const WeftTensorInfo *info)
 			fail("the model has symbolic sizes");
 		bytes *= (uint64_t)shape[d];
 	}
-	WeftTensor t = {.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype, .shape = shape};
+	WeftTensor t = {.device = {WEFT_CPU, 0},
+			.ndim = (int32_t)info->rank,
+			.dtype = info->dtype,
+			.shape = shape};
 	if (!(t.data = aligned_alloc(64, bytes / 64 * 64 + 64)))
 		fail("out of memory");
 	for (uint64_t k = 0; k < bytes; k++)

@@ -28,7 +28,9 @@ static double now(void)
 
 static enum ggml_type type_of(const char *name)
 {
-	return !strcmp(name, "q8_0") ? GGML_TYPE_Q8_0 : !strcmp(name, "q4_0") ? GGML_TYPE_Q4_0 : GGML_TYPE_F32;
+	return !strcmp(name, "q8_0")   ? GGML_TYPE_Q8_0
+	       : !strcmp(name, "q4_0") ? GGML_TYPE_Q4_0
+				       : GGML_TYPE_F32;
 }
 
 /* The buffers of weights: the first that rearranges, if there is one. */
@@ -36,7 +38,8 @@ static ggml_backend_buffer_type_t weights_in(bool repack)
 {
 	ggml_backend_dev_t dev = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
 	ggml_backend_dev_get_extra_bufts_t get =
-		(ggml_backend_dev_get_extra_bufts_t)ggml_backend_reg_get_proc_address(ggml_backend_dev_backend_reg(dev), "ggml_backend_dev_get_extra_bufts");
+		(ggml_backend_dev_get_extra_bufts_t)ggml_backend_reg_get_proc_address(
+			ggml_backend_dev_backend_reg(dev), "ggml_backend_dev_get_extra_bufts");
 	ggml_backend_buffer_type_t *extra = get ? get(dev) : NULL;
 	for (; repack && extra && *extra; extra++)
 		if (strstr(ggml_backend_buft_name(*extra), "REPACK"))
@@ -49,7 +52,8 @@ static void fill(struct ggml_tensor *w, enum ggml_type type, int64_t size, unsig
 	float *x = malloc((size_t)(size * size) * sizeof *x);
 	void *q = malloc(ggml_nbytes(w));
 	for (int64_t k = 0; k < size * size; k++)
-		x[k] = (float)((*seed = *seed * 1664525 + 1013904223) >> 8) / (float)(1 << 28) - 0.03f;
+		x[k] = (float)((*seed = *seed * 1664525 + 1013904223) >> 8) / (float)(1 << 28) -
+		       0.03f;
 	if (type == GGML_TYPE_F32)
 		ggml_backend_tensor_set(w, x, 0, ggml_nbytes(w));
 	else {
@@ -69,7 +73,8 @@ int main(int argc, char **argv)
 	const double seconds = atof(argv[5]);
 	struct ggml_init_params params = {(size_t)1 << 20, NULL, true};
 	struct ggml_context *weights = ggml_init(params), *rest = ggml_init(params);
-	struct ggml_tensor *w[MOST_CHAIN], *x = ggml_new_tensor_2d(rest, GGML_TYPE_F32, size, rows), *y = x;
+	struct ggml_tensor *w[MOST_CHAIN], *x = ggml_new_tensor_2d(rest, GGML_TYPE_F32, size, rows),
+					   *y = x;
 	struct ggml_cgraph *g = ggml_new_graph(rest);
 	if (chain > MOST_CHAIN)
 		return 2;
@@ -94,6 +99,7 @@ int main(int argc, char **argv)
 		const double t = now() - begin;
 		least = t < least ? t : least;
 	}
-	printf("%s %lld rows, chain of %lld%s: %.1f us\n", argv[1], (long long)rows, (long long)chain, argc > 6 ? ", rearranged" : "", least * 1e6 / (double)chain);
+	printf("%s %lld rows, chain of %lld%s: %.1f us\n", argv[1], (long long)rows,
+	       (long long)chain, argc > 6 ? ", rearranged" : "", least * 1e6 / (double)chain);
 	return 0;
 }

@@ -66,7 +66,8 @@ static int measure(const char *path, const WeftModel *m, WeftInstance *instance,
 	if (!bad) {
 		memcpy(shape, weft_output_shape(m, e, sizes, 0), sizeof shape);
 		data = malloc((size_t)(shape[0] * shape[1]) * sizeof *data);
-		WeftTensor y = {data, {WEFT_CPU, 0}, 2, weft_output(m, e, 0)->dtype, shape, NULL, 0};
+		WeftTensor y = {data,  {WEFT_CPU, 0}, 2, weft_output(m, e, 0)->dtype,
+				shape, NULL,          0};
 		bad = run(m, instance, sizes, x, &y, best, &status);
 	}
 	const char *slash = strrchr(path, '/');

@@ -81,7 +81,8 @@ static WeftTensor *new_outputs(const WeftModel *m, const WeftEntry *e, const Wef
 		t[k].dtype = info->dtype;
 		t[k].ndim = (int32_t)info->rank;
 		t[k].shape = new_bytes(info->rank * sizeof *t->shape);
-		memcpy(t[k].shape, weft_output_shape(m, e, sizes, k), info->rank * sizeof *t->shape);
+		memcpy(t[k].shape, weft_output_shape(m, e, sizes, k),
+		       info->rank * sizeof *t->shape);
 		t[k].data = new_bytes(bytes_of(&t[k]));
 	}
 	return t;

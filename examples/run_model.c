@@ -52,7 +52,8 @@ static size_t fill(WeftTensor *t, const WeftTensorInfo *info, const int64_t *sha
 	return n;
 }
 
-static void make_input(WeftTensor *t, const WeftModel *m, const WeftEntry *e, const WeftTensorInfo *info)
+static void make_input(WeftTensor *t, const WeftModel *m, const WeftEntry *e,
+		       const WeftTensorInfo *info)
 {
 	int64_t shape[16];
 	for (uint32_t d = 0; d < info->rank; d++) {
@@ -144,7 +145,8 @@ static void use(const WeftModel *m, int print)
 		c[i].model = m, c[i].instance = instance, c[i].sizes = sizes, c[i].inputs = inputs;
 		c[i].outputs = xmalloc(e->noutput * sizeof *inputs);
 		for (uint32_t k = 0; k < e->noutput; k++)
-			fill(&c[i].outputs[k], weft_output(m, e, k), weft_output_shape(m, e, sizes, k));
+			fill(&c[i].outputs[k], weft_output(m, e, k),
+			     weft_output_shape(m, e, sizes, k));
 		if (pthread_create(&thread[i], NULL, call, &c[i]))
 			exit((fputs("cannot start a thread\n", stderr), 1));
 	}

@@ -9,8 +9,9 @@
  * not tell, a user may have one of that name. */
 static bool is_torch_file(const char *path, size_t n)
 {
-	static const char *const inside[] = {"nn/", "_", "fx/", "ao/", "utils/", "export/", "autograd/",
-					     "jit/", "functional.py", "distributed/"};
+	static const char *const inside[] = {"nn/",           "_",           "fx/",       "ao/",
+					     "utils/",        "export/",     "autograd/", "jit/",
+					     "functional.py", "distributed/"};
 	for (const char *p = path; (p = strstr(p, "torch/")) && p < path + n; p++) {
 		if (p > path && p[-1] != '/')
 			continue;

@@ -18,7 +18,8 @@ typedef struct {
 static bool has_number(const Schema *s, const TraceArg *arg, uint32_t n)
 {
 	for (uint32_t k = 0; k < n && k < s->narg; k++)
-		if (!arg[k].name && s->arg[k].kind == ARG_tensor && !arg[k].is_values && arg[k].attr.kind != ATTR_none)
+		if (!arg[k].name && s->arg[k].kind == ARG_tensor && !arg[k].is_values &&
+		    arg[k].attr.kind != ATTR_none)
 			return true;
 	return false;
 }
@@ -32,7 +33,8 @@ static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 		return b_error(b, "there is no operator %s", name), OP_none;
 	if (!has_number(op_schema(op), arg, n) || !tail || strcmp(tail, ".Tensor") != 0)
 		return op;
-	scalar = op_find(arena_printf(b->g->ir->ctx->scratch, "%.*s.Scalar", (int)(tail - name), name));
+	scalar = op_find(
+		arena_printf(b->g->ir->ctx->scratch, "%.*s.Scalar", (int)(tail - name), name));
 	return scalar ? scalar : op;
 }
 
@@ -44,11 +46,13 @@ static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
 	for (uint32_t k = 0; k < n; k++) {
 		int at = arg[k].name ? op_arg_index(c->op, arg[k].name) : (int)next++;
 		if (at < 0 || at >= (int)c->s->narg) {
-			b_error(c->b, "%s has no argument %s", c->s->name, arg[k].name ? arg[k].name : "at this position");
+			b_error(c->b, "%s has no argument %s", c->s->name,
+				arg[k].name ? arg[k].name : "at this position");
 			return false;
 		}
 		if (c->arg[at]) {
-			b_error(c->b, "%s: argument %s is given twice", c->s->name, c->s->arg[at].name);
+			b_error(c->b, "%s: argument %s is given twice", c->s->name,
+				c->s->arg[at].name);
 			return false;
 		}
 		c->arg[at] = &arg[k];
@@ -116,7 +120,9 @@ static bool take_args(Call *c)
 		const TraceArg *t = c->arg[k];
 		c->attr[k] = attr_none();
 		if (a->writes)
-			return wrong(c, a, "nothing that is written: take the operator that returns a new value");
+			return wrong(c, a,
+				     "nothing that is written: take the operator that returns a "
+				     "new value");
 		bool ok = a->kind == ARG_tensor    ? take_tensor(c, a, t)
 			  : a->kind == ARG_tensors ? take_tensors(c, a, t, &c->attr[k])
 						   : take_attr(c, a, t, &c->attr[k]);

@@ -206,7 +206,8 @@ WeftGraph *weft_vjp(Weft *, const WeftGraph *, const WeftGradOptions *);
  * written by *forward only. saved.0 is a number of the model: *backward refuses values that another
  * model saved, and values of other sizes. Compile both graphs as entries of one model (weft_join),
  * so that weights are stored once. Returns false after an error; both results are NULL then. */
-bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward, WeftGraph **backward);
+bool weft_vjp_split(Weft *, const WeftGraph *, const WeftGradOptions *, WeftGraph **forward,
+		    WeftGraph **backward);
 /* Tests declared inverses (weft_invertible in weft_trace.h): the model, with a further output
  * "inverse.NAME.K", f64[], for each input K of each invertible block NAME. The output is the
  * largest difference between the block's input and what the inverse gives: a rounding error if the
@@ -280,7 +281,8 @@ typedef struct {
 	const char *const *same_state;
 } WeftJoinOptions;
 /* weft_join with options. */
-WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *);
+WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph,
+			  const WeftJoinOptions *);
 
 /* ---- inspect ---- */
 
@@ -339,7 +341,8 @@ bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, W
 /* weft_interpret with state of the caller: row-major tensors in the order of weft_states, of their
  * types. The call reads them, and writes the new values if it succeeds. state NULL: as
  * weft_interpret. Returns false after an error. */
-bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs);
+bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs,
+		       uint32_t n, WeftTensor *outputs);
 /* Writes the initial contents of the state into the memory of state[]: row-major tensors of the
  * caller, in the order of weft_states, of their types. state may be NULL if weft_states has none.
  * Returns false after an error. */
@@ -353,7 +356,8 @@ void weft_release(Weft *);
 /* A target of compilation; docs/targets.md explains the fields. Texts are "" if there is nothing to
  * say. */
 typedef struct {
-	const char *name, *triple, *cpu, *attributes, *attribute_features, *features, *flags, *masks;
+	const char *name, *triple, *cpu, *attributes, *attribute_features, *features, *flags,
+		*masks;
 	uint32_t vector_bytes, registers, l1, l2, threads, page;
 	bool fma, f16, masked_memory, gathers;
 	bool runs_here;   /* this processor has its features */

@@ -284,8 +284,8 @@ typedef struct WeftComm {
 	 * from[r]; both sides give equal numbers of bytes, 0 for none. Returns at once: a handle
 	 * above 0, or 0 after an error, which the status tells. The memory stays as it is until
 	 * `wait` has returned. */
-	int64_t (*exchange)(void *user, const void *const *to, const uint64_t *to_bytes, void *const *from,
-			    const uint64_t *from_bytes, WeftStatus *);
+	int64_t (*exchange)(void *user, const void *const *to, const uint64_t *to_bytes,
+			    void *const *from, const uint64_t *from_bytes, WeftStatus *);
 	/* Returns WEFT_OK when the exchange is complete, or an error code. The handle is no longer
 	 * valid then. */
 	int (*wait)(void *user, int64_t handle, WeftStatus *);
@@ -426,7 +426,8 @@ typedef struct WeftModel {
 	 * Makes an instance and sets *WeftInstance to it: reads or maps the weights, initialises
 	 * state. The caller closes it. options may be NULL. Fails, with *WeftInstance NULL, if the
 	 * processor lacks `features` or the weight file does not fit the model. */
-	int (*open)(const struct WeftModel *, const WeftOpen *options, WeftInstance **, WeftStatus *);
+	int (*open)(const struct WeftModel *, const WeftOpen *options, WeftInstance **,
+		    WeftStatus *);
 	/* Frees an instance; NULL is allowed. No call on the instance may be in progress. */
 	void (*close)(WeftInstance *);
 	/* Checks rank, dtype and extents of the inputs (not the data), solves the symbols, and
@@ -503,8 +504,8 @@ typedef struct WeftModel {
 	 * something computed is an error, as is an unknown name. WEFT_IGNORE_UNKNOWN passes over
 	 * unknown names and leaves their tensors as they are. After an error the tensors are
 	 * unspecified. */
-	int (*get_weights)(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values,
-			   const WeftContext *, WeftStatus *);
+	int (*get_weights)(WeftInstance *, uint32_t n, const char *const *names,
+			   const WeftTensor *values, const WeftContext *, WeftStatus *);
 	/* Waits until the device has executed all calls with the context's stream (WeftContext; no
 	 * context or no stream: calls with any stream). Returns WEFT_OK, or the error of the first
 	 * of them that failed and of which nobody was told. WEFT_POLL: does not wait, and returns
@@ -526,22 +527,26 @@ static inline const char *weft_model_check(const WeftModel *m)
 	if (!m)
 		return "there is no model";
 	if (m->abi < WEFT_ABI_VERSION)
-		return "the model was compiled by a weft that is too old for this program: compile it again";
+		return "the model was compiled by a weft that is too old for this program: compile "
+		       "it again";
 	if (m->abi > WEFT_ABI_VERSION)
 		return "the model was compiled by a weft that is too new for this program";
-	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL : "the table of the model is incomplete";
+	return WEFT_HAS(m->size, WeftModel, get_weights) ? NULL
+							 : "the table of the model is incomplete";
 }
 
 /* Calls WeftModel.wait if the model has that function, and returns what it returns; else returns
  * WEFT_OK: calls of other models are complete when they return. */
-static inline int weft_wait(const WeftModel *m, WeftInstance *in, const WeftContext *c, WeftStatus *status)
+static inline int weft_wait(const WeftModel *m, WeftInstance *in, const WeftContext *c,
+			    WeftStatus *status)
 {
 	return WEFT_HAS(m->size, WeftModel, wait) && m->wait ? m->wait(in, c, status) : WEFT_OK;
 }
 
 /* Element k of `first`, an array in the model's table of structures of this kind. k must be in
  * range. */
-static inline const void *weft_element(const WeftModel *m, WeftStruct kind, const void *first, uint32_t k)
+static inline const void *weft_element(const WeftModel *m, WeftStruct kind, const void *first,
+				       uint32_t k)
 {
 	return (const char *)first + (size_t)k * m->stride[kind];
 }
@@ -558,19 +563,25 @@ static inline const WeftEntry *weft_entry(const WeftModel *m, uint32_t k)
 /* Returns input k of an entry, or NULL, as weft_entry does; state is no input. */
 static inline const WeftTensorInfo *weft_input(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return m && e && k < e->ninput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k) : NULL;
+	return m && e && k < e->ninput
+		       ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->input, k)
+		       : NULL;
 }
 
 /* Returns output k of an entry, or NULL, as weft_entry does; state is no output. */
 static inline const WeftTensorInfo *weft_output(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return m && e && k < e->noutput ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k) : NULL;
+	return m && e && k < e->noutput
+		       ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, e->output, k)
+		       : NULL;
 }
 
 /* Returns state k of the model, or NULL, as weft_entry does. */
 static inline const WeftTensorInfo *weft_state_info(const WeftModel *m, uint32_t k)
 {
-	return m && k < m->nstate ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k) : NULL;
+	return m && k < m->nstate
+		       ? (const WeftTensorInfo *)weft_element(m, WEFT_TENSOR_INFO, m->state, k)
+		       : NULL;
 }
 
 /* Returns dimension d of an input, output or state, or NULL, as weft_entry does. */
@@ -583,43 +594,58 @@ static inline const WeftDim *weft_dim(const WeftModel *m, const WeftTensorInfo *
  * does. */
 static inline const WeftSymbolInfo *weft_symbol(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return m && e && k < e->nsymbol ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k) : NULL;
+	return m && e && k < e->nsymbol
+		       ? (const WeftSymbolInfo *)weft_element(m, WEFT_SYMBOL_INFO, e->symbol, k)
+		       : NULL;
 }
 
 /* Returns kernel call k of an entry, or NULL, as weft_entry does. */
 static inline const WeftCallInfo *weft_call(const WeftModel *m, const WeftEntry *e, uint32_t k)
 {
-	return m && e && k < e->ncall ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k) : NULL;
+	return m && e && k < e->ncall
+		       ? (const WeftCallInfo *)weft_element(m, WEFT_CALL_INFO, e->call, k)
+		       : NULL;
 }
 
 /* Returns parameter or folded constant k of the weight section, or NULL, as weft_entry does. */
 static inline const WeftParamInfo *weft_param(const WeftModel *m, uint32_t k)
 {
-	return m && k < m->nparam ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k) : NULL;
+	return m && k < m->nparam
+		       ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->param, k)
+		       : NULL;
 }
 
 /* Returns parameter k of those that set_weights takes, or NULL, as weft_entry does. */
 static inline const WeftParamInfo *weft_source(const WeftModel *m, uint32_t k)
 {
-	return m && k < m->nsource ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k) : NULL;
+	return m && k < m->nsource
+		       ? (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, m->source, k)
+		       : NULL;
 }
 
 /* Returns dimension d of the layout of a parameter, or NULL, as weft_entry does. */
-static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p, uint32_t d)
+static inline const WeftLayoutDim *weft_layout_dim(const WeftModel *m, const WeftParamInfo *p,
+						   uint32_t d)
 {
-	return m && p && d < p->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d) : NULL;
+	return m && p && d < p->nlayout
+		       ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, p->layout, d)
+		       : NULL;
 }
 
 /* Returns dimension d of the layout of a state, or NULL, as weft_entry does. */
-static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t, uint32_t d)
+static inline const WeftLayoutDim *weft_state_layout(const WeftModel *m, const WeftTensorInfo *t,
+						     uint32_t d)
 {
-	return m && t && d < t->nlayout ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d) : NULL;
+	return m && t && d < t->nlayout
+		       ? (const WeftLayoutDim *)weft_element(m, WEFT_LAYOUT_DIM, t->layout, d)
+		       : NULL;
 }
 
 /* Returns the extents of output k, as `sizes` found them: an array of its rank in *s, with -1 for
  * an extent that depends on data; or NULL, as weft_entry does. e: the entry with which `sizes` was
  * called. */
-static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e, const WeftSizes *s, uint32_t k)
+static inline const int64_t *weft_output_shape(const WeftModel *m, const WeftEntry *e,
+					       const WeftSizes *s, uint32_t k)
 {
 	if (!m || !e || !s || k >= e->noutput)
 		return NULL;

@@ -69,8 +69,8 @@ enum {
  * unless the function sets another code) and status->message (weft_op_fail), preceded by
  * "mylib::decay: ". If several calls of a phase fail, the first in the graph is reported. Later
  * phases are not executed. */
-typedef int (*WeftOpFn)(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work,
-			uint64_t work_bytes, WeftStatus *status);
+typedef int (*WeftOpFn)(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+			void *work, uint64_t work_bytes, WeftStatus *status);
 
 /* The definition of an operator. */
 typedef struct {

@@ -87,7 +87,8 @@ static inline uint64_t weft_saved_head(const WeftModel *m, const WeftEntry *e, i
 /* Returns the bytes of a block for outputs of the sizes s, which `sizes` of the forward entry
  * filled in; a multiple of 64. Returns 0 if an argument is NULL, if the entry saves nothing, or if
  * an extent is negative or too large. */
-static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s)
+static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *forward,
+					const WeftSizes *s)
 {
 	int64_t count;
 	if (!m || !forward || !s)
@@ -98,7 +99,9 @@ static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *for
 		uint64_t bytes;
 		if (!weft_saved_is(t))
 			continue;
-		if (!weft_saved_size(t->dtype, t->rank, weft_output_shape(m, forward, s, k), &bytes) || n > UINT64_MAX >> 1)
+		if (!weft_saved_size(t->dtype, t->rank, weft_output_shape(m, forward, s, k),
+				     &bytes) ||
+		    n > UINT64_MAX >> 1)
 			return 0;
 		n += weft_saved_round(bytes);
 	}
@@ -109,13 +112,15 @@ static inline uint64_t weft_saved_bytes(const WeftModel *m, const WeftEntry *for
  * saved.K: its memory and its shape are in the block. Other outputs stay. block: `bytes` bytes, at
  * least weft_saved_bytes, aligned to 8 (64 is best). Returns NULL, or a sentence that says what is
  * wrong. */
-static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward, const WeftSizes *s, void *block, uint64_t bytes,
+static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry *forward,
+					     const WeftSizes *s, void *block, uint64_t bytes,
 					     WeftTensor *outputs)
 {
 	int64_t *head = (int64_t *)block, count;
 	if (!m || !forward || !s || !outputs)
 		return "the model, the entry, its sizes or the outputs are missing: NULL";
-	uint64_t need = weft_saved_bytes(m, forward, s), at = weft_saved_round(8 * weft_saved_head(m, forward, &count));
+	uint64_t need = weft_saved_bytes(m, forward, s),
+		 at = weft_saved_round(8 * weft_saved_head(m, forward, &count));
 	if (!need)
 		return "the entry saves nothing";
 	if (!block || (uintptr_t)block % 8 || bytes < need)
@@ -148,7 +153,8 @@ static inline const char *weft_saved_outputs(const WeftModel *m, const WeftEntry
  * the block, which is only read and must stay until the run has ended. Other inputs stay. Returns
  * NULL, or a sentence that says why this is no block of the entry; some inputs[k] may be set
  * then. */
-static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward, void *block, uint64_t bytes, WeftTensor *inputs)
+static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry *backward,
+					    void *block, uint64_t bytes, WeftTensor *inputs)
 {
 	static const char *const broken = "this is no block of saved tensors, or not all of it";
 	static const char *const other = "the block was saved by another entry";
@@ -157,7 +163,8 @@ static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry 
 	int64_t count = 0;
 	if (!m || !backward || !inputs)
 		return "the model, the entry or the inputs are missing: NULL";
-	if (!block || (uintptr_t)block % 8 || words < at || all[0] != WEFT_SAVED_MAGIC || all[1] < 0 || (uint64_t)all[1] > bytes)
+	if (!block || (uintptr_t)block % 8 || words < at || all[0] != WEFT_SAVED_MAGIC ||
+	    all[1] < 0 || (uint64_t)all[1] > bytes)
 		return broken;
 	for (uint32_t k = 0; k < backward->ninput; k++) {
 		const WeftTensorInfo *t = weft_input(m, backward, k);
@@ -170,8 +177,8 @@ static inline const char *weft_saved_inputs(const WeftModel *m, const WeftEntry 
 			return broken;
 		if (all[at + 1] != weft_saved_type(t))
 			return other;
-		if (!weft_saved_size(t->dtype, t->rank, all + at + 2, &size) || all[at] < 0 || all[at] % 8 || (uint64_t)all[at] > bytes ||
-		    size > bytes - (uint64_t)all[at])
+		if (!weft_saved_size(t->dtype, t->rank, all + at + 2, &size) || all[at] < 0 ||
+		    all[at] % 8 || (uint64_t)all[at] > bytes || size > bytes - (uint64_t)all[at])
 			return broken;
 		memset(&inputs[k], 0, sizeof inputs[k]);
 		inputs[k].data = (char *)block + all[at];

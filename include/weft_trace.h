@@ -284,13 +284,15 @@ static inline WeftValue weft_scale(WeftTrace *t, WeftValue x, double by)
 }
 /* The sum over dims[n]; over all dimensions if n is 0, as in PyTorch. keep: these dimensions stay
  * with extent 1; else they are removed. */
-static inline WeftValue weft_sum_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
+static inline WeftValue weft_sum_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n,
+				      bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.sum.dim_IntList", a, 3);
 }
 /* The mean over dims[n]; dims, n and keep are those of weft_sum_over. */
-static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n, bool keep)
+static inline WeftValue weft_mean_over(WeftTrace *t, WeftValue x, const int64_t *dims, uint32_t n,
+				       bool keep)
 {
 	const WeftArg a[] = {weft_arg(x), weft_arg_ints(dims, n), weft_arg_bool(keep)};
 	return weft_trace_call(t, "aten.mean.dim", a, 3);
@@ -347,7 +349,8 @@ typedef struct {
 } WeftConv2d;
 /* The two-dimensional convolution (in fact correlation) of PyTorch: x [N, C, H, W], weight [O, C /
  * groups, h, w], bias [O] or node 0. how NULL: all 0. */
-static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, const WeftConv2d *how)
+static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias,
+				    const WeftConv2d *how)
 {
 	int64_t stride[2] = {1, 1}, padding[2] = {0, 0}, dilation[2] = {1, 1}, groups = 1;
 	for (int k = 0; how && k < 2; k++) {
@@ -357,40 +360,53 @@ static inline WeftValue weft_conv2d(WeftTrace *t, WeftValue x, WeftValue weight,
 	}
 	if (how && how->groups)
 		groups = how->groups;
-	const WeftArg a[] = {weft_arg(x), weft_arg(weight), weft_arg(bias), weft_arg_ints(stride, 2), weft_arg_ints(padding, 2),
-			     weft_arg_ints(dilation, 2), weft_arg_int(groups)};
+	const WeftArg a[] = {weft_arg(x),
+			     weft_arg(weight),
+			     weft_arg(bias),
+			     weft_arg_ints(stride, 2),
+			     weft_arg_ints(padding, 2),
+			     weft_arg_ints(dilation, 2),
+			     weft_arg_int(groups)};
 	return weft_trace_call(t, "aten.conv2d", a, 7);
 }
 /* Normalises over the last dimensions of x, those of `weight`; bias may have node 0. */
-static inline WeftValue weft_layer_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, double eps)
+static inline WeftValue weft_layer_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias,
+					double eps)
 {
 	int64_t shape[12];
 	int32_t rank = weft_trace_shape(t, weight, shape);
-	const WeftArg a[] = {weft_arg(x), weft_arg_ints(shape, rank < 0 ? 0 : (uint32_t)rank), weft_arg(weight), weft_arg(bias),
-			     weft_arg_float(eps)};
+	const WeftArg a[] = {weft_arg(x), weft_arg_ints(shape, rank < 0 ? 0 : (uint32_t)rank),
+			     weft_arg(weight), weft_arg(bias), weft_arg_float(eps)};
 	return weft_trace_call(t, "aten.layer_norm", a, 5);
 }
 /* Normalises x [N, C, ...] by given statistics, as in inference: (x - mean) / sqrt(variance + eps)
  * * weight + bias, where these are [C]. weight and bias may have node 0. */
-static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias, WeftValue mean, WeftValue variance,
-					double eps)
+static inline WeftValue weft_batch_norm(WeftTrace *t, WeftValue x, WeftValue weight, WeftValue bias,
+					WeftValue mean, WeftValue variance, double eps)
 {
-	const WeftArg a[] = {weft_arg(x), weft_arg(weight), weft_arg(bias), weft_arg(mean), weft_arg(variance), weft_arg_bool(false),
+	const WeftArg a[] = {weft_arg(x),         weft_arg(weight),    weft_arg(bias),
+			     weft_arg(mean),      weft_arg(variance),  weft_arg_bool(false),
 			     weft_arg_float(0.1), weft_arg_float(eps), weft_arg_bool(false)};
 	return weft_trace_call(t, "aten.batch_norm", a, 9);
 }
 /* The maximum over square windows of extent `size` of x [N, C, H, W]. stride 0: size. */
-static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
+static inline WeftValue weft_max_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride,
+					int64_t padding)
 {
-	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
-	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
+	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size},
+		      p[2] = {padding, padding};
+	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2),
+			     weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.max_pool2d", a, 4);
 }
 /* The mean over the windows of weft_max_pool2d. Padding counts as zeros. */
-static inline WeftValue weft_avg_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride, int64_t padding)
+static inline WeftValue weft_avg_pool2d(WeftTrace *t, WeftValue x, int64_t size, int64_t stride,
+					int64_t padding)
 {
-	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size}, p[2] = {padding, padding};
-	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2), weft_arg_ints(p, 2)};
+	const int64_t s[2] = {size, size}, by[2] = {stride ? stride : size, stride ? stride : size},
+		      p[2] = {padding, padding};
+	const WeftArg a[] = {weft_arg(x), weft_arg_ints(s, 2), weft_arg_ints(by, 2),
+			     weft_arg_ints(p, 2)};
 	return weft_trace_call(t, "aten.avg_pool2d", a, 4);
 }
 /* The softmax along dim. */
@@ -408,9 +424,11 @@ static inline WeftValue weft_log_softmax(WeftTrace *t, WeftValue x, int64_t dim)
 /* softmax(q k^T / sqrt(E)) v. q [..., L, E], k [..., S, E], v [..., S, V]. mask [..., L, S]: bool
  * (true: attend), or a float that is added to the scores, or node 0. causal: element l of L attends
  * to s <= l only. */
-static inline WeftValue weft_attention(WeftTrace *t, WeftValue q, WeftValue k, WeftValue v, WeftValue mask, bool causal)
+static inline WeftValue weft_attention(WeftTrace *t, WeftValue q, WeftValue k, WeftValue v,
+				       WeftValue mask, bool causal)
 {
-	const WeftArg a[] = {weft_arg(q), weft_arg(k), weft_arg(v), weft_arg(mask), weft_arg_float(0), weft_arg_bool(causal)};
+	const WeftArg a[] = {weft_arg(q),    weft_arg(k),       weft_arg(v),
+			     weft_arg(mask), weft_arg_float(0), weft_arg_bool(causal)};
 	return weft_trace_call(t, "aten.scaled_dot_product_attention", a, 6);
 }
 /* The mean over samples of -log softmax(logits [N, C])[target [N] i64], without dimensions. */
@@ -434,7 +452,8 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
  * traced twice are there once. State that a graph changes can be changed once, and not inside of a
  * body. The graph stays as it is. n is the number of weft_inputs; nout is the number of
  * weft_outputs and of inputs that the graph writes. After an error all out[] have node 0. */
-void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint32_t n, WeftValue *out, uint32_t nout);
+void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint32_t n,
+		      WeftValue *out, uint32_t nout);
 
 /* A function that adds the calls of a body: from its inputs in[] it computes its results out[]. It
  * may read values from outside of the body, whose values nobody else may read. */
@@ -443,19 +462,20 @@ typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, vo
 /* A branch that the data decides: condition is a bool[]. yes or no is executed, without inputs;
  * both give nout values, of the same types. As torch.cond. After an error all out[] have node 0,
  * also in weft_while_loop and weft_scan. */
-void weft_cond(WeftTrace *, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user, WeftValue *out, uint32_t nout);
+void weft_cond(WeftTrace *, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user,
+	       WeftValue *out, uint32_t nout);
 /* As long as test(x) gives true (one bool[]), x becomes body(x), of the same types; out[n]: the
  * last x. `most`: more rounds never happen, which derivatives need to know; 0: not known. As
  * torch.while_loop. */
-void weft_while_loop(WeftTrace *, const WeftValue *x, uint32_t n, WeftBlockFn test, WeftBlockFn body, int64_t most, void *user,
-		     WeftValue *out);
+void weft_while_loop(WeftTrace *, const WeftValue *x, uint32_t n, WeftBlockFn test,
+		     WeftBlockFn body, int64_t most, void *user, WeftValue *out);
 /* A loop over the leading dimension of x[ninit], ..., x[ninit + nxs - 1] (nxs > 0, the same
  * extent). In each round body gets what is carried, x[0] to x[ninit - 1] at first, and a slice of
  * each of the others, and gives what is carried on and ny more values. out[ninit + ny]: what is
  * carried at the end, and the ny values of all rounds, stacked. reverse: from the last slice to the
  * first. */
-void weft_scan(WeftTrace *, const WeftValue *x, uint32_t ninit, uint32_t nxs, uint32_t ny, bool reverse, WeftBlockFn body, void *user,
-	       WeftValue *out);
+void weft_scan(WeftTrace *, const WeftValue *x, uint32_t ninit, uint32_t nxs, uint32_t ny,
+	       bool reverse, WeftBlockFn body, void *user, WeftValue *out);
 
 /* A block with a known inverse, such as a reversible residual block. `forward` computes y[0..ny)
  * from x[0..nx), `inverse` computes x from y, both by calls of this trace. weft_invertible calls
@@ -484,8 +504,8 @@ void weft_scan(WeftTrace *, const WeftValue *x, uint32_t ninit, uint32_t nxs, ui
  * A wrong inverse makes wrong gradients without an error; weft_check_inverses finds it. `inverse`
  * draws no random numbers: draw them outside of the block. Outside of the block, use no value from
  * the inside but y, and no value that `inverse` made. y may be x. */
-void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
-		     WeftBlockFn inverse, void *user);
+void weft_invertible(WeftTrace *, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y,
+		     uint32_t ny, WeftBlockFn forward, WeftBlockFn inverse, void *user);
 
 /* Marks a part of the graph whose values weft_vjp_split does not save but computes again. Call
  * weft_checkpoint(t, x, "begin") for each value that enters the part (parameters excepted) and

@@ -144,7 +144,9 @@ static Node lowest_followed(const Trace *t, Node n, const Sym *at, const char **
 {
 	const Graph *g = t->s->g;
 	if (trace_reads_stored(t, n)) {
-		*why = is_followed(t, n, at) ? NULL : "a contraction would read it at an index that is not linear";
+		*why = is_followed(t, n, at)
+			       ? NULL
+			       : "a contraction would read it at an index that is not linear";
 		return (Node){0};
 	}
 	const OpLower *how = op_lower(node_op(g, n));

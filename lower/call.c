@@ -10,7 +10,8 @@ static bool is_exact(const Lower *s, const NodePlace *p, const Type *t)
 	const Buffer *b = buf_of(s->l, p->buf);
 	bool exact = !p->t.i && b->rank == t->n && b->dtype == t->dtype;
 	for (uint32_t k = 0; k < t->n && exact; k++)
-		exact = b->dim[k].i == t->dim[k].i && (!p->off[k].i || sym_is(s->ir->syms, p->off[k], 0));
+		exact = b->dim[k].i == t->dim[k].i &&
+			(!p->off[k].i || sym_is(s->ir->syms, p->off[k], 0));
 	return exact;
 }
 
@@ -38,7 +39,8 @@ static NodePlace result_place(Lower *s, Node n, uint32_t k)
 	const Type t = *ir_type_of(s->ir, node_type(s->g, n)->elem[k]);
 	NodePlace p = lower_result_place(s, n, k);
 	if (!is_exact(s, &p, &t))
-		p = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, t.dtype, t.n, t.dim, graph_name(s->g, n))};
+		p = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, t.dtype, t.n, t.dim,
+						   graph_name(s->g, n))};
 	row_major(s, p.buf);
 	return p;
 }
@@ -65,7 +67,8 @@ static Sym require_extents(Lower *s, Node n, const UserOp *op, const UserScalars
 		const Type got = *ir_type_of(s->ir, node_type(g, n)->elem[k]);
 		for (uint32_t d = 0; d < want.n; d++)
 			graph_guard(g, GUARD_EQ, got.dim[d], want.dim[d],
-			            arena_printf(s->arena, "%s: dimension %u of result %u", op->name, d, k));
+				    arena_printf(s->arena, "%s: dimension %u of result %u",
+						 op->name, d, k));
 	}
 	return userop_work(s->ir, op, &found);
 }
@@ -81,8 +84,15 @@ void lower_call(Lower *s, Node n)
 	Text text;
 	text_init(&text, s->arena);
 	graph_print_node(g, n, &text);
-	*call = (StepCall){.op = op, .name = lower_name(s, n), .lines = lower_line(s, n), .text = text.data, .buf = buf, .ints = scalars.ints, .floats = scalars.floats,
-	                   .nint = scalars.nint, .nfloat = scalars.nfloat};
+	*call = (StepCall){.op = op,
+			   .name = lower_name(s, n),
+			   .lines = lower_line(s, n),
+			   .text = text.data,
+			   .buf = buf,
+			   .ints = scalars.ints,
+			   .floats = scalars.floats,
+			   .nint = scalars.nint,
+			   .nfloat = scalars.nfloat};
 	call->work = require_extents(s, n, op, &scalars);
 	for (uint32_t k = 0; k < op->nin; k++)
 		buf[k] = operand_buffer(s, node_in(g, n, k));

@@ -78,7 +78,8 @@ static void pass_operands(Lower *s, Lower *in, uint32_t at, Node n, uint32_t fir
 
 /* Pairs of buffers for the inputs of a body from the first on; the initial values are copied into
  * them. */
-static void make_carry(Lower *s, Lower *in, Step *step, Node n, uint32_t init, uint32_t ninit, NodePlace *out)
+static void make_carry(Lower *s, Lower *in, Step *step, Node n, uint32_t init, uint32_t ninit,
+		       NodePlace *out)
 {
 	step->carry = ARENA_ARRAY(s->arena, struct StepCarry, ninit);
 	step->ncarry = ninit;
@@ -104,7 +105,8 @@ static void publish_carry(Lower *s, Node n, uint32_t ninit, const NodePlace *out
 
 /* ---- scan ---- */
 
-static void bind_slices(Lower *s, Lower *in, uint32_t at, Node n, uint32_t first, uint32_t count, Sym t)
+static void bind_slices(Lower *s, Lower *in, uint32_t at, Node n, uint32_t first, uint32_t count,
+			Sym t)
 {
 	for (uint32_t k = 0; k < count; k++) {
 		BufId buf = whole_buffer(s, node_in(s->g, n, first + k));
@@ -118,7 +120,8 @@ static void bind_stacked(Lower *s, Node n, uint32_t ninit, uint32_t nout, Sym t,
 	const Type *tuple = node_type(s->g, n);
 	for (uint32_t k = ninit; k < nout; k++) {
 		const Type *type = ir_type_of(s->ir, tuple->elem[k]);
-		BufId buf = lowered_buf(s->l, BUF_TEMP, 0, type->dtype, type->n, type->dim, graph_name(s->g, n));
+		BufId buf = lowered_buf(s->l, BUF_TEMP, 0, type->dtype, type->n, type->dim,
+					graph_name(s->g, n));
 		out[k] = (NodePlace){.buf = buf, .t = t};
 		Node r = result_of(s->g, n, k);
 		if (r.i)
@@ -129,10 +132,14 @@ static void bind_stacked(Lower *s, Node n, uint32_t ninit, uint32_t nout, Sym t,
 void lower_scan(Lower *s, Node n)
 {
 	Graph *g = s->g, *body = node_attr(g, n, "body")->graph;
-	uint32_t init, xs, consts, ninit = node_args(g, n, "init", &init), nxs = node_args(g, n, "xs", &xs);
+	uint32_t init, xs, consts, ninit = node_args(g, n, "init", &init),
+				   nxs = node_args(g, n, "xs", &xs);
 	uint32_t nconsts = node_args(g, n, "consts", &consts);
 	Sym length = node_sym(g, n, "length"), t = sym_axis(s->ir->syms, "t", length);
-	Step step = {.kind = STEP_LOOP, .var = t, .extent = length, .reverse = node_bool(g, n, "reverse")};
+	Step step = {.kind = STEP_LOOP,
+		     .var = t,
+		     .extent = length,
+		     .reverse = node_bool(g, n, "reverse")};
 	NodePlace *out = ARENA_ARRAY(s->arena, NodePlace, body->output.n);
 	Lower in;
 	step.body = start_body(s, &in, body);
@@ -162,7 +169,8 @@ static void lower_test(Lower *s, const Lower *body, Step *step, Graph *test)
 void lower_while(Lower *s, Node n)
 {
 	Graph *g = s->g, *body = node_attr(g, n, "body")->graph;
-	uint32_t init, consts, ninit = node_args(g, n, "init", &init), nconsts = node_args(g, n, "consts", &consts);
+	uint32_t init, consts, ninit = node_args(g, n, "init", &init),
+			       nconsts = node_args(g, n, "consts", &consts);
 	Step step = {.kind = STEP_WHILE};
 	NodePlace *out = ARENA_ARRAY(s->arena, NodePlace, body->output.n);
 	Lower in;
@@ -177,8 +185,8 @@ void lower_while(Lower *s, Node n)
 
 /* ---- cond ---- */
 
-static void lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand, NodePlace *out,
-                         StepList **list)
+static void lower_branch(Lower *s, Node n, const char *name, const NodePlace *operand,
+			 NodePlace *out, StepList **list)
 {
 	Lower in;
 	Graph *body = node_attr(s->g, n, name)->graph;
@@ -193,7 +201,8 @@ void lower_cond(Lower *s, Node n)
 	Graph *g = s->g;
 	uint32_t xs, nxs = node_args(g, n, "xs", &xs), nout = node_type(g, n)->n;
 	Step step = {.kind = STEP_IF, .pred = whole_buffer(s, node_in(g, n, 0))};
-	NodePlace *operand = ARENA_ARRAY(s->arena, NodePlace, nxs), *out = ARENA_ARRAY(s->arena, NodePlace, nout);
+	NodePlace *operand = ARENA_ARRAY(s->arena, NodePlace, nxs),
+		  *out = ARENA_ARRAY(s->arena, NodePlace, nout);
 	for (uint32_t k = 0; k < nxs; k++)
 		operand[k] = stored_place(s, node_in(g, n, xs + k));
 	for (uint32_t k = 0; k < nout; k++)
@@ -209,7 +218,10 @@ void lower_cond(Lower *s, Node n)
 
 void lower_to_size(Lower *s, Node n)
 {
-	Step step = {.kind = STEP_SIZE, .pred = whole_buffer(s, node_in(s->g, n, 0)), .size = node_sym(s->g, n, "size"),
-	             .message = node_size_message(s->g, n), .differs = node_size_differs(s->g, n, s->l->graph)};
+	Step step = {.kind = STEP_SIZE,
+		     .pred = whole_buffer(s, node_in(s->g, n, 0)),
+		     .size = node_sym(s->g, n, "size"),
+		     .message = node_size_message(s->g, n),
+		     .differs = node_size_differs(s->g, n, s->l->graph)};
 	array_push(s->arena, &s->steps->step, step);
 }

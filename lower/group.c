@@ -134,7 +134,8 @@ static double repeats(const Sweep *w, Node n, uint32_t root)
  * more than a phase's worth. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
-	double again = repeats(w, n, root), bytes = 2 * elements(w->g, n) * dtype_size(node_dtype(w->g, n));
+	double again = repeats(w, n, root),
+	       bytes = 2 * elements(w->g, n) * dtype_size(node_dtype(w->g, n));
 	Work joined = {.operations = w->node[root].group.cost.again + again};
 	Work apart = {.bytes = bytes, .phases = !w->node[n.i].below_anchor};
 	return again > 0 && target_cycles(w->target, joined) > target_cycles(w->target, apart);
@@ -145,7 +146,8 @@ static bool chooses_cheaply(const Sweep *w, Node n)
 {
 	for (uint32_t k = 0; k < node_nin(w->g, n); k++) {
 		const OpLower *l = how(w, node_in(w->g, n, k));
-		bool cheap = l->role == LOWER_MAP || lower_is_map(l) || l->role == LOWER_LEAF || l->role == LOWER_MEMORY;
+		bool cheap = l->role == LOWER_MAP || lower_is_map(l) || l->role == LOWER_LEAF ||
+			     l->role == LOWER_MEMORY;
 		if (!cheap)
 			return false;
 	}
@@ -164,8 +166,11 @@ static const char *not_once(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->g;
 	const Group *group = &w->node[root].group;
-	const char *work = group_makes_pairs(g, (Node){root}) ? "the kernel that reads it makes pairs" : holds_other_work(group);
-	Sym mine = type_numel(g->ir, node_type_id(g, n)), all = type_numel(g->ir, node_type_id(g, (Node){root}));
+	const char *work = group_makes_pairs(g, (Node){root})
+				   ? "the kernel that reads it makes pairs"
+				   : holds_other_work(group);
+	Sym mine = type_numel(g->ir, node_type_id(g, n)),
+	    all = type_numel(g->ir, node_type_id(g, (Node){root}));
 	if (work || group->cost.reductions)
 		return work ? work : "the kernel that reads it reduces";
 	bool once = w->node[n.i].bijective && sym_eq(g->ir->syms, mine, all) == YES;
@@ -185,13 +190,17 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	case FUSE_ROW:
 		return holds_other_work(&w->node[root].group);
 	case FUSE_FEW:
-		return chooses_cheaply(w, n) ? NULL : "choosing among so many values, or such, takes longer than storing them";
+		return chooses_cheaply(w, n) ? NULL
+					     : "choosing among so many values, or such, takes "
+					       "longer than storing them";
 	case FUSE_CHEAP:
 		/* An epilogue is computed once where it is stored; a reduction may read its operand
 		 * often. */
 		if (reduces && self->below_anchor && !self->below_reduce)
 			return "it ends a contraction, and the kernel that reads it reduces";
-		return recomputed_too_often(w, n, root) ? "computing it wherever it is read takes longer" : NULL;
+		return recomputed_too_often(w, n, root)
+			       ? "computing it wherever it is read takes longer"
+			       : NULL;
 	case FUSE_NEVER: case FUSE_ALWAYS:
 		break;
 	}
@@ -211,7 +220,8 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 		w->node[in.i].loaded |= stored;
 		if (stored || group == MANY)
 			w->node[in.i].apart = parent   ? "it is computed where its reader keeps it"
-			                      : stored ? "its reader reads it at indices of its own" : w->node[n.i].apart;
+					      : stored ? "its reader reads it at indices of its own"
+						       : w->node[n.i].apart;
 		add_reader(w, in, stored ? MANY : group, bijective && l->keeps != KEEPS_NOTHING);
 		if (in.i && w->node[in.i].readers != MANY)
 			views_through(&w->views, g, n, k, &w->node[n.i].view, &w->node[in.i].view);
@@ -260,8 +270,11 @@ static bool is_asked_again(const Sweep *w, Node n, Node x)
 			continue;
 		const double mine = elements(g, n), read = elements(g, user), cost = node_nin(g, n);
 		Work repeated = {.operations = read * cost};
-		Work apart = {.operations = mine * cost, .bytes = mine * dtype_size(node_dtype(g, n)), .phases = 1};
-		if (read >= 2 * mine && target_cycles(w->target, repeated) > target_cycles(w->target, apart))
+		Work apart = {.operations = mine * cost,
+			      .bytes = mine * dtype_size(node_dtype(g, n)),
+			      .phases = 1};
+		if (read >= 2 * mine &&
+		    target_cycles(w->target, repeated) > target_cycles(w->target, apart))
 			return true;
 		if (how(w, user)->keeps == KEEPS_ORDER && is_asked_again(w, n, user))
 			return true;
@@ -274,8 +287,8 @@ static bool is_stored_anyway(const Sweep *w, Node n)
 {
 	LowerRole role = how(w, n)->role;
 	bool kernel = role == LOWER_ANCHOR || role == LOWER_TILES || role == LOWER_ROOT;
-	return role == LOWER_MEMORY || role == LOWER_LEAF || w->node[n.i].output || w->stored[n.i] ||
-	       (kernel && node_nuses(w->g, n) > 1);
+	return role == LOWER_MEMORY || role == LOWER_LEAF || w->node[n.i].output ||
+	       w->stored[n.i] || (kernel && node_nuses(w->g, n) > 1);
 }
 
 /* All readers evaluate it, or it is stored in a phase more; what they read is as much. */
@@ -284,7 +297,9 @@ static bool takes_longer_repeated(const Sweep *w, Node n)
 	const Graph *g = w->g;
 	double mine = elements(g, n), cost = element_cost(g, n);
 	Work repeated = {.operations = node_nuses(g, n) * mine * cost};
-	Work apart = {.operations = mine * cost, .bytes = mine * dtype_size(node_dtype(g, n)), .phases = 1};
+	Work apart = {.operations = mine * cost,
+		      .bytes = mine * dtype_size(node_dtype(g, n)),
+		      .phases = 1};
 	return target_cycles(w->target, repeated) > target_cycles(w->target, apart);
 }
 
@@ -296,7 +311,8 @@ static bool cheaper_repeated(const Sweep *w, Node n)
 	const Graph *g = w->g;
 	int64_t mine = sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 	uint32_t large = 0;
-	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded || takes_longer_repeated(w, n))
+	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded ||
+	    takes_longer_repeated(w, n))
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = source_of(g, node_in(g, n, k));
@@ -307,7 +323,8 @@ static bool cheaper_repeated(const Sweep *w, Node n)
 				return false;
 			continue;
 		}
-		bool direct = x.i == node_in(g, n, k).i && dtype_size(node_dtype(g, x)) <= dtype_size(node_dtype(g, n));
+		bool direct = x.i == node_in(g, n, k).i &&
+			      dtype_size(node_dtype(g, x)) <= dtype_size(node_dtype(g, n));
 		if (!direct || large++ || !is_stored_anyway(w, x))
 			return false;
 	}
@@ -362,10 +379,13 @@ static const char *kept(const Sweep *w, Node n)
 	if (node_has_effect(w->g, n))
 		return "it has effects";
 	if (w->node[n.i].cut)
-		return "the kernel that reads it is a contraction, and it has fewer bytes than the one that it ends";
+		return "the kernel that reads it is a contraction, and it has fewer bytes than the "
+		       "one that it ends";
 	if (how(w, n)->holds == HOLDS_OPERANDS && is_asked_again(w, n, n))
 		return "which operand it is of would be asked several times an element";
-	return how(w, n)->holds == HOLDS_INTERIOR && gives_border(w, n) ? "what reads it wants a border in memory" : NULL;
+	return how(w, n)->holds == HOLDS_INTERIOR && gives_border(w, n)
+		       ? "what reads it wants a border in memory"
+		       : NULL;
 }
 
 static void visit(Sweep *w, Node n)
@@ -425,7 +445,8 @@ static Node ended(const Sweep *w, Node n)
 	Node best = {0};
 	for (uint32_t k = 0; k < node_nin(w->g, n) && how(w, n)->keeps != KEEPS_NOTHING; k++) {
 		const Node x = node_in(w->g, n, k);
-		if (w->node[x.i].below_anchor && node_nuses(w->g, x) == 1 && (!best.i || w->node[x.i].anchor > w->node[best.i].anchor))
+		if (w->node[x.i].below_anchor && node_nuses(w->g, x) == 1 &&
+		    (!best.i || w->node[x.i].anchor > w->node[best.i].anchor))
 			best = x;
 	}
 	return best;
@@ -466,10 +487,15 @@ static void mark_below(Sweep *w, Node n, uint32_t place)
 	}
 }
 
-const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *const *stored, bool no_fusion, Arena *arena)
+const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *const *stored,
+			     bool no_fusion, Arena *arena)
 {
-	Sweep w = {.g = g, .target = target, .arena = arena, .stored = stored, .no_fusion = no_fusion,
-	           .node = ARENA_ARRAY(arena, NodeState, g->node.n)};
+	Sweep w = {.g = g,
+		   .target = target,
+		   .arena = arena,
+		   .stored = stored,
+		   .no_fusion = no_fusion,
+		   .node = ARENA_ARRAY(arena, NodeState, g->node.n)};
 	views_init(&w.views, arena);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		w.node[lower_output(g, k).i].output = true;

@@ -28,7 +28,8 @@ typedef struct {
  * array by node, not NULL; stored[n] says why n must be a root, NULL if n need not be one. The
  * texts are kept in NodeGroup.why, as pointers. no_fusion: every node that computes, but no index
  * map, is a root. */
-const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored, bool no_fusion, Arena *);
+const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored,
+			     bool no_fusion, Arena *);
 
 /* Whether n puts two computed values together as pairs: a concat of two operands, each an
  * element-wise operation or in memory, behind index maps or not, along the last dimension, where

@@ -4,8 +4,8 @@
 #include "ir/sym/reshape.h"
 #include "lower/priv.h"
 
-/* Far above what models have: kernels are split by these only where they would be slow to compile. Sampling from a
- * grid evaluates 1,135 nodes, a norm of a row has up to 7 reductions. */
+/* Far above what models have: kernels are split by these only where they would be slow to compile.
+ * Sampling from a grid evaluates 1,135 nodes, a norm of a row has up to 7 reductions. */
 enum {
 	MAX_EVALUATIONS = 1280,
 	MAX_LOADS = 64,
@@ -13,8 +13,8 @@ enum {
 	MAX_MAP_CHAIN = 40
 };
 
-/* Reading a reshape that joins dimensions uses the index of its result in each dimension of the operand: such maps,
- * one after the other, multiply expressions. */
+/* Reading a reshape that joins dimensions uses the index of its result in each dimension of the
+ * operand: such maps, one after the other, multiply expressions. */
 enum { JOINING_WEIGHT = 10 };
 
 uint32_t element_cost(const Graph *g, Node n)
@@ -48,7 +48,8 @@ static uint32_t axes_of(const Graph *g, Node n)
 static uint32_t reduction_axes(const Graph *g, Node n, Node root)
 {
 	Node x = node_in(g, n, 0);
-	Sym mine = type_numel(g->ir, node_type_id(g, x)), all = type_numel(g->ir, node_type_id(g, root));
+	Sym mine = type_numel(g->ir, node_type_id(g, x)),
+	    all = type_numel(g->ir, node_type_id(g, root));
 	if (n.i != root.i && mine.i == all.i)
 		return 0;
 	return axes_of(g, x) - axes_of(g, n);
@@ -107,7 +108,8 @@ const char *group_refuses(GroupCost c, Arena *a)
 	             {c.chain, MAX_MAP_CHAIN, "index maps one after the other"}};
 	for (uint32_t k = 0; k < sizeof bound / sizeof *bound; k++)
 		if (bound[k].n > bound[k].most)
-			return arena_printf(a, "one kernel has no more than %u %s", bound[k].most, bound[k].what);
+			return arena_printf(a, "one kernel has no more than %u %s", bound[k].most,
+					    bound[k].what);
 	return NULL;
 }
 

@@ -1,5 +1,6 @@
 /* Building the kernel of one root: trace its value backwards from an index over the kernel's axes,
- * transforming the index through index maps, inlining what the group holds, loading what is stored. */
+ * transforming the index through index maps, inlining what the group holds, loading what is
+ * stored. */
 #include "lower/trace.h"
 
 #include <string.h>
@@ -8,7 +9,8 @@
 
 /* ---- loads ---- */
 
-static const Sym *full_index(Trace *t, Node n, const NodePlace *place, const Sym *idx, uint32_t *nidx)
+static const Sym *full_index(Trace *t, Node n, const NodePlace *place, const Sym *idx,
+			     uint32_t *nidx)
 {
 	SymTab *syms = t->s->ir->syms;
 	uint32_t rank = node_rank(t->s->g, n);
@@ -26,7 +28,8 @@ static Kx load(Trace *t, Node n, const Sym *idx, Kx guard, Kx other)
 {
 	NodeInfo *info = node_info(t->s, n);
 	if (!info->place.n)
-		ctx_bug(t->s->ir->ctx, "node %s is read before it has a place", graph_name(t->s->g, n));
+		ctx_bug(t->s->ir->ctx, "node %s is read before it has a place",
+			graph_name(t->s->g, n));
 	uint32_t nidx;
 	const Sym *full = full_index(t, n, &info->place.data[0], idx, &nidx);
 	BufId buf = info->place.data[0].buf;
@@ -81,7 +84,8 @@ Sym trace_value_var(Trace *t, Kx value, Sym extent)
 
 Sym trace_zero_var(Trace *t, Kx value, uint32_t check, Sym place, uint32_t ncode)
 {
-	Sym var = trace_value_var(t, value, sym_int(t->s->ir->syms, 1)), *at = ARENA_ARRAY(t->s->arena, Sym, ncode + 1);
+	Sym var = trace_value_var(t, value, sym_int(t->s->ir->syms, 1)),
+	    *at = ARENA_ARRAY(t->s->arena, Sym, ncode + 1);
 	ValueVar *v = &t->k->vvar.data[t->k->vvar.n - 1];
 	v->check = check;
 	v->listed = true;
@@ -94,9 +98,11 @@ Sym trace_zero_var(Trace *t, Kx value, uint32_t check, Sym place, uint32_t ncode
 }
 
 /* The message of a run-time check of n's indices, which gets the index and its nat coordinates. */
-static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t nat, const char *input)
+static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t nat,
+			    const char *input)
 {
-	const char *size = sym_str(t->s->ir->syms, extent), *loc = ir_loc_text(t->s->ir, node_data(t->s->g, n)->loc);
+	const char *size = sym_str(t->s->ir->syms, extent),
+		   *loc = ir_loc_text(t->s->ir, node_data(t->s->g, n)->loc);
 	bool sum = sym_kind(t->s->ir->syms, extent) == SYM_SUM;
 	Text m;
 	text_init(&m, t->s->arena);
@@ -122,7 +128,8 @@ static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t n
 }
 
 /* A checked index, at at[] of all; where it is an element of an input, messages name that. */
-static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const Sym *at, uint32_t nat, Sym extent)
+static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const Sym *at,
+			 uint32_t nat, Sym extent)
 {
 	const KxData *x = &t->k->kx.data[kx_unconverted(t->k, given).i];
 	const char *input = NULL;
@@ -131,8 +138,13 @@ static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const
 		at = x->idx;
 		nat = x->nidx;
 	}
-	return new_value_var(t, (ValueVar){.value = v, .extent = extent, .check = index_check(t, n, extent, mode == INDEX_CHECK, nat, input),
-	                                   .wraps = mode == INDEX_CHECK, .at = arena_dup(t->s->arena, at, nat * sizeof *at), .nat = nat});
+	return new_value_var(
+		t, (ValueVar){.value = v,
+			      .extent = extent,
+			      .check = index_check(t, n, extent, mode == INDEX_CHECK, nat, input),
+			      .wraps = mode == INDEX_CHECK,
+			      .at = arena_dup(t->s->arena, at, nat * sizeof *at),
+			      .nat = nat});
 }
 
 /* The value of operand k of n as an index. A scalar may be read anywhere. */
@@ -145,16 +157,20 @@ static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMo
 	uint32_t rank = node_rank(m->g, x), nat = rank ? rank - 1 : 0;
 	if (mode == INDEX_FITS && sym_is(syms, extent, 1))
 		return sym_int(syms, 0);
-	Kx given = kx_to(t->k, t->s->arena, DT_i64, trace_value(t, x, at, rank ? tm->guard : (Kx){0})), v = given;
+	Kx given = kx_to(t->k, t->s->arena, DT_i64,
+			 trace_value(t, x, at, rank ? tm->guard : (Kx){0})),
+	   v = given;
 	if (mode == INDEX_CHECK)
 		v = kx_wrap(t->k, t->s->arena, v, extent);
 	if (mode == INDEX_FILL)
 		tm->cond = kx_below(t->k, t->s->arena, tm->cond, v, extent);
 	Sym zero = sym_int(syms, 0);
 	if (mode != INDEX_FITS) /* an empty axis has no element to clamp to */
-		tm->cond = kx_and(t->k, t->s->arena, tm->cond, trace_in_range(t, zero, zero, extent));
+		tm->cond =
+			kx_and(t->k, t->s->arena, tm->cond, trace_in_range(t, zero, zero, extent));
 	bool checks = mode == INDEX_CHECK || mode == INDEX_WITHIN;
-	return checks ? checked_index(t, m->n, given, v, mode, at, nat, extent) : trace_value_var(t, v, extent);
+	return checks ? checked_index(t, m->n, given, v, mode, at, nat, extent)
+		      : trace_value_var(t, v, extent);
 }
 
 static Sym ask_axis(IndexMap *m, const char *name, Sym extent)
@@ -166,8 +182,15 @@ static Sym ask_axis(IndexMap *m, const char *name, Sym extent)
 TraceMap trace_map(Trace *t, Node n, const Sym *at, Kx guard, Stage *stage)
 {
 	const Sym zero = sym_int(t->s->ir->syms, 0);
-	return (TraceMap){.map = {.g = t->s->g, .n = n, .start = zero, .at = at, .axis = ask_axis, .value = ask_value},
-	                  .t = t, .guard = guard, .stage = stage};
+	return (TraceMap){.map = {.g = t->s->g,
+				  .n = n,
+				  .start = zero,
+				  .at = at,
+				  .axis = ask_axis,
+				  .value = ask_value},
+			  .t = t,
+			  .guard = guard,
+			  .stage = stage};
 }
 
 void trace_ask(TraceMap *m)
@@ -175,7 +198,8 @@ void trace_ask(TraceMap *m)
 	op_lower(node_op(m->map.g, m->map.n))->index(&m->map);
 	for (uint32_t k = 0; k < m->map.nrange; k++) {
 		const struct IndexRange *r = &m->map.range[k];
-		m->cond = kx_and(m->t->k, m->t->s->arena, m->cond, trace_in_range(m->t, r->e, r->lo, r->hi));
+		m->cond = kx_and(m->t->k, m->t->s->arena, m->cond,
+				 trace_in_range(m->t, r->e, r->lo, r->hi));
 	}
 }
 
@@ -223,14 +247,15 @@ bool trace_needs_more(const Trace *t, Kx x, uint64_t axes)
 	return false;
 }
 
-/* Checks are made where an index is used. One that makes no difference, where all elements are the same, is checked all
- * the same: x is chosen by it. */
+/* Checks are made where an index is used. One that makes no difference, where all elements are the
+ * same, is checked all the same: x is chosen by it. */
 static Kx keep_checks(Trace *t, Kx x, uint32_t first, uint32_t end)
 {
 	Arena *a = t->s->arena;
 	for (uint32_t k = first; k < end; k++) {
 		const ValueVar v = t->k->vvar.data[k];
-		bool *seen = ARENA_ARRAY(t->s->ir->ctx->scratch, bool, t->k->kx.n), used = uses_var(t, x, v.var, seen);
+		bool *seen = ARENA_ARRAY(t->s->ir->ctx->scratch, bool, t->k->kx.n),
+		     used = uses_var(t, x, v.var, seen);
 		for (uint32_t j = k + 1; j < end; j++) /* an index that is found by this one */
 			used = used || uses_var(t, t->k->vvar.data[j].value, v.var, seen);
 		if (!v.check || used)
@@ -277,7 +302,8 @@ static Kx trace_operands(Trace *t, Node n, const Sym *idx, Kx guard)
 		if (is_outside(&m) && (k || value.i))
 			continue;
 		Kx part = trace_value(t, x, m.map.in[0], kx_and(t->k, t->s->arena, guard, m.cond));
-		value = !value.i || !m.cond.i ? part : kx_select(t->k, t->s->arena, m.cond, part, value);
+		value = !value.i || !m.cond.i ? part
+					      : kx_select(t->k, t->s->arena, m.cond, part, value);
 	}
 	return value;
 }
@@ -291,7 +317,8 @@ static Kx trace_elementwise(Trace *t, Node n, const Sym *idx, Kx guard)
 	uint32_t nin = node_nin(g, n);
 	for (uint32_t k = 0; k < nin; k++)
 		in[k] = trace_value(t, node_in(g, n, k), idx, guard);
-	return kx_map(t->s->l, t->k, node_op(g, n), node_dtype(g, node_in(g, n, 0)), node_dtype(g, n), in, nin);
+	return kx_map(t->s->l, t->k, node_op(g, n), node_dtype(g, node_in(g, n, 0)),
+		      node_dtype(g, n), in, nin);
 }
 
 static Kx integer_value(Trace *t, Node n, Sym v)
@@ -311,7 +338,8 @@ static Kx number(Trace *t, Node n)
 	bool is_float = a->kind == ATTR_float;
 	ScVal v = is_float ? (ScVal){.f = a->f} : (ScVal){.i = i};
 	v = scalar_eval(scalar_convert(is_float ? DT_f64 : DT_i64, d), &v);
-	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, c, v.f) : kx_const_int(t->k, t->s->arena, c, v.i);
+	return dtype_is_float(d) ? kx_const(t->k, t->s->arena, c, v.f)
+				 : kx_const_int(t->k, t->s->arena, c, v.i);
 }
 
 static Kx trace_leaf(Trace *t, Node n, const Sym *idx)
@@ -342,7 +370,8 @@ static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 	case LOWER_MAP:
 		return trace_elementwise(t, n, idx, guard);
 	case LOWER_INDEX:
-		return how->holds == HOLDS_OPERANDS ? trace_operands(t, n, idx, guard) : trace_index(t, n, idx, guard);
+		return how->holds == HOLDS_OPERANDS ? trace_operands(t, n, idx, guard)
+						    : trace_index(t, n, idx, guard);
 	case LOWER_LEAF:
 		return trace_leaf(t, n, idx);
 	case LOWER_MEMORY:

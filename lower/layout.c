@@ -1,10 +1,11 @@
 /* Layouts of buffers: the order of dimensions in memory, chosen for the whole program.
  *
- * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions fastest, a
- * result wants the free dimensions of the second operand fastest (so convolutions get channels-last).
- * What a kernel makes a larger result of the model from takes that result's order. Other buffers without votes
- * take the order of the largest buffer that is read or written with the same index in one kernel. Conversions
- * then happen inside the kernels at the borders, as loads through another order. */
+ * Contractions and convolutions vote, weighted by size: an operand wants its summed dimensions
+ * fastest, a result wants the free dimensions of the second operand fastest (so convolutions get
+ * channels-last). What a kernel makes a larger result of the model from takes that result's order.
+ * Other buffers without votes take the order of the largest buffer that is read or written with the
+ * same index in one kernel. Conversions then happen inside the kernels at the borders, as loads
+ * through another order. */
 #include "ir/kernel/build.h"
 #include "lower/priv.h"
 
@@ -101,7 +102,8 @@ typedef struct {
 
 enum { CLASS_ONE, CLASS_BATCH, CLASS_FREE, CLASS_SUM, CLASS_LAST };
 
-/* Depthwise convolutions and their gradients by weights: b has the channel (batch) and what is summed, a the channel and windows. */
+/* Depthwise convolutions and their gradients by weights: b has the channel (batch) and what is
+ * summed, a the channel and windows. */
 static bool only_channels(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
 {
 	if (r->only_b || !r->batch)
@@ -131,22 +133,24 @@ static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const
 	const Buffer *to = buf_of(w->l, st->buf);
 	const Stage *anchor = &k->stage.data[k->anchor - 1];
 	double taps = 1;
-	if (!r->channels || st->result != RESULT_GLOBAL || free_to_choose(w, st->buf) || !in_order(to) || !a->nidx || !to->rank)
+	if (!r->channels || st->result != RESULT_GLOBAL || free_to_choose(w, st->buf) ||
+	    !in_order(to) || !a->nidx || !to->rank)
 		return false;
 	for (uint32_t i = 0; i < anchor->nred; i++)
 		taps *= (double)sym_hint(t, k->axis.data[anchor->red[i]].extent);
 	for (uint32_t i = 0; i < k->nouter; i++) {
 		Sym coef, rest, var = k->axis.data[i].var;
-		if (r->only_a >> i & 1 && sym_uses(t, st->idx[to->rank - 1], var) && sym_linear(t, a->idx[a->nidx - 1], var, &coef, &rest) &&
-		    sym_is(t, coef, 1))
+		if (r->only_a >> i & 1 && sym_uses(t, st->idx[to->rank - 1], var) &&
+		    sym_linear(t, a->idx[a->nidx - 1], var, &coef, &rest) && sym_is(t, coef, 1))
 			return taps <= FEW_TAPS && sym_hint(t, k->axis.data[i].extent) >= SHORT_ROW;
 	}
 	return false;
 }
 
-/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. With channels these are the vector: last,
- * unless b is as large and has another order. */
-static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
+/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. With channels
+ * these are the vector: last, unless b is as large and has another order. */
+static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r,
+			   double weight)
 {
 	uint32_t class[MAX_RANK], perm[MAX_RANK];
 	bool has_sum = false;
@@ -170,13 +174,17 @@ static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const R
 }
 
 /* Operand b: batch, summed, free; with channels summed, batch. */
-static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const Roles *r, double weight)
+static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const Roles *r,
+			   double weight)
 {
 	uint32_t class[MAX_RANK], perm[MAX_RANK];
 	for (uint32_t d = 0; d < x->nidx; d++) {
 		uint64_t m = axes_in(w, k, x->idx[d]);
-		class[d] = !m ? CLASS_ONE
-		              : (m & r->only_b) ? CLASS_LAST : (m & r->sum) ? CLASS_SUM : r->channels ? CLASS_LAST : CLASS_BATCH;
+		class[d] = !m                ? CLASS_ONE
+			   : (m & r->only_b) ? CLASS_LAST
+			   : (m & r->sum)    ? CLASS_SUM
+			   : r->channels     ? CLASS_LAST
+					     : CLASS_BATCH;
 	}
 	order_by_class(class, x->nidx, perm);
 	vote(w, x->buf, perm, weight);
@@ -218,7 +226,8 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	Roles r = {.sum = ~outer, .only_a = ma & ~mb & outer, .only_b = mb & ~ma & outer,
 	           .batch = ma & mb & outer};
 	r.channels = only_channels(w, k, a, &r);
-	r.rows = r.channels && !free_to_choose(w, b->buf) && 2 * elements(w->l, b->buf) > elements(w->l, a->buf);
+	r.rows = r.channels && !free_to_choose(w, b->buf) &&
+		 2 * elements(w->l, b->buf) > elements(w->l, a->buf);
 	if (along_rows(w, k, a, &r)) {
 		const uint32_t class[MAX_RANK] = {0};
 		uint32_t perm[MAX_RANK];
@@ -275,11 +284,13 @@ typedef struct {
 	const Sym *idx;
 } Access;
 
-/* Of the axes of an index: in which dimensions they stand of a buffer that another index is of, counted from the slowest in memory. */
+/* Of the axes of an index: in which dimensions they stand of a buffer that another index is of,
+ * counted from the slowest in memory. */
 typedef struct {
 	bool known;
 	uint32_t slowest, fastest;
-	int64_t stride; /* how far apart elements are in it along the axis, if there is one of each */
+	int64_t stride; /* how far apart elements are in it along the axis, if there is one of
+	                   each */
 } Place;
 
 static Place place_of(const Layouts *w, const Kernel *k, Access of, Sym e)
@@ -289,7 +300,8 @@ static Place place_of(const Layouts *w, const Kernel *k, Access of, Sym e)
 	Place found = {0};
 	for (uint32_t p = 0; p < order->n; p++)
 		for (uint32_t a = 0; a < k->axis.n; a++) {
-			Sym coef, rest, there = of.idx[order->dim[p].axis], var = k->axis.data[a].var;
+			Sym coef, rest, there = of.idx[order->dim[p].axis],
+					var = k->axis.data[a].var;
 			if (!sym_uses(t, e, var) || !sym_uses(t, there, var))
 				continue;
 			if (!found.known)
@@ -308,12 +320,14 @@ static bool comes_before(Place a, Place b)
 	return a.slowest != b.slowest ? a.slowest < b.slowest : a.stride > b.stride;
 }
 
-/* The order of `to` in which its elements lie much as those of `from` at the same points: by the slowest dimension there that each belongs
- * to; what `from` lacks comes before its fastest one. False where that one is not in `to`: nothing is gained. */
+/* The order of `to` in which its elements lie much as those of `from` at the same points: by the
+ * slowest dimension there that each belongs to; what `from` lacks comes before its fastest one.
+ * False where that one is not in `to`: nothing is gained. */
 MUST_LOOK static bool order_like(Layouts *w, const Kernel *k, Access to, Access from,
 				 uint32_t *perm)
 {
-	const uint32_t rank = buf_of(w->l, to.buf)->rank, last = buf_of(w->l, from.buf)->layout.n - 1;
+	const uint32_t rank = buf_of(w->l, to.buf)->rank,
+		       last = buf_of(w->l, from.buf)->layout.n - 1;
 	Place at[MAX_RANK];
 	uint32_t inner = rank;
 	for (uint32_t d = 0; d < rank; d++) {
@@ -336,8 +350,9 @@ static bool follow_order(Layouts *w, const Kernel *k, Access to, Access from)
 {
 	const Buffer *src = buf_of(w->l, from.buf);
 	uint32_t perm[MAX_RANK];
-	if (w->ballot[to.buf.i].decided || !w->ballot[from.buf.i].decided || !free_to_choose(w, to.buf) ||
-	    src->layout.n != src->rank || in_order(src) || !order_like(w, k, to, from, perm))
+	if (w->ballot[to.buf.i].decided || !w->ballot[from.buf.i].decided ||
+	    !free_to_choose(w, to.buf) || src->layout.n != src->rank || in_order(src) ||
+	    !order_like(w, k, to, from, perm))
 		return false;
 	set_layout(w, to.buf, perm);
 	return true;
@@ -361,7 +376,8 @@ static bool copy_layout(Layouts *w, BufId to, BufId from)
 	return w->ballot[from.i].decided && take_order(w, to, from);
 }
 
-/* What grows into a result of the model (resizing) is read more often than written: it has the result's order. */
+/* What grows into a result of the model (resizing) is read more often than written: it has the
+ * result's order. */
 static bool follow_result(Layouts *w, const Kernel *k)
 {
 	bool changed = false;
@@ -371,7 +387,8 @@ static bool follow_result(Layouts *w, const Kernel *k)
 			continue;
 		for (uint32_t i = 1; i < k->kx.n; i++) {
 			const KxData *x = &k->kx.data[i];
-			if (same_index(w, x, st) && elements(w->l, st->buf) >= 2 * elements(w->l, x->buf))
+			if (same_index(w, x, st) &&
+			    elements(w->l, st->buf) >= 2 * elements(w->l, x->buf))
 				changed |= take_order(w, x->buf, st->buf);
 		}
 	}
@@ -391,7 +408,8 @@ static bool spread(Layouts *w, const Kernel *k)
 			const KxData *x = &k->kx.data[i];
 			if (x->kind == KX_LOAD) {
 				const Access read = {x->buf, x->idx}, written = {st->buf, st->idx};
-				changed |= follow_order(w, k, read, written) || follow_order(w, k, written, read);
+				changed |= follow_order(w, k, read, written) ||
+					   follow_order(w, k, written, read);
 			}
 			if (!same_index(w, x, st))
 				continue;
@@ -406,7 +424,8 @@ static bool spread(Layouts *w, const Kernel *k)
 	return changed;
 }
 
-static bool for_each_kernel(Layouts *w, const StepList *list, bool (*visit)(Layouts *, const Kernel *))
+static bool for_each_kernel(Layouts *w, const StepList *list,
+			    bool (*visit)(Layouts *, const Kernel *))
 {
 	bool changed = false;
 	for (uint32_t i = 0; i < list->step.n; i++) {

@@ -77,7 +77,8 @@ static double bytes_of(Joining *j, const Step *a, const Step *b)
 
 static bool stays_cached(Joining *j, const Step *a, const Step *b)
 {
-	return bytes_of(j, a, b) <= j->cache || bytes_of(j, a, a) > j->cache || bytes_of(j, b, b) > j->cache;
+	return bytes_of(j, a, b) <= j->cache || bytes_of(j, a, a) > j->cache ||
+	       bytes_of(j, b, b) > j->cache;
 }
 
 static bool kernel_may_fail(const Kernel *k)
@@ -142,7 +143,8 @@ static uint32_t find_next(Joining *j, const StepList *list, uint32_t at, bool *b
 		if (!is_movable(s))
 			return 0;
 		const bool apart = is_apart(j, s);
-		if (apart && s->kind == STEP_LOOP && s->extent.i == first->extent.i && stays_cached(j, first, s))
+		if (apart && s->kind == STEP_LOOP && s->extent.i == first->extent.i &&
+		    stays_cached(j, first, s))
 			return next;
 		behind[next - at] = !apart;
 		if (!apart)
@@ -180,7 +182,8 @@ static void join_in(Joining *j, StepList *list)
 {
 	for (uint32_t k = 0; k < list->step.n; k++) {
 		StepList *inner[MAX_STEP_LISTS];
-		while (list->step.data[k].kind == STEP_LOOP && is_movable(&list->step.data[k]) && join_next(j, list, k))
+		while (list->step.data[k].kind == STEP_LOOP && is_movable(&list->step.data[k]) &&
+		       join_next(j, list, k))
 			while (list->step.data[k].kind != STEP_LOOP)
 				k++;
 		for (uint32_t i = 0, n = step_lists(&list->step.data[k], inner); i < n; i++)
@@ -192,7 +195,10 @@ void lower_join_loops(Lowered *l, const Target *t)
 {
 	Arena *scratch = l->ir->ctx->scratch;
 	const uint32_t n = l->buf.n;
-	Joining j = {.l = l, .cache = (double)t->machine.l2, .read = ARENA_ARRAY(scratch, uint32_t, n), .written = ARENA_ARRAY(scratch, uint32_t, n),
+	Joining j = {.l = l,
+		     .cache = (double)t->machine.l2,
+		     .read = ARENA_ARRAY(scratch, uint32_t, n),
+		     .written = ARENA_ARRAY(scratch, uint32_t, n),
 		     .summed = ARENA_ARRAY(scratch, uint32_t, n)};
 	if (!t->isa.of_block)
 		join_in(&j, &l->steps);

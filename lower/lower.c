@@ -77,12 +77,15 @@ static bool check_born(Lower *s, Graph *g, const bool *known)
 		bool known_here = here[v] || graph_is_given(g, var) || graph_finds(g, var);
 		for (Node n = g->first; n.i && !known_here; n = node_next(g, n))
 			if (node_uses_itself(g, n, var))
-				return ctx_error(s->ir->ctx, node_where(g, n), "%s has no value here, but in the body that finds it in data",
-				                 sym_name(syms, var));
+				return ctx_error(s->ir->ctx, node_where(g, n),
+						 "%s has no value here, but in the body that finds "
+						 "it in data",
+						 sym_name(syms, var));
 		here[v] |= known_here;
 	}
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		for (uint32_t k = 0; node_has_graph(g, n) && k < op_schema(node_op(g, n))->narg; k++) {
+		for (uint32_t k = 0; node_has_graph(g, n) && k < op_schema(node_op(g, n))->narg;
+		     k++) {
 			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
 			TRY(a->kind != ATTR_graph || check_born(s, a->graph, here));
 		}
@@ -95,7 +98,8 @@ static bool check_symbols(Lower *s)
 	SymTab *syms = s->ir->syms;
 	uint32_t n = sym_nvars(syms);
 	bool *used = ARENA_ARRAY(s->arena, bool, n);
-	bool *born = ARENA_ARRAY(s->arena, bool, n), *elsewhere = ARENA_ARRAY(s->arena, bool, n), found = false;
+	bool *born = ARENA_ARRAY(s->arena, bool, n), *elsewhere = ARENA_ARRAY(s->arena, bool, n),
+	     found = false;
 	graph_used_symbols(s->g, used);
 	find_born(s->g, born);
 	for (uint32_t v = 0; v < n; v++) {
@@ -106,8 +110,9 @@ static bool check_symbols(Lower *s)
 				known |= sym_uses(syms, t->dim[d], sym_var_at(syms, v));
 		}
 		if (!known)
-			return ctx_error(s->ir->ctx, NULL, "%s has no value: no input has it in its shape",
-			                 sym_name(syms, sym_var_at(syms, v)));
+			return ctx_error(s->ir->ctx, NULL,
+					 "%s has no value: no input has it in its shape",
+					 sym_name(syms, sym_var_at(syms, v)));
 		elsewhere[v] = !born[v];
 		found |= born[v];
 	}
@@ -120,7 +125,9 @@ static bool check_supported(Lower *s)
 	Unsupported u = {.seen = ARENA_ARRAY(s->arena, bool, op_count())};
 	for (uint32_t k = 0; k < s->g->output.n; k++)
 		if (!s->g->output.data[k].node.i)
-			return ctx_error(ctx, NULL, "output %u is none: a compiled model's outputs are tensors", k);
+			return ctx_error(
+				ctx, NULL,
+				"output %u is none: a compiled model's outputs are tensors", k);
 	text_init(&u.ops, ctx->arena);
 	find_unsupported(s->g, &u);
 	if (u.ops.n)
@@ -139,7 +146,8 @@ static const RootFn *has_steps(const Lower *s, Node n)
 /* Roots with one kernel that is built by tracing their value. */
 static bool is_traced(const Lower *s, Node n)
 {
-	return node_info(s, n)->is.role == ROLE_ROOT && !lower_holds_operands(s, n) && !has_steps(s, n);
+	return node_info(s, n)->is.role == ROLE_ROOT && !lower_holds_operands(s, n) &&
+	       !has_steps(s, n);
 }
 
 /* Kernels of all roots are tried first. One that needs another node stored makes that a root and
@@ -179,7 +187,8 @@ static void list_members(Lower *s)
 	for (Node n = s->g->last; n.i; n = node_prev(s->g, n)) {
 		const NodeInfo *info = node_info(s, n);
 		uint32_t root = info->is.root;
-		if (!root || (info->is.role != ROLE_ROOT && info->is.role != ROLE_INLINE && info->is.role != ROLE_VIRTUAL))
+		if (!root || (info->is.role != ROLE_ROOT && info->is.role != ROLE_INLINE &&
+			      info->is.role != ROLE_VIRTUAL))
 			continue;
 		s->next_member[n.i] = s->member[root];
 		s->member[root] = n;
@@ -256,8 +265,9 @@ static void copy_outputs(Lower *s, const NodePlace *out)
 		const NodeInfo *info = node_info(s, n);
 		bool stored = lower_replaces(s, k);
 		for (uint32_t p = 0; p < info->place.n; p++)
-			stored |= lower_can_be_computed_in(s, n) && info->place.data[p].buf.i == out[k].buf.i &&
-			          info->place.data[p].t.i == out[k].t.i;
+			stored |= lower_can_be_computed_in(s, n) &&
+				  info->place.data[p].buf.i == out[k].buf.i &&
+				  info->place.data[p].t.i == out[k].t.i;
 		if (!stored)
 			lower_push_kernel(s, lower_copy_kernel(s, n, &out[k]));
 	}
@@ -378,7 +388,8 @@ static bool check_state(const Lower *s)
 	for (uint32_t k = 0; k < s->g->input.n; k++) {
 		const GraphInput *in = &s->g->input.data[k];
 		if (in->kind != INPUT_USER && !in->init.i)
-			return ctx_error(s->ir->ctx, NULL, "\"%s\" has no first contents", in->name);
+			return ctx_error(s->ir->ctx, NULL, "\"%s\" has no first contents",
+					 in->name);
 	}
 	return true;
 }

@@ -1,13 +1,15 @@
 /* Results that are other tensors with other dimensions.
  *
- * A value that kernels read, and of which a permutation or another shape is a result of the model, would be stored twice: in the workspace, and
- * by a copy in the result. Where it lies in memory as the result does it is the result instead, and there is no copy. */
+ * A value that kernels read, and of which a permutation or another shape is a result of the model,
+ * would be stored twice: in the workspace, and by a copy in the result. Where it lies in memory as
+ * the result does it is the result instead, and there is no copy. */
 #include "lower/priv.h"
 
 typedef struct {
 	Lowered *l;
 	uint32_t step;                /* the present one of the main list, counted from 1 */
-	uint32_t *writes, *reads, *last_write; /* by buffer: how many, in which step the last write */
+	uint32_t *writes, *reads, *last_write; /* by buffer: how many, in which step the last
+	                                          write */
 } Merge;
 
 static void visit(void *data, BufId b, bool write)
@@ -31,7 +33,8 @@ static bool stores_all(const Merge *m, const Kernel *k, const Buffer *result)
 			continue;
 		while (a < k->axis.n && k->axis.data[a].var.i != st->idx[d].i)
 			a++;
-		if (a == k->axis.n || k->axis.data[a].extent.i != result->dim[d].i || (seen >> a & 1))
+		if (a == k->axis.n || k->axis.data[a].extent.i != result->dim[d].i ||
+		    (seen >> a & 1))
 			return false;
 		seen |= UINT64_C(1) << a;
 	}
@@ -55,18 +58,24 @@ MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *f
 	const KxData *x = &k->kx.data[st->value.i];
 	*to = st->buf;
 	*from = x->buf;
-	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->writes[to->i] != 1 || m->reads[to->i] || m->last_write[from->i] >= m->step)
+	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->writes[to->i] != 1 ||
+	    m->reads[to->i] || m->last_write[from->i] >= m->step)
 		return false;
 	const Buffer *a = buf_of(m->l, *from), *b = buf_of(m->l, *to);
-	if (a->kind != BUF_TEMP || b->kind != BUF_OUTPUT || a->layout_fixed || b->donated || a->dtype != b->dtype || !stores_all(m, k, b))
+	if (a->kind != BUF_TEMP || b->kind != BUF_OUTPUT || a->layout_fixed || b->donated ||
+	    a->dtype != b->dtype || !stores_all(m, k, b))
 		return false;
-	return allocated(m, a).i == allocated(m, b).i && layout_offset(m->l->ir, &a->layout, x->idx).i == layout_offset(m->l->ir, &b->layout, st->idx).i;
+	return allocated(m, a).i == allocated(m, b).i &&
+	       layout_offset(m->l->ir, &a->layout, x->idx).i ==
+		       layout_offset(m->l->ir, &b->layout, st->idx).i;
 }
 
 void lower_merge_results(Lowered *l)
 {
 	Arena *scratch = l->ir->ctx->scratch;
-	Merge m = {.l = l, .writes = ARENA_ARRAY(scratch, uint32_t, l->buf.n), .reads = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
+	Merge m = {.l = l,
+		   .writes = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
+		   .reads = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
 		   .last_write = ARENA_ARRAY(scratch, uint32_t, l->buf.n)};
 	uint32_t n = 0, nstep = l->steps.step.n;
 	for (m.step = 1; m.step <= nstep; m.step++)

@@ -1,5 +1,5 @@
-/* Where stored nodes live: outputs and results that readers want somewhere, operands inside the buffer of what holds
- * them (concatenations, padded tensors: parents), buffers of their own. */
+/* Where stored nodes live: outputs and results that readers want somewhere, operands inside the
+ * buffer of what holds them (concatenations, padded tensors: parents), buffers of their own. */
 #include <string.h>
 
 #include "lower/stage.h"
@@ -9,7 +9,8 @@
 NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
 {
 	const Type *t = node_type(s->g, n);
-	NodePlace p = {.buf = lowered_buf(s->l, kind, k, t->dtype, t->n, t->dim, graph_name(s->g, n))};
+	NodePlace p = {
+		.buf = lowered_buf(s->l, kind, k, t->dtype, t->n, t->dim, graph_name(s->g, n))};
 	return p;
 }
 
@@ -41,13 +42,15 @@ bool lower_has_place(const Lower *s, Node n)
 bool lower_can_be_computed_in(const Lower *s, Node n)
 {
 	const Graph *g = s->g;
-	bool is_result = how(s, n)->role == LOWER_MEMORY && node_nin(g, n) && node_dtype(g, node_in(g, n, 0)) == DT_none;
+	bool is_result = how(s, n)->role == LOWER_MEMORY && node_nin(g, n) &&
+			 node_dtype(g, node_in(g, n, 0)) == DT_none;
 	return is_result ? !how(s, node_in(g, n, 0))->own_results : lower_has_place(s, n);
 }
 
 /* ---- parents ---- */
 
-/* A border of many dimensions would have too many pieces; a negative one crops: the operand does not fit in. */
+/* A border of many dimensions would have too many pieces; a negative one crops: the operand does
+ * not fit in. */
 static bool has_simple_border(const Lower *s, Node n)
 {
 	static const char *const side[] = {"low", "high"};
@@ -100,7 +103,8 @@ static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 /* The operand may be computed straight into the parent's buffer. */
 static bool can_live_in(const Lower *s, Node operand, Node parent)
 {
-	return lower_has_place(s, operand) && !node_info(s, operand)->place.n && has_sizes_of(s, operand, parent);
+	return lower_has_place(s, operand) && !node_info(s, operand)->place.n &&
+	       has_sizes_of(s, operand, parent);
 }
 
 /* Of operands in order: *at is where the next one of several begins, none before the first. */
@@ -114,7 +118,8 @@ static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
 	if (how(s, parent)->holds == HOLDS_OPERANDS) {
 		uint32_t dim = (uint32_t)node_int(s->g, parent, "dim");
 		start[dim] = at->i ? *at : start[dim];
-		*at = sym_add(syms, start[dim], node_dim(s->g, node_in(s->g, parent, operand), dim));
+		*at = sym_add(syms, start[dim],
+			      node_dim(s->g, node_in(s->g, parent, operand), dim));
 	} else {
 		memcpy(start, node_ints(s->g, parent, "low", &n), rank * sizeof *start);
 	}
@@ -174,7 +179,8 @@ void lower_choose_places(Lower *s)
 bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 {
 	NodeInfo *info = node_info(s, operand);
-	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i || info->place.data[0].t.i != p.t.i)
+	if (info->is.role != ROLE_ROOT || !info->place.n || info->place.data[0].buf.i != p.buf.i ||
+	    info->place.data[0].t.i != p.t.i)
 		return false;
 	for (uint32_t k = 0; k < node_rank(s->g, operand); k++)
 		if (info->place.data[0].off[k].i != p.off[k].i)
@@ -185,7 +191,9 @@ bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 /* The integer that a leaf is. */
 static Sym known_integer(const Lower *s, Node n)
 {
-	const Attr *a = how(s, n)->role == LOWER_LEAF && !node_rank(s->g, n) ? node_attr(s->g, n, "value") : NULL;
+	const Attr *a = how(s, n)->role == LOWER_LEAF && !node_rank(s->g, n)
+				? node_attr(s->g, n, "value")
+				: NULL;
 	return a && a->kind == ATTR_int ? a->s : (Sym){0};
 }
 
@@ -240,7 +248,8 @@ NodePlace lower_result_place(Lower *s, Node n, uint32_t k)
 		if (node_info(s, get)->place.n)
 			return node_info(s, get)->place.data[0];
 	const Type *t = ir_type_of(s->ir, node_type(g, n)->elem[k]);
-	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, t->dtype, t->n, t->dim, graph_name(g, n))};
+	return (NodePlace){
+		.buf = lowered_buf(s->l, BUF_TEMP, 0, t->dtype, t->n, t->dim, graph_name(g, n))};
 }
 
 static bool same_place(const NodePlace *a, const NodePlace *b)

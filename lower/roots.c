@@ -62,7 +62,8 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	            .result = RESULT_REGISTER};
 	Sym in[MAX_RANK];
 	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
-		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st) : idx[o++];
+		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st)
+					   : idx[o++];
 	if (!st.nred)
 		return kx_const_int(t->k, t->s->arena, DT_i64, 0);
 	t->has_reduce = true;
@@ -123,7 +124,8 @@ static Kx search_tree(Search *w, int64_t low, int64_t high)
 		return kx_const_int(t->k, t->s->arena, DT_i64, low);
 	int64_t middle = low + (high - low) / 2;
 	Kx after = stands_after(w, sym_int(t->s->ir->syms, middle));
-	return kx_select(t->k, t->s->arena, after, search_tree(w, low, middle), search_tree(w, middle + 1, high));
+	return kx_select(t->k, t->s->arena, after, search_tree(w, low, middle),
+			 search_tree(w, middle + 1, high));
 }
 
 /* Halvings of a row of up to n elements until none is left; there is no memory for more than 2^46
@@ -165,7 +167,8 @@ static Kx root_searchsorted(Trace *t, const Sym *idx)
 	enum { SHORT_ROW = 64 };
 	Graph *g = t->s->g;
 	Node sorted = node_in(g, t->root, 0);
-	Search w = {.t = t, .last = node_rank(g, sorted) - 1, .right = node_bool(g, t->root, "right")};
+	Search w = {
+		.t = t, .last = node_rank(g, sorted) - 1, .right = node_bool(g, t->root, "right")};
 	Sym length = node_dim(g, sorted, w.last);
 	memcpy(w.at, idx, w.last * sizeof *idx);
 	w.x = trace_value(t, node_in(g, t->root, 1), idx, (Kx){0});
@@ -242,8 +245,8 @@ static void root_scatter(Lower *s, Node n)
 	bool wide = reduce_rounds(how) && dtype_is_float(d) && dtype_compute(d) != d;
 	if (wide) {
 		const Type *t = node_type(s->g, n);
-		acc = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, dtype_compute(t->dtype), t->n, t->dim,
-		                                     graph_name(s->g, n))};
+		acc = (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, dtype_compute(t->dtype),
+						     t->n, t->dim, graph_name(s->g, n))};
 	}
 	if (!lies_at(s, node_in(s->g, n, 0), &acc))
 		lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &acc));
@@ -284,7 +287,8 @@ static void root_update_slice(Lower *s, Node n)
 	lower_push_kernel(s, lower_copy_kernel(s, node_in(s->g, n, 0), &to));
 	Node update = node_in(s->g, n, 1), one = lower_without_leading_one(s, update);
 	bool there = lower_has_place(s, n) && lower_update_place(s, n, &part) &&
-		     (lower_lives_in(s, update, part) || (one.i && lower_lives_in(s, one, lower_place_without_leading_one(s, part))));
+		     (lower_lives_in(s, update, part) ||
+		      (one.i && lower_lives_in(s, one, lower_place_without_leading_one(s, part))));
 	if (!there)
 		lower_push_kernel(s, update_kernel(s, n, &to));
 	lower_publish_result(s, n, 0, &to);
@@ -293,8 +297,8 @@ static void root_update_slice(Lower *s, Node n)
 /* ---- sort ---- */
 
 /* Room like the result's, the sorted dimension last. */
-static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_t dim, const Sym *idx,
-                               Sym *at)
+static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_t dim,
+			       const Sym *idx, Sym *at)
 {
 	Sym extent[MAX_RANK];
 	for (uint32_t k = 0; k < t->n; k++) {
@@ -302,7 +306,8 @@ static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_
 		extent[k] = t->dim[from];
 		at[k] = idx[from];
 	}
-	return (NodePlace){.buf = lowered_buf(s->l, BUF_TEMP, 0, d, t->n, extent, graph_name(s->g, n))};
+	return (NodePlace){
+		.buf = lowered_buf(s->l, BUF_TEMP, 0, d, t->n, extent, graph_name(s->g, n))};
 }
 
 /* The number of an axis of the root, which is no outer one then. */
@@ -317,7 +322,8 @@ static uint32_t sorted_axis(Trace *t, uint32_t dim)
 
 static Stage sort_stage(Trace *t, Node n, const NodePlace *to, const Sym *at, uint32_t axis)
 {
-	Stage st = trace_global_stage(t, STAGE_SORT, to, at, node_rank(t->s->g, node_in(t->s->g, n, 0)));
+	Stage st = trace_global_stage(t, STAGE_SORT, to, at,
+				      node_rank(t->s->g, node_in(t->s->g, n, 0)));
 	st.nred = 1;
 	st.red[0] = axis;
 	st.descending = node_bool(t->s->g, n, "descending");
@@ -436,7 +442,10 @@ static void root_fft_lines(Lower *s, Node n)
 		at[rank - 1] = in_table[0] = part;
 		Stage st = trace_global_stage(&t, STAGE_FFT, &to, at, rank);
 		if (k >= 2)
-			st = (Stage){.kind = STAGE_FFT, .dtype = st.acc, .acc = st.acc, .result = RESULT_REGISTER};
+			st = (Stage){.kind = STAGE_FFT,
+				     .dtype = st.acc,
+				     .acc = st.acc,
+				     .result = RESULT_REGISTER};
 		st.nred = 1;
 		st.red[0] = k < 2 ? line.red[0] : table.red[0];
 		st.out2 = k < 3 ? k + 1 : 0;
@@ -460,7 +469,8 @@ static void root_assert(Lower *s, Node n)
 	Trace t = {.s = s, .root = n};
 	trace_start_over(&t, node_in(g, n, 0));
 	trace_all_outer(&t);
-	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER};
+	Stage st = {
+		.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
 	Text message;
 	text_init(&message, s->arena);
@@ -478,7 +488,8 @@ static Sym place_number(const Trace *t, Node n)
 	SymTab *syms = t->s->ir->syms;
 	Sym at = {0};
 	for (uint32_t k = 0; k < node_rank(t->s->g, n); k++)
-		at = k ? sym_add(syms, sym_mul(syms, at, node_dim(t->s->g, n, k)), t->root_axis[k]) : t->root_axis[k];
+		at = k ? sym_add(syms, sym_mul(syms, at, node_dim(t->s->g, n, k)), t->root_axis[k])
+		       : t->root_axis[k];
 	return at;
 }
 
@@ -495,12 +506,16 @@ static void root_assert_zero(Lower *s, Node n)
 	text_init(&message, s->arena);
 	text_format(&format, node_str(g, n, "message"));
 	const Sym place = place_number(&t, x);
-	const uint32_t ncode = assert_zero_message(&message, format.data, place.i ? "%lld" : NULL, "%lld");
+	const uint32_t ncode =
+		assert_zero_message(&message, format.data, place.i ? "%lld" : NULL, "%lld");
 	Kx code = kx_to(t.k, s->arena, DT_i64, trace_value(&t, x, t.root_axis, (Kx){0}));
 	Sym v = trace_zero_var(&t, code, lowered_check(s->l, message.data), place, ncode);
 	Kx in[2] = {kx_index(t.k, s->arena, v), kx_const_int(t.k, s->arena, DT_i64, 0)};
-	trace_push_stage(&t, (Stage){.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER,
-	                             .value = kx_op(t.k, s->arena, OP_eq, DT_bool, in, 2)});
+	trace_push_stage(&t, (Stage){.kind = STAGE_CHECK,
+				     .dtype = DT_bool,
+				     .acc = DT_bool,
+				     .result = RESULT_REGISTER,
+				     .value = kx_op(t.k, s->arena, OP_eq, DT_bool, in, 2)});
 	trace_order_axes(&t);
 	t.k->name = "assert_zero";
 	lower_push_kernel(s, t.k);

@@ -63,7 +63,8 @@ static bool pays(const Share *h, const ScFn *fn, DType d, uint64_t readers)
 	uint32_t n = 0;
 	for (; readers; readers &= readers - 1)
 		n++;
-	return (n - 1) * fn->cost * target_cycles_at_once(t, MOP_add, d) > target_cycles_at_once(t, MOP_store, d) + n * target_cycles_at_once(t, MOP_load, d);
+	return (n - 1) * fn->cost * target_cycles_at_once(t, MOP_add, d) >
+	       target_cycles_at_once(t, MOP_store, d) + n * target_cycles_at_once(t, MOP_load, d);
 }
 
 static bool worth_sharing(const Share *h, uint32_t i)
@@ -119,8 +120,11 @@ static void share(Share *h, uint32_t i)
 	Arena *arena = h->s->arena;
 	KxData copy = k->kx.data[i];
 	array_push(arena, &k->kx, copy);
-	Stage st = {.kind = STAGE_MAP, .value = {k->kx.n - 1}, .dtype = copy.dtype, .acc = copy.dtype,
-	            .result = RESULT_LOCAL};
+	Stage st = {.kind = STAGE_MAP,
+		    .value = {k->kx.n - 1},
+		    .dtype = copy.dtype,
+		    .acc = copy.dtype,
+		    .result = RESULT_LOCAL};
 	Sym *idx = ARENA_ARRAY(arena, Sym, MAX_RANK);
 	for (uint32_t a = k->nouter; a < k->axis.n; a++) {
 		if (h->deps[i] >> a & 1) {
@@ -130,8 +134,8 @@ static void share(Share *h, uint32_t i)
 	}
 	uint32_t at = lowest_bit(h->readers[i]);
 	insert_stage(k, arena, at, st);
-	k->kx.data[i] = (KxData){.kind = KX_STAGE, .dtype = copy.dtype, .stage = at, .nidx = st.nmap,
-	                         .idx = idx};
+	k->kx.data[i] = (KxData){
+		.kind = KX_STAGE, .dtype = copy.dtype, .stage = at, .nidx = st.nmap, .idx = idx};
 }
 
 void kernel_share_values(Lower *s, Kernel *k)

@@ -1,10 +1,11 @@
 /* Which lines of the model's source became a kernel.
  *
- * The place shown is that of the operator that takes most of the kernel's time, by its kind: a contraction or convolution before
- * what reduces, scans, sorts or scatters, before element-wise arithmetic, before index maps; of several of a kind the last one in
- * program order that has a location. Lines count once, whatever modules execute them. A copy is made for the operator whose steps
- * are at hand, and has the place of that one alone, or, if it has none, of the value. What has none in a loop or branch has that
- * of the loop. */
+ * The place shown is that of the operator that takes most of the kernel's time, by its kind: a
+ * contraction or convolution before what reduces, scans, sorts or scatters, before element-wise
+ * arithmetic, before index maps; of several of a kind the last one in program order that has a
+ * location. Lines count once, whatever modules execute them. A copy is made for the operator whose
+ * steps are at hand, and has the place of that one alone, or, if it has none, of the value. What
+ * has none in a loop or branch has that of the loop. */
 #include "lower/stage.h"
 
 static uint32_t weight(Op op)

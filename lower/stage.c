@@ -78,7 +78,8 @@ MUST_LOOK static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, 
 
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
-	bool copies = st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == REDUCE_SET);
+	bool copies =
+		st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == REDUCE_SET);
 	if (copies && st.result == RESULT_GLOBAL) {
 		const KxData *x = &t->k->kx.data[st.value.i];
 		if (x->round == st.dtype) /* the store rounds */
@@ -90,7 +91,8 @@ uint32_t trace_push_stage(Trace *t, Stage st)
 
 Kx trace_stage_value(Trace *t, uint32_t stage)
 {
-	return kx_stage(t->k, t->s->arena, stage, dtype_compute(t->k->stage.data[stage].dtype), 0, NULL);
+	return kx_stage(t->k, t->s->arena, stage, dtype_compute(t->k->stage.data[stage].dtype), 0,
+			NULL);
 }
 
 void trace_all_outer(Trace *t)
@@ -106,7 +108,8 @@ ReduceKind lower_combiner(Lower *s, Node n, const char *attr, DType d)
 {
 	ReduceKind k;
 	if (!reduce_parse(node_str(s->g, n, attr), &k))
-		ctx_bug(s->ir->ctx, "%s combines by \"%s\"", graph_name(s->g, n), node_str(s->g, n, attr));
+		ctx_bug(s->ir->ctx, "%s combines by \"%s\"", graph_name(s->g, n),
+			node_str(s->g, n, attr));
 	return reduce_of(k, d);
 }
 
@@ -161,7 +164,8 @@ static Kx in_bounds(Trace *t, Node n, const Sym *idx)
 	Kx all = {0};
 	Sym zero = sym_int(t->s->ir->syms, 0);
 	for (uint32_t k = 0; k < node_rank(t->s->g, n); k++)
-		all = kx_and(t->k, t->s->arena, all, trace_in_range(t, idx[k], zero, node_dim(t->s->g, n, k)));
+		all = kx_and(t->k, t->s->arena, all,
+			     trace_in_range(t, idx[k], zero, node_dim(t->s->g, n, k)));
 	return all;
 }
 
@@ -170,7 +174,8 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	Graph *g = t->s->g;
 	uint64_t outer;
 	if (!outer_axes(t, idx, node_rank(g, n), n.i != t->root.i, &outer))
-		return trace_store_first(t, n, "what reads it would reduce again for each of its points");
+		return trace_store_first(t, n,
+					 "what reads it would reduce again for each of its points");
 	if (t->has_reduce && outer != t->outer)
 		return trace_store_first(t, n, "what reads it reduces other rows");
 	if (guard.i && trace_needs_more(t, guard, outer))
@@ -352,7 +357,8 @@ static void trace_all(Trace *t)
 	const NodeInfo *info = node_info(t->s, t->root);
 	trace_start_over(t, t->root);
 	const RootFn *special = root_fn(node_op(t->s->g, t->root));
-	Kx value = special ? special->value(t, t->root_axis) : trace_value(t, t->root, t->root_axis, (Kx){0});
+	Kx value = special ? special->value(t, t->root_axis)
+			   : trace_value(t, t->root, t->root_axis, (Kx){0});
 	if (!t->blocked.node.i && !t->tiles.node.i)
 		trace_add_stores(t, t->root, info->place.data, info->place.n, value);
 }
@@ -392,8 +398,8 @@ Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlac
 	uint32_t rank = node_rank(s->g, n);
 	trace_start_over(&t, n);
 	const Buffer *b = buf_of(s->l, from->buf);
-	Kx value = kx_load(t.k, s->arena, from->buf, dtype_compute(b->dtype), rank, trace_place_index(&t, from, t.root_axis, rank),
-			   (Kx){0}, (Kx){0});
+	Kx value = kx_load(t.k, s->arena, from->buf, dtype_compute(b->dtype), rank,
+			   trace_place_index(&t, from, t.root_axis, rank), (Kx){0}, (Kx){0});
 	trace_add_stores(&t, n, to, 1, value);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "copy_%s", t.k->name);

@@ -1,8 +1,10 @@
 /* Versions of state and the order of steps; see lower/state.h.
  *
- * A step comes after those that write what it reads, and a version is written after every read of the one before:
+ * A step comes after those that write what it reads, and a version is written after every read of
+ * the one before:
  *
- *   %new = update_slice(%cache, %row, ..)      copy_cache -> old; update_row -> cache; attention(cache)
+ *   %new = update_slice(%cache, %row, ..)      copy_cache -> old; update_row -> cache;
+ *                                              attention(cache)
  *   %y = attention(%new), %cache (old value)
  *
  * Where checks may fail, they come before what replaces state, unless they depend on it. */
@@ -39,7 +41,9 @@ static StateVersion *version_of(const Lower *s, BufId b)
 	if (!s->state || kind == BUF_TEMP || kind == BUF_CONST)
 		return NULL;
 	uint32_t k = b.i < s->state->of_buf.n ? s->state->of_buf.data[b.i] : 0;
-	return k && k <= s->state->version.n && s->state->version.data[k - 1].buf.i == b.i ? &s->state->version.data[k - 1] : NULL;
+	return k && k <= s->state->version.n && s->state->version.data[k - 1].buf.i == b.i
+		       ? &s->state->version.data[k - 1]
+		       : NULL;
 }
 
 /* None: it is what a call finds. */
@@ -98,7 +102,12 @@ void lower_state_begin(Lower *s)
 			continue;
 		const Const *c = ir_const_of(s->ir, in->init);
 		array_push(s->arena, &s->l->state,
-		           (LoweredState){.name = in->name, .dtype = c->dtype, .rank = c->rank, .dim = c->dim, .init = in->init, .kind = in->kind});
+			   (LoweredState){.name = in->name,
+					  .dtype = c->dtype,
+					  .rank = c->rank,
+					  .dim = c->dim,
+					  .init = in->init,
+					  .kind = in->kind});
 		Node n = lower_input(s->g, in->node);
 		bool unread = dtype_is_complex(node_type(s->g, n)->dtype); /* else n is its pairs */
 		BufId b = new_buffer(s, BUF_STATE, st->version.n, unread && by[k].i ? by[k] : n);
@@ -110,7 +119,9 @@ void lower_state_begin(Lower *s)
 			continue;
 		Node n = lower_input(s->g, s->g->input.data[s->g->output.data[k].writes].node);
 		st->root_of[k] = st->version.n;
-		push_version(s, (StateVersion){.buf = node_info(s, n)->place.data[0].buf, .root = st->version.n, .output = k});
+		push_version(s, (StateVersion){.buf = node_info(s, n)->place.data[0].buf,
+					       .root = st->version.n,
+					       .output = k});
 	}
 	st->nroot = st->version.n;
 }
@@ -132,8 +143,11 @@ NodePlace lower_state_output(Lower *s, uint32_t k, NodePlace out)
 		out = (NodePlace){.buf = new_buffer(s, BUF_STATE, root, n)};
 		s->l->state.data[root].written = true;
 	}
-	push_version(s, (StateVersion){.buf = out.buf, .before = s->state->version.data[root].buf, .node = computed ? n : (Node){0},
-				       .output = k, .root = root});
+	push_version(s, (StateVersion){.buf = out.buf,
+				       .before = s->state->version.data[root].buf,
+				       .node = computed ? n : (Node){0},
+				       .output = k,
+				       .root = root});
 	return out;
 }
 
@@ -175,7 +189,8 @@ void lower_state_extend(Lower *s, Node n)
 {
 	NodePlace at = node_info(s, n)->place.data[0], part;
 	StateVersion *v = version_of(s, at.buf);
-	Node x = v ? updated_operand(s, n) : (Node){0}, only = v && at_origin(&at) ? lower_without_leading_one(s, n) : (Node){0};
+	Node x = v ? updated_operand(s, n) : (Node){0},
+	     only = v && at_origin(&at) ? lower_without_leading_one(s, n) : (Node){0};
 	if (only.i && can_take_place(s, only))
 		lower_add_place(s, only, lower_place_without_leading_one(s, at));
 	if (!x.i)
@@ -193,8 +208,8 @@ void lower_state_extend(Lower *s, Node n)
 	/* What is put there may be computed there only if nothing is copied over it. */
 	const NodeInfo *from = node_info(s, x);
 	const StateVersion *old = from->place.n ? version_of(s, from->place.data[0].buf) : NULL;
-	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && old && at_origin(&from->place.data[0]) && at_origin(&at) &&
-		     old->root == v->root;
+	bool there = op_lower(node_op(s->g, x))->role != LOWER_INDEX && old &&
+		     at_origin(&from->place.data[0]) && at_origin(&at) && old->root == v->root;
 	Node update = op_lower(node_op(s->g, n))->updates ? node_in(s->g, n, 1) : (Node){0};
 	if (!there || !update.i || !lower_update_place(s, n, &part))
 		return;
@@ -214,7 +229,8 @@ bool lower_state_keeps(const Lower *s, const Kernel *k)
 		return false;
 	const StateVersion *v = version_of(s, st->buf);
 	const KxData *x = &k->kx.data[st->value.i];
-	bool keeps = v && x->kind == KX_LOAD && !x->guard.i && (x->buf.i == st->buf.i || x->buf.i == v->before.i);
+	bool keeps = v && x->kind == KX_LOAD && !x->guard.i &&
+		     (x->buf.i == st->buf.i || x->buf.i == v->before.i);
 	for (uint32_t d = 0; keeps && d < x->nidx; d++)
 		keeps = x->idx[d].i == st->idx[d].i;
 	if (keeps && is_donated(s, v->root) && x->buf.i == s->state->version.data[v->root].buf.i)
@@ -237,7 +253,8 @@ void lower_state_copy(Lower *s, const NodePlace *out)
 		Node n = lower_output(g, k);
 		if (!lower_replaces(s, k) || version_of(s, out[k].buf)->node.i)
 			continue;
-		lower_push_kernel(s, from[k].buf.i ? lower_copy_place(s, n, &from[k], &out[k]) : lower_copy_kernel(s, n, &out[k]));
+		lower_push_kernel(s, from[k].buf.i ? lower_copy_place(s, n, &from[k], &out[k])
+						   : lower_copy_kernel(s, n, &out[k]));
 	}
 }
 
@@ -254,7 +271,8 @@ typedef struct {
 	uint32_t *writer; /* by buffer: 1 + the last step that writes it */
 	Numbers *reader;  /* by buffer: since then */
 	Numbers *reads, *writes; /* by version: steps */
-	Numbers *sees, *makes;   /* by step: versions that it reads, that it writes, in their order */
+	Numbers *sees, *makes;   /* by step: versions that it reads, that it writes, in their
+	                            order */
 	uint32_t *depth;         /* by version: how many came before it */
 	bool *fails, *replaces;  /* by step: a check in it may fail; it writes state */
 	bool *needed;            /* by step: checks depend on it */
@@ -303,10 +321,12 @@ static void separate(Lower *s, const StateVersion *v)
 		s->state->donates[v->output] = false;
 		return;
 	}
-	for (uint32_t k = 1; v->node.i && op_lower(node_op(g, v->node))->updates && k < node_nin(g, v->node); k++) {
+	for (uint32_t k = 1;
+	     v->node.i && op_lower(node_op(g, v->node))->updates && k < node_nin(g, v->node); k++) {
 		Node x = node_in(g, v->node, k);
 		LowerRole role = op_lower(node_op(g, x))->role;
-		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] || node_info(s, x)->is.role == ROLE_ROOT)
+		if (role == LOWER_MEMORY || role == LOWER_LEAF || s->state->stored[x.i] ||
+		    node_info(s, x)->is.role == ROLE_ROOT)
 			continue;
 		s->state->stored[x.i] = "its kernel reads what it replaces";
 		stored = true;
@@ -319,7 +339,8 @@ static void separate(Lower *s, const StateVersion *v)
 		s->state->apart_output[v->output] = true;
 }
 
-/* A step that writes v, or computes in its place, reads one that v replaces: it may if each element is read where it is stored. */
+/* A step that writes v, or computes in its place, reads one that v replaces: it may if each element
+ * is read where it is stored. */
 static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 {
 	const StateVersion *all = o->s->state->version.data;
@@ -330,7 +351,8 @@ static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 		bool replaced = u->root == v->root && o->depth[sees->data[i]] < o->depth[v - all];
 		for (uint32_t k = 0; replaced && k < i; k++)
 			replaced = sees->data[k] != sees->data[i];
-		if (replaced && !(step->kind == STEP_KERNEL && kernel_replaces(step->kernel, v->buf, u->buf, o->s->arena)))
+		if (replaced && !(step->kind == STEP_KERNEL &&
+				  kernel_replaces(step->kernel, v->buf, u->buf, o->s->arena)))
 			separate(o->s, v);
 	}
 }
@@ -339,7 +361,8 @@ static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 static void replace_after(Order *o, const StateVersion *v, const StateVersion *from)
 {
 	const StateVersion *all = o->s->state->version.data;
-	const Numbers *w = &o->writes[v - all], *r = &o->reads[from - all], *old = &o->writes[from - all];
+	const Numbers *w = &o->writes[v - all], *r = &o->reads[from - all],
+		      *old = &o->writes[from - all];
 	for (uint32_t i = 0; i < w->n; i++) {
 		if (o->step[w->data[i]].kind == STEP_COPY)
 			continue; /* nothing is lost */
@@ -350,7 +373,8 @@ static void replace_after(Order *o, const StateVersion *v, const StateVersion *f
 	}
 }
 
-/* A step stores it, after all that reads what it replaces: versions before need not be looked at again. */
+/* A step stores it, after all that reads what it replaces: versions before need not be looked at
+ * again. */
 static bool is_written(const Order *o, const StateVersion *v)
 {
 	const Numbers *w = &o->writes[v - o->s->state->version.data];
@@ -372,7 +396,8 @@ static void order_versions(Order *o)
 			if (v->before.i && o->step[w->data[i]].kind != STEP_COPY)
 				may_replace(o, v, w->data[i]);
 		}
-		for (const StateVersion *u = version_before(o->s, v), *end = NULL; u != end; u = is_written(o, u) ? end : version_before(o->s, u))
+		for (const StateVersion *u = version_before(o->s, v), *end = NULL; u != end;
+		     u = is_written(o, u) ? end : version_before(o->s, u))
 			replace_after(o, v, u);
 	}
 }
@@ -384,7 +409,8 @@ static void find_depths(Order *o)
 	Numbers chain = {0};
 	for (uint32_t k = 0; k < st->version.n; k++) {
 		const StateVersion *v = &st->version.data[k];
-		for (chain.n = 0; v->before.i && !o->depth[v - st->version.data]; v = version_before(o->s, v))
+		for (chain.n = 0; v->before.i && !o->depth[v - st->version.data];
+		     v = version_before(o->s, v))
 			array_push(o->s->arena, &chain, (uint32_t)(v - st->version.data));
 		for (uint32_t depth = o->depth[v - st->version.data]; chain.n;)
 			o->depth[chain.data[--chain.n]] = ++depth;
@@ -417,7 +443,8 @@ static void find_edges(Order *o)
 
 /* ---- an order ---- */
 
-/* What is next: in the order of the list; late, first what checks need, of that first what does not replace state. */
+/* What is next: in the order of the list; late, first what checks need, of that first what does not
+ * replace state. */
 static uint64_t key(const Order *o, uint32_t step)
 {
 	uint64_t class = !o->late ? 0 : !o->needed[step] ? 2 : o->replaces[step];
@@ -428,7 +455,8 @@ static void heap_push(Order *o, uint32_t step)
 {
 	array_push(o->s->arena, &o->heap, step);
 	uint32_t *h = o->heap.data;
-	for (uint32_t k = o->heap.n - 1, up; k && key(o, h[k]) < key(o, h[up = (k - 1) / 2]); k = up) {
+	for (uint32_t k = o->heap.n - 1, up; k && key(o, h[k]) < key(o, h[up = (k - 1) / 2]);
+	     k = up) {
 		uint32_t swap = h[k];
 		h[k] = h[up];
 		h[up] = swap;
@@ -583,14 +611,16 @@ static void rename_list(Lower *s, StepList *list, const BufId *to)
 		}
 		if (step->kind == STEP_SAVE) {
 			StepSave *save = arena_dup(s->arena, step->save, sizeof *save);
-			*save = (StepSave){to[save->state.i], to[save->values.i], to[save->at.i], to[save->record.i], save->n};
+			*save = (StepSave){to[save->state.i], to[save->values.i], to[save->at.i],
+					   to[save->record.i], save->n};
 			step->save = save;
 		}
 		step->from = to[step->from.i];
 		step->to = to[step->to.i];
 		step->pred = to[step->pred.i];
 		for (uint32_t c = 0; c < step->ncarry; c++)
-			step->carry[c] = (struct StepCarry){to[step->carry[c].from.i], to[step->carry[c].to.i]};
+			step->carry[c] = (struct StepCarry){to[step->carry[c].from.i],
+							    to[step->carry[c].to.i]};
 		for (uint32_t x = 0, n = step_lists(step, inner); x < n; x++)
 			rename_list(s, inner[x], to);
 	}
@@ -599,12 +629,15 @@ static void rename_list(Lower *s, StepList *list, const BufId *to)
 static void join_versions(Lower *s)
 {
 	Lowered *l = s->l;
-	BufId *to = ARENA_ARRAY(s->arena, BufId, l->buf.n), *of_state = ARENA_ARRAY(s->arena, BufId, l->state.n);
+	BufId *to = ARENA_ARRAY(s->arena, BufId, l->buf.n),
+	      *of_state = ARENA_ARRAY(s->arena, BufId, l->state.n);
 	BufId *of_output = ARENA_ARRAY(s->arena, BufId, s->g->output.n);
 	uint32_t n = 1;
 	for (uint32_t k = 1; k < l->buf.n; k++) {
 		Buffer b = l->buf.data[k];
-		BufId *known = b.kind == BUF_STATE ? &of_state[b.k] : b.kind == BUF_OUTPUT ? &of_output[b.k] : NULL;
+		BufId *known = b.kind == BUF_STATE    ? &of_state[b.k]
+			       : b.kind == BUF_OUTPUT ? &of_output[b.k]
+						      : NULL;
 		if (known && known->i) {
 			to[k] = *known;
 			continue;
@@ -627,7 +660,8 @@ static void copy_donated(Lower *s)
 {
 	StepList *list = &s->l->steps, all = *list;
 	memset(&list->step, 0, sizeof list->step);
-	const StateVersion *version = s->state->version.data, **after = ARENA_ARRAY(s->arena, const StateVersion *, s->state->nroot);
+	const StateVersion *version = s->state->version.data,
+			   **after = ARENA_ARRAY(s->arena, const StateVersion *, s->state->nroot);
 	for (uint32_t k = s->state->nroot; k < s->state->version.n; k++) {
 		const StateVersion *root = version_before(s, &version[k]);
 		if (root && root - version < s->state->nroot && !after[root - version])
@@ -636,7 +670,8 @@ static void copy_donated(Lower *s)
 	for (uint32_t k = s->l->state.n; k < s->state->nroot; k++) {
 		const StateVersion *v = after[k];
 		if (s->state->copied[k - s->l->state.n])
-			array_push(s->arena, &list->step, (Step){.kind = STEP_COPY, .from = v->before, .to = v->buf});
+			array_push(s->arena, &list->step,
+				   (Step){.kind = STEP_COPY, .from = v->before, .to = v->buf});
 	}
 	for (uint32_t k = 0; k < all.step.n; k++)
 		array_push(s->arena, &list->step, all.step.data[k]);
@@ -646,7 +681,8 @@ static void copy_donated(Lower *s)
 static void note_donated(Lower *s)
 {
 	const Graph *g = s->g;
-	int32_t *user = ARENA_ARRAY(s->arena, int32_t, g->input.n); /* by input: which of the caller's */
+	/* by input: which of the caller's */
+	int32_t *user = ARENA_ARRAY(s->arena, int32_t, g->input.n);
 	for (uint32_t i = 0, n = 0; i < g->input.n; i++)
 		user[i] = (int32_t)(n += g->input.data[i].kind == INPUT_USER) - 1;
 	for (uint32_t k = 0; k < g->output.n; k++) {
@@ -665,12 +701,21 @@ bool lower_order_steps(Lower *s)
 	StepList *list = &s->l->steps;
 	uint32_t n = list->step.n, nversion = s->state->version.n;
 	Arena *a = s->arena;
-	Order o = {.s = s, .step = list->step.data, .n = n, .next = ARENA_ARRAY(a, Numbers, n),
-		   .before = ARENA_ARRAY(a, uint32_t, n), .writer = ARENA_ARRAY(a, uint32_t, s->l->buf.n),
-		   .reader = ARENA_ARRAY(a, Numbers, s->l->buf.n), .reads = ARENA_ARRAY(a, Numbers, nversion),
-		   .writes = ARENA_ARRAY(a, Numbers, nversion), .sees = ARENA_ARRAY(a, Numbers, n),
-		   .makes = ARENA_ARRAY(a, Numbers, n), .depth = ARENA_ARRAY(a, uint32_t, nversion), .fails = ARENA_ARRAY(a, bool, n),
-		   .replaces = ARENA_ARRAY(a, bool, n), .needed = ARENA_ARRAY(a, bool, n)};
+	Order o = {.s = s,
+		   .step = list->step.data,
+		   .n = n,
+		   .next = ARENA_ARRAY(a, Numbers, n),
+		   .before = ARENA_ARRAY(a, uint32_t, n),
+		   .writer = ARENA_ARRAY(a, uint32_t, s->l->buf.n),
+		   .reader = ARENA_ARRAY(a, Numbers, s->l->buf.n),
+		   .reads = ARENA_ARRAY(a, Numbers, nversion),
+		   .writes = ARENA_ARRAY(a, Numbers, nversion),
+		   .sees = ARENA_ARRAY(a, Numbers, n),
+		   .makes = ARENA_ARRAY(a, Numbers, n),
+		   .depth = ARENA_ARRAY(a, uint32_t, nversion),
+		   .fails = ARENA_ARRAY(a, bool, n),
+		   .replaces = ARENA_ARRAY(a, bool, n),
+		   .needed = ARENA_ARRAY(a, bool, n)};
 	find_edges(&o);
 	if (s->state->again)
 		return false;

@@ -1,10 +1,12 @@
-/* What a call that fails has to put back: of every step that replaces state and after which, or in which, a check may fail,
- * the elements that it is to overwrite are copied to the workspace before.
+/* What a call that fails has to put back: of every step that replaces state and after which, or in
+ * which, a check may fail, the elements that it is to overwrite are copied to the workspace
+ * before.
  *
- *   save:   @values[i] = @cache[v + i], @at[i] = offset of that; save @cache[@at] -> @values; update_row -> @cache[v + i]
+ *   save:   @values[i] = @cache[v + i], @at[i] = offset of that; save @cache[@at] -> @values;
+ *           update_row -> @cache[v + i]
  *
- * A step that replaces most of it has all of it copied, once. Indices that are out of range are found by a step of its own,
- * before: then nothing needs to be saved for them. */
+ * A step that replaces most of it has all of it copied, once. Indices that are out of range are
+ * found by a step of its own, before: then nothing needs to be saved for them. */
 #include <string.h>
 
 #include "lower/stage.h"
@@ -25,7 +27,8 @@ static bool has_checks(const Kernel *k)
 bool lower_step_fails(const Step *s)
 {
 	StepList *inner[MAX_STEP_LISTS];
-	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel) : s->kind == STEP_CALL || s->kind == STEP_SIZE;
+	bool fails = s->kind == STEP_KERNEL ? has_checks(s->kernel)
+					    : s->kind == STEP_CALL || s->kind == STEP_SIZE;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++) {
 		fails |= inner[k]->graph && inner[k]->graph->guard.n;
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)
@@ -39,7 +42,8 @@ bool lower_step_has_effect(const Step *s)
 	StepList *inner[MAX_STEP_LISTS];
 	bool effect = s->kind == STEP_CALL;
 	for (uint32_t k = 0; s->kind == STEP_KERNEL && k < s->kernel->stage.n; k++)
-		effect |= s->kernel->stage.data[k].kind == STAGE_CHECK && s->kernel->stage.data[k].check;
+		effect |= s->kernel->stage.data[k].kind == STAGE_CHECK &&
+			  s->kernel->stage.data[k].check;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)
 			effect |= lower_step_has_effect(&inner[k]->step.data[i]);
@@ -79,7 +83,8 @@ static void keep_axes(Lower *s, Kernel *k)
 	kernel_reached(k, 0, 0, mark);
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < k->axis.n; i++) {
-		bool some = sym_lt(s->ir->syms, sym_int(s->ir->syms, 0), k->axis.data[i].extent) == YES;
+		bool some =
+			sym_lt(s->ir->syms, sym_int(s->ir->syms, 0), k->axis.data[i].extent) == YES;
 		if (!some || uses_axis(s, k, mark, k->axis.data[i].var))
 			k->axis.data[n++] = k->axis.data[i];
 	}
@@ -96,10 +101,14 @@ static Kernel *check_kernel(Lower *s, const Kernel *of)
 		if (!k->vvar.data[i].check)
 			continue;
 		/* the variable's own check is what may fail */
-		Kx in[2] = {kx_index(k, s->arena, k->vvar.data[i].var), kx_const_int(k, s->arena, DT_i64, 0)};
+		Kx in[2] = {kx_index(k, s->arena, k->vvar.data[i].var),
+			    kx_const_int(k, s->arena, DT_i64, 0)};
 		array_push(s->arena, &k->stage,
-		           (Stage){.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER,
-		                   .value = kx_op(k, s->arena, OP_ge, DT_bool, in, 2)});
+			   (Stage){.kind = STAGE_CHECK,
+				   .dtype = DT_bool,
+				   .acc = DT_bool,
+				   .result = RESULT_REGISTER,
+				   .value = kx_op(k, s->arena, OP_ge, DT_bool, in, 2)});
 	}
 	drop_unused(s, k);
 	return k;
@@ -111,7 +120,8 @@ static bool checked_before(const Lower *s, const Kernel *k, Node index)
 		const StateChecked *c = &s->state->checked.data[i];
 		bool same = c->index == index.i && c->n == k->vvar.n;
 		for (uint32_t j = 0; same && j < c->n; j++)
-			same = c->var[j].extent.i == k->vvar.data[j].extent.i && !c->var[j].check == !k->vvar.data[j].check;
+			same = c->var[j].extent.i == k->vvar.data[j].extent.i &&
+			       !c->var[j].check == !k->vvar.data[j].check;
 		if (same)
 			return true;
 	}
@@ -168,7 +178,8 @@ static bool is_small(const Lower *s, const Step *step, BufId state)
 		return false;
 	for (uint32_t i = 0; i < k->axis.n; i++)
 		points *= sym_hint(s->ir->syms, k->axis.data[i].extent);
-	return 2 * points < sym_hint(s->ir->syms, layout_numel(s->ir, &buf_of(s->l, state)->layout));
+	return 2 * points <
+	       sym_hint(s->ir->syms, layout_numel(s->ir, &buf_of(s->l, state)->layout));
 }
 
 static void save_part(Undo *u, BufId state)
@@ -177,7 +188,8 @@ static void save_part(Undo *u, BufId state)
 	Kernel *k = kernel_copy(s->arena, u->step->kernel);
 	const Stage old = k->stage.data[0];
 	const Buffer b = *buf_of(s->l, state);
-	Sym dim[MAX_RANK], n = sym_int(s->ir->syms, 1), *idx = ARENA_ARRAY(s->arena, Sym, k->axis.n);
+	Sym dim[MAX_RANK], n = sym_int(s->ir->syms, 1),
+			   *idx = ARENA_ARRAY(s->arena, Sym, k->axis.n);
 	for (uint32_t i = 0; i < k->axis.n; i++) {
 		dim[i] = k->axis.data[i].extent;
 		idx[i] = k->axis.data[i].var;
@@ -189,11 +201,18 @@ static void save_part(Undo *u, BufId state)
 	k->anchor = k->stage.n = 0;
 	k->name = arena_printf(s->arena, "save_%s", k->name);
 	StepSave save = {.state = state, .n = n, .record = record(s)};
-	save.values = temporary(s, b.dtype, k->axis.n, dim, arena_printf(s->arena, "old_%s", s->l->state.data[b.k].name));
-	save.at = temporary(s, DT_i64, k->axis.n, dim, arena_printf(s->arena, "at_%s", s->l->state.data[b.k].name));
-	Stage st = {.kind = STAGE_MAP, .result = RESULT_GLOBAL, .idx = idx, .dtype = b.dtype, .acc = dtype_compute(b.dtype),
+	save.values = temporary(s, b.dtype, k->axis.n, dim,
+				arena_printf(s->arena, "old_%s", s->l->state.data[b.k].name));
+	save.at = temporary(s, DT_i64, k->axis.n, dim,
+			    arena_printf(s->arena, "at_%s", s->l->state.data[b.k].name));
+	Stage st = {.kind = STAGE_MAP,
+		    .result = RESULT_GLOBAL,
+		    .idx = idx,
+		    .dtype = b.dtype,
+		    .acc = dtype_compute(b.dtype),
 		    .buf = save.values};
-	st.value = kx_load(k, s->arena, state, dtype_compute(b.dtype), b.rank, old.idx, (Kx){0}, (Kx){0});
+	st.value = kx_load(k, s->arena, state, dtype_compute(b.dtype), b.rank, old.idx, (Kx){0},
+			   (Kx){0});
 	array_push(s->arena, &k->stage, st);
 	st.dtype = st.acc = DT_i64;
 	st.buf = save.at;
@@ -209,7 +228,8 @@ static void save_whole(Undo *u, BufId state)
 	Lower *s = u->s;
 	const Buffer b = *buf_of(s->l, state);
 	StepSave save = {.state = state, .n = layout_numel(s->ir, &b.layout), .record = record(s)};
-	save.values = temporary(s, b.dtype, b.rank, b.dim, arena_printf(s->arena, "old_%s", s->l->state.data[b.k].name));
+	save.values = temporary(s, b.dtype, b.rank, b.dim,
+				arena_printf(s->arena, "old_%s", s->l->state.data[b.k].name));
 	u->whole[b.k] = true;
 	push_save(u, save);
 }

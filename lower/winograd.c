@@ -60,7 +60,8 @@ static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
 	y[0] = combine(m, w->b[0], d, w->n, 1);
 	y[w->n - 1] = combine(m, w->b[w->n - 1], d, w->n, 1);
 	for (uint32_t i = 1; i + 1 < w->n; i += 2) {
-		Kx even = combine(m, w->b[i], d, w->n - 1, 2), odd = combine(m, w->b[i], d, w->n - 2, 2);
+		Kx even = combine(m, w->b[i], d, w->n - 1, 2),
+		   odd = combine(m, w->b[i], d, w->n - 2, 2);
 		y[i] = plus(m, even, odd);
 		y[i + 1] = minus(m, even, odd);
 	}
@@ -94,7 +95,8 @@ static void load_tile(Trace *t, Node x, const Winograd *w, const Sym *at, Kx *d)
 	SymTab *syms = t->s->ir->syms;
 	for (uint32_t i = 0; i < w->n; i++)
 		for (uint32_t j = 0; j < w->n; j++) {
-			const Sym idx[] = {at[0], at[1], sym_addi(syms, sym_muli(syms, at[2], w->m), i),
+			const Sym idx[] = {at[0], at[1],
+					   sym_addi(syms, sym_muli(syms, at[2], w->m), i),
 					   sym_addi(syms, sym_muli(syms, at[3], w->m), j)};
 			d[i * w->n + j] = trace_value(t, x, idx, (Kx){0});
 		}
@@ -107,7 +109,8 @@ void lower_winograd_input(Lower *s, Node n)
 	NodePlace to = lower_result_place(s, n, 0);
 	Trace t = {.s = s, .root = n};
 	Sym at[5];
-	Kx d[WINOGRAD_MAX * WINOGRAD_MAX], half[WINOGRAD_MAX][WINOGRAD_MAX], line[WINOGRAD_MAX], v[WINOGRAD_MAX];
+	Kx d[WINOGRAD_MAX * WINOGRAD_MAX], half[WINOGRAD_MAX][WINOGRAD_MAX], line[WINOGRAD_MAX],
+		v[WINOGRAD_MAX];
 	trace_start(&t, lower_name(s, n));
 	for (uint32_t k = 1; k < 5; k++)
 		at[k] = trace_root_axis(&t, node_dim(g, n, k));
@@ -145,7 +148,8 @@ static bool is_root_axis(const Trace *t, Node n, uint32_t k, Sym idx, uint32_t *
 	for (uint32_t r = 0; r < node_rank(g, t->root); r++)
 		if (t->root_axis[r].i == idx.i && trace_axis_number(t, idx) >= 0) {
 			*dim = r;
-			return sym_eq(g->ir->syms, node_dim(g, t->root, r), node_dim(g, n, k)) == YES;
+			return sym_eq(g->ir->syms, node_dim(g, t->root, r), node_dim(g, n, k)) ==
+			       YES;
 		}
 	return false;
 }
@@ -179,7 +183,8 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 	Kx row[WINOGRAD_MAX], x[WINOGRAD_MAX], y[WINOGRAD_MAX_TILE];
 	for (uint32_t j = 0; j < w.n; j++) {
 		for (uint32_t i = 0; i < w.n; i++) {
-			const Sym at[] = {sym_int(t->s->ir->syms, i * w.n + j), idx[0], t->tiles.at[0], t->tiles.at[1], idx[1]};
+			const Sym at[] = {sym_int(t->s->ir->syms, i * w.n + j), idx[0],
+					  t->tiles.at[0], t->tiles.at[1], idx[1]};
 			x[i] = trace_value(t, node_in(t->s->g, n, 0), at, (Kx){0});
 		}
 		output_line(&m, &w, x, y);
@@ -202,7 +207,8 @@ static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t
 /* Whether the result has no such element in any tile: one before it is as far as it reaches. */
 static bool is_past_end(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
 {
-	return element > 0 && element_index(t, w, k, element).i == element_index(t, w, k, element - 1).i;
+	return element > 0 &&
+	       element_index(t, w, k, element).i == element_index(t, w, k, element - 1).i;
 }
 
 bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *first)
@@ -219,7 +225,8 @@ bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *fi
 	for (uint32_t r = 0; r < node_rank(g, root); r++) {
 		int k = r == t.tiles.dim[0] ? 0 : r == t.tiles.dim[1] ? 1 : -1;
 		Sym extent = node_dim(g, root, r);
-		t.root_axis[r] = trace_root_axis(&t, k < 0 ? extent : sym_ceildiv(syms, extent, sym_int(syms, w.m)));
+		t.root_axis[r] = trace_root_axis(
+			&t, k < 0 ? extent : sym_ceildiv(syms, extent, sym_int(syms, w.m)));
 		if (k >= 0)
 			t.tiles.at[k] = t.root_axis[r];
 	}

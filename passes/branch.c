@@ -30,8 +30,8 @@ static int64_t most_elements(const Graph *g, Node n)
 static bool is_pointwise(Op op)
 {
 	const OpLower *l = op_lower(op);
-	return op_is_scalar(op) || l->role == LOWER_MAP || l->role == LOWER_LEAF || l->role == LOWER_MEMORY ||
-	       (l->role == LOWER_INDEX && l->fuses == FUSE_ALWAYS);
+	return op_is_scalar(op) || l->role == LOWER_MAP || l->role == LOWER_LEAF ||
+	       l->role == LOWER_MEMORY || (l->role == LOWER_INDEX && l->fuses == FUSE_ALWAYS);
 }
 
 static uint32_t op_cost(const Graph *g, Node n)
@@ -76,7 +76,9 @@ static bool count_body(const Graph *body, Work *work)
 	if (body->guard.n)
 		return false;
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
-		int64_t elements = is_pointwise(node_op(body, n)) && !node_has_effect(body, n) ? most_elements(body, n) : -1;
+		int64_t elements = is_pointwise(node_op(body, n)) && !node_has_effect(body, n)
+					   ? most_elements(body, n)
+					   : -1;
 		if (elements < 0 || !numbers_stay_within(body, n))
 			return false;
 		work->operations += (double)elements * op_cost(body, n);
@@ -140,7 +142,8 @@ static bool rewrite(Graph *g, const PassCtx *c, Node n)
 	Truth holds = known(g, c, pred);
 	const Graph *yes = node_attr(g, n, "yes")->graph, *no = node_attr(g, n, "no")->graph;
 	uint32_t nout = yes->output.n;
-	Node *out = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout), *other = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout);
+	Node *out = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout),
+	     *other = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout);
 	if (holds != MAYBE) {
 		inline_body(g, n, holds == YES ? "yes" : "no", out);
 		replace_results(g, n, out, nout);

@@ -83,7 +83,8 @@ static void visit(Fold *f, Node n)
 {
 	const Graph *g = f->g;
 	uint64_t bytes, source = 0;
-	if (folds(g, n) == FOLDS_NOT || node_has_effect(g, n) || has_symbols(g, n) || !value_bytes(g, node_type_id(g, n), &bytes))
+	if (folds(g, n) == FOLDS_NOT || node_has_effect(g, n) || has_symbols(g, n) ||
+	    !value_bytes(g, node_type_id(g, n), &bytes))
 		return;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = node_in(g, n, k);
@@ -260,7 +261,8 @@ static bool number_of(const Graph *g, const Const *c, Attr *out)
 		*out = attr_float(tensor_f64(&t, 0));
 		return out->f == out->f;
 	}
-	*out = c->dtype == DT_bool ? attr_bool(tensor_i64(&t, 0) != 0) : attr_int(g->ir, tensor_i64(&t, 0));
+	*out = c->dtype == DT_bool ? attr_bool(tensor_i64(&t, 0) != 0)
+				   : attr_int(g->ir, tensor_i64(&t, 0));
 	return c->dtype != DT_u64 || *(const uint64_t *)c->data <= INT64_MAX;
 }
 
@@ -271,7 +273,9 @@ static bool splat_numbers(Graph *g, const PassCtx *c)
 		next = node_next(g, n);
 		ConstId id = node_const(g, n);
 		Attr v;
-		if (!id.i || !node_nuses(g, n) || (c->keep_params && const_is_replaceable(g->ir, id)) || !number_of(g, ir_const_of(g->ir, id), &v))
+		if (!id.i || !node_nuses(g, n) ||
+		    (c->keep_params && const_is_replaceable(g->ir, id)) ||
+		    !number_of(g, ir_const_of(g->ir, id), &v))
 			continue;
 		const Type t = *node_type(g, n);
 		Build b = pass_build(g, n);
@@ -286,7 +290,9 @@ bool pass_fold(Graph *g, PassCtx *c)
 	Arena *scratch = g->ir->ctx->scratch;
 	bool changed = share_reshaped(g);
 	changed |= splat_numbers(g, c);
-	Fold f = {.g = g, .keep_params = c->keep_params, .kept = ARENA_ARRAY(scratch, bool, g->node.n)};
+	Fold f = {.g = g,
+		  .keep_params = c->keep_params,
+		  .kept = ARENA_ARRAY(scratch, bool, g->node.n)};
 	f.source = ARENA_ARRAY(scratch, uint64_t, g->node.n);
 	f.constant = ARENA_ARRAY(scratch, bool, g->node.n);
 	bool *want = ARENA_ARRAY(scratch, bool, g->node.n);

@@ -5,7 +5,8 @@
  *   %2 = rsqrt(%var)                           with constant %var
  *   %3 = mul(%1, %2)                     ->    %3 = const #7 : f32[16]
  *
- *   #7: graph @recipe() { %1 = const #1; %2 = const #2; %3 = rsqrt(%2); %4 = mul(%1, %3); return %4 } */
+ *   #7: graph @recipe() { %1 = const #1; %2 = const #2; %3 = rsqrt(%2); %4 = mul(%1, %3); return %4
+ * } */
 #include "passes/fold_recipe.h"
 
 #include <string.h>
@@ -68,7 +69,8 @@ static uint64_t recipe_hash(const Graph *recipe, Arena *scratch)
 	graph_print(recipe, &t);
 	for (size_t k = 0; k < t.n; k++) {
 		t.data[n++] = t.data[k];
-		while (t.data[n - 1] == '#' && k + 1 < t.n && t.data[k + 1] >= '0' && t.data[k + 1] <= '9')
+		while (t.data[n - 1] == '#' && k + 1 < t.n && t.data[k + 1] >= '0' &&
+		       t.data[k + 1] <= '9')
 			k++;
 	}
 	uint64_t h = hash_bytes(t.data, n, 17);
@@ -77,7 +79,11 @@ static uint64_t recipe_hash(const Graph *recipe, Arena *scratch)
 
 static ConstId constant_of(Ir *ir, const Type *t, Graph *recipe)
 {
-	Const c = {.name = "", .dtype = t->dtype, .rank = t->n, .recipe = recipe, .bytes = dtype_size(t->dtype)};
+	Const c = {.name = "",
+		   .dtype = t->dtype,
+		   .rank = t->n,
+		   .recipe = recipe,
+		   .bytes = dtype_size(t->dtype)};
 	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, t->n);
 	for (uint32_t k = 0; k < t->n; k++) {
 		dim[k] = sym_const(ir->syms, t->dim[k]);
@@ -113,7 +119,8 @@ static bool value_now(const Graph *g, Node n, Arena *a, Tensor *out)
 	const Const *c = ir_const_of(g->ir, id);
 	if (!c->data)
 		return c->recipe && interp(ctx, c->recipe, NULL, 0, out, 1, a);
-	*out = (Tensor){.dtype = c->dtype, .rank = c->rank, .data = arena_dup(a, c->data, c->bytes)};
+	*out = (Tensor){
+		.dtype = c->dtype, .rank = c->rank, .data = arena_dup(a, c->data, c->bytes)};
 	memcpy(out->dim, c->dim, c->rank * sizeof *c->dim);
 	return true;
 }
@@ -125,7 +132,8 @@ static bool all_in_range(const Graph *g, Node gather, bool wraps, const Tensor *
 	for (int64_t i = 0, n = tensor_numel(index); i < n; i++) {
 		int64_t axis = 0, extent = 0, at = tensor_i64(index, i);
 		TRY(sym_is_const(g->ir->syms, axes[i % naxes], &axis));
-		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, gather, 0), (uint32_t)axis), &extent));
+		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, gather, 0), (uint32_t)axis),
+				 &extent));
 		TRY(at >= (wraps ? -extent : 0) && at < extent);
 	}
 	return true;
@@ -137,8 +145,9 @@ bool gather_is_in_range(const Graph *g, Node gather)
 	ArenaMark mark = arena_mark(scratch);
 	Tensor index;
 	IndexMode mode = node_index_mode(g, gather);
-	bool ok = !index_is_checked(mode) ||
-		  (value_now(g, node_in(g, gather, 1), scratch, &index) && all_in_range(g, gather, mode == INDEX_CHECK, &index));
+	bool ok =
+		!index_is_checked(mode) || (value_now(g, node_in(g, gather, 1), scratch, &index) &&
+					    all_in_range(g, gather, mode == INDEX_CHECK, &index));
 	arena_release(scratch, mark);
 	return ok;
 }

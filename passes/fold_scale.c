@@ -91,7 +91,8 @@ static bool is_anchor(const Graph *g, Node n)
 static bool weight_dims(const Build *b, Node n, int *from)
 {
 	const Graph *g = b->g;
-	TRY(is_anchor(g, n) && node_const(g, in(b, n, 1)).i && node_dtype(g, n) == node_dtype(g, in(b, n, 1)));
+	TRY(is_anchor(g, n) && node_const(g, in(b, n, 1)).i &&
+	    node_dtype(g, n) == node_dtype(g, in(b, n, 1)));
 	op_info(node_op(g, n))->along(g, n, from);
 	return true;
 }
@@ -197,7 +198,8 @@ static Node scale(Build *b, Node y, Along s)
 		return scale_reshaped(b, y, &s);
 	if (is_anchor(b->g, y))
 		return scale_anchor(b, y, s.value, s.map, s.rank);
-	Node x = is_op(b->g, y, OP_add) && only_reader(b, y) ? operand_along(b, y, &bias) : (Node){0};
+	Node x = is_op(b->g, y, OP_add) && only_reader(b, y) ? operand_along(b, y, &bias)
+							     : (Node){0};
 	if (!x.i || (!s.splat && !bias.splat && !same_along(&bias, &s)))
 		return (Node){0};
 	Node scaled = scale(b, x, s);
@@ -240,7 +242,8 @@ static bool scaled_below(const Build *b, Node x, double *scale)
 	Attr v;
 	while (only_reader(b, x) && op_info(node_op(b->g, x))->moves)
 		x = in(b, x, 0);
-	if (!only_reader(b, x) || !is_op(b->g, x, OP_mul) || !operand_along(b, x, &a).i || !b_splat(b, a.value, &v) || v.kind != ATTR_float)
+	if (!only_reader(b, x) || !is_op(b->g, x, OP_mul) || !operand_along(b, x, &a).i ||
+	    !b_splat(b, a.value, &v) || v.kind != ATTR_float)
 		return false;
 	*scale = v.f;
 	return fabs(v.f) <= LARGEST_SCALE && fabs(v.f) * LARGEST_SCALE >= 1;
@@ -261,14 +264,16 @@ static Node rule_contract(Build *b, Node n)
 	Node x = in(b, n, 0), y = in(b, n, 1);
 	double of_x = 1, of_y = 1;
 	const Type t = *node_type(b->g, n);
-	if ((t.dtype != DT_f32 && t.dtype != DT_f64) || x.i == y.i || node_dtype(b->g, x) != t.dtype || node_dtype(b->g, y) != t.dtype)
+	if ((t.dtype != DT_f32 && t.dtype != DT_f64) || x.i == y.i ||
+	    node_dtype(b->g, x) != t.dtype || node_dtype(b->g, y) != t.dtype)
 		return (Node){0};
 	bool left = scaled_below(b, x, &of_x), right = scaled_below(b, y, &of_y);
 	if (!left && !right)
 		return (Node){0};
 	of_x = left ? of_x : 1;
 	of_y = right ? of_y : 1;
-	Node plain = b_again(b, n, (Node[]){left ? without_scale(b, x) : x, right ? without_scale(b, y) : y});
+	Node plain = b_again(
+		b, n, (Node[]){left ? without_scale(b, x) : x, right ? without_scale(b, y) : y});
 	return b_bin(b, OP_mul, plain, b_full(b, t.dtype, of_x * of_y, t.n, t.dim));
 }
 
@@ -287,7 +292,10 @@ bool pass_fold_scale(Graph *g, PassCtx *c)
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		Op op = node_op(g, n);
-		Node (*rule)(Build *, Node) = op == OP_mul ? rule_scale : op == OP_add ? rule_bias : op == OP_contract ? rule_contract : NULL;
+		Node (*rule)(Build *, Node) = op == OP_mul        ? rule_scale
+					      : op == OP_add      ? rule_bias
+					      : op == OP_contract ? rule_contract
+								  : NULL;
 		if (!rule || !node_nuses(g, n))
 			continue;
 		Build b = pass_build(g, n);

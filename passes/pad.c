@@ -17,9 +17,11 @@ static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 	SymTab *syms = g->ir->syms;
 	Node x = node_in(g, conv, 0), w = node_in(g, conv, 1);
 	uint32_t n;
-	Sym stride = node_ints(g, conv, "stride", &n)[d], dil = node_ints(g, conv, "dilation", &n)[d];
+	Sym stride = node_ints(g, conv, "stride", &n)[d],
+	    dil = node_ints(g, conv, "dilation", &n)[d];
 	Sym last = sym_mul(syms, sym_addi(syms, node_dim(g, conv, 3 + d), -1), stride);
-	Sym reach = sym_add(syms, last, sym_mul(syms, sym_addi(syms, node_dim(g, w, 3 + d), -1), dil));
+	Sym reach =
+		sym_add(syms, last, sym_mul(syms, sym_addi(syms, node_dim(g, w, 3 + d), -1), dil));
 	Sym end = sym_mul(syms, sym_addi(syms, node_dim(g, x, 3 + d), -1),
 	                  node_ints(g, conv, "dilation_in", &n)[d]);
 	Sym over = sym_sub(syms, sym_sub(syms, reach, low), end);
@@ -34,7 +36,8 @@ Node below_reshape(const Graph *g, Node x, uint32_t nsp)
 		if (ry <= nsp)
 			return x;
 		for (uint32_t k = 1; k <= nsp; k++)
-			if (sym_eq(g->ir->syms, node_dim(g, x, rx - k), node_dim(g, y, ry - k)) != YES)
+			if (sym_eq(g->ir->syms, node_dim(g, x, rx - k), node_dim(g, y, ry - k)) !=
+			    YES)
 				return x;
 		x = y;
 	}
@@ -55,7 +58,8 @@ static Node existing_pad(const Walk *w, Node x, AttrId attr)
 	const Graph *g = w->g;
 	for (Use u = node_data(g, x)->first_use; u.i; u = g->use.data[u.i].next) {
 		Node user = g->use.data[u.i].user;
-		if (user.i && node_op(g, user) == OP_pad && node_data(g, user)->attr.i == attr.i && is_splat(g, node_in(g, user, 1), 0) &&
+		if (user.i && node_op(g, user) == OP_pad && node_data(g, user)->attr.i == attr.i &&
+		    is_splat(g, node_in(g, user, 1), 0) &&
 		    (user.i >= w->first_new || w->reached[user.i]))
 			return user;
 	}
@@ -76,7 +80,9 @@ static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t
 	for (uint32_t k = 0; k < rank; k++) {
 		bool spatial = k + nsp >= rank;
 		lo[k] = spatial ? p->low[k + nsp - rank] : zero;
-		hi[k] = spatial ? p->high[k + nsp - rank] : k + nsp + 1 == rank ? sym_int(g->ir->syms, p->channels) : zero;
+		hi[k] = spatial               ? p->high[k + nsp - rank]
+			: k + nsp + 1 == rank ? sym_int(g->ir->syms, p->channels)
+					      : zero;
 		in[k] = spatial ? p->interior[k + nsp - rank] : zero;
 	}
 	Attr attr[5] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank),
@@ -99,8 +105,9 @@ static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t n
 	const Node x = node_in(g, conv, 0);
 	const uint32_t rank = node_rank(g, base);
 	const int64_t n = sym_const_or(g->ir->syms, node_dim(g, x, 2), 0);
-	if (node_dtype(g, x) != DT_bf16 || node_dtype(g, node_in(g, conv, 1)) != DT_bf16 || n < TWO_GROUPS / 2 || n >= TWO_GROUPS ||
-	    !sym_is(g->ir->syms, node_dim(g, x, 1), 1) || rank != nsp + 2 || sym_eq(g->ir->syms, node_dim(g, base, 1), node_dim(g, x, 2)) != YES)
+	if (node_dtype(g, x) != DT_bf16 || node_dtype(g, node_in(g, conv, 1)) != DT_bf16 ||
+	    n < TWO_GROUPS / 2 || n >= TWO_GROUPS || !sym_is(g->ir->syms, node_dim(g, x, 1), 1) ||
+	    rank != nsp + 2 || sym_eq(g->ir->syms, node_dim(g, base, 1), node_dim(g, x, 2)) != YES)
 		return 0;
 	return TWO_GROUPS - n;
 }
@@ -116,7 +123,8 @@ static Node pad_weights(Build *b, Node w, int64_t channels)
 	for (uint32_t k = 0; k < rank; k++)
 		none[k] = high[k] = sym_int(syms, 0);
 	high[2] = sym_int(syms, channels);
-	Attr attr[5] = {attr_none(), attr_none(), attr_ints(none, rank), attr_ints(high, rank), attr_ints(none, rank)};
+	Attr attr[5] = {attr_none(), attr_none(), attr_ints(none, rank), attr_ints(high, rank),
+			attr_ints(none, rank)};
 	return b_node(b, OP_pad, (Node[]){w, b_scalar(b, node_dtype(b->g, w), 0)}, 2, attr, 5);
 }
 
@@ -144,22 +152,34 @@ static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
 	p.channels = missing_channels(g, conv, base, nsp);
 	if (!any && !p.channels)
 		return false;
-	Build b = {.g = g, .before = conv, .loc = node_data(g, conv)->loc, .where = node_where(g, conv)};
+	Build b = {.g = g,
+		   .before = conv,
+		   .loc = node_data(g, conv)->loc,
+		   .where = node_where(g, conv)};
 	Node padded = make_pad(w, &b, base, &p, nsp);
 	if (!node_fits(g, padded)) {
 		c->failed = true;
-		return ctx_error(g->ir->ctx, node_where(g, conv), "with its padding the operand is %s: expected fewer than 2^48 bytes",
-		                 type_str(g->ir, node_type_id(g, padded)));
+		return ctx_error(
+			g->ir->ctx, node_where(g, conv),
+			"with its padding the operand is %s: expected fewer than 2^48 bytes",
+			type_str(g->ir, node_type_id(g, padded)));
 	}
 	Sym shape[MAX_RANK];
 	uint32_t rank = node_rank(g, x), pr = node_rank(g, padded);
 	for (uint32_t k = 0; k < rank; k++)
 		shape[k] = k < 3 ? node_dim(g, x, k) : node_dim(g, padded, pr - rank + k);
 	shape[2] = sym_addi(syms, shape[2], p.channels);
-	Node in[2] = {b_reshape(&b, padded, rank, shape), pad_weights(&b, node_in(g, conv, 1), p.channels)};
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(g, conv, "stride"),
-	               *node_attr(g, conv, "dilation"), attr_ints(one, nsp), attr_ints(none, nsp),
-	               *node_attr(g, conv, "size"), *node_attr(g, conv, "acc"), *node_attr(g, conv, "out")};
+	Node in[2] = {b_reshape(&b, padded, rank, shape),
+		      pad_weights(&b, node_in(g, conv, 1), p.channels)};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       *node_attr(g, conv, "stride"),
+		       *node_attr(g, conv, "dilation"),
+		       attr_ints(one, nsp),
+		       attr_ints(none, nsp),
+		       *node_attr(g, conv, "size"),
+		       *node_attr(g, conv, "acc"),
+		       *node_attr(g, conv, "out")};
 	Node y = b_node(&b, OP_conv, in, 2, attr, 9);
 	graph_set_name(g, y, g->node_name.data[conv.i]);
 	graph_replace(g, conv, y);

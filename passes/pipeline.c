@@ -162,8 +162,11 @@ static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 
 static PassCtx context(const PipelineOptions *o)
 {
-	return (PassCtx){.keep_params = o->keep_params, .target = o->target ? o->target : target_find("generic-c"), .floats = o->floats,
-			 .keep = o->keep, .nkeep = o->nkeep};
+	return (PassCtx){.keep_params = o->keep_params,
+			 .target = o->target ? o->target : target_find("generic-c"),
+			 .floats = o->floats,
+			 .keep = o->keep,
+			 .nkeep = o->nkeep};
 }
 
 static void clean(Graph *g, const PipelineOptions *o, PassCtx *c)
@@ -256,9 +259,11 @@ bool pipeline_run_one(Graph *g, const char *pass)
 
 const char *const *pipeline_names(void)
 {
-	static const char *const names[] = {"canon",    "decompose", "split_complex", "quantize",
-					    "sink",     "branch",    "simplify",      "cse",  "fold",
-					    "fold_scale", "dce",     "winograd", "pad", NULL};
-	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) + COUNT(closing) + 1, "one name per pass");
+	static const char *const names[] = {
+		"canon", "decompose", "split_complex", "quantize", "sink",     "branch", "simplify",
+		"cse",   "fold",      "fold_scale",    "dce",      "winograd", "pad",    NULL};
+	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) +
+					       COUNT(closing) + 1,
+		       "one name per pass");
 	return names;
 }

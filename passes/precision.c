@@ -98,7 +98,8 @@ static bool may_give_low(Lowering *l, Node n)
 	switch (op_info(node_op(l->g, n))->autocast) {
 	case AUTOCAST_LOW: return true;
 	case AUTOCAST_F32: return false;
-	case AUTOCAST_FIRST: return is_float_tensor(l->g, node_in(l->g, n, 0)) && is_low(l, node_in(l->g, n, 0));
+	case AUTOCAST_FIRST:
+		return is_float_tensor(l->g, node_in(l->g, n, 0)) && is_low(l, node_in(l->g, n, 0));
 	default: return !names_f32(l->g, n) && promotes_to_low(l, n);
 	}
 }
@@ -158,7 +159,8 @@ static Node with_low_operands(Lowering *l, Build *b, Node n)
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(g, n, k);
 		other |= is_float_tensor(g, in[k]) && node_dtype(g, in[k]) != l->low;
-		if (is_float_tensor(g, in[k]) && (op_info(d.op)->autocast == AUTOCAST_LOW || is_low(l, in[k])))
+		if (is_float_tensor(g, in[k]) &&
+		    (op_info(d.op)->autocast == AUTOCAST_LOW || is_low(l, in[k])))
 			in[k] = low_operand(l, b, in[k]);
 	}
 	if (!other)
@@ -217,8 +219,9 @@ static bool is_flat(const Graph *g, Node n)
 static void visit(Lowering *l, Node n)
 {
 	Graph *g = l->g;
-	if (op_kind(node_op(g, n)) != OP_COMPOSITE || node_has_effect(g, n) || node_has_graph(g, n) || !node_nuses(g, n) ||
-	    !has_f32(g->ir, node_type_id(g, n)) || !is_flat(g, n) || !may_convert(g, n) || !may_give_low(l, n))
+	if (op_kind(node_op(g, n)) != OP_COMPOSITE || node_has_effect(g, n) ||
+	    node_has_graph(g, n) || !node_nuses(g, n) || !has_f32(g->ir, node_type_id(g, n)) ||
+	    !is_flat(g, n) || !may_convert(g, n) || !may_give_low(l, n))
 		return;
 	Build b = pass_build(g, n);
 	Node y = with_low_operands(l, &b, n);

@@ -45,7 +45,8 @@ static Node filled(Build *b, Node v, Node x)
 {
 	Attr a;
 	const Type t = *node_type(b->g, x);
-	return node_splat(b->g, v, &a) ? b_full_attr(b, node_dtype(b->g, v), a, t.n, t.dim) : (Node){0};
+	return node_splat(b->g, v, &a) ? b_full_attr(b, node_dtype(b->g, v), a, t.n, t.dim)
+				       : (Node){0};
 }
 
 /* A scale or zero point of q's shape where the product reads it; none if a pad needs one number and
@@ -83,7 +84,10 @@ static Node origin(const Graph *g, Node x, Sym *at)
 {
 	for (;;) {
 		const OpLower *lower = op_lower(node_op(g, x));
-		const Node from = lower->role == LOWER_MAP ? varying(g, x) : lower->role == LOWER_INDEX && node_nin(g, x) == 1 ? node_in(g, x, 0) : (Node){0};
+		const Node from = lower->role == LOWER_MAP ? varying(g, x)
+				  : lower->role == LOWER_INDEX && node_nin(g, x) == 1
+					  ? node_in(g, x, 0)
+					  : (Node){0};
 		if (node_splat(g, x, NULL) || !from.i)
 			return x;
 		if (lower->role == LOWER_INDEX) {
@@ -103,7 +107,9 @@ static uint32_t differs(const Graph *g, Node x)
 	Sym axis[MAX_RANK] = {{0}}, at[MAX_RANK];
 	uint32_t mask = 0;
 	for (uint32_t k = 0; k < rank; k++)
-		at[k] = axis[k] = is_one(g, node_dim(g, x, k)) ? sym_int(t, 0) : sym_axis(t, "i", node_dim(g, x, k));
+		at[k] = axis[k] = is_one(g, node_dim(g, x, k))
+					  ? sym_int(t, 0)
+					  : sym_axis(t, "i", node_dim(g, x, k));
 	const Node from = origin(g, x, at);
 	for (uint32_t d = 0; !node_splat(g, from, NULL) && d < node_rank(g, from); d++)
 		for (uint32_t k = 0; k < rank; k++)
@@ -165,7 +171,8 @@ static void read_conv(const Graph *g, Node n, Product *p)
 static bool is_product(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
-	return op_lower(op)->role == LOWER_ANCHOR && (has_windows(op) || op_arg_index(op, "sum_x") >= 0);
+	return op_lower(op)->role == LOWER_ANCHOR &&
+	       (has_windows(op) || op_arg_index(op, "sum_x") >= 0);
 }
 
 static bool read_product(const Graph *g, Node n, Product *p)
@@ -181,7 +188,8 @@ static bool read_product(const Graph *g, Node n, Product *p)
 	for (uint32_t d = 0; d < node_rank(g, w); d++)
 		if (p->sum[1] >> d & 1)
 			p->terms = sym_mul(t, p->terms, node_dim(g, w, d));
-	return sym_le(t, sym_int(t, 1), p->terms) == YES && sym_le(t, p->terms, sym_int(t, MOST_TERMS)) == YES;
+	return sym_le(t, sym_int(t, 1), p->terms) == YES &&
+	       sym_le(t, p->terms, sym_int(t, MOST_TERMS)) == YES;
 }
 
 /* v with the dimensions of an operand that are not summed over, in the result's shape. */
@@ -223,7 +231,8 @@ static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised 
 
 static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, DType acc, Node n)
 {
-	return spread(b, p, side, b_reduce(b, REDUCE_SUM, b_convert(b, q, acc), p->sum[side], acc), n);
+	return spread(b, p, side, b_reduce(b, REDUCE_SUM, b_convert(b, q, acc), p->sum[side], acc),
+		      n);
 }
 
 /* ---- the product ---- */
@@ -243,7 +252,9 @@ static bool has_no_gaps(const Graph *g, Node n)
 static uint32_t more_channels(const Graph *g, Node n)
 {
 	int64_t c;
-	const bool few = has_windows(node_op(g, n)) && sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), &c) && c > 1 && c < LEAST_RUN;
+	const bool few = has_windows(node_op(g, n)) &&
+			 sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), &c) && c > 1 &&
+			 c < LEAST_RUN;
 	return few ? (uint32_t)(-c & (GROUP - 1)) : 0;
 }
 
@@ -252,7 +263,8 @@ static Node padded(Build *b, Node n, Node q, Node zero, bool keep_params)
 {
 	uint32_t nsp, rank = node_rank(b->g, q);
 	const Node w = node_in(b->g, n, 1);
-	const Sym *pad = node_ints(b->g, n, "pad", &nsp), *stride = node_ints(b->g, n, "stride", &nsp);
+	const Sym *pad = node_ints(b->g, n, "pad", &nsp),
+		  *stride = node_ints(b->g, n, "stride", &nsp);
 	const Sym *dilation = node_ints(b->g, n, "dilation", &nsp);
 	SymTab *t = b_syms(b);
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -262,8 +274,11 @@ static Node padded(Build *b, Node n, Node q, Node zero, bool keep_params)
 	high[2] = b_int(b, more_channels(b->g, n));
 	for (uint32_t k = 0; k < nsp; k++) {
 		/* the last result reads up to here */
-		Sym reach = sym_add(t, sym_mul(t, sym_addi(t, node_dim(b->g, n, 3 + k), -1), stride[k]),
-				    sym_addi(t, sym_mul(t, sym_addi(t, node_dim(b->g, w, 3 + k), -1), dilation[k]), 1));
+		Sym reach = sym_add(
+			t, sym_mul(t, sym_addi(t, node_dim(b->g, n, 3 + k), -1), stride[k]),
+			sym_addi(t,
+				 sym_mul(t, sym_addi(t, node_dim(b->g, w, 3 + k), -1), dilation[k]),
+				 1));
 		low[3 + k] = pad[k];
 		high[3 + k] = sym_sub(t, reach, sym_add(t, pad[k], node_dim(b->g, q, 3 + k)));
 	}
@@ -311,9 +326,11 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero, bool keep_para
 }
 
 /* minus zero of one side times the sum of the other */
-static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node zero, Node other, Node n)
+static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node zero, Node other,
+			 Node n)
 {
-	return b_bin(b, OP_sub, y, b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, node_dtype(b->g, zero), n)));
+	return b_bin(b, OP_sub, y,
+		     b_bin(b, OP_mul, zero, sum_of(b, p, !side, other, node_dtype(b->g, zero), n)));
 }
 
 /* Whether n is a convolution each of whose channels has its own weights and one result: what is
@@ -323,15 +340,23 @@ static bool is_depthwise(const Graph *g, Node n)
 	if (!has_windows(node_op(g, n)))
 		return false;
 	const Node w = node_in(g, n, 1);
-	return is_one(g, node_dim(g, w, 1)) && is_one(g, node_dim(g, w, 2)) && !is_one(g, node_dim(g, w, 0));
+	return is_one(g, node_dim(g, w, 1)) && is_one(g, node_dim(g, w, 2)) &&
+	       !is_one(g, node_dim(g, w, 0));
 }
 
 /* Whether integers are multiplied faster than floats. Terms that lie beside each other are those of
  * the channels of a convolution. */
 static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
 {
-	const Sym run = has_windows(node_op(g, n)) ? sym_addi(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), more_channels(g, n)) : p->terms;
-	return c->integers || (target_multiplies_bytes(c->target, a, b) && (is_depthwise(g, n) || sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN), run) == YES));
+	const Sym run = has_windows(node_op(g, n))
+				? sym_addi(g->ir->syms, node_dim(g, node_in(g, n, 1), 2),
+					   more_channels(g, n))
+				: p->terms;
+	return c->integers ||
+	       (target_multiplies_bytes(c->target, a, b) &&
+		(is_depthwise(g, n) ||
+		 sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN),
+			run) == YES));
 }
 
 /* The integers as i8, `less` lower, and the zero point, too, which is none if it becomes 0. */
@@ -339,13 +364,16 @@ static void lower_integers(Build *b, Dequantised *o, int64_t less)
 {
 	const Node q = o->q;
 	const Type *t = node_type(b->g, q);
-	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, 0, NULL), one = quant_one(b, zero);
+	Node zero = o->zero.i ? b_convert(b, o->zero, DT_i32) : b_full_int(b, DT_i32, 0, 0, NULL),
+	     one = quant_one(b, zero);
 	Attr v;
 	int64_t number;
-	const bool known = b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number);
+	const bool known =
+		b_splat(b, one, &v) && v.kind == ATTR_int && sym_is_const(b_syms(b), v.s, &number);
 	if (known)
 		one = b_full_int(b, DT_i32, number - less, 0, NULL);
-	zero = b_splat(b, one, NULL) ? one : b_bin_scalar(b, OP_sub, one.i ? one : zero, (double)less);
+	zero = b_splat(b, one, NULL) ? one
+				     : b_bin_scalar(b, OP_sub, one.i ? one : zero, (double)less);
 	zero = one.i ? b_broadcast(b, zero, t->n, t->dim) : zero;
 	o->zero = known && number == less ? (Node){0} : zero;
 	o->q = b_convert(b, b_bin_scalar(b, OP_sub, b_convert(b, q, DT_i32), (double)less), DT_i8);
@@ -367,13 +395,17 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 	Product p;
 	Node q[2], plain[2], scale[2], zero[2] = {{0}};
 	const bool exact = node_dtype(g, n) == DT_i32; /* of integers, as MatMulInteger */
-	bool (*const read)(const Graph *, Node, bool, Dequantised *) = exact ? quant_read_integers : quant_read_dequantised;
-	const bool is0 = read(g, node_in(g, n, 0), c->keep_params, &o[0]), is1 = read(g, node_in(g, n, 1), c->keep_params, &o[1]);
+	bool (*const read)(const Graph *, Node, bool, Dequantised *) =
+		exact ? quant_read_integers : quant_read_dequantised;
+	const bool is0 = read(g, node_in(g, n, 0), c->keep_params, &o[0]),
+		   is1 = read(g, node_in(g, n, 1), c->keep_params, &o[1]);
 	*why = NULL;
 	if (exact ? !is0 || !is1 : !is0 && !is1)
 		return (Node){0};
 	if (!exact && (!is0 || !is1 || node_dtype(g, n) != DT_f32))
-		return stays(why, !is0 ? "operand 0 is not dequantised" : !is1 ? "operand 1 is not dequantised" : "its result is not f32");
+		return stays(why, !is0   ? "operand 0 is not dequantised"
+				  : !is1 ? "operand 1 is not dequantised"
+					 : "its result is not f32");
 	if (!read_product(g, n, &p))
 		return stays(why, "it may sum more than 32768 terms, or none");
 	if (node_dtype(g, o[1].q) == DT_u8)
@@ -388,25 +420,33 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 		if (o[side].zero.i)
 			o[side].zero = b_convert(b, o[side].zero, DT_i32);
 		plain[side] = q[side] = quant_integers(b, &o[side]);
-		scale[side] = exact ? (Node){0} : factor(b, &p, side, &o[side], b_convert(b, o[side].scale, DT_f32), n);
+		scale[side] = exact ? (Node){0}
+				    : factor(b, &p, side, &o[side],
+					     b_convert(b, o[side].scale, DT_f32), n);
 		if (o[side].zero.i)
 			zero[side] = factor(b, &p, side, &o[side], o[side].zero, n);
 		if (!q[side].i)
 			return stays(why, "a pad needs one zero point that is a number");
 		if ((!exact && !scale[side].i) || (o[side].zero.i && !zero[side].i))
-			return stays(why, "a scale or a zero point differs along what is summed over");
+			return stays(why,
+				     "a scale or a zero point differs along what is summed over");
 	}
 	Node y = integer_product(b, n, q, o[0].zero, c->keep_params);
 	for (uint32_t side = 0; side < 2; side++)
 		if (y.i && zero[side].i)
 			y = without_zero(b, &p, side, y, zero[side], plain[!side], n);
 	if (y.i && zero[0].i && zero[1].i) {
-		Node both = b_bin(b, OP_mul, zero[0], zero[1]), count = b_convert(b, b_from_size(b, p.terms), DT_i32);
-		y = b_bin(b, OP_add, y, b_bin(b, OP_mul, both, b_broadcast(b, count, node_rank(g, n), node_type(g, n)->dim)));
+		Node both = b_bin(b, OP_mul, zero[0], zero[1]),
+		     count = b_convert(b, b_from_size(b, p.terms), DT_i32);
+		y = b_bin(b, OP_add, y,
+			  b_bin(b, OP_mul, both,
+				b_broadcast(b, count, node_rank(g, n), node_type(g, n)->dim)));
 	}
 	if (!y.i)
 		return stays(why, "the padding needs one zero point that is a number");
-	return exact ? y : b_bin(b, OP_mul, b_convert(b, y, DT_f32), b_bin(b, OP_mul, scale[0], scale[1]));
+	return exact ? y
+		     : b_bin(b, OP_mul, b_convert(b, y, DT_f32),
+			     b_bin(b, OP_mul, scale[0], scale[1]));
 }
 
 /* ---- products of one row ---- */
@@ -437,7 +477,8 @@ static Node row_of(Build *b, Node n, uint32_t side)
 	const char *const names[2] = {"sum_x", "sum_y"};
 	const Node x = node_in(g, n, !side);
 	uint32_t nsum, perm[MAX_RANK], rank = 0;
-	const Sym *of_w = node_ints(g, n, names[side], &nsum), *of_x = node_ints(g, n, names[!side], &nsum);
+	const Sym *of_w = node_ints(g, n, names[side], &nsum),
+		  *of_x = node_ints(g, n, names[!side], &nsum);
 	Sym dim[MAX_RANK];
 	for (uint32_t at = 0; at < MAX_RANK; at++)
 		for (uint32_t k = 0; k < nsum; k++) {
@@ -463,9 +504,11 @@ static bool is_stored(const Graph *g, Node x)
 /* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. */
 static bool read_weights(const Graph *g, Node n, uint32_t side, const PassCtx *c, WeightProduct *r)
 {
-	*r = (WeightProduct){.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
+	*r = (WeightProduct){
+		.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
-	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) || quant_read_bytes(g, r->w, &r->weights));
+	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
+	    quant_read_bytes(g, r->w, &r->weights));
 	TRY(is_stored(g, r->weights.q));
 	read_product(g, n, &r->p);
 	return true;
@@ -484,7 +527,8 @@ static bool is_row(Build *b, const PassCtx *c, WeightProduct *r)
 	const Graph *g = b->g;
 	TRY(!batches(g, r->n) && r->p.sum[0]);
 	TRY(!quant_read_dequantised(g, r->x, c->keep_params, &(Dequantised){0}));
-	TRY(sym_is(b_syms(b), r->p.terms, 0) || type_numel(g->ir, node_type_id(g, r->x)).i == r->p.terms.i);
+	TRY(sym_is(b_syms(b), r->p.terms, 0) ||
+	    type_numel(g->ir, node_type_id(g, r->x)).i == r->p.terms.i);
 	r->row = row_of(b, r->n, r->side);
 	return true;
 }
@@ -562,7 +606,8 @@ static Sym group_of(Build *b, Node v, uint32_t summed)
 /* x of w's shape in panels. */
 static Node in_panels(Build *b, const WeightProduct *r, Node x, const Sym *shape)
 {
-	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x), order[] = {0, 2, 3, 1};
+	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x),
+		       order[] = {0, 2, 3, 1};
 	uint32_t perm[MAX_RANK], n = 0;
 	for (uint32_t last = 0; last < 2; last++)
 		for (uint32_t d = 0; d < rank; d++)
@@ -598,12 +643,14 @@ static bool read_factor(Build *b, const WeightProduct *r, Node v, DType as, Fact
 
 /* The factor in panels of that shape, the same for all terms of a group, as `part` of it has them;
  * none if there is none. */
-static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, const Sym *shape, const Sym *part)
+static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, const Sym *shape,
+			     const Sym *part)
 {
 	const uint32_t of_column[] = {0, 3}, of_group[] = {0, 1, 3};
 	const Sym apart[] = {shape[0], shape[3]};
 	if (f->column.i)
-		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, part, of_column);
+		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, part,
+					  of_column);
 	if (!f->element.i)
 		return (Node){0};
 	const Node first = b_select_dim(b, in_panels(b, r, f->element, shape), 2, b_int(b, 0));
@@ -629,33 +676,46 @@ static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 	const Sym columns = numel_where(b->g, r->w, ~r->p.sum[r->side]);
 	const int64_t width = panel_width(t, columns);
 	Factor scale, zero;
-	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0) || !read_factor(b, r, d->scale, DT_f32, &scale) || !read_factor(b, r, d->zero, DT_i32, &zero))
+	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0) ||
+	    !read_factor(b, r, d->scale, DT_f32, &scale) ||
+	    !read_factor(b, r, d->zero, DT_i32, &zero))
 		return (Node){0};
 	const Node q = quant_integers(b, d);
 	const Sym group = sym_min(t, scale.group, zero.group);
 	int64_t size;
-	const bool whole = sym_is_const(t, group, &size) && sym_divides(t, size, scale.group) && sym_divides(t, size, zero.group);
+	const bool whole = sym_is_const(t, group, &size) && sym_divides(t, size, scale.group) &&
+			   sym_divides(t, size, zero.group);
 	if (!q.i || (group.i != r->p.terms.i && !whole))
 		return (Node){0};
-	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)), sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
+	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)),
+			     sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
 	const uint32_t of_row[] = {1, 2};
 	const Node all = in_panels(b, r, q, shape), row = b_reshape(b, r->row, 2, shape + 1);
-	Sym part[] = {shape[0], shape[1], sym_floordiv(t, shape[2], sym_int(t, QUANT_FIELDS)), shape[3]};
+	Sym part[] = {shape[0], shape[1], sym_floordiv(t, shape[2], sym_int(t, QUANT_FIELDS)),
+		      shape[3]};
 	Node term[QUANT_FIELDS], product = {0};
 	uint32_t terms = QUANT_FIELDS;
-	if (!quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part), term)) {
-		terms = scale.element.i && sym_divides(t, BEFORE_SCALE, shape[2]) ? BEFORE_SCALE : 1;
+	if (!quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part),
+			  term)) {
+		terms = scale.element.i && sym_divides(t, BEFORE_SCALE, shape[2]) ? BEFORE_SCALE
+										  : 1;
 		part[2] = sym_floordiv(t, shape[2], sym_int(t, terms));
 		/* one constant */
-		const Node less = factor_in_panels(b, r, &zero, shape, part), one = b_node(b, OP_barrier, &all, 1, NULL, 0);
+		const Node less = factor_in_panels(b, r, &zero, shape, part),
+			   one = b_node(b, OP_barrier, &all, 1, NULL, 0);
 		for (uint32_t k = 0; k < terms; k++) {
-			const Node w = terms > 1 ? b_slice(b, one, 2, b_int(b, k), shape[2], b_int(b, terms)) : all;
-			term[k] = b_convert(b, less.i ? b_bin(b, OP_sub, b_convert(b, w, DT_i32), less) : w, DT_f32);
+			const Node w = terms > 1 ? b_slice(b, one, 2, b_int(b, k), shape[2],
+							   b_int(b, terms))
+						 : all;
+			term[k] = b_convert(
+				b, less.i ? b_bin(b, OP_sub, b_convert(b, w, DT_i32), less) : w,
+				DT_f32);
 		}
 	}
 	for (uint32_t k = 0; k < terms; k++) {
 		const Node from = b_slice(b, row, 1, b_int(b, k), shape[2], b_int(b, terms));
-		product = plus_product(b, c, b_broadcast_in_dim(b, from, PANEL_RANK, part, of_row), term[k], product);
+		product = plus_product(b, c, b_broadcast_in_dim(b, from, PANEL_RANK, part, of_row),
+				       term[k], product);
 	}
 	if (scale.element.i)
 		product = b_bin(b, OP_mul, product, factor_in_panels(b, r, &scale, shape, part));
@@ -694,8 +754,12 @@ static Node product_of_columns(Build *b, const PassCtx *c, WeightProduct *r)
 	const int64_t middle = d->zero.i ? middle_of(b->g, d, c->keep_params) : 0;
 	if (middle)
 		lower_integers(b, d, middle);
-	const Node scale = d->scale.i ? factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n) : (Node){0};
-	const Node zero = d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_f32), r->n) : (Node){0};
+	const Node scale =
+		d->scale.i ? factor(b, &r->p, r->side, d, b_convert(b, d->scale, DT_f32), r->n)
+			   : (Node){0};
+	const Node zero =
+		d->zero.i ? factor(b, &r->p, r->side, d, b_convert(b, d->zero, DT_f32), r->n)
+			  : (Node){0};
 	Node in[2] = {node_in(b->g, r->n, 0), node_in(b->g, r->n, 1)};
 	in[r->side] = quant_integers(b, d);
 	if ((d->scale.i && !scale.i) || (d->zero.i && !zero.i) || !in[r->side].i)
@@ -728,18 +792,23 @@ static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r
 	Factor scale, zero;
 	int64_t size, low, high;
 	const uint32_t nx = node_rank(g, r->x), nw = node_rank(g, r->w);
-	if (batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK || node_rank(g, r->n) == MAX_RANK ||
-	    !read_factor(b, r, r->weights.scale, DT_f32, &scale) || !read_factor(b, r, r->weights.zero, DT_f32, &zero))
+	if (batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK ||
+	    node_rank(g, r->n) == MAX_RANK ||
+	    !read_factor(b, r, r->weights.scale, DT_f32, &scale) ||
+	    !read_factor(b, r, r->weights.zero, DT_f32, &zero))
 		return (Node){0};
 	const Sym group = sym_min(t, scale.group, zero.group);
-	if (group.i == r->p.terms.i || !sym_is_const(t, group, &size) || !sym_divides(t, size, scale.group) || !sym_divides(t, size, zero.group))
+	if (group.i == r->p.terms.i || !sym_is_const(t, group, &size) ||
+	    !sym_divides(t, size, scale.group) || !sym_divides(t, size, zero.group))
 		return (Node){0};
 	sym_range(t, numel_where(g, r->x, ~r->p.sum[!r->side]), &low, &high);
 	if (high > size / 2)
 		return (Node){0};
-	const uint32_t dim[2] = {(uint32_t)__builtin_ctz(r->p.sum[0]), (uint32_t)__builtin_ctz(r->p.sum[1])};
+	const uint32_t dim[2] = {(uint32_t)__builtin_ctz(r->p.sum[0]),
+				 (uint32_t)__builtin_ctz(r->p.sum[1])};
 	const uint32_t batch[1][2] = {{dim[0], dim[1]}}, sum[1][2] = {{dim[0] + 1, dim[1] + 1}};
-	const Node in[2] = {grouped(b, node_in(g, r->n, 0), dim[0], group), grouped(b, node_in(g, r->n, 1), dim[1], group)};
+	const Node in[2] = {grouped(b, node_in(g, r->n, 0), dim[0], group),
+			    grouped(b, node_in(g, r->n, 1), dim[1], group)};
 	const Node parts = b_contract(b, in[0], in[1], batch, 1, sum, 1);
 	WeightProduct of_groups;
 	if (!parts.i || !read_weights(g, parts, r->side, c, &of_groups))

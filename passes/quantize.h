@@ -59,7 +59,8 @@ bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node fie
 /* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
  * point, as the quantised padded input: one kernel writes both, and the border. None if it is
  * another value. */
-Node quant_padded_input(Build *, Node q, const Sym *low, const Sym *high, Node around, bool keep_params);
+Node quant_padded_input(Build *, Node q, const Sym *low, const Sym *high, Node around,
+			bool keep_params);
 /* Replaces quantisations of dequantised values by the integers that were dequantised, where scales
  * and zero points are the same. Returns whether there were any. */
 bool quant_join(Graph *, const PassCtx *);

@@ -44,7 +44,8 @@ bool quant_values(const Graph *g, Node q, bool keep_params, int64_t *least, int6
 static bool has_four_bits(const Graph *g, Node q, bool keep_params, int64_t low)
 {
 	int64_t least, most;
-	return quant_values(g, q, keep_params, &least, &most) && least >= low && most < low + FIELD_VALUES;
+	return quant_values(g, q, keep_params, &least, &most) && least >= low &&
+	       most < low + FIELD_VALUES;
 }
 
 /* Neighbours of x along dimension 2 in words, each element `low` lower. */
@@ -52,7 +53,8 @@ static Node packed(Build *b, Node x, int64_t low)
 {
 	Node word = {0}, all = b_convert(b, x, DT_i32);
 	for (uint32_t k = 0; k < QUANT_FIELDS; k++) {
-		Node part = b_slice(b, all, 2, b_int(b, k), node_dim(b->g, all, 2), b_int(b, QUANT_FIELDS));
+		Node part = b_slice(b, all, 2, b_int(b, k), node_dim(b->g, all, 2),
+				    b_int(b, QUANT_FIELDS));
 		part = b_bin_scalar(b, OP_sub, part, (double)low);
 		part = k ? b_bin_scalar(b, OP_shift_left, part, k * FIELD_BITS) : part;
 		word = k ? b_bin(b, OP_bit_or, word, part) : part;
@@ -65,7 +67,8 @@ bool quant_fields(Build *b, Node q, bool keep_params, Node x, Node zero, Node fi
 	SymTab *t = b_syms(b);
 	const int64_t low = node_dtype(b->g, q) == DT_i8 ? -FIELD_VALUES / 2 : 0;
 	const Sym extent = node_dim(b->g, x, 2);
-	const bool narrow = zero.i && dtype_size(node_dtype(b->g, quant_below_converts(b->g, zero))) == 1;
+	const bool narrow =
+		zero.i && dtype_size(node_dtype(b->g, quant_below_converts(b->g, zero))) == 1;
 	if (!sym_divides(t, QUANT_FIELDS, extent) || !has_four_bits(b->g, q, keep_params, low))
 		return false;
 	/* each field alone is as large as all words: they are not folded */
@@ -75,10 +78,14 @@ bool quant_fields(Build *b, Node q, bool keep_params, Node x, Node zero, Node fi
 	for (uint32_t k = 0; k < QUANT_FIELDS; k++) {
 		const uint32_t bit = k * FIELD_BITS % HALF_WORD;
 		const double above = (double)(1 << (MANTISSA - bit)) - (double)low;
-		Node bits = b_bin_scalar(b, OP_bit_and, bit == k * FIELD_BITS ? word : upper, (FIELD_VALUES - 1) << bit);
-		bits = b_bin_scalar(b, OP_bit_or, bits, (double)(((int64_t)EXPONENT + MANTISSA - bit) << MANTISSA));
-		const Node value = b_node(b, OP_bitcast, &bits, 1, (Attr[]){attr_none(), attr_dtype(DT_f32)}, 2);
-		field[k] = narrow ? b_bin(b, OP_sub, value, b_bin_scalar(b, OP_add, zero, above)) : b_bin_scalar(b, OP_sub, value, above);
+		Node bits = b_bin_scalar(b, OP_bit_and, bit == k * FIELD_BITS ? word : upper,
+					 (FIELD_VALUES - 1) << bit);
+		bits = b_bin_scalar(b, OP_bit_or, bits,
+				    (double)(((int64_t)EXPONENT + MANTISSA - bit) << MANTISSA));
+		const Node value = b_node(b, OP_bitcast, &bits, 1,
+					  (Attr[]){attr_none(), attr_dtype(DT_f32)}, 2);
+		field[k] = narrow ? b_bin(b, OP_sub, value, b_bin_scalar(b, OP_add, zero, above))
+				  : b_bin_scalar(b, OP_sub, value, above);
 		field[k] = zero.i && !narrow ? b_bin(b, OP_sub, field[k], zero) : field[k];
 	}
 	return true;

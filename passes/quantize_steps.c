@@ -160,7 +160,8 @@ bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantise
 static bool known(const Graph *g, Node x, bool keep_params, double *v)
 {
 	Attr a;
-	while (!node_splat(g, x, NULL) && (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
+	while (!node_splat(g, x, NULL) &&
+	       (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
 		x = node_in(g, x, 0);
 	if (node_splat(g, x, &a)) {
 		int64_t n;
@@ -169,7 +170,8 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 		return a.kind == ATTR_float || whole;
 	}
 	double by;
-	if (step_of(g, x) == SC_div && known(g, node_in(g, x, 0), keep_params, v) && known(g, node_in(g, x, 1), keep_params, &by)) {
+	if (step_of(g, x) == SC_div && known(g, node_in(g, x, 0), keep_params, v) &&
+	    known(g, node_in(g, x, 1), keep_params, &by)) {
 		*v /= by; /* a reciprocal */
 		return true;
 	}
@@ -270,7 +272,8 @@ static Node again_padded(PaddedInput *p, Node n)
 	}
 	if ((one = quant_one(b, n)).i)
 		return b_broadcast(b, one, p->rank, p->dim);
-	if ((step_of(b->g, n) != SC_convert && !op_is_scalar(node_op(b->g, n))) || nin > sizeof in / sizeof *in)
+	if ((step_of(b->g, n) != SC_convert && !op_is_scalar(node_op(b->g, n))) ||
+	    nin > sizeof in / sizeof *in)
 		return (Node){0};
 	for (uint32_t k = 0; k < nin; k++)
 		if (!(in[k] = again_padded(p, node_in(b->g, n, k))).i)
@@ -278,19 +281,23 @@ static Node again_padded(PaddedInput *p, Node n)
 	return b_again(b, n, in);
 }
 
-Node quant_padded_input(Build *b, Node q, const Sym *low, const Sym *high, Node around, bool keep_params)
+Node quant_padded_input(Build *b, Node q, const Sym *low, const Sym *high, Node around,
+			bool keep_params)
 {
 	const Graph *g = b->g;
 	PaddedInput p = {.b = b, .low = low, .high = high, .rank = node_rank(g, q)};
 	Quantised s;
 	double pad, zero = 0;
 	for (uint32_t d = 0; d < p.rank; d++)
-		p.dim[d] = sym_add(b_syms(b), node_dim(g, q, d), sym_add(b_syms(b), low[d], high[d]));
+		p.dim[d] =
+			sym_add(b_syms(b), node_dim(g, q, d), sym_add(b_syms(b), low[d], high[d]));
 	while (op_info(node_op(g, q))->moves && p.nmove < QUANT_MOST_MOVES && node_nin(g, q) == 1) {
 		p.move[p.nmove++] = q;
 		q = node_in(g, q, 0);
 	}
-	if (!quant_read(g, q, keep_params, &s) || !s.whole || !is_user_input(g, s.x) || (s.zero.i && !known(g, s.zero, keep_params, &zero)) || !known(g, around, keep_params, &pad) || pad != zero)
+	if (!quant_read(g, q, keep_params, &s) || !s.whole || !is_user_input(g, s.x) ||
+	    (s.zero.i && !known(g, s.zero, keep_params, &zero)) ||
+	    !known(g, around, keep_params, &pad) || pad != zero)
 		return (Node){0};
 	p.input = s.x;
 	return again_padded(&p, q);
@@ -299,7 +306,8 @@ Node quant_padded_input(Build *b, Node q, const Sym *low, const Sym *high, Node 
 /* The node behind converts and copies. */
 static Node source(const Graph *g, Node x)
 {
-	while (!node_splat(g, x, NULL) && (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
+	while (!node_splat(g, x, NULL) &&
+	       (step_of(g, x) == SC_convert || op_info(node_op(g, x))->moves))
 		x = node_in(g, x, 0);
 	return x;
 }
@@ -308,7 +316,8 @@ static bool same_number(const Graph *g, Node x, Node y, bool keep_params)
 {
 	double a = 0, b = 0;
 	const Node from = source(g, x);
-	if (from.i == source(g, y).i && sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, from)), 1))
+	if (from.i == source(g, y).i &&
+	    sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, from)), 1))
 		return true;
 	return known(g, x, keep_params, &a) && known(g, y, keep_params, &b) && a == b;
 }
@@ -320,7 +329,8 @@ static bool same_scale(const Graph *g, const Quantised *q, Node scale, bool keep
 	double a, b;
 	if (q->divides)
 		return same_number(g, q->scale, scale, keep_params);
-	return known(g, q->scale, keep_params, &a) && known(g, scale, keep_params, &b) && fabs(a * b - 1) < 1e-5;
+	return known(g, q->scale, keep_params, &a) && known(g, scale, keep_params, &b) &&
+	       fabs(a * b - 1) < 1e-5;
 }
 
 static bool same_zero(const Graph *g, Node x, Node y, bool keep_params)
@@ -364,11 +374,14 @@ Node quant_number(Build *b, Node zero, DType d)
 	if (!zero.i)
 		return b_full_int(b, d, 0, 0, NULL);
 	Node one = quant_one(b, zero);
-	for (Node x = one; x.i; x = step_of(b->g, x) == SC_convert && holds_differences(node_dtype(b->g, x)) ? node_in(b->g, x, 0) : (Node){0})
+	for (Node x = one; x.i;
+	     x = step_of(b->g, x) == SC_convert && holds_differences(node_dtype(b->g, x))
+			 ? node_in(b->g, x, 0)
+			 : (Node){0})
 		if (node_dtype(b->g, x) == d)
 			return x;
-	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int || !sym_is_const(b_syms(b), v.s, &number) ||
-	    number < least_of(d) || number > most_of(d))
+	if (!node_splat(b->g, b_convert(b, zero, DT_i32), &v) || v.kind != ATTR_int ||
+	    !sym_is_const(b_syms(b), v.s, &number) || number < least_of(d) || number > most_of(d))
 		return (Node){0};
 	return b_full_int(b, d, number, 0, NULL);
 }
@@ -412,13 +425,15 @@ static bool is_concat(const Graph *g, Node x)
 
 static bool is_maximum(const Graph *g, Node x)
 {
-	return op_lower(node_op(g, x))->role == LOWER_REDUCE && node_dtype(g, x) == DT_f32 && strcmp(node_str(g, x, "kind"), "max") == 0;
+	return op_lower(node_op(g, x))->role == LOWER_REDUCE && node_dtype(g, x) == DT_f32 &&
+	       strcmp(node_str(g, x, "kind"), "max") == 0;
 }
 
 static bool is_low_pad(const Graph *g, Node x)
 {
 	Attr v;
-	return is_pad(g, x) && node_splat(g, node_in(g, x, 1), &v) && v.kind == ATTR_float && v.f == -INFINITY;
+	return is_pad(g, x) && node_splat(g, node_in(g, x, 1), &v) && v.kind == ATTR_float &&
+	       v.f == -INFINITY;
 }
 
 /* Whether x is an index map of one operand of which every element is one of the operand's, as
@@ -432,10 +447,12 @@ static bool stays_inside(const Graph *g, Node x)
 	if (lower->role != LOWER_INDEX || node_nin(g, x) != 1)
 		return false;
 	for (uint32_t k = 0; k < node_rank(g, x); k++)
-		at[k] = is_one(g, node_dim(g, x, k)) ? sym_int(t, 0) : sym_axis(t, "i", node_dim(g, x, k));
+		at[k] = is_one(g, node_dim(g, x, k)) ? sym_int(t, 0)
+						     : sym_axis(t, "i", node_dim(g, x, k));
 	lower->index(&m);
 	for (uint32_t k = 0; k < m.nrange; k++)
-		if (sym_le(t, m.range[k].lo, m.range[k].e) != YES || sym_lt(t, m.range[k].e, m.range[k].hi) != YES)
+		if (sym_le(t, m.range[k].lo, m.range[k].e) != YES ||
+		    sym_lt(t, m.range[k].e, m.range[k].hi) != YES)
 			return false;
 	return true;
 }
@@ -448,12 +465,15 @@ static bool is_again(const Graph *g, Again *a, Node x)
 	Dequantised d;
 	double scale;
 	if (quant_read_dequantised(g, x, a->keep_params, &d))
-		return node_dtype(g, d.q) == a->dtype && same_scale(g, a->q, d.scale, a->keep_params) && same_zero(g, a->q->zero, d.zero, a->keep_params);
+		return node_dtype(g, d.q) == a->dtype &&
+		       same_scale(g, a->q, d.scale, a->keep_params) &&
+		       same_zero(g, a->q->zero, d.zero, a->keep_params);
 	if (a->left == 0)
 		return false;
 	a->left--;
 	if (is_maximum(g, x) || is_low_pad(g, x))
-		return known(g, a->q->scale, a->keep_params, &scale) && scale > 0 && is_again(g, a, node_in(g, x, 0));
+		return known(g, a->q->scale, a->keep_params, &scale) && scale > 0 &&
+		       is_again(g, a, node_in(g, x, 0));
 	if (is_move(g, x) || stays_inside(g, x))
 		return is_again(g, a, node_in(g, x, 0));
 	bool all = is_concat(g, x);
@@ -529,7 +549,8 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 		if (!one.i)
 			continue;
 		Node inverse = b_bin(&b, OP_div, b_scalar(&b, node_dtype(g, one), 1), one);
-		inverse = b_broadcast(&b, inverse, node_rank(g, q.ratio), node_type(g, q.ratio)->dim);
+		inverse =
+			b_broadcast(&b, inverse, node_rank(g, q.ratio), node_type(g, q.ratio)->dim);
 		pass_replace(g, q.ratio, b_bin(&b, OP_mul, q.x, inverse));
 	}
 }
@@ -539,8 +560,10 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 {
 	double zero;
-	if (step_of(g, n) != SC_sub || !holds_differences(node_dtype(g, n)) || !is_byte(node_dtype(g, quant_below_converts(g, node_in(g, n, 0)))) ||
-	    node_splat(g, node_in(g, n, 1), NULL) || !known(g, node_in(g, n, 1), c->keep_params, &zero))
+	if (step_of(g, n) != SC_sub || !holds_differences(node_dtype(g, n)) ||
+	    !is_byte(node_dtype(g, quant_below_converts(g, node_in(g, n, 0)))) ||
+	    node_splat(g, node_in(g, n, 1), NULL) ||
+	    !known(g, node_in(g, n, 1), c->keep_params, &zero))
 		return false;
 	Build b = pass_build(g, n);
 	pass_replace(g, n, b_bin_scalar(&b, OP_sub, node_in(g, n, 0), zero));
@@ -553,11 +576,13 @@ static Node without_relu(Build *b, const Quantised *q, double low, bool keep_par
 {
 	const Graph *g = b->g;
 	double scale;
-	if (step_of(g, q->x) != SC_max || low < 0 || !known(g, q->scale, keep_params, &scale) || scale <= 0)
+	if (step_of(g, q->x) != SC_max || low < 0 || !known(g, q->scale, keep_params, &scale) ||
+	    scale <= 0)
 		return q->ratio;
 	for (uint32_t k = 0; k < 2; k++)
 		if (is_splat(g, node_in(g, q->x, k), 0))
-			return b_bin(b, q->divides ? OP_div : OP_mul, node_in(g, q->x, !k), q->scale);
+			return b_bin(b, q->divides ? OP_div : OP_mul, node_in(g, q->x, !k),
+				     q->scale);
 	return q->ratio;
 }
 
@@ -567,16 +592,23 @@ void quant_round_once(Graph *g, const PassCtx *c)
 		Quantised q;
 		double zero = 0;
 		next = node_next(g, n);
-		if (!node_nuses(g, n) || number_of_zero(g, c, n) || !quant_read(g, n, c->keep_params, &q) || (q.zero.i && !known(g, q.zero, c->keep_params, &zero)))
+		if (!node_nuses(g, n) || number_of_zero(g, c, n) ||
+		    !quant_read(g, n, c->keep_params, &q) ||
+		    (q.zero.i && !known(g, q.zero, c->keep_params, &zero)))
 			continue;
 		const DType d = node_dtype(g, n);
-		if (zero != rint(zero) || zero < least_of(d) || zero > most_of(d) || q.low < least_of(d) || q.high > most_of(d) ||
-		    q.low != rint(q.low) || q.high != rint(q.high) || q.low > q.high)
+		if (zero != rint(zero) || zero < least_of(d) || zero > most_of(d) ||
+		    q.low < least_of(d) || q.high > most_of(d) || q.low != rint(q.low) ||
+		    q.high != rint(q.high) || q.low > q.high)
 			continue;
 		Build b = pass_build(g, n);
 		const Type t = *node_type(g, n);
-		Node low = b_full_attr(&b, DT_f32, attr_float(q.low - zero), t.n, t.dim), high = b_full_attr(&b, DT_f32, attr_float(q.high - zero), t.n, t.dim);
-		Node i = b_node(&b, OP_nearest, (Node[]){without_relu(&b, &q, q.low - zero, c->keep_params), low, high}, 3, NULL, 0);
+		Node low = b_full_attr(&b, DT_f32, attr_float(q.low - zero), t.n, t.dim),
+		     high = b_full_attr(&b, DT_f32, attr_float(q.high - zero), t.n, t.dim);
+		Node i = b_node(
+			&b, OP_nearest,
+			(Node[]){without_relu(&b, &q, q.low - zero, c->keep_params), low, high}, 3,
+			NULL, 0);
 		Node byte = b_convert(&b, zero == 0 ? i : b_bin_scalar(&b, OP_add, i, zero), d);
 		pass_replace(g, n, byte);
 	}

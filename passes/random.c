@@ -59,7 +59,9 @@ static uint32_t first_free_stream(const Graph *g)
 	uint32_t free = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		const Schema *s = op_schema(node_op(g, n));
-		uint32_t used = node_draws(g, n) && !lacks_key(g, n) ? (uint32_t)node_int(g, n, "stream") + 1 : 0;
+		uint32_t used = node_draws(g, n) && !lacks_key(g, n)
+					? (uint32_t)node_int(g, n, "stream") + 1
+					: 0;
 		free = used > free ? used : free;
 		for (uint32_t k = 0; k < s->narg; k++) {
 			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
@@ -93,7 +95,8 @@ static Node with_operand(Graph *g, Node n, uint32_t at, Node x, const Attr *attr
 		in[k + 1] = node_in(g, n, k);
 	in[at] = x;
 	uint32_t nin = d.nin < at ? at + 1 : d.nin + 1u;
-	Node new = graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, op_schema(d.op)->narg, attr), type, d.loc);
+	Node new = graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, op_schema(d.op)->narg, attr),
+			     type, d.loc);
 	if (node_nuses(g, n))
 		graph_replace(g, n, new);
 	graph_erase(g, n);
@@ -130,7 +133,8 @@ static Node add_key(Graph *body, uint32_t at)
 {
 	if (at >= body->input.n)
 		return graph_add_input(body, "rng", INPUT_USER, key_type(body->ir));
-	Node n = graph_add(body, body->input.data[at].node, OP_input, NULL, 0, (AttrId){0}, key_type(body->ir), (LocId){0});
+	Node n = graph_add(body, body->input.data[at].node, OP_input, NULL, 0, (AttrId){0},
+			   key_type(body->ir), (LocId){0});
 	graph_set_name(body, n, "rng");
 	array_push(body->ir->ctx->arena, &body->input, (GraphInput){0});
 	GraphInput *in = body->input.data;
@@ -179,21 +183,26 @@ static bool attach_while(Attach *a, Graph *g, Node n, Node key)
 {
 	uint32_t first, at = node_args(g, n, "init", &first);
 	Attr *attr = attrs_of(g, n);
-	Graph *body = attr[op_arg_index(OP_while, "body")].graph, *test = attr[op_arg_index(OP_while, "cond")].graph;
+	Graph *body = attr[op_arg_index(OP_while, "body")].graph,
+	      *test = attr[op_arg_index(OP_while, "cond")].graph;
 	if (graph_lacks(test))
-		return ctx_error(g->ir->ctx, node_where(g, n), "random numbers in the condition of a loop are not supported");
+		return ctx_error(g->ir->ctx, node_where(g, n),
+				 "random numbers in the condition of a loop are not supported");
 	add_key(test, at);
 	Node round = add_key(body, at);
 	TRY(attach_graph(a, body, round));
 	Build b = {.g = body};
-	graph_add_output(body, "rng", b_random_fold(&b, a->cipher, round, b_full_int(&b, DT_u64, 0, 0, NULL)), -1);
+	graph_add_output(body, "rng",
+			 b_random_fold(&b, a->cipher, round, b_full_int(&b, DT_u64, 0, 0, NULL)),
+			 -1);
 	one_more(g, n, attr, "init");
 	const Type t = *node_type(g, n);
 	TypeId *elem = ARENA_ARRAY(g->ir->ctx->scratch, TypeId, t.n + 1);
 	memcpy(elem, t.elem, t.n * sizeof *elem);
 	elem[t.n] = key_type(g->ir);
 	Build outer = pass_build(g, n);
-	Node own = b_random_fold(&outer, a->cipher, key, b_full_int(&outer, DT_u64, a->stream++, 0, NULL));
+	Node own = b_random_fold(&outer, a->cipher, key,
+				 b_full_int(&outer, DT_u64, a->stream++, 0, NULL));
 	with_operand(g, n, at, own, attr, ir_tuple(g->ir, t.n + 1, elem));
 	return true;
 }
@@ -231,8 +240,9 @@ static ConstId first_state(Ir *ir, uint64_t seed)
 {
 	for (uint32_t k = 1; k < ir->constant.n; k++) /* of a graph that had it before */
 		if (ir->constant.data[k].dtype == DT_u64 &&
-		    !strcmp(ir->constant.data[k].name, RANDOM_STATE) && ir->constant.data[k].bytes == sizeof (uint64_t[2]) &&
-		    !memcmp(ir->constant.data[k].data, (uint64_t[]){seed, 0}, sizeof (uint64_t[2])))
+		    !strcmp(ir->constant.data[k].name, RANDOM_STATE) &&
+		    ir->constant.data[k].bytes == sizeof(uint64_t[2]) &&
+		    !memcmp(ir->constant.data[k].data, (uint64_t[]){seed, 0}, sizeof(uint64_t[2])))
 			return (ConstId){k};
 	uint64_t *first = ARENA_ARRAY(ir->ctx->arena, uint64_t, 2);
 	int64_t *dim = ARENA_ARRAY(ir->ctx->arena, int64_t, 1);
@@ -257,17 +267,21 @@ static Node add_source(Graph *g, const RandomSource *source)
 			continue;
 		if (node_type_id(g, n).i == key_type(ir).i)
 			return n;
-		ctx_error(ir->ctx, node_where(g, n), "the state of random numbers is u64[2], got %s", type_str(ir, node_type_id(g, n)));
+		ctx_error(ir->ctx, node_where(g, n),
+			  "the state of random numbers is u64[2], got %s",
+			  type_str(ir, node_type_id(g, n)));
 		return (Node){0};
 	}
-	Node n = graph_add_input(g, RANDOM_STATE, source->input ? INPUT_USER : INPUT_BUFFER, key_type(ir));
+	Node n = graph_add_input(g, RANDOM_STATE, source->input ? INPUT_USER : INPUT_BUFFER,
+				 key_type(ir));
 	graph_set_name(g, n, "rng");
 	if (source->input)
 		return n;
 	g->input.data[g->input.n - 1].init = first_state(ir, source->seed);
 	uint32_t state = g->input.n - 1;
 	Build b = {.g = g};
-	graph_add_output(g, RANDOM_STATE, b_bin(&b, OP_add, n, b_iota(&b, DT_u64, b_int(&b, 2))), (int32_t)state);
+	graph_add_output(g, RANDOM_STATE, b_bin(&b, OP_add, n, b_iota(&b, DT_u64, b_int(&b, 2))),
+			 (int32_t)state);
 	return n;
 }
 

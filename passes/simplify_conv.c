@@ -7,8 +7,8 @@ typedef struct {
 	int64_t taps, first, end;                   /* taps [first, end) may read the operand */
 } Window;
 
-/* A tap that reads padding at every output, for being before the operand at the last one or behind it at the first. At
- * least one tap stays. */
+/* A tap that reads padding at every output, for being before the operand at the last one or behind
+ * it at the first. At least one tap stays. */
 static void find_live(SymTab *t, Window *w)
 {
 	Sym last = sym_mul(t, sym_addi(t, w->outputs, -1), w->stride);
@@ -17,8 +17,8 @@ static void find_live(SymTab *t, Window *w)
 	while (w->first + 1 < w->end &&
 	       sym_lt(t, sym_add(t, last, sym_muli(t, w->dilation, w->first)), w->pad) == YES)
 		w->first++;
-	while (w->first + 1 < w->end &&
-	       sym_le(t, sym_add(t, w->extent, w->pad), sym_muli(t, w->dilation, w->end - 1)) == YES)
+	while (w->first + 1 < w->end && sym_le(t, sym_add(t, w->extent, w->pad),
+					       sym_muli(t, w->dilation, w->end - 1)) == YES)
 		w->end--;
 }
 
@@ -26,16 +26,27 @@ static bool read_windows(const Build *b, Node n, Window *w, uint32_t *nsp)
 {
 	Node x = node_in(b->g, n, 0), k = node_in(b->g, n, 1);
 	SymTab *t = b->g->ir->syms;
-	const Sym *stride = node_ints(b->g, n, "stride", nsp), *dilation = node_ints(b->g, n, "dilation", nsp);
-	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", nsp), *pad = node_ints(b->g, n, "pad", nsp);
+	const Sym *stride = node_ints(b->g, n, "stride", nsp),
+		  *dilation = node_ints(b->g, n, "dilation", nsp);
+	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", nsp),
+		  *pad = node_ints(b->g, n, "pad", nsp);
 	for (uint32_t d = 0; d < *nsp; d++) {
-		w[d] = (Window){stride[d], dilation[d], pad[d], node_dim(b->g, n, 3 + d), node_dim(b->g, x, 3 + d), 0, 0, 0};
-		TRY(is_one(b->g, dilation_in[d]) && sym_is_const(t, node_dim(b->g, k, 3 + d), &w[d].taps));
+		w[d] = (Window){stride[d],
+				dilation[d],
+				pad[d],
+				node_dim(b->g, n, 3 + d),
+				node_dim(b->g, x, 3 + d),
+				0,
+				0,
+				0};
+		TRY(is_one(b->g, dilation_in[d]) &&
+		    sym_is_const(t, node_dim(b->g, k, 3 + d), &w[d].taps));
 	}
 	return true;
 }
 
-/* Wide dilation on a small image: what is left of the window may be a single tap, and no padding. */
+/* Wide dilation on a small image: what is left of the window may be a single tap, and no
+ * padding. */
 static Node conv_dead_taps(Build *b, Node n)
 {
 	Window w[MAX_RANK];
@@ -54,21 +65,29 @@ static Node conv_dead_taps(Build *b, Node n)
 		return (Node){0};
 	Node kernel = node_in(b->g, n, 1);
 	for (uint32_t d = 0; d < nsp; d++)
-		kernel = b_slice(b, kernel, 3 + (int)d, sym_int(t, w[d].first), sym_int(t, w[d].end), sym_int(t, 1));
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "stride"), *node_attr(b->g, n, "dilation"),
-	               *node_attr(b->g, n, "dilation_in"), attr_ints(pad, nsp), *node_attr(b->g, n, "size"),
-	               *node_attr(b->g, n, "acc"), *node_attr(b->g, n, "out")};
+		kernel = b_slice(b, kernel, 3 + (int)d, sym_int(t, w[d].first),
+				 sym_int(t, w[d].end), sym_int(t, 1));
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       *node_attr(b->g, n, "stride"),
+		       *node_attr(b->g, n, "dilation"),
+		       *node_attr(b->g, n, "dilation_in"),
+		       attr_ints(pad, nsp),
+		       *node_attr(b->g, n, "size"),
+		       *node_attr(b->g, n, "acc"),
+		       *node_attr(b->g, n, "out")};
 	return b_node(b, OP_conv, (Node[]){node_in(b->g, n, 0), kernel}, 2, attr, 9);
 }
 
 /* ---- operands with gaps ---- */
 
-/* Result s i + r of a transposed convolution, whose operand has s - 1 zeros after each element, reads the taps c, c + s, ... only,
- * c = (pad - r) mod s, and of the operand neighbours, the first at i - floor((pad - r) / s). Those r that begin at one place and have
- * as many taps are channels of one convolution without gaps; their pixels stand beside each other in the end:
+/* Result s i + r of a transposed convolution, whose operand has s - 1 zeros after each element,
+ * reads the taps c, c + s, ... only, c = (pad - r) mod s, and of the operand neighbours, the first
+ * at i - floor((pad - r) / s). Those r that begin at one place and have as many taps are channels
+ * of one convolution without gaps; their pixels stand beside each other in the end:
  *
- *   conv(x, w, dilation_in=[s])  ->  concat of all runs: conv(pad(x), taps of the run as channels), channels put between pixels
- */
+ *   conv(x, w, dilation_in=[s])  -> concat of all runs: conv(pad(x), taps of the run as channels),
+ *                                channels put between pixels */
 typedef struct {
 	int64_t n;         /* phases r, following each other */
 	int64_t tap, ntap; /* c of the last one, which is the least; how many each has */
@@ -103,7 +122,8 @@ static Run phase_of(const Phases *p, int64_t r)
 	return (Run){1, c, c < p->taps ? (p->taps - c + p->gap - 1) / p->gap : 0, pad};
 }
 
-/* Runs of one length, so that runs and the phases in them are axes of the result; else each phase alone. */
+/* Runs of one length, so that runs and the phases in them are axes of the result; else each phase
+ * alone. */
 static bool find_runs(Phases *p)
 {
 	for (int64_t whole = 1; whole >= 0; whole--) {
@@ -133,8 +153,10 @@ static bool read_gaps(Gaps *q)
 	const Graph *g = q->b->g;
 	SymTab *t = g->ir->syms;
 	Node w = node_in(g, q->conv, 1);
-	const Sym *stride = node_ints(g, q->conv, "stride", &q->nsp), *dilation = node_ints(g, q->conv, "dilation", &q->nsp);
-	const Sym *gap = node_ints(g, q->conv, "dilation_in", &q->nsp), *pad = node_ints(g, q->conv, "pad", &q->nsp);
+	const Sym *stride = node_ints(g, q->conv, "stride", &q->nsp),
+		  *dilation = node_ints(g, q->conv, "dilation", &q->nsp);
+	const Sym *gap = node_ints(g, q->conv, "dilation_in", &q->nsp),
+		  *pad = node_ints(g, q->conv, "pad", &q->nsp);
 	bool any = false;
 	for (uint32_t d = 0; d < q->nsp; d++) {
 		Phases *p = &q->dim[d];
@@ -142,7 +164,9 @@ static bool read_gaps(Gaps *q)
 		p->each = node_dim(g, q->conv, 3 + d);
 		if (p->gap == 1)
 			continue;
-		TRY(is_one(g, stride[d]) && is_one(g, dilation[d]) && sym_is_const(t, pad[d], &p->pad) && sym_is_const(t, node_dim(g, w, 3 + d), &p->taps));
+		TRY(is_one(g, stride[d]) && is_one(g, dilation[d]) &&
+		    sym_is_const(t, pad[d], &p->pad) &&
+		    sym_is_const(t, node_dim(g, w, 3 + d), &p->taps));
 		p->each = sym_ceildiv(t, p->each, gap[d]);
 		TRY(find_runs(p));
 		any = true;
@@ -173,7 +197,8 @@ static bool gaps_cost_more(const Gaps *q)
 	return results * (taps - left - COPY_WORK) > launches * LAUNCH_WORK;
 }
 
-/* Axis k of w in blocks of `gap` taps, of which the first n stay, in reverse: taps, then phases in the order of r. */
+/* Axis k of w in blocks of `gap` taps, of which the first n stay, in reverse: taps, then phases in
+ * the order of r. */
 static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const Run *r)
 {
 	SymTab *t = b_syms(b);
@@ -181,7 +206,8 @@ static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const Run 
 	Sym low[MAX_RANK], high[MAX_RANK], shape[MAX_RANK];
 	Sym from = sym_int(t, r->tap), to = sym_int(t, r->tap + (r->ntap - 1) * p->gap + r->n);
 	if (r->n == 1)
-		return b_unsqueeze(b, b_slice(b, w, (int)k, from, to, sym_int(t, p->gap)), (int)k + 1);
+		return b_unsqueeze(b, b_slice(b, w, (int)k, from, to, sym_int(t, p->gap)),
+				   (int)k + 1);
 	w = b_slice(b, w, (int)k, from, to, sym_int(t, 1));
 	for (uint32_t j = 0; j < rank; j++)
 		low[j] = high[j] = sym_int(t, 0);
@@ -242,7 +268,8 @@ static Node pad_for_all(const Gaps *q, Sym *low)
 		low[d] = sym_int(t, 0);
 		for (uint32_t k = 0; p->gap > 1 && k < p->nrun; k++) {
 			const Run *r = &p->run[k];
-			Sym over = sym_sub(t, sym_addi(t, p->each, r->ntap - 1 - r->pad), node_dim(b->g, x, 3 + d));
+			Sym over = sym_sub(t, sym_addi(t, p->each, r->ntap - 1 - r->pad),
+					   node_dim(b->g, x, 3 + d));
 			low[d] = sym_max(t, low[d], sym_int(t, r->pad));
 			*high = sym_max(t, *high, over);
 		}
@@ -279,8 +306,15 @@ static Node run_results(const Gaps *q, Node x, const Sym *low)
 	}
 	if (none)
 		return b_full(b, node_dtype(g, q->conv), 0, 3 + nsp, shape);
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(g, q->conv, "stride"), *node_attr(g, q->conv, "dilation"),
-	               attr_ints(one, nsp), attr_ints(pad, nsp), attr_ints(size, nsp), *node_attr(g, q->conv, "acc"), *node_attr(g, q->conv, "out")};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       *node_attr(g, q->conv, "stride"),
+		       *node_attr(g, q->conv, "dilation"),
+		       attr_ints(one, nsp),
+		       attr_ints(pad, nsp),
+		       attr_ints(size, nsp),
+		       *node_attr(g, q->conv, "acc"),
+		       *node_attr(g, q->conv, "out")};
 	return b_node(b, OP_conv, (Node[]){x, run_weights(q)}, 2, attr, 9);
 }
 
@@ -327,7 +361,8 @@ static Node interleave(const Gaps *q, Node y)
 	}
 	y = b_permute(b, y, perm);
 	for (uint32_t k = 0; k < 3 + q->nsp; k++)
-		end[k] = k < 3 ? node_dim(b->g, q->conv, k) : sym_muli(t, q->dim[k - 3].each, q->dim[k - 3].gap);
+		end[k] = k < 3 ? node_dim(b->g, q->conv, k)
+			       : sym_muli(t, q->dim[k - 3].each, q->dim[k - 3].gap);
 	return b_reshape(b, y, 3 + q->nsp, end);
 }
 

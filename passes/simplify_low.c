@@ -25,12 +25,12 @@ static bool is_low(const Build *b, Node x)
 static bool is_rounding(const Build *b, Node x)
 {
 	const OpInfo *op = op_info(node_op(b->g, x));
-	return is_low(b, x) && op->rounded && !op->moves && node_nin(b->g, x) == 1 && node_nuses(b->g, x) == 1 &&
-	       node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
+	return is_low(b, x) && op->rounded && !op->moves && node_nin(b->g, x) == 1 &&
+	       node_nuses(b->g, x) == 1 && node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
 }
 
-/* x with sums that are not rounded: elements of a product or convolution, of which nobody else reads
- * anything. None, if x is no such value. */
+/* x with sums that are not rounded: elements of a product or convolution, of which nobody else
+ * reads anything. None, if x is no such value. */
 static Node wide_product(Build *b, Node x)
 {
 	Graph *g = b->g;
@@ -43,14 +43,16 @@ static Node wide_product(Build *b, Node x)
 		Node y = wide_product(b, node_in(g, x, 0));
 		return y.i ? graph_add(g, b->before, d.op, &y, 1, d.attr, wide, d.loc) : y;
 	}
-	if (op_lower(d.op)->role != LOWER_ANCHOR || d.nin != 2 || node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
+	if (op_lower(d.op)->role != LOWER_ANCHOR || d.nin != 2 ||
+	    node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
 		return (Node){0};
 	const uint32_t n = op_schema(d.op)->narg;
 	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, n);
 	for (uint32_t k = 0; k < n; k++)
 		attr[k] = *ir_attr(g->ir, d.attr, k);
 	attr[op_arg_index(d.op, "out")] = attr_dtype(DT_f32);
-	return graph_add(g, b->before, d.op, (Node[]){node_in(g, x, 0), node_in(g, x, 1)}, 2, ir_attrs(g->ir, n, attr), wide, d.loc);
+	return graph_add(g, b->before, d.op, (Node[]){node_in(g, x, 0), node_in(g, x, 1)}, 2,
+			 ir_attrs(g->ir, n, attr), wide, d.loc);
 }
 
 static Node convert_unrounded(Build *b, Node n)
@@ -69,7 +71,8 @@ static Node round_later(Build *b, Node n)
 	const NodeData d = *node_data(g, n);
 	Node in[4];
 	uint32_t nrounding = 0;
-	if (!low_of(b) || !op_is_scalar(d.op) || op_info(d.op)->rounded || d.nin > 4 || !is_low(b, n))
+	if (!low_of(b) || !op_is_scalar(d.op) || op_info(d.op)->rounded || d.nin > 4 ||
+	    !is_low(b, n))
 		return (Node){0};
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(g, n, k);
@@ -82,7 +85,8 @@ static Node round_later(Build *b, Node n)
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = is_rounding(b, in[k]) ? node_in(g, in[k], 0) : b_convert(b, in[k], DT_f32);
 	const Type t = *node_type(g, n);
-	Node wide = graph_add(g, b->before, d.op, in, d.nin, d.attr, ir_type(g->ir, DT_f32, t.n, t.dim), d.loc);
+	Node wide = graph_add(g, b->before, d.op, in, d.nin, d.attr,
+			      ir_type(g->ir, DT_f32, t.n, t.dim), d.loc);
 	return b_convert(b, wide, low_of(b));
 }
 

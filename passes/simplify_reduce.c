@@ -49,7 +49,8 @@ static Node window_trivial(Build *b, Node n)
 	Node x = node_in(b->g, n, 0);
 	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
 	SymTab *syms = b_syms(b);
-	bool one = sym_is(syms, node_sym(b->g, n, "size"), 1) && sym_is(syms, node_sym(b->g, n, "stride"), 1) &&
+	bool one = sym_is(syms, node_sym(b->g, n, "size"), 1) &&
+		   sym_is(syms, node_sym(b->g, n, "stride"), 1) &&
 		   sym_is(syms, node_sym(b->g, n, "low"), 0);
 	if (!one || node_sym(b->g, n, "count").i != node_dim(b->g, x, dim).i)
 		return (Node){0};

@@ -16,13 +16,15 @@ static bool floats(const Build *b, Node n)
 
 /* ---- splats ---- */
 
-/* The element of a splat in the representation of scalar_eval; false when it is symbolic or complex. */
+/* The element of a splat in the representation of scalar_eval; false when it is symbolic or
+ * complex. */
 static bool splat_value(const Build *b, Node n, ScVal *v)
 {
 	Attr a;
 	int64_t i = 0;
 	DType d = node_dtype(b->g, n);
-	if (!b_splat(b, n, &a) || dtype_is_complex(d) || (a.kind == ATTR_int && !sym_is_const(b->g->ir->syms, a.s, &i)))
+	if (!b_splat(b, n, &a) || dtype_is_complex(d) ||
+	    (a.kind == ATTR_int && !sym_is_const(b->g->ir->syms, a.s, &i)))
 		return false;
 	if (a.kind == ATTR_bool)
 		i = a.b;
@@ -186,8 +188,8 @@ static bool is_storage(DType d)
 	return d != dtype_compute(d);
 }
 
-/* The value is one of its dtype wherever it is read. What arithmetic in a storage dtype gives is so only once
- * it has been stored (docs/numerics.md). */
+/* The value is one of its dtype wherever it is read. What arithmetic in a storage dtype gives is so
+ * only once it has been stored (docs/numerics.md). */
 static bool is_rounded(const Graph *g, Node n)
 {
 	while (op_info(node_op(g, n))->moves)

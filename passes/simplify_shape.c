@@ -190,8 +190,9 @@ static Node broadcast_outside(Build *b, Node n)
 			return (Node){0};
 		if (!first.i || is_of_number(b, first))
 			first = x;
-		else if (!is_of_number(b, x) && (!same_shape(b, in(b, x, 0), in(b, first, 0)) ||
-						 !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map"))))
+		else if (!is_of_number(b, x) &&
+			 (!same_shape(b, in(b, x, 0), in(b, first, 0)) ||
+			  !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map"))))
 			return (Node){0};
 	}
 	if (!first.i)
@@ -202,7 +203,9 @@ static Node broadcast_outside(Build *b, Node n)
 		if (b_splat(b, x, &v))
 			arg[k] = b_full_attr(b, node_dtype(g, x), v, small.n, small.dim);
 		else
-			arg[k] = is_of_number(b, x) ? b_broadcast(b, in(b, x, 0), small.n, small.dim) : in(b, x, 0);
+			arg[k] = is_of_number(b, x)
+					 ? b_broadcast(b, in(b, x, 0), small.n, small.dim)
+					 : in(b, x, 0);
 	}
 	map_of(b, first, map);
 	return broadcast_to(b, b_again(b, n, arg), n, map);
@@ -220,7 +223,8 @@ static Node gather_number(Build *b, Node n)
 	Sym dim[MAX_RANK];
 	bool indexed[MAX_RANK] = {false};
 	Attr v;
-	if (!b_splat(b, index, &v) || v.kind != ATTR_int || !const_list(g, n, "axes", axis, &naxes) || sym_le(b_syms(b), b_int(b, 0), v.s) != YES)
+	if (!b_splat(b, index, &v) || v.kind != ATTR_int ||
+	    !const_list(g, n, "axes", axis, &naxes) || sym_le(b_syms(b), b_int(b, 0), v.s) != YES)
 		return (Node){0};
 	uint32_t places = rank_of(b, index) - 1 - nbatch, whole = rank_of(b, x);
 	for (uint32_t k = 0; k < naxes; k++) {
@@ -300,8 +304,8 @@ static Node slice_of_concat(Build *b, Node n)
 	SymTab *t = b_syms(b);
 	uint32_t dim = 0;
 	Sym start, end, at = b_int(b, 0);
-	if (!x.i || op_lower(node_op(b->g, x))->holds != HOLDS_OPERANDS || !single_cut(b, n, &dim, &start, &end) ||
-	    node_int(b->g, x, "dim") != (int64_t)dim)
+	if (!x.i || op_lower(node_op(b->g, x))->holds != HOLDS_OPERANDS ||
+	    !single_cut(b, n, &dim, &start, &end) || node_int(b->g, x, "dim") != (int64_t)dim)
 		return (Node){0};
 	for (uint32_t k = 0; k < node_nin(b->g, x); k++) {
 		Node part = in(b, x, k);

@@ -3,10 +3,12 @@
  *   %z = full(value=0.0, shape=[8])
  *   %c = cond(%p, [%x, %z], yes=graph(%x, %z) { %m = maximum(%x, %z)  return %m }, ...)
  * becomes
- *   %c = cond(%p, [%x], yes=graph(%x) { %z = full(value=0.0, shape=[8])  %m = maximum(%x, %z)  return %m }, ...)
+ *   %c = cond(%p, [%x], yes=graph(%x) { %z = full(value=0.0, shape=[8])  %m = maximum(%x, %z)
+ *                                                                        return %m }, ...)
  *
- * Constants, splats and the like that a body only reads need not be stored for it, and inside of it they fold. Inputs that no body
- * reads go, too. Ends because every step removes an operand. Does not touch what loops carry or slice. */
+ * Constants, splats and the like that a body only reads need not be stored for it, and inside of it
+ * they fold. Inputs that no body reads go, too. Ends because every step removes an operand. Does
+ * not touch what loops carry or slice. */
 #include <string.h>
 
 #include "passes/pass.h"
@@ -80,7 +82,8 @@ static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 	Attr attr[MAX_ARGS];
 	uint32_t nin = 0, nkept = 0;
 	for (uint32_t k = 0; k < d.nin; k++) {
-		bool shared = k >= s->first && k < s->first + s->n, keep = !shared || kept[k - s->first];
+		bool shared = k >= s->first && k < s->first + s->n,
+		     keep = !shared || kept[k - s->first];
 		nkept += shared && keep;
 		if (keep)
 			in[nin++] = node_in(g, n, k);
@@ -88,7 +91,8 @@ static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 	for (uint32_t k = 0; k < schema->narg; k++)
 		attr[k] = *ir_attr(g->ir, d.attr, k);
 	attr[s->arg] = attr_int(g->ir, nkept);
-	Node made = graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, schema->narg, attr), d.type, d.loc);
+	Node made =
+		graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, schema->narg, attr), d.type, d.loc);
 	if (node_nuses(g, n))
 		graph_replace(g, n, made);
 	graph_erase(g, n);

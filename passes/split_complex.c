@@ -6,9 +6,9 @@
  *   %3 = view_real(%2) : f32[4, 2]               %3 = concat(re * c - im * d, re * d + im * c)
  *
  * Complex inputs and outputs stay what they are to the caller: they are read through view_real and
- * made by view_complex, the same memory. What scan, while and cond pass to their graphs and get from them are pairs too, a
- * last dimension of two. A complex operator without a rule stays too, between these
- * two, for the interpreter; lowering refuses it by name. One sweep, so it ends. */
+ * made by view_complex, the same memory. What scan, while and cond pass to their graphs and get
+ * from them are pairs too, a last dimension of two. A complex operator without a rule stays too,
+ * between these two, for the interpreter; lowering refuses it by name. One sweep, so it ends. */
 #include <string.h>
 
 #include "ir/ops/parts.h"

@@ -34,8 +34,10 @@ static bool has_form(const Graph *g, Node n)
 	bool taps = node_const(g, w).i && is_one(g, node_dim(g, w, 0));
 	for (uint32_t k = 3; k < 5; k++)
 		taps = taps && sym_is(syms, node_dim(g, w, k), WINOGRAD_TAPS);
-	bool f32 = node_dtype(g, x) == DT_f32 && node_dtype(g, w) == DT_f32 && node_dtype(g, n) == DT_f32;
-	return taps && f32 && is_all(g, n, "stride", 1) && is_all(g, n, "dilation", 1) && is_all(g, n, "dilation_in", 1);
+	bool f32 = node_dtype(g, x) == DT_f32 && node_dtype(g, w) == DT_f32 &&
+		   node_dtype(g, n) == DT_f32;
+	return taps && f32 && is_all(g, n, "stride", 1) && is_all(g, n, "dilation", 1) &&
+	       is_all(g, n, "dilation_in", 1);
 }
 
 /* At hint sizes. What wins there wins at larger sizes: the weights are transformed before. */
@@ -43,8 +45,10 @@ static WinogradLayer layer_of(const Graph *g, Node n)
 {
 	const SymTab *syms = g->ir->syms;
 	Node x = node_in(g, n, 0);
-	return (WinogradLayer){.images = sym_hint(syms, node_dim(g, n, 0)), .rows = sym_hint(syms, node_dim(g, n, 3)),
-			       .cols = sym_hint(syms, node_dim(g, n, 4)), .in = sym_hint(syms, node_dim(g, x, 2)),
+	return (WinogradLayer){.images = sym_hint(syms, node_dim(g, n, 0)),
+			       .rows = sym_hint(syms, node_dim(g, n, 3)),
+			       .cols = sym_hint(syms, node_dim(g, n, 4)),
+			       .in = sym_hint(syms, node_dim(g, x, 2)),
 			       .out = sym_hint(syms, node_dim(g, n, 2))};
 }
 
@@ -89,7 +93,8 @@ static Node transformed_taps(Build *b, PassCtx *c, Node taps, const Winograd *w)
 	/* [i, O, C, kw] */
 	x = b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 2}}, 1);
 	/* [j, i, O, C] */
-	x = b_convert(b, b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 3}}, 1), DT_f32);
+	x = b_convert(b, b_contract(b, matrix, x, NULL, 0, (const uint32_t[][2]){{1, 3}}, 1),
+		      DT_f32);
 	x = b_permute(b, x, (const uint32_t[]){1, 0, 3, 2});
 	x = b_reshape(b, x, 3, (const Sym[]){b_int(b, w->n * w->n), dim[2], dim[1]});
 	return fold_node(b->g, c, x);
@@ -129,7 +134,8 @@ static void replace(Graph *g, Node n, uint32_t m, PassCtx *c)
 	Node x = padded_input(&b, n, m, tiles);
 	Attr attr[] = {attr_none(), attr_int(g->ir, m), attr_ints(tiles, 2)};
 	x = b_node(&b, OP_winograd_input, &x, 1, attr, 3);
-	x = b_contract(&b, x, taps, (const uint32_t[][2]){{0, 0}}, 1, (const uint32_t[][2]){{2, 1}}, 1);
+	x = b_contract(&b, x, taps, (const uint32_t[][2]){{0, 0}}, 1, (const uint32_t[][2]){{2, 1}},
+		       1);
 	attr[2] = attr_ints(t->dim + 3, 2);
 	Node y = b_node(&b, OP_winograd_output, &x, 1, attr, 3);
 	graph_set_name(g, y, g->node_name.data[n.i]);

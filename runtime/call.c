@@ -18,18 +18,20 @@ int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
 	if (t->dtype.code != x->dtype.code || t->dtype.bits != x->dtype.bits)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", x->role, x->name,
-				 dtype_text(t->dtype, got), dtype_text(x->dtype, want));
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", x->role,
+				 x->name, dtype_text(t->dtype, got), dtype_text(x->dtype, want));
 	if (t->dtype.lanes != 1)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has vectors of %u for elements, expected 1", x->role, x->name,
-				 (unsigned)t->dtype.lanes);
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "%s %s has vectors of %u for elements, expected 1", x->role,
+				 x->name, (unsigned)t->dtype.lanes);
 	if (t->ndim != (int32_t)x->rank)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u", x->role, x->name,
-				 (int)t->ndim, (unsigned)x->rank);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u",
+				 x->role, x->name, (int)t->ndim, (unsigned)x->rank);
 	if (x->rank && !t->shape)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
 	if (!is_of_host(t) && !device_takes(t, x->role))
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", x->role, x->name);
+		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory",
+				 x->role, x->name);
 	return WEFT_OK;
 }
 
@@ -40,12 +42,13 @@ typedef struct {
 	int64_t value;
 } Origin;
 
-static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n, Origin *origin,
-		     WeftStatus *status)
+static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k, int64_t n,
+		     Origin *origin, WeftStatus *status)
 {
 	const WeftDim *d = &info->dim[k];
 	if (n < 0 || (d->value >= 0 && n != d->value))
-		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u is %lld, expected %s", info->name,
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "input %s: dimension %u is %lld, expected %s", info->name,
 				 (unsigned)k, (long long)n, d->text);
 	if (d->symbol < 0)
 		return WEFT_OK;
@@ -58,13 +61,17 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 			return WEFT_OK;
 		if (s->hi != INT64_MAX)
 			snprintf(most, sizeof most, " to %lld", (long long)s->hi);
-		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
-				 info->name, (unsigned)k, s->name, (long long)n, *most ? "" : "at least ",
-				 (long long)s->lo, most);
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
+				 info->name, (unsigned)k, s->name, (long long)n,
+				 *most ? "" : "at least ", (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT, "input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of input %s",
-				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim, o->info->name);
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "input %s: dimension %u (%s) is %lld, expected %lld as dimension "
+				 "%u of input %s",
+				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim,
+				 o->info->name);
 	return WEFT_OK;
 }
 
@@ -74,12 +81,15 @@ static uint64_t copy_bytes(const WeftTensor *t)
 	return tensor_row_major(t) ? 0 : (tensor_bytes(t) + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *sizes,
-		  WeftStatus *status)
+int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs,
+		  WeftSizes *sizes, WeftStatus *status)
 {
 	status_clear(status);
 	if (!in || !sizes || entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no %s", !in ? "instance given" : sizes ? "such entry" : "room for the sizes given");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no %s",
+				 !in     ? "instance given"
+				 : sizes ? "such entry"
+					 : "room for the sizes given");
 	const WeftEntry *e = in->model->entry[entry];
 	const uint32_t ninput = e->ninput;
 	if (!inputs && ninput)
@@ -99,12 +109,14 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 			*x++ = t->shape[k];
 		}
 		if (__builtin_add_overflow(copies, copy_bytes(t), &copies))
-			return weft_fail(status, WEFT_ERR_INPUT, "the inputs are too large to copy");
+			return weft_fail(status, WEFT_ERR_INPUT,
+					 "the inputs are too large to copy");
 	}
 	TRY(e->sizes_fn(extent, sizes->slot, status));
 	sizes->entry = entry;
 	sizes->nslot = e->nslot;
-	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies, &sizes->workspace_bytes))
+	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies,
+				   &sizes->workspace_bytes))
 		return weft_fail(status, WEFT_ERR_INPUT, "the workspace would be too large");
 	return WEFT_OK;
 }
@@ -128,7 +140,8 @@ typedef struct {
 #endif
 } Call;
 
-static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t, void **data)
+static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, const WeftTensor *t,
+		     void **data)
 {
 	size_t elem = dtype_bytes(t->dtype);
 	size_t align = t->dtype.code == WEFT_COMPLEX ? elem / 2 : elem;
@@ -137,22 +150,27 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 	if (tensor_bytes(t) == 0)
 		return *data = c->work, WEFT_OK;
 	if (!t->data)
-		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role, info->name);
+		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role,
+				 info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes", role, info->name, (unsigned)align);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes",
+				 role, info->name, (unsigned)align);
 #ifdef WEFT_DEVICES
 	if (c->device)
 		return device_bind(c->device, role[0] == 'o', info->name, t, data, c->status);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory", role, info->name);
+		return weft_fail(c->status, WEFT_ERR_INPUT,
+				 "%s %s is not in the processor's memory", role, info->name);
 #endif
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
 	if (c->strict || role[0] == 'o')
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role, info->name);
+		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role,
+				 info->name);
 	if (bytes > (uint64_t)(c->work_end - c->work))
-		return weft_fail(c->status, WEFT_ERR_INPUT, "input %s has other strides than when sizes were computed",
+		return weft_fail(c->status, WEFT_ERR_INPUT,
+				 "input %s has other strides than when sizes were computed",
 				 info->name);
 	copy_strided(c->work, p, t, 0, elem);
 	*data = c->work;
@@ -161,15 +179,16 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 }
 
 /* role: "input" or "output", of the given shape. */
-static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info, const int64_t *shape,
-		       const WeftTensor *t)
+static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info,
+		       const int64_t *shape, const WeftTensor *t)
 {
 	TRY(check_info(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
-			return weft_fail(c->status, WEFT_ERR_INPUT,
-					 "%s %s: dimension %u is %lld, expected %lld as found by sizes", role,
-					 info->name, k, (long long)t->shape[k], (long long)shape[k]);
+			return weft_fail(
+				c->status, WEFT_ERR_INPUT,
+				"%s %s: dimension %u is %lld, expected %lld as found by sizes",
+				role, info->name, k, (long long)t->shape[k], (long long)shape[k]);
 	return WEFT_OK;
 }
 
@@ -182,15 +201,18 @@ static int is_found(const WeftTensorInfo *info, const int64_t *shape)
 	return k < info->rank;
 }
 
-static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape, const WeftTensor *t)
+static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape,
+			const WeftTensor *t)
 {
-	return is_found(info, shape) ? check_info("output", info, t, c->status) : check_shape(c, "output", info, shape, t);
+	return is_found(info, shape) ? check_info("output", info, t, c->status)
+				     : check_shape(c, "output", info, shape, t);
 }
 
 /* The output stands exactly where the input does that it may replace in place. */
 static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
 {
-	return output->donates >= 0 && t == in + output->donates && t->first == out.first && t->end == out.end;
+	return output->donates >= 0 && t == in + output->donates && t->first == out.first &&
+	       t->end == out.end;
 }
 
 /* Outputs must overlap neither inputs, but for those they replace, nor each other nor the
@@ -203,7 +225,8 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 	for (uint32_t k = 0; k < nx; k++) {
 		in[k] = range_of(&x[k]);
 		if (overlap(in[k], r[0]))
-			return weft_fail(c->status, WEFT_ERR_ARGUMENT, "input %s overlaps the workspace", c->e->input[k].name);
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
+					 "input %s overlaps the workspace", c->e->input[k].name);
 		if (!tensor_row_major(&x[k])) /* copied before an output is written */
 			in[k].end = in[k].first;
 	}
@@ -211,8 +234,10 @@ static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y
 		out[k] = y[k].data ? range_of(&y[k]) : (Range){0, 0};
 		for (const Range *t = r; t < &out[k]; t++)
 			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
-				return weft_fail(c->status, WEFT_ERR_ARGUMENT, "output %s overlaps another tensor or the workspace",
-						 c->e->output[k].name);
+				return weft_fail(
+					c->status, WEFT_ERR_ARGUMENT,
+					"output %s overlaps another tensor or the workspace",
+					c->e->output[k].name);
 	}
 	return WEFT_OK;
 }
@@ -225,10 +250,12 @@ int32_t threads_wanted(const WeftInstance *in, const WeftContext *ctx, const Wef
 }
 
 #ifdef WEFT_DEVICES
-static int call_there(Call *, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *);
+static int call_there(Call *, const WeftTensor *x, WeftTensor *y, void *workspace,
+		      const WeftContext *);
 #endif
 
-static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
+static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
+		const WeftContext *ctx)
 {
 #ifdef WEFT_DEVICES
 	if (c->in->driver && !c->device)
@@ -240,7 +267,8 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 	uint64_t held[e->noutput + e->nroom + 1];
 	char *base = (char *)(((uintptr_t)workspace + ALIGN - 1) / ALIGN * ALIGN);
 	c->work = base + (c->sizes->slot[e->nslot - 1] + ALIGN - 1) / ALIGN * ALIGN;
-	c->work_end = c->work + (c->sizes->workspace_bytes - (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
+	c->work_end = c->work + (c->sizes->workspace_bytes -
+				 (uint64_t)c->sizes->slot[e->nslot - 1] - 2 * ALIGN);
 	const int64_t *shape = c->sizes->slot + e->nslot;
 	for (uint32_t i = 0; i < e->ninput; shape += e->input[i++].rank)
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
@@ -283,20 +311,25 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, co
 
 #ifdef WEFT_DEVICES
 /* The call with tensors and workspace on the device. */
-static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace, const WeftContext *ctx)
+static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
+		      const WeftContext *ctx)
 {
 	Staged staged[c->e->ninput + c->e->noutput + 1];
 	DeviceCall device;
-	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace, c->flight, c->status));
+	TRY(device_begin(&device, c->in->driver, ctx, staged, c->sizes->workspace_bytes, &workspace,
+			 c->flight, c->status));
 	c->device = &device;
 	device.graphs = device.aware && !ctx->profile ? c->in->graphs : NULL;
 	return device_end(&device, call(c, x, y, workspace, ctx), c->status);
 }
 #endif
 
-static int use_begin(WeftInstance *in, const WeftEntry *e, __attribute__((unused)) const WeftContext *ctx, Use *u, WeftStatus *status)
+static int use_begin(WeftInstance *in, const WeftEntry *e,
+		     __attribute__((unused)) const WeftContext *ctx, Use *u, WeftStatus *status)
 {
-	u->as = e->flags & WEFT_ENTRY_WRITES_STATE ? STATE_WRITE : e->flags & WEFT_ENTRY_READS_STATE ? STATE_READ : 0;
+	u->as = e->flags & WEFT_ENTRY_WRITES_STATE  ? STATE_WRITE
+		: e->flags & WEFT_ENTRY_READS_STATE ? STATE_READ
+						    : 0;
 #ifdef WEFT_DEVICES
 	u->flight = NULL;
 	if (in->flights && ctx->stream && ctx->device.type == in->driver->type)
@@ -323,22 +356,33 @@ static void use_end(WeftInstance *in, const Use *u)
 		instance_leave(in, (StateUse)u->as);
 }
 
-int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
-		const WeftContext *given, WeftStatus *status)
+int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
+		WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
 {
 	WeftContext ctx;
 	status_clear(status);
 	if (!in || !sizes || !workspace || sizes->entry >= in->model->nentry)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s", !in ? "instance given" : !sizes ? "sizes given" : workspace ? "such entry" : "workspace given");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s",
+				 !in         ? "instance given"
+				 : !sizes    ? "sizes given"
+				 : workspace ? "such entry"
+					     : "workspace given");
 	const WeftEntry *e = in->model->entry[sizes->entry];
 	if (sizes->nslot != e->nslot)
 		return weft_fail(status, WEFT_ERR_ABI, "run: sizes of another model");
 	TRY(take_context(&ctx, given, "run", status));
 	if (ctx.device.type && ctx.device.type != WEFT_CPU && !device_of(in))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for the processor, not for a device of type %d", (int)ctx.device.type);
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "run: the model is for the processor, not for a device of type %d",
+				 (int)ctx.device.type);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given", inputs || !e->ninput ? "outputs" : "inputs");
-	Call c = {.in = in, .e = e, .sizes = sizes, .strict = ctx.flags & WEFT_STRICT, .status = status};
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given",
+				 inputs || !e->ninput ? "outputs" : "inputs");
+	Call c = {.in = in,
+		  .e = e,
+		  .sizes = sizes,
+		  .strict = ctx.flags & WEFT_STRICT,
+		  .status = status};
 	Use use;
 	TRY(use_begin(in, e, &ctx, &use, status));
 	c.constants = current_at(&in->weights, use.weights);

@@ -45,7 +45,10 @@ static bool tiles_permitted(void)
 #ifdef __linux__
 	long answer = refused;
 	if (answer == -1)
-		__asm__ volatile("syscall" : "=a"(answer) : "a"(158), "D"(0x1023), "S"(18) : "rcx", "r11", "memory");
+		__asm__ volatile("syscall"
+				 : "=a"(answer)
+				 : "a"(158), "D"(0x1023), "S"(18)
+				 : "rcx", "r11", "memory");
 	refused = answer == 0 ? 0 : 1;
 #endif
 	return refused == 0;
@@ -54,8 +57,9 @@ static bool tiles_permitted(void)
 static bool present(const Feature *f)
 {
 	uint32_t word[4];
-	return __get_cpuid_count(f->leaf, f->sub, &word[0], &word[1], &word[2], &word[3]) && word[f->word] >> f->bit & 1 &&
-	       (saved_registers() & f->saved) == f->saved && (f->saved != TILE || tiles_permitted());
+	return __get_cpuid_count(f->leaf, f->sub, &word[0], &word[1], &word[2], &word[3]) &&
+	       word[f->word] >> f->bit & 1 && (saved_registers() & f->saved) == f->saved &&
+	       (f->saved != TILE || tiles_permitted());
 }
 #elif defined(__linux__) && (defined(__aarch64__) || defined(__riscv))
 #include <sys/auxv.h>

@@ -36,11 +36,15 @@ typedef struct {
 
 static struct {
 	int (*create)(Handle **), (*destroy)(Handle *);
-	int (*desc)(Desc **, int, int), (*desc_set)(Desc *, int, const void *, size_t), (*desc_drop)(Desc *);
-	int (*layout)(Layout **, int, uint64_t, uint64_t, int64_t), (*layout_set)(Layout *, int, const void *, size_t), (*layout_drop)(Layout *);
+	int (*desc)(Desc **, int, int), (*desc_set)(Desc *, int, const void *, size_t),
+		(*desc_drop)(Desc *);
+	int (*layout)(Layout **, int, uint64_t, uint64_t, int64_t),
+		(*layout_set)(Layout *, int, const void *, size_t), (*layout_drop)(Layout *);
 	int (*want)(Want **), (*want_set)(Want *, int, const void *, size_t), (*want_drop)(Want *);
-	int (*find)(Handle *, Desc *, Layout *, Layout *, Layout *, Layout *, Want *, int, Found *, int *);
-	int (*multiply)(Handle *, Desc *, const void *, const void *, Layout *, const void *, Layout *, const void *, const void *, Layout *, void *, Layout *,
+	int (*find)(Handle *, Desc *, Layout *, Layout *, Layout *, Layout *, Want *, int, Found *,
+		    int *);
+	int (*multiply)(Handle *, Desc *, const void *, const void *, Layout *, const void *,
+			Layout *, const void *, const void *, Layout *, void *, Layout *,
 			const void *, void *, size_t, void *);
 	bool there, always; /* always: for measuring, also where kernels are faster */
 } lt;
@@ -53,11 +57,19 @@ static void load_library(void)
 		const char *name;
 		void *at;
 	} wanted[] = {
-		{"cublasLtCreate", &lt.create}, {"cublasLtDestroy", &lt.destroy}, {"cublasLtMatmulDescCreate", &lt.desc},
-		{"cublasLtMatmulDescSetAttribute", &lt.desc_set}, {"cublasLtMatmulDescDestroy", &lt.desc_drop}, {"cublasLtMatrixLayoutCreate", &lt.layout},
-		{"cublasLtMatrixLayoutSetAttribute", &lt.layout_set}, {"cublasLtMatrixLayoutDestroy", &lt.layout_drop},
-		{"cublasLtMatmulPreferenceCreate", &lt.want}, {"cublasLtMatmulPreferenceSetAttribute", &lt.want_set},
-		{"cublasLtMatmulPreferenceDestroy", &lt.want_drop}, {"cublasLtMatmulAlgoGetHeuristic", &lt.find}, {"cublasLtMatmul", &lt.multiply},
+		{"cublasLtCreate", &lt.create},
+		{"cublasLtDestroy", &lt.destroy},
+		{"cublasLtMatmulDescCreate", &lt.desc},
+		{"cublasLtMatmulDescSetAttribute", &lt.desc_set},
+		{"cublasLtMatmulDescDestroy", &lt.desc_drop},
+		{"cublasLtMatrixLayoutCreate", &lt.layout},
+		{"cublasLtMatrixLayoutSetAttribute", &lt.layout_set},
+		{"cublasLtMatrixLayoutDestroy", &lt.layout_drop},
+		{"cublasLtMatmulPreferenceCreate", &lt.want},
+		{"cublasLtMatmulPreferenceSetAttribute", &lt.want_set},
+		{"cublasLtMatmulPreferenceDestroy", &lt.want_drop},
+		{"cublasLtMatmulAlgoGetHeuristic", &lt.find},
+		{"cublasLtMatmul", &lt.multiply},
 	};
 	const char *path = getenv("WEFT_CUBLASLT");
 	void *so = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -146,13 +158,15 @@ void weft_products_close(WeftProducts *w)
 }
 
 /* A matrix of the library, whose columns have a stride of at least `rows`. */
-static Layout *layout_of(uint32_t type, int64_t rows, int64_t cols, int64_t stride, int64_t batch, int64_t member)
+static Layout *layout_of(uint32_t type, int64_t rows, int64_t cols, int64_t stride, int64_t batch,
+			 int64_t member)
 {
 	Layout *l = NULL;
 	const int32_t n = (int32_t)batch;
 	if (stride < rows || lt.layout(&l, real_type[type], (uint64_t)rows, (uint64_t)cols, stride))
 		return NULL;
-	if (batch > 1 && (batch > INT32_MAX || lt.layout_set(l, LAYOUT_BATCH, &n, sizeof n) || lt.layout_set(l, LAYOUT_MEMBER, &member, sizeof member))) {
+	if (batch > 1 && (batch > INT32_MAX || lt.layout_set(l, LAYOUT_BATCH, &n, sizeof n) ||
+			  lt.layout_set(l, LAYOUT_MEMBER, &member, sizeof member))) {
 		lt.layout_drop(l);
 		return NULL;
 	}
@@ -163,16 +177,26 @@ static bool describe(Known *x)
 {
 	const WeftCudaProduct *p = x->key.of;
 	const WeftCudaSizes *s = &x->key.size;
-	const int trans_a = p->b_rows != 0, trans_b = p->a_rows != 0, bias_type = real_type[p->c_type];
-	const int epilogue = p->relu || p->gelu || p->bias != UINT32_MAX ? (p->relu ? RELU : p->gelu ? GELU : 0) | (p->bias != UINT32_MAX ? BIAS : 0) : PLAIN;
-	x->a = trans_a ? layout_of(p->b_type, s->k, s->n, s->stride[1], s->batch, s->member[1]) : layout_of(p->b_type, s->n, s->k, s->stride[1], s->batch, s->member[1]);
-	x->b = trans_b ? layout_of(p->a_type, s->m, s->k, s->stride[0], s->batch, s->member[0]) : layout_of(p->a_type, s->k, s->m, s->stride[0], s->batch, s->member[0]);
+	const int trans_a = p->b_rows != 0, trans_b = p->a_rows != 0,
+		  bias_type = real_type[p->c_type];
+	const int epilogue = p->relu || p->gelu || p->bias != UINT32_MAX
+				     ? (p->relu   ? RELU
+					: p->gelu ? GELU
+						  : 0) |
+					       (p->bias != UINT32_MAX ? BIAS : 0)
+				     : PLAIN;
+	x->a = trans_a ? layout_of(p->b_type, s->k, s->n, s->stride[1], s->batch, s->member[1])
+		       : layout_of(p->b_type, s->n, s->k, s->stride[1], s->batch, s->member[1]);
+	x->b = trans_b ? layout_of(p->a_type, s->m, s->k, s->stride[0], s->batch, s->member[0])
+		       : layout_of(p->a_type, s->k, s->m, s->stride[0], s->batch, s->member[0]);
 	x->c = layout_of(p->c_type, s->n, s->m, s->stride[2], s->batch, s->member[2]);
 	if (!x->a || !x->b || !x->c || lt.desc(&x->desc, COMPUTE_F32, REAL_F32))
 		return false;
-	return !lt.desc_set(x->desc, DESC_TRANS_A, &trans_a, sizeof trans_a) && !lt.desc_set(x->desc, DESC_TRANS_B, &trans_b, sizeof trans_b) &&
+	return !lt.desc_set(x->desc, DESC_TRANS_A, &trans_a, sizeof trans_a) &&
+	       !lt.desc_set(x->desc, DESC_TRANS_B, &trans_b, sizeof trans_b) &&
 	       !lt.desc_set(x->desc, DESC_EPILOGUE, &epilogue, sizeof epilogue) &&
-	       (p->bias == UINT32_MAX || !lt.desc_set(x->desc, DESC_BIAS_TYPE, &bias_type, sizeof bias_type));
+	       (p->bias == UINT32_MAX ||
+		!lt.desc_set(x->desc, DESC_BIAS_TYPE, &bias_type, sizeof bias_type));
 }
 
 static bool find(const WeftProducts *w, Known *x)
@@ -182,10 +206,16 @@ static bool find(const WeftProducts *w, Known *x)
 	const uint32_t scheme = REDUCE_BY_SUM_TYPE, *align = x->key.align;
 	if (lt.want(&want))
 		return false;
-	bool ok = !lt.want_set(want, WANT_WORK, &x->key.work_bytes, sizeof x->key.work_bytes) && !lt.want_set(want, WANT_REDUCTION, &scheme, sizeof scheme);
+	bool ok = !lt.want_set(want, WANT_WORK, &x->key.work_bytes, sizeof x->key.work_bytes) &&
+		  !lt.want_set(want, WANT_REDUCTION, &scheme, sizeof scheme);
 	for (int k = 0; k < 4; k++) /* the library's a, b, c, d */
-		ok = ok && !lt.want_set(want, WANT_ALIGN + k, &align[k == 0 ? 1 : k == 1 ? 0 : 2], sizeof *align);
-	ok = ok && !lt.find(w->handle, x->desc, x->a, x->b, x->c, x->c, want, 1, &x->found, &n) && n > 0 && !x->found.state;
+		ok = ok && !lt.want_set(want, WANT_ALIGN + k,
+					&align[k == 0   ? 1
+					       : k == 1 ? 0
+							: 2],
+					sizeof *align);
+	ok = ok && !lt.find(w->handle, x->desc, x->a, x->b, x->c, x->c, want, 1, &x->found, &n) &&
+	     n > 0 && !x->found.state;
 	lt.want_drop(want);
 	return ok;
 }
@@ -198,7 +228,8 @@ typedef struct {
 
 static Places places_of(const WeftCudaProduct *p, const WeftCudaSizes *s, const uint64_t *buf)
 {
-	Places x = {buf[p->a] + (uint64_t)(s->first[0] * type_bytes[p->a_type]), buf[p->b] + (uint64_t)(s->first[1] * type_bytes[p->b_type]),
+	Places x = {buf[p->a] + (uint64_t)(s->first[0] * type_bytes[p->a_type]),
+		    buf[p->b] + (uint64_t)(s->first[1] * type_bytes[p->b_type]),
 		    buf[p->c] + (uint64_t)(s->first[2] * type_bytes[p->c_type]), 0};
 	if (p->bias != UINT32_MAX)
 		x.bias = buf[p->bias] + (uint64_t)(s->bias * type_bytes[p->c_type]);
@@ -229,14 +260,16 @@ static Known *known(WeftProducts *w, const Key *key)
 	return w->known = x;
 }
 
-static Known *lookup(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf, const int64_t *param, uint64_t work_bytes, Places *at)
+static Known *lookup(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf,
+		     const int64_t *param, uint64_t work_bytes, Places *at)
 {
 	Key key;
 	memset(&key, 0, sizeof key); /* compared as bytes */
 	key.of = p;
 	key.work_bytes = work_bytes;
 	memcpy(&key.size, param + p->param, sizeof key.size);
-	if (!lt.always && (key.size.m < p->least[0] || key.size.n < p->least[1] || key.size.k < p->least[2]))
+	if (!lt.always &&
+	    (key.size.m < p->least[0] || key.size.n < p->least[1] || key.size.k < p->least[2]))
 		return NULL;
 	*at = places_of(p, &key.size, buf);
 	key.align[0] = align_of(at->a);
@@ -246,7 +279,8 @@ static Known *lookup(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *
 	return known(w, &key);
 }
 
-bool weft_product_takes(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf, const int64_t *param, uint64_t work_bytes)
+bool weft_product_takes(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf,
+			const int64_t *param, uint64_t work_bytes)
 {
 	Places at;
 	pthread_mutex_lock(&w->lock);
@@ -255,15 +289,19 @@ bool weft_product_takes(WeftProducts *w, const WeftCudaProduct *p, const uint64_
 	return x && x->takes;
 }
 
-bool weft_product(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf, const int64_t *param, uint64_t work, uint64_t work_bytes, void *stream)
+bool weft_product(WeftProducts *w, const WeftCudaProduct *p, const uint64_t *buf,
+		  const int64_t *param, uint64_t work, uint64_t work_bytes, void *stream)
 {
 	const float one = 1, zero = 0;
 	Places at;
 	pthread_mutex_lock(&w->lock); /* the pointer of the bias is the description's */
 	Known *x = lookup(w, p, buf, param, work_bytes, &at);
-	bool ok = x && x->takes && (!at.bias || !lt.desc_set(x->desc, DESC_BIAS, &at.bias, sizeof at.bias));
-	ok = ok && !lt.multiply(w->handle, x->desc, &one, (void *)(uintptr_t)at.b, x->a, (void *)(uintptr_t)at.a, x->b, &zero, (void *)(uintptr_t)at.c, x->c,
-				(void *)(uintptr_t)at.c, x->c, x->found.algorithm, (void *)(uintptr_t)work, (size_t)work_bytes, stream);
+	bool ok = x && x->takes &&
+		  (!at.bias || !lt.desc_set(x->desc, DESC_BIAS, &at.bias, sizeof at.bias));
+	ok = ok && !lt.multiply(w->handle, x->desc, &one, (void *)(uintptr_t)at.b, x->a,
+				(void *)(uintptr_t)at.a, x->b, &zero, (void *)(uintptr_t)at.c, x->c,
+				(void *)(uintptr_t)at.c, x->c, x->found.algorithm,
+				(void *)(uintptr_t)work, (size_t)work_bytes, stream);
 	pthread_mutex_unlock(&w->lock);
 	return ok;
 }

@@ -21,11 +21,13 @@ static int tell(WeftStatus *status, int rc, const char *what, const char *device
 	cu->error_name(rc, &name);
 	cu->error_text(rc, &text);
 	const bool dead = rc == CU_ILLEGAL_ADDRESS || (rc >= 714 && rc <= CU_LAUNCH_FAILED);
-	return weft_fail(status, rc == CU_OUT_OF_MEMORY ? WEFT_ERR_MEMORY : WEFT_ERR_DEVICE, "%s on %s: %s (%s)%s", what, device, name ? name : "an unknown error",
+	return weft_fail(status, rc == CU_OUT_OF_MEMORY ? WEFT_ERR_MEMORY : WEFT_ERR_DEVICE,
+			 "%s on %s: %s (%s)%s", what, device, name ? name : "an unknown error",
 			 text ? text : "?",
-			 dead                       ? "; this process cannot use the device any more"
-			 : rc == CU_NOT_INITIALIZED ? "; a process that was forked cannot use the device of its parent"
-						    : "");
+			 dead ? "; this process cannot use the device any more"
+			 : rc == CU_NOT_INITIALIZED
+				 ? "; a process that was forked cannot use the device of its parent"
+				 : "");
 }
 
 /* The first error of this thread's call that nobody was told. */
@@ -76,7 +78,8 @@ static void leave(void)
 /* Memory that a stream may use from now on. */
 static int alloc_ordered(const Gpu *g, Address *out, uint64_t bytes, Stream *stream)
 {
-	return g->pool ? cu->pool_alloc(out, (size_t)bytes, g->pool, stream) : cu->alloc_async(out, (size_t)bytes, stream);
+	return g->pool ? cu->pool_alloc(out, (size_t)bytes, g->pool, stream)
+		       : cu->alloc_async(out, (size_t)bytes, stream);
 }
 
 static void *gpu_alloc(void *self, uint64_t bytes, void *stream)
@@ -97,18 +100,21 @@ static void gpu_free(void *self, void *p, void *stream)
 	const Gpu *g = self;
 	if (!p || !enter(g, "freeing memory"))
 		return;
-	note(g, g->pools ? cu->free_async((uintptr_t)p, stream) : cu->free((uintptr_t)p), "freeing memory");
+	note(g, g->pools ? cu->free_async((uintptr_t)p, stream) : cu->free((uintptr_t)p),
+	     "freeing memory");
 	leave();
 }
 
-static void gpu_copy(void *self, void *to, const void *from, uint64_t bytes, WeftWay way, void *stream)
+static void gpu_copy(void *self, void *to, const void *from, uint64_t bytes, WeftWay way,
+		     void *stream)
 {
 	const Gpu *g = self;
 	if (!bytes || !enter(g, "copying"))
 		return;
 	int rc = way == WEFT_TO_DEVICE ? cu->in((uintptr_t)to, from, (size_t)bytes, stream)
-		 : way == WEFT_TO_HOST ? cu->out(to, (uintptr_t)from, (size_t)bytes, stream)
-				       : cu->within((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
+		 : way == WEFT_TO_HOST
+			 ? cu->out(to, (uintptr_t)from, (size_t)bytes, stream)
+			 : cu->within((uintptr_t)to, (uintptr_t)from, (size_t)bytes, stream);
 	note(g, rc, "copying");
 	leave();
 }
@@ -164,7 +170,9 @@ static int gpu_passed(void *self, void *mark, bool wait, bool *done, WeftStatus 
 		leave();
 	}
 	*done = rc == CU_OK;
-	return rc == CU_OK || rc == CU_NOT_READY || rc == CU_DEINITIALIZED ? WEFT_OK : tell(status, rc, "executing kernels", g->name);
+	return rc == CU_OK || rc == CU_NOT_READY || rc == CU_DEINITIALIZED
+		       ? WEFT_OK
+		       : tell(status, rc, "executing kernels", g->name);
 }
 
 /* Marks and graphs of our own cannot be in a graph of the caller. */
@@ -175,7 +183,9 @@ static const char *gpu_refuses(void *self, void *stream)
 		return NULL;
 	note(self, cu->is_captured(stream, &captured), "asking a stream");
 	leave();
-	return captured ? "the stream is being captured, and a model makes its own graphs: call it outside of the capture" : NULL;
+	return captured ? "the stream is being captured, and a model makes its own graphs: call it "
+			  "outside of the capture"
+			: NULL;
 }
 
 static void gpu_unmark(void *self, void *mark)
@@ -206,7 +216,8 @@ static void gpu_host_free(void *self, void *p)
 	}
 }
 
-static int gpu_read(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *status)
+static int gpu_read(void *self, void *to, const void *from, uint64_t bytes, void *stream,
+		    WeftStatus *status)
 {
 	gpu_copy(self, to, from, bytes, WEFT_TO_HOST, stream);
 	return gpu_wait(self, stream, status);
@@ -270,13 +281,16 @@ static void arguments(const Work *w, void *extra[5], size_t *bytes)
 
 static const char *work_name(const Gpu *g, const Work *w)
 {
-	return w->kernel == FILL ? "filling memory" : w->kernel == COPY ? "copying" : g->code->kernel[w->kernel].name;
+	return w->kernel == FILL   ? "filling memory"
+	       : w->kernel == COPY ? "copying"
+				   : g->code->kernel[w->kernel].name;
 }
 
 static bool product_begin(const Gpu *g, const Work *w, Address room, Stream *stream)
 {
 	const WeftCudaKernel *k = &g->code->kernel[w->kernel];
-	return weft_product(g->products, k->product, (const uint64_t *)w->arg, w->arg + k->nbuf, room, g->work_bytes, stream);
+	return weft_product(g->products, k->product, (const uint64_t *)w->arg, w->arg + k->nbuf,
+			    room, g->work_bytes, stream);
 }
 
 /* By the library, if there is memory for it. */
@@ -300,9 +314,11 @@ static void work_begin(const Gpu *g, const Work *w, Stream *stream)
 		return;
 	arguments(w, extra, &bytes);
 	note(g,
-	     w->kernel == FILL   ? cu->fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
-	     : w->kernel == COPY ? cu->within((Address)x[0], (Address)x[1], (size_t)x[2], stream)
-				 : cu->launch(g->function[w->kernel], w->blocks, 1, 1, g->code->kernel[w->kernel].threads, 1, 1, 0, stream, NULL, extra),
+	     w->kernel == FILL ? cu->fill((Address)x[0], (unsigned char)x[1], (size_t)x[2], stream)
+	     : w->kernel == COPY
+		     ? cu->within((Address)x[0], (Address)x[1], (size_t)x[2], stream)
+		     : cu->launch(g->function[w->kernel], w->blocks, 1, 1,
+				  g->code->kernel[w->kernel].threads, 1, 1, 0, stream, NULL, extra),
 	     work_name(g, w));
 }
 
@@ -322,7 +338,8 @@ static bool graph_record(Graph *x, const Work *w)
 	}
 	Work *old = &x->work[x->at];
 	if (x->at < x->n) {
-		if (old->kernel != w->kernel || old->blocks != w->blocks || old->narg != w->narg || old->library != w->library)
+		if (old->kernel != w->kernel || old->blocks != w->blocks || old->narg != w->narg ||
+		    old->library != w->library)
 			return false;
 		old->changed = old->changed || memcmp(old->arg, w->arg, bytes) != 0;
 		memcpy(old->arg, w->arg, bytes);
@@ -348,12 +365,15 @@ static void work_give(const Gpu *g, DeviceCall *d, const Work *w)
 
 /* The library computes what it is given, also behind a check that failed: where state could be
  * overwritten, kernels compute, which look. */
-static bool by_library(const Gpu *g, const WeftFrame *f, const WeftCudaKernel *k, const int64_t *arg)
+static bool by_library(const Gpu *g, const WeftFrame *f, const WeftCudaKernel *k,
+		       const int64_t *arg)
 {
 	const DeviceCall *d = f->region->device;
-	if (!g->products || !k->product || (d->recorded && f->region->entry->flags & WEFT_ENTRY_WRITES_STATE))
+	if (!g->products || !k->product ||
+	    (d->recorded && f->region->entry->flags & WEFT_ENTRY_WRITES_STATE))
 		return false;
-	return weft_product_takes(g->products, k->product, (const uint64_t *)arg, arg + k->nbuf, g->work_bytes);
+	return weft_product_takes(g->products, k->product, (const uint64_t *)arg, arg + k->nbuf,
+				  g->work_bytes);
 }
 
 int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
@@ -377,7 +397,12 @@ int weft_cuda_launch(const WeftFrame *f, uint32_t k, int64_t begin, int64_t end)
 	const bool library = by_library(g, f, kernel, arg);
 	for (; begin < end; begin += GRID) {
 		arg[n] = begin;
-		work_give(g, d, &(Work){.kernel = (int32_t)k, .blocks = (unsigned)(end - begin < GRID ? end - begin : GRID), .arg = arg, .narg = n + 3, .library = library});
+		work_give(g, d,
+			  &(Work){.kernel = (int32_t)k,
+				  .blocks = (unsigned)(end - begin < GRID ? end - begin : GRID),
+				  .arg = arg,
+				  .narg = n + 3,
+				  .library = library});
 		if (library)
 			break;
 	}
@@ -429,7 +454,8 @@ static int product_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 	rc = rc == CU_OK ? cu->captured(g->capture, &child) : rc;
 	pthread_mutex_unlock(&g->capturing);
 	if (rc == CU_OK)
-		rc = begun ? cu->add_child(&w->node, x->graph, &before, before != NULL, child) : CU_LAUNCH_FAILED;
+		rc = begun ? cu->add_child(&w->node, x->graph, &before, before != NULL, child)
+			   : CU_LAUNCH_FAILED;
 	if (child)
 		cu->graph_drop(child);
 	return rc;
@@ -444,19 +470,32 @@ static int graph_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 	const size_t n = before != NULL;
 	const int64_t *arg = w->arg;
 	if (w->kernel == FILL) {
-		const FillNode p = {.to = (Address)arg[0], .value = (unsigned)arg[1], .element = 1, .width = (size_t)arg[2], .height = 1};
-		return x->exec ? cu->set_fill(x->exec, w->node, &p, g->context) : cu->add_fill(&w->node, x->graph, &before, n, &p, g->context);
+		const FillNode p = {.to = (Address)arg[0],
+				    .value = (unsigned)arg[1],
+				    .element = 1,
+				    .width = (size_t)arg[2],
+				    .height = 1};
+		return x->exec ? cu->set_fill(x->exec, w->node, &p, g->context)
+			       : cu->add_fill(&w->node, x->graph, &before, n, &p, g->context);
 	}
 	if (w->kernel == COPY) {
-		const CopyNode p = {.from = {.memory = CU_ON_DEVICE, .device = (Address)arg[1]}, .to = {.memory = CU_ON_DEVICE, .device = (Address)arg[0]},
-				    .width = (size_t)arg[2], .height = 1, .depth = 1};
-		return x->exec ? cu->set_copy(x->exec, w->node, &p, g->context) : cu->add_copy(&w->node, x->graph, &before, n, &p, g->context);
+		const CopyNode p = {.from = {.memory = CU_ON_DEVICE, .device = (Address)arg[1]},
+				    .to = {.memory = CU_ON_DEVICE, .device = (Address)arg[0]},
+				    .width = (size_t)arg[2],
+				    .height = 1,
+				    .depth = 1};
+		return x->exec ? cu->set_copy(x->exec, w->node, &p, g->context)
+			       : cu->add_copy(&w->node, x->graph, &before, n, &p, g->context);
 	}
 	if (w->library)
 		return product_node(g, x, w, before);
 	arguments(w, extra, &bytes);
-	const KernelNode p = {.function = g->function[w->kernel], .grid = {w->blocks, 1, 1}, .block = {g->code->kernel[w->kernel].threads, 1, 1}, .extra = extra};
-	return x->exec ? cu->set_kernel(x->exec, w->node, &p) : cu->add_kernel(&w->node, x->graph, &before, n, &p);
+	const KernelNode p = {.function = g->function[w->kernel],
+			      .grid = {w->blocks, 1, 1},
+			      .block = {g->code->kernel[w->kernel].threads, 1, 1},
+			      .extra = extra};
+	return x->exec ? cu->set_kernel(x->exec, w->node, &p)
+		       : cu->add_kernel(&w->node, x->graph, &before, n, &p);
 }
 
 static void graph_unmake(Graph *x)
@@ -543,13 +582,15 @@ static int load_images(Gpu *g, bool ptx, WeftStatus *status)
 	void *value[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
 	for (uint32_t k = 0; k < g->code->nimage; k++) {
 		const WeftCudaImage *im = &g->code->image[k];
-		int rc = cu->load(&g->module[k], g->code->data + (ptx ? im->ptx : im->code), ptx ? 2 : 0, option, value);
+		int rc = cu->load(&g->module[k], g->code->data + (ptx ? im->ptx : im->code),
+				  ptx ? 2 : 0, option, value);
 		if (rc == CU_OK)
 			continue;
 		size_t left = 0, all = 0;
 		cu->room(&left, &all);
 		char what[400];
-		snprintf(what, sizeof what, "loading kernels (%llu bytes of memory are free)%s%s", (unsigned long long)left, *log ? ": " : "", log);
+		snprintf(what, sizeof what, "loading kernels (%llu bytes of memory are free)%s%s",
+			 (unsigned long long)left, *log ? ": " : "", log);
 		return tell(status, rc, what, g->name);
 	}
 	for (uint32_t k = 0; k < g->code->nkernel; k++) {
@@ -623,7 +664,8 @@ static const WeftCuda *choose(int version)
 const WeftModel *weft_cuda_model(int32_t id)
 {
 	int n = 0, device = 0;
-	const bool there = !weft_cuda_load() && cu->state == CU_OK && cu->count(&n) == CU_OK && id >= 0 && id < n && cu->device(&device, id) == CU_OK;
+	const bool there = !weft_cuda_load() && cu->state == CU_OK && cu->count(&n) == CU_OK &&
+			   id >= 0 && id < n && cu->device(&device, id) == CU_OK;
 	const WeftCuda *best = there ? choose(device_version(device)) : NULL;
 	return (best ? best : weft_cuda[0])->model();
 }
@@ -641,12 +683,17 @@ static int check_device(const WeftModel *m, Gpu *g, bool *ptx, WeftStatus *statu
 	if (runs_on(g->code, version))
 		return WEFT_OK;
 	if (best)
-		return weft_fail(status, WEFT_ERR_DEVICE, "%s: this table is for %s, and device %d (%s) is sm_%d: weft_model_device gives the table for it", m->manifest->name,
-				 g->code->arch, g->ordinal, g->name, version);
+		return weft_fail(status, WEFT_ERR_DEVICE,
+				 "%s: this table is for %s, and device %d (%s) is sm_%d: "
+				 "weft_model_device gives the table for it",
+				 m->manifest->name, g->code->arch, g->ordinal, g->name, version);
 	for (uint32_t k = 0, n = 0; weft_cuda[k] && n < sizeof list - 16; k++)
-		n += (uint32_t)snprintf(list + n, sizeof list - n, "%s%.10s", k ? ", " : "", weft_cuda[k]->arch);
-	return weft_fail(status, WEFT_ERR_DEVICE, "%s has kernels for %s, and device %d (%s) is sm_%d: compile the model with --target cuda-sm_%d", m->manifest->name,
-			 list, g->ordinal, g->name, version, version);
+		n += (uint32_t)snprintf(list + n, sizeof list - n, "%s%.10s", k ? ", " : "",
+					weft_cuda[k]->arch);
+	return weft_fail(status, WEFT_ERR_DEVICE,
+			 "%s has kernels for %s, and device %d (%s) is sm_%d: compile the model "
+			 "with --target cuda-sm_%d",
+			 m->manifest->name, list, g->ordinal, g->name, version, version);
 }
 
 /* Frees what there is of it. */
@@ -674,11 +721,31 @@ static int gpu_begin(Gpu *g, const WeftModel *m, int ordinal, WeftStatus *status
 	bool ptx;
 	g->ordinal = ordinal;
 	g->process = getpid();
-	g->driver = (WeftDriver){.size = sizeof g->driver, .type = WEFT_CUDA, .name = g->name, .self = g, .weights = g->code->weights, .alloc = gpu_alloc, .free = gpu_free, .copy = gpu_copy,
-				 .fill = gpu_fill, .read = gpu_read, .launch = gpu_launch, .wait = gpu_wait, .left = gpu_left, .mark = gpu_mark, .passed = gpu_passed, .unmark = gpu_unmark,
-				 .host_alloc = gpu_host_alloc, .host_free = gpu_host_free, .graph_new = cu->graph_new ? gpu_graph_new : NULL,
-				 .graph_again = gpu_graph_again, .graph_copy = gpu_graph_copy, .graph_play = gpu_graph_play, .graph_flush = gpu_graph_flush,
-				 .graph_free = gpu_graph_free, .refuses = cu->graph_new ? gpu_refuses : NULL};
+	g->driver = (WeftDriver){.size = sizeof g->driver,
+				 .type = WEFT_CUDA,
+				 .name = g->name,
+				 .self = g,
+				 .weights = g->code->weights,
+				 .alloc = gpu_alloc,
+				 .free = gpu_free,
+				 .copy = gpu_copy,
+				 .fill = gpu_fill,
+				 .read = gpu_read,
+				 .launch = gpu_launch,
+				 .wait = gpu_wait,
+				 .left = gpu_left,
+				 .mark = gpu_mark,
+				 .passed = gpu_passed,
+				 .unmark = gpu_unmark,
+				 .host_alloc = gpu_host_alloc,
+				 .host_free = gpu_host_free,
+				 .graph_new = cu->graph_new ? gpu_graph_new : NULL,
+				 .graph_again = gpu_graph_again,
+				 .graph_copy = gpu_graph_copy,
+				 .graph_play = gpu_graph_play,
+				 .graph_flush = gpu_graph_flush,
+				 .graph_free = gpu_graph_free,
+				 .refuses = cu->graph_new ? gpu_refuses : NULL};
 	int rc = cu->device(&g->device, ordinal);
 	snprintf(g->name, sizeof g->name, "CUDA device %d", ordinal);
 	if (rc != CU_OK)
@@ -707,21 +774,26 @@ static int check_driver(const WeftModel *m, int ordinal, WeftStatus *status)
 		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and %s", name, missing);
 	int rc = cu->state == CU_OK ? cu->count(&n) : cu->state;
 	if (rc == CU_NO_DEVICE || (rc == CU_OK && n == 0))
-		return weft_fail(status, WEFT_ERR_DEVICE, "%s is for a GPU, and NVIDIA's driver finds none", name);
+		return weft_fail(status, WEFT_ERR_DEVICE,
+				 "%s is for a GPU, and NVIDIA's driver finds none", name);
 	if (rc != CU_OK)
 		return tell(status, rc, "beginning", "NVIDIA's driver");
 	if (ordinal < 0 || ordinal >= n)
-		return weft_fail(status, WEFT_ERR_DEVICE, "%s: there is no GPU %d, only 0 to %d", name, ordinal, n - 1);
+		return weft_fail(status, WEFT_ERR_DEVICE, "%s: there is no GPU %d, only 0 to %d",
+				 name, ordinal, n - 1);
 	return WEFT_OK;
 }
 
-static int open_locked(const WeftModel *m, const WeftCuda *code, int ordinal, const WeftDriver **out, WeftStatus *status)
+static int open_locked(const WeftModel *m, const WeftCuda *code, int ordinal,
+		       const WeftDriver **out, WeftStatus *status)
 {
 	Gpu *g = gpus;
 	while (g && (g->ordinal != ordinal || g->code != code))
 		g = g->next;
 	if (g && g->process != getpid())
-		return weft_fail(status, WEFT_ERR_DEVICE, "%s: a process that was forked cannot use the GPU of its parent", m->manifest->name);
+		return weft_fail(status, WEFT_ERR_DEVICE,
+				 "%s: a process that was forked cannot use the GPU of its parent",
+				 m->manifest->name);
 	if (!g) {
 		TRY(check_driver(m, ordinal, status));
 		if (!(g = calloc(1, sizeof *g)))
@@ -738,7 +810,8 @@ static int open_locked(const WeftModel *m, const WeftCuda *code, int ordinal, co
 	return WEFT_OK;
 }
 
-int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
+int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out,
+		     WeftStatus *status)
 {
 	const WeftCuda *const *code = weft_cuda;
 	*out = NULL;

@@ -78,10 +78,12 @@ void weft_products_close(WeftProducts *);
 /* Begins a product on a stream, in the current context, with that workspace of the device. buf and
  * p: of the kernel. Returns false, having begun nothing, if the library is slower at these sizes,
  * or refuses them: the kernel is launched then. */
-bool weft_product(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work, uint64_t work_bytes, void *stream);
+bool weft_product(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p,
+		  uint64_t work, uint64_t work_bytes, void *stream);
 /* Whether weft_product with these arguments would begin the product; begins nothing. Asks the
  * library about sizes that are new. */
-bool weft_product_takes(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf, const int64_t *p, uint64_t work_bytes);
+bool weft_product_takes(WeftProducts *, const WeftCudaProduct *, const uint64_t *buf,
+			const int64_t *p, uint64_t work_bytes);
 #endif
 
 #endif

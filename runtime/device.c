@@ -6,15 +6,18 @@
 #include <stdlib.h>
 
 /* After an allocation that failed: what the driver says, or that there is no memory. */
-static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const char *what, const char *name, WeftStatus *status)
+static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const char *what,
+		     const char *name, WeftStatus *status)
 {
 	char left[48] = "";
 	int code = v->wait(v->self, stream, status);
 	if (code != WEFT_OK)
 		return code;
 	if (v->left)
-		snprintf(left, sizeof left, "; %llu bytes are free", (unsigned long long)v->left(v->self));
-	return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s%s%s", v->name, (unsigned long long)bytes, what, name, left);
+		snprintf(left, sizeof left, "; %llu bytes are free",
+			 (unsigned long long)v->left(v->self));
+	return weft_fail(status, WEFT_ERR_MEMORY, "no memory on %s for the %llu bytes of %s%s%s",
+			 v->name, (unsigned long long)bytes, what, name, left);
 }
 
 /* ---- instances ---- */
@@ -34,18 +37,27 @@ int constants_load(const WeftInstance *in, Constants *c, WeftStatus *status)
 
 /* ---- tensors ---- */
 
-int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, Staged *staged, uint64_t work_bytes, void **work,
-		 Flight *flight, WeftStatus *status)
+int device_begin(DeviceCall *d, const WeftDriver *driver, const WeftContext *c, Staged *staged,
+		 uint64_t work_bytes, void **work, Flight *flight, WeftStatus *status)
 {
 	const int32_t type = c->device.type ? c->device.type : WEFT_CPU;
-	*d = (DeviceCall){.driver = driver, .stream = c->stream, .aware = type == driver->type, .staged = staged};
+	*d = (DeviceCall){.driver = driver,
+			  .stream = c->stream,
+			  .aware = type == driver->type,
+			  .staged = staged};
 	d->flight = c->profile ? NULL : flight;
 	if (!d->aware && type != WEFT_CPU)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the model is for %s, not for a device of type %d", driver->name, (int)type);
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "run: the model is for %s, not for a device of type %d",
+				 driver->name, (int)type);
 	if (d->aware && c->device.id != weft_device_ordinal(driver))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: the instance is open on device %d, and the context names device %d",
-				 (int)weft_device_ordinal(driver), (int)c->device.id);
-	const char *no = d->aware && d->stream && driver->refuses ? driver->refuses(driver->self, d->stream) : NULL;
+		return weft_fail(
+			status, WEFT_ERR_ARGUMENT,
+			"run: the instance is open on device %d, and the context names device %d",
+			(int)weft_device_ordinal(driver), (int)c->device.id);
+	const char *no = d->aware && d->stream && driver->refuses
+				 ? driver->refuses(driver->self, d->stream)
+				 : NULL;
 	if (no)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: %s", no);
 	if (!d->aware) {
@@ -64,12 +76,14 @@ static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, We
 	const WeftDriver *v = d->driver;
 	const char *from = data_of(t);
 	if (tensor_row_major(t)) {
-		v->copy(v->self, s->there, from, s->bytes, s->on_device ? WEFT_ON_DEVICE : WEFT_TO_DEVICE, d->stream);
+		v->copy(v->self, s->there, from, s->bytes,
+			s->on_device ? WEFT_ON_DEVICE : WEFT_TO_DEVICE, d->stream);
 		return WEFT_OK;
 	}
 	char *rows = malloc((size_t)s->bytes);
 	if (!rows)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a row-major copy of an input");
+		return weft_fail(status, WEFT_ERR_MEMORY,
+				 "no memory for a row-major copy of an input");
 	copy_strided(rows, from, t, 0, dtype_bytes(t->dtype));
 	v->copy(v->self, s->there, rows, s->bytes, WEFT_TO_DEVICE, d->stream);
 	int code = v->wait(v->self, d->stream, status);
@@ -77,15 +91,20 @@ static int copy_in(const DeviceCall *d, const Staged *s, const WeftTensor *t, We
 	return code;
 }
 
-int device_check(const WeftDriver *v, const char *role, const char *name, const WeftTensor *t, WeftStatus *status)
+int device_check(const WeftDriver *v, const char *role, const char *name, const WeftTensor *t,
+		 WeftStatus *status)
 {
 	const int32_t own = weft_device_ordinal(v), its = t->device.id;
 	return t->device.type != v->type || its == own
 		       ? WEFT_OK
-		       : weft_fail(status, WEFT_ERR_INPUT, "%s %s is in the memory of device %d, and the instance is open on device %d", role, name, (int)its, (int)own);
+		       : weft_fail(status, WEFT_ERR_INPUT,
+				   "%s %s is in the memory of device %d, and the instance is open "
+				   "on device %d",
+				   role, name, (int)its, (int)own);
 }
 
-int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *t, void **data, WeftStatus *status)
+int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *t, void **data,
+		WeftStatus *status)
 {
 	const char *role = output ? "output" : "input";
 	const WeftDriver *v = d->driver;
@@ -101,7 +120,8 @@ int device_bind(DeviceCall *d, bool output, const char *name, const WeftTensor *
 	*s = (Staged){.bytes = tensor_bytes(t), .back = output ? t : NULL, .on_device = !host};
 	*data = s->there = v->alloc(v->self, s->bytes, d->stream);
 	if (!s->there)
-		return no_memory(v, d->stream, s->bytes, output ? "output " : "input ", name, status);
+		return no_memory(v, d->stream, s->bytes, output ? "output " : "input ", name,
+				 status);
 	d->nstaged++;
 	return output ? WEFT_OK : copy_in(d, s, t, status);
 }
@@ -116,7 +136,8 @@ int device_end(DeviceCall *d, int code, WeftStatus *status)
 		/* `run` may have found fewer */
 		const uint64_t have = s->back ? tensor_bytes(s->back) : 0;
 		if (have)
-			v->copy(v->self, data_of(s->back), s->there, have < s->bytes ? have : s->bytes,
+			v->copy(v->self, data_of(s->back), s->there,
+				have < s->bytes ? have : s->bytes,
 				s->on_device ? WEFT_ON_DEVICE : WEFT_TO_HOST, d->stream);
 	}
 	d->flight = code == WEFT_OK ? d->flight : NULL;
@@ -145,7 +166,8 @@ static bool look(WeftRegion *r)
 		return r->failed;
 	device_direct(d);
 	d->recorded = false;
-	if (d->driver->read(d->driver->self, &record, d->record, sizeof record, d->stream, &told) != WEFT_OK)
+	if (d->driver->read(d->driver->self, &record, d->record, sizeof record, d->stream, &told) !=
+	    WEFT_OK)
 		return region_told(r, &told);
 	memcpy(failure + 1, record.value, sizeof record.value);
 	if (record.id)
@@ -161,7 +183,8 @@ bool device_failed(WeftRegion *r)
 /* ---- operators of the user ---- */
 
 /* Copies of the host for all tensors of the device, and for the workspace; freed by the caller. */
-static int copies_of(const DeviceCall *d, const WeftOpCall *c, const WeftTensor *t, WeftTensor *copy, void **work, uint64_t bytes, WeftStatus *status)
+static int copies_of(const DeviceCall *d, const WeftOpCall *c, const WeftTensor *t,
+		     WeftTensor *copy, void **work, uint64_t bytes, WeftStatus *status)
 {
 	const WeftDriver *v = d->driver;
 	int code = WEFT_OK;
@@ -172,18 +195,23 @@ static int copies_of(const DeviceCall *d, const WeftOpCall *c, const WeftTensor 
 		const uint64_t n = tensor_bytes(&t[k]);
 		copy[k].data = section_alloc(n + 64);
 		if (!copy[k].data)
-			code = weft_fail(status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of a copy", (unsigned long long)n);
+			code = weft_fail(status, WEFT_ERR_MEMORY,
+					 "no memory for the %llu bytes of a copy",
+					 (unsigned long long)n);
 		else if (k < c->nin && n)
 			v->copy(v->self, copy[k].data, t[k].data, n, WEFT_TO_HOST, d->stream);
 	}
 	*work = bytes ? section_alloc(bytes) : NULL;
 	if (bytes && !*work)
-		code = weft_fail(status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of a workspace", (unsigned long long)bytes);
+		code = weft_fail(status, WEFT_ERR_MEMORY,
+				 "no memory for the %llu bytes of a workspace",
+				 (unsigned long long)bytes);
 	const int waited = v->wait(v->self, d->stream, code == WEFT_OK ? status : NULL);
 	return code == WEFT_OK ? waited : code;
 }
 
-static int op_on_host(const DeviceCall *d, const WeftOpCall *c, WeftOpContext *o, const WeftTensor *t, uint64_t bytes, WeftStatus *status)
+static int op_on_host(const DeviceCall *d, const WeftOpCall *c, WeftOpContext *o,
+		      const WeftTensor *t, uint64_t bytes, WeftStatus *status)
 {
 	WeftTensor copy[c->nin + c->nout + 1];
 	const WeftDriver *v = d->driver;
@@ -194,7 +222,8 @@ static int op_on_host(const DeviceCall *d, const WeftOpCall *c, WeftOpContext *o
 	code = code == WEFT_OK ? c->fn(o, copy, copy + c->nin, work, bytes, status) : code;
 	for (uint32_t k = c->nin; code == WEFT_OK && k < c->nin + c->nout; k++)
 		if (tensor_bytes(&t[k]))
-			v->copy(v->self, t[k].data, copy[k].data, tensor_bytes(&t[k]), WEFT_TO_DEVICE, d->stream);
+			v->copy(v->self, t[k].data, copy[k].data, tensor_bytes(&t[k]),
+				WEFT_TO_DEVICE, d->stream);
 	const int waited = code == WEFT_OK ? v->wait(v->self, d->stream, status) : WEFT_OK;
 	for (uint32_t k = 0; k < c->nin + c->nout; k++)
 		if (c->tensor[k].buf >= 0)
@@ -203,7 +232,8 @@ static int op_on_host(const DeviceCall *d, const WeftOpCall *c, WeftOpContext *o
 	return code == WEFT_OK ? waited : code;
 }
 
-int device_op(WeftRegion *r, const WeftOpCall *c, WeftOpContext *o, WeftTensor *t, void *work, uint64_t bytes, WeftStatus *status)
+int device_op(WeftRegion *r, const WeftOpCall *c, WeftOpContext *o, WeftTensor *t, void *work,
+	      uint64_t bytes, WeftStatus *status)
 {
 	DeviceCall *d = r->device;
 	const WeftDevice here = {d->driver->type, weft_device_ordinal(d->driver)};
@@ -220,14 +250,21 @@ int device_op(WeftRegion *r, const WeftOpCall *c, WeftOpContext *o, WeftTensor *
 
 /* ---- launches ---- */
 
-int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p,
+		 uint32_t call, int64_t ntasks)
 {
 	DeviceCall *d = r->device;
 	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
 	const WeftLaunch *about = &r->entry->launch[k];
 	if (r->failed)
 		return !(call & WEFT_JOINED);
-	WeftDeviceLaunch l = {.kernel = kernel, .buf = buf, .p = p, .nbuf = about->nbuf, .nparam = about->nparam, .call = k, .ntasks = ntasks,
+	WeftDeviceLaunch l = {.kernel = kernel,
+			      .buf = buf,
+			      .p = p,
+			      .nbuf = about->nbuf,
+			      .nparam = about->nparam,
+			      .call = k,
+			      .ntasks = ntasks,
 			      .region = r};
 	if (++d->launches == WEFT_LAUNCHES) { /* numbers begin again */
 		if (look(r))
@@ -276,11 +313,13 @@ void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 	if (d->graph)
 		d->driver->graph_copy(d->driver->self, d, to, from, (uint64_t)bytes);
 	else
-		d->driver->copy(d->driver->self, to, from, (uint64_t)bytes, WEFT_ON_DEVICE, d->stream);
+		d->driver->copy(d->driver->self, to, from, (uint64_t)bytes, WEFT_ON_DEVICE,
+				d->stream);
 }
 
 /* The record lies where `run` has room for it, on the device. */
-void device_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
+void device_save(WeftRegion *r, void *record, void *state, const void *values, const void *at,
+		 int64_t n, int64_t bytes)
 {
 	DeviceCall *d = r->device;
 	const WeftSaved s = {state, values, at, n, bytes, r->saved};
@@ -300,10 +339,12 @@ static void put_back(WeftRegion *r, const WeftSaved *s)
 		int64_t i;
 		if (!fetch(r, &i, s->at + k, sizeof i))
 			return;
-		d->driver->copy(d->driver->self, s->state + i * s->bytes, s->values + k * s->bytes, (uint64_t)s->bytes, WEFT_ON_DEVICE, d->stream);
+		d->driver->copy(d->driver->self, s->state + i * s->bytes, s->values + k * s->bytes,
+				(uint64_t)s->bytes, WEFT_ON_DEVICE, d->stream);
 	}
 	if (!s->at && s->n > 0 && s->bytes > 0)
-		d->driver->copy(d->driver->self, s->state, s->values, (uint64_t)(s->n * s->bytes), WEFT_ON_DEVICE, d->stream);
+		d->driver->copy(d->driver->self, s->state, s->values, (uint64_t)(s->n * s->bytes),
+				WEFT_ON_DEVICE, d->stream);
 }
 
 void device_put_back(WeftRegion *r)

@@ -45,7 +45,8 @@ typedef struct WeftDriver {
 	void (*copy)(void *self, void *to, const void *from, uint64_t bytes, WeftWay, void *stream);
 	void (*fill)(void *self, void *to, uint8_t with, uint64_t bytes, void *stream);
 	/* Copies bytes to the host, and waits. */
-	int (*read)(void *self, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *);
+	int (*read)(void *self, void *to, const void *from, uint64_t bytes, void *stream,
+		    WeftStatus *);
 	void (*launch)(void *self, WeftDeviceLaunch *, void *stream);
 	int (*wait)(void *self, void *stream, WeftStatus *);
 	/* The bytes of memory that are free, for messages; NULL: nobody knows. */
@@ -76,7 +77,8 @@ typedef struct WeftDriver {
 	 * that may differ. */
 	void *(*graph_new)(void *self);
 	void (*graph_again)(void *graph);
-	void (*graph_copy)(void *self, struct DeviceCall *, void *to, const void *from, uint64_t bytes);
+	void (*graph_copy)(void *self, struct DeviceCall *, void *to, const void *from,
+			   uint64_t bytes);
 	/* Begins all that was recorded. Returns false, without beginning, if the device cannot do
 	 * that, or if less was recorded than before. */
 	bool (*graph_play)(void *self, void *graph, void *stream);
@@ -150,18 +152,20 @@ typedef struct DeviceCall {
  * to it; else *work stays. staged: room for every input and output. flight: that of a call which
  * need not wait, or NULL. Returns WEFT_OK, or an error code with a message: another device than the
  * driver's, or no memory. After WEFT_OK the caller calls device_end. */
-int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged, uint64_t work_bytes, void **work,
-		 struct Flight *flight, WeftStatus *);
+int device_begin(DeviceCall *, const WeftDriver *, const WeftContext *, Staged *staged,
+		 uint64_t work_bytes, void **work, struct Flight *flight, WeftStatus *);
 /* The bytes at the end of the workspace that device_begin takes for itself. */
 enum { DEVICE_WORK = WEFT_RECORD + 64 };
 /* Binds the tensor of an input or output that the call was given. A tensor of the device that is
  * aligned stays as it is, and so does *data; for others allocates memory on the device, sets *data
  * to it, and copies an input there. Returns WEFT_OK, or an error code with a message: a tensor is
  * not row-major (but an input of the host may be strided), or there is no memory. */
-int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data, WeftStatus *);
+int device_bind(DeviceCall *, bool output, const char *name, const WeftTensor *, void **data,
+		WeftStatus *);
 /* Checks that a tensor in the memory of devices of the driver's type is of the driver's own device.
  * Returns WEFT_OK, or an error code with a message. */
-int device_check(const WeftDriver *, const char *role, const char *name, const WeftTensor *, WeftStatus *);
+int device_check(const WeftDriver *, const char *role, const char *name, const WeftTensor *,
+		 WeftStatus *);
 /* Ends a call whose code so far is `code`: copies outputs back if that is WEFT_OK, frees the memory
  * of device_begin and device_bind, and waits unless the call has a flight. Returns `code`; or, if
  * that is WEFT_OK, the first error of what was still to be done (DeviceCall.code, copies, waiting
@@ -170,7 +174,8 @@ int device_end(DeviceCall *, int code, WeftStatus *);
 /* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. Launches
  * nothing if the call has failed. Returns as weft_phase; a failure that the device has not told yet
  * is found later. */
-int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call,
+		 int64_t ntasks);
 /* weft_read on a device: waits for what was launched. If a check has failed, or after an error of
  * the device, returns 0, and the call fails. */
 int64_t device_read(WeftRegion *, const void *from, int code, int bits);
@@ -178,14 +183,16 @@ int64_t device_read(WeftRegion *, const void *from, int code, int bits);
  * Copies nothing if the call has failed. */
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
 /* weft_save on a device: the record is copied to the device's memory, where `record` points. */
-void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
+void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at,
+		 int64_t n, int64_t bytes);
 /* Whether a check of a launch so far has failed; waits for those that may. */
 bool device_failed(WeftRegion *);
 /* Calls a user operator, whose tensors have addresses of the device but for those among the values;
  * work: of the device, `bytes` bytes. Without WEFT_OP_DEVICE the function is given copies of the
  * host. Returns the function's result; or an error code after setting the status: the device
  * failed, or there is no memory. */
-int device_op(WeftRegion *, const WeftOpCall *, WeftOpContext *, WeftTensor *, void *work, uint64_t bytes, WeftStatus *);
+int device_op(WeftRegion *, const WeftOpCall *, WeftOpContext *, WeftTensor *, void *work,
+	      uint64_t bytes, WeftStatus *);
 /* In place of `run`: begins the call by a graph. Returns false if `run` is to be executed, perhaps
  * to record a graph. */
 bool device_play(WeftRegion *);

@@ -155,8 +155,10 @@ static int hold(WeftInstance *in, Stream *s, int32_t as, WeftStatus *status)
 		return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
 	if (!s->held)
 		TRY(instance_try(in, (StateUse)as, status));
-	else if (as == STATE_WRITE && s->held == STATE_READ && !atomic_compare_exchange_strong(&in->users, &alone, STATE_WRITE))
-		return weft_fail(status, WEFT_ERR_BUSY, "calls with other streams use the instance");
+	else if (as == STATE_WRITE && s->held == STATE_READ &&
+		 !atomic_compare_exchange_strong(&in->users, &alone, STATE_WRITE))
+		return weft_fail(status, WEFT_ERR_BUSY,
+				 "calls with other streams use the instance");
 	s->held = s->held == STATE_WRITE ? STATE_WRITE : as;
 	s->within += as == STATE_WRITE ? -1 : 1;
 	return WEFT_OK;
@@ -172,7 +174,8 @@ static int tell(Stream *s, WeftStatus *status)
 	return code;
 }
 
-static int begin_locked(WeftInstance *in, const WeftEntry *e, void *stream, Use *u, WeftStatus *status)
+static int begin_locked(WeftInstance *in, const WeftEntry *e, void *stream, Use *u,
+			WeftStatus *status)
 {
 	Flights *all = in->flights;
 	for (Stream *s = all->stream; s; s = s->next)
@@ -182,7 +185,8 @@ static int begin_locked(WeftInstance *in, const WeftEntry *e, void *stream, Use 
 		TRY(tell(s, status));
 	Flight *f = s ? flight_new(in) : NULL;
 	if (!f)
-		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a call on %s", in->driver->name);
+		return weft_fail(status, WEFT_ERR_MEMORY, "no memory for a call on %s",
+				 in->driver->name);
 	int code = u->as ? hold(in, s, u->as, status) : WEFT_OK;
 	if (code != WEFT_OK) {
 		f->next = all->spare;
@@ -271,7 +275,8 @@ static int wait_locked(WeftInstance *in, const WeftContext *c, WeftStatus *statu
 		TRY(tell(s, status));
 		busy = busy || (s->first && c->flags & WEFT_POLL);
 	}
-	return busy ? weft_fail(status, WEFT_ERR_BUSY, "the device has not executed all calls") : WEFT_OK;
+	return busy ? weft_fail(status, WEFT_ERR_BUSY, "the device has not executed all calls")
+		    : WEFT_OK;
 }
 
 int weft_rt_wait(WeftInstance *in, const WeftContext *given, WeftStatus *status)

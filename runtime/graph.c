@@ -63,12 +63,14 @@ static uint32_t buffers(const WeftEntry *e)
 
 static bool is_of(const CachedGraph *c, const WeftEntry *e, const void *stream, const int64_t *slot)
 {
-	return c->entry == e && c->stream == stream && !memcmp(c->slot, slot, e->nslot * sizeof *slot);
+	return c->entry == e && c->stream == stream &&
+	       !memcmp(c->slot, slot, e->nslot * sizeof *slot);
 }
 
 /* The one for these sizes, or a new one in place of the one that was used longest ago; NULL: all
  * are in use, or there is no memory. */
-static CachedGraph *take(Graphs *all, const WeftDriver *v, const WeftEntry *e, void *stream, const int64_t *slot, bool *found)
+static CachedGraph *take(Graphs *all, const WeftDriver *v, const WeftEntry *e, void *stream,
+			 const int64_t *slot, bool *found)
 {
 	CachedGraph *oldest = NULL;
 	for (CachedGraph *c = all->kept; c < all->kept + KEPT; c++) {
@@ -84,7 +86,10 @@ static CachedGraph *take(Graphs *all, const WeftDriver *v, const WeftEntry *e, v
 	int64_t *copy = malloc((e->nslot + buffers(e)) * sizeof *copy);
 	if (!copy)
 		return NULL;
-	*oldest = (CachedGraph){.entry = e, .stream = stream, .slot = memcpy(copy, slot, e->nslot * sizeof *copy), .buf = (void **)(copy + e->nslot)};
+	*oldest = (CachedGraph){.entry = e,
+				.stream = stream,
+				.slot = memcpy(copy, slot, e->nslot * sizeof *copy),
+				.buf = (void **)(copy + e->nslot)};
 	return oldest;
 }
 
@@ -94,7 +99,8 @@ bool device_play(WeftRegion *r)
 	const WeftDriver *v = d->driver;
 	const WeftEntry *e = r->entry;
 	bool found;
-	if (!d->graphs || d->nstaged || e->nroom || e->flags & WEFT_ENTRY_DATA_SIZES || e->ncall < SHORT)
+	if (!d->graphs || d->nstaged || e->nroom || e->flags & WEFT_ENTRY_DATA_SIZES ||
+	    e->ncall < SHORT)
 		return false;
 	pthread_mutex_lock(&d->graphs->lock);
 	CachedGraph *c = take(d->graphs, v, e, d->stream, r->slot, &found);

@@ -19,25 +19,29 @@ uint64_t weft_checksum(const void *data, uint64_t bytes)
 	return weft_checksum_end(h);
 }
 
-static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size, const char *path,
-			WeftStatus *status)
+static int check_header(const WeftModel *m, const WeftWeightHeader *h, uint64_t size,
+			const char *path, WeftStatus *status)
 {
 	if (size < WEFT_WEIGHT_HEADER || memcmp(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic))
 		return weft_fail(status, WEFT_ERR_FILE, "%s: not a file of weights", path);
-	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) || h->bytes != m->weights_bytes)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: weights of another model, or arranged for another target",
+	if (!m->weights_hash || strncmp(h->hash, m->weights_hash, sizeof h->hash) ||
+	    h->bytes != m->weights_bytes)
+		return weft_fail(status, WEFT_ERR_FILE,
+				 "%s: weights of another model, or arranged for another target",
 				 path);
 	if (size - WEFT_WEIGHT_HEADER < h->bytes)
 		return weft_fail(status, WEFT_ERR_FILE, "%s: truncated", path);
 	return WEFT_OK;
 }
 
-static int map_weights(const WeftModel *m, Constants *c, const char *path, bool verify, WeftStatus *status)
+static int map_weights(const WeftModel *m, Constants *c, const char *path, bool verify,
+		       WeftStatus *status)
 {
 	struct stat st;
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO would wait for a writer */
 	if (fd < 0)
-		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path, strerror(errno));
+		return weft_fail(status, WEFT_ERR_FILE, "%s: cannot read the weights: %s", path,
+				 strerror(errno));
 	bool regular = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 	size_t size = regular ? (size_t)st.st_size : 0;
 	void *p = size ? mmap(NULL, size, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
@@ -61,7 +65,8 @@ static int map_weights(const WeftModel *m, Constants *c, const char *path, bool 
 static int beside(char path[4096], const char *object, const char *name)
 {
 	const char *slash = object ? strrchr(object, '/') : NULL;
-	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0, slash ? object : "", name);
+	int n = snprintf(path, 4096, "%.*s%s", slash ? (int)(slash + 1 - object) : 0,
+			 slash ? object : "", name);
 	return n >= 0 && n < 4096;
 }
 
@@ -89,7 +94,8 @@ static int find_weights(const WeftModel *m, Constants *c, const WeftOpen *o, Wef
 	const bool verify = o->flags & WEFT_OPEN_VERIFY;
 	if (o->weights) {
 		if (o->weights_bytes != m->weights_bytes || (uintptr_t)o->weights % 64)
-			return weft_fail(status, WEFT_ERR_ARGUMENT, "weights of another size, or not 64-byte aligned");
+			return weft_fail(status, WEFT_ERR_ARGUMENT,
+					 "weights of another size, or not 64-byte aligned");
 		c->weights = o->weights;
 		return WEFT_OK;
 	}
@@ -131,7 +137,8 @@ void state_begin(const WeftInstance *in, char *state, const Constants *c)
 	memory_fill(in, state, 0, in->model->state_bytes);
 	for (const WeftTensorInfo *s = in->model->state, *end = s + in->model->nstate; s < end; s++)
 		if (s->init != WEFT_ZEROS)
-			memory_copy(in, state + s->offset, (const char *)c->weights + s->init, s->bytes, WEFT_TO_DEVICE);
+			memory_copy(in, state + s->offset, (const char *)c->weights + s->init,
+				    s->bytes, WEFT_TO_DEVICE);
 }
 
 /* An instance without weights, its state's contents unknown, on that device, if the model is for
@@ -186,12 +193,15 @@ int weft_rt_open(const WeftModel *m, const WeftOpen *given, WeftInstance **out, 
 	WeftOpen o;
 	status_clear(status);
 	if (!m || !out)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "open: no model or no place for the result");
 	*out = NULL;
 	if (!take_struct(&o, sizeof o, given, given ? given->size : 0))
 		return weft_fail(status, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
 	if (weft_cpu_lacks(m->manifest->features, missing))
-		return weft_fail(status, WEFT_ERR_CPU, "%s was compiled for %s, but this processor has no %s; compile it with a lower --target",
+		return weft_fail(status, WEFT_ERR_CPU,
+				 "%s was compiled for %s, but this processor has no %s; compile it "
+				 "with a lower --target",
 				 m->manifest->name, m->manifest->target, missing);
 #ifdef WEFT_DEVICES
 	const WeftDriver *driver;
@@ -232,7 +242,8 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 {
 	status_clear(status);
 	if (!in || !out)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "clone: no instance or no place for the result");
 	*out = NULL;
 	TRY(instance_enter(in, STATE_READ, status));
 	WeftInstance *copy = instance_new(in->model, ordinal_of(in));
@@ -242,7 +253,8 @@ int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
 		atomic_fetch_add(&c->instances, 1);
 		copy->weights.set[0].what = c;
 		if (current_at(&in->state, s))
-			memory_copy(in, current_now(&copy->state), current_at(&in->state, s), in->model->state_bytes, WEFT_ON_DEVICE);
+			memory_copy(in, current_now(&copy->state), current_at(&in->state, s),
+				    in->model->state_bytes, WEFT_ON_DEVICE);
 	}
 #ifdef WEFT_DEVICES
 	const int waited = copy ? memory_wait(copy, WEFT_OK, status) : WEFT_OK;
@@ -282,10 +294,13 @@ int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
 {
 	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
 	do {
-		for (; as == STATE_READ && users == STATE_CHANGE; users = atomic_load_explicit(&in->users, memory_order_relaxed))
+		for (; as == STATE_READ && users == STATE_CHANGE;
+		     users = atomic_load_explicit(&in->users, memory_order_relaxed))
 			sched_yield();
 		if (as == STATE_READ ? users < 0 : users != 0)
 			return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
-	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, users + (int32_t)as, memory_order_acquire, memory_order_relaxed));
+	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, users + (int32_t)as,
+							memory_order_acquire,
+							memory_order_relaxed));
 	return WEFT_OK;
 }

@@ -88,7 +88,8 @@ static inline void *current_at(Current *c, uint32_t k)
 /* Returns the data of the set in use, for a caller that knows that nobody replaces it now. */
 static inline void *current_now(Current *c)
 {
-	return current_at(c, (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
+	return current_at(c,
+			  (uint32_t)(atomic_load_explicit(&c->now, memory_order_acquire) % SETS));
 }
 
 /* Ends a call that began with set k. The last call of a replaced set calls `drop` for its data. */
@@ -183,7 +184,8 @@ copy_strided(char *to, const char *from, const WeftTensor *t, int32_t d, size_t 
 	for (int32_t k = d + 1; k < t->ndim; k++)
 		inner *= (size_t)t->shape[k];
 	for (int64_t i = 0; i < t->shape[d]; i++)
-		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t, d + 1, elem);
+		copy_strided(to + (size_t)i * inner, from + i * t->strides[d] * (int64_t)elem, t,
+			     d + 1, elem);
 }
 /* The expected type of a tensor of the caller; role ("input", "weight" or "state") and name are for
  * messages. */
@@ -198,7 +200,8 @@ typedef struct {
  * Expected.dim is not read (call.c). Returns WEFT_OK, or an error code with a message. */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
 /* Does check_kind with the type that the model's table gives. role: see Expected. */
-static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t, WeftStatus *status)
+static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t,
+			     WeftStatus *status)
 {
 	const Expected x = {role, info->name, info->dtype, info->rank, NULL};
 	return check_kind(&x, t, status);
@@ -245,7 +248,8 @@ static inline void memory_free(const WeftInstance *in, void *p)
 
 /* Copies bytes to and from such memory, as `way` says; without a device `way` is not read. The
  * ranges do not overlap. */
-static inline void memory_copy(const WeftInstance *in, void *to, const void *from, uint64_t bytes, WeftWay way)
+static inline void memory_copy(const WeftInstance *in, void *to, const void *from, uint64_t bytes,
+			       WeftWay way)
 {
 #ifdef WEFT_DEVICES
 	if (in->driver) {
@@ -358,14 +362,16 @@ static inline bool take_struct(void *to, size_t n, const void *from, uint32_t si
 /* Copies the context of a caller of `function` as take_struct does; given NULL: all 0 but the size.
  * Returns WEFT_OK, or an error code with a message: its size is not set, or its threads have no
  * function. */
-static inline int take_context(WeftContext *ctx, const WeftContext *given, const char *function, WeftStatus *status)
+static inline int take_context(WeftContext *ctx, const WeftContext *given, const char *function,
+			       WeftStatus *status)
 {
 	static const WeftContext none = {.size = sizeof none};
 	given = given ? given : &none;
 	if (!take_struct(ctx, sizeof *ctx, given, given->size))
 		return weft_fail(status, WEFT_ERR_ABI, "%s: WeftContext.size is not set", function);
 	if (ctx->threads && !ctx->threads->parallel)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s: WeftContext.threads has no function `parallel`", function);
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "%s: WeftContext.threads has no function `parallel`", function);
 	return WEFT_OK;
 }
 

@@ -32,14 +32,17 @@ typedef struct {
 #define INLINE static inline __attribute__((always_inline))
 
 /* x and y: n elements that lie `step` apart. sign: -1 where conj(e) stands, 1 where e does. */
-INLINE void rotate(int lanes, Planes a, int64_t x, int64_t y, int64_t n, int64_t step, const Rotation *r, double sign)
+INLINE void rotate(int lanes, Planes a, int64_t x, int64_t y, int64_t n, int64_t step,
+		   const Rotation *r, double sign)
 {
 	double *restrict xr = a.re + x * lanes, *restrict yr = a.re + y * lanes;
-	double *restrict xi = a.im ? a.im + x * lanes : NULL, *restrict yi = a.im ? a.im + y * lanes : NULL;
+	double *restrict xi = a.im ? a.im + x * lanes : NULL, *restrict yi = a.im ? a.im + y * lanes
+										  : NULL;
 	for (int64_t i = 0; i < n * step; i += step) {
 		if (!xi) {
 			for (int l = 0; l < lanes; l++) {
-				const double p = xr[i * lanes + l], q = yr[i * lanes + l] * r->re[l];
+				const double p = xr[i * lanes + l],
+					     q = yr[i * lanes + l] * r->re[l];
 				xr[i * lanes + l] = r->c[l] * p - r->s[l] * q;
 				yr[i * lanes + l] = r->s[l] * p + r->c[l] * q;
 			}
@@ -66,7 +69,8 @@ INLINE int rotation_of(Rotation *r, int l, double x, double y, double re, double
 	r->s[l] = r->im[l] = 0;
 	if (!(size > least))
 		return 0;
-	const double tau = (y - x) / (2 * size), t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
+	const double tau = (y - x) / (2 * size),
+		     t = (tau < 0 ? -1 : 1) / (fabs(tau) + sqrt(1 + tau * tau));
 	r->c[l] = 1 / sqrt(1 + t * t);
 	r->s[l] = t * r->c[l];
 	r->re[l] = re / size;
@@ -117,7 +121,8 @@ INLINE int diagonalise(int lanes, Planes a, Planes v)
 				int some = 0;
 				for (int l = 0; l < lanes; l++) {
 					const int64_t g = (q * n + p) * lanes + l;
-					some |= rotation_of(&r, l, a.re[(p * n + p) * lanes + l], a.re[(q * n + q) * lanes + l], a.re[g],
+					some |= rotation_of(&r, l, a.re[(p * n + p) * lanes + l],
+							    a.re[(q * n + q) * lanes + l], a.re[g],
 							    a.im ? a.im[g] : 0, least[l]);
 				}
 				if (!some)
@@ -152,21 +157,27 @@ INLINE int orthogonalise(int lanes, Planes a, Planes v)
 		any = 0;
 		for (int64_t p = 0; p < n - 1; p++)
 			for (int64_t q = p + 1; q < n; q++) {
-				double x[LANES] = {0}, y[LANES] = {0}, re[LANES] = {0}, im[LANES] = {0};
+				double x[LANES] = {0}, y[LANES] = {0}, re[LANES] = {0},
+				       im[LANES] = {0};
 				Rotation r;
 				int some = 0;
 				for (int64_t i = 0; i < m; i++)
 					for (int l = 0; l < lanes; l++) {
-						const int64_t kp = (p * m + i) * lanes + l, kq = (q * m + i) * lanes + l;
-						const double pr = a.re[kp], qr = a.re[kq], pi = a.im ? a.im[kp] : 0, qi = a.im ? a.im[kq] : 0;
+						const int64_t kp = (p * m + i) * lanes + l,
+							      kq = (q * m + i) * lanes + l;
+						const double pr = a.re[kp], qr = a.re[kq],
+							     pi = a.im ? a.im[kp] : 0,
+							     qi = a.im ? a.im[kq] : 0;
 						x[l] += pr * pr + pi * pi;
 						y[l] += qr * qr + qi * qi;
 						re[l] += pr * qr + pi * qi;
 						im[l] += pr * qi - pi * qr;
 					}
 				for (int l = 0; l < lanes; l++) {
-					const double least = DBL_EPSILON * sqrt(x[l]) * sqrt(y[l]) * sqrt((double)m);
-					some |= rotation_of(&r, l, x[l], y[l], re[l], im[l], least > zero[l] ? least : zero[l]);
+					const double least = DBL_EPSILON * sqrt(x[l]) * sqrt(y[l]) *
+							     sqrt((double)m);
+					some |= rotation_of(&r, l, x[l], y[l], re[l], im[l],
+							    least > zero[l] ? least : zero[l]);
 				}
 				if (!some)
 					continue;
@@ -233,10 +244,12 @@ static double load_hermitian(const WeftJacobi *j, int lanes, const void *from, i
 	for (int64_t c = 0; c < n; c++)
 		for (int64_t i = 0; i < n; i++) {
 			const int turned = j->upper ? i > c : i < c;
-			const int64_t k = (turned ? i * n + c : c * n + i) * w, at = (c * n + i) * lanes + l;
+			const int64_t k = (turned ? i * n + c : c * n + i) * w,
+				      at = (c * n + i) * lanes + l;
 			a.re[at] = get(j, from, k) * scale;
 			if (a.im)
-				a.im[at] = i == c ? 0 : (turned ? -scale : scale) * get(j, from, k + 1);
+				a.im[at] = i == c ? 0
+						  : (turned ? -scale : scale) * get(j, from, k + 1);
 		}
 	return scale;
 }
@@ -257,7 +270,8 @@ static void put_at(const WeftJacobi *j, const Target *t, int64_t c, int64_t i, d
 		put(j, t->to, 2 * k + 1, t->sign * im);
 }
 
-static void get_at(const WeftJacobi *j, const Target *t, int64_t c, int64_t i, double *re, double *im)
+static void get_at(const WeftJacobi *j, const Target *t, int64_t c, int64_t i, double *re,
+		   double *im)
 {
 	const int64_t k = c * t->apart + i * t->step;
 	*re = get(j, t->to, j->pairs ? 2 * k : k);
@@ -265,7 +279,8 @@ static void get_at(const WeftJacobi *j, const Target *t, int64_t c, int64_t i, d
 }
 
 /* Column `column` of lane l becomes vector c. */
-static void store_column(const WeftJacobi *j, int lanes, Planes a, int64_t column, int l, double scale, const Target *t, int64_t c)
+static void store_column(const WeftJacobi *j, int lanes, Planes a, int64_t column, int l,
+			 double scale, const Target *t, int64_t c)
 {
 	for (int64_t i = 0; i < a.rows; i++) {
 		const int64_t k = (column * a.rows + i) * lanes + l;
@@ -365,9 +380,11 @@ static void complete(const WeftJacobi *j, const Target *t, int64_t n, int64_t c,
 
 /* Of a matrix with more columns than rows the adjoint is decomposed: A^H = U S V^H is A = V S
  * U^H. */
-INLINE int svd_lanes(const WeftJacobi *j, int lanes, int count, const void *a, void *s, void *u, void *vt)
+INLINE int svd_lanes(const WeftJacobi *j, int lanes, int count, const void *a, void *s, void *u,
+		     void *vt)
 {
-	const int64_t m = j->m, n = j->n, wide = m < n, rows = wide ? n : m, columns = wide ? m : n, w = j->pairs ? 2 : 1;
+	const int64_t m = j->m, n = j->n, wide = m < n, rows = wide ? n : m, columns = wide ? m : n,
+		      w = j->pairs ? 2 : 1;
 	const int64_t tall = wide ? j->rows : j->columns; /* the vectors of the longer side that are
 	                                                     wanted */
 	double *room = j->work, scale[LANES];
@@ -385,10 +402,12 @@ INLINE int svd_lanes(const WeftJacobi *j, int lanes, int count, const void *a, v
 		scale[l] = l < count ? scale_of(j, from, m * n) : 1;
 		for (int64_t c = 0; c < columns && l < count; c++)
 			for (int64_t i = 0; i < rows; i++) {
-				const int64_t k = (wide ? i * m + c : c * m + i) * w, at = (c * rows + i) * lanes + l;
+				const int64_t k = (wide ? i * m + c : c * m + i) * w,
+					      at = (c * rows + i) * lanes + l;
 				x.re[at] = get(j, from, k) * scale[l];
 				if (x.im)
-					x.im[at] = (wide ? -scale[l] : scale[l]) * get(j, from, k + 1);
+					x.im[at] =
+						(wide ? -scale[l] : scale[l]) * get(j, from, k + 1);
 			}
 	}
 	if (!orthogonalise(lanes, x, y))
@@ -440,5 +459,6 @@ int weft_jacobi_eigh(const WeftJacobi *j, int count, const void *a, void *w, voi
 
 int weft_jacobi_svd(const WeftJacobi *j, int count, const void *a, void *s, void *u, void *vt)
 {
-	return count > 1 ? svd_lanes(j, LANES, count, a, s, u, vt) : svd_lanes(j, 1, count, a, s, u, vt);
+	return count > 1 ? svd_lanes(j, LANES, count, a, s, u, vt)
+			 : svd_lanes(j, 1, count, a, s, u, vt);
 }

@@ -67,12 +67,14 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int find_functions(void *library)
 {
-	static const char *const stem[FUNCTIONS] = {"syevd_", "geev_", "gesdd_", "sytrf_", "sytrf_", "sytrs_", "sytrs_"};
+	static const char *const stem[FUNCTIONS] = {"syevd_", "geev_",  "gesdd_", "sytrf_",
+						    "sytrf_", "sytrs_", "sytrs_"};
 	for (int f = 0; f < FUNCTIONS; f++)
 		for (int t = 0; t < TYPES; t++) {
 			char name[16];
 			int hermitian = t >= PAIR_32 && (f == EIGH || f == HETRF || f == HETRS);
-			snprintf(name, sizeof name, "%c%s%s", "sdcz"[t], hermitian ? "he" : "", stem[f] + (hermitian ? 2 : 0));
+			snprintf(name, sizeof name, "%c%s%s", "sdcz"[t], hermitian ? "he" : "",
+				 stem[f] + (hermitian ? 2 : 0));
 			*(void **)&table[f][t] = dlsym(library, name);
 			if (!table[f][t])
 				return 0;
@@ -83,7 +85,8 @@ static int find_functions(void *library)
 static void load(void)
 {
 	static const char *const name[] = {WEFT_LAPACK_LIBRARIES};
-	static const char *const threaded[] = {"openblas_get_config", "MKL_Get_Version", "mkl_get_version", "bli_thread_set_num_threads"};
+	static const char *const threaded[] = {"openblas_get_config", "MKL_Get_Version",
+					       "mkl_get_version", "bli_thread_set_num_threads"};
 	for (size_t k = 0; k < sizeof name / sizeof *name && !loaded; k++) {
 		void *library = dlopen(name[k], RTLD_NOW | RTLD_LOCAL);
 		loaded = library && find_functions(library);
@@ -97,7 +100,8 @@ int weft_lapack_load(WeftStatus *status)
 	pthread_once(&once, load);
 	return loaded ? WEFT_OK
 		      : weft_fail(status, WEFT_ERR_FILE,
-				  "LAPACK is needed, but this machine has no liblapack.so.3: install Debian's package "
+				  "LAPACK is needed, but this machine has no liblapack.so.3: "
+				  "install Debian's package "
 				  "liblapack3 or libopenblas0");
 }
 
@@ -114,7 +118,8 @@ static void end(int locked)
 		pthread_mutex_unlock(&lock);
 }
 
-int weft_rt_open_lapack(const WeftModel *m, const WeftOpen *o, WeftInstance **out, WeftStatus *status)
+int weft_rt_open_lapack(const WeftModel *m, const WeftOpen *o, WeftInstance **out,
+			WeftStatus *status)
 {
 	if (out)
 		*out = NULL;
@@ -143,12 +148,13 @@ static int64_t integer(const WeftTensor *t)
 }
 
 /* ntensor: operands that are tensors; rank: dimensions of a matrix. */
-static Call call_of(const WeftTensor *in, uint32_t ntensor, const WeftTensor *out, void *work, uint64_t bytes, int has_flag,
-		    WeftStatus *status)
+static Call call_of(const WeftTensor *in, uint32_t ntensor, const WeftTensor *out, void *work,
+		    uint64_t bytes, int has_flag, WeftStatus *status)
 {
 	Call c;
 	const WeftTensor *with = in + ntensor;
-	const int64_t part = integer(&with[0]), parts = integer(&with[1]), count = integer(&with[2]), pairs = integer(&with[3]);
+	const int64_t part = integer(&with[0]), parts = integer(&with[1]),
+		      count = integer(&with[2]), pairs = integer(&with[3]);
 	memset(&c, 0, sizeof c);
 	c.in = in;
 	c.out = out;
@@ -186,7 +192,8 @@ static int32_t rest(const Call *c)
 	return n > INT32_MAX ? INT32_MAX : (int32_t)n;
 }
 
-__attribute__((format(printf, 3, 4))) static int failed(const Call *c, int64_t matrix, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int failed(const Call *c, int64_t matrix,
+							const char *fmt, ...)
 {
 	char batch[48] = "", text[300];
 	va_list ap;
@@ -201,7 +208,9 @@ __attribute__((format(printf, 3, 4))) static int failed(const Call *c, int64_t m
 
 static int is_long(const Call *c, int64_t m, int64_t n)
 {
-	return m > INT32_MAX || n > INT32_MAX ? failed(c, -1, "matrices of more than 2147483647 rows or columns") : 0;
+	return m > INT32_MAX || n > INT32_MAX
+		       ? failed(c, -1, "matrices of more than 2147483647 rows or columns")
+		       : 0;
 }
 
 /* The library; a failure where there is none. */
@@ -233,46 +242,61 @@ static int32_t at_least_1(int64_t n)
 	return n > 1 ? (int32_t)n : 1;
 }
 
-#define NO_CONVERGENCE "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+#define NO_CONVERGENCE                                                                             \
+	"The algorithm failed to converge because the input matrix is ill-conditioned or has too " \
+	"many repeated "
 
 /* Whether Jacobi's method computes a matrix: a small one, or there is no library. */
 static int is_own(int64_t m, int64_t n)
 {
-	return (m <= WEFT_JACOBI_MOST && n <= WEFT_JACOBI_MOST) || weft_lapack_load(NULL) != WEFT_OK;
+	return (m <= WEFT_JACOBI_MOST && n <= WEFT_JACOBI_MOST) ||
+	       weft_lapack_load(NULL) != WEFT_OK;
 }
 
 /* How many of the matrices from k on are computed together. */
 static int together(const Call *c, int64_t k, int64_t m, int64_t n)
 {
-	const int64_t left = c->last - k, most = m <= WEFT_JACOBI_MOST && n <= WEFT_JACOBI_MOST ? WEFT_JACOBI_LANES : 1;
+	const int64_t left = c->last - k,
+		      most = m <= WEFT_JACOBI_MOST && n <= WEFT_JACOBI_MOST ? WEFT_JACOBI_LANES : 1;
 	return (int)(left < most ? left : most);
 }
 
 static WeftJacobi jacobi_of(const Call *c, int64_t m, int64_t n)
 {
-	WeftJacobi j = {.m = m, .n = n, .real = c->real, .pairs = c->type >= PAIR_32, .upper = c->flag != 0, .work = c->work};
+	WeftJacobi j = {.m = m,
+			.n = n,
+			.real = c->real,
+			.pairs = c->type >= PAIR_32,
+			.upper = c->flag != 0,
+			.work = c->work};
 	return j;
 }
 
 /* ---- symmetric and Hermitian eigenvalues ---- */
 
-typedef void (*Syevd)(const char *jobz, const char *uplo, const int32_t *n, void *a, const int32_t *lda, void *w, void *work, const int32_t *lwork,
-		      int32_t *iwork, const int32_t *liwork, int32_t *info, size_t, size_t);
-typedef void (*Heevd)(const char *jobz, const char *uplo, const int32_t *n, void *a, const int32_t *lda, void *w, void *work, const int32_t *lwork,
-		      void *rwork, const int32_t *lrwork, int32_t *iwork, const int32_t *liwork, int32_t *info, size_t, size_t);
+typedef void (*Syevd)(const char *jobz, const char *uplo, const int32_t *n, void *a,
+		      const int32_t *lda, void *w, void *work, const int32_t *lwork, int32_t *iwork,
+		      const int32_t *liwork, int32_t *info, size_t, size_t);
+typedef void (*Heevd)(const char *jobz, const char *uplo, const int32_t *n, void *a,
+		      const int32_t *lda, void *w, void *work, const int32_t *lwork, void *rwork,
+		      const int32_t *lrwork, int32_t *iwork, const int32_t *liwork, int32_t *info,
+		      size_t, size_t);
 
 /* a is overwritten: with the vectors, if they are wanted. */
 static int32_t eigh_one(Call c, int32_t n, int vectors, void *a, void *w)
 {
 	const char *jobz = vectors ? "V" : "N", *uplo = c.flag ? "U" : "L";
-	const int32_t liwork = vectors ? 3 + 5 * n : 1, lrwork = vectors ? 1 + 5 * n + 2 * n * n : n + 1;
+	const int32_t liwork = vectors ? 3 + 5 * n : 1,
+		      lrwork = vectors ? 1 + 5 * n + 2 * n * n : n + 1;
 	int32_t info = 0, *iwork = take(&c, 4 * (size_t)liwork);
 	void *rwork = c.type >= PAIR_32 ? take(&c, c.real * (size_t)lrwork) : NULL;
 	const int32_t lwork = rest(&c);
 	if (c.type >= PAIR_32)
-		((Heevd)table[EIGH][c.type])(jobz, uplo, &n, a, &n, w, c.work, &lwork, rwork, &lrwork, iwork, &liwork, &info, 1, 1);
+		((Heevd)table[EIGH][c.type])(jobz, uplo, &n, a, &n, w, c.work, &lwork, rwork,
+					     &lrwork, iwork, &liwork, &info, 1, 1);
 	else
-		((Syevd)table[EIGH][c.type])(jobz, uplo, &n, a, &n, w, c.work, &lwork, iwork, &liwork, &info, 1, 1);
+		((Syevd)table[EIGH][c.type])(jobz, uplo, &n, a, &n, w, c.work, &lwork, iwork,
+					     &liwork, &info, 1, 1);
 	return info;
 }
 
@@ -283,7 +307,8 @@ static int eigh_own(const Call *c, int64_t n, int vectors)
 	int again = 0; /* one by one: which of them is it? */
 	for (int64_t k = c->first, count; k < c->last && n; k += count) {
 		count = again ? 1 : together(c, k, n, n);
-		if (!weft_jacobi_eigh(&j, (int)count, matrix(c->in, k, bytes), matrix(&c->out[0], k, values),
+		if (!weft_jacobi_eigh(&j, (int)count, matrix(c->in, k, bytes),
+				      matrix(&c->out[0], k, values),
 				      vectors ? matrix(&c->out[1], k, bytes) : NULL))
 			continue;
 		if (count == 1)
@@ -306,10 +331,12 @@ static int eigh(Call c, int vectors)
 		void *a = vectors ? matrix(&c.out[1], k, bytes) : copy;
 		memcpy(a, matrix(c.in, k, bytes), bytes);
 		int locked = begin();
-		int32_t info = eigh_one(c, (int32_t)n, vectors, a, matrix(&c.out[0], k, (size_t)n * c.real));
+		int32_t info = eigh_one(c, (int32_t)n, vectors, a,
+					matrix(&c.out[0], k, (size_t)n * c.real));
 		end(locked);
 		if (info)
-			code = failed(&c, k, NO_CONVERGENCE "eigenvalues (error code: %d)", (int)info);
+			code = failed(&c, k, NO_CONVERGENCE "eigenvalues (error code: %d)",
+				      (int)info);
 	}
 	return code;
 }
@@ -328,11 +355,14 @@ WEFT_LAPACK_FUNCTION(weft_lapack_eigvalsh)
 
 /* ---- eigenvalues of other matrices ---- */
 
-typedef void (*Geev)(const char *jobvl, const char *jobvr, const int32_t *n, void *a, const int32_t *lda, void *wr, void *wi, void *vl,
-		     const int32_t *ldvl, void *vr, const int32_t *ldvr, void *work, const int32_t *lwork, int32_t *info, size_t, size_t);
-typedef void (*GeevPairs)(const char *jobvl, const char *jobvr, const int32_t *n, void *a, const int32_t *lda, void *w, void *vl,
-			  const int32_t *ldvl, void *vr, const int32_t *ldvr, void *work, const int32_t *lwork, void *rwork, int32_t *info, size_t,
-			  size_t);
+typedef void (*Geev)(const char *jobvl, const char *jobvr, const int32_t *n, void *a,
+		     const int32_t *lda, void *wr, void *wi, void *vl, const int32_t *ldvl,
+		     void *vr, const int32_t *ldvr, void *work, const int32_t *lwork, int32_t *info,
+		     size_t, size_t);
+typedef void (*GeevPairs)(const char *jobvl, const char *jobvr, const int32_t *n, void *a,
+			  const int32_t *lda, void *w, void *vl, const int32_t *ldvl, void *vr,
+			  const int32_t *ldvr, void *work, const int32_t *lwork, void *rwork,
+			  int32_t *info, size_t, size_t);
 
 /* Real matrices have eigenvalues in conjugate pairs, whose vectors are columns k and k + 1: the
  * real and the imaginary part of the first one's. */
@@ -357,7 +387,8 @@ static int32_t eig_real(Call c, int32_t n, const void *a, void *w, void *v)
 	const int32_t lwork = rest(&c), one = 1;
 	int32_t info = 0;
 	memcpy(copy, a, square);
-	((Geev)table[EIG][c.type])("N", v ? "V" : "N", &n, copy, &n, wr, wi, vr, &one, vr, v ? &n : &one, c.work, &lwork, &info, 1, 1);
+	((Geev)table[EIG][c.type])("N", v ? "V" : "N", &n, copy, &n, wr, wi, vr, &one, vr,
+				   v ? &n : &one, c.work, &lwork, &info, 1, 1);
 	for (int32_t k = 0; k < n; k++) {
 		real_set(w, c.real, 2 * k, real_at(wr, c.real, k));
 		real_set(w, c.real, 2 * k + 1, real_at(wi, c.real, k));
@@ -374,7 +405,8 @@ static int32_t eig_pairs(Call c, int32_t n, const void *a, void *w, void *v)
 	const int32_t lwork = rest(&c), one = 1;
 	int32_t info = 0;
 	memcpy(copy, a, square);
-	((GeevPairs)table[EIG][c.type])("N", v ? "V" : "N", &n, copy, &n, w, copy, &one, v ? v : copy, v ? &n : &one, c.work, &lwork, rwork, &info,
+	((GeevPairs)table[EIG][c.type])("N", v ? "V" : "N", &n, copy, &n, w, copy, &one,
+					v ? v : copy, v ? &n : &one, c.work, &lwork, rwork, &info,
 					1, 1);
 	return info;
 }
@@ -388,17 +420,20 @@ static int eig(Call c, int vectors)
 		code = needs_library(&c);
 	for (int64_t k = c.first; k < c.last && n && !code; k++) {
 		const void *a = matrix(c.in, k, square * c.number);
-		void *w = matrix(&c.out[0], k, 2 * (size_t)n * c.real), *v = vectors ? matrix(&c.out[1], k, 2 * square * c.real) : NULL;
+		void *w = matrix(&c.out[0], k, 2 * (size_t)n * c.real),
+		     *v = vectors ? matrix(&c.out[1], k, 2 * square * c.real) : NULL;
 		for (int64_t i = 0; i < n * n * (int64_t)(c.number / c.real) && !code; i++)
 			if (real_at(a, c.real, i) - real_at(a, c.real, i) != 0)
-				code = failed(&c, -1, "input tensor should not contain infs or NaNs.");
+				code = failed(&c, -1,
+					      "input tensor should not contain infs or NaNs.");
 		if (code)
 			break;
 		int locked = begin();
 		int32_t info = (c.type >= PAIR_32 ? eig_pairs : eig_real)(c, (int32_t)n, a, w, v);
 		end(locked);
 		if (info)
-			code = failed(&c, k, NO_CONVERGENCE "eigenvalues (error code: %d)", (int)info);
+			code = failed(&c, k, NO_CONVERGENCE "eigenvalues (error code: %d)",
+				      (int)info);
 	}
 	return code;
 }
@@ -417,11 +452,14 @@ WEFT_LAPACK_FUNCTION(weft_lapack_eigvals)
 
 /* ---- singular values ---- */
 
-typedef void (*Gesdd)(const char *jobz, const int32_t *m, const int32_t *n, void *a, const int32_t *lda, void *s, void *u, const int32_t *ldu,
-		      void *vt, const int32_t *ldvt, void *work, const int32_t *lwork, int32_t *iwork, int32_t *info, size_t);
-typedef void (*GesddPairs)(const char *jobz, const int32_t *m, const int32_t *n, void *a, const int32_t *lda, void *s, void *u,
-			   const int32_t *ldu, void *vt, const int32_t *ldvt, void *work, const int32_t *lwork, void *rwork, int32_t *iwork,
-			   int32_t *info, size_t);
+typedef void (*Gesdd)(const char *jobz, const int32_t *m, const int32_t *n, void *a,
+		      const int32_t *lda, void *s, void *u, const int32_t *ldu, void *vt,
+		      const int32_t *ldvt, void *work, const int32_t *lwork, int32_t *iwork,
+		      int32_t *info, size_t);
+typedef void (*GesddPairs)(const char *jobz, const int32_t *m, const int32_t *n, void *a,
+			   const int32_t *lda, void *s, void *u, const int32_t *ldu, void *vt,
+			   const int32_t *ldvt, void *work, const int32_t *lwork, void *rwork,
+			   int32_t *iwork, int32_t *info, size_t);
 
 typedef struct {
 	int32_t m, n, columns, rows; /* columns of U, rows of V^H */
@@ -436,17 +474,22 @@ static int32_t svd_one(Call c, const SvdShape *d, void *a, void *s, void *u, voi
 	const char *jobz = !d->vectors ? "N" : full ? "A" : "S";
 	const int32_t lda = at_least_1(m), ldu = lda, ldvt = at_least_1(d->rows), one = 1;
 	int32_t info = 0, *iwork = take(&c, 4 * (size_t)(8 * k));
-	const int64_t with = 5 * k * k + 5 * k, other = 2 * most * k + 2 * k * k + k, lrwork = !d->vectors ? 7 * k : with > other ? with : other;
+	const int64_t with = 5 * k * k + 5 * k, other = 2 * most * k + 2 * k * k + k,
+		      lrwork = !d->vectors    ? 7 * k
+			       : with > other ? with
+					      : other;
 	void *rwork = c.type >= PAIR_32 ? take(&c, (size_t)lrwork * c.real) : NULL;
 	const int32_t lwork = rest(&c);
 	if (!d->vectors)
 		u = vt = c.work;
 	if (c.type >= PAIR_32)
-		((GesddPairs)table[SVD][c.type])(jobz, &d->m, &d->n, a, &lda, s, u, d->vectors ? &ldu : &one, vt, d->vectors ? &ldvt : &one, c.work,
-						 &lwork, rwork, iwork, &info, 1);
+		((GesddPairs)table[SVD][c.type])(
+			jobz, &d->m, &d->n, a, &lda, s, u, d->vectors ? &ldu : &one, vt,
+			d->vectors ? &ldvt : &one, c.work, &lwork, rwork, iwork, &info, 1);
 	else
-		((Gesdd)table[SVD][c.type])(jobz, &d->m, &d->n, a, &lda, s, u, d->vectors ? &ldu : &one, vt, d->vectors ? &ldvt : &one, c.work,
-					    &lwork, iwork, &info, 1);
+		((Gesdd)table[SVD][c.type])(jobz, &d->m, &d->n, a, &lda, s, u,
+					    d->vectors ? &ldu : &one, vt, d->vectors ? &ldvt : &one,
+					    c.work, &lwork, iwork, &info, 1);
 	return info;
 }
 
@@ -464,22 +507,28 @@ static int svd_failed(const Call *c, int64_t k, size_t bytes, int32_t info)
 	const char *x = matrix(c->in, k, bytes);
 	for (size_t i = 0; i < bytes / c->real; i++)
 		if (!isfinite(real_at(x, c->real, (int64_t)i)))
-			return failed(c, k, "The algorithm failed to converge because the input matrix contained non-finite values.");
+			return failed(c, k,
+				      "The algorithm failed to converge because the input matrix "
+				      "contained non-finite values.");
 	return failed(c, k, NO_CONVERGENCE "singular values (error code: %d)", (int)info);
 }
 
 static int svd_own(const Call *c, const SvdShape *d)
 {
 	const int64_t m = d->m, n = d->n, least = m < n ? m : n;
-	const size_t bytes = (size_t)(m * n) * c->number, left = (size_t)(m * d->columns) * c->number, right = (size_t)(n * d->rows) * c->number;
+	const size_t bytes = (size_t)(m * n) * c->number,
+		     left = (size_t)(m * d->columns) * c->number,
+		     right = (size_t)(n * d->rows) * c->number;
 	WeftJacobi j = jacobi_of(c, m, n);
 	int again = 0;
 	j.columns = d->columns;
 	j.rows = d->rows;
 	for (int64_t k = c->first, count; k < c->last; k += count) {
 		count = again ? 1 : together(c, k, m, n);
-		if (!weft_jacobi_svd(&j, (int)count, matrix(c->in, k, bytes), matrix(&c->out[0], k, (size_t)least * c->real),
-				     d->vectors ? matrix(&c->out[1], k, left) : NULL, d->vectors ? matrix(&c->out[2], k, right) : NULL))
+		if (!weft_jacobi_svd(&j, (int)count, matrix(c->in, k, bytes),
+				     matrix(&c->out[0], k, (size_t)least * c->real),
+				     d->vectors ? matrix(&c->out[1], k, left) : NULL,
+				     d->vectors ? matrix(&c->out[2], k, right) : NULL))
 			continue;
 		if (count == 1)
 			return svd_failed(c, k, bytes, 1);
@@ -503,8 +552,10 @@ static int svd(Call c, int vectors)
 		return svd_own(&c, &d);
 	void *copy = take(&c, bytes);
 	for (int64_t k = c.first; k < c.last && !code; k++) {
-		void *u = vectors ? matrix(&c.out[1], k, (size_t)m * (size_t)d.columns * c.number) : NULL;
-		void *vt = vectors ? matrix(&c.out[2], k, (size_t)n * (size_t)d.rows * c.number) : NULL;
+		void *u = vectors ? matrix(&c.out[1], k, (size_t)m * (size_t)d.columns * c.number)
+				  : NULL;
+		void *vt = vectors ? matrix(&c.out[2], k, (size_t)n * (size_t)d.rows * c.number)
+				   : NULL;
 		if (!least) {
 			if (vectors && d.columns == m)
 				put_identity(&c, u, m);
@@ -514,7 +565,8 @@ static int svd(Call c, int vectors)
 		}
 		memcpy(copy, matrix(c.in, k, bytes), bytes);
 		int locked = begin();
-		int32_t info = svd_one(c, &d, copy, matrix(&c.out[0], k, (size_t)least * c.real), u, vt);
+		int32_t info =
+			svd_one(c, &d, copy, matrix(&c.out[0], k, (size_t)least * c.real), u, vt);
 		end(locked);
 		if (info)
 			code = svd_failed(&c, k, bytes, info);
@@ -536,10 +588,11 @@ WEFT_LAPACK_FUNCTION(weft_lapack_svdvals)
 
 /* ---- symmetric indefinite matrices ---- */
 
-typedef void (*Sytrf)(const char *uplo, const int32_t *n, void *a, const int32_t *lda, int32_t *ipiv, void *work, const int32_t *lwork,
+typedef void (*Sytrf)(const char *uplo, const int32_t *n, void *a, const int32_t *lda,
+		      int32_t *ipiv, void *work, const int32_t *lwork, int32_t *info, size_t);
+typedef void (*Sytrs)(const char *uplo, const int32_t *n, const int32_t *nrhs, const void *a,
+		      const int32_t *lda, const int32_t *ipiv, void *b, const int32_t *ldb,
 		      int32_t *info, size_t);
-typedef void (*Sytrs)(const char *uplo, const int32_t *n, const int32_t *nrhs, const void *a, const int32_t *lda, const int32_t *ipiv, void *b,
-		      const int32_t *ldb, int32_t *info, size_t);
 
 WEFT_LAPACK_FUNCTION(weft_lapack_ldl_factor)
 {
@@ -558,7 +611,8 @@ WEFT_LAPACK_FUNCTION(weft_lapack_ldl_factor)
 		*info = 0;
 		int locked = begin();
 		if (n)
-			((Sytrf)table[c.flag ? HETRF : SYTRF][c.type])("L", &size, a, &size, pivot, c.work, &lwork, info, 1);
+			((Sytrf)table[c.flag ? HETRF : SYTRF][c.type])("L", &size, a, &size, pivot,
+								       c.work, &lwork, info, 1);
 		end(locked);
 	}
 	return code;
@@ -579,8 +633,9 @@ WEFT_LAPACK_FUNCTION(weft_lapack_ldl_solve)
 		void *x = matrix(&out[0], k, bytes);
 		memcpy(x, matrix(&in[2], k, bytes), bytes);
 		int locked = begin();
-		((Sytrs)table[c.flag ? HETRS : SYTRS][c.type])("L", &size, &nrhs, matrix(in, k, square), &size, (const int32_t *)in[1].data + k * n, x,
-							       &size, &info, 1);
+		((Sytrs)table[c.flag ? HETRS : SYTRS][c.type])(
+			"L", &size, &nrhs, matrix(in, k, square), &size,
+			(const int32_t *)in[1].data + k * n, x, &size, &info, 1);
 		end(locked);
 	}
 	return code;

@@ -20,8 +20,8 @@
 #include "weft_model.h"
 
 #define WEFT_LAPACK_FUNCTION(name)                                                                 \
-	int name(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, \
-		 uint64_t work_bytes, WeftStatus *status)
+	int name(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,        \
+		 void *work, uint64_t work_bytes, WeftStatus *status)
 
 /* a -> values [.., n], ascending, and vectors [.., n, n], or values alone. Of a Hermitian matrix of
  * which the lower triangle is read, with flag 1 the upper one. */

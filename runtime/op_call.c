@@ -10,7 +10,8 @@
 /* Returns the values of the next one. */
 static int64_t *fill(WeftTensor *t, const WeftOpTensor *c, void *const *buf, int64_t *value)
 {
-	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = c->rank, .dtype = c->dtype, .shape = value};
+	*t = (WeftTensor){
+		.device = {WEFT_CPU, 0}, .ndim = c->rank, .dtype = c->dtype, .shape = value};
 	value += c->rank;
 	t->data = c->buf < 0 ? value : buf[c->buf];
 	return c->buf >= 0 ? value : value + (c->rank ? t->shape[0] : 1);
@@ -26,8 +27,9 @@ static int32_t take_number(Job *job, int32_t n)
 		const uint32_t all = count < 32 ? (1u << count) - 1 : UINT32_MAX;
 		uint32_t taken = atomic_load_explicit(&job->number[k], memory_order_relaxed);
 		while ((taken & all) != all)
-			if (atomic_compare_exchange_weak_explicit(&job->number[k], &taken, taken | (~taken & -~taken), memory_order_acquire,
-								  memory_order_relaxed))
+			if (atomic_compare_exchange_weak_explicit(
+				    &job->number[k], &taken, taken | (~taken & -~taken),
+				    memory_order_acquire, memory_order_relaxed))
 				return first + __builtin_ctz(~taken);
 	}
 }
@@ -43,7 +45,8 @@ WeftOpContext weft_op_enter(WeftRegion *r)
 void weft_op_leave(WeftRegion *r, const WeftOpContext *o)
 {
 	if (r->job)
-		atomic_fetch_and_explicit(&r->job->number[o->thread / 32], ~(1u << o->thread % 32), memory_order_release);
+		atomic_fetch_and_explicit(&r->job->number[o->thread / 32], ~(1u << o->thread % 32),
+					  memory_order_release);
 }
 #endif
 
@@ -76,8 +79,10 @@ int weft_op_call(const WeftFrame *f, const WeftOpCall *c, int64_t *value, int64_
 	f->failure[1] = f->status->code = told.code ? told.code : WEFT_ERR_CHECK;
 	told.message[sizeof told.message - 1] = 0;
 	if (told.message[0])
-		snprintf(f->status->message, sizeof told.message, "%s: %.440s", c->name, told.message);
+		snprintf(f->status->message, sizeof told.message, "%s: %.440s", c->name,
+			 told.message);
 	else
-		snprintf(f->status->message, sizeof told.message, "%s: failed with %d", c->name, code);
+		snprintf(f->status->message, sizeof told.message, "%s: failed with %d", c->name,
+			 code);
 	return WEFT_TOLD;
 }

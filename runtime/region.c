@@ -20,11 +20,13 @@ static double lap(double *before)
 /* ---- failures ---- */
 
 /* Keep the failure of the first call, and there of the first task, whatever the timing. */
-static void record(WeftRegion *r, uint32_t call, int id, const int64_t *failure, const WeftStatus *told)
+static void record(WeftRegion *r, uint32_t call, int id, const int64_t *failure,
+		   const WeftStatus *told)
 {
 	while (atomic_exchange(&r->recording, 1))
 		;
-	if (!r->failed || call < r->failed_call || (call == r->failed_call && failure[0] < r->failure[0])) {
+	if (!r->failed || call < r->failed_call ||
+	    (call == r->failed_call && failure[0] < r->failure[0])) {
 		r->failed = id;
 		r->failed_call = call;
 		memcpy(r->failure, failure, sizeof r->failure);
@@ -65,11 +67,13 @@ int weft_region_fail(WeftRegion *r, const char *fmt, ...)
 
 int check_failed(WeftStatus *status, const WeftEntry *e, int id, const int64_t x[WEFT_FAILURE - 1])
 {
-	return weft_fail(status, WEFT_ERR_CHECK, e->message[id], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12]);
+	return weft_fail(status, WEFT_ERR_CHECK, e->message[id], x[0], x[1], x[2], x[3], x[4], x[5],
+			 x[6], x[7], x[8], x[9], x[10], x[11], x[12]);
 }
 
 #ifdef WEFT_DEVICES
-void region_record(WeftRegion *r, uint32_t call, int id, const int64_t *failure, const WeftStatus *told)
+void region_record(WeftRegion *r, uint32_t call, int id, const int64_t *failure,
+		   const WeftStatus *told)
 {
 	record(r, call, id, failure, told);
 }
@@ -111,7 +115,9 @@ static int64_t take(Lane *lane, int64_t *left)
 	*left = atomic_load_explicit(&lane->left, memory_order_relaxed);
 	do
 		n = (*left + 7) / 8;
-	while (n && !atomic_compare_exchange_weak_explicit(&lane->left, left, *left - n, memory_order_acquire, memory_order_relaxed));
+	while (n &&
+	       !atomic_compare_exchange_weak_explicit(&lane->left, left, *left - n,
+						      memory_order_acquire, memory_order_relaxed));
 	return n;
 }
 
@@ -120,7 +126,8 @@ int64_t region_drain(Job *job, int32_t from)
 	const int32_t nlane = atomic_load_explicit(&job->nlane, memory_order_relaxed);
 	int64_t all = 0, left, n;
 	for (int32_t k = 0; k < nlane; k++)
-		for (Lane *lane = &job->lane[(from + k) % nlane]; (n = take(lane, &left)) > 0; all += n) {
+		for (Lane *lane = &job->lane[(from + k) % nlane]; (n = take(lane, &left)) > 0;
+		     all += n) {
 			const int64_t begin = lane->end - left;
 			if (lane->only.kernel)
 				execute(lane->region, &lane->only, begin, begin + n);
@@ -198,7 +205,8 @@ void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last
 		flush(r);
 }
 
-int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call,
+	       int64_t ntasks)
 {
 #ifdef WEFT_DEVICES
 	if (r->device)
@@ -211,7 +219,9 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 	if (r->n == 1 || call & WEFT_ALONE)
 		execute(r, &l, 0, ntasks);
 	else
-		region_launch(r, l, ntasks, about && about->ns > 0 ? (double)ntasks * about->ns : WORTH_IT, !same_phase || r->profile || !keep(r, &l, about));
+		region_launch(r, l, ntasks,
+			      about && about->ns > 0 ? (double)ntasks * about->ns : WORTH_IT,
+			      !same_phase || r->profile || !keep(r, &l, about));
 	if (r->profile)
 		r->profile(r->profile_user, k, lap(&r->before));
 	return !same_phase && r->failed;
@@ -240,7 +250,8 @@ static void own_body(void *arg, int32_t i, int32_t n)
 	team_stop(&own->team);
 }
 
-void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n, void (*run)(WeftRegion *, void *), void *arg)
+void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n,
+			 void (*run)(WeftRegion *, void *), void *arg)
 {
 	Job job;
 	Own own;
@@ -252,7 +263,10 @@ void region_with_threads(WeftRegion *r, const WeftThreads *t, int32_t n, void (*
 	r->ns = r->idle = 0;
 	if (n > 1 && !r->team) {
 		memset(&job, 0, sizeof job);
-		own = (Own){r, run, arg, {.njob = 1, .job = &job, .spin = n <= threads_ncpu() ? TEAM_SPIN : 0}};
+		own = (Own){r,
+			    run,
+			    arg,
+			    {.njob = 1, .job = &job, .spin = n <= threads_ncpu() ? TEAM_SPIN : 0}};
 		r->team = &own.team;
 		t->parallel(t->user, n, own_body, &own);
 	} else
@@ -316,7 +330,8 @@ void region_gang(Team *t, int32_t n, void (*body)(void *, int32_t, int32_t), voi
 		body(arg, 0, 1);
 	} else {
 		gang.n = r.n;
-		r.launch[r.nlaunch++] = (Launch){.kernel = run_bodies, .buf = buf, .end = r.ntasks = r.n - 1};
+		r.launch[r.nlaunch++] =
+			(Launch){.kernel = run_bodies, .buf = buf, .end = r.ntasks = r.n - 1};
 		r.ns = WORTH_IT;
 		post(&r, r.n - 1, r.n - 1);
 		body(arg, 0, r.n);

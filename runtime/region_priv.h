@@ -149,7 +149,8 @@ void region_gang(Team *, int32_t n, void (*body)(void *, int32_t, int32_t), void
 /* Calls run(r, arg) once, on this thread; at most n threads of the provider, this one included,
  * execute the tasks that it launches. Sets the region's n, team, job, and the fields of the phase;
  * the caller has set share_all. */
-void region_with_threads(WeftRegion *, const WeftThreads *, int32_t n, void (*run)(WeftRegion *, void *), void *arg);
+void region_with_threads(WeftRegion *, const WeftThreads *, int32_t n,
+			 void (*run)(WeftRegion *, void *), void *arg);
 #define WORTH_IT 1e18 /* the ns of a launch of unknown, perhaps long time */
 /* Adds a launch of ntasks tasks (below 1: none), which together take `ns` predicted ns on one
  * thread, to the phase. If `last`, or if the phase is full, executes the phase and waits; until
@@ -164,7 +165,8 @@ int check_failed(WeftStatus *, const WeftEntry *, int id, const int64_t x[WEFT_F
 #ifdef WEFT_DEVICES
 /* Records the failed check `id` of a task of a call, failure[0]; a failure of an earlier call, or
  * of an earlier task of the call, stays. told: read if id is WEFT_TOLD. */
-void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure, const WeftStatus *told);
+void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure,
+		   const WeftStatus *told);
 /* Tells the caller of `run` the time since the call before ended as that of the call. The region
  * must have a profile. */
 void region_profile(WeftRegion *, uint32_t call);

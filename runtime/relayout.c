@@ -17,7 +17,8 @@ static bool is_whole(const WeftPacking *p, uint32_t d)
 	return last < p->dim[p->layout[d].axis] && p->layout[d].padded == p->layout[d].extent;
 }
 
-WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t nlayout, const WeftLayoutDim *layout)
+WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int64_t *dim,
+			 uint32_t nlayout, const WeftLayoutDim *layout)
 {
 	WeftPacking p = {.from = from, .elem = elem, .rank = rank, .n = nlayout};
 	int64_t stride[WEFT_MAX_RANK], numel = 1, block = 1;
@@ -44,8 +45,8 @@ static void widen(WeftPacking *p, uint64_t *first, uint64_t *n)
 	const uint32_t last = p->n - 1;
 	const int64_t m = p->layout[last].extent;
 	const size_t wide = p->elem * (size_t)m;
-	if (last == 0 || p->stride[last] != 1 || (wide != 2 && wide != 4 && wide != 8) || (uintptr_t)p->from % wide || !is_whole(p, last) ||
-	    (*first | *n) % (uint64_t)m)
+	if (last == 0 || p->stride[last] != 1 || (wide != 2 && wide != 4 && wide != 8) ||
+	    (uintptr_t)p->from % wide || !is_whole(p, last) || (*first | *n) % (uint64_t)m)
 		return;
 	for (uint32_t d = 0; d < last; d++)
 		if (p->stride[d] % m)
@@ -73,8 +74,8 @@ static void copy(char *to, const char *from, size_t bytes)
 }
 
 /* to[i] = from[i * stride] */
-#define GATHER(T)                                                                                                      \
-	for (int64_t i = 0; i < n; i++)                                                                                \
+#define GATHER(T)                                                                                  \
+	for (int64_t i = 0; i < n; i++)                                                            \
 	((T *)to)[i] = ((const T *)from)[i * stride]
 
 static void gather(char *to, const char *from, size_t elem, int64_t n, int64_t stride)
@@ -120,39 +121,52 @@ enum { AHEAD = 128 };
 /* Neighbours in the tensor are elements of different lines: four of each of four lines are
  * exchanged in registers. Lines that are no neighbours, and what is left of n, element by element.
  * A line of a cache is used up before the next is read. */
-#define WRITE_LINES(T)                                                                                                 \
-	static void write_##T(const Lines *l)                                                                          \
-	{                                                                                                              \
-		typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)), may_alias));             \
-		const int64_t far = l->far;                                                                            \
-		for (int64_t i = 0; i < l->n; i += 4) {                                                                \
-			for (int64_t k = i; k < i + 4 && k < l->n; k++)                                                \
-				__builtin_prefetch(l->from[0] + k * far * (int64_t)sizeof(T) + AHEAD);                 \
-			for (uint32_t j = 0; j < l->count; j += 4) {                                                   \
-				const char *const *const from = l->from + j;                                           \
-				char *const *const to = l->to + j;                                                     \
-				if (i + 4 <= l->n && are_neighbours(from, l->count - j, sizeof(T))) {                  \
-					const T *f = (const T *)(const void *)from[0] + i * far;                       \
-					const Four a = *(const Four *)f, b = *(const Four *)(f + far);                 \
-					const Four c = *(const Four *)(f + 2 * far), d = *(const Four *)(f + 3 * far); \
-					const Four p = PICK(a, b, 0, 4, 1, 5), q = PICK(c, d, 0, 4, 1, 5);             \
-					const Four r = PICK(a, b, 2, 6, 3, 7), s = PICK(c, d, 2, 6, 3, 7);             \
-					*(Four *)((T *)(void *)to[0] + i) = PICK(p, q, 0, 1, 4, 5);                    \
-					*(Four *)((T *)(void *)to[1] + i) = PICK(p, q, 2, 3, 6, 7);                    \
-					*(Four *)((T *)(void *)to[2] + i) = PICK(r, s, 0, 1, 4, 5);                    \
-					*(Four *)((T *)(void *)to[3] + i) = PICK(r, s, 2, 3, 6, 7);                    \
-					continue;                                                                      \
-				}                                                                                      \
-				for (uint32_t c = 0; c < 4 && j + c < l->count; c++)                                   \
-					for (int64_t k = i; k < i + 4 && k < l->n; k++)                                \
-						((T *)(void *)to[c])[k] = ((const T *)(const void *)from[c])[k * far]; \
-			}                                                                                              \
-		}                                                                                                      \
+#define WRITE_LINES(T)                                                                             \
+	static void write_##T(const Lines *l)                                                      \
+	{                                                                                          \
+		typedef T Four __attribute__((vector_size(4 * sizeof(T)), aligned(sizeof(T)),      \
+					      may_alias));                                         \
+		const int64_t far = l->far;                                                        \
+		for (int64_t i = 0; i < l->n; i += 4) {                                            \
+			for (int64_t k = i; k < i + 4 && k < l->n; k++)                            \
+				__builtin_prefetch(l->from[0] + k * far * (int64_t)sizeof(T) +     \
+						   AHEAD);                                         \
+			for (uint32_t j = 0; j < l->count; j += 4) {                               \
+				const char *const *const from = l->from + j;                       \
+				char *const *const to = l->to + j;                                 \
+				if (i + 4 <= l->n &&                                               \
+				    are_neighbours(from, l->count - j, sizeof(T))) {               \
+					const T *f = (const T *)(const void *)from[0] + i * far;   \
+					const Four a = *(const Four *)f,                           \
+						   b = *(const Four *)(f + far);                   \
+					const Four c = *(const Four *)(f + 2 * far),               \
+						   d = *(const Four *)(f + 3 * far);               \
+					const Four p = PICK(a, b, 0, 4, 1, 5),                     \
+						   q = PICK(c, d, 0, 4, 1, 5);                     \
+					const Four r = PICK(a, b, 2, 6, 3, 7),                     \
+						   s = PICK(c, d, 2, 6, 3, 7);                     \
+					*(Four *)((T *)(void *)to[0] + i) =                        \
+						PICK(p, q, 0, 1, 4, 5);                            \
+					*(Four *)((T *)(void *)to[1] + i) =                        \
+						PICK(p, q, 2, 3, 6, 7);                            \
+					*(Four *)((T *)(void *)to[2] + i) =                        \
+						PICK(r, s, 0, 1, 4, 5);                            \
+					*(Four *)((T *)(void *)to[3] + i) =                        \
+						PICK(r, s, 2, 3, 6, 7);                            \
+					continue;                                                  \
+				}                                                                  \
+				for (uint32_t c = 0; c < 4 && j + c < l->count; c++)               \
+					for (int64_t k = i; k < i + 4 && k < l->n; k++)            \
+						((T *)(void *)to[c])[k] = ((                       \
+							const T *)(const void *)from[c])[k * far]; \
+			}                                                                          \
+		}                                                                                  \
 	}
 
 static inline bool are_neighbours(const char *const *from, uint32_t count, size_t elem)
 {
-	return count >= 4 && from[1] == from[0] + elem && from[2] == from[0] + 2 * elem && from[3] == from[0] + 3 * elem;
+	return count >= 4 && from[1] == from[0] + elem && from[2] == from[0] + 2 * elem &&
+	       from[3] == from[0] + 3 * elem;
 }
 
 WRITE_LINES(uint8_t)
@@ -246,7 +260,8 @@ static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 	Lines l = {.elem = p->elem, .n = valid(w, p->n - 1), .far = p->stride[p->n - 1]};
 	uint32_t sides = 0;
 	for (uint32_t e = d; e + 1 < p->n; e++) {
-		const Side s = {e == d ? n : p->layout[e].extent, p->stride[e] * (int64_t)p->elem, p->block[e] * (int64_t)p->elem};
+		const Side s = {e == d ? n : p->layout[e].extent, p->stride[e] * (int64_t)p->elem,
+				p->block[e] * (int64_t)p->elem};
 		uint32_t k = sides++;
 		for (; k && side[k - 1].from > s.from; k--)
 			side[k] = side[k - 1];
@@ -280,7 +295,8 @@ static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin,
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n);
 
 /* Elements first to first + n of coordinate c of dimension d. */
-static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t c, int64_t first, int64_t n)
+static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t c, int64_t first,
+		       int64_t n)
 {
 	const WeftLayoutDim *l = &w->p->layout[d];
 	if (c >= valid(w, d)) {

@@ -51,7 +51,8 @@ static uint32_t group_count(const WeftModel *m)
 }
 
 /* One parameter under two names, as a state dict has it: its values are equal. */
-SMALL static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value, const char *before, const WeftTensor *was, WeftStatus *status)
+SMALL static int again(const WeftParamInfo *p, const char *name, const WeftTensor *value,
+		       const char *before, const WeftTensor *was, WeftStatus *status)
 {
 	uint64_t bytes = dtype_bytes(p->dtype);
 	for (uint32_t d = 0; d < p->rank; d++)
@@ -59,33 +60,43 @@ SMALL static int again(const WeftParamInfo *p, const char *name, const WeftTenso
 	if (!strcmp(name, before))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is given twice", name);
 	if (bytes && memcmp(data_of(was), data_of(value), bytes) != 0)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "weights %s and %s are one parameter, and have different values", before, name);
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "weights %s and %s are one parameter, and have different values",
+				 before, name);
 	return WEFT_OK;
 }
 
 /* By source its new value. Names that the model does not have are passed over where the caller says
  * so. */
-SMALL static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values, bool pass_over, WeftStatus *status)
+SMALL static int match(Build *b, uint32_t n, const char *const *names, const WeftTensor *values,
+		       bool pass_over, WeftStatus *status)
 {
 	for (uint32_t i = 0; i < n; i++) {
 		bool found = pass_over;
 		if (!names[i])
-			return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: name %u is a null pointer", (unsigned)i);
+			return weft_fail(status, WEFT_ERR_ARGUMENT,
+					 "set_weights: name %u is a null pointer", (unsigned)i);
 		for (uint32_t k = 0; k < source_count(b->m); k++) {
 			const WeftParamInfo *p = source_at(b->m, k);
 			if (!is_called(p->name, p->aliases, names[i]))
 				continue;
 			found = true;
-			TRY(check_tensor(&(Expected){"weight", names[i], p->dtype, p->rank, p->dim}, &values[i], status));
+			TRY(check_tensor(&(Expected){"weight", names[i], p->dtype, p->rank, p->dim},
+					 &values[i], status));
 			if (b->value[k])
-				TRY(again(p, names[i], &values[i], names[b->value[k] - values], b->value[k], status));
+				TRY(again(p, names[i], &values[i], names[b->value[k] - values],
+					  b->value[k], status));
 			b->value[k] = &values[i];
 		}
 		for (uint32_t k = 0; !found && k < b->m->nstate; k++)
 			if (is_called(b->m->state[k].name, b->m->state[k].aliases, names[i]))
-				return weft_fail(status, WEFT_ERR_ARGUMENT, "%s is state, which set_weights does not change: call state_set", names[i]);
+				return weft_fail(status, WEFT_ERR_ARGUMENT,
+						 "%s is state, which set_weights does not change: "
+						 "call state_set",
+						 names[i]);
 		if (!found)
-			return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", names[i]);
+			return weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s",
+					 names[i]);
 	}
 	return WEFT_OK;
 }
@@ -96,7 +107,8 @@ static bool has_value(const Build *b, int32_t source)
 }
 
 /* The sources that a group lacks, as far as there is room. */
-SMALL static int partners_missing(const Build *b, const WeftGroup *g, const char *name, WeftStatus *status)
+SMALL static int partners_missing(const Build *b, const WeftGroup *g, const char *name,
+				  WeftStatus *status)
 {
 	char list[300] = "";
 	size_t n = 0;
@@ -110,7 +122,9 @@ SMALL static int partners_missing(const Build *b, const WeftGroup *g, const char
 		}
 		n += (size_t)sprintf(list + n, "%s%s", n ? ", " : "", missing);
 	}
-	return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %.100s: set it together with %s: what the model stores is computed from all of them",
+	return weft_fail(status, WEFT_ERR_ARGUMENT,
+			 "weight %.100s: set it together with %s: what the model stores is "
+			 "computed from all of them",
 			 name, list);
 }
 
@@ -137,11 +151,13 @@ SMALL static int touch_groups(Build *b, WeftStatus *status)
 /* ---- rearranging ---- */
 
 /* Bytes begin to begin + n of the place of a parameter, from all of its contents, row-major. */
-static void pack_bytes(const WeftParamInfo *p, const void *from, uint64_t begin, uint64_t n, char *to)
+static void pack_bytes(const WeftParamInfo *p, const void *from, uint64_t begin, uint64_t n,
+		       char *to)
 {
 	const size_t elem = dtype_bytes(p->dtype);
 	const WeftPacking q = weft_packing(from, elem, p->rank, p->dim, p->nlayout, p->layout);
-	const uint64_t first = begin / elem, most = q.count > first ? q.count - first : 0, take = n / elem;
+	const uint64_t first = begin / elem, most = q.count > first ? q.count - first : 0,
+		       take = n / elem;
 	weft_pack_part(&q, first, take < most ? take : most, to);
 }
 
@@ -190,7 +206,11 @@ static WeftTensor tensor_of(const WeftTensorInfo *t, void *data, int64_t *shape)
 {
 	for (uint32_t d = 0; d < t->rank; d++)
 		shape[d] = t->dim[d].value;
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = t->dtype, .shape = shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = (int32_t)t->rank,
+			    .dtype = t->dtype,
+			    .shape = shape};
 }
 
 /* For a result, so that none is without a place of its own. */
@@ -224,13 +244,17 @@ SMALL static void store(const Build *b, uint32_t group, const WeftTensor *y)
 }
 
 /* x, y, sizes and the shapes have room. */
-SMALL static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64_t *shape, WeftSizes *sizes, Memory *memory,
-		   WeftStatus *status)
+SMALL static int compute(Build *b, uint32_t group, WeftTensor *x, WeftTensor *y, int64_t *shape,
+			 WeftSizes *sizes, Memory *memory, WeftStatus *status)
 {
 	const WeftGroup *g = &b->m->recipes->group[group];
 	const WeftEntry *e = b->code->entry[g->entry];
-	WeftContext alone = {.size = sizeof alone, .nthreads = 1, .user = b->context->user, .device = b->context->device,
-			     .stream = b->context->stream, .comm = b->context->comm};
+	WeftContext alone = {.size = sizeof alone,
+			     .nthreads = 1,
+			     .user = b->context->user,
+			     .device = b->context->device,
+			     .stream = b->context->stream,
+			     .comm = b->context->comm};
 #ifdef WEFT_DEVICES
 	alone.device.type = 0; /* of a model on a device, too, weights are computed from memory of
 	                          the host */
@@ -267,8 +291,9 @@ SMALL static int build_group(Build *b, uint32_t group, Memory *memory, WeftStatu
 	WeftTensor *x = calloc(ntensor, sizeof *x);
 	int64_t *shape = calloc(nshape, sizeof *shape);
 	WeftSizes *sizes = malloc((size_t)e->sizes_bytes);
-	int code = x && shape && sizes ? compute(b, group, x, x + e->ninput, shape, sizes, memory, status)
-				       : weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
+	int code = x && shape && sizes
+			   ? compute(b, group, x, x + e->ninput, shape, sizes, memory, status)
+			   : weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
 	free(x);
 	free(shape);
 	free(sizes);
@@ -279,7 +304,8 @@ SMALL static void build_groups(Build *b)
 {
 	Memory memory = {0};
 	WeftStatus status;
-	for (uint32_t k; (k = atomic_fetch_add(&b->group, 1)) < group_count(b->m) && !atomic_load(&b->failed);) {
+	for (uint32_t k; (k = atomic_fetch_add(&b->group, 1)) < group_count(b->m) &&
+			 !atomic_load(&b->failed);) {
 		int none = 0;
 		if (b->touched[k] && build_group(b, k, &memory, &status) != WEFT_OK &&
 		    atomic_compare_exchange_strong(&b->failed, &none, 1))
@@ -322,7 +348,8 @@ static void drop_constants(WeftInstance *in, void *constants)
 #ifdef MADV_FREE
 	enum { LARGE = 8 << 20 };
 	const uint64_t bytes = in->model->weights_bytes;
-	if (old->built && bytes >= LARGE && atomic_load(&old->instances) == 1 && madvise(old->built, (size_t)bytes, MADV_FREE) == 0) {
+	if (old->built && bytes >= LARGE && atomic_load(&old->instances) == 1 &&
+	    madvise(old->built, (size_t)bytes, MADV_FREE) == 0) {
 		free(atomic_exchange(&in->spare, old->built));
 		old->built = NULL;
 	}
@@ -346,7 +373,8 @@ SMALL static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftS
 	b->to = section;
 	for (uint32_t k = 0; k < b->m->nstate; k++)
 		if (b->m->state[k].init != WEFT_ZEROS)
-			memcpy(section + b->m->state[k].init, b->from + b->m->state[k].init, (size_t)b->m->state[k].bytes);
+			memcpy(section + b->m->state[k].init, b->from + b->m->state[k].init,
+			       (size_t)b->m->state[k].bytes);
 	int32_t n = threads_wanted(in, ctx, &t);
 	WeftRegion r = {.share_all = true};
 	region_with_threads(&r, t, n, build_tasks, b);
@@ -354,7 +382,8 @@ SMALL static int build(WeftInstance *in, Build *b, const WeftContext *ctx, WeftS
 #ifdef WEFT_DEVICES
 	code = code == WEFT_OK ? constants_load(in, c, status) : code;
 #endif
-	code = code == WEFT_OK ? current_replace(in, &in->weights, c, drop_constants, status) : code;
+	code = code == WEFT_OK ? current_replace(in, &in->weights, c, drop_constants, status)
+			       : code;
 	if (code == WEFT_OK)
 		return code;
 	constants_release(c);
@@ -372,15 +401,16 @@ SMALL static int open_code(Build *b, WeftStatus *status)
 		return WEFT_OK;
 	b->code = p->model ? p->model : p->get();
 	for (uint32_t k = 0; k < group_count(b->m); k++) {
-		uint64_t bytes = b->touched[k] ? result_bytes(b->code->entry[p->group[k].entry]) : 0;
+		uint64_t bytes =
+			b->touched[k] ? result_bytes(b->code->entry[p->group[k].entry]) : 0;
 		b->most = bytes > b->most ? bytes : b->most;
 	}
 	return b->code->open(b->code, NULL, &b->coder, status);
 }
 
 /* value and touched have room. */
-SMALL static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const *names, const WeftTensor *values,
-		       const WeftContext *ctx, WeftStatus *status)
+SMALL static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char *const *names,
+			     const WeftTensor *values, const WeftContext *ctx, WeftStatus *status)
 {
 	TRY(match(b, n, names, values, ctx->flags & WEFT_IGNORE_UNKNOWN, status));
 	TRY(touch_groups(b, status));
@@ -394,20 +424,27 @@ SMALL static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char 
 	return code;
 }
 
-SMALL int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values,
-			const WeftContext *given, WeftStatus *status)
+SMALL int weft_rt_set_weights(WeftInstance *in, uint32_t n, const char *const *names,
+			      const WeftTensor *values, const WeftContext *given,
+			      WeftStatus *status)
 {
 	WeftContext ctx;
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: no %s given", !in ? "instance" : names ? "values" : "names");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "set_weights: no %s given",
+				 !in     ? "instance"
+				 : names ? "values"
+					 : "names");
 	TRY(take_context(&ctx, given, "set_weights", status));
 	if (!in->model->replaceable)
 		return weft_rt_no_weights(in, n, names, values, given, status);
-	Build b = {.m = in->model, .context = &ctx, .value = calloc(source_count(in->model) + 1, sizeof *b.value),
+	Build b = {.m = in->model,
+		   .context = &ctx,
+		   .value = calloc(source_count(in->model) + 1, sizeof *b.value),
 		   .touched = calloc(group_count(in->model) + 1, sizeof *b.touched)};
-	int code = b.value && b.touched ? set_weights(in, &b, n, names, values, &ctx, status)
-					: weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
+	int code = b.value && b.touched
+			   ? set_weights(in, &b, n, names, values, &ctx, status)
+			   : weft_fail(status, WEFT_ERR_MEMORY, "no memory for other weights");
 	free(b.value);
 	free(b.touched);
 	return code;

@@ -10,7 +10,9 @@ static void *take(const WeftContext *c, uint64_t bytes)
 {
 	if (c->alloc)
 		return c->alloc(c->alloc_user, bytes, ALIGN);
-	return bytes > UINT64_MAX / 2 ? NULL : aligned_alloc(ALIGN, (size_t)((bytes + ALIGN - 1) / ALIGN * ALIGN));
+	return bytes > UINT64_MAX / 2
+		       ? NULL
+		       : aligned_alloc(ALIGN, (size_t)((bytes + ALIGN - 1) / ALIGN * ALIGN));
 }
 
 static void give(const WeftContext *c, void *p, uint64_t bytes)
@@ -61,7 +63,9 @@ static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 		return WEFT_OK;
 	void *p = take_there(s, bytes);
 	if (!p)
-		return weft_fail(told, WEFT_ERR_MEMORY, "no memory for %llu bytes, as many as data asks for", (unsigned long long)bytes);
+		return weft_fail(told, WEFT_ERR_MEMORY,
+				 "no memory for %llu bytes, as many as data asks for",
+				 (unsigned long long)bytes);
 	s->room[k] = p;
 	*held_of(s, k) = bytes;
 	return WEFT_OK;
@@ -78,8 +82,9 @@ static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *
 	found.shape = (int64_t *)(uintptr_t)extent;
 	need = tensor_bytes(&found);
 	if (t->data && need > have)
-		return weft_fail(told, WEFT_ERR_INPUT, "output %s has %llu bytes, and memory for %llu is given", info->name,
-				 (unsigned long long)need, (unsigned long long)have);
+		return weft_fail(told, WEFT_ERR_INPUT,
+				 "output %s has %llu bytes, and memory for %llu is given",
+				 info->name, (unsigned long long)need, (unsigned long long)have);
 	memcpy(t->shape, extent, info->rank * sizeof *extent);
 	if (!t->data)
 		return room(s, k, need, told);
@@ -110,7 +115,9 @@ static void bring_home(const WeftRegion *s, uint32_t k, WeftTensor *t)
 	if (p)
 		d->driver->copy(d->driver->self, p, s->room[k], bytes, WEFT_TO_HOST, d->stream);
 	else
-		d->code = weft_fail(s->status, WEFT_ERR_MEMORY, "no memory for the %llu bytes of an output", (unsigned long long)bytes);
+		d->code = weft_fail(s->status, WEFT_ERR_MEMORY,
+				    "no memory for the %llu bytes of an output",
+				    (unsigned long long)bytes);
 	give_back(s, k);
 	t->data = p;
 	t->byte_offset = 0;
@@ -148,6 +155,7 @@ int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
 		return 0;
 	}
 	r->leave = leave;
-	int code = k < e->ninput + e->noutput ? output(r, k, p, &told) : room(r, k, (uint64_t)p[0], &told);
+	int code = k < e->ninput + e->noutput ? output(r, k, p, &told)
+					      : room(r, k, (uint64_t)p[0], &told);
 	return code == WEFT_OK ? 0 : region_told(r, &told);
 }

@@ -57,7 +57,8 @@ typedef struct {
 } WeftOpTensor;
 typedef struct {
 	const char *name;
-	int (*fn)(const WeftOpContext *, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, WeftStatus *);
+	int (*fn)(const WeftOpContext *, const WeftTensor *in, const WeftTensor *out, void *work,
+		  uint64_t work_bytes, WeftStatus *);
 	void *user; /* WeftOpContext.op_user */
 	const WeftOpTensor *tensor;
 	uint32_t nin, nout;
@@ -102,7 +103,8 @@ typedef struct WeftLaunch {
  * function does not wait, and returns 0. With WEFT_ALONE the calling thread executes all tasks. buf
  * and p may be overwritten after the return. Returns 0, or 1 if a check failed (the message is that
  * of the first task); the caller then returns at once. */
-int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks);
+int weft_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call,
+	       int64_t ntasks);
 /* Executes launches from a table. A launch is: the offset of its shape, the number of its call
  * (perhaps with WEFT_JOINED), an offset for each buffer. A shape is: the number of a kernel, of
  * buffers, of parameters, of tasks; an argument of `run` for each buffer; the parameters. Numbers
@@ -114,12 +116,14 @@ typedef struct {
 	int64_t nword;
 } WeftLaunches;
 /* Executes all launches of the table in order, until a check fails. Returns as weft_phase. */
-int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value, void **b, int64_t *p);
+int weft_launches(WeftRegion *, const WeftLaunches *, void *const *buf, const int64_t *value,
+		  void **b, int64_t *p);
 /* Executes one launch of the table, whose words begin at w. buf and value: the arguments of `run`,
  * which shapes and words number; b and p: as for weft_launches. Sets *stop to what weft_phase
  * returned. Returns the address of the words of the next launch. */
-static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w, void *const *buf,
-					 const int64_t *value, void **b, int64_t *p, int *stop)
+static inline const int64_t *weft_launch(WeftRegion *r, const WeftLaunches *l, const int64_t *w,
+					 void *const *buf, const int64_t *value, void **b,
+					 int64_t *p, int *stop)
 {
 #define WEFT_WORD(w) ((w) & 1 ? value[(w) >> 1] : (w) / 2)
 	const int64_t *shape = l->shape + w[0], nbuf = shape[1], nparam = shape[2];
@@ -147,7 +151,8 @@ typedef struct WeftSaved {
  * `values` are copied back to `state`, item i to position at[i], an int64_t (at NULL: position i).
  * record: room for a WeftSaved. record, values and at must stay unchanged until the call ends. The
  * last saved is put back first. */
-void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes);
+void weft_save(WeftRegion *, void *record, void *state, const void *values, const void *at,
+	       int64_t n, int64_t bytes);
 /* Returns an integer in memory that `run` uses: the only way from that memory to control flow. code
  * and bits as in WeftDType; a bool is 0 or 1. If a check has failed on a device, returns 0. */
 int64_t weft_read(WeftRegion *, const void *from, int code, int bits);
@@ -257,8 +262,8 @@ int weft_rt_state_reset(WeftInstance *, WeftStatus *);
 /* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state.
  * Returns WEFT_ERR_ARGUMENT, with the message that the model was compiled without
  * --replaceable-weights. */
-int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *,
-		       WeftStatus *);
+int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names,
+		       const WeftTensor *values, const WeftContext *, WeftStatus *);
 /* WeftModel.state_get and state_set of models that have neither state nor replaceable weights:
  * returns WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
@@ -280,10 +285,12 @@ int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, We
  * outputs[k].shape, and the call overwrites that shape with the extents; after an error it may or
  * may not be overwritten. Shapes of other outputs are neither read nor written. Returns
  * WEFT_ERR_CHECK if there is too little room, or if a size that depends on data has no bound. */
-int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *);
+int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot,
+			  WeftTensor *outputs, WeftStatus *);
 /* weft_serial_run_sized with a context whose `user`, `device`, `stream` and `comm` user operators
  * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
-int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *, WeftStatus *);
+int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot,
+			 WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
 #define WEFT_LAPACK_FUNCTIONS   .open = NULL
 #define WEFT_STATE_FUNCTIONS    .set_weights = NULL
@@ -297,11 +304,13 @@ int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slo
 	.clone = weft_rt_clone
 #define WEFT_DEVICE_FUNCTIONS .wait = weft_rt_wait
 #define WEFT_STATE_FUNCTIONS                                                                       \
-	.set_weights = weft_rt_set_weights, .get_weights = weft_rt_get_weights, .state_get = weft_rt_state_get,                        \
-	.state_set = weft_rt_state_set, .state_reset = weft_rt_state_reset
+	.set_weights = weft_rt_set_weights, .get_weights = weft_rt_get_weights,                    \
+	.state_get = weft_rt_state_get, .state_set = weft_rt_state_set,                            \
+	.state_reset = weft_rt_state_reset
 #define WEFT_NO_STATE_FUNCTIONS                                                                    \
-	.set_weights = weft_rt_no_weights, .get_weights = weft_rt_no_weights, .state_get = weft_rt_no_state,                          \
-	.state_set = weft_rt_no_state, .state_reset = weft_rt_no_reset
+	.set_weights = weft_rt_no_weights, .get_weights = weft_rt_no_weights,                      \
+	.state_get = weft_rt_no_state, .state_set = weft_rt_no_state,                              \
+	.state_reset = weft_rt_no_reset
 #endif
 
 /* Returns the first of n tables (best first) whose instructions this processor has, else the last,

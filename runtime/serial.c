@@ -21,28 +21,32 @@ int weft_serial_run(const WeftEntry *e, void *const *buf, const int64_t *slot, W
 	return weft_serial_run_with(e, buf, slot, NULL, NULL, status);
 }
 
-int weft_serial_run_sized(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, WeftStatus *status)
+int weft_serial_run_sized(const WeftEntry *e, void *const *buf, const int64_t *slot,
+			  WeftTensor *outputs, WeftStatus *status)
 {
 	return weft_serial_run_with(e, buf, slot, outputs, NULL, status);
 }
 
-int weft_serial_run_with(const WeftEntry *e, void *const *buf, const int64_t *slot, WeftTensor *outputs, const WeftContext *given,
-			 WeftStatus *status)
+int weft_serial_run_with(const WeftEntry *e, void *const *buf, const int64_t *slot,
+			 WeftTensor *outputs, const WeftContext *given, WeftStatus *status)
 {
 	WeftContext context;
 	memset(&context, 0, sizeof context);
 	if (given)
-		memcpy(&context, given, given->size < sizeof context ? given->size : sizeof context);
+		memcpy(&context, given,
+		       given->size < sizeof context ? given->size : sizeof context);
 	WeftRegion r = {e, status, NULL, outputs, &context};
 	status->code = WEFT_OK;
 	e->run_fn(&r, buf, slot);
 	for (const WeftSaved *s = status->code != WEFT_OK ? r.saved : NULL; s; s = s->before)
 		for (int64_t k = 0; k < s->n; k++)
-			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes, s->values + k * s->bytes, (size_t)s->bytes);
+			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes,
+			       s->values + k * s->bytes, (size_t)s->bytes);
 	return status->code;
 }
 
-int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call, int64_t ntasks)
+int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call,
+	       int64_t ntasks)
 {
 	int64_t failure[WEFT_FAILURE] = {0}, *x = failure + 1;
 	WeftStatus told;
@@ -51,12 +55,13 @@ int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t
 	if (id == WEFT_TOLD && r->status->code == WEFT_OK)
 		*r->status = told;
 	else if (id && r->status->code == WEFT_OK)
-		weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[id], x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7],
-			  x[8], x[9], x[10], x[11], x[12]);
+		weft_fail(r->status, WEFT_ERR_CHECK, r->entry->message[id], x[0], x[1], x[2], x[3],
+			  x[4], x[5], x[6], x[7], x[8], x[9], x[10], x[11], x[12]);
 	return r->status->code != WEFT_OK && !(call & WEFT_JOINED);
 }
 
-int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
+int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value,
+		  void **b, int64_t *p)
 {
 	int stop = 0;
 	for (const int64_t *w = l->word, *end = w + l->nword; w < end && !stop;)
@@ -71,7 +76,8 @@ void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 		memcpy(to, from, (size_t)bytes);
 }
 
-void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
+void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at,
+	       int64_t n, int64_t bytes)
 {
 	WeftSaved *s = record;
 	*s = (WeftSaved){state, values, at, n, bytes, r->saved};
@@ -91,10 +97,15 @@ static int found(WeftRegion *r, uint32_t k, const int64_t *extent)
 {
 	const WeftTensorInfo *info = &r->entry->output[k];
 	if (!r->output)
-		return weft_region_fail(r, "the size of output %s depends on data: call weft_serial_run_sized", info->name);
-	const int64_t need = elements(info->rank, extent), have = elements(info->rank, r->output[k].shape);
+		return weft_region_fail(
+			r, "the size of output %s depends on data: call weft_serial_run_sized",
+			info->name);
+	const int64_t need = elements(info->rank, extent),
+		      have = elements(info->rank, r->output[k].shape);
 	if (need > have)
-		return weft_region_fail(r, "output %s has %lld elements, and there is room for %lld", info->name, (long long)need, (long long)have);
+		return weft_region_fail(r,
+					"output %s has %lld elements, and there is room for %lld",
+					info->name, (long long)need, (long long)have);
 	memcpy(r->output[k].shape, extent, info->rank * sizeof *extent);
 	return 0;
 }
@@ -104,8 +115,10 @@ int weft_room(WeftRegion *r, uint32_t k, const int64_t *p)
 	const uint32_t ninput = r->entry->ninput;
 	if (!p)
 		return 0;
-	return k < ninput + r->entry->noutput ? found(r, k - ninput, p)
-					      : weft_region_fail(r, "sizes without a bound need an allocator, which this runtime has not");
+	return k < ninput + r->entry->noutput
+		       ? found(r, k - ninput, p)
+		       : weft_region_fail(r, "sizes without a bound need an allocator, which this "
+					     "runtime has not");
 }
 
 WeftOpContext weft_op_enter(WeftRegion *r)

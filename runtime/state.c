@@ -12,12 +12,15 @@ SMALL static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, 
 	int64_t dim[64];
 	status_clear(status);
 	if (!in || !t)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no %s given", in ? "tensor" : "instance");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no %s given",
+				 in ? "tensor" : "instance");
 	if (k >= in->model->nstate)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no state %u, the model has %u", (unsigned)k, (unsigned)in->model->nstate);
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "state: no state %u, the model has %u",
+				 (unsigned)k, (unsigned)in->model->nstate);
 	const WeftTensorInfo *s = &in->model->state[k];
 	if (t->device.type != WEFT_CPU && !device_of(in))
-		return weft_fail(status, WEFT_ERR_INPUT, "state %s is not in the processor's memory", s->name);
+		return weft_fail(status, WEFT_ERR_INPUT,
+				 "state %s is not in the processor's memory", s->name);
 #ifdef WEFT_DEVICES
 	if (in->driver)
 		TRY(device_check(in->driver, "state", s->name, t, status));
@@ -27,13 +30,15 @@ SMALL static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, 
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);
 }
 
-SMALL int current_replace(WeftInstance *in, Current *c, void *with, void (*drop)(WeftInstance *, void *), WeftStatus *status)
+SMALL int current_replace(WeftInstance *in, Current *c, void *with,
+			  void (*drop)(WeftInstance *, void *), WeftStatus *status)
 {
 	uint32_t k = 0;
 	while (k < SETS && atomic_load_explicit(&c->set[k].what, memory_order_acquire))
 		k++;
 	if (k == SETS)
-		return weft_fail(status, WEFT_ERR_BUSY, "calls that began long ago use what was replaced since");
+		return weft_fail(status, WEFT_ERR_BUSY,
+				 "calls that began long ago use what was replaced since");
 	atomic_store(&c->drop, drop);
 	atomic_store(&c->set[k].balance, 0);
 	atomic_store(&c->set[k].what, with);
@@ -58,19 +63,23 @@ SMALL static void change(WeftInstance *in, char *state, uint64_t offset, const W
 	if (!from)
 		state_begin(in, state, current_at(&in->weights, w));
 	else if (tensor_bytes(from))
-		memory_copy(in, state + offset, data_of(from), tensor_bytes(from), way_of(from, WEFT_TO_DEVICE));
+		memory_copy(in, state + offset, data_of(from), tensor_bytes(from),
+			    way_of(from, WEFT_TO_DEVICE));
 	current_end(in, &in->weights, w);
 }
 
 /* While others read it: of a copy. */
-SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from,
+			     WeftStatus *status)
 {
 	if (atomic_exchange(&in->state.replacing, 1))
 		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the state");
 	char *state = memory_alloc(in, in->model->state_bytes);
-	int code = state ? WEFT_OK : weft_fail(status, WEFT_ERR_MEMORY, "no memory for a copy of the state");
+	int code = state ? WEFT_OK
+			 : weft_fail(status, WEFT_ERR_MEMORY, "no memory for a copy of the state");
 	if (state) {
-		memory_copy(in, state, current_now(&in->state), in->model->state_bytes, WEFT_ON_DEVICE);
+		memory_copy(in, state, current_now(&in->state), in->model->state_bytes,
+			    WEFT_ON_DEVICE);
 		change(in, state, offset, from);
 		code = memory_wait(in, WEFT_OK, status);
 		if (code == WEFT_OK)
@@ -83,7 +92,8 @@ SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor
 }
 
 /* In place where nobody uses it; a call that writes state is not disturbed. */
-SMALL static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from, WeftStatus *status)
+SMALL static int change_state(WeftInstance *in, uint64_t offset, const WeftTensor *from,
+			      WeftStatus *status)
 {
 	StateUse as = STATE_CHANGE;
 	int code = WEFT_OK;
@@ -106,15 +116,17 @@ SMALL int weft_rt_state_get(WeftInstance *in, uint32_t k, const WeftTensor *to, 
 	TRY(instance_enter(in, STATE_READ, status));
 	const uint32_t s = current_begin(&in->state);
 	if (tensor_bytes(to))
-		memory_copy(in, data_of(to), (const char *)current_at(&in->state, s) + in->model->state[k].offset, tensor_bytes(to),
-			    way_of(to, WEFT_TO_HOST));
+		memory_copy(in, data_of(to),
+			    (const char *)current_at(&in->state, s) + in->model->state[k].offset,
+			    tensor_bytes(to), way_of(to, WEFT_TO_HOST));
 	int code = memory_wait(in, WEFT_OK, status);
 	current_end(in, &in->state, s);
 	instance_leave(in, STATE_READ);
 	return code;
 }
 
-SMALL int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from, WeftStatus *status)
+SMALL int weft_rt_state_set(WeftInstance *in, uint32_t k, const WeftTensor *from,
+			    WeftStatus *status)
 {
 	TRY(check_state(in, k, from, status));
 	return change_state(in, in->model->state[k].offset, from, status);

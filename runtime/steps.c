@@ -7,7 +7,8 @@ enum {
 	COPIED = 10     /* bytes per ns */
 };
 
-int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value, void **b, int64_t *p)
+int weft_launches(WeftRegion *r, const WeftLaunches *l, void *const *buf, const int64_t *value,
+		  void **b, int64_t *p)
 {
 	int stop = 0;
 	for (const int64_t *w = l->word, *end = w + l->nword; w < end && !stop;)
@@ -50,10 +51,12 @@ static void put_back(const WeftSaved *s)
 {
 	for (; s; s = s->before)
 		for (int64_t k = 0; k < s->n; k++)
-			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes, s->values + k * s->bytes, (size_t)s->bytes);
+			memcpy(s->state + (s->at ? s->at[k] : k) * s->bytes,
+			       s->values + k * s->bytes, (size_t)s->bytes);
 }
 
-void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at, int64_t n, int64_t bytes)
+void weft_save(WeftRegion *r, void *record, void *state, const void *values, const void *at,
+	       int64_t n, int64_t bytes)
 {
 #ifdef WEFT_DEVICES
 	if (r->device) {

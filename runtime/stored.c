@@ -21,13 +21,20 @@ SMALL int check_tensor(const Expected *x, const WeftTensor *t, WeftStatus *statu
 	TRY(check_kind(x, t, status));
 	for (uint32_t k = 0; k < x->rank; k++)
 		if (t->shape[k] != x->dim[k])
-			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: dimension %u is %lld, expected %lld", x->role, x->name, (unsigned)k,
-					 (long long)t->shape[k], (long long)x->dim[k]);
+			return weft_fail(status, WEFT_ERR_INPUT,
+					 "%s %s: dimension %u is %lld, expected %lld", x->role,
+					 x->name, (unsigned)k, (long long)t->shape[k],
+					 (long long)x->dim[k]);
 	for (uint32_t k = x->rank; k-- > 0 && !tensor_row_major(t); stride *= x->dim[k])
 		if (t->shape[k] != 1 && t->strides[k] != stride)
-			return weft_fail(status, WEFT_ERR_INPUT, "%s %s: the stride of dimension %u is %lld, expected %lld, row-major", x->role,
-					 x->name, (unsigned)k, (long long)t->strides[k], (long long)stride);
-	return t->data || tensor_bytes(t) == 0 ? WEFT_OK : weft_fail(status, WEFT_ERR_INPUT, "%s %s has no data", x->role, x->name);
+			return weft_fail(status, WEFT_ERR_INPUT,
+					 "%s %s: the stride of dimension %u is %lld, expected "
+					 "%lld, row-major",
+					 x->role, x->name, (unsigned)k, (long long)t->strides[k],
+					 (long long)stride);
+	return t->data || tensor_bytes(t) == 0
+		       ? WEFT_OK
+		       : weft_fail(status, WEFT_ERR_INPUT, "%s %s has no data", x->role, x->name);
 }
 
 /* from: as `is` says; to: row-major. */
@@ -63,7 +70,8 @@ SMALL static bool find_state(const WeftModel *m, const char *name, Found *f)
 			continue;
 		for (uint32_t d = 0; d < s->rank; d++)
 			f->dim[d] = s->dim[d].value;
-		f->info = (WeftParamInfo){.dtype = s->dtype, .rank = s->rank, .dim = f->dim, .offset = s->init};
+		f->info = (WeftParamInfo){
+			.dtype = s->dtype, .rank = s->rank, .dim = f->dim, .offset = s->init};
 		f->at = &f->info;
 		return true;
 	}
@@ -86,14 +94,19 @@ SMALL static bool find_weight(const WeftModel *m, const char *name, Found *f)
 	return false;
 }
 
-SMALL static int get_one(const WeftModel *m, const char *weights, const char *name, const WeftTensor *to, bool pass_over, WeftStatus *status)
+SMALL static int get_one(const WeftModel *m, const char *weights, const char *name,
+			 const WeftTensor *to, bool pass_over, WeftStatus *status)
 {
 	Found f;
 	if (!find_state(m, name, &f) && !find_weight(m, name, &f))
-		return pass_over ? WEFT_OK : weft_fail(status, WEFT_ERR_ARGUMENT, "the model has no weight %s", name);
+		return pass_over ? WEFT_OK
+				 : weft_fail(status, WEFT_ERR_ARGUMENT,
+					     "the model has no weight %s", name);
 	if (!f.at)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "weight %s is not stored: only what is computed from it is", name);
-	TRY(check_tensor(&(Expected){"weight", name, f.info.dtype, f.info.rank, f.info.dim}, to, status));
+		return weft_fail(status, WEFT_ERR_ARGUMENT,
+				 "weight %s is not stored: only what is computed from it is", name);
+	TRY(check_tensor(&(Expected){"weight", name, f.info.dtype, f.info.rank, f.info.dim}, to,
+			 status));
 	char *data = data_of(to);
 	const uint64_t bytes = tensor_bytes(to);
 	if (f.at->offset != WEFT_ZEROS)
@@ -103,20 +116,26 @@ SMALL static int get_one(const WeftModel *m, const char *weights, const char *na
 	return WEFT_OK;
 }
 
-SMALL int weft_rt_get_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *given,
-			WeftStatus *status)
+SMALL int weft_rt_get_weights(WeftInstance *in, uint32_t n, const char *const *names,
+			      const WeftTensor *values, const WeftContext *given,
+			      WeftStatus *status)
 {
 	int code = WEFT_OK;
 	status_clear(status);
 	if (!in || (n && (!names || !values)))
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "get_weights: no %s given", !in ? "instance" : names ? "values" : "names");
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "get_weights: no %s given",
+				 !in     ? "instance"
+				 : names ? "values"
+					 : "names");
 	if (given && given->size < 2 * sizeof(uint32_t))
 		return weft_fail(status, WEFT_ERR_ABI, "get_weights: WeftContext.size is not set");
 	const uint32_t w = current_begin(&in->weights);
 	const char *weights = ((const Constants *)current_at(&in->weights, w))->weights;
 	for (uint32_t k = 0; k < n && code == WEFT_OK; k++)
-		code = names[k] ? get_one(in->model, weights, names[k], &values[k], given && given->flags & WEFT_IGNORE_UNKNOWN, status)
-				: weft_fail(status, WEFT_ERR_ARGUMENT, "get_weights: name %u is a null pointer", (unsigned)k);
+		code = names[k] ? get_one(in->model, weights, names[k], &values[k],
+					  given && given->flags & WEFT_IGNORE_UNKNOWN, status)
+				: weft_fail(status, WEFT_ERR_ARGUMENT,
+					    "get_weights: name %u is a null pointer", (unsigned)k);
 	current_end(in, &in->weights, w);
 	return code;
 }

@@ -77,7 +77,8 @@ static void gate_wait(Gate *g, uint32_t seen, int64_t spin, const Lane *lane)
 {
 	int64_t end = 0;
 	for (uint32_t k = 1; spin && look_again(k, &end, spin); k++)
-		if (atomic_load_explicit(&g->rings, memory_order_acquire) != seen || atomic_load_explicit(&lane->left, memory_order_relaxed))
+		if (atomic_load_explicit(&g->rings, memory_order_acquire) != seen ||
+		    atomic_load_explicit(&lane->left, memory_order_relaxed))
 			return;
 	atomic_fetch_add(&g->sleepers, 1);
 	while (atomic_load(&g->rings) == seen)
@@ -113,7 +114,9 @@ Job *team_open(Team *t, WeftRegion *r)
 		Job *job = &t->job[k];
 		int32_t nobody = 0;
 		if (atomic_load_explicit(&job->n, memory_order_relaxed) ||
-		    !atomic_compare_exchange_strong_explicit(&job->n, &nobody, r->n < most ? -r->n : r->n, memory_order_acquire, memory_order_relaxed))
+		    !atomic_compare_exchange_strong_explicit(
+			    &job->n, &nobody, r->n < most ? -r->n : r->n, memory_order_acquire,
+			    memory_order_relaxed))
 			continue;
 		r->done = atomic_load_explicit(&job->done, memory_order_relaxed);
 		return job;
@@ -140,7 +143,8 @@ static void late(Team *t, int64_t since, double ns)
 	atomic_store(&t->late, sum > 0 && sum < LATE ? (int64_t)sum : 0);
 	if (sum < LATE)
 		return;
-	const int64_t longer = time - atomic_load(&t->rested) < 4 * before ? 2 * before : REST, rest = longer < MOST_REST ? longer : MOST_REST;
+	const int64_t longer = time - atomic_load(&t->rested) < 4 * before ? 2 * before : REST,
+		      rest = longer < MOST_REST ? longer : MOST_REST;
 	atomic_store(&t->rest_ns, rest);
 	atomic_store(&t->rested, time + rest);
 	atomic_store(&t->rest, time + rest);
@@ -151,7 +155,8 @@ void team_post(WeftRegion *r, int32_t helpers)
 	Team *t = r->team;
 	atomic_fetch_add(&t->posted.rings, 1);
 	const int32_t asleep = (int32_t)atomic_load(&t->posted.sleepers);
-	const int32_t wanted = helpers - (atomic_load_explicit(&t->nworker, memory_order_relaxed) - asleep);
+	const int32_t wanted =
+		helpers - (atomic_load_explicit(&t->nworker, memory_order_relaxed) - asleep);
 	if (asleep <= 0 || wanted <= 0)
 		return;
 	r->idle += r->ns * wanted / (helpers + 1);
@@ -166,7 +171,8 @@ void team_post(WeftRegion *r, int32_t helpers)
 void team_wait(WeftRegion *r, int64_t tasks)
 {
 	Job *job = r->job;
-	const int64_t left = (r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
+	const int64_t left =
+		(r->done += tasks) - atomic_load_explicit(&job->done, memory_order_acquire);
 	const int64_t spin = atomic_load_explicit(&r->team->spin, memory_order_relaxed);
 	int64_t end = 0;
 	if (!left)
@@ -176,7 +182,8 @@ void team_wait(WeftRegion *r, int64_t tasks)
 			goto done;
 	end = end ? end : now();
 	atomic_fetch_add(&job->ended.sleepers, 1);
-	for (uint32_t seen; seen = atomic_load(&job->ended.rings), atomic_load(&job->done) != r->done;)
+	for (uint32_t seen;
+	     seen = atomic_load(&job->ended.rings), atomic_load(&job->done) != r->done;)
 		wait_sleep(&job->ended.rings, seen);
 	atomic_fetch_sub(&job->ended.sleepers, 1);
 done:
@@ -187,7 +194,8 @@ done:
 /* Where the call admits so many. Returns whether there was anything to do. */
 static bool help(Job *job, int32_t i)
 {
-	const int32_t have = atomic_load_explicit(&job->n, memory_order_relaxed), n = have < 0 ? -have : have;
+	const int32_t have = atomic_load_explicit(&job->n, memory_order_relaxed),
+		      n = have < 0 ? -have : have;
 	const bool limited = have < 0;
 	if (n < 2 || (!limited && i >= n))
 		return false;
@@ -219,7 +227,8 @@ void team_help(Team *t, int32_t i)
 				any = true;
 			}
 		if (!any)
-			gate_wait(&t->posted, seen, atomic_load_explicit(&t->spin, memory_order_relaxed), last);
+			gate_wait(&t->posted, seen,
+				  atomic_load_explicit(&t->spin, memory_order_relaxed), last);
 	}
 }
 
@@ -307,7 +316,8 @@ static bool pool_here(Pool *p)
 	pid_t process = atomic_load(&p->process);
 	if (process == getpid())
 		return true;
-	if (p != &shared || process < 0 || !atomic_compare_exchange_strong(&p->process, &process, -1))
+	if (p != &shared || process < 0 ||
+	    !atomic_compare_exchange_strong(&p->process, &process, -1))
 		return false;
 	pool_init(p, WEFT_MAX_THREADS - 1, shared_job, shared_worker);
 	return true;
@@ -324,7 +334,8 @@ static void pool_end(Pool *p)
  * without. */
 __attribute__((destructor)) static void shared_end(void)
 {
-	bool used = atomic_load(&shared.process) != getpid() || atomic_exchange(&shared.changing, 1);
+	bool used =
+		atomic_load(&shared.process) != getpid() || atomic_exchange(&shared.changing, 1);
 	for (int32_t k = 0; k < JOBS; k++)
 		used |= atomic_load(&shared_job[k].n) != 0;
 	if (!used)
@@ -360,9 +371,11 @@ WeftThreads *weft_rt_threads_new(WeftThreadsKind kind, int32_t n, WeftStatus *st
 {
 	status_clear(status);
 	if ((unsigned)kind > WEFT_THREADS_OPENMP)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "no kind %d of threads", (int)kind), NULL;
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "no kind %d of threads", (int)kind),
+		       NULL;
 	if (n < 0 || n > WEFT_MAX_THREADS)
-		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n), NULL;
+		return weft_fail(status, WEFT_ERR_ARGUMENT, "0 to 256 threads, not %d", (int)n),
+		       NULL;
 	return pool_new(kind == WEFT_THREADS_SERIAL ? 1 : n ? n : threads_ncpu(), status);
 }
 

@@ -159,7 +159,11 @@ static double gather_rate(char *block)
 	for (int k = 0; k < N; k++)
 		at[k] = (k * 1237) % N;
 	double cycles;
-	CYCLES(cycles, , const int32_t *q = at + (k & 255) * 16; for (int j = 0; j < 16; j++) { float x = p[q[j]]; KEEP(x); });
+	CYCLES(
+		cycles, , const int32_t *q = at + (k & 255) * 16; for (int j = 0; j < 16; j++) {
+			float x = p[q[j]];
+			KEEP(x);
+		});
 	return 16 / cycles;
 }
 
@@ -235,7 +239,8 @@ static double phase_cycles(void)
 
 static void print_rate(const char *name, Rate a, Rate b)
 {
-	printf(" \"%s\": [%.2f, %.1f, %.2f, %.1f],\n", name, a.issue, a.latency, b.issue, b.latency);
+	printf(" \"%s\": [%.2f, %.1f, %.2f, %.1f],\n", name, a.issue, a.latency, b.issue,
+	       b.latency);
 }
 
 int main(int argc, char **argv)
@@ -244,7 +249,8 @@ int main(int argc, char **argv)
 	long l1 = cache(_SC_LEVEL1_DCACHE_SIZE), l2 = cache(_SC_LEVEL2_CACHE_SIZE);
 	size_t big = 256u << 20;
 	char *block = aligned_alloc(64, big);
-	if (argc != 2 || !block || strspn(argv[1], "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(argv[1]))
+	if (argc != 2 || !block ||
+	    strspn(argv[1], "abcdefghijklmnopqrstuvwxyz0123456789-") != strlen(argv[1]))
 		return 2;
 	memset(block, 1, big);
 	ghz = clock_rate();
@@ -254,7 +260,13 @@ int main(int argc, char **argv)
 	/* units are narrower than the registers where a vector takes two turns; rates are of
 	 * vectors of unit_bytes */
 	int turns = BYTES == 64 && add.issue < 1.3 ? 2 : 1;
-#define RATE(name, a, b) do { Rate x = (a), y = (b); x.issue *= turns; y.issue *= turns; print_rate(name, x, y); } while (0)
+#define RATE(name, a, b)                                                                           \
+	do {                                                                                       \
+		Rate x = (a), y = (b);                                                             \
+		x.issue *= turns;                                                                  \
+		y.issue *= turns;                                                                  \
+		print_rate(name, x, y);                                                            \
+	} while (0)
 	printf(" \"unit_bytes\": %d,\n", BYTES / turns);
 	RATE("add", add, add8());
 	RATE("mul", mul4(), mul8());
@@ -262,7 +274,8 @@ int main(int argc, char **argv)
 #ifdef HAS_FMA
 	RATE("fma", fma4(), fma8());
 #endif
-	RATE("simple", ((Rate){2 * simple.issue, simple.latency / 2}), ((Rate){2 * simple_wide.issue, simple_wide.latency / 2}));
+	RATE("simple", ((Rate){2 * simple.issue, simple.latency / 2}),
+	     ((Rate){2 * simple_wide.issue, simple_wide.latency / 2}));
 	RATE("int_mul", int_mul4(), int_mul8());
 	Rate convert = convert4(); /* there and back */
 	convert = (Rate){2 * convert.issue, convert.latency / 2};
@@ -279,12 +292,14 @@ int main(int argc, char **argv)
 	print_rate("load", (Rate){load, 7}, (Rate){load, 7});
 	if (l1 && l2)
 		printf(" \"l1\": %ld, \"l2\": %ld,\n", l1, l2);
-	long line = cache(_SC_LEVEL1_DCACHE_LINESIZE), ways = smaller(cache(_SC_LEVEL1_DCACHE_ASSOC), cache(_SC_LEVEL2_CACHE_ASSOC));
+	long line = cache(_SC_LEVEL1_DCACHE_LINESIZE),
+	     ways = smaller(cache(_SC_LEVEL1_DCACHE_ASSOC), cache(_SC_LEVEL2_CACHE_ASSOC));
 	if (line && ways)
 		printf(" \"line\": %ld, \"ways\": %ld,\n", line, ways);
-	printf(" \"l1_bytes\": %.1f, \"l2_bytes\": %.1f, \"l3_bytes\": %.1f, \"memory_bytes\": %.2f,\n", from_l1,
-	       bandwidth(block, (size_t)(l2 ? l2 / 2 : 256 << 10)), bandwidth(block, (size_t)(l2 ? l2 * 2 : 2 << 20)),
-	       bandwidth(block, big));
+	printf(" \"l1_bytes\": %.1f, \"l2_bytes\": %.1f, \"l3_bytes\": %.1f, \"memory_bytes\": "
+	       "%.2f,\n",
+	       from_l1, bandwidth(block, (size_t)(l2 ? l2 / 2 : 256 << 10)),
+	       bandwidth(block, (size_t)(l2 ? l2 * 2 : 2 << 20)), bandwidth(block, big));
 	printf(" \"branch\": %.0f, \"phase\": %.0f}\n", branch_cycles(), phase_cycles());
 	free(block);
 	return 0;

@@ -12,7 +12,8 @@ bool load_backends(Weft *w, const StringList *library)
 static void print_all(const WeftBackendInfo *b, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		printf("%-18s %-9s  %s\n", b[k].name, b[k].available ? "here" : "not here", b[k].about);
+		printf("%-18s %-9s  %s\n", b[k].name, b[k].available ? "here" : "not here",
+		       b[k].about);
 }
 
 static void write_all(const WeftBackendInfo *b, uint32_t n)

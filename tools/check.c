@@ -14,16 +14,20 @@ static int run(int argc, char **argv);
 const Command command_check = {
 	"check", "compare results with references",
 	"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
-	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its results y.0,\n"
-	"y.1, ...; of a folder: every model in it or below with a reference of the same name (or NAME.calls),\n"
-	"and model.onnx with test_data_set_0, ... Each model runs in a process of its own. With eager_err.<i>\n"
-	"in the metadata a result passes if its error is at most 8 times that plus 1e-6 of the largest\n"
-	"reference, with allow.<i> = \"RTOL ATOL ULPS\" (allow.g.<i>, allow.gp.NAME of gradients) if it is at\n"
-	"most RTOL times the reference, plus ATOL, plus ULPS units in the last place; else those of\n"
-	"torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, svd and qr are\n"
-	"compared up to their phase.\n"
-	"State of a compiled model is compared with b.NAME, as it is after the call; a reference may have several\n"
-	"calls, which begin with the state that the one before left: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
+	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
+	"results y.0,\ny.1, ...; of a folder: every model in it or below with a reference of the "
+	"same name (or NAME.calls),\n"
+	"and model.onnx with test_data_set_0, ... Each model runs in a process of its own. With "
+	"eager_err.<i>\nin the metadata a result passes if its error is at most 8 times that plus "
+	"1e-6 of the largest\n"
+	"reference, with allow.<i> = \"RTOL ATOL ULPS\" (allow.g.<i>, allow.gp.NAME of gradients) "
+	"if it is at\nmost RTOL times the reference, plus ATOL, plus ULPS units in the last place; "
+	"else those of\n"
+	"torch.testing.assert_close apply, times ten for f32 and f64. Vectors of eig, eigh, "
+	"svd and qr are\ncompared up to their phase.\n"
+	"State of a compiled model is compared with b.NAME, as it is after the call; "
+	"a reference may have several\ncalls, which begin with the state that the one before left: "
+	"0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
 	"Named models, each before its references, are compiled as one and checked one by one.\n\n"
 	"  --entry NAME         of a shared object with several\n"
 	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
@@ -34,10 +38,11 @@ const Command command_check = {
 	"                       inputs from the reference's, and compare with the interpreter\n"
 	"  --jobs N, -j N       models at once (default 1)\n"
 	"  --against onnxruntime, --python ENV  compare models of ONNX with its results\n"
-	"  --weights            of compiled models: compare the checksum of weights that are a file of their\n"
-	"                       own first; needs no reference\n"
-	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS\n"
-	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op, --device cuda[:N]   see weft compile, run\n"
+	"  --weights            of compiled models: compare the checksum of weights that are a "
+	"file of their\n                       own first; needs no reference\n"
+	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
+	"THREADS\n  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op, "
+	"--device cuda[:N]   see weft compile, run\n"
 	LOAD_HELP
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
@@ -137,8 +142,11 @@ static bool check_entries(const Cases *c, const CheckOptions *o)
 {
 	for (int k = 0; k < c->n && o->load.entry.n; k++)
 		if (!c->item[k].entry)
-			return fail("%s: among several models each is named, as in NAME=%s", c->item[k].model, c->item[k].model), false;
-	return !o->load.entry.n || !o->entry || (fail("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
+			return fail("%s: among several models each is named, as in NAME=%s",
+				    c->item[k].model, c->item[k].model),
+			       false;
+	return !o->load.entry.n || !o->entry ||
+	       (fail("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
 }
 
 static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
@@ -291,7 +299,9 @@ static void finish(Summary *s, CheckCase *c)
 	bool crashed = WIFSIGNALED(c->status);
 	if (crashed || WEXITSTATUS(c->status) || seen < (c->nref ? c->nref : 1)) {
 		r = (CheckRecord){.is_ref = true, .ref = seen, .c.ratio = -1};
-		snprintf(r.text, sizeof r.text, crashed ? "crashed with signal %d" : "the process ended early, with status %d",
+		snprintf(r.text, sizeof r.text,
+			 crashed ? "crashed with signal %d"
+				 : "the process ended early, with status %d",
 			 crashed ? WTERMSIG(c->status) : WEXITSTATUS(c->status));
 		print_ref(s, c, &r);
 	}

@@ -61,19 +61,22 @@ static bool has_free_values(const Case *c)
 
 /* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in
  * c->whole. */
-static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got, const WeftTensor *want)
+static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got,
+		     const WeftTensor *want)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
 	Tolerance t = tolerance_in(precision_given(&c->o->load, c->cs->entry), c->ref, key, want);
-	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") || !strcmp(key->kind, "vy"));
+	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") ||
+				    !strcmp(key->kind, "vy"));
 	uint32_t k = values ? key->k : UINT32_MAX;
 	bool phase = op && normalise_phase(op, k, got, &a) && normalise_phase(op, k, want, &b);
 	if (has_free_values(c))
 		r.c = compare_types(got, want);
 	else
-		r.c = phase ? compare(&a, &b, want->dtype, &t) : compare(got, want, want->dtype, &t);
+		r.c = phase ? compare(&a, &b, want->dtype, &t)
+			    : compare(got, want, want->dtype, &t);
 	if (phase) {
 		free(a.data);
 		free(b.data);
@@ -101,7 +104,8 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 		c->whole.c.ratio = r.c.ratio;
 }
 
-static void judge(Case *c, uint32_t k, const TensorKey *key, const WeftTensor *got, const WeftTensor *want)
+static void judge(Case *c, uint32_t k, const TensorKey *key, const WeftTensor *got,
+		  const WeftTensor *want)
 {
 	char what[200];
 	snprintf(what, sizeof what, "output %u (%s)", (unsigned)k, runner_output(&c->r, k)->name);
@@ -123,7 +127,8 @@ static bool keep_first(Case *c)
 static bool same_as_first(const Case *c, uint32_t k)
 {
 	const WeftTensor *t = &c->r.result[k];
-	return bytes_of(t) == c->first[k].bytes && memcmp(c->first[k].data, t->data, c->first[k].bytes) == 0;
+	return bytes_of(t) == c->first[k].bytes &&
+	       memcmp(c->first[k].data, t->data, c->first[k].bytes) == 0;
 }
 
 static void drop_first(Case *c)
@@ -138,10 +143,12 @@ static bool device_output_same(Case *c, OnDevice *d, uint32_t k)
 {
 	const Bytes *want = &c->first[k];
 	void *got = malloc(want->bytes + 1);
-	const bool known = got && on_device_output(d, k, got, want->bytes), same = known && !memcmp(got, want->data, want->bytes);
+	const bool known = got && on_device_output(d, k, got, want->bytes),
+		   same = known && !memcmp(got, want->data, want->bytes);
 	char text[100];
 	free(got);
-	snprintf(text, sizeof text, "output %u differs with tensors in the GPU's memory", (unsigned)k);
+	snprintf(text, sizeof text, "output %u differs with tensors in the GPU's memory",
+		 (unsigned)k);
 	return same || put_reason(c, known ? text : "failed with tensors in the GPU's memory");
 }
 
@@ -153,7 +160,8 @@ static bool execute_on_device(Case *c)
 	OnDevice *d = on_device_new(&c->r, c->in);
 	bool ok = d || put_reason(c, "failed with tensors in the GPU's memory");
 	for (int i = 0; ok && i < CALLS; i++) {
-		ok = (runner_reset(&c->r) && on_device_begin(d) && on_device_wait(d)) || put_reason(c, "failed with tensors in the GPU's memory");
+		ok = (runner_reset(&c->r) && on_device_begin(d) && on_device_wait(d)) ||
+		     put_reason(c, "failed with tensors in the GPU's memory");
 		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
 			ok = device_output_same(c, d, k);
 	}
@@ -178,7 +186,8 @@ static bool execute(Case *c)
 	if (ok && device)
 		ok = execute_on_device(c);
 	for (int t = 1; ok && t < c->o->nthreads; t++) {
-		if (!runner_reset(&c->r) || !runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
+		if (!runner_reset(&c->r) ||
+		    !runner_call(&c->r, c->in, c->o->threads[t], NULL, NULL))
 			ok = put_reason(c, "failed");
 		for (uint32_t k = 0; ok && k < c->r.noutput; k++)
 			if (!same_as_first(c, k)) {
@@ -247,7 +256,8 @@ static void against_outputs(Case *c, uint32_t call)
 {
 	TensorKey key;
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
-		const WeftTensor *want = runner_output_key(&c->r, k, &key) ? find_output(c, call, key) : NULL;
+		const WeftTensor *want =
+			runner_output_key(&c->r, k, &key) ? find_output(c, call, key) : NULL;
 		if (want)
 			judge(c, k, &key, &c->r.result[k], want);
 		else if (!c->o->mode.mode && !is_written_input(&c->r, k))
@@ -267,7 +277,8 @@ static void all_calls(Case *c, int threads)
 	if (!runner_reset(&c->r))
 		put_reason(c, "failed");
 	for (uint32_t call = 0; c->whole.c.ok && find(c, call, (TensorKey){"x", 0, NULL}); call++)
-		if (!take_inputs(c, (int)call) || !runner_prepare(&c->r, c->in) || !runner_call(&c->r, c->in, threads, NULL, NULL)) {
+		if (!take_inputs(c, (int)call) || !runner_prepare(&c->r, c->in) ||
+		    !runner_call(&c->r, c->in, threads, NULL, NULL)) {
 			put_reason(c, "a call failed");
 		} else {
 			against_outputs(c, call);
@@ -286,7 +297,8 @@ static uint32_t turn_cotangents(Case *c, bool *turned)
 		const TensorKey ct = runner_input_key(&c->r, i);
 		for (uint32_t k = 0; !strcmp(ct.kind, "ct") && !ct.name && k < c->r.noutput; k++) {
 			TensorKey y;
-			const bool own = runner_output_key(&c->r, k, &y) && !strcmp(y.kind, "y") && y.k == ct.k;
+			const bool own = runner_output_key(&c->r, k, &y) && !strcmp(y.kind, "y") &&
+					 y.k == ct.k;
 			const WeftTensor *want = own ? find_output(c, 0, y) : NULL;
 			if (want && turn_phase(op, ct.k, &c->r.result[k], want, &c->in[i]))
 				n += turned[i] = true;
@@ -315,11 +327,13 @@ static void against_reference(Case *c)
 	against_outputs(c, 0);
 	against_state(c, 0);
 	if (c->whole.c.ok && has_free_values(c))
-		snprintf(c->whole.text, sizeof c->whole.text, "types and shapes only: the model draws random numbers");
+		snprintf(c->whole.text, sizeof c->whole.text,
+			 "types and shapes only: the model draws random numbers");
 	for (int t = 0; c->calls && (c->r.model || (c->r.interp && !t)) && t < c->o->nthreads; t++)
 		all_calls(c, c->o->threads[t]);
 	if (!c->whole.c.ok && !*c->whole.text && draws(c))
-		put_reason(c, "the model draws random numbers, which are not PyTorch's: with --set-mode eval dropout draws none");
+		put_reason(c, "the model draws random numbers, which are not PyTorch's: with "
+			      "--set-mode eval dropout draws none");
 }
 
 /* ---- other sizes ---- */
@@ -440,8 +454,8 @@ static void all_sizes(Case *c)
 	for (uint32_t carry = 0; carry < s.n || s.n == 0;) {
 		int64_t value[MAX_SYMBOLS] = {0};
 		size_t n = 0;
-		c->whole =
-			(CheckRecord){.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
+		c->whole = (CheckRecord){
+			.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 		for (uint32_t k = 0; k < s.n; k++) {
 			value[k] = s.value[k][at[k]];
 			n += (size_t)snprintf(c->whole.text + n, sizeof c->whole.text - n,
@@ -468,7 +482,8 @@ static void one_reference(Case *c)
 {
 	const char *path = c->cs->ref[c->k];
 	const char *slash = strrchr(path, '/');
-	c->whole = (CheckRecord){.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
+	c->whole = (CheckRecord){
+		.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
 		snprintf(c->whole.text, sizeof c->whole.text, "%s", slash ? slash + 1 : path);
 	c->ref = weft_tensors_read(c->files, path);
@@ -477,7 +492,8 @@ static void one_reference(Case *c)
 		put_reason(c, "unreadable reference");
 	} else if (!mode_has_reference(c->o->mode.mode, c->ref)) {
 		c->whole.skipped = true;
-	} else if (c->calls = weft_tensors_find(c->ref, "0.x.0"), !(c->calls ? take_inputs(c, 0) : runner_inputs(&c->r, c->ref, path, c->in))) {
+	} else if (c->calls = weft_tensors_find(c->ref, "0.x.0"),
+		   !(c->calls ? take_inputs(c, 0) : runner_inputs(&c->r, c->ref, path, c->in))) {
 		put_reason(c, "inputs missing");
 	} else if (c->o->sizes) {
 		all_sizes(c);
@@ -508,8 +524,15 @@ static bool ask(Case *c, ModeArgs *mode)
 static bool open_case(Case *c)
 {
 	ModeArgs mode;
-	RunnerOptions ro = {.load = &c->o->load, .backend = c->o->backend, .remote = c->o->runner, .share_all = true, .mode = &mode,
-			    .compile = &c->o->compile, .entry = c->cs->entry, .verify = c->o->weights, .device = c->o->device};
+	RunnerOptions ro = {.load = &c->o->load,
+			    .backend = c->o->backend,
+			    .remote = c->o->runner,
+			    .share_all = true,
+			    .mode = &mode,
+			    .compile = &c->o->compile,
+			    .entry = c->cs->entry,
+			    .verify = c->o->weights,
+			    .device = c->o->device};
 	c->files = weft_new();
 	LoadArgs load = c->o->load; /* what the reference has decides what inputs of ONNX models
 	                               fix */
@@ -533,13 +556,15 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 	AgainstFiles made;
 	bool has = against_begin(cs, o, &made), ok = has && open_case(&c);
 	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
-		c.whole = (CheckRecord){.is_ref = true, .ref = c.k, .theirs = -1, .c = {.ratio = -1, .ok = true}};
+		c.whole = (CheckRecord){
+			.is_ref = true, .ref = c.k, .theirs = -1, .c = {.ratio = -1, .ok = true}};
 		if (!has) {
 			put_reason(&c, "there is no reference");
 			add_record(&c, &c.whole);
 		} else if (ok && !cs->nref) { /* that it could be opened says all */
 			if (!o->weights)
-				snprintf(c.whole.text, sizeof c.whole.text, "types and shapes only: no reference");
+				snprintf(c.whole.text, sizeof c.whole.text,
+					 "types and shapes only: no reference");
 			add_record(&c, &c.whole);
 		} else if (ok) {
 			one_reference(&c);
@@ -547,8 +572,8 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 			c.whole.skipped = true;
 			add_record(&c, &c.whole);
 		} else {
-			put_reason(&c,
-				   o->backend == RUN_INTERP ? "cannot be loaded" : "cannot be compiled or loaded");
+			put_reason(&c, o->backend == RUN_INTERP ? "cannot be loaded"
+								: "cannot be compiled or loaded");
 			add_record(&c, &c.whole);
 		}
 	}

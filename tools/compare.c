@@ -134,10 +134,12 @@ Tolerance tolerance_of(const WeftTensors *ref, const TensorKey *of)
 	return t;
 }
 
-Tolerance tolerance_in(const char *precision, const WeftTensors *ref, const TensorKey *of, const WeftTensor *reference)
+Tolerance tolerance_in(const char *precision, const WeftTensors *ref, const TensorKey *of,
+		       const WeftTensor *reference)
 {
 	const WeftDType as = reference->dtype;
-	if (!precision || (as.code != WEFT_FLOAT && as.code != WEFT_BFLOAT && as.code != WEFT_COMPLEX))
+	if (!precision ||
+	    (as.code != WEFT_FLOAT && as.code != WEFT_BFLOAT && as.code != WEFT_COMPLEX))
 		return of ? tolerance_of(ref, of) : (Tolerance){.eager_err = -1};
 	char key[64] = "";
 	if (of && of->kind[0] == 'g')
@@ -148,7 +150,9 @@ Tolerance tolerance_in(const char *precision, const WeftTensors *ref, const Tens
 	if (text)
 		return (Tolerance){.eager_err = strtod(text, NULL)};
 	const double unit = strcmp(precision, "f16") ? 0x1p-7 : 0x1p-10;
-	return (Tolerance){.eager_err = -1, .stated = true, .atol = 8 * unit * largest(reference, values_of(reference))};
+	return (Tolerance){.eager_err = -1,
+			   .stated = true,
+			   .atol = 8 * unit * largest(reference, values_of(reference))};
 }
 
 /* rtol and atol of one comparison; units in the last place come on top. */
@@ -159,7 +163,8 @@ static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, Wef
 		return t;
 	t.ulps = 0;
 	tolerances(as, &t.rtol, &t.atol);
-	if (t.eager_err >= 0 && as.code != WEFT_INT && as.code != WEFT_UINT && as.code != WEFT_BOOL) {
+	if (t.eager_err >= 0 && as.code != WEFT_INT && as.code != WEFT_UINT &&
+	    as.code != WEFT_BOOL) {
 		t.rtol = 0;
 		t.atol = 8 * t.eager_err + 1e-6 * largest(reference, values_of(reference));
 	}
@@ -183,7 +188,8 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 	int64_t n = values_of(reference);
 	double worst = -INFINITY;
 	for (int64_t i = 0; i < n; i++) {
-		double want = value_at(reference, i), error = error_at(result, reference, i, t.ulps);
+		double want = value_at(reference, i),
+		       error = error_at(result, reference, i, t.ulps);
 		double near = t.ulps > 0 ? past_largest(as, want) : want;
 		double allowed = t.atol + (isfinite(want) ? t.rtol * fabs(want) : 0);
 		if (t.ulps > 0 && isfinite(near))
@@ -260,7 +266,8 @@ static Vectors vectors_of(int e, const WeftTensor *t)
 {
 	const int64_t rows = t->shape[t->ndim - 2], cols = t->shape[t->ndim - 1];
 	const bool along = phase_free[e].rows;
-	return (Vectors){rows && cols ? numel_of(t) / rows / cols : 0, along ? rows : cols, along ? cols : rows, along ? 1 : cols, along};
+	return (Vectors){rows && cols ? numel_of(t) / rows / cols : 0, along ? rows : cols,
+			 along ? cols : rows, along ? 1 : cols, along};
 }
 
 static int64_t vector_at(const Vectors *v, int64_t m, int64_t i)
@@ -294,13 +301,15 @@ bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor
 }
 
 /* z times the phase of the inner product of y and x, of n elements `step` apart from `at` on. */
-static void turn_vector(const WeftTensor *x, const WeftTensor *y, double *z, int64_t at, int64_t n, int64_t step)
+static void turn_vector(const WeftTensor *x, const WeftTensor *y, double *z, int64_t at, int64_t n,
+			int64_t step)
 {
 	const int w = parts_of(x);
 	double re = 0, im = 0;
 	for (int64_t i = 0; i < n; i++) {
 		const int64_t k = (at + i * step) * w;
-		const double xr = value_at(x, k), xi = w == 2 ? value_at(x, k + 1) : 0, yr = value_at(y, k), yi = w == 2 ? value_at(y, k + 1) : 0;
+		const double xr = value_at(x, k), xi = w == 2 ? value_at(x, k + 1) : 0,
+			     yr = value_at(y, k), yi = w == 2 ? value_at(y, k + 1) : 0;
 		re += yr * xr + yi * xi;
 		im += yr * xi - yi * xr;
 	}
@@ -318,7 +327,8 @@ bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTenso
 {
 	const int e = phase_entry(op, k, x);
 	const int64_t n = values_of(z);
-	if (e < 0 || values_of(x) != n || values_of(y) != n || parts_of(x) != parts_of(z) || parts_of(y) != parts_of(z))
+	if (e < 0 || values_of(x) != n || values_of(y) != n || parts_of(x) != parts_of(z) ||
+	    parts_of(y) != parts_of(z))
 		return false;
 	double *turned = calloc((size_t)n + 1, sizeof *turned);
 	void *data = calloc((size_t)n + 1, sizeof *turned);

@@ -37,7 +37,8 @@ Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
  * as `eager_err` of tolerance_of is; else, and without a key (of state), 8 units in the last place
  * of that dtype at the largest reference are stated. Values that are no floats, and NULL as the
  * precision: as tolerance_of, of state without an error and not stated. */
-Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorKey *, const WeftTensor *reference);
+Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorKey *,
+		       const WeftTensor *reference);
 
 /* Compares a result with its reference, both row-major. as: the dtype of which the values are; the
  * dtype of the tensors may be wider. If neither an error of PyTorch is known nor a tolerance
@@ -59,6 +60,7 @@ bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor
 /* x and y are output k of the operator, its vectors up to phase; z, a cotangent of y's, becomes
  * that of x's, in data of its own that the caller frees. Returns false, and z stays, if the output
  * has no such vectors or shapes differ. */
-bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTensor *y, WeftTensor *z);
+bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTensor *y,
+		WeftTensor *z);
 
 #endif

@@ -10,38 +10,43 @@ static int run(int argc, char **argv);
 const Command command_compile = {
 	"compile", "compile a model file to a shared object, C, or a look inside",
 	"MODEL | NAME=MODEL... -o OUT [options]",
-	"Compile MODEL (.pt2, .onnx, or the text form of a graph); of several, each with a name, one model\n"
-	"with several entries, which share the weights that are equal.\n\n"
+	"Compile MODEL (.pt2, .onnx, or the text form of a graph); "
+	"of several, each with a name, one model\nwith several entries, "
+	"which share the weights that are equal.\n\n"
 	"  -o OUT                 the file to write; - is standard output. Links are followed, "
 	"devices and\n"
 	"                         FIFOs written into; never over an input\n"
-	"  --emit LIST            what to write, of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n"
-	"                         cuda,hip\n"
+	"  --emit LIST            what to write, "
+	"of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n                         "
+	"cuda,hip\n"
 	"                         (default so). Of several, so is OUT, and the others lie beside "
 	"it: OUT\n"
 	"                         without .so as a folder of C, and with .h, .ir, .program, "
 	".loops, .o, .a,\n"
 	"                         .ll, .s\n"
-	"  --backend c|llvm|NAME  of a shared object: a C compiler, or LLVM and a linker (default where weft has LLVM);\n"
-	"                         or one of a library, which makes a file or folder of its own\n"
-	"  --backend-library FILE back ends of the user, of a shared library that exports weft_backends_of (may be\n"
-	"                         repeated; weft_backend.h)\n"
-	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and backward,\n"
-	"                         which takes the inputs, those, and cotangents of the outputs, and gives gradients.\n"
-	"                         LIST is what is differentiated by: inputs, params (default: both), names\n"
-	"  --memory-budget X      with --grad: save no more than this part (0..1) of what is saved without, or so many\n"
+	"  --backend c|llvm|NAME  of a shared object: a C compiler, "
+	"or LLVM and a linker (default where weft has LLVM);\n                         or one of a "
+	"library, which makes a file or folder of its own\n"
+	"  --backend-library FILE back ends of the user, of a shared library that exports "
+	"weft_backends_of (may be\n                         repeated; weft_backend.h)\n"
+	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, "
+	"saved.1, ...; and backward,\n                         which takes the inputs, those, "
+	"and cotangents of the outputs, and gives gradients.\n"
+	"                         LIST is what is differentiated by: inputs, "
+	"params (default: both), names\n  --memory-budget X      with --grad: save no more than "
+	"this part (0..1) of what is saved without, or so many\n"
 	"                         bytes (200k, 64M); more is computed again then\n"
 	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
 	"file;\n"
 	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
-	"  --tune NAME|FILE       the machine whose costs decide: zen4, skylake-x, ..., or a .json file\n"
-	"                         (default: what the target assumes)\n"
+	"  --tune NAME|FILE       the machine whose costs decide: zen4, skylake-x, ..., "
+	"or a .json file\n                         (default: what the target assumes)\n"
 	"  --weights embed|file   within the shared object (default), or a file beside it: OUT "
 	"without\n"
 	"                         .so, and .weights\n"
 	"  --replaceable-weights  parameters can be replaced at run time\n"
-	"  --duplicate-weights    a constant in each layout that some kernel reads best; else a large one is\n"
-	"                         stored once\n"
+	"  --duplicate-weights    a constant in each layout that some kernel reads best; "
+	"else a large one is\n                         stored once\n"
 	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
 	"  --name NAME            of the model (default: the file's)\n"
 	"  --symbol NAME          the exported function (default weft_model)\n"
@@ -49,8 +54,8 @@ const Command command_compile = {
 	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
 	"~/.cache/weft)\n"
 	LOAD_HELP
-	"  --link FILE|NAME     a library of the functions that operators of --ops call: a file, or mylib\n"
-	"                       for libmylib.so (may be repeated)\n"
+	"  --link FILE|NAME     a library of the functions that operators of --ops call: a file, "
+	"or mylib\n                       for libmylib.so (may be repeated)\n"
 	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
 	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
 	"processor)\n"
@@ -116,8 +121,9 @@ static const Kind *find_kind(const char *name, size_t n)
 	for (size_t k = 0; k < NKIND; k++)
 		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
 			return &kinds[k];
-	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, cuda, hip", (int)n,
-	     name);
+	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, "
+	     "schedules, cuda, hip",
+	     (int)n, name);
 	return NULL;
 }
 
@@ -278,7 +284,8 @@ static void summary_state(const WeftReport *r)
 			printf("  and %u more; --json lists them\n", r->nstate - k);
 			return;
 		}
-		printf("  state %s, %sB: written by %s", s->name, human((double)s->bytes, a), *s->written_by ? s->written_by : "none");
+		printf("  state %s, %sB: written by %s", s->name, human((double)s->bytes, a),
+		       *s->written_by ? s->written_by : "none");
 		if (*s->read_by)
 			printf(", read by %s", s->read_by);
 		if (*s->constant_in)
@@ -292,8 +299,9 @@ static void summary_entries(const WeftReport *r)
 	char a[32], b[32];
 	for (uint32_t k = 0; r->nentry > 1 && k < r->nentry; k++) {
 		const WeftEntryReport *e = &r->entry[k];
-		printf("  %s: %u operators in %u kernels, %sFLOP, workspace %sB\n", e->name, e->operators, e->nkernel,
-		       human(e->flops, a), human((double)e->workspace_bytes, b));
+		printf("  %s: %u operators in %u kernels, %sFLOP, workspace %sB\n", e->name,
+		       e->operators, e->nkernel, human(e->flops, a),
+		       human((double)e->workspace_bytes, b));
 	}
 }
 
@@ -303,7 +311,8 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("%s: ", out);
 	if (r->nentry > 1)
 		printf("%u entries, ", r->nentry);
-	printf("%u operators in %u kernels (%u distinct), %sFLOP\n", r->operators, r->kernels, r->distinct, human(r->flops, a));
+	printf("%u operators in %u kernels (%u distinct), %sFLOP\n", r->operators, r->kernels,
+	       r->distinct, human(r->flops, a));
 	summary_entries(r);
 	summary_state(r);
 	printf("  weights %sB", human((double)r->weight_bytes, a));
@@ -350,11 +359,14 @@ static bool parse(Args *a, int *argc, char **argv)
 	if (!take_entries(&a->load, argc, argv))
 		return false;
 	if (*argc != (a->load.entry.n ? 1 : 2))
-		return fail("compile takes one model file, or several as NAME=FILE; see weft compile --help"), false;
+		return fail("compile takes one model file, or several as NAME=FILE; see weft "
+			    "compile --help"),
+		       false;
 	if (!a->out)
 		return fail("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
-		return fail("--grad makes entries of one model file, not of several as NAME=FILE"), false;
+		return fail("--grad makes entries of one model file, not of several as NAME=FILE"),
+		       false;
 	if (a->budget && !a->grad)
 		return fail("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
@@ -373,7 +385,8 @@ static bool keep_inputs(const Args *a, const char *model)
 {
 	for (int k = 0; k < a->nitem; k++) {
 		const char *out = a->item[k].path;
-		if (!keep_input(out, model) || !keep_input(out, a->o.target) || !keep_input(out, a->o.tune))
+		if (!keep_input(out, model) || !keep_input(out, a->o.target) ||
+		    !keep_input(out, a->o.tune))
 			return false;
 		for (uint32_t e = 0; e < a->load.entry.n; e++)
 			if (!keep_input(out, a->load.file.item[e]))

@@ -31,7 +31,8 @@ void print_escaped(FILE *f, const char *text)
 		else if (c < 0x10000)
 			fprintf(f, "\\u%04x", (unsigned)c);
 		else
-			fprintf(f, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)), (unsigned)(0xdc00 + (c & 0x3ff)));
+			fprintf(f, "\\u%04x\\u%04x", (unsigned)(0xd7c0 + (c >> 10)),
+				(unsigned)(0xdc00 + (c & 0x3ff)));
 	}
 }
 

@@ -9,8 +9,9 @@
 
 bool load_args_given(const LoadArgs *a)
 {
-	return a && (a->values || a->ignore_guard.n || a->output_names.n || a->ops.n || a->loop_bound.n ||
-		     a->mode.n || a->precision.n || a->seed || a->rng || a->rng_cipher);
+	return a && (a->values || a->ignore_guard.n || a->output_names.n || a->ops.n ||
+		     a->loop_bound.n || a->mode.n || a->precision.n || a->seed || a->rng ||
+		     a->rng_cipher);
 }
 
 /* ---- NAME=FILE ---- */
@@ -49,7 +50,9 @@ bool take_entries(LoadArgs *a, int *argc, char **argv)
 		else if (!add_entry(a, argv[k]))
 			return false;
 	*argc = n;
-	return !a->entry.n || n == 1 || (fail("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]), false);
+	return !a->entry.n || n == 1 ||
+	       (fail("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]),
+		false);
 }
 
 const char *entry_file(const LoadArgs *a, const char *entry)
@@ -115,7 +118,8 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 		return fail("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher), false;
 	o->rng_cipher = a->rng_cipher && strcmp(a->rng_cipher, "philox") ? a->rng_cipher : NULL;
 	o->rng_input = a->rng && !strcmp(a->rng, "input");
-	return !o->rng_input || !a->seed || (fail("--seed is for --rng state: an input has the seed in it"), false);
+	return !o->rng_input || !a->seed ||
+	       (fail("--seed is for --rng state: an input has the seed in it"), false);
 }
 
 /* "NODE=N": of several models NAME=NODE=N. */
@@ -129,7 +133,10 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 		long long rounds = equals ? strtoll(equals + 1, &end, 10) : 0;
 		size_t length = equals ? (size_t)(equals - item[k]) : 0;
 		if (!length || length >= sizeof node || !isdigit((unsigned char)equals[1]) || *end)
-			return fail("--loop-bound %s: expected NODE=N, the name of a loop and a number", item[k]), false;
+			return fail("--loop-bound %s: expected NODE=N, the name of a loop and a "
+				    "number",
+				    item[k]),
+			       false;
 		memcpy(node, item[k], length);
 		node[length] = 0;
 		if (!weft_bound_loop(w, g, node, rounds))
@@ -161,7 +168,8 @@ static bool set_precision(Weft *w, WeftGraph *g, const LoadArgs *a, const char *
 	const char *to = precision_given(a, entry);
 	if (to && strcmp(to, "bf16") && strcmp(to, "f16"))
 		return fail("--precision is bf16 or f16, not %s", to), false;
-	return !to || weft_set_precision(w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
+	return !to || weft_set_precision(
+			      w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
@@ -190,7 +198,10 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) && set_precision(w, g, a, entry) ? g : NULL;
+	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
+			       set_precision(w, g, a, entry)
+		       ? g
+		       : NULL;
 }
 
 /* ---- all of them ---- */
@@ -203,8 +214,8 @@ static bool check_texts(const char *option, const StringList *text, const String
 		while (e < entry->n && !of_entry(text->item[k], entry->item[e]))
 			e++;
 		if (e == entry->n)
-			return fail("%s %s: of several models say of which, as in %s=%s", option, text->item[k], entry->item[0],
-				    text->item[k]),
+			return fail("%s %s: of several models say of which, as in %s=%s", option,
+				    text->item[k], entry->item[0], text->item[k]),
 			       false;
 	}
 	return true;
@@ -237,8 +248,11 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	for (uint32_t k = 0; k < a->entry.n; k++)
 		if (!(one[k] = load_file(w, a->file.item[k], a, a->entry.item[k])))
 			return NULL;
-	const WeftJoinOptions o = {.size = sizeof o, .nprivate = a->private_state.n, .private_state = a->private_state.item,
-				   .nsame = a->same_state.n, .same_state = a->same_state.item};
+	const WeftJoinOptions o = {.size = sizeof o,
+				   .nprivate = a->private_state.n,
+				   .private_state = a->private_state.item,
+				   .nsame = a->same_state.n,
+				   .same_state = a->same_state.item};
 	return weft_join_with(w, a->entry.n, a->entry.item, one, &o);
 }
 

@@ -35,8 +35,11 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 	if (wrt && out->mode != MODE_VJP && out->mode != MODE_JVP)
 		return fail("--wrt is for --mode vjp and jvp"), false;
 	if (out->randomness && (out->mode != MODE_VMAP || randomness_of(out->randomness) < 0))
-		return out->mode != MODE_VMAP ? fail("--randomness is for --mode vmap"), false
-					      : (fail("--randomness is error, same or different, not %s", out->randomness), false);
+		return out->mode != MODE_VMAP
+		       ? fail("--randomness is for --mode vmap"),
+		       false
+		       : (fail("--randomness is error, same or different, not %s", out->randomness),
+			  false);
 	if ((out->in_dims || out->out_dims) && out->mode != MODE_VMAP)
 		return fail("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"), false;
 	return true;
@@ -57,7 +60,8 @@ void key_text(const TensorKey *key, int call, char *out, size_t n)
 {
 	char number[12], before[16];
 	snprintf(number, sizeof number, "%u", (unsigned)key->k);
-	snprintf(out, n, "%s%s.%s", call_prefix(call, before), key->kind, key->name ? key->name : number);
+	snprintf(out, n, "%s%s.%s", call_prefix(call, before), key->kind,
+		 key->name ? key->name : number);
 }
 
 /* "x.3.0": a tensor of a list. */
@@ -81,7 +85,8 @@ static bool has_lists(const WeftTensors *t)
 const WeftTensor *key_find(const WeftTensors *t, const TensorKey *key, int call)
 {
 	char text[512];
-	bool counted = !key->name && call < 0 && (!strcmp(key->kind, "x") || !strcmp(key->kind, "y")) && has_lists(t);
+	bool counted = !key->name && call < 0 &&
+		       (!strcmp(key->kind, "x") || !strcmp(key->kind, "y")) && has_lists(t);
 	uint32_t n = 0;
 	key_text(key, call, text, sizeof text);
 	if (!counted)
@@ -118,7 +123,8 @@ static bool has_kind(const WeftTensors *file, const char *kind, bool number, con
 	size_t n = strlen(kind);
 	for (uint32_t k = 0; k < weft_tensors_count(file); k++) {
 		const char *name = weft_tensors_name(file, k);
-		if (!strncmp(name, kind, n) && name[n] == '.' && (isdigit((unsigned char)name[n + 1]) != 0) == number) {
+		if (!strncmp(name, kind, n) && name[n] == '.' &&
+		    (isdigit((unsigned char)name[n + 1]) != 0) == number) {
 			if (rest)
 				*rest = name + n + 1;
 			return true;
@@ -130,8 +136,8 @@ static bool has_kind(const WeftTensors *file, const char *kind, bool number, con
 bool mode_has_reference(Mode mode, const WeftTensors *file)
 {
 	if (mode == MODE_VJP)
-		return has_kind(file, "g", true, NULL) || has_kind(file, "g", false, NULL) || has_kind(file, "gp", false, NULL) ||
-		       has_kind(file, "gp", true, NULL);
+		return has_kind(file, "g", true, NULL) || has_kind(file, "g", false, NULL) ||
+		       has_kind(file, "gp", false, NULL) || has_kind(file, "gp", true, NULL);
 	return !mode || has_kind(file, mode == MODE_JVP ? "jy" : "vy", true, NULL);
 }
 
@@ -162,7 +168,8 @@ static const char *of_kind(const char *name, const char *kind)
 
 /* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not
  * there. */
-static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t, uint32_t n, bool by_name)
+static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t,
+		      uint32_t n, bool by_name)
 {
 	for (uint32_t k = 0; k < weft_tensors_count(q->a->file); k++) {
 		const char *name = weft_tensors_name(q->a->file, k), *rest = of_kind(name, kind);
@@ -176,7 +183,9 @@ static bool all_known(const Asked *q, const char *kind, const char *what, const 
 			known = !strcmp(rest, number) || (by_name && !strcmp(rest, t[i].name));
 		}
 		if (!known)
-			return fail("%s: %s: the model has %u %s%s", q->a->path, name, (unsigned)n, what, n == 1 ? "" : "s"), false;
+			return fail("%s: %s: the model has %u %s%s", q->a->path, name, (unsigned)n,
+				    what, n == 1 ? "" : "s"),
+			       false;
 	}
 	return true;
 }
@@ -200,7 +209,10 @@ static bool parse_budget(const char *text, double *out)
 	for (long k = u ? u - unit + 1 : 0; k > 0; k--)
 		*out *= 1000;
 	if (end == text || end[u != NULL] || !(*out >= 0) || isinf(*out))
-		return fail("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as 64M, not %s", text), false;
+		return fail("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as "
+			    "64M, not %s",
+			    text),
+		       false;
 	return true;
 }
 
@@ -214,8 +226,12 @@ WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt, const char *bu
 	char *text = strdup(*wrt ? wrt : "inputs,params");
 	const char **item = calloc(strlen(wrt) + 16, sizeof *item);
 	if (text && item) {
-		const WeftGradOptions o = {.size = sizeof o, .nwrt = split_wrt(text, item), .wrt = item, .memory_budget = budget ? &most : NULL};
-		all = weft_vjp_split(w, g, &o, &entry[1], &entry[2]) ? weft_join(w, 3, name, entry) : NULL;
+		const WeftGradOptions o = {.size = sizeof o,
+					   .nwrt = split_wrt(text, item),
+					   .wrt = item,
+					   .memory_budget = budget ? &most : NULL};
+		all = weft_vjp_split(w, g, &o, &entry[1], &entry[2]) ? weft_join(w, 3, name, entry)
+								     : NULL;
 	} else {
 		fail("out of memory");
 	}
@@ -252,7 +268,11 @@ static WeftGraph *ask_vjp(Asked *q, Runner *r)
 	}
 	if (q->a->compares && !q->a->wrt)
 		wrt_of_reference(q);
-	const WeftGradOptions o = {.size = sizeof o, .nwrt = q->nwrt, .wrt = q->wrt, .noutput = q->nplace, .output = q->place};
+	const WeftGradOptions o = {.size = sizeof o,
+				   .nwrt = q->nwrt,
+				   .wrt = q->wrt,
+				   .noutput = q->nplace,
+				   .output = q->place};
 	return weft_vjp(q->w, q->g, &o);
 }
 
@@ -263,7 +283,11 @@ static WeftGraph *ask_jvp(Asked *q)
 	for (uint32_t k = 0; k < q->ninput && !q->a->wrt; k++)
 		if (has(q->a->file, numbered("t", k), q->input[k].name))
 			q->place[q->nplace++] = k;
-	const WeftGradOptions o = {.size = sizeof o, .nwrt = q->nwrt, .wrt = q->wrt, .ninput = q->nplace, .input = q->place};
+	const WeftGradOptions o = {.size = sizeof o,
+				   .nwrt = q->nwrt,
+				   .wrt = q->wrt,
+				   .ninput = q->nplace,
+				   .input = q->place};
 	return weft_jvp(q->w, q->g, &o);
 }
 
@@ -282,7 +306,8 @@ static const WeftTensor *batched_input(const Asked *q, uint32_t k)
 
 /* "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and no
  * number: no text. */
-static bool parse_dims(const char *option, const char *text, uint32_t count, const char *what, int32_t *dim, uint32_t *n)
+static bool parse_dims(const char *option, const char *text, uint32_t count, const char *what,
+		       int32_t *dim, uint32_t *n)
 {
 	*n = 0;
 	for (const char *p = text; p; p = *p ? p + 1 : NULL) {
@@ -290,15 +315,21 @@ static bool parse_dims(const char *option, const char *text, uint32_t count, con
 		bool none = !strncmp(p, "none", 4);
 		long v = none ? WEFT_NO_BATCH : strtol(p, &end, 10);
 		const char *rest = none ? p + 4 : end;
-		if (rest == p || (*rest && *rest != ',') || (!none && (isspace((unsigned char)*p) || labs(v) > 1000000)))
-			return fail("%s %s: expected dimensions or none, with commas between", option, text), false;
+		if (rest == p || (*rest && *rest != ',') ||
+		    (!none && (isspace((unsigned char)*p) || labs(v) > 1000000)))
+			return fail("%s %s: expected dimensions or none, with commas between",
+				    option, text),
+			       false;
 		if (*n >= count && *n > 0)
-			return fail("%s %s: the model has %u %s%s", option, text, (unsigned)count, what, count == 1 ? "" : "s"), false;
+			return fail("%s %s: the model has %u %s%s", option, text, (unsigned)count,
+				    what, count == 1 ? "" : "s"),
+			       false;
 		dim[(*n)++] = (int32_t)v;
 		p = rest;
 	}
 	if (*n > 1 && *n != count)
-		return fail("%s %s: the model has %u %ss", option, text, (unsigned)count, what), false;
+		return fail("%s %s: the model has %u %ss", option, text, (unsigned)count, what),
+		       false;
 	return true;
 }
 
@@ -309,7 +340,8 @@ static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
 		return fail("out of memory"), false;
 	q->out_dim = q->dim + q->ninput + 1;
 	bool ok = parse_dims("--in-dims", q->a->in_dims, q->ninput, "input", q->dim, &o->nin_dim) &&
-		  parse_dims("--out-dims", q->a->out_dims, q->noutput, "output", q->out_dim, &q->nout_dim);
+		  parse_dims("--out-dims", q->a->out_dims, q->noutput, "output", q->out_dim,
+			     &q->nout_dim);
 	o->in_dim = q->dim;
 	o->out_dim = q->out_dim;
 	o->nout_dim = q->nout_dim;
@@ -322,7 +354,9 @@ static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTen
 	int32_t dim = !o->nin_dim ? 0 : o->in_dim[o->nin_dim == 1 ? 0 : k];
 	if (!t)
 		return o->nin_dim < 2 || dim == WEFT_NO_BATCH ||
-		       (fail("%s: no tensor vx.%u, of which dimension %d is the batch", q->a->path, (unsigned)k, (int)dim), false);
+		       (fail("%s: no tensor vx.%u, of which dimension %d is the batch", q->a->path,
+			     (unsigned)k, (int)dim),
+			false);
 	q->place[q->nplace++] = k;
 	int32_t at = dim < 0 && dim != WEFT_NO_BATCH ? dim + t->ndim : dim;
 	if (at >= 0 && at < t->ndim)
@@ -352,7 +386,8 @@ static WeftGraph *ask_vmap(Asked *q)
 
 /* The next of the tensors, from *at on, that has this name: those of a transformed model are in the
  * order of the model's. */
-static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char *name, uint32_t *found)
+static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char *name,
+		   uint32_t *found)
 {
 	for (uint32_t k = *at; k < n; k++)
 		if (!strcmp(t[k].name, name)) {
@@ -365,13 +400,14 @@ static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char
 
 /* KIND.PLACE for what is called PREFIX.NAME after the model's own; PARAM.NAME where NAME is none of
  * these. */
-static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, uint32_t n, const WeftTensorInfo *own, uint32_t nown,
-		      const char *kind, const char *param)
+static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, uint32_t n,
+		      const WeftTensorInfo *own, uint32_t nown, const char *kind, const char *param)
 {
 	uint32_t at = 0, found;
 	for (uint32_t k = from; k < n; k++) {
 		const char *name = strchr(t[k].name, '.') + 1;
-		key[k] = follow(own, nown, &at, name, &found) ? numbered(kind, found) : (TensorKey){param, 0, name};
+		key[k] = follow(own, nown, &at, name, &found) ? numbered(kind, found)
+							      : (TensorKey){param, 0, name};
 	}
 }
 
@@ -384,7 +420,8 @@ static bool is_shared_output(const Asked *q, uint32_t k)
 static bool name_tensors(Runner *r, const Asked *q)
 {
 	uint32_t nin, nout;
-	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin), *out = weft_outputs(r->w, r->one, &nout);
+	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin),
+			     *out = weft_outputs(r->w, r->one, &nout);
 	r->given = out;
 	r->ngiven = nout;
 	r->in_key = calloc(nin + 1, sizeof *r->in_key);
@@ -411,7 +448,8 @@ static bool name_tensors(Runner *r, const Asked *q)
 
 static bool transform(Runner *r, Asked *q)
 {
-	size_t most = weft_tensors_count(q->a->file) + 2, length = q->a->wrt ? strlen(q->a->wrt) : 0;
+	size_t most = weft_tensors_count(q->a->file) + 2,
+	       length = q->a->wrt ? strlen(q->a->wrt) : 0;
 	q->input = weft_inputs(r->w, r->one, &q->ninput);
 	q->output = weft_outputs(r->w, r->one, &q->noutput);
 	q->place = calloc(q->ninput + q->noutput + 1, sizeof *q->place);
@@ -421,7 +459,9 @@ static bool transform(Runner *r, Asked *q)
 		return fail("out of memory"), false;
 	if (q->a->wrt)
 		q->nwrt = split_wrt(strcpy(q->text, q->a->wrt), q->wrt);
-	WeftGraph *g = q->a->mode == MODE_VJP ? ask_vjp(q, r) : q->a->mode == MODE_JVP ? ask_jvp(q) : ask_vmap(q);
+	WeftGraph *g = q->a->mode == MODE_VJP   ? ask_vjp(q, r)
+		       : q->a->mode == MODE_JVP ? ask_jvp(q)
+						: ask_vmap(q);
 	if (!g)
 		return fail_messages(r->w), false;
 	r->g = r->one = g;
@@ -458,7 +498,8 @@ bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 	bool given = false;
 	for (uint32_t j = 0; j <= k; j++) {
 		n += given;
-		given = n < r->ngiven && (!r->model || !strcmp(runner_output(r, j)->name, r->given[n].name));
+		given = n < r->ngiven &&
+			(!r->model || !strcmp(runner_output(r, j)->name, r->given[n].name));
 	}
 	*key = given ? r->out_key[n] : *key;
 	return given;
@@ -472,7 +513,9 @@ static void set_one(WeftTensor *t)
 	static const double wide = 1;
 	uint16_t half = t->dtype.code == WEFT_BFLOAT ? 0x3f80 : 0x3c00;
 	int bits = t->dtype.code == WEFT_COMPLEX ? t->dtype.bits / 2 : t->dtype.bits;
-	const void *from = bits == 64 ? (const void *)&wide : bits == 32 ? (const void *)&one : &half;
+	const void *from = bits == 64   ? (const void *)&wide
+			   : bits == 32 ? (const void *)&one
+					: &half;
 	memcpy(t->data, from, (size_t)bits / 8);
 }
 
@@ -481,20 +524,24 @@ static bool shape_of(const Runner *r, uint32_t k, const WeftTensor *like, int64_
 {
 	const WeftTensorInfo *info = runner_input(r, k);
 	for (uint32_t d = 0; d < info->rank; d++) {
-		shape[d] = like && like->ndim == (int32_t)info->rank ? like->shape[d] : tensor_dim(r->model, info, d)->value;
+		shape[d] = like && like->ndim == (int32_t)info->rank
+				   ? like->shape[d]
+				   : tensor_dim(r->model, info, d)->value;
 		if (shape[d] < 0)
 			return false;
 	}
 	return true;
 }
 
-static const WeftTensor *fill(Runner *r, uint32_t k, const WeftTensor *like, const char *path, const char *name, bool one)
+static const WeftTensor *fill(Runner *r, uint32_t k, const WeftTensor *like, const char *path,
+			      const char *name, bool one)
 {
 	const WeftTensorInfo *info = runner_input(r, k);
 	WeftTensor *t = &r->fill[k];
 	free(t->data);
 	free(t->shape);
-	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	*t = (WeftTensor){
+		.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	t->shape = calloc(info->rank + 1, sizeof *t->shape);
 	const bool known = t->shape && shape_of(r, k, like, t->shape);
 	if (!known && !one)
@@ -503,13 +550,17 @@ static const WeftTensor *fill(Runner *r, uint32_t k, const WeftTensor *like, con
 	if (known && !t->data)
 		return fail("out of memory"), NULL;
 	if (one && (!known || numel_of(t) != 1))
-		return fail("%s: no tensor %s: only where output 0 is one number, a loss, its cotangent is 1 by itself", path, name), NULL;
+		return fail("%s: no tensor %s: only where output 0 is one number, a loss, its "
+			    "cotangent is 1 by itself",
+			    path, name),
+		       NULL;
 	if (one)
 		set_one(t);
 	return t;
 }
 
-const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, const char *path, int call)
+const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, const char *path,
+				int call)
 {
 	TensorKey key = runner_input_key(r, k), of = key;
 	char name[512], text[512];
@@ -517,7 +568,9 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 	bool tangent = !strcmp(key.kind, "t"), cotangent = !strcmp(key.kind, "ct");
 	if ((!tangent && !cotangent) || key.name) {
 		char before[16];
-		return fail("%s: no tensor %s or %s%s for input %u", path, name, call_prefix(call, before), runner_input(r, k)->name, (unsigned)k), NULL;
+		return fail("%s: no tensor %s or %s%s for input %u", path, name,
+			    call_prefix(call, before), runner_input(r, k)->name, (unsigned)k),
+		       NULL;
 	}
 	of.kind = tangent ? "x" : "y";
 	key_text(&of, call, text, sizeof text);

@@ -135,7 +135,11 @@ void print_lines(const WeftKernelInfo *k)
 
 WeftKernelInfo call_info(const WeftModel *m, const WeftCallInfo *c)
 {
-	WeftKernelInfo k = {.name = c->name, .algorithm = c->algorithm, .flops = c->flops, .bytes = c->bytes, .launches = 1};
+	WeftKernelInfo k = {.name = c->name,
+			    .algorithm = c->algorithm,
+			    .flops = c->flops,
+			    .bytes = c->bytes,
+			    .launches = 1};
 	if (WEFT_HAS(m->stride[WEFT_CALL_INFO], WeftCallInfo, nline)) {
 		k.line = c->line;
 		k.nline = c->nline;

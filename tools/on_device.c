@@ -7,7 +7,8 @@
 
 /* The functions of the CUDA driver that a caller of a model needs. */
 typedef struct {
-	int (*init)(unsigned), (*device)(int *, int), (*retain)(void **, int), (*release)(int), (*push)(void *), (*pop)(void **);
+	int (*init)(unsigned), (*device)(int *, int), (*retain)(void **, int), (*release)(int),
+		(*push)(void *), (*pop)(void **);
 	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t);
 	int (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
 	int (*stream)(void **, unsigned), (*drop)(void *), (*wait)(void *);
@@ -30,9 +31,18 @@ static bool load_driver(Driver *cu)
 		const char *name;
 		void *at;
 	} all[] = {
-		{"cuInit", &cu->init}, {"cuDeviceGet", &cu->device}, {"cuDevicePrimaryCtxRetain", &cu->retain}, {"cuDevicePrimaryCtxRelease_v2", &cu->release},
-		{"cuCtxPushCurrent_v2", &cu->push}, {"cuCtxPopCurrent_v2", &cu->pop}, {"cuMemAlloc_v2", &cu->alloc}, {"cuMemFree_v2", &cu->free},
-		{"cuMemcpyHtoDAsync_v2", &cu->in}, {"cuMemcpyDtoHAsync_v2", &cu->out}, {"cuStreamCreate", &cu->stream}, {"cuStreamDestroy_v2", &cu->drop},
+		{"cuInit", &cu->init},
+		{"cuDeviceGet", &cu->device},
+		{"cuDevicePrimaryCtxRetain", &cu->retain},
+		{"cuDevicePrimaryCtxRelease_v2", &cu->release},
+		{"cuCtxPushCurrent_v2", &cu->push},
+		{"cuCtxPopCurrent_v2", &cu->pop},
+		{"cuMemAlloc_v2", &cu->alloc},
+		{"cuMemFree_v2", &cu->free},
+		{"cuMemcpyHtoDAsync_v2", &cu->in},
+		{"cuMemcpyDtoHAsync_v2", &cu->out},
+		{"cuStreamCreate", &cu->stream},
+		{"cuStreamDestroy_v2", &cu->drop},
 		{"cuStreamSynchronize", &cu->wait},
 	};
 	if (!so)
@@ -48,7 +58,8 @@ static bool load_driver(Driver *cu)
 
 bool on_device_can(const Runner *r)
 {
-	return r->model && r->device.type == WEFT_CUDA && !(r->entry->flags & WEFT_ENTRY_DATA_SIZES);
+	return r->model && r->device.type == WEFT_CUDA &&
+	       !(r->entry->flags & WEFT_ENTRY_DATA_SIZES);
 }
 
 static bool has_failed(int code, const char *what)
@@ -75,13 +86,17 @@ static bool place_all(OnDevice *d, const WeftTensor *inputs)
 	const Runner *r = d->r;
 	for (uint32_t k = 0; k < r->ninput; k++) {
 		const void *from = (char *)inputs[k].data + inputs[k].byte_offset;
-		if (!place(d, &d->tensor[k], &inputs[k]) || has_failed(d->cu.in((uintptr_t)d->tensor[k].data, from, bytes_of(&inputs[k]), d->stream), "copying inputs"))
+		if (!place(d, &d->tensor[k], &inputs[k]) ||
+		    has_failed(d->cu.in((uintptr_t)d->tensor[k].data, from, bytes_of(&inputs[k]),
+					d->stream),
+			       "copying inputs"))
 			return false;
 	}
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!place(d, &d->tensor[r->ninput + k], &r->result[k]))
 			return false;
-	return !has_failed(d->cu.alloc(&d->work, r->sizes->workspace_bytes + 64), "taking memory of the workspace") &&
+	return !has_failed(d->cu.alloc(&d->work, r->sizes->workspace_bytes + 64),
+			   "taking memory of the workspace") &&
 	       !has_failed(d->cu.wait(d->stream), "copying inputs");
 }
 
@@ -92,7 +107,8 @@ OnDevice *on_device_new(Runner *r, const WeftTensor *inputs)
 		return fail("out of memory"), free(d), NULL;
 	d->r = r;
 	d->ordinal = r->device.id;
-	bool ok = load_driver(&d->cu) && !has_failed(d->cu.init(0), "starting the driver") && !has_failed(d->cu.device(&d->device, d->ordinal), "finding the GPU") &&
+	bool ok = load_driver(&d->cu) && !has_failed(d->cu.init(0), "starting the driver") &&
+		  !has_failed(d->cu.device(&d->device, d->ordinal), "finding the GPU") &&
 		  !has_failed(d->cu.retain(&d->context, d->device), "taking the context");
 	if (ok && has_failed(d->cu.push(d->context), "taking the context")) {
 		d->cu.release(d->device);
@@ -101,7 +117,8 @@ OnDevice *on_device_new(Runner *r, const WeftTensor *inputs)
 	}
 	/* CU_STREAM_NON_BLOCKING */
 	ok = ok && !has_failed(d->cu.stream(&d->stream, 1), "making a stream");
-	d->how = (WeftContext){.size = sizeof d->how, .device = {WEFT_CUDA, d->ordinal}, .stream = d->stream};
+	d->how = (WeftContext){
+		.size = sizeof d->how, .device = {WEFT_CUDA, d->ordinal}, .stream = d->stream};
 	if (ok && place_all(d, inputs))
 		return d;
 	on_device_free(d);
@@ -112,19 +129,24 @@ bool on_device_begin(OnDevice *d)
 {
 	Runner *r = d->r;
 	WeftStatus status = {0};
-	int code = r->model->run(r->instance, r->sizes, d->tensor, d->tensor + r->ninput, (void *)(uintptr_t)d->work, &d->how, &status);
+	int code = r->model->run(r->instance, r->sizes, d->tensor, d->tensor + r->ninput,
+				 (void *)(uintptr_t)d->work, &d->how, &status);
 	return code == WEFT_OK || (fail("%s: %s", r->path, status.message), false);
 }
 
 bool on_device_wait(OnDevice *d)
 {
 	WeftStatus status = {0};
-	return weft_wait(d->r->model, d->r->instance, &d->how, &status) == WEFT_OK || (fail("%s: %s", d->r->path, status.message), false);
+	return weft_wait(d->r->model, d->r->instance, &d->how, &status) == WEFT_OK ||
+	       (fail("%s: %s", d->r->path, status.message), false);
 }
 
 bool on_device_output(OnDevice *d, uint32_t k, void *out, uint64_t bytes)
 {
-	return on_device_wait(d) && !has_failed(d->cu.out(out, (uintptr_t)d->tensor[d->r->ninput + k].data, bytes, d->stream), "copying outputs") &&
+	return on_device_wait(d) &&
+	       !has_failed(d->cu.out(out, (uintptr_t)d->tensor[d->r->ninput + k].data, bytes,
+				     d->stream),
+			   "copying outputs") &&
 	       !has_failed(d->cu.wait(d->stream), "copying outputs");
 }
 

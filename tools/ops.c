@@ -9,12 +9,14 @@ static int run(int argc, char **argv);
 
 const Command command_ops = {
 	"ops", "list the operators there are", "[PATTERN...] [options]",
-	"Print the operators that models may hold, sorted by name: how each is defined (scalar: one function of its\n"
-	"elements; primitive; expansion: a formula of others; code: others, by a function), and what its derivative and\n"
-	"its batch follow from (rule: one of its own; expansion: that of the others). A PATTERN is a name or a part of\n"
-	"one; with * and ? it is a whole name, as a shell matches files.\n\n"
-	"  --long               schema, other names, dtypes, definition, what deviates from PyTorch\n"
-	"  --deviating          those whose results are not PyTorch's on purpose, and how\n"
+	"Print the operators that models may hold, sorted by name: how each is defined (scalar: "
+	"one function of its\nelements; primitive; expansion: a formula of others; "
+	"code: others, by a function), and what its derivative and\n"
+	"its batch follow from (rule: one of its own; expansion: that of the others). A PATTERN is "
+	"a name or a part of\none; with * and ? it is a whole name, as a shell matches files.\n\n"
+	"  --long               schema, other names, dtypes, definition, "
+	"what deviates from PyTorch\n  --deviating          those whose results are not PyTorch's "
+	"on purpose, and how\n"
 	"  --json               all of that as JSON\n",
 	run};
 
@@ -68,7 +70,10 @@ static void print_json(Json *j, const WeftOperator *o)
 static int run(int argc, char **argv)
 {
 	bool all = false, json = false, deviating = false;
-	const Opt opt[] = {{"--long", OPT_FLAG, &all}, {"--deviating", OPT_FLAG, &deviating}, {"--json", OPT_FLAG, &json}, {NULL, 0, NULL}};
+	const Opt opt[] = {{"--long", OPT_FLAG, &all},
+			   {"--deviating", OPT_FLAG, &deviating},
+			   {"--json", OPT_FLAG, &json},
+			   {NULL, 0, NULL}};
 	if (!options_parse(&command_ops, opt, &argc, argv))
 		return argc < 0 ? 0 : 1;
 	uint32_t n = 0, found = 0;
@@ -79,7 +84,8 @@ static int run(int argc, char **argv)
 		return fail("out of memory");
 	for (uint32_t k = 0; k < n; k++) {
 		list[found].size = sizeof *list;
-		found += weft_table_operator(k, &list[found]) && matches(&list[found], argc - 1, argv + 1);
+		found += weft_table_operator(k, &list[found]) &&
+			 matches(&list[found], argc - 1, argv + 1);
 	}
 	qsort(list, found, sizeof *list, by_name);
 	Json j = {.f = json ? stdout : NULL};
@@ -96,7 +102,8 @@ static int run(int argc, char **argv)
 		else if (deviating)
 			printf("%s\n    %s\n", o->name, o->deviates);
 		else
-			printf("%-56s %-9s  derivative: %-9s  batch: %s\n", o->name, o->kind, o->derivative, o->batch);
+			printf("%-56s %-9s  derivative: %-9s  batch: %s\n", o->name, o->kind,
+			       o->derivative, o->batch);
 	}
 	if (json)
 		json_close(&j, ']');

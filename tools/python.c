@@ -23,10 +23,12 @@ bool python_find(const char *env, char path[4096])
 	if (access(path, X_OK))
 		path[strlen(path) - strlen(within)] = 0;
 	/* A name without a folder is looked up in PATH when it is run. */
-	return !strchr(path, '/') || (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode));
+	return !strchr(path, '/') ||
+	       (access(path, X_OK) == 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-static bool run_file(const char *env, const char *what, const char *file, const char *const *arg, int n, FILE *out)
+static bool run_file(const char *env, const char *what, const char *file, const char *const *arg,
+		     int n, FILE *out)
 {
 	char python[4096];
 	posix_spawn_file_actions_t fa;
@@ -51,7 +53,8 @@ static bool run_file(const char *env, const char *what, const char *file, const 
 	return WEXITSTATUS(status) == 0; /* after 1 the program has said why */
 }
 
-bool python_run(const char *env, const char *what, const char *script, const char *const *arg, int n, FILE *out)
+bool python_run(const char *env, const char *what, const char *script, const char *const *arg,
+		int n, FILE *out)
 {
 	const char *base = getenv("TMPDIR");
 	char file[4096];
@@ -75,7 +78,8 @@ bool python_run(const char *env, const char *what, const char *script, const cha
 static bool new_file(char path[256])
 {
 	const char *base = getenv("TMPDIR");
-	int n = snprintf(path, 256, "%s/weft-against-XXXXXX.safetensors", base && *base ? base : "/tmp");
+	int n = snprintf(path, 256, "%s/weft-against-XXXXXX.safetensors",
+			 base && *base ? base : "/tmp");
 	int fd = n < 256 ? mkstemps(path, (int)strlen(".safetensors")) : -1;
 	if (fd < 0)
 		return fail("cannot make a temporary file %s", path), false;
@@ -85,13 +89,15 @@ static bool new_file(char path[256])
 }
 
 /* Inputs that decide shapes are those of the reference that is named, or made up. */
-static bool make_reference(const CheckCase *cs, const CheckOptions *o, const char *inputs, char path[256])
+static bool make_reference(const CheckCase *cs, const CheckOptions *o, const char *inputs,
+			   char path[256])
 {
 	const char *arg[] = {cs->model, o->against, path, inputs};
 	FILE *out = tmpfile();
 	if (inputs && !has_suffix(inputs, ".safetensors"))
 		fail("%s: with --against inputs are a .safetensors file", inputs);
-	else if (out && new_file(path) && python_run(o->python, o->against, against_py, arg, inputs ? 4 : 3, out))
+	else if (out && new_file(path) &&
+		 python_run(o->python, o->against, against_py, arg, inputs ? 4 : 3, out))
 		return fclose(out) == 0;
 	if (out)
 		fclose(out);

@@ -27,7 +27,8 @@ static bool write_inputs(const char *path, const WeftTensor *t, uint32_t n)
 static bool read_output(FILE *f, WeftTensor *t, const WeftTensorInfo *info)
 {
 	*t = (WeftTensor){.device = {WEFT_CPU, 0}};
-	if (fread(&t->dtype, sizeof t->dtype, 1, f) != 1 || fread(&t->ndim, sizeof t->ndim, 1, f) != 1 ||
+	if (fread(&t->dtype, sizeof t->dtype, 1, f) != 1 ||
+	    fread(&t->ndim, sizeof t->ndim, 1, f) != 1 ||
 	    memcmp(&t->dtype, &info->dtype, sizeof t->dtype) || t->ndim != (int32_t)info->rank)
 		return false;
 	t->shape = malloc((info->rank + 1) * sizeof *t->shape);
@@ -88,7 +89,8 @@ bool remote_call(Runner *r, const WeftTensor *inputs, int threads)
 	snprintf(in, sizeof in, "%s/inputs", r->folder);
 	snprintf(out, sizeof out, "%s/outputs", r->folder);
 	snprintf(n, sizeof n, "%d", threads);
-	char *const last[6] = {so, in, out, n, r->one == r->g ? NULL : (char *)(uintptr_t)r->want, NULL};
+	char *const last[6] = {so,  in, out, n, r->one == r->g ? NULL : (char *)(uintptr_t)r->want,
+			       NULL};
 	bool ok = write_inputs(in, inputs, r->ninput) && start(r, last) && read_outputs(out, r);
 	unlink(in);
 	unlink(out);

@@ -15,19 +15,25 @@ const Command command_run = {
 	"file.\n"
 	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
 	"  --entry NAME         which one to run where there are several\n"
-	"  --inputs FILE        may be repeated: one call after the other, on the state that the one before left. A\n"
-	"                       file with inputs for several calls numbers them: 0.x.0, 0.x.1, 1.x.0, ...; what a call\n"
-	"                       has none of is as before. Outputs of several calls are 0.y.0, 1.y.0, ...\n"
-	"  --outputs FILE       .safetensors, .npz or .npy; written whole or not at all, never "
+	"  --inputs FILE        may be repeated: one call after the other, "
+	"on the state that the one before left. A\n                       file with inputs for "
+	"several calls numbers them: 0.x.0, 0.x.1, 1.x.0, ...; what a call\n"
+	"                       has none of is as before. Outputs of several calls are 0.y.0, "
+	"1.y.0, ...\n  --outputs FILE       .safetensors, .npz or .npy; "
+	"written whole or not at all, never "
 	"over an input\n"
-	"  --load-state FILE    begin with this state: a tensor for each one of the model's, named like it\n"
-	"                       (also by a tied one's other names, with equal values)\n"
-	"  --save-state FILE    write the state after the last call; may be the file it was loaded from\n"
-	"  --backend jit|c|llvm|loops|gpu-host|interp   compiled in this process (the default where weft has "
+	"  --load-state FILE    begin with this state: a tensor for each one of the model's, "
+	"named like it\n                       (also by a tied one's other names, with equal "
+	"values)\n"
+	"  --save-state FILE    write the state after the last call; "
+	"may be the file it was loaded from\n  --backend jit|c|llvm|loops|gpu-host|interp   "
+	"compiled in this process (the default where weft has "
 	"LLVM), to an\n"
-	"                       object by a C compiler or by LLVM and a linker; its loop IR interpreted, with\n"
-	"                       every access to memory checked (slow, needs no compiler); of a target that is a\n"
-	"                       GPU its CUDA C, compiled by a C++ compiler for this processor; or the graph interpreted\n"
+	"                       object by a C compiler or by LLVM and a linker; "
+	"its loop IR interpreted, with\n                       every access to memory checked "
+	"(slow, needs no compiler); of a target that is a\n"
+	"                       GPU its CUDA C, compiled by a C++ compiler for this processor; "
+	"or the graph interpreted\n"
 	MODE_HELP("(default: inputs)\n")
 	"  --threads N          default: as many as there are processors\n"
 	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
@@ -152,7 +158,8 @@ static bool write_outputs(const Session *s)
 			TensorKey key;
 			if (!runner_output_key(s->r, k, &key))
 				continue;
-			key_text(&key, s->numbered || s->ncall > 1 ? (int)c : -1, text, sizeof text);
+			key_text(&key, s->numbered || s->ncall > 1 ? (int)c : -1, text,
+				 sizeof text);
 			ok = weft_tensors_add(s->w, t, text, &s->call[c].tensor[k]);
 		}
 	ok = ok && weft_tensors_write(s->w, t, s->a->outputs);
@@ -210,7 +217,8 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 static bool check_paths(const Args *a, const char *model)
 {
 	const char *out[] = {a->outputs, a->save_state};
-	if (!is_tensor_file("--outputs", a->outputs) || (a->save_state && !is_tensor_file("--save-state", a->save_state)))
+	if (!is_tensor_file("--outputs", a->outputs) ||
+	    (a->save_state && !is_tensor_file("--save-state", a->save_state)))
 		return false;
 	for (size_t o = 0; o < 2; o++) {
 		if (!out[o])
@@ -221,7 +229,8 @@ static bool check_paths(const Args *a, const char *model)
 			if (!keep_input(out[o], a->inputs.item[k]))
 				return false;
 	}
-	bool same = a->save_state && (!strcmp(a->outputs, a->save_state) || !keep_input(a->save_state, a->outputs));
+	bool same = a->save_state &&
+		    (!strcmp(a->outputs, a->save_state) || !keep_input(a->save_state, a->outputs));
 	return !same || (fail("--outputs and --save-state are one file"), false);
 }
 
@@ -236,7 +245,11 @@ static bool ask(Weft *w, Args *a)
 static bool run_model(Args *a, const char *model)
 {
 	Runner r;
-	RunnerOptions ro = {.compile = &a->o, .load = &a->load, .entry = a->entry, .mode = &a->transform, .device = a->device};
+	RunnerOptions ro = {.compile = &a->o,
+			    .load = &a->load,
+			    .entry = a->entry,
+			    .mode = &a->transform,
+			    .device = a->device};
 	if (!parse_backend(a->backend, &ro.backend) || !parse_mode(a->mode, a->wrt, &a->transform))
 		return false;
 	Weft *w = weft_new();

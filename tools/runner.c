@@ -30,7 +30,8 @@ bool parse_backend(const char *text, RunBackend *out)
 	for (int k = RUN_JIT; text && k <= RUN_INTERP; k++)
 		if (!strcmp(text, name[k]))
 			*out = (RunBackend)k;
-	return !text || *out || (fail("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
+	return !text || *out ||
+	       (fail("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
 }
 
 RunBackend backend_resolve(RunBackend b)
@@ -42,8 +43,9 @@ void backend_note(RunBackend b)
 {
 	static bool said;
 	if (b == RUN_DEFAULT && !said && !weft_has_llvm())
-		fprintf(stderr, "weft: note: the LLVM back end (weft_llvm.so) is not found: a C compiler is used ($WEFT_LLVM_FOLDER may "
-		                "name its folder)\n");
+		fprintf(stderr, "weft: note: the LLVM back end (weft_llvm.so) is not found: a C "
+				"compiler is used ($WEFT_LLVM_FOLDER may "
+				"name its folder)\n");
 	said |= b == RUN_DEFAULT;
 }
 
@@ -80,7 +82,9 @@ static bool find_entry(Runner *r, const char *path)
 		snprintf(all + length, sizeof all - length, "%s%s", k ? ", " : "", name);
 	}
 	if (r->want)
-		return fail("%s: no entry %s: there %s %s", path, r->want, n == 1 ? "is" : "are", all), false;
+		return fail("%s: no entry %s: there %s %s", path, r->want, n == 1 ? "is" : "are",
+			    all),
+		       false;
 	return fail("%s: choose one of its entries with --entry: %s", path, all), false;
 }
 
@@ -95,7 +99,8 @@ static bool parse_device(const char *text, WeftDevice *out)
 	out->type = WEFT_CUDA;
 	if (!strncmp(text, "cuda", n) && text[n] == ':' && text[n + 1] >= '0' && text[n + 1] <= '9')
 		out->id = (int32_t)strtol(text + n + 1, &end, 10);
-	return !strcmp(text, "cuda") || (end && !*end) || (fail("--device is cuda or cuda:N, not %s", text), false);
+	return !strcmp(text, "cuda") || (end && !*end) ||
+	       (fail("--device is cuda or cuda:N, not %s", text), false);
 }
 
 static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
@@ -139,7 +144,10 @@ static bool is_for_here(const char *path)
 {
 	uint16_t there = elf_machine(path), here = elf_machine("/proc/self/exe");
 	return !there || !here || there == here ||
-	       (fail("%s is for another machine: run it there, or its model file with weft check --runner", path), false);
+	       (fail("%s is for another machine: run it there, or its model file with weft check "
+		     "--runner",
+		     path),
+		false);
 }
 
 static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
@@ -158,7 +166,8 @@ static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
 		return fail("%s: no compiled model: it has no function weft_model", path), false;
 	*(void **)&get_device = dlsym(r->so, "weft_model_device");
 	if (o->device && !get_device)
-		return fail("%s has no code for a GPU: it was compiled for processors", path), false;
+		return fail("%s has no code for a GPU: it was compiled for processors", path),
+		       false;
 	r->model = o->device ? get_device(device.type, device.id) : get();
 	return open_model(r, path, o);
 }
@@ -205,7 +214,8 @@ static bool open_compiled(Runner *r, const WeftOptions *o, const RunnerOptions *
 }
 
 /* By LLVM, or as loop IR that is interpreted. */
-static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops, const RunnerOptions *how)
+static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops,
+			    const RunnerOptions *how)
 {
 	r->model = (loops ? weft_loops : weft_jit)(r->w, r->g, o);
 	return r->model ? open_model(r, path, how) : (fail_messages(r->w), false);
@@ -231,12 +241,15 @@ static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 /* Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
-	return o->remote || (o->device && o->backend == RUN_DEFAULT) ? o->backend : backend_resolve(o->backend);
+	return o->remote || (o->device && o->backend == RUN_DEFAULT) ? o->backend
+								     : backend_resolve(o->backend);
 }
 
 static WeftBackend compiler_of(RunBackend b)
 {
-	return b == RUN_LLVM ? WEFT_BACKEND_LLVM : b == RUN_C ? WEFT_BACKEND_C : WEFT_BACKEND_DEFAULT;
+	return b == RUN_LLVM ? WEFT_BACKEND_LLVM
+	       : b == RUN_C  ? WEFT_BACKEND_C
+			     : WEFT_BACKEND_DEFAULT;
 }
 
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
@@ -259,7 +272,10 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 		if (o->mode && o->mode->mode)
 			return fail("%s is compiled: --mode is for model files", path), false;
 		if (load_args_given(o->load))
-			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed and --rng are for model files", path), false;
+			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed "
+				    "and --rng are for model files",
+				    path),
+			       false;
 		return open_object(r, path, o);
 	}
 	if (!o->remote)
@@ -277,13 +293,15 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
 	link_with_ops(&c, o->load);
 	if (!r->interp)
-		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS, o) : open_compiled(r, &c, o);
+		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS, o)
+				  : open_compiled(r, &c, o);
 	return open_graph(r) && runner_begin_state(r);
 }
 
 bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 {
-	*r = (Runner){.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
+	*r = (Runner){
+		.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
 	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
@@ -323,7 +341,8 @@ static bool alloc_result(Runner *r, uint32_t k)
 	t->shape = malloc((info->rank + 1) * sizeof(int64_t));
 	if (!t->shape)
 		return false;
-	memcpy(t->shape, weft_output_shape(r->model, r->entry, r->sizes, k), info->rank * sizeof(int64_t));
+	memcpy(t->shape, weft_output_shape(r->model, r->entry, r->sizes, k),
+	       info->rank * sizeof(int64_t));
 	if (is_found(r, k))
 		return true;
 	t->data = aligned_alloc(64, (bytes_of(t) + 127) / 64 * 64);
@@ -371,7 +390,8 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 			 .nthreads = threads,
 			 .profile = profile,
 			 .profile_user = user};
-	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) != WEFT_OK)
+	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) !=
+	    WEFT_OK)
 		return fail("%s: %s", r->path, status.message), false;
 	return true;
 }
@@ -380,8 +400,10 @@ bool runner_reset(Runner *r)
 {
 	WeftStatus status = {0};
 	if (r->interp)
-		return !r->nstate || weft_first_state(r->w, r->one, r->state) || (fail_messages(r->w), false);
-	if (!r->model || !r->model->nstate || r->model->state_reset(r->instance, &status) == WEFT_OK)
+		return !r->nstate || weft_first_state(r->w, r->one, r->state) ||
+		       (fail_messages(r->w), false);
+	if (!r->model || !r->model->nstate ||
+	    r->model->state_reset(r->instance, &status) == WEFT_OK)
 		return true;
 	return fail("%s", status.message), false;
 }
@@ -449,7 +471,9 @@ static const char *without_call(const char *name)
 static int64_t asked_input(const char *name)
 {
 	char *end;
-	long k = !strncmp(name, "x.", 2) && isdigit((unsigned char)name[2]) ? strtol(name + 2, &end, 10) : -1;
+	long k = !strncmp(name, "x.", 2) && isdigit((unsigned char)name[2])
+			 ? strtol(name + 2, &end, 10)
+			 : -1;
 	return k < 0 || *end ? -1 : k;
 }
 
@@ -468,10 +492,14 @@ bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 		named |= is_input_name(r, without_call(weft_tensors_name(t, k)));
 	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
 		const char *name = without_call(weft_tensors_name(t, k));
-		if (is_input_name(r, name) || !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
+		if (is_input_name(r, name) ||
+		    !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
 			continue;
-		return fail("%s: tensor %s is no input of %s, which takes %u%s", file, weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
-			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input too is a constant: docs/onnx.md)" : ""),
+		return fail("%s: tensor %s is no input of %s, which takes %u%s", file,
+			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input "
+							   "too is a constant: docs/onnx.md)"
+							 : ""),
 		       false;
 	}
 	return true;
@@ -502,7 +530,8 @@ bool runner_inputs(Runner *r, const WeftTensors *t, const char *file, WeftTensor
 		if (!v && r->ninput == 1 && npy)
 			v = weft_tensors_at(t, 0);
 		if (!v && r->ninput > 1 && npy)
-			return fail("%s: a .npy file holds one tensor, and the model takes %u: put them into a .npz or .safetensors "
+			return fail("%s: a .npy file holds one tensor, and the model takes %u: put "
+				    "them into a .npz or .safetensors "
 				    "file as x.0, x.1, ...",
 				    file, (unsigned)r->ninput),
 			       false;

@@ -23,14 +23,16 @@ const Command command_show = {
 	"  --kernels            the kernels only\n"
 	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
 	"  --tune NAME          for --kernels: see weft compile\n"
-	"  --device cuda|cuda:N of a file for processors and GPUs what is there for that GPU, or without a GPU\n"
-	"                       for the first one in the file; for --kernels: the target of that GPU\n"
+	"  --device cuda|cuda:N of a file for processors and GPUs what is there for that GPU, "
+	"or without a GPU\n                       for the first one in the file; "
+	"for --kernels: the target of that GPU\n"
 	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
 	"that target\n"
 	"  --targets            the targets there are: vector bytes and registers, caches, whether "
 	"the runtime\n"
-	"                       is there to link for it, whether this machine runs it, what it needs\n"
-	"  --backends           the back ends there are, and whether they are found\n"
+	"                       is there to link for it, whether this machine runs it, "
+	"what it needs\n  --backends           the back ends there are, "
+	"and whether they are found\n"
 	"  --backend-library F  with --backends: those of a library too (may be repeated)\n"
 	LOAD_HELP
 	"  --json               print everything but the graph as JSON\n",
@@ -45,7 +47,8 @@ typedef struct {
 } Args;
 
 /* m: as tensor_info's */
-static void print_tensors(Json *j, const char *what, const WeftModel *m, const WeftTensorInfo *first, uint32_t n)
+static void print_tensors(Json *j, const char *what, const WeftModel *m,
+			  const WeftTensorInfo *first, uint32_t n)
 {
 	char type[16];
 	if (j->f)
@@ -85,7 +88,8 @@ static void print_symbols(Json *j, const WeftModel *m, const WeftSymbolInfo *fir
 	if (j->f)
 		json_open(j, "symbols", '[');
 	for (uint32_t k = 0; k < n; k++) {
-		const WeftSymbolInfo *s = m ? weft_element(m, WEFT_SYMBOL_INFO, first, k) : &first[k];
+		const WeftSymbolInfo *s =
+			m ? weft_element(m, WEFT_SYMBOL_INFO, first, k) : &first[k];
 		if (j->f) {
 			json_open(j, NULL, '{');
 			json_put_string(j, "name", s->name);
@@ -158,7 +162,8 @@ static void print_estimate(const WeftKernelInfo *k)
 {
 	const WeftEstimate *e = k->estimate;
 	const double part[NPART] = {e->start, e->memory, e->units, e->waits};
-	printf("%8sestimated: %.3g us by %s, limited by %s: ", "", 1e6 * k->seconds, e->device, longest(part));
+	printf("%8sestimated: %.3g us by %s, limited by %s: ", "", 1e6 * k->seconds, e->device,
+	       longest(part));
 	for (int i = 0; i < NPART; i++)
 		printf("%s%s %.3g", i ? ", " : "", part_name[i], 1e6 * part[i]);
 	if (e->library > 0)
@@ -192,7 +197,8 @@ static void print_reasons(Json *j, const WeftKernelInfo *k)
 			printf("%8spredicted: %.3g us by one core\n", "", 1e6 * k->seconds);
 		for (uint32_t i = 0; i < k->nrefused; i++)
 			if (k->refused[i].near)
-				printf("%8snot %s: %s\n", "", k->refused[i].schedule, k->refused[i].why);
+				printf("%8snot %s: %s\n", "", k->refused[i].schedule,
+				       k->refused[i].why);
 		return;
 	}
 	if (!k->why)
@@ -276,7 +282,8 @@ static void print_estimated(const WeftReport *r)
 	}
 	if (!device)
 		return;
-	printf("estimated, not measured: %.3g ms by %s, limited by %s: ", 1e3 * all, device, longest(part));
+	printf("estimated, not measured: %.3g ms by %s, limited by %s: ", 1e3 * all, device,
+	       longest(part));
 	for (int i = 0; i < NPART; i++)
 		printf("%s%s %.3g", i ? ", " : "", part_name[i], 1e3 * part[i]);
 	printf("; with products and convolutions by the vendor's library %.3g ms\n", 1e3 * library);
@@ -289,11 +296,13 @@ static void print_totals(const WeftReport *r)
 	       r->distinct, human(r->flops, a), human((double)r->weight_bytes, b),
 	       human((double)r->workspace_bytes, c));
 	if (r->state_bytes)
-		printf("state %sB; a call saves %sB of it, for a check that fails after it is replaced\n",
+		printf("state %sB; a call saves %sB of it, for a check that fails after it is "
+		       "replaced\n",
 		       human((double)r->state_bytes, a), human((double)r->saved_bytes, b));
 	print_estimated(r);
 	if (*r->floats)
-		printf("products of dequantised numbers that are products of floats:\n%s", r->floats);
+		printf("products of dequantised numbers that are products of floats:\n%s",
+		       r->floats);
 }
 
 static void print_manifest(Json *j, const WeftModel *m)
@@ -335,7 +344,8 @@ static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 	for (uint32_t i = 0; k && i < e->ncall; i++)
 		k[i] = call_info(m, weft_call(m, e, i));
 	if (!j->f)
-		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a), human((double)m->weights_bytes, b));
+		printf("%u kernels, %sFLOP, weights %sB\n", e->ncall, human(e->flops, a),
+		       human((double)m->weights_bytes, b));
 	print_kernels(j, k, k ? e->ncall : 0);
 	free(k);
 }
@@ -347,7 +357,8 @@ static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
 	if (j->f)
 		json_open(j, "uses", '[');
 	for (uint32_t k = 0; e->state_use && k < m->nstate; k++) {
-		const bool reads = e->state_use[k] & WEFT_ENTRY_READS_STATE, writes = e->state_use[k] & WEFT_ENTRY_WRITES_STATE;
+		const bool reads = e->state_use[k] & WEFT_ENTRY_READS_STATE,
+			   writes = e->state_use[k] & WEFT_ENTRY_WRITES_STATE;
 		if (!reads && !writes)
 			continue;
 		if (j->f) {
@@ -393,7 +404,8 @@ static void open_entry(Json *j, const char *name)
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {.entry = a->entry, .any_entry = true, .shown = true, .device = a->device};
+	RunnerOptions ro = {
+		.entry = a->entry, .any_entry = true, .shown = true, .device = a->device};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
@@ -490,7 +502,8 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 }
 
 /* Of the graphs that became entries, all or the chosen one, what is asked for beside the text. */
-static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a, bool interface, const WeftReport *r)
+static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a, bool interface,
+			 const WeftReport *r)
 {
 	uint32_t n = a->load.entry.n;
 	bool several = n && !a->entry;
@@ -578,7 +591,8 @@ static int run(int argc, char **argv)
 	if (argc == 1 && !n && a.backends)
 		return show_backends(&a.backend_library, a.json);
 	if (argc != (n ? 1 : 2) || a.targets || a.backends)
-		return fail("show takes one model, or --targets, or --backends; see weft show --help");
+		return fail(
+			"show takes one model, or --targets, or --backends; see weft show --help");
 	if (n && a.entry && !entry_file(&a.load, a.entry))
 		return 1;
 	if (a.svg && n && !a.entry)

@@ -14,7 +14,8 @@ void signals_init(void)
 {
 	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 	for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-		struct sigaction now, then = {.sa_handler = clear_up, .sa_flags = (int)SA_RESETHAND};
+		struct sigaction now,
+			then = {.sa_handler = clear_up, .sa_flags = (int)SA_RESETHAND};
 		for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
 			sigaddset(&then.sa_mask, numbers[i]);
 		/* What is ignored stays so: nohup, and programs in the background. */

@@ -20,7 +20,8 @@ const WeftTensorInfo *runner_state(const Runner *r, uint32_t k)
 static bool alloc_state(const Runner *r, uint32_t k, WeftTensor *t)
 {
 	const WeftTensorInfo *info = runner_state(r, k);
-	*t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	*t = (WeftTensor){
+		.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	t->shape = malloc((info->rank + 1) * sizeof *t->shape);
 	for (uint32_t d = 0; t->shape && d < info->rank; d++)
 		t->shape[d] = tensor_dim(r->model, info, d)->value;
@@ -45,7 +46,8 @@ static bool move(const Runner *r, uint32_t k, const WeftTensor *t, bool set)
 		memcpy(to->data, (char *)from->data + from->byte_offset, bytes_of(t));
 		return true;
 	}
-	int code = set ? r->model->state_set(r->instance, k, t, &status) : r->model->state_get(r->instance, k, t, &status);
+	int code = set ? r->model->state_set(r->instance, k, t, &status)
+		       : r->model->state_get(r->instance, k, t, &status);
 	return code == WEFT_OK || (fail("%s", status.message), false);
 }
 
@@ -83,7 +85,8 @@ static bool is_like(const WeftTensor *t, const WeftTensor *want)
 static bool is_named(const Runner *r, uint32_t k, const char *name)
 {
 	const WeftTensorInfo *info = runner_state(r, k);
-	bool knows = !r->model || WEFT_HAS(r->model->stride[WEFT_TENSOR_INFO], WeftTensorInfo, aliases);
+	bool knows =
+		!r->model || WEFT_HAS(r->model->stride[WEFT_TENSOR_INFO], WeftTensorInfo, aliases);
 	const char *at = knows ? info->aliases : NULL, *end;
 	if (!strcmp(info->name, name))
 		return true;
@@ -95,11 +98,13 @@ static bool is_named(const Runner *r, uint32_t k, const char *name)
 
 static bool is_equal(const WeftTensor *a, const WeftTensor *b)
 {
-	return is_like(a, b) && !memcmp((char *)a->data + a->byte_offset, (char *)b->data + b->byte_offset, bytes_of(a));
+	return is_like(a, b) && !memcmp((char *)a->data + a->byte_offset,
+					(char *)b->data + b->byte_offset, bytes_of(a));
 }
 
 /* The file's tensor for state k, which may be there under several names; NULL after a message. */
-static const WeftTensor *find_state(const Runner *r, const WeftTensors *file, const char *path, uint32_t k)
+static const WeftTensor *find_state(const Runner *r, const WeftTensors *file, const char *path,
+				    uint32_t k)
 {
 	const WeftTensor *found = NULL;
 	const char *as = NULL;
@@ -108,12 +113,16 @@ static const WeftTensor *find_state(const Runner *r, const WeftTensors *file, co
 		if (!is_named(r, k, name))
 			continue;
 		if (found && !is_equal(found, weft_tensors_at(file, i)))
-			return fail("%s: %s and %s are one tensor of the model, and have different values", path, as, name), NULL;
+			return fail("%s: %s and %s are one tensor of the model, and have different "
+				    "values",
+				    path, as, name),
+			       NULL;
 		found = weft_tensors_at(file, i);
 		as = name;
 	}
 	if (!found)
-		fail("%s: no tensor %s, which is state of the model", path, runner_state(r, k)->name);
+		fail("%s: no tensor %s, which is state of the model", path,
+		     runner_state(r, k)->name);
 	return found;
 }
 
@@ -125,7 +134,9 @@ static bool load_one(const Runner *r, const WeftTensors *file, const char *path,
 		return false;
 	bool ok = alloc_state(r, k, &want) &&
 		  (is_like(t, &want) ||
-		   (fail("%s: %s has another dtype or shape than the model's state", path, runner_state(r, k)->name), false));
+		   (fail("%s: %s has another dtype or shape than the model's state", path,
+			 runner_state(r, k)->name),
+		    false));
 	free(want.data);
 	free(want.shape);
 	return ok && move(r, k, t, true);
@@ -146,7 +157,9 @@ bool runner_load_state(Runner *r, Weft *w, const char *path)
 		while (k < runner_nstate(r) && !is_named(r, k, weft_tensors_name(file, i)))
 			k++;
 		if (k == runner_nstate(r))
-			return fail("%s: the model has no state %s", path, weft_tensors_name(file, i)), false;
+			return fail("%s: the model has no state %s", path,
+				    weft_tensors_name(file, i)),
+			       false;
 	}
 	for (uint32_t k = 0; k < runner_nstate(r); k++)
 		if (!load_one(r, file, path, k))
@@ -166,7 +179,8 @@ bool runner_save_state(Runner *r, Weft *w, const char *path)
 		fail_messages(w);
 	for (uint32_t k = 0; ok && k < n; k++)
 		ok = alloc_state(r, k, &state[k]) && move(r, k, &state[k], false) &&
-		     (weft_tensors_add(w, file, runner_state(r, k)->name, &state[k]) || (fail_messages(w), false));
+		     (weft_tensors_add(w, file, runner_state(r, k)->name, &state[k]) ||
+		      (fail_messages(w), false));
 	ok = ok && (weft_tensors_write(w, file, path) || (fail_messages(w), false));
 	free_tensors(state, n);
 	return ok;

@@ -17,7 +17,8 @@ typedef struct {
 	int (*run)(int argc, char **argv);
 } Command;
 
-extern const Command command_compile, command_run, command_check, command_bench, command_show, command_ops;
+extern const Command command_compile, command_run, command_check, command_bench, command_show,
+	command_ops;
 
 /* Whether s ends with `suffix`, or is it. */
 static inline bool has_suffix(const char *s, const char *suffix)
@@ -77,35 +78,34 @@ typedef struct {
 } LoadArgs;
 /* The rows of Opt for the LoadArgs a, and their help. */
 #define LOAD_OPTIONS(a)                                                                            \
-	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                              \
-	{"--loop-bound", OPT_LIST, &(a)->loop_bound},                                                  \
-	{"--ops", OPT_LIST, &(a)->ops},                                                                \
-	{"--set-mode", OPT_LIST, &(a)->mode},                                                          \
-	{"--precision", OPT_LIST, &(a)->precision},                                                    \
-	{"--private", OPT_LIST, &(a)->private_state},                                                  \
-	{"--state", OPT_LIST, &(a)->same_state},                                                       \
-	{"--seed", OPT_STRING, &(a)->seed},                                                            \
-	{"--rng", OPT_STRING, &(a)->rng},                                                              \
-	{"--rng-cipher", OPT_STRING, &(a)->rng_cipher},                                                \
-	{"--values", OPT_STRING, &(a)->values},                                                        \
-	{                                                                                              \
-		"--output-names", OPT_LIST, &(a)->output_names                                             \
+	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                          \
+		{"--loop-bound", OPT_LIST, &(a)->loop_bound}, {"--ops", OPT_LIST, &(a)->ops},      \
+		{"--set-mode", OPT_LIST, &(a)->mode}, {"--precision", OPT_LIST, &(a)->precision},  \
+		{"--private", OPT_LIST, &(a)->private_state},                                      \
+		{"--state", OPT_LIST, &(a)->same_state}, {"--seed", OPT_STRING, &(a)->seed},       \
+		{"--rng", OPT_STRING, &(a)->rng}, {"--rng-cipher", OPT_STRING, &(a)->rng_cipher},  \
+		{"--values", OPT_STRING, &(a)->values},                                            \
+	{                                                                                          \
+		"--output-names", OPT_LIST, &(a)->output_names                                     \
 	}
 #define LOAD_HELP                                                                                  \
-	"  --ops LIBRARY        a shared library of operators (weft_op.h; repeatable)\n"                \
-	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"        \
-	"                       express (repeatable)\n"                                           \
-	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (repeatable)\n"        \
-	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"                 \
-	"  --precision bf16|f16 like torch.autocast\n"              \
-	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of --ignore-guard\n"        \
-	"                       NAME=TEXT)\n"                                                           \
-	"  --private TENSOR     of several models: state of that name is not shared (repeatable)\n"   \
-	"  --state A.X=B.Y      of several models: state Y of B is X of A (repeatable)\n"             \
-	"  --seed N             of random numbers, the state weft.rng (default 0)\n"                        \
-	"  --rng state|input    whether weft.rng is state or an input\n"                                    \
-	"  --rng-cipher NAME    of random bits: philox (default), aes128-ctr\n"                            \
-	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code may fix\n"
+	"  --ops LIBRARY        a shared library of operators (weft_op.h; repeatable)\n"           \
+	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"    \
+	"                       express (repeatable)\n"                                            \
+	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (repeatable)\n"    \
+	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"      \
+	"  --precision bf16|f16 like torch.autocast\n"                                             \
+	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of "              \
+	"--ignore-guard\n"                                                                         \
+	"                       NAME=TEXT)\n"                                                      \
+	"  --private TENSOR     of several models: state of that name is not shared "              \
+	"(repeatable)\n"                                                                           \
+	"  --state A.X=B.Y      of several models: state Y of B is X of A (repeatable)\n"          \
+	"  --seed N             of random numbers, the state weft.rng (default 0)\n"               \
+	"  --rng state|input    whether weft.rng is state or an input\n"                           \
+	"  --rng-cipher NAME    of random bits: philox (default), aes128-ctr\n"                    \
+	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code "   \
+	"may fix\n"
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
@@ -219,15 +219,23 @@ typedef struct {
 } ModeArgs;
 /* by_default: the default of --wrt, lines of a paragraph. */
 #define MODE_HELP(by_default)                                                                      \
-	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from cotangents ct.<i> of the\n" \
-	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of the inputs; results vy.<i>\n" \
-	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and tangents that are not\n" \
-	"                       there are zero; of a model whose output 0 is one number, a loss, without any its is 1\n" \
-	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, tangents tp.NAME), or names,\n" \
-	"                       with commas between " by_default                                        \
-	"  --randomness KIND    of vmap: random numbers are an error (default), same, or different\n" \
-	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is the batch (0), one number\n" \
-	"                       for all or one for each; negative: from the last; none: it has none\n"
+	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from "     \
+	"cotangents ct.<i> of the\n"                                                               \
+	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of "   \
+	"the inputs; results vy.<i>\n"                                                             \
+	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents "  \
+	"and tangents that are not\n"                                                              \
+	"                       there are zero; of a model whose output 0 is one number, a loss, " \
+	"without any its is 1\n"                                                                   \
+	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, "    \
+	"tangents tp.NAME), or names,\n"                                                           \
+	"                       with commas between " by_default                                   \
+	"  --randomness KIND    of vmap: random numbers are an error (default), same, or "         \
+	"different\n"                                                                              \
+	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is " \
+	"the batch (0), one number\n"                                                              \
+	"                       for all or one for each; negative: from the last; none: it has "   \
+	"none\n"
 /* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
  * checks that the other options in it (randomness, in_dims, out_dims), which the caller has set,
  * fit the mode. Returns false after a message. */
@@ -379,7 +387,8 @@ bool runner_output_key(const Runner *, uint32_t k, TensorKey *);
  * until the next call for the input. The shape is that of the file's x.<i> or y.<i>. path: of the
  * file. Returns NULL after a message: another input is missing, the shape is not known, or a
  * cotangent that is to be 1 has several elements. */
-const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path, int call);
+const WeftTensor *runner_absent(Runner *, uint32_t k, const WeftTensors *, const char *path,
+				int call);
 
 /* State (state.c) is that of a compiled model's instance, or of the interpreter, for which the
  * runner keeps it between calls. */
@@ -439,6 +448,7 @@ bool python_find(const char *env, char path[4096]);
 /* Runs a program, its text `script`, with n arguments, and waits. Its output goes to `out`. what:
  * its name in messages. Returns true if it ends with status 0; false after a message, which is the
  * program's own if it ends with status 1. */
-bool python_run(const char *env, const char *what, const char *script, const char *const *arg, int n, FILE *out);
+bool python_run(const char *env, const char *what, const char *script, const char *const *arg,
+		int n, FILE *out);
 
 #endif

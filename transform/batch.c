@@ -63,7 +63,8 @@ static void spread(Spread *s, Node n)
 void batch_spread(const Graph *g, const bool *in, bool *out)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	Spread s = {g, ARENA_ARRAY(scratch, bool, g->node.n), ARENA_ARRAY(scratch, bool *, g->node.n)};
+	Spread s = {g, ARENA_ARRAY(scratch, bool, g->node.n),
+		    ARENA_ARRAY(scratch, bool *, g->node.n)};
 	for (uint32_t k = 0; k < g->input.n; k++)
 		s.differs[g->input.data[k].node.i] = in[k];
 	for (Node n = g->first; n.i; n = node_next(g, n))
@@ -105,8 +106,11 @@ static bool batch_input(Batch *v, uint32_t k, uint32_t place)
 	GraphInput *in = &g->input.data[k];
 	Node old = in->node;
 	if (node_rank(g, old) == MAX_RANK)
-		return ctx_error(g->ir->ctx, NULL, "input \"%s\" has %d dimensions: there is none left for a batch", in->name, MAX_RANK);
-	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0}, type_at(g->ir, node_type_id(g, old), v->size, place), (LocId){0});
+		return ctx_error(g->ir->ctx, NULL,
+				 "input \"%s\" has %d dimensions: there is none left for a batch",
+				 in->name, MAX_RANK);
+	Node new = graph_add(g, old, OP_input, NULL, 0, (AttrId){0},
+			     type_at(g->ir, node_type_id(g, old), v->size, place), (LocId){0});
 	g->node_name.data[new.i] = g->node_name.data[old.i];
 	g->node_name.data[old.i] = NULL;
 	in->node = new;
@@ -165,11 +169,14 @@ static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, 
 	uint32_t nattr = op_schema(node_op(g, n))->narg;
 	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
 	if (node_index_mode(g, n) == INDEX_CHECK)
-		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents), index);
-	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, index, zero), b_bin(b, OP_lt, index, extents));
+		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents),
+				 index);
+	Node inside =
+		b_bin(b, OP_bit_and, b_bin(b, OP_ge, index, zero), b_bin(b, OP_lt, index, extents));
 	Node ok = b_bin(b, OP_bit_or, inside, b_un(b, OP_bit_not, mask_of(v, b, index, batched)));
 	Node all = b_reduce(b, REDUCE_AND, ok, (1u << node_rank(g, ok)) - 1, DT_bool);
-	b_node(b, OP_assert, &all, 1, (Attr[]){attr_none(), attr_str(g->ir, "an index is out of range")}, 2);
+	b_node(b, OP_assert, &all, 1,
+	       (Attr[]){attr_none(), attr_str(g->ir, "an index is out of range")}, 2);
 	for (uint32_t k = 0; k < nattr; k++)
 		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
 	attr[op_arg_index(node_op(g, n), "mode")] = attr_str(g->ir, "clamp");
@@ -214,13 +221,14 @@ static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 static void set_type(Batch *v, Node n, Node new)
 {
 	Graph *g = v->g;
-	TypeId want = node_type_id(g, n).i ? batch_type(g->ir, node_type_id(g, n), v->size) : (TypeId){0};
+	TypeId want =
+		node_type_id(g, n).i ? batch_type(g->ir, node_type_id(g, n), v->size) : (TypeId){0};
 	if (!want.i)
 		return;
 	const Type *a = ir_type_of(g->ir, want), *b = node_type(g, new);
 	if (a->dtype != b->dtype || a->n != b->n)
-		ctx_bug(g->ir->ctx, "the batch of %s is %s, expected %s", op_name(node_op(g, n)), type_str(g->ir, node_type_id(g, new)),
-			type_str(g->ir, want));
+		ctx_bug(g->ir->ctx, "the batch of %s is %s, expected %s", op_name(node_op(g, n)),
+			type_str(g->ir, node_type_id(g, new)), type_str(g->ir, want));
 	if (a->dtype != DT_none)
 		graph_set_type(g, new, want);
 }
@@ -232,11 +240,14 @@ static bool random_key(Batch *v, Node n)
 	Node state = node_in(g, n, 0);
 	Build b = pass_build(g, node_next(g, n));
 	if (v->randomness == RANDOM_ERROR)
-		return ctx_error(g->ir->ctx, NULL, "the model draws random numbers: say whether the members of a batch draw the same or different "
+		return ctx_error(g->ir->ctx, NULL,
+				 "the model draws random numbers: say whether the members of a "
+				 "batch draw the same or different "
 				 "ones (randomness)");
 	const Cipher cipher = node_cipher(g, n);
 	if (v->randomness == RANDOM_DIFFERENT)
-		v->to[n.i] = b_random_fold(&b, cipher, b_random_key(&b, cipher, state), b_iota(&b, DT_u64, v->size));
+		v->to[n.i] = b_random_fold(&b, cipher, b_random_key(&b, cipher, state),
+					   b_iota(&b, DT_u64, v->size));
 	return true;
 }
 
@@ -290,8 +301,12 @@ static bool visit(Batch *v, Node n)
 static Batch batch_new(Graph *g, Sym size)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	return (Batch){.g = g, .size = size, .n = g->node.n, .to = arena_calloc(scratch, g->node.n, sizeof(Node)),
-		       .element = arena_calloc(scratch, g->node.n, sizeof(Node *)), .gone = arena_calloc(scratch, g->node.n, sizeof(bool))};
+	return (Batch){.g = g,
+		       .size = size,
+		       .n = g->node.n,
+		       .to = arena_calloc(scratch, g->node.n, sizeof(Node)),
+		       .element = arena_calloc(scratch, g->node.n, sizeof(Node *)),
+		       .gone = arena_calloc(scratch, g->node.n, sizeof(bool))};
 }
 
 static bool batch_run(Batch *v)
@@ -326,7 +341,8 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 	Batch v = batch_new(g, size);
 	Build b = {.g = g};
 	if (mask) {
-		v.active = graph_add_input(g, "active", INPUT_USER, ir_type(g->ir, DT_bool, 1, &size));
+		v.active =
+			graph_add_input(g, "active", INPUT_USER, ir_type(g->ir, DT_bool, 1, &size));
 		b.before = graph_behind_inputs(g);
 		v.any = b_reduce(&b, REDUCE_OR, v.active, 1, DT_bool);
 	}
@@ -350,20 +366,25 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 /* ---- the transform ---- */
 
 /* `dim` of a value that has `rank` dimensions with the batch. */
-static bool place_of(const Graph *g, const char *what, const char *name, int32_t dim, uint32_t rank, uint32_t *place)
+static bool place_of(const Graph *g, const char *what, const char *name, int32_t dim, uint32_t rank,
+		     uint32_t *place)
 {
 	int32_t n = (int32_t)rank;
 	if (dim < -n || dim >= n)
-		return ctx_error(g->ir->ctx, NULL, "%s \"%s\" has %u dimensions with a batch: it cannot be dimension %d, expected %d to %d", what, name,
-				 rank, dim, -n, n - 1);
+		return ctx_error(g->ir->ctx, NULL,
+				 "%s \"%s\" has %u dimensions with a batch: it cannot be dimension "
+				 "%d, expected %d to %d",
+				 what, name, rank, dim, -n, n - 1);
 	*place = (uint32_t)(dim < 0 ? dim + n : dim);
 	return true;
 }
 
 /* Where input k has its batch. */
-static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const BatchDims *dims, uint32_t *place)
+static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const BatchDims *dims,
+			   uint32_t *place)
 {
-	return place_of(g, "input", g->input.data[k].name, dims && dims->in ? dims->in[k] : 0, rank, place);
+	return place_of(g, "input", g->input.data[k].name, dims && dims->in ? dims->in[k] : 0, rank,
+			place);
 }
 
 /* Inputs with their batch, and, behind all inputs, permutations of those that have it elsewhere. */
@@ -378,8 +399,12 @@ static bool batch_inputs(Batch *v, const bool *batched, const BatchDims *dims)
 		if (!batched[k])
 			continue;
 		if (in->kind != INPUT_USER)
-			return ctx_error(g->ir->ctx, NULL, "\"%s\" is state, of which there is one for the whole batch", in->name);
-		TRY(place_of_input(g, k, node_rank(g, old) + 1, dims, &place) && batch_input(v, k, place));
+			return ctx_error(
+				g->ir->ctx, NULL,
+				"\"%s\" is state, of which there is one for the whole batch",
+				in->name);
+		TRY(place_of_input(g, k, node_rank(g, old) + 1, dims, &place) &&
+		    batch_input(v, k, place));
 		if (place)
 			v->to[old.i] = batch_from(&b, v->to[old.i], place);
 	}
@@ -396,8 +421,11 @@ static bool check_state(const Batch *v, GraphOutput o)
 	Graph *g = v->g;
 	if (!is_state_without_batch(v, o) || !with_batch(v, o.node).i)
 		return true;
-	return ctx_error(g->ir->ctx, node_where(g, o.node), "the value that is written to \"%s\" differs between the members of the batch, and there "
-			 "is one of it: make it an input with a batch of its own", g->input.data[o.writes].name);
+	return ctx_error(g->ir->ctx, node_where(g, o.node),
+			 "the value that is written to \"%s\" differs between the members of the "
+			 "batch, and there "
+			 "is one of it: make it an input with a batch of its own",
+			 g->input.data[o.writes].name);
 }
 
 /* The value of an output with the batch as dimension `place`. */
@@ -405,7 +433,8 @@ static Node with_batch_at(Batch *v, Node y, uint32_t place)
 {
 	Build b = {.g = v->g};
 	Node has = with_batch(v, y);
-	const Type t = *ir_type_of(v->g->ir, type_at(v->g->ir, node_type_id(v->g, y), v->size, place));
+	const Type t =
+		*ir_type_of(v->g->ir, type_at(v->g->ir, node_type_id(v->g, y), v->size, place));
 	uint32_t map[MAX_RANK];
 	if (has.i)
 		return place ? batch_to(&b, has, place) : has;
@@ -426,11 +455,17 @@ static bool set_output(Batch *v, uint32_t k, const BatchDims *dims)
 	if (is_state_without_batch(v, o))
 		return true;
 	if (dim == DIM_NO_BATCH)
-		return !with_batch(v, o.node).i || ctx_error(g->ir->ctx, node_where(g, o.node), "output \"%s\" differs between the members of the batch: "
-							      "it needs a dimension for it", o.name);
+		return !with_batch(v, o.node).i ||
+		       ctx_error(g->ir->ctx, node_where(g, o.node),
+				 "output \"%s\" differs between the members of the batch: "
+				 "it needs a dimension for it",
+				 o.name);
 	if (rank > MAX_RANK)
-		return ctx_error(g->ir->ctx, node_where(g, o.node), "a result of %d dimensions: there is none left for a batch", MAX_RANK);
-	TRY(o.writes < 0 ? place_of(g, "output", o.name, dim, rank, &place) : place_of_input(g, (uint32_t)o.writes, rank, dims, &place));
+		return ctx_error(g->ir->ctx, node_where(g, o.node),
+				 "a result of %d dimensions: there is none left for a batch",
+				 MAX_RANK);
+	TRY(o.writes < 0 ? place_of(g, "output", o.name, dim, rank, &place)
+			 : place_of_input(g, (uint32_t)o.writes, rank, dims, &place));
 	graph_set_output(g, k, with_batch_at(v, o.node, place));
 	return true;
 }
@@ -446,12 +481,16 @@ static bool sizes_fit(Graph *g, Sym size)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (!node_fits(g, n))
-			return ctx_error(g->ir->ctx, node_where(g, n), "with a batch of %s, %s is %s: expected fewer than 2^48 bytes",
-			                 sym_str(g->ir->syms, size), op_name(node_op(g, n)), type_str(g->ir, node_type_id(g, n)));
+			return ctx_error(
+				g->ir->ctx, node_where(g, n),
+				"with a batch of %s, %s is %s: expected fewer than 2^48 bytes",
+				sym_str(g->ir->syms, size), op_name(node_op(g, n)),
+				type_str(g->ir, node_type_id(g, n)));
 	return true;
 }
 
-Graph *transform_vmap_at(const Graph *src, const bool *batched, Sym size, Randomness randomness, const BatchDims *dims)
+Graph *transform_vmap_at(const Graph *src, const bool *batched, Sym size, Randomness randomness,
+			 const BatchDims *dims)
 {
 	Graph *g = transform_begin(src, op_has_batch);
 	if (!g)

@@ -1,14 +1,16 @@
 /* Batches of branches and loops.
  *
- *   cond    of a condition that all share stays one, of bodies with the batch; else both bodies are computed and results selected
+ *   cond    of a condition that all share stays one, of bodies with the batch; else both bodies are
+ *           computed and results selected
  *   scan    stays one, of a body with the batch
- *   while   of a condition that all share stays one; else it goes on as long as one member is active, and what the others
- *           carry stays as it is
+ *   while   of a condition that all share stays one; else it goes on as long as one member is
+ *           active, and what the others carry stays as it is
  *   invertible  has an inverse of the batch; in a body, where nobody asks for it, it is its results
  *
- * What a body carries has the batch if it would get it in a later round. Where only some members execute a body, those are its
- * last input: checks are made for them alone. Operands of a branch are cut from derivatives for members that do not take it,
- * since what flows into it for them, though 0, may be multiplied by infinity:
+ * What a body carries has the batch if it would get it in a later round. Where only some members
+ * execute a body, those are its last input: checks are made for them alone. Operands of a branch
+ * are cut from derivatives for members that do not take it, since what flows into it for them,
+ * though 0, may be multiplied by infinity:
  *
  *   %c = cond(%p, [%x], yes=graph(%x) { %s = sqrt(%x)  return %s }, no=...)
  * becomes
@@ -16,7 +18,8 @@
  *   %s = sqrt(%x1)
  *   %r = select(%p, %s, ...)
  *
- * What cannot be masked, a call or effect of the user's, is executed for one member after the other (batch_by_scan). */
+ * What cannot be masked, a call or effect of the user's, is executed for one member after the other
+ * (batch_by_scan). */
 #include "ir/ops/batch.h"
 
 #include <string.h>
@@ -30,7 +33,8 @@ static Graph *graph_of(const Graph *g, Node n, const char *name)
 
 /* ---- which values differ ---- */
 
-/* Results that are carried from round to round; in[] is changed to what the body gets in the last one. */
+/* Results that are carried from round to round; in[] is changed to what the body gets in the last
+ * one. */
 static void spread_carry(const Graph *body, bool *in, uint32_t ninit, bool *out)
 {
 	bool more = true;
@@ -186,7 +190,8 @@ static Node *operands(const Batch *v, Node n, const Node *in, uint32_t more)
 /* x, through which nothing is differentiated. */
 static Node cut(Build *b, Node x)
 {
-	static const DType bits[] = {DT_none, DT_i8, DT_i16, DT_none, DT_i32, DT_none, DT_none, DT_none, DT_i64};
+	static const DType bits[] = {DT_none, DT_i8,   DT_i16,  DT_none, DT_i32,
+				     DT_none, DT_none, DT_none, DT_i64};
 	DType d = x.i ? node_dtype(b->g, x) : DT_none;
 	if (!dtype_is_float(d))
 		return x;
@@ -200,7 +205,8 @@ static Node safe(Build *b, Node x, Node active)
 	if (!x.i || !dtype_is_float(node_dtype(b->g, x)))
 		return x;
 	const Type t = *node_type(b->g, x);
-	return b_select(b, b_broadcast_in_dim(b, active, t.n, t.dim, (uint32_t[]){0}), x, cut(b, x));
+	return b_select(b, b_broadcast_in_dim(b, active, t.n, t.dim, (uint32_t[]){0}), x,
+			cut(b, x));
 }
 
 static Node select_lanes(Build *b, Node active, Node yes, Node no)
@@ -232,7 +238,8 @@ bool batch_scan(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 	Graph *g = v->g, *body = graph_of(g, n, "body");
 	uint32_t first, nin = node_nin(g, n), nout = node_type(g, n)->n;
 	uint32_t ninit = node_args(g, n, "init", &first), nxs = node_args(g, n, "xs", &first);
-	bool *of = copy_of(g, batched, nin), *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
+	bool *of = copy_of(g, batched, nin),
+	     *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
 	bool mask = v->active.i && graph_needs_mask(body);
 	spread_carry(body, of, ninit, out);
 	Node *x = operands(v, n, in, 1);
@@ -254,16 +261,19 @@ bool batch_scan(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 /* ---- cond ---- */
 
 /* One of the bodies for those who take it, instead of a branch. */
-static bool inline_branch(Batch *v, Build *b, Node n, const char *name, const Node *in, const bool *batched, Node taken, Node *out)
+static bool inline_branch(Batch *v, Build *b, Node n, const char *name, const Node *in,
+			  const bool *batched, Node taken, Node *out)
 {
 	Graph *g = v->g, *body = graph_of(g, n, name);
 	uint32_t nxs = node_nin(g, n) - 1, nout = node_type(g, n)->n;
-	bool mask = graph_needs_mask(body), *of = copy_of(g, batched + 1, nxs), *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
+	bool mask = graph_needs_mask(body), *of = copy_of(g, batched + 1, nxs),
+	     *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1);
 	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nxs + 1);
 	memset(all, true, nout * sizeof *all);
 	for (uint32_t k = 0; k < nxs; k++) {
 		of[k] |= dtype_is_float(node_dtype(g, in[k + 1]));
-		x[k] = of[k] ? safe(b, batch_wide(b, in[k + 1], batched[k + 1], v->size), taken) : in[k + 1];
+		x[k] = of[k] ? safe(b, batch_wide(b, in[k + 1], batched[k + 1], v->size), taken)
+			     : in[k + 1];
 	}
 	x[nxs] = taken;
 	TRY(batch_body(body, v->size, of, all, mask));
@@ -275,7 +285,8 @@ static bool select_branch(Batch *v, Build *b, Node n, const Node *in, const bool
 {
 	Graph *g = v->g;
 	uint32_t nout = node_type(g, n)->n;
-	Node *yes = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout + 1), *no = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout + 1);
+	Node *yes = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout + 1),
+	     *no = ARENA_ARRAY(g->ir->ctx->scratch, Node, nout + 1);
 	Node taken = in[0], other = b_un(b, OP_bit_not, in[0]);
 	if (!v->active.i && !(maskable(graph_of(g, n, "yes")) && maskable(graph_of(g, n, "no"))))
 		return lane_after_lane(v, b, n, in, batched);
@@ -294,7 +305,8 @@ bool batch_cond(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
 	uint32_t nin = node_nin(g, n), nout = node_type(g, n)->n;
-	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1), mask = v->active.i && control_needs_mask(g, n);
+	bool *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, nout + 1),
+	     mask = v->active.i && control_needs_mask(g, n);
 	if (batched[0])
 		return select_branch(v, b, n, in, batched);
 	spread_cond(g, n, copy_of(g, batched, nin), out);
@@ -310,8 +322,10 @@ bool batch_cond(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 
 /* ---- while ---- */
 
-/* One condition for all: where not all are active it holds only if one is, or the loop might not end. */
-static bool shared_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched, const bool *of, const bool *out)
+/* One condition for all: where not all are active it holds only if one is, or the loop might not
+ * end. */
+static bool shared_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched,
+			 const bool *of, const bool *out)
 {
 	Graph *g = v->g, *test = graph_of(g, n, "cond");
 	uint32_t first, nin = node_nin(g, n), ninit = node_args(g, n, "init", &first);
@@ -343,7 +357,8 @@ static Graph *loop_body(Graph *g, const char *name, const Node *x, uint32_t nx, 
 	return body;
 }
 
-/* Operands of a body that was given one more input at the end: x without number ninit, which comes last. */
+/* Operands of a body that was given one more input at the end: x without number ninit, which comes
+ * last. */
 static Node *active_last(Graph *g, const Node *x, uint32_t nx, uint32_t ninit)
 {
 	Node *arg = ARENA_ARRAY(g->ir->ctx->scratch, Node, nx);
@@ -363,10 +378,12 @@ static Graph *any_active(Graph *g, const Node *x, uint32_t nx, uint32_t ninit)
 }
 
 /* One round for those who are active, and who is in the next. */
-static Graph *masked_round(Graph *g, const Graph *body, const Graph *test, const Node *x, uint32_t nx, uint32_t ninit)
+static Graph *masked_round(Graph *g, const Graph *body, const Graph *test, const Node *x,
+			   uint32_t nx, uint32_t ninit)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	Node *input = ARENA_ARRAY(scratch, Node, nx), *out = ARENA_ARRAY(scratch, Node, ninit + 1), more;
+	Node *input = ARENA_ARRAY(scratch, Node, nx), *out = ARENA_ARRAY(scratch, Node, ninit + 1),
+	     more;
 	Graph *round = loop_body(g, "round", x, nx, input);
 	Build b = {.g = round};
 	Node active = input[ninit], *arg = active_last(round, input, nx, ninit);
@@ -394,13 +411,15 @@ static bool masked_while(Batch *v, Build *b, Node n, const Node *in, const bool 
 	TRY(batch_body(test, v->size, of, (bool[]){true}, true));
 	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nx), more;
 	for (uint32_t k = 0; k < nin; k++)
-		x[k < ninit ? k : k + 1] = k < ninit ? batch_wide(b, in[k], batched[k], v->size) : in[k];
+		x[k < ninit ? k : k + 1] =
+			k < ninit ? batch_wide(b, in[k], batched[k], v->size) : in[k];
 	x[ninit] = v->active.i ? v->active : b_full_int(b, DT_bool, 1, 1, &v->size);
 	graph_inline(g, b->before, test, active_last(g, x, nx, ninit), &more);
 	x[ninit] = b_bin(b, OP_bit_and, more, x[ninit]);
 	Attr *attr = with_more(v, b, n, "init", 1);
 	attr[op_arg_index(node_op(g, n), "cond")] = attr_graph(any_active(g, x, nx, ninit));
-	attr[op_arg_index(node_op(g, n), "body")] = attr_graph(masked_round(g, body, test, x, nx, ninit));
+	attr[op_arg_index(node_op(g, n), "body")] =
+		attr_graph(masked_round(g, body, test, x, nx, ninit));
 	Node new = again(b, n, x, nx, attr);
 	for (uint32_t k = 0; new.i && k < ninit; k++)
 		set_result(v, n, k, b_get(b, new, k), true);
@@ -411,7 +430,8 @@ bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched
 {
 	Graph *g = v->g;
 	uint32_t first, ninit = node_args(g, n, "init", &first);
-	bool *of = copy_of(g, batched, node_nin(g, n)), *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, ninit + 1);
+	bool *of = copy_of(g, batched, node_nin(g, n)),
+	     *out = ARENA_ARRAY(g->ir->ctx->scratch, bool, ninit + 1);
 	spread_carry(graph_of(g, n, "body"), of, ninit, out);
 	if (condition_differs(graph_of(g, n, "cond"), of))
 		return masked_while(v, b, n, in, batched);
@@ -420,21 +440,28 @@ bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched
 
 /* ---- invertible ---- */
 
-/* Of a block in what only some members execute: nobody asks for the inverse, and the region that it is ends. */
+/* Of a block in what only some members execute: nobody asks for the inverse, and the region that it
+ * is ends. */
 static bool end_region(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	for (uint32_t k = 0; k < node_nresult(v->g, n); k++)
-		set_result(v, n, k, b_node(b, OP_checkpoint, &in[k], 1, (Attr[]){attr_none(), attr_str(v->g->ir, "end")}, 2), batched[k]);
+		set_result(v, n, k,
+			   b_node(b, OP_checkpoint, &in[k], 1,
+				  (Attr[]){attr_none(), attr_str(v->g->ir, "end")}, 2),
+			   batched[k]);
 	return true;
 }
 
-/* Where members of a batch differ in some of what a block takes and gives, all of it has the batch. */
+/* Where members of a batch differ in some of what a block takes and gives, all of it has the
+ * batch. */
 bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;
-	uint32_t nin = node_nin(g, n), ny = node_nresult(g, n), first, nx = node_args(g, n, "xs", &first), nconst = nin - ny - nx;
+	uint32_t nin = node_nin(g, n), ny = node_nresult(g, n), first,
+		 nx = node_args(g, n, "xs", &first), nconst = nin - ny - nx;
 	Node *x = operands(v, n, in, 0);
-	bool *of = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1), *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nx + 1);
+	bool *of = ARENA_ARRAY(g->ir->ctx->scratch, bool, nin + 1),
+	     *all = ARENA_ARRAY(g->ir->ctx->scratch, bool, nx + 1);
 	if (v->active.i)
 		return end_region(v, b, n, in, batched);
 	memset(all, true, nx * sizeof *all);

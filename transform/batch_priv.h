@@ -37,7 +37,8 @@ void batch_spread(const Graph *body, const bool *in, bool *out);
  * operand, or may execute its graphs without end. */
 bool node_needs_mask(const Graph *, Node);
 
-/* ---- nodes with graphs: batch_control.c; contracts of spread and batch: Control in control.h ---- */
+/* ---- nodes with graphs: batch_control.c; contracts of spread and batch: Control in control.h ----
+ */
 
 /* Control.spread of a scan: sets out[k] to whether result k differs between members, if the
  * operands with in[k] do. Also sets in[k] of a carry that differs after the first round. */

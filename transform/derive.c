@@ -1,4 +1,5 @@
-/* Cotangents flow against the order of nodes, tangents along it. The rule of a node is its block's (op_vjp, op_jvp).
+/* Cotangents flow against the order of nodes, tangents along it. The rule of a node is its block's
+ * (op_vjp, op_jvp).
  *
  *   graph @main(%x: f32[4]) {                        graph @main_vjp(%x: f32[4], %ct.y: f32[4]) {
  *     %1 = sin(%x) : f32[4]                            %1 = sin(%x) : f32[4]
@@ -8,11 +9,13 @@
  *                                                      %6 = add(%4, mul(%3, cos(%x)))
  *                                                      return %y, %6
  *
- * The last reader of a value is visited first and contributions are added in that order, as PyTorch adds them: so sums have the
- * bits of a left fold. One rule is enough for both directions: the tangent of a node that states only what becomes of
- * cotangents is that linear function transposed, by the same walk over the nodes that it added.
+ * The last reader of a value is visited first and contributions are added in that order, as PyTorch
+ * adds them: so sums have the bits of a left fold. One rule is enough for both directions: the
+ * tangent of a node that states only what becomes of cotangents is that linear function transposed,
+ * by the same walk over the nodes that it added.
  *
- * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of nodes. */
+ * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of
+ * nodes. */
 #include "transform/control.h"
 
 /* ---- cotangents ---- */
@@ -54,7 +57,8 @@ void reverse_spread(Reverse *r, Node from, Node last)
 {
 	for (Node n = from; n.i; n = n.i == last.i ? (Node){0} : node_next(r->g, n)) {
 		const Type *t = node_type_id(r->g, n).i ? node_type(r->g, n) : NULL;
-		if (t && within(r, n) && (t->dtype == DT_none || dtype_is_inexact(t->dtype)) && reads_active(r, n))
+		if (t && within(r, n) && (t->dtype == DT_none || dtype_is_inexact(t->dtype)) &&
+		    reads_active(r, n))
 			reverse_mark(r, n);
 	}
 }
@@ -137,7 +141,9 @@ bool reverse_run(Reverse *r, Node last, Node before)
 Forward forward_new(Graph *g)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	return (Forward){.g = g, .n = g->node.n, .t = arena_calloc(scratch, g->node.n, sizeof(Node)),
+	return (Forward){.g = g,
+			 .n = g->node.n,
+			 .t = arena_calloc(scratch, g->node.n, sizeof(Node)),
 			 .element = arena_calloc(scratch, g->node.n, sizeof(Node *))};
 }
 
@@ -151,12 +157,14 @@ Node forward_tangent(const Forward *f, Node value)
 	return f->t[value.i];
 }
 
-/* Unknown values for the cotangents of n's results, which no simplification of builders sees through. */
+/* Unknown values for the cotangents of n's results, which no simplification of builders sees
+ * through. */
 static void unknowns(Build *b, Node n, Node *ct)
 {
 	for (uint32_t k = 0; k < node_nresult(b->g, n); k++) {
 		TypeId type = node_result_type(b->g, n, k);
-		Node zero = dtype_is_inexact(ir_type_of(b->g->ir, type)->dtype) ? b_zeros(b, type) : (Node){0};
+		Node zero = dtype_is_inexact(ir_type_of(b->g->ir, type)->dtype) ? b_zeros(b, type)
+										: (Node){0};
 		ct[k] = zero.i ? b_node(b, OP_barrier, &zero, 1, NULL, 0) : zero;
 	}
 }
@@ -212,9 +220,13 @@ static bool push(Forward *f, Node n)
 	if (!any || (!tuple && !dtype_is_inexact(node_dtype(g, n))))
 		return true;
 	if (tuple)
-		f->element[n.i] = arena_calloc(g->ir->ctx->scratch, node_type(g, n)->n, sizeof(Node));
+		f->element[n.i] =
+			arena_calloc(g->ir->ctx->scratch, node_type(g, n)->n, sizeof(Node));
 	Node *ty = tuple ? f->element[n.i] : &f->t[n.i];
-	Build b = {.g = g, .before = node_next(g, n), .loc = node_data(g, n)->loc, .where = node_near(g, n)};
+	Build b = {.g = g,
+		   .before = node_next(g, n),
+		   .loc = node_data(g, n)->loc,
+		   .where = node_near(g, n)};
 	if (op == OP_tuple) {
 		for (uint32_t k = 0; k < nin; k++)
 			ty[k] = t[k];
@@ -246,11 +258,16 @@ void forward_end(Forward *f)
 	Graph *g = f->g;
 	for (uint32_t k = 0; k < f->replaced.n; k++) {
 		const Replaced *r = &f->replaced.data[k];
-		for (Use u = node_data(g, r->old)->first_use; u.i && r->shift; u = g->use.data[u.i].next) {
+		for (Use u = node_data(g, r->old)->first_use; u.i && r->shift;
+		     u = g->use.data[u.i].next) {
 			Node get = g->use.data[u.i].user;
 			int64_t index = node_int(g, get, "index");
 			if (index >= r->first)
-				graph_set_attrs(g, get, ir_attrs(g->ir, 2, (Attr[]){attr_none(), attr_int(g->ir, index + r->shift)}));
+				graph_set_attrs(
+					g, get,
+					ir_attrs(g->ir, 2,
+						 (Attr[]){attr_none(),
+							  attr_int(g->ir, index + r->shift)}));
 		}
 		replace_tuple(g, r->old, r->by);
 	}
@@ -261,7 +278,8 @@ void forward_end(Forward *f)
 /* Is it a result that has derivatives? */
 static bool has_derivative(const Graph *g, uint32_t k)
 {
-	return !graph_output_is_state(g, k) && dtype_is_inexact(node_dtype(g, g->output.data[k].node));
+	return !graph_output_is_state(g, k) &&
+	       dtype_is_inexact(node_dtype(g, g->output.data[k].node));
 }
 
 static const char *prefixed(Graph *g, const char *prefix, const char *name)
@@ -294,13 +312,16 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 	for (uint32_t k = 0; k < nresult; k++) {
 		GraphOutput o = g->output.data[k];
 		if (has_derivative(g, k) && (!w->output || w->output[k]))
-			reverse_add(&r, o.node, graph_add_input(g, prefixed(g, "ct", o.name), INPUT_USER, node_type_id(g, o.node)));
+			reverse_add(&r, o.node,
+				    graph_add_input(g, prefixed(g, "ct", o.name), INPUT_USER,
+						    node_type_id(g, o.node)));
 	}
 	if (!reverse_run(&r, last, (Node){0}))
 		return NULL;
 	for (uint32_t k = 0; k < roots.n; k++) {
 		Node ct = roots.node[k].i ? reverse_cotangent(&r, roots.node[k]) : (Node){0};
-		graph_add_output(g, prefixed(g, "g", roots.name[k]), ct.i ? ct : b_zeros(&r.b, roots.type[k]), -1);
+		graph_add_output(g, prefixed(g, "g", roots.name[k]),
+				 ct.i ? ct : b_zeros(&r.b, roots.type[k]), -1);
 	}
 	return finished(g);
 }
@@ -315,7 +336,8 @@ Graph *transform_jvp(const Graph *src, const Wrt *w)
 	uint32_t nresult = g->output.n;
 	Node *input = ARENA_ARRAY(scratch, Node, roots.n);
 	for (uint32_t k = 0; k < roots.n; k++)
-		input[k] = graph_add_input(g, prefixed(g, "t", roots.name[k]), INPUT_USER, roots.type[k]);
+		input[k] = graph_add_input(g, prefixed(g, "t", roots.name[k]), INPUT_USER,
+					   roots.type[k]);
 	Forward f = forward_new(g);
 	for (uint32_t k = 0; k < roots.n; k++)
 		if (roots.node[k].i)
@@ -328,7 +350,8 @@ Graph *transform_jvp(const Graph *src, const Wrt *w)
 		if (!has_derivative(g, k))
 			continue;
 		Node t = forward_tangent(&f, o.node);
-		graph_add_output(g, prefixed(g, "jy", o.name), t.i ? t : b_zeros(&b, node_type_id(g, o.node)), -1);
+		graph_add_output(g, prefixed(g, "jy", o.name),
+				 t.i ? t : b_zeros(&b, node_type_id(g, o.node)), -1);
 	}
 	forward_end(&f);
 	return finished(g);

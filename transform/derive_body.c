@@ -1,13 +1,16 @@
-/* The graphs of loops and branches, differentiated: what is computed forwards, what is kept of it, what is computed backwards.
+/* The graphs of loops and branches, differentiated: what is computed forwards, what is kept of it,
+ * what is computed backwards.
  *
- *   body(%h, %x, %w) {                      forwards                          backwards, from %ct of the result
- *     %p = contract(%h, %w)                   %p = contract(%h, %w)             %y = tanh(add(%p, %x))
- *     %s = add(%p, %x)               ->       %y = tanh(add(%p, %x))            %g = mul(%ct, 1 - %y*%y)
- *     %y = tanh(%s)                           return %y, %p, %h                 return contract(%g, %w), contract(%g, %h)
+ *   body(%h, %x, %w) {                      forwards backwards, from %ct of the result
+ *     %p = contract(%h, %w)                   %p = contract(%h, %w) %y = tanh(add(%p, %x))
+ *     %s = add(%p, %x)               -> %y = tanh(add(%p, %x)) %g = mul(%ct, 1 - %y*%y)
+ *     %y = tanh(%s)                           return %y, %p, %h return contract(%g, %w),
+ *                                             contract(%g, %h)
  *     return %y }
  *
- * Kept is what is expensive and what the loop carries: what element-wise functions and index maps make of that is computed again
- * where it is read, in the kernels that read it, and so is what depends on nothing that changes. */
+ * Kept is what is expensive and what the loop carries: what element-wise functions and index maps
+ * make of that is computed again where it is read, in the kernels that read it, and so is what
+ * depends on nothing that changes. */
 #include "transform/derive_priv.h"
 
 /* ---- what depends on what ---- */
@@ -54,8 +57,12 @@ void body_readers(const Graph *body, const bool *out, bool *in)
 static void start(Linearized *l, const Graph *body)
 {
 	Graph *g = graph_new(body->ir, body->name);
-	*l = (Linearized){.g = g, .nin = body->input.n, .nout = body->output.n, .in = ZEROED(g, Node, body->input.n),
-			  .out = ZEROED(g, Node, body->output.n), .ct = ZEROED(g, Node, body->output.n),
+	*l = (Linearized){.g = g,
+			  .nin = body->input.n,
+			  .nout = body->output.n,
+			  .in = ZEROED(g, Node, body->input.n),
+			  .out = ZEROED(g, Node, body->output.n),
+			  .ct = ZEROED(g, Node, body->output.n),
 			  .grad = ZEROED(g, Node, body->input.n),
 			  .reads = ZEROED(g, bool, body->input.n)};
 	for (uint32_t k = 0; k < l->nin; k++) {
@@ -70,7 +77,8 @@ static bool is_cheap(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
 	LowerRole role = op_lower(op)->role;
-	return !node_nin(g, n) || op_is_scalar(op) || op_info(op)->deriv[0] || role == LOWER_MAP || role == LOWER_INDEX;
+	return !node_nin(g, n) || op_is_scalar(op) || op_info(op)->deriv[0] || role == LOWER_MAP ||
+	       role == LOWER_INDEX;
 }
 
 static bool reads_any(const Graph *g, Node n, const bool *of)
@@ -87,7 +95,8 @@ static bool uses_found_size(const Graph *g, Node n)
 	const SymTab *syms = g->ir->syms;
 	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
 		Sym var = sym_var_at(syms, v);
-		if (sym_var_kind(syms, var) == SYMVAR_UNBACKED && node_uses(g, n, var) && !graph_is_given(g, var) && graph_finds(g, var))
+		if (sym_var_kind(syms, var) == SYMVAR_UNBACKED && node_uses(g, n, var) &&
+		    !graph_is_given(g, var) && graph_finds(g, var))
 			return true;
 	}
 	return false;
@@ -115,7 +124,9 @@ static bool find_kept(Linearized *l, const bool *step)
 		if (!needed[n.i] || node_op(g, n) == OP_input)
 			continue;
 		if (backward[n.i] ? uses_found_size(g, n) : node_has_data_size(g, n))
-			return ctx_error(g->ir->ctx, node_near(g, n), "derivatives through a loop or branch in which a size depends on data are "
+			return ctx_error(g->ir->ctx, node_near(g, n),
+					 "derivatives through a loop or branch in which a size "
+					 "depends on data are "
 					 "not supported");
 		if (backward[n.i] || is_cheap(g, n) || !varies[n.i])
 			for (uint32_t k = 0; k < node_nin(g, n); k++)
@@ -128,7 +139,8 @@ static bool find_kept(Linearized *l, const bool *step)
 	return true;
 }
 
-bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *l)
+bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct,
+		    const bool *step, Linearized *l)
 {
 	start(l, body);
 	Graph *g = l->g;
@@ -168,7 +180,8 @@ Graph *body_forward(Linearized *l, uint32_t shared)
 			graph_add_output(g, "kept", l->kept[k], -1);
 	}
 	for (uint32_t k = 0; k < l->nin; k++)
-		arg[k] = graph_add_input(to, g->input.data[k].name, INPUT_USER, node_type_id(g, l->in[k]));
+		arg[k] = graph_add_input(to, g->input.data[k].name, INPUT_USER,
+					 node_type_id(g, l->in[k]));
 	for (uint32_t k = l->nin; k < g->input.n; k++) /* what is computed of them goes */
 		arg[k] = b_zeros(&b, node_type_id(g, g->input.data[k].node));
 	graph_inline(to, (Node){0}, g, arg, out);
@@ -188,7 +201,8 @@ static void drop_unread(Graph *g)
 	}
 }
 
-void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad)
+void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept,
+		   Node *grad)
 {
 	Graph *g = l->g;
 	uint32_t nout = 0;

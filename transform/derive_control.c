@@ -1,15 +1,21 @@
-/* Derivatives of loops and branches: tangents are carried along with values; cotangents go through the same rounds backwards, with
- * what each round kept.
+/* Derivatives of loops and branches: tangents are carried along with values; cotangents go through
+ * the same rounds backwards, with what each round kept.
  *
- *   %r = scan([%h], [%xs], [%w], body)           %r = scan([%h], [%xs], [%w], body with kept values among its ys)
- *   %r.0: %ct                              ->    %b = scan([%ct, 0], [%xs, kept], [%w], backwards, reversed)
- *                                                cotangents: of %h %b.0, of %w (the sum of all rounds) %b.1, of %xs %b.2
+ *   %r = scan([%h], [%xs], [%w], body)           %r = scan([%h], [%xs], [%w], body with kept values
+ *                                                among its ys)
+ *   %r.0: %ct                              -> %b = scan([%ct, 0], [%xs, kept], [%w], backwards,
+ *                                          reversed)
+ *                                                cotangents: of %h %b.0, of %w (the sum of all
+ * rounds) %b.1, of %xs %b.2
  *
- *   %r = cond(%p, [%x], yes, no)                 %r = cond(%p, [%x], yes, no with kept values of either among the results)
- *                                          ->    %b = cond(%p, [%x, kept, %ct], yes backwards, no backwards)
+ *   %r = cond(%p, [%x], yes, no)                 %r = cond(%p, [%x], yes, no with kept values of
+ *                                                either among the results)
+ *                                          ->    %b = cond(%p, [%x, kept, %ct], yes backwards, no
+ *                                                backwards)
  *
- * A round that was not executed and a branch that was not taken keep zeros. Carries are differentiated where a cotangent can
- * reach them, which takes as many sweeps over the body as there are carries at most. */
+ * A round that was not executed and a branch that was not taken keep zeros. Carries are
+ * differentiated where a cotangent can reach them, which takes as many sweeps over the body as
+ * there are carries at most. */
 #include <string.h>
 
 #include "transform/derive_priv.h"
@@ -29,7 +35,10 @@ typedef struct {
 static Scan scan_of(Graph *g, Node n)
 {
 	uint32_t first;
-	Scan s = {.g = g, .n = n, .body = node_attr(g, n, "body")->graph, .length = node_sym(g, n, "length"),
+	Scan s = {.g = g,
+		  .n = n,
+		  .body = node_attr(g, n, "body")->graph,
+		  .length = node_sym(g, n, "length"),
 		  .reverse = node_bool(g, n, "reverse")};
 	s.ninit = node_args(g, n, "init", &first);
 	s.nxs = node_args(g, n, "xs", &first);
@@ -64,7 +73,8 @@ static Node add_operand(Making *m, uint32_t list, Node x, const char *name)
 	m->n[list]++;
 	m->in[m->nin++] = x;
 	bool sliced = list == 1;
-	return graph_add_input(m->body, name, INPUT_USER, ir_type(m->body->ir, t.dtype, t.n - sliced, t.dim + sliced));
+	return graph_add_input(m->body, name, INPUT_USER,
+			       ir_type(m->body->ir, t.dtype, t.n - sliced, t.dim + sliced));
 }
 
 static Node finish_scan(Making *m, Sym length, bool reverse)
@@ -104,7 +114,8 @@ bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	bool *in = ZEROED(b->g, bool, s.nin), *out = ZEROED(b->g, bool, s.nout);
 	Making m = making(b, s.body->name, 2 * s.nin);
 	Build inner = {.g = m.body, .loc = b->loc, .where = b->where};
-	Node *arg = ZEROED(b->g, Node, s.nin), *ta = ZEROED(b->g, Node, s.nin), *y = ZEROED(b->g, Node, s.nout);
+	Node *arg = ZEROED(b->g, Node, s.nin), *ta = ZEROED(b->g, Node, s.nin),
+	     *y = ZEROED(b->g, Node, s.nout);
 	Node *tangent = ZEROED(b->g, Node, s.nout);
 	for (uint32_t k = 0; k < s.nin; k++)
 		in[k] = t[k].i;
@@ -115,7 +126,8 @@ bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 			arg[k] = add_operand(&m, list, s.in[k], input_name(&s, k));
 		for (uint32_t j = first; j < k; j++)
 			if (in[j])
-				ta[j] = add_operand(&m, list, t[j].i ? t[j] : b_zeros_like(b, s.in[j]), "t");
+				ta[j] = add_operand(&m, list,
+						    t[j].i ? t[j] : b_zeros_like(b, s.in[j]), "t");
 	}
 	TRY(body_tangents(s.body, &inner, arg, ta, y, tangent));
 	uint32_t at = 0, *place = ZEROED(b->g, uint32_t, s.nout), shift = 0;
@@ -128,7 +140,10 @@ bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 				continue;
 			place[k] = at++;
 			shift += !part;
-			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : b_zeros(&inner, node_type_id(m.body, y[k])), -1);
+			graph_add_output(m.body, "t",
+					 tangent[k].i ? tangent[k]
+						      : b_zeros(&inner, node_type_id(m.body, y[k])),
+					 -1);
 		}
 	}
 	Node by = finish_scan(&m, s.length, s.reverse);
@@ -138,7 +153,8 @@ bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	return by.i;
 }
 
-/* The same scan with what is kept among its results; kept[]: all rounds of it, or an operand that is the same in all. */
+/* The same scan with what is kept among its results; kept[]: all rounds of it, or an operand that
+ * is the same in all. */
 static bool keep_rounds(const Scan *s, Linearized *l, Node *kept)
 {
 	Graph *g = s->g;
@@ -147,8 +163,9 @@ static bool keep_rounds(const Scan *s, Linearized *l, Node *kept)
 	if (body->output.n > s->nout) {
 		Ir *ir = g->ir;
 		Build b = {g, n, node_data(g, n)->loc, node_near(g, n)};
-		Attr attr[] = {attr_int(ir, s->ninit), attr_int(ir, s->nxs), attr_int(ir, s->nconst),
-			       attr_graph(body),       attr_sym(s->length),  attr_bool(s->reverse)};
+		Attr attr[] = {attr_int(ir, s->ninit),  attr_int(ir, s->nxs),
+			       attr_int(ir, s->nconst), attr_graph(body),
+			       attr_sym(s->length),     attr_bool(s->reverse)};
 		TRY((n = b_node(&b, OP_scan, s->in, s->nin, attr, 6)).i);
 		replace_tuple(g, s->n, n);
 	}
@@ -166,7 +183,8 @@ static void keep_carries(Linearized *l, uint32_t ninit)
 			l->kept[l->nkept++] = l->in[k];
 }
 
-/* What goes through the rounds backwards: cotangents of carries, sums of those of constants, by result of the new scan. */
+/* What goes through the rounds backwards: cotangents of carries, sums of those of constants, by
+ * result of the new scan. */
 typedef struct {
 	const Scan *s;
 	Linearized *l;
@@ -180,12 +198,14 @@ static bool scan_backwards(Build *b, const Backwards *w, Node *g)
 	Linearized *l = w->l;
 	uint32_t most = 2 * s->nin + s->nout + l->nkept, nresult = 0;
 	Making m = making(b, s->body->name, most);
-	Node *in = ZEROED(b->g, Node, s->nin), *ct = ZEROED(b->g, Node, s->nout), *kept = ZEROED(b->g, Node, l->nkept);
+	Node *in = ZEROED(b->g, Node, s->nin), *ct = ZEROED(b->g, Node, s->nout),
+	     *kept = ZEROED(b->g, Node, l->nkept);
 	Node *sum = ZEROED(b->g, Node, s->nin), *grad = ZEROED(b->g, Node, s->nin);
 	uint32_t first_const = s->ninit + s->nxs, *place = ZEROED(b->g, uint32_t, s->nin);
 	for (uint32_t k = 0; k < s->ninit; k++)
 		if (w->has_ct[k])
-			ct[k] = add_operand(&m, 0, w->ct[k].i ? w->ct[k] : b_zeros_like(b, s->in[k]), "ct");
+			ct[k] = add_operand(
+				&m, 0, w->ct[k].i ? w->ct[k] : b_zeros_like(b, s->in[k]), "ct");
 	for (uint32_t k = first_const; k < s->nin; k++)
 		if (l->grad[k].i)
 			sum[k] = add_operand(&m, 0, b_zeros_like(b, s->in[k]), "sum");
@@ -202,14 +222,17 @@ static bool scan_backwards(Build *b, const Backwards *w, Node *g)
 			in[k] = add_operand(&m, 2, s->in[k], input_name(s, k));
 	Build inner = {.g = m.body, .loc = b->loc, .where = b->where};
 	body_backward(l, &inner, in, ct, kept, grad);
-	for (uint32_t list = 0; list < 3; list += 2) /* carries: of init, of consts; then ys: of xs */
+	for (uint32_t list = 0; list < 3; list += 2) /* carries: of init, of consts; then ys: of
+	                                                xs */
 		for (uint32_t k = 0; k < s->nin; k++) {
 			bool has = list_of(s, k) == list && (list ? sum[k].i != 0 : w->has_ct[k]);
 			if (!has)
 				continue;
 			place[k] = ++nresult;
-			Node zero = grad[k].i ? grad[k] : b_zeros(&inner, node_type_id(b->g, s->in[k]));
-			graph_add_output(m.body, "g", list ? b_bin(&inner, OP_add, sum[k], grad[k]) : zero, -1);
+			Node zero =
+				grad[k].i ? grad[k] : b_zeros(&inner, node_type_id(b->g, s->in[k]));
+			graph_add_output(m.body, "g",
+					 list ? b_bin(&inner, OP_add, sum[k], grad[k]) : zero, -1);
 		}
 	for (uint32_t k = s->ninit; k < first_const; k++)
 		if (grad[k].i) {
@@ -218,14 +241,16 @@ static bool scan_backwards(Build *b, const Backwards *w, Node *g)
 		}
 	Node back = finish_scan(&m, s->length, !s->reverse);
 	for (uint32_t k = 0; k < s->nin; k++)
-		g[k] = back.i && place[k] && w->active[k] ? b_get(b, back, place[k] - 1) : (Node){0};
+		g[k] = back.i && place[k] && w->active[k] ? b_get(b, back, place[k] - 1)
+							  : (Node){0};
 	return back.i;
 }
 
 bool scan_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Scan s = scan_of(b->g, n);
-	bool *active = ZEROED(b->g, bool, s.nin), *out = ZEROED(b->g, bool, s.nout), *has_ct = ZEROED(b->g, bool, s.nout);
+	bool *active = ZEROED(b->g, bool, s.nin), *out = ZEROED(b->g, bool, s.nout),
+	     *has_ct = ZEROED(b->g, bool, s.nout);
 	bool *step = ZEROED(b->g, bool, s.nin);
 	memset(g, 0, s.nin * sizeof *g);
 	for (uint32_t k = 0; k < s.nin; k++) {
@@ -285,7 +310,8 @@ static Node input_like(Graph *body, const char *name, const Graph *g, Node x)
 }
 
 /* One branch: its results, then the tangents of those with out[k]. NULL after ctx_error. */
-static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const Node *t, const bool *out)
+static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const Node *t,
+			      const bool *out)
 {
 	Graph *to = graph_new(b->g->ir, body->name);
 	Build inner = {.g = to, .loc = b->loc, .where = b->where};
@@ -302,7 +328,9 @@ static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const 
 		graph_add_output(to, body->output.data[k].name, y[k], -1);
 	for (uint32_t k = 0; k < c->nout; k++)
 		if (out[k])
-			graph_add_output(to, "t", ty[k].i ? ty[k] : b_zeros(&inner, node_type_id(to, y[k])), -1);
+			graph_add_output(to, "t",
+					 ty[k].i ? ty[k] : b_zeros(&inner, node_type_id(to, y[k])),
+					 -1);
 	return to;
 }
 
@@ -328,7 +356,8 @@ bool cond_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 			xs[nxs++] = t[1 + k];
 	}
 	cond_activity(&c, in, out);
-	Graph *yes = branch_tangents(b, &c, c.body[0], t + 1, out), *no = yes ? branch_tangents(b, &c, c.body[1], t + 1, out) : NULL;
+	Graph *yes = branch_tangents(b, &c, c.body[0], t + 1, out),
+	      *no = yes ? branch_tangents(b, &c, c.body[1], t + 1, out) : NULL;
 	Node by = no ? make_cond(b, c.pred, xs, nxs, yes, no) : (Node){0};
 	for (uint32_t k = 0; k < c.nout; k++)
 		ty[k] = by.i && out[k] ? b_get(b, by, at++) : (Node){0};
@@ -382,13 +411,15 @@ static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, cons
 	return g;
 }
 
-/* The cotangents of inputs with out[k], from the inputs, the places and the cotangents of results, in that order. */
-static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Places *p, const uint32_t *of, const bool *has_ct,
-			       const bool *out)
+/* The cotangents of inputs with out[k], from the inputs, the places and the cotangents of results,
+ * in that order. */
+static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Places *p,
+			       const uint32_t *of, const bool *has_ct, const bool *out)
 {
 	Graph *to = graph_new(b->g->ir, l->g->name);
 	Build inner = {.g = to, .loc = b->loc, .where = b->where};
-	Node *in = ZEROED(b->g, Node, c->nin), *ct = ZEROED(b->g, Node, c->nout), *grad = ZEROED(b->g, Node, c->nin);
+	Node *in = ZEROED(b->g, Node, c->nin), *ct = ZEROED(b->g, Node, c->nout),
+	     *grad = ZEROED(b->g, Node, c->nin);
 	Node *at = ZEROED(b->g, Node, p->n), *kept = ZEROED(b->g, Node, l->nkept);
 	for (uint32_t k = 0; k < c->nin; k++)
 		in[k] = input_like(to, "x", b->g, c->in[k]);
@@ -396,20 +427,25 @@ static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Pla
 		at[k] = graph_add_input(to, "kept", INPUT_USER, p->type[k]);
 	for (uint32_t k = 0; k < c->nout; k++)
 		if (has_ct[k])
-			ct[k] = graph_add_input(to, "ct", INPUT_USER, node_result_type(b->g, c->n, k));
+			ct[k] = graph_add_input(to, "ct", INPUT_USER,
+						node_result_type(b->g, c->n, k));
 	for (uint32_t k = 0; k < l->nkept; k++)
 		kept[k] = at[of[k]];
 	body_backward(l, &inner, in, ct, kept, grad);
 	for (uint32_t k = 0; k < c->nin; k++)
 		if (out[k])
-			graph_add_output(to, "g", grad[k].i ? grad[k] : b_zeros(&inner, node_type_id(b->g, c->in[k])), -1);
+			graph_add_output(to, "g",
+					 grad[k].i ? grad[k]
+						   : b_zeros(&inner, node_type_id(b->g, c->in[k])),
+					 -1);
 	return to;
 }
 
 bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Cond c = cond_of(b->g, n);
-	bool *active = ZEROED(b->g, bool, c.nin), *step = ZEROED(b->g, bool, c.nin), *has_ct = ZEROED(b->g, bool, c.nout);
+	bool *active = ZEROED(b->g, bool, c.nin), *step = ZEROED(b->g, bool, c.nin),
+	     *has_ct = ZEROED(b->g, bool, c.nout);
 	bool *out = ZEROED(b->g, bool, c.nin);
 	Linearized l[2];
 	memset(g, 0, (c.nin + 1) * sizeof *g);
@@ -429,7 +465,8 @@ bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	Node by = n;
 	if (p.n) {
 		Build before = {b->g, n, node_data(b->g, n)->loc, node_near(b->g, n)};
-		Graph *yes = branch_keeping(&c, &l[0], &p, p.of[0]), *no = branch_keeping(&c, &l[1], &p, p.of[1]);
+		Graph *yes = branch_keeping(&c, &l[0], &p, p.of[0]),
+		      *no = branch_keeping(&c, &l[1], &p, p.of[1]);
 		TRY((by = make_cond(&before, c.pred, c.in, c.nin, yes, no)).i);
 		replace_tuple(b->g, n, by);
 		c.n = by;

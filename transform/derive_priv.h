@@ -130,7 +130,8 @@ typedef struct {
  * input k is to get a cotangent; has_ct[k]: result k has one; step[k]: input k differs between
  * executions of the body. Returns false after an error: an operator without a derivative, or a size
  * that depends on data. */
-bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct, const bool *step, Linearized *l);
+bool body_linearize(const Graph *body, const Build *at, const bool *active, const bool *has_ct,
+		    const bool *step, Linearized *l);
 /* Returns a new graph: the body, with the kept values as further results; sets l->kept_at. A kept
  * value that is a result with number >= shared already is not added again. */
 Graph *body_forward(Linearized *l, uint32_t shared);
@@ -138,7 +139,8 @@ Graph *body_forward(Linearized *l, uint32_t shared);
  * the inputs in[] (none where l->reads is false), the results' cotangents ct[] (read where has_ct
  * was true) and the kept values kept[]. Sets grad[k] for each input; none means zero. Uses up l:
  * call it once, after body_forward. */
-void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept, Node *grad);
+void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, const Node *kept,
+		   Node *grad);
 /* Inlines the body at the end of b's graph, with inputs in[], and adds the nodes that compute its
  * tangents from t[], those of the inputs (none: zero). Sets out[] to the results, ty[] to their
  * tangents (none: zero). Returns false after an error: an operator without a derivative. */

@@ -1,7 +1,9 @@
-/* What a graph is differentiated by: inputs, and constants, each of which becomes one node that all read, in loops and branches too.
+/* What a graph is differentiated by: inputs, and constants, each of which becomes one node that all
+ * read, in loops and branches too.
  *
  *   %r = scan([%h], [], [], body=graph(%h) {          %w = constant(#1)
- *     %w = constant(#1) ...                    ->     %r = scan([%h], [], [%w], body=graph(%h, %w) { ... }) */
+ *     %w = constant(#1) ...                    -> %r = scan([%h], [], [%w], body=graph(%h, %w) {
+ *                                              ... }) */
 #include <string.h>
 
 #include "transform/derive_priv.h"
@@ -9,7 +11,8 @@
 static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 {
 	const GraphInput *in = &g->input.data[k];
-	return w->input ? w->input[k] : in->kind == INPUT_USER && dtype_is_inexact(node_dtype(g, in->node));
+	return w->input ? w->input[k]
+			: in->kind == INPUT_USER && dtype_is_inexact(node_dtype(g, in->node));
 }
 
 /* ---- constants ---- */
@@ -42,7 +45,8 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(g, n, k);
 	memcpy(in + d.nin, more, count * sizeof *more);
-	Node by = graph_add(g, n, d.op, in, d.nin + count, ir_attrs(g->ir, s->narg, attr), d.type, d.loc);
+	Node by = graph_add(g, n, d.op, in, d.nin + count, ir_attrs(g->ir, s->narg, attr), d.type,
+			    d.loc);
 	pass_replace(g, n, by);
 	return by;
 }
@@ -87,11 +91,13 @@ static void lift(Graph *g, Node n, const bool *wanted, Node *node)
 		TypeId type = node_type_id(of[0][c].i ? body[0] : body[1], some);
 		if (!node[c].i) {
 			Attr value[] = {attr_const((ConstId){c})};
-			node[c] = graph_add(g, n, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value), type, (LocId){0});
+			node[c] = graph_add(g, n, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value),
+					    type, (LocId){0});
 		}
 		more[count++] = node[c];
 		for (uint32_t k = 0; k < nbody; k++) {
-			Node input = graph_add_input(body[k], ir_const_of(g->ir, (ConstId){c})->name, INPUT_USER, type);
+			Node input = graph_add_input(
+				body[k], ir_const_of(g->ir, (ConstId){c})->name, INPUT_USER, type);
 			if (of[k][c].i)
 				pass_replace(body[k], of[k][c], input);
 		}
@@ -139,7 +145,8 @@ static void join_pairs(Graph *g, const bool *wanted, Node *node)
 		const Const *k = ir_const_of(g->ir, of);
 		const Node first = graph_behind_inputs(g);
 		Attr value[] = {attr_const(of)};
-		Node whole = graph_add(g, first, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value), ir_type_ints(g->ir, k->dtype, k->rank, k->dim), (LocId){0});
+		Node whole = graph_add(g, first, OP_constant, NULL, 0, ir_attrs(g->ir, 1, value),
+				       ir_type_ints(g->ir, k->dtype, k->rank, k->dim), (LocId){0});
 		if (node[of.i].i)
 			pass_replace(g, node[of.i], whole);
 		node[of.i] = whole;
@@ -156,7 +163,9 @@ static bool check_wrt(Graph *g, const Wrt *w)
 		DType d = node_dtype(g, g->input.data[k].node);
 		if (wanted_input(g, w, k) && !dtype_is_inexact(d))
 			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
-					 "there is no derivative by a value of dtype %s: leave this input out", dtype_name(d));
+					 "there is no derivative by a value of dtype %s: leave "
+					 "this input out",
+					 dtype_name(d));
 	}
 	return true;
 }
@@ -165,7 +174,8 @@ bool roots_of(Graph *g, const Wrt *w, Roots *out)
 {
 	Arena *scratch = g->ir->ctx->scratch;
 	uint32_t most = g->input.n + w->nparam;
-	Roots r = {0, ZEROED(g, Node, most), ZEROED(g, TypeId, most), ARENA_ARRAY(scratch, const char *, most)};
+	Roots r = {0, ZEROED(g, Node, most), ZEROED(g, TypeId, most),
+		   ARENA_ARRAY(scratch, const char *, most)};
 	bool *wanted = ZEROED(g, bool, g->ir->constant.n);
 	Node *node = ZEROED(g, Node, g->ir->constant.n);
 	TRY(check_wrt(g, w));

@@ -1,12 +1,17 @@
-/* Derivatives of loops on data. Tangents are carried beside values. Cotangents need the values of every round:
+/* Derivatives of loops on data. Tangents are carried beside values. Cotangents need the values of
+ * every round:
  *
- *   - a loop that counts from a known number to a known limit is a scan of so many rounds, and derived as one;
- *   - one that ends at such a limit at the latest, or for which `most` is given, counts its rounds and stores what each of them
- *     kept in a stack of so many places; backwards a loop counts down from there:
+ *   - a loop that counts from a known number to a known limit is a scan of so many rounds, and
+ *     derived as one;
+ *   - one that ends at such a limit at the latest, or for which `most` is given, counts its rounds
+ *     and stores what each of them kept in a stack of so many places; backwards a loop counts down
+ *     from there:
  *
- *   %w = while([%h], [%c], test, body)     ->    %w = while([%h, 0, zeros[N, ..]], [%c], test, body with
- *                                                           %stack' = update_slice(%stack, kept, [%k, ..]), %k' = %k + 1)
- *                                                %b = while([%w.1, %ct, 0], [%w.2, %c], %k > 0, backwards at slice %k - 1) */
+ *   %w = while([%h], [%c], test, body)     -> %w = while([%h, 0, zeros[N, ..]], [%c], test, body
+ *                                          with
+ *                                                           %stack' = update_slice(%stack, kept,
+ * [%k, ..]), %k' = %k + 1) %b = while([%w.1, %ct, 0], [%w.2, %c], %k > 0, backwards at slice %k -
+ * 1) */
 #include <string.h>
 
 #include "transform/derive_priv.h"
@@ -22,7 +27,10 @@ typedef struct {
 static While while_of(Graph *g, Node n)
 {
 	uint32_t first;
-	While w = {.g = g, .n = n, .test = node_attr(g, n, "cond")->graph, .body = node_attr(g, n, "body")->graph};
+	While w = {.g = g,
+		   .n = n,
+		   .test = node_attr(g, n, "cond")->graph,
+		   .body = node_attr(g, n, "body")->graph};
 	w.ninit = node_args(g, n, "init", &first);
 	w.nconst = node_args(g, n, "consts", &first);
 	w.nin = w.ninit + w.nconst;
@@ -45,14 +53,16 @@ typedef struct {
 static bool known(const Graph *g, Node x, const While *w, Sym *v);
 static bool known_here(Known *s, Node x, Sym *v);
 
-/* Whatever v is, x's dtype has it: nothing wraps around. Sizes without a bound fit into 32 bits: no loop runs 2^31 rounds. */
+/* Whatever v is, x's dtype has it: nothing wraps around. Sizes without a bound fit into 32 bits: no
+ * loop runs 2^31 rounds. */
 static bool fits(const Graph *g, Node x, Sym v)
 {
 	DType d = node_dtype(g, x);
 	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
 	int64_t lo, hi, end = bits < 63 ? INT64_C(1) << bits : SYM_INF;
 	sym_range(g->ir->syms, v, &lo, &hi);
-	bool above = lo >= 0 || (dtype_is_signed(d) && (bits >= 63 || lo >= -end || (bits == 31 && lo <= -SYM_INF)));
+	bool above = lo >= 0 || (dtype_is_signed(d) &&
+				 (bits >= 63 || lo >= -end || (bits == 31 && lo <= -SYM_INF)));
 	return above && (bits >= 63 || hi < end || (bits >= 31 && hi >= SYM_INF));
 }
 
@@ -66,7 +76,8 @@ static bool known_fresh(Known *s, Node x, Sym *v)
 	for (uint32_t k = w ? w->ninit : 0; w && k < w->nin; k++)
 		if (g->input.data[k].node.i == x.i)
 			return known(w->g, w->in[k], NULL, v);
-	if (!info->integer || node_nin(g, x) > MOST_OPERANDS || !dtype_is_int(node_dtype(g, x)) || node_rank(g, x))
+	if (!info->integer || node_nin(g, x) > MOST_OPERANDS || !dtype_is_int(node_dtype(g, x)) ||
+	    node_rank(g, x))
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, x); k++)
 		TRY(known_here(s, node_in(g, x, k), &in[k]));
@@ -86,7 +97,8 @@ static bool known_here(Known *s, Node x, Sym *v)
 	return true;
 }
 
-/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or body g is; NULL: none. */
+/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or
+ * body g is; NULL: none. */
 static bool known(const Graph *g, Node x, const While *w, Sym *v)
 {
 	Known s = {.g = g, .w = w};
@@ -139,13 +151,15 @@ static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 	return true;
 }
 
-/* How a comparison limits its first operand: it may grow (up) or fall; closed: to the limit itself. */
+/* How a comparison limits its first operand: it may grow (up) or fall; closed: to the limit
+ * itself. */
 typedef struct {
 	Op op;
 	bool up, closed;
 } Order;
 
-static const Order orders[] = {{OP_lt, true, false}, {OP_le, true, true}, {OP_gt, false, false}, {OP_ge, false, true}};
+static const Order orders[] = {
+	{OP_lt, true, false}, {OP_le, true, true}, {OP_gt, false, false}, {OP_ge, false, true}};
 
 /* Rounds for which a carry x that steps towards the limit is on its side of it, from 0 on. */
 static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, Sym *rounds)
@@ -155,7 +169,8 @@ static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, 
 	int64_t step;
 	Sym from, to;
 	Node before;
-	if (k == UINT32_MAX || !known(w->test, limit, w, &to) || !known(w->g, w->in[k], NULL, &from) || !step_of(w, k, &step, &before))
+	if (k == UINT32_MAX || !known(w->test, limit, w, &to) ||
+	    !known(w->g, w->in[k], NULL, &from) || !step_of(w, k, &step, &before))
 		return false;
 	if (step == 0 || (step > 0) != up)
 		return false;
@@ -169,14 +184,16 @@ static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, 
 	return holds(w->test, x, from, last) && holds(w->body, before, from, last);
 }
 
-/* The least number of rounds after which a condition, or a part of it that must hold, does not. *exact: it is the whole one. */
+/* The least number of rounds after which a condition, or a part of it that must hold, does not.
+ * *exact: it is the whole one. */
 static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 {
 	const Graph *g = w->test;
 	Op op = node_op(g, more);
 	if (op == OP_bit_and || op == OP_mul) {
 		Sym other;
-		bool first = rounds_until(w, node_in(g, more, 0), rounds, exact), second = rounds_until(w, node_in(g, more, 1), &other, exact);
+		bool first = rounds_until(w, node_in(g, more, 0), rounds, exact),
+		     second = rounds_until(w, node_in(g, more, 1), &other, exact);
 		*exact = false;
 		if (second)
 			*rounds = first ? sym_min(g->ir->syms, *rounds, other) : other;
@@ -189,13 +206,15 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
 		const Order *o = &orders[k];
 		if (o->op == op)
-			return rounds_of(w, o->up, o->closed, x, y, rounds) || rounds_of(w, !o->up, o->closed, y, x, rounds);
+			return rounds_of(w, o->up, o->closed, x, y, rounds) ||
+			       rounds_of(w, !o->up, o->closed, y, x, rounds);
 	}
 	return false;
 }
 
 /* What is known of the number of rounds. */
-typedef enum { ROUNDS_UNKNOWN, ROUNDS_EXACT, ROUNDS_MOST, ROUNDS_GIVEN } RoundsKind; /* GIVEN: by `most`, so to be checked */
+/* GIVEN: by `most`, so to be checked */
+typedef enum { ROUNDS_UNKNOWN, ROUNDS_EXACT, ROUNDS_MOST, ROUNDS_GIVEN } RoundsKind;
 
 static Sym most_of(const While *w)
 {
@@ -224,8 +243,12 @@ typedef struct {
 
 static Making making(Build *b, uint32_t most)
 {
-	Making m = {.b = b, .test = graph_new(b->g->ir, "test"), .body = graph_new(b->g->ir, "body"), .in = ZEROED(b->g, Node, most),
-		    .of_test = ZEROED(b->g, Node, most), .of_body = ZEROED(b->g, Node, most)};
+	Making m = {.b = b,
+		    .test = graph_new(b->g->ir, "test"),
+		    .body = graph_new(b->g->ir, "body"),
+		    .in = ZEROED(b->g, Node, most),
+		    .of_test = ZEROED(b->g, Node, most),
+		    .of_body = ZEROED(b->g, Node, most)};
 	m.in_test = (Build){.g = m.test, .loc = b->loc, .where = b->where};
 	m.in_body = (Build){.g = m.body, .loc = b->loc, .where = b->where};
 	return m;
@@ -246,8 +269,8 @@ static uint32_t add_operand(Making *m, bool constant, Node x, const char *name)
 static Node finish(Making *m, Sym most)
 {
 	Ir *ir = m->b->g->ir;
-	Attr attr[] = {attr_int(ir, m->n[0]), attr_int(ir, m->n[1]), attr_graph(m->test), attr_graph(m->body),
-		       most.i ? attr_sym(most) : attr_none()};
+	Attr attr[] = {attr_int(ir, m->n[0]), attr_int(ir, m->n[1]), attr_graph(m->test),
+		       attr_graph(m->body), most.i ? attr_sym(most) : attr_none()};
 	return b_node(m->b, OP_while, m->in, m->nin, attr, 5);
 }
 
@@ -273,8 +296,10 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	While w = while_of(b->g, n);
 	bool *active = ZEROED(b->g, bool, w.nin);
 	Making m = making(b, 2 * w.nin);
-	uint32_t *place = ZEROED(b->g, uint32_t, w.nin), *of_tangent = ZEROED(b->g, uint32_t, w.nin);
-	Node *arg = ZEROED(b->g, Node, w.nin), *ta = ZEROED(b->g, Node, w.nin), *y = ZEROED(b->g, Node, w.ninit);
+	uint32_t *place = ZEROED(b->g, uint32_t, w.nin),
+		 *of_tangent = ZEROED(b->g, uint32_t, w.nin);
+	Node *arg = ZEROED(b->g, Node, w.nin), *ta = ZEROED(b->g, Node, w.nin),
+	     *y = ZEROED(b->g, Node, w.ninit);
 	Node *tangent = ZEROED(b->g, Node, w.ninit);
 	for (uint32_t k = 0; k < w.nin; k++)
 		active[k] = t[k].i;
@@ -285,7 +310,8 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 			place[k] = add_operand(&m, part, w.in[k], input_name(&w, k));
 		for (uint32_t k = first; k < end; k++)
 			if (active[k])
-				of_tangent[k] = add_operand(&m, part, t[k].i ? t[k] : b_zeros_like(b, w.in[k]), "t");
+				of_tangent[k] = add_operand(
+					&m, part, t[k].i ? t[k] : b_zeros_like(b, w.in[k]), "t");
 	}
 	for (uint32_t k = 0; k < w.nin; k++) {
 		arg[k] = m.of_body[place[k]];
@@ -297,7 +323,11 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 		graph_add_output(m.body, input_name(&w, k), y[k], -1);
 	for (uint32_t k = 0; k < w.ninit; k++)
 		if (active[k])
-			graph_add_output(m.body, "t", tangent[k].i ? tangent[k] : b_zeros(&m.in_body, node_type_id(m.body, y[k])), -1);
+			graph_add_output(m.body, "t",
+					 tangent[k].i
+						 ? tangent[k]
+						 : b_zeros(&m.in_body, node_type_id(m.body, y[k])),
+					 -1);
 	Node by = finish(&m, most_of(&w));
 	for (uint32_t k = 0; k < w.ninit; k++)
 		ty[k] = active[k] && by.i ? b_get(b, by, of_tangent[k]) : (Node){0};
@@ -312,8 +342,8 @@ static bool counted(Build *b, const While *w, Sym rounds, const Node *ct, const 
 {
 	Ir *ir = b->g->ir;
 	Build before = {b->g, w->n, node_data(b->g, w->n)->loc, node_near(b->g, w->n)};
-	Attr attr[] = {attr_int(ir, w->ninit), attr_int(ir, 0),  attr_int(ir, w->nconst), attr_graph(graph_clone(w->body)),
-		       attr_sym(rounds),       attr_bool(false)};
+	Attr attr[] = {attr_int(ir, w->ninit),           attr_int(ir, 0),  attr_int(ir, w->nconst),
+		       attr_graph(graph_clone(w->body)), attr_sym(rounds), attr_bool(false)};
 	Node scan = b_node(&before, OP_scan, w->in, w->nin, attr, 6);
 	if (!scan.i)
 		return false;
@@ -334,7 +364,8 @@ static Node push_row(Build *b, Node stack, Node x, Node at)
 	Node in[2 + MAX_RANK] = {stack, b_unsqueeze(b, x, 0)};
 	uint32_t rank = node_rank(b->g, stack);
 	row_start(b, at, rank, in + 2);
-	return b_node(b, OP_update_slice, in, 2 + rank, (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, rank)}, 3);
+	return b_node(b, OP_update_slice, in, 2 + rank,
+		      (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, rank)}, 3);
 }
 
 static Node row_at(Build *b, Node stack, Node at)
@@ -345,11 +376,13 @@ static Node row_at(Build *b, Node stack, Node at)
 	memcpy(dim, t.dim, t.n * sizeof *dim);
 	dim[0] = b_int(b, 1);
 	row_start(b, at, t.n, in + 1);
-	Node row = b_node(b, OP_slice_at, in, 1 + t.n, (Attr[]){attr_none(), attr_int(b->g->ir, t.n), attr_ints(dim, t.n)}, 3);
+	Node row = b_node(b, OP_slice_at, in, 1 + t.n,
+			  (Attr[]){attr_none(), attr_int(b->g->ir, t.n), attr_ints(dim, t.n)}, 3);
 	return row.i ? b_reshape(b, row, t.n - 1, dim + 1) : row;
 }
 
-/* The loop that counts its rounds and keeps what they do; *count: how many they were; kept[]: the stacks. */
+/* The loop that counts its rounds and keeps what they do; *count: how many they were; kept[]: the
+ * stacks. */
 static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *kept)
 {
 	Graph *g = w->g, *forward = body_forward(l, UINT32_MAX);
@@ -363,9 +396,12 @@ static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *
 		Type t = *node_type(l->g, l->kept[k]);
 		Sym dim[MAX_RANK + 1] = {rounds};
 		if (t.n == MAX_RANK)
-			return ctx_error(g->ir->ctx, before.where, "what a round computes has too many dimensions to be kept for all");
+			return ctx_error(
+				g->ir->ctx, before.where,
+				"what a round computes has too many dimensions to be kept for all");
 		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
-		stack[k] = add_operand(&m, false, b_full(&before, t.dtype, 0, t.n + 1, dim), "kept");
+		stack[k] =
+			add_operand(&m, false, b_full(&before, t.dtype, 0, t.n + 1, dim), "kept");
 	}
 	for (uint32_t k = w->ninit; k < w->nin; k++)
 		place[k] = add_operand(&m, true, w->in[k], input_name(w, k));
@@ -379,7 +415,9 @@ static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *
 	Node round = m.of_body[counter];
 	graph_add_output(m.body, "round", b_bin_scalar(&m.in_body, OP_add, round, 1), -1);
 	for (uint32_t k = 0; k < l->nkept; k++)
-		graph_add_output(m.body, "kept", push_row(&m.in_body, m.of_body[stack[k]], out[l->kept_at[k]], round), -1);
+		graph_add_output(
+			m.body, "kept",
+			push_row(&m.in_body, m.of_body[stack[k]], out[l->kept_at[k]], round), -1);
 	Node by = finish(&m, rounds);
 	TRY(by.i);
 	replace_tuple(g, w->n, by);
@@ -399,16 +437,19 @@ static void check_count(Build *b, Node count, Sym rounds)
 }
 
 /* From the last round back to the first. */
-static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool *has_ct, const Node *ct, Node count, const Node *kept,
-			     Sym rounds, Node *g)
+static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool *has_ct,
+			     const Node *ct, Node count, const Node *kept, Sym rounds, Node *g)
 {
 	Making m = making(b, 2 * w->nin + l->nkept + 1);
-	uint32_t *of_ct = ZEROED(b->g, uint32_t, w->ninit), *of_sum = ZEROED(b->g, uint32_t, w->nin);
-	uint32_t *stack = ZEROED(b->g, uint32_t, l->nkept), *of_const = ZEROED(b->g, uint32_t, w->nin);
+	uint32_t *of_ct = ZEROED(b->g, uint32_t, w->ninit),
+		 *of_sum = ZEROED(b->g, uint32_t, w->nin);
+	uint32_t *stack = ZEROED(b->g, uint32_t, l->nkept),
+		 *of_const = ZEROED(b->g, uint32_t, w->nin);
 	uint32_t counter = add_operand(&m, false, count, "round");
 	for (uint32_t k = 0; k < w->ninit; k++)
 		if (has_ct[k])
-			of_ct[k] = add_operand(&m, false, ct[k].i ? ct[k] : b_zeros_like(b, w->in[k]), "ct");
+			of_ct[k] = add_operand(&m, false,
+					       ct[k].i ? ct[k] : b_zeros_like(b, w->in[k]), "ct");
 	for (uint32_t k = w->ninit; k < w->nin; k++)
 		if (l->grad[k].i)
 			of_sum[k] = add_operand(&m, false, b_zeros_like(b, w->in[k]), "sum");
@@ -417,10 +458,12 @@ static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool
 	for (uint32_t k = w->ninit; k < w->nin; k++)
 		if (l->reads[k])
 			of_const[k] = add_operand(&m, true, w->in[k], input_name(w, k));
-	graph_add_output(m.test, "more", b_bin_scalar(&m.in_test, OP_gt, m.of_test[counter], 0), -1);
+	graph_add_output(m.test, "more", b_bin_scalar(&m.in_test, OP_gt, m.of_test[counter], 0),
+			 -1);
 	Build *in_body = &m.in_body;
 	Node round = b_bin_scalar(in_body, OP_sub, m.of_body[counter], 1);
-	Node *row = ZEROED(b->g, Node, l->nkept), *in = ZEROED(b->g, Node, w->nin), *cts = ZEROED(b->g, Node, w->ninit);
+	Node *row = ZEROED(b->g, Node, l->nkept), *in = ZEROED(b->g, Node, w->nin),
+	     *cts = ZEROED(b->g, Node, w->ninit);
 	Node *grad = ZEROED(b->g, Node, w->nin);
 	for (uint32_t k = 0; k < l->nkept; k++)
 		row[k] = row_at(in_body, m.of_body[stack[k]], round);
@@ -432,10 +475,14 @@ static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool
 	graph_add_output(m.body, "round", round, -1);
 	for (uint32_t k = 0; k < w->ninit; k++)
 		if (has_ct[k])
-			graph_add_output(m.body, "ct", grad[k].i ? grad[k] : b_zeros(in_body, node_type_id(b->g, w->in[k])), -1);
+			graph_add_output(m.body, "ct",
+					 grad[k].i ? grad[k]
+						   : b_zeros(in_body, node_type_id(b->g, w->in[k])),
+					 -1);
 	for (uint32_t k = w->ninit; k < w->nin; k++)
 		if (l->grad[k].i)
-			graph_add_output(m.body, "sum", b_bin(in_body, OP_add, m.of_body[of_sum[k]], grad[k]), -1);
+			graph_add_output(m.body, "sum",
+					 b_bin(in_body, OP_add, m.of_body[of_sum[k]], grad[k]), -1);
 	Node back = finish(&m, rounds);
 	for (uint32_t k = 0; k < w->nin; k++) {
 		uint32_t at = k < w->ninit ? of_ct[k] : of_sum[k];
@@ -449,13 +496,19 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	While w = while_of(b->g, n);
 	Sym rounds;
 	RoundsKind kind = known_rounds(&w, &rounds);
-	bool *active = ZEROED(b->g, bool, w.nin), *has_ct = ZEROED(b->g, bool, w.ninit), *read = ZEROED(b->g, bool, w.nin);
+	bool *active = ZEROED(b->g, bool, w.nin), *has_ct = ZEROED(b->g, bool, w.ninit),
+	     *read = ZEROED(b->g, bool, w.nin);
 	memset(g, 0, w.nin * sizeof *g);
 	if (kind == ROUNDS_UNKNOWN)
-		return ctx_error(b->g->ir->ctx, node_near(b->g, n), "the number of rounds of this loop is not known before it runs, so what "
-				 "they keep for derivatives has no place: let it end at a known limit too (a counter that starts at "
-				 "a known number), or say how many it has at most: --loop-bound %s=N, weft_bound_loop, `most` in the "
-				 "text form", graph_name(b->g, n));
+		return ctx_error(
+			b->g->ir->ctx, node_near(b->g, n),
+			"the number of rounds of this loop is not known before it runs, so what "
+			"they keep for derivatives has no place: let it end at a known limit too "
+			"(a counter that starts at "
+			"a known number), or say how many it has at most: --loop-bound %s=N, "
+			"weft_bound_loop, `most` in the "
+			"text form",
+			graph_name(b->g, n));
 	if (kind == ROUNDS_EXACT)
 		return counted(b, &w, rounds, ct, want, g);
 	bool *step = ZEROED(b->g, bool, w.nin);

@@ -27,7 +27,8 @@ static bool is_taken(const Graph *g, const char *name)
 static const char *name_of(const Graph *g, Node block, uint32_t input)
 {
 	Arena *arena = g->ir->ctx->arena;
-	const char *base = arena_printf(arena, "inverse.%s.%u", node_str(g, block, "name"), input), *name = base;
+	const char *base = arena_printf(arena, "inverse.%s.%u", node_str(g, block, "name"), input),
+		   *name = base;
 	for (uint32_t k = 2; is_taken(g, name); k++)
 		name = arena_printf(arena, "%s.%u", base, k);
 	return name;
@@ -35,8 +36,9 @@ static const char *name_of(const Graph *g, Node block, uint32_t input)
 
 static void check_block(Graph *g, Node n)
 {
-	uint32_t first, ny = node_args(g, n, "ys", &first), first_x, nx = node_args(g, n, "xs", &first_x), first_const,
-		 nconst = node_args(g, n, "consts", &first_const);
+	uint32_t first, ny = node_args(g, n, "ys", &first), first_x,
+			nx = node_args(g, n, "xs", &first_x), first_const,
+			nconst = node_args(g, n, "consts", &first_const);
 	Build b = {.g = g, .loc = node_data(g, n)->loc, .where = node_near(g, n)};
 	Node *arg = ZEROED(g, Node, ny + nconst), *out = ZEROED(g, Node, nx);
 	for (uint32_t k = 0; k < ny; k++)
@@ -45,7 +47,8 @@ static void check_block(Graph *g, Node n)
 		arg[ny + k] = node_in(g, n, first_const + k);
 	graph_inline(g, (Node){0}, node_attr(g, n, "inverse")->graph, arg, out);
 	for (uint32_t k = 0; k < nx; k++)
-		graph_add_output(g, name_of(g, n, k), distance(&b, node_in(g, n, first_x + k), out[k]), -1);
+		graph_add_output(g, name_of(g, n, k),
+				 distance(&b, node_in(g, n, first_x + k), out[k]), -1);
 }
 
 Graph *transform_check_inverses(const Graph *src)

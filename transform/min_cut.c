@@ -1,8 +1,8 @@
-/* Dinic's algorithm: flow is sent along shortest paths, all of one length in a phase, until no path is left. What can still send to
- * the sink then is its side of the cut.
+/* Dinic's algorithm: flow is sent along shortest paths, all of one length in a phase, until no path
+ * is left. What can still send to the sink then is its side of the cut.
  *
- * The networks of transform/partition.c have a source or a sink beside nearly every vertex, so paths and phases are few; without
- * recursion, since a path may be as long as a model is deep. */
+ * The networks of transform/partition.c have a source or a sink beside nearly every vertex, so
+ * paths and phases are few; without recursion, since a path may be as long as a model is deep. */
 #include "transform/min_cut.h"
 
 #include <assert.h>
@@ -33,8 +33,12 @@ struct Network {
 Network *network_new(Arena *a, uint32_t nvertex)
 {
 	Network *w = ARENA_NEW(a, Network);
-	*w = (Network){.arena = a, .nvertex = nvertex, .first = ARENA_ARRAY(a, uint32_t, nvertex), .away = ARENA_ARRAY(a, uint32_t, nvertex),
-		       .at = ARENA_ARRAY(a, uint32_t, nvertex), .list = ARENA_ARRAY(a, uint32_t, nvertex)};
+	*w = (Network){.arena = a,
+		       .nvertex = nvertex,
+		       .first = ARENA_ARRAY(a, uint32_t, nvertex),
+		       .away = ARENA_ARRAY(a, uint32_t, nvertex),
+		       .at = ARENA_ARRAY(a, uint32_t, nvertex),
+		       .list = ARENA_ARRAY(a, uint32_t, nvertex)};
 	memset(w->first, 0xff, nvertex * sizeof *w->first);
 	return w;
 }
@@ -58,7 +62,8 @@ void network_set_capacity(Network *w, uint32_t k, int64_t capacity)
 	w->capacity.data[k] = capacity;
 }
 
-/* How far each vertex is from the sink, by edges that have room; the source's, 0 where there is no way. */
+/* How far each vertex is from the sink, by edges that have room; the source's, 0 where there is no
+ * way. */
 static uint32_t measure(Network *w, uint32_t source, uint32_t sink)
 {
 	uint32_t n = 0;

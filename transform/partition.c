@@ -1,29 +1,34 @@
-/* A graph of results and gradients becomes two: one that computes the results and saves what the other one, which computes the
- * gradients, reads of the first's values.
+/* A graph of results and gradients becomes two: one that computes the results and saves what the
+ * other one, which computes the gradients, reads of the first's values.
  *
- *   graph @f(%x, %w, %ct.y) {               graph @f(%x, %w) {            graph @f(%x, %w, %saved.0, %saved.1, %ct.y) {
- *     %1 = contract(%x, %w)                   %1 = contract(%x, %w)         assert(%saved.0 == 5711..)
- *     %y = sin(%1)                     ->     %y = sin(%1)                  %2 = mul(%ct.y, cos(%saved.1))
+ *   graph @f(%x, %w, %ct.y) {               graph @f(%x, %w) { graph @f(%x, %w, %saved.0, %saved.1,
+ *                                           %ct.y) {
+ *     %1 = contract(%x, %w)                   %1 = contract(%x, %w) assert(%saved.0 == 5711..)
+ *     %y = sin(%1)                     -> %y = sin(%1) %2 = mul(%ct.y, cos(%saved.1))
  *     %2 = mul(%ct.y, cos(%1))                return %y, 5711.., %1         %g.x = contract(%2, %w)
  *     %g.x = contract(%2, %w)               }                               return %g.x
  *     return %y, %g.x                                                     }
  *   }
  *
- * Whatever depends on a cotangent is of the second graph. Of the other values that it needs, each is saved, or computed again from
- * others: a minimal cut of the network
+ * Whatever depends on a cotangent is of the second graph. Of the other values that it needs, each
+ * is saved, or computed again from others: a minimal cut of the network
  *
  *   source -> v.in     what computing v again costs; never cut where that is not allowed
  *   v.in   -> v.out    what saving v costs; (nearly) never where it cannot be saved
  *   u.out  -> v.in     never cut: v is computed from u
  *   v.out  -> sink     never cut: v is needed
  *
- * so the costs of all that is saved and all that is computed again are least, together. Without a budget memory costs MEMORY_PRICE
- * times what reading it does, and contractions, long reductions and kernels of their own (sorting, loops) are not computed again.
- * With one they may be, and memory has a price, the least one at which the budget holds; as equal layers have equal prices, the first nodes of the model pay it and the others the next
- * lower one. State is not there any more when gradients are computed, and neither are inputs that the model writes: what is read
- * of their old values is saved. What goes into a block that has an inverse is computed by that (partition_undo.c).
+ * so the costs of all that is saved and all that is computed again are least, together. Without a
+ * budget memory costs MEMORY_PRICE times what reading it does, and contractions, long reductions
+ * and kernels of their own (sorting, loops) are not computed again. With one they may be, and
+ * memory has a price, the least one at which the budget holds; as equal layers have equal prices,
+ * the first nodes of the model pay it and the others the next lower one. State is not there any
+ * more when gradients are computed, and neither are inputs that the model writes: what is read of
+ * their old values is saved. What goes into a block that has an inverse is computed by that
+ * (partition_undo.c).
  *
- * Linear in the number of nodes but for the flow, whose paths are short: most nodes are beside the source or the sink. */
+ * Linear in the number of nodes but for the flow, whose paths are short: most nodes are beside the
+ * source or the sink. */
 #include <math.h>
 #include <string.h>
 
@@ -46,9 +51,12 @@ static void find_given(Parting *p)
 {
 	Graph *g = p->g;
 	for (uint32_t k = 0; k < p->ninput; k++)
-		p->given[g->input.data[k].node.i] = g->input.data[k].kind == INPUT_USER && graph_writer(g, k) < 0;
+		p->given[g->input.data[k].node.i] =
+			g->input.data[k].kind == INPUT_USER && graph_writer(g, k) < 0;
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		p->given[n.i] |= node_const(g, n).i || (op_lower(node_op(g, n))->role == LOWER_LEAF && !node_nin(g, n) && !p->cost[n.i].fixed);
+		p->given[n.i] |=
+			node_const(g, n).i || (op_lower(node_op(g, n))->role == LOWER_LEAF &&
+					       !node_nin(g, n) && !p->cost[n.i].fixed);
 }
 
 static void find_wanted(Parting *p)
@@ -72,7 +80,9 @@ static void find_regions(Parting *p)
 			if (p->region[node_in(g, n, k).i] > deep)
 				deep = p->region[node_in(g, n, k).i];
 		Mark mark = node_mark(g, n);
-		p->region[n.i] = mark == MARK_BEGIN ? deep + 1 : mark == MARK_END && deep ? deep - 1 : deep;
+		p->region[n.i] = mark == MARK_BEGIN         ? deep + 1
+				 : mark == MARK_END && deep ? deep - 1
+							    : deep;
 	}
 }
 
@@ -82,8 +92,11 @@ static bool check_late(const Parting *p)
 	Graph *g = p->g;
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (p->late[n.i] && node_has_data_size(g, n))
-			return ctx_error(g->ir->ctx, node_where(g, n), "a gradient whose size depends on data is not supported in an entry of its "
-					 "own: compile the graph of --mode vjp as one entry instead");
+			return ctx_error(
+				g->ir->ctx, node_where(g, n),
+				"a gradient whose size depends on data is not supported in an "
+				"entry of its "
+				"own: compile the graph of --mode vjp as one entry instead");
 	return true;
 }
 
@@ -93,8 +106,8 @@ enum { SOURCE, SINK, NVERTEX };
 
 /* Capacities are cycles times UNIT. */
 #define UNIT 16
-/* Measured with bench/training.py: from 2 on blocks of networks save half as much, in no more time; above, nothing changes until contractions
- * would be computed again. */
+/* Measured with bench/training.py: from 2 on blocks of networks save half as much, in no more time;
+ * above, nothing changes until contractions would be computed again. */
 #define MEMORY_PRICE 4
 #define MOST (INT64_C(1) << 56)
 #define CANNOT_BE_SAVED (INT64_C(1) << 58)
@@ -102,9 +115,11 @@ enum { SOURCE, SINK, NVERTEX };
 typedef struct {
 	Parting *p;
 	const SaveCost *cost;
-	ARRAY(Node) node;   /* in program order: node[k] has vertices NVERTEX + 2k and, going out, NVERTEX + 2k + 1 */
+	ARRAY(Node) node;   /* in program order: node[k] has vertices NVERTEX + 2k and, going out,
+	                       NVERTEX + 2k + 1 */
 	uint32_t *place;    /* by node: k + 1; 0: not in the network */
-	Network *net;       /* edges 2k and 2k + 1 are those of node[k] from the source and from its in to its out */
+	Network *net;       /* edges 2k and 2k + 1 are those of node[k] from the source and from its
+	                       in to its out */
 	bool *below;        /* by vertex */
 	double bytes;       /* saved by the last cut */
 } Choice;
@@ -117,7 +132,10 @@ static bool is_fixed(const Choice *c, Node n)
 /* How many values computing n again takes, and number k of them. */
 static uint32_t nneeds(const Choice *c, Node n)
 {
-	return c->p->again[n.i].i ? 1 : is_fixed(c, n) ? 0 : partition_same(c->p, n).i ? 1 : node_nin(c->p->g, n);
+	return c->p->again[n.i].i          ? 1
+	       : is_fixed(c, n)            ? 0
+	       : partition_same(c->p, n).i ? 1
+					   : node_nin(c->p->g, n);
 }
 
 static Node need(const Choice *c, Node n, uint32_t k)
@@ -178,13 +196,15 @@ static void build_network(Choice *c)
 			network_edge(c->net, NVERTEX + 2 * k + 1, SINK, CUT_NEVER);
 		for (uint32_t j = 0; j < nneeds(c, n); j++)
 			if (c->place[need(c, n, j).i])
-				network_edge(c->net, vertex(c, need(c, n, j)) + 1, NVERTEX + 2 * k, CUT_NEVER);
+				network_edge(c->net, vertex(c, need(c, n, j)) + 1, NVERTEX + 2 * k,
+					     CUT_NEVER);
 	}
 }
 
 /* ---- cuts ---- */
 
-/* Of memory, in cycles for what is read from it in one cycle: for the first nodes of the network, and for the others. */
+/* Of memory, in cycles for what is read from it in one cycle: for the first nodes of the network,
+ * and for the others. */
 typedef struct {
 	double first, rest;
 	uint32_t nfirst;
@@ -204,7 +224,8 @@ static int64_t recompute_capacity(const Choice *c, Node n, const Price *price)
 		return 0;
 	if (is_fixed(c, n))
 		return CUT_NEVER;
-	if (c->p->region[n.i]) /* as asked for, whatever it costs: nothing there is cheaper to save */
+	if (c->p->region[n.i]) /* as asked for, whatever it costs: nothing there is cheaper to
+	                          save */
 		return 0;
 	return cost->heavy && !price->heavy ? CUT_NEVER : capacity(cost->again);
 }
@@ -237,8 +258,8 @@ static double cut(Choice *c, Price price)
 	return c->bytes;
 }
 
-/* The least price at which no more than that is saved, to within an eighth; then as few nodes pay it as is enough. Fails where
- * no price is high enough: the cut is then that of the highest. */
+/* The least price at which no more than that is saved, to within an eighth; then as few nodes pay
+ * it as is enough. Fails where no price is high enough: the cut is then that of the highest. */
 static bool cut_within(Choice *c, double bytes)
 {
 	enum { HIGHEST = 24, STEPS = 5 }; /* powers of two */
@@ -257,7 +278,10 @@ static bool cut_within(Choice *c, double bytes)
 	uint32_t few = 0, many = c->node.n;
 	while (many - few > 1 && high > low) {
 		uint32_t middle = few + (many - few) / 2;
-		bool enough = cut(c, (Price){.first = exp2(high), .rest = exp2(low), .nfirst = middle, .heavy = true}) <= bytes;
+		bool enough = cut(c, (Price){.first = exp2(high),
+					     .rest = exp2(low),
+					     .nfirst = middle,
+					     .heavy = true}) <= bytes;
 		*(enough ? &many : &few) = middle;
 	}
 	cut(c, (Price){.first = exp2(high), .rest = exp2(low), .nfirst = many, .heavy = true});
@@ -271,8 +295,11 @@ static bool choose_within(Choice *c, double budget)
 	double bytes = budget <= 1 ? floor(budget * c->bytes) : budget;
 	if (c->bytes <= bytes || cut_within(c, bytes) || budget <= 1)
 		return true;
-	return ctx_error(g->ir->ctx, NULL, "a memory budget of %.0f bytes: at the sizes that the model hints at no less than %.0f can be saved "
-			 "for gradients", bytes, c->bytes);
+	return ctx_error(g->ir->ctx, NULL,
+			 "a memory budget of %.0f bytes: at the sizes that the model hints at no "
+			 "less than %.0f can be saved "
+			 "for gradients",
+			 bytes, c->bytes);
 }
 
 static bool save(Parting *p, Node n)
@@ -280,12 +307,17 @@ static bool save(Parting *p, Node n)
 	Graph *g = p->g;
 	Ctx *ctx = g->ir->ctx;
 	if (n.i >= p->undo.first)
-		return ctx_error(ctx, node_where(g, n), "an inverse of a block computes a value of which sizes depend on data: not supported");
+		return ctx_error(ctx, node_where(g, n),
+				 "an inverse of a block computes a value of which sizes depend on "
+				 "data: not supported");
 	if (node_dtype(g, n) == DT_none)
-		return ctx_error(ctx, node_where(g, n), "several values in one are needed for gradients, and cannot be saved");
+		return ctx_error(
+			ctx, node_where(g, n),
+			"several values in one are needed for gradients, and cannot be saved");
 	if (node_has_data_size(g, n))
 		return ctx_error(ctx, node_where(g, n),
-				 "a value whose size depends on data would have to be saved for gradients: not supported; "
+				 "a value whose size depends on data would have to be saved for "
+				 "gradients: not supported; "
 				 "compile the graph of --mode vjp as one entry instead");
 	p->saved[n.i] = true;
 	array_push(ctx->arena, &p->list, n);

@@ -1,5 +1,6 @@
-/* The two graphs that a choice of what is saved makes of one. In the second what is computed again stands as late as possible: in front
- * of the first node that depends on a cotangent and needs it, so that it does not lie in memory before. */
+/* The two graphs that a choice of what is saved makes of one. In the second what is computed again
+ * stands as late as possible: in front of the first node that depends on a cotangent and needs it,
+ * so that it does not lie in memory before. */
 #include "base/hash.h"
 #include "ir/target/target.h"
 #include "transform/partition_priv.h"
@@ -30,7 +31,10 @@ typedef struct {
 
 static Part part_new(const Parting *p)
 {
-	Part a = {.p = p, .from = p->g, .g = graph_new(p->g->ir, p->g->name), .map = ZEROED(p->g, Node, p->g->node.n)};
+	Part a = {.p = p,
+		  .from = p->g,
+		  .g = graph_new(p->g->ir, p->g->name),
+		  .map = ZEROED(p->g, Node, p->g->node.n)};
 	for (uint32_t k = 0; k < p->g->guard.n; k++) {
 		const GraphGuard *o = &p->g->guard.data[k];
 		graph_guard(a.g, o->kind, o->a, o->b, o->why);
@@ -41,7 +45,8 @@ static Part part_new(const Parting *p)
 static void add_input(Part *a, uint32_t k)
 {
 	const GraphInput *in = &a->from->input.data[k];
-	a->map[in->node.i] = graph_add_input(a->g, in->name, in->kind, node_type_id(a->from, in->node));
+	a->map[in->node.i] =
+		graph_add_input(a->g, in->name, in->kind, node_type_id(a->from, in->node));
 	a->g->input.data[a->g->input.n - 1].init = in->init;
 }
 
@@ -67,7 +72,8 @@ static Node mark_node(Build *b, int64_t mark)
 static Node reordered(const Parting *p, Graph *g, uint32_t k, Node x, bool back)
 {
 	Build b = {.g = g};
-	uint32_t perm[MAX_RANK], inverse[MAX_RANK], rank = node_rank(g, x), space = p->space[p->list.data[k].i];
+	uint32_t perm[MAX_RANK], inverse[MAX_RANK], rank = node_rank(g, x),
+						    space = p->space[p->list.data[k].i];
 	if (!space)
 		return x;
 	partition_order(rank, space, perm);
@@ -103,7 +109,8 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	for (uint32_t k = 0; k < p->ninput; k++)
 		add_input(&a, k);
 	for (Node n = a.from->first; n.i; n = node_next(a.from, n)) {
-		if (p->late[n.i] || a.map[n.i].i || marks_several(a.from, n) || n.i >= p->undo.first)
+		if (p->late[n.i] || a.map[n.i].i || marks_several(a.from, n) ||
+		    n.i >= p->undo.first)
 			continue;
 		Node same = node_marked(a.from, n);
 		if (same.i)
@@ -112,10 +119,13 @@ static Graph *first_part(const Parting *p, int64_t mark)
 			copy(&a, n);
 	}
 	for (uint32_t k = 0; k < p->noutput; k++)
-		graph_add_output(a.g, a.from->output.data[k].name, a.map[a.from->output.data[k].node.i], a.from->output.data[k].writes);
+		graph_add_output(a.g, a.from->output.data[k].name,
+				 a.map[a.from->output.data[k].node.i],
+				 a.from->output.data[k].writes);
 	graph_add_output(a.g, saved_name(a.g, 0), mark_node(&b, mark), -1);
 	for (uint32_t k = 0; k < p->list.n; k++)
-		graph_add_output(a.g, saved_name(a.g, k + 1), reordered(p, a.g, k, a.map[p->list.data[k].i], false), -1);
+		graph_add_output(a.g, saved_name(a.g, k + 1),
+				 reordered(p, a.g, k, a.map[p->list.data[k].i], false), -1);
 	return finished(a.g);
 }
 
@@ -123,7 +133,10 @@ static void check_mark(Part *a, Node given, int64_t mark)
 {
 	Build b = {.g = a->g};
 	Node same = b_bin(&b, OP_eq, given, mark_node(&b, mark));
-	const Attr attr[2] = {attr_none(), attr_str(a->g->ir, "saved.0, saved.1, ... are not what this model's forward_saving gave")};
+	const Attr attr[2] = {
+		attr_none(),
+		attr_str(a->g->ir,
+			 "saved.0, saved.1, ... are not what this model's forward_saving gave")};
 	b_node(&b, OP_assert, &same, 1, attr, 2);
 }
 
@@ -135,7 +148,8 @@ static void copy_with_operands(Part *a, Node n)
 	while (a->wait.n) {
 		Node top = a->wait.data[a->wait.n - 1], same = partition_same(a->p, top);
 		uint32_t before = a->wait.n;
-		for (uint32_t k = same.i ? 1 : node_nin(a->from, top); k-- > 0 && !a->map[top.i].i;) {
+		for (uint32_t k = same.i ? 1 : node_nin(a->from, top);
+		     k-- > 0 && !a->map[top.i].i;) {
 			Node x = same.i ? same : node_in(a->from, top, k);
 			if (x.i && !a->map[x.i].i)
 				array_push(scratch, &a->wait, x);
@@ -157,20 +171,24 @@ static Graph *second_part(const Parting *p, int64_t mark)
 	for (uint32_t k = 0; k < p->ninput; k++)
 		if (from->input.data[k].kind == INPUT_USER)
 			add_input(&a, k);
-	Node given = graph_add_input(a.g, saved_name(a.g, 0), INPUT_USER, ir_type(a.g->ir, DT_i64, 0, NULL));
+	Node given = graph_add_input(a.g, saved_name(a.g, 0), INPUT_USER,
+				     ir_type(a.g->ir, DT_i64, 0, NULL));
 	for (uint32_t k = 0; k < p->list.n; k++) {
-		Node kept = graph_add_input(a.g, saved_name(a.g, k + 1), INPUT_USER, kept_type(p, k));
+		Node kept =
+			graph_add_input(a.g, saved_name(a.g, k + 1), INPUT_USER, kept_type(p, k));
 		a.map[p->list.data[k].i] = reordered(p, a.g, k, kept, true);
 	}
 	for (uint32_t k = p->ninput; k < from->input.n; k++)
 		add_input(&a, k);
 	check_mark(&a, given, mark);
 	for (Node n = from->first; n.i; n = node_next(from, n))
-		if (p->late[n.i] && !marks_several(from, n) && (node_nuses(from, n) || node_has_effect(from, n)))
+		if (p->late[n.i] && !marks_several(from, n) &&
+		    (node_nuses(from, n) || node_has_effect(from, n)))
 			copy_with_operands(&a, n);
 	for (uint32_t k = p->noutput; k < from->output.n; k++) {
 		copy_with_operands(&a, from->output.data[k].node);
-		graph_add_output(a.g, from->output.data[k].name, a.map[from->output.data[k].node.i], -1);
+		graph_add_output(a.g, from->output.data[k].name, a.map[from->output.data[k].node.i],
+				 -1);
 	}
 	return finished(a.g);
 }
@@ -182,7 +200,8 @@ void partition_build(const Parting *p, Graph *part[2])
 	part[1] = second_part(p, mark);
 }
 
-/* Composites become what they are made of: a norm is saved as the mean and variance of its rows, and the rest is computed again. */
+/* Composites become what they are made of: a norm is saved as the mean and variance of its rows,
+ * and the rest is computed again. */
 static bool is_mark(const Graph *g, Node n, void *user)
 {
 	(void)user;
@@ -191,22 +210,31 @@ static bool is_mark(const Graph *g, Node n, void *user)
 
 static bool expand(Graph *g)
 {
-	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse, pass_dce};
+	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse,
+							   pass_dce};
 	PassCtx c = {.stays = is_mark, .target = target_find("generic-c")};
 	for (size_t k = 0; k < sizeof tidy / sizeof *tidy && !c.failed; k++)
 		tidy[k](g, &c);
 	return !c.failed;
 }
 
-bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget, Graph *part[2])
+bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget,
+			 Graph *part[2])
 {
 	graph_enter(joint);
 	TRY(expand(joint));
 	Undo undo = partition_undo(joint, ninput);
-	Parting p = {.undo = undo, .again = ZEROED(joint, Node, joint->node.n), .kept = ZEROED(joint, bool, joint->node.n),
-		     .g = joint, .ninput = ninput, .noutput = noutput, .late = ZEROED(joint, bool, joint->node.n),
-		     .given = ZEROED(joint, bool, joint->node.n), .wanted = ZEROED(joint, bool, joint->node.n),
-		     .region = ZEROED(joint, uint32_t, joint->node.n), .saved = ZEROED(joint, bool, joint->node.n)};
+	Parting p = {.undo = undo,
+		     .again = ZEROED(joint, Node, joint->node.n),
+		     .kept = ZEROED(joint, bool, joint->node.n),
+		     .g = joint,
+		     .ninput = ninput,
+		     .noutput = noutput,
+		     .late = ZEROED(joint, bool, joint->node.n),
+		     .given = ZEROED(joint, bool, joint->node.n),
+		     .wanted = ZEROED(joint, bool, joint->node.n),
+		     .region = ZEROED(joint, uint32_t, joint->node.n),
+		     .saved = ZEROED(joint, bool, joint->node.n)};
 	TRY(partition_choose(&p, budget));
 	p.space = partition_space(&p);
 	partition_build(&p, part);

@@ -1,8 +1,9 @@
 /* What it costs to save a value for gradients, and what to compute it again.
  *
- * A value that is saved is written, unless it is stored anyway because a kernel reads it at indices of its own, and read. One that
- * is computed again is part of the kernels that read it, of each of them, or, where they read it at indices of their own or it takes
- * long, a kernel more: then it is written and read after all. Index maps cost nothing: whoever reads them computes indices. */
+ * A value that is saved is written, unless it is stored anyway because a kernel reads it at indices
+ * of its own, and read. One that is computed again is part of the kernels that read it, of each of
+ * them, or, where they read it at indices of their own or it takes long, a kernel more: then it is
+ * written and read after all. Index maps cost nothing: whoever reads them computes indices. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +14,12 @@
 
 /* How a value is read. */
 typedef struct {
-	uint32_t kernel, count;      /* the kernel of the second graph that reads it, by its root, or MANY; 0: none. How many do */
-	bool in_memory, late_memory; /* some other reader, and some late one, reads it at indices of its own */
-	bool open;                   /* computed in the first graph with what it is made of, and not the end of that */
+	uint32_t kernel, count;      /* the kernel of the second graph that reads it, by its root,
+	                                or MANY; 0: none. How many do */
+	bool in_memory, late_memory; /* some other reader, and some late one, reads it at indices of
+	                                its own */
+	bool open;                   /* computed in the first graph with what it is made of, and not
+	                                the end of that */
 	bool stored;                 /* in the first graph, whether it is saved or not */
 } Readers;
 
@@ -82,7 +86,8 @@ static double bytes_of(const Pricing *c, Node n)
 
 /* ---- readers ---- */
 
-/* Made of one value that is in memory in any case, and of small ones: kernels repeat it rather than store it, as lowering does. */
+/* Made of one value that is in memory in any case, and of small ones: kernels repeat it rather than
+ * store it, as lowering does. */
 static bool is_repeated(const Pricing *c, Node n)
 {
 	enum { SMALL = 8 };
@@ -101,7 +106,8 @@ static bool is_repeated(const Pricing *c, Node n)
 	return true;
 }
 
-/* Where the second graph computes n: in the kernel of its readers, in all of them (MANY), or in its own. 0: it does not. */
+/* Where the second graph computes n: in the kernel of its readers, in all of them (MANY), or in its
+ * own. 0: it does not. */
 static uint32_t kernel_of(const Pricing *c, Node n)
 {
 	const Readers *r = &c->read[n.i];
@@ -125,10 +131,12 @@ static void find_readers(Pricing *c)
 		const OpLower *l = op_lower(node_op(g, n));
 		const Readers own = c->read[n.i];
 		bool map = lower_is_map(l), late = c->p->late[n.i];
-		uint32_t kernel = kernel_of(c, n), count = kernel == MANY || map ? own.count : kernel != 0;
+		uint32_t kernel = kernel_of(c, n),
+			 count = kernel == MANY || map ? own.count : kernel != 0;
 		for (uint32_t k = 0; k < node_nin(g, n); k++) {
 			Readers *r = &c->read[node_in(g, n, k).i];
-			bool memory = lower_reads(l, k), same = r->kernel == kernel && kernel != MANY;
+			bool memory = lower_reads(l, k),
+			     same = r->kernel == kernel && kernel != MANY;
 			r->in_memory |= map ? own.in_memory : !late && memory;
 			r->late_memory |= map ? own.late_memory : late && memory;
 			if (!kernel || same)
@@ -145,7 +153,9 @@ static void find_readers(Pricing *c)
 static double cycles(const Pricing *c, double operations, double bytes, double phases)
 {
 	enum { CORES = 8 };
-	return target_cycles(c->target, (Work){.operations = operations / CORES, .bytes = bytes, .phases = phases});
+	return target_cycles(
+		c->target,
+		(Work){.operations = operations / CORES, .bytes = bytes, .phases = phases});
 }
 
 static double operand_elements(const Pricing *c, Node n)
@@ -185,7 +195,8 @@ static double map_again(const Pricing *c, Node n)
 {
 	const Readers *r = &c->read[n.i];
 	double work = elements(c, n) * element_cost(c->p->g, n);
-	double apart = cycles(c, work, 2 * bytes_of(c, n), 1), inside = cycles(c, work * (r->count ? r->count : 1), 0, 0);
+	double apart = cycles(c, work, 2 * bytes_of(c, n), 1),
+	       inside = cycles(c, work * (r->count ? r->count : 1), 0, 0);
 	return kernel_of(c, n) == n.i || apart < inside ? apart : inside;
 }
 
@@ -208,7 +219,10 @@ static double again(const Pricing *c, Node n)
 	case LOWER_ANCHOR:
 		return cycles(c, elements(c, n) * reach_of(c, n), moved, 1);
 	default: /* composites have expanded, but those that have no expansion that is lowered */
-		return cycles(c, (operand_elements(c, n) + elements(c, n)) * (node_has_graph(g, n) ? LOOP : SORTING), moved, 1);
+		return cycles(c,
+			      (operand_elements(c, n) + elements(c, n)) *
+				      (node_has_graph(g, n) ? LOOP : SORTING),
+			      moved, 1);
 	}
 }
 
@@ -252,7 +266,8 @@ static Node only_reader(const Pricing *c, Node n)
 		found = reader;
 	}
 	const OpLower *l = op_lower(node_op(g, found));
-	return found.i && lower_is_map(l) && l->keeps >= KEEPS_ORDER ? only_reader(c, found) : found;
+	return found.i && lower_is_map(l) && l->keeps >= KEEPS_ORDER ? only_reader(c, found)
+								     : found;
 }
 
 /* One function reads it, element by element, and is part of its kernel. */
@@ -262,20 +277,23 @@ static bool has_epilogue(const Pricing *c, Node n)
 	return reader.i && op_lower(node_op(c->p->g, reader))->role == LOWER_MAP;
 }
 
-/* Of what is not stored in the first graph anyway, saving is a kernel more. A reshape is another name for what it reads. */
+/* Of what is not stored in the first graph anyway, saving is a kernel more. A reshape is another
+ * name for what it reads. */
 static void find_stored(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;
 	const OpLower *l = op_lower(node_op(g, n));
 	Readers *r = &c->read[n.i];
 	const Readers *first = node_nin(g, n) ? &c->read[node_in(g, n, 0).i] : &c->read[0];
-	bool renamed = lower_is_map(l) && l->keeps >= KEEPS_ORDER, anchor = l->role == LOWER_ANCHOR || l->role == LOWER_REDUCE;
+	bool renamed = lower_is_map(l) && l->keeps >= KEEPS_ORDER,
+	     anchor = l->role == LOWER_ANCHOR || l->role == LOWER_REDUCE;
 	bool epilogue = false;
 	for (uint32_t k = 0; k < node_nin(g, n) && l->role == LOWER_MAP; k++)
 		epilogue |= c->read[node_in(g, n, k).i].open;
 	r->open = renamed ? first->open : (anchor || epilogue) && has_epilogue(c, n);
-	r->stored = renamed ? first->stored : (r->in_memory && !lower_is_map(l)) || l->role == LOWER_ROOT || l->role == LOWER_MEMORY ||
-					     ((anchor || epilogue) && !r->open);
+	r->stored = renamed ? first->stored
+			    : (r->in_memory && !lower_is_map(l)) || l->role == LOWER_ROOT ||
+				      l->role == LOWER_MEMORY || ((anchor || epilogue) && !r->open);
 }
 
 static SaveCost cost_of(const Pricing *c, Node n)
@@ -285,7 +303,8 @@ static SaveCost cost_of(const Pricing *c, Node n)
 	SaveCost cost = {.bytes = bytes_of(c, n)};
 	cost.hold = machine_memory_cycles(&c->target->machine, cost.bytes, INFINITY);
 	cost.save = c->read[n.i].stored ? cost.hold : 2 * cost.hold + cycles(c, 0, 0, 1);
-	cost.fixed = node_op(g, n) == OP_input || node_has_effect(g, n) || uses_data(g, n) || node_mark(g, n) == MARK_KEEP;
+	cost.fixed = node_op(g, n) == OP_input || node_has_effect(g, n) || uses_data(g, n) ||
+		     node_mark(g, n) == MARK_KEEP;
 	cost.heavy = !marked && is_heavy(c, n);
 	cost.again = marked || cost.fixed ? 0 : again(c, n);
 	return cost;

@@ -1,10 +1,12 @@
 /* In which order of dimensions a value is saved.
  *
- * Saved values are results and inputs, which lie in memory in the order of their dimensions, while lowering gives what convolutions read
- * and write another one (lower/layout.c): channels last. So images are saved as that; else the first graph would convert what
- * it saves, and the second all that it reads. An image is what a convolution reads or writes, and what is equal to that but for
- * element-wise operators, borders, groups of channels, and windows that pooling takes from it: of those the dimensions within a window come
- * last, until something is chosen in each or its sum is taken. */
+ * Saved values are results and inputs, which lie in memory in the order of their dimensions, while
+ * lowering gives what convolutions read and write another one (lower/layout.c): channels last. So
+ * images are saved as that; else the first graph would convert what it saves, and the second all
+ * that it reads. An image is what a convolution reads or writes, and what is equal to that but for
+ * element-wise operators, borders, groups of channels, and windows that pooling takes from it: of
+ * those the dimensions within a window come last, until something is chosen in each or its sum is
+ * taken. */
 #include <string.h>
 
 #include "transform/partition_priv.h"
@@ -27,7 +29,8 @@ static uint32_t taken_from_end(const Graph *g, Node n)
 	return count;
 }
 
-/* The image y of so many dimensions behind space, where x is the image `of`: none where their extents differ. */
+/* The image y of so many dimensions behind space, where x is the image `of`: none where their
+ * extents differ. */
 static Image with_tail(const Graph *g, Node x, Node y, Image of, uint32_t tail)
 {
 	const Type *from = node_type(g, x), *to = node_type(g, y);
@@ -47,10 +50,12 @@ static Image regrouped(const Graph *g, Node x, Node y, Image of)
 
 static Dims dims_of(const Graph *g, Node n)
 {
-	return op_lower(node_op(g, n))->role == LOWER_MAP ? DIMS_SAME : op_info(node_op(g, n))->dims;
+	return op_lower(node_op(g, n))->role == LOWER_MAP ? DIMS_SAME
+							  : op_info(node_op(g, n))->dims;
 }
 
-/* By how many dimensions the tail of n's result is longer than that of operand 0; false: no image. */
+/* By how many dimensions the tail of n's result is longer than that of operand 0; false: no
+ * image. */
 static bool tail_grows(const Graph *g, Node n, int32_t *longer)
 {
 	switch (dims_of(g, n)) {
@@ -75,7 +80,8 @@ static bool tail_grows(const Graph *g, Node n, int32_t *longer)
 /* What y is, an operand or result of n, where x, the other one, is `of`. */
 static Image same_image(const Graph *g, Node n, Node x, Node y, Image of)
 {
-	if (!of.space || !node_type_id(g, x).i || !node_type_id(g, y).i || node_type(g, x)->dtype == DT_none || node_type(g, y)->dtype == DT_none)
+	if (!of.space || !node_type_id(g, x).i || !node_type_id(g, y).i ||
+	    node_type(g, x)->dtype == DT_none || node_type(g, y)->dtype == DT_none)
 		return (Image){0};
 	const Dims dims = dims_of(g, n);
 	int32_t longer;
@@ -94,7 +100,8 @@ static void to_results(const Graph *g, Image *image)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		for (uint32_t k = 0; k < node_nin(g, n) && !image[n.i].space; k++)
-			image[n.i] = same_image(g, n, node_in(g, n, k), n, image[node_in(g, n, k).i]);
+			image[n.i] =
+				same_image(g, n, node_in(g, n, k), n, image[node_in(g, n, k).i]);
 }
 
 static void to_operands(const Graph *g, Image *image)
@@ -102,7 +109,8 @@ static void to_operands(const Graph *g, Image *image)
 	for (Node n = g->last; n.i; n = node_prev(g, n))
 		for (uint32_t k = 0; k < node_nin(g, n); k++)
 			if (!image[node_in(g, n, k).i].space)
-				image[node_in(g, n, k).i] = same_image(g, n, n, node_in(g, n, k), image[n.i]);
+				image[node_in(g, n, k).i] =
+					same_image(g, n, n, node_in(g, n, k), image[n.i]);
 }
 
 const uint8_t *partition_space(const Parting *p)
@@ -112,7 +120,8 @@ const uint8_t *partition_space(const Parting *p)
 	Image *image = ZEROED(g, Image, g->node.n);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		if (node_op(g, n) == OP_conv)
-			image[n.i].space = image[node_in(g, n, 0).i].space = (uint8_t)(node_rank(g, n) - 3);
+			image[n.i].space = image[node_in(g, n, 0).i].space =
+				(uint8_t)(node_rank(g, n) - 3);
 	to_results(g, image);
 	to_operands(g, image);
 	to_results(g, image);

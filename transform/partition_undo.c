@@ -1,15 +1,19 @@
-/* Blocks with an inverse (OP_invertible): what goes into one is not saved, and not computed forwards again, but by the inverse from
- * what comes out, which is saved unless a later block's inverse gives it.
+/* Blocks with an inverse (OP_invertible): what goes into one is not saved, and not computed
+ * forwards again, but by the inverse from what comes out, which is saved unless a later block's
+ * inverse gives it.
  *
- *   %a = checkpoint(%x, at="begin")                       %z (saved, or what a later block's inverse gives)
+ *   %a = checkpoint(%x, at="begin")                       %z (saved, or what a later block's
+ *                                                         inverse gives)
  *   %y = add(%a, f(%c, %w))                               %v = checkpoint(%z, at="begin")
  *   %z = invertible([%y], [%a], [%c, %w], inverse)   ->   %u = inverse(%v, %c, %w)
- *   %p = invertible ..(%z)                                backwards, %u is read for %x and %a, %z for %y
+ *   %p = invertible ..(%z)                                backwards, %u is read for %x and %a, %z
+ *                                                         for %y
  *
- * So of a chain of blocks the last one's results are saved. What else an inverse reads is computed forwards: where that depends on
- * what some block's inverse gives, it is saved, or the two would be made of each other. With that nothing is: from a value that
- * is given by the inverse of block m one gets to the results of block m and, forwards, to what the inverse gives of later
- * blocks only. */
+ * So of a chain of blocks the last one's results are saved. What else an inverse reads is computed
+ * forwards: where that depends on what some block's inverse gives, it is saved, or the two would be
+ * made of each other. With that nothing is: from a value that is given by the inverse of block m
+ * one gets to the results of block m and, forwards, to what the inverse gives of later blocks
+ * only. */
 #include <string.h>
 
 #include "transform/partition_priv.h"
@@ -26,10 +30,14 @@ static bool *late_nodes(const Graph *g, uint32_t ninput)
 	return late;
 }
 
-/* Each result is there once, after which the graph is as it was for all that is computed forwards. */
+/* Each result is there once, after which the graph is as it was for all that is computed
+ * forwards. */
 static void find_results(Undo *u, Graph *g, Node n)
 {
-	Build b = {.g = g, .before = node_next(g, n), .loc = node_data(g, n)->loc, .where = node_near(g, n)};
+	Build b = {.g = g,
+		   .before = node_next(g, n),
+		   .loc = node_data(g, n)->loc,
+		   .where = node_near(g, n)};
 	for (uint32_t k = 0; k < node_nresult(g, n); k++) {
 		Use use = node_data(g, n)->first_use;
 		Node get = node_next_get(g, &use, k);
@@ -39,7 +47,8 @@ static void find_results(Undo *u, Graph *g, Node n)
 
 static Node begin(Build *b, Node x)
 {
-	return b_node(b, OP_checkpoint, &x, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "begin")}, 2);
+	return b_node(b, OP_checkpoint, &x, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "begin")},
+		      2);
 }
 
 static void add(Undo *u, const Graph *g, Node value, Node from)
@@ -65,8 +74,9 @@ static void add_with_operands(Undo *u, const Graph *g, Node value, Node from)
 
 static void undo_block(Undo *u, Graph *g, Node n, const Node *result)
 {
-	uint32_t first, ny = node_args(g, n, "ys", &first), first_x, nx = node_args(g, n, "xs", &first_x), first_const,
-		 nconst = node_args(g, n, "consts", &first_const);
+	uint32_t first, ny = node_args(g, n, "ys", &first), first_x,
+			nx = node_args(g, n, "xs", &first_x), first_const,
+			nconst = node_args(g, n, "consts", &first_const);
 	Arena *scratch = g->ir->ctx->scratch;
 	Node *arg = ARENA_ARRAY(scratch, Node, ny + nconst), *out = ARENA_ARRAY(scratch, Node, nx);
 	Build b = {.g = g, .loc = node_data(g, n)->loc, .where = node_near(g, n)};

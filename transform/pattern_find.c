@@ -197,7 +197,8 @@ static bool sizes_fit(Search *s)
 	while (s->sizes.var.n < s->sizes.nall) {
 		const uint32_t known = s->sizes.var.n;
 		for (Node q = p->first; q.i; q = node_next(p, q))
-			TRY(sizes_solve(g->ir, &s->sizes, node_type_id(p, q), node_type_id(g, s->node[q.i])));
+			TRY(sizes_solve(g->ir, &s->sizes, node_type_id(p, q),
+					node_type_id(g, s->node[q.i])));
 		TRY(s->sizes.var.n > known);
 	}
 	for (Node q = p->first; q.i; q = node_next(p, q))

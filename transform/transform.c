@@ -18,7 +18,8 @@ static bool stays(const Graph *g, Node n, void *user)
 	const Stay *s = user;
 	if (node_has_graph(g, n)) /* control_of, and marks of regions */
 		return true;
-	return s->has_rule(node_op(g, n)) && (op_info(node_op(g, n))->whole || !has_complex_operand(g, n));
+	return s->has_rule(node_op(g, n)) &&
+	       (op_info(node_op(g, n))->whole || !has_complex_operand(g, n));
 }
 
 Graph *transform_begin(const Graph *src, bool (*has_rule)(Op))

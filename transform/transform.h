@@ -93,7 +93,8 @@ Graph *transform_check_inverses(const Graph *g);
  * choice. Values that are computed again are fused or cheap, except in marked blocks and where the
  * budget needs more. Returns false after an error: fewer bytes than a budget above 1 cannot be
  * saved; a gradient, or a value that has to be saved, has a size that depends on data. */
-bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget, Graph *part[2]);
+bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget,
+			 Graph *part[2]);
 
 /* What the members of a batch draw if they have the same key of random numbers: nothing (an error),
  * the same numbers, different numbers. */
@@ -116,7 +117,8 @@ typedef struct {
  * value differs between members, or an output with DIM_NO_BATCH that does; a position that does not
  * exist; a value with too many dimensions or bytes with the batch; random numbers, if Randomness
  * forbids them. */
-Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness, const BatchDims *dims);
+Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness,
+			 const BatchDims *dims);
 /* transform_vmap_at with BatchDims of NULL: the batch is dimension 0 of every input with batched[k]
  * and of every output that callers get. */
 Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);

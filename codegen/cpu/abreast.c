@@ -32,7 +32,8 @@ typedef struct {
 static void enter(const Abreast *p, uint32_t v)
 {
 	Cpu *s = p->g->s;
-	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, lx_int(s->e.f, (int64_t)v * s->e.lanes.n)));
+	eval_at(&s->e, s->e.lanes.axis,
+		lx_add(s->e.f, p->here, lx_int(s->e.f, (int64_t)v * s->e.lanes.n)));
 	eval_stages(&s->e, p->value[v]);
 }
 
@@ -127,7 +128,8 @@ static void points_at_once(Generic *g, uint32_t n)
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
 		StageRole role = generic_role(g, i);
 		const StageKind kind = s->e.k->stage.data[i].kind;
-		if ((kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE) && (role == RUN_WHOLE || role == RUN_PART)) {
+		if ((kind == STAGE_REDUCE || kind == STAGE_ARGREDUCE) &&
+		    (role == RUN_WHOLE || role == RUN_PART)) {
 			reduce_abreast(&p, i);
 			continue;
 		}
@@ -159,7 +161,8 @@ static void enter_columns(Columns *p, uint32_t stage)
 	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, p->column));
 	p->run = generic_start(p->g, stage);
 	p->run.value = s->e.k->stage.data[stage].value;
-	ls_set(s->e.f, p->run.acc, lx_var(s->e.f, ls_load(s->e.f, "sum", p->sums, p->column, type, (Lx){0})));
+	ls_set(s->e.f, p->run.acc,
+	       lx_var(s->e.f, ls_load(s->e.f, "sum", p->sums, p->column, type, (Lx){0})));
 }
 
 static void leave_columns(Columns *p)

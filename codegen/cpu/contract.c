@@ -39,14 +39,16 @@ static ContractCode decode_task(Cpu *s, const ContractPlan *p)
 		eval_at(&s->e, p->axes.batch[i],
 			eval_let(&s->e, "batch",
 				 take(s, &task, p->nest->extent[p->axes.batch[i]])));
-	c.rows.lo = eval_let(&s->e, "row_lo", lx_mul(s->e.f, row_block, lx_int(s->e.f, p->block.rows)));
+	c.rows.lo =
+		eval_let(&s->e, "row_lo", lx_mul(s->e.f, row_block, lx_int(s->e.f, p->block.rows)));
 	Lx hi = lx_add(s->e.f, c.rows.lo, lx_int(s->e.f, p->block.rows));
 	c.rows.hi = eval_let(&s->e, "row_hi", lx_min(s->e.f, hi, eval_size(&s->e, p->rows)));
 	Lx cols = eval_size(&s->e, p->nest->extent[p->axes.n]);
 	c.cols.lo = lx_int(s->e.f, 0);
 	c.cols.hi = cols;
 	if (p->block.cols) {
-		c.cols.lo = eval_let(&s->e, "col_lo", lx_mul(s->e.f, col_block, lx_int(s->e.f, p->block.cols)));
+		c.cols.lo = eval_let(&s->e, "col_lo",
+				     lx_mul(s->e.f, col_block, lx_int(s->e.f, p->block.cols)));
 		hi = lx_add(s->e.f, c.cols.lo, lx_int(s->e.f, p->block.cols));
 		c.cols.hi = eval_let(&s->e, "col_hi", lx_min(s->e.f, hi, cols));
 	}

@@ -50,8 +50,10 @@ void contract_bound_taps(ContractCode *c)
 		Lx first, last;
 		row_range(c, &rows, w->row, &first, &last);
 		Lx coef = lx_int(s->e.f, w->coef), start = eval_size(&s->e, w->start);
-		Lx below = lx_sub(s->e.f, eval_size(&s->e, w->lo), lx_add(s->e.f, start, lx_mul(s->e.f, coef, last)));
-		Lx above = lx_sub(s->e.f, eval_size(&s->e, w->hi), lx_add(s->e.f, start, lx_mul(s->e.f, coef, first)));
+		Lx below = lx_sub(s->e.f, eval_size(&s->e, w->lo),
+				  lx_add(s->e.f, start, lx_mul(s->e.f, coef, last)));
+		Lx above = lx_sub(s->e.f, eval_size(&s->e, w->hi),
+				  lx_add(s->e.f, start, lx_mul(s->e.f, coef, first)));
 		c->taps[i].lo = eval_let(&s->e, "tap_lo", steps(s, below, w->step));
 		c->taps[i].hi = eval_let(&s->e, "tap_hi",
 					 lx_min(s->e.f, steps(s, above, w->step),

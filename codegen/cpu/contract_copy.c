@@ -85,7 +85,8 @@ static Lx load_groups(Copy *c)
 	Cpu *s = c->s;
 	const Kx load = c->p->panels.load;
 	Lx at = eval_index(&s->e, s->e.nest->offset[load.i]);
-	return lx_var(s->e.f, ls_load(s->e.f, "row", eval_load_memory(&s->e, load), at, c->p->vector, s->e.lanes.mask));
+	return lx_var(s->e.f, ls_load(s->e.f, "row", eval_load_memory(&s->e, load), at,
+				      c->p->vector, s->e.lanes.mask));
 }
 
 /* Step k of a vector of groups, of which the operand has `left` steps, in its place of the group;
@@ -104,7 +105,8 @@ static Lx step_of_groups(Copy *c, uint32_t k, Lx at, Lx left, Sym along, Sym col
 	at = lx_add(f, at, lx_mul(f, step, eval_size(&s->e, along)));
 	Lv v = sym_is(s->e.syms, column, 1)
 		       ? ls_load(f, "step", m, at, (LType){m.dtype, t.lanes}, s->e.lanes.mask)
-		       : ls_gather(f, "step", m, at, lx_ramp(f, lx_int(f, 0), eval_size(&s->e, column), t.lanes),
+		       : ls_gather(f, "step", m, at,
+				   lx_ramp(f, lx_int(f, 0), eval_size(&s->e, column), t.lanes),
 				   m.dtype, s->e.lanes.mask);
 	Lx x = lx_var(f, v);
 	x = lx_sc(f, SC_convert, t, &x, 1);
@@ -123,13 +125,17 @@ static Lx join_groups(Copy *c)
 	const Sym offset = n->offset[c->p->panels.load.i];
 	const uint32_t counts = x->k[x->nk - 1];
 	Sym along, column;
-	if (!nest_coef(n, offset, counts, &along) || !nest_coef(n, offset, c->p->panels.axis, &column))
-		ctx_bug(s->e.l->ir->ctx, "kernel %s: panels of an operand that is not linear", s->e.k->name);
+	if (!nest_coef(n, offset, counts, &along) ||
+	    !nest_coef(n, offset, c->p->panels.axis, &column))
+		ctx_bug(s->e.l->ir->ctx, "kernel %s: panels of an operand that is not linear",
+			s->e.k->name);
 	along = sym_floordiv(n->syms, along, sym_int(n->syms, x->row->group));
 	Lx at = eval_index(&s->e, offset), all = lx_int_of(f, c->p->vector, 0);
-	Lx left = lx_sub(f, eval_size(&s->e, n->extent[x->grouped]), lx_mul(f, s->e.at[counts], lx_int(f, x->row->group)));
+	Lx left = lx_sub(f, eval_size(&s->e, n->extent[x->grouped]),
+			 lx_mul(f, s->e.at[counts], lx_int(f, x->row->group)));
 	for (uint32_t k = 0; k < x->row->group; k++)
-		all = lx_sc(f, SC_or, c->p->vector, (Lx[]){all, step_of_groups(c, k, at, left, along, column)}, 2);
+		all = lx_sc(f, SC_or, c->p->vector,
+			    (Lx[]){all, step_of_groups(c, k, at, left, along, column)}, 2);
 	return lx_var(f, ls_let(f, "groups", all));
 }
 
@@ -145,7 +151,9 @@ static Lx load_row(Copy *c, Lx column)
 {
 	Cpu *s = c->s;
 	eval_at(&s->e, c->p->panels.axis, column);
-	Lx x = !micro_groups(c->p->axes.row) ? load_elements(c) : c->p->along == NO_AXIS ? join_groups(c) : load_groups(c);
+	Lx x = !micro_groups(c->p->axes.row) ? load_elements(c)
+	       : c->p->along == NO_AXIS      ? join_groups(c)
+					     : load_groups(c);
 	eval_at(&s->e, c->p->panels.axis, (Lx){0});
 	return x;
 }

@@ -31,7 +31,8 @@ static LMem as(LMem m, DType d)
 static FragOp operation_of(const MicroKernel *row)
 {
 	FragOp op = 0;
-	while (op + 1 < FRAG_OPS && (frag_row(op)->a != row->a || frag_row(op)->b != row->b || frag_row(op)->acc != row->acc))
+	while (op + 1 < FRAG_OPS && (frag_row(op)->a != row->a || frag_row(op)->b != row->b ||
+				     frag_row(op)->acc != row->acc))
 		op++;
 	return op;
 }
@@ -84,13 +85,16 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 	const int64_t group = c->p->axes.row->group;
 	const LType u32 = {DT_u32, c->p->axes.row->k / (uint32_t)group};
 	if (!left.i) { /* steps that some are left behind are as long as a fragment allows */
-		Lx all = groups_of(c) == u32.lanes ? (Lx){0} : lx_mask(f, int_of(c, groups_of(c)), u32.lanes);
-		ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, all)), all);
+		Lx all = groups_of(c) == u32.lanes ? (Lx){0}
+						   : lx_mask(f, int_of(c, groups_of(c)), u32.lanes);
+		ls_store(f, c->frags.left, at,
+			 lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, all)), all);
 		return;
 	}
 	Lx whole = lx_div(f, left, int_of(c, group)), rest = lx_mod(f, left, int_of(c, group));
 	Lx there = lx_mask(f, whole, u32.lanes);
-	ls_store(f, c->frags.left, at, lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, there)), (Lx){0});
+	ls_store(f, c->frags.left, at,
+		 lx_var(f, ls_load(f, "row", a_memory(c), offset, u32, there)), (Lx){0});
 	ls_if(f, lx_cmp(f, SC_gt, rest, int_of(c, 0)));
 	Lx last = contract_load_a(c, lx_add(f, offset, lx_mul(f, whole, int_of(c, group))), rest);
 	ls_store(f, c->frags.left, lx_add(f, at, whole), last, (Lx){0});
@@ -105,14 +109,17 @@ static void copy_rows(ContractCode *c, Lx step, Lx left)
 	const uint32_t most = rows_of(c), rows = c->p->tile.mr < most ? c->p->tile.mr : most;
 	if (!r->used) {
 		Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, c->p->tile.mr), 1));
-		copy_row(c, lx_add(f, contract_a_row(c, i), step), lx_mul(f, i, int_of(c, groups_of(c))), left);
+		copy_row(c, lx_add(f, contract_a_row(c, i), step),
+			 lx_mul(f, i, int_of(c, groups_of(c))), left);
 		ls_end(f);
 		return;
 	}
 	for (uint32_t k = 0; k < c->frags.nrow; k++) {
 		Lx i = lx_var(f, ls_for(f, "i", int_of(c, 0), int_of(c, rows), 1));
-		Lx offset = lx_add(f, c->frags.base[k], lx_mul(f, i, eval_size(&c->s->e, r->distance)));
-		Lx at = lx_mul(f, lx_add(f, i, int_of(c, (int64_t)k * rows)), int_of(c, groups_of(c)));
+		Lx offset =
+			lx_add(f, c->frags.base[k], lx_mul(f, i, eval_size(&c->s->e, r->distance)));
+		Lx at = lx_mul(f, lx_add(f, i, int_of(c, (int64_t)k * rows)),
+			       int_of(c, groups_of(c)));
 		copy_row(c, lx_add(f, offset, step), at, left);
 		ls_end(f);
 	}
@@ -124,11 +131,13 @@ static void load_a(ContractCode *c, uint32_t k, bool in_place)
 	LoopFn *f = c->s->e.f;
 	const ContractFrags *g = &c->frags;
 	if (in_place)
-		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), lx_add(f, g->base[k], contract_a_step(c)),
-		             eval_size(&c->s->e, c->p->a.runs.distance));
+		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c),
+			     lx_add(f, g->base[k], contract_a_step(c)),
+			     eval_size(&c->s->e, c->p->a.runs.distance));
 	else
-		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a), int_of(c, (int64_t)k * rows_of(c) * step_of(c)),
-		             int_of(c, step_of(c)));
+		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a),
+			     int_of(c, (int64_t)k * rows_of(c) * step_of(c)),
+			     int_of(c, step_of(c)));
 }
 
 /* ---- operand b ---- */
@@ -140,12 +149,15 @@ static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
 	LoopFn *f = s->e.f;
 	const uint32_t axis = c->p->axes.k[c->p->axes.nk - 1];
 	const LType u32 = {DT_u32, c->p->axes.row->cols};
-	Lx first = s->e.at[axis], k = lx_var(f, ls_for(f, "k", int_of(c, 0), int_of(c, groups_of(c)), 1));
+	Lx first = s->e.at[axis],
+	   k = lx_var(f, ls_for(f, "k", int_of(c, 0), int_of(c, groups_of(c)), 1));
 	for (uint32_t j = 0; j < nv; j++) {
-		Lx at = lx_mul(f, lx_add(f, int_of(c, (int64_t)j * groups_of(c)), k), int_of(c, u32.lanes));
+		Lx at = lx_mul(f, lx_add(f, int_of(c, (int64_t)j * groups_of(c)), k),
+			       int_of(c, u32.lanes));
 		ls_if(f, lx_cmp(f, SC_lt, k, groups));
 		eval_at(&s->e, axis, lx_add(f, first, k));
-		Lv v = ls_load(f, "b", contract_b_memory(c), contract_b_offset(c, j, panel), u32, (Lx){0});
+		Lv v = ls_load(f, "b", contract_b_memory(c), contract_b_offset(c, j, panel), u32,
+			       (Lx){0});
 		ls_store(f, c->frags.right, at, lx_var(f, v), (Lx){0});
 		eval_at(&s->e, axis, first);
 		ls_else(f);
@@ -162,11 +174,14 @@ static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 	LoopFn *f = c->s->e.f;
 	const MicroKernel *row = c->p->axes.row;
 	LMem m = last ? c->frags.right : contract_b_memory(c);
-	Lx offset = last ? int_of(c, (int64_t)j * groups_of(c) * row->cols) : contract_b_offset(c, j, panel);
+	Lx offset = last ? int_of(c, (int64_t)j * groups_of(c) * row->cols)
+			 : contract_b_offset(c, j, panel);
 	if (m.dtype == DT_u32) /* of groups */
 		offset = lx_mul(f, offset, int_of(c, row->group));
 	const bool passing = c->p->columns.turn && !last;
-	(passing ? ls_frag_load_passing : ls_frag_load)(f, lfrag(c->frags.b, j), as(m, row->b), offset, int_of(c, (int64_t)row->cols * row->group));
+	(passing ? ls_frag_load_passing : ls_frag_load)(f, lfrag(c->frags.b, j), as(m, row->b),
+							offset,
+							int_of(c, (int64_t)row->cols * row->group));
 }
 
 /* ---- steps ---- */
@@ -182,13 +197,15 @@ static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
 	if (!in_place)
 		copy_rows(c, contract_a_step(c), left);
 	if (last)
-		copy_b(c, nv, panel, lx_div(f, lx_add(f, left, int_of(c, group - 1)), int_of(c, group)));
+		copy_b(c, nv, panel,
+		       lx_div(f, lx_add(f, left, int_of(c, group - 1)), int_of(c, group)));
 	for (uint32_t i = 0; i < g->nrow; i++) {
 		load_a(c, i, in_place);
 		for (uint32_t j = 0; j < nv; j++) {
 			if (!i)
 				load_b(c, j, panel, last);
-			ls_frag_dot(f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0), lfrag(g->b, j));
+			ls_frag_dot(f, g->op, lfrag(g->acc[i], j), lfrag(g->a[i], 0),
+				    lfrag(g->b, j));
 		}
 	}
 }
@@ -201,8 +218,9 @@ void contract_frag_steps(ContractCode *c, const TileCode *how, Lx panel, Lx next
 	const uint32_t axis = c->p->axes.k[c->p->axes.nk - 1];
 	const bool tail = contract_has_tail(s->e.nest, &c->p->axes);
 	/* without a tail the axis may have been merged with others */
-	const Sym extent = tail ? s->e.nest->extent[c->p->axes.grouped]
-				: sym_mul(s->e.syms, s->e.nest->extent[axis], sym_int(s->e.syms, row->group));
+	const Sym extent =
+		tail ? s->e.nest->extent[c->p->axes.grouped]
+		     : sym_mul(s->e.syms, s->e.nest->extent[axis], sym_int(s->e.syms, row->group));
 	Lx steps = eval_size(&s->e, extent), whole = lx_div(f, steps, int_of(c, step_of(c)));
 	Lx groups = eval_let(&s->e, "whole", lx_mul(f, whole, int_of(c, groups_of(c))));
 	eval_for(&s->e, axis, int_of(c, 0), groups, groups_of(c));
@@ -228,6 +246,7 @@ void contract_store_frags(ContractCode *c, uint32_t nv)
 	const int64_t width = (int64_t)nv * row->cols;
 	for (uint32_t i = 0; i < c->frags.nrow; i++)
 		for (uint32_t j = 0; j < nv; j++)
-			ls_frag_store(c->s->e.f, c->frags.tile, int_of(c, i * rows_of(c) * width + (int64_t)j * row->cols), int_of(c, width),
-			              lfrag(c->frags.acc[i], j));
+			ls_frag_store(c->s->e.f, c->frags.tile,
+				      int_of(c, i * rows_of(c) * width + (int64_t)j * row->cols),
+				      int_of(c, width), lfrag(c->frags.acc[i], j));
 }

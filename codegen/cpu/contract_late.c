@@ -38,7 +38,8 @@ static void finish_rows(ContractCode *c, const TileCode *how, uint32_t most)
 	for (uint32_t i = 0; i + 1 < x->nm; i++)
 		eval_at(&s->e, x->m[i], load(c, runs->axis[i], k));
 	Lx first = eval_let(&s->e, "first", lx_add(f, lo, done));
-	Lx end = most ? eval_let(&s->e, "end", lx_min(f, lx_add(f, first, lx_int(f, most)), hi)) : hi;
+	Lx end = most ? eval_let(&s->e, "end", lx_min(f, lx_add(f, first, lx_int(f, most)), hi))
+		      : hi;
 	c->col = eval_let(&s->e, "col", var(c, late->col));
 	Lx row = lx_var(f, ls_for(f, "row", first, end, 1));
 	contract_go_to_segment_row(c, row);

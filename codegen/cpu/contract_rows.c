@@ -8,14 +8,16 @@ static Lx int_of(Cpu *s, int64_t v)
 
 static bool rows_are_whole(const ContractCode *c)
 {
-	return sym_divides(c->s->e.syms, c->p->tile.mr, c->p->rows) && c->p->block.rows % c->p->tile.mr == 0;
+	return sym_divides(c->s->e.syms, c->p->tile.mr, c->p->rows) &&
+	       c->p->block.rows % c->p->tile.mr == 0;
 }
 
 /* Not negative even where there are no rows: dividing it takes no care of signs. */
 static Lx last_row(const ContractCode *c)
 {
 	Cpu *s = c->s;
-	return lx_max(s->e.f, lx_sub(s->e.f, eval_size(&s->e, c->p->rows), int_of(s, 1)), int_of(s, 0));
+	return lx_max(s->e.f, lx_sub(s->e.f, eval_size(&s->e, c->p->rows), int_of(s, 1)),
+		      int_of(s, 0));
 }
 
 /* Row number `row` or the last one. */
@@ -60,7 +62,8 @@ static void count_row(ContractCode *c, const Lv *at, Lx more)
 {
 	Cpu *s = c->s;
 	for (uint32_t i = c->p->axes.nm; i-- > 0;) {
-		Lx next = lx_add(s->e.f, lx_var(s->e.f, at[i]), lx_select(s->e.f, more, int_of(s, 1), int_of(s, 0)));
+		Lx next = lx_add(s->e.f, lx_var(s->e.f, at[i]),
+				 lx_select(s->e.f, more, int_of(s, 1), int_of(s, 0)));
 		if (i) {
 			next = eval_let(&s->e, "next", next);
 			more = eval_let(
@@ -111,7 +114,8 @@ void contract_go_to_row(ContractCode *c, Lx i)
 	if (c->p->axes.nm == 0)
 		return;
 	if (c->p->axes.nm == 1) {
-		eval_at(&s->e, c->p->axes.m[0], eval_let(&s->e, "m", clamp_row(c, lx_add(s->e.f, c->row, i))));
+		eval_at(&s->e, c->p->axes.m[0],
+			eval_let(&s->e, "m", clamp_row(c, lx_add(s->e.f, c->row, i))));
 		return;
 	}
 	Lx at = lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i);

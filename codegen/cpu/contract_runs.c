@@ -56,7 +56,8 @@ static int64_t most_segments(const ContractCode *c)
 static void declare(ContractCode *c)
 {
 	LoopFn *f = c->s->e.f;
-	const uint64_t fragments = (uint64_t)(c->p->block.rows / c->p->a.runs.rows), segments = fragments * (uint64_t)most_segments(c);
+	const uint64_t fragments = (uint64_t)(c->p->block.rows / c->p->a.runs.rows),
+		       segments = fragments * (uint64_t)most_segments(c);
 	c->frags.runs.base = ls_local(f, "base", DT_i64, fragments);
 	c->frags.runs.first = ls_local(f, "first", DT_i64, fragments + 1);
 	c->frags.runs.lo = ls_local(f, "segment_lo", DT_i64, segments);
@@ -89,7 +90,8 @@ static void add_segment(ContractCode *c, Lv v, Lx end, Lx at, Lx *value, Lv nseg
 	LoopFn *f = s->e.f;
 	const ContractAxes *x = &c->p->axes;
 	const uint32_t first = c->p->a.runs.first, last = x->nm ? x->nm - 1 : 0;
-	Lx here = eval_let(&s->e, "place", lx_var(f, v)), line = line_of(c), rest = here, column = here, there = {0};
+	Lx here = eval_let(&s->e, "place", lx_var(f, v)), line = line_of(c), rest = here,
+	   column = here, there = {0};
 	if (has_lines(c)) {
 		column = eval_let(&s->e, "column", lx_mod(f, here, line));
 		rest = eval_let(&s->e, "line", lx_div(f, here, line));
@@ -126,22 +128,26 @@ static void add_fragment(ContractCode *c, Lx k, Lx first, Lv nsegment)
 	LoopFn *f = s->e.f;
 	const Runs *r = &c->p->a.runs;
 	Lx value[MAX_AXES];
-	Lx all = eval_size(&s->e, sym_divi(s->e.syms, c->p->rows, r->rows)), rows = int_of(c, r->rows);
+	Lx all = eval_size(&s->e, sym_divi(s->e.syms, c->p->rows, r->rows)),
+	   rows = int_of(c, r->rows);
 	Lx wanted = eval_let(&s->e, "fragment", lx_add(f, first, k));
 	Lx number = eval_let(&s->e, "number", lx_min(f, wanted, lx_sub(f, all, int_of(c, 1))));
 	Lx in_run = eval_size(&s->e, r->fragments), length = eval_size(&s->e, r->length);
-	go_to_run(c, r->first ? eval_let(&s->e, "run", lx_div(f, number, in_run)) : int_of(c, 0), value);
+	go_to_run(c, r->first ? eval_let(&s->e, "run", lx_div(f, number, in_run)) : int_of(c, 0),
+		  value);
 	Lx at = r->first ? lx_mod(f, number, in_run) : number;
 	at = eval_let(&s->e, "at", lx_mul(f, at, rows));
 	Lx start = eval_let(&s->e, "start", lx_min(f, at, lx_sub(f, length, rows)));
-	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c)), lx_mul(f, start, eval_size(&s->e, r->distance)));
+	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c)),
+			 lx_mul(f, start, eval_size(&s->e, r->distance)));
 	store(c, c->frags.runs.base, k, base);
 	store(c, c->frags.runs.first, k, lx_var(f, nsegment));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
 	Lx end = lx_min(f, lx_add(f, at, rows), length);
 	end = eval_let(&s->e, "end", lx_select(f, lx_cmp(f, SC_eq, number, wanted), end, at));
-	Lx tile = lx_mul(f, lx_mod(f, k, int_of(c, per_tile(c))), rows), offset = eval_let(&s->e, "offset", lx_sub(f, tile, start));
+	Lx tile = lx_mul(f, lx_mod(f, k, int_of(c, per_tile(c))), rows),
+	   offset = eval_let(&s->e, "offset", lx_sub(f, tile, start));
 	Lv v = ls_var(f, "v", at);
 	ls_while(f, lx_cmp(f, SC_lt, lx_var(f, v), end));
 	add_segment(c, v, end, offset, value, nsegment);
@@ -165,7 +171,8 @@ void contract_fill_runs(ContractCode *c)
 static Lx first_fragment(ContractCode *c)
 {
 	LoopFn *f = c->s->e.f;
-	return eval_let(&c->s->e, "fragment", lx_div(f, lx_sub(f, c->row, c->rows.lo), int_of(c, c->p->a.runs.rows)));
+	return eval_let(&c->s->e, "fragment",
+			lx_div(f, lx_sub(f, c->row, c->rows.lo), int_of(c, c->p->a.runs.rows)));
 }
 
 void contract_find_fragments(ContractCode *c)

@@ -30,7 +30,8 @@ Lx contract_b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 			    lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride),
 				   int_of(s, j / c->p->b.vectors)));
 		return lx_add(s->e.f, at,
-			      int_of(s, (int64_t)(j % c->p->b.vectors) * s->e.lanes.n * c->p->b.panels.unit));
+			      int_of(s, (int64_t)(j % c->p->b.vectors) * s->e.lanes.n *
+						c->p->b.panels.unit));
 	}
 	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
 	return eval_index(&s->e, s->e.nest->offset[c->p->b.load.i]);
@@ -55,7 +56,8 @@ Lx contract_first_panel(ContractCode *c)
 {
 	Cpu *s = c->s;
 	Lx panel = lx_div(s->e.f, c->col, int_of(s, (int64_t)c->p->b.vectors * s->e.lanes.n));
-	return eval_let(&s->e, "panel", lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
+	return eval_let(&s->e, "panel",
+			lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
 }
 
 /* ---- a step ---- */
@@ -64,8 +66,10 @@ Lx contract_load_b(ContractCode *c, uint32_t j, const TileCode *how, Lx panel, L
 {
 	Cpu *s = c->s;
 	const LMem m = contract_b_memory(c);
-	const LType b = contract_b_type(c->p), t = {micro_groups(c->p->axes.row) ? b.dtype : dtype_compute(m.dtype), b.lanes};
-	Lv v = (how->tight ? ls_load_in_order : ls_load)(s->e.f, "b", m, contract_b_offset(c, j, panel), t, mask);
+	const LType b = contract_b_type(c->p),
+		    t = {micro_groups(c->p->axes.row) ? b.dtype : dtype_compute(m.dtype), b.lanes};
+	Lv v = (how->tight ? ls_load_in_order : ls_load)(s->e.f, "b", m,
+							 contract_b_offset(c, j, panel), t, mask);
 	return eval_convert(&s->e, lx_var(s->e.f, v), b.dtype);
 }
 
@@ -79,7 +83,8 @@ static Lx step_of_group(ContractCode *c, LMem m, Lx offset, Lx left, uint32_t k)
 	const LType u32 = {DT_u32, 1};
 	m.dtype = dtype_raw(m.dtype);
 	Lx at = lx_min(f, int_of(s, k), lx_sub(f, left, int_of(s, 1)));
-	Lx x = lx_var(f, ls_load(f, "step", m, lx_add(f, offset, at), (LType){m.dtype, 1}, (Lx){0}));
+	Lx x = lx_var(f,
+		      ls_load(f, "step", m, lx_add(f, offset, at), (LType){m.dtype, 1}, (Lx){0}));
 	x = lx_sc(f, SC_convert, u32, &x, 1);
 	x = lx_sc(f, SC_and, u32, (Lx[]){x, lx_int_of(f, u32, (INT64_C(1) << bits) - 1)}, 2);
 	x = lx_sc(f, SC_shl, u32, (Lx[]){x, lx_int_of(f, u32, bits * k)}, 2);
@@ -98,10 +103,13 @@ Lx contract_load_a(ContractCode *c, Lx offset, Lx left)
 		Lv v = ls_load(f, "a", m, offset, (LType){dtype_compute(m.dtype), 1}, (Lx){0});
 		return eval_convert(&s->e, lx_var(f, v), c->p->vector.dtype);
 	}
-	Lx x = left.i ? step_of_group(c, m, offset, left, 0) : lx_var(f, ls_load(f, "a", m, offset, u32, (Lx){0}));
+	Lx x = left.i ? step_of_group(c, m, offset, left, 0)
+		      : lx_var(f, ls_load(f, "a", m, offset, u32, (Lx){0}));
 	for (uint32_t k = 1; left.i && k < c->p->axes.row->group; k++)
 		x = lx_sc(f, SC_or, u32, (Lx[]){x, step_of_group(c, m, offset, left, k)}, 2);
-	return c->p->axes.row->biased ? lx_sc(f, SC_xor, u32, (Lx[]){x, lx_int_of(f, u32, 0x80808080)}, 2) : x;
+	return c->p->axes.row->biased
+		       ? lx_sc(f, SC_xor, u32, (Lx[]){x, lx_int_of(f, u32, 0x80808080)}, 2)
+		       : x;
 }
 
 /* Element k of groups of bf16. */
@@ -120,7 +128,8 @@ Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
 	Cpu *s = c->s;
 	if (micro_groups(c->p->axes.row) && c->p->axes.row->op == SC_fma) {
 		for (uint32_t k = c->p->axes.row->group; k-- > 0;)
-			sum = code_fma(&s->code, bf16_of_group(c, a, k), bf16_of_group(c, b, k), sum);
+			sum = code_fma(&s->code, bf16_of_group(c, a, k), bf16_of_group(c, b, k),
+				       sum);
 		return sum;
 	}
 	if (micro_groups(c->p->axes.row))
@@ -132,7 +141,8 @@ Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
 
 /* ---- sums of columns ---- */
 
-static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv *sum, uint32_t next)
+static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv *sum,
+			uint32_t next)
 {
 	Cpu *s = c->s;
 	if (next < c->p->axes.nk) {
@@ -145,7 +155,8 @@ static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv
 	Lx offset = lx_int_of(s->e.f, (LType){DT_u32, s->e.lanes.n}, 0x80808080);
 	for (uint32_t j = 0; j < how->nv; j++)
 		ls_set(s->e.f, sum[j],
-		       contract_add_product(c, offset, contract_load_b(c, j, how, panel, (Lx){0}), lx_var(s->e.f, sum[j])));
+		       contract_add_product(c, offset, contract_load_b(c, j, how, panel, (Lx){0}),
+					    lx_var(s->e.f, sum[j])));
 }
 
 /* Of a row that adds 128 to the elements of a: what that adds to the sums of the tile's columns. */
@@ -159,7 +170,8 @@ void contract_sum_columns(ContractCode *c, const TileCode *how)
 		sum[j] = ls_var(s->e.f, "column", contract_zero(c));
 	add_columns(c, how, panel, sum, 0);
 	for (uint32_t j = 0; j < how->nv; j++)
-		ls_store(s->e.f, c->bias, int_of(s, (int64_t)j * s->e.lanes.n), lx_var(s->e.f, sum[j]), (Lx){0});
+		ls_store(s->e.f, c->bias, int_of(s, (int64_t)j * s->e.lanes.n),
+			 lx_var(s->e.f, sum[j]), (Lx){0});
 }
 
 Lx contract_zero(const ContractCode *c)

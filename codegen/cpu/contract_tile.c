@@ -28,7 +28,8 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 		eval_for(&s->e, c->p->axes.k[i], int_of(s, 0),
 			 eval_size(&s->e, s->e.nest->extent[c->p->axes.k[i]]), 1);
 	for (uint32_t j = 0; j < nv; j++) {
-		eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+		eval_at(&s->e, c->p->axes.n,
+			lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
 		Lx m = j + 1 == nv ? mask : (Lx){0};
 		Lx lanes = lx_ramp(s->e.f, int_of(s, 0), eval_size(&s->e, coef), s->e.lanes.n);
 		Lv v = ls_gather(s->e.f, "b", from,
@@ -77,16 +78,25 @@ static Lx next_panels(ContractCode *c, const Tile *t)
 	Cpu *s = c->s;
 	Lx lines = int_of(s, t->how->ahead), part;
 	if (c->p->k_block.used) {
-		part = lx_mul(s->e.f, int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) / UNROLL_K), lines);
+		part = lx_mul(s->e.f,
+			      int_of(s, c->p->k_block.steps * c->p->k_block.inner * panel_width(c) /
+						UNROLL_K),
+			      lines);
 	} else {
 		Sym rounds = sym_divi(s->e.syms, c->p->b.panels.stride, t->how->unroll);
 		if (c->p->axes.row->nfrag) /* rounds divide steps, not the elements of a row */
-			rounds = sym_muli(s->e.syms, sym_divi(s->e.syms, sym_divi(s->e.syms, c->p->b.panels.stride, panel_width(c)), t->how->unroll), panel_width(c));
+			rounds = sym_muli(
+				s->e.syms,
+				sym_divi(s->e.syms,
+					 sym_divi(s->e.syms, c->p->b.panels.stride, panel_width(c)),
+					 t->how->unroll),
+				panel_width(c));
 		part = lx_mul(s->e.f, eval_size(&s->e, rounds), lines);
 	}
 	const int64_t ahead = panels_of_tile(c, t) * (c->p->columns.turn ? c->p->columns.turn : 1);
 	Lx next = lx_mul(s->e.f, eval_size(&s->e, c->p->b.panels.stride), int_of(s, ahead));
-	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next), lx_mul(s->e.f, tile_of_rows(c), part));
+	return lx_add(s->e.f, lx_add(s->e.f, t->panel, next),
+		      lx_mul(s->e.f, tile_of_rows(c), part));
 }
 
 /* The number of the current step of all summed axes, or of the first one of this block of k. */
@@ -117,12 +127,14 @@ void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 		k = lx_sub(s->e.f, k, first);
 	}
 	if (c->p->axes.row->nfrag)
-		k = lx_mul(s->e.f, lx_div(s->e.f, k, int_of(s, unroll)), int_of(s, lines * panel_width(c)));
+		k = lx_mul(s->e.f, lx_div(s->e.f, k, int_of(s, unroll)),
+			   int_of(s, lines * panel_width(c)));
 	else
 		k = lx_mul(s->e.f, k, int_of(s, lines * panel_width(c) / unroll));
 	at = lx_add(s->e.f, at, k);
 	for (int64_t i = 0; i < lines; i++)
-		ls_prefetch(s->e.f, contract_b_memory(c), lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
+		ls_prefetch(s->e.f, contract_b_memory(c),
+			    lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
 Lx contract_a_step(ContractCode *c)
@@ -147,10 +159,12 @@ static void multiply_add(ContractCode *c, Tile *t, Lx left)
 	}
 	Lx k_offset = contract_a_step(c);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left), s->e.lanes.n);
+		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left),
+				s->e.lanes.n);
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			ls_set(s->e.f, t->acc[t->way][i][j],
-			       contract_add_product(c, x, b[j], lx_var(s->e.f, t->acc[t->way][i][j])));
+			       contract_add_product(c, x, b[j],
+						    lx_var(s->e.f, t->acc[t->way][i][j])));
 	}
 }
 
@@ -164,7 +178,8 @@ static Lx chains(Cpu *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, 
 {
 	if (n == 1)
 		return lx_var(s->e.f, t->acc[first][i][j]);
-	return lx_add(s->e.f, chains(s, t, first, n / 2, i, j), chains(s, t, first + n / 2, n / 2, i, j));
+	return lx_add(s->e.f, chains(s, t, first, n / 2, i, j),
+		      chains(s, t, first + n / 2, n / 2, i, j));
 }
 
 static Lx load_sum(const ContractCode *c, const Tile *t, LMem sum, uint32_t i, uint32_t j)
@@ -194,7 +209,8 @@ static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 			Lx before = load_sum(c, t, t->sum[cut], i, j);
 			Lx chunk = innermost ? chains(s, t, 0, t->how->ways, i, j)
 					     : load_sum(c, t, t->sum[cut + 1], i, j);
-			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j), lx_add(s->e.f, before, chunk), (Lx){0});
+			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j),
+				 lx_add(s->e.f, before, chunk), (Lx){0});
 			for (uint32_t w = 0; innermost && w < t->how->ways; w++)
 				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
 		}
@@ -224,7 +240,8 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
-	bool innermost = next + 1 == c->p->axes.nk, tail = innermost && contract_has_tail(s->e.nest, &c->p->axes);
+	bool innermost = next + 1 == c->p->axes.nk,
+	     tail = innermost && contract_has_tail(s->e.nest, &c->p->axes);
 	uint32_t unroll = innermost ? t->how->unroll : 1;
 	Lx whole = end;
 	if (innermost && c->p->axes.row->nfrag) {
@@ -232,7 +249,8 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		return;
 	}
 	if (tail)
-		whole = eval_let(&s->e, "whole", lx_min(s->e.f, end, eval_size(&s->e, c->p->axes.whole_groups)));
+		whole = eval_let(&s->e, "whole",
+				 lx_min(s->e.f, end, eval_size(&s->e, c->p->axes.whole_groups)));
 	eval_for(&s->e, axis, start, whole, unroll);
 	Lx k = s->e.at[axis];
 	if (innermost && t->how->ahead)
@@ -309,7 +327,8 @@ static void start_sums(ContractCode *c, Tile *t)
 static Lx tile_sums(ContractCode *c)
 {
 	Cpu *s = c->s;
-	Lx columns = lx_mul(s->e.f, lx_sub(s->e.f, c->col, c->cols.lo), int_of(s, c->p->block.rows));
+	Lx columns =
+		lx_mul(s->e.f, lx_sub(s->e.f, c->col, c->cols.lo), int_of(s, c->p->block.rows));
 	Lx rows = lx_mul(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, s->e.lanes.n));
 	return eval_let(&s->e, "sum_at", lx_add(s->e.f, columns, rows));
 }
@@ -370,9 +389,12 @@ static void subtract_bias(ContractCode *c, Tile *t)
 	Cpu *s = c->s;
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		Lx at = int_of(s, (int64_t)j * s->e.lanes.n);
-		Lx bias = lx_var(s->e.f, ls_load(s->e.f, "bias", c->bias, at, c->p->vector, (Lx){0}));
+		Lx bias =
+			lx_var(s->e.f, ls_load(s->e.f, "bias", c->bias, at, c->p->vector, (Lx){0}));
 		for (uint32_t i = 0; i < c->p->tile.mr; i++)
-			t->acc[0][i][j] = ls_let(s->e.f, "sum", lx_sub(s->e.f, lx_var(s->e.f, t->acc[0][i][j]), bias));
+			t->acc[0][i][j] =
+				ls_let(s->e.f, "sum",
+				       lx_sub(s->e.f, lx_var(s->e.f, t->acc[0][i][j]), bias));
 	}
 }
 
@@ -434,9 +456,11 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 	const uint32_t width = t->how->nv * s->e.lanes.n;
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		start_column(c, t, j);
-		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+		Lx i = lx_var(s->e.f,
+			      ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
 		contract_go_to_row(c, i);
-		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)), int_of(s, (int64_t)j * s->e.lanes.n));
+		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)),
+			       int_of(s, (int64_t)j * s->e.lanes.n));
 		store_vector(
 			c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, c->p->vector, (Lx){0})));
 		ls_end(s->e.f);
@@ -446,7 +470,8 @@ static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
 
 /* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in
  * turn. */
-static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span, Lx lo, Lx hi, uint32_t together)
+static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span, Lx lo, Lx hi,
+			     uint32_t together)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
@@ -460,12 +485,14 @@ static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span
 			contract_go_to_segment_row(c, row);
 		else
 			contract_go_to_row(c, row);
-		Lx at = eval_let(&s->e, "at", lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
+		Lx at = eval_let(&s->e, "at",
+				 lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
 		for (uint32_t j = 0; j < t->how->nv; j++) {
 			from[n] = j ? ls_place(f) : from[n];
 			go_to_column(c, t, j);
 			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
-			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place, c->p->vector, (Lx){0})));
+			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place,
+							  c->p->vector, (Lx){0})));
 			n++;
 		}
 	}
@@ -484,7 +511,8 @@ void contract_finish_row(ContractCode *c, const TileCode *how, Lx place)
 	for (uint32_t j = 0; j < how->nv; j++) {
 		Lx from = lx_add(s->e.f, at, int_of(s, j * lanes));
 		go_to_column(c, &t, j);
-		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, from, c->p->vector, (Lx){0})));
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, from,
+						       c->p->vector, (Lx){0})));
 	}
 	eval_at(&s->e, c->p->axes.n, (Lx){0});
 	eval_mask(&s->e, (Lx){0});
@@ -520,19 +548,22 @@ static void looped_epilogue(ContractCode *c, const Tile *t)
 	LMem tile = ls_local(s->e.f, "tile", c->p->vector.dtype, (uint64_t)c->p->tile.mr * width);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(s->e.f, tile, int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
-			         lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
+			ls_store(s->e.f, tile,
+				 int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
+				 lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
 	epilogue_of_copy(c, t, tile);
 }
 
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
 {
 	Cpu *s = c->s;
-	const int64_t line = (int64_t)s->target->machine.line / (int64_t)dtype_size(eval_load_memory(&s->e, load).dtype);
+	const int64_t line = (int64_t)s->target->machine.line /
+			     (int64_t)dtype_size(eval_load_memory(&s->e, load).dtype);
 	Lx last =
 		lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]), int_of(s, width - 1));
 	for (int64_t back = 0; back < width; back += line)
-		ls_prefetch(s->e.f, eval_load_memory(&s->e, load), lx_sub(s->e.f, last, int_of(s, back)), 1);
+		ls_prefetch(s->e.f, eval_load_memory(&s->e, load),
+			    lx_sub(s->e.f, last, int_of(s, back)), 1);
 }
 
 /* While sums are made. */
@@ -640,7 +671,8 @@ static void columns_in_turn(ContractCode *c, Lx end)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
-	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n, all = c->p->columns.turn * width;
+	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n,
+		      all = c->p->columns.turn * width;
 	Tile t = {.how = &c->p->columns.whole};
 	if (t.how->late)
 		contract_late_begin(c);
@@ -714,7 +746,8 @@ static int64_t count_sums(const ContractCode *c)
 static Lx each_sum(ContractCode *c)
 {
 	Cpu *s = c->s;
-	return lx_var(s->e.f, ls_for(s->e.f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->e.lanes.n));
+	return lx_var(s->e.f,
+		      ls_for(s->e.f, "i", int_of(s, 0), int_of(s, count_sums(c)), s->e.lanes.n));
 }
 
 static void clear_block(ContractCode *c)
@@ -744,7 +777,9 @@ static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 	const KBlock *b = &c->p->k_block;
 	if (next == b->k) {
 		c->k.lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", lo, hi, b->steps));
-		c->k.hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, c->k.lo, int_of(s, b->steps)), hi));
+		c->k.hi =
+			eval_let(&s->e, "end",
+				 lx_min(s->e.f, lx_add(s->e.f, c->k.lo, int_of(s, b->steps)), hi));
 		all_tiles(c, TILE_SUM);
 		ls_end(s->e.f);
 		return;
@@ -764,7 +799,8 @@ static void block_chunks(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 		return;
 	}
 	c->sums = ls_local(s->e.f, "part", c->p->vector.dtype, (uint64_t)count_sums(c));
-	sum_chunks(&s->code, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo, &hi);
+	sum_chunks(&s->code, cut->rounds * (next == c->p->k_block.k ? c->p->k_block.steps : 1), &lo,
+		   &hi);
 	clear_block(c);
 	c->cut++;
 	block_chunks(c, next, lo, hi);

@@ -2,13 +2,9 @@
  * taps are changed then): no axis is free in the second operand alone, so lanes run over
  * channels.
  *
- *   task = one row of pixels (all row axes but the fastest), and of many taps one vector of channels;  for
- *                                                                                                      each
- *                                                                                                      vector
- *                                                                                                      of
- *                                                                                                      channels:
- *     for each tile of neighbouring pixels:  acc_t += x[pixel_t + tap] * w[tap], over the taps;
- *                                            epilogue
+ *   task = one row of pixels (all row axes but the fastest), and of many taps one vector of
+ * channels;  for each vector of channels: for each tile of neighbouring pixels:  acc_t += x[pixel_t
+ * + tap] * w[tap], over the taps; epilogue
  *
  * Where taps and pixels step along the same line, neighbouring pixels read the same elements: of
  * the innermost taps, which are unrolled, each element is loaded once and multiplied for all of
@@ -44,7 +40,8 @@ static Lx operand(DepthwiseCode *d, const char *name, Kx load)
 {
 	Eval *e = &d->s->e;
 	Lx x = eval_vector(e, load);
-	return d->p->bytes ? eval_let(e, name, eval_convert(e, eval_convert(e, x, DT_i32), DT_f32)) : x;
+	return d->p->bytes ? eval_let(e, name, eval_convert(e, eval_convert(e, x, DT_i32), DT_f32))
+			   : x;
 }
 
 /* acc_t += x[t * stride + k] * w[k], in the order of the elements of x: by ascending k for each
@@ -66,7 +63,8 @@ static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
 		for (uint32_t t = 0; t <= last; t++) {
 			uint32_t k = i - t * d->p->line.stride;
 			if (k < d->p->line.n)
-				ls_set(s->e.f, acc[t], code_fma(&s->code, x, w[k], lx_var(s->e.f, acc[t])));
+				ls_set(s->e.f, acc[t],
+				       code_fma(&s->code, x, w[k], lx_var(s->e.f, acc[t])));
 		}
 	}
 	eval_at(&s->e, tap, (Lx){0});
@@ -117,14 +115,18 @@ static void pixel_tile(DepthwiseCode *d)
 	Lv acc[MAX_PIXELS];
 	LType v = {DT_f32, s->e.lanes.n};
 	for (uint32_t t = 0; t < d->tile; t++)
-		acc[t] = ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u", t), lx_float(s->e.f, v, 0));
+		acc[t] = ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u", t),
+				lx_float(s->e.f, v, 0));
 	uint32_t from[MAX_PIXELS + 1];
 	taps(d, acc, 0);
 	for (uint32_t t = 0; t < d->tile; t++) {
 		from[t] = ls_place(s->e.f);
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
 		Lx sum = lx_var(s->e.f, acc[t]);
-		eval_stage_value(&s->e, 0, d->p->bytes ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32)) : sum);
+		eval_stage_value(&s->e, 0,
+				 d->p->bytes
+					 ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32))
+					 : sum);
 		for (uint32_t i = 1; i < s->e.k->stage.n; i++)
 			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
 	}
@@ -137,7 +139,8 @@ static void pixel_tile(DepthwiseCode *d)
 static void tiles(DepthwiseCode *d, Sym begin, Sym end)
 {
 	Cpu *s = d->s;
-	d->start = lx_var(s->e.f, ls_for(s->e.f, "pixel", eval_size(&s->e, begin), eval_size(&s->e, end), d->tile));
+	d->start = lx_var(s->e.f, ls_for(s->e.f, "pixel", eval_size(&s->e, begin),
+					 eval_size(&s->e, end), d->tile));
 	pixel_tile(d);
 	ls_end(s->e.f);
 }

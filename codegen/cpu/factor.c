@@ -60,7 +60,8 @@ static Lx less_product(Small *t, Lx acc, Lx a, Lx b)
 
 static Room new_room(Small *t, const char *name, DType d, int64_t rows, int64_t columns)
 {
-	return (Room){ls_local(t->f, name, d, (uint64_t)(rows * columns * t->lanes)), d, rows, columns};
+	return (Room){ls_local(t->f, name, d, (uint64_t)(rows * columns * t->lanes)), d, rows,
+		      columns};
 }
 
 static Lx place(Small *t, const Room *m, Lx i, Lx j)
@@ -71,7 +72,8 @@ static Lx place(Small *t, const Room *m, Lx i, Lx j)
 
 static Lx get(Small *t, const Room *m, Lx i, Lx j)
 {
-	return lx_var(t->f, ls_load(t->f, "x", m->mem, place(t, m, i, j), (LType){m->dtype, t->lanes}, (Lx){0}));
+	return lx_var(t->f, ls_load(t->f, "x", m->mem, place(t, m, i, j),
+				    (LType){m->dtype, t->lanes}, (Lx){0}));
 }
 
 static void put(Small *t, const Room *m, Lx i, Lx j, Lx x)
@@ -120,7 +122,8 @@ static Lx members(Small *t)
 	Eval *e = &t->s->e;
 	if (!e->lanes.mask.i)
 		return (Lx){0};
-	return eval_let(e, "members", lx_sub(t->f, cpu_limit(t->s, e->lanes.axis), e->at[e->lanes.axis]));
+	return eval_let(e, "members",
+			lx_sub(t->f, cpu_limit(t->s, e->lanes.axis), e->at[e->lanes.axis]));
 }
 
 /* Elements `at` to at + lanes - 1 of all members; mask: those that there are; none: all. */
@@ -136,10 +139,13 @@ static void load_tile(Small *t, const Tiles *v, Lx at, uint32_t n, Lx mask)
 {
 	Lx *row = ARENA_ARRAY(t->s->e.arena, Lx, t->lanes);
 	for (uint32_t r = 0; r < t->lanes; r++)
-		row[r] = lx_var(t->f, ls_load(t->f, "row", v->mem, lx_add(t->f, v->first[r], at), (LType){v->dtype, t->lanes}, mask));
+		row[r] = lx_var(t->f, ls_load(t->f, "row", v->mem, lx_add(t->f, v->first[r], at),
+					      (LType){v->dtype, t->lanes}, mask));
 	transpose_lanes(t->s, row);
 	for (uint32_t c = 0; c < n; c++)
-		ls_store(t->f, v->room->mem, lx_mul(t->f, lx_add(t->f, at, lx_int(t->f, c)), lx_int(t->f, t->lanes)), row[c], (Lx){0});
+		ls_store(t->f, v->room->mem,
+			 lx_mul(t->f, lx_add(t->f, at, lx_int(t->f, c)), lx_int(t->f, t->lanes)),
+			 row[c], (Lx){0});
 }
 
 static void store_tile(Small *t, const Tiles *v, Lx at, uint32_t n, Lx mask)
@@ -147,20 +153,24 @@ static void store_tile(Small *t, const Tiles *v, Lx at, uint32_t n, Lx mask)
 	LoopFn *f = t->f;
 	Lx *row = ARENA_ARRAY(t->s->e.arena, Lx, t->lanes);
 	for (uint32_t c = 0; c < t->lanes; c++) {
-		Lx from = lx_mul(f, lx_add(f, at, lx_int(f, c < n ? c : n - 1)), lx_int(f, t->lanes));
-		row[c] = lx_var(f, ls_load(f, "x", v->room->mem, from, (LType){v->room->dtype, t->lanes}, (Lx){0}));
+		Lx from =
+			lx_mul(f, lx_add(f, at, lx_int(f, c < n ? c : n - 1)), lx_int(f, t->lanes));
+		row[c] = lx_var(f, ls_load(f, "x", v->room->mem, from,
+					   (LType){v->room->dtype, t->lanes}, (Lx){0}));
 	}
 	transpose_lanes(t->s, row);
 	for (uint32_t r = 0; r < t->lanes; r++) {
 		if (v->count.i && r)
 			ls_if(f, lx_cmp(f, SC_lt, lx_int(f, r), v->count));
-		ls_store(f, v->mem, lx_add(f, v->first[r], at), eval_convert(&t->s->e, row[r], v->dtype), mask);
+		ls_store(f, v->mem, lx_add(f, v->first[r], at),
+			 eval_convert(&t->s->e, row[r], v->dtype), mask);
 		if (v->count.i && r)
 			ls_end(f);
 	}
 }
 
-static void all_tiles(Small *t, const Tiles *v, void (*tile)(Small *, const Tiles *, Lx at, uint32_t n, Lx mask))
+static void all_tiles(Small *t, const Tiles *v,
+		      void (*tile)(Small *, const Tiles *, Lx at, uint32_t n, Lx mask))
 {
 	LoopFn *f = t->f;
 	const int64_t n = v->room->rows * v->room->columns, rest = n % t->lanes;
@@ -170,7 +180,8 @@ static void all_tiles(Small *t, const Tiles *v, void (*tile)(Small *, const Tile
 		ls_end(f);
 	}
 	if (rest)
-		tile(t, v, lx_int(f, n - rest), (uint32_t)rest, let(t, "tail", lx_mask(f, lx_int(f, rest), t->lanes)));
+		tile(t, v, lx_int(f, n - rest), (uint32_t)rest,
+		     let(t, "tail", lx_mask(f, lx_int(f, rest), t->lanes)));
 }
 
 typedef void ElementFn(Small *, const Stage *, const Room *, Lx i, Lx j);
@@ -195,7 +206,8 @@ static void store_element(Small *t, const Stage *st, const Room *m, Lx i, Lx j)
 {
 	Eval *e = &t->s->e;
 	const uint32_t stage = (uint32_t)(st - e->k->stage.data);
-	eval_store_at(e, stage, eval_address(e, stage), eval_convert(e, get(t, m, i, j), dtype_compute(st->dtype)));
+	eval_store_at(e, stage, eval_address(e, stage),
+		      eval_convert(e, get(t, m, i, j), dtype_compute(st->dtype)));
 }
 
 /* A room with the operand of a stage. */
@@ -206,11 +218,16 @@ static Room load(Small *t, const char *name, const Stage *st)
 	Lx *first = ARENA_ARRAY(e->arena, Lx, t->lanes);
 	const Room m = new_room(t, name, t->dtype, sym_const(e->syms, e->nest->extent[st->red[0]]),
 	                        st->nred > 1 ? sym_const(e->syms, e->nest->extent[st->red[1]]) : 1);
-	if (x->kind != KX_LOAD || x->guard.i || !is_contiguous(t, st, e->nest->offset[st->value.i], &m)) {
+	if (x->kind != KX_LOAD || x->guard.i ||
+	    !is_contiguous(t, st, e->nest->offset[st->value.i], &m)) {
 		each_element(t, st, &m, load_element);
 		return m;
 	}
-	Tiles v = {.room = &m, .mem = eval_load_memory(e, st->value), .dtype = x->dtype, .first = first, .count = members(t)};
+	Tiles v = {.room = &m,
+		   .mem = eval_load_memory(e, st->value),
+		   .dtype = x->dtype,
+		   .first = first,
+		   .count = members(t)};
 	first_elements(t, st, e->nest->offset[st->value.i], v.count, first);
 	all_tiles(t, &v, load_tile);
 	return m;
@@ -225,7 +242,11 @@ static void store(Small *t, const Stage *st, const Room *m)
 		each_element(t, st, m, store_element);
 		return;
 	}
-	Tiles v = {.room = m, .mem = eval_memory(e, st->buf), .dtype = dtype_compute(st->dtype), .first = first, .count = members(t)};
+	Tiles v = {.room = m,
+		   .mem = eval_memory(e, st->buf),
+		   .dtype = dtype_compute(st->dtype),
+		   .first = first,
+		   .count = members(t)};
 	first_elements(t, st, offset, v.count, first);
 	all_tiles(t, &v, store_tile);
 }
@@ -234,7 +255,8 @@ static void store_number(Small *t, const Stage *st, Lx x)
 {
 	Eval *e = &t->s->e;
 	const uint32_t stage = (uint32_t)(st - e->k->stage.data);
-	eval_store_at(e, stage, eval_address(e, stage), eval_convert(e, x, dtype_compute(st->dtype)));
+	eval_store_at(e, stage, eval_address(e, stage),
+		      eval_convert(e, x, dtype_compute(st->dtype)));
 }
 
 /* ---- loops ---- */
@@ -271,7 +293,8 @@ static Lx number_of(Small *t, Lx k)
 static void add_info(Small *t, Lv info, Lx wrong, Lx k)
 {
 	LoopFn *f = t->f;
-	Lx now = lx_var(f, info), first = lx_and(f, wrong, lx_cmp(f, SC_eq, now, lx_int_of(f, lx_type(f, now), 0)));
+	Lx now = lx_var(f, info),
+	   first = lx_and(f, wrong, lx_cmp(f, SC_eq, now, lx_int_of(f, lx_type(f, now), 0)));
 	ls_set(f, info, lx_select(f, first, number_of(t, behind(t, k)), now));
 }
 
@@ -282,7 +305,8 @@ static Lx pivot_row(Small *t, const Room *m, Lx k)
 {
 	LoopFn *f = t->f;
 	Lx x = get(t, m, k, k);
-	Lv most = ls_var(f, "most", lx_sc(f, SC_abs, lx_type(f, x), &x, 1)), at = ls_var(f, "at", number_of(t, k));
+	Lv most = ls_var(f, "most", lx_sc(f, SC_abs, lx_type(f, x), &x, 1)),
+	   at = ls_var(f, "at", number_of(t, k));
 	Lx i = loop(t, "i", behind(t, k), m->rows);
 	x = get(t, m, i, k);
 	Lx size = let(t, "size", lx_sc(f, SC_abs, lx_type(f, x), &x, 1)), best = lx_var(f, most);
@@ -310,7 +334,8 @@ static void factor_lu(Small *t)
 	LoopFn *f = t->f;
 	const Room m = load(t, "matrix", stage_at(t, 0));
 	const int64_t least = m.rows < m.columns ? m.rows : m.columns;
-	const Room pivots = new_room(t, "pivots", DT_i32, least, 1), order = new_room(t, "order", DT_i32, m.rows, 1);
+	const Room pivots = new_room(t, "pivots", DT_i32, least, 1),
+		   order = new_room(t, "order", DT_i32, m.rows, 1);
 	Lx zero = lx_int(f, 0), none = number(t, 0), one = number(t, 1);
 	Lv info = start_info(t);
 	Lx i = loop(t, "i", zero, m.rows);
@@ -348,7 +373,8 @@ static Lx squares_below(Small *t, const Room *m, Lx k)
 {
 	LoopFn *f = t->f;
 	Lv sum = ls_var(f, "tail", lx_float(f, (LType){DT_f64, t->lanes}, 0));
-	Lx i = loop(t, "i", behind(t, k), m->rows), x = let(t, "x", eval_convert(&t->s->e, get(t, m, i, k), DT_f64));
+	Lx i = loop(t, "i", behind(t, k), m->rows),
+	   x = let(t, "x", eval_convert(&t->s->e, get(t, m, i, k), DT_f64));
 	ls_set(f, sum, code_fma(&t->s->code, x, x, lx_var(f, sum)));
 	ls_end(f);
 	return let(t, "tail", lx_var(f, sum));
@@ -358,11 +384,15 @@ static Lx squares_below(Small *t, const Room *m, Lx k)
 static void make_reflector(Small *t, const Room *m, Lx k, Lx *tau, Lx *diagonal)
 {
 	LoopFn *f = t->f;
-	Lx zero = number(t, 0), one = number(t, 1), alpha = get(t, m, k, k), tail = squares_below(t, m, k);
+	Lx zero = number(t, 0), one = number(t, 1), alpha = get(t, m, k, k),
+	   tail = squares_below(t, m, k);
 	Lx wide = let(t, "alpha", eval_convert(&t->s->e, alpha, DT_f64));
-	Lx length = let(t, "length", eval_convert(&t->s->e, root(t, code_fma(&t->s->code, wide, wide, tail)), t->dtype));
+	Lx length = let(
+		t, "length",
+		eval_convert(&t->s->e, root(t, code_fma(&t->s->code, wide, wide, tail)), t->dtype));
 	Lx none = let(t, "none", lx_cmp(f, SC_eq, tail, lx_float(f, lx_type(f, tail), 0)));
-	Lx beta = let(t, "beta", lx_select(f, lx_cmp(f, SC_lt, alpha, zero), length, negative(t, length)));
+	Lx beta = let(t, "beta",
+		      lx_select(f, lx_cmp(f, SC_lt, alpha, zero), length, negative(t, length)));
 	Lx scale = let(t, "scale", lx_select(f, none, one, lx_sub(f, alpha, beta)));
 	Lx safe = lx_select(f, none, one, beta);
 	*tau = let(t, "tau", lx_select(f, none, zero, quotient(t, lx_sub(f, beta, alpha), safe)));
@@ -402,7 +432,8 @@ static void factor_qr(Small *t)
 	LoopFn *f = t->f;
 	const Room m = load(t, "matrix", stage_at(t, 0));
 	const int64_t least = m.rows < m.columns ? m.rows : m.columns;
-	const Room taus = new_room(t, "taus", t->dtype, least, 1), w = new_room(t, "products", t->dtype, m.columns, 1);
+	const Room taus = new_room(t, "taus", t->dtype, least, 1),
+		   w = new_room(t, "products", t->dtype, m.columns, 1);
 	Lx k = loop(t, "k", lx_int(f, 0), least), tau, diagonal;
 	make_reflector(t, &m, k, &tau, &diagonal);
 	apply_reflector(t, &m, &w, k, tau);
@@ -452,7 +483,8 @@ static void factor_solve(Small *t)
 		put(t, &x, k, j, quotient(t, get(t, &x, k, j), by));
 		ls_end(f);
 	}
-	Lx i = lx_var(f, ls_for(f, "i", st->upper ? zero : behind(t, k), st->upper ? k : lx_int(f, a.rows), 1));
+	Lx i = lx_var(f, ls_for(f, "i", st->upper ? zero : behind(t, k),
+				st->upper ? k : lx_int(f, a.rows), 1));
 	subtract_row(t, &x, i, k, get(t, &a, i, k), zero);
 	ls_end(f);
 	ls_end(f);

@@ -49,8 +49,10 @@ Cx fft_load_pairs(Fft *t, LMem mem, Lx offset, const Lx mask[2])
 {
 	LoopFn *f = t->f;
 	Lx a = lx_var(f, ls_load(f, "x", mem, offset, t->type, mask[0]));
-	Lx b = lx_var(f, ls_load(f, "x", mem, lx_add(f, offset, lx_int(f, t->type.lanes)), t->type, mask[1]));
-	return fft_let(t, "x", (Cx){lx_shuffle(f, SHUFFLE_EVENS, a, b), lx_shuffle(f, SHUFFLE_ODDS, a, b)});
+	Lx b = lx_var(f, ls_load(f, "x", mem, lx_add(f, offset, lx_int(f, t->type.lanes)), t->type,
+				 mask[1]));
+	return fft_let(t, "x",
+		       (Cx){lx_shuffle(f, SHUFFLE_EVENS, a, b), lx_shuffle(f, SHUFFLE_ODDS, a, b)});
 }
 
 void fft_store_pairs(Fft *t, LMem mem, Lx offset, Cx x, const Lx mask[2])
@@ -80,15 +82,18 @@ static Cx get(Fft *t, Place from, Lx at)
 		x = operand_at_hand(t);
 		return fft_let(t, "x", t->real ? x : fft_exchange(t, x));
 	}
-	x.re = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
-	x.im = lx_var(t->f, ls_load(t->f, "x", t->rooms, address(t, from, at, 1), t->type, (Lx){0}));
+	x.re = lx_var(t->f,
+		      ls_load(t->f, "x", t->rooms, address(t, from, at, 0), t->type, (Lx){0}));
+	x.im = lx_var(t->f,
+		      ls_load(t->f, "x", t->rooms, address(t, from, at, 1), t->type, (Lx){0}));
 	return x;
 }
 
 static void put_part(Fft *t, uint32_t stage, Lx value)
 {
 	Eval *e = &t->s->e;
-	eval_store_at(e, stage, eval_address(e, stage), eval_convert(e, value, e->k->stage.data[stage].dtype));
+	eval_store_at(e, stage, eval_address(e, stage),
+		      eval_convert(e, value, e->k->stage.data[stage].dtype));
 }
 
 static void put_result(Fft *t, Cx x)
@@ -96,7 +101,8 @@ static void put_result(Fft *t, Cx x)
 	Eval *e = &t->s->e;
 	if (t->as.result == BY_NEIGHBOURS) {
 		Lx offset = fft_let_index(t, "to", eval_index(e, e->nest->store[t->re]));
-		fft_store_pairs(t, eval_memory(e, e->k->stage.data[t->re].buf), offset, x, t->as.there);
+		fft_store_pairs(t, eval_memory(e, e->k->stage.data[t->re].buf), offset, x,
+				t->as.there);
 		return;
 	}
 	put_part(t, t->re, x.re);
@@ -126,13 +132,15 @@ Cx fft_half(Fft *t, Cx a, Cx b, Cx w)
 {
 	LoopFn *f = t->f;
 	Lx half = fft_number(t, 0.5);
-	Cx even = {lx_add(f, a.re, b.re), lx_sub(f, a.im, b.im)}, odd = {lx_sub(f, a.re, b.re), lx_add(f, a.im, b.im)};
+	Cx even = {lx_add(f, a.re, b.re), lx_sub(f, a.im, b.im)},
+	   odd = {lx_sub(f, a.re, b.re), lx_add(f, a.im, b.im)};
 	even = fft_let(t, "even", even);
 	odd = fft_let(t, "odd", odd);
 	if (t->exchanged) {
 		w.im = lx_sc(f, SC_neg, t->type, &w.im, 1);
 		Cx turned = fft_mul(t, odd, w);
-		return fft_let(t, "z", (Cx){lx_sub(f, even.re, turned.im), lx_add(f, even.im, turned.re)});
+		return fft_let(t, "z",
+			       (Cx){lx_sub(f, even.re, turned.im), lx_add(f, even.im, turned.re)});
 	}
 	Cx turned = fft_mul(t, odd, w);
 	Cx sum = {lx_add(f, even.re, turned.im), lx_sub(f, even.im, turned.re)};
@@ -142,7 +150,8 @@ Cx fft_half(Fft *t, Cx a, Cx b, Cx w)
 /* k, or 0 if k is n. */
 static Lx in_turn(Fft *t, Lx k)
 {
-	return fft_let_index(t, "k", lx_select(t->f, lx_cmp(t->f, SC_eq, k, t->n), lx_int(t->f, 0), k));
+	return fft_let_index(t, "k",
+			     lx_select(t->f, lx_cmp(t->f, SC_eq, k, t->n), lx_int(t->f, 0), k));
 }
 
 /* Element k of the half of a transform whose pairs z are in the room. */
@@ -266,11 +275,13 @@ static void find_pairs(Fft *t)
 {
 	LoopFn *f = t->f;
 	const uint32_t lanes = t->type.lanes;
-	if (!t->s->e.lanes.mask.i || (t->as.operand != BY_NEIGHBOURS && t->as.result != BY_NEIGHBOURS))
+	if (!t->s->e.lanes.mask.i ||
+	    (t->as.operand != BY_NEIGHBOURS && t->as.result != BY_NEIGHBOURS))
 		return;
 	Lx n = fft_let_index(t, "numbers", lx_mul(f, fft_lines_at_hand(t).count, lx_int(f, 2)));
 	t->as.there[0] = lx_var(f, ls_let(f, "there", lx_mask(f, n, lanes)));
-	t->as.there[1] = lx_var(f, ls_let(f, "there", lx_mask(f, lx_sub(f, n, lx_int(f, lanes)), lanes)));
+	t->as.there[1] =
+		lx_var(f, ls_let(f, "there", lx_mask(f, lx_sub(f, n, lx_int(f, lanes)), lanes)));
 }
 
 Lines fft_lines_at_hand(Fft *t)
@@ -315,7 +326,8 @@ static void load_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 	transpose_lanes(t->s, row);
 	to.exchanged = false;
 	for (uint32_t c = 0; c < t->type.lanes; c++)
-		ls_store(t->f, t->rooms, address(t, to, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), row[c],
+		ls_store(t->f, t->rooms,
+			 address(t, to, lx_add(t->f, at, lx_int(t->f, c / 2)), c % 2), row[c],
 			 (Lx){0});
 }
 
@@ -341,8 +353,9 @@ static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 	for (uint32_t i = 0; i < 2; i++) {
 		transpose_lanes(t->s, &row[i * n]);
 		for (uint32_t c = 0; c < n; c++)
-			ls_store(t->f, t->rooms, address(t, to, lx_add(t->f, at, lx_int(t->f, c)), i), row[i * n + c],
-				 (Lx){0});
+			ls_store(t->f, t->rooms,
+				 address(t, to, lx_add(t->f, at, lx_int(t->f, c)), i),
+				 row[i * n + c], (Lx){0});
 	}
 }
 
@@ -378,17 +391,20 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 }
 
 /* All tiles of the lines at hand. An element takes so many lanes of a row. */
-static void turn_lines(Fft *t, Place room, bool operand, int64_t each, void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
+static void turn_lines(Fft *t, Place room, bool operand, int64_t each,
+		       void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
 	LoopFn *f = t->f;
 	const Lines l = fft_lines_at_hand(t);
 	const int64_t lanes = t->type.lanes, elements = lanes / each;
 	Lx n = fft_let_index(t, "n", elements_of(t, operand));
-	Lx rest = lx_mod(f, n, lx_int(f, elements)), end = fft_let_index(t, "whole", lx_sub(f, n, rest));
+	Lx rest = lx_mod(f, n, lx_int(f, elements)),
+	   end = fft_let_index(t, "whole", lx_sub(f, n, rest));
 	Lx at = lx_var(f, ls_for(f, "at", lx_int(f, 0), end, elements));
 	tile(t, &l, room, at, (Lx){0});
 	ls_end(f);
-	if (sym_divides(t->s->e.syms, elements, t->s->e.nest->extent[t->axis]) && !(t->real && operand == t->exchanged))
+	if (sym_divides(t->s->e.syms, elements, t->s->e.nest->extent[t->axis]) &&
+	    !(t->real && operand == t->exchanged))
 		return;
 	ls_if(f, lx_cmp(f, SC_lt, end, n));
 	Lx mask = lx_mask(f, lx_mul(f, rest, lx_int(f, each)), (uint32_t)lanes);
@@ -419,7 +435,8 @@ static void store_lines(Fft *t, Place from)
 		return;
 	}
 	Lx k = lx_var(t->f, ls_for(t->f, "k", lx_int(t->f, 0), elements_of(t, false), 1));
-	put(t, (Place){.where = IN_RESULT}, k, t->real && !t->exchanged ? half_of(t, from, k) : get(t, from, k));
+	put(t, (Place){.where = IN_RESULT}, k,
+	    t->real && !t->exchanged ? half_of(t, from, k) : get(t, from, k));
 	ls_end(t->f);
 }
 
@@ -436,7 +453,8 @@ typedef struct {
 
 static Cx read(Fft *t, const FftStep *st, Lx at)
 {
-	return st->joins ? pair_of_half(t, st->from, fft_let_index(t, "at", at)) : get(t, st->from, at);
+	return st->joins ? pair_of_half(t, st->from, fft_let_index(t, "at", at))
+			 : get(t, st->from, at);
 }
 
 /* q + s * (c * p + m * j) */
@@ -472,11 +490,13 @@ static void few_elements(Fft *t, const FftStep *st, Lx p)
 		w[k] = fft_let(t, "w", fft_root(t, lx_mul(f, lx_mul(f, p, st->s), lx_int(f, k))));
 	Lx q = fft_loop(t, "q", st->s, 1);
 	for (uint32_t j = 0; j < r; j++)
-		a[j] = read(t, st, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, lx_int(f, j)))));
+		a[j] = read(t, st,
+			    place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, lx_int(f, j)))));
 	fft_transform(t, a, r);
 	for (uint32_t k = 0; k < r; k++) {
 		Lx block = lx_add(f, lx_mul(f, p, lx_int(f, r)), lx_int(f, k));
-		put(t, st->to, place_in_line(t, st, q, block), k && !st->last ? fft_mul(t, a[k], w[k]) : a[k]);
+		put(t, st->to, place_in_line(t, st, q, block),
+		    k && !st->last ? fft_mul(t, a[k], w[k]) : a[k]);
 	}
 	fft_end_loop(t, st->s, 1);
 }
@@ -487,11 +507,13 @@ static void many_elements(Fft *t, const FftStep *st, Lx p)
 	LoopFn *f = t->f;
 	Lx zero = lx_int(f, 0), step = fft_let_index(t, "step", lx_div(f, t->n, st->r));
 	Lx q = fft_loop(t, "q", st->s, 1), k = lx_var(f, ls_for(f, "k", zero, st->r, 1));
-	Lv re = ls_var(f, "re", fft_number(t, 0)), im = ls_var(f, "im", fft_number(t, 0)), turn = ls_var(f, "turn", zero);
+	Lv re = ls_var(f, "re", fft_number(t, 0)), im = ls_var(f, "im", fft_number(t, 0)),
+	   turn = ls_var(f, "turn", zero);
 	Lx j = lx_var(f, ls_for(f, "j", zero, st->r, 1));
 	Lx now = fft_let_index(t, "now", lx_var(f, turn));
 	Cx x = read(t, st, place_in_line(t, st, q, lx_add(f, p, lx_mul(f, st->m, j))));
-	Cx sum = fft_mul_add(t, x, fft_root(t, lx_mul(f, now, step)), (Cx){lx_var(f, re), lx_var(f, im)});
+	Cx sum = fft_mul_add(t, x, fft_root(t, lx_mul(f, now, step)),
+			     (Cx){lx_var(f, re), lx_var(f, im)});
 	ls_set(f, re, sum.re);
 	ls_set(f, im, sum.im);
 	Lx next = fft_let_index(t, "next", lx_add(f, now, k));
@@ -537,10 +559,14 @@ static void known_length(Fft *t, int64_t n, Lx base, Lx room)
 	const bool stores = t->as.result == BY_PAIRS || (t->real && !t->exchanged);
 	for (uint32_t i = 0; i < count; i++) {
 		const int64_t r = factor[i];
-		FftStep st = {.r = lx_int(f, r), .s = lx_int(f, s), .m = lx_int(f, n / (r * s)), .from = at};
+		FftStep st = {.r = lx_int(f, r),
+			      .s = lx_int(f, s),
+			      .m = lx_int(f, n / (r * s)),
+			      .from = at};
 		st.last = i + 1 == count;
 		st.joins = i == 0 && t->real && t->exchanged;
-		at = st.last && !stores ? (Place){.where = IN_RESULT} : room_of(t, base, room, i % 2);
+		at = st.last && !stores ? (Place){.where = IN_RESULT}
+					: room_of(t, base, room, i % 2);
 		at.exchanged = st.last && stores && t->exchanged;
 		st.to = at;
 		st.codelet = fft_has_codelet(r) ? (uint32_t)r : 0;
@@ -562,9 +588,16 @@ typedef struct {
 static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 {
 	LoopFn *f = t->f;
-	Lx from = fft_let_index(t, "from", lx_var(f, v->from)), to = fft_let_index(t, "to", lx_var(f, v->to));
-	Lx m = fft_let_index(t, "m", lx_div(f, lx_var(f, v->left), r)), s = fft_let_index(t, "s", lx_var(f, v->s));
-	FftStep st = {.from = {IN_ROOM, from, t->exchanged}, .to = {IN_ROOM, to, t->exchanged}, .codelet = codelet, .r = r, .s = s, .m = m};
+	Lx from = fft_let_index(t, "from", lx_var(f, v->from)),
+	   to = fft_let_index(t, "to", lx_var(f, v->to));
+	Lx m = fft_let_index(t, "m", lx_div(f, lx_var(f, v->left), r)),
+	   s = fft_let_index(t, "s", lx_var(f, v->s));
+	FftStep st = {.from = {IN_ROOM, from, t->exchanged},
+		      .to = {IN_ROOM, to, t->exchanged},
+		      .codelet = codelet,
+		      .r = r,
+		      .s = s,
+		      .m = m};
 	run_step(t, &st);
 	ls_set(f, v->left, m);
 	ls_set(f, v->s, lx_mul(f, s, r));
@@ -596,7 +629,8 @@ static void any_length(Fft *t, Lx base, Lx room)
 	Place at = room_of(t, base, room, 0);
 	at.exchanged = t->exchanged;
 	load_lines(t, at);
-	Rest v = {ls_var(f, "left", t->n), ls_var(f, "s", one), ls_var(f, "from", base), ls_var(f, "to", other)};
+	Rest v = {ls_var(f, "left", t->n), ls_var(f, "s", one), ls_var(f, "from", base),
+		  ls_var(f, "to", other)};
 	ls_while(f, lx_cmp(f, SC_gt, lx_var(f, v.left), one));
 	Lx left = fft_let_index(t, "now", lx_var(f, v.left));
 	for (uint32_t i = 0; i < N; i++) {
@@ -624,10 +658,12 @@ Lx fft_rooms(Fft *t, Sym count, int64_t limit, Sym ntasks)
 		t->rooms = ls_local(t->f, "lines", t->type.dtype, (uint64_t)n);
 		return lx_int(t->f, 0);
 	}
-	SchedTemp temp = {.name = "lines", .dtype = t->type.dtype, .numel = sym_mul(syms, count, ntasks)};
+	SchedTemp temp = {
+		.name = "lines", .dtype = t->type.dtype, .numel = sym_mul(syms, count, ntasks)};
 	temp.first = temp.last = s->out->phase.n;
 	t->rooms = eval_temp_memory(&s->e, code_temp(&s->code, temp));
-	return fft_let_index(t, "rooms", lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, count)));
+	return fft_let_index(t, "rooms",
+			     lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, count)));
 }
 
 /* Two rooms for the lines at hand. Returns where they begin; *room: the elements of each. */
@@ -641,13 +677,18 @@ static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 		n = sym_muli(syms, sym_ceildiv(syms, n, sym_int(syms, tile)), tile);
 	Sym one = sym_muli(syms, n, 2 * (int64_t)t->type.lanes);
 	*room = eval_size(&t->s->e, one);
-	return fft_rooms(t, sym_muli(syms, one, 2), t->s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES, ntasks);
+	return fft_rooms(t, sym_muli(syms, one, 2),
+			 t->s->target->isa.of_block ? THREAD_ROOM_BYTES : ROOM_BYTES, ntasks);
 }
 
 void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 {
 	const Stage *st = s->e.k->stage.data;
-	Fft t = {.s = s, .f = s->e.f, .re = stage, .exchanged = st[stage].reverse, .real = st[stage].real};
+	Fft t = {.s = s,
+		 .f = s->e.f,
+		 .re = stage,
+		 .exchanged = st[stage].reverse,
+		 .real = st[stage].real};
 	t.im = st[t.re].out2;
 	t.root_re = st[t.im].out2;
 	t.root_im = st[t.root_re].out2;

@@ -43,14 +43,18 @@ Lx fft_number(Fft *t, double v)
 
 Cx fft_mul_add(Fft *t, Cx a, Cx b, Cx acc)
 {
-	Lx re = code_fma(&t->s->code, a.re, b.re, acc.re), im = code_fma(&t->s->code, a.re, b.im, acc.im);
-	return (Cx){code_fma(&t->s->code, negative(t, a.im), b.im, re), code_fma(&t->s->code, a.im, b.re, im)};
+	Lx re = code_fma(&t->s->code, a.re, b.re, acc.re),
+	   im = code_fma(&t->s->code, a.re, b.im, acc.im);
+	return (Cx){code_fma(&t->s->code, negative(t, a.im), b.im, re),
+		    code_fma(&t->s->code, a.im, b.re, im)};
 }
 
 Cx fft_mul(Fft *t, Cx a, Cx b)
 {
 	Lx re = negative(t, lx_mul(t->f, a.im, b.im)), im = lx_mul(t->f, a.im, b.re);
-	return fft_let(t, "c", (Cx){code_fma(&t->s->code, a.re, b.re, re), code_fma(&t->s->code, a.re, b.im, im)});
+	return fft_let(
+		t, "c",
+		(Cx){code_fma(&t->s->code, a.re, b.re, re), code_fma(&t->s->code, a.re, b.im, im)});
 }
 
 /* ---- transforms of a few elements ---- */
@@ -81,7 +85,8 @@ static void transform_8(Fft *t, Cx *a)
 	transform_4(t, even);
 	transform_4(t, odd);
 	Cx b = odd[1], c = odd[3];
-	odd[1] = (Cx){lx_mul(t->f, lx_add(t->f, b.re, b.im), h), lx_mul(t->f, lx_sub(t->f, b.im, b.re), h)};
+	odd[1] = (Cx){lx_mul(t->f, lx_add(t->f, b.re, b.im), h),
+		      lx_mul(t->f, lx_sub(t->f, b.im, b.re), h)};
 	odd[2] = times_minus_i(t, odd[2]);
 	odd[3] = (Cx){lx_mul(t->f, lx_sub(t->f, c.im, c.re), h),
 		      negative(t, lx_mul(t->f, lx_add(t->f, c.re, c.im), h))};
@@ -116,11 +121,14 @@ static void transform_odd(Fft *t, Cx *a, uint32_t r)
 			double cosine, sine;
 			root_numbers(j * k % r, r, &cosine, &sine);
 			Lx cj = fft_number(t, cosine), sj = fft_number(t, sine);
-			c = (Cx){code_fma(&t->s->code, sum[j].re, cj, c.re), code_fma(&t->s->code, sum[j].im, cj, c.im)};
+			c = (Cx){code_fma(&t->s->code, sum[j].re, cj, c.re),
+				 code_fma(&t->s->code, sum[j].im, cj, c.im)};
 			if (j == 1)
-				s = (Cx){lx_mul(t->f, diff[j].re, sj), lx_mul(t->f, diff[j].im, sj)};
+				s = (Cx){lx_mul(t->f, diff[j].re, sj),
+					 lx_mul(t->f, diff[j].im, sj)};
 			else
-				s = (Cx){code_fma(&t->s->code, diff[j].re, sj, s.re), code_fma(&t->s->code, diff[j].im, sj, s.im)};
+				s = (Cx){code_fma(&t->s->code, diff[j].re, sj, s.re),
+					 code_fma(&t->s->code, diff[j].im, sj, s.im)};
 		}
 		c = fft_let(t, "c", c);
 		s = fft_let(t, "s", times_minus_i(t, s));
@@ -182,7 +190,8 @@ void fft_transform(Fft *t, Cx *a, uint32_t r)
 
 bool fft_has_codelet(int64_t r)
 {
-	return r == 2 || r == 3 || r == 4 || r == 5 || r == 7 || r == 8 || r == 11 || r == 13 || r == 16;
+	return r == 2 || r == 3 || r == 4 || r == 5 || r == 7 || r == 8 || r == 11 || r == 13 ||
+	       r == 16;
 }
 
 uint32_t fft_factors(int64_t n, int64_t *factor)

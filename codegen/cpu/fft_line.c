@@ -49,7 +49,8 @@ static Lx load(Fft *t, LMem mem, Lx offset)
 
 static Cx get(Fft *t, Lx room, Lx at)
 {
-	return (Cx){load(t, t->rooms, in_room(t, room, at, 0)), load(t, t->rooms, in_room(t, room, at, 1))};
+	return (Cx){load(t, t->rooms, in_room(t, room, at, 0)),
+		    load(t, t->rooms, in_room(t, room, at, 1))};
 }
 
 static void put(Fft *t, Lx room, Lx at, Cx x)
@@ -78,7 +79,8 @@ static void find_masks(Fft *t, Lx *mask)
 	Lx a = is_there(t, re), b = is_there(t, im);
 	for (uint32_t i = 0; i < 2; i++) {
 		Lx both = lx_shuffle(t->f, i ? SHUFFLE_ZIP_HIGH : SHUFFLE_ZIP_LOW, a, b);
-		mask[i] = lx_var(t->f, ls_let(t->f, "there", lx_cmp(t->f, SC_ne, both, fft_number(t, 0))));
+		mask[i] = lx_var(
+			t->f, ls_let(t->f, "there", lx_cmp(t->f, SC_ne, both, fft_number(t, 0))));
 	}
 }
 
@@ -96,7 +98,9 @@ static Cx stored_pairs(Fft *t, Lx at)
 
 static Cx reversed(Fft *t, Cx x)
 {
-	return fft_let(t, "x", (Cx){lx_shuffle(t->f, SHUFFLE_REVERSE, x.re, x.re), lx_shuffle(t->f, SHUFFLE_REVERSE, x.im, x.im)});
+	return fft_let(t, "x",
+		       (Cx){lx_shuffle(t->f, SHUFFLE_REVERSE, x.re, x.re),
+			    lx_shuffle(t->f, SHUFFLE_REVERSE, x.im, x.im)});
 }
 
 /* The first number of the vector of elements n - k, in reverse. */
@@ -146,11 +150,13 @@ static Cx get_operand(Fft *t, Lx at, bool first)
 	Cx b = reversed(t, stored_pairs(t, mirror(t, at)));
 	if (first) { /* imaginary parts that do not count */
 		Lx zero = lx_int(f, 0), where = lx_ramp(f, at, lx_int(f, 1), lanes);
-		Lx counts = lx_cmp(f, SC_ne, where, lx_splat(f, zero, lanes)), none = fft_number(t, 0);
+		Lx counts = lx_cmp(f, SC_ne, where, lx_splat(f, zero, lanes)),
+		   none = fft_number(t, 0);
 		a.im = lx_select(f, counts, a.im, none);
 		b.im = lx_select(f, counts, b.im, none);
 	}
-	return fft_exchange(t, fft_half(t, a, b, neighbouring_roots(t, lx_add(f, at, lx_int(f, t->turns)))));
+	return fft_exchange(
+		t, fft_half(t, a, b, neighbouring_roots(t, lx_add(f, at, lx_int(f, t->turns)))));
 }
 
 static void first_step(Fft *t, int64_t n, Lx to)
@@ -198,7 +204,8 @@ static Cx get_apart(Fft *t, Lx room, Lx at, LType type)
 	LoopFn *f = t->f;
 	Lx offset = lx_add(f, room, at);
 	return (Cx){lx_var(f, ls_load(f, "z", t->rooms, offset, type, (Lx){0})),
-		    lx_var(f, ls_load(f, "z", t->rooms, lx_add(f, offset, parts_apart(t)), type, (Lx){0}))};
+		    lx_var(f, ls_load(f, "z", t->rooms, lx_add(f, offset, parts_apart(t)), type,
+				      (Lx){0}))};
 }
 
 /* The result of a real transform, of the pairs in the room. */
@@ -211,8 +218,10 @@ static void put_half(Fft *t, Lx room)
 	Cx first = get_apart(t, room, lx_int(f, 0), one);
 	put_apart(t, room, t->n, first);
 	Lx k = fft_loop(t, "k", t->n, lanes);
-	Cx a = get_apart(t, room, k, t->type), b = reversed(t, get_apart(t, room, mirror(t, k), t->type));
-	put_result(t, k, fft_half(t, a, b, neighbouring_roots(t, lx_add(f, k, lx_int(f, t->turns)))));
+	Cx a = get_apart(t, room, k, t->type),
+	   b = reversed(t, get_apart(t, room, mirror(t, k), t->type));
+	put_result(t, k,
+		   fft_half(t, a, b, neighbouring_roots(t, lx_add(f, k, lx_int(f, t->turns)))));
 	fft_end_loop(t, t->n, lanes);
 	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
 	eval_at(e, t->axis, t->n);
@@ -230,7 +239,8 @@ static void next_step(Fft *t, const LineStep *st)
 	for (uint32_t k = 1; k < r && st->m > 1; k++)
 		w[k] = fft_let(t, "w", fft_root(t, lx_mul(f, p, lx_int(f, st->s * k))));
 	Lx q = fft_loop(t, "q", lx_int(f, st->s), lanes);
-	Lx in = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s))), out = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s * r)));
+	Lx in = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s))),
+	   out = lx_add(f, q, lx_mul(f, p, lx_int(f, st->s * r)));
 	for (uint32_t j = 0; j < r; j++)
 		a[j] = get(t, st->from, lx_add(f, in, lx_int(f, st->s * st->m * j)));
 	fft_transform(t, a, r);
@@ -262,7 +272,10 @@ void fft_along_line(Fft *t, int64_t n, Sym ntasks)
 	Lx room[2] = {base, lx_add(t->f, base, lx_int(t->f, each))};
 	first_step(t, n, room[0]);
 	for (uint32_t i = 0; i < count; i++) {
-		LineStep st = {.from = room[i % 2], .to = room[(i + 1) % 2], .r = (uint32_t)factor[i], .s = s};
+		LineStep st = {.from = room[i % 2],
+			       .to = room[(i + 1) % 2],
+			       .r = (uint32_t)factor[i],
+			       .s = s};
 		s *= factor[i];
 		st.m = n / s;
 		st.last = i + 1 == count;
@@ -317,13 +330,16 @@ static void get_beside(Fft *t, const Beside *b, uint32_t v, Cx *a)
 	for (uint32_t i = 0; i < b->n; i++)
 		x[i] = load(t, mem, lx_add(f, b->from[i], lx_int(f, (int64_t)v * t->type.lanes)));
 	for (uint32_t i = 0; i < b->n / 2; i++)
-		c[i] = fft_let(t, "x", (Cx){lx_shuffle(f, SHUFFLE_TURN_EVENS, x[2 * i], x[2 * i + 1]),
-		                            lx_shuffle(f, SHUFFLE_TURN_ODDS, x[2 * i], x[2 * i + 1])});
+		c[i] = fft_let(t, "x",
+			       (Cx){lx_shuffle(f, SHUFFLE_TURN_EVENS, x[2 * i], x[2 * i + 1]),
+				    lx_shuffle(f, SHUFFLE_TURN_ODDS, x[2 * i], x[2 * i + 1])});
 	a[0] = c[0];
 	if (b->n == 4)
 		for (uint32_t i = 0; i < 2; i++) {
 			const Shuffle half = i ? SHUFFLE_HIGHS : SHUFFLE_LOWS;
-			a[i] = fft_let(t, "x", (Cx){lx_shuffle(f, half, c[0].re, c[1].re), lx_shuffle(f, half, c[0].im, c[1].im)});
+			a[i] = fft_let(t, "x",
+				       (Cx){lx_shuffle(f, half, c[0].re, c[1].re),
+					    lx_shuffle(f, half, c[0].im, c[1].im)});
 		}
 	for (uint32_t i = 0; i < b->n / 2; i++)
 		a[i] = fft_exchange(t, a[i]);
@@ -362,7 +378,9 @@ static void put_beside(Fft *t, const Lines *l, Beside *b, uint32_t k)
 		if (l->some && i)
 			ls_if(f, lx_cmp(f, SC_lt, b->number[i], l->count));
 		for (uint32_t p = 0; p < b->m; p++)
-			put_pairs(t, mem, lx_add(f, b->to[i], lx_int(f, 2 * ((int64_t)FIRST * p + k))), b->y[i][p]);
+			put_pairs(t, mem,
+				  lx_add(f, b->to[i], lx_int(f, 2 * ((int64_t)FIRST * p + k))),
+				  b->y[i][p]);
 		if (l->some && i)
 			ls_end(f);
 	}

@@ -33,7 +33,9 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
 	Lv acc = r->acc, chain[MAX_CHAINS] = {acc};
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
-		chain[c] = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
+		chain[c] = ls_var(
+			s->e.f, "acc",
+			code_identity(&s->code, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
 	eval_for(&s->e, axis, lo, end, MAX_CHAINS * lanes);
 	Lx here = s->e.at[axis];
 	for (uint32_t c = 0; c < MAX_CHAINS; c++) {
@@ -44,7 +46,9 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	eval_end(&s->e);
 	r->acc = acc;
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
-		ls_set(s->e.f, acc, code_combine(&s->code, st->combine, lx_var(s->e.f, acc), lx_var(s->e.f, chain[c])));
+		ls_set(s->e.f, acc,
+		       code_combine(&s->code, st->combine, lx_var(s->e.f, acc),
+				    lx_var(s->e.f, chain[c])));
 	return end;
 }
 
@@ -149,7 +153,8 @@ static bool is_identity(const Cpu *s, const Stage *st, Kx x)
 	const ScVal v = reduce_identity(st->combine, type);
 	if (!x.i || d->kind != KX_CONST || d->dtype != type)
 		return false;
-	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f) : d->c.i == v.i;
+	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f)
+				    : d->c.i == v.i;
 }
 
 /* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom
@@ -180,7 +185,8 @@ Branch generic_branch(StageRun *r)
 	if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
 	    eval_known(&s->e, st->value).i)
 		return b; /* the value with its condition is known already */
-	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) && is_identity(s, st, x->in[2])) {
+	if (x->kind == KX_OP && x->op == OP_select && is_pattern(s, x->in[0]) &&
+	    is_identity(s, st, x->in[2])) {
 		b.where = x->in[0];
 		r->value = x->in[1];
 	} else if (x->kind == KX_LOAD && is_pattern(s, x->guard) && is_identity(s, st, x->other)) {
@@ -210,14 +216,17 @@ static void arg_step(StageRun *r, const Stage *st)
 		x = eval_splat(&s->e, x);
 	Lx wins = lx_cmp(s->e.f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
 	if (dtype_is_float(t.dtype)) {
-		Lx nan = lx_and(s->e.f, lx_cmp(s->e.f, SC_ne, x, x), lx_cmp(s->e.f, SC_eq, best, best));
+		Lx nan = lx_and(s->e.f, lx_cmp(s->e.f, SC_ne, x, x),
+				lx_cmp(s->e.f, SC_eq, best, best));
 		LType m = lx_type(s->e.f, nan);
 		wins = lx_sc(s->e.f, SC_or, m, (Lx[]){wins, nan}, 2);
 	}
 	Lx at = eval_convert(&s->e, s->e.at[st->red[0]], places.dtype);
 	bool lanes_in_row = st->red[0] == s->e.lanes.axis;
 	if (t.lanes > 1)
-		at = lanes_in_row ? lx_ramp(s->e.f, at, lx_int_of(s->e.f, (LType){places.dtype, 1}, 1), t.lanes) : eval_splat(&s->e, at);
+		at = lanes_in_row ? lx_ramp(s->e.f, at,
+					    lx_int_of(s->e.f, (LType){places.dtype, 1}, 1), t.lanes)
+				  : eval_splat(&s->e, at);
 	if (lanes_in_row && s->e.lanes.mask.i)
 		wins = lx_and(s->e.f, wins, s->e.lanes.mask);
 	wins = lx_var(s->e.f, ls_let(s->e.f, "wins", wins));
@@ -251,7 +260,8 @@ void generic_running_step(StageRun *r)
 
 static bool starts_pair(const Cpu *s, uint32_t stage)
 {
-	return s->e.lanes.axis != NO_AXIS && !s->e.lanes.mask.i && axes_store_pairs(s->e.nest, stage, s->e.lanes.axis);
+	return s->e.lanes.axis != NO_AXIS && !s->e.lanes.mask.i &&
+	       axes_store_pairs(s->e.nest, stage, s->e.lanes.axis);
 }
 
 static Lx stored_vector(Cpu *s, uint32_t stage)
@@ -268,7 +278,8 @@ static void store_pairs(Cpu *s, uint32_t stage)
 	Lx a = stored_vector(s, stage), b = stored_vector(s, stage + 1);
 	Lx at = eval_let(&s->e, "at", eval_index(&s->e, s->e.nest->store[stage]));
 	ls_store(f, mem, at, lx_shuffle(f, SHUFFLE_ZIP_LOW, a, b), (Lx){0});
-	ls_store(f, mem, lx_add(f, at, lx_int(f, s->e.lanes.n)), lx_shuffle(f, SHUFFLE_ZIP_HIGH, a, b), (Lx){0});
+	ls_store(f, mem, lx_add(f, at, lx_int(f, s->e.lanes.n)),
+		 lx_shuffle(f, SHUFFLE_ZIP_HIGH, a, b), (Lx){0});
 }
 
 static void map_step(Cpu *s, StageRun *r, const Stage *st)
@@ -359,7 +370,9 @@ static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 
 bool generic_sums(const StageRun *r, uint32_t n, SumLoop *out)
 {
-	*out = (SumLoop){.kind = r->g->s->e.k->stage.data[r->stage].combine, .n = n, .width = round_elements(r, r->axes[r->next])};
+	*out = (SumLoop){.kind = r->g->s->e.k->stage.data[r->stage].combine,
+			 .n = n,
+			 .width = round_elements(r, r->axes[r->next])};
 	out->ncut = sum_cuts(&r->sums, r->next, &out->cut);
 	return out->ncut;
 }
@@ -380,12 +393,15 @@ static void start_accumulators(Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
 	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
-		r->acc = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
+		r->acc = ls_var(s->e.f, "acc",
+				code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		int64_t least, most;
 		sym_range(s->e.syms, s->e.nest->extent[st->red[0]], &least, &most);
 		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
-		r->best = ls_var(s->e.f, "best", code_identity(&s->code, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->best = ls_var(
+			s->e.f, "best",
+			code_identity(&s->code, st->combine, (LType){reduced_dtype(s, st), lanes}));
 		r->arg = ls_var(s->e.f, "arg", lx_int_of(s->e.f, (LType){place, lanes}, 0));
 	}
 }
@@ -420,7 +436,9 @@ static double row_cycles(const Cpu *s, const Stage *st)
 		if (!part[i] || x->kind != KX_LOAD || !(s->e.nest->deps[i] & axes))
 			continue;
 		const Buffer *b = buf_of(s->e.l, x->buf);
-		double size = dtype_size(b->dtype), all = size * (double)sym_hint(s->e.syms, layout_numel(s->e.l->ir, &b->layout));
+		double size = dtype_size(b->dtype),
+		       all = size *
+			     (double)sym_hint(s->e.syms, layout_numel(s->e.l->ir, &b->layout));
 		cycles += machine_memory_cycles(&s->target->machine, n * size, all);
 	}
 	return cycles + n / (double)s->e.lanes.n;
@@ -458,10 +476,16 @@ static Lx first_of_lanes(Cpu *s, StageRun *r, const Stage *st)
 {
 	Lx best = lx_var(s->e.f, r->best), arg = lx_var(s->e.f, r->arg);
 	LType t = lx_type(s->e.f, arg);
-	Lx hit = lx_cmp(s->e.f, SC_eq, best, lx_splat(s->e.f, lx_hreduce(s->e.f, reduce_op(st->combine), best), t.lanes));
+	Lx hit =
+		lx_cmp(s->e.f, SC_eq, best,
+		       lx_splat(s->e.f, lx_hreduce(s->e.f, reduce_op(st->combine), best), t.lanes));
 	if (dtype_is_float(lx_type(s->e.f, best).dtype))
-		hit = lx_sc(s->e.f, SC_or, lx_type(s->e.f, hit), (Lx[]){hit, lx_cmp(s->e.f, SC_ne, best, best)}, 2);
-	return lx_hreduce(s->e.f, SC_min, lx_select(s->e.f, hit, arg, lx_int_of(s->e.f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
+		hit = lx_sc(s->e.f, SC_or, lx_type(s->e.f, hit),
+			    (Lx[]){hit, lx_cmp(s->e.f, SC_ne, best, best)}, 2);
+	return lx_hreduce(
+		s->e.f, SC_min,
+		lx_select(s->e.f, hit, arg,
+			  lx_int_of(s->e.f, t, t.dtype == DT_i32 ? INT32_MAX : INT64_MAX)));
 }
 
 void generic_finish(StageRun *r)
@@ -475,7 +499,8 @@ void generic_finish(StageRun *r)
 	Lx v = lx_var(s->e.f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->e.f, v).lanes > 1 && !eval_outer_vector(&s->e);
 	if (across)
-		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st) : lx_hreduce(s->e.f, reduce_op(st->combine), v);
+		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st)
+						: lx_hreduce(s->e.f, reduce_op(st->combine), v);
 	if (generic_role(r->g, r->stage) == RUN_PART)
 		eval_store_temp(&s->e, parts->temp[r->stage], parts->slot, v);
 	else
@@ -489,7 +514,8 @@ static void combine_parts(Generic *g, uint32_t stage)
 	const Parts *p = g->p->parts;
 	const Stage *st = &s->e.k->stage.data[stage];
 	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
-	Lv acc = ls_var(s->e.f, "acc", code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
+	Lv acc = ls_var(s->e.f, "acc",
+			code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
 	eval_for(&s->e, p->number, lx_int(s->e.f, 0),
 		 eval_size(&s->e, s->e.nest->extent[p->number]), 1);
 	Lx part = eval_load_temp(&s->e, p->temp[stage], p->slot);
@@ -611,7 +637,8 @@ static void outer_loops(Generic *g, uint32_t next)
 		uint32_t axis = g->phase->grid.order[next];
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
 		hoist_out_of(g, axis);
-		if (s->e.lanes.axis == NO_AXIS && next + 1 == g->phase->grid.n && g->phase->abreast > 1)
+		if (s->e.lanes.axis == NO_AXIS && next + 1 == g->phase->grid.n &&
+		    g->phase->abreast > 1)
 			lo = abreast_run_rows(g, axis, lo, hi);
 		eval_for(&s->e, axis, lo, hi, 1);
 		outer_loops(g, next + 1);

@@ -21,8 +21,9 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const char *slower(Arena *a, const Plan *p, const PlanRow *row, const Plan *best)
 {
 	const bool larger = p->larger / best->larger > p->cycles / best->cycles;
-	return arena_printf(a, "%.2g cycles are predicted%s, and %.2g of %s", larger ? p->larger : p->cycles,
-			    larger ? " at larger sizes" : "", larger ? best->larger : best->cycles, row->name);
+	return arena_printf(a, "%.2g cycles are predicted%s, and %.2g of %s",
+			    larger ? p->larger : p->cycles, larger ? " at larger sizes" : "",
+			    larger ? best->larger : best->cycles, row->name);
 }
 
 static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strides)

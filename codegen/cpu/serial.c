@@ -20,7 +20,8 @@ void cpu_scatter(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
 	EvalAddress at = eval_address(&s->e, stage);
-	Lx guard = st->guard.i ? eval_value(&s->e, st->guard) : (Lx){0}, outer_mask = s->e.lanes.mask;
+	Lx guard = st->guard.i ? eval_value(&s->e, st->guard) : (Lx){0},
+	   outer_mask = s->e.lanes.mask;
 	bool branch = guard.i && lx_type(s->e.f, guard).lanes == 1;
 	if (branch)
 		ls_if(s->e.f, guard);

@@ -65,7 +65,8 @@ static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 {
 	LoopFn *f = r->s->e.f;
 	Lx one = lx_int(f, 1), two = lx_int(f, 2);
-	Lv hole = ls_var(f, "hole", top), child = ls_var(f, "child", lx_add(f, lx_mul(f, top, two), one));
+	Lv hole = ls_var(f, "hole", top),
+	   child = ls_var(f, "child", lx_add(f, lx_mul(f, top, two), one));
 	Lx at = lx_var(f, hole), left = lx_var(f, child), last = lx_sub(f, size, one);
 	ls_while(f, lx_cmp(f, SC_lt, left, size));
 	Lx right = lx_var(f, ls_let(f, "right", lx_min(f, lx_add(f, left, one), last)));
@@ -99,7 +100,8 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	eval_end(&s->e);
 	Lx k = lx_var(f, ls_for(f, "k", zero, half, 1));
 	Lx top = lx_var(f, ls_let(f, "top", lx_sub(f, lx_sub(f, half, one), k)));
-	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, top))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, top)));
+	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, top))),
+	   vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, top)));
 	sift(r, heap, top, first, v, vi);
 	ls_end(f);
 	eval_for(&s->e, r->axis, first, r->n, 1);
@@ -120,7 +122,8 @@ static void unheap(Sort *r, Pairs heap, Lx first)
 	LoopFn *f = r->s->e.f;
 	Lx zero = lx_int(f, 0), k = lx_var(f, ls_for(f, "k", lx_int(f, 1), first, 1));
 	Lx size = lx_var(f, ls_let(f, "size", lx_sub(f, first, k)));
-	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, size))), vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, size)));
+	Lx v = lx_var(f, ls_let(f, "v", row_load(r, heap.value, size))),
+	   vi = lx_var(f, ls_let(f, "vi", row_load(r, heap.index, size)));
 	row_store(r, heap.value, size, row_load(r, heap.value, zero));
 	row_store(r, heap.index, size, row_load(r, heap.index, zero));
 	sift(r, heap, zero, size, v, vi);
@@ -221,13 +224,16 @@ static Lx float_key(LoopFn *f, Lx v)
 {
 	const DType d = lx_type(f, v).dtype;
 	const LType t = {d == DT_f64 ? DT_i64 : DT_i32, 1};
-	const int64_t width = d == DT_f64 ? 64 : 32, nan = d == DT_f64 ? INT64_C(0x7ff8) << 48 : 0x7fc00000;
+	const int64_t width = d == DT_f64 ? 64 : 32,
+		      nan = d == DT_f64 ? INT64_C(0x7ff8) << 48 : 0x7fc00000;
 	Lx bits = lx_sc(f, SC_bitcast, t, &v, 1);
-	bits = lx_select(f, lx_cmp(f, SC_eq, v, lx_float(f, lx_type(f, v), 0)), lx_int_of(f, t, 0), bits);
+	bits = lx_select(f, lx_cmp(f, SC_eq, v, lx_float(f, lx_type(f, v), 0)), lx_int_of(f, t, 0),
+			 bits);
 	bits = lx_select(f, lx_cmp(f, SC_ne, v, v), lx_int_of(f, t, nan), bits);
 	bits = lx_var(f, ls_let(f, "bits", bits));
 	Lx sign = lx_sc(f, SC_shr, t, (Lx[]){bits, lx_int_of(f, t, width - 1)}, 2);
-	Lx turned = lx_sc(f, SC_and, t, (Lx[]){sign, lx_int_of(f, t, d == DT_f64 ? INT64_MAX : INT32_MAX)}, 2);
+	Lx turned = lx_sc(f, SC_and, t,
+			  (Lx[]){sign, lx_int_of(f, t, d == DT_f64 ? INT64_MAX : INT32_MAX)}, 2);
 	return lx_sc(f, SC_xor, t, (Lx[]){bits, turned}, 2);
 }
 
@@ -240,7 +246,10 @@ static Lx key_of(const Sort *r, DType d, Lx v)
 	if (dtype_is_float(d))
 		v = float_key(f, v);
 	else if (is == DT_u32 || is == DT_u64)
-		v = lx_sc(f, SC_xor, t, (Lx[]){lx_sc(f, SC_bitcast, t, &v, 1), lx_int_of(f, t, is == DT_u64 ? INT64_MIN : INT32_MIN)}, 2);
+		v = lx_sc(f, SC_xor, t,
+			  (Lx[]){lx_sc(f, SC_bitcast, t, &v, 1),
+				 lx_int_of(f, t, is == DT_u64 ? INT64_MIN : INT32_MIN)},
+			  2);
 	else if (is != t.dtype)
 		v = lx_sc(f, SC_convert, t, &v, 1);
 	return r->descending ? lx_sc(f, SC_not, t, &v, 1) : v;
@@ -265,7 +274,9 @@ static void add_earlier(LoopFn *f, Lv rank, LMem keys, Lx mine, Lx j, ScOp befor
 	const LType t = lx_type(f, mine), one = {t.dtype, 1};
 	Lx other = lx_var(f, ls_load(f, "key", keys, j, one, (Lx){0}));
 	Lx yes = lx_cmp(f, before, lx_splat(f, other, t.lanes), mine);
-	ls_set(f, rank, lx_add(f, lx_var(f, rank), lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
+	ls_set(f, rank,
+	       lx_add(f, lx_var(f, rank),
+		      lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
 }
 
 /* The ranks of as many elements as there are lanes, from `first` on. */
@@ -273,7 +284,8 @@ static Lx count_ranks(Sort *r, LMem keys, LType t, Lx first, Lx mask)
 {
 	LoopFn *f = r->s->e.f;
 	const LType one = {t.dtype, 1};
-	Lx lanes = lx_int(f, t.lanes), end = lx_var(f, ls_let(f, "end", lx_min(f, lx_add(f, first, lanes), r->n)));
+	Lx lanes = lx_int(f, t.lanes),
+	   end = lx_var(f, ls_let(f, "end", lx_min(f, lx_add(f, first, lanes), r->n)));
 	Lx mine = lx_var(f, ls_load(f, "key", keys, first, t, mask));
 	Lx place = lx_ramp(f, lx_int_of(f, one, 0), lx_int_of(f, one, 1), t.lanes);
 	Lv rank = ls_var(f, "rank", lx_int_of(f, t, 0));
@@ -281,12 +293,17 @@ static Lx count_ranks(Sort *r, LMem keys, LType t, Lx first, Lx mask)
 	add_earlier(f, rank, keys, mine, j, SC_le);
 	ls_end(f);
 	j = lx_var(f, ls_for(f, "j", first, end, 1));
-	Lx other = lx_splat(f, lx_var(f, ls_load(f, "key", keys, j, one, (Lx){0})), t.lanes), at = lx_sub(f, j, first);
+	Lx other = lx_splat(f, lx_var(f, ls_load(f, "key", keys, j, one, (Lx){0})), t.lanes),
+	   at = lx_sub(f, j, first);
 	if (t.dtype != DT_i64)
 		at = lx_sc(f, SC_convert, one, &at, 1);
-	Lx tie = lx_and(f, lx_cmp(f, SC_eq, other, mine), lx_cmp(f, SC_lt, lx_splat(f, at, t.lanes), place));
-	Lx yes = lx_sc(f, SC_or, (LType){DT_bool, t.lanes}, (Lx[]){lx_cmp(f, SC_lt, other, mine), tie}, 2);
-	ls_set(f, rank, lx_add(f, lx_var(f, rank), lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
+	Lx tie = lx_and(f, lx_cmp(f, SC_eq, other, mine),
+			lx_cmp(f, SC_lt, lx_splat(f, at, t.lanes), place));
+	Lx yes = lx_sc(f, SC_or, (LType){DT_bool, t.lanes},
+		       (Lx[]){lx_cmp(f, SC_lt, other, mine), tie}, 2);
+	ls_set(f, rank,
+	       lx_add(f, lx_var(f, rank),
+		      lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
 	ls_end(f);
 	j = lx_var(f, ls_for(f, "j", end, r->n, 1));
 	add_earlier(f, rank, keys, mine, j, SC_lt);
@@ -299,9 +316,11 @@ static void sort_by_ranks(Sort *r, int64_t most, Pairs row, Pairs room, Kx value
 {
 	Cpu *s = r->s;
 	LoopFn *f = s->e.f;
-	const DType d = s->e.k->stage.data[row.value].dtype, kd = dtype_size(dtype_compute(d)) > 4 ? DT_i64 : DT_i32;
+	const DType d = s->e.k->stage.data[row.value].dtype,
+		    kd = dtype_size(dtype_compute(d)) > 4 ? DT_i64 : DT_i32;
 	const LType t = {kd, target_lanes(s->target, kd)}, one = {kd, 1};
-	LMem keys = ls_local(f, "keys", kd, (uint64_t)most), ranks = ls_local(f, "ranks", kd, (uint64_t)most);
+	LMem keys = ls_local(f, "keys", kd, (uint64_t)most),
+	     ranks = ls_local(f, "ranks", kd, (uint64_t)most);
 	eval_for(&s->e, r->axis, lx_int(f, 0), r->n, 1);
 	Lx at = s->e.at[r->axis], v = element(r, d, value);
 	row_store(r, room.value, at, v);
@@ -345,7 +364,9 @@ static Lx digits_of(const Radix *x, Lx v)
 	if (lx_type(f, key).dtype != DT_i64)
 		key = lx_sc(f, SC_convert, i64, &key, 1);
 	if (x->digits >= 4 || dtype_is_signed(x->dtype))
-		key = lx_sc(f, SC_xor, i64, (Lx[]){key, lx_int(f, (int64_t)(UINT64_C(1) << (8 * x->digits - 1)))}, 2);
+		key = lx_sc(f, SC_xor, i64,
+			    (Lx[]){key, lx_int(f, (int64_t)(UINT64_C(1) << (8 * x->digits - 1)))},
+			    2);
 	return lx_var(f, ls_let(f, "key", key));
 }
 
@@ -354,7 +375,8 @@ static Lx slot_of(const Radix *x, Lx key, Lx shift, Lx first)
 {
 	LoopFn *f = x->row->s->e.f;
 	Lx digit = lx_sc(f, SC_shr, (LType){DT_i64, 1}, (Lx[]){key, shift}, 2);
-	return lx_var(f, ls_let(f, "slot", lx_add(f, first, lx_and(f, digit, lx_int(f, DIGIT - 1)))));
+	return lx_var(f,
+		      ls_let(f, "slot", lx_add(f, first, lx_and(f, digit, lx_int(f, DIGIT - 1)))));
 }
 
 static Lx count_at(const Radix *x, Lx slot)
@@ -476,7 +498,8 @@ static void sort_row(Sort *r, Sym extent, Pairs row, Pairs room, Kx value)
 	if (asks)
 		ls_else(f);
 	if (hi > few)
-		sort_by_digits(r, dtype_size(dtype_is_float(d) ? dtype_compute(d) : d), row, room, value);
+		sort_by_digits(r, dtype_size(dtype_is_float(d) ? dtype_compute(d) : d), row, room,
+			       value);
 	if (asks)
 		ls_end(f);
 }
@@ -485,7 +508,11 @@ void cpu_sort(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
 	const Sym extent = s->e.nest->extent[st->red[0]];
-	Sort r = {.s = s, .axis = st->red[0], .place = st->red[st->nred - 1], .descending = st->descending, .n = eval_size(&s->e, extent)};
+	Sort r = {.s = s,
+		  .axis = st->red[0],
+		  .place = st->red[st->nred - 1],
+		  .descending = st->descending,
+		  .n = eval_size(&s->e, extent)};
 	Pairs row = {stage, st->out2}, room;
 	if (!s->e.k->stage.data[row.index].out2) {
 		sort_first(&r, stage);

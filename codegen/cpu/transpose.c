@@ -28,7 +28,9 @@ static Lx load_part(Cpu *s, Kx load, uint32_t part)
 {
 	LMem mem = eval_load_memory(&s->e, load);
 	LType type = {s->e.k->kx.data[load.i].dtype, s->e.lanes.n};
-	Lx at = eval_let(&s->e, "at", lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]), lx_int(s->e.f, part == 2 ? -1 : 0)));
+	Lx at = eval_let(&s->e, "at",
+			 lx_add(s->e.f, eval_index(&s->e, s->e.nest->offset[load.i]),
+				lx_int(s->e.f, part == 2 ? -1 : 0)));
 	Lx a = lx_var(s->e.f, ls_load(s->e.f, "pairs", mem, at, type, (Lx){0}));
 	at = lx_add(s->e.f, at, lx_int(s->e.f, s->e.lanes.n));
 	Lx b = lx_var(s->e.f, ls_load(s->e.f, "pairs", mem, at, type, (Lx){0}));
@@ -46,7 +48,12 @@ static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
 		Lx last = lx_sub(s->e.f, cpu_limit(s, along), lx_int(s->e.f, 1));
 		Lx left = lx_sub(s->e.f, cpu_limit(s, t->across), s->e.at[t->across]);
 		row = lx_var(s->e.f, ls_let(s->e.f, "i", lx_min(s->e.f, row, last)));
-		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "there", lx_mask(s->e.f, lx_min(s->e.f, left, lx_int(s->e.f, s->e.lanes.n)), s->e.lanes.n))));
+		eval_mask(&s->e,
+			  lx_var(s->e.f,
+				 ls_let(s->e.f, "there",
+					lx_mask(s->e.f,
+						lx_min(s->e.f, left, lx_int(s->e.f, s->e.lanes.n)),
+						s->e.lanes.n))));
 	}
 	eval_at(&s->e, along, row);
 	eval_lanes(&s->e, t->across, s->e.lanes.n);
@@ -69,7 +76,8 @@ static void interleave(Cpu *s, Lx *row, uint32_t n)
 	for (uint32_t step = 1; step < n; step *= 2) {
 		for (uint32_t i = 0; i < half; i++) {
 			next[2 * i] = lx_shuffle(s->e.f, SHUFFLE_ZIP_LOW, row[i], row[i + half]);
-			next[2 * i + 1] = lx_shuffle(s->e.f, SHUFFLE_ZIP_HIGH, row[i], row[i + half]);
+			next[2 * i + 1] =
+				lx_shuffle(s->e.f, SHUFFLE_ZIP_HIGH, row[i], row[i + half]);
 		}
 		for (uint32_t i = 0; i < n; i++)
 			row[i] = lx_var(s->e.f, ls_let(s->e.f, "zip", next[i]));
@@ -116,12 +124,16 @@ static void columns_in_memory(Cpu *s, const Turned *t, const LMem *tile, bool wh
 	if (!whole) {
 		Lx left = lx_sub(s->e.f, cpu_limit(s, s->e.lanes.axis), s->e.at[s->e.lanes.axis]);
 		n = lx_min(s->e.f, lx_sub(s->e.f, cpu_limit(s, t->across), here), lanes);
-		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "there", lx_mask(s->e.f, lx_min(s->e.f, left, lanes), s->e.lanes.n))));
+		eval_mask(&s->e, lx_var(s->e.f, ls_let(s->e.f, "there",
+						       lx_mask(s->e.f, lx_min(s->e.f, left, lanes),
+							       s->e.lanes.n))));
 	}
 	Lx c = lx_var(s->e.f, ls_for(s->e.f, "c", lx_int(s->e.f, 0), n, 1));
 	eval_at(&s->e, t->across, lx_add(s->e.f, here, c));
 	for (uint32_t i = 0; i < t->n; i++)
-		value[i] = lx_var(s->e.f, ls_load(s->e.f, "column", tile[i], lx_mul(s->e.f, c, lanes), (LType){tile[i].dtype, s->e.lanes.n}, (Lx){0}));
+		value[i] =
+			lx_var(s->e.f, ls_load(s->e.f, "column", tile[i], lx_mul(s->e.f, c, lanes),
+					       (LType){tile[i].dtype, s->e.lanes.n}, (Lx){0}));
 	store_column(s, t, value);
 	ls_end(s->e.f);
 	eval_at(&s->e, t->across, here);
@@ -136,7 +148,8 @@ static void transpose_tile(Cpu *s, const Turned *t, const LMem *tile, bool whole
 			row[r] = row_of(s, t, i, r, whole);
 		transpose_lanes(s, row);
 		for (uint32_t c = 0; (!t->simple || !whole) && c < s->e.lanes.n; c++)
-			ls_store(s->e.f, tile[i], lx_int(s->e.f, (int64_t)c * s->e.lanes.n), row[c], (Lx){0});
+			ls_store(s->e.f, tile[i], lx_int(s->e.f, (int64_t)c * s->e.lanes.n), row[c],
+				 (Lx){0});
 	}
 	if (t->simple && whole)
 		columns_in_registers(s, t, row);
@@ -159,7 +172,8 @@ static void tile_at(Cpu *s, const Turned *t, const LMem *tile)
 		return;
 	}
 	Lx yes = lx_int_of(s->e.f, (LType){DT_bool, 1}, 1);
-	ls_if(s->e.f, lx_and(s->e.f, a ? yes : is_whole(s, t->across), b ? yes : is_whole(s, s->e.lanes.axis)));
+	ls_if(s->e.f, lx_and(s->e.f, a ? yes : is_whole(s, t->across),
+			     b ? yes : is_whole(s, s->e.lanes.axis)));
 	transpose_tile(s, t, tile, true);
 	ls_else(s->e.f);
 	transpose_tile(s, t, tile, false);
@@ -173,11 +187,14 @@ void transpose_tiles(Cpu *s, const Turned *t)
 	LMem *tile = ARENA_ARRAY(s->e.arena, LMem, t->n);
 	for (uint32_t i = 0; i < t->n; i++) {
 		DType d = s->e.k->kx.data[t->load[i].i].dtype;
-		tile[i] = ls_local(s->e.f, "tile", d == DT_bool ? DT_u8 : d, (uint64_t)(lanes * lanes));
+		tile[i] = ls_local(s->e.f, "tile", d == DT_bool ? DT_u8 : d,
+				   (uint64_t)(lanes * lanes));
 	}
 	eval_for(&s->e, a, cpu_start(s, a), cpu_limit(s, a), BLOCK * lanes);
 	Lx begin = s->e.at[a];
-	Lx end = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, begin, lx_int(s->e.f, BLOCK * lanes)), cpu_limit(s, a)));
+	Lx end = eval_let(&s->e, "end",
+			  lx_min(s->e.f, lx_add(s->e.f, begin, lx_int(s->e.f, BLOCK * lanes)),
+				 cpu_limit(s, a)));
 	eval_for(&s->e, b, cpu_start(s, b), cpu_limit(s, b), lanes);
 	eval_for(&s->e, a, begin, end, lanes);
 	tile_at(s, t, tile);
@@ -200,7 +217,12 @@ static void interleave_point(Cpu *s, void *data)
 	for (uint32_t c = 0; c < t->neighbours; c++) {
 		eval_at(&s->e, t->across, lx_int(s->e.f, c));
 		if (whole)
-			row[c] = lx_var(s->e.f, ls_let(s->e.f, "row", eval_splat(&s->e, eval_convert(&s->e, eval_value(&s->e, st->value), dtype_compute(mem.dtype)))));
+			row[c] = lx_var(
+				s->e.f,
+				ls_let(s->e.f, "row",
+				       eval_splat(&s->e,
+						  eval_convert(&s->e, eval_value(&s->e, st->value),
+							       dtype_compute(mem.dtype)))));
 		else
 			cpu_store(s, 0, eval_value(&s->e, st->value));
 	}
@@ -211,7 +233,9 @@ static void interleave_point(Cpu *s, void *data)
 		Lx at = eval_let(&s->e, "at", eval_address(&s->e, 0).offset);
 		eval_lanes(&s->e, axis, lanes);
 		for (uint32_t c = 0; c < t->neighbours; c++)
-			ls_store(s->e.f, mem, lx_add(s->e.f, at, lx_int(s->e.f, (int64_t)c * lanes)), row[c], (Lx){0});
+			ls_store(s->e.f, mem,
+				 lx_add(s->e.f, at, lx_int(s->e.f, (int64_t)c * lanes)), row[c],
+				 (Lx){0});
 	}
 	eval_at(&s->e, t->across, (Lx){0});
 }
@@ -221,7 +245,8 @@ void transpose_interleave(Cpu *s, const Turned *t)
 	const uint32_t axis = s->e.lanes.axis;
 	const bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
 	Turned copy = *t;
-	cpu_vector_loop(s, axis, cpu_start(s, axis), cpu_limit(s, axis), whole, interleave_point, &copy);
+	cpu_vector_loop(s, axis, cpu_start(s, axis), cpu_limit(s, axis), whole, interleave_point,
+			&copy);
 }
 
 /* ---- running rows ---- */
@@ -239,8 +264,11 @@ static void run_columns(StageRun *r, Lx *const *column, Lx *result)
 		eval_at(&s->e, t->across, lx_add(s->e.f, base, lx_int(s->e.f, c)));
 		for (uint32_t i = 0; i < t->n; i++)
 			assume_column(s, t, i, column[i][c]);
-		ls_set(s->e.f, r->acc, code_accumulate(&s->code, st, lx_var(s->e.f, r->acc), st->value));
-		result[c] = lx_var(s->e.f, ls_let(s->e.f, "r", eval_convert(&s->e, lx_var(s->e.f, r->acc), dtype_compute(st->dtype))));
+		ls_set(s->e.f, r->acc,
+		       code_accumulate(&s->code, st, lx_var(s->e.f, r->acc), st->value));
+		result[c] = lx_var(s->e.f, ls_let(s->e.f, "r",
+						  eval_convert(&s->e, lx_var(s->e.f, r->acc),
+							       dtype_compute(st->dtype))));
 	}
 	eval_at(&s->e, t->across, base);
 }
@@ -248,7 +276,8 @@ static void run_columns(StageRun *r, Lx *const *column, Lx *result)
 static void store_rows(StageRun *r, const Lx *row)
 {
 	Cpu *s = r->g->s;
-	const uint32_t along = s->e.lanes.axis, across = r->g->p->running.across, lanes = s->e.lanes.n;
+	const uint32_t along = s->e.lanes.axis, across = r->g->p->running.across,
+		       lanes = s->e.lanes.n;
 	Lx here = s->e.at[along];
 	eval_lanes(&s->e, across, lanes);
 	for (uint32_t i = 0; i < lanes; i++) {
@@ -264,7 +293,8 @@ Lx transpose_running_rows(StageRun *r, Lx lo, Lx hi)
 	Cpu *s = r->g->s;
 	const Turned *t = &r->g->p->running;
 	const uint32_t lanes = s->e.lanes.n;
-	Lx **column = ARENA_ARRAY(s->e.arena, Lx *, t->n), *result = ARENA_ARRAY(s->e.arena, Lx, lanes);
+	Lx **column = ARENA_ARRAY(s->e.arena, Lx *, t->n),
+	   *result = ARENA_ARRAY(s->e.arena, Lx, lanes);
 	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, lanes));
 	Lx end = eval_let(&s->e, "tiles", lx_sub(s->e.f, hi, rest));
 	eval_for(&s->e, t->across, lo, end, lanes);

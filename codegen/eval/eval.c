@@ -81,7 +81,8 @@ static uint32_t find_key(const Eval *e, uint32_t number, Kx x)
 	for (uint32_t a = 0; deps; a++, deps >>= 1)
 		if (deps & 1)
 			e->state.key[n++] = e->at[a].i;
-	for (uint32_t i = nest_next_read(e->nest, x, 0); i < e->k->stage.n; i = nest_next_read(e->nest, x, i + 1))
+	for (uint32_t i = nest_next_read(e->nest, x, 0); i < e->k->stage.n;
+	     i = nest_next_read(e->nest, x, i + 1))
 		e->state.key[n++] = e->stage[i].run;
 	return n;
 }

@@ -6,12 +6,14 @@
 void sum_chunks(Code *s, int64_t step, Lx *lo, Lx *hi)
 {
 	*lo = lx_var(s->e.f, ls_for(s->e.f, "chunk", *lo, *hi, step));
-	*hi = eval_let(&s->e, "end", lx_min(s->e.f, lx_add(s->e.f, *lo, lx_int(s->e.f, step)), *hi));
+	*hi = eval_let(&s->e, "end",
+		       lx_min(s->e.f, lx_add(s->e.f, *lo, lx_int(s->e.f, step)), *hi));
 }
 
 static Lv begin(Code *s, const SumLoop *l, const char *name, Lv like)
 {
-	return ls_var(s->e.f, name, code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, like))));
+	return ls_var(s->e.f, name,
+		      code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, like))));
 }
 
 void sum_open(Code *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
@@ -32,7 +34,8 @@ void sum_open(Code *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 static void add(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->e.f, to[i], code_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
+		ls_set(s->e.f, to[i],
+		       code_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
 }
 
 /* to += from, which begins again. */
@@ -40,7 +43,8 @@ static void carry(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	add(s, l, to, from);
 	for (uint32_t i = 0; i < l->n; i++)
-		ls_set(s->e.f, from[i], code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, from[i]))));
+		ls_set(s->e.f, from[i],
+		       code_identity(s, l->kind, lx_type(s->e.f, lx_var(s->e.f, from[i]))));
 }
 
 void sum_close(Code *s, SumLoop *l, Lv *acc)
@@ -49,7 +53,8 @@ void sum_close(Code *s, SumLoop *l, Lv *acc)
 	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, l->end, l->hi)); /* another chunk follows */
 	carry(s, l, l->sum[last], acc);
 	for (uint32_t k = last; k-- > 0;) {
-		Lx whole = lx_mod(s->e.f, lx_sub(s->e.f, l->end, l->lo), lx_int(s->e.f, l->cut[k].rounds * l->width));
+		Lx whole = lx_mod(s->e.f, lx_sub(s->e.f, l->end, l->lo),
+				  lx_int(s->e.f, l->cut[k].rounds * l->width));
 		ls_if(s->e.f, lx_cmp(s->e.f, SC_eq, whole, lx_int(s->e.f, 0)));
 		carry(s, l, l->sum[k], l->sum[k + 1]);
 	}

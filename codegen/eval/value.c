@@ -189,7 +189,8 @@ Lx eval_vector(Eval *e, Kx x)
 /* Every stage that x reads has run. */
 static bool ready(const Eval *e, Kx x)
 {
-	for (uint32_t i = nest_next_read(e->nest, x, 0); i < e->k->stage.n; i = nest_next_read(e->nest, x, i + 1))
+	for (uint32_t i = nest_next_read(e->nest, x, 0); i < e->k->stage.n;
+	     i = nest_next_read(e->nest, x, i + 1))
 		if (!e->stage[i].run)
 			return false;
 	return true;

@@ -35,7 +35,8 @@ void block_decode(Code *s, Lx t, const uint32_t *axis, uint32_t n, const int64_t
 		const char *name = sym_name(s->e.syms, nest->var[axis[i]]);
 		Lx v = t;
 		if (i) {
-			Lx size = eval_size(&s->e, sym_ceildiv(s->e.syms, nest->extent[axis[i]], sym_int(s->e.syms, each)));
+			Lx size = eval_size(&s->e, sym_ceildiv(s->e.syms, nest->extent[axis[i]],
+							       sym_int(s->e.syms, each)));
 			t = eval_let(&s->e, "t", t);
 			v = lx_mod(f, t, size);
 			t = lx_div(f, t, size);
@@ -67,10 +68,13 @@ void block_load_wide(Code *s, Kx load, uint32_t axis, Lx x, uint32_t wide)
 		eval_at(e, axis, lx_add(e->f, x, lx_int(e->f, k)));
 		if (eval_known(e, load).i)
 			continue;
-		Lv v = ls_load(e->f, e->f->buf.data[mem.k].name, mem, eval_index(e, e->nest->offset[load.i]), (LType){d, lanes}, (Lx){0});
+		Lv v = ls_load(e->f, e->f->buf.data[mem.k].name, mem,
+			       eval_index(e, e->nest->offset[load.i]), (LType){d, lanes}, (Lx){0});
 		for (uint32_t i = 0; i < lanes; i++) {
 			eval_at(e, axis, lx_add(e->f, x, lx_int(e->f, k + i)));
-			eval_assume(e, load, lanes == 1 ? lx_var(e->f, v) : lx_lane(e->f, lx_var(e->f, v), i));
+			eval_assume(e, load,
+				    lanes == 1 ? lx_var(e->f, v)
+					       : lx_lane(e->f, lx_var(e->f, v), i));
 		}
 	}
 }
@@ -95,9 +99,13 @@ void block_point(Code *s)
 		if (st->kind == STAGE_CHECK)
 			eval_check(&s->e, i);
 		else if (st->result == RESULT_GLOBAL)
-			eval_store_at(&s->e, i, eval_address(&s->e, i), eval_value(&s->e, st->value));
+			eval_store_at(&s->e, i, eval_address(&s->e, i),
+				      eval_value(&s->e, st->value));
 		else
-			eval_stage_value(&s->e, i, eval_let(&s->e, "r", eval_convert(&s->e, eval_value(&s->e, st->value), dtype_compute(st->dtype))));
+			eval_stage_value(&s->e, i,
+					 eval_let(&s->e, "r",
+						  eval_convert(&s->e, eval_value(&s->e, st->value),
+							       dtype_compute(st->dtype))));
 	}
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		eval_stage_over(&s->e, i);

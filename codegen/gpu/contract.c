@@ -69,7 +69,8 @@ static uint32_t inner_axis(const GpuContractPlan *p)
  * all units, which lie at constant distances from there. */
 static bool is_even(const GpuContractPlan *p)
 {
-	return sym_divides(p->nest->syms, p->tile.depth, p->nest->extent[inner_axis(p)]) && p->grid.per % p->tile.depth == 0;
+	return sym_divides(p->nest->syms, p->tile.depth, p->nest->extent[inner_axis(p)]) &&
+	       p->grid.per % p->tile.depth == 0;
 }
 
 /* The offset of a load without its summed axes from number `from` on; or their part alone. */
@@ -110,7 +111,8 @@ static void place_unit(Contract *c, Side *x, uint32_t i)
 	if (c->even) {
 		const uint32_t inner = inner_axis(c->p);
 		block_decode(c->s, x->k[i], &inner, 1, NULL);
-		base = lx_add(e->f, base, eval_index(e, part_of_offset(c, x->o->load, c->p->k.n - 1, true)));
+		base = lx_add(e->f, base,
+			      eval_index(e, part_of_offset(c, x->o->load, c->p->k.n - 1, true)));
 	}
 	x->base[i] = eval_let(e, "base", base);
 }
@@ -124,11 +126,16 @@ static Sym product(Contract *c, const GpuAxes *x)
 	return all;
 }
 
-static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes *side, uint32_t length, Lx tile)
+static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes *side,
+		       uint32_t length, Lx tile)
 {
 	Eval *e = &c->s->e;
-	*x = (Side){.o = o, .side = side, .length = length, .units = c->p->tile.depth * length / (c->p->threads * o->wide * o->deep)};
-	x->tile = ls_shared(e->f, "tile", c->p->dtype, STAGES * c->p->tile.depth * (uint64_t)(length + GPU_PAD));
+	*x = (Side){.o = o,
+		    .side = side,
+		    .length = length,
+		    .units = c->p->tile.depth * length / (c->p->threads * o->wide * o->deep)};
+	x->tile = ls_shared(e->f, "tile", c->p->dtype,
+			    STAGES * c->p->tile.depth * (uint64_t)(length + GPU_PAD));
 	x->first = eval_let(e, "first", times(c, tile, length));
 	x->count = eval_size(e, product(c, side));
 	for (uint32_t i = 0; i < x->units; i++)
@@ -147,7 +154,8 @@ static Lx in_tile(Contract *c, const Side *x, Lx stage, Lx k, Lx row)
 {
 	LoopFn *f = c->s->e.f;
 	const int64_t line = x->length + GPU_PAD;
-	return lx_add(f, lx_add(f, times(c, stage, c->p->tile.depth * line), times(c, k, line)), row);
+	return lx_add(f, lx_add(f, times(c, stage, c->p->tile.depth * line), times(c, k, line)),
+		      row);
 }
 
 /* The place of k in memory, without rows. */
@@ -199,11 +207,14 @@ static void begin_step(Contract *c, Side *x, Lx k0)
 	for (uint32_t i = 0; i < x->units; i++) {
 		Lx there, at = unit_place(c, x, k0, i, &there);
 		if (x->o->async)
-			ls_copy_async(e->f, x->tile, in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), m, at, bytes, there);
+			ls_copy_async(e->f, x->tile,
+				      in_tile(c, x, stage_of(c, k0), x->k[i], x->row[i]), m, at,
+				      bytes, there);
 		else if (x->o->deep > 1)
 			load_deep(c, x, m, at, i, there);
 		else
-			x->value[i] = lx_var(e->f, ls_load(e->f, e->f->buf.data[m.k].name, m, at, (LType){c->p->dtype, 1}, there));
+			x->value[i] = lx_var(e->f, ls_load(e->f, e->f->buf.data[m.k].name, m, at,
+							   (LType){c->p->dtype, 1}, there));
 	}
 }
 
@@ -211,7 +222,10 @@ static void end_step(Contract *c, Side *x, Lx k0)
 {
 	const uint32_t deep = x->o->deep;
 	for (uint32_t i = 0; i < x->units * deep && !x->o->async; i++)
-		ls_store(c->s->e.f, x->tile, in_tile(c, x, stage_of(c, k0), plus(c, x->k[i / deep], i % deep), x->row[i / deep]), x->value[i], (Lx){0});
+		ls_store(c->s->e.f, x->tile,
+			 in_tile(c, x, stage_of(c, k0), plus(c, x->k[i / deep], i % deep),
+				 x->row[i / deep]),
+			 x->value[i], (Lx){0});
 }
 
 static void begin_both(Contract *c, Lx k0)
@@ -237,13 +251,15 @@ static Lx element(Contract *c, Lx thread, uint32_t i, uint32_t length, uint32_t 
 	return plus(c, times(c, thread, 4), (int64_t)(i / 4) * (length / (own / 4)) + i % 4);
 }
 
-static void load_elements(Contract *c, const Side *x, Lx stage, uint32_t k, Lx thread, uint32_t own, Lx *out)
+static void load_elements(Contract *c, const Side *x, Lx stage, uint32_t k, Lx thread, uint32_t own,
+			  Lx *out)
 {
 	LoopFn *f = c->s->e.f;
 	const uint32_t lanes = SHARED_ALIGN / dtype_size(c->p->dtype);
 	for (uint32_t i = 0; i < own; i += lanes) {
 		Lx at = in_tile(c, x, stage, int_of(c, k), element(c, thread, i, x->length, own));
-		Lx v = lx_var(f, ls_load(f, x == &c->a ? "a" : "b", x->tile, at, (LType){c->p->dtype, lanes}, (Lx){0}));
+		Lx v = lx_var(f, ls_load(f, x == &c->a ? "a" : "b", x->tile, at,
+					 (LType){c->p->dtype, lanes}, (Lx){0}));
 		for (uint32_t l = 0; l < lanes; l++)
 			out[i + l] = lx_lane(f, v, l);
 	}
@@ -302,7 +318,8 @@ static Lx is_multiple(Contract *c, Lx x, int64_t of)
 {
 	LoopFn *f = c->s->e.f;
 	const bool power = !(of & (of - 1));
-	Lx left = power ? lx_sc(f, SC_and, (LType){DT_i64, 1}, (Lx[]){x, int_of(c, of - 1)}, 2) : rest(c, x, of);
+	Lx left = power ? lx_sc(f, SC_and, (LType){DT_i64, 1}, (Lx[]){x, int_of(c, of - 1)}, 2)
+			: rest(c, x, of);
 	return lx_cmp(f, SC_eq, left, int_of(c, 0));
 }
 
@@ -390,7 +407,8 @@ static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 	ls_if(f, lx_and(f, lx_cmp(f, SC_lt, row, c->a.count), lx_cmp(f, SC_lt, col, c->b.count)));
 	Lx v = lx_var(f, ls_load(f, "sum", slice, at, (LType){c->p->dtype, 1}, (Lx){0}));
 	if (c->part.i) {
-		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->grid.results)), number_of(c, row, col));
+		Lx place = lx_add(f, lx_mul(f, c->part, eval_size(e, c->p->grid.results)),
+				  number_of(c, row, col));
 		ls_store(f, eval_temp_memory(e, partial_of(c->p)), place, v, (Lx){0});
 	} else {
 		run_point(c, row, col, v);
@@ -408,15 +426,19 @@ static void run_slice(Contract *c, LMem slice, uint32_t first)
 	const uint32_t down = p->tile.rows / p->tile.trows;
 	for (uint32_t i = 0; i < GPU_SLICE; i++)
 		for (uint32_t j = 0; j < p->tile.tcols; j++) {
-			Lx line = plus(c, times(c, c->trow, GPU_SLICE), i), col = element(c, c->tcol, j, p->tile.cols, p->tile.tcols);
+			Lx line = plus(c, times(c, c->trow, GPU_SLICE), i),
+			   col = element(c, c->tcol, j, p->tile.cols, p->tile.tcols);
 			const Lv *from = p->sums.n ? c->sum[0] : c->acc;
-			ls_store(f, slice, lx_add(f, times(c, line, p->tile.cols), col), lx_var(f, from[(first + i) * p->tile.tcols + j]), (Lx){0});
+			ls_store(f, slice, lx_add(f, times(c, line, p->tile.cols), col),
+				 lx_var(f, from[(first + i) * p->tile.tcols + j]), (Lx){0});
 		}
 	ls_sync(f);
-	Lx at = lx_var(f, ls_for(f, "at", block_thread(c->s), int_of(c, (int64_t)down * GPU_SLICE * p->tile.cols), p->threads));
+	Lx at = lx_var(f, ls_for(f, "at", block_thread(c->s),
+				 int_of(c, (int64_t)down * GPU_SLICE * p->tile.cols), p->threads));
 	Lx line = eval_let(e, "line", half(c, at, p->tile.cols)), thread = half(c, line, GPU_SLICE);
 	Lx inside = plus(c, element(c, thread, first, p->tile.rows, p->tile.trows), 0);
-	Lx row = eval_let(e, "row", lx_add(f, c->a.first, lx_add(f, inside, rest(c, line, GPU_SLICE))));
+	Lx row = eval_let(e, "row",
+			  lx_add(f, c->a.first, lx_add(f, inside, rest(c, line, GPU_SLICE))));
 	Lx col = eval_let(e, "col", lx_add(f, c->b.first, rest(c, at, p->tile.cols)));
 	run_element(c, slice, at, row, col);
 	ls_end(f);
@@ -426,7 +448,8 @@ static void run_results(Contract *c)
 {
 	LoopFn *f = c->s->e.f;
 	const GpuContractPlan *p = c->p;
-	LMem slice = ls_shared(f, "slice", p->dtype, (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
+	LMem slice = ls_shared(f, "slice", p->dtype,
+			       (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
 	for (uint32_t i = 0; i < p->tile.trows; i += GPU_SLICE) {
 		if (i)
 			ls_sync(f);
@@ -439,7 +462,8 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 {
 	Eval *e = &c->s->e;
 	const GpuContractPlan *p = c->p;
-	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles), rows = eval_size(e, p->grid.row_tiles);
+	Lx b = block_number(c->s), cols = eval_size(e, p->grid.col_tiles),
+	   rows = eval_size(e, p->grid.row_tiles);
 	c->start = int_of(c, 0);
 	c->steps = eval_size(e, p->grid.steps);
 	c->part = p->rest.apart ? int_of(c, 0) : (Lx){0};
@@ -463,7 +487,8 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 static uint32_t argument_at(const Eval *e, int kind, uint32_t which)
 {
 	uint32_t k = 0;
-	while (k < e->args.arg.n && ((int)e->args.arg.data[k].kind != kind || e->args.arg.data[k].k != which))
+	while (k < e->args.arg.n &&
+	       ((int)e->args.arg.data[k].kind != kind || e->args.arg.data[k].k != which))
 		k++;
 	return k;
 }
@@ -477,12 +502,15 @@ static uint32_t argument_of(const Eval *e, const GpuContractPlan *p, Kx load)
 /* For a library that computes the kernel in one call: what the function is given. */
 static void tell_product(Eval *e, const GpuContractPlan *p)
 {
-	static const char *const name[PRODUCT_SIZES] = {"m", "n", "k", "batch", "a_stride", "b_stride", "c_stride", "a_member", "b_member", "c_member",
-							"a_first", "b_first", "c_first", "bias_first"};
+	static const char *const name[PRODUCT_SIZES] = {
+		"m",        "n",        "k",        "batch",     "a_stride",
+		"b_stride", "c_stride", "a_member", "b_member",  "c_member",
+		"a_first",  "b_first",  "c_first",  "bias_first"};
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
 	x->a = argument_of(e, p, p->a.load);
 	x->b = argument_of(e, p, p->b.load);
-	x->c = p->rest.apart ? argument_at(e, ARG_TEMP, partial_of(p)) : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
+	x->c = p->rest.apart ? argument_at(e, ARG_TEMP, partial_of(p))
+			     : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
 	x->bias = p->product->bias.i ? argument_of(e, p, p->product->bias) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
@@ -522,7 +550,8 @@ static void add_parts(Contract *c, Lx at, Lx *sum)
 	const GpuContractPlan *p = c->p;
 	const LType one = {p->dtype, 1};
 	LMem partial = eval_temp_memory(e, partial_of(p));
-	const uint32_t most = SHARED_ALIGN / dtype_size(p->dtype), lanes = p->rest.wide < most ? p->rest.wide : most;
+	const uint32_t most = SHARED_ALIGN / dtype_size(p->dtype),
+		       lanes = p->rest.wide < most ? p->rest.wide : most;
 	Lv to[GPU_WIDE];
 	for (uint32_t k = 0; k < p->rest.wide; k++)
 		to[k] = ls_var(f, "sum", lx_float(f, one, 0));
@@ -530,9 +559,11 @@ static void add_parts(Contract *c, Lx at, Lx *sum)
 	Lx part = lx_var(f, ls_for(f, "part", int_of(c, 0), eval_size(e, p->grid.splits), 1));
 	Lx first = lx_add(f, lx_mul(f, part, eval_size(e, p->grid.results)), at);
 	for (uint32_t k = 0; k < p->rest.wide; k += lanes) {
-		Lx v = lx_var(f, ls_load(f, "partial", partial, plus(c, first, k), (LType){p->dtype, lanes}, (Lx){0}));
+		Lx v = lx_var(f, ls_load(f, "partial", partial, plus(c, first, k),
+					 (LType){p->dtype, lanes}, (Lx){0}));
 		for (uint32_t i = 0; i < lanes; i++)
-			ls_set(f, to[k + i], lx_add(f, lx_var(f, to[k + i]), lanes > 1 ? lx_lane(f, v, i) : v));
+			ls_set(f, to[k + i],
+			       lx_add(f, lx_var(f, to[k + i]), lanes > 1 ? lx_lane(f, v, i) : v));
 	}
 	ls_end(f);
 	for (uint32_t k = 0; k < p->rest.wide; k++)
@@ -587,10 +618,13 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 	block_begin(s, p->nest, THREADS);
 	LoopFn *f = e->f;
 	Lx rows = eval_size(e, product(&c, &p->m)), cols = eval_size(e, product(&c, &p->c));
-	Lx at = eval_let(e, "at", times(&c, lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)), wide));
+	Lx at = eval_let(
+		e, "at",
+		times(&c, lx_add(f, times(&c, block_number(s), THREADS), block_thread(s)), wide));
 	ls_if(f, lx_cmp(f, SC_lt, at, eval_size(e, p->grid.results)));
 	add_parts(&c, at, sum);
-	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up, col = eval_let(e, "col", lx_mod(f, at, cols));
+	Lx up = eval_let(e, "up", lx_div(f, at, cols)), row = up,
+	   col = eval_let(e, "col", lx_mod(f, at, cols));
 	if (p->batch.n) {
 		row = eval_let(e, "row", lx_mod(f, up, rows));
 		block_decode(s, lx_div(f, up, rows), p->batch.axis, p->batch.n, NULL);
@@ -603,7 +637,9 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 		run_point(&c, row, col, sum[0]);
 	}
 	ls_end(f);
-	code_finish_phase(s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, (int64_t)THREADS * wide)), (KernelCost){none, none});
+	code_finish_phase(
+		s, sym_ceildiv(e->syms, p->grid.results, sym_int(e->syms, (int64_t)THREADS * wide)),
+		(KernelCost){none, none});
 }
 
 /* ---- copies of operands ---- */
@@ -616,13 +652,16 @@ static void run_gather(Code *s, const GpuGather *g, Kx load)
 	block_begin(s, g->nest, GPU_GATHER_THREADS);
 	LoopFn *f = e->f;
 	SymTab *syms = e->syms;
-	const Sym accesses = sym_ceildiv(syms, g->length, sym_int(syms, g->wide)), all = sym_mul(syms, g->nline, accesses);
+	const Sym accesses = sym_ceildiv(syms, g->length, sym_int(syms, g->wide)),
+		  all = sym_mul(syms, g->nline, accesses);
 	for (uint32_t i = 0; i < g->line.n; i++)
 		by[i] = i + 1 < g->line.n ? 1 : g->wide;
 	Lx thread = lx_mul(f, block_number(s), lx_int(f, GPU_GATHER_THREADS));
-	Lx t = eval_let(e, "access", lx_add(f, thread, block_thread(s))), of_line = eval_size(e, accesses);
+	Lx t = eval_let(e, "access", lx_add(f, thread, block_thread(s))),
+	   of_line = eval_size(e, accesses);
 	ls_if(f, lx_cmp(f, SC_lt, t, eval_size(e, all)));
-	Lx line = eval_let(e, "line", lx_div(f, t, of_line)), at = eval_let(e, "at", lx_mod(f, t, of_line));
+	Lx line = eval_let(e, "line", lx_div(f, t, of_line)),
+	   at = eval_let(e, "at", lx_mod(f, t, of_line));
 	block_decode(s, line, g->lines.axis, g->lines.n, NULL);
 	block_decode(s, at, g->line.axis, g->line.n, by);
 	LMem from = eval_load_memory(e, load), to = eval_temp_memory(e, g->temp);
@@ -631,12 +670,15 @@ static void run_gather(Code *s, const GpuGather *g, Kx load)
 		block_align(s, from, g->wide * dtype_size(from.dtype));
 		block_align(s, to, g->wide * dtype_size(to.dtype));
 	}
-	Lv v = ls_load(f, "copied", from, eval_index(e, g->nest->offset[load.i]), (LType){from.dtype, g->wide}, (Lx){0});
-	Lx place = lx_add(f, lx_mul(f, line, eval_size(e, g->stride)), lx_mul(f, at, lx_int(f, g->wide)));
+	Lv v = ls_load(f, "copied", from, eval_index(e, g->nest->offset[load.i]),
+		       (LType){from.dtype, g->wide}, (Lx){0});
+	Lx place = lx_add(f, lx_mul(f, line, eval_size(e, g->stride)),
+			  lx_mul(f, at, lx_int(f, g->wide)));
 	ls_store(f, to, place, lx_var(f, v), (Lx){0});
 	ls_end(f);
 	const Cost *none = cost_number(e->arena, 0);
-	code_finish_phase(s, sym_ceildiv(syms, all, sym_int(syms, GPU_GATHER_THREADS)), (KernelCost){none, none});
+	code_finish_phase(s, sym_ceildiv(syms, all, sym_int(syms, GPU_GATHER_THREADS)),
+			  (KernelCost){none, none});
 }
 
 static void gather(Code *s, const GpuContractPlan *p, const GpuOperand *o)
@@ -658,7 +700,9 @@ void emit_gpu_contract(Code *s, const Plan *plan)
 	gather(s, p, &p->a);
 	gather(s, p, &p->b);
 	if (gpu_two_phases(p))
-		code_temp(s, (SchedTemp){"partial", p->dtype, sym_mul(syms, p->grid.results, p->grid.splits), tiles, tiles + 1});
+		code_temp(s, (SchedTemp){"partial", p->dtype,
+					 sym_mul(syms, p->grid.results, p->grid.splits), tiles,
+					 tiles + 1});
 	run_tiles(s, p);
 	if (gpu_two_phases(p))
 		run_parts(s, p);

@@ -8,7 +8,8 @@ static void store_element(Code *s, const GpuPiecesPlan *p, uint32_t stage, Lx nu
 	if (!all)
 		ls_if(e->f, lx_cmp(e->f, SC_lt, number, eval_size(e, p->count[stage])));
 	block_decode(s, number, p->own[stage].axis, p->own[stage].n, NULL);
-	eval_store_at(e, stage, eval_address(e, stage), eval_value(e, e->k->stage.data[stage].value));
+	eval_store_at(e, stage, eval_address(e, stage),
+		      eval_value(e, e->k->stage.data[stage].value));
 	if (!all)
 		ls_end(e->f);
 }
@@ -19,10 +20,14 @@ void emit_gpu_pieces(Code *s, const Plan *plan)
 	block_begin(s, p->nest, p->threads);
 	Eval *e = &s->e;
 	LoopFn *f = e->f;
-	Lx at = eval_let(e, "at", lx_add(f, lx_mul(f, block_number(s), lx_int(f, p->threads)), block_thread(s)));
+	Lx at = eval_let(
+		e, "at",
+		lx_add(f, lx_mul(f, block_number(s), lx_int(f, p->threads)), block_thread(s)));
 	ls_if(f, lx_cmp(f, SC_lt, at, eval_size(e, sym_mul(e->syms, p->points, p->most))));
-	Lx by = eval_size(e, p->points_fast ? p->points : p->most), low = lx_mod(f, at, by), high = lx_div(f, at, by);
-	Lx point = eval_let(e, "point", p->points_fast ? low : high), number = eval_let(e, "number", p->points_fast ? high : low);
+	Lx by = eval_size(e, p->points_fast ? p->points : p->most), low = lx_mod(f, at, by),
+	   high = lx_div(f, at, by);
+	Lx point = eval_let(e, "point", p->points_fast ? low : high),
+	   number = eval_let(e, "number", p->points_fast ? high : low);
 	block_decode(s, point, p->order, p->n, NULL);
 	for (uint32_t i = 0; i < e->k->stage.n; i++)
 		store_element(s, p, i, number);

@@ -31,7 +31,8 @@ static void point_wide(Points *r, Lx x)
 				eval_check(e, i);
 				continue;
 			}
-			r->value[k] = eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
+			r->value[k] =
+				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
 			if (st->result == RESULT_REGISTER)
 				eval_stage_value(e, i, r->value[k] = eval_let(e, "r", r->value[k]));
 		}
@@ -118,7 +119,8 @@ static void run_chunks(Points *r)
 	Eval *e = &r->s->e;
 	const GpuPointsPlan *p = r->p;
 	const int64_t per = (int64_t)p->threads * p->each;
-	Lx begin = lx_mul(e->f, block_number(r->s), lx_int(e->f, per)), chunks = eval_size(e, p->chunks);
+	Lx begin = lx_mul(e->f, block_number(r->s), lx_int(e->f, per)),
+	   chunks = eval_size(e, p->chunks);
 	Lx first = eval_let(e, "first", lx_add(e->f, begin, block_thread(r->s)));
 	if (may_run_ahead(r)) {
 		ls_if(e->f, lx_cmp(e->f, SC_le, lx_add(e->f, begin, lx_int(e->f, per)), chunks));
@@ -180,11 +182,13 @@ static void read_tile(Points *r, Tile *t)
 	Eval *e = &r->s->e;
 	const Turned *turned = &r->p->turned;
 	for (uint32_t i = 0; i < turned->n; i++)
-		t->tile[i] = ls_shared(e->f, "tile", e->k->kx.data[turned->load[i].i].dtype, GPU_TILE * (GPU_TILE + 1));
+		t->tile[i] = ls_shared(e->f, "tile", e->k->kx.data[turned->load[i].i].dtype,
+				       GPU_TILE * (GPU_TILE + 1));
 	for (uint32_t k = 0; k < GPU_TILE; k += GPU_TILE_ROWS) {
 		open_point(r, t, true, k);
 		for (uint32_t i = 0; i < turned->n; i++)
-			ls_store(e->f, t->tile[i], place(r, t->row, k, t->lane), eval_value(e, turned->load[i]), (Lx){0});
+			ls_store(e->f, t->tile[i], place(r, t->row, k, t->lane),
+				 eval_value(e, turned->load[i]), (Lx){0});
 		ls_end(e->f);
 	}
 	ls_sync(e->f);
@@ -199,7 +203,9 @@ static void use_tile(Points *r, const Tile *t)
 		for (uint32_t i = 0; i < turned->n; i++) {
 			Lx at = place(r, t->lane, 0, plus(r, t->row, k));
 			LType type = {e->k->kx.data[turned->load[i].i].dtype, 1};
-			eval_assume(e, turned->load[i], lx_var(e->f, ls_load(e->f, "turned", t->tile[i], at, type, (Lx){0})));
+			eval_assume(e, turned->load[i],
+				    lx_var(e->f,
+					   ls_load(e->f, "turned", t->tile[i], at, type, (Lx){0})));
 		}
 		block_point(r->s);
 		ls_end(e->f);
@@ -219,9 +225,12 @@ static void run_tiles(Points *r)
 	axis[p->n] = p->turned.across;
 	by[p->n] = GPU_TILE;
 	block_decode(r->s, block_number(r->s), axis, p->n + 1, by);
-	Tile t = {.x = e->at[p->fast], .y = e->at[p->turned.across],
-		  .nx = eval_size(e, e->nest->extent[p->fast]), .ny = eval_size(e, e->nest->extent[p->turned.across]),
-		  .lane = eval_let(e, "lane", block_column(r->s, GPU_TILE)), .row = eval_let(e, "row", block_row(r->s, GPU_TILE))};
+	Tile t = {.x = e->at[p->fast],
+		  .y = e->at[p->turned.across],
+		  .nx = eval_size(e, e->nest->extent[p->fast]),
+		  .ny = eval_size(e, e->nest->extent[p->turned.across]),
+		  .lane = eval_let(e, "lane", block_column(r->s, GPU_TILE)),
+		  .row = eval_let(e, "row", block_row(r->s, GPU_TILE))};
 	read_tile(r, &t);
 	use_tile(r, &t);
 }

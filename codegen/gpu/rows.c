@@ -67,23 +67,27 @@ static Lx takes_over(Rows *r, const Stage *st, Partial a, Partial b)
 {
 	LoopFn *f = r->s->e.f;
 	const LType bit = {DT_bool, 1};
-	Lx wins = lx_cmp(f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, b.v, a.v), same = lx_cmp(f, SC_eq, a.v, b.v);
+	Lx wins = lx_cmp(f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, b.v, a.v),
+	   same = lx_cmp(f, SC_eq, a.v, b.v);
 	if (dtype_is_float(lx_type(f, a.v).dtype)) {
 		Lx a_nan = lx_cmp(f, SC_ne, a.v, a.v), b_nan = lx_cmp(f, SC_ne, b.v, b.v);
 		Lx a_ok = lx_sc(f, SC_not, bit, &a_nan, 1);
 		wins = lx_sc(f, SC_or, bit, (Lx[]){wins, lx_and(f, b_nan, a_ok)}, 2);
 		same = lx_sc(f, SC_or, bit, (Lx[]){same, lx_and(f, a_nan, b_nan)}, 2);
 	}
-	return lx_sc(f, SC_or, bit, (Lx[]){wins, lx_and(f, same, lx_cmp(f, SC_lt, b.arg, a.arg))}, 2);
+	return lx_sc(f, SC_or, bit, (Lx[]){wins, lx_and(f, same, lx_cmp(f, SC_lt, b.arg, a.arg))},
+		     2);
 }
 
 static Partial combine(Rows *r, const Stage *st, Partial a, Partial b)
 {
 	Eval *e = &r->s->e;
 	if (st->kind != STAGE_ARGREDUCE)
-		return (Partial){.v = eval_let(e, "acc", code_combine(r->s, st->combine, a.v, b.v))};
+		return (Partial){
+			.v = eval_let(e, "acc", code_combine(r->s, st->combine, a.v, b.v))};
 	Lx wins = eval_let(e, "wins", takes_over(r, st, a, b));
-	return (Partial){eval_let(e, "best", lx_select(e->f, wins, b.v, a.v)), eval_let(e, "arg", lx_select(e->f, wins, b.arg, a.arg))};
+	return (Partial){eval_let(e, "best", lx_select(e->f, wins, b.v, a.v)),
+			 eval_let(e, "arg", lx_select(e->f, wins, b.arg, a.arg))};
 }
 
 /* ---- what the threads of a team have together ---- */
@@ -159,7 +163,9 @@ static Partial of_team(Rows *r, const Stage *st, Partial a)
 	Lx column = eval_let(&r->s->e, "column", block_column(r->s, r->p->rows));
 	Partial all = take(r, &x, a, column);
 	for (uint32_t k = 1; k < team; k++)
-		all = combine(r, st, all, take(r, &x, a, lx_add(f, column, lx_int(f, (int64_t)k * r->p->rows))));
+		all = combine(
+			r, st, all,
+			take(r, &x, a, lx_add(f, column, lx_int(f, (int64_t)k * r->p->rows))));
 	return all;
 }
 
@@ -196,12 +202,14 @@ static void provide(Rows *r, uint32_t stage)
 		const uint32_t from = e->k->kx.data[i].stage;
 		const Stage *st = stage_of(r, from);
 		if (r->p->row_bytes) {
-			Lx v = lx_var(e->f, ls_load(e->f, "row", r->row[from], e->at[r->p->along], (LType){dtype_compute(st->dtype), 1}, (Lx){0}));
+			Lx v = lx_var(e->f, ls_load(e->f, "row", r->row[from], e->at[r->p->along],
+						    (LType){dtype_compute(st->dtype), 1}, (Lx){0}));
 			eval_assume(e, (Kx){i}, v);
 			continue;
 		}
 		provide(r, from);
-		eval_assume(e, (Kx){i}, eval_let(e, "row", stored(r, st, eval_value(e, st->value))));
+		eval_assume(e, (Kx){i},
+			    eval_let(e, "row", stored(r, st, eval_value(e, st->value))));
 	}
 }
 
@@ -211,7 +219,8 @@ static void argument_step(Run *run, const Stage *st)
 {
 	Rows *r = run->r;
 	Eval *e = &r->s->e;
-	Partial best = {lx_var(e->f, run->acc), lx_var(e->f, run->arg)}, x = {.v = eval_value(e, st->value)};
+	Partial best = {lx_var(e->f, run->acc), lx_var(e->f, run->arg)},
+		x = {.v = eval_value(e, st->value)};
 	x.arg = eval_convert(e, e->at[st->red[0]], lx_type(e->f, best.arg).dtype);
 	Lx wins = eval_let(e, "wins", takes_over(r, st, best, x));
 	ls_set(e->f, run->acc, lx_select(e->f, wins, x.v, best.v));
@@ -227,13 +236,15 @@ static void element(Run *run)
 	if (st->kind == STAGE_ARGREDUCE) {
 		argument_step(run, st);
 	} else if (st->kind == STAGE_REDUCE) {
-		ls_set(e->f, run->acc, code_accumulate(r->s, st, lx_var(e->f, run->acc), st->value));
+		ls_set(e->f, run->acc,
+		       code_accumulate(r->s, st, lx_var(e->f, run->acc), st->value));
 	} else if (st->kind == STAGE_CHECK) {
 		eval_check(e, run->stage);
 	} else if (st->result == RESULT_GLOBAL) {
 		eval_store_at(e, run->stage, eval_address(e, run->stage), eval_value(e, st->value));
 	} else if (r->row && r->p->row_bytes) {
-		ls_store(e->f, r->row[run->stage], e->at[r->p->along], eval_value(e, st->value), (Lx){0});
+		ls_store(e->f, r->row[run->stage], e->at[r->p->along], eval_value(e, st->value),
+			 (Lx){0});
 	}
 }
 
@@ -284,7 +295,8 @@ static void kept_group(Run *run, const bool *mark, uint32_t k)
 		keep(run, mark, k + i);
 		if (stores) {
 			provide(r, run->stage);
-			value[i] = eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
+			value[i] =
+				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
 		} else if (st->result != RESULT_LOCAL) {
 			element(run);
 		}
@@ -307,7 +319,8 @@ static void kept_elements(Run *run)
 	}
 	for (uint32_t c = 0; c < r->ncached; c++) {
 		const KxData *x = &e->k->kx.data[r->cached[c].x.i];
-		r->cached[c].set |= x->kind == KX_STAGE ? x->stage == run->stage : mark[r->cached[c].x.i];
+		r->cached[c].set |=
+			x->kind == KX_STAGE ? x->stage == run->stage : mark[r->cached[c].x.i];
 	}
 }
 
@@ -342,8 +355,10 @@ static void loops(Run *run, uint32_t i)
 	}
 	const uint32_t axis = run->axis[i];
 	const bool along = axis == r->p->along;
-	Lx lo = along ? r->lo : lx_int(e->f, 0), hi = along ? r->hi : eval_size(e, e->nest->extent[axis]);
-	SumLoop sums = {.kind = stage_of(r, run->stage)->combine, .n = 1, .width = along ? r->p->team : 1};
+	Lx lo = along ? r->lo : lx_int(e->f, 0),
+	   hi = along ? r->hi : eval_size(e, e->nest->extent[axis]);
+	SumLoop sums = {
+		.kind = stage_of(r, run->stage)->combine, .n = 1, .width = along ? r->p->team : 1};
 	eval_hoist(e, stage_of(r, run->stage)->value, known_axes(e));
 	sums.ncut = sum_cuts(&r->p->sums[run->stage], i, &sums.cut);
 	if (sums.ncut)
@@ -392,7 +407,8 @@ static void parts_of(Run *run, const Stage *st, uint32_t temp)
 	if (r->valid.i)
 		ls_if(e->f, r->valid);
 	Lx t = lx_var(e->f, ls_for(e->f, "part", r->place, parts, r->p->team));
-	Lx v = lx_var(e->f, ls_load(e->f, "partial", m, lx_add(e->f, base, t), lx_type(e->f, lx_var(e->f, run->acc)), (Lx){0}));
+	Lx v = lx_var(e->f, ls_load(e->f, "partial", m, lx_add(e->f, base, t),
+				    lx_type(e->f, lx_var(e->f, run->acc)), (Lx){0}));
 	ls_set(e->f, run->acc, code_combine(r->s, st->combine, lx_var(e->f, run->acc), v));
 	ls_end(e->f);
 	if (r->valid.i)
@@ -410,7 +426,8 @@ static void store_part(Rows *r, uint32_t temp, Lx v)
 	Eval *e = &r->s->e;
 	LMem m = eval_temp_memory(e, temp);
 	ls_if(e->f, is_lead(r));
-	ls_store(e->f, m, lx_add(e->f, lx_mul(e->f, r->point, eval_size(e, r->p->parts)), r->part), v, (Lx){0});
+	ls_store(e->f, m, lx_add(e->f, lx_mul(e->f, r->point, eval_size(e, r->p->parts)), r->part),
+		 v, (Lx){0});
 	ls_end(e->f);
 }
 
@@ -430,7 +447,8 @@ static bool reduction(Rows *r, uint32_t stage)
 		parts_of(&run, st, number);
 	else
 		elements(&run);
-	Partial mine = {.v = lx_var(e->f, run.acc), .arg = start.arg.i ? lx_var(e->f, run.arg) : (Lx){0}};
+	Partial mine = {.v = lx_var(e->f, run.acc),
+			.arg = start.arg.i ? lx_var(e->f, run.arg) : (Lx){0}};
 	const Partial all = of_team(r, st, mine);
 	if (r->p->per && !done) {
 		store_part(r, number, all.v);
@@ -449,7 +467,9 @@ static void map(Rows *r, uint32_t stage)
 	if (st->result != RESULT_LOCAL && !r->last)
 		return;
 	if (st->result == RESULT_LOCAL && r->p->row_bytes)
-		r->row[stage] = ls_shared(r->s->e.f, "row", st->dtype, (uint64_t)sum_most(r->s->e.syms, r->s->e.nest->extent[r->p->along]));
+		r->row[stage] = ls_shared(
+			r->s->e.f, "row", st->dtype,
+			(uint64_t)sum_most(r->s->e.syms, r->s->e.nest->extent[r->p->along]));
 	run.n = gpu_rows_axes(r->p, st, run.axis);
 	if (st->result != RESULT_LOCAL || r->p->row_bytes || r->p->kept.n)
 		elements(&run);
@@ -477,7 +497,8 @@ static void single(Rows *r, uint32_t stage)
 	}
 	const DType d = dtype_compute(st->dtype);
 	if (!r->valid.i) {
-		eval_stage_value(e, stage, eval_let(e, "r", eval_convert(e, eval_value(e, st->value), d)));
+		eval_stage_value(e, stage,
+				 eval_let(e, "r", eval_convert(e, eval_value(e, st->value), d)));
 		return;
 	}
 	const LType t = {d, 1};
@@ -519,7 +540,8 @@ static void find_cached(Rows *r)
 	for (uint32_t x = 1; x < e->k->kx.n && r->ncached < MOST_CACHED; x++) {
 		const KxData *d = &e->k->kx.data[x];
 		const bool along = e->nest->deps[x] >> r->p->along & 1;
-		if ((d->kind == KX_LOAD && along && readers[x] > 1 && !e->k->vvar.n) || is_local(r, (Kx){x}))
+		if ((d->kind == KX_LOAD && along && readers[x] > 1 && !e->k->vvar.n) ||
+		    is_local(r, (Kx){x}))
 			r->cached[r->ncached++].x = (Kx){x};
 	}
 }
@@ -529,16 +551,24 @@ static void keep_elements(Rows *r)
 	Eval *e = &r->s->e;
 	const int64_t team = r->p->team, wide = r->p->kept.wide;
 	int64_t least, most;
-	Lx n = eval_size(e, e->nest->extent[r->p->along]), own = lx_mul(e->f, r->place, lx_int(e->f, wide));
+	Lx n = eval_size(e, e->nest->extent[r->p->along]),
+	   own = lx_mul(e->f, r->place, lx_int(e->f, wide));
 	sym_range(e->syms, e->nest->extent[r->p->along], &least, &most);
 	find_cached(r);
 	for (uint32_t k = 0; k < r->p->kept.n; k++) {
 		const int64_t group = k / wide * wide;
-		r->at[k] = k > group ? lx_add(e->f, r->at[group], lx_int(e->f, k - group)) : eval_let(e, "x", lx_add(e->f, own, lx_int(e->f, k * team)));
-		r->in[k] = both(r, r->valid, least >= (group + wide) * team ? (Lx){0} : lx_cmp(e->f, SC_lt, r->at[group], n));
+		r->at[k] = k > group ? lx_add(e->f, r->at[group], lx_int(e->f, k - group))
+				     : eval_let(e, "x", lx_add(e->f, own, lx_int(e->f, k * team)));
+		r->in[k] =
+			both(r, r->valid,
+			     least >= (group + wide) * team ? (Lx){0}
+							    : lx_cmp(e->f, SC_lt, r->at[group], n));
 		for (uint32_t c = 0; c < r->ncached; c++) {
 			const LType t = {e->k->kx.data[r->cached[c].x.i].dtype, 1};
-			r->cached[c].var[k] = ls_var(e->f, "kept", dtype_is_float(t.dtype) ? lx_float(e->f, t, 0) : lx_int_of(e->f, t, 0));
+			r->cached[c].var[k] =
+				ls_var(e->f, "kept",
+				       dtype_is_float(t.dtype) ? lx_float(e->f, t, 0)
+							       : lx_int_of(e->f, t, 0));
 		}
 	}
 }
@@ -555,13 +585,16 @@ static void find_point(Rows *r, bool in_parts)
 		b = lx_div(e->f, b, parts);
 	}
 	Lx own = p->columns ? block_column(r->s, p->rows) : block_row(r->s, p->team);
-	r->place = p->columns ? block_row(r->s, p->rows) : p->rows > 1 ? block_column(r->s, p->team) : block_thread(r->s);
+	r->place = p->columns    ? block_row(r->s, p->rows)
+		   : p->rows > 1 ? block_column(r->s, p->team)
+				 : block_thread(r->s);
 	r->place = eval_let(e, "place", r->place);
 	Lx first = lx_mul(e->f, b, lx_int(e->f, p->rows));
 	r->point = eval_let(e, "point", p->rows > 1 ? lx_add(e->f, first, own) : first);
 	r->valid = (Lx){0};
 	if (!sym_divides(e->syms, p->rows, p->points))
-		r->valid = eval_let(e, "valid", lx_cmp(e->f, SC_lt, r->point, eval_size(e, p->points)));
+		r->valid = eval_let(e, "valid",
+				    lx_cmp(e->f, SC_lt, r->point, eval_size(e, p->points)));
 	block_decode(r->s, r->point, p->order, p->n, NULL);
 }
 
@@ -607,7 +640,8 @@ static void run_phase(Code *s, const GpuRowsPlan *p, uint32_t phase)
 	if (p->kept.n)
 		keep_elements(&r);
 	run_stages(&r);
-	const Sym blocks = in_parts ? p->nblock : sym_ceildiv(syms, p->points, sym_int(syms, p->rows));
+	const Sym blocks =
+		in_parts ? p->nblock : sym_ceildiv(syms, p->points, sym_int(syms, p->rows));
 	code_finish_phase(s, blocks, cost_of(p, phase));
 }
 
@@ -617,7 +651,9 @@ void emit_gpu_rows(Code *s, const Plan *plan)
 	for (uint32_t i = 0, n = 0; p->per && i < p->nest->k->stage.n; i++) {
 		const Stage *st = &p->nest->k->stage.data[i];
 		if (st->kind == STAGE_REDUCE) {
-			code_temp(s, (SchedTemp){"partial", dtype_compute(st->acc), sym_mul(p->nest->syms, p->points, p->parts), n, p->phases - 1});
+			code_temp(s, (SchedTemp){"partial", dtype_compute(st->acc),
+						 sym_mul(p->nest->syms, p->points, p->parts), n,
+						 p->phases - 1});
 			n++;
 		}
 	}

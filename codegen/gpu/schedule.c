@@ -18,7 +18,8 @@ enum { ROWS = sizeof rows / sizeof *rows };
 
 static const char *slower(Arena *a, const Plan *p, const PlanRow *row, const Plan *best)
 {
-	return arena_printf(a, "%.2g cycles are predicted, and %.2g of %s", p->cycles, best->cycles, row->name);
+	return arena_printf(a, "%.2g cycles are predicted, and %.2g of %s", p->cycles, best->cycles,
+			    row->name);
 }
 
 static Schedule *emit(const Choice *c, BlockFn *write, const Kernel *k)

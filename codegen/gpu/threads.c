@@ -43,7 +43,8 @@ static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
 
 /* The same kernel with some constants in the layouts that threads want: a copy of l that knows
  * those. */
-static Lowered *with_layouts(const Lowered *l, const Nest *n, const LayoutWant *want, uint32_t nwant)
+static Lowered *with_layouts(const Lowered *l, const Nest *n, const LayoutWant *want,
+			     uint32_t nwant)
 {
 	Arena *arena = l->ir->ctx->arena;
 	Lowered *copy = arena_dup(arena, l, sizeof *l);
@@ -58,7 +59,8 @@ static void tell_layouts(const Nest *n, const LayoutWant *want, uint32_t nwant, 
 	SchedArg *arg = arena_dup(n->arena, p->arg, p->narg * sizeof *arg);
 	for (uint32_t k = 0; k < p->narg; k++)
 		for (uint32_t i = 0; i < nwant; i++)
-			if (arg[k].kind == ARG_BUF && arg[k].k == n->k->kx.data[want[i].load.i].buf.i)
+			if (arg[k].kind == ARG_BUF &&
+			    arg[k].k == n->k->kx.data[want[i].load.i].buf.i)
 				arg[k].packed = &want[i].layout;
 	p->arg = arg;
 }
@@ -68,7 +70,8 @@ Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *targ
 	const Nest *n = plan_input(l, k, target, false).nest;
 	LayoutWant *want = ARENA_ARRAY(n->arena, LayoutWant, n->k->kx.n);
 	const uint32_t nwant = gpu_threads_wants(n, want);
-	Schedule *s = schedule_kernel(nwant ? with_layouts(l, n, want, nwant) : l, k, thread_target(l, target));
+	Schedule *s = schedule_kernel(nwant ? with_layouts(l, n, want, nwant) : l, k,
+				      thread_target(l, target));
 	SymTab *syms = l->ir->syms;
 	Arena *arena = l->ir->ctx->arena;
 	for (uint32_t i = 0; i < s->phase.n && nwant; i++)
@@ -76,7 +79,8 @@ Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *targ
 	for (uint32_t i = 0; i < s->phase.n; i++) {
 		SchedPhase *p = &s->phase.data[i];
 		const uint32_t threads = threads_for(syms, p, target->gpu);
-		loop_tasks_to_threads(p->f, threads, target->gpu->shared, number_of_tasks(arena, syms, p));
+		loop_tasks_to_threads(p->f, threads, target->gpu->shared,
+				      number_of_tasks(arena, syms, p));
 		p->ntasks = sym_ceildiv(syms, p->ntasks, sym_int(syms, threads));
 	}
 	s->why = arena_printf(arena, "a thread for each task: %s", s->why);

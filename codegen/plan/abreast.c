@@ -67,8 +67,9 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
 {
 	const Kernel *k = in->nest->k;
-	if (p->lanes.axis != NO_AXIS || in->target->isa.of_block || k->stage.n != 1 || k->stage.data[0].kind != STAGE_RUNNING ||
-	    k->stage.data[0].nmap || nest_hint(in->nest, axis) < MAX_ABREAST)
+	if (p->lanes.axis != NO_AXIS || in->target->isa.of_block || k->stage.n != 1 ||
+	    k->stage.data[0].kind != STAGE_RUNNING || k->stage.data[0].nmap ||
+	    nest_hint(in->nest, axis) < MAX_ABREAST)
 		return 1;
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		if (k->vvar.data[i].check)

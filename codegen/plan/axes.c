@@ -115,7 +115,8 @@ bool axes_store_pairs(const Nest *nest, uint32_t stage, uint32_t axis)
 
 bool axes_in_pair(const Nest *nest, uint32_t stage, uint32_t axis)
 {
-	return axes_store_pairs(nest, stage, axis) || (stage && axes_store_pairs(nest, stage - 1, axis));
+	return axes_store_pairs(nest, stage, axis) ||
+	       (stage && axes_store_pairs(nest, stage - 1, axis));
 }
 
 static double store_score(const PlanInput *in, uint32_t stage, uint32_t axis)
@@ -246,7 +247,8 @@ static uint32_t choose_stored(const PlanInput *in)
 	double least = 0;
 	uint32_t best = NO_AXIS;
 	for (uint32_t a = 0; a < in->nest->n; a++) {
-		bool usable = in->nest->var[a].i && (in->nest->outer >> a & 1) && can_be_vector(in, a) && has_few_tails(in, a);
+		bool usable = in->nest->var[a].i && (in->nest->outer >> a & 1) &&
+			      can_be_vector(in, a) && has_few_tails(in, a);
 		for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
 			usable = usable && (!in->nest->store[i].i || store_score(in, i, a) > 0);
 		double cycles = usable ? points_cycles(in, a, operations) : 0;
@@ -279,7 +281,8 @@ static bool are_pairs_along(const Nest *nest, Sym re, Sym im, BufId buf, DType d
 static bool is_zero_beyond(const Nest *nest, const KxData *x)
 {
 	const KxData *other = &nest->k->kx.data[x->other.i];
-	return !x->guard.i || (other->kind == KX_CONST && dtype_is_float(other->dtype) && other->c.f == 0);
+	return !x->guard.i ||
+	       (other->kind == KX_CONST && dtype_is_float(other->dtype) && other->c.f == 0);
 }
 
 bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stage)
@@ -290,13 +293,17 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 	const KxData *x = &nest->k->kx.data[re->value.i], *y = &nest->k->kx.data[im->value.i];
 	int64_t n, table;
 	if (lanes == 1 || lanes > MOST_LANES || target->isa.of_block ||
-	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT || !has_small_factors(n) ||
-	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) || table != (re->real ? 3 * n + 1 : 2 * n))
+	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT ||
+	    !has_small_factors(n) ||
+	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) ||
+	    table != (re->real ? 3 * n + 1 : 2 * n))
 		return false;
-	return x->kind == KX_LOAD && y->kind == KX_LOAD && is_zero_beyond(nest, x) && is_zero_beyond(nest, y) &&
-	       x->buf.i == y->buf.i &&
-	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf, re->acc, axis) &&
-	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc, axis);
+	return x->kind == KX_LOAD && y->kind == KX_LOAD && is_zero_beyond(nest, x) &&
+	       is_zero_beyond(nest, y) && x->buf.i == y->buf.i &&
+	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf,
+			       re->acc, axis) &&
+	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc,
+			       axis);
 }
 
 /* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the
@@ -308,7 +315,8 @@ static uint32_t choose_lines(const PlanInput *in)
 		if (in->nest->var[a].i && nest_is_outer(in->nest, a) &&
 		    (best == NO_AXIS || nest_hint(in->nest, a) > nest_hint(in->nest, best)))
 			best = a;
-	if (in->nest->k->stage.data[0].kind == STAGE_FFT && axes_transforms_along(in->nest, in->target, 0))
+	if (in->nest->k->stage.data[0].kind == STAGE_FFT &&
+	    axes_transforms_along(in->nest, in->target, 0))
 		return NO_AXIS;
 	const double least = target_lanes(in->target, DT_f32) / 2.0;
 	return best != NO_AXIS && (double)nest_hint(in->nest, best) >= least ? best : NO_AXIS;
@@ -318,7 +326,8 @@ static uint32_t choose_lines(const PlanInput *in)
 static bool has_long_points(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
-		if (in->nest->k->stage.data[i].kind == STAGE_FFT || in->nest->k->stage.data[i].kind == STAGE_FACTOR)
+		if (in->nest->k->stage.data[i].kind == STAGE_FFT ||
+		    in->nest->k->stage.data[i].kind == STAGE_FACTOR)
 			return true;
 	return false;
 }
@@ -349,8 +358,9 @@ uint32_t axes_choose_vector(const PlanInput *in)
 	}
 	if (best == NO_AXIS)
 		return choose_gathered(in);
-	const bool narrow = !(in->nest->outer >> best & 1) &&
-			    NARROW * nest_hint(in->nest, best) <= (int64_t)target_lanes(in->target, DT_f32);
+	const bool narrow =
+		!(in->nest->outer >> best & 1) &&
+		NARROW * nest_hint(in->nest, best) <= (int64_t)target_lanes(in->target, DT_f32);
 	const uint32_t stored = narrow ? choose_stored(in) : NO_AXIS;
 	return stored == NO_AXIS ? best : stored;
 }

@@ -137,7 +137,8 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 	const uint32_t last = x->k[x->nk - 1];
 	if (!nest_coef_is(in->nest, in->nest->offset[a.i], last, 1))
 		return refuse_near("steps of k are apart in a");
-	if (nest_hint(in->nest, last) < 2 * row->group && !sym_divides(in->nest->syms, row->group, in->nest->extent[last]))
+	if (nest_hint(in->nest, last) < 2 * row->group &&
+	    !sym_divides(in->nest->syms, row->group, in->nest->extent[last]))
 		return refuse_near("there are few steps of k beside each other");
 	if (in->nest->n >= MAX_AXES)
 		return refuse_near("there are too many axes");
@@ -151,13 +152,15 @@ static const Nest *count_groups(const PlanInput *in, ContractPlan *c, Kx b)
 	Nest *n = nest_copy(in->nest, in->nest->k);
 	const Sym size = sym_int(n->syms, in->row->group);
 	x->grouped = x->k[x->nk - 1];
-	const uint32_t axis = nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[x->grouped], size));
+	const uint32_t axis =
+		nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[x->grouped], size));
 	const Sym from = n->var[x->grouped], to = sym_mul(n->syms, n->var[axis], size);
 	x->k[x->nk - 1] = axis;
 	c->axes.whole_groups = sym_floordiv(n->syms, n->extent[x->grouped], size);
 	const Kx operand[2] = {c->a.load, b};
 	for (uint32_t i = 0; i < 2; i++)
-		n->offset[operand[i].i] = sym_subst(n->syms, n->offset[operand[i].i], &from, &to, 1);
+		n->offset[operand[i].i] =
+			sym_subst(n->syms, n->offset[operand[i].i], &from, &to, 1);
 	nest_find_deps(n);
 	return n;
 }
@@ -338,7 +341,8 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 {
 	return arena_printf(
 		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s",
-		micro_groups(c->axes.row) ? c->axes.row->name : "", micro_groups(c->axes.row) ? ", " : "",
+		micro_groups(c->axes.row) ? c->axes.row->name : "",
+		micro_groups(c->axes.row) ? ", " : "",
 		c->b.access == B_PACKED ? "packed b"
 		: is_copied(&c->b)      ? "copied b"
 					: "b in place",
@@ -364,7 +368,8 @@ static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
 
 /* The best plan by a row of the instruction set, if it takes less than *least cycles, those of
  * *best with its page walks. p gets the cycles without these, as other schedules predict them. */
-static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, double *least, Refusal *no)
+static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, double *least,
+		      Refusal *no)
 {
 	PlanInput by = *in;
 	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
@@ -372,7 +377,8 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 			continue;
 		/* what converts elements takes longer than what takes groups apart; only copies
 		 * may cost more */
-		if (*best && !by.row->needs && by.row->group == 1 && micro_groups((*best)->axes.row) && !(*best)->copy[0])
+		if (*best && !by.row->needs && by.row->group == 1 &&
+		    micro_groups((*best)->axes.row) && !(*best)->copy[0])
 			break;
 		Plan plan = {0};
 		const ContractPlan *c = plan_row(&by, &plan, no);
@@ -436,7 +442,8 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 	double least = 0;
 	plan_rows(in, p, &best, &least, &no);
 	const Plan first = *p;
-	if (!is_constant(in, in->shape.a) && !stores_along(in, shape_columns(&in->shape)) && stores_along(in, shape_rows(&in->shape))) {
+	if (!is_constant(in, in->shape.a) && !stores_along(in, shape_columns(&in->shape)) &&
+	    stores_along(in, shape_rows(&in->shape))) {
 		Refusal refused = {0};
 		const PlanInput other = turned(in);
 		const ContractPlan *as_they_are = best;

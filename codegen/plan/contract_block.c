@@ -25,14 +25,16 @@ enum {
 static TileSize tile_of_fragments(const PlanInput *in, int64_t rows, bool fixed, int64_t vectors)
 {
 	const int64_t most = MAX_FRAG_ROWS * in->row->rows;
-	return (TileSize){.mr = (uint32_t)(fixed && rows < most ? rows < 1 ? 1 : rows : most), .nv = vectors < MAX_FRAG_ROWS ? 1 : MAX_FRAG_ROWS};
+	return (TileSize){.mr = (uint32_t)(fixed && rows < most ? rows < 1 ? 1 : rows : most),
+			  .nv = vectors < MAX_FRAG_ROWS ? 1 : MAX_FRAG_ROWS};
 }
 
 uint32_t contract_choose_step(const PlanInput *in, const ContractAxes *x)
 {
 	const int64_t most = x->row->k / x->row->group;
 	int64_t groups;
-	if (contract_has_tail(in->nest, x) || !sym_is_const(in->nest->syms, in->nest->extent[x->k[x->nk - 1]], &groups) || groups < 1)
+	if (contract_has_tail(in->nest, x) ||
+	    !sym_is_const(in->nest->syms, in->nest->extent[x->k[x->nk - 1]], &groups) || groups < 1)
 		return (uint32_t)most;
 	const int64_t least = (groups + most - 1) / most;
 	for (int64_t steps = least; steps <= MORE_STEPS * least && steps <= groups; steps++)
@@ -128,7 +130,8 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 	const TileSize tile = p->tile;
 	int64_t k = (int64_t)contract_steps(in, x), cols = nest_hint(in->nest, x->n),
 		width = (int64_t)tile.nv * contract_lanes(in);
-	Cut c = {.batch = (int64_t)contract_members(in, x), .together = in->row->nfrag ? FRAG_TILES : 0};
+	Cut c = {.batch = (int64_t)contract_members(in, x),
+		 .together = in->row->nfrag ? FRAG_TILES : 0};
 	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
@@ -166,7 +169,9 @@ static double block_work(const Cut *c, int64_t tiles, int64_t per)
 static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 {
 	return tiles > 1 &&
-	       (per <= 1 || (tiles > c->together && 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles)));
+	       (per <= 1 ||
+		(tiles > c->together &&
+		 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles)));
 }
 
 /* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which
@@ -177,7 +182,8 @@ static BlockSize choose_block(const PlanInput *in, const ContractPlan *p, int64_
 	const TileSize tile = p->tile;
 	const Cut c = find_cut(in, p);
 	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * contract_lanes(in);
-	double small = tuning_block_work(in->target, in->shape.dtype) * tuning_row_speed(in->target, in->row);
+	double small = tuning_block_work(in->target, in->shape.dtype) *
+		       tuning_row_speed(in->target, in->row);
 	int64_t most =
 		tuning_block_elements(machine, in->shape.dtype) / (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
@@ -328,9 +334,10 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 	const double panel = (double)contract_size(in) * c->tile.nv * contract_lanes(in) *
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
-	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n || c->b.access == B_GATHERED ||
-	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
-	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
+	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n ||
+	    c->b.access == B_GATHERED || panel < 2.0 * in->target->machine.l1 ||
+	    c->block.rows > FEW_TILES * c->tile.mr || is_narrow(in, c) ||
+	    !cut_k(in, &c->axes, &cut.k_block))
 		return;
 	cut.sums.cuts = plan_sums(in, &cut);
 	cut.block = block_of_sums(in, &cut, row_elements);
@@ -366,15 +373,16 @@ static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
 {
 	const Machine *m = &in->target->machine;
 	const double blocks = (double)sym_hint(in->nest->syms, c->rows) / (double)c->block.rows;
-	return !c->axes.row->nfrag ||
-	       machine_memory_cycles(m, m->line, m->l2 + 1.0) > blocks * machine_memory_cycles(m, m->line, m->l2);
+	return !c->axes.row->nfrag || machine_memory_cycles(m, m->line, m->l2 + 1.0) >
+					      blocks * machine_memory_cycles(m, m->line, m->l2);
 }
 
 /* Rows of the next panels that a round fetches, so that the tiles of a block together fetch all.
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
 static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
-	if (!has_panels(&c->b) || !is_worth_fetching(in, c) || c->vector.lanes == 1 || (t->unroll != UNROLL_K && !c->axes.row->nfrag))
+	if (!has_panels(&c->b) || !is_worth_fetching(in, c) || c->vector.lanes == 1 ||
+	    (t->unroll != UNROLL_K && !c->axes.row->nfrag))
 		return 0;
 	const int64_t tiles = c->block.rows / c->tile.mr,
 		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;
@@ -399,10 +407,11 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;
 	t.looped = predict_epilogue(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
-	t.unroll = c->axes.nk > 0 && !contract_has_tail(n, &c->axes) && sym_divides(n->syms, UNROLL_K,
-						 n->extent[c->axes.k[c->axes.nk - 1]])
-			   ? UNROLL_K
-			   : 1;
+	t.unroll =
+		c->axes.nk > 0 && !contract_has_tail(n, &c->axes) &&
+				sym_divides(n->syms, UNROLL_K, n->extent[c->axes.k[c->axes.nk - 1]])
+			? UNROLL_K
+			: 1;
 	if (c->axes.row->nfrag) {
 		t.ways = 1;
 		t.looped = true;
@@ -422,7 +431,9 @@ void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 	int64_t cols;
 	c->columns = (ColumnTiles){
 		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols),
-		.turn = !c->axes.row->nfrag || c->axes.row->biased ? 0 : is_worth_fetching(in, c) ? TURN_FETCHED : TURN};
+		.turn = !c->axes.row->nfrag || c->axes.row->biased ? 0
+			: is_worth_fetching(in, c)                 ? TURN_FETCHED
+								   : TURN};
 	if (c->columns.symbolic || cols >= width)
 		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
 	if (c->columns.symbolic)

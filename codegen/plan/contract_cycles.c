@@ -24,26 +24,31 @@ static Counts count(const PlanInput *in, const ContractPlan *c)
 }
 
 /* Multiply-adds of vectors, of which each takes so many cycles. */
-static void count_vectors(const PlanInput *in, const ContractPlan *c, const TileCode *t, double steps, double step, Busy *busy)
+static void count_vectors(const PlanInput *in, const ContractPlan *c, const TileCode *t,
+			  double steps, double step, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
 	const DType d = c->vector.dtype;
 	const uint32_t mr = c->tile.mr;
 	busy->units += steps * mr * t->nv * step * tuning_tile_spills(in->target, d, mr, t->nv);
 	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
-	busy->loads += steps * (mr * machine_cycles(m, MOP_load, d, 1) + t->nv * machine_cycles(m, MOP_load, d, c->vector.lanes));
+	busy->loads += steps * (mr * machine_cycles(m, MOP_load, d, 1) +
+				t->nv * machine_cycles(m, MOP_load, d, c->vector.lanes));
 }
 
 /* Operations on fragments; a row of a fragment is a vector, and passes through a local array unless
  * a is read directly. */
-static void count_fragments(const ContractPlan *c, const TileCode *t, double steps, const Machine *m, Busy *busy)
+static void count_fragments(const ContractPlan *c, const TileCode *t, double steps,
+			    const Machine *m, Busy *busy)
 {
 	const DType d = c->vector.dtype;
-	const uint32_t lanes = c->vector.lanes, fragments = (c->tile.mr + c->axes.row->rows - 1) / c->axes.row->rows;
+	const uint32_t lanes = c->vector.lanes,
+		       fragments = (c->tile.mr + c->axes.row->rows - 1) / c->axes.row->rows;
 	const double vectors = steps / c->axes.step, copied = c->a.runs.used ? 0 : c->tile.mr;
 	const double rows = (double)fragments * c->axes.row->rows;
 	busy->units += vectors * rows * t->nv * machine_cycles(m, MOP_tile, DT_f32, 1);
-	busy->loads += vectors * (copied + rows + t->nv * (double)lanes) * machine_cycles(m, MOP_load, d, lanes);
+	busy->loads += vectors * (copied + rows + t->nv * (double)lanes) *
+		       machine_cycles(m, MOP_load, d, lanes);
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
@@ -55,7 +60,8 @@ static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr;
 	const bool unfused = c->axes.row->cost == MOP_fma && !isa_has(&in->target->isa, ISA_FMA);
-	const double add = unfused ? c->axes.row->group * machine_cycles(m, MOP_add, d, lanes) : tuning_step_cycles(in->target, c->axes.row),
+	const double add = unfused ? c->axes.row->group * machine_cycles(m, MOP_add, d, lanes)
+				   : tuning_step_cycles(in->target, c->axes.row),
 		     mul = unfused ? c->axes.row->group * machine_cycles(m, MOP_mul, d, lanes) : 0;
 	const double load = machine_cycles(m, MOP_load, d, lanes),
 		     store = machine_cycles(m, MOP_store, d, lanes);
@@ -89,8 +95,9 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 	if (c->k_block.used)
 		times = 1 + ceil(n->steps / (double)(c->k_block.steps * c->k_block.inner));
 	else if (c->sums.cuts.n && (!c->sums.many || n->steps > (double)c->sums.many))
-		times = 1 + ceil(n->steps * (in->nest->k->stage.data[0].enlarged ? SUM_ENLARGED : 1) /
-				 (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
+		times = 1 +
+			ceil(n->steps * (in->nest->k->stage.data[0].enlarged ? SUM_ENLARGED : 1) /
+			     (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
 	busy->units +=
 		times * vectors * machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
 	busy->loads +=
@@ -193,7 +200,8 @@ static double page_cycles(const PlanInput *in, Kx load, const ContractAxes *x)
 	double pages = 1;
 	for (uint32_t i = 0; i < x->nk; i++) {
 		Sym coef;
-		if (nest_coef(n, n->offset[load.i], x->k[i], &coef) && fabs((double)plan_size(in, coef)) * size >= PAGE)
+		if (nest_coef(n, n->offset[load.i], x->k[i], &coef) &&
+		    fabs((double)plan_size(in, coef)) * size >= PAGE)
 			pages *= (double)plan_extent(in, x->k[i]);
 	}
 	return pages > NEAR_PAGES ? pages * PAGE_CYCLES : 0;

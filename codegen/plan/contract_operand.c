@@ -70,7 +70,8 @@ static uint32_t counted(const ContractAxes *x, uint32_t i)
 static bool runs_over(const PlanInput *in, const Digit *digit, uint32_t axis, int64_t width)
 {
 	for (uint32_t a = 0; a < in->nest->n; a++)
-		if (a != axis && digit[a].dim == digit[axis].dim && digit[a].divisor > digit[axis].divisor &&
+		if (a != axis && digit[a].dim == digit[axis].dim &&
+		    digit[a].divisor > digit[axis].divisor &&
 		    !sym_divides(in->nest->syms, width, in->nest->extent[axis]))
 			return true;
 	return false;
@@ -94,7 +95,8 @@ MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, co
 	for (uint32_t i = 0; i < x->nk; i++)
 		if (digit[counted(x, i)].dim == NO_AXIS)
 			return false;
-	if (runs_over(in, digit, x->n, width) || (groups && runs_over(in, digit, x->grouped, x->row->group)))
+	if (runs_over(in, digit, x->n, width) ||
+	    (groups && runs_over(in, digit, x->grouped, x->row->group)))
 		return false;
 	for (uint32_t i = 0; i < x->nbatch; i++)
 		if (digit[x->batch[i]].dim != NO_AXIS)
@@ -288,7 +290,8 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	*b = (OperandB){.load = load, .access = B_PACKED};
 	b->vectors = choose_panels(in, load, x, &b->layout);
 	if (b->vectors) {
-		b->panels = place_panels(in, load, x, x->n, b->vectors * lanes, b->vectors * lanes, micro_groups(x->row) ? x->row->group : 1);
+		b->panels = place_panels(in, load, x, x->n, b->vectors * lanes, b->vectors * lanes,
+					 micro_groups(x->row) ? x->row->group : 1);
 		return taken();
 	}
 	if (!contract_linear(in, in->nest->offset[load.i]))
@@ -377,7 +380,8 @@ MUST_LOOK static bool takes_all(const PlanInput *in, Sym idx, int64_t size)
 		Sym c;
 		if (!n->var[a].i || !sym_uses(n->syms, idx, n->var[a]))
 			continue;
-		TRY(sym_linear(n->syms, idx, n->var[a], &c, &idx) && sym_is_const(n->syms, c, &coef[count]) &&
+		TRY(sym_linear(n->syms, idx, n->var[a], &c, &idx) &&
+		    sym_is_const(n->syms, c, &coef[count]) &&
 		    sym_is_const(n->syms, n->extent[a], &extent[count]) && coef[count] > 0);
 		count++;
 	}
@@ -400,7 +404,8 @@ bool contract_reads_all(const PlanInput *in, Kx load)
 	const Buffer *buf = buf_of(in->nest->l, x->buf);
 	for (uint32_t d = 0; d < x->nidx; d++) {
 		int64_t size;
-		TRY(sym_is_const(in->nest->syms, buf->dim[d], &size) && takes_all(in, x->idx[d], size));
+		TRY(sym_is_const(in->nest->syms, buf->dim[d], &size) &&
+		    takes_all(in, x->idx[d], size));
 	}
 	return !x->guard.i;
 }
@@ -408,21 +413,24 @@ bool contract_reads_all(const PlanInput *in, Kx load)
 static Sym row_distance(const PlanInput *in, const ContractPlan *c, uint32_t i)
 {
 	Sym coef = {0};
-	return nest_coef(in->nest, in->nest->offset[c->a.load.i], c->axes.m[i], &coef) ? coef : (Sym){0};
+	return nest_coef(in->nest, in->nest->offset[c->a.load.i], c->axes.m[i], &coef) ? coef
+										       : (Sym){0};
 }
 
 /* The places of row axis i, if rows of the axis before it go on at the same distance behind
  * them. */
-MUST_LOOK static bool places_of(const PlanInput *in, const ContractPlan *c, uint32_t i, bool all, Sym *wide)
+MUST_LOOK static bool places_of(const PlanInput *in, const ContractPlan *c, uint32_t i, bool all,
+				Sym *wide)
 {
 	SymTab *syms = in->nest->syms;
-	const Sym here = row_distance(in, c, i), before = row_distance(in, c, i - 1), rows = in->nest->extent[c->axes.m[i]];
+	const Sym here = row_distance(in, c, i), before = row_distance(in, c, i - 1),
+		  rows = in->nest->extent[c->axes.m[i]];
 	int64_t a, b, n;
 	*wide = rows;
 	if (here.i && sym_eq(syms, before, sym_mul(syms, here, rows)) == YES)
 		return true;
-	if (!all || !here.i || !sym_is_const(syms, here, &a) || !sym_is_const(syms, before, &b) || !sym_is_const(syms, rows, &n) || a < 1 ||
-	    b % a || b / a < n)
+	if (!all || !here.i || !sym_is_const(syms, here, &a) || !sym_is_const(syms, before, &b) ||
+	    !sym_is_const(syms, rows, &n) || a < 1 || b % a || b / a < n)
 		return false;
 	*wide = sym_int(syms, b / a);
 	return true;
@@ -452,13 +460,15 @@ Runs contract_find_runs(const PlanInput *in, const ContractPlan *c, bool all)
 	SymTab *syms = in->nest->syms;
 	const uint32_t nm = c->axes.nm;
 	const Sym one = sym_int(syms, 1);
-	Runs best = {0}, r = {.first = nm ? nm - 1 : 0, .length = nm ? in->nest->extent[c->axes.m[nm - 1]] : one};
+	Runs best = {0}, r = {.first = nm ? nm - 1 : 0,
+			      .length = nm ? in->nest->extent[c->axes.m[nm - 1]] : one};
 	r.distance = nm ? row_distance(in, c, nm - 1) : sym_int(syms, c->axes.row->k);
 	Sym line = one; /* places from one row of axis r.first to the next */
 	int64_t fewest = 0;
 	while (r.distance.i) {
 		const int64_t runs = sym_hint(syms, contract_product(in, c->axes.m, r.first));
-		if (cut_run(in, c, &r) && (!best.used || runs * sym_hint(syms, r.fragments) < fewest)) {
+		if (cut_run(in, c, &r) &&
+		    (!best.used || runs * sym_hint(syms, r.fragments) < fewest)) {
 			best = r;
 			best.used = true;
 			fewest = runs * sym_hint(syms, r.fragments);
@@ -480,8 +490,10 @@ uint32_t contract_turned_axis(const PlanInput *in, Kx load, const ContractAxes *
 {
 	const bool groups = micro_groups(x->row);
 	for (uint32_t i = groups ? x->nk - 1 : 0; i < x->nk; i++)
-		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i], groups ? x->row->group : 1) &&
-		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in) && !contract_has_tail(in->nest, x))
+		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i],
+				 groups ? x->row->group : 1) &&
+		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in) &&
+		    !contract_has_tail(in->nest, x))
 			return x->k[i];
 	return NO_AXIS;
 }
@@ -506,11 +518,12 @@ const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const C
 {
 	const Nest *n = in->nest;
 	CopyPlan *c = ARENA_NEW(n->arena, CopyPlan);
-	*c = (CopyPlan){.nest = n,
-			.axes = *x,
-			.panels = *p,
-			.along = contract_turned_axis(in, p->load, x),
-			.vector = {micro_groups(x->row) ? DT_u32 : in->shape.dtype, contract_lanes(in)}};
+	*c = (CopyPlan){
+		.nest = n,
+		.axes = *x,
+		.panels = *p,
+		.along = contract_turned_axis(in, p->load, x),
+		.vector = {micro_groups(x->row) ? DT_u32 : in->shape.dtype, contract_lanes(in)}};
 	c->group = c->along == NO_AXIS ? TASK_PANELS : 1;
 	choose_parts(in, c);
 	const uint64_t axes = nest_axes(n, p->offset);

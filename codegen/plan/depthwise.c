@@ -170,7 +170,8 @@ static void count_taps(const PlanInput *in, const DepthwisePlan *d, Busy *busy)
 	busy->units += fused ? 0 : products * machine_cycles(m, MOP_mul, DT_f32, d->lanes);
 	busy->loads += tiles * taps * loads * machine_cycles(m, MOP_load, DT_f32, d->lanes);
 	if (d->bytes) /* to i32, to f32, and back */
-		busy->units += (2 * tiles * taps * loads + rows * pixels) * machine_cycles(m, MOP_convert, DT_f32, d->lanes);
+		busy->units += (2 * tiles * taps * loads + rows * pixels) *
+			       machine_cycles(m, MOP_convert, DT_f32, d->lanes);
 	busy->waits +=
 		tiles * fmax(taps - 1, 0) * machine_latency(m, fused ? MOP_fma : MOP_add, DT_f32);
 }

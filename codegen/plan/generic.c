@@ -63,7 +63,8 @@ static double all_work(const GenericPlan *p, const TaskGrid *g, double work)
 	return work;
 }
 
-static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, double rest, double least)
+static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, double rest,
+		       double least)
 {
 	const Nest *nest = p->nest;
 	const uint32_t axis = g->ntask < g->n ? g->order[g->ntask] : lanes_to_cut(p);
@@ -128,9 +129,11 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	else if (p->turned.across == NO_AXIS && !running) {
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
-		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc : DT_f32;
+		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc
+											: DT_f32;
 		/* where nothing is computed, strides are 0, and no address moves with the lanes */
-		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1 : target_lanes(in->target, d);
+		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
+								    : target_lanes(in->target, d);
 	}
 	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
 	return no;
@@ -141,7 +144,10 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 /* The loops of all outer points. */
 static PlanLoops outer_loops(const GenericPlan *p, const TaskGrid *g)
 {
-	PlanLoops l = {.lane_axis = p->lanes.axis, .lanes = p->lanes.n, .turned = p->running.across != NO_AXIS ? p->running.across : p->turned.across};
+	PlanLoops l = {.lane_axis = p->lanes.axis,
+		       .lanes = p->lanes.n,
+		       .turned =
+			       p->running.across != NO_AXIS ? p->running.across : p->turned.across};
 	for (uint32_t i = 0; i < g->n; i++)
 		l.axis[l.n++] = g->order[i];
 	if (p->turned.across != NO_AXIS)
@@ -195,14 +201,19 @@ static double predict(const PlanInput *in, const GenericPlan *p)
 static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 {
 	if (p->turned.neighbours)
-		return arena_printf(in->nest->arena, "vectors of %u results that lie beside each other are interleaved", p->turned.neighbours);
+		return arena_printf(
+			in->nest->arena,
+			"vectors of %u results that lie beside each other are interleaved",
+			p->turned.neighbours);
 	if (p->turned.across != NO_AXIS)
 		return arena_printf(in->nest->arena,
 				    "tiles of %u by %u are transposed: what is read and what is "
 				    "written lie along different axes",
 				    p->lanes.n, p->lanes.n);
 	if (p->running.across != NO_AXIS)
-		return arena_printf(in->nest->arena, "lanes are neighbouring rows: tiles of %u by %u are transposed", p->lanes.n, p->lanes.n);
+		return arena_printf(in->nest->arena,
+				    "lanes are neighbouring rows: tiles of %u by %u are transposed",
+				    p->lanes.n, p->lanes.n);
 	if (p->lanes.axis == NO_AXIS)
 		return target_lanes(in->target, DT_f32) == 1 ? "the target has no vectors"
 							     : "no axis is worth vectors";
@@ -248,7 +259,8 @@ Refusal plan_generic(const PlanInput *in, Plan *plan)
 	const Refusal no = parts_plan(&joined, p, nest, &grid, in->nest);
 	refuse_form(plan, "parts of rows", no);
 	const bool rows = p->lanes.axis == NO_AXIS && grid.ntask < grid.n;
-	const uint32_t abreast = rows ? abreast_rows(&joined, p, grid.order[grid.n - 1]) : abreast_points(&joined, p, NULL);
+	const uint32_t abreast = rows ? abreast_rows(&joined, p, grid.order[grid.n - 1])
+				      : abreast_points(&joined, p, NULL);
 	if (no.why)
 		array_push(nest->arena, &p->phase, (GenericPhase){grid, NULL, abreast, in->cost});
 	plan->of.generic = p;

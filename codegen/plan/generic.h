@@ -147,7 +147,8 @@ MUST_LOOK Refusal transpose_find(const PlanInput *, Turned *, uint32_t *along, u
 /* transpose.c: whether rows of running results are transposed in registers, so that lanes are
  * neighbouring rows. If so fills in *running, *along, the axis of the lanes, and *lanes. Rows are
  * read and written along themselves, are longer than two tiles, and there are as many as lanes. */
-MUST_LOOK bool transpose_running(const PlanInput *, Turned *running, uint32_t *along, uint32_t *lanes);
+MUST_LOOK bool transpose_running(const PlanInput *, Turned *running, uint32_t *along,
+				 uint32_t *lanes);
 /* transpose.c: whether each point of an axis has 2 or 4 results that lie beside each other, and
  * every load goes along that axis or stays, so that vectors of points are interleaved. If so fills
  * in *turned, *along, the axis of the points, and *lanes. */

@@ -90,10 +90,11 @@ static bool is_faster(const Plan *p, const Plan *than)
 }
 
 /* Refuses the slower plan, of a row. Near if that takes less than twice as long as the best. */
-static void refuse_slower(Choice *c, Arena *a, const PlanRow *row, const Plan *p, const PlanRow *than,
-			  const Plan *best)
+static void refuse_slower(Choice *c, Arena *a, const PlanRow *row, const Plan *p,
+			  const PlanRow *than, const Plan *best)
 {
-	refuse_row(c, a, row, (Refusal){.why = c->slower(a, p, than, best), .near = worst(p, best) < 2});
+	refuse_row(c, a, row,
+		   (Refusal){.why = c->slower(a, p, than, best), .near = worst(p, best) < 2});
 }
 
 void choice_consider(Choice *c, const PlanRow *row, const PlanInput *in)

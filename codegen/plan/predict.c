@@ -224,8 +224,10 @@ static void count_store(Counter *c, uint32_t stage)
 	const double times = times_at(c, depth_of(c->loops, axes));
 	const uint32_t lanes = lanes_of(c->loops, axes), lane_axis = c->loops->lane_axis;
 	if (lanes > 1 && axes_in_pair(n, stage, lane_axis))
-		c->busy->stores += times * (machine_cycles(&c->in->target->machine, MOP_store, st->dtype, lanes) +
-					    machine_cycles(&c->in->target->machine, MOP_shuffle, st->dtype, lanes));
+		c->busy->stores +=
+			times *
+			(machine_cycles(&c->in->target->machine, MOP_store, st->dtype, lanes) +
+			 machine_cycles(&c->in->target->machine, MOP_shuffle, st->dtype, lanes));
 	else if (st->result == RESULT_GLOBAL)
 		c->busy->stores += times * access_cycles(c, MOP_store, buf_of(n->l, st->buf)->dtype,
 							 n->store[stage], axes);

@@ -37,7 +37,9 @@ static void print_copy(const CopyPlan *c, Text *out)
 
 static const char *describe_a(const ContractPlan *c)
 {
-	return c->a.copied ? "copied" : c->axes.row->nfrag && !c->a.runs.used ? "through a local array" : "in place";
+	return c->a.copied                             ? "copied"
+	       : c->axes.row->nfrag && !c->a.runs.used ? "through a local array"
+						       : "in place";
 }
 
 void print_contract(const Plan *p, Text *out)
@@ -58,7 +60,8 @@ void print_contract(const Plan *p, Text *out)
 	if (c->axes.row->nfrag)
 		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)
-		text_printf(out, ", fragments of %u rows, runs of %s", c->a.runs.rows, sym_str(n->syms, c->a.runs.length));
+		text_printf(out, ", fragments of %u rows, runs of %s", c->a.runs.rows,
+			    sym_str(n->syms, c->a.runs.length));
 	if (c->columns.rest.nv)
 		text_printf(out, ", rest of columns by %u vectors", c->columns.rest.nv);
 	text_printf(out, "; block of %lld rows", (long long)c->block.rows);
@@ -105,7 +108,8 @@ static void print_phase(const GenericPlan *p, const GenericPhase *phase, Text *o
 	if (p->lanes.axis != NO_AXIS)
 		print_axes(n, ", lanes", &p->lanes.axis, 1, out);
 	if (phase->abreast > 1)
-		text_printf(out, ", %u %s abreast", phase->abreast, p->lanes.axis == NO_AXIS ? "rows" : "vectors");
+		text_printf(out, ", %u %s abreast", phase->abreast,
+			    p->lanes.axis == NO_AXIS ? "rows" : "vectors");
 	if (phase->grid.cut != NO_AXIS)
 		text_printf(out, ", %s in parts of %s", sym_name(n->syms, n->var[phase->grid.cut]),
 			    sym_str(n->syms, phase->grid.per));

@@ -103,7 +103,8 @@ static uint32_t offsets_of(const Lowered *l, const Kernel *k, bool packs, Sym *o
 			offset[n++] = offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs);
 	for (uint32_t i = 0; i < k->stage.n; i++)
 		if (k->stage.data[i].result == RESULT_GLOBAL)
-			offset[n++] = offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs);
+			offset[n++] =
+				offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs);
 	return n;
 }
 

@@ -33,10 +33,12 @@ static bool are_pairs(const PlanInput *in, uint32_t first, uint32_t second, uint
 	const Nest *nest = in->nest;
 	const KxData *a = &nest->k->kx.data[first], *b = &nest->k->kx.data[second];
 	const SchedArg *x = &nest->from[first], *y = &nest->from[second];
-	return a->kind == KX_LOAD && b->kind == KX_LOAD && dtype_is_float(a->dtype) && !a->guard.i && !b->guard.i && a->buf.i == b->buf.i &&
-	       x->kind == y->kind && x->k == y->k && x->packed == y->packed &&
+	return a->kind == KX_LOAD && b->kind == KX_LOAD && dtype_is_float(a->dtype) &&
+	       !a->guard.i && !b->guard.i && a->buf.i == b->buf.i && x->kind == y->kind &&
+	       x->k == y->k && x->packed == y->packed &&
 	       nest_coef_is(nest, nest->offset[first], axis, 2) &&
-	       sym_eq(nest->syms, sym_addi(nest->syms, nest->offset[first], 1), nest->offset[second]) == YES;
+	       sym_eq(nest->syms, sym_addi(nest->syms, nest->offset[first], 1),
+		      nest->offset[second]) == YES;
 }
 
 /* See Turned.part. */
@@ -60,7 +62,8 @@ static bool runs_along(const PlanInput *in, uint32_t load, uint32_t axis)
 		nest_coef_is(in->nest, in->nest->offset[load], axis, -1));
 }
 
-static bool is_turned(const PlanInput *in, const bool *live, uint32_t load, uint32_t along, uint32_t across)
+static bool is_turned(const PlanInput *in, const bool *live, uint32_t load, uint32_t along,
+		      uint32_t across)
 {
 	Sym offset = in->nest->offset[load];
 	return offset.i && in->nest->deps[load] >> across & 1 &&
@@ -214,7 +217,8 @@ static bool loads_along(const PlanInput *in, const bool *live, uint32_t axis)
 		ops += live[i] && x->kind == KX_OP;
 		if (!live[i] || x->kind != KX_LOAD || !(nest->deps[i] >> axis & 1))
 			continue;
-		if (!nest->offset[i].i || (nest_axes(nest, nest->offset[i]) >> axis & 1 && !nest_coef_is(nest, nest->offset[i], axis, 1)))
+		if (!nest->offset[i].i || (nest_axes(nest, nest->offset[i]) >> axis & 1 &&
+					   !nest_coef_is(nest, nest->offset[i], axis, 1)))
 			return false;
 	}
 	return ops <= MOST_NEIGHBOUR_OPS;
@@ -225,15 +229,20 @@ bool transpose_neighbours(const PlanInput *in, Turned *t, uint32_t *along, uint3
 	const Nest *nest = in->nest;
 	const uint32_t n = target_width(in->target);
 	int64_t c;
-	if (n == 1 || in->target->isa.of_block || !is_map(in) || nest->k->stage.n != 1 || nest->k->stage.data[0].dtype == DT_bool || nest->k->vvar.n)
+	if (n == 1 || in->target->isa.of_block || !is_map(in) || nest->k->stage.n != 1 ||
+	    nest->k->stage.data[0].dtype == DT_bool || nest->k->vvar.n)
 		return false;
 	const bool *live = find_live(in);
 	const Sym store = nest->store[0];
 	for (uint32_t a = 0; a < nest->n; a++) {
-		if (!nest->var[a].i || !(nest->outer >> a & 1) || !sym_is_const(nest->syms, nest->extent[a], &c) || (c != 2 && c != MOST_NEIGHBOURS) || !nest_coef_is(nest, store, a, 1))
+		if (!nest->var[a].i || !(nest->outer >> a & 1) ||
+		    !sym_is_const(nest->syms, nest->extent[a], &c) ||
+		    (c != 2 && c != MOST_NEIGHBOURS) || !nest_coef_is(nest, store, a, 1))
 			continue;
 		for (uint32_t b = 0; b < nest->n; b++) {
-			if (a == b || !nest->var[b].i || !(nest->outer >> b & 1) || nest_hint(nest, b) < 2 * (int64_t)n || !nest_coef_is(nest, store, b, c) || !loads_along(in, live, b))
+			if (a == b || !nest->var[b].i || !(nest->outer >> b & 1) ||
+			    nest_hint(nest, b) < 2 * (int64_t)n ||
+			    !nest_coef_is(nest, store, b, c) || !loads_along(in, live, b))
 				continue;
 			*t = (Turned){.across = a, .neighbours = (uint32_t)c};
 			*along = b;
@@ -254,8 +263,9 @@ static bool is_running(const PlanInput *in)
 {
 	const Kernel *k = in->nest->k;
 	const Stage *st = &k->stage.data[0];
-	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 && !st->nmap && !k->vvar.n && st->dtype != DT_bool &&
-	       reduce_op(st->combine) != SC_const && nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
+	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 && !st->nmap &&
+	       !k->vvar.n && st->dtype != DT_bool && reduce_op(st->combine) != SC_const &&
+	       nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
 	       target_width(in->target) > 1 && !in->target->isa.of_block;
 }
 
@@ -267,13 +277,17 @@ static bool running_loads(const PlanInput *in, const bool *live, uint32_t along,
 	const uint32_t most = nest->k->kx.n;
 	Kx *load = ARENA_ARRAY(nest->arena, Kx, most);
 	uint32_t ops = 0;
-	*t = (Turned){.across = nest->k->stage.data[0].red[0], .load = load, .part = ARENA_ARRAY(nest->arena, uint32_t, most)};
+	*t = (Turned){.across = nest->k->stage.data[0].red[0],
+		      .load = load,
+		      .part = ARENA_ARRAY(nest->arena, uint32_t, most)};
 	for (uint32_t i = 1; i < most; i++) {
 		const KxData *x = &nest->k->kx.data[i];
 		ops += live[i] && x->kind == KX_OP;
-		if (!live[i] || x->kind != KX_LOAD || !(nest->deps[i] >> t->across & 1) || !(nest->deps[i] >> along & 1))
+		if (!live[i] || x->kind != KX_LOAD || !(nest->deps[i] >> t->across & 1) ||
+		    !(nest->deps[i] >> along & 1))
 			continue;
-		if (!nest->offset[i].i || x->guard.i || !nest_coef_is(nest, nest->offset[i], t->across, 1))
+		if (!nest->offset[i].i || x->guard.i ||
+		    !nest_coef_is(nest, nest->offset[i], t->across, 1))
 			return false;
 		load[t->n++].i = i;
 	}
@@ -285,7 +299,10 @@ static uint32_t running_lanes(const PlanInput *in, const Turned *t)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
 	uint32_t lanes = tile_lanes(in, t);
-	return (dtype_size(st->acc) > 4 || dtype_size(st->dtype) > 4) && lanes == target_width(in->target) && lanes > 4 ? lanes / 2 : lanes;
+	return (dtype_size(st->acc) > 4 || dtype_size(st->dtype) > 4) &&
+			       lanes == target_width(in->target) && lanes > 4
+		       ? lanes / 2
+		       : lanes;
 }
 
 bool transpose_running(const PlanInput *in, Turned *running, uint32_t *along, uint32_t *lanes)
@@ -298,7 +315,8 @@ bool transpose_running(const PlanInput *in, Turned *running, uint32_t *along, ui
 	const bool *live = find_live(in);
 	for (uint32_t a = 0; a < in->nest->n; a++) {
 		const int64_t rows = nest_hint(in->nest, a);
-		if (!in->nest->var[a].i || !(in->nest->outer >> a & 1) || rows <= most || !running_loads(in, live, a, &t))
+		if (!in->nest->var[a].i || !(in->nest->outer >> a & 1) || rows <= most ||
+		    !running_loads(in, live, a, &t))
 			continue;
 		const uint32_t n = running_lanes(in, &t);
 		if (rows < n || nest_hint(in->nest, t.across) < 2 * (int64_t)n)

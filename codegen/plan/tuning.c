@@ -48,8 +48,10 @@ double tuning_step_cycles(const Target *t, const MicroKernel *row)
 	const uint32_t lanes = tuning_lanes(t, row->acc);
 	if (row->nfrag) /* a row of a, for as many groups as a fragment has */
 		return machine_cycles(m, MOP_tile, DT_f32, 1) * row->group / row->k;
-	const double mul = machine_cycles(m, row->cost == MOP_int_mul ? MOP_int_mul : MOP_mul, row->acc, lanes),
-		     add = machine_cycles(m, row->acc == DT_i32 ? MOP_simple : MOP_add, row->acc, lanes);
+	const double mul = machine_cycles(m, row->cost == MOP_int_mul ? MOP_int_mul : MOP_mul,
+					  row->acc, lanes),
+		     add = machine_cycles(m, row->acc == DT_i32 ? MOP_simple : MOP_add, row->acc,
+					  lanes);
 	if (row->cost == MOP_dot || row->cost == MOP_dot_bf16)
 		return machine_cycles(m, row->cost, row->acc, lanes);
 	if (row->acc == DT_i32 && row->group > 1) /* by products of 16 bits: two with their sums,
@@ -62,8 +64,12 @@ double tuning_step_cycles(const Target *t, const MicroKernel *row)
 
 double tuning_parts_cycles(const Target *t, const MicroKernel *row, uint32_t vectors)
 {
-	const uint32_t operations = row->group == 1 || row->cost == MOP_dot || row->cost == MOP_dot_bf16 ? 0 : row->acc == DT_f32 ? 2 : 8;
-	return vectors * operations * machine_cycles(&t->machine, MOP_simple, row->acc, tuning_lanes(t, row->acc));
+	const uint32_t operations =
+		row->group == 1 || row->cost == MOP_dot || row->cost == MOP_dot_bf16 ? 0
+		: row->acc == DT_f32                                                 ? 2
+										     : 8;
+	return vectors * operations *
+	       machine_cycles(&t->machine, MOP_simple, row->acc, tuning_lanes(t, row->acc));
 }
 
 double tuning_step_latency(const Target *t, const MicroKernel *row)
@@ -74,14 +80,16 @@ double tuning_step_latency(const Target *t, const MicroKernel *row)
 			     : row->acc == DT_i32                                    ? MOP_simple
 			     : row->cost == MOP_fma && isa_has(&t->isa, ISA_FMA) ? MOP_fma
 										     : MOP_add;
-	return (op == MOP_fma || op == MOP_add ? row->group : 1) * machine_latency(&t->machine, op, row->acc);
+	return (op == MOP_fma || op == MOP_add ? row->group : 1) *
+	       machine_latency(&t->machine, op, row->acc);
 }
 
 /* Loading a group of a into all lanes: of one number it is an operand in memory of the multiply-add
  * or costs one lane's load; a dot product takes it from a register, which is a load of a vector. */
 static double spread_cycles(const Target *t, const MicroKernel *row)
 {
-	return machine_cycles(&t->machine, MOP_load, row->acc, row->group > 1 ? tuning_lanes(t, row->acc) : 1);
+	return machine_cycles(&t->machine, MOP_load, row->acc,
+			      row->group > 1 ? tuning_lanes(t, row->acc) : 1);
 }
 
 /* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come

@@ -31,59 +31,80 @@ typedef struct {
 /* ---- what structures hold ---- */
 
 #define F(type, name, kind) {#name, IMAGE_##kind, offsetof(type, name)}
-#define TYPE(id, type, ...)                                                                                            \
-	static const ImageField id##_fields[] = {__VA_ARGS__};                                                         \
-	static const ImageType id##_type = {#type, sizeof(type), sizeof id##_fields / sizeof *id##_fields, id##_fields}
+#define TYPE(id, type, ...)                                                                        \
+	static const ImageField id##_fields[] = {__VA_ARGS__};                                     \
+	static const ImageType id##_type = {#type, sizeof(type),                                   \
+					    sizeof id##_fields / sizeof *id##_fields, id##_fields}
 
 TYPE(i64, int64_t, {NULL, IMAGE_I64, 0});
 TYPE(byte, uint8_t, {NULL, IMAGE_U8, 0});
 TYPE(text, char *const, {NULL, IMAGE_POINTER, 0});
 TYPE(entries, WeftEntry *const, {NULL, IMAGE_POINTER, 0});
 TYPE(dim, WeftDim, F(WeftDim, value, I64), F(WeftDim, symbol, I32), F(WeftDim, text, POINTER));
-TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE), F(WeftTensorInfo, rank, U32),
-     F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32), F(WeftTensorInfo, requires_grad, U32), F(WeftTensorInfo, offset, U64),
-     F(WeftTensorInfo, bytes, U64), F(WeftTensorInfo, init, U64), F(WeftTensorInfo, aliases, POINTER), F(WeftTensorInfo, role, POINTER),
-     F(WeftTensorInfo, holder, POINTER), F(WeftTensorInfo, nlayout, U32), F(WeftTensorInfo, layout, POINTER));
-TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64), F(WeftSymbolInfo, hi, I64));
-TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER), F(WeftCallInfo, flops, F64),
-     F(WeftCallInfo, bytes, F64), F(WeftCallInfo, line, POINTER), F(WeftCallInfo, nline, U32));
-TYPE(layout, WeftLayoutDim, F(WeftLayoutDim, axis, U32), F(WeftLayoutDim, divisor, I64), F(WeftLayoutDim, extent, I64),
-     F(WeftLayoutDim, padded, I64));
-TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dtype, DTYPE), F(WeftParamInfo, rank, U32),
-     F(WeftParamInfo, dim, POINTER), F(WeftParamInfo, nlayout, U32), F(WeftParamInfo, layout, POINTER),
-     F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64), F(WeftParamInfo, aliases, POINTER));
+TYPE(tensor, WeftTensorInfo, F(WeftTensorInfo, name, POINTER), F(WeftTensorInfo, dtype, DTYPE),
+     F(WeftTensorInfo, rank, U32), F(WeftTensorInfo, dim, POINTER), F(WeftTensorInfo, donates, I32),
+     F(WeftTensorInfo, requires_grad, U32), F(WeftTensorInfo, offset, U64),
+     F(WeftTensorInfo, bytes, U64), F(WeftTensorInfo, init, U64),
+     F(WeftTensorInfo, aliases, POINTER), F(WeftTensorInfo, role, POINTER),
+     F(WeftTensorInfo, holder, POINTER), F(WeftTensorInfo, nlayout, U32),
+     F(WeftTensorInfo, layout, POINTER));
+TYPE(symbol, WeftSymbolInfo, F(WeftSymbolInfo, name, POINTER), F(WeftSymbolInfo, lo, I64),
+     F(WeftSymbolInfo, hi, I64));
+TYPE(call, WeftCallInfo, F(WeftCallInfo, name, POINTER), F(WeftCallInfo, algorithm, POINTER),
+     F(WeftCallInfo, flops, F64), F(WeftCallInfo, bytes, F64), F(WeftCallInfo, line, POINTER),
+     F(WeftCallInfo, nline, U32));
+TYPE(layout, WeftLayoutDim, F(WeftLayoutDim, axis, U32), F(WeftLayoutDim, divisor, I64),
+     F(WeftLayoutDim, extent, I64), F(WeftLayoutDim, padded, I64));
+TYPE(param, WeftParamInfo, F(WeftParamInfo, name, POINTER), F(WeftParamInfo, dtype, DTYPE),
+     F(WeftParamInfo, rank, U32), F(WeftParamInfo, dim, POINTER), F(WeftParamInfo, nlayout, U32),
+     F(WeftParamInfo, layout, POINTER), F(WeftParamInfo, offset, U64), F(WeftParamInfo, bytes, U64),
+     F(WeftParamInfo, aliases, POINTER));
 #define E(name, kind) F(WeftEntry, name, kind)
-TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32), E(noutput, U32), E(nsymbol, U32), E(ncall, U32),
-     E(input, POINTER), E(output, POINTER), E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
-     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32), E(message, POINTER), E(nroom, U32),
-     E(launch, POINTER));
-TYPE(launch, WeftLaunch, F(WeftLaunch, nbuf, U32), F(WeftLaunch, nparam, U32), F(WeftLaunch, ns, F64));
+TYPE(entry, WeftEntry, E(size, U32), E(flags, U32), E(name, POINTER), E(ninput, U32),
+     E(noutput, U32), E(nsymbol, U32), E(ncall, U32), E(input, POINTER), E(output, POINTER),
+     E(symbol, POINTER), E(call, POINTER), E(seen, POINTER), E(state_use, POINTER), E(flops, F64),
+     E(sizes_bytes, U64), E(sizes_fn, POINTER), E(run_fn, POINTER), E(nslot, U32), E(nmessage, U32),
+     E(message, POINTER), E(nroom, U32), E(launch, POINTER));
+TYPE(launch, WeftLaunch, F(WeftLaunch, nbuf, U32), F(WeftLaunch, nparam, U32),
+     F(WeftLaunch, ns, F64));
 #define A(name) F(WeftManifest, name, POINTER)
-TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash), A(compiler));
+TYPE(manifest, WeftManifest, A(name), A(weft_version), A(target), A(features), A(source_hash),
+     A(compiler));
 #define M(name, kind) F(WeftModel, name, kind)
-#define STRIDE(kind) {"stride[" #kind "]", IMAGE_U32, offsetof(WeftModel, stride) + kind * sizeof(uint32_t)}
-TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_TENSOR_INFO), STRIDE(WEFT_SYMBOL_INFO),
-     STRIDE(WEFT_CALL_INFO), STRIDE(WEFT_LAYOUT_DIM), STRIDE(WEFT_PARAM_INFO), STRIDE(WEFT_MANIFEST), M(manifest, POINTER), M(nentry, U32),
-     M(nparam, U32), M(entry, POINTER), M(param, POINTER), M(replaceable, U32), M(nstate, U32), M(state, POINTER), M(state_bytes, U64),
-     M(weights, POINTER), M(weights_file, POINTER), M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
-     M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER), M(threads_free, POINTER), M(set_weights, POINTER),
-     M(state_get, POINTER), M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32), M(source, POINTER),
-     M(recipes, POINTER), M(get_weights, POINTER), M(wait, POINTER));
+#define STRIDE(kind)                                                                               \
+	{                                                                                          \
+		"stride[" #kind "]", IMAGE_U32,                                                    \
+			offsetof(WeftModel, stride) + kind * sizeof(uint32_t)                      \
+	}
+TYPE(model, WeftModel, M(size, U32), M(abi, U32), STRIDE(WEFT_DIM), STRIDE(WEFT_TENSOR_INFO),
+     STRIDE(WEFT_SYMBOL_INFO), STRIDE(WEFT_CALL_INFO), STRIDE(WEFT_LAYOUT_DIM),
+     STRIDE(WEFT_PARAM_INFO), STRIDE(WEFT_MANIFEST), M(manifest, POINTER), M(nentry, U32),
+     M(nparam, U32), M(entry, POINTER), M(param, POINTER), M(replaceable, U32), M(nstate, U32),
+     M(state, POINTER), M(state_bytes, U64), M(weights, POINTER), M(weights_file, POINTER),
+     M(weights_hash, POINTER), M(weights_bytes, U64), M(user_ops, POINTER), M(open, POINTER),
+     M(close, POINTER), M(sizes, POINTER), M(run, POINTER), M(threads_new, POINTER),
+     M(threads_free, POINTER), M(set_weights, POINTER), M(state_get, POINTER),
+     M(state_set, POINTER), M(state_reset, POINTER), M(clone, POINTER), M(nsource, U32),
+     M(source, POINTER), M(recipes, POINTER), M(get_weights, POINTER), M(wait, POINTER));
 TYPE(i32, int32_t, {NULL, IMAGE_I32, 0});
 TYPE(from, WeftFrom, F(WeftFrom, source, I32), F(WeftFrom, group, I32), F(WeftFrom, output, I32));
-TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32), F(WeftGroup, source, POINTER),
-     F(WeftGroup, stored, POINTER));
-TYPE(recipes, WeftRecipes, F(WeftRecipes, model, POINTER), F(WeftRecipes, get, POINTER), F(WeftRecipes, ngroup, U32),
-     F(WeftRecipes, from, POINTER), F(WeftRecipes, group, POINTER));
+TYPE(group, WeftGroup, F(WeftGroup, entry, U32), F(WeftGroup, ninput, U32),
+     F(WeftGroup, source, POINTER), F(WeftGroup, stored, POINTER));
+TYPE(recipes, WeftRecipes, F(WeftRecipes, model, POINTER), F(WeftRecipes, get, POINTER),
+     F(WeftRecipes, ngroup, U32), F(WeftRecipes, from, POINTER), F(WeftRecipes, group, POINTER));
 /* By WeftStruct: which it is, and its size in C. */
 static const struct {
 	const ImageType *type;
 	const char *c_size;
 } strides[] = {
 #define SIZED(kind, id, type) [kind] = {&id##_type, "sizeof(" #type ")"}
-	SIZED(WEFT_DIM, dim, WeftDim), SIZED(WEFT_TENSOR_INFO, tensor, WeftTensorInfo), SIZED(WEFT_SYMBOL_INFO, symbol, WeftSymbolInfo),
-	SIZED(WEFT_CALL_INFO, call, WeftCallInfo), SIZED(WEFT_LAYOUT_DIM, layout, WeftLayoutDim),
-	SIZED(WEFT_PARAM_INFO, param, WeftParamInfo), SIZED(WEFT_MANIFEST, manifest, WeftManifest),
+	SIZED(WEFT_DIM, dim, WeftDim),
+	SIZED(WEFT_TENSOR_INFO, tensor, WeftTensorInfo),
+	SIZED(WEFT_SYMBOL_INFO, symbol, WeftSymbolInfo),
+	SIZED(WEFT_CALL_INFO, call, WeftCallInfo),
+	SIZED(WEFT_LAYOUT_DIM, layout, WeftLayoutDim),
+	SIZED(WEFT_PARAM_INFO, param, WeftParamInfo),
+	SIZED(WEFT_MANIFEST, manifest, WeftManifest),
 };
 
 /* ---- bytes ---- */
@@ -112,7 +133,8 @@ static uint64_t add(ModelImage *im, const void *data, uint64_t bytes, uint64_t a
 }
 
 /* Zeros, to be filled in. */
-static uint64_t object(ModelImage *im, const ImageType *type, const char *name, uint32_t n, bool array)
+static uint64_t object(ModelImage *im, const ImageType *type, const char *name, uint32_t n,
+		       bool array)
 {
 	uint64_t at = reserve(im, (uint64_t)n * type->size, 16);
 	if (n)
@@ -121,7 +143,8 @@ static uint64_t object(ModelImage *im, const ImageType *type, const char *name, 
 }
 
 /* Named stem_k where there is none of these contents. */
-static uint64_t shared(ModelImage *im, Shared *s, const ImageType *type, const char *stem, uint32_t k, const void *data, uint32_t n)
+static uint64_t shared(ModelImage *im, Shared *s, const ImageType *type, const char *stem,
+		       uint32_t k, const void *data, uint32_t n)
 {
 	bool fresh;
 	uint64_t bytes = (uint64_t)n * type->size;
@@ -170,7 +193,8 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 {
 	if (!s)
 		s = "";
-	array_push(im->arena, &im->pointer, (ImagePointer){.at = at, .to = add_text(im, s), .text = s});
+	array_push(im->arena, &im->pointer,
+		   (ImagePointer){.at = at, .to = add_text(im, s), .text = s});
 }
 
 /* ---- tensors ---- */
@@ -207,7 +231,8 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 			value = -1;
 		WeftDim d = {.value = value, .symbol = symbol_index(b->e, t->dim[k])};
 		memcpy(im->data + at + k * sizeof d, &d, sizeof d);
-		point_text(im, at + k * sizeof d + FIELD(WeftDim, text), sym_str(b->p->ir->syms, t->dim[k]));
+		point_text(im, at + k * sizeof d + FIELD(WeftDim, text),
+			   sym_str(b->p->ir->syms, t->dim[k]));
 	}
 	return at;
 }
@@ -219,12 +244,16 @@ static uint64_t add_tensors(Builder *b, bool input, const ProgramTensor *t, uint
 	const char *name = table_name(b, input ? "inputs" : "outputs");
 	uint64_t at = object(im, &tensor_type, name, n, true), next = at;
 	for (uint32_t k = 0; k < n; k++) {
-		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype), .rank = t[k].rank, .donates = t[k].donates};
+		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype),
+				       .rank = t[k].rank,
+				       .donates = t[k].donates};
 		memcpy(im->data + next, &info, sizeof info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
-		point_text(im, next + FIELD(WeftTensorInfo, role), input ? input_role(INPUT_USER, t[k].name) : "output");
+		point_text(im, next + FIELD(WeftTensorInfo, role),
+			   input ? input_role(INPUT_USER, t[k].name) : "output");
 		if (t[k].rank)
-			point(im, next + FIELD(WeftTensorInfo, dim), add_dims(b, &t[k], arena_printf(im->arena, "%s_dim_%u", name, k)));
+			point(im, next + FIELD(WeftTensorInfo, dim),
+			      add_dims(b, &t[k], arena_printf(im->arena, "%s_dim_%u", name, k)));
 		next += sizeof info;
 	}
 	return at;
@@ -272,7 +301,8 @@ static uint64_t add_calls(Builder *b)
 		point_text(b->im, here + FIELD(WeftCallInfo, name), c->name);
 		point_text(b->im, here + FIELD(WeftCallInfo, algorithm), c->algorithm);
 		if (c->lines.at.i)
-			point_text(b->im, here + FIELD(WeftCallInfo, line), ir_loc_text(b->p->ir, c->lines.at));
+			point_text(b->im, here + FIELD(WeftCallInfo, line),
+				   ir_loc_text(b->p->ir, c->lines.at));
 	}
 	return at;
 }
@@ -286,7 +316,9 @@ static uint64_t add_launches(Builder *b, const Machine *m)
 	program_predict_tasks(e, m, cycles);
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		const LoopFn *f = b->p->fn.data[program_call(e, k)->fn];
-		WeftLaunch l = {.nbuf = f->buf.n, .nparam = f->param.n, .ns = ceil(cycles[k] / (double)m->ghz)};
+		WeftLaunch l = {.nbuf = f->buf.n,
+				.nparam = f->param.n,
+				.ns = ceil(cycles[k] / (double)m->ghz)};
 		memcpy(b->im->data + at + k * sizeof l, &l, sizeof l);
 	}
 	return at;
@@ -322,9 +354,14 @@ static uint64_t add_state(Builder *b)
 		for (uint32_t d = 0; d < s->rank; d++)
 			dim[d] = sym_int(p->ir->syms, s->dim[d]);
 		ProgramTensor t = {.rank = s->rank, .dim = dim};
-		WeftTensorInfo info = {.dtype = dtype_to_api(s->dtype), .rank = s->rank, .donates = -1, .offset = s->offset,
-				       .requires_grad = s->kind == INPUT_PARAM && const_requires_grad(p->ir, s->init),
-				       .bytes = s->bytes, .init = s->first == PROGRAM_ZEROS ? WEFT_ZEROS : s->first};
+		WeftTensorInfo info = {.dtype = dtype_to_api(s->dtype),
+				       .rank = s->rank,
+				       .donates = -1,
+				       .offset = s->offset,
+				       .requires_grad = s->kind == INPUT_PARAM &&
+							const_requires_grad(p->ir, s->init),
+				       .bytes = s->bytes,
+				       .init = s->first == PROGRAM_ZEROS ? WEFT_ZEROS : s->first};
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		if (s->first == PROGRAM_ZEROS)
@@ -332,10 +369,12 @@ static uint64_t add_state(Builder *b)
 		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
 		point_text(im, here + FIELD(WeftTensorInfo, role), input_role(s->kind, s->name));
 		if (const_holder(p->ir, s->init))
-			point_text(im, here + FIELD(WeftTensorInfo, holder), const_holder(p->ir, s->init));
+			point_text(im, here + FIELD(WeftTensorInfo, holder),
+				   const_holder(p->ir, s->init));
 		add_aliases(b, here + FIELD(WeftTensorInfo, aliases), s->init);
 		if (s->rank)
-			point(im, here + FIELD(WeftTensorInfo, dim), add_dims(b, &t, arena_printf(im->arena, "state_dim_%u", k)));
+			point(im, here + FIELD(WeftTensorInfo, dim),
+			      add_dims(b, &t, arena_printf(im->arena, "state_dim_%u", k)));
 	}
 	return at;
 }
@@ -370,21 +409,32 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e, const Machine *m)
 {
 	b->e = e;
 	ModelImage *im = b->im;
-	uint32_t nextent = program_nextent(e), nslot = program_nslot(e), nin = e->input.n, nout = e->output.n;
-	uint64_t in = add_tensors(b, true, e->input.data, nin), out = add_tensors(b, false, e->output.data, nout);
-	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b), launches = add_launches(b, m);
+	uint32_t nextent = program_nextent(e), nslot = program_nslot(e), nin = e->input.n,
+		 nout = e->output.n;
+	uint64_t in = add_tensors(b, true, e->input.data, nin),
+		 out = add_tensors(b, false, e->output.data, nout);
+	uint64_t symbols = add_symbols(b), seen = add_seen(b), calls = add_calls(b),
+		 launches = add_launches(b, m);
 	if (!b->messages)
 		b->messages = add_messages(b);
 	uint64_t use;
 	uint32_t flags = add_state_use(b, &use);
-	WeftEntry w = {.size = sizeof w, .flags = flags | (has_data_sizes(e) ? WEFT_ENTRY_DATA_SIZES : 0), .nroom = e->nroom,
-	               .ninput = nin, .noutput = nout,
-	               .nsymbol = e->symbol.n, .ncall = e->ncall, .flops = program_total(e, NULL).flops, .nslot = nslot,
-	               .sizes_bytes = sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
-	               .nmessage = b->p->message.n};
+	WeftEntry w = {.size = sizeof w,
+		       .flags = flags | (has_data_sizes(e) ? WEFT_ENTRY_DATA_SIZES : 0),
+		       .nroom = e->nroom,
+		       .ninput = nin,
+		       .noutput = nout,
+		       .nsymbol = e->symbol.n,
+		       .ncall = e->ncall,
+		       .flops = program_total(e, NULL).flops,
+		       .nslot = nslot,
+		       .sizes_bytes =
+			       sizeof(WeftSizes) + ((uint64_t)nslot + nextent) * sizeof(int64_t),
+		       .nmessage = b->p->message.n};
 	uint64_t at = one(im, &entry_type, table_name(b, "entry"), &w);
 	number(im, at + FIELD(WeftEntry, size), "sizeof(WeftEntry)");
-	number(im, at + FIELD(WeftEntry, sizes_bytes), arena_printf(im->arena, "WEFT_SIZES_BYTES(%u, %u)", nslot, nextent));
+	number(im, at + FIELD(WeftEntry, sizes_bytes),
+	       arena_printf(im->arena, "WEFT_SIZES_BYTES(%u, %u)", nslot, nextent));
 	point_text(im, at + FIELD(WeftEntry, name), e->name);
 	point_some(im, at + FIELD(WeftEntry, input), in, nin);
 	point_some(im, at + FIELD(WeftEntry, output), out, nout);
@@ -428,16 +478,21 @@ static uint64_t add_params(Builder *b)
 		const ProgramConst *pc = &p->constant.data[k];
 		const Const *c = ir_const_of(p->ir, pc->source);
 		bool plain = pc->layout.n == 0 || layout_is_row_major(&pc->layout, c->rank);
-		WeftParamInfo info = {.dtype = dtype_to_api(pc->dtype), .rank = c->rank,
-		                      .nlayout = plain ? 0 : pc->layout.n, .offset = pc->offset, .bytes = pc->bytes};
+		WeftParamInfo info = {.dtype = dtype_to_api(pc->dtype),
+				      .rank = c->rank,
+				      .nlayout = plain ? 0 : pc->layout.n,
+				      .offset = pc->offset,
+				      .bytes = pc->bytes};
 		uint64_t here = at + k * sizeof info;
 		memcpy(im->data + here, &info, sizeof info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
 		add_aliases(b, here + FIELD(WeftParamInfo, aliases), pc->source);
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "param_dim", k));
+			point(im, here + FIELD(WeftParamInfo, dim),
+			      add_extents(b, c, "param_dim", k));
 		if (!plain)
-			point(im, here + FIELD(WeftParamInfo, layout), add_layout(b, &pc->layout, "param_layout", k));
+			point(im, here + FIELD(WeftParamInfo, layout),
+			      add_layout(b, &pc->layout, "param_layout", k));
 	}
 	return at;
 }
@@ -467,7 +522,8 @@ static Role *find_roles(const Builder *b)
 		}
 	for (uint32_t k = 0; k < p->constant.n; k++) {
 		const ProgramConst *c = &p->constant.data[k];
-		if (!c->first && layout_is_row_major(&c->layout, ir_const_of(p->ir, c->source)->rank))
+		if (!c->first &&
+		    layout_is_row_major(&c->layout, ir_const_of(p->ir, c->source)->rank))
 			role[const_root(p->ir, c->source).i].stored = (int32_t)k;
 	}
 	return role;
@@ -481,7 +537,9 @@ static uint64_t add_sources(Builder *b)
 	uint64_t at = object(im, &param_type, "sources", w->source.n, true);
 	for (uint32_t k = 0; k < w->source.n; k++) {
 		const Const *c = ir_const_of(b->p->ir, w->source.data[k]);
-		WeftParamInfo info = {.dtype = dtype_to_api(c->dtype), .rank = c->rank, .bytes = dtype_size(c->dtype)};
+		WeftParamInfo info = {.dtype = dtype_to_api(c->dtype),
+				      .rank = c->rank,
+				      .bytes = dtype_size(c->dtype)};
 		for (uint32_t d = 0; d < c->rank; d++)
 			info.bytes *= (uint64_t)c->dim[d];
 		uint64_t here = at + k * sizeof info;
@@ -489,7 +547,8 @@ static uint64_t add_sources(Builder *b)
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
 		add_aliases(b, here + FIELD(WeftParamInfo, aliases), w->source.data[k]);
 		if (c->rank)
-			point(im, here + FIELD(WeftParamInfo, dim), add_extents(b, c, "source_dim", k));
+			point(im, here + FIELD(WeftParamInfo, dim),
+			      add_extents(b, c, "source_dim", k));
 	}
 	return at;
 }
@@ -517,13 +576,19 @@ static uint64_t add_groups(Builder *b, const Role *role)
 		const ProgramGroup *g = &w->group.data[k];
 		WeftGroup info = {.entry = g->entry, .ninput = g->input.n};
 		uint64_t here = at + k * sizeof info;
-		uint64_t source = object(im, &i32_type, arena_printf(im->arena, "group_source_%u", k), g->input.n, true);
-		uint64_t stored = object(im, &i32_type, arena_printf(im->arena, "group_stored_%u", k), g->input.n, true);
+		uint64_t source =
+			object(im, &i32_type, arena_printf(im->arena, "group_source_%u", k),
+			       g->input.n, true);
+		uint64_t stored =
+			object(im, &i32_type, arena_printf(im->arena, "group_stored_%u", k),
+			       g->input.n, true);
 		memcpy(im->data + here, &info, sizeof info);
 		for (uint32_t i = 0; i < g->input.n; i++) {
 			const Role *r = &role[const_root(b->p->ir, g->input.data[i]).i];
-			memcpy(im->data + source + i * sizeof r->source, &r->source, sizeof r->source);
-			memcpy(im->data + stored + i * sizeof r->stored, &r->stored, sizeof r->stored);
+			memcpy(im->data + source + i * sizeof r->source, &r->source,
+			       sizeof r->source);
+			memcpy(im->data + stored + i * sizeof r->stored, &r->stored,
+			       sizeof r->stored);
 		}
 		point(im, here + FIELD(WeftGroup, source), source);
 		point(im, here + FIELD(WeftGroup, stored), stored);
@@ -549,7 +614,8 @@ static void point_recipes(Builder *b, uint64_t model, const EmitOptions *o)
 
 /* ---- the model ---- */
 
-static uint64_t add_manifest(Builder *b, const Target *t, const char *features, const EmitOptions *o)
+static uint64_t add_manifest(Builder *b, const Target *t, const char *features,
+			     const EmitOptions *o)
 {
 	ModelImage *im = b->im;
 	uint64_t at = object(im, &manifest_type, "manifest", 1, false);
@@ -573,22 +639,28 @@ static bool needs_lapack(const Program *p)
 }
 
 /* variable: has state, or weights that may be replaced. */
-static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool variable, const EmitOptions *o)
+static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool variable,
+			  const EmitOptions *o)
 {
 	const struct {
 		size_t at;
 		const char *name;
 	} fn[] = {
-		{FIELD(WeftModel, open), needs_lapack(p) ? "weft_rt_open_lapack" : "weft_rt_open"}, {FIELD(WeftModel, close), "weft_rt_close"},
-		{FIELD(WeftModel, sizes), "weft_rt_sizes"}, {FIELD(WeftModel, run), "weft_rt_run"},
+		{FIELD(WeftModel, open), needs_lapack(p) ? "weft_rt_open_lapack" : "weft_rt_open"},
+		{FIELD(WeftModel, close), "weft_rt_close"},
+		{FIELD(WeftModel, sizes), "weft_rt_sizes"},
+		{FIELD(WeftModel, run), "weft_rt_run"},
 		{FIELD(WeftModel, threads_new), "weft_rt_threads_new"},
 		{FIELD(WeftModel, threads_free), "weft_rt_threads_free"},
-		{FIELD(WeftModel, set_weights), variable ? "weft_rt_set_weights" : "weft_rt_no_weights"},
+		{FIELD(WeftModel, set_weights),
+		 variable ? "weft_rt_set_weights" : "weft_rt_no_weights"},
 		{FIELD(WeftModel, state_get), variable ? "weft_rt_state_get" : "weft_rt_no_state"},
 		{FIELD(WeftModel, state_set), variable ? "weft_rt_state_set" : "weft_rt_no_state"},
-		{FIELD(WeftModel, state_reset), variable ? "weft_rt_state_reset" : "weft_rt_no_reset"},
+		{FIELD(WeftModel, state_reset),
+		 variable ? "weft_rt_state_reset" : "weft_rt_no_reset"},
 		{FIELD(WeftModel, clone), "weft_rt_clone"},
-		{FIELD(WeftModel, get_weights), variable ? "weft_rt_get_weights" : "weft_rt_no_weights"},
+		{FIELD(WeftModel, get_weights),
+		 variable ? "weft_rt_get_weights" : "weft_rt_no_weights"},
 	};
 	for (uint32_t k = 0; k < sizeof fn / sizeof *fn; k++)
 		point_symbol(im, model + fn[k].at, fn[k].name);
@@ -615,7 +687,8 @@ static const char *name_user_ops(const Program *p)
 	return t.n ? t.data : NULL;
 }
 
-void model_image(ModelImage *im, const Program *p, const Target *t, const char *features, const EmitOptions *o)
+void model_image(ModelImage *im, const Program *p, const Target *t, const char *features,
+		 const EmitOptions *o)
 {
 	*im = (ModelImage){.arena = p->ir->ctx->arena};
 	intern_init(&im->texts, im->arena);
@@ -626,7 +699,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	uint64_t *entry = ARENA_ARRAY(im->arena, uint64_t, p->entry.n);
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		entry[k] = add_entry(&b, &p->entry.data[k], &t->machine);
-	uint64_t state = add_state(&b), params = add_params(&b), manifest = add_manifest(&b, t, features, o);
+	uint64_t state = add_state(&b), params = add_params(&b),
+		 manifest = add_manifest(&b, t, features, o);
 	uint64_t entries = object(im, &entries_type, "entries", p->entry.n, true);
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		point(im, entries + k * sizeof(char *), entry[k]);
@@ -634,14 +708,22 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 	ImageType *type = memcpy(arena_alloc(im->arena, sizeof *type), &model_type, sizeof *type);
 	if (!o->launched) /* a model for processors: the table ends where it did before `wait` */
 		type->nfield--, type->size = offsetof(WeftModel, wait);
-	WeftModel m = {.size = (uint32_t)type->size, .abi = WEFT_ABI_VERSION, .nentry = p->entry.n, .nparam = p->constant.n, .nstate = p->state.n,
-	               .replaceable = p->recipes != NULL, .nsource = p->recipes ? p->recipes->source.n : 0, .weights_bytes = p->weight_bytes, .state_bytes = p->state_bytes};
+	WeftModel m = {.size = (uint32_t)type->size,
+		       .abi = WEFT_ABI_VERSION,
+		       .nentry = p->entry.n,
+		       .nparam = p->constant.n,
+		       .nstate = p->state.n,
+		       .replaceable = p->recipes != NULL,
+		       .nsource = p->recipes ? p->recipes->source.n : 0,
+		       .weights_bytes = p->weight_bytes,
+		       .state_bytes = p->state_bytes};
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
 		m.stride[k] = strides[k].type->size;
 	im->model = one(im, type, "model", &m);
 	number(im, im->model + FIELD(WeftModel, size), "sizeof(WeftModel)");
 	for (uint32_t k = 0; k < sizeof strides / sizeof *strides; k++)
-		number(im, im->model + FIELD(WeftModel, stride) + k * sizeof *m.stride, strides[k].c_size);
+		number(im, im->model + FIELD(WeftModel, stride) + k * sizeof *m.stride,
+		       strides[k].c_size);
 	point(im, im->model + FIELD(WeftModel, manifest), manifest);
 	point(im, im->model + FIELD(WeftModel, entry), entries);
 	point_some(im, im->model + FIELD(WeftModel, param), params, p->constant.n);
@@ -663,7 +745,8 @@ void model_image(ModelImage *im, const Program *p, const Target *t, const char *
 const ImagePointer *image_pointer(const ModelImage *im, uint64_t at)
 {
 	const ImagePointer key = {.at = at};
-	return im->pointer.n ? bsearch(&key, im->pointer.data, im->pointer.n, sizeof key, by_place) : NULL;
+	return im->pointer.n ? bsearch(&key, im->pointer.data, im->pointer.n, sizeof key, by_place)
+			     : NULL;
 }
 
 static int by_start(const void *a, const void *b)
@@ -675,5 +758,6 @@ static int by_start(const void *a, const void *b)
 const ImageObject *image_object(const ModelImage *im, uint64_t at)
 {
 	const ImageObject key = {.at = at};
-	return im->object.n ? bsearch(&key, im->object.data, im->object.n, sizeof key, by_start) : NULL;
+	return im->object.n ? bsearch(&key, im->object.data, im->object.n, sizeof key, by_start)
+			    : NULL;
 }

@@ -14,7 +14,16 @@ typedef struct {
 	const char *symbol, *text;
 } ImagePointer;
 
-typedef enum { IMAGE_U8, IMAGE_I32, IMAGE_U32, IMAGE_I64, IMAGE_U64, IMAGE_F64, IMAGE_DTYPE, IMAGE_POINTER } ImageKind;
+typedef enum {
+	IMAGE_U8,
+	IMAGE_I32,
+	IMAGE_U32,
+	IMAGE_I64,
+	IMAGE_U64,
+	IMAGE_F64,
+	IMAGE_DTYPE,
+	IMAGE_POINTER
+} ImageKind;
 
 typedef struct {
 	const char *name; /* NULL: the elements of the object are such values */
@@ -58,7 +67,8 @@ typedef struct {
 /* Sets *im to the image of the program's tables, in the arena of the Ir's context. features: those
  * that a processor must have, for the manifest ("avx2 fma"). Pointers to functions of entries have
  * the names of their loop functions as symbols. */
-void model_image(ModelImage *im, const Program *, const Target *, const char *features, const EmitOptions *);
+void model_image(ModelImage *im, const Program *, const Target *, const char *features,
+		 const EmitOptions *);
 /* Returns the pointer that is exactly at byte `at` of the image; NULL if there is none. */
 const ImagePointer *image_pointer(const ModelImage *, uint64_t at);
 /* Returns the object that begins exactly at byte `at` of the image; NULL if there is none. */

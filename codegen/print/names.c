@@ -36,7 +36,8 @@ static bool is_listed(const char *s, const char *const *list, size_t n)
 /* Asked of the libraries of this machine, whose names are much the same everywhere. */
 static bool in_c_library(const char *name)
 {
-	static const char *const library[] = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2"};
+	static const char *const library[] = {"libc.so.6", "libm.so.6", "libpthread.so.0",
+					      "libdl.so.2"};
 	bool found = false;
 	for (size_t k = 0; k < sizeof library / sizeof *library && !found; k++) {
 		void *so = dlopen(library[k], RTLD_LAZY);
@@ -57,7 +58,8 @@ const char *c_export_refused(const char *s)
 	if (*s == '_')
 		return "names that begin with _ are reserved";
 	if (!strncmp(s, "k_", 2) || !strncmp(s, "weft_rt_", 8))
-		return "names that begin with k_ or weft_rt_ are those of kernels and of the runtime";
+		return "names that begin with k_ or weft_rt_ are those of kernels and of the "
+		       "runtime";
 	return in_c_library(s) ? "the C library has a function of that name" : NULL;
 }
 

@@ -68,7 +68,9 @@ static Product multiply(const SizeBounds *s, const Product *a, const Product *b)
 	Sym *factor = ARENA_ARRAY(s->ir->ctx->arena, Sym, a->n + b->n);
 	uint32_t n = 0;
 	for (uint32_t i = 0, k = 0; i < a->n || k < b->n;)
-		factor[n++] = k == b->n || (i < a->n && a->factor[i].i < b->factor[k].i) ? a->factor[i++] : b->factor[k++];
+		factor[n++] = k == b->n || (i < a->n && a->factor[i].i < b->factor[k].i)
+				      ? a->factor[i++]
+				      : b->factor[k++];
 	return (Product){times(a->coef, b->coef), n, factor};
 }
 
@@ -155,12 +157,15 @@ static Product extent(const SizeBounds *s, Sym e, bool ranges)
 	if (kind == SYM_PRODUCT) {
 		out = constant(1);
 		for (uint32_t k = 0; k < sym_nargs(t, e); k++) {
-			part = sym_is_const(t, sym_arg(t, e, k), &lo) ? constant(lo) : extent(s, sym_arg(t, e, k), ranges);
+			part = sym_is_const(t, sym_arg(t, e, k), &lo)
+				       ? constant(lo)
+				       : extent(s, sym_arg(t, e, k), ranges);
 			out = multiply(s, &out, &part);
 		}
 		return out;
 	}
-	bool divides = kind == SYM_FLOORDIV && sym_is_const(t, sym_arg(t, e, 1), &lo) && lo > 0 && lo <= LITTLE;
+	bool divides = kind == SYM_FLOORDIV && sym_is_const(t, sym_arg(t, e, 1), &lo) && lo > 0 &&
+		       lo <= LITTLE;
 	if ((kind == SYM_SUM || kind == SYM_MAX || divides) && cover(s, e, &out))
 		return out;
 	return factor(s, e);
@@ -183,7 +188,8 @@ static bool is_within(const Product *term, const Bound *b)
 static bool has_term(const Bound *b, const Product *term)
 {
 	for (uint32_t k = 0; k < b->n; k++)
-		if (b->term[k].n == term->n && has_factors(&b->term[k], term) && b->term[k].coef >= term->coef)
+		if (b->term[k].n == term->n && has_factors(&b->term[k], term) &&
+		    b->term[k].coef >= term->coef)
 			return true;
 	return false;
 }
@@ -269,7 +275,8 @@ static Product product_of(const SizeBounds *s, Sym e)
 	if (sym_kind(t, e) != SYM_PRODUCT)
 		return factor(s, e);
 	for (uint32_t k = 0; k < sym_nargs(t, e); k++) {
-		part = sym_is_const(t, sym_arg(t, e, k), &c) ? constant(c) : factor(s, sym_arg(t, e, k));
+		part = sym_is_const(t, sym_arg(t, e, k), &c) ? constant(c)
+							     : factor(s, sym_arg(t, e, k));
 		p = multiply(s, &p, &part);
 	}
 	return p;
@@ -508,7 +515,8 @@ static Lx magnitude(SymLower *s, Sym e)
 static Lx product_fits(SymLower *s, const Product *p, Lx *room)
 {
 	LoopFn *f = s->f;
-	Lx coef = lx_int(f, p->coef), most = lx_div(f, *room, coef), first = magnitude(s, p->factor[0]);
+	Lx coef = lx_int(f, p->coef), most = lx_div(f, *room, coef),
+	   first = magnitude(s, p->factor[0]);
 	for (uint32_t k = 1; k < p->n; k++)
 		most = lx_div(f, most, magnitude(s, p->factor[k]));
 	Lx value = lx_mul(f, lx_min(f, first, most), coef);
@@ -523,7 +531,8 @@ static Lx real_fits(SymLower *s, Sym real)
 	LType f64 = {DT_f64, 1};
 	LoopFn *f = s->f;
 	Lx x = sym_lower(s, real);
-	return lx_and(f, lx_cmp(f, SC_gt, x, lx_float(f, f64, -0x1p63)), lx_cmp(f, SC_lt, x, lx_float(f, f64, 0x1p63)));
+	return lx_and(f, lx_cmp(f, SC_gt, x, lx_float(f, f64, -0x1p63)),
+		      lx_cmp(f, SC_lt, x, lx_float(f, f64, 0x1p63)));
 }
 
 static Lx fits(SymLower *s, const Bound *b)
@@ -541,7 +550,8 @@ static Lx fits(SymLower *s, const Bound *b)
 
 static bool is_known(SymLower *s, const Bound *b)
 {
-	bool known = (!b->real.i || sym_lower_can(s, b->real)) && (!b->divisor.i || sym_lower_can(s, b->divisor));
+	bool known = (!b->real.i || sym_lower_can(s, b->real)) &&
+		     (!b->divisor.i || sym_lower_can(s, b->divisor));
 	for (uint32_t k = 0; k < b->n; k++)
 		for (uint32_t i = 0; i < b->term[k].n && known; i++)
 			known = sym_lower_can(s, b->term[k].factor[i]);
@@ -550,7 +560,8 @@ static bool is_known(SymLower *s, const Bound *b)
 
 static bool reads(const SymTab *t, const Bound *b, Sym var)
 {
-	bool found = (b->real.i && sym_uses(t, b->real, var)) || (b->divisor.i && sym_uses(t, b->divisor, var));
+	bool found = (b->real.i && sym_uses(t, b->real, var)) ||
+		     (b->divisor.i && sym_uses(t, b->divisor, var));
 	for (uint32_t k = 0; k < b->n; k++)
 		for (uint32_t i = 0; i < b->term[k].n && !found; i++)
 			found = sym_uses(t, b->term[k].factor[i], var);
@@ -569,18 +580,21 @@ static void assert_bound(SymLower *s, Program *p, const Graph *g, const Bound *b
 	else if (b->e.i)
 		text_printf(&text, "the size %s leaves 64 bits", sym_str(s->syms, b->e));
 	else
-		text_printf(&text, "%s is too large to address", b->type.i ? type_str(p->ir, b->type) : "the workspace");
+		text_printf(&text, "%s is too large to address",
+			    b->type.i ? type_str(p->ir, b->type) : "the workspace");
 	for (uint32_t k = 0; k < sym_nvars(s->syms); k++)
 		used[k] = reads(s->syms, b, sym_var_at(s->syms, k));
 	uint32_t n = program_say_symbols(s, g, used, &text, arg, 0);
 	ls_assert(s->f, fits(s, b), program_message(p, text.data), arg, n);
 }
 
-static bool assert_next(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var, bool divisors)
+static bool assert_next(SizeBounds *s, SymLower *at, Program *p, const Graph *g, Sym var,
+			bool divisors)
 {
 	for (uint32_t k = 0; k < s->bound.n; k++) {
 		Bound *b = &s->bound.data[k];
-		if (b->asserted || (divisors && !b->divisor.i) || (var.i && !reads(s->ir->syms, b, var)) || !is_known(at, b))
+		if (b->asserted || (divisors && !b->divisor.i) ||
+		    (var.i && !reads(s->ir->syms, b, var)) || !is_known(at, b))
 			continue;
 		b->asserted = true;
 		assert_bound(at, p, g, b);

@@ -54,7 +54,8 @@ static uint32_t argument(Calling *k, BufId id, bool write)
 		i++;
 	if (i == k->nbuf) {
 		const Buffer *b = buf_of(k->l, id);
-		loop_buf(k->f, (LArg){.name = b->name, .dtype = b->dtype, .align = dtype_size(b->dtype)});
+		loop_buf(k->f,
+			 (LArg){.name = b->name, .dtype = b->dtype, .align = dtype_size(b->dtype)});
 		k->arg[k->p->narg++] = (SchedArg){ARG_BUF, i, NULL};
 		k->buf[k->nbuf++] = id;
 	}
@@ -68,7 +69,8 @@ static void put_buffer(Calling *k, BufId id, bool write)
 	SymTab *t = k->l->ir->syms;
 	const Buffer *b = buf_of(k->l, id);
 	Sym bytes = sym_int(t, dtype_size(b->dtype));
-	k->tensor[k->ntensor++] = (struct LoopCallTensor){b->dtype, b->rank, 0, (int32_t)argument(k, id, write)};
+	k->tensor[k->ntensor++] =
+		(struct LoopCallTensor){b->dtype, b->rank, 0, (int32_t)argument(k, id, write)};
 	for (uint32_t d = 0; d < b->rank; d++) {
 		put(k, b->dim[d]);
 		bytes = sym_mul(t, bytes, b->dim[d]);
@@ -109,7 +111,8 @@ static void put_arguments(Calling *k)
 		const uint32_t at = (uint32_t)(ints - c->ints);
 		for (uint32_t j = 0; s->arg[i].kind != ARG_float && j < t.nvalue; j++, ints++) {
 			if (k->parts.i && at == PART)
-				array_push(k->l->ir->ctx->arena, &k->value, lx_var(k->f, k->f->task));
+				array_push(k->l->ir->ctx->arena, &k->value,
+					   lx_var(k->f, k->f->task));
 			else
 				put(k, k->parts.i && at == PARTS ? k->parts : *ints);
 		}
@@ -124,19 +127,24 @@ static int32_t put_work(Calling *k, Schedule *s)
 		return -1;
 	}
 	Sym work = k->parts.i ? sym_mul(k->l->ir->syms, k->c->work, k->parts) : k->c->work;
-	array_push(k->l->ir->ctx->arena, &s->temp, (SchedTemp){.name = "work", .dtype = DT_u8, .numel = work});
+	array_push(k->l->ir->ctx->arena, &s->temp,
+		   (SchedTemp){.name = "work", .dtype = DT_u8, .numel = work});
 	k->arg[k->p->narg++] = (SchedArg){ARG_TEMP, 0, NULL};
 	put(k, work);
-	return (int32_t)loop_buf(k->f, (LArg){.name = "work", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	return (int32_t)loop_buf(
+		k->f,
+		(LArg){.name = "work", .dtype = DT_u8, .read = true, .written = true, .align = 64});
 }
 
-Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, BufId *buf, uint32_t *nbuf)
+Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, BufId *buf,
+			uint32_t *nbuf)
 {
 	Arena *arena = l->ir->ctx->arena;
 	const UserOp *op = c->op;
 	Schedule *s = ARENA_NEW(arena, Schedule);
 	SchedPhase p = {.f = loop_new(l->ir, c->name), .ntasks = sym_int(l->ir->syms, 1)};
-	Calling k = {.l = l, .c = c, .f = p.f, .p = &p, .buf = buf, .elements = sym_int(l->ir->syms, 0)};
+	Calling k = {
+		.l = l, .c = c, .f = p.f, .p = &p, .buf = buf, .elements = sym_int(l->ir->syms, 0)};
 	LoopCall *call = ARENA_NEW(arena, LoopCall);
 	k.arg = ARENA_ARRAY(arena, SchedArg, op->nin + op->nout + 1);
 	k.param = ARENA_ARRAY(arena, Sym, sym_nvars(l->ir->syms));
@@ -146,11 +154,16 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, Bu
 	/* Each call copies all tensors from the device, and back. */
 	const int most = t->gpu ? 1 : MOST_PARTS;
 	if (op->divided)
-		p.ntasks = k.parts = sym_min(l->ir->syms, c->ints[MATRICES], sym_int(l->ir->syms, most));
+		p.ntasks = k.parts =
+			sym_min(l->ir->syms, c->ints[MATRICES], sym_int(l->ir->syms, most));
 	put_arguments(&k);
 	for (uint32_t i = 0; i < op->nout; i++)
 		put_buffer(&k, c->buf[op->nin + i], true);
-	*call = (LoopCall){.op = op, .nin = op->schema.narg, .nout = op->nout, .tensor = k.tensor, .work = put_work(&k, s)};
+	*call = (LoopCall){.op = op,
+			   .nin = op->schema.narg,
+			   .nout = op->nout,
+			   .tensor = k.tensor,
+			   .work = put_work(&k, s)};
 	ls_call(p.f, call, k.value.data, k.value.n);
 	p.arg = k.arg;
 	p.param = k.param;
@@ -158,8 +171,10 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, Bu
 	p.alone = !userop_is(op, WEFT_OP_THREAD_SAFE);
 	p.opens = p.alone || userop_is(op, WEFT_OP_EFFECT);
 	s->algorithm = "call";
-	s->why = op->divided ? arena_printf(arena, "%s, at most %d task%s", op->name, most, most == 1 ? ", by the host" : "s")
-			     : arena_printf(arena, "the user's operator %s, by %s", op->name, p.alone ? "the thread that called run" : "any thread");
+	s->why = op->divided ? arena_printf(arena, "%s, at most %d task%s", op->name, most,
+					    most == 1 ? ", by the host" : "s")
+			     : arena_printf(arena, "the user's operator %s, by %s", op->name,
+					    p.alone ? "the thread that called run" : "any thread");
 	array_push(arena, &s->phase, p);
 	s->bytes = (double)sym_hint(l->ir->syms, k.elements);
 	s->code = 1;

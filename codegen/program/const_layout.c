@@ -65,7 +65,10 @@ static void each_kernel(Chooser *c, uint32_t level, const StepList *list, Visit 
 		StepList *inner[MAX_STEP_LISTS];
 		if (s->kind == STEP_KERNEL)
 			visit(c, level, s->kernel);
-		c->times = s->kind == STEP_LOOP ? times * (double)sym_hint(c->level[level].lowered->ir->syms, s->extent) : times;
+		c->times = s->kind == STEP_LOOP
+				   ? times * (double)sym_hint(c->level[level].lowered->ir->syms,
+							      s->extent)
+				   : times;
 		for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
 			each_kernel(c, level, inner[k], visit);
 		c->times = times;
@@ -216,8 +219,12 @@ static void choose(Chooser *c, Choice *x)
 void choose_const_layouts(const ScheduleLevel *level, uint32_t n)
 {
 	Arena *arena = level[0].lowered->ir->ctx->arena;
-	Chooser c = {.level = level, .n = n, .arena = arena, .kernels = ARENA_ARRAY(arena, DistinctKernels, n),
-	             .want = ARENA_ARRAY(arena, WantList, n), .met = ARENA_ARRAY(arena, bool *, n)};
+	Chooser c = {.level = level,
+		     .n = n,
+		     .arena = arena,
+		     .kernels = ARENA_ARRAY(arena, DistinctKernels, n),
+		     .want = ARENA_ARRAY(arena, WantList, n),
+		     .met = ARENA_ARRAY(arena, bool *, n)};
 	intern_init(&c.constant, arena);
 	intern_init(&c.reading, arena);
 	for (uint32_t i = 0; i < n; i++) {

@@ -158,7 +158,8 @@ static void put_stage(DistinctKernels *d, const Stage *st)
 	put(d, st->check);
 	put(d, st->dtype);
 	put(d, st->acc);
-	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2 | st->enlarged << 3 | st->real << 4 | st->upper << 5 | st->unit << 6));
+	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2 | st->enlarged << 3 |
+			  st->real << 4 | st->upper << 5 | st->unit << 6));
 	put(d, (uint32_t)st->factor);
 	put(d, st->result);
 	put(d, st->out2);
@@ -202,8 +203,9 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 /* Beside the text of the function, which does not have it. */
 static void print_product(const LoopProduct *p, Text *t)
 {
-	text_printf(t, "product %u %u %u; %u %u %u %u; %d %d %d %d; %u %u %u; %u\n", p->a_type, p->b_type, p->c_type, p->a, p->b, p->c, p->bias, p->a_rows,
-		    p->b_rows, p->relu, p->gelu, p->least[0], p->least[1], p->least[2], p->param);
+	text_printf(t, "product %u %u %u; %u %u %u %u; %d %d %d %d; %u %u %u; %u\n", p->a_type,
+		    p->b_type, p->c_type, p->a, p->b, p->c, p->bias, p->a_rows, p->b_rows, p->relu,
+		    p->gelu, p->least[0], p->least[1], p->least[2], p->param);
 }
 
 static uint32_t add_function(DistinctKernels *d, LoopFn *f)
@@ -242,11 +244,13 @@ void note_launch(SymTab *syms, LoopFn *f, const SchedPhase *p)
 	const bool fresh = !f->given.n;
 	for (uint32_t j = 0; j < p->nparam + p->nliteral; j++) {
 		const int64_t literal = j < p->nparam ? 0 : p->literal[j - p->nparam];
-		const LoopRange now = j < p->nparam ? range_of(syms, p->param[j]) : (LoopRange){literal, literal};
+		const LoopRange now =
+			j < p->nparam ? range_of(syms, p->param[j]) : (LoopRange){literal, literal};
 		if (fresh)
 			array_push(f->ir->ctx->arena, &f->given, now);
 		LoopRange *all = &f->given.data[j];
-		*all = (LoopRange){now.lo < all->lo ? now.lo : all->lo, now.hi > all->hi ? now.hi : all->hi};
+		*all = (LoopRange){now.lo < all->lo ? now.lo : all->lo,
+				   now.hi > all->hi ? now.hi : all->hi};
 	}
 	const int64_t most = tasks.hi > 1 ? tasks.hi : 1;
 	f->tasks_most = most > f->tasks_most ? most : f->tasks_most;
@@ -305,5 +309,8 @@ void distinct_call(DistinctKernels *d, const StepCall *c)
 	BufId *buf = ARENA_ARRAY(arena, BufId, c->op->nin + c->op->nout);
 	Schedule *s = schedule_call(d->l, c, d->target, buf, &nbuf);
 	*fn = add_phase(d, &s->phase.data[0]);
-	add_kernel(d, (Scheduled){.name = c->name, .lines = c->lines, .schedule = s, .fn = fn, .buf = buf});
+	add_kernel(
+		d,
+		(Scheduled){
+			.name = c->name, .lines = c->lines, .schedule = s, .fn = fn, .buf = buf});
 }

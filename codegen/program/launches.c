@@ -39,7 +39,8 @@ static int64_t put_shape(Writer *w, const ProgramEntry *e, const LsData *s)
 {
 	LaunchTable *t = w->t;
 	const uint32_t nparam = s->narg - s->nbuf;
-	const int64_t head[] = {kernel_of(w, program_call(e, s->k)->fn), s->nbuf, nparam, word_of(w, s->x)};
+	const int64_t head[] = {kernel_of(w, program_call(e, s->k)->fn), s->nbuf, nparam,
+				word_of(w, s->x)};
 	w->text.n = 0;
 	for (uint32_t k = 0; k < sizeof head / sizeof *head; k++)
 		array_push(w->arena, &w->text, head[k]);
@@ -75,7 +76,10 @@ LaunchTable *launch_table(const ProgramEntry *e, const LoopFn *f, const LsData *
 	if (!e->run_outlined.n || n < FEW)
 		return NULL;
 	LaunchTable *t = ARENA_NEW(arena, LaunchTable);
-	Writer w = {.t = t, .f = f, .arena = arena, .fn = ARENA_ARRAY(arena, uint32_t, e->program->fn.n)};
+	Writer w = {.t = t,
+		    .f = f,
+		    .arena = arena,
+		    .fn = ARENA_ARRAY(arena, uint32_t, e->program->fn.n)};
 	intern_init(&w.value, arena);
 	intern_init(&w.shape, arena);
 	for (uint32_t k = 0; k < n; k++)

@@ -12,7 +12,8 @@ enum { LAUNCH_SAME_PHASE = 1 << 30, LAUNCH_ALONE = 1 << 29 };
 /* Returns the number of the call that the LS_LAUNCH s launches, with the launch's flags. */
 static inline uint32_t launch_word(const ProgramEntry *e, const LsData *s)
 {
-	return s->k | (s->same_phase ? LAUNCH_SAME_PHASE : 0) | (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);
+	return s->k | (s->same_phase ? LAUNCH_SAME_PHASE : 0) |
+	       (program_call(e, s->k)->alone ? LAUNCH_ALONE : 0);
 }
 
 typedef struct LaunchTable {

@@ -55,7 +55,8 @@ static void declare(Expand *x, const LsData *s)
 	const bool sums = dtype_size(s->dtype) == 4;
 	const uint64_t bytes = s->count * s->rows * s->cols * dtype_size(s->dtype);
 	array_push(arena_of(x->f), &x->frag, *s);
-	LMem array = ls_local(x->f, x->f->lv.data[s->v.i].name, sums ? s->dtype : DT_u32, bytes / 4);
+	LMem array =
+		ls_local(x->f, x->f->lv.data[s->v.i].name, sums ? s->dtype : DT_u32, bytes / 4);
 	array_push(arena_of(x->f), &x->array, array);
 }
 
@@ -68,7 +69,8 @@ static bool open_columns(LoopFn *f, uint32_t n, uint32_t lanes, bool rest, Lx *a
 	const uint32_t whole = n / lanes * lanes;
 	if (rest ? lanes == 1 || whole == n : !whole)
 		return false;
-	*at = lx_var(f, ls_for(f, "n", lx_int(f, rest ? whole : 0), lx_int(f, rest ? n : whole), rest ? 1 : lanes));
+	*at = lx_var(f, ls_for(f, "n", lx_int(f, rest ? whole : 0), lx_int(f, rest ? n : whole),
+			       rest ? 1 : lanes));
 	return true;
 }
 
@@ -91,10 +93,12 @@ static void move_rows(Expand *x, const LsData *s)
 		const uint32_t lanes = rest ? 1 : lanes_of(x->isa);
 		if (!open_columns(f, d->cols, lanes_of(x->isa), rest, &n))
 			continue;
-		Lx inside = sum3(f, first_of(x, s->frag[0], dtype_size(raw)), lx_mul(f, m, cols), n);
+		Lx inside =
+			sum3(f, first_of(x, s->frag[0], dtype_size(raw)), lx_mul(f, m, cols), n);
 		Lx outside = sum3(f, s->offset, lx_mul(f, m, s->y), n);
 		const bool load = s->kind == LS_FRAG_LOAD;
-		Lv v = ls_load(f, "row", load ? mem : array, load ? outside : inside, (LType){raw, lanes}, none);
+		Lv v = ls_load(f, "row", load ? mem : array, load ? outside : inside,
+			       (LType){raw, lanes}, none);
 		ls_store(f, load ? array : mem, load ? inside : outside, lx_var(f, v), none);
 		ls_end(f);
 	}
@@ -107,9 +111,11 @@ static void zero(Expand *x, LFrag r)
 	const LsData *d = shape_of(x, r);
 	const bool sums = dtype_size(d->dtype) == 4;
 	const LType type = {sums ? d->dtype : DT_u32, 1};
-	Lx first = first_of(x, r, 4), words = lx_int(f, (int64_t)d->rows * d->cols * dtype_size(d->dtype) / 4);
+	Lx first = first_of(x, r, 4),
+	   words = lx_int(f, (int64_t)d->rows * d->cols * dtype_size(d->dtype) / 4);
 	Lx n = lx_var(f, ls_for(f, "n", lx_int(f, 0), words, 1));
-	ls_store(f, array_as(x, r, type.dtype), lx_add(f, first, n), type.dtype == DT_f32 ? lx_float(f, type, 0) : lx_int_of(f, type, 0), (Lx){0});
+	ls_store(f, array_as(x, r, type.dtype), lx_add(f, first, n),
+		 type.dtype == DT_f32 ? lx_float(f, type, 0) : lx_int_of(f, type, 0), (Lx){0});
 	ls_end(f);
 }
 
@@ -134,7 +140,8 @@ static Lx flush(LoopFn *f, Lx x)
 static Lx bf16_of(LoopFn *f, Lx group, uint32_t k)
 {
 	const LType u32 = lx_type(f, group), f32 = {DT_f32, u32.lanes};
-	Lx bits = k ? op2(f, SC_and, group, lx_int_of(f, u32, 0xffff0000)) : op2(f, SC_shl, group, lx_int_of(f, u32, 16));
+	Lx bits = k ? op2(f, SC_and, group, lx_int_of(f, u32, 0xffff0000))
+		    : op2(f, SC_shl, group, lx_int_of(f, u32, 16));
 	return flush(f, lx_sc(f, SC_bitcast, f32, &bits, 1));
 }
 
@@ -176,17 +183,22 @@ static void dot_columns(Expand *x, const LsData *s, Lx m, Lx n, uint32_t lanes)
 	Lx g = lx_var(f, ls_for(f, "g", lx_int(f, 0), lx_int(f, groups), 1));
 	Lx at_a = sum3(f, first_of(x, s->frag[1], 4), lx_mul(f, m, lx_int(f, groups)), g);
 	Lx at_b = sum3(f, first_of(x, s->frag[2], 4), lx_mul(f, g, lx_int(f, c->cols)), n);
-	Lx of_a = lx_var(f, ls_load(f, "a", array_as(x, s->frag[1], DT_u32), at_a, (LType){DT_u32, 1}, none));
-	Lx of_b = lx_var(f, ls_load(f, "b", array_as(x, s->frag[2], DT_u32), at_b, (LType){DT_u32, lanes}, none));
+	Lx of_a = lx_var(f, ls_load(f, "a", array_as(x, s->frag[1], DT_u32), at_a,
+				    (LType){DT_u32, 1}, none));
+	Lx of_b = lx_var(f, ls_load(f, "b", array_as(x, s->frag[2], DT_u32), at_b,
+				    (LType){DT_u32, lanes}, none));
 	for (uint32_t k = 0; k < nsum; k++) {
 		Lx old = lx_var(f, sum[k]);
 		Lx in[3] = {lx_splat(f, bf16_of(f, of_a, k), lanes), bf16_of(f, of_b, k), old};
-		ls_set(f, sum[k], nsum == 2 ? call(f, "flush_fma", in, 3) : int8_products(f, op, old, of_a, of_b));
+		ls_set(f, sum[k],
+		       nsum == 2 ? call(f, "flush_fma", in, 3)
+				 : int8_products(f, op, old, of_a, of_b));
 	}
 	ls_end(f);
 	Lx after = lx_var(f, sum[0]);
 	if (nsum == 2)
-		after = flush(f, lx_add(f, flush(f, before), flush(f, lx_add(f, after, lx_var(f, sum[1])))));
+		after = flush(f, lx_add(f, flush(f, before),
+					flush(f, lx_add(f, after, lx_var(f, sum[1])))));
 	ls_store(f, sums, at, after, none);
 }
 
@@ -243,7 +255,8 @@ static void expand_block(Expand *x, Lb b)
 static bool has_all(const LoopFn *f, const Isa *isa)
 {
 	for (uint32_t k = 0; k < f->ls.n; k++)
-		if (f->ls.data[k].kind == LS_FRAG_DOT && !isa_has_frag(isa, (FragOp)f->ls.data[k].k))
+		if (f->ls.data[k].kind == LS_FRAG_DOT &&
+		    !isa_has_frag(isa, (FragOp)f->ls.data[k].k))
 			return false;
 	for (FragOp op = 0; op < FRAG_OPS; op++) /* without operations: any instruction set with
 	                                            fragments */

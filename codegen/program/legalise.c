@@ -45,7 +45,8 @@ static Lx reduce(Legal *g, ScOp op, Lx x)
 	}
 	if (t.dtype == DT_bool) {
 		LType bytes = {DT_u8, t.lanes}, byte = {DT_u8, 1};
-		Lx odd[2] = {reduce(g, op, lx_op(f, SC_convert, bytes, &x, 1, 0)), lx_int_of(f, byte, 0)};
+		Lx odd[2] = {reduce(g, op, lx_op(f, SC_convert, bytes, &x, 1, 0)),
+			     lx_int_of(f, byte, 0)};
 		return lx_op(f, SC_ne, (LType){DT_bool, 1}, odd, 2, 0);
 	}
 	for (t.lanes /= 2; t.lanes; t.lanes /= 2) {
@@ -63,14 +64,18 @@ static Lx lane_count(Legal *g, Lx n, uint32_t lanes)
 	if (lx_is_int(g->f, n, &c))
 		return lx_int(g->f, c < 0 ? 0 : c > lanes ? lanes : c);
 	n = library_op(&g->lib, SC_min, i64, (Lx[]){n, lx_int(g->f, lanes)}, 2, KNOWN_INDEX);
-	return lx_nonneg(g->f, n) ? n : library_op(&g->lib, SC_max, i64, (Lx[]){n, lx_int(g->f, 0)}, 2, KNOWN_INDEX);
+	return lx_nonneg(g->f, n) ? n
+				  : library_op(&g->lib, SC_max, i64, (Lx[]){n, lx_int(g->f, 0)}, 2,
+					       KNOWN_INDEX);
 }
 
 /* A thread moves several elements in one access, and converts them one by one. */
 static Lx lanes_of(const Legal *g, Lx vector)
 {
 	const LxData *d = &g->f->lx.data[vector.i];
-	return d->kind == LX_VAR && d->u.v.i < g->nvar && g->packed[d->u.v.i].i ? g->packed[d->u.v.i] : vector;
+	return d->kind == LX_VAR && d->u.v.i < g->nvar && g->packed[d->u.v.i].i
+		       ? g->packed[d->u.v.i]
+		       : vector;
 }
 
 static Lx legal_kind(Legal *g, Lx x, const Lx *in)
@@ -78,7 +83,8 @@ static Lx legal_kind(Legal *g, Lx x, const Lx *in)
 	const LxData d = g->f->lx.data[x.i];
 	switch (d.kind) {
 	case LX_SC:
-		return library_op(&g->lib, d.sc, d.type, in, d.nin, d.known | loop_known(&g->index, x));
+		return library_op(&g->lib, d.sc, d.type, in, d.nin,
+				  d.known | loop_known(&g->index, x));
 	case LX_FN:
 		return library_call(&g->lib, d.fn, d.type.lanes, in, d.nin);
 	case LX_HREDUCE:
@@ -113,7 +119,8 @@ static void put(Legal *g, LsData s)
 
 static Lx let(Legal *g, const char *name, Lx x)
 {
-	array_push(g->arena, &g->f->lv, (LvData){.type = lx_type(g->f, x), .name = name, .nonneg = lx_nonneg(g->f, x)});
+	array_push(g->arena, &g->f->lv,
+		   (LvData){.type = lx_type(g->f, x), .name = name, .nonneg = lx_nonneg(g->f, x)});
 	Lv v = {g->f->lv.n - 1};
 	put(g, (LsData){.kind = LS_LET, .v = v, .x = x});
 	return lx_var(g->f, v);
@@ -222,7 +229,8 @@ static Lx further(Legal *g, Lx offset, int64_t by)
 	int64_t c;
 	if (lx_is_int(g->f, offset, &c))
 		return lx_int(g->f, c + by);
-	return lx_op(g->f, SC_add, (LType){DT_i64, 1}, (Lx[]){offset, lx_int(g->f, by)}, 2, KNOWN_INDEX);
+	return lx_op(g->f, SC_add, (LType){DT_i64, 1}, (Lx[]){offset, lx_int(g->f, by)}, 2,
+		     KNOWN_INDEX);
 }
 
 static Lb block_of(Legal *g, StmtList list)
@@ -249,7 +257,10 @@ static void put_one(Legal *g, LsData s)
 		LType t = v->type;
 		v->is_mutable = true;
 		s.v = new_variable(g, v->name, t);
-		put(g, (LsData){.kind = LS_VAR, .v = to, .x = dtype_is_float(t.dtype) ? lx_float(g->f, t, 0) : lx_int_of(g->f, t, 0)});
+		put(g, (LsData){.kind = LS_VAR,
+				.v = to,
+				.x = dtype_is_float(t.dtype) ? lx_float(g->f, t, 0)
+							     : lx_int_of(g->f, t, 0)});
 	}
 	g->out = &body;
 	put(g, s);
@@ -339,7 +350,8 @@ static void legal_load(Legal *g, LsData s)
 	if (type.lanes > 1 && g->lib.isa->of_block)
 		g->packed[s.v.i] = unpack_lanes(g, storage, x, type.lanes);
 	else
-		put(g, (LsData){.kind = LS_LET, .v = s.v, .x = library_unpack(&g->lib, storage, x)});
+		put(g,
+		    (LsData){.kind = LS_LET, .v = s.v, .x = library_unpack(&g->lib, storage, x)});
 }
 
 static void legal_store(Legal *g, LsData s)
@@ -381,7 +393,8 @@ static void legal_stmt(Legal *g, LsData s)
 		s.mem.dtype = dtype_raw(s.mem.dtype);
 		s.from.dtype = dtype_raw(s.from.dtype);
 		put(g, s);
-	} else if (s.kind == LS_FENCE ? g->streams : row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
+	} else if (s.kind == LS_FENCE ? g->streams
+				      : row->mem != MEM_HINT || g->lib.isa->vector_bytes) {
 		if (row->v == V_LOOP && g->is_mutable[old_end.i]) /* it is evaluated once */
 			s.y = let(g, "end", s.y);
 		s.rare = g->lib.isa->vector_bytes && ls_is_rare(g->f, &s);
@@ -410,8 +423,11 @@ static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 		put(g, launch[k]);
 	g->out = outer;
 	if (table)
-		put(g, (LsData){.kind = LS_LAUNCHES, .launches = table, .body = block_of(g, body), .arg = table->value.data,
-		                .narg = table->value.n});
+		put(g, (LsData){.kind = LS_LAUNCHES,
+				.launches = table,
+				.body = block_of(g, body),
+				.arg = table->value.data,
+				.narg = table->value.n});
 	return count;
 }
 

@@ -8,7 +8,8 @@
 
 /* ---- operations ---- */
 
-static Lx call_named(Library *l, const char *name, DType d, uint32_t lanes, const Lx *in, uint32_t nin)
+static Lx call_named(Library *l, const char *name, DType d, uint32_t lanes, const Lx *in,
+		     uint32_t nin)
 {
 	const ScFn *fn = scalar_lib(name, d);
 	if (!fn)
@@ -37,8 +38,11 @@ static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 	if (is_number(f, in[0], &v))
 		return library_op(l, pick, t, in, 2, 0);
 	if (!is_number(f, in[1], &v))
-		return call_named(l, isa_takes(l->isa, pick, t, t, 0) ? min ? "min_pick" : "max_pick" : min ? "min_nan" : "max_nan",
-		                  t.dtype, t.lanes, in, 2);
+		return call_named(l,
+				  isa_takes(l->isa, pick, t, t, 0) ? min ? "min_pick" : "max_pick"
+				  : min                            ? "min_nan"
+								   : "max_nan",
+				  t.dtype, t.lanes, in, 2);
 	if (v != 0)
 		return library_op(l, pick, t, (Lx[]){in[1], in[0]}, 2, 0);
 	Lx not_after = lx_op(f, min ? SC_ge : SC_le, (LType){DT_bool, t.lanes}, in, 2, 0);
@@ -67,7 +71,9 @@ static Lx as_unsigned(Library *l, Lx x)
 {
 	static const DType of_size[9] = {[1] = DT_u8, [2] = DT_u16, [4] = DT_u32, [8] = DT_u64};
 	LType t = lx_type(l->f, x), u = {of_size[dtype_size(t.dtype)], t.lanes};
-	return dtype_is_signed(t.dtype) ? lx_op(l->f, t.lanes > 1 ? SC_bitcast : SC_convert, u, &x, 1, 0) : x;
+	return dtype_is_signed(t.dtype)
+		       ? lx_op(l->f, t.lanes > 1 ? SC_bitcast : SC_convert, u, &x, 1, 0)
+		       : x;
 }
 
 /* Counts of the width and more shift everything out. */
@@ -80,7 +86,9 @@ static Lx shift(Library *l, ScOp op, LType t, const Lx *in)
 	Lx last = lx_int_of(f, t, bits - 1), zero = lx_int_of(f, t, 0);
 	if (is_literal(f, in[1], &c)) {
 		bool inside = c >= 0 && c < bits;
-		return inside || sign ? lx_op(f, legal, t, (Lx[]){in[0], inside ? in[1] : last}, 2, 0) : zero;
+		return inside || sign
+			       ? lx_op(f, legal, t, (Lx[]){in[0], inside ? in[1] : last}, 2, 0)
+			       : zero;
 	}
 	Lx n = as_unsigned(l, in[1]), width = lx_int_of(f, lx_type(f, n), bits);
 	Lx inside = lx_op(f, SC_lt, (LType){DT_bool, t.lanes}, (Lx[]){n, width}, 2, 0);
@@ -93,11 +101,14 @@ static Lx shift(Library *l, ScOp op, LType t, const Lx *in)
 static Lx divide(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 {
 	LoopFn *f = l->f;
-	bool quotient = op == SC_floordiv, index = known & KNOWN_INDEX, nonneg = known & KNOWN_NONNEG;
+	bool quotient = op == SC_floordiv, index = known & KNOWN_INDEX,
+	     nonneg = known & KNOWN_NONNEG;
 	int64_t c;
 	bool safe = is_literal(f, in[1], &c) && c != 0 && (c != -1 || !dtype_is_signed(t.dtype));
 	if (quotient && index && !nonneg && safe && c > 0 && !(c & (c - 1)))
-		return lx_op(f, SC_right, t, (Lx[]){in[0], lx_int(f, __builtin_ctzll((unsigned long long)c))}, 2, known);
+		return lx_op(f, SC_right, t,
+			     (Lx[]){in[0], lx_int(f, __builtin_ctzll((unsigned long long)c))}, 2,
+			     known);
 	bool exact = !quotient || nonneg || !dtype_is_signed(t.dtype); /* towards zero is down */
 	if ((index || safe) && exact)
 		return lx_op(f, quotient ? SC_quot : SC_mod, t, in, 2, known);
@@ -110,7 +121,8 @@ static Lx float_to_int(Library *l, LType t, Lx x)
 	LoopFn *f = l->f;
 	LType from = lx_type(f, x);
 	bool wide = t.dtype == DT_i64;
-	Lx size = lx_op(f, SC_abs, from, &x, 1, 0), limit = lx_float(f, from, wide ? 0x1p63 : 0x1p31);
+	Lx size = lx_op(f, SC_abs, from, &x, 1, 0),
+	   limit = lx_float(f, from, wide ? 0x1p63 : 0x1p31);
 	Lx fits = lx_op(f, SC_lt, (LType){DT_bool, t.lanes}, (Lx[]){size, limit}, 2, 0);
 	Lx least = lx_int_of(f, t, wide ? INT64_MIN : INT32_MIN);
 	return lx_op(f, SC_select, t, (Lx[]){fits, lx_op(f, SC_fit, t, &x, 1, 0), least}, 3, 0);
@@ -136,8 +148,12 @@ static Lx dot4(Library *l, ScOp op, LType t, const Lx *in)
 		Lx half[2];
 		for (uint32_t k = 0; k < 2; k++) {
 			const bool is_signed = k || op == SC_dot4_s8s8;
-			half[k] = lx_fn(f, scalar_lib(is_signed ? odd ? "odd_s8" : "even_s8" : odd ? "odd_u8" : "even_u8", DT_u32), t.lanes,
-			                &in[k], 1);
+			half[k] = lx_fn(f,
+					scalar_lib(is_signed ? odd ? "odd_s8" : "even_s8"
+						   : odd     ? "odd_u8"
+							     : "even_u8",
+						   DT_u32),
+					t.lanes, &in[k], 1);
 		}
 		sum = lx_op(f, SC_dot2_s16, t, (Lx[]){half[0], half[1], sum}, 3, 0);
 	}
@@ -156,13 +172,21 @@ static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 	case SC_fma: return call_named(l, "fma_exact", t.dtype, t.lanes, in, 3);
 	case SC_floordiv: case SC_rem: return divide(l, op, t, in, known);
 	case SC_shl: case SC_shr: return shift(l, op, t, in);
-	case SC_eq: case SC_ne: case SC_lt: case SC_le: case SC_gt: case SC_ge: return compare_masks(l, op, t, in);
-	case SC_convert: return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
+	case SC_eq:
+	case SC_ne:
+	case SC_lt:
+	case SC_le:
+	case SC_gt:
+	case SC_ge:
+		return compare_masks(l, op, t, in);
+	case SC_convert:
+		return t.dtype == DT_bool ? not_zero(l, t, in[0]) : float_to_int(l, t, in[0]);
 	case SC_abs: return in[0];
 	case SC_dot4_u8s8: case SC_dot4_s8s8: return dot4(l, op, t, in);
 	case SC_dot2_bf16: case SC_dot2_s16: return lx_fn(f, scalar_dot(op), t.lanes, in, 3);
 	case SC_lesser: case SC_greater: {
-		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in, 2, 0);
+		Lx before = lx_op(f, op == SC_lesser ? SC_lt : SC_gt, (LType){DT_bool, t.lanes}, in,
+				  2, 0);
 		return lx_op(f, SC_select, t, (Lx[]){before, in[0], in[1]}, 3, 0);
 	}
 	/* the text of that name */
@@ -200,7 +224,8 @@ Lx library_unpack(Library *l, DType storage, Lx raw)
 	uint32_t lanes = lx_type(f, raw).lanes;
 	LType u8 = {DT_u8, lanes}, f32 = {DT_f32, lanes};
 	if (storage == DT_bool)
-		return lx_op(f, SC_ne, (LType){DT_bool, lanes}, (Lx[]){raw, lx_int_of(f, u8, 0)}, 2, 0);
+		return lx_op(f, SC_ne, (LType){DT_bool, lanes}, (Lx[]){raw, lx_int_of(f, u8, 0)}, 2,
+			     0);
 	if (!is_small_float(storage))
 		return raw;
 	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, f32, lx_type(f, raw), 0))
@@ -249,8 +274,11 @@ static uint32_t rounded(const Library *l, const ScFn *fn, const ScIns *i, uint32
 {
 	const uint32_t x = i->nin ? i->in[0] : 0;
 	const LType i32 = {DT_i32, lanes}, f32 = {DT_f32, lanes};
-	return i->op == SC_convert && i->dtype == DT_i32 && fn->ins[x].op == SC_rint && fn->ins[x].dtype == DT_f32 &&
-	       isa_takes(l->isa, SC_nearest, i32, f32, 0) ? x : 0;
+	return i->op == SC_convert && i->dtype == DT_i32 && fn->ins[x].op == SC_rint &&
+			       fn->ins[x].dtype == DT_f32 &&
+			       isa_takes(l->isa, SC_nearest, i32, f32, 0)
+		       ? x
+		       : 0;
 }
 
 static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, const Lx *value)
@@ -262,13 +290,15 @@ static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, co
 		in[j] = value[i->in[j]];
 	switch (i->op) {
 	case SC_const:
-		return dtype_is_float(i->dtype) ? lx_float(l->f, t, i->f) : lx_int_of(l->f, t, i->i);
+		return dtype_is_float(i->dtype) ? lx_float(l->f, t, i->f)
+						: lx_int_of(l->f, t, i->i);
 	case SC_let: return in[0];
 	case SC_call: return library_call(l, i->fn, lanes, in, i->nin);
 	case SC_table: return lx_table(l->f, i->table, in[0]);
 	case SC_convert: {
 		const uint32_t x = rounded(l, fn, i, lanes);
-		return x ? lx_op(l->f, SC_nearest, t, &value[fn->ins[x].in[0]], 1, 0) : convert(l, i->dtype, in[0]);
+		return x ? lx_op(l->f, SC_nearest, t, &value[fn->ins[x].in[0]], 1, 0)
+			 : convert(l, i->dtype, in[0]);
 	}
 	case SC_bitcast: return bitcast(l, i->dtype, fn->ins[i->in[0]].dtype, in[0]);
 	default: return library_op(l, i->op, t, in, i->nin, 0);
@@ -314,7 +344,9 @@ Lx library_call(Library *l, const ScFn *fn, uint32_t lanes, const Lx *in, uint32
 	Lx *value = ARENA_ARRAY(l->f->ir->ctx->arena, Lx, fn->nins);
 	for (uint32_t k = 0; k < last->nin; k++) {
 		const ScIns *a = &fn->ins[last->in[k]];
-		value[last->in[k]] = a->op == SC_param ? in[a->k] : instruction(l, fn, last->in[k], lanes, value);
+		value[last->in[k]] = a->op == SC_param
+					     ? in[a->k]
+					     : instruction(l, fn, last->in[k], lanes, value);
 	}
 	return instruction(l, fn, fn->nins - 1, lanes, value);
 }
@@ -348,7 +380,8 @@ LoopFn *library_function(Ir *ir, const ScFn *fn, uint32_t lanes, const Isa *isa)
 	bool *used = ARENA_ARRAY(arena, bool, fn->nins);
 	uint32_t last = fn->nins - 1;
 	for (uint32_t k = 0; k < fn->nparam; k++)
-		loop_arg(f, arena_printf(arena, "%c", "xyzw"[k]), (LType){dtype_compute(fn->param[k]), lanes});
+		loop_arg(f, arena_printf(arena, "%c", "xyzw"[k]),
+			 (LType){dtype_compute(fn->param[k]), lanes});
 	mark_used(&l, fn, last, lanes, used);
 	for (uint32_t k = 0; k <= last; k++) {
 		const ScIns *i = &fn->ins[k];
@@ -361,7 +394,9 @@ LoopFn *library_function(Ir *ir, const ScFn *fn, uint32_t lanes, const Isa *isa)
 		const char *name = arena_printf(arena, "v%u", k);
 		Lx x = instruction(&l, fn, k, lanes, value);
 		ScGuard guard = i->op == SC_call ? scalar_guard(fn, k) : (ScGuard){false, false, 0};
-		value[k] = guard.found ? guarded(&l, guard, value[guard.cond], x, name) : k == last ? x : named(f, name, x);
+		value[k] = guard.found ? guarded(&l, guard, value[guard.cond], x, name)
+			   : k == last ? x
+				       : named(f, name, x);
 	}
 	f->result = value[last];
 	f->is_inline = fn->cost <= SC_INLINE_COST;

@@ -49,28 +49,33 @@ static bool replaces_state(const PhaseState *h, const Scheduled *k, const SchedP
 {
 	bool found = false;
 	for (uint32_t a = 0; a < p->narg; a++)
-		found |= p->f->buf.data[a].written && p->arg[a].kind == ARG_BUF && buf_of(h->d->l, k->buf[p->arg[a].k])->kind == BUF_STATE;
+		found |= p->f->buf.data[a].written && p->arg[a].kind == ARG_BUF &&
+			 buf_of(h->d->l, k->buf[p->arg[a].k])->kind == BUF_STATE;
 	return found;
 }
 
 /* Whoever writes this memory in the phase at hand writes other elements of it. */
-static bool writes_apart(const PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
+static bool writes_apart(const PhaseState *h, const Kernel *kernel, const Scheduled *k,
+			 const SchedArg *a, uint32_t memory)
 {
 	const Writer *last = &h->writers.data[h->writer[memory]];
 	if (!kernel || a->kind == ARG_TEMP || last->count >= WRITERS)
 		return false;
 	for (const Writer *w = last; w->count; w = &h->writers.data[w->before])
-		if (!w->kernel || w->buf != k->buf[a->k].i || !kernel_stores_apart(h->d->l, kernel, w->kernel, k->buf[a->k]))
+		if (!w->kernel || w->buf != k->buf[a->k].i ||
+		    !kernel_stores_apart(h->d->l, kernel, w->kernel, k->buf[a->k]))
 			return false;
 	return true;
 }
 
-static bool may_follow(const PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedPhase *p)
+static bool may_follow(const PhaseState *h, const Kernel *kernel, const Scheduled *k,
+		       const SchedPhase *p)
 {
 	for (uint32_t a = 0; a < p->narg; a++) {
 		const LArg *arg = &p->f->buf.data[a];
 		uint32_t m = memory_of(h, k, &p->arg[a]);
-		if (h->written[m] == h->phase && (arg->read || !writes_apart(h, kernel, k, &p->arg[a], m)))
+		if (h->written[m] == h->phase &&
+		    (arg->read || !writes_apart(h, kernel, k, &p->arg[a], m)))
 			return false;
 		if (arg->written && h->read[m] == h->phase)
 			return false;
@@ -78,20 +83,24 @@ static bool may_follow(const PhaseState *h, const Kernel *kernel, const Schedule
 	return true;
 }
 
-static void note_writer(PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a, uint32_t memory)
+static void note_writer(PhaseState *h, const Kernel *kernel, const Scheduled *k, const SchedArg *a,
+			uint32_t memory)
 {
 	uint32_t before = h->written[memory] == h->phase ? h->writer[memory] : 0;
-	Writer w = {kernel, a->kind == ARG_BUF ? k->buf[a->k].i : 0, before, h->writers.data[before].count + 1};
+	Writer w = {kernel, a->kind == ARG_BUF ? k->buf[a->k].i : 0, before,
+		    h->writers.data[before].count + 1};
 	h->writer[memory] = h->writers.n;
 	h->written[memory] = h->phase;
 	array_push(h->d->l->ir->ctx->arena, &h->writers, w);
 }
 
-static void place_launch(PhaseState *h, const Kernel *kernel, const Scheduled *k, uint32_t phase, bool *continues)
+static void place_launch(PhaseState *h, const Kernel *kernel, const Scheduled *k, uint32_t phase,
+			 bool *continues)
 {
 	const SchedPhase *p = &k->schedule->phase.data[phase];
 	bool state = h->d->l->state.n;
-	continues[phase] = h->open && !p->opens && may_follow(h, kernel, k, p) && !(state && h->fails && replaces_state(h, k, p));
+	continues[phase] = h->open && !p->opens && may_follow(h, kernel, k, p) &&
+			   !(state && h->fails && replaces_state(h, k, p));
 	h->phase += !continues[phase];
 	if (!continues[phase])
 		h->writers.n = 1;
@@ -115,7 +124,8 @@ static void place_steps(PhaseState *h, const StepList *list)
 		StepList *inner[MAX_STEP_LISTS];
 		if (step_is_launch(s)) {
 			Scheduled *k = &h->d->kernel.data[h->kernel++];
-			bool *continues = ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
+			bool *continues =
+				ARENA_ARRAY(h->d->l->ir->ctx->arena, bool, k->schedule->phase.n);
 			for (uint32_t p = 0; p < k->schedule->phase.n; p++)
 				place_launch(h, s->kernel, k, p, continues);
 			k->continues = continues;
@@ -131,8 +141,11 @@ void form_phases(DistinctKernels *d, const StepList *steps, const uint32_t *owne
 {
 	Arena *arena = d->l->ir->ctx->arena;
 	uint32_t n = d->l->buf.n + d->ntemp;
-	PhaseState h = {.d = d, .owner = owner, .read = ARENA_ARRAY(arena, uint32_t, n),
-	           .written = ARENA_ARRAY(arena, uint32_t, n), .writer = ARENA_ARRAY(arena, uint32_t, n)};
+	PhaseState h = {.d = d,
+			.owner = owner,
+			.read = ARENA_ARRAY(arena, uint32_t, n),
+			.written = ARENA_ARRAY(arena, uint32_t, n),
+			.writer = ARENA_ARRAY(arena, uint32_t, n)};
 	array_push(arena, &h.writers, (Writer){0});
 	place_steps(&h, steps);
 }

@@ -151,7 +151,8 @@ static void walk_step(Planner *p, const Step *s)
 	case STEP_SIZE:
 		p->now++;
 		touch(p, s->pred.i);
-		array_push(p->l->ir->ctx->arena, &p->born, finds(p, s->size) ? s->size : sym_int(p->l->ir->syms, 0));
+		array_push(p->l->ir->ctx->arena, &p->born,
+			   finds(p, s->size) ? s->size : sym_int(p->l->ir->syms, 0));
 		break;
 	}
 }
@@ -226,7 +227,10 @@ static int by_first(const void *a, const void *b)
 
 static void placed_init(Placed *p, Arena *arena, Block *block, uint32_t n)
 {
-	*p = (Placed){.n = n, .leaves = 1, .block = ARENA_ARRAY(arena, Block *, n), .near = ARENA_ARRAY(arena, Block *, n)};
+	*p = (Placed){.n = n,
+		      .leaves = 1,
+		      .block = ARENA_ARRAY(arena, Block *, n),
+		      .near = ARENA_ARRAY(arena, Block *, n)};
 	while (p->leaves < n)
 		p->leaves *= 2;
 	p->last = ARENA_ARRAY(arena, uint32_t, 2 * p->leaves);
@@ -354,7 +358,8 @@ static void heap_link(Heap *h, uint32_t k)
 static uint32_t heap_piece(Heap *h, uint32_t before, int64_t offset, int64_t size)
 {
 	uint32_t after = before ? h->piece.data[before].after : 0;
-	array_push(h->arena, &h->piece, (Piece){.offset = offset, .size = size, .before = before, .after = after});
+	array_push(h->arena, &h->piece,
+		   (Piece){.offset = offset, .size = size, .before = before, .after = after});
 	uint32_t k = h->piece.n - 1;
 	if (before)
 		h->piece.data[before].after = k;
@@ -373,7 +378,8 @@ static uint32_t heap_best(const Heap *h, int64_t size)
 		if (h->piece.data[k].size == size)
 			return k;
 	for (uint32_t w = ++bin / 64; w < BINS / 64; w++) {
-		uint64_t set = h->filled[w] & (w == bin / 64 ? ~UINT64_C(0) << bin % 64 : ~UINT64_C(0));
+		uint64_t set =
+			h->filled[w] & (w == bin / 64 ? ~UINT64_C(0) << bin % 64 : ~UINT64_C(0));
 		if (set)
 			return h->bin[w * 64 + (uint32_t)__builtin_ctzll(set)];
 	}
@@ -558,7 +564,8 @@ static Sym *find_sizes(const Planner *p, uint32_t n)
 		const Scheduled *k = &p->kernels->kernel.data[i];
 		for (uint32_t t = 0; t < k->schedule->temp.n; t++) {
 			const SchedTemp *temp = &k->schedule->temp.data[t];
-			size[l->buf.n + k->temp + t] = byte_size(l->ir->syms, temp->numel, temp->dtype);
+			size[l->buf.n + k->temp + t] =
+				byte_size(l->ir->syms, temp->numel, temp->dtype);
 		}
 	}
 	return size;
@@ -574,7 +581,8 @@ static uint32_t waits_for(const Planner *p, Sym bytes)
 	if (sym_most_is_near(syms, bytes) && sym_most(syms, bytes).i)
 		return 0;
 	for (uint32_t k = 0; k < p->born.n; k++)
-		if (sym_kind(syms, p->born.data[k]) == SYM_VAR && sym_uses(syms, bytes, p->born.data[k]))
+		if (sym_kind(syms, p->born.data[k]) == SYM_VAR &&
+		    sym_uses(syms, bytes, p->born.data[k]))
 			last = k + 1;
 	return last;
 }
@@ -596,9 +604,11 @@ static Sym size_of_rounds(const Planner *p, uint32_t i, Sym size)
 static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan)
 {
 	Arena *arena = p->l->ir->ctx->arena;
-	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n), *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
+	uint32_t *room = ARENA_ARRAY(arena, uint32_t, n),
+		 *room_of = ARENA_ARRAY(arena, uint32_t, p->born.n + 1);
 	for (uint32_t i = 1; i < n; i++) {
-		if (size[i].i && sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_AXIS) && !finds(p, size[i]))
+		if (size[i].i && sym_uses_kind(p->l->ir->syms, size[i], SYMVAR_AXIS) &&
+		    !finds(p, size[i]))
 			size[i] = size_of_rounds(p, i, size[i]);
 		if (!size[i].i || !finds(p, size[i]))
 			continue;
@@ -648,7 +658,8 @@ MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 		if (sym_is_const(syms, size[i], &fixed))
 			block[n++] = (Block){.buf = i, .size = fixed, .life = p.life[i]};
 		else
-			slot_of[i] = 1 + find_slot(l, &slots[plan.room[i]], size[i], p.life[i], share);
+			slot_of[i] =
+				1 + find_slot(l, &slots[plan.room[i]], size[i], p.life[i], share);
 	}
 	plan.total = sym_int(syms, place_blocks(arena, block, n, share));
 	for (uint32_t i = 0; i < n; i++)

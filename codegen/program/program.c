@@ -13,7 +13,8 @@ static void use_state(Builder *b)
 		array_push(b->arena, &b->e->state_use, 0);
 	for (uint32_t k = 0; k < l->state.n; k++) {
 		b->state[k] = section_state(&b->section, &l->state.data[k]);
-		b->e->state_use.data[b->state[k]] |= PROGRAM_READS | (l->state.data[k].written ? PROGRAM_WRITES : 0);
+		b->e->state_use.data[b->state[k]] |=
+			PROGRAM_READS | (l->state.data[k].written ? PROGRAM_WRITES : 0);
 	}
 }
 
@@ -37,7 +38,8 @@ static Lx place_offset(Builder *b, const CarryPlace *p)
 	       : p->ended ? builder_count(b, p->ended - 1)
 			  : sym_lower(&b->known.sizes, p->count);
 	Lx odd = lx_cmp(f, SC_eq, lx_mod(f, n, lx_int(f, 2)), lx_int(f, 1));
-	return lx_select(f, odd, sym_lower(&b->known.sizes, p->odd), sym_lower(&b->known.sizes, p->even));
+	return lx_select(f, odd, sym_lower(&b->known.sizes, p->odd),
+			 sym_lower(&b->known.sizes, p->even));
 }
 
 /* Byte `at` of a room, or of the workspace. */
@@ -62,9 +64,12 @@ Lx builder_address(Builder *b, BufId id, const Layout *layout)
 		               lx_int(f, (int64_t)b->p->constant.data[w].offset));
 	}
 	case BUF_STATE:
-		return lx_addr(f, b->ninput + b->noutput + 2, lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
+		return lx_addr(f, b->ninput + b->noutput + 2,
+			       lx_int(f, (int64_t)b->p->state.data[b->state[buf->k]].offset));
 	default: {
-		Lx at = b->memory.place[id.i].even.i ? place_offset(b, &b->memory.place[id.i]) : sym_lower(&b->known.sizes, b->memory.plan.offset[id.i]);
+		Lx at = b->memory.place[id.i].even.i
+				? place_offset(b, &b->memory.place[id.i])
+				: sym_lower(&b->known.sizes, b->memory.plan.offset[id.i]);
 		return room_address(b, b->memory.plan.room[id.i], at);
 	}
 	}
@@ -76,7 +81,8 @@ Lx builder_address(Builder *b, BufId id, const Layout *layout)
 static ProgramCost count(const Builder *b, KernelCost once)
 {
 	return (ProgramCost){.flops = cost_mul(b->arena, b->nest.times, once.flops),
-	                     .bytes = cost_mul(b->arena, b->nest.times, once.bytes), .launches = b->nest.times};
+			     .bytes = cost_mul(b->arena, b->nest.times, once.bytes),
+			     .launches = b->nest.times};
 }
 
 uint32_t builder_owner(const Builder *b, uint32_t buf)
@@ -91,9 +97,12 @@ static void join_donated(Builder *b)
 {
 	const Lowered *l = b->l;
 	for (uint32_t i = 1; i < l->buf.n; i++)
-		for (uint32_t k = 1; l->buf.data[i].donated && l->buf.data[i].kind == BUF_OUTPUT && k < l->buf.n; k++) {
+		for (uint32_t k = 1;
+		     l->buf.data[i].donated && l->buf.data[i].kind == BUF_OUTPUT && k < l->buf.n;
+		     k++) {
 			const Buffer *in = &l->buf.data[k];
-			if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == l->donates.data[l->buf.data[i].k])
+			if (in->donated && in->kind == BUF_INPUT &&
+			    (int32_t)in->k == l->donates.data[l->buf.data[i].k])
 				b->memory.owner[i] = k;
 		}
 }
@@ -104,7 +113,8 @@ static void join_carried(Builder *b, const StepList *list)
 		const Step *s = &list->step.data[i];
 		StepList *inner[MAX_STEP_LISTS];
 		for (uint32_t c = 0; c < s->ncarry; c++) {
-			uint32_t from = builder_owner(b, s->carry[c].from.i), to = builder_owner(b, s->carry[c].to.i);
+			uint32_t from = builder_owner(b, s->carry[c].from.i),
+				 to = builder_owner(b, s->carry[c].to.i);
 			if (from != to)
 				b->memory.owner[to] = from;
 		}
@@ -145,13 +155,16 @@ static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const Sched
 static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP)
-		return room_address(b, b->memory.plan.room[b->l->buf.n + k->temp + a->k], sym_lower(&b->known.sizes, b->memory.plan.temp[k->temp + a->k]));
+		return room_address(
+			b, b->memory.plan.room[b->l->buf.n + k->temp + a->k],
+			sym_lower(&b->known.sizes, b->memory.plan.temp[k->temp + a->k]));
 	return builder_address(b, k->buf[a->k], layout_of(b, k, a));
 }
 
 static GpuTime part_of(GpuTime t, double n)
 {
-	return (GpuTime){t.all / n, t.start / n, t.memory / n, t.units / n, t.waits / n, t.library / n};
+	return (GpuTime){t.all / n,   t.start / n, t.memory / n,
+			 t.units / n, t.waits / n, t.library / n};
 }
 
 static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
@@ -163,7 +176,8 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 		arg[i] = describe_arg(b, k, &p->arg[i]);
 	const char *algorithm = s->algorithm;
 	if (s->phase.n > 1)
-		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1, s->phase.n);
+		algorithm = arena_printf(b->arena, "%s, phase %u of %u", algorithm, phase + 1,
+					 s->phase.n);
 	return program_add_call(b->e, &(ProgramCall){.fn = k->fn[phase],
 						     .name = k->name,
 						     .algorithm = algorithm,
@@ -183,14 +197,16 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 static const Sym *extents_of(const Builder *b, const Scheduled *k, const SchedArg *a, uint32_t *n)
 {
 	*n = a->kind == ARG_TEMP ? 1 : buf_of(b->l, k->buf[a->k])->rank;
-	return a->kind == ARG_TEMP ? &k->schedule->temp.data[a->k].numel : buf_of(b->l, k->buf[a->k])->dim;
+	return a->kind == ARG_TEMP ? &k->schedule->temp.data[a->k].numel
+				   : buf_of(b->l, k->buf[a->k])->dim;
 }
 
 /* There are no tasks where it is 0. */
 static bool counts_tasks(const Builder *b, const SchedPhase *p, Sym extent)
 {
 	Sym zero = sym_int(b->syms, 0);
-	return sym_kind(b->syms, extent) == SYM_VAR && sym_is(b->syms, sym_subst(b->syms, p->ntasks, &extent, &zero, 1), 0);
+	return sym_kind(b->syms, extent) == SYM_VAR &&
+	       sym_is(b->syms, sym_subst(b->syms, p->ntasks, &extent, &zero, 1), 0);
 }
 
 /* Some extent is 0 but those that count tasks, or none can be: then none. */
@@ -271,8 +287,11 @@ static void describe(Builder *b, const Graph *g)
 		if (g->input.data[i].kind != INPUT_USER)
 			continue;
 		array_push(b->arena, &b->e->input,
-		           (ProgramTensor){.name = g->input.data[i].name, .dtype = t->dtype, .rank = t->n,
-		                           .dim = t->dim, .donates = -1});
+			   (ProgramTensor){.name = g->input.data[i].name,
+					   .dtype = t->dtype,
+					   .rank = t->n,
+					   .dim = t->dim,
+					   .donates = -1});
 	}
 	for (uint32_t i = 0; i < g->output.n; i++) {
 		const Type *t = node_type(g, g->output.data[i].node);
@@ -280,8 +299,11 @@ static void describe(Builder *b, const Graph *g)
 			continue;
 		int32_t donates = b->l->donates.n ? b->l->donates.data[b->e->output.n] : -1;
 		array_push(b->arena, &b->e->output,
-		           (ProgramTensor){.name = g->output.data[i].name, .dtype = t->dtype, .rank = t->n,
-		                           .dim = t->dim, .donates = donates});
+			   (ProgramTensor){.name = g->output.data[i].name,
+					   .dtype = t->dtype,
+					   .rank = t->n,
+					   .dim = t->dim,
+					   .donates = donates});
 	}
 }
 
@@ -290,15 +312,33 @@ static void start_run(Builder *b)
 	ProgramEntry *e = b->e;
 	e->run = loop_new(b->p->ir, program_fn_name(e, "run"));
 	for (uint32_t i = 0; i < e->input.n; i++)
-		loop_buf(e->run, (LArg){.name = e->input.data[i].name, .dtype = DT_u8, .read = true, .align = 1});
+		loop_buf(e->run, (LArg){.name = e->input.data[i].name,
+					.dtype = DT_u8,
+					.read = true,
+					.align = 1});
 	for (uint32_t i = 0; i < e->output.n; i++)
-		loop_buf(e->run, (LArg){.name = e->output.data[i].name, .dtype = DT_u8, .written = true, .align = 1});
+		loop_buf(e->run, (LArg){.name = e->output.data[i].name,
+					.dtype = DT_u8,
+					.written = true,
+					.align = 1});
 	loop_buf(e->run, (LArg){.name = "weights", .dtype = DT_u8, .read = true, .align = 64});
-	loop_buf(e->run, (LArg){.name = "workspace", .dtype = DT_u8, .read = true, .written = true, .align = 64});
-	loop_buf(e->run, (LArg){.name = "state", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+	loop_buf(e->run, (LArg){.name = "workspace",
+				.dtype = DT_u8,
+				.read = true,
+				.written = true,
+				.align = 64});
+	loop_buf(e->run, (LArg){.name = "state",
+				.dtype = DT_u8,
+				.read = true,
+				.written = true,
+				.align = 64});
 	e->nroom = b->memory.plan.nroom;
 	for (uint32_t i = 0; i < e->nroom; i++)
-		loop_buf(e->run, (LArg){.name = "room", .dtype = DT_u8, .read = true, .written = true, .align = 64});
+		loop_buf(e->run, (LArg){.name = "room",
+					.dtype = DT_u8,
+					.read = true,
+					.written = true,
+					.align = 64});
 	builder_start(b, e->run);
 }
 
@@ -308,8 +348,10 @@ static bool outputs_have_rooms(const Builder *b)
 {
 	for (uint32_t k = 0; k < b->noutput; k++)
 		if (!b->memory.has_room[k])
-			return ctx_error(b->l->ir->ctx, NULL, "the size of output \"%s\" is known within a branch or a loop only",
-			                 b->e->output.data[k].name);
+			return ctx_error(
+				b->l->ir->ctx, NULL,
+				"the size of output \"%s\" is known within a branch or a loop only",
+				b->e->output.data[k].name);
 	return true;
 }
 
@@ -317,15 +359,18 @@ static bool outputs_have_rooms(const Builder *b)
 const char *program_fn_name(const ProgramEntry *e, const char *role)
 {
 	bool plain = strcmp(e->name, "run") == 0;
-	return plain ? role : arena_printf(e->program->ir->ctx->arena, "entry_%s_%s", e->name, role);
+	return plain ? role
+		     : arena_printf(e->program->ir->ctx->arena, "entry_%s_%s", e->name, role);
 }
 
 const char *program_outlined_name(const ProgramEntry *e, const char *role, uint32_t k)
 {
-	return arena_printf(e->program->ir->ctx->arena, "%s_outlined_%u", program_fn_name(e, role), k);
+	return arena_printf(e->program->ir->ctx->arena, "%s_outlined_%u", program_fn_name(e, role),
+			    k);
 }
 
-static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *target, const ScheduleOptions *opt)
+static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *target,
+			const ScheduleOptions *opt)
 {
 	Lowered *l = entry->lowered;
 	b->l = l;
@@ -362,13 +407,17 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	return true;
 }
 
-Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *target, const ScheduleOptions *opt)
+Program *schedule_program(const ScheduleEntry *entry, uint32_t n, const Target *target,
+			  const ScheduleOptions *opt)
 {
 	const Lowered *first = entry[0].lowered, *last = entry[n - 1].lowered;
 	Ctx *ctx = first->ir->ctx;
 	uint32_t errors = ctx->nerror;
 	Program *p = program_new(first->ir, opt->name ? opt->name : first->graph->name);
-	Builder b = {.p = p, .arena = ctx->arena, .syms = p->ir->syms, .nest.times = cost_number(ctx->arena, 1)};
+	Builder b = {.p = p,
+		     .arena = ctx->arena,
+		     .syms = p->ir->syms,
+		     .nest.times = cost_number(ctx->arena, 1)};
 	distinct_init(&b.kernels, first, p, target);
 	b.kernels.plain = opt->plain;
 	section_init(&b.section, p);

@@ -99,6 +99,7 @@ void program_guard(Program *, SymLower *, const Graph *, const GraphGuard *);
  * used[k] (sym_var_at), and sets arg[narg], arg[narg + 1], ... to their values; the caller has
  * the room for them. Appends nothing if used[] has no true element. Returns the new number of
  * arguments. */
-uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg, uint32_t narg);
+uint32_t program_say_symbols(SymLower *, const Graph *, const bool *used, Text *, Lx *arg,
+			     uint32_t narg);
 
 #endif

@@ -115,6 +115,7 @@ typedef struct {
  * context; legal unless `plain`. The options are not NULL. Returns NULL after an error: a size that
  * cannot be computed from the inputs, or the size of an output that is known within a branch or
  * loop only. */
-Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *, const ScheduleOptions *);
+Program *schedule_program(const ScheduleEntry *, uint32_t n, const Target *,
+			  const ScheduleOptions *);
 
 #endif

@@ -43,9 +43,14 @@ uint32_t section_constant(Section *s, const Buffer *w, const Layout *layout)
 	uint32_t k = find(s, (ConstId){w->k}, w->dtype, layout, &fresh);
 	if (!fresh)
 		return k;
-	uint64_t bytes = (uint64_t)sym_const(p->ir->syms, layout_numel(p->ir, layout)) * dtype_size(w->dtype);
-	add_constant(p, &(ProgramConst){.source = {w->k}, .layout = *layout, .dtype = w->dtype, .offset = p->weight_bytes,
-	                                .bytes = bytes, .name = w->name});
+	uint64_t bytes = (uint64_t)sym_const(p->ir->syms, layout_numel(p->ir, layout)) *
+			 dtype_size(w->dtype);
+	add_constant(p, &(ProgramConst){.source = {w->k},
+					.layout = *layout,
+					.dtype = w->dtype,
+					.offset = p->weight_bytes,
+					.bytes = bytes,
+					.name = w->name});
 	return k;
 }
 
@@ -80,16 +85,27 @@ static void add_first_contents(Section *s, ProgramState *state, uint32_t number)
 	for (uint32_t k = 0; k < state->rank; k++)
 		dim[k] = sym_int(p->ir->syms, state->dim[k]);
 	intern(&s->constant, key, sizeof key, &fresh);
-	add_constant(p, &(ProgramConst){.source = state->init, .layout = layout_row_major(p->ir, state->rank, dim),
-	                                .dtype = state->dtype, .offset = state->first, .bytes = state->bytes, .name = state->name,
-	                                .first = true});
+	add_constant(p, &(ProgramConst){.source = state->init,
+					.layout = layout_row_major(p->ir, state->rank, dim),
+					.dtype = state->dtype,
+					.offset = state->first,
+					.bytes = state->bytes,
+					.name = state->name,
+					.first = true});
 }
 
 static void add_state(Section *s, const LoweredState *of)
 {
 	Program *p = s->p;
-	ProgramState state = {.name = of->name, .dtype = of->dtype, .rank = of->rank, .dim = of->dim, .init = of->init,
-	                      .kind = of->kind, .offset = p->state_bytes, .bytes = dtype_size(of->dtype), .first = PROGRAM_ZEROS};
+	ProgramState state = {.name = of->name,
+			      .dtype = of->dtype,
+			      .rank = of->rank,
+			      .dim = of->dim,
+			      .init = of->init,
+			      .kind = of->kind,
+			      .offset = p->state_bytes,
+			      .bytes = dtype_size(of->dtype),
+			      .first = PROGRAM_ZEROS};
 	for (uint32_t d = 0; d < of->rank; d++)
 		state.bytes *= (uint64_t)of->dim[d];
 	if (!is_zero(ir_const_of(p->ir, of->init)))

@@ -42,7 +42,8 @@ static Lx lower_real(SymLower *s, Sym e)
 	if (kind == SYM_REAL)
 		return lx_sc(s->f, SC_convert, f64, x, n);
 	if (kind == SYM_REAL_LESS || kind == SYM_REAL_EQUAL)
-		return lx_select(s->f, lx_cmp(s->f, op[kind], x[0], x[1]), lx_int(s->f, 1), lx_int(s->f, 0));
+		return lx_select(s->f, lx_cmp(s->f, op[kind], x[0], x[1]), lx_int(s->f, 1),
+				 lx_int(s->f, 0));
 	Lx y = lx_sc(s->f, op[kind], f64, x, n);
 	return sym_is_real(s->syms, e) ? y : lx_sc(s->f, SC_convert, i64, &y, 1);
 }
@@ -146,7 +147,8 @@ static void next_statement(Sizes *z, uint32_t extent)
 	LoopFn *f = loop_new(p->ir, program_outlined_name(e, "sizes", e->sizes_outlined.n + 1));
 	sym_lower_init(&z->s, p->ir->ctx, z->s.syms, f);
 	for (uint32_t k = 0; k < e->symbol.n; k++)
-		sym_lower_set(&z->s, e->symbol.data[k], lx_param(f, loop_param(f, sym_name(z->s.syms, e->symbol.data[k]))));
+		sym_lower_set(&z->s, e->symbol.data[k],
+			      lx_param(f, loop_param(f, sym_name(z->s.syms, e->symbol.data[k]))));
 	z->n = 1;
 	z->first = extent;
 	array_push(p->ir->ctx->arena, &e->sizes_outlined, f);
@@ -194,7 +196,8 @@ static Sym unknown_factor(Sizes *z, Sym e)
 	if (kind == SYM_VAR)
 		return e;
 	Sym v = {0};
-	for (uint32_t k = 0; (kind == SYM_SUM || kind == SYM_PRODUCT) && k < sym_nargs(syms, e) && !v.i; k++)
+	for (uint32_t k = 0;
+	     (kind == SYM_SUM || kind == SYM_PRODUCT) && k < sym_nargs(syms, e) && !v.i; k++)
 		v = unknown_factor(z, sym_arg(syms, e, k));
 	return v;
 }
@@ -212,8 +215,10 @@ static void check_solution(Sizes *z, const ProgramTensor *t, uint32_t d, Sym coe
 	sym_range(z->s.syms, coef, &lo, &hi);
 	if (lo > 0 || hi < 0)
 		return;
-	const char *text = arena_printf(arena, "input \"%s\" dimension %u: %s cannot be solved, as %s is %%lld", escape_percent(arena, t->name),
-	                                d, sym_str(z->s.syms, t->dim[d]), sym_str(z->s.syms, coef));
+	const char *text = arena_printf(
+		arena, "input \"%s\" dimension %u: %s cannot be solved, as %s is %%lld",
+		escape_percent(arena, t->name), d, sym_str(z->s.syms, t->dim[d]),
+		sym_str(z->s.syms, coef));
 	Lx c = sym_lower(&z->s, coef);
 	check(z, lx_cmp(z->s.f, SC_ne, c, lx_int(z->s.f, 0)), text, c, (Lx){0});
 }
@@ -260,12 +265,15 @@ static void check_extent(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent
 	const char *name = escape_percent(arena, t->name);
 	int64_t fixed;
 	const char *text =
-	        sym_is_const(z->s.syms, t->dim[d], &fixed)
-	                ? arena_printf(arena, "input \"%s\" dimension %u: expected %%lld, got %%lld", name, d)
-	                : arena_printf(arena,
-	                               "input \"%s\" dimension %u: expected %s = %%lld as in the other "
-	                               "inputs, got %%lld",
-	                               name, d, sym_str(z->s.syms, t->dim[d]));
+		sym_is_const(z->s.syms, t->dim[d], &fixed)
+			? arena_printf(arena,
+				       "input \"%s\" dimension %u: expected %%lld, got %%lld", name,
+				       d)
+			: arena_printf(
+				  arena,
+				  "input \"%s\" dimension %u: expected %s = %%lld as in the other "
+				  "inputs, got %%lld",
+				  name, d, sym_str(z->s.syms, t->dim[d]));
 	check(z, lx_cmp(z->s.f, SC_eq, extent, want), text, want, extent);
 }
 
@@ -287,7 +295,8 @@ static void solve_inputs(Sizes *z, bool *solved)
 		progress = false;
 		for (uint32_t i = 0, at = 0; i < e->input.n; i++)
 			for (uint32_t d = 0; d < e->input.data[i].rank; d++, at++)
-				if (!solved[at] && solve(z, &e->input.data[i], d, lx_param(z->s.f, at)))
+				if (!solved[at] &&
+				    solve(z, &e->input.data[i], d, lx_param(z->s.f, at)))
 					progress = solved[at] = true;
 	}
 }
@@ -298,8 +307,11 @@ static bool symbols_solved(Sizes *z)
 	for (uint32_t i = 0; i < e->input.n; i++)
 		for (uint32_t d = 0; d < e->input.data[i].rank; d++)
 			if (!sym_lower_can(&z->s, e->input.data[i].dim[d]))
-				return ctx_error(z->p->ir->ctx, NULL, "input \"%s\" dimension %u: cannot solve %s for its symbols",
-				                 e->input.data[i].name, d, sym_str(z->s.syms, e->input.data[i].dim[d]));
+				return ctx_error(z->p->ir->ctx, NULL,
+						 "input \"%s\" dimension %u: cannot solve %s for "
+						 "its symbols",
+						 e->input.data[i].name, d,
+						 sym_str(z->s.syms, e->input.data[i].dim[d]));
 	return true;
 }
 
@@ -309,22 +321,28 @@ static void check_found(Sizes *z)
 	SymTab *syms = z->s.syms;
 	for (uint32_t k = 0; k < z->e->symbol.n; k++) {
 		Sym v = z->e->symbol.data[k], most = sym_most(syms, v);
-		if (sym_var_kind(syms, v) != SYMVAR_UNBACKED || !most.i || sym_is_const(syms, most, NULL) || !sym_lower_can(&z->s, most))
+		if (sym_var_kind(syms, v) != SYMVAR_UNBACKED || !most.i ||
+		    sym_is_const(syms, most, NULL) || !sym_lower_can(&z->s, most))
 			continue;
-		GraphGuard bound = {.kind = GUARD_LE, .a = v, .b = most, .why = "the bound of a size that depends on data"};
+		GraphGuard bound = {.kind = GUARD_LE,
+				    .a = v,
+				    .b = most,
+				    .why = "the bound of a size that depends on data"};
 		next_statement(z, 0);
 		program_guard(z->p, &z->s, z->g, &bound);
 	}
 }
 
-uint32_t program_say_symbols(SymLower *s, const Graph *g, const bool *used, Text *text, Lx *arg, uint32_t narg)
+uint32_t program_say_symbols(SymLower *s, const Graph *g, const bool *used, Text *text, Lx *arg,
+			     uint32_t narg)
 {
 	const char *before = " for";
 	for (uint32_t k = 0; k < sym_nvars(s->syms); k++) {
 		Sym v = sym_var_at(s->syms, k);
 		if (!used[k])
 			continue;
-		text_printf(text, "%s %s = %%lld%s", before, sym_name(s->syms, v), escape_percent(s->ctx->arena, graph_symbol_origin(g, v)));
+		text_printf(text, "%s %s = %%lld%s", before, sym_name(s->syms, v),
+			    escape_percent(s->ctx->arena, graph_symbol_origin(g, v)));
 		before = ",";
 		arg[narg++] = sym_lower(s, v);
 	}
@@ -334,7 +352,8 @@ uint32_t program_say_symbols(SymLower *s, const Graph *g, const bool *used, Text
 void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 {
 	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
-	static const char *const relation[] = {[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
+	static const char *const relation[] = {
+		[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
 	SymTab *syms = s->syms;
 	Arena *arena = p->ir->ctx->arena;
 	const char *sign = relation[w->kind];
@@ -349,7 +368,8 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 	arg[0] = sym_lower(s, w->a);
 	arg[1] = sym_lower(s, w->b);
 	for (uint32_t k = 0; k < sym_nvars(syms); k++)
-		used[k] = sym_uses(syms, w->a, sym_var_at(syms, k)) || sym_uses(syms, w->b, sym_var_at(syms, k));
+		used[k] = sym_uses(syms, w->a, sym_var_at(syms, k)) ||
+			  sym_uses(syms, w->b, sym_var_at(syms, k));
 	n = program_say_symbols(s, g, used, &text, arg, n);
 	Lx ok = lx_cmp(s->f, op[w->kind], arg[0], arg[1]);
 	ls_assert(s->f, ok, program_message(p, text.data), arg, n);
@@ -395,7 +415,8 @@ bool program_sizes(ProgramEntry *e, const Graph *g, SizeBounds *bounds, Sym work
 	sym_lower_init(&z.s, p->ir->ctx, syms, e->sizes);
 	for (uint32_t i = 0; i < e->input.n; i++)
 		for (uint32_t d = 0; d < e->input.data[i].rank; d++)
-			loop_param(e->sizes, arena_printf(p->ir->ctx->arena, "%s_%u", e->input.data[i].name, d));
+			loop_param(e->sizes, arena_printf(p->ir->ctx->arena, "%s_%u",
+							  e->input.data[i].name, d));
 	bool *solved = ARENA_ARRAY(p->ir->ctx->arena, bool, program_nextent(e));
 	uint32_t slot = 0;
 	solve_inputs(&z, solved);
@@ -443,8 +464,10 @@ static void find_known(const ProgramEntry *e, bool *known)
 		for (uint32_t i = 0; i < e->input.n; i++)
 			for (uint32_t d = 0; d < e->input.data[i].rank; d++) {
 				uint32_t n, rest;
-				Sym dim = e->input.data[i].dim[d], v = unknown_var(syms, dim, known, &n), c, r;
-				if (n != 1 || !sym_linear(syms, dim, v, &c, &r) || unknown_var(syms, r, known, &rest).i ||
+				Sym dim = e->input.data[i].dim[d],
+				    v = unknown_var(syms, dim, known, &n), c, r;
+				if (n != 1 || !sym_linear(syms, dim, v, &c, &r) ||
+				    unknown_var(syms, r, known, &rest).i ||
 				    unknown_var(syms, c, known, &rest).i)
 					continue;
 				know(syms, v, known);

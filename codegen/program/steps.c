@@ -15,15 +15,19 @@ static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
 	const ProgramTensor *t = &b->e->input.data[k];
 	for (uint32_t d = 0; d < t->rank; d++) {
 		Sym want = type->dim[d];
-		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) || !sym_lower_can(&b->known.sizes, want))
+		if (want.i == t->dim[d].i || !sym_uses(b->syms, want, var) ||
+		    !sym_lower_can(&b->known.sizes, want))
 			continue;
 		Text text;
 		text_init(&text, b->arena);
 		text_add(&text, "input \"");
 		text_format(&text, t->name);
-		text_printf(&text, "\" dimension %u: expected %s = %%lld, got %%lld", d, sym_str(b->syms, want));
-		Lx arg[2] = {sym_lower(&b->known.sizes, want), sym_lower(&b->known.sizes, t->dim[d])};
-		ls_assert(b->f, lx_cmp(b->f, SC_eq, arg[0], arg[1]), program_message(b->p, text.data), arg, 2);
+		text_printf(&text, "\" dimension %u: expected %s = %%lld, got %%lld", d,
+			    sym_str(b->syms, want));
+		Lx arg[2] = {sym_lower(&b->known.sizes, want),
+			     sym_lower(&b->known.sizes, t->dim[d])};
+		ls_assert(b->f, lx_cmp(b->f, SC_eq, arg[0], arg[1]),
+			  program_message(b->p, text.data), arg, 2);
 	}
 }
 
@@ -39,7 +43,8 @@ static void after_size(Builder *b, Sym var)
 	for (uint32_t k = 0; k < b->known.guarded->guard.n; k++) {
 		const GraphGuard *g = &b->known.guarded->guard.data[k];
 		bool uses = sym_uses(b->syms, g->a, var) || sym_uses(b->syms, g->b, var);
-		if (uses && sym_lower_can(&b->known.sizes, g->a) && sym_lower_can(&b->known.sizes, g->b))
+		if (uses && sym_lower_can(&b->known.sizes, g->a) &&
+		    sym_lower_can(&b->known.sizes, g->b))
 			program_guard(b->p, &b->known.sizes, b->l->graph, g);
 	}
 	while (size_bounds_assert(b->known.bounds, &b->known.sizes, b->p, main, var))
@@ -75,7 +80,8 @@ static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
 	LoopFn *f = b->f;
 	/* so that all see that it is not negative */
 	value = lo >= 0 ? lx_max(f, value, lx_int(f, 0)) : value;
-	sym_lower_set(&b->known.sizes, s->size, lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
+	sym_lower_set(&b->known.sizes, s->size,
+		      lx_var(f, ls_let(f, sym_name(b->syms, s->size), value)));
 	array_push(b->arena, &b->known.born, (BornSize){.var = s->size});
 	uint32_t at = b->known.born.n - 1;
 	b->known.born.data[at].room = make_room(b);
@@ -87,16 +93,20 @@ static void emit_size(Builder *b, const Step *s)
 	LoopFn *f = b->f;
 	const Buffer *buf = buf_of(b->l, s->pred);
 	int64_t lo, hi;
-	Lx value = lx_var(f, ls_read(f, "size", DT_i64, builder_address(b, s->pred, &buf->layout), builder_owner(b, s->pred.i)));
+	Lx value = lx_var(f, ls_read(f, "size", DT_i64, builder_address(b, s->pred, &buf->layout),
+				     builder_owner(b, s->pred.i)));
 	sym_range(b->syms, s->size, &lo, &hi);
 	if (sym_lower_can(&b->known.sizes, s->size)) {
 		Lx known = sym_lower(&b->known.sizes, s->size);
-		ls_assert(f, lx_cmp(f, SC_eq, value, known), program_message(b->p, s->differs), (Lx[]){value, known}, 2);
+		ls_assert(f, lx_cmp(f, SC_eq, value, known), program_message(b->p, s->differs),
+			  (Lx[]){value, known}, 2);
 		b->known.nsize++;
 		return;
 	}
 	if (sym_kind(b->syms, s->size) != SYM_VAR) {
-		ctx_error(b->l->ir->ctx, NULL, "the size %s depends on data, and its symbols have no values", sym_str(b->syms, s->size));
+		ctx_error(b->l->ir->ctx, NULL,
+			  "the size %s depends on data, and its symbols have no values",
+			  sym_str(b->syms, s->size));
 		return;
 	}
 	uint32_t message = program_message(b->p, s->message);
@@ -116,7 +126,8 @@ static void forget_sizes(Builder *b, uint32_t n)
 {
 	for (uint32_t k = b->known.born.n; k-- > n;)
 		if (b->known.born.data[k].room)
-			ls_room(b->f, b->ninput + b->noutput + 2 + b->known.born.data[k].room, NULL, 0);
+			ls_room(b->f, b->ninput + b->noutput + 2 + b->known.born.data[k].room, NULL,
+				0);
 	b->known.born.n = n;
 }
 
@@ -157,28 +168,35 @@ static void enter(Builder *b, const Step *step, Lx index)
 	array_push(b->arena, &b->nest.around, (Around){step, index});
 	if (step->kind == STEP_WHILE)
 		return;
-	const Lx last = lx_sub(f, sym_lower(&b->known.sizes, step->extent), lx_int(f, 1)), down = lx_sub(f, last, index);
+	const Lx last = lx_sub(f, sym_lower(&b->known.sizes, step->extent), lx_int(f, 1)),
+		 down = lx_sub(f, last, index);
 	sym_lower_set(&b->known.sizes, step->var, step->reverse ? down : index);
 	for (uint32_t k = 0; k < step->nalso; k++)
-		sym_lower_set(&b->known.sizes, step->also[k].var, step->also[k].reverse ? down : index);
+		sym_lower_set(&b->known.sizes, step->also[k].var,
+			      step->also[k].reverse ? down : index);
 }
 
 /* Even iterations read `from` and write `to`, odd ones the other way round. */
 static void swap_inside(Builder *b, const Step *step)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->memory.plan.offset[step->carry[c].from.i], to = b->memory.plan.offset[step->carry[c].to.i];
-		b->memory.place[step->carry[c].from.i] = (CarryPlace){.even = from, .odd = to, .loop = b->nest.around.n};
-		b->memory.place[step->carry[c].to.i] = (CarryPlace){.even = to, .odd = from, .loop = b->nest.around.n};
+		Sym from = b->memory.plan.offset[step->carry[c].from.i],
+		    to = b->memory.plan.offset[step->carry[c].to.i];
+		b->memory.place[step->carry[c].from.i] =
+			(CarryPlace){.even = from, .odd = to, .loop = b->nest.around.n};
+		b->memory.place[step->carry[c].to.i] =
+			(CarryPlace){.even = to, .odd = from, .loop = b->nest.around.n};
 	}
 }
 
 static void swap_after(Builder *b, const Step *step, Sym count, uint32_t ended)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
-		Sym from = b->memory.plan.offset[step->carry[c].from.i], to = b->memory.plan.offset[step->carry[c].to.i];
+		Sym from = b->memory.plan.offset[step->carry[c].from.i],
+		    to = b->memory.plan.offset[step->carry[c].to.i];
 		b->memory.place[step->carry[c].from.i] = (CarryPlace){0};
-		b->memory.place[step->carry[c].to.i] = (CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
+		b->memory.place[step->carry[c].to.i] =
+			(CarryPlace){.even = from, .odd = to, .count = count, .ended = ended};
 	}
 }
 
@@ -220,7 +238,8 @@ static void emit_while(Builder *b, const Step *step)
 {
 	LoopFn *f = b->f;
 	uint32_t scope = b->known.sizes.log.n;
-	Lv n = ls_var(f, "n", lx_int(f, 0)), go = ls_var(f, "go", lx_int_of(f, (LType){DT_bool, 1}, 1));
+	Lv n = ls_var(f, "n", lx_int(f, 0)),
+	   go = ls_var(f, "go", lx_int_of(f, (LType){DT_bool, 1}, 1));
 	ls_while(f, lx_var(f, go));
 	enter(b, step, lx_var(f, n));
 	swap_inside(b, step);
@@ -271,9 +290,11 @@ void builder_start(Builder *b, LoopFn *f)
 static void emit_copy(Builder *b, const Step *s)
 {
 	const Buffer *from = buf_of(b->l, s->from), *to = buf_of(b->l, s->to);
-	Sym bytes = sym_muli(b->syms, layout_numel(b->l->ir, &from->layout), dtype_size(from->dtype));
+	Sym bytes =
+		sym_muli(b->syms, layout_numel(b->l->ir, &from->layout), dtype_size(from->dtype));
 	Lx source = builder_address(b, s->from, &from->layout);
-	ls_copy(b->f, builder_address(b, s->to, &to->layout), source, sym_lower(&b->known.sizes, bytes));
+	ls_copy(b->f, builder_address(b, s->to, &to->layout), source,
+		sym_lower(&b->known.sizes, bytes));
 }
 
 /* Values that a step before has read are noted; others are copied here. */
@@ -292,7 +313,8 @@ static void emit_save(Builder *b, const StepSave *s)
 		ls_copy(f, arg[2], arg[1], lx_mul(f, items, lx_int(f, size)));
 	arg[n] = items;
 	arg[n + 1] = lx_int(f, size);
-	ls_save(f, arg, n, n + 2, builder_owner(b, s->values.i), s->at.i ? builder_owner(b, s->at.i) : 0);
+	ls_save(f, arg, n, n + 2, builder_owner(b, s->values.i),
+		s->at.i ? builder_owner(b, s->at.i) : 0);
 	uint64_t each = size + (s->at.i ? sizeof(int64_t) : 0);
 	b->e->saved_hint += SAVE_RECORD + (uint64_t)sym_hint(b->syms, s->n) * each;
 }
@@ -300,7 +322,10 @@ static void emit_save(Builder *b, const StepSave *s)
 static void emit_step(Builder *b, const Step *s)
 {
 	switch (s->kind) {
-	case STEP_KERNEL: case STEP_CALL: builder_launch(b, &b->kernels.kernel.data[b->next++]); break;
+	case STEP_KERNEL:
+	case STEP_CALL:
+		builder_launch(b, &b->kernels.kernel.data[b->next++]);
+		break;
 	case STEP_COPY: emit_copy(b, s); break;
 	case STEP_SAVE: emit_save(b, s->save); break;
 	case STEP_LOOP: emit_loop(b, s); break;
@@ -315,8 +340,11 @@ static void emit_step(Builder *b, const Step *s)
 static void call_outlined(Builder *b, uint32_t number, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->nest.asked.n - first_asked, nsymbol = b->e->symbol.n;
-	Asked *asked = nasked ? arena_dup(b->arena, b->nest.asked.data + first_asked, nasked * sizeof *asked) : NULL;
-	Lx *arg = ARENA_ARRAY(b->arena, Lx, nsymbol + b->nest.around.n + 2 * b->known.born.n + nasked);
+	Asked *asked = nasked ? arena_dup(b->arena, b->nest.asked.data + first_asked,
+					  nasked * sizeof *asked)
+			      : NULL;
+	Lx *arg = ARENA_ARRAY(b->arena, Lx,
+			      nsymbol + b->nest.around.n + 2 * b->known.born.n + nasked);
 	b->nest.asked.n = first_asked;
 	for (uint32_t k = 0; k < nasked; k++)
 		b->nest.ended.data[asked[k].ended] = asked[k].before;
@@ -325,7 +353,8 @@ static void call_outlined(Builder *b, uint32_t number, uint32_t first_asked)
 	for (uint32_t k = 0; k < b->nest.around.n; k++)
 		arg[n++] = b->nest.around.data[k].index;
 	for (uint32_t k = 0; k < b->known.born.n; k++) {
-		Lx value = sym_lower(&b->known.sizes, b->known.born.data[k].var), zero = lx_int(b->f, 0);
+		Lx value = sym_lower(&b->known.sizes, b->known.born.data[k].var),
+		   zero = lx_int(b->f, 0);
 		arg[n++] = may_be_negative(b, k) ? lx_max(b->f, value, zero) : value;
 		if (may_be_negative(b, k))
 			arg[n++] = lx_max(b->f, lx_sub(b->f, zero, value), zero);
@@ -340,7 +369,8 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	ProgramEntry *e = b->e;
 	LoopFn *outer = b->f, *f = loop_new(b->p->ir, "");
 	SymLower sizes = b->known.sizes;
-	uint32_t naround = b->nest.around.n, nended = b->nest.ended.n, first_asked = b->nest.asked.n;
+	uint32_t naround = b->nest.around.n, nended = b->nest.ended.n,
+		 first_asked = b->nest.asked.n;
 	Around *around = arena_dup(b->arena, b->nest.around.data, naround * sizeof *around);
 	bool tight = b->nest.tight;
 	f->buf.data = e->run->buf.data; /* of the same buffers, read only */
@@ -400,7 +430,9 @@ static void emit_whole_while(Builder *b, const Step *s)
 static uint32_t outline_length(const Step *step, const uint32_t *size, uint32_t n)
 {
 	uint32_t sum = size[0], k = 1;
-	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE && sum + size[k] <= OUTLINE_SIZE; k++)
+	for (; k < n && step[k].kind != STEP_WHILE && step[k].kind != STEP_SIZE &&
+	       sum + size[k] <= OUTLINE_SIZE;
+	     k++)
 		sum += size[k];
 	return k;
 }

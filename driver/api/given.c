@@ -11,7 +11,8 @@ bool given(Weft *w, const char *function, const char *what, const void *p)
 
 bool given_list(Weft *w, const char *function, const char *what, const void *list, uint32_t n)
 {
-	return list || !n || ctx_error(w->ctx, function, "%s are missing: NULL in place of %u", what, n);
+	return list || !n ||
+	       ctx_error(w->ctx, function, "%s are missing: NULL in place of %u", what, n);
 }
 
 bool given_text(Weft *w, const char *function, const char *what, const char *text)
@@ -20,12 +21,14 @@ bool given_text(Weft *w, const char *function, const char *what, const char *tex
 	return *text || ctx_error(w->ctx, function, "%s is empty", what);
 }
 
-bool given_texts(Weft *w, const char *function, const char *what, const char *const *text, uint32_t n)
+bool given_texts(Weft *w, const char *function, const char *what, const char *const *text,
+		 uint32_t n)
 {
 	TRY(given_list(w, function, what, text, n));
 	for (uint32_t k = 0; k < n; k++)
 		if (!text[k] || !*text[k])
-			return ctx_error(w->ctx, function, "%s: number %u is %s", what, k, text[k] ? "empty" : "NULL");
+			return ctx_error(w->ctx, function, "%s: number %u is %s", what, k,
+					 text[k] ? "empty" : "NULL");
 	return true;
 }
 
@@ -35,7 +38,9 @@ bool given_graph(Weft *w, const char *function, const WeftGraph *g)
 	if (g->w != w)
 		return ctx_error(w->ctx, function, "the graph belongs to another Weft");
 	if (g->owner)
-		return ctx_error(w->ctx, function, "the graph is the body of a node, expected the graph that it is in");
+		return ctx_error(
+			w->ctx, function,
+			"the graph is the body of a node, expected the graph that it is in");
 	return graph_is_sound(g);
 }
 
@@ -70,7 +75,9 @@ bool given_graph_or_body(Weft *w, const char *function, WeftGraph *g)
 {
 	if (!g || g->w != w || !g->owner)
 		return given_graph(w, function, g);
-	return (body_is_there(g) || ctx_error(w->ctx, function, "the graph is the body of a node that was erased")) && graph_is_sound(graph_root(g));
+	return (body_is_there(g) ||
+		ctx_error(w->ctx, function, "the graph is the body of a node that was erased")) &&
+	       graph_is_sound(graph_root(g));
 }
 
 bool graph_is_sound(const WeftGraph *g)
@@ -101,6 +108,8 @@ void options_copy(void *to, size_t n, const void *options)
 bool options_fit(Weft *w, uint32_t size, size_t n)
 {
 	if (size == NOT_SET)
-		return ctx_error(w->ctx, NULL, "the size of the options is not set: expected %zu, as sizeof gives", n);
+		return ctx_error(
+			w->ctx, NULL,
+			"the size of the options is not set: expected %zu, as sizeof gives", n);
 	return size <= n || ctx_error(w->ctx, NULL, "options of a newer version of the library");
 }

@@ -14,7 +14,8 @@ bool given_list(Weft *, const char *function, const char *what, const void *list
 bool given_text(Weft *, const char *function, const char *what, const char *text);
 /* Checks that a list of n texts is not NULL, unless n is 0, and that none of the texts is NULL or
  * empty. Returns false after an error. */
-bool given_texts(Weft *, const char *function, const char *what, const char *const *text, uint32_t n);
+bool given_texts(Weft *, const char *function, const char *what, const char *const *text,
+		 uint32_t n);
 /* Checks that a graph is not NULL, belongs to the Weft, is no body of control flow, and is correct
  * (if it was changed, it is verified). Joined graphs pass: see graph_is_one. Returns false after an
  * error. */

@@ -37,7 +37,8 @@ bool graph_is_one(Weft *w, const WeftGraph *g)
 	return g->g || ctx_error(w->ctx, NULL, "several graphs were joined: ask each of them");
 }
 
-static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (*f)(void *), uint32_t *n)
+static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (*f)(void *),
+		       uint32_t *n)
 {
 	Ask a = {.w = w, .function = function, .g = g, .answer = f};
 	bool ok = boundary(w, answer, &a);
@@ -81,8 +82,12 @@ static WeftTensorInfo describe(Ask *a, const char *name, const char *role, Node 
 			if (symbol[i].i == s.i)
 				dim[k].symbol = (int32_t)i;
 	}
-	return (WeftTensorInfo){.name = arena_strdup(arena, name), .role = role, .dtype = dtype_to_api(node_dtype(g, node)), .rank = rank,
-				.dim = dim, .donates = -1};
+	return (WeftTensorInfo){.name = arena_strdup(arena, name),
+				.role = role,
+				.dtype = dtype_to_api(node_dtype(g, node)),
+				.rank = rank,
+				.dim = dim,
+				.donates = -1};
 }
 
 static bool ask_inputs(void *arg)
@@ -92,7 +97,9 @@ static bool ask_inputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind == INPUT_USER)
-			list[a->n++] = describe(a, g->input.data[k].name, input_role(INPUT_USER, g->input.data[k].name), g->input.data[k].node);
+			list[a->n++] = describe(a, g->input.data[k].name,
+						input_role(INPUT_USER, g->input.data[k].name),
+						g->input.data[k].node);
 	a->out = list;
 	return true;
 }
@@ -111,7 +118,8 @@ static bool ask_states(void *arg)
 		*info = describe(a, in->name, input_role(in->kind, in->name), in->node);
 		info->aliases = aliases ? aliases[in->init.i] : NULL;
 		info->holder = const_holder(g->ir, in->init);
-		info->requires_grad = in->kind == INPUT_PARAM && const_requires_grad(g->ir, in->init);
+		info->requires_grad =
+			in->kind == INPUT_PARAM && const_requires_grad(g->ir, in->init);
 	}
 	a->out = list;
 	return true;
@@ -124,7 +132,8 @@ static bool ask_outputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].writes < 0)
-			list[a->n++] = describe(a, g->output.data[k].name, "output", g->output.data[k].node);
+			list[a->n++] = describe(a, g->output.data[k].name, "output",
+						g->output.data[k].node);
 	a->out = list;
 	return true;
 }
@@ -227,7 +236,8 @@ typedef struct {
 static bool input_shape(void *arg)
 {
 	Shape *s = arg;
-	TRY(given_graph(s->w, "weft_input_shape", s->from) && given(s->w, "weft_input_shape", "the shape", s->shape));
+	TRY(given_graph(s->w, "weft_input_shape", s->from) &&
+	    given(s->w, "weft_input_shape", "the shape", s->shape));
 	TRY(graph_is_one(s->w, s->from));
 	const Graph *g = s->from->g;
 	uint32_t nsym, user = 0;

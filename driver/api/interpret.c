@@ -56,7 +56,8 @@ static bool check_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *
 		same = out->dim[d] == want.dim[d];
 	if (!same) {
 		Arena *arena = weft_arena(a->w);
-		return ctx_error(a->w->ctx, NULL, "state %s is %s, expected %s", in->name, tensor_type(arena, out), tensor_type(arena, &want));
+		return ctx_error(a->w->ctx, NULL, "state %s is %s, expected %s", in->name,
+				 tensor_type(arena, out), tensor_type(arena, &want));
 	}
 	return true;
 }
@@ -77,7 +78,8 @@ static void keep_state(const Interpret *a, const Graph *g, const Tensor *out)
 			continue;
 		const WeftTensor *to = &a->state[state_index(g, (uint32_t)writes)];
 		if (tensor_bytes(&out[k]))
-			memcpy((char *)to->data + to->byte_offset, out[k].data, tensor_bytes(&out[k]));
+			memcpy((char *)to->data + to->byte_offset, out[k].data,
+			       tensor_bytes(&out[k]));
 	}
 }
 
@@ -96,7 +98,8 @@ static bool interpret(void *arg)
 	static const char here[] = "weft_interpret";
 	TRY(given_graph(a->w, here, a->g) && graph_is_one(a->w, a->g));
 	Graph *g = a->g->g;
-	TRY(given_list(a->w, here, "inputs", a->inputs, a->n) && given_list(a->w, here, "outputs", a->outputs, user_outputs(g)));
+	TRY(given_list(a->w, here, "inputs", a->inputs, a->n) &&
+	    given_list(a->w, here, "outputs", a->outputs, user_outputs(g)));
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(arena, Tensor, g->output.n);
@@ -105,7 +108,8 @@ static bool interpret(void *arg)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *gi = &g->input.data[k];
 		if (gi->kind != INPUT_USER) {
-			TRY(a->state ? given_state(a, gi, state_index(g, k), &in[k]) : state_value(a->g, gi, &in[k]));
+			TRY(a->state ? given_state(a, gi, state_index(g, k), &in[k])
+				     : state_value(a->g, gi, &in[k]));
 			continue;
 		}
 		if (used == a->n)
@@ -129,7 +133,8 @@ bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n,
 	return weft_interpret_on(w, g, NULL, inputs, n, outputs);
 }
 
-bool weft_interpret_on(Weft *w, WeftGraph *g, const WeftTensor *state, const WeftTensor *inputs, uint32_t n, WeftTensor *outputs)
+bool weft_interpret_on(Weft *w, WeftGraph *g, const WeftTensor *state, const WeftTensor *inputs,
+		       uint32_t n, WeftTensor *outputs)
 {
 	Interpret a = {w, g, state, inputs, n, outputs};
 	return boundary(w, interpret, &a);
@@ -145,7 +150,8 @@ static bool first_state(void *arg)
 		uint32_t n = state_index(g, k);
 		if (g->input.data[k].kind == INPUT_USER)
 			continue;
-		TRY(given(a->w, "weft_first_state", "the state", a->state) && check_state(a, &g->input.data[k], n, &room));
+		TRY(given(a->w, "weft_first_state", "the state", a->state) &&
+		    check_state(a, &g->input.data[k], n, &room));
 		TRY(state_value(a->g, &g->input.data[k], &t));
 		const WeftTensor *to = &a->state[n];
 		memcpy((char *)to->data + to->byte_offset, t.data, tensor_bytes(&t));

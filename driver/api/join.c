@@ -31,9 +31,11 @@ typedef struct {
 /* Of recipes, those that compute the same from the same constants, which were joined before. */
 static bool same_contents(const Const *a, const Const *b)
 {
-	return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes && a->is_param == b->is_param &&
+	return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
+	       a->is_param == b->is_param &&
 	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 && !a->recipe == !b->recipe &&
-	       (a->recipe ? graph_equal(a->recipe, b->recipe) : memcmp(a->data, b->data, a->bytes) == 0);
+	       (a->recipe ? graph_equal(a->recipe, b->recipe)
+			  : memcmp(a->data, b->data, a->bytes) == 0);
 }
 
 /* NULL: it has none that matters. Interned. */
@@ -49,7 +51,8 @@ static ConstId find_equal(Constants *x, ConstId c)
 	const Const *k = ir_const_of(x->ir, c);
 	uint64_t key[2] = {const_hash(x->ir, c), (uintptr_t)kept_name(x, c)};
 	bool fresh;
-	uint32_t id = intern(&x->key, key, sizeof key, &fresh), at = fresh ? 0 : x->first.data[id - 1];
+	uint32_t id = intern(&x->key, key, sizeof key, &fresh),
+		 at = fresh ? 0 : x->first.data[id - 1];
 	if (fresh)
 		array_push(weft_arena(x->w), &x->first, 0);
 	for (; at; at = x->kept.data[at - 1].next.i)
@@ -73,8 +76,9 @@ static bool check_name(Constants *x, ConstId c)
 	const Kept *o = &x->owner.data[id - 1];
 	return o->c.i == c.i || o->entry == x->entry ||
 	       ctx_error(x->w->ctx, x->from->entry[x->entry].path,
-			 "its parameter %s is not that of %s, and weights that can be replaced go by their names", k->name,
-			 x->from->entry[o->entry].path);
+			 "its parameter %s is not that of %s, and weights that can be replaced go "
+			 "by their names",
+			 k->name, x->from->entry[o->entry].path);
 }
 
 static bool replace_in(Constants *x, Graph *g);
@@ -153,13 +157,17 @@ static bool check_entry(const Join *j, uint32_t k)
 	Ctx *ctx = j->w->ctx;
 	const char *path = j->graph[k]->path;
 	if (j->graph[k]->w != j->w)
-		return ctx_error(ctx, path, "the graph for the entry %s belongs to another Weft", j->name[k]);
+		return ctx_error(ctx, path, "the graph for the entry %s belongs to another Weft",
+				 j->name[k]);
 	TRY(given_graph(j->w, "weft_join", j->graph[k]) && graph_is_one(j->w, j->graph[k]));
 	if (!text_is_identifier(j->name[k]))
-		return ctx_error(ctx, path, "an entry cannot be called \"%s\": it must be an identifier of C", j->name[k]);
+		return ctx_error(ctx, path,
+				 "an entry cannot be called \"%s\": it must be an identifier of C",
+				 j->name[k]);
 	for (uint32_t i = 0; i < k; i++)
 		if (!strcmp(j->name[i], j->name[k]))
-			return ctx_error(ctx, path, "a second entry %s: that of %s is called so", j->name[k], j->graph[i]->path);
+			return ctx_error(ctx, path, "a second entry %s: that of %s is called so",
+					 j->name[k], j->graph[i]->path);
 	return true;
 }
 
@@ -175,7 +183,8 @@ static Joining import_all(const Join *j)
 	ir->unrounded = j->graph[0]->g->ir->unrounded;
 	for (uint32_t k = 0; k < j->n; k++) {
 		from[k] = j->graph[k]->g;
-		entry[k] = (GraphEntry){arena_strdup(arena, j->name[k]), graph_import(ir, from[k]), j->graph[k]->path};
+		entry[k] = (GraphEntry){arena_strdup(arena, j->name[k]), graph_import(ir, from[k]),
+					j->graph[k]->path};
 		entry[k].g->name = entry[k].name;
 		/* what holds for one graph does not hold for all */
 		if (from[k]->ir->unrounded != from[0]->ir->unrounded)
@@ -193,11 +202,15 @@ static bool join(void *arg)
 	TRY(options_fit(j->w, j->options.size, sizeof j->options));
 	if (!j->n)
 		return ctx_error(j->w->ctx, NULL, "no graphs to join");
-	TRY(given_list(j->w, "weft_join", "graphs", j->graph, j->n) && given_list(j->w, "weft_join", "names of entries", j->name, j->n));
+	TRY(given_list(j->w, "weft_join", "graphs", j->graph, j->n) &&
+	    given_list(j->w, "weft_join", "names of entries", j->name, j->n));
 	for (uint32_t k = 0; k < j->n; k++)
-		TRY(given(j->w, "weft_join", "a graph", j->graph[k]) && given(j->w, "weft_join", "the name of an entry", j->name[k]));
-	TRY(given_texts(j->w, "weft_join_with", "names of private state", j->options.private_state, j->options.nprivate));
-	TRY(given_texts(j->w, "weft_join_with", "names of shared state", j->options.same_state, j->options.nsame));
+		TRY(given(j->w, "weft_join", "a graph", j->graph[k]) &&
+		    given(j->w, "weft_join", "the name of an entry", j->name[k]));
+	TRY(given_texts(j->w, "weft_join_with", "names of private state", j->options.private_state,
+			j->options.nprivate));
+	TRY(given_texts(j->w, "weft_join_with", "names of shared state", j->options.same_state,
+			j->options.nsame));
 	for (uint32_t k = 0; k < j->n; k++)
 		TRY(check_entry(j, k));
 	const Joining all = import_all(j);
@@ -206,7 +219,8 @@ static bool join(void *arg)
 	return true;
 }
 
-WeftGraph *weft_join_with(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph, const WeftJoinOptions *options)
+WeftGraph *weft_join_with(Weft *w, uint32_t n, const char *const *name, WeftGraph *const *graph,
+			  const WeftJoinOptions *options)
 {
 	Join j = {.w = w, .n = n, .name = name, .graph = graph};
 	options_copy(&j.options, sizeof j.options, options);

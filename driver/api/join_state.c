@@ -48,7 +48,8 @@ typedef struct {
 static bool find_entry(const States *s, const char *text, size_t n, uint32_t *out)
 {
 	for (*out = 0; *out < s->j->n; ++*out)
-		if (strlen(s->j->entry[*out].name) == n && !strncmp(s->j->entry[*out].name, text, n))
+		if (strlen(s->j->entry[*out].name) == n &&
+		    !strncmp(s->j->entry[*out].name, text, n))
 			return true;
 	return false;
 }
@@ -60,9 +61,13 @@ static bool parse_same(const States *s, const char *text, Same *out)
 	for (int k = 0; k < 2; k++) {
 		size_t n = strcspn(p, k ? "" : "="), dot = strcspn(p, ".");
 		if (dot >= n || dot + 1 == n || (!k && !p[n]))
-			return ctx_error(s->ctx, NULL, "\"%s\" joins no state: expected ENTRY.NAME=ENTRY.NAME", text);
+			return ctx_error(s->ctx, NULL,
+					 "\"%s\" joins no state: expected ENTRY.NAME=ENTRY.NAME",
+					 text);
 		if (!find_entry(s, p, dot, &out->entry[k]))
-			return ctx_error(s->ctx, NULL, "\"%s\" joins no state: there is no entry %.*s", text, (int)dot, p);
+			return ctx_error(s->ctx, NULL,
+					 "\"%s\" joins no state: there is no entry %.*s", text,
+					 (int)dot, p);
 		out->name[k] = arena_strndup(arena, p + dot + 1, n - dot - 1);
 		p += n + 1;
 	}
@@ -102,10 +107,14 @@ static bool join_same(States *s, const char *text)
 	TRY(parse_same(s, text, &x));
 	for (int k = 0; k < 2; k++)
 		if (!count_name(s, x.entry[k], x.name[k]))
-			return ctx_error(s->ctx, path_of(s, x.entry[k]), "\"%s\" joins no state: the graph has no parameter or buffer %s",
-					 text, x.name[k]);
+			return ctx_error(
+				s->ctx, path_of(s, x.entry[k]),
+				"\"%s\" joins no state: the graph has no parameter or buffer %s",
+				text, x.name[k]);
 	if (strcmp(x.name[0], x.name[1]) != 0 && count_name(s, x.entry[1], x.name[0]))
-		return ctx_error(s->ctx, path_of(s, x.entry[1]), "\"%s\" joins no state: the graph has a tensor %s of its own", text, x.name[0]);
+		return ctx_error(s->ctx, path_of(s, x.entry[1]),
+				 "\"%s\" joins no state: the graph has a tensor %s of its own",
+				 text, x.name[0]);
 	rename_tensor(s, x.entry[1], x.name[1], x.name[0]);
 	array_push(s->ctx->arena, &s->renamed, (Renamed){x.entry[1], x.name[1], x.name[0]});
 	return true;
@@ -126,26 +135,33 @@ static bool make_private(const States *s, const char *name)
 	for (uint32_t k = 0; k < s->j->n; k++) {
 		if (!is_state(s->j->entry[k].g, name))
 			continue;
-		rename_tensor(s, k, name, arena_printf(s->ctx->arena, "%s.%s", s->j->entry[k].name, name));
+		rename_tensor(s, k, name,
+			      arena_printf(s->ctx->arena, "%s.%s", s->j->entry[k].name, name));
 		n++;
 	}
-	return n || ctx_error(s->ctx, NULL, "no entry has state called \"%s\", which was to be private", name);
+	return n || ctx_error(s->ctx, NULL,
+			      "no entry has state called \"%s\", which was to be private", name);
 }
 
 /* ---- identity ---- */
 
 static bool same_type(const Const *a, const Const *b)
 {
-	return a->dtype == b->dtype && a->rank == b->rank && memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
+	return a->dtype == b->dtype && a->rank == b->rank &&
+	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
 /* What is called like a state is it. */
-static bool check_same(const States *s, const State *state, uint32_t entry, ConstId c, const char *name)
+static bool check_same(const States *s, const State *state, uint32_t entry, ConstId c,
+		       const char *name)
 {
 	const Const *a = ir_const_of(s->ir, state->init), *b = ir_const_of(s->ir, c);
-	const char *what = !same_type(a, b) ? "type" : memcmp(a->data, b->data, a->bytes) != 0 ? "first contents" : NULL;
+	const char *what = !same_type(a, b)                          ? "type"
+			   : memcmp(a->data, b->data, a->bytes) != 0 ? "first contents"
+								     : NULL;
 	return !what || ctx_error(s->ctx, path_of(s, entry),
-				  "%s has another %s than %s, which %s writes: two tensors need two names (a private one is called ENTRY.%s)",
+				  "%s has another %s than %s, which %s writes: two tensors need "
+				  "two names (a private one is called ENTRY.%s)",
 				  name, what, state->name, path_of(s, state->entry), state->name);
 }
 
@@ -172,7 +188,8 @@ static bool gather(States *s, uint32_t entry)
 			continue;
 		const State *other = find(s, in->name);
 		if (!in->init.i)
-			return ctx_error(s->ctx, path_of(s, entry), "%s is state without first contents", in->name);
+			return ctx_error(s->ctx, path_of(s, entry),
+					 "%s is state without first contents", in->name);
 		if (other) {
 			TRY(check_same(s, other, entry, in->init, in->name));
 			continue;
@@ -197,7 +214,9 @@ static void gather_parts(States *s, uint32_t entry)
 	const Ir *file = s->j->from[entry]->ir;
 	for (uint32_t k = 1; k < file->constant.n; k++) {
 		ConstId holder = file->constant.data[k].holder;
-		const State *state = holder.i ? find(s, name_here(s, entry, file->constant.data[holder.i].name)) : NULL;
+		const State *state =
+			holder.i ? find(s, name_here(s, entry, file->constant.data[holder.i].name))
+				 : NULL;
 		if (state && *file->constant.data[k].name)
 			add_name(s, file->constant.data[k].name, (uint32_t)(state - s->state.data));
 	}
@@ -208,7 +227,8 @@ static void gather_parts(States *s, uint32_t entry)
 static Node state_input(Graph *g, const State *state, const Const *c, ConstId init)
 {
 	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind != INPUT_USER && !strcmp(g->input.data[k].name, state->name))
+		if (g->input.data[k].kind != INPUT_USER &&
+		    !strcmp(g->input.data[k].name, state->name))
 			return g->input.data[k].node;
 	TypeId type = ir_type_ints(g->ir, c->dtype, c->rank, c->dim);
 	Node n = graph_add_input(g, state->name, state->kind, type);
@@ -222,8 +242,11 @@ static bool check_inner(const States *s, const Graph *g, uint32_t entry)
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		ConstId c = node_const(g, n);
 		if (c.i && find(s, ir_const_of(s->ir, c)->name))
-			return ctx_error(s->ctx, path_of(s, entry), "%s, which %s writes, is a constant of a branch or a loop: not supported",
-					 ir_const_of(s->ir, c)->name, path_of(s, find(s, ir_const_of(s->ir, c)->name)->entry));
+			return ctx_error(s->ctx, path_of(s, entry),
+					 "%s, which %s writes, is a constant of a branch or a "
+					 "loop: not supported",
+					 ir_const_of(s->ir, c)->name,
+					 path_of(s, find(s, ir_const_of(s->ir, c)->name)->entry));
 		for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
 			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
 			TRY(a->kind != ATTR_graph || !a->graph || check_inner(s, a->graph, entry));
@@ -240,8 +263,9 @@ static bool replace_constant(States *s, uint32_t entry, Node n, ConstId id)
 	bool part = strcmp(c.name, state->name) != 0;
 	if (part && (!same_type(&c, ir_const_of(s->ir, state->init)) ||
 		     memcmp(c.data, ir_const_of(s->ir, state->init)->data, c.bytes) != 0))
-		return ctx_error(s->ctx, path_of(s, entry), "%s is part of the memory of %s, which %s writes: not supported", c.name,
-				 state->name, path_of(s, state->entry));
+		return ctx_error(s->ctx, path_of(s, entry),
+				 "%s is part of the memory of %s, which %s writes: not supported",
+				 c.name, state->name, path_of(s, state->entry));
 	TRY(check_same(s, state, entry, id, c.name));
 	Node in = state_input(g, state, &c, id);
 	graph_replace(g, n, in);

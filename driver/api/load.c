@@ -47,7 +47,8 @@ static bool loaded(Load *l, Graph *g)
 static bool parse(void *arg)
 {
 	Load *l = arg;
-	TRY(given(l->w, "weft_parse", "the text", l->text) && given_text(l->w, "weft_parse", "the name", l->path));
+	TRY(given(l->w, "weft_parse", "the text", l->text) &&
+	    given_text(l->w, "weft_parse", "the name", l->path));
 	Graph *g = graph_parse(user_ir(l->w), l->text, l->path);
 	TRY(g && graph_verify(g));
 	return loaded(l, g);
@@ -57,17 +58,23 @@ static bool no_model(Ctx *ctx, const void *data, size_t size)
 {
 	const char *what = file_kind(data, size);
 	return ctx_error(ctx, NULL,
-			 "no model: %s; weft reads .pt2 archives of torch.export.save, ONNX models (.onnx) and the text "
+			 "no model: %s; weft reads .pt2 archives of torch.export.save, ONNX models "
+			 "(.onnx) and the text "
 			 "form of graphs (graph @name...)",
 			 what ? what : "it is text that does not begin with \"graph\"");
 }
 
 /* ---- torch.vmap and torch.func.jvp in models ---- */
 
-static Graph *member_batch(const Graph *g, const bool *batched, Sym size, Pt2Randomness r, const int32_t *in, const int32_t *out)
+static Graph *member_batch(const Graph *g, const bool *batched, Sym size, Pt2Randomness r,
+			   const int32_t *in, const int32_t *out)
 {
 	const BatchDims dims = {in, out};
-	return transform_vmap_at(g, batched, size, r == PT2_SAME ? RANDOM_SAME : r == PT2_DIFFERENT ? RANDOM_DIFFERENT : RANDOM_ERROR, &dims);
+	return transform_vmap_at(g, batched, size,
+				 r == PT2_SAME        ? RANDOM_SAME
+				 : r == PT2_DIFFERENT ? RANDOM_DIFFERENT
+						      : RANDOM_ERROR,
+				 &dims);
 }
 
 static Graph *with_tangents(const Graph *g, const bool *wrt)
@@ -142,13 +149,15 @@ static bool rename_outputs(Load *l)
 	for (uint32_t k = 0; k < g->output.n; k++)
 		n += g->output.data[k].writes < 0;
 	if (n != want)
-		return ctx_error(l->w->ctx, NULL, "%u names for outputs were given, the model has %u", want, n);
+		return ctx_error(l->w->ctx, NULL,
+				 "%u names for outputs were given, the model has %u", want, n);
 	for (uint32_t k = 0, i = 0; k < g->output.n; k++) {
 		if (g->output.data[k].writes >= 0)
 			continue;
 		const char *name = l->options.output_name[i++];
 		if (!*name || is_taken(g, k, name))
-			return ctx_error(l->w->ctx, NULL, "\"%s\" cannot be the name of output %u: %s", name, i - 1,
+			return ctx_error(l->w->ctx, NULL,
+					 "\"%s\" cannot be the name of output %u: %s", name, i - 1,
 					 *name ? "another one has it" : "it is empty");
 		g->output.data[k].name = arena_strdup(l->w->ctx->arena, name);
 	}
@@ -162,12 +171,17 @@ static bool load_with(void *arg)
 	TRY(options_fit(l->w, o->size, sizeof *o));
 	TRY(l->memory ? given_text(l->w, "weft_load_memory", "the name", l->path)
 		      : given_text(l->w, "weft_load", "the path", l->path));
-	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard, o->nignore_guard));
-	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name, o->noutput_name));
+	TRY(given_texts(l->w, "weft_load_with", "guards to ignore", o->ignore_guard,
+			o->nignore_guard));
+	TRY(given_list(l->w, "weft_load_with", "names of outputs", o->output_name,
+		       o->noutput_name));
 	for (uint32_t k = 0; k < o->noutput_name; k++)
 		TRY(given(l->w, "weft_load_with", "a name of an output", o->output_name[k]));
 	if (!cipher_find(o->rng_cipher, &(Cipher){0}))
-		return ctx_error(l->w->ctx, NULL, "there is no cipher \"%s\" of random bits (rng_cipher), expected \"" CIPHER_AES_NAME "\" or none", o->rng_cipher);
+		return ctx_error(l->w->ctx, NULL,
+				 "there is no cipher \"%s\" of random bits (rng_cipher), expected "
+				 "\"" CIPHER_AES_NAME "\" or none",
+				 o->rng_cipher);
 	return load(l) && (!l->options.output_name || rename_outputs(l));
 }
 

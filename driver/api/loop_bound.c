@@ -18,7 +18,8 @@ static void bound_one(Graph *g, Node n, int64_t rounds)
 	const Schema *s = op_schema(OP_while);
 	Attr attr[MAX_ARGS];
 	for (uint32_t k = 0; k < s->narg; k++)
-		attr[k] = strcmp(s->arg[k].name, "most") ? *ir_attr(g->ir, node_data(g, n)->attr, k) : attr_int(g->ir, rounds);
+		attr[k] = strcmp(s->arg[k].name, "most") ? *ir_attr(g->ir, node_data(g, n)->attr, k)
+							 : attr_int(g->ir, rounds);
 	graph_set_attrs(g, n, ir_attrs(g->ir, s->narg, attr));
 }
 
@@ -57,10 +58,12 @@ static bool bound_loop(void *arg)
 {
 	Bounding *b = arg;
 	Ctx *ctx = b->w->ctx;
-	TRY(given_graph(b->w, "weft_bound_loop", b->g) && given_text(b->w, "weft_bound_loop", "the name of the loop", b->node));
+	TRY(given_graph(b->w, "weft_bound_loop", b->g) &&
+	    given_text(b->w, "weft_bound_loop", "the name of the loop", b->node));
 	TRY(graph_is_one(b->w, b->g));
 	if (b->rounds < 0)
-		return ctx_error(ctx, b->g->path, "a loop of at most %lld rounds", (long long)b->rounds);
+		return ctx_error(ctx, b->g->path, "a loop of at most %lld rounds",
+				 (long long)b->rounds);
 	graph_enter(b->g->g);
 	bound_all(b, b->g->g);
 	if (b->found)
@@ -68,8 +71,8 @@ static bool bound_loop(void *arg)
 	Text names;
 	text_init(&names, ctx->arena);
 	list_loops(b->g->g, &names);
-	return ctx_error(ctx, b->g->path, "no loop on data is called %s: %s%s", b->node, names.n ? "there are " : "there is none",
-			 names.n ? names.data : "");
+	return ctx_error(ctx, b->g->path, "no loop on data is called %s: %s%s", b->node,
+			 names.n ? "there are " : "there is none", names.n ? names.data : "");
 }
 
 bool weft_bound_loop(Weft *w, WeftGraph *g, const char *node, int64_t rounds)

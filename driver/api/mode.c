@@ -114,7 +114,8 @@ static bool module_has(const Ir *ir, const char *module, size_t n, const char *b
 {
 	for (uint32_t k = 1; k < ir->constant.n; k++) {
 		const char *name = ir->constant.data[k].name;
-		if (root_of(ir, k).i == c.i && !strncmp(name, module, n) && !strcmp(name + n, buffer))
+		if (root_of(ir, k).i == c.i && !strncmp(name, module, n) &&
+		    !strcmp(name + n, buffer))
 			return true;
 	}
 	return false;
@@ -167,12 +168,15 @@ static bool check_statistics(Setting *s, Graph *g, Node n, const Running *r)
 	}
 	Counters c = {0};
 	if (!r->instance)
-		c = counters_of(g->ir, first_of(g, node_arg(g, n, name[0])), first_of(g, node_arg(g, n, name[1])));
+		c = counters_of(g->ir, first_of(g, node_arg(g, n, name[0])),
+				first_of(g, node_arg(g, n, name[1])));
 	if (c.n > 1)
 		return ctx_error(ctx, node_where(g, n),
-				 "two modules share its running statistics, and the file does not say which of "
+				 "two modules share its running statistics, and the file does not "
+				 "say which of "
 				 "%s and %s counts this call: export the model in training mode",
-				 ir_const_of(g->ir, c.data[0])->name, ir_const_of(g->ir, c.data[1])->name);
+				 ir_const_of(g->ir, c.data[0])->name,
+				 ir_const_of(g->ir, c.data[1])->name);
 	if (c.n && node_float(g, n, "momentum") == 0)
 		return ctx_error(ctx, node_where(g, n),
 				 "momentum is 0, which may stand for momentum=None, an average "
@@ -314,7 +318,8 @@ static void freeze(Graph *g, uint32_t input)
 
 static bool adds_one(const Graph *g, Node n)
 {
-	return node_op(g, n) == OP_aten_add_Scalar && node_attr(g, n, "other")->kind == ATTR_int && node_int(g, n, "other") == 1;
+	return node_op(g, n) == OP_aten_add_Scalar && node_attr(g, n, "other")->kind == ATTR_int &&
+	       node_int(g, n, "other") == 1;
 }
 
 /* Behind a normalisation that does not train, the counter is what it was before. A model that
@@ -520,7 +525,9 @@ static bool set_one(Setting *s)
 	cipher_find(s->of->rng_cipher, &source.cipher);
 	TRY(visit(s, s->g, check));
 	if (s->keyed_body && s->begins)
-		return ctx_error(s->w->ctx, s->of->path, "random numbers in a body have their places in the order already: load the model again");
+		return ctx_error(s->w->ctx, s->of->path,
+				 "random numbers in a body have their places in the order already: "
+				 "load the model again");
 	TRY(visit(s, s->g, switch_mode));
 	if (!s->keyed_body)
 		drop_keys(s->g);
@@ -543,25 +550,33 @@ static bool set_mode(void *arg)
 	if (s->mode != WEFT_EVAL && s->mode != WEFT_TRAIN)
 		return ctx_error(ctx, "weft_set_mode", "there is no mode %d", (int)s->mode);
 	if (s->of->transformed)
-		return ctx_error(ctx, s->of->path, "the graph was transformed: set the mode of the graph that was loaded, then transform it");
+		return ctx_error(ctx, s->of->path,
+				 "the graph was transformed: set the mode of the graph that was "
+				 "loaded, then transform it");
 	if (s->g->decomposed)
 		return ctx_error(ctx, s->of->path,
-				 "the file is decomposed (run_decompositions): its operators do not say that they train; export the model in the "
+				 "the file is decomposed (run_decompositions): its operators do "
+				 "not say that they train; export the model in the "
 				 "other mode");
 	if (s->g->other_mode)
 		return ctx_error(ctx, s->g->other_mode,
-				 "writes memory that dropout shares in evaluation mode only: export the model in the other mode");
+				 "writes memory that dropout shares in evaluation mode only: "
+				 "export the model in the other mode");
 	ctx->file = s->of->path;
 	graph_enter(s->g);
 	copy = arena_dup(ctx->arena, s, sizeof *s);
 	copy->g = graph_clone(s->g);
 	TRY(set_one(copy) && set_one(s));
 	if (s->train)
-		ctx_note(ctx, s->of->path, "what Python decided by self.training is not in this file");
+		ctx_note(ctx, s->of->path,
+			 "what Python decided by self.training is not in this file");
 	if (s->nunclear)
 		ctx_warn(ctx, s->unclear,
-			 "in evaluation dropout returns its operand, so the file does not say which of its readers read what is not dropped: all read "
-			 "what is dropped (%u such dropouts); if that is not what the model does, export it in training mode", s->nunclear);
+			 "in evaluation dropout returns its operand, so the file does not say "
+			 "which of its readers read what is not dropped: all read "
+			 "what is dropped (%u such dropouts); if that is not what the model does, "
+			 "export it in training mode",
+			 s->nunclear);
 	return true;
 }
 

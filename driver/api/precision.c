@@ -17,7 +17,9 @@ static bool set_precision(void *arg)
 	if (s->to != WEFT_PRECISION_BF16 && s->to != WEFT_PRECISION_F16)
 		return ctx_error(ctx, here, "there is no precision %d", (int)s->to);
 	if (s->g->transformed)
-		return ctx_error(ctx, s->g->path, "the graph was transformed: set the precision of the graph that was loaded, then transform it");
+		return ctx_error(ctx, s->g->path,
+				 "the graph was transformed: set the precision of the graph that "
+				 "was loaded, then transform it");
 	ctx->file = s->g->path;
 	graph_enter(s->g->g);
 	const DType low = s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16;

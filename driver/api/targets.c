@@ -23,7 +23,8 @@ static bool is_native(const Target *t)
 {
 	const char *native = target_native()->isa.name;
 	const size_t n = strcspn(native, "+");
-	return !strcmp(t->isa.name, native) || (strlen(t->isa.name) == n && !strncmp(t->isa.name, native, n));
+	return !strcmp(t->isa.name, native) ||
+	       (strlen(t->isa.name) == n && !strncmp(t->isa.name, native, n));
 }
 
 WeftTargetInfo target_info(const Target *t)

@@ -36,7 +36,8 @@ static bool fits(Ctx *ctx, const char *what, const WeftTensor *t)
 	bool empty = false, large = false;
 	for (int32_t k = 0; k < t->ndim; k++) {
 		if (t->shape[k] < 0)
-			return ctx_error(ctx, what, "tensor whose dimension %d is %lld", (int)k, (long long)t->shape[k]);
+			return ctx_error(ctx, what, "tensor whose dimension %d is %lld", (int)k,
+					 (long long)t->shape[k]);
 		empty |= t->shape[k] == 0;
 		large |= __builtin_mul_overflow(bytes, t->shape[k], &bytes);
 	}
@@ -54,7 +55,8 @@ bool tensor_from_api(Ctx *ctx, Arena *a, const char *what, const WeftTensor *t, 
 		return ctx_error(ctx, what, "tensor of %d dimensions, expected at most %d",
 				 (int)t->ndim, MAX_RANK);
 	if (t->ndim && !t->shape)
-		return ctx_error(ctx, what, "tensor of %d dimensions without a shape", (int)t->ndim);
+		return ctx_error(ctx, what, "tensor of %d dimensions without a shape",
+				 (int)t->ndim);
 	for (int32_t k = 0; k < t->ndim; k++)
 		out->dim[k] = t->shape[k];
 	TRY(fits(ctx, what, t));

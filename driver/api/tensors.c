@@ -164,7 +164,9 @@ static bool add(void *arg)
 	Arg *a = arg;
 	Arena *arena = weft_arena(a->w);
 	static const char here[] = "weft_tensors_add";
-	TRY(given(a->w, here, "the set of tensors", a->t) && given_text(a->w, here, "the name", a->name) && given(a->w, here, "the tensor", a->tensor));
+	TRY(given(a->w, here, "the set of tensors", a->t) &&
+	    given_text(a->w, here, "the name", a->name) &&
+	    given(a->w, here, "the tensor", a->tensor));
 	for (uint32_t k = 0; k < a->t->item.n; k++)
 		if (!strcmp(a->t->item.data[k].name, a->name))
 			return ctx_error(a->w->ctx, here, "there is a tensor %s already", a->name);
@@ -202,7 +204,8 @@ static bool write_file(void *arg)
 	Arg *a = arg;
 	Ctx *ctx = a->w->ctx;
 	const WeftTensors *t = a->from;
-	TRY(given(a->w, "weft_tensors_write", "the set of tensors", t) && given_text(a->w, "weft_tensors_write", "the path", a->path));
+	TRY(given(a->w, "weft_tensors_write", "the set of tensors", t) &&
+	    given_text(a->w, "weft_tensors_write", "the path", a->path));
 	Text list;
 	text_init(&list, ctx->arena);
 	if (text_ends(a->path, ".npy"))

@@ -26,7 +26,8 @@ bool tracing_perform(TraceStep *s, bool (*f)(void *))
 bool tracing_ready(const TraceStep *s)
 {
 	graph_enter(s->t->scope->g);
-	return !s->t->ended || ctx_error(s->t->w->ctx, s->t->name, "%s: the trace has ended", s->name ? s->name : s->function);
+	return !s->t->ended || ctx_error(s->t->w->ctx, s->t->name, "%s: the trace has ended",
+					 s->name ? s->name : s->function);
 }
 
 /* The same where the caller gives a name. */
@@ -35,7 +36,8 @@ bool tracing_ready_named(const TraceStep *s)
 	TRY(tracing_ready(s));
 	if (s->name && *s->name)
 		return true;
-	return ctx_error(s->t->w->ctx, s->t->name, "%s: the name is %s", s->function, s->name ? "empty" : "missing: NULL");
+	return ctx_error(s->t->w->ctx, s->t->name, "%s: the name is %s", s->function,
+			 s->name ? "empty" : "missing: NULL");
 }
 
 /* ---- beginning and end ---- */
@@ -109,7 +111,8 @@ bool tracing_owner(const TraceStep *s, WeftValue v, Scope **scope, Node *out)
 	if (!at || v.node >= at->g->node.n)
 		return tracing_error(s, "a value of another trace, or of a body that has ended");
 	*scope = at;
-	return node_op(at->g, *out) != OP_none || tracing_error(s, "a value of an inverse, which is there in that only");
+	return node_op(at->g, *out) != OP_none ||
+	       tracing_error(s, "a value of an inverse, which is there in that only");
 }
 
 /* The node of `owner` in scope `at`: an input of each body between them. */
@@ -140,7 +143,8 @@ bool tracing_node(const TraceStep *s, WeftValue v, Node *out)
 bool tracing_is_tensor(const TraceStep *s, const Scope *scope, Node n)
 {
 	TypeId t = node_type_id(scope->g, n);
-	return (t.i && ir_type_of(scope->g->ir, t)->dtype != DT_none) || tracing_error(s, "it is no tensor, but several or none");
+	return (t.i && ir_type_of(scope->g->ir, t)->dtype != DT_none) ||
+	       tracing_error(s, "it is no tensor, but several or none");
 }
 
 Build tracing_build(WeftTrace *t, const char *where)
@@ -186,7 +190,8 @@ void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
 static bool is_free(const TraceStep *s)
 {
 	const char *owner = graph_name_owner(s->t->model.g, s->name);
-	return !owner || ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already", s->name, owner);
+	return !owner || ctx_error(s->t->w->ctx, s->t->name, "%s: there is %s of that name already",
+				   s->name, owner);
 }
 
 static bool read_type(const TraceStep *s, TypeId *out)
@@ -194,8 +199,10 @@ static bool read_type(const TraceStep *s, TypeId *out)
 	Ir *ir = s->t->model.g->ir;
 	if (!s->type)
 		return tracing_error(s, "its type is missing: NULL");
-	*out = type_parse(ir, s->type, arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
-	return out->i && (ir_type_of(ir, *out)->dtype != DT_none || tracing_error(s, "its type is several"));
+	*out = type_parse(ir, s->type,
+			  arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
+	return out->i &&
+	       (ir_type_of(ir, *out)->dtype != DT_none || tracing_error(s, "its type is several"));
 }
 
 static bool add_input(void *arg)
@@ -229,8 +236,13 @@ static bool make_constant(const TraceStep *s, ConstId *out)
 	if (!sym_is_const(ir->syms, type_numel(ir, id), &numel) || numel > INT64_MAX / 16)
 		return tracing_error(s, "it is too large");
 	uint64_t bytes = (uint64_t)numel * dtype_size(t.dtype);
-	*out = ir_const(ir, (Const){.name = arena_strdup(arena, s->name), .dtype = t.dtype, .rank = t.n, .dim = dim, .bytes = bytes,
-				    .data = s->data ? s->data : arena_calloc(arena, bytes + 1, 1), .is_param = true,
+	*out = ir_const(ir, (Const){.name = arena_strdup(arena, s->name),
+				    .dtype = t.dtype,
+				    .rank = t.n,
+				    .dim = dim,
+				    .bytes = bytes,
+				    .data = s->data ? s->data : arena_calloc(arena, bytes + 1, 1),
+				    .is_param = true,
 				    .is_buffer = s->kind == INPUT_BUFFER});
 	return true;
 }
@@ -246,15 +258,22 @@ static bool add_constant(void *arg)
 		return true;
 	}
 	const Const *k = ir_const_of(g->ir, c);
-	Node n = graph_add_input(g, k->name, s->kind, ir_type_ints(g->ir, k->dtype, k->rank, k->dim));
+	Node n = graph_add_input(g, k->name, s->kind,
+				 ir_type_ints(g->ir, k->dtype, k->rank, k->dim));
 	g->input.data[g->input.n - 1].init = c;
 	s->value = model_value(s->t, n);
 	return true;
 }
 
-static WeftValue constant(WeftTrace *t, const char *name, const char *type, const void *data, InputKind kind)
+static WeftValue constant(WeftTrace *t, const char *name, const char *type, const void *data,
+			  InputKind kind)
 {
-	TraceStep s = {.t = t, .function = "weft_trace_param", .name = name, .type = type, .data = data, .kind = kind};
+	TraceStep s = {.t = t,
+		       .function = "weft_trace_param",
+		       .name = name,
+		       .type = type,
+		       .data = data,
+		       .kind = kind};
 	return t && tracing_perform(&s, add_constant) ? s.value : (WeftValue){0};
 }
 
@@ -278,7 +297,9 @@ WeftValue weft_trace_buffer(WeftTrace *t, const char *name, const char *type, co
 /* Only the model gives outputs and has state. */
 static bool outside(const TraceStep *s)
 {
-	return !s->t->scope->outer || tracing_error(s, "not inside of a body: that gives what its function stores in out[]");
+	return !s->t->scope->outer ||
+	       tracing_error(s,
+			     "not inside of a body: that gives what its function stores in out[]");
 }
 
 static bool add_output(void *arg)
@@ -286,7 +307,8 @@ static bool add_output(void *arg)
 	TraceStep *s = arg;
 	Graph *g = s->t->model.g;
 	Node n;
-	TRY(tracing_ready_named(s) && outside(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, s->t->scope, n));
+	TRY(tracing_ready_named(s) && outside(s) && tracing_node(s, s->value, &n) &&
+	    tracing_is_tensor(s, s->t->scope, n));
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (!strcmp(g->output.data[k].name, s->name))
 			return tracing_error(s, "there is an output of that name already");
@@ -306,7 +328,8 @@ static bool add_assign(void *arg)
 	TraceStep *s = arg;
 	Graph *g = s->t->model.g;
 	Node state, to;
-	TRY(tracing_ready(s) && outside(s) && tracing_node(s, s->value, &state) && tracing_node(s, s->to, &to));
+	TRY(tracing_ready(s) && outside(s) && tracing_node(s, s->value, &state) &&
+	    tracing_node(s, s->to, &to));
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
 		if (in->node.i != state.i || in->kind == INPUT_USER)
@@ -315,9 +338,12 @@ static bool add_assign(void *arg)
 		if (graph_writer(g, k) >= 0)
 			return tracing_error(s, "it is assigned a second time");
 		if (node_type_id(g, to).i != node_type_id(g, state).i)
-			return ctx_error(s->t->w->ctx, s->t->name, "%s is %s and is assigned %s", in->name,
-					 arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, state))),
-					 node_type_id(g, to).i ? type_str(g->ir, node_type_id(g, to)) : "nothing");
+			return ctx_error(
+				s->t->w->ctx, s->t->name, "%s is %s and is assigned %s", in->name,
+				arena_strdup(g->ir->ctx->scratch,
+					     type_str(g->ir, node_type_id(g, state))),
+				node_type_id(g, to).i ? type_str(g->ir, node_type_id(g, to))
+						      : "nothing");
 		graph_add_output(g, in->name, to, (int32_t)k);
 		return true;
 	}
@@ -358,7 +384,8 @@ static Sym size_of(const TraceStep *s, const char *text)
 	Sym e = text ? sym_parse(syms, &at) : (Sym){0};
 	if (e.i && !*at)
 		return e;
-	ctx_error(s->t->w->ctx, s->t->name, "%s: \"%s\" is no expression of sizes", s->name, text ? text : "(NULL)");
+	ctx_error(s->t->w->ctx, s->t->name, "%s: \"%s\" is no expression of sizes", s->name,
+		  text ? text : "(NULL)");
 	return (Sym){0};
 }
 
@@ -411,10 +438,14 @@ static bool is_whole(const TraceStep *s, uint32_t k)
 			   : a->kind == WEFT_ARG_SIZE   ? (const void *)a->u.text
 			   : a->kind == WEFT_ARG_SIZES  ? (const void *)a->u.texts
 							: (const void *)a->u.bools;
-	bool points = a->kind == WEFT_ARG_TEXT || (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
+	bool points = a->kind == WEFT_ARG_TEXT ||
+		      (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
 	if ((unsigned)a->kind > WEFT_ARG_SIZES)
-		return ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is of kind %d, which there is not", s->name, k, (int)a->kind);
-	return !points || list || ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is missing: NULL", s->name, k);
+		return ctx_error(s->t->w->ctx, s->t->name,
+				 "%s: argument %u is of kind %d, which there is not", s->name, k,
+				 (int)a->kind);
+	return !points || list ||
+	       ctx_error(s->t->w->ctx, s->t->name, "%s: argument %u is missing: NULL", s->name, k);
 }
 
 static bool add_call(void *arg)
@@ -426,7 +457,8 @@ static bool add_call(void *arg)
 	if (s->n > MAX_ARGS)
 		return tracing_error(s, "more arguments than any operator has");
 	TraceArg *a = arena_calloc(scratch, s->n, sizeof *a);
-	Build b = tracing_build(t, arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name));
+	Build b = tracing_build(
+		t, arena_printf(scratch, "%s: call %u (%s)", t->name, ++t->ncall, s->name));
 	for (uint32_t k = 0; k < s->n; k++) {
 		const WeftArg *from = &s->arg[k];
 		a[k].name = from->name;
@@ -474,7 +506,8 @@ static bool get_shape(void *arg)
 	TraceStep *s = arg;
 	Scope *scope;
 	Node n;
-	TRY(tracing_ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) && tracing_owner(s, s->value, &scope, &n) && tracing_is_tensor(s, scope, n));
+	TRY(tracing_ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) &&
+	    tracing_owner(s, s->value, &scope, &n) && tracing_is_tensor(s, scope, n));
 	const Graph *g = scope->g;
 	s->rank = (int32_t)node_rank(g, n);
 	for (uint32_t k = 0; k < node_rank(g, n); k++)
@@ -496,7 +529,8 @@ static bool add_size(void *arg)
 	TraceStep *s = arg;
 	const Scope *scope = s->t->scope;
 	Node n;
-	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) && tracing_is_tensor(s, scope, n));
+	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) &&
+	    tracing_is_tensor(s, scope, n));
 	if (node_dtype(scope->g, n) != DT_i64 || node_rank(scope->g, n))
 		return tracing_error(s, "a size is the value of an i64[]");
 	Sym size = new_size(s, SYMVAR_UNBACKED);
@@ -508,7 +542,12 @@ static bool add_size(void *arg)
 
 void weft_trace_size(WeftTrace *t, const char *name, WeftValue integer, int64_t lo, int64_t hi)
 {
-	TraceStep s = {.t = t, .function = "weft_trace_size", .name = name, .value = integer, .lo = lo, .hi = hi};
+	TraceStep s = {.t = t,
+		       .function = "weft_trace_size",
+		       .name = name,
+		       .value = integer,
+		       .lo = lo,
+		       .hi = hi};
 	if (t)
 		tracing_perform(&s, add_size);
 }
@@ -573,7 +612,8 @@ static bool takes_tensors(const Schema *s, uint32_t n)
 static bool supports(void *arg)
 {
 	const Question *q = arg;
-	TRY(given_text(q->w, "weft_trace_supports", "the operator", q->op) && given_list(q->w, "weft_trace_supports", "dtypes", q->dtype, q->n));
+	TRY(given_text(q->w, "weft_trace_supports", "the operator", q->op) &&
+	    given_list(q->w, "weft_trace_supports", "dtypes", q->dtype, q->n));
 	Op op = op_find(q->op);
 	if (!op || op == OP_input || op == OP_constant || !takes_tensors(op_schema(op), q->n))
 		return false;

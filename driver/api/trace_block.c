@@ -19,7 +19,9 @@ typedef struct {
 
 static bool block_error(const Block *k, const char *what)
 {
-	return ctx_error(k->step.t->w->ctx, k->step.t->name, "call %u (weft_invertible): block \"%s\": %s", k->call, k->step.name, what);
+	return ctx_error(k->step.t->w->ctx, k->step.t->name,
+			 "call %u (weft_invertible): block \"%s\": %s", k->call, k->step.name,
+			 what);
 }
 
 static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t number, Node *out)
@@ -27,7 +29,8 @@ static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t nu
 	const WeftTrace *t = k->step.t;
 	*out = (Node){v.node};
 	if (!v.node)
-		return block_error(k, arena_printf(t->w->ctx->scratch, "%s gives no value %u", of, number));
+		return block_error(
+			k, arena_printf(t->w->ctx->scratch, "%s gives no value %u", of, number));
 	TRY(tracing_node(&k->step, v, out));
 	return tracing_is_tensor(&k->step, t->scope, *out);
 }
@@ -35,7 +38,8 @@ static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t nu
 static Build block_build(const Block *k)
 {
 	WeftTrace *t = k->step.t;
-	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (weft_invertible)", t->name, k->call));
+	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (weft_invertible)",
+					     t->name, k->call));
 }
 
 /* The region that it is begins. */
@@ -47,7 +51,8 @@ static bool begin_block(void *arg)
 	TRY(tracing_ready_named(&k->step));
 	k->call = ++t->ncall;
 	if (!k->x || !k->y || !k->has_functions)
-		return block_error(k, "it takes values, room for values, and two functions, not NULL");
+		return block_error(k,
+				   "it takes values, room for values, and two functions, not NULL");
 	if (!k->nx || !k->ny)
 		return block_error(k, "it takes and gives one value at least");
 	k->in = ARENA_ARRAY(arena, WeftValue, k->nx);
@@ -56,8 +61,10 @@ static bool begin_block(void *arg)
 	Build b = block_build(k);
 	for (uint32_t j = 0; j < k->nx; j++) {
 		Node n;
-		TRY(tracing_node(&k->step, k->x[j], &n) && tracing_is_tensor(&k->step, t->scope, n));
-		n = b_node(&b, OP_checkpoint, &n, 1, (Attr[]){attr_none(), attr_str(t->scope->g->ir, "begin")}, 2);
+		TRY(tracing_node(&k->step, k->x[j], &n) &&
+		    tracing_is_tensor(&k->step, t->scope, n));
+		n = b_node(&b, OP_checkpoint, &n, 1,
+			   (Attr[]){attr_none(), attr_str(t->scope->g->ir, "begin")}, 2);
 		k->in[j] = tracing_value(t, n);
 	}
 	return true;
@@ -106,7 +113,8 @@ static void copy_node(Block *k, Node n)
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t j = 0; j < d.nin; j++)
 		in[j] = body_value(k, node_in(g, n, j));
-	k->map[n.i - k->first] = graph_add(k->body, (Node){0}, d.op, in, d.nin, d.attr, d.type, d.loc);
+	k->map[n.i - k->first] =
+		graph_add(k->body, (Node){0}, d.op, in, d.nin, d.attr, d.type, d.loc);
 }
 
 static bool make_inverse(Block *k)
@@ -124,18 +132,21 @@ static bool make_inverse(Block *k)
 			needed[back[j].i - k->first] = true;
 	}
 	for (Node n = g->last; n.i != from.i; n = node_prev(g, n))
-		for (uint32_t j = 0; of_inverse(k, n) && needed[n.i - k->first] && j < node_nin(g, n); j++)
+		for (uint32_t j = 0;
+		     of_inverse(k, n) && needed[n.i - k->first] && j < node_nin(g, n); j++)
 			if (of_inverse(k, node_in(g, n, j)))
 				needed[node_in(g, n, j).i - k->first] = true;
 	for (uint32_t j = 0; j < k->ny; j++) {
 		Node stand = {k->stand[j].node};
-		k->map[stand.i - k->first] = graph_add_input(k->body, "", INPUT_USER, node_type_id(g, stand));
+		k->map[stand.i - k->first] =
+			graph_add_input(k->body, "", INPUT_USER, node_type_id(g, stand));
 	}
 	for (Node n = from; n.i; n = node_next(g, n))
 		if (of_inverse(k, n) && needed[n.i - k->first] && !k->map[n.i - k->first].i)
 			copy_node(k, n);
 	for (uint32_t j = 0; j < k->nx; j++)
-		graph_add_output(k->body, arena_printf(weft_arena(k->step.t->w), "x%u", j), body_value(k, back[j]), -1);
+		graph_add_output(k->body, arena_printf(weft_arena(k->step.t->w), "x%u", j),
+				 body_value(k, back[j]), -1);
 	return true;
 }
 
@@ -171,7 +182,8 @@ static bool end_block(void *arg)
 		in[n++] = (Node){k->in[j].node};
 	for (uint32_t j = 0; j < k->capture.n; j++)
 		in[n++] = k->capture.data[j];
-	const Attr attr[] = {attr_int(g->ir, k->ny), attr_int(g->ir, k->nx), attr_int(g->ir, k->capture.n), attr_graph(k->body),
+	const Attr attr[] = {attr_int(g->ir, k->ny), attr_int(g->ir, k->nx),
+			     attr_int(g->ir, k->capture.n), attr_graph(k->body),
 			     attr_str(g->ir, k->step.name)};
 	Node block = b_node(&b, OP_invertible, in, n, attr, 5);
 	TRY(block.i);
@@ -180,10 +192,15 @@ static bool end_block(void *arg)
 	return true;
 }
 
-void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y, uint32_t ny, WeftBlockFn forward,
-		     WeftBlockFn inverse, void *user)
+void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y,
+		     uint32_t ny, WeftBlockFn forward, WeftBlockFn inverse, void *user)
 {
-	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name}, .x = x, .y = y, .nx = nx, .ny = ny, .has_functions = forward && inverse};
+	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name},
+		   .x = x,
+		   .y = y,
+		   .nx = nx,
+		   .ny = ny,
+		   .has_functions = forward && inverse};
 	bool ok = t && tracing_perform(&k.step, begin_block);
 	if (!y)
 		return;

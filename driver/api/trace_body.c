@@ -26,13 +26,15 @@ typedef struct {
 
 static bool body_error(const Bodies *k, const char *what)
 {
-	return ctx_error(k->step.t->w->ctx, k->step.t->name, "call %u (%s): %s", k->call, k->step.name, what);
+	return ctx_error(k->step.t->w->ctx, k->step.t->name, "call %u (%s): %s", k->call,
+			 k->step.name, what);
 }
 
 static Build body_build(const Bodies *k)
 {
 	WeftTrace *t = k->step.t;
-	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (%s)", t->name, k->call, k->step.name));
+	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (%s)", t->name,
+					     k->call, k->step.name));
 }
 
 /* ---- bodies ---- */
@@ -70,11 +72,16 @@ static void open_body(Bodies *k)
 	Scope *s = &k->body[k->nbody++];
 	Graph *g = graph_new(t->scope->g->ir, "body");
 	g->scope = t->scope->g->scope;
-	*s = (Scope){.g = g, .id = ++t->w->ntrace, .outer = t->scope, .nin = k->nin, .captured = &k->captured};
+	*s = (Scope){.g = g,
+		     .id = ++t->w->ntrace,
+		     .outer = t->scope,
+		     .nin = k->nin,
+		     .captured = &k->captured};
 	for (uint32_t j = 0; j < k->nin; j++)
 		k->value[j] = (WeftValue){graph_add_input(g, "", INPUT_USER, k->type[j]).i, s->id};
 	for (uint32_t j = 0; j < k->captured.value.n; j++)
-		graph_add_input(g, "", INPUT_USER, node_type_id(t->scope->g, k->captured.value.data[j]));
+		graph_add_input(g, "", INPUT_USER,
+				node_type_id(t->scope->g, k->captured.value.data[j]));
 	t->scope = s;
 }
 
@@ -85,8 +92,11 @@ static bool close_body(Bodies *k)
 	for (uint32_t j = 0; j < k->ngiven; j++) {
 		Node n;
 		if (!k->result[j].node)
-			return body_error(k, arena_printf(t->w->ctx->scratch, "body %u gives no value %u", k->nbody, j));
-		TRY(tracing_node(&k->step, k->result[j], &n) && tracing_is_tensor(&k->step, t->scope, n));
+			return body_error(k,
+					  arena_printf(t->w->ctx->scratch,
+						       "body %u gives no value %u", k->nbody, j));
+		TRY(tracing_node(&k->step, k->result[j], &n) &&
+		    tracing_is_tensor(&k->step, t->scope, n));
 		graph_add_output(t->scope->g, arena_printf(weft_arena(t->w), "y%u", j), n, -1);
 	}
 	t->scope = t->scope->outer;
@@ -99,7 +109,8 @@ static void complete_bodies(Bodies *k)
 	const Graph *outside = k->step.t->scope->g;
 	for (uint32_t b = 0; b < k->nbody; b++)
 		for (uint32_t j = k->body[b].g->input.n - k->nin; j < k->captured.value.n; j++)
-			graph_add_input(k->body[b].g, "", INPUT_USER, node_type_id(outside, k->captured.value.data[j]));
+			graph_add_input(k->body[b].g, "", INPUT_USER,
+					node_type_id(outside, k->captured.value.data[j]));
 }
 
 static bool begin(void *arg)
@@ -186,8 +197,10 @@ static bool require_lengths(Bodies *k, const Node *in)
 	for (uint32_t j = 1; j < k->nxs; j++) {
 		Sym a = length_of(k, in[k->ncarry]), b = length_of(k, in[k->ncarry + j]);
 		if (sym_eq(g->ir->syms, a, b) == NO)
-			return body_error(k, arena_printf(g->ir->ctx->scratch, "leading extents %s and %s differ", sym_str(g->ir->syms, a),
-			                                  sym_str(g->ir->syms, b)));
+			return body_error(k, arena_printf(g->ir->ctx->scratch,
+							  "leading extents %s and %s differ",
+							  sym_str(g->ir->syms, a),
+							  sym_str(g->ir->syms, b)));
 		graph_guard(g, GUARD_EQ, a, b, "weft_scan");
 	}
 	return true;
@@ -233,10 +246,15 @@ static bool has_functions(void *arg)
 	return body_error(k, "a function is missing: NULL");
 }
 
-void weft_cond(WeftTrace *t, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user, WeftValue *out, uint32_t nout)
+void weft_cond(WeftTrace *t, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user,
+	       WeftValue *out, uint32_t nout)
 {
-	Bodies k = {.step = {.t = t, .name = "weft_cond", .value = condition}, .op = OP_cond, .out = out, .nout = nout};
-	bool ok = t && (yes && no ? tracing_perform(&k.step, begin) : tracing_perform(&k.step, has_functions));
+	Bodies k = {.step = {.t = t, .name = "weft_cond", .value = condition},
+		    .op = OP_cond,
+		    .out = out,
+		    .nout = nout};
+	bool ok = t && (yes && no ? tracing_perform(&k.step, begin)
+				  : tracing_perform(&k.step, has_functions));
 	if (ok)
 		call(&k, yes, nout, user);
 	ok = ok && tracing_perform(&k.step, begin_next);
@@ -245,10 +263,19 @@ void weft_cond(WeftTrace *t, WeftValue condition, WeftBlockFn yes, WeftBlockFn n
 	give(&k, ok && tracing_perform(&k.step, finish));
 }
 
-void weft_while_loop(WeftTrace *t, const WeftValue *x, uint32_t n, WeftBlockFn test, WeftBlockFn body, int64_t most, void *user, WeftValue *out)
+void weft_while_loop(WeftTrace *t, const WeftValue *x, uint32_t n, WeftBlockFn test,
+		     WeftBlockFn body, int64_t most, void *user, WeftValue *out)
 {
-	Bodies k = {.step = {.t = t, .name = "weft_while_loop"}, .op = OP_while, .in = x, .nin = n, .ncarry = n, .most = most, .out = out, .nout = n};
-	bool ok = t && (test && body ? tracing_perform(&k.step, begin) : tracing_perform(&k.step, has_functions));
+	Bodies k = {.step = {.t = t, .name = "weft_while_loop"},
+		    .op = OP_while,
+		    .in = x,
+		    .nin = n,
+		    .ncarry = n,
+		    .most = most,
+		    .out = out,
+		    .nout = n};
+	bool ok = t && (test && body ? tracing_perform(&k.step, begin)
+				     : tracing_perform(&k.step, has_functions));
 	if (ok)
 		call(&k, test, 1, user);
 	ok = ok && tracing_perform(&k.step, begin_next);
@@ -257,11 +284,21 @@ void weft_while_loop(WeftTrace *t, const WeftValue *x, uint32_t n, WeftBlockFn t
 	give(&k, ok && tracing_perform(&k.step, finish));
 }
 
-void weft_scan(WeftTrace *t, const WeftValue *x, uint32_t ninit, uint32_t nxs, uint32_t ny, bool reverse, WeftBlockFn body, void *user, WeftValue *out)
+void weft_scan(WeftTrace *t, const WeftValue *x, uint32_t ninit, uint32_t nxs, uint32_t ny,
+	       bool reverse, WeftBlockFn body, void *user, WeftValue *out)
 {
-	Bodies k = {.step = {.t = t, .name = "weft_scan"}, .op = OP_scan, .in = x, .nin = ninit + nxs, .ncarry = ninit, .nxs = nxs,
-	            .slices = true, .reverse = reverse, .out = out, .nout = ninit + ny};
-	bool ok = t && (body ? tracing_perform(&k.step, begin) : tracing_perform(&k.step, has_functions));
+	Bodies k = {.step = {.t = t, .name = "weft_scan"},
+		    .op = OP_scan,
+		    .in = x,
+		    .nin = ninit + nxs,
+		    .ncarry = ninit,
+		    .nxs = nxs,
+		    .slices = true,
+		    .reverse = reverse,
+		    .out = out,
+		    .nout = ninit + ny};
+	bool ok = t && (body ? tracing_perform(&k.step, begin)
+			     : tracing_perform(&k.step, has_functions));
 	if (ok)
 		call(&k, body, ninit + ny, user);
 	give(&k, ok && tracing_perform(&k.step, finish));

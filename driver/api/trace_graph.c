@@ -20,7 +20,8 @@ typedef struct {
 static bool inline_error(const Inlining *k, const char *what)
 {
 	const WeftTrace *t = k->step.t;
-	return ctx_error(t->w->ctx, t->name, "call %u (weft_trace_graph of %s): %s", t->ncall, k->from->path, what);
+	return ctx_error(t->w->ctx, t->name, "call %u (weft_trace_graph of %s): %s", t->ncall,
+			 k->from->path, what);
 }
 
 static const char *scratch_text(const Inlining *k, const char *name, const char *what)
@@ -44,10 +45,15 @@ static bool bind_argument(Inlining *k, const GraphInput *in, Node arg)
 	Arena *scratch = k->step.t->w->ctx->scratch;
 	const Type *want = node_type(k->src, in->node), *have = node_type(k->dst, arg);
 	if (have->dtype != want->dtype || have->n != want->n)
-		return inline_error(k, scratch_text(k, in->name, arena_printf(scratch, "expected %s of rank %u, got %s of rank %u", dtype_name(want->dtype),
-		                                                              want->n, dtype_name(have->dtype), have->n)));
+		return inline_error(
+			k, scratch_text(k, in->name,
+					arena_printf(scratch,
+						     "expected %s of rank %u, got %s of rank %u",
+						     dtype_name(want->dtype), want->n,
+						     dtype_name(have->dtype), have->n)));
 	for (uint32_t d = 0; d < want->n; d++)
-		if (sym_kind(k->src->ir->syms, want->dim[d]) == SYM_VAR && !is_bound(k, want->dim[d])) {
+		if (sym_kind(k->src->ir->syms, want->dim[d]) == SYM_VAR &&
+		    !is_bound(k, want->dim[d])) {
 			array_push(scratch, &k->size, want->dim[d]);
 			array_push(scratch, &k->by, have->dim[d]);
 		}
@@ -69,8 +75,12 @@ static bool find_state(Inlining *k, const GraphInput *in, Node *out)
 		const GraphInput *have = &model->input.data[j];
 		if (strcmp(have->name, in->name))
 			continue;
-		if (have->kind != in->kind || !have->init.i || !in->init.i || !same_data(ir_const_of(model->ir, have->init), ir_const_of(k->src->ir, in->init)))
-			return inline_error(k, scratch_text(k, in->name, "the trace has another input, parameter or buffer of that name"));
+		if (have->kind != in->kind || !have->init.i || !in->init.i ||
+		    !same_data(ir_const_of(model->ir, have->init),
+			       ir_const_of(k->src->ir, in->init)))
+			return inline_error(k, scratch_text(k, in->name,
+							    "the trace has another input, "
+							    "parameter or buffer of that name"));
 		*out = have->node;
 	}
 	return true;
@@ -107,7 +117,11 @@ static bool find_constants(Inlining *k)
 		if (!at.data[id - 1])
 			continue;
 		if (!same_data(x, ir_const_of(ir, (ConstId){at.data[id - 1]})))
-			return inline_error(k, arena_printf(scratch, "its parameter %s is another one than that of the trace", x->name));
+			return inline_error(
+				k, arena_printf(
+					   scratch,
+					   "its parameter %s is another one than that of the trace",
+					   x->name));
 		k->constant[c] = (ConstId){at.data[id - 1]};
 	}
 	return true;
@@ -121,7 +135,8 @@ static bool add_state(Inlining *k, uint32_t j, const Graph *imported)
 	Node n = {0};
 	TRY(find_state(k, in, &n));
 	if (!n.i) {
-		n = graph_add_input(t->model.g, made->name, made->kind, node_type_id(imported, made->node));
+		n = graph_add_input(t->model.g, made->name, made->kind,
+				    node_type_id(imported, made->node));
 		t->model.g->input.data[t->model.g->input.n - 1].init = made->init;
 	}
 	return tracing_node(&k->step, (WeftValue){n.i, t->model.id}, &k->arg[j]);
@@ -136,10 +151,16 @@ static bool check_sizes(Inlining *k, const Graph *imported)
 	for (uint32_t j = 0; j < imported->input.n; j++) {
 		const GraphInput *in = &imported->input.data[j];
 		for (uint32_t d = 0; d < node_rank(imported, in->node); d++) {
-			Sym want = node_dim(imported, in->node, d), have = node_dim(k->dst, k->arg[j], d);
+			Sym want = node_dim(imported, in->node, d),
+			    have = node_dim(k->dst, k->arg[j], d);
 			if (sym_eq(syms, want, have) == NO)
-				return inline_error(k, scratch_text(k, in->name, arena_printf(k->dst->ir->ctx->scratch, "dimension %u is %s, expected %s", d,
-				                                                              sym_str(syms, have), sym_str(syms, want))));
+				return inline_error(
+					k,
+					scratch_text(k, in->name,
+						     arena_printf(k->dst->ir->ctx->scratch,
+								  "dimension %u is %s, expected %s",
+								  d, sym_str(syms, have),
+								  sym_str(syms, want))));
 			graph_guard(k->dst, GUARD_EQ, want, have, "weft_trace_graph");
 		}
 	}
@@ -148,12 +169,16 @@ static bool check_sizes(Inlining *k, const Graph *imported)
 		sym_range(k->src->ir->syms, k->size.data[j], &lo, &hi);
 		sym_range(syms, k->by.data[j], &least, &most);
 		if (most >= 0 && (most < lo || (hi >= 0 && least > hi)))
-			return inline_error(k, arena_printf(k->dst->ir->ctx->scratch, "%s is %s, out of range", sym_str(k->src->ir->syms, k->size.data[j]),
-			                                    sym_str(syms, k->by.data[j])));
+			return inline_error(
+				k, arena_printf(k->dst->ir->ctx->scratch, "%s is %s, out of range",
+						sym_str(k->src->ir->syms, k->size.data[j]),
+						sym_str(syms, k->by.data[j])));
 		if (least < lo)
-			graph_guard(k->dst, GUARD_LE, sym_int(syms, lo), k->by.data[j], "weft_trace_graph");
+			graph_guard(k->dst, GUARD_LE, sym_int(syms, lo), k->by.data[j],
+				    "weft_trace_graph");
 		if (hi < INT64_MAX && most > hi)
-			graph_guard(k->dst, GUARD_LE, k->by.data[j], sym_int(syms, hi), "weft_trace_graph");
+			graph_guard(k->dst, GUARD_LE, k->by.data[j], sym_int(syms, hi),
+				    "weft_trace_graph");
 	}
 	return true;
 }
@@ -169,7 +194,8 @@ static bool take_arguments(Inlining *k)
 			continue;
 		if (next == k->nin)
 			return inline_error(k, "it takes more values");
-		TRY(tracing_node(&k->step, k->in[next++], &k->arg[j]) && tracing_is_tensor(&k->step, k->step.t->scope, k->arg[j]));
+		TRY(tracing_node(&k->step, k->in[next++], &k->arg[j]) &&
+		    tracing_is_tensor(&k->step, k->step.t->scope, k->arg[j]));
 		TRY(bind_argument(k, in, k->arg[j]));
 	}
 	return next == k->nin || inline_error(k, "it takes fewer values");
@@ -215,7 +241,8 @@ static bool inline_graph(void *arg)
 	k->arg = ARENA_ARRAY(t->w->ctx->scratch, Node, k->src->input.n);
 	TRY(take_arguments(k) && find_constants(k));
 	graph_enter(k->dst);
-	Graph *imported = graph_import_at(k->dst->ir, k->src, k->size.data, k->by.data, k->size.n, k->constant);
+	Graph *imported = graph_import_at(k->dst->ir, k->src, k->size.data, k->by.data, k->size.n,
+					  k->constant);
 	for (uint32_t j = 0; j < k->src->input.n; j++)
 		TRY(k->src->input.data[j].kind == INPUT_USER || add_state(k, j, imported));
 	TRY(check_sizes(k, imported));
@@ -228,9 +255,15 @@ static bool inline_graph(void *arg)
 	return give_outputs(k, imported, out);
 }
 
-void weft_trace_graph(WeftTrace *t, const WeftGraph *g, const WeftValue *in, uint32_t n, WeftValue *out, uint32_t nout)
+void weft_trace_graph(WeftTrace *t, const WeftGraph *g, const WeftValue *in, uint32_t n,
+		      WeftValue *out, uint32_t nout)
 {
-	Inlining k = {.step = {.t = t, .name = "weft_trace_graph"}, .from = g, .in = in, .nin = n, .out = out, .nout = nout};
+	Inlining k = {.step = {.t = t, .name = "weft_trace_graph"},
+		      .from = g,
+		      .in = in,
+		      .nin = n,
+		      .out = out,
+		      .nout = nout};
 	if (!(t && tracing_perform(&k.step, inline_graph)) && out)
 		memset(out, 0, nout * sizeof *out);
 }

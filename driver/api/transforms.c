@@ -40,7 +40,8 @@ static bool choose_place(Transforming *t, uint32_t place)
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (is_user(g, k) && n++ == place)
 			return t->input[k] = true;
-	return ctx_error(t->w->ctx, t->from->path, "there is no input %u: the model has %u", place, n);
+	return ctx_error(t->w->ctx, t->from->path, "there is no input %u: the model has %u", place,
+			 n);
 }
 
 static bool choose_input(Transforming *t, const char *name)
@@ -94,7 +95,8 @@ static void order_params(Transforming *t)
  * `all` are asked for. */
 static bool is_learned(const Const *c, bool all)
 {
-	return c->is_param && !c->is_buffer && !c->same_as.i && dtype_is_inexact(c->dtype) && (all || !c->frozen);
+	return c->is_param && !c->is_buffer && !c->same_as.i && dtype_is_inexact(c->dtype) &&
+	       (all || !c->frozen);
 }
 
 /* Of weights; those that the graph replaces are inputs. */
@@ -105,7 +107,8 @@ static bool choose_params(Transforming *t, bool all)
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
 		replaced[in->init.i] = true;
-		if (in->kind == INPUT_PARAM && has_gradient(g, in->node) && (all || !ir_const_of(g->ir, in->init)->frozen))
+		if (in->kind == INPUT_PARAM && has_gradient(g, in->node) &&
+		    (all || !ir_const_of(g->ir, in->init)->frozen))
 			t->input[k] = true;
 	}
 	for (uint32_t k = 1; k < g->ir->constant.n; k++)
@@ -136,12 +139,15 @@ static bool choose_param(Transforming *t, const char *name)
 		if (strcmp(c->name, name))
 			continue;
 		if (!dtype_is_inexact(c->dtype))
-			return ctx_error(t->w->ctx, t->from->path, "there is no derivative by %s, which is %s", name,
+			return ctx_error(t->w->ctx, t->from->path,
+					 "there is no derivative by %s, which is %s", name,
 					 dtype_name(c->dtype));
 		choose_constant(t, (ConstId){k});
 		return true;
 	}
-	return ctx_error(t->w->ctx, t->from->path, "no input or parameter is called %s; the inputs are %s", name, input_names(t));
+	return ctx_error(t->w->ctx, t->from->path,
+			 "no input or parameter is called %s; the inputs are %s", name,
+			 input_names(t));
 }
 
 /* ---- derivatives ---- */
@@ -171,7 +177,8 @@ static bool choose_wrt(Transforming *t)
 		if (!strcmp(name, "inputs"))
 			choose_all_inputs(t);
 		else
-			TRY(is_group(name) ? choose_params(t, *name == 'a') : choose_input(t, name) || choose_param(t, name));
+			TRY(is_group(name) ? choose_params(t, *name == 'a')
+					   : choose_input(t, name) || choose_param(t, name));
 	}
 	order_params(t);
 	return true;
@@ -192,13 +199,16 @@ static bool choose_outputs(Transforming *t)
 			named |= o->output[i] == n;
 		n++;
 		if (named && !has_gradient(g, out))
-			return ctx_error(t->w->ctx, t->from->path, "output %s is %s and takes no cotangent", g->output.data[k].name,
-					 dtype_name(node_dtype(g, out)));
+			return ctx_error(t->w->ctx, t->from->path,
+					 "output %s is %s and takes no cotangent",
+					 g->output.data[k].name, dtype_name(node_dtype(g, out)));
 		t->output[k] = (named || !o->noutput) && has_gradient(g, out);
 	}
 	for (uint32_t i = 0; i < o->noutput; i++)
 		if (o->output[i] >= n)
-			return ctx_error(t->w->ctx, t->from->path, "there is no output %u: the model has %u", o->output[i], n);
+			return ctx_error(t->w->ctx, t->from->path,
+					 "there is no output %u: the model has %u", o->output[i],
+					 n);
 	return true;
 }
 
@@ -215,9 +225,13 @@ static bool is_defined(Transforming *t)
 {
 	const Graph *g = t->from->g;
 	if (!t->param.n && !any(t->input, g->input.n))
-		return ctx_error(t->w->ctx, t->from->path, "there is nothing to differentiate by: of what was named, nothing is of a float or complex dtype");
+		return ctx_error(t->w->ctx, t->from->path,
+				 "there is nothing to differentiate by: of what was named, nothing "
+				 "is of a float or complex dtype");
 	if (!any(t->output, g->output.n))
-		return ctx_error(t->w->ctx, t->from->path, "there is nothing to differentiate: no output is of a float or complex dtype");
+		return ctx_error(t->w->ctx, t->from->path,
+				 "there is nothing to differentiate: no output is of a float or "
+				 "complex dtype");
 	return true;
 }
 
@@ -253,11 +267,20 @@ static bool done(Transforming *t, Graph *g)
 static bool derive(void *arg)
 {
 	Transforming *t = arg;
-	TRY(begin(t, t->split ? "weft_vjp_split" : t->vjp ? "weft_vjp" : "weft_jvp", t->grad.size, sizeof t->grad));
+	TRY(begin(t,
+		  t->split ? "weft_vjp_split"
+		  : t->vjp ? "weft_vjp"
+			   : "weft_jvp",
+		  t->grad.size, sizeof t->grad));
 	TRY(choose_wrt(t) && choose_outputs(t) && is_defined(t));
 	if (t->from->g->decomposed)
-		ctx_note(t->w->ctx, t->from->path, "the file is decomposed: what the model computes under torch.no_grad() is not in it, and has derivatives here");
-	const Wrt wrt = {.input = t->input, .nparam = t->param.n, .param = t->param.data, .output = t->output};
+		ctx_note(t->w->ctx, t->from->path,
+			 "the file is decomposed: what the model computes under torch.no_grad() is "
+			 "not in it, and has derivatives here");
+	const Wrt wrt = {.input = t->input,
+			 .nparam = t->param.n,
+			 .param = t->param.data,
+			 .output = t->output};
 	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
 }
 
@@ -289,15 +312,18 @@ static bool split(void *arg)
 		return ctx_error(t->w->ctx, "weft_vjp_split", "room for a result is missing: NULL");
 	TRY(derive(t));
 	if (t->grad.memory_budget && !(*t->grad.memory_budget >= 0))
-		return ctx_error(t->w->ctx, t->from->path, "a memory budget of %g", *t->grad.memory_budget);
-	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n, t->grad.memory_budget ? *t->grad.memory_budget : -1, part));
+		return ctx_error(t->w->ctx, t->from->path, "a memory budget of %g",
+				 *t->grad.memory_budget);
+	TRY(transform_partition(t->out->g, t->from->g->input.n, t->from->g->output.n,
+				t->grad.memory_budget ? *t->grad.memory_budget : -1, part));
 	t->out = graph_wrap(t->w, part[0], t->from->path);
 	t->backward = graph_wrap(t->w, part[1], t->from->path);
 	t->out->transformed = t->backward->transformed = true;
 	return true;
 }
 
-bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftGraph **forward, WeftGraph **backward)
+bool weft_vjp_split(Weft *w, const WeftGraph *g, const WeftGradOptions *o, WeftGraph **forward,
+		    WeftGraph **backward)
 {
 	Transforming t = {.w = w, .from = g, .has_room = forward && backward};
 	options_copy(&t.grad, sizeof t.grad, o);
@@ -340,10 +366,13 @@ static Sym new_symbol(Transforming *t)
 
 /* One number for each of `count` inputs or outputs, from none, one for all of them or one for
  * each. */
-static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, uint32_t ndim, uint32_t count, int32_t **out)
+static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, uint32_t ndim,
+			uint32_t count, int32_t **out)
 {
 	if (ndim > 1 && ndim != count)
-		return ctx_error(t->w->ctx, t->from->path, "dimensions of the batch are given for %u %ss: the model has %u", ndim, what, count);
+		return ctx_error(t->w->ctx, t->from->path,
+				 "dimensions of the batch are given for %u %ss: the model has %u",
+				 ndim, what, count);
 	*out = ARENA_ARRAY(weft_arena(t->w), int32_t, count + 1);
 	for (uint32_t k = 0; k < count; k++)
 		(*out)[k] = !ndim ? 0 : dim[ndim == 1 ? 0 : k];
@@ -356,12 +385,14 @@ static bool choose_dims(Transforming *t, BatchDims *dims)
 	const Graph *g = t->from->g;
 	const WeftVmapOptions *o = &t->vmap;
 	uint32_t nin = 0, nout = 0;
-	int32_t *of[2], *in = ARENA_ARRAY(weft_arena(t->w), int32_t, g->input.n + 1), *out = ARENA_ARRAY(weft_arena(t->w), int32_t, g->output.n + 1);
+	int32_t *of[2], *in = ARENA_ARRAY(weft_arena(t->w), int32_t, g->input.n + 1),
+			*out = ARENA_ARRAY(weft_arena(t->w), int32_t, g->output.n + 1);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		nin += is_user(g, k);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		nout += g->output.data[k].writes < 0;
-	TRY(spread_dims(t, "input", o->in_dim, o->nin_dim, nin, &of[0]) && spread_dims(t, "output", o->out_dim, o->nout_dim, nout, &of[1]));
+	TRY(spread_dims(t, "input", o->in_dim, o->nin_dim, nin, &of[0]) &&
+	    spread_dims(t, "output", o->out_dim, o->nout_dim, nout, &of[1]));
 	for (uint32_t k = 0, n = 0; k < g->input.n; k++)
 		in[k] = is_user(g, k) ? of[0][n++] : 0;
 	for (uint32_t k = 0, n = 0; k < g->output.n; k++)
@@ -382,16 +413,24 @@ static bool choose_batched(Transforming *t, const BatchDims *dims)
 		TRY(choose_place(t, o->input[k]));
 	for (uint32_t k = 0; k < o->nbatched; k++)
 		if (!choose_input(t, o->batched[k]))
-			return ctx_error(t->w->ctx, t->from->path, "no input is called %s; there are %s", o->batched[k], input_names(t));
+			return ctx_error(t->w->ctx, t->from->path,
+					 "no input is called %s; there are %s", o->batched[k],
+					 input_names(t));
 	bool any = false;
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		if (t->input[k] && !is_user(g, k))
-			return ctx_error(t->w->ctx, t->from->path, "%s is state, of which a batch shares one", g->input.data[k].name);
+			return ctx_error(t->w->ctx, t->from->path,
+					 "%s is state, of which a batch shares one",
+					 g->input.data[k].name);
 		if (t->input[k] && dims->in[k] == DIM_NO_BATCH)
-			return ctx_error(t->w->ctx, t->from->path, "input %s is to have a batch and is given no dimension for it", g->input.data[k].name);
+			return ctx_error(
+				t->w->ctx, t->from->path,
+				"input %s is to have a batch and is given no dimension for it",
+				g->input.data[k].name);
 		any |= t->input[k];
 	}
-	return any || ctx_error(t->w->ctx, t->from->path, "the model has no input that could be batched");
+	return any ||
+	       ctx_error(t->w->ctx, t->from->path, "the model has no input that could be batched");
 }
 
 static bool batch(void *arg)
@@ -399,16 +438,22 @@ static bool batch(void *arg)
 	Transforming *t = arg;
 	TRY(begin(t, "weft_vmap", t->vmap.size, sizeof t->vmap));
 	if ((unsigned)t->vmap.randomness > WEFT_RANDOM_DIFFERENT)
-		return ctx_error(t->w->ctx, t->from->path, "there is no randomness %d", (int)t->vmap.randomness);
+		return ctx_error(t->w->ctx, t->from->path, "there is no randomness %d",
+				 (int)t->vmap.randomness);
 	BatchDims dims;
 	TRY(choose_dims(t, &dims) && choose_batched(t, &dims));
 	if (t->vmap.extent < 0 || t->vmap.extent >= INT64_C(1) << 48)
-		return ctx_error(t->w->ctx, t->from->path, "a batch of %lld: expected 0 (a symbol) or fewer than 2^48", (long long)t->vmap.extent);
+		return ctx_error(t->w->ctx, t->from->path,
+				 "a batch of %lld: expected 0 (a symbol) or fewer than 2^48",
+				 (long long)t->vmap.extent);
 	if (t->vmap.symbol && !text_is_identifier(t->vmap.symbol))
-		return ctx_error(t->w->ctx, t->from->path, "\"%s\" cannot be the name of a size: it must be an identifier of C",
-				 t->vmap.symbol);
+		return ctx_error(
+			t->w->ctx, t->from->path,
+			"\"%s\" cannot be the name of a size: it must be an identifier of C",
+			t->vmap.symbol);
 	Sym size = t->vmap.extent ? sym_int(t->from->g->ir->syms, t->vmap.extent) : new_symbol(t);
-	return done(t, transform_vmap_at(t->from->g, t->input, size, (Randomness)t->vmap.randomness, &dims));
+	return done(t, transform_vmap_at(t->from->g, t->input, size, (Randomness)t->vmap.randomness,
+					 &dims));
 }
 
 WeftGraph *weft_vmap(Weft *w, const WeftGraph *g, const WeftVmapOptions *o)

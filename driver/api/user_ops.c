@@ -49,9 +49,12 @@ static bool check_symbols(Ctx *ctx, const UserOp *op)
 	for (uint32_t k = 0; k < 2 && symbol[k]; k++) {
 		const char *why = symbol_refused(symbol[k]);
 		if (why)
-			return ctx_error(ctx, op->where, "%s: the symbol cannot be %s: %s", op->name, symbol[k], why);
+			return ctx_error(ctx, op->where, "%s: the symbol cannot be %s: %s",
+					 op->name, symbol[k], why);
 	}
-	return !clash(&op->def, &op->def) || ctx_error(ctx, op->where, "%s: %s cannot be a function and an object", op->name, symbol[0]);
+	return !clash(&op->def, &op->def) ||
+	       ctx_error(ctx, op->where, "%s: %s cannot be a function and an object", op->name,
+			 symbol[0]);
 }
 
 static bool register_op(void *arg)
@@ -68,10 +71,12 @@ static bool register_op(void *arg)
 	for (uint32_t k = 0; k < w->userop.n; k++) {
 		const UserOp *other = w->userop.data[k];
 		if (!strcmp(other->name, op->name))
-			return ctx_error(ctx, where, "%s: there is one of that name already", op->name);
+			return ctx_error(ctx, where, "%s: there is one of that name already",
+					 op->name);
 		const char *symbol = clash(&op->def, &other->def);
 		if (symbol)
-			return ctx_error(ctx, where, "%s: %s has the symbol %s, too", op->name, other->name, symbol);
+			return ctx_error(ctx, where, "%s: %s has the symbol %s, too", op->name,
+					 other->name, symbol);
 	}
 	array_push(weft_arena(w), &w->userop, op);
 	return true;
@@ -119,7 +124,8 @@ bool library_open(Ctx *ctx, const char *name, const char *what, const char *symb
 		return ctx_error(ctx, NULL, "cannot load a library of %s: %s", what, dlerror());
 	ctx_defer(ctx, close_library, handle);
 	*function = dlsym(*handle, symbol);
-	return *function || ctx_error(ctx, name, "no library of %s: it has no function %s", what, symbol);
+	return *function ||
+	       ctx_error(ctx, name, "no library of %s: it has no function %s", what, symbol);
 }
 
 static bool load_library(void *arg)

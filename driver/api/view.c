@@ -85,7 +85,8 @@ static bool view(void *arg)
 {
 	View *v = arg;
 	const char *function = v->dot ? "weft_graph_dot" : "weft_graph_text";
-	TRY(v->after ? given_graph(v->w, function, v->g) : given_graph_or_body(v->w, function, (WeftGraph *)(uintptr_t)v->g));
+	TRY(v->after ? given_graph(v->w, function, v->g)
+		     : given_graph_or_body(v->w, function, (WeftGraph *)(uintptr_t)v->g));
 	TRY(!v->dot || graph_is_one(v->w, v->g));
 	text_init(&v->out, weft_arena(v->w));
 	for (uint32_t k = 0; k < v->g->nentry; k++)
@@ -119,7 +120,8 @@ typedef struct {
 static bool transform(void *arg)
 {
 	Transform *t = arg;
-	TRY(given_graph(t->w, "weft_transform", t->g) && given_text(t->w, "weft_transform", "the name of the pass", t->name));
+	TRY(given_graph(t->w, "weft_transform", t->g) &&
+	    given_text(t->w, "weft_transform", "the name of the pass", t->name));
 	t->g->transformed = true;
 	for (uint32_t k = 0; k < t->g->nentry; k++) {
 		t->w->ctx->file = t->g->entry[k].path;

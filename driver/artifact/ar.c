@@ -28,17 +28,20 @@ static bool section(const ArMember *m, uint32_t k, Elf64_Shdr *s)
 	TRY(!memcmp(h.e_ident, ELFMAG, SELFMAG) && k < h.e_shnum && h.e_shoff < m->size &&
 	    m->size - h.e_shoff >= (uint64_t)h.e_shnum * sizeof *s);
 	memcpy(s, (const char *)m->data + h.e_shoff + k * sizeof *s, sizeof *s);
-	return s->sh_type == SHT_NOBITS || (s->sh_offset <= m->size && s->sh_size <= m->size - s->sh_offset);
+	return s->sh_type == SHT_NOBITS ||
+	       (s->sh_offset <= m->size && s->sh_size <= m->size - s->sh_offset);
 }
 
 /* What others may refer to: global, defined here. */
-static void add_symbols(Ar *ar, const ArMember *m, uint32_t member, const Elf64_Shdr *table, const Elf64_Shdr *names)
+static void add_symbols(Ar *ar, const ArMember *m, uint32_t member, const Elf64_Shdr *table,
+			const Elf64_Shdr *names)
 {
 	const char *data = m->data;
 	for (uint64_t k = table->sh_info; k < table->sh_size / sizeof(Elf64_Sym); k++) {
 		Elf64_Sym s;
 		memcpy(&s, data + table->sh_offset + k * sizeof s, sizeof s);
-		if (s.st_shndx != SHN_UNDEF && ELF64_ST_BIND(s.st_info) != STB_LOCAL && s.st_name < names->sh_size)
+		if (s.st_shndx != SHN_UNDEF && ELF64_ST_BIND(s.st_info) != STB_LOCAL &&
+		    s.st_name < names->sh_size)
 			array_push(ar->ctx->arena, &ar->symbol,
 				   (Defined){data + names->sh_offset + s.st_name, member});
 	}

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-const Backend *const backends[] = {&backend_llvm, &backend_c, &backend_cuda, &backend_gpu_host, NULL};
+const Backend *const backends[] = {&backend_llvm, &backend_c, &backend_cuda, &backend_gpu_host,
+				   NULL};
 
 const Backend *backend_of_kind(WeftEmit kind)
 {
@@ -52,8 +53,10 @@ bool backend_takes(const Backend *b, const Compilation *c)
 	const char *name = c->level.data[0].target->isa.name;
 	if (b->gpus == is_gpu(c))
 		return true;
-	return ctx_error(c->ctx, NULL, b->gpus ? "%s is a CPU: the back end %s is for GPUs" : "%s is a GPU: the back end %s is for CPUs", name,
-			 b->name);
+	return ctx_error(c->ctx, NULL,
+			 b->gpus ? "%s is a CPU: the back end %s is for GPUs"
+				 : "%s is a GPU: the back end %s is for CPUs",
+			 name, b->name);
 }
 
 /* The first that suits and is there. The last row of CPUs, and one of GPUs, always is. */
@@ -86,15 +89,19 @@ static const char *list_names(const Weft *w, Arena *a)
 bool backend_choose(Compilation *c)
 {
 	if ((unsigned)c->o.backend >= sizeof names / sizeof *names)
-		return ctx_error(c->ctx, NULL, "options with a back end %d that there is not", (int)c->o.backend);
-	const char *by_number = names[c->o.backend], *name = c->o.backend_name ? c->o.backend_name : by_number;
+		return ctx_error(c->ctx, NULL, "options with a back end %d that there is not",
+				 (int)c->o.backend);
+	const char *by_number = names[c->o.backend],
+		   *name = c->o.backend_name ? c->o.backend_name : by_number;
 	if (!name)
 		return choose_default(c), true;
 	if (by_number && strcmp(by_number, name) != 0)
-		return ctx_error(c->ctx, NULL, "options with the back end %s and with %s", by_number, name);
+		return ctx_error(c->ctx, NULL, "options with the back end %s and with %s",
+				 by_number, name);
 	c->backend = backend_named(c->w, name);
 	if (!c->backend)
-		return ctx_error(c->ctx, NULL, "no back end %s: there are %s", name, list_names(c->w, c->ctx->arena));
+		return ctx_error(c->ctx, NULL, "no back end %s: there are %s", name,
+				 list_names(c->w, c->ctx->arena));
 	TRY(backend_takes(c->backend, c));
 	const char *why = c->backend->refuses ? c->backend->refuses(c) : NULL;
 	return !why || ctx_error(c->ctx, NULL, "%s", why);

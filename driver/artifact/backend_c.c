@@ -8,7 +8,8 @@ static bool print(Compilation *c, const char *weights_file)
 {
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
 	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->recipes ? NULL : weights_file);
+		EmitOptions o = compile_emit_options(c, level[k],
+						     level[k] == &c->recipes ? NULL : weights_file);
 		emit_c(level[k]->program, level[k]->target, &o, &c->files);
 	}
 	EmitSelect select = compile_select(c);

@@ -86,7 +86,8 @@ static bool emit_files(Compilation *c, LlvmKind kind, const char *weights_file, 
 	TRY(llvm);
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
 	for (uint32_t k = 0, n = compile_programs(c, level); k < n; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->recipes ? NULL : weights_file);
+		EmitOptions o = compile_emit_options(c, level[k],
+						     level[k] == &c->recipes ? NULL : weights_file);
 		TRY(llvm->emit(level[k]->program, level[k]->target, &o, kind, c->o.jobs, out));
 	}
 	EmitSelect select = compile_select(c);
@@ -131,7 +132,8 @@ static bool emit_text(Compilation *c, LlvmKind kind, const char *out)
 	if (kind == LLVM_TEXT)
 		text_printf(&t, "; %s, before its passes\n", llvm->version(c->ctx->arena));
 	for (uint32_t k = 0; k < files.file.n; k++) {
-		text_printf(&t, "%s ---- %s\n", kind == LLVM_TEXT ? ";" : "#", files.file.data[k].name);
+		text_printf(&t, "%s ---- %s\n", kind == LLVM_TEXT ? ";" : "#",
+			    files.file.data[k].name);
 		text_addn(&t, files.file.data[k].data, files.file.data[k].n);
 	}
 	return file_write(c->ctx, out, t.data, t.n);
@@ -143,7 +145,8 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 	if (kind == WEFT_EMIT_LLVM || kind == WEFT_EMIT_ASM)
 		return emit_text(c, kind == WEFT_EMIT_LLVM ? LLVM_TEXT : LLVM_ASM, p->out);
 	TRY(objects(c, p, &in));
-	return kind == WEFT_EMIT_OBJECT ? link_object(c, p->folder, &in, p->out) : link_archive(c, p->folder, &in, p->out);
+	return kind == WEFT_EMIT_OBJECT ? link_object(c, p->folder, &in, p->out)
+					: link_archive(c, p->folder, &in, p->out);
 }
 
 /* ---- in this process ---- */
@@ -162,7 +165,8 @@ static bool emit_here(Compilation *c, const LlvmBackend *llvm, bool small, LlvmF
 		o.nunits = small ? 1 : o.nunits; /* each has pages of its own */
 		o.here = true;
 		o.cache = cache;
-		TRY(llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs, files));
+		TRY(llvm->emit(level[k]->program, level[k]->target, &o, LLVM_OBJECT, c->o.jobs,
+			       files));
 	}
 	c->w->report.objects = files->file.n;
 	phase_end(c, "llvm");
@@ -197,7 +201,8 @@ const Backend backend_llvm = {
 	.refuses = refuses,
 	.suits = suits,
 	.available = available,
-	.absent = "the LLVM back end (weft_llvm.so) is not found: a C compiler is used ($WEFT_LLVM_FOLDER may name its folder)",
+	.absent = "the LLVM back end (weft_llvm.so) is not found: a C compiler is used "
+		  "($WEFT_LLVM_FOLDER may name its folder)",
 	.load = load,
 	.units = units,
 	.shared = shared,

@@ -149,7 +149,9 @@ static bool add_runtime(Builder *b)
 	Ctx *ctx = b->c->ctx;
 	const Target *least = b->c->level.data[0].target;
 	const char *triple = least->isa.triple;
-	const EmbeddedFile *object = b->c->images ? runtime_cuda_object : triple ? runtime_object_for(triple) : NULL;
+	const EmbeddedFile *object = b->c->images ? runtime_cuda_object
+				     : triple     ? runtime_object_for(triple)
+						  : NULL;
 	for (const EmbeddedFile *f = embedded_files(b->c); f->name; f++) {
 		if (object && !is_header(f->name))
 			continue;
@@ -240,8 +242,10 @@ static void makefile_head(const Compilation *c, const Target *least, Text *t)
 	text_printf(t, "# %s, compiled by weft %s for %s", c->name, WEFT_VERSION, least->isa.name);
 	for (uint32_t k = 1; k < c->level.n; k++)
 		text_printf(t, ", %s", c->level.data[k].target->isa.name);
-	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nTARGET = %s\n", c->name, least->isa.flags);
-	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n", target_common_flags());
+	text_printf(t, ". `make` builds %s.so.\nCC = cc\nCFLAGS = -O2\nTARGET = %s\n", c->name,
+		    least->isa.flags);
+	text_printf(t, "FLAGS = -std=c11 -fPIC -fvisibility=hidden -pthread %s $(TARGET)\n",
+		    target_common_flags());
 }
 
 static void makefile_object(const char *source, Text *t)
@@ -256,7 +260,8 @@ static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
 		const EmitFile *e = &c->files.file.data[k];
 		if (!e->is_header && strcmp(e->flags, least->isa.flags) != 0)
-			text_printf(t, "%.*s.o: TARGET = %s\n", (int)strlen(e->name) - 2, e->name, e->flags);
+			text_printf(t, "%.*s.o: TARGET = %s\n", (int)strlen(e->name) - 2, e->name,
+				    e->flags);
 	}
 }
 
@@ -278,7 +283,8 @@ static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 		return user_ops(c).n;
 	if (strncmp(f->name, "lapack.", 7) == 0 || strcmp(f->name, "jacobi.c") == 0)
 		return user_ops(c).n > user_ops_of_user(c);
-	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 || strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
+	if (strcmp(f->name, "state.c") == 0 || strcmp(f->name, "stored.c") == 0 ||
+	    strcmp(f->name, "replace.c") == 0 || strncmp(f->name, "relayout.", 9) == 0)
 		return c->program->state_bytes || c->o.replaceable;
 	return true;
 }
@@ -300,8 +306,8 @@ static bool write_makefile(Compilation *c, const char *folder)
 		if (is_needed(c, f))
 			makefile_object(f->name, &t);
 	text_printf(&t, "%s\n\n", weights ? " weights.o" : "");
-	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s -pthread -lm\n\n", c->name,
-		    user_ops_of_user(c) ? " $(LINK)" : "");
+	text_printf(&t, "%s.so: $(OBJECTS)\n\t$(CC) -shared -o $@ $(OBJECTS)%s -pthread -lm\n\n",
+		    c->name, user_ops_of_user(c) ? " $(LINK)" : "");
 	text_add(&t, "%.o: %.c\n\t$(CC) $(CFLAGS) $(FLAGS) -c -o $@ $<\n\n");
 	if (weights)
 		text_add(&t, "weights.o: weights.S weights.bin\n\t$(CC) -c -o $@ $<\n\n");
@@ -336,7 +342,8 @@ static bool write_readme(Compilation *c, const char *folder)
 		    "`make` builds %s.so; it needs make and a C11 compiler that knows the flags in "
 		    "the Makefile.\n"
 		    "Another compiler: `make CC=clang`.\n\n",
-		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->isa.name, c->name);
+		    c->name, WEFT_VERSION, c->o.target ? c->o.target : c->target->isa.name,
+		    c->name);
 	text_printf(&t,
 		    "To make it part of a program instead, compile all .c files%s with those "
 		    "flags, and call\n\n"

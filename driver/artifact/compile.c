@@ -36,7 +36,8 @@ static bool begin_levels(Compilation *c, const char *names)
 	TRY(targets_read(c->ctx, names, c->o.tune, &list));
 	for (uint32_t k = 0; k < list.n; k++) {
 		const Target *t = list.data[k];
-		const char *suffix = list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->isa.name));
+		const char *suffix =
+			list.n == 1 ? "" : arena_printf(a, "_%s", c_identifier(a, t->isa.name));
 		array_push(a, &c->level, (TargetLevel){.target = t, .suffix = suffix});
 	}
 	c->target = list.data[list.n - 1];
@@ -54,9 +55,11 @@ static bool check_texts(const Compilation *c)
 				 dump);
 	const char *symbol = c->o.symbol, *why = symbol ? c_export_refused(symbol) : NULL;
 	if (why)
-		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: %s", symbol, why);
+		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: %s",
+				 symbol, why);
 	if (symbol && !strcmp(symbol, c->weights_symbol))
-		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: the weights are",
+		return ctx_error(c->ctx, NULL,
+				 "the exported function cannot be called %s: the weights are",
 				 symbol);
 	return !c->o.cc || c->o.cc[strspn(c->o.cc, " ")] ||
 	       ctx_error(c->ctx, NULL, "the name of the C compiler is empty");
@@ -79,9 +82,11 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	Ctx *ctx = w->ctx;
 	*c = (Compilation){.w = w, .ctx = ctx, .from = g};
 	options_copy(&c->o, sizeof c->o, o);
-	TRY(options_fit(w, c->o.size, sizeof c->o) && given_graph(w, "compiling", g) && given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
+	TRY(options_fit(w, c->o.size, sizeof c->o) && given_graph(w, "compiling", g) &&
+	    given_texts(w, "WeftOptions.link", "what to link with", c->o.link, c->o.nlink));
 	if ((unsigned)c->o.weights > WEFT_WEIGHTS_FILE)
-		return ctx_error(ctx, NULL, "options with weights %d that there are not", (int)c->o.weights);
+		return ctx_error(ctx, NULL, "options with weights %d that there are not",
+				 (int)c->o.weights);
 	memset(&w->phase, 0, sizeof w->phase);
 	memset(&w->report, 0, sizeof w->report);
 	w->have_report = false;
@@ -113,7 +118,8 @@ bool compile_for_here(Compilation *c)
 	c->level.n = 1;
 	c->target = level[0].target;
 	return target_runs_here(c->target) ||
-	       ctx_error(c->ctx, NULL, "this machine does not run code for %s: compile a shared object for it",
+	       ctx_error(c->ctx, NULL,
+			 "this machine does not run code for %s: compile a shared object for it",
 			 c->target->isa.name);
 }
 
@@ -137,7 +143,9 @@ static const char *hash_source(Compilation *c)
 		graph_print(g, &t);
 		for (uint32_t i = 0; i < g->input.n; i++)
 			if (g->input.data[i].init.i)
-				text_printf(&t, "%016llx\n", (unsigned long long)const_hash(ir, g->input.data[i].init));
+				text_printf(
+					&t, "%016llx\n",
+					(unsigned long long)const_hash(ir, g->input.data[i].init));
 	}
 	uint64_t a = hash_bytes(t.data, t.n, 11), b = hash_bytes(t.data, t.n, 12);
 	arena_release(c->ctx->scratch, mark);
@@ -151,9 +159,12 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 	uint32_t errors = c->ctx->nerror, n = c->from->nentry;
 	for (uint32_t k = 0; k < c->level.n * n; k++) {
 		const Target *target = c->level.data[k / n].target;
-		LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k % n ? out[k - 1].lowered : NULL};
+		LowerOptions lo = {.target = target,
+				   .no_fusion = c->o.op_by_op,
+				   .after = k % n ? out[k - 1].lowered : NULL};
 		c->ctx->file = c->from->entry[k % n].path;
-		out[k] = (ScheduleLevel){lower_graph((target->gpu ? c->gpu_g : c->g)[k % n], &lo), target};
+		out[k] = (ScheduleLevel){lower_graph((target->gpu ? c->gpu_g : c->g)[k % n], &lo),
+					 target};
 		/* a size may have left 64 bits on the way */
 		TRY(out[k].lowered && c->ctx->nerror == errors);
 	}
@@ -172,9 +183,13 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 	if (!c->o.duplicate_weights && ngpu < c->level.n)
 		choose_const_layouts(lowered + ngpu * n, (c->level.n - ngpu) * n);
 	for (uint32_t k = 0; k < c->level.n; k++) {
-		ScheduleOptions so = {.no_plan = c->o.op_by_op, .weights = c->program, .plain = c->plain, .name = c->name};
+		ScheduleOptions so = {.no_plan = c->o.op_by_op,
+				      .weights = c->program,
+				      .plain = c->plain,
+				      .name = c->name};
 		for (uint32_t e = 0; e < n; e++)
-			entry[e] = (ScheduleEntry){c->from->entry[e].name, lowered[k * n + e].lowered};
+			entry[e] =
+				(ScheduleEntry){c->from->entry[e].name, lowered[k * n + e].lowered};
 		TRY(c->program = schedule_program(entry, n, c->level.data[k].target, &so));
 		c->level.data[k].program = c->program;
 	}
@@ -212,14 +227,18 @@ static bool run_passes(Compilation *c)
 	const bool both = ngpu && ngpu < c->level.n;
 	text_init(&dump, c->ctx->arena);
 	text_init(&floats, weft_arena(c->w));
-	PipelineOptions po = {.dump = c->o.dump, .dump_to = &dump, .keep_params = c->o.replaceable, .floats = &floats};
+	PipelineOptions po = {.dump = c->o.dump,
+			      .dump_to = &dump,
+			      .keep_params = c->o.replaceable,
+			      .floats = &floats};
 	c->g = ARENA_ARRAY(c->ctx->arena, Graph *, 2 * n);
 	c->gpu_g = both ? c->g + n : c->g;
 	for (uint32_t k = 0; k < n; k++)
 		TRY(run_passes_on(c, k, &po));
 	if (!c->from->g || both || c->o.weights == WEFT_WEIGHTS_FILE)
 		hash_constants(c); /* that folding made */
-	TRY((c->from->g && !both) || join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
+	TRY((c->from->g && !both) ||
+	    join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
 	c->w->dump = dump.data;
 	c->floats = floats.data;
 	phase_end(c, "passes");
@@ -228,7 +247,8 @@ static bool run_passes(Compilation *c)
 
 bool compile_lower(Compilation *c)
 {
-	ScheduleLevel *lowered = ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
+	ScheduleLevel *lowered =
+		ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
 	c->source_hash = hash_source(c);
 	phase_end(c, "hash");
 	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered));
@@ -257,7 +277,8 @@ EmitSelect compile_select(const Compilation *c)
 	return (EmitSelect){.export_name = c->o.symbol, .level_export = name, .n = n};
 }
 
-EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level, const char *weights_file)
+EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level,
+				 const char *weights_file)
 {
 	return (EmitOptions){
 		.nunits = c->backend->units(level->program->fn.n),
@@ -287,11 +308,15 @@ uint32_t compile_programs(const Compilation *c, const TargetLevel **out)
 static const WeftEstimate *estimate_of(Arena *a, const Gpu *g, const GpuTime *t, double launches)
 {
 	const double by = 1e-9 * launches;
-	return arena_dup(a, &(WeftEstimate){g->device, by * t->start, by * t->memory, by * t->units, by * t->waits, by * t->library}, sizeof(WeftEstimate));
+	return arena_dup(a,
+			 &(WeftEstimate){g->device, by * t->start, by * t->memory, by * t->units,
+					 by * t->waits, by * t->library},
+			 sizeof(WeftEstimate));
 }
 
 /* The kernels of an entry; returns their number. Times of a GPU are known at hint sizes only. */
-static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t, const int64_t *value, WeftKernelInfo *k)
+static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
+			       const int64_t *value, WeftKernelInfo *k)
 {
 	double *cycles = ARENA_ARRAY(a, double, e->ncall);
 	if (!t->gpu)
@@ -301,11 +326,24 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
 		ProgramCount n = program_count(e, i, value);
 		WeftRefusal *refused = ARENA_ARRAY(a, WeftRefusal, pc->nrefused);
 		for (uint32_t j = 0; j < pc->nrefused; j++)
-			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why, pc->refused[j].near};
-		k[i] = (WeftKernelInfo){pc->name, pc->algorithm, e->program->fn.data[pc->fn]->name,
-					n.flops, n.bytes, n.launches, pc->why, pc->nrefused, refused,
-					1e-9 * cycles[i] / (double)t->machine.ghz, pc->stored,
-					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at) : NULL, pc->lines.nline, pc->plan, NULL};
+			refused[j] = (WeftRefusal){pc->refused[j].schedule, pc->refused[j].why,
+						   pc->refused[j].near};
+		k[i] = (WeftKernelInfo){pc->name,
+					pc->algorithm,
+					e->program->fn.data[pc->fn]->name,
+					n.flops,
+					n.bytes,
+					n.launches,
+					pc->why,
+					pc->nrefused,
+					refused,
+					1e-9 * cycles[i] / (double)t->machine.ghz,
+					pc->stored,
+					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at)
+						       : NULL,
+					pc->lines.nline,
+					pc->plan,
+					NULL};
 		if (t->gpu && !value && pc->time.all > 0) {
 			k[i].seconds = 1e-9 * n.launches * pc->time.all;
 			k[i].estimate = estimate_of(a, t->gpu, &pc->time, n.launches);
@@ -316,7 +354,8 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
 
 /* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL:
  * at those seen while exporting. */
-static void report_counts(Arena *a, const Program *p, const Target *t, const int64_t *value, WeftReport *r)
+static void report_counts(Arena *a, const Program *p, const Target *t, const int64_t *value,
+			  WeftReport *r)
 {
 	WeftKernelInfo *k = ARENA_ARRAY(a, WeftKernelInfo, p->call.n);
 	WeftEntryReport *entry = ARENA_ARRAY(a, WeftEntryReport, p->entry.n);
@@ -367,11 +406,13 @@ static void report_entries(Compilation *c)
 		const GraphEntry *from = &c->from->entry[k];
 		const ProgramEntry *e = &c->program->entry.data[k];
 		uint64_t workspace = e->workspace_hint, saved = e->saved_hint;
-		entry[k] = (WeftEntryReport){.name = from->name, .workspace_bytes = workspace, .saved_bytes = saved};
+		entry[k] = (WeftEntryReport){
+			.name = from->name, .workspace_bytes = workspace, .saved_bytes = saved};
 		for (Node n = from->g->first; n.i; n = node_next(from->g, n))
 			entry[k].operators += node_nin(from->g, n) > 0;
 		r->operators += entry[k].operators;
-		r->workspace_bytes = workspace > r->workspace_bytes ? workspace : r->workspace_bytes;
+		r->workspace_bytes =
+			workspace > r->workspace_bytes ? workspace : r->workspace_bytes;
 		r->saved_bytes = saved > r->saved_bytes ? saved : r->saved_bytes;
 	}
 	r->entry = entry;
@@ -405,11 +446,13 @@ static void report_state(Compilation *c)
 		for (uint32_t e = 0; e < p->entry.n; e++) {
 			uint8_t use = p->entry.data[e].state_use.data[k];
 			if (use)
-				add_word(use & PROGRAM_WRITES ? &written : &read, p->entry.data[e].name);
+				add_word(use & PROGRAM_WRITES ? &written : &read,
+					 p->entry.data[e].name);
 			if (use && was_constant(c->from, e, s->name))
 				add_word(&constant, p->entry.data[e].name);
 		}
-		list[k] = (WeftStateReport){arena_strdup(a, s->name), s->bytes, written.n ? written.data : "", read.n ? read.data : "",
+		list[k] = (WeftStateReport){arena_strdup(a, s->name), s->bytes,
+					    written.n ? written.data : "", read.n ? read.data : "",
 					    constant.n ? constant.data : ""};
 	}
 	r->nstate = p->state.n;
@@ -457,7 +500,8 @@ static bool check_values(Ctx *ctx, const ProgramEntry *e, const int64_t *value)
 		int64_t lo, hi;
 		sym_range(syms, e->symbol.data[k], &lo, &hi);
 		if (value[k] < lo || value[k] > hi)
-			return ctx_error(ctx, NULL, "%s cannot be %lld", sym_name(syms, e->symbol.data[k]), (long long)value[k]);
+			return ctx_error(ctx, NULL, "%s cannot be %lld",
+					 sym_name(syms, e->symbol.data[k]), (long long)value[k]);
 	}
 	return true;
 }
@@ -473,7 +517,8 @@ static bool report_at(void *arg)
 	for (uint32_t k = 0; k < p->entry.n; k++)
 		n += p->entry.data[k].symbol.n;
 	if (x->n != n)
-		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n, n);
+		return ctx_error(ctx, NULL, "values of %u symbols to count with, expected %u", x->n,
+				 n);
 	TRY(given_list(x->w, "weft_report_at", "values of symbols", x->value, n));
 	n = 0;
 	for (uint32_t k = 0; k < p->entry.n; n += p->entry.data[k++].symbol.n)

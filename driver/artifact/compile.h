@@ -73,7 +73,8 @@ uint32_t compile_programs(const Compilation *, const TargetLevel **out);
 /* After compile_lower: returns the options with which an emitter prints the program of a level, one
  * of compile_programs. weights_file: the name of the weight file; NULL: weights are embedded, or
  * there are none. */
-EmitOptions compile_emit_options(const Compilation *, const TargetLevel *, const char *weights_file);
+EmitOptions compile_emit_options(const Compilation *, const TargetLevel *,
+				 const char *weights_file);
 /* Returns the options with which an emitter prints the function that chooses between several
  * levels, the most capable one first. Needed if their n is above 1. */
 EmitSelect compile_select(const Compilation *);

@@ -40,7 +40,8 @@ static const Linking *machine_for(Ctx *ctx, const Target *t)
 	for (size_t k = 0; k < sizeof machines / sizeof *machines; k++)
 		if (t->isa.triple ? !strcmp(t->isa.triple, machines[k].triple) : k == HOST)
 			return &machines[k];
-	ctx_error(ctx, NULL, "no linker is known for %s: use --backend c and a C compiler for it", t->isa.triple);
+	ctx_error(ctx, NULL, "no linker is known for %s: use --backend c and a C compiler for it",
+		  t->isa.triple);
 	return NULL;
 }
 
@@ -60,7 +61,8 @@ static bool on_path(Arena *a, const char *name)
 /* lld serves every machine; the system's own linker one. NULL: there is none. */
 static const char *linker_on_path(Arena *a, const Linking *m)
 {
-	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(a, "%s-ld", m->triple), m == &machines[HOST] ? "ld" : NULL};
+	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(a, "%s-ld", m->triple),
+			      m == &machines[HOST] ? "ld" : NULL};
 	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
 		if (name[k] && on_path(a, name[k]))
 			return name[k];
@@ -99,13 +101,15 @@ typedef struct {
 	const char *file, *package;
 } Library;
 
-static const Library c_libraries[] = {{"libm.so.6", "libc6"}, {"libgcc_s.so.1", "libgcc-s1"}, {"libc.so.6", "libc6"}};
+static const Library c_libraries[] = {
+	{"libm.so.6", "libc6"}, {"libgcc_s.so.1", "libgcc-s1"}, {"libc.so.6", "libc6"}};
 
 static void missing_library(Ctx *ctx, const Linking *m, const Library *library)
 {
-	const char *cross = m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
-	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c", library->file,
-		  m->triple, library->package, cross);
+	const char *cross =
+		m == &machines[HOST] ? "" : arena_printf(ctx->arena, "-%s-cross", m->debian);
+	ctx_error(ctx, NULL, "no %s for %s: install it (Debian: %s%s), or use --backend c",
+		  library->file, m->triple, library->package, cross);
 }
 
 /* Its path. NULL: it is not there. */
@@ -114,10 +118,12 @@ static const char *library_path(Arena *a, const Linking *m, const Library *libra
 	const char *found = NULL;
 	for (size_t k = 0; !found && k < sizeof folders / sizeof *folders; k++) {
 		const char *slash = strchr(folders[k], '%');
-		found = last_match(a, arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]), folders[k],
-						    m->triple, slash + 2, library->file));
+		found = last_match(a,
+				   arena_printf(a, "%.*s%s%s/%s", (int)(slash - folders[k]),
+						folders[k], m->triple, slash + 2, library->file));
 	}
-	for (size_t k = 0; !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
+	for (size_t k = 0;
+	     !found && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
 		found = last_match(a, arena_printf(a, "%s/%s", host_folders[k], library->file));
 	return found;
 }
@@ -179,7 +185,8 @@ static const EmbeddedFile *runtime_of(Compilation *c)
 {
 	const EmbeddedFile *f = runtime_object_for(c->target->isa.triple);
 	if (!f)
-		ctx_error(c->ctx, NULL, "%s", runtime_object_missing(c->ctx->arena, c->target->isa.triple));
+		ctx_error(c->ctx, NULL, "%s",
+			  runtime_object_missing(c->ctx->arena, c->target->isa.triple));
 	return f;
 }
 
@@ -214,16 +221,21 @@ static bool add_user_libraries(Compilation *c, Words *w)
 			words_add(a, w, arena_printf(a, "-L%.*s", (int)strcspn(p, ":"), p));
 	for (size_t k = 0; c->o.nlink && k < sizeof folders / sizeof *folders - 2; k++) {
 		const char *slash = strchr(folders[k], '%');
-		words_add(a, w, arena_printf(a, "-L%.*s%s%s", (int)(slash - folders[k]), folders[k], m->triple, slash + 2));
+		words_add(a, w,
+			  arena_printf(a, "-L%.*s%s%s", (int)(slash - folders[k]), folders[k],
+				       m->triple, slash + 2));
 	}
-	for (size_t k = 0; c->o.nlink && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders; k++)
+	for (size_t k = 0;
+	     c->o.nlink && m == &machines[HOST] && k < sizeof host_folders / sizeof *host_folders;
+	     k++)
 		words_add(a, w, arena_printf(a, "-L%s", host_folders[k]));
 	user_links(c, w);
 	return true;
 }
 
 /* Without a linker. object: the runtime's. */
-static bool link_here(Compilation *c, const Linking *m, const LinkInput *in, const char *object, const char *out)
+static bool link_here(Compilation *c, const Linking *m, const LinkInput *in, const char *object,
+		      const char *out)
 {
 	enum { NLIBRARY = sizeof c_libraries / sizeof *c_libraries };
 	const char *library[NLIBRARY];
@@ -247,7 +259,8 @@ bool link_shared(Compilation *c, const char *folder, const LinkInput *in, const 
 	TRY(runtime && m);
 	if (!c->o.nlink && elf_links_for(m->elf) && !linker_on_path(a, m)) {
 		const char *path = arena_printf(a, "%s/%s", folder, runtime->name);
-		return file_write(c->ctx, path, runtime->data, runtime->size) && link_here(c, m, in, path, out);
+		return file_write(c->ctx, path, runtime->data, runtime->size) &&
+		       link_here(c, m, in, path, out);
 	}
 	TRY(begin(c, &w,
 		  "-shared --gc-sections -s --build-id=none --hash-style=gnu --eh-frame-hdr "

@@ -90,8 +90,8 @@ static const LlvmBackend *load(const char *folder, char *why, size_t size)
 		else
 			snprintf(why, size, "%s",
 				 "the LLVM back end (" LIBRARY
-				 ") lies neither beside this program or library nor in " WEFT_LLVM "; $" FOLDER
-				 " may name its folder");
+				 ") lies neither beside this program or library nor in " WEFT_LLVM
+				 "; $" FOLDER " may name its folder");
 		return NULL;
 	}
 	if (!of_this_build(path)) {
@@ -155,7 +155,9 @@ bool weft_has_llvm(void)
 const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
 {
 	(void)folder;
-	ctx_error(ctx, NULL, "this weft was built without LLVM; use --backend c, or build with llvm-19-dev installed");
+	ctx_error(ctx, NULL,
+		  "this weft was built without LLVM; use --backend c, or build with llvm-19-dev "
+		  "installed");
 	return NULL;
 }
 

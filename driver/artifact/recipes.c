@@ -145,7 +145,9 @@ static void add_recipe(Recipes *r, Graph *g, ConstId made)
 		Node *in = ARENA_ARRAY(r->ir->ctx->scratch, Node, d->nin);
 		for (uint32_t k = 0; k < d->nin; k++)
 			in[k] = copy[node_in(recipe, n, k).i];
-		copy[n.i] = c.i ? r->node[c.i] : graph_add(g, (Node){0}, d->op, in, d->nin, d->attr, d->type, (LocId){0});
+		copy[n.i] = c.i ? r->node[c.i]
+				: graph_add(g, (Node){0}, d->op, in, d->nin, d->attr, d->type,
+					    (LocId){0});
 	}
 	r->node[made.i] = copy[recipe->output.data[0].node.i];
 	arena_release(r->ir->ctx->scratch, mark);
@@ -172,7 +174,8 @@ static bool make_graphs(Recipes *r)
 	typedef ARRAY(ConstId) List;
 	List *member = ARENA_ARRAY(r->arena, List, r->out->group.n + 1);
 	for (uint32_t k = 0; k < r->made.n; k++)
-		array_push(r->arena, &member[r->group[find(r, r->made.data[k].i)] - 1], r->made.data[k]);
+		array_push(r->arena, &member[r->group[find(r, r->made.data[k].i)] - 1],
+			   r->made.data[k]);
 	for (uint32_t k = 0; k < r->out->group.n; k++) {
 		ProgramGroup *group = &r->out->group.data[k];
 		Graph *g = group_graph(r, group, member[k].data, member[k].n);
@@ -212,8 +215,12 @@ static void store_plain(Recipes *r, ConstId c)
 		dim[d] = sym_int(r->ir->syms, k->dim[d]);
 		bytes *= (uint64_t)k->dim[d];
 	}
-	const ProgramConst stored = {.source = c, .layout = layout_row_major(r->ir, k->rank, dim), .dtype = k->dtype,
-				     .offset = last->weight_bytes, .bytes = bytes, .name = k->name};
+	const ProgramConst stored = {.source = c,
+				     .layout = layout_row_major(r->ir, k->rank, dim),
+				     .dtype = k->dtype,
+				     .offset = last->weight_bytes,
+				     .bytes = bytes,
+				     .name = k->name};
 	for (uint32_t i = 0; i < r->c->level.n; i++)
 		array_push(r->arena, &r->c->level.data[i].program->constant, stored);
 	last->weight_bytes += (bytes + 63) / 64 * 64;
@@ -228,7 +235,8 @@ static void list_all(Recipes *r)
 			list_source(r, p->constant.data[k].source);
 	for (uint32_t k = 0; k < all->constant.n; k++) {
 		const ProgramConst *c = &all->constant.data[k];
-		if (!c->first && layout_is_row_major(&c->layout, ir_const_of(r->ir, c->source)->rank))
+		if (!c->first &&
+		    layout_is_row_major(&c->layout, ir_const_of(r->ir, c->source)->rank))
 			r->stored[const_root(r->ir, c->source).i] = true;
 	}
 	for (uint32_t k = 0; k < r->out->group.n; k++) {
@@ -236,7 +244,8 @@ static void list_all(Recipes *r)
 		for (uint32_t i = 0; i < g->input.n; i++) {
 			ConstId c = const_root(r->ir, g->input.data[i]);
 			list_source(r, c);
-			if (r->stored[c.i] || (const_is_replaceable(r->ir, c) && ir_const_of(r->ir, c)->bytes > SMALL))
+			if (r->stored[c.i] || (const_is_replaceable(r->ir, c) &&
+					       ir_const_of(r->ir, c)->bytes > SMALL))
 				continue;
 			r->stored[c.i] = true;
 			store_plain(r, c);
@@ -250,12 +259,15 @@ static bool make_program(Recipes *r)
 {
 	Compilation *c = r->c;
 	/* constants for a GPU are computed by the processor, which may be any */
-	const Target *target = c->level.data[0].target->gpu ? target_find("generic-c") : c->level.data[0].target;
+	const Target *target =
+		c->level.data[0].target->gpu ? target_find("generic-c") : c->level.data[0].target;
 	uint32_t n = r->graph.n, errors = c->ctx->nerror;
 	ScheduleEntry *entry = ARENA_ARRAY(r->arena, ScheduleEntry, n);
 	const ScheduleOptions so = {.no_plan = c->o.op_by_op, .plain = c->plain, .name = c->name};
 	for (uint32_t k = 0; k < n; k++) {
-		const LowerOptions lo = {.target = target, .no_fusion = c->o.op_by_op, .after = k ? entry[k - 1].lowered : NULL};
+		const LowerOptions lo = {.target = target,
+					 .no_fusion = c->o.op_by_op,
+					 .after = k ? entry[k - 1].lowered : NULL};
 		Lowered *l = lower_graph(r->graph.data[k], &lo);
 		TRY(l && c->ctx->nerror == errors);
 		entry[k] = (ScheduleEntry){arena_printf(r->arena, "recipe_%u", k), l};
@@ -265,7 +277,8 @@ static bool make_program(Recipes *r)
 	TRY((r->out->program = schedule_program(entry, n, target, &so)));
 	if (r->out->program->weight_bytes)
 		ctx_bug(c->ctx, "the program of the recipes has weights of its own");
-	c->recipes = (TargetLevel){.target = target, .program = r->out->program, .suffix = "_recipes"};
+	c->recipes =
+		(TargetLevel){.target = target, .program = r->out->program, .suffix = "_recipes"};
 	return true;
 }
 
@@ -274,9 +287,16 @@ bool recipes_lower(Compilation *c)
 	Ir *ir = c->program->ir;
 	Arena *a = c->ctx->arena;
 	uint32_t n = ir->constant.n;
-	Recipes r = {.c = c, .ir = ir, .arena = a, .out = ARENA_NEW(a, ProgramRecipes), .parent = ARENA_ARRAY(a, uint32_t, n),
-		     .is = ARENA_ARRAY(a, uint8_t, n), .group = ARENA_ARRAY(a, uint32_t, n), .node = ARENA_ARRAY(a, Node, n),
-		     .listed = ARENA_ARRAY(a, bool, n), .stored = ARENA_ARRAY(a, bool, n)};
+	Recipes r = {.c = c,
+		     .ir = ir,
+		     .arena = a,
+		     .out = ARENA_NEW(a, ProgramRecipes),
+		     .parent = ARENA_ARRAY(a, uint32_t, n),
+		     .is = ARENA_ARRAY(a, uint8_t, n),
+		     .group = ARENA_ARRAY(a, uint32_t, n),
+		     .node = ARENA_ARRAY(a, Node, n),
+		     .listed = ARENA_ARRAY(a, bool, n),
+		     .stored = ARENA_ARRAY(a, bool, n)};
 	if (!c->o.replaceable)
 		return true;
 	for (uint32_t k = 0; k < n; k++)

@@ -60,7 +60,8 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 	if (!layout_numbers(p, c, layout))
 		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
 	Piece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
-	q.packing = weft_packing(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
+	q.packing =
+		weft_packing(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
 	q.bytes = q.packing.count * item;
 	if (q.bytes > c->bytes || c->offset % item || c->offset > p->weight_bytes ||
 	    c->bytes > p->weight_bytes - c->offset)
@@ -111,7 +112,8 @@ static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
 	uint64_t done = lo;
 	for (uint32_t k = 0; k < s->n && s->piece[k].at < hi; k++) {
 		const Piece *c = &s->piece[k];
-		uint64_t end = c->at + c->bytes < hi ? c->at + c->bytes : hi, begin = c->at > lo ? c->at : lo;
+		uint64_t end = c->at + c->bytes < hi ? c->at + c->bytes : hi,
+			 begin = c->at > lo ? c->at : lo;
 		if (end <= begin)
 			continue;
 		if (begin > done)
@@ -177,8 +179,8 @@ bool section_map(Program *p, uint32_t jobs, SectionMap **out)
 	ctx_defer(ctx, unmap, m);
 	void *data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (data == MAP_FAILED)
-		return ctx_error(ctx, NULL, "no memory for %llu bytes of weights: %s", (unsigned long long)bytes,
-				 strerror(errno));
+		return ctx_error(ctx, NULL, "no memory for %llu bytes of weights: %s",
+				 (unsigned long long)bytes, strerror(errno));
 	*m = (SectionMap){data, bytes};
 	madvise(data, bytes, MADV_HUGEPAGE); /* an optimisation only */
 	section_fill(p, data, jobs ? jobs : jobs_default());
@@ -196,8 +198,8 @@ const char *section_hash(Program *p)
 		WeftLayoutDim layout[2 * MAX_RANK] = {0};
 		if (!layout_numbers(p, c, layout))
 			ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
-		const uint64_t what[] = {const_hash(p->ir, c->source), (uint64_t)c->dtype, c->offset, c->bytes,
-					 c->layout.n};
+		const uint64_t what[] = {const_hash(p->ir, c->source), (uint64_t)c->dtype,
+					 c->offset, c->bytes, c->layout.n};
 		for (int i = 0; i < 2; i++) {
 			h[i] = hash_bytes(what, sizeof what, h[i]);
 			for (uint32_t d = 0; d < c->layout.n; d++) {
@@ -207,7 +209,8 @@ const char *section_hash(Program *p)
 			}
 		}
 	}
-	return arena_printf(ctx->arena, "%016llx%016llx", (unsigned long long)h[0], (unsigned long long)h[1]);
+	return arena_printf(ctx->arena, "%016llx%016llx", (unsigned long long)h[0],
+			    (unsigned long long)h[1]);
 }
 
 /* ---- in a file ---- */
@@ -295,9 +298,11 @@ static int write_rest(Program *p, const Writing *w, SectionKind kind, const Sect
 	uint64_t tail_bytes = 0;
 	char *tail = NULL;
 	if (kind == SECTION_OBJECT) {
-		tail_bytes = elf_object_bytes(w->start, p->weight_bytes, names->symbol) - w->start - p->weight_bytes;
+		tail_bytes = elf_object_bytes(w->start, p->weight_bytes, names->symbol) - w->start -
+			     p->weight_bytes;
 		tail = arena_alloc(scratch, tail_bytes);
-		elf_object_write(head, tail, w->start, p->weight_bytes, names->symbol, names->triple);
+		elf_object_write(head, tail, w->start, p->weight_bytes, names->symbol,
+				 names->triple);
 	} else {
 		WeftWeightHeader *h = (WeftWeightHeader *)head;
 		memcpy(h->magic, WEFT_WEIGHT_MAGIC, sizeof h->magic);
@@ -313,15 +318,21 @@ static int write_all(Program *p, int fd, SectionKind kind, const SectionNames *n
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	const Section s = section_of(p, scratch);
-	Writing w = {.section = &s, .fd = fd, .start = start_of(p, kind), .checked = kind == SECTION_FILE,
-		     .buffer = arena_alloc(scratch, PART), .lock = PTHREAD_MUTEX_INITIALIZER, .turn = PTHREAD_COND_INITIALIZER};
+	Writing w = {.section = &s,
+		     .fd = fd,
+		     .start = start_of(p, kind),
+		     .checked = kind == SECTION_FILE,
+		     .buffer = arena_alloc(scratch, PART),
+		     .lock = PTHREAD_MUTEX_INITIALIZER,
+		     .turn = PTHREAD_COND_INITIALIZER};
 	weft_checksum_begin(w.checksum, s.bytes);
 	parallel_run(s.bytes > PART ? jobs : 1, write_parts, &w);
 	int why = atomic_load(&w.why);
 	return why ? why : write_rest(p, &w, kind, names);
 }
 
-int section_write(Program *p, SectionKind kind, const SectionNames *names, uint32_t jobs, const char *path)
+int section_write(Program *p, SectionKind kind, const SectionNames *names, uint32_t jobs,
+		  const char *path)
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);

@@ -38,7 +38,8 @@ uint32_t user_ops_of_user(const Compilation *c)
 static bool is_path(const char *link)
 {
 	size_t n = strlen(link);
-	return strchr(link, '/') || strstr(link, ".so") || (n > 2 && (!strcmp(link + n - 2, ".a") || !strcmp(link + n - 2, ".o")));
+	return strchr(link, '/') || strstr(link, ".so") ||
+	       (n > 2 && (!strcmp(link + n - 2, ".a") || !strcmp(link + n - 2, ".o")));
 }
 
 static const char *real_path(Arena *a, const char *path)
@@ -54,7 +55,10 @@ bool user_links_check(const Compilation *c)
 	for (uint32_t k = 0; k < c->o.nlink; k++) {
 		const char *link = c->o.link[k];
 		if (!*link || *link == '-')
-			return ctx_error(c->ctx, NULL, "--link %s: expected a file, or a library as mylib for libmylib.so", link);
+			return ctx_error(
+				c->ctx, NULL,
+				"--link %s: expected a file, or a library as mylib for libmylib.so",
+				link);
 		if (is_path(link) && !real_path(c->ctx->arena, link))
 			return ctx_error(c->ctx, link, "cannot open: %s", strerror(errno));
 	}
@@ -78,18 +82,30 @@ const JobMissing *user_missing(const Compilation *c, uint32_t *n)
 	*n = 0;
 	for (uint32_t k = 0; k < c->o.nlink; k++)
 		if (!is_path(c->o.link[k]))
-			m[(*n)++] = (JobMissing){arena_printf(a, "-l%s", c->o.link[k]),
-			                         arena_printf(a, "--link %s: the linker finds no lib%s.so or lib%s.a (LIBRARY_PATH may name folders)",
-			                                      c->o.link[k], c->o.link[k], c->o.link[k])};
+			m[(*n)++] = (JobMissing){
+				arena_printf(a, "-l%s", c->o.link[k]),
+				arena_printf(a,
+					     "--link %s: the linker finds no lib%s.so or lib%s.a "
+					     "(LIBRARY_PATH may name folders)",
+					     c->o.link[k], c->o.link[k], c->o.link[k])};
 	for (uint32_t k = 0; k < ops.n; k++) {
 		if (ops.data[k]->divided) /* the runtime has it */
 			continue;
-		const char *symbol = ops.data[k]->def.symbol, *object = ops.data[k]->def.user_symbol;
+		const char *symbol = ops.data[k]->def.symbol,
+			   *object = ops.data[k]->def.user_symbol;
 		if (object)
-			m[(*n)++] = (JobMissing){object, arena_printf(a, "%s is not defined, the user_symbol of the operator %s: name the library that "
-			                                                 "has it with --link", object, ops.data[k]->name)};
-		m[(*n)++] = (JobMissing){symbol, arena_printf(a, "%s is not defined, the function of the operator %s: name the library that has it "
-		                                                 "with --link", symbol, ops.data[k]->name)};
+			m[(*n)++] = (JobMissing){
+				object, arena_printf(a,
+						     "%s is not defined, the user_symbol of the "
+						     "operator %s: name the library that "
+						     "has it with --link",
+						     object, ops.data[k]->name)};
+		m[(*n)++] = (JobMissing){symbol,
+					 arena_printf(a,
+						      "%s is not defined, the function of the "
+						      "operator %s: name the library that has it "
+						      "with --link",
+						      symbol, ops.data[k]->name)};
 	}
 	return m;
 }

@@ -18,7 +18,25 @@
 enum { PAGE = 4096, STUB = 8, SLOT = 8 };
 
 /* Parts of the file, each with sections of one kind. The first and the last ones are made here. */
-typedef enum { DYNSYM, HASH, VERSYM, VERNEED, DYNSTR, RELA, RODATA, TEXT, STUBS, INIT, FINI, RELRO, DYNAMIC, GOT, DATA, BSS, NPART } PartName;
+typedef enum {
+	DYNSYM,
+	HASH,
+	VERSYM,
+	VERNEED,
+	DYNSTR,
+	RELA,
+	RODATA,
+	TEXT,
+	STUBS,
+	INIT,
+	FINI,
+	RELRO,
+	DYNAMIC,
+	GOT,
+	DATA,
+	BSS,
+	NPART
+} PartName;
 
 /* Parts that are mapped alike lie in one segment. */
 static const struct {
@@ -116,7 +134,8 @@ typedef struct {
 
 static bool object_error(const Link *l, const Object *o, const char *what)
 {
-	return ctx_error(l->ctx, o->path, "%s: not an object that weft can link: install ld or lld", what);
+	return ctx_error(l->ctx, o->path, "%s: not an object that weft can link: install ld or lld",
+			 what);
 }
 
 /* ---- objects ---- */
@@ -129,7 +148,8 @@ static bool inside(const Object *o, uint64_t at, uint64_t n, uint64_t align)
 static bool read_symbols(Link *l, Object *o, const Elf64_Shdr *s)
 {
 	const Elf64_Shdr *names = s->sh_link < o->nsection ? o->section[s->sh_link].header : NULL;
-	if (o->symbol || !names || !inside(o, s->sh_offset, s->sh_size, 8) || !inside(o, names->sh_offset, names->sh_size, 1) || !names->sh_size)
+	if (o->symbol || !names || !inside(o, s->sh_offset, s->sh_size, 8) ||
+	    !inside(o, names->sh_offset, names->sh_size, 1) || !names->sh_size)
 		return object_error(l, o, "its symbols");
 	o->symbol = (const Elf64_Sym *)(const void *)(o->data + s->sh_offset);
 	o->nsymbol = (uint32_t)(s->sh_size / sizeof *o->symbol);
@@ -147,8 +167,9 @@ static bool read_object(Link *l, Object *o, const char *path)
 	TRY(file_map_full(l->ctx, path, &f));
 	*o = (Object){.path = path, .data = f.data, .size = f.size};
 	const Elf64_Ehdr *e = (const Elf64_Ehdr *)(const void *)f.data;
-	if (f.size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_type != ET_REL || e->e_machine != EM_X86_64 ||
-	    e->e_shentsize != sizeof(Elf64_Shdr) || !inside(o, e->e_shoff, (uint64_t)e->e_shnum * sizeof(Elf64_Shdr), 8))
+	if (f.size < sizeof *e || memcmp(e->e_ident, ELFMAG, SELFMAG) != 0 || e->e_type != ET_REL ||
+	    e->e_machine != EM_X86_64 || e->e_shentsize != sizeof(Elf64_Shdr) ||
+	    !inside(o, e->e_shoff, (uint64_t)e->e_shnum * sizeof(Elf64_Shdr), 8))
 		return object_error(l, o, "its header");
 	const Elf64_Shdr *s = (const Elf64_Shdr *)(const void *)(f.data + e->e_shoff);
 	o->nsection = e->e_shnum;
@@ -157,11 +178,14 @@ static bool read_object(Link *l, Object *o, const char *path)
 		o->section[k] = (Section){.object = o, .header = &s[k]};
 		if (s[k].sh_type != SHT_NOBITS && !inside(o, s[k].sh_offset, s[k].sh_size, 1))
 			return object_error(l, o, "its sections");
-		if ((s[k].sh_flags & SHF_ALLOC && s[k].sh_flags & SHF_TLS) || (s[k].sh_addralign & (s[k].sh_addralign - 1)) || s[k].sh_addralign > PAGE)
+		if ((s[k].sh_flags & SHF_ALLOC && s[k].sh_flags & SHF_TLS) ||
+		    (s[k].sh_addralign & (s[k].sh_addralign - 1)) || s[k].sh_addralign > PAGE)
 			return object_error(l, o, "thread-local variables, or an alignment");
 	}
 	for (uint32_t k = 0; k < o->nsection; k++) {
-		Section *to = s[k].sh_type == SHT_RELA && s[k].sh_info < o->nsection ? &o->section[s[k].sh_info] : NULL;
+		Section *to = s[k].sh_type == SHT_RELA && s[k].sh_info < o->nsection
+				      ? &o->section[s[k].sh_info]
+				      : NULL;
 		if (s[k].sh_type == SHT_SYMTAB)
 			TRY(read_symbols(l, o, &s[k]));
 		if (to && (to->rela || !inside(o, s[k].sh_offset, s[k].sh_size, 8)))
@@ -211,7 +235,8 @@ static bool read_globals(Link *l)
 				continue;
 			Global *g = find_global(l, symbol_name(o, j));
 			if (g->object)
-				return ctx_error(l->ctx, o->path, "%s is defined here and in %s", symbol_name(o, j), g->object->path);
+				return ctx_error(l->ctx, o->path, "%s is defined here and in %s",
+						 symbol_name(o, j), g->object->path);
 			*g = (Global){.name = symbol_name(o, j), .object = o, .symbol = j};
 			if (ELF64_ST_VISIBILITY(s->st_other) == STV_DEFAULT)
 				array_push(l->ctx->arena, &l->exported, g);
@@ -236,8 +261,11 @@ static PartName part_of(const Elf64_Shdr *s, const char *name)
 static const char *section_name(const Object *o, const Elf64_Shdr *s)
 {
 	const Elf64_Ehdr *e = (const Elf64_Ehdr *)(const void *)o->data;
-	const Elf64_Shdr *names = e->e_shstrndx < o->nsection ? o->section[e->e_shstrndx].header : NULL;
-	return names && s->sh_name < names->sh_size ? (const char *)o->data + names->sh_offset + s->sh_name : "";
+	const Elf64_Shdr *names =
+		e->e_shstrndx < o->nsection ? o->section[e->e_shstrndx].header : NULL;
+	return names && s->sh_name < names->sh_size
+		       ? (const char *)o->data + names->sh_offset + s->sh_name
+		       : "";
 }
 
 static void need(Link *l, Section *s)
@@ -245,7 +273,8 @@ static void need(Link *l, Section *s)
 	if (s->live || !(s->header->sh_flags & SHF_ALLOC))
 		return;
 	s->live = true;
-	array_push(l->ctx->arena, &l->live[part_of(s->header, section_name(s->object, s->header))], s);
+	array_push(l->ctx->arena, &l->live[part_of(s->header, section_name(s->object, s->header))],
+		   s);
 	array_push(l->ctx->arena, &l->todo, s);
 }
 
@@ -273,14 +302,17 @@ static bool target_of(Link *l, Object *o, uint32_t k, Target *out)
 		return true;
 	Global *g = find_global(l, symbol_name(o, k));
 	if (!g->object && !g->import)
-		TRY(import(l, o, g, symbol_name(o, k), ELF64_ST_BIND(o->symbol[k].st_info) == STB_WEAK));
+		TRY(import(l, o, g, symbol_name(o, k),
+			   ELF64_ST_BIND(o->symbol[k].st_info) == STB_WEAK));
 	*out = (Target){g->object, g->symbol, g->object ? NULL : g->import};
 	return true;
 }
 
 static void need_slot(Link *l, const Target *t)
 {
-	uint32_t *at = t->object ? &t->object->slot[t->symbol] : t->import ? &t->import->slot : NULL;
+	uint32_t *at = t->object   ? &t->object->slot[t->symbol]
+		       : t->import ? &t->import->slot
+				   : NULL;
 	if (!at || *at)
 		return;
 	array_push(l->ctx->arena, &l->slot, *t);
@@ -321,7 +353,9 @@ static bool follow(Link *l, Section *s, const Elf64_Rela *r, uint64_t *dynamic)
 		need_slot(l, &t);
 		return t.object || t.import || object_error(l, o, "a weak symbol");
 	default:
-		return object_error(l, o, arena_printf(l->ctx->arena, "a relocation of kind %u", (unsigned)ELF64_R_TYPE(r->r_info)));
+		return object_error(l, o,
+				    arena_printf(l->ctx->arena, "a relocation of kind %u",
+						 (unsigned)ELF64_R_TYPE(r->r_info)));
 	}
 }
 
@@ -391,12 +425,14 @@ static void place_parts(Link *l)
 static uint64_t address_of(const Target *t)
 {
 	const Elf64_Sym *s = &t->object->symbol[t->symbol];
-	return s->st_value + (s->st_shndx < t->object->nsection ? t->object->section[s->st_shndx].address : 0);
+	return s->st_value +
+	       (s->st_shndx < t->object->nsection ? t->object->section[s->st_shndx].address : 0);
 }
 
 static uint64_t slot_address(const Link *l, const Target *t)
 {
-	return l->part[GOT].address + ((t->object ? t->object->slot[t->symbol] : t->import->slot) - 1) * (uint64_t)SLOT;
+	return l->part[GOT].address +
+	       ((t->object ? t->object->slot[t->symbol] : t->import->slot) - 1) * (uint64_t)SLOT;
 }
 
 /* ---- tables of the loader ---- */
@@ -423,7 +459,8 @@ static void make_tables(Link *l, uint64_t dynamic)
 	for (uint32_t k = 1; k < nsymbol; k++) { /* all in one bucket, of which only exported ones
 	                                            are found */
 		const bool imported = k <= l->import.n;
-		const char *name = imported ? l->import.data[k - 1]->name : l->exported.data[k - 1 - l->import.n]->name;
+		const char *name = imported ? l->import.data[k - 1]->name
+					    : l->exported.data[k - 1 - l->import.n]->name;
 		symbol[k].st_name = (uint32_t)text.n;
 		symbol[k].st_info = ELF64_ST_INFO(STB_GLOBAL, imported ? STT_NOTYPE : STT_FUNC);
 		version[k] = imported ? (uint16_t)l->import.data[k - 1]->version : VER_NDX_GLOBAL;
@@ -468,8 +505,14 @@ static void fill_dynamic(Link *l)
 	const struct {
 		PartName part;
 		int64_t where, size;
-	} tables[] = {{HASH, DT_HASH, 0}, {DYNSTR, DT_STRTAB, DT_STRSZ}, {DYNSYM, DT_SYMTAB, 0}, {RELA, DT_RELA, DT_RELASZ}, {VERSYM, DT_VERSYM, 0},
-		      {VERNEED, DT_VERNEED, 0}, {INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ}, {FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ}};
+	} tables[] = {{HASH, DT_HASH, 0},
+		      {DYNSTR, DT_STRTAB, DT_STRSZ},
+		      {DYNSYM, DT_SYMTAB, 0},
+		      {RELA, DT_RELA, DT_RELASZ},
+		      {VERSYM, DT_VERSYM, 0},
+		      {VERNEED, DT_VERNEED, 0},
+		      {INIT, DT_INIT_ARRAY, DT_INIT_ARRAYSZ},
+		      {FINI, DT_FINI_ARRAY, DT_FINI_ARRAYSZ}};
 	for (size_t k = 0; k < sizeof tables / sizeof *tables; k++) {
 		if (!p[tables[k].part].size)
 			continue;
@@ -491,7 +534,8 @@ static void fill_stubs(Link *l)
 {
 	for (uint32_t k = 0; k < l->stub.n; k++) {
 		uint8_t *at = l->part[STUBS].data + k * STUB;
-		int32_t to = (int32_t)(slot_address(l, &(Target){.import = l->stub.data[k]}) - (l->part[STUBS].address + k * STUB + 6));
+		int32_t to = (int32_t)(slot_address(l, &(Target){.import = l->stub.data[k]}) -
+				       (l->part[STUBS].address + k * STUB + 6));
 		memcpy(at, (const uint8_t[]){0xff, 0x25, 0, 0, 0, 0, 0xcc, 0xcc}, STUB);
 		memcpy(at + 2, &to, sizeof to);
 	}
@@ -503,9 +547,13 @@ static void fill_slots(Link *l)
 		const Target *t = &l->slot.data[k];
 		uint64_t at = l->part[GOT].address + k * (uint64_t)SLOT;
 		if (t->object)
-			array_push(l->ctx->arena, &l->relative, (Elf64_Rela){at, R_X86_64_RELATIVE, (int64_t)address_of(t)});
+			array_push(l->ctx->arena, &l->relative,
+				   (Elf64_Rela){at, R_X86_64_RELATIVE, (int64_t)address_of(t)});
 		else
-			array_push(l->ctx->arena, &l->other, (Elf64_Rela){at, ELF64_R_INFO(t->import->number, R_X86_64_GLOB_DAT), 0});
+			array_push(l->ctx->arena, &l->other,
+				   (Elf64_Rela){at,
+						ELF64_R_INFO(t->import->number, R_X86_64_GLOB_DAT),
+						0});
 	}
 }
 
@@ -522,14 +570,20 @@ static bool dynamic_relocations(Link *l)
 					continue;
 				TRY(target_of(l, s->object, (uint32_t)ELF64_R_SYM(r->r_info), &t));
 				if (kinds[p].segment < 2)
-					return object_error(l, s->object, "an address in what is not written");
+					return object_error(l, s->object,
+							    "an address in what is not written");
 				const uint64_t at = s->address + r->r_offset;
 				if (t.object)
 					array_push(l->ctx->arena, &l->relative,
-						   (Elf64_Rela){at, R_X86_64_RELATIVE, (int64_t)address_of(&t) + r->r_addend});
+						   (Elf64_Rela){at, R_X86_64_RELATIVE,
+								(int64_t)address_of(&t) +
+									r->r_addend});
 				else if (t.import)
 					array_push(l->ctx->arena, &l->other,
-						   (Elf64_Rela){at, ELF64_R_INFO(t.import->number, R_X86_64_64), r->r_addend});
+						   (Elf64_Rela){at,
+								ELF64_R_INFO(t.import->number,
+									     R_X86_64_64),
+								r->r_addend});
 			}
 		}
 	return true;
@@ -559,18 +613,23 @@ static bool relocate(Link *l, const Section *s, uint8_t *data)
 		const uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info);
 		Target t;
 		TRY(target_of(l, s->object, (uint32_t)ELF64_R_SYM(r->r_info), &t));
-		if (r->r_offset > s->header->sh_size || s->header->sh_size - r->r_offset < (type == R_X86_64_64 ? 8u : 4u))
+		if (r->r_offset > s->header->sh_size ||
+		    s->header->sh_size - r->r_offset < (type == R_X86_64_64 ? 8u : 4u))
 			return object_error(l, s->object, "its relocations");
 		if (type == R_X86_64_64)
 			continue; /* the loader's */
 		const bool direct = type == R_X86_64_PC32 || type == R_X86_64_PLT32;
-		const uint64_t to = !direct   ? slot_address(l, &t)
-				    : t.object ? address_of(&t)
-				    : t.import ? l->part[STUBS].address + (t.import->stub - 1) * (uint64_t)STUB
-					       : 0;
-		const int64_t distance = (int64_t)(to + (uint64_t)r->r_addend - (s->address + r->r_offset));
+		const uint64_t to =
+			!direct    ? slot_address(l, &t)
+			: t.object ? address_of(&t)
+			: t.import ? l->part[STUBS].address + (t.import->stub - 1) * (uint64_t)STUB
+				   : 0;
+		const int64_t distance =
+			(int64_t)(to + (uint64_t)r->r_addend - (s->address + r->r_offset));
 		if (distance != (int32_t)distance)
-			return ctx_error(l->ctx, s->object->path, "the model is too large for one shared object: use --weights file");
+			return ctx_error(
+				l->ctx, s->object->path,
+				"the model is too large for one shared object: use --weights file");
 		memcpy(data + r->r_offset, &(int32_t){(int32_t)distance}, 4);
 	}
 	return true;
@@ -605,7 +664,8 @@ static bool write_section(Link *l, FILE *f, const Section *s, uint64_t *at)
 
 static void headers(const Link *l, uint64_t sections, Elf64_Ehdr *e, Elf64_Phdr *h)
 {
-	*e = (Elf64_Ehdr){.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+	*e = (Elf64_Ehdr){.e_ident = {ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
+				      EV_CURRENT},
 			  .e_type = ET_DYN,
 			  .e_machine = EM_X86_64,
 			  .e_version = EV_CURRENT,
@@ -620,15 +680,19 @@ static void headers(const Link *l, uint64_t sections, Elf64_Ehdr *e, Elf64_Phdr 
 	const uint64_t size = NHEADER * sizeof *h;
 	*h++ = (Elf64_Phdr){PT_PHDR, PF_R, sizeof *e, sizeof *e, sizeof *e, size, size, 8};
 	for (uint32_t k = 0, p = 0; k < NSEGMENT; k++) {
-		uint64_t begin = k ? l->part[p].offset : 0, address = k ? l->part[p].address : 0, end = begin, high = address;
+		uint64_t begin = k ? l->part[p].offset : 0, address = k ? l->part[p].address : 0,
+			 end = begin, high = address;
 		for (; p < NPART && kinds[p].segment == k; p++) {
 			high = l->part[p].address + l->part[p].size;
-			end = kinds[p].type == SHT_NOBITS ? end : l->part[p].offset + l->part[p].size;
+			end = kinds[p].type == SHT_NOBITS ? end
+							  : l->part[p].offset + l->part[p].size;
 		}
-		*h++ = (Elf64_Phdr){PT_LOAD, segment_flags[k], begin, address, address, end - begin, high - address, PAGE};
+		*h++ = (Elf64_Phdr){PT_LOAD, segment_flags[k], begin,          address,
+				    address, end - begin,      high - address, PAGE};
 	}
 	const Part *d = &l->part[DYNAMIC];
-	*h++ = (Elf64_Phdr){PT_DYNAMIC, PF_R | PF_W, d->offset, d->address, d->address, d->size, d->size, 8};
+	*h++ = (Elf64_Phdr){PT_DYNAMIC, PF_R | PF_W, d->offset, d->address,
+			    d->address, d->size,     d->size,   8};
 	const Elf64_Phdr *relro = h - 3; /* segment 2; the next one begins on another page */
 	*h = *relro;
 	h->p_type = PT_GNU_RELRO;
@@ -646,19 +710,27 @@ static bool write_section_headers(const Link *l, FILE *f, uint64_t *at)
 	text_addn(&names, "", 1);
 	for (uint32_t p = 0; p < NPART; p++) {
 		const Part *part = &l->part[p];
-		s[p + 1] = (Elf64_Shdr){.sh_name = (uint32_t)names.n,
-					.sh_type = kinds[p].type,
-					.sh_flags = kinds[p].flags,
-					.sh_addr = part->address,
-					.sh_offset = part->offset,
-					.sh_size = part->size,
-					.sh_link = p == DYNSYM || p == VERNEED || p == DYNAMIC ? DYNSTR + 1 : p == HASH || p == VERSYM || p == RELA ? DYNSYM + 1 : 0,
-					.sh_info = p == DYNSYM ? 1 : p == VERNEED ? l->versions.nneed : 0,
-					.sh_addralign = part->align,
-					.sh_entsize = kinds[p].entry};
+		s[p + 1] = (Elf64_Shdr){
+			.sh_name = (uint32_t)names.n,
+			.sh_type = kinds[p].type,
+			.sh_flags = kinds[p].flags,
+			.sh_addr = part->address,
+			.sh_offset = part->offset,
+			.sh_size = part->size,
+			.sh_link = p == DYNSYM || p == VERNEED || p == DYNAMIC ? DYNSTR + 1
+				   : p == HASH || p == VERSYM || p == RELA     ? DYNSYM + 1
+									       : 0,
+			.sh_info = p == DYNSYM    ? 1
+				   : p == VERNEED ? l->versions.nneed
+						  : 0,
+			.sh_addralign = part->align,
+			.sh_entsize = kinds[p].entry};
 		text_addn(&names, kinds[p].name, strlen(kinds[p].name) + 1);
 	}
-	s[NPART + 1] = (Elf64_Shdr){.sh_name = (uint32_t)names.n, .sh_type = SHT_STRTAB, .sh_offset = *at + sizeof s, .sh_addralign = 1};
+	s[NPART + 1] = (Elf64_Shdr){.sh_name = (uint32_t)names.n,
+				    .sh_type = SHT_STRTAB,
+				    .sh_offset = *at + sizeof s,
+				    .sh_addralign = 1};
 	text_addn(&names, ".shstrtab", sizeof ".shstrtab");
 	s[NPART + 1].sh_size = names.n;
 	return put(f, s, sizeof s, at) && put(f, names.data, names.n, at);
@@ -680,7 +752,8 @@ static bool write_file(Link *l, FILE *f)
 		}
 		for (uint32_t k = 0; k < l->live[p].n; k++) {
 			const Section *s = l->live[p].data[k];
-			TRY(pad(f, part->offset + (s->address - part->address), &at) && write_section(l, f, s, &at));
+			TRY(pad(f, part->offset + (s->address - part->address), &at) &&
+			    write_section(l, f, s, &at));
 		}
 	}
 	TRY(pad(f, e.e_shoff, &at));

@@ -39,10 +39,15 @@ static bool read_library(Ctx *ctx, ElfLibrary *l, const char *path)
 	TRY(file_map_full(ctx, path, &f));
 	*l = (ElfLibrary){.name = file_base(path), .data = f.data, .size = f.size};
 	const Elf64_Ehdr *e = bytes_at(l, 0, sizeof *e);
-	bool good = e && !memcmp(e->e_ident, ELFMAG, SELFMAG) && e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_type == ET_DYN;
-	const Elf64_Shdr *s = good && e->e_shentsize == sizeof *s ? bytes_at(l, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s) : NULL;
+	bool good = e && !memcmp(e->e_ident, ELFMAG, SELFMAG) &&
+		    e->e_ident[EI_CLASS] == ELFCLASS64 && e->e_type == ET_DYN;
+	const Elf64_Shdr *s = good && e->e_shentsize == sizeof *s
+				      ? bytes_at(l, e->e_shoff, (uint64_t)e->e_shnum * sizeof *s)
+				      : NULL;
 	for (uint32_t k = 0; s && k < e->e_shnum; k++) {
-		const void *at = s[k].sh_type == SHT_NOBITS ? NULL : bytes_at(l, s[k].sh_offset, s[k].sh_size);
+		const void *at = s[k].sh_type == SHT_NOBITS
+					 ? NULL
+					 : bytes_at(l, s[k].sh_offset, s[k].sh_size);
 		if (at && s[k].sh_type == SHT_DYNSYM && s[k].sh_link < e->e_shnum) {
 			l->symbol = at;
 			l->nsymbol = (uint32_t)(s[k].sh_size / sizeof *l->symbol);
@@ -57,12 +62,16 @@ static bool read_library(Ctx *ctx, ElfLibrary *l, const char *path)
 		}
 	}
 	good = l->symbol && l->text && l->ntext && !l->text[l->ntext - 1];
-	return good || ctx_error(ctx, path, "expected a shared library with symbols: install ld or lld");
+	return good ||
+	       ctx_error(ctx, path, "expected a shared library with symbols: install ld or lld");
 }
 
 bool elf_versions_read(Ctx *ctx, const char *const *path, uint32_t n, ElfVersions *v)
 {
-	*v = (ElfVersions){.arena = ctx->arena, .library = ARENA_ARRAY(ctx->arena, ElfLibrary, n), .nlibrary = n, .next = 2};
+	*v = (ElfVersions){.arena = ctx->arena,
+			   .library = ARENA_ARRAY(ctx->arena, ElfLibrary, n),
+			   .nlibrary = n,
+			   .next = 2};
 	for (uint32_t k = 0; k < n; k++)
 		TRY(read_library(ctx, &v->library[k], path[k]));
 	return true;
@@ -86,7 +95,8 @@ bool elf_version_find(ElfVersions *v, const char *name, uint32_t *version)
 		ElfLibrary *l = &v->library[k];
 		for (uint32_t j = 1; j < l->nsymbol; j++) {
 			const Elf64_Sym *s = &l->symbol[j];
-			if (s->st_shndx == SHN_UNDEF || s->st_name >= l->ntext || strcmp(l->text + s->st_name, name) != 0)
+			if (s->st_shndx == SHN_UNDEF || s->st_name >= l->ntext ||
+			    strcmp(l->text + s->st_name, name) != 0)
 				continue;
 			const uint16_t theirs = j < l->nversion ? l->version[j] : VER_NDX_GLOBAL;
 			if (theirs & hidden)
@@ -155,11 +165,14 @@ const void *elf_version_table(ElfVersions *v, Text *names, uint64_t *size)
 			memcpy(t.data + at, &last, sizeof last);
 		}
 		at = t.n;
-		last = (Elf64_Verneed){VER_NEED_CURRENT, (uint16_t)l->of.n, (uint32_t)needed[v->nneeded - 1], sizeof last, 0};
+		last = (Elf64_Verneed){VER_NEED_CURRENT, (uint16_t)l->of.n,
+				       (uint32_t)needed[v->nneeded - 1], sizeof last, 0};
 		text_addn(&t, (const char *)&last, sizeof last);
 		for (uint32_t j = 0; j < l->of.n; j++) {
 			const char *name = version_name(l, l->of.data[j].theirs);
-			const Elf64_Vernaux a = {hash_of(name), 0, l->of.data[j].ours, add_name(names, name), j + 1 < l->of.n ? sizeof a : 0};
+			const Elf64_Vernaux a = {hash_of(name), 0, l->of.data[j].ours,
+						 add_name(names, name),
+						 j + 1 < l->of.n ? sizeof a : 0};
 			text_addn(&t, (const char *)&a, sizeof a);
 		}
 	}

@@ -31,7 +31,12 @@ static CudaProgram kernels(const Compilation *c, const TargetLevel *level)
 	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
 	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
 	const uint32_t n = cuda_kernels(p, kernel_names(p, level->suffix), fn, name);
-	return (CudaProgram){.target = level->target, .suffix = level->suffix, .fn = fn, .name = name, .n = n, .weights = level->own_bytes};
+	return (CudaProgram){.target = level->target,
+			     .suffix = level->suffix,
+			     .fn = fn,
+			     .name = name,
+			     .n = n,
+			     .weights = level->own_bytes};
 }
 
 static bool emit(Compilation *c, WeftEmit kind, const Place *p)
@@ -40,7 +45,8 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 	const bool hip = first->gpu->hip;
 	Text t;
 	if (hip != (kind == WEFT_EMIT_HIP))
-		return ctx_error(c->ctx, NULL, "the kernels for %s are %s: expected --emit %s", first->isa.name, hip ? "HIP" : "CUDA C", hip ? "hip" : "cuda");
+		return ctx_error(c->ctx, NULL, "the kernels for %s are %s: expected --emit %s",
+				 first->isa.name, hip ? "HIP" : "CUDA C", hip ? "hip" : "cuda");
 	text_init(&t, c->ctx->arena);
 	for (uint32_t k = 0; k < compile_gpus(c); k++) {
 		const CudaProgram x = kernels(c, &c->level.data[k]);
@@ -57,17 +63,25 @@ static const char *not_done(const Compilation *c)
 {
 	const Target *first = c->level.data[0].target;
 	if (first->gpu->hip)
-		return arena_printf(c->ctx->arena, "a shared object for %s is not done yet: --emit hip writes its kernels as text", first->isa.name);
+		return arena_printf(c->ctx->arena,
+				    "a shared object for %s is not done yet: --emit hip writes its "
+				    "kernels as text",
+				    first->isa.name);
 	const char *no = first->gpu->arch ? nvrtc_missing(c->ctx->arena) : NULL;
 	if (no)
-		return arena_printf(c->ctx->arena, "kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text", first->isa.name, no);
+		return arena_printf(
+			c->ctx->arena,
+			"kernels for %s are compiled by NVRTC: %s; --emit cuda writes them as text",
+			first->isa.name, no);
 	if (compile_gpus(c) > 1 && !first->gpu->arch)
-		return arena_printf(c->ctx->arena, "%s is no device: no other GPU goes with it", first->isa.name);
+		return arena_printf(c->ctx->arena, "%s is no device: no other GPU goes with it",
+				    first->isa.name);
 	return NULL;
 }
 
 /* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */
-static void tell_use(const Compilation *c, const TargetLevel *level, const CudaProgram *x, const GpuUse *use)
+static void tell_use(const Compilation *c, const TargetLevel *level, const CudaProgram *x,
+		     const GpuUse *use)
 {
 	Program *p = level->program;
 	Arena *a = c->ctx->arena;
@@ -77,16 +91,22 @@ static void tell_use(const Compilation *c, const TargetLevel *level, const CudaP
 			if (p->fn.data[call->fn] != x->fn[i] || !use[i].registers)
 				continue;
 			const Gpu *g = level->target->gpu;
-			const char *spills = use[i].spilled ? arena_printf(a, ", spills %u bytes", use[i].spilled) : "";
-			call->algorithm = arena_printf(a, "%s; %u registers, %u bytes shared%s, %u of %u warps", call->algorithm, use[i].registers, use[i].shared,
-						       spills, gpu_resident(g, x->fn[i]->threads, use[i].registers, use[i].shared), g->warps);
+			const char *spills = use[i].spilled ? arena_printf(a, ", spills %u bytes",
+									   use[i].spilled)
+							    : "";
+			call->algorithm = arena_printf(
+				a, "%s; %u registers, %u bytes shared%s, %u of %u warps",
+				call->algorithm, use[i].registers, use[i].shared, spills,
+				gpu_resident(g, x->fn[i]->threads, use[i].registers, use[i].shared),
+				g->warps);
 		}
 }
 
 static EmitFile *add_file(Compilation *c, const char *stem, const char *suffix)
 {
 	array_push(c->ctx->arena, &c->files.file,
-		   ((EmitFile){.name = arena_printf(c->ctx->arena, "%s%s.c", stem, suffix), .flags = c->level.data[0].target->isa.flags}));
+		   ((EmitFile){.name = arena_printf(c->ctx->arena, "%s%s.c", stem, suffix),
+			       .flags = c->level.data[0].target->isa.flags}));
 	EmitFile *f = &c->files.file.data[c->files.file.n - 1];
 	text_init(&f->text, c->ctx->arena);
 	return f;
@@ -98,7 +118,8 @@ static void print(Compilation *c, const Place *p, CudaProgram *x, uint32_t n)
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
 	const uint32_t nlevel = compile_programs(c, level);
 	for (uint32_t k = 0; k < nlevel; k++) {
-		EmitOptions o = compile_emit_options(c, level[k], level[k] == &c->recipes ? NULL : p->weights_file);
+		EmitOptions o = compile_emit_options(
+			c, level[k], level[k] == &c->recipes ? NULL : p->weights_file);
 		o.launched = k < n;
 		emit_c(level[k]->program, level[k]->target, &o, &c->files);
 		if (k >= n)

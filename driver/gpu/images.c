@@ -44,7 +44,8 @@ static bool write_image(Ctx *ctx, const Image *im, const GpuImage *made)
 	for (uint32_t k = 0; k < made->use.n; k++) {
 		const GpuUse *u = &made->use.data[k];
 		if (!strcmp(u->name, im->name))
-			h.registers = u->registers, h.shared = u->shared, h.stack = u->stack, h.spilled = u->spilled;
+			h.registers = u->registers, h.shared = u->shared, h.stack = u->stack,
+			h.spilled = u->spilled;
 	}
 	char *data = arena_alloc(ctx->arena, sizeof h + h.code + h.ptx);
 	memcpy(data, &h, sizeof h);
@@ -56,7 +57,8 @@ static bool write_image(Ctx *ctx, const Image *im, const GpuImage *made)
 static void compile_one(Ctx *ctx, Image *im, const char *arch)
 {
 	GpuImage made;
-	im->made = nvrtc_compile(ctx, im->name, im->text, arch, &made) && write_image(ctx, im, &made);
+	im->made =
+		nvrtc_compile(ctx, im->name, im->text, arch, &made) && write_image(ctx, im, &made);
 	if (im->made && made.warnings)
 		im->warnings = strdup(made.warnings);
 }
@@ -87,7 +89,8 @@ static void compile_all(Work *w, uint32_t jobs)
 	enum { MOST = 64 };
 	pthread_t thread[MOST];
 	uint32_t n = 0;
-	while (n + 1 < jobs && n + 1 < w->n && n < MOST && !pthread_create(&thread[n], NULL, compile_some, w))
+	while (n + 1 < jobs && n + 1 < w->n && n < MOST &&
+	       !pthread_create(&thread[n], NULL, compile_some, w))
 		n++;
 	compile_some(w);
 	while (n)
@@ -99,9 +102,12 @@ static bool all_made(Compilation *c, const Work *w)
 	bool ok = true;
 	for (uint32_t k = 0; k < w->n; k++) {
 		if (!w->image[k].made && ok)
-			ok = ctx_error(c->ctx, NULL, "%s", w->image[k].error ? w->image[k].error : "no memory to compile kernels");
+			ok = ctx_error(c->ctx, NULL, "%s",
+				       w->image[k].error ? w->image[k].error
+							 : "no memory to compile kernels");
 		if (w->image[k].warnings)
-			ctx_warn(c->ctx, NULL, "%s for %s: NVRTC: %.*s", w->image[k].name, w->arch, (int)strcspn(w->image[k].warnings, "\n"), w->image[k].warnings);
+			ctx_warn(c->ctx, NULL, "%s for %s: NVRTC: %.*s", w->image[k].name, w->arch,
+				 (int)strcspn(w->image[k].warnings, "\n"), w->image[k].warnings);
 		free((void *)w->image[k].error);
 		free((void *)w->image[k].warnings);
 	}
@@ -128,19 +134,27 @@ static bool by_cc(Compilation *c, const char *folder, const Image *im)
 	Arena *a = weft_arena(c->w);
 	Ctx *ctx = c->ctx;
 	Words w = {0};
-	const char *source = arena_printf(a, "%s/images.cpp", folder), *so = arena_printf(a, "%s/images.so", folder);
+	const char *source = arena_printf(a, "%s/images.cpp", folder),
+		   *so = arena_printf(a, "%s/images.so", folder);
 	size_t n;
 	TRY(file_write(ctx, source, im->text, strlen(im->text)));
-	TRY(file_write(ctx, arena_printf(a, "%s/gpu_host.hpp", folder), gpu_host_text, strlen(gpu_host_text)));
+	TRY(file_write(ctx, arena_printf(a, "%s/gpu_host.hpp", folder), gpu_host_text,
+		       strlen(gpu_host_text)));
 	words_split(a, &w, compiler(c));
-	words_split(a, &w, "-O1 -ffp-contract=off -std=c++17 -fno-exceptions -fno-rtti -fPIC -fvisibility=hidden -shared");
+	words_split(a, &w,
+		    "-O1 -ffp-contract=off -std=c++17 -fno-exceptions -fno-rtti -fPIC "
+		    "-fvisibility=hidden -shared");
 	words_split(a, &w, target_common_flags());
 	words_add(a, &w, arena_printf(a, "-I%s", folder));
 	words_add(a, &w, source);
 	words_split(a, &w, "-lm -o");
 	words_add(a, &w, so);
 	Jobs one = {.limit = 1, .folder = folder};
-	array_push(a, &one.job, (Job){.argv = words_argv(a, &w), .what = "images.cpp", .makes = so, .log = arena_printf(a, "%s/images.log", folder)});
+	array_push(a, &one.job,
+		   (Job){.argv = words_argv(a, &w),
+			 .what = "images.cpp",
+			 .makes = so,
+			 .log = arena_printf(a, "%s/images.log", folder)});
 	TRY(jobs_run(ctx, &one));
 	const char *data = file_read(a, so, &n);
 	if (!data)
@@ -153,8 +167,10 @@ static bool by_cc(Compilation *c, const char *folder, const Image *im)
 static void look_up(Compilation *c, const char *cache, Image *im, const Target *t)
 {
 	Ctx *ctx = c->ctx;
-	const char *by = t->gpu->arch ? arena_printf(ctx->arena, "nvrtc %u", nvrtc_version()) : cache_compiler(ctx, compiler(c));
-	const char *const argv[] = {"image 2", by, t->gpu->arch ? t->gpu->arch : "", NULL}, *const text[] = {im->text, t->gpu->arch ? "" : gpu_host_text, NULL};
+	const char *by = t->gpu->arch ? arena_printf(ctx->arena, "nvrtc %u", nvrtc_version())
+				      : cache_compiler(ctx, compiler(c));
+	const char *const argv[] = {"image 2", by, t->gpu->arch ? t->gpu->arch : "", NULL},
+			  *const text[] = {im->text, t->gpu->arch ? "" : gpu_host_text, NULL};
 	if (!cache)
 		return;
 	im->kept = cache_path(ctx, cache, argv, text);
@@ -195,14 +211,18 @@ static bool append(Ctx *ctx, Text *t, const char *path, CudaImage *out, GpuUse *
 	memcpy(&h, data, sizeof h);
 	while (t->n % START)
 		text_addn(t, "", 1);
-	*use = (GpuUse){.registers = h.registers, .shared = h.shared, .stack = h.stack, .spilled = h.spilled};
+	*use = (GpuUse){.registers = h.registers,
+			.shared = h.shared,
+			.stack = h.stack,
+			.spilled = h.spilled};
 	*out = (CudaImage){.code = t->n - START, .ptx = h.ptx > 1 ? t->n - START + h.code : 0};
 	text_addn(t, data + sizeof h, h.code + h.ptx);
 	arena_release(ctx->scratch, mark);
 	return true;
 }
 
-static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol, CudaImage *const *image, GpuUse *const *use, const char *path)
+static bool write_object(Compilation *c, const Image *made, uint32_t n, const char *symbol,
+			 CudaImage *const *image, GpuUse *const *use, const char *path)
 {
 	Ctx *ctx = c->ctx;
 	Text t;
@@ -231,7 +251,9 @@ static bool make_program(Compilation *c, const char *folder, const CudaProgram *
 			emit_cuda(p->fn + k, p->name + k, 1, t, &text);
 		else
 			emit_cuda_standin(p->fn, p->name, p->n, t, &text);
-		made[k] = (Image){.name = p->name[k], .text = text.data, .path = arena_printf(a, "%s/%s_%u.image", folder, arch, k)};
+		made[k] = (Image){.name = p->name[k],
+				  .text = text.data,
+				  .path = arena_printf(a, "%s/%s_%u.image", folder, arch, k)};
 	}
 	return make(c, folder, made, p->nimage, t);
 }
@@ -242,7 +264,8 @@ static uint32_t count_images(const CudaProgram *p)
 	return p->target->gpu->arch ? p->n : p->n > 0;
 }
 
-bool gpu_images(Compilation *c, const char *folder, CudaProgram *p, uint32_t n, GpuUse *const *use, const char **object)
+bool gpu_images(Compilation *c, const char *folder, CudaProgram *p, uint32_t n, GpuUse *const *use,
+		const char **object)
 {
 	Arena *a = weft_arena(c->w);
 	const char *data = arena_printf(a, "%s_images", c->name);

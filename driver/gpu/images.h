@@ -14,6 +14,7 @@
  * k, must be zeros: it receives what they take of a multiprocessor, without the name; all stays 0
  * if nobody knows. Images come from the cache and go into it, unless WeftOptions.no_cache. Returns
  * false after errors. */
-bool gpu_images(Compilation *, const char *folder, CudaProgram *, uint32_t n, GpuUse *const *use, const char **object);
+bool gpu_images(Compilation *, const char *folder, CudaProgram *, uint32_t n, GpuUse *const *use,
+		const char **object);
 
 #endif

@@ -15,8 +15,8 @@ typedef struct NvrtcProgram NvrtcProgram;
 /* The functions of NVRTC that are used, as its manual describes them. Results: 0 is success. */
 typedef struct {
 	int (*version)(int *major, int *minor);
-	int (*create)(NvrtcProgram **, const char *text, const char *name, int nheader, const char *const *header,
-	              const char *const *include);
+	int (*create)(NvrtcProgram **, const char *text, const char *name, int nheader,
+		      const char *const *header, const char *const *include);
 	int (*compile)(NvrtcProgram *, int noption, const char *const *option);
 	int (*log_size)(NvrtcProgram *, size_t *), (*log)(NvrtcProgram *, char *);
 	int (*cubin_size)(NvrtcProgram *, size_t *), (*cubin)(NvrtcProgram *, char *);
@@ -43,7 +43,8 @@ static void *open_in(const char *folder, const char *begin)
 		if (!strncmp(e->d_name, begin, strlen(begin)) &&
 		    snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < (int)sizeof path)
 			if (!(so = dlopen(path, RTLD_NOW | RTLD_GLOBAL)))
-				snprintf(library.missing, sizeof library.missing, "NVRTC cannot be loaded: %.400s", dlerror());
+				snprintf(library.missing, sizeof library.missing,
+					 "NVRTC cannot be loaded: %.400s", dlerror());
 	if (d)
 		closedir(d);
 	if (so)
@@ -67,7 +68,8 @@ static void *open_named(const char *named)
 		so = open_in(folder, "libnvrtc.so.");
 	}
 	if (!so && !*library.missing)
-		snprintf(library.missing, sizeof library.missing, "there is no libnvrtc.so in %.400s ($WEFT_NVRTC)", named);
+		snprintf(library.missing, sizeof library.missing,
+			 "there is no libnvrtc.so in %.400s ($WEFT_NVRTC)", named);
 	return so;
 }
 
@@ -82,8 +84,9 @@ static void *open_library(void)
 		so = dlopen(names[k], RTLD_NOW | RTLD_GLOBAL);
 	if (!so)
 		snprintf(library.missing, sizeof library.missing,
-		         "NVRTC is not found: libnvrtc.so.13 or .12 of the CUDA toolkit, or of the Python package nvidia-cuda-nvrtc, whose "
-		         "folder $WEFT_NVRTC may name");
+			 "NVRTC is not found: libnvrtc.so.13 or .12 of the CUDA toolkit, or of the "
+			 "Python package nvidia-cuda-nvrtc, whose "
+			 "folder $WEFT_NVRTC may name");
 	return so;
 }
 
@@ -93,11 +96,16 @@ static void load(void)
 		const char *name;
 		size_t at;
 	} wanted[] = {
-		{"nvrtcVersion", offsetof(Nvrtc, version)}, {"nvrtcCreateProgram", offsetof(Nvrtc, create)},
-		{"nvrtcCompileProgram", offsetof(Nvrtc, compile)}, {"nvrtcGetProgramLogSize", offsetof(Nvrtc, log_size)},
-		{"nvrtcGetProgramLog", offsetof(Nvrtc, log)}, {"nvrtcGetCUBINSize", offsetof(Nvrtc, cubin_size)},
-		{"nvrtcGetCUBIN", offsetof(Nvrtc, cubin)}, {"nvrtcGetPTXSize", offsetof(Nvrtc, ptx_size)},
-		{"nvrtcGetPTX", offsetof(Nvrtc, ptx)}, {"nvrtcDestroyProgram", offsetof(Nvrtc, destroy)},
+		{"nvrtcVersion", offsetof(Nvrtc, version)},
+		{"nvrtcCreateProgram", offsetof(Nvrtc, create)},
+		{"nvrtcCompileProgram", offsetof(Nvrtc, compile)},
+		{"nvrtcGetProgramLogSize", offsetof(Nvrtc, log_size)},
+		{"nvrtcGetProgramLog", offsetof(Nvrtc, log)},
+		{"nvrtcGetCUBINSize", offsetof(Nvrtc, cubin_size)},
+		{"nvrtcGetCUBIN", offsetof(Nvrtc, cubin)},
+		{"nvrtcGetPTXSize", offsetof(Nvrtc, ptx_size)},
+		{"nvrtcGetPTX", offsetof(Nvrtc, ptx)},
+		{"nvrtcDestroyProgram", offsetof(Nvrtc, destroy)},
 		{"nvrtcGetErrorString", offsetof(Nvrtc, error)},
 	};
 	void *so = open_library();
@@ -105,8 +113,9 @@ static void load(void)
 		void *fn = dlsym(so, wanted[k].name);
 		memcpy((char *)&library.fn + wanted[k].at, &fn, sizeof fn);
 		if (!fn)
-			snprintf(library.missing, sizeof library.missing, "NVRTC has no function %s: expected version 12 or later",
-			         wanted[k].name);
+			snprintf(library.missing, sizeof library.missing,
+				 "NVRTC has no function %s: expected version 12 or later",
+				 wanted[k].name);
 	}
 }
 
@@ -164,7 +173,8 @@ static void read_line(Arena *a, const char *line, GpuImage *out, bool *of_kernel
 		return;
 	if (strstr(line, "bytes stack frame")) {
 		u->stack = number_before(line, "bytes stack frame");
-		u->spilled = number_before(line, "bytes spill stores") + number_before(line, "bytes spill loads");
+		u->spilled = number_before(line, "bytes spill stores") +
+			     number_before(line, "bytes spill loads");
 	} else if (strstr(line, "Used ")) {
 		u->registers = number_before(line, "registers");
 		u->shared = number_before(line, "bytes smem");
@@ -204,7 +214,8 @@ static bool read_images(Ctx *ctx, NvrtcProgram *p, GpuImage *out)
 	size_t nptx = 0;
 	if (library.fn.cubin_size(p, &out->cubin_bytes) || library.fn.ptx_size(p, &nptx))
 		return false;
-	char *cubin = arena_alloc(ctx->arena, out->cubin_bytes + 1), *ptx = arena_alloc(ctx->arena, nptx + 1);
+	char *cubin = arena_alloc(ctx->arena, out->cubin_bytes + 1),
+	     *ptx = arena_alloc(ctx->arena, nptx + 1);
 	if (library.fn.cubin(p, cubin) || library.fn.ptx(p, ptx))
 		return false;
 	ptx[nptx] = 0;
@@ -226,8 +237,8 @@ static const char *first_error(Arena *a, const char *log)
 bool nvrtc_compile(Ctx *ctx, const char *name, const char *text, const char *arch, GpuImage *out)
 {
 	/* no contraction and no approximations: the bits of the CPU for single operations */
-	const char *option[] = {arena_printf(ctx->arena, "--gpu-architecture=%s", arch), "--fmad=false", "--std=c++17",
-	                        "--ptxas-options=-v"};
+	const char *option[] = {arena_printf(ctx->arena, "--gpu-architecture=%s", arch),
+				"--fmad=false", "--std=c++17", "--ptxas-options=-v"};
 	const char *no = nvrtc_missing(ctx->arena);
 	NvrtcProgram *p = NULL;
 	*out = (GpuImage){0};
@@ -235,13 +246,15 @@ bool nvrtc_compile(Ctx *ctx, const char *name, const char *text, const char *arc
 		return ctx_error(ctx, NULL, "%s", no);
 	int rc = library.fn.create(&p, text, name, 0, NULL, NULL);
 	if (rc)
-		return ctx_error(ctx, NULL, "%s for %s: NVRTC: %s", name, arch, library.fn.error(rc));
+		return ctx_error(ctx, NULL, "%s for %s: NVRTC: %s", name, arch,
+				 library.fn.error(rc));
 	rc = library.fn.compile(p, sizeof option / sizeof *option, option);
 	const char *log = read_log(ctx, p);
 	bool ok = !rc && read_images(ctx, p, out);
 	library.fn.destroy(&p);
 	if (!ok)
-		return ctx_error(ctx, NULL, "%s for %s: NVRTC: %s: %s", name, arch, library.fn.error(rc), first_error(ctx->arena, log));
+		return ctx_error(ctx, NULL, "%s for %s: NVRTC: %s: %s", name, arch,
+				 library.fn.error(rc), first_error(ctx->arena, log));
 	read_report(ctx->arena, log, out);
 	return true;
 }

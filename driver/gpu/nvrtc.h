@@ -34,6 +34,7 @@ uint32_t nvrtc_version(void);
  * additions. `name` is for messages. Any number of threads may call at the same time, each with a
  * context of its own. Returns false after an error: NVRTC cannot be used (nvrtc_missing), or the
  * compiler's first message; *out is then of no use. */
-MUST_LOOK bool nvrtc_compile(Ctx *, const char *name, const char *text, const char *arch, GpuImage *out);
+MUST_LOOK bool nvrtc_compile(Ctx *, const char *name, const char *text, const char *arch,
+			     GpuImage *out);
 
 #endif

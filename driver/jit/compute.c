@@ -29,7 +29,11 @@ static void *aligned(Arena *a, const Const *c)
 static WeftTensor tensor_of(Arena *a, const Const *c, void *data)
 {
 	int64_t *dim = arena_dup(a, c->dim, c->rank * sizeof *dim);
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)c->rank, .dtype = dtype_to_api(c->dtype), .shape = dim};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = (int32_t)c->rank,
+			    .dtype = dtype_to_api(c->dtype),
+			    .shape = dim};
 }
 
 static bool compute_group(Computing *x, const ProgramGroup *g)
@@ -39,7 +43,8 @@ static bool compute_group(Computing *x, const ProgramGroup *g)
 	const WeftEntry *e = weft_entry(x->m, g->entry);
 	const WeftContext run = {.size = sizeof run, .nthreads = (int32_t)x->c->o.jobs};
 	ArenaMark mark = arena_mark(ctx->scratch);
-	WeftTensor *in = ARENA_ARRAY(ctx->scratch, WeftTensor, g->input.n), *out = ARENA_ARRAY(ctx->scratch, WeftTensor, g->output.n);
+	WeftTensor *in = ARENA_ARRAY(ctx->scratch, WeftTensor, g->input.n),
+		   *out = ARENA_ARRAY(ctx->scratch, WeftTensor, g->output.n);
 	WeftSizes *sizes = arena_alloc(ctx->scratch, e->sizes_bytes);
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const Const *c = ir_const_of(ir, g->input.data[k]);
@@ -55,14 +60,16 @@ static bool compute_group(Computing *x, const ProgramGroup *g)
 	for (uint32_t k = 0; code == WEFT_OK && k < g->output.n; k++)
 		ir->constant.data[g->output.data[k].i].data = out[k].data;
 	arena_release(ctx->scratch, mark);
-	return code == WEFT_OK || ctx_error(ctx, NULL, "weights cannot be computed: %s", x->status.message);
+	return code == WEFT_OK ||
+	       ctx_error(ctx, NULL, "weights cannot be computed: %s", x->status.message);
 }
 
 static bool compute_groups(Computing *x)
 {
 	const ProgramRecipes *p = x->c->program->recipes;
 	if (x->m->open(x->m, NULL, &x->in, &x->status) != WEFT_OK)
-		return ctx_error(x->c->ctx, NULL, "weights cannot be computed: %s", x->status.message);
+		return ctx_error(x->c->ctx, NULL, "weights cannot be computed: %s",
+				 x->status.message);
 	bool ok = true;
 	for (uint32_t k = 0; k < p->group.n && ok; k++)
 		ok = compute_group(x, &p->group.data[k]);

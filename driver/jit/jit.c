@@ -71,14 +71,18 @@ static bool link_here(Compilation *c, Resident *r, bool small)
 	for (uint32_t k = 0; k < ops.n; k++) {
 		const WeftOpDef *def = &ops.data[k]->def;
 		if (!def->fn)
-			return ctx_error(c->ctx, NULL, "%s has no function in this process: its definition's fn is NULL", ops.data[k]->name);
+			return ctx_error(
+				c->ctx, NULL,
+				"%s has no function in this process: its definition's fn is NULL",
+				ops.data[k]->name);
 		symbol[n + k] = (HereSymbol){def->symbol, (const void *)(uintptr_t)def->fn};
 	}
 	n += ops.n;
 	for (uint32_t k = 0; k < c->w->userop.n; k++) {
 		const UserOp *op = c->w->userop.data[k];
 		if (op->def.user)
-			symbol[n++] = (HereSymbol){userop_user_symbol(c->ctx->arena, op), op->def.user};
+			symbol[n++] =
+				(HereSymbol){userop_user_symbol(c->ctx->arena, op), op->def.user};
 	}
 	return c->backend->here(c, symbol, n, small, &r->here);
 }

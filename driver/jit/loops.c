@@ -18,7 +18,9 @@ static const WeftModel *load_image(ModelImage *im, const void *weights, const ch
 {
 	for (uint32_t k = 0; k < im->pointer.n; k++) {
 		const ImagePointer *p = &im->pointer.data[k];
-		const void *to = !p->symbol ? im->data + p->to : strcmp(p->symbol, weights_symbol) == 0 ? weights : NULL;
+		const void *to = !p->symbol                               ? im->data + p->to
+				 : strcmp(p->symbol, weights_symbol) == 0 ? weights
+									  : NULL;
 		memcpy(im->data + p->at, &to, sizeof to);
 	}
 	return (const WeftModel *)(const void *)(im->data + im->model);
@@ -105,7 +107,10 @@ static bool call(Call *c, char message[MESSAGE])
 	c->report.seed = c->e->model->ncall++;
 	bool ok = c->arena && boundary(w, interpret, c);
 	arena_free(c->arena);
-	snprintf(message, MESSAGE, "%.*s", MESSAGE - 1, ok ? c->report.message : w->dead ? w->fatal : "out of memory");
+	snprintf(message, MESSAGE, "%.*s", MESSAGE - 1,
+		 ok        ? c->report.message
+		 : w->dead ? w->fatal
+			   : "out of memory");
 	return ok;
 }
 
@@ -114,13 +119,21 @@ int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message
 	Call c = {.e = e, .in = extent, .out = slot};
 	if (!call(&c, message))
 		return WEFT_ERR_MEMORY;
-	return c.outcome == LOOP_DONE ? WEFT_OK : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT : WEFT_ERR_CHECK;
+	return c.outcome == LOOP_DONE     ? WEFT_OK
+	       : c.outcome == LOOP_FAILED ? WEFT_ERR_INPUT
+					  : WEFT_ERR_CHECK;
 }
 
-int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
-              const WeftOpContext *context, char message[MESSAGE])
+int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot,
+	      bool (*room)(void *, uint32_t, const int64_t *), void *user,
+	      const WeftOpContext *context, char message[MESSAGE])
 {
-	Call c = {.e = e, .in = slot, .buf = buf, .report = {.room = room, .user = user, .context = context}};
+	Call c = {.e = e,
+		  .in = slot,
+		  .buf = buf,
+		  .report = {.room = room, .user = user, .context = context}};
 	bool ok = call(&c, message);
-	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM : ok && c.outcome == LOOP_DONE ? WEFT_OK : WEFT_ERR_CHECK;
+	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM
+	       : ok && c.outcome == LOOP_DONE  ? WEFT_OK
+					       : WEFT_ERR_CHECK;
 }

@@ -31,10 +31,13 @@ static int run_fn(WeftRegion *region, void *const *buf, const int64_t *slot)
 	LoopEntry *entry = (LoopEntry *)(void *)(uintptr_t)region->entry;
 	const WeftOpContext context = weft_op_context(region->context);
 	int code = loops_run(entry, buf, slot, room, region, &context, message);
-	return code == WEFT_OK ? 0 : code == LOOPS_NO_ROOM ? 1 : weft_region_fail(region, "%s", message);
+	return code == WEFT_OK         ? 0
+	       : code == LOOPS_NO_ROOM ? 1
+				       : weft_region_fail(region, "%s", message);
 }
 
-static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *out, WeftStatus *status)
+static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inputs, WeftSizes *out,
+		 WeftStatus *status)
 {
 	/* the model is the first member of a LoopModel */
 	const LoopModel *m = in ? (const LoopModel *)(const void *)in->model : NULL;
@@ -45,8 +48,8 @@ static int sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *input
 	return code;
 }
 
-static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs, WeftTensor *outputs, void *workspace,
-	       const WeftContext *given, WeftStatus *status)
+static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
+	       WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
 {
 	WeftContext one;
 	if (!take_struct(&one, sizeof one, given, given ? given->size : 0))
@@ -60,8 +63,8 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 }
 
 /* The interpreter belongs to one thread at a time. */
-static int set_weights(WeftInstance *in, uint32_t n, const char *const *names, const WeftTensor *values, const WeftContext *given,
-		       WeftStatus *status)
+static int set_weights(WeftInstance *in, uint32_t n, const char *const *names,
+		       const WeftTensor *values, const WeftContext *given, WeftStatus *status)
 {
 	WeftContext one;
 	if (!take_struct(&one, sizeof one, given, given ? given->size : 0))

@@ -35,7 +35,8 @@ enum { LOOPS_NO_ROOM = -1 };
  * k, or returns false after a failure that it has reported (weft_room in runtime.h has p). The
  * WeftOpContext is for user operators. Returns WEFT_OK; LOOPS_NO_ROOM if room returned false; or
  * WEFT_ERR_CHECK for every other failure, with the reason in message[]. */
-int loops_run(LoopEntry *, void *const *buf, const int64_t *slot, bool (*room)(void *, uint32_t, const int64_t *), void *user,
-              const WeftOpContext *, char message[MESSAGE]);
+int loops_run(LoopEntry *, void *const *buf, const int64_t *slot,
+	      bool (*room)(void *, uint32_t, const int64_t *), void *user, const WeftOpContext *,
+	      char message[MESSAGE]);
 
 #endif

@@ -225,7 +225,8 @@ static void list_calls(const ProgramEntry *e, Text *t)
 		if (c->lines.at.i)
 			text_printf(t, ", %s", ir_loc_text(e->program->ir, c->lines.at));
 		if (c->lines.nline > 1)
-			text_printf(t, " (+%u line%s)", c->lines.nline - 1, c->lines.nline > 2 ? "s" : "");
+			text_printf(t, " (+%u line%s)", c->lines.nline - 1,
+				    c->lines.nline > 2 ? "s" : "");
 		text_char(t, '\n');
 	}
 }
@@ -248,7 +249,8 @@ static void level_text(const Output *x, const TargetLevel *level, Text *t)
 		text_printf(t, "# %s\n", level->target->isa.name);
 	for (uint32_t k = 0; x->emit == WEFT_EMIT_PROGRAM && k < p->entry.n; k++)
 		entry_text(&p->entry.data[k], t);
-	for (uint32_t k = 0; (x->emit == WEFT_EMIT_LOOPS || x->emit == WEFT_EMIT_SCHEDULES) && k < p->fn.n; k++)
+	for (uint32_t k = 0;
+	     (x->emit == WEFT_EMIT_LOOPS || x->emit == WEFT_EMIT_SCHEDULES) && k < p->fn.n; k++)
 		loop_print(p->fn.data[k], t, false);
 }
 
@@ -269,7 +271,8 @@ static bool emit_text(Output *x, OutFile *out)
 		header_text(x, &t);
 	if (x->emit == WEFT_EMIT_IR)
 		print_graphs(c, &t);
-	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES || x->emit == WEFT_EMIT_LOOPS;
+	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES ||
+			x->emit == WEFT_EMIT_LOOPS;
 	for (uint32_t k = 0; of_level && k < c->level.n; k++)
 		level_text(x, &c->level.data[k], &t);
 	TRY(out_open(c->ctx, out));
@@ -292,7 +295,8 @@ static bool emit_made(Output *x, Places *p)
 
 static bool emit_to(Output *x, Places *p)
 {
-	const Backend *made_by = x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
+	const Backend *made_by =
+		x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
 	x->c.backend = made_by ? made_by : x->c.backend;
 	TRY(!made_by || backend_takes(made_by, &x->c));
 	bool folder = made_by && made_by->folders >> x->emit & 1;
@@ -310,7 +314,8 @@ static bool emit_to(Output *x, Places *p)
 /* A shared object, what a back end makes instead, or another form. */
 static bool make_output(Output *x, Places *p)
 {
-	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p) : emit_to(x, p);
+	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p)
+								   : emit_to(x, p);
 }
 
 static bool compile(void *arg)
@@ -414,7 +419,10 @@ static bool save(void *arg)
 				 "C is a folder of files: expected a kind that is one file");
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
 	if (x->emit == WEFT_EMIT_SHARED && x->c.backend->folders >> x->emit & 1)
-		return ctx_error(ctx, "weft_save_memory", "back end %s makes a folder of files: expected one that makes a file", x->c.backend->name);
+		return ctx_error(
+			ctx, "weft_save_memory",
+			"back end %s makes a folder of files: expected one that makes a file",
+			x->c.backend->name);
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",
 			  s->weights));
@@ -503,7 +511,8 @@ static bool loops(void *arg)
 	Compilation *c = &x->o.c;
 	TRY(compile_begin(c, x->o.w, x->o.g, x->o.o));
 	if (c->level.n > 1)
-		return ctx_error(c->ctx, NULL, "loop IR is interpreted for one target, not for several");
+		return ctx_error(c->ctx, NULL,
+				 "loop IR is interpreted for one target, not for several");
 	TRY(compile_lower(c));
 	TRY(loops_model(c, &x->model));
 	compile_report(c);

@@ -49,11 +49,14 @@ static bool is_file_name(const char *name)
 static bool fits(Made *m, const char *name)
 {
 	if (m->folder && !name)
-		snprintf(m->wrong, sizeof m->wrong, "makes a folder, and adds a file without a name");
+		snprintf(m->wrong, sizeof m->wrong,
+			 "makes a folder, and adds a file without a name");
 	else if (!m->folder && name)
-		snprintf(m->wrong, sizeof m->wrong, "makes one file, and adds %.200s to a folder", name);
+		snprintf(m->wrong, sizeof m->wrong, "makes one file, and adds %.200s to a folder",
+			 name);
 	else if (name && !is_file_name(name))
-		snprintf(m->wrong, sizeof m->wrong, "adds a file that cannot be called \"%.200s\"", name);
+		snprintf(m->wrong, sizeof m->wrong, "adds a file that cannot be called \"%.200s\"",
+			 name);
 	return !*m->wrong;
 }
 
@@ -109,15 +112,17 @@ static const char *refuses(const Compilation *c)
 {
 	const WeftBackendDef *d = def_of(c);
 	Arena *a = c->ctx->arena;
-	const char *why = c->level.n > 1                      ? "takes one target, not several levels"
-			  : c->o.replaceable                  ? "knows no replaceable weights"
-			  : c->o.weights == WEFT_WEIGHTS_FILE ? "has no file of weights beside what it makes"
-							      : NULL;
+	const char *why = c->level.n > 1     ? "takes one target, not several levels"
+			  : c->o.replaceable ? "knows no replaceable weights"
+			  : c->o.weights == WEFT_WEIGHTS_FILE
+				  ? "has no file of weights beside what it makes"
+				  : NULL;
 	if (!why && d->refuses) {
 		WeftTargetInfo t = target_info(c->target);
 		why = d->refuses(d->user, &t);
 	}
-	return why ? arena_printf(a, "back end %s: %s %s", d->name, c->target->isa.name, why) : NULL;
+	return why ? arena_printf(a, "back end %s: %s %s", d->name, c->target->isa.name, why)
+		   : NULL;
 }
 
 static uint32_t units(uint32_t kernels)
@@ -136,7 +141,9 @@ static bool check(Compilation *c, Made *m, int code)
 	if (*m->wrong)
 		return ctx_error(c->ctx, NULL, "back end %s: it %s", name, m->wrong);
 	if (code)
-		return ctx_error(c->ctx, NULL, "back end %s: %s", name, *m->out.message ? m->out.message : "it failed and does not say why");
+		return ctx_error(c->ctx, NULL, "back end %s: %s", name,
+				 *m->out.message ? m->out.message
+						 : "it failed and does not say why");
 	return m->n || ctx_error(c->ctx, NULL, "back end %s: it made nothing", name);
 }
 
@@ -156,7 +163,8 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 	TRY(ok && (!d->folder || folder_make(c->ctx, p->out)));
 	for (size_t k = 0; ok && k < m->n; k++) {
 		const MadeFile *f = &m->file[k];
-		const char *path = d->folder ? arena_printf(c->ctx->arena, "%s/%s", p->out, f->name) : p->out;
+		const char *path =
+			d->folder ? arena_printf(c->ctx->arena, "%s/%s", p->out, f->name) : p->out;
 		ok = file_write(c->ctx, path, f->data ? f->data : "", f->n);
 	}
 	free_made(m);
@@ -182,9 +190,15 @@ static bool is_name(const char *s)
 static bool check_def(Ctx *ctx, const char *where, const WeftBackendDef *d)
 {
 	if (d->size != sizeof *d)
-		return ctx_error(ctx, where, "its definition has %u bytes, expected %zu: it was compiled with another weft_backend.h", d->size, sizeof *d);
+		return ctx_error(ctx, where,
+				 "its definition has %u bytes, expected %zu: it was compiled with "
+				 "another weft_backend.h",
+				 d->size, sizeof *d);
 	if (!d->name || !*d->name || !is_name(d->name))
-		return ctx_error(ctx, where, "a back end cannot be called \"%s\": expected letters, digits, - and _", d->name ? d->name : "");
+		return ctx_error(
+			ctx, where,
+			"a back end cannot be called \"%s\": expected letters, digits, - and _",
+			d->name ? d->name : "");
 	return d->emit || ctx_error(ctx, where, "back end %s has no function emit", d->name);
 }
 
@@ -231,7 +245,10 @@ static bool load_library(void *arg)
 	TRY(library_open(ctx, r->path, "back ends", "weft_backends_of", (void **)&get));
 	const WeftBackendLibrary *l = get();
 	if (l && l->version != WEFT_BACKEND_VERSION)
-		return ctx_error(ctx, r->path, "a library of back ends for version %u of weft_backend.h, expected %u", l->version, WEFT_BACKEND_VERSION);
+		return ctx_error(
+			ctx, r->path,
+			"a library of back ends for version %u of weft_backend.h, expected %u",
+			l->version, WEFT_BACKEND_VERSION);
 	if (!l || !l->backend || !*l->backend)
 		return ctx_error(ctx, r->path, "a library of back ends that has none");
 	for (uint32_t k = 0, first = r->w->backend.n; l->backend[k]; k++) {
@@ -260,7 +277,8 @@ typedef struct {
 static void describe(Ask *a, const Backend *b)
 {
 	const Compilation none = {.w = a->w, .ctx = a->w->ctx};
-	array_push(weft_arena(a->w), &a->list, (WeftBackendInfo){b->name, b->about, backend_available(b, &none)});
+	array_push(weft_arena(a->w), &a->list,
+		   (WeftBackendInfo){b->name, b->about, backend_available(b, &none)});
 }
 
 static bool list(void *arg)

@@ -36,7 +36,8 @@ static bool is_new(View *v, const char *name)
 static void add_table(View *v, const ScTable *t)
 {
 	if (is_new(v, arena_printf(v->arena, "table %s", t->name)))
-		array_push(v->arena, &v->table, (WeftBackendTable){t->name, dtype_to_api(t->dtype), t->n, t->data});
+		array_push(v->arena, &v->table,
+			   (WeftBackendTable){t->name, dtype_to_api(t->dtype), t->n, t->data});
 }
 
 static void add_calls(View *, const LoopFn *);

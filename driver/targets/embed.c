@@ -28,7 +28,8 @@ const char *runtime_object_missing(Arena *a, const char *triple)
 	for (size_t k = 0; k < sizeof crosses / sizeof *crosses; k++)
 		if (!strcmp(crosses[k].triple, triple))
 			return arena_printf(a,
-					    "this weft was built without the runtime for %s: install %s and %s, "
+					    "this weft was built without the runtime for %s: "
+					    "install %s and %s, "
 					    "and build weft again",
 					    triple, crosses[k].compiler, crosses[k].libc);
 	return arena_printf(a,

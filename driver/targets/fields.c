@@ -35,7 +35,9 @@ static bool read_number(const FieldReader *r, const Field *f, const json_t *v, v
 {
 	json_int_t n = json_integer_value(v);
 	if (!json_is_integer(v) || n < f->lo || n > f->hi)
-		return field_refuse(r, f, arena_printf(r->ctx->arena, "an integer from %u to %u", f->lo, f->hi));
+		return field_refuse(
+			r, f,
+			arena_printf(r->ctx->arena, "an integer from %u to %u", f->lo, f->hi));
 	*(uint32_t *)to = (uint32_t)n;
 	return true;
 }
@@ -44,7 +46,9 @@ static bool read_real(const FieldReader *r, const Field *f, const json_t *v, voi
 {
 	double x = json_number_value(v);
 	if (!json_is_number(v) || !(x > 0) || x < f->lo || x > f->hi)
-		return field_refuse(r, f, arena_printf(r->ctx->arena, "a number above 0, from %u to %u", f->lo, f->hi));
+		return field_refuse(r, f,
+				    arena_printf(r->ctx->arena, "a number above 0, from %u to %u",
+						 f->lo, f->hi));
 	*(float *)to = (float)x;
 	return true;
 }
@@ -58,14 +62,17 @@ static bool read_reals(const FieldReader *r, const Field *f, const json_t *v, vo
 		if (ok)
 			((float *)to)[k] = (float)json_number_value(x);
 	}
-	return ok || field_refuse(r, f, arena_printf(r->ctx->arena, "%u numbers above 0 and at most %u", f->lo, f->hi));
+	return ok || field_refuse(r, f,
+				  arena_printf(r->ctx->arena, "%u numbers above 0 and at most %u",
+					       f->lo, f->hi));
 }
 
 /* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means
  * something there. */
 static bool read_text(const FieldReader *r, const Field *f, const json_t *v, void *to)
 {
-	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _+-=.,:/@";
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789 _+-=.,:/@";
 	const char *text = json_string_value(v);
 	if (!text || strlen(text) != json_string_length(v) || text[strspn(text, allowed)])
 		return field_refuse(r, f, "a string of letters, digits, blanks and _+-=.,:/@");
@@ -114,7 +121,8 @@ bool fields_read(const FieldReader *r, json_t *root, void *to,
 			continue;
 		if (!f)
 			return ctx_error(r->ctx, r->path, "no field \"%s\"; see %s", key, r->help);
-		TRY(f->kind == FIELD_OTHER ? other(data, f, value) : read_field(r, f, value, (char *)to + f->at));
+		TRY(f->kind == FIELD_OTHER ? other(data, f, value)
+					   : read_field(r, f, value, (char *)to + f->at));
 	}
 	return true;
 }

@@ -33,8 +33,11 @@ static const Machine *named(Ctx *ctx, const char *name, const char *family)
 	const Machine *m = machine_find(name);
 	if (m && !strcmp(m->family, family))
 		return m;
-	return ctx_error(ctx, NULL, "no machine %s of the family %s; there are %s, or a .json file that describes one", name,
-	                 family, machine_list(ctx->arena, family)), NULL;
+	return ctx_error(ctx, NULL,
+			 "no machine %s of the family %s; there are %s, or a .json file that "
+			 "describes one",
+			 name, family, machine_list(ctx->arena, family)),
+	       NULL;
 }
 
 const Machine *machine_read(Ctx *ctx, const char *name, const char *family)
@@ -53,7 +56,8 @@ const Machine *machine_read(Ctx *ctx, const char *name, const char *family)
 		*m = *from;
 		ok = fields_read(&r, doc->root, m, NULL, NULL);
 	} else {
-		ctx_error(ctx, name, "field \"base\": expected one of %s", machine_list(ctx->arena, family));
+		ctx_error(ctx, name, "field \"base\": expected one of %s",
+			  machine_list(ctx->arena, family));
 	}
 	json_release(doc);
 	return ok ? m : NULL;

@@ -40,7 +40,8 @@ typedef struct {
 
 static bool read_masks(Reader *r, const Field *f, const json_t *v)
 {
-	static const char *const name[] = {[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
+	static const char *const name[] = {
+		[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
 	const char *text = json_string_value(v);
 	for (int k = MASK_NONE; text && k <= MASK_BITS; k++)
 		if (strcmp(text, name[k]) == 0) {
@@ -63,7 +64,8 @@ static bool read_base(Reader *r, const json_t *root)
 	const char *base = json_string_value(json_object_get(root, "base"));
 	const Target *t = base ? target_named(base) : NULL;
 	if (!t)
-		return ctx_error(ctx, r->r.path, "field \"base\": expected one of native, %s", target_list(ctx->arena));
+		return ctx_error(ctx, r->r.path, "field \"base\": expected one of native, %s",
+				 target_list(ctx->arena));
 	*r->t = *t;
 	const json_t *machine = json_object_get(root, "machine");
 	const char *name = json_string_value(machine);
@@ -89,14 +91,18 @@ static bool has_word(const char *list, const char *word)
 static bool check_features(Reader *r)
 {
 	const Target *t = r->t;
-	const char *vectors = t->isa.vector_bytes == 64 ? "avx512f" : t->isa.vector_bytes == 32 ? "avx2" : NULL;
+	const char *vectors = t->isa.vector_bytes == 64   ? "avx512f"
+			      : t->isa.vector_bytes == 32 ? "avx2"
+							  : NULL;
 	if (strcmp(t->isa.family, "x86-64"))
 		return true;
 	if (vectors && !has_word(t->isa.features, vectors))
-		return ctx_error(r->r.ctx, r->r.path, "field \"vector_bytes\": %u bytes need %s among the features",
-		                 t->isa.vector_bytes, vectors);
+		return ctx_error(r->r.ctx, r->r.path,
+				 "field \"vector_bytes\": %u bytes need %s among the features",
+				 t->isa.vector_bytes, vectors);
 	if (isa_has(&t->isa, ISA_FMA) && !has_word(t->isa.features, "fma"))
-		return ctx_error(r->r.ctx, r->r.path, "field \"fma\": needs fma among the features");
+		return ctx_error(r->r.ctx, r->r.path,
+				 "field \"fma\": needs fma among the features");
 	return true;
 }
 
@@ -107,16 +113,24 @@ static bool check(Reader *r, const Target *base)
 	const Target *t = r->t;
 	uint32_t widest = 0;
 	for (uint32_t k = 0; target_at(k); k++)
-		if (!strcmp(target_at(k)->isa.family, base->isa.family) && target_at(k)->isa.vector_bytes > widest)
+		if (!strcmp(target_at(k)->isa.family, base->isa.family) &&
+		    target_at(k)->isa.vector_bytes > widest)
 			widest = target_at(k)->isa.vector_bytes;
 	uint32_t bytes = t->isa.vector_bytes;
 	if ((bytes & (bytes - 1)) || (bytes && bytes < 16) || bytes > widest)
-		return ctx_error(r->r.ctx, r->r.path, "field \"vector_bytes\": expected 0 or a power of two from 16 to %u, "
-		                 "the widest of %s", widest, base->isa.family);
+		return ctx_error(
+			r->r.ctx, r->r.path,
+			"field \"vector_bytes\": expected 0 or a power of two from 16 to %u, "
+			"the widest of %s",
+			widest, base->isa.family);
 	if (!t->isa.vector_bytes != (t->isa.masks == MASK_NONE))
-		return ctx_error(r->r.ctx, r->r.path, "field \"masks\": expected \"none\" exactly where vector_bytes is 0");
+		return ctx_error(
+			r->r.ctx, r->r.path,
+			"field \"masks\": expected \"none\" exactly where vector_bytes is 0");
 	if ((t->isa.masks == MASK_BITS) != (t->isa.vector_bytes == 64))
-		return ctx_error(r->r.ctx, r->r.path, "field \"masks\": expected \"bits\" exactly where vector_bytes is 64");
+		return ctx_error(
+			r->r.ctx, r->r.path,
+			"field \"masks\": expected \"bits\" exactly where vector_bytes is 64");
 	if (t->isa.page & (t->isa.page - 1))
 		return ctx_error(r->r.ctx, r->r.path, "field \"page\": expected a power of two");
 	return check_features(r);
@@ -134,7 +148,8 @@ static const Target *read_file(Ctx *ctx, const char *path)
 	JsonDoc *doc = fields_open(ctx, path, "a target");
 	if (!doc)
 		return NULL;
-	Reader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"}, ARENA_NEW(ctx->arena, Target)};
+	Reader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"},
+		    ARENA_NEW(ctx->arena, Target)};
 	bool ok = read_object(&r, doc->root);
 	json_release(doc);
 	return ok ? r.t : NULL;
@@ -144,7 +159,9 @@ static const Target *read_file(Ctx *ctx, const char *path)
 static const Target *find_short(Ctx *ctx, const char *name, const char *before)
 {
 	const char *dash = strrchr(before, '-');
-	return dash ? target_named(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - before), before, name)) : NULL;
+	return dash ? target_named(arena_printf(ctx->arena, "%.*s%s", (int)(dash + 1 - before),
+						before, name))
+		    : NULL;
 }
 
 static const Target *target_read(Ctx *ctx, const char *name, const char *before)
@@ -157,8 +174,9 @@ static const Target *target_read(Ctx *ctx, const char *name, const char *before)
 	if (!t && before)
 		t = find_short(ctx, name, before);
 	if (!t)
-		ctx_error(ctx, NULL, "no target %s; there are native, %s, or a .json file that describes one", name,
-		          target_list(ctx->arena));
+		ctx_error(ctx, NULL,
+			  "no target %s; there are native, %s, or a .json file that describes one",
+			  name, target_list(ctx->arena));
 	return t;
 }
 
@@ -174,7 +192,8 @@ static bool is_more(const Target *a, const Target *b)
 	const int features = __builtin_popcount(a->isa.ops) - __builtin_popcount(b->isa.ops);
 	if (a->gpu || b->gpu)
 		return a->gpu ? b->gpu && a->gpu > b->gpu : true;
-	return a->isa.vector_bytes > b->isa.vector_bytes || (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
+	return a->isa.vector_bytes > b->isa.vector_bytes ||
+	       (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
 }
 
 /* NULL: they fit into one artifact. */
@@ -182,15 +201,21 @@ static const char *apart(Arena *a, const Target *x, const Target *y)
 {
 	const Target *cpu = x->gpu ? y : x, *gpu = x->gpu ? x : y;
 	if (!x->gpu != !y->gpu && gpu->gpu->hip)
-		return arena_printf(a, "kernels for %s are text: no code for %s goes with them", gpu->isa.name, cpu->isa.name);
-	if (!x->gpu != !y->gpu && cpu->isa.triple && runtime_object_for(cpu->isa.triple) != runtime_object)
-		return arena_printf(a, "code for %s cannot go with code for %s: the host of a GPU is this machine", cpu->isa.name, gpu->isa.name);
+		return arena_printf(a, "kernels for %s are text: no code for %s goes with them",
+				    gpu->isa.name, cpu->isa.name);
+	if (!x->gpu != !y->gpu && cpu->isa.triple &&
+	    runtime_object_for(cpu->isa.triple) != runtime_object)
+		return arena_printf(
+			a,
+			"code for %s cannot go with code for %s: the host of a GPU is this machine",
+			cpu->isa.name, gpu->isa.name);
 	if (!x->gpu != !y->gpu)
 		return NULL;
 	const bool one_maker = !x->gpu || x->gpu->hip == y->gpu->hip;
 	if (same(x->isa.family, y->isa.family) && same(x->isa.triple, y->isa.triple) && one_maker)
 		return NULL;
-	return arena_printf(a, "targets %s and %s are not levels of one family of processors", x->isa.name, y->isa.name);
+	return arena_printf(a, "targets %s and %s are not levels of one family of processors",
+			    x->isa.name, y->isa.name);
 }
 
 static bool insert(Ctx *ctx, TargetList *list, const Target *t)
@@ -200,7 +225,8 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 		const char *why = apart(ctx->arena, other, t);
 		if (why)
 			return ctx_error(ctx, NULL, "%s", why);
-		if (!strcmp(c_identifier(ctx->arena, t->isa.name), c_identifier(ctx->arena, other->isa.name)))
+		if (!strcmp(c_identifier(ctx->arena, t->isa.name),
+			    c_identifier(ctx->arena, other->isa.name)))
 			return ctx_error(ctx, NULL, "target %s is there twice", t->isa.name);
 	}
 	array_push(ctx->arena, list, t);
@@ -239,7 +265,8 @@ bool targets_read(Ctx *ctx, const char *names, const char *tune, TargetList *lis
 	for (const char *p = names;; p++) {
 		size_t n = strcspn(p, ",");
 		if (!n)
-			return ctx_error(ctx, NULL, "a name is missing in the list of targets \"%s\"", names);
+			return ctx_error(ctx, NULL,
+					 "a name is missing in the list of targets \"%s\"", names);
 		const char *name = arena_printf(ctx->arena, "%.*s", (int)n, p);
 		const Target *t = target_read(ctx, name, before);
 		TRY(t && insert(ctx, list, t));

@@ -21,7 +21,8 @@ static bool functions(const WeftBackendProgram *p, WeftBackendOutput *out, const
 	for (uint32_t k = 0; k < p->ntable; k++) {
 		char head[300];
 		const WeftBackendTable *t = &p->table[k];
-		snprintf(head, sizeof head, "table %s: %u elements of %u bits\n", t->name, (unsigned)t->n, (unsigned)t->dtype.bits);
+		snprintf(head, sizeof head, "table %s: %u elements of %u bits\n", t->name,
+			 (unsigned)t->n, (unsigned)t->dtype.bits);
 		if (!add(out, file, head))
 			return false;
 	}
@@ -37,15 +38,18 @@ static bool entries(const WeftBackendProgram *p, WeftBackendOutput *out, const c
 	for (uint32_t k = 0; k < p->nentry; k++) {
 		const WeftEntry *e = weft_entry(p->model, k);
 		char line[600];
-		snprintf(line, sizeof line, "entry %s: %u inputs, %u outputs\n", e->name, (unsigned)e->ninput, (unsigned)e->noutput);
+		snprintf(line, sizeof line, "entry %s: %u inputs, %u outputs\n", e->name,
+			 (unsigned)e->ninput, (unsigned)e->noutput);
 		if (!add(out, file, line))
 			return false;
 		for (uint32_t c = 0; c < e->ncall; c++) {
-			snprintf(line, sizeof line, "call %u: %s\n", (unsigned)c, p->kernel[p->entry[k].kernel[c]].name);
+			snprintf(line, sizeof line, "call %u: %s\n", (unsigned)c,
+				 p->kernel[p->entry[k].kernel[c]].name);
 			if (!add(out, file, line))
 				return false;
 		}
-		if (!add(out, file, p->entry[k].sizes.text) || !add(out, file, p->entry[k].run.text))
+		if (!add(out, file, p->entry[k].sizes.text) ||
+		    !add(out, file, p->entry[k].run.text))
 			return false;
 	}
 	return true;
@@ -65,7 +69,8 @@ static int parts(void *user, const WeftBackendProgram *p, WeftBackendOutput *out
 {
 	const uint32_t *most = user;
 	if (*most && p->nkernel > *most)
-		return weft_backend_fail(out, "%s has %u kernels, expected at most %u", p->name, (unsigned)p->nkernel, (unsigned)*most);
+		return weft_backend_fail(out, "%s has %u kernels, expected at most %u", p->name,
+					 (unsigned)p->nkernel, (unsigned)*most);
 	bool ok = entries(p, out, "entries.txt") && functions(p, out, "functions.txt");
 	for (uint32_t k = 0; ok && k < p->nkernel; k++) {
 		char name[300];

@@ -84,7 +84,8 @@ static int64_t step(Decoder *d, const char *entry, int64_t *tokens, int64_t n)
 	const WeftEntry *e = weft_entry(m, at);
 	const WeftDType i64 = {WEFT_INT, 64, 1};
 	int64_t shape[2] = {1, n}, one = 1, best = 0;
-	WeftTensor in[2] = {{tokens, {WEFT_CPU, 0}, 2, i64, shape, NULL, 0}, {&d->start, {WEFT_CPU, 0}, 1, i64, &one, NULL, 0}};
+	WeftTensor in[2] = {{tokens, {WEFT_CPU, 0}, 2, i64, shape, NULL, 0},
+			    {&d->start, {WEFT_CPU, 0}, 1, i64, &one, NULL, 0}};
 	WeftStatus status = {0};
 	if (e->ninput != 2 || e->noutput != 1 || weft_output(m, e, 0)->dtype.bits != 32)
 		die(entry, "expected tokens and a position in, logits out");
@@ -97,7 +98,9 @@ static int64_t step(Decoder *d, const char *entry, int64_t *tokens, int64_t n)
 		die(entry, "expected logits of a smaller rank");
 	memcpy(extent, weft_output_shape(m, e, sizes, 0), rank * sizeof *extent);
 	make_room(d, extent, rank);
-	WeftTensor out = {d->logits, {WEFT_CPU, 0}, (int32_t)rank, weft_output(m, e, 0)->dtype, extent, NULL, 0};
+	WeftTensor out = {
+		d->logits, {WEFT_CPU, 0}, (int32_t)rank, weft_output(m, e, 0)->dtype, extent, NULL,
+		0};
 	void *work = new_bytes(sizes->workspace_bytes);
 	if (m->run(d->instance, sizes, in, &out, work, d->context, &status))
 		die(entry, status.message);

@@ -32,7 +32,8 @@ static void check_text(const char *why)
 /* Row-major tensors of the type that the model says; the caller frees what it points at. */
 static WeftTensor tensor(const WeftTensorInfo *t, void *data, const int64_t *shape)
 {
-	WeftTensor r = {.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = t->dtype};
+	WeftTensor r = {
+		.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = t->dtype};
 	r.shape = malloc(t->rank * sizeof *shape + 1);
 	for (uint32_t d = 0; d < t->rank; d++)
 		r.shape[d] = shape ? shape[d] : weft_dim(m, t, d)->value;
@@ -87,7 +88,8 @@ static float step(WeftTensor *weight, WeftTensor *gradient, const char *const *n
 	static float x[ROWS * 4], loss, one = 1;
 	static int64_t label[ROWS];
 	const WeftEntry *forward = weft_entry(m, 1), *backward = weft_entry(m, 2);
-	const uint32_t most = forward->ninput > backward->ninput ? forward->ninput : backward->ninput;
+	const uint32_t most =
+		forward->ninput > backward->ninput ? forward->ninput : backward->ninput;
 	WeftTensor *in = calloc(most, sizeof *in), *out = calloc(forward->noutput, sizeof *out);
 	WeftStatus status = {0};
 	draw(x, label);
@@ -140,7 +142,8 @@ int main(void)
 			printf("%3d  %.3f\n", k, (double)loss);
 	}
 	for (uint32_t k = 0; k < n; k++)
-		free(weight[k].data), free(weight[k].shape), free(gradient[k].data), free(gradient[k].shape);
+		free(weight[k].data), free(weight[k].shape), free(gradient[k].data),
+			free(gradient[k].shape);
 	free(weight), free(gradient), free(names);
 	m->close(net);
 }

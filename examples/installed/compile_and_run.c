@@ -31,7 +31,8 @@ static uint64_t bytes_of(const WeftTensor *t)
 }
 
 /* Room for what the entry returns on these inputs. */
-static int prepare(const WeftModel *m, WeftInstance *in, const WeftTensor *x, Outputs *y, WeftStatus *status)
+static int prepare(const WeftModel *m, WeftInstance *in, const WeftTensor *x, Outputs *y,
+		   WeftStatus *status)
 {
 	const WeftEntry *e = weft_entry(m, 0);
 	y->n = e->noutput;
@@ -40,10 +41,11 @@ static int prepare(const WeftModel *m, WeftInstance *in, const WeftTensor *x, Ou
 	int bad = m->sizes(in, 0, x, y->sizes, status);
 	for (uint32_t k = 0; !bad && k < y->n; k++) {
 		const WeftTensorInfo *info = weft_output(m, e, k);
-		y->tensor[k] = (WeftTensor){.device = {WEFT_CPU, 0},
-					    .ndim = (int32_t)info->rank,
-					    .dtype = info->dtype,
-					    .shape = (int64_t *)weft_output_shape(m, e, y->sizes, k)};
+		y->tensor[k] =
+			(WeftTensor){.device = {WEFT_CPU, 0},
+				     .ndim = (int32_t)info->rank,
+				     .dtype = info->dtype,
+				     .shape = (int64_t *)weft_output_shape(m, e, y->sizes, k)};
 		y->tensor[k].data = malloc(bytes_of(&y->tensor[k]) + 1);
 	}
 	return bad;
@@ -82,7 +84,8 @@ static int compare(const Outputs *a, const Outputs *b)
 {
 	for (uint32_t k = 0; k < a->n; k++) {
 		uint64_t bytes = bytes_of(&a->tensor[k]);
-		if (bytes != bytes_of(&b->tensor[k]) || memcmp(a->tensor[k].data, b->tensor[k].data, bytes) != 0)
+		if (bytes != bytes_of(&b->tensor[k]) ||
+		    memcmp(a->tensor[k].data, b->tensor[k].data, bytes) != 0)
 			return fail("the results", "differ");
 		printf("output %" PRIu32 ": %" PRIu64 " bytes, equal\n", k, bytes);
 	}
@@ -118,9 +121,11 @@ static int compile_and_run(Weft *w, char **argv)
 		x[k] = *t;
 	}
 	Outputs shared = {0}, jit = {0};
-	const WeftModel *here = weft_has_llvm() ? weft_jit(w, g, &o) : NULL, *there = load_shared(argv[3]);
+	const WeftModel *here = weft_has_llvm() ? weft_jit(w, g, &o) : NULL,
+			*there = load_shared(argv[3]);
 	int bad = weft_has_llvm() && !here ? fail("error", weft_messages(w)) : !there;
-	bad = bad || run(argv[3], there, x, &shared) || (here && run("in this process", here, x, &jit));
+	bad = bad || run(argv[3], there, x, &shared) ||
+	      (here && run("in this process", here, x, &jit));
 	if (!here)
 		puts("no LLVM back end: nothing to compare with");
 	bad = bad || (here && compare(&shared, &jit));

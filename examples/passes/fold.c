@@ -36,8 +36,8 @@ static bool take(Weft *w, WeftNode conv, WeftNode norm, Layers *l)
 	       constant(w, norm, "running_mean", &l->mean) &&
 	       constant(w, norm, "running_var", &l->variance) &&
 	       weft_node_number(w, norm, "eps", &l->eps) &&
-	       weft_node_number(w, norm, "training", &training) && training == 0 && l->weight.data &&
-	       l->mean.data && l->variance.data;
+	       weft_node_number(w, norm, "training", &training) && training == 0 &&
+	       l->weight.data && l->mean.data && l->variance.data;
 }
 
 /* Weight and bias in memory of the caller. */

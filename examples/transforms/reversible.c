@@ -51,7 +51,8 @@ static void uncouple(WeftTrace *t, const WeftValue *y, WeftValue *x, void *user)
 static WeftGraph *network(Weft *w, int blocks, int invertible)
 {
 	WeftTrace *t = weft_trace_new(w, "network");
-	WeftValue x = weft_trace_input(t, "x", "f64[8, 16]"), v[2] = {weft_sin(t, x), weft_exp(t, x)}, y[2];
+	WeftValue x = weft_trace_input(t, "x", "f64[8, 16]"),
+		  v[2] = {weft_sin(t, x), weft_exp(t, x)}, y[2];
 	for (int k = 0; k < blocks; k++) {
 		char name[2][20];
 		Layers l;
@@ -74,7 +75,8 @@ static WeftGraph *network(Weft *w, int blocks, int invertible)
 /* ---- running ---- */
 
 /* All tensors are f64 or i64 of constant shapes; what is in y[] is the caller's to free. */
-static void interpret(Weft *w, WeftGraph *g, const WeftTensor *x, uint32_t nx, WeftTensor *y, uint32_t ny)
+static void interpret(Weft *w, WeftGraph *g, const WeftTensor *x, uint32_t nx, WeftTensor *y,
+		      uint32_t ny)
 {
 	if (!weft_interpret(w, g, x, nx, y))
 		give_up(w, "");
@@ -107,12 +109,16 @@ static void compiled(Weft *w, WeftGraph *g, const WeftTensor *x, WeftTensor *y)
 	for (uint32_t k = 0; k < e->noutput; k++) {
 		const WeftTensorInfo *info = weft_output(m, e, k);
 		size_t n = 8;
-		y[k] = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype, .shape = malloc(info->rank * 8 + 8)};
+		y[k] = (WeftTensor){.device = {WEFT_CPU, 0},
+				    .ndim = (int32_t)info->rank,
+				    .dtype = info->dtype,
+				    .shape = malloc(info->rank * 8 + 8)};
 		for (uint32_t d = 0; y[k].shape && d < info->rank; d++)
 			n *= (size_t)(y[k].shape[d] = weft_dim(m, info, d)->value);
 		y[k].data = malloc(n);
 	}
-	if (!sizes || m->open(m, NULL, &instance, &status) != WEFT_OK || m->sizes(instance, 0, x, sizes, &status) != WEFT_OK)
+	if (!sizes || m->open(m, NULL, &instance, &status) != WEFT_OK ||
+	    m->sizes(instance, 0, x, sizes, &status) != WEFT_OK)
 		give_up(NULL, status.message);
 	void *work = aligned_alloc(64, (sizes->workspace_bytes + 127) / 64 * 64);
 	if (m->run(instance, sizes, x, y, work, NULL, &status) != WEFT_OK)
@@ -140,7 +146,11 @@ enum { GRADIENTS = 1 + 2 * MOST, TENSORS = GRADIENTS + 8 * MOST };
 static WeftTensor tensor(double *data)
 {
 	static int64_t shape[2] = {ROWS, WIDTH};
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = {WEFT_FLOAT, 64, 1}, .shape = shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = 2,
+			    .dtype = {WEFT_FLOAT, 64, 1},
+			    .shape = shape};
 }
 
 static size_t elements(const WeftTensor *t)
@@ -198,7 +208,8 @@ static double compare(int blocks, size_t saved[2])
 			free(g[j][k].shape);
 		}
 	}
-	printf("%2d blocks: %6zu bytes saved, %5zu by invertible ones; gradients differ by %.1e\n", blocks, saved[0], saved[1], most);
+	printf("%2d blocks: %6zu bytes saved, %5zu by invertible ones; gradients differ by %.1e\n",
+	       blocks, saved[0], saved[1], most);
 	return most;
 }
 
@@ -227,5 +238,6 @@ int main(int argc, char **argv)
 	for (int k = 0; k < MOST * 2 * WIDTH * WIDTH; k++)
 		(&weights[0][0][0][0])[k] = sin(k * k) / WIDTH;
 	double least = compare(2, few), most = compare(MOST, many);
-	return !(least < 1e-11 && most < 1e-11 && distance() < 1e-12 && few[1] == many[1] && many[0] > 4 * few[0]);
+	return !(least < 1e-11 && most < 1e-11 && distance() < 1e-12 && few[1] == many[1] &&
+		 many[0] > 4 * few[0]);
 }

@@ -26,17 +26,22 @@ static WeftGraph *model(Weft *w)
 	const WeftValue none = {0, 0};
 	WeftTrace *t = weft_trace_new(w, "steps");
 	weft_trace_symbol(t, "B", 1, MOST);
-	WeftValue x = weft_trace_input(t, "x", "f32[B, 5]"), w1 = weft_trace_param(t, "w1", "f32[7, 5]", weight1),
-		  w2 = weft_trace_param(t, "w2", "f32[1, 7]", weight2), mask = weft_with_number(t, "aten.gt.Scalar", x, 0);
+	WeftValue x = weft_trace_input(t, "x", "f32[B, 5]"),
+		  w1 = weft_trace_param(t, "w1", "f32[7, 5]", weight1),
+		  w2 = weft_trace_param(t, "w2", "f32[1, 7]", weight2),
+		  mask = weft_with_number(t, "aten.gt.Scalar", x, 0);
 	const WeftArg where[] = {weft_arg(mask), weft_arg(x), weft_arg(weft_exp(t, x))};
 	x = weft_trace_call(t, "aten.where.self", where, 3);
-	weft_trace_output(t, "y", weft_linear(t, weft_sigmoid(t, weft_linear(t, x, w1, none)), w2, none));
+	weft_trace_output(t, "y",
+			  weft_linear(t, weft_sigmoid(t, weft_linear(t, x, w1, none)), w2, none));
 	return weft_trace_end(t);
 }
 
 static const WeftModel *compiled(Weft *w, WeftGraph *g)
 {
-	WeftOptions o = {.size = sizeof o, .backend = strcmp(backend, "c") ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C, .name = "steps"};
+	WeftOptions o = {.size = sizeof o,
+			 .backend = strcmp(backend, "c") ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C,
+			 .name = "steps"};
 	const WeftModel *m = NULL;
 	char path[100];
 	snprintf(path, sizeof path, "./steps_%s.so", backend);
@@ -66,7 +71,11 @@ typedef struct {
 
 static WeftTensor tensor(float *data, int64_t *shape, int32_t rank)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = rank, .dtype = {WEFT_FLOAT, 32, 1}, .shape = shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = rank,
+			    .dtype = {WEFT_FLOAT, 32, 1},
+			    .shape = shape};
 }
 
 static WeftSizes *sizes_of(const Running *r, uint32_t entry, const WeftTensor *x)
@@ -137,7 +146,8 @@ static void backward(const Running *r, Step *p)
 {
 	const WeftEntry *e = weft_entry(r->m, 2);
 	WeftTensor x[22] = {{0}}, g[1 + NPARAM];
-	const char *wrong = e->ninput > 22 ? "more is saved than expected" : weft_saved_inputs(r->m, e, p->block, p->bytes, x);
+	const char *wrong = e->ninput > 22 ? "more is saved than expected"
+					   : weft_saved_inputs(r->m, e, p->block, p->bytes, x);
 	if (wrong)
 		give_up(wrong);
 	x[0] = tensor(p->x, p->x_shape, 2);
@@ -148,7 +158,8 @@ static void backward(const Running *r, Step *p)
 
 static void whole(const Running *r, Step *p)
 {
-	WeftTensor x[2] = {tensor(p->x, p->x_shape, 2), tensor(p->ct, p->y_shape, 2)}, y[2 + NPARAM] = {tensor(p->want_y, p->y_shape, 2)};
+	WeftTensor x[2] = {tensor(p->x, p->x_shape, 2), tensor(p->ct, p->y_shape, 2)},
+		   y[2 + NPARAM] = {tensor(p->want_y, p->y_shape, 2)};
 	set_gradients(p->want, p->x_shape, y + 1);
 	run(r, sizes_of(r, 0, x), x, y);
 }
@@ -168,8 +179,10 @@ static int differs(const char *what, const float *a, const float *b, int64_t n)
 static int compare(const Step *p)
 {
 	int64_t rows = p->x_shape[0];
-	return differs("y", p->y, p->want_y, rows) | differs("g.x", p->g[0], p->want[0], rows * IN) |
-	       differs("g.w1", p->g[1], p->want[1], HIDDEN * IN) | differs("g.w2", p->g[2], p->want[2], HIDDEN);
+	return differs("y", p->y, p->want_y, rows) |
+	       differs("g.x", p->g[0], p->want[0], rows * IN) |
+	       differs("g.w1", p->g[1], p->want[1], HIDDEN * IN) |
+	       differs("g.w2", p->g[2], p->want[2], HIDDEN);
 }
 
 /* What is no block, or another call's. */
@@ -179,7 +192,8 @@ static int accepts_wrong(const Running *r, const Step *p, const Step *other)
 	WeftTensor x[22] = {{0}};
 	WeftStatus status;
 	int64_t *copy = malloc(p->bytes);
-	int bad = !copy || !weft_saved_inputs(r->m, e, p->block, p->bytes - WEFT_SAVED_ALIGN, x) || !weft_saved_inputs(r->m, e, p->block, 16, x);
+	int bad = !copy || !weft_saved_inputs(r->m, e, p->block, p->bytes - WEFT_SAVED_ALIGN, x) ||
+		  !weft_saved_inputs(r->m, e, p->block, 16, x);
 	for (int k = 0; copy && k < 5; k++) {
 		memcpy(copy, p->block, p->bytes);
 		copy[k] += k == 3 ? (int64_t)p->bytes : 1; /* magic, bytes, count, offset, type */
@@ -199,7 +213,8 @@ static int accepts_wrong(const Running *r, const Step *p, const Step *other)
 int main(int argc, char **argv)
 {
 	static const int64_t rows[3] = {1, MOST, 9};
-	const char *const by[] = {"inputs", "params"}, *const names[] = {"run", "forward_saving", "backward"};
+	const char *const by[] = {"inputs", "params"}, *const names[] = {"run", "forward_saving",
+									 "backward"};
 	const WeftGradOptions o = {.size = sizeof o, .nwrt = 2, .wrt = by};
 	WeftStatus status = {0};
 	WeftGraph *part[3];
@@ -228,7 +243,8 @@ int main(int argc, char **argv)
 		backward(&r, &step[(k + 1) % 3]);
 	for (int k = 0; k < 3; k++) {
 		whole(&r, &step[k]);
-		printf("%2d rows: %llu bytes in one block\n", (int)rows[k], (unsigned long long)step[k].bytes);
+		printf("%2d rows: %llu bytes in one block\n", (int)rows[k],
+		       (unsigned long long)step[k].bytes);
 		bad |= compare(&step[k]) | accepts_wrong(&r, &step[k], &step[(k + 1) % 3]);
 	}
 	for (int k = 0; k < 3; k++)

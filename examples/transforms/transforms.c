@@ -39,7 +39,8 @@ static int is_torch(Weft *w, const char *name, const float *got, int n)
 }
 
 /* name: of the tensor in the file. */
-static void check(Weft *w, const char *name, const char *what, const float *got, const float *want, int n)
+static void check(Weft *w, const char *name, const char *what, const float *got, const float *want,
+		  int n)
 {
 	int ok = near(got, want, n) && (!folder || is_torch(w, name, got, n));
 	printf("%s:", what);
@@ -74,7 +75,11 @@ static WeftTensor tensor(const WeftModel *m, const WeftTensorInfo *t, int64_t ba
 		give_up(NULL, "out of memory\n");
 	for (uint32_t k = 0; k < t->rank; k++)
 		n *= shape[k];
-	WeftTensor out = {.data = calloc(1, (size_t)n + 1), .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = t->dtype, .shape = shape};
+	WeftTensor out = {.data = calloc(1, (size_t)n + 1),
+			  .device = {WEFT_CPU, 0},
+			  .ndim = (int32_t)t->rank,
+			  .dtype = t->dtype,
+			  .shape = shape};
 	return out;
 }
 
@@ -99,7 +104,9 @@ static void run(Weft *w, WeftGraph *g, int64_t batch, const Named *named, int n)
 	WeftStatus status = {0};
 	WeftOptions o = {.size = sizeof o};
 	WeftInstance *instance;
-	const WeftModel *m = !g ? NULL : weft_has_llvm() ? weft_jit(w, g, &o) : weft_loops(w, g, &o);
+	const WeftModel *m = !g                ? NULL
+			     : weft_has_llvm() ? weft_jit(w, g, &o)
+					       : weft_loops(w, g, &o);
 	if (!m)
 		give_up(w, "");
 	const WeftEntry *e = weft_entry(m, 0);
@@ -161,7 +168,8 @@ static WeftGraph *function(Weft *w)
 }
 
 enum { IN = 3, HIDDEN = 4, OUT = 2 };
-static const float weight1[HIDDEN * IN] = {0.5f, -0.25f, 0.75f, 1, 0.5f, -1, -0.5f, 0.25f, 0.125f, 0.75f, -0.75f, 0.5f};
+static const float weight1[HIDDEN * IN] = {0.5f,  -0.25f, 0.75f,  1,     0.5f,   -1,
+					   -0.5f, 0.25f,  0.125f, 0.75f, -0.75f, 0.5f};
 static const float weight2[OUT * HIDDEN] = {1, -0.5f, 0.25f, 0.75f, -1, 0.5f, 0.5f, -0.25f};
 
 /* y = weight2 tanh(weight1 x) */
@@ -172,8 +180,10 @@ static WeftGraph *network(Weft *w)
 	WeftTrace *t = weft_trace_new(w, "network");
 	const WeftValue none = {0, 0};
 	WeftValue x = weft_trace_input(t, "x", "f32[3]");
-	WeftValue w1 = weft_trace_param(t, "w1", "f32[4, 3]", weight1), w2 = weft_trace_param(t, "w2", "f32[2, 4]", weight2);
-	weft_trace_output(t, "y", weft_linear(t, weft_tanh(t, weft_linear(t, x, w1, none)), w2, none));
+	WeftValue w1 = weft_trace_param(t, "w1", "f32[4, 3]", weight1),
+		  w2 = weft_trace_param(t, "w2", "f32[2, 4]", weight2);
+	weft_trace_output(t, "y",
+			  weft_linear(t, weft_tanh(t, weft_linear(t, x, w1, none)), w2, none));
 	return weft_trace_end(t);
 }
 
@@ -194,7 +204,8 @@ static void gradient(Weft *w)
 {
 	const float x[2] = {0.5f, 0.75f}, one = 1, want[2] = {1.3633f, 0.1912f};
 	float g[2];
-	run(w, weft_vjp(w, function(w), NULL), 1, (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"g.x", NULL, g}}, 3);
+	run(w, weft_vjp(w, function(w), NULL), 1,
+	    (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"g.x", NULL, g}}, 3);
 	check(w, "gradient", "gradient of log(x0 x1) sin(x1)", g, want, 2);
 }
 
@@ -206,8 +217,11 @@ static void hessian_vector(Weft *w)
 	const float x[2] = {0.5f, 0.75f}, one = 1, v[2] = {1, 0};
 	const float want[2] = {-sinf(0.75f) / 0.25f, cosf(0.75f) / 0.5f};
 	float hv[2];
-	WeftGraph *gradient = weft_vjp(w, function(w), NULL), *g = gradient ? weft_jvp(w, gradient, &along) : NULL;
-	run(w, g, 1, (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"t.x", v, NULL}, {"jy.g.x", NULL, hv}}, 4);
+	WeftGraph *gradient = weft_vjp(w, function(w), NULL),
+		  *g = gradient ? weft_jvp(w, gradient, &along) : NULL;
+	run(w, g, 1,
+	    (Named[]){{"x", x, NULL}, {"ct.y", &one, NULL}, {"t.x", v, NULL}, {"jy.g.x", NULL, hv}},
+	    4);
 	check(w, "hessian_vector", "Hessian times (1, 0)", hv, want, 2);
 }
 
@@ -225,16 +239,19 @@ static void hidden(const float *x, float h[HIDDEN])
 static void jacobian(Weft *w)
 {
 	const char *const batched[] = {"ct.y"};
-	const WeftVmapOptions rows = {.size = sizeof rows, .nbatched = 1, .batched = batched, .extent = OUT};
+	const WeftVmapOptions rows = {
+		.size = sizeof rows, .nbatched = 1, .batched = batched, .extent = OUT};
 	const float x[IN] = {0.5f, -1, 0.25f}, identity[OUT * OUT] = {1, 0, 0, 1};
 	float got[OUT * IN], want[OUT * IN] = {0}, h[HIDDEN];
-	WeftGraph *gradient = weft_vjp(w, network(w), NULL), *g = gradient ? weft_vmap(w, gradient, &rows) : NULL;
+	WeftGraph *gradient = weft_vjp(w, network(w), NULL),
+		  *g = gradient ? weft_vmap(w, gradient, &rows) : NULL;
 	run(w, g, OUT, (Named[]){{"x", x, NULL}, {"ct.y", identity, NULL}, {"g.x", NULL, got}}, 3);
 	hidden(x, h);
 	for (int o = 0; o < OUT; o++)
 		for (int i = 0; i < IN; i++)
 			for (int k = 0; k < HIDDEN; k++)
-				want[o * IN + i] += weight2[o * HIDDEN + k] * (1 - h[k] * h[k]) * weight1[k * IN + i];
+				want[o * IN + i] += weight2[o * HIDDEN + k] * (1 - h[k] * h[k]) *
+						    weight1[k * IN + i];
 	check(w, "jacobian", "Jacobian of a network", got, want, OUT * IN);
 }
 
@@ -244,11 +261,13 @@ static void per_sample(Weft *w)
 	enum { SAMPLES = 3, SIZE = OUT * HIDDEN };
 	const char *const by[] = {folder ? "second.weight" : "w2"};
 	const WeftGradOptions second = {.size = sizeof second, .nwrt = 1, .wrt = by};
-	const float x[SAMPLES * IN] = {0.5f, -1, 0.25f, 1, 0, -0.5f, -0.75f, 0.5f, 2}, ct[SAMPLES * OUT] = {1, 0, 0.5f, -1, 2, 1};
+	const float x[SAMPLES * IN] = {0.5f, -1, 0.25f, 1, 0, -0.5f, -0.75f, 0.5f, 2},
+				ct[SAMPLES * OUT] = {1, 0, 0.5f, -1, 2, 1};
 	float got[SAMPLES * SIZE], want[SAMPLES * SIZE], h[HIDDEN];
 	char name[100];
 	snprintf(name, sizeof name, "g.%s", by[0]);
-	WeftGraph *gradient = weft_vjp(w, network(w), &second), *g = gradient ? weft_vmap(w, gradient, NULL) : NULL;
+	WeftGraph *gradient = weft_vjp(w, network(w), &second),
+		  *g = gradient ? weft_vmap(w, gradient, NULL) : NULL;
 	run(w, g, SAMPLES, (Named[]){{"x", x, NULL}, {"ct.y", ct, NULL}, {name, NULL, got}}, 3);
 	for (int s = 0; s < SAMPLES; s++) {
 		hidden(x + s * IN, h);
@@ -263,7 +282,8 @@ static void complex_gradient(Weft *w)
 {
 	const float z[4] = {1, 2, -0.5f, 0.25f}, ct[4] = {1, 0, 0, 1}, want[4] = {2, -4, 0.5f, -1};
 	float g[4];
-	run(w, weft_vjp(w, square(w), NULL), 1, (Named[]){{"x", z, NULL}, {"ct.y", ct, NULL}, {"g.x", NULL, g}}, 3);
+	run(w, weft_vjp(w, square(w), NULL), 1,
+	    (Named[]){{"x", z, NULL}, {"ct.y", ct, NULL}, {"g.x", NULL, g}}, 3);
 	check(w, "complex_gradient", "gradient of z * z", g, want, 4);
 }
 

@@ -23,7 +23,8 @@ int mylib_decay(const WeftOpContext *context, const WeftTensor *in, const WeftTe
 	(void)context, (void)work_bytes;
 	for (int64_t k = 0; k < b; k++) {
 		if (rate[k] < 0)
-			return weft_op_fail(status, "rate %lld is %g, and negative", (long long)k, (double)rate[k]);
+			return weft_op_fail(status, "rate %lld is %g, and negative", (long long)k,
+					    (double)rate[k]);
 		factor[k] = (float)*scale * expf(-rate[k]);
 	}
 	for (int64_t i = 0; i < a; i++)
@@ -111,7 +112,8 @@ static const WeftOpDef decay = {
 static const WeftOpDef decay_backward = {
 	.size = sizeof decay_backward,
 	.flags = WEFT_OP_THREAD_SAFE,
-	.schema = "mylib::decay_backward(Tensor grad, Tensor x, Tensor rate, float scale) -> (Tensor, Tensor)",
+	.schema = "mylib::decay_backward(Tensor grad, Tensor x, Tensor rate, float scale) -> "
+		  "(Tensor, Tensor)",
 	.types = "f32[a, b], f32[a, b], f32[b] -> f32[a, b], f32[b]",
 	.symbol = "mylib_decay_backward",
 	.fn = mylib_decay_backward,
@@ -140,6 +142,7 @@ static const WeftOpDef smooth_backward = {
 
 const WeftOpDef *const *weft_ops(void)
 {
-	static const WeftOpDef *const ops[] = {&decay, &decay_backward, &smooth, &smooth_backward, NULL};
+	static const WeftOpDef *const ops[] = {&decay, &decay_backward, &smooth, &smooth_backward,
+					       NULL};
 	return ops;
 }

@@ -30,7 +30,8 @@ static unsigned process_space(void)
 const char *path_temp(Ctx *ctx, const char *path)
 {
 	static _Atomic unsigned serial; /* only makes names differ */
-	return arena_printf(ctx->arena, "%s.tmp-%08x-%ld-%u", path, process_space(), (long)getpid(), serial++);
+	return arena_printf(ctx->arena, "%s.tmp-%08x-%ld-%u", path, process_space(), (long)getpid(),
+			    serial++);
 }
 
 /* Is it of a process that is no more? Of other machines nobody here knows. */
@@ -38,14 +39,15 @@ static bool is_stale(const char *suffix)
 {
 	unsigned space;
 	long pid;
-	return sscanf(suffix, ".tmp-%8x-%ld-", &space, &pid) == 2 && space == process_space() && pid > 0 &&
-	       kill((pid_t)pid, 0) && errno == ESRCH;
+	return sscanf(suffix, ".tmp-%8x-%ld-", &space, &pid) == 2 && space == process_space() &&
+	       pid > 0 && kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
 void path_sweep(Ctx *ctx, const char *path)
 {
 	const char *base = file_base(path);
-	const char *folder = base == path ? "." : arena_strndup(ctx->arena, path, (size_t)(base - path));
+	const char *folder =
+		base == path ? "." : arena_strndup(ctx->arena, path, (size_t)(base - path));
 	size_t n = strlen(base);
 	DIR *d = opendir(folder);
 	if (!d)
@@ -53,7 +55,8 @@ void path_sweep(Ctx *ctx, const char *path)
 	for (struct dirent *e; (e = readdir(d));)
 		if (!strncmp(e->d_name, base, n) && is_stale(e->d_name + n)) {
 			char stale[PATH_MAX];
-			if (snprintf(stale, sizeof stale, "%s/%s", folder, e->d_name) < (int)sizeof stale)
+			if (snprintf(stale, sizeof stale, "%s/%s", folder, e->d_name) <
+			    (int)sizeof stale)
 				temp_remove(stale);
 		}
 	closedir(d);
@@ -232,7 +235,8 @@ static const char *final_path(Ctx *ctx, const char *path)
 bool out_open(Ctx *ctx, OutFile *o)
 {
 	o->f = fopen(o->tmp, "wbe");
-	return o->f || ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(errno));
+	return o->f ||
+	       ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(errno));
 }
 
 void out_write(OutFile *o, const void *data, size_t n)
@@ -277,5 +281,6 @@ bool out_commit(Ctx *ctx, OutFile *o)
 		o->tmp = NULL;
 	}
 	out_drop(o); /* first the file: the message may find no memory */
-	return !o->why || ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(o->why));
+	return !o->why ||
+	       ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(o->why));
 }

@@ -42,7 +42,9 @@ static const struct {
 static const struct {
 	const char *op, *attr; /* op NULL: of any operator */
 } ignored[] = {
-	{NULL, "consumed_inputs"}, {NULL, "legacy_optimization_attribute"}, {"BatchNormalization", "is_test"},
+	{NULL, "consumed_inputs"},
+	{NULL, "legacy_optimization_attribute"},
+	{"BatchNormalization", "is_test"},
 	{"Dropout", "is_test"},
 };
 
@@ -106,7 +108,8 @@ static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 	}
 	if (x->s.n && memchr(x->s.p, 0, x->s.n))
 		return wrong(c, a, "a text without NUL");
-	*out = attr_str(c->it->s->im->ir, arena_strndup(ctx->scratch, (const char *)x->s.p, x->s.n));
+	*out = attr_str(c->it->s->im->ir,
+			arena_strndup(ctx->scratch, (const char *)x->s.p, x->s.n));
 	return true;
 }
 
@@ -171,7 +174,8 @@ static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *o
 		*out = attr_float((double)x->f);
 		return true;
 	case ARG_scalar:
-		*out = x->type == 2 || (x->has_i && !x->has_f) ? attr_int(ir, x->i) : attr_float((double)x->f);
+		*out = x->type == 2 || (x->has_i && !x->has_f) ? attr_int(ir, x->i)
+							       : attr_float((double)x->f);
 		return true;
 	case ARG_ints:
 		*out = ints_attr(c, x);
@@ -185,7 +189,9 @@ static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *o
 		if (a->optional && !x->i) /* UNDEFINED */
 			return true;
 		*out = attr_dtype(onnx_dtype(x->i));
-		return out->dtype != DT_none || onnx_item_error(c->it, "%s is %s, which is not supported", a->name, onnx_dtype_name(c->it->s->im->ctx, x->i));
+		return out->dtype != DT_none ||
+		       onnx_item_error(c->it, "%s is %s, which is not supported", a->name,
+				       onnx_dtype_name(c->it->s->im->ctx, x->i));
 	default:
 		return wrong(c, a, "an argument that attributes can be");
 	}
@@ -200,7 +206,8 @@ static Node attr_node(Call *c, const OnnxAttr *x)
 	DType d = first && !first->is_list ? onnx_value_dtype(s, first) : DT_f32;
 	Tensor t;
 	if (x->t) {
-		if (!onnx_tensor(im->ctx, x->t, &im->folder, arena_printf(im->ctx->scratch, "attribute %s", x->name), &t))
+		if (!onnx_tensor(im->ctx, x->t, &im->folder,
+				 arena_printf(im->ctx->scratch, "attribute %s", x->name), &t))
 			return (Node){0};
 		return onnx_value_node(s, onnx_value_known(im, &t));
 	}
@@ -209,10 +216,12 @@ static Node attr_node(Call *c, const OnnxAttr *x)
 		return onnx_value_node(s, onnx_value_known(im, &t));
 	}
 	if (x->floats.n) {
-		t = (Tensor){.dtype = DT_f32, .rank = 1, .dim = {x->floats.n}, .data = x->floats.data};
+		t = (Tensor){
+			.dtype = DT_f32, .rank = 1, .dim = {x->floats.n}, .data = x->floats.data};
 		return onnx_value_node(s, onnx_value_known(im, &t));
 	}
-	return x->has_f || x->type == 1 ? b_full(&s->b, d, (double)x->f, 0, NULL) : b_full_int(&s->b, d, x->i, 0, NULL);
+	return x->has_f || x->type == 1 ? b_full(&s->b, d, (double)x->f, 0, NULL)
+					: b_full_int(&s->b, d, x->i, 0, NULL);
 }
 
 static bool take_attr(Call *c, const Arg *a, Attr *out)
@@ -223,7 +232,8 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 		return true;
 	}
 	if (!strcmp(a->name, "elem")) {
-		*out = attr_int(ir, onnx_kept_type(onnx_item_int(c->it, "to", onnx_item_int(c->it, "output_dtype", 0))));
+		*out = attr_int(ir, onnx_kept_type(onnx_item_int(
+					    c->it, "to", onnx_item_int(c->it, "output_dtype", 0))));
 		return true;
 	}
 	if (!strncmp(a->name, "elem", 4) && a->name[4] >= '0' && a->name[4] <= '9') {
@@ -235,7 +245,8 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 	if (x)
 		return convert_attr(c, a, x, out);
 	*out = a->has_default ? op_default(ir, a) : attr_none();
-	return a->has_default || a->optional || onnx_item_error(c->it, "attribute %s is missing", a->name);
+	return a->has_default || a->optional ||
+	       onnx_item_error(c->it, "attribute %s is missing", a->name);
 }
 
 /* ---- inputs ---- */
@@ -300,7 +311,8 @@ static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
 	const Tensor *t = onnx_value_elements(c->it->s, v);
 	int64_t n = t ? tensor_numel(t) : 0;
 	if (!t)
-		return wrong(c, a, "a constant, or an input whose value is given when the model is read");
+		return wrong(c, a,
+			     "a constant, or an input whose value is given when the model is read");
 	if (a->kind == ARG_floats) {
 		double *f = ARENA_ARRAY(im->ctx->arena, double, n);
 		tensor_read_f64(t, 0, n, f);
@@ -309,7 +321,8 @@ static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
 	}
 	if (n != 1)
 		return wrong(c, a, "one number");
-	*out = a->kind == ARG_bool ? attr_bool(tensor_f64(t, 0) != 0) : attr_float(tensor_f64(t, 0));
+	*out = a->kind == ARG_bool ? attr_bool(tensor_f64(t, 0) != 0)
+				   : attr_float(tensor_f64(t, 0));
 	return true;
 }
 
@@ -343,7 +356,8 @@ static bool check_attrs(const Call *c)
 		for (size_t j = 0; j < sizeof renamed / sizeof *renamed && !known; j++)
 			known = !strcmp(renamed[j].op, n->op) && !strcmp(renamed[j].attr, name);
 		for (size_t j = 0; j < sizeof ignored / sizeof *ignored && !known; j++)
-			known = (!ignored[j].op || !strcmp(ignored[j].op, n->op)) && !strcmp(ignored[j].attr, name);
+			known = (!ignored[j].op || !strcmp(ignored[j].op, n->op)) &&
+				!strcmp(ignored[j].attr, name);
 		if (!known)
 			return onnx_item_error(c->it, "attribute %s is not supported", name);
 	}
@@ -358,7 +372,10 @@ static int64_t result_elem(const Item *it)
 	static const struct {
 		const char *op, *attr;
 		int32_t like; /* operand; -1: none */
-	} named[] = {{"Cast", "to", -1}, {"CastLike", NULL, 1}, {"QuantizeLinear", "output_dtype", 2}, {"DequantizeLinear", "output_dtype", -1}};
+	} named[] = {{"Cast", "to", -1},
+		     {"CastLike", NULL, 1},
+		     {"QuantizeLinear", "output_dtype", 2},
+		     {"DequantizeLinear", "output_dtype", -1}};
 	for (size_t k = 0; k < sizeof named / sizeof *named; k++) {
 		if (strcmp(named[k].op, op) != 0)
 			continue;
@@ -380,7 +397,8 @@ static bool bind_results(const Item *it, Node y)
 		if (!*it->n->out.data[k])
 			continue;
 		if (k >= n)
-			return onnx_item_error(it, "result %u (%s) is not supported", k, it->n->out.data[k]);
+			return onnx_item_error(it, "result %u (%s) is not supported", k,
+					       it->n->out.data[k]);
 		Node r = node_is_tensor(g, y) ? y : b_get(&s->b, y, k);
 		Value *v = onnx_value_of(s, r);
 		v->elem = elem && onnx_dtype(elem) == node_dtype(g, r) ? elem : 0;
@@ -404,7 +422,8 @@ bool onnx_import_call(const Item *it, Op op)
 		TRY(take_arg(&c, k));
 	for (; c.next < it->nin; c.next++)
 		if (it->in[c.next])
-			return onnx_item_error(it, "has %u inputs, more than %s takes", it->nin, op_name(op));
+			return onnx_item_error(it, "has %u inputs, more than %s takes", it->nin,
+					       op_name(op));
 	TRY(check_attrs(&c));
 	Build *b = &it->s->b;
 	Node y = b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);

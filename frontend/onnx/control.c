@@ -27,7 +27,9 @@ static void add_local(Captures *c, const char *name)
 static bool capture(Captures *c, const char *name)
 {
 	bool fresh;
-	Value *v = *name && !intern_find(&c->local, name, strlen(name)) ? onnx_scope_find(c->outer, name) : NULL;
+	Value *v = *name && !intern_find(&c->local, name, strlen(name))
+			   ? onnx_scope_find(c->outer, name)
+			   : NULL;
 	if (!v)
 		return true;
 	intern(&c->seen, name, strlen(name), &fresh);
@@ -90,7 +92,8 @@ static Node add_input(Scope *s, const char *name, TypeId type)
 static bool bind_captures(Scope *s, const Captures *c)
 {
 	for (uint32_t k = 0; k < c->name.n; k++) {
-		Node n = add_input(s, c->name.data[k], node_type_id(c->outer->b.g, c->node.data[k]));
+		Node n =
+			add_input(s, c->name.data[k], node_type_id(c->outer->b.g, c->node.data[k]));
 		TRY(onnx_scope_bind(s, c->name.data[k], inner_value(s, c->value.data[k], n)));
 	}
 	return true;
@@ -103,13 +106,15 @@ static const OnnxGraph *body_of(const Item *it, const char *name)
 		return onnx_item_error(it, "attribute %s is missing: expected a graph", name), NULL;
 	for (uint32_t k = 0; k < a->g->in.n; k++)
 		if (!a->g->in.data[k].name)
-			return onnx_item_error(it, "input %u of the graph %s has no name", k, name), NULL;
+			return onnx_item_error(it, "input %u of the graph %s has no name", k, name),
+			       NULL;
 	return a->g;
 }
 
 static Value *result_of(const Item *it, Scope *s, const OnnxGraph *g, uint32_t k)
 {
-	Value *v = k < g->out.n && g->out.data[k].name ? onnx_scope_find(s, g->out.data[k].name) : NULL;
+	Value *v = k < g->out.n && g->out.data[k].name ? onnx_scope_find(s, g->out.data[k].name)
+						       : NULL;
 	if (!v)
 		onnx_item_error(it, "no node of the body gives its result %u", k);
 	return v;
@@ -146,7 +151,8 @@ static bool known_bool(Scope *s, Value *v, bool given, bool *out)
 	uint32_t n;
 	int64_t value;
 	if (onnx_value_as_sizes(s, v, &size, &n))
-		return n == 1 && sym_is_const(s->im->syms, size[0], &value) && (*out = value != 0, true);
+		return n == 1 && sym_is_const(s->im->syms, size[0], &value) &&
+		       (*out = value != 0, true);
 	const Tensor *t = v->known && (v->input < 0 || given) ? onnx_value_elements(s, v) : NULL;
 	return t && tensor_numel(t) == 1 && (*out = tensor_f64(t, 0) != 0, true);
 }
@@ -191,7 +197,8 @@ static Graph *branch_graph(const Item *it, const OnnxGraph *g, const Captures *c
 static bool same_results(const Graph *a, const Graph *b)
 {
 	for (uint32_t k = 0; k < a->output.n; k++)
-		if (node_type_id(a, a->output.data[k].node).i != node_type_id(b, b->output.data[k].node).i)
+		if (node_type_id(a, a->output.data[k].node).i !=
+		    node_type_id(b, b->output.data[k].node).i)
 			return false;
 	return true;
 }
@@ -200,7 +207,8 @@ static bool same_results(const Graph *a, const Graph *b)
 static bool decided_bool(Scope *s, const Value *v, bool *out)
 {
 	Tensor t;
-	return onnx_value_decided(s, v, &t) && tensor_numel(&t) == 1 && (*out = tensor_f64(&t, 0) != 0, true);
+	return onnx_value_decided(s, v, &t) && tensor_numel(&t) == 1 &&
+	       (*out = tensor_f64(&t, 0) != 0, true);
 }
 
 bool onnx_import_if(const Item *it)
@@ -215,7 +223,8 @@ bool onnx_import_if(const Item *it)
 	if (known_bool(it->s, pred, gives_lists(g[0]), &yes))
 		return inline_branch(it, g[!yes]);
 	TRY(captures_of(&c, it->s, g[0]) && captures_of(&c, it->s, g[1]));
-	Graph *yes_graph = branch_graph(it, g[0], &c, "yes"), *no_graph = yes_graph ? branch_graph(it, g[1], &c, "no") : NULL;
+	Graph *yes_graph = branch_graph(it, g[0], &c, "yes"),
+	      *no_graph = yes_graph ? branch_graph(it, g[1], &c, "no") : NULL;
 	TRY(no_graph);
 	if (!same_results(yes_graph, no_graph) && decided_bool(it->s, pred, &yes))
 		return inline_branch(it, g[!yes]);
@@ -225,7 +234,8 @@ bool onnx_import_if(const Item *it)
 	in[0] = test;
 	if (c.node.n)
 		memcpy(in + 1, c.node.data, c.node.n * sizeof *in);
-	Attr attr[] = {attr_none(), attr_int(it->s->im->ir, c.node.n), attr_graph(yes_graph), attr_graph(no_graph)};
+	Attr attr[] = {attr_none(), attr_int(it->s->im->ir, c.node.n), attr_graph(yes_graph),
+		       attr_graph(no_graph)};
 	Node y = b_node(&it->s->b, OP_cond, in, c.node.n + 1, attr, 4);
 	TRY(y.i);
 	for (uint32_t k = 0; k < it->n->out.n; k++)
@@ -261,7 +271,8 @@ static bool unroll(const Loop *l)
 	Value **carry = ARENA_ARRAY(im->ctx->scratch, Value *, l->ncarry + 1);
 	Rows *row = ARENA_ARRAY(im->ctx->scratch, Rows, l->nscan + 1);
 	if (!l->rounds.i || !sym_is_const(im->syms, l->rounds, &rounds) || rounds > 4096)
-		return onnx_item_error(it, "a loop that changes a sequence or a type needs a constant number of rounds, at most 4096");
+		return onnx_item_error(it, "a loop that changes a sequence or a type needs a "
+					   "constant number of rounds, at most 4096");
 	for (uint32_t k = 0; k < l->ncarry; k++) {
 		carry[k] = onnx_item_in(it, k + 2);
 		if (!carry[k])
@@ -271,7 +282,8 @@ static bool unroll(const Loop *l)
 		Scope s;
 		bool go = true;
 		inline_scope(&s, it);
-		TRY(onnx_scope_bind(&s, l->g->in.data[0].name, number(im, DT_i64, i)) && onnx_scope_bind(&s, l->g->in.data[1].name, number(im, DT_bool, 1)));
+		TRY(onnx_scope_bind(&s, l->g->in.data[0].name, number(im, DT_i64, i)) &&
+		    onnx_scope_bind(&s, l->g->in.data[1].name, number(im, DT_bool, 1)));
 		for (uint32_t k = 0; k < l->ncarry; k++) {
 			Value *v = arena_dup(im->ctx->arena, carry[k], sizeof *v);
 			TRY(onnx_scope_bind(&s, l->g->in.data[k + 2].name, v));
@@ -288,7 +300,8 @@ static bool unroll(const Loop *l)
 		Value *more = result_of(it, &s, l->g, 0);
 		TRY(more);
 		if (!known_bool(&s, more, false, &go))
-			return onnx_item_error(it, "a loop that changes a sequence ends by a condition that depends on data");
+			return onnx_item_error(it, "a loop that changes a sequence ends by a "
+						   "condition that depends on data");
 		if (!go)
 			break;
 	}
@@ -296,8 +309,12 @@ static bool unroll(const Loop *l)
 		TRY(onnx_item_bind(it, k, arena_dup(im->ctx->arena, carry[k], sizeof **carry)));
 	for (uint32_t k = 0; k < l->nscan; k++) {
 		if (!row[k].n)
-			return onnx_item_error(it, "a loop without rounds has no type for result %u", k + l->ncarry);
-		TRY(onnx_item_bind(it, k + l->ncarry, onnx_value_of(it->s, b_concat(&it->s->b, row[k].data, row[k].n, 0))));
+			return onnx_item_error(it,
+					       "a loop without rounds has no type for result %u",
+					       k + l->ncarry);
+		TRY(onnx_item_bind(
+			it, k + l->ncarry,
+			onnx_value_of(it->s, b_concat(&it->s->b, row[k].data, row[k].n, 0))));
 	}
 	return true;
 }
@@ -310,7 +327,9 @@ static bool bind_carry(Scope *s, const Loop *l)
 		if (!outer.i)
 			return v ? false : onnx_item_error(l->it, "input %u is missing", k + 2);
 		const char *name = l->g->in.data[k + 2].name;
-		TRY(onnx_scope_bind(s, name, onnx_value_of(s, add_input(s, name, node_type_id(l->it->s->b.g, outer)))));
+		TRY(onnx_scope_bind(
+			s, name,
+			onnx_value_of(s, add_input(s, name, node_type_id(l->it->s->b.g, outer)))));
 	}
 	return true;
 }
@@ -344,7 +363,8 @@ static Graph *counted_body(Loop *l, bool *stays)
 		return NULL;
 	Node round = add_input(&s, l->g->in.data[0].name, scalar_type(im, DT_i64));
 	if (!onnx_scope_bind(&s, l->g->in.data[0].name, onnx_value_of(&s, round)) ||
-	    !onnx_scope_bind(&s, l->g->in.data[1].name, number(im, DT_bool, 1)) || !bind_captures(&s, &l->captures) || !body_nodes(&s, l->g))
+	    !onnx_scope_bind(&s, l->g->in.data[1].name, number(im, DT_bool, 1)) ||
+	    !bind_captures(&s, &l->captures) || !body_nodes(&s, l->g))
 		return NULL;
 	Value *test = result_of(it, &s, l->g, 0);
 	*stays = test && known_bool(&s, test, false, &more) && more;
@@ -366,7 +386,8 @@ static bool by_scan(Loop *l, Graph *body)
 	in[n] = b_iota(b, DT_i64, l->rounds);
 	for (uint32_t k = 0; k < nc; k++)
 		in[n + 1 + k] = l->captures.node.data[k];
-	Attr attr[] = {attr_int(ir, n), attr_int(ir, 1), attr_int(ir, nc), attr_graph(body), attr_sym(l->rounds), attr_bool(false)};
+	Attr attr[] = {attr_int(ir, n),  attr_int(ir, 1),     attr_int(ir, nc),
+		       attr_graph(body), attr_sym(l->rounds), attr_bool(false)};
 	Node y = b_node(b, OP_scan, in, n + 1 + nc, attr, 6);
 	TRY(y.i);
 	for (uint32_t k = 0; k < it->n->out.n; k++)
@@ -383,7 +404,10 @@ static bool add_rows(const Loop *l, const Graph *counted, Node *in)
 		Type t = *node_type(counted, counted->output.data[l->ncarry + k].node);
 		Sym dim[MAX_RANK] = {l->rounds};
 		if (!l->rounds.i || t.n == MAX_RANK)
-			return onnx_item_error(it, "result %u has a row for each round of a loop that has no greatest number of rounds", l->ncarry + k);
+			return onnx_item_error(it,
+					       "result %u has a row for each round of a loop that "
+					       "has no greatest number of rounds",
+					       l->ncarry + k);
 		for (uint32_t d = 0; d < t.n; d++)
 			dim[d + 1] = t.dim[d];
 		in[k] = b_full(&it->s->b, t.dtype, 0, t.n + 1, dim);
@@ -398,13 +422,15 @@ static Graph *while_condition(const Loop *l, const Node *in, uint32_t n)
 	Build b = {.g = g, .where = l->it->s->b.where};
 	Node x[2] = {{0}, {0}};
 	for (uint32_t k = 0; k < n; k++) {
-		Node v = graph_add_input(g, k ? "x" : "round", INPUT_USER, node_type_id(outer, in[k]));
+		Node v = graph_add_input(g, k ? "x" : "round", INPUT_USER,
+					 node_type_id(outer, in[k]));
 		if (k < 2)
 			x[k] = v;
 	}
 	Node more = x[1];
 	if (l->rounds.i)
-		more = b_select(&b, b_bin(&b, OP_lt, x[0], b_from_size(&b, l->rounds)), more, b_full(&b, DT_bool, 0, 0, NULL));
+		more = b_select(&b, b_bin(&b, OP_lt, x[0], b_from_size(&b, l->rounds)), more,
+				b_full(&b, DT_bool, 0, 0, NULL));
 	graph_add_output(g, "more", more, -1);
 	return more.i ? g : NULL;
 }
@@ -415,8 +441,10 @@ static Graph *while_body(const Loop *l, const Node *in)
 	Import *im = it->s->im;
 	Scope s;
 	onnx_scope_init(&s, im, graph_new(im->ir, "body"), it->s, it->s->opset);
-	Node round = add_input(&s, l->g->in.data[0].name, scalar_type(im, DT_i64)), test = add_input(&s, l->g->in.data[1].name, scalar_type(im, DT_bool));
-	if (!onnx_scope_bind(&s, l->g->in.data[0].name, onnx_value_of(&s, round)) || !onnx_scope_bind(&s, l->g->in.data[1].name, onnx_value_of(&s, test)) ||
+	Node round = add_input(&s, l->g->in.data[0].name, scalar_type(im, DT_i64)),
+	     test = add_input(&s, l->g->in.data[1].name, scalar_type(im, DT_bool));
+	if (!onnx_scope_bind(&s, l->g->in.data[0].name, onnx_value_of(&s, round)) ||
+	    !onnx_scope_bind(&s, l->g->in.data[1].name, onnx_value_of(&s, test)) ||
 	    !bind_carry(&s, l))
 		return NULL;
 	Node *rows = ARENA_ARRAY(im->ctx->scratch, Node, l->nscan + 1);
@@ -440,7 +468,8 @@ static Graph *while_body(const Loop *l, const Node *in)
 		Node op[2 + MAX_RANK] = {rows[k], x, round};
 		for (uint32_t d = 1; d < rank; d++)
 			op[2 + d] = b_full_int(&s.b, DT_i64, 0, 0, NULL);
-		next = b_node(&s.b, OP_update_slice, op, 2 + rank, (Attr[]){attr_none(), attr_none(), attr_int(im->ir, rank)}, 3);
+		next = b_node(&s.b, OP_update_slice, op, 2 + rank,
+			      (Attr[]){attr_none(), attr_none(), attr_int(im->ir, rank)}, 3);
 		graph_add_output(s.b.g, l->g->out.data[k + 1 + l->ncarry].name, next, -1);
 	}
 	return next.i ? s.b.g : NULL;
@@ -462,7 +491,8 @@ static bool by_while(Loop *l, const Graph *counted, Node first)
 		in[ncarry + k] = l->captures.node.data[k];
 	Graph *test = while_condition(l, in, n), *body = test ? while_body(l, in) : NULL;
 	TRY(body);
-	Attr attr[] = {attr_int(ir, ncarry), attr_int(ir, n - ncarry), attr_graph(test), attr_graph(body), attr_none()};
+	Attr attr[] = {attr_int(ir, ncarry), attr_int(ir, n - ncarry), attr_graph(test),
+		       attr_graph(body), attr_none()};
 	Node y = b_node(b, OP_while, in, n, attr, 5);
 	TRY(y.i);
 	Sym done = {0};
@@ -490,7 +520,8 @@ static bool keeps_types(const Loop *l, const Graph *counted)
 {
 	int64_t rounds;
 	for (uint32_t k = 0; k < l->ncarry; k++)
-		if (node_type_id(counted, counted->output.data[k].node).i != node_type_id(counted, counted->input.data[k].node).i)
+		if (node_type_id(counted, counted->output.data[k].node).i !=
+		    node_type_id(counted, counted->input.data[k].node).i)
 			return !sym_is_const(l->it->s->im->syms, l->rounds, &rounds);
 	return true;
 }
@@ -506,11 +537,14 @@ static bool check_carries(const Loop *l, const Graph *counted)
 		for (uint32_t d = 0; same && d < is.n; d++)
 			same = sym_eq(it->s->im->syms, is.dim[d], made.dim[d]) != NO;
 		if (!same)
-			return onnx_item_error(it,
-					       "%s is %s, and a round makes %s of it: then the number of rounds must be a constant, or be decided by inputs "
-					       "that are given when the model is read (--values)",
-					       l->g->in.data[k + 2].name, type_str(it->s->im->ir, node_type_id(counted, in)),
-					       type_str(it->s->im->ir, node_type_id(counted, out)));
+			return onnx_item_error(
+				it,
+				"%s is %s, and a round makes %s of it: then the number of rounds "
+				"must be a constant, or be decided by inputs "
+				"that are given when the model is read (--values)",
+				l->g->in.data[k + 2].name,
+				type_str(it->s->im->ir, node_type_id(counted, in)),
+				type_str(it->s->im->ir, node_type_id(counted, out)));
 	}
 	return true;
 }
@@ -525,7 +559,8 @@ bool onnx_import_loop(const Item *it)
 	TRY(l.g);
 	l.ncarry = it->nin > 2 ? it->nin - 2 : 0;
 	if (l.g->in.n != l.ncarry + 2 || l.g->out.n < l.ncarry + 1)
-		return onnx_item_error(it, "a body of %u inputs and %u results for %u values", l.g->in.n, l.g->out.n, l.ncarry);
+		return onnx_item_error(it, "a body of %u inputs and %u results for %u values",
+				       l.g->in.n, l.g->out.n, l.ncarry);
 	l.nscan = l.g->out.n - 1 - l.ncarry;
 	if (limit && !limit->is_list) {
 		TRY(onnx_value_to_sizes(it->s, limit, "the number of rounds", &size, &n));
@@ -534,7 +569,8 @@ bool onnx_import_loop(const Item *it)
 	if (test)
 		is_known = known_bool(it->s, test, true, &first);
 	int64_t rounds;
-	if ((is_known && !first) || (l.rounds.i && sym_is_const(it->s->im->syms, l.rounds, &rounds) && rounds < 0))
+	if ((is_known && !first) ||
+	    (l.rounds.i && sym_is_const(it->s->im->syms, l.rounds, &rounds) && rounds < 0))
 		l.rounds = sym_int(it->s->im->syms, 0);
 	if (list_among(it, l.g))
 		return unroll(&l);
@@ -542,7 +578,8 @@ bool onnx_import_loop(const Item *it)
 	Graph *counted = counted_body(&l, &stays);
 	TRY(counted);
 	if (stays && is_known && l.rounds.i)
-		return keeps_types(&l, counted) ? check_carries(&l, counted) && by_scan(&l, counted) : unroll(&l);
+		return keeps_types(&l, counted) ? check_carries(&l, counted) && by_scan(&l, counted)
+						: unroll(&l);
 	TRY(check_carries(&l, counted));
 	Node more = test ? condition(it->s, test) : b_full(&it->s->b, DT_bool, 1, 0, NULL);
 	return more.i && by_while(&l, counted, more);
@@ -596,7 +633,8 @@ static Node scan_once(ScanOf *c, const Node *in)
 	for (uint32_t k = 0; k < nc; k++)
 		all[n + k] = c->captures.node.data[k];
 	Sym length = c->nxs ? node_dim(b->g, in[c->nstate], 0) : b_int(b, 0);
-	Attr attr[] = {attr_int(im->ir, c->nstate), attr_int(im->ir, c->nxs), attr_int(im->ir, nc), attr_graph(s.b.g), attr_sym(length), attr_bool(false)};
+	Attr attr[] = {attr_int(im->ir, c->nstate), attr_int(im->ir, c->nxs), attr_int(im->ir, nc),
+		       attr_graph(s.b.g),           attr_sym(length),         attr_bool(false)};
 	return b_node(b, OP_scan, all, n + nc, attr, 6);
 }
 
@@ -633,7 +671,8 @@ static bool scan_inputs(const ScanOf *c, uint32_t first, Node *in)
 	}
 	for (uint32_t k = 0; first == 0 && k < c->nxs; k++) {
 		Node *x = &in[c->nstate + k];
-		*x = moved(b, *x, axis_in(list_int(it, "scan_input_axes", k, 0), node_rank(b->g, *x)), 0);
+		*x = moved(b, *x,
+			   axis_in(list_int(it, "scan_input_axes", k, 0), node_rank(b->g, *x)), 0);
 		if (list_int(it, "scan_input_directions", k, 0))
 			*x = b_reverse(b, *x, 0);
 	}
@@ -646,12 +685,15 @@ static bool scan_batch(ScanOf *c)
 	const Item *it = c->it;
 	Build *b = &it->s->b;
 	uint32_t n = c->nstate + c->nxs;
-	Node *in = ARENA_ARRAY(it->s->im->ctx->scratch, Node, n + 1), *one = ARENA_ARRAY(it->s->im->ctx->scratch, Node, n + 1);
+	Node *in = ARENA_ARRAY(it->s->im->ctx->scratch, Node, n + 1),
+	     *one = ARENA_ARRAY(it->s->im->ctx->scratch, Node, n + 1);
 	int64_t batch;
 	if (onnx_item_in(it, 0))
 		return onnx_item_error(it, "lengths of sequences are not supported");
 	TRY(scan_inputs(c, 1, in));
-	if (!n || !node_rank(b->g, in[0]) || !sym_is_const(it->s->im->syms, node_dim(b->g, in[0], 0), &batch) || batch < 1 || batch > 1024)
+	if (!n || !node_rank(b->g, in[0]) ||
+	    !sym_is_const(it->s->im->syms, node_dim(b->g, in[0], 0), &batch) || batch < 1 ||
+	    batch > 1024)
 		return onnx_item_error(it, "expected a constant batch of 1 to 1024");
 	Rows *part = ARENA_ARRAY(it->s->im->ctx->scratch, Rows, it->n->out.n + 1);
 	for (int64_t i = 0; i < batch; i++) {
@@ -663,10 +705,12 @@ static bool scan_batch(ScanOf *c)
 		Node y = scan_once(c, one);
 		TRY(y.i);
 		for (uint32_t k = 0; k < it->n->out.n; k++)
-			array_push(it->s->im->ctx->scratch, &part[k], b_unsqueeze(b, b_get(b, y, k), 0));
+			array_push(it->s->im->ctx->scratch, &part[k],
+				   b_unsqueeze(b, b_get(b, y, k), 0));
 	}
 	for (uint32_t k = 0; k < it->n->out.n; k++)
-		TRY(onnx_item_bind(it, k, onnx_value_of(it->s, b_concat(b, part[k].data, part[k].n, 0))));
+		TRY(onnx_item_bind(it, k,
+				   onnx_value_of(it->s, b_concat(b, part[k].data, part[k].n, 0))));
 	return true;
 }
 
@@ -677,8 +721,10 @@ bool onnx_import_scan(const Item *it)
 	TRY(c.g);
 	int64_t nxs = onnx_item_int(it, "num_scan_inputs", -1), first = it->opset < 9;
 	uint32_t n = it->nin - (uint32_t)(it->nin >= first ? first : 0);
-	if (nxs < 1 || nxs > n || c.g->in.n != n || c.g->out.n < n - nxs || it->n->out.n > c.g->out.n)
-		return onnx_item_error(it, "a body of %u inputs and %u results for %u operands", c.g->in.n, c.g->out.n, n);
+	if (nxs < 1 || nxs > n || c.g->in.n != n || c.g->out.n < n - nxs ||
+	    it->n->out.n > c.g->out.n)
+		return onnx_item_error(it, "a body of %u inputs and %u results for %u operands",
+				       c.g->in.n, c.g->out.n, n);
 	c.nxs = (uint32_t)nxs;
 	c.nstate = n - c.nxs;
 	c.nys = c.g->out.n - c.nstate;
@@ -694,7 +740,9 @@ bool onnx_import_scan(const Item *it)
 		if (k >= c.nstate) {
 			if (list_int(it, "scan_output_directions", k - c.nstate, 0))
 				r = b_reverse(b, r, 0);
-			r = moved(b, r, 0, axis_in(list_int(it, "scan_output_axes", k - c.nstate, 0), node_rank(b->g, r)));
+			r = moved(b, r, 0,
+				  axis_in(list_int(it, "scan_output_axes", k - c.nstate, 0),
+					  node_rank(b->g, r)));
 		}
 		TRY(onnx_item_bind(it, k, onnx_value_of(it->s, r)));
 	}

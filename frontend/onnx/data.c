@@ -29,7 +29,8 @@ typedef struct {
 static bool read_model(Data *d)
 {
 	FileMap map;
-	const char *path = arena_printf(d->ctx->arena, "%s/../model.onnx", d->folder), *before = d->ctx->file;
+	const char *path = arena_printf(d->ctx->arena, "%s/../model.onnx", d->folder),
+		   *before = d->ctx->file;
 	if (access(path, R_OK))
 		return true;
 	TRY(file_map(d->ctx, path, &map));
@@ -66,13 +67,16 @@ static bool add_held(Data *d, const char *key, const OnnxType *type, const OnnxH
 {
 	d->lists = true;
 	if (type->optional && type->optional->elem && type->optional->elem->sequence)
-		return !h->sequence.n || add_held(d, key, type->optional->elem, &h->sequence.data[0]);
+		return !h->sequence.n ||
+		       add_held(d, key, type->optional->elem, &h->sequence.data[0]);
 	if (h->sequence.n || h->optional.n)
-		return ctx_error(d->ctx, NULL, "a sequence of other values than tensors is not supported");
+		return ctx_error(d->ctx, NULL,
+				 "a sequence of other values than tensors is not supported");
 	if (type->optional)
 		return !h->tensor.n || add_tensor(d, key, &h->tensor.data[0]);
 	for (uint32_t k = 0; k < h->tensor.n; k++)
-		TRY(add_tensor(d, arena_printf(d->ctx->arena, "%s.%u", key, k), &h->tensor.data[k]));
+		TRY(add_tensor(d, arena_printf(d->ctx->arena, "%s.%u", key, k),
+			       &h->tensor.data[k]));
 	return true;
 }
 
@@ -81,7 +85,8 @@ static bool read_value(Data *d, const char *key, const OnnxType *type, const Fil
 	OnnxHeld held = {0};
 	OnnxTensor t = {0};
 	if (type && (type->sequence || type->optional))
-		return onnx_held_read(d->ctx, map->data, map->size, &held) && add_held(d, key, type, &held);
+		return onnx_held_read(d->ctx, map->data, map->size, &held) &&
+		       add_held(d, key, type, &held);
 	return onnx_tensor_read(d->ctx, map->data, map->size, &t) && add_tensor(d, key, &t);
 }
 
@@ -92,7 +97,8 @@ static bool read_file(Data *d, const char *file)
 	Ctx *ctx = d->ctx;
 	FileMap map;
 	int k = strncmp(file, kind[1], strlen(kind[1])) == 0;
-	size_t n = strlen(kind[k]), digits = strncmp(file, kind[k], n) ? 0 : strspn(file + n, "0123456789");
+	size_t n = strlen(kind[k]),
+	       digits = strncmp(file, kind[k], n) ? 0 : strspn(file + n, "0123456789");
 	if (!digits || digits > 5 || strcmp(file + n + digits, ".pb") != 0)
 		return true;
 	const char *path = arena_printf(ctx->arena, "%s/%s", d->folder, file), *before = ctx->file;
@@ -121,7 +127,9 @@ static void add_meta(Data *d)
 			continue;
 		DType type = f->tensor[k].tensor.dtype;
 		if (dtype_is_float(type))
-			f->meta[f->nmeta++] = (StMeta){arena_printf(d->ctx->arena, "allow.%u", output), type == DT_bf16 ? tolerance_bf16 : tolerance};
+			f->meta[f->nmeta++] =
+				(StMeta){arena_printf(d->ctx->arena, "allow.%u", output),
+					 type == DT_bf16 ? tolerance_bf16 : tolerance};
 		output++;
 	}
 	if (d->lists)

@@ -3,9 +3,18 @@
 
 #include <stddef.h>
 
-#define FIELD(number, kind, repeated, type, member) {number, kind, repeated, offsetof(type, member), 0, NULL}
-#define FIELD_IF(number, kind, type, member, has) {number, kind, false, offsetof(type, member), offsetof(type, has), NULL}
-#define SUB(number, repeated, type, member, message) {number, WIRE_MESSAGE, repeated, offsetof(type, member), 0, &message}
+#define FIELD(number, kind, repeated, type, member)                                                \
+	{                                                                                          \
+		number, kind, repeated, offsetof(type, member), 0, NULL                            \
+	}
+#define FIELD_IF(number, kind, type, member, has)                                                  \
+	{                                                                                          \
+		number, kind, false, offsetof(type, member), offsetof(type, has), NULL             \
+	}
+#define SUB(number, repeated, type, member, message)                                               \
+	{                                                                                          \
+		number, WIRE_MESSAGE, repeated, offsetof(type, member), 0, &message                \
+	}
 #define MESSAGE(name, type, fields) {name, sizeof(type), sizeof(fields) / sizeof *(fields), fields}
 
 static const WireField entry_fields[] = {
@@ -44,7 +53,8 @@ static const WireField held_fields[] = {
 	SUB(5, true, OnnxHeld, sequence, held_message),
 	SUB(7, true, OnnxHeld, optional, held_message),
 };
-static const WireMessage held_message = MESSAGE("SequenceProto or OptionalProto", OnnxHeld, held_fields);
+static const WireMessage held_message =
+	MESSAGE("SequenceProto or OptionalProto", OnnxHeld, held_fields);
 
 static const WireMessage graph_message;
 
@@ -92,7 +102,8 @@ static const WireField tensor_type_fields[] = {
 	FIELD(1, WIRE_INT, false, OnnxTensorType, elem),
 	SUB(2, false, OnnxTensorType, shape, shape_message),
 };
-static const WireMessage tensor_type_message = MESSAGE("TypeProto.Tensor", OnnxTensorType, tensor_type_fields);
+static const WireMessage tensor_type_message =
+	MESSAGE("TypeProto.Tensor", OnnxTensorType, tensor_type_fields);
 
 static const WireMessage type_message;
 

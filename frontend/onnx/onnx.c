@@ -18,7 +18,8 @@ enum { UNKNOWN = -1 };
 /* An identifier made of a name of the file. */
 static const char *symbol_name(Import *im, const char *text)
 {
-	char *name = arena_printf(im->ctx->scratch, "%s%s", isalpha((unsigned char)*text) ? "" : "_", text);
+	char *name = arena_printf(im->ctx->scratch, "%s%s",
+				  isalpha((unsigned char)*text) ? "" : "_", text);
 	for (char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p))
 			*p = '_';
@@ -42,7 +43,8 @@ static Sym symbol(Import *im, const char *text, int64_t hint)
 		return im->dim.data[id - 1];
 	const char *first = symbol_name(im, text), *name = first;
 	Sym s;
-	for (uint32_t k = 2; is_taken(im, s = sym_find(im->syms, name, (uint32_t)strlen(name))); k++)
+	for (uint32_t k = 2; is_taken(im, s = sym_find(im->syms, name, (uint32_t)strlen(name)));
+	     k++)
 		name = arena_printf(im->ctx->scratch, "%s_%u", first, k);
 	if (!s.i) {
 		s = sym_var(im->syms, name, SYMVAR_SIZE, 0, SYM_INF);
@@ -58,9 +60,14 @@ static bool input_dim(Import *im, const OnnxInfo *v, uint32_t k, const Tensor *h
 	int64_t at = hint && k < hint->rank ? hint->dim[k] : 0;
 	if (d->has_value && d->value != UNKNOWN) {
 		*out = sym_int(im->syms, d->value);
-		return d->value >= 0 || ctx_error(im->ctx, NULL, "input %s: dimension %u has the extent %lld, expected at least 0", v->name, k, (long long)d->value);
+		return d->value >= 0 ||
+		       ctx_error(im->ctx, NULL,
+				 "input %s: dimension %u has the extent %lld, expected at least 0",
+				 v->name, k, (long long)d->value);
 	}
-	const char *name = d->param && *d->param ? d->param : arena_printf(im->ctx->scratch, "%s_%u", v->name, k);
+	const char *name = d->param && *d->param
+				   ? d->param
+				   : arena_printf(im->ctx->scratch, "%s_%u", v->name, k);
 	*out = symbol(im, name, at);
 	return true;
 }
@@ -70,12 +77,14 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	Sym dim[MAX_RANK];
 	const OnnxTensorType *t = v->type ? v->type->tensor : NULL;
 	if (!t) {
-		ctx_error(im->ctx, NULL, "input %s is not a tensor: only tensors are supported", v->name);
+		ctx_error(im->ctx, NULL, "input %s is not a tensor: only tensors are supported",
+			  v->name);
 		return (TypeId){0};
 	}
 	DType d = onnx_dtype(t->elem);
 	if (!d) {
-		ctx_error(im->ctx, NULL, "input %s is of %s, which is not supported", v->name, onnx_dtype_name(im->ctx, t->elem));
+		ctx_error(im->ctx, NULL, "input %s is of %s, which is not supported", v->name,
+			  onnx_dtype_name(im->ctx, t->elem));
 		return (TypeId){0};
 	}
 	if (!t->shape && !hint) {
@@ -84,12 +93,14 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	}
 	uint32_t rank = t->shape ? t->shape->dim.n : hint->rank;
 	if (rank > MAX_RANK) {
-		ctx_error(im->ctx, NULL, "input %s has %u dimensions, expected at most %d", v->name, rank, MAX_RANK);
+		ctx_error(im->ctx, NULL, "input %s has %u dimensions, expected at most %d", v->name,
+			  rank, MAX_RANK);
 		return (TypeId){0};
 	}
 	for (uint32_t k = 0; k < rank; k++) {
 		if (!t->shape)
-			dim[k] = symbol(im, arena_printf(im->ctx->scratch, "%s_%u", v->name, k), hint->dim[k]);
+			dim[k] = symbol(im, arena_printf(im->ctx->scratch, "%s_%u", v->name, k),
+					hint->dim[k]);
 		else if (!input_dim(im, v, k, hint, &dim[k]))
 			return (TypeId){0};
 	}
@@ -124,12 +135,14 @@ bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
 	same = same && (!t->shape || t->shape->dim.n == rank);
 	for (uint32_t k = 0; same && t->shape && k < rank; k++)
 		if (t->shape->dim.data[k].has_value && t->shape->dim.data[k].value != UNKNOWN)
-			same = sym_eq(s->im->syms, onnx_value_dim(s, v, k), sym_int(s->im->syms, t->shape->dim.data[k].value)) != NO;
+			same = sym_eq(s->im->syms, onnx_value_dim(s, v, k),
+				      sym_int(s->im->syms, t->shape->dim.data[k].value)) != NO;
 	if (same)
 		return true;
 	Node n = onnx_value_node(s, v);
-	return n.i && ctx_error(s->im->ctx, s->b.where, "%s: the model states the type %s, but it is %s", info->name, stated(s->im, t),
-				type_str(s->im->ir, node_type_id(s->b.g, n)));
+	return n.i && ctx_error(s->im->ctx, s->b.where,
+				"%s: the model states the type %s, but it is %s", info->name,
+				stated(s->im, t), type_str(s->im->ir, node_type_id(s->b.g, n)));
 }
 
 /* ---- inputs and initializers ---- */
@@ -160,13 +173,17 @@ bool onnx_scope_inits(Scope *s, const OnnxGraph *g)
 	Tensor t;
 	for (uint32_t k = 0; k < g->init.n; k++) {
 		const OnnxTensor *x = &g->init.data[k];
-		const char *what = arena_printf(im->ctx->scratch, "initializer %s", x->name ? x->name : "without a name");
-		TRY(onnx_tensor(im->ctx, x, &im->folder, what, &t) && add_init(s, x->name ? x->name : "", x->type, &t));
+		const char *what = arena_printf(im->ctx->scratch, "initializer %s",
+						x->name ? x->name : "without a name");
+		TRY(onnx_tensor(im->ctx, x, &im->folder, what, &t) &&
+		    add_init(s, x->name ? x->name : "", x->type, &t));
 	}
 	for (uint32_t k = 0; k < g->sparse_init.n; k++) {
 		const OnnxSparse *x = &g->sparse_init.data[k];
 		const char *name = x->values && x->values->name ? x->values->name : "";
-		TRY(onnx_sparse(im->ctx, x, &im->folder, arena_printf(im->ctx->scratch, "initializer %s", name), &t) && add_init(s, name, x->values->type, &t));
+		TRY(onnx_sparse(im->ctx, x, &im->folder,
+				arena_printf(im->ctx->scratch, "initializer %s", name), &t) &&
+		    add_init(s, name, x->values->type, &t));
 	}
 	return true;
 }
@@ -201,7 +218,9 @@ static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 		return NULL;
 	Value *v = onnx_value_of(s, graph_add_input(s->b.g, info->name, INPUT_USER, type));
 	if (!node_fits(s->b.g, v->node)) {
-		ctx_error(im->ctx, NULL, "input %s: %s is too large: expected fewer than 2^48 bytes", info->name, type_str(im->ir, type));
+		ctx_error(im->ctx, NULL,
+			  "input %s: %s is too large: expected fewer than 2^48 bytes", info->name,
+			  type_str(im->ir, type));
 		return NULL;
 	}
 	v->elem = onnx_kept_type(info->type->tensor->elem);
@@ -234,8 +253,10 @@ static Value *sequence_input(Scope *s, const OnnxInfo *info, const OnnxType *ele
 	Import *im = s->im;
 	Value *list = onnx_value_list(im, NULL, 0);
 	const Tensor *given;
-	for (uint32_t k = 0; (given = given_value(im, arena_printf(im->ctx->scratch, "%s.%u", key, k))); k++) {
-		OnnxInfo one = {arena_printf(im->ctx->arena, "%s.%u", info->name, k), own_sizes(im, elem->tensor)};
+	for (uint32_t k = 0;
+	     (given = given_value(im, arena_printf(im->ctx->scratch, "%s.%u", key, k))); k++) {
+		OnnxInfo one = {arena_printf(im->ctx->arena, "%s.%u", info->name, k),
+				own_sizes(im, elem->tensor)};
 		Value *v = tensor_input(s, &one, given);
 		if (!v)
 			return NULL;
@@ -252,11 +273,16 @@ static Value *list_input(Scope *s, const OnnxInfo *info, const char *key)
 	const char *what = info->type->sequence ? "a sequence" : "an optional";
 	const OnnxType *elem = type && type->sequence ? type->sequence->elem : NULL;
 	if (!type || !(type->tensor || (elem && elem->tensor))) {
-		ctx_error(im->ctx, NULL, "input %s is %s of other values than tensors, which is not supported", info->name, what);
+		ctx_error(im->ctx, NULL,
+			  "input %s is %s of other values than tensors, which is not supported",
+			  info->name, what);
 		return NULL;
 	}
 	if (!im->options || !im->options->nvalue) {
-		ctx_error(im->ctx, NULL, "input %s is %s: what it holds must be given when the model is read, as values %s%s", info->name, what, key,
+		ctx_error(im->ctx, NULL,
+			  "input %s is %s: what it holds must be given when the model is read, as "
+			  "values %s%s",
+			  info->name, what, key,
 			  elem ? arena_printf(im->ctx->scratch, ".0, %s.1, ...", key) : "");
 		return NULL;
 	}
@@ -274,7 +300,8 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 	if (!info->name || !*info->name)
 		return ctx_error(im->ctx, NULL, "input %u has no name", k);
 	bool list = info->type && (info->type->sequence || info->type->optional);
-	Value *v = list ? list_input(s, info, key) : tensor_input(s, info, given_input(im, key, info->name));
+	Value *v = list ? list_input(s, info, key)
+			: tensor_input(s, info, given_input(im, key, info->name));
 	return v && onnx_scope_bind(s, info->name, v);
 }
 
@@ -308,10 +335,12 @@ static bool add_outputs(Scope *s, const OnnxGraph *g)
 		const OnnxInfo *info = &g->out.data[k];
 		Value *v = info->name ? onnx_scope_find(s, info->name) : NULL;
 		if (!v)
-			return ctx_error(s->im->ctx, NULL, "no node gives output %s", info->name ? info->name : "without a name");
+			return ctx_error(s->im->ctx, NULL, "no node gives output %s",
+					 info->name ? info->name : "without a name");
 		TRY(onnx_type_agrees(s, info, v));
 		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
-			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i), v->item.data[i]));
+			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i),
+				       v->item.data[i]));
 		TRY(v->is_list || add_output(s, info->name, v));
 	}
 	return true;
@@ -329,16 +358,19 @@ static int64_t version_of(const OnnxOpsets *o, const char *domain)
 {
 	for (uint32_t k = 0; k < o->n; k++) {
 		const char *d = o->data[k].domain;
-		bool same = onnx_is_main_domain(d) ? onnx_is_main_domain(domain) : domain && !strcmp(d, domain);
+		bool same = onnx_is_main_domain(d) ? onnx_is_main_domain(domain)
+						   : domain && !strcmp(d, domain);
 		if (same)
 			return o->data[k].version;
 	}
 	return onnx_is_main_domain(domain) ? 0 : 1;
 }
 
-static const char *function_key(Import *im, const char *domain, const char *name, const char *overload)
+static const char *function_key(Import *im, const char *domain, const char *name,
+				const char *overload)
 {
-	return arena_printf(im->ctx->scratch, "%s:%s:%s", onnx_is_main_domain(domain) ? "" : domain, name, overload ? overload : "");
+	return arena_printf(im->ctx->scratch, "%s:%s:%s", onnx_is_main_domain(domain) ? "" : domain,
+			    name, overload ? overload : "");
 }
 
 static const OnnxFunction *function_of(Import *im, const OnnxNode *n)
@@ -355,15 +387,19 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 		bool fresh;
 		for (uint32_t a = 0; a < x->attr.n; a++)
 			if (x->attr.data[a].g)
-				list_unknown(u, opset, x->attr.data[a].g->node.data, x->attr.data[a].g->node.n);
+				list_unknown(u, opset, x->attr.data[a].g->node.data,
+					     x->attr.data[a].g->node.n);
 		if (!x->op || function_of(u->im, x) || onnx_special_importer(x))
 			continue;
 		int64_t version = version_of(opset, x->domain);
 		if (op_find_onnx(u->im->ctx, x->domain, x->op, version))
 			continue;
 		const char *why = onnx_refusal(x);
-		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld%s%s%s", onnx_is_main_domain(x->domain) ? "" : x->domain,
-						onnx_is_main_domain(x->domain) ? "" : ".", x->op, (long long)version, why ? " (" : "", why ? why : "", why ? ")" : "");
+		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld%s%s%s",
+						onnx_is_main_domain(x->domain) ? "" : x->domain,
+						onnx_is_main_domain(x->domain) ? "" : ".", x->op,
+						(long long)version, why ? " (" : "", why ? why : "",
+						why ? ")" : "");
 		intern(&u->seen, name, strlen(name), &fresh);
 		if (fresh)
 			text_printf(&u->list, "%s%s", u->list.n ? ", " : "", name);
@@ -375,7 +411,9 @@ static bool check_version(Import *im, const OnnxOpsets *o)
 {
 	enum { NEWEST = 28 }; /* of ONNX 1.23 */
 	int64_t version = version_of(o, "");
-	return version <= NEWEST || ctx_error(im->ctx, NULL, "the model has opset %lld, expected at most %d", (long long)version, NEWEST);
+	return version <= NEWEST ||
+	       ctx_error(im->ctx, NULL, "the model has opset %lld, expected at most %d",
+			 (long long)version, NEWEST);
 }
 
 /* One error names all operators that are not supported. */
@@ -389,8 +427,12 @@ static bool check_operators(Import *im)
 	text_init(&u.list, im->ctx->scratch);
 	list_unknown(&u, &im->model->opset, im->model->graph->node.data, im->model->graph->node.n);
 	for (uint32_t k = 0; k < im->model->function.n; k++)
-		list_unknown(&u, &im->model->function.data[k].opset, im->model->function.data[k].node.data, im->model->function.data[k].node.n);
-	return !u.list.n || ctx_error(im->ctx, NULL, "the model has operators that are not supported: %s", u.list.data);
+		list_unknown(&u, &im->model->function.data[k].opset,
+			     im->model->function.data[k].node.data,
+			     im->model->function.data[k].node.n);
+	return !u.list.n ||
+	       ctx_error(im->ctx, NULL, "the model has operators that are not supported: %s",
+			 u.list.data);
 }
 
 /* ---- nodes ---- */
@@ -431,7 +473,8 @@ static const OnnxAttr *attr_of_call(const Scope *s, const char *name)
 	const OnnxAttr *a = attr_by_name(s->call->attr.data, s->call->attr.n, name);
 	if (a && a->refers)
 		return attr_of_call(s->caller, a->refers);
-	return a ? a : attr_by_name(s->function->attr_default.data, s->function->attr_default.n, name);
+	return a ? a
+		 : attr_by_name(s->function->attr_default.data, s->function->attr_default.n, name);
 }
 
 const OnnxAttr *onnx_item_attr(const Item *it, const char *name)
@@ -457,7 +500,8 @@ static bool import_function(const Item *it, const OnnxFunction *f)
 	s.caller = outer;
 	s.depth = outer->depth + 1;
 	if (s.depth > MAX_CALLS)
-		return onnx_item_error(it, "functions call each other more than %d deep", MAX_CALLS);
+		return onnx_item_error(it, "functions call each other more than %d deep",
+				       MAX_CALLS);
 	for (uint32_t k = 0; k < f->in.n; k++) {
 		Value *v = onnx_item_in(it, k);
 		TRY(onnx_scope_bind(&s, f->in.data[k], v ? v : onnx_value_list(s.im, NULL, 0)));
@@ -466,7 +510,8 @@ static bool import_function(const Item *it, const OnnxFunction *f)
 	for (uint32_t k = 0; k < f->out.n && k < it->n->out.n; k++) {
 		Value *v = onnx_scope_find(&s, f->out.data[k]);
 		if (!v)
-			return onnx_item_error(it, "no node of function %s gives its result %s", f->name, f->out.data[k]);
+			return onnx_item_error(it, "no node of function %s gives its result %s",
+					       f->name, f->out.data[k]);
 		TRY(onnx_item_bind(it, k, v));
 	}
 	return true;
@@ -482,7 +527,9 @@ static bool read_inputs(Item *it)
 			continue;
 		it->in[k] = onnx_scope_find(it->s, n->in.data[k]);
 		if (!it->in[k])
-			return onnx_item_error(it, "input %s is the result of no node before this one", n->in.data[k]);
+			return onnx_item_error(it,
+					       "input %s is the result of no node before this one",
+					       n->in.data[k]);
 	}
 	return true;
 }
@@ -490,7 +537,8 @@ static bool read_inputs(Item *it)
 static const char *metadata(const OnnxNode *n, const char *key)
 {
 	for (uint32_t k = 0; k < n->metadata.n; k++)
-		if (n->metadata.data[k].key && n->metadata.data[k].value && !strcmp(n->metadata.data[k].key, key))
+		if (n->metadata.data[k].key && n->metadata.data[k].value &&
+		    !strcmp(n->metadata.data[k].key, key))
 			return n->metadata.data[k].value;
 	return NULL;
 }
@@ -498,20 +546,23 @@ static const char *metadata(const OnnxNode *n, const char *key)
 /* "layers.0" of "['', 'layers.0', 'relu']", modules around a node; "" without any. */
 static const char *module_of(Import *im, const OnnxNode *n)
 {
-	const char *scopes = metadata(n, "pkg.torch.onnx.name_scopes"), *last = scopes ? strrchr(scopes, ',') : NULL;
+	const char *scopes = metadata(n, "pkg.torch.onnx.name_scopes"),
+		   *last = scopes ? strrchr(scopes, ',') : NULL;
 	const char *start = last;
 	while (start && start > scopes && start[-1] != ',' && start[-1] != '[')
 		start--;
 	if (!last || last - start < 2)
 		return "";
 	start += strspn(start, " '");
-	return last - start > 1 ? arena_strndup(im->ctx->scratch, start, (size_t)(last - start - 1)) : "";
+	return last - start > 1 ? arena_strndup(im->ctx->scratch, start, (size_t)(last - start - 1))
+				: "";
 }
 
 /* "net.py:12 in layers.0", which PyTorch's exporter states; NULL: it does not. */
 static const char *source_of(Import *im, const OnnxNode *n)
 {
-	const char *frame = frame_of_trace(im->ctx, metadata(n, "pkg.torch.onnx.stack_trace")), *module = module_of(im, n);
+	const char *frame = frame_of_trace(im->ctx, metadata(n, "pkg.torch.onnx.stack_trace")),
+		   *module = module_of(im, n);
 	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
 }
 
@@ -519,9 +570,13 @@ static const char *source_of(Import *im, const OnnxNode *n)
 static void set_place(Scope *s, const OnnxNode *n)
 {
 	Import *im = s->im;
-	const char *label = n->name && *n->name ? n->name : n->out.n ? n->out.data[0] : "", *source = source_of(im, n);
-	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s%s%s)", im->ctx->file ? im->ctx->file : "model", label, n->op ? n->op : "?",
-				  source ? ", " : "", source ? source : "");
+	const char *label = n->name && *n->name ? n->name
+			    : n->out.n          ? n->out.data[0]
+						: "",
+		   *source = source_of(im, n);
+	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s%s%s)",
+				  im->ctx->file ? im->ctx->file : "model", label,
+				  n->op ? n->op : "?", source ? ", " : "", source ? source : "");
 	s->b.loc = source ? ir_loc(im->ir, source) : s->loc;
 }
 
@@ -536,7 +591,9 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	TRY(read_inputs(&it));
 	bool inner = s->outer || s->function;
 	if (inner && ++im->nexpanded > MAX_EXPANDED)
-		return onnx_item_error(&it, "functions and bodies that are inlined have more than %d nodes", MAX_EXPANDED);
+		return onnx_item_error(
+			&it, "functions and bodies that are inlined have more than %d nodes",
+			MAX_EXPANDED);
 	const OnnxFunction *f = function_of(im, n);
 	if (f)
 		return import_function(&it, f);
@@ -548,7 +605,8 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	if (special)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
-	return op ? onnx_import_call(&it, op) : onnx_item_error(&it, "the operator is not supported");
+	return op ? onnx_import_call(&it, op)
+		  : onnx_item_error(&it, "the operator is not supported");
 }
 
 /* Whether memory can hold all that was added behind node `last`. */
@@ -557,7 +615,9 @@ static bool check_sizes(Scope *s, Node last)
 	const Graph *g = s->b.g;
 	for (Node n = last.i ? node_next(g, last) : g->first; n.i; n = node_next(g, n))
 		if (!node_fits(g, n))
-			return ctx_error(s->im->ctx, s->b.where, "a tensor %s is too large: expected fewer than 2^48 bytes", type_str(s->im->ir, node_type_id(g, n)));
+			return ctx_error(s->im->ctx, s->b.where,
+					 "a tensor %s is too large: expected fewer than 2^48 bytes",
+					 type_str(s->im->ir, node_type_id(g, n)));
 	return true;
 }
 
@@ -610,7 +670,9 @@ static Graph *import_model(Import *im)
 	im->main = graph_new(im->ir, g->name ? symbol_name(im, g->name) : "main");
 	onnx_scope_init(&s, im, im->main, NULL, &im->model->opset);
 	s.b.where = NULL;
-	bool ok = add_inputs(&s, g) && onnx_scope_inits(&s, g) && onnx_scope_nodes(&s, g->node.data, g->node.n) && check_infos(&s, g) && add_outputs(&s, g);
+	bool ok = add_inputs(&s, g) && onnx_scope_inits(&s, g) &&
+		  onnx_scope_nodes(&s, g->node.data, g->node.n) && check_infos(&s, g) &&
+		  add_outputs(&s, g);
 	if (!ok)
 		return NULL;
 	graph_dce(im->main);
@@ -626,11 +688,16 @@ static OnnxFolder folder_of(Ctx *ctx, const char *path)
 	return folder;
 }
 
-Graph *onnx_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const OnnxOptions *options)
+Graph *onnx_load_bytes(Ir *ir, const char *path, const void *data, size_t size,
+		       const OnnxOptions *options)
 {
 	Import *im = ARENA_NEW(ir->ctx->arena, Import);
 	CtxMark mark = ctx_mark(ir->ctx);
-	*im = (Import){.ir = ir, .ctx = ir->ctx, .syms = ir->syms, .options = options, .folder = folder_of(ir->ctx, path)};
+	*im = (Import){.ir = ir,
+		       .ctx = ir->ctx,
+		       .syms = ir->syms,
+		       .options = options,
+		       .folder = folder_of(ir->ctx, path)};
 	im->model = onnx_model_read(ir->ctx, data, size);
 	Graph *g = im->model ? import_model(im) : NULL;
 	return ctx_first_only(ir->ctx, mark) ? g : NULL;

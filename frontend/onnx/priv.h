@@ -128,7 +128,10 @@ typedef struct {
 const OnnxAttr *onnx_item_attr(const Item *, const char *name);
 int64_t onnx_item_int(const Item *, const char *name, int64_t otherwise);
 /* Returns operand k; NULL, without a message, if it is absent. */
-static inline Value *onnx_item_in(const Item *it, uint32_t k) { return k < it->nin ? it->in[k] : NULL; }
+static inline Value *onnx_item_in(const Item *it, uint32_t k)
+{
+	return k < it->nin ? it->in[k] : NULL;
+}
 /* Gives result k its value. Nothing if the node has no such result. */
 bool onnx_item_bind(const Item *, uint32_t k, Value *);
 /* Records an error at the node. Returns false. */

@@ -22,9 +22,11 @@ static bool position(const Item *it, uint32_t k, int64_t n, int64_t *out)
 		return n > 0 || onnx_item_error(it, "the sequence is empty");
 	TRY(onnx_value_to_sizes(it->s, v, "the position", &size, &count));
 	if (count != 1 || !sym_is_const(it->s->im->syms, size[0], out))
-		return onnx_item_error(it, "the position in a sequence must be known when the model is read");
+		return onnx_item_error(
+			it, "the position in a sequence must be known when the model is read");
 	*out += *out < 0 ? n : 0;
-	return (*out >= 0 && *out < n) || onnx_item_error(it, "position %lld of a sequence of %lld", (long long)*out, (long long)n);
+	return (*out >= 0 && *out < n) || onnx_item_error(it, "position %lld of a sequence of %lld",
+							  (long long)*out, (long long)n);
 }
 
 /* The values of the list with `more` in front of position `at`, and without the one there if
@@ -61,7 +63,8 @@ static bool at(const Item *it)
 {
 	Value *list = list_in(it, 0);
 	int64_t k;
-	return list && position(it, 1, list->item.n, &k) && onnx_item_bind(it, 0, renamed(it, list->item.data[k]));
+	return list && position(it, 1, list->item.n, &k) &&
+	       onnx_item_bind(it, 0, renamed(it, list->item.data[k]));
 }
 
 static bool insert(const Item *it)
@@ -79,7 +82,8 @@ static bool erase(const Item *it)
 {
 	Value *list = list_in(it, 0);
 	int64_t k;
-	return list && position(it, 1, list->item.n, &k) && onnx_item_bind(it, 0, edited(it, list, (uint32_t)k, NULL, true));
+	return list && position(it, 1, list->item.n, &k) &&
+	       onnx_item_bind(it, 0, edited(it, list, (uint32_t)k, NULL, true));
 }
 
 static Value *count(const Item *it, DType d, int64_t n)
@@ -107,8 +111,10 @@ static bool split(const Item *it)
 		return v ? false : onnx_item_error(it, "the operand is missing");
 	int64_t axis = onnx_item_int(it, "axis", 0), extent, rank = node_rank(b->g, x), each = 1;
 	axis += axis < 0 ? rank : 0;
-	if (axis < 0 || axis >= rank || !sym_is_const(t, node_dim(b->g, x, (uint32_t)axis), &extent))
-		return onnx_item_error(it, "axis %lld must be a dimension of constant extent", (long long)axis);
+	if (axis < 0 || axis >= rank ||
+	    !sym_is_const(t, node_dim(b->g, x, (uint32_t)axis), &extent))
+		return onnx_item_error(it, "axis %lld must be a dimension of constant extent",
+				       (long long)axis);
 	const Sym *size = NULL;
 	uint32_t n = 0;
 	TRY(!given || onnx_value_to_sizes(it->s, given, "split", &size, &n));
@@ -117,8 +123,10 @@ static bool split(const Item *it)
 		return onnx_item_error(it, "split must be a constant above 0");
 	Value *out = onnx_value_list(it->s->im, NULL, 0);
 	for (int64_t start = 0, k = 0; start < extent || (list && k < n); k++) {
-		if (list && (k >= n || !sym_is_const(t, size[k], &each) || each < 0 || each > extent - start))
-			return onnx_item_error(it, "split: the pieces must be constants, as long as the operand together");
+		if (list && (k >= n || !sym_is_const(t, size[k], &each) || each < 0 ||
+			     each > extent - start))
+			return onnx_item_error(it, "split: the pieces must be constants, as long "
+						   "as the operand together");
 		if (k == MAX_PIECES)
 			return onnx_item_error(it, "more than %d pieces", MAX_PIECES);
 		int64_t end = each < extent - start ? start + each : extent;
@@ -147,7 +155,8 @@ static bool concat(const Item *it)
 		TRY(x[k].i);
 		int64_t rank = node_rank(b->g, x[k]) + fresh;
 		if (axis < -rank || axis >= rank)
-			return onnx_item_error(it, "axis %lld of rank %lld", (long long)axis, (long long)rank);
+			return onnx_item_error(it, "axis %lld of rank %lld", (long long)axis,
+					       (long long)rank);
 		if (fresh)
 			x[k] = b_unsqueeze(b, x[k], (int)axis);
 	}
@@ -174,14 +183,19 @@ static bool map(const Item *it)
 		for (uint32_t i = 0; i < it->nin; i++) {
 			Value *v = it->in[i];
 			if (!v || (v->is_list && k >= v->item.n) || !g->in.data[i].name)
-				return onnx_item_error(it, "input %u is missing, or a shorter sequence", i);
-			TRY(onnx_scope_bind(&s, g->in.data[i].name, renamed(it, v->is_list ? v->item.data[k] : v)));
+				return onnx_item_error(
+					it, "input %u is missing, or a shorter sequence", i);
+			TRY(onnx_scope_bind(&s, g->in.data[i].name,
+					    renamed(it, v->is_list ? v->item.data[k] : v)));
 		}
 		TRY(onnx_scope_inits(&s, g) && onnx_scope_nodes(&s, g->node.data, g->node.n));
 		for (uint32_t r = 0; r < it->n->out.n; r++) {
-			Value *v = r < g->out.n && g->out.data[r].name ? onnx_scope_find(&s, g->out.data[r].name) : NULL;
+			Value *v = r < g->out.n && g->out.data[r].name
+					   ? onnx_scope_find(&s, g->out.data[r].name)
+					   : NULL;
 			if (!v)
-				return onnx_item_error(it, "no node of the body gives its result %u", r);
+				return onnx_item_error(
+					it, "no node of the body gives its result %u", r);
 			array_push(im->ctx->arena, &out[r]->item, v);
 		}
 	}
@@ -217,10 +231,18 @@ bool onnx_import_sequence(const Item *it)
 		const char *op;
 		Importer import;
 	} row[] = {
-		{"SequenceConstruct", construct}, {"SequenceEmpty", construct},       {"SequenceAt", at},
-		{"SequenceInsert", insert},       {"SequenceErase", erase},           {"SequenceLength", length},
-		{"SequenceMap", map},             {"SplitToSequence", split},         {"ConcatFromSequence", concat},
-		{"Optional", optional},           {"OptionalHasElement", has_element}, {"OptionalGetElement", get_element},
+		{"SequenceConstruct", construct},
+		{"SequenceEmpty", construct},
+		{"SequenceAt", at},
+		{"SequenceInsert", insert},
+		{"SequenceErase", erase},
+		{"SequenceLength", length},
+		{"SequenceMap", map},
+		{"SplitToSequence", split},
+		{"ConcatFromSequence", concat},
+		{"Optional", optional},
+		{"OptionalHasElement", has_element},
+		{"OptionalGetElement", get_element},
 	};
 	for (size_t k = 0; k < sizeof row / sizeof *row; k++)
 		if (!strcmp(row[k].op, it->n->op))

@@ -32,7 +32,10 @@ static bool add(SymTab *t, const Sym *x, Sym *out) { return *out = sym_add(t, x[
 static bool sub(SymTab *t, const Sym *x, Sym *out) { return *out = sym_sub(t, x[0], x[1]), true; }
 static bool mul(SymTab *t, const Sym *x, Sym *out) { return *out = sym_mul(t, x[0], x[1]), true; }
 static bool least(SymTab *t, const Sym *x, Sym *out) { return *out = sym_min(t, x[0], x[1]), true; }
-static bool greatest(SymTab *t, const Sym *x, Sym *out) { return *out = sym_max(t, x[0], x[1]), true; }
+static bool greatest(SymTab *t, const Sym *x, Sym *out)
+{
+	return *out = sym_max(t, x[0], x[1]), true;
+}
 static bool neg(SymTab *t, const Sym *x, Sym *out) { return *out = sym_muli(t, x[0], -1), true; }
 
 static bool not_negative(SymTab *t, Sym a)
@@ -67,11 +70,23 @@ static bool truth(SymTab *t, Truth v, Sym *out)
 	return v != MAYBE;
 }
 
-static bool equal(SymTab *t, const Sym *x, Sym *out) { return truth(t, sym_eq(t, x[0], x[1]), out); }
+static bool equal(SymTab *t, const Sym *x, Sym *out)
+{
+	return truth(t, sym_eq(t, x[0], x[1]), out);
+}
 static bool less(SymTab *t, const Sym *x, Sym *out) { return truth(t, sym_lt(t, x[0], x[1]), out); }
-static bool less_equal(SymTab *t, const Sym *x, Sym *out) { return truth(t, sym_le(t, x[0], x[1]), out); }
-static bool greater(SymTab *t, const Sym *x, Sym *out) { return truth(t, sym_lt(t, x[1], x[0]), out); }
-static bool greater_equal(SymTab *t, const Sym *x, Sym *out) { return truth(t, sym_le(t, x[1], x[0]), out); }
+static bool less_equal(SymTab *t, const Sym *x, Sym *out)
+{
+	return truth(t, sym_le(t, x[0], x[1]), out);
+}
+static bool greater(SymTab *t, const Sym *x, Sym *out)
+{
+	return truth(t, sym_lt(t, x[1], x[0]), out);
+}
+static bool greater_equal(SymTab *t, const Sym *x, Sym *out)
+{
+	return truth(t, sym_le(t, x[1], x[0]), out);
+}
 
 static bool negate(SymTab *t, const Sym *x, Sym *out)
 {
@@ -210,9 +225,12 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 static bool slice(Fold *f)
 {
 	const Sizes *x = &f->in[0];
-	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n, wide = x->rows ? x->n / x->rows : 1;
-	TRY(f->nin < 4 || (f->in[3].n == 1 && constant(f, 3, 0, &axis) && (axis == 0 || axis == (x->rows ? -2 : -1))));
-	TRY(f->nin >= 3 && f->in[0].has_dim && f->in[1].n == 1 && constant(f, 1, 0, &start) && constant(f, 2, 0, &end));
+	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n,
+			    wide = x->rows ? x->n / x->rows : 1;
+	TRY(f->nin < 4 || (f->in[3].n == 1 && constant(f, 3, 0, &axis) &&
+			   (axis == 0 || axis == (x->rows ? -2 : -1))));
+	TRY(f->nin >= 3 && f->in[0].has_dim && f->in[1].n == 1 && constant(f, 1, 0, &start) &&
+	    constant(f, 2, 0, &end));
 	TRY(f->nin < 5 || (constant(f, 4, 0, &step) && step));
 	start = clamp(start < 0 ? start + n : start, 0, step > 0 ? n : n - 1);
 	end = clamp(end < 0 && end > -n - 1 ? end + n : end, -1, n);
@@ -261,7 +279,8 @@ static bool reshape(Fold *f)
 		n[0] = have / n[1];
 	if (n[1] == -1 && n[0] > 0)
 		n[1] = have / n[0];
-	TRY(n[0] > 0 && n[1] > 0 && n[0] <= have && n[1] <= have && n[0] * n[1] == have && copy(f, true));
+	TRY(n[0] > 0 && n[1] > 0 && n[0] <= have && n[1] <= have && n[0] * n[1] == have &&
+	    copy(f, true));
 	f->rows = (uint32_t)n[0];
 	return true;
 }
@@ -270,7 +289,8 @@ static bool transpose(Fold *f)
 {
 	const OnnxAttr *perm = onnx_item_attr(f->it, "perm");
 	const Sizes *x = &f->in[0];
-	bool turned = x->rows && (!perm || (perm->ints.n == 2 && perm->ints.data[0] == 1 && perm->ints.data[1] == 0));
+	bool turned = x->rows && (!perm || (perm->ints.n == 2 && perm->ints.data[0] == 1 &&
+					    perm->ints.data[1] == 0));
 	TRY(f->nin == 1 && turned);
 	f->rows = x->n / x->rows;
 	f->has_dim = true;
@@ -292,8 +312,11 @@ static bool constant_of_shape(Fold *f)
 	Import *im = f->it->s->im;
 	Tensor t;
 	int64_t n;
-	TRY(f->nin == 1 && f->in[0].has_dim && f->in[0].n == 1 && constant(f, 0, 0, &n) && n >= 0 && n <= MAX_SIZES);
-	TRY(a && a->t && dtype_is_int(onnx_dtype(a->t->type)) && onnx_tensor(im->ctx, a->t, &im->folder, "attribute value", &t) && tensor_numel(&t) == 1);
+	TRY(f->nin == 1 && f->in[0].has_dim && f->in[0].n == 1 && constant(f, 0, 0, &n) && n >= 0 &&
+	    n <= MAX_SIZES);
+	TRY(a && a->t && dtype_is_int(onnx_dtype(a->t->type)) &&
+	    onnx_tensor(im->ctx, a->t, &im->folder, "attribute value", &t) &&
+	    tensor_numel(&t) == 1);
 	f->dtype = t.dtype;
 	f->has_dim = true;
 	for (int64_t k = 0; k < n; k++)
@@ -319,7 +342,8 @@ static bool reduce_prod(Fold *f) { return reduce(f, mul, 1); }
 static bool range(Fold *f)
 {
 	int64_t start, limit, step;
-	TRY(f->nin == 3 && constant(f, 0, 0, &start) && constant(f, 1, 0, &limit) && constant(f, 2, 0, &step) && step);
+	TRY(f->nin == 3 && constant(f, 0, 0, &start) && constant(f, 1, 0, &limit) &&
+	    constant(f, 2, 0, &step) && step);
 	f->has_dim = true;
 	for (int64_t k = start; step > 0 ? k < limit : k > limit;) {
 		TRY(push(f, sym_int(f->t, k)));
@@ -333,7 +357,8 @@ static bool range(Fold *f)
 static bool expand(Fold *f)
 {
 	int64_t n;
-	TRY(f->nin == 2 && f->in[1].n == 1 && f->in[1].has_dim && f->in[0].n == 1 && constant(f, 1, 0, &n) && n <= MAX_SIZES && n > 0);
+	TRY(f->nin == 2 && f->in[1].n == 1 && f->in[1].has_dim && f->in[0].n == 1 &&
+	    constant(f, 1, 0, &n) && n <= MAX_SIZES && n > 0);
 	f->has_dim = true;
 	for (int64_t k = 0; k < n; k++)
 		TRY(push(f, f->in[0].v[0]));
@@ -382,12 +407,14 @@ static bool shape(const Item *it)
 	if (!v || v->is_list)
 		return onnx_item_error(it, "expected a tensor");
 	Sym dim[MAX_RANK];
-	int64_t rank = onnx_value_rank(it->s, v), start = onnx_item_int(it, "start", 0), end = onnx_item_int(it, "end", rank);
+	int64_t rank = onnx_value_rank(it->s, v), start = onnx_item_int(it, "start", 0),
+		end = onnx_item_int(it, "end", rank);
 	start = clamp(start < 0 ? start + rank : start, 0, rank);
 	end = clamp(end < 0 ? end + rank : end, start, rank);
 	for (int64_t k = start; k < end; k++)
 		dim[k - start] = onnx_value_dim(it->s, v, (uint32_t)k);
-	return onnx_item_bind(it, 0, onnx_value_sizes(it->s->im, DT_i64, dim, (uint32_t)(end - start), true));
+	return onnx_item_bind(
+		it, 0, onnx_value_sizes(it->s->im, DT_i64, dim, (uint32_t)(end - start), true));
 }
 
 static bool size(const Item *it)
@@ -435,7 +462,8 @@ static bool fold(Fold *f)
 	for (size_t k = 0; k < sizeof elements / sizeof *elements; k++)
 		if (!strcmp(elements[k].op, op)) {
 			TRY(f->nin > elements[k].data && !rows);
-			f->dtype = elements[k].dtype ? elements[k].dtype : f->in[elements[k].data].dtype;
+			f->dtype = elements[k].dtype ? elements[k].dtype
+						     : f->in[elements[k].data].dtype;
 			return fold_elements(f, elements[k].element, elements[k].nin);
 		}
 	for (size_t k = 0; k < sizeof others / sizeof *others; k++)

@@ -14,15 +14,19 @@ static bool constant_of(const Item *it, const OnnxAttr *a, Tensor *t)
 	if (!strcmp(a->name, "sparse_value") && a->sparse)
 		return onnx_sparse(im->ctx, a->sparse, &im->folder, "the constant", t);
 	if (!strcmp(a->name, "value_float"))
-		*t = (Tensor){.dtype = DT_f32, .data = arena_dup(im->ctx->arena, &a->f, sizeof a->f)};
+		*t = (Tensor){.dtype = DT_f32,
+			      .data = arena_dup(im->ctx->arena, &a->f, sizeof a->f)};
 	else if (!strcmp(a->name, "value_int"))
-		*t = (Tensor){.dtype = DT_i64, .data = arena_dup(im->ctx->arena, &a->i, sizeof a->i)};
+		*t = (Tensor){.dtype = DT_i64,
+			      .data = arena_dup(im->ctx->arena, &a->i, sizeof a->i)};
 	else if (!strcmp(a->name, "value_floats"))
-		*t = (Tensor){.dtype = DT_f32, .rank = 1, .dim = {a->floats.n}, .data = a->floats.data};
+		*t = (Tensor){
+			.dtype = DT_f32, .rank = 1, .dim = {a->floats.n}, .data = a->floats.data};
 	else if (!strcmp(a->name, "value_ints"))
 		*t = (Tensor){.dtype = DT_i64, .rank = 1, .dim = {a->ints.n}, .data = a->ints.data};
 	else
-		return onnx_item_error(it, "%s is not supported: expected a tensor or numbers", a->name);
+		return onnx_item_error(it, "%s is not supported: expected a tensor or numbers",
+				       a->name);
 	return true;
 }
 
@@ -37,10 +41,12 @@ static bool import_constant(const Item *it)
 {
 	Tensor t;
 	if (it->n->attr.n != 1 || !it->n->attr.data[0].name)
-		return onnx_item_error(it, "a constant with %u attributes, expected one", it->n->attr.n);
+		return onnx_item_error(it, "a constant with %u attributes, expected one",
+				       it->n->attr.n);
 	const OnnxAttr *a = onnx_item_attr(it, it->n->attr.data[0].name);
 	if (!a)
-		return onnx_item_error(it, "attribute %s is missing in the call", it->n->attr.data[0].name);
+		return onnx_item_error(it, "attribute %s is missing in the call",
+				       it->n->attr.data[0].name);
 	OnnxAttr as = *a;
 	as.name = it->n->attr.data[0].name;
 	return constant_of(it, &as, &t) && bind_constant(it, &as, &t);
@@ -74,7 +80,8 @@ static bool count_known(const Item *it, Sym *out)
 		sizes = sizes && onnx_value_as_sizes(s, it->in[k], &v[k], &n[k]) && n[k] == 1;
 	if (sizes && sym_is_const(t, v[2][0], &step) && step && step != INT64_MIN) {
 		Sym far = step > 0 ? sym_sub(t, v[1][0], v[0][0]) : sym_sub(t, v[0][0], v[1][0]);
-		*out = sym_max(t, sym_int(t, 0), sym_ceildiv(t, far, sym_int(t, step < 0 ? -step : step)));
+		*out = sym_max(t, sym_int(t, 0),
+			       sym_ceildiv(t, far, sym_int(t, step < 0 ? -step : step)));
 		return true;
 	}
 	for (int k = 0; k < 3 && elements; k++)
@@ -89,7 +96,8 @@ static bool count_known(const Item *it, Sym *out)
 static Sym count_from_data(const Item *it, Node start, Node limit, Node step)
 {
 	Build *b = &it->s->b;
-	Node far = b_bin(b, OP_div, b_convert(b, b_bin(b, OP_sub, limit, start), DT_f64), b_convert(b, step, DT_f64));
+	Node far = b_bin(b, OP_div, b_convert(b, b_bin(b, OP_sub, limit, start), DT_f64),
+			 b_convert(b, step, DT_f64));
 	Node count = b_convert(b, b_bin_scalar(b, OP_maximum, b_un(b, OP_ceil, far), 0), DT_i64);
 	return onnx_size_from_data(it->s, count, "the number of elements");
 }
@@ -163,7 +171,8 @@ Importer onnx_special_importer(const OnnxNode *n)
 	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
 		if (is(n, others[k].domain, others[k].op))
 			return others[k].import;
-	for (size_t k = 0; k < sizeof specials / sizeof *specials && onnx_is_main_domain(n->domain); k++)
+	for (size_t k = 0; k < sizeof specials / sizeof *specials && onnx_is_main_domain(n->domain);
+	     k++)
 		if (!strcmp(specials[k].op, n->op))
 			return specials[k].import;
 	return NULL;
@@ -172,11 +181,15 @@ Importer onnx_special_importer(const OnnxNode *n)
 static const struct {
 	const char *domain, *op, *why;
 } refused[] = {
-	{"ai.onnx.ml", "ZipMap", "gives a sequence of maps, which a compiled model does not have; skl2onnx leaves it out with options={'zipmap': False}"},
-	{"ai.onnx.ml", "SVMClassifier", "couples probabilities of pairs of classes by an iteration, which is not written yet"},
+	{"ai.onnx.ml", "ZipMap",
+	 "gives a sequence of maps, which a compiled model does not have; skl2onnx leaves it out "
+	 "with options={'zipmap': False}"},
+	{"ai.onnx.ml", "SVMClassifier",
+	 "couples probabilities of pairs of classes by an iteration, which is not written yet"},
 	{"ai.onnx.ml", "CastMap", "takes a map, which a compiled model does not have"},
 	{"ai.onnx.ml", "DictVectorizer", "takes a map, which a compiled model does not have"},
-	{"ai.onnx.ml", "CategoryMapper", "takes or gives strings, which a compiled model does not have"},
+	{"ai.onnx.ml", "CategoryMapper",
+	 "takes or gives strings, which a compiled model does not have"},
 };
 
 const char *onnx_refusal(const OnnxNode *n)

@@ -45,21 +45,28 @@ DType onnx_dtype(int64_t type)
 
 const char *onnx_dtype_name(Ctx *ctx, int64_t type)
 {
-	return type >= 0 && type < NTYPES ? types[type].name : arena_printf(ctx->arena, "type %lld", (long long)type);
+	return type >= 0 && type < NTYPES ? types[type].name
+					  : arena_printf(ctx->arena, "type %lld", (long long)type);
 }
 
 /* ---- shapes ---- */
 
-static bool shape_read(Ctx *ctx, const int64_t *dim, uint32_t rank, DType d, const char *what, Tensor *out, uint64_t *bytes)
+static bool shape_read(Ctx *ctx, const int64_t *dim, uint32_t rank, DType d, const char *what,
+		       Tensor *out, uint64_t *bytes)
 {
 	if (rank > MAX_RANK)
-		return ctx_error(ctx, NULL, "%s has %u dimensions, expected at most %d", what, rank, MAX_RANK);
+		return ctx_error(ctx, NULL, "%s has %u dimensions, expected at most %d", what, rank,
+				 MAX_RANK);
 	*out = (Tensor){.dtype = d, .rank = rank};
 	*bytes = dtype_size(d);
 	for (uint32_t k = 0; k < rank; k++) {
 		out->dim[k] = dim[k];
-		if (dim[k] < 0 || __builtin_mul_overflow(*bytes, (uint64_t)dim[k], bytes) || *bytes >> 48)
-			return ctx_error(ctx, NULL, "%s: extents are impossible: expected none negative and fewer than 2^48 bytes", what);
+		if (dim[k] < 0 || __builtin_mul_overflow(*bytes, (uint64_t)dim[k], bytes) ||
+		    *bytes >> 48)
+			return ctx_error(ctx, NULL,
+					 "%s: extents are impossible: expected none negative and "
+					 "fewer than 2^48 bytes",
+					 what);
 	}
 	return true;
 }
@@ -74,7 +81,8 @@ static const char *entry_of(const OnnxTensor *t, const char *key)
 	return NULL;
 }
 
-static bool number_of(Ctx *ctx, const OnnxTensor *t, const char *key, const char *what, bool *given, uint64_t *out)
+static bool number_of(Ctx *ctx, const OnnxTensor *t, const char *key, const char *what, bool *given,
+		      uint64_t *out)
 {
 	const char *text = entry_of(t, key);
 	char *end;
@@ -84,7 +92,8 @@ static bool number_of(Ctx *ctx, const OnnxTensor *t, const char *key, const char
 	errno = 0;
 	*out = strtoull(text, &end, 10);
 	return (!errno && end != text && !*end && *text != '-') ||
-	       ctx_error(ctx, NULL, "%s: %s of external data is \"%s\", expected a number", what, key, text);
+	       ctx_error(ctx, NULL, "%s: %s of external data is \"%s\", expected a number", what,
+			 key, text);
 }
 
 /* A path that stays in the folder: relative, without "..". */
@@ -106,14 +115,16 @@ static bool lies_inside(const char *folder, const char *path)
 {
 	char *root = realpath(*folder ? folder : ".", NULL), *file = realpath(path, NULL);
 	size_t n = root ? strlen(root) : 0;
-	bool ok = root && file && !strncmp(file, root, n) && (file[n] == '/' || (n && root[n - 1] == '/'));
+	bool ok = root && file && !strncmp(file, root, n) &&
+		  (file[n] == '/' || (n && root[n - 1] == '/'));
 	free(root);
 	free(file);
 	return ok;
 }
 
 /* The file of external data at that place, which is mapped once. */
-static bool file_in(Ctx *ctx, OnnxFolder *folder, const char *location, const char *what, FileMap *out)
+static bool file_in(Ctx *ctx, OnnxFolder *folder, const char *location, const char *what,
+		    FileMap *out)
 {
 	uint32_t id = intern_find(&folder->name, location, strlen(location));
 	if (id) {
@@ -121,17 +132,24 @@ static bool file_in(Ctx *ctx, OnnxFolder *folder, const char *location, const ch
 		return true;
 	}
 	if (!stays_inside(location))
-		return ctx_error(ctx, NULL, "%s: external data at \"%s\", expected a file in the model's folder", what, location);
-	const char *path = *folder->path ? arena_printf(ctx->arena, "%s/%s", folder->path, location) : location;
+		return ctx_error(
+			ctx, NULL,
+			"%s: external data at \"%s\", expected a file in the model's folder", what,
+			location);
+	const char *path = *folder->path ? arena_printf(ctx->arena, "%s/%s", folder->path, location)
+					 : location;
 	TRY(file_map(ctx, path, out));
 	if (!lies_inside(folder->path, path))
-		return ctx_error(ctx, NULL, "%s: external data at \"%s\" is a link out of the model's folder", what, location);
+		return ctx_error(ctx, NULL,
+				 "%s: external data at \"%s\" is a link out of the model's folder",
+				 what, location);
 	intern(&folder->name, location, strlen(location), NULL);
 	array_push(ctx->arena, &folder->file, *out);
 	return true;
 }
 
-static bool external(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, WireBytes *out)
+static bool external(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what,
+		     WireBytes *out)
 {
 	const char *location = entry_of(t, "location");
 	uint64_t offset = 0, length = 0;
@@ -139,12 +157,16 @@ static bool external(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const ch
 	FileMap file;
 	if (!location || !folder)
 		return ctx_error(ctx, NULL, "%s: external data without a location", what);
-	TRY(number_of(ctx, t, "offset", what, &has_offset, &offset) && number_of(ctx, t, "length", what, &has_length, &length));
+	TRY(number_of(ctx, t, "offset", what, &has_offset, &offset) &&
+	    number_of(ctx, t, "length", what, &has_length, &length));
 	TRY(file_in(ctx, folder, location, what, &file));
 	if (offset > file.size || (has_length && length > file.size - offset))
-		return ctx_error(ctx, NULL, "%s: external data: %llu bytes from byte %llu on, but %s has %zu", what,
-				 (unsigned long long)length, (unsigned long long)offset, location, file.size);
-	*out = (WireBytes){file.data + offset, has_length ? (size_t)length : file.size - (size_t)offset};
+		return ctx_error(ctx, NULL,
+				 "%s: external data: %llu bytes from byte %llu on, but %s has %zu",
+				 what, (unsigned long long)length, (unsigned long long)offset,
+				 location, file.size);
+	*out = (WireBytes){file.data + offset,
+			   has_length ? (size_t)length : file.size - (size_t)offset};
 	return true;
 }
 
@@ -161,7 +183,8 @@ static void *aligned(Ctx *ctx, const uint8_t *p, size_t bytes, DType d)
 static bool from_raw(Ctx *ctx, WireBytes raw, uint64_t bytes, const char *what, Tensor *out)
 {
 	if (raw.n != bytes)
-		return ctx_error(ctx, NULL, "%s has %zu bytes of data, its type needs %llu", what, raw.n, (unsigned long long)bytes);
+		return ctx_error(ctx, NULL, "%s has %zu bytes of data, its type needs %llu", what,
+				 raw.n, (unsigned long long)bytes);
 	out->data = aligned(ctx, raw.p, raw.n, out->dtype);
 	return true;
 }
@@ -223,7 +246,8 @@ static bool next_byte(WireBytes *raw, const WireList *runs, uint32_t *run, uint8
 	return true;
 }
 
-static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes raw, const char *what, Tensor *out)
+static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes raw, const char *what,
+			Tensor *out)
 {
 	uint32_t bits = types[t->type].bits, run = 0;
 	int64_t n = tensor_numel(out);
@@ -233,7 +257,8 @@ static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes ra
 	for (uint32_t k = 0; k < runs->n; k++)
 		have += runs->data[k].n;
 	if (have < bytes || (is_raw && have != bytes))
-		return ctx_error(ctx, NULL, "%s has %llu bytes of data, its type needs %llu", what, (unsigned long long)have, (unsigned long long)bytes);
+		return ctx_error(ctx, NULL, "%s has %llu bytes of data, its type needs %llu", what,
+				 (unsigned long long)have, (unsigned long long)bytes);
 	out->data = arena_alloc(ctx->arena, tensor_bytes(out));
 	const size_t size = dtype_size(out->dtype);
 	const Tensor values = values_of_codes(ctx, t->type, bits, out->dtype);
@@ -242,7 +267,8 @@ static bool from_stored(Ctx *ctx, const OnnxTensor *t, bool is_raw, WireBytes ra
 		if (!shift && !next_byte(&raw, runs, &run, &byte))
 			return ctx_error(ctx, NULL, "%s has too few numbers for its type", what);
 		const uint32_t code = byte >> shift & ((1u << bits) - 1);
-		memcpy((char *)out->data + (size_t)k * size, (const char *)values.data + code * size, size);
+		memcpy((char *)out->data + (size_t)k * size,
+		       (const char *)values.data + code * size, size);
 	}
 	return true;
 }
@@ -266,16 +292,19 @@ static const WireList *list_of(const OnnxTensor *t, List list)
 }
 
 /* Numbers of a fixed width, one run behind the other. */
-static bool from_fixed(Ctx *ctx, const WireList *runs, uint64_t bytes, const char *what, Tensor *out)
+static bool from_fixed(Ctx *ctx, const WireList *runs, uint64_t bytes, const char *what,
+		       Tensor *out)
 {
 	uint64_t have = 0;
 	for (uint32_t k = 0; k < runs->n; k++)
 		have += runs->data[k].n;
 	if (have != bytes)
-		return ctx_error(ctx, NULL, "%s has %llu bytes of numbers, its type needs %llu", what, (unsigned long long)have,
-				 (unsigned long long)bytes);
+		return ctx_error(ctx, NULL, "%s has %llu bytes of numbers, its type needs %llu",
+				 what, (unsigned long long)have, (unsigned long long)bytes);
 	if (runs->n == 1) {
-		out->data = aligned(ctx, runs->data[0].p, runs->data[0].n, dtype_is_complex(out->dtype) ? dtype_real(out->dtype) : out->dtype);
+		out->data =
+			aligned(ctx, runs->data[0].p, runs->data[0].n,
+				dtype_is_complex(out->dtype) ? dtype_real(out->dtype) : out->dtype);
 		return true;
 	}
 	uint8_t *to = out->data = arena_alloc(ctx->arena, bytes);
@@ -303,8 +332,8 @@ static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tenso
 	for (uint32_t k = 0; k < runs->n; k++)
 		have += runs->data[k].n;
 	if (have < want)
-		return ctx_error(ctx, NULL, "%s has at most %llu numbers, its type needs %llu", what, (unsigned long long)have,
-				 (unsigned long long)want);
+		return ctx_error(ctx, NULL, "%s has at most %llu numbers, its type needs %llu",
+				 what, (unsigned long long)have, (unsigned long long)want);
 	out->data = arena_alloc(ctx->arena, want * dtype_size(out->dtype));
 	have = 0;
 	for (uint32_t k = 0; k < runs->n; k++)
@@ -314,8 +343,8 @@ static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tenso
 			if (have < want)
 				put(out, have, v);
 		}
-	return have == want ||
-	       ctx_error(ctx, NULL, "%s has %llu numbers, its type needs %llu", what, (unsigned long long)have, (unsigned long long)want);
+	return have == want || ctx_error(ctx, NULL, "%s has %llu numbers, its type needs %llu",
+					 what, (unsigned long long)have, (unsigned long long)want);
 }
 
 bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, Tensor *out)
@@ -324,7 +353,8 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *
 	uint64_t bytes;
 	WireBytes raw = t->raw;
 	if (!d)
-		return ctx_error(ctx, NULL, "%s is of %s, which is not supported", what, onnx_dtype_name(ctx, t->type));
+		return ctx_error(ctx, NULL, "%s is of %s, which is not supported", what,
+				 onnx_dtype_name(ctx, t->type));
 	TRY(shape_read(ctx, t->dim.data, t->dim.n, d, what, out, &bytes));
 	if (t->location == 1)
 		TRY(external(ctx, t, folder, what, &raw));
@@ -335,7 +365,8 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *
 		return from_raw(ctx, raw, bytes, what, out);
 	List list = types[t->type].list;
 	const WireList *runs = list_of(t, list);
-	return list == LIST_F32 || list == LIST_F64 ? from_fixed(ctx, runs, bytes, what, out) : from_varints(ctx, runs, what, out);
+	return list == LIST_F32 || list == LIST_F64 ? from_fixed(ctx, runs, bytes, what, out)
+						    : from_varints(ctx, runs, what, out);
 }
 
 /* ---- sparse ---- */
@@ -364,23 +395,32 @@ bool onnx_sparse(Ctx *ctx, const OnnxSparse *s, OnnxFolder *folder, const char *
 	uint64_t bytes;
 	if (!s->values || !s->indices)
 		return ctx_error(ctx, NULL, "%s: a sparse tensor without values or indices", what);
-	TRY(onnx_tensor(ctx, s->values, folder, what, &value) && onnx_tensor(ctx, s->indices, folder, what, &index));
+	TRY(onnx_tensor(ctx, s->values, folder, what, &value) &&
+	    onnx_tensor(ctx, s->indices, folder, what, &index));
 	TRY(shape_read(ctx, s->dim.data, s->dim.n, value.dtype, what, out, &bytes));
 	int64_t n = tensor_numel(&value);
-	bool fits = index.dtype == DT_i64 && ((index.rank == 1 && index.dim[0] == n) ||
-					      (index.rank == 2 && index.dim[0] == n && index.dim[1] == out->rank));
+	bool fits = index.dtype == DT_i64 &&
+		    ((index.rank == 1 && index.dim[0] == n) ||
+		     (index.rank == 2 && index.dim[0] == n && index.dim[1] == out->rank));
 	if (!fits)
-		return ctx_error(ctx, NULL, "%s: indices of a sparse tensor, expected INT64 [%lld] or [%lld, %u]", what, (long long)n,
-				 (long long)n, out->rank);
+		return ctx_error(
+			ctx, NULL,
+			"%s: indices of a sparse tensor, expected INT64 [%lld] or [%lld, %u]", what,
+			(long long)n, (long long)n, out->rank);
 	folder->dense += bytes; /* the file does not bound them */
 	if (folder->dense > (uint64_t)1 << 30)
-		return ctx_error(ctx, NULL, "%s: sparse tensors of %llu bytes, expected at most 2^30", what, (unsigned long long)folder->dense);
+		return ctx_error(ctx, NULL,
+				 "%s: sparse tensors of %llu bytes, expected at most 2^30", what,
+				 (unsigned long long)folder->dense);
 	out->data = arena_alloc(ctx->arena, bytes);
 	size_t size = dtype_size(value.dtype);
 	for (int64_t k = 0, at; k < n; k++) {
 		if (!place_of(&index, out, k, &at))
-			return ctx_error(ctx, NULL, "%s: index %lld of a sparse tensor is out of range", what, (long long)k);
-		memcpy((uint8_t *)out->data + (size_t)at * size, (const uint8_t *)value.data + (size_t)k * size, size);
+			return ctx_error(ctx, NULL,
+					 "%s: index %lld of a sparse tensor is out of range", what,
+					 (long long)k);
+		memcpy((uint8_t *)out->data + (size_t)at * size,
+		       (const uint8_t *)value.data + (size_t)k * size, size);
 	}
 	return true;
 }

@@ -23,7 +23,8 @@ static Node rows(const Item *it, Forest *f)
 	f->dtype = node_dtype(b->g, x) == DT_f64 ? DT_f64 : DT_f32;
 	x = node_rank(b->g, x) == 1 ? b_unsqueeze(b, x, 0) : x;
 	if (node_rank(b->g, x) != 2)
-		return b_error(b, "an operand of rank %u, expected [N, features]", node_rank(b->g, x));
+		return b_error(b, "an operand of rank %u, expected [N, features]",
+			       node_rank(b->g, x));
 	return b_convert(b, x, f->dtype);
 }
 
@@ -34,7 +35,8 @@ static Node evaluate(const Item *it, TreesCombine combine, const Forest *f, Node
 	TreeTable t;
 	if (!trees_arrange(it, f, &t))
 		return (Node){0};
-	aten_require_le(b, b_int(b, f->nfeature), b_dim(b, x, 1), "the trees read more features than there are");
+	aten_require_le(b, b_int(b, f->nfeature), b_dim(b, x, 1),
+			"the trees read more features than there are");
 	return trees_build(it, f, &t, combine, x);
 }
 
@@ -69,7 +71,8 @@ static bool combine_named(const Item *it, TreesCombine *out)
 			*out = (TreesCombine)k;
 			return true;
 		}
-	return onnx_item_error(it, "aggregate_function is %s, expected SUM, AVERAGE, MIN or MAX", name);
+	return onnx_item_error(it, "aggregate_function is %s, expected SUM, AVERAGE, MIN or MAX",
+			       name);
 }
 
 bool onnx_import_tree_regressor(const Item *it)
@@ -95,15 +98,20 @@ bool onnx_import_tree_regressor(const Item *it)
 
 bool onnx_import_tree_ensemble(const Item *it)
 {
-	static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT"};
+	static const char *const transforms[] = {"NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO",
+						 "PROBIT"};
 	static const TreesCombine combines[] = {TREES_AVERAGE, TREES_SUM, TREES_MIN, TREES_MAX};
 	Build *b = &it->s->b;
-	int64_t n = onnx_item_int(it, "n_targets", 1), how = onnx_item_int(it, "aggregate_function", 1), transform = onnx_item_int(it, "post_transform", 0);
+	int64_t n = onnx_item_int(it, "n_targets", 1),
+		how = onnx_item_int(it, "aggregate_function", 1),
+		transform = onnx_item_int(it, "post_transform", 0);
 	Forest f = {.ntarget = n > 0 && n < INT32_MAX ? (uint32_t)n : 0};
 	Node x = rows(it, &f);
 	TRY(x.i);
 	if (!f.ntarget || how < 0 || how > 3 || transform < 0 || transform > 4)
-		return onnx_item_error(it, "n_targets %lld, aggregate_function %lld, post_transform %lld", (long long)n, (long long)how, (long long)transform);
+		return onnx_item_error(
+			it, "n_targets %lld, aggregate_function %lld, post_transform %lld",
+			(long long)n, (long long)how, (long long)transform);
 	DType d = node_dtype(b->g, onnx_value_node(it->s, onnx_item_in(it, 0)));
 	TRY(trees_read(it, NULL, &f));
 	Node y = evaluate(it, combines[how], &f, x);
@@ -127,11 +135,15 @@ typedef struct {
 
 static bool read_classes(const Item *it, Classes *c)
 {
-	const OnnxAttr *text = onnx_item_attr(it, "classlabels_strings"), *ints = onnx_item_attr(it, "classlabels_int64s");
+	const OnnxAttr *text = onnx_item_attr(it, "classlabels_strings"),
+		       *ints = onnx_item_attr(it, "classlabels_int64s");
 	if (text && text->strings.n)
-		return onnx_item_error(it, "the labels are strings, which a compiled model does not hold: expected classlabels_int64s");
+		return onnx_item_error(it, "the labels are strings, which a compiled model does "
+					   "not hold: expected classlabels_int64s");
 	if (!ints || ints->ints.n < 2)
-		return onnx_item_error(it, "classlabels_int64s has %u labels, expected two at least", ints ? ints->ints.n : 0);
+		return onnx_item_error(it,
+				       "classlabels_int64s has %u labels, expected two at least",
+				       ints ? ints->ints.n : 0);
 	c->label = ints->ints.data;
 	c->n = ints->ints.n;
 	c->transform = text_of(it, "post_transform", "NONE");
@@ -164,12 +176,17 @@ static bool one_score(const Item *it, const Classes *c, Node s)
 		s = b_bin_scalar(b, OP_add, s, c->base[c->nbase - 1]);
 	Node second = b_bin_scalar(b, OP_gt, s, c->positive ? 0.5 : 0), z;
 	if (c->nbase == 2 || c->second) {
-		z = b_concat(b, (Node[]){c->nbase == 2 ? b_un(b, OP_neg, s) : b_bin_scalar(b, OP_mul, s, 0), s}, 2, 1);
+		z = b_concat(
+			b,
+			(Node[]){c->nbase == 2 ? b_un(b, OP_neg, s) : b_bin_scalar(b, OP_mul, s, 0),
+				 s},
+			2, 1);
 		z = ml_post_transform(b, z, c->transform);
 	} else if (c->positive) {
 		z = b_concat(b, (Node[]){b_bin(b, OP_sub, aten_like(b, s, 1), s), s}, 2, 1);
 	} else if (!strcmp(c->transform, "LOGISTIC")) {
-		z = ml_post_transform(b, b_concat(b, (Node[]){b_un(b, OP_neg, s), s}, 2, 1), "LOGISTIC");
+		z = ml_post_transform(b, b_concat(b, (Node[]){b_un(b, OP_neg, s), s}, 2, 1),
+				      "LOGISTIC");
 	} else {
 		z = b_concat(b, (Node[]){b_un(b, OP_neg, s), s}, 2, 1);
 	}
@@ -195,5 +212,6 @@ bool onnx_import_tree_classifier(const Item *it)
 	s = add_base(it, s, c.base, c.nbase, c.n);
 	Node best = b_arg_reduce(b, true, s, 1);
 	Node z = ml_post_transform(b, s, c.transform);
-	return z.i && bind(it, 0, ml_labels(b, best, c.label, c.n)) && bind(it, 1, b_convert(b, z, DT_f32));
+	return z.i && bind(it, 0, ml_labels(b, best, c.label, c.n)) &&
+	       bind(it, 1, b_convert(b, z, DT_f32));
 }

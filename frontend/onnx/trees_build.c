@@ -32,14 +32,20 @@ static Tensor table(Trees *w, DType d, uint32_t rank, const int64_t *dim)
 
 static Node constant(Trees *w, const Tensor *t)
 {
-	Const c = {.name = "", .dtype = t->dtype, .rank = t->rank, .dim = arena_dup(w->im->ctx->arena, t->dim, sizeof t->dim), .data = t->data, .bytes = tensor_bytes(t)};
+	Const c = {.name = "",
+		   .dtype = t->dtype,
+		   .rank = t->rank,
+		   .dim = arena_dup(w->im->ctx->arena, t->dim, sizeof t->dim),
+		   .data = t->data,
+		   .bytes = tensor_bytes(t)};
 	return b_const(w->b, ir_const(w->im->ir, c));
 }
 
 /* An element for each tree: [groups, trees], or [trees] of one group. */
 static Tensor by_tree(Trees *w, DType d)
 {
-	return w->t->groups > 1 ? table(w, d, 2, (int64_t[]){w->t->groups, w->t->trees}) : table(w, d, 1, (int64_t[]){w->t->trees});
+	return w->t->groups > 1 ? table(w, d, 2, (int64_t[]){w->t->groups, w->t->trees})
+				: table(w, d, 1, (int64_t[]){w->t->trees});
 }
 
 typedef enum { FEATURE, AT, NAN_TO_YES, VALUE } Field;
@@ -138,7 +144,8 @@ static Slots slot_tables(Trees *w)
 	const TreeTable *t = w->t;
 	Slots s = {.bits = bits_for(w->f->nfeature) + w->mixed};
 	s.dtype = bits_for(t->nslot) + s.bits < 31 ? DT_i32 : DT_i64;
-	Tensor word = table(w, s.dtype, 1, (int64_t[]){t->nslot}), at = table(w, w->f->dtype, 1, (int64_t[]){t->nslot});
+	Tensor word = table(w, s.dtype, 1, (int64_t[]){t->nslot}),
+	       at = table(w, w->f->dtype, 1, (int64_t[]){t->nslot});
 	for (uint32_t k = 0; k < t->nslot; k++) {
 		int64_t feature = (int64_t)field_of(w, t->slot[k], FEATURE);
 		if (w->mixed)
@@ -153,7 +160,8 @@ static Slots slot_tables(Trees *w)
 
 static Node look_up(Trees *w, Node values, Node slot)
 {
-	return b_gather(w->b, values, b_unsqueeze(w->b, b_convert(w->b, slot, DT_i64), -1), 0, (uint32_t[]){0}, 1, "promise");
+	return b_gather(w->b, values, b_unsqueeze(w->b, b_convert(w->b, slot, DT_i64), -1), 0,
+			(uint32_t[]){0}, 1, "promise");
 }
 
 static Node int_like(Trees *w, Node x, int64_t v)
@@ -181,11 +189,13 @@ static Node first_slot(Trees *w, DType d)
 	Build *b = w->b;
 	Node place = b_full_int(b, d, 0, 0, NULL);
 	for (uint32_t l = 0; l < w->t->top; l++)
-		place = b_bin(b, OP_add, b_bin(b, OP_add, place, place), b_convert(b, w->less[l], d));
+		place = b_bin(b, OP_add, b_bin(b, OP_add, place, place),
+			      b_convert(b, w->less[l], d));
 	Tensor tree = by_tree(w, d);
 	for (uint32_t k = 0; k < w->ntree; k++)
 		tensor_set_i64(&tree, k, k);
-	return for_rows(w, b_bin(b, OP_add, b_bin(b, OP_mul, place, int_like(w, place, w->ntree)), constant(w, &tree)));
+	return for_rows(w, b_bin(b, OP_add, b_bin(b, OP_mul, place, int_like(w, place, w->ntree)),
+				 constant(w, &tree)));
 }
 
 /* ---- weights ---- */
@@ -202,7 +212,10 @@ static Node wide_values(Trees *w, const uint32_t *node, uint32_t n)
 			const TreeWeight *v = &w->f->weight.data[l->first + j];
 			int64_t at = (int64_t)k * w->f->ntarget + v->target;
 			double old = tensor_f64(&t, at);
-			tensor_set_f64(&t, at, w->none == 0 ? old + v->value : w->none < 0 ? fmax(old, v->value) : fmin(old, v->value));
+			tensor_set_f64(&t, at,
+				       w->none == 0  ? old + v->value
+				       : w->none < 0 ? fmax(old, v->value)
+						     : fmin(old, v->value));
 		}
 	}
 	return constant(w, &t);
@@ -225,7 +238,9 @@ static Node weights(Trees *w)
 		return for_rows(w, chosen(w, t->top, VALUE));
 	if (t->depth == t->top) {
 		uint32_t last = (1u << t->top) - 1;
-		return look_up(w, wide_values(w, t->place + (size_t)last * w->ntree, w->ntree << t->top), first_slot(w, DT_i32));
+		return look_up(
+			w, wide_values(w, t->place + (size_t)last * w->ntree, w->ntree << t->top),
+			first_slot(w, DT_i32));
 	}
 	Slots s = slot_tables(w);
 	Node slot = first_slot(w, s.dtype);
@@ -238,13 +253,20 @@ Node trees_build(const Item *it, const Forest *f, const TreeTable *t, TreesCombi
 {
 	Build *b = &it->s->b;
 	Trees w = {.b = b, .im = it->s->im, .f = f, .t = t, .x = x, .ntree = t->groups * t->trees};
-	w.none = combine == TREES_MIN ? (double)INFINITY : combine == TREES_MAX ? -(double)INFINITY : 0;
+	w.none = combine == TREES_MIN   ? (double)INFINITY
+		 : combine == TREES_MAX ? -(double)INFINITY
+					: 0;
 	find_nan(&w);
 	for (uint32_t l = 0; l < t->top; l++)
-		w.less[l] = goes_to_no(&w, chosen(&w, l, FEATURE), chosen(&w, l, AT), w.mixed ? chosen(&w, l, NAN_TO_YES) : (Node){0});
+		w.less[l] = goes_to_no(&w, chosen(&w, l, FEATURE), chosen(&w, l, AT),
+				       w.mixed ? chosen(&w, l, NAN_TO_YES) : (Node){0});
 	Node v = weights(&w);
 	uint32_t over = t->groups > 1 ? 2 : 1;
-	Node y = aten_reduce(b, combine == TREES_MIN ? REDUCE_MIN : combine == TREES_MAX ? REDUCE_MAX : REDUCE_SUM, v, 1u << over, false);
+	Node y = aten_reduce(b,
+			     combine == TREES_MIN   ? REDUCE_MIN
+			     : combine == TREES_MAX ? REDUCE_MAX
+						    : REDUCE_SUM,
+			     v, 1u << over, false);
 	if (w.none != 0)
 		y = b_select(b, b_bin_scalar(b, OP_eq, y, w.none), aten_like(b, y, 0), y);
 	if (combine == TREES_AVERAGE)

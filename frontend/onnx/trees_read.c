@@ -6,7 +6,16 @@
 
 enum { NO_NODE = UINT32_MAX };
 
-typedef enum { MODE_LEQ, MODE_LT, MODE_GTE, MODE_GT, MODE_EQ, MODE_NEQ, MODE_MEMBER, MODE_LEAF } Mode;
+typedef enum {
+	MODE_LEQ,
+	MODE_LT,
+	MODE_GTE,
+	MODE_GT,
+	MODE_EQ,
+	MODE_NEQ,
+	MODE_MEMBER,
+	MODE_LEAF
+} Mode;
 
 typedef struct {
 	const Item *it;
@@ -30,7 +39,8 @@ static Ints ints_of(const Reader *r, const char *name)
 bool trees_numbers(const Item *it, const char *name, const double **out, uint32_t *n)
 {
 	Import *im = it->s->im;
-	const OnnxAttr *a = onnx_item_attr(it, arena_printf(im->ctx->scratch, "%s_as_tensor", name));
+	const OnnxAttr *a =
+		onnx_item_attr(it, arena_printf(im->ctx->scratch, "%s_as_tensor", name));
 	if (!a)
 		a = onnx_item_attr(it, name);
 	*n = a ? a->floats.n : 0;
@@ -38,7 +48,8 @@ bool trees_numbers(const Item *it, const char *name, const double **out, uint32_
 	if (!a)
 		return true;
 	Tensor t = {.dtype = DT_f32, .rank = 1, .dim = {*n}, .data = a->floats.data};
-	TRY(!a->t || onnx_tensor(im->ctx, a->t, &im->folder, arena_printf(im->ctx->scratch, "attribute %s", name), &t));
+	TRY(!a->t || onnx_tensor(im->ctx, a->t, &im->folder,
+				 arena_printf(im->ctx->scratch, "attribute %s", name), &t));
 	*n = (uint32_t)tensor_numel(&t);
 	double *v = ARENA_ARRAY(im->ctx->scratch, double, *n);
 	tensor_read_f64(&t, 0, *n, v);
@@ -48,18 +59,23 @@ bool trees_numbers(const Item *it, const char *name, const double **out, uint32_
 
 static bool length(const Reader *r, const char *name, uint32_t n, uint32_t want)
 {
-	return n == want || onnx_item_error(r->it, "%s has %u elements, expected %u", name, n, want);
+	return n == want ||
+	       onnx_item_error(r->it, "%s has %u elements, expected %u", name, n, want);
 }
 
 static bool mode_of(const Reader *r, WireBytes text, Mode *out)
 {
-	static const char *const names[] = {"BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER", "LEAF"};
+	static const char *const names[] = {"BRANCH_LEQ",    "BRANCH_LT", "BRANCH_GTE",
+					    "BRANCH_GT",     "BRANCH_EQ", "BRANCH_NEQ",
+					    "BRANCH_MEMBER", "LEAF"};
 	for (uint32_t k = 0; k < sizeof names / sizeof *names; k++)
-		if (k != MODE_MEMBER && strlen(names[k]) == text.n && !memcmp(names[k], text.p, text.n)) {
+		if (k != MODE_MEMBER && strlen(names[k]) == text.n &&
+		    !memcmp(names[k], text.p, text.n)) {
 			*out = (Mode)k;
 			return true;
 		}
-	return onnx_item_error(r->it, "nodes_modes: unknown mode %.*s", (int)(text.n < 40 ? text.n : 40), (const char *)text.p);
+	return onnx_item_error(r->it, "nodes_modes: unknown mode %.*s",
+			       (int)(text.n < 40 ? text.n : 40), (const char *)text.p);
 }
 
 /* ---- branches ---- */
@@ -67,11 +83,13 @@ static bool mode_of(const Reader *r, WireBytes text, Mode *out)
 /* The greatest number of the dtype of comparisons that is less. */
 static double before(const Forest *f, double v)
 {
-	return f->dtype == DT_f64 ? nextafter(v, -INFINITY) : (double)nextafterf((float)v, -INFINITY);
+	return f->dtype == DT_f64 ? nextafter(v, -INFINITY)
+				  : (double)nextafterf((float)v, -INFINITY);
 }
 
 /* A branch as one or two comparisons, the first of which becomes node k. nan: NaN goes to `yes`. */
-static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, double at, uint32_t yes, uint32_t no, bool nan)
+static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, double at, uint32_t yes,
+		       uint32_t no, bool nan)
 {
 	Forest *f = r->f;
 	if (f->nfeature <= feature)
@@ -83,7 +101,8 @@ static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, doubl
 		n.yes = nan ? yes : other;
 		n.no = other;
 		if (n.yes != other) { /* only NaN goes to `yes` */
-			TreeNode rest = {.feature = feature, .at = INFINITY, .yes = other, .no = n.yes};
+			TreeNode rest = {
+				.feature = feature, .at = INFINITY, .yes = other, .no = n.yes};
 			n = rest;
 		}
 	} else if (mode == MODE_LT || mode == MODE_GTE) {
@@ -96,7 +115,8 @@ static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, doubl
 	}
 	if (!isnan(at) && (mode == MODE_EQ || mode == MODE_NEQ)) {
 		/* x <= at, and not x <= the number before */
-		TreeNode second = {.feature = feature, .at = before(f, at), .yes = n.no, .no = n.yes};
+		TreeNode second = {
+			.feature = feature, .at = before(f, at), .yes = n.no, .no = n.yes};
 		n.yes = f->node.n;
 		array_push(r->scratch, &f->node, second);
 	}
@@ -140,12 +160,15 @@ static bool check_cycles(Reader *r)
 
 static bool check_target(const Reader *r, int64_t target)
 {
-	return (target >= 0 && target < (int64_t)r->f->ntarget) || onnx_item_error(r->it, "a weight is of target %lld, of %u", (long long)target, r->f->ntarget);
+	return (target >= 0 && target < (int64_t)r->f->ntarget) ||
+	       onnx_item_error(r->it, "a weight is of target %lld, of %u", (long long)target,
+			       r->f->ntarget);
 }
 
 static bool check_feature(const Reader *r, int64_t feature)
 {
-	return (feature >= 0 && feature < INT32_MAX) || onnx_item_error(r->it, "a node reads feature %lld", (long long)feature);
+	return (feature >= 0 && feature < INT32_MAX) ||
+	       onnx_item_error(r->it, "a node reads feature %lld", (long long)feature);
 }
 
 /* ---- TreeEnsembleClassifier, TreeEnsembleRegressor ---- */
@@ -178,17 +201,22 @@ static bool read_columns(Reader *r, Columns *c)
 	if (!n || !mode)
 		return onnx_item_error(r->it, "an ensemble without nodes");
 	c->mode = &mode->strings;
-	TRY(trees_numbers(r->it, "nodes_values", &c->at, &nat) && length(r, "nodes_values", nat, n));
-	TRY(length(r, "nodes_treeids", c->tree.n, n) && length(r, "nodes_featureids", c->feature.n, n));
-	TRY(length(r, "nodes_truenodeids", c->yes.n, n) && length(r, "nodes_falsenodeids", c->no.n, n));
-	TRY(length(r, "nodes_modes", c->mode->n, n) && (!c->missing.n || length(r, "nodes_missing_value_tracks_true", c->missing.n, n)));
+	TRY(trees_numbers(r->it, "nodes_values", &c->at, &nat) &&
+	    length(r, "nodes_values", nat, n));
+	TRY(length(r, "nodes_treeids", c->tree.n, n) &&
+	    length(r, "nodes_featureids", c->feature.n, n));
+	TRY(length(r, "nodes_truenodeids", c->yes.n, n) &&
+	    length(r, "nodes_falsenodeids", c->no.n, n));
+	TRY(length(r, "nodes_modes", c->mode->n, n) &&
+	    (!c->missing.n || length(r, "nodes_missing_value_tracks_true", c->missing.n, n)));
 	intern_init(&c->places, r->scratch);
 	for (uint32_t k = 0; k < n; k++) {
 		int64_t key[2] = {c->tree.data[k], c->id.data[k]};
 		bool fresh;
 		intern(&c->places, key, sizeof key, &fresh);
 		if (!fresh)
-			return onnx_item_error(r->it, "node %lld of tree %lld stands twice", (long long)key[1], (long long)key[0]);
+			return onnx_item_error(r->it, "node %lld of tree %lld stands twice",
+					       (long long)key[1], (long long)key[0]);
 	}
 	return true;
 }
@@ -205,9 +233,12 @@ static bool read_nodes(Reader *r, const Columns *c)
 		TRY(mode_of(r, c->mode->data[k], &mode));
 		if (mode == MODE_LEAF)
 			continue;
-		uint32_t yes = find_node(c, c->tree.data[k], c->yes.data[k]), no = find_node(c, c->tree.data[k], c->no.data[k]);
+		uint32_t yes = find_node(c, c->tree.data[k], c->yes.data[k]),
+			 no = find_node(c, c->tree.data[k], c->no.data[k]);
 		if (yes == NO_NODE || no == NO_NODE)
-			return onnx_item_error(r->it, "node %lld of tree %lld has a branch to no node", (long long)c->id.data[k], (long long)c->tree.data[k]);
+			return onnx_item_error(
+				r->it, "node %lld of tree %lld has a branch to no node",
+				(long long)c->id.data[k], (long long)c->tree.data[k]);
 		TRY(check_feature(r, c->feature.data[k]));
 		is_below[yes] = is_below[no] = true;
 		bool nan = mode == MODE_NEQ || (c->missing.n && c->missing.data[k]);
@@ -223,18 +254,23 @@ static bool read_nodes(Reader *r, const Columns *c)
 static bool read_weights(Reader *r, const Columns *c, const char *prefix)
 {
 	Forest *f = r->f;
-	Ints tree = ints_of(r, arena_printf(r->scratch, "%s_treeids", prefix)), id = ints_of(r, arena_printf(r->scratch, "%s_nodeids", prefix));
+	Ints tree = ints_of(r, arena_printf(r->scratch, "%s_treeids", prefix)),
+	     id = ints_of(r, arena_printf(r->scratch, "%s_nodeids", prefix));
 	Ints target = ints_of(r, arena_printf(r->scratch, "%s_ids", prefix));
 	const double *value;
 	const char *name = arena_printf(r->scratch, "%s_weights", prefix);
 	uint32_t n, *leaf = ARENA_ARRAY(r->scratch, uint32_t, id.n);
-	TRY(trees_numbers(r->it, name, &value, &n) && length(r, name, n, id.n) && length(r, arena_printf(r->scratch, "%s_treeids", prefix), tree.n, n));
+	TRY(trees_numbers(r->it, name, &value, &n) && length(r, name, n, id.n) &&
+	    length(r, arena_printf(r->scratch, "%s_treeids", prefix), tree.n, n));
 	TRY(length(r, arena_printf(r->scratch, "%s_ids", prefix), target.n, n));
 	for (uint32_t k = 0; k < n; k++) {
 		TRY(check_target(r, target.data[k]));
 		leaf[k] = find_node(c, tree.data[k], id.data[k]);
 		if (leaf[k] == NO_NODE)
-			return onnx_item_error(r->it, "a weight is of node %lld of tree %lld, which does not exist", (long long)id.data[k], (long long)tree.data[k]);
+			return onnx_item_error(
+				r->it,
+				"a weight is of node %lld of tree %lld, which does not exist",
+				(long long)id.data[k], (long long)tree.data[k]);
 		f->node.data[leaf[k]].n++;
 		array_push(r->scratch, &f->weight, (TreeWeight){0});
 	}
@@ -246,7 +282,8 @@ static bool read_weights(Reader *r, const Columns *c, const char *prefix)
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		TreeNode *l = &f->node.data[leaf[k]];
-		f->weight.data[l->first + l->n++] = (TreeWeight){(uint32_t)target.data[k], value[k]};
+		f->weight.data[l->first + l->n++] =
+			(TreeWeight){(uint32_t)target.data[k], value[k]};
 	}
 	return true;
 }
@@ -272,13 +309,19 @@ static bool read_ensemble_attrs(Reader *r, Ensemble *e)
 	e->root = ints_of(r, "tree_roots");
 	e->target = ints_of(r, "leaf_targetids");
 	n = e->n = e->feature.n;
-	TRY(trees_numbers(r->it, "nodes_modes", &e->mode, &nat) && length(r, "nodes_modes", nat, n));
-	TRY(trees_numbers(r->it, "nodes_splits", &e->at, &nat) && length(r, "nodes_splits", nat, n));
-	TRY(trees_numbers(r->it, "membership_values", &e->member, &e->nmember) && trees_numbers(r->it, "leaf_weights", &e->weight, &nweight));
+	TRY(trees_numbers(r->it, "nodes_modes", &e->mode, &nat) &&
+	    length(r, "nodes_modes", nat, n));
+	TRY(trees_numbers(r->it, "nodes_splits", &e->at, &nat) &&
+	    length(r, "nodes_splits", nat, n));
+	TRY(trees_numbers(r->it, "membership_values", &e->member, &e->nmember) &&
+	    trees_numbers(r->it, "leaf_weights", &e->weight, &nweight));
 	e->nleaf = nweight;
-	TRY(length(r, "leaf_targetids", e->target.n, nweight) && length(r, "nodes_truenodeids", e->yes.n, n));
-	TRY(length(r, "nodes_falsenodeids", e->no.n, n) && length(r, "nodes_trueleafs", e->yes_leaf.n, n));
-	return length(r, "nodes_falseleafs", e->no_leaf.n, n) && (!e->missing.n || length(r, "nodes_missing_value_tracks_true", e->missing.n, n));
+	TRY(length(r, "leaf_targetids", e->target.n, nweight) &&
+	    length(r, "nodes_truenodeids", e->yes.n, n));
+	TRY(length(r, "nodes_falsenodeids", e->no.n, n) &&
+	    length(r, "nodes_trueleafs", e->yes_leaf.n, n));
+	return length(r, "nodes_falseleafs", e->no_leaf.n, n) &&
+	       (!e->missing.n || length(r, "nodes_missing_value_tracks_true", e->missing.n, n));
 }
 
 /* The node of a branch: nodes come first, then leaves. */
@@ -297,7 +340,8 @@ static bool add_member(Reader *r, Ensemble *e, uint32_t k, uint32_t yes, uint32_
 		if (e->next >= e->nmember)
 			return onnx_item_error(r->it, "membership_values ends within a set");
 		double v = e->member[e->next++];
-		bool empty = first && isnan(v), last = empty || e->next >= e->nmember || isnan(e->member[e->next]);
+		bool empty = first && isnan(v),
+		     last = empty || e->next >= e->nmember || isnan(e->member[e->next]);
 		uint32_t rest = last ? no : f->node.n;
 		if (!last)
 			array_push(r->scratch, &f->node, (TreeNode){0});
@@ -320,12 +364,16 @@ static bool read_ensemble(Reader *r)
 	for (uint32_t k = 0; k < e.nleaf; k++) {
 		TRY(check_target(r, e.target.data[k]));
 		array_push(r->scratch, &f->node, (TreeNode){.leaf = true, .first = k, .n = 1});
-		array_push(r->scratch, &f->weight, (TreeWeight){(uint32_t)e.target.data[k], e.weight[k]});
+		array_push(r->scratch, &f->weight,
+			   (TreeWeight){(uint32_t)e.target.data[k], e.weight[k]});
 	}
 	for (uint32_t k = 0; k < e.n; k++) {
-		uint32_t yes = branch(&e, e.yes.data[k], e.yes_leaf.data[k] != 0), no = branch(&e, e.no.data[k], e.no_leaf.data[k] != 0);
-		if (yes == NO_NODE || no == NO_NODE || !(e.mode[k] >= MODE_LEQ && e.mode[k] <= MODE_MEMBER))
-			return onnx_item_error(r->it, "node %u has a branch to no node, or an unknown mode", k);
+		uint32_t yes = branch(&e, e.yes.data[k], e.yes_leaf.data[k] != 0),
+			 no = branch(&e, e.no.data[k], e.no_leaf.data[k] != 0);
+		if (yes == NO_NODE || no == NO_NODE ||
+		    !(e.mode[k] >= MODE_LEQ && e.mode[k] <= MODE_MEMBER))
+			return onnx_item_error(
+				r->it, "node %u has a branch to no node, or an unknown mode", k);
 		TRY(check_feature(r, e.feature.data[k]));
 		Mode mode = (Mode)e.mode[k];
 		bool nan = mode == MODE_NEQ || (e.missing.n && e.missing.data[k]);
@@ -336,7 +384,8 @@ static bool read_ensemble(Reader *r)
 	}
 	for (uint32_t k = 0; k < e.root.n; k++) {
 		if (e.root.data[k] < 0 || e.root.data[k] >= (int64_t)e.n)
-			return onnx_item_error(r->it, "tree_roots names node %lld, of %u", (long long)e.root.data[k], e.n);
+			return onnx_item_error(r->it, "tree_roots names node %lld, of %u",
+					       (long long)e.root.data[k], e.n);
 		array_push(r->scratch, &f->root, (uint32_t)e.root.data[k]);
 	}
 	return f->root.n || onnx_item_error(r->it, "an ensemble without trees");

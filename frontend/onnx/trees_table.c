@@ -17,7 +17,9 @@ typedef struct {
 
 static bool too_large(const Arranger *a)
 {
-	return onnx_item_error(a->it, "the trees have more than %d nodes, counted once for each place and target", MOST_SLOTS);
+	return onnx_item_error(
+		a->it, "the trees have more than %d nodes, counted once for each place and target",
+		MOST_SLOTS);
 }
 
 /* ---- depth ---- */
@@ -82,7 +84,9 @@ static uint32_t *targets(const Arranger *a)
 				continue;
 			}
 			if (n->leaf)
-				target[v] = n->n == 0 ? NO_TARGET : n->n == 1 ? f->weight.data[n->first].target : MANY_TARGETS;
+				target[v] = n->n == 0   ? NO_TARGET
+					    : n->n == 1 ? f->weight.data[n->first].target
+							: MANY_TARGETS;
 			else
 				target[v] = common(target[n->yes], target[n->no]);
 			known[v] = true;
@@ -113,11 +117,14 @@ static uint32_t *order(const Arranger *a)
 		t->groups = f->ntarget;
 		t->trees = most;
 	}
-	uint32_t *root = ARENA_ARRAY(a->scratch, uint32_t, t->groups * t->trees), *used = ARENA_ARRAY(a->scratch, uint32_t, t->groups);
+	uint32_t *root = ARENA_ARRAY(a->scratch, uint32_t, t->groups * t->trees),
+		 *used = ARENA_ARRAY(a->scratch, uint32_t, t->groups);
 	for (uint32_t k = 0; k < t->groups * t->trees; k++)
 		root[k] = UINT32_MAX;
 	for (uint32_t k = 0; k < f->root.n; k++) {
-		uint32_t of = t->wide || target[f->root.data[k]] == NO_TARGET ? 0 : target[f->root.data[k]];
+		uint32_t of = t->wide || target[f->root.data[k]] == NO_TARGET
+				      ? 0
+				      : target[f->root.data[k]];
 		root[of * t->trees + used[of]++] = f->root.data[k];
 	}
 	return root;
@@ -153,7 +160,8 @@ static bool fill_slots(const Arranger *a)
 	uint32_t *below_of = ARENA_ARRAY(a->scratch, uint32_t, f->node.n + 1);
 	ARRAY(uint32_t) slot = {0}, below = {0};
 	for (uint32_t k = 0; k < first; k++)
-		array_push(a->scratch, &slot, t->place[((1u << t->top) - 1) * t->groups * t->trees + k]);
+		array_push(a->scratch, &slot,
+			   t->place[((1u << t->top) - 1) * t->groups * t->trees + k]);
 	for (uint32_t k = 0; k < slot.n; k++) {
 		uint32_t node = slot.data[k], at = node == UINT32_MAX ? f->node.n : node;
 		if (!below_of[at]) {
@@ -176,7 +184,8 @@ bool trees_arrange(const Item *it, const Forest *f, TreeTable *t)
 	Arranger a = {.it = it, .f = f, .scratch = it->s->im->ctx->scratch, .t = t};
 	*t = (TreeTable){0};
 	if (f->ntarget > MOST_TARGETS)
-		return onnx_item_error(it, "%u targets or classes, expected at most %d", f->ntarget, MOST_TARGETS);
+		return onnx_item_error(it, "%u targets or classes, expected at most %d", f->ntarget,
+				       MOST_TARGETS);
 	const uint32_t *root = order(&a);
 	if ((uint64_t)t->groups * t->trees > MOST_SLOTS >> (TREES_MOST_COMPLETE + 1))
 		return too_large(&a);

@@ -7,7 +7,11 @@
 
 void onnx_scope_init(Scope *s, Import *im, Graph *g, Scope *outer, const OnnxOpsets *opset)
 {
-	*s = (Scope){.im = im, .b = {.g = g}, .outer = outer, .opset = opset, .depth = outer ? outer->depth : 0};
+	*s = (Scope){.im = im,
+		     .b = {.g = g},
+		     .outer = outer,
+		     .opset = opset,
+		     .depth = outer ? outer->depth : 0};
 	if (outer) {
 		s->function = outer->function;
 		s->call = outer->call;
@@ -110,17 +114,21 @@ static Node sizes_node(Scope *s, const Value *v)
 	for (uint32_t k = 0; k < v->nsize; k++)
 		x[k] = b_from_size(b, v->size[k]);
 	Node all = b_convert(b, aten_stack(b, x, v->nsize, 0), v->dtype);
-	return v->rows ? b_reshape(b, all, 2, (Sym[]){b_int(b, v->rows), b_int(b, v->nsize / v->rows)}) : all;
+	return v->rows ? b_reshape(b, all, 2,
+				   (Sym[]){b_int(b, v->rows), b_int(b, v->nsize / v->rows)})
+		       : all;
 }
 
 Node onnx_value_node(Scope *s, Value *v)
 {
 	if (v->is_list)
-		return b_error(&s->b, "%s is a sequence or an optional, expected a tensor", v->name ? v->name : "a value");
+		return b_error(&s->b, "%s is a sequence or an optional, expected a tensor",
+			       v->name ? v->name : "a value");
 	if (v->node.i && v->home == s->b.g)
 		return v->node;
 	if (!v->known && !v->size)
-		return b_error(&s->b, "%s is a value of another graph", v->name ? v->name : "an operand");
+		return b_error(&s->b, "%s is a value of another graph",
+			       v->name ? v->name : "an operand");
 	if (v->node.i && v->input >= 0)
 		return b_error(&s->b, "%s is an input of another graph", v->name);
 	Node n = v->known ? constant_node(s, v) : sizes_node(s, v);
@@ -140,13 +148,20 @@ static void check_input(Scope *s, Value *v)
 	if (v->input < 0 || im->checked.data[v->input])
 		return;
 	im->checked.data[v->input] = true;
-	Build b = {.g = im->main, .before = node_next(im->main, im->main->input.data[im->main->input.n - 1].node), .where = s->b.where};
+	Build b = {.g = im->main,
+		   .before = node_next(im->main, im->main->input.data[im->main->input.n - 1].node),
+		   .where = s->b.where};
 	Value is = {.name = v->name, .known = v->known};
 	Scope at = {.im = im, .b = b};
 	Node same = b_bin(&b, OP_eq, v->node, constant_node(&at, &is));
 	uint32_t rank = node_rank(im->main, v->node);
 	same = b_reduce(&b, REDUCE_AND, same, (1u << rank) - 1, DT_none);
-	Attr attr[] = {attr_none(), attr_str(im->ir, arena_printf(im->ctx->scratch, "input %s has another value than the model was compiled for", v->name))};
+	Attr attr[] = {
+		attr_none(),
+		attr_str(im->ir,
+			 arena_printf(im->ctx->scratch,
+				      "input %s has another value than the model was compiled for",
+				      v->name))};
 	b_node(&b, OP_assert, &same, 1, attr, 2);
 }
 
@@ -239,7 +254,8 @@ bool onnx_value_as_sizes(Scope *s, Value *v, const Sym **out, uint32_t *n)
 		return !v->rows;
 	}
 	const Tensor *t = v->known;
-	return t && v->input < 0 && (dtype_is_int(t->dtype) || t->dtype == DT_bool) && sizes_of_elements(s, t, out, n);
+	return t && v->input < 0 && (dtype_is_int(t->dtype) || t->dtype == DT_bool) &&
+	       sizes_of_elements(s, t, out, n);
 }
 
 Sym onnx_size_from_data(Scope *s, Node x, const char *what)
@@ -266,14 +282,19 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 		return false;
 	uint32_t rank = node_rank(b->g, x);
 	if (!dtype_is_int(node_dtype(b->g, x)))
-		return ctx_error(s->im->ctx, b->where, "%s are of %s, expected integers", what, dtype_name(node_dtype(b->g, x)));
-	if (rank > 1 || (rank == 1 && (!sym_is_const(s->im->syms, node_dim(b->g, x, 0), &extent) || extent > MAX_SIZES)))
-		return ctx_error(s->im->ctx, b->where, "%s have the type %s, expected a constant number of sizes, at most %d", what,
-				 type_str(s->im->ir, node_type_id(b->g, x)), MAX_SIZES);
+		return ctx_error(s->im->ctx, b->where, "%s are of %s, expected integers", what,
+				 dtype_name(node_dtype(b->g, x)));
+	if (rank > 1 || (rank == 1 && (!sym_is_const(s->im->syms, node_dim(b->g, x, 0), &extent) ||
+				       extent > MAX_SIZES)))
+		return ctx_error(
+			s->im->ctx, b->where,
+			"%s have the type %s, expected a constant number of sizes, at most %d",
+			what, type_str(s->im->ir, node_type_id(b->g, x)), MAX_SIZES);
 	Sym *size = ARENA_ARRAY(s->im->ctx->arena, Sym, extent);
 	x = b_convert(b, x, DT_i64);
 	for (uint32_t k = 0; k < extent; k++)
-		size[k] = onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x, what);
+		size[k] =
+			onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x, what);
 	v->size = size; /* asked again, it is the same size */
 	v->nsize = (uint32_t)extent;
 	v->has_dim = rank == 1;
@@ -286,7 +307,9 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 
 int64_t onnx_kept_type(int64_t type)
 {
-	return type == ONNX_FLOAT8E4M3FNUZ || (type >= ONNX_FLOAT8E5M2FNUZ && type <= ONNX_INT2) ? type : 0;
+	return type == ONNX_FLOAT8E4M3FNUZ || (type >= ONNX_FLOAT8E5M2FNUZ && type <= ONNX_INT2)
+		       ? type
+		       : 0;
 }
 
 DType onnx_value_dtype(Scope *s, const Value *v)
@@ -300,7 +323,10 @@ uint32_t onnx_value_rank(Scope *s, const Value *v)
 	(void)s;
 	if (v->is_list)
 		return UINT32_MAX;
-	return v->node.i ? node_rank(v->home, v->node) : v->known ? v->known->rank : v->rows ? 2 : v->has_dim;
+	return v->node.i  ? node_rank(v->home, v->node)
+	       : v->known ? v->known->rank
+	       : v->rows  ? 2
+			  : v->has_dim;
 }
 
 Sym onnx_value_dim(Scope *s, const Value *v, uint32_t k)

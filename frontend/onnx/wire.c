@@ -18,7 +18,8 @@ typedef struct {
 
 static bool malformed(const Reader *r, const WireMessage *m, const uint8_t *at, const char *why)
 {
-	return ctx_error(r->ctx, NULL, "%s at byte %llu: %s", m->name, (unsigned long long)(at - r->file), why);
+	return ctx_error(r->ctx, NULL, "%s at byte %llu: %s", m->name,
+			 (unsigned long long)(at - r->file), why);
 }
 
 bool wire_varint(WireBytes *run, uint64_t *out)
@@ -64,9 +65,11 @@ static bool next_item(const Reader *r, const WireMessage *m, WireBytes *from, It
 		return true;
 	case FIXED64:
 	case FIXED32:
-		return take(from, it->type == FIXED64 ? 8 : 4, &it->bytes) || malformed(r, m, at, "a number goes beyond the end");
+		return take(from, it->type == FIXED64 ? 8 : 4, &it->bytes) ||
+		       malformed(r, m, at, "a number goes beyond the end");
 	case DELIMITED:
-		return (wire_varint(from, &n) && take(from, n, &it->bytes)) || malformed(r, m, at, "a length goes beyond the end");
+		return (wire_varint(from, &n) && take(from, n, &it->bytes)) ||
+		       malformed(r, m, at, "a length goes beyond the end");
 	default:
 		return malformed(r, m, at, "a field is of no type that the format has now");
 	}
@@ -102,7 +105,8 @@ static uint32_t expected_type(WireKind kind)
 }
 
 /* A repeated number: one, or a run of them. */
-static bool read_numbers(const Reader *r, const WireMessage *m, const WireField *f, const Item *it, void *at)
+static bool read_numbers(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
+			 void *at)
 {
 	Arena *arena = r->ctx->arena;
 	WireBytes run = it->bytes;
@@ -131,7 +135,8 @@ static void *push_struct(Arena *arena, void *array, size_t size)
 	return memset(list->data + size * list->n++, 0, size);
 }
 
-static bool read_repeated(const Reader *r, const WireMessage *m, const WireField *f, const Item *it, void *at, uint32_t depth)
+static bool read_repeated(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
+			  void *at, uint32_t depth)
 {
 	Arena *arena = r->ctx->arena;
 	const char *text;
@@ -145,13 +150,15 @@ static bool read_repeated(const Reader *r, const WireMessage *m, const WireField
 		array_push(arena, (WireList *)at, it->bytes);
 		return true;
 	case WIRE_MESSAGE:
-		return read_message(r, it->bytes, f->message, push_struct(arena, at, f->message->size), depth + 1);
+		return read_message(r, it->bytes, f->message,
+				    push_struct(arena, at, f->message->size), depth + 1);
 	default:
 		return read_numbers(r, m, f, it, at);
 	}
 }
 
-static bool read_one(const Reader *r, const WireMessage *m, const WireField *f, const Item *it, void *at, uint32_t depth)
+static bool read_one(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
+		     void *at, uint32_t depth)
 {
 	switch (f->kind) {
 	case WIRE_INT:
@@ -175,16 +182,19 @@ static bool read_one(const Reader *r, const WireMessage *m, const WireField *f, 
 	return read_message(r, it->bytes, f->message, *message, depth + 1);
 }
 
-static bool read_field(const Reader *r, const WireMessage *m, const WireField *f, const Item *it, void *out, uint32_t depth)
+static bool read_field(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
+		       void *out, uint32_t depth)
 {
 	void *at = (char *)out + f->at;
 	bool is_number = f->kind == WIRE_INT || f->kind == WIRE_FLOAT || f->kind == WIRE_PACKED;
 	bool packed = f->repeated && is_number && it->type == DELIMITED;
 	if (it->type != expected_type(f->kind) && !packed && f->kind != WIRE_PACKED)
-		return malformed(r, m, it->bytes.p, "a field is of another type than the format says");
+		return malformed(r, m, it->bytes.p,
+				 "a field is of another type than the format says");
 	if (f->present)
 		*(bool *)((char *)out + f->present) = true;
-	return f->repeated ? read_repeated(r, m, f, it, at, depth) : read_one(r, m, f, it, at, depth);
+	return f->repeated ? read_repeated(r, m, f, it, at, depth)
+			   : read_one(r, m, f, it, at, depth);
 }
 
 static const WireField *find_field(const WireMessage *m, uint64_t number)
@@ -195,7 +205,8 @@ static const WireField *find_field(const WireMessage *m, uint64_t number)
 	return NULL;
 }
 
-static bool read_message(const Reader *r, WireBytes bytes, const WireMessage *m, void *out, uint32_t depth)
+static bool read_message(const Reader *r, WireBytes bytes, const WireMessage *m, void *out,
+			 uint32_t depth)
 {
 	if (depth > WIRE_DEPTH)
 		return malformed(r, m, bytes.p, "messages are nested too deeply");

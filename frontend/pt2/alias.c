@@ -190,7 +190,8 @@ static bool overlaps_itself(SymTab *t, const Meta *m)
 {
 	for (uint32_t i = 0; i < m->rank; i++)
 		for (uint32_t k = 0; k <= i; k++) {
-			int64_t a = sym_hint(t, m->stride[i]), b = sym_hint(t, m->stride[k]), d = common_divisor(a, b);
+			int64_t a = sym_hint(t, m->stride[i]), b = sym_hint(t, m->stride[k]),
+				d = common_divisor(a, b);
 			int64_t na = sym_hint(t, m->size[i]), nb = sym_hint(t, m->size[k]);
 			if (i == k ? a == 0 && na > 1 : d > 0 && b / d < na && a / d < nb)
 				return true;
@@ -205,7 +206,9 @@ static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, No
 	Ir *ir = st->im->ir;
 	Meta p = st->value.data[v->parent].meta;
 	if (overlaps_itself(t, &v->meta))
-		return b_error(b, "writing to a part of a view whose elements share memory is not supported");
+		return b_error(
+			b,
+			"writing to a part of a view whose elements share memory is not supported");
 	Sym n = sym_int(t, 1), m = n;
 	for (uint32_t k = 0; k < p.rank; k++)
 		n = sym_mul(t, n, p.size[k]);
@@ -224,7 +227,9 @@ static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, No
 static Node inverse_adjoint(State *st, Build *b, const Meta *p, Node update)
 {
 	Node n = b_transpose(b, update, -2, -1);
-	return n.i ? graph_add(st->g, b->before, OP_aten_conj_physical, &n, 1, (AttrId){0}, meta_type(st->im, p), b->loc) : n;
+	return n.i ? graph_add(st->g, b->before, OP_aten_conj_physical, &n, 1, (AttrId){0},
+			       meta_type(st->im, p), b->loc)
+		   : n;
 }
 
 /* The same bytes under another dtype. Autograd sees a write through view(dtype) as little as that

@@ -106,7 +106,10 @@ static bool sym_float(Scope *s, const json_t *arg, double *out)
 		return read_double(v, out);
 	const char *name = kind && is(kind, "as_name") ? json_string_value(v) : NULL;
 	if (name && scope_find(s, name))
-		return ctx_error(im->ctx, s->where, "symbolic float %s depends on data: this operator takes constants there", name);
+		return ctx_error(
+			im->ctx, s->where,
+			"symbolic float %s depends on data: this operator takes constants there",
+			name);
 	json_t *value =
 		json_object_get(json_object_get(s->graph, "sym_float_values"), name ? name : "");
 	kind = json_tag(value, &v);
@@ -176,7 +179,8 @@ bool arg_scalar(Scope *s, const char *name, const char *tag, const json_t *v, At
 	}
 	if (is(tag, "as_complex")) {
 		*out = attr_complex(0, 0);
-		if (read_double(json_object_get(v, "real"), &out->z.re) && read_double(json_object_get(v, "imag"), &out->z.im))
+		if (read_double(json_object_get(v, "real"), &out->z.re) &&
+		    read_double(json_object_get(v, "imag"), &out->z.im))
 			return true;
 	}
 	return bad(s, name, tag);
@@ -257,8 +261,10 @@ static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
 	uint32_t v = name ? scope_find(s, name) : 0;
 	const Wrapped *w = name && !v ? wrapped_find(s->st->im, name) : NULL;
 	if (w)
-		return ctx_error(s->st->im->ctx, s->where, "argument %s: weight %s wraps tensors, of which the graph must name one",
-				 a->name, w->label);
+		return ctx_error(
+			s->st->im->ctx, s->where,
+			"argument %s: weight %s wraps tensors, of which the graph must name one",
+			a->name, w->label);
 	if (!v)
 		return ctx_error(s->st->im->ctx, s->where, "argument %s: tensor %s is not defined",
 				 a->name, name ? name : "?");
@@ -319,7 +325,8 @@ Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
 	uint32_t value = data_float(s, tag, arg);
 	if (value)
 		return value_read(s->st, &s->b, value);
-	return arg_scalar(s, "number", tag, arg, &x) ? b_full_attr(&s->b, DT_f64, x, 0, NULL) : (Node){0};
+	return arg_scalar(s, "number", tag, arg, &x) ? b_full_attr(&s->b, DT_f64, x, 0, NULL)
+						     : (Node){0};
 }
 
 /* A Python number where the schema wants a tensor. */
@@ -505,7 +512,8 @@ static bool check_names(Scope *s, const json_t *node, const Schema *schema)
 		if (!name || !tag)
 			return ctx_error(s->st->im->ctx, s->where, "argument %zu is malformed", i);
 		bool known = i == 0 ? schema->narg > 0 && is_first(name) : false;
-		known = known || is_destination(node, name) || (*name ? has_argument(schema, name) || is_neutral(tag) : i < schema->narg);
+		known = known || is_destination(node, name) ||
+			(*name ? has_argument(schema, name) || is_neutral(tag) : i < schema->narg);
 		if (!known)
 			return ctx_error(s->st->im->ctx, s->where, "%s has no argument %s",
 					 schema->name, *name ? name : "at this position");
@@ -551,7 +559,9 @@ static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
 	/* of pow, of where */
 	static const char *const overload[] = {".Tensor", ".Tensor_Tensor", ".self"};
 	for (size_t k = 0; k < sizeof overload / sizeof *overload; k++) {
-		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s%s", (int)base_of(schema->name), schema->name, overload[k]));
+		Op other = op_find(arena_printf(s->st->im->ctx->scratch, "%.*s%s",
+						(int)base_of(schema->name), schema->name,
+						overload[k]));
 		int slot = other != OP_none ? op_arg_index(other, arg) : -1;
 		if (slot >= 0 && op_schema(other)->arg[slot].kind == ARG_tensor)
 			return other;
@@ -612,7 +622,8 @@ static void read_row_major(Scope *s, const Schema *schema, Call *c)
 {
 	for (uint32_t k = 0; k < schema->narg; k++)
 		if (is(schema->arg[k].name, "row_major") && c->value.n && c->value.data[0])
-			c->attr[k] = attr_bool(meta_is_contiguous(s->st->im, &s->st->value.data[c->value.data[0]].meta));
+			c->attr[k] = attr_bool(meta_is_contiguous(
+				s->st->im, &s->st->value.data[c->value.data[0]].meta));
 }
 
 bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)

@@ -7,7 +7,8 @@
 static bool is_converted(Op op)
 {
 	const OpInfo *info = op_info(op);
-	return (info->autocast != AUTOCAST_ANY && info->autocast != AUTOCAST_FIRST) || info->autocast_gpu != AUTOCAST_ANY;
+	return (info->autocast != AUTOCAST_ANY && info->autocast != AUTOCAST_FIRST) ||
+	       info->autocast_gpu != AUTOCAST_ANY;
 }
 
 /* f64 is left alone. */

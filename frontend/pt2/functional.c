@@ -18,7 +18,8 @@ static Arena *arena(const State *st)
 uint32_t value_new(State *st, Node n, const Meta *m)
 {
 	uint32_t id = st->value.n;
-	array_push(arena(st), &st->storage, (Storage){.base = id, .spec = -1, .history = !st->no_grad});
+	array_push(arena(st), &st->storage,
+		   (Storage){.base = id, .spec = -1, .history = !st->no_grad});
 	array_push(arena(st), &st->value,
 		   (Value){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
 	return id;
@@ -97,13 +98,15 @@ static Node without_history(Build *b, Node n)
 
 Node value_with_history(Build *b, Node value, Node old)
 {
-	return may_have_history(b, value) && old.i ? b_bin(b, OP_straight_through, value, old) : value;
+	return may_have_history(b, value) && old.i ? b_bin(b, OP_straight_through, value, old)
+						   : value;
 }
 
 /* Autograd does not see a write under torch.no_grad(): the history stays what it was. */
 static Node written(State *st, Build *b, uint32_t id, Node n)
 {
-	if (!st->no_grad || !st->storage.data[st->value.data[id].storage].history || !may_have_history(b, n))
+	if (!st->no_grad || !st->storage.data[st->value.data[id].storage].history ||
+	    !may_have_history(b, n))
 		return n;
 	return b_bin(b, OP_replaced, value_read(st, b, id), n);
 }

@@ -60,8 +60,8 @@ static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 		return true;
 	}
 	bool nothing = !tag || !strcmp(tag, "as_none") || !strcmp(tag, "as_string") ||
-		       !strcmp(tag, "as_bool") || !strcmp(tag, "as_sym_ints") || !strcmp(tag, "as_sym_int") ||
-		       (json_is_array(v) && json_array_size(v) == 0);
+		       !strcmp(tag, "as_bool") || !strcmp(tag, "as_sym_ints") ||
+		       !strcmp(tag, "as_sym_int") || (json_is_array(v) && json_array_size(v) == 0);
 	return nothing ||
 	       ctx_error(s->st->im->ctx, s->where, "operand %zu: %s is not supported", k, tag);
 }
@@ -118,8 +118,10 @@ static bool graph_results(Scope *outer, Scope *s, Values *out)
 		uint32_t v = name ? scope_find(s, name) : 0;
 		if (json_object_get(output, "as_sym_int"))
 			return ctx_error(outer->st->im->ctx, outer->where,
-					 "result %zu of its graph is an integer that depends on data: not supported, where "
-					 "a tensor without dimensions is", i);
+					 "result %zu of its graph is an integer that depends on "
+					 "data: not supported, where "
+					 "a tensor without dimensions is",
+					 i);
 		if (!v)
 			return ctx_error(outer->st->im->ctx, outer->where,
 					 "output %zu of the graph is no tensor", i);
@@ -221,7 +223,8 @@ static bool check_unwritten(Scope *outer, const State *st)
 {
 	for (uint32_t k = 1; k < st->storage.n; k++)
 		if (st->storage.data[k].spec >= 0 && st->storage.data[k].version > 0)
-			return ctx_error(outer->st->im->ctx, outer->where, "its graph writes one of its inputs");
+			return ctx_error(outer->st->im->ctx, outer->where,
+					 "its graph writes one of its inputs");
 	return true;
 }
 
@@ -263,7 +266,8 @@ static void metas(const State *st, const uint32_t *value, uint32_t n, Meta *out)
 }
 
 /* The node, its operands `first`, or none, and the values. */
-static Node add_node(Scope *s, Op op, Node first, const uint32_t *value, uint32_t n, TypeId type, const Attr *attr)
+static Node add_node(Scope *s, Op op, Node first, const uint32_t *value, uint32_t n, TypeId type,
+		     const Attr *attr)
 {
 	Import *im = s->st->im;
 	Node *in = ARENA_ARRAY(im->ctx->scratch, Node, n + 1), *next = in;
@@ -271,7 +275,8 @@ static Node add_node(Scope *s, Op op, Node first, const uint32_t *value, uint32_
 		*next++ = first;
 	for (uint32_t k = 0; k < n; k++)
 		*next++ = value_read(s->st, &s->b, value[k]);
-	return graph_add(s->st->g, (Node){0}, op, in, (uint32_t)(next - in), ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
+	return graph_add(s->st->g, (Node){0}, op, in, (uint32_t)(next - in),
+			 ir_attrs(im->ir, op_schema(op)->narg, attr), type, s->b.loc);
 }
 
 static bool bind_result(Scope *s, const char *name, const Meta *meta, Node x)
@@ -282,7 +287,8 @@ static bool bind_result(Scope *s, const char *name, const Meta *meta, Node x)
 }
 
 /* Add the node with the types the file states, and bind its results. */
-static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n, const Attr *attr)
+static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n,
+		   const Attr *attr)
 {
 	Import *im = s->st->im;
 	const char **name;
@@ -354,7 +360,8 @@ static bool import_associative_scan(Scope *s, const json_t *node)
 	const uint32_t n = in.n;
 	TRY(tensor_args(s, node, 2, &in));
 	/* the graph takes n of each, then the constants */
-	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, n + in.n + 1), *given = ARENA_ARRAY(im->ctx->arena, Meta, in.n + 1);
+	Meta *meta = ARENA_ARRAY(im->ctx->arena, Meta, n + in.n + 1),
+	     *given = ARENA_ARRAY(im->ctx->arena, Meta, in.n + 1);
 	metas(s->st, in.data, in.n, given);
 	Sym length = {0}, zero = sym_int(im->syms, 0), one = sym_int(im->syms, 1);
 	for (uint32_t k = 0; k < n; k++) {
@@ -369,12 +376,14 @@ static bool import_associative_scan(Scope *s, const json_t *node)
 	Graph *body = import_subgraph(s, graph, meta, n + in.n);
 	TRY(body);
 	if (body->output.n != n)
-		return ctx_error(im->ctx, s->where, "the graph has %u results, expected %u", body->output.n, n);
+		return ctx_error(im->ctx, s->where, "the graph has %u results, expected %u",
+				 body->output.n, n);
 	for (uint32_t k = 0; k < n; k++)
 		graph_add_output(body, body->output.data[k].name, body->output.data[k].node, -1);
 	Node *x = ARENA_ARRAY(im->ctx->scratch, Node, n + in.n + 1);
 	Cond some = {.kind = GUARD_LE, .a = one, .b = length};
-	TRY(meta_require(im, s->st->g, &some, s->where, "associative_scan over at least one element"));
+	TRY(meta_require(im, s->st->g, &some, s->where,
+			 "associative_scan over at least one element"));
 	for (uint32_t k = 0; k < in.n; k++) {
 		Node v = value_read(s->st, b, in.data[k]);
 		if (k < n) {
@@ -384,7 +393,11 @@ static bool import_associative_scan(Scope *s, const json_t *node)
 			x[n + k] = v;
 		}
 	}
-	Attr attr[6] = {attr_int(im->ir, n), attr_int(im->ir, n), attr_int(im->ir, in.n - n), attr_graph(body), attr_sym(sym_sub(im->syms, length, one)),
+	Attr attr[6] = {attr_int(im->ir, n),
+			attr_int(im->ir, n),
+			attr_int(im->ir, in.n - n),
+			attr_graph(body),
+			attr_sym(sym_sub(im->syms, length, one)),
 			attr_bool(false)};
 	Node made = b_node(b, OP_scan, x, n + in.n, attr, 6);
 	const char **name;
@@ -437,14 +450,15 @@ Node symbolic_condition(Scope *s, const json_t *arg)
 	uint32_t data = name ? scope_find(s, name) : 0;
 	if (data)
 		return value_read(s->st, &s->b, data);
-	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
+	json_t *value =
+		json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
 	ExprEnv env = {.ctx = s->st->im->ctx, .syms = s->st->im->syms};
 	const Cond *c;
 	uint32_t n;
 	if (!text || !expr_cond(&env, text, &c, &n)) {
-		ctx_error(env.ctx, s->where, "symbolic bool %s is not understood: %s", name ? name : "?",
-			  text ? env.error : "not defined");
+		ctx_error(env.ctx, s->where, "symbolic bool %s is not understood: %s",
+			  name ? name : "?", text ? env.error : "not defined");
 		return (Node){0};
 	}
 	Node all = b_full_attr(&s->b, DT_bool, attr_bool(true), 0, NULL);
@@ -495,8 +509,11 @@ static Sym room_for(Scope *s, Graph *body, const Uneven *u, Sym size)
 		return (Sym){0};
 	Sym most = sym_most(im->syms, size);
 	if (!most.i)
-		ctx_error(im->ctx, s->where, "dimension %u of result %u has size %s in one branch: not supported where that has no bound "
-			  "before it runs and the other branch has another", u->dim, u->result, sym_str(im->syms, size));
+		ctx_error(im->ctx, s->where,
+			  "dimension %u of result %u has size %s in one branch: not supported "
+			  "where that has no bound "
+			  "before it runs and the other branch has another",
+			  u->dim, u->result, sym_str(im->syms, size));
 	return most;
 }
 
@@ -508,13 +525,18 @@ static bool compare_sizes(Scope *s, Graph *const g[2], Uneven u, Unevens *out)
 	const Truth same = sym_eq(syms, u.in[0], u.in[1]);
 	if (same == YES)
 		return true;
-	if (same == MAYBE && (sym_eq(syms, u.size, u.in[0]) == YES || sym_eq(syms, u.size, u.in[1]) == YES)) {
-		graph_guard(g[1], GUARD_EQ, u.in[0], u.in[1], "branches have results of the same size");
+	if (same == MAYBE &&
+	    (sym_eq(syms, u.size, u.in[0]) == YES || sym_eq(syms, u.size, u.in[1]) == YES)) {
+		graph_guard(g[1], GUARD_EQ, u.in[0], u.in[1],
+			    "branches have results of the same size");
 		return true;
 	}
 	if (sym_kind(syms, u.size) != SYM_VAR || !sym_uses_kind(syms, u.size, SYMVAR_UNBACKED))
-		return ctx_error(s->st->im->ctx, s->where, "dimension %u of result %u has size %s in one branch and %s in the other, and %s after them",
-				 u.dim, u.result, sym_str(syms, u.in[0]), sym_str(syms, u.in[1]), sym_str(syms, u.size));
+		return ctx_error(s->st->im->ctx, s->where,
+				 "dimension %u of result %u has size %s in one branch and %s in "
+				 "the other, and %s after them",
+				 u.dim, u.result, sym_str(syms, u.in[0]), sym_str(syms, u.in[1]),
+				 sym_str(syms, u.size));
 	Sym a = room_for(s, g[0], &u, u.in[0]), b = a.i ? room_for(s, g[1], &u, u.in[1]) : a;
 	TRY(b.i);
 	u.room = sym_max(syms, a, b);
@@ -526,8 +548,15 @@ static bool find_uneven(Scope *s, Graph *const g[2], const Meta *meta, uint32_t 
 {
 	for (uint32_t k = 0; k < n && k < g[0]->output.n && k < g[1]->output.n; k++) {
 		Node x = g[0]->output.data[k].node, y = g[1]->output.data[k].node;
-		for (uint32_t d = 0; d < meta[k].rank && d < node_rank(g[0], x) && d < node_rank(g[1], y); d++)
-			TRY(compare_sizes(s, g, (Uneven){k, d, meta[k].size[d], {node_dim(g[0], x, d), node_dim(g[1], y, d)}, {0}}, out));
+		for (uint32_t d = 0;
+		     d < meta[k].rank && d < node_rank(g[0], x) && d < node_rank(g[1], y); d++)
+			TRY(compare_sizes(s, g,
+					  (Uneven){k,
+						   d,
+						   meta[k].size[d],
+						   {node_dim(g[0], x, d), node_dim(g[1], y, d)},
+						   {0}},
+					  out));
 	}
 	return true;
 }
@@ -612,7 +641,8 @@ static bool import_cond(Scope *s, const json_t *node)
 	    set_attr(s, OP_cond, attr, "no", attr_graph(g[1])));
 	TypeId *elem = ARENA_ARRAY(im->ctx->scratch, TypeId, n + uneven.n);
 	result_types(s, result, n, &uneven, elem);
-	Node made = add_node(s, OP_cond, pred, in.data, in.n, ir_tuple(im->ir, n + uneven.n, elem), attr);
+	Node made = add_node(s, OP_cond, pred, in.data, in.n, ir_tuple(im->ir, n + uneven.n, elem),
+			     attr);
 	for (uint32_t k = 0; k < n; k++)
 		TRY(bind_result(s, name[k], &result[k], cut_off(s, made, k, n, &uneven)));
 	return true;

@@ -105,7 +105,9 @@ bool meta_require_divisors(Import *im, Graph *g, const char *where)
 {
 	for (uint32_t k = 0; k < im->need.n; k++) {
 		const Need *n = &im->need.data[k];
-		TRY(meta_require(im, g, &n->cond, where, arena_printf(im->ctx->arena, "no division by zero in %s", n->text)));
+		TRY(meta_require(
+			im, g, &n->cond, where,
+			arena_printf(im->ctx->arena, "no division by zero in %s", n->text)));
 	}
 	im->need.n = 0;
 	return true;
@@ -256,14 +258,20 @@ static void find_loose(Import *im, const json_t *graph, uint32_t depth)
 		const char *target = json_str(node, "target");
 		json_array_foreach(json_object_get(node, "inputs"), k, input)
 		{
-			json_t *sub = json_object_get(json_object_get(json_object_get(input, "arg"), "as_graph"), "graph");
+			json_t *sub = json_object_get(
+				json_object_get(json_object_get(input, "arg"), "as_graph"),
+				"graph");
 			if (sub && depth < 32)
 				find_loose(im, sub, depth + 1);
 		}
 		if (!target || strcmp(target, "torch.ops.torchvision.nms.default"))
 			continue;
-		const char *tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0), &out), *name = json_str(out, "name");
-		json_t *tensor = tag && name ? json_object_get(json_object_get(graph, "tensor_values"), name) : NULL;
+		const char *tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0),
+					   &out),
+			   *name = json_str(out, "name");
+		json_t *tensor =
+			tag && name ? json_object_get(json_object_get(graph, "tensor_values"), name)
+				    : NULL;
 		json_t *size = json_array_get(json_object_get(tensor, "sizes"), 0);
 		const char *text = json_str(json_object_get(size, "as_expr"), "expr_str");
 		if (!text || strncmp(text, "Symbol('", strlen("Symbol('")))
@@ -288,8 +296,8 @@ static bool is_free_below(const Import *im, const char *name, int64_t lo)
 
 bool meta_is_loose(const Import *im, const Cond *c)
 {
-	return !c->fixed && c->kind == GUARD_LE && sym_is(im->syms, c->a, 2) && sym_kind(im->syms, c->b) == SYM_VAR &&
-	       is_loose(im, sym_name(im->syms, c->b));
+	return !c->fixed && c->kind == GUARD_LE && sym_is(im->syms, c->a, 2) &&
+	       sym_kind(im->syms, c->b) == SYM_VAR && is_loose(im, sym_name(im->syms, c->b));
 }
 
 bool meta_symbols(Import *im)
@@ -357,9 +365,11 @@ static Sym input_dim(void *arg, const PathKey *path, uint32_t n, int64_t dim)
 	const char *name = leaf >= 0 ? leaf_tensor(im, leaf) : NULL;
 	if (!im->input_tree.leaf.n && n == 1) /* no signature: the file's own name */
 		name = path[0].name;
-	json_t *sizes = name ? json_object_get(json_object_get(json_object_get(graph, "tensor_values"), name),
-					       "sizes")
-			     : NULL;
+	json_t *sizes =
+		name ? json_object_get(
+			       json_object_get(json_object_get(graph, "tensor_values"), name),
+			       "sizes")
+		     : NULL;
 	if (dim < 0)
 		dim += (int64_t)json_array_size(sizes);
 	if (dim < 0 || (size_t)dim >= json_array_size(sizes))
@@ -385,12 +395,17 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 	read_range(range, &lo, &hi);
 	Sym e = expr_int(&env, key);
 	if (!e.i)
-		return ctx_error(im->ctx, NULL, "range constraint of %s not understood: %s", key, env.error);
+		return ctx_error(im->ctx, NULL, "range constraint of %s not understood: %s", key,
+				 env.error);
 	if (narrow(im, e, lo, hi))
 		return true;
-	const char *text = hi == SYM_INF    ? arena_printf(im->ctx->scratch, "%s at least %lld", key, (long long)lo)
-			   : lo == -SYM_INF ? arena_printf(im->ctx->scratch, "%s at most %lld", key, (long long)hi)
-					    : arena_printf(im->ctx->scratch, "%s between %lld and %lld", key, (long long)lo, (long long)hi);
+	const char *text =
+		hi == SYM_INF
+			? arena_printf(im->ctx->scratch, "%s at least %lld", key, (long long)lo)
+		: lo == -SYM_INF
+			? arena_printf(im->ctx->scratch, "%s at most %lld", key, (long long)hi)
+			: arena_printf(im->ctx->scratch, "%s between %lld and %lld", key,
+				       (long long)lo, (long long)hi);
 	Cond low = {.kind = GUARD_LE, .a = sym_int(im->syms, lo), .b = e};
 	Cond high = {.kind = GUARD_LE, .a = e, .b = sym_int(im->syms, hi)};
 	TRY(lo == -SYM_INF || meta_require(im, g, &low, NULL, text));
@@ -412,10 +427,11 @@ static bool guard(Import *im, Graph *g, ExprEnv *env, const char *text)
 	const Cond *cond;
 	uint32_t n;
 	if (!expr_cond(env, text, &cond, &n))
-		return ctx_error(im->ctx, NULL,
-				 "the model requires %s, which weft cannot check (%s): with --ignore-guard "
-				 "'TEXT' it is not checked, and results are wrong where it does not hold",
-				 text, env->error);
+		return ctx_error(
+			im->ctx, NULL,
+			"the model requires %s, which weft cannot check (%s): with --ignore-guard "
+			"'TEXT' it is not checked, and results are wrong where it does not hold",
+			text, env->error);
 	for (uint32_t k = 0; k < n; k++)
 		TRY(meta_require(im, g, &cond[k], NULL, text));
 	return true;

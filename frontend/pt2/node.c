@@ -166,7 +166,9 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 	uint32_t parent = self < c->value.n ? c->value.data[self] : 0;
 	ViewKind kind = VIEW_NONE;
 	if (schema->view && op_info(c->op)->view == VIEW_NONE)
-		return ctx_error(st->im->ctx, s->where, "%s returns a view, and the op table does not say which", schema->name);
+		return ctx_error(st->im->ctx, s->where,
+				 "%s returns a view, and the op table does not say which",
+				 schema->name);
 	if (parent)
 		kind = alias_kind(st, made, &st->value.data[parent].meta, &one->meta);
 	const bool by_mode = parent && op_info(c->op)->view_if == VIEW_IF_IDLE;
@@ -203,11 +205,13 @@ static void mend_results(Scope *s, const Call *c, Results *r)
 		return;
 	const Meta *x = &s->st->value.data[self].meta, *y = &r->data[0].meta;
 	const Attr *dim = &c->attr[op_arg_index(c->op, "dim")];
-	int64_t d = dim->kind == ATTR_int ? sym_const_or(s->st->im->syms, dim->s, x->rank) : x->rank;
+	int64_t d =
+		dim->kind == ATTR_int ? sym_const_or(s->st->im->syms, dim->s, x->rank) : x->rank;
 	d += d < 0 ? x->rank : 0;
 	if (d < 0 || d >= x->rank || y->rank <= x->rank)
 		return;
-	Sym *size = arena_dup(s->st->im->ctx->arena, x->size, x->rank * sizeof *size), *count = arena_dup(s->st->im->ctx->arena, &y->size[d], sizeof *count);
+	Sym *size = arena_dup(s->st->im->ctx->arena, x->size, x->rank * sizeof *size),
+	    *count = arena_dup(s->st->im->ctx->arena, &y->size[d], sizeof *count);
 	size[d] = *count;
 	r->data[0].meta.rank = x->rank;
 	r->data[0].meta.size = size;
@@ -247,7 +251,8 @@ static Node *operands_with_key(Scope *s, const Call *c)
 	Node *in = arena_dup(s->st->im->ctx->scratch, c->in.data, c->in.n * sizeof *in);
 	uint32_t at = 0;
 	for (uint32_t k = 0; k < schema->narg; k++) {
-		if (schema->arg[k].kind == ARG_tensor && !in[at].i && !strcmp(schema->arg[k].name, "rng"))
+		if (schema->arg[k].kind == ARG_tensor && !in[at].i &&
+		    !strcmp(schema->arg[k].name, "rng"))
 			in[at] = b_iota(&s->b, DT_u64, sym_int(s->st->im->syms, 2));
 		int64_t several = schema->arg[k].kind == ARG_tensor;
 		if (schema->arg[k].kind == ARG_tensors)
@@ -527,10 +532,12 @@ static bool import_op(Scope *s, const json_t *node, const Target *t)
 	uint32_t errors = s->st->im->ctx->nerror;
 	if (call_has_data(s, node)) {
 		TRY(read_results(s, node, &r));
-		Node n = r.n == 1 ? import_with_number(s, node, op_name(t->op), &r.data[0].meta) : (Node){0};
+		Node n = r.n == 1 ? import_with_number(s, node, op_name(t->op), &r.data[0].meta)
+				  : (Node){0};
 		TRY(s->st->im->ctx->nerror == errors);
 		if (n.i)
-			return !r.data[0].name || scope_bind(s, r.data[0].name, value_new(s->st, n, &r.data[0].meta));
+			return !r.data[0].name ||
+			       scope_bind(s, r.data[0].name, value_new(s->st, n, &r.data[0].meta));
 	}
 	TRY(call_read(s, node, t->op, &c) && autocast_operands(s, node, &c));
 	TRY(add_call(s, node, &c));

@@ -9,17 +9,19 @@ static Sym item_symbol(Scope *s, const char *tag, const json_t *v)
 {
 	Import *im = s->st->im;
 	json_t *inner;
-	const char *kind = json_tag(v, &inner), *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
+	const char *kind = json_tag(v, &inner),
+		   *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms};
 	const Cond *c;
 	uint32_t n;
 	Sym size = {0};
 	if (!strcmp(tag, "as_sym_int"))
 		return arg_sym(s, tag, v, &size) ? size : (Sym){0};
-	json_t *value = json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
+	json_t *value =
+		json_object_get(json_object_get(s->graph, "sym_bool_values"), name ? name : "");
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
-	if (!strcmp(tag, "as_sym_bool") && text && expr_cond(&env, text, &c, &n) && n == 1 && c->kind == GUARD_EQ &&
-	    sym_is(im->syms, c->b, 1))
+	if (!strcmp(tag, "as_sym_bool") && text && expr_cond(&env, text, &c, &n) && n == 1 &&
+	    c->kind == GUARD_EQ && sym_is(im->syms, c->b, 1))
 		return c->a;
 	return size;
 }
@@ -36,7 +38,8 @@ bool import_item(Scope *s, const json_t *node)
 	Node x = value_read(st, &s->b, self);
 	x = x.i ? b_reshape(&s->b, x, 0, NULL) : x;
 	TRY(x.i);
-	const char *kind = json_tag(v, &inner), *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
+	const char *kind = json_tag(v, &inner),
+		   *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
 	if (!strcmp(tag, "as_sym_float") && name) {
 		Meta m = {.dtype = DT_f64, .offset = sym_int(im->syms, 0)};
 		/* a number of Python's has no history */
@@ -87,11 +90,15 @@ static bool compute(Scope *s, const json_t *node, const Arithmetic *a, const cha
 		const char *tag;
 		json_t *v = arg_find(node, i ? "b" : "a", i, &tag);
 		if (!tag)
-			return ctx_error(s->st->im->ctx, s->where, "argument %s is missing", i ? "b" : "a");
-		in[i] = strcmp(tag, "as_sym_bool") ? arg_float_value(s, tag, v) : symbolic_condition(s, v);
+			return ctx_error(s->st->im->ctx, s->where, "argument %s is missing",
+					 i ? "b" : "a");
+		in[i] = strcmp(tag, "as_sym_bool") ? arg_float_value(s, tag, v)
+						   : symbolic_condition(s, v);
 		TRY(in[i].i);
 	}
-	Node y = a->op == OP_none ? in[0] : a->nin == 1 ? b_un(&s->b, a->op, in[0]) : b_bin(&s->b, a->op, in[0], in[1]);
+	Node y = a->op == OP_none ? in[0]
+		 : a->nin == 1    ? b_un(&s->b, a->op, in[0])
+				  : b_bin(&s->b, a->op, in[0], in[1]);
 	Meta m = {.dtype = a->compares ? DT_bool : DT_f64, .offset = sym_int(s->st->im->syms, 0)};
 	return y.i && scope_bind(s, name, value_new(s->st, y, &m));
 }
@@ -102,9 +109,12 @@ bool import_symbolic(Scope *s, const json_t *node, const char *target)
 	json_t *v, *inner;
 	const char *tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0), &v);
 	bool compares = tag && !strcmp(tag, "as_sym_bool");
-	const char *kind = tag && (compares || !strcmp(tag, "as_sym_float")) ? json_tag(v, &inner) : NULL;
+	const char *kind =
+		tag && (compares || !strcmp(tag, "as_sym_float")) ? json_tag(v, &inner) : NULL;
 	const char *name = kind && !strcmp(kind, "as_name") ? json_string_value(inner) : NULL;
-	json_t *value = json_object_get(json_object_get(s->graph, compares ? "sym_bool_values" : "sym_float_values"), name ? name : "");
+	json_t *value = json_object_get(
+		json_object_get(s->graph, compares ? "sym_bool_values" : "sym_float_values"),
+		name ? name : "");
 	const char *text = json_str(json_object_get(value, "as_expr"), "expr_str");
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms};
 	double known;
@@ -112,7 +122,8 @@ bool import_symbolic(Scope *s, const json_t *node, const char *target)
 		return true;
 	for (size_t k = 0; k < sizeof arithmetic / sizeof *arithmetic; k++) {
 		const Arithmetic *a = &arithmetic[k];
-		if (!strcmp(a->name, target) && a->compares == compares && (!compares || reads_data(s, node, a->nin)))
+		if (!strcmp(a->name, target) && a->compares == compares &&
+		    (!compares || reads_data(s, node, a->nin)))
 			return compute(s, node, a, name);
 	}
 	return true; /* whoever reads it says what it is */
@@ -143,8 +154,10 @@ static Node scaled(Scope *s, const json_t *node, Node alpha, bool minus, const M
 	DType c = dtype_compute(m->dtype);
 	if (!value[0] || !value[1])
 		return (Node){0};
-	Node x = b_convert(b, value_read(s->st, b, value[0]), m->dtype), y = b_convert(b, value_read(s->st, b, value[1]), m->dtype);
-	y = b_bin(b, OP_mul, b_convert(b, y, c), b_convert(b, minus ? b_un(b, OP_neg, alpha) : alpha, c));
+	Node x = b_convert(b, value_read(s->st, b, value[0]), m->dtype),
+	     y = b_convert(b, value_read(s->st, b, value[1]), m->dtype);
+	y = b_bin(b, OP_mul, b_convert(b, y, c),
+		  b_convert(b, minus ? b_un(b, OP_neg, alpha) : alpha, c));
 	Node sum = b_bin(b, OP_add, b_convert(b, x, c), y);
 	return sum.i ? b_convert(b, b_broadcast(b, sum, m->rank, m->size), m->dtype) : sum;
 }
@@ -154,11 +167,14 @@ Node import_with_number(Scope *s, const json_t *node, const char *op, const Meta
 	static const struct {
 		const char *op, *arg;
 		uint32_t place;
-	} fills[] = {{"aten.full", "fill_value", 1}, {"aten.full_like", "fill_value", 1}, {"aten.new_full", "fill_value", 2},
-	             {"aten.scalar_tensor", "s", 0}};
+	} fills[] = {{"aten.full", "fill_value", 1},
+		     {"aten.full_like", "fill_value", 1},
+		     {"aten.new_full", "fill_value", 2},
+		     {"aten.scalar_tensor", "s", 0}};
 	Node x;
 	for (size_t k = 0; k < sizeof fills / sizeof *fills; k++)
-		if (!strcmp(fills[k].op, op) && (x = data_argument(s, node, fills[k].arg, fills[k].place)).i)
+		if (!strcmp(fills[k].op, op) &&
+		    (x = data_argument(s, node, fills[k].arg, fills[k].place)).i)
 			return filled(s, x, m);
 	bool minus = !strcmp(op, "aten.sub.Tensor");
 	if ((minus || !strcmp(op, "aten.add.Tensor")) && (x = data_argument(s, node, "alpha", 2)).i)

@@ -14,7 +14,8 @@ typedef struct {
 
 static bool fails(const Reader *r, const char *why)
 {
-	return ctx_error(r->ctx, NULL, "%s: the pickle is damaged: %s at byte %zu", r->where, why, r->at);
+	return ctx_error(r->ctx, NULL, "%s: the pickle is damaged: %s at byte %zu", r->where, why,
+			 r->at);
 }
 
 /* ---- input ---- */
@@ -241,7 +242,8 @@ static bool stack_global(Reader *r)
 	TRY(pop(r, &module));
 	if (module->kind != PICKLE_TEXT || name->kind != PICKLE_TEXT)
 		return fails(r, "a global without a name");
-	push(r, PICKLE_GLOBAL)->text = arena_printf(r->ctx->arena, "%s %s", module->text, name->text);
+	push(r, PICKLE_GLOBAL)->text =
+		arena_printf(r->ctx->arena, "%s %s", module->text, name->text);
 	return true;
 }
 
@@ -253,8 +255,10 @@ static bool discard(Reader *r, uint32_t bytes)
 
 static bool unknown(Reader *r, uint8_t op)
 {
-	return ctx_error(r->ctx, NULL, "%s: the pickle has an operation (0x%02x at byte %zu) that tensors do not need", r->where,
-			 op, r->at - 1);
+	return ctx_error(
+		r->ctx, NULL,
+		"%s: the pickle has an operation (0x%02x at byte %zu) that tensors do not need",
+		r->where, op, r->at - 1);
 }
 
 /* One operation; a table. */
@@ -341,7 +345,8 @@ const PickleValue *pickle_get(const PickleValue *v, const char *key)
 
 const PickleValue *pickle_call_of(const PickleValue *v, const char *global)
 {
-	bool call = pickle_is(v, PICKLE_CALL, NULL) && pickle_is(pickle_item(v, 0), PICKLE_GLOBAL, global);
+	bool call = pickle_is(v, PICKLE_CALL, NULL) &&
+		    pickle_is(pickle_item(v, 0), PICKLE_GLOBAL, global);
 	const PickleValue *args = call ? pickle_item(v, 1) : NULL;
 	return pickle_is(args, PICKLE_TUPLE, NULL) ? args : NULL;
 }

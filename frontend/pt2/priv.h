@@ -217,7 +217,8 @@ bool weight_load(Import *, const char *name, bool is_param, StateSpec *);
 /* Makes a constant of a tensor that is described by Meta in the bytes of a member, and sets
  * *ConstId. The constant refers to the bytes if they are row-major and aligned, else to a copy; to
  * zeros if there are no bytes. Returns false after an error: also if there are too few bytes. */
-bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *, bool is_param, ConstId *);
+bool weight_contents(Import *, const char *name, const Meta *, const char *member, const Bytes *,
+		     bool is_param, ConstId *);
 
 /* ---- pt2/share.c: weights that lie in the same memory ---- */
 
@@ -238,7 +239,8 @@ uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 
 /* Reads a weight that torch.save wrote, from the bytes of a member. Sets `constant` of the spec if
  * it is a plain tensor, else `wrapped`. label: for messages. Returns false after an error. */
-bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param, StateSpec *);
+bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param,
+		  StateSpec *);
 /* Binds a name of the graph to a weight that wraps tensors; replaces an earlier binding. */
 void wrapped_bind(Import *, const char *name, Wrapped *);
 /* Returns the weight to which wrapped_bind bound the name, or NULL. */

@@ -30,7 +30,8 @@ static bool read_json(Import *im, const char *name, JsonDoc **slot)
 	if (!(*slot)->root)
 		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)",
 				 name, err->text, err->line, err->column);
-	return json_is_object((*slot)->root) || ctx_error(im->ctx, NULL, "%s: expected an object", name);
+	return json_is_object((*slot)->root) ||
+	       ctx_error(im->ctx, NULL, "%s: expected an object", name);
 }
 
 static bool check_text(Import *im, const char *name, const char *want, const char *why)
@@ -74,7 +75,8 @@ static bool no_model(Import *im)
 		for (uint32_t k = 0; k < im->archive->member.n; k++)
 			if (strstr(im->archive->member.data[k].name, archives[i].member))
 				return ctx_error(im->ctx, NULL,
-						 "%s: save the program with torch.export.save", archives[i].what);
+						 "%s: save the program with torch.export.save",
+						 archives[i].what);
 	return ctx_error(im->ctx, NULL, "no model in this archive (no member models/<name>.json)");
 }
 
@@ -176,7 +178,8 @@ static bool read_state(Import *im)
 	json_array_foreach(im->inputs, i, spec)
 	{
 		const char *tag = json_tag(spec, &v);
-		if (tag && (!strcmp(tag, "user_input") || !strcmp(tag, "constant_input") || is_token(spec)))
+		if (tag && (!strcmp(tag, "user_input") || !strcmp(tag, "constant_input") ||
+			    is_token(spec)))
 			continue;
 		for (size_t k = 0; k < sizeof spec_kinds / sizeof *spec_kinds && tag; k++) {
 			if (strcmp(tag, spec_kinds[k].tag))
@@ -185,7 +188,8 @@ static bool read_state(Import *im)
 			if (!name)
 				return ctx_error(im->ctx, NULL, "input %zu: %s without a name", i,
 						 tag);
-			im->state[i] = (StateSpec){.name = arena_strdup(im->ctx->arena, name), .kind = spec_kinds[k].kind};
+			im->state[i] = (StateSpec){.name = arena_strdup(im->ctx->arena, name),
+						   .kind = spec_kinds[k].kind};
 			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i]));
 			if (spec_kinds[k].kind == INPUT_BUFFER && im->state[i].constant.i)
 				im->ir->constant.data[im->state[i].constant.i].is_buffer = true;
@@ -278,7 +282,9 @@ static bool add_input(Pass *p, size_t i)
 		return ctx_error(im->ctx, NULL,
 				 "input %zu is not a tensor: only tensor inputs are supported", i);
 	if (spec->wrapped && spec->written)
-		return ctx_error(im->ctx, NULL, "weight %s wraps tensors and is written: that is not supported", spec->name);
+		return ctx_error(im->ctx, NULL,
+				 "weight %s wraps tensors and is written: that is not supported",
+				 spec->name);
 	if (spec->wrapped) {
 		wrapped_bind(im, name, spec->wrapped);
 		return true;
@@ -299,7 +305,8 @@ static bool add_input(Pass *p, size_t i)
 		n = graph_add_input(p->state.g, spec->name ? spec->name : name, spec->kind,
 				    meta_type(im, &m));
 		p->input_of[i] = (int32_t)p->state.g->input.n - 1;
-		p->state.g->input.data[p->input_of[i]].init = spec->name ? spec->constant : (ConstId){0};
+		p->state.g->input.data[p->input_of[i]].init =
+			spec->name ? spec->constant : (ConstId){0};
 	} else {
 		n = b_const(&p->scope.b, spec->constant);
 		graph_set_name(p->state.g, n, name);
@@ -346,7 +353,8 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *na
 	Scope *s = &p->scope;
 	json_t *v;
 	const char *tag = json_tag(arg, &v), *name = json_str(v, "name");
-	const char *label = named ? named : arena_printf(p->state.im->ctx->scratch, "output_%zu", i);
+	const char *label =
+		named ? named : arena_printf(p->state.im->ctx->scratch, "output_%zu", i);
 	Sym sym;
 	if (tag && !strcmp(tag, "as_none"))
 		return true;
@@ -366,7 +374,9 @@ static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *na
 	if (tag && (!strcmp(tag, "as_float") || !strcmp(tag, "as_bool"))) {
 		Attr x;
 		TRY(arg_scalar(s, label, tag, v, &x));
-		graph_add_output(p->state.g, label, b_full_attr(&s->b, x.kind == ATTR_bool ? DT_bool : DT_f32, x, 0, NULL), -1);
+		graph_add_output(
+			p->state.g, label,
+			b_full_attr(&s->b, x.kind == ATTR_bool ? DT_bool : DT_f32, x, 0, NULL), -1);
 		return true;
 	}
 	uint32_t value = tag && !strcmp(tag, "as_tensor") && name ? scope_find(s, name) : 0;
@@ -405,7 +415,8 @@ static bool add_outputs(Pass *p)
 	json_array_foreach(im->outputs, i, spec)
 	{
 		const char *tag = json_tag(spec, &v);
-		const char *token = is_token(spec) ? json_str(json_object_get(v, "arg"), "name") : NULL;
+		const char *token =
+			is_token(spec) ? json_str(json_object_get(v, "arg"), "name") : NULL;
 		if (token && !scope_find(&p->scope, token))
 			continue;
 		if (!tag || is_token(spec)) /* a tensor as a token */
@@ -448,8 +459,11 @@ static bool add_writes(Pass *p)
 			return ctx_error(im->ctx, NULL,
 					 "output %zu writes an unknown input or value", i);
 		if (im->state[spec].owner != (uint32_t)spec)
-			return ctx_error(im->ctx, NULL, "output %zu replaces %s, which is part of the memory of %s: expected in-place operators",
-					 i, im->state[spec].name, im->state[im->state[spec].owner].name);
+			return ctx_error(im->ctx, NULL,
+					 "output %zu replaces %s, which is part of the memory of "
+					 "%s: expected in-place operators",
+					 i, im->state[spec].name,
+					 im->state[im->state[spec].owner].name);
 		value[spec] = v;
 	}
 	for (i = 0; i < n; i++) {
@@ -552,7 +566,11 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 	static const Pt2Options none;
 	Ctx *ctx = ir->ctx;
 	ctx->file = archive->path;
-	Import im = {.ir = ir, .ctx = ctx, .syms = ir->syms, .archive = archive, .options = options ? options : &none};
+	Import im = {.ir = ir,
+		     .ctx = ctx,
+		     .syms = ir->syms,
+		     .archive = archive,
+		     .options = options ? options : &none};
 	JsonRoots roots = {0};
 	Graph *g = NULL;
 	intern_init(&im.wrapped_name, ctx->arena);
@@ -566,7 +584,8 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 	return ok && ctx->nerror == before ? g : NULL;
 }
 
-Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size, const Pt2Options *options)
+Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size,
+		      const Pt2Options *options)
 {
 	Archive archive;
 	ir->ctx->file = arena_strdup(ir->ctx->arena, path);

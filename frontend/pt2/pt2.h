@@ -18,7 +18,8 @@ typedef enum { PT2_NONE, PT2_SAME, PT2_DIFFERENT } Pt2Randomness;
  * jvp: g with one more input, a tangent, for each input k with wrt[k], and one more output, the
  * tangent, for each output of a float or complex dtype. */
 typedef struct {
-	Graph *(*vmap)(const Graph *g, const bool *batched, Sym size, Pt2Randomness, const int32_t *in, const int32_t *out);
+	Graph *(*vmap)(const Graph *g, const bool *batched, Sym size, Pt2Randomness,
+		       const int32_t *in, const int32_t *out);
 	Graph *(*jvp)(const Graph *g, const bool *wrt);
 	/* Gives nodes of g that draw random numbers a key: one more input of g, u64[2], the last.
 	 * Adds nothing if g draws none. Returns false after an error. */

@@ -86,7 +86,8 @@ static void each_tensor(Region *r, const json_t *arg, EachName *fn)
 		return;
 	if (!strcmp(tag, "as_tensor") && (name = json_str(v, "name")))
 		fn(r, name);
-	const bool list = !strcmp(tag, "as_tensors"), optional = !strcmp(tag, "as_optional_tensors");
+	const bool list = !strcmp(tag, "as_tensors"),
+		   optional = !strcmp(tag, "as_optional_tensors");
 	if (list || optional)
 		json_array_foreach(v, i, x)
 		{
@@ -125,10 +126,14 @@ static void reads(Region *r, const char *name)
 
 static bool region_start(Region *r, Scope *s, size_t at)
 {
-	static const char *const shared[] = {"tensor_values", "sym_int_values", "sym_bool_values", "sym_float_values"};
+	static const char *const shared[] = {"tensor_values", "sym_int_values", "sym_bool_values",
+					     "sym_float_values"};
 	Import *im = s->st->im;
 	uint32_t depth = 0;
-	*r = (Region){.outer = s, .nodes = json_object_get(s->graph, "nodes"), .begin = at, .graph = json_object()};
+	*r = (Region){.outer = s,
+		      .nodes = json_object_get(s->graph, "nodes"),
+		      .begin = at,
+		      .graph = json_object()};
 	intern_init(&r->own, im->ctx->scratch);
 	intern_init(&r->input, im->ctx->scratch);
 	for (r->end = at; r->end < json_array_size(r->nodes); r->end++) {
@@ -189,7 +194,9 @@ static bool enter(Region *r, const json_t *node, int32_t dim)
 	uint32_t v = from ? scope_find(s, from) : 0;
 	Meta m;
 	if (!v || !name)
-		return ctx_error(s->st->im->ctx, s->where, "%s enters the level and is no tensor from outside of it", from ? from : "?");
+		return ctx_error(s->st->im->ctx, s->where,
+				 "%s enters the level and is no tensor from outside of it",
+				 from ? from : "?");
 	TRY(scope_meta(s, name, &m));
 	return add_input(r, name, v, &m, dim);
 }
@@ -197,7 +204,8 @@ static bool enter(Region *r, const json_t *node, int32_t dim)
 static void leave(Region *r, const json_t *node)
 {
 	const char *name = tensor_of(node, "", 0);
-	json_array_append_new(json_object_get(r->graph, "outputs"), json_pack("{s:{s:s}}", "as_tensor", "name", name ? name : "?"));
+	json_array_append_new(json_object_get(r->graph, "outputs"),
+			      json_pack("{s:{s:s}}", "as_tensor", "name", name ? name : "?"));
 	array_push(r->outer->st->im->ctx->scratch, &r->leaves, node);
 }
 
@@ -244,11 +252,13 @@ static Node own_key(Build *b)
 {
 	Ir *ir = b->g->ir;
 	Attr attr[] = {attr_none(), attr_int(ir, 0), attr_none()};
-	return graph_add(b->g, (Node){0}, OP_random_own, (Node[]){{0}}, 1, ir_attrs(ir, 3, attr), ir_type_ints(ir, DT_u64, 1, (int64_t[]){2}), b->loc);
+	return graph_add(b->g, (Node){0}, OP_random_own, (Node[]){{0}}, 1, ir_attrs(ir, 3, attr),
+			 ir_type_ints(ir, DT_u64, 1, (int64_t[]){2}), b->loc);
 }
 
 /* The transformed graph in the place of the level: its results for arguments. body: the level. */
-static void place(Region *r, const Graph *body, const Graph *made, const Node *more, uint32_t nmore, Node *out)
+static void place(Region *r, const Graph *body, const Graph *made, const Node *more, uint32_t nmore,
+		  Node *out)
 {
 	State *st = r->outer->st;
 	Build *b = &r->outer->b;
@@ -277,7 +287,8 @@ static const Pt2Transforms *transforms(Scope *s)
 	Import *im = s->st->im;
 	if (im->options && im->options->transforms)
 		return im->options->transforms;
-	ctx_error(im->ctx, s->where, "a function is transformed inside of the model, and nobody transforms here");
+	ctx_error(im->ctx, s->where,
+		  "a function is transformed inside of the model, and nobody transforms here");
 	return NULL;
 }
 
@@ -309,7 +320,9 @@ static bool collect_members(Region *r)
 static Pt2Randomness randomness(const json_t *node)
 {
 	const char *tag, *kind = json_string_value(arg_find(node, "", 1, &tag));
-	return kind && !strcmp(kind, "same") ? PT2_SAME : kind && !strcmp(kind, "different") ? PT2_DIFFERENT : PT2_NONE;
+	return kind && !strcmp(kind, "same")        ? PT2_SAME
+	       : kind && !strcmp(kind, "different") ? PT2_DIFFERENT
+						    : PT2_NONE;
 }
 
 /* What enters member by member has one more dimension than a member, of the batch's size. */
@@ -318,17 +331,24 @@ static bool check_members(const Region *r, Sym size)
 	Scope *s = r->outer;
 	Import *im = s->st->im;
 	for (uint32_t k = 0; k < r->dim.n; k++) {
-		const Meta *x = &s->st->value.data[r->value.data[k]].meta, *member = &r->meta.data[k];
-		const int32_t dim = r->dim.data[k] < 0 ? r->dim.data[k] + (int32_t)x->rank : r->dim.data[k];
+		const Meta *x = &s->st->value.data[r->value.data[k]].meta,
+			   *member = &r->meta.data[k];
+		const int32_t dim =
+			r->dim.data[k] < 0 ? r->dim.data[k] + (int32_t)x->rank : r->dim.data[k];
 		if (r->dim.data[k] == DIM_ABSENT)
 			continue;
-		bool fits = x->rank == member->rank + 1 && x->dtype == member->dtype && dim >= 0 && dim < (int32_t)x->rank;
+		bool fits = x->rank == member->rank + 1 && x->dtype == member->dtype && dim >= 0 &&
+			    dim < (int32_t)x->rank;
 		for (uint32_t d = 0; d < member->rank && fits; d++)
 			fits = member->size[d].i == x->size[d + (d >= (uint32_t)dim)].i;
 		if (!fits || sym_eq(im->syms, x->size[dim], size) == NO)
-			return ctx_error(im->ctx, s->where, "operand %u of vmap does not have members of that type, or another number of them", k);
+			return ctx_error(im->ctx, s->where,
+					 "operand %u of vmap does not have members of that type, "
+					 "or another number of them",
+					 k);
 		Cond same = {.kind = GUARD_EQ, .a = x->size[dim], .b = size};
-		TRY(meta_require(im, s->st->g, &same, s->where, "operands of vmap have one number of members"));
+		TRY(meta_require(im, s->st->g, &same, s->where,
+				 "operands of vmap have one number of members"));
 	}
 	return true;
 }
@@ -392,7 +412,8 @@ static void find_duals(const Region *r, size_t *make, size_t *unpack)
 static bool is_leftover(const json_t *node)
 {
 	const char *target = json_str(node, "target");
-	return target && (!strncmp(target, "torch.ops.aten._make_dual.", 26) || !strncmp(target, "torch.ops.aten._unpack_dual.", 28));
+	return target && (!strncmp(target, "torch.ops.aten._make_dual.", 26) ||
+			  !strncmp(target, "torch.ops.aten._unpack_dual.", 28));
 }
 
 /* Imports what stands in front of the function, such as tangents that are made; collects the
@@ -439,8 +460,10 @@ static bool import_jvp(Scope *s, size_t *at)
 			continue;
 		const uint32_t place = tangent.n < r.dim.n ? tangent.n : 0;
 		const Meta *t_meta = &st->value.data[v].meta;
-		if (!r.dim.n || t_meta->dtype != r.meta.data[place].dtype || !meta_shapes_agree(t_meta, &r.meta.data[place]))
-			return ctx_error(st->im->ctx, s->where, "a tangent of another type than its value");
+		if (!r.dim.n || t_meta->dtype != r.meta.data[place].dtype ||
+		    !meta_shapes_agree(t_meta, &r.meta.data[place]))
+			return ctx_error(st->im->ctx, s->where,
+					 "a tangent of another type than its value");
 		array_push(scratch, &tangent, value_read(st, &s->b, v));
 	}
 	Graph *body = region_body(&r, t);
@@ -450,7 +473,9 @@ static bool import_jvp(Scope *s, size_t *at)
 	for (uint32_t k = 0; k < r.dim.n; k++)
 		nwrt += wrt[k] = r.dim.data[k] != DIM_ABSENT;
 	if (nwrt != tangent.n)
-		return ctx_error(st->im->ctx, s->where, "%u values have tangents, and %u tangents are there", nwrt, tangent.n);
+		return ctx_error(st->im->ctx, s->where,
+				 "%u values have tangents, and %u tangents are there", nwrt,
+				 tangent.n);
 	const Graph *made = t->jvp(body, wrt);
 	TRY(made);
 	Node *out = ARENA_ARRAY(scratch, Node, made->output.n + 1);
@@ -480,7 +505,9 @@ bool import_region_mark(Scope *s, const json_t *node)
 {
 	uint32_t v = calls(node, "_unwrap_for_grad") ? arg_value(s, node, "", 0) : 0;
 	const char *name = v ? result_of(node, 0) : NULL;
-	if (calls(node, "_add_batch_dim") || calls(node, "_remove_batch_dim") || calls(node, "_make_dual"))
-		return ctx_error(s->st->im->ctx, s->where, "%s outside of a level", region_call(node));
+	if (calls(node, "_add_batch_dim") || calls(node, "_remove_batch_dim") ||
+	    calls(node, "_make_dual"))
+		return ctx_error(s->st->im->ctx, s->where, "%s outside of a level",
+				 region_call(node));
 	return !name || scope_bind(s, name, v);
 }

@@ -45,13 +45,15 @@ static bool room_of(Import *im, uint32_t k, Room *r)
 		numel *= (uint64_t)size;
 		last += (uint64_t)(size - 1) * (uint64_t)stride;
 	}
-	*r = (Room){k, s->member, (uint64_t)offset * item, ((uint64_t)offset + last + 1) * item, numel != last + 1};
+	*r = (Room){k, s->member, (uint64_t)offset * item, ((uint64_t)offset + last + 1) * item,
+		    numel != last + 1};
 	return true;
 }
 
 static bool same_place(Import *im, const Meta *a, const Meta *b)
 {
-	bool same = a->dtype == b->dtype && a->rank == b->rank && sym_eq(im->syms, a->offset, b->offset) == YES;
+	bool same = a->dtype == b->dtype && a->rank == b->rank &&
+		    sym_eq(im->syms, a->offset, b->offset) == YES;
 	for (uint32_t k = 0; k < a->rank && same; k++)
 		same = a->size[k].i == b->size[k].i && a->stride[k].i == b->stride[k].i;
 	return same;
@@ -62,9 +64,11 @@ static bool same_place(Import *im, const Meta *a, const Meta *b)
 static void find_names(Import *im, const Room *room, uint32_t k)
 {
 	StateSpec *s = &im->state[room[k].spec];
-	for (uint32_t j = k; j-- > 0 && room[j].member == room[k].member && room[j].first == room[k].first && room[j].end == room[k].end;) {
+	for (uint32_t j = k; j-- > 0 && room[j].member == room[k].member &&
+			     room[j].first == room[k].first && room[j].end == room[k].end;) {
 		const StateSpec *first = &im->state[im->state[room[j].spec].same_as];
-		if (first->kind != s->kind || !s->constant.i || !same_place(im, &first->meta, &s->meta))
+		if (first->kind != s->kind || !s->constant.i ||
+		    !same_place(im, &first->meta, &s->meta))
 			continue;
 		s->same_as = im->state[room[j].spec].same_as;
 		im->ir->constant.data[s->constant.i].same_as = first->constant;
@@ -94,7 +98,8 @@ void share_find(Import *im, uint32_t n)
 			continue;
 		}
 		im->state[r->spec].owner = in->spec;
-		if (r->end > in->end || im->state[r->spec].meta.dtype != im->state[in->spec].meta.dtype) {
+		if (r->end > in->end ||
+		    im->state[r->spec].meta.dtype != im->state[in->spec].meta.dtype) {
 			im->state[in->spec].tangled = (int32_t)r->spec;
 			room.data[at].end = r->end > in->end ? r->end : in->end;
 		}
@@ -116,7 +121,8 @@ bool share_check(Import *im, uint32_t n)
 		const StateSpec *s = &im->state[k];
 		if (s->written && s->owner == k && s->tangled >= 0)
 			return ctx_error(im->ctx, NULL,
-					 "%s and %s share memory that the graph writes: expected one that holds all of it, of the same dtype",
+					 "%s and %s share memory that the graph writes: expected "
+					 "one that holds all of it, of the same dtype",
 					 s->name, im->state[s->tangled].name);
 	}
 	return true;

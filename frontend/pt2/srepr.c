@@ -29,7 +29,8 @@ Sym expr_symbol(ExprEnv *env, const char *name, int64_t lo, int64_t hi)
 {
 	Sym s = sym_find(env->syms, name, (uint32_t)strlen(name));
 	if (!s.i)
-		return sym_var(env->syms, name, is_unbacked(name) ? SYMVAR_UNBACKED : SYMVAR_SIZE, lo, hi);
+		return sym_var(env->syms, name, is_unbacked(name) ? SYMVAR_UNBACKED : SYMVAR_SIZE,
+			       lo, hi);
 	if (!sym_bound(env->syms, s, lo, hi)) {
 		env->error = arena_printf(env->ctx->scratch, "the range of %s is empty", name);
 		return (Sym){0};

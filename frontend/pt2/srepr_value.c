@@ -171,7 +171,9 @@ static bool real_not_zero(Parser *p, Sym d)
 	double v;
 	if (sym_real_is_const(t, d, &v))
 		return v != 0 || expr_fail(p, "division by zero");
-	Cond c = {.kind = GUARD_EQ, .a = sym_real_op(t, SYM_REAL_EQUAL, d, sym_real_const(t, 0)), .b = sym_int(t, 0)};
+	Cond c = {.kind = GUARD_EQ,
+		  .a = sym_real_op(t, SYM_REAL_EQUAL, d, sym_real_const(t, 0)),
+		  .b = sym_int(t, 0)};
 	array_push(p->env->ctx->scratch, &p->need, c);
 	return true;
 }

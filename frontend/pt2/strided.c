@@ -31,10 +31,10 @@ static uint32_t dense_view(Scope *s, uint32_t flat, const Meta *m, Sym start, co
 	run.size = one;
 	run.stride = one + 1;
 	Node x = value_read(st, &s->b, flat);
-	Attr attr[5] = {attr_none(), attr_int(st->im->ir, 0), attr_sym(start), attr_sym(sym_add(t, start, one[0])),
-			attr_int(st->im->ir, 1)};
-	Node n = graph_add(st->g, (Node){0}, OP_aten_slice_Tensor, &x, 1, ir_attrs(st->im->ir, 5, attr),
-			   meta_type(st->im, &run), s->b.loc);
+	Attr attr[5] = {attr_none(), attr_int(st->im->ir, 0), attr_sym(start),
+			attr_sym(sym_add(t, start, one[0])), attr_int(st->im->ir, 1)};
+	Node n = graph_add(st->g, (Node){0}, OP_aten_slice_Tensor, &x, 1,
+			   ir_attrs(st->im->ir, 5, attr), meta_type(st->im, &run), s->b.loc);
 	uint32_t v = value_view(st, flat, n, 0, -1, n, &run);
 	Attr shape[2] = {attr_none(), attr_ints(m->size, m->rank)};
 	n = b_node(&s->b, OP_reshape, &n, 1, shape, 2);
@@ -69,7 +69,8 @@ uint32_t strided_view(Scope *s, uint32_t self, const Meta *m, Sym offset, const 
 }
 
 /* The sizes or strides of a call. */
-static bool list_argument(Scope *s, const json_t *node, const char *name, size_t k, const Sym **out, uint32_t *n)
+static bool list_argument(Scope *s, const json_t *node, const char *name, size_t k, const Sym **out,
+			  uint32_t *n)
 {
 	const char *tag;
 	json_t *v = arg_find(node, name, k, &tag);
@@ -98,7 +99,8 @@ bool import_as_strided(Scope *s, const json_t *node)
 	if (r.n != 1 || !r.data[0].name)
 		return ctx_error(im->ctx, s->where, "expected one result");
 	Meta m = r.data[0].meta;
-	TRY(list_argument(s, node, "size", 1, &m.size, &m.rank) && list_argument(s, node, "stride", 2, &m.stride, &nstride));
+	TRY(list_argument(s, node, "size", 1, &m.size, &m.rank) &&
+	    list_argument(s, node, "stride", 2, &m.stride, &nstride));
 	if (m.rank != nstride || m.rank > MAX_RANK)
 		return ctx_error(im->ctx, s->where, "%u sizes, %u strides", m.rank, nstride);
 	Sym offset = st->value.data[self].meta.offset;

@@ -17,9 +17,12 @@ static bool refuse(Import *im, const char *label, const char *why, const char *w
 static const char *describe(const PickleValue *v)
 {
 	static const char *const kind[] = {
-		[PICKLE_NONE] = "None", [PICKLE_BOOL] = "a bool", [PICKLE_INT] = "a number", [PICKLE_FLOAT] = "a number",
-		[PICKLE_TEXT] = "a text", [PICKLE_TUPLE] = "a tuple", [PICKLE_LIST] = "a list", [PICKLE_DICT] = "a dictionary",
-		[PICKLE_CALL] = "a call", [PICKLE_PERSISTENT] = "a storage", [PICKLE_MARK] = "a mark"};
+		[PICKLE_NONE] = "None",    [PICKLE_BOOL] = "a bool",
+		[PICKLE_INT] = "a number", [PICKLE_FLOAT] = "a number",
+		[PICKLE_TEXT] = "a text",  [PICKLE_TUPLE] = "a tuple",
+		[PICKLE_LIST] = "a list",  [PICKLE_DICT] = "a dictionary",
+		[PICKLE_CALL] = "a call",  [PICKLE_PERSISTENT] = "a storage",
+		[PICKLE_MARK] = "a mark"};
 	if (!v)
 		return "nothing";
 	const PickleValue *callee = v->kind == PICKLE_CALL ? pickle_item(v, 0) : v;
@@ -32,11 +35,21 @@ static const struct {
 	const char *storage, *dtype; /* of torch */
 	DType is;
 } dtypes[] = {
-	{"DoubleStorage", "float64", DT_f64}, {"FloatStorage", "float32", DT_f32}, {"HalfStorage", "float16", DT_f16},
-	{"BFloat16Storage", "bfloat16", DT_bf16}, {"LongStorage", "int64", DT_i64}, {"IntStorage", "int32", DT_i32},
-	{"ShortStorage", "int16", DT_i16}, {"CharStorage", "int8", DT_i8}, {"ByteStorage", "uint8", DT_u8},
-	{"BoolStorage", "bool", DT_bool}, {"", "uint16", DT_u16}, {"", "uint32", DT_u32}, {"", "uint64", DT_u64},
-	{"", "float8_e4m3fn", DT_f8e4m3}, {"", "float8_e5m2", DT_f8e5m2},
+	{"DoubleStorage", "float64", DT_f64},
+	{"FloatStorage", "float32", DT_f32},
+	{"HalfStorage", "float16", DT_f16},
+	{"BFloat16Storage", "bfloat16", DT_bf16},
+	{"LongStorage", "int64", DT_i64},
+	{"IntStorage", "int32", DT_i32},
+	{"ShortStorage", "int16", DT_i16},
+	{"CharStorage", "int8", DT_i8},
+	{"ByteStorage", "uint8", DT_u8},
+	{"BoolStorage", "bool", DT_bool},
+	{"", "uint16", DT_u16},
+	{"", "uint32", DT_u32},
+	{"", "uint64", DT_u64},
+	{"", "float8_e4m3fn", DT_f8e4m3},
+	{"", "float8_e5m2", DT_f8e5m2},
 };
 
 /* "torch float32" or "torch FloatStorage". */
@@ -45,7 +58,8 @@ static DType dtype_of(const PickleValue *v)
 	if (!pickle_is(v, PICKLE_GLOBAL, NULL) || strncmp(v->text, "torch ", 6))
 		return DT_none;
 	for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
-		if (!strcmp(v->text + 6, dtypes[k].storage) || !strcmp(v->text + 6, dtypes[k].dtype))
+		if (!strcmp(v->text + 6, dtypes[k].storage) ||
+		    !strcmp(v->text + 6, dtypes[k].dtype))
 			return dtypes[k].is;
 	return DT_none;
 }
@@ -71,7 +85,8 @@ static const PickleValue *made_by(const PickleValue *v, const char *function)
 	const PickleValue *typed = pickle_call_of(v, "torch._tensor _rebuild_from_type_v2");
 	if (!typed)
 		return pickle_call_of(v, function);
-	return pickle_is(pickle_item(typed, 0), PICKLE_GLOBAL, function) ? pickle_item(typed, 2) : NULL;
+	return pickle_is(pickle_item(typed, 0), PICKLE_GLOBAL, function) ? pickle_item(typed, 2)
+									 : NULL;
 }
 
 static bool read_sizes(Import *im, const PickleValue *v, uint32_t rank, const Sym **out)
@@ -89,16 +104,21 @@ static bool read_sizes(Import *im, const PickleValue *v, uint32_t rank, const Sy
 /* Shape and place; *key names the storage. */
 static bool read_tensor(Import *im, const PickleValue *args, bool typed, Meta *m, const char **key)
 {
-	const PickleValue *store = pickle_item(args, 0), *where = pickle_is(store, PICKLE_PERSISTENT, NULL) ? pickle_item(store, 0) : NULL;
-	const PickleValue *size = pickle_item(args, 2), *offset = pickle_item(args, 1), *id = pickle_item(where, 2);
+	const PickleValue *store = pickle_item(args, 0),
+			  *where = pickle_is(store, PICKLE_PERSISTENT, NULL) ? pickle_item(store, 0)
+									     : NULL;
+	const PickleValue *size = pickle_item(args, 2), *offset = pickle_item(args, 1),
+			  *id = pickle_item(where, 2);
 	*m = (Meta){.dtype = dtype_of(typed ? pickle_item(args, 6) : pickle_item(where, 1))};
-	if (!m->dtype || !size || !pickle_is(offset, PICKLE_INT, NULL) || !pickle_is(id, PICKLE_TEXT, NULL) ||
+	if (!m->dtype || !size || !pickle_is(offset, PICKLE_INT, NULL) ||
+	    !pickle_is(id, PICKLE_TEXT, NULL) ||
 	    !pickle_is(pickle_item(where, 0), PICKLE_TEXT, "storage"))
 		return false;
 	m->rank = size->item.n;
 	m->offset = sym_int(im->syms, offset->i);
 	*key = id->text;
-	return read_sizes(im, size, m->rank, &m->size) && read_sizes(im, pickle_item(args, 3), m->rank, &m->stride);
+	return read_sizes(im, size, m->rank, &m->size) &&
+	       read_sizes(im, pickle_item(args, 3), m->rank, &m->stride);
 }
 
 static bool load_tensor(Import *im, const Wrapped *w, ConstId *out)
@@ -109,9 +129,11 @@ static bool load_tensor(Import *im, const Wrapped *w, ConstId *out)
 	Meta m;
 	Bytes raw;
 	if (!v2 && !v3)
-		return refuse(im, w->label, "no tensor of its own nor one that wraps tensors: ", describe(w->value));
+		return refuse(im, w->label, "no tensor of its own nor one that wraps tensors: ",
+			      describe(w->value));
 	if (!read_tensor(im, v2 ? v2 : v3, !v2, &m, &key))
-		return refuse(im, w->label, "its shape, dtype or storage is not one that is read", "");
+		return refuse(im, w->label, "its shape, dtype or storage is not one that is read",
+			      "");
 	const char *name = arena_printf(im->ctx->scratch, "data/%s", key);
 	Member *member = archive_find(w->archive, name);
 	if (!member)
@@ -126,14 +148,16 @@ static bool load_tensor(Import *im, const Wrapped *w, ConstId *out)
 static const PickleValue *members_of(const PickleValue *v)
 {
 	const PickleValue *typed = pickle_call_of(v, "torch._tensor _rebuild_from_type_v2");
-	if (!pickle_is(pickle_item(typed, 0), PICKLE_GLOBAL, "torch._utils _rebuild_wrapper_subclass"))
+	if (!pickle_is(pickle_item(typed, 0), PICKLE_GLOBAL,
+		       "torch._utils _rebuild_wrapper_subclass"))
 		return NULL;
 	const PickleValue *state = pickle_item(typed, 3);
 	/* with slots: a pair */
 	return pickle_is(state, PICKLE_TUPLE, NULL) ? pickle_item(state, 0) : state;
 }
 
-bool wrapped_read(Import *im, const char *label, const char *member, const Bytes *raw, bool is_param, StateSpec *out)
+bool wrapped_read(Import *im, const char *label, const char *member, const Bytes *raw,
+		  bool is_param, StateSpec *out)
 {
 	const char *where = arena_printf(im->ctx->arena, "weight %s (%s)", label, member);
 	Archive *a = ARENA_NEW(im->ctx->arena, Archive);
@@ -143,7 +167,10 @@ bool wrapped_read(Import *im, const char *label, const char *member, const Bytes
 	a->unchecked = im->archive->unchecked;
 	Member *order = archive_find(a, "byteorder"), *pickle = archive_find(a, "data.pkl");
 	if (!pickle || pickle->size > MAX_PICKLE)
-		return refuse(im, label, pickle ? "the pickle is too large for a tensor's" : "there is no pickle", "");
+		return refuse(im, label,
+			      pickle ? "the pickle is too large for a tensor's"
+				     : "there is no pickle",
+			      "");
 	if (order)
 		TRY(archive_read(im->ctx, a, order, &text));
 	if (order && (text.size != 6 || memcmp(text.data, "little", 6)))
@@ -184,7 +211,8 @@ static const char *member_names(Import *im, const PickleValue *members)
 	Text t;
 	text_init(&t, im->ctx->scratch);
 	for (uint32_t k = 0; members && k + 1 < members->item.n; k += 2)
-		if (pickle_is(members->item.data[k], PICKLE_TEXT, NULL) && pickle_is(members->item.data[k + 1], PICKLE_CALL, NULL))
+		if (pickle_is(members->item.data[k], PICKLE_TEXT, NULL) &&
+		    pickle_is(members->item.data[k + 1], PICKLE_CALL, NULL))
 			text_printf(&t, "%s%s", t.n ? ", " : "", members->item.data[k]->text);
 	return t.n ? t.data : "none";
 }
@@ -198,8 +226,10 @@ static bool bind_constant(Scope *s, const char *name, const Wrapped *w)
 	for (uint32_t k = 0; k < m.rank && same; k++)
 		same = sym_is(s->st->im->syms, m.size[k], c->dim[k]);
 	if (!same)
-		return ctx_error(s->st->im->ctx, s->where, "weight %s has another dtype or shape in its pickle than in the graph",
-				 w->label);
+		return ctx_error(
+			s->st->im->ctx, s->where,
+			"weight %s has another dtype or shape in its pickle than in the graph",
+			w->label);
 	Node n = b_const(&s->b, w->constant);
 	graph_set_name(s->st->g, n, name);
 	return scope_bind(s, name, value_new(s->st, n, &m));
@@ -211,20 +241,28 @@ bool import_inner_tensor(Scope *s, const json_t *node)
 	const char *tag, *of = json_str(arg_find(node, "src_subclass_tensor", 0, &tag), "name");
 	const json_t *attr = arg_find(node, "attr", 1, &tag);
 	json_t *v;
-	const char *out_tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0), &v), *name = json_str(v, "name");
+	const char *out_tag = json_tag(json_array_get(json_object_get(node, "outputs"), 0), &v),
+		   *name = json_str(v, "name");
 	Wrapped *from = of ? wrapped_find(im, of) : NULL;
 	if (!json_is_string(attr) || !out_tag || strcmp(out_tag, "as_tensor") || !name)
-		return ctx_error(im->ctx, s->where, "expected the name of a member and a tensor for it");
+		return ctx_error(im->ctx, s->where,
+				 "expected the name of a member and a tensor for it");
 	if (!from)
-		return ctx_error(im->ctx, s->where, "%s is not a weight that wraps tensors: inputs of such classes are not supported",
+		return ctx_error(im->ctx, s->where,
+				 "%s is not a weight that wraps tensors: inputs of such classes "
+				 "are not supported",
 				 of ? of : "what it reads");
-	const PickleValue *members = members_of(from->value), *member = bare(pickle_get(members, json_string_value(attr)));
+	const PickleValue *members = members_of(from->value),
+			  *member = bare(pickle_get(members, json_string_value(attr)));
 	if (!pickle_is(member, PICKLE_CALL, NULL))
-		return ctx_error(im->ctx, s->where, "weight %s has no tensor %s, it has %s", from->label, json_string_value(attr),
-				 member_names(im, members));
+		return ctx_error(im->ctx, s->where, "weight %s has no tensor %s, it has %s",
+				 from->label, json_string_value(attr), member_names(im, members));
 	Wrapped *w = ARENA_NEW(im->ctx->arena, Wrapped);
-	*w = (Wrapped){arena_printf(im->ctx->arena, "%s.%s", from->label, json_string_value(attr)), member, from->archive,
-		       from->is_param, {0}};
+	*w = (Wrapped){arena_printf(im->ctx->arena, "%s.%s", from->label, json_string_value(attr)),
+		       member,
+		       from->archive,
+		       from->is_param,
+		       {0}};
 	if (members_of(member)) {
 		wrapped_bind(im, name, w);
 		return true;

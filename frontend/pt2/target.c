@@ -75,8 +75,11 @@ static const char *functional_name(Arena *a, const char *name, size_t base)
 	size_t ns = dot ? (size_t)(dot - name) + 1 : 0;
 	if (starts(name + ns, "__i"))
 		return arena_printf(a, "%.*s__%s", (int)ns, name, name + ns + 3);
-	const char *both = name[base] ? arena_printf(a, "%.*s.Tensor_%s", (int)base - 1, name, name + base + 1) : NULL;
-	return both && op_find(both) ? both : arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
+	const char *both =
+		name[base] ? arena_printf(a, "%.*s.Tensor_%s", (int)base - 1, name, name + base + 1)
+			   : NULL;
+	return both && op_find(both) ? both
+				     : arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
 }
 
 /* Length of "aten.add" in "aten.add.Tensor". */
@@ -99,7 +102,8 @@ static Op out_operator(Import *im, const char *name, size_t base)
 	if (strcmp(name + base, ".out") != 0)
 		return op;
 	for (size_t k = 0; k < sizeof overload / sizeof *overload && op == OP_none; k++)
-		op = op_find(arena_printf(im->ctx->scratch, "%.*s%s", (int)base, name, overload[k]));
+		op = op_find(
+			arena_printf(im->ctx->scratch, "%.*s%s", (int)base, name, overload[k]));
 	return op;
 }
 
@@ -122,7 +126,9 @@ Target target_of(Import *im, const char *target)
 	}
 	static const char functorch[] = "torch._functorch.predispatch.";
 	if (starts(target, functorch)) {
-		t.kind = strcmp(target + strlen(functorch), "lazy_load_decompositions") ? TARGET_REGION : TARGET_NOTHING;
+		t.kind = strcmp(target + strlen(functorch), "lazy_load_decompositions")
+				 ? TARGET_REGION
+				 : TARGET_NOTHING;
 		return t;
 	}
 	if (!starts(target, "torch.ops."))
@@ -210,8 +216,8 @@ static int by_target(const void *a, const void *b)
 static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 {
 	const char *frame = node_frame(im, m->first);
-	text_printf(t, "%s%s x%u (first at %s%s%s)", k ? "; " : "", m->target, m->count, node_label(m->first),
-		    frame ? ", " : "", frame ? frame : "");
+	text_printf(t, "%s%s x%u (first at %s%s%s)", k ? "; " : "", m->target, m->count,
+		    node_label(m->first), frame ? ", " : "", frame ? frame : "");
 	const char *why = target_refusal(m->target);
 	if (why)
 		text_printf(t, ", which %s", why);
@@ -220,7 +226,9 @@ static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 /* Not of PyTorch's namespaces. */
 static bool is_foreign(const char *target)
 {
-	static const char *const own[] = {"aten.", "prims.", "prim.", "higher_order.", "export.", "quantized", "torchvision.", "torchao.", "_c10d"};
+	static const char *const own[] = {"aten.",         "prims.",   "prim.",
+					  "higher_order.", "export.",  "quantized",
+					  "torchvision.",  "torchao.", "_c10d"};
 	if (!starts(target, "torch.ops."))
 		return false;
 	for (size_t k = 0; k < sizeof own / sizeof *own; k++)
@@ -245,8 +253,10 @@ bool targets_check(Import *im, const json_t *graph)
 		foreign |= is_foreign(r.missing.data[k].target);
 	}
 	return ctx_error(im->ctx, NULL,
-			 "%u unsupported operator%s: %s. Export with .run_decompositions(), which may write %s with "
+			 "%u unsupported operator%s: %s. Export with .run_decompositions(), which "
+			 "may write %s with "
 			 "others, or compute the same with other operators%s",
-			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data, r.missing.n > 1 ? "them" : "it",
+			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data,
+			 r.missing.n > 1 ? "them" : "it",
 			 foreign ? "; operators of yours come with a library: --ops LIBRARY" : "");
 }

@@ -35,7 +35,8 @@ static const json_t *parse(Walk *w, const char *text)
 {
 	if (!text)
 		return NULL;
-	array_push(w->im->ctx->scratch, &w->doc, json_read(w->im->ctx, text, strlen(text), JSON_DECODE_ANY));
+	array_push(w->im->ctx->scratch, &w->doc,
+		   json_read(w->im->ctx, text, strlen(text), JSON_DECODE_ANY));
 	return w->doc.data[w->doc.n - 1]->root;
 }
 

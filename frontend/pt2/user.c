@@ -36,11 +36,14 @@ static bool check_type(Scope *s, const UserOp *op, uint32_t k, Node made, const 
 	for (uint32_t d = 0; d < got->n && same; d++)
 		same = sym_eq(im->syms, got->dim[d], r->meta.size[d]) != NO;
 	if (!same)
-		return ctx_error(im->ctx, s->where, "result %u of %s is %s by its types, and %s in the file", k, op->name,
-				 type_str(im->ir, node_type_id(g, made)), type_str(im->ir, meta_type(im, &r->meta)));
+		return ctx_error(im->ctx, s->where,
+				 "result %u of %s is %s by its types, and %s in the file", k,
+				 op->name, type_str(im->ir, node_type_id(g, made)),
+				 type_str(im->ir, meta_type(im, &r->meta)));
 	for (uint32_t d = 0; d < r->meta.rank; d++)
 		graph_guard(g, GUARD_EQ, node_dim(g, made, d), r->meta.size[d],
-			    arena_printf(im->ctx->arena, "%s: dimension %u of result %u", op->name, d, k));
+			    arena_printf(im->ctx->arena, "%s: dimension %u of result %u", op->name,
+					 d, k));
 	return true;
 }
 
@@ -58,7 +61,8 @@ bool import_user(Scope *s, const json_t *node, const UserOp *op)
 	TRY(made.i);
 	graph_set_name(st->g, made, node_label(node));
 	if (r.n != op->nout && !(op->nout == 0 && r.n == 1 && !r.data[0].name))
-		return ctx_error(im->ctx, s->where, "%s has %u results, the file lists %u", op->name, op->nout, r.n);
+		return ctx_error(im->ctx, s->where, "%s has %u results, the file lists %u",
+				 op->name, op->nout, r.n);
 	for (uint32_t k = 0; k < op->nout; k++) {
 		if (!r.data[k].name)
 			continue;

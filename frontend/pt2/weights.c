@@ -130,8 +130,8 @@ static json_t *find_payload(Import *im, const char *name, const char **folder)
 	return p;
 }
 
-bool weight_contents(Import *im, const char *name, const Meta *m, const char *member, const Bytes *raw, bool is_param,
-		     ConstId *out)
+bool weight_contents(Import *im, const char *name, const Meta *m, const char *member,
+		     const Bytes *raw, bool is_param, ConstId *out)
 {
 	Strided s;
 	TRY(measure(im, name, m, &s));
@@ -174,7 +174,8 @@ bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
 	out->member = m;
 	out->meta = meta;
 	TRY(weight_contents(im, name, &meta, member, &raw, is_param, &out->constant));
-	const json_t *learns = json_object_get(json_object_get(payload, "tensor_meta"), "requires_grad");
+	const json_t *learns =
+		json_object_get(json_object_get(payload, "tensor_meta"), "requires_grad");
 	im->ir->constant.data[out->constant.i].frozen = json_is_false(learns);
 	return true;
 }

@@ -152,7 +152,8 @@ static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
 		}
 	}
 	if (!takes_dtype(op, t->dtype, nin))
-		return b_error(b, "%s: not defined on %s", op_name(op), dtype_name(t->dtype)), (TypeId){0};
+		return b_error(b, "%s: not defined on %s", op_name(op), dtype_name(t->dtype)),
+		       (TypeId){0};
 	DType result = op_info(op)->result;
 	return ir_type(g->ir, result ? result : t->dtype, t->n, t->dim);
 }
@@ -192,7 +193,8 @@ TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 	whole.keep = false;
 	Node y = op_expand(&whole, op, in, nin, attr);
 	TypeId type = y.i ? node_type_id(g, y) : (TypeId){0};
-	for (Node n = b->before.i ? node_prev(g, b->before) : g->last; n.i != before.i; n = previous) {
+	for (Node n = b->before.i ? node_prev(g, b->before) : g->last; n.i != before.i;
+	     n = previous) {
 		previous = node_prev(g, n);
 		graph_erase(g, n);
 	}
@@ -207,7 +209,8 @@ static Node composite_as_is(Build *b, Op op, const Node *in, uint32_t nin, AttrI
 	return none ? (Node){0} : graph_add(b->g, b->before, op, in, nin, attr, type, b->loc);
 }
 
-static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr, bool as_is)
+static Node node_of(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr,
+		    bool as_is)
 {
 	Ir *ir = b->g->ir;
 	const Schema *s = op_schema(op);
@@ -372,21 +375,25 @@ Sym b_index_from_end(Build *b, Sym index, Sym size)
 		return from_end;
 	if (sym_uses_kind(t, index, SYMVAR_UNBACKED)) {
 		/* 0 or 1 */
-		Sym negative = sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1)));
+		Sym negative =
+			sym_max(t, b_int(b, 0), sym_min(t, b_int(b, 1), sym_muli(t, index, -1)));
 		return sym_add(t, index, sym_mul(t, negative, size));
 	}
 	if (hi == 0) {
-		graph_guard(b->g, GUARD_LE, index, b_int(b, -1), "an index from the end must not be 0");
+		graph_guard(b->g, GUARD_LE, index, b_int(b, -1),
+			    "an index from the end must not be 0");
 		return from_end;
 	}
 	if (sym_le(t, b_int(b, 0), index) != YES)
-		graph_guard(b->g, GUARD_LE, b_int(b, 0), index, "an index of unknown sign must not be negative");
+		graph_guard(b->g, GUARD_LE, b_int(b, 0), index,
+			    "an index of unknown sign must not be negative");
 	return index;
 }
 
 void b_to_size(Build *b, Node x, Sym size, Sym most, const char *what)
 {
-	Attr attr[] = {attr_none(), attr_sym(size), most.i ? attr_sym(most) : attr_none(), attr_str(b->g->ir, what)};
+	Attr attr[] = {attr_none(), attr_sym(size), most.i ? attr_sym(most) : attr_none(),
+		       attr_str(b->g->ir, what)};
 	if (x.i)
 		b_node(b, OP_to_size, &x, 1, attr, 4);
 }

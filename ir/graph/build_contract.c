@@ -28,8 +28,8 @@ static bool check_pairs(Build *b, Node x, Node y, const uint32_t (*pair)[2], uin
 	return true;
 }
 
-static Node contract(Build *b, bool wide, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
-		     const uint32_t (*sum)[2], uint32_t nsum)
+static Node contract(Build *b, bool wide, Node x, Node y, const uint32_t (*batch)[2],
+		     uint32_t nbatch, const uint32_t (*sum)[2], uint32_t nsum)
 {
 	Node in[] = {x, y};
 	if (!x.i || !y.i || !check_pairs(b, x, y, batch, nbatch) ||

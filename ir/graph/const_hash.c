@@ -40,7 +40,8 @@ static uint64_t type_hash(const Const *c)
 static void hash_piece(const Large *l, uint64_t piece)
 {
 	uint64_t at = piece * BLOCKS * HASH_BLOCK, left = l->c->bytes - at;
-	hash_blocks((const char *)l->c->data + at, left < BLOCKS * HASH_BLOCK ? left : BLOCKS * HASH_BLOCK,
+	hash_blocks((const char *)l->c->data + at,
+		    left < BLOCKS * HASH_BLOCK ? left : BLOCKS * HASH_BLOCK,
 		    l->block + piece * BLOCKS);
 }
 
@@ -85,7 +86,8 @@ static void hash_range(Ir *ir, uint32_t from, uint32_t end, uint32_t jobs)
 			hash_or_list(&ir->constant.data[k], scratch, &x, &large[x.n]);
 	parallel_run(x.npiece > 1 ? jobs : 1, hash_some, &x);
 	for (uint32_t k = 0; k < x.n; k++) {
-		uint64_t h = hash_bytes(large[k].block, large[k].nblock * sizeof *large[k].block, type_hash(large[k].c));
+		uint64_t h = hash_bytes(large[k].block, large[k].nblock * sizeof *large[k].block,
+					type_hash(large[k].c));
 		large[k].c->hash = known(h);
 	}
 	arena_release(scratch, mark);

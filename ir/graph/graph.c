@@ -131,7 +131,8 @@ Node graph_behind_inputs(const Graph *g)
 
 Node graph_add_input(Graph *g, const char *name, InputKind kind, TypeId type)
 {
-	Node n = graph_add(g, graph_behind_inputs(g), OP_input, NULL, 0, (AttrId){0}, type, (LocId){0});
+	Node n = graph_add(g, graph_behind_inputs(g), OP_input, NULL, 0, (AttrId){0}, type,
+			   (LocId){0});
 	GraphInput in = {n, kind, intern_str(&g->ir->strings, name ? name : ""), {0}};
 	array_push(graph_arena(g), &g->input, in);
 	if (name && *name)
@@ -151,7 +152,8 @@ void graph_remove_output(Graph *g, uint32_t k)
 	assert(k < g->output.n);
 	g->nout.data[g->output.data[k].node.i]--;
 	g->output.n--;
-	memmove(&g->output.data[k], &g->output.data[k + 1], (g->output.n - k) * sizeof g->output.data[0]);
+	memmove(&g->output.data[k], &g->output.data[k + 1],
+		(g->output.n - k) * sizeof g->output.data[0]);
 }
 
 void graph_clear_outputs(Graph *g)
@@ -302,12 +304,14 @@ const char *graph_name(Graph *g, Node n)
 
 const char *graph_last_name(Graph *g, Node n)
 {
-	bool known = n.i && n.i < g->node.n && (g->node_name.data[n.i] || (n.i < g->nnumber && g->number[n.i]));
+	bool known = n.i && n.i < g->node.n &&
+		     (g->node_name.data[n.i] || (n.i < g->nnumber && g->number[n.i]));
 	if (!g->number)
 		return graph_name(g, n);
 	if (!known)
 		return n.i && n.i < g->node.n ? op_name(node_op(g, n)) : "none";
-	return g->node_name.data[n.i] ? g->node_name.data[n.i] : arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
+	return g->node_name.data[n.i] ? g->node_name.data[n.i]
+				      : arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
 }
 
 /* ---- guards ---- */
@@ -352,7 +356,8 @@ const char *graph_symbol_origin(const Graph *g, Sym var)
 	uint32_t input, dim;
 	if (!graph_symbol_input(g, var, &input, &dim))
 		return "";
-	return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)", g->input.data[input].name, dim);
+	return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)",
+			    g->input.data[input].name, dim);
 }
 
 bool graph_dce(Graph *g)

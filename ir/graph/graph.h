@@ -192,9 +192,15 @@ static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
 static inline Attr attr_float(double f) { return (Attr){ATTR_float, 0, {.f = f}}; }
-static inline Attr attr_complex(double re, double im) { return (Attr){ATTR_complex, 0, {.z = {re, im}}}; }
+static inline Attr attr_complex(double re, double im)
+{
+	return (Attr){ATTR_complex, 0, {.z = {re, im}}};
+}
 static inline Attr attr_dtype(DType d) { return (Attr){ATTR_dtype, 0, {.dtype = d}}; }
-static inline Attr attr_bools(const bool *v, uint32_t n) { return (Attr){ATTR_bools, n, {.bools = v}}; }
+static inline Attr attr_bools(const bool *v, uint32_t n)
+{
+	return (Attr){ATTR_bools, n, {.bools = v}};
+}
 static inline Attr attr_ints(const Sym *v, uint32_t n) { return (Attr){ATTR_ints, n, {.ints = v}}; }
 static inline Attr attr_graph(Graph *g) { return (Attr){ATTR_graph, 0, {.graph = g}}; }
 static inline Attr attr_const(ConstId c) { return (Attr){ATTR_const, 0, {.c = c}}; }
@@ -380,7 +386,8 @@ Graph *graph_import(Ir *to, const Graph *src);
  * constant to `to` if the graph reads it, and writes it there. constant[] has an element for each
  * constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the range of
  * size[k]: the caller adds guards for that. */
-Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant);
+Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
+		       ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
  * by graph_set_name), and returns the copy. map[i]: the node of dst that the copy reads where n
  * reads node i of src; map[0] is none. Subgraphs are copied. Both graphs are of one Ir. map[]

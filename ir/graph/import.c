@@ -28,7 +28,8 @@ static TypeId import_type(Import *m, TypeId id)
 	for (uint32_t k = 0; t->dtype == DT_none && k < t->n; k++)
 		elem[k] = import_type(m, t->elem[k]);
 	return m->type[id.i] = t->dtype == DT_none ? ir_tuple(m->to, t->n, elem)
-	                                           : ir_type(m->to, t->dtype, t->n, import_syms(m, t->dim, t->n));
+						   : ir_type(m->to, t->dtype, t->n,
+							     import_syms(m, t->dim, t->n));
 }
 
 static ConstId import_const(Import *m, ConstId id)
@@ -84,7 +85,8 @@ static Node import_node(Import *m, Graph *g, const Graph *src, Node n, const Nod
 	Node made = graph_add(g, (Node){0}, d->op, in, d->nin, attr, import_type(m, d->type), loc);
 	if (src->node_name.data[n.i])
 		graph_set_name(g, made, src->node_name.data[n.i]);
-	if (d->op == OP_to_size && node_attr(g, made, "most")->kind == ATTR_int && sym_kind(m->to->syms, node_sym(g, made, "size")) == SYM_VAR)
+	if (d->op == OP_to_size && node_attr(g, made, "most")->kind == ATTR_int &&
+	    sym_kind(m->to->syms, node_sym(g, made, "size")) == SYM_VAR)
 		sym_set_most(m->to->syms, node_sym(g, made, "size"), node_sym(g, made, "most"));
 	return made;
 }
@@ -133,10 +135,12 @@ Graph *graph_import(Ir *to, const Graph *src)
 {
 	graph_enter(src);
 	SymImport *syms = sym_import_new(to->syms, src->ir->syms);
-	return import_with(to, src, syms, ARENA_ARRAY(to->ctx->arena, ConstId, src->ir->constant.n));
+	return import_with(to, src, syms,
+			   ARENA_ARRAY(to->ctx->arena, ConstId, src->ir->constant.n));
 }
 
-Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n, ConstId *constant)
+Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
+		       ConstId *constant)
 {
 	graph_enter(src);
 	return import_with(to, src, sym_import_at(to->syms, src->ir->syms, size, by, n), constant);

@@ -189,7 +189,8 @@ static const Attr *attr_tuple(Ir *ir, uint32_t n, const Attr *a, const char *lis
 			copy[k].f = attr_canon_float(a[k].f);
 			break;
 		case ATTR_complex:
-			copy[k] = attr_complex(attr_canon_float(a[k].z.re), attr_canon_float(a[k].z.im));
+			copy[k] = attr_complex(attr_canon_float(a[k].z.re),
+					       attr_canon_float(a[k].z.im));
 			break;
 		case ATTR_ints:
 			copy[k].ints = (const Sym *)(const void *)lists;
@@ -264,7 +265,8 @@ bool attr_equal(const Attr *a, const Attr *b)
 	case ATTR_float:
 		return float_bits(a->f) == float_bits(b->f);
 	case ATTR_complex:
-		return float_bits(a->z.re) == float_bits(b->z.re) && float_bits(a->z.im) == float_bits(b->z.im);
+		return float_bits(a->z.re) == float_bits(b->z.re) &&
+		       float_bits(a->z.im) == float_bits(b->z.im);
 	case ATTR_str:
 		return strcmp(a->str, b->str) == 0;
 	case ATTR_dtype:
@@ -315,7 +317,8 @@ size_t ir_loc_line(const char *text)
 
 const char *input_role(InputKind kind, const char *name)
 {
-	static const char *const role[] = {[INPUT_USER] = "input", [INPUT_PARAM] = "param", [INPUT_BUFFER] = "buffer"};
+	static const char *const role[] = {
+		[INPUT_USER] = "input", [INPUT_PARAM] = "param", [INPUT_BUFFER] = "buffer"};
 	return strcmp(name, RANDOM_STATE) ? role[kind] : "rng";
 }
 

@@ -93,7 +93,8 @@ const char *node_size_differs(const Graph *g, Node n, const Graph *bound)
 	uint32_t input, dim;
 	Text text;
 	text_init(&text, g->ir->ctx->arena);
-	if (!bound || sym_kind(syms, size) != SYM_VAR || !graph_symbol_input(bound, size, &input, &dim)) {
+	if (!bound || sym_kind(syms, size) != SYM_VAR ||
+	    !graph_symbol_input(bound, size, &input, &dim)) {
 		add_size_owner(g, n, &text);
 		text_printf(&text, ": the size %s is %%lld, expected %%lld", sym_str(syms, size));
 		return text.data;
@@ -103,9 +104,11 @@ const char *node_size_differs(const Graph *g, Node n, const Graph *bound)
 	text_add(&text, "input \"");
 	text_format(&text, bound->input.data[input].name);
 	text_printf(&text, "\" dimension %u: expected %s", dim, sym_str(syms, extent));
-	text_printf(&text, "%s%s = %%lld (", extent.i == size.i ? "" : " for ", extent.i == size.i ? "" : name);
+	text_printf(&text, "%s%s = %%lld (", extent.i == size.i ? "" : " for ",
+		    extent.i == size.i ? "" : name);
 	add_size_owner(g, n, &text);
-	text_printf(&text, "), got %s%s%%lld", extent.i == size.i ? "" : name, extent.i == size.i ? "" : " = ");
+	text_printf(&text, "), got %s%s%%lld", extent.i == size.i ? "" : name,
+		    extent.i == size.i ? "" : " = ");
 	return text.data;
 }
 
@@ -118,7 +121,8 @@ const char *node_size_message(const Graph *g, Node n)
 	text_init(&text, g->ir->ctx->arena);
 	sym_range(syms, size, &lo, &hi);
 	add_size_owner(g, n, &text);
-	text_printf(&text, ": the size%s%s is %%lld, expected ", lo == hi ? "" : " ", lo == hi ? "" : sym_str(syms, size));
+	text_printf(&text, ": the size%s%s is %%lld, expected ", lo == hi ? "" : " ",
+		    lo == hi ? "" : sym_str(syms, size));
 	if (lo == hi)
 		text_printf(&text, "%lld", (long long)lo);
 	else if (hi == SYM_INF)
@@ -206,7 +210,8 @@ double node_float(const Graph *g, Node n, const char *name)
 	if (a->kind == ATTR_float)
 		return a->f;
 	if (a->kind == ATTR_complex) {
-		ctx_error(g->ir->ctx, node_near((Graph *)(uintptr_t)g, n), "argument %s: expected a real number, got a complex one", name);
+		ctx_error(g->ir->ctx, node_near((Graph *)(uintptr_t)g, n),
+			  "argument %s: expected a real number, got a complex one", name);
 		return NAN;
 	}
 	return (double)node_int(g, n, name);
@@ -261,7 +266,8 @@ Node node_arg(const Graph *g, Node n, const char *name)
 static const char *where(Graph *g, Node n, const char *name)
 {
 	const Ctx *ctx = g->ir->ctx;
-	const char *file = ctx->file ? ctx->file : "", *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
+	const char *file = ctx->file ? ctx->file : "",
+		   *loc = n.i < g->node.n ? ir_loc_text(g->ir, node_data(g, n)->loc) : "";
 	Text t;
 	text_init(&t, ctx->scratch);
 	text_add(&t, file);

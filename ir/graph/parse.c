@@ -172,11 +172,13 @@ static bool have_values(Scope *s, const Call *c)
 	const SymTab *syms = s->r->ir->syms;
 	for (uint32_t k = 0, at = 0; k < c->schema->narg; k++) {
 		const Arg *arg = &c->schema->arg[k];
-		int64_t n = arg->kind == ARG_tensors ? sym_const_or(syms, c->attr[k].s, 0) : arg->kind == ARG_tensor;
+		int64_t n = arg->kind == ARG_tensors ? sym_const_or(syms, c->attr[k].s, 0)
+						     : arg->kind == ARG_tensor;
 		for (; n-- > 0 && at < c->in.n; at++) {
 			Node in = c->in.data[at];
 			if (in.i ? !node_type_id(s->g, in).i : !arg->optional)
-				return parse_fail(s->r, "operand \"%s\" of %s has no value", arg->name, c->schema->name);
+				return parse_fail(s->r, "operand \"%s\" of %s has no value",
+						  arg->name, c->schema->name);
 		}
 	}
 	return true;

@@ -189,7 +189,8 @@ static bool sym_prepare(Parser *r, const char *s)
 			const char *name = arena_strndup(r->ir->ctx->scratch, s, n);
 			if (!call && !sym_find(r->ir->syms, s, (uint32_t)n).i) {
 				if (r->in_body)
-					return parse_fail(r, "expected a size of an input, got %s", name);
+					return parse_fail(r, "expected a size of an input, got %s",
+							  name);
 				sym_var(r->ir->syms, name, SYMVAR_SIZE, 0, SYM_INF);
 			}
 		} else if (!strchr("+-*(), \t", *s)) {
@@ -346,8 +347,8 @@ static bool parse_dtype(Parser *r, Attr *out)
 static bool parse_complex(Parser *r, Attr *out)
 {
 	*out = attr_complex(0, 0);
-	return parse_expect(r, "(") && parse_float(r, &out->z.re) && parse_expect(r, ",") && parse_float(r, &out->z.im) &&
-	       parse_expect(r, ")");
+	return parse_expect(r, "(") && parse_float(r, &out->z.re) && parse_expect(r, ",") &&
+	       parse_float(r, &out->z.im) && parse_expect(r, ")");
 }
 
 static bool parse_scalar(Parser *r, Attr *out)

@@ -20,7 +20,9 @@ static void require_type(Graph *g, Node n, TypeId inferred)
 		return;
 	const Type is = *ir_type_of(g->ir, inferred), said = *node_type(g, n);
 	for (uint32_t k = 0; k < is.n && is.dtype != DT_none; k++)
-		graph_guard(g, GUARD_EQ, is.dim[k], said.dim[k], arena_printf(g->ir->ctx->scratch, "dimension %u of %s", k, graph_name(g, n)));
+		graph_guard(g, GUARD_EQ, is.dim[k], said.dim[k],
+			    arena_printf(g->ir->ctx->scratch, "dimension %u of %s", k,
+					 graph_name(g, n)));
 }
 
 void graph_require(Graph *g)
@@ -33,7 +35,9 @@ void graph_require(Graph *g)
 		for (uint32_t k = 0; k < d.nin; k++)
 			in[k] = node_in(g, n, k);
 		if (d.op != OP_input && op_info(d.op)->infer)
-			require_type(g, n, op_infer(&(Build){.g = g, .where = node_near(g, n)}, d.op, in, d.nin, d.attr));
+			require_type(g, n,
+				     op_infer(&(Build){.g = g, .where = node_near(g, n)}, d.op, in,
+					      d.nin, d.attr));
 		for (uint32_t k = 0; k < op_schema(d.op)->narg; k++) {
 			const Attr *a = ir_attr(g->ir, d.attr, k);
 			if (op_schema(d.op)->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
@@ -172,7 +176,8 @@ static bool check_outputs(Verifier *v)
 			return ctx_error(v->ctx, NULL, "graph %s: output %u has no value", g->name,
 					 k);
 		if (o->node.i && node_dtype(g, o->node) == DT_none)
-			return ctx_error(v->ctx, NULL, "graph %s: output %u is a tuple, expected a tensor",
+			return ctx_error(v->ctx, NULL,
+					 "graph %s: output %u is a tuple, expected a tensor",
 					 g->name, k);
 		if (o->writes < 0)
 			continue;
@@ -183,7 +188,9 @@ static bool check_outputs(Verifier *v)
 		if (!types_agree(g->ir, in, node_type_id(g, o->node)))
 			return fail(v, o->node, "differs in type from the input it replaces");
 		if (written[o->writes])
-			return ctx_error(v->ctx, NULL, "graph %s: output %u replaces what another one does", g->name, k);
+			return ctx_error(v->ctx, NULL,
+					 "graph %s: output %u replaces what another one does",
+					 g->name, k);
 		written[o->writes] = true;
 	}
 	return true;
@@ -262,8 +269,9 @@ bool node_fits(const Graph *g, Node n)
 static bool check_size(Verifier *v, Node n)
 {
 	return node_fits(v->g, n) ||
-	       fail(v, n, arena_printf(v->ctx->scratch, "%s is too large: expected fewer than 2^48 bytes",
-	                               type_str(v->g->ir, node_type_id(v->g, n))));
+	       fail(v, n,
+		    arena_printf(v->ctx->scratch, "%s is too large: expected fewer than 2^48 bytes",
+				 type_str(v->g->ir, node_type_id(v->g, n))));
 }
 
 /* An extent that is not provably different may have been replaced under a guard. */

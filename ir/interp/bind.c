@@ -121,7 +121,8 @@ static bool found_later(const Binder *b, Sym s)
 	SymTab *syms = b->g->ir->syms;
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
 		Sym var = sym_var_at(syms, k);
-		if (sym_var_kind(syms, var) != SYMVAR_UNBACKED && sym_uses(syms, s, var) && !is_bound(b->e, var))
+		if (sym_var_kind(syms, var) != SYMVAR_UNBACKED && sym_uses(syms, s, var) &&
+		    !is_bound(b->e, var))
 			return false;
 	}
 	return true;
@@ -196,16 +197,18 @@ static bool check_guard(EvalCtx *e, const Graph *g, const GraphGuard *u)
 	int64_t x, y;
 	TRY(eval_sym(e, u->a, &x) && eval_sym(e, u->b, &y));
 	return holds(u->kind, x, y) ||
-	       ctx_error(e->ctx, NULL, "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s", sym_str(e->syms, u->a),
-	                 spelling[u->kind], sym_str(e->syms, u->b), x, y, print_values(e, g, u->a, u->b),
-	                 *u->why ? ": " : "", u->why);
+	       ctx_error(e->ctx, NULL,
+			 "expected %s %s %s, got %" PRId64 " and %" PRId64 " for %s%s%s",
+			 sym_str(e->syms, u->a), spelling[u->kind], sym_str(e->syms, u->b), x, y,
+			 print_values(e, g, u->a, u->b), *u->why ? ": " : "", u->why);
 }
 
 /* A size in it depends on data, and has no value yet. */
 static bool waits(const EvalCtx *e, const GraphGuard *u)
 {
 	int64_t v;
-	if (!sym_uses_kind(e->syms, u->a, SYMVAR_UNBACKED) && !sym_uses_kind(e->syms, u->b, SYMVAR_UNBACKED))
+	if (!sym_uses_kind(e->syms, u->a, SYMVAR_UNBACKED) &&
+	    !sym_uses_kind(e->syms, u->b, SYMVAR_UNBACKED))
 		return false;
 	return !sym_eval(e->syms, u->a, e->sym, e->value, e->nsym, &v) ||
 	       !sym_eval(e->syms, u->b, e->sym, e->value, e->nsym, &v);
@@ -223,13 +226,15 @@ bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
 bool interp_born(EvalCtx *e, Graph *g, Node n, Sym var, int64_t value)
 {
 	if (sym_kind(e->syms, var) != SYM_VAR || e->nsym == e->room)
-		return ctx_error(e->ctx, node_where(g, n), "the size %s cannot be given a value here", sym_str(e->syms, var));
+		return ctx_error(e->ctx, node_where(g, n),
+				 "the size %s cannot be given a value here", sym_str(e->syms, var));
 	e->sym[e->nsym] = var;
 	e->value[e->nsym++] = value;
 	Binder b = {e, e->bound, e->given};
 	for (uint32_t k = 0; e->bound && k < e->bound->input.n; k++)
 		for (uint32_t d = 0; d < e->given[k].rank; d++)
-			if (sym_uses(e->syms, node_dim(e->bound, e->bound->input.data[k].node, d), var))
+			if (sym_uses(e->syms, node_dim(e->bound, e->bound->input.data[k].node, d),
+				     var))
 				TRY(check_dim(&b, k, d));
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *u = &g->guard.data[k];

@@ -208,7 +208,9 @@ static bool run_get(Run *r, Node n, Value *v)
 	const Value *x = &r->value[node_in(r->g, n, 0).i];
 	int64_t k = node_int(r->g, n, "index");
 	if (k < 0 || k >= x->n) /* a file says how many results a composite has */
-		return ctx_error(r->e.ctx, node_where(r->g, n), "result %lld of an operator that gives %u here", (long long)k, x->n);
+		return ctx_error(r->e.ctx, node_where(r->g, n),
+				 "result %lld of an operator that gives %u here", (long long)k,
+				 x->n);
 	value_shape(r, v, 1);
 	value_alias(v, 0, x, (uint32_t)k);
 	return true;
@@ -332,7 +334,8 @@ static bool run_guarded(Run *r)
 	return ok;
 }
 
-static bool call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout, Arena *results)
+static bool call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *out, uint32_t nout,
+		 Arena *results)
 {
 	Graph *full = interp_expand(g);
 	TRY(full);
@@ -340,7 +343,13 @@ static bool call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *o
 	if (nin != full->input.n || nout != full->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs and %u outputs, got %u and %u",
 		                 full->input.n, full->output.n, nin, nout);
-	Run r = {.e = *e, .g = full, .in = in, .nin = nin, .out = out, .nout = nout, .results = results};
+	Run r = {.e = *e,
+		 .g = full,
+		 .in = in,
+		 .nin = nin,
+		 .out = out,
+		 .nout = nout,
+		 .results = results};
 	return run_guarded(&r);
 }
 

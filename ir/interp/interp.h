@@ -44,7 +44,8 @@ bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n);
  * of state are outputs. Returns false after an error, such as an index out of range, an assertion
  * of the model, a size out of range, or a number of outputs other than nout; out[] then has no
  * meaning. */
-bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout);
+bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out,
+		uint32_t nout);
 /* Returns the graph in the form that interp_run executes: composites without .eval, and nodes for
  * which node_has_complex is true, are expanded. Returns g itself if nothing changes, else a copy;
  * NULL after an error. The copy has the guards of g, then those that the expansions need: who runs

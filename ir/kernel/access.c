@@ -78,7 +78,8 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 		reach(&r, k->stage.data[i].value);
 		reach(&r, k->stage.data[i].guard);
 	}
-	return ok && !k->anchor && !loads(k, later, from) && loads_at(k, mark, from, &k->stage.data[at]);
+	return ok && !k->anchor && !loads(k, later, from) &&
+	       loads_at(k, mark, from, &k->stage.data[at]);
 }
 
 /* ---- stores that do not meet ---- */
@@ -89,8 +90,10 @@ static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 {
 	for (uint32_t i = 0; i < k->axis.n + k->vvar.n && e.i; i++) {
 		bool is_axis = i < k->axis.n;
-		Sym var = is_axis ? k->axis.data[i].var : k->vvar.data[i - k->axis.n].var, coef, rest;
-		Sym extent = is_axis ? k->axis.data[i].extent : k->vvar.data[i - k->axis.n].extent, zero = sym_int(syms, 0);
+		Sym var = is_axis ? k->axis.data[i].var : k->vvar.data[i - k->axis.n].var, coef,
+		    rest;
+		Sym extent = is_axis ? k->axis.data[i].extent : k->vvar.data[i - k->axis.n].extent,
+		    zero = sym_int(syms, 0);
 		if (!sym_uses(syms, e, var))
 			continue;
 		if (!sym_linear(syms, e, var, &coef, &rest))
@@ -105,13 +108,15 @@ static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 }
 
 /* All indices of the one stage in dimension d are less than those of the other. */
-static bool ends_before(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b, const Stage *y, uint32_t d)
+static bool ends_before(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b,
+			const Stage *y, uint32_t d)
 {
 	Sym end = bound_of(syms, a, x->idx[d], true), begin = bound_of(syms, b, y->idx[d], false);
 	return end.i && begin.i && sym_le(syms, sym_add(syms, end, sym_int(syms, 1)), begin) == YES;
 }
 
-static bool stages_apart(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b, const Stage *y, uint32_t rank)
+static bool stages_apart(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b,
+			 const Stage *y, uint32_t rank)
 {
 	for (uint32_t d = 0; d < rank; d++)
 		if (ends_before(syms, a, x, b, y, d) || ends_before(syms, b, y, a, x, d))
@@ -130,14 +135,15 @@ bool kernel_stores_apart(const Lowered *l, const Kernel *a, const Kernel *b, Buf
 	for (uint32_t i = 0; i < a->stage.n; i++)
 		for (uint32_t j = 0; j < b->stage.n; j++) {
 			const Stage *x = &a->stage.data[i], *y = &b->stage.data[j];
-			if (stores_into(x, buf) && stores_into(y, buf) && !stages_apart(l->ir->syms, a, x, b, y, rank))
+			if (stores_into(x, buf) && stores_into(y, buf) &&
+			    !stages_apart(l->ir->syms, a, x, b, y, rank))
 				return false;
 		}
 	return true;
 }
 
-static void kernel_buffers(const Kernel *k, Arena *scratch, void (*visit)(void *, BufId, bool write),
-			   void *data)
+static void kernel_buffers(const Kernel *k, Arena *scratch,
+			   void (*visit)(void *, BufId, bool write), void *data)
 {
 	bool *mark = ARENA_ARRAY(scratch, bool, k->kx.n);
 	kernel_reached(k, 0, k->stage.n, mark);
@@ -161,7 +167,8 @@ static void save_buffers(const StepSave *s, void (*visit)(void *, BufId, bool wr
 	visit(data, s->record, true);
 }
 
-void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data)
+void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bool write),
+		  void *data)
 {
 	StepList *inner[MAX_STEP_LISTS];
 	if (s->kind == STEP_KERNEL)
@@ -206,7 +213,8 @@ bool kernel_stores_nothing(const Lowered *l, const Kernel *k)
 		const Stage *st = &k->stage.data[i];
 		bool stores = st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK;
 		bool rows = st->kind == STAGE_RUNNING || st->kind == STAGE_SORT ||
-			    st->kind == STAGE_SCATTER || st->kind == STAGE_FFT || st->kind == STAGE_FACTOR;
+			    st->kind == STAGE_SCATTER || st->kind == STAGE_FFT ||
+			    st->kind == STAGE_FACTOR;
 		if (stores && !has_none(l, k, st->map, st->nmap) &&
 		    !(rows && has_none(l, k, st->red, st->nred)))
 			return false;

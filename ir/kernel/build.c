@@ -48,7 +48,8 @@ Kx kx_wrap(Kernel *k, Arena *arena, Kx v, Sym extent)
 {
 	Kx size = kx_index(k, arena, extent), zero = kx_const_int(k, arena, DT_i64, 0);
 	Kx negative = kx_op(k, arena, OP_lt, DT_bool, (Kx[]){v, zero}, 2);
-	return kx_select(k, arena, negative, kx_op(k, arena, OP_add, DT_i64, (Kx[]){v, size}, 2), v);
+	return kx_select(k, arena, negative, kx_op(k, arena, OP_add, DT_i64, (Kx[]){v, size}, 2),
+			 v);
 }
 
 Kx kx_below(Kernel *k, Arena *arena, Kx cond, Kx v, Sym extent)
@@ -66,10 +67,12 @@ static bool is_rounded(const Lowered *l, const Kernel *kernel, DType d, Kx x, ui
 {
 	const KxData *k = &kernel->kx.data[x.i];
 	if (k->kind == KX_LOAD)
-		return l->buf.data[k->buf.i].dtype == d && (!k->guard.i || is_rounded(l, kernel, d, k->other, 1));
+		return l->buf.data[k->buf.i].dtype == d &&
+		       (!k->guard.i || is_rounded(l, kernel, d, k->other, 1));
 	if (k->kind != KX_OP || k->round == d || k->bits == d || depth == 0)
 		return k->kind == KX_CONST || k->round == d || k->bits == d;
-	bool first = k->op == OP_select, chooses = first || k->op == OP_maximum || k->op == OP_minimum;
+	bool first = k->op == OP_select,
+	     chooses = first || k->op == OP_maximum || k->op == OP_minimum;
 	for (uint32_t i = first; i < k->nin; i++)
 		chooses = chooses && is_rounded(l, kernel, d, k->in[i], depth - 1);
 	return chooses;
@@ -121,7 +124,8 @@ static Kx before_byte(const Kernel *k, Kx x)
 	const KxData *at = &k->kx.data[x.i];
 	const bool is_signed = at->dtype == DT_i8;
 	double lo, hi;
-	if ((!is_signed && at->dtype != DT_u8) || !is_op(k, x, OP_convert, at->dtype) || !is_bounded(k, at->in[0], &lo, &hi))
+	if ((!is_signed && at->dtype != DT_u8) || !is_op(k, x, OP_convert, at->dtype) ||
+	    !is_bounded(k, at->in[0], &lo, &hi))
 		return x;
 	return lo >= (is_signed ? -128 : 0) && hi <= (is_signed ? 127 : 255) ? at->in[0] : x;
 }
@@ -132,10 +136,14 @@ static Kx before_sum(const Kernel *k, DType d, const Kx in[2])
 	const Kx whole = d == DT_f32 ? kx_unconverted(k, in[0]) : in[0];
 	const KxData *sum = &k->kx.data[whole.i], *minus = &k->kx.data[in[1].i];
 	double lo, hi;
-	if ((d != DT_i32 && d != DT_f32) || !is_op(k, whole, OP_add, DT_i32) || !is_bounded(k, whole, &lo, &hi) || minus->kind != KX_CONST)
+	if ((d != DT_i32 && d != DT_f32) || !is_op(k, whole, OP_add, DT_i32) ||
+	    !is_bounded(k, whole, &lo, &hi) || minus->kind != KX_CONST)
 		return (Kx){0};
 	const double plus = (double)k->kx.data[sum->in[1].i].c.i;
-	return lo >= -MOST_WHOLE && hi <= MOST_WHOLE && plus == (d == DT_f32 ? minus->c.f : (double)minus->c.i) ? sum->in[0] : (Kx){0};
+	return lo >= -MOST_WHOLE && hi <= MOST_WHOLE &&
+			       plus == (d == DT_f32 ? minus->c.f : (double)minus->c.i)
+		       ? sum->in[0]
+		       : (Kx){0};
 }
 
 Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in, uint32_t nin)

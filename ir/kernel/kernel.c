@@ -87,7 +87,8 @@ bool layout_equal(const Layout *a, const Layout *b)
 	bool same = a->n == b->n;
 	for (uint32_t k = 0; same && k < a->n; k++) {
 		const LayoutDim *x = &a->dim[k], *y = &b->dim[k];
-		same = x->axis == y->axis && x->divisor == y->divisor && x->extent.i == y->extent.i && x->padded.i == y->padded.i;
+		same = x->axis == y->axis && x->divisor == y->divisor &&
+		       x->extent.i == y->extent.i && x->padded.i == y->padded.i;
 	}
 	return same;
 }
@@ -98,7 +99,8 @@ static bool is_outermost_piece(const Layout *l, uint32_t k)
 {
 	for (uint32_t j = 0; j < l->n; j++)
 		if (l->dim[j].axis == l->dim[k].axis &&
-		    (l->dim[j].divisor > l->dim[k].divisor || (l->dim[j].divisor == l->dim[k].divisor && j < k)))
+		    (l->dim[j].divisor > l->dim[k].divisor ||
+		     (l->dim[j].divisor == l->dim[k].divisor && j < k)))
 			return false;
 	return true;
 }
@@ -133,7 +135,8 @@ Sym layout_most(Ir *ir, const Layout *l)
 	Sym n = sym_int(ir->syms, 1);
 	for (uint32_t k = 0; k < l->n && n.i; k++) {
 		const Sym most = sym_most(ir->syms, l->dim[k].padded);
-		n = most.i ? sym_mul(ir->syms, n, sym_max(ir->syms, most, sym_int(ir->syms, 0))) : (Sym){0};
+		n = most.i ? sym_mul(ir->syms, n, sym_max(ir->syms, most, sym_int(ir->syms, 0)))
+			   : (Sym){0};
 	}
 	return n;
 }
@@ -251,13 +254,18 @@ Kx kx_index(Kernel *k, Arena *arena, Sym e)
 Kx kx_inrange(Kernel *k, Arena *arena, Sym e, Sym lo, Sym hi)
 {
 	Sym idx[] = {e, lo, hi};
-	return kx_add(k, arena, (KxData){.kind = KX_INRANGE, .dtype = DT_bool, .nidx = 3, .idx = idx});
+	return kx_add(k, arena,
+		      (KxData){.kind = KX_INRANGE, .dtype = DT_bool, .nidx = 3, .idx = idx});
 }
 
 Kx kx_stage(Kernel *k, Arena *arena, uint32_t stage, DType dtype, uint32_t nidx, const Sym *idx)
 {
-	return kx_add(k, arena, (KxData){.kind = KX_STAGE, .dtype = dtype, .stage = stage, .nidx = nidx,
-	                                 .idx = idx});
+	return kx_add(k, arena,
+		      (KxData){.kind = KX_STAGE,
+			       .dtype = dtype,
+			       .stage = stage,
+			       .nidx = nidx,
+			       .idx = idx});
 }
 
 uint32_t step_lists(const Step *s, StepList *list[MAX_STEP_LISTS])

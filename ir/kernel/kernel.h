@@ -341,7 +341,8 @@ uint32_t lowered_check(Lowered *, const char *message);
 /* Adds a buffer in row-major layout and returns its id. Copies dim[], keeps the name's pointer. k:
  * as in Buffer. The buffer is neither donated nor of a fixed layout, and inner_lo and inner_hi are
  * NULL. */
-BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim, const char *name);
+BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sym *dim,
+		  const char *name);
 /* Returns the buffer with an id other than 0; the pointer is valid until the next lowered_buf. */
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
 /* Returns the row-major layout, without padding, of the shape dim[rank]. */
@@ -387,7 +388,8 @@ const ScFn *kx_bitcast_fn(const KxData *, DType in);
 /* Returns the element buf[idx], converted to the compute dtype of the buffer's dtype; nidx is the
  * buffer's rank. If guard (none: true) is false, nothing is read and the value is `other`, which is
  * none without a guard. */
-Kx kx_load(Kernel *, Arena *, BufId, DType compute, uint32_t nidx, const Sym *idx, Kx guard, Kx other);
+Kx kx_load(Kernel *, Arena *, BufId, DType compute, uint32_t nidx, const Sym *idx, Kx guard,
+	   Kx other);
 /* Returns the value of a symbolic integer as an i64. */
 Kx kx_index(Kernel *, Arena *, Sym);
 /* Returns the bool lo <= e < hi. */
@@ -423,7 +425,8 @@ Kx kernel_needed_where(const Kernel *, uint32_t stage, Arena *scratch);
 /* Calls visit(data, buffer, write) for every buffer that the step, or a step inside it, reads
  * (write false) or writes (true); some more than once. The buffers of the step itself come first,
  * then those of the steps inside, in order. A STAGE_SCATTER counts as a write only. */
-void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write), void *data);
+void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, bool write),
+		  void *data);
 
 /* ---- text, checks ---- */
 

@@ -19,9 +19,11 @@ static void find_readers(const Kernel *k, uint32_t stage, Kx cond, bool *reads)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++) {
 		const KxData *x = &k->kx.data[i];
-		reads[i] = (x->kind == KX_STAGE && x->stage == stage) || reads[x->guard.i] || reads[x->other.i];
+		reads[i] = (x->kind == KX_STAGE && x->stage == stage) || reads[x->guard.i] ||
+			   reads[x->other.i];
 		for (uint32_t j = 0; j < x->nin; j++)
-			reads[i] |= reads[x->in[j].i] && !(cond.i && is_choice(x) && j == 1 && x->in[0].i == cond.i);
+			reads[i] |= reads[x->in[j].i] &&
+				    !(cond.i && is_choice(x) && j == 1 && x->in[0].i == cond.i);
 	}
 }
 
@@ -37,7 +39,8 @@ static bool any_reads(const Kernel *k, const bool *reads)
 
 Kx kernel_needed_where(const Kernel *k, uint32_t stage, Arena *scratch)
 {
-	bool *reads = ARENA_ARRAY(scratch, bool, k->kx.n), *bare = ARENA_ARRAY(scratch, bool, k->kx.n);
+	bool *reads = ARENA_ARRAY(scratch, bool, k->kx.n),
+	     *bare = ARENA_ARRAY(scratch, bool, k->kx.n);
 	uint32_t tried = 0;
 	find_readers(k, stage, (Kx){0}, reads);
 	for (uint32_t i = 1; i < k->kx.n && tried < CANDIDATES; i++) {

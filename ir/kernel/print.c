@@ -222,16 +222,17 @@ static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
 
 static void print_flags(Printer *p, const Stage *s)
 {
-	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || s->kind == STAGE_RUNNING ||
-	                s->kind == STAGE_SCATTER;
+	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE ||
+			s->kind == STAGE_RUNNING || s->kind == STAGE_SCATTER;
 	if (combines)
 		text_printf(p->t, " %s", reduce_name(s->combine));
 	if (s->acc != DT_none && s->acc != s->dtype)
 		text_printf(p->t, " acc %s", dtype_name(s->acc));
-	text_printf(p->t, "%s%s%s%s", s->reverse ? " reverse" : "", s->real ? " real" : "", s->descending ? " descending" : "",
-	            s->stable ? " stable" : "");
+	text_printf(p->t, "%s%s%s%s", s->reverse ? " reverse" : "", s->real ? " real" : "",
+		    s->descending ? " descending" : "", s->stable ? " stable" : "");
 	if (s->factor)
-		text_printf(p->t, " %s%s%s", factor_name[s->factor], s->upper ? " upper" : "", s->unit ? " unit" : "");
+		text_printf(p->t, " %s%s%s", factor_name[s->factor], s->upper ? " upper" : "",
+			    s->unit ? " unit" : "");
 	if (s->out2)
 		text_printf(p->t, " out2 stage%u", s->out2);
 	if (s->check)
@@ -257,7 +258,8 @@ static void print_stage(Printer *p, uint32_t n)
 	if (s->result == RESULT_GLOBAL) {
 		text_char(p->t, ' ');
 		print_buf_name(p->l, p->t, s->buf);
-		uint32_t rank = s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;
+		uint32_t rank =
+			s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;
 		print_indices(p, s->idx, s->idx ? rank : 0);
 	}
 	if (s->value.i) {

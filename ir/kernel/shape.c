@@ -38,7 +38,8 @@ static const char *why_no_product(const Kernel *k)
 		return "an index depends on data";
 	const Stage *st = &k->stage.data[0];
 	const KxData *value = &k->kx.data[st->value.i];
-	if ((st->acc != DT_f32 && st->acc != DT_f64 && st->acc != DT_i32) || value->kind != KX_OP || value->op != OP_mul)
+	if ((st->acc != DT_f32 && st->acc != DT_f64 && st->acc != DT_i32) || value->kind != KX_OP ||
+	    value->op != OP_mul)
 		return "its products are not of f32, f64 or i32";
 	for (uint32_t i = 1; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
@@ -46,7 +47,8 @@ static const char *why_no_product(const Kernel *k)
 			return "more than stores at each point follows the sum";
 	for (uint32_t i = 0; i < 2; i++) {
 		const Kx x = loaded(k, value->in[i], st->acc);
-		if (!plain_load(k, x, k->kx.data[x.i].dtype) || (x.i == value->in[i].i && k->kx.data[x.i].dtype != st->acc))
+		if (!plain_load(k, x, k->kx.data[x.i].dtype) ||
+		    (x.i == value->in[i].i && k->kx.data[x.i].dtype != st->acc))
 			return "an operand is no plain load of what is summed";
 	}
 	return NULL;
@@ -100,6 +102,7 @@ KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
 	s.in_b = axes_of(syms, k, &k->kx.data[s.b.i]) & outer;
 	for (uint32_t i = 0; i < st->nred; i++)
 		s.summed |= UINT64_C(1) << st->red[i];
-	s.depthwise = s.in_a != s.in_b && (!shape_rows(&s) || !shape_columns(&s)) && s.in_a && s.in_b;
+	s.depthwise =
+		s.in_a != s.in_b && (!shape_rows(&s) || !shape_columns(&s)) && s.in_a && s.in_b;
 	return s;
 }

@@ -29,7 +29,8 @@ static void fail(Verify *v, const char *fmt, const char *detail)
 {
 	v->ok = false;
 	char *text = arena_printf(v->arena, "%s%s", fmt, detail);
-	ctx_error(v->l->ir->ctx, v->k ? v->k->name : "program", "kernel IR: stage %u: %s", v->stage, text);
+	ctx_error(v->l->ir->ctx, v->k ? v->k->name : "program", "kernel IR: stage %u: %s", v->stage,
+		  text);
 }
 
 static bool in_list(const SymList *list, Sym s)
@@ -63,7 +64,8 @@ static void check_sym(Verify *v, Sym e)
 	if (kind == SYM_CONST)
 		return;
 	if (kind == SYM_VAR) {
-		if (sym_var_kind(st, e) == SYMVAR_AXIS && !in_list(&v->scope, e) && !in_list(&v->loop, e))
+		if (sym_var_kind(st, e) == SYMVAR_AXIS && !in_list(&v->scope, e) &&
+		    !in_list(&v->loop, e))
 			fail(v, "axis out of scope: ", sym_str(st, e));
 		return;
 	}
@@ -76,7 +78,8 @@ static bool is_never_reached(const Verify *v)
 {
 	SymTab *st = v->l->ir->syms;
 	for (uint32_t k = 0; k < v->k->axis.n; k++)
-		if (in_list(&v->scope, v->k->axis.data[k].var) && sym_le(st, v->k->axis.data[k].extent, sym_int(st, 0)) == YES)
+		if (in_list(&v->scope, v->k->axis.data[k].var) &&
+		    sym_le(st, v->k->axis.data[k].extent, sym_int(st, 0)) == YES)
 			return true;
 	return false;
 }
@@ -141,7 +144,8 @@ static void check_stage_ref(Verify *v, const KxData *d)
 		return;
 	}
 	const Stage *s = &v->k->stage.data[d->stage];
-	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT || s->kind == STAGE_FACTOR;
+	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT ||
+		     s->kind == STAGE_FACTOR;
 	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
 		fail(v, "number of indices differs from the stage's axes", "");
 	if (d->dtype != dtype_compute(s->dtype))
@@ -217,7 +221,8 @@ static void check_place(Verify *v, const Stage *s)
 {
 	if (s->result != RESULT_GLOBAL)
 		return;
-	check_index(v, s->buf, s->idx, s->buf.i < v->l->buf.n ? buf_of(v->l, s->buf)->rank : 0, false);
+	check_index(v, s->buf, s->idx, s->buf.i < v->l->buf.n ? buf_of(v->l, s->buf)->rank : 0,
+		    false);
 	if (!s->buf.i || s->buf.i >= v->l->buf.n)
 		return;
 	const Buffer *b = buf_of(v->l, s->buf);
@@ -237,7 +242,8 @@ static void check_replaces(Verify *v, const Stage *s)
 	bool ok = b->kind != BUF_STATE || kernel_replaces(v->k, s->buf, s->buf, v->arena);
 	for (uint32_t i = 1; b->donated && ok && i < v->l->buf.n; i++) {
 		const Buffer *in = &v->l->buf.data[i];
-		if (in->donated && in->kind == BUF_INPUT && (int32_t)in->k == v->l->donates.data[b->k])
+		if (in->donated && in->kind == BUF_INPUT &&
+		    (int32_t)in->k == v->l->donates.data[b->k])
 			ok = kernel_replaces(v->k, s->buf, (BufId){i}, v->arena);
 	}
 	if (!ok)
@@ -256,7 +262,8 @@ static void check_written_once(Verify *v, const Stage *s)
 	if (s->result != RESULT_GLOBAL || s->kind == STAGE_SCATTER || !v->ok)
 		return;
 	for (uint32_t k = 0; k < v->stage; k++)
-		if (same_place(v, s, &v->k->stage.data[k]) && v->k->stage.data[k].kind != STAGE_SCATTER)
+		if (same_place(v, s, &v->k->stage.data[k]) &&
+		    v->k->stage.data[k].kind != STAGE_SCATTER)
 			fail(v, "a place is written twice: ", buf_of(v->l, s->buf)->name);
 }
 
@@ -292,7 +299,8 @@ static void check_stage(Verify *v, const Stage *s)
 		fail(v, "stage without a dtype", "");
 	if (s->kind == STAGE_MAP && s->nred)
 		fail(v, "a map stage does not reduce", "");
-	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) || (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2) ||
+	if ((s->kind == STAGE_ARGREDUCE && s->nred != 1) ||
+	    (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2) ||
 	    (s->kind == STAGE_FFT && s->nred != 1))
 		fail(v, "needs exactly one axis to work along", "");
 	if (s->kind == STAGE_FACTOR && (s->nred > 2 || s->factor == FACTOR_NONE))
@@ -359,7 +367,8 @@ static void check_loop(Verify *v, const Step *s)
 	uint32_t n = v->l->buf.n;
 	for (uint32_t k = 0; k < s->ncarry; k++)
 		if (!v->written[s->carry[k].from.i])
-			fail(v, "a carried value has no initial value: ", name_of(v, s->carry[k].from));
+			fail(v, "a carried value has no initial value: ",
+			     name_of(v, s->carry[k].from));
 	const uint32_t around = v->loop.n;
 	if (s->kind == STEP_LOOP)
 		array_push(v->arena, &v->loop, s->var);
@@ -369,7 +378,8 @@ static void check_loop(Verify *v, const Step *s)
 		check_steps(v, s->test);
 		check_pred(v, s);
 	}
-	bool *before = s->kind == STEP_WHILE ? arena_dup(v->arena, v->written, n * sizeof *before) : NULL;
+	bool *before =
+		s->kind == STEP_WHILE ? arena_dup(v->arena, v->written, n * sizeof *before) : NULL;
 	check_steps(v, s->body);
 	for (uint32_t k = 0; k < s->ncarry; k++)
 		if (v->ok && !v->written[s->carry[k].to.i])
@@ -389,13 +399,17 @@ static void check_call(Verify *v, const StepCall *c)
 		const Buffer *b = buf_of(v->l, c->buf[k]);
 		const UserType *t = &c->op->type[k];
 		if (t->dtype != DT_none && b->dtype != t->dtype)
-			fail(v, "a call has an operand or result of another dtype: ", name_of(v, c->buf[k]));
+			fail(v, "a call has an operand or result of another dtype: ",
+			     name_of(v, c->buf[k]));
 		if (b->rank < t->rank || (b->rank > t->rank && !t->leading))
-			fail(v, "a call has an operand or result of another rank: ", name_of(v, c->buf[k]));
+			fail(v, "a call has an operand or result of another rank: ",
+			     name_of(v, c->buf[k]));
 		if (!layout_is_row_major(&b->layout, b->rank))
-			fail(v, "an operand or result of a call is not row-major: ", name_of(v, c->buf[k]));
+			fail(v, "an operand or result of a call is not row-major: ",
+			     name_of(v, c->buf[k]));
 		if (k < c->op->nin && !v->written[c->buf[k].i])
-			fail(v, "a call reads a buffer before it is written: ", name_of(v, c->buf[k]));
+			fail(v,
+			     "a call reads a buffer before it is written: ", name_of(v, c->buf[k]));
 	}
 	for (uint32_t k = c->op->nin; k < c->op->nin + c->op->nout; k++)
 		v->written[c->buf[k].i] = true;
@@ -449,7 +463,8 @@ static void check_states(Verify *v)
 		const Buffer *b = &v->l->buf.data[k];
 		if (b->kind != BUF_STATE)
 			continue;
-		if (b->k >= v->l->state.n || seen[b->k] || !layout_is_row_major(&b->layout, b->rank))
+		if (b->k >= v->l->state.n || seen[b->k] ||
+		    !layout_is_row_major(&b->layout, b->rank))
 			fail(v, "state has two buffers, or is not row-major: ", b->name);
 		else
 			seen[b->k] = true;

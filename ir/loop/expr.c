@@ -476,7 +476,9 @@ uint32_t shuffle_lane(Shuffle how, uint32_t k, uint32_t lanes)
 
 const char *shuffle_name(Shuffle how)
 {
-	static const char *const name[SHUFFLE_COUNT] = {"low", "high", "reverse", "even", "evens", "odds", "turn_evens", "turn_odds", "lows", "highs", "zip_low", "zip_high"};
+	static const char *const name[SHUFFLE_COUNT] = {"low",   "high",  "reverse",    "even",
+							"evens", "odds",  "turn_evens", "turn_odds",
+							"lows",  "highs", "zip_low",    "zip_high"};
 	return name[how];
 }
 
@@ -528,8 +530,9 @@ Lx lx_warp(LoopFn *f, WarpOp op, Lx a, Lx b)
 
 const char *warp_name(WarpOp op)
 {
-	static const char *const name[WARP_COUNT] = {"warp_xor", "warp_up",  "warp_down", "warp_lane",
-	                                             "warp_any", "warp_all", "warp_ballot"};
+	static const char *const name[WARP_COUNT] = {"warp_xor",   "warp_up",  "warp_down",
+						     "warp_lane",  "warp_any", "warp_all",
+						     "warp_ballot"};
 	return name[op];
 }
 

@@ -38,7 +38,8 @@ static void dot_bf16(float *c, const char *a, const char *b, uint32_t n, uint32_
 {
 	float sum[2] = {0};
 	for (uint32_t i = 0; i < k; i++)
-		sum[i % 2] = flush_fma(operand(a, i), operand(b, i / 2 * 2 * n + i % 2), sum[i % 2]);
+		sum[i % 2] =
+			flush_fma(operand(a, i), operand(b, i / 2 * 2 * n + i % 2), sum[i % 2]);
 	*c = flush(flush(*c) + flush(sum[0] + sum[1]));
 }
 

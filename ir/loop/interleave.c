@@ -57,8 +57,11 @@ void ls_interleave(LoopFn *f, const uint32_t *from, uint32_t n)
 	uint32_t *stmt = f->block.data[f->open.data[f->open.n - 1].i].stmt.data;
 	Arena *arena = f->ir->ctx->scratch;
 	const uint32_t count = from[n] - from[0];
-	uint32_t *old = ARENA_ARRAY(arena, uint32_t, count + 1), *next = ARENA_ARRAY(arena, uint32_t, n);
-	Waiting w = {.f = f, .pending = ARENA_ARRAY(arena, bool, f->lv.n), .met = ARENA_ARRAY(arena, uint32_t, f->lx.n)};
+	uint32_t *old = ARENA_ARRAY(arena, uint32_t, count + 1),
+		 *next = ARENA_ARRAY(arena, uint32_t, n);
+	Waiting w = {.f = f,
+		     .pending = ARENA_ARRAY(arena, bool, f->lv.n),
+		     .met = ARENA_ARRAY(arena, uint32_t, f->lx.n)};
 	for (uint32_t k = 0; k < count; k++) {
 		const LsData *s = at(f, stmt[from[0] + k]);
 		if (!is_simple(s))

@@ -39,7 +39,11 @@
  * as many at most, counted for each thread: tiles compute beyond the operands, and threads in
  * lockstep are fast. LOOP_INTERP_BYTES: the most bytes of an output, the workspace, the state, a
  * room. */
-enum { LOOP_INTERP_STATEMENTS = 100000000, LOOP_INTERP_OF_BLOCKS = 4, LOOP_INTERP_BYTES = 256 << 20 };
+enum {
+	LOOP_INTERP_STATEMENTS = 100000000,
+	LOOP_INTERP_OF_BLOCKS = 4,
+	LOOP_INTERP_BYTES = 256 << 20
+};
 
 typedef enum {
 	LOOP_DONE,
@@ -74,13 +78,15 @@ typedef struct {
  * (program_nslot values). Returns how the call ended, with the message and the number of statements
  * in the report; unless LOOP_DONE some slots may not be set. Memory comes from the arena, which the
  * caller frees. */
-LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot, LoopReport *);
+LoopOutcome loop_interp_sizes(const ProgramEntry *, Arena *, const int64_t *extent, int64_t *slot,
+			      LoopReport *);
 /* Executes `run` of an entry on buf[], whose order ProgramEntry.run gives, with the slots that
  * loop_interp_sizes has set. Inputs and outputs have the sizes in the slots and are aligned to
  * their elements, of a program with blocks of threads to SHARED_ALIGN bytes; weights, workspace and
  * state are aligned to 64 bytes. buf[k] of a room is not read before LoopReport.room has set it.
  * Returns how the call ended, with the message and the number of statements in the report; after
  * LOOP_FAILED the old state was put back. Memory comes from the arena, which the caller frees. */
-LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot, LoopReport *);
+LoopOutcome loop_interp_run(const ProgramEntry *, Arena *, void *const *buf, const int64_t *slot,
+			    LoopReport *);
 
 #endif

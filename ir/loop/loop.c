@@ -177,10 +177,15 @@ void loop_tasks_to_threads(LoopFn *f, uint32_t threads, uint64_t shared, Lx ntas
 		return;
 	Lx thread = lx_add(f, lx_mul(f, lx_var(f, f->task), lx_int(f, threads)), lx_thread(f));
 	ls_add(f, (LsData){.kind = LS_LET, .v = old, .x = thread});
-	for (uint32_t k = 0; lx_is_int(f, ntasks, &n) && n % threads == 0 && k < f->block.data[statements.i].stmt.n; k++)
-		array_push(arena_of(f), &f->block.data[f->body.i].stmt, f->block.data[statements.i].stmt.data[k]);
+	for (uint32_t k = 0;
+	     lx_is_int(f, ntasks, &n) && n % threads == 0 && k < f->block.data[statements.i].stmt.n;
+	     k++)
+		array_push(arena_of(f), &f->block.data[f->body.i].stmt,
+			   f->block.data[statements.i].stmt.data[k]);
 	if (!lx_is_int(f, ntasks, &n) || n % threads)
-		ls_add(f, (LsData){.kind = LS_IF, .x = lx_cmp(f, SC_lt, lx_var(f, old), ntasks), .body = statements});
+		ls_add(f, (LsData){.kind = LS_IF,
+				   .x = lx_cmp(f, SC_lt, lx_var(f, old), ntasks),
+				   .body = statements});
 }
 
 /* Open a block that belongs to the statement just added. */
@@ -258,8 +263,9 @@ int ls_stride(const LoopFn *f, const LsData *s)
 {
 	const LxData *x = &f->lx.data[s->x.i];
 	int64_t first, step;
-	bool known = s->kind == LS_GATHER && !s->mask.i && x->kind == LX_RAMP && x->type.lanes > 1 &&
-	             lx_is_int(f, x->in[0], &first) && first == 0 && lx_is_int(f, x->in[1], &step);
+	bool known = s->kind == LS_GATHER && !s->mask.i && x->kind == LX_RAMP &&
+		     x->type.lanes > 1 && lx_is_int(f, x->in[0], &first) && first == 0 &&
+		     lx_is_int(f, x->in[1], &step);
 	return known && (step == -1 || step == 2) ? (int)step : 0;
 }
 
@@ -393,7 +399,8 @@ uint32_t loop_statements(const LoopFn *f, Lb b)
 bool ls_is_rare(const LoopFn *f, const LsData *s)
 {
 	const struct LBlock *b = &f->block.data[s->body.i];
-	return s->kind == LS_IF && b->stmt.n && f->ls.data[b->stmt.data[b->stmt.n - 1]].kind == LS_FAIL;
+	return s->kind == LS_IF && b->stmt.n &&
+	       f->ls.data[b->stmt.data[b->stmt.n - 1]].kind == LS_FAIL;
 }
 
 void ls_prefetch(LoopFn *f, LMem mem, Lx offset, uint32_t level)
@@ -417,7 +424,8 @@ static bool has_frags(const LoopFn *f, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
-		if (s->kind == LS_FRAG || row[s->kind].frags || has_frags(f, s->body) || has_frags(f, s->other))
+		if (s->kind == LS_FRAG || row[s->kind].frags || has_frags(f, s->body) ||
+		    has_frags(f, s->other))
 			return true;
 	}
 	return false;
@@ -456,7 +464,8 @@ void loop_frag_config(const LoopFn *f, uint8_t config[FRAG_CONFIG_BYTES])
 	config[PALETTE] = 1;
 	for (uint32_t k = 0; f->enter.i && k < b->stmt.n; k++) {
 		const LsData *s = &f->ls.data[b->stmt.data[k]];
-		for (uint32_t j = s->k; s->kind == LS_FRAG && j < s->k + s->count && j < REGISTERS; j++) {
+		for (uint32_t j = s->k; s->kind == LS_FRAG && j < s->k + s->count && j < REGISTERS;
+		     j++) {
 			config[ROW_BYTES + 2 * j] = (uint8_t)(s->cols * dtype_size(s->dtype));
 			config[ROWS + j] = (uint8_t)s->rows;
 		}
@@ -470,7 +479,13 @@ Lv ls_frag(LoopFn *f, const char *name, DType dtype, uint32_t rows, uint32_t col
 		if (f->ls.data[k].kind == LS_FRAG)
 			first += (uint32_t)f->ls.data[k].count;
 	Lv v = lv_new(f, (LType){dtype, 1}, name, true);
-	ls_add(f, (LsData){.kind = LS_FRAG, .v = v, .dtype = dtype, .count = count, .k = first, .rows = rows, .cols = cols});
+	ls_add(f, (LsData){.kind = LS_FRAG,
+			   .v = v,
+			   .dtype = dtype,
+			   .count = count,
+			   .k = first,
+			   .rows = rows,
+			   .cols = cols});
 	return v;
 }
 
@@ -482,7 +497,11 @@ void ls_frag_zero(LoopFn *f, LFrag to)
 void ls_frag_load(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
 {
 	note_access(f, mem, false);
-	ls_add(f, (LsData){.kind = LS_FRAG_LOAD, .frag = {to}, .mem = mem, .offset = offset, .y = stride});
+	ls_add(f, (LsData){.kind = LS_FRAG_LOAD,
+			   .frag = {to},
+			   .mem = mem,
+			   .offset = offset,
+			   .y = stride});
 }
 
 void ls_frag_load_passing(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
@@ -494,7 +513,11 @@ void ls_frag_load_passing(LoopFn *f, LFrag to, LMem mem, Lx offset, Lx stride)
 void ls_frag_store(LoopFn *f, LMem mem, Lx offset, Lx stride, LFrag from)
 {
 	note_access(f, mem, true);
-	ls_add(f, (LsData){.kind = LS_FRAG_STORE, .frag = {from}, .mem = mem, .offset = offset, .y = stride});
+	ls_add(f, (LsData){.kind = LS_FRAG_STORE,
+			   .frag = {from},
+			   .mem = mem,
+			   .offset = offset,
+			   .y = stride});
 }
 
 void ls_frag_dot(LoopFn *f, FragOp op, LFrag c, LFrag a, LFrag b)
@@ -516,11 +539,17 @@ void ls_sync(LoopFn *f)
 	ls_add(f, (LsData){.kind = LS_SYNC});
 }
 
-void ls_copy_async(LoopFn *f, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask)
+void ls_copy_async(LoopFn *f, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes,
+		   Lx mask)
 {
 	note_access(f, from, false);
-	ls_add(f, (LsData){.kind = LS_COPY_ASYNC, .mem = to, .offset = offset, .from = from, .x = from_offset,
-	                   .count = bytes, .mask = clean_mask(f, mask)});
+	ls_add(f, (LsData){.kind = LS_COPY_ASYNC,
+			   .mem = to,
+			   .offset = offset,
+			   .from = from,
+			   .x = from_offset,
+			   .count = bytes,
+			   .mask = clean_mask(f, mask)});
 }
 
 void ls_copy_commit(LoopFn *f)
@@ -542,12 +571,16 @@ static const Lx *dup_args(LoopFn *f, const Lx *arg, uint32_t n)
 
 void ls_fail(LoopFn *f, uint32_t message, const Lx *arg, uint32_t narg)
 {
-	ls_add(f, (LsData){.kind = LS_FAIL, .k = message, .narg = narg, .arg = dup_args(f, arg, narg)});
+	ls_add(f,
+	       (LsData){
+		       .kind = LS_FAIL, .k = message, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_call(LoopFn *f, const LoopCall *call, const Lx *arg, uint32_t narg)
 {
-	ls_add(f, (LsData){.kind = LS_CALL, .call = call, .narg = narg, .arg = dup_args(f, arg, narg)});
+	ls_add(f,
+	       (LsData){
+		       .kind = LS_CALL, .call = call, .narg = narg, .arg = dup_args(f, arg, narg)});
 }
 
 void ls_launch(LoopFn *f, uint32_t call, Lx ntasks, const Lx *arg, uint32_t nbuf, uint32_t narg)
@@ -588,7 +621,12 @@ void ls_copy(LoopFn *f, Lx to, Lx from, Lx bytes)
 
 void ls_save(LoopFn *f, const Lx *arg, uint32_t nbuf, uint32_t narg, uint32_t values, uint32_t at)
 {
-	ls_add(f, (LsData){.kind = LS_SAVE, .k = values, .count = at, .nbuf = nbuf, .narg = narg, .arg = dup_args(f, arg, narg)});
+	ls_add(f, (LsData){.kind = LS_SAVE,
+			   .k = values,
+			   .count = at,
+			   .nbuf = nbuf,
+			   .narg = narg,
+			   .arg = dup_args(f, arg, narg)});
 }
 
 void ls_assert(LoopFn *f, Lx ok, uint32_t message, const Lx *arg, uint32_t narg)
@@ -607,7 +645,11 @@ void ls_result(LoopFn *f, uint32_t slot, Lx x)
 
 void ls_outlined(LoopFn *f, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg)
 {
-	ls_add(f, (LsData){.kind = LS_OUTLINED, .k = k, .count = first_extent, .narg = narg, .arg = dup_args(f, arg, narg)});
+	ls_add(f, (LsData){.kind = LS_OUTLINED,
+			   .k = k,
+			   .count = first_extent,
+			   .narg = narg,
+			   .arg = dup_args(f, arg, narg)});
 }
 
 void ls_visit(const LoopFn *f, const LsData *s, void (*visit)(void *, Lx), void *data)

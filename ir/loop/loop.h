@@ -200,7 +200,9 @@ typedef struct {
  * a narrower dtype is a whole group, its first element in the lowest bits; else 1. */
 static inline uint32_t ls_group(LMem m, LType t)
 {
-	return t.dtype == DT_u32 && m.dtype != DT_bool && dtype_size(m.dtype) < 4 ? 4 / dtype_size(m.dtype) : 1;
+	return t.dtype == DT_u32 && m.dtype != DT_bool && dtype_size(m.dtype) < 4
+		       ? 4 / dtype_size(m.dtype)
+		       : 1;
 }
 
 /* Whether the memory is an array of the function, which a variable stands for. */
@@ -621,7 +623,8 @@ void ls_sync(LoopFn *);
 /* Adds an LS_COPY_ASYNC: begins a copy of `bytes` bytes (4, 8 or 16) from a buffer to shared
  * memory; the offsets count elements of each side. mask: a bool scalar, or none: true; where the
  * mask is false the bytes become 0. */
-void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes, Lx mask);
+void ls_copy_async(LoopFn *, LMem to, Lx offset, LMem from, Lx from_offset, uint32_t bytes,
+		   Lx mask);
 /* Adds an LS_COPY_COMMIT: the copies that the thread began since its last commit are a group, even
  * if there are none. */
 void ls_copy_commit(LoopFn *);

@@ -188,7 +188,8 @@ static bool call(Parser *p, char *name, Lx *out)
 static bool infix(Parser *p, Lx *out)
 {
 	static const char *const name[] = {"+", "-", "*", "/", "%", "<", "<=", ">", ">="};
-	static const ScOp op[] = {SC_add, SC_sub, SC_mul, SC_floordiv, SC_rem, SC_lt, SC_le, SC_gt, SC_ge};
+	static const ScOp op[] = {SC_add, SC_sub, SC_mul, SC_floordiv, SC_rem,
+				  SC_lt,  SC_le,  SC_gt,  SC_ge};
 	Lx in[2];
 	if (!expr(p, &in[0]) || !in[0].i || !skip(p, " "))
 		return false;
@@ -210,7 +211,8 @@ static bool literal(Parser *p, Lx *out)
 	if (skip(p, ":") && !type_of(word(p, ", )]{}\n;"), &t))
 		return false;
 	bool real = dtype_is_float(t.dtype);
-	*out = real ? lx_float(p->f, t, strtod(w, NULL)) : lx_int_of(p->f, t, (int64_t)strtoll(w, NULL, 10));
+	*out = real ? lx_float(p->f, t, strtod(w, NULL))
+		    : lx_int_of(p->f, t, (int64_t)strtoll(w, NULL, 10));
 	return *w;
 }
 
@@ -245,8 +247,10 @@ static bool expr(Parser *p, Lx *out)
 	if (skip(p, "("))
 		return infix(p, out);
 	if (skip(p, "&b"))
-		return number(p, &k) && skip(p, "(") && expr(p, out) && out->i && skip(p, ")") && (*out = lx_addr(p->f, (uint32_t)k, *out), true);
-	bool value = isdigit((unsigned char)*p->s) || *p->s == '-' || !strncmp(p->s, "inf:", 4) || !strncmp(p->s, "nan:", 4);
+		return number(p, &k) && skip(p, "(") && expr(p, out) && out->i && skip(p, ")") &&
+		       (*out = lx_addr(p->f, (uint32_t)k, *out), true);
+	bool value = isdigit((unsigned char)*p->s) || *p->s == '-' || !strncmp(p->s, "inf:", 4) ||
+		     !strncmp(p->s, "nan:", 4);
 	return value ? literal(p, out) : named(p, out);
 }
 
@@ -258,7 +262,8 @@ static bool new_variable(Parser *p, const char *name, LType t, LsVariable how, L
 {
 	const char *dot = strrchr(name, '.');
 	const char *stem = dot ? arena_strndup(p->arena, name, (size_t)(dot - name)) : name;
-	array_push(p->arena, &p->f->lv, (LvData){.type = t, .name = stem, .is_mutable = how == V_VAR || how == V_ARRAY});
+	array_push(p->arena, &p->f->lv,
+		   (LvData){.type = t, .name = stem, .is_mutable = how == V_VAR || how == V_ARRAY});
 	*v = (Lv){p->f->lv.n - 1};
 	name_is(p, name, v->i);
 	return *name;
@@ -270,7 +275,8 @@ static bool variable(Parser *p, LsVariable how, bool typed, Lv *v)
 	const char *name = word(p, ": {\n");
 	if (how == V_SET)
 		return find_name(p, name, &v->i);
-	return (!typed || (skip(p, ": ") && type_of(word(p, " "), &t))) && new_variable(p, name, t, how, v);
+	return (!typed || (skip(p, ": ") && type_of(word(p, " "), &t))) &&
+	       new_variable(p, name, t, how, v);
 }
 
 static bool is_shared(const LoopFn *f, uint32_t v)
@@ -288,7 +294,8 @@ static bool memory(Parser *p, LMem *m)
 	uint32_t k;
 	if (!dot || !find_name(p, arena_strndup(p->arena, w, (size_t)(dot - w)), &k))
 		return false;
-	bool buffer = *w == '@' || (*w == 'b' && isdigit((unsigned char)w[1]) && strchr(w, '.') == dot);
+	bool buffer =
+		*w == '@' || (*w == 'b' && isdigit((unsigned char)w[1]) && strchr(w, '.') == dot);
 	LMemKind kind = buffer ? MEM_BUFFER : is_shared(p->f, k) ? MEM_SHARED : MEM_LOCAL;
 	*m = (LMem){kind, k, dtype_parse(dot + 1, (uint32_t)strlen(dot + 1))};
 	return m->dtype != DT_none;
@@ -334,7 +341,8 @@ static bool dtype_field(Parser *p, LsData *s)
 static bool fragment(Parser *p, LFrag *r)
 {
 	int64_t k;
-	if (!find_name(p, word(p, "[ \n"), &r->of.i) || !skip(p, "[") || !number(p, &k) || !skip(p, "]"))
+	if (!find_name(p, word(p, "[ \n"), &r->of.i) || !skip(p, "[") || !number(p, &k) ||
+	    !skip(p, "]"))
 		return false;
 	r->k = (uint32_t)k;
 	return true;
@@ -441,7 +449,8 @@ static bool temporary(Parser *p)
 	const char *start = p->s;
 	int64_t k;
 	Lx x;
-	if (!skip(p, "t") || !isdigit((unsigned char)*p->s) || !number(p, &k) || !skip(p, " = ") || !expr(p, &x) || !skip(p, "\n")) {
+	if (!skip(p, "t") || !isdigit((unsigned char)*p->s) || !number(p, &k) || !skip(p, " = ") ||
+	    !expr(p, &x) || !skip(p, "\n")) {
 		p->s = start;
 		return false;
 	}
@@ -529,7 +538,8 @@ static bool function(Parser *p)
 		return false;
 	name_is(p, word(p, " \n"), p->f->task.i);
 	p->block = p->f->body;
-	return skip(p, " {\n") && statements(p) && skip(p, "\n") && (!skip(p, "leave") || part(p, &p->f->leave));
+	return skip(p, " {\n") && statements(p) && skip(p, "\n") &&
+	       (!skip(p, "leave") || part(p, &p->f->leave));
 }
 
 LoopFn *loop_parse(Ir *ir, const char *text)

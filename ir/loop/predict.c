@@ -110,7 +110,15 @@ static MachineOp class_of(ScOp op, LType t)
 	case SC_dot2_s16: case SC_dot4_u8s8: case SC_dot4_s8s8: return MOP_dot;
 	case SC_div: case SC_floordiv: case SC_rem: case SC_quot: case SC_mod: return MOP_div;
 	case SC_sqrt: return MOP_sqrt;
-	case SC_convert: case SC_fit: case SC_floor: case SC_ceil: case SC_trunc: case SC_rint: case SC_nearest: case SC_from_f16: case SC_to_f16:
+	case SC_convert:
+	case SC_fit:
+	case SC_floor:
+	case SC_ceil:
+	case SC_trunc:
+	case SC_rint:
+	case SC_nearest:
+	case SC_from_f16:
+	case SC_to_f16:
 		return MOP_convert;
 	default: return MOP_simple;
 	}
@@ -133,11 +141,15 @@ static void count_node(const Predict *p, const LxData *d, double *busy)
 		else
 			busy[BUSY_UNITS] += machine_cycles(m, class_of(d->sc, t), t.dtype, t.lanes);
 		break;
-	case LX_FN: busy[BUSY_UNITS] += d->fn->cost * machine_cycles(m, MOP_fma, t.dtype, t.lanes); break;
+	case LX_FN:
+		busy[BUSY_UNITS] += d->fn->cost * machine_cycles(m, MOP_fma, t.dtype, t.lanes);
+		break;
 	case LX_SPLAT: case LX_RAMP: case LX_MASK: case LX_ANY:
 		busy[BUSY_UNITS] += machine_cycles(m, MOP_simple, t.dtype, t.lanes);
 		break;
-	case LX_HREDUCE: busy[BUSY_UNITS] += 2 * log2(lanes) * machine_latency(m, MOP_shuffle, t.dtype); break;
+	case LX_HREDUCE:
+		busy[BUSY_UNITS] += 2 * log2(lanes) * machine_latency(m, MOP_shuffle, t.dtype);
+		break;
 	case LX_SHUFFLE: busy[BUSY_UNITS] += machine_cycles(m, MOP_shuffle, t.dtype, lanes); break;
 	case LX_TABLE: busy[BUSY_LOADS] += machine_cycles(m, MOP_gather, t.dtype, t.lanes); break;
 	default: break;
@@ -165,7 +177,9 @@ static double carried(const Predict *p, Lv v, Lx x)
 	for (uint32_t k = 0; k < d->nin; k++) {
 		const LxData *in = &p->f->lx.data[d->in[k].i];
 		if (in->kind == LX_VAR && in->u.v.i == v.i)
-			return machine_latency(p->m, d->kind == LX_SC ? class_of(d->sc, d->type) : MOP_fma, d->type.dtype);
+			return machine_latency(
+				p->m, d->kind == LX_SC ? class_of(d->sc, d->type) : MOP_fma,
+				d->type.dtype);
 	}
 	return 0;
 }
@@ -177,9 +191,11 @@ static void count_access(Predict *p, const LsData *s, double *busy)
 	LType t = store ? lx_type(p->f, s->x) : p->f->lv.data[s->v.i].type;
 	t.dtype = dtype_raw(s->mem.dtype);
 	if (row->x == FIELD_LANES || row->y == FIELD_LANES)
-		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, MOP_gather, t.dtype, t.lanes);
+		busy[store ? BUSY_STORES : BUSY_LOADS] +=
+			machine_cycles(p->m, MOP_gather, t.dtype, t.lanes);
 	else
-		busy[store ? BUSY_STORES : BUSY_LOADS] += machine_cycles(p->m, store ? MOP_store : MOP_load, t.dtype, t.lanes);
+		busy[store ? BUSY_STORES : BUSY_LOADS] +=
+			machine_cycles(p->m, store ? MOP_store : MOP_load, t.dtype, t.lanes);
 	if (t.dtype != dtype_compute(s->mem.dtype))
 		busy[BUSY_UNITS] += machine_cycles(p->m, MOP_convert, DT_f32, t.lanes);
 }
@@ -195,7 +211,8 @@ static bool goes_by_chunks(const Predict *p, const LsData *s)
 		return false;
 	const LsData *first = &f->ls.data[f->block.data[s->body.i].stmt.data[0]];
 	const LxData *end = &f->lx.data[first->x.i];
-	return first->kind == LS_LET && end->kind == LX_SC && end->sc == SC_min && is_index(end->type);
+	return first->kind == LS_LET && end->kind == LX_SC && end->sc == SC_min &&
+	       is_index(end->type);
 }
 
 static double rounds_of(Predict *p, const LsData *s)
@@ -248,7 +265,8 @@ static void count_fragments(Predict *p, const LsData *s, double *busy)
 		busy[BUSY_UNITS] += rows;
 	else if (s->kind != LS_FRAG_ZERO)
 		busy[s->kind == LS_FRAG_STORE ? BUSY_STORES : BUSY_LOADS] +=
-			rows * machine_cycles(p->m, s->kind == LS_FRAG_STORE ? MOP_store : MOP_load, DT_f32, FRAG_ROW_BYTES / 4);
+			rows * machine_cycles(p->m, s->kind == LS_FRAG_STORE ? MOP_store : MOP_load,
+					      DT_f32, FRAG_ROW_BYTES / 4);
 }
 
 static double statement_cycles(Predict *p, const LsData *s, double *busy)
@@ -317,7 +335,8 @@ static void predict_begin(Predict *p, const LoopFn *f, const int64_t *param)
 	memset(p->known, 0, f->lv.n * sizeof *p->known);
 }
 
-static double predict(Predict *p, const LoopFn *f, const int64_t *param, int64_t ntasks, double bytes)
+static double predict(Predict *p, const LoopFn *f, const int64_t *param, int64_t ntasks,
+		      double bytes)
 {
 	const Machine *m = p->m;
 	predict_begin(p, f, param);
@@ -329,7 +348,8 @@ static double predict(Predict *p, const LoopFn *f, const int64_t *param, int64_t
 	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
 }
 
-double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int64_t ntasks, double bytes)
+double loop_predict(const LoopFn *f, const Machine *m, const int64_t *param, int64_t ntasks,
+		    double bytes)
 {
 	Arena *arena = f->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(arena);
@@ -373,7 +393,8 @@ static void predict_launch(Run *r, const LsData *s)
 	const LoopFn *f = r->entry->program->fn.data[fn];
 	const ProgramCount n = program_count(r->entry, s->k, r->value);
 	Launched *last = &r->last[fn];
-	Launched now = {true, 1, last->param, n.launches > 0 ? n.bytes / n.launches : 0, last->cycles};
+	Launched now = {true, 1, last->param, n.launches > 0 ? n.bytes / n.launches : 0,
+			last->cycles};
 	value_of(&r->p, s->x, &now.ntasks);
 	bool same = last->known && last->ntasks == now.ntasks && last->bytes == now.bytes;
 	assert(s->narg - s->nbuf == f->param.n);
@@ -387,7 +408,8 @@ static void predict_launch(Run *r, const LsData *s)
 		now.cycles = predict(&r->kernel, f, now.param, now.ntasks, now.bytes);
 	*last = now;
 	if (r->tasks)
-		r->cycles[s->k] = calls_user(f) ? 0 : now.cycles / (now.ntasks > 0 ? (double)now.ntasks : 1);
+		r->cycles[s->k] =
+			calls_user(f) ? 0 : now.cycles / (now.ntasks > 0 ? (double)now.ntasks : 1);
 	else
 		r->cycles[s->k] = n.launches * now.cycles;
 }

@@ -11,7 +11,8 @@
 /* Returns the cycles of one core for all ntasks tasks of a launch, plus an eighth of Machine.phase;
  * calls of user operators count 0. param: the values of the function's parameters. bytes: the
  * number of different bytes that the launch reads and writes. */
-double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks, double bytes);
+double loop_predict(const LoopFn *, const Machine *, const int64_t *param, int64_t ntasks,
+		    double bytes);
 /* Sets cycles[k], for each call k that a statement of `run` launches, to the cycles of one core for
  * all its launches in one run. value[i]: the value of the entry's symbol i; value NULL: the
  * hints. */

@@ -68,8 +68,8 @@ uint32_t prelude_bits(LType);
 /* Returns the first row of a table (prelude_rows, prelude_generic) that is for the operation `op`
  * (PreludeRow.op) and these types, that the instruction set has, and that has the wanted text; NULL
  * if there is none. */
-const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to, LType from, unsigned known,
-                               bool llvm);
+const PreludeRow *prelude_find(const Isa *, const PreludeRow *table, const char *op, LType to,
+			       LType from, unsigned known, bool llvm);
 /* Whether the C emitter splits the operation `op` (sc_name), if it has no row, into operations on
  * halves: its operands or its result are wider than a register, and the family has a row for a
  * half, a quarter, ... False for an operation that is not lane by lane, and for bitcasts and

@@ -11,12 +11,20 @@
 /* clang says char of what compares bytes, which has no sign on some machines. */
 #define COMPARE(op, c, real, sign, plain)                                                          \
 	{op, SET_BOOL, SET_ANY, S, "=a " c " b", NULL},                                            \
-	{op, SET_BOOL, SET_4, VL, "($M)(a " c " b)", NULL},                                        \
-	{op, SET_BOOL, SET_NUMBER, VL, "__builtin_convertvector(($i)(a " c " b), $M)", NULL},      \
-	{op, SET_BOOL, SET_NUMBER, VB, "{$M r = 0;\n\t$all(r |= ($M)(($M)(a[@] " c " b[@]) << @);)\n\treturn r;}", NULL}, \
-	{op, SET_BOOL, SET_FLOAT, 0, NULL, "fcmp." real "(a, b)"},                                 \
-	{op, SET_BOOL, SET_SINT, 0, NULL, "icmp." sign "(a, b)"},                                  \
-	{op, SET_BOOL, SET_UINT | SET_BOOL, 0, NULL, "icmp." plain "(a, b)"}
+		{op, SET_BOOL, SET_4, VL, "($M)(a " c " b)", NULL},                                \
+		{op,  SET_BOOL, SET_NUMBER, VL, "__builtin_convertvector(($i)(a " c " b), $M)",    \
+		 NULL},                                                                            \
+		{op,                                                                               \
+		 SET_BOOL,                                                                         \
+		 SET_NUMBER,                                                                       \
+		 VB,                                                                               \
+		 "{$M r = 0;\n\t$all(r |= ($M)(($M)(a[@] " c " b[@]) << @);)\n\treturn r;}",       \
+		 NULL},                                                                            \
+		{op, SET_BOOL, SET_FLOAT, 0, NULL, "fcmp." real "(a, b)"},                         \
+		{op, SET_BOOL, SET_SINT, 0, NULL, "icmp." sign "(a, b)"},                          \
+	{                                                                                          \
+		op, SET_BOOL, SET_UINT | SET_BOOL, 0, NULL, "icmp." plain "(a, b)"                 \
+	}
 
 /* Sizes and indices do not overflow. */
 #define INDEX(op, c, plain, nonneg)                                                                \
@@ -65,7 +73,8 @@ const PreludeRow prelude_generic[] = {
 	{"not", SET_INT, SET_INT, S, "($T)~a", "not(a)"},
 	{"not", SET_INT, SET_INT, V, "=~a", "not(a)"},
 	{"abs", SET_SINT, SET_SINT, S, "($T)(a < 0 ? 0 - (uint64_t)a : (uint64_t)a)", "llvm.abs(a, false)"},
-	{"abs", SET_SINT, SET_SINT, V, "{const $T s = a < 0;\n\treturn ($T)((($U)a ^ ($U)s) - ($U)s);}", "llvm.abs(a, false)"},
+	{"abs", SET_SINT, SET_SINT, V, "{const $T s = a < 0;\n\treturn ($T)((($U)a ^ ($U)s) - "
+				       "($U)s);}", "llvm.abs(a, false)"},
 	{"abs", SET_F32, SET_F32, S, "=fabsf(a)", "llvm.fabs(a)"},
 	{"abs", SET_F64, SET_F64, S, "=fabs(a)", "llvm.fabs(a)"},
 	{"abs", SET_F32, SET_F32, V, "($T)(($U)a & 0x7fffffff)", "llvm.fabs(a)"},
@@ -87,10 +96,13 @@ const PreludeRow prelude_generic[] = {
 	{"max", SET_SINT, SET_SINT, V, PICK(">"), "llvm.smax(a, b)"},
 	{"min", SET_UINT, SET_UINT, V, PICK("<"), "llvm.umin(a, b)"},
 	{"max", SET_UINT, SET_UINT, V, PICK(">"), "llvm.umax(a, b)"},
-	{"lesser", SET_FLOAT, SET_FLOAT, S | ROW_LESSER, "=a < b ? a : b", "select(fcmp.olt(a, b), a, b)"},
-	{"greater", SET_FLOAT, SET_FLOAT, S | ROW_LESSER, "=a > b ? a : b", "select(fcmp.ogt(a, b), a, b)"},
+	{"lesser", SET_FLOAT, SET_FLOAT, S | ROW_LESSER, "=a < b ? a : b", "select(fcmp.olt(a, b), "
+									   "a, b)"},
+	{"greater", SET_FLOAT, SET_FLOAT, S | ROW_LESSER, "=a > b ? a : b", "select(fcmp.ogt(a, "
+									    "b), a, b)"},
 	{"lesser", SET_FLOAT, SET_FLOAT, V | ROW_LESSER, PICK("<"), "select(fcmp.olt(a, b), a, b)"},
-	{"greater", SET_FLOAT, SET_FLOAT, V | ROW_LESSER, PICK(">"), "select(fcmp.ogt(a, b), a, b)"},
+	{"greater", SET_FLOAT, SET_FLOAT, V | ROW_LESSER, PICK(">"), "select(fcmp.ogt(a, b), a, "
+								     "b)"},
 	{"quot", SET_SINT, SET_SINT, 0, "($T)(a / b)", "sdiv(a, b)"},
 	{"quot", SET_UINT, SET_UINT, 0, "($T)(a / b)", "udiv(a, b)"},
 	{"mod", SET_SINT, SET_SINT, 0, "($T)(a % b)", "srem(a, b)"},
@@ -111,11 +123,13 @@ const PreludeRow prelude_generic[] = {
 	{"select", SET_BOOL, SET_BOOL, V, "($T)((m & a) | (~m & b))", "select(m, a, b)"},
 	{"select", SET_4, SET_4, VL, "($T)((m & ($I)a) | (~m & ($I)b))", "select(m, a, b)"},
 	{"select", SET_NUMBER, SET_NUMBER, VL,
-	 "{const $I w = __builtin_convertvector(m, $I);\n\treturn ($T)((w & ($I)a) | (~w & ($I)b));}", "select(m, a, b)"},
+	 "{const $I w = __builtin_convertvector(m, $I);\n\treturn ($T)((w & ($I)a) | (~w & "
+	 "($I)b));}", "select(m, a, b)"},
 	{"select", SET_NUMBER, SET_NUMBER, VB, "($T){$each($m(@) ? a[@] : b[@])}", "select(m, a, b)"},
 
 	/* conversions; of floats that do not fit, and NaN, the smallest value */
-	{"convert", D1(DT_i32) | D1(DT_i64), SET_FLOAT, S | ROW_CONVERT, "a > -$Y && a < $Y ? ($T)a : $Z",
+	{"convert", D1(DT_i32) | D1(DT_i64), SET_FLOAT, S | ROW_CONVERT, "a > -$Y && a < $Y ? "
+									 "($T)a : $Z",
 	 "select(fcmp.olt(llvm.fabs(a), $Y), fptosi(a), $Z)"},
 	{"convert", D1(DT_i32), SET_FLOAT, V | ROW_CONVERT,
 	 "{const $i fits = ($i)((a > -$Y) & (a < $Y));\n"
@@ -163,21 +177,27 @@ const PreludeRow prelude_generic[] = {
 	 "{const union {\n\t\t$fn[half:T:T:H] h[2];\n\t\t$T v;\n\t} u = {{a, b}};\n\treturn u.v;}", NULL},
 
 	/* memory */
-	{"load", D1(DT_u32), D1(DT_u32), ROW_SCALAR, "{$T v;\n\tmemcpy(&v, p, sizeof v);\n\treturn v;}", NULL},
+	{"load", D1(DT_u32), D1(DT_u32), ROW_SCALAR, "{$T v;\n\tmemcpy(&v, p, sizeof v);\n\treturn "
+						     "v;}", NULL},
 	{"load", SET_NUMBER, SET_NUMBER, V, "{$T v;\n\tmemcpy(&v, p, sizeof v);\n\treturn v;}", NULL},
 	{"store", SET_NUMBER, SET_NUMBER, V, "{memcpy(p, &v, sizeof v);}", NULL},
 	{"load_masked", SET_NUMBER, SET_NUMBER, V, "($T){$each($m(@) ? p[@] : 0)}", NULL},
 	{"store_masked", SET_NUMBER, SET_NUMBER, V, "{$all(if ($m(@))\n\t\tp[@] = v[@];)}", NULL},
 	{"reverse", SET_NUMBER, SET_NUMBER, V, "($T){$each(a[$L - 1 - @])}", NULL},
-	{"even", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[(2 * @ + 1) % $L])}", NULL},
-	{"evens", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[2 * @ % $L])}", NULL},
-	{"odds", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[(2 * @ + 1) % $L] : b[(2 * @ + 1) % $L])}", NULL},
+	{"even", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[(2 * @ + 1) "
+					    "% $L])}", NULL},
+	{"evens", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[2 * @ % $L] : b[2 * @ % "
+					     "$L])}", NULL},
+	{"odds", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[(2 * @ + 1) % $L] : b[(2 * "
+					    "@ + 1) % $L])}", NULL},
 	{"turn_evens", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[@ / 2 * 2] : a[@])}", NULL},
 	{"turn_odds", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[@] : a[(@ + 1) % $L])}", NULL},
 	{"lows", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[@] : b[@ % ($L / 2)])}", NULL},
-	{"highs", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[$L / 2 + @ % ($L / 2)] : b[@])}", NULL},
+	{"highs", SET_NUMBER, SET_NUMBER, V, "($T){$each(2 * @ < $L ? a[$L / 2 + @ % ($L / 2)] : "
+					     "b[@])}", NULL},
 	{"zip_lo", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[@ / 2] : a[@ / 2])}", NULL},
-	{"zip_hi", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[($L + @) / 2] : a[($L + @) / 2])}", NULL},
+	{"zip_hi", SET_NUMBER, SET_NUMBER, V, "($T){$each(@ % 2 ? b[($L + @) / 2] : a[($L + @) / "
+					      "2])}", NULL},
 	{"gather", SET_NUMBER, SET_INT, V, "($T){$each(p[i[@]])}", NULL},
 	{"gather_masked", SET_NUMBER, SET_INT, V, "($T){$each($m(@) ? p[i[@]] : 0)}", NULL},
 	{"scatter", SET_NUMBER, SET_INT, V, "{$all(p[i[@]] = v[@];)}", NULL},

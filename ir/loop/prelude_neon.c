@@ -6,12 +6,16 @@
 #define NV (ROW_NATIVE | ROW_VECTOR)
 
 #define UNARY(op, name)                                                                            \
-	{op, SET_F32, SET_F32, NV, "($T)" name "q_f32((float32x4_t)a)", NULL},                           \
-	{op, SET_F64, SET_F64, NV, "($T)" name "q_f64((float64x2_t)a)", NULL}
+	{op, SET_F32, SET_F32, NV, "($T)" name "q_f32((float32x4_t)a)", NULL},                     \
+	{                                                                                          \
+		op, SET_F64, SET_F64, NV, "($T)" name "q_f64((float64x2_t)a)", NULL                \
+	}
 
 const PreludeRow prelude_neon[] = {
-	{"fma", SET_F32, SET_F32, NV | ROW_FMA, "($T)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b)", "llvm.fma(a, b, c)"},
-	{"fma", SET_F64, SET_F64, NV | ROW_FMA, "($T)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b)", "llvm.fma(a, b, c)"},
+	{"fma", SET_F32, SET_F32, NV | ROW_FMA, "($T)vfmaq_f32((float32x4_t)c, (float32x4_t)a, "
+						"(float32x4_t)b)", "llvm.fma(a, b, c)"},
+	{"fma", SET_F64, SET_F64, NV | ROW_FMA, "($T)vfmaq_f64((float64x2_t)c, (float64x2_t)a, "
+						"(float64x2_t)b)", "llvm.fma(a, b, c)"},
 	UNARY("abs", "vabs"),
 	UNARY("sqrt", "vsqrt"),
 	UNARY("floor", "vrndm"),

@@ -120,7 +120,8 @@ static void print_sc(Printer *p, const LxData *d)
 {
 	const char *op = infix(d);
 	if (!op) {
-		print_call(p, sc_name(d->sc), d, d->sc == SC_convert || d->sc == SC_fit || d->sc == SC_bitcast);
+		print_call(p, sc_name(d->sc), d,
+			   d->sc == SC_convert || d->sc == SC_fit || d->sc == SC_bitcast);
 		return;
 	}
 	text_char(p->t, '(');
@@ -433,7 +434,8 @@ void loop_print(const LoopFn *f, Text *t, bool anonymous)
 	for (uint32_t k = 0; k < f->buf.n; k++)
 		print_buf(&p, k);
 	if (f->threads != 1)
-		text_printf(t, "threads %u shared %llu\n", f->threads, (unsigned long long)f->shared_most);
+		text_printf(t, "threads %u shared %llu\n", f->threads,
+			    (unsigned long long)f->shared_most);
 	print_part(&p, "enter", f->enter);
 	text_add(t, "task ");
 	print_var(&p, f->task);

@@ -12,7 +12,8 @@ Program *program_new(Ir *ir, const char *name)
 
 ProgramEntry *program_entry(Program *p, const char *name)
 {
-	array_push(p->ir->ctx->arena, &p->entry, (ProgramEntry){.program = p, .name = name, .first_call = p->call.n});
+	array_push(p->ir->ctx->arena, &p->entry,
+		   (ProgramEntry){.program = p, .name = name, .first_call = p->call.n});
 	return &p->entry.data[p->entry.n - 1];
 }
 
@@ -66,7 +67,8 @@ ProgramCount program_total(const ProgramEntry *e, const int64_t *value)
 	ProgramCount sum = {0};
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		ProgramCount c = program_count(e, k, value);
-		sum = (ProgramCount){sum.flops + c.flops, sum.bytes + c.bytes, sum.launches + c.launches};
+		sum = (ProgramCount){sum.flops + c.flops, sum.bytes + c.bytes,
+				     sum.launches + c.launches};
 	}
 	return sum;
 }
@@ -82,7 +84,8 @@ bool program_is_found(const ProgramEntry *e, uint32_t k)
 
 bool program_finds(const ProgramEntry *e, Sym size)
 {
-	return sym_uses_others(e->program->ir->syms, size, SYMVAR_UNBACKED, e->symbol.data, e->symbol.n);
+	return sym_uses_others(e->program->ir->syms, size, SYMVAR_UNBACKED, e->symbol.data,
+			       e->symbol.n);
 }
 
 bool program_is_room(const ProgramEntry *e, uint32_t buf)

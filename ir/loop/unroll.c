@@ -154,7 +154,8 @@ static void unroll_loop(LoopFn *f, const LsData *s, int64_t lo, int64_t hi, Stmt
 		copy_reserve(&c);
 		c.by[s->v.i] = lx_int(f, i);
 		for (uint32_t k = 0; k < f->block.data[s->body.i].stmt.n; k++)
-			array_push(arena_of(f), out, copy_stmt(&c, f->block.data[s->body.i].stmt.data[k]));
+			array_push(arena_of(f), out,
+				   copy_stmt(&c, f->block.data[s->body.i].stmt.data[k]));
 	}
 }
 
@@ -198,8 +199,8 @@ void loop_unroll(LoopFn *f)
 static bool is_trivial(const LoopFn *f, Lx x)
 {
 	const LxData *d = &f->lx.data[x.i];
-	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM || d->kind == LX_THREAD ||
-	       (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
+	return d->kind == LX_INT || d->kind == LX_FLOAT || d->kind == LX_PARAM ||
+	       d->kind == LX_THREAD || (d->kind == LX_VAR && !f->lv.data[d->u.v.i].is_mutable);
 }
 
 /* Whether the access is none: its mask is false. A load becomes a name for 0. A mask that is true
@@ -214,7 +215,9 @@ static bool is_masked_off(LoopFn *f, LsData *s)
 	if (holds || row->mem == MEM_WRITE)
 		return !holds;
 	const LType t = f->lv.data[s->v.i].type;
-	*s = (LsData){.kind = LS_LET, .v = s->v, .x = dtype_is_float(t.dtype) ? lx_float(f, t, 0) : lx_int_of(f, t, 0)};
+	*s = (LsData){.kind = LS_LET,
+		      .v = s->v,
+		      .x = dtype_is_float(t.dtype) ? lx_float(f, t, 0) : lx_int_of(f, t, 0)};
 	return false;
 }
 

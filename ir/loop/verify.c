@@ -68,16 +68,18 @@ static bool sc_types_ok(const LoopFn *f, const LxData *d)
 	if (d->sc == SC_convert)
 		return true;
 	if (d->sc == SC_fit)
-		return dtype_is_float(a.dtype) && (d->type.dtype == DT_i32 || d->type.dtype == DT_i64);
+		return dtype_is_float(a.dtype) &&
+		       (d->type.dtype == DT_i32 || d->type.dtype == DT_i64);
 	if (d->sc == SC_nearest)
 		return a.dtype == DT_f32 && d->type.dtype == DT_i32;
 	if (d->sc == SC_from_f16 || d->sc == SC_to_f16)
-		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) && d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
+		return a.dtype == (d->sc == SC_from_f16 ? DT_u16 : DT_f32) &&
+		       d->type.dtype == (d->sc == SC_to_f16 ? DT_u16 : DT_f32);
 	if (d->sc == SC_bitcast)
 		return dtype_size(a.dtype) == dtype_size(d->type.dtype);
 	if (sc_is_dot(d->sc))
-		return a.dtype == DT_u32 && same(lx_type(f, d->in[1]), a) && same(lx_type(f, d->in[2]), d->type) &&
-		       d->type.dtype == sc_dot_acc(d->sc);
+		return a.dtype == DT_u32 && same(lx_type(f, d->in[1]), a) &&
+		       same(lx_type(f, d->in[2]), d->type) && d->type.dtype == sc_dot_acc(d->sc);
 	if (d->sc == SC_select)
 		return a.dtype == DT_bool && same(lx_type(f, d->in[1]), d->type) &&
 		       same(lx_type(f, d->in[2]), d->type);
@@ -106,7 +108,8 @@ static bool warp_types_ok(const LoopFn *f, const LxData *d)
 {
 	LType a = lx_type(f, d->in[0]);
 	if (!warp_is_vote((WarpOp)d->u.k))
-		return d->nin == 2 && same(a, d->type) && a.dtype != DT_bool && is_index(f, d->in[1]);
+		return d->nin == 2 && same(a, d->type) && a.dtype != DT_bool &&
+		       is_index(f, d->in[1]);
 	return d->nin == 1 && same(a, (LType){DT_bool, 1}) && d->type.lanes == 1 &&
 	       d->type.dtype == (d->u.k == WARP_BALLOT ? DT_u32 : DT_bool);
 }
@@ -130,7 +133,8 @@ static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 	case LX_MASK: return is_index(f, d->in[0]) && d->type.dtype == DT_bool;
 	case LX_HREDUCE: return a.lanes > 1 && a.dtype == d->type.dtype;
 	case LX_ANY: return a.dtype == DT_bool;
-	case LX_SHUFFLE: return a.lanes > 1 && same(a, lx_type(f, d->in[1])) && a.dtype == d->type.dtype;
+	case LX_SHUFFLE:
+		return a.lanes > 1 && same(a, lx_type(f, d->in[1])) && a.dtype == d->type.dtype;
 	case LX_TABLE: return a.dtype == DT_i32 && d->type.dtype == d->table->dtype;
 	case LX_ADDR: return is_index(f, d->in[0]);
 	case LX_WARP: return warp_types_ok(f, d);
@@ -142,7 +146,8 @@ static bool lanes_types_ok(const LoopFn *f, const LxData *d)
 
 static bool lx_ok(const LoopFn *f, const LxData *d)
 {
-	if (!is_compute(d->type.dtype) || d->type.lanes == 0 || (d->type.lanes & (d->type.lanes - 1)))
+	if (!is_compute(d->type.dtype) || d->type.lanes == 0 ||
+	    (d->type.lanes & (d->type.lanes - 1)))
 		return false;
 	switch (d->kind) {
 	case LX_PARAM: return d->u.k < f->param.n;
@@ -157,8 +162,9 @@ static bool lx_ok(const LoopFn *f, const LxData *d)
 
 static const char *lx_label(const LxData *d)
 {
-	static const char *const name[] = {"int", "float", "param", "var", "sc", "fn", "splat", "ramp",
-	                                   "mask", "hreduce", "any", "shuffle", "table", "addr", "lane", "pack", "thread"};
+	static const char *const name[] = {"int",   "float", "param", "var",     "sc",    "fn",
+					   "splat", "ramp",  "mask",  "hreduce", "any",   "shuffle",
+					   "table", "addr",  "lane",  "pack",    "thread"};
 	switch (d->kind) {
 	case LX_SC: return sc_name(d->sc);
 	case LX_FN: return d->fn->name;
@@ -178,7 +184,8 @@ static bool is_legal(const Verify *v, const LxData *d)
 		return true;
 	if (d->kind == LX_HREDUCE || (is_of_block(d) && !v->isa->of_block))
 		return false;
-	return d->kind != LX_SC || isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known);
+	return d->kind != LX_SC ||
+	       isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known);
 }
 
 /* Types of an expression are checked once; scopes at every use. */
@@ -198,7 +205,8 @@ static void check_types(Verify *v, Lx x)
 	if (!lx_ok(v->f, d))
 		fail(v, "operand types do not fit", lx_label(d));
 	else if (!is_legal(v, d))
-		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name), lx_label(d));
+		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s has not", v->isa->name),
+		     lx_label(d));
 }
 
 /* Scopes nest, so an expression stays valid for as long as the newest definition in it is
@@ -260,14 +268,21 @@ static void check_field(Verify *v, LsField field, Lx x, LType value, const char 
 	case FIELD_VALUE: ok = same(t, value); break;
 	case FIELD_INDEX: case FIELD_BUFFERS: ok = is_index(v->f, x) && !is_address(v, x); break;
 	case FIELD_BOOL: ok = same(t, (LType){DT_bool, 1}); break;
-	case FIELD_LANES: ok = (t.dtype == DT_i64 || t.dtype == DT_i32) && t.lanes == value.lanes; break;
+	case FIELD_LANES:
+		ok = (t.dtype == DT_i64 || t.dtype == DT_i32) && t.lanes == value.lanes;
+		break;
 	case FIELD_ADDRESS: ok = is_address(v, x); break;
 	}
-	static const char *const what[] = {"is not used", "must have the type of the value", "must be an i64 scalar",
-	                                   "must be a bool scalar", "must be i32 or i64 of the value's lanes",
-	                                   "must be an address", "must be i64 scalars"};
+	static const char *const what[] = {"is not used",
+					   "must have the type of the value",
+					   "must be an i64 scalar",
+					   "must be a bool scalar",
+					   "must be i32 or i64 of the value's lanes",
+					   "must be an address",
+					   "must be i64 scalars"};
 	if (!ok)
-		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s %s, not", which, what[field]), type_text(v, t));
+		fail(v, arena_printf(v->f->ir->ctx->scratch, "%s %s, not", which, what[field]),
+		     type_text(v, t));
 }
 
 static void check_args(Verify *v, const LsRow *row, const LsData *s)
@@ -276,17 +291,21 @@ static void check_args(Verify *v, const LsRow *row, const LsData *s)
 	expect(v, !row->most || s->narg <= row->most, "too many arguments");
 	expect(v, s->nbuf <= s->narg && (buffers || !s->nbuf), "more buffers than arguments");
 	for (uint32_t k = 0; k < s->narg; k++)
-		check_field(v, buffers && k < s->nbuf ? FIELD_ADDRESS : row->arg, s->arg[k], (LType){DT_none, 0}, "argument");
+		check_field(v, buffers && k < s->nbuf ? FIELD_ADDRESS : row->arg, s->arg[k],
+			    (LType){DT_none, 0}, "argument");
 }
 
 static void check_place(Verify *v, LMem m)
 {
 	const LoopFn *f = v->f;
 	if (lmem_is_array(m))
-		expect(v, m.k < f->lv.n && v->defined[m.k], m.kind == MEM_LOCAL ? "local array out of scope" : "shared array out of scope");
+		expect(v, m.k < f->lv.n && v->defined[m.k],
+		       m.kind == MEM_LOCAL ? "local array out of scope"
+					   : "shared array out of scope");
 	else
 		expect(v, m.k < f->buf.n, "no such buffer");
-	expect(v, m.dtype > DT_none && m.dtype < DT_COUNT && !dtype_is_complex(m.dtype), "memory has no element type");
+	expect(v, m.dtype > DT_none && m.dtype < DT_COUNT && !dtype_is_complex(m.dtype),
+	       "memory has no element type");
 }
 
 static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
@@ -295,7 +314,8 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 	if (row->mem == MEM_COPY)
 		check_place(v, s->from);
 	if (row->mem == MEM_READ_ROWS || row->mem == MEM_WRITE_ROWS)
-		expect(v, !v->isa || s->mem.dtype == dtype_raw(s->mem.dtype), "legal memory holds values as they are");
+		expect(v, !v->isa || s->mem.dtype == dtype_raw(s->mem.dtype),
+		       "legal memory holds values as they are");
 	if (row->mem != MEM_READ && row->mem != MEM_WRITE)
 		return;
 	const bool groups = s->kind == LS_LOAD && ls_group(s->mem, value) > 1;
@@ -303,9 +323,11 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 		fail(v, "value and memory differ in type:", type_text(v, value));
 	if (v->isa) {
 		bool scattered = row->x == FIELD_LANES || row->y == FIELD_LANES;
-		expect(v, (groups || value.dtype == s->mem.dtype) && value.dtype != DT_bool, "legal memory holds values as they are");
+		expect(v, (groups || value.dtype == s->mem.dtype) && value.dtype != DT_bool,
+		       "legal memory holds values as they are");
 		expect(v, s->kind != LS_STREAM || isa_streams(v->isa, value), "the target cannot");
-		expect(v, !ls_stride(v->f, s) && !(value.lanes == 1 && (scattered || s->mask.i)), "not a legal access");
+		expect(v, !ls_stride(v->f, s) && !(value.lanes == 1 && (scattered || s->mask.i)),
+		       "not a legal access");
 	}
 }
 
@@ -316,10 +338,13 @@ static void check_call(Verify *v, const LsData *s)
 	uint32_t narg = 1;
 	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
 		const struct LoopCallTensor *t = &c->tensor[k];
-		const LArg *b = t->buf >= 0 && (uint32_t)t->buf < v->f->buf.n ? &v->f->buf.data[t->buf] : NULL;
+		const LArg *b = t->buf >= 0 && (uint32_t)t->buf < v->f->buf.n
+					? &v->f->buf.data[t->buf]
+					: NULL;
 		narg += t->rank + t->nvalue;
 		expect(v, b || (t->buf < 0 && k < c->nin), "a result lies in no buffer");
-		expect(v, !b || (b->dtype == t->dtype && (k < c->nin ? b->read : b->written)), "a buffer is not what the call makes of it");
+		expect(v, !b || (b->dtype == t->dtype && (k < c->nin ? b->read : b->written)),
+		       "a buffer is not what the call makes of it");
 	}
 	expect(v, c->work < (int32_t)v->f->buf.n, "no such buffer");
 	expect(v, s->narg == narg, "another number of arguments");
@@ -351,8 +376,10 @@ static void check_variable(Verify *v, const LsRow *row, const LsData *s)
 	if (row->v == V_ARRAY)
 		expect(v, s->count > 0, "array without elements");
 	if (row->v == V_DATA && row->mem == MEM_NONE) {
-		expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype), "a bool or an integer is read");
-		expect(v, same(d->type, (LType){s->dtype == DT_bool ? DT_bool : DT_i64, 1}), "gives a bool or an i64");
+		expect(v, s->dtype == DT_bool || dtype_is_int(s->dtype),
+		       "a bool or an integer is read");
+		expect(v, same(d->type, (LType){s->dtype == DT_bool ? DT_bool : DT_i64, 1}),
+		       "gives a bool or an i64");
 	}
 	define(v, s->v);
 }
@@ -368,14 +395,20 @@ static void check_stmt(Verify *v, const LsData *s)
 	}
 	LType value = row->v == V_NONE ? type_of(v, s->x) : v->f->lv.data[s->v.i].type;
 	expect(v, !row->legal || v->isa, "in legal functions only");
-	expect(v, !row->block || ((!v->isa || v->isa->of_block) && v->f->threads > 1), "in blocks of threads only");
-	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false), "the target cannot");
-	expect(v, s->kind != LS_FRAG_DOT || !v->isa || s->k >= FRAG_OPS || isa_has_frag(v->isa, (FragOp)s->k), "the target cannot");
+	expect(v, !row->block || ((!v->isa || v->isa->of_block) && v->f->threads > 1),
+	       "in blocks of threads only");
+	expect(v, s->kind != LS_FENCE || !v->isa || prelude_of_statement(v->isa, "fence", false),
+	       "the target cannot");
+	expect(v,
+	       s->kind != LS_FRAG_DOT || !v->isa || s->k >= FRAG_OPS ||
+		       isa_has_frag(v->isa, (FragOp)s->k),
+	       "the target cannot");
 	check_field(v, row->x, s->x, value, "operand");
 	check_field(v, row->y, s->y, value, "operand");
 	check_field(v, row->offset, s->offset, value, "offset");
 	if (s->mask.i)
-		check_field(v, row->masked ? FIELD_VALUE : FIELD_NONE, s->mask, (LType){DT_bool, value.lanes}, "mask");
+		check_field(v, row->masked ? FIELD_VALUE : FIELD_NONE, s->mask,
+			    (LType){DT_bool, value.lanes}, "mask");
 	check_args(v, row, s);
 	expect(v, !s->call == (s->kind != LS_CALL), "the operator that is called");
 	if (s->call)
@@ -400,7 +433,9 @@ static void check_same_phase(Verify *v, Lb b)
 	for (uint32_t k = 0; k < block->stmt.n; k++) {
 		v->s = &v->f->ls.data[block->stmt.data[k]];
 		bool last = k + 1 == block->stmt.n;
-		expect(v, !v->s->same_phase || (!last && v->f->ls.data[block->stmt.data[k + 1]].kind == LS_LAUNCH),
+		expect(v,
+		       !v->s->same_phase ||
+			       (!last && v->f->ls.data[block->stmt.data[k + 1]].kind == LS_LAUNCH),
 		       "the next launch of the phase is missing");
 	}
 }
@@ -468,7 +503,8 @@ bool loop_verify(LoopFn *f, const Isa *isa)
 	check_block(&v, f->leave);
 	if (isa && !isa->of_block && f->threads != 1)
 		fail(&v, "CPUs have no blocks of threads", NULL);
-	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f)) && (!loop_has_frags(f) || verify_frag(f));
+	v.ok = v.ok && (!loop_is_of_block(f) || verify_block(f)) &&
+	       (!loop_has_frags(f) || verify_frag(f));
 	arena_release(arena, mark);
 	return v.ok;
 }

@@ -31,7 +31,8 @@ typedef struct {
 	bool changed, ok;
 } Block;
 
-static void fail(Block *b, const LsData *s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void fail(Block *b, const LsData *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static void fail(Block *b, const LsData *s, const char *fmt, ...)
 {
@@ -45,7 +46,8 @@ static void fail(Block *b, const LsData *s, const char *fmt, ...)
 	text_vprintf(&t, fmt, ap);
 	va_end(ap);
 	b->ok = false;
-	ctx_error(b->f->ir->ctx, b->f->name, "loop IR: %s %s: %s", ls_row(s->kind)->name, subject, t.data);
+	ctx_error(b->f->ir->ctx, b->f->name, "loop IR: %s %s: %s", ls_row(s->kind)->name, subject,
+		  t.data);
 }
 
 static const LxData *at(const Block *b, Lx x)
@@ -90,18 +92,22 @@ static bool splits_warps(Block *b, const LxData *d)
 		return false;
 	if (d->sc == SC_shr || d->sc == SC_right)
 		return lx_is_int(b->f, d->in[1], &n) && n >= 5 && n < 64;
-	return (d->sc == SC_floordiv || d->sc == SC_quot || d->sc == SC_lt || d->sc == SC_ge) && of_warps(b, d->in[1]);
+	return (d->sc == SC_floordiv || d->sc == SC_quot || d->sc == SC_lt || d->sc == SC_ge) &&
+	       of_warps(b, d->in[1]);
 }
 
 static Alike alike(Block *b, Lx x)
 {
 	const LxData *d = at(b, x);
-	Alike all = d->kind == LX_THREAD ? APART : d->kind == LX_VAR ? b->var[d->u.v.i] : ALIKE_BLOCK;
+	Alike all = d->kind == LX_THREAD ? APART
+		    : d->kind == LX_VAR  ? b->var[d->u.v.i]
+					 : ALIKE_BLOCK;
 	if (b->alike[x.i])
 		return b->alike[x.i] - 1;
 	for (uint32_t k = 0; k < d->nin; k++)
 		all = apart(all, alike(b, d->in[k]));
-	bool given = d->kind == LX_WARP && (warp_is_vote((WarpOp)d->u.k) || (d->u.k == WARP_LANE && alike(b, d->in[1]) != APART));
+	bool given = d->kind == LX_WARP && (warp_is_vote((WarpOp)d->u.k) ||
+					    (d->u.k == WARP_LANE && alike(b, d->in[1]) != APART));
 	if (all == APART && (given || splits_warps(b, d)))
 		all = ALIKE_WARP;
 	b->alike[x.i] = (uint8_t)all + 1;
@@ -181,11 +187,14 @@ static Residue residue_of(Block *b, Lx x);
 
 static Residue residue_of_operation(Block *b, const LxData *d)
 {
-	if (d->kind != LX_SC || d->nin != 2 || (d->sc != SC_add && d->sc != SC_sub && d->sc != SC_mul))
+	if (d->kind != LX_SC || d->nin != 2 ||
+	    (d->sc != SC_add && d->sc != SC_sub && d->sc != SC_mul))
 		return residue(1, 0);
 	Residue x = residue_of(b, d->in[0]), y = residue_of(b, d->in[1]);
 	if (d->sc == SC_mul)
-		return residue(lesser(x.of * y.of, lesser(x.of * power_in(y.rem), y.of * power_in(x.rem))), x.rem * y.rem);
+		return residue(
+			lesser(x.of * y.of, lesser(x.of * power_in(y.rem), y.of * power_in(x.rem))),
+			x.rem * y.rem);
 	return residue(lesser(x.of, y.of), d->sc == SC_add ? x.rem + y.rem : x.rem - y.rem);
 }
 
@@ -201,7 +210,8 @@ static Residue residue_of(Block *b, Lx x)
 		r = residue_of(b, b->let[d->u.v.i]);
 	} else if (d->kind == LX_VAR && b->loop[d->u.v.i]) {
 		Residue first = residue_of(b, b->loop[d->u.v.i]->x);
-		r = residue(lesser(first.of, power_in((uint64_t)b->loop[d->u.v.i]->step)), first.rem);
+		r = residue(lesser(first.of, power_in((uint64_t)b->loop[d->u.v.i]->step)),
+			    first.rem);
 	} else {
 		r = residue_of_operation(b, d);
 	}
@@ -210,13 +220,15 @@ static Residue residue_of(Block *b, Lx x)
 
 static void check_aligned(Block *b, const LsData *s, LMem m, Lx offset, uint64_t bytes)
 {
-	uint64_t size = dtype_size(m.dtype), base = m.kind == MEM_BUFFER ? b->f->buf.data[m.k].align : SHARED_ALIGN;
+	uint64_t size = dtype_size(m.dtype),
+		 base = m.kind == MEM_BUFFER ? b->f->buf.data[m.k].align : SHARED_ALIGN;
 	Residue r = residue_of(b, offset);
 	if (base % bytes)
-		fail(b, s, "moves %llu bytes of buffer %s, whose alignment is %llu", (unsigned long long)bytes,
-		     b->f->buf.data[m.k].name, (unsigned long long)base);
+		fail(b, s, "moves %llu bytes of buffer %s, whose alignment is %llu",
+		     (unsigned long long)bytes, b->f->buf.data[m.k].name, (unsigned long long)base);
 	else if (r.rem * size % lesser(r.of * size, bytes))
-		fail(b, s, "moves %llu bytes at an offset that is no multiple of it", (unsigned long long)bytes);
+		fail(b, s, "moves %llu bytes at an offset that is no multiple of it",
+		     (unsigned long long)bytes);
 }
 
 /* ---- statements ---- */
@@ -228,8 +240,8 @@ static void check_shared(Block *b, const LsData *s)
 	uint64_t before = b->shared;
 	b->shared = loop_shared_bytes(s, before);
 	if (b->shared > b->f->shared_most && before <= b->f->shared_most)
-		fail(b, s, "%llu bytes of shared memory, and a block has at most %llu", (unsigned long long)b->shared,
-		     (unsigned long long)b->f->shared_most);
+		fail(b, s, "%llu bytes of shared memory, and a block has at most %llu",
+		     (unsigned long long)b->shared, (unsigned long long)b->f->shared_most);
 }
 
 static void check_copy(Block *b, const LsData *s)
@@ -250,10 +262,12 @@ static void check_copy(Block *b, const LsData *s)
 static void check_access(Block *b, const LsData *s)
 {
 	const LsRow *row = ls_row(s->kind);
-	uint32_t lanes = row->mem == MEM_WRITE ? lx_type(b->f, s->x).lanes : b->f->lv.data[s->v.i].type.lanes;
+	uint32_t lanes = row->mem == MEM_WRITE ? lx_type(b->f, s->x).lanes
+					       : b->f->lv.data[s->v.i].type.lanes;
 	bool together = row->x != FIELD_LANES && row->y != FIELD_LANES && !s->mask.i;
 	if (together && s->mem.kind != MEM_LOCAL && lanes > 1)
-		check_aligned(b, s, s->mem, s->offset, lesser((uint64_t)lanes * dtype_size(s->mem.dtype), SHARED_ALIGN));
+		check_aligned(b, s, s->mem, s->offset,
+			      lesser((uint64_t)lanes * dtype_size(s->mem.dtype), SHARED_ALIGN));
 }
 
 static void check_exchange(Block *b, const LsData *s, Alike control)
@@ -261,9 +275,11 @@ static void check_exchange(Block *b, const LsData *s, Alike control)
 	int64_t lane;
 	const LxData *d = at(b, s->x);
 	if (control == APART)
-		fail(b, s, "%s where threads of a warp may be elsewhere", warp_name((WarpOp)d->u.k));
+		fail(b, s, "%s where threads of a warp may be elsewhere",
+		     warp_name((WarpOp)d->u.k));
 	if (d->nin == 2 && lx_is_int(b->f, d->in[1], &lane) && (lane < 0 || lane >= WARP))
-		fail(b, s, "%s of %lld, expected 0 to %d", warp_name((WarpOp)d->u.k), (long long)lane, WARP - 1);
+		fail(b, s, "%s of %lld, expected 0 to %d", warp_name((WarpOp)d->u.k),
+		     (long long)lane, WARP - 1);
 }
 
 static bool is_exchange(const Block *b, const LsData *s)
@@ -286,7 +302,8 @@ static void check_expr(void *visit, Lx x)
 {
 	Visit *v = visit;
 	if (v->b->exchanges[x.i] && !(v->exchange && x.i == v->s->x.i))
-		fail(v->b, v->s, "an exchange between threads is not all of what a variable becomes");
+		fail(v->b, v->s,
+		     "an exchange between threads is not all of what a variable becomes");
 }
 
 static void check(Block *b, Lb body, Alike control);
@@ -339,8 +356,10 @@ bool verify_block(LoopFn *f)
 	Arena *a = f->ir->ctx->scratch;
 	Block b = {.f = f, .ok = true};
 	if (f->threads > MAX_THREADS || f->threads % WARP)
-		return ctx_error(f->ir->ctx, f->name, "loop IR: a block of %u threads, expected a multiple of %d up to %d",
-		                 f->threads, WARP, MAX_THREADS);
+		return ctx_error(
+			f->ir->ctx, f->name,
+			"loop IR: a block of %u threads, expected a multiple of %d up to %d",
+			f->threads, WARP, MAX_THREADS);
 	b.var = ARENA_ARRAY(a, uint8_t, f->lv.n);
 	b.let = ARENA_ARRAY(a, Lx, f->lv.n);
 	b.loop = ARENA_ARRAY(a, const LsData *, f->lv.n);

@@ -10,7 +10,8 @@ typedef struct {
 	bool ok;
 } Frags;
 
-static void fail(Frags *v, const LsData *s, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+static void fail(Frags *v, const LsData *s, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 
 static void fail(Frags *v, const LsData *s, const char *fmt, ...)
 {
@@ -22,7 +23,8 @@ static void fail(Frags *v, const LsData *s, const char *fmt, ...)
 	text_vprintf(&t, fmt, ap);
 	va_end(ap);
 	v->ok = false;
-	ctx_error(v->f->ir->ctx, v->f->name, "loop IR: %s %s: %s", ls_row(s->kind)->name, ls_subject(v->f, s), t.data);
+	ctx_error(v->f->ir->ctx, v->f->name, "loop IR: %s %s: %s", ls_row(s->kind)->name,
+		  ls_subject(v->f, s), t.data);
 }
 
 /* The most fragments of any operation: a function without operations may have as many. */
@@ -30,7 +32,8 @@ static uint32_t most_fragments(const LoopFn *f)
 {
 	uint32_t most = UINT32_MAX;
 	for (uint32_t k = 0; k < f->ls.n; k++)
-		if (f->ls.data[k].kind == LS_FRAG_DOT && f->ls.data[k].k < FRAG_OPS && frag_row((FragOp)f->ls.data[k].k)->count < most)
+		if (f->ls.data[k].kind == LS_FRAG_DOT && f->ls.data[k].k < FRAG_OPS &&
+		    frag_row((FragOp)f->ls.data[k].k)->count < most)
 			most = frag_row((FragOp)f->ls.data[k].k)->count;
 	for (FragOp op = 0; op < FRAG_OPS && most == UINT32_MAX; op++)
 		most = frag_row(op)->count;
@@ -39,7 +42,8 @@ static uint32_t most_fragments(const LoopFn *f)
 
 static void check_declaration(Frags *v, const LsData *s)
 {
-	const uint64_t bytes = (uint64_t)s->cols * dtype_size(s->dtype), most = most_fragments(v->f);
+	const uint64_t bytes = (uint64_t)s->cols * dtype_size(s->dtype),
+		       most = most_fragments(v->f);
 	if (s->k != v->count)
 		fail(v, s, "begins at number %u, not at %u", s->k, v->count);
 	if (s->count > most || v->count + s->count > most)
@@ -47,8 +51,8 @@ static void check_declaration(Frags *v, const LsData *s)
 	else
 		v->count += (uint32_t)s->count;
 	if (!s->rows || s->rows > FRAG_ROWS || !s->cols || bytes > FRAG_ROW_BYTES || bytes % 4)
-		fail(v, s, "%u rows of %u elements: at most %d rows of %d bytes, a multiple of 4", s->rows, s->cols, (int)FRAG_ROWS,
-		     (int)FRAG_ROW_BYTES);
+		fail(v, s, "%u rows of %u elements: at most %d rows of %d bytes, a multiple of 4",
+		     s->rows, s->cols, (int)FRAG_ROWS, (int)FRAG_ROW_BYTES);
 }
 
 /* Returns the declaration; NULL after an error. */
@@ -80,8 +84,10 @@ static void check_dot(Frags *v, const LsData *s)
 	const FragRow *r = frag_row((FragOp)s->k);
 	const uint32_t m = d[0]->rows, n = d[0]->cols, steps = d[1]->cols;
 	if (m > r->rows || n > r->cols || steps > r->k || steps % r->group)
-		fail(v, s, "%s takes at most %u x %u x %u, and groups of %u", r->name, r->rows, r->cols, r->k, r->group);
-	else if (!has_shape(d[0], r->acc, m, n) || !has_shape(d[1], r->a, m, steps) || !has_shape(d[2], r->b, steps / r->group, n * r->group))
+		fail(v, s, "%s takes at most %u x %u x %u, and groups of %u", r->name, r->rows,
+		     r->cols, r->k, r->group);
+	else if (!has_shape(d[0], r->acc, m, n) || !has_shape(d[1], r->a, m, steps) ||
+		 !has_shape(d[2], r->b, steps / r->group, n * r->group))
 		fail(v, s, "the fragments do not fit %s", r->name);
 }
 
@@ -89,7 +95,8 @@ static void check_rows(Frags *v, const LsData *s)
 {
 	const LsData *d = declared(v, s, 0);
 	if (d && s->mem.dtype != d->dtype && s->mem.dtype != dtype_raw(d->dtype))
-		fail(v, s, "the memory has elements of %s, the fragment of %s", dtype_name(s->mem.dtype), dtype_name(d->dtype));
+		fail(v, s, "the memory has elements of %s, the fragment of %s",
+		     dtype_name(s->mem.dtype), dtype_name(d->dtype));
 }
 
 /* ---- values before use ---- */
@@ -100,7 +107,8 @@ static void check_use(Frags *v, const LsData *s, uint64_t have)
 	const bool reads = s->kind == LS_FRAG_DOT || s->kind == LS_FRAG_STORE;
 	for (uint32_t k = 0; reads && k < ls_row(s->kind)->frags; k++)
 		if (!(have >> loop_frag_number(v->f, s->frag[k]) & 1))
-			fail(v, s, "fragment %u of %s has no value", s->frag[k].k, v->f->lv.data[s->frag[k].of.i].name);
+			fail(v, s, "fragment %u of %s has no value", s->frag[k].k,
+			     v->f->lv.data[s->frag[k].of.i].name);
 }
 
 static void check_statement(Frags *v, const LsData *s, bool enter)
@@ -134,7 +142,8 @@ static uint64_t check_block(Frags *v, Lb b, uint64_t have, bool enter)
 		check_use(v, s, have);
 		if (s->kind == LS_FRAG_ZERO || s->kind == LS_FRAG_LOAD)
 			have |= UINT64_C(1) << loop_frag_number(v->f, s->frag[0]);
-		const uint64_t then = check_block(v, s->body, have, false), other = check_block(v, s->other, have, false);
+		const uint64_t then = check_block(v, s->body, have, false),
+			       other = check_block(v, s->other, have, false);
 		have |= s->kind == LS_IF ? then & other : 0; /* a loop may have no rounds */
 	}
 	return have;

@@ -12,7 +12,8 @@ static bool is_element_wise(Op op)
 
 bool op_has_batch(Op op)
 {
-	return op_is_scalar(op) || is_element_wise(op) || op_info(op)->batch || op_info(op)->batch_leading;
+	return op_is_scalar(op) || is_element_wise(op) || op_info(op)->batch ||
+	       op_info(op)->batch_leading;
 }
 
 /* ---- attributes ---- */
@@ -30,7 +31,8 @@ static Attr *slot(Build *b, Node n, Attr *attr, const char *name)
 {
 	int k = op_arg_index(node_op(b->g, n), name);
 	if (k < 0)
-		ctx_bug(b->g->ir->ctx, ".batch of %s: it has no argument %s", op_name(node_op(b->g, n)), name);
+		ctx_bug(b->g->ir->ctx, ".batch of %s: it has no argument %s",
+			op_name(node_op(b->g, n)), name);
 	return &attr[k];
 }
 
@@ -178,7 +180,8 @@ static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 {
 	Graph *g = b->g;
 	const NodeData d = *node_data(g, n);
-	return graph_add(g, b->before, d.op, in, d.nin, attr, batch_type(g->ir, d.type, size), b->loc);
+	return graph_add(g, b->before, d.op, in, d.nin, attr, batch_type(g->ir, d.type, size),
+			 b->loc);
 }
 
 /* x with its batch, of the rank `rank` besides. */
@@ -199,7 +202,9 @@ static Node as_number(Build *b, Node n, uint32_t k, Node x)
 		return x;
 	for (uint32_t i = 0; i < node_nin(g, n); i++)
 		all[i] = node_in(g, n, i);
-	return b_promote(b, all, node_nin(g, n)) == node_dtype(g, n) ? b_convert(b, x, node_dtype(g, n)) : x;
+	return b_promote(b, all, node_nin(g, n)) == node_dtype(g, n)
+		       ? b_convert(b, x, node_dtype(g, n))
+		       : x;
 }
 
 Node batch_element_wise(Build *b, Node n, const Node *in, const bool *batched, Sym size)
@@ -208,7 +213,9 @@ Node batch_element_wise(Build *b, Node n, const Node *in, const bool *batched, S
 	uint32_t nin = node_nin(g, n);
 	Node *x = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin + 1);
 	for (uint32_t k = 0; k < nin; k++)
-		x[k] = batched[k] && nin > 1 ? with_rank(b, as_number(b, n, k, in[k]), node_rank(g, n)) : in[k];
+		x[k] = batched[k] && nin > 1
+			       ? with_rank(b, as_number(b, n, k, in[k]), node_rank(g, n))
+			       : in[k];
 	return kept_again(b, n, x, node_data(g, n)->attr, size);
 }
 
@@ -246,13 +253,15 @@ Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym si
 	Graph *g = b->g;
 	const NodeData d = *node_data(g, n);
 	Node x = batch_merge(b, in[0], 1);
-	Node y = graph_add(g, b->before, d.op, &x, 1, d.attr, with_more(g->ir, d.type, size), b->loc);
+	Node y = graph_add(g, b->before, d.op, &x, 1, d.attr, with_more(g->ir, d.type, size),
+			   b->loc);
 	const Type t = *ir_type_of(g->ir, d.type);
 	if (t.dtype != DT_none)
 		return batch_split(b, y, 0, size, t.dim[0]);
 	Node *part = ARENA_ARRAY(g->ir->ctx->scratch, Node, t.n);
 	for (uint32_t k = 0; k < t.n; k++)
-		part[k] = batch_split(b, b_get(b, y, k), 0, size, ir_type_of(g->ir, t.elem[k])->dim[0]);
+		part[k] = batch_split(b, b_get(b, y, k), 0, size,
+				      ir_type_of(g->ir, t.elem[k])->dim[0]);
 	return b_tuple(b, part, t.n);
 }
 
@@ -280,13 +289,15 @@ static Graph *lane(Build *b, Node n, const bool *batched)
 	for (uint32_t shared = 0; shared < 2; shared++)
 		for (uint32_t k = 0; k < d.nin; k++)
 			if (node_in(g, n, k).i && batched[k] != shared)
-				in[k] = graph_add_input(body, "", INPUT_USER, node_type_id(g, node_in(g, n, k)));
+				in[k] = graph_add_input(body, "", INPUT_USER,
+							node_type_id(g, node_in(g, n, k)));
 	Node y = graph_add(body, (Node){0}, d.op, in, d.nin, own_graphs(g->ir, &d), d.type, d.loc);
 	if (!d.type.i)
 		return body;
 	const Type t = *ir_type_of(g->ir, d.type);
 	for (uint32_t k = 0; k < node_nresult(body, y); k++)
-		graph_add_output(body, "", t.dtype == DT_none ? b_get(&(Build){.g = body}, y, k) : y, -1);
+		graph_add_output(body, "",
+				 t.dtype == DT_none ? b_get(&(Build){.g = body}, y, k) : y, -1);
 	return body;
 }
 
@@ -323,13 +334,17 @@ static bool fits(Build *b, Node n)
 	for (uint32_t k = 0; t && t->dtype == DT_none && k < t->n; k++)
 		if (ir_type_of(g->ir, t->elem[k])->n > most)
 			most = ir_type_of(g->ir, t->elem[k])->n;
-	return most < MAX_RANK || b_error(b, "%s has operands or results of %u dimensions, which with that of a batch are more than %d",
-					  op_name(node_op(g, n)), most, MAX_RANK).i;
+	return most < MAX_RANK || b_error(b,
+					  "%s has operands or results of %u dimensions, which with "
+					  "that of a batch are more than %d",
+					  op_name(node_op(g, n)), most, MAX_RANK)
+					  .i;
 }
 
 Node op_batch(Build *outer, Node n, const Node *in, const bool *batched, Sym size)
 {
-	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc, node_near(outer->g, n)};
+	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc,
+			    node_near(outer->g, n)};
 	Op op = node_op(b->g, n);
 	const OpInfo *info = op_info(op);
 	uint32_t errors = b->g->ir->ctx->nerror;

@@ -10,7 +10,10 @@ bool aten_const(Build *b, Sym s, int64_t *out)
 	*out = 0;
 	if (sym_is_const(b_syms(b), s, out))
 		return true;
-	b_error(b, "symbolic size %s where a constant is needed (inputs that decide it can be given when the model is compiled: --values)", sym_str(b_syms(b), s));
+	b_error(b,
+		"symbolic size %s where a constant is needed (inputs that decide it can be given "
+		"when the model is compiled: --values)",
+		sym_str(b_syms(b), s));
 	return false;
 }
 
@@ -158,7 +161,8 @@ static Graph *running_body(Build *b, TypeId type, CombineFn *fn)
 {
 	Graph *g = graph_new(b->g->ir, "running");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
-	Node carry = graph_add_input(g, "carry", INPUT_USER, type), x = graph_add_input(g, "x", INPUT_USER, type);
+	Node carry = graph_add_input(g, "carry", INPUT_USER, type),
+	     x = graph_add_input(g, "x", INPUT_USER, type);
 	Node y = fn(&in, carry, x);
 	graph_add_output(g, "carry", y, -1);
 	graph_add_output(g, "y", y, -1);

@@ -20,19 +20,22 @@ bool op_has_jvp(Op op)
 static bool is_linear(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	return info->linear && !op_is_scalar(node_op(g, n)) && (!info->linear_if || info->linear_if(g, n));
+	return info->linear && !op_is_scalar(node_op(g, n)) &&
+	       (!info->linear_if || info->linear_if(g, n));
 }
 
 bool node_has_jvp(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
 	bool tangent = info->tangent && (!info->tangent_if || info->tangent_if(g, n));
-	return info->deriv[0] || info->deriv[1] || info->deriv[2] || is_linear(g, n) || info->jvp || tangent;
+	return info->deriv[0] || info->deriv[1] || info->deriv[2] || is_linear(g, n) || info->jvp ||
+	       tangent;
 }
 
 bool op_is_kept(Op op)
 {
-	return op_info(op)->expands == EXPANDS_IN_DECOMPOSE || op_has_vjp(op) || op_has_jvp(op) || op_has_batch(op);
+	return op_info(op)->expands == EXPANDS_IN_DECOMPOSE || op_has_vjp(op) || op_has_jvp(op) ||
+	       op_has_batch(op);
 }
 
 /* ---- zeros, sums ---- */
@@ -57,7 +60,8 @@ Node b_sum_to(Build *b, Node x, Node like)
 	const Graph *g = b->g;
 	uint32_t extra = node_rank(g, x) - node_rank(g, like), dims = (1u << extra) - 1;
 	for (uint32_t k = 0; k < node_rank(g, like); k++)
-		if (sym_is(b_syms(b), node_dim(g, like, k), 1) && !sym_is(b_syms(b), node_dim(g, x, extra + k), 1))
+		if (sym_is(b_syms(b), node_dim(g, like, k), 1) &&
+		    !sym_is(b_syms(b), node_dim(g, x, extra + k), 1))
 			dims |= 1u << (extra + k);
 	if (dims) {
 		const Type t = *node_type(g, like);
@@ -121,7 +125,8 @@ static void bind_node(Eval *e, Build *b, Node n, const char *text)
 	}
 	for (uint32_t r = 0; r < t.n; r++)
 		if (strstr(text, arena_printf(scratch, "y%u", r)))
-			expand_let(e, arena_printf(scratch, "y%u", r), operand_value(b, n, b_get(b, n, r)));
+			expand_let(e, arena_printf(scratch, "y%u", r),
+				   operand_value(b, n, b_get(b, n, r)));
 }
 
 static bool text_failed(const Eval *e, Build *b, Node n, const char *rule)
@@ -129,7 +134,8 @@ static bool text_failed(const Eval *e, Build *b, Node n, const char *rule)
 	if (!e->err)
 		return false;
 	if (!b->g->ir->ctx->nerror)
-		ctx_bug(b->g->ir->ctx, "%s of %s: %s at \"%.32s\"", rule, op_name(node_op(b->g, n)), e->err, e->errp);
+		ctx_bug(b->g->ir->ctx, "%s of %s: %s at \"%.32s\"", rule, op_name(node_op(b->g, n)),
+			e->err, e->errp);
 	return true;
 }
 
@@ -140,8 +146,10 @@ static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 	const OpInfo *info = op_info(node_op(b->g, n));
 	*out = (Node){0};
 	if (!info->deriv[k])
-		return b_error(b, "%s has no derivative by %s%s%s", op_name(node_op(b->g, n)), operand_arg(b->g, n, k)->name,
-			       info->no_deriv ? ": " : "", info->no_deriv ? info->no_deriv : "").i;
+		return b_error(b, "%s has no derivative by %s%s%s", op_name(node_op(b->g, n)),
+			       operand_arg(b->g, n, k)->name, info->no_deriv ? ": " : "",
+			       info->no_deriv ? info->no_deriv : "")
+			.i;
 	bind_node(&e, b, n, info->deriv[k]);
 	Val v = expand_scaled(&e, operand_value(b, n, by));
 	if (text_failed(&e, b, n, ".deriv"))
@@ -162,7 +170,11 @@ static void bind_cotangents(Eval *e, Build *b, Node n, const Node *ct, const cha
 	for (uint32_t r = 0; r < t.n; r++) {
 		const char *name = arena_printf(b->g->ir->ctx->scratch, "g%u", r);
 		if (strstr(text, name))
-			expand_let(e, name, operand_value(b, n, ct[r].i ? ct[r] : b_zeros(b, node_result_type(b->g, n, r))));
+			expand_let(
+				e, name,
+				operand_value(b, n,
+					      ct[r].i ? ct[r]
+						      : b_zeros(b, node_result_type(b->g, n, r))));
 	}
 }
 
@@ -175,7 +187,8 @@ static bool vjp_text(Build *b, Node n, const Node *ct, Node *g)
 	Val v = expand_program(&e);
 	uint32_t nin = node_nin(b->g, n);
 	if (!e.err && (v.kind != VAL_nodes || v.n != nin))
-		ctx_bug(b->g->ir->ctx, ".vjp of %s: expected a list of %u", op_name(node_op(b->g, n)), nin);
+		ctx_bug(b->g->ir->ctx, ".vjp of %s: expected a list of %u",
+			op_name(node_op(b->g, n)), nin);
 	if (text_failed(&e, b, n, ".vjp"))
 		return false;
 	memcpy(g, v.nodes, nin * sizeof *g);
@@ -192,13 +205,15 @@ static bool vjp_deriv(Build *b, Node n, Node ct, const bool *want, Node *g)
 
 bool op_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc, node_near(outer->g, n)};
+	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc,
+			    node_near(outer->g, n)};
 	const OpInfo *info = op_info(node_op(b->g, n));
 	uint32_t nin = node_nin(b->g, n), errors = b->g->ir->ctx->nerror;
 	memset(g, 0, nin * sizeof *g);
 	if (!op_has_vjp(node_op(b->g, n)))
-		return b_error(b, "%s has no derivative%s%s", op_name(node_op(b->g, n)), info->no_deriv ? ": " : "",
-			       info->no_deriv ? info->no_deriv : "").i;
+		return b_error(b, "%s has no derivative%s%s", op_name(node_op(b->g, n)),
+			       info->no_deriv ? ": " : "", info->no_deriv ? info->no_deriv : "")
+			.i;
 	if (info->adjoint)
 		TRY(info->adjoint(b, n, ct, want, g));
 	else if (info->vjp)
@@ -249,14 +264,19 @@ static bool jvp_text(Build *b, Node n, const Node *t, Node *ty)
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = node_in(g, n, k);
 		if (x.i && dtype_is_float(node_dtype(g, x)))
-			expand_let(&e, arena_printf(g->ir->ctx->scratch, "t_%s", operand_arg(g, n, k)->name),
+			expand_let(&e,
+				   arena_printf(g->ir->ctx->scratch, "t_%s",
+						operand_arg(g, n, k)->name),
 				   operand_value(b, n, t[k].i ? t[k] : b_zeros_like(b, x)));
 	}
 	Val v = expand_program(&e);
 	if (text_failed(&e, b, n, ".jvp"))
 		return false;
 	for (uint32_t r = 0; v.kind == VAL_nodes && r < v.n; r++)
-		ty[r] = v.nodes[r].i ? b_convert(b, v.nodes[r], ir_type_of(g->ir, node_result_type(g, n, r))->dtype) : v.nodes[r];
+		ty[r] = v.nodes[r].i
+				? b_convert(b, v.nodes[r],
+					    ir_type_of(g->ir, node_result_type(g, n, r))->dtype)
+				: v.nodes[r];
 	if (v.kind != VAL_nodes)
 		ty[0] = b_convert(b, expand_operand(&e, &v, node_dtype(g, n)), node_dtype(g, n));
 	return true;
@@ -281,7 +301,8 @@ static bool jvp_deriv(Build *b, Node n, const Node *t, Node *ty)
 
 bool op_jvp(Build *outer, Node n, const Node *t, Node *ty)
 {
-	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc, node_near(outer->g, n)};
+	Build *b = &(Build){outer->g, outer->before, node_data(outer->g, n)->loc,
+			    node_near(outer->g, n)};
 	const OpInfo *info = op_info(node_op(b->g, n));
 	uint32_t errors = b->g->ir->ctx->nerror;
 	if (is_linear(b->g, n))

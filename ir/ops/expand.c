@@ -97,7 +97,8 @@ static bool is_letter(char c)
 static uint32_t name_length(const char *p)
 {
 	uint32_t n = 0;
-	while (is_letter(p[n]) || (n && (is_digit(p[n]) || p[n] == '.')) || (n && p[n] == ':' && p[n + 1] == ':' && is_letter(p[n + 2])))
+	while (is_letter(p[n]) || (n && (is_digit(p[n]) || p[n] == '.')) ||
+	       (n && p[n] == ':' && p[n + 1] == ':' && is_letter(p[n + 2])))
 		n += p[n] == ':' ? 2 : 1;
 	return n;
 }
@@ -309,7 +310,8 @@ static int slot_of(const Schema *s, const char *name, uint32_t len)
 /* What a user's rule may not call: it has no operands, or is how graphs are held together. */
 static bool is_structure(Op op)
 {
-	return op == OP_input || op == OP_constant || op == OP_tuple || op == OP_call || op == OP_to_size;
+	return op == OP_input || op == OP_constant || op == OP_tuple || op == OP_call ||
+	       op == OP_to_size;
 }
 
 static Val call(Eval *e, const char *name, uint32_t len)

@@ -96,12 +96,14 @@ static bool is_common(const Build *b, Node n, TypeId result)
 static bool is_number(const Graph *g, Node n, uint32_t k, DType d)
 {
 	Node x = node_in(g, n, k), other = node_in(g, n, !k);
-	return !node_rank(g, x) && node_rank(g, other) && node_dtype(g, x) != d && node_dtype(g, other) == d && is_storage(d);
+	return !node_rank(g, x) && node_rank(g, other) && node_dtype(g, x) != d &&
+	       node_dtype(g, other) == d && is_storage(d);
 }
 
 static bool keeps_number(const Build *b, Node n, TypeId result)
 {
-	return op_info(node_op(b->g, n))->unrounded_other && is_common(b, n, result) && is_number(b->g, n, 1, ir_type_of(b->g->ir, result)->dtype);
+	return op_info(node_op(b->g, n))->unrounded_other && is_common(b, n, result) &&
+	       is_number(b->g, n, 1, ir_type_of(b->g->ir, result)->dtype);
 }
 
 /* A dtype that the node names is one it computes in. */
@@ -120,18 +122,21 @@ bool expand_rounds_often(const Build *b, Node n, Node prev, Node y)
 {
 	const Graph *g = b->g;
 	DType d = storage_operand(g, n);
-	if (d == DT_none || !y.i || op_info(node_op(g, n))->rounds_each || names_storage(g, n) || !has_storage(g->ir, node_type_id(g, y)))
+	if (d == DT_none || !y.i || op_info(node_op(g, n))->rounds_each || names_storage(g, n) ||
+	    !has_storage(g->ir, node_type_id(g, y)))
 		return false;
 	uint32_t count = 0;
 	for (Node x = prev.i ? node_next(g, prev) : g->first; x.i != b->before.i;
 	     x = node_next(g, x)) {
 		Op op = node_op(g, x);
-		if (op == OP_contract || op == OP_conv || op_info(op)->expands == EXPANDS_IN_DECOMPOSE)
+		if (op == OP_contract || op == OP_conv ||
+		    op_info(op)->expands == EXPANDS_IN_DECOMPOSE)
 			return false;
 		count += rounds(g, x);
 	}
 	bool narrow = op_info(node_op(g, n))->narrow_scalars;
-	return count > 1 || (count == 1 && !narrow && has_fine_constant(g, n, d)) || keeps_number(b, n, node_type_id(g, y));
+	return count > 1 || (count == 1 && !narrow && has_fine_constant(g, n, d)) ||
+	       keeps_number(b, n, node_type_id(g, y));
 }
 
 static TypeId wide_type(Ir *ir, TypeId id)
@@ -154,7 +159,8 @@ Node expand_widen(Build *b, Node n, TypeId result)
 	DType common = is_common(b, n, result) ? ir_type_of(b->g->ir, result)->dtype : DT_none;
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(b->g, n, k);
-		if (common != DT_none && is_number(b->g, n, k, common) && !(k == 1 && op_info(d.op)->unrounded_other))
+		if (common != DT_none && is_number(b->g, n, k, common) &&
+		    !(k == 1 && op_info(d.op)->unrounded_other))
 			in[k] = b_convert(b, in[k], common);
 		if (in[k].i && is_storage(node_dtype(b->g, in[k])))
 			in[k] = b_convert(b, in[k], DT_f32);

@@ -117,8 +117,9 @@ static Lin alone(LinearTable *t, Node n)
 static bool is_zero(Graph *g, Node n)
 {
 	Attr v;
-	return node_splat(g, n, &v) && ((v.kind == ATTR_int && sym_is(g->ir->syms, v.s, 0)) || (v.kind == ATTR_float && v.f == 0) ||
-						    (v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
+	return node_splat(g, n, &v) && ((v.kind == ATTR_int && sym_is(g->ir->syms, v.s, 0)) ||
+					(v.kind == ATTR_float && v.f == 0) ||
+					(v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
 }
 
 /* What a function written by the user does with its operands is known to its author only, who calls
@@ -132,7 +133,8 @@ static void give_call(LinearTable *t, Node n)
 		lin = x == LIN_NOT || lin == LIN_NOT ? LIN_NOT : depends(x) ? LIN_LINEAR : lin;
 	}
 	for (uint32_t k = 0; k < count; k++) {
-		bool inexact = dtype_is_inexact(ir_type_of(t->g->ir, node_result_type(t->g, n, k))->dtype);
+		bool inexact =
+			dtype_is_inexact(ir_type_of(t->g->ir, node_result_type(t->g, n, k))->dtype);
 		result[k] = inexact || lin == LIN_NOT ? lin : LIN_FREE;
 	}
 	give(t, n, result, count);
@@ -184,8 +186,10 @@ static void give_region(LinearTable *t, Node n)
 			out[k] = linear_sum(out[k], no[k]);
 		decided = !depends(in[0]);
 	} else {
-		out = rounds(t, node_attr(g, n, "body")->graph, node_args(g, n, "init", &first), in);
-		decided = op == OP_scan || !depends(region(t, node_attr(g, n, "cond")->graph, in)[0]);
+		out = rounds(t, node_attr(g, n, "body")->graph, node_args(g, n, "init", &first),
+			     in);
+		decided =
+			op == OP_scan || !depends(region(t, node_attr(g, n, "cond")->graph, in)[0]);
 	}
 	for (uint32_t k = 0; k < count && !decided; k++)
 		out[k] = LIN_NOT;
@@ -205,7 +209,8 @@ static void give_expansion(LinearTable *t, Node n)
 		give_all(t, n, LIN_NOT);
 		return;
 	}
-	for (Node x = prev.i ? node_next(t->g, prev) : t->g->first; x.i != n.i; x = node_next(t->g, x))
+	for (Node x = prev.i ? node_next(t->g, prev) : t->g->first; x.i != n.i;
+	     x = node_next(t->g, x))
 		if (!slot(t, x)->result)
 			meet(t, x);
 	const NodeLin from = *slot(t, y);
@@ -242,7 +247,9 @@ static void meet(LinearTable *t, Node n)
 	else if (op == OP_barrier)
 		give_all(t, n, of(t, node_in(g, n, 0)));
 	else if (linear)
-		give_all(t, n, info->linear == LINEAR_ALONE ? alone(t, n) : together(t, n, info->linear_in));
+		give_all(t, n,
+			 info->linear == LINEAR_ALONE ? alone(t, n)
+						      : together(t, n, info->linear_in));
 	else if (!reads_dependent(t, n))
 		give_all(t, n, is_zero(g, n) ? LIN_ZERO : LIN_FREE);
 	else if (info->foreign)
@@ -259,7 +266,8 @@ static void meet(LinearTable *t, Node n)
 
 Lin linear_of(LinearTable *t, Node n, uint32_t k)
 {
-	for (Node x = t->last.i ? node_next(t->g, t->last) : t->g->first; x.i; x = node_next(t->g, x)) {
+	for (Node x = t->last.i ? node_next(t->g, t->last) : t->g->first; x.i;
+	     x = node_next(t->g, x)) {
 		if (!slot(t, x)->result)
 			meet(t, x);
 		t->last = x;

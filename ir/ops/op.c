@@ -203,7 +203,8 @@ OpKind op_kind(Op op)
 
 const OpLower *op_lower(Op op)
 {
-	static const OpLower scalar = {.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX};
+	static const OpLower scalar = {
+		.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX};
 	return op_is_scalar(op) ? &scalar : &op_info(op)->lower;
 }
 
@@ -353,7 +354,8 @@ static bool is_number(const char *s, size_t n, bool integer)
 		return false;
 	if (!integer && named)
 		return true;
-	return !strpbrk(s, "xX") && (isdigit((unsigned char)*digits) || *digits == '.') && (integer ? errno != ERANGE : isfinite(v));
+	return !strpbrk(s, "xX") && (isdigit((unsigned char)*digits) || *digits == '.') &&
+	       (integer ? errno != ERANGE : isfinite(v));
 }
 
 static bool reads_ints(const Arg *arg)

@@ -342,9 +342,19 @@ typedef struct OpInfo {
 
 /* Argument kinds of a schema. */
 typedef enum {
-	ARG_tensor, ARG_tensors, /* operands */
-	ARG_int, ARG_ints, ARG_float, ARG_floats, ARG_bool, ARG_bools, ARG_scalar, ARG_str, ARG_dtype,
-	ARG_graph, ARG_const,
+	ARG_tensor,
+	ARG_tensors, /* operands */
+	ARG_int,
+	ARG_ints,
+	ARG_float,
+	ARG_floats,
+	ARG_bool,
+	ARG_bools,
+	ARG_scalar,
+	ARG_str,
+	ARG_dtype,
+	ARG_graph,
+	ARG_const,
 	ARG_ignored /* layout, device, memory format, pin_memory, generator: accepted, no meaning */
 } ArgKind;
 

@@ -56,9 +56,11 @@ static void transform(const Winograd *w, const Filters *tap, Filters *u)
 		const double *g = w->g[i];
 		Filters half[WINOGRAD_TAPS]; /* row i of G w */
 		for (uint32_t k = 0; k < WINOGRAD_TAPS; k++)
-			half[k] = g[0] * tap[k] + g[1] * tap[WINOGRAD_TAPS + k] + g[2] * tap[2 * WINOGRAD_TAPS + k];
+			half[k] = g[0] * tap[k] + g[1] * tap[WINOGRAD_TAPS + k] +
+				  g[2] * tap[2 * WINOGRAD_TAPS + k];
 		for (uint32_t j = 0; j < w->n; j++) /* not -0: sums begin with 0 */
-			*u++ = w->g[j][0] * half[0] + w->g[j][1] * half[1] + w->g[j][2] * half[2] + 0.0;
+			*u++ = w->g[j][0] * half[0] + w->g[j][1] * half[1] + w->g[j][2] * half[2] +
+			       0.0;
 	}
 }
 

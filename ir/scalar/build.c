@@ -548,7 +548,8 @@ static const ScFn *build_text(FnBuild *b, const char *name, const ScText *t, uin
 
 ScGuard scalar_guard(const ScFn *f, uint32_t k)
 {
-	return f->ins[k].fn->cost > SC_INLINE_COST ? ((const ScFnPlan *)f)->guard[k] : (ScGuard){false, false, 0};
+	return f->ins[k].fn->cost > SC_INLINE_COST ? ((const ScFnPlan *)f)->guard[k]
+						   : (ScGuard){false, false, 0};
 }
 
 const ScFn *scalar_build(const char *name, const char *text, uint32_t nparam,

@@ -54,5 +54,6 @@ void scalar_dot_step(ScOp op, void *out, const void *const *in, uint32_t n)
 			((float *)out)[i] = dot_bf16(a[i], b[i], ((const float *)in[2])[i]);
 	else
 		for (uint32_t i = 0; i < n; i++)
-			((uint32_t *)out)[i] = dot_int(op, a[i], b[i], ((const uint32_t *)in[2])[i]);
+			((uint32_t *)out)[i] =
+				dot_int(op, a[i], b[i], ((const uint32_t *)in[2])[i]);
 }

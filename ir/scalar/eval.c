@@ -119,23 +119,43 @@ FLOATS(FLOAT_STEP)
 	{                                                                                          \
 		const T *a = in[0], *b = in[1];                                                    \
 		switch (op) {                                                                      \
-		case SC_add: EACH(T, (W)a[i] + (W)b[i]);                                           \
-		case SC_sub: EACH(T, (W)a[i] - (W)b[i]);                                           \
-		case SC_mul: EACH(T, (W)a[i] * (W)b[i]);                                           \
-		case SC_neg: EACH(T, 0 - (W)a[i]);                                                 \
-		case SC_abs: EACH(T, a[i] < 0 ? 0 - (W)a[i] : (W)a[i]);                            \
-		case SC_min: EACH(T, a[i] < b[i] ? a[i] : b[i]);                                   \
-		case SC_max: EACH(T, a[i] > b[i] ? a[i] : b[i]);                                   \
-		case SC_floordiv: EACH(T, floordiv_##T(a[i], b[i]));                               \
-		case SC_rem: case SC_mod: EACH(T, rem_##T(a[i], b[i]));                                         \
-		case SC_and: EACH(T, a[i] & b[i]);                                                 \
-		case SC_or: EACH(T, a[i] | b[i]);                                                  \
-		case SC_xor: EACH(T, a[i] ^ b[i]);                                                 \
-		case SC_not: EACH(T, ~(W)a[i]);                                                    \
-		case SC_shl: case SC_left: EACH(T, shl_##T(a[i], b[i]));                                         \
-		case SC_shr: case SC_right: EACH(T, shr_##T(a[i], b[i]));                          \
-		case SC_quot: EACH(T, quot_##T(a[i], b[i]));                                       \
-		default: return;                                                                   \
+		case SC_add:                                                                       \
+			EACH(T, (W)a[i] + (W)b[i]);                                                \
+		case SC_sub:                                                                       \
+			EACH(T, (W)a[i] - (W)b[i]);                                                \
+		case SC_mul:                                                                       \
+			EACH(T, (W)a[i] * (W)b[i]);                                                \
+		case SC_neg:                                                                       \
+			EACH(T, 0 - (W)a[i]);                                                      \
+		case SC_abs:                                                                       \
+			EACH(T, a[i] < 0 ? 0 - (W)a[i] : (W)a[i]);                                 \
+		case SC_min:                                                                       \
+			EACH(T, a[i] < b[i] ? a[i] : b[i]);                                        \
+		case SC_max:                                                                       \
+			EACH(T, a[i] > b[i] ? a[i] : b[i]);                                        \
+		case SC_floordiv:                                                                  \
+			EACH(T, floordiv_##T(a[i], b[i]));                                         \
+		case SC_rem:                                                                       \
+		case SC_mod:                                                                       \
+			EACH(T, rem_##T(a[i], b[i]));                                              \
+		case SC_and:                                                                       \
+			EACH(T, a[i] & b[i]);                                                      \
+		case SC_or:                                                                        \
+			EACH(T, a[i] | b[i]);                                                      \
+		case SC_xor:                                                                       \
+			EACH(T, a[i] ^ b[i]);                                                      \
+		case SC_not:                                                                       \
+			EACH(T, ~(W)a[i]);                                                         \
+		case SC_shl:                                                                       \
+		case SC_left:                                                                      \
+			EACH(T, shl_##T(a[i], b[i]));                                              \
+		case SC_shr:                                                                       \
+		case SC_right:                                                                     \
+			EACH(T, shr_##T(a[i], b[i]));                                              \
+		case SC_quot:                                                                      \
+			EACH(T, quot_##T(a[i], b[i]));                                             \
+		default:                                                                           \
+			return;                                                                    \
 		}                                                                                  \
 	}
 INTS(INT_STEP)
@@ -446,7 +466,8 @@ void scalar_apply(const ScFn *f, const void *const *arg, void *out, uint32_t n)
 		const void *in[4];
 		for (uint32_t j = 0; j < f->nparam; j++)
 			in[j] = (const char *)arg[j] + (size_t)k * repr_size(f->param[j]);
-		run(f, in, (char *)out + (size_t)k * repr_size(f->result), n - k < cap ? n - k : cap, mem, cap);
+		run(f, in, (char *)out + (size_t)k * repr_size(f->result),
+		    n - k < cap ? n - k : cap, mem, cap);
 	}
 }
 

@@ -36,14 +36,14 @@ static const LibDef generic[] = {
 		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
 		"low = bitcast[i32](bitcast[f32](a) + 128.0 - 128.0); "
 		"high = and(a + 0xfffff + and(shr(a, 21), 1), 0xffe00000); "
-		"r = select(lt(a, 0x38800000), low, select(ge(high, 0x47800000), 0x7f800000, high)); "
-		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
+		"r = select(lt(a, 0x38800000), low, select(ge(high, 0x47800000), 0x7f800000, "
+		"high)); bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
 	{"round_f8e4m3", LIB_F32, "x", EXPAND,
 		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
 		"low = bitcast[i32](bitcast[f32](a) + 16384.0 - 16384.0); "
 		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
-		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, high)); "
-		"bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
+		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, "
+		"high)); bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
 	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32:
 	 * a multiplication moves the exponent, of subnormals too; narrowing rounds by integer
 	 * addition where the result is normal, else by adding the number whose last place is that
@@ -53,29 +53,35 @@ static const LibDef generic[] = {
 		"u = bitcast[u32](x); r = shr(u + 0x7fff + and(shr(u, 16), 1), 16); "
 		"convert[u16](select(ne(x, x), or(shr(u, 16), 0x40), r))"},
 	{"from_f16", LIB_UINT, "h", 0,
-		"u = convert[u32](h); a = and(u, 0x7fff); v = bitcast[u32](bitcast[f32](shl(a, 13)) * 0x1p112); "
-		"t = select(ge(a, 0x7c00), 0x7f800000, v); n = select(gt(a, 0x7c00), 0x7fc00000, t); "
+		"u = convert[u32](h); a = and(u, 0x7fff); v = bitcast[u32](bitcast[f32](shl(a, "
+		"13)) * 0x1p112); t = select(ge(a, 0x7c00), 0x7f800000, v); "
+		"n = select(gt(a, 0x7c00), 0x7fc00000, t); "
 		"bitcast[f32](or(n, shl(and(u, 0x8000), 16)))"},
 	{"to_f16", LIB_F32, "x", 0,
-		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 0.5) - 0x3f000000; "
-		"high = min(shr(a + 0xfff + and(shr(a, 13), 1), 13) - 0x1c000, 0x7c00); "
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + "
+		"0.5) - 0x3f000000; high = min(shr(a + 0xfff + and(shr(a, 13), 1), 13) - 0x1c000, "
+		"0x7c00); "
 		"r = select(gt(a, 0x7f800000), 0x7e00, select(lt(a, 0x38800000), low, high)); "
 		"convert[u16](or(r, and(shr(u, 16), 0x8000)))"},
 	{"from_f8e5m2", LIB_UINT, "h", 0,
-		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 21)) * 0x1p112); "
-		"t = select(ge(a, 0x7c), 0x7f800000, v); n = select(gt(a, 0x7c), 0x7fc00000, t); "
+		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 21)) "
+		"* 0x1p112); t = select(ge(a, 0x7c), 0x7f800000, v); "
+		"n = select(gt(a, 0x7c), 0x7fc00000, t); "
 		"bitcast[f32](or(n, shl(and(u, 0x80), 24)))"},
 	{"to_f8e5m2", LIB_F32, "x", 0,
-		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 128.0) - 0x43000000; "
-		"high = min(shr(a + 0xfffff + and(shr(a, 21), 1), 21) - 0x1c0, 0x7c); "
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + "
+		"128.0) - 0x43000000; high = min(shr(a + 0xfffff + and(shr(a, 21), 1), 21) - "
+		"0x1c0, 0x7c); "
 		"r = select(gt(a, 0x7f800000), 0x7e, select(lt(a, 0x38800000), low, high)); "
 		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
 	{"from_f8e4m3", LIB_UINT, "h", 0,
-		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 20)) * 0x1p120); "
-		"bitcast[f32](or(select(gt(a, 0x7e), 0x7fc00000, v), shl(and(u, 0x80), 24)))"},
+		"u = convert[u32](h); a = and(u, 0x7f); v = bitcast[u32](bitcast[f32](shl(a, 20)) "
+		"* 0x1p120); bitcast[f32](or(select(gt(a, 0x7e), 0x7fc00000, v), shl(and(u, 0x80), "
+		"24)))"},
 	{"to_f8e4m3", LIB_F32, "x", 0,
-		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + 16384.0) - 0x46800000; "
-		"high = min(shr(a + 0x7ffff + and(shr(a, 20), 1), 20) - 0x3c0, 0x7e); "
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + "
+		"16384.0) - 0x46800000; high = min(shr(a + 0x7ffff + and(shr(a, 20), 1), 20) - "
+		"0x3c0, 0x7e); "
 		"r = select(gt(a, 0x7f800000), 0x7f, select(lt(a, 0x3c800000), low, high)); "
 		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
 	/* The product is exact in f64; the sum is rounded to odd, so that rounding it to f32 is
@@ -89,8 +95,9 @@ static const LibDef generic[] = {
 		"convert[f32](bitcast[f64](bits + select(inexact, step, 0)))"},
 	/* Dot products of groups (scalar_dot). */
 	{"dot2_bf16", LIB_F32, "a, b, c", 0,
-		"ah = flush(bitcast[f32](and(a, 0xffff0000))); bh = flush(bitcast[f32](and(b, 0xffff0000))); "
-		"al = flush(bitcast[f32](shl(a, 16))); bl = flush(bitcast[f32](shl(b, 16))); "
+		"ah = flush(bitcast[f32](and(a, 0xffff0000))); bh = flush(bitcast[f32](and(b, "
+		"0xffff0000))); al = flush(bitcast[f32](shl(a, 16))); "
+		"bl = flush(bitcast[f32](shl(b, 16))); "
 		"flush_fma(al, bl, flush_fma(ah, bh, flush(c)))"},
 	{"dot2_s16", LIB_SINT, "a, b, c", 0,
 		"x = bitcast[i32](a); y = bitcast[i32](b); "
@@ -98,32 +105,38 @@ static const LibDef generic[] = {
 	/* Elements 0 and 2, or 1 and 3, of a group of four as a group of two. */
 	{"even_u8", LIB_UINT, "a", EXPAND, "and(a, 0xff00ff)"},
 	{"odd_u8", LIB_UINT, "a", EXPAND, "and(shr(a, 8), 0xff00ff)"},
-	{"even_s8", LIB_UINT, "a", EXPAND, "e = and(a, 0xff00ff); s = and(a, 0x800080); or(e, shl(s, 9) - shl(s, 1))"},
+	{"even_s8", LIB_UINT, "a", EXPAND, "e = and(a, 0xff00ff); s = and(a, 0x800080); "
+					   "or(e, shl(s, 9) - shl(s, 1))"},
 	{"odd_s8", LIB_UINT, "a", EXPAND, "even_s8(shr(a, 8))"},
 	{"dot4_u8s8", LIB_SINT, "a, b, c", 0,
 		"y = bitcast[i32](b); "
-		"c + bitcast[i32](and(a, 255)) * shr(shl(y, 24), 24) + bitcast[i32](and(shr(a, 8), 255)) * shr(shl(y, 16), 24) + "
-		"bitcast[i32](and(shr(a, 16), 255)) * shr(shl(y, 8), 24) + bitcast[i32](shr(a, 24)) * shr(y, 24)"},
+		"c + bitcast[i32](and(a, 255)) * shr(shl(y, 24), 24) + bitcast[i32](and(shr(a, 8), "
+		"255)) * shr(shl(y, 16), 24) + bitcast[i32](and(shr(a, 16), 255)) * shr(shl(y, 8), "
+		"24) + bitcast[i32](shr(a, 24)) * shr(y, 24)"},
 	{"dot4_s8s8", LIB_SINT, "a, b, c", 0,
 		"x = bitcast[i32](a); y = bitcast[i32](b); "
-		"c + shr(shl(x, 24), 24) * shr(shl(y, 24), 24) + shr(shl(x, 16), 24) * shr(shl(y, 16), 24) + "
-		"shr(shl(x, 8), 24) * shr(shl(y, 8), 24) + shr(x, 24) * shr(y, 24)"},
+		"c + shr(shl(x, 24), 24) * shr(shl(y, 24), 24) + shr(shl(x, 16), 24) * shr(shl(y, "
+		"16), 24) + shr(shl(x, 8), 24) * shr(shl(y, 8), 24) + shr(x, 24) * shr(y, 24)"},
 	{"scale", LIB_F32, "a, b", 0, "exp_scale(a, b, 254.0)"},
 	{"scale", LIB_F64, "a, b", 0, "exp_scale(a, b, 2046.0)"},
 	/* What dot products and tiles of bf16 do to subnormal numbers (ir/loop/frag.h). Tiny is
 	 * what would be below 2**-126 if rounded with any exponent. */
 	{"flush", LIB_F32, "x", 0, "select(lt(abs(x), 0x1p-126), x * 0.0, x)"},
 	{"flush_fma", LIB_F32, "a, b, c", 0,
-		"r = fma(a, b, c); s = fma(a * 0x1p64, b, c * 0x1p64); select(lt(abs(s), 0x1p-62), r * 0.0, r)"},
+		"r = fma(a, b, c); s = fma(a * 0x1p64, b, c * 0x1p64); "
+		"select(lt(abs(s), 0x1p-62), r * 0.0, r)"},
 	/* By zero 0, and the remainder is the dividend; the smallest value by -1 wraps. */
-	{"divide", LIB_UINT, "a, b", 0, "none = eq(b, 0); q = quot(a, select(none, 1, b)); select(none, 0, q)"},
+	{"divide", LIB_UINT, "a, b", 0, "none = eq(b, 0); q = quot(a, select(none, 1, b)); "
+					"select(none, 0, q)"},
 	{"divide", LIB_SINT, "a, b", 0,
 		"none = eq(b, 0); minus = eq(b, -1); d = select(or(none, minus), 1, b); "
-		"away = and(ne(mod(a, d), 0), lt(xor(a, d), 0)); q = quot(a, d) - convert[T](away); "
-		"select(none, 0, select(minus, -a, q))"},
-	{"remainder", LIB_UINT, "a, b", 0, "none = eq(b, 0); r = mod(a, select(none, 1, b)); select(none, a, r)"},
+		"away = and(ne(mod(a, d), 0), lt(xor(a, d), 0)); "
+		"q = quot(a, d) - convert[T](away); select(none, 0, select(minus, -a, q))"},
+	{"remainder", LIB_UINT, "a, b", 0, "none = eq(b, 0); r = mod(a, select(none, 1, b)); "
+					   "select(none, a, r)"},
 	{"remainder", LIB_SINT, "a, b", 0,
-		"none = eq(b, 0); r = mod(a, select(or(none, eq(b, -1)), 1, b)); select(none, a, r)"},
+		"none = eq(b, 0); r = mod(a, select(or(none, eq(b, -1)), 1, b)); "
+		"select(none, a, r)"},
 	/* NaN wins; of two zeros the second: with an instruction that picks, and without. */
 	{"min_pick", LIB_FLOAT, "a, b", 0, "select(eq(a, a), lesser(a, b), a)"},
 	{"max_pick", LIB_FLOAT, "a, b", 0, "select(eq(a, a), greater(a, b), a)"},
@@ -224,8 +237,9 @@ static const LibDef generic[] = {
 	{NULL, 0, NULL, 0, NULL},
 };
 
-const LibDef *const lib_lists[] = {generic, lib_f32,    lib_f64, lib_special,
-                                    lib_bessel, lib_igamma, lib_random, lib_aes, lib_euclid, lib_bessel_jyk, NULL};
+const LibDef *const lib_lists[] = {generic,    lib_f32,        lib_f64,    lib_special,
+				   lib_bessel, lib_igamma,     lib_random, lib_aes,
+				   lib_euclid, lib_bessel_jyk, NULL};
 
 /* 2/pi as a string of bits: word 0 and 1 are the integer part, all zero. */
 static const uint32_t two_over_pi[] = {

@@ -5,12 +5,15 @@
 #include "ir/scalar/math_priv.h"
 
 #define R(n, dividend, divisor) "r" n " = rem(r" dividend ", r" divisor "); "
-#define SIXTEEN                                                                                               \
-	"r0 = a; r1 = b; " R("2", "0", "1") R("3", "1", "2") R("4", "2", "3") R("5", "3", "4") R("6", "4", "5")  \
-	R("7", "5", "6") R("8", "6", "7") R("9", "7", "8") R("10", "8", "9") R("11", "9", "10")                \
-	R("12", "10", "11") R("13", "11", "12") R("14", "12", "13") R("15", "13", "14") R("16", "14", "15")    \
-	R("17", "15", "16")
-#define OR_ELSE(next) SIXTEEN "ended = or(eq(r16, 0), eq(r17, 0)); select(ended, or(r16, r17), " next "(r16, r17))"
+#define SIXTEEN                                                                                    \
+	"r0 = a; r1 = b; " R("2", "0", "1") R("3", "1", "2") R("4", "2", "3") R("5", "3", "4")     \
+		R("6", "4", "5") R("7", "5", "6") R("8", "6", "7") R("9", "7", "8")                \
+			R("10", "8", "9") R("11", "9", "10") R("12", "10", "11")                   \
+				R("13", "11", "12") R("14", "12", "13") R("15", "13", "14")        \
+					R("16", "14", "15") R("17", "15", "16")
+#define OR_ELSE(next)                                                                              \
+	SIXTEEN "ended = or(eq(r16, 0), eq(r17, 0)); select(ended, or(r16, r17), " next            \
+		"(r16, r17))"
 
 const LibDef lib_euclid[] = {
 	{"gcd_steps6", LIB_INT, "a, b", 0, SIXTEEN "or(r16, r17)"},

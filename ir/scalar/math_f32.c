@@ -78,10 +78,11 @@ const LibDef lib_f32[] = {
 	 * difference is exact below 2**40. ---- */
 	{"trig_turn", LIB_F32, "x", EXPAND, "fma(x, 0.63661977, 0x1.8p23)"},
 	{"trig_low", LIB_F32, "n, a, p, h", EXPAND,
-		"b = h - a; (a - (h - b)) + (p - b) + fma(n, 1.71512451e-15, fma(n, 4.37113883e-08, -p))"},
+		"b = h - a; (a - (h - b)) + (p - b) + fma(n, 1.71512451e-15, fma(n, "
+		"4.37113883e-08, -p))"},
 	{"trig_rest", LIB_F32, "x", EXPAND,
-		"n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); p = n * 4.37113883e-08; h = a + p; "
-		"select(lt(abs(x), 0x1p17), h + trig_low(n, a, p, h), far_high(x))"},
+		"n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); p = n * 4.37113883e-08; "
+		"h = a + p; select(lt(abs(x), 0x1p17), h + trig_low(n, a, p, h), far_high(x))"},
 	{"trig_quadrant", LIB_F32, "x", EXPAND,
 		"select(lt(abs(x), 0x1p17), bitcast[i32](trig_turn(x)), far_quadrant(x))"},
 	{"far_turn", LIB_F32, "x", EXPAND, "fma(convert[f64](x), 0.6366197723675814, 0x1.8p52)"},
@@ -90,7 +91,8 @@ const LibDef lib_f32[] = {
 		"r = fma(n, -6.123233995736766e-17, fma(n, -1.5707963267948966, "
 		"convert[f64](x))); select(lt(abs(x), 0x1p40), r, large_rest(x))"},
 	{"far_high", LIB_F32, "x", 0, "convert[f32](far_rest(x))"},
-	{"far_low", LIB_F32, "x", 0, "r = far_rest(x); convert[f32](r - convert[f64](convert[f32](r)))"},
+	{"far_low", LIB_F32, "x", 0, "r = far_rest(x); "
+				     "convert[f32](r - convert[f64](convert[f32](r)))"},
 	{"far_quadrant", LIB_F32, "x", 0,
 		"select(lt(abs(x), 0x1p40), convert[i32](bitcast[i64](far_turn(x))), "
 		"large_quadrant(x))"},
@@ -123,11 +125,12 @@ const LibDef lib_f32[] = {
 	/* t = tan(r + low) by a polynomial, as an odd quadrant -1/t. The low part counts 1 + t*t
 	 * times, of which 1 + z is near enough. */
 	{"tan", LIB_F32, "x", 0,
-		"near = lt(abs(x), 0x1p17); n = trig_turn(x) - 0x1.8p23; a = fma(n, -1.57079637, x); "
-		"p = n * 4.37113883e-08; h = a + p; r = select(near, h, far_high(x)); "
+		"near = lt(abs(x), 0x1p17); n = trig_turn(x) - 0x1.8p23; "
+		"a = fma(n, -1.57079637, x); p = n * 4.37113883e-08; h = a + p; "
+		"r = select(near, h, far_high(x)); "
 		"low = select(near, trig_low(n, a, p, h), far_low(x)); z = r * r; "
-		"t = r + fma(z * r, poly(z, 0.333333498, 0.133326623, 0.0540600357, 0.0212815562, 0.0108374885, "
-		"8.73633372e-05, 0.00437737016), fma(z, low, low)); "
+		"t = r + fma(z * r, poly(z, 0.333333498, 0.133326623, 0.0540600357, 0.0212815562, "
+		"0.0108374885, 8.73633372e-05, 0.00437737016), fma(z, low, low)); "
 		"select(eq(x, 0.0), x, select(ne(and(trig_quadrant(x), 1), 0), -1.0 / t, t))"},
 	{"asin_poly", LIB_F32, "z", EXPAND,
 		"z * poly(z, 0.16666946, 0.07487605, 0.046408776, 0.01971357, 0.049438324)"},
@@ -175,31 +178,34 @@ const LibDef lib_f32[] = {
 		"-0.005846414), x); copysign(select(ge(a, 0.6), y, small), x)"},
 	/* log(h + l) for h >= l >= 0: u + c = h + l exactly. */
 	{"log_sum", LIB_F32, "h, l", EXPAND,
-		"u = h + l; c = l - (u - h); scale = bitcast[f32](shl(127 - min(shr(log_bits(u), 23), 127), 23)); "
-		"log_poly(fma(c, scale, log_mantissa(u) - 1.0), log_exponent(u))"},
+		"u = h + l; c = l - (u - h); scale = bitcast[f32](shl(127 - min(shr(log_bits(u), "
+		"23), 127), 23)); log_poly(fma(c, scale, log_mantissa(u) - 1.0), log_exponent(u))"},
 	{"asinh", LIB_F32, "x", 0,
 		"a = abs(x); z = x * x; "
-		"near = fma(x * z, poly(z, -0.166666567, 0.0749952421, -0.0445652418, 0.0297706556, -0.0197028015, "
-		"0.0104536908, -0.00298302481), x); "
+		"near = fma(x * z, poly(z, -0.166666567, 0.0749952421, -0.0445652418, "
+		"0.0297706556, -0.0197028015, 0.0104536908, -0.00298302481), x); "
 		"s = sqrt(fma(a, a, 1.0)); big = gt(a, 0x1p13); "
-		"far = log_sum(select(big, a, s), select(big, 0.0, a)) + select(big, 0.693147182, 0.0); "
-		"copysign(select(lt(a, 0.75), near, select(lt(a, inf), far, x)), x)"},
+		"far = log_sum(select(big, a, s), select(big, 0.0, a)) + select(big, 0.693147182, "
+		"0.0); copysign(select(lt(a, 0.75), near, select(lt(a, inf), far, x)), x)"},
 	/* Near 1 the root of 2 (x - 1) and its product with a polynomial. */
 	{"acosh", LIB_F32, "x", 0,
 		"t = x - 1.0; s = sqrt(2.0 * t); "
-		"near = fma(s * t, poly(t, -0.0833332166, 0.0187466089, -0.00554794725, 0.00176030979, -0.000413469766), s); "
-		"big = gt(x, 0x1p13); "
-		"far = log_sum(x, select(big, 0.0, sqrt(fma(x, x, -1.0)))) + select(big, 0.693147182, 0.0); "
-		"select(lt(x, 1.5), near, select(lt(x, inf), far, x))"},
+		"near = fma(s * t, poly(t, -0.0833332166, 0.0187466089, -0.00554794725, "
+		"0.00176030979, -0.000413469766), s); big = gt(x, 0x1p13); "
+		"far = log_sum(x, select(big, 0.0, sqrt(fma(x, x, -1.0)))) + select(big, "
+		"0.693147182, 0.0); select(lt(x, 1.5), near, select(lt(x, inf), far, x))"},
 	{"atanh", LIB_F32, "x", 0,
 		"a = abs(x); z = x * x; "
-		"near = fma(x * z, poly(z, 0.333333015, 0.2000245, 0.142238632, 0.118156746, 0.0516320765, 0.176339507), x); "
-		"q = (1.0 + a) / (1.0 - a); far = 0.5 * log_poly(log_mantissa(q) - 1.0, log_exponent(q)); "
-		"select(lt(a, 0.5), near, select(lt(a, 1.0), copysign(far, x), select(eq(a, 1.0), copysign(inf, x), nan)))"},
+		"near = fma(x * z, poly(z, 0.333333015, 0.2000245, 0.142238632, 0.118156746, "
+		"0.0516320765, 0.176339507), x); q = (1.0 + a) / (1.0 - a); "
+		"far = 0.5 * log_poly(log_mantissa(q) - 1.0, log_exponent(q)); "
+		"select(lt(a, 0.5), near, select(lt(a, 1.0), copysign(far, x), select(eq(a, 1.0), "
+		"copysign(inf, x), nan)))"},
 	/* Squares of operands that are scaled by a power of two neither overflow nor vanish. */
 	{"hypot", LIB_F32, "x, y", 0,
-		"a = abs(x); b = abs(y); m = max(a, b); n = min(a, b); big = gt(m, 0x1p60); small = lt(m, 0x1p-40); "
-		"up = select(big, 0x1p-70, select(small, 0x1p90, 1.0)); down = select(big, 0x1p70, select(small, 0x1p-90, 1.0)); "
+		"a = abs(x); b = abs(y); m = max(a, b); n = min(a, b); big = gt(m, 0x1p60); "
+		"small = lt(m, 0x1p-40); up = select(big, 0x1p-70, select(small, 0x1p90, 1.0)); "
+		"down = select(big, 0x1p70, select(small, 0x1p-90, 1.0)); "
 		"p = m * up; q = n * up; r = sqrt(fma(p, p, q * q)) * down; "
 		"select(eq(a, inf), a, select(eq(b, inf), b, r))"},
 	/* 1 - 2**Q(|x|), or near 0 x + x P(x*x). */
@@ -217,26 +223,31 @@ const LibDef lib_f32[] = {
 	 * rounding, which fma knows, is added to the exponential's argument, where it costs no
 	 * rounding of its own. */
 	{"erfc", LIB_F32, "x", 0,
-		"a = abs(x); none = gt(a, 10.1); c = select(none, 0.0, a); d = c + 2.0; h = 0.75 / d; "
-		"rest = fma(-h, c - (d - 2.0), fma(-h, d, 0.75)); v = fma(h, rest, h - 0.1875); "
-		"w = poly(v, 0.362110287, 4.88647556, 10.5992107, 7.37163687, -23.1909733, -37.3762703, 91.9494476, "
-		"142.558395, -359.974091); "
+		"a = abs(x); none = gt(a, 10.1); c = select(none, 0.0, a); d = c + 2.0; "
+		"h = 0.75 / d; rest = fma(-h, c - (d - 2.0), fma(-h, d, 0.75)); "
+		"v = fma(h, rest, h - 0.1875); "
+		"w = poly(v, 0.362110287, 4.88647556, 10.5992107, 7.37163687, -23.1909733, "
+		"-37.3762703, 91.9494476, 142.558395, -359.974091); "
 		"t = fma(c * c, -1.44269502, 0x1.8p23); n = t - 0x1.8p23; "
 		"r = fma(rest, 1.33333337, fma(n, -1.42860677e-06, fma(-c, c, n * -0x1.62e4p-1))); "
-		"q = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, 0.0013835239), r); "
-		"far = select(none, 0.0, scale(fma(h, fma(q, 1.0 + w, w), h), t)); "
-		"near = fma(-x, poly(x * x, 0.128379151, -0.376125723, 0.112829357, -0.0268172584, 0.00508414861, "
-		"-0.000655754004), 1.0 - x); "
+		"q = fma(r * r, poly(r, 0.49999994, 0.16666517, 0.041668106, 0.008369095, "
+		"0.0013835239), r); far = select(none, 0.0, scale(fma(h, fma(q, 1.0 + w, w), h), "
+		"t)); "
+		"near = fma(-x, poly(x * x, 0.128379151, -0.376125723, 0.112829357, -0.0268172584, "
+		"0.00508414861, -0.000655754004), 1.0 - x); "
 		"select(lt(a, 0.75), near, select(lt(x, 0.0), 2.0 - far, far))"},
 	/* As M. Giles, "Approximating the erfinv function", 2010, in single precision: x + x P(l),
 	 * l = -log(1 - x*x), beyond l = 6 x Q(sqrt(l)). */
 	{"erfinv", LIB_F32, "x", 0,
-		"a = abs(x); m = fma(-a, a, 1.0); l = -log_poly(log_mantissa(m) - 1.0, log_exponent(m)); "
-		"near = fma(a, poly(l - 2.9, 0.599322438, 0.24275218, -0.00547548011, -0.000915483048, 0.000201184419, "
-		"-1.15466819e-05, -2.0903708e-06, 4.60886611e-07, -1.35795606e-08, -6.09382278e-09, 6.43865961e-10), a); "
-		"far = a * poly(sqrt(l) - 3.1875, 3.02107882, 1.00454104, 0.0061382046, -0.00444413722, 0.00306662545, "
+		"a = abs(x); m = fma(-a, a, 1.0); l = -log_poly(log_mantissa(m) - 1.0, "
+		"log_exponent(m)); near = fma(a, poly(l - 2.9, 0.599322438, 0.24275218, "
+		"-0.00547548011, -0.000915483048, 0.000201184419, "
+		"-1.15466819e-05, -2.0903708e-06, 4.60886611e-07, -1.35795606e-08, "
+		"-6.09382278e-09, 6.43865961e-10), a); far = a * poly(sqrt(l) - 3.1875, "
+		"3.02107882, 1.00454104, 0.0061382046, -0.00444413722, 0.00306662545, "
 		"-0.00207920652, 0.00115379994, -0.000347827736, -0.000100753867, 9.8578741e-05); "
-		"copysign(select(lt(a, 1.0), select(lt(l, 6.0), near, far), select(eq(a, 1.0), inf, nan)), x)"},
+		"copysign(select(lt(a, 1.0), select(lt(l, 6.0), near, far), select(eq(a, 1.0), "
+		"inf, nan)), x)"},
 	/* exp2(y log2|x|) in f64, to some 2**-29: s = f/(2+f), log2(m) = 2 s log2(e) (1 + z
 	 * P(z)), z = s*s. */
 	{"pow", LIB_F32, "x, y", 0,

@@ -7,6 +7,7 @@
 
 enum { EXPAND = 1 }; /* LibDef.expand: always inlined, a part of other functions */
 
-extern const LibDef lib_f32[], lib_f64[], lib_special[], lib_bessel[], lib_igamma[], lib_random[], lib_aes[], lib_euclid[], lib_bessel_jyk[];
+extern const LibDef lib_f32[], lib_f64[], lib_special[], lib_bessel[], lib_igamma[], lib_random[],
+	lib_aes[], lib_euclid[], lib_bessel_jyk[];
 
 #endif

@@ -14,15 +14,19 @@ static const struct {
 	uint8_t uses, takes;
 	bool rounds; /* at every step */
 } kinds[] = {
-	[REDUCE_SUM] = {"sum", "add", SC_add, 0, REDUCE_OR, EVERY & ~COMBINES_PLACES, INTS | FLOATS | COMPLEX, true},
-	[REDUCE_PROD] = {"prod", "mul", SC_mul, 1, REDUCE_AND, EVERY & ~COMBINES_PLACES, INTS | FLOATS | COMPLEX, true},
+	[REDUCE_SUM] = {"sum", "add", SC_add, 0, REDUCE_OR, EVERY & ~COMBINES_PLACES,
+			INTS | FLOATS | COMPLEX, true},
+	[REDUCE_PROD] = {"prod", "mul", SC_mul, 1, REDUCE_AND, EVERY & ~COMBINES_PLACES,
+			 INTS | FLOATS | COMPLEX, true},
 	[REDUCE_MAX] = {"max", NULL, SC_max, -INFINITY, REDUCE_OR, EVERY, INTS | FLOATS, false},
 	[REDUCE_MIN] = {"min", NULL, SC_min, INFINITY, REDUCE_AND, EVERY, INTS | FLOATS, false},
 	[REDUCE_AND] = {"and", NULL, SC_and, 0, REDUCE_AND, COMBINES_DIMS, INTS, false},
 	[REDUCE_OR] = {"or", NULL, SC_or, 0, REDUCE_OR, COMBINES_DIMS, INTS, false},
 	[REDUCE_XOR] = {"xor", NULL, SC_xor, 0, REDUCE_XOR, COMBINES_DIMS, INTS, false},
-	[REDUCE_LOGADDEXP] = {"logaddexp", NULL, SC_const, -INFINITY, REDUCE_LOGADDEXP, COMBINES_RUNS, FLOATS, false},
-	[REDUCE_SET] = {"set", NULL, SC_const, 0, REDUCE_SET, COMBINES_WRITES, INTS | FLOATS | COMPLEX, false},
+	[REDUCE_LOGADDEXP] = {"logaddexp", NULL, SC_const, -INFINITY, REDUCE_LOGADDEXP,
+			      COMBINES_RUNS, FLOATS, false},
+	[REDUCE_SET] = {"set", NULL, SC_const, 0, REDUCE_SET, COMBINES_WRITES,
+			INTS | FLOATS | COMPLEX, false},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -39,7 +43,8 @@ const char *reduce_name_for(ReduceKind k, ReduceUse use)
 bool reduce_parse(const char *s, ReduceKind *k)
 {
 	for (uint32_t i = 0; i < KINDS; i++)
-		if (strcmp(kinds[i].name, s) == 0 || (kinds[i].of_writes && strcmp(kinds[i].of_writes, s) == 0)) {
+		if (strcmp(kinds[i].name, s) == 0 ||
+		    (kinds[i].of_writes && strcmp(kinds[i].of_writes, s) == 0)) {
 			*k = (ReduceKind)i;
 			return true;
 		}
@@ -74,7 +79,9 @@ ScOp reduce_op(ReduceKind k)
 /* Smallest and largest of an integer type, as 64 bits hold them. */
 static int64_t lowest(DType d)
 {
-	return d == DT_bool || !dtype_is_signed(d) ? 0 : (int64_t)(UINT64_MAX << (8 * dtype_size(d) - 1));
+	return d == DT_bool || !dtype_is_signed(d)
+		       ? 0
+		       : (int64_t)(UINT64_MAX << (8 * dtype_size(d) - 1));
 }
 
 static int64_t highest(DType d)

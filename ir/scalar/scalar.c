@@ -320,8 +320,10 @@ static const ScFn *find_deriv(const Query *q)
 	uint32_t slot = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = q->in[nin - 1];
-		char *name = arena_printf(cache.arena, "d%u_%s_%s", q->deriv, op_name(q->op), dtype_name(t));
-		slot_fill(slot, build_op(q->op, name, op_info(q->op)->deriv[q->deriv], q->in, nin + 1, t));
+		char *name = arena_printf(cache.arena, "d%u_%s_%s", q->deriv, op_name(q->op),
+					  dtype_name(t));
+		slot_fill(slot, build_op(q->op, name, op_info(q->op)->deriv[q->deriv], q->in,
+					 nin + 1, t));
 	}
 	return cache.slot.data[slot].fn;
 }
@@ -371,13 +373,15 @@ static const char *bits_name(DType d)
 
 static const ScFn *find_bitcast(const Query *q)
 {
-	DType from = q->in[0], to = q->in[1], param = dtype_compute(from), result = dtype_compute(to);
+	DType from = q->in[0], to = q->in[1], param = dtype_compute(from),
+	      result = dtype_compute(to);
 	const char *x = "x";
 	bool fresh;
 	const Key key = key_of("bitcast", "", q->in, 2);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
-		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from), dtype_name(to));
+		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from),
+					  dtype_name(to));
 		char *text = arena_printf(cache.arena, "convert[%s](bitcast[%s](convert[%s](x)))",
 		                          dtype_name(result), bits_name(to), bits_name(from));
 		slot_fill(k, scalar_build(name, text, 1, &x, &param, result, NULL));

@@ -15,35 +15,41 @@
 
 /* Basic operations: a target must provide them. docs/numerics.md defines them. Integer arithmetic
  * wraps. Comparisons give bool. min and max propagate NaN. */
-#define SC_OPS(X) /* name, operands */                                                              \
-	X(const, 0) X(param, 0) X(let, 1)                                                          \
-	X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(min, 2) X(max, 2)  \
-	X(sqrt, 1)                                                                                 \
-	/* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */                     \
-	X(lesser, 2) X(greater, 2)                                                                 \
-	/* floats: a * 2**n, rounded once; b is n + 1.5 * 2**23 (f64: 2**52), n is small enough to \
-	 * halve */                                                                                \
-	X(scale, 2)                                                                                \
-	X(floor, 1) X(ceil, 1) X(trunc, 1) X(rint, 1) /* to nearest even */                        \
-	/* ints: quotient towards -inf; remainder with the sign of the dividend */                 \
-	X(floordiv, 2) X(rem, 2)                                                                   \
-	/* bool or int; shr is arithmetic for signed types */                                      \
-	X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2) X(shr, 2)                                 \
-	/* legal loop IR only, as instructions compute them: quotient towards zero and remainder   \
-	 * by neither 0 nor -1; shifts by less than the width; i32 or i64 from a float that fits */ \
-	X(quot, 2) X(mod, 2) X(left, 2) X(right, 2) X(fit, 1)                                      \
-	X(eq, 2) X(ne, 2) X(lt, 2) X(le, 2) X(gt, 2) X(ge, 2)                                      \
-	X(select, 3)  /* (bool, a, b) */                                                           \
-	/* numeric; float to i32, i64 only: the smallest for NaN and what does not fit */          \
-	X(convert, 1)                                                                              \
-	X(bitcast, 1) /* same size */                                                              \
-	X(from_f16, 1) X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */      \
-	X(nearest, 1) /* legal loop IR only: convert(rint(a)), i32 of f32 */                        \
-	/* loop IR only: c + the products of groups of 4 bytes, a and b as u32, c f32 or i32      \
-	 * (scalar_dot) */                                                                         \
-	X(dot2_bf16, 3) X(dot2_s16, 3) X(dot4_u8s8, 3) X(dot4_s8s8, 3)                             \
-	X(call, 0)    /* another function, not inlined: emitted once per module and lane count */  \
-	X(table, 1)   /* table look-up: constant array, i32 index already in range */
+#define SC_OPS(X) /* name, operands */                                                             \
+	X(const, 0)                                                                                \
+	X(param, 0)                                                                                \
+	X(let, 1) X(add, 2) X(sub, 2) X(mul, 2) X(div, 2) X(neg, 1) X(abs, 1) X(fma, 3) X(         \
+		min, 2) X(max, 2)                                                                  \
+		X(sqrt, 1) /* floats: a < b ? a : b and a > b ? a : b, whatever is NaN or zero */  \
+		X(lesser, 2) X(greater, 2) /* floats: a * 2**n, rounded once; b is n + 1.5 * 2**23 \
+					    * (f64: 2**52), n is small enough to halve */          \
+		X(scale, 2) X(floor, 1) X(ceil, 1) X(trunc, 1)                                     \
+			X(rint, 1) /* to nearest even */ /* ints: quotient towards -inf; remainder \
+							    with the sign of the dividend */       \
+		X(floordiv, 2) X(rem, 2) /* bool or int; shr is arithmetic for signed types */     \
+		X(and, 2) X(or, 2) X(xor, 2) X(not, 1) X(shl, 2)                                   \
+			X(shr, 2) /* legal loop IR only, as instructions compute them: quotient    \
+				   * towards zero and remainder by neither 0 nor -1; shifts by     \
+				   * less than the width; i32 or i64 from a float that fits */     \
+		X(quot, 2) X(mod, 2) X(left, 2) X(right, 2) X(fit, 1) X(eq, 2) X(ne, 2) X(lt, 2)   \
+			X(le, 2) X(gt, 2) X(ge, 2) X(                                              \
+				select,                                                            \
+				3) /* (bool, a, b) */ /* numeric; float to i32, i64 only: the      \
+							 smallest for NaN and what does not fit */ \
+		X(convert, 1) X(bitcast, 1)           /* same size */                              \
+		X(from_f16, 1)                                                                     \
+			X(to_f16, 1) /* legal loop IR only: between the bits as u16 and f32 */     \
+		X(nearest,                                                                         \
+		  1) /* legal loop IR only: convert(rint(a)), i32 of f32 */ /* loop IR only: c +   \
+									     * the products of     \
+									     * groups of 4 bytes,  \
+									     * a and b as u32, c   \
+									     * f32 or i32          \
+									     * (scalar_dot) */     \
+		X(dot2_bf16, 3) X(dot2_s16, 3) X(dot4_u8s8, 3) X(dot4_s8s8, 3)                     \
+			X(call, 0) /* another function, not inlined: emitted once per module and   \
+				      lane count */                                                \
+		X(table, 1)        /* table look-up: constant array, i32 index already in range */
 
 typedef enum {
 #define X(n, operands) SC_##n,

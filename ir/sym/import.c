@@ -64,7 +64,10 @@ static Sym make(SymImport *m, Sym e)
 		ctx_bug(t->ctx, "sym: %s belongs to no graph", sym_str(m->from, e));
 	for (uint32_t k = 0; k < n->nargs; k++) {
 		y = sym_import(m, n->args[k]);
-		x = !k ? y : n->kind == SYM_SUM ? sym_add(t, x, y) : n->kind == SYM_PRODUCT ? sym_mul(t, x, y) : x;
+		x = !k                       ? y
+		    : n->kind == SYM_SUM     ? sym_add(t, x, y)
+		    : n->kind == SYM_PRODUCT ? sym_mul(t, x, y)
+					     : x;
 	}
 	switch ((SymKind)n->kind) {
 	case SYM_CONST: return sym_int(t, n->value);

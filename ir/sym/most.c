@@ -37,7 +37,8 @@ static Sym bound_var(SymTab *t, Sym e, bool upper)
 /* Of several bounds all or one will do. */
 static Sym bound_choice(SymTab *t, Sym e, bool upper, bool all)
 {
-	Sym a = bound(t, sym_node(t, e)->args[0], upper), b = bound(t, sym_node(t, e)->args[1], upper);
+	Sym a = bound(t, sym_node(t, e)->args[0], upper),
+	    b = bound(t, sym_node(t, e)->args[1], upper);
 	if (!a.i || !b.i)
 		return all ? (Sym){0} : a.i ? a : b;
 	return sym_node(t, e)->kind == SYM_MIN ? sym_min(t, a, b) : sym_max(t, a, b);
@@ -55,7 +56,8 @@ static Sym bound_mono(SymTab *t, Sym mono, bool upper)
 	if (n == 1)
 		return bound(t, mono, upper);
 	for (uint32_t k = 0; k < n; k++) {
-		Sym factor = mono_factor(t, mono, k), b = is_natural(t, factor) ? bound(t, factor, upper) : (Sym){0};
+		Sym factor = mono_factor(t, mono, k),
+		    b = is_natural(t, factor) ? bound(t, factor, upper) : (Sym){0};
 		if (!b.i)
 			return b;
 		all = mul_quiet(t, all, upper ? b : sym_max(t, b, t->zero));
@@ -152,7 +154,8 @@ void sym_set_most(SymTab *t, Sym var, Sym most)
 	sym_check(t, var);
 	SymVar *v = &t->var.data[sym_node(t, var)->value];
 	Sym known = sym_most(t, most);
-	if (v->most.i || v->extent.i || v->kind != SYMVAR_UNBACKED || sym_uses(t, most, var) || !known.i)
+	if (v->most.i || v->extent.i || v->kind != SYMVAR_UNBACKED || sym_uses(t, most, var) ||
+	    !known.i)
 		return;
 	Sym extent = addi_quiet(t, most, 1);
 	int64_t hint = sym_hint(t, known);

@@ -297,7 +297,9 @@ static Sym add_scaled(SymTab *t, Sym a, Sym b, int64_t scale)
 {
 	int64_t x, y;
 	if (a.i && b.i && sym_is_const(t, a, &x) && sym_is_const(t, b, &y)) /* most are */
-		return __builtin_mul_overflow(y, scale, &y) || __builtin_add_overflow(x, y, &x) ? (Sym){0} : sym_int(t, x);
+		return __builtin_mul_overflow(y, scale, &y) || __builtin_add_overflow(x, y, &x)
+			       ? (Sym){0}
+			       : sym_int(t, x);
 	Poly p;
 	poly_init(&p, t);
 	poly_add(&p, a, (SymTerm){t->one, 1});

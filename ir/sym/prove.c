@@ -278,6 +278,8 @@ Truth sym_eq(const SymTab *table, Sym a, Sym b)
 	if (n->lo > 0 || n->hi < 0 || constant_excludes_zero(t, d))
 		return NO;
 	if (sym_nonneg(t, d))
-		return sym_nonneg(t, minus) ? YES : sym_nonneg(t, addi_quiet(t, d, -1)) ? NO : MAYBE;
+		return sym_nonneg(t, minus)                  ? YES
+		       : sym_nonneg(t, addi_quiet(t, d, -1)) ? NO
+							     : MAYBE;
 	return sym_nonneg(t, addi_quiet(t, minus, -1)) ? NO : MAYBE;
 }

@@ -173,13 +173,15 @@ Sym sym_real_op(SymTab *t, SymKind kind, Sym a, Sym b)
 	for (uint32_t k = 0; k < n; k++) {
 		sym_check(t, args[k]);
 		if (sym_is_real(t, args[k]) != ops[kind].of_reals)
-			ctx_bug(t->ctx, "sym: operand %u of %s is of the wrong kind", k, ops[kind].name);
+			ctx_bug(t->ctx, "sym: operand %u of %s is of the wrong kind", k,
+				ops[kind].name);
 		constant &= is_constant(t, args[k]);
 		value[k] = sym_node(t, args[k])->value;
 	}
 	if (constant && sym_real_eval(kind, value, &out))
 		return ops[kind].gives_real ? sym_make_real(t, out) : sym_int(t, out);
-	bool rounds = kind == SYM_FLOOR || kind == SYM_CEIL || kind == SYM_TRUNC || kind == SYM_RINT;
+	bool rounds =
+		kind == SYM_FLOOR || kind == SYM_CEIL || kind == SYM_TRUNC || kind == SYM_RINT;
 	if (rounds && sym_kind(t, a) == SYM_REAL)
 		return sym_node(t, a)->args[0];
 	return sym_make(t, kind, args, n);

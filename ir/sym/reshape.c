@@ -25,7 +25,8 @@ static void regroup(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfro
 	}
 }
 
-bool reshape_group(SymTab *syms, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto, ReshapeGroup *g)
+bool reshape_group(SymTab *syms, const Sym *from, uint32_t nfrom, const Sym *to, uint32_t nto,
+		   ReshapeGroup *g)
 {
 	uint32_t i = g->from_end, j = g->to_end;
 	if (i >= nfrom && j >= nto)
@@ -59,6 +60,6 @@ void reshape_index(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfrom
 {
 	ReshapeGroup g = {0};
 	while (reshape_group(syms, from, nfrom, to, nto, &g))
-		regroup(syms, from + g.from, idx + g.from, g.from_end - g.from, to + g.to, out + g.to,
-		        g.to_end - g.to);
+		regroup(syms, from + g.from, idx + g.from, g.from_end - g.from, to + g.to,
+			out + g.to, g.to_end - g.to);
 }

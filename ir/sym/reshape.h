@@ -21,6 +21,7 @@ MUST_LOOK bool reshape_group(SymTab *, const Sym *from, uint32_t nfrom, const Sy
 /* Sets the nto elements of out[] to the index, in shape `to`, of the element with the index idx[],
  * of nfrom elements, in shape `from`. Both shapes have equally many elements. Along an extent that
  * is the constant 0 or 1, out[] is 0. */
-void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to, Sym *out, uint32_t nto);
+void reshape_index(SymTab *, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to,
+		   Sym *out, uint32_t nto);
 
 #endif

@@ -446,7 +446,8 @@ static Sym choose(SymTab *t, SymKind kind, Sym a, Sym b)
 {
 	Choices c = {.kind = kind};
 	if (!choices_add(t, &c, a) || !choices_add(t, &c, b))
-		return sym_make(t, kind, sym_compare(t, a, b) < 0 ? (Sym[]){a, b} : (Sym[]){b, a}, 2);
+		return sym_make(t, kind, sym_compare(t, a, b) < 0 ? (Sym[]){a, b} : (Sym[]){b, a},
+				2);
 	if (c.n == 1)
 		return c.of[0];
 	int64_t g = 0;

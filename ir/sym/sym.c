@@ -244,7 +244,10 @@ Sym sym_give_up(SymTab *t, const char *op, Sym a, Sym b)
 {
 	if (t->unknown.i)
 		return t->unknown;
-	t->unknown = new_var(t, (SymVar){.name = "unknown", .kind = SYMVAR_UNBACKED, .lo = -SYM_INF, .hi = SYM_INF});
+	t->unknown = new_var(t, (SymVar){.name = "unknown",
+					 .kind = SYMVAR_UNBACKED,
+					 .lo = -SYM_INF,
+					 .hi = SYM_INF});
 	ctx_error(t->ctx, NULL, "the size %s(%s, %s) leaves 64-bit integers", op, sym_str(t, a),
 	        sym_str(t, b));
 	return t->unknown;

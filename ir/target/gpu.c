@@ -7,9 +7,11 @@ enum { KB = 1 << 10, MB = 1 << 20 };
 /* Where cuBLASLt is faster. Estimated: generated kernels reach 0.8 of the units that multiply f32,
  * and do not use those for f16 and bf16, which are 15 times as fast. scripts/gpu_check.py measures
  * (--crossovers). */
-static const GpuLibrary cublas[] = {{"f32", 256, 256, 128}, {"f16", 16, 64, 64}, {"bf16", 16, 64, 64}};
+static const GpuLibrary cublas[] = {
+	{"f32", 256, 256, 128}, {"f16", 16, 64, 64}, {"bf16", 16, 64, 64}};
 /* For tests. */
-static const GpuLibrary cublas_model[] = {{"f32", 32, 48, 40}, {"f16", 16, 32, 32}, {"bf16", 16, 32, 32}};
+static const GpuLibrary cublas_model[] = {
+	{"f32", 32, 48, 40}, {"f16", 16, 32, 32}, {"bf16", 16, 32, 32}};
 #define LIBRARY(rows) .library = rows, .nlibrary = sizeof rows / sizeof *rows
 
 /* Limits: NVIDIA's cuda_occupancy.h and programming guide; AMD's CDNA 2 white paper. Rates: data
@@ -63,7 +65,8 @@ const Gpu *gpu_find(const char *name)
 uint32_t gpu_resident(const Gpu *g, uint32_t threads, uint32_t registers, uint32_t shared)
 {
 	enum { REGISTERS = 65536, UNIT = 256, SHARED_UNIT = 128, SYSTEM = 1024 };
-	const uint32_t warps = (threads + 31) / 32, of_warp = (32 * registers + UNIT - 1) / UNIT * UNIT;
+	const uint32_t warps = (threads + 31) / 32,
+		       of_warp = (32 * registers + UNIT - 1) / UNIT * UNIT;
 	const uint32_t of_block = (shared + SYSTEM + SHARED_UNIT - 1) / SHARED_UNIT * SHARED_UNIT;
 	uint32_t n = g->blocks < g->warps / warps ? g->blocks : g->warps / warps;
 	if (of_warp && REGISTERS / of_warp / warps < n)
@@ -80,15 +83,38 @@ Machine gpu_machine(const Gpu *g)
 {
 	const float lanes = g->f32 * 1000 / (2 * g->ghz), memory = g->memory / g->ghz;
 	Machine m = {
-		.name = g->name, .family = "gpu", .unit_bytes = 8,
-		.rate = {
-			[MOP_add] = SAME(lanes, 4), [MOP_mul] = SAME(lanes, 4), [MOP_fma] = SAME(lanes, 4), [MOP_div] = SAME(lanes / 16, 30),
-			[MOP_sqrt] = SAME(lanes / 16, 30), [MOP_simple] = SAME(lanes, 4), [MOP_int_mul] = SAME(lanes / 2, 5),
-			[MOP_convert] = SAME(lanes / 4, 6), [MOP_shuffle] = SAME(lanes / 4, 23), [MOP_load] = SAME(lanes / 4, 30),
-			[MOP_store] = SAME(lanes / 4, 4), [MOP_gather] = SAME(lanes / 4, 30), [MOP_scalar] = SAME(lanes, 4),
-		},
-		.l1 = g->shared_all, .l2 = g->l2, .line = 128, .ways = 4, .l1_bytes = lanes, .l2_bytes = 2 * memory, .l3_bytes = memory,
-		.memory_bytes = memory, .ghz = g->ghz, .phase = (uint32_t)(3000 * g->ghz), .call = 0, .branch = 0, .code = 0,
+		.name = g->name,
+		.family = "gpu",
+		.unit_bytes = 8,
+		.rate =
+			{
+				[MOP_add] = SAME(lanes, 4),
+				[MOP_mul] = SAME(lanes, 4),
+				[MOP_fma] = SAME(lanes, 4),
+				[MOP_div] = SAME(lanes / 16, 30),
+				[MOP_sqrt] = SAME(lanes / 16, 30),
+				[MOP_simple] = SAME(lanes, 4),
+				[MOP_int_mul] = SAME(lanes / 2, 5),
+				[MOP_convert] = SAME(lanes / 4, 6),
+				[MOP_shuffle] = SAME(lanes / 4, 23),
+				[MOP_load] = SAME(lanes / 4, 30),
+				[MOP_store] = SAME(lanes / 4, 4),
+				[MOP_gather] = SAME(lanes / 4, 30),
+				[MOP_scalar] = SAME(lanes, 4),
+			},
+		.l1 = g->shared_all,
+		.l2 = g->l2,
+		.line = 128,
+		.ways = 4,
+		.l1_bytes = lanes,
+		.l2_bytes = 2 * memory,
+		.l3_bytes = memory,
+		.memory_bytes = memory,
+		.ghz = g->ghz,
+		.phase = (uint32_t)(3000 * g->ghz),
+		.call = 0,
+		.branch = 0,
+		.code = 0,
 		.threads = 1,
 	};
 	return m;
@@ -98,15 +124,39 @@ Machine gpu_machine(const Gpu *g)
 Machine gpu_thread_machine(const Gpu *g)
 {
 	Machine m = {
-		.name = "gpu-thread", .family = "gpu", .unit_bytes = 8,
-		.rate = {
-			[MOP_add] = SAME(1, 4), [MOP_mul] = SAME(1, 4), [MOP_fma] = SAME(1, 4), [MOP_div] = SAME(0.06f, 30),
-			[MOP_sqrt] = SAME(0.06f, 30), [MOP_simple] = SAME(1, 4), [MOP_int_mul] = SAME(0.5f, 5), [MOP_convert] = SAME(0.25f, 6),
-			[MOP_shuffle] = SAME(0.25f, 23), [MOP_load] = SAME(0.25f, 30), [MOP_store] = SAME(0.25f, 4), [MOP_gather] = SAME(0.25f, 30),
-			[MOP_scalar] = SAME(1, 4),
-		},
-		.l1 = 32 * KB, .l2 = 256 * KB, .line = 128, .ways = 4, .l1_bytes = 16, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 4, .ghz = 1,
-		.phase = 10, .call = 10, .branch = 20, .code = 0, .threads = g->multiprocessors * g->warps * 32 / 2,
+		.name = "gpu-thread",
+		.family = "gpu",
+		.unit_bytes = 8,
+		.rate =
+			{
+				[MOP_add] = SAME(1, 4),
+				[MOP_mul] = SAME(1, 4),
+				[MOP_fma] = SAME(1, 4),
+				[MOP_div] = SAME(0.06f, 30),
+				[MOP_sqrt] = SAME(0.06f, 30),
+				[MOP_simple] = SAME(1, 4),
+				[MOP_int_mul] = SAME(0.5f, 5),
+				[MOP_convert] = SAME(0.25f, 6),
+				[MOP_shuffle] = SAME(0.25f, 23),
+				[MOP_load] = SAME(0.25f, 30),
+				[MOP_store] = SAME(0.25f, 4),
+				[MOP_gather] = SAME(0.25f, 30),
+				[MOP_scalar] = SAME(1, 4),
+			},
+		.l1 = 32 * KB,
+		.l2 = 256 * KB,
+		.line = 128,
+		.ways = 4,
+		.l1_bytes = 16,
+		.l2_bytes = 8,
+		.l3_bytes = 4,
+		.memory_bytes = 4,
+		.ghz = 1,
+		.phase = 10,
+		.call = 10,
+		.branch = 20,
+		.code = 0,
+		.threads = g->multiprocessors * g->warps * 32 / 2,
 	};
 	return m;
 }

@@ -175,7 +175,8 @@ const char *machine_list(Arena *a, const char *family)
 	const char *list = NULL;
 	for (uint32_t k = 0; k < NMACHINE; k++)
 		if (!family || !strcmp(family, table[k].family))
-			list = list ? arena_printf(a, "%s, %s", list, table[k].name) : table[k].name;
+			list = list ? arena_printf(a, "%s, %s", list, table[k].name)
+				    : table[k].name;
 	return list ? list : "none";
 }
 
@@ -187,7 +188,9 @@ static const MachineRate *rate_of(const Machine *m, MachineOp op, DType d)
 double machine_cycles(const Machine *m, MachineOp op, DType d, uint32_t lanes)
 {
 	uint32_t bytes = lanes * dtype_size(d == DT_bool ? DT_f32 : dtype_compute(d));
-	uint32_t turns = op == MOP_gather || op == MOP_scalar ? lanes : (bytes + m->unit_bytes - 1) / m->unit_bytes;
+	uint32_t turns = op == MOP_gather || op == MOP_scalar
+				 ? lanes
+				 : (bytes + m->unit_bytes - 1) / m->unit_bytes;
 	return (double)turns / (double)rate_of(m, op, d)->issue;
 }
 
@@ -198,6 +201,9 @@ double machine_latency(const Machine *m, MachineOp op, DType d)
 
 double machine_memory_cycles(const Machine *m, double bytes, double set)
 {
-	float rate = set <= m->l1 ? m->l1_bytes : set <= m->l2 ? m->l2_bytes : set <= m->l2 + (double)m->l3 ? m->l3_bytes : m->memory_bytes;
+	float rate = set <= m->l1                   ? m->l1_bytes
+		     : set <= m->l2                 ? m->l2_bytes
+		     : set <= m->l2 + (double)m->l3 ? m->l3_bytes
+						    : m->memory_bytes;
 	return bytes / (double)rate;
 }

@@ -12,18 +12,16 @@
 #include "ir/graph/dtype.h"
 
 /* Classes of operations that take the same time. */
-#define MACHINE_OPS(X)                                                                                                 \
-	X(add) X(mul) X(fma) X(div) X(sqrt) /* of floats */                                                           \
-	X(dot)      /* sums of products of groups of integers of 4 bytes (ir/target/micro.h) */                       \
-	X(tile)     /* a row of an operation on fragments (ir/loop/frag.h) */                                          \
-	X(dot_bf16) /* of two bf16 */                                                           \
-	X(simple)   /* compare, select, min, max, logic, shifts, integer addition */                                  \
-	X(int_mul)                                                                                                     \
-	X(convert)                                                                                                     \
-	X(shuffle)                                                                                                     \
-	X(load) X(store)                                                                                               \
-	X(gather)   /* one element of a gather or scatter */                                                          \
-	X(scalar)   /* index arithmetic */
+#define MACHINE_OPS(X)                                                                             \
+	X(add)                                                                                     \
+	X(mul) X(fma) X(div) X(sqrt) /* of floats */                                               \
+		X(dot) /* sums of products of groups of integers of 4 bytes (ir/target/micro.h) */ \
+		X(tile)     /* a row of an operation on fragments (ir/loop/frag.h) */              \
+		X(dot_bf16) /* of two bf16 */                                                      \
+		X(simple)   /* compare, select, min, max, logic, shifts, integer addition */       \
+		X(int_mul) X(convert) X(shuffle) X(load) X(store)                                  \
+			X(gather) /* one element of a gather or scatter */                         \
+		X(scalar)         /* index arithmetic */
 
 typedef enum {
 #define X(name) MOP_##name,

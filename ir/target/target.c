@@ -24,7 +24,8 @@ static const Isa isas[] = {
 		.attributes = "-prefer-256-bit",
 		.vector_bytes = 64, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_BITS,
 		.masked_memory = true, .page = 4096,
-		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq avx512vl",
+		.features = "avx2 fma bmi bmi2 f16c lzcnt movbe avx512f avx512bw avx512cd avx512dq "
+			    "avx512vl",
 		.flags = "-march=x86-64-v4 -mprefer-vector-width=512", .machine = "sapphire-rapids",
 	}, {
 		/* Pages of 64 KB exist; f16 conversions belong to the base instruction set. */
@@ -38,7 +39,8 @@ static const Isa isas[] = {
 		.name = "riscv64-linux-gnu", .family = "riscv64", .triple = "riscv64-linux-gnu",
 		.cpu = "generic-rv64", .attributes = "+m,+a,+f,+d,+c,+v,+zvl128b", .abi = "lp64d",
 		.vector_bytes = 16, .nvreg = 32, .npointer = 10, .ops = ISA_FMA | ISA_GATHER, .masks = MASK_VECTOR, .page = 4096,
-		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc -mabi=lp64d",
+		.features = "i m a f d c", .attribute_features = "v", .flags = "-march=rv64gc "
+									       "-mabi=lp64d",
 		.machine = "spacemit-x60",
 	},
 };
@@ -51,8 +53,10 @@ static const struct {
 	{"vnni", "x86-64-v3", ISA_VNNI, "avxvnni", "+avxvnni", "-mavxvnni"},
 	{"vnni", "x86-64-v4", ISA_VNNI, "avx512vnni", "+avx512vnni", "-mavx512vnni"},
 	{"bf16", "x86-64-v4", ISA_BF16, "avx512bf16", "+avx512bf16", "-mavx512bf16"},
-	{"amx", "x86-64-v4", ISA_TILE_BF16 | ISA_TILE_INT8 | ISA_BF16 | ISA_VNNI, "avx512vnni avx512bf16 amxtile amxbf16 amxint8",
-	 "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8", "-mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8"},
+	{"amx", "x86-64-v4", ISA_TILE_BF16 | ISA_TILE_INT8 | ISA_BF16 | ISA_VNNI,
+	 "avx512vnni avx512bf16 amxtile amxbf16 amxint8",
+	 "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8",
+	 "-mavx512vnni -mavx512bf16 -mamx-tile -mamx-bf16 -mamx-int8"},
 };
 enum { NFEATURE = sizeof features / sizeof *features, MOST_EXTENDED = 16 };
 
@@ -74,7 +78,8 @@ static void fill_table(void)
 	for (uint32_t k = 0; k < NTARGET; k++)
 		table[k] = (Target){.isa = isas[k], .machine = *machine_find(isas[k].machine)};
 	for (uint32_t k = 0; gpu_at(k) && k < MOST_GPUS; k++) {
-		gpus[k] = (Target){.isa = thread_isa, .machine = gpu_machine(gpu_at(k)), .gpu = gpu_at(k)};
+		gpus[k] = (Target){
+			.isa = thread_isa, .machine = gpu_machine(gpu_at(k)), .gpu = gpu_at(k)};
 		gpus[k].isa.name = gpu_at(k)->name;
 	}
 }
@@ -144,7 +149,8 @@ static void find_or_make(void *arg)
 {
 	Wanted *w = arg;
 	uint32_t k = 0;
-	while (k < extended.n && (extended.at[k].base != w->base || extended.at[k].features != w->set))
+	while (k < extended.n &&
+	       (extended.at[k].base != w->base || extended.at[k].features != w->set))
 		k++;
 	extended.arena = extended.arena ? extended.arena : arena_new(NULL);
 	if (k == MOST_EXTENDED || !extended.arena)
@@ -187,8 +193,9 @@ static const Target *find_extended(const Target *base, const char *names)
 	while (*names == '+') {
 		const size_t n = strcspn(++names, "+");
 		uint32_t k = 0;
-		while (k < NFEATURE && (strcmp(features[k].base, base->isa.name) || strlen(features[k].name) != n ||
-		                        strncmp(features[k].name, names, n)))
+		while (k < NFEATURE &&
+		       (strcmp(features[k].base, base->isa.name) || strlen(features[k].name) != n ||
+			strncmp(features[k].name, names, n)))
 			k++;
 		if (k == NFEATURE)
 			return NULL;
@@ -266,5 +273,6 @@ uint32_t target_width(const Target *t)
 
 const char *target_common_flags(void)
 {
-	return "-O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-psabi";
+	return "-O2 -ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing "
+	       "-Wno-psabi";
 }

@@ -55,10 +55,12 @@ static double phase_cycles(const Target *t, const Phase *p)
 {
 	const Machine *m = &t->machine;
 	const uint32_t lanes = target_width(t);
-	const double product = isa_has(&t->isa, ISA_FMA) ? machine_cycles(m, MOP_fma, DT_f32, lanes)
-							 : machine_cycles(m, MOP_mul, DT_f32, lanes) +
-								   machine_cycles(m, MOP_add, DT_f32, lanes);
-	const double units = p->units * machine_cycles(m, MOP_add, DT_f32, lanes) + p->products * product;
+	const double product = isa_has(&t->isa, ISA_FMA)
+				       ? machine_cycles(m, MOP_fma, DT_f32, lanes)
+				       : machine_cycles(m, MOP_mul, DT_f32, lanes) +
+						 machine_cycles(m, MOP_add, DT_f32, lanes);
+	const double units =
+		p->units * machine_cycles(m, MOP_add, DT_f32, lanes) + p->products * product;
 	const double moves = fmax(p->loads * machine_cycles(m, MOP_load, DT_f32, lanes),
 				  p->stores * machine_cycles(m, MOP_store, DT_f32, lanes));
 	const double bytes = p->elements * dtype_size(DT_f32), compute = fmax(units, moves);
@@ -73,9 +75,11 @@ static double vectors(const Target *t, int64_t channels)
 
 static double direct_cycles(const Target *t, const WinogradLayer *l)
 {
-	const double points = (double)l->images * (double)l->rows * (double)l->cols, taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
+	const double points = (double)l->images * (double)l->rows * (double)l->cols,
+		     taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
 	const double in = (double)l->in, out = (double)l->out;
-	const Phase p = {.products = points * taps * in * vectors(t, l->out), .elements = points * (in + out) + taps * in * out};
+	const Phase p = {.products = points * taps * in * vectors(t, l->out),
+			 .elements = points * (in + out) + taps * in * out};
 	return phase_cycles(t, &p);
 }
 
@@ -93,20 +97,28 @@ static double tile_cycles(const Target *t, const WinogradLayer *l, const Winogra
 {
 	const double n = w->n, m = w->m, in = (double)l->in, out = (double)l->out;
 	const double points = (double)l->images * (double)l->rows * (double)l->cols;
-	const double tiles = (double)l->images * ceil((double)l->rows / m) * ceil((double)l->cols / m);
+	const double tiles =
+		(double)l->images * ceil((double)l->rows / m) * ceil((double)l->cols / m);
 	double in_line = 0, out_line = 0;
 	for (uint32_t i = 0; i < w->n; i++) {
 		const bool pair = i > 0 && i + 1 < w->n;
-		in_line += pair ? line_operations(w->b[i], w->n) / 2 + 1 : line_operations(w->b[i], w->n);
+		in_line += pair ? line_operations(w->b[i], w->n) / 2 + 1
+				: line_operations(w->b[i], w->n);
 	}
 	for (uint32_t r = 0; r < w->m; r++)
 		out_line += line_operations(w->a[r], w->n) - (m - 2) / 2 + m / 2;
-	const double in_vectors = tiles * vectors(t, l->in), out_vectors = tiles * vectors(t, l->out);
+	const double in_vectors = tiles * vectors(t, l->in),
+		     out_vectors = tiles * vectors(t, l->out);
 	const Phase phase[] = {
-		{.units = in_vectors * 2 * n * in_line, .loads = in_vectors * n * n, .stores = in_vectors * n * n,
+		{.units = in_vectors * 2 * n * in_line,
+		 .loads = in_vectors * n * n,
+		 .stores = in_vectors * n * n,
 		 .elements = points * in + tiles * n * n * in},
-		{.products = n * n * in * out_vectors, .elements = n * n * (tiles * (in + out) + in * out)},
-		{.units = out_vectors * (n + m) * out_line, .loads = out_vectors * n * n, .stores = out_vectors * m * m,
+		{.products = n * n * in * out_vectors,
+		 .elements = n * n * (tiles * (in + out) + in * out)},
+		{.units = out_vectors * (n + m) * out_line,
+		 .loads = out_vectors * n * n,
+		 .stores = out_vectors * m * m,
 		 .elements = tiles * n * n * out + points * out},
 	};
 	return phase_cycles(t, &phase[0]) + phase_cycles(t, &phase[1]) + phase_cycles(t, &phase[2]);

@@ -11,7 +11,8 @@ static bool has_many_members(const Factor *f)
 {
 	enum { SMALL = 48, MANY = 16 };
 	int64_t members = 1, rows, columns;
-	if (!f->lead || !sym_is_const(f->syms, f->rows, &rows) || !sym_is_const(f->syms, f->columns, &columns))
+	if (!f->lead || !sym_is_const(f->syms, f->rows, &rows) ||
+	    !sym_is_const(f->syms, f->columns, &columns))
 		return false;
 	for (uint32_t k = 0; k < f->lead; k++)
 		members *= sym_hint(f->syms, f->batch[k]);
@@ -108,7 +109,10 @@ NodePlace factor_region(const Factor *f, NodePlace p, Sym row, Sym column)
 Body body_new(const Factor *f, const char *name)
 {
 	Graph *g = graph_new(f->s->ir, name);
-	return (Body){.f = f, .b = {.g = g, .loc = node_data(f->s->g, f->n)->loc, .where = node_near(f->s->g, f->n)}};
+	return (Body){.f = f,
+		      .b = {.g = g,
+			    .loc = node_data(f->s->g, f->n)->loc,
+			    .where = node_near(f->s->g, f->n)}};
 }
 
 Node body_take(Body *y, NodePlace p, DType d, const Sym *extent, uint32_t n, bool pairs)
@@ -123,7 +127,8 @@ Node body_take(Body *y, NodePlace p, DType d, const Sym *extent, uint32_t n, boo
 Parts body_take_matrix(Body *y, NodePlace p, Sym row, Sym column, Sym rows, Sym columns)
 {
 	const Factor *f = y->f;
-	Node x = body_take(y, factor_region(f, p, row, column), f->dtype, (Sym[]){rows, columns}, 2, f->pairs);
+	Node x = body_take(y, factor_region(f, p, row, column), f->dtype, (Sym[]){rows, columns}, 2,
+			   f->pairs);
 	return mat_of(&y->b, x, f->pairs);
 }
 
@@ -154,7 +159,10 @@ static StepList *new_list(const Factor *f)
 
 Rounds rounds_of(const Factor *f, const char *name, Sym extent, StepList *list)
 {
-	Rounds r = {.none = sym_is(f->syms, extent, 0), .loops = !sym_is(f->syms, extent, 1), .at = factor_int(f, 0), .body = list};
+	Rounds r = {.none = sym_is(f->syms, extent, 0),
+		    .loops = !sym_is(f->syms, extent, 1),
+		    .at = factor_int(f, 0),
+		    .body = list};
 	if (!r.loops || r.none)
 		return r;
 	r.body = new_list(f);
@@ -194,7 +202,8 @@ Sym panel_count(const Factor *f, Sym extent, int64_t most)
 
 /* ---- small graphs ---- */
 
-void factor_fill(const Factor *f, StepList *list, NodePlace p, DType d, const Sym *extent, uint32_t n, bool pairs)
+void factor_fill(const Factor *f, StepList *list, NodePlace p, DType d, const Sym *extent,
+		 uint32_t n, bool pairs)
 {
 	Sym dim[MAX_RANK];
 	Body y = body_new(f, "zeros");
@@ -203,7 +212,8 @@ void factor_fill(const Factor *f, StepList *list, NodePlace p, DType d, const Sy
 	body_lower(&y, list);
 }
 
-void factor_copy(const Factor *f, StepList *list, NodePlace from, NodePlace to, Sym rows, Sym columns)
+void factor_copy(const Factor *f, StepList *list, NodePlace from, NodePlace to, Sym rows,
+		 Sym columns)
 {
 	Body y = body_new(f, "copy");
 	Sym zero = factor_int(f, 0);
@@ -220,7 +230,8 @@ static Factor outside_of(const Factor *f)
 }
 
 /* Copies between places inside and outside; into: to the inside. */
-static void move(const Factor *f, NodePlace from, NodePlace to, bool into, DType d, const Sym *extent, uint32_t n, bool pairs)
+static void move(const Factor *f, NodePlace from, NodePlace to, bool into, DType d,
+		 const Sym *extent, uint32_t n, bool pairs)
 {
 	const Factor outside = outside_of(f);
 	Body y = body_new(f, "move");
@@ -242,12 +253,15 @@ NodePlace factor_operand_inside(const Factor *f, uint32_t k, Sym rows, Sym colum
 	return own;
 }
 
-NodePlace factor_result_inside(const Factor *f, uint32_t k, DType d, const Sym *extent, uint32_t n, bool pairs)
+NodePlace factor_result_inside(const Factor *f, uint32_t k, DType d, const Sym *extent, uint32_t n,
+			       bool pairs)
 {
-	return f->inside ? factor_new_place(f, d, extent, n, pairs) : lower_result_place(f->s, f->n, k);
+	return f->inside ? factor_new_place(f, d, extent, n, pairs)
+			 : lower_result_place(f->s, f->n, k);
 }
 
-void factor_publish(const Factor *f, uint32_t k, NodePlace p, DType d, const Sym *extent, uint32_t n, bool pairs)
+void factor_publish(const Factor *f, uint32_t k, NodePlace p, DType d, const Sym *extent,
+		    uint32_t n, bool pairs)
 {
 	NodePlace to = p;
 	if (f->inside) {
@@ -261,9 +275,11 @@ Node factor_first_true(Build *b, Node wrong)
 {
 	uint32_t last = node_rank(b->g, wrong) - 1;
 	Sym n = node_dim(b->g, wrong, last);
-	Node k = b_bin_scalar(b, OP_add, b_iota(b, DT_i64, n), 1), never = b_full_int(b, DT_i64, INT64_MAX, 0, NULL);
+	Node k = b_bin_scalar(b, OP_add, b_iota(b, DT_i64, n), 1),
+	     never = b_full_int(b, DT_i64, INT64_MAX, 0, NULL);
 	Node first = b_reduce(b, REDUCE_MIN, b_select(b, wrong, k, never), 1u << last, DT_none);
-	first = b_select(b, b_bin(b, OP_eq, first, never), b_full_int(b, DT_i64, 0, 0, NULL), first);
+	first = b_select(b, b_bin(b, OP_eq, first, never), b_full_int(b, DT_i64, 0, 0, NULL),
+			 first);
 	return b_convert(b, first, DT_i32);
 }
 
@@ -271,5 +287,6 @@ Node factor_diagonal(Build *b, Node x, Sym n)
 {
 	uint32_t rank = node_rank(b->g, x);
 	Node on = b_bin(b, OP_eq, b_unsqueeze(b, b_iota(b, DT_i64, n), -1), b_iota(b, DT_i64, n));
-	return b_reduce(b, REDUCE_SUM, b_select(b, on, x, aten_like(b, x, 0)), 1u << (rank - 1), DT_none);
+	return b_reduce(b, REDUCE_SUM, b_select(b, on, x, aten_like(b, x, 0)), 1u << (rank - 1),
+			DT_none);
 }

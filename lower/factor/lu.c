@@ -39,7 +39,8 @@ typedef struct {
 
 static Parts transposed(Build *b, Parts x)
 {
-	return (Parts){b_transpose(b, x.re, -1, -2), x.im.i ? b_transpose(b, x.im, -1, -2) : x.im, {0}};
+	return (Parts){
+		b_transpose(b, x.re, -1, -2), x.im.i ? b_transpose(b, x.im, -1, -2) : x.im, {0}};
 }
 
 /* A region of a panel. */
@@ -55,7 +56,8 @@ static void put_panel(Body *y, Parts x, NodePlace p)
 }
 
 /* A region less the product of what is left of it and above it, of the known columns. */
-static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column, Sym rows, Sym columns)
+static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column, Sym rows,
+		     Sym columns)
 {
 	Build *b = &y->b;
 	Parts all = body_take_matrix(y, v->result, row, column, rows, columns);
@@ -74,10 +76,12 @@ static void lu_block(const Lu *v, StepList *list, const LuPart *k)
 	if (sym_is(f->syms, k->known, 0))
 		return;
 	Body y = body_new(f, "block");
-	body_put_matrix(&y, lu_rest(&y, v, k, first, first, rows, k->p.width), v->block, zero, zero);
+	body_put_matrix(&y, lu_rest(&y, v, k, first, first, rows, k->p.width), v->block, zero,
+			zero);
 	body_lower(&y, list);
 	Body back = body_new(f, "back");
-	body_put_matrix(&back, body_take_matrix(&back, v->block, zero, zero, rows, k->p.width), v->result, first, first);
+	body_put_matrix(&back, body_take_matrix(&back, v->block, zero, zero, rows, k->p.width),
+			v->result, first, first);
 	body_lower(&back, list);
 }
 
@@ -114,13 +118,16 @@ static void lu_pivot(const Lu *v, StepList *list, const Panel *p, Sym u)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "pivot");
 	Build *b = &y.b;
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first),
+	    c = sym_add(f->syms, p->first, u);
 	Parts x = take_panel(&y, v->panel[0], zero, zero, rows, p->width);
-	Parts below = take_panel(&y, v->panel[0], u, u, sym_sub(f->syms, rows, u), factor_int(f, 1));
+	Parts below =
+		take_panel(&y, v->panel[0], u, u, sym_sub(f->syms, rows, u), factor_int(f, 1));
 	Node size = b_squeeze(b, pivot_size(b, below), -1);
 	Attr attr[] = {attr_none(), attr_str(f->s->ir, "max"), attr_int(f->s->ir, f->lead)};
 	Node at = b_bin(b, OP_add, b_node(b, OP_arg_reduce, &size, 1, attr, 3), b_from_size(b, u));
-	Node number_of = b_convert(b, b_bin(b, OP_add, at, b_from_size(b, sym_addi(f->syms, p->first, 1))), DT_i32);
+	Node number_of = b_convert(
+		b, b_bin(b, OP_add, at, b_from_size(b, sym_addi(f->syms, p->first, 1))), DT_i32);
 	body_put(&y, b_unsqueeze(b, number_of, -1), factor_part(f, v->pivots, &c, 1));
 	body_put(&y, b_unsqueeze(b, at, -1), v->at);
 	body_put_matrix(&y, row_at(b, f, x, at), v->best, zero, zero);
@@ -156,12 +163,16 @@ static void lu_factor(const Lu *v, StepList *list, const Panel *p, Sym u)
 	Build *b = &y.b;
 	const LuColumn c = lu_take_column(&y, v, p, u);
 	Sym zero = factor_int(&v->f, 0), end = sym_addi(v->f.syms, u, 1);
-	Parts column = mat_select(b, b_unsqueeze(b, c.is_best, -1), mat_columns(b, c.mine, u, end), mat_columns(b, c.x, u, end));
+	Parts column = mat_select(b, b_unsqueeze(b, c.is_best, -1), mat_columns(b, c.mine, u, end),
+				  mat_columns(b, c.x, u, end));
 	Parts pivot = mat_columns(b, c.best, u, end);
 	Node none = b_bin(b, OP_eq, pivot.re, aten_like(b, pivot.re, 0));
 	if (v->f.pairs)
-		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, pivot.im, aten_like(b, pivot.im, 0)));
-	body_put_matrix(&y, mat_divide(b, column, mat_select(b, none, mat_number(b, pivot, 1), pivot)), v->factor, zero, zero);
+		none = b_bin(b, OP_bit_and, none,
+			     b_bin(b, OP_eq, pivot.im, aten_like(b, pivot.im, 0)));
+	body_put_matrix(&y,
+			mat_divide(b, column, mat_select(b, none, mat_number(b, pivot, 1), pivot)),
+			v->factor, zero, zero);
 	body_lower(&y, list);
 }
 
@@ -179,7 +190,8 @@ static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
 	Parts swapped = mat_select(b, b_unsqueeze(b, c.is_best, -1), c.mine, c.x);
 	swapped = mat_select(b, b_unsqueeze(b, is_mine, -1), c.best, swapped);
 	Parts rest = mat_sub(b, swapped, mat_multiply(b, factor, c.best));
-	Node later = b_bin(b, OP_gt, j, b_from_size(b, u)), same = b_bin(b, OP_eq, j, b_from_size(b, u));
+	Node later = b_bin(b, OP_gt, j, b_from_size(b, u)),
+	     same = b_bin(b, OP_eq, j, b_from_size(b, u));
 	Node lower = b_unsqueeze(b, b_bin(b, OP_gt, c.i, b_from_size(b, u)), -1);
 	Parts next = mat_select(b, later, rest, mat_select(b, same, factor, swapped));
 	put_panel(&y, mat_select(b, lower, next, swapped), v->panel[1]);
@@ -209,8 +221,11 @@ static Node exchanged(Body *y, const Lu *v, const Panel *p)
 	Build *b = &y->b;
 	Sym dim[MAX_RANK];
 	uint32_t rank = factor_shape(f, &p->width, 1, false, dim);
-	Node own = b_broadcast(b, b_bin(b, OP_add, b_iota(b, DT_i64, p->width), b_from_size(b, p->first)), rank, dim);
-	Node pivots = body_take(y, factor_part(f, v->pivots, &p->first, 1), DT_i32, &p->width, 1, false);
+	Node own = b_broadcast(
+		b, b_bin(b, OP_add, b_iota(b, DT_i64, p->width), b_from_size(b, p->first)), rank,
+		dim);
+	Node pivots =
+		body_take(y, factor_part(f, v->pivots, &p->first, 1), DT_i32, &p->width, 1, false);
 	Node other = b_bin_scalar(b, OP_sub, b_convert(b, pivots, DT_i64), 1);
 	return b_concat(b, (Node[]){own, other}, 2, (int)rank - 1);
 }
@@ -221,12 +236,19 @@ static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;
 	const bool alone = sym_is(f->syms, p->first, 0) && p->end.i == f->columns.i;
-	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first), many = sym_muli(f->syms, p->width, 2);
+	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first),
+	    many = sym_muli(f->syms, p->width, 2);
 	Body y = body_new(f, "take");
 	Build *b = &y.b;
-	Node start = b_from_size(b, p->first), swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
-	Node from = b_bin(b, OP_add, factor_take(b, swaps, b_bin(b, OP_sub, exchanged(&y, v, p), start), f->lead), start);
-	body_put(&y, factor_take(b, body_take(&y, v->order, DT_i64, &f->rows, 1, false), from, f->lead), v->moved_order);
+	Node start = b_from_size(b, p->first),
+	     swaps = body_take(&y, v->swaps[1], DT_i64, &rows, 1, false);
+	Node from =
+		b_bin(b, OP_add,
+		      factor_take(b, swaps, b_bin(b, OP_sub, exchanged(&y, v, p), start), f->lead),
+		      start);
+	body_put(&y,
+		 factor_take(b, body_take(&y, v->order, DT_i64, &f->rows, 1, false), from, f->lead),
+		 v->moved_order);
 	if (!alone) {
 		Parts x = body_take_matrix(&y, v->result, zero, zero, f->rows, f->columns);
 		body_put(&y, factor_rows(b, mat_node(b, x), from, f->pairs), v->moved);
@@ -235,13 +257,16 @@ static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 
 	Body to = body_new(f, "exchange");
 	b = &to.b;
-	Node rows_now = exchanged(&to, v, p), order = body_take(&to, v->order, DT_i64, &f->rows, 1, false);
+	Node rows_now = exchanged(&to, v, p),
+	     order = body_take(&to, v->order, DT_i64, &f->rows, 1, false);
 	Node moved_order = body_take(&to, v->moved_order, DT_i64, &many, 1, false);
 	body_put(&to, factor_place(b, order, rows_now, moved_order, f->lead), v->order);
 	if (!alone) {
 		Parts x = body_take_matrix(&to, v->result, zero, zero, f->rows, f->columns);
 		Parts moved = body_take_matrix(&to, v->moved, zero, zero, many, f->columns);
-		body_put(&to, factor_place(b, mat_node(b, x), rows_now, mat_node(b, moved), f->lead), v->result);
+		body_put(&to,
+			 factor_place(b, mat_node(b, x), rows_now, mat_node(b, moved), f->lead),
+			 v->result);
 	}
 	body_lower(&to, list);
 }
@@ -252,7 +277,8 @@ static void lu_left(const Lu *v, StepList *list, const Panel *p)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "left");
 	Sym zero = factor_int(f, 0), rows = sym_sub(f->syms, f->rows, p->first);
-	body_put_matrix(&y, take_panel(&y, v->panel[1], zero, zero, rows, p->width), v->result, p->first, p->first);
+	body_put_matrix(&y, take_panel(&y, v->panel[1], zero, zero, rows, p->width), v->result,
+			p->first, p->first);
 	body_lower(&y, list);
 }
 
@@ -265,13 +291,15 @@ static void lu_rows(const Lu *v, StepList *list, const LuPart *k, Sym end)
 	if (sym_is(f->syms, columns, 0))
 		return;
 	Body right = body_new(f, "right");
-	body_put_matrix(&right, lu_rest(&right, v, k, p->first, p->end, p->width, columns), v->rows, zero, zero);
+	body_put_matrix(&right, lu_rest(&right, v, k, p->first, p->end, p->width, columns), v->rows,
+			zero, zero);
 	body_lower(&right, list);
 	Body y = body_new(f, "rows");
 	Build *b = &y.b;
 	Parts l = body_take_matrix(&y, v->result, p->first, p->first, p->width, p->width);
 	Parts rest = body_take_matrix(&y, v->rows, zero, zero, p->width, columns);
-	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest), (Triangle){.upper = false, .unit = true}, f->pairs);
+	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest),
+			      (Triangle){.upper = false, .unit = true}, f->pairs);
 	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
 	body_lower(&y, list);
 }
@@ -309,11 +337,13 @@ static void lu_panels(const Lu *v, StepList *list, const LuPart *block)
 	const Sym width = block->p.width;
 	Rounds panels = rounds_of(f, "s", panel_count(f, width, panel_columns(f)), list);
 	const Panel in = panel_at(f, panels.at, width, panel_columns(f));
-	const Panel p = {sym_add(f->syms, block->p.first, in.first), in.width, sym_add(f->syms, block->p.first, in.end)};
+	const Panel p = {sym_add(f->syms, block->p.first, in.first), in.width,
+			 sym_add(f->syms, block->p.first, in.end)};
 	const LuPart part = {.p = p, .from = block->p.first, .known = in.first};
 	lu_panel(v, panels.body, &part);
 	Rounds columns = rounds_of(f, "u", p.width, panels.body);
-	rounds_carry(f, &columns, (NodePlace[]){v->panel[0], v->panel[1], v->swaps[0], v->swaps[1]}, 2);
+	rounds_carry(f, &columns, (NodePlace[]){v->panel[0], v->panel[1], v->swaps[0], v->swaps[1]},
+		     2);
 	lu_pivot(v, columns.body, &p, columns.at);
 	lu_factor(v, columns.body, &p, columns.at);
 	lu_column(v, columns.body, &p, columns.at);
@@ -349,7 +379,8 @@ void lower_lu(Lower *s, Node n)
 	SymTab *syms = f->syms;
 	const Sym all[] = {f->rows, f->columns};
 	v.least = sym_min(syms, f->rows, f->columns);
-	const Sym width = sym_min(syms, factor_int(f, panel_columns(f)), v.least), one = factor_int(f, 1), many = sym_muli(syms, width, 2);
+	const Sym width = sym_min(syms, factor_int(f, panel_columns(f)), v.least),
+		  one = factor_int(f, 1), many = sym_muli(syms, width, 2);
 	NodePlace x = factor_operand_inside(f, 0, f->rows, f->columns);
 	v.result = factor_result_inside(f, 0, f->dtype, all, 2, f->pairs);
 	v.pivots = factor_result_inside(f, 1, DT_i32, &v.least, 1, false);

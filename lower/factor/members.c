@@ -46,7 +46,8 @@ static int64_t block_of(const Lower *s, Node n)
 		const bool is_number = sym_is_const(s->ir->syms, t->dim[k], &extent);
 		if (k >= t->n - behind && (!is_number || extent > MOST))
 			return 0;
-		bytes *= sym_hint(s->ir->syms, t->dim[k]) > 0 ? sym_hint(s->ir->syms, t->dim[k]) : 1;
+		bytes *=
+			sym_hint(s->ir->syms, t->dim[k]) > 0 ? sym_hint(s->ir->syms, t->dim[k]) : 1;
 	}
 	const int64_t block = CACHED / bytes / UNIT * UNIT;
 	return block && sym_hint(s->ir->syms, t->dim[0]) >= 2 * block ? block : 0;
@@ -79,7 +80,8 @@ static bool by_blocks(Lower *s, Node n)
 		return false;
 	NodePlace in[MOST_PLACES], out[MOST_PLACES], result[MOST_PLACES];
 	Sym all = node_dim(s->g, node_in(s->g, n, 0), 0), size = sym_int(syms, block);
-	Sym at = sym_axis(syms, "members", sym_ceildiv(syms, all, size)), first = sym_mul(syms, at, size);
+	Sym at = sym_axis(syms, "members", sym_ceildiv(syms, all, size)),
+	    first = sym_mul(syms, at, size);
 	Sym members = sym_min(syms, size, sym_sub(syms, all, first));
 	sym_set_hint(syms, at, 0);
 	Graph *g = graph_new(s->ir, "members");
@@ -87,7 +89,9 @@ static bool by_blocks(Lower *s, Node n)
 	Node x[MOST_PLACES];
 	for (uint32_t k = 0; k < nin; k++) {
 		in[k] = from_member(factor_operand(s, n, k), syms, first);
-		x[k] = graph_add_input(g, "", INPUT_USER, with_members(s->ir, node_type(s->g, node_in(s->g, n, k)), members));
+		x[k] = graph_add_input(
+			g, "", INPUT_USER,
+			with_members(s->ir, node_type(s->g, node_in(s->g, n, k)), members));
 	}
 	const Schema *schema = op_schema(node_op(s->g, n));
 	Attr *attr = ARENA_ARRAY(s->arena, Attr, schema->narg + 1);
@@ -99,7 +103,10 @@ static bool by_blocks(Lower *s, Node n)
 		out[k] = from_member(result[k], syms, first);
 		graph_add_output(g, "", several ? b_get(&b, y, k) : y, -1);
 	}
-	Step loop = {.kind = STEP_LOOP, .var = at, .extent = sym_ceildiv(syms, all, size), .body = ARENA_NEW(s->arena, StepList)};
+	Step loop = {.kind = STEP_LOOP,
+		     .var = at,
+		     .extent = sym_ceildiv(syms, all, size),
+		     .body = ARENA_NEW(s->arena, StepList)};
 	factor_lower_graph(s, g, in, out, loop.body);
 	array_push(s->arena, &s->steps->step, loop);
 	for (uint32_t k = 0; k < nout; k++)

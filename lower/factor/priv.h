@@ -93,7 +93,8 @@ Sym panel_count(const Factor *, Sym extent, int64_t most);
 /* ---- small graphs ---- */
 
 /* Adds a step to the list: zeros in the whole place, of factor_shape. */
-void factor_fill(const Factor *, StepList *, NodePlace, DType, const Sym *extent, uint32_t n, bool pairs);
+void factor_fill(const Factor *, StepList *, NodePlace, DType, const Sym *extent, uint32_t n,
+		 bool pairs);
 /* Adds a step to the list: a copy of matrices from the beginning of one place to that of
  * another. */
 void factor_copy(const Factor *, StepList *, NodePlace from, NodePlace to, Sym rows, Sym columns);
@@ -102,8 +103,10 @@ void factor_copy(const Factor *, StepList *, NodePlace from, NodePlace to, Sym r
 NodePlace factor_operand_inside(const Factor *, uint32_t k, Sym rows, Sym columns);
 /* The place where result k is computed, of factor_shape. factor_publish makes it known to the
  * readers of the result, behind the steps that compute it. */
-NodePlace factor_result_inside(const Factor *, uint32_t k, DType, const Sym *extent, uint32_t n, bool pairs);
-void factor_publish(const Factor *, uint32_t k, NodePlace, DType, const Sym *extent, uint32_t n, bool pairs);
+NodePlace factor_result_inside(const Factor *, uint32_t k, DType, const Sym *extent, uint32_t n,
+			       bool pairs);
+void factor_publish(const Factor *, uint32_t k, NodePlace, DType, const Sym *extent, uint32_t n,
+		    bool pairs);
 /* The number, from 1 on, of the first true element of a bool [.., n], or 0, as i32. */
 Node factor_first_true(Build *, Node wrong);
 /* The diagonal of [.., n, n], as [.., n]. */

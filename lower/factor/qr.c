@@ -104,13 +104,17 @@ static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 	const Factor *f = &v->f;
 	Body y = body_new(f, "column");
 	Build *b = &y.b;
-	Sym zero = factor_int(f, 0), one = factor_int(f, 1), rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
+	Sym zero = factor_int(f, 0), one = factor_int(f, 1),
+	    rows = sym_sub(f->syms, f->rows, p->first), c = sym_add(f->syms, p->first, u);
 	Sym next = sym_addi(f->syms, u, 1), less = sym_sub(f->syms, rows, next);
-	Parts x = body_take_matrix(&y, v->panel[0], zero, zero, rows, p->width), alpha = body_take_matrix(&y, v->panel[0], u, u, one, one);
+	Parts x = body_take_matrix(&y, v->panel[0], zero, zero, rows, p->width),
+	      alpha = body_take_matrix(&y, v->panel[0], u, u, one, one);
 	Parts mine = body_take_matrix(&y, v->panel[0], u, zero, one, p->width);
-	Parts below = body_take_matrix(&y, v->panel[0], next, u, less, one), behind = body_take_matrix(&y, v->panel[0], next, zero, less, p->width);
+	Parts below = body_take_matrix(&y, v->panel[0], next, u, less, one),
+	      behind = body_take_matrix(&y, v->panel[0], next, zero, less, p->width);
 	Node tail = b_unsqueeze(b, b_unsqueeze(b, square_sum(b, below, 3u << f->lead), -1), -1);
-	Node head = b_convert(b, alpha.re, DT_f64), all = b_bin(b, OP_add, tail, b_bin(b, OP_mul, head, head));
+	Node head = b_convert(b, alpha.re, DT_f64),
+	     all = b_bin(b, OP_add, tail, b_bin(b, OP_mul, head, head));
 	Node none = b_bin(b, OP_eq, tail, aten_like(b, tail, 0));
 	if (f->pairs) {
 		Node im = b_convert(b, alpha.im, DT_f64);
@@ -118,29 +122,39 @@ static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 		none = b_bin(b, OP_bit_and, none, b_bin(b, OP_eq, im, aten_like(b, im, 0)));
 	}
 	Node length = b_convert(b, b_un(b, OP_sqrt, all), f->dtype);
-	Node sign = b_bin_scalar(b, OP_lt, alpha.re, 0), beta = b_select(b, sign, length, b_un(b, OP_neg, length));
-	Parts own = {.re = b_select(b, none, alpha.re, beta)}, scale = {.re = b_bin(b, OP_sub, alpha.re, beta)}, tau;
+	Node sign = b_bin_scalar(b, OP_lt, alpha.re, 0),
+	     beta = b_select(b, sign, length, b_un(b, OP_neg, length));
+	Parts own = {.re = b_select(b, none, alpha.re, beta)},
+	      scale = {.re = b_bin(b, OP_sub, alpha.re, beta)}, tau;
 	Node safe = b_select(b, none, aten_like(b, beta, 1), beta);
-	tau = (Parts){.re = b_select(b, none, aten_like(b, beta, 0), b_bin(b, OP_div, b_bin(b, OP_sub, beta, alpha.re), safe))};
+	tau = (Parts){.re = b_select(b, none, aten_like(b, beta, 0),
+				     b_bin(b, OP_div, b_bin(b, OP_sub, beta, alpha.re), safe))};
 	scale.re = b_select(b, none, aten_like(b, beta, 1), scale.re);
 	if (f->pairs) {
-		own.im = b_bin_scalar(b, OP_mul, b_select(b, none, alpha.re, aten_like(b, beta, 0)), 0);
+		own.im = b_bin_scalar(b, OP_mul, b_select(b, none, alpha.re, aten_like(b, beta, 0)),
+				      0);
 		scale.im = alpha.im;
-		tau.im = b_select(b, none, aten_like(b, beta, 0), b_un(b, OP_neg, b_bin(b, OP_div, alpha.im, safe)));
+		tau.im = b_select(b, none, aten_like(b, beta, 0),
+				  b_un(b, OP_neg, b_bin(b, OP_div, alpha.im, safe)));
 	}
-	body_put(&y, mat_node(b, mat_select_dim(b, tau, (int)f->lead, zero)), factor_part(f, v->tau, &c, 1));
+	body_put(&y, mat_node(b, mat_select_dim(b, tau, (int)f->lead, zero)),
+		 factor_part(f, v->tau, &c, 1));
 
 	/* w = conj(tau) v^H x */
 	Parts sum = mat_sum(b, mat_multiply(b, mat_conj(b, below), behind), 1u << f->lead);
 	sum = mat_divide(b, mat_unsqueeze(b, sum, (int)f->lead), mat_conj(b, scale));
 	Parts w = mat_multiply(b, mat_conj(b, tau), mat_add(b, mine, sum));
-	Node i = b_unsqueeze(b, b_iota(b, DT_i64, rows), -1), j = b_iota(b, DT_i64, p->width), at = b_from_size(b, u);
+	Node i = b_unsqueeze(b, b_iota(b, DT_i64, rows), -1), j = b_iota(b, DT_i64, p->width),
+	     at = b_from_size(b, u);
 	Parts unit = mat_divide(b, mat_columns(b, x, u, next), scale);
-	Node is_mine = b_bin(b, OP_eq, i, at), later = b_bin(b, OP_gt, j, at), same = b_bin(b, OP_eq, j, at);
+	Node is_mine = b_bin(b, OP_eq, i, at), later = b_bin(b, OP_gt, j, at),
+	     same = b_bin(b, OP_eq, j, at);
 	Parts rest = mat_sub(b, x, mat_multiply(b, unit, w)), row = mat_sub(b, x, w);
 	rest = mat_select(b, is_mine, row, rest);
-	Parts column = mat_select(b, is_mine, own, unit), next_x = mat_select(b, later, rest, mat_select(b, same, column, x));
-	body_put_matrix(&y, mat_select(b, b_bin(b, OP_ge, i, at), next_x, x), v->panel[1], zero, zero);
+	Parts column = mat_select(b, is_mine, own, unit),
+	      next_x = mat_select(b, later, rest, mat_select(b, same, column, x));
+	body_put_matrix(&y, mat_select(b, b_bin(b, OP_ge, i, at), next_x, x), v->panel[1], zero,
+			zero);
 	body_lower(&y, list);
 }
 
@@ -211,8 +225,10 @@ void lower_orgqr(Lower *s, Node n)
 {
 	Factor f = factor_of(s, n);
 	f.inside = false;
-	const Sym k = node_dim(s->g, node_in(s->g, n, 1), f.lead), columns = node_sym(s->g, n, "columns");
-	NodePlace a = factor_operand(s, n, 0), tau = factor_operand(s, n, 1), result, q[2], region[2];
+	const Sym k = node_dim(s->g, node_in(s->g, n, 1), f.lead),
+		  columns = node_sym(s->g, n, "columns");
+	NodePlace a = factor_operand(s, n, 0), tau = factor_operand(s, n, 1), result, q[2],
+		  region[2];
 	const Sym count = panel_count(&f, k, PANEL_COLUMNS);
 	for (uint32_t i = 0; i < 2; i++) {
 		q[i] = factor_new_matrix(&f, f.rows, columns);

@@ -34,11 +34,16 @@ static FactorKind kind_of(Op op)
 static int64_t elements_of(const Factor *f)
 {
 	int64_t rows, columns, right = 0;
-	if (!sym_is_const(f->syms, f->rows, &rows) || !sym_is_const(f->syms, f->columns, &columns) || rows < 2 || columns < 2)
+	if (!sym_is_const(f->syms, f->rows, &rows) ||
+	    !sym_is_const(f->syms, f->columns, &columns) || rows < 2 || columns < 2)
 		return INT64_MAX;
-	if (node_nin(f->s->g, f->n) > 1 && !sym_is_const(f->syms, node_dim(f->s->g, node_in(f->s->g, f->n, 1), f->lead + 1), &right))
+	if (node_nin(f->s->g, f->n) > 1 &&
+	    !sym_is_const(f->syms, node_dim(f->s->g, node_in(f->s->g, f->n, 1), f->lead + 1),
+			  &right))
 		return INT64_MAX;
-	return rows > MOST_ROWS || columns > MOST_ROWS || right > MOST_ROWS ? INT64_MAX : rows * (columns + right + 2);
+	return rows > MOST_ROWS || columns > MOST_ROWS || right > MOST_ROWS
+		       ? INT64_MAX
+		       : rows * (columns + right + 2);
 }
 
 static bool takes(const Factor *f)
@@ -48,7 +53,8 @@ static bool takes(const Factor *f)
 	int64_t members = 1;
 	for (uint32_t k = 0; k < f->lead; k++)
 		members *= sym_hint(f->syms, f->batch[k]);
-	return target && !f->pairs && members >= LEAST_MEMBERS && target_holds_members(target, f->dtype, elements);
+	return target && !f->pairs && members >= LEAST_MEMBERS &&
+	       target_holds_members(target, f->dtype, elements);
 }
 
 /* A stage that stores result k; places in the member are n axes. */
@@ -66,7 +72,8 @@ static Kx operand(Small *v, uint32_t k)
 	const Factor *f = v->f;
 	const NodePlace p = factor_operand(f->s, f->n, k);
 	const uint32_t rank = f->lead + 2;
-	return kx_load(v->t.k, f->s->arena, p.buf, f->dtype, rank, trace_place_index(&v->t, &p, v->at, rank), (Kx){0}, (Kx){0});
+	return kx_load(v->t.k, f->s->arena, p.buf, f->dtype, rank,
+		       trace_place_index(&v->t, &p, v->at, rank), (Kx){0}, (Kx){0});
 }
 
 static void start(Small *v)
@@ -105,7 +112,11 @@ static void solve_stages(Small *v, const NodePlace *to)
 	x.unit = node_bool(g, f->n, "unit");
 	push(v, FACTOR_SOLVE, x, false);
 	matrix_axes(v, f->columns);
-	Stage a = {.kind = STAGE_FACTOR, .dtype = x.acc, .acc = x.acc, .result = RESULT_REGISTER, .nred = v->axes.nred};
+	Stage a = {.kind = STAGE_FACTOR,
+		   .dtype = x.acc,
+		   .acc = x.acc,
+		   .result = RESULT_REGISTER,
+		   .nred = v->axes.nred};
 	for (uint32_t k = 0; k < a.nred; k++)
 		a.red[k] = v->axes.red[k];
 	a.value = operand(v, 0);
@@ -121,10 +132,14 @@ static void factor_stages(Small *v, FactorKind kind, const NodePlace *to, uint32
 	x.value = operand(v, 0);
 	push(v, kind, x, false);
 	for (uint32_t k = 1; k < nout; k++) {
-		const bool is_info = kind != FACTOR_QR && k + 1 == nout, is_order = kind == FACTOR_LU && k == 2;
+		const bool is_info = kind != FACTOR_QR && k + 1 == nout,
+			   is_order = kind == FACTOR_LU && k == 2;
 		v->axes.nred = 0;
 		if (!is_info)
-			v->at[f->lead] = trace_inner_axis(&v->t, "r", is_order ? f->rows : sym_min(f->syms, f->rows, f->columns), &v->axes);
+			v->at[f->lead] = trace_inner_axis(
+				&v->t, "r",
+				is_order ? f->rows : sym_min(f->syms, f->rows, f->columns),
+				&v->axes);
 		push(v, kind, stage_of(v, &to[k], !is_info), k + 1 == nout);
 	}
 }

@@ -8,7 +8,8 @@
 
 /* ---- cholesky ---- */
 /* Rows of the panel in z, less the product: x[k0..k1, k0..] - U[..k0, k0..k1]^H U[..k0, k0..]. */
-static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, NodePlace x, NodePlace u, NodePlace z)
+static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, NodePlace x,
+			   NodePlace u, NodePlace z)
 {
 	Body y = body_new(f, "panel");
 	Sym zero = factor_int(f, 0), rest = sym_sub(f->syms, f->columns, p->first);
@@ -22,13 +23,16 @@ static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, Node
 
 /* Row r of the factor, of which the rows of the panel above it are known: v is the row times its
  * pivot's root, which is first in v. */
-static void cholesky_row(const Factor *f, StepList *list, const Panel *p, Sym row, NodePlace z, NodePlace u, NodePlace v)
+static void cholesky_row(const Factor *f, StepList *list, const Panel *p, Sym row, NodePlace z,
+			 NodePlace u, NodePlace v)
 {
-	Sym zero = factor_int(f, 0), one = factor_int(f, 1), r = sym_add(f->syms, p->first, row), rest = sym_sub(f->syms, f->columns, r);
+	Sym zero = factor_int(f, 0), one = factor_int(f, 1), r = sym_add(f->syms, p->first, row),
+	    rest = sym_sub(f->syms, f->columns, r);
 	Body y = body_new(f, "row");
 	Build *b = &y.b;
 	Parts own = body_take_matrix(&y, z, row, row, one, rest);
-	Parts left = body_take_matrix(&y, u, p->first, r, row, one), above = body_take_matrix(&y, u, p->first, r, row, rest);
+	Parts left = body_take_matrix(&y, u, p->first, r, row, one),
+	      above = body_take_matrix(&y, u, p->first, r, row, rest);
 	Parts sum = mat_sum(b, mat_multiply(b, mat_conj(b, left), above), 1u << f->lead);
 	body_put_matrix(&y, mat_sub(b, own, mat_unsqueeze(b, sum, (int)f->lead)), v, zero, zero);
 	body_lower(&y, list);
@@ -54,7 +58,9 @@ static void cholesky_info(const Factor *f, StepList *list, NodePlace u, NodePlac
 	Sym zero = factor_int(f, 0);
 	Parts x = body_take_matrix(&y, u, zero, zero, f->columns, f->columns);
 	Node d = factor_diagonal(b, x.re, f->columns);
-	body_put(&y, factor_first_true(b, b_un(b, OP_bit_not, b_bin(b, OP_gt, d, aten_like(b, d, 0)))), info);
+	body_put(&y,
+		 factor_first_true(b, b_un(b, OP_bit_not, b_bin(b, OP_gt, d, aten_like(b, d, 0)))),
+		 info);
 	body_lower(&y, list);
 }
 
@@ -67,7 +73,8 @@ static void cholesky_panels(const Factor *f, NodePlace x, NodePlace u, NodePlace
 	const Panel p = panel_at(f, panels.at, f->columns, PANEL_ROWS);
 	cholesky_panel(f, panels.body, &p, x, u, z);
 	Rounds rows = rounds_of(f, "u", p.width, panels.body);
-	cholesky_row(f, rows.body, &p, rows.at, z, u, factor_new_matrix(f, factor_int(f, 1), f->columns));
+	cholesky_row(f, rows.body, &p, rows.at, z, u,
+		     factor_new_matrix(f, factor_int(f, 1), f->columns));
 	rounds_end(f, &rows, panels.body);
 	rounds_end(f, &panels, list);
 }
@@ -76,9 +83,11 @@ void lower_cholesky(Lower *s, Node n)
 {
 	const Factor f = factor_of(s, n);
 	const Sym all[] = {f.columns, f.columns};
-	NodePlace x = factor_operand_inside(&f, 0, f.rows, f.columns), u = factor_result_inside(&f, 0, f.dtype, all, 2, f.pairs);
+	NodePlace x = factor_operand_inside(&f, 0, f.rows, f.columns),
+		  u = factor_result_inside(&f, 0, f.dtype, all, 2, f.pairs);
 	NodePlace info = lower_result_place(s, n, 1);
-	NodePlace z = factor_new_matrix(&f, sym_min(f.syms, factor_int(&f, PANEL_ROWS), f.columns), f.columns);
+	NodePlace z = factor_new_matrix(&f, sym_min(f.syms, factor_int(&f, PANEL_ROWS), f.columns),
+					f.columns);
 	factor_fill(&f, s->steps, u, f.dtype, all, 2, f.pairs);
 	cholesky_panels(&f, x, u, z);
 	cholesky_info(&f, s->steps, u, info);
@@ -116,13 +125,16 @@ static void solve_row(const Solve *v, StepList *list, const Panel *p, Sym u)
 	Body y = body_new(f, "row");
 	Build *b = &y.b;
 	Sym one = factor_int(f, 1), zero = factor_int(f, 0);
-	Sym row = v->upper ? sym_sub(f->syms, sym_addi(f->syms, p->width, -1), u) : u, r = sym_add(f->syms, p->first, row);
+	Sym row = v->upper ? sym_sub(f->syms, sym_addi(f->syms, p->width, -1), u) : u,
+	    r = sym_add(f->syms, p->first, row);
 	Sym from = v->upper ? sym_addi(f->syms, r, 1) : p->first;
 	Parts own = body_take_matrix(&y, v->z, row, zero, one, v->m);
-	Parts left = body_take_matrix(&y, v->a, r, from, one, u), above = body_take_matrix(&y, v->x, from, zero, u, v->m);
+	Parts left = body_take_matrix(&y, v->a, r, from, one, u),
+	      above = body_take_matrix(&y, v->x, from, zero, u, v->m);
 	left.re = b_transpose(b, left.re, -1, -2);
 	left.im = f->pairs ? b_transpose(b, left.im, -1, -2) : left.im;
-	Parts sum = mat_unsqueeze(b, mat_sum(b, mat_multiply(b, left, above), 1u << f->lead), (int)f->lead);
+	Parts sum = mat_unsqueeze(b, mat_sum(b, mat_multiply(b, left, above), 1u << f->lead),
+				  (int)f->lead);
 	Parts x = mat_sub(b, own, sum);
 	if (!v->unit)
 		x = mat_divide(b, x, body_take_matrix(&y, v->a, r, r, one, one));
@@ -152,7 +164,9 @@ static void solve_panels(const Solve *v)
 void lower_triangular_solve(Lower *s, Node n)
 {
 	const Factor f = factor_of(s, n);
-	Solve v = {.f = &f, .upper = node_bool(s->g, n, "upper"), .unit = node_bool(s->g, n, "unit"),
+	Solve v = {.f = &f,
+		   .upper = node_bool(s->g, n, "upper"),
+		   .unit = node_bool(s->g, n, "unit"),
 		   .m = node_dim(s->g, node_in(s->g, n, 1), f.lead + 1)};
 	const Sym all[] = {f.rows, v.m};
 	v.a = factor_operand_inside(&f, 0, f.rows, f.columns);

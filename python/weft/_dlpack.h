@@ -30,7 +30,8 @@ enum { DL_READ_ONLY = 1 };
 typedef struct DLExchange {
 	DLVersion version;
 	const struct DLExchange *older;
-	int (*allocate)(WeftTensor *prototype, DLVersioned **out, void *error, void (*set_error)(void *error, const char *kind, const char *message));
+	int (*allocate)(WeftTensor *prototype, DLVersioned **out, void *error,
+			void (*set_error)(void *error, const char *kind, const char *message));
 	int (*from_object)(void *object, DLVersioned **out);
 	int (*to_object)(DLVersioned *, void **object);
 	int (*view_object)(void *object, WeftTensor *out); /* may be NULL */

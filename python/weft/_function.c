@@ -73,7 +73,8 @@ static Call *call_new(const Function *f)
 	c->in_view = calloc(e->ninput + 1, sizeof *c->in_view);
 	c->out_view = calloc(e->noutput + 1, sizeof *c->out_view);
 	c->shape = calloc((size_t)e->noutput * MOST_RANK + 1, sizeof *c->shape);
-	if (c->sizes && c->given && c->made && c->in && c->out && c->in_view && c->out_view && c->shape)
+	if (c->sizes && c->given && c->made && c->in && c->out && c->in_view && c->out_view &&
+	    c->shape)
 		return c;
 	call_free(c);
 	return (Call *)PyErr_NoMemory();
@@ -111,7 +112,8 @@ static const char *input_name(const Function *f, uint32_t k)
 /* The names of a list, which is given away, as "a, b". NULL with an exception. */
 static PyObject *joined(PyObject *list)
 {
-	PyObject *comma = PyUnicode_FromString(", "), *text = list && comma ? PyUnicode_Join(comma, list) : NULL;
+	PyObject *comma = PyUnicode_FromString(", "),
+		 *text = list && comma ? PyUnicode_Join(comma, list) : NULL;
 	Py_XDECREF(list);
 	Py_XDECREF(comma);
 	return text;
@@ -128,7 +130,8 @@ static PyObject *input_names(const Function *f)
 static int bad_count(const Function *f, Py_ssize_t n)
 {
 	PyObject *names = input_names(f);
-	PyErr_Format(PyExc_TypeError, "%s takes %u inputs (%S), got %zd", f->entry->name, (unsigned)f->entry->ninput, names, n);
+	PyErr_Format(PyExc_TypeError, "%s takes %u inputs (%S), got %zd", f->entry->name,
+		     (unsigned)f->entry->ninput, names, n);
 	Py_XDECREF(names);
 	return -1;
 }
@@ -158,7 +161,8 @@ static int give_named(const Function *f, Call *c, PyObject *name, PyObject *valu
 		*out = value == Py_None ? NULL : value;
 	} else {
 		PyObject *names = input_names(f);
-		PyErr_Format(PyExc_TypeError, "%s has no input %R; its inputs are %S", f->entry->name, name, names);
+		PyErr_Format(PyExc_TypeError, "%s has no input %R; its inputs are %S",
+			     f->entry->name, name, names);
 		Py_XDECREF(names);
 		return -1;
 	}
@@ -173,7 +177,9 @@ static int open_inputs(const Function *f, Call *c)
 			PyErr_Format(PyExc_TypeError, "input %s is missing", input_name(f, k));
 			return -1;
 		}
-		if (view_open(&c->in_view[k], c->given[k], &weft_input(f->model, f->entry, k)->dtype, false, "input", input_name(f, k), &c->in[k]) < 0)
+		if (view_open(&c->in_view[k], c->given[k],
+			      &weft_input(f->model, f->entry, k)->dtype, false, "input",
+			      input_name(f, k), &c->in[k]) < 0)
 			return -1;
 	}
 	return 0;
@@ -209,19 +215,22 @@ static int64_t elements(uint32_t rank, const int64_t *shape)
 	return n;
 }
 
-static int bad_out(const char *name, const char *what, const WeftTensorInfo *info, const int64_t *shape)
+static int bad_out(const char *name, const char *what, const WeftTensorInfo *info,
+		   const int64_t *shape)
 {
 	PyObject *extents = PyList_New(0), *text;
 	for (uint32_t d = 0; extents && d < info->rank; d++)
 		if ((text = PyLong_FromLongLong(shape[d])))
 			PyList_Append(extents, text), Py_DECREF(text);
-	PyErr_Format(PyExc_ValueError, "out: output %s is %s%S, row-major: %s", name, dtype_text(info->dtype), extents, what);
+	PyErr_Format(PyExc_ValueError, "out: output %s is %s%S, row-major: %s", name,
+		     dtype_text(info->dtype), extents, what);
 	Py_XDECREF(extents);
 	return -1;
 }
 
 /* A tensor of the caller for output k. */
-static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *info, const int64_t *shape)
+static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *info,
+		       const int64_t *shape)
 {
 	WeftTensor *t = &c->out[k];
 	if (view_open(&c->out_view[k], o, NULL, true, "out: output", info->name, t) < 0)
@@ -231,7 +240,8 @@ static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *i
 	c->made[k] = o;
 	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
 		return bad_out(info->name, "the tensor has another dtype", info, shape);
-	if (t->ndim != (int32_t)info->rank || (info->rank && memcmp(t->shape, shape, info->rank * sizeof *shape)))
+	if (t->ndim != (int32_t)info->rank ||
+	    (info->rank && memcmp(t->shape, shape, info->rank * sizeof *shape)))
 		return bad_out(info->name, "the tensor has another shape", info, shape);
 	if (elements(info->rank, shape) && !is_row_major(t))
 		return bad_out(info->name, "the tensor has other strides", info, shape);
@@ -252,7 +262,9 @@ static PyObject *chosen_output(const Function *f, PyObject *out, uint32_t k, con
 	else if (out && PyList_Check(out))
 		o = PyList_GetItem(out, k);
 	else if (out && f->entry->noutput > 1) {
-		PyErr_Format(PyExc_TypeError, "out: %u outputs: expected a tuple, list or dict of tensors", (unsigned)f->entry->noutput);
+		PyErr_Format(PyExc_TypeError,
+			     "out: %u outputs: expected a tuple, list or dict of tensors",
+			     (unsigned)f->entry->noutput);
 		o = NULL;
 	}
 	return o == Py_None ? NULL : o;
@@ -264,17 +276,20 @@ static int check_names(const Function *f, PyObject *dict)
 	Py_ssize_t found = 0, at = 0;
 	PyObject *name = NULL, *value;
 	for (uint32_t k = 0; k < f->entry->noutput; k++)
-		found += PyDict_GetItemString(dict, weft_output(f->model, f->entry, k)->name) != NULL;
+		found += PyDict_GetItemString(dict, weft_output(f->model, f->entry, k)->name) !=
+			 NULL;
 	if (found == PyDict_Size(dict))
 		return 0;
 	PyObject *list = PyList_New(0);
 	for (uint32_t k = 0; list && k < f->entry->noutput; k++)
 		list_put(&list, PyUnicode_FromString(weft_output(f->model, f->entry, k)->name));
-	while (list && PyDict_Next(dict, &at, &name, &value) && PySequence_Contains(list, name) == 1)
+	while (list && PyDict_Next(dict, &at, &name, &value) &&
+	       PySequence_Contains(list, name) == 1)
 		;
 	PyObject *names = joined(list);
 	if (names)
-		PyErr_Format(PyExc_TypeError, "out: %s has no output %R; its outputs are %U", f->entry->name, name, names);
+		PyErr_Format(PyExc_TypeError, "out: %s has no output %R; its outputs are %U",
+			     f->entry->name, name, names);
 	Py_XDECREF(names);
 	return -1;
 }
@@ -283,9 +298,13 @@ static int check_out(const Function *f, PyObject *out)
 {
 	if (out && PyDict_Check(out))
 		return check_names(f, out);
-	Py_ssize_t n = !out ? -1 : PyTuple_Check(out) ? PyTuple_Size(out) : PyList_Check(out) ? PyList_Size(out) : -1;
+	Py_ssize_t n = !out                 ? -1
+		       : PyTuple_Check(out) ? PyTuple_Size(out)
+		       : PyList_Check(out)  ? PyList_Size(out)
+					    : -1;
 	if (n >= 0 && n != f->entry->noutput) {
-		PyErr_Format(PyExc_TypeError, "out: expected %u tensors, got %zd", (unsigned)f->entry->noutput, n);
+		PyErr_Format(PyExc_TypeError, "out: expected %u tensors, got %zd",
+			     (unsigned)f->entry->noutput, n);
 		return -1;
 	}
 	return 0;
@@ -311,16 +330,22 @@ static int open_outputs(const Function *f, Call *c, PyObject *out)
 		if (!known) {
 			int64_t *later = c->shape + (size_t)k * MOST_RANK;
 			if (o)
-				return bad_out(info->name, "out= cannot be given for a size that depends on data", info, shape);
+				return bad_out(
+					info->name,
+					"out= cannot be given for a size that depends on data",
+					info, shape);
 			memcpy(later, shape, info->rank * sizeof *shape);
-			c->out[k] = (WeftTensor){NULL, {WEFT_CPU, 0}, (int32_t)info->rank, info->dtype, later, NULL, 0};
+			c->out[k] = (WeftTensor){
+				NULL, {WEFT_CPU, 0}, (int32_t)info->rank, info->dtype, later, NULL,
+				0};
 		} else if (o) {
 			if (take_output(c, k, o, info, shape) < 0)
 				return -1;
 		} else {
 			if (!asked)
 				like = first_tensor(f, c), asked = true;
-			if (!(c->made[k] = make_tensor(like, info->dtype, info->rank, shape, info->name, &c->out[k])))
+			if (!(c->made[k] = make_tensor(like, info->dtype, info->rank, shape,
+						       info->name, &c->out[k])))
 				return -1;
 		}
 		shape += info->rank;
@@ -336,8 +361,11 @@ static int adopt_outputs(const Function *f, Call *c, bool failed)
 		if (c->made[k] || t->shape != c->shape + (size_t)k * MOST_RANK)
 			continue;
 		const WeftTensorInfo *info = weft_output(f->model, f->entry, k);
-		if (!failed && (c->made[k] = make_tensor(first_tensor(f, c), info->dtype, info->rank, t->shape, info->name, &made))) {
-			size_t bytes = (size_t)elements(info->rank, t->shape) * (info->dtype.bits / 8);
+		if (!failed &&
+		    (c->made[k] = make_tensor(first_tensor(f, c), info->dtype, info->rank, t->shape,
+					      info->name, &made))) {
+			size_t bytes =
+				(size_t)elements(info->rank, t->shape) * (info->dtype.bits / 8);
 			if (bytes)
 				memcpy(made.data, t->data, bytes);
 		} else {
@@ -402,12 +430,14 @@ static PyObject *profile_of(Function *f)
 	PyObject *rows = PyList_New(0);
 	for (uint32_t k = 0; rows && k < f->entry->ncall; k++) {
 		const WeftCallInfo *i = weft_call(f->model, f->entry, k);
-		PyObject *row = Py_BuildValue("(zzddzd)", i->name, i->algorithm, i->flops, i->bytes, i->line, f->spent[k]);
+		PyObject *row = Py_BuildValue("(zzddzd)", i->name, i->algorithm, i->flops, i->bytes,
+					      i->line, f->spent[k]);
 		if (!row || PyList_Append(rows, row) < 0)
 			Py_CLEAR(rows);
 		Py_XDECREF(row);
 	}
-	return rows ? Py_BuildValue("(OKN)", (PyObject *)f, (unsigned long long)f->runs, rows) : NULL;
+	return rows ? Py_BuildValue("(OKN)", (PyObject *)f, (unsigned long long)f->runs, rows)
+		    : NULL;
 }
 
 /* profile_begin(): all calls of the process are measured until profile_end. */
@@ -468,7 +498,8 @@ static PyObject *execute(Function *f, Call *c, PyObject *out)
 	if (code)
 		return weft_raise(code, status.message);
 	bool measured = profiled;
-	if (open_outputs(f, c, out) < 0 || make_room(c) < 0 || (measured && profile_begin_call(f, c) < 0))
+	if (open_outputs(f, c, out) < 0 || make_room(c) < 0 ||
+	    (measured && profile_begin_call(f, c) < 0))
 		return NULL;
 	if (measured) {
 		context.profile = spend;
@@ -602,7 +633,8 @@ static int threads_set(PyObject *self, PyObject *value, void *unused)
 	Py_XDECREF(whole);
 	if (!whole || overflow || n < 0 || n > INT32_MAX) {
 		if (!PyErr_Occurred())
-			PyErr_Format(PyExc_ValueError, "threads: expected 0 to %d, got %R", INT32_MAX, value ? value : Py_None);
+			PyErr_Format(PyExc_ValueError, "threads: expected 0 to %d, got %R",
+				     INT32_MAX, value ? value : Py_None);
 		return -1;
 	}
 	((Function *)self)->threads = (int32_t)n;
@@ -610,12 +642,15 @@ static int threads_set(PyObject *self, PyObject *value, void *unused)
 }
 
 static PyGetSetDef function_fields[] = {
-	{"threads", threads_get, threads_set, "The most threads of a call; 0: the number of processors.", NULL},
+	{"threads", threads_get, threads_set, "The most threads of a call; "
+					      "0: the number of processors.", NULL},
 	{0},
 };
 static PyMemberDef function_members[] = {
-	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights and state the calls use."},
-	{"like", T_OBJECT, offsetof(Function, like), 0, "A tensor of whose class the outputs of calls without tensors are."},
+	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights "
+								       "and state the calls use."},
+	{"like", T_OBJECT, offsetof(Function, like), 0, "A tensor of whose class the outputs of "
+							"calls without tensors are."},
 	{0},
 };
 static PyMethodDef function_methods[] = {
@@ -632,10 +667,12 @@ static PyType_Slot function_slots[] = {
 	{Py_tp_doc, "An entry of an instance, to be called."},
 	{0, NULL},
 };
-static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
+static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0,
+				    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
 
 static PyMethodDef functions[] = {
-	{"profile_begin", profile_begin, METH_NOARGS, "profile_begin(): calls are measured from now on."},
+	{"profile_begin", profile_begin, METH_NOARGS, "profile_begin(): calls are measured from "
+						      "now on."},
 	{"profile_end", profile_end, METH_NOARGS, "profile_end(): what was measured, by function."},
 	{0},
 };

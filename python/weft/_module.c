@@ -51,7 +51,8 @@ void tuple_put(PyObject **tuple, Py_ssize_t k, PyObject *item)
 		Py_CLEAR(*tuple);
 }
 
-static PyObject *new_error(PyObject *module, const char *full, const char *name, const char *doc, PyObject *base)
+static PyObject *new_error(PyObject *module, const char *full, const char *name, const char *doc,
+			   PyObject *base)
 {
 	PyObject *class = PyErr_NewExceptionWithDoc(full, doc, base, NULL);
 	return class && PyModule_AddObjectRef(module, name, class) == 0 ? class : NULL;
@@ -79,7 +80,8 @@ static PyObject *operators(PyObject *module, PyObject *none)
 	PyObject *list = PyList_New(0);
 	WeftOperator o = {.size = sizeof o};
 	for (uint32_t k = 0; list && weft_table_operator(k, &o); k++)
-		list_put(&list, Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s}", "name", o.name, "schema", o.schema, "aliases", o.aliases, "kind", o.kind,
+		list_put(&list, Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:s}", "name", o.name, "schema",
+					      o.schema, "aliases", o.aliases, "kind", o.kind,
 					      "derivative", o.derivative, "deviates", o.deviates));
 	return list;
 }
@@ -95,23 +97,33 @@ static PyMethodDef functions[] = {
 static int execute(PyObject *module)
 {
 	if (weft_error) {
-		PyErr_SetString(PyExc_ImportError, "weft._weft is already loaded in another interpreter of this process");
+		PyErr_SetString(
+			PyExc_ImportError,
+			"weft._weft is already loaded in another interpreter of this process");
 		return -1;
 	}
-	weft_error = new_error(module, "weft.Error", "Error", "What the compiler or a compiled model says.", PyExc_RuntimeError);
+	weft_error = new_error(module, "weft.Error", "Error",
+			       "What the compiler or a compiled model says.", PyExc_RuntimeError);
 	if (!weft_error)
 		return -1;
-	busy_error = new_error(module, "weft.BusyError", "BusyError", "Another call writes the same state or weights.", weft_error);
-	check_error = new_error(module, "weft.CheckError", "CheckError", "A check inside of the model failed, such as an index out of range.", weft_error);
-	if (!busy_error || !check_error || PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
+	busy_error = new_error(module, "weft.BusyError", "BusyError",
+			       "Another call writes the same state or weights.", weft_error);
+	check_error = new_error(
+		module, "weft.CheckError", "CheckError",
+		"A check inside of the model failed, such as an index out of range.", weft_error);
+	if (!busy_error || !check_error ||
+	    PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
 		return -1;
-	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 || trace_setup(module) < 0 || nodes_setup(module) < 0)
+	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 ||
+	    trace_setup(module) < 0 || nodes_setup(module) < 0)
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)execute}, {0, NULL}};
-static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weft._weft", .m_doc = "Compiled models and the compiler, in C.", .m_size = 0, .m_slots = slots};
+static PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "weft._weft",
+				 .m_doc = "Compiled models and the compiler, in C.", .m_size = 0,
+				 .m_slots = slots};
 
 PyMODINIT_FUNC PyInit__weft(void)
 {

@@ -39,7 +39,8 @@ static bool node_of(Graph *g, PyObject *o, WeftNode *n)
 	if (o == Py_None)
 		return true;
 	if (Py_TYPE(o) != node_type)
-		PyErr_Format(PyExc_TypeError, "expected a node of the graph, got %R", (PyObject *)Py_TYPE(o));
+		PyErr_Format(PyExc_TypeError, "expected a node of the graph, got %R",
+			     (PyObject *)Py_TYPE(o));
 	else if (((Node *)o)->graph->graph != g->graph)
 		PyErr_SetString(PyExc_ValueError, "this is a node of another graph");
 	else
@@ -56,14 +57,16 @@ static bool graph_ready(Graph *g)
 static bool graph_and_node(PyObject *args, Graph **g, WeftNode *n)
 {
 	PyObject *o;
-	return PyArg_ParseTuple(args, "O!O", graph_type, g, &o) && graph_ready(*g) && node_of(*g, o, n);
+	return PyArg_ParseTuple(args, "O!O", graph_type, g, &o) && graph_ready(*g) &&
+	       node_of(*g, o, n);
 }
 
 /* The arguments (graph, node, k). */
 static bool graph_node_and_number(PyObject *args, Graph **g, WeftNode *n, unsigned *k)
 {
 	PyObject *o;
-	return PyArg_ParseTuple(args, "O!OI", graph_type, g, &o, k) && graph_ready(*g) && node_of(*g, o, n);
+	return PyArg_ParseTuple(args, "O!OI", graph_type, g, &o, k) && graph_ready(*g) &&
+	       node_of(*g, o, n);
 }
 
 static PyObject *done_or_raise(Graph *g, bool done)
@@ -90,7 +93,8 @@ static PyObject *nodes(PyObject *module, PyObject *graph)
 	PyObject *list = graph_ready(g) ? PyList_New(0) : NULL;
 	if (!list)
 		return NULL;
-	for (WeftNode n = weft_node_first(g->session->w, g->graph); n.index; n = weft_node_next(g->session->w, n)) {
+	for (WeftNode n = weft_node_first(g->session->w, g->graph); n.index;
+	     n = weft_node_next(g->session->w, n)) {
 		PyObject *o = node_object(g, n);
 		bool good = o && PyList_Append(list, o) == 0;
 		Py_XDECREF(o);
@@ -157,7 +161,8 @@ static PyObject *node_info(PyObject *module, PyObject *args)
 	WeftNodeKind kind = weft_node_kind(w, n);
 	if (kind == WEFT_NODE_NONE)
 		return session_raise(g->session);
-	return Py_BuildValue("(ssssI)", kinds[kind], weft_node_op(w, n), weft_node_user_name(w, n), weft_node_line(w, n), (unsigned)weft_node_nresult(w, n));
+	return Py_BuildValue("(ssssI)", kinds[kind], weft_node_op(w, n), weft_node_user_name(w, n),
+			     weft_node_line(w, n), (unsigned)weft_node_nresult(w, n));
 }
 
 static PyObject *asked_text(PyObject *args, const char *(*f)(Weft *, WeftNode))
@@ -186,7 +191,8 @@ static PyObject *node_set_name(PyObject *module, PyObject *args)
 	WeftNode n;
 	const char *name;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!Os", graph_type, &g, &o, &name) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!PyArg_ParseTuple(args, "O!Os", graph_type, &g, &o, &name) || !graph_ready(g) ||
+	    !node_of(g, o, &n))
 		return NULL;
 	return done_or_raise(g, weft_node_set_name(g->session->w, n, name));
 }
@@ -207,7 +213,10 @@ static PyObject *node_result_type(PyObject *module, PyObject *args)
 		return session_raise(g->session);
 	PyObject *extents = PyTuple_New(rank);
 	for (int32_t d = 0; extents && d < rank; d++) {
-		PyObject *e = shape[d] >= 0 ? PyLong_FromLongLong(shape[d]) : text_of(g, weft_node_extent(g->session->w, n, k, (uint32_t)d));
+		PyObject *e =
+			shape[d] >= 0
+				? PyLong_FromLongLong(shape[d])
+				: text_of(g, weft_node_extent(g->session->w, n, k, (uint32_t)d));
 		if (!e)
 			Py_CLEAR(extents);
 		else
@@ -257,7 +266,10 @@ static PyObject *node_users(PyObject *module, PyObject *args)
 	if (!graph_and_node(args, &g, &n))
 		return NULL;
 	const WeftNode *users = weft_node_users(g->session->w, n, &count);
-	return users ? list_object(g, &(WeftAttr){.kind = WEFT_ATTR_NODES, .n = count, .u.nodes = users}) : session_raise(g->session);
+	return users ? list_object(
+			       g,
+			       &(WeftAttr){.kind = WEFT_ATTR_NODES, .n = count, .u.nodes = users})
+		     : session_raise(g->session);
 }
 
 static PyObject *attr_object(Graph *g, const WeftAttr *a)
@@ -304,7 +316,9 @@ static PyObject *node_arguments(PyObject *module, PyObject *args)
 	PyObject *list = session_failed(g->session) ? session_raise(g->session) : PyList_New(0);
 	for (uint32_t k = 0; list && k < count; k++) {
 		WeftAttr a;
-		PyObject *value = weft_node_attr_at(g->session->w, n, k, &a) ? attr_object(g, &a) : session_raise(g->session);
+		PyObject *value = weft_node_attr_at(g->session->w, n, k, &a)
+					  ? attr_object(g, &a)
+					  : session_raise(g->session);
 		PyObject *item = value ? Py_BuildValue("(sN)", a.name, value) : NULL;
 		if (!item || PyList_Append(list, item) < 0)
 			Py_CLEAR(list);
@@ -413,8 +427,9 @@ static PyObject *node_insert(PyObject *module, PyObject *args)
 	WeftNode at;
 	Memory *m = NULL;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OpsO!O!", graph_type, &g, &o, &after, &op, &PyTuple_Type, &list, &PyDict_Type, &named) || !graph_ready(g) ||
-	    !node_of(g, o, &at))
+	if (!PyArg_ParseTuple(args, "O!OpsO!O!", graph_type, &g, &o, &after, &op, &PyTuple_Type,
+			      &list, &PyDict_Type, &named) ||
+	    !graph_ready(g) || !node_of(g, o, &at))
 		return NULL;
 	Py_ssize_t n = PyTuple_Size(list), place = 0;
 	WeftAttr *a = memory_take(&m, (size_t)(n + PyDict_Size(named) + 1) * sizeof *a);
@@ -426,7 +441,8 @@ static PyObject *node_insert(PyObject *module, PyObject *args)
 		a[n++].name = PyUnicode_AsUTF8AndSize(key, NULL);
 	}
 	if (good && !PyErr_Occurred()) {
-		WeftNode made = (after ? weft_node_insert_after : weft_node_insert_before)(g->session->w, at, op, a, (uint32_t)n);
+		WeftNode made = (after ? weft_node_insert_after : weft_node_insert_before)(
+			g->session->w, at, op, a, (uint32_t)n);
 		out = made.index ? node_object(g, made) : session_raise(g->session);
 	}
 	memory_drop(m);
@@ -440,7 +456,9 @@ static PyObject *node_result(PyObject *module, PyObject *args)
 	WeftNode n;
 	unsigned k;
 	(void)module;
-	return graph_node_and_number(args, &g, &n, &k) ? node_object(g, weft_node_result(g->session->w, n, k)) : NULL;
+	return graph_node_and_number(args, &g, &n, &k)
+		       ? node_object(g, weft_node_result(g->session->w, n, k))
+		       : NULL;
 }
 
 /* node_replace(graph, old, by) */
@@ -450,7 +468,8 @@ static PyObject *node_replace(PyObject *module, PyObject *args)
 	PyObject *a, *b;
 	WeftNode old, by;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OO", graph_type, &g, &a, &b) || !graph_ready(g) || !node_of(g, a, &old) || !node_of(g, b, &by))
+	if (!PyArg_ParseTuple(args, "O!OO", graph_type, &g, &a, &b) || !graph_ready(g) ||
+	    !node_of(g, a, &old) || !node_of(g, b, &by))
 		return NULL;
 	return done_or_raise(g, weft_node_replace(g->session->w, old, by));
 }
@@ -465,7 +484,8 @@ static PyObject *node_set_argument(PyObject *module, PyObject *args)
 	const char *name;
 	Memory *m = NULL;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OsO", graph_type, &g, &o, &name, &value) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!PyArg_ParseTuple(args, "O!OsO", graph_type, &g, &o, &name, &value) ||
+	    !graph_ready(g) || !node_of(g, o, &n))
 		return NULL;
 	if (attr_of(g, &a, value, &m)) {
 		a.name = name;
@@ -480,7 +500,8 @@ static PyObject *node_erase(PyObject *module, PyObject *args)
 	Graph *g;
 	WeftNode n;
 	(void)module;
-	return graph_and_node(args, &g, &n) ? done_or_raise(g, weft_node_erase(g->session->w, n)) : NULL;
+	return graph_and_node(args, &g, &n) ? done_or_raise(g, weft_node_erase(g->session->w, n))
+					    : NULL;
 }
 
 /* graph_sweep(graph) -> how many nodes are erased */
@@ -491,7 +512,8 @@ static PyObject *graph_sweep(PyObject *module, PyObject *args)
 	if (!PyArg_ParseTuple(args, "O!", graph_type, &g) || !graph_ready(g))
 		return NULL;
 	uint32_t n = weft_graph_sweep(g->session->w, g->graph);
-	return !n && session_failed(g->session) ? session_raise(g->session) : PyLong_FromUnsignedLong(n);
+	return !n && session_failed(g->session) ? session_raise(g->session)
+						: PyLong_FromUnsignedLong(n);
 }
 
 static PyObject *graph_verify(PyObject *module, PyObject *args)
@@ -511,7 +533,8 @@ static PyObject *graph_set_output(PyObject *module, PyObject *args)
 	WeftNode n;
 	unsigned k;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!IO", graph_type, &g, &k, &o) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!PyArg_ParseTuple(args, "O!IO", graph_type, &g, &k, &o) || !graph_ready(g) ||
+	    !node_of(g, o, &n))
 		return NULL;
 	return done_or_raise(g, weft_graph_set_output(g->session->w, g->graph, k, n));
 }
@@ -524,7 +547,8 @@ static PyObject *graph_add_output(PyObject *module, PyObject *args)
 	WeftNode n;
 	const char *name;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!sO", graph_type, &g, &name, &o) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!PyArg_ParseTuple(args, "O!sO", graph_type, &g, &name, &o) || !graph_ready(g) ||
+	    !node_of(g, o, &n))
 		return NULL;
 	return done_or_raise(g, weft_graph_add_output(g->session->w, g->graph, name, n));
 }
@@ -560,7 +584,8 @@ static PyObject *graph_constant(PyObject *module, PyObject *args)
 	View v;
 	WeftTensor t;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!zO", graph_type, &g, &name, &o) || !graph_ready(g) || view_open(&v, o, NULL, false, "constant", name ? name : "", &t) < 0)
+	if (!PyArg_ParseTuple(args, "O!zO", graph_type, &g, &name, &o) || !graph_ready(g) ||
+	    view_open(&v, o, NULL, false, "constant", name ? name : "", &t) < 0)
 		return NULL;
 	WeftNode n = weft_graph_constant(g->session->w, g->graph, name, &t);
 	view_close(&v);
@@ -576,11 +601,13 @@ static PyObject *node_value(PyObject *module, PyObject *args)
 	WeftNode n;
 	WeftTensor t, to;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!OO", graph_type, &g, &o, &like) || !graph_ready(g) || !node_of(g, o, &n))
+	if (!PyArg_ParseTuple(args, "O!OO", graph_type, &g, &o, &like) || !graph_ready(g) ||
+	    !node_of(g, o, &n))
 		return NULL;
 	if (!weft_node_tensor(g->session->w, n, &t))
 		return session_raise(g->session);
-	PyObject *out = make_tensor(like == Py_None ? NULL : like, t.dtype, (uint32_t)t.ndim, t.shape, "constant", &to);
+	PyObject *out = make_tensor(like == Py_None ? NULL : like, t.dtype, (uint32_t)t.ndim,
+				    t.shape, "constant", &to);
 	size_t bytes = t.dtype.bits / 8;
 	for (int32_t d = 0; d < t.ndim; d++)
 		bytes *= (size_t)t.shape[d];
@@ -594,9 +621,12 @@ static PyObject *replace_pattern(PyObject *module, PyObject *args)
 {
 	Graph *g, *pattern, *replacement;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!O!O!", graph_type, &g, graph_type, &pattern, graph_type, &replacement) || !graph_ready(g))
+	if (!PyArg_ParseTuple(args, "O!O!O!", graph_type, &g, graph_type, &pattern, graph_type,
+			      &replacement) ||
+	    !graph_ready(g))
 		return NULL;
-	int64_t n = weft_replace_pattern(g->session->w, g->graph, pattern->graph, replacement->graph);
+	int64_t n =
+		weft_replace_pattern(g->session->w, g->graph, pattern->graph, replacement->graph);
 	return n < 0 ? session_raise(g->session) : PyLong_FromLongLong(n);
 }
 
@@ -611,7 +641,8 @@ static void node_dealloc(PyObject *self)
 }
 
 static PyMemberDef node_members[] = {
-	{"index", T_UINT, offsetof(Node, index), READONLY, "The number of the node, never used again."},
+	{"index", T_UINT, offsetof(Node, index), READONLY, "The number of the node, "
+							   "never used again."},
 	{0},
 };
 static PyType_Slot node_slots[] = {
@@ -620,7 +651,8 @@ static PyType_Slot node_slots[] = {
 	{Py_tp_doc, "A node of a Graph."},
 	{0, NULL},
 };
-static PyType_Spec node_spec = {"weft._weft.Node", sizeof(Node), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
+static PyType_Spec node_spec = {"weft._weft.Node", sizeof(Node), 0,
+				Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, node_slots};
 
 static PyMethodDef functions[] = {
 	{"nodes", nodes, METH_O, "nodes(graph): a list in program order."},
@@ -628,31 +660,43 @@ static PyMethodDef functions[] = {
 	{"node_prev", node_prev, METH_VARARGS, "node_prev(graph, node): None before the first."},
 	{"node_of_input", node_of_input, METH_VARARGS, "node_of_input(graph, k)"},
 	{"node_of_output", node_of_output, METH_VARARGS, "node_of_output(graph, k)"},
-	{"node_info", node_info, METH_VARARGS, "node_info(graph, node): (kind, op, user name, line, results)."},
+	{"node_info", node_info, METH_VARARGS, "node_info(graph, node): (kind, op, user name, "
+					       "line, results)."},
 	{"node_name", node_name, METH_VARARGS, "node_name(graph, node)"},
 	{"node_set_name", node_set_name, METH_VARARGS, "node_set_name(graph, node, name)"},
 	{"node_text", node_text, METH_VARARGS, "node_text(graph, node)"},
-	{"node_result_type", node_result_type, METH_VARARGS, "node_result_type(graph, node, k): (dtype, extents)."},
-	{"node_users", node_users, METH_VARARGS, "node_users(graph, node): the nodes that read it."},
-	{"node_arguments", node_arguments, METH_VARARGS, "node_arguments(graph, node): list of (name, value)."},
-	{"node_insert", node_insert, METH_VARARGS, "node_insert(graph, at, after, op, args, named)"},
-	{"node_result", node_result, METH_VARARGS, "node_result(graph, node, k): a node of result k."},
+	{"node_result_type", node_result_type, METH_VARARGS, "node_result_type(graph, node, k): "
+							     "(dtype, extents)."},
+	{"node_users", node_users, METH_VARARGS, "node_users(graph, node): the nodes that read "
+						 "it."},
+	{"node_arguments", node_arguments, METH_VARARGS, "node_arguments(graph, node): list of "
+							 "(name, value)."},
+	{"node_insert", node_insert, METH_VARARGS, "node_insert(graph, at, after, op, args, "
+						   "named)"},
+	{"node_result", node_result, METH_VARARGS, "node_result(graph, node, k): a node of result "
+						   "k."},
 	{"node_replace", node_replace, METH_VARARGS, "node_replace(graph, old, by)"},
-	{"node_set_argument", node_set_argument, METH_VARARGS, "node_set_argument(graph, node, name, value)"},
+	{"node_set_argument", node_set_argument, METH_VARARGS, "node_set_argument(graph, node, "
+							       "name, value)"},
 	{"node_erase", node_erase, METH_VARARGS, "node_erase(graph, node)"},
-	{"node_value", node_value, METH_VARARGS, "node_value(graph, node, like): a copy of a constant."},
-	{"graph_sweep", graph_sweep, METH_VARARGS, "graph_sweep(graph): erases what nothing reads."},
+	{"node_value", node_value, METH_VARARGS, "node_value(graph, node, like): a copy of a "
+						 "constant."},
+	{"graph_sweep", graph_sweep, METH_VARARGS, "graph_sweep(graph): erases what nothing "
+						   "reads."},
 	{"graph_verify", graph_verify, METH_VARARGS, "graph_verify(graph)"},
 	{"graph_set_output", graph_set_output, METH_VARARGS, "graph_set_output(graph, k, node)"},
 	{"graph_add_output", graph_add_output, METH_VARARGS, "graph_add_output(graph, name, node)"},
 	{"graph_remove_output", graph_remove_output, METH_VARARGS, "graph_remove_output(graph, k)"},
 	{"graph_add_input", graph_add_input, METH_VARARGS, "graph_add_input(graph, name, type)"},
 	{"graph_constant", graph_constant, METH_VARARGS, "graph_constant(graph, name, array)"},
-	{"replace_pattern", replace_pattern, METH_VARARGS, "replace_pattern(graph, pattern, replacement): how often."},
+	{"replace_pattern", replace_pattern, METH_VARARGS, "replace_pattern(graph, pattern, "
+							   "replacement): how often."},
 	{0},
 };
 
 int nodes_setup(PyObject *module)
 {
-	return class_add(module, &node_spec, "Node", &node_type) < 0 ? -1 : PyModule_AddFunctions(module, functions);
+	return class_add(module, &node_spec, "Node", &node_type) < 0
+		       ? -1
+		       : PyModule_AddFunctions(module, functions);
 }

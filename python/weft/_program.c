@@ -51,7 +51,8 @@ static PyObject *program_load(PyObject *module, PyObject *args)
 	if (!so)
 		PyErr_Format(PyExc_OSError, "%s", dlerror());
 	else if (!model)
-		PyErr_Format(weft_error, "%s: there is no function %s: this is no compiled model", file, symbol);
+		PyErr_Format(weft_error, "%s: there is no function %s: this is no compiled model",
+			     file, symbol);
 	else if ((wrong = weft_model_check(m)))
 		PyErr_Format(weft_error, "%s: %s", file, wrong);
 	else
@@ -69,7 +70,9 @@ static PyObject *dims_of(const WeftModel *m, const WeftTensorInfo *t)
 	PyObject *dims = PyTuple_New(t->rank);
 	for (uint32_t d = 0; dims && d < t->rank; d++) {
 		const WeftDim *dim = weft_dim(m, t, d);
-		tuple_put(&dims, d, dim->value >= 0 ? PyLong_FromLongLong(dim->value) : PyUnicode_FromString(dim->text));
+		tuple_put(&dims, d,
+			  dim->value >= 0 ? PyLong_FromLongLong(dim->value)
+					  : PyUnicode_FromString(dim->text));
 	}
 	return dims;
 }
@@ -77,7 +80,8 @@ static PyObject *dims_of(const WeftModel *m, const WeftTensorInfo *t)
 /* (name, dtype, dims, role, donates, requires_grad) */
 static PyObject *tensor_info(const WeftModel *m, const WeftTensorInfo *t)
 {
-	return Py_BuildValue("(ssNziI)", t->name, dtype_text(t->dtype), dims_of(m, t), t->role, (int)t->donates, (unsigned)t->requires_grad);
+	return Py_BuildValue("(ssNziI)", t->name, dtype_text(t->dtype), dims_of(m, t), t->role,
+			     (int)t->donates, (unsigned)t->requires_grad);
 }
 
 static PyObject *params_of(const WeftModel *m, bool source)
@@ -89,7 +93,8 @@ static PyObject *params_of(const WeftModel *m, bool source)
 		PyObject *dims = PyTuple_New(p->rank);
 		for (uint32_t d = 0; dims && d < p->rank; d++)
 			tuple_put(&dims, d, PyLong_FromLongLong(p->dim[d]));
-		list_put(&list, Py_BuildValue("(ssNK)", p->name, dtype_text(p->dtype), dims, (unsigned long long)p->bytes));
+		list_put(&list, Py_BuildValue("(ssNK)", p->name, dtype_text(p->dtype), dims,
+					      (unsigned long long)p->bytes));
 	}
 	return list;
 }
@@ -103,10 +108,12 @@ static PyObject *entry_info(const WeftModel *m, const WeftEntry *e)
 		list_put(&out, tensor_info(m, weft_output(m, e, k)));
 	for (uint32_t k = 0; sizes && k < e->nsymbol; k++) {
 		const WeftSymbolInfo *s = weft_symbol(m, e, k);
-		list_put(&sizes, Py_BuildValue("(sLL)", s->name, (long long)s->lo, (long long)s->hi));
+		list_put(&sizes,
+			 Py_BuildValue("(sLL)", s->name, (long long)s->lo, (long long)s->hi));
 	}
-	return Py_BuildValue("{s:s,s:N,s:N,s:N,s:d,s:I,s:I}", "name", e->name, "inputs", in, "outputs", out, "symbols", sizes, "flops", e->flops,
-			     "kernels", (unsigned)e->ncall, "flags", (unsigned)e->flags);
+	return Py_BuildValue("{s:s,s:N,s:N,s:N,s:d,s:I,s:I}", "name", e->name, "inputs", in,
+			     "outputs", out, "symbols", sizes, "flops", e->flops, "kernels",
+			     (unsigned)e->ncall, "flags", (unsigned)e->flags);
 }
 
 /* describe() -> dict: what the table of the model says. */
@@ -120,9 +127,13 @@ static PyObject *program_describe(PyObject *self, PyObject *none)
 		list_put(&entries, entry_info(m, weft_entry(m, k)));
 	for (uint32_t k = 0; state && k < m->nstate; k++)
 		list_put(&state, tensor_info(m, weft_state_info(m, k)));
-	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:N,s:N,s:N,s:N,s:O,s:K,s:z}", "name", f->name, "version", f->weft_version, "target", f->target, "features",
-			     f->features, "hash", f->source_hash, "entries", entries, "state", state, "parameters", params_of(m, false), "replaceable",
-			     params_of(m, true), "has_replaceable", m->replaceable ? Py_True : Py_False, "weight_bytes", (unsigned long long)m->weights_bytes, "weights_file", m->weights_file);
+	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:N,s:N,s:N,s:N,s:O,s:K,s:z}", "name", f->name,
+			     "version", f->weft_version, "target", f->target, "features",
+			     f->features, "hash", f->source_hash, "entries", entries, "state",
+			     state, "parameters", params_of(m, false), "replaceable",
+			     params_of(m, true), "has_replaceable",
+			     m->replaceable ? Py_True : Py_False, "weight_bytes",
+			     (unsigned long long)m->weights_bytes, "weights_file", m->weights_file);
 }
 
 /* open(weights=None, verify=False) -> Instance */
@@ -136,7 +147,9 @@ static PyObject *program_open(PyObject *self, PyObject *args)
 	PyObject *bytes = NULL;
 	if (path && path != Py_None && !PyUnicode_FSConverter(path, &bytes))
 		return NULL;
-	WeftOpen how = {.size = sizeof how, .flags = verify ? WEFT_OPEN_VERIFY : 0, .weights_path = bytes ? PyBytes_AsString(bytes) : NULL};
+	WeftOpen how = {.size = sizeof how,
+			.flags = verify ? WEFT_OPEN_VERIFY : 0,
+			.weights_path = bytes ? PyBytes_AsString(bytes) : NULL};
 	WeftStatus status = {0};
 	WeftInstance *in = NULL;
 	int code;
@@ -167,7 +180,9 @@ static PyType_Slot program_slots[] = {
 	{Py_tp_doc, "A compiled model that is loaded."},
 	{0, NULL},
 };
-static PyType_Spec program_spec = {"weft._weft.Program", sizeof(Program), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, program_slots};
+static PyType_Spec program_spec = {"weft._weft.Program", sizeof(Program), 0,
+				   Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				   program_slots};
 
 /* ---- instances ---- */
 
@@ -291,8 +306,9 @@ static PyObject *instance_weights(PyObject *self, PyObject *args, bool set)
 	}
 	if (v && k == n && !PyErr_Occurred()) {
 		in->running++;
-		Py_BEGIN_ALLOW_THREADS
-		code = (set ? in->program->model->set_weights : in->program->model->get_weights)(in->instance, (uint32_t)n, name, t, &c, &status);
+		Py_BEGIN_ALLOW_THREADS code =
+			(set ? in->program->model->set_weights : in->program->model->get_weights)(
+				in->instance, (uint32_t)n, name, t, &c, &status);
 		Py_END_ALLOW_THREADS
 		in->running--;
 	}
@@ -320,12 +336,17 @@ static PyObject *instance_get_weights(PyObject *self, PyObject *args)
 
 static PyMethodDef instance_methods[] = {
 	{"close", instance_close, METH_NOARGS, "Closes the instance; later calls are errors."},
-	{"clone", instance_clone, METH_NOARGS, "Another instance: the same weights, a copy of the state."},
+	{"clone", instance_clone, METH_NOARGS, "Another instance: the same weights, "
+					       "a copy of the state."},
 	{"state_get", instance_state_get, METH_VARARGS, "state_get(k, into): copies state k out."},
-	{"state_set", instance_state_set, METH_VARARGS, "state_set(k, value): copies a value into state k."},
-	{"state_reset", instance_state_reset, METH_NOARGS, "Sets all state to its initial contents."},
-	{"set_weights", instance_set_weights, METH_VARARGS, "set_weights(dict, ignore_unknown=False)"},
-	{"get_weights", instance_get_weights, METH_VARARGS, "get_weights(dict): fills in the tensors."},
+	{"state_set", instance_state_set, METH_VARARGS, "state_set(k, value): copies a value into "
+							"state k."},
+	{"state_reset", instance_state_reset, METH_NOARGS, "Sets all state to its initial "
+							   "contents."},
+	{"set_weights", instance_set_weights, METH_VARARGS, "set_weights(dict, "
+							    "ignore_unknown=False)"},
+	{"get_weights", instance_get_weights, METH_VARARGS, "get_weights(dict): fills in the "
+							    "tensors."},
 	{0},
 };
 static PyType_Slot instance_slots[] = {
@@ -334,7 +355,9 @@ static PyType_Slot instance_slots[] = {
 	{Py_tp_doc, "An instance of a compiled model: weights, and state of its own."},
 	{0, NULL},
 };
-static PyType_Spec instance_spec = {"weft._weft.Instance", sizeof(Instance), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, instance_slots};
+static PyType_Spec instance_spec = {"weft._weft.Instance", sizeof(Instance), 0,
+				    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				    instance_slots};
 
 static PyMethodDef functions[] = {
 	{"load", program_load, METH_VARARGS, "load(path, symbol): a Program of a shared object."},
@@ -343,7 +366,8 @@ static PyMethodDef functions[] = {
 
 int program_setup(PyObject *module)
 {
-	if (class_add(module, &program_spec, "Program", &program_type) < 0 || class_add(module, &instance_spec, "Instance", &instance_type) < 0)
+	if (class_add(module, &program_spec, "Program", &program_type) < 0 ||
+	    class_add(module, &instance_spec, "Instance", &instance_type) < 0)
 		return -1;
 	return PyModule_AddFunctions(module, functions);
 }

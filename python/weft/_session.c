@@ -13,7 +13,8 @@ PyTypeObject *session_type, *graph_type;
 /* "where: text" */
 static PyObject *message_line(WeftMessage m)
 {
-	return *m.where ? PyUnicode_FromFormat("%s: %s", m.where, m.text) : PyUnicode_FromString(m.text);
+	return *m.where ? PyUnicode_FromFormat("%s: %s", m.where, m.text)
+			: PyUnicode_FromString(m.text);
 }
 
 /* What is said where an earlier error is why nothing was done: that error. */
@@ -22,7 +23,10 @@ static PyObject *earlier_error(Session *s)
 	for (uint32_t k = weft_nmessages(s->w); k--;)
 		if (weft_message(s->w, k).severity == WEFT_ERROR) {
 			PyObject *line = message_line(weft_message(s->w, k));
-			PyObject *text = line ? PyUnicode_FromFormat("an earlier error of this graph or trace: %U", line) : NULL;
+			PyObject *text =
+				line ? PyUnicode_FromFormat(
+					       "an earlier error of this graph or trace: %U", line)
+				     : NULL;
 			Py_XDECREF(line);
 			return text;
 		}
@@ -190,7 +194,8 @@ static PyObject *session_load(PyObject *self, PyObject *args)
 		Py_buffer b;
 		/* The memoryview keeps the memory where it is. */
 		view = PyMemoryView_FromObject(from);
-		if (view && !PyList_Append(s->held, view) && !PyObject_GetBuffer(view, &b, PyBUF_SIMPLE)) {
+		if (view && !PyList_Append(s->held, view) &&
+		    !PyObject_GetBuffer(view, &b, PyBUF_SIMPLE)) {
 			WeftMemory m = {.data = b.buf, .bytes = (size_t)b.len};
 			RELEASED(s, g = weft_load_memory_with(s->w, &m, name, &o));
 			PyBuffer_Release(&b);
@@ -210,7 +215,9 @@ static PyObject *session_parse(PyObject *self, PyObject *args)
 {
 	Session *s = (Session *)self;
 	const char *text, *name;
-	return PyArg_ParseTuple(args, "ss", &text, &name) && session_ready(s) ? graph_object(s, weft_parse(s->w, text, name)) : NULL;
+	return PyArg_ParseTuple(args, "ss", &text, &name) && session_ready(s)
+		       ? graph_object(s, weft_parse(s->w, text, name))
+		       : NULL;
 }
 
 static bool graph_of(Session *s, PyObject *o, WeftGraph **g)
@@ -226,7 +233,8 @@ static bool graph_of(Session *s, PyObject *o, WeftGraph **g)
 /* ---- transforms ---- */
 
 /* Fills in the fields of WeftGradOptions that have texts and numbers. */
-static int grad_options(PyObject *args, Session *s, WeftGraph **g, WeftGradOptions *o, const char ***wrt, uint32_t **outputs, double *budget)
+static int grad_options(PyObject *args, Session *s, WeftGraph **g, WeftGradOptions *o,
+			const char ***wrt, uint32_t **outputs, double *budget)
 {
 	PyObject *graph, *by = NULL, *out = NULL, *most = NULL;
 	*wrt = NULL;
@@ -260,7 +268,8 @@ static PyObject *derive(PyObject *self, PyObject *args, Derive *f)
 	const char **wrt;
 	uint32_t *outputs;
 	double budget;
-	bool given = grad_options(args, s, &g, &o, &wrt, &outputs, &budget) == 0 && session_enter(s);
+	bool given =
+		grad_options(args, s, &g, &o, &wrt, &outputs, &budget) == 0 && session_enter(s);
 	if (given)
 		RELEASED(s, out = f(s->w, g, &o));
 	free(wrt);
@@ -287,7 +296,8 @@ static PyObject *session_split(PyObject *self, PyObject *args)
 	const char **wrt;
 	uint32_t *outputs;
 	double budget;
-	bool given = grad_options(args, s, &g, &o, &wrt, &outputs, &budget) == 0 && session_enter(s);
+	bool given =
+		grad_options(args, s, &g, &o, &wrt, &outputs, &budget) == 0 && session_enter(s);
 	if (given)
 		RELEASED(s, weft_vjp_split(s->w, g, &o, &forward, &backward));
 	free(wrt);
@@ -326,7 +336,8 @@ static PyObject *session_vmap(PyObject *self, PyObject *args)
 	long long extent = 0;
 	int random = 0;
 	WeftGraph *g, *result = NULL;
-	if (!PyArg_ParseTuple(args, "O|LOOi", &graph, &extent, &in, &out, &random) || !graph_of(s, graph, &g))
+	if (!PyArg_ParseTuple(args, "O|LOOi", &graph, &extent, &in, &out, &random) ||
+	    !graph_of(s, graph, &g))
 		return NULL;
 	o.extent = extent;
 	o.randomness = (WeftRandomness)random;
@@ -371,7 +382,8 @@ static PyObject *session_transform(PyObject *self, PyObject *args)
 	PyObject *graph;
 	const char *pass;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Os", &graph, &pass) || !graph_of(s, graph, &g) || !session_ready(s))
+	if (!PyArg_ParseTuple(args, "Os", &graph, &pass) || !graph_of(s, graph, &g) ||
+	    !session_ready(s))
 		return NULL;
 	if (!weft_transform(s->w, g, pass))
 		return session_raise(s);
@@ -385,7 +397,8 @@ static PyObject *session_set_mode(PyObject *self, PyObject *args)
 	PyObject *graph;
 	int train;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Op", &graph, &train) || !graph_of(s, graph, &g) || !session_ready(s))
+	if (!PyArg_ParseTuple(args, "Op", &graph, &train) || !graph_of(s, graph, &g) ||
+	    !session_ready(s))
 		return NULL;
 	if (!weft_set_mode(s->w, g, train ? WEFT_TRAIN : WEFT_EVAL))
 		return session_raise(s);
@@ -399,11 +412,14 @@ static PyObject *session_set_precision(PyObject *self, PyObject *args)
 	PyObject *graph;
 	const char *text;
 	WeftGraph *g;
-	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g) || !session_ready(s))
+	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g) ||
+	    !session_ready(s))
 		return NULL;
 	if (strcmp(text, "bf16") && strcmp(text, "f16"))
-		return PyErr_Format(PyExc_ValueError, "precision is \"bf16\" or \"f16\", not \"%s\"", text);
-	if (!weft_set_precision(s->w, g, strcmp(text, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
+		return PyErr_Format(PyExc_ValueError,
+				    "precision is \"bf16\" or \"f16\", not \"%s\"", text);
+	if (!weft_set_precision(s->w, g,
+				strcmp(text, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
 		return session_raise(s);
 	Py_RETURN_NONE;
 }
@@ -442,13 +458,16 @@ static int set_option(WeftOptions *o, PyObject *key, PyObject *value)
 		if (option_fields[k].kind == IS_TEXT && PyUnicode_Check(value)) {
 			*(const char **)field = PyUnicode_AsUTF8AndSize(value, NULL);
 		} else if (option_fields[k].kind == IS_TEXT) {
-			PyErr_Format(PyExc_TypeError, "compile: option %s: expected a text, got %R", name, value);
+			PyErr_Format(PyExc_TypeError, "compile: option %s: expected a text, got %R",
+				     name, value);
 		} else if (option_fields[k].kind == IS_BOOL) {
 			*(bool *)field = PyObject_IsTrue(value) == 1;
 		} else {
 			unsigned long n = PyLong_AsUnsignedLong(value);
 			if (PyErr_Occurred() || n > UINT32_MAX)
-				PyErr_Format(PyExc_ValueError, "compile: option %s: expected 0 to %u, got %R", name, UINT32_MAX, value);
+				PyErr_Format(PyExc_ValueError,
+					     "compile: option %s: expected 0 to %u, got %R", name,
+					     UINT32_MAX, value);
 			*(uint32_t *)field = (uint32_t)n;
 		}
 		return PyErr_Occurred() ? -1 : 0;
@@ -477,7 +496,8 @@ static PyObject *session_jit(PyObject *self, PyObject *args)
 	WeftOptions o;
 	WeftGraph *g;
 	const WeftModel *m = NULL;
-	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) || !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
+	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) ||
+	    !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
 		return NULL;
 	RELEASED(s, m = weft_jit_keep(s->w, g, &o));
 	return m ? program_object(m, NULL) : session_raise(s);
@@ -491,7 +511,8 @@ static PyObject *session_plan(PyObject *self, PyObject *args)
 	WeftOptions o;
 	WeftGraph *g;
 	bool done = false;
-	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) || !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
+	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) ||
+	    !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
 		return NULL;
 	RELEASED(s, done = weft_plan(s->w, g, &o));
 	if (!done)
@@ -508,7 +529,8 @@ static PyObject *session_emit(PyObject *self, PyObject *args)
 	WeftGraph *g;
 	int kind;
 	bool done = false;
-	if (!PyArg_ParseTuple(args, "OiO&|O!", &graph, &kind, PyUnicode_FSConverter, &path, &PyDict_Type, &options))
+	if (!PyArg_ParseTuple(args, "OiO&|O!", &graph, &kind, PyUnicode_FSConverter, &path,
+			      &PyDict_Type, &options))
 		return NULL;
 	if (graph_of(s, graph, &g) && options_of(options, &o) == 0 && session_enter(s)) {
 		const char *file = PyBytes_AsString(path);
@@ -533,17 +555,26 @@ static PyObject *session_report(PyObject *self, PyObject *none)
 	(void)none;
 	for (uint32_t k = 0; r && kernels && k < r->nkernel; k++) {
 		const WeftKernelInfo *i = &r->kernel[k];
-		list_put(&kernels, Py_BuildValue("{s:z,s:z,s:d,s:d,s:z,s:d,s:z,s:I,s:z,s:z}", "name", i->name, "algorithm", i->algorithm, "flops", i->flops,
-						 "bytes", i->bytes, "why", i->why, "seconds", i->seconds, "line", i->line, "nline", (unsigned)i->nline, "plan",
-						 i->plan, "stored", i->stored));
+		list_put(&kernels,
+			 Py_BuildValue("{s:z,s:z,s:d,s:d,s:z,s:d,s:z,s:I,s:z,s:z}", "name", i->name,
+				       "algorithm", i->algorithm, "flops", i->flops, "bytes",
+				       i->bytes, "why", i->why, "seconds", i->seconds, "line",
+				       i->line, "nline", (unsigned)i->nline, "plan", i->plan,
+				       "stored", i->stored));
 	}
 	for (uint32_t k = 0; r && phases && k < r->nphase; k++)
 		list_put(&phases, Py_BuildValue("(sd)", r->phase[k].name, r->phase[k].seconds));
-	PyObject *out = r && kernels && phases ? Py_BuildValue("{s:I,s:I,s:I,s:d,s:d,s:K,s:K,s:K,s:O,s:O}", "operators", (unsigned)r->operators, "kernels", (unsigned)r->kernels,
-					  "distinct", (unsigned)r->distinct, "flops", r->flops, "bytes", r->bytes, "weight_bytes",
-					  (unsigned long long)r->weight_bytes, "workspace_bytes", (unsigned long long)r->workspace_bytes, "code_bytes",
-					  (unsigned long long)r->code_bytes, "kernel", kernels, "phases", phases)
-			  : NULL;
+	PyObject *out =
+		r && kernels && phases
+			? Py_BuildValue("{s:I,s:I,s:I,s:d,s:d,s:K,s:K,s:K,s:O,s:O}", "operators",
+					(unsigned)r->operators, "kernels", (unsigned)r->kernels,
+					"distinct", (unsigned)r->distinct, "flops", r->flops,
+					"bytes", r->bytes, "weight_bytes",
+					(unsigned long long)r->weight_bytes, "workspace_bytes",
+					(unsigned long long)r->workspace_bytes, "code_bytes",
+					(unsigned long long)r->code_bytes, "kernel", kernels,
+					"phases", phases)
+			: NULL;
 	Py_XDECREF(kernels);
 	Py_XDECREF(phases);
 	if (!r)
@@ -571,22 +602,30 @@ static PyObject *session_supports(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef session_methods[] = {
-	{"messages", session_messages, METH_NOARGS, "All messages so far: (severity, where, text)."},
-	{"load", session_load, METH_VARARGS, "load(path or buffer, name, rng_input=False, seed=0, ignore_guards=None): a Graph."},
+	{"messages", session_messages, METH_NOARGS, "All messages so far: (severity, where, "
+						    "text)."},
+	{"load", session_load, METH_VARARGS, "load(path or buffer, name, rng_input=False, seed=0, "
+					     "ignore_guards=None): a Graph."},
 	{"parse", session_parse, METH_VARARGS, "parse(text, name): a Graph."},
 	{"vjp", session_vjp, METH_VARARGS, "vjp(graph, wrt=None, outputs=None)"},
 	{"jvp", session_jvp, METH_VARARGS, "jvp(graph, wrt=None)"},
-	{"split", session_split, METH_VARARGS, "split(graph, wrt=None, outputs=None, budget=None): (forward, backward)"},
-	{"vmap", session_vmap, METH_VARARGS, "vmap(graph, extent=0, in_dims=None, out_dims=None, randomness=0)"},
+	{"split", session_split, METH_VARARGS, "split(graph, wrt=None, outputs=None, budget=None): "
+					       "(forward, backward)"},
+	{"vmap", session_vmap, METH_VARARGS, "vmap(graph, extent=0, in_dims=None, out_dims=None, "
+					     "randomness=0)"},
 	{"join", session_join, METH_VARARGS, "join(names, graphs): one model of several entries."},
-	{"transform", session_transform, METH_VARARGS, "transform(graph, pass): applies a pass in place."},
+	{"transform", session_transform, METH_VARARGS, "transform(graph, pass): applies a pass in "
+						       "place."},
 	{"set_mode", session_set_mode, METH_VARARGS, "set_mode(graph, train): in place."},
-	{"set_precision", session_set_precision, METH_VARARGS, "set_precision(graph, \"bf16\" or \"f16\"): in place."},
+	{"set_precision", session_set_precision, METH_VARARGS, "set_precision(graph, \"bf16\" or "
+							       "\"f16\"): in place."},
 	{"jit", session_jit, METH_VARARGS, "jit(graph, options): a Program in this process."},
 	{"plan", session_plan, METH_VARARGS, "plan(graph, options): plans without making code."},
-	{"emit", session_emit, METH_VARARGS, "emit(graph, kind, path, options): writes a file or folder."},
+	{"emit", session_emit, METH_VARARGS, "emit(graph, kind, path, options): writes a file or "
+					     "folder."},
 	{"report", session_report, METH_NOARGS, "What the last compilation made, as a dict."},
-	{"supports", session_supports, METH_VARARGS, "supports(op, dtypes): whether a trace can call the operator."},
+	{"supports", session_supports, METH_VARARGS, "supports(op, dtypes): whether a trace can "
+						     "call the operator."},
 	{"trace", session_trace, METH_O, "trace(name): a Trace."},
 	{0},
 };
@@ -597,11 +636,13 @@ static PyType_Slot session_slots[] = {
 	{Py_tp_doc, "A compilation: owns graphs and messages."},
 	{0, NULL},
 };
-static PyType_Spec session_spec = {"weft._weft.Session", sizeof(Session), 0, Py_TPFLAGS_DEFAULT, session_slots};
+static PyType_Spec session_spec = {"weft._weft.Session", sizeof(Session), 0, Py_TPFLAGS_DEFAULT,
+				   session_slots};
 
 /* ---- graphs ---- */
 
-static PyObject *infos(Graph *g, const WeftTensorInfo *(*list)(Weft *, const WeftGraph *, uint32_t *))
+static PyObject *infos(Graph *g,
+		       const WeftTensorInfo *(*list)(Weft *, const WeftGraph *, uint32_t *))
 {
 	uint32_t n;
 	if (!session_ready(g->session))
@@ -613,8 +654,12 @@ static PyObject *infos(Graph *g, const WeftTensorInfo *(*list)(Weft *, const Wef
 	for (uint32_t k = 0; out && k < n; k++) {
 		PyObject *dims = PyTuple_New(t[k].rank);
 		for (uint32_t d = 0; dims && d < t[k].rank; d++)
-			tuple_put(&dims, d, t[k].dim[d].value >= 0 ? PyLong_FromLongLong(t[k].dim[d].value) : PyUnicode_FromString(t[k].dim[d].text));
-		list_put(&out, Py_BuildValue("(ssNziI)", t[k].name, dtype_text(t[k].dtype), dims, t[k].role, (int)t[k].donates, (unsigned)t[k].requires_grad));
+			tuple_put(&dims, d,
+				  t[k].dim[d].value >= 0 ? PyLong_FromLongLong(t[k].dim[d].value)
+							 : PyUnicode_FromString(t[k].dim[d].text));
+		list_put(&out,
+			 Py_BuildValue("(ssNziI)", t[k].name, dtype_text(t[k].dtype), dims,
+				       t[k].role, (int)t[k].donates, (unsigned)t[k].requires_grad));
 	}
 	return out;
 }
@@ -661,11 +706,13 @@ static PyObject *graph_dot(PyObject *self, PyObject *args)
 }
 
 static PyMemberDef graph_members[] = {
-	{"session", T_OBJECT, offsetof(Graph, session), READONLY, "The Session that owns the graph."},
+	{"session", T_OBJECT, offsetof(Graph, session), READONLY, "The Session that owns the "
+								  "graph."},
 	{0},
 };
 static PyMethodDef graph_methods[] = {
-	{"inputs", graph_inputs, METH_NOARGS, "(name, dtype, extents, role, donates, requires_grad) of each input."},
+	{"inputs", graph_inputs, METH_NOARGS, "(name, dtype, extents, role, donates, "
+					      "requires_grad) of each input."},
 	{"outputs", graph_outputs, METH_NOARGS, "The same of each output."},
 	{"states", graph_states, METH_NOARGS, "The same of each state."},
 	{"text", graph_text, METH_VARARGS, "text(after=None): the text form, after a pass."},
@@ -679,7 +726,9 @@ static PyType_Slot graph_slots[] = {
 	{Py_tp_doc, "A graph of a Session."},
 	{0, NULL},
 };
-static PyType_Spec graph_spec = {"weft._weft.Graph", sizeof(Graph), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, graph_slots};
+static PyType_Spec graph_spec = {"weft._weft.Graph", sizeof(Graph), 0,
+				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				 graph_slots};
 
 int session_setup(PyObject *module)
 {

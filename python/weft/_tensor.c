@@ -98,7 +98,9 @@ static Way way_of(PyObject *o, const DLExchange *exchange)
 		return BY_BUFFER;
 	if (PyObject_HasAttrString(o, "__dlpack__"))
 		return BY_DLPACK;
-	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyIndex_Check(o) ? BY_NUMBER : BY_NOTHING;
+	return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) || PyIndex_Check(o)
+		       ? BY_NUMBER
+		       : BY_NOTHING;
 }
 
 static PyObject *method_of(PyTypeObject *type, const char *name)
@@ -119,7 +121,8 @@ static const Known *known_class(PyObject *o)
 	Known *at = &known[nknown++ % most];
 	const Known before = *at;
 	Py_INCREF((PyObject *)type);
-	*at = (Known){type, way_of(o, exchange), exchange, method_of(type, "is_conj"), method_of(type, "is_neg")};
+	*at = (Known){type, way_of(o, exchange), exchange, method_of(type, "is_conj"),
+		      method_of(type, "is_neg")};
 	Py_XDECREF((PyObject *)before.type);
 	Py_XDECREF(before.is_conj);
 	Py_XDECREF(before.is_neg);
@@ -142,7 +145,8 @@ static int refuse(const char *who, const char *name, const char *what)
 /* The first line of an exception's text, or NULL without an exception. */
 static PyObject *first_line(PyObject *value)
 {
-	PyObject *text = value ? PyObject_Str(value) : NULL, *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
+	PyObject *text = value ? PyObject_Str(value) : NULL,
+		 *lines = text ? PyUnicode_Splitlines(text, 0) : NULL;
 	PyObject *line = lines && PyList_Size(lines) ? PyList_GetItem(lines, 0) : NULL;
 	Py_XINCREF(line);
 	Py_XDECREF(text);
@@ -182,12 +186,14 @@ static int format_row(const char *format, Py_ssize_t bytes)
 	if (*format == '@' || *format == '=' || *format == '<')
 		format++;
 	for (int k = 0; k < NDTYPE; k++)
-		if (dtypes[k].format && !strcmp(dtypes[k].format, format) && dtypes[k].dtype.bits == 8 * bytes)
+		if (dtypes[k].format && !strcmp(dtypes[k].format, format) &&
+		    dtypes[k].dtype.bits == 8 * bytes)
 			return k;
 	return -1;
 }
 
-static int open_buffer(View *v, PyObject *o, bool writable, const char *who, const char *name, WeftTensor *t)
+static int open_buffer(View *v, PyObject *o, bool writable, const char *who, const char *name,
+		       WeftTensor *t)
 {
 	Py_buffer *b = &v->u.buffer;
 	if (PyObject_GetBuffer(o, b, writable ? PyBUF_RECORDS : PyBUF_RECORDS_RO) < 0)
@@ -195,18 +201,21 @@ static int open_buffer(View *v, PyObject *o, bool writable, const char *who, con
 	v->close = close_buffer;
 	int row = format_row(b->format, b->itemsize);
 	if (row < 0) {
-		PyErr_Format(PyExc_TypeError, "%s %s: elements of format '%s' are no dtype of Weft", who, name, b->format ? b->format : "B");
+		PyErr_Format(PyExc_TypeError, "%s %s: elements of format '%s' are no dtype of Weft",
+			     who, name, b->format ? b->format : "B");
 		return -1;
 	}
 	if (b->ndim > MOST_RANK)
 		return refuse(who, name, "the array has too many dimensions");
 	for (int d = 0; d < b->ndim; d++) {
 		if (b->shape[d] > 1 && b->strides[d] % b->itemsize)
-			return refuse(who, name, "the strides are no multiples of the element's size");
+			return refuse(who, name,
+				      "the strides are no multiples of the element's size");
 		v->shape[d] = b->shape[d];
 		v->stride[d] = b->strides[d] / b->itemsize;
 	}
-	*t = (WeftTensor){b->buf, {WEFT_CPU, 0}, b->ndim, dtypes[row].dtype, v->shape, v->stride, 0};
+	*t = (WeftTensor){b->buf,   {WEFT_CPU, 0}, b->ndim, dtypes[row].dtype,
+			  v->shape, v->stride,     0};
 	return 0;
 }
 
@@ -243,14 +252,16 @@ static PyObject *capsule_of(PyObject *o)
 	return capsule;
 }
 
-static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, const char *name, WeftTensor *t)
+static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, const char *name,
+		       WeftTensor *t)
 {
 	PyObject *capsule = capsule_of(o);
 	if (!capsule)
 		return refuse_with_cause(who, name);
 	v->u.managed.capsule = capsule;
 	if (PyCapsule_IsValid(capsule, "dltensor_versioned")) {
-		DLVersioned *m = v->u.managed.tensor = PyCapsule_GetPointer(capsule, "dltensor_versioned");
+		DLVersioned *m = v->u.managed.tensor =
+			PyCapsule_GetPointer(capsule, "dltensor_versioned");
 		PyCapsule_SetName(capsule, "used_dltensor_versioned");
 		v->close = close_versioned;
 		*t = m->tensor;
@@ -275,10 +286,14 @@ static int refuse_exchanged(PyObject *o, const char *who, const char *name)
 	PyObject *type, *value, *trace;
 	PyErr_Fetch(&type, &value, &trace);
 	PyErr_NormalizeException(&type, &value, &trace);
-	PyObject *layout = PyObject_GetAttrString(o, "layout"), *device = layout ? PyObject_GetAttrString(o, "device") : NULL;
+	PyObject *layout = PyObject_GetAttrString(o, "layout"),
+		 *device = layout ? PyObject_GetAttrString(o, "device") : NULL;
 	PyObject *line = first_line(value);
 	if (device && line)
-		PyErr_Format(PyExc_TypeError, "%s %s: expected a dense tensor in memory, got one of layout %S on %S (%U)", who, name, layout, device, line);
+		PyErr_Format(
+			PyExc_TypeError,
+			"%s %s: expected a dense tensor in memory, got one of layout %S on %S (%U)",
+			who, name, layout, device, line);
 	else
 		refuse(who, name, "expected a dense tensor in memory");
 	Py_XDECREF(line);
@@ -320,7 +335,8 @@ static bool is_lazy(const Known *k, PyObject *o, const WeftTensor *t)
 	return says_yes(k->is_neg, o);
 }
 
-static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, const char *who, const char *name, WeftTensor *t)
+static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, const char *who,
+			  const char *name, WeftTensor *t)
 {
 	const DLExchange *e = k->exchange; /* a call of Python may give *k to another class */
 	if (e->view_object(o, t))
@@ -328,7 +344,10 @@ static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, c
 	if (!is_lazy(k, o, t))
 		return 0;
 	if (writable) {
-		PyErr_Format(PyExc_ValueError, "%s %s: a tensor with the conjugate or the negative bit cannot be written: resolve_conj().resolve_neg()", who, name);
+		PyErr_Format(PyExc_ValueError,
+			     "%s %s: a tensor with the conjugate or the negative bit cannot be "
+			     "written: resolve_conj().resolve_neg()",
+			     who, name);
 		return -1;
 	}
 	PyObject *plain = PyObject_CallMethod(o, "resolve_conj", NULL);
@@ -342,12 +361,14 @@ static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, c
 static bool in_range(int64_t x, WeftDType d)
 {
 	int unused = 64 - d.bits;
-	int64_t kept = d.code == WEFT_UINT ? (int64_t)((uint64_t)x << unused >> unused) : (int64_t)((uint64_t)x << unused) >> unused;
+	int64_t kept = d.code == WEFT_UINT ? (int64_t)((uint64_t)x << unused >> unused)
+					   : (int64_t)((uint64_t)x << unused) >> unused;
 	return kept == x;
 }
 
 /* The value of a number, as the dtype has it, in v->u.number. */
-static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const char *name, WeftTensor *t)
+static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const char *name,
+		       WeftTensor *t)
 {
 	void *p = v->u.number;
 	if (d.code == WEFT_FLOAT && d.bits >= 32) {
@@ -360,10 +381,13 @@ static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const
 		*(uint8_t *)p = PyObject_IsTrue(o) == 1;
 	} else if (d.code == WEFT_INT || d.code == WEFT_UINT) {
 		PyObject *whole = PyNumber_Index(o);
-		int64_t x = whole ? d.code == WEFT_UINT ? (int64_t)PyLong_AsUnsignedLongLong(whole) : PyLong_AsLongLong(whole) : -1;
+		int64_t x = whole ? d.code == WEFT_UINT ? (int64_t)PyLong_AsUnsignedLongLong(whole)
+							: PyLong_AsLongLong(whole)
+				  : -1;
 		Py_XDECREF(whole);
 		if (!PyErr_Occurred() && !in_range(x, d))
-			PyErr_Format(PyExc_OverflowError, "%R is out of the range of %s", o, dtype_text(d));
+			PyErr_Format(PyExc_OverflowError, "%R is out of the range of %s", o,
+				     dtype_text(d));
 		memcpy(p, &x, sizeof x); /* little-endian: the low bytes come first */
 	} else {
 		return refuse(who, name, "a number cannot be given for this dtype");
@@ -374,7 +398,8 @@ static int open_number(View *v, PyObject *o, WeftDType d, const char *who, const
 	return 0;
 }
 
-static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t)
+static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number, bool writable,
+		   const char *who, const char *name, WeftTensor *t)
 {
 	switch (k->way) {
 	case BY_EXCHANGE:
@@ -390,11 +415,13 @@ static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number
 	case BY_NOTHING:
 		break;
 	}
-	PyErr_Format(PyExc_TypeError, "%s %s: expected a tensor or array, got %R", who, name, (PyObject *)Py_TYPE(o));
+	PyErr_Format(PyExc_TypeError, "%s %s: expected a tensor or array, got %R", who, name,
+		     (PyObject *)Py_TYPE(o));
 	return -1;
 }
 
-int view_open(View *v, PyObject *o, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t)
+int view_open(View *v, PyObject *o, const WeftDType *number, bool writable, const char *who,
+	      const char *name, WeftTensor *t)
 {
 	v->close = NULL;
 	v->copy = NULL;
@@ -422,9 +449,11 @@ static void set_error(void *error, const char *kind, const char *message)
 	PyErr_SetString(PyExc_RuntimeError, message);
 }
 
-static PyObject *make_exchanged(const DLExchange *e, WeftDType d, uint32_t rank, const int64_t *shape, WeftTensor *t)
+static PyObject *make_exchanged(const DLExchange *e, WeftDType d, uint32_t rank,
+				const int64_t *shape, WeftTensor *t)
 {
-	WeftTensor like = {NULL, {WEFT_CPU, 0}, (int32_t)rank, d, (int64_t *)(uintptr_t)shape, NULL, 0};
+	WeftTensor like = {NULL, {WEFT_CPU, 0}, (int32_t)rank, d, (int64_t *)(uintptr_t)shape, NULL,
+			   0};
 	DLVersioned *m = NULL;
 	void *object = NULL;
 	if (e->allocate(&like, &m, NULL, set_error))
@@ -464,7 +493,8 @@ static PyObject *numpy_dtype_of(int row, const char *name)
 {
 	if (numpy_dtype[row])
 		return numpy_dtype[row];
-	PyObject *module = PyImport_ImportModule(dtypes[row].format ? "numpy" : "ml_dtypes"), *dtype = NULL;
+	PyObject *module = PyImport_ImportModule(dtypes[row].format ? "numpy" : "ml_dtypes"),
+		 *dtype = NULL;
 	PyObject *numpy = PyImport_ImportModule("numpy");
 	PyObject *class = module ? PyObject_GetAttrString(module, dtypes[row].numpy) : NULL;
 	if (class && numpy)
@@ -473,14 +503,19 @@ static PyObject *numpy_dtype_of(int row, const char *name)
 	Py_XDECREF(numpy);
 	Py_XDECREF(class);
 	if (!dtype)
-		PyErr_Format(PyExc_TypeError, "output %s: NumPy has no dtype for %s: pass tensors of PyTorch, or out=", name, dtypes[row].text);
+		PyErr_Format(
+			PyExc_TypeError,
+			"output %s: NumPy has no dtype for %s: pass tensors of PyTorch, or out=",
+			name, dtypes[row].text);
 	return numpy_dtype[row] = dtype;
 }
 
 static PyObject *make_numpy(int row, uint32_t rank, const int64_t *shape, const char *name)
 {
-	PyObject *dtype = numpy_dtype_of(row, name), *extents = dtype ? shape_tuple(rank, shape) : NULL;
-	PyObject *array = extents ? PyObject_CallFunctionObjArgs(empty, extents, dtype, NULL) : NULL;
+	PyObject *dtype = numpy_dtype_of(row, name),
+		 *extents = dtype ? shape_tuple(rank, shape) : NULL;
+	PyObject *array =
+		extents ? PyObject_CallFunctionObjArgs(empty, extents, dtype, NULL) : NULL;
 	Py_XDECREF(extents);
 	return array;
 }
@@ -492,8 +527,10 @@ static PyObject *make_memoryview(int row, uint32_t rank, const int64_t *shape, c
 	for (uint32_t k = 0; k < rank; k++)
 		bytes *= shape[k];
 	if (!dtypes[row].format || strlen(dtypes[row].format) > 1)
-		return PyErr_Format(PyExc_TypeError, "output %s: %s needs NumPy or PyTorch", name, dtypes[row].text);
-	PyObject *memory = PyByteArray_FromStringAndSize(NULL, bytes), *view = memory ? PyMemoryView_FromObject(memory) : NULL;
+		return PyErr_Format(PyExc_TypeError, "output %s: %s needs NumPy or PyTorch", name,
+				    dtypes[row].text);
+	PyObject *memory = PyByteArray_FromStringAndSize(NULL, bytes),
+		 *view = memory ? PyMemoryView_FromObject(memory) : NULL;
 	PyObject *extents = view ? shape_tuple(rank, shape) : NULL, *cast = NULL;
 	if (extents)
 		cast = PyObject_CallMethod(view, "cast", "sO", dtypes[row].format, extents);
@@ -503,7 +540,8 @@ static PyObject *make_memoryview(int row, uint32_t rank, const int64_t *shape, c
 	return cast;
 }
 
-PyObject *make_tensor(PyObject *like, WeftDType d, uint32_t rank, const int64_t *shape, const char *name, WeftTensor *t)
+PyObject *make_tensor(PyObject *like, WeftDType d, uint32_t rank, const int64_t *shape,
+		      const char *name, WeftTensor *t)
 {
 	const Known *k = like ? known_class(like) : NULL;
 	if (k && k->way == BY_EXCHANGE)
@@ -520,11 +558,13 @@ PyObject *make_tensor(PyObject *like, WeftDType d, uint32_t rank, const int64_t 
 		return o;
 	}
 	if (o && !dtypes[row].format) { /* an array of ml_dtypes: its address */
-		PyObject *data = PyObject_GetAttrString(o, "ctypes"), *address = data ? PyObject_GetAttrString(data, "data") : NULL;
+		PyObject *data = PyObject_GetAttrString(o, "ctypes"),
+			 *address = data ? PyObject_GetAttrString(data, "data") : NULL;
 		void *p = address ? PyLong_AsVoidPtr(address) : NULL;
 		Py_XDECREF(data);
 		Py_XDECREF(address);
-		*t = (WeftTensor){p, {WEFT_CPU, 0}, (int32_t)rank, d, (int64_t *)(uintptr_t)shape, NULL, 0};
+		*t = (WeftTensor){
+			p, {WEFT_CPU, 0}, (int32_t)rank, d, (int64_t *)(uintptr_t)shape, NULL, 0};
 		if (!PyErr_Occurred())
 			return o;
 	}

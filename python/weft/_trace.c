@@ -61,7 +61,8 @@ static bool is_value(PyObject *o)
 static bool value_of(const Trace *t, PyObject *o, WeftValue *v)
 {
 	if (!is_value(o)) {
-		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R", (PyObject *)Py_TYPE(o));
+		PyErr_Format(PyExc_TypeError, "expected a value of a trace, got %R",
+			     (PyObject *)Py_TYPE(o));
 		return false;
 	}
 	if (((Value *)o)->trace != t->number) {
@@ -154,8 +155,12 @@ static bool list_argument(const Trace *t, WeftArg *a, PyObject *list, Memory **m
 		Py_DECREF(o); /* the list has it */
 	}
 	a->n = (uint32_t)n;
-	a->kind = kind == WEFT_ARG_VALUE ? WEFT_ARG_VALUES : kind == WEFT_ARG_SIZE ? WEFT_ARG_SIZES : kind == WEFT_ARG_FLOAT ? WEFT_ARG_FLOATS
-		  : kind == WEFT_ARG_BOOL ? WEFT_ARG_BOOLS : kind == WEFT_ARG_NONE && n ? WEFT_ARG_VALUES : WEFT_ARG_INTS;
+	a->kind = kind == WEFT_ARG_VALUE       ? WEFT_ARG_VALUES
+		  : kind == WEFT_ARG_SIZE      ? WEFT_ARG_SIZES
+		  : kind == WEFT_ARG_FLOAT     ? WEFT_ARG_FLOATS
+		  : kind == WEFT_ARG_BOOL      ? WEFT_ARG_BOOLS
+		  : kind == WEFT_ARG_NONE && n ? WEFT_ARG_VALUES
+					       : WEFT_ARG_INTS;
 	void *memory = memory_take(m, (size_t)(n + 1) * sizeof(WeftValue));
 	a->u.ints = memory;
 	for (Py_ssize_t k = 0; memory && k < n; k++) {
@@ -210,7 +215,8 @@ static PyObject *trace_call(PyObject *self, PyObject *args)
 	Trace *t = (Trace *)self;
 	const char *op;
 	PyObject *list, *named = NULL, *key, *value, *out = NULL;
-	if (!PyArg_ParseTuple(args, "sO!|O!", &op, &PyTuple_Type, &list, &PyDict_Type, &named) || !trace_ready(t))
+	if (!PyArg_ParseTuple(args, "sO!|O!", &op, &PyTuple_Type, &list, &PyDict_Type, &named) ||
+	    !trace_ready(t))
 		return NULL;
 	Memory *m = NULL;
 	Py_ssize_t n = PyTuple_Size(list), all = n + (named ? PyDict_Size(named) : 0), at = 0;
@@ -325,7 +331,8 @@ static PyObject *trace_size(PyObject *self, PyObject *args)
 	PyObject *o;
 	long long lo, hi;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) || !value_of((Trace *)self, o, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "sOLL", &name, &o, &lo, &hi) ||
+	    !value_of((Trace *)self, o, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_size(((Trace *)self)->trace, name, v, lo, hi);
 	Py_RETURN_NONE;
@@ -343,7 +350,8 @@ static PyObject *trace_output(PyObject *self, PyObject *args)
 	const char *name;
 	PyObject *o;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of((Trace *)self, o, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "sO", &name, &o) || !value_of((Trace *)self, o, &v) ||
+	    !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_output(((Trace *)self)->trace, name, v);
 	Py_RETURN_NONE;
@@ -353,7 +361,8 @@ static PyObject *trace_assign(PyObject *self, PyObject *args)
 {
 	PyObject *state, *to;
 	WeftValue s, v;
-	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of((Trace *)self, state, &s) || !value_of((Trace *)self, to, &v) || !trace_ready((Trace *)self))
+	if (!PyArg_ParseTuple(args, "OO", &state, &to) || !value_of((Trace *)self, state, &s) ||
+	    !value_of((Trace *)self, to, &v) || !trace_ready((Trace *)self))
 		return NULL;
 	weft_trace_assign(((Trace *)self)->trace, s, v);
 	Py_RETURN_NONE;
@@ -435,7 +444,8 @@ static void run_body(Bodies *b, int which, const WeftValue *in, WeftValue *out)
 	if (v && n == b->nout[which])
 		memcpy(out, v, n * sizeof *v);
 	else if (v)
-		PyErr_Format(PyExc_ValueError, "the body gives %u values, expected %u", (unsigned)n, (unsigned)b->nout[which]);
+		PyErr_Format(PyExc_ValueError, "the body gives %u values, expected %u", (unsigned)n,
+			     (unsigned)b->nout[which]);
 	free(v);
 	Py_XDECREF(list);
 	Py_XDECREF(result);
@@ -460,7 +470,8 @@ static PyObject *trace_cond(PyObject *self, PyObject *args)
 	PyObject *condition, *yes, *no, *result = NULL;
 	unsigned nout;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) || !value_of(t, condition, &v) || !trace_ready(t))
+	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) ||
+	    !value_of(t, condition, &v) || !trace_ready(t))
 		return NULL;
 	Bodies b = {{yes, no}, t, 0, {nout, nout}};
 	WeftValue *out = list_memory(nout, sizeof *out);
@@ -500,9 +511,11 @@ static PyObject *trace_scan(PyObject *self, PyObject *args)
 	unsigned ny;
 	int reverse = 0;
 	uint32_t ninit = 0, nxs = 0;
-	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse) || !trace_ready(t))
+	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse) ||
+	    !trace_ready(t))
 		return NULL;
-	WeftValue *init = values_of(t, carried, &ninit), *xs = init ? values_of(t, slices, &nxs) : NULL;
+	WeftValue *init = values_of(t, carried, &ninit),
+		  *xs = init ? values_of(t, slices, &nxs) : NULL;
 	WeftValue *in = xs ? list_memory((Py_ssize_t)ninit + nxs, sizeof *in) : NULL;
 	WeftValue *out = in ? list_memory((Py_ssize_t)ninit + ny, sizeof *out) : NULL;
 	if (out) {
@@ -567,9 +580,11 @@ static PyMethodDef trace_methods[] = {
 	{"symbol", trace_symbol, METH_VARARGS, "symbol(name, lo, hi): declares a size."},
 	{"input", trace_input, METH_VARARGS, "input(name, type): \"f32[B, 3]\""},
 	{"param", trace_param, METH_VARARGS, "param(name, type, array): a constant."},
-	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a parameter."},
+	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a "
+						   "parameter."},
 	{"buffer", trace_buffer, METH_VARARGS, "buffer(name, type, array): state that is none."},
-	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes a size."},
+	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes "
+					   "a size."},
 	{"integer", trace_integer, METH_O, "integer(size): the value of an expression of sizes."},
 	{"output", trace_output, METH_VARARGS, "output(name, value)"},
 	{"assign", trace_assign, METH_VARARGS, "assign(state, value)"},
@@ -585,7 +600,8 @@ static PyMethodDef trace_methods[] = {
 	{0},
 };
 static PyMemberDef trace_members[] = {
-	{"session", T_OBJECT, offsetof(Trace, session), READONLY, "The Session that owns the trace."},
+	{"session", T_OBJECT, offsetof(Trace, session), READONLY, "The Session that owns the "
+								  "trace."},
 	{0},
 };
 static PyType_Slot trace_slots[] = {
@@ -595,13 +611,19 @@ static PyType_Slot trace_slots[] = {
 	{Py_tp_doc, "Records calls of operators."},
 	{0, NULL},
 };
-static PyType_Spec trace_spec = {"weft._weft.Trace", sizeof(Trace), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, trace_slots};
-static PyType_Slot value_slots[] = {{Py_tp_dealloc, value_dealloc}, {Py_tp_doc, "A value of a Trace."}, {0, NULL}};
-static PyType_Spec value_spec = {"weft._weft.Value", sizeof(Value), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, value_slots};
+static PyType_Spec trace_spec = {"weft._weft.Trace", sizeof(Trace), 0,
+				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				 trace_slots};
+static PyType_Slot value_slots[] = {
+	{Py_tp_dealloc, value_dealloc}, {Py_tp_doc, "A value of a Trace."}, {0, NULL}};
+static PyType_Spec value_spec = {"weft._weft.Value", sizeof(Value), 0,
+				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+				 value_slots};
 
 int trace_setup(PyObject *module)
 {
-	size_type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:s}", "Size", (PyObject *)&PyUnicode_Type, "__doc__",
+	size_type = PyObject_CallFunction((PyObject *)&PyType_Type, "s(O){s:s}", "Size",
+					  (PyObject *)&PyUnicode_Type, "__doc__",
 					  "An expression of sizes, as an argument of Trace.call.");
 	if (!size_type || PyModule_AddObjectRef(module, "Size", size_type) < 0)
 		return -1;

@@ -49,7 +49,8 @@ typedef struct View {
  * elements are conjugated or negated only when they are read. With `number`, an object of Python
  * that is a number becomes a tensor of this dtype without dimensions. `writable`: the memory will
  * be written. who, name: "input", "x", for exceptions. */
-int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who, const char *name, WeftTensor *t);
+int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who,
+	      const char *name, WeftTensor *t);
 void view_close(View *);
 /* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
  * can make more of them. */
@@ -57,7 +58,8 @@ bool is_exchanged(PyObject *o);
 /* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as
  * the object: of the class of `like` if is_exchanged(like), else a NumPy array, else a
  * memoryview. */
-PyObject *make_tensor(PyObject *like, WeftDType, uint32_t rank, const int64_t *shape, const char *name, WeftTensor *t);
+PyObject *make_tensor(PyObject *like, WeftDType, uint32_t rank, const int64_t *shape,
+		      const char *name, WeftTensor *t);
 /* "f32"; "" for a dtype that Weft lacks. */
 const char *dtype_text(WeftDType);
 /* Returns whether the text is that of a dtype, and sets *d. */

@@ -73,22 +73,27 @@ static int32_t device_number;
 /* Extents that are symbols become 3; floats small numbers, integers `index`. */
 static Tensor make(const WeftTensorInfo *info, const int64_t *shape, int64_t index)
 {
-	Tensor x = {.t = {.device = host_place, .ndim = (int32_t)info->rank, .dtype = info->dtype}, .bytes = ((size_t)info->dtype.bits + 7) / 8};
+	Tensor x = {.t = {.device = host_place, .ndim = (int32_t)info->rank, .dtype = info->dtype},
+		    .bytes = ((size_t)info->dtype.bits + 7) / 8};
 	for (uint32_t d = 0; d < info->rank; d++) {
 		x.shape[d] = shape ? shape[d] : info->dim[d].value >= 0 ? info->dim[d].value : 3;
 		x.bytes *= (size_t)x.shape[d];
 	}
 	x.t.data = calloc(1, x.bytes + 8);
-	for (size_t k = 0; info->dtype.code == WEFT_FLOAT && info->dtype.bits == 32 && k < x.bytes / 4; k++)
+	for (size_t k = 0;
+	     info->dtype.code == WEFT_FLOAT && info->dtype.bits == 32 && k < x.bytes / 4; k++)
 		((float *)x.t.data)[k] = 0.125f * (float)(k % 7) - 0.25f;
-	for (size_t k = 0; info->dtype.code == WEFT_INT && info->dtype.bits == 64 && k < x.bytes / 8; k++)
+	for (size_t k = 0;
+	     info->dtype.code == WEFT_INT && info->dtype.bits == 64 && k < x.bytes / 8; k++)
 		((int64_t *)x.t.data)[k] = index;
 	return x;
 }
 
 /* The driver's functions that a caller with memory on the device uses. */
 static struct {
-	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t), (*in)(uint64_t, const void *, size_t, void *), (*out)(void *, uint64_t, size_t, void *);
+	int (*alloc)(uint64_t *, size_t), (*free)(uint64_t),
+		(*in)(uint64_t, const void *, size_t, void *),
+		(*out)(void *, uint64_t, size_t, void *);
 	int (*retain)(void **, int), (*push)(void *), (*live)(void), (*pending)(const void *);
 	void *(*stream)(void);
 	void (*graphs)(uint64_t[3]);
@@ -155,7 +160,9 @@ static int call_shifted(Model *x, bool device, size_t shift, int64_t index, Tens
 			b[k].device = (WeftDevice){WEFT_CUDA, device_number};
 		}
 	}
-	void *work = code != WEFT_OK ? NULL : device ? there(sizes->workspace_bytes) : malloc(sizes->workspace_bytes);
+	void *work = code != WEFT_OK ? NULL
+		     : device        ? there(sizes->workspace_bytes)
+				     : malloc(sizes->workspace_bytes);
 	if (device)
 		context.device = (WeftDevice){WEFT_CUDA, device_number}, context.stream = &context;
 	if (code == WEFT_OK)
@@ -296,14 +303,16 @@ static Later *later(Model *x, void *stream, int64_t index)
 	if (x->m->sizes(x->in, 0, l->a, l->sizes, &x->status))
 		stop(x->status.message);
 	for (uint32_t k = 0; k < e->noutput; k++) {
-		l->out[k] = make(weft_output(x->m, e, k), weft_output_shape(x->m, e, l->sizes, k), 0);
+		l->out[k] =
+			make(weft_output(x->m, e, k), weft_output_shape(x->m, e, l->sizes, k), 0);
 		l->b[k] = l->out[k].t;
 		l->b[k].shape = l->out[k].shape;
 		l->b[k].data = there(l->out[k].bytes);
 		l->b[k].device = (WeftDevice){WEFT_CUDA, 0};
 	}
 	l->work = there(l->sizes->workspace_bytes);
-	l->context = (WeftContext){.size = sizeof l->context, .device = {WEFT_CUDA, 0}, .stream = stream};
+	l->context = (WeftContext){
+		.size = sizeof l->context, .device = {WEFT_CUDA, 0}, .stream = stream};
 	return l;
 }
 
@@ -369,7 +378,8 @@ static void streams_of_writers(Model *x, Later *a, Later *b)
 	Tensor s = make(weft_state_info(x->m, 0), NULL, 0);
 	s.t.shape = s.shape;
 	begin_well(x, a);
-	if (begin(x, b) != WEFT_ERR_BUSY || x->m->state_get(x->in, 0, &s.t, &x->status) != WEFT_ERR_BUSY)
+	if (begin(x, b) != WEFT_ERR_BUSY ||
+	    x->m->state_get(x->in, 0, &s.t, &x->status) != WEFT_ERR_BUSY)
 		stop("state is written, and another call begins");
 	begin_well(x, a); /* the same stream */
 	if (wait_for(x, a->context.stream, 0))
@@ -392,9 +402,11 @@ static void streams(Model *x)
 		begin_well(x, a);
 		begin_well(x, b);
 		begin_well(x, a);
-		if (wait_for(x, NULL, WEFT_POLL) != WEFT_ERR_BUSY || !cu.pending(&one) || !cu.pending(&two))
+		if (wait_for(x, NULL, WEFT_POLL) != WEFT_ERR_BUSY || !cu.pending(&one) ||
+		    !cu.pending(&two))
 			stop("nothing is left to do");
-		if (wait_for(x, &two, 0) || wait_for(x, &two, WEFT_POLL) || cu.pending(&two) || !cu.pending(&one))
+		if (wait_for(x, &two, 0) || wait_for(x, &two, WEFT_POLL) || cu.pending(&two) ||
+		    !cu.pending(&one))
 			stop("waiting for a stream");
 		if (wait_for(x, NULL, 0) || cu.pending(&one))
 			stop("waiting for all");
@@ -421,9 +433,12 @@ static void expect_graphs(uint64_t made, uint64_t launched, bool changed)
 	static uint64_t before[3];
 	uint64_t now[3];
 	cu.graphs(now);
-	const bool other = changed ? now[0] == before[0] && now[2] == before[2] : now[0] - before[0] != made || now[2] != before[2];
+	const bool other = changed ? now[0] == before[0] && now[2] == before[2]
+				   : now[0] - before[0] != made || now[2] != before[2];
 	if (other || now[1] - before[1] != launched) {
-		printf("%llu made, %llu launched, %llu changed: ", (unsigned long long)(now[0] - before[0]), (unsigned long long)(now[1] - before[1]),
+		printf("%llu made, %llu launched, %llu changed: ",
+		       (unsigned long long)(now[0] - before[0]),
+		       (unsigned long long)(now[1] - before[1]),
 		       (unsigned long long)(now[2] - before[2]));
 		stop("other graphs than expected");
 	}
@@ -438,7 +453,8 @@ static void expect_results(Model *x, Later *l, const Tensor *want)
 	compare(x, want, results(x, l));
 	/* the next one writes it again */
 	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
-		cu.in((uintptr_t)l->b[k].data, l->in[0].t.data, l->out[k].bytes < l->in[0].bytes ? l->out[k].bytes : l->in[0].bytes, NULL);
+		cu.in((uintptr_t)l->b[k].data, l->in[0].t.data,
+		      l->out[k].bytes < l->in[0].bytes ? l->out[k].bytes : l->in[0].bytes, NULL);
 }
 
 /* The model reads no values of tensors. */
@@ -506,7 +522,11 @@ static void set_all(Model *x)
 		for (size_t i = 0; i < count && p->dtype.code == WEFT_FLOAT; i++)
 			data[i] = 0.0625f * (float)((i + first) % 11) + 0.25f;
 		name[k] = p->name;
-		value[k] = (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype, .shape = shape[k]};
+		value[k] = (WeftTensor){.data = data,
+					.device = {WEFT_CPU, 0},
+					.ndim = (int32_t)p->rank,
+					.dtype = p->dtype,
+					.shape = shape[k]};
 	}
 	if (x->m->set_weights(x->in, n, name, value, NULL, &x->status))
 		stop(x->status.message);
@@ -518,7 +538,8 @@ static void weights(Model *x, const char *other)
 {
 	Tensor y[MOST], z[MOST], before[MOST];
 	Model cpu = load(other);
-	if (open_on(x, 0) || cpu.m->open(cpu.m, NULL, &cpu.in, &cpu.status) || call(x, false, 0, before))
+	if (open_on(x, 0) || cpu.m->open(cpu.m, NULL, &cpu.in, &cpu.status) ||
+	    call(x, false, 0, before))
 		stop(x->status.message);
 	set_all(x);
 	set_all(&cpu);
@@ -529,7 +550,8 @@ static void weights(Model *x, const char *other)
 	for (uint32_t k = 0; k < weft_entry(x->m, 0)->noutput; k++)
 		for (size_t i = 0; i < y[k].bytes / 4; i++) {
 			const float a = ((float *)y[k].t.data)[i], b = ((float *)z[k].t.data)[i];
-			if (!(a - b < 1e-4f * (1 + (b < 0 ? -b : b)) && b - a < 1e-4f * (1 + (b < 0 ? -b : b))))
+			if (!(a - b < 1e-4f * (1 + (b < 0 ? -b : b)) &&
+			      b - a < 1e-4f * (1 + (b < 0 ? -b : b))))
 				stop("other results than of the processor");
 		}
 	x->m->close(x->in);
@@ -571,7 +593,8 @@ static void told_later(Model *x)
 static void captured(Model *x)
 {
 	void *so = dlopen("libcuda.so.1", RTLD_NOW), *stream, *graph;
-	int (*make)(void **, unsigned), (*begin_capture)(void *, int), (*end_capture)(void *, void **);
+	int (*make)(void **, unsigned), (*begin_capture)(void *, int),
+		(*end_capture)(void *, void **);
 	find(so, "cuStreamCreate", &make);
 	find(so, "cuStreamBeginCapture_v2", &begin_capture);
 	find(so, "cuStreamEndCapture", &end_capture);

@@ -77,7 +77,8 @@ static uint64_t elem_of(WeftDType d)
 static bool set_shape(const WeftTensorInfo *info, const int64_t *value, Tensor *x)
 {
 	memset(x, 0, sizeof *x);
-	x->t = (WeftTensor){.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
+	x->t = (WeftTensor){
+		.device = {WEFT_CPU, 0}, .ndim = (int32_t)info->rank, .dtype = info->dtype};
 	x->bytes = elem_of(info->dtype);
 	for (uint32_t d = 0; d < info->rank; d++) {
 		const WeftDim *dim = &info->dim[d];
@@ -170,7 +171,8 @@ static void to_host(const Side *s, Tensor *x)
 {
 	void *p = malloc(x->bytes + 64);
 	WeftStatus status;
-	if (x->bytes && s->driver->read(s->driver->self, p, x->t.data, x->bytes, NULL, &status) != WEFT_OK)
+	if (x->bytes &&
+	    s->driver->read(s->driver->self, p, x->t.data, x->bytes, NULL, &status) != WEFT_OK)
 		complain("read", "", "", status.message);
 	s->driver->free(s->driver->self, x->t.byte_offset ? NULL : x->t.data, NULL);
 	x->t.data = p;
@@ -204,7 +206,8 @@ static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 		if (there && own[k].bytes) {
 			own[k].t.data = alloc_on(s, true, own[k].bytes);
 			own[k].t.device.type = DOUBLE;
-			s->driver->copy(s->driver->self, own[k].t.data, in[k].t.data, own[k].bytes, WEFT_TO_DEVICE, NULL);
+			s->driver->copy(s->driver->self, own[k].t.data, in[k].t.data, own[k].bytes,
+					WEFT_TO_DEVICE, NULL);
 		}
 		x[k] = own[k].t;
 	}
@@ -213,7 +216,9 @@ static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 		Tensor *o = &r.out[k];
 		const int64_t *shape = weft_output_shape(s->m, e, sizes, k);
 		bool known = true;
-		o->t = (WeftTensor){.device = {there ? DOUBLE : WEFT_CPU, 0}, .ndim = (int32_t)e->output[k].rank, .dtype = e->output[k].dtype,
+		o->t = (WeftTensor){.device = {there ? DOUBLE : WEFT_CPU, 0},
+				    .ndim = (int32_t)e->output[k].rank,
+				    .dtype = e->output[k].dtype,
 				    .shape = o->shape};
 		for (uint32_t d = 0; d < e->output[k].rank; d++)
 			known &= (o->shape[d] = shape[d]) >= 0;
@@ -223,7 +228,8 @@ static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 		y[k] = o->t;
 	}
 	if (r.code == WEFT_OK) {
-		const WeftContext context = {.size = sizeof context, .device = {there ? DOUBLE : 0, 0}, .nthreads = 2};
+		const WeftContext context = {
+			.size = sizeof context, .device = {there ? DOUBLE : 0, 0}, .nthreads = 2};
 		void *work = alloc_on(s, there, sizes->workspace_bytes);
 		r.code = s->m->run(s->in, sizes, x, y, work, &context, &r.status);
 		free_on(s, there, work);
@@ -254,10 +260,13 @@ static void drop(Result *r)
 static void compare_results(const WeftEntry *e, const char *what, const Result *a, const Result *b)
 {
 	if (a->code != b->code || (a->code && strcmp(a->status.message, b->status.message)))
-		complain(what, e->name, a->code ? a->status.message : "succeeds", b->code ? b->status.message : "succeeds");
+		complain(what, e->name, a->code ? a->status.message : "succeeds",
+			 b->code ? b->status.message : "succeeds");
 	for (uint32_t k = 0; k < a->n && !a->code && !b->code; k++)
-		if (a->out[k].bytes != b->out[k].bytes || memcmp(a->out[k].shape, b->out[k].shape, sizeof a->out[k].shape) ||
-		    (a->out[k].bytes && memcmp(a->out[k].t.data, b->out[k].t.data, a->out[k].bytes)))
+		if (a->out[k].bytes != b->out[k].bytes ||
+		    memcmp(a->out[k].shape, b->out[k].shape, sizeof a->out[k].shape) ||
+		    (a->out[k].bytes &&
+		     memcmp(a->out[k].t.data, b->out[k].t.data, a->out[k].bytes)))
 			complain(what, e->output[k].name, "one value", "another");
 }
 
@@ -276,7 +285,8 @@ static Tensor state_of(const Side *s, WeftInstance *in, uint32_t k, bool there)
 	return x;
 }
 
-static void compare_state(const Side *a, WeftInstance *ain, const Side *b, WeftInstance *bin, const char *when)
+static void compare_state(const Side *a, WeftInstance *ain, const Side *b, WeftInstance *bin,
+			  const char *when)
 {
 	for (uint32_t k = 0; k < a->m->nstate; k++)
 		for (int there = 0; there < 2; there++) {
@@ -422,7 +432,9 @@ static void set_weights(const Side *s, bool partly)
 	WeftStatus status;
 	for (uint32_t k = 0; k < n; k++) {
 		const WeftParamInfo *p = &s->m->source[k];
-		x[k] = (Tensor){.t = {.device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype}};
+		x[k] = (Tensor){.t = {.device = {WEFT_CPU, 0},
+				      .ndim = (int32_t)p->rank,
+				      .dtype = p->dtype}};
 		for (uint32_t d = 0; d < p->rank; d++)
 			x[k].shape[d] = p->dim[d];
 		x[k].bytes = bytes_of(&x[k]);

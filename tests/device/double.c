@@ -50,8 +50,10 @@ static bool begin(void)
 {
 	if (self.real)
 		return true;
-	void *real = mmap(NULL, SPACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	void *window = mmap(NULL, SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *real = mmap(NULL, SPACE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *window =
+		mmap(NULL, SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	self.block = calloc(MOST, sizeof *self.block);
 	self.last = &self.pending;
 	if (real == MAP_FAILED || window == MAP_FAILED || !self.block)
@@ -172,7 +174,8 @@ static int wait_for_all(void *me, void *stream, WeftStatus *status)
 	return code;
 }
 
-static int read_now(void *me, void *to, const void *from, uint64_t bytes, void *stream, WeftStatus *status)
+static int read_now(void *me, void *to, const void *from, uint64_t bytes, void *stream,
+		    WeftStatus *status)
 {
 	copy(me, to, from, bytes, WEFT_TO_HOST, stream);
 	return wait_for_all(me, stream, status);
@@ -193,8 +196,16 @@ static void launch(void *me, WeftDeviceLaunch *l, void *stream)
 	l->failed = l->kernel(&f, 0, l->ntasks);
 }
 
-EXPORT const WeftDriver weft_double = {.size = sizeof weft_double, .type = 12, .name = "double", .alloc = take, .free = give, .copy = copy,
-				       .fill = fill, .read = read_now, .launch = launch, .wait = wait_for_all};
+EXPORT const WeftDriver weft_double = {.size = sizeof weft_double,
+				       .type = 12,
+				       .name = "double",
+				       .alloc = take,
+				       .free = give,
+				       .copy = copy,
+				       .fill = fill,
+				       .read = read_now,
+				       .launch = launch,
+				       .wait = wait_for_all};
 
 void weft_device_close(const WeftDriver *v)
 {
@@ -206,7 +217,8 @@ int32_t weft_device_ordinal(const WeftDriver *v)
 	return (void)v, 0;
 }
 
-int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out, WeftStatus *status)
+int weft_device_open(const WeftModel *m, int32_t ordinal, const WeftDriver **out,
+		     WeftStatus *status)
 {
 	(void)m, (void)ordinal, (void)status;
 	*out = begin() ? &weft_double : NULL;

@@ -28,8 +28,22 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101, INVALID_IMAGE = 200, INVALID_CONTEXT = 201,
-       NO_BINARY = 209, NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_FAILED = 719, NOT_SUPPORTED = 801 };
+enum {
+	OK = 0,
+	INVALID_VALUE = 1,
+	OUT_OF_MEMORY = 2,
+	NOT_INITIALIZED = 3,
+	NO_DEVICE = 100,
+	INVALID_DEVICE = 101,
+	INVALID_IMAGE = 200,
+	INVALID_CONTEXT = 201,
+	NO_BINARY = 209,
+	NOT_FOUND = 500,
+	NOT_READY = 600,
+	ILLEGAL_ADDRESS = 700,
+	LAUNCH_FAILED = 719,
+	NOT_SUPPORTED = 801
+};
 enum { ARGUMENTS = 512 };
 enum { GAP = 4096, MOST = 1 << 16, CUDA_MACHINE = 190 };
 #define SPACE ((uint64_t)1 << 36)
@@ -129,7 +143,9 @@ EXPORT int cuDeviceGetCount(int *n)
 EXPORT int cuDeviceGet(int *device, int ordinal)
 {
 	*device = ordinal;
-	return !self.begun ? NOT_INITIALIZED : ordinal >= 0 && ordinal < (int)number("STANDIN_DEVICES", 1) ? OK : INVALID_DEVICE;
+	return !self.begun                                                   ? NOT_INITIALIZED
+	       : ordinal >= 0 && ordinal < (int)number("STANDIN_DEVICES", 1) ? OK
+									     : INVALID_DEVICE;
 }
 
 EXPORT int cuDeviceGetAttribute(int *value, int which, int device)
@@ -151,8 +167,10 @@ EXPORT int cuDevicePrimaryCtxRetain(void **context, int device)
 	(void)device;
 	pthread_mutex_lock(&self.lock);
 	if (!self.real) {
-		void *real = mmap(NULL, SPACE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		void *window = mmap(NULL, SPACE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *real = mmap(NULL, SPACE, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		void *window = mmap(NULL, SPACE, PROT_NONE,
+				    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 		self.block = calloc(MOST, sizeof *self.block);
 		if (real == MAP_FAILED || window == MAP_FAILED || !self.block)
 			abort();
@@ -300,7 +318,8 @@ EXPORT int cuEventRecord(Event *e, void *stream)
 		return rc;
 	e->stream = stream;
 	e->wanted = __atomic_add_fetch(&queue.marks, 1, __ATOMIC_RELAXED);
-	return give((Op){.kind = MARK, .stream = stream, .to = (uintptr_t)e, .value = (int64_t)e->wanted});
+	return give((Op){
+		.kind = MARK, .stream = stream, .to = (uintptr_t)e, .value = (int64_t)e->wanted});
 }
 
 EXPORT int cuEventQuery(Event *e)
@@ -354,7 +373,8 @@ typedef struct {
 
 EXPORT int cuMemPoolCreate(void **out, const PoolProps *p)
 {
-	if (p->kind != 1 || p->handles || p->place != 1 || p->id < 0 || p->security || p->most || p->reserved[0])
+	if (p->kind != 1 || p->handles || p->place != 1 || p->id < 0 || p->security || p->most ||
+	    p->reserved[0])
 		return INVALID_VALUE;
 	*out = malloc(1);
 	self.events++;
@@ -518,7 +538,8 @@ EXPORT int cuMemcpyDtoHAsync_v2(void *to, Address from, size_t bytes, void *stre
 		return rc;
 	if (!real_of(from, bytes) || is_device((Address)(uintptr_t)to))
 		return INVALID_VALUE;
-	rc = give((Op){.kind = COPY, .stream = stream, .to = (uintptr_t)to, .from = from, .bytes = bytes});
+	rc = give((Op){
+		.kind = COPY, .stream = stream, .to = (uintptr_t)to, .from = from, .bytes = bytes});
 	if (rc == OK && stream && !is_pinned(to))
 		drain(stream, 0);
 	return rc == OK ? state() : rc;
@@ -539,7 +560,12 @@ EXPORT int cuMemsetD8Async(Address to, unsigned char with, size_t bytes, void *s
 	int rc = state();
 	if (rc != OK)
 		return rc;
-	return real_of(to, bytes) ? give((Op){.kind = FILL, .stream = stream, .to = to, .value = with, .bytes = bytes}) : INVALID_VALUE;
+	return real_of(to, bytes) ? give((Op){.kind = FILL,
+					      .stream = stream,
+					      .to = to,
+					      .value = with,
+					      .bytes = bytes})
+				  : INVALID_VALUE;
 }
 
 /* ---- images ---- */
@@ -629,7 +655,11 @@ static int launch(const Op *op)
 	if (__atomic_add_fetch(&self.launches, 1, __ATOMIC_RELAXED) == fails)
 		return self.sticky = LAUNCH_FAILED;
 	for (int64_t k = 0; k < op->value; k++)
-		arg[k] = is_device((Address)op->arg[k]) ? (int64_t)(uintptr_t)(self.real + ((Address)op->arg[k] - (Address)(uintptr_t)self.window)) : op->arg[k];
+		arg[k] = is_device((Address)op->arg[k])
+				 ? (int64_t)(uintptr_t)(self.real +
+							((Address)op->arg[k] -
+							 (Address)(uintptr_t)self.window))
+				 : op->arg[k];
 	memcpy(&run, &op->to, sizeof run);
 	run(arg, (int64_t)op->bytes);
 	return OK;
@@ -657,20 +687,27 @@ static int launchable(void *function)
 	return dladdr(function, &info) && strstr(info.dli_fname, "/fd/");
 }
 
-EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, void *stream,
-			  void **args, void **extra)
+EXPORT int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+			  unsigned by, unsigned bz, unsigned shared, void *stream, void **args,
+			  void **extra)
 {
 	int rc = state();
 	if (rc != OK)
 		return rc;
-	if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared || args || extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
+	if (!gx || gy != 1 || gz != 1 || !bx || bx > 1024 || by != 1 || bz != 1 || shared || args ||
+	    extra[0] != (void *)1 || extra[2] != (void *)2 || extra[4])
 		return INVALID_VALUE;
 	if (!launchable(function))
 		return NOT_SUPPORTED;
 	const size_t bytes = *(const size_t *)extra[3], n = bytes / 8;
 	if (bytes % 8 || n > ARGUMENTS)
 		return INVALID_VALUE;
-	Op op = {.kind = LAUNCH, .stream = stream, .to = (uintptr_t)function, .bytes = gx, .value = (int64_t)n, .arg = malloc(bytes + 1)};
+	Op op = {.kind = LAUNCH,
+		 .stream = stream,
+		 .to = (uintptr_t)function,
+		 .bytes = gx,
+		 .value = (int64_t)n,
+		 .arg = malloc(bytes + 1)};
 	if (!op.arg)
 		return OUT_OF_MEMORY;
 	memcpy(op.arg, extra[1], bytes);
@@ -724,12 +761,18 @@ typedef struct {
 static int kernel_op(const KernelNode *p, Op *op)
 {
 	const size_t bytes = p->extra && p->extra[3] ? *(const size_t *)p->extra[3] : 0;
-	if (!p->grid[0] || p->grid[1] != 1 || p->grid[2] != 1 || !p->block[0] || p->block[0] > 1024 || p->block[1] != 1 || p->block[2] != 1 || p->shared ||
-	    p->args || !bytes || bytes % 8 || bytes / 8 > ARGUMENTS || p->extra[0] != (void *)1 || p->extra[2] != (void *)2 || p->extra[4])
+	if (!p->grid[0] || p->grid[1] != 1 || p->grid[2] != 1 || !p->block[0] ||
+	    p->block[0] > 1024 || p->block[1] != 1 || p->block[2] != 1 || p->shared || p->args ||
+	    !bytes || bytes % 8 || bytes / 8 > ARGUMENTS || p->extra[0] != (void *)1 ||
+	    p->extra[2] != (void *)2 || p->extra[4])
 		return INVALID_VALUE;
 	if (!launchable(p->function))
 		return NOT_SUPPORTED;
-	*op = (Op){.kind = LAUNCH, .to = (uintptr_t)p->function, .bytes = p->grid[0], .value = (int64_t)(bytes / 8), .arg = malloc(bytes)};
+	*op = (Op){.kind = LAUNCH,
+		   .to = (uintptr_t)p->function,
+		   .bytes = p->grid[0],
+		   .value = (int64_t)(bytes / 8),
+		   .arg = malloc(bytes)};
 	memcpy(op->arg, p->extra[1], bytes);
 	return OK;
 }
@@ -737,13 +780,16 @@ static int kernel_op(const KernelNode *p, Op *op)
 static int fill_op(const FillNode *p, const void *context, Op *op)
 {
 	*op = (Op){.kind = FILL, .to = p->to, .value = p->value, .bytes = p->width};
-	return p->element == 1 && p->height == 1 && context == &self && real_of(p->to, p->width) ? OK : INVALID_VALUE;
+	return p->element == 1 && p->height == 1 && context == &self && real_of(p->to, p->width)
+		       ? OK
+		       : INVALID_VALUE;
 }
 
 static int copy_op(const CopyNode *p, const void *context, Op *op)
 {
 	*op = (Op){.kind = COPY, .to = p->to.device, .from = p->from.device, .bytes = p->width};
-	return p->to.memory == 2 && p->from.memory == 2 && p->height == 1 && p->depth == 1 && context == &self && real_of(p->to.device, p->width) &&
+	return p->to.memory == 2 && p->from.memory == 2 && p->height == 1 && p->depth == 1 &&
+			       context == &self && real_of(p->to.device, p->width) &&
 			       real_of(p->from.device, p->width)
 		       ? OK
 		       : INVALID_VALUE;
@@ -766,7 +812,8 @@ static int set(Graph *exec, const Node *node, int rc, Op op)
 	size_t k = 0;
 	while (rc == OK && k < node->of->n && node->of->node[k] != node)
 		k++;
-	if (rc != OK || k == exec->n || exec->node[k]->op.kind != op.kind || (op.kind == LAUNCH && exec->node[k]->op.to != op.to))
+	if (rc != OK || k == exec->n || exec->node[k]->op.kind != op.kind ||
+	    (op.kind == LAUNCH && exec->node[k]->op.to != op.to))
 		return free(op.arg), rc != OK ? rc : INVALID_VALUE;
 	free(exec->node[k]->op.arg);
 	exec->node[k]->op = op;
@@ -810,21 +857,24 @@ EXPORT int cuGraphInstantiateWithFlags(Graph **out, const Graph *g, unsigned lon
 	return flags ? INVALID_VALUE : rc;
 }
 
-EXPORT int cuGraphAddKernelNode(Node **out, Graph *g, Node *const *after, size_t n, const KernelNode *p)
+EXPORT int cuGraphAddKernelNode(Node **out, Graph *g, Node *const *after, size_t n,
+				const KernelNode *p)
 {
 	Op op = {0};
 	int rc = kernel_op(p, &op);
 	return add(out, g, after, n, rc, op);
 }
 
-EXPORT int cuGraphAddMemsetNode(Node **out, Graph *g, Node *const *after, size_t n, const FillNode *p, const void *context)
+EXPORT int cuGraphAddMemsetNode(Node **out, Graph *g, Node *const *after, size_t n,
+				const FillNode *p, const void *context)
 {
 	Op op = {0};
 	int rc = fill_op(p, context, &op);
 	return add(out, g, after, n, rc, op);
 }
 
-EXPORT int cuGraphAddMemcpyNode(Node **out, Graph *g, Node *const *after, size_t n, const CopyNode *p, const void *context)
+EXPORT int cuGraphAddMemcpyNode(Node **out, Graph *g, Node *const *after, size_t n,
+				const CopyNode *p, const void *context)
 {
 	Op op = {0};
 	int rc = copy_op(p, context, &op);
@@ -838,14 +888,16 @@ EXPORT int cuGraphExecKernelNodeSetParams(Graph *exec, const Node *node, const K
 	return set(exec, node, rc, op);
 }
 
-EXPORT int cuGraphExecMemsetNodeSetParams(Graph *exec, const Node *node, const FillNode *p, const void *context)
+EXPORT int cuGraphExecMemsetNodeSetParams(Graph *exec, const Node *node, const FillNode *p,
+					  const void *context)
 {
 	Op op = {0};
 	int rc = fill_op(p, context, &op);
 	return set(exec, node, rc, op);
 }
 
-EXPORT int cuGraphExecMemcpyNodeSetParams(Graph *exec, const Node *node, const CopyNode *p, const void *context)
+EXPORT int cuGraphExecMemcpyNodeSetParams(Graph *exec, const Node *node, const CopyNode *p,
+					  const void *context)
 {
 	Op op = {0};
 	int rc = copy_op(p, context, &op);
@@ -853,7 +905,8 @@ EXPORT int cuGraphExecMemcpyNodeSetParams(Graph *exec, const Node *node, const C
 }
 
 /* Of a captured graph with one node. */
-EXPORT int cuGraphAddChildGraphNode(Node **out, Graph *g, Node *const *after, size_t n, const Graph *child)
+EXPORT int cuGraphAddChildGraphNode(Node **out, Graph *g, Node *const *after, size_t n,
+				    const Graph *child)
 {
 	if (child->n != 1)
 		return INVALID_VALUE;
@@ -910,7 +963,11 @@ EXPORT int standin_call(int (*fn)(int64_t *), const int64_t *arg, size_t n, void
 int standin_call(int (*fn)(int64_t *), const int64_t *arg, size_t n, void *stream)
 {
 	self.stream = stream;
-	return give((Op){.kind = CALL, .stream = stream, .from = (uintptr_t)fn, .value = (int64_t)n, .arg = memcpy(malloc(n * 8), arg, n * 8)});
+	return give((Op){.kind = CALL,
+			 .stream = stream,
+			 .from = (uintptr_t)fn,
+			 .value = (int64_t)n,
+			 .arg = memcpy(malloc(n * 8), arg, n * 8)});
 }
 
 /* The real address of bytes of one block; NULL: there are none. */
@@ -942,10 +999,17 @@ EXPORT int cuGetErrorName(int rc, const char **name)
 	static const struct {
 		int rc;
 		const char *name;
-	} names[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"}, {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"}, {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
-		     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"}, {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"}, {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
-		     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"}, {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-		     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"}, {NOT_READY, "CUDA_ERROR_NOT_READY"}, {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
+	} names[] = {{INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE"},
+		     {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY"},
+		     {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED"},
+		     {NO_DEVICE, "CUDA_ERROR_NO_DEVICE"},
+		     {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE"},
+		     {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT"},
+		     {NOT_FOUND, "CUDA_ERROR_NOT_FOUND"},
+		     {ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+		     {LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED"},
+		     {NOT_READY, "CUDA_ERROR_NOT_READY"},
+		     {NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED"}};
 	*name = NULL;
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++)
 		if (names[k].rc == rc)

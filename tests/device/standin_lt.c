@@ -86,11 +86,14 @@ EXPORT int cublasLtMatmulDescDestroy(Desc *d)
 	return OK;
 }
 
-EXPORT int cublasLtMatrixLayoutCreate(Layout **out, int type, uint64_t rows, uint64_t cols, int64_t ld)
+EXPORT int cublasLtMatrixLayoutCreate(Layout **out, int type, uint64_t rows, uint64_t cols,
+				      int64_t ld)
 {
 	*out = malloc(sizeof **out);
 	**out = (Layout){.type = type, .rows = rows, .cols = cols, .ld = ld, .batch = 1};
-	return (type == F32 || type == F16 || type == BF16) && rows && cols && ld >= (int64_t)rows ? OK : INVALID_VALUE;
+	return (type == F32 || type == F16 || type == BF16) && rows && cols && ld >= (int64_t)rows
+		       ? OK
+		       : INVALID_VALUE;
 }
 
 EXPORT int cublasLtMatrixLayoutSetAttribute(Layout *l, int which, const void *value, size_t bytes)
@@ -138,12 +141,15 @@ EXPORT int cublasLtMatmulPreferenceDestroy(Want *w)
 static int fits(const Desc *d, const Layout *a, const Layout *b, const Layout *c)
 {
 	const uint64_t m = d->trans_a ? a->cols : a->rows, k = d->trans_a ? a->rows : a->cols;
-	return m == c->rows && k == (d->trans_b ? b->cols : b->rows) && (d->trans_b ? b->rows : b->cols) == c->cols && a->type == b->type &&
-	       (c->type == a->type || c->type == F32) && a->batch == b->batch && a->batch == c->batch && (!(d->epilogue & BIAS) || d->bias_type == c->type);
+	return m == c->rows && k == (d->trans_b ? b->cols : b->rows) &&
+	       (d->trans_b ? b->rows : b->cols) == c->cols && a->type == b->type &&
+	       (c->type == a->type || c->type == F32) && a->batch == b->batch &&
+	       a->batch == c->batch && (!(d->epilogue & BIAS) || d->bias_type == c->type);
 }
 
-EXPORT int cublasLtMatmulAlgoGetHeuristic(void *handle, const Desc *d, const Layout *a, const Layout *b, const Layout *c, const Layout *e, const Want *w,
-					  int wanted, Found *found, int *n)
+EXPORT int cublasLtMatmulAlgoGetHeuristic(void *handle, const Desc *d, const Layout *a,
+					  const Layout *b, const Layout *c, const Layout *e,
+					  const Want *w, int wanted, Found *found, int *n)
 {
 	const char *mode = getenv("STANDIN_LT");
 	(void)handle;
@@ -197,7 +203,8 @@ static void store(char *p, int type, int64_t i, float f)
 
 static uint64_t size_of(const Layout *l)
 {
-	const int64_t last = (int64_t)(l->batch - 1) * l->member + (int64_t)(l->cols - 1) * l->ld + (int64_t)l->rows;
+	const int64_t last = (int64_t)(l->batch - 1) * l->member + (int64_t)(l->cols - 1) * l->ld +
+			     (int64_t)l->rows;
 	return (uint64_t)last * (l->type == F32 ? 4 : 2);
 }
 
@@ -225,31 +232,43 @@ static int multiply(int64_t *arg)
 	const Desc *d = &p.d;
 	const char *a = real(p.at[0], size_of(&p.a)), *b = real(p.at[1], size_of(&p.b));
 	char *c = real(p.at[2], size_of(&p.c));
-	const char *bias = d->epilogue & BIAS ? real(d->bias, p.c.rows * (p.c.type == F32 ? 4 : 2)) : NULL;
-	const int64_t m = (int64_t)p.c.rows, n = (int64_t)p.c.cols, k = (int64_t)(d->trans_a ? p.a.rows : p.a.cols);
+	const char *bias =
+		d->epilogue & BIAS ? real(d->bias, p.c.rows * (p.c.type == F32 ? 4 : 2)) : NULL;
+	const int64_t m = (int64_t)p.c.rows, n = (int64_t)p.c.cols,
+		      k = (int64_t)(d->trans_a ? p.a.rows : p.a.cols);
 	if (!a || !b || !c || (d->epilogue & BIAS && !bias))
 		return 700;
 	if (getenv("STANDIN_LT_COUNT"))
-		fprintf(stderr, "standin_lt: product %lld x %lld x %lld\n", (long long)m, (long long)n, (long long)k);
+		fprintf(stderr, "standin_lt: product %lld x %lld x %lld\n", (long long)m,
+			(long long)n, (long long)k);
 	for (int64_t t = 0; t < p.c.batch; t++)
 		for (int64_t j = 0; j < n; j++)
 			for (int64_t i = 0; i < m; i++) {
 				float sum = 0;
 				for (int64_t s = 0; s < k; s++)
-					sum += load(a, p.a.type, t * p.a.member + (d->trans_a ? s + i * p.a.ld : i + s * p.a.ld)) *
-					       load(b, p.b.type, t * p.b.member + (d->trans_b ? j + s * p.b.ld : s + j * p.b.ld));
-				store(c, p.c.type, t * p.c.member + i + j * p.c.ld, finish(sum, &p, bias, i));
+					sum += load(a, p.a.type,
+						    t * p.a.member + (d->trans_a
+									      ? s + i * p.a.ld
+									      : i + s * p.a.ld)) *
+					       load(b, p.b.type,
+						    t * p.b.member + (d->trans_b ? j + s * p.b.ld
+										 : s + j * p.b.ld));
+				store(c, p.c.type, t * p.c.member + i + j * p.c.ld,
+				      finish(sum, &p, bias, i));
 			}
 	return 0;
 }
 
-EXPORT int cublasLtMatmul(void *handle, const Desc *d, const float *alpha, const void *a, const Layout *la, const void *b, const Layout *lb, const float *beta,
-			  const void *c, const Layout *lc, void *e, const Layout *le, const uint64_t *algorithm, void *work, size_t work_bytes, void *stream)
+EXPORT int cublasLtMatmul(void *handle, const Desc *d, const float *alpha, const void *a,
+			  const Layout *la, const void *b, const Layout *lb, const float *beta,
+			  const void *c, const Layout *lc, void *e, const Layout *le,
+			  const uint64_t *algorithm, void *work, size_t work_bytes, void *stream)
 {
 	Product p = {*d, *la, *lb, *lc, {(uintptr_t)a, (uintptr_t)b, (uintptr_t)c}};
 	int64_t arg[(sizeof p + 7) / 8];
 	(void)handle;
-	if (*alpha != 1 || *beta != 0 || c != e || lc != le || !fits(d, la, lb, lc) || work_bytes < algorithm[0] || (work_bytes && !real((uintptr_t)work, work_bytes)))
+	if (*alpha != 1 || *beta != 0 || c != e || lc != le || !fits(d, la, lb, lc) ||
+	    work_bytes < algorithm[0] || (work_bytes && !real((uintptr_t)work, work_bytes)))
 		return INVALID_VALUE;
 	for (int k = 0; k < 3; k++)
 		if (!algorithm[1 + k] || p.at[k] % algorithm[1 + k])

@@ -15,7 +15,8 @@ typedef struct {
 
 static Complex times(Fuzz *f, Complex x, Complex y)
 {
-	return (Complex){fuzz_node(f, OP_aten_mul_Tensor, (Node[]){x.n, y.n}, 2, NULL, 0), x.mag + y.mag + 1};
+	return (Complex){fuzz_node(f, OP_aten_mul_Tensor, (Node[]){x.n, y.n}, 2, NULL, 0),
+			 x.mag + y.mag + 1};
 }
 
 static Node un(Fuzz *f, Op op, Node x)
@@ -52,7 +53,9 @@ static Complex some_step(Fuzz *f, Complex z)
 		return z.mag > 1 ? z : (Complex){un(f, OP_aten_sin, z.n), 3};
 	case 2:
 		y = another(f, z);
-		return (Complex){fuzz_node(f, OP_aten_add_Tensor, (Node[]){z.n, y.n}, 2, (Attr[]){attr_none(), attr_none(), attr_int(f->ir, 1)}, 3),
+		return (Complex){fuzz_node(f, OP_aten_add_Tensor, (Node[]){z.n, y.n}, 2,
+					   (Attr[]){attr_none(), attr_none(), attr_int(f->ir, 1)},
+					   3),
 				 (z.mag > y.mag ? z.mag : y.mag) + 1};
 	case 3:
 		return node_rank(f->g, z.n) == 2 && z.mag <= 2 ? gram(f, z) : z;
@@ -74,13 +77,16 @@ static bool step_complex(Fuzz *f)
 	Value y = fuzz_operand(f, x);
 	if (y.mag > 2)
 		return false;
-	Complex z = {fuzz_node(f, OP_aten_complex, (Node[]){x.n, y.n}, 2, NULL, 0), x.mag > y.mag ? x.mag : y.mag};
+	Complex z = {fuzz_node(f, OP_aten_complex, (Node[]){x.n, y.n}, 2, NULL, 0),
+		     x.mag > y.mag ? x.mag : y.mag};
 	for (uint32_t k = fuzz_below(f, 4); k > 0 && z.n.i; k--)
 		z = some_step(f, z);
 	if (!z.n.i)
 		return false;
 	if (fuzz_chance(f, 30)) {
-		graph_add_output(f->g, arena_printf(f->ir->ctx->arena, "%sz%u", f->prefix, f->g->output.n), z.n, -1);
+		graph_add_output(
+			f->g, arena_printf(f->ir->ctx->arena, "%sz%u", f->prefix, f->g->output.n),
+			z.n, -1);
 		text_printf(f->tolerances, " %.3g", ldexp(1e-5, z.mag));
 	}
 	return push_part(f, OP_aten_real, z) && push_part(f, OP_aten_imag, z);

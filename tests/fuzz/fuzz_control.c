@@ -96,7 +96,9 @@ static Graph *test(Fuzz *f, const Value *x)
 	Fuzz in;
 	Graph *g = start_body(f, &in, x, 3);
 	Node i = in.pool.data[0].n;
-	graph_add_output(g, "more", b_bin(&in.b, OP_gt, i, fuzz_scalar(&in, DT_i64, 0, in.pool.data[0]).n), -1);
+	graph_add_output(g, "more",
+			 b_bin(&in.b, OP_gt, i, fuzz_scalar(&in, DT_i64, 0, in.pool.data[0]).n),
+			 -1);
 	return g;
 }
 
@@ -106,7 +108,8 @@ static Graph *round_of(Fuzz *f, const Value *x)
 	Fuzz in;
 	Graph *g = start_body(f, &in, x, 3);
 	const Value *v = in.pool.data;
-	Node next = b_un(&in.b, OP_tanh, b_bin(&in.b, OP_add, b_bin_scalar(&in.b, OP_mul, v[1].n, 0.5), v[2].n));
+	Node next = b_un(&in.b, OP_tanh,
+			 b_bin(&in.b, OP_add, b_bin_scalar(&in.b, OP_mul, v[1].n, 0.5), v[2].n));
 	graph_add_output(g, "i", b_bin_scalar(&in.b, OP_sub, v[0].n, 1), -1);
 	graph_add_output(g, "c", next, -1);
 	return g;
@@ -120,8 +123,8 @@ static bool step_while(Fuzz *f)
 	x[0] = fuzz_index(f, 0, NULL, -1, 4);
 	x[1] = x[2];
 	x[1].n = b_un(&f->b, OP_tanh, x[2].n);
-	Attr a[] = {attr_int(f->ir, 2), attr_int(f->ir, 1), attr_graph(test(f, x)), attr_graph(round_of(f, x)),
-		    attr_int(f->ir, 4)};
+	Attr a[] = {attr_int(f->ir, 2), attr_int(f->ir, 1), attr_graph(test(f, x)),
+		    attr_graph(round_of(f, x)), attr_int(f->ir, 4)};
 	Node w = fuzz_node(f, OP_while, (Node[]){x[0].n, x[1].n, x[2].n}, 3, a, 5);
 	if (!w.i)
 		return false;

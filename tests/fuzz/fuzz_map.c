@@ -10,7 +10,8 @@ static bool push_moved(Fuzz *f, Node n, Value x)
 
 static bool push_small(Fuzz *f, Node n, Value x)
 {
-	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) && push_moved(f, n, x);
+	return n.i && fuzz_small(f, node_rank(f->g, n), node_type(f->g, n)->dim) &&
+	       push_moved(f, n, x);
 }
 
 static bool step_permute(Fuzz *f)
@@ -147,7 +148,8 @@ static bool step_pad(Fuzz *f)
 		Sym d = fuzz_dim(f, x, k);
 		low[k] = fuzz_chance(f, 50) ? pad_amount(f, d) : zero;
 		high[k] = fuzz_chance(f, 50) ? pad_amount(f, d) : zero;
-		interior[k] = fuzz_chance(f, 12) ? fuzz_amount(f, 1, sym_int(f->ir->syms, 4)) : zero;
+		interior[k] =
+			fuzz_chance(f, 12) ? fuzz_amount(f, 1, sym_int(f->ir->syms, 4)) : zero;
 		if (crops_too_much(f, d, low[k], high[k], interior[k]))
 			low[k] = high[k] = zero;
 	}
@@ -170,7 +172,8 @@ static bool step_roll(Fuzz *f)
 	int dim = (int)fuzz_below(f, fuzz_rank(f, x));
 	SymTab *t = f->ir->syms;
 	Sym d = fuzz_dim(f, x, (uint32_t)dim), at = fuzz_amount(f, 0, d), one = sym_int(t, 1);
-	Node in[] = {b_slice(&f->b, x.n, dim, at, d, one), b_slice(&f->b, x.n, dim, sym_int(t, 0), at, one)};
+	Node in[] = {b_slice(&f->b, x.n, dim, at, d, one),
+		     b_slice(&f->b, x.n, dim, sym_int(t, 0), at, one)};
 	return push_moved(f, b_concat(&f->b, in, 2, dim), x);
 }
 

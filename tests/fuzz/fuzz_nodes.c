@@ -181,13 +181,18 @@ static void fill(Fuzz *f, const WeftTensor *t, int64_t n)
 	for (int64_t k = 0; k < n * (t->dtype.code == WEFT_COMPLEX ? 2 : 1); k++) {
 		const double v = (double)draw(f, 17) / 4 - 2;
 		const int64_t i = (int64_t)draw(f, t->dtype.code == WEFT_BOOL ? 2 : 4);
-		void *to = (char *)t->data + k * (t->dtype.code == WEFT_COMPLEX ? bytes / 2 : bytes);
+		void *to =
+			(char *)t->data + k * (t->dtype.code == WEFT_COMPLEX ? bytes / 2 : bytes);
 		if (t->dtype.code == WEFT_FLOAT || t->dtype.code == WEFT_COMPLEX) {
 			const uint32_t part = t->dtype.code == WEFT_COMPLEX ? bytes / 2 : bytes;
 			const float single = (float)v;
 			/* 1, 1.5, 2 */
 			const uint16_t half = (uint16_t)(0x3c00 + draw(f, 3) * 0x200);
-			memcpy(to, part == 8 ? (const void *)&v : part == 4 ? (const void *)&single : &half, part);
+			memcpy(to,
+			       part == 8   ? (const void *)&v
+			       : part == 4 ? (const void *)&single
+					   : &half,
+			       part);
 		} else if (t->dtype.code == WEFT_BFLOAT) {
 			const float single = (float)v;
 			memcpy(to, (const char *)&single + 2, 2);
@@ -227,7 +232,8 @@ static bool like(const WeftTensor *a, const WeftTensor *b)
 	bool same = a->ndim == b->ndim && n == count(b);
 	for (int32_t d = 0; same && d < a->ndim; d++)
 		same = a->shape[d] == b->shape[d];
-	if (!same || (!floats && a->dtype.code != WEFT_INT && a->dtype.code != WEFT_UINT && a->dtype.code != WEFT_BOOL))
+	if (!same || (!floats && a->dtype.code != WEFT_INT && a->dtype.code != WEFT_UINT &&
+		      a->dtype.code != WEFT_BOOL))
 		return same;
 	for (int64_t k = 0; k < n; k++) {
 		const double x = number(a, k), y = number(b, k), by = x < y ? y - x : x - y;
@@ -251,7 +257,8 @@ static const char *compare(Fuzz *f, WeftGraph *g)
 	const WeftTensorInfo *info = weft_inputs(f->w, g, &nin);
 	const WeftSymbolInfo *sym = weft_symbols(f->w, g, &nsym);
 	weft_outputs(f->w, g, &nout);
-	if (!info || !sym || nin > MOST || nout > MOST || nsym > MOST || strstr(weft_graph_text(f->w, g, NULL), "= while("))
+	if (!info || !sym || nin > MOST || nout > MOST || nsym > MOST ||
+	    strstr(weft_graph_text(f->w, g, NULL), "= while("))
 		return NULL; /* loops may be endless */
 	for (uint32_t k = 0; k < nsym; k++)
 		value[k] = sym[k].lo > 1000 || sym[k].lo < 0 ? 1 : sym[k].lo + (int64_t)draw(f, 5);
@@ -260,7 +267,11 @@ static const char *compare(Fuzz *f, WeftGraph *g)
 	for (uint32_t k = 0; k < nin; k++) {
 		if (!weft_input_shape(f->w, g, k, value, shape[k]))
 			return NULL;
-		in[k] = (WeftTensor){.data = data[k], .device = {WEFT_CPU, 0}, .dtype = info[k].dtype, .ndim = (int32_t)info[k].rank, .shape = shape[k]};
+		in[k] = (WeftTensor){.data = data[k],
+				     .device = {WEFT_CPU, 0},
+				     .dtype = info[k].dtype,
+				     .ndim = (int32_t)info[k].rank,
+				     .shape = shape[k]};
 		for (uint32_t d = 0; d < info[k].rank; d++)
 			if (shape[k][d] < 0 || shape[k][d] > 1024)
 				return NULL;
@@ -281,7 +292,8 @@ static const char *compare(Fuzz *f, WeftGraph *g)
 		return "it cannot be opened";
 	static char said[1200];
 	const int code = weft_call_run(&c, in);
-	snprintf(said, sizeof said, "interpreter: %s; loops: %s", fine ? "fine" : why, code ? c.status.message : "fine");
+	snprintf(said, sizeof said, "interpreter: %s; loops: %s", fine ? "fine" : why,
+		 code ? c.status.message : "fine");
 	const char *wrong = strstr(said, "statements") ? NULL : fine != !code ? said : NULL;
 	for (uint32_t k = 0; !wrong && fine && !code && k < nout; k++)
 		if (!like(&want[k], &c.output[k])) {

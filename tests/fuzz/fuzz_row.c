@@ -11,7 +11,8 @@ static bool fits_row(const Fuzz *f, const Value *x)
 
 static Value wider(Value x, Value y)
 {
-	return (Value){x.n, x.gran < y.gran ? x.gran : y.gran, x.mag > y.mag ? x.mag : y.mag, fmax(x.err, y.err)};
+	return (Value){x.n, x.gran < y.gran ? x.gran : y.gran, x.mag > y.mag ? x.mag : y.mag,
+		       fmax(x.err, y.err)};
 }
 
 /* x reduced along dimensions dim to last, which stay as ones of extent 1. */
@@ -33,7 +34,8 @@ static Value reduced(Fuzz *f, Value x, uint32_t dim, uint32_t last)
 	Node y = fuzz_node(f, OP_reduce, &x.n, 1, a, 4);
 	if (!y.i || node_dtype(f->g, y) != d)
 		return (Value){0};
-	Value r = fuzz_value(f, y, x.gran, x.mag + (sum ? fuzz_log2(count) : 0), (sum ? count : 1) * x.err);
+	Value r = fuzz_value(f, y, x.gran, x.mag + (sum ? fuzz_log2(count) : 0),
+			     (sum ? count : 1) * x.err);
 	if (sum && r.err > 0)
 		r.err += ldexp(count, r.mag - 24);
 	for (uint32_t k = 0; k < fuzz_rank(f, x); k++)
@@ -55,14 +57,17 @@ static Value combined(Fuzz *f, Value x, Value r)
 	Value y = wider(x, r);
 	bool swap = fuzz_chance(f, 30);
 	Node n = fuzz_node(f, op, swap ? (Node[]){row, x.n} : in, 2, NULL, 0);
-	return fuzz_value(f, n, y.gran, y.mag + (op != OP_maximum), op == OP_maximum ? y.err : x.err + r.err);
+	return fuzz_value(f, n, y.gran, y.mag + (op != OP_maximum),
+			  op == OP_maximum ? y.err : x.err + r.err);
 }
 
 /* From somewhere to the end, or all but the end. */
 static Node cut(Fuzz *f, Node x, uint32_t dim)
 {
-	Sym d = node_dim(f->g, x, dim), at = fuzz_amount(f, 0, d), zero = sym_int(f->ir->syms, 0), one = sym_int(f->ir->syms, 1);
-	return fuzz_chance(f, 50) ? b_slice(&f->b, x, (int)dim, at, d, one) : b_slice(&f->b, x, (int)dim, zero, at, one);
+	Sym d = node_dim(f->g, x, dim), at = fuzz_amount(f, 0, d), zero = sym_int(f->ir->syms, 0),
+	    one = sym_int(f->ir->syms, 1);
+	return fuzz_chance(f, 50) ? b_slice(&f->b, x, (int)dim, at, d, one)
+				  : b_slice(&f->b, x, (int)dim, zero, at, one);
 }
 
 static Node bordered(Fuzz *f, Node x, uint32_t dim)
@@ -72,7 +77,8 @@ static Node bordered(Fuzz *f, Node x, uint32_t dim)
 	low[dim] = fuzz_below(f, 3);
 	high[dim] = fuzz_below(f, 4);
 	Node value = b_full(&f->b, node_dtype(f->g, x), 1, 0, NULL);
-	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank), fuzz_ints(f, interior, rank)};
+	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank),
+		    fuzz_ints(f, interior, rank)};
 	return fuzz_node(f, OP_pad, (Node[]){x, value}, 2, a, 5);
 }
 
@@ -88,7 +94,8 @@ static Node column(Fuzz *f, Value like, int64_t d, Value *x)
 	low[rank - 1] = fuzz_below(f, (uint32_t)d);
 	high[rank - 1] = d - 1 - low[rank - 1];
 	Node value = b_full(&f->b, fuzz_dtype(f, like), 1, 0, NULL);
-	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank), fuzz_ints(f, interior, rank)};
+	Attr a[] = {attr_none(), attr_none(), fuzz_ints(f, low, rank), fuzz_ints(f, high, rank),
+		    fuzz_ints(f, interior, rank)};
 	return fuzz_node(f, OP_pad, (Node[]){x->n, value}, 2, a, 5);
 }
 
@@ -101,7 +108,8 @@ static bool push_columns(Fuzz *f, Value y)
 		Value x;
 		Node part = column(f, y, d, &x), in[] = {y.n, part};
 		Value all = wider(x, y);
-		y = fuzz_value(f, fuzz_node(f, OP_add, in, 2, NULL, 0), all.gran, all.mag + 1, x.err + y.err);
+		y = fuzz_value(f, fuzz_node(f, OP_add, in, 2, NULL, 0), all.gran, all.mag + 1,
+			       x.err + y.err);
 	}
 	return fuzz_push(f, y);
 }
@@ -111,14 +119,18 @@ static Value costly(Fuzz *f, Value x)
 {
 	if (!dtype_is_float(fuzz_dtype(f, x)) || x.mag > 6)
 		return x;
-	return fuzz_value(f, b_un(&f->b, fuzz_chance(f, 50) ? OP_tanh : OP_sin, x.n), -100, 0, x.err);
+	return fuzz_value(f, b_un(&f->b, fuzz_chance(f, 50) ? OP_tanh : OP_sin, x.n), -100, 0,
+			  x.err);
 }
 
 /* A costly value of short rows, what it is reduced to, and columns. */
 static bool short_rows(Fuzz *f)
 {
-	Sym many = sym_int(f->ir->syms, 7 + fuzz_below(f, 14)), dim[2] = {fuzz_chance(f, 50) ? many : fuzz_extent(f), sym_int(f->ir->syms, 2 + fuzz_below(f, 2))};
-	Value x = costly(f, fuzz_input(f, DT_f32, 2, dim)), r = reduced(f, x, 0, fuzz_chance(f, 70));
+	Sym many = sym_int(f->ir->syms, 7 + fuzz_below(f, 14)),
+	    dim[2] = {fuzz_chance(f, 50) ? many : fuzz_extent(f),
+		      sym_int(f->ir->syms, 2 + fuzz_below(f, 2))};
+	Value x = costly(f, fuzz_input(f, DT_f32, 2, dim)),
+	      r = reduced(f, x, 0, fuzz_chance(f, 70));
 	return r.n.i && push_columns(f, combined(f, x, r));
 }
 
@@ -136,7 +148,8 @@ bool fuzz_own_row(Fuzz *f)
 	Value r = reduced(f, x, dim, last);
 	if (!r.n.i)
 		return false;
-	Value y = combined(f, x, r), part[] = {x, last == dim ? r : x, y, y}, all = {.gran = 0, .mag = 0};
+	Value y = combined(f, x, r), part[] = {x, last == dim ? r : x, y, y},
+	      all = {.gran = 0, .mag = 0};
 	for (uint32_t k = 0; k < n; k++) {
 		Value p = part[fuzz_below(f, 4)];
 		uint32_t how = fuzz_below(f, 4);

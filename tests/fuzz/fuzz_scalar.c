@@ -241,7 +241,8 @@ static bool many_digits(Fuzz *f, Value *x)
 	if (!fuzz_pick(f, fuzz_is_exact, x) || !fuzz_is_float(f, x) || x->mag > 7)
 		return false;
 	Node wide = b_convert(&f->b, x->n, DT_f32);
-	*x = fuzz_value(f, b_bin_scalar(&f->b, OP_mul, wide, 1 + 0x1p-12), x->gran - 12, x->mag + 1, 0);
+	*x = fuzz_value(f, b_bin_scalar(&f->b, OP_mul, wide, 1 + 0x1p-12), x->gran - 12, x->mag + 1,
+			0);
 	return x->n.i && x->err == 0;
 }
 

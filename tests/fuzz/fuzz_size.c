@@ -68,7 +68,8 @@ int64_t fuzz_max(Fuzz *f, Sym s)
 
 static bool between(Fuzz *f, int64_t lo, Sym s, Sym hi)
 {
-	return fuzz_min(f, s) >= lo && fuzz_max(f, s) < INT32_MAX && fuzz_min(f, sym_sub(f->ir->syms, hi, s)) >= 0;
+	return fuzz_min(f, s) >= lo && fuzz_max(f, s) < INT32_MAX &&
+	       fuzz_min(f, sym_sub(f->ir->syms, hi, s)) >= 0;
 }
 
 /* ---- choices ---- */

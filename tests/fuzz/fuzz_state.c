@@ -52,7 +52,8 @@ static const char *begin(Gen *g, char name[8])
 static void rows_of(Gen *g, char name[8], const char *table, uint32_t from, uint32_t to)
 {
 	begin(g, name);
-	text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", table, from, to);
+	text_printf(g->t, "slice(%%%s, start=[%u, 0], end=[%u, 4], step=[1, 1])\n", table, from,
+		    to);
 }
 
 /* ---- steps ---- */
@@ -62,7 +63,8 @@ static void table_step(Gen *g)
 	char v[8], a[8], b[8];
 	static const char *const binary[] = {"add", "sub", "minimum", "maximum"};
 	uint32_t row = below(g, 6), kind = below(g, 10);
-	const char *x = any(g, TABLE), *y = any(g, TABLE), *r = any(g, ROW), *p = any(g, PLACE), *s = any(g, NUMBER);
+	const char *x = any(g, TABLE), *y = any(g, TABLE), *r = any(g, ROW), *p = any(g, PLACE),
+		   *s = any(g, NUMBER);
 	switch (kind) {
 	case 0: case 1:
 		begin(g, v);
@@ -76,8 +78,10 @@ static void table_step(Gen *g)
 		begin(g, a);
 		text_printf(g->t, "reshape(%%%s, shape=[1, 1])\n", p);
 		begin(g, v);
-		text_printf(g->t, "scatter(%%%s, %%%s, %%%s, batch=0, axes=[0], combine=\"%s\", mode=\"%s\", unique=false, sorted=false)\n", x, a,
-			    r, below(g, 3) ? "set" : "add", below(g, 2) ? "check" : "clamp");
+		text_printf(g->t,
+			    "scatter(%%%s, %%%s, %%%s, batch=0, axes=[0], combine=\"%s\", "
+			    "mode=\"%s\", unique=false, sorted=false)\n",
+			    x, a, r, below(g, 3) ? "set" : "add", below(g, 2) ? "check" : "clamp");
 		break;
 	case 4:
 		rows_of(g, a, x, 0, row);
@@ -97,9 +101,13 @@ static void table_step(Gen *g)
 	case 7: /* a part of what a selection gives, put back */
 		rows_of(g, a, x, row, row + 1);
 		begin(g, b);
-		text_printf(g->t, "reshape(%%%s, shape=[4])\n  %%%s_u = slice(%%%s, start=[0, 0], end=[1, 2], step=[1, 1])\n"
-				  "  %%%s_f = reshape(%%%s_u, shape=[2])\n  %%%s_n = update_slice(%%%s, %%%s_f, [%%%s])\n"
-				  "  %%%s_o = reshape(%%%s_n, shape=[1, 4])\n  %%%s_i = full(dtype=i64, shape=[], value=%u)\n",
+		text_printf(g->t,
+			    "reshape(%%%s, shape=[4])\n  %%%s_u = slice(%%%s, start=[0, 0], "
+			    "end=[1, 2], step=[1, 1])\n"
+			    "  %%%s_f = reshape(%%%s_u, shape=[2])\n  %%%s_n = update_slice(%%%s, "
+			    "%%%s_f, [%%%s])\n"
+			    "  %%%s_o = reshape(%%%s_n, shape=[1, 4])\n  %%%s_i = full(dtype=i64, "
+			    "shape=[], value=%u)\n",
 			    a, b, r, b, b, b, b, b, p, b, b, b, row);
 		begin(g, v);
 		text_printf(g->t, "update_slice(%%%s, %%%s_o, [%%%s_i, %%zero])\n", x, b, b);
@@ -112,7 +120,10 @@ static void table_step(Gen *g)
 		break;
 	default:
 		begin(g, a);
-		text_printf(g->t, "contract(%%%s, %%w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n", x);
+		text_printf(g->t,
+			    "contract(%%%s, %%w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], "
+			    "acc=f32)\n",
+			    x);
 		begin(g, v);
 		text_printf(g->t, "%s(%%%s, %%%s)\n", binary[below(g, 4)], a, y);
 		break;
@@ -153,7 +164,8 @@ static void other_step(Gen *g)
 		break;
 	case 1: case 2:
 		begin(g, v);
-		text_printf(g->t, "reduce(%%%s, kind=\"%s\", dims=[0, 1], acc=f32)\n", x, below(g, 2) ? "max" : "min");
+		text_printf(g->t, "reduce(%%%s, kind=\"%s\", dims=[0, 1], acc=f32)\n", x,
+			    below(g, 2) ? "max" : "min");
 		have(g, NUMBER, v);
 		break;
 	default:
@@ -176,14 +188,18 @@ static void check(Gen *g, const char *table)
 
 static void graph_text(Gen *g, uint32_t steps)
 {
-	text_add(g->t, "; run: calls\n; calls: 4\n; input lim = random 1 6\n; const \"a\": f32[6, 4] = random -2 2\n"
-		       "; const \"b\": f32[6, 4] = random -2 2\n; const \"k\": i64[] = 0\n; const \"m\": f32[] = 1\n"
+	text_add(g->t, "; run: calls\n; calls: 4\n; input lim = random 1 6\n; const \"a\": f32[6, "
+		       "4] = random -2 2\n"
+		       "; const \"b\": f32[6, 4] = random -2 2\n; const \"k\": i64[] = 0\n; const "
+		       "\"m\": f32[] = 1\n"
 		       "; const \"w\": f32[4, 4] = random -1 1\n"
-		       "graph @f(%x: f32[6, 4], %r: f32[1, 4], %p: i64[], %lim: f32[], %a: f32[6, 4] buffer #1, %b: f32[6, 4] buffer #2, "
+		       "graph @f(%x: f32[6, 4], %r: f32[1, 4], %p: i64[], %lim: f32[], %a: f32[6, "
+		       "4] buffer #1, %b: f32[6, 4] buffer #2, "
 		       "%k: i64[] buffer #3, %m: f32[] param #4) {\n"
 		       "  %w = const #5 f32[4, 4]\n  %zero = full(dtype=i64, shape=[], value=0)\n"
 		       "  %one = full(dtype=i64, shape=[], value=1)\n");
-	static const char *const first[KINDS][4] = {{"x", "a", "b"}, {"r"}, {"p", "k"}, {"m", "lim"}};
+	static const char *const first[KINDS][4] = {
+		{"x", "a", "b"}, {"r"}, {"p", "k"}, {"m", "lim"}};
 	for (Kind k = 0; k < KINDS; k++)
 		for (uint32_t i = 0; i < 4 && first[k][i]; i++)
 			have(g, k, first[k][i]);
@@ -271,7 +287,8 @@ int main(int argc, char **argv)
 			 .print = print,
 			 .only_text = only_text};
 		if (!o.w || !boundary(o.w, one, &o) || !o.agree) {
-			printf("seed %llu: %s\n", (unsigned long long)(seed + k), o.w ? weft_messages(o.w) : "out of memory");
+			printf("seed %llu: %s\n", (unsigned long long)(seed + k),
+			       o.w ? weft_messages(o.w) : "out of memory");
 			bad++;
 		}
 		weft_free(o.w);

@@ -37,7 +37,8 @@ static bool step_reduce(Fuzz *f)
 			least = fuzz_min(f, fuzz_dim(f, x, k)) ? least : 0;
 		}
 	const char *name = kinds[fuzz_below(f, dtype_is_float(d) ? 4 : 8)];
-	Attr a[] = {attr_none(), attr_str(f->ir, name), fuzz_ints(f, dims, n), attr_dtype(dtype_compute(d))};
+	Attr a[] = {attr_none(), attr_str(f->ir, name), fuzz_ints(f, dims, n),
+		    attr_dtype(dtype_compute(d))};
 	Node y = fuzz_node(f, OP_reduce, &x.n, 1, a, 4);
 	if (*name == 's')
 		return fuzz_push(f, sum_of(f, y, x, count));
@@ -103,7 +104,9 @@ static bool fits_contract(const Fuzz *f, const Value *x)
 static DType another(Fuzz *f, DType d)
 {
 	static const DType ints[] = {DT_i32, DT_i64, DT_i8, DT_u8, DT_i16};
-	return dtype_is_float(d) || fuzz_chance(f, 50) ? d : ints[fuzz_below(f, sizeof ints / sizeof *ints)];
+	return dtype_is_float(d) || fuzz_chance(f, 50)
+		       ? d
+		       : ints[fuzz_below(f, sizeof ints / sizeof *ints)];
 }
 
 static DType accumulator(Fuzz *f, DType d)
@@ -238,7 +241,8 @@ static bool pad_like_conv(Fuzz *f, Value x, uint32_t nsp, const Sym *low, const 
 		hi[k] = k + nsp < rank ? zero : high[k + nsp - rank];
 	}
 	Node value = b_full(&f->b, fuzz_dtype(f, x), fuzz_chance(f, 30) ? 0 : 1, 0, NULL);
-	Attr a[] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank), fuzz_ints(f, (int64_t[MAX_RANK]){0}, rank)};
+	Attr a[] = {attr_none(), attr_none(), attr_ints(lo, rank), attr_ints(hi, rank),
+		    fuzz_ints(f, (int64_t[MAX_RANK]){0}, rank)};
 	x.n = fuzz_node(f, OP_pad, (Node[]){x.n, value}, 2, a, 5);
 	x.gran = x.gran < 0 ? x.gran : 0;
 	x.mag = x.mag > 0 ? x.mag : 0;
@@ -270,9 +274,11 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp, Value below)
 						   : sym_addi(t, d, fuzz_below(f, 2));
 		wdim[3 + k] = sym_int(t, kernel);
 		count *= (double)kernel;
-		Sym reach = sym_addi(t, sym_mul(t, sym_addi(t, size[k], -1), stride[k]), (kernel - 1) * dilation[k]);
+		Sym reach = sym_addi(t, sym_mul(t, sym_addi(t, size[k], -1), stride[k]),
+				     (kernel - 1) * dilation[k]);
 		high[k] = sym_sub(t, sym_sub(t, reach, pad[k]), sym_addi(t, d, -1));
-		padded &= dilation_in[k] == 1 && fuzz_min(f, pad[k]) >= 0 && fuzz_min(f, high[k]) >= 0 &&
+		padded &= dilation_in[k] == 1 && fuzz_min(f, pad[k]) >= 0 &&
+			  fuzz_min(f, high[k]) >= 0 &&
 			  fuzz_dim(f, below, fuzz_rank(f, below) - nsp + k).i == d.i;
 	}
 	if (!fuzz_small(f, 3 + nsp, wdim))
@@ -289,7 +295,8 @@ static bool conv_node(Fuzz *f, Value x, uint32_t nsp, Value below)
 	if (padded && first && !pad_like_conv(f, below, nsp, pad, high))
 		return false;
 	Node y = fuzz_node(f, OP_conv, (Node[]){x.n, w.n}, 2, a, 8);
-	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) && fuzz_push(f, dot(f, y, x, w, count)) &&
+	return y.i && fuzz_small(f, node_rank(f->g, y), node_type(f->g, y)->dim) &&
+	       fuzz_push(f, dot(f, y, x, w, count)) &&
 	       (!padded || first || pad_like_conv(f, below, nsp, pad, high));
 }
 

@@ -19,7 +19,10 @@ static void solve(Ctx *ctx, const UserOp *op, uint32_t variant)
 		const Arg *a = &op->schema.arg[k];
 		uint32_t n = a->kind == ARG_ints ? a->size : 0;
 		if (a->kind == ARG_int || a->kind == ARG_bool || a->kind == ARG_ints)
-			array_push(ctx->arena, &ints, sym_int(ir->syms, a->kind == ARG_ints ? n : a->kind == ARG_bool ? 1 : variant));
+			array_push(ctx->arena, &ints,
+				   sym_int(ir->syms, a->kind == ARG_ints   ? n
+						     : a->kind == ARG_bool ? 1
+									   : variant));
 		for (uint32_t i = 0; i < n; i++)
 			array_push(ctx->arena, &ints, sym_int(ir->syms, i));
 		scalars.nfloat += a->kind == ARG_float;
@@ -33,7 +36,8 @@ static void solve(Ctx *ctx, const UserOp *op, uint32_t variant)
 		Sym *dim = ARENA_ARRAY(ctx->arena, Sym, rank);
 		for (uint32_t d = 0; d < rank; d++)
 			dim[d] = variant % 3 == 2 ? size : sym_int(ir->syms, variant * 4);
-		operand[k] = (Type){.dtype = t->dtype != DT_none ? t->dtype : DT_f32, .n = rank, .dim = dim};
+		operand[k] = (Type){
+			.dtype = t->dtype != DT_none ? t->dtype : DT_f32, .n = rank, .dim = dim};
 	}
 	UserSolution s;
 	uint32_t errors = ctx->nerror;

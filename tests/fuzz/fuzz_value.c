@@ -179,7 +179,8 @@ static Node new_constant(Fuzz *f, DType d, uint32_t rank, const Sym *dim, const 
 static Node new_leaf(Fuzz *f, DType d, uint32_t rank, const Sym *dim, FuzzInput in)
 {
 	Arena *a = f->ir->ctx->arena;
-	if (f->is_body || (fuzz_chance(f, 20) && all_const(f, rank, dim) && d != DT_bool && !dtype_is_complex(d)))
+	if (f->is_body ||
+	    (fuzz_chance(f, 20) && all_const(f, rank, dim) && d != DT_bool && !dtype_is_complex(d)))
 		return new_constant(f, d, rank, dim, &in);
 	const char *name = arena_printf(a, "%sx%u", f->prefix, f->g->input.n);
 	add_header(f, arena_printf(a, "input %s", name), f->g->input.n, &in);
@@ -217,7 +218,8 @@ Value fuzz_scalar(Fuzz *f, DType d, double v, Value like)
 
 /* ---- graphs ---- */
 
-static const DType other_dtypes[] = {DT_f64, DT_f16, DT_bf16, DT_i64, DT_i32, DT_bool, DT_u8, DT_i8};
+static const DType other_dtypes[] = {DT_f64, DT_f16,  DT_bf16, DT_i64,
+				     DT_i32, DT_bool, DT_u8,   DT_i8};
 
 static DType any_dtype(Fuzz *f)
 {

@@ -62,7 +62,8 @@ static void chains_of(const uint8_t *seed, size_t n)
 		for (unsigned k = 0; k < LENGTH; k++) {
 			size_t old = size;
 			memcpy(before, data, size);
-			size = LLVMFuzzerCustomMutator(data, size, ROOM, fuzz_below(&byte_state, 1u << 24));
+			size = LLVMFuzzerCustomMutator(data, size, ROOM,
+						       fuzz_below(&byte_state, 1u << 24));
 			/* something was there to change */
 			if (size != old || memcmp(before, data, size) != 0)
 				LLVMFuzzerTestOneInput(data, size);
@@ -95,6 +96,7 @@ int main(int argc, char **argv)
 	}
 	loaded = fuzz_loaded(&all) - seeds_read;
 	all -= seeds;
-	printf("%lu seeds of %lu are read\n%lu of %lu mutants are read\n", seeds_read, seeds, loaded, all);
+	printf("%lu seeds of %lu are read\n%lu of %lu mutants are read\n", seeds_read, seeds,
+	       loaded, all);
 	return all == 0 || 2 * loaded < all;
 }

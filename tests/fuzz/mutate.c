@@ -27,7 +27,8 @@ unsigned long fuzz_loaded(unsigned long *all)
 	return count[1];
 }
 
-int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size))
+int fuzz_run(const uint8_t *data, size_t size, size_t nul,
+	     void (*read)(Ctx *, uint8_t *copy, size_t size))
 {
 	uint8_t *copy = calloc(size + nul ? size + nul : 1, 1);
 	if (size)

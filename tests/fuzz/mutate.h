@@ -20,7 +20,8 @@ size_t fuzz_splice(uint8_t *data, size_t size, size_t max, size_t at, size_t dro
 		   size_t n);
 /* One input: read(ctx, copy, size) in a context of its own, on a copy of exactly size bytes, and
  * `nul` bytes of 0 behind them. An internal error aborts; returns 0. */
-int fuzz_run(const uint8_t *data, size_t size, size_t nul, void (*read)(Ctx *, uint8_t *copy, size_t size));
+int fuzz_run(const uint8_t *data, size_t size, size_t nul,
+	     void (*read)(Ctx *, uint8_t *copy, size_t size));
 /* Count one input; the first call arranges for the share to be printed at exit. */
 void fuzz_count(bool loaded);
 /* How many of *all inputs were read. */

@@ -98,7 +98,8 @@ static Span type_at(const Mutant *m, size_t at)
 	size_t end = at;
 	while (end < m->size && isalnum(m->data[end]))
 		end++;
-	if (end == m->size || m->data[end] != '[' || dtype_parse((const char *)m->data + at, (uint32_t)(end - at)) == DT_none)
+	if (end == m->size || m->data[end] != '[' ||
+	    dtype_parse((const char *)m->data + at, (uint32_t)(end - at)) == DT_none)
 		return s;
 	while (end < m->size && m->data[end] != ']' && m->data[end] != '\n')
 		end++;
@@ -136,7 +137,8 @@ static void find_values(const Mutant *m, Values *v)
 		size_t from = s.at + s.len;
 		while (from < m->size && (m->data[from] == ' ' || m->data[from] == ':'))
 			from++;
-		v->value[v->n++] = (Value){s, c == ':' ? type_at(m, from) : type_behind_call(m, from)};
+		v->value[v->n++] =
+			(Value){s, c == ':' ? type_at(m, from) : type_behind_call(m, from)};
 	}
 }
 
@@ -172,11 +174,13 @@ static bool is_extent(const Mutant *m, Span s)
 /* One extent becomes another everywhere: most graphs stay consistent. */
 static void change_extent(Mutant *m)
 {
-	static const char *const number[] = {"0", "1", "2", "3", "5", "8", "16", "17", "31", "64", "1000", "65537", "4294967296"};
+	static const char *const number[] = {"0",  "1",  "2",  "3",    "5",     "8",         "16",
+					     "17", "31", "64", "1000", "65537", "4294967296"};
 	uint32_t n = sizeof number / sizeof *number;
 	Span s = draw_word(m, is_extent);
 	if (s.len)
-		replace_all(m, s, number[fuzz_below(m->state, fuzz_below(m->state, 8) ? n - 2 : n)]);
+		replace_all(m, s,
+			    number[fuzz_below(m->state, fuzz_below(m->state, 8) ? n - 2 : n)]);
 }
 
 static bool is_dtype(const Mutant *m, Span s)
@@ -194,7 +198,8 @@ static void change_dtype(Mutant *m)
 	bool any = fuzz_below(m->state, 8) == 0;
 	for (int tries = 0; tries < 64 && d == old; tries++) {
 		DType e = (DType)(1 + fuzz_below(m->state, DT_COUNT - 1));
-		if (any || (dtype_is_float(e) == dtype_is_float(old) && dtype_is_int(e) == dtype_is_int(old) &&
+		if (any || (dtype_is_float(e) == dtype_is_float(old) &&
+			    dtype_is_int(e) == dtype_is_int(old) &&
 			    dtype_is_inexact(e) == dtype_is_inexact(old)))
 			d = e;
 	}
@@ -221,8 +226,8 @@ static Op draw_op(Mutant *m, uint32_t narg, Promote promote, DType result)
 	uint32_t start = fuzz_below(m->state, op_count());
 	for (uint32_t k = 0; k < op_count(); k++) {
 		Op op = (Op)((start + k) % op_count());
-		if (op != OP_none && op_kind(op) == OP_SCALAR && op_schema(op)->narg == narg && op_info(op)->promote == promote &&
-		    op_info(op)->result == result)
+		if (op != OP_none && op_kind(op) == OP_SCALAR && op_schema(op)->narg == narg &&
+		    op_info(op)->promote == promote && op_info(op)->result == result)
 			return op;
 	}
 	return OP_none;
@@ -233,7 +238,9 @@ static void change_op(Mutant *m)
 	Span s = draw_word(m, is_scalar_op);
 	Op old = s.len ? op_at(m, s) : OP_none;
 	if (old != OP_none)
-		put(m, s, op_name(draw_op(m, op_schema(old)->narg, op_info(old)->promote, op_info(old)->result)));
+		put(m, s,
+		    op_name(draw_op(m, op_schema(old)->narg, op_info(old)->promote,
+				    op_info(old)->result)));
 }
 
 /* An operand becomes another value of its type. */
@@ -248,7 +255,8 @@ static void change_operand(Mutant *m)
 	for (uint32_t k = 0; old && k < v.n; k++) {
 		const Value *w = &v.value[k];
 		bool before = w->name.at < use.at && end_of_line(m, w->name.at) < use.at;
-		if (before && w != old && old->type.len && same_text(m, w->type, old->type) && fuzz_below(m->state, ++seen) == 0)
+		if (before && w != old && old->type.len && same_text(m, w->type, old->type) &&
+		    fuzz_below(m->state, ++seen) == 0)
 			other = w->name;
 	}
 	memcpy(name, m->data + other.at, other.len);
@@ -268,7 +276,8 @@ static void swap_operands(Mutant *m)
 		return;
 	Span b = next_word(m, a.at + a.len);
 	const Value *x = value_of(m, &v, a), *y = value_of(m, &v, b);
-	bool neighbours = b.len && b.len < MAX_WORD && is_use(m, b) && b.at == a.at + a.len + 2 && m->data[a.at + a.len] == ',';
+	bool neighbours = b.len && b.len < MAX_WORD && is_use(m, b) && b.at == a.at + a.len + 2 &&
+			  m->data[a.at + a.len] == ',';
 	if (!neighbours || !x || !y || (!same_text(m, x->type, y->type) && fuzz_below(m->state, 8)))
 		return;
 	memcpy(first, m->data + a.at, a.len);
@@ -293,16 +302,21 @@ static void insert_node(Mutant *m)
 	while (m->data[x->type.at + dtype] != '[')
 		dtype++;
 	DType d = dtype_parse((const char *)m->data + x->type.at, (uint32_t)dtype);
-	Op op = draw_op(m, 1, dtype_is_float(d) && fuzz_below(m->state, 2) ? PROMOTE_FLOAT : PROMOTE_DEFAULT, DT_none);
+	Op op = draw_op(m, 1,
+			dtype_is_float(d) && fuzz_below(m->state, 2) ? PROMOTE_FLOAT
+								     : PROMOTE_DEFAULT,
+			DT_none);
 	if (op == OP_none || d == DT_bool)
 		return;
 	snprintf(name, sizeof name, "%%mutant%u", (unsigned)fuzz_below(m->state, 10000));
 	size_t end = end_of_line(m, x->name.at);
 	Span use = {end, 0};
-	while ((use = next_word(m, use.at + use.len)).len && !(is_use(m, use) && same_text(m, use, x->name)))
+	while ((use = next_word(m, use.at + use.len)).len &&
+	       !(is_use(m, use) && same_text(m, use, x->name)))
 		;
-	snprintf(line, sizeof line, "\n  %s = %s(%.*s) : %.*s", name, op_name(op), (int)x->name.len, (const char *)m->data + x->name.at,
-		 (int)x->type.len, (const char *)m->data + x->type.at);
+	snprintf(line, sizeof line, "\n  %s = %s(%.*s) : %.*s", name, op_name(op), (int)x->name.len,
+		 (const char *)m->data + x->name.at, (int)x->type.len,
+		 (const char *)m->data + x->type.at);
 	if (use.len)
 		put(m, use, name);
 	put(m, (Span){end, 0}, line);
@@ -312,7 +326,8 @@ static void insert_node(Mutant *m)
 static bool is_attribute(const Mutant *m, Span s)
 {
 	size_t at = s.at;
-	bool flag = (s.len == 4 && !memcmp(m->data + at, "true", 4)) || (s.len == 5 && !memcmp(m->data + at, "false", 5));
+	bool flag = (s.len == 4 && !memcmp(m->data + at, "true", 4)) ||
+		    (s.len == 5 && !memcmp(m->data + at, "false", 5));
 	if (!flag && !isdigit(m->data[at]))
 		return false;
 	while (at > 0 && (isalnum(m->data[at - 1]) || strchr(" ,.-[", m->data[at - 1])))
@@ -383,8 +398,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max, unsigned 
 	static const struct {
 		void (*change)(Mutant *);
 		bool types; /* of results that may be other ones then */
-	} changes[] = {{change_extent, true}, {change_dtype, false}, {change_op, false},     {change_operand, false},
-		       {swap_operands, true}, {insert_node, false},  {change_attribute, true}};
+	} changes[] = {{change_extent, true},   {change_dtype, false}, {change_op, false},
+		       {change_operand, false}, {swap_operands, true}, {insert_node, false},
+		       {change_attribute, true}};
 	unsigned state = seed;
 	Mutant m = {data, size, max, &state, false};
 	if (fuzz_below(&state, 16) == 0)

@@ -204,7 +204,8 @@ static bool difference(const double *f, double f0, double h, double *value, doub
 }
 
 /* Of one step; `checked` counts elements. What does not fit is told to `why`. */
-static bool fits_differences(Derivative *d, const Point *p, const Tensor *out, const Tensor *t, const Tensor *jy, double h, const char **why)
+static bool fits_differences(Derivative *d, const Point *p, const Tensor *out, const Tensor *t,
+			     const Tensor *jy, double h, const char **why)
 {
 	const double step[] = {-2, -1, 1, 2};
 	Tensor *at[4];
@@ -226,14 +227,18 @@ static bool fits_differences(Derivative *d, const Point *p, const Tensor *out, c
 			d->checked++;
 			if (fabs(got - want) <= error)
 				continue;
-			*why = arena_printf(d->ctx->arena, "output %u: tangent %lld is %.12g, differences give %.12g", k, (long long)i, got, want);
+			*why = arena_printf(
+				d->ctx->arena,
+				"output %u: tangent %lld is %.12g, differences give %.12g", k,
+				(long long)i, got, want);
 			return false;
 		}
 	}
 	return true;
 }
 
-static bool check_differences(Derivative *d, const Point *p, const Tensor *out, const Tensor *t, const Tensor *jy)
+static bool check_differences(Derivative *d, const Point *p, const Tensor *out, const Tensor *t,
+			      const Tensor *jy)
 {
 	const char *why = NULL;
 	for (uint32_t k = 0; k < NSTEP; k++) {
@@ -268,7 +273,8 @@ static bool reads_back(Derivative *d, Graph *g)
 
 static bool has_real(const Graph *g, Node n)
 {
-	return n.i && node_type_id(g, n).i && (node_dtype(g, n) == DT_none || is_real(node_dtype(g, n)));
+	return n.i && node_type_id(g, n).i &&
+	       (node_dtype(g, n) == DT_none || is_real(node_dtype(g, n)));
 }
 
 /* Every node that a derivative could flow through has a rule. */
@@ -285,14 +291,16 @@ static bool closed(Derivative *d, const Graph *g)
 			}
 		for (uint32_t k = 0; k < node_nin(g, n); k++)
 			real |= has_real(g, node_in(g, n, k));
-		if (real && has_real(g, n) && !graphs && op != OP_get && op != OP_tuple && !op_has_vjp(op) && !op_info(op)->no_deriv)
+		if (real && has_real(g, n) && !graphs && op != OP_get && op != OP_tuple &&
+		    !op_has_vjp(op) && !op_info(op)->no_deriv)
 			return BAD(d, "has %s, which has no rule", op_name(op));
 	}
 	return true;
 }
 
 /* Random values in the place of those of x[] that count, behind the inputs of p. */
-static Point extended(Derivative *d, const Point *p, Graph *g, const Tensor *x, uint32_t n, const bool *counts)
+static Point extended(Derivative *d, const Point *p, Graph *g, const Tensor *x, uint32_t n,
+		      const bool *counts)
 {
 	Tensor *in = ARENA_ARRAY(d->ctx->arena, Tensor, p->nin + n);
 	bool *wrt = arena_calloc(d->ctx->arena, p->nin + n + 1, sizeof *wrt);
@@ -312,13 +320,15 @@ bool derivative_check(Derivative *d, Point p, Point *vjp, Point *jvp)
 	uint32_t nout = p.g->output.n;
 	Tensor *out = evaluate(d, p.g, p.in, p.nin);
 	TRY(out);
-	Graph *v = transform_vjp(p.g, &(Wrt){.input = p.wrt}), *j = v ? transform_jvp(p.g, &(Wrt){.input = p.wrt}) : NULL;
+	Graph *v = transform_vjp(p.g, &(Wrt){.input = p.wrt}),
+	      *j = v ? transform_jvp(p.g, &(Wrt){.input = p.wrt}) : NULL;
 	if (!j)
 		return bad(d, "has no derivative");
 	TRY(reads_back(d, v) && reads_back(d, j) && closed(d, v) && closed(d, j));
 	*vjp = extended(d, &p, v, out, nout, NULL);
 	*jvp = extended(d, &p, j, p.in, p.nin, p.wrt);
-	Tensor *of_vjp = evaluate(d, v, vjp->in, vjp->nin), *of_jvp = of_vjp ? evaluate(d, j, jvp->in, jvp->nin) : NULL;
+	Tensor *of_vjp = evaluate(d, v, vjp->in, vjp->nin),
+	       *of_jvp = of_vjp ? evaluate(d, j, jvp->in, jvp->nin) : NULL;
 	TRY(of_jvp);
 	double left = 0, right = 0, size = 0;
 	for (uint32_t k = p.nin; k < vjp->nin; k++)
@@ -345,7 +355,10 @@ static bool equal_products(Derivative *d, const Tensor *forward, const Tensor *r
 			double a = tensor_f64(&x, i), b = tensor_f64(&y, i);
 			bool same = fabs(a - b) <= 1e-11 * size || a == b || (isnan(a) && isnan(b));
 			if (!same)
-				return BAD(d, "gradient %u: element %lld of the Hessian's product is %.15g forwards and %.15g backwards", k, (long long)i, a, b);
+				return BAD(d,
+					   "gradient %u: element %lld of the Hessian's product is "
+					   "%.15g forwards and %.15g backwards",
+					   k, (long long)i, a, b);
 			d->products++;
 		}
 	}
@@ -357,7 +370,8 @@ static bool equal_products(Derivative *d, const Tensor *forward, const Tensor *r
 static bool check_hessian(Derivative *d, const Point *p, const Point *vjp)
 {
 	uint32_t nout = p->g->output.n, n = vjp->g->output.n - nout;
-	bool *by = arena_calloc(d->ctx->arena, vjp->nin + 1, sizeof *by), *of = arena_calloc(d->ctx->arena, nout + n, sizeof *of);
+	bool *by = arena_calloc(d->ctx->arena, vjp->nin + 1, sizeof *by),
+	     *of = arena_calloc(d->ctx->arena, nout + n, sizeof *of);
 	memcpy(by, p->wrt, p->nin * sizeof *by);
 	memset(of + nout, true, n * sizeof *of);
 	Graph *forward = transform_jvp(vjp->g, &(Wrt){.input = by});
@@ -366,7 +380,8 @@ static bool check_hessian(Derivative *d, const Point *p, const Point *vjp)
 		return bad(d, "a gradient has no derivative");
 	/* a tangent of each input is a cotangent of its gradient */
 	Point at = extended(d, vjp, forward, p->in, p->nin, p->wrt);
-	Tensor *x = evaluate(d, forward, at.in, at.nin), *y = x ? evaluate(d, reverse, at.in, at.nin) : NULL;
+	Tensor *x = evaluate(d, forward, at.in, at.nin),
+	       *y = x ? evaluate(d, reverse, at.in, at.nin) : NULL;
 	return y && equal_products(d, x + forward->output.n - n, y + reverse->output.n - n, n);
 }
 

@@ -28,9 +28,12 @@ static const struct {
 	Excepted how;
 	const char *why;
 } exceptions[] = {
-	{"test_range_bfloat16_type_positive_delta_expanded", NONE, "a loop of rounds that the data say"},
-	{"test_range_float16_type_positive_delta_expanded", NONE, "a loop of rounds that the data say"},
-	{"test_range_float_type_positive_delta_expanded", NONE, "a loop of rounds that the data say"},
+	{"test_range_bfloat16_type_positive_delta_expanded", NONE,
+	 "a loop of rounds that the data say"},
+	{"test_range_float16_type_positive_delta_expanded", NONE,
+	 "a loop of rounds that the data say"},
+	{"test_range_float_type_positive_delta_expanded", NONE,
+	 "a loop of rounds that the data say"},
 	{"test_reduce_l2_empty_set_expanded", CONVENTION, "a square root of 0"},
 };
 
@@ -119,9 +122,15 @@ static void check(Ctx *ctx, const char *folder, Case *c)
 	StFile data;
 	Point p;
 	const char *path = arena_printf(ctx->arena, "%s/%s/model.onnx", folder, c->name);
-	Derivative d = {.ctx = ctx, .rng = strlen(c->name), .failed = failed, .user = c, .what = "derivative"};
+	Derivative d = {.ctx = ctx,
+			.rng = strlen(c->name),
+			.failed = failed,
+			.user = c,
+			.what = "derivative"};
 	d.no_differences = d.no_products = c->how & CONVENTION;
-	if (!onnx_open_data(ctx, arena_printf(ctx->arena, "%s/%s/test_data_set_0", folder, c->name), &data) || !file_map(ctx, path, &map))
+	if (!onnx_open_data(ctx, arena_printf(ctx->arena, "%s/%s/test_data_set_0", folder, c->name),
+			    &data) ||
+	    !file_map(ctx, path, &map))
 		return;
 	OnnxOptions options = {data.tensor, data.n};
 	Graph *g = onnx_load_bytes(ir_new(ctx), path, map.data, map.size, &options);
@@ -135,7 +144,8 @@ static void check(Ctx *ctx, const char *folder, Case *c)
 	PassCtx pass = {0};
 	pass_canon(g, &pass); /* so that what a block converts to a dtype is f64, too */
 	g = pass.failed ? NULL : graph_widened(g);
-	if (!g || !graph_verify(g) /* what takes bits of f32 has no form in f64 */ || !point_of(g, in, g->input.n, ctx->arena, &p))
+	if (!g || !graph_verify(g) /* what takes bits of f32 has no form in f64 */ ||
+	    !point_of(g, in, g->input.n, ctx->arena, &p))
 		return;
 	bool *wrt = arena_dup(ctx->arena, p.wrt, (p.nin + 1) * sizeof *wrt), any = false;
 	keep_decided(ctx->arena, g, wrt);
@@ -189,6 +199,8 @@ int main(int argc, char **argv)
 		cases += c.checked > 0;
 		checked += c.checked;
 	}
-	printf("%u cases have derivatives, %u elements were compared with differences, %u failures\n", cases, checked, failures);
+	printf("%u cases have derivatives, %u elements were compared with differences, %u "
+	       "failures\n",
+	       cases, checked, failures);
 	return failures > 0;
 }

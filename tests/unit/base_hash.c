@@ -47,7 +47,12 @@ static void test_crc32(void **state)
 static void test_blocks(void **state)
 {
 	(void)state;
-	const size_t sizes[] = {1, HASH_BLOCK - 1, HASH_BLOCK, 4 * HASH_BLOCK, 4 * HASH_BLOCK + 13, 9 * HASH_BLOCK + 8};
+	const size_t sizes[] = {1,
+				HASH_BLOCK - 1,
+				HASH_BLOCK,
+				4 * HASH_BLOCK,
+				4 * HASH_BLOCK + 13,
+				9 * HASH_BLOCK + 8};
 	uint8_t *p = noise(10 * HASH_BLOCK);
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		uint64_t h[10];
@@ -55,7 +60,8 @@ static void test_blocks(void **state)
 		hash_blocks(p, sizes[k], h);
 		for (size_t i = 0; i < n; i++) {
 			size_t left = sizes[k] - i * HASH_BLOCK;
-			assert_true(h[i] == hash_bytes(p + i * HASH_BLOCK, left < HASH_BLOCK ? left : HASH_BLOCK, 0));
+			assert_true(h[i] == hash_bytes(p + i * HASH_BLOCK,
+						       left < HASH_BLOCK ? left : HASH_BLOCK, 0));
 		}
 	}
 	free(p);

@@ -177,7 +177,10 @@ static void test_write_file(void **state)
 static void test_identifier(void **state)
 {
 	(void)state;
-	static const char *const yes[] = {"x", "_", "x9", "Zz_0", "for"}, *const no[] = {"", "9x", "a b", "a.b", "\xe4", "x\xe4"};
+	static const char *const yes[] = {"x", "_", "x9", "Zz_0", "for"}, *const no[] = {
+										  "",     "9x",
+										  "a b",  "a.b",
+										  "\xe4", "x\xe4"};
 	for (size_t k = 0; k < sizeof yes / sizeof *yes; k++)
 		assert_true(text_is_identifier(yes[k]));
 	for (size_t k = 0; k < sizeof no / sizeof *no; k++)
@@ -188,7 +191,8 @@ static void test_identifier(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_hash), TEST(test_intern), TEST(test_growth),
-		TEST(test_double), TEST(test_visible), TEST(test_identifier), TEST(test_write_file)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_hash),    TEST(test_intern),     TEST(test_growth),    TEST(test_double),
+		TEST(test_visible), TEST(test_identifier), TEST(test_write_file)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

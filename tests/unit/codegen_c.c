@@ -61,12 +61,14 @@ static const char *flags_for(const Target *t)
 /* In place of the runtime: one thread. */
 static const char stub[] =
 	"#include \"runtime.h\"\n#include <stdarg.h>\n#include <stdio.h>\n#include <string.h>\n"
-	"int weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t call, int64_t n)\n"
+	"int weft_phase(WeftRegion *r, WeftKernel k, void *const *b, const int64_t *p, uint32_t "
+	"call, int64_t n)\n"
 	"{\n\t(void)r;\n\t(void)call;\n\treturn k(&(WeftFrame){b, p, NULL, NULL, r}, 0, n);\n}\n"
 	"void weft_copy(WeftRegion *r, void *to, const void *from, int64_t n)\n"
 	"{\n\t(void)r;\n\tmemcpy(to, from, (size_t)n);\n}\n"
 	"int weft_fail(WeftStatus *s, int code, const char *fmt, ...)\n"
-	"{\n\tva_list ap;\n\tva_start(ap, fmt);\n\tvsnprintf(s->message, sizeof s->message, fmt, ap);\n"
+	"{\n\tva_list ap;\n\tva_start(ap, fmt);\n\tvsnprintf(s->message, sizeof s->message, fmt, "
+	"ap);\n"
 	"\tva_end(ap);\n\treturn s->code = code;\n}\n"
 	"int weft_rt_open(const WeftModel *m, const WeftOpen *o, WeftInstance **i, WeftStatus *s)\n"
 	"{\n\t(void)m;\n\t(void)o;\n\t(void)i;\n\t(void)s;\n\treturn 1;\n}\n"
@@ -76,15 +78,19 @@ static const char stub[] =
 	"{\n\t(void)i;\n\t(void)e;\n\t(void)t;\n\t(void)z;\n\t(void)s;\n\treturn 1;\n}\n"
 	"int weft_rt_run(WeftInstance *i, const WeftSizes *z, const WeftTensor *x,\n"
 	"                WeftTensor *y, void *w, const WeftContext *c, WeftStatus *s)\n"
-	"{\n\t(void)i;\n\t(void)z;\n\t(void)x;\n\t(void)y;\n\t(void)w;\n\t(void)c;\n\t(void)s;\n\treturn 1;\n}\n"
+	"{\n\t(void)i;\n\t(void)z;\n\t(void)x;\n\t(void)y;\n\t(void)w;\n\t(void)c;\n\t(void)s;"
+	"\n\treturn 1;\n}\n"
 	"int weft_rt_clone(WeftInstance *i, WeftInstance **o, WeftStatus *s)\n"
 	"{\n\t(void)i;\n\t(void)o;\n\t(void)s;\n\treturn 1;\n}\n"
-	"int weft_rt_no_weights(WeftInstance *i, uint32_t n, const char *const *m, const WeftTensor *t,\n"
+	"int weft_rt_no_weights(WeftInstance *i, uint32_t n, const char *const *m, const "
+	"WeftTensor *t,\n"
 	"                       const WeftContext *c, WeftStatus *s)\n"
-	"{\n\t(void)i;\n\t(void)n;\n\t(void)m;\n\t(void)t;\n\t(void)c;\n\t(void)s;\n\treturn 1;\n}\n"
+	"{\n\t(void)i;\n\t(void)n;\n\t(void)m;\n\t(void)t;\n\t(void)c;\n\t(void)s;\n\treturn "
+	"1;\n}\n"
 	"int weft_rt_no_state(WeftInstance *i, uint32_t k, const WeftTensor *t, WeftStatus *s)\n"
 	"{\n\t(void)i;\n\t(void)k;\n\t(void)t;\n\t(void)s;\n\treturn 1;\n}\n"
-	"int weft_rt_no_reset(WeftInstance *i, WeftStatus *s)\n{\n\t(void)i;\n\t(void)s;\n\treturn 1;\n}\n"
+	"int weft_rt_no_reset(WeftInstance *i, WeftStatus *s)\n{\n\t(void)i;\n\t(void)s;\n\treturn "
+	"1;\n}\n"
 	"WeftThreads *weft_rt_threads_new(WeftThreadsKind k, int32_t n, WeftStatus *s)\n"
 	"{\n\t(void)k;\n\t(void)n;\n\t(void)s;\n\treturn NULL;\n}\n"
 	"void weft_rt_threads_free(WeftThreads *t)\n{\n\t(void)t;\n}\n";
@@ -114,9 +120,11 @@ static void compile(Bench *b)
 		const EmitFile *f = &files.file.data[k];
 		assert_true(text_write_file(&f->text, arena_printf(arena, "%s/%s", dir, f->name)));
 		if (!f->is_header)
-			text_printf(&cmd, "cc %s %s -fno-math-errno -ffp-contract=off -fPIC -I%s/include "
-			            "-I%s/runtime -c %s/%s -o %s/%s.o & pids=\"$pids $!\"; ",
-			            flags_for(b->target), b->target->isa.flags, root, root, dir, f->name, dir, f->name);
+			text_printf(&cmd,
+				    "cc %s %s -fno-math-errno -ffp-contract=off -fPIC -I%s/include "
+				    "-I%s/runtime -c %s/%s -o %s/%s.o & pids=\"$pids $!\"; ",
+				    flags_for(b->target), b->target->isa.flags, root, root, dir,
+				    f->name, dir, f->name);
 	}
 	text_printf(&cmd, "for p in $pids; do wait $p || fail=1; done; "
 	            "test $fail = 0 && cc -shared -o %s/model.so %s/*.o -lm", dir, dir);
@@ -147,7 +155,8 @@ static LoopFn *kernel(Bench *b, const char *name)
 
 static uint32_t arg(LoopFn *f, const char *name, DType d)
 {
-	return loop_buf(f, (LArg){.name = name, .dtype = d, .align = dtype_size(d), .restrict_ok = true});
+	return loop_buf(
+		f, (LArg){.name = name, .dtype = d, .align = dtype_size(d), .restrict_ok = true});
 }
 
 static void finish(LoopFn *f)
@@ -231,9 +240,12 @@ static uint64_t next_random(uint64_t *s)
 
 static double special(uint32_t k)
 {
-	static const double v[] = {0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, INFINITY, -INFINITY, NAN, 1e-40,
-	                           -1e-40, 3e38, 2147483648.0, -2147483648.0, 4294967296.0, 255.5, -0.7, 1e10,
-	                           9.3e18, -9.3e18, 65504.0, 65520.0, 448.0, 464.0, 6e-8, 3e-8, 0x1p-126, 127.9};
+	static const double v[] = {0.0,           -0.0,         1.0,     -1.0,     0.5,
+				   1.5,           2.5,          -2.5,    INFINITY, -INFINITY,
+				   NAN,           1e-40,        -1e-40,  3e38,     2147483648.0,
+				   -2147483648.0, 4294967296.0, 255.5,   -0.7,     1e10,
+				   9.3e18,        -9.3e18,      65504.0, 65520.0,  448.0,
+				   464.0,         6e-8,         3e-8,    0x1p-126, 127.9};
 	return v[k % (sizeof v / sizeof *v)];
 }
 
@@ -252,7 +264,8 @@ static void fill(DType d, void *p, uint32_t salt, bool wild)
 		if (dtype_is_float(d)) {
 			bool first = salt % 3 == 0 && i < 30; /* the first operand meets them all */
 			bool sp = wild && (first || r % 3 == 0);
-			v.f = sp ? special(first ? i : (uint32_t)(r >> 8)) : ((double)(int64_t)r) * 0x1p-60;
+			v.f = sp ? special(first ? i : (uint32_t)(r >> 8))
+				 : ((double)(int64_t)r) * 0x1p-60;
 		} else if (d == DT_bool) {
 			v.i = r & 1;
 		} else {
@@ -272,8 +285,9 @@ static void to_memory(DType d, void *mem, const void *natural)
 		case DT_bf16: ((uint16_t *)mem)[i] = f32_to_bf16(f[i]); break;
 		case DT_f8e4m3: ((uint8_t *)mem)[i] = f32_to_f8e4m3(f[i]); break;
 		case DT_f8e5m2: ((uint8_t *)mem)[i] = f32_to_f8e5m2(f[i]); break;
-		default: memcpy((char *)mem + i * dtype_size(d), (const char *)natural + i * dtype_size(d),
-		                dtype_size(d));
+		default:
+			memcpy((char *)mem + i * dtype_size(d),
+			       (const char *)natural + i * dtype_size(d), dtype_size(d));
 		}
 	}
 }
@@ -299,11 +313,13 @@ static void check_same(const Bench *b, const Point *p, const void *got, const vo
 		memcpy(&w, (const char *)want + i * size, size);
 		memcpy(&x, (const char *)buf[0] + i * dtype_size(p->in[0]), dtype_size(p->in[0]));
 		if (p->nin > 1)
-			memcpy(&y, (const char *)buf[1] + i * dtype_size(p->in[1]), dtype_size(p->in[1]));
+			memcpy(&y, (const char *)buf[1] + i * dtype_size(p->in[1]),
+			       dtype_size(p->in[1]));
 		if (g != w && !(is_nan_at(p->out, got, i) && is_nan_at(p->out, want, i)))
-			fail_msg("%s %s [%u]: %llx, expected %llx (x = %llx, y = %llx)", b->target->isa.name, p->name,
-			         i, (unsigned long long)g, (unsigned long long)w, (unsigned long long)x,
-			         (unsigned long long)y);
+			fail_msg("%s %s [%u]: %llx, expected %llx (x = %llx, y = %llx)",
+				 b->target->isa.name, p->name, i, (unsigned long long)g,
+				 (unsigned long long)w, (unsigned long long)x,
+				 (unsigned long long)y);
 	}
 	/* nothing behind the tail was touched */
 	for (uint32_t i = N * size; i < (N + 16) * size; i++)
@@ -340,10 +356,11 @@ static void point_run(Bench *b, const Point *p)
 		fill(p->in[k], natural[k], k + 3 * p->op, wild);
 		/* some equal operands */
 		for (uint32_t i = 4; k && p->in[k] == p->in[0] && i < N; i += 5)
-			memcpy(natural[k] + i * natural_size(p->in[k]), natural[0] + i * natural_size(p->in[k]),
-			       natural_size(p->in[k]));
+			memcpy(natural[k] + i * natural_size(p->in[k]),
+			       natural[0] + i * natural_size(p->in[k]), natural_size(p->in[k]));
 		for (uint32_t i = 0; i < N && p->literal == (int)k; i++)
-			scalar_pack(p->in[k], natural[k] + i * natural_size(p->in[k]), &(ScVal){.f = 0.0}, 1);
+			scalar_pack(p->in[k], natural[k] + i * natural_size(p->in[k]),
+				    &(ScVal){.f = 0.0}, 1);
 		to_memory(p->in[k], mem[k], natural[k]);
 		/* the value is what memory holds */
 		if (dtype_size(p->in[k]) != natural_size(p->in[k])) {
@@ -367,7 +384,8 @@ static void point_run(Bench *b, const Point *p)
 
 typedef ARRAY(Point) Points;
 
-static void add_literal(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType out, int literal)
+static void add_literal(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType out,
+			int literal)
 {
 	Point p = {.op = op, .nin = nin, .in = {in, in, in}, .out = out, .literal = literal};
 	if (op == SC_select)
@@ -384,16 +402,22 @@ static void add(Bench *b, Points *list, ScOp op, uint32_t nin, DType in, DType o
 
 static void add_conversion(Bench *b, Points *list, const ScFn *fn)
 {
-	Point p = {.fn = fn, .nin = 1, .in = {fn->param[0]}, .out = fn->result, .literal = -1, .wild = true};
+	Point p = {.fn = fn,
+		   .nin = 1,
+		   .in = {fn->param[0]},
+		   .out = fn->result,
+		   .literal = -1,
+		   .wild = true};
 	p.name = arena_printf(b->ctx->arena, "fn_%s", fn->name);
 	array_push(b->ctx->arena, list, p);
 }
 
 static void all_points(Bench *b, Points *list)
 {
-	static const DType number[] = {DT_f32, DT_f64, DT_i32, DT_i64, DT_u8, DT_i8, DT_i16, DT_u16, DT_u32,
-	                               DT_u64};
-	static const ScOp floats1[] = {SC_neg, SC_abs, SC_sqrt, SC_floor, SC_ceil, SC_trunc, SC_rint};
+	static const DType number[] = {DT_f32, DT_f64, DT_i32, DT_i64, DT_u8,
+				       DT_i8,  DT_i16, DT_u16, DT_u32, DT_u64};
+	static const ScOp floats1[] = {SC_neg,  SC_abs,   SC_sqrt, SC_floor,
+				       SC_ceil, SC_trunc, SC_rint};
 	static const ScOp floats2[] = {SC_add, SC_sub, SC_mul, SC_div, SC_min, SC_max};
 	static const ScOp ints2[] = {SC_add, SC_sub, SC_mul, SC_min, SC_max, SC_floordiv, SC_rem,
 	                             SC_and, SC_or, SC_xor, SC_shl, SC_shr};
@@ -469,7 +493,8 @@ static void reduce_kernel(Bench *b, const char *name, ScOp op, DType d)
 		else
 			ls_set(f, acc, lx_sc(f, op, type, (Lx[]){lx_var(f, acc), lx_var(f, v)}, 2));
 	}
-	ls_store(f, lmem_buf(out, d), lx_var(f, f->task), lx_hreduce(f, op, lx_var(f, acc)), (Lx){0});
+	ls_store(f, lmem_buf(out, d), lx_var(f, f->task), lx_hreduce(f, op, lx_var(f, acc)),
+		 (Lx){0});
 	finish(f);
 }
 
@@ -495,11 +520,12 @@ static void check_reduce(Bench *b, const char *name, bool max)
 static void gather_kernel(Bench *b)
 {
 	LoopFn *f = kernel(b, "gather");
-	uint32_t x = arg(f, "x", DT_f16), index = arg(f, "index", DT_i64), out = arg(f, "out", DT_f32);
+	uint32_t x = arg(f, "x", DT_f16), index = arg(f, "index", DT_i64),
+		 out = arg(f, "out", DT_f32);
 	Lx n = lx_param(f, loop_param(f, "n")), zero = lx_int(f, 0);
 	LType ltype = {DT_i64, b->lanes};
-	Lv v = ls_load(f, "i", lmem_buf(index, DT_i64), lx_mul(f, lx_var(f, f->task), lx_int(f, b->lanes)),
-	               ltype, (Lx){0});
+	Lv v = ls_load(f, "i", lmem_buf(index, DT_i64),
+		       lx_mul(f, lx_var(f, f->task), lx_int(f, b->lanes)), ltype, (Lx){0});
 	Lx i = lx_var(f, v);
 	Lx ok = lx_and(f, lx_cmp(f, SC_ge, i, zero), lx_cmp(f, SC_lt, i, n));
 	Lv valid = ls_let(f, "valid", ok);
@@ -599,8 +625,8 @@ static void index_kernel(Bench *b)
 	uint32_t out = arg(f, "out", DT_i64);
 	Lx i = lx_sub(f, lx_var(f, f->task), lx_int(f, 10)), none = {0};
 	Lx base = lx_mul(f, lx_var(f, f->task), lx_int(f, 5));
-	Lx value[5] = {lx_div(f, i, lx_int(f, 4)), lx_mod(f, i, lx_int(f, 4)), lx_div(f, i, lx_int(f, 3)),
-	               lx_mod(f, i, lx_int(f, 3))};
+	Lx value[5] = {lx_div(f, i, lx_int(f, 4)), lx_mod(f, i, lx_int(f, 4)),
+		       lx_div(f, i, lx_int(f, 3)), lx_mod(f, i, lx_int(f, 3))};
 	Lx ramp = lx_ramp(f, i, lx_int(f, 3), b->lanes);
 	value[4] = lane(f, ramp, b->lanes / 2);
 	for (int64_t k = 0; k < 5; k++)
@@ -639,8 +665,12 @@ static void program(Bench *b)
 		fn++;
 	Arena *arena = b->ctx->arena;
 	ProgramCost cost = {cost_number(arena, 1e3), cost_number(arena, 8), cost_number(arena, 1)};
-	program_add_call(e, &(ProgramCall){.fn = fn, .name = "control \"1\"", .algorithm = "by hand", .cost = cost});
-	uint32_t message = program_message(p, "input x, dimension 0: expected at least %lld, got %lld");
+	program_add_call(e, &(ProgramCall){.fn = fn,
+					   .name = "control \"1\"",
+					   .algorithm = "by hand",
+					   .cost = cost});
+	uint32_t message =
+		program_message(p, "input x, dimension 0: expected at least %lld, got %lld");
 	e->sizes = loop_new(b->ir, "sizes");
 	Lx n = lx_param(e->sizes, loop_param(e->sizes, "x_dim_0")), one = lx_int(e->sizes, 1);
 	ls_assert(e->sizes, lx_cmp(e->sizes, SC_ge, n, one), message, (Lx[]){one, n}, 2);

@@ -53,7 +53,8 @@ static void lowers_each_part_once(void **state)
 {
 	(void)state;
 	SymTab *t = it.ir->syms;
-	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), other = sym_var(t, "s1", SYMVAR_SIZE, 0, 3), e = deep(t, s);
+	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), other = sym_var(t, "s1", SYMVAR_SIZE, 0, 3),
+	    e = deep(t, s);
 	SymLower l;
 	sym_lower_init(&l, it.ctx, t, it.f);
 	assert_false(sym_lower_can(&l, e));
@@ -107,7 +108,8 @@ static void tells_signs(void **state)
 	assert_true(lx_nonneg(f, x));
 	assert_false(lx_nonneg(f, y));
 	Lx seven = lx_int(f, 7);
-	assert_int_equal(lx_mod(f, x, seven).i, lx_op(f, SC_rem, (LType){DT_i64, 1}, (Lx[]){x, seven}, 2, 0).i);
+	assert_int_equal(lx_mod(f, x, seven).i,
+			 lx_op(f, SC_rem, (LType){DT_i64, 1}, (Lx[]){x, seven}, 2, 0).i);
 }
 
 /* As many rounds as the end of a chain says, each of which stores one value. */
@@ -117,14 +119,19 @@ static void predicts_in_one_walk(void **state)
 	double cycles[2];
 	for (int64_t n = 0; n < 2; n++) {
 		LoopFn *f = loop_new(it.ir, "f");
-		LMem to = lmem_buf(loop_buf(f, (LArg){.name = "y", .dtype = DT_f32, .written = true, .align = 64}), DT_f32);
+		LMem to = lmem_buf(
+			loop_buf(
+				f,
+				(LArg){.name = "y", .dtype = DT_f32, .written = true, .align = 64}),
+			DT_f32);
 		Lx x = lx_param(f, loop_param(f, "n"));
 		for (int k = 0; k < DEEP; k++)
 			x = lx_sub(f, lx_add(f, x, x), x);
 		Lv i = ls_for(f, "i", lx_int(f, 0), x, 1);
 		ls_store(f, to, lx_var(f, i), lx_float(f, (LType){DT_f32, 1}, 1), (Lx){0});
 		ls_end(f);
-		cycles[n] = loop_predict(f, machine_find("zen3"), (int64_t[]){n ? 100000 : 10}, 1, 0);
+		cycles[n] =
+			loop_predict(f, machine_find("zen3"), (int64_t[]){n ? 100000 : 10}, 1, 0);
 	}
 	assert_true(cycles[1] > 100 * cycles[0]);
 }
@@ -145,7 +152,8 @@ static void finds_divisors(void **state)
 {
 	(void)state;
 	SymTab *t = it.ir->syms;
-	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), other = sym_var(t, "s1", SYMVAR_SIZE, 0, 100), e = deep(t, sym_add(t, s, other));
+	Sym s = sym_var(t, "s0", SYMVAR_SIZE, 0, 3), other = sym_var(t, "s1", SYMVAR_SIZE, 0, 100),
+	    e = deep(t, sym_add(t, s, other));
 	assert_int_equal(sym_divisor_of(t, e, s).i, 0);
 	Sym apart = sym_add(t, e, sym_mod(t, other, sym_int(t, 7)));
 	assert_int_equal(sym_divisor_of(t, apart, other).i, sym_int(t, 7).i);
@@ -155,7 +163,8 @@ static void finds_divisors(void **state)
 static void lowers_indices_once(void **state)
 {
 	(void)state;
-	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n", "f");
+	Graph *g = graph_parse(it.ir, "graph @f(%x: f32[8]) {\n  %y = tanh(%x)\n  return %y\n}\n",
+			       "f");
 	Lowered *l = lower_graph(g, &(LowerOptions){0});
 	Cpu s = {0};
 	code_init(&s.code, l, target_find("generic-c"));
@@ -176,8 +185,12 @@ static LoopFn *chase(uint32_t n)
 {
 	LoopFn *f = loop_new(it.ir, "chase");
 	LType i64 = {DT_i64, 1};
-	LMem from = lmem_buf(loop_buf(f, (LArg){.name = "x", .dtype = DT_i64, .read = true, .align = 8}), DT_i64);
-	LMem to = lmem_buf(loop_buf(f, (LArg){.name = "y", .dtype = DT_i64, .written = true, .align = 8}), DT_i64);
+	LMem from = lmem_buf(
+		loop_buf(f, (LArg){.name = "x", .dtype = DT_i64, .read = true, .align = 8}),
+		DT_i64);
+	LMem to = lmem_buf(
+		loop_buf(f, (LArg){.name = "y", .dtype = DT_i64, .written = true, .align = 8}),
+		DT_i64);
 	Lx at = lx_int(f, 0);
 	for (uint32_t k = 0; k < n; k++)
 		at = lx_var(f, ls_load(f, "v", from, at, i64, (Lx){0}));
@@ -228,7 +241,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(lowers_each_part_once, setup, teardown),
 		cmocka_unit_test_setup_teardown(forgets_what_was_set, setup, teardown),
-		cmocka_unit_test_setup_teardown(finds_what_reads_mutable_variables, setup, teardown),
+		cmocka_unit_test_setup_teardown(finds_what_reads_mutable_variables, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(tells_signs, setup, teardown),
 		cmocka_unit_test_setup_teardown(predicts_in_one_walk, setup, teardown),
 		cmocka_unit_test_setup_teardown(bounds_each_part_once, setup, teardown),

@@ -36,7 +36,10 @@ static uint32_t below(Made *m, uint32_t n)
 static Made made(uint64_t seed, bool symbolic)
 {
 	Ir *ir = ir_new(ctx);
-	Made m = {.l = lowered_new(ir, graph_new(ir, "f")), .k = ARENA_NEW(ctx->arena, DistinctKernels), .symbolic = symbolic, .rng = seed};
+	Made m = {.l = lowered_new(ir, graph_new(ir, "f")),
+		  .k = ARENA_NEW(ctx->arena, DistinctKernels),
+		  .symbolic = symbolic,
+		  .rng = seed};
 	m.size = sym_var(ir->syms, "s", SYMVAR_SIZE, 1, 100);
 	distinct_init(m.k, m.l, NULL, target_find("generic-c"));
 	return m;
@@ -48,13 +51,18 @@ static uint32_t buffer(Made *m, uint32_t units)
 	SymTab *t = m->l->ir->syms;
 	Sym dim = sym_int(t, UNIT * units);
 	if (m->symbolic && units % 4)
-		dim = sym_muli(t, units % 2 ? sym_muli(t, m->size, units) : sym_addi(t, m->size, units), UNIT);
-	return lowered_buf(m->l, BUF_TEMP, 0, DT_u8, 1, arena_dup(ctx->arena, &dim, sizeof dim), "b").i;
+		dim = sym_muli(
+			t, units % 2 ? sym_muli(t, m->size, units) : sym_addi(t, m->size, units),
+			UNIT);
+	return lowered_buf(m->l, BUF_TEMP, 0, DT_u8, 1, arena_dup(ctx->arena, &dim, sizeof dim),
+			   "b")
+		.i;
 }
 
 /* A kernel of some phases. `joins`: the first one is in that of the kernel before, if that does not
  * write what it reads. */
-static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, uint32_t narg, uint32_t nwrite, bool joins)
+static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, uint32_t narg,
+		   uint32_t nwrite, bool joins)
 {
 	Arena *a = ctx->arena;
 	Schedule *s = ARENA_NEW(a, Schedule);
@@ -76,13 +84,22 @@ static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, 
 			args[n++] = (SchedArg){ARG_BUF, k, NULL};
 		if (p + 1 < nphase) {
 			args[n++] = (SchedArg){ARG_TEMP, p, NULL};
-			array_push(a, &s->temp, (SchedTemp){.dtype = DT_u8, .numel = sym_int(m->l->ir->syms, 1 + below(m, 900)), .first = p, .last = p + 1});
+			array_push(a, &s->temp,
+				   (SchedTemp){.dtype = DT_u8,
+					       .numel = sym_int(m->l->ir->syms, 1 + below(m, 900)),
+					       .first = p,
+					       .last = p + 1});
 		}
 		if (p)
 			args[n++] = (SchedArg){ARG_TEMP, p - 1, NULL};
 		array_push(a, &s->phase, (SchedPhase){.arg = args, .narg = n});
 	}
-	array_push(a, &m->k->kernel, (Scheduled){.name = "k", .schedule = s, .buf = buf, .temp = m->k->ntemp, .continues = join});
+	array_push(a, &m->k->kernel,
+		   (Scheduled){.name = "k",
+			       .schedule = s,
+			       .buf = buf,
+			       .temp = m->k->ntemp,
+			       .continues = join});
 	m->k->ntemp += s->temp.n;
 	array_push(a, &to->step, (Step){.kind = STEP_KERNEL});
 }
@@ -90,7 +107,8 @@ static void kernel(Made *m, StepList *to, uint32_t nphase, const uint32_t *arg, 
 /* Reads some that are alive, writes a new one. Most die young. */
 static void random_kernel(Made *m, StepList *to, uint32_t keep)
 {
-	uint32_t arg[4] = {buffer(m, 1 + below(m, below(m, 3) ? 12 : 60))}, n = 1, nread = below(m, 4);
+	uint32_t arg[4] = {buffer(m, 1 + below(m, below(m, 3) ? 12 : 60))}, n = 1,
+		 nread = below(m, 4);
 	bool joins = below(m, 4) == 0;
 	for (uint32_t k = 0; k < nread && m->alive.n; k++) {
 		uint32_t at = m->alive.n - 1 - below(m, m->alive.n < 8 ? m->alive.n : 8);
@@ -107,7 +125,9 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 {
 	Arena *a = ctx->arena;
 	StepList *body = ARENA_NEW(a, StepList);
-	uint32_t from = buffer(m, 5), next = buffer(m, 5), outside = m->alive.n ? m->alive.data[below(m, m->alive.n)] : 0, before = m->alive.n;
+	uint32_t from = buffer(m, 5), next = buffer(m, 5),
+		 outside = m->alive.n ? m->alive.data[below(m, m->alive.n)] : 0,
+		 before = m->alive.n;
 	kernel(m, to, 1, &from, 1, 1, false);
 	uint32_t place = to->step.n;
 	for (uint32_t k = 1 + below(m, 4); k > 0; k--)
@@ -118,7 +138,10 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 	kernel(m, body, 1, arg, outside ? 4 : 3, 1, false);
 	/* what is made inside is not read after */
 	m->alive.n = m->alive.n < before ? m->alive.n : before;
-	Step s = {.kind = STEP_LOOP, .body = body, .ncarry = 1, .carry = arena_alloc(a, sizeof *s.carry)};
+	Step s = {.kind = STEP_LOOP,
+		  .body = body,
+		  .ncarry = 1,
+		  .carry = arena_alloc(a, sizeof *s.carry)};
 	s.carry[0].from.i = from;
 	s.carry[0].to.i = next;
 	assert_int_equal(to->step.n, place);
@@ -132,7 +155,10 @@ static void random_loop(Made *m, StepList *to, uint32_t depth)
 static void random_branch(Made *m, StepList *to)
 {
 	uint32_t pred = buffer(m, 1), result = buffer(m, 9), before;
-	Step s = {.kind = STEP_IF, .pred = {pred}, .body = ARENA_NEW(ctx->arena, StepList), .other = ARENA_NEW(ctx->arena, StepList)};
+	Step s = {.kind = STEP_IF,
+		  .pred = {pred},
+		  .body = ARENA_NEW(ctx->arena, StepList),
+		  .other = ARENA_NEW(ctx->arena, StepList)};
 	kernel(m, to, 1, &pred, 1, 1, false);
 	for (uint32_t k = below(m, 3); k > 0; k--)
 		random_kernel(m, to, 6);
@@ -142,7 +168,8 @@ static void random_branch(Made *m, StepList *to)
 		uint32_t first = m->alive.n;
 		for (uint32_t k = 1 + below(m, 3); k > 0; k--)
 			random_kernel(m, list, UINT32_MAX);
-		kernel(m, list, 1, (uint32_t[]){result, m->alive.data[m->alive.n - 1]}, 2, 1, false);
+		kernel(m, list, 1, (uint32_t[]){result, m->alive.data[m->alive.n - 1]}, 2, 1,
+		       false);
 		m->alive.n = first;
 	}
 	m->alive.n = before;
@@ -255,7 +282,8 @@ static uint32_t kernels_of(const StepList *list)
 {
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < list->step.n; i++)
-		n += list->step.data[i].kind == STEP_KERNEL ? 1 : kernels_of(list->step.data[i].body);
+		n += list->step.data[i].kind == STEP_KERNEL ? 1
+							    : kernels_of(list->step.data[i].body);
 	return n;
 }
 
@@ -294,7 +322,10 @@ static void run_steps(Memory *x, const StepList *list)
 static int64_t simulate(const Made *m, bool share, int64_t s)
 {
 	Memory *x = ARENA_NEW(ctx->arena, Memory);
-	*x = (Memory){.m = m, .plan = plan_memory(m->k, share), .s = s, .taken = 0x9d3a6c57u * (uint32_t)s};
+	*x = (Memory){.m = m,
+		      .plan = plan_memory(m->k, share),
+		      .s = s,
+		      .taken = 0x9d3a6c57u * (uint32_t)s};
 	x->total = at_size(x, x->plan.total);
 	assert_true(m->l->buf.n <= MAX_BUFS);
 	for (uint32_t k = 0; k < m->l->buf.n; k++)
@@ -330,7 +361,8 @@ static int64_t peak(const Made *m)
 	for (uint32_t t = 0; t <= now; t++) {
 		int64_t sum = 0;
 		for (uint32_t k = 1; k < n; k++)
-			sum += first[k] <= t && t <= last[k] ? (size[k] + UNIT - 1) / UNIT * UNIT : 0;
+			sum += first[k] <= t && t <= last[k] ? (size[k] + UNIT - 1) / UNIT * UNIT
+							     : 0;
 		most = sum > most ? sum : most;
 	}
 	return most;
@@ -357,7 +389,8 @@ static void keeps_what_is_read(void **state)
 	for (uint64_t seed = 1; seed <= 150; seed++) {
 		Made m = random_program(seed, 30, 3 + (uint32_t)seed % 9, seed % 2, seed % 3 == 0);
 		int64_t apart = simulate(&m, false, 3);
-		assert_true(simulate(&m, true, 1) <= apart && simulate(&m, true, 3) <= apart && simulate(&m, true, 17) > 0);
+		assert_true(simulate(&m, true, 1) <= apart && simulate(&m, true, 3) <= apart &&
+			    simulate(&m, true, 17) > 0);
 	}
 }
 
@@ -397,7 +430,8 @@ static void chains(void **state)
 		Made m = made(1, false), v = made(1, true);
 		uint32_t units[] = {4, 4}, old = 0, symbolic = 0;
 		for (uint32_t k = 0; k < n; k++) {
-			uint32_t b[2] = {buffer(&m, units[0]), old}, c[2] = {buffer(&v, 7), symbolic};
+			uint32_t b[2] = {buffer(&m, units[0]), old},
+				 c[2] = {buffer(&v, 7), symbolic};
 			kernel(&m, &m.l->steps, 1, b, k ? 2 : 1, 1, false);
 			kernel(&v, &v.l->steps, 1, c, k ? 2 : 1, 1, false);
 			old = b[0];

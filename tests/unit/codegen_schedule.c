@@ -206,7 +206,8 @@ static const char *text_of(const Lowered *l, const Kernel *k, const Schedule *s)
 	kernel_print(l, k, &t);
 	text_printf(&t, "%s: %s\n", s->algorithm, s->why);
 	for (uint32_t i = 0; i < s->refused.n; i++)
-		text_printf(&t, "not %s: %s\n", s->refused.data[i].schedule, s->refused.data[i].why);
+		text_printf(&t, "not %s: %s\n", s->refused.data[i].schedule,
+			    s->refused.data[i].why);
 	for (uint32_t i = 0; i < s->phase.n; i++)
 		loop_print(s->phase.data[i].f, &t, true);
 	return t.data;
@@ -250,11 +251,13 @@ typedef struct {
 } Phases;
 
 static const Phases parts[] = {
-	{"a sum", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n",
+	{"a sum", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], "
+		  "acc=f32)\n  return %1\n}\n",
 	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {"10", "1"}},
 	{"a sum that is read along the row",
-	 "graph @f(%x: f16[2, n]) where 1 <= n ~ 100000 {\n  %1 = reduce(%x, kind=\"max\", dims=[1], acc=f16)\n"
-	 "  %2 = broadcast(%1, shape=[2, n], map=[0])\n  %3 = sub(%x, %2)\n  return %3\n}\n",
+	 "graph @f(%x: f16[2, n]) where 1 <= n ~ 100000 {\n  %1 = reduce(%x, kind=\"max\", "
+	 "dims=[1], acc=f16)\n  %2 = broadcast(%1, shape=[2, n], map=[0])\n  %3 = sub(%x, "
+	 "%2)\n  return %3\n}\n",
 	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {NULL}},
 	{"sums that read each other",
 	 "graph @f(%x: f64[200000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n"
@@ -263,11 +266,14 @@ static const Phases parts[] = {
 	 3, 2, {{.dtype = DT_f64, .first = 0, .last = 1}, {.dtype = DT_f64, .first = 1, .last = 2}}, {"7", "7", "1"}},
 	{"columns apart, copied before",
 	 "graph @f(%x: f32[40, 500], %y: f32[48, 500]) {\n"
-	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1\n}\n",
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
 	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {NULL}},
-	{"short rows", "graph @f(%x: f32[300]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {"1"}},
+	{"short rows", "graph @f(%x: f32[300]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], "
+		       "acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {"1"}},
 	{"many rows",
-	 "graph @f(%x: f32[400, 3000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n", 1, 0, {{0}}, {NULL}},
+	 "graph @f(%x: f32[400, 3000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  "
+	 "return %1\n}\n", 1, 0, {{0}}, {NULL}},
 };
 
 /* Temporaries live from the phase that leaves them to the last one that reads them, and are
@@ -291,16 +297,19 @@ static void check_phases(const Phases *p)
 	if (setjmp(ctx->unwind))
 		fail_msg("%s: an internal error", p->what);
 	const Lowered *l = lowered(&(Case){.what = p->what, .graph = p->graph}, ctx);
-	const Schedule *s = schedule_kernel(l, l->steps.step.data[0].kernel, target_find("x86-64-v3"));
+	const Schedule *s =
+		schedule_kernel(l, l->steps.step.data[0].kernel, target_find("x86-64-v3"));
 	if (s->phase.n != p->nphase || s->temp.n != p->ntemp)
 		fail_msg("%s: %u phases, %u temporaries", p->what, s->phase.n, s->temp.n);
 	for (uint32_t t = 0; t < p->ntemp; t++) {
 		const SchedTemp *have = &s->temp.data[t], *want = &p->temp[t];
-		assert_true(have->dtype == want->dtype && have->first == want->first && have->last == want->last);
+		assert_true(have->dtype == want->dtype && have->first == want->first &&
+			    have->last == want->last);
 	}
 	for (uint32_t i = 0; i < s->phase.n; i++) {
 		if (p->ntasks[i])
-			assert_string_equal(sym_str(l->ir->syms, s->phase.data[i].ntasks), p->ntasks[i]);
+			assert_string_equal(sym_str(l->ir->syms, s->phase.data[i].ntasks),
+					    p->ntasks[i]);
 		check_phase(s, i);
 	}
 	ctx_free(ctx);
@@ -321,10 +330,14 @@ typedef struct {
 	double flops, bytes;
 } Amount;
 
-#define SUM_OF "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1\n}\n"
+#define SUM_OF                                                                                     \
+	"  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  "       \
+	"return %1\n}\n"
 #define ROWS "  %1 = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %1\n}\n"
 
-#define IN_PLACE "graph @f(%g: f32[70000], %p: f32[70000] buffer #1 \"p\") {\n  %1 = sub(%p, %g)\n  return %1 -> \"p\"\n}\n"
+#define IN_PLACE                                                                                   \
+	"graph @f(%g: f32[70000], %p: f32[70000] buffer #1 \"p\") {\n  %1 = sub(%p, %g)\n  "       \
+	"return %1 -> \"p\"\n}\n"
 
 static const Amount amounts[] = {
 	{"a product", "graph @f(%x: f32[40, 64], %y: f32[64, 48]) {\n" SUM_OF,
@@ -333,8 +346,10 @@ static const Amount amounts[] = {
 	{"one function of each", "graph @f(%x: f32[70000]) {\n  %1 = tanh(%x)\n  return %1\n}\n",
 	 "graph @f(%x: f32[n]) where 1 <= n ~ 70000 {\n  %1 = tanh(%x)\n  return %1\n}\n", 0, 8 * 70000},
 	{"what is read and replaced in place", IN_PLACE, IN_PLACE, 70000, 12 * 70000},
-	{"parts of rows", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n",
-	 "graph @f(%x: f32[n]) where 1 <= n ~ 300000 {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %1\n}\n", 300000, 4 * 300000},
+	{"parts of rows", "graph @f(%x: f32[300000]) {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], "
+			  "acc=f32)\n  return %1\n}\n",
+	 "graph @f(%x: f32[n]) where 1 <= n ~ 300000 {\n  %1 = reduce(%x, kind=\"sum\", dims=[0], "
+	 "acc=f32)\n  return %1\n}\n", 300000, 4 * 300000},
 };
 
 static void amount(const Amount *a, const char *graph, const char *target, double *cycles)
@@ -348,7 +363,8 @@ static void amount(const Amount *a, const char *graph, const char *target, doubl
 	*cycles = s->cycles;
 	bool few = a->flops == 0 || (s->flops >= a->flops && s->flops <= 1.01 * a->flops);
 	if (!few || s->bytes < a->bytes || s->bytes > 1.01 * a->bytes)
-		fail_msg("%s, %s: %.0f operations, %.0f bytes", a->what, target, s->flops, s->bytes);
+		fail_msg("%s, %s: %.0f operations, %.0f bytes", a->what, target, s->flops,
+			 s->bytes);
 	ctx_free(ctx);
 }
 
@@ -362,7 +378,8 @@ static void has_amounts(void **state)
 			amount(&amounts[k], amounts[k].fixed, names[target], &fixed);
 			amount(&amounts[k], amounts[k].symbolic, names[target], &symbolic);
 			if (!(symbolic > 0.7 * fixed && symbolic < 1.5 * fixed))
-				fail_msg("%s, %s: %g and %g cycles", amounts[k].what, names[target], fixed, symbolic);
+				fail_msg("%s, %s: %g and %g cycles", amounts[k].what, names[target],
+					 fixed, symbolic);
 		}
 }
 
@@ -380,17 +397,20 @@ static const Reads reads[] = {
 	{"rows, and a product",
 	 "graph @f(%i: i64[B], %x: f32[B, 40]) where 1 <= B ~ 8 {\n  %t = const #1 f32[1000, 40]\n"
 	 "  %1 = aten.embedding(%t, %i) : f32[B, 40]\n"
-	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1, %2\n}\n",
+	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1, %2\n}\n",
 	 {"x86-64-v4"}, {1000, 40}, 2, 2, 1},
 	{"rows of a small table, and a product",
 	 "graph @f(%i: i64[B], %x: f32[B, 40]) where 1 <= B ~ 8 {\n  %t = const #1 f32[100, 40]\n"
 	 "  %1 = aten.embedding(%t, %i) : f32[B, 40]\n"
-	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %1, %2\n}\n",
+	 "  %2 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1, %2\n}\n",
 	 {"x86-64-v4"}, {100, 40}, 2, 2, 2},
 	{"products from both sides",
 	 "graph @f(%x: f32[64, 160], %z: f32[64, 192]) {\n  %t = const #1 f32[192, 160]\n"
 	 "  %1 = contract(%x, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n"
-	 "  %2 = contract(%z, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %1, %2\n}\n",
+	 "  %2 = contract(%z, %t, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%1, %2\n}\n",
 	 {"x86-64-v3"}, {192, 160}, 2, 2, 1},
 	{"groups of 24 columns: panels of 8 for some levels, none for another",
 	 "graph @f(%x: f32[1, 192, 9, 9]) {\n  %t = const #1 f32[192, 24, 3, 3]\n"
@@ -404,8 +424,13 @@ static Graph *read_graph(const Reads *r, Ctx *ctx)
 	uint64_t bytes = 4;
 	for (uint32_t k = 0; k < r->rank; k++)
 		bytes *= (uint64_t)r->dim[k];
-	ir_const(ir, (Const){.name = "t", .dtype = DT_f32, .rank = r->rank, .dim = r->dim,
-			     .data = ARENA_ARRAY(ctx->arena, char, bytes), .bytes = bytes, .is_param = true});
+	ir_const(ir, (Const){.name = "t",
+			     .dtype = DT_f32,
+			     .rank = r->rank,
+			     .dim = r->dim,
+			     .data = ARENA_ARRAY(ctx->arena, char, bytes),
+			     .bytes = bytes,
+			     .is_param = true});
 	Graph *g = graph_parse(ir, r->graph, r->what);
 	PipelineOptions passes = {.skip = "fold"}; /* the constant stays as it is read */
 	assert_true(g && pipeline_run(g, &passes));
@@ -424,7 +449,8 @@ static uint32_t stored(const Reads *r, Graph *g, bool choose)
 	if (choose)
 		choose_const_layouts(level, n);
 	for (uint32_t k = 0; k < n; k++)
-		p = schedule_program(&(ScheduleEntry){"run", level[k].lowered}, 1, level[k].target, &(ScheduleOptions){.weights = p});
+		p = schedule_program(&(ScheduleEntry){"run", level[k].lowered}, 1, level[k].target,
+				     &(ScheduleOptions){.weights = p});
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		copies += p->constant.data[k].source.i == 1;
 	return copies;

@@ -63,7 +63,8 @@ static void expect_error(Weft *w, const char *text)
 }
 
 /* Counts of a graph at the sizes named: bytes and operations of all launches. */
-static void expect_counts(const char *text, const int64_t *symbol, uint32_t n, double flops, double bytes)
+static void expect_counts(const char *text, const int64_t *symbol, uint32_t n, double flops,
+			  double bytes)
 {
 	Weft *w = weft_new();
 	WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
@@ -79,33 +80,37 @@ static void expect_counts(const char *text, const int64_t *symbol, uint32_t n, d
 		sum_bytes += r->kernel[k].bytes;
 	}
 	if (r->flops != flops || r->bytes != bytes)
-		fail_msg("%s%.0f operations and %.0f bytes, expected %.0f and %.0f", text, r->flops, r->bytes, flops,
-			 bytes);
+		fail_msg("%s%.0f operations and %.0f bytes, expected %.0f and %.0f", text, r->flops,
+			 r->bytes, flops, bytes);
 	assert_true(sum_flops == flops && sum_bytes == bytes);
 	weft_free(w);
 }
 
-static const char matmul[] = "graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {\n"
-			     "  %1 = aten.mm(%x, %w) : f32[B, 80]\n"
-			     "  return %1\n"
-			     "}\n";
-static const char embedding[] = "graph @embedding(%i: i64[B, 4], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
-				"  %1 = aten.embedding(%t, %i) : f32[B, 4, 64]\n"
-				"  return %1\n"
-				"}\n";
-static const char two_tables[] = "graph @two(%i: i64[B], %j: i64[B], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
-				 "  %1 = aten.embedding(%t, %i) : f32[B, 64]\n"
-				 "  %2 = aten.embedding(%t, %j) : f32[B, 64]\n"
-				 "  %3 = aten.add.Tensor(%1, %2) : f32[B, 64]\n"
-				 "  return %3\n"
-				 "}\n";
+static const char matmul[] =
+	"graph @matmul(%x: f32[B, 96], %w: f32[96, 80]) where 1 <= B <= 512 {\n"
+	"  %1 = aten.mm(%x, %w) : f32[B, 80]\n"
+	"  return %1\n"
+	"}\n";
+static const char embedding[] =
+	"graph @embedding(%i: i64[B, 4], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
+	"  %1 = aten.embedding(%t, %i) : f32[B, 4, 64]\n"
+	"  return %1\n"
+	"}\n";
+static const char two_tables[] =
+	"graph @two(%i: i64[B], %j: i64[B], %t: f32[1000, 64]) where 1 <= B <= 512 {\n"
+	"  %1 = aten.embedding(%t, %i) : f32[B, 64]\n"
+	"  %2 = aten.embedding(%t, %j) : f32[B, 64]\n"
+	"  %3 = aten.add.Tensor(%1, %2) : f32[B, 64]\n"
+	"  return %3\n"
+	"}\n";
 static const char softmax[] = "graph @softmax(%x: f32[B, 64]) where 1 <= B {\n"
 			      "  %1 = aten.softmax.int(%x, dim=-1) : f32[B, 64]\n"
 			      "  return %1\n"
 			      "}\n";
 static const char recurrent[] =
 	"graph @f(%h: f32[4, 4], %xs: f32[T, 4, 4], %w: f32[4, 4]) where 1 <= T {\n"
-	"  %s = scan([%h], [%xs], [%w], body=graph @step(%h: f32[4, 4], %x: f32[4, 4], %w: f32[4, 4]) {\n"
+	"  %s = scan([%h], [%xs], [%w], body=graph @step(%h: f32[4, 4], %x: f32[4, 4], %w: f32[4, "
+	"4]) {\n"
 	"    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"
 	"    %a = add(%p, %x)\n"
 	"    return %a\n"
@@ -127,7 +132,8 @@ static void test_counts(void **state)
 	expect_counts(two_tables, &seven, 1, 7 * 64, 14 * 8 + 14 * 64 * 4 + 7 * 64 * 4);
 	/* every step: the contraction and the sum; state in and out, the step's input, the weights.
 	 * Once: the first state is copied in, the last one out. */
-	expect_counts(recurrent, &steps, 1, 32 * (2 * 64 + 16), 32 * (4 * 16 * 4) + 2 * (2 * 16 * 4));
+	expect_counts(recurrent, &steps, 1, 32 * (2 * 64 + 16),
+		      32 * (4 * 16 * 4) + 2 * (2 * 16 * 4));
 	/* what several stages read is read once: largest, exponential, sum, quotient */
 	expect_counts(softmax, &seven, 1, 4 * 7 * 64, 2 * 7 * 64 * 4);
 }
@@ -335,7 +341,8 @@ static void test_llvm_folder(void **state)
 	assert_non_null(g);
 	assert_false(weft_compile(w, g, &o, "x.so"));
 	const char *said = weft_messages(w);
-	if (!strstr(said, "(weft_llvm.so) is not in /nowhere") && !strstr(said, "built without LLVM"))
+	if (!strstr(said, "(weft_llvm.so) is not in /nowhere") &&
+	    !strstr(said, "built without LLVM"))
 		fail_msg("a folder without the library: %s", said);
 	weft_free(w);
 }
@@ -391,7 +398,8 @@ static void test_fork(void **state)
 		Weft *own = weft_new();
 		const WeftModel *again = weft_jit(own, weft_parse(own, silu, "silu"), NULL);
 		WeftInstance *in2;
-		bool ok = again && again->open(again, NULL, &in2, NULL) == WEFT_OK && silu_in_process(again, in2);
+		bool ok = again && again->open(again, NULL, &in2, NULL) == WEFT_OK &&
+			  silu_in_process(again, in2);
 		_exit(ok ? 0 : 2);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
@@ -475,13 +483,12 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_llvm_folder), cmocka_unit_test(test_table_end),
-		cmocka_unit_test(test_inspect), cmocka_unit_test(test_counts), cmocka_unit_test(test_counts_refused),
-		cmocka_unit_test(test_interpret),
-		cmocka_unit_test(test_older_options),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_fork),
-		cmocka_unit_test(test_compile_in_threads),
-		cmocka_unit_test(test_cache),   cmocka_unit_test(test_tensor_files),
+		cmocka_unit_test(test_llvm_folder),    cmocka_unit_test(test_table_end),
+		cmocka_unit_test(test_inspect),        cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_counts_refused), cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_older_options),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_fork),           cmocka_unit_test(test_compile_in_threads),
+		cmocka_unit_test(test_cache),          cmocka_unit_test(test_tensor_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

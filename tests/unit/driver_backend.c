@@ -57,7 +57,12 @@ static char said[2000];
 static bool compile(Does *does, bool folder, const char *source)
 {
 	Weft *w = weft_new();
-	const WeftBackendDef def = {.size = sizeof def, .folder = folder, .name = "test", .user = does, .refuses = refuses, .emit = emit};
+	const WeftBackendDef def = {.size = sizeof def,
+				    .folder = folder,
+				    .name = "test",
+				    .user = does,
+				    .refuses = refuses,
+				    .emit = emit};
 	bool ok = weft_backend_register(w, &def);
 	assert_true(ok);
 	WeftGraph *g = weft_parse(w, source, "m");
@@ -89,7 +94,8 @@ static bool has_table(const WeftBackendProgram *p, const char *name, size_t n)
 
 static bool is_operation(const char *name, size_t n)
 {
-	static const char *const other[] = {"splat", "ramp", "mask", "any", "low", "high", "reverse", "even", "zip_low", "zip_high"};
+	static const char *const other[] = {"splat", "ramp",    "mask", "any",     "low",
+					    "high",  "reverse", "even", "zip_low", "zip_high"};
 	for (ScOp op = 0; op < SC_COUNT; op++)
 		if (strlen(sc_name(op)) == n && !strncmp(sc_name(op), name, n))
 			return true;
@@ -104,15 +110,20 @@ static void check_words(const WeftBackendProgram *p, const char *s)
 {
 	for (const char *b = s; (b = strchr(b, '(')); b++) {
 		const char *name = b;
-		while (name > s && (isalnum((unsigned char)name[-1]) || name[-1] == '_' || name[-1] == '.' || name[-1] == ':'))
+		while (name > s && (isalnum((unsigned char)name[-1]) || name[-1] == '_' ||
+				    name[-1] == '.' || name[-1] == ':'))
 			name--;
 		size_t n = (size_t)(b - name);
 		size_t word = strcspn(name, ":.(") < n ? strcspn(name, ":.(") : n;
-		bool head = name > s && (name[-1] == ' ' && name >= s + 3 && (!strncmp(name - 3, "fn ", 3) || (name >= s + 5 && !strncmp(name - 5, "loop ", 5))));
+		bool head = name > s && (name[-1] == ' ' && name >= s + 3 &&
+					 (!strncmp(name - 3, "fn ", 3) ||
+					  (name >= s + 5 && !strncmp(name - 5, "loop ", 5))));
 		if (!n || head || (name > s && name[-1] == '&'))
 			continue;
-		if (!is_operation(name, word) && !has_function(p, name, n) && !has_table(p, name, n))
-			fail_msg("%.*s is neither an operation, nor among the functions and tables", (int)n, name);
+		if (!is_operation(name, word) && !has_function(p, name, n) &&
+		    !has_table(p, name, n))
+			fail_msg("%.*s is neither an operation, nor among the functions and tables",
+				 (int)n, name);
 	}
 }
 
@@ -142,9 +153,11 @@ static void check_runs(const WeftBackendProgram *p)
 	for (int k = 0; k < 80; k++)
 		x[k / 40][k % 40] = (float)(k % 7) + (k >= 40);
 	const WeftDType f32 = {WEFT_FLOAT, 32, 1}, i64 = {WEFT_INT, 64, 1};
-	WeftTensor input[] = {{.data = x, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = f32, .shape = shape},
-			      {.data = i, .device = {WEFT_CPU, 0}, .ndim = 1, .dtype = i64, .shape = count}};
-	WeftTensor output = {.data = y, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = f32, .shape = shape};
+	WeftTensor input[] = {
+		{.data = x, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = f32, .shape = shape},
+		{.data = i, .device = {WEFT_CPU, 0}, .ndim = 1, .dtype = i64, .shape = count}};
+	WeftTensor output = {
+		.data = y, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = f32, .shape = shape};
 	assert_int_equal(m->open(m, NULL, &in, &status), WEFT_OK);
 	WeftSizes *sizes = malloc(m->entry[0]->sizes_bytes);
 	assert_int_equal(m->sizes(in, 0, input, sizes, &status), WEFT_OK);
@@ -209,14 +222,21 @@ static void says(Does *d, bool folder, const char *want)
 static void test_wrong(void **state)
 {
 	(void)state;
-	says(&(Does){.add = {"-"}, .fail = "no kernel may sort"}, false, "back end test: no kernel may sort");
-	says(&(Does){.add = {"-"}, .code = 7}, false, "back end test: it failed and does not say why");
+	says(&(Does){.add = {"-"}, .fail = "no kernel may sort"}, false,
+	     "back end test: no kernel may sort");
+	says(&(Does){.add = {"-"}, .code = 7}, false,
+	     "back end test: it failed and does not say why");
 	says(&(Does){.add = {NULL}}, false, "back end test: it made nothing");
-	says(&(Does){.add = {"a"}}, false, "back end test: it makes one file, and adds a to a folder");
-	says(&(Does){.add = {"a", "-"}}, true, "back end test: it makes a folder, and adds a file without a name");
-	says(&(Does){.add = {"a/b"}}, true, "back end test: it adds a file that cannot be called \"a/b\"");
-	says(&(Does){.add = {".."}}, true, "back end test: it adds a file that cannot be called \"..\"");
-	says(&(Does){.add = {""}}, true, "back end test: it adds a file that cannot be called \"\"");
+	says(&(Does){.add = {"a"}}, false,
+	     "back end test: it makes one file, and adds a to a folder");
+	says(&(Does){.add = {"a", "-"}}, true,
+	     "back end test: it makes a folder, and adds a file without a name");
+	says(&(Does){.add = {"a/b"}}, true,
+	     "back end test: it adds a file that cannot be called \"a/b\"");
+	says(&(Does){.add = {".."}}, true,
+	     "back end test: it adds a file that cannot be called \"..\"");
+	says(&(Does){.add = {""}}, true,
+	     "back end test: it adds a file that cannot be called \"\"");
 	Does refused = {.refuse = "is no target of mine"};
 	says(&refused, false, "back end test: x86-64-v3 is no target of mine");
 	assert_int_equal(refused.emitted, 0);
@@ -238,8 +258,10 @@ static void test_options(void **state)
 {
 	(void)state;
 	refused_options(OPTIONS(.backend_name = "none"), "no back end none: there are llvm, c");
-	refused_options(OPTIONS(.backend_name = "c", .backend = WEFT_BACKEND_LLVM), "options with the back end llvm and with c");
-	refused_options(OPTIONS(.backend_name = "llvm", .cc = "cc"), "another C compiler is for the C back end, not for LLVM");
+	refused_options(OPTIONS(.backend_name = "c", .backend = WEFT_BACKEND_LLVM),
+			"options with the back end llvm and with c");
+	refused_options(OPTIONS(.backend_name = "llvm", .cc = "cc"),
+			"another C compiler is for the C back end, not for LLVM");
 }
 
 /* In memory: a file is, a folder is not. */
@@ -249,17 +271,25 @@ static void test_memory(void **state)
 	Does does = {.add = {"-"}};
 	for (int folder = 0; folder < 2; folder++) {
 		Weft *w = weft_new();
-		const WeftBackendDef def = {.size = sizeof def, .folder = folder, .name = "test", .user = &does, .emit = emit};
+		const WeftBackendDef def = {.size = sizeof def,
+					    .folder = folder,
+					    .name = "test",
+					    .user = &does,
+					    .emit = emit};
 		assert_true(weft_backend_register(w, &def));
 		WeftMemory out;
-		bool ok = weft_save_memory(w, weft_parse(w, text, "m"), OPTIONS(.backend_name = "test"), WEFT_EMIT_SHARED, &out, NULL);
+		bool ok = weft_save_memory(w, weft_parse(w, text, "m"),
+					   OPTIONS(.backend_name = "test"), WEFT_EMIT_SHARED, &out,
+					   NULL);
 		assert_int_equal(ok, !folder);
 		if (ok) {
 			assert_int_equal(out.bytes, 4);
 			assert_memory_equal(out.data, "data", 4);
 			out.release(out.user, out.data);
 		} else {
-			assert_non_null(strstr(weft_messages(w), "back end test makes a folder of files: expected one that makes a file"));
+			assert_non_null(
+				strstr(weft_messages(w), "back end test makes a folder of files: "
+							 "expected one that makes a file"));
 		}
 		weft_free(w);
 	}

@@ -35,7 +35,8 @@ static WeftTensor tensor(void *data, WeftDType dtype, int32_t rank, int64_t *sha
 }
 
 /* Output 0 of the graph, by the interpreter; the same by loop IR, to within a rounding. */
-static const float *results(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_t nin, WeftTensor *out)
+static const float *results(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_t nin,
+			    WeftTensor *out)
 {
 	uint32_t nout;
 	weft_outputs(w, g, &nout);
@@ -69,7 +70,8 @@ static const float *results(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_
 		for (int32_t d = 0; d < out[k].ndim; d++)
 			numel *= out[k].shape[d];
 		for (int64_t i = 0; i < numel && out[k].dtype.code == WEFT_FLOAT; i++)
-			assert_float_equal(((const float *)have[k].data)[i], ((const float *)out[k].data)[i], 1e-5);
+			assert_float_equal(((const float *)have[k].data)[i],
+					   ((const float *)out[k].data)[i], 1e-5);
 		if (out[k].dtype.code == WEFT_INT)
 			assert_memory_equal(have[k].data, out[k].data, (size_t)numel * 8);
 		free(have[k].data);
@@ -80,7 +82,8 @@ static const float *results(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_
 	return out[0].data;
 }
 
-static void gives(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_t nin, const float *want, uint32_t n)
+static void gives(Weft *w, WeftGraph *g, const WeftTensor *in, uint32_t nin, const float *want,
+		  uint32_t n)
 {
 	WeftTensor out[4];
 	const float *y = results(w, g, in, nin, out);
@@ -110,7 +113,8 @@ static void less_weight(WeftTrace *t, const WeftValue *in, WeftValue *out, void 
 static WeftValue branch(WeftTrace *t, Outside *o)
 {
 	WeftValue y;
-	weft_cond(t, weft_with_number(t, "aten.gt.Scalar", weft_sum(t, o->x), 0), twice, less_weight, o, &y, 1);
+	weft_cond(t, weft_with_number(t, "aten.gt.Scalar", weft_sum(t, o->x), 0), twice,
+		  less_weight, o, &y, 1);
 	return y;
 }
 
@@ -122,7 +126,8 @@ static void test_cond(void **state)
 	int64_t shape[1] = {3};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "branch");
-	Outside o = {weft_trace_input(t, "x", "f32[3]"), weft_trace_param(t, "weight", "f32[3]", weight)};
+	Outside o = {weft_trace_input(t, "x", "f32[3]"),
+		     weft_trace_param(t, "weight", "f32[3]", weight)};
 	weft_trace_output(t, "y", branch(t, &o));
 	WeftGraph *g = ended(w, t);
 	const WeftTensor in[2] = {tensor(up, F32, 1, shape), tensor(down, F32, 1, shape)};
@@ -154,8 +159,10 @@ static void test_while(void **state)
 	static const float one[2] = {1, 1};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "power");
-	WeftValue outside[2] = {weft_trace_input(t, "n", "i64[]"), weft_trace_input(t, "x", "f32[2]")};
-	WeftValue v[2] = {weft_trace_param(t, "zero", "i64[]", zero), weft_trace_param(t, "one", "f32[2]", one)};
+	WeftValue outside[2] = {weft_trace_input(t, "n", "i64[]"),
+				weft_trace_input(t, "x", "f32[2]")};
+	WeftValue v[2] = {weft_trace_param(t, "zero", "i64[]", zero),
+			  weft_trace_param(t, "one", "f32[2]", one)};
 	weft_while_loop(t, v, 2, below_n, times_x, 8, outside, v);
 	weft_trace_output(t, "y", v[1]);
 	weft_trace_output(t, "rounds", v[0]);
@@ -193,14 +200,16 @@ static void test_scan(void **state)
 		WeftTrace *t = weft_trace_new(w, "recurrence");
 		weft_trace_symbol(t, "T", 1, 100);
 		WeftValue c = weft_trace_param(t, "weight", "f32[1]", weight), out[2];
-		const WeftValue in[2] = {weft_trace_param(t, "h", "f32[1]", zero), weft_trace_input(t, "x", "f32[T, 1]")};
+		const WeftValue in[2] = {weft_trace_param(t, "h", "f32[1]", zero),
+					 weft_trace_input(t, "x", "f32[T, 1]")};
 		weft_scan(t, in, 1, 1, 1, reverse, step, &c, out);
 		weft_trace_output(t, "ys", out[1]);
 		weft_trace_output(t, "h", out[0]);
 		WeftGraph *g = ended(w, t);
 		const WeftTensor given = tensor(x, F32, 2, shape);
 		/* branches give 2, -3, 6 */
-		gives(w, g, &given, 1, reverse ? (float[]){-2 - 0, -0, -6} : (float[]){-2, 2, -5}, 3);
+		gives(w, g, &given, 1, reverse ? (float[]){-2 - 0, -0, -6} : (float[]){-2, 2, -5},
+		      3);
 		weft_free(w);
 	}
 }
@@ -214,7 +223,9 @@ static WeftGraph *layer(Weft *w)
 	WeftTrace *t = weft_trace_new(w, "layer");
 	weft_trace_symbol(t, "B", 1, 8);
 	WeftValue x = weft_trace_input(t, "x", "f32[B, 2]");
-	weft_trace_output(t, "y", weft_linear(t, x, weft_trace_param(t, "w", "f32[2, 2]", matrix), weft_trace_param(t, "b", "f32[2]", offset)));
+	weft_trace_output(t, "y",
+			  weft_linear(t, x, weft_trace_param(t, "w", "f32[2, 2]", matrix),
+				      weft_trace_param(t, "b", "f32[2]", offset)));
 	weft_trace_output(t, "extent", weft_trace_integer(t, "2*B + 1"));
 	return ended(w, t);
 }
@@ -236,7 +247,8 @@ static void test_graph(void **state)
 	WeftGraph *inner = layer(w);
 	WeftTrace *t = weft_trace_new(w, "outer");
 	weft_trace_symbol(t, "B", 1, 100); /* another one than the layer's */
-	WeftValue in = weft_trace_input(t, "x", "f32[T, 2, 2]"), flat, y[2], h[2] = {weft_trace_param(t, "h", "f32[2, 2]", zero), in};
+	WeftValue in = weft_trace_input(t, "x", "f32[T, 2, 2]"), flat, y[2],
+		  h[2] = {weft_trace_param(t, "h", "f32[2, 2]", zero), in};
 	weft_scan(t, h, 1, 1, 0, false, apply, inner, h);
 	const int64_t rows[2] = {-1, 2};
 	flat = weft_reshape(t, in, rows, 2);
@@ -310,7 +322,8 @@ static void test_graph_state(void **state)
 	static const float first[1] = {2};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "counter");
-	WeftValue x = weft_trace_input(t, "x", "f32[1]"), v = weft_trace_variable(t, "v", "f32[1]", first), y;
+	WeftValue x = weft_trace_input(t, "x", "f32[1]"),
+		  v = weft_trace_variable(t, "v", "f32[1]", first), y;
 	weft_trace_output(t, "y", weft_mul(t, x, v));
 	weft_trace_assign(t, v, weft_add(t, v, x));
 	WeftGraph *inner = ended(w, t);
@@ -361,19 +374,30 @@ static void test_sizes(void **state)
 	float x[2] = {1, 2};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "sizes");
-	WeftValue many = weft_trace_input(t, "n", "i64[]"), by = weft_trace_input(t, "scale", "f64[]"), v = weft_trace_input(t, "x", "f32[2]");
+	WeftValue many = weft_trace_input(t, "n", "i64[]"),
+		  by = weft_trace_input(t, "scale", "f64[]"),
+		  v = weft_trace_input(t, "x", "f32[2]");
 	weft_trace_size(t, "n", many, 0, 5);
 	const char *const dims[] = {"n", "2"};
 	const WeftArg expand[] = {weft_arg(v), weft_arg_sizes(dims, 2)};
 	WeftValue y = weft_trace_call(t, "aten.expand", expand, 2);
-	weft_trace_output(t, "y", weft_mul(t, y, weft_trace_call(t, "aten._to_copy", (WeftArg[]){weft_arg(by), weft_arg_named("dtype", weft_arg_text("f32"))}, 2)));
+	weft_trace_output(
+		t, "y",
+		weft_mul(t, y,
+			 weft_trace_call(t, "aten._to_copy",
+					 (WeftArg[]){weft_arg(by),
+						     weft_arg_named("dtype", weft_arg_text("f32"))},
+					 2)));
 	weft_trace_output(t, "count", weft_trace_integer(t, "2*n + 1"));
 	WeftGraph *g = ended(w, t);
-	const WeftTensor in[3] = {tensor(&n, I64, 0, NULL), tensor(&scale, (WeftDType){WEFT_FLOAT, 64, 1}, 0, NULL), tensor(x, F32, 1, shape)};
+	const WeftTensor in[3] = {tensor(&n, I64, 0, NULL),
+				  tensor(&scale, (WeftDType){WEFT_FLOAT, 64, 1}, 0, NULL),
+				  tensor(x, F32, 1, shape)};
 	WeftTensor out[2];
 	for (n = 0; n <= 5; n += 5, scale += 1) {
 		assert_true(weft_interpret(w, g, in, 3, out));
-		assert_true(out[0].ndim == 2 && out[0].shape[0] == n && *(const int64_t *)out[1].data == 2 * n + 1);
+		assert_true(out[0].ndim == 2 && out[0].shape[0] == n &&
+			    *(const int64_t *)out[1].data == 2 * n + 1);
 		for (int64_t k = 0; k < 2 * n; k++)
 			assert_float_equal(((const float *)out[0].data)[k], scale * x[k % 2], 1e-6);
 	}
@@ -392,9 +416,13 @@ static void negative_size(bool extent, int64_t lo, int64_t hi)
 	WeftValue many = weft_trace_input(t, "n", "i64[]"), v = weft_trace_input(t, "x", "f32[2]");
 	const char *const dims[] = {"n"};
 	weft_trace_size(t, "n", many, lo, hi);
-	weft_trace_output(t, "y", weft_trace_call(t, "aten.mul.Scalar", (WeftArg[]){weft_arg(v), weft_arg_size("n")}, 2));
+	weft_trace_output(t, "y",
+			  weft_trace_call(t, "aten.mul.Scalar",
+					  (WeftArg[]){weft_arg(v), weft_arg_size("n")}, 2));
 	if (extent)
-		weft_trace_output(t, "ones", weft_trace_call(t, "aten.ones", (WeftArg[]){weft_arg_sizes(dims, 1)}, 1));
+		weft_trace_output(
+			t, "ones",
+			weft_trace_call(t, "aten.ones", (WeftArg[]){weft_arg_sizes(dims, 1)}, 1));
 	WeftGraph *g = ended(w, t);
 	const WeftTensor in[2] = {tensor(&n, I64, 0, NULL), tensor(x, F32, 1, shape)};
 	WeftTensor out[2];
@@ -478,7 +506,8 @@ static void refused(WeftBlockFn yes, WeftBlockFn no, const char *message)
 {
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "refused");
-	WeftValue c = weft_trace_input(t, "c", "bool[]"), x = weft_trace_input(t, "x", "f32[3]"), y = x;
+	WeftValue c = weft_trace_input(t, "c", "bool[]"), x = weft_trace_input(t, "x", "f32[3]"),
+		  y = x;
 	weft_cond(t, c, yes, no, &x, &y, 1);
 	weft_trace_output(t, "y", weft_add(t, y, leaked));
 	fails(w, t, message);
@@ -517,7 +546,8 @@ static void test_found_size(void **state)
 	(void)state;
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "found");
-	const WeftValue in[2] = {weft_trace_input(t, "c", "f32[]"), weft_trace_input(t, "x", "f32[T, 4]")};
+	const WeftValue in[2] = {weft_trace_input(t, "c", "f32[]"),
+				 weft_trace_input(t, "x", "f32[T, 4]")};
 	WeftValue y[2] = {{1, 1}, {1, 1}};
 	weft_scan(t, in, 1, 1, 1, false, find_slice, NULL, y);
 	assert_true(!y[0].node && !y[1].node);
@@ -552,7 +582,9 @@ static void test_extents(void **state)
 	weft_while_loop(t, v, 2, never, swap, 0, &v[0], v);
 	fails(w, t, "extent of a carry: A and B may differ");
 	t = weft_trace_new(w, "lengths");
-	const WeftValue in[3] = {weft_trace_input(t, "c", "f32[]"), weft_trace_input(t, "a", "f32[A]"), weft_trace_input(t, "b", "f32[B]")};
+	const WeftValue in[3] = {weft_trace_input(t, "c", "f32[]"),
+				 weft_trace_input(t, "a", "f32[A]"),
+				 weft_trace_input(t, "b", "f32[B]")};
 	WeftValue sum;
 	weft_scan(t, in, 1, 2, 0, false, add_slices, NULL, &sum);
 	weft_trace_output(t, "y", sum);
@@ -562,7 +594,9 @@ static void test_extents(void **state)
 	assert_int_equal(n, 1);
 	float c = 1, a[3] = {1, 2, 3}, b[3] = {10, 20, 30};
 	int64_t three[1] = {3}, two[1] = {2};
-	WeftTensor given[3] = {tensor(&c, F32, 0, NULL), tensor(a, F32, 1, three), tensor(b, F32, 1, three)}, out;
+	WeftTensor given[3] = {tensor(&c, F32, 0, NULL), tensor(a, F32, 1, three),
+			       tensor(b, F32, 1, three)},
+		   out;
 	gives(w, g, given, 3, (float[]){61}, 1);
 	given[2].shape = two;
 	assert_false(weft_interpret(w, g, given, 3, &out));
@@ -601,10 +635,13 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cond), cmocka_unit_test(test_while), cmocka_unit_test(test_scan), cmocka_unit_test(test_graph),
-		cmocka_unit_test(test_graph_refused), cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size), cmocka_unit_test(test_sizes), cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_extents), cmocka_unit_test(test_found_size), cmocka_unit_test(test_carry_type),
-		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_cond),           cmocka_unit_test(test_while),
+		cmocka_unit_test(test_scan),           cmocka_unit_test(test_graph),
+		cmocka_unit_test(test_graph_refused),  cmocka_unit_test(test_graph_state),
+		cmocka_unit_test(test_one_size),       cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
+		cmocka_unit_test(test_extents),        cmocka_unit_test(test_found_size),
+		cmocka_unit_test(test_carry_type),     cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

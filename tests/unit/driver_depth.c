@@ -30,39 +30,58 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-	{"sum of 4096", "graph @f(%x: f32[4096]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}, 4096},
-	{"sum", "graph @f(%x: f32[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}, 1},
-	{"sum of rows", "graph @f(%x: f32[5, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n",
+	{"sum of 4096", "graph @f(%x: f32[4096]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], "
+			"acc=f32)\n  return %y\n}\n", {1}, 4096},
+	{"sum", "graph @f(%x: f32[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], "
+		"acc=f32)\n  return %y\n}\n", {100, 1000, 100003}, 1},
+	{"sum of rows", "graph @f(%x: f32[5, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", "
+			"dims=[1], acc=f32)\n  return %y\n}\n",
 	 {100, 1000, 100003}, 1},
-	{"sum of columns of 4096", "graph @f(%x: f32[4096, 64]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1}, 4096},
-	{"sum of columns", "graph @f(%x: f32[N, 4]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
+	{"sum of columns of 4096", "graph @f(%x: f32[4096, 64]) {\n  %y = reduce(%x, kind=\"sum\", "
+				   "dims=[0], acc=f32)\n  return %y\n}\n", {1}, 4096},
+	{"sum of columns", "graph @f(%x: f32[N, 4]) where 1 <= N {\n  %y = reduce(%x, "
+			   "kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
 	 {100, 1000, 100003}, 1},
-	{"sum of middles", "graph @f(%x: f32[3, N, 5]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n",
+	{"sum of middles", "graph @f(%x: f32[3, N, 5]) where 1 <= N {\n  %y = reduce(%x, "
+			   "kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n",
 	 {100, 1000, 20003}, 1},
-	{"sum of squares", "graph @f(%x: f32[N]) where 1 <= N {\n  %q = mul(%x, %x)\n  %y = reduce(%q, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
+	{"sum of squares", "graph @f(%x: f32[N]) where 1 <= N {\n  %q = mul(%x, %x)\n  %y = "
+			   "reduce(%q, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
 	 {100, 1000, 100003}, 1},
 	{"product", "graph @f(%x: f32[8, N], %w: f32[N, 16]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}, 1},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", {100, 1000, 20003}, 1},
 	{"product of 3000", "graph @f(%x: f32[8, 3000], %w: f32[3000, 16]) {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {1}, 3000},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", {1}, 3000},
 	{"one row by a matrix", "graph @f(%x: f32[1, N], %w: f32[N, 16]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 20003}, 1},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", {100, 1000, 20003}, 1},
 	{"dot", "graph @f(%x: f32[N], %w: f32[N]) where 1 <= N {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return %y\n}\n", {100, 1000, 100003}, 1},
-	{"sum of f64", "graph @f(%x: f64[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n  return %y\n}\n", {100, 100003}, 1, 65536},
-	{"sum to bf16", "graph @f(%x: bf16[N, 4]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", {1000, 100003}, 1, 4096},
-	{"sum of two", "graph @f(%x: f32[N, 7, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", dims=[0, 2], acc=f32)\n  return %y\n}\n", {1, 40, 400}, -1},
-	{"sum of wide columns", "graph @f(%x: f32[N, 1024]) where 1 <= N ~ 1000 {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[0], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", {100, 1000, 100003}, 1},
+	{"sum of f64", "graph @f(%x: f64[N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", "
+		       "dims=[0], acc=f64)\n  return %y\n}\n", {100, 100003}, 1, 65536},
+	{"sum to bf16", "graph @f(%x: bf16[N, 4]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", "
+			"dims=[0], acc=f32)\n  return %y\n}\n", {1000, 100003}, 1, 4096},
+	{"sum of two", "graph @f(%x: f32[N, 7, N]) where 1 <= N {\n  %y = reduce(%x, kind=\"sum\", "
+		       "dims=[0, 2], acc=f32)\n  return %y\n}\n", {1, 40, 400}, -1},
+	{"sum of wide columns", "graph @f(%x: f32[N, 1024]) where 1 <= N ~ 1000 {\n  %y = "
+				"reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n",
 	 {10, 1003, 4003}, 1},
 	{"blocks of k", "graph @f(%x: f32[24, N], %w: f32[N, 128]) where 1 <= N ~ 4000 {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", {10, 4003}, 1},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", {10, 4003}, 1},
 	{"convolution", "graph @f(%x: f32[1, 40, 9, 9], %w: f32[24, 40, 5, 5]) {\n"
 	 "  %y = aten.conv2d(%x, %w, none) : f32[1, 24, 5, 5]\n  return %y\n}\n", {1}, 1000},
-	{"convolution by channel", "graph @f(%x: f32[1, 40, 30, 16], %w: f32[16, 1, 25, 25]) {\n  %p = permute(%x, perm=[0, 3, 1, 2])\n"
-	 "  %y = aten.conv2d(%p, %w, none, groups=16) : f32[1, 16, 16, 6]\n  %o = permute(%y, perm=[0, 2, 3, 1])\n  return %o\n}\n", {1}, 625},
+	{"convolution by channel", "graph @f(%x: f32[1, 40, 30, 16], %w: f32[16, 1, 25, 25]) {\n  "
+				   "%p = permute(%x, perm=[0, 3, 1, 2])\n"
+	 "  %y = aten.conv2d(%p, %w, none, groups=16) : f32[1, 16, 16, 6]\n  %o = permute(%y, "
+	 "perm=[0, 2, 3, 1])\n  return %o\n}\n", {1}, 625},
 };
 
-static const char *const targets[] = {"generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu", "gpu-model"};
+static const char *const targets[] = {"generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu",
+				      "gpu-model"};
 
 static Program *program_of(const Case *c, const Target *t)
 {
@@ -98,11 +117,13 @@ static uint16_t depth_at(const Program *p, int64_t n)
 	for (uint32_t k = 0; k < e->input.n; k++) {
 		const ProgramTensor *t = &e->input.data[k];
 		for (uint32_t d = 0; d < t->rank; d++)
-			assert_true(sym_eval(p->ir->syms, t->dim[d], &var, &n, var.i != 0, &extent[nextent++]));
+			assert_true(sym_eval(p->ir->syms, t->dim[d], &var, &n, var.i != 0,
+					     &extent[nextent++]));
 		buf[nbuf++] = arena_calloc(a, 1, tensor_bytes(t, p->ir->syms, var, n));
 	}
 	for (uint32_t k = 0; k < e->output.n; k++)
-		buf[nbuf++] = arena_calloc(a, 1, tensor_bytes(&e->output.data[k], p->ir->syms, var, n));
+		buf[nbuf++] =
+			arena_calloc(a, 1, tensor_bytes(&e->output.data[k], p->ir->syms, var, n));
 	if (loop_interp_sizes(e, a, extent, slot, &report) != LOOP_DONE)
 		fail_msg("%s", report.message);
 	buf[nbuf++] = arena_calloc(a, 1, p->weight_bytes + 64);
@@ -118,13 +139,15 @@ static uint16_t depth_at(const Program *p, int64_t n)
 
 /* What a sum of n terms may have: each chain of its plan, one of them half as long again, and what
  * is left of unrolled loops, lanes and trees. */
-static void check_bound(const char *name, const char *target, int64_t limit, int64_t terms, uint16_t depth)
+static void check_bound(const char *name, const char *target, int64_t limit, int64_t terms,
+			uint16_t depth)
 {
 	int64_t most = 64 + limit / 2;
 	for (int64_t n = terms; n > 0; n /= limit)
 		most += n < limit ? n : limit;
 	if (depth > most || !depth)
-		fail_msg("%s for %s: %u additions in a chain, of %" PRId64 " terms", name, target, depth, terms);
+		fail_msg("%s for %s: %u additions in a chain, of %" PRId64 " terms", name, target,
+			 depth, terms);
 }
 
 static void table(void **state)
@@ -132,7 +155,8 @@ static void table(void **state)
 	(void)state;
 	Text out;
 	text_init(&out, ctx->arena);
-	text_add(&out, "# Most roundings in one chain of additions, at sizes of N: BLESS=1 build/driver_depth\n");
+	text_add(&out, "# Most roundings in one chain of additions, at sizes of N: BLESS=1 "
+		       "build/driver_depth\n");
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
 			const Program *p = program_of(&cases[k], target_find(targets[t]));
@@ -143,7 +167,8 @@ static void table(void **state)
 				const Case *c = &cases[k];
 				const int64_t n = c->size[i];
 				const uint16_t depth = depth_at(p, n);
-				check_bound(c->name, targets[t], c->limit ? c->limit : 256, c->terms < 0 ? n * n : c->terms * n, depth);
+				check_bound(c->name, targets[t], c->limit ? c->limit : 256,
+					    c->terms < 0 ? n * n : c->terms * n, depth);
 				text_printf(&out, " %" PRId64 ": %u", n, depth);
 			}
 			text_add(&out, "\n");
@@ -163,8 +188,10 @@ static Program *chain(uint32_t n, bool vectors)
 	uint32_t lanes = vectors ? 8 : 1;
 	*nx = sym_int(ir->syms, n * lanes);
 	*ny = sym_int(ir->syms, 1);
-	array_push(ctx->arena, &e->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
-	array_push(ctx->arena, &e->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
+	array_push(ctx->arena, &e->input,
+		   (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
+	array_push(ctx->arena, &e->output,
+		   (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
 	LoopFn *f = loop_new(ir, "chain");
 	uint32_t x = loop_buf(f, (LArg){.name = "x", .dtype = DT_f32, .read = true, .align = 4});
 	uint32_t y = loop_buf(f, (LArg){.name = "y", .dtype = DT_f32, .written = true, .align = 4});
@@ -172,7 +199,8 @@ static Program *chain(uint32_t n, bool vectors)
 	const Lx none = {0};
 	Lv acc = ls_var(f, "acc", lx_float(f, t, 0));
 	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, n), 1);
-	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_mul(f, lx_var(f, i), lx_int(f, lanes)), t, none);
+	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_mul(f, lx_var(f, i), lx_int(f, lanes)), t,
+		       none);
 	ls_set(f, acc, lx_sc(f, SC_add, t, (Lx[]){lx_var(f, acc), lx_var(f, v)}, 2));
 	ls_end(f);
 	Lx sum = vectors ? lx_hreduce(f, SC_add, lx_var(f, acc)) : lx_var(f, acc);
@@ -182,7 +210,9 @@ static Program *chain(uint32_t n, bool vectors)
 	e->run = loop_new(ir, "run");
 	const Cost *one = cost_number(ctx->arena, 1);
 	Lx arg[2] = {lx_addr(e->run, 0, lx_int(e->run, 0)), lx_addr(e->run, 1, lx_int(e->run, 0))};
-	program_add_call(e, &(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
+	program_add_call(
+		e,
+		&(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
 	ls_launch(e->run, 0, lx_int(e->run, 1), arg, 2, 2);
 	return p;
 }
@@ -212,6 +242,7 @@ static void chains(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(chains, setup, teardown), cmocka_unit_test_setup_teardown(table, setup, teardown)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(chains, setup, teardown),
+					   cmocka_unit_test_setup_teardown(table, setup, teardown)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,20 +26,31 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-	{"points", "graph @f(%x: f32[3, 132], %c: f32[132]) {\n  %b = broadcast(%c, shape=[3, 132], map=[1])\n  %y = add(%x, %b)\n  return %y\n}\n", 2},
+	{"points", "graph @f(%x: f32[3, 132], %c: f32[132]) {\n  %b = broadcast(%c, shape=[3, "
+		   "132], map=[1])\n  %y = add(%x, %b)\n  return %y\n}\n", 2},
 	{"points with a tail", "graph @f(%x: f32[1031]) {\n  %y = neg(%x)\n  return %y\n}\n", 2},
-	{"tiles", "graph @f(%x: f32[37, 45]) {\n  %t = permute(%x, perm=[1, 0])\n  %y = neg(%t)\n  return %y\n}\n", 10},
-	{"softmax", "graph @f(%x: f32[5, 75]) {\n  %y = aten.softmax.int(%x, dim=1) : f32[5, 75]\n  return %y\n}\n", 5},
-	{"norm of long rows", "graph @f(%x: f32[2, 3100]) {\n  %y = aten.log_softmax.int(%x, dim=1) : f32[2, 3100]\n  return %y\n}\n", 4},
-	{"columns", "graph @f(%x: f32[70, 40]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], acc=f32)\n  return %y\n}\n", 3, 2},
-	{"parts", "graph @f(%x: f32[2, 40000]) {\n  %y = reduce(%x, kind=\"sum\", dims=[1], acc=f32)\n  return %y\n}\n", 3},
-	{"places", "graph @f(%x: f32[3, 1001]) {\n  %y = aten.argmax(%x, dim=1) : i64[3]\n  return %y\n}\n", 3},
+	{"tiles", "graph @f(%x: f32[37, 45]) {\n  %t = permute(%x, perm=[1, 0])\n  %y = neg(%t)\n  "
+		  "return %y\n}\n", 10},
+	{"softmax", "graph @f(%x: f32[5, 75]) {\n  %y = aten.softmax.int(%x, dim=1) : f32[5, 75]\n "
+		    " return %y\n}\n", 5},
+	{"norm of long rows", "graph @f(%x: f32[2, 3100]) {\n  %y = aten.log_softmax.int(%x, "
+			      "dim=1) : f32[2, 3100]\n  return %y\n}\n", 4},
+	{"columns", "graph @f(%x: f32[70, 40]) {\n  %y = reduce(%x, kind=\"sum\", dims=[0], "
+		    "acc=f32)\n  return %y\n}\n", 3, 2},
+	{"parts", "graph @f(%x: f32[2, 40000]) {\n  %y = reduce(%x, kind=\"sum\", dims=[1], "
+		  "acc=f32)\n  return %y\n}\n", 3},
+	{"places", "graph @f(%x: f32[3, 1001]) {\n  %y = aten.argmax(%x, dim=1) : i64[3]\n  return "
+		   "%y\n}\n", 3},
 	{"product", "graph @f(%x: f32[70, 45], %w: f32[45, 75]) {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", 40, 8},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", 40, 8},
 	{"product in parts", "graph @f(%x: f32[20, 700], %w: f32[700, 20]) {\n"
-	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return %y\n}\n", 20},
-	{"product of halves", "graph @f(%x: f16[70, 45], %w: f32[75, 45]) {\n  %c = convert(%x, dtype=f32)\n"
-	 "  %y = contract(%c, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return %y\n}\n", 40, 2},
+	 "  %y = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  return "
+	 "%y\n}\n", 20},
+	{"product of halves", "graph @f(%x: f16[70, 45], %w: f32[75, 45]) {\n  %c = convert(%x, "
+			      "dtype=f32)\n"
+	 "  %y = contract(%c, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%y\n}\n", 40, 2},
 };
 
 static Program *program_of(const Case *c)
@@ -47,8 +58,11 @@ static Program *program_of(const Case *c)
 	Ir *ir = ir_new(ctx);
 	Graph *g = graph_parse(ir, c->text, c->name);
 	const Target *t = target_find("gpu-model");
-	Lowered *l = g && pipeline_run(g, &(PipelineOptions){0}) ? lower_graph(g, &(LowerOptions){.target = t}) : NULL;
-	Program *p = l ? schedule_program(&(ScheduleEntry){"run", l}, 1, t, &(ScheduleOptions){0}) : NULL;
+	Lowered *l = g && pipeline_run(g, &(PipelineOptions){0})
+			     ? lower_graph(g, &(LowerOptions){.target = t})
+			     : NULL;
+	Program *p = l ? schedule_program(&(ScheduleEntry){"run", l}, 1, t, &(ScheduleOptions){0})
+		       : NULL;
 	if (!p)
 		fail_msg("%s is not scheduled", c->name);
 	return p;
@@ -131,7 +145,8 @@ static bool here(Fault *f, const LoopFn *fn, const char *what)
 static void remove_statement(LoopFn *fn, Lb b, uint32_t at)
 {
 	struct LBlock *block = &fn->block.data[b.i];
-	memmove(&block->stmt.data[at], &block->stmt.data[at + 1], (block->stmt.n - at - 1) * sizeof *block->stmt.data);
+	memmove(&block->stmt.data[at], &block->stmt.data[at + 1],
+		(block->stmt.n - at - 1) * sizeof *block->stmt.data);
 	block->stmt.n--;
 }
 
@@ -159,13 +174,15 @@ static void put_in(Fault *f, LoopFn *fn, Lb b)
 			remove_statement(fn, b, k);
 		else if (s.kind == LS_COPY_WAIT && here(f, fn, "copy not awaited"))
 			remove_statement(fn, b, k);
-		else if (s.kind == LS_COPY_ASYNC && s.mask.i && here(f, fn, "mask of a copy dropped"))
+		else if (s.kind == LS_COPY_ASYNC && s.mask.i &&
+			 here(f, fn, "mask of a copy dropped"))
 			fn->ls.data[at].mask = (Lx){0};
 		else if (s.kind == LS_STORE && here(f, fn, "index of a store shifted"))
 			shift(fn, at);
 		else if (s.kind == LS_COPY_ASYNC && here(f, fn, "index of a copy shifted"))
 			shift(fn, at);
-		else if (s.kind == LS_IF && !keeps && touches_memory(fn, s.body) && here(f, fn, "condition dropped"))
+		else if (s.kind == LS_IF && !keeps && touches_memory(fn, s.body) &&
+			 here(f, fn, "condition dropped"))
 			fn->ls.data[at].x = lx_int_of(fn, (LType){DT_bool, 1}, 1);
 		put_in(f, fn, s.body);
 		put_in(f, fn, s.other);
@@ -198,7 +215,9 @@ static void check_case(const Case *c)
 			break;
 		const LoopOutcome got = run(p, wrong, &m, &report);
 		if (got == LOOP_DONE && m == n && !memcmp(right, wrong, n))
-			text_printf(&text, "%s, kernel %s, fault %u: %s, and nothing is found\n", c->name, f.kernel, faults, f.what), harmless++;
+			text_printf(&text, "%s, kernel %s, fault %u: %s, and nothing is found\n",
+				    c->name, f.kernel, faults, f.what),
+				harmless++;
 	}
 	if (harmless != c->harmless)
 		fail_msg("%u harmless faults, expected %u: %s", harmless, c->harmless, text.data);
@@ -215,6 +234,7 @@ static void faults(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(faults, setup, teardown)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(faults, setup, teardown)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static Target tiles_target(bool tiles)
 static bool tiles_here(void)
 {
 	char missing[32];
-	return target_runs_here(target_find("x86-64-v4")) && !weft_cpu_lacks("amxtile amxbf16 amxint8", missing);
+	return target_runs_here(target_find("x86-64-v4")) &&
+	       !weft_cpu_lacks("amxtile amxbf16 amxint8", missing);
 }
 
 static void begin(Case *k, Shape s, uint32_t tasks)
@@ -107,7 +108,8 @@ static uint32_t draw(void)
  * numbers, special ones. */
 static uint16_t draw_bf16(uint32_t kind)
 {
-	static const uint16_t some[] = {0, 0x8000, 0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7fc0, 0xffc1, 1, 0x8001, 0x7f, 0x80, 0x7f7f, 0x3f81};
+	static const uint16_t some[] = {0,      0x8000, 0x3f80, 0xbf80, 0x7f80, 0xff80, 0x7fc0,
+					0xffc1, 1,      0x8001, 0x7f,   0x80,   0x7f7f, 0x3f81};
 	static const uint16_t first[] = {0, 120, 60, 0}, range[] = {0, 16, 10, 5};
 	if (kind == 0 || kind > 3)
 		return kind ? some[draw() % (sizeof some / sizeof *some)] : (uint16_t)draw();
@@ -116,7 +118,8 @@ static uint16_t draw_bf16(uint32_t kind)
 
 static uint32_t draw_f32(uint32_t kind)
 {
-	static const uint32_t some[] = {0, 0x80000000, 0x3f800000, 0xbf800000, 0x7f800000, 0xff800000, 0x7fc00000, 1, 0x807fffff, 0x800000};
+	static const uint32_t some[] = {0,          0x80000000, 0x3f800000, 0xbf800000, 0x7f800000,
+					0xff800000, 0x7fc00000, 1,          0x807fffff, 0x800000};
 	if (kind == 0 || kind > 3)
 		return kind ? some[draw() % (sizeof some / sizeof *some)] : draw();
 	return (draw() & 0x807fffff) | ((kind == 1 ? 120 : 0) + draw() % 4) << 23;
@@ -128,7 +131,8 @@ static void fill(Case *k)
 	const size_t row = k->s.k * k->s.steps + GAP;
 	seed = 88172645463325252u;
 	for (uint32_t t = 0; t < k->tasks; t++) {
-		uint16_t *a = (uint16_t *)(void *)(k->a + t * k->a_bytes), *b = (uint16_t *)(void *)(k->b + t * k->b_bytes);
+		uint16_t *a = (uint16_t *)(void *)(k->a + t * k->a_bytes),
+			 *b = (uint16_t *)(void *)(k->b + t * k->b_bytes);
 		uint32_t *c = (uint32_t *)(void *)(k->c + t * k->c_bytes);
 		for (size_t i = 0; bf16 && i < k->a_bytes / 2; i++)
 			a[i] = i % row >= row - GAP ? 0x7fc0 : draw_bf16(t % 5);
@@ -161,9 +165,12 @@ static void define(const Case *k, char *y)
 		memcpy(y + t * k->c_bytes, k->c + t * k->c_bytes, k->c_bytes);
 		for (uint32_t i = 0; i < k->s.steps; i++) {
 			for (uint32_t m = 0; m < k->s.m; m++)
-				memcpy(a + m * k->s.k * size, k->a + t * k->a_bytes + m * row + i * k->s.k * size, k->s.k * size);
+				memcpy(a + m * k->s.k * size,
+				       k->a + t * k->a_bytes + m * row + i * k->s.k * size,
+				       k->s.k * size);
 			frag_dot(k->s.op, k->s.m, k->s.n, k->s.k, y + t * k->c_bytes, a,
-			         k->b + t * k->b_bytes + (size_t)i * k->s.k * k->s.n * dtype_size(r->b));
+				 k->b + t * k->b_bytes +
+					 (size_t)i * k->s.k * k->s.n * dtype_size(r->b));
 		}
 	}
 }
@@ -174,15 +181,25 @@ static void define(const Case *k, char *y)
 static LoopFn *build(const Case *k)
 {
 	const FragRow *r = frag_row(k->s.op);
-	const int64_t m = k->s.m, n = k->s.n, steps = k->s.k, row = (int64_t)(k->s.k * k->s.steps) + GAP;
+	const int64_t m = k->s.m, n = k->s.n, steps = k->s.k,
+		      row = (int64_t)(k->s.k * k->s.steps) + GAP;
 	LoopFn *f = loop_new(k->ir, "product");
-	LMem a = lmem_buf(loop_buf(f, (LArg){.name = "a", .dtype = r->a, .align = 1, .restrict_ok = true}), r->a);
-	LMem b = lmem_buf(loop_buf(f, (LArg){.name = "b", .dtype = r->b, .align = 1, .restrict_ok = true}), r->b);
-	LMem c = lmem_buf(loop_buf(f, (LArg){.name = "c", .dtype = r->acc, .align = 4, .restrict_ok = true}), r->acc);
-	LMem y = lmem_buf(loop_buf(f, (LArg){.name = "y", .dtype = r->acc, .align = 4, .restrict_ok = true}), r->acc);
+	LMem a = lmem_buf(
+		loop_buf(f, (LArg){.name = "a", .dtype = r->a, .align = 1, .restrict_ok = true}),
+		r->a);
+	LMem b = lmem_buf(
+		loop_buf(f, (LArg){.name = "b", .dtype = r->b, .align = 1, .restrict_ok = true}),
+		r->b);
+	LMem c = lmem_buf(
+		loop_buf(f, (LArg){.name = "c", .dtype = r->acc, .align = 4, .restrict_ok = true}),
+		r->acc);
+	LMem y = lmem_buf(
+		loop_buf(f, (LArg){.name = "y", .dtype = r->acc, .align = 4, .restrict_ok = true}),
+		r->acc);
 	loop_enter(f);
 	Lv acc = ls_frag(f, "acc", r->acc, k->s.m, k->s.n, 2);
-	Lv left = ls_frag(f, "left", r->a, k->s.m, k->s.k, 1), right = ls_frag(f, "right", r->b, k->s.k / r->group, k->s.n * r->group, 1);
+	Lv left = ls_frag(f, "left", r->a, k->s.m, k->s.k, 1),
+	   right = ls_frag(f, "right", r->b, k->s.k / r->group, k->s.n * r->group, 1);
 	ls_end(f);
 	Lx task = lx_var(f, f->task), stride_c = lx_int(f, n), stride_b = lx_int(f, n * r->group);
 	Lx at_c = lx_mul(f, task, lx_int(f, m * n));
@@ -191,7 +208,8 @@ static LoopFn *build(const Case *k)
 	ls_frag_zero(f, lfrag(acc, 0));
 	Lx i = lx_var(f, ls_for(f, "i", lx_int(f, 0), lx_int(f, k->s.steps), 1));
 	Lx at_a = lx_add(f, lx_mul(f, task, lx_int(f, m * row)), lx_mul(f, i, lx_int(f, steps)));
-	Lx at_b = lx_mul(f, lx_add(f, lx_mul(f, task, lx_int(f, k->s.steps)), i), lx_int(f, steps * n));
+	Lx at_b = lx_mul(f, lx_add(f, lx_mul(f, task, lx_int(f, k->s.steps)), i),
+			 lx_int(f, steps * n));
 	ls_frag_load(f, lfrag(left, 0), a, at_a, lx_int(f, row));
 	ls_frag_load(f, lfrag(right, 0), b, at_b, stride_b);
 	ls_frag_dot(f, k->s.op, lfrag(acc, 1), lfrag(left, 0), lfrag(right, 0));
@@ -200,8 +218,14 @@ static LoopFn *build(const Case *k)
 	ls_frag_store(f, sums, lx_int(f, m * n), stride_c, lfrag(acc, 1));
 	Lx j = lx_var(f, ls_for(f, "j", lx_int(f, 0), lx_int(f, m * n), 1));
 	const LType one = {r->acc, 1};
-	Lx zero = lx_var(f, ls_load(f, "zero", sums, j, one, none)), sum = lx_var(f, ls_load(f, "sum", sums, lx_add(f, j, lx_int(f, m * n)), one, none));
-	ls_store(f, y, lx_add(f, at_c, j), lx_select(f, lx_cmp(f, SC_eq, zero, r->acc == DT_f32 ? lx_float(f, one, 0) : lx_int_of(f, one, 0)), sum, zero), none);
+	Lx zero = lx_var(f, ls_load(f, "zero", sums, j, one, none)),
+	   sum = lx_var(f, ls_load(f, "sum", sums, lx_add(f, j, lx_int(f, m * n)), one, none));
+	ls_store(f, y, lx_add(f, at_c, j),
+		 lx_select(f,
+			   lx_cmp(f, SC_eq, zero,
+				  r->acc == DT_f32 ? lx_float(f, one, 0) : lx_int_of(f, one, 0)),
+			   sum, zero),
+		 none);
 	ls_end(f);
 	assert_true(loop_verify(f, NULL));
 	Text t;
@@ -232,10 +256,26 @@ static ProgramEntry *program_of(Case *k, LoopFn *f)
 	const FragRow *r = frag_row(k->s.op);
 	Program *p = program_new(k->ir, "test");
 	ProgramEntry *e = program_entry(p, "run");
-	array_push(a, &e->input, (ProgramTensor){.name = "a", .dtype = r->a, .rank = 1, .dim = dim(k, k->tasks * k->a_bytes / dtype_size(r->a))});
-	array_push(a, &e->input, (ProgramTensor){.name = "b", .dtype = r->b, .rank = 1, .dim = dim(k, k->tasks * k->b_bytes / dtype_size(r->b))});
-	array_push(a, &e->input, (ProgramTensor){.name = "c", .dtype = r->acc, .rank = 1, .dim = dim(k, k->tasks * k->c_bytes / 4)});
-	array_push(a, &e->output, (ProgramTensor){.name = "y", .dtype = r->acc, .rank = 1, .dim = dim(k, k->tasks * k->c_bytes / 4)});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "a",
+				   .dtype = r->a,
+				   .rank = 1,
+				   .dim = dim(k, k->tasks * k->a_bytes / dtype_size(r->a))});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "b",
+				   .dtype = r->b,
+				   .rank = 1,
+				   .dim = dim(k, k->tasks * k->b_bytes / dtype_size(r->b))});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "c",
+				   .dtype = r->acc,
+				   .rank = 1,
+				   .dim = dim(k, k->tasks * k->c_bytes / 4)});
+	array_push(a, &e->output,
+		   (ProgramTensor){.name = "y",
+				   .dtype = r->acc,
+				   .rank = 1,
+				   .dim = dim(k, k->tasks * k->c_bytes / 4)});
 	array_push(a, &p->fn, f);
 	e->sizes = loop_new(k->ir, "sizes");
 	e->run = loop_new(k->ir, "run");
@@ -243,7 +283,9 @@ static ProgramEntry *program_of(Case *k, LoopFn *f)
 	Lx arg[4];
 	for (uint32_t i = 0; i < 4; i++)
 		arg[i] = lx_addr(e->run, i, lx_int(e->run, 0));
-	program_add_call(e, &(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
+	program_add_call(
+		e,
+		&(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
 	ls_launch(e->run, 0, lx_int(e->run, k->tasks), arg, 4, 4);
 	return e;
 }
@@ -271,11 +313,14 @@ static bool is_nan(const char *p)
 static void expect_same(const Case *k, const char *want, const char *got, const char *by)
 {
 	for (size_t i = 0; i < k->tasks * k->c_bytes; i += 4)
-		if (memcmp(want + i, got + i, 4) && !(k->s.op == FRAG_TILE_BF16 && is_nan(want + i) && is_nan(got + i))) {
+		if (memcmp(want + i, got + i, 4) &&
+		    !(k->s.op == FRAG_TILE_BF16 && is_nan(want + i) && is_nan(got + i))) {
 			uint32_t x, y;
 			memcpy(&x, want + i, 4);
 			memcpy(&y, got + i, 4);
-			fail_msg("%s by %s: lane %zu of task %zu is %08x, not %08x", frag_row(k->s.op)->name, by, i % k->c_bytes / 4, i / k->c_bytes, y, x);
+			fail_msg("%s by %s: lane %zu of task %zu is %08x, not %08x",
+				 frag_row(k->s.op)->name, by, i % k->c_bytes / 4, i / k->c_bytes, y,
+				 x);
 		}
 }
 
@@ -306,11 +351,14 @@ static void test_interpreted(void **state)
 		for (uint32_t t = 0; target_at(t); t++) {
 			for (uint32_t tiles = 0; tiles < 2; tiles++) {
 				Isa isa = target_at(t)->isa;
-				isa.ops = tiles ? isa.ops | ISA_TILE_BF16 | ISA_TILE_INT8 : isa.ops & ~(uint32_t)(ISA_TILE_BF16 | ISA_TILE_INT8);
+				isa.ops = tiles ? isa.ops | ISA_TILE_BF16 | ISA_TILE_INT8
+						: isa.ops & ~(uint32_t)(ISA_TILE_BF16 |
+									ISA_TILE_INT8);
 				LoopFn *f = build(&k);
 				legalise(f, &isa);
 				assert_true(loop_verify(f, &isa));
-				assert_int_equal(loop_has_frags(f), tiles && isa_has_frag(&isa, k.s.op));
+				assert_int_equal(loop_has_frags(f),
+						 tiles && isa_has_frag(&isa, k.s.op));
 				memset(got, 0, k.tasks * k.c_bytes);
 				interpret(&k, f, got);
 				expect_same(&k, want, got, isa.name);
@@ -338,7 +386,8 @@ static const char *emit(Case *k, const Target *t, const LlvmBackend *llvm)
 	assert_true(llvm->emit(program_of(k, f)->program, t, &o, LLVM_ASM, 1, &files));
 	for (uint32_t i = 0; i < files.file.n; i++)
 		if (!strncmp(files.file.data[i].name, "kernels_0", 9)) {
-			char *text = arena_strndup(k->ctx->arena, files.file.data[i].data, files.file.data[i].n);
+			char *text = arena_strndup(k->ctx->arena, files.file.data[i].data,
+						   files.file.data[i].n);
 			for (char *p = text; (p = strstr(p, "\t.hidden\t"));)
 				memcpy(p, "\t.globl\t ", 9);
 			return text;
@@ -359,8 +408,10 @@ static void run_compiled(Case *k, const Target *t, const LlvmBackend *llvm, char
 	assert_non_null(file);
 	fputs(emit(k, t, llvm), file);
 	assert_int_equal(fclose(file), 0);
-	snprintf(cmd, sizeof cmd, "cd %s && cc %s %s -w -fPIC -shared -o k.so k.%s -lm", dir, llvm ? "" : t->isa.flags,
-	         llvm ? "" : "-std=gnu11 -O1 -Wno-psabi -ffp-contract=off -fno-math-errno", llvm ? "s" : "c");
+	snprintf(cmd, sizeof cmd, "cd %s && cc %s %s -w -fPIC -shared -o k.so k.%s -lm", dir,
+		 llvm ? "" : t->isa.flags,
+		 llvm ? "" : "-std=gnu11 -O1 -Wno-psabi -ffp-contract=off -fno-math-errno",
+		 llvm ? "s" : "c");
 	if (system(cmd) != 0)
 		fail_msg("failed: %s", cmd);
 	snprintf(path, sizeof path, "%s/k.so", dir);
@@ -372,7 +423,9 @@ static void run_compiled(Case *k, const Target *t, const LlvmBackend *llvm, char
 	assert_non_null(fn);
 	void *buf[] = {k->a, k->b, k->c, y};
 	for (int64_t at = 0; at < k->tasks; at += 2)
-		assert_int_equal(fn(&(Frame){buf, NULL, NULL}, at, at + 2 < k->tasks ? at + 2 : k->tasks), 0);
+		assert_int_equal(
+			fn(&(Frame){buf, NULL, NULL}, at, at + 2 < k->tasks ? at + 2 : k->tasks),
+			0);
 	dlclose(lib);
 	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
 	assert_int_equal(system(cmd), 0);
@@ -412,7 +465,8 @@ static void test_instructions(void **state)
 {
 	(void)state;
 	if (!tiles_here()) {
-		print_message("not verified here: the processor has no AMX, or the system does not permit it\n");
+		print_message("not verified here: the processor has no AMX, or the system does not "
+			      "permit it\n");
 		skip();
 	}
 	const Target with = tiles_target(true);
@@ -422,6 +476,8 @@ static void test_instructions(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_interpreted), cmocka_unit_test(test_expanded), cmocka_unit_test(test_instructions)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_interpreted),
+					   cmocka_unit_test(test_expanded),
+					   cmocka_unit_test(test_instructions)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

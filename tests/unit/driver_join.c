@@ -64,7 +64,8 @@ static void test_refused(void **state)
 	WeftGraph *twice[2] = {p.one[0], p.one[0]}, *nested[2] = {p.one[0], p.all};
 	uint32_t n;
 	assert_null(weft_join(p.w, 2, (const char *const[]){"a", "a"}, p.one));
-	expect_error(p.w, FOLDER "decode.pt2: error: a second entry a: that of " FOLDER "prefill.pt2 is called so");
+	expect_error(p.w, FOLDER "decode.pt2: error: a second entry a: that of " FOLDER
+				 "prefill.pt2 is called so");
 	assert_null(weft_join(p.w, 2, (const char *const[]){"a", "b-c"}, p.one));
 	expect_error(p.w, "an entry cannot be called \"b-c\"");
 	assert_null(weft_join(p.w, 2, (const char *const[]){"a", ""}, p.one));
@@ -132,7 +133,8 @@ static void test_shares_kernels(void **state)
 
 static WeftTensor tensor(void *data, int64_t *shape, int32_t rank, WeftDType type)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = rank, .dtype = type, .shape = shape};
+	return (WeftTensor){
+		.data = data, .device = {WEFT_CPU, 0}, .ndim = rank, .dtype = type, .shape = shape};
 }
 
 static const WeftDType i64 = {0, 64, 1}, f32 = {2, 32, 1};
@@ -152,7 +154,8 @@ static void fill(Ids *x, int64_t batch, int64_t length)
 	x->in = tensor(x->id, x->shape, length ? 2 : 1, i64);
 }
 
-static int run(const WeftModel *m, WeftInstance *in, uint32_t entry, const Ids *x, float *y, float *hidden, WeftStatus *status)
+static int run(const WeftModel *m, WeftInstance *in, uint32_t entry, const Ids *x, float *y,
+	       float *hidden, WeftStatus *status)
 {
 	int64_t shape[2] = {x->batch, WORDS}, hidden_shape[3] = {x->batch, x->length, WIDTH};
 	WeftTensor out[2] = {tensor(y, shape, 2, f32), tensor(hidden, hidden_shape, 3, f32)};
@@ -165,7 +168,8 @@ static int run(const WeftModel *m, WeftInstance *in, uint32_t entry, const Ids *
 	return code;
 }
 
-static void same_as_interpreted(const Pair *p, const WeftModel *m, WeftInstance *in, uint32_t entry, const Ids *x)
+static void same_as_interpreted(const Pair *p, const WeftModel *m, WeftInstance *in, uint32_t entry,
+				const Ids *x)
 {
 	static float y[MOST_OUT], hidden[8 * 64 * WIDTH];
 	WeftTensor want[2];
@@ -176,8 +180,8 @@ static void same_as_interpreted(const Pair *p, const WeftModel *m, WeftInstance 
 	for (int64_t k = 0; k < x->batch * WORDS; k++) {
 		float d = y[k] - ((float *)want[0].data)[k];
 		if (!(d < 1e-4f && d > -1e-4f))
-			fail_msg("%s: element %lld is %g, expected %g", names[entry], (long long)k, (double)y[k],
-				 (double)((float *)want[0].data)[k]);
+			fail_msg("%s: element %lld is %g, expected %g", names[entry], (long long)k,
+				 (double)y[k], (double)((float *)want[0].data)[k]);
 	}
 	weft_release(p->w);
 }
@@ -251,7 +255,8 @@ static void compile_and_check(const WeftOptions *o)
 static void test_c(void **state)
 {
 	(void)state;
-	compile_and_check(&(WeftOptions){.size = sizeof(WeftOptions), .backend = WEFT_BACKEND_C, .no_cache = true});
+	compile_and_check(&(WeftOptions){
+		.size = sizeof(WeftOptions), .backend = WEFT_BACKEND_C, .no_cache = true});
 }
 
 static void test_llvm(void **state)
@@ -277,7 +282,8 @@ static void test_in_process(void **state)
 {
 	(void)state;
 	Pair p = pair();
-	const WeftModel *(*const make[])(Weft *, const WeftGraph *, const WeftOptions *) = {weft_loops, weft_jit};
+	const WeftModel *(*const make[])(Weft *, const WeftGraph *,
+					 const WeftOptions *) = {weft_loops, weft_jit};
 	for (int k = 0; k < 1 + weft_has_llvm(); k++) {
 		const WeftModel *m = make[k](p.w, p.all, NULL);
 		if (!m)
@@ -299,7 +305,9 @@ static void test_other_weights(void **state)
 	assert_in_range(weft_report(p.w)->weight_bytes, 2 * WEIGHTS, 2 * (WEIGHTS + PADDING));
 	o.replaceable = true;
 	assert_false(weft_plan(p.w, all, &o));
-	expect_error(p.w, FOLDER "other.pt2: error: its parameter embed.weight is not that of " FOLDER "prefill.pt2");
+	expect_error(p.w,
+		     FOLDER "other.pt2: error: its parameter embed.weight is not that of " FOLDER
+			    "prefill.pt2");
 	weft_free(p.w);
 }
 
@@ -322,11 +330,15 @@ static void test_replaced(void **state)
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t e = 0; e < 2; e++) {
 			fill(&x, 2, e ? 0 : 3);
-			assert_int_equal(run(m, in, e, &x, pass ? after[e] : before[e], hidden, &status), WEFT_OK);
+			assert_int_equal(
+				run(m, in, e, &x, pass ? after[e] : before[e], hidden, &status),
+				WEFT_OK);
 		}
 		for (int k = 0; k < WIDTH; k++)
 			bias[k] = 1 + (float)k;
-		assert_int_equal(m->set_weights(in, 1, (const char *const[]){"inner.bias"}, &t, NULL, &status), WEFT_OK);
+		assert_int_equal(m->set_weights(in, 1, (const char *const[]){"inner.bias"}, &t,
+						NULL, &status),
+				 WEFT_OK);
 	}
 	for (uint32_t e = 0; e < 2; e++)
 		assert_true(memcmp(before[e], after[e], 2 * WORDS * sizeof(float)) != 0);
@@ -343,7 +355,8 @@ static WeftTensor *find_tensor(const WeftTensors *t, int k, const char *what)
 	return (WeftTensor *)(uintptr_t)weft_tensors_find(t, key);
 }
 
-static int call(const WeftModel *m, WeftInstance *in, uint32_t entry, const WeftTensor *x, WeftTensor *y, WeftStatus *status)
+static int call(const WeftModel *m, WeftInstance *in, uint32_t entry, const WeftTensor *x,
+		WeftTensor *y, WeftStatus *status)
 {
 	WeftSizes *s = malloc(weft_entry(m, entry)->sizes_bytes);
 	int code = m->sizes(in, entry, x, s, status);
@@ -362,8 +375,8 @@ static void expect_values(const float *got, const WeftTensor *want, int k)
 	for (int64_t i = 0; i < n; i++) {
 		float d = got[i] - ((float *)want->data)[i];
 		if (!(d < 1e-4f && d > -1e-4f))
-			fail_msg("call %d: element %lld is %g, expected %g", k, (long long)i, (double)got[i],
-				 (double)((float *)want->data)[i]);
+			fail_msg("call %d: element %lld is %g, expected %g", k, (long long)i,
+				 (double)got[i], (double)((float *)want->data)[i]);
 	}
 }
 
@@ -394,7 +407,8 @@ static void check_store(Weft *w, const WeftModel *m)
 			float y[20];
 			WeftTensor *want = find_tensor(t, k, "y"), out = *want;
 			out.data = y;
-			if (call(m, in, (uint32_t) * (int64_t *)e->data, find_tensor(t, k, "x"), &out, &status))
+			if (call(m, in, (uint32_t) * (int64_t *)e->data, find_tensor(t, k, "x"),
+				 &out, &status))
 				fail_msg("%s", status.message);
 			expect_values(y, want, k);
 		}
@@ -458,7 +472,8 @@ static void test_caches(void **state)
 {
 	(void)state;
 	Weft *w = weft_new();
-	WeftGraph *g[2] = {weft_load(w, TEST_DATA "/state/prefill.pt2"), weft_load(w, TEST_DATA "/state/decode.pt2")};
+	WeftGraph *g[2] = {weft_load(w, TEST_DATA "/state/prefill.pt2"),
+			   weft_load(w, TEST_DATA "/state/decode.pt2")};
 	WeftGraph *all = weft_join(w, 2, names, g);
 	WeftTensors *t[2] = {weft_tensors_read(w, TEST_DATA "/state/prefill.calls.safetensors"),
 			     weft_tensors_read(w, TEST_DATA "/state/decode.calls.safetensors")};
@@ -471,7 +486,8 @@ static void test_caches(void **state)
 	for (int k = 2; k < 5; k++) { /* three words by prefill, then one at a time */
 		uint32_t e = k > 2;
 		int from = e ? k : 0;
-		WeftTensor x[2] = {*find_tensor(t[e], from, "x.0"), *find_tensor(t[e], from, "x.1")};
+		WeftTensor x[2] = {*find_tensor(t[e], from, "x.0"),
+				   *find_tensor(t[e], from, "x.1")};
 		float y[16];
 		WeftTensor *want = find_tensor(t[1], k, "y.0"), out = *want;
 		out.data = y;
@@ -487,9 +503,11 @@ static void test_private_state(void **state)
 {
 	(void)state;
 	Weft *w = weft_new();
-	WeftGraph *two[2] = {load(w, "writer"), load(w, "writer")}, *other[2] = {two[0], load(w, "stranger")};
+	WeftGraph *two[2] = {load(w, "writer"), load(w, "writer")},
+		  *other[2] = {two[0], load(w, "stranger")};
 	const char *const pair_names[] = {"a", "b"};
-	WeftJoinOptions o = {.size = sizeof o, .nprivate = 1, .private_state = (const char *const[]){"all"}};
+	WeftJoinOptions o = {
+		.size = sizeof o, .nprivate = 1, .private_state = (const char *const[]){"all"}};
 	WeftGraph *all = weft_join_with(w, 2, pair_names, two, &o);
 	assert_true(all && weft_plan(w, all, NULL));
 	const WeftReport *r = weft_report(w);
@@ -499,7 +517,9 @@ static void test_private_state(void **state)
 	assert_string_equal(r->state[1].name, "a.all");
 	assert_string_equal(r->state[2].name, "b.all");
 	assert_null(weft_join(w, 2, pair_names, other));
-	expect_error(w, FOLDER "stranger.pt2: error: all has another first contents than all, which " FOLDER "writer.pt2 writes");
+	expect_error(w, FOLDER
+		     "stranger.pt2: error: all has another first contents than all, which " FOLDER
+		     "writer.pt2 writes");
 	assert_non_null(weft_join_with(w, 2, pair_names, other, &o));
 	o.private_state = (const char *const[]){"nothing"};
 	assert_null(weft_join_with(w, 2, pair_names, other, &o));
@@ -514,9 +534,12 @@ static void test_same_state(void **state)
 	WeftGraph *two[2] = {load(w, "writer"), load(w, "decode")};
 	const char *const pair_names[] = {"a", "b"};
 	static const char *const wrong[][2] = {
-		{"a.scale=b", "expected ENTRY.NAME=ENTRY.NAME"}, {"a.scale", "expected ENTRY.NAME=ENTRY.NAME"},
-		{"a.=b.x", "expected ENTRY.NAME=ENTRY.NAME"}, {"", "expected ENTRY.NAME=ENTRY.NAME"},
-		{"c.scale=b.x", "there is no entry c"}, {"a.scale=b.x", "the graph has no parameter or buffer x"},
+		{"a.scale=b", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"a.scale", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"a.=b.x", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"", "expected ENTRY.NAME=ENTRY.NAME"},
+		{"c.scale=b.x", "there is no entry c"},
+		{"a.scale=b.x", "the graph has no parameter or buffer x"},
 		{"a.x=b.inner.bias", "the graph has no parameter or buffer x"},
 		{"a.scale=a.bias", "the graph has a tensor scale of its own"},
 		{"a.scale=b.inner.bias", "scale has another type than scale"}};
@@ -527,7 +550,8 @@ static void test_same_state(void **state)
 	}
 	WeftGraph *part[2] = {two[0], load(w, "rows")};
 	assert_null(weft_join(w, 2, pair_names, part));
-	expect_error(w, FOLDER "rows.pt2: error: rows is part of the memory of all, which " FOLDER "writer.pt2 writes");
+	expect_error(w, FOLDER "rows.pt2: error: rows is part of the memory of all, which " FOLDER
+			       "writer.pt2 writes");
 	weft_free(w);
 }
 
@@ -549,7 +573,8 @@ static void test_found_sizes(void **state)
 		if (!m)
 			fail_msg("%s", weft_messages(w));
 		for (int k = 0; k < 2; k++)
-			assert_int_equal(!!(m->entry[k]->flags & WEFT_ENTRY_DATA_SIZES), !strcmp(order[k], "found"));
+			assert_int_equal(!!(m->entry[k]->flags & WEFT_ENTRY_DATA_SIZES),
+					 !strcmp(order[k], "found"));
 		weft_free(w);
 	}
 }
@@ -557,11 +582,19 @@ static void test_found_sizes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_looks), cmocka_unit_test(test_shares_kernels),
-		cmocka_unit_test(test_in_process), cmocka_unit_test(test_c), cmocka_unit_test(test_llvm),
-		cmocka_unit_test(test_other_weights), cmocka_unit_test(test_replaced),
-		cmocka_unit_test(test_state), cmocka_unit_test(test_caches), cmocka_unit_test(test_private_state),
-		cmocka_unit_test(test_same_state), cmocka_unit_test(test_found_sizes),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_looks),
+		cmocka_unit_test(test_shares_kernels),
+		cmocka_unit_test(test_in_process),
+		cmocka_unit_test(test_c),
+		cmocka_unit_test(test_llvm),
+		cmocka_unit_test(test_other_weights),
+		cmocka_unit_test(test_replaced),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_caches),
+		cmocka_unit_test(test_private_state),
+		cmocka_unit_test(test_same_state),
+		cmocka_unit_test(test_found_sizes),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

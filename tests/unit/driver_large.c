@@ -26,8 +26,11 @@ enum { INPUTS = 400 };
 static void chain(Text *t, const char *name, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
-		text_printf(t, "  %%%sp%u = contract(%%%s%u, %%w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"
-			    "  %%%sc%u = full(dtype=f32, shape=[S, 3], value=%u.0)\n  %%%s%u = add(%%%sp%u, %%%sc%u)\n",
+		text_printf(t,
+			    "  %%%sp%u = contract(%%%s%u, %%w, batch_x=[], batch_y=[], sum_x=[1], "
+			    "sum_y=[0], acc=f32)\n"
+			    "  %%%sc%u = full(dtype=f32, shape=[S, 3], value=%u.0)\n  %%%s%u = "
+			    "add(%%%sp%u, %%%sc%u)\n",
 			    name, k, name, k, name, k, k % 5, name, k + 1, name, k, name, k);
 }
 
@@ -48,12 +51,14 @@ static void straight(Text *t)
 /* A loop of two rounds, or with another in it; `after`: what is done with its result. */
 static void loop(Text *t, const char *name, const char *from, uint32_t n, bool nested)
 {
-	text_printf(t, "  %%%s = scan([%%%s], [], [%%w], body=graph @%s" OF, name, from, name, name);
+	text_printf(t, "  %%%s = scan([%%%s], [], [%%w], body=graph @%s" OF, name, from, name,
+		    name);
 	chain(t, name, n);
 	if (nested) {
 		text_printf(t, "  %%in0 = neg(%%%s%u)\n", name, n);
 		loop(t, "in", "in0", 300, false);
-		text_printf(t, "  %%out = get(%%in, index=0)\n  return %%out\n  }, length=2, reverse=false)\n");
+		text_printf(t, "  %%out = get(%%in, index=0)\n  return %%out\n  }, length=2, "
+			       "reverse=false)\n");
 		return;
 	}
 	text_printf(t, "  return %%%s%u\n  }, length=2, reverse=false)\n", name, n);
@@ -93,11 +98,14 @@ static void in_branches(Text *t)
 static void in_a_while(Text *t)
 {
 	begin(t);
-	text_add(t, "  %i = full(value=0, shape=[], dtype=i64)\n  %h = while([%i, %a0], [%w], cond=graph @more(%i: i64[], %f0: f32[S, 3], %w: f32[3, 3]) {\n"
-		    "  %l = full(value=3, shape=[], dtype=i64)\n  %m = lt(%i, %l)\n  return %m\n  }, body=graph @step(%i: i64[], %f0: f32[S, 3], %w: f32[3, 3]) {\n"
+	text_add(t, "  %i = full(value=0, shape=[], dtype=i64)\n  %h = while([%i, %a0], [%w], "
+		    "cond=graph @more(%i: i64[], %f0: f32[S, 3], %w: f32[3, 3]) {\n"
+		    "  %l = full(value=3, shape=[], dtype=i64)\n  %m = lt(%i, %l)\n  return %m\n  "
+		    "}, body=graph @step(%i: i64[], %f0: f32[S, 3], %w: f32[3, 3]) {\n"
 		    "  %one = full(value=1, shape=[], dtype=i64)\n  %j = add(%i, %one)\n");
 	chain(t, "f", 300);
-	text_add(t, "  return %j, %f300\n  })\n  %g0 = get(%h, index=1)\n  %n = get(%h, index=0)\n");
+	text_add(t,
+		 "  return %j, %f300\n  })\n  %g0 = get(%h, index=1)\n  %n = get(%h, index=0)\n");
 	chain(t, "g", 260);
 	text_add(t, "  return %g260, %n\n}\n");
 }
@@ -105,9 +113,13 @@ static void in_a_while(Text *t)
 /* So many rounds of a product. */
 static void some_rounds(Text *t, const char *name, const char *from, uint32_t rounds)
 {
-	text_printf(t, "  %%%si = full(value=0, shape=[], dtype=i64)\n  %%%s = while([%%%si, %%%s], [%%w], cond=graph @more(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
-		    "  %%l = full(value=%u, shape=[], dtype=i64)\n  %%m = lt(%%i, %%l)\n  return %%m\n  }, body=graph @round(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
-		    "  %%one = full(value=1, shape=[], dtype=i64)\n  %%j = add(%%i, %%one)\n", name, name, name, from, rounds);
+	text_printf(t,
+		    "  %%%si = full(value=0, shape=[], dtype=i64)\n  %%%s = while([%%%si, %%%s], "
+		    "[%%w], cond=graph @more(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
+		    "  %%l = full(value=%u, shape=[], dtype=i64)\n  %%m = lt(%%i, %%l)\n  return "
+		    "%%m\n  }, body=graph @round(%%i: i64[], %%x0: f32[S, 3], %%w: f32[3, 3]) {\n"
+		    "  %%one = full(value=1, shape=[], dtype=i64)\n  %%j = add(%%i, %%one)\n",
+		    name, name, name, from, rounds);
 	chain(t, "x", 1);
 	text_printf(t, "  return %%j, %%x1\n  })\n  %%%s0 = get(%%%s, index=1)\n", name, name);
 }
@@ -120,11 +132,13 @@ static void after_whiles(Text *t)
 	begin(t);
 	some_rounds(t, "b", "a0", 2);
 	some_rounds(t, "c", "b0", 3);
-	text_printf(t, "  %%d = scan([%%c0], [], [%%b0, %%c0, %%w], body=graph @d(%%d0: f32[S, 3], %%b: f32[S, 3], %%c: f32[S, 3], %%w: f32[3, 3]) {\n");
+	text_printf(t, "  %%d = scan([%%c0], [], [%%b0, %%c0, %%w], body=graph @d(%%d0: f32[S, 3], "
+		       "%%b: f32[S, 3], %%c: f32[S, 3], %%w: f32[3, 3]) {\n");
 	chain(t, "d", 280);
 	text_printf(t, "  %%e0 = sub(%%d280, %%b)\n");
 	chain(t, "e", 280);
-	text_printf(t, "  %%f = add(%%e280, %%c)\n  return %%f\n  }, length=3, reverse=false)\n  %%g0 = get(%%d, index=0)\n");
+	text_printf(t, "  %%f = add(%%e280, %%c)\n  return %%f\n  }, length=3, reverse=false)\n  "
+		       "%%g0 = get(%%d, index=0)\n");
 	chain(t, "g", 280);
 	text_printf(t, "  %%h0 = sub(%%g280, %%c0)\n");
 	chain(t, "h", 280);
@@ -135,12 +149,20 @@ static void many_inputs(Text *t)
 {
 	text_add(t, "graph @large(");
 	for (uint32_t k = 0; k < INPUTS; k++)
-		text_printf(t, "%s%%x%u: f32[%sS + %u]", k ? ", " : "", k, k % 3 == 0 ? "" : k % 3 == 1 ? "2, " : "T, 2, ", k % 7);
+		text_printf(t, "%s%%x%u: f32[%sS + %u]", k ? ", " : "", k,
+			    k % 3 == 0   ? ""
+			    : k % 3 == 1 ? "2, "
+					 : "T, 2, ",
+			    k % 7);
 	text_add(t, ") where 1 <= S, 1 <= T {\n");
 	for (uint32_t k = 0; k < INPUTS; k++)
-		text_printf(t, "  %%y%u = reduce(%%x%u, kind=\"sum\", dims=[%s], acc=f32)\n", k, k, k % 3 == 0 ? "0" : k % 3 == 1 ? "0, 1" : "0, 1, 2");
+		text_printf(t, "  %%y%u = reduce(%%x%u, kind=\"sum\", dims=[%s], acc=f32)\n", k, k,
+			    k % 3 == 0   ? "0"
+			    : k % 3 == 1 ? "0, 1"
+					 : "0, 1, 2");
 	for (uint32_t k = 1; k < INPUTS; k++)
-		text_printf(t, "  %%%s%u = add(%%%s%u, %%y%u)\n", "s", k, k == 1 ? "y" : "s", k - 1, k);
+		text_printf(t, "  %%%s%u = add(%%%s%u, %%y%u)\n", "s", k, k == 1 ? "y" : "s", k - 1,
+			    k);
 	text_printf(t, "  return %%s%u\n}\n", INPUTS - 1);
 }
 
@@ -167,7 +189,8 @@ static void largest(const LoopFn *f, uint32_t *launches, uint32_t *checks)
 static void check_parts(Graph *g)
 {
 	Lowered *l = lower_graph(g, &(LowerOptions){0});
-	Program *p = schedule_program(&(ScheduleEntry){"run", l}, 1, target_find("x86-64-v3"), &(ScheduleOptions){.plain = true});
+	Program *p = schedule_program(&(ScheduleEntry){"run", l}, 1, target_find("x86-64-v3"),
+				      &(ScheduleOptions){.plain = true});
 	assert_non_null(p);
 	const ProgramEntry *e = p->entry.data;
 	uint32_t launches = 0, checks = 0;
@@ -196,7 +219,10 @@ static Tensor *make_inputs(Graph *g, int64_t s)
 		assert_true(eval_alloc(&e, node_type_id(g, g->input.data[k].node), g, &in[k]));
 		values_random(&in[k], -8, 8, k);
 		for (int64_t i = 0; i < tensor_numel(&in[k]); i++) /* w: 0 1 0, 0 0 1, 1 0 0 */
-			tensor_set_f64(&in[k], i, k == 1 && g->input.n < INPUTS ? i == 1 || i == 5 || i == 6 : floor(tensor_f64(&in[k], i)));
+			tensor_set_f64(&in[k], i,
+				       k == 1 && g->input.n < INPUTS
+					       ? i == 1 || i == 5 || i == 6
+					       : floor(tensor_f64(&in[k], i)));
 	}
 	return in;
 }
@@ -207,8 +233,10 @@ static void check_sizes(Model *m, Tensor *in, int64_t s, Arena *a)
 	for (uint32_t k = 1; k < INPUTS; k += k % 7 == 6 ? 36 : 1) {
 		uint32_t last = in[k].rank - 1, add = k % 7;
 		Tensor none;
-		const char *want = arena_printf(a, "input \"x%u\" dimension %u: expected S + %u = %d as in the other inputs, got %d", k, last, add,
-						(int)(s + add), (int)(s + add) + 1);
+		const char *want = arena_printf(a,
+						"input \"x%u\" dimension %u: expected S + %u = %d "
+						"as in the other inputs, got %d",
+						k, last, add, (int)(s + add), (int)(s + add) + 1);
 		in[k].dim[last]++;
 		assert_int_not_equal(model_run(m, in, INPUTS, &none, 1, a), WEFT_OK);
 		in[k].dim[last]--;
@@ -273,8 +301,9 @@ TEST(many_inputs)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_straight),    cmocka_unit_test(test_in_a_loop),  cmocka_unit_test(test_in_nested_loops),
-		cmocka_unit_test(test_in_branches), cmocka_unit_test(test_in_a_while), cmocka_unit_test(test_after_whiles),
+		cmocka_unit_test(test_straight),        cmocka_unit_test(test_in_a_loop),
+		cmocka_unit_test(test_in_nested_loops), cmocka_unit_test(test_in_branches),
+		cmocka_unit_test(test_in_a_while),      cmocka_unit_test(test_after_whiles),
 		cmocka_unit_test(test_many_inputs),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

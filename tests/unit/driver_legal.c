@@ -61,7 +61,8 @@ static void put_op(Kernel1 *k, ScOp op, DType d, Lx a, Lx b, Lx c, uint32_t nin)
 static void put_float(Kernel1 *k, DType d, Lx a, Lx b)
 {
 	static const ScOp one[] = {SC_abs, SC_floor, SC_ceil, SC_trunc, SC_rint, SC_neg};
-	static const ScOp two[] = {SC_add, SC_mul, SC_div, SC_min, SC_max, SC_eq, SC_ne, SC_lt, SC_le, SC_gt, SC_ge};
+	static const ScOp two[] = {SC_add, SC_mul, SC_div, SC_min, SC_max, SC_eq,
+				   SC_ne,  SC_lt,  SC_le,  SC_gt,  SC_ge};
 	LoopFn *f = k->f;
 	LType t = {d, k->lanes};
 	for (uint32_t i = 0; i < sizeof one / sizeof *one; i++)
@@ -89,7 +90,8 @@ static void put_int(Kernel1 *k, DType d, Lx a, Lx b)
 	LoopFn *f = k->f;
 	LType t = {d, k->lanes};
 	Lx few = lx_sc(f, SC_rem, t, (Lx[]){b, lx_int_of(f, t, 41)}, 2);
-	put(k, lx_sc(f, SC_rem, t, (Lx[]){lx_sc(f, SC_floordiv, t, (Lx[]){a, few}, 2), lx_int_of(f, t, 100)}, 2));
+	put(k, lx_sc(f, SC_rem, t,
+		     (Lx[]){lx_sc(f, SC_floordiv, t, (Lx[]){a, few}, 2), lx_int_of(f, t, 100)}, 2));
 	put_op(k, SC_rem, d, few, lx_sc(f, SC_rem, t, (Lx[]){a, lx_int_of(f, t, 7)}, 2), none, 2);
 	put_op(k, SC_shl, d, lx_int_of(f, t, 1), few, none, 2);
 	put_op(k, SC_shr, d, a, few, none, 2);
@@ -109,7 +111,8 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 	int64_t lanes = k->lanes;
 	Lx tail = lx_mask(f, lx_int(f, 3), k->lanes), zero = lx_int(f, 0);
 	LType f32 = {DT_f32, k->lanes};
-	Lx back = lx_ramp(f, zero, lx_int(f, -1), k->lanes), even = lx_ramp(f, zero, lx_int(f, 2), k->lanes);
+	Lx back = lx_ramp(f, zero, lx_int(f, -1), k->lanes),
+	   even = lx_ramp(f, zero, lx_int(f, 2), k->lanes);
 	put(k, lx_var(f, ls_gather(f, "r", x, lx_int(f, lanes - 1), back, DT_f32, none)));
 	put(k, lx_var(f, ls_gather(f, "e", x, zero, even, DT_f32, none)));
 	LMem gaps =
@@ -117,10 +120,12 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 			 (uint64_t)(2 * lanes)); /* what nobody has written in it, nobody reads */
 	ls_scatter(f, gaps, zero, even, b, none);
 	put(k, lx_var(f, ls_gather(f, "s", gaps, zero, even, DT_f32, none)));
-	put(k, lx_var(f, ls_gather(f, "g", x, zero, lx_ramp(f, zero, lx_int(f, 1), k->lanes), DT_f32, tail)));
+	put(k, lx_var(f, ls_gather(f, "g", x, zero, lx_ramp(f, zero, lx_int(f, 1), k->lanes),
+				   DT_f32, tail)));
 	put(k, lx_var(f, ls_load(f, "m", x, zero, f32, tail)));
 	put(k, lx_var(f, ls_load(f, "h", h, zero, f32, none)));
-	put(k, lx_splat(f, lx_var(f, ls_load(f, "one", h, lx_int(f, 1), (LType){DT_f32, 1}, none)), k->lanes));
+	put(k, lx_splat(f, lx_var(f, ls_load(f, "one", h, lx_int(f, 1), (LType){DT_f32, 1}, none)),
+			k->lanes));
 	ls_store(f, y, lx_int(f, k->at), b, none);
 	ls_store(f, y, lx_int(f, k->at), a, tail);
 	k->at += k->lanes;
@@ -134,7 +139,9 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 	for (int64_t i = 0; i < 4; i++) {
 		LMem z = lmem_buf(k->z, storage[i]);
 		ls_store(f, z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])), a, none);
-		put(k, lx_var(f, ls_load(f, "z", z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])), f32, none)));
+		put(k,
+		    lx_var(f, ls_load(f, "z", z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])),
+				      f32, none)));
 	}
 }
 
@@ -144,7 +151,9 @@ static void put_dots(Kernel1 *k)
 	const LType u32 = {DT_u32, k->lanes}, i32 = {DT_i32, k->lanes};
 	LMem h = lmem_buf(k->h, DT_f16);
 	Lx a = lx_var(f, ls_load(f, "groups", h, lx_int(f, 1), u32, none)),
-	   b = lx_splat(f, lx_var(f, ls_load(f, "one_group", h, lx_int(f, 3), (LType){DT_u32, 1}, none)), k->lanes);
+	   b = lx_splat(
+		   f, lx_var(f, ls_load(f, "one_group", h, lx_int(f, 3), (LType){DT_u32, 1}, none)),
+		   k->lanes);
 	for (ScOp op = SC_dot2_bf16; op <= SC_dot4_s8s8; op++) {
 		const LType t = {sc_dot_acc(op), k->lanes};
 		Lx c = lx_sc(f, SC_bitcast, t, &a, 1), x = lx_sc(f, op, t, (Lx[]){a, b, c}, 3);
@@ -187,8 +196,10 @@ static LoopFn *build(Kernel1 *k)
 	put_op(k, SC_max, DT_i32, ia, ib, none, 2);
 	put_op(k, SC_lt, DT_i32, ia, ib, none, 2);
 	put_int(k, DT_i32, ia, ib);
-	put_int(k, DT_u32, lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ia, 1), lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ib, 1));
-	put_int(k, DT_i64, lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ia, 1), lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ib, 1));
+	put_int(k, DT_u32, lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ia, 1),
+		lx_sc(f, SC_bitcast, (LType){DT_u32, k->lanes}, &ib, 1));
+	put_int(k, DT_i64, lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ia, 1),
+		lx_sc(f, SC_convert, (LType){DT_i64, k->lanes}, &ib, 1));
 	Lx less = lx_cmp(f, SC_lt, a, b), more = lx_cmp(f, SC_lt, b, lx_float(f, f32, 1));
 	for (ScOp op = SC_eq; op <= SC_ge; op++) /* of masks */
 		put(k, lx_select(f, lx_cmp(f, op, less, more), a, b));
@@ -204,7 +215,8 @@ static LoopFn *build(Kernel1 *k)
 
 static void fill(Data *d)
 {
-	static const float some[] = {0, -0.0f, 1.5f, -2.5f, 1e30f, -3e9f, 1e-40f, 0.1f, 65519, 7e-6f, -448, 1e5f, 100, 0.5f};
+	static const float some[] = {0,    -0.0f, 1.5f,  -2.5f, 1e30f, -3e9f, 1e-40f,
+				     0.1f, 65519, 7e-6f, -448,  1e5f,  100,   0.5f};
 	memset(d, 0, sizeof *d);
 	for (uint32_t i = 0; i < 2 * MOST_LANES + 2; i++) {
 		d->h[i] = (uint16_t)(i * 2311);
@@ -224,23 +236,30 @@ static ProgramEntry *program_of(Kernel1 *k, LoopFn *f)
 	Arena *a = k->ctx->arena;
 	Program *p = program_new(k->ir, "test");
 	ProgramEntry *e = program_entry(p, "run");
-	Sym *nx = ARENA_NEW(a, Sym), *nh = ARENA_NEW(a, Sym), *ny = ARENA_NEW(a, Sym), *nz = ARENA_NEW(a, Sym);
+	Sym *nx = ARENA_NEW(a, Sym), *nh = ARENA_NEW(a, Sym), *ny = ARENA_NEW(a, Sym),
+	    *nz = ARENA_NEW(a, Sym);
 	*nx = sym_int(k->ir->syms, 2 * MOST_LANES);
 	*nh = sym_int(k->ir->syms, 2 * MOST_LANES + 2);
 	*ny = sym_int(k->ir->syms, k->at);
 	*nz = sym_int(k->ir->syms, 4 * MOST_LANES);
-	array_push(a, &e->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
-	array_push(a, &e->input, (ProgramTensor){.name = "h", .dtype = DT_f16, .rank = 1, .dim = nh});
-	array_push(a, &e->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
-	array_push(a, &e->input, (ProgramTensor){.name = "unused", .dtype = DT_f32, .rank = 1, .dim = nz});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = nx});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "h", .dtype = DT_f16, .rank = 1, .dim = nh});
+	array_push(a, &e->output,
+		   (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = ny});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "unused", .dtype = DT_f32, .rank = 1, .dim = nz});
 	array_push(a, &p->fn, f);
 	e->sizes = loop_new(k->ir, "sizes");
 	e->run = loop_new(k->ir, "run");
 	LoopFn *r = e->run;
 	const Cost *one = cost_number(a, 1);
-	Lx arg[4] = {lx_addr(r, 0, lx_int(r, 0)), lx_addr(r, 1, lx_int(r, 0)), lx_addr(r, 3, lx_int(r, 0)),
-	             lx_addr(r, 5, lx_int(r, 0))};
-	program_add_call(e, &(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
+	Lx arg[4] = {lx_addr(r, 0, lx_int(r, 0)), lx_addr(r, 1, lx_int(r, 0)),
+		     lx_addr(r, 3, lx_int(r, 0)), lx_addr(r, 5, lx_int(r, 0))};
+	program_add_call(
+		e,
+		&(ProgramCall){.fn = 0, .name = "call", .algorithm = "", .cost = {one, one, one}});
 	ls_launch(r, 0, lx_int(r, 1), arg, 4, 4);
 	return e;
 }
@@ -288,8 +307,12 @@ static void test_lacking(void **state)
 	(void)state;
 	static Data plain, legal;
 	for (uint32_t t = 0; target_at(t); t++) {
-		uint32_t lanes = target_width(target_at(t)), all = ISA_FMA | ISA_F16 | ISA_GATHER | ISA_LESSER | ISA_CONVERT;
-		for (uint32_t strike = 0; lanes > 1 && strike <= all; strike = strike == ISA_CONVERT ? all : strike ? 2 * strike : 1) {
+		uint32_t lanes = target_width(target_at(t)),
+			 all = ISA_FMA | ISA_F16 | ISA_GATHER | ISA_LESSER | ISA_CONVERT;
+		for (uint32_t strike = 0; lanes > 1 && strike <= all; strike = strike == ISA_CONVERT
+										       ? all
+									       : strike ? 2 * strike
+											: 1) {
 			Kernel1 k;
 			begin(&k, lanes);
 			Isa isa = target_at(t)->isa;
@@ -304,8 +327,9 @@ static void test_lacking(void **state)
 			interpret(&k, f, &legal);
 			uint32_t at;
 			if (!same_bits(&plain, &legal, k.at, &at))
-				fail_msg("%s without %x: vector %u, %a instead of %a", isa.name, strike, at / lanes,
-				         (double)legal.y[at], (double)plain.y[at]);
+				fail_msg("%s without %x: vector %u, %a instead of %a", isa.name,
+					 strike, at / lanes, (double)legal.y[at],
+					 (double)plain.y[at]);
 			ctx_free(k.ctx);
 			if (strike == all)
 				break;
@@ -339,7 +363,8 @@ static const char *emit_without(Kernel1 *k, const Target *t, const PreludeRow *r
 }
 
 /* By LLVM: IR or assembly, of the kernel only. */
-static const char *llvm_without(Kernel1 *k, const LlvmBackend *llvm, const Target *t, const PreludeRow *row, LlvmKind kind)
+static const char *llvm_without(Kernel1 *k, const LlvmBackend *llvm, const Target *t,
+				const PreludeRow *row, LlvmKind kind)
 {
 	Target other = without(t, row);
 	EmitOptions o = {.version = "", .source_hash = "", .compiler = ""};
@@ -350,7 +375,8 @@ static const char *llvm_without(Kernel1 *k, const LlvmBackend *llvm, const Targe
 	assert_true(llvm->emit(program_of(k, f)->program, &other, &o, kind, 1, &files));
 	for (uint32_t i = 0; i < files.file.n; i++)
 		if (!strncmp(files.file.data[i].name, "kernels_0", 9))
-			return arena_strndup(k->ctx->arena, files.file.data[i].data, files.file.data[i].n);
+			return arena_strndup(k->ctx->arena, files.file.data[i].data,
+					     files.file.data[i].n);
 	fail_msg("no kernel");
 	return NULL;
 }
@@ -377,8 +403,11 @@ static void add(Struck *s, const char *text, const PreludeRow *row)
 static void compile_all(const Target *t, const char *dir, const char *ext, uint32_t n)
 {
 	char cmd[2048];
-	snprintf(cmd, sizeof cmd, "cd %s && seq 0 %u | xargs -P 2 -I K cc %s %s -w -fPIC -shared -o K.so K.%s -lm", dir, n - 1,
-	         *ext == 'c' ? t->isa.flags : "", *ext == 'c' ? "-std=gnu11 -O0 -Wno-psabi -ffp-contract=off -fno-math-errno" : "", ext);
+	snprintf(cmd, sizeof cmd,
+		 "cd %s && seq 0 %u | xargs -P 2 -I K cc %s %s -w -fPIC -shared -o K.so K.%s -lm",
+		 dir, n - 1, *ext == 'c' ? t->isa.flags : "",
+		 *ext == 'c' ? "-std=gnu11 -O0 -Wno-psabi -ffp-contract=off -fno-math-errno" : "",
+		 ext);
 	if (system(cmd) != 0)
 		fail_msg("failed: %s", cmd);
 }
@@ -409,7 +438,8 @@ static void run_library(const char *dir, uint32_t k, const char *name, Data *d)
 }
 
 /* Each is compiled and run, and has the bits of the interpreter. */
-static void compare_all(Kernel1 *k, const Target *t, const Struck *s, const char *ext, const char *name)
+static void compare_all(Kernel1 *k, const Target *t, const Struck *s, const char *ext,
+			const char *name)
 {
 	static Data plain, got;
 	const char *tmp = getenv("TMPDIR");
@@ -426,8 +456,9 @@ static void compare_all(Kernel1 *k, const Target *t, const Struck *s, const char
 		fill(&got);
 		run_library(dir, i, name, &got);
 		if (!same_bits(&plain, &got, k->at, &at))
-			fail_msg("%s, %s without row %s: vector %u, %a instead of %a", t->isa.name, ext, s->row[i] ? s->row[i]->op : "-",
-			         at / k->lanes, (double)got.y[at], (double)plain.y[at]);
+			fail_msg("%s, %s without row %s: vector %u, %a instead of %a", t->isa.name,
+				 ext, s->row[i] ? s->row[i]->op : "-", at / k->lanes,
+				 (double)got.y[at], (double)plain.y[at]);
 	}
 	print_message("%u rows struck out\n", s->n - 1);
 	snprintf(cmd, sizeof cmd, "rm -r %s", dir);
@@ -477,6 +508,8 @@ static void test_rows_llvm(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking), cmocka_unit_test(test_rows_c), cmocka_unit_test(test_rows_llvm)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_lacking),
+					   cmocka_unit_test(test_rows_c),
+					   cmocka_unit_test(test_rows_llvm)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,7 +59,8 @@ static void run(Made *out, Weft *w, const WeftModel *m)
 	float x[N], y[2 * N];
 	for (int k = 0; k < N; k++)
 		x[k] = y[2 * k] = y[2 * k + 1] = (float)(k - N / 2) / 8;
-	const WeftTensor in[2] = {weft_tensor(x, WEFT_F32, 1, (const int64_t[]){N}), weft_tensor(y, WEFT_F32, 2, (const int64_t[]){N, 2})};
+	const WeftTensor in[2] = {weft_tensor(x, WEFT_F32, 1, (const int64_t[]){N}),
+				  weft_tensor(y, WEFT_F32, 2, (const int64_t[]){N, 2})};
 	WeftCall c;
 	require(w, m);
 	assert_int_equal(weft_call_open(&c, m, 0), WEFT_OK);
@@ -103,7 +104,9 @@ static void make(Made *out)
 	require(w, weft_compile(w, g, &options, so));
 	unlink(so);
 	rmdir(dir);
-	WeftGraph *bad = weft_parse(w, "graph @f(%x: f32[2]) {\n  %a = aten.elu(%x, alpha=0,5)\n  return %a\n}\n", "bad");
+	WeftGraph *bad = weft_parse(
+		w, "graph @f(%x: f32[2]) {\n  %a = aten.elu(%x, alpha=0,5)\n  return %a\n}\n",
+		"bad");
 	assert_null(bad);
 	keep_text(out, weft_messages(w));
 	weft_free(w);
@@ -115,7 +118,8 @@ static bool set_locale(void)
 {
 	char dir[] = "weft-locale-XXXXXX", command[200];
 	assert_non_null(mkdtemp(dir));
-	snprintf(command, sizeof command, "localedef -i de_DE -f ISO-8859-1 %s/de_DE.ISO-8859-1 >/dev/null 2>&1", dir);
+	snprintf(command, sizeof command,
+		 "localedef -i de_DE -f ISO-8859-1 %s/de_DE.ISO-8859-1 >/dev/null 2>&1", dir);
 	bool made = !system(command);
 	setenv("LOCPATH", dir, 1);
 	made = made && setlocale(LC_ALL, "de_DE.ISO-8859-1");

@@ -19,16 +19,17 @@
 /* Every one of the first allocations fails once, then fewer and fewer. */
 enum { DENSE = 40, MOST = 1000000 };
 
-static const char mlp[] = "graph @mlp(%x: f32[B, 8], %w: f32[8, 8], %i: i64[B, 1]) where 1 <= B <= 64 {\n"
-                          "  %f = full(dtype=f32, shape=[8, 8], value=2.0)\n"
-                          "  %e = exp(%f)\n"
-                          "  %v = mul(%w, %e)\n"
-                          "  %h = contract(%x, %v, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"
-                          "  %s = sigmoid(%h)\n"
-                          "  %g = gather(%s, %i, batch=1, axes=[1], mode=\"check\")\n"
-                          "  %r = reduce(%s, kind=\"sum\", dims=[1], acc=f32)\n"
-                          "  return %g, %r\n"
-                          "}\n";
+static const char mlp[] =
+	"graph @mlp(%x: f32[B, 8], %w: f32[8, 8], %i: i64[B, 1]) where 1 <= B <= 64 {\n"
+	"  %f = full(dtype=f32, shape=[8, 8], value=2.0)\n"
+	"  %e = exp(%f)\n"
+	"  %v = mul(%w, %e)\n"
+	"  %h = contract(%x, %v, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"
+	"  %s = sigmoid(%h)\n"
+	"  %g = gather(%s, %i, batch=1, axes=[1], mode=\"check\")\n"
+	"  %r = reduce(%s, kind=\"sum\", dims=[1], acc=f32)\n"
+	"  return %g, %r\n"
+	"}\n";
 
 /* Names in a folder that no caller has made on purpose. */
 static uint32_t count_files(const char *folder)
@@ -68,15 +69,16 @@ static bool interpret(Weft *w, WeftGraph *g)
 static bool inspect(Weft *w, WeftGraph *g)
 {
 	uint32_t n;
-	return weft_graph_text(w, g, "decompose") && weft_graph_dot(w, g, NULL) && weft_inputs(w, g, &n) &&
-	       weft_outputs(w, g, &n) && weft_symbols(w, g, &n) && weft_operators(w, g, &n) &&
-	       weft_copy_graph(w, g);
+	return weft_graph_text(w, g, "decompose") && weft_graph_dot(w, g, NULL) &&
+	       weft_inputs(w, g, &n) && weft_outputs(w, g, &n) && weft_symbols(w, g, &n) &&
+	       weft_operators(w, g, &n) && weft_copy_graph(w, g);
 }
 
 /* What succeeds is removed at once: whatever is left is half-written. */
 static bool emit(Weft *w, WeftGraph *g)
 {
-	static const char *const path[] = {"out/c", "out/m.h", "out/m.ir", "out/m.program", "out/m.loops"};
+	static const char *const path[] = {"out/c", "out/m.h", "out/m.ir", "out/m.program",
+					   "out/m.loops"};
 	WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
 	for (int k = WEFT_EMIT_C; k <= WEFT_EMIT_LOOPS; k++) {
 		if (!weft_emit(w, g, &o, (WeftEmit)k, path[k]))

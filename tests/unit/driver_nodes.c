@@ -534,14 +534,17 @@ static void test_other_length(void **state)
 		assert_true(weft_node_set_operand(w, weft_node_of_output(w, g, k), 1, z));
 	assert_non_null(weft_guards(w, g, &nguard));
 	assert_true(weft_graph_verify(w, g) && nguard == 1);
-	const WeftTensor in[] = {weft_tensor(x, WEFT_F32, 1, &three), weft_tensor(x, WEFT_F32, 1, &three), weft_tensor(x, WEFT_F32, 1, &three)};
+	const WeftTensor in[] = {weft_tensor(x, WEFT_F32, 1, &three),
+				 weft_tensor(x, WEFT_F32, 1, &three),
+				 weft_tensor(x, WEFT_F32, 1, &three)};
 	const WeftTensor short_z[] = {in[0], in[1], weft_tensor(x, WEFT_F32, 1, &two)};
 	WeftTensor out[2];
 	WeftCall c;
 	assert_true(weft_interpret(w, g, in, 3, out));
 	assert_int_equal(weft_call_open(&c, weft_loops(w, g, NULL), 0), WEFT_OK);
 	assert_int_equal(weft_call_run(&c, in), WEFT_OK);
-	assert_true(((const float *)out[1].data)[0] == 14 && ((const float *)c.output[1].data)[0] == 14);
+	assert_true(((const float *)out[1].data)[0] == 14 &&
+		    ((const float *)c.output[1].data)[0] == 14);
 	assert_false(weft_interpret(w, g, short_z, 3, out));
 	assert_int_equal(weft_call_run(&c, short_z), WEFT_ERR_INPUT);
 	assert_non_null(strstr(c.status.message, "N = 3"));
@@ -596,14 +599,14 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_visit),      cmocka_unit_test(test_says),
-		cmocka_unit_test(test_arguments),  cmocka_unit_test(test_copied_node),
-		cmocka_unit_test(test_insert),     cmocka_unit_test(test_set_attr),
-		cmocka_unit_test(test_order),      cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_state),      cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_bodies),     cmocka_unit_test(test_data_sizes),
-		cmocka_unit_test(test_makes_size), cmocka_unit_test(test_other_size), cmocka_unit_test(test_other_length),
-		cmocka_unit_test(test_many)};
+		cmocka_unit_test(test_visit),        cmocka_unit_test(test_says),
+		cmocka_unit_test(test_arguments),    cmocka_unit_test(test_copied_node),
+		cmocka_unit_test(test_insert),       cmocka_unit_test(test_set_attr),
+		cmocka_unit_test(test_order),        cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_state),        cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_bodies),       cmocka_unit_test(test_data_sizes),
+		cmocka_unit_test(test_makes_size),   cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_other_length), cmocka_unit_test(test_many)};
 	(void)none;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
 #include "driver/gpu/nvrtc.h"
 
 static const char scale[] =
-	"extern \"C\" __global__ void __launch_bounds__(128) scale(float *x, const float *y, long long n)\n"
+	"extern \"C\" __global__ void __launch_bounds__(128) scale(float *x, const float *y, long "
+	"long n)\n"
 	"{\n"
 	"\t__shared__ float part[128];\n"
 	"\tpart[threadIdx.x] = y[threadIdx.x];\n"
@@ -59,7 +60,8 @@ static void test_spills(void **state)
 		text_printf(&t, "\tfloat v%d = x[%d * 1024 + threadIdx.x];\n", k, k);
 	text_add(&t, "\t__syncthreads();\n");
 	for (int k = 0; k < 200; k++)
-		text_printf(&t, "\tx[%d * 1024 + threadIdx.x] = v%d * v%d;\n", k, k, (k * 7 + 1) % 200);
+		text_printf(&t, "\tx[%d * 1024 + threadIdx.x] = v%d * v%d;\n", k, k,
+			    (k * 7 + 1) % 200);
 	text_add(&t, "}\n");
 	assert_true(nvrtc_compile(ctx, "many.cu", t.data, "sm_90", &im));
 	assert_int_equal(im.use.n, 1);
@@ -72,7 +74,10 @@ static void test_warnings(void **state)
 {
 	GpuImage im;
 	(void)state;
-	assert_true(nvrtc_compile(ctx, "unused.cu", "extern \"C\" __global__ void k(float *x) { int unused; x[0] = 1; }\n", "sm_90", &im));
+	assert_true(nvrtc_compile(
+		ctx, "unused.cu",
+		"extern \"C\" __global__ void k(float *x) { int unused; x[0] = 1; }\n", "sm_90",
+		&im));
 	assert_non_null(im.warnings);
 	assert_non_null(strstr(im.warnings, "unused"));
 }
@@ -89,7 +94,9 @@ static void test_errors(void **state)
 {
 	GpuImage im;
 	(void)state;
-	assert_false(nvrtc_compile(ctx, "bad.cu", "__global__ void k(float *x)\n{\n\tx[0] = y;\n\tx[1] = z;\n}\n", "sm_90", &im));
+	assert_false(nvrtc_compile(ctx, "bad.cu",
+				   "__global__ void k(float *x)\n{\n\tx[0] = y;\n\tx[1] = z;\n}\n",
+				   "sm_90", &im));
 	const char *said = messages();
 	assert_non_null(strstr(said, "bad.cu for sm_90: NVRTC: "));
 	assert_non_null(strstr(said, "bad.cu(3)"));
@@ -109,8 +116,10 @@ int main(void)
 	if (no)
 		return 77;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_resources, setup, teardown), cmocka_unit_test_setup_teardown(test_spills, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_warnings, setup, teardown), cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_resources, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_spills, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_warnings, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_errors, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

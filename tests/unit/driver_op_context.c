@@ -35,7 +35,8 @@ static int add(const WeftOpContext *context, const WeftTensor *in, const WeftTen
 	float *y = out[0].data;
 	Seen *seen = context->user;
 	(void)work, (void)work_bytes, (void)status;
-	if (seen && (context->thread < 0 || context->thread >= context->threads || context->threads > THREADS)) {
+	if (seen && (context->thread < 0 || context->thread >= context->threads ||
+		     context->threads > THREADS)) {
 		atomic_fetch_add(&seen->beyond, 1);
 		return 0;
 	}
@@ -59,8 +60,12 @@ static float one = 1, ten = 10;
 
 static Weft *with_operators(void)
 {
-	WeftOpDef def = {.size = sizeof def, .schema = "test::one(Tensor x) -> Tensor", .types = "f32[a] -> f32[a]", .symbol = "test_add",
-			 .fn = add, .user = &one};
+	WeftOpDef def = {.size = sizeof def,
+			 .schema = "test::one(Tensor x) -> Tensor",
+			 .types = "f32[a] -> f32[a]",
+			 .symbol = "test_add",
+			 .fn = add,
+			 .user = &one};
 	Weft *w = weft_new();
 	assert_true(weft_op_register(w, &def));
 	def.schema = "test::ten(Tensor x) -> Tensor";
@@ -95,7 +100,11 @@ typedef struct {
 
 static WeftTensor vector(Model *m, float *data)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = 1, .dtype = {WEFT_FLOAT, 32, 1}, .shape = m->shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = 1,
+			    .dtype = {WEFT_FLOAT, 32, 1},
+			    .shape = m->shape};
 }
 
 static void open_model(Model *m, const WeftModel *table)
@@ -137,7 +146,12 @@ static void check_table(const WeftModel *table)
 	Seen seen;
 	int stream;
 	const WeftComm comm = {.size = sizeof comm, .ranks = 1};
-	WeftContext c = {.size = sizeof c, .nthreads = 1, .user = &seen, .device = {WEFT_CPU, 3}, .stream = &stream, .comm = &comm};
+	WeftContext c = {.size = sizeof c,
+			 .nthreads = 1,
+			 .user = &seen,
+			 .device = {WEFT_CPU, 3},
+			 .stream = &stream,
+			 .comm = &comm};
 	assert_non_null(table);
 	memset(&seen, 0, sizeof seen);
 	open_model(&m, table);
@@ -158,8 +172,10 @@ static void check_table(const WeftModel *table)
 	assert_int_equal(seen.last.device.type, WEFT_CPU);
 	c.device.type = 2; /* CUDA */
 	WeftStatus status;
-	assert_int_equal(m.m->run(m.in, m.sizes, &m.tx, &m.ty, m.work, &c, &status), WEFT_ERR_ARGUMENT);
-	assert_string_equal(status.message, "run: the model is for the processor, not for a device of type 2");
+	assert_int_equal(m.m->run(m.in, m.sizes, &m.tx, &m.ty, m.work, &c, &status),
+			 WEFT_ERR_ARGUMENT);
+	assert_string_equal(status.message,
+			    "run: the model is for the processor, not for a device of type 2");
 	close_model(&m);
 }
 
@@ -170,10 +186,15 @@ static void check_short(const WeftModel *table)
 	Seen seen;
 	memset(&seen, 0, sizeof seen);
 	open_model(&m, table);
-	const size_t sizes[] = {offsetof(WeftContext, user), offsetof(WeftContext, device), offsetof(WeftContext, comm), sizeof(WeftContext)};
+	const size_t sizes[] = {offsetof(WeftContext, user), offsetof(WeftContext, device),
+				offsetof(WeftContext, comm), sizeof(WeftContext)};
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		char *c = malloc(sizes[k]);
-		const WeftContext full = {.size = (uint32_t)sizes[k], .user = &seen, .device = {WEFT_CPU, 7}, .stream = &seen, .comm = (WeftComm *)(void *)&seen};
+		const WeftContext full = {.size = (uint32_t)sizes[k],
+					  .user = &seen,
+					  .device = {WEFT_CPU, 7},
+					  .stream = &seen,
+					  .comm = (WeftComm *)(void *)&seen};
 		memcpy(c, &full, sizes[k]);
 		seen.calls = 0;
 		run(&m, c);
@@ -229,9 +250,13 @@ static const char *wide(void)
 	static char t[16384];
 	int n = sprintf(t, "graph @f(%%x: f32[64]) {\n");
 	for (int k = 0; k < 32; k++)
-		n += sprintf(t + n, "  %%c%d = call([%%x], op=\"test::%s\", ints=[], floats=[])\n  %%r%d = get(%%c%d, index=0)\n"
-				    "  %%v%d = full(value=%d, shape=[64], dtype=f32)\n  %%m%d = mul(%%r%d, %%v%d)\n"
-				    "  %%d%d = call([%%m%d], op=\"test::none\", ints=[], floats=[])\n  %%e%d = get(%%d%d, index=0)\n",
+		n += sprintf(t + n,
+			     "  %%c%d = call([%%x], op=\"test::%s\", ints=[], floats=[])\n  %%r%d "
+			     "= get(%%c%d, index=0)\n"
+			     "  %%v%d = full(value=%d, shape=[64], dtype=f32)\n  %%m%d = "
+			     "mul(%%r%d, %%v%d)\n"
+			     "  %%d%d = call([%%m%d], op=\"test::none\", ints=[], floats=[])\n  "
+			     "%%e%d = get(%%d%d, index=0)\n",
 			     k, k % 2 ? "ten" : "one", k, k, k, k, k, k, k, k, k, k, k);
 	n += sprintf(t + n, "  %%s0 = add(%%e0, %%e1)\n");
 	for (int k = 2; k < 32; k++)
@@ -254,10 +279,17 @@ static void test_threads(void **state)
 	Seen seen;
 	if (!weft_has_llvm())
 		skip();
-	WeftOpDef def = {.size = sizeof def, .flags = WEFT_OP_THREAD_SAFE, .types = "f32[a] -> f32[a]", .symbol = "test_add", .fn = add, .user = &one};
+	WeftOpDef def = {.size = sizeof def,
+			 .flags = WEFT_OP_THREAD_SAFE,
+			 .types = "f32[a] -> f32[a]",
+			 .symbol = "test_add",
+			 .fn = add,
+			 .user = &one};
 	Weft *w = weft_new();
 	for (int k = 0; k < 3; k++) {
-		static const char *const schema[] = {"test::one(Tensor x) -> Tensor", "test::ten(Tensor x) -> Tensor", "test::none(Tensor x) -> Tensor"};
+		static const char *const schema[] = {"test::one(Tensor x) -> Tensor",
+						     "test::ten(Tensor x) -> Tensor",
+						     "test::none(Tensor x) -> Tensor"};
 		def.schema = schema[k];
 		def.user = k == 0 ? &one : k == 1 ? &ten : NULL;
 		assert_true(weft_op_register(w, &def));
@@ -268,11 +300,18 @@ static void test_threads(void **state)
 	for (int32_t pool = 1; pool <= THREADS; pool += 3)
 		for (int own = 0; own < 2; own++) {
 			WeftThreads *t = m.m->threads_new(WEFT_THREADS_POOL, pool, NULL);
-			const WeftThreads mine = {.parallel = take_pool, .user = t, .nthreads = pool};
+			const WeftThreads mine = {
+				.parallel = take_pool, .user = t, .nthreads = pool};
 			for (int32_t n = 1; n <= pool; n++)
 				for (int k = 0; k < 20; k++) {
-					WeftContext c = {.size = sizeof c, .flags = WEFT_SHARE_ALL, .threads = own ? &mine : t, .nthreads = n, .user = &seen};
-					assert_int_equal(m.m->run(m.in, m.sizes, &m.tx, &m.ty, m.work, &c, NULL), WEFT_OK);
+					WeftContext c = {.size = sizeof c,
+							 .flags = WEFT_SHARE_ALL,
+							 .threads = own ? &mine : t,
+							 .nthreads = n,
+							 .user = &seen};
+					assert_int_equal(m.m->run(m.in, m.sizes, &m.tx, &m.ty,
+								  m.work, &c, NULL),
+							 WEFT_OK);
 					assert_true(seen.threads <= n);
 				}
 			m.m->threads_free(t);
@@ -286,7 +325,8 @@ static void test_threads(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jit), cmocka_unit_test(test_loops), cmocka_unit_test(test_interpreter),
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_jit), cmocka_unit_test(test_loops),
+					   cmocka_unit_test(test_interpreter),
 					   cmocka_unit_test(test_threads)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

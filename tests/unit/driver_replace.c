@@ -29,7 +29,11 @@ static WeftGraph *load(Weft *w, const char *name)
 
 static WeftTensor tensor(const WeftParamInfo *p, void *data)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)p->rank, .dtype = p->dtype, .shape = (int64_t *)(uintptr_t)p->dim};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = (int32_t)p->rank,
+			    .dtype = p->dtype,
+			    .shape = (int64_t *)(uintptr_t)p->dim};
 }
 
 /* Floats from 0.5 to 1.5, other bytes as they come. */
@@ -69,8 +73,16 @@ static void run(const WeftModel *m, WeftInstance *in, uint32_t entry, float *y)
 	static float x[CHANNELS * SIDE * SIDE];
 	int64_t dim[4] = {1, CHANNELS, SIDE, SIDE}, out[2] = {1, OUTPUTS};
 	WeftStatus status = {0};
-	WeftTensor in_x = {.data = x, .device = {WEFT_CPU, 0}, .ndim = 4, .dtype = {WEFT_FLOAT, 32, 1}, .shape = dim};
-	WeftTensor out_y = {.data = y, .device = {WEFT_CPU, 0}, .ndim = 2, .dtype = {WEFT_FLOAT, 32, 1}, .shape = out};
+	WeftTensor in_x = {.data = x,
+			   .device = {WEFT_CPU, 0},
+			   .ndim = 4,
+			   .dtype = {WEFT_FLOAT, 32, 1},
+			   .shape = dim};
+	WeftTensor out_y = {.data = y,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = 2,
+			    .dtype = {WEFT_FLOAT, 32, 1},
+			    .shape = out};
 	WeftSizes *sizes = malloc(weft_entry(m, entry)->sizes_bytes);
 	for (int k = 0; k < CHANNELS * SIDE * SIDE; k++)
 		x[k] = (float)(k * 31 % 101) / 50 - 1;
@@ -98,7 +110,8 @@ static void test_in_process(void **state)
 	Weft *w = weft_new();
 	WeftGraph *g = load(w, "folded");
 	WeftOptions o = {.size = sizeof o, .replaceable = true}, plain = {.size = sizeof plain};
-	const WeftModel *(*make[])(Weft *, const WeftGraph *, const WeftOptions *) = {weft_loops, weft_jit};
+	const WeftModel *(*make[])(Weft *, const WeftGraph *, const WeftOptions *) = {weft_loops,
+										      weft_jit};
 	float first[2][OUTPUTS], then[2][OUTPUTS], as_it_was[OUTPUTS];
 	WeftStatus status;
 	for (uint32_t k = 0, n = weft_has_llvm() ? 2 : 1; k < n; k++) {
@@ -108,7 +121,8 @@ static void test_in_process(void **state)
 		run(without, other, 0, as_it_was);
 		for (int i = 0; i < OUTPUTS; i++) /* a sum for weight norm is made in another
 		                                     order */
-			assert_true(first[k][i] - as_it_was[i] < 1e-4f && as_it_was[i] - first[k][i] < 1e-4f);
+			assert_true(first[k][i] - as_it_was[i] < 1e-4f &&
+				    as_it_was[i] - first[k][i] < 1e-4f);
 		if (set(m, in, 5, &status))
 			fail_msg("%s", status.message);
 		run(m, in, 0, then[k]);
@@ -134,7 +148,8 @@ static bool got(const WeftModel *m, WeftInstance *in, uint32_t k, uint32_t seed)
 	if (code == WEFT_OK)
 		assert_memory_equal(have, want, p->bytes);
 	else
-		assert_non_null(strstr(status.message, "is not stored: only what is computed from it is"));
+		assert_non_null(
+			strstr(status.message, "is not stored: only what is computed from it is"));
 	free(want);
 	free(have);
 	return code == WEFT_OK;
@@ -152,7 +167,8 @@ static uint32_t nlayout_of(const WeftModel *m, const char *name)
 static void test_get(void **state)
 {
 	(void)state;
-	static const char *const name[] = {"folded", "trained", "../../../examples/digits/digits_cnn", "../mlp"};
+	static const char *const name[] = {"folded", "trained",
+					   "../../../examples/digits/digits_cnn", "../mlp"};
 	Weft *w = weft_new();
 	WeftOptions o = {.size = sizeof o, .replaceable = true};
 	uint32_t all = 0, packed = 0, missing = 0;
@@ -180,12 +196,17 @@ static void test_state(void **state)
 	static float x[2] = {1, 1}, other[2] = {100, 100}, got[2];
 	const int64_t two = 2;
 	const char *const v = "v", *const p = "p";
-	const WeftTensor in = weft_tensor(x, WEFT_F32, 1, &two), value = weft_tensor(other, WEFT_F32, 1, &two), to = weft_tensor(got, WEFT_F32, 1, &two);
+	const WeftTensor in = weft_tensor(x, WEFT_F32, 1, &two),
+			 value = weft_tensor(other, WEFT_F32, 1, &two),
+			 to = weft_tensor(got, WEFT_F32, 1, &two);
 	const WeftContext lenient = {.size = sizeof lenient, .flags = WEFT_IGNORE_UNKNOWN};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "counter");
 	WeftValue was = weft_trace_variable(t, "v", "f32[2]", first);
-	WeftValue y = weft_add(t, weft_mul(t, weft_trace_input(t, "x", "f32[2]"), weft_trace_param(t, "p", "f32[2]", by)), was);
+	WeftValue y = weft_add(t,
+			       weft_mul(t, weft_trace_input(t, "x", "f32[2]"),
+					weft_trace_param(t, "p", "f32[2]", by)),
+			       was);
 	weft_trace_assign(t, was, y);
 	weft_trace_output(t, "y", y);
 	WeftOptions o = {.size = sizeof o, .replaceable = true};
@@ -194,8 +215,10 @@ static void test_state(void **state)
 	assert_int_equal(weft_call_open(&c, m, 0), WEFT_OK);
 	assert_int_equal(m->nsource, 1);
 	assert_string_equal(weft_source(m, 0)->name, "p");
-	assert_int_equal(m->set_weights(c.instance, 1, &v, &value, NULL, &c.status), WEFT_ERR_ARGUMENT);
-	assert_string_equal(c.status.message, "v is state, which set_weights does not change: call state_set");
+	assert_int_equal(m->set_weights(c.instance, 1, &v, &value, NULL, &c.status),
+			 WEFT_ERR_ARGUMENT);
+	assert_string_equal(c.status.message,
+			    "v is state, which set_weights does not change: call state_set");
 	assert_int_equal(m->set_weights(c.instance, 1, &v, &value, &lenient, &c.status), WEFT_OK);
 	assert_int_equal(m->set_weights(c.instance, 1, &p, &value, NULL, &c.status), WEFT_OK);
 	assert_int_equal(m->get_weights(c.instance, 1, &v, &to, NULL, &c.status), WEFT_OK);
@@ -214,7 +237,8 @@ static void test_entries(void **state)
 {
 	(void)state;
 	Weft *w = weft_new();
-	WeftGraph *g[2] = {load(w, "folded"), load(w, "folded")}, *both = weft_join(w, 2, (const char *const[]){"a", "b"}, g);
+	WeftGraph *g[2] = {load(w, "folded"), load(w, "folded")},
+		  *both = weft_join(w, 2, (const char *const[]){"a", "b"}, g);
 	WeftOptions o = {.size = sizeof o, .replaceable = true};
 	float a[OUTPUTS], b[OUTPUTS];
 	assert_non_null(both);
@@ -248,7 +272,8 @@ static void test_index(void **state)
 			continue;
 		assert_int_equal(m->set_weights(in, 1, &p->name, &t, NULL, &status), WEFT_OK);
 		index[4] = 5;
-		assert_int_equal(m->set_weights(in, 1, &p->name, &t, NULL, &status), WEFT_ERR_CHECK);
+		assert_int_equal(m->set_weights(in, 1, &p->name, &t, NULL, &status),
+				 WEFT_ERR_CHECK);
 		assert_non_null(strstr(status.message, "index 5"));
 		m->close(in);
 		weft_free(w);
@@ -284,7 +309,8 @@ static void check_parts(const WeftModel *m, Weft *w)
 			name[k] = q->name;
 			all[k] = tensor(q, values(q, seed[k]));
 		}
-		assert_int_equal(m->set_weights(whole, m->nsource, name, all, NULL, &status), WEFT_OK);
+		assert_int_equal(m->set_weights(whole, m->nsource, name, all, NULL, &status),
+				 WEFT_OK);
 		for (uint32_t k = 0; k < m->nsource; k++)
 			free(all[k].data);
 		run(m, in, 0, a);
@@ -330,7 +356,8 @@ static void test_wrong(void **state)
 	assert_int_equal(m->set_weights(in, 3, name, t, &some, &status), WEFT_ERR_ARGUMENT);
 	snprintf(want, sizeof want, "weight %s is given twice", p->name);
 	assert_string_equal(status.message, want);
-	assert_int_equal(m->set_weights(in, 1, (const char *const[]){NULL}, t, &some, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(m->set_weights(in, 1, (const char *const[]){NULL}, t, &some, &status),
+			 WEFT_ERR_ARGUMENT);
 	t[0].dtype.bits = 64;
 	assert_int_equal(m->set_weights(in, 1, name, t, NULL, &status), WEFT_ERR_INPUT);
 	snprintf(want, sizeof want, "weight %s has dtype f64, expected f32", p->name);
@@ -339,7 +366,8 @@ static void test_wrong(void **state)
 	t[0].shape = dim;
 	dim[1]++;
 	assert_int_equal(m->set_weights(in, 1, name, t, NULL, &status), WEFT_ERR_INPUT);
-	snprintf(want, sizeof want, "weight %s: dimension 1 is %lld, expected %lld", p->name, (long long)dim[1], (long long)dim[1] - 1);
+	snprintf(want, sizeof want, "weight %s: dimension 1 is %lld, expected %lld", p->name,
+		 (long long)dim[1], (long long)dim[1] - 1);
 	assert_string_equal(status.message, want);
 	t[0] = right;
 	t[0].strides = strides;
@@ -371,9 +399,11 @@ static void set_by_names(Weft *w, const WeftGraph *g)
 	WeftTensor t[2] = {tensor(p, values(p, 1)), tensor(p, values(p, 2))};
 	const char *const both[] = {"tied", "w"};
 	assert_int_equal(m->set_weights(in, 1, both, t, NULL, &status), WEFT_OK);
-	assert_int_equal(m->set_weights(in, 2, both, (WeftTensor[]){t[0], t[0]}, NULL, &status), WEFT_OK);
+	assert_int_equal(m->set_weights(in, 2, both, (WeftTensor[]){t[0], t[0]}, NULL, &status),
+			 WEFT_OK);
 	assert_int_equal(m->set_weights(in, 2, both, t, NULL, &status), WEFT_ERR_ARGUMENT);
-	assert_string_equal(status.message, "weights tied and w are one parameter, and have different values");
+	assert_string_equal(status.message,
+			    "weights tied and w are one parameter, and have different values");
 	/* equal values at different places of memory */
 	char *moved = malloc((size_t)p->bytes + 64);
 	memcpy(moved + 64, t[0].data, (size_t)p->bytes);
@@ -382,7 +412,8 @@ static void set_by_names(Weft *w, const WeftGraph *g)
 	same[1].byte_offset = 64;
 	assert_int_equal(m->set_weights(in, 2, both, same, NULL, &status), WEFT_OK);
 	free(moved);
-	assert_int_equal(m->set_weights(in, 1, (const char *const[]){"tie"}, t, NULL, &status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(m->set_weights(in, 1, (const char *const[]){"tie"}, t, NULL, &status),
+			 WEFT_ERR_ARGUMENT);
 	free(t[0].data);
 	free(t[1].data);
 	m->close(in);
@@ -395,15 +426,17 @@ static void test_names(void **state)
 	Weft *w = weft_new();
 	WeftGraph *g = load(w, "../tied");
 	set_by_names(w, g);
-	set_by_names(w, weft_join(w, 2, (const char *const[]){"a", "b"}, (WeftGraph *[]){g, load(w, "../tied")}));
+	set_by_names(w, weft_join(w, 2, (const char *const[]){"a", "b"},
+				  (WeftGraph *[]){g, load(w, "../tied")}));
 	weft_free(w);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_in_process), cmocka_unit_test(test_get), cmocka_unit_test(test_entries),
-		cmocka_unit_test(test_state), cmocka_unit_test(test_index),
-					    cmocka_unit_test(test_parts), cmocka_unit_test(test_wrong),
-					    cmocka_unit_test(test_names)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_in_process), cmocka_unit_test(test_get),
+		cmocka_unit_test(test_entries),    cmocka_unit_test(test_state),
+		cmocka_unit_test(test_index),      cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_wrong),      cmocka_unit_test(test_names)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

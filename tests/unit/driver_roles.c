@@ -30,7 +30,10 @@ static void check(const WeftTensorInfo *t, const Want *w)
 }
 
 static const Want input = {"x", "input", 0, NULL}, key = {"weft.rng", "rng", 0, NULL};
-static const Want states[] = {{"learned", "param", 1, "again\n"}, {"frozen", "param", 0, NULL}, {"last", "buffer", 0, NULL}, {"weft.rng", "rng", 0, NULL}};
+static const Want states[] = {{"learned", "param", 1, "again\n"},
+			      {"frozen", "param", 0, NULL},
+			      {"last", "buffer", 0, NULL},
+			      {"weft.rng", "rng", 0, NULL}};
 enum { NSTATE = sizeof states / sizeof *states };
 
 static void check_model(Weft *w, const WeftModel *m)
@@ -60,7 +63,11 @@ static void check_first(const WeftModel *m)
 	if (m->open(m, NULL, &in, &status))
 		fail_msg("%s", status.message);
 	for (int k = 0; k < 4; k++)
-		t[k] = (WeftTensor){.data = v[k], .device = {WEFT_CPU, 0}, .ndim = 1, .dtype = {WEFT_FLOAT, 32, 1}, .shape = three};
+		t[k] = (WeftTensor){.data = v[k],
+				    .device = {WEFT_CPU, 0},
+				    .ndim = 1,
+				    .dtype = {WEFT_FLOAT, 32, 1},
+				    .shape = three};
 	WeftTensor set = t[0];
 	set.data = five;
 	assert_int_equal(m->state_set(in, 0, &set, NULL), WEFT_OK);
@@ -89,7 +96,8 @@ static void test_roles(void **state)
 		check(&t[k], &states[k]);
 	t = weft_outputs(w, g, &n);
 	assert_string_equal(t[0].role, "output");
-	WeftOptions o = {.size = sizeof o}, replaceable = {.size = sizeof replaceable, .replaceable = true};
+	WeftOptions o = {.size = sizeof o},
+		    replaceable = {.size = sizeof replaceable, .replaceable = true};
 	check_model(w, weft_loops(w, g, &o));
 	const WeftModel *m = weft_loops(w, g, &replaceable);
 	check_model(w, m);
@@ -109,7 +117,8 @@ static void test_rng_input(void **state)
 	uint32_t n;
 	Weft *w = weft_new();
 	const WeftLoadOptions o = {.size = sizeof o, .rng_input = true};
-	const WeftTensorInfo *t = weft_inputs(w, weft_load_with(w, TEST_DATA "/state/roles.pt2", &o), &n);
+	const WeftTensorInfo *t =
+		weft_inputs(w, weft_load_with(w, TEST_DATA "/state/roles.pt2", &o), &n);
 	assert_int_equal(n, 2);
 	check(&t[0], &input);
 	check(&t[1], &key);
@@ -118,6 +127,7 @@ static void test_rng_input(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_roles), cmocka_unit_test(test_rng_input)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_roles),
+					   cmocka_unit_test(test_rng_input)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

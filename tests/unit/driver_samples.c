@@ -44,19 +44,24 @@ static bool same_values(const Tensor *a, const Tensor *b)
 	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
 	bool fraction = dtype_is_float(x.dtype);
 	double largest = 0;
-	if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
+	if (a->dtype != b->dtype || a->rank != b->rank ||
+	    memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
 		return false;
 	for (int64_t i = 0, n = tensor_numel(&y); i < n; i++)
-		largest = fraction && isfinite(tensor_f64(&y, i)) ? fmax(largest, fabs(tensor_f64(&y, i))) : largest;
+		largest = fraction && isfinite(tensor_f64(&y, i))
+				  ? fmax(largest, fabs(tensor_f64(&y, i)))
+				  : largest;
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++)
-		if (fraction ? !close_to(tensor_f64(&x, i), tensor_f64(&y, i), largest) : tensor_i64(&x, i) != tensor_i64(&y, i))
+		if (fraction ? !close_to(tensor_f64(&x, i), tensor_f64(&y, i), largest)
+			     : tensor_i64(&x, i) != tensor_i64(&y, i))
 			return false;
 	return true;
 }
 
 static bool bad(const Case *c, const char *what)
 {
-	print_error("%s %u%s: %s\n%s", op_name(c->op), c->k, c->symbolic ? " symbolic" : "", what, weft_messages(c->w));
+	print_error("%s %u%s: %s\n%s", op_name(c->op), c->k, c->symbolic ? " symbolic" : "", what,
+		    weft_messages(c->w));
 	++*c->failures;
 	return false;
 }
@@ -69,7 +74,11 @@ static void make_constants(Sample *s)
 	for (uint32_t k = 0; k < s->nin; k++) {
 		Node x = s->g->input.data[k].node;
 		Tensor *t = &s->in[k];
-		Const c = {.name = "", .dtype = t->dtype, .rank = t->rank, .dim = t->dim, .data = t->data};
+		Const c = {.name = "",
+			   .dtype = t->dtype,
+			   .rank = t->rank,
+			   .dim = t->dim,
+			   .data = t->data};
 		c.bytes = tensor_bytes(t);
 		Build b = {.g = s->g, .before = node_next(s->g, x)};
 		graph_replace(s->g, x, b_const(&b, ir_const(ir, c)));
@@ -101,7 +110,8 @@ static bool runs(Case *c, Sample *s, const Tensor *want)
 	WeftGraph *g = graph_wrap(c->w, s->g, "sample");
 	if (!model_open_loops(&m, c->w, g, &o))
 		return bad(c, "does not compile");
-	bool ok = model_run(&m, s->in, s->nin, got, 1, c->w->ctx->arena) == WEFT_OK || bad(c, m.status.message);
+	bool ok = model_run(&m, s->in, s->nin, got, 1, c->w->ctx->arena) == WEFT_OK ||
+		  bad(c, m.status.message);
 	for (uint32_t k = 0; ok && k < s->g->output.n; k++)
 		ok = same_values(&got[k], &want[k]) || bad(c, "loop IR gives another result");
 	model_close(&m);
@@ -145,7 +155,11 @@ static void every_sample(Check *check, bool symbolic)
 	for (Op op = 1; op < op_count(); op++) {
 		bool more = !only || strcmp(only, op_name(op)) == 0;
 		for (uint32_t k = 0; more; k++) {
-			Case c = {.op = op, .k = k, .symbolic = symbolic, .w = weft_new(), .failures = &failures};
+			Case c = {.op = op,
+				  .k = k,
+				  .symbolic = symbolic,
+				  .w = weft_new(),
+				  .failures = &failures};
 			Call x = {.c = &c, .check = check};
 			assert_non_null(c.w);
 			uint32_t before = failures;

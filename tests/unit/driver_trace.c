@@ -26,7 +26,8 @@ static WeftGraph *ended(Weft *w, WeftTrace *t)
 }
 
 /* Its rank and extents. */
-static void has_shape(WeftTrace *t, WeftValue v, int32_t rank, int64_t a, int64_t b, int64_t c, int64_t d)
+static void has_shape(WeftTrace *t, WeftValue v, int32_t rank, int64_t a, int64_t b, int64_t c,
+		      int64_t d)
 {
 	const int64_t want[4] = {a, b, c, d};
 	int64_t shape[12];
@@ -40,9 +41,11 @@ static void has_shape(WeftTrace *t, WeftValue v, int32_t rank, int64_t a, int64_
 static WeftValue images(WeftTrace *t, WeftValue x)
 {
 	const WeftConv2d how = {.stride = {2, 2}, .padding = {1, 1}};
-	WeftValue scale = weft_trace_param(t, "bn.weight", "f32[8]", NULL), mean = weft_trace_buffer(t, "bn.mean", "f32[8]", NULL),
+	WeftValue scale = weft_trace_param(t, "bn.weight", "f32[8]", NULL),
+		  mean = weft_trace_buffer(t, "bn.mean", "f32[8]", NULL),
 		  variance = weft_trace_param(t, "bn.var", "f32[8]", NULL);
-	WeftValue y = weft_conv2d(t, x, weft_trace_param(t, "conv", "f32[8, 3, 3, 3]", NULL), none, &how);
+	WeftValue y =
+		weft_conv2d(t, x, weft_trace_param(t, "conv", "f32[8, 3, 3, 3]", NULL), none, &how);
 	has_shape(t, y, 4, -1, 8, 16, 16);
 	y = weft_relu(t, weft_batch_norm(t, y, scale, none, mean, variance, 1e-5));
 	y = weft_max_pool2d(t, y, 2, 0, 0);
@@ -60,7 +63,8 @@ static void test_layers(void **state)
 	weft_trace_symbol(t, "B", 1, 64);
 	WeftValue x = images(t, weft_trace_input(t, "x", "f32[B, 3, 32, 32]"));
 	has_shape(t, x, 2, -1, 128, 0, 0);
-	WeftValue token = weft_embedding(t, weft_trace_param(t, "table", "f32[10, 128]", NULL), weft_trace_input(t, "i", "i64[B]"));
+	WeftValue token = weft_embedding(t, weft_trace_param(t, "table", "f32[10, 128]", NULL),
+					 weft_trace_input(t, "i", "i64[B]"));
 	x = weft_add(t, x, weft_scale(t, token, 0.5));
 	x = weft_layer_norm(t, x, weft_trace_param(t, "ln", "f32[128]", NULL), none, 1e-5);
 	WeftValue q = weft_permute(t, weft_reshape(t, x, heads, 4), back, 4);
@@ -69,8 +73,10 @@ static void test_layers(void **state)
 	const WeftValue both[2] = {x, weft_mean_over(t, x, all, 1, true)};
 	x = weft_concat(t, both, 2, 1);
 	has_shape(t, x, 2, -1, 129, 0, 0);
-	WeftValue logits = weft_linear(t, x, weft_trace_param(t, "fc", "f32[10, 129]", NULL), weft_trace_param(t, "fc.bias", "f32[10]", NULL));
-	weft_trace_output(t, "loss", weft_cross_entropy(t, logits, weft_trace_input(t, "target", "i64[B]")));
+	WeftValue logits = weft_linear(t, x, weft_trace_param(t, "fc", "f32[10, 129]", NULL),
+				       weft_trace_param(t, "fc.bias", "f32[10]", NULL));
+	weft_trace_output(t, "loss",
+			  weft_cross_entropy(t, logits, weft_trace_input(t, "target", "i64[B]")));
 	weft_trace_output(t, "p", weft_softmax(t, logits, -1));
 	WeftGraph *g = ended(w, t);
 	/* operators stay as they are called */
@@ -107,7 +113,8 @@ static void test_state(void **state)
 	const WeftTensor s = {held, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, shape, NULL, 0};
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "state");
-	WeftValue x = weft_trace_input(t, "x", "f32[1]"), v = weft_trace_variable(t, "v", "f32[1]", first);
+	WeftValue x = weft_trace_input(t, "x", "f32[1]"),
+		  v = weft_trace_variable(t, "v", "f32[1]", first);
 	weft_trace_output(t, "y", weft_mul(t, x, v));
 	weft_trace_assign(t, v, weft_add(t, v, x));
 	WeftGraph *g = ended(w, t);
@@ -126,7 +133,8 @@ static void test_calls(void **state)
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "calls");
 	WeftValue x = weft_trace_input(t, "x", "f32[4, 6]");
-	const WeftArg max[] = {weft_arg(x), weft_arg_named("keepdim", weft_arg_bool(true)), weft_arg_named("dim", weft_arg_int(1))};
+	const WeftArg max[] = {weft_arg(x), weft_arg_named("keepdim", weft_arg_bool(true)),
+			       weft_arg_named("dim", weft_arg_int(1))};
 	WeftValue both = weft_trace_call(t, "aten.max.dim", max, 3);
 	has_shape(t, weft_trace_result(t, both, 0), 2, 4, 1, 0, 0);
 	const WeftArg to[] = {weft_arg(x), weft_arg_named("dtype", weft_arg_text("f64"))};
@@ -153,7 +161,8 @@ static uint32_t saved_by(bool region, bool keep)
 {
 	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "region");
-	WeftValue x = weft_trace_input(t, "x", "f32[64, 64]"), weight = weft_trace_param(t, "w", "f32[64, 64]", NULL);
+	WeftValue x = weft_trace_input(t, "x", "f32[64, 64]"),
+		  weight = weft_trace_param(t, "w", "f32[64, 64]", NULL);
 	WeftValue y = region ? weft_checkpoint(t, weft_sin(t, x), "begin") : weft_sin(t, x);
 	for (int k = 0; k < 4; k++) {
 		y = weft_sin(t, weft_linear(t, y, weight, none));
@@ -220,7 +229,9 @@ static void affine_inverse(WeftTrace *t, const WeftValue *y, WeftValue *x, void 
 static WeftValue affine_block(WeftTrace *t, WeftValue x, int what)
 {
 	WeftValue v[1] = {x};
-	Affine a = {.scale = weft_trace_param(t, "scale", "f32[6]", NULL), .bias = weft_trace_param(t, "bias", "f32[6]", NULL), .what = what};
+	Affine a = {.scale = weft_trace_param(t, "scale", "f32[6]", NULL),
+		    .bias = weft_trace_param(t, "bias", "f32[6]", NULL),
+		    .what = what};
 	weft_invertible(t, "affine", v, 1, v, 1, affine, affine_inverse, &a);
 	return what == 7 ? weft_relu(t, a.kept) : v[0];
 }
@@ -295,7 +306,8 @@ static void test_wrong_blocks(void **state)
 	(void)state;
 	refused(no_result, "block \"affine\": forward gives no value 0");
 	refused(no_input, "block \"affine\": the inverse gives no value 0");
-	refused(other_type, "block \"affine\": result 0 of its inverse is f32[6], and operand 0 of the block f32[4, 6]");
+	refused(other_type, "block \"affine\": result 0 of its inverse is f32[6], and operand 0 of "
+			    "the block f32[4, 6]");
 	refused(read_outside, "block \"affine\": what its inverse computes is read outside of it");
 	refused(wrong_inverse, "there is no operator aten.nonsense");
 	refused(used_afterwards, "a value of an inverse, which is there in that only");
@@ -304,7 +316,8 @@ static void test_wrong_blocks(void **state)
 	WeftTrace *t = weft_trace_new(w, "plain");
 	weft_trace_output(t, "y", weft_sin(t, weft_trace_input(t, "x", "f32[4]")));
 	assert_null(weft_check_inverses(w, ended(w, t)));
-	assert_non_null(strstr(weft_messages(w), "plain: error: the model has no block with an inverse"));
+	assert_non_null(
+		strstr(weft_messages(w), "plain: error: the model has no block with an inverse"));
 	weft_free(w);
 }
 
@@ -321,7 +334,8 @@ static double deep(uint32_t n)
 		char name[2][20];
 		snprintf(name[0], sizeof name[0], "scale%u", k);
 		snprintf(name[1], sizeof name[1], "bias%u", k);
-		Affine a = {.scale = weft_trace_param(t, name[0], "f32[6]", NULL), .bias = weft_trace_param(t, name[1], "f32[6]", NULL)};
+		Affine a = {.scale = weft_trace_param(t, name[0], "f32[6]", NULL),
+			    .bias = weft_trace_param(t, name[1], "f32[6]", NULL)};
 		weft_invertible(t, "affine", v, 1, v, 1, affine, affine_inverse, &a);
 	}
 	weft_trace_output(t, "y", weft_sin(t, v[0]));
@@ -429,7 +443,8 @@ static void text_for_a_dtype(WeftTrace *t, WeftValue x)
 
 static void text_for_a_graph(WeftTrace *t, WeftValue x)
 {
-	const WeftArg a[] = {weft_arg(x), weft_arg_values(&x, 1), weft_arg_text("yes"), weft_arg_text("no")};
+	const WeftArg a[] = {weft_arg(x), weft_arg_values(&x, 1), weft_arg_text("yes"),
+			     weft_arg_text("no")};
 	weft_trace_call(t, "cond", a, 4);
 }
 
@@ -453,7 +468,8 @@ static void one_too_many(WeftTrace *t, WeftValue x)
 
 static void written_argument(WeftTrace *t, WeftValue x)
 {
-	const WeftArg a[] = {weft_arg(x), weft_arg_none(), weft_arg_none(), weft_arg(x), weft_arg(x)};
+	const WeftArg a[] = {weft_arg(x), weft_arg_none(), weft_arg_none(), weft_arg(x),
+			     weft_arg(x)};
 	weft_trace_call(t, "aten._native_batch_norm_legit", a, 5);
 }
 
@@ -471,7 +487,8 @@ static void test_wrong_kinds(void **state)
 	refused(no_graph, "cond: argument yes: expected what calls cannot pass");
 	refused(given_twice, "aten.softmax.int: argument dim is given twice");
 	refused(one_too_many, "aten.relu has no argument at this position");
-	refused(written_argument, "argument running_mean: expected nothing that is written: take the operator that returns a new value");
+	refused(written_argument, "argument running_mean: expected nothing that is written: take "
+				  "the operator that returns a new value");
 }
 
 static void in_place(WeftTrace *t, WeftValue x)
@@ -518,7 +535,8 @@ static void assigned_input(WeftTrace *t, WeftValue x)
 static void test_refused(void **state)
 {
 	(void)state;
-	refused(unknown_operator, "model: call 1 (aten.nonsense): error: there is no operator aten.nonsense");
+	refused(unknown_operator,
+		"model: call 1 (aten.nonsense): error: there is no operator aten.nonsense");
 	refused(unknown_argument, "aten.softmax.int has no argument axis");
 	refused(missing_argument, "dim");
 	refused(wrong_shape, "model: call 1 (aten.linear)");
@@ -536,13 +554,16 @@ static void test_refused(void **state)
 static void test_several(void **state)
 {
 	(void)state;
-	static const char *const op[] = {"aten.slice.Tensor", "aten.matmul", "aten.amax", "aten.unbind.int", "aten.cross", "aten.cummax", "aten.searchsorted.Tensor"};
+	static const char *const op[] = {"aten.slice.Tensor",       "aten.matmul", "aten.amax",
+					 "aten.unbind.int",         "aten.cross",  "aten.cummax",
+					 "aten.searchsorted.Tensor"};
 	for (size_t k = 0; k < sizeof op / sizeof *op; k++) {
 		Weft *w = weft_new();
 		WeftTrace *t = weft_trace_new(w, "several");
 		const WeftArg x = weft_arg(weft_trace_input(t, "x", "f32[A, 3]"));
 		const WeftValue both = weft_trace_call(t, "aten.sort", &x, 1);
-		const WeftArg a[] = {k == 4 ? x : weft_arg(both), k == 1 || k == 4 ? weft_arg(both) : weft_arg_int(0)};
+		const WeftArg a[] = {k == 4 ? x : weft_arg(both),
+				     k == 1 || k == 4 ? weft_arg(both) : weft_arg_int(0)};
 		assert_int_equal(weft_trace_call(t, op[k], a, k != 0 && k != 2 ? 2 : 1).node, 0);
 		assert_null(weft_trace_end(t));
 		if (!strstr(weft_messages(w), "expected a tensor, got a tuple"))

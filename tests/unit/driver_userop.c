@@ -26,7 +26,8 @@ static int shift(const WeftOpContext *context, const WeftTensor *in, const WeftT
 	float *y = out[0].data, *kept = work, add = 0;
 	int64_t count = in[0].shape[0];
 	(void)context;
-	if (in[0].ndim != 1 || in[1].ndim || in[2].ndim != 1 || in[3].dtype.code != WEFT_BOOL || in[4].dtype.bits != 64)
+	if (in[0].ndim != 1 || in[1].ndim || in[2].ndim != 1 || in[3].dtype.code != WEFT_BOOL ||
+	    in[4].dtype.bits != 64)
 		return weft_op_fail(status, "other arguments");
 	if (work_bytes != (uint64_t)count * 4 || (count && (uintptr_t)work % 64))
 		return weft_op_fail(status, "other workspace");
@@ -44,7 +45,8 @@ static int shift(const WeftOpContext *context, const WeftTensor *in, const WeftT
 static const WeftOpDef good = {
 	.size = sizeof good,
 	.flags = WEFT_OP_THREAD_SAFE,
-	.schema = "test::shift(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor",
+	.schema = "test::shift(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> "
+		  "Tensor",
 	.types = "f32[a] -> f32[a]",
 	.work_bytes = "4*a",
 	.symbol = "test_shift",
@@ -57,9 +59,11 @@ static void refused(WeftOpDef def, const char *why)
 {
 	Weft *w = weft_new();
 	if (weft_op_register(w, &def))
-		fail_msg("%s, %s: registered with %s, %s", def.schema, def.types, def.vjp ? def.vjp : "", def.jvp ? def.jvp : "");
+		fail_msg("%s, %s: registered with %s, %s", def.schema, def.types,
+			 def.vjp ? def.vjp : "", def.jvp ? def.jvp : "");
 	if (weft_nmessages(w) != 1 || !strstr(weft_message(w, 0).text, why))
-		fail_msg("%s, %s: expected \"%s\", got %s", def.schema, def.types, why, weft_messages(w));
+		fail_msg("%s, %s: expected \"%s\", got %s", def.schema, def.types, why,
+			 weft_messages(w));
 	weft_free(w);
 }
 
@@ -98,7 +102,9 @@ static void test_rules(void **state)
 {
 	(void)state;
 	refused_rule("[g", NULL, "test::shift: .vjp: expected \",\" or \"]\" at \"\"");
-	refused_rule("g", NULL, "test::shift: .vjp: expected a list of 1, one for each tensor among the arguments");
+	refused_rule(
+		"g", NULL,
+		"test::shift: .vjp: expected a list of 1, one for each tensor among the arguments");
 	refused_rule("[g, none]", NULL, "expected a list of 1");
 	refused_rule("[t_x]", NULL, ".vjp: unknown name at \"]\"");
 	refused_rule("[g0]", NULL, ".vjp: unknown name");
@@ -117,7 +123,8 @@ static void test_rules(void **state)
 	def.jvp = "[t_x]";
 	assert_true(weft_op_register(w, &def));
 	def = good;
-	def.schema = "a::b(Tensor x, int n = -9223372036854775808 , int[] l=[ 1, -2 ], int[] m=[], int[2] k=3, float s=1e-5, float t=-inf, float u = 2, "
+	def.schema = "a::b(Tensor x, int n = -9223372036854775808 , int[] l=[ 1, -2 ], int[] m=[], "
+		     "int[2] k=3, float s=1e-5, float t=-inf, float u = 2, "
 		     "bool b = True ) -> Tensor";
 	if (!weft_op_register(w, &def))
 		fail_msg("%s", weft_messages(w));
@@ -130,7 +137,8 @@ static void test_rules(void **state)
 static WeftOpDef two_operands(const char *vjp, const char *jvp)
 {
 	WeftOpDef def = good;
-	def.schema = "test::two(Tensor x, Tensor w, int n=2, int[] dims=[0], bool flag=False, float s=0.0) -> (Tensor, Tensor)";
+	def.schema = "test::two(Tensor x, Tensor w, int n=2, int[] dims=[0], bool flag=False, "
+		     "float s=0.0) -> (Tensor, Tensor)";
 	def.types = "f32[a, b], f32[b] -> f32[a, b], i64[a]";
 	def.work_bytes = NULL;
 	def.vjp = vjp;
@@ -155,8 +163,10 @@ static void linear(const char *vjp, const char *jvp)
 static void test_nonlinear(void **state)
 {
 	(void)state;
-	nonlinear("[g0 * g0, none]", NULL, "test::two: .vjp: \"g0 * g0\" is not linear in cotangents");
-	nonlinear("[x, none]", NULL, "test::two: .vjp: \"x\" does not depend on, and so is not linear in, cotangents");
+	nonlinear("[g0 * g0, none]", NULL,
+		  "test::two: .vjp: \"g0 * g0\" is not linear in cotangents");
+	nonlinear("[x, none]", NULL,
+		  "test::two: .vjp: \"x\" does not depend on, and so is not linear in, cotangents");
 	nonlinear("[none, w]", NULL, "\"w\" does not depend on");
 	nonlinear("[g0 + 1, none]", NULL, "\"g0 + 1\" is not linear in cotangents");
 	nonlinear("[g0 * x - x, none]", NULL, "\"g0 * x - x\" is not linear");
@@ -172,11 +182,13 @@ static void test_nonlinear(void **state)
 	nonlinear("[matmul(g0, matmul(permute(x, [1, 0]), g0)), none]", NULL, "is not linear");
 	nonlinear("[g0, amax(g0, [0])]", NULL, "\"amax(g0, [0])\" is not linear");
 	nonlinear("[softmax.int(g0, 1), none]", NULL, "\"softmax.int(g0, 1)\" is not linear");
-	nonlinear("[test::two(g0 * g0, w, n, dims, flag, s), none]", NULL, "\"g0 * g0\" is not linear");
+	nonlinear("[test::two(g0 * g0, w, n, dims, flag, s), none]", NULL,
+		  "\"g0 * g0\" is not linear");
 	nonlinear("[0, g0]", NULL, "expected tensors only in a list");
 	nonlinear("[0, 1]", NULL, "\"0\" is a number: expected a tensor or none");
 	nonlinear("[ones_like(x), none]", NULL, "\"ones_like(x)\" does not depend on");
-	nonlinear(NULL, "[t_x * t_w, none]", "test::two: .jvp: \"t_x * t_w\" is not linear in tangents");
+	nonlinear(NULL, "[t_x * t_w, none]",
+		  "test::two: .jvp: \"t_x * t_w\" is not linear in tangents");
 	nonlinear(NULL, "[t_x * w + x, none]", "\"t_x * w + x\" is not linear in tangents");
 	nonlinear(NULL, "[y0, none]", "\"y0\" does not depend on");
 	WeftOpDef one = good;
@@ -198,9 +210,11 @@ static void test_linear(void **state)
 	(void)state;
 	linear("[none, none]", "[none, none]");
 	linear("[g0, sum.dim_IntList(g0, [0])]", "[t_x, none]");
-	linear("[g0 * exp(x) / (y0 * y0 + 1), sum.dim_IntList(g0 * x, dims)]", "[t_x * w + x * t_w, none]");
+	linear("[g0 * exp(x) / (y0 * y0 + 1), sum.dim_IntList(g0 * x, dims)]",
+	       "[t_x * w + x * t_w, none]");
 	linear("[s * g0 + n * (g0 - 2 * g0), none]", "[s * (t_x - x * t_w), none]");
-	linear("[select(x > 0, g0, 0), zeros_like(w)]", "[where.self(x > 0, t_x, zeros_like(x)), none]");
+	linear("[select(x > 0, g0, 0), zeros_like(w)]",
+	       "[where.self(x > 0, t_x, zeros_like(x)), none]");
 	linear("[select(x > 0, g0 * x, 0.5 * g0), none]", NULL);
 	linear("[permute(permute(g0, [1, 0]) * 2, [1, 0]), mean.dim(g0, [0])]", NULL);
 	linear("[matmul(matmul(g0, permute(x, [1, 0])), x), none]", NULL);
@@ -208,7 +222,8 @@ static void test_linear(void **state)
 	linear("[masked_fill.Scalar(g0, x > 1, 0), none]", NULL);
 	linear("[roll(g0, [1], [0]) + cat([g0, g0 * 0], 0) * 0 + g0, none]", NULL);
 	linear("[index_select(g0, 0, argsort(sum.dim_IntList(x, [1]), 0)), none]", NULL);
-	linear("[g0 - g0, none]", "[linalg_solve_triangular(matmul(x, permute(x, [1, 0])), t_x, upper=true), none]");
+	linear("[g0 - g0, none]",
+	       "[linalg_solve_triangular(matmul(x, permute(x, [1, 0])), t_x, upper=true), none]");
 	linear("[linalg_solve(matmul(x, permute(x, [1, 0])), g0), none]", NULL);
 	linear("h = test::two(g0, w, n, dims, flag, s); [get(h, 0) * x, none]", NULL);
 }
@@ -225,15 +240,20 @@ static void test_nonlinear_call(void **state)
 	def.jvp = "h = permute(t_x, [2, 1, 0]); permute(h + 1, [2, 1, 0])";
 	Weft *w = weft_new();
 	assert_true(weft_op_register(w, &def));
-	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[2, 3, 4]) {\n  %c = call([%x], op=\"test::any\", ints=[], floats=[])\n  %y = get(%c, "
-	                             "index=0)\n  return %y\n}\n", "f");
+	WeftGraph *g = weft_parse(w,
+				  "graph @f(%x: f32[2, 3, 4]) {\n  %c = call([%x], "
+				  "op=\"test::any\", ints=[], floats=[])\n  %y = get(%c, "
+				  "index=0)\n  return %y\n}\n",
+				  "f");
 	assert_non_null(g);
 	assert_null(weft_vjp(w, g, NULL));
 	assert_int_equal(weft_nmessages(w), 1);
-	assert_non_null(strstr(weft_messages(w), "test::any: .vjp: \"h * h\" is not linear in the cotangent g"));
+	assert_non_null(strstr(weft_messages(w),
+			       "test::any: .vjp: \"h * h\" is not linear in the cotangent g"));
 	assert_null(weft_jvp(w, g, NULL));
 	assert_int_equal(weft_nmessages(w), 2);
-	assert_non_null(strstr(weft_messages(w), "test::any: .jvp: \"h + 1\" is not linear in tangents"));
+	assert_non_null(
+		strstr(weft_messages(w), "test::any: .jvp: \"h + 1\" is not linear in tangents"));
 	weft_free(w);
 }
 
@@ -247,12 +267,16 @@ static void other_extent(const char *vjp, const char *jvp, const char *why)
 	def.jvp = jvp;
 	Weft *w = weft_new();
 	assert_true(weft_op_register(w, &def));
-	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[B]) where 0 <= B {\n  %c = call([%x], op=\"test::any\", ints=[], floats=[])\n"
-				     "  %y = get(%c, index=0)\n  return %y\n}\n", "f");
+	WeftGraph *g = weft_parse(w,
+				  "graph @f(%x: f32[B]) where 0 <= B {\n  %c = call([%x], "
+				  "op=\"test::any\", ints=[], floats=[])\n"
+				  "  %y = get(%c, index=0)\n  return %y\n}\n",
+				  "f");
 	assert_non_null(g);
 	const WeftGraph *d = vjp ? weft_vjp(w, g, NULL) : weft_jvp(w, g, NULL);
 	if (!d != (why != NULL) || (why && !strstr(weft_messages(w), why)))
-		fail_msg("%s: expected \"%s\", got %s", vjp ? vjp : jvp, why ? why : "a graph", weft_messages(w));
+		fail_msg("%s: expected \"%s\", got %s", vjp ? vjp : jvp, why ? why : "a graph",
+			 weft_messages(w));
 	weft_free(w);
 }
 
@@ -260,9 +284,12 @@ static void other_extent(const char *vjp, const char *jvp, const char *why)
 static void test_symbolic_extents(void **state)
 {
 	(void)state;
-	other_extent("[cat([g, g])]", NULL, "test::any: .vjp gives f32[2*B] where f32[B] is expected");
-	other_extent("[sum.dim_IntList(g, [0], true)]", NULL, ".vjp gives f32[1] where f32[B] is expected");
-	other_extent("[constant_pad_nd(g, [1, 1])]", NULL, ".vjp gives f32[B + 2] where f32[B] is expected");
+	other_extent("[cat([g, g])]", NULL,
+		     "test::any: .vjp gives f32[2*B] where f32[B] is expected");
+	other_extent("[sum.dim_IntList(g, [0], true)]", NULL,
+		     ".vjp gives f32[1] where f32[B] is expected");
+	other_extent("[constant_pad_nd(g, [1, 1])]", NULL,
+		     ".vjp gives f32[B + 2] where f32[B] is expected");
 	other_extent(NULL, "cat([t_x, t_x])", ".jvp gives f32[2*B] where f32[B] is expected");
 	other_extent("[flip(g, [0])]", NULL, NULL);
 	other_extent(NULL, "roll(t_x, [1], [0])", NULL);
@@ -290,7 +317,8 @@ static void refused_name(const char *name, const char *why)
 static void test_names(void **state)
 {
 	(void)state;
-	refused_name("y", "a::b: an argument of an operator with rules of derivatives cannot be called y: rules of derivatives call a result so");
+	refused_name("y", "a::b: an argument of an operator with rules of derivatives cannot be "
+			  "called y: rules of derivatives call a result so");
 	refused_name("y0", "cannot be called y0: rules of derivatives call a result so");
 	refused_name("y17", "cannot be called y17");
 	refused_name("g", "cannot be called g: rules of derivatives call a cotangent so");
@@ -320,7 +348,8 @@ static void test_definitions(void **state)
 	def.user_symbol = "test_shift";
 	refused(def, "test::shift: test_shift cannot be a function and an object");
 	def.user_symbol = "weft_user";
-	refused(def, "the symbol cannot be weft_user: names that begin with weft_ or k_ are Weft's");
+	refused(def,
+		"the symbol cannot be weft_user: names that begin with weft_ or k_ are Weft's");
 	def.user_symbol = "";
 	refused(def, "the symbol cannot be : it is no identifier of C");
 	def = good;
@@ -360,7 +389,8 @@ static void test_definitions(void **state)
 	refused_default("float s=1e999", "expected a number");
 	refused_default("bool b=1", "the default of b is \"1\", expected True or False");
 	refused_default("bool b=true", "expected True or False");
-	refused_default("int[] l=[1, 2.5]", "the default of l is \"[1, 2.5]\", expected a list of integers of 64 bits");
+	refused_default("int[] l=[1, 2.5]",
+			"the default of l is \"[1, 2.5]\", expected a list of integers of 64 bits");
 	refused_default("int[] l=3", "expected a list of integers of 64 bits");
 	refused_default("int[] l=[1,]", "expected a list of integers of 64 bits");
 	refused_default("int[] l=[-9223372036854775809]", "expected a list of integers of 64 bits");
@@ -379,10 +409,13 @@ static void test_definitions(void **state)
 	refused_types("f32[a -> f32[a]", "expected \",\" or \"]\"");
 	refused_types("f32[2*a] -> f32[a]", "a is neither a dimension of its own");
 	refused_types("f32[a] -> f32[a / n]", "expected a positive number to divide by");
-	refused_types("f32[a] -> f32[..., a]", "the dimensions \"...\" of a result are no operand's");
+	refused_types("f32[a] -> f32[..., a]",
+		      "the dimensions \"...\" of a result are no operand's");
 	refused_types("f32[a] -> f32[99999999999999999999]", "a number of 63 bits");
 	refused_types("f32[a,a,a,a,a,a,a,a,a,a,a,a,a] -> f32[a]", "more than 12 dimensions");
-	refused_types("f32[((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))] -> f32[a]", "brackets in each other");
+	refused_types("f32[((((((((((((((((((((((((((((((((((a))))))))))))))))))))))))))))))))))] "
+		      "-> f32[a]",
+		      "brackets in each other");
 }
 
 static void test_twice(void **state)
@@ -393,12 +426,15 @@ static void test_twice(void **state)
 	assert_true(weft_op_register(w, &good));
 	assert_false(weft_op_register(w, &good));
 	assert_non_null(strstr(weft_messages(w), "test::shift: there is one of that name already"));
-	other.schema = "test::other(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
+	other.schema = "test::other(Tensor x, int n, int[] list, bool off=False, float scale=1.0) "
+		       "-> Tensor";
 	other.fn = NULL;
 	assert_false(weft_op_register(w, &other));
 	assert_non_null(strstr(weft_messages(w), "test::shift has the symbol test_shift, too"));
 	assert_false(weft_op_load(w, "/nonexistent/lib.so"));
-	assert_non_null(strstr(weft_messages(w), "/nonexistent/lib.so: error: cannot open: No such file or directory"));
+	assert_non_null(
+		strstr(weft_messages(w),
+		       "/nonexistent/lib.so: error: cannot open: No such file or directory"));
 	weft_free(w);
 }
 
@@ -408,8 +444,10 @@ static void test_load_all(void **state)
 	(void)state;
 	Weft *w = weft_new();
 	WeftOpDef bare = good, kept = good;
-	bare.schema = "test::bare(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
-	kept.schema = "test::kept(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> Tensor";
+	bare.schema = "test::bare(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> "
+		      "Tensor";
+	kept.schema = "test::kept(Tensor x, int n, int[] list, bool off=False, float scale=1.0) -> "
+		      "Tensor";
 	bare.symbol = "my_bare";
 	kept.symbol = "my_kept";
 	assert_true(weft_op_register(w, &bare));
@@ -427,8 +465,11 @@ static void misfit(const char *call, const char *why)
 	char text[1000];
 	Weft *w = weft_new();
 	assert_true(weft_op_register(w, &good));
-	snprintf(text, sizeof text, "graph @f(%%x: f32[B], %%y: f32[2, 3], %%z: i64[4]) where 1 <= B {\n  %%c = %s\n  %%r = get(%%c, index=0)\n"
-	         "  return %%r\n}\n", call);
+	snprintf(text, sizeof text,
+		 "graph @f(%%x: f32[B], %%y: f32[2, 3], %%z: i64[4]) where 1 <= B {\n  %%c = %s\n  "
+		 "%%r = get(%%c, index=0)\n"
+		 "  return %%r\n}\n",
+		 call);
 	if (weft_parse(w, text, "f"))
 		fail_msg("%s: accepted", call);
 	if (weft_nmessages(w) != 1 || !strstr(weft_message(w, 0).text, why))
@@ -439,29 +480,40 @@ static void misfit(const char *call, const char *why)
 static void test_misfits(void **state)
 {
 	(void)state;
-	misfit("call([%x], op=\"test::shft\", ints=[1, 0, 0], floats=[1.0])", "no user operator test::shft is registered");
-	misfit("call([%x, %x], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "2 operands, expected 1");
-	misfit("call([%y], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "x has 2 dimensions, expected 1 by");
-	misfit("call([%z], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])", "x is i64, expected f32 by");
-	misfit("call([%x], op=\"test::shift\", ints=[1], floats=[1.0])", "argument list has no value");
-	misfit("call([%x], op=\"test::shift\", ints=[1, 3, 0], floats=[1.0])", "argument list has no length");
-	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 2], floats=[1.0])", "argument off is 2, expected 0 or 1");
+	misfit("call([%x], op=\"test::shft\", ints=[1, 0, 0], floats=[1.0])",
+	       "no user operator test::shft is registered");
+	misfit("call([%x, %x], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])",
+	       "2 operands, expected 1");
+	misfit("call([%y], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])",
+	       "x has 2 dimensions, expected 1 by");
+	misfit("call([%z], op=\"test::shift\", ints=[1, 0, 0], floats=[1.0])",
+	       "x is i64, expected f32 by");
+	misfit("call([%x], op=\"test::shift\", ints=[1], floats=[1.0])",
+	       "argument list has no value");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 3, 0], floats=[1.0])",
+	       "argument list has no length");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 2], floats=[1.0])",
+	       "argument off is 2, expected 0 or 1");
 	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 0], floats=[])", "expected 3 and 1");
-	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 0, 5], floats=[1.0])", "4 integers and 1 floats, expected 3 and 1");
+	misfit("call([%x], op=\"test::shift\", ints=[1, 0, 0, 5], floats=[1.0])",
+	       "4 integers and 1 floats, expected 3 and 1");
 }
 
 static const char text[] = "graph @f(%x: f32[B]) where 1 <= B {\n"
-			   "  %c = call([%x], op=\"test::shift\", ints=[B - 5, 2, 10, -3, 0], floats=[-0.5])  ; net.py:3 in a\n"
+			   "  %c = call([%x], op=\"test::shift\", ints=[B - 5, 2, 10, -3, 0], "
+			   "floats=[-0.5])  ; net.py:3 in a\n"
 			   "  %y = get(%c, index=0)\n"
 			   "  %d = call([%y], op=\"test::shift\", ints=[3, 0, 1], floats=[nan])\n"
 			   "  %z = get(%d, index=0)\n"
 			   "  return %y, %z\n}\n";
 
-static int run(const WeftModel *m, const float *x, float *y, float *z, int64_t n, WeftStatus *status)
+static int run(const WeftModel *m, const float *x, float *y, float *z, int64_t n,
+	       WeftStatus *status)
 {
 	WeftInstance *in;
 	const WeftDType f32 = {WEFT_FLOAT, 32, 1};
-	WeftTensor input = {(void *)(uintptr_t)x, {WEFT_CPU, 0}, 1, f32, &n, NULL, 0}, output[2] = {input, input};
+	WeftTensor input = {(void *)(uintptr_t)x, {WEFT_CPU, 0}, 1, f32, &n, NULL, 0},
+		   output[2] = {input, input};
 	WeftSizes *sizes = malloc(weft_entry(m, 0)->sizes_bytes);
 	output[0].data = y;
 	output[1].data = z;
@@ -507,7 +559,8 @@ static void test_run(void **state)
 	WeftGraph *g = weft_parse(w, text, "f");
 	if (!g)
 		fail_msg("%s", weft_messages(w));
-	assert_non_null(strstr(weft_graph_text(w, g, NULL), "ints=[B - 5, 2, 10, -3, 0], floats=[-0.5]) : (f32[B])"));
+	assert_non_null(strstr(weft_graph_text(w, g, NULL),
+			       "ints=[B - 5, 2, 10, -3, 0], floats=[-0.5]) : (f32[B])"));
 	WeftOptions o = {.size = sizeof o};
 	check_model(weft_loops(w, g, &o));
 	if (weft_has_llvm())
@@ -536,7 +589,8 @@ static void test_no_function(void **state)
 	float x[] = {0, 1, 2};
 	WeftTensor in = {x, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n, NULL, 0}, out[2];
 	assert_false(weft_interpret(w, g, &in, 1, out));
-	assert_non_null(strstr(weft_messages(w), "test::shift: it has no function in this process"));
+	assert_non_null(
+		strstr(weft_messages(w), "test::shift: it has no function in this process"));
 	if (weft_has_llvm()) {
 		assert_null(weft_jit(w, g, &o));
 		assert_non_null(strstr(weft_messages(w), "its definition's fn is NULL"));
@@ -553,8 +607,11 @@ static void test_sizes(void **state)
 	def.schema = "test::cut(Tensor x, Tensor y, int n) -> Tensor";
 	def.types = "f32[a], f32[a] -> f32[a - n]";
 	assert_true(weft_op_register(w, &def));
-	WeftGraph *g = weft_parse(w, "graph @f(%x: f32[A], %y: f32[B]) where 1 <= A, 1 <= B {\n  %c = call([%x, %y], op=\"test::cut\", ints=[4], "
-	                             "floats=[])\n  %z = get(%c, index=0)\n  return %z\n}\n", "f");
+	WeftGraph *g = weft_parse(w,
+				  "graph @f(%x: f32[A], %y: f32[B]) where 1 <= A, 1 <= B {\n  %c = "
+				  "call([%x, %y], op=\"test::cut\", ints=[4], "
+				  "floats=[])\n  %z = get(%c, index=0)\n  return %z\n}\n",
+				  "f");
 	assert_non_null(g);
 	WeftOptions o = {.size = sizeof o};
 	const WeftModel *m = weft_loops(w, g, &o);
@@ -563,7 +620,8 @@ static void test_sizes(void **state)
 	WeftStatus status;
 	WeftSizes *sizes = malloc(weft_entry(m, 0)->sizes_bytes);
 	int64_t n[2] = {5, 6};
-	WeftTensor x[2] = {{NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[0], NULL, 0}, {NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[1], NULL, 0}};
+	WeftTensor x[2] = {{NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[0], NULL, 0},
+			   {NULL, {WEFT_CPU, 0}, 1, {WEFT_FLOAT, 32, 1}, &n[1], NULL, 0}};
 	assert_int_equal(m->open(m, NULL, &in, &status), WEFT_OK);
 	assert_int_equal(m->sizes(in, 0, x, sizes, &status), WEFT_ERR_INPUT);
 	assert_non_null(strstr(status.message, "test::cut: dimension 0 of y"));
@@ -589,14 +647,18 @@ static uint32_t next(uint32_t *state)
 static void mutate(char *s, size_t max, uint32_t *state)
 {
 	static const char alphabet[] = "abT01239[](),->.*/%+-: f32i64minmaxTensorint?!=";
-	size_t n = strlen(s), at = n ? next(state) % n : 0, from = n ? next(state) % n : 0, len = next(state) % 12;
+	size_t n = strlen(s), at = n ? next(state) % n : 0, from = n ? next(state) % n : 0,
+	       len = next(state) % 12;
 	len = len > n - from ? n - from : len;
 	switch (next(state) % 4) {
 	case 0:
 		if (n)
 			s[at] = alphabet[next(state) % (sizeof alphabet - 1)];
 		break;
-	case 1: memmove(s + at, s + (n - at > len ? at + len : n), n - (n - at > len ? at + len : n) + 1); break;
+	case 1:
+		memmove(s + at, s + (n - at > len ? at + len : n),
+			n - (n - at > len ? at + len : n) + 1);
+		break;
 	default:
 		if (n + len + 1 < max) {
 			char piece[16];
@@ -611,10 +673,14 @@ static void test_mutants(void **state)
 {
 	(void)state;
 	enum { COUNT = 3000, MAX = 400 };
-	static const char *const schema[] = {"t::a(Tensor x, Tensor y, int n, int[2] l=[1, 2], float f=1.5, bool b=True) -> (Tensor, Tensor)",
-	                                     "lib::op.over(Tensor x, Tensor y) -> (Tensor out, Tensor)"};
-	static const char *const types[] = {"f32[a, b], T[..., b] -> f32[a + n, min(b, 2*a)], T[..., b / 2]",
-	                                    "T[a], i64[] -> bool[(a - 1) % 3], T[..., a]", "f32[..., a], f32[...] -> f32[...], f32[a]"};
+	static const char *const schema[] = {
+		"t::a(Tensor x, Tensor y, int n, int[2] l=[1, 2], float f=1.5, bool b=True) -> "
+		"(Tensor, Tensor)",
+		"lib::op.over(Tensor x, Tensor y) -> (Tensor out, Tensor)"};
+	static const char *const types[] = {
+		"f32[a, b], T[..., b] -> f32[a + n, min(b, 2*a)], T[..., b / 2]",
+		"T[a], i64[] -> bool[(a - 1) % 3], T[..., a]",
+		"f32[..., a], f32[...] -> f32[...], f32[a]"};
 	uint32_t seed = 1, accepted = 0;
 	for (uint32_t k = 0; k < COUNT; k++) {
 		char s[MAX], t[MAX], b[MAX] = "max(4*a, 1)";
@@ -642,11 +708,20 @@ static void test_mutants(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_definitions), cmocka_unit_test(test_twice), cmocka_unit_test(test_load_all), cmocka_unit_test(test_misfits),
-		cmocka_unit_test(test_run),         cmocka_unit_test(test_no_function), cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_mutants),     cmocka_unit_test(test_rules),
-		cmocka_unit_test(test_nonlinear),   cmocka_unit_test(test_linear),      cmocka_unit_test(test_names),
-		cmocka_unit_test(test_nonlinear_call), cmocka_unit_test(test_symbolic_extents),
+		cmocka_unit_test(test_definitions),
+		cmocka_unit_test(test_twice),
+		cmocka_unit_test(test_load_all),
+		cmocka_unit_test(test_misfits),
+		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_no_function),
+		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_mutants),
+		cmocka_unit_test(test_rules),
+		cmocka_unit_test(test_nonlinear),
+		cmocka_unit_test(test_linear),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_nonlinear_call),
+		cmocka_unit_test(test_symbolic_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

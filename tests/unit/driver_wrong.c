@@ -17,7 +17,8 @@
 #include "weft_saved.h"
 #include "weft_trace.h"
 
-static const char plain[] = "graph @f(%x: f32[B, 3], %w: f32[3]) where 1 <= B {\n  %b = broadcast(%w, shape=[B, 3], map=[1])\n"
+static const char plain[] = "graph @f(%x: f32[B, 3], %w: f32[3]) where 1 <= B {\n  %b = "
+			    "broadcast(%w, shape=[B, 3], map=[1])\n"
 			    "  %y = mul(%x, %b)\n  return %y\n}\n";
 static const char *const null_name[] = {NULL}, *const empty_name[] = {""};
 
@@ -51,18 +52,30 @@ static const WeftTensor *several(const WeftTensor *x)
 WRONG(load_null, weft_load(p->w, NULL))
 WRONG(load_empty, weft_load(p->w, ""))
 WRONG(load_none, weft_load(p->w, "/nonexistent/model.pt2"))
-WRONG(load_guards, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .nignore_guard = 1}))
-WRONG(load_guard, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .nignore_guard = 1, .ignore_guard = null_name}))
-WRONG(load_names, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1}))
-WRONG(load_name, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1, .output_name = null_name}))
+WRONG(load_guards,
+      weft_load_with(p->w, p->model,
+		     &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .nignore_guard = 1}))
+WRONG(load_guard, weft_load_with(p->w, p->model,
+				 &(WeftLoadOptions){.size = sizeof(WeftLoadOptions),
+						    .nignore_guard = 1,
+						    .ignore_guard = null_name}))
+WRONG(load_names,
+      weft_load_with(p->w, p->model,
+		     &(WeftLoadOptions){.size = sizeof(WeftLoadOptions), .noutput_name = 1}))
+WRONG(load_name, weft_load_with(p->w, p->model,
+				&(WeftLoadOptions){.size = sizeof(WeftLoadOptions),
+						   .noutput_name = 1,
+						   .output_name = null_name}))
 WRONG(load_no_size, weft_load_with(p->w, p->model, &(WeftLoadOptions){.seed = 1}))
 WRONG(load_newer, weft_load_with(p->w, p->model, &(WeftLoadOptions){.size = 1 << 20}))
 WRONG(memory_null, weft_load_memory(p->w, NULL, "m.pt2"))
 WRONG(memory_data, weft_load_memory(p->w, &(WeftMemory){NULL, 8, NULL, NULL}, "m.pt2"))
 WRONG(memory_empty, weft_load_memory(p->w, &(WeftMemory){plain, 0, NULL, NULL}, "m.pt2"))
 WRONG(memory_name, weft_load_memory(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, NULL))
-WRONG(memory_no_zip, weft_load_memory(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, "m.pt2"))
-WRONG(memory_newer, weft_load_memory_with(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, "m", &(WeftLoadOptions){.size = 1 << 20}))
+WRONG(memory_no_zip,
+      weft_load_memory(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL}, "m.pt2"))
+WRONG(memory_newer, weft_load_memory_with(p->w, &(WeftMemory){plain, sizeof plain - 1, NULL, NULL},
+					  "m", &(WeftLoadOptions){.size = 1 << 20}))
 WRONG(hold_null, weft_hold(p->w, NULL))
 WRONG(hold_data, weft_hold(p->w, &(WeftMemory){0}))
 WRONG(parse_null, weft_parse(p->w, NULL, "f"))
@@ -141,8 +154,8 @@ WRONG(vmap_extent_48, weft_vmap(p->w, p->g, VMAP(.extent = INT64_C(1) << 48)))
 WRONG(vmap_extent_47, weft_vmap(p->w, p->g, VMAP(.extent = INT64_C(1) << 47)))
 WRONG(vmap_symbol, weft_vmap(p->w, p->g, VMAP(.symbol = "")))
 WRONG(vmap_random, weft_vmap(p->w, p->g, VMAP(.randomness = (WeftRandomness)7)))
-static const char *const two_names[] = {"a", "b"}, *const same_names[] = {"a", "a"}, *const bad_names[] = {"a", "b c"},
-	*const half_names[] = {"a", NULL};
+static const char *const two_names[] = {"a", "b"}, *const same_names[] = {"a", "a"},
+			 *const bad_names[] = {"a", "b c"}, *const half_names[] = {"a", NULL};
 WRONG(join_none, weft_join(p->w, 0, two_names, &p->g))
 WRONG(join_names, weft_join(p->w, 1, NULL, &p->g))
 WRONG(join_graphs, weft_join(p->w, 1, two_names, NULL))
@@ -153,9 +166,17 @@ WRONG(join_half, weft_join(p->w, 2, half_names, (WeftGraph *[]){p->g, p->g}))
 WRONG(join_foreign, weft_join(p->w, 2, two_names, (WeftGraph *[]){p->g, p->foreign}))
 WRONG(join_joined, weft_join(p->w, 2, two_names, (WeftGraph *[]){p->g, p->joined}))
 WRONG(join_no_size, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.nprivate = 1}))
-WRONG(join_private, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nprivate = 1}))
-WRONG(join_private_null, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nprivate = 1, .private_state = null_name}))
-WRONG(join_shared, weft_join_with(p->w, 1, two_names, &p->g, &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nsame = 1, .same_state = empty_name}))
+WRONG(join_private,
+      weft_join_with(p->w, 1, two_names, &p->g,
+		     &(WeftJoinOptions){.size = sizeof(WeftJoinOptions), .nprivate = 1}))
+WRONG(join_private_null, weft_join_with(p->w, 1, two_names, &p->g,
+					&(WeftJoinOptions){.size = sizeof(WeftJoinOptions),
+							   .nprivate = 1,
+							   .private_state = null_name}))
+WRONG(join_shared, weft_join_with(p->w, 1, two_names, &p->g,
+				  &(WeftJoinOptions){.size = sizeof(WeftJoinOptions),
+						     .nsame = 1,
+						     .same_state = empty_name}))
 WRONG(text_null, weft_graph_text(p->w, NULL, NULL))
 WRONG(text_pass, weft_graph_text(p->w, p->g, "nonsense"))
 WRONG(text_foreign, weft_graph_text(p->w, p->foreign, NULL))
@@ -208,7 +229,13 @@ WRONG(run_negative, run_with(p, with_shape(p->x, 2, (int64_t[]){-2, 3})))
 WRONG(run_other, run_with(p, with_shape(p->x, 2, (int64_t[]){2, 4})))
 WRONG(run_below, run_with(p, with_shape(p->x, 2, (int64_t[]){0, 3})))
 WRONG(run_huge, run_with(p, with_shape(p->x, 2, (int64_t[]){INT64_MAX, 3})))
-WRONG(run_strides, run_with(p, (WeftTensor){NULL, {WEFT_CPU, 0}, 2, {WEFT_FLOAT, 32, 1}, (int64_t[]){2, 3}, (int64_t[]){1, 2}, 0}))
+WRONG(run_strides, run_with(p, (WeftTensor){NULL,
+					    {WEFT_CPU, 0},
+					    2,
+					    {WEFT_FLOAT, 32, 1},
+					    (int64_t[]){2, 3},
+					    (int64_t[]){1, 2},
+					    0}))
 static WeftTensor of_dtype(WeftTensor x, uint8_t code, uint8_t bits, uint16_t lanes)
 {
 	x.dtype.code = code;
@@ -255,8 +282,10 @@ WRONG(emit_kind, weft_emit(p->w, p->g, NULL, (WeftEmit)99, p->path))
 WRONG(emit_negative, weft_emit(p->w, p->g, NULL, (WeftEmit)-1, p->path))
 WRONG(save_null, weft_save_memory(p->w, p->g, NULL, WEFT_EMIT_IR, NULL, NULL))
 WRONG(save_graph, weft_save_memory(p->w, NULL, NULL, WEFT_EMIT_IR, &(WeftMemory){0}, NULL))
-WRONG(save_foreign, weft_save_memory(p->w, p->foreign, NULL, WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
-WRONG(save_weights, weft_save_memory(p->w, p->g, OPTIONS(.weights = WEFT_WEIGHTS_FILE), WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
+WRONG(save_foreign,
+      weft_save_memory(p->w, p->foreign, NULL, WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
+WRONG(save_weights, weft_save_memory(p->w, p->g, OPTIONS(.weights = WEFT_WEIGHTS_FILE),
+				     WEFT_EMIT_SHARED, &(WeftMemory){0}, NULL))
 WRONG(save_kind, weft_save_memory(p->w, p->g, NULL, (WeftEmit)99, &(WeftMemory){0}, NULL))
 WRONG(save_folder, weft_save_memory(p->w, p->g, NULL, WEFT_EMIT_C, &(WeftMemory){0}, NULL))
 WRONG(jit_graph, weft_jit(p->w, NULL, NULL))
@@ -306,45 +335,74 @@ static const struct {
 	const char *name;
 	WrongFn *fn;
 } wrong_call[] = {
-	W(load_null), W(load_empty), W(load_none), W(load_guards), W(load_guard), W(load_names), W(load_name), W(load_no_size), W(load_newer), W(parse_null),
-	W(memory_null), W(memory_data), W(memory_empty), W(memory_name), W(memory_no_zip), W(memory_newer), W(hold_null), W(hold_data),
-	W(save_null), W(save_graph), W(save_foreign), W(save_weights), W(save_kind), W(save_folder),
-	W(parse_empty), W(parse_no_name), W(parse_empty_name), W(op_load_null), W(op_load_empty), W(op_register_null), W(op_register_zeros),
-	W(op_register_size), W(mode_graph), W(mode_foreign), W(mode_joined), W(mode_none), W(precision_graph), W(precision_foreign), W(precision_joined), W(precision_none), W(transform_graph), W(transform_null), W(transform_empty), W(transform_unknown), W(transform_foreign),
-	W(bound_graph), W(bound_null), W(bound_unknown), W(bound_negative), W(copy_null), W(copy_foreign), W(copy_joined), W(vjp_graph),
-	W(vjp_foreign), W(vjp_joined), W(vjp_wrt), W(vjp_wrt_null), W(vjp_wrt_empty), W(vjp_input), W(vjp_input_9), W(vjp_output),
-	W(vjp_output_9), W(vjp_no_size), W(jvp_no_size), W(vmap_no_size), W(join_no_size), W(plan_no_size), W(loops_no_size), W(vjp_newer), W(jvp_graph), W(jvp_wrt), W(split_graph), W(split_room), W(split_budget), W(inverses_null),
-	W(inverses_none), W(vmap_graph), W(vmap_names), W(vmap_name), W(vmap_empty), W(vmap_inputs), W(vmap_input_9), W(vmap_in_dim),
-	W(vmap_in_dim_9), W(vmap_in_dims), W(vmap_out_dim), W(vmap_out_dim_9), W(vmap_extent), W(vmap_extent_most), W(vmap_extent_48), W(vmap_extent_47), W(vmap_symbol), W(vmap_random), W(join_none),
-	W(join_names), W(join_graphs), W(join_graph), W(join_same), W(join_bad), W(join_half), W(join_foreign), W(join_joined),
-	W(join_private), W(join_private_null), W(join_shared), W(text_null), W(text_pass), W(text_foreign), W(dot_null), W(dot_joined),
-	W(inputs_null), W(inputs_foreign), W(inputs_joined), W(outputs_null), W(states_null), W(symbols_null), W(guards_null),
-	W(operators_null), W(shape_graph), W(shape_symbols), W(shape_room), W(shape_9), W(run_graph), W(run_foreign), W(run_inputs),
-	W(run_outputs), W(run_few), W(run_many), W(run_zeros), W(run_no_data), W(run_no_shape), W(run_rank), W(run_rank_99), W(run_other_rank),
-	W(run_negative), W(run_other), W(run_below), W(run_huge), W(run_strides), W(run_dtype), W(run_no_dtype), W(state_zeros),
-	W(state_shape), W(state_dtype), W(first_graph), W(first_null), W(first_zeros), W(first_short), W(targets_empty), W(targets_none),
-	W(compile_graph), W(compile_null), W(compile_empty), W(compile_foreign), W(compile_link), W(compile_link_null), W(compile_target),
-	W(compile_backend), W(compile_weights), W(compile_symbol), W(compile_tune), W(compile_newer), W(emit_graph), W(emit_null), W(emit_kind),
-	W(emit_negative), W(jit_graph), W(jit_target), W(keep_graph), W(keep_foreign), W(keep_joined), W(loops_graph), W(plan_graph), W(report_none), W(report_null), W(report_few),
-	W(report_below), W(tensors_null), W(tensors_empty), W(tensors_none), W(add_null), W(add_name), W(add_empty), W(add_tensor),
-	W(add_zeros), W(add_twice), W(add_no_data), W(write_null), W(write_path), W(write_empty), W(write_folder), W(file_null), W(file_empty),
-	W(file_data), W(trace_null), W(trace_empty),
+	W(load_null),         W(load_empty),        W(load_none),         W(load_guards),
+	W(load_guard),        W(load_names),        W(load_name),         W(load_no_size),
+	W(load_newer),        W(parse_null),        W(memory_null),       W(memory_data),
+	W(memory_empty),      W(memory_name),       W(memory_no_zip),     W(memory_newer),
+	W(hold_null),         W(hold_data),         W(save_null),         W(save_graph),
+	W(save_foreign),      W(save_weights),      W(save_kind),         W(save_folder),
+	W(parse_empty),       W(parse_no_name),     W(parse_empty_name),  W(op_load_null),
+	W(op_load_empty),     W(op_register_null),  W(op_register_zeros), W(op_register_size),
+	W(mode_graph),        W(mode_foreign),      W(mode_joined),       W(mode_none),
+	W(precision_graph),   W(precision_foreign), W(precision_joined),  W(precision_none),
+	W(transform_graph),   W(transform_null),    W(transform_empty),   W(transform_unknown),
+	W(transform_foreign), W(bound_graph),       W(bound_null),        W(bound_unknown),
+	W(bound_negative),    W(copy_null),         W(copy_foreign),      W(copy_joined),
+	W(vjp_graph),         W(vjp_foreign),       W(vjp_joined),        W(vjp_wrt),
+	W(vjp_wrt_null),      W(vjp_wrt_empty),     W(vjp_input),         W(vjp_input_9),
+	W(vjp_output),        W(vjp_output_9),      W(vjp_no_size),       W(jvp_no_size),
+	W(vmap_no_size),      W(join_no_size),      W(plan_no_size),      W(loops_no_size),
+	W(vjp_newer),         W(jvp_graph),         W(jvp_wrt),           W(split_graph),
+	W(split_room),        W(split_budget),      W(inverses_null),     W(inverses_none),
+	W(vmap_graph),        W(vmap_names),        W(vmap_name),         W(vmap_empty),
+	W(vmap_inputs),       W(vmap_input_9),      W(vmap_in_dim),       W(vmap_in_dim_9),
+	W(vmap_in_dims),      W(vmap_out_dim),      W(vmap_out_dim_9),    W(vmap_extent),
+	W(vmap_extent_most),  W(vmap_extent_48),    W(vmap_extent_47),    W(vmap_symbol),
+	W(vmap_random),       W(join_none),         W(join_names),        W(join_graphs),
+	W(join_graph),        W(join_same),         W(join_bad),          W(join_half),
+	W(join_foreign),      W(join_joined),       W(join_private),      W(join_private_null),
+	W(join_shared),       W(text_null),         W(text_pass),         W(text_foreign),
+	W(dot_null),          W(dot_joined),        W(inputs_null),       W(inputs_foreign),
+	W(inputs_joined),     W(outputs_null),      W(states_null),       W(symbols_null),
+	W(guards_null),       W(operators_null),    W(shape_graph),       W(shape_symbols),
+	W(shape_room),        W(shape_9),           W(run_graph),         W(run_foreign),
+	W(run_inputs),        W(run_outputs),       W(run_few),           W(run_many),
+	W(run_zeros),         W(run_no_data),       W(run_no_shape),      W(run_rank),
+	W(run_rank_99),       W(run_other_rank),    W(run_negative),      W(run_other),
+	W(run_below),         W(run_huge),          W(run_strides),       W(run_dtype),
+	W(run_no_dtype),      W(state_zeros),       W(state_shape),       W(state_dtype),
+	W(first_graph),       W(first_null),        W(first_zeros),       W(first_short),
+	W(targets_empty),     W(targets_none),      W(compile_graph),     W(compile_null),
+	W(compile_empty),     W(compile_foreign),   W(compile_link),      W(compile_link_null),
+	W(compile_target),    W(compile_backend),   W(compile_weights),   W(compile_symbol),
+	W(compile_tune),      W(compile_newer),     W(emit_graph),        W(emit_null),
+	W(emit_kind),         W(emit_negative),     W(jit_graph),         W(jit_target),
+	W(keep_graph),        W(keep_foreign),      W(keep_joined),       W(loops_graph),
+	W(plan_graph),        W(report_none),       W(report_null),       W(report_few),
+	W(report_below),      W(tensors_null),      W(tensors_empty),     W(tensors_none),
+	W(add_null),          W(add_name),          W(add_empty),         W(add_tensor),
+	W(add_zeros),         W(add_twice),         W(add_no_data),       W(write_null),
+	W(write_path),        W(write_empty),       W(write_folder),      W(file_null),
+	W(file_empty),        W(file_data),         W(trace_null),        W(trace_empty),
 };
 
 /* Whether it was taken for right, or said something else than one error; 1 then. */
 static uint32_t is_wrong(Weft *w, const char *call, bool taken)
 {
-	bool one = weft_nmessages(w) == 1 && weft_message(w, 0).severity == WEFT_ERROR && weft_message(w, 0).text[0];
+	bool one = weft_nmessages(w) == 1 && weft_message(w, 0).severity == WEFT_ERROR &&
+		   weft_message(w, 0).text[0];
 	if (!taken && one && !strstr(weft_message(w, 0).text, "internal error"))
 		return 0;
-	print_error("%s: %s, %u messages: %s\n", call, taken ? "taken for right" : "refused", weft_nmessages(w), weft_messages(w));
+	print_error("%s: %s, %u messages: %s\n", call, taken ? "taken for right" : "refused",
+		    weft_nmessages(w), weft_messages(w));
 	return 1;
 }
 
 static WeftGraph *with_state(Weft *w)
 {
 	WeftTrace *t = weft_trace_new(w, "state");
-	WeftValue x = weft_trace_input(t, "x", "f32[3]"), s = weft_trace_variable(t, "s", "f32[3]", NULL);
+	WeftValue x = weft_trace_input(t, "x", "f32[3]"),
+		  s = weft_trace_variable(t, "s", "f32[3]", NULL);
 	weft_trace_output(t, "y", weft_add(t, x, s));
 	weft_trace_assign(t, s, x);
 	return weft_trace_end(t);
@@ -441,10 +499,14 @@ typedef void TraceFn(const Traced *);
 	{                                                                                          \
 		call;                                                                              \
 	}
-#define CALL(op, ...) weft_trace_call(k->t, op, (const WeftArg[]){__VA_ARGS__}, sizeof((const WeftArg[]){__VA_ARGS__}) / sizeof(WeftArg))
+#define CALL(op, ...)                                                                              \
+	weft_trace_call(k->t, op, (const WeftArg[]){__VA_ARGS__},                                  \
+			sizeof((const WeftArg[]){__VA_ARGS__}) / sizeof(WeftArg))
 #define X weft_arg(k->x)
 #define INT(v) weft_arg_int(v)
-#define INTS(...) weft_arg_ints((const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+#define INTS(...)                                                                                  \
+	weft_arg_ints((const int64_t[]){__VA_ARGS__},                                              \
+		      sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 static WeftArg of_kind(int kind, uint32_t n)
 {
@@ -470,11 +532,14 @@ TRACE(input_rank, weft_trace_input(k->t, "z", "f32[1,1,1,1,1,1,1,1,1,1,1,1,1]"))
 TRACE(param_null, weft_trace_param(k->t, NULL, "f32[2]", NULL))
 TRACE(param_empty, weft_trace_param(k->t, "", "f32[2]", NULL))
 TRACE(param_as_input, weft_trace_param(k->t, "x", "f32[2]", NULL))
-TRACE(param_twice, weft_trace_param(k->t, "p", "f32[2]", NULL); weft_trace_param(k->t, "p", "f32[2]", NULL))
-TRACE(param_as_state, weft_trace_variable(k->t, "p", "f32[2]", NULL); weft_trace_param(k->t, "p", "f32[2]", NULL))
+TRACE(param_twice, weft_trace_param(k->t, "p", "f32[2]", NULL);
+      weft_trace_param(k->t, "p", "f32[2]", NULL))
+TRACE(param_as_state, weft_trace_variable(k->t, "p", "f32[2]", NULL);
+      weft_trace_param(k->t, "p", "f32[2]", NULL))
 TRACE(param_symbol, weft_trace_param(k->t, "p", "f32[B]", NULL))
 TRACE(param_huge, weft_trace_param(k->t, "p", "f32[4611686018427387904, 16]", NULL))
-TRACE(input_as_param, weft_trace_param(k->t, "p", "f32[2]", NULL); weft_trace_input(k->t, "p", "f32[2]"))
+TRACE(input_as_param, weft_trace_param(k->t, "p", "f32[2]", NULL);
+      weft_trace_input(k->t, "p", "f32[2]"))
 TRACE(variable_null, weft_trace_variable(k->t, NULL, "f32[2]", NULL))
 TRACE(buffer_type, weft_trace_buffer(k->t, "b", NULL, NULL))
 TRACE(buffer_as_input, weft_trace_buffer(k->t, "x", "f32[2]", NULL))
@@ -493,7 +558,8 @@ TRACE(output_wild, weft_trace_output(k->t, "z", (WeftValue){12345, k->x.trace}))
 TRACE(assign_input, weft_trace_assign(k->t, k->x, k->x))
 TRACE(assign_none, weft_trace_assign(k->t, (WeftValue){0, 0}, k->x))
 TRACE(assign_type, weft_trace_assign(k->t, weft_trace_variable(k->t, "v", "f32[2]", NULL), k->x))
-TRACE(assign_other, weft_trace_assign(k->t, weft_trace_variable(k->t, "v", "f32[2]", NULL), k->other))
+TRACE(assign_other,
+      weft_trace_assign(k->t, weft_trace_variable(k->t, "v", "f32[2]", NULL), k->other))
 TRACE(call_null, weft_trace_call(k->t, NULL, NULL, 0))
 TRACE(call_empty, weft_trace_call(k->t, "", NULL, 0))
 TRACE(call_unknown, CALL("aten.nonsense", X))
@@ -554,7 +620,8 @@ TRACE(reshape_count, weft_reshape(k->t, k->x, (const int64_t[]){5, 5}, 2))
 TRACE(reshape_negative, weft_reshape(k->t, k->x, (const int64_t[]){-2, 12}, 2))
 TRACE(reshape_part, weft_reshape(k->t, k->x, (const int64_t[]){-1, 5}, 2))
 TRACE(concat_dim, weft_concat(k->t, (const WeftValue[]){k->x, k->x}, 2, 2))
-TRACE(concat_shape, weft_concat(k->t, (const WeftValue[]){k->x, weft_transpose(k->t, k->x, 0, 1)}, 2, 0))
+TRACE(concat_shape,
+      weft_concat(k->t, (const WeftValue[]){k->x, weft_transpose(k->t, k->x, 0, 1)}, 2, 0))
 TRACE(quantile, CALL("aten.quantile.scalar", X, weft_arg_float(3)))
 TRACE(quantile_negative, CALL("aten.quantile.scalar", X, weft_arg_float(-0.5)))
 TRACE(diagonal, CALL("aten.diagonal", X, INT(0), INT(0), INT(2)))
@@ -585,13 +652,17 @@ TRACE(linear_shape, weft_linear(k->t, k->x, weft_transpose(k->t, k->x, 0, 1), (W
 TRACE(matmul_shape, weft_matmul(k->t, k->x, k->x))
 TRACE(add_shape, weft_add(k->t, k->x, weft_transpose(k->t, k->x, 0, 1)))
 TRACE(conv_rank, weft_conv2d(k->t, k->x, k->x, (WeftValue){0, 0}, NULL))
-TRACE(pool_size, weft_max_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), -2, 0, 0))
-TRACE(pool_padding, weft_avg_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), 2, 0, 2))
-TRACE(pool_large, weft_max_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), 7, 0, 0))
+TRACE(pool_size,
+      weft_max_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), -2, 0, 0))
+TRACE(pool_padding,
+      weft_avg_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), 2, 0, 2))
+TRACE(pool_large,
+      weft_max_pool2d(k->t, weft_reshape(k->t, k->x, (const int64_t[]){1, 4, 6}, 3), 7, 0, 0))
 TRACE(embedding, weft_embedding(k->t, k->x, k->x))
 TRACE(dropout, CALL("aten.dropout", X, weft_arg_float(1.5), weft_arg_bool(true)))
 TRACE(one_hot, CALL("aten.one_hot", weft_arg(k->i), INT(-2)))
-TRACE(div_mode, CALL("aten.div.Tensor_mode", X, X, weft_arg_named("rounding_mode", weft_arg_text("nonsense"))))
+TRACE(div_mode, CALL("aten.div.Tensor_mode", X, X,
+		     weft_arg_named("rounding_mode", weft_arg_text("nonsense"))))
 TRACE(cross_entropy, CALL("aten.cross_entropy_loss", X, weft_arg(k->i), weft_arg_none(), INT(7)))
 TRACE(pad, CALL("aten.pad", X, INTS(1)))
 TRACE(pad_mode, CALL("aten.pad", X, INTS(1, 1), weft_arg_text("nonsense")))
@@ -601,8 +672,10 @@ TRACE(full, CALL("aten.full", INTS(-2), INT(1)))
 TRACE(gather_float, CALL("aten.gather", X, INT(0), X))
 TRACE(take_float, CALL("aten.take", X, X))
 TRACE(scatter_float, CALL("aten.scatter.src", X, INT(0), X, X))
-TRACE(index_add_float, CALL("aten.index_add", X, INT(0), weft_arg(weft_relu(k->t, weft_select(k->t, k->x, 1, 0))), X))
-TRACE(einsum_less, CALL("aten.einsum", weft_arg_text("ij->ji"), weft_arg_values((const WeftValue[]){k->x, k->x}, 2)))
+TRACE(index_add_float, CALL("aten.index_add", X, INT(0),
+			    weft_arg(weft_relu(k->t, weft_select(k->t, k->x, 1, 0))), X))
+TRACE(einsum_less, CALL("aten.einsum", weft_arg_text("ij->ji"),
+			weft_arg_values((const WeftValue[]){k->x, k->x}, 2)))
 TRACE(einsum, CALL("aten.einsum", weft_arg_text("ij,jk->ik"), weft_arg_values(&k->x, 1)))
 
 #define T(name) {#name, trace_##name}
@@ -610,24 +683,150 @@ static const struct {
 	const char *name;
 	TraceFn *fn;
 } wrong_trace[] = {
-	T(input_null), T(input_empty), T(input_twice), T(input_type_null), T(input_type_empty), T(input_type_bad), T(input_type_negative),
-	T(input_rank), T(param_null), T(param_empty), T(param_as_input), T(param_twice), T(param_as_state), T(param_symbol), T(param_huge),
-	T(input_as_param), T(variable_null), T(buffer_type), T(buffer_as_input), T(symbol_null), T(symbol_empty), T(symbol_bad),
-	T(symbol_twice), T(symbol_range), T(symbol_negative), T(output_null), T(output_empty), T(output_twice), T(output_none), T(output_other),
-	T(output_wild), T(assign_input), T(assign_none), T(assign_type), T(assign_other), T(call_null), T(call_empty), T(call_unknown),
-	T(call_args), T(call_many), T(call_in_place), T(call_input), T(call_missing), T(call_surplus), T(call_twice), T(call_no_such),
-	T(call_empty_name), T(call_kind), T(call_kind_negative), T(call_text), T(call_text_bad), T(call_dtype), T(call_values),
-	T(call_no_values), T(call_absent), T(call_ints), T(call_floats), T(call_bools), T(call_other), T(result_single), T(result_9), T(result_none),
-	T(shape_null), T(shape_none), T(shape_several), T(block_name), T(block_empty), T(block_x), T(block_y), T(block_forward), T(block_inverse), T(mark),
-	T(mark_null), T(softmax_dim), T(softmax_negative), T(log_softmax_dim), T(sum_dim), T(sum_twice), T(mean_dim), T(mean_twice),
-	T(permute_twice), T(permute_few), T(permute_dim), T(transpose_dim), T(select_dim), T(select_index), T(select_negative), T(flatten_dim),
-	T(flatten_order), T(reshape_two), T(reshape_count), T(reshape_negative), T(reshape_part), T(concat_dim), T(concat_shape), T(quantile),
-	T(quantile_negative), T(diagonal), T(diagonal_same), T(clamp), T(clamp_tensor), T(flip_twice), T(roll_dim), T(cumsum_dim),
-	T(argmax_dim), T(topk), T(topk_negative), T(unsqueeze_dim), T(squeeze_dim), T(split_size), T(split_sizes), T(chunk), T(narrow),
-	T(slice_step), T(slice_dim), T(gather_dim), T(index_select_dim), T(expand), T(repeat), T(norm_shape), T(group_norm), T(linear_shape),
-	T(matmul_shape), T(add_shape), T(conv_rank), T(pool_size), T(pool_padding), T(pool_large), T(embedding), T(dropout), T(one_hot),
-	T(div_mode), T(cross_entropy), T(pad), T(pad_mode), T(tril), T(arange), T(full), T(gather_float), T(take_float),
-	T(scatter_float), T(index_add_float), T(einsum_less), T(einsum),
+	T(input_null),
+	T(input_empty),
+	T(input_twice),
+	T(input_type_null),
+	T(input_type_empty),
+	T(input_type_bad),
+	T(input_type_negative),
+	T(input_rank),
+	T(param_null),
+	T(param_empty),
+	T(param_as_input),
+	T(param_twice),
+	T(param_as_state),
+	T(param_symbol),
+	T(param_huge),
+	T(input_as_param),
+	T(variable_null),
+	T(buffer_type),
+	T(buffer_as_input),
+	T(symbol_null),
+	T(symbol_empty),
+	T(symbol_bad),
+	T(symbol_twice),
+	T(symbol_range),
+	T(symbol_negative),
+	T(output_null),
+	T(output_empty),
+	T(output_twice),
+	T(output_none),
+	T(output_other),
+	T(output_wild),
+	T(assign_input),
+	T(assign_none),
+	T(assign_type),
+	T(assign_other),
+	T(call_null),
+	T(call_empty),
+	T(call_unknown),
+	T(call_args),
+	T(call_many),
+	T(call_in_place),
+	T(call_input),
+	T(call_missing),
+	T(call_surplus),
+	T(call_twice),
+	T(call_no_such),
+	T(call_empty_name),
+	T(call_kind),
+	T(call_kind_negative),
+	T(call_text),
+	T(call_text_bad),
+	T(call_dtype),
+	T(call_values),
+	T(call_no_values),
+	T(call_absent),
+	T(call_ints),
+	T(call_floats),
+	T(call_bools),
+	T(call_other),
+	T(result_single),
+	T(result_9),
+	T(result_none),
+	T(shape_null),
+	T(shape_none),
+	T(shape_several),
+	T(block_name),
+	T(block_empty),
+	T(block_x),
+	T(block_y),
+	T(block_forward),
+	T(block_inverse),
+	T(mark),
+	T(mark_null),
+	T(softmax_dim),
+	T(softmax_negative),
+	T(log_softmax_dim),
+	T(sum_dim),
+	T(sum_twice),
+	T(mean_dim),
+	T(mean_twice),
+	T(permute_twice),
+	T(permute_few),
+	T(permute_dim),
+	T(transpose_dim),
+	T(select_dim),
+	T(select_index),
+	T(select_negative),
+	T(flatten_dim),
+	T(flatten_order),
+	T(reshape_two),
+	T(reshape_count),
+	T(reshape_negative),
+	T(reshape_part),
+	T(concat_dim),
+	T(concat_shape),
+	T(quantile),
+	T(quantile_negative),
+	T(diagonal),
+	T(diagonal_same),
+	T(clamp),
+	T(clamp_tensor),
+	T(flip_twice),
+	T(roll_dim),
+	T(cumsum_dim),
+	T(argmax_dim),
+	T(topk),
+	T(topk_negative),
+	T(unsqueeze_dim),
+	T(squeeze_dim),
+	T(split_size),
+	T(split_sizes),
+	T(chunk),
+	T(narrow),
+	T(slice_step),
+	T(slice_dim),
+	T(gather_dim),
+	T(index_select_dim),
+	T(expand),
+	T(repeat),
+	T(norm_shape),
+	T(group_norm),
+	T(linear_shape),
+	T(matmul_shape),
+	T(add_shape),
+	T(conv_rank),
+	T(pool_size),
+	T(pool_padding),
+	T(pool_large),
+	T(embedding),
+	T(dropout),
+	T(one_hot),
+	T(div_mode),
+	T(cross_entropy),
+	T(pad),
+	T(pad_mode),
+	T(tril),
+	T(arange),
+	T(full),
+	T(gather_float),
+	T(take_float),
+	T(scatter_float),
+	T(index_add_float),
+	T(einsum_less),
+	T(einsum),
 };
 
 static void test_traces(void **state)
@@ -637,7 +836,8 @@ static void test_traces(void **state)
 	for (size_t k = 0; k < sizeof wrong_trace / sizeof *wrong_trace; k++) {
 		Weft *w = weft_new();
 		WeftTrace *other = weft_trace_new(w, "other");
-		Traced c = {.t = weft_trace_new(w, "model"), .other = weft_trace_input(other, "z", "f32[2]")};
+		Traced c = {.t = weft_trace_new(w, "model"),
+			    .other = weft_trace_input(other, "z", "f32[2]")};
 		c.x = weft_trace_input(c.t, "x", "f32[4, 6]");
 		c.i = weft_trace_input(c.t, "i", "i64[4]");
 		weft_trace_output(c.t, "y", weft_relu(c.t, c.x));
@@ -684,20 +884,25 @@ static void test_tables(void **state)
 	assert_true(!weft_input(NULL, e, 0) && !weft_input(m, NULL, 0) && !weft_input(m, e, 2));
 	assert_true(!weft_output(NULL, e, 0) && !weft_output(m, NULL, 0) && !weft_output(m, e, 1));
 	assert_true(!weft_state_info(NULL, 0) && !weft_state_info(m, 0));
-	assert_true(!weft_dim(NULL, NULL, 0) && !weft_dim(m, NULL, 0) && !weft_dim(m, weft_input(m, e, 0), 2));
+	assert_true(!weft_dim(NULL, NULL, 0) && !weft_dim(m, NULL, 0) &&
+		    !weft_dim(m, weft_input(m, e, 0), 2));
 	assert_true(!weft_symbol(NULL, e, 0) && !weft_symbol(m, NULL, 0) && !weft_symbol(m, e, 1));
 	assert_true(!weft_call(NULL, e, 0) && !weft_call(m, NULL, 0) && !weft_call(m, e, e->ncall));
-	assert_true(!weft_param(NULL, 0) && !weft_param(m, m->nparam) && !weft_source(NULL, 0) && !weft_source(m, m->nsource));
+	assert_true(!weft_param(NULL, 0) && !weft_param(m, m->nparam) && !weft_source(NULL, 0) &&
+		    !weft_source(m, m->nsource));
 	assert_true(!weft_layout_dim(NULL, NULL, 0) && !weft_layout_dim(m, NULL, 0));
-	assert_true(!weft_output_shape(m, e, NULL, 0) && !weft_output_shape(m, e, sizes, 1) && !weft_output_shape(NULL, e, sizes, 0));
+	assert_true(!weft_output_shape(m, e, NULL, 0) && !weft_output_shape(m, e, sizes, 1) &&
+		    !weft_output_shape(NULL, e, sizes, 0));
 	assert_non_null(weft_model_check(NULL));
 	assert_int_equal(weft_saved_is(NULL), 0);
-	assert_true(!weft_saved_bytes(NULL, e, sizes) && !weft_saved_bytes(m, NULL, sizes) && !weft_saved_bytes(m, e, NULL));
+	assert_true(!weft_saved_bytes(NULL, e, sizes) && !weft_saved_bytes(m, NULL, sizes) &&
+		    !weft_saved_bytes(m, e, NULL));
 	assert_non_null(weft_saved_outputs(NULL, e, sizes, block, 8, NULL));
 	assert_non_null(weft_saved_outputs(m, e, sizes, NULL, 8, &(WeftTensor){0}));
 	assert_non_null(weft_saved_inputs(NULL, e, block, 8, NULL));
 	assert_non_null(weft_saved_inputs(m, e, NULL, 8, &(WeftTensor){0}));
-	assert_false(weft_saved_size((WeftDType){WEFT_FLOAT, 32, 1}, 1, (const int64_t[]){-1}, &bytes));
+	assert_false(
+		weft_saved_size((WeftDType){WEFT_FLOAT, 32, 1}, 1, (const int64_t[]){-1}, &bytes));
 	free(sizes);
 	weft_free(w);
 }
@@ -752,8 +957,10 @@ static void test_instances(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_calls),  cmocka_unit_test(test_nothing), cmocka_unit_test(test_sets),      cmocka_unit_test(test_traces),
-		cmocka_unit_test(test_ended),  cmocka_unit_test(test_tables),  cmocka_unit_test(test_instances),
+		cmocka_unit_test(test_calls),     cmocka_unit_test(test_nothing),
+		cmocka_unit_test(test_sets),      cmocka_unit_test(test_traces),
+		cmocka_unit_test(test_ended),     cmocka_unit_test(test_tables),
+		cmocka_unit_test(test_instances),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

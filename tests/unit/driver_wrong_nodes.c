@@ -201,8 +201,8 @@ static const struct {
 	X(insert_absent, INSERT("aten.cat", weft_attr_nodes(&(const WeftNode){NULL, 0}, 1)).index) \
 	X(insert_dtype, INSERT("aten.to.dtype", AX, weft_attr_text("f33")).index)                  \
 	X(insert_while, weft_node_insert_after(p->w, p->a, "while", NULL, 0).index)                \
-	X(insert_random, INSERT("aten.rand_like", AX).index)                                         \
-	X(insert_shape, INSERT("aten.mm", AX, weft_attr_node(p->c)).index)                                       \
+	X(insert_random, INSERT("aten.rand_like", AX).index)                                       \
+	X(insert_shape, INSERT("aten.mm", AX, weft_attr_node(p->c)).index)                         \
 	X(size_unknown,                                                                            \
 	  INSERT("aten.reshape", AX, weft_attr_sizes((const char *const[]){"Q"}, 1)).index)        \
 	X(size_empty,                                                                              \

@@ -93,12 +93,14 @@ static bool loads(const uint8_t *data, size_t size, const char *model, char *tex
 	if (unwound == UNWIND_BUG)
 		fail_msg("bug: %s", ctx->bug_text);
 	if (!unwound) {
-		Graph *g = pt2_load_bytes(ir_new(ctx), "test.pt2", copy, size, &(Pt2Options){.model = model});
+		Graph *g = pt2_load_bytes(ir_new(ctx), "test.pt2", copy, size,
+					  &(Pt2Options){.model = model});
 		Text t;
 		text_init(&t, ctx->arena);
 		ctx_print(ctx, &t);
 		for (uint32_t k = 0; g && k < g->output.n; k++)
-			text_printf(&t, "%s %s%s", k ? "," : "loads, gives", type_str(g->ir, node_type_id(g, g->output.data[k].node)),
+			text_printf(&t, "%s %s%s", k ? "," : "loads, gives",
+				    type_str(g->ir, node_type_id(g, g->output.data[k].node)),
 				    k + 1 == g->output.n && !tell_graph ? "\n" : "");
 		if (g && tell_graph)
 			text_printf(&t, "%s, graph %08x\n", g->output.n ? "" : "loads", text_of(g));
@@ -149,7 +151,8 @@ static const struct {
 	{"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
 	{"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
 	{"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
-	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu, make_fixtures.py:81)"},
+	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu, "
+	 "make_fixtures.py:81)"},
 	{"mlp", "models/model.json", "aten.relu.default", "custom.relu.default",
 	 "torch.ops.custom.relu.default x1"},
 	{"mlp", "models/model.json", "{\"name\":\"self\"", "{\"name\":\"me\"",
@@ -187,9 +190,12 @@ static const struct {
 	{"mlp", "weights_config.json", "{\"config\"", "{\"confug\"", "is in neither weights"},
 	{"scan", "models/model.json", "\"as_graph\"", "\"as_groph\"",
 	 "argument 0: expected a graph"},
-	{"control/size_branch", "models/model.json", "aten.cumsum.default", "aten.cumsum_.default", "its graph writes one of its inputs"},
-	{"control/while_in_while", "models/model.json", "aten.add.Tensor", "aten.add_.Tensor", "its graph writes one of its inputs"},
-	{"control/size_branch", "models/model.json", "\"as_tensors\"", "\"as_floats\"", "operand 3: as_floats is not supported"},
+	{"control/size_branch", "models/model.json", "aten.cumsum.default", "aten.cumsum_.default",
+	 "its graph writes one of its inputs"},
+	{"control/while_in_while", "models/model.json", "aten.add.Tensor", "aten.add_.Tensor",
+	 "its graph writes one of its inputs"},
+	{"control/size_branch", "models/model.json", "\"as_tensors\"", "\"as_floats\"",
+	 "operand 3: as_floats is not supported"},
 	{"state", "models/model.json", "aten.copy_.default", "aten.copy__.default",
 	 "torch.ops.aten.copy__.default"},
 };
@@ -213,7 +219,8 @@ static void test_unsupported_all(void **state)
 	edit(e, "aten.linear.default", "aten.frob.default");
 	edit(e, "aten.relu.default", "aten.burp.x");
 	refused(&z, NULL,
-		"2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu, make_fixtures.py:81); "
+		"2 unsupported operators: torch.ops.aten.burp.x x1 (first at relu, "
+		"make_fixtures.py:81); "
 		"torch.ops.aten.frob.default x2 (first at linear, linear.py:134)");
 }
 
@@ -331,11 +338,14 @@ static bool replace_kth(json_t *v, uint32_t *k, json_t *by)
 static json_t *other_value(const json_t *v, uint32_t which, const char **last)
 {
 	switch (json_typeof(v)) {
-	case JSON_INTEGER: return json_integer(which % 2 && json_integer_value(v) ? 0 : json_integer_value(v) + 1);
+	case JSON_INTEGER:
+		return json_integer(which % 2 && json_integer_value(v) ? 0
+								       : json_integer_value(v) + 1);
 	case JSON_REAL: return json_real(json_real_value(v) + 1);
 	case JSON_TRUE: return json_false();
 	case JSON_FALSE: return json_true();
-	case JSON_STRING: return json_string(*last && strcmp(*last, json_string_value(v)) != 0 ? *last : "x");
+	case JSON_STRING:
+		return json_string(*last && strcmp(*last, json_string_value(v)) != 0 ? *last : "x");
 	default: return NULL;
 	}
 }
@@ -346,11 +356,15 @@ static json_t *odd_value(const json_t *v, uint32_t which)
 {
 	json_t *list;
 	switch (json_typeof(v)) {
-	case JSON_INTEGER: return json_integer(which % 2 ? -json_integer_value(v) : json_integer_value(v) - 1);
-	case JSON_REAL: return which % 2 ? json_integer((json_int_t)json_real_value(v)) : json_string("Infinity");
+	case JSON_INTEGER:
+		return json_integer(which % 2 ? -json_integer_value(v) : json_integer_value(v) - 1);
+	case JSON_REAL:
+		return which % 2 ? json_integer((json_int_t)json_real_value(v))
+				 : json_string("Infinity");
 	case JSON_TRUE: return json_integer(1);
 	case JSON_FALSE: return json_integer(0);
-	case JSON_STRING: return which % 2 ? json_string("") : json_sprintf("%s_1", json_string_value(v));
+	case JSON_STRING:
+		return which % 2 ? json_string("") : json_sprintf("%s_1", json_string_value(v));
 	case JSON_ARRAY:
 		list = json_array();
 		if (which % 2 && json_array_size(v)) {
@@ -376,8 +390,10 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 		json_object_foreach_safe(v, tmp, key, x)
 		{
 			if ((*k)-- == 0) {
-				json_t *by = odd ? odd_value(x, which) : other_value(x, which, last);
-				return by ? json_object_set_new(v, key, by) == 0 : json_object_del(v, key) == 0;
+				json_t *by =
+					odd ? odd_value(x, which) : other_value(x, which, last);
+				return by ? json_object_set_new(v, key, by) == 0
+					  : json_object_del(v, key) == 0;
 			}
 			*last = json_is_string(x) ? json_string_value(x) : *last;
 			if (change_kth(x, which, k, last))
@@ -387,7 +403,8 @@ static bool change_kth(json_t *v, uint32_t which, uint32_t *k, const char **last
 		x = json_array_get(v, i);
 		if ((*k)-- == 0) {
 			json_t *by = odd ? odd_value(x, which) : other_value(x, which, last);
-			return by ? json_array_set_new(v, i, by) == 0 : json_array_remove(v, i) == 0;
+			return by ? json_array_set_new(v, i, by) == 0
+				  : json_array_remove(v, i) == 0;
 		}
 		*last = json_is_string(x) ? json_string_value(x) : *last;
 		if (change_kth(x, which, k, last))
@@ -496,11 +513,30 @@ static void test_changed_json(void **state)
 	static const struct {
 		const char *name;
 		uint32_t step;
-	} models[] = {{"mlp", 1}, {"control/size_branch", 3}, {"control/while_in_while", 7}, {"dynamic", 3}, {"views", 7}, {"batch_norm", 5},
-		      {"scan", 5}, {"state", 5}, {"import/bodies", 11}, {"import/numbers", 13}, {"import/items", 17}, {"import/calls", 7},
-		      {"import/writes", 23}, {"import/weights", 11}, {"import/copies", 11}, {"import/memory", 11}, {"import/norms", 13},
-		      {"import/complex", 7}, {"import/derived", 5}, {"import/outputs", 3}, {"import/divided", 5}, {"import/flags", 5},
-		      {"import/tangle", 9}, {"import/operators", 17}};
+	} models[] = {{"mlp", 1},
+		      {"control/size_branch", 3},
+		      {"control/while_in_while", 7},
+		      {"dynamic", 3},
+		      {"views", 7},
+		      {"batch_norm", 5},
+		      {"scan", 5},
+		      {"state", 5},
+		      {"import/bodies", 11},
+		      {"import/numbers", 13},
+		      {"import/items", 17},
+		      {"import/calls", 7},
+		      {"import/writes", 23},
+		      {"import/weights", 11},
+		      {"import/copies", 11},
+		      {"import/memory", 11},
+		      {"import/norms", 13},
+		      {"import/complex", 7},
+		      {"import/derived", 5},
+		      {"import/outputs", 3},
+		      {"import/divided", 5},
+		      {"import/flags", 5},
+		      {"import/tangle", 9},
+		      {"import/operators", 17}};
 	Ctx *ctx = ctx_new();
 	Text said;
 	assert_non_null(ctx);
@@ -520,13 +556,36 @@ static void test_odd_json(void **state)
 	static const struct {
 		const char *name, *file;
 		uint32_t step;
-	} members[] = {{"mlp", model, 7}, {"wrapped", model, 7}, {"wrapped", weights, 1}, {"torchao", model, 15}, {"tied", weights, 1},
-	               {"import/weights", weights, 3}, {"import/tangle", weights, 3}, {"nested", model, 11}, {"nested_strict", model, 15},
-	               {"control/branch", model, 15}, {"control/complex_loop", model, 15}, {"control/size_branch", model, 15}, {"sizes/uneven", model, 15},
-	               {"sizes/head", model, 15}, {"import/fractions", model, 35}, {"import/in_place_views", model, 23}, {"import/items", model, 59},
-	               {"import/numbers", model, 35}, {"import/norms", model, 47}, {"import/bodies", model, 23}, {"import/memory", model, 27},
-	               {"import/writes", model, 63}, {"import/calls", model, 15}, {"import/outputs", model, 7}, {"import/derived", model, 15},
-	               {"import/idle", model, 11}, {"import/flags", model, 15}, {"state", model, 11}, {"scan", model, 11}, {"dynamic", model, 11}};
+	} members[] = {{"mlp", model, 7},
+		       {"wrapped", model, 7},
+		       {"wrapped", weights, 1},
+		       {"torchao", model, 15},
+		       {"tied", weights, 1},
+		       {"import/weights", weights, 3},
+		       {"import/tangle", weights, 3},
+		       {"nested", model, 11},
+		       {"nested_strict", model, 15},
+		       {"control/branch", model, 15},
+		       {"control/complex_loop", model, 15},
+		       {"control/size_branch", model, 15},
+		       {"sizes/uneven", model, 15},
+		       {"sizes/head", model, 15},
+		       {"import/fractions", model, 35},
+		       {"import/in_place_views", model, 23},
+		       {"import/items", model, 59},
+		       {"import/numbers", model, 35},
+		       {"import/norms", model, 47},
+		       {"import/bodies", model, 23},
+		       {"import/memory", model, 27},
+		       {"import/writes", model, 63},
+		       {"import/calls", model, 15},
+		       {"import/outputs", model, 7},
+		       {"import/derived", model, 15},
+		       {"import/idle", model, 11},
+		       {"import/flags", model, 15},
+		       {"state", model, 11},
+		       {"scan", model, 11},
+		       {"dynamic", model, 11}};
 	Ctx *ctx = ctx_new();
 	Text said;
 	assert_non_null(ctx);

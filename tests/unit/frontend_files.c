@@ -32,28 +32,42 @@ static void test_kinds(void **state)
 		const char *begins;
 	} cases[] = {
 		{"", 0, "it is empty"},
-		{"\xfd" "7zXZ", 5, "it is compressed by xz: unpack it first (xz -d)"},
-		{"\xfd" "7zX\0", 5, "it is a binary file of an unknown kind"},
-		{"\xfd" "7zX", 4, NULL},
+		{"\xfd"
+		 "7zXZ",
+		 5, "it is compressed by xz: unpack it first (xz -d)"},
+		{"\xfd"
+		 "7zX\0",
+		 5, "it is a binary file of an unknown kind"},
+		{"\xfd"
+		 "7zX",
+		 4, NULL},
 		{"\x1f\x8b", 2, "it is compressed by gzip: unpack it first (gzip -d)"},
 		{"\x1f", 1, NULL},
 		{"\x28\xb5\x2f\xfd", 4, "it is compressed by zstd: unpack it first (zstd -d)"},
 		{"BZh9", 4, "it is compressed by bzip2: unpack it first (bzip2 -d)"},
 		{"BZ", 2, NULL},
-		{"\x7f" "ELF\1", 5, "it is compiled code (ELF)"},
+		{"\x7f"
+		 "ELF\1",
+		 5, "it is compiled code (ELF)"},
 		{"\x93NUMPY\1", 7, "it is an array of NumPy"},
 		{"\x89HDF\r\n", 6, "it is an HDF5 file (Keras?)"},
 		{"GGUF\3", 5, "it is a GGUF file, which holds weights and no graph"},
 		{"\x1c\0\0\0TFL3", 8, "it is a model of TensorFlow Lite"},
 		{"\x1c\0\0\0TFL", 7, "it is a binary file of an unknown kind"},
 		{"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46", 8,
-		 "it is a pickle of torch.save: export it with torch.export.export and torch.export.save"},
-		{"\x80\x02\x8a\x0a\x6c\xfc\x9c", 7, "it is a Python pickle: export it with torch.export.export and torch.export.save"},
-		{"\x80\x03", 2, "it is a Python pickle: export it with torch.export.export and torch.export.save"},
-		{"\x80\x04", 2, "it is a Python pickle: export it with torch.export.export and torch.export.save"},
-		{"\x80\x05", 2, "it is a Python pickle: export it with torch.export.export and torch.export.save"},
+		 "it is a pickle of torch.save: export it with torch.export.export and "
+		 "torch.export.save"},
+		{"\x80\x02\x8a\x0a\x6c\xfc\x9c", 7,
+		 "it is a Python pickle: export it with torch.export.export and torch.export.save"},
+		{"\x80\x03", 2,
+		 "it is a Python pickle: export it with torch.export.export and torch.export.save"},
+		{"\x80\x04", 2,
+		 "it is a Python pickle: export it with torch.export.export and torch.export.save"},
+		{"\x80\x05", 2,
+		 "it is a Python pickle: export it with torch.export.export and torch.export.save"},
 		{"\x80\x01", 2, NULL},
-		{"\x10\0\0\0\0\0\0\0{", 9, "it is a .safetensors file, which holds tensors and no graph"},
+		{"\x10\0\0\0\0\0\0\0{", 9,
+		 "it is a .safetensors file, which holds tensors and no graph"},
 		{"\x10\0\0\0\0\0\0\0", 8, "it is a binary file of an unknown kind"},
 		{"\x08\x15\x12\x07", 4, NULL},
 		{"\x08\x00\x12\x07", 4, "it is a binary file of an unknown kind"},
@@ -91,9 +105,12 @@ static void test_onnx(void **state)
 		size_t size;
 		bool is;
 	} cases[] = {
-		{"\x08\x08\x12\x07", 4, true},  {"\x08\x01\x12\x07", 4, true},  {"\x08\x14\x12\x07", 4, true},  {"\x08\x08\xa2\x01", 4, true},
-		{"\x08\x15\x12\x07", 4, false}, {"\x08\x00\x12\x07", 4, false}, {"\x08\x08\x13\x07", 4, false}, {"\x08\x08\x0a\x07", 4, false},
-		{"\x08\x08\xaa\x07", 4, false}, {"\x0a\x08\x12\x07", 4, false}, {"\x08\x08\x12", 3, false},
+		{"\x08\x08\x12\x07", 4, true},  {"\x08\x01\x12\x07", 4, true},
+		{"\x08\x14\x12\x07", 4, true},  {"\x08\x08\xa2\x01", 4, true},
+		{"\x08\x15\x12\x07", 4, false}, {"\x08\x00\x12\x07", 4, false},
+		{"\x08\x08\x13\x07", 4, false}, {"\x08\x08\x0a\x07", 4, false},
+		{"\x08\x08\xaa\x07", 4, false}, {"\x0a\x08\x12\x07", 4, false},
+		{"\x08\x08\x12", 3, false},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		assert_int_equal(is_onnx(cases[k].data, cases[k].size), cases[k].is);
@@ -105,9 +122,11 @@ static void test_graph_text(void **state)
 	static const struct {
 		const char *text;
 		bool is;
-	} cases[] = {{"graph @f", true}, {"graph", true},  {"grap", false},          {" \n\tgraph", true}, {"; c\ngraph @f", true},
-		     {"; a\n ; b\n\ngraph", true}, {"; graph", false}, {";\ngraph", true}, {";", false},    {"", false},
-		     {"  ", false}, {"x graph", false}, {"; c\nx", false}, {"Graph", false}};
+	} cases[] = {{"graph @f", true},   {"graph", true},         {"grap", false},
+		     {" \n\tgraph", true}, {"; c\ngraph @f", true}, {"; a\n ; b\n\ngraph", true},
+		     {"; graph", false},   {";\ngraph", true},      {";", false},
+		     {"", false},          {"  ", false},           {"x graph", false},
+		     {"; c\nx", false},    {"Graph", false}};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
 		size_t n = strlen(cases[k].text);
 		char *copy = malloc(n + !n);
@@ -161,7 +180,10 @@ static void test_npy_bytes(void **state)
 		{DT_i16, 2, {1, 2}, "{'descr': '<i2', 'fortran_order': False, 'shape': (1, 2), }"},
 		{DT_u16, 1, {2}, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }"},
 		{DT_f16, 1, {2}, "{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }"},
-		{DT_i32, 3, {1, 1, 1}, "{'descr': '<i4', 'fortran_order': False, 'shape': (1, 1, 1), }"},
+		{DT_i32,
+		 3,
+		 {1, 1, 1},
+		 "{'descr': '<i4', 'fortran_order': False, 'shape': (1, 1, 1), }"},
 		{DT_u32, 1, {1}, "{'descr': '<u4', 'fortran_order': False, 'shape': (1,), }"},
 		{DT_i64, 1, {0}, "{'descr': '<i8', 'fortran_order': False, 'shape': (0,), }"},
 		{DT_u64, 1, {1}, "{'descr': '<u8', 'fortran_order': False, 'shape': (1,), }"},
@@ -227,14 +249,18 @@ static void test_npy_versions(void **state)
 			memcpy(p + head + n, "\1\2\3\4", 4);
 			Tensor t;
 			bool ok = npy_parse(ctx, "w", p, head + n + 4, &t);
-			assert_int_equal(ok, version >= 1 && version <= 3 && (version > 1 || n < 65536));
+			assert_int_equal(ok, version >= 1 && version <= 3 &&
+						     (version > 1 || n < 65536));
 			if (ok)
 				assert_memory_equal(t.data, "\1\2\3\4", 4);
 			else if (version == 0 || version == 4)
-				assert_string_equal(ctx->last->text, "truncated .npy array, or an unknown version");
+				assert_string_equal(ctx->last->text,
+						    "truncated .npy array, or an unknown version");
 			if (ok) {
 				assert_false(npy_parse(ctx, "w", p, head + n + 3, &t));
-				assert_string_equal(ctx->last->text, "truncated .npy array: 3 bytes, its shape needs 4");
+				assert_string_equal(
+					ctx->last->text,
+					"truncated .npy array: 3 bytes, its shape needs 4");
 				assert_false(npy_parse(ctx, "w", p, head + n - 1, &t));
 				assert_false(npy_parse(ctx, "w", p, 9, &t));
 				assert_string_equal(ctx->last->text, "not a .npy array");
@@ -266,12 +292,17 @@ static void test_npy_messages(void **state)
 	assert_string_equal(header_says(NPY("'<f4'", "( 2 , 2 , )")), "");
 	assert_string_equal(header_says(NPY("'<f4'", "(2L,1L)")), "");
 	assert_string_equal(header_says(NPY("'<f4'", "(1,1,1,1,1,1,1,1)")), "");
-	assert_string_equal(header_says(NPY("'>f4'", "(2,)")), "unsupported element type >f4, expected a little-endian number");
-	assert_string_equal(header_says(NPY("'f4'", "(2,)")), "unsupported element type f4, expected a little-endian number");
-	assert_string_equal(header_says(NPY("''", "(2,)")), "unsupported element type , expected a little-endian number");
-	assert_string_equal(header_says(NPY("'<a name that is long'", "(2,)")),
-			    "unsupported element type <a name that is, expected a little-endian number");
-	assert_string_equal(header_says(NPY("'<f4'", "(5,)")), "truncated .npy array: 16 bytes, its shape needs 20");
+	assert_string_equal(header_says(NPY("'>f4'", "(2,)")),
+			    "unsupported element type >f4, expected a little-endian number");
+	assert_string_equal(header_says(NPY("'f4'", "(2,)")),
+			    "unsupported element type f4, expected a little-endian number");
+	assert_string_equal(header_says(NPY("''", "(2,)")),
+			    "unsupported element type , expected a little-endian number");
+	assert_string_equal(
+		header_says(NPY("'<a name that is long'", "(2,)")),
+		"unsupported element type <a name that is, expected a little-endian number");
+	assert_string_equal(header_says(NPY("'<f4'", "(5,)")),
+			    "truncated .npy array: 16 bytes, its shape needs 20");
 	assert_string_equal(header_says(NPY("'<f4'", "(4,)")), "");
 	assert_string_equal(header_says(NPY("<f4", "(2,)")), bad);
 	assert_string_equal(header_says(NPY("'<f4'", "2,)")), bad);
@@ -282,8 +313,10 @@ static void test_npy_messages(void **state)
 	assert_string_equal(header_says(NPY("'<f4'", "(2,), 'shape': (2,)")), bad);
 	assert_string_equal(header_says(NPY("'<f4'", "(2,), 'fortran_order': False")), bad);
 	assert_string_equal(header_says(NPY("'<f4'", "(2,), 'more': 1")), bad);
-	assert_string_equal(header_says("{'descr' '<f4', 'fortran_order': False, 'shape': (2,)}"), bad);
-	assert_string_equal(header_says("{'descr': '<f4', 'fortran_order': Fals, 'shape': (2,)}"), bad);
+	assert_string_equal(header_says("{'descr' '<f4', 'fortran_order': False, 'shape': (2,)}"),
+			    bad);
+	assert_string_equal(header_says("{'descr': '<f4', 'fortran_order': Fals, 'shape': (2,)}"),
+			    bad);
 	assert_string_equal(header_says("{'descr': '<f4', 'fortran_order': Tru"), bad);
 	assert_string_equal(header_says("{'descr': '<f4', 'fortran_order': Fals"), bad);
 	assert_string_equal(header_says("{'descr': '<f4', 'fortran_order': False}"), bad);
@@ -296,7 +329,8 @@ static void test_npz_bytes(void **state)
 {
 	(void)state;
 	const int64_t dim[1] = {2};
-	NamedTensor x[2] = {{"x.10", tensor(DT_u8, 1, dim, "ab")}, {"größe", tensor(DT_u8, 1, dim, "cd")}};
+	NamedTensor x[2] = {{"x.10", tensor(DT_u8, 1, dim, "ab")},
+			    {"größe", tensor(DT_u8, 1, dim, "cd")}};
 	assert_true(npz_save(ctx, "a.npz", x, 2));
 	size_t n;
 	const uint8_t *p = (const uint8_t *)contents("a.npz", &n);
@@ -322,12 +356,15 @@ static void test_safetensors_bytes(void **state)
 {
 	(void)state;
 	const int64_t dim[2] = {1, 3}, none[1] = {0};
-	NamedTensor x[3] = {{"a", tensor(DT_u8, 2, dim, "xyz")}, {"b\"\\\x01", tensor(DT_f32, 0, NULL, "1234")},
+	NamedTensor x[3] = {{"a", tensor(DT_u8, 2, dim, "xyz")},
+			    {"b\"\\\x01", tensor(DT_f32, 0, NULL, "1234")},
 			    {"c", tensor(DT_c64, 1, none, NULL)}};
 	StMeta meta[2] = {{"k", "v"}, {"\n", "\x1f\x20"}};
-	const char *index = "{\"__metadata__\":{\"k\":\"v\",\"\\u000a\":\"\\u001f \"},\"a\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[0,3]},"
-			    "\"b\\\"\\\\\\u0001\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[3,7]},"
-			    "\"c\":{\"dtype\":\"C64\",\"shape\":[0],\"data_offsets\":[7,7]}}";
+	const char *index =
+		"{\"__metadata__\":{\"k\":\"v\",\"\\u000a\":\"\\u001f "
+		"\"},\"a\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[0,3]},"
+		"\"b\\\"\\\\\\u0001\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[3,7]},"
+		"\"c\":{\"dtype\":\"C64\",\"shape\":[0],\"data_offsets\":[7,7]}}";
 	char want[600];
 	size_t n = strlen(index), whole = (n + 8 + 63) / 64 * 64;
 	memset(want, ' ', sizeof want);
@@ -344,12 +381,18 @@ static void test_safetensors_bytes(void **state)
 	assert_memory_equal(st_find(&f, "b\"\\\x01")->data, "1234", 4);
 	assert_string_equal(st_meta(&f, "\n"), "\x1f ");
 	assert_true(st_save(ctx, "a.safetensors", NULL, 0, meta, 1));
-	assert_file("a.safetensors", "8\0\0\0\0\0\0\0{\"__metadata__\":{\"k\":\"v\"}}                              ", 64);
+	assert_file("a.safetensors",
+		    "8\0\0\0\0\0\0\0{\"__metadata__\":{\"k\":\"v\"}}                              ",
+		    64);
 	assert_true(st_save(ctx, "a.safetensors", x, 1, NULL, 0));
-	assert_file("a.safetensors", "8\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[0,3]}} xyz", 67);
+	assert_file("a.safetensors",
+		    "8\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"U8\",\"shape\":[1,3],\"data_offsets\":[0,3]"
+		    "}} xyz",
+		    67);
 	x[0].tensor.dtype = DT_c128;
 	assert_false(st_save(ctx, "b.safetensors", x, 1, NULL, 0));
-	assert_string_equal(ctx->last->text, "tensor a: dtype c128 cannot be stored in safetensors");
+	assert_string_equal(ctx->last->text,
+			    "tensor a: dtype c128 cannot be stored in safetensors");
 	assert_int_equal(access("b.safetensors", F_OK), -1);
 }
 
@@ -369,42 +412,63 @@ static const char *index_says(const char *index, size_t data)
 static void test_safetensors_messages(void **state)
 {
 	(void)state;
-#define T(dtype, shape, range) "{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" range "}}"
+#define T(dtype, shape, range)                                                                     \
+	"{\"a\":{\"dtype\":" dtype ",\"shape\":" shape ",\"data_offsets\":" range "}}"
 	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,8]"), 8), "");
 	assert_string_equal(index_says(T("\"F32\"", "[2]", "[8,16]"), 16), "");
 	assert_string_equal(index_says(T("\"F32\"", "[]", "[0,4]"), 4), "");
 	assert_string_equal(index_says(T("\"F32\"", "[0]", "[8,8]"), 8), "");
 	assert_string_equal(index_says(T("\"F32\"", "[1,1,1,1,1,1,1,2]", "[0,8]"), 8), "");
-	assert_string_equal(index_says(T("\"F9\"", "[2]", "[0,8]"), 8), "tensor a: unsupported dtype F9");
-	assert_string_equal(index_says(T("3", "[2]", "[0,8]"), 8), "tensor a: unsupported dtype (none)");
+	assert_string_equal(index_says(T("\"F9\"", "[2]", "[0,8]"), 8),
+			    "tensor a: unsupported dtype F9");
+	assert_string_equal(index_says(T("3", "[2]", "[0,8]"), 8),
+			    "tensor a: unsupported dtype (none)");
 	assert_string_equal(index_says(T("\"F32\"", "2", "[0,8]"), 8), "tensor a: bad shape");
 	assert_string_equal(index_says(T("\"F32\"", "[\"2\"]", "[0,8]"), 8), "tensor a: bad shape");
 	assert_string_equal(index_says(T("\"F32\"", "[-1]", "[0,8]"), 8), "tensor a: bad shape");
-	assert_string_equal(index_says(T("\"F32\"", "[4611686018427387904,4]", "[0,8]"), 8), "tensor a: bad shape");
-	assert_string_equal(index_says(T("\"F32\"", "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]", "[0,8]"), 8),
+	assert_string_equal(index_says(T("\"F32\"", "[4611686018427387904,4]", "[0,8]"), 8),
 			    "tensor a: bad shape");
-	assert_string_equal(index_says(T("\"F32\"", "[3]", "[0,8]"), 8), "tensor a has 8 bytes, its shape needs 12");
-	assert_string_equal(index_says(T("\"F32\"", "[1]", "[0,8]"), 8), "tensor a has 8 bytes, its shape needs 4");
-	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,8]"), 7), "tensor a lies outside the file");
-	assert_string_equal(index_says(T("\"F32\"", "[2]", "[8,0]"), 8), "tensor a lies outside the file");
-	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,\"8\"]"), 8), "tensor a lies outside the file");
-	assert_string_equal(index_says(T("\"F32\"", "[2]", "[\"0\",8]"), 8), "tensor a lies outside the file");
-	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,18446744073709551615]"), 8),
-			    "the index is not valid JSON: too big integer near '18446744073709551615'");
+	assert_string_equal(
+		index_says(
+			T("\"F32\"",
+			  "[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]",
+			  "[0,8]"),
+			8),
+		"tensor a: bad shape");
+	assert_string_equal(index_says(T("\"F32\"", "[3]", "[0,8]"), 8),
+			    "tensor a has 8 bytes, its shape needs 12");
+	assert_string_equal(index_says(T("\"F32\"", "[1]", "[0,8]"), 8),
+			    "tensor a has 8 bytes, its shape needs 4");
+	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,8]"), 7),
+			    "tensor a lies outside the file");
+	assert_string_equal(index_says(T("\"F32\"", "[2]", "[8,0]"), 8),
+			    "tensor a lies outside the file");
+	assert_string_equal(index_says(T("\"F32\"", "[2]", "[0,\"8\"]"), 8),
+			    "tensor a lies outside the file");
+	assert_string_equal(index_says(T("\"F32\"", "[2]", "[\"0\",8]"), 8),
+			    "tensor a lies outside the file");
+	assert_string_equal(
+		index_says(T("\"F32\"", "[2]", "[0,18446744073709551615]"), 8),
+		"the index is not valid JSON: too big integer near '18446744073709551615'");
 	assert_string_equal(index_says("{\"a\":3}", 8), "a: expected an object");
-	assert_string_equal(index_says("{\"__metadata__\":{\"k\":3}}", 8), "metadata k is not a string");
-	assert_string_equal(index_says("{\"__metadata__\":3}", 8), "__metadata__: expected an object");
+	assert_string_equal(index_says("{\"__metadata__\":{\"k\":3}}", 8),
+			    "metadata k is not a string");
+	assert_string_equal(index_says("{\"__metadata__\":3}", 8),
+			    "__metadata__: expected an object");
 	assert_string_equal(index_says("[]", 8), "the index is not valid JSON: no object");
-	assert_string_equal(index_says("{\"a\":{},\"a\":{}}", 8), "the index is not valid JSON: duplicate object key near '\"a\"'");
+	assert_string_equal(index_says("{\"a\":{},\"a\":{}}", 8),
+			    "the index is not valid JSON: duplicate object key near '\"a\"'");
 	StFile f;
 	uint8_t eight[9] = {1, 0, 0, 0, 0, 0, 0, 0, '{'};
 	for (size_t n = 0; n < 9; n++) {
 		assert_false(st_open_bytes(ctx, "test", eight, n, &f));
-		assert_string_equal(ctx->last->text, "not a safetensors file, or truncated: no index");
+		assert_string_equal(ctx->last->text,
+				    "not a safetensors file, or truncated: no index");
 	}
 	memset(eight, 0, 8); /* an index without a byte */
 	assert_false(st_open_bytes(ctx, "test", eight, 8, &f));
-	assert_string_equal(ctx->last->text, "the index is not valid JSON: '[' or '{' expected near end of file");
+	assert_string_equal(ctx->last->text,
+			    "the index is not valid JSON: '[' or '{' expected near end of file");
 	eight[7] = 0x80;
 	assert_false(st_open_bytes(ctx, "test", eight, 9, &f));
 	assert_string_equal(ctx->last->text, "not a safetensors file, or truncated: no index");
@@ -616,7 +680,8 @@ static void test_folder(void **state)
 	assert_int_equal(rmdir(a) + rmdir(b), 0);
 	setenv("TMPDIR", "/none/such", 1);
 	assert_null(folder_temp(ctx));
-	assert_string_equal(ctx->last->text, "cannot make a temporary folder: No such file or directory");
+	assert_string_equal(ctx->last->text,
+			    "cannot make a temporary folder: No such file or directory");
 	setenv("TMPDIR", "", 1);
 	a = folder_temp(ctx);
 	assert_true(a && !strncmp(a, "/tmp/weft-", 10) && rmdir(a) == 0);
@@ -643,9 +708,23 @@ static int leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(kinds), TEST(onnx), TEST(graph_text),        TEST(npy_bytes),           TEST(npy_padding), TEST(npy_versions), TEST(npy_messages),
-		TEST(npz_bytes), TEST(safetensors_bytes), TEST(safetensors_messages), TEST(map),        TEST(links),        TEST(refused),
-		TEST(into),      TEST(given_up),          TEST(sweep),               TEST(folder),
+		TEST(kinds),
+		TEST(onnx),
+		TEST(graph_text),
+		TEST(npy_bytes),
+		TEST(npy_padding),
+		TEST(npy_versions),
+		TEST(npy_messages),
+		TEST(npz_bytes),
+		TEST(safetensors_bytes),
+		TEST(safetensors_messages),
+		TEST(map),
+		TEST(links),
+		TEST(refused),
+		TEST(into),
+		TEST(given_up),
+		TEST(sweep),
+		TEST(folder),
 	};
 	return cmocka_run_group_tests(tests, enter, leave);
 }

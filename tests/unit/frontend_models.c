@@ -44,7 +44,8 @@ static json_t *find(Model *m, const char *path, const char **key)
 	path += *path == '@' || *path == '#';
 	for (const char *dot; (dot = strchr(path, '.')); path = dot + 1) {
 		const char *word = arena_strndup(m->ctx->arena, path, (size_t)(dot - path));
-		at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10)) : json_object_get(at, word);
+		at = json_is_array(at) ? json_array_get(at, strtoul(word, NULL, 10))
+				       : json_object_get(at, word);
 	}
 	if (!json_is_array(at) && !json_is_object(at))
 		fail_msg("nothing is at %s", path);
@@ -70,7 +71,9 @@ static void drop(Model *m, const char *path)
 {
 	const char *key;
 	json_t *in = find(m, path, &key);
-	assert_int_equal(json_is_array(in) ? json_array_remove(in, strtoul(key, NULL, 10)) : json_object_del(in, key), 0);
+	assert_int_equal(json_is_array(in) ? json_array_remove(in, strtoul(key, NULL, 10))
+					   : json_object_del(in, key),
+			 0);
 }
 
 static void body(Model *m, const char *path, const char *name)
@@ -78,7 +81,9 @@ static void body(Model *m, const char *path, const char *name)
 	for (uint32_t k = 1; k < m->ngraph; k++)
 		if (!strcmp(m->graph[k]->name, name)) {
 			json_t *root = exported(m->graph[k], ARGS_SHORT);
-			set(m, path, json_pack("{s:{s:s, s:O}}", "as_graph", "name", name, "graph", exported_graph(root)));
+			set(m, path,
+			    json_pack("{s:{s:s, s:O}}", "as_graph", "name", name, "graph",
+				      exported_graph(root)));
 			json_decref(root);
 			return;
 		}
@@ -86,16 +91,26 @@ static void body(Model *m, const char *path, const char *name)
 }
 
 /* The user input of that name is a weight. */
-static void weight(Model *m, const char *kind, const char *tensor, const char *name, const char *member)
+static void weight(Model *m, const char *kind, const char *tensor, const char *name,
+		   const char *member)
 {
 	json_t *graph = exported_graph(m->root), *inputs = json_object_get(graph, "inputs");
-	json_t *specs = json_object_get(json_object_get(json_object_get(m->root, "graph_module"), "signature"), "input_specs");
+	json_t *specs = json_object_get(
+		json_object_get(json_object_get(m->root, "graph_module"), "signature"),
+		"input_specs");
 	for (size_t k = 0; k < json_array_size(inputs); k++)
-		if (!strcmp(json_string_value(json_object_get(json_object_get(json_array_get(inputs, k), "as_tensor"), "name")), tensor))
-			json_array_set_new(specs, k, json_pack("{s:{s:{s:s}, s:s}}", kind, "arg", "name", tensor,
-			                                       arena_printf(m->ctx->arena, "%s_name", kind), name));
-	json_object_set_new(m->weights, name, json_pack("{s:s, s:b, s:b, s:o}", "path_name", member, "is_param", !strcmp(kind, "parameter"),
-	                                                "use_pickle", 0, "tensor_meta", json_deep_copy(exported_tensor(m->root, tensor))));
+		if (!strcmp(json_string_value(json_object_get(
+				    json_object_get(json_array_get(inputs, k), "as_tensor"),
+				    "name")),
+			    tensor))
+			json_array_set_new(
+				specs, k,
+				json_pack("{s:{s:{s:s}, s:s}}", kind, "arg", "name", tensor,
+					  arena_printf(m->ctx->arena, "%s_name", kind), name));
+	json_object_set_new(m->weights, name,
+			    json_pack("{s:s, s:b, s:b, s:o}", "path_name", member, "is_param",
+				      !strcmp(kind, "parameter"), "use_pickle", 0, "tensor_meta",
+				      json_deep_copy(exported_tensor(m->root, tensor))));
 }
 
 static void member(Model *m, const char *name, size_t size)
@@ -188,7 +203,8 @@ static void run(const char *text, Text *out)
 	Model m = {.ctx = ctx, .weights = json_object()};
 	make(&m, text);
 	ZipFile z = m.members;
-	char *config = json_dumps(m.weights, JSON_COMPACT), *model = json_dumps(m.root, JSON_COMPACT);
+	char *config = json_dumps(m.weights, JSON_COMPACT),
+	     *model = json_dumps(m.root, JSON_COMPACT);
 	const char *wrapped = arena_printf(ctx->arena, "{\"config\":%s}", config);
 	zip_put(&z, "m/models/model.json", model, strlen(model));
 	zip_put(&z, "m/data/weights/model_weights_config.json", wrapped, strlen(wrapped));
@@ -282,8 +298,9 @@ static void test_control(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_arguments), cmocka_unit_test(test_memory),  cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_names),     cmocka_unit_test(test_weights), cmocka_unit_test(test_control),
+		cmocka_unit_test(test_arguments), cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_sizes),     cmocka_unit_test(test_names),
+		cmocka_unit_test(test_weights),   cmocka_unit_test(test_control),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

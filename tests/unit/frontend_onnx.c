@@ -78,14 +78,16 @@ static Bytes info(const char *name, int64_t type, uint32_t rank, const int64_t *
 {
 	Bytes shape = {NULL, 0};
 	for (uint32_t k = 0; k < rank; k++)
-		shape = join(shape, block(1, dim[k] < 0 ? text(2, "N") : number(1, (uint64_t)dim[k])));
+		shape = join(shape,
+			     block(1, dim[k] < 0 ? text(2, "N") : number(1, (uint64_t)dim[k])));
 	Bytes tensor = all(2, number(1, (uint64_t)type), block(2, shape));
 	return all(2, text(1, name), block(2, block(1, tensor)));
 }
 
 static Bytes node(const char *op, const char *in, const char *in2, const char *out, Bytes attr)
 {
-	return block(1, all(5, text(1, in), in2 ? text(1, in2) : (Bytes){NULL, 0}, text(2, out), text(4, op), attr));
+	return block(1, all(5, text(1, in), in2 ? text(1, in2) : (Bytes){NULL, 0}, text(2, out),
+			    text(4, op), attr));
 }
 
 static Bytes tensor(const char *name, int64_t type, uint32_t rank, const int64_t *dim, Bytes rest)
@@ -106,7 +108,8 @@ static const Bytes none = {NULL, 0};
 
 static Bytes graph_of(Bytes nodes, Bytes more)
 {
-	return all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), block(12, info("y", FLOAT, 2, dynamic)), more);
+	return all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)),
+		   block(12, info("y", FLOAT, 2, dynamic)), more);
 }
 
 /* ---- reading ---- */
@@ -167,16 +170,22 @@ static void test_reads(void **state)
 	expect(model(graph_of(relu(), none)), "%y = onnx.Relu.1(%x)");
 	/* an initializer, in raw form and as numbers */
 	float v[3] = {1, 2, 3};
-	Bytes raw = block(9, (Bytes){(uint8_t *)v, sizeof v}), floats = block(4, (Bytes){(uint8_t *)v, sizeof v});
-	expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, raw)))), "onnx.Add.7");
-	expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, floats)))), "onnx.Add.7");
+	Bytes raw = block(9, (Bytes){(uint8_t *)v, sizeof v}),
+	      floats = block(4, (Bytes){(uint8_t *)v, sizeof v});
+	expect(model(graph_of(node("Add", "x", "w", "y", none),
+			      block(5, tensor("w", FLOAT, 1, three, raw)))),
+	       "onnx.Add.7");
+	expect(model(graph_of(node("Add", "x", "w", "y", none),
+			      block(5, tensor("w", FLOAT, 1, three, floats)))),
+	       "onnx.Add.7");
 }
 
 static void test_sizes(void **state)
 {
 	(void)state;
 	/* Reshape(x, Shape(x)): nothing of it is computed when the model runs */
-	Bytes nodes = join(node("Shape", "x", NULL, "s", none), node("Reshape", "x", "s", "y", none));
+	Bytes nodes =
+		join(node("Shape", "x", NULL, "s", none), node("Reshape", "x", "s", "y", none));
 	expect(model(graph_of(nodes, none)), "onnx.Reshape.1(%x, shape=[N, 3]");
 	assert_null(strstr(read_as(model(graph_of(nodes, none))), "from_size"));
 }
@@ -185,7 +194,8 @@ static void test_sizes(void **state)
 static Bytes integers(const char *name, uint32_t n, const int64_t *v)
 {
 	int64_t dim[] = {n};
-	return block(5, tensor(name, INT64, 1, dim, block(9, (Bytes){(uint8_t *)(uintptr_t)v, n * sizeof *v})));
+	return block(5, tensor(name, INT64, 1, dim,
+			       block(9, (Bytes){(uint8_t *)(uintptr_t)v, n * sizeof *v})));
 }
 
 /* Pads as PyTorch's exporter writes them for opset 11 to 18: pairs by dimension from the last one
@@ -193,17 +203,29 @@ static Bytes integers(const char *name, uint32_t n, const int64_t *v)
 static void test_pads(void **state)
 {
 	(void)state;
-	static const int64_t last[] = {1, 2}, missing[] = {2}, rows[] = {-1, 2}, minus[] = {-1}, first[] = {INT64_MIN + 1}, zero[] = {0};
-	Bytes values = all(6, integers("last", 2, last), integers("missing", 1, missing), integers("rows", 2, rows), integers("minus", 1, minus),
+	static const int64_t last[] = {1, 2}, missing[] = {2}, rows[] = {-1, 2}, minus[] = {-1},
+			     first[] = {INT64_MIN + 1}, zero[] = {0};
+	Bytes values = all(6, integers("last", 2, last), integers("missing", 1, missing),
+			   integers("rows", 2, rows), integers("minus", 1, minus),
 			   integers("first", 1, first), integers("zero", 1, zero));
-	Bytes zeros = block(5, all(3, text(1, "value"), number(20, 4), block(5, tensor("", INT64, 1, (int64_t[]){1}, block(9, (Bytes){(uint8_t *)(uintptr_t)zero, 8})))));
+	Bytes zeros =
+		block(5, all(3, text(1, "value"), number(20, 4),
+			     block(5, tensor("", INT64, 1, (int64_t[]){1},
+					     block(9, (Bytes){(uint8_t *)(uintptr_t)zero, 8})))));
 	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 0)));
 	Bytes perm = block(5, all(4, text(1, "perm"), number(20, 7), number(8, 1), number(8, 0)));
-	Bytes slice = block(1, all(7, text(1, "r"), text(1, "minus"), text(1, "first"), text(1, "zero"), text(1, "minus"), text(2, "s"), text(4, "Slice")));
-	Bytes nodes = all(7, node("ConstantOfShape", "missing", NULL, "z", zeros), node("Concat", "last", "z", "c", axis), node("Reshape", "c", "rows", "r", none), slice,
-			  node("Transpose", "s", NULL, "t", perm), node("Reshape", "t", "minus", "p", none), node("Pad", "x", "p", "y", none));
+	Bytes slice =
+		block(1, all(7, text(1, "r"), text(1, "minus"), text(1, "first"), text(1, "zero"),
+			     text(1, "minus"), text(2, "s"), text(4, "Slice")));
+	Bytes nodes =
+		all(7, node("ConstantOfShape", "missing", NULL, "z", zeros),
+		    node("Concat", "last", "z", "c", axis), node("Reshape", "c", "rows", "r", none),
+		    slice, node("Transpose", "s", NULL, "t", perm),
+		    node("Reshape", "t", "minus", "p", none), node("Pad", "x", "p", "y", none));
 	Bytes out = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
-	expect(model(all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), values, out)), "onnx.Pad.1(%x, pads=[0, 1, 0, 2])");
+	expect(model(all(5, nodes, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), values,
+			 out)),
+	       "onnx.Pad.1(%x, pads=[0, 1, 0, 2])");
 }
 
 /* Names of inputs, outputs and dimensions are texts; those of the graph's nodes are made of
@@ -213,14 +235,18 @@ static void test_names(void **state)
 	(void)state;
 	Bytes shape = block(2, join(block(1, text(2, "batch size")), block(1, number(1, 3))));
 	Bytes type = block(2, block(1, join(number(1, FLOAT), shape)));
-	Bytes in = block(11, join(text(1, "1/x:0 \"\xc3\xa4"), type)), out = block(12, join(text(1, "int"), type));
-	Bytes m = model(all(4, node("Relu", "1/x:0 \"\xc3\xa4", NULL, "int", none), text(2, "a b"), in, out));
+	Bytes in = block(11, join(text(1, "1/x:0 \"\xc3\xa4"), type)),
+	      out = block(12, join(text(1, "int"), type));
+	Bytes m = model(all(4, node("Relu", "1/x:0 \"\xc3\xa4", NULL, "int", none), text(2, "a b"),
+			    in, out));
 	expect(m, "graph @a_b(%_1_x_0____: f32[batch_size, 3] \"1/x:0 \\\"\xc3\xa4\")");
 	expect(m, "return %int");
 	/* names that make one identifier are two symbols; -1 is no size */
-	shape = block(2, all(4, block(1, text(2, "a.b")), block(1, text(2, "a_b")), block(1, text(2, "a.b")), block(1, number(1, (uint64_t)-1))));
+	shape = block(2, all(4, block(1, text(2, "a.b")), block(1, text(2, "a_b")),
+			     block(1, text(2, "a.b")), block(1, number(1, (uint64_t)-1))));
 	type = block(2, block(1, join(number(1, FLOAT), shape)));
-	m = model(all(4, node("Relu", "x", NULL, "y", none), text(2, "g"), block(11, join(text(1, "x"), type)), block(12, join(text(1, "y"), type))));
+	m = model(all(4, node("Relu", "x", NULL, "y", none), text(2, "g"),
+		      block(11, join(text(1, "x"), type)), block(12, join(text(1, "y"), type))));
 	expect(m, "%x: f32[a_b, a_b_2, a_b, x_3]");
 }
 
@@ -228,16 +254,21 @@ static void test_names(void **state)
 static void test_source_lines(void **state)
 {
 	(void)state;
-	static const char trace[] = "File \"/home/u/net.py\", line 12, in forward\n  return f(x)\n"
-				    "File \"/usr/lib/python3/site-packages/torch/nn/functional.py\", line 9, in relu\n";
+	static const char trace[] =
+		"File \"/home/u/net.py\", line 12, in forward\n  return f(x)\n"
+		"File \"/usr/lib/python3/site-packages/torch/nn/functional.py\", line 9, in relu\n";
 	const struct {
 		const char *key, *value;
-	} entry[] = {{"pkg.torch.onnx.stack_trace", trace}, {"pkg.torch.onnx.name_scopes", "['', 'layers.0', 'relu']"}};
+	} entry[] = {{"pkg.torch.onnx.stack_trace", trace},
+		     {"pkg.torch.onnx.name_scopes", "['', 'layers.0', 'relu']"}};
 	Bytes metadata = none;
 	for (size_t k = 0; k < 2; k++)
-		metadata = join(metadata, block(9, join(text(1, entry[k].key), text(2, entry[k].value))));
-	expect(model(graph_of(node("Relu", "x", NULL, "y", metadata), none)), "; net.py:12 in layers.0");
-	expect(model(graph_of(node("Relu", "z", NULL, "y", metadata), none)), "node y (Relu, net.py:12 in layers.0): error: input z is the result of no node");
+		metadata = join(metadata,
+				block(9, join(text(1, entry[k].key), text(2, entry[k].value))));
+	expect(model(graph_of(node("Relu", "x", NULL, "y", metadata), none)),
+	       "; net.py:12 in layers.0");
+	expect(model(graph_of(node("Relu", "z", NULL, "y", metadata), none)),
+	       "node y (Relu, net.py:12 in layers.0): error: input z is the result of no node");
 }
 
 /* A sequence has as many tensors as the caller gives, an optional one or none. */
@@ -255,29 +286,40 @@ static void test_lists(void **state)
 	Bytes elem = block(1, all(2, number(1, FLOAT), block(2, block(1, text(2, "N")))));
 	Bytes list = block(11, join(text(1, "list"), block(2, block(4, block(1, elem)))));
 	Bytes maybe = block(11, join(text(1, "maybe"), block(2, block(9, block(1, elem)))));
-	Bytes at = all(3, node("Constant", "", NULL, "one", block(5, all(3, text(1, "value_int"), number(20, 2), number(3, 1)))),
-		       node("SequenceAt", "list", "one", "z", none), node("Relu", "z", NULL, "y", none));
+	Bytes at = all(3,
+		       node("Constant", "", NULL, "one",
+			    block(5, all(3, text(1, "value_int"), number(20, 2), number(3, 1)))),
+		       node("SequenceAt", "list", "one", "z", none),
+		       node("Relu", "z", NULL, "y", none));
 	Bytes m = model(all(5, at, text(2, "g"), list, maybe, block(12, info("y", FLOAT, 1, any))));
 	expect_with(m, &both, "(%list.0: f32[list_0_0], %list.1: f32[list_1_0], %maybe: f32[N])");
 	expect_with(m, &both, "onnx.Relu.1(%list.1)");
 	expect_with(m, &sequence, "%list.1: f32[list_1_0]) ->");
-	expect(m, "input list is a sequence: what it holds must be given when the model is read, as values x.0.0, x.0.1, ...");
+	expect(m, "input list is a sequence: what it holds must be given when the model is read, "
+		  "as values x.0.0, x.0.1, ...");
 	/* the list itself as a result */
-	Bytes all_of = model(all(4, node("Identity", "list", NULL, "y", none), text(2, "g"), list, block(12, join(text(1, "y"), block(2, block(4, block(1, elem)))))));
+	Bytes all_of =
+		model(all(4, node("Identity", "list", NULL, "y", none), text(2, "g"), list,
+			  block(12, join(text(1, "y"), block(2, block(4, block(1, elem)))))));
 	expect_with(all_of, &sequence, "return %list.0 \"y.0\", %list.1 \"y.1\"");
 	/* a sequence of sequences */
-	Bytes deep = block(11, join(text(1, "list"), block(2, block(4, block(1, block(4, block(1, elem)))))));
-	expect_with(model(all(4, node("Relu", "list", NULL, "y", none), text(2, "g"), deep, block(12, info("y", FLOAT, 1, any)))), &both,
-		    "input list is a sequence of other values than tensors");
+	Bytes deep = block(
+		11, join(text(1, "list"), block(2, block(4, block(1, block(4, block(1, elem)))))));
+	expect_with(model(all(4, node("Relu", "list", NULL, "y", none), text(2, "g"), deep,
+			      block(12, info("y", FLOAT, 1, any)))),
+		    &both, "input list is a sequence of other values than tensors");
 }
 
 /* Nodes that draw random numbers have no key yet: random_attach gives them the model's. */
 static void test_random(void **state)
 {
 	(void)state;
-	Bytes high = block(5, all(3, text(1, "high"), number(20, 1), (Bytes){(uint8_t *)(uintptr_t)"\x15\0\0\0\x40", 5}));
-	expect(model(graph_of(node("RandomUniformLike", "x", NULL, "y", high), none)), "%y = onnx.RandomUniformLike.1(%x, high=2.0)");
-	expect(model(graph_of(node("Bernoulli", "x", NULL, "y", none), none)), "%y = onnx.Bernoulli.15(%x");
+	Bytes high = block(5, all(3, text(1, "high"), number(20, 1),
+				  (Bytes){(uint8_t *)(uintptr_t) "\x15\0\0\0\x40", 5}));
+	expect(model(graph_of(node("RandomUniformLike", "x", NULL, "y", high), none)),
+	       "%y = onnx.RandomUniformLike.1(%x, high=2.0)");
+	expect(model(graph_of(node("Bernoulli", "x", NULL, "y", none), none)),
+	       "%y = onnx.Bernoulli.15(%x");
 }
 
 /* Branches of different types need a condition that is decided at import: not one of a size from
@@ -287,10 +329,16 @@ static void test_if_of_data(void **state)
 	(void)state;
 	static const int64_t empty[] = {0};
 	Bytes result = block(12, info("r", FLOAT, 2, dynamic));
-	Bytes yes = block(5, all(3, text(1, "then_branch"), number(20, 5), block(6, all(3, node("Relu", "x", NULL, "r", none), text(2, "yes"), result))));
-	Bytes no = block(5, all(3, text(1, "else_branch"), number(20, 5), block(6, all(3, node("Transpose", "x", NULL, "r", none), text(2, "no"), result))));
-	Bytes nodes = all(5, node("NonZero", "x", NULL, "found", none), node("Shape", "found", NULL, "s", none), node("ReduceProd", "s", NULL, "n", none),
-			  node("Equal", "n", "zero", "c", none), node("If", "c", NULL, "y", join(yes, no)));
+	Bytes yes = block(5, all(3, text(1, "then_branch"), number(20, 5),
+				 block(6, all(3, node("Relu", "x", NULL, "r", none), text(2, "yes"),
+					      result))));
+	Bytes no = block(5, all(3, text(1, "else_branch"), number(20, 5),
+				block(6, all(3, node("Transpose", "x", NULL, "r", none),
+					     text(2, "no"), result))));
+	Bytes nodes = all(
+		5, node("NonZero", "x", NULL, "found", none),
+		node("Shape", "found", NULL, "s", none), node("ReduceProd", "s", NULL, "n", none),
+		node("Equal", "n", "zero", "c", none), node("If", "c", NULL, "y", join(yes, no)));
 	expect(model(graph_of(nodes, integers("zero", 1, empty))), "cond: ");
 }
 
@@ -306,26 +354,40 @@ static void test_wrong_models(void **state)
 {
 	(void)state;
 	expect(number(1, 8), "the model has no graph");
-	expect(all(3, number(1, 8), block(7, graph_of(relu(), none)), block(8, number(2, 99))), "the model has opset 99, expected at most 28");
-	expect(model(all(3, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)))), "the graph has no outputs");
-	expect(model(graph_of(node("Relu", "z", NULL, "y", none), none)), "input z is the result of no node before this one");
+	expect(all(3, number(1, 8), block(7, graph_of(relu(), none)), block(8, number(2, 99))),
+	       "the model has opset 99, expected at most 28");
+	expect(model(all(3, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)))),
+	       "the graph has no outputs");
+	expect(model(graph_of(node("Relu", "z", NULL, "y", none), none)),
+	       "input z is the result of no node before this one");
 	/* a cycle */
-	expect(model(graph_of(join(node("Relu", "b", NULL, "a", none), node("Relu", "a", NULL, "b", none)), none)), "input b is the result of no node");
+	expect(model(graph_of(
+		       join(node("Relu", "b", NULL, "a", none), node("Relu", "a", NULL, "b", none)),
+		       none)),
+	       "input b is the result of no node");
 	expect(model(graph_of(join(relu(), relu()), none)), "y is defined twice");
 	expect(model(graph_of(none, none)), "no node gives output y");
-	expect(model(graph_of(join(node("Foo", "x", NULL, "y", none), node("Bar", "x", NULL, "z", none)), none)),
+	expect(model(graph_of(
+		       join(node("Foo", "x", NULL, "y", none), node("Bar", "x", NULL, "z", none)),
+		       none)),
 	       "not supported: Foo of opset 17, Bar of opset 17");
 	Bytes attr = block(5, all(3, text(1, "beta"), number(20, 1), number(3, 1)));
-	expect(model(graph_of(node("Relu", "x", NULL, "y", attr), none)), "attribute beta is not supported");
+	expect(model(graph_of(node("Relu", "x", NULL, "y", attr), none)),
+	       "attribute beta is not supported");
 	Bytes alpha = block(5, all(3, text(1, "alpha"), number(20, 2), number(3, 1)));
-	expect(model(graph_of(node("LeakyRelu", "x", NULL, "y", alpha), none)), "alpha: expected a float");
+	expect(model(graph_of(node("LeakyRelu", "x", NULL, "y", alpha), none)),
+	       "alpha: expected a float");
 	Bytes unnamed = all(3, text(2, "b"), block(11, none), block(11, none));
-	Bytes body = block(5, all(3, text(1, "body"), number(20, 5), block(6, join(unnamed, block(12, info("more", 9, 0, NULL))))));
-	expect(model(graph_of(node("Loop", "", "", "y", body), none)), "input 0 of the graph body has no name");
-	Bytes strings = all(4, relu(), text(2, "g"), block(11, info("x", STRING, 2, dynamic)), block(12, info("y", FLOAT, 2, dynamic)));
+	Bytes body = block(5, all(3, text(1, "body"), number(20, 5),
+				  block(6, join(unnamed, block(12, info("more", 9, 0, NULL))))));
+	expect(model(graph_of(node("Loop", "", "", "y", body), none)),
+	       "input 0 of the graph body has no name");
+	Bytes strings = all(4, relu(), text(2, "g"), block(11, info("x", STRING, 2, dynamic)),
+			    block(12, info("y", FLOAT, 2, dynamic)));
 	expect(model(strings), "input x is of STRING, which is not supported");
 	/* the file contradicts the inferred type */
-	Bytes other = all(4, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), block(12, info("y", FLOAT, 1, two)));
+	Bytes other = all(4, relu(), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)),
+			  block(12, info("y", FLOAT, 1, two)));
 	expect(model(other), "the model states the type FLOAT[2], but it is f32[N, 3]");
 }
 
@@ -333,7 +395,8 @@ static void test_wrong_models(void **state)
 
 static Bytes scalar(const char *name, int64_t v)
 {
-	return block(5, tensor(name, INT64, 0, NULL, block(9, (Bytes){arena_dup(arena, &v, sizeof v), sizeof v})));
+	return block(5, tensor(name, INT64, 0, NULL,
+			       block(9, (Bytes){arena_dup(arena, &v, sizeof v), sizeof v})));
 }
 
 static Bytes call(const char *op, uint32_t n, const char *const *in, const char *out, Bytes attr)
@@ -351,18 +414,30 @@ static void test_extreme_sizes(void **state)
 	/* 3 * b = 2^64 + 5 */
 	static const int64_t five[] = {1, 2, 3, 4, 5}, wraps[] = {3, INT64_C(6148914691236517207)};
 	Bytes values = join(integers("five", 5, five), integers("wraps", 2, wraps));
-	expect(model(graph_of(join(relu(), node("Reshape", "five", "wraps", "r", none)), values)), "the size mul(3, 6148914691236517207) leaves 64-bit integers");
-	static const int64_t one[] = {1}, three_[] = {3}, zero[] = {0}, most[] = {INT64_MAX}, shape[] = {7, -1, 9};
-	Bytes bounds = all(5, integers("shape", 3, shape), integers("one", 1, one), integers("three", 1, three_), integers("zero", 1, zero), integers("most", 1, most));
-	Bytes cut = call("Slice", 5, (const char *const[]){"shape", "one", "three", "zero", "most"}, "s", none);
+	expect(model(graph_of(join(relu(), node("Reshape", "five", "wraps", "r", none)), values)),
+	       "the size mul(3, 6148914691236517207) leaves 64-bit integers");
+	static const int64_t one[] = {1}, three_[] = {3}, zero[] = {0}, most[] = {INT64_MAX},
+			     shape[] = {7, -1, 9};
+	Bytes bounds = all(5, integers("shape", 3, shape), integers("one", 1, one),
+			   integers("three", 1, three_), integers("zero", 1, zero),
+			   integers("most", 1, most));
+	Bytes cut = call("Slice", 5, (const char *const[]){"shape", "one", "three", "zero", "most"},
+			 "s", none);
 	Bytes any = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
 	Bytes in = block(11, info("x", FLOAT, 2, dynamic));
-	expect(model(all(6, cut, node("Reshape", "x", "s", "y", none), text(2, "g"), in, any, bounds)), "onnx.Reshape.1(%x, shape=[-1]");
-	Bytes ends = all(3, scalar("from", INT64_MAX - 1), scalar("to", INT64_MAX), scalar("by", 2));
+	expect(model(all(6, cut, node("Reshape", "x", "s", "y", none), text(2, "g"), in, any,
+			 bounds)),
+	       "onnx.Reshape.1(%x, shape=[-1]");
+	Bytes ends =
+		all(3, scalar("from", INT64_MAX - 1), scalar("to", INT64_MAX), scalar("by", 2));
 	Bytes range = call("Range", 3, (const char *const[]){"from", "to", "by"}, "r", none);
-	expect(model(all(6, range, node("Reshape", "x", "r", "y", none), text(2, "g"), in, any, ends)), "9223372036854775806");
+	expect(model(all(6, range, node("Reshape", "x", "r", "y", none), text(2, "g"), in, any,
+			 ends)),
+	       "9223372036854775806");
 	Bytes least = all(3, scalar("from", 0), scalar("at", 0), scalar("by", INT64_MIN));
-	Bytes down = all(3, node("Shape", "x", NULL, "n", none), node("Gather", "n", "at", "to", none), call("Range", 3, (const char *const[]){"from", "to", "by"}, "y", none));
+	Bytes down =
+		all(3, node("Shape", "x", NULL, "n", none), node("Gather", "n", "at", "to", none),
+		    call("Range", 3, (const char *const[]){"from", "to", "by"}, "y", none));
 	Bytes ints = block(12, all(2, text(1, "y"), block(2, block(1, number(1, INT64)))));
 	expect(model(all(5, down, text(2, "g"), in, ints, least)), "to_size");
 }
@@ -374,12 +449,20 @@ static void test_axes_of_sizes(void **state)
 	static const int64_t zero[] = {0}, both[] = {0, 1};
 	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 3)));
 	Bytes shape = node("Shape", "x", NULL, "s", none);
-	expect(model(graph_of(all(3, relu(), shape, node("Gather", "s", "zero", "r", axis)), integers("zero", 1, zero))), "axis is 3, of a tensor of rank 1");
-	expect(model(graph_of(all(3, relu(), shape, node("Concat", "s", "s", "r", axis)), none)), "axis is 3, of a tensor of rank 1");
-	Bytes slice = call("Slice", 4, (const char *const[]){"s", "zero", "zero", "both"}, "r", none);
-	expect(model(graph_of(all(3, relu(), shape, slice), join(integers("zero", 1, zero), integers("both", 2, both)))), "2 axes");
+	expect(model(graph_of(all(3, relu(), shape, node("Gather", "s", "zero", "r", axis)),
+			      integers("zero", 1, zero))),
+	       "axis is 3, of a tensor of rank 1");
+	expect(model(graph_of(all(3, relu(), shape, node("Concat", "s", "s", "r", axis)), none)),
+	       "axis is 3, of a tensor of rank 1");
+	Bytes slice =
+		call("Slice", 4, (const char *const[]){"s", "zero", "zero", "both"}, "r", none);
+	expect(model(graph_of(all(3, relu(), shape, slice),
+			      join(integers("zero", 1, zero), integers("both", 2, both)))),
+	       "2 axes");
 	Bytes y = block(12, all(2, text(1, "y"), block(2, block(1, number(1, INT64)))));
-	Bytes m = all(6, node("Unsqueeze", "one", "both", "y", none), text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)), y, scalar("one", 1), integers("both", 2, both));
+	Bytes m = all(6, node("Unsqueeze", "one", "both", "y", none), text(2, "g"),
+		      block(11, info("x", FLOAT, 2, dynamic)), y, scalar("one", 1),
+		      integers("both", 2, both));
 	expect(model(m), "-> i64[1, 1]");
 }
 
@@ -389,14 +472,20 @@ static void test_too_large(void **state)
 	(void)state;
 	static const int64_t huge[] = {INT64_C(1) << 40, 1 << 20}, shape[] = {INT64_C(1) << 46, 3};
 	Bytes in = block(11, info("x", FLOAT, 2, huge));
-	expect(model(all(4, relu(), text(2, "g"), in, block(12, info("y", FLOAT, 2, huge)))), "input x: f32[1099511627776, 1048576] is too large: expected fewer than 2^48 bytes");
+	expect(model(all(4, relu(), text(2, "g"), in, block(12, info("y", FLOAT, 2, huge)))),
+	       "input x: f32[1099511627776, 1048576] is too large: expected fewer than 2^48 bytes");
 	Bytes expand = node("Expand", "one", "shape", "y", none);
 	float v[] = {1};
-	Bytes one = block(5, tensor("one", FLOAT, 0, NULL, block(9, (Bytes){(uint8_t *)v, sizeof v})));
-	expect(model(graph_of(expand, join(one, integers("shape", 2, shape)))), "node y (Expand): error: a tensor f32[70368744177664, 3] is too large");
+	Bytes one =
+		block(5, tensor("one", FLOAT, 0, NULL, block(9, (Bytes){(uint8_t *)v, sizeof v})));
+	expect(model(graph_of(expand, join(one, integers("shape", 2, shape)))),
+	       "node y (Expand): error: a tensor f32[70368744177664, 3] is too large");
 	int64_t dense[] = {INT64_C(1) << 29};
-	Bytes sparse = block(15, all(3, block(1, tensor("w", FLOAT, 1, (int64_t[]){0}, none)), block(2, tensor("", INT64, 1, (int64_t[]){0}, none)), number(3, (uint64_t)dense[0])));
-	expect(model(graph_of(relu(), sparse)), "initializer w: sparse tensors of 2147483648 bytes, expected at most 2^30");
+	Bytes sparse = block(15, all(3, block(1, tensor("w", FLOAT, 1, (int64_t[]){0}, none)),
+				     block(2, tensor("", INT64, 1, (int64_t[]){0}, none)),
+				     number(3, (uint64_t)dense[0])));
+	expect(model(graph_of(relu(), sparse)),
+	       "initializer w: sparse tensors of 2147483648 bytes, expected at most 2^30");
 }
 
 /* Functions that call each other twice. */
@@ -408,12 +497,18 @@ static void test_doubling(void **state)
 		const char *next = arena_printf(arena, "F%d", k + 1);
 		Bytes twice = none;
 		for (int i = 0; i < 2; i++)
-			twice = join(twice, block(7, all(4, text(1, "a"), text(2, i ? "b" : "c"), text(4, k == 23 ? "Shape" : next), k == 23 ? none : text(7, "own"))));
-		Bytes f = all(6, text(1, arena_printf(arena, "F%d", k)), text(10, "own"), text(4, "a"), text(5, "b"), twice, block(9, number(2, 17)));
+			twice = join(twice, block(7, all(4, text(1, "a"), text(2, i ? "b" : "c"),
+							 text(4, k == 23 ? "Shape" : next),
+							 k == 23 ? none : text(7, "own"))));
+		Bytes f = all(6, text(1, arena_printf(arena, "F%d", k)), text(10, "own"),
+			      text(4, "a"), text(5, "b"), twice, block(9, number(2, 17)));
 		functions = join(functions, block(25, f));
 	}
-	Bytes m = model(graph_of(join(relu(), block(1, all(4, text(1, "x"), text(2, "z"), text(4, "F0"), text(7, "own")))), none));
-	expect(join(m, functions), "functions and bodies that are inlined have more than 1048576 nodes");
+	Bytes m = model(graph_of(join(relu(), block(1, all(4, text(1, "x"), text(2, "z"),
+							   text(4, "F0"), text(7, "own")))),
+				 none));
+	expect(join(m, functions),
+	       "functions and bodies that are inlined have more than 1048576 nodes");
 }
 
 static Bytes sequence_result(const char *name)
@@ -426,28 +521,40 @@ static Bytes sequence_result(const char *name)
 static void test_hostile_sequences(void **state)
 {
 	(void)state;
-	expect(model(graph_of(join(relu(), node("SequenceConstruct", "", "x", "s", none)), none)), "node s (SequenceConstruct): error: input 0 is missing");
+	expect(model(graph_of(join(relu(), node("SequenceConstruct", "", "x", "s", none)), none)),
+	       "node s (SequenceConstruct): error: input 0 is missing");
 	static const int64_t long_row[] = {1 << 30};
 	Bytes in = block(11, info("x", FLOAT, 1, long_row));
-	Bytes m = all(4, node("SplitToSequence", "x", NULL, "y", none), text(2, "g"), in, block(12, sequence_result("y")));
+	Bytes m = all(4, node("SplitToSequence", "x", NULL, "y", none), text(2, "g"), in,
+		      block(12, sequence_result("y")));
 	expect(model(m), "more than 4096 pieces");
 	/* a loop whose carried value is absent, beside one that is a sequence */
-	Bytes body = all(6, node("Identity", "c", NULL, "more", none), block(11, info("i", INT64, 0, NULL)), block(11, info("c", 9, 0, NULL)), block(11, sequence_result("s")),
-			 all(2, block(12, info("more", 9, 0, NULL)), block(12, sequence_result("s2"))), node("Identity", "s", NULL, "s2", none));
+	Bytes body = all(
+		6, node("Identity", "c", NULL, "more", none), block(11, info("i", INT64, 0, NULL)),
+		block(11, info("c", 9, 0, NULL)), block(11, sequence_result("s")),
+		all(2, block(12, info("more", 9, 0, NULL)), block(12, sequence_result("s2"))),
+		node("Identity", "s", NULL, "s2", none));
 	Bytes attr = block(5, all(3, text(1, "body"), number(20, 5), block(6, body)));
-	expect(model(graph_of(join(relu(), call("Loop", 3, (const char *const[]){"rounds", "", ""}, "z", attr)), scalar("rounds", 3))), "input 2 is missing");
+	expect(model(graph_of(join(relu(), call("Loop", 3, (const char *const[]){"rounds", "", ""},
+						"z", attr)),
+			      scalar("rounds", 3))),
+	       "input 2 is missing");
 }
 
 /* A loop makes v of x, v = Concat(v, v): a type that changes from round to round. */
 static Bytes growing(Bytes rounds, const char *limit)
 {
 	Bytes axis = block(5, all(3, text(1, "axis"), number(20, 2), number(3, 0)));
-	Bytes body = all(6, node("Identity", "c", NULL, "more", none), node("Concat", "v", "v", "w", axis), block(11, info("i", INT64, 0, NULL)), block(11, info("c", 9, 0, NULL)),
-			 block(11, info("v", FLOAT, 2, dynamic)), join(block(12, info("more", 9, 0, NULL)), block(12, info("w", FLOAT, 2, dynamic))));
+	Bytes body = all(
+		6, node("Identity", "c", NULL, "more", none), node("Concat", "v", "v", "w", axis),
+		block(11, info("i", INT64, 0, NULL)), block(11, info("c", 9, 0, NULL)),
+		block(11, info("v", FLOAT, 2, dynamic)),
+		join(block(12, info("more", 9, 0, NULL)), block(12, info("w", FLOAT, 2, dynamic))));
 	Bytes attr = block(5, all(3, text(1, "body"), number(20, 5), block(6, body)));
 	Bytes in = block(11, info("x", FLOAT, 2, (int64_t[]){2, 3}));
 	Bytes out = block(12, all(2, text(1, "y"), block(2, block(1, number(1, FLOAT)))));
-	return all(5, call("Loop", 3, (const char *const[]){limit, "", "x"}, "y", attr), text(2, "g"), in, out, rounds);
+	return all(5, call("Loop", 3, (const char *const[]){limit, "", "x"}, "y", attr),
+		   text(2, "g"), in, out, rounds);
 }
 
 static void test_growing_loops(void **state)
@@ -456,30 +563,37 @@ static void test_growing_loops(void **state)
 	expect(model(growing(scalar("rounds", 2), "rounds")), "-> f32[8, 3]");
 	expect(model(growing(scalar("rounds", -2), "rounds")), "-> f32[2, 3]");
 	expect(model(growing(block(11, info("rounds", INT64, 0, NULL)), "rounds")),
-	       "node y (Loop): error: v is f32[2, 3], and a round makes f32[4, 3] of it: then the number of rounds must be a constant");
+	       "node y (Loop): error: v is f32[2, 3], and a round makes f32[4, 3] of it: then the "
+	       "number of rounds must be a constant");
 }
 
 static void test_hostile_tensors(void **state)
 {
 	(void)state;
-	static const int64_t huge[] = {INT64_C(1) << 40}, large[] = {1000000000}, negative[] = {-5}, wide[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+	static const int64_t huge[] = {INT64_C(1) << 40}, large[] = {1000000000}, negative[] = {-5},
+			     wide[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 	Bytes raw = block(9, (Bytes){(uint8_t *)(uintptr_t)"abcd", 4});
 	const struct {
 		Bytes tensor;
 		const char *what;
 	} cases[] = {
-		{tensor("w", FLOAT, 1, large, none), "0 bytes of numbers, its type needs 4000000000"},
+		{tensor("w", FLOAT, 1, large, none),
+		 "0 bytes of numbers, its type needs 4000000000"},
 		{tensor("w", FLOAT, 1, large, raw), "4 bytes of data, its type needs 4000000000"},
-		{tensor("w", INT64, 1, large, none), "at most 0 numbers, its type needs 1000000000"},
+		{tensor("w", INT64, 1, large, none),
+		 "at most 0 numbers, its type needs 1000000000"},
 		{tensor("w", FLOAT, 1, huge, none), "its type needs 4398046511104"},
 		{tensor("w", FLOAT, 1, negative, none), "extents are impossible"},
 		{tensor("w", FLOAT, 13, wide, raw), "13 dimensions, expected at most 12"},
 		{tensor("w", STRING, 0, NULL, raw), "is of STRING"},
 		{tensor("w", 99, 0, NULL, raw), "is of type 99"},
-		{tensor("w", INT64, 1, two, block(7, (Bytes){(uint8_t *)(uintptr_t)"\x01\xff", 2})), "a number has no end"},
+		{tensor("w", INT64, 1, two,
+			block(7, (Bytes){(uint8_t *)(uintptr_t) "\x01\xff", 2})),
+		 "a number has no end"},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, cases[k].tensor))), cases[k].what);
+		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, cases[k].tensor))),
+		       cases[k].what);
 }
 
 static Bytes external(const char *location, const char *offset)
@@ -505,7 +619,9 @@ static void test_external_data(void **state)
 		{number(14, 1), "external data without a location"},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-		expect(model(graph_of(node("Add", "x", "w", "y", none), block(5, tensor("w", FLOAT, 1, three, cases[k].rest)))), cases[k].what);
+		expect(model(graph_of(node("Add", "x", "w", "y", none),
+				      block(5, tensor("w", FLOAT, 1, three, cases[k].rest)))),
+		       cases[k].what);
 }
 
 /* Behind the first 2 and 4 GB: of a file of external data, and of the model's file, whose lengths
@@ -519,22 +635,28 @@ static void test_large(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof path, "%s/w.bin", folder);
 	FILE *f = fopen(path, "wb");
-	bool has_room = f && ftruncate(fileno(f), far) == 0 && fseeko(f, far, SEEK_SET) == 0 && fwrite(v, sizeof v, 1, f) == 1;
+	bool has_room = f && ftruncate(fileno(f), far) == 0 && fseeko(f, far, SEEK_SET) == 0 &&
+			fwrite(v, sizeof v, 1, f) == 1;
 	fclose(f);
 	Bytes w = tensor("w", FLOAT, 1, three, external("w.bin", "5368709120"));
 	Bytes m = model(graph_of(node("Add", "x", "w", "y", none), block(5, w)));
 	Ctx *ctx = ctx_new();
-	Graph *g = has_room ? onnx_load_bytes(ir_new(ctx), arena_printf(arena, "%s/m.onnx", folder), m.p, m.n, NULL) : NULL;
+	Graph *g = has_room ? onnx_load_bytes(ir_new(ctx), arena_printf(arena, "%s/m.onnx", folder),
+					      m.p, m.n, NULL)
+			    : NULL;
 	if (g)
 		assert_memory_equal(g->ir->constant.data[1].data, v, sizeof v);
 	unlink(path);
 	/* what stands in front of the zeros, which are the file's hole */
-	Bytes head = tensor("z", 2, 1, bytes, join(varint(9 << 3 | 2), varint((uint64_t)bytes[0]))), rest = graph_of(relu(), none);
+	Bytes head = tensor("z", 2, 1, bytes, join(varint(9 << 3 | 2), varint((uint64_t)bytes[0]))),
+	      rest = graph_of(relu(), none);
 	uint64_t inner = head.n + (uint64_t)bytes[0];
 	Bytes init = join(varint(5 << 3 | 2), varint(inner));
-	Bytes start = all(5, number(1, 8), block(8, number(2, 17)), varint(7 << 3 | 2), varint(rest.n + init.n + inner), rest);
+	Bytes start = all(5, number(1, 8), block(8, number(2, 17)), varint(7 << 3 | 2),
+			  varint(rest.n + init.n + inner), rest);
 	f = fopen(path, "wb");
-	has_room = has_room && f && fwrite(start.p, start.n, 1, f) == 1 && fwrite(init.p, init.n, 1, f) == 1 && fwrite(head.p, head.n, 1, f) == 1 &&
+	has_room = has_room && f && fwrite(start.p, start.n, 1, f) == 1 &&
+		   fwrite(init.p, init.n, 1, f) == 1 && fwrite(head.p, head.n, 1, f) == 1 &&
 		   ftruncate(fileno(f), (off_t)(start.n + init.n + inner)) == 0;
 	fclose(f);
 	FileMap map;
@@ -554,9 +676,11 @@ static void test_nesting(void **state)
 	Bytes type = none, graph = relu();
 	for (int k = 0; k < 200; k++)
 		type = block(4, block(1, type));
-	expect(model(all(3, relu(), text(2, "g"), block(11, join(text(1, "x"), block(2, type))))), "messages are nested too deeply");
+	expect(model(all(3, relu(), text(2, "g"), block(11, join(text(1, "x"), block(2, type))))),
+	       "messages are nested too deeply");
 	for (int k = 0; k < 60; k++)
-		graph = block(1, join(text(4, "If"), block(5, join(text(1, "then_branch"), block(6, graph)))));
+		graph = block(1, join(text(4, "If"),
+				      block(5, join(text(1, "then_branch"), block(6, graph)))));
 	expect(model(graph), "messages are nested too deeply");
 }
 
@@ -566,7 +690,9 @@ static void test_damaged(void **state)
 	(void)state;
 	float v[3] = {1, 2, 3};
 	Bytes raw = block(9, (Bytes){(uint8_t *)v, sizeof v});
-	Bytes nodes = join(node("Shape", "x", NULL, "s", none), join(node("Reshape", "x", "s", "z", none), node("Add", "z", "w", "y", none)));
+	Bytes nodes =
+		join(node("Shape", "x", NULL, "s", none),
+		     join(node("Reshape", "x", "s", "z", none), node("Add", "z", "w", "y", none)));
 	Bytes b = model(graph_of(nodes, block(5, tensor("w", FLOAT, 1, three, raw))));
 	for (size_t n = 0; n < b.n; n++)
 		read_as((Bytes){b.p, n});

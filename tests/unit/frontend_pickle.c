@@ -83,7 +83,8 @@ static void test_values(void **state)
 	IS("\x8a\x05\x00\x00\x00\x00\xff.", "-4294967296");
 	IS("\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f.", "9223372036854775807");
 	IS("\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80.", "-9223372036854775808");
-	IS("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00.", "w: the pickle is damaged: an integer of more than 64 bits at byte 2");
+	IS("\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x00\x00.",
+	   "w: the pickle is damaged: an integer of more than 64 bits at byte 2");
 	IS("G\x3f\xf8\x00\x00\x00\x00\x00\x00.", "1.5");
 	IS("G\xc0\x45\x00\x00\x00\x00\x00\x00.", "-42");
 	IS("X\x03\x00\x00\x00" "abc.", "'abc'");
@@ -187,7 +188,10 @@ static void test_damaged(void **state)
 static void test_looking(void **state)
 {
 	(void)state;
-	static const char data[] = "}\x8c\x01" "aK\x01s\x8c\x01" "bK\x02s\x8c\x01" "aK\x03sK\x09K\x04s.";
+	static const char data[] = "}\x8c\x01"
+				   "aK\x01s\x8c\x01"
+				   "bK\x02s\x8c\x01"
+				   "aK\x03sK\x09K\x04s.";
 	const PickleValue *dict = pickle_read(ctx, "w", (const uint8_t *)data, sizeof data - 1);
 	assert_non_null(dict);
 	assert_int_equal(pickle_get(dict, "a")->i, 3); /* the last one counts */
@@ -199,26 +203,32 @@ static void test_looking(void **state)
 	assert_null(pickle_item(dict, 8));
 	assert_null(pickle_item(NULL, 0));
 	assert_true(pickle_is(dict, PICKLE_DICT, NULL) && !pickle_is(dict, PICKLE_LIST, NULL));
-	assert_true(pickle_is(pickle_item(dict, 0), PICKLE_TEXT, "a") && !pickle_is(pickle_item(dict, 0), PICKLE_TEXT, "b"));
+	assert_true(pickle_is(pickle_item(dict, 0), PICKLE_TEXT, "a") &&
+		    !pickle_is(pickle_item(dict, 0), PICKLE_TEXT, "b"));
 	assert_false(pickle_is(NULL, PICKLE_NONE, NULL));
 	static const char odd[] = "(\x8c\x01" "aK\x01\x8c\x01" "bd."; /* a key without a value */
 	dict = pickle_read(ctx, "w", (const uint8_t *)odd, sizeof odd - 1);
 	assert_int_equal(pickle_get(dict, "a")->i, 1);
 	assert_null(pickle_get(dict, "b"));
-	static const char made[] = "cm\nf\nK\x05\x85R.", wrong[] = "cm\nf\nK\x05R.", named[] = "\x8c\x03" "m f)R.";
+	static const char made[] = "cm\nf\nK\x05\x85R.", wrong[] = "cm\nf\nK\x05R.",
+			  named[] = "\x8c\x03"
+				    "m f)R.";
 	const PickleValue *call = pickle_read(ctx, "w", (const uint8_t *)made, sizeof made - 1);
 	assert_int_equal(pickle_item(pickle_call_of(call, "m f"), 0)->i, 5);
 	assert_null(pickle_call_of(call, "m g"));
 	assert_null(pickle_call_of(NULL, "m f"));
 	assert_null(pickle_call_of(dict, "m f"));
-	assert_null(pickle_call_of(pickle_read(ctx, "w", (const uint8_t *)wrong, sizeof wrong - 1), "m f"));
-	assert_null(pickle_call_of(pickle_read(ctx, "w", (const uint8_t *)named, sizeof named - 1), "m f"));
+	assert_null(pickle_call_of(pickle_read(ctx, "w", (const uint8_t *)wrong, sizeof wrong - 1),
+				   "m f"));
+	assert_null(pickle_call_of(pickle_read(ctx, "w", (const uint8_t *)named, sizeof named - 1),
+				   "m f"));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(values), TEST(containers), TEST(memo), TEST(damaged), TEST(looking)};
+	const struct CMUnitTest tests[] = {TEST(values), TEST(containers), TEST(memo),
+					   TEST(damaged), TEST(looking)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

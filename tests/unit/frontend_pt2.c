@@ -137,17 +137,20 @@ static uint32_t check(const char *name)
 }
 
 /* Outputs of call k, and the state it changed; state goes on to the next call. */
-static void check_call(const char *name, const Graph *g, const StFile *st, uint32_t k, Tensor *in, const Tensor *out)
+static void check_call(const char *name, const Graph *g, const StFile *st, uint32_t k, Tensor *in,
+		       const Tensor *out)
 {
 	uint32_t user = 0, changed = 0, found = 0;
 	for (uint32_t i = 0; i < g->output.n; i++) {
 		const GraphOutput *o = &g->output.data[i];
 		if (o->writes < 0) {
 			const char *key = arena_printf(f.ctx->arena, "%u.y.%u", k, user++);
-			assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[i], st_find(st, key));
+			assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[i],
+				     st_find(st, key));
 			continue;
 		}
-		const char *key = arena_printf(f.ctx->arena, "%u.b.%s", k, g->input.data[o->writes].name);
+		const char *key =
+			arena_printf(f.ctx->arena, "%u.b.%s", k, g->input.data[o->writes].name);
 		const Tensor *want = st_find(st, key);
 		if (want)
 			assert_close(arena_printf(f.ctx->arena, "%s %s", name, key), &out[i], want);
@@ -167,7 +170,9 @@ static uint32_t check_calls(const char *name)
 {
 	Graph *g = load(arena_printf(f.ctx->arena, "state/%s", name));
 	StFile st;
-	assert_true(st_open(f.ctx, arena_printf(f.ctx->arena, "%s/state/%s.calls.safetensors", TEST_DATA, name), &st));
+	assert_true(st_open(
+		f.ctx, arena_printf(f.ctx->arena, "%s/state/%s.calls.safetensors", TEST_DATA, name),
+		&st));
 	Tensor *in = ARENA_ARRAY(f.ctx->arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(f.ctx->arena, Tensor, g->output.n);
 	uint32_t nstate = 0;
@@ -179,7 +184,8 @@ static uint32_t check_calls(const char *name)
 	for (uint32_t k = 0; st_find(&st, arena_printf(f.ctx->arena, "%u.y.0", k)); k++) {
 		for (uint32_t i = 0, user = 0; i < g->input.n; i++)
 			if (g->input.data[i].kind == INPUT_USER)
-				in[i] = *st_find(&st, arena_printf(f.ctx->arena, "%u.x.%u", k, user++));
+				in[i] = *st_find(&st,
+						 arena_printf(f.ctx->arena, "%u.x.%u", k, user++));
 		if (!interp(f.ctx, g, in, g->input.n, out, g->output.n, f.ctx->arena)) {
 			show_diagnostics();
 			fail_msg("%s does not run", name);
@@ -221,7 +227,8 @@ static void test_tangled_state(void **state)
 	Text t;
 	text_init(&t, f.ctx->arena);
 	ctx_print(f.ctx, &t);
-	assert_non_null(strstr(t.data, "error: first and second share memory that the graph writes: expected one that holds all of it"));
+	assert_non_null(strstr(t.data, "error: first and second share memory that the graph "
+				       "writes: expected one that holds all of it"));
 }
 
 /* The graph reads the cache object's tensor, which is a constant of the file; the buffer's name is
@@ -256,7 +263,8 @@ static void test_decoder(void **state)
 	(void)state;
 	assert_int_equal(check_calls("prefill"), 2);
 	assert_int_equal(check_calls("decode"), 2);
-	assert_true(has_state("prefill", "layers.0.key_cache") && has_state("decode", "layers.0.key_cache"));
+	assert_true(has_state("prefill", "layers.0.key_cache") &&
+		    has_state("decode", "layers.0.key_cache"));
 }
 
 static void test_mlp(void **state)
@@ -349,9 +357,10 @@ static void test_promote(void **state)
 /* What torch.export writes seldom: tests/make/make_import_fixtures.py. */
 static void test_seldom(void **state)
 {
-	static const char *const names[] = {"in_place_views", "writes", "copies", "memory", "outputs", "numbers",
-					    "derived", "weights", "complex", "bodies", "idle", "calls", "items", "fractions", "divided",
-					    "operators", "flags", "tangle"};
+	static const char *const names[] = {
+		"in_place_views", "writes",    "copies",  "memory",    "outputs", "numbers",
+		"derived",        "weights",   "complex", "bodies",    "idle",    "calls",
+		"items",          "fractions", "divided", "operators", "flags",   "tangle"};
 	for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
 		assert_int_equal(check(arena_printf(f.ctx->arena, "import/%s", names[k])), 0);
 		teardown(state);

@@ -111,7 +111,8 @@ static void test_integers(void **state)
 		{"TruncToInt(Mul(Float('0.69999999999999996', precision=53), ToFloat(" S0 ")))", 3},
 		{"math.ceil(s1 / 3 + s0 / 3)", 4},
 		{"math.trunc(torch._sym_sqrt(torch.sym_float(s0*s1 + 1)))", 6},
-		{"TruncToInt(FloatPow(ToFloat(Mul(" S0 ", " S1 ")), Float('0.5', precision=53)))", 5},
+		{"TruncToInt(FloatPow(ToFloat(Mul(" S0 ", " S1 ")), Float('0.5', precision=53)))",
+		 5},
 		{"(s0 if s1 > 6 else 3)", 5},
 		{"(s0 if s1 > 7 else 3 if s0 > 4 else 2)", 3},
 	};
@@ -367,7 +368,8 @@ static void say_conditions(Text *out, const Cond *c, uint32_t n)
 		if (c[k].fixed)
 			text_add(out, c[k].truth ? "true" : "false");
 		else
-			text_printf(out, "%s %s %s", sym_str(syms, c[k].a), sign[c[k].kind], sym_str(syms, c[k].b));
+			text_printf(out, "%s %s %s", sym_str(syms, c[k].a), sign[c[k].kind],
+				    sym_str(syms, c[k].b));
 	}
 }
 
@@ -394,7 +396,8 @@ static void say(Text *out, const char *kind, const char *text)
 		Sym v = sym_var_at(syms, k);
 		int64_t lo, hi;
 		sym_range(syms, v, &lo, &hi);
-		text_printf(out, ", %s %s from %lld%s", sym_var_kind(syms, v) == SYMVAR_UNBACKED ? "unbacked" : "size",
+		text_printf(out, ", %s %s from %lld%s",
+			    sym_var_kind(syms, v) == SYMVAR_UNBACKED ? "unbacked" : "size",
 			    sym_name(syms, v), (long long)lo, hi == SYM_INF ? "" : " to a bound");
 	}
 	text_char(out, '\n');
@@ -438,10 +441,15 @@ static void test_arguments(void **state)
 		{"Add Mul Max max sym_max Min min sym_min", 1, UINT32_MAX, false},
 		{"And Or", 1, UINT32_MAX, true},
 		{"Not", 1, 1, true},
-		{"Pow PowByNatural FloatPow Mod PythonMod FloorDiv CleanDiv CeilDiv LShift RShift IntTrueDiv FloatTrueDiv Rational", 2, 2, false},
-		{"Equality Eq Unequality Ne GreaterThan StrictGreaterThan LessThan StrictLessThan", 2, 2, false},
-		{"CeilToInt ceil ceiling FloorToInt floor TruncToInt trunc sym_float float ToFloat Identity Integer int RoundToInt round sqrt _sym_sqrt "
-		 "OpaqueUnaryFn_sqrt Abs abs", 1, 1, false},
+		{"Pow PowByNatural FloatPow Mod PythonMod FloorDiv CleanDiv CeilDiv LShift RShift "
+		 "IntTrueDiv FloatTrueDiv Rational",
+		 2, 2, false},
+		{"Equality Eq Unequality Ne GreaterThan StrictGreaterThan LessThan StrictLessThan",
+		 2, 2, false},
+		{"CeilToInt ceil ceiling FloorToInt floor TruncToInt trunc sym_float float ToFloat "
+		 "Identity Integer int RoundToInt round sqrt _sym_sqrt "
+		 "OpaqueUnaryFn_sqrt Abs abs",
+		 1, 1, false},
 		{"ModularIndexing", 3, 3, false},
 	};
 	for (size_t k = 0; k < sizeof functions / sizeof *functions; k++)
@@ -454,13 +462,19 @@ static void test_arguments(void **state)
 				text_init(&t, ctx->arena);
 				text_printf(&t, "%.*s(", (int)length, p);
 				for (uint32_t i = 0; i < n; i++)
-					text_printf(&t, "%s%s", i ? ", " : "", functions[k].of_conditions ? "s0 > 3" : &"s0 + 2"[i ? 5 : 0]);
+					text_printf(&t, "%s%s", i ? ", " : "",
+						    functions[k].of_conditions
+							    ? "s0 > 3"
+							    : &"s0 + 2"[i ? 5 : 0]);
 				text_add(&t, ")");
 				fresh();
-				bool wrong = !expr_cond(&env, t.data, &c, &ncond) &&
-					     (!strncmp(env.error, "wrong number of arguments", 25) || !strncmp(env.error, "expected three arguments", 24));
+				bool wrong =
+					!expr_cond(&env, t.data, &c, &ncond) &&
+					(!strncmp(env.error, "wrong number of arguments", 25) ||
+					 !strncmp(env.error, "expected three arguments", 24));
 				if (wrong != (n < functions[k].least || n > functions[k].most))
-					fail_msg("%s: %s", t.data, env.error ? env.error : "is read");
+					fail_msg("%s: %s", t.data,
+						 env.error ? env.error : "is read");
 			}
 			p += length;
 		}

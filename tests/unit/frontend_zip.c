@@ -257,7 +257,8 @@ static void test_zip64(void **state)
 {
 	(void)state;
 	for (uint32_t which = 0; which < 16; which++) {
-		Piece p[] = {{.name = "a", .data = "first"}, {.name = "b", .data = "the second", .zip64 = which & 7}};
+		Piece p[] = {{.name = "a", .data = "first"},
+			     {.name = "b", .data = "the second", .zip64 = which & 7}};
 		if (which & 8) {
 			p[1].before = "\x99\x00\x03\x00xyz";
 			p[1].nbefore = 7;
@@ -273,9 +274,14 @@ static void test_zip64(void **state)
 	static const struct {
 		const char *extra;
 		uint32_t n;
-	} bad[] = {{"", 0}, {"\x01\x00\x08\x00zzzz", 8}, {"\x01\x00\x04\x00zzzz", 8}, {"\x02\x00\x00\x00", 4}, {"\x01\x00\x08", 3}};
+	} bad[] = {{"", 0},
+		   {"\x01\x00\x08\x00zzzz", 8},
+		   {"\x01\x00\x04\x00zzzz", 8},
+		   {"\x02\x00\x00\x00", 4},
+		   {"\x01\x00\x08", 3}};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-		const Piece p = {.name = "a", .data = "first", .before = bad[k].extra, .nbefore = bad[k].n};
+		const Piece p = {
+			.name = "a", .data = "first", .before = bad[k].extra, .nbefore = bad[k].n};
 		Out o;
 		zip(&o, &p, 1);
 		size_t at = 31 + 5 + 24; /* its size */
@@ -312,7 +318,8 @@ static void test_directory64(void **state)
 		pieces(&o, p, 2, &at);
 		uint64_t size = o.n - at;
 		end64(&o, 2, size, at);
-		end(&o, which == 0 ? 0xffff : 2, which == 1 ? 0xffffffff : size, which == 2 ? 0xffffffff : at, "");
+		end(&o, which == 0 ? 0xffff : 2, which == 1 ? 0xffffffff : size,
+		    which == 2 ? 0xffffffff : at, "");
 		assert_true(opens(&o, &a));
 		assert_int_equal(a.member.n, 2);
 		has(&a, "b", "second");
@@ -422,7 +429,8 @@ static void test_entries(void **state)
 	o.data[28] = 100; /* an extra field that ends behind the file */
 	assert_true(opens(&o, &a));
 	unreadable(&a, "a", "damaged archive: member a is cut off");
-	const Piece secret = {.name = "a", .data = "first", .flags = 1}, marked = {.name = "a", .data = "first", .flags = 8 | 2048};
+	const Piece secret = {.name = "a", .data = "first", .flags = 1},
+		    marked = {.name = "a", .data = "first", .flags = 8 | 2048};
 	zip(&o, &secret, 1);
 	assert_true(opens(&o, &a));
 	unreadable(&a, "a", "member a is encrypted");
@@ -470,7 +478,8 @@ static void test_checksum(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(members), TEST(root),    TEST(in_place), TEST(zip64), TEST(directory64),
-					   TEST(end),     TEST(entries), TEST(checksum)};
+	const struct CMUnitTest tests[] = {TEST(members), TEST(root),        TEST(in_place),
+					   TEST(zip64),   TEST(directory64), TEST(end),
+					   TEST(entries), TEST(checksum)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

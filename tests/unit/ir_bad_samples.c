@@ -36,7 +36,8 @@ typedef struct {
 /* In the place of an integer, beside an operand of that rank; false: no more. */
 static bool other_int(uint32_t which, uint32_t rank, int64_t *v)
 {
-	const int64_t values[] = {-(int64_t)rank - 1, -(int64_t)rank, -1, 0, 1, rank, (int64_t)1 << 40};
+	const int64_t values[] = {-(int64_t)rank - 1, -(int64_t)rank, -1, 0, 1, rank,
+				  (int64_t)1 << 40};
 	*v = which < 7 ? values[which] : 0;
 	return which < 7;
 }
@@ -94,7 +95,9 @@ static bool change_attr(Ir *ir, const Arg *arg, uint32_t which, uint32_t rank, A
 	case ATTR_floats:
 		if (which > 1)
 			return false;
-		*a = (Attr){ATTR_floats, which ? a->n + 1 : a->n, {.floats = arena_alloc(ir->ctx->arena, (a->n + 1) * sizeof(double))}};
+		*a = (Attr){ATTR_floats,
+			    which ? a->n + 1 : a->n,
+			    {.floats = arena_alloc(ir->ctx->arena, (a->n + 1) * sizeof(double))}};
 		text_add(name, which ? "zeros and one more" : "zeros");
 		return true;
 	case ATTR_bools:
@@ -168,7 +171,10 @@ static Node change_operand(Graph *g, Node x, uint32_t which, Text *name)
 		text_add(name, "of c64");
 		break;
 	case 5: /* of another dtype of its kind */
-		t.dtype = t.dtype == DT_f32 ? DT_f64 : dtype_is_float(t.dtype) ? DT_f32 : t.dtype == DT_i64 ? DT_i32 : DT_i64;
+		t.dtype = t.dtype == DT_f32         ? DT_f64
+			  : dtype_is_float(t.dtype) ? DT_f32
+			  : t.dtype == DT_i64       ? DT_i32
+						    : DT_i64;
 		text_printf(name, "of %s", dtype_name(t.dtype));
 		break;
 	case 6:
@@ -240,12 +246,14 @@ static bool try_change(const Change *c, const char *plain, Text *line)
 	Ir *ir = ir_new(ctx);
 	Sample s;
 	text_init(&name, ctx->arena);
-	assert_true(sample_build(ir, c->op, sample_text(ctx->arena, c->op, 0), (SampleForm){0}, &s));
+	assert_true(
+		sample_build(ir, c->op, sample_text(ctx->arena, c->op, 0), (SampleForm){0}, &s));
 	Graph *g = s.g;
 	const Schema *schema = op_schema(c->op);
 	Node in[SAMPLE_INPUTS];
 	Attr attr[MAX_ATTR];
-	uint32_t nin = node_nin(g, s.node), rank = nin && node_in(g, s.node, 0).i ? node_rank(g, node_in(g, s.node, 0)) : 0;
+	uint32_t nin = node_nin(g, s.node),
+		 rank = nin && node_in(g, s.node, 0).i ? node_rank(g, node_in(g, s.node, 0)) : 0;
 	bool changed;
 	for (uint32_t k = 0; k < nin; k++)
 		in[k] = node_in(g, s.node, k);
@@ -258,17 +266,22 @@ static bool try_change(const Change *c, const char *plain, Text *line)
 		text_printf(line, " operand %u %s: ", c->arg, name.n ? name.data : "");
 	} else {
 		const Arg *arg = &schema->arg[c->arg];
-		changed = change_attr(ir, arg, c->which, rank, &attr[c->arg], &name) && op_attr_fits(ir, arg, &attr[c->arg]);
+		changed = change_attr(ir, arg, c->which, rank, &attr[c->arg], &name) &&
+			  op_attr_fits(ir, arg, &attr[c->arg]);
 		text_printf(line, " %s=%s: ", arg->name, name.n ? name.data : "");
 	}
 	if (changed) {
 		Build b = {.g = g, .where = op_name(c->op)};
 		const char *type = outcome(&s, b_node(&b, c->op, in, nin, attr, schema->narg));
-		const char *same = c->is_operand ? type_str(ir, node_type_id(g, in[c->arg])) : plain;
+		const char *same =
+			c->is_operand ? type_str(ir, node_type_id(g, in[c->arg])) : plain;
 		if (type && same && strcmp(type, same) == 0)
 			line->n = 0;
 		else
-			text_printf(line, "%s\n", type ? type : ctx->first ? ctx->first->text : "fails without a word");
+			text_printf(line, "%s\n",
+				    type         ? type
+				    : ctx->first ? ctx->first->text
+						 : "fails without a word");
 	} else {
 		line->n = 0;
 	}

@@ -89,7 +89,8 @@ static bool agrees(Ctx *ctx, const Tensor *got, const char *line)
 	if (!d.fraction)
 		return d.whole == (int64_t)strtoll(line, &end, 10) && !*end;
 	double want = strtod(line, &end);
-	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + 1e-30 && strtoll(end, NULL, 10) == d.code;
+	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + 1e-30 &&
+	       strtoll(end, NULL, 10) == d.code;
 }
 
 /* ---- one sample ---- */
@@ -120,8 +121,11 @@ static const char *difference(Ctx *ctx, const Entry *e)
 	for (uint32_t k = 0; k < nout; k++)
 		if (!agrees(ctx, &out[k], e->line[k] + 2)) {
 			Digest d = digest(&out[k]);
-			return arena_printf(ctx->arena, "result %u is %s%.9g (%lld, not finite %lld), PyTorch gives %s", k, type_text(ctx->arena, &out[k]),
-					    d.sum, (long long)d.whole, d.code, e->line[k] + 2);
+			return arena_printf(
+				ctx->arena,
+				"result %u is %s%.9g (%lld, not finite %lld), PyTorch gives %s", k,
+				type_text(ctx->arena, &out[k]), d.sum, (long long)d.whole, d.code,
+				e->line[k] + 2);
 		}
 	return NULL;
 }
@@ -148,7 +152,8 @@ static bool check(const Entry *e)
 	if (list && why)
 		printf("%s\n", e->head);
 	else if (!ok)
-		print_error("%s: %s%s%s\n", e->head, why ? why : "is PyTorch's now: its mark can go", ctx->first ? ": " : "",
+		print_error("%s: %s%s%s\n", e->head,
+			    why ? why : "is PyTorch's now: its mark can go", ctx->first ? ": " : "",
 			    ctx->first ? ctx->first->text : "");
 	ctx_free(ctx);
 	return ok;

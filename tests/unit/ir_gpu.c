@@ -25,7 +25,9 @@ static void test_resident(void **state)
 	};
 	(void)state;
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
-		assert_int_equal(gpu_resident(gpu_find(cases[k].gpu), cases[k].threads, cases[k].registers, cases[k].shared), cases[k].warps);
+		assert_int_equal(gpu_resident(gpu_find(cases[k].gpu), cases[k].threads,
+					      cases[k].registers, cases[k].shared),
+				 cases[k].warps);
 }
 
 int main(void)

@@ -136,7 +136,8 @@ static void test_dce(void **state)
 static void test_found(void **state)
 {
 	(void)state;
-	Sym u = sym_var(ir->syms, "u", SYMVAR_UNBACKED, 0, 9), v = sym_var(ir->syms, "v", SYMVAR_UNBACKED, 0, 9);
+	Sym u = sym_var(ir->syms, "u", SYMVAR_UNBACKED, 0, 9),
+	    v = sym_var(ir->syms, "v", SYMVAR_UNBACKED, 0, 9);
 	Node n = graph_add_input(g, "n", INPUT_USER, ir_type(ir, DT_i64, 0, NULL));
 	Build b = {.g = g, .where = "test"};
 	b_to_size(&b, n, u, (Sym){0}, "a count");
@@ -219,10 +220,11 @@ static void expect_broken(const char *text)
 static void test_import(void **state)
 {
 	(void)state;
-	static const char *const text[] = {"graph @a(%x: f32[2*s0 + 1, 3]) -> f32[2*s0 + 1, 3] where 2 <= s0 <= 9 ~ 5 {\n"
-	                                   "  %y = aten.relu(%x) : f32[2*s0 + 1, 3]\n  return %y\n}\n",
-	                                   "graph @b(%x: f32[s0]) -> f32[s0] where 0 <= s0 {\n"
-	                                   "  %y = aten.neg(%x) : f32[s0]\n  return %y\n}\n"};
+	static const char *const text[] = {
+		"graph @a(%x: f32[2*s0 + 1, 3]) -> f32[2*s0 + 1, 3] where 2 <= s0 <= 9 ~ 5 {\n"
+		"  %y = aten.relu(%x) : f32[2*s0 + 1, 3]\n  return %y\n}\n",
+		"graph @b(%x: f32[s0]) -> f32[s0] where 0 <= s0 {\n"
+		"  %y = aten.neg(%x) : f32[s0]\n  return %y\n}\n"};
 	Ir *to = ir_new(ctx);
 	Graph *copy[2];
 	Sym s0[2];

@@ -109,7 +109,8 @@ static double read(const Asked *a, uint32_t k, const Sym *at)
 	const Tensor *x = operand(a, k);
 	int64_t offset = a->none ? -1 : offset_of(a, x, at);
 	if (!a->none && offset < 0)
-		fail_msg("%s: an index outside operand %u", op_name(node_op(a->map.g, a->map.n)), k);
+		fail_msg("%s: an index outside operand %u", op_name(node_op(a->map.g, a->map.n)),
+			 k);
 	return offset < 0 ? 0 : element(x, offset);
 }
 
@@ -160,18 +161,23 @@ static bool has_padding(const Graph *g, Node n)
 	uint32_t rank;
 	if (op_arg_index(node_op(g, n), "dilation_in") < 0)
 		return false;
-	const Sym *pad = node_ints(g, n, "pad", &rank), *dilation = node_ints(g, n, "dilation_in", &rank);
+	const Sym *pad = node_ints(g, n, "pad", &rank),
+		  *dilation = node_ints(g, n, "dilation_in", &rank);
 	bool any = false;
 	for (uint32_t k = 0; k < rank; k++)
-		any |= sym_le(g->ir->syms, pad[k], sym_int(g->ir->syms, 0)) != YES || !sym_is(g->ir->syms, dilation[k], 1);
+		any |= sym_le(g->ir->syms, pad[k], sym_int(g->ir->syms, 0)) != YES ||
+		       !sym_is(g->ir->syms, dilation[k], 1);
 	if (any)
 		return true;
 	/* the last window may reach beyond the end */
 	for (uint32_t k = 0; k < rank; k++) {
-		Sym stride = node_ints(g, n, "stride", &rank)[k], step = node_ints(g, n, "dilation", &rank)[k];
-		Sym last = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, n, 3 + k), -1), stride);
+		Sym stride = node_ints(g, n, "stride", &rank)[k],
+		    step = node_ints(g, n, "dilation", &rank)[k];
+		Sym last = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, n, 3 + k), -1),
+				   stride);
 		Node w = node_in(g, n, 1);
-		Sym tap = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, w, 3 + k), -1), step);
+		Sym tap = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, w, 3 + k), -1),
+				  step);
 		Sym top = sym_sub(g->ir->syms, sym_add(g->ir->syms, last, tap), pad[k]);
 		any |= sym_lt(g->ir->syms, top, node_dim(g, node_in(g, n, 0), 3 + k)) != YES;
 	}
@@ -216,8 +222,10 @@ static uint32_t check(Ctx *ctx, Op op, const char *text)
 		}
 		double got = traced(&a), want = element(out, i);
 		check_along(&a, out->rank);
-		if (!(got == want || (isnan(got) && isnan(want)) || fabs(got - want) <= 2e-6 * fabs(want) + 2e-6))
-			fail_msg("%s: %s: element %lld is %g, .index gives %g", op_name(op), text, (long long)i, want, got);
+		if (!(got == want || (isnan(got) && isnan(want)) ||
+		      fabs(got - want) <= 2e-6 * fabs(want) + 2e-6))
+			fail_msg("%s: %s: element %lld is %g, .index gives %g", op_name(op), text,
+				 (long long)i, want, got);
 	}
 	return 1;
 }
@@ -243,7 +251,8 @@ static void test_index(void **state)
 	uint32_t checked = 0;
 	for (Op op = 1; op < op_count(); op++) {
 		const OpLower *l = op_lower(op);
-		bool reads = l->role == LOWER_INDEX || l->role == LOWER_LEAF || l->role == LOWER_ANCHOR || l->axes;
+		bool reads = l->role == LOWER_INDEX || l->role == LOWER_LEAF ||
+			     l->role == LOWER_ANCHOR || l->axes;
 		if (!l->index || !reads)
 			continue;
 		check_op(op);

@@ -212,8 +212,9 @@ static void test_guard(void **state)
 	       bad = tensor(DT_f32, 2, (int64_t[]){3, 2});
 	assert_true(bind(&good, 1));
 	assert_false(bind(&bad, 1));
-	expect_error("expected s0 <= s1, got 3 and 2 for s0 = 3 (input \"x\" dimension 0), s1 = 2 (input \"x\" "
-	                    "dimension 1): seen while exporting");
+	expect_error("expected s0 <= s1, got 3 and 2 for s0 = 3 (input \"x\" dimension 0), s1 = 2 "
+		     "(input \"x\" "
+		     "dimension 1): seen while exporting");
 }
 
 /* ---- running ---- */

@@ -173,11 +173,18 @@ static void test_verify_readonly(void **state)
 static void replace(Sym at)
 {
 	Sym eight = sym_int(it.st, 8);
-	array_push(it.ctx->arena, &it.l->state, (LoweredState){.name = "m", .dtype = DT_f32, .rank = 1});
+	array_push(it.ctx->arena, &it.l->state,
+		   (LoweredState){.name = "m", .dtype = DT_f32, .rank = 1});
 	BufId m = lowered_buf(it.l, BUF_STATE, 0, DT_f32, 1, &eight, "m");
 	Stage *s = &it.k->stage.data[0];
-	Kx x = kx_load(it.k, it.ctx->arena, m, DT_f32, 1, arena_dup(it.ctx->arena, &at, sizeof at), (Kx){0}, (Kx){0});
-	*s = (Stage){.kind = STAGE_MAP, .dtype = DT_f32, .acc = DT_f32, .result = RESULT_GLOBAL, .buf = m, .idx = s->idx};
+	Kx x = kx_load(it.k, it.ctx->arena, m, DT_f32, 1, arena_dup(it.ctx->arena, &at, sizeof at),
+		       (Kx){0}, (Kx){0});
+	*s = (Stage){.kind = STAGE_MAP,
+		     .dtype = DT_f32,
+		     .acc = DT_f32,
+		     .result = RESULT_GLOBAL,
+		     .buf = m,
+		     .idx = s->idx};
 	s->value = kx_op(it.k, it.ctx->arena, op_find("add"), DT_f32, (Kx[]){x, x}, 2);
 }
 
@@ -210,9 +217,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_row_major), T(test_blocked), T(test_sharing), T(test_print), T(test_verify),
-		T(test_verify_range), T(test_verify_order), T(test_verify_dtype), T(test_verify_readonly),
-		T(test_replaces_state), T(test_reads_state_elsewhere), T(test_two_buffers_of_state),
+		T(test_row_major),
+		T(test_blocked),
+		T(test_sharing),
+		T(test_print),
+		T(test_verify),
+		T(test_verify_range),
+		T(test_verify_order),
+		T(test_verify_dtype),
+		T(test_verify_readonly),
+		T(test_replaces_state),
+		T(test_reads_state_elsewhere),
+		T(test_two_buffers_of_state),
 #undef T
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -199,7 +199,8 @@ static void test_simplify(void **state)
 	ls_store(f, lmem_buf(out, DT_f32), one, lx_float(f, (LType){DT_f32, 1}, 2.0), none);
 	ls_else(f);
 	i = ls_for(f, "once", lx_int(f, 4), lx_int(f, 5), 1);
-	ls_store(f, lmem_buf(out, DT_f32), lx_var(f, i), lx_float(f, (LType){DT_f32, 1}, 3.0), none);
+	ls_store(f, lmem_buf(out, DT_f32), lx_var(f, i), lx_float(f, (LType){DT_f32, 1}, 3.0),
+		 none);
 	ls_end(f);
 	ls_end(f);
 	loop_simplify(f);
@@ -220,7 +221,8 @@ static void test_unroll(void **state)
 	uint32_t x = buffer(f, "x"), out = buffer(f, "out");
 	Lv acc = ls_var(f, "acc", lx_float(f, f32x8, 0.0));
 	Lv i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 2);
-	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_mul(f, lx_var(f, i), lx_int(f, 8)), f32x8, none);
+	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_mul(f, lx_var(f, i), lx_int(f, 8)), f32x8,
+		       none);
 	ls_set(f, acc, lx_add(f, lx_var(f, acc), lx_var(f, v)));
 	ls_end(f);
 	ls_for(f, "five", lx_int(f, 0), lx_int(f, 5), 1); /* too many */
@@ -250,7 +252,8 @@ static void test_literal_masks(void **state)
 	Lx inside = lx_cmp(f, SC_lt, lx_var(f, i), lx_int(f, 1));
 	Lv v = ls_load(f, "v", lmem_buf(x, DT_f32), lx_var(f, i), (LType){DT_f32, 1}, inside);
 	ls_store(f, lmem_buf(out, DT_f32), lx_var(f, i), lx_var(f, v), none);
-	ls_store(f, lmem_buf(out, DT_f32), lx_add(f, lx_var(f, i), lx_int(f, 5)), lx_var(f, v), inside);
+	ls_store(f, lmem_buf(out, DT_f32), lx_add(f, lx_var(f, i), lx_int(f, 5)), lx_var(f, v),
+		 inside);
 	ls_end(f);
 	loop_unroll(f);
 	assert_true(loop_verify(f, NULL));
@@ -278,7 +281,8 @@ static void test_verify_result(void **state)
 {
 	(void)state;
 	LoopFn *f = it.f;
-	Lv x = loop_arg(f, "x", (LType){DT_f32, 1}), i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 1);
+	Lv x = loop_arg(f, "x", (LType){DT_f32, 1}),
+	   i = ls_for(f, "i", lx_int(f, 0), lx_int(f, 8), 1);
 	ls_end(f);
 	Lv twice = ls_let(f, "twice", lx_add(f, lx_var(f, x), lx_var(f, x)));
 	f->result = lx_mul(f, lx_var(f, twice), lx_var(f, x));
@@ -510,13 +514,30 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-		T(test_fold_literals), T(test_fold_identities), T(test_signs), T(test_print),
-		T(test_anonymous), T(test_parametrise), T(test_parametrise_negative), T(test_simplify),
-		T(test_unroll), T(test_literal_masks), T(test_verify_scope), T(test_verify_result),
+		T(test_fold_literals),
+		T(test_fold_identities),
+		T(test_signs),
+		T(test_print),
+		T(test_anonymous),
+		T(test_parametrise),
+		T(test_parametrise_negative),
+		T(test_simplify),
+		T(test_unroll),
+		T(test_literal_masks),
+		T(test_verify_scope),
+		T(test_verify_result),
 		T(test_verify_scope_again),
-		T(test_verify_types), T(test_verify_structure), T(test_verify_frag_values), T(test_verify_frag_loop), T(test_verify_frag_count),
-		T(test_verify_frag_number), T(test_verify_frag_shapes), T(test_verify_frag_place), T(test_verify_frag_legal),
-		T(test_parse), T(test_parse_errors),
+		T(test_verify_types),
+		T(test_verify_structure),
+		T(test_verify_frag_values),
+		T(test_verify_frag_loop),
+		T(test_verify_frag_count),
+		T(test_verify_frag_number),
+		T(test_verify_frag_shapes),
+		T(test_verify_frag_place),
+		T(test_verify_frag_legal),
+		T(test_parse),
+		T(test_parse_errors),
 #undef T
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,10 +80,12 @@ static const char product[] =
 	"  let bcol.11: i64 = ((half.7 % 4) * 4)\n"
 	"  var acc.12: f32x4 = 0.0:f32x4\n"
 	"  if (thread < 32) {\n"
-	"    copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + arow.8) * $k) + acol.9)] bytes 16"
+	"    copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + arow.8) * $k) + "
+	"acol.9)] bytes 16"
 	" where and(((row0.5 + arow.8) < $m), (acol.9 < $k))\n"
 	"  } else {\n"
-	"    copy_async sb.3.f32[((brow.10 * 16) + bcol.11)] = @b.f32[((brow.10 * $n) + (col0.6 + bcol.11))] bytes 16"
+	"    copy_async sb.3.f32[((brow.10 * 16) + bcol.11)] = @b.f32[((brow.10 * $n) + (col0.6 + "
+	"bcol.11))] bytes 16"
 	" where and((brow.10 < $k), ((col0.6 + bcol.11) < $n))\n"
 	"  }\n"
 	"  copy_commit\n"
@@ -92,10 +94,12 @@ static const char product[] =
 	"    let next.15: i64 = ((((k0.13 / 8) + 1) % 2) * 128)\n"
 	"    let k1.16: i64 = (k0.13 + 8)\n"
 	"    if (thread < 32) {\n"
-	"      copy_async sa.2.f32[(next.15 + ((arow.8 * 8) + acol.9))] = @a.f32[(((row0.5 + arow.8) * $k) + (k1.16 + acol.9))]"
+	"      copy_async sa.2.f32[(next.15 + ((arow.8 * 8) + acol.9))] = @a.f32[(((row0.5 + "
+	"arow.8) * $k) + (k1.16 + acol.9))]"
 	" bytes 16 where and(((row0.5 + arow.8) < $m), ((k1.16 + acol.9) < $k))\n"
 	"    } else {\n"
-	"      copy_async sb.3.f32[(next.15 + ((brow.10 * 16) + bcol.11))] = @b.f32[(((k1.16 + brow.10) * $n) + (col0.6 + bcol.11))]"
+	"      copy_async sb.3.f32[(next.15 + ((brow.10 * 16) + bcol.11))] = @b.f32[(((k1.16 + "
+	"brow.10) * $n) + (col0.6 + bcol.11))]"
 	" bytes 16 where and(((k1.16 + brow.10) < $k), ((col0.6 + bcol.11) < $n))\n"
 	"    }\n"
 	"    copy_commit\n"
@@ -300,13 +304,16 @@ static ProgramEntry *program_of(const Launch *l, LoopFn *f)
 		arg[n] = lx_addr(e->run, work, lx_int(e->run, (int64_t)(n * sizeof it.out)));
 		known[n] = (ProgramArg){f->buf.data[n].name, bytes, n + 1};
 		if (n < l->nin)
-			ls_copy(e->run, arg[n], lx_addr(e->run, n, zero), lx_int(e->run, 4 * l->elements[n]));
+			ls_copy(e->run, arg[n], lx_addr(e->run, n, zero),
+				lx_int(e->run, 4 * l->elements[n]));
 	}
 	for (uint32_t k = 0; k < f->param.n; k++)
 		arg[n++] = lx_int(e->run, l->param[k]);
-	uint32_t call = program_add_call(e, &(ProgramCall){.fn = 0, .name = "the call", .arg = known});
+	uint32_t call =
+		program_add_call(e, &(ProgramCall){.fn = 0, .name = "the call", .arg = known});
 	ls_launch(e->run, call, lx_int(e->run, l->tasks), arg, f->buf.n, n);
-	ls_copy(e->run, lx_addr(e->run, l->nin, zero), arg[l->nin], lx_int(e->run, 4 * l->elements[l->nin]));
+	ls_copy(e->run, lx_addr(e->run, l->nin, zero), arg[l->nin],
+		lx_int(e->run, 4 * l->elements[l->nin]));
 	return e;
 }
 
@@ -349,7 +356,8 @@ static void equals_want(const Launch *l, uint64_t n)
 			fail_msg("%s", it.report.message);
 		for (uint64_t k = 0; k < n; k++)
 			if (it.out[k] != it.want[k])
-				fail_msg("element %u is %g, expected %g", (unsigned)k, (double)it.out[k], (double)it.want[k]);
+				fail_msg("element %u is %g, expected %g", (unsigned)k,
+					 (double)it.out[k], (double)it.want[k]);
 	}
 }
 
@@ -396,7 +404,8 @@ static Launch of_product(const char *text, int64_t m, int64_t n, int64_t k)
 static void test_product(void **state)
 {
 	(void)state;
-	static const int64_t size[][3] = {{16, 16, 8}, {1, 4, 4}, {40, 20, 36}, {17, 52, 16}, {33, 36, 0}};
+	static const int64_t size[][3] = {
+		{16, 16, 8}, {1, 4, 4}, {40, 20, 36}, {17, 52, 16}, {33, 36, 0}};
 	for (uint32_t s = 0; s < sizeof size / sizeof *size; s++) {
 		int64_t m = size[s][0], n = size[s][1], k = size[s][2];
 		Launch l = of_product(product, m, n, k);
@@ -448,7 +457,8 @@ static void test_votes(void **state)
 			for (int k = 0; k < 32; k++)
 				next[k] = k < by ? lane[k] : lane[k] + lane[k - by];
 		for (int k = 0; k < 32 && first + k < N; k++) {
-			const float want[5] = {lane[k], which != 0, which == UINT32_MAX, (float)which, lane[31]};
+			const float want[5] = {lane[k], which != 0, which == UINT32_MAX,
+					       (float)which, lane[31]};
 			memcpy(it.want + (first + k) * 5, want, sizeof want);
 		}
 	}
@@ -581,7 +591,8 @@ static void test_text(void **state)
 	(void)state;
 	const char *const all[] = {rows, product, transpose, votes};
 	for (uint32_t k = 0; k < 4; k++) {
-		LoopFn *f = parsed(ir_new(it.ctx), all[k]), *again = parsed(f->ir, printed(f, false));
+		LoopFn *f = parsed(ir_new(it.ctx), all[k]),
+		       *again = parsed(f->ir, printed(f, false));
 		assert_string_equal(printed(f, false), printed(again, false));
 		assert_string_equal(printed(f, true), printed(again, true));
 		again = parsed(f->ir, printed(f, true));
@@ -594,7 +605,8 @@ static void test_text(void **state)
 static void test_passes(void **state)
 {
 	(void)state;
-	Launch l = of_rows(rows, 5, 300), p = of_product(product, 20, 20, 24), t = of_transpose(transpose, 40, 70);
+	Launch l = of_rows(rows, 5, 300), p = of_product(product, 20, 20, 24),
+	       t = of_transpose(transpose, 40, 70);
 	const Launch *const all[] = {&l, &p, &t};
 	for (uint32_t k = 0; k < 3; k++) {
 		LoopFn *f = parsed(ir_new(it.ctx), all[k]->text);
@@ -627,56 +639,95 @@ typedef struct {
 	int64_t param[3];     /* sizes, if not those of every fault */
 } Fault;
 
-#define COPY_A "copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + arow.8) * $k) + acol.9)] bytes 16"
+#define COPY_A                                                                                     \
+	"copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + arow.8) * $k) + "       \
+	"acol.9)] bytes 16"
 #define STORE_Y "      @y.f32[((s.13 * $rows) + d.14)] = w.15\n"
 
 static const Fault fault[] = {
 	/* a barrier removed */
-	{TRANSPOSE, "  sync\n", "", "load w: reads byte ? of t, which thread ? wrote since the last barrier"},
-	{ROWS, "  sync\n", "", "load p: reads byte 4 of part, which thread 32 wrote since the last barrier"},
-	{PRODUCT, "    copy_wait 1\n    sync\n", "    copy_wait 1\n", "load av: reads byte ? of sa, which thread ? wrote since the last barrier"},
+	{TRANSPOSE, "  sync\n", "", "load w: reads byte ? of t, which thread ? wrote since the "
+				    "last barrier"},
+	{ROWS, "  sync\n", "", "load p: reads byte 4 of part, which thread 32 wrote since the last "
+			       "barrier"},
+	{PRODUCT, "    copy_wait 1\n    sync\n", "    copy_wait 1\n", "load av: reads byte ? of "
+								      "sa, which thread ? wrote "
+								      "since the last barrier"},
 	/* an index shifted */
-	{TRANSPOSE, "((tx.2 * 33) + j.12)", "((tx.2 * 33) + (j.12 + 1))", "load w: reads byte ? of the shared array t, which was never written"},
-	{TRANSPOSE, "((i.8 * 33) + tx.2)", "((i.8 * 31) + tx.2)", "store t: writes byte ? of t, which thread ? wrote since the last barrier"},
-	{TRANSPOSE, "((i.8 * 33) + tx.2)", "(((i.8 * 33) + 1056) + tx.2)", "store t: writes 4 bytes at byte ? of the shared array t, which has 4224"},
-	{ROWS, "@y.f32[row.1] = all.13", "@y.f32[(row.1 + 1)] = all.13", "store y: writes 4 bytes at byte 12 of buffer y, which has 12"},
-	{ROWS, "part.2.f32[warp.12] = sum.3", "part.2.f32[lane.11] = sum.3", "store part: writes byte 0 of part, which thread ? wrote since the last barrier"},
+	{TRANSPOSE, "((tx.2 * 33) + j.12)", "((tx.2 * 33) + (j.12 + 1))", "load w: reads byte ? of "
+									  "the shared array t, "
+									  "which was never "
+									  "written"},
+	{TRANSPOSE, "((i.8 * 33) + tx.2)", "((i.8 * 31) + tx.2)", "store t: writes byte ? of t, "
+								  "which thread ? wrote since the "
+								  "last barrier"},
+	{TRANSPOSE, "((i.8 * 33) + tx.2)", "(((i.8 * 33) + 1056) + tx.2)", "store t: writes 4 "
+									   "bytes at byte ? of the "
+									   "shared array t, "
+									   "which has 4224"},
+	{ROWS, "@y.f32[row.1] = all.13", "@y.f32[(row.1 + 1)] = all.13", "store y: writes 4 bytes "
+									 "at byte 12 of buffer y, "
+									 "which has 12"},
+	{ROWS, "part.2.f32[warp.12] = sum.3", "part.2.f32[lane.11] = sum.3", "store part: writes "
+									     "byte 0 of part, "
+									     "which thread ? wrote "
+									     "since the last "
+									     "barrier"},
 	/* a mask dropped */
 	{PRODUCT, COPY_A " where and(((row0.5 + arow.8) < $m), (acol.9 < $k))", COPY_A, "copy_async sa: reads 16 bytes at byte ? of buffer a, which has 3200"},
 	{PRODUCT, "  if and((r.20 < $m), (q.21 < $n)) {\n", "  if (q.21 < $n) {\n", "store c: writes 16 bytes at byte ? of buffer c, which has 1600"},
 	/* a copy not awaited */
-	{PRODUCT, "    copy_wait 1\n", "", "load av: reads byte ? of sa, to which thread ? copies and has not waited"},
+	{PRODUCT, "    copy_wait 1\n", "", "load av: reads byte ? of sa, "
+					   "to which thread ? copies and has not waited"},
 	{PRODUCT, "  copy_wait 0\n", "", "copy_async sa: the thread ends and has not waited"},
-	{PRODUCT, "  copy_commit\n  for", "  for", "load av: reads byte ? of sa, to which thread ? copies and has not waited"},
-	{PRODUCT, "  copy_commit\n  for", "  copy_commit\n  if eq(thread, 0) {\n    @a.f32[0] = 77.0:f32\n  }\n  for", "thread 0: copy_async sa: buffer a changed before the thread waited", NULL, {16, 16, 8}},
+	{PRODUCT, "  copy_commit\n  for", "  for", "load av: reads byte ? of sa, "
+						   "to which thread ? copies and has not waited"},
+	{PRODUCT, "  copy_commit\n  for", "  copy_commit\n  if eq(thread, 0) {\n    @a.f32[0] = "
+					  "77.0:f32\n  }\n  for", "thread 0: copy_async sa: buffer "
+								  "a changed before the thread "
+								  "waited", NULL, {16, 16, 8}},
 	/* shared memory over the limit */
 	{TRANSPOSE, "f32[1056]", "f32[12289]", "shared t: 49156 bytes of shared memory, and a block has at most 49152", "shared t: 49156 bytes of shared memory, and a block has at most 49152"},
 	/* a barrier that not all threads reach */
 	{TRANSPOSE, "  sync\n", "  if (thread < 200) {\n    sync\n  }\n", "thread 200: sync 1: this thread does not reach the barrier, and 200 others do", "sync 1: where threads of the block may be elsewhere"},
 	{ROWS, "    v.5: f32 = @x", "    sync\n    v.5: f32 = @x", "thread 44: sync 1: this thread does not reach the barrier, and 44 others do", "sync 1: where threads of the block may be elsewhere"},
-	{ROWS, "  sync\n", "  while (0.0:f32 < sum.3) {\n    sync\n    sum.3 := (sum.3 - 1.0:f32)\n  }\n", "sync 1: this thread does not reach the barrier, and ? others do", "sync 1: where threads of the block may be elsewhere"},
+	{ROWS, "  sync\n", "  while (0.0:f32 < sum.3) {\n    sync\n    sum.3 := (sum.3 - "
+			   "1.0:f32)\n  }\n", "sync 1: this thread does not reach the barrier, "
+					      "and ? others do", "sync 1: where threads of the "
+								 "block may be elsewhere"},
 	/* an exchange that not all threads of the warp reach */
 	{ROWS, "    let b2.15: f32 = warp_down(all.13, 2)\n    all.13 := (all.13 + b2.15)\n", "    if (lane.11 < 4) {\n      let b2.15: f32 = warp_down(all.13, 2)\n      all.13 := (all.13 + b2.15)\n    }\n", "thread 4: let b2: warp_down without this thread, and with 4 others of the warp", "let b2: warp_down where threads of a warp may be elsewhere"},
-	{ROWS, "warp_xor(sum.3, 4)", "warp_xor(sum.3, (4 + thread))", "thread 28: let a4: warp_xor of 32, expected 0 to 31"},
+	{ROWS, "warp_xor(sum.3, 4)", "warp_xor(sum.3, (4 + thread))", "thread 28: let a4: warp_xor "
+								      "of 32, expected 0 to 31"},
 	{ROWS, "warp_xor(sum.3, 4)", "warp_xor(sum.3, 32)", "let a4: warp_xor of 32, expected 0 to 31", "let a4: warp_xor of 32, expected 0 to 31"},
-	{ROWS, "(sum.3 + a16.6)", "(sum.3 + warp_xor(sum.3, 16))", NULL, "set sum: an exchange between threads is not all of what a variable becomes"},
+	{ROWS, "(sum.3 + a16.6)", "(sum.3 + warp_xor(sum.3, 16))", NULL, "set sum: an exchange "
+									 "between threads is not "
+									 "all of what a variable "
+									 "becomes"},
 	/* a wait for fewer groups than are needed */
-	{PRODUCT, "copy_wait 1\n", "copy_wait 2\n", "load av: reads byte ? of sa, to which thread ? copies and has not waited"},
+	{PRODUCT, "copy_wait 1\n", "copy_wait 2\n", "load av: reads byte ? of sa, "
+						    "to which thread ? copies and has not waited"},
 	/* written while others still read */
-	{PRODUCT, "    }\n    sync\n  }\n", "    }\n  }\n", "copy_async sa: writes byte ? of sa, which ? read since the last barrier"},
+	{PRODUCT, "    }\n    sync\n  }\n", "    }\n  }\n", "copy_async sa: writes byte ? of sa, "
+							    "which ? read since the last barrier"},
 	{PRODUCT, "(next.15 + ((arow.8 * 8) + acol.9))", "(stage.14 + ((arow.8 * 8) + acol.9))", "copy_async sa: writes byte ? of sa, to which thread ? copies and has not waited"},
 	/* blocks that overlap */
 	{TRANSPOSE, "@y.f32[((s.13 * $rows) + d.14)]", "@y.f32[((s.13 * $rows) + tx.2)]", "store y: writes byte ? of buffer y, which task ? of the same phase touches too"},
-	{TRANSPOSE, STORE_Y, STORE_Y "      z.16: f32 = @y.f32[0]\n      @y.f32[((s.13 * $rows) + d.14)] = (w.15 + z.16)\n", "load z: reads byte 0 of buffer y, which "},
+	{TRANSPOSE, STORE_Y, STORE_Y "      z.16: f32 = @y.f32[0]\n      @y.f32[((s.13 * $rows) + "
+				     "d.14)] = (w.15 + z.16)\n", "load z: reads byte 0 of buffer "
+								 "y, which "},
 	/* threads of a block in a buffer */
 	{TRANSPOSE, STORE_Y, "      if eq(tile.4, 0) {\n        @y.f32[0] = w.15\n      }\n" STORE_Y, "store y: writes byte 0 of y, which thread ? wrote since the last barrier"},
 	/* accesses that are not aligned */
 	{PRODUCT, "", "", "copy_async sa: moves 16 bytes at byte ? of a, which is no multiple", NULL, {20, 20, 6}},
 	{PRODUCT, "((thread % 4) * 4)))]", "(((thread % 4) * 4) + 2)))]", "load bv: moves 16 bytes at byte 8 of sb, which is no multiple", "load bv: moves 16 bytes at an offset that is no multiple of it"},
 	{PRODUCT, "@c: f32 written align 16", "@c: f32 written align 4", "store c: moves 16 bytes of buffer c, whose alignment is 4", "store c: moves 16 bytes of buffer c, whose alignment is 4"},
-	{PRODUCT, COPY_A, "copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + arow.8) * $k) + acol.9)] bytes 12", NULL, "copy_async sa: 12 bytes, expected 4, 8 or 16"},
+	{PRODUCT, COPY_A, "copy_async sa.2.f32[((arow.8 * 8) + acol.9)] = @a.f32[(((row0.5 + "
+			  "arow.8) * $k) + acol.9)] bytes 12", NULL, "copy_async sa: 12 bytes, "
+								     "expected 4, 8 or 16"},
 	/* blocks */
-	{TRANSPOSE, "threads 256", "threads 250", NULL, "a block of 250 threads, expected a multiple of 32 up to 1024"},
+	{TRANSPOSE, "threads 256", "threads 250", NULL, "a block of 250 threads, "
+							"expected a multiple of 32 up to 1024"},
 	{TRANSPOSE, "threads 256 shared 49152\n", "", NULL, "in blocks of threads only"},
 	{TRANSPOSE, "  sync\n", "  sync\n  if (r0.6 < 5) {\n    shared late.20: f32[4]\n  }\n", NULL, "shared late: in a loop or a branch"},
 };
@@ -711,9 +762,11 @@ static bool tells(const char *text, const char *expected)
 
 static const char *with_fault(const Fault *f)
 {
-	const char *const kernel[] = {rows, product, transpose}, *text = kernel[f->kernel], *at = strstr(text, f->find);
+	const char *const kernel[] = {rows, product, transpose}, *text = kernel[f->kernel],
+			  *at = strstr(text, f->find);
 	assert_non_null(at);
-	return arena_printf(it.ctx->arena, "%.*s%s%s", (int)(at - text), text, f->with, at + strlen(f->find));
+	return arena_printf(it.ctx->arena, "%.*s%s%s", (int)(at - text), text, f->with,
+			    at + strlen(f->find));
 }
 
 static Launch launch_of(const Fault *f, const char *text)
@@ -721,7 +774,8 @@ static Launch launch_of(const Fault *f, const char *text)
 	const int64_t *p = f->param;
 	switch (f->kernel) {
 	case ROWS: return of_rows(text, 3, 300);
-	case PRODUCT: return p[0] ? of_product(text, p[0], p[1], p[2]) : of_product(text, 20, 20, 40);
+	case PRODUCT:
+		return p[0] ? of_product(text, p[0], p[1], p[2]) : of_product(text, 20, 20, 40);
 	default: return of_transpose(text, 70, 40);
 	}
 }
@@ -739,7 +793,8 @@ static bool is_refused(const Fault *f, LoopFn *fn)
 static bool is_found(const Fault *f, const Launch *l, LoopFn *fn)
 {
 	for (it.report.seed = 0; f->finding && it.report.seed < 3; it.report.seed++)
-		if (execute_fn(l, fn) != LOOP_FINDING || !tells(it.report.message, "loop IR of the call (kernel ") ||
+		if (execute_fn(l, fn) != LOOP_FINDING ||
+		    !tells(it.report.message, "loop IR of the call (kernel ") ||
 		    !tells(it.report.message, f->finding))
 			return false;
 	return true;
@@ -755,7 +810,8 @@ static void test_faults(void **state)
 		LoopFn *fn = parsed(ir_new(it.ctx), l.text);
 		if (is_refused(&fault[k], fn) && is_found(&fault[k], &l, fn))
 			continue;
-		print_error("fault %u: \"%s\" instead of \"%s\"\n", k, fault[k].with, fault[k].find);
+		print_error("fault %u: \"%s\" instead of \"%s\"\n", k, fault[k].with,
+			    fault[k].find);
 		failed++;
 	}
 	assert_int_equal(failed, 0);
@@ -780,7 +836,8 @@ static uint32_t draw(uint64_t *state, uint32_t n)
 static Turn draw_turn(uint64_t *state)
 {
 	static const uint32_t stride[] = {0, 1, 1, 2, 3};
-	Turn s = {draw(state, 3) == 0, draw(state, 2), stride[draw(state, 5)], draw(state, ELEMENTS), 1 + draw(state, 64), 0};
+	Turn s = {draw(state, 3) == 0,   draw(state, 2),      stride[draw(state, 5)],
+		  draw(state, ELEMENTS), 1 + draw(state, 64), 0};
 	s.q = 1 + draw(state, s.p);
 	if (draw(state, 2)) /* a thread of its own for every element */
 		s = (Turn){s.sync, s.store, 1, 0, 64, ELEMENTS};
@@ -793,10 +850,13 @@ static bool any_race(const Turn *s, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		for (uint32_t j = i; j < n && !s[j].sync; j++)
-			for (uint32_t t = 0; t < 64 && !s[i].sync && (s[i].store || s[j].store); t++)
+			for (uint32_t t = 0; t < 64 && !s[i].sync && (s[i].store || s[j].store);
+			     t++)
 				for (uint32_t u = 0; u < 64; u++) {
 					bool both = t % s[i].p < s[i].q && u % s[j].p < s[j].q;
-					if (t != u && both && (t * s[i].a + s[i].b) % ELEMENTS == (u * s[j].a + s[j].b) % ELEMENTS)
+					if (t != u && both &&
+					    (t * s[i].a + s[i].b) % ELEMENTS ==
+						    (u * s[j].a + s[j].b) % ELEMENTS)
 						return true;
 				}
 	return false;
@@ -806,9 +866,12 @@ static const char *text_of(const Turn *s, uint32_t n)
 {
 	Text t;
 	text_init(&t, it.ctx->arena);
-	text_printf(&t, "loop any()\n  @y: f32 written align 4\nthreads 64 shared 1024\ntask t.1 {\n  shared s.2: f32[%u]\n"
-	                "  if (thread < %u) {\n    s.2.f32[thread] = 0.0:f32\n  }\n  sync\n  var sum.3: f32 = 0.0:f32\n",
-	            ELEMENTS, ELEMENTS);
+	text_printf(&t,
+		    "loop any()\n  @y: f32 written align 4\nthreads 64 shared 1024\ntask t.1 {\n  "
+		    "shared s.2: f32[%u]\n"
+		    "  if (thread < %u) {\n    s.2.f32[thread] = 0.0:f32\n  }\n  sync\n  var "
+		    "sum.3: f32 = 0.0:f32\n",
+		    ELEMENTS, ELEMENTS);
 	for (uint32_t k = 0; k < n; k++, s++) {
 		if (s->sync) {
 			text_add(&t, "  sync\n");
@@ -816,10 +879,13 @@ static const char *text_of(const Turn *s, uint32_t n)
 		}
 		text_printf(&t, "  if ((thread %% %u) < %u) {\n", s->p, s->q);
 		if (s->store)
-			text_printf(&t, "    s.2.f32[(((thread * %u) + %u) %% %u)] = sum.3\n", s->a, s->b, ELEMENTS);
+			text_printf(&t, "    s.2.f32[(((thread * %u) + %u) %% %u)] = sum.3\n", s->a,
+				    s->b, ELEMENTS);
 		else
-			text_printf(&t, "    v.%u: f32 = s.2.f32[(((thread * %u) + %u) %% %u)]\n    sum.3 := (sum.3 + v.%u)\n", 10 + k, s->a,
-			            s->b, ELEMENTS, 10 + k);
+			text_printf(&t,
+				    "    v.%u: f32 = s.2.f32[(((thread * %u) + %u) %% %u)]\n    "
+				    "sum.3 := (sum.3 + v.%u)\n",
+				    10 + k, s->a, s->b, ELEMENTS, 10 + k);
 		text_add(&t, "  }\n");
 	}
 	text_add(&t, "  @y.f32[thread] = sum.3\n}\n");
@@ -840,7 +906,8 @@ static void test_any_order(void **state)
 		Launch l = {text_of(s, n), 1, {0}, 0, {64}};
 		bool race = any_race(s, n);
 		if (execute(&l) != (race ? LOOP_FINDING : LOOP_DONE))
-			fail_msg("%s: %s\n%s", race ? "a race" : "no race", it.report.message, l.text);
+			fail_msg("%s: %s\n%s", race ? "a race" : "no race", it.report.message,
+				 l.text);
 		races += race;
 		none += !race;
 	}
@@ -886,8 +953,11 @@ static void test_enter_and_leave(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_rows), T(test_product), T(test_transpose), T(test_votes), T(test_small), T(test_check), T(test_first_thread), T(test_one_warp), T(test_depths),
-		T(test_text), T(test_passes), T(test_faults), T(test_any_order), T(test_enter_and_leave),
+		T(test_rows),         T(test_product),         T(test_transpose),
+		T(test_votes),        T(test_small),           T(test_check),
+		T(test_first_thread), T(test_one_warp),        T(test_depths),
+		T(test_text),         T(test_passes),          T(test_faults),
+		T(test_any_order),    T(test_enter_and_leave),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,8 +42,10 @@ static int setup(void **state)
 	Sym *dim = ARENA_NEW(a, Sym), s0 = sym_var(ir->syms, "s0", SYMVAR_SIZE, 0, 1000);
 	*dim = sym_int(ir->syms, N);
 	array_push(a, &e->symbol, s0);
-	array_push(a, &e->input, (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = dim});
-	array_push(a, &e->output, (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = dim});
+	array_push(a, &e->input,
+		   (ProgramTensor){.name = "x", .dtype = DT_f32, .rank = 1, .dim = dim});
+	array_push(a, &e->output,
+		   (ProgramTensor){.name = "y", .dtype = DT_f32, .rank = 1, .dim = dim});
 	p->weight_bytes = 64;
 	e->run = loop_new(ir, "run");
 	loop_param(e->run, "s0");
@@ -91,7 +93,8 @@ static void store(LoopFn *f, uint32_t buf, Lx at, Lx value)
 
 /* Launch kernel `fn` over `tasks` tasks with these regions at byte 0; bytes[k] >= 0: the size of
  * its buffer k, which is buffer owner[k]. */
-static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const int64_t *bytes, const uint32_t *owner)
+static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const int64_t *bytes,
+			 const uint32_t *owner)
 {
 	LoopFn *r = it.e->run, *f = it.p->fn.data[fn];
 	Lx arg[8];
@@ -100,11 +103,14 @@ static void launch_sized(uint32_t fn, Lx tasks, const uint32_t *region, const in
 	for (; n < f->buf.n; n++) {
 		arg[n] = lx_addr(r, region[n], lx_int(r, 0));
 		if (known)
-			known[n] = (ProgramArg){f->buf.data[n].name, sym_int(it.p->ir->syms, bytes[n]), owner ? owner[n] : n + 1};
+			known[n] =
+				(ProgramArg){f->buf.data[n].name, sym_int(it.p->ir->syms, bytes[n]),
+					     owner ? owner[n] : n + 1};
 	}
 	for (uint32_t k = 0; k < f->param.n; k++)
 		arg[n++] = lx_param(r, 0);
-	uint32_t call = program_add_call(it.e, &(ProgramCall){.fn = fn, .name = "the call", .arg = known});
+	uint32_t call =
+		program_add_call(it.e, &(ProgramCall){.fn = fn, .name = "the call", .arg = known});
 	ls_launch(r, call, tasks, arg, f->buf.n, n);
 }
 
@@ -183,12 +189,14 @@ static void test_lanes(void **state)
 	Lx back = lx_ramp(f, zero, lx_int(f, -1), 8);
 	Lx b = lx_var(f, ls_gather(f, "b", lmem_buf(x, DT_f32), lx_int(f, 7), back, DT_f32, none));
 	ls_store(f, lmem_buf(y, DT_f32), lx_int(f, 1), b, none);
-	Lx two = lx_int_of(f, i8, 2), at = lx_sc(f, SC_mul, i8, (Lx[]){lx_ramp(f, zero, lx_int(f, 1), 8), two}, 2);
+	Lx two = lx_int_of(f, i8, 2),
+	   at = lx_sc(f, SC_mul, i8, (Lx[]){lx_ramp(f, zero, lx_int(f, 1), 8), two}, 2);
 	Lx four = lx_shuffle(f, SHUFFLE_LOW, b, b), high = lx_shuffle(f, SHUFFLE_HIGH, four, four);
 	Lx two_back = lx_splat(f, lx_shuffle(f, SHUFFLE_LOW, high, high), 8);
 	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, two_back, lx_mask(f, lx_int(f, 6), 8));
 	at = lx_add(f, at, lx_int(f, 1));
-	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, lx_float(f, v8, -1), lx_mask(f, lx_int(f, 5), 8));
+	ls_scatter(f, lmem_buf(y, DT_f32), lx_int(f, 9), at, lx_float(f, v8, -1),
+		   lx_mask(f, lx_int(f, 5), 8));
 	memcpy(&it.x[16], (float[]){1e8f, 1, -1e8f, 1}, 4 * sizeof(float));
 	launch(0, 1, (uint32_t[]){X, Y});
 	assert_int_equal(execute(), LOOP_DONE);
@@ -211,10 +219,12 @@ static void test_sizes(void **state)
 	ls_result(s, 1, lx_mul(s, n, lx_int(s, 2)));
 	ls_result(s, 2, lx_int(s, 64));
 	int64_t extent = 7, slot[3] = {0};
-	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report), LOOP_DONE);
+	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report),
+			 LOOP_DONE);
 	assert_true(slot[0] == 7 && slot[1] == 14 && slot[2] == 64);
 	extent = 0;
-	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report), LOOP_FAILED);
+	assert_int_equal(loop_interp_sizes(it.e, it.ctx->arena, &extent, slot, &it.report),
+			 LOOP_FAILED);
 	assert_string_equal(it.report.message, "100% of 1, got 0");
 }
 
@@ -231,7 +241,8 @@ static void test_check(void **state)
 {
 	(void)state;
 	LoopFn *f = kernel("k");
-	uint32_t small = program_message(it.p, "%lld, 100%% too small"), large = program_message(it.p, "too large");
+	uint32_t small = program_message(it.p, "%lld, 100%% too small"),
+		 large = program_message(it.p, "too large");
 	check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 12)), large);
 	check(f, lx_cmp(f, SC_lt, task(f), lx_int(f, 7)), small);
 	launch(0, N, NULL);
@@ -387,7 +398,8 @@ static void test_negative_tasks(void **state)
 {
 	(void)state;
 	kernel("k");
-	launch_sized(0, lx_sub(it.e->run, lx_param(it.e->run, 0), lx_int(it.e->run, N + 1)), NULL, NULL, NULL);
+	launch_sized(0, lx_sub(it.e->run, lx_param(it.e->run, 0), lx_int(it.e->run, N + 1)), NULL,
+		     NULL, NULL);
 	finds(FN "0: launch: ", "the number of tasks is -1");
 }
 
@@ -406,7 +418,8 @@ static void test_negative_variable(void **state)
 static void stream(LoopFn *f, bool always)
 {
 	LType f32x4 = {DT_f32, 4};
-	ls_stream(f, lmem_buf(buffer(f, "y"), DT_f32), lx_mul(f, task(f), lx_int(f, 4)), lx_float(f, f32x4, 1));
+	ls_stream(f, lmem_buf(buffer(f, "y"), DT_f32), lx_mul(f, task(f), lx_int(f, 4)),
+		  lx_float(f, f32x4, 1));
 	if (!always)
 		ls_if(f, lx_cmp(f, SC_eq, lx_mod(f, task(f), lx_int(f, 2)), lx_int(f, 1)));
 	ls_fence(f);
@@ -475,7 +488,8 @@ static void test_restrict(void **state)
 {
 	(void)state;
 	LoopFn *f = kernel("k");
-	uint32_t a = loop_buf(f, (LArg){.name = "a", .dtype = DT_f32, .align = 4, .restrict_ok = true});
+	uint32_t a =
+		loop_buf(f, (LArg){.name = "a", .dtype = DT_f32, .align = 4, .restrict_ok = true});
 	loop_buf(f, (LArg){.name = "b", .dtype = DT_f32, .align = 4, .read = true});
 	store(f, a, task(f), lx_float(f, f32, 1));
 	launch(0, N, (uint32_t[]){WORK, WORK});
@@ -560,7 +574,8 @@ static void test_copy(void **state)
 	assert_int_equal(execute(), LOOP_DONE);
 	assert_memory_equal(it.x, it.y, sizeof it.x);
 	ls_copy(r, lx_addr(r, Y, zero), lx_addr(r, WORK, zero), all);
-	finds("loop IR of run: copy: ", "reads byte 0 of buffer workspace, which was never written");
+	finds("loop IR of run: copy: ",
+	      "reads byte 0 of buffer workspace, which was never written");
 }
 
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -568,13 +583,38 @@ static void test_copy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		T(test_lockstep), T(test_lanes), T(test_sizes), T(test_check), T(test_out_of_bounds),
-		T(test_out_of_buffer), T(test_before_buffer), T(test_beyond_workspace), T(test_never_written),
-		T(test_output_left_out), T(test_input_written), T(test_weight_written), T(test_two_writers), T(test_joined_writers), T(test_joined_apart),
-		T(test_reader_and_writer), T(test_negative_parameter), T(test_negative_tasks),
-		T(test_negative_variable), T(test_fence), T(test_fenced), T(test_life), T(test_misaligned), T(test_misaligned_input), T(test_restrict),
-		T(test_index_overflow), T(test_index_division), T(test_local), T(test_local_bounds),
-		T(test_local_again), T(test_limit), T(test_copy),
+		T(test_lockstep),
+		T(test_lanes),
+		T(test_sizes),
+		T(test_check),
+		T(test_out_of_bounds),
+		T(test_out_of_buffer),
+		T(test_before_buffer),
+		T(test_beyond_workspace),
+		T(test_never_written),
+		T(test_output_left_out),
+		T(test_input_written),
+		T(test_weight_written),
+		T(test_two_writers),
+		T(test_joined_writers),
+		T(test_joined_apart),
+		T(test_reader_and_writer),
+		T(test_negative_parameter),
+		T(test_negative_tasks),
+		T(test_negative_variable),
+		T(test_fence),
+		T(test_fenced),
+		T(test_life),
+		T(test_misaligned),
+		T(test_misaligned_input),
+		T(test_restrict),
+		T(test_index_overflow),
+		T(test_index_division),
+		T(test_local),
+		T(test_local_bounds),
+		T(test_local_again),
+		T(test_limit),
+		T(test_copy),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

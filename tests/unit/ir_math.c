@@ -74,7 +74,10 @@ static long double trigamma_l(long double x)
 	for (r = 0; x < 40; x++)
 		r += 1 / (x * x);
 	long double w = 1 / (x * x);
-	return r + 1 / x + w / 2 + w / x * (1 / 6.0L - w * (1 / 30.0L - w * (1 / 42.0L - w * (1 / 30.0L - w * 5 / 66.0L))));
+	return r + 1 / x + w / 2 +
+	       w / x *
+		       (1 / 6.0L -
+			w * (1 / 30.0L - w * (1 / 42.0L - w * (1 / 30.0L - w * 5 / 66.0L))));
 }
 
 static double trigamma_d(double x)
@@ -228,8 +231,8 @@ static void worst_f32(const Unary *u, const ScVal *in, uint32_t n)
 	for (uint32_t i = 0; i < n; i++) {
 		double e = ulps_f32(out[i].f, u->wide(in[i].f));
 		if (!(e <= 2))
-			fail_msg("%s(%a) = %a in f32, want %a (%.2f ulp)", u->name, in[i].f, out[i].f,
-			         u->wide(in[i].f), e);
+			fail_msg("%s(%a) = %a in f32, want %a (%.2f ulp)", u->name, in[i].f,
+				 out[i].f, u->wide(in[i].f), e);
 	}
 }
 
@@ -278,7 +281,8 @@ static void accuracy_f64(void **state)
 				uint64_t r = random_bits(&s);
 				memcpy(&in[i].f, &r, sizeof r);
 				if (range[round % 4] > 0)
-					in[i].f = ((double)(r >> 11) * 0x1p-53 - 0.5) * range[round % 4];
+					in[i].f = ((double)(r >> 11) * 0x1p-53 - 0.5) *
+						  range[round % 4];
 			}
 			worst_f64(&unary[k], in, N);
 		}
@@ -287,9 +291,34 @@ static void accuracy_f64(void **state)
 static void special_values(void **state)
 {
 	(void)state;
-	static const double x[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, 10, INFINITY, -INFINITY, NAN,
-	                           0x1p-149, -0x1p-149, 0x1p-126, 0x1.fffffep127, -0x1.fffffep127, 0x1p64,
-	                           88.722839, 88.8, -87.4, -103.9, -104.1, 127.99, 128, -149, -150};
+	static const double x[] = {0.0,
+				   -0.0,
+				   1,
+				   -1,
+				   0.5,
+				   -0.5,
+				   2,
+				   -2,
+				   3,
+				   10,
+				   INFINITY,
+				   -INFINITY,
+				   NAN,
+				   0x1p-149,
+				   -0x1p-149,
+				   0x1p-126,
+				   0x1.fffffep127,
+				   -0x1.fffffep127,
+				   0x1p64,
+				   88.722839,
+				   88.8,
+				   -87.4,
+				   -103.9,
+				   -104.1,
+				   127.99,
+				   128,
+				   -149,
+				   -150};
 	enum { M = sizeof x / sizeof *x };
 	ScVal in[M];
 	for (uint32_t i = 0; i < M; i++)
@@ -330,8 +359,26 @@ static void check_pair(DType t, double a, double b)
 static void pairs(void **state)
 {
 	(void)state;
-	static const double v[] = {0.0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, 2.5, -2.5, INFINITY, -INFINITY,
-	                           NAN, 0x1p-149, -0x1p-149, 0x1.fffffep127, -0x1.fffffep127, 16777217};
+	static const double v[] = {0.0,
+				   -0.0,
+				   1,
+				   -1,
+				   0.5,
+				   -0.5,
+				   2,
+				   -2,
+				   3,
+				   -3,
+				   2.5,
+				   -2.5,
+				   INFINITY,
+				   -INFINITY,
+				   NAN,
+				   0x1p-149,
+				   -0x1p-149,
+				   0x1.fffffep127,
+				   -0x1.fffffep127,
+				   16777217};
 	enum { M = sizeof v / sizeof *v };
 	for (uint32_t i = 0; i < M; i++)
 		for (uint32_t j = 0; j < M; j++)
@@ -385,7 +432,10 @@ static void inverse_error(void **state)
 	const ScFn *f = scalar_lib("erfinv", DT_f32), *g = scalar_lib("erfinv", DT_f64);
 	for (uint32_t k = 0; k < sizeof at / sizeof *at; k++) {
 		double e = ulps_f64(scalar_eval(g, &(ScVal){.f = at[k].x}).f, at[k].y);
-		double e32 = (double)(float)at[k].x == at[k].x ? ulps_f32(scalar_eval(f, &(ScVal){.f = at[k].x}).f, (double)at[k].y) : 0;
+		double e32 = (double)(float)at[k].x == at[k].x
+				     ? ulps_f32(scalar_eval(f, &(ScVal){.f = at[k].x}).f,
+						(double)at[k].y)
+				     : 0;
 		if (!(e <= 2.5 && e32 <= 2))
 			fail_msg("erfinv(%a): %.2f ulp in f64, %.2f in f32", at[k].x, e, e32);
 	}
@@ -444,9 +494,11 @@ static void incomplete_gamma(void **state)
 			check2(OP_igammac, DT_f32, a, x, at[k].q, 1);
 		}
 	}
-	static const double edge[][4] = {{0, 0, NAN, NAN}, {0, 1, 1, 0}, {1, 0, 0, 1}, {INFINITY, 5, 0, 1},
-	                                 {5, INFINITY, 1, 0}, {INFINITY, INFINITY, NAN, NAN}, {-1, 2, NAN, NAN},
-	                                 {2, -1, NAN, NAN}, {NAN, 1, NAN, NAN}, {1, NAN, NAN, NAN}};
+	static const double edge[][4] = {{0, 0, NAN, NAN},    {0, 1, 1, 0},
+					 {1, 0, 0, 1},        {INFINITY, 5, 0, 1},
+					 {5, INFINITY, 1, 0}, {INFINITY, INFINITY, NAN, NAN},
+					 {-1, 2, NAN, NAN},   {2, -1, NAN, NAN},
+					 {NAN, 1, NAN, NAN},  {1, NAN, NAN, NAN}};
 	for (uint32_t k = 0; k < sizeof edge / sizeof *edge; k++)
 		for (DType t = DT_f32; t <= DT_f64; t++) {
 			check2(OP_igamma, t, edge[k][0], edge[k][1], edge[k][2], 0);
@@ -458,8 +510,9 @@ int main(void)
 {
 	op_init();
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(accuracy_f32), cmocka_unit_test(accuracy_f64),
-		cmocka_unit_test(special_values), cmocka_unit_test(pairs), cmocka_unit_test(random_pairs), cmocka_unit_test(incomplete_gamma),
+		cmocka_unit_test(accuracy_f32),   cmocka_unit_test(accuracy_f64),
+		cmocka_unit_test(special_values), cmocka_unit_test(pairs),
+		cmocka_unit_test(random_pairs),   cmocka_unit_test(incomplete_gamma),
 		cmocka_unit_test(inverse_error),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,8 @@ static void test_table(void **state)
 		for (uint32_t k = 0; k < s->narg; k++) {
 			Attr a = op_default(ir, &s->arg[k]);
 			if (!op_default_reads(&s->arg[k]))
-				fail_msg("%s: default of %s does not read", s->name, s->arg[k].name);
+				fail_msg("%s: default of %s does not read", s->name,
+					 s->arg[k].name);
 			if (s->arg[k].has_default && a.kind != ATTR_none &&
 			    !op_attr_fits(ir, &s->arg[k], &a))
 				fail_msg("%s: default of %s", s->name, s->arg[k].name);
@@ -70,7 +71,8 @@ static const char *lowering_fault(Op op)
 		return "an anchor reads all operands at indices of their own";
 	if (l->holds == HOLDS_OPERANDS && !has_args(op, (const char *[]){"dim", NULL}))
 		return "operands are held along dim";
-	if (l->holds == HOLDS_INTERIOR && (!l->other || !has_args(op, (const char *[]){"low", "high", "interior", NULL})))
+	if (l->holds == HOLDS_INTERIOR &&
+	    (!l->other || !has_args(op, (const char *[]){"low", "high", "interior", NULL})))
 		return "a border without its value, low, high and interior";
 	if ((l->holds || l->other) && l->role != LOWER_INDEX)
 		return "only index maps hold operands";
@@ -116,13 +118,16 @@ static void test_views(void **state)
 		const OpInfo *info = op_info(op);
 		if (op_schema(op)->view && !info->view)
 			fail_msg("%s: returns Tensor(a), and no .view says which", op_name(op));
-		if (info->view && !(op_schema(op)->narg && op_schema(op)->arg[0].kind <= ARG_tensors))
+		if (info->view &&
+		    !(op_schema(op)->narg && op_schema(op)->arg[0].kind <= ARG_tensors))
 			fail_msg("%s: a view of what is not its first argument", op_name(op));
 		if (!info->view && info->view_if)
 			fail_msg("%s: .view_if of no view", op_name(op));
-		if (info->view_undo && (info->view != VIEW_BITS || op_find(info->view_undo) == OP_none))
+		if (info->view_undo &&
+		    (info->view != VIEW_BITS || op_find(info->view_undo) == OP_none))
 			fail_msg("%s: .view_undo is not the way back from other bits", op_name(op));
-		if (info->view_if == VIEW_IF_IDLE && !has_args(op, (const char *[]){"p", "train", NULL}))
+		if (info->view_if == VIEW_IF_IDLE &&
+		    !has_args(op, (const char *[]){"p", "train", NULL}))
 			fail_msg("%s: dropout without p and train", op_name(op));
 	}
 }
@@ -167,7 +172,8 @@ static void check_row(Op op, Op block, uint32_t k)
 	const OpInfo *of = op_info(block), *info = op_info(op);
 	const Overload *row = &of->overloads[k];
 	if (row_fault(of, row))
-		fail_msg("%s, an overload of %s: %s", op_name(op), op_name(block), row_fault(of, row));
+		fail_msg("%s, an overload of %s: %s", op_name(op), op_name(block),
+			 row_fault(of, row));
 	assert_int_equal(op_block(op), block);
 	assert_string_equal(info->schema, row->schema);
 	assert_null(info->overloads);
@@ -179,7 +185,8 @@ static void check_row(Op op, Op block, uint32_t k)
 	assert_int_equal(info->promote, of->promote);
 	assert_ptr_equal(info->deriv[0], of->deriv[0]);
 	assert_true(info->adjoint == of->adjoint && info->batch == of->batch);
-	assert_int_equal(info->view, op_schema(op)->view == op_schema(block)->view ? of->view : VIEW_NONE);
+	assert_int_equal(info->view,
+			 op_schema(op)->view == op_schema(block)->view ? of->view : VIEW_NONE);
 }
 
 static void test_overloads(void **state)
@@ -204,7 +211,10 @@ static Node build_other(Build *b, Node n)
 static void test_row_faults(void **state)
 {
 	(void)state;
-	static const OpInfo block = {.schema = "f.x(Tensor a) -> Tensor", .doc = "d", .expand = "neg(a)", .narrow_scalars = true,
+	static const OpInfo block = {.schema = "f.x(Tensor a) -> Tensor",
+				     .doc = "d",
+				     .expand = "neg(a)",
+				     .narrow_scalars = true,
 				     .sample = "f32[2]"},
 			    scalar = {.schema = "g(Tensor a) -> Tensor", .scalar = "neg(a)"};
 	static const Overload good = {.schema = "f.y(Tensor a) -> Tensor", .sample = "f32[3]"},

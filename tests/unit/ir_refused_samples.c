@@ -29,7 +29,8 @@ static bool expand_all(Graph *g)
 			next = node_next(g, n);
 			if (op_kind(node_op(g, n)) != OP_COMPOSITE || n.i >= last)
 				continue;
-			Node by = op_expand_node(&(Build){.g = g, .before = n, .where = node_where(g, n)}, n);
+			Node by = op_expand_node(
+				&(Build){.g = g, .before = n, .where = node_where(g, n)}, n);
 			if (ctx->nerror)
 				return false;
 			if (by.i)
@@ -72,7 +73,8 @@ static bool check(const char *op, const char *line)
 	if (list && why)
 		printf("%s %s\n", op, line + 1);
 	else if (!ok)
-		print_error("%s %s: %s%s%s\n", op, line + 1, why ? why : "is refused: its mark can go", ctx->first ? ": " : "",
+		print_error("%s %s: %s%s%s\n", op, line + 1,
+			    why ? why : "is refused: its mark can go", ctx->first ? ": " : "",
 			    ctx->first ? ctx->first->text : "");
 	ctx_free(ctx);
 	return ok;

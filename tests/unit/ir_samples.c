@@ -43,8 +43,9 @@ static bool bad(const Case *c, const char *what)
 	Text t;
 	text_init(&t, c->ctx->arena);
 	ctx_print(c->ctx, &t);
-	print_error("%s %u%s%s%s: %s\n%s", op_name(c->op), c->k, c->form.symbolic ? " symbolic" : "",
-		    c->form.real ? " " : "", c->form.real ? dtype_name(c->form.real) : "", what, t.n ? t.data : "");
+	print_error("%s %u%s%s%s: %s\n%s", op_name(c->op), c->k,
+		    c->form.symbolic ? " symbolic" : "", c->form.real ? " " : "",
+		    c->form.real ? dtype_name(c->form.real) : "", what, t.n ? t.data : "");
 	++*c->failures;
 	return false;
 }
@@ -101,7 +102,8 @@ static const char *next_line(const char *p)
 static bool same_bits(const Tensor *a, const Tensor *b)
 {
 	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
-	if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
+	if (a->dtype != b->dtype || a->rank != b->rank ||
+	    memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
 		return false;
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
 		double v = tensor_f64(&x, i), w = tensor_f64(&y, i);
@@ -138,7 +140,8 @@ static bool check_result(const Case *c, const Tensor *got, const char *line)
 	if (strncmp(line, "none", 4) == 0) /* a gradient that nobody asked for */
 		return true;
 	if (!c->form.real && strncmp(line, type.data, type.n) != 0)
-		return bad(c, arena_printf(c->ctx->arena, "is %s, PyTorch gives %.*s", type.data, (int)strcspn(line, "\n"), line));
+		return bad(c, arena_printf(c->ctx->arena, "is %s, PyTorch gives %.*s", type.data,
+					   (int)strcspn(line, "\n"), line));
 	line += strcspn(line, "]") + 2;
 	double *want = arena_alloc(c->ctx->arena, (size_t)(n + 1) * sizeof *want), largest = 0;
 	if (*line == '?')
@@ -151,9 +154,13 @@ static bool check_result(const Case *c, const Tensor *got, const char *line)
 	}
 	for (int64_t i = 0; i < n; i++) {
 		bool fraction = dtype_is_float(y.dtype);
-		double v = fraction ? tensor_f64(&y, i) : y.dtype == DT_u64 ? (double)(uint64_t)tensor_i64(&y, i) : (double)tensor_i64(&y, i);
+		double v = fraction            ? tensor_f64(&y, i)
+			   : y.dtype == DT_u64 ? (double)(uint64_t)tensor_i64(&y, i)
+					       : (double)tensor_i64(&y, i);
 		if (fraction ? !near(v, want[i], largest) : v != want[i])
-			return bad(c, arena_printf(c->ctx->arena, "element %lld is %.9g, PyTorch gives %.9g", (long long)i, v, want[i]));
+			return bad(c, arena_printf(c->ctx->arena,
+						   "element %lld is %.9g, PyTorch gives %.9g",
+						   (long long)i, v, want[i]));
 	}
 	return true;
 }
@@ -182,7 +189,8 @@ static bool same_type(const Ir *ir, TypeId x, TypeId y)
 	const Type *a = ir_type_of(ir, x), *b = ir_type_of(ir, y);
 	bool same = a->dtype == b->dtype && a->n == b->n;
 	for (uint32_t k = 0; same && k < a->n; k++)
-		same = a->dtype == DT_none ? same_type(ir, a->elem[k], b->elem[k]) : sym_eq(ir->syms, a->dim[k], b->dim[k]) != NO;
+		same = a->dtype == DT_none ? same_type(ir, a->elem[k], b->elem[k])
+					   : sym_eq(ir->syms, a->dim[k], b->dim[k]) != NO;
 	return same;
 }
 
@@ -196,8 +204,10 @@ static bool expand_node(const Case *c, Graph *g, Node n, Node *next)
 	if (c->ctx->nerror != errors)
 		return bad(c, "does not expand");
 	if (by.i && !same_type(g->ir, node_type_id(g, by), node_type_id(g, n)))
-		return bad(c, arena_printf(c->ctx->arena, "%s: the expansion is %s, the call %s", op_name(node_op(g, n)),
-					   type_str(g->ir, node_type_id(g, by)), type_str(g->ir, node_type_id(g, n))));
+		return bad(c, arena_printf(c->ctx->arena, "%s: the expansion is %s, the call %s",
+					   op_name(node_op(g, n)),
+					   type_str(g->ir, node_type_id(g, by)),
+					   type_str(g->ir, node_type_id(g, n))));
 	if (by.i)
 		graph_replace(g, n, by);
 	graph_erase(g, n);
@@ -308,7 +318,8 @@ static const char *variant(const Case *c)
 	const char *line = record_of(c);
 	for (; line && (*line == '=' || *line == '~' || *line == '^'); line = next_line(line)) {
 		size_t n = strlen(dtype_name(c->form.real));
-		if (*line == '~' && strncmp(line + 2, dtype_name(c->form.real), n) == 0 && strchr(" \n", line[2 + n]))
+		if (*line == '~' && strncmp(line + 2, dtype_name(c->form.real), n) == 0 &&
+		    strchr(" \n", line[2 + n]))
 			return line + 2 + n;
 	}
 	return NULL;
@@ -345,9 +356,12 @@ static bool check_variant(const Case *c, const Sample *s)
 		const char *got = dtype_name(node_dtype(s->g, s->g->output.data[k].node));
 		size_t n = strcspn(++want, " \n");
 		bool same = strlen(got) == n && strncmp(got, want, n) == 0;
-		bool half = dtype_size(c->form.real) == 2 && k > 0 && (strcmp(got, "f32") == 0 || strncmp(want, "f32", n) == 0);
+		bool half = dtype_size(c->form.real) == 2 && k > 0 &&
+			    (strcmp(got, "f32") == 0 || strncmp(want, "f32", n) == 0);
 		if (strncmp(want, "none", n) != 0 && !same && !half)
-			return bad(c, arena_printf(c->ctx->arena, "result %u is %s, PyTorch gives %.*s", k, got, (int)n, want));
+			return bad(c, arena_printf(c->ctx->arena,
+						   "result %u is %s, PyTorch gives %.*s", k, got,
+						   (int)n, want));
 		want += n;
 	}
 	return true;
@@ -392,7 +406,8 @@ static void every_op_has_samples(void **state)
 	uint32_t failures = 0;
 	for (Op op = 1; op < op_count(); op++)
 		if (!op_info(op)->sample == !op_info(op)->no_sample) {
-			print_error("%s: expected a sample or the reason why there is none\n", op_name(op));
+			print_error("%s: expected a sample or the reason why there is none\n",
+				    op_name(op));
 			failures++;
 		}
 	assert_int_equal(failures, 0);
@@ -404,7 +419,8 @@ static void run_samples(const SampleForm *form, uint32_t nform)
 	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++)
 			for (uint32_t f = 0; f < nform; f++)
-				run_form(&(Case){.op = op, .k = k, .form = form[f], .failures = &failures});
+				run_form(&(Case){
+					.op = op, .k = k, .form = form[f], .failures = &failures});
 	assert_int_equal(failures, 0);
 }
 
@@ -450,8 +466,10 @@ static bool difference(const Point *p, double *out)
 	double x = p->arg[p->k].f, h = 6e-6 * fmax(1, fabs(x)), y = p->arg[p->n].f;
 	double up = (shifted(p, h) - y) / h, down = (y - shifted(p, -h)) / h;
 	*out = (up + down) / 2;
-	double twice = (shifted(p, 2 * h) - shifted(p, -2 * h)) / (4 * h), near = 1e-3 * (1 + fabs(*out));
-	return fabs(x) <= 100 && isfinite(*out) && fabs(up - down) <= near && fabs(twice - *out) <= near;
+	double twice = (shifted(p, 2 * h) - shifted(p, -2 * h)) / (4 * h),
+	       near = 1e-3 * (1 + fabs(*out));
+	return fabs(x) <= 100 && isfinite(*out) && fabs(up - down) <= near &&
+	       fabs(twice - *out) <= near;
 }
 
 /* The error of a central difference of step h = 6e-6 max(1, |x|) is h^2/6 of the third derivative,
@@ -464,14 +482,17 @@ static bool check_difference(const Case *c, const Point *p, double got, uint32_t
 		return true;
 	++*points;
 	return fabs(got - want) <= 4e-6 * (1 + fabs(want) + fabs(p->arg[p->n].f)) ||
-	       bad(c, arena_printf(c->ctx->arena, "derivative by operand %u at %.17g is %.17g, differences give %.17g", p->k,
-				   p->arg[p->k].f, got, want));
+	       bad(c, arena_printf(
+			      c->ctx->arena,
+			      "derivative by operand %u at %.17g is %.17g, differences give %.17g",
+			      p->k, p->arg[p->k].f, got, want));
 }
 
 /* The recorded derivative by operand k, NULL if there is none. */
 static const char *recorded_deriv(const Case *c, uint32_t k)
 {
-	for (const char *line = record_of(c); line && strchr("=~^", *line) && *line; line = next_line(line))
+	for (const char *line = record_of(c); line && strchr("=~^", *line) && *line;
+	     line = next_line(line))
 		if (*line == '^' && strtoul(line + 2, NULL, 10) == k)
 			return line + 3;
 	return NULL;
@@ -482,7 +503,10 @@ static bool check_derivs(const Case *c, const Sample *s, uint32_t k, uint32_t *p
 	DType in[4];
 	for (uint32_t j = 0; j < s->nin; j++)
 		in[j] = s->in[j].dtype;
-	Point p = {.fn = scalar_fn(c->op, in, s->nin), .deriv = scalar_deriv(c->op, k, in, s->nin), .n = s->nin, .k = k};
+	Point p = {.fn = scalar_fn(c->op, in, s->nin),
+		   .deriv = scalar_deriv(c->op, k, in, s->nin),
+		   .n = s->nin,
+		   .k = k};
 	if (in[k] != DT_f64)
 		return true;
 	if (!p.fn || !p.deriv)
@@ -499,8 +523,10 @@ static bool check_derivs(const Case *c, const Sample *s, uint32_t k, uint32_t *p
 		TRY(check_difference(c, &p, got, points));
 		double want = line ? strtod(line, (char **)&line) : got;
 		if (!near(got, want, 0))
-			return bad(c, arena_printf(c->ctx->arena, "derivative by operand %u at %.9g is %.9g, PyTorch gives %.9g", k,
-						   p.arg[k].f, got, want));
+			return bad(c, arena_printf(c->ctx->arena,
+						   "derivative by operand %u at %.9g is %.9g, "
+						   "PyTorch gives %.9g",
+						   k, p.arg[k].f, got, want));
 	}
 	return true;
 }
@@ -535,7 +561,8 @@ static void check_operand(Op op, uint32_t k, uint32_t *failures)
 	for (c.k = 0; c.k < n; c.k++)
 		check_sample_derivs(&c, k, &points);
 	if (points < MIN_POINTS && *failures == before) {
-		print_error("%s: the derivative by operand %u is seen at %u points only\n", op_name(op), k, points);
+		print_error("%s: the derivative by operand %u is seen at %u points only\n",
+			    op_name(op), k, points);
 		++*failures;
 	}
 }
@@ -555,7 +582,9 @@ static void derivatives(void **state)
 				check_operand(op, k, &failures);
 		}
 		if (op_is_scalar(op) && all == !!op_info(op)->no_deriv) {
-			print_error("%s: expected a derivative by each real operand, or the reason why there is none\n", op_name(op));
+			print_error("%s: expected a derivative by each real operand, or the reason "
+				    "why there is none\n",
+				    op_name(op));
 			failures++;
 		}
 	}

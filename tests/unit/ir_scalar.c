@@ -54,8 +54,10 @@ static void every_text_instantiates(void **state)
 		if (!found)
 			fail_msg("%s takes no dtype", op_name(op));
 		for (uint32_t k = 0; k < op_schema(op)->narg; k++)
-			if (op_info(op)->deriv[k] && (!deriv(op, k, DT_f32) || !deriv(op, k, DT_f64)))
-				fail_msg("derivative %u of %s: \"%s\"", k, op_name(op), op_info(op)->deriv[k]);
+			if (op_info(op)->deriv[k] &&
+			    (!deriv(op, k, DT_f32) || !deriv(op, k, DT_f64)))
+				fail_msg("derivative %u of %s: \"%s\"", k, op_name(op),
+					 op_info(op)->deriv[k]);
 	}
 }
 
@@ -197,7 +199,8 @@ static void float_conventions(void **state)
 	}
 	assert_same(floats(OP_add, DT_f32, 1, 0x1p-25), 1);
 	assert_same(floats(OP_mul, DT_f32, 0x1p-100, 0x1p-49), 0x1p-149);
-	assert_same(floats(OP_fmod, DT_f32, 0x1.234566p127, 0x1.8p-149), fmod(0x1.234566p127, 0x1.8p-149));
+	assert_same(floats(OP_fmod, DT_f32, 0x1.234566p127, 0x1.8p-149),
+		    fmod(0x1.234566p127, 0x1.8p-149));
 	assert_same(floats(OP_nextafter, DT_f32, 0, -1), -0x1p-149);
 	assert_same(floats(OP_nextafter, DT_f32, 1, 2), 0x1.000002p0);
 	assert_same(floats(OP_nextafter, DT_f64, -1, 2), nextafter(-1, 2));
@@ -219,7 +222,9 @@ static int64_t as_int(DType to, double v)
 		v -= 0x1p63;
 	double limit = narrow ? 0x1p31 : 0x1p63, whole = trunc(v);
 	fits = whole >= -limit && whole < limit;
-	uint64_t i = fits ? (uint64_t)(int64_t)v : narrow ? (uint64_t)INT32_MIN : (uint64_t)INT64_MIN;
+	uint64_t i = fits     ? (uint64_t)(int64_t)v
+		     : narrow ? (uint64_t)INT32_MIN
+			      : (uint64_t)INT64_MIN;
 	i = flip ? i ^ UINT64_C(1) << 63 : i;
 	uint32_t drop = 64 - 8 * dtype_size(to);
 	return dtype_is_signed(to) ? (int64_t)(i << drop) >> drop : (int64_t)(i << drop >> drop);
@@ -228,15 +233,21 @@ static int64_t as_int(DType to, double v)
 static void float_to_int(void)
 {
 	static const DType to[] = {DT_i8, DT_u8, DT_i16, DT_u16, DT_i32, DT_u32, DT_i64, DT_u64};
-	static const double x[] = {0, 0.5, -0.5, -1, -1.9, 127, 128, 255.9, 256, 300, -129, 40000, -40000, 65536.5,
-	                           0x1p31 - 128, 0x1p31, -0x1p31, -0x1p31 - 256, 3e9, 0x1p32 - 256, 0x1p32, 1e10,
-	                           -1e10, 0x1p62, 0x1p63, -0x1p63, 1e19, 0x1p64, 1e20, -1e20, 3e38, INFINITY,
-	                           -INFINITY, NAN, 0x1p31 + 5, -0x1p31 - 5.5, 0x1p40 + 77};
+	static const double x[] = {
+		0,          0.5,          -0.5,         -1,     -1.9,       127,
+		128,        255.9,        256,          300,    -129,       40000,
+		-40000,     65536.5,      0x1p31 - 128, 0x1p31, -0x1p31,    -0x1p31 - 256,
+		3e9,        0x1p32 - 256, 0x1p32,       1e10,   -1e10,      0x1p62,
+		0x1p63,     -0x1p63,      1e19,         0x1p64, 1e20,       -1e20,
+		3e38,       INFINITY,     -INFINITY,    NAN,    0x1p31 + 5, -0x1p31 - 5.5,
+		0x1p40 + 77};
 	for (uint32_t k = 0; k < sizeof to / sizeof *to; k++) {
 		for (uint32_t j = 0; j < sizeof x / sizeof *x; j++) {
 			float f = (float)x[j];
-			assert_int_equal(converted(DT_f64, to[k], (ScVal){.f = x[j]}).i, as_int(to[k], x[j]));
-			assert_int_equal(converted(DT_f32, to[k], (ScVal){.f = f}).i, as_int(to[k], f));
+			assert_int_equal(converted(DT_f64, to[k], (ScVal){.f = x[j]}).i,
+					 as_int(to[k], x[j]));
+			assert_int_equal(converted(DT_f32, to[k], (ScVal){.f = f}).i,
+					 as_int(to[k], f));
 		}
 	}
 }
@@ -246,7 +257,8 @@ static void rounding(void **state)
 {
 	(void)state;
 	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
-	static const uint32_t low[] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x7fff, 0x8000, 0x8001, 0xffff};
+	static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001,
+				       0x7fff, 0x8000, 0x8001, 0xffff};
 	static ScVal x[0x10000], got[0x10000], want[0x10000];
 	const ScVal *arg[] = {x};
 	for (uint32_t j = 0; j < sizeof low / sizeof *low; j++) {
@@ -319,8 +331,8 @@ static void check_deriv(Op op, uint32_t n, const double *at)
 		arg[n].f = scalar_eval(f, arg).f;
 		double got = scalar_eval(d, arg).f;
 		if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))))
-			fail_msg("d%u %s(%g, %g) = %.9g, difference quotient %.9g", k, op_name(op), at[0], at[1],
-			         got, want);
+			fail_msg("d%u %s(%g, %g) = %.9g, difference quotient %.9g", k, op_name(op),
+				 at[0], at[1], got, want);
 	}
 }
 
@@ -364,7 +376,18 @@ static void malformed_texts(void **state)
 {
 	(void)state;
 	Arena *a = arena_new(NULL);
-	static const char *const bad[] = {"", "x +", "exp(x", "a = ; x", "x y", "convert[f32 (x)", "1 2", "(x", "repeat 2 { a = x; x", "repeat 0 { a = x; } x", "repeat { a = x; } x", "repeat 2 { x; } x"};
+	static const char *const bad[] = {"",
+					  "x +",
+					  "exp(x",
+					  "a = ; x",
+					  "x y",
+					  "convert[f32 (x)",
+					  "1 2",
+					  "(x",
+					  "repeat 2 { a = x; x",
+					  "repeat 0 { a = x; } x",
+					  "repeat { a = x; } x",
+					  "repeat 2 { x; } x"};
 	const char *at;
 	for (uint32_t k = 0; k < sizeof bad / sizeof *bad; k++)
 		if (scalar_parse(a, bad[k], &at))
@@ -377,11 +400,17 @@ int main(void)
 {
 	op_init();
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(every_text_instantiates), cmocka_unit_test(library_instantiates),
-		cmocka_unit_test(names_are_unique), cmocka_unit_test(storage_dtypes_are_refused),
-		cmocka_unit_test(integers), cmocka_unit_test(float_conventions),
-		cmocka_unit_test(conversions), cmocka_unit_test(rounding), cmocka_unit_test(blocks_equal_single),
-		cmocka_unit_test(derivatives), cmocka_unit_test(derivative_conventions),
+		cmocka_unit_test(every_text_instantiates),
+		cmocka_unit_test(library_instantiates),
+		cmocka_unit_test(names_are_unique),
+		cmocka_unit_test(storage_dtypes_are_refused),
+		cmocka_unit_test(integers),
+		cmocka_unit_test(float_conventions),
+		cmocka_unit_test(conversions),
+		cmocka_unit_test(rounding),
+		cmocka_unit_test(blocks_equal_single),
+		cmocka_unit_test(derivatives),
+		cmocka_unit_test(derivative_conventions),
 		cmocka_unit_test(malformed_texts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,14 +189,17 @@ static void test_questions(void **state)
 	SymTab *t = f->t;
 	assert_int_equal(sym_eq(t, parse(f, "2*s0"), parse(f, "2*s1 + 1")), NO);
 	assert_int_equal(sym_eq(t, f->s0, f->s1), MAYBE);
-	assert_int_equal(sym_eq(t, parse(f, "s0 - 64*floordiv(s0, 64)"), parse(f, "mod(s0, 64)")), YES);
-	assert_int_equal(sym_eq(t, parse(f, "min(s0 + 1, s1 + 1)"), parse(f, "min(s0, s1) + 1")), YES);
+	assert_int_equal(sym_eq(t, parse(f, "s0 - 64*floordiv(s0, 64)"), parse(f, "mod(s0, 64)")),
+			 YES);
+	assert_int_equal(sym_eq(t, parse(f, "min(s0 + 1, s1 + 1)"), parse(f, "min(s0, s1) + 1")),
+			 YES);
 	assert_int_equal(sym_lt(t, f->s2, parse(f, "65")), YES);
 	assert_int_equal(sym_lt(t, f->s2, parse(f, "64")), MAYBE);
 	assert_int_equal(sym_le(t, parse(f, "s0"), parse(f, "s0*s1")), YES);
 	assert_int_equal(sym_le(t, parse(f, "mod(s0, s1)"), f->s0), YES);
 	assert_int_equal(sym_le(t, parse(f, "floordiv(s0, s1)"), f->s0), YES);
-	assert_int_equal(sym_le(t, parse(f, "min(s0, s1) + s2"), parse(f, "max(s0, s1) + s2")), YES);
+	assert_int_equal(sym_le(t, parse(f, "min(s0, s1) + s2"), parse(f, "max(s0, s1) + s2")),
+			 YES);
 	assert_true(sym_divides(t, 4, parse(f, "8*s0 - 4*floordiv(s1, 3)")));
 	assert_false(sym_divides(t, 4, parse(f, "8*s0 + 2")));
 	assert_true(sym_divides(t, 0, parse(f, "0")));
@@ -285,8 +288,10 @@ static void test_overflow(void **state)
 
 static void test_parse_errors(void **state)
 {
-	static const char *const bad[] = {"", "s9", "s0 +", "floordiv(s0)", "min(s0, )", "(s0", "2*",
-		"9223372036854775808", "mod(s0, 0)", "floor(s0, 2)", "-"};
+	static const char *const bad[] = {
+		"",           "s9",           "s0 +", "floordiv(s0)",
+		"min(s0, )",  "(s0",          "2*",   "9223372036854775808",
+		"mod(s0, 0)", "floor(s0, 2)", "-"};
 	const Fixture *f = *state;
 	for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
 		const char *s = bad[k];
@@ -382,7 +387,8 @@ static void check_value(Random *r, const Known *k)
 	sym_range(t, k->e, &lo, &hi);
 	for (int p = 0; p < POINTS; p++) {
 		if (!sym_eval(t, k->e, r->var, r->value[p], NVARS, &got) || got != k->at[p])
-			fail_msg("%s is %lld at point %d", sym_str(t, k->e), (long long)k->at[p], p);
+			fail_msg("%s is %lld at point %d", sym_str(t, k->e), (long long)k->at[p],
+				 p);
 		if (got < lo || got > hi)
 			fail_msg("%s leaves its range", sym_str(t, k->e));
 		for (int64_t d = 2; d < 9; d++)
@@ -500,7 +506,8 @@ static void test_random_division(void **state)
 	for (int step = 0; step < 500; step++) {
 		Sym e = sym_int(f->t, 0);
 		for (int k = 0; k < 4; k++) {
-			Sym c = sym_int(f->t, pick(&r, 2) ? (int64_t)1 << pick(&r, 7) : pick(&r, 30));
+			Sym c = sym_int(f->t,
+					pick(&r, 2) ? (int64_t)1 << pick(&r, 7) : pick(&r, 30));
 			Sym v = r.var[pick(&r, NVARS)];
 			e = sym_add(f->t, e, pick(&r, 3) ? sym_mul(f->t, c, v) : c);
 		}
@@ -546,7 +553,8 @@ static void test_reals(void **state)
 		"less(real(s0), 0x1.8p+0) + equal(real(s1), real(s2))",
 	};
 	for (size_t k = 0; k < sizeof same / sizeof *same; k++)
-		assert_sym(f, parse(f, sym_str(f->t, parse(f, same[k]))), sym_str(f->t, parse(f, same[k])));
+		assert_sym(f, parse(f, sym_str(f->t, parse(f, same[k]))),
+			   sym_str(f->t, parse(f, same[k])));
 	static const char *const folded[][2] = {
 		{"floor(real(s0 + 1))", "s0 + 1"},
 		{"trunc(rmul(0x1.28f5c28f5c28fp-2, real(100)))", "28"}, /* 0.29 * 100 */
@@ -556,8 +564,14 @@ static void test_reals(void **state)
 	};
 	for (size_t k = 0; k < sizeof folded / sizeof *folded; k++)
 		assert_sym(f, parse(f, folded[k][0]), folded[k][1]);
-	static const char *const bad[] = {"real(s0)", "floor(s0)", "rmul(0x1p+0, 0x1p+0)", "floor(real(s0)",
-					  "floor(rmul(real(s0)))", "floor(inf)", "less(real(s0))", "floor(0x)s"};
+	static const char *const bad[] = {"real(s0)",
+					  "floor(s0)",
+					  "rmul(0x1p+0, 0x1p+0)",
+					  "floor(real(s0)",
+					  "floor(rmul(real(s0)))",
+					  "floor(inf)",
+					  "less(real(s0))",
+					  "floor(0x)s"};
 	for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
 		const char *s = bad[k];
 		Sym e = sym_parse(f->t, &s);
@@ -568,7 +582,8 @@ static void test_reals(void **state)
 		for (int64_t v = 1; v <= 64; v++) {
 			int64_t lo, hi, out, value[3] = {v, 65 - v, v};
 			Sym e = parse(f, same[k]), var[3] = {f->s0, f->s1, f->s2};
-			Sym by[3] = {sym_int(f->t, value[0]), sym_int(f->t, value[1]), sym_int(f->t, value[2])};
+			Sym by[3] = {sym_int(f->t, value[0]), sym_int(f->t, value[1]),
+				     sym_int(f->t, value[2])};
 			sym_range(f->t, e, &lo, &hi);
 			assert_true(sym_eval(f->t, e, var, value, 3, &out));
 			assert_true(lo <= out && out <= hi);

@@ -42,8 +42,9 @@ static bool bad(const Case *c, const char *what)
 	Text t;
 	text_init(&t, c->ctx->arena);
 	ctx_print(c->ctx, &t);
-	print_error("%s %u%s, operands %x, batch %lld %lld, dimensions %d: %s\n%s", op_name(c->op), c->k, c->form.symbolic ? " symbolic" : "",
-		    c->choice, (long long)c->outer, (long long)c->inner, c->shift, what, t.n ? t.data : "");
+	print_error("%s %u%s, operands %x, batch %lld %lld, dimensions %d: %s\n%s", op_name(c->op),
+		    c->k, c->form.symbolic ? " symbolic" : "", c->choice, (long long)c->outer,
+		    (long long)c->inner, c->shift, what, t.n ? t.data : "");
 	++*c->failures;
 	return false;
 }
@@ -56,7 +57,8 @@ static void member(const Case *c, const Tensor *t, int64_t j, void *to)
 {
 	int64_t n = tensor_numel(t), size = dtype_size(t->dtype);
 	for (int64_t i = 0; i < n; i++)
-		memcpy((char *)to + i * size, (const char *)t->data + (i + j) % n * size, (size_t)size);
+		memcpy((char *)to + i * size, (const char *)t->data + (i + j) % n * size,
+		       (size_t)size);
 	if (c->op == OP_cond && t->dtype == DT_bool && j % 2)
 		*(uint8_t *)to ^= 1;
 }
@@ -109,14 +111,16 @@ static Tensor moved(const Case *c, const Tensor *t, uint32_t from, uint32_t to)
 static bool near(const Tensor *a, const Tensor *b)
 {
 	Tensor x = tensor_flat_real(a), y = tensor_flat_real(b);
-	if (a->dtype != b->dtype || a->rank != b->rank || memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
+	if (a->dtype != b->dtype || a->rank != b->rank ||
+	    memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) != 0)
 		return false;
 	double largest = 0; /* sums that are 0 are so but for rounding */
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++)
 		largest = fmax(largest, fabs(tensor_f64(&x, i)));
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
 		double v = tensor_f64(&x, i), w = tensor_f64(&y, i);
-		if (!(isnan(v) && isnan(w)) && v != w && !(fabs(v - w) <= 1e-6 * (fabs(v) + fabs(w)) + 1e-14 * largest))
+		if (!(isnan(v) && isnan(w)) && v != w &&
+		    !(fabs(v - w) <= 1e-6 * (fabs(v) + fabs(w)) + 1e-14 * largest))
 			return false;
 	}
 	return true;
@@ -156,10 +160,13 @@ static Graph *batched(const Case *c, Graph *g, const Sample *s, int64_t extent, 
 		in_dim[k] = written(place_of_input(c, g, k), node_rank(g, g->input.data[k].node));
 	}
 	for (uint32_t k = 0; k < g->output.n; k++)
-		out_dim[k] = written(place_of_output(c, g, k), node_rank(g, g->output.data[k].node));
+		out_dim[k] =
+			written(place_of_output(c, g, k), node_rank(g, g->output.data[k].node));
 	SymTab *t = g->ir->syms;
-	Sym size = c->form.symbolic ? sym_var(t, name, SYMVAR_SIZE, 0, SYM_INF) : sym_int(t, extent);
-	Graph *y = transform_vmap_at(g, in, size, RANDOM_SAME, c->shift < 0 ? NULL : &(BatchDims){in_dim, out_dim});
+	Sym size =
+		c->form.symbolic ? sym_var(t, name, SYMVAR_SIZE, 0, SYM_INF) : sym_int(t, extent);
+	Graph *y = transform_vmap_at(g, in, size, RANDOM_SAME,
+				     c->shift < 0 ? NULL : &(BatchDims){in_dim, out_dim});
 	Text text;
 	text_init(&text, c->ctx->arena);
 	if (y && getenv("OP")) {
@@ -192,17 +199,20 @@ static Loop loop_over(const Case *c, Graph *plain, const Tensor *in, uint32_t ni
 }
 
 /* in: with the batch first. */
-static bool equals_loop(const Case *c, Graph *plain, Graph *vmapped, const Tensor *in, uint32_t nin, int64_t extent)
+static bool equals_loop(const Case *c, Graph *plain, Graph *vmapped, const Tensor *in, uint32_t nin,
+			int64_t extent)
 {
 	Tensor out[MAX_RESULTS], one[MAX_RESULTS], part[SAMPLE_INPUTS], given[SAMPLE_INPUTS];
 	for (uint32_t k = 0; k < nin; k++)
-		given[k] = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, plain, k)) : in[k];
+		given[k] = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, plain, k))
+					      : in[k];
 	uint32_t n = plain->output.n;
 	Loop how = loop_over(c, plain, in, nin, extent);
 	if (how == REFUSED)
 		return true;
 	if (how == OTHER_SIZES)
-		return (!interp(c->ctx, vmapped, given, nin, out, n, c->ctx->arena) && strstr(c->ctx->last->text, "results of different sizes")) ||
+		return (!interp(c->ctx, vmapped, given, nin, out, n, c->ctx->arena) &&
+			strstr(c->ctx->last->text, "results of different sizes")) ||
 		       bad(c, "members have different sizes");
 	if (!interp(c->ctx, vmapped, given, nin, out, n, c->ctx->arena))
 		return bad(c, "does not run");
@@ -220,7 +230,9 @@ static bool equals_loop(const Case *c, Graph *plain, Graph *vmapped, const Tenso
 		for (uint32_t k = 0; k < n; k++) {
 			Tensor got = part_of(&out[k], j);
 			if (!near(&got, &one[k]))
-				return bad(c, arena_printf(c->ctx->arena, "result %u of member %lld differs", k, (long long)j));
+				return bad(c, arena_printf(c->ctx->arena,
+							   "result %u of member %lld differs", k,
+							   (long long)j));
 		}
 	}
 	return true;
@@ -239,7 +251,8 @@ static bool check(Case *c, const Sample *s)
 	if (c->outer < 0)
 		return true;
 	for (uint32_t k = 0; k < s->nin; k++) {
-		Tensor x = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, s->g, k)) : s->in[k];
+		Tensor x = c->choice >> k & 1 ? moved(c, &in[k], 0, place_of_input(c, s->g, k))
+					      : s->in[k];
 		in[k] = c->choice >> k & 1 ? batch_of(c, &x, c->outer, 0) : x;
 	}
 	c->second = true;
@@ -308,7 +321,14 @@ static void run_sample(Op op, uint32_t k, uint32_t *failures)
 		bool single = !(choice & (choice - 1));
 		if (nin > 4 && !single && choice != all)
 			continue;
-		Case c = {.op = op, .k = k, .choice = choice, .outer = -1, .inner = 3, .shift = -1, .failures = failures, .check = check};
+		Case c = {.op = op,
+			  .k = k,
+			  .choice = choice,
+			  .outer = -1,
+			  .inner = 3,
+			  .shift = -1,
+			  .failures = failures,
+			  .check = check};
 		run(c);
 		c.form.symbolic = true;
 		c.inner = 2;
@@ -362,7 +382,8 @@ static void run_places(Op op, uint32_t k, uint32_t *failures)
 	for (uint32_t shift = 0; primitive && o.n && shift <= o.most; shift++) {
 		run_at(c, all, shift);
 		if (o.n > 2)
-			run_at(c, UINT32_C(1) << shift % o.n | UINT32_C(1) << (shift + 1) % o.n, shift);
+			run_at(c, UINT32_C(1) << shift % o.n | UINT32_C(1) << (shift + 1) % o.n,
+			       shift);
 	}
 }
 
@@ -389,9 +410,11 @@ static bool commutes(Case *c, const Sample *s)
 	Sym size = sym_int(s->g->ir->syms, c->inner);
 	memset(all, true, sizeof all);
 	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME);
-	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL, *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
+	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL,
+	      *vmap_of = transform_vmap(plain, all, size, RANDOM_SAME);
 	if (!derived || !vmap_of)
-		return strstr(c->ctx->last->text, "has no derivative") || bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
+		return strstr(c->ctx->last->text, "has no derivative") ||
+		       bad(c, vmap_of ? "a batch has no derivative" : "a derivative has no batch");
 	for (uint32_t k = 0; k < plain->input.n; k++) {
 		const Type *t = node_type(plain, plain->input.data[k].node);
 		Tensor ct = {.dtype = t->dtype, .rank = t->n};
@@ -409,7 +432,10 @@ static bool commutes(Case *c, const Sample *s)
 		return bad(c, "the derivative of a batch does not run");
 	for (uint32_t k = 0; k < plain->output.n; k++)
 		if (!near(&a[k], &b[k]))
-			return bad(c, arena_printf(c->ctx->arena, "%s: the derivative of a batch is not the batch of derivatives", plain->output.data[k].name));
+			return bad(c, arena_printf(c->ctx->arena,
+						   "%s: the derivative of a batch is not the batch "
+						   "of derivatives",
+						   plain->output.data[k].name));
 	return true;
 }
 
@@ -419,7 +445,12 @@ static void derivatives(void **state)
 	uint32_t failures = 0;
 	for (Op op = 1; op < op_count(); op++)
 		for (uint32_t k = 0, n = chosen(op) ? sample_count(op) : 0; k < n; k++) {
-			Case c = {.op = op, .k = k, .form = {.real = DT_f64}, .inner = 2, .failures = &failures, .check = commutes};
+			Case c = {.op = op,
+				  .k = k,
+				  .form = {.real = DT_f64},
+				  .inner = 2,
+				  .failures = &failures,
+				  .check = commutes};
 			c.derive = transform_vjp;
 			run(c);
 			c.derive = transform_jvp;
@@ -455,32 +486,46 @@ static const WeftOpDef root_op = {
 	.size = sizeof root_op, .schema = "test::root(Tensor x) -> Tensor", .types = "f32[a] -> f32[a]", .symbol = "test_root", .fn = root};
 
 static const Flow flows[] = {
-	{"graph @f(%x: f32[1]) {\n  %c = call([%x], op=\"test::root\", ints=[], floats=[])\n  %y = get(%c, index=0)\n  return %y\n}", 1, {{1, 4, 9}}},
-	{"graph @f(%p: bool[], %x: f32[1]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[1]) {\n    %c = call([%x], op=\"test::root\", "
-	 "ints=[], floats=[])\n    %y = get(%c, index=0)\n    return %y\n  }, no=graph @no(%x: f32[1]) {\n    return %x\n  })\n"
+	{"graph @f(%x: f32[1]) {\n  %c = call([%x], op=\"test::root\", ints=[], floats=[])\n  %y = "
+	 "get(%c, index=0)\n  return %y\n}", 1, {{1, 4, 9}}},
+	{"graph @f(%p: bool[], %x: f32[1]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[1]) {\n "
+	 "   %c = call([%x], op=\"test::root\", ints=[], floats=[])\n    %y = get(%c, index=0)\n   "
+	 " return %y\n  }, no=graph @no(%x: f32[1]) {\n    return %x\n  })\n"
 	 "  %y = get(%c, index=0)\n  return %y\n}", 3, {{0, 1, 0}, {-1, 4, -9}}},
-	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %x], [%n], cond=graph @m(%k: i64[], "
-	 "%x: f32[1], %n: i64[]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
-	 "    %c = call([%x], op=\"test::root\", ints=[], floats=[])\n    %y = get(%c, index=0)\n    %one = full(value=1, shape=[], dtype=i64)\n"
-	 "    %j = add(%k, %one)\n    return %j, %y\n  })\n  %y = get(%w, index=1)\n  return %y\n}", 3, {{0, 1, 3}, {-1, 4, 9}}},
+	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = "
+	 "while([%zero, %x], [%n], cond=graph @m(%k: i64[], %x: f32[1], %n: i64[]) {\n    %c = "
+	 "lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
+	 "    %c = call([%x], op=\"test::root\", ints=[], floats=[])\n    %y = get(%c, index=0)\n  "
+	 "  %one = full(value=1, shape=[], dtype=i64)\n    %j = add(%k, %one)\n    return %j, "
+	 "%y\n  })\n  %y = get(%w, index=1)\n  return %y\n}", 3, {{0, 1, 3}, {-1, 4, 9}}},
 	/* the counter is the same for all, and read behind the loop */
-	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %x], [%n], cond=graph @m(%k: i64[], "
-	 "%x: f32[1], %n: i64[]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
-	 "    %y = sin(%x)\n    %one = full(value=1, shape=[], dtype=i64)\n    %j = add(%k, %one)\n    return %j, %y\n  })\n"
-	 "  %k = get(%w, index=0)\n  %l = le(%k, %n)\n  assert(%l, message=\"more\")\n  %y = get(%w, index=1)\n  %f = convert(%k, dtype=f32)\n"
+	{"graph @f(%n: i64[], %x: f32[1]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = "
+	 "while([%zero, %x], [%n], cond=graph @m(%k: i64[], %x: f32[1], %n: i64[]) {\n    %c = "
+	 "lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %x: f32[1], %n: i64[]) {\n"
+	 "    %y = sin(%x)\n    %one = full(value=1, shape=[], dtype=i64)\n    %j = add(%k, "
+	 "%one)\n    return %j, %y\n  })\n  %k = get(%w, index=0)\n  %l = le(%k, %n)\n  assert(%l, "
+	 "message=\"more\")\n  %y = get(%w, index=1)\n  %f = convert(%k, dtype=f32)\n"
 	 "  %g = broadcast(%f, shape=[1], map=[])\n  %z = mul(%y, %g)\n  return %z, %k\n}", 2, {{3}, {-1, 4, 9}}},
 	/* who is done with the loop is not in the branch any more */
-	{"graph @f(%n: i64[], %t: i64[3]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = while([%zero, %n], [%t], cond=graph @m(%k: i64[], "
-	 "%n: i64[], %t: i64[3]) {\n    %c = lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %n: i64[], %t: i64[3]) {\n"
-	 "    %two = full(value=2, shape=[], dtype=i64)\n    %p = le(%k, %two)\n    %c = cond(%p, [%k, %t], yes=graph @yes(%k: i64[], %t: i64[3]) {\n"
-	 "      %i = reshape(%k, shape=[1])\n      %g = gather(%t, %i, batch=0, axes=[0], mode=\"check\")\n      return %g\n"
-	 "    }, no=graph @no(%k: i64[], %t: i64[3]) {\n      return %k\n    })\n    %g = get(%c, index=0)\n    %j = add(%k, %g)\n    return %j, %n\n  })\n"
-	 "  %y = get(%w, index=0)\n  return %y\n}", 1, {{1, 40, 7}, {1, 2, 1}}},
+	{"graph @f(%n: i64[], %t: i64[3]) {\n  %zero = full(value=0, shape=[], dtype=i64)\n  %w = "
+	 "while([%zero, %n], [%t], cond=graph @m(%k: i64[], %n: i64[], %t: i64[3]) {\n    %c = "
+	 "lt(%k, %n)\n    return %c\n  }, body=graph @b(%k: i64[], %n: i64[], %t: i64[3]) {\n"
+	 "    %two = full(value=2, shape=[], dtype=i64)\n    %p = le(%k, %two)\n    %c = cond(%p, "
+	 "[%k, %t], yes=graph @yes(%k: i64[], %t: i64[3]) {\n      %i = reshape(%k, shape=[1])\n   "
+	 "   %g = gather(%t, %i, batch=0, axes=[0], mode=\"check\")\n      return %g\n"
+	 "    }, no=graph @no(%k: i64[], %t: i64[3]) {\n      return %k\n    })\n    %g = get(%c, "
+	 "index=0)\n    %j = add(%k, %g)\n    return %j, %n\n  })\n  %y = get(%w, "
+	 "index=0)\n  return %y\n}", 1, {{1, 40, 7}, {1, 2, 1}}},
 };
 
 static void run_flow(const Flow *f, uint32_t *failures)
 {
-	Case c = {.op = OP_while, .choice = f->choice, .inner = 3, .shift = -1, .failures = failures, .ctx = ctx_new()};
+	Case c = {.op = OP_while,
+		  .choice = f->choice,
+		  .inner = 3,
+		  .shift = -1,
+		  .failures = failures,
+		  .ctx = ctx_new()};
 	if (setjmp(c.ctx->unwind)) {
 		bad(&c, c.ctx->bug_text);
 		return;
@@ -530,7 +575,12 @@ static void refused(const char *text, uint32_t choice, const char *why)
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
 	Ir *ir = ir_new(ctx);
-	ir_const(ir, (Const){.name = "m", .dtype = DT_f32, .rank = 1, .dim = (const int64_t[]){2}, .data = "\0\0\0\0\0\0\0", .bytes = 8});
+	ir_const(ir, (Const){.name = "m",
+			     .dtype = DT_f32,
+			     .rank = 1,
+			     .dim = (const int64_t[]){2},
+			     .data = "\0\0\0\0\0\0\0",
+			     .bytes = 8});
 	Graph *g = graph_parse(ir, text, "test");
 	if (!g)
 		fail_msg("%s", ctx->last->text);
@@ -546,12 +596,20 @@ static void refused(const char *text, uint32_t choice, const char *why)
 static void refusals(void **state)
 {
 	(void)state;
-	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return %s, %s -> \"m\"\n}", 1,
-		"the value that is written to \"m\" differs between the members of the batch");
-	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return %s\n}", 2, "\"m\" is state");
-	refused("graph @f(%x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) {\n  %s = neg(%x)\n  return %s\n}", 1, "input \"x\" has 12 dimensions");
-	refused("graph @f(%x: f32[]) {\n  %s = reshape(%x, shape=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])\n  return %s\n}", 1,
-		"reshape has operands or results of 12 dimensions, which with that of a batch are more than 12");
+	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return "
+		"%s, %s -> \"m\"\n}",
+		1, "the value that is written to \"m\" differs between the members of the batch");
+	refused("graph @f(%x: f32[2], %m: f32[2] buffer #1 \"m\") {\n  %s = add(%x, %m)\n  return "
+		"%s\n}",
+		2, "\"m\" is state");
+	refused("graph @f(%x: f32[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]) {\n  %s = neg(%x)\n  return "
+		"%s\n}",
+		1, "input \"x\" has 12 dimensions");
+	refused("graph @f(%x: f32[]) {\n  %s = reshape(%x, shape=[1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, "
+		"1])\n  return %s\n}",
+		1,
+		"reshape has operands or results of 12 dimensions, which with that of a batch are "
+		"more than 12");
 }
 
 int main(void)

@@ -99,7 +99,8 @@ static const Adopted adopted[] = {
 	{true, "a guard holds, and it differs", "1 <= n <= 40 ~ 7, 1 <= m <= 40 ~ 9", "aten.neg(%x) : f32[m]", GUARD_EQ, "n", "7"},
 	{false, "a guard excludes the one point at which it differs", "4 <= n <= 5 ~ 4", "aten.neg(%x) : f32[5]", GUARD_NE, "n", "4"},
 	{true, "a guard excludes a point at which it does not differ", "4 <= n <= 5 ~ 4", "aten.neg(%x) : f32[5]", GUARD_NE, "n", "5"},
-	{false, "a result of several, each of which is undecided", "1 <= n <= 40 ~ 8, 1 <= m <= 40 ~ 8",
+	{false, "a result of several, each of which is undecided", "1 <= n <= 40 ~ 8, "
+								   "1 <= m <= 40 ~ 8",
 	 "aten.max.dim(%x2, dim=1) : (f32[m], i64[m])", GUARD_EQ, "n", "m"},
 	{true, "a result of several, one of which differs", "1 <= n <= 40 ~ 8, 1 <= m <= 40 ~ 8", "aten.max.dim(%x2, dim=1) : (f32[n], i64[m])", 0, NULL, NULL},
 	{true, "a result of several, one of which has another rank", "1 <= n <= 40 ~ 8", "aten.max.dim(%x2, dim=1) : (f32[n], i64[n, 1])", 0, NULL, NULL},
@@ -108,7 +109,8 @@ static const Adopted adopted[] = {
 static Sym size(const char *text)
 {
 	bool number = *text >= '0' && *text <= '9';
-	return number ? sym_int(ir->syms, atoll(text)) : sym_find(ir->syms, text, (uint32_t)strlen(text));
+	return number ? sym_int(ir->syms, atoll(text))
+		      : sym_find(ir->syms, text, (uint32_t)strlen(text));
 }
 
 static void test_adopted(void **state)
@@ -121,13 +123,19 @@ static void test_adopted(void **state)
 			setup(state);
 		}
 		text_init(&t, ctx->arena);
-		text_printf(&t, "graph @f(%%x: f32[n], %%x2: f32[n, 3], %%o: f32[%s], %%p: f32[%s]) where %s {\n  %%y = %s\n", strstr(c->where, "m <") ? "m" : "n",
+		text_printf(&t,
+			    "graph @f(%%x: f32[n], %%x2: f32[n, 3], %%o: f32[%s], %%p: f32[%s]) "
+			    "where %s {\n  %%y = %s\n",
+			    strstr(c->where, "m <") ? "m" : "n",
 			    strstr(c->where, "k <") ? "k" : "n", c->where, c->line);
-		text_printf(&t, strchr(c->line, '(') && strstr(c->line, ": (") ? "  %%z = get(%%y, index=0)\n  return %%z\n}\n" : "  return %%y\n}\n");
+		text_printf(&t, strchr(c->line, '(') && strstr(c->line, ": (")
+					? "  %%z = get(%%y, index=0)\n  return %%z\n}\n"
+					: "  return %%y\n}\n");
 		Graph *g = parsed(t.data);
 		if (c->a)
 			graph_guard(g, c->kind, size(c->a), size(c->b), "test");
-		if ((pipeline_run_one(g, "canon") && pipeline_run_one(g, "decompose")) == c->refused)
+		if ((pipeline_run_one(g, "canon") && pipeline_run_one(g, "decompose")) ==
+		    c->refused)
 			fail_msg("%s: %s", c->what, c->refused ? "is taken" : ctx->last->text);
 		assert_true(c->refused || graph_verify(g));
 	}
@@ -137,7 +145,8 @@ static void test_adopted(void **state)
 static void test_no_result(void **state)
 {
 	(void)state;
-	Graph *g = parsed("graph @f(%x: f32[2]) {\n  %c = full(value=true, shape=[], dtype=bool)\n  aten._assert_async.msg(%c, assert_msg=\"no\")\n"
+	Graph *g = parsed("graph @f(%x: f32[2]) {\n  %c = full(value=true, shape=[], dtype=bool)\n "
+			  " aten._assert_async.msg(%c, assert_msg=\"no\")\n"
 			  "  %y = neg(%x)\n  return %y\n}\n");
 	assert_true(pipeline_run_one(g, "canon"));
 	assert_int_equal(count(g, OP_assert), 1);

@@ -342,17 +342,25 @@ static void test_recipe_of_gather(void **state)
 	static const struct {
 		const char *index, *mode;
 		bool folded;
-	} cases[] = {{"2", "check", true}, {"-4", "check", true}, {"4", "check", false}, {"-5", "check", false}, {"9", "clamp", true}};
+	} cases[] = {{"2", "check", true},
+		     {"-4", "check", true},
+		     {"4", "check", false},
+		     {"-5", "check", false},
+		     {"9", "clamp", true}};
 	constant(1, (int64_t[]){4});
 	ir->constant.data[1].is_param = true;
 	for (size_t k = 0; k < COUNT(cases); k++) {
 		uint32_t first = ir->constant.n;
 		char text[600];
-		snprintf(text, sizeof text, "graph @f(%%x: f32[2]) -> f32[2] {\n  %%c = const #1 f32[4]\n"
-			 "  %%i = full(dtype=i64, shape=[2, 1], value=%s) : i64[2, 1]\n  %%o = iota(dtype=i64, n=2) : i64[2]\n"
-			 "  %%p = reshape(%%o, shape=[2, 1]) : i64[2, 1]\n  %%j = add(%%i, %%p) : i64[2, 1]\n"
+		snprintf(text, sizeof text,
+			 "graph @f(%%x: f32[2]) -> f32[2] {\n  %%c = const #1 f32[4]\n"
+			 "  %%i = full(dtype=i64, shape=[2, 1], value=%s) : i64[2, 1]\n  %%o = "
+			 "iota(dtype=i64, n=2) : i64[2]\n"
+			 "  %%p = reshape(%%o, shape=[2, 1]) : i64[2, 1]\n  %%j = add(%%i, %%p) : "
+			 "i64[2, 1]\n"
 			 "  %%y = gather(%%c, %%j, batch=0, axes=[0], mode=\"%s\") : f32[2]\n"
-			 "  %%z = mul(%%x, %%y) : f32[2]\n  return %%z\n}\n", cases[k].index, cases[k].mode);
+			 "  %%z = mul(%%x, %%y) : f32[2]\n  return %%z\n}\n",
+			 cases[k].index, cases[k].mode);
 		Graph *g = parse(text);
 		PipelineOptions o = {.keep_params = true};
 		pipeline_clean(g, &o);
@@ -374,8 +382,11 @@ static void test_hash_of_recipe(void **state)
 			constant(1, (int64_t[]){4});
 		ir->constant.data[number[k]].is_param = true;
 		char text[300];
-		snprintf(text, sizeof text, "graph @f(%%x: f32[4]) -> f32[4] {\n  %%c = const #%u f32[4]\n  %%s = mul(%%c, %%c) : f32[4]\n"
-			 "  %%z = add(%%x, %%s) : f32[4]\n  return %%z\n}\n", number[k]);
+		snprintf(text, sizeof text,
+			 "graph @f(%%x: f32[4]) -> f32[4] {\n  %%c = const #%u f32[4]\n  %%s = "
+			 "mul(%%c, %%c) : f32[4]\n"
+			 "  %%z = add(%%x, %%s) : f32[4]\n  return %%z\n}\n",
+			 number[k]);
 		Graph *g = parse(text);
 		uint32_t last = ir->constant.n - 1;
 		PipelineOptions o = {.keep_params = true};

@@ -19,7 +19,16 @@
 #include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"
 
-enum { GRAPHS = 250, MAX_VALUES = 64, MAX_STEPS = 24, MAX_OUT = 8, MAX_OPERANDS = 10, ROWS = 3, LANES = 3, MOST = 8 };
+enum {
+	GRAPHS = 250,
+	MAX_VALUES = 64,
+	MAX_STEPS = 24,
+	MAX_OUT = 8,
+	MAX_OPERANDS = 10,
+	ROWS = 3,
+	LANES = 3,
+	MOST = 8
+};
 
 static uint64_t rng;
 
@@ -38,7 +47,19 @@ static bool chance(uint32_t percent)
 
 /* What a value is: f64[3], i64[], f64[3, 3]. */
 typedef enum { REAL, INT, TABLE } Kind;
-typedef enum { UNARY, BINARY, SCALE, SUM, COLUMNS, SPREAD, FROM_INT, NEXT_INT, COND, SCAN, WHILE } StepKind;
+typedef enum {
+	UNARY,
+	BINARY,
+	SCALE,
+	SUM,
+	COLUMNS,
+	SPREAD,
+	FROM_INT,
+	NEXT_INT,
+	COND,
+	SCAN,
+	WHILE
+} StepKind;
 
 typedef struct Body Body;
 
@@ -54,7 +75,8 @@ typedef struct {
 	                                         none, to `limit` in steps */
 		int start, limit, step, second; /* second: another limit, of twice the counter; 0:
 		                                   none */
-		bool from_int, add_first, subtracts, limit_is_operand, limit_is_difference, second_first, says_most;
+		bool from_int, add_first, subtracts, limit_is_operand, limit_is_difference,
+			second_first, says_most;
 	} count;
 	Body *body[2];
 } Step;
@@ -86,7 +108,8 @@ static void give(Body *b, Kind kind)
 	b->kind[b->nvalue++] = kind;
 }
 
-static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, const Kind *out, uint32_t nout);
+static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, const Kind *out,
+			 uint32_t nout);
 
 static void operands_of(Body *b, Step *s, uint32_t list, uint32_t n, Kind kind)
 {
@@ -184,12 +207,16 @@ static void add_while(Body *b, Step *s, uint32_t depth)
 
 static void add_step(Body *b, uint32_t depth)
 {
-	static const char *const unary[] = {"sin", "tanh", "cos"}, *const binary[] = {"add", "mul", "sub"};
+	static const char *const unary[] = {"sin", "tanh", "cos"}, *const binary[] = {"add", "mul",
+										      "sub"};
 	Step *s = &b->step[b->nstep];
-	StepKind kind = depth < 3 && chance(depth == 0 ? 60 : 25) ? COND + below(3) : UNARY + below(COND);
+	StepKind kind =
+		depth < 3 && chance(depth == 0 ? 60 : 25) ? COND + below(3) : UNARY + below(COND);
 	*s = (Step){.kind = kind};
 	bool needs_int = kind == FROM_INT || kind == NEXT_INT || kind == COND || kind == WHILE;
-	if ((needs_int && pick(b, INT) == UINT32_MAX) || (kind == COLUMNS && pick(b, TABLE) == UINT32_MAX) || b->nvalue + 3 * MAX_OUT > MAX_VALUES)
+	if ((needs_int && pick(b, INT) == UINT32_MAX) ||
+	    (kind == COLUMNS && pick(b, TABLE) == UINT32_MAX) ||
+	    b->nvalue + 3 * MAX_OUT > MAX_VALUES)
 		return;
 	b->nstep++;
 	switch (kind) {
@@ -220,7 +247,8 @@ static void add_step(Body *b, uint32_t depth)
 	give(b, kind == SPREAD ? TABLE : kind == NEXT_INT ? INT : REAL);
 }
 
-static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, const Kind *out, uint32_t nout)
+static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, const Kind *out,
+			 uint32_t nout)
 {
 	Body *b = arena_calloc(ctx->arena, 1, sizeof *b);
 	b->ninput = ninput;
@@ -232,7 +260,8 @@ static Body *random_body(uint32_t depth, const Kind *input, uint32_t ninput, con
 		uint32_t of = pick(b, out[k]);
 		if (of == UINT32_MAX) { /* an integer of no other: as often as the first real has
 		                           elements */
-			b->step[b->nstep++] = (Step){.kind = NEXT_INT, .number = 2, .operand = {UINT32_MAX}};
+			b->step[b->nstep++] =
+				(Step){.kind = NEXT_INT, .number = 2, .operand = {UINT32_MAX}};
 			give(b, INT);
 			of = b->nvalue - 1;
 		}
@@ -254,7 +283,9 @@ typedef struct {
 	uint32_t id;
 } Writer;
 
-#define LINE(w, ...) (text_printf(&(w)->t, "  %%v%u = ", ++(w)->id), text_printf(&(w)->t, __VA_ARGS__), text_char(&(w)->t, '\n'), (w)->id)
+#define LINE(w, ...)                                                                               \
+	(text_printf(&(w)->t, "  %%v%u = ", ++(w)->id), text_printf(&(w)->t, __VA_ARGS__),         \
+	 text_char(&(w)->t, '\n'), (w)->id)
 
 static const char *type_text(Kind kind)
 {
@@ -280,7 +311,8 @@ static void write_head(Writer *w, const char *name, const Body *b, Named *in, bo
 	text_printf(&w->t, "graph @%s(", name);
 	for (uint32_t k = 0; k < b->ninput + extra; k++) {
 		in[k] = (Named){++w->id, 0};
-		text_printf(&w->t, "%s%%v%u: %s", k ? ", " : "", in[k].id, type_text(k < b->ninput ? b->kind[k] : INT));
+		text_printf(&w->t, "%s%%v%u: %s", k ? ", " : "", in[k].id,
+			    type_text(k < b->ninput ? b->kind[k] : INT));
 	}
 	text_add(&w->t, ") {\n");
 }
@@ -304,7 +336,11 @@ static void write_graph(Writer *w, const char *name, const Body *b)
 
 static bool holds(const char *op, int64_t x, int64_t y)
 {
-	return !strcmp(op, "lt") ? x < y : !strcmp(op, "le") ? x <= y : !strcmp(op, "gt") ? x > y : !strcmp(op, "ge") ? x >= y : x == y;
+	return !strcmp(op, "lt")   ? x < y
+	       : !strcmp(op, "le") ? x <= y
+	       : !strcmp(op, "gt") ? x > y
+	       : !strcmp(op, "ge") ? x >= y
+				   : x == y;
 }
 
 static void gather(const Named *value, const Step *s, uint32_t n, Named *in)
@@ -331,7 +367,8 @@ static void write_cond(Writer *w, const Step *s, const Named *value, Named *resu
 		return;
 	}
 	Named number = write_int(w, s->number);
-	uint32_t p = LINE(w, "%s(%%v%u, %%v%u)", s->op, value[s->operand[0]].id, number.id), c = ++w->id;
+	uint32_t p = LINE(w, "%s(%%v%u, %%v%u)", s->op, value[s->operand[0]].id, number.id),
+		 c = ++w->id;
 	text_printf(&w->t, "  %%v%u = cond(%%v%u, [", c, p);
 	write_list(w, value, s->operand, s->n[2]);
 	text_add(&w->t, "], yes=");
@@ -351,7 +388,9 @@ static void unroll_scan(Writer *w, const Step *s, const Named *value, Named *res
 	for (int t = 0; t < s->length; t++) {
 		int row = s->reverse ? s->length - 1 - t : t;
 		for (uint32_t k = s->n[0]; k < s->n[0] + s->n[1]; k++) {
-			uint32_t part = LINE(w, "slice(%%v%u, start=[%d, 0], end=[%d, 3], step=[1, 1])", value[s->operand[k]].id, row, row + 1);
+			uint32_t part =
+				LINE(w, "slice(%%v%u, start=[%d, 0], end=[%d, 3], step=[1, 1])",
+				     value[s->operand[k]].id, row, row + 1);
 			in[k].id = LINE(w, "reshape(%%v%u, shape=[3])", part);
 		}
 		write_body(w, b, in, inner);
@@ -368,8 +407,11 @@ static void unroll_scan(Writer *w, const Step *s, const Named *value, Named *res
 		else if (s->length == 1)
 			result[k].id = part[0];
 		else
-			result[k].id = s->length == 2 ? LINE(w, "concat([%%v%u, %%v%u], dim=0)", part[0], part[1])
-						      : LINE(w, "concat([%%v%u, %%v%u, %%v%u], dim=0)", part[0], part[1], part[2]);
+			result[k].id =
+				s->length == 2
+					? LINE(w, "concat([%%v%u, %%v%u], dim=0)", part[0], part[1])
+					: LINE(w, "concat([%%v%u, %%v%u, %%v%u], dim=0)", part[0],
+					       part[1], part[2]);
 	}
 }
 
@@ -388,27 +430,33 @@ static void write_scan(Writer *w, const Step *s, const Named *value, Named *resu
 		}
 		text_add(&w->t, "body=");
 		write_graph(w, "body", b);
-		text_printf(&w->t, ", length=%d, reverse=%s)\n", s->length, s->reverse ? "true" : "false");
+		text_printf(&w->t, ", length=%d, reverse=%s)\n", s->length,
+			    s->reverse ? "true" : "false");
 		write_gets(w, tuple, b->nout, result);
 	}
 	for (uint32_t k = s->n[0]; k < b->nout && s->length != ROWS; k++)
-		result[k].id = LINE(w, "reduce(%%v%u, kind=\"sum\", dims=[0], acc=f64)", result[k].id);
+		result[k].id =
+			LINE(w, "reduce(%%v%u, kind=\"sum\", dims=[0], acc=f64)", result[k].id);
 }
 
 static Named write_count(Writer *w, const Step *s, Named counter)
 {
 	Named step = write_int(w, s->count.subtracts ? -s->count.step : s->count.step);
-	uint32_t a = s->count.add_first || s->count.subtracts ? counter.id : step.id, b = a == counter.id ? step.id : counter.id;
-	return (Named){LINE(w, "%s(%%v%u, %%v%u)", s->count.subtracts ? "sub" : "add", a, b), counter.i + s->count.step};
+	uint32_t a = s->count.add_first || s->count.subtracts ? counter.id : step.id,
+		 b = a == counter.id ? step.id : counter.id;
+	return (Named){LINE(w, "%s(%%v%u, %%v%u)", s->count.subtracts ? "sub" : "add", a, b),
+		       counter.i + s->count.step};
 }
 
-static void unroll_while(Writer *w, const Step *s, Named counter, Named limit, const Named *value, Named *result)
+static void unroll_while(Writer *w, const Step *s, Named counter, Named limit, const Named *value,
+			 Named *result)
 {
 	const Body *b = s->body[0];
 	Named in[MAX_OPERANDS], inner[MAX_VALUES];
 	gather(value, s, b->ninput, in);
 	in[0] = counter;
-	while (holds(s->op, in[0].i, limit.i) && (!s->count.second || holds(s->op, 2 * in[0].i, s->count.second))) {
+	while (holds(s->op, in[0].i, limit.i) &&
+	       (!s->count.second || holds(s->op, 2 * in[0].i, s->count.second))) {
 		write_body(w, b, in, inner);
 		in[0] = write_count(w, s, in[0]);
 		for (uint32_t k = 0; k < b->nout; k++)
@@ -419,8 +467,11 @@ static void unroll_while(Writer *w, const Step *s, Named counter, Named limit, c
 
 static uint32_t write_compare(Writer *w, const Step *s, uint32_t x, uint32_t limit)
 {
-	const char *turned = *s->op == 'l' ? (s->op[1] == 't' ? "gt" : "ge") : s->op[1] == 't' ? "lt" : "le";
-	return s->turned ? LINE(w, "%s(%%v%u, %%v%u)", turned, limit, x) : LINE(w, "%s(%%v%u, %%v%u)", s->op, x, limit);
+	const char *turned = *s->op == 'l'     ? (s->op[1] == 't' ? "gt" : "ge")
+			     : s->op[1] == 't' ? "lt"
+					       : "le";
+	return s->turned ? LINE(w, "%s(%%v%u, %%v%u)", turned, limit, x)
+			 : LINE(w, "%s(%%v%u, %%v%u)", s->op, x, limit);
 }
 
 static void write_test(Writer *w, const Step *s, const Body *b)
@@ -432,7 +483,8 @@ static void write_test(Writer *w, const Step *s, const Body *b)
 	if (s->count.second) {
 		uint32_t twice = LINE(w, "add(%%v%u, %%v%u)", in[0].id, in[0].id);
 		uint32_t q = write_compare(w, s, twice, write_int(w, s->count.second).id);
-		p = s->count.second_first ? LINE(w, "bit_and(%%v%u, %%v%u)", q, p) : LINE(w, "bit_and(%%v%u, %%v%u)", p, q);
+		p = s->count.second_first ? LINE(w, "bit_and(%%v%u, %%v%u)", q, p)
+					  : LINE(w, "bit_and(%%v%u, %%v%u)", p, q);
 	}
 	text_printf(&w->t, "  return %%v%u\n}", p);
 }
@@ -440,13 +492,15 @@ static void write_test(Writer *w, const Step *s, const Body *b)
 static void write_while(Writer *w, const Step *s, const Named *value, Named *result)
 {
 	const Body *b = s->body[0];
-	Named start = s->count.from_int ? value[s->operand[0]] : write_int(w, s->count.start), limit = write_int(w, s->count.limit);
+	Named start = s->count.from_int ? value[s->operand[0]] : write_int(w, s->count.start),
+	      limit = write_int(w, s->count.limit);
 	if (s->count.limit_is_difference) {
 		Named more = write_int(w, s->count.limit + 3), three = write_int(w, 3);
 		limit.id = LINE(w, "sub(%%v%u, %%v%u)", more.id, three.id);
 	}
 	if (s->count.from_int)
-		limit = (Named){LINE(w, "add(%%v%u, %%v%u)", start.id, limit.id), start.i + limit.i};
+		limit = (Named){LINE(w, "add(%%v%u, %%v%u)", start.id, limit.id),
+				start.i + limit.i};
 	if (w->unrolled) {
 		unroll_while(w, s, start, limit, value, result);
 		return;
@@ -475,7 +529,8 @@ static void write_while(Writer *w, const Step *s, const Named *value, Named *res
 
 static void write_step(Writer *w, const Step *s, const Named *value, Named *result)
 {
-	uint32_t x = s->operand[0] == UINT32_MAX ? 0 : value[s->operand[0]].id, y = s->operand[1] == UINT32_MAX ? 0 : value[s->operand[1]].id;
+	uint32_t x = s->operand[0] == UINT32_MAX ? 0 : value[s->operand[0]].id,
+		 y = s->operand[1] == UINT32_MAX ? 0 : value[s->operand[1]].id;
 	switch (s->kind) {
 	case UNARY:
 		result->id = LINE(w, "%s(%%v%u)", s->op, x);
@@ -508,7 +563,8 @@ static void write_step(Writer *w, const Step *s, const Named *value, Named *resu
 	case NEXT_INT:
 		*result = write_int(w, s->number);
 		if (x)
-			*result = (Named){LINE(w, "add(%%v%u, %%v%u)", result->id, x), result->i + value[s->operand[0]].i};
+			*result = (Named){LINE(w, "add(%%v%u, %%v%u)", result->id, x),
+					  result->i + value[s->operand[0]].i};
 		return;
 	case COND:
 		write_cond(w, s, value, result);
@@ -602,20 +658,22 @@ typedef struct {
 static void run(const Where *w, Graph *g, const Tensor *in, uint32_t nin, Tensor *out)
 {
 	if (!g || !interp(ctx, g, in, nin, out, g->output.n, ctx->arena))
-		fail_msg("seed %u, %s: %s", w->seed, w->what, ctx->last ? ctx->last->text : "no graph");
+		fail_msg("seed %u, %s: %s", w->seed, w->what,
+			 ctx->last ? ctx->last->text : "no graph");
 }
 
 static void same(const Where *w, uint32_t k, const Tensor *x, const Tensor *y)
 {
-	if (x->dtype != y->dtype || x->rank != y->rank || memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) != 0)
+	if (x->dtype != y->dtype || x->rank != y->rank ||
+	    memcmp(x->dim, y->dim, x->rank * sizeof *x->dim) != 0)
 		fail_msg("seed %u, %s, output %u: another type", w->seed, w->what, k);
 	double size = 1e-3;
 	for (int64_t i = 0; i < tensor_numel(y); i++)
 		size = fmax(size, fabs(tensor_f64(y, i)));
 	for (int64_t i = 0; i < tensor_numel(x); i++)
 		if (!(fabs(tensor_f64(x, i) - tensor_f64(y, i)) <= 1e-9 * size))
-			fail_msg("seed %u, %s, output %u, element %lld: %.15g, not %.15g", w->seed, w->what, k, (long long)i, tensor_f64(x, i),
-				 tensor_f64(y, i));
+			fail_msg("seed %u, %s, output %u, element %lld: %.15g, not %.15g", w->seed,
+				 w->what, k, (long long)i, tensor_f64(x, i), tensor_f64(y, i));
 }
 
 /* Both give the same; g also after the passes. */
@@ -629,7 +687,8 @@ static void same_results(Where *w, Graph *g, Graph *plain, const Tensor *in, uin
 		same(w, k, &x[k], &y[k]);
 	Graph *clean = graph_clone(g);
 	if (!pipeline_run(clean, &(PipelineOptions){0}))
-		fail_msg("seed %u, %s: %s", w->seed, w->what, ctx->last ? ctx->last->text : "the passes fail");
+		fail_msg("seed %u, %s: %s", w->seed, w->what,
+			 ctx->last ? ctx->last->text : "the passes fail");
 	strcat(w->what, ", after passes");
 	run(w, clean, in, nin, x);
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -663,8 +722,10 @@ static void check_derivatives(uint32_t seed, const Program *p)
 	Where w = {.seed = seed, .what = "values"};
 	same_results(&w, p->g, p->plain, p->in, NINPUT);
 	for (uint32_t mode = 0; mode < 2; mode++) {
-		Wrt by = {.input = some(p->g, 60, false), .output = mode ? NULL : some(p->g, 50, true)};
-		Graph *g = (mode ? transform_jvp : transform_vjp)(p->g, &by), *plain = (mode ? transform_jvp : transform_vjp)(p->plain, &by);
+		Wrt by = {.input = some(p->g, 60, false),
+			  .output = mode ? NULL : some(p->g, 50, true)};
+		Graph *g = (mode ? transform_jvp : transform_vjp)(p->g, &by),
+		      *plain = (mode ? transform_jvp : transform_vjp)(p->plain, &by);
 		w = (Where){.seed = seed};
 		snprintf(w.what, sizeof w.what, "%s", mode ? "jvp" : "vjp");
 		if (!g || !plain)
@@ -674,11 +735,13 @@ static void check_derivatives(uint32_t seed, const Program *p)
 		if (seed % 2)
 			continue;
 		uint32_t second = below(2);
-		by = (Wrt){.input = some(g, 40, false), .output = second ? NULL : some(g, 30, true)};
+		by = (Wrt){.input = some(g, 40, false),
+			   .output = second ? NULL : some(g, 30, true)};
 		g = (second ? transform_jvp : transform_vjp)(g, &by);
 		plain = (second ? transform_jvp : transform_vjp)(plain, &by);
 		w = (Where){.seed = seed};
-		snprintf(w.what, sizeof w.what, "%s of %s", second ? "jvp" : "vjp", mode ? "jvp" : "vjp");
+		snprintf(w.what, sizeof w.what, "%s of %s", second ? "jvp" : "vjp",
+			 mode ? "jvp" : "vjp");
 		if (!g || !plain)
 			fail_msg("seed %u, %s: %s", seed, w.what, ctx->last ? ctx->last->text : "");
 		same_results(&w, g, plain, more, extended(g, in, nin, more));
@@ -706,9 +769,12 @@ static Tensor lanes_of(const Tensor *x)
 	for (int64_t lane = 0, n = tensor_numel(x); lane < LANES; lane++)
 		for (int64_t i = 0; i < n; i++)
 			if (dtype_is_float(x->dtype))
-				tensor_set_f64(&y, lane * n + i, tensor_f64(x, i) + 0.2 * random_real() * (double)lane);
+				tensor_set_f64(&y, lane * n + i,
+					       tensor_f64(x, i) +
+						       0.2 * random_real() * (double)lane);
 			else
-				tensor_set_i64(&y, lane * n + i, tensor_i64(x, i) + (lane + 1) % LANES - 1);
+				tensor_set_i64(&y, lane * n + i,
+					       tensor_i64(x, i) + (lane + 1) % LANES - 1);
 	return y;
 }
 

@@ -19,8 +19,9 @@
 
 enum { MAX_RESULTS = 8 };
 
-static const char *const names[] = {"aten.nll_loss", "aten.nll_loss_nd", "aten.nll_loss2d", "aten.nll_loss_forward", "aten.nll_loss2d_forward",
-                                    "aten.cross_entropy_loss"};
+static const char *const names[] = {"aten.nll_loss",           "aten.nll_loss_nd",
+				    "aten.nll_loss2d",         "aten.nll_loss_forward",
+				    "aten.nll_loss2d_forward", "aten.cross_entropy_loss"};
 
 typedef struct {
 	Ctx *ctx;
@@ -32,7 +33,8 @@ typedef struct {
 
 static void run(Case *c, Graph *g, uint32_t nin, Tensor *out)
 {
-	if (g->output.n > MAX_RESULTS + SAMPLE_INPUTS || !interp(c->ctx, g, c->in, nin, out, g->output.n, c->ctx->arena))
+	if (g->output.n > MAX_RESULTS + SAMPLE_INPUTS ||
+	    !interp(c->ctx, g, c->in, nin, out, g->output.n, c->ctx->arena))
 		fail_msg("%s: %s", c->what, c->ctx->last ? c->ctx->last->text : "too many results");
 }
 
@@ -65,7 +67,8 @@ static void compare(Case *c, uint32_t k, const Tensor *gradient)
 		tensor_set_f64(x, i, at);
 		double want = (up - down) / (2 * step), got = tensor_f64(gradient, i);
 		if (!(fabs(got - want) <= 1e-6 * (1 + fabs(want))))
-			fail_msg("%s: by operand %u, element %lld: %g, differences give %g", c->what, k, (long long)i, got, want);
+			fail_msg("%s: by operand %u, element %lld: %g, differences give %g",
+				 c->what, k, (long long)i, got, want);
 	}
 }
 

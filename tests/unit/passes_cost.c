@@ -22,23 +22,30 @@ typedef struct {
 	uint32_t stages; /* of the last kernel */
 } Case;
 
-#define REPEATED                                                                                                        \
-	"graph @f(%y: f32[64], %x: f32[256, 64]) {\n  %e = exp(%y)\n  %b = broadcast(%e, shape=[256, 64], map=[1])\n"     \
+#define REPEATED                                                                                   \
+	"graph @f(%y: f32[64], %x: f32[256, 64]) {\n  %e = exp(%y)\n  %b = broadcast(%e, "         \
+	"shape=[256, 64], map=[1])\n"                                                              \
 	"  %r = add(%x, %b)\n  return %r\n}\n"
-#define EPILOGUE                                                                                                        \
-	"graph @f(%y: f32[1, 32], %w: f32[32, 64], %x: f32[256, 64]) {\n"                                                 \
-	"  %c = contract(%y, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  %e = neg(%c)\n"                \
-	"  %s = reshape(%e, shape=[64])\n  %b = broadcast(%s, shape=[256, 64], map=[1])\n  %r = add(%x, %b)\n  return %r\n}\n"
-#define READ_TWICE                                                                                                      \
-	"graph @f(%x: f32[256, 64]) {\n  %e = exp(%x)\n  %s = reduce(%e, kind=\"sum\", dims=[1], acc=f32)\n"             \
+#define EPILOGUE                                                                                   \
+	"graph @f(%y: f32[1, 32], %w: f32[32, 64], %x: f32[256, 64]) {\n"                          \
+	"  %c = contract(%y, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n  %e = "  \
+	"neg(%c)\n"                                                                                \
+	"  %s = reshape(%e, shape=[64])\n  %b = broadcast(%s, shape=[256, 64], map=[1])\n  %r = "  \
+	"add(%x, %b)\n  return %r\n}\n"
+#define READ_TWICE                                                                                 \
+	"graph @f(%x: f32[256, 64]) {\n  %e = exp(%x)\n  %s = reduce(%e, kind=\"sum\", dims=[1], " \
+	"acc=f32)\n"                                                                               \
 	"  %b = broadcast(%s, shape=[256, 64], map=[0])\n  %r = mul(%e, %b)\n  return %r\n}\n"
 /* Each exponential repeats half a phase's worth. */
-#define CHAIN                                                                                                           \
-	"graph @f(%y: f32[64], %x: f32[256, 64]) {\n  %a = exp(%y)\n  %b = exp(%a)\n  %c = exp(%b)\n  %e = exp(%c)\n"   \
+#define CHAIN                                                                                      \
+	"graph @f(%y: f32[64], %x: f32[256, 64]) {\n  %a = exp(%y)\n  %b = exp(%a)\n  %c = "       \
+	"exp(%b)\n  %e = exp(%c)\n"                                                                \
 	"  %s = broadcast(%e, shape=[256, 64], map=[1])\n  %r = add(%x, %s)\n  return %r\n}\n"
-#define BRANCH                                                                                                          \
-	"graph @f(%p: bool[], %x: f32[1000]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[1000]) {\n    %n = neg(%x)\n" \
-	"    return %n\n  }, no=graph @no(%x: f32[1000]) {\n    return %x\n  })\n  %r = get(%c, index=0)\n  return %r\n}\n"
+#define BRANCH                                                                                     \
+	"graph @f(%p: bool[], %x: f32[1000]) {\n  %c = cond(%p, [%x], yes=graph @yes(%x: "         \
+	"f32[1000]) {\n    %n = neg(%x)\n"                                                         \
+	"    return %n\n  }, no=graph @no(%x: f32[1000]) {\n    return %x\n  })\n  %r = get(%c, "  \
+	"index=0)\n  return %r\n}\n"
 
 static const Case cases[] = {
 	{"an exponential that many rows read, phases cost nothing", REPEATED, 0, 1, 2, 1},
@@ -71,7 +78,8 @@ static void decide(const Case *c)
 	const Step *last = &l->steps.step.data[l->steps.step.n - 1];
 	uint32_t stages = last->kind == STEP_KERNEL ? last->kernel->stage.n : 0;
 	if (l->steps.step.n != c->steps || stages != c->stages)
-		fail_msg("%s: %u steps, the last one of %u stages", c->what, l->steps.step.n, stages);
+		fail_msg("%s: %u steps, the last one of %u stages", c->what, l->steps.step.n,
+			 stages);
 	ctx_free(ctx);
 }
 
@@ -93,8 +101,10 @@ static Node branch_of(const Graph *g)
 /* `body` demands something of a size (NULL: none does). */
 static void check_branch(const char *body)
 {
-	static const char text[] = "graph @f(%p: bool[], %x: f32[4], %b: f32[B]) where 1 <= B {\n  %c = cond(%p, [%x], yes=graph @yes(%x: f32[4]) {\n"
-				   "    %n = neg(%x)\n    return %n\n  }, no=graph @no(%x: f32[4]) {\n    return %x\n  })\n"
+	static const char text[] = "graph @f(%p: bool[], %x: f32[4], %b: f32[B]) where 1 <= B {\n  "
+				   "%c = cond(%p, [%x], yes=graph @yes(%x: f32[4]) {\n"
+				   "    %n = neg(%x)\n    return %n\n  }, no=graph @no(%x: f32[4]) "
+				   "{\n    return %x\n  })\n"
 				   "  %r = get(%c, index=0)\n  return %r\n}\n";
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
@@ -104,7 +114,8 @@ static void check_branch(const char *body)
 	assert_non_null(g);
 	SymTab *syms = g->ir->syms;
 	if (body)
-		graph_guard(node_attr(g, branch_of(g), body)->graph, GUARD_EQ, sym_find(syms, "B", 1), sym_int(syms, 7), body);
+		graph_guard(node_attr(g, branch_of(g), body)->graph, GUARD_EQ,
+			    sym_find(syms, "B", 1), sym_int(syms, 7), body);
 	PassCtx c = {.target = target_find("x86-64-v3")};
 	assert_int_equal(pass_branch(g, &c), !body);
 	assert_int_equal(branch_of(g).i != 0, body != NULL);
@@ -127,13 +138,18 @@ static void cycles_grow(void **state)
 	const Target *narrow = target_find("x86-64-v2"), *wide = target_find("x86-64-v4");
 	assert_true(target_cycles(wide, (Work){0}) == 0);
 	assert_true(target_cycles(wide, (Work){.phases = 1}) == wide->machine.phase);
-	assert_true(target_cycles(wide, (Work){.operations = 1e6}) < target_cycles(narrow, (Work){.operations = 1e6}));
-	assert_true(target_cycles(wide, (Work){.bytes = 1e4}) < target_cycles(wide, (Work){.bytes = 1e5}) / 9);
-	assert_true(target_cycles(wide, (Work){.bytes = 1e7}) > 20 * target_cycles(wide, (Work){.bytes = 1e6}));
+	assert_true(target_cycles(wide, (Work){.operations = 1e6}) <
+		    target_cycles(narrow, (Work){.operations = 1e6}));
+	assert_true(target_cycles(wide, (Work){.bytes = 1e4}) <
+		    target_cycles(wide, (Work){.bytes = 1e5}) / 9);
+	assert_true(target_cycles(wide, (Work){.bytes = 1e7}) >
+		    20 * target_cycles(wide, (Work){.bytes = 1e6}));
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(machine_decides), cmocka_unit_test(demands_stay), cmocka_unit_test(cycles_grow)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(machine_decides),
+					   cmocka_unit_test(demands_stay),
+					   cmocka_unit_test(cycles_grow)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,7 +33,8 @@ static void test_vjp(void **state)
 {
 	(void)state;
 	expect(transform_vjp(parsed(chain), &(Wrt){0}),
-	       "graph @main(%x: f32[2, 3], %w: f32[3], %ct.y: f32[2, 3]) -> f32[2, 3], f32[2, 3], f32[3] {\n"
+	       "graph @main(%x: f32[2, 3], %w: f32[3], %ct.y: f32[2, 3]) -> f32[2, 3], f32[2, 3], "
+	       "f32[3] {\n"
 	       "  %1 = broadcast(%w, shape=[2, 3], map=[1]) : f32[2, 3]\n"
 	       "  %a = mul(%x, %1) : f32[2, 3]\n"
 	       "  %s = sin(%a) : f32[2, 3]\n"
@@ -74,7 +75,8 @@ static void test_second_order(void **state)
 	assert_non_null(vjp);
 	const double x[] = {0.5, 0.75, 1, 0, 1};
 	const double first = log(0.375) * cos(0.75) + sin(0.75) / 0.75;
-	const double second = -log(0.375) * sin(0.75) + 2 * cos(0.75) / 0.75 - sin(0.75) / (0.75 * 0.75);
+	const double second =
+		-log(0.375) * sin(0.75) + 2 * cos(0.75) / 0.75 - sin(0.75) / (0.75 * 0.75);
 	assert_true(fabs(interpret(vjp, x, 3, 1) - sin(0.75) / 0.5) < 1e-14);
 	assert_true(fabs(interpret(vjp, x, 3, 2) - first) < 1e-14);
 	Graph *forward = transform_jvp(vjp, &(Wrt){.input = (bool[]){false, true, false}});
@@ -82,7 +84,8 @@ static void test_second_order(void **state)
 	assert_true(fabs(interpret(forward, (double[]){0.5, 0.75, 1, 1}, 4, 5) - second) < 1e-13);
 	Graph *reverse = transform_vjp(vjp, &(Wrt){.input = (bool[]){false, true, false}});
 	assert_non_null(reverse);
-	assert_true(fabs(interpret(reverse, (double[]){0.5, 0.75, 1, 0, 0, 1}, 6, 3) - second) < 1e-13);
+	assert_true(fabs(interpret(reverse, (double[]){0.5, 0.75, 1, 0, 0, 1}, 6, 3) - second) <
+		    1e-13);
 }
 
 /* ---- cost ---- */
@@ -98,11 +101,18 @@ static Graph *chain_of(uint32_t n, ConstId *param)
 	Node first = graph_add_input(g, "x", INPUT_USER, ir_type(ir, DT_f32, 2, rows)), x = first;
 	Attr sort[] = {attr_none(), attr_int(ir, 1), attr_bool(false), attr_bool(true)};
 	for (uint32_t k = 0; k < n; k++) {
-		param[k] = ir_const(ir, (Const){.name = "w", .dtype = DT_f32, .rank = 2, .dim = dim, .data = value, .bytes = sizeof value, .is_param = true});
+		param[k] = ir_const(ir, (Const){.name = "w",
+						.dtype = DT_f32,
+						.rank = 2,
+						.dim = dim,
+						.data = value,
+						.bytes = sizeof value,
+						.is_param = true});
 		x = k % 4 == 0   ? b_matmul(&b, b_un(&b, OP_tanh, x), b_const(&b, param[k]))
 		    : k % 4 == 1 ? b_bin(&b, OP_mul, x, b_un(&b, OP_sin, first))
-		    : k % 4 == 2 ? b_bin(&b, OP_sub, x, b_reduce_keep(&b, REDUCE_MAX, x, 2, DT_none))
-				 : b_get(&b, b_node(&b, OP_sort, &x, 1, sort, 4), 0);
+		    : k % 4 == 2
+			    ? b_bin(&b, OP_sub, x, b_reduce_keep(&b, REDUCE_MAX, x, 2, DT_none))
+			    : b_get(&b, b_node(&b, OP_sort, &x, 1, sort, 4), 0);
 	}
 	graph_add_output(g, "y", x, -1);
 	return g;

@@ -53,13 +53,14 @@ static void check(const char *text, const int64_t *size, int64_t number)
 
 /* ---- scan ---- */
 
-#define CELL(reverse) \
-	"graph @main(%h: f64[2, 3], %xs: f64[T, 2, 3], %w: f64[3, 3], %b: f64[3]) {\n" \
-	"  %r = scan([%h], [%xs], [%w, %b], body=graph @cell(%h: f64[2, 3], %x: f64[2, 3], %w: f64[3, 3], %b: f64[3]) {\n" \
-	"    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f64)\n" \
-	"    %c = broadcast(%b, shape=[2, 3], map=[1])\n" \
-	"    %q = add(%p, %c)\n    %s = add(%q, %x)\n    %y = tanh(%s)\n    %z = mul(%y, %h)\n" \
-	"    return %y, %z\n  }, length=T, reverse=" reverse ")\n" \
+#define CELL(reverse)                                                                              \
+	"graph @main(%h: f64[2, 3], %xs: f64[T, 2, 3], %w: f64[3, 3], %b: f64[3]) {\n"             \
+	"  %r = scan([%h], [%xs], [%w, %b], body=graph @cell(%h: f64[2, 3], %x: f64[2, 3], %w: "   \
+	"f64[3, 3], %b: f64[3]) {\n"                                                               \
+	"    %p = contract(%h, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f64)\n"       \
+	"    %c = broadcast(%b, shape=[2, 3], map=[1])\n"                                          \
+	"    %q = add(%p, %c)\n    %s = add(%q, %x)\n    %y = tanh(%s)\n    %z = mul(%y, %h)\n"    \
+	"    return %y, %z\n  }, length=T, reverse=" reverse ")\n"                                 \
 	"  %y = get(%r, index=0)\n  %z = get(%r, index=1)\n  return %y, %z\n}\n"
 
 static void test_cell(void **state)
@@ -77,27 +78,36 @@ static void test_nested(void **state)
 {
 	(void)state;
 	check("graph @main(%h: f64[2], %i: i64[], %xs: f64[3, 2], %w: f64[2]) {\n"
-	      "  %r = scan([%h, %i], [%xs], [%w], body=graph @outer(%h: f64[2], %i: i64[], %x: f64[2], %w: f64[2]) {\n"
-	      "    %in = scan([%h], [], [%w, %x], body=graph @inner(%h: f64[2], %w: f64[2], %x: f64[2]) {\n"
-	      "      %a = mul(%h, %w)\n      %s = sin(%a)\n      %y = add(%s, %x)\n      return %y, %a\n"
+	      "  %r = scan([%h, %i], [%xs], [%w], body=graph @outer(%h: f64[2], %i: i64[], %x: "
+	      "f64[2], %w: f64[2]) {\n"
+	      "    %in = scan([%h], [], [%w, %x], body=graph @inner(%h: f64[2], %w: f64[2], %x: "
+	      "f64[2]) {\n"
+	      "      %a = mul(%h, %w)\n      %s = sin(%a)\n      %y = add(%s, %x)\n      return "
+	      "%y, %a\n"
 	      "    }, length=2, reverse=false)\n"
 	      "    %y = get(%in, index=0)\n    %a = get(%in, index=1)\n"
 	      "    %s = reduce(%a, kind=\"sum\", dims=[0], acc=f64)\n"
 	      "    %one = full(value=1, shape=[], dtype=i64)\n    %j = add(%i, %one)\n"
-	      "    %f = convert(%j, dtype=f64)\n    %ff = broadcast(%f, shape=[2], map=[])\n    %z = mul(%s, %ff)\n"
+	      "    %f = convert(%j, dtype=f64)\n    %ff = broadcast(%f, shape=[2], map=[])\n    %z "
+	      "= mul(%s, %ff)\n"
 	      "    return %y, %j, %z, %x\n  }, length=3, reverse=true)\n"
-	      "  %y = get(%r, index=0)\n  %z = get(%r, index=2)\n  %x = get(%r, index=3)\n  return %y, %z, %x\n}\n", NULL, 2);
+	      "  %y = get(%r, index=0)\n  %z = get(%r, index=2)\n  %x = get(%r, index=3)\n  return "
+	      "%y, %z, %x\n}\n",
+	      NULL, 2);
 }
 
 /* ---- cond ---- */
 
 static const char branches[] =
 	"graph @main(%p: bool[], %x: f64[2, 3], %w: f64[3, 3], %v: f64[2, 3]) {\n"
-	"  %r = cond(%p, [%x, %w, %v], yes=graph @yes(%x: f64[2, 3], %w: f64[3, 3], %v: f64[2, 3]) {\n"
+	"  %r = cond(%p, [%x, %w, %v], yes=graph @yes(%x: f64[2, 3], %w: f64[3, 3], %v: f64[2, 3]) "
+	"{\n"
 	"    %p = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f64)\n"
-	"    %y = tanh(%p)\n    %s = reduce(%y, kind=\"sum\", dims=[0, 1], acc=f64)\n    return %y, %s\n"
+	"    %y = tanh(%p)\n    %s = reduce(%y, kind=\"sum\", dims=[0, 1], acc=f64)\n    return "
+	"%y, %s\n"
 	"  }, no=graph @no(%x: f64[2, 3], %w: f64[3, 3], %v: f64[2, 3]) {\n"
-	"    %e = exp(%x)\n    %s = reduce(%e, kind=\"max\", dims=[0, 1], acc=f64)\n    %l = log(%s)\n    return %v, %l\n  })\n"
+	"    %e = exp(%x)\n    %s = reduce(%e, kind=\"max\", dims=[0, 1], acc=f64)\n    %l = "
+	"log(%s)\n    return %v, %l\n  })\n"
 	"  %y = get(%r, index=0)\n  %s = get(%r, index=1)\n  %m = sin(%s)\n  return %y, %m\n}\n";
 
 static void test_branches(void **state)
@@ -112,29 +122,39 @@ static void test_branch_in_scan(void **state)
 {
 	(void)state;
 	check("graph @main(%h: f64[2], %xs: f64[4, 2], %w: f64[2]) {\n"
-	      "  %r = scan([%h], [%xs], [%w], body=graph @step(%h: f64[2], %x: f64[2], %w: f64[2]) {\n"
-	      "    %s = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n    %t = full(value=1.5, shape=[], dtype=f64)\n"
+	      "  %r = scan([%h], [%xs], [%w], body=graph @step(%h: f64[2], %x: f64[2], %w: f64[2]) "
+	      "{\n"
+	      "    %s = reduce(%x, kind=\"sum\", dims=[0], acc=f64)\n    %t = full(value=1.5, "
+	      "shape=[], dtype=f64)\n"
 	      "    %p = gt(%s, %t)\n"
 	      "    %c = cond(%p, [%h, %w], yes=graph @yes(%h: f64[2], %w: f64[2]) {\n"
 	      "      %a = mul(%h, %w)\n      %y = exp(%a)\n      return %y\n"
-	      "    }, no=graph @no(%h: f64[2], %w: f64[2]) {\n      %y = sin(%h)\n      return %y\n    })\n"
+	      "    }, no=graph @no(%h: f64[2], %w: f64[2]) {\n      %y = sin(%h)\n      return "
+	      "%y\n    })\n"
 	      "    %y = get(%c, index=0)\n    return %y\n  }, length=4, reverse=false)\n"
-	      "  %y = get(%r, index=0)\n  return %y\n}\n", NULL, 0);
+	      "  %y = get(%r, index=0)\n  return %y\n}\n",
+	      NULL, 0);
 }
 
 /* ---- while ---- */
 
 /* From `start` while `test` holds: r = sin(r w), the counter up by 2. */
-#define ROUNDS(start, test, most) \
-	"graph @main(%r: f64[3], %w: f64[3]) {\n  %i = full(value=" start ", shape=[], dtype=i64)\n" \
-	"  %o = while([%i, %r], [%w], cond=graph @more(%i: i64[], %r: f64[3], %w: f64[3]) {\n" test "    return %c\n" \
-	"  }, body=graph @step(%i: i64[], %r: f64[3], %w: f64[3]) {\n" \
-	"    %two = full(value=2, shape=[], dtype=i64)\n    %j = add(%i, %two)\n    %a = mul(%r, %w)\n" \
-	"    %s = reduce(%a, kind=\"sum\", dims=[0], acc=f64)\n    %b = broadcast(%s, shape=[3], map=[])\n    %t = mul(%b, %w)\n" \
-	"    %y = sin(%t)\n    return %j, %y\n  }" most ")\n" \
+#define ROUNDS(start, test, most)                                                                  \
+	"graph @main(%r: f64[3], %w: f64[3]) {\n  %i = full(value=" start                          \
+	", shape=[], dtype=i64)\n"                                                                 \
+	"  %o = while([%i, %r], [%w], cond=graph @more(%i: i64[], %r: f64[3], %w: f64[3]) "        \
+	"{\n" test "    return %c\n"                                                               \
+	"  }, body=graph @step(%i: i64[], %r: f64[3], %w: f64[3]) {\n"                             \
+	"    %two = full(value=2, shape=[], dtype=i64)\n    %j = add(%i, %two)\n    %a = mul(%r, " \
+	"%w)\n"                                                                                    \
+	"    %s = reduce(%a, kind=\"sum\", dims=[0], acc=f64)\n    %b = broadcast(%s, shape=[3], " \
+	"map=[])\n    %t = mul(%b, %w)\n"                                                          \
+	"    %y = sin(%t)\n    return %j, %y\n  }" most ")\n"                                      \
 	"  %y = get(%o, index=1)\n  return %y\n}\n"
 #define LIMIT(n) "    %n = full(value=" n ", shape=[], dtype=i64)\n"
-#define SMALL "    %s = reduce(%r, kind=\"sum\", dims=[0], acc=f64)\n    %t = full(value=9, shape=[], dtype=f64)\n    %d = lt(%s, %t)\n"
+#define SMALL                                                                                      \
+	"    %s = reduce(%r, kind=\"sum\", dims=[0], acc=f64)\n    %t = full(value=9, shape=[], "  \
+	"dtype=f64)\n    %d = lt(%s, %t)\n"
 
 static void test_counted(void **state)
 {
@@ -164,7 +184,9 @@ static void test_deep_limit(void **state)
 	text_init(&t, ctx->arena);
 	text_add(&t, LIMIT("5"));
 	for (uint32_t k = 0; k < 40; k++)
-		text_printf(&t, "    %%a%u = add(%%n%.0u, %%n%.0u)\n    %%n%u = sub(%%a%u, %%n%.0u)\n", k + 1, k, k, k + 1, k + 1, k);
+		text_printf(&t,
+			    "    %%a%u = add(%%n%.0u, %%n%.0u)\n    %%n%u = sub(%%a%u, %%n%.0u)\n",
+			    k + 1, k, k, k + 1, k + 1, k);
 	text_add(&t, "    %c = lt(%i, %n40)\n");
 	Text all;
 	text_init(&all, ctx->arena);
@@ -180,21 +202,28 @@ static void test_deep_limit(void **state)
 static void test_bounded(void **state)
 {
 	(void)state;
-	check(ROUNDS("0", LIMIT("9") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0);
-	check(ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=7"), NULL, 0);
+	check(ROUNDS("0", LIMIT("9") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""),
+	      NULL, 0);
+	check(ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=7"),
+	      NULL, 0);
 	/* no round at all */
-	check(ROUNDS("0", LIMIT("0") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""), NULL, 0);
+	check(ROUNDS("0", LIMIT("0") SMALL "    %e = lt(%i, %n)\n    %c = bit_and(%e, %d)\n", ""),
+	      NULL, 0);
 }
 
 static void test_refused(void **state)
 {
 	(void)state;
-	const char *unknown = ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", "");
+	const char *unknown =
+		ROUNDS("0", LIMIT("3") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", "");
 	assert_null(transform_vjp(parsed(unknown), &(Wrt){0}));
 	assert_non_null(strstr(ctx->last->text, "number of rounds of this loop is not known"));
 	assert_non_null(transform_jvp(parsed(unknown), &(Wrt){0}));
 	/* more rounds than there is room for */
-	Graph *g = transform_vjp(parsed(ROUNDS("0", LIMIT("9") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n", ", most=2")), &(Wrt){0});
+	Graph *g = transform_vjp(
+		parsed(ROUNDS("0", LIMIT("9") "    %k = add(%i, %i)\n    %c = lt(%k, %n)\n",
+			      ", most=2")),
+		&(Wrt){0});
 	assert_non_null(g);
 	double v[3] = {1, 2, 3};
 	Tensor x = {.dtype = DT_f64, .rank = 1, .dim = {3}, .data = v}, in[3] = {x, x, x}, out[3];
@@ -211,22 +240,32 @@ static void test_constants(void **state)
 	static const int64_t dim[] = {2};
 	ConstId c[2];
 	for (uint32_t k = 0; k < 2; k++)
-		c[k] = ir_const(ir, (Const){.name = k ? "v" : "w", .dtype = DT_f64, .rank = 1, .dim = dim, .data = value, .bytes = 16, .is_param = true});
-	Graph *g = parsed("graph @main(%p: bool[], %h: f64[2]) {\n"
-			 "  %r = scan([%h], [], [], body=graph @step(%h: f64[2]) {\n"
-			 "    %t = full(value=true, shape=[], dtype=bool)\n"
-			 "    %c = cond(%t, [%h], yes=graph @yes(%h: f64[2]) {\n"
-			 "      %w = constant(value=#1) : f64[2]\n      %a = mul(%h, %w)\n      return %a\n"
-			 "    }, no=graph @no(%h: f64[2]) {\n      return %h\n    })\n"
-			 "    %y = get(%c, index=0)\n    return %y\n  }, length=3, reverse=false)\n"
-			 "  %y = get(%r, index=0)\n  %v = constant(value=#2) : f64[2]\n  %w = constant(value=#1) : f64[2]\n"
-			 "  %z = mul(%y, %v)\n  %s = mul(%z, %w)\n  return %s\n}\n");
+		c[k] = ir_const(ir, (Const){.name = k ? "v" : "w",
+					    .dtype = DT_f64,
+					    .rank = 1,
+					    .dim = dim,
+					    .data = value,
+					    .bytes = 16,
+					    .is_param = true});
+	Graph *g = parsed(
+		"graph @main(%p: bool[], %h: f64[2]) {\n"
+		"  %r = scan([%h], [], [], body=graph @step(%h: f64[2]) {\n"
+		"    %t = full(value=true, shape=[], dtype=bool)\n"
+		"    %c = cond(%t, [%h], yes=graph @yes(%h: f64[2]) {\n"
+		"      %w = constant(value=#1) : f64[2]\n      %a = mul(%h, %w)\n      return %a\n"
+		"    }, no=graph @no(%h: f64[2]) {\n      return %h\n    })\n"
+		"    %y = get(%c, index=0)\n    return %y\n  }, length=3, reverse=false)\n"
+		"  %y = get(%r, index=0)\n  %v = constant(value=#2) : f64[2]\n  %w = "
+		"constant(value=#1) : f64[2]\n"
+		"  %z = mul(%y, %v)\n  %s = mul(%z, %w)\n  return %s\n}\n");
 	Graph *vjp = transform_vjp(g, &(Wrt){.nparam = 2, .param = c});
 	assert_non_null(vjp);
 	uint8_t yes = 1;
 	double h[2] = {2, 3}, ct[2] = {1, 1};
-	Tensor in[] = {{.dtype = DT_bool, .data = &yes}, {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = h},
-		       {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = ct}}, out[4];
+	Tensor in[] = {{.dtype = DT_bool, .data = &yes},
+		       {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = h},
+		       {.dtype = DT_f64, .rank = 1, .dim = {2}, .data = ct}},
+	       out[4];
 	assert_true(interp(ctx, vjp, in, 3, out, 4, ctx->arena));
 	for (uint32_t k = 0; k < 2; k++) { /* h w^3 v w: by w and by v */
 		double w = value[k];

@@ -72,8 +72,10 @@ static const Exception exceptions[] = {
 	 "tangents pass class weights over"},
 	{"aten.view.dtype", CONVENTION, "bits have no derivative"},
 	{"aten.view_copy.dtype", CONVENTION, "bits have no derivative"},
-	{"aten._standard_gamma", CONVENTION, "of the quantile that was drawn, as PyTorch's, not of the rounds"},
-	{"aten._sample_dirichlet", CONVENTION, "of the quantile that was drawn, as PyTorch's, not of the rounds"},
+	{"aten._standard_gamma", CONVENTION, "of the quantile that was drawn, as PyTorch's, "
+					     "not of the rounds"},
+	{"aten._sample_dirichlet", CONVENTION, "of the quantile that was drawn, as PyTorch's, "
+					       "not of the rounds"},
 	{"aten.normal.Tensor_Tensor", CONVENTION, "what is drawn has no derivative"},
 	{"aten.normal.Tensor_float", CONVENTION, "what is drawn has no derivative"},
 	{"aten.normal.float_Tensor", CONVENTION, "what is drawn has no derivative"},
@@ -112,7 +114,8 @@ static const Exception exceptions[] = {
 	{"lu", KINKS, "a sample is singular"},
 	{"geqrf", NO_DERIVATIVE, "nor has PyTorch"},
 	{"aten.geqrf", NO_DERIVATIVE, "nor has PyTorch"},
-	{"aten.linalg_qr", NO_DERIVATIVE, "of R alone, and of more rows than columns of a complete Q; nor has PyTorch"},
+	{"aten.linalg_qr", NO_DERIVATIVE, "of R alone, and of more rows than columns of a complete "
+					  "Q; nor has PyTorch"},
 	{"aten.linalg_det", KINKS, "of a singular matrix it is 0, as in PyTorch"},
 	{"aten.linspace.Tensor_Tensor", ROUNDS, "the sample's dtype is narrower"},
 	{"aten.linspace.Tensor_Scalar", ROUNDS, "the sample's dtype is narrower"},
@@ -204,7 +207,8 @@ static void failed(void *user, const char *what)
 	c->refused += strstr(what, "has no derivative\n") != NULL;
 	c->failures += *what != ';'; /* a graph that is shown */
 	if (!c->quiet)
-		print_error("%s %u%s%s, %s", op_name(c->op), c->k, c->symbolic ? " symbolic" : "", c->near ? " near" : "", what);
+		print_error("%s %u%s%s, %s", op_name(c->op), c->k, c->symbolic ? " symbolic" : "",
+			    c->near ? " near" : "", what);
 }
 
 /* Differences can be taken of it. */
@@ -253,7 +257,11 @@ static void run_case(Case *c)
 	Point p;
 	Ctx *ctx = ctx_new();
 	assert_non_null(ctx);
-	Derivative d = {.ctx = ctx, .rng = seed_of(c->op) + c->k, .failed = failed, .user = c, .print = getenv("OP") && !c->quiet};
+	Derivative d = {.ctx = ctx,
+			.rng = seed_of(c->op) + c->k,
+			.failed = failed,
+			.user = c,
+			.print = getenv("OP") && !c->quiet};
 	d.no_differences = c->how & (CONVENTION | ROUNDS) || (c->how & KINKS && !c->near);
 	d.no_products = c->how & (CONVENTION | ROUNDS);
 	d.no_second = c->how & NO_SECOND;
@@ -264,8 +272,8 @@ static void run_case(Case *c)
 		return;
 	}
 	SampleForm form = {.symbolic = c->symbolic, .real = DT_f64};
-	if (sample_build(ir_new(ctx), c->op, sample_text(ctx->arena, c->op, c->k), form, &s) && keep_output(c, s.g) &&
-	    point_of(s.g, s.in, s.nin, ctx->arena, &p)) {
+	if (sample_build(ir_new(ctx), c->op, sample_text(ctx->arena, c->op, c->k), form, &s) &&
+	    keep_output(c, s.g) && point_of(s.g, s.in, s.nin, ctx->arena, &p)) {
 		bool *wrt = arena_dup(ctx->arena, p.wrt, (p.nin + 1) * sizeof *wrt);
 		p.wrt = wrt;
 		for (uint32_t k = 1; k < p.nin && c->how & BY_FIRST; k++)
@@ -324,7 +332,8 @@ static void samples(void **state)
 	for (Op op = 1; op < op_count(); op++) {
 		const Exception *x = exception_of(op);
 		Case c = {0};
-		if ((only ? strcmp(only, op_name(op)) != 0 : op % part->parts != part->part) || op_info(op)->no_deriv)
+		if ((only ? strcmp(only, op_name(op)) != 0 : op % part->parts != part->part) ||
+		    op_info(op)->no_deriv)
 			continue;
 		if (x) {
 			failures += run_exception(op, x, &c);
@@ -340,7 +349,8 @@ static void samples(void **state)
 		if (c.points && !c.checked && !x)
 			failures += bad(op, "no difference tells anything of its samples");
 	}
-	print_message("%u operators, %u compared with differences, %u of these twice, %u by their Hessian's products; %u tangents are differences of values\n",
+	print_message("%u operators, %u compared with differences, %u of these twice, %u by their "
+		      "Hessian's products; %u tangents are differences of values\n",
 		      ops, first, second, hessians, checked);
 	assert_int_equal(failures, 0);
 }
@@ -355,7 +365,8 @@ static void single_results(void **state)
 	for (c.op = 1; c.op < op_count(); c.op++) {
 		const OpInfo *info = op_info(c.op);
 		bool rule = info->vjp || info->jvp || info->adjoint;
-		if (!rule || info->no_deriv || exception_of(c.op) || c.op % part->parts != part->part)
+		if (!rule || info->no_deriv || exception_of(c.op) ||
+		    c.op % part->parts != part->part)
 			continue;
 		for (c.k = 0; c.k < sample_count(c.op); c.k++)
 			for (c.only = 1; c.only <= RESULTS; c.only++)

@@ -49,7 +49,8 @@ typedef void (*Grows)(Text *, uint32_t n);
 
 /* One kernel up to `most` parts; of one more, `stored` is one of its own, since that is too
  * much. */
-static void check_bound(const char *what, Grows grows, uint32_t most, const char *stored, const char *why)
+static void check_bound(const char *what, Grows grows, uint32_t most, const char *stored,
+			const char *why)
 {
 	for (uint32_t n = most - 1; n <= most + 1; n++) {
 		Text t;
@@ -61,7 +62,8 @@ static void check_bound(const char *what, Grows grows, uint32_t most, const char
 			fail_msg("%s: of %u parts there are %u kernels", what, n, roots);
 		Node at = n > most ? named(s.g, stored) : (Node){0};
 		if (at.i && (s.is[at.i].role != ROLE_ROOT || strcmp(s.is[at.i].why, why)))
-			fail_msg("%s: %s is stored: %s", what, stored, s.is[at.i].why ? s.is[at.i].why : "no");
+			fail_msg("%s: %s is stored: %s", what, stored,
+				 s.is[at.i].why ? s.is[at.i].why : "no");
 		assert_non_null(lower_graph(s.g, &(LowerOptions){0}));
 	}
 }
@@ -115,8 +117,11 @@ static void functions_at_two(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[9]) {\n");
 	functions(t, "x", "f32[9]", n);
-	text_printf(t, "  %%a = slice(%%v%u, start=[0], end=[8], step=[1])\n  %%b = slice(%%v%u, start=[1], end=[9], step=[1])\n"
-		    "  %%y = add(%%a, %%b)\n  return %%y\n}\n", n, n);
+	text_printf(t,
+		    "  %%a = slice(%%v%u, start=[0], end=[8], step=[1])\n  %%b = slice(%%v%u, "
+		    "start=[1], end=[9], step=[1])\n"
+		    "  %%y = add(%%a, %%b)\n  return %%y\n}\n",
+		    n, n);
 }
 
 /* At the same index, by two maps that are equal. */
@@ -124,8 +129,11 @@ static void functions_at_one(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[9]) {\n");
 	functions(t, "x", "f32[9]", n);
-	text_printf(t, "  %%a = slice(%%v%u, start=[1], end=[9], step=[1])\n  %%b = slice(%%v%u, start=[1], end=[9], step=[1])\n"
-		    "  %%y = add(%%a, %%b)\n  return %%y\n}\n", n, n);
+	text_printf(t,
+		    "  %%a = slice(%%v%u, start=[1], end=[9], step=[1])\n  %%b = slice(%%v%u, "
+		    "start=[1], end=[9], step=[1])\n"
+		    "  %%y = add(%%a, %%b)\n  return %%y\n}\n",
+		    n, n);
 }
 
 /* By two nodes that read something: what they read differs, whatever they have in common. */
@@ -134,15 +142,21 @@ static void functions_of_indices(Text *t, uint32_t n)
 	text_printf(t, "graph @f(%%i: i64[8, 1], %%p: f32[9], %%q: f32[9]) {\n");
 	functions(t, "i", "i64[8, 1]", n);
 	const char *how = "batch=0, axes=[0], mode=\"clamp\"";
-	text_printf(t, "  %%a = gather(%%p, %%v%u, %s)\n  %%b = gather(%%q, %%v%u, %s)\n  %%y = add(%%a, %%b)\n  return %%y\n}\n", n, how, n, how);
+	text_printf(t,
+		    "  %%a = gather(%%p, %%v%u, %s)\n  %%b = gather(%%q, %%v%u, %s)\n  %%y = "
+		    "add(%%a, %%b)\n  return %%y\n}\n",
+		    n, how, n, how);
 }
 
 static void functions_of_rows(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[8, 9]) {\n");
 	functions(t, "x", "f32[8, 9]", n);
-	text_printf(t, "  %%a = reduce(%%v%u, kind=\"sum\", dims=[1], acc=f32)\n  %%b = reduce(%%v%u, kind=\"sum\", dims=[1], acc=f32)\n"
-		    "  %%y = mul(%%a, %%b)\n  return %%y\n}\n", n, n);
+	text_printf(t,
+		    "  %%a = reduce(%%v%u, kind=\"sum\", dims=[1], acc=f32)\n  %%b = reduce(%%v%u, "
+		    "kind=\"sum\", dims=[1], acc=f32)\n"
+		    "  %%y = mul(%%a, %%b)\n  return %%y\n}\n",
+		    n, n);
 }
 
 /* n reductions, each of an input of its own: outer extents, then those that are reduced. */
@@ -153,7 +167,8 @@ static void reductions(Text *t, uint32_t n, const char *outer, const char *inner
 		text_printf(t, "%s%%x%u: f32[%s, %s]", k ? ", " : "", k, outer, inner);
 	text_printf(t, ") {\n");
 	for (uint32_t k = 0; k < n; k++)
-		text_printf(t, "  %%r%u = reduce(%%x%u, kind=\"sum\", dims=[%s], acc=f32)\n", k, k, dims);
+		text_printf(t, "  %%r%u = reduce(%%x%u, kind=\"sum\", dims=[%s], acc=f32)\n", k, k,
+			    dims);
 	text_printf(t, "  %%s1 = add(%%r0, %%r1)\n");
 	for (uint32_t k = 2; k < n; k++)
 		text_printf(t, "  %%s%u = add(%%s%u, %%r%u)\n", k, k - 1, k);
@@ -186,7 +201,8 @@ static void many_maps(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[8, 8]) {\n  %%v0 = neg(%%x)\n");
 	for (uint32_t k = 1; k <= n; k++)
-		text_printf(t, "  %%p%u = permute(%%v%u, perm=[1, 0])\n  %%v%u = neg(%%p%u)\n", k, k - 1, k, k);
+		text_printf(t, "  %%p%u = permute(%%v%u, perm=[1, 0])\n  %%v%u = neg(%%p%u)\n", k,
+			    k - 1, k, k);
 	text_printf(t, "  return %%v%u\n}\n", n);
 }
 
@@ -196,11 +212,15 @@ static void joining_maps(Text *t, uint32_t n)
 {
 	text_printf(t, "graph @f(%%x: f32[8, 8]) {\n  %%v0 = neg(%%x)\n");
 	for (uint32_t k = 1; k <= n; k++)
-		text_printf(t, "  %%p%u = permute(%%v%u, perm=[1, 0])\n  %%v%u = neg(%%p%u)\n", k, k - 1, k, k);
+		text_printf(t, "  %%p%u = permute(%%v%u, perm=[1, 0])\n  %%v%u = neg(%%p%u)\n", k,
+			    k - 1, k, k);
 	text_printf(t, "  %%w0 = neg(%%v%u)\n", n);
 	for (uint32_t k = 1; k <= 3; k++)
-		text_printf(t, "  %%j%u = reshape(%%w%u, shape=[64])\n  %%n%u = neg(%%j%u)\n  %%s%u = reshape(%%n%u, shape=[8, 8])\n"
-			    "  %%w%u = neg(%%s%u)\n", k, k - 1, k, k, k, k, k, k);
+		text_printf(t,
+			    "  %%j%u = reshape(%%w%u, shape=[64])\n  %%n%u = neg(%%j%u)\n  %%s%u = "
+			    "reshape(%%n%u, shape=[8, 8])\n"
+			    "  %%w%u = neg(%%s%u)\n",
+			    k, k - 1, k, k, k, k, k, k);
 	text_printf(t, "  return %%w3\n}\n");
 }
 
@@ -208,15 +228,19 @@ static void test_bounds(void **state)
 {
 	(void)state;
 	const char *evaluations = "one kernel has no more than 1280 evaluations";
-	const char *axes = "one kernel has no more than 24 axes", *maps = "one kernel has no more than 40 index maps one after the other";
+	const char *axes = "one kernel has no more than 24 axes",
+		   *maps = "one kernel has no more than 40 index maps one after the other";
 	check_bound("loads", many_loads, 64, "s1", "one kernel has no more than 64 loads");
-	check_bound("loads that are read twice", loads_twice, 62, "s62", "one kernel has no more than 64 loads");
+	check_bound("loads that are read twice", loads_twice, 62, "s62",
+		    "one kernel has no more than 64 loads");
 	check_bound("functions", many_functions, 1280, "v1", evaluations);
 	check_bound("functions at two indices", functions_at_two, 638, "v1", evaluations);
-	check_bound("functions at one index by two maps", functions_at_one, 1277, "v1", evaluations);
+	check_bound("functions at one index by two maps", functions_at_one, 1277, "v1",
+		    evaluations);
 	check_bound("functions of indices", functions_of_indices, 638, "v1", evaluations);
 	check_bound("functions below two reductions", functions_of_rows, 638, "v1", evaluations);
-	check_bound("reductions", many_reductions, 8, "r0", "one kernel has no more than 8 reductions");
+	check_bound("reductions", many_reductions, 8, "r0",
+		    "one kernel has no more than 8 reductions");
 	check_bound("axes", many_axes, 3, "r0", axes);
 	check_bound("axes, and dimensions of 1", axes_of_one, 3, "r0", axes);
 	check_bound("maps", many_maps, 40, "v0", maps);
@@ -258,13 +282,18 @@ static uint32_t below(uint32_t n)
 /* %v<k> of %<x> and %<y>, some of them in two steps. */
 static void random_step(Text *t, uint32_t k, const char *x, const char *y)
 {
-	static const char *const one[] = {"exp(%%%s)\n", "neg(%%%s)\n", "permute(%%%s, perm=[1, 0])\n", "reverse(%%%s, dims=[0])\n",
+	static const char *const one[] = {"exp(%%%s)\n", "neg(%%%s)\n",
+					  "permute(%%%s, perm=[1, 0])\n",
+					  "reverse(%%%s, dims=[0])\n",
 					  "cumulative(%%%s, kind=\"sum\", dim=1, reverse=false)\n"};
-	static const char *const two[] = {"mul(%%%s, %%%s)\n", "add(%%%s, %%%s)\n",
-					  "contract(%%%s, %%%s, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"};
-	static const char *const first[] = {"reduce(%%%s, kind=\"sum\", dims=[1], acc=f32)\n", "reduce(%%%s, kind=\"max\", dims=[0], acc=f32)\n",
+	static const char *const two[] = {
+		"mul(%%%s, %%%s)\n", "add(%%%s, %%%s)\n",
+		"contract(%%%s, %%%s, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32)\n"};
+	static const char *const first[] = {"reduce(%%%s, kind=\"sum\", dims=[1], acc=f32)\n",
+					    "reduce(%%%s, kind=\"max\", dims=[0], acc=f32)\n",
 					    "reshape(%%%s, shape=[64])\n"};
-	static const char *const then[] = {"broadcast(%%t%u, shape=[8, 8], map=[0])\n", "broadcast(%%t%u, shape=[8, 8], map=[1])\n",
+	static const char *const then[] = {"broadcast(%%t%u, shape=[8, 8], map=[0])\n",
+					   "broadcast(%%t%u, shape=[8, 8], map=[1])\n",
 					   "reshape(%%t%u, shape=[8, 8])\n"};
 	uint32_t kind = below(12), step = below(3), unary = below(5);
 	if (kind < 4) {
@@ -280,7 +309,8 @@ static void random_step(Text *t, uint32_t k, const char *x, const char *y)
 		text_printf(t, then[step], k);
 	} else {
 		text_printf(t, "  %%t%u = concat([%%%s, %%%s], dim=0)\n", k, x, kind == 10 ? x : y);
-		text_printf(t, "  %%v%u = slice(%%t%u, start=[4, 0], end=[12, 8], step=[1, 1])\n", k, k);
+		text_printf(t, "  %%v%u = slice(%%t%u, start=[4, 0], end=[12, 8], step=[1, 1])\n",
+			    k, k);
 	}
 }
 
@@ -349,10 +379,12 @@ static void check_node(const Groups *s, Node n)
 		assert_true(role == LOWER_MEMORY || role == LOWER_LEAF);
 		break;
 	case ROLE_INLINE:
-		assert_true(!is_output && !other && at->root == first && s->is[first].role == ROLE_ROOT);
+		assert_true(!is_output && !other && at->root == first &&
+			    s->is[first].role == ROLE_ROOT);
 		break;
 	case ROLE_VIRTUAL:
-		assert_true(!is_output && (lower_is_map(op_lower(node_op(g, n))) || (role == LOWER_MAP && !at->root)));
+		assert_true(!is_output && (lower_is_map(op_lower(node_op(g, n))) ||
+					   (role == LOWER_MAP && !at->root)));
 		assert_true(at->root == (other ? 0 : first));
 		break;
 	case ROLE_ROOT:
@@ -391,7 +423,8 @@ static void test_any(void **state)
 			for (Node n = g->first; n.i; n = node_next(g, n)) {
 				check_node(&s, n);
 				LowerRole role = op_lower(node_op(g, n))->role;
-				bool computes = role != LOWER_MEMORY && role != LOWER_LEAF && !lower_is_map(op_lower(node_op(g, n)));
+				bool computes = role != LOWER_MEMORY && role != LOWER_LEAF &&
+						!lower_is_map(op_lower(node_op(g, n)));
 				if (apart && computes && s.is[n.i].role != ROLE_NONE)
 					assert_int_equal(s.is[n.i].role, ROLE_ROOT);
 				if (s.is[n.i].role == ROLE_ROOT)

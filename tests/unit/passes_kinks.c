@@ -85,8 +85,8 @@ static bool close_to(double x, double y)
 
 static void differs(Case *c, const char *how, uint32_t k, uint32_t i, double got, double expected)
 {
-	print_error("%.*s\n  %s: by operand %u at %g: %.17g, PyTorch gives %.17g\n", (int)strcspn(c->line, "|"), c->line, how, k,
-		    c->x[k][i], got, expected);
+	print_error("%.*s\n  %s: by operand %u at %g: %.17g, PyTorch gives %.17g\n",
+		    (int)strcspn(c->line, "|"), c->line, how, k, c->x[k][i], got, expected);
 	c->failed++;
 }
 
@@ -109,7 +109,10 @@ static void check_vjp(Ctx *ctx, Graph *g, Case *c)
 	for (uint32_t k = 0; k < MAX_LENGTH; k++)
 		one[k] = 1;
 	for (uint32_t k = 0; k <= c->n; k++)
-		in[k] = (Tensor){.dtype = DT_f64, .rank = 1, .dim = {length}, .data = k < c->n ? c->x[k] : one};
+		in[k] = (Tensor){.dtype = DT_f64,
+				 .rank = 1,
+				 .dim = {length},
+				 .data = k < c->n ? c->x[k] : one};
 	in[c->n].rank = node_rank(g, g->output.data[0].node);
 	if (!run(ctx, vjp, in, out)) {
 		c->failed++;
@@ -117,7 +120,8 @@ static void check_vjp(Ctx *ctx, Graph *g, Case *c)
 	}
 	for (uint32_t k = 0; k < c->n; k++)
 		for (uint32_t i = 0; i < c->length; i++)
-			if (c->slope[k][i] != NOT_COMPARED && !same(tensor_f64(&out[1 + k], i), c->slope[k][i]))
+			if (c->slope[k][i] != NOT_COMPARED &&
+			    !same(tensor_f64(&out[1 + k], i), c->slope[k][i]))
 				differs(c, "vjp", k, i, tensor_f64(&out[1 + k], i), c->slope[k][i]);
 }
 
@@ -171,7 +175,8 @@ static void compare_second(Case *c, const char *how, const Tensor *out)
 {
 	for (uint32_t k = 0; k < c->n; k++)
 		for (uint32_t i = 0; i < c->length; i++)
-			if (c->second[k][i] != NOT_COMPARED && !close_to(tensor_f64(&out[k], i), c->second[k][i]))
+			if (c->second[k][i] != NOT_COMPARED &&
+			    !close_to(tensor_f64(&out[k], i), c->second[k][i]))
 				differs(c, how, k, i, tensor_f64(&out[k], i), c->second[k][i]);
 }
 
@@ -183,7 +188,9 @@ static void check_second(Ctx *ctx, Graph *g, Case *c, bool forward)
 	bool operand[MAX_OPERANDS + 1] = {0}, result[MAX_OPERANDS + 1] = {0};
 	for (uint32_t k = 0; k < c->n; k++)
 		operand[k] = result[1 + k] = true;
-	Graph *second = !vjp ? NULL : forward ? transform_jvp(vjp, &(Wrt){.input = operand}) : transform_vjp(vjp, &(Wrt){.input = operand, .output = result});
+	Graph *second = !vjp      ? NULL
+			: forward ? transform_jvp(vjp, &(Wrt){.input = operand})
+				  : transform_vjp(vjp, &(Wrt){.input = operand, .output = result});
 	Tensor in[2 * MAX_OPERANDS + 1], out[2 * MAX_OPERANDS + 2];
 	double one[MAX_LENGTH], along[MAX_OPERANDS][MAX_LENGTH];
 	for (uint32_t i = 0; i < MAX_LENGTH; i++) {
@@ -200,7 +207,8 @@ static void check_second(Ctx *ctx, Graph *g, Case *c, bool forward)
 	if (!run(ctx, second, in, out))
 		c->failed++;
 	else
-		compare_second(c, forward ? "forwards over backwards" : "twice backwards", out + 1 + c->n + (forward ? 1 : 0));
+		compare_second(c, forward ? "forwards over backwards" : "twice backwards",
+			       out + 1 + c->n + (forward ? 1 : 0));
 }
 
 static void kinks(void **state)

@@ -58,7 +58,8 @@ static void test_small(void **state)
 		Arena *a = arena_new(NULL);
 		Network *w = network_new(a, nvertex);
 		for (uint32_t k = 0; k < n; k++) {
-			edge[k] = (Edge){below(nvertex), below(nvertex), below(4) ? below(12) : CUT_NEVER / 64};
+			edge[k] = (Edge){below(nvertex), below(nvertex),
+					 below(4) ? below(12) : CUT_NEVER / 64};
 			network_edge(w, edge[k].from, edge[k].to, edge[k].capacity);
 		}
 		for (uint32_t again = 0; again < 2; again++) { /* other capacities, and back */
@@ -103,6 +104,7 @@ static void test_deep(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_small), cmocka_unit_test(test_deep)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_small),
+					   cmocka_unit_test(test_deep)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -41,7 +41,8 @@ static double bytes_saved(const Split *s)
 	for (uint32_t k = s->nout + 1; k < s->part[0]->output.n; k++) {
 		int64_t n;
 		Node out = s->part[0]->output.data[k].node;
-		assert_true(sym_is_const(ir->syms, type_numel(ir, node_type_id(s->part[0], out)), &n));
+		assert_true(
+			sym_is_const(ir->syms, type_numel(ir, node_type_id(s->part[0], out)), &n));
 		sum += (double)n * dtype_size(node_dtype(s->part[0], out));
 	}
 	return sum;
@@ -107,10 +108,17 @@ static uint32_t below(uint32_t n)
  * later one. */
 static const char *random_graph(uint32_t nodes)
 {
-	static const char *const one[] = {"sin(%%%s)", "tanh(%%%s)", "permute(%%%s, perm=[1, 0])", "aten.softmax.int(%%%s, dim=1)", "exp(%%%s)",
-					  "checkpoint(%%%s, at=\"begin\")", "checkpoint(%%%s, at=\"end\")", "checkpoint(%%%s, at=\"keep\")"};
-	static const char *const two[] = {"mul(%%%s, %%%s)", "add(%%%s, %%%s)",
-					  "contract(%%%s, %%%s, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f64)"};
+	static const char *const one[] = {"sin(%%%s)",
+					  "tanh(%%%s)",
+					  "permute(%%%s, perm=[1, 0])",
+					  "aten.softmax.int(%%%s, dim=1)",
+					  "exp(%%%s)",
+					  "checkpoint(%%%s, at=\"begin\")",
+					  "checkpoint(%%%s, at=\"end\")",
+					  "checkpoint(%%%s, at=\"keep\")"};
+	static const char *const two[] = {
+		"mul(%%%s, %%%s)", "add(%%%s, %%%s)",
+		"contract(%%%s, %%%s, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f64)"};
 	Text t;
 	text_init(&t, ctx->arena);
 	text_printf(&t, "graph @r(%%x: f64[4, 4], %%y: f64[4, 4]) {\n");
@@ -157,16 +165,19 @@ static void test_random(void **state)
 /* ---- what is saved ---- */
 
 static const char layers[] = "graph @main(%x: f32[64, 64], %w: f32[64, 64]) {\n"
-			     "  %a = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : f32[64, 64]\n"
+			     "  %a = contract(%x, %w, batch_x=[], batch_y=[], sum_x=[1], "
+			     "sum_y=[0], acc=f32) : f32[64, 64]\n"
 			     "  %b = sin(%a) : f32[64, 64]\n"
-			     "  %c = contract(%b, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : f32[64, 64]\n"
+			     "  %c = contract(%b, %w, batch_x=[], batch_y=[], sum_x=[1], "
+			     "sum_y=[0], acc=f32) : f32[64, 64]\n"
 			     "  %d = sin(%c) : f32[64, 64]\n"
 			     "  return %d\n}\n";
 
 static bool refuses(const char *text, double budget, const char *why)
 {
 	Graph *g = parsed(text), *part[2], *joint = transform_vjp(g, &(Wrt){0});
-	return !transform_partition(joint, g->input.n, g->output.n, budget, part) && strstr(ctx->last->text, why);
+	return !transform_partition(joint, g->input.n, g->output.n, budget, part) &&
+	       strstr(ctx->last->text, why);
 }
 
 static void test_budget(void **state)
@@ -181,8 +192,10 @@ static void test_budget(void **state)
 		assert_true(bytes_saved(&s) <= k * ONE);
 	}
 	assert_int_equal(nsaved(&s), 0);
-	assert_true(refuses("graph @main(%x: f32[4, 4]) {\n  %a = sin(%x) : f32[4, 4]\n  %k = checkpoint(%a, at=\"keep\") : f32[4, 4]\n"
-			    "  %y = sin(%k) : f32[4, 4]\n  return %y\n}\n", 32, "no less than 64 can be saved"));
+	assert_true(refuses("graph @main(%x: f32[4, 4]) {\n  %a = sin(%x) : f32[4, 4]\n  %k = "
+			    "checkpoint(%a, at=\"keep\") : f32[4, 4]\n"
+			    "  %y = sin(%k) : f32[4, 4]\n  return %y\n}\n",
+			    32, "no less than 64 can be saved"));
 }
 
 /* Bytes are counted at sizes that are the hint, or without one neither small nor large. */
@@ -192,19 +205,26 @@ static void test_sizes(void **state)
 	static const struct {
 		const char *range;
 		int64_t size;
-	} sizes[] = {{"1 <= n ~ 30", 30}, {"1 <= n", 64}, {"1 <= n <= 20", 20}, {"100 <= n", 100}, {"1 <= n <= 1000", 64}, {"7 <= n <= 7", 7}};
+	} sizes[] = {{"1 <= n ~ 30", 30}, {"1 <= n", 64},         {"1 <= n <= 20", 20},
+		     {"100 <= n", 100},   {"1 <= n <= 1000", 64}, {"7 <= n <= 7", 7}};
 	for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
 		char text[300], why[160];
 		if (k) { /* symbols of its own */
 			teardown(state);
 			setup(state);
 		}
-		snprintf(text, sizeof text, "graph @main(%%x: f32[n, 4]) where %s {\n  %%a = sin(%%x) : f32[n, 4]\n"
-			 "  %%k = checkpoint(%%a, at=\"keep\") : f32[n, 4]\n  %%y = sin(%%k) : f32[n, 4]\n  return %%y\n}\n", sizes[k].range);
-		snprintf(why, sizeof why, "a memory budget of 32 bytes: at the sizes that the model hints at no less than %lld can be saved",
+		snprintf(text, sizeof text,
+			 "graph @main(%%x: f32[n, 4]) where %s {\n  %%a = sin(%%x) : f32[n, 4]\n"
+			 "  %%k = checkpoint(%%a, at=\"keep\") : f32[n, 4]\n  %%y = sin(%%k) : "
+			 "f32[n, 4]\n  return %%y\n}\n",
+			 sizes[k].range);
+		snprintf(why, sizeof why,
+			 "a memory budget of 32 bytes: at the sizes that the model hints at no "
+			 "less than %lld can be saved",
 			 (long long)sizes[k].size * 16);
 		if (!refuses(text, 32, why))
-			fail_msg("%s: %s", sizes[k].range, ctx->last ? ctx->last->text : "not refused");
+			fail_msg("%s: %s", sizes[k].range,
+				 ctx->last ? ctx->last->text : "not refused");
 	}
 }
 
@@ -212,7 +232,8 @@ static void test_sizes(void **state)
 static void test_guards(void **state)
 {
 	(void)state;
-	Graph *g = parsed("graph @main(%x: f32[n, 4], %z: f32[m]) where 1 <= n <= 40, 1 <= m <= 40 {\n  %y = sin(%x) : f32[n, 4]\n  return %y\n}\n");
+	Graph *g = parsed("graph @main(%x: f32[n, 4], %z: f32[m]) where 1 <= n <= 40, 1 <= m <= 40 "
+			  "{\n  %y = sin(%x) : f32[n, 4]\n  return %y\n}\n");
 	Graph *joint, *part[2];
 	Sym n = sym_find(ir->syms, "n", 1), m = sym_find(ir->syms, "m", 1);
 	graph_guard(g, GUARD_LE, n, m, "rows");
@@ -222,7 +243,8 @@ static void test_guards(void **state)
 	for (int k = 0; k < 2; k++) {
 		assert_int_equal(part[k]->guard.n, 1);
 		const GraphGuard *d = part[k]->guard.data;
-		assert_true(d->kind == GUARD_LE && d->a.i == n.i && d->b.i == m.i && !strcmp(d->why, "rows"));
+		assert_true(d->kind == GUARD_LE && d->a.i == n.i && d->b.i == m.i &&
+			    !strcmp(d->why, "rows"));
 	}
 }
 
@@ -232,9 +254,11 @@ static void test_regions(void **state)
 	(void)state;
 	const char *inside = "graph @main(%x: f32[64, 64], %w: f32[64, 64]) {\n"
 			     "  %p = checkpoint(%x, at=\"begin\") : f32[64, 64]\n"
-			     "  %a = contract(%p, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : f32[64, 64]\n"
+			     "  %a = contract(%p, %w, batch_x=[], batch_y=[], sum_x=[1], "
+			     "sum_y=[0], acc=f32) : f32[64, 64]\n"
 			     "  %b = sin(%a) : f32[64, 64]\n"
-			     "  %c = contract(%b, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : f32[64, 64]\n"
+			     "  %c = contract(%b, %w, batch_x=[], batch_y=[], sum_x=[1], "
+			     "sum_y=[0], acc=f32) : f32[64, 64]\n"
 			     "  %d = sin(%c) : f32[64, 64]\n"
 			     "  %e = checkpoint(%d, at=\"end\") : f32[64, 64]\n"
 			     "  %y = sin(%e) : f32[64, 64]\n"
@@ -251,7 +275,8 @@ static void test_regions(void **state)
 	at = strstr(kept, "  %c =");
 	char rest[1000];
 	snprintf(rest, sizeof rest, "%s", at);
-	snprintf(at, (size_t)(kept + sizeof kept - at), "  %%k = checkpoint(%%b, at=\"keep\") : f32[64, 64]\n%s", rest);
+	snprintf(at, (size_t)(kept + sizeof kept - at),
+		 "  %%k = checkpoint(%%b, at=\"keep\") : f32[64, 64]\n%s", rest);
 	memcpy(strstr(kept, "contract(%b"), "contract(%k", 11);
 	s = split(kept, -1);
 	check_values(&s);
@@ -267,15 +292,21 @@ static void test_deep(void **state)
 		text_init(&t, ctx->arena);
 		text_printf(&t, "graph @deep(%%x: f32[64, 64], %%w: f32[64, 64]) {\n");
 		for (uint32_t k = 0; k < n; k++) {
-			text_printf(&t, k ? "  %%c%u = contract(%%v%u, %%w, " : "  %%c%u = contract(%%x, %%w, ", k, k - 1);
-			text_printf(&t, "batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : f32[64, 64]\n  %%v%u = sin(%%c%u) : f32[64, 64]\n", k, k);
+			text_printf(&t,
+				    k ? "  %%c%u = contract(%%v%u, %%w, "
+				      : "  %%c%u = contract(%%x, %%w, ",
+				    k, k - 1);
+			text_printf(&t,
+				    "batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32) : "
+				    "f32[64, 64]\n  %%v%u = sin(%%c%u) : f32[64, 64]\n",
+				    k, k);
 		}
 		text_printf(&t, "  return %%v%u\n}\n", n - 1);
 		for (int k = 1; k >= 0; k--) {
 			clock_t begin = clock();
 			Split s = split(t.data, k ? -1 : 0.5);
-			print_message("%u layers%s: %u saved, %.2f s\n", n, k ? "" : ", half of it", nsaved(&s),
-				      (double)(clock() - begin) / CLOCKS_PER_SEC);
+			print_message("%u layers%s: %u saved, %.2f s\n", n, k ? "" : ", half of it",
+				      nsaved(&s), (double)(clock() - begin) / CLOCKS_PER_SEC);
 			assert_true(nsaved(&s) > 0);
 		}
 	}

@@ -12,13 +12,15 @@
 #include "passes/pipeline.h"
 #include "tests/unit/ir_fixture.h"
 
-static const char model[] = "graph @f(%x: f32[2, 1, 3, 8], %w: f32[1, 4, 3, 3]) {\n"
-			    "  %one = full(value=1, shape=[2, 1, 3, 8], dtype=f32)\n"
-			    "  %m = mul(%x, %one)\n"
-			    "  %s = aten.silu(%m) : f32[2, 1, 3, 8]\n"
-			    "  %t = aten.softmax.int(%s, dim=3) : f32[2, 1, 3, 8]\n"
-			    "  %c = conv(%t, %w, stride=[1], dilation=[1], dilation_in=[1], pad=[1], size=[8], acc=f32) : f32[2, 1, 4, 8]\n"
-			    "  %e = sin(%c)\n  %f = sin(%c)\n  %y = add(%e, %f)\n  %dead = exp(%x)\n  return %y\n}\n";
+static const char model[] =
+	"graph @f(%x: f32[2, 1, 3, 8], %w: f32[1, 4, 3, 3]) {\n"
+	"  %one = full(value=1, shape=[2, 1, 3, 8], dtype=f32)\n"
+	"  %m = mul(%x, %one)\n"
+	"  %s = aten.silu(%m) : f32[2, 1, 3, 8]\n"
+	"  %t = aten.softmax.int(%s, dim=3) : f32[2, 1, 3, 8]\n"
+	"  %c = conv(%t, %w, stride=[1], dilation=[1], dilation_in=[1], pad=[1], size=[8], "
+	"acc=f32) : f32[2, 1, 4, 8]\n"
+	"  %e = sin(%c)\n  %f = sin(%c)\n  %y = add(%e, %f)\n  %dead = exp(%x)\n  return %y\n}\n";
 
 static uint32_t count(const Graph *g, Op op)
 {
@@ -43,7 +45,8 @@ static void note(void *user, const char *pass, const Graph *g, bool changed)
 	s->g = g;
 }
 
-static const char *const cleaning[] = {"sink", "branch", "simplify", "cse", "fold", "fold_scale", "dce"};
+static const char *const cleaning[] = {"sink", "branch",     "simplify", "cse",
+				       "fold", "fold_scale", "dce"};
 static const char *const closing[] = {"winograd", "pad"};
 
 /* First what expands, once; then what cleans, all of it until nothing changes; then what lowering
@@ -56,7 +59,9 @@ static void test_order(void **state)
 	assert_true(pipeline_run(g, &(PipelineOptions){.after = note, .user = &s}));
 	assert_true(s.g == g && s.n > 4 && s.n % 7 == 6 && s.n >= 4 + 2 * 7 + 2);
 	for (uint32_t k = 0; k < s.n; k++)
-		assert_string_equal(s.name[k], k < 4 ? pipeline_names()[k] : k + 2 >= s.n ? closing[k + 2 - s.n] : cleaning[(k - 4) % 7]);
+		assert_string_equal(s.name[k], k < 4          ? pipeline_names()[k]
+					       : k + 2 >= s.n ? closing[k + 2 - s.n]
+							      : cleaning[(k - 4) % 7]);
 	/* silu's product; the padding's zero */
 	assert_int_equal(count(g, OP_mul) + count(g, OP_full), 1 + 1);
 	assert_int_equal(count(g, OP_sin), 1);                         /* of two that are equal */
@@ -78,7 +83,9 @@ static void test_order(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	static const char *const all[] = {"canon", "decompose", "split_complex", "quantize", "sink", "branch", "simplify", "cse", "fold", "fold_scale", "dce", "winograd", "pad"};
+	static const char *const all[] = {
+		"canon", "decompose", "split_complex", "quantize", "sink",     "branch", "simplify",
+		"cse",   "fold",      "fold_scale",    "dce",      "winograd", "pad"};
 	const char *const *names = pipeline_names();
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 		assert_string_equal(names[k], all[k]);
@@ -88,7 +95,8 @@ static void test_names(void **state)
 		/* it has a rule: canon keeps it */
 		assert_int_equal(count(g, OP_aten_silu), strcmp(all[k], "decompose") != 0);
 		assert_int_equal(count(g, OP_sin), !strcmp(all[k], "cse") ? 1 : 2);
-		assert_int_equal(count(g, OP_exp) != 0, strcmp(all[k], "dce") && strcmp(all[k], "pad"));
+		assert_int_equal(count(g, OP_exp) != 0,
+				 strcmp(all[k], "dce") && strcmp(all[k], "pad"));
 	}
 	assert_null(names[sizeof all / sizeof *all]);
 	assert_false(pipeline_run_one(parsed(model), "simplif"));
@@ -107,7 +115,8 @@ static const char *dumped(const char *pass, const char *skip)
 {
 	Text t;
 	text_init(&t, ctx->arena);
-	assert_true(pipeline_run(parsed(model), &(PipelineOptions){.dump = pass, .dump_to = &t, .skip = skip}));
+	assert_true(pipeline_run(parsed(model),
+				 &(PipelineOptions){.dump = pass, .dump_to = &t, .skip = skip}));
 	return t.data;
 }
 
@@ -115,16 +124,21 @@ static const char *dumped(const char *pass, const char *skip)
 static void test_dump(void **state)
 {
 	(void)state;
-	const char *one = dumped("pad", NULL), *every = dumped("all", NULL), *simplify = dumped("simplify", NULL);
+	const char *one = dumped("pad", NULL), *every = dumped("all", NULL),
+		   *simplify = dumped("simplify", NULL);
 	assert_true(strstr(one, "; after pad\ngraph @f(") == one);
 	assert_int_equal(times(one, "; after "), 1);
 	assert_int_equal(times(simplify, "; after simplify"), times(simplify, "; after "));
 	/* changed or not */
 	assert_int_equal(times(simplify, "graph @f("), times(simplify, "; after "));
-	assert_true(times(simplify, "; after ") >= 2 && times(simplify, "; after simplify (unchanged)\n") == 1);
-	assert_true(strstr(every, "; after canon (unchanged)\n; after decompose\ngraph @f(") == every);
-	assert_non_null(strstr(every, "; after sink (unchanged)\n; after branch (unchanged)\n; after simplify\ngraph @f("));
-	assert_int_equal(times(every, "graph @f(") + times(every, " (unchanged)\n"), times(every, "; after "));
+	assert_true(times(simplify, "; after ") >= 2 &&
+		    times(simplify, "; after simplify (unchanged)\n") == 1);
+	assert_true(strstr(every, "; after canon (unchanged)\n; after decompose\ngraph @f(") ==
+		    every);
+	assert_non_null(strstr(every, "; after sink (unchanged)\n; after branch (unchanged)\n; "
+				      "after simplify\ngraph @f("));
+	assert_int_equal(times(every, "graph @f(") + times(every, " (unchanged)\n"),
+			 times(every, "; after "));
 	assert_int_equal(dumped(NULL, NULL)[0], 0);
 }
 
@@ -160,21 +174,27 @@ static void test_failure(void **state)
 {
 	(void)state;
 	Seen s = {0};
-	Graph *g = parsed("graph @f(%x: f32[2, 3]) {\n  %y = aten.t(%x) : f32[3, 3]\n  %one = full(value=1, shape=[3, 3], dtype=f32)\n"
+	Graph *g = parsed("graph @f(%x: f32[2, 3]) {\n  %y = aten.t(%x) : f32[3, 3]\n  %one = "
+			  "full(value=1, shape=[3, 3], dtype=f32)\n"
 			  "  %z = mul(%y, %one)\n  return %z\n}\n");
 	assert_false(pipeline_run(g, &(PipelineOptions){.after = note, .user = &s}));
 	assert_int_equal(ctx->nerror, 1);
 	assert_int_equal(s.n, 1);
 	assert_string_equal(s.name[0], "canon");
-	assert_false(pipeline_run_one(parsed("graph @f(%x: f32[2, 3]) {\n  %y = aten.t(%x) : f32[3, 3]\n  return %y\n}\n"), "canon"));
+	assert_false(pipeline_run_one(parsed("graph @f(%x: f32[2, 3]) {\n  %y = aten.t(%x) : "
+					     "f32[3, 3]\n  return %y\n}\n"),
+				      "canon"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_order, setup, teardown), cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_dump, setup, teardown),  cmocka_unit_test_setup_teardown(test_skip, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),  cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_dump, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_skip, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_keep, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,7 +26,8 @@ static void put_low_operators(Graph *g)
 			continue;
 		Build b = {.g = g, .before = graph_behind_inputs(g), .keep = true};
 		const Attr attr[] = {attr_str(g->ir, "...->..."), attr_int(g->ir, 1), attr_none()};
-		Node y = graph_add(g, b.before, OP_aten_einsum, &x, 1, ir_attrs(g->ir, 3, attr), node_type_id(g, x), (LocId){0});
+		Node y = graph_add(g, b.before, OP_aten_einsum, &x, 1, ir_attrs(g->ir, 3, attr),
+				   node_type_id(g, x), (LocId){0});
 		for (Use u = node_data(g, x)->first_use, next; u.i; u = next) {
 			next = g->use.data[u.i].next;
 			Node user = g->use.data[u.i].user;
@@ -40,7 +41,8 @@ static void put_low_operators(Graph *g)
 static void check_types(const Graph *g, const Graph *low)
 {
 	for (uint32_t k = 0; k < g->output.n; k++)
-		assert_int_equal(node_type_id(g, g->output.data[k].node).i, node_type_id(low, low->output.data[k].node).i);
+		assert_int_equal(node_type_id(g, g->output.data[k].node).i,
+				 node_type_id(low, low->output.data[k].node).i);
 }
 
 static void fail_sample(const Ctx *ctx, Op op, const char *text, const char *what)

@@ -30,11 +30,14 @@ static Node dequantised(Build *b, Node q, int axis, bool zero)
 	const Type t = *node_type(b->g, q);
 	Node x = b_convert(b, q, DT_f32);
 	if (zero)
-		x = b_bin_scalar(b, OP_sub, x, (double)draw(100) - (node_dtype(b->g, q) == DT_i8 ? 50 : 0));
+		x = b_bin_scalar(b, OP_sub, x,
+				 (double)draw(100) - (node_dtype(b->g, q) == DT_i8 ? 50 : 0));
 	if (axis < 0)
 		return b_bin_scalar(b, OP_mul, x, 0.125 * (1 + draw(8)));
-	Node scale = b_bin_scalar(b, OP_add, b_convert(b, b_iota(b, DT_i32, t.dim[axis]), DT_f32), 0.5);
-	return b_bin(b, OP_mul, x, b_broadcast_in_dim(b, scale, t.n, t.dim, (uint32_t[]){(uint32_t)axis}));
+	Node scale =
+		b_bin_scalar(b, OP_add, b_convert(b, b_iota(b, DT_i32, t.dim[axis]), DT_f32), 0.5);
+	return b_bin(b, OP_mul, x,
+		     b_broadcast_in_dim(b, scale, t.n, t.dim, (uint32_t[]){(uint32_t)axis}));
 }
 
 static Node input(Graph *g, const char *name, DType d, uint32_t rank, const int64_t *dim)
@@ -46,7 +49,8 @@ static Node input(Graph *g, const char *name, DType d, uint32_t rank, const int6
 static Node draw_contract(Build *b, Node x, Node w)
 {
 	const bool turned = draw(2), padded = draw(2);
-	Node u = dequantised(b, x, padded || draw(2) ? -1 : 0, draw(2)), v = dequantised(b, w, draw(2) ? 0 : -1, draw(2));
+	Node u = dequantised(b, x, padded || draw(2) ? -1 : 0, draw(2)),
+	     v = dequantised(b, w, draw(2) ? 0 : -1, draw(2));
 	if (padded) { /* of one scale */
 		const Sym at[] = {b_int(b, 1), b_int(b, 0)};
 		u = b_pad(b, u, at, at, b_scalar(b, DT_f32, 0));
@@ -86,7 +90,8 @@ static void test_contractions(void **state)
 	(void)state;
 	for (uint32_t k = 0; k < 300; k++) {
 		seed = k;
-		const int64_t size[] = {draw(4) ? 1 + draw(9) : draw(2), 1 + draw(40), draw(4) ? 1 + draw(9) : draw(2)};
+		const int64_t size[] = {draw(4) ? 1 + draw(9) : draw(2), 1 + draw(40),
+					draw(4) ? 1 + draw(9) : draw(2)};
 		Graph *g = graph_new(ir_new(ctx), "f");
 		Node x = input(g, "x", draw(2) ? DT_i8 : DT_u8, 2, (int64_t[]){size[0], size[1]});
 		Node w = input(g, "w", draw(2) ? DT_i8 : DT_u8, 2, (int64_t[]){size[2], size[1]});
@@ -97,17 +102,22 @@ static void test_contractions(void **state)
 		assert_false(multiplies_floats(h));
 		Tensor in[2], y, z;
 		for (uint32_t i = 0; i < 2; i++) {
-			in[i] = (Tensor){.dtype = node_dtype(g, i ? w : x), .rank = 2, .dim = {size[i ? 2 : 0], size[1]}};
-			in[i].data = arena_calloc(ctx->arena, (uint64_t)tensor_numel(&in[i]) + 1, 1);
+			in[i] = (Tensor){.dtype = node_dtype(g, i ? w : x),
+					 .rank = 2,
+					 .dim = {size[i ? 2 : 0], size[1]}};
+			in[i].data =
+				arena_calloc(ctx->arena, (uint64_t)tensor_numel(&in[i]) + 1, 1);
 			fill(&in[i]);
 		}
-		assert_true(interp(ctx, g, in, 2, &y, 1, ctx->arena) && interp(ctx, h, in, 2, &z, 1, ctx->arena));
+		assert_true(interp(ctx, g, in, 2, &y, 1, ctx->arena) &&
+			    interp(ctx, h, in, 2, &z, 1, ctx->arena));
 		check_close(&z, &y);
 	}
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(test_contractions, setup, teardown)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_contractions, setup, teardown)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,7 +28,8 @@ static void philox(uint32_t x[4], uint32_t k, uint32_t l)
 {
 	for (int round = 0; round < 10; round++) {
 		uint64_t p = (uint64_t)x[0] * 0xd2511f53u, q = (uint64_t)x[2] * 0xcd9e8d57u;
-		uint32_t next[4] = {(uint32_t)(q >> 32) ^ x[1] ^ k, (uint32_t)q, (uint32_t)(p >> 32) ^ x[3] ^ l, (uint32_t)p};
+		uint32_t next[4] = {(uint32_t)(q >> 32) ^ x[1] ^ k, (uint32_t)q,
+				    (uint32_t)(p >> 32) ^ x[3] ^ l, (uint32_t)p};
 		memcpy(x, next, sizeof next);
 		k += 0x9e3779b9u;
 		l += 0xbb67ae85u;
@@ -37,7 +38,8 @@ static void philox(uint32_t x[4], uint32_t k, uint32_t l)
 
 static Key words(Key key, uint32_t stream_and_part, uint64_t i)
 {
-	uint32_t x[4] = {(uint32_t)i, (uint32_t)(i >> 32), (uint32_t)key.word[1], (uint32_t)(key.word[1] >> 32) ^ stream_and_part};
+	uint32_t x[4] = {(uint32_t)i, (uint32_t)(i >> 32), (uint32_t)key.word[1],
+			 (uint32_t)(key.word[1] >> 32) ^ stream_and_part};
 	philox(x, (uint32_t)key.word[0], (uint32_t)(key.word[0] >> 32));
 	return (Key){{x[0] | (uint64_t)x[1] << 32, x[2] | (uint64_t)x[3] << 32}};
 }
@@ -69,7 +71,8 @@ static Graph *attached(const char *text, const RandomSource *source)
 static Tensor input_of(const Graph *g, uint32_t k)
 {
 	Node n = g->input.data[k].node;
-	const Const *init = g->input.data[k].kind == INPUT_USER ? NULL : ir_const_of(ir, g->input.data[k].init);
+	const Const *init =
+		g->input.data[k].kind == INPUT_USER ? NULL : ir_const_of(ir, g->input.data[k].init);
 	Tensor t = {.dtype = node_dtype(g, n), .rank = node_rank(g, n)};
 	for (uint32_t d = 0; d < t.rank; d++)
 		assert_true(sym_is_const(ir->syms, node_dim(g, n, d), &t.dim[d]));
@@ -100,11 +103,13 @@ static void run(const char *text, Tensor *out)
 }
 
 /* Elements from `from` on are what the key and the stream say. */
-static void check(const char *what, const Tensor *t, int64_t from, uint32_t n, Key key, uint32_t stream)
+static void check(const char *what, const Tensor *t, int64_t from, uint32_t n, Key key,
+		  uint32_t stream)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (tensor_f64(t, from + i) != uniform(key, stream, i))
-			fail_msg("%s: element %u is %.17g, expected %.17g", what, i, tensor_f64(t, from + i), uniform(key, stream, i));
+			fail_msg("%s: element %u is %.17g, expected %.17g", what, i,
+				 tensor_f64(t, from + i), uniform(key, stream, i));
 }
 
 #define DRAW(name, n) "  %" name " = aten.rand(size=[" n "], dtype=f64) : f64[" n "]\n"
@@ -114,7 +119,9 @@ static void test_streams(void **state)
 {
 	(void)state;
 	Tensor out[MOST];
-	run("graph @f(%x: f64[2]) {\n" DRAW("a", "5") DRAW("b", "3") DRAW("c", "4") "  return %a, %b, %c\n}\n", out);
+	run("graph @f(%x: f64[2]) {\n" DRAW("a", "5") DRAW("b", "3")
+		    DRAW("c", "4") "  return %a, %b, %c\n}\n",
+	    out);
 	check("a", &out[0], 0, 5, first, 0);
 	check("b", &out[1], 0, 3, first, 1);
 	check("c", &out[2], 0, 4, first, 2);
@@ -123,7 +130,8 @@ static void test_streams(void **state)
 	assert_int_equal(next[1], 1);
 }
 
-static const char twice[] = "graph @f(%x: f64[2]) {\n" DRAW("a", "5") DRAW("b", "3") "  return %a, %b\n}\n";
+static const char twice[] =
+	"graph @f(%x: f64[2]) {\n" DRAW("a", "5") DRAW("b", "3") "  return %a, %b\n}\n";
 
 /* Another call, another key; the key as an input, which nothing counts. */
 static void test_sources(void **state)
@@ -156,12 +164,14 @@ static void test_present(void **state)
 {
 	(void)state;
 	Tensor out[MOST];
-	Graph *g = parsed("graph @f(%x: f64[2]) {\n  %y = neg(%x)\n  return %y\n}\n"), *same = graph_clone(g);
+	Graph *g = parsed("graph @f(%x: f64[2]) {\n  %y = neg(%x)\n  return %y\n}\n"),
+	      *same = graph_clone(g);
 	assert_true(random_attach(g, &(RandomSource){.seed = SEED}));
 	assert_true(graph_equal(g, same));
 	const Key own = {{3, 4}};
-	g = attached("graph @f(%k: u64[2], %x: f64[2]) {\n  %a = aten.rand(%k, size=[5], dtype=f64, stream=9) : f64[5]\n" DRAW("b", "3")
-		     "  return %a, %b\n}\n", &(RandomSource){.seed = SEED});
+	g = attached("graph @f(%k: u64[2], %x: f64[2]) {\n  %a = aten.rand(%k, size=[5], "
+		     "dtype=f64, stream=9) : f64[5]\n" DRAW("b", "3") "  return %a, %b\n}\n",
+		     &(RandomSource){.seed = SEED});
 	Tensor in[3] = {input_of(g, 0), input_of(g, 1), input_of(g, 2)};
 	memcpy(in[0].data, own.word, sizeof own.word);
 	assert_true(interp(ctx, g, in, 3, out, g->output.n, ctx->arena));
@@ -186,19 +196,23 @@ static const char *scan_of(uint32_t ninit, uint32_t nxs, uint32_t nconst, bool r
 	Text t;
 	text_init(&t, ctx->arena);
 	text_printf(&t, "graph @f(%%c: f64[], %%x: f64[4], %%w: f64[4]) {\n" DRAW("%before", "3"));
-	text_printf(&t, "  %%s = scan([%s], [%s], [%s], body=graph @b(", lists[ninit], lists[2 * nxs], lists[3 * nconst]);
+	text_printf(&t, "  %%s = scan([%s], [%s], [%s], body=graph @b(", lists[ninit],
+		    lists[2 * nxs], lists[3 * nconst]);
 	const char *in[3] = {inputs[ninit], inputs[2 * nxs], inputs[3 * nconst]};
 	for (uint32_t k = 0, n = 0; k < 3; k++)
 		if (*in[k])
 			text_printf(&t, "%s%s", n++ ? ", " : "", in[k]);
 	text_printf(&t, ") {\n" DRAW("%p", "2") DRAW("%q", "3"));
 	if (ninit)
-		text_printf(&t, "  %%one = full(value=1, shape=[], dtype=f64)\n  %%d = add(%%c, %%one)\n");
+		text_printf(
+			&t,
+			"  %%one = full(value=1, shape=[], dtype=f64)\n  %%d = add(%%c, %%one)\n");
 	if (nxs)
 		text_printf(&t, "  %%y = add(%%x, %%x)\n");
 	if (nconst)
 		text_printf(&t, "  %%z = add(%%w, %%w)\n");
-	text_printf(&t, "  return %s%%p, %%q%s%s\n  }, length=4, reverse=%s)\n", ninit ? "%d, " : "", nxs ? ", %y" : "", nconst ? ", %z" : "",
+	text_printf(&t, "  return %s%%p, %%q%s%s\n  }, length=4, reverse=%s)\n",
+		    ninit ? "%d, " : "", nxs ? ", %y" : "", nconst ? ", %z" : "",
 		    reverse ? "true" : "false");
 	uint32_t n = ninit + 2 + nxs + nconst;
 	for (uint32_t k = 0; k < n; k++)
@@ -218,7 +232,8 @@ static void test_scans(void **state)
 		char what[60];
 		uint32_t ninit = mask & 1, nxs = mask >> 1 & 1, nconst = mask >> 2 & 1, at = 1;
 		bool reverse = mask >> 3;
-		snprintf(what, sizeof what, "scan of %u %u %u%s", ninit, nxs, nconst, reverse ? ", downwards" : "");
+		snprintf(what, sizeof what, "scan of %u %u %u%s", ninit, nxs, nconst,
+			 reverse ? ", downwards" : "");
 		run(scan_of(ninit, nxs, nconst, reverse), out);
 		check(what, &out[0], 0, 3, first, 0);
 		if (ninit)
@@ -243,13 +258,24 @@ static void test_while(void **state)
 {
 	(void)state;
 	Tensor out[MOST];
-	run("graph @f(%n: i64[], %x: f64[2], %w: f64[2]) {\n" DRAW("before", "3")
-	    "  %s = while([%n, %x], [%w], cond=graph @more(%n: i64[], %x: f64[2], %w: f64[2]) {\n"
-	    "    %three = full(value=3, shape=[], dtype=i64)\n    %m = lt(%n, %three)\n    return %m\n"
-	    "  }, body=graph @body(%n: i64[], %x: f64[2], %w: f64[2]) {\n" DRAW("p", "2") DRAW("q", "2")
-	    "    %one = full(value=1, shape=[], dtype=i64)\n    %m = add(%n, %one)\n    %pq = sub(%p, %q)\n    %a = add(%x, %pq)\n"
-	    "    %b = add(%a, %w)\n    return %m, %b\n  })\n"
-	    "  %m = get(%s, index=0)\n  %y = get(%s, index=1)\n" DRAW("after", "3") "  return %before, %m, %y, %after\n}\n", out);
+	run("graph @f(%n: i64[], %x: f64[2], %w: f64[2]) {\n" DRAW(
+		    "before",
+		    "3") "  %s = while([%n, %x], [%w], cond=graph @more(%n: i64[], %x: f64[2], %w: "
+			 "f64[2]) {\n"
+			 "    %three = full(value=3, shape=[], dtype=i64)\n    %m = lt(%n, "
+			 "%three)\n    return %m\n"
+			 "  }, body=graph @body(%n: i64[], %x: f64[2], %w: f64[2]) {\n" DRAW("p",
+											     "2")
+				 DRAW("q",
+				      "2") "    %one = full(value=1, shape=[], dtype=i64)\n    %m "
+					   "= add(%n, %one)\n    %pq = sub(%p, %q)\n    %a = "
+					   "add(%x, %pq)\n"
+					   "    %b = add(%a, %w)\n    return %m, %b\n  })\n"
+					   "  %m = get(%s, index=0)\n  %y = get(%s, "
+					   "index=1)\n" DRAW(
+						   "after",
+						   "3") "  return %before, %m, %y, %after\n}\n",
+	    out);
 	double y[2] = {0.25, 1.25};
 	Key key = fold(first, 3); /* its number is that behind the draws inside */
 	for (int round = 0; round < 3; round++, key = fold(key, 0))
@@ -259,7 +285,8 @@ static void test_while(void **state)
 	assert_true(tensor_f64(&out[1], 0) == 3);
 	for (uint32_t i = 0; i < 2; i++)
 		if (tensor_f64(&out[2], i) != y[i])
-			fail_msg("while: element %u is %.17g, expected %.17g", i, tensor_f64(&out[2], i), y[i]);
+			fail_msg("while: element %u is %.17g, expected %.17g", i,
+				 tensor_f64(&out[2], i), y[i]);
 	check("after a while", &out[3], 0, 3, first, 4);
 }
 
@@ -272,12 +299,19 @@ static void test_cond(void **state)
 		Text t;
 		bool operand = k & 1, both = k >> 1 & 1, taken = k >> 2;
 		text_init(&t, ctx->arena);
-		text_printf(&t, "graph @f(%%x: f64[2]) {\n  %%p = full(value=%s, shape=[], dtype=bool)\n", taken ? "true" : "false");
-		text_printf(&t, operand ? "  %%c = cond(%%p, [%%x], yes=graph @yes(%%x: f64[2]) {\n" : "  %%c = cond(%%p, [], yes=graph @yes() {\n");
+		text_printf(
+			&t,
+			"graph @f(%%x: f64[2]) {\n  %%p = full(value=%s, shape=[], dtype=bool)\n",
+			taken ? "true" : "false");
+		text_printf(&t, operand ? "  %%c = cond(%%p, [%%x], yes=graph @yes(%%x: f64[2]) {\n"
+					: "  %%c = cond(%%p, [], yes=graph @yes() {\n");
 		text_printf(&t, DRAW("%a", "2") "    return %%a\n");
-		text_printf(&t, operand ? "  }, no=graph @no(%%x: f64[2]) {\n" : "  }, no=graph @no() {\n");
-		text_printf(&t, both ? DRAW("%b", "2") : "    %%b = full(value=5, shape=[2], dtype=f64)\n");
-		text_printf(&t, "    return %%b\n  })\n  %%y = get(%%c, index=0)\n" DRAW("%after", "3") "  return %%y, %%after\n}\n");
+		text_printf(&t, operand ? "  }, no=graph @no(%%x: f64[2]) {\n"
+					: "  }, no=graph @no() {\n");
+		text_printf(&t, both ? DRAW("%b", "2")
+				     : "    %%b = full(value=5, shape=[2], dtype=f64)\n");
+		text_printf(&t, "    return %%b\n  })\n  %%y = get(%%c, index=0)\n" DRAW(
+					"%after", "3") "  return %%y, %%after\n}\n");
 		run(t.data, out);
 		if (taken || both)
 			check("a branch", &out[0], 0, 2, first, taken ? 0 : 1);
@@ -297,12 +331,17 @@ static void test_nested(void **state)
 	    "    %two = full(value=2, shape=[], dtype=i64)\n    %m = lt(%n, %two)\n    return %m\n"
 	    "  }, body=graph @body(%n: i64[], %x: f64[2]) {\n"
 	    "    %r = scan([%x], [], [], body=graph @inner(%x: f64[2]) {\n"
-	    "      %zero = full(value=0, shape=[2], dtype=f64)\n      %less = lt(%zero, %x)\n      %p = reduce(%less, kind=\"and\", dims=[0], acc=bool)\n"
-	    "      %c = cond(%p, [%x], yes=graph @yes(%x: f64[2]) {\n" DRAW("a", "2") "        %y = add(%x, %a)\n        return %y\n"
-	    "      }, no=graph @no(%x: f64[2]) {\n        return %x\n      })\n      %y = get(%c, index=0)\n      return %y\n"
-	    "    }, length=3, reverse=false)\n    %y = get(%r, index=0)\n"
-	    "    %one = full(value=1, shape=[], dtype=i64)\n    %m = add(%n, %one)\n    return %m, %y\n  })\n"
-	    "  %y = get(%s, index=1)\n  return %y\n}\n", out);
+	    "      %zero = full(value=0, shape=[2], dtype=f64)\n      %less = lt(%zero, %x)\n      "
+	    "%p = reduce(%less, kind=\"and\", dims=[0], acc=bool)\n"
+	    "      %c = cond(%p, [%x], yes=graph @yes(%x: f64[2]) {\n" DRAW(
+		    "a", "2") "        %y = add(%x, %a)\n        return %y\n"
+			      "      }, no=graph @no(%x: f64[2]) {\n        return %x\n      })\n  "
+			      "    %y = get(%c, index=0)\n      return %y\n"
+			      "    }, length=3, reverse=false)\n    %y = get(%r, index=0)\n"
+			      "    %one = full(value=1, shape=[], dtype=i64)\n    %m = add(%n, "
+			      "%one)\n    return %m, %y\n  })\n"
+			      "  %y = get(%s, index=1)\n  return %y\n}\n",
+	    out);
 	double y[2] = {0.25, 1.25};
 	Key key = fold(first, 1);
 	for (int round = 0; round < 2; round++, key = fold(key, 0))
@@ -311,7 +350,8 @@ static void test_nested(void **state)
 				y[i] += uniform(fold(key, k), 0, i);
 	for (uint32_t i = 0; i < 2; i++)
 		if (tensor_f64(&out[0], i) != y[i])
-			fail_msg("nested: element %u is %.17g, expected %.17g", i, tensor_f64(&out[0], i), y[i]);
+			fail_msg("nested: element %u is %.17g, expected %.17g", i,
+				 tensor_f64(&out[0], i), y[i]);
 }
 
 /* Float dtypes draw as many bits as they have digits, so that each number k / 2^bits is exact and
@@ -329,18 +369,23 @@ static void test_digits(void **state)
 		Tensor out[MOST];
 		static bool seen[1 << EACH_BELOW];
 		memset(seen, 0, sizeof seen);
-		snprintf(text, sizeof text, "graph @f(%%x: f64[2]) {\n  %%a = aten.rand(size=[%d], dtype=%s) : %s[%d]\n  return %%a\n}\n", DRAWN,
-			 of[k].dtype, of[k].dtype, DRAWN);
+		snprintf(text, sizeof text,
+			 "graph @f(%%x: f64[2]) {\n  %%a = aten.rand(size=[%d], dtype=%s) : "
+			 "%s[%d]\n  return %%a\n}\n",
+			 DRAWN, of[k].dtype, of[k].dtype, DRAWN);
 		run(text, out);
 		for (int64_t i = 0; i < DRAWN; i++) {
 			uint64_t bits = words(first, 0, (uint64_t)i).word[0] >> (64 - of[k].digits);
-			double want = ldexp((double)bits, -of[k].digits), is = tensor_f64(&out[0], i);
+			double want = ldexp((double)bits, -of[k].digits),
+			       is = tensor_f64(&out[0], i);
 			if (is != want || is >= 1)
-				fail_msg("%s: element %d is %.17g, expected %.17g", of[k].dtype, (int)i, is, want);
+				fail_msg("%s: element %d is %.17g, expected %.17g", of[k].dtype,
+					 (int)i, is, want);
 			if (of[k].digits < EACH_BELOW)
 				seen[bits] = true;
 		}
-		for (uint32_t bits = 0; of[k].digits < EACH_BELOW && bits < 1u << of[k].digits; bits++)
+		for (uint32_t bits = 0; of[k].digits < EACH_BELOW && bits < 1u << of[k].digits;
+		     bits++)
 			if (!seen[bits])
 				fail_msg("%s: the bits %u were not drawn", of[k].dtype, bits);
 	}
@@ -349,21 +394,28 @@ static void test_digits(void **state)
 static void test_refused(void **state)
 {
 	(void)state;
-	Graph *g = parsed("graph @f(%x: f64[]) {\n  %s = while([%x], [], cond=graph @more(%x: f64[]) {\n"
-			  "    %r = aten.rand(size=[], dtype=f64) : f64[]\n    %m = lt(%r, %x)\n    return %m\n  }, body=graph @body(%x: f64[]) {\n"
-			  "    %y = neg(%x)\n    return %y\n  })\n  %y = get(%s, index=0)\n  return %y\n}\n");
+	Graph *g = parsed(
+		"graph @f(%x: f64[]) {\n  %s = while([%x], [], cond=graph @more(%x: f64[]) {\n"
+		"    %r = aten.rand(size=[], dtype=f64) : f64[]\n    %m = lt(%r, %x)\n    return "
+		"%m\n  }, body=graph @body(%x: f64[]) {\n"
+		"    %y = neg(%x)\n    return %y\n  })\n  %y = get(%s, index=0)\n  return %y\n}\n");
 	assert_false(random_attach(g, &(RandomSource){.seed = SEED}));
-	assert_string_equal(ctx->last->text, "random numbers in the condition of a loop are not supported");
+	assert_string_equal(ctx->last->text,
+			    "random numbers in the condition of a loop are not supported");
 	assert_non_null(strstr(ctx->last->where, "node s"));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(test_streams, setup, teardown), cmocka_unit_test_setup_teardown(test_sources, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_present, setup, teardown), cmocka_unit_test_setup_teardown(test_scans, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_while, setup, teardown),   cmocka_unit_test_setup_teardown(test_cond, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_nested, setup, teardown),  cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_streams, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_sources, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_present, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_scans, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_while, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_cond, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_nested, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_digits, setup, teardown),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,8 @@ static void test_functions(void **state)
 		const RootFn *fn = root_fn(op);
 		bool wants = op_lower(op)->role == LOWER_ROOT;
 		if (wants != (fn != NULL))
-			fail_msg("%s: %s", op_name(op), wants ? "no function in lower/roots.c" : "is no root");
+			fail_msg("%s: %s", op_name(op),
+				 wants ? "no function in lower/roots.c" : "is no root");
 		if (fn && !fn->value == !fn->steps)
 			fail_msg("%s: expected one kind of function", op_name(op));
 		if (fn && fn->steps && op_lower(op)->reads != ALL_OPERANDS)

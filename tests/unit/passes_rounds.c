@@ -49,17 +49,22 @@ static const Loop loops[] = {
 	{REFUSED, "i64", "9", FULL("l", "5", "i64") "%more = lt(%k, %l)\n", FULL("d", "0", "i64") "%next = add(%k, %d)\n"},
 	{REFUSED, "i64", "9", FULL("l", "5", "i64") "%more = lt(%k, %l)\n", FULL("d", "1", "i64") "%next = sub(%d, %k)\n"},
 	{REFUSED, "i64", "9", FULL("l", "5", "i64") "%more = lt(%k, %l)\n", FULL("d", "2", "i64") "%next = mul(%k, %d)\n"},
-	{REFUSED, "i64", "9", FULL("l", "5", "i64") "%more = lt(%k, %l)\n", "%next = add(%k, %k)\n"},
+	{REFUSED, "i64", "9", FULL("l", "5", "i64") "%more = lt(%k, %l)\n", "%next = add(%k, "
+									    "%k)\n"},
 	/* limits and steps that are computed, from outside, or sizes */
 	{4, "i64", "0", "%more = lt(%k, %c)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{1, "i64", "0", "%more = lt(%k, %c)\n", "%next = add(%k, %c)\n"},
 	{7, "i64", "0", FULL("l", "3", "i64") "%u = add(%c, %l)\n%more = lt(%k, %u)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{1, "i64", "0", FULL("l", "3", "i64") "%u = sub(%c, %l)\n%more = lt(%k, %u)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{SIZE, "i64", "0", "%u = from_size(value=n)\n%more = lt(%k, %u)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
-	{SIZE, "i32", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i32)\n%more = lt(%k, %v)\n", FULL("d", "1", "i32") "%next = add(%k, %d)\n"},
-	{SIZE, "i32", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i32)\n%more = lt(%k, %v)\n", FULL("d", "1", "i32") "%next = add(%k, %d)\n", true},
-	{REFUSED, "i16", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i16)\n%more = lt(%k, %v)\n", FULL("d", "1", "i16") "%next = add(%k, %d)\n", true},
-	{SIZE, "i8", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i8)\n%more = lt(%k, %v)\n", FULL("d", "1", "i8") "%next = add(%k, %d)\n"},
+	{SIZE, "i32", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i32)\n%more = lt(%k, "
+			   "%v)\n", FULL("d", "1", "i32") "%next = add(%k, %d)\n"},
+	{SIZE, "i32", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i32)\n%more = lt(%k, "
+			   "%v)\n", FULL("d", "1", "i32") "%next = add(%k, %d)\n", true},
+	{REFUSED, "i16", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i16)\n%more = "
+			      "lt(%k, %v)\n", FULL("d", "1", "i16") "%next = add(%k, %d)\n", true},
+	{SIZE, "i8", "0", "%u = from_size(value=n)\n%v = convert(%u, dtype=i8)\n%more = lt(%k, "
+			  "%v)\n", FULL("d", "1", "i8") "%next = add(%k, %d)\n"},
 	{SIZE, "i64", "%s = from_size(value=n)\n", FULL("l", "0", "i64") "%more = gt(%k, %l)\n", FULL("d", "1", "i64") "%next = sub(%k, %d)\n"},
 	{2, "i64", "%s = from_size(value=n)\n", "%more = gt(%k, %c)\n", FULL("d", "1", "i64") "%next = sub(%k, %d)\n"},
 	{0, "i64", "%s = from_size(value=n)\n", "%more = lt(%k, %c)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
@@ -67,7 +72,9 @@ static const Loop loops[] = {
 	{REFUSED, "f64", "0", FULL("l", "5", "f64") "%more = lt(%k, %l)\n", FULL("d", "1", "f64") "%next = add(%k, %d)\n"},
 	/* conditions of two parts: no more rounds than the part that is known */
 	{4, "i64", "0", FULL("l", "5", "i64") "%a = lt(%k, %c)\n%b = lt(%k, %l)\n%more = bit_and(%a, %b)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
-	{4, "i64", "0", FULL("l", "5", "i64") "%a = lt(%k, %l)\n%b = lt(%k, %c)\n%more = mul(%a, %b)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
+	{4, "i64", "0", FULL("l", "5", "i64") "%a = lt(%k, %l)\n%b = lt(%k, %c)\n%more = mul(%a, "
+					      "%b)\n", FULL("d", "1", "i64") "%next = add(%k, "
+									     "%d)\n"},
 	{3, "i64", "0", FULL("l", "7", "f64") "%a = lt(%h, %l)\n%b = lt(%k, %c)\n%more = bit_and(%a, %b)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{3, "i64", "0", FULL("l", "7", "f64") "%a = lt(%h, %l)\n%b = lt(%k, %c)\n%more = bit_and(%b, %a)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{REFUSED, "i64", "9", FULL("l", "7", "f64") "%a = lt(%h, %l)\n%b = lt(%k, %c)\n%more = bit_or(%b, %a)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
@@ -88,14 +95,18 @@ static const Loop loops[] = {
 	{7, "i64", "120", FULL("l", "127", "i8") "%u = convert(%k, dtype=i8)\n%more = lt(%u, %l)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{REFUSED, "i64", "120", FULL("l", "127", "i8") "%u = convert(%k, dtype=i8)\n%more = le(%u, %l)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{5, "i64", "120", FULL("l", "125", "i64") "%more = lt(%k, %l)\n",
-	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = add(%v, %d)\n"},
+	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = "
+			       "add(%v, %d)\n"},
 	{REFUSED, "i64", "120", FULL("l", "130", "i64") "%more = lt(%k, %l)\n",
-	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = add(%v, %d)\n"},
+	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = "
+			       "add(%v, %d)\n"},
 	{REFUSED, "i64", "120", FULL("l", "130", "i64") "%more = lt(%k, %l)\n",
-	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = add(%d, %v)\n"},
+	 FULL("d", "1", "i64") "%u = convert(%k, dtype=i8)\n%v = convert(%u, dtype=i64)\n%next = "
+			       "add(%d, %v)\n"},
 	{REFUSED, "i64", "0", FULL("l", "300", "i64") "%u = convert(%l, dtype=i8)\n%v = convert(%u, dtype=i64)\n%more = lt(%k, %v)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{REFUSED, "i64", "0", FULL("l", "-1", "i64") "%u = convert(%l, dtype=u8)\n%v = convert(%u, dtype=i64)\n%more = lt(%k, %v)\n", FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
-	{5, "i64", "295", FULL("l", "300", "i64") "%u = convert(%l, dtype=i16)\n%v = convert(%u, dtype=i64)\n%more = lt(%k, %v)\n",
+	{5, "i64", "295", FULL("l", "300", "i64") "%u = convert(%l, dtype=i16)\n%v = convert(%u, "
+						  "dtype=i64)\n%more = lt(%k, %v)\n",
 	 FULL("d", "1", "i64") "%next = add(%k, %d)\n"},
 	{REFUSED, "i8", "0", FULL("l", "100", "i8") "%u = add(%l, %l)\n%more = lt(%k, %u)\n", FULL("d", "1", "i8") "%next = add(%k, %d)\n"},
 };
@@ -113,21 +124,33 @@ static Graph *loop(const Loop *l)
 {
 	Text t;
 	text_init(&t, ctx->arena);
-	text_printf(&t, "graph @f(%%x: f64[n]) where 1 <= n%s {\n  %%c = full(value=4, shape=[], dtype=i64)\n",
+	text_printf(&t,
+		    "graph @f(%%x: f64[n]) where 1 <= n%s {\n  %%c = full(value=4, shape=[], "
+		    "dtype=i64)\n",
 		    l->unbounded ? "" : " <= 100");
 	if (*l->start == '%')
 		lines(&t, l->start);
 	else
 		text_printf(&t, "  %%s = full(value=%s, shape=[], dtype=%s)\n", l->start, l->dtype);
-	text_printf(&t, "  %%w = while([%%s, %%x0], [%%c], cond=graph @more(%%k: %s[], %%h: f64[], %%c: i64[]) {\n", l->dtype);
+	text_printf(&t,
+		    "  %%w = while([%%s, %%x0], [%%c], cond=graph @more(%%k: %s[], %%h: f64[], "
+		    "%%c: i64[]) {\n",
+		    l->dtype);
 	lines(&t, l->more);
-	text_printf(&t, "    return %%more\n  }, body=graph @round(%%k: %s[], %%h: f64[], %%c: i64[]) {\n", l->dtype);
+	text_printf(
+		&t,
+		"    return %%more\n  }, body=graph @round(%%k: %s[], %%h: f64[], %%c: i64[]) {\n",
+		l->dtype);
 	lines(&t, l->next);
-	text_printf(&t, "    %%y = add(%%h, %%h)\n    return %%next, %%y\n  })\n  %%y = get(%%w, index=1)\n  return %%y\n}\n");
+	text_printf(&t, "    %%y = add(%%h, %%h)\n    return %%next, %%y\n  })\n  %%y = get(%%w, "
+			"index=1)\n  return %%y\n}\n");
 	char *at = strstr(t.data, "  %w = while");
 	Text all;
 	text_init(&all, ctx->arena);
-	text_printf(&all, "%.*s  %%r = slice(%%x, start=[0], end=[1], step=[1])\n  %%x0 = reshape(%%r, shape=[])\n%s", (int)(at - t.data), t.data, at);
+	text_printf(&all,
+		    "%.*s  %%r = slice(%%x, start=[0], end=[1], step=[1])\n  %%x0 = reshape(%%r, "
+		    "shape=[])\n%s",
+		    (int)(at - t.data), t.data, at);
 	return parsed(all.data);
 }
 
@@ -148,7 +171,8 @@ static void check(const Loop *l, Graph *g, bool derived)
 		fail_msg("%s %s: %s", l->more, l->next, ctx->last->text);
 	double want = exp2(l->rounds);
 	if (tensor_f64(&out[0], 0) != want || (derived && tensor_f64(&out[1], 0) != 3 * want))
-		fail_msg("%s %s: %g and %g, expected %g", l->more, l->next, tensor_f64(&out[0], 0), derived ? tensor_f64(&out[1], 0) : 0, want);
+		fail_msg("%s %s: %g and %g, expected %g", l->more, l->next, tensor_f64(&out[0], 0),
+			 derived ? tensor_f64(&out[1], 0) : 0, want);
 }
 
 static void test_rounds(void **state)
@@ -161,9 +185,12 @@ static void test_rounds(void **state)
 		}
 		Graph *g = loop(l), *derived = transform_vjp(g, &(Wrt){0});
 		if (!derived != (l->rounds == REFUSED))
-			fail_msg("%s %s: %s", l->more, l->next, derived ? "has a derivative" : ctx->last->text);
+			fail_msg("%s %s: %s", l->more, l->next,
+				 derived ? "has a derivative" : ctx->last->text);
 		if (!derived) {
-			assert_non_null(strstr(ctx->last->text, "the number of rounds of this loop is not known before it runs"));
+			assert_non_null(strstr(
+				ctx->last->text,
+				"the number of rounds of this loop is not known before it runs"));
 			continue;
 		}
 		check(l, g, false);

@@ -28,8 +28,10 @@ enum { MOST = 80 };
 /* out = tanh(in w) */
 static void layer(Text *t, const char *prefix, const char *out, const char *in, const char *w)
 {
-	text_printf(t, "  %%%s%s.p = contract(%%%s, %%%s, " CONTRACT ") : " T "\n  %%%s%s = tanh(%%%s%s.p) : " T "\n", prefix, out, in, w, prefix,
-		    out, prefix, out);
+	text_printf(t,
+		    "  %%%s%s.p = contract(%%%s, %%%s, " CONTRACT ") : " T
+		    "\n  %%%s%s = tanh(%%%s%s.p) : " T "\n",
+		    prefix, out, in, w, prefix, out, prefix, out);
 }
 
 typedef enum { COUPLED, PLAIN, WRONG } Kind;
@@ -43,7 +45,8 @@ static void block(Text *t, uint32_t k, Kind kind)
 	snprintf(in1, sizeof in1, kind == PLAIN ? "z%u.1" : "b%u.x1", k);
 	snprintf(y0, sizeof y0, kind == PLAIN ? "z%u.0" : "b%u.y0", kind == PLAIN ? k + 1 : k);
 	for (int j = 0; j < 2 && kind != PLAIN; j++)
-		text_printf(t, "  %%b%u.x%d = checkpoint(%%z%u.%d, at=\"begin\") : " T "\n", k, j, k, j);
+		text_printf(t, "  %%b%u.x%d = checkpoint(%%z%u.%d, at=\"begin\") : " T "\n", k, j,
+			    k, j);
 	layer(t, p, "f", in1, "w");
 	text_printf(t, "  %%%s = add(%%%s, %%%sf) : " T "\n", y0, in0, p);
 	layer(t, p, "g", y0, "v");
@@ -52,12 +55,17 @@ static void block(Text *t, uint32_t k, Kind kind)
 		return;
 	}
 	text_printf(t, "  %%%sy1 = add(%%%s, %%%sg) : " T "\n", p, in1, p);
-	text_printf(t, "  %%%sb = invertible([%%%sy0, %%%sy1], [%%%sx0, %%%sx1], [%%w, %%v], inverse=graph @undo(%%y0: " T ", %%y1: " T
-		    ", %%w: " W ", %%v: " W ") {\n", p, p, p, p, p);
+	text_printf(t,
+		    "  %%%sb = invertible([%%%sy0, %%%sy1], [%%%sx0, %%%sx1], [%%w, %%v], "
+		    "inverse=graph @undo(%%y0: " T ", %%y1: " T ", %%w: " W ", %%v: " W ") {\n",
+		    p, p, p, p, p);
 	layer(t, "", "g", "y0", kind == WRONG ? "w" : "v");
 	text_printf(t, "  %%x1 = sub(%%y1, %%g) : " T "\n");
 	layer(t, "", "f", "x1", "w");
-	text_printf(t, "  %%x0 = sub(%%y0, %%f) : " T "\n  return %%x0, %%x1\n  }, name=\"block%u\") : (" T ", " T ")\n", k);
+	text_printf(t,
+		    "  %%x0 = sub(%%y0, %%f) : " T
+		    "\n  return %%x0, %%x1\n  }, name=\"block%u\") : (" T ", " T ")\n",
+		    k);
 	for (int j = 0; j < 2; j++)
 		text_printf(t, "  %%z%u.%d = get(%%%sb, index=%d) : " T "\n", k + 1, j, p, j);
 }
@@ -67,10 +75,14 @@ static const char *chain(uint32_t n, Kind kind)
 {
 	Text t;
 	text_init(&t, ctx->arena);
-	text_printf(&t, "graph @chain(%%x: " T ", %%w: " W ", %%v: " W ") {\n  %%z0.0 = sin(%%x) : " T "\n  %%z0.1 = exp(%%x) : " T "\n");
+	text_printf(&t, "graph @chain(%%x: " T ", %%w: " W ", %%v: " W
+			") {\n  %%z0.0 = sin(%%x) : " T "\n  %%z0.1 = exp(%%x) : " T "\n");
 	for (uint32_t k = 0; k < n; k++)
 		block(&t, k, kind);
-	text_printf(&t, "  %%s = mul(%%z%u.0, %%z%u.1) : " T "\n  %%y = sin(%%s) : " T "\n  return %%y\n}\n", n, n);
+	text_printf(&t,
+		    "  %%s = mul(%%z%u.0, %%z%u.1) : " T "\n  %%y = sin(%%s) : " T
+		    "\n  return %%y\n}\n",
+		    n, n);
 	return t.data;
 }
 
@@ -141,7 +153,8 @@ static double distance(const Tensor *a, const Tensor *b)
 	double most = 0;
 	assert_int_equal(tensor_numel(a), tensor_numel(b));
 	for (int64_t i = 0; i < tensor_numel(a); i++) {
-		double d = fabs(tensor_f64(a, i) - tensor_f64(b, i)) / fmax(1, fabs(tensor_f64(b, i)));
+		double d =
+			fabs(tensor_f64(a, i) - tensor_f64(b, i)) / fmax(1, fabs(tensor_f64(b, i)));
 		most = d > most || isnan(d) ? d : most;
 	}
 	return most;
@@ -204,7 +217,8 @@ static void test_chain(void **state)
 		assert_int_equal(count(s.part[1], OP_tanh), 2 * n);
 	}
 	for (double budget = 0; budget <= 1; budget += 0.5)
-		is_close(apart(&(Split[]){split(chain(3, COUPLED), budget)}[0], transform_vjp(parsed(chain(3, PLAIN)), &(Wrt){0})));
+		is_close(apart(&(Split[]){split(chain(3, COUPLED), budget)}[0],
+			       transform_vjp(parsed(chain(3, PLAIN)), &(Wrt){0})));
 }
 
 static void expands(Graph *g)
@@ -255,7 +269,8 @@ static void test_split_after(void **state)
 		for (uint32_t n = 2; n <= 6; n += 4) {
 			Graph *g[2];
 			for (int j = 0; j < 2; j++)
-				g[j] = transform_vmap(parsed(chain(n, j ? PLAIN : COUPLED)), in, sym_int(ir->syms, 3), RANDOM_ERROR);
+				g[j] = transform_vmap(parsed(chain(n, j ? PLAIN : COUPLED)), in,
+						      sym_int(ir->syms, 3), RANDOM_ERROR);
 			Split s = split_graph(g[0], -1);
 			is_close(apart(&s, transform_vjp(g[1], &(Wrt){0})));
 			if (saved)
@@ -270,7 +285,8 @@ static void test_split_after(void **state)
 			g[j] = parsed(chain(3, j ? PLAIN : COUPLED));
 			g[j] = k ? transform_jvp(g[j], &(Wrt){0}) : transform_vjp(g[j], &(Wrt){0});
 		}
-		is_close(apart(&(Split[]){split_graph(g[0], -1)}[0], transform_vjp(g[1], &(Wrt){0})));
+		is_close(apart(&(Split[]){split_graph(g[0], -1)}[0],
+			       transform_vjp(g[1], &(Wrt){0})));
 	}
 }
 
@@ -312,7 +328,8 @@ static const char *const statistics =
 	"  %s = sin(%d) : f64[4, 6]\n"
 	"  %q = mul(%d, %s) : f64[4, 6]\n"
 	"  %o = add(%d, %q) : f64[4, 6]\n"
-	"  %b = invertible([%d, %o], [%a], [%m], inverse=graph @undo(%d: f64[4, 6], %o: f64[4, 6], %m: f64[]) {\n"
+	"  %b = invertible([%d, %o], [%a], [%m], inverse=graph @undo(%d: f64[4, 6], %o: f64[4, 6], "
+	"%m: f64[]) {\n"
 	"    %n = broadcast(%m, shape=[4, 6], map=[]) : f64[4, 6]\n"
 	"    %a = mul(%d, %n) : f64[4, 6]\n"
 	"    return %a\n"
@@ -321,9 +338,11 @@ static const char *const statistics =
 	"  %y1 = get(%b, index=1) : f64[4, 6]\n"
 	"  %c = checkpoint(%y0, at=\"begin\") : f64[4, 6]\n"
 	"  %t = tanh(%y1) : f64[4, 6]\n"
-	"  %p = contract(%t, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f64) : f64[4, 6]\n"
+	"  %p = contract(%t, %w, batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f64) : f64[4, "
+	"6]\n"
 	"  %f = add(%c, %p) : f64[4, 6]\n"
-	"  %k = invertible([%f], [%c], [%p, %e], inverse=graph @undo(%f: f64[4, 6], %p: f64[4, 6], %e: f64[4, 6]) {\n"
+	"  %k = invertible([%f], [%c], [%p, %e], inverse=graph @undo(%f: f64[4, 6], %p: f64[4, 6], "
+	"%e: f64[4, 6]) {\n"
 	"    %c = sub(%f, %p) : f64[4, 6]\n"
 	"    return %c\n"
 	"  }, name=\"shift\") : (f64[4, 6])\n"
@@ -346,19 +365,31 @@ static const char *rotations(uint32_t n, bool marked)
 {
 	Text t;
 	text_init(&t, ctx->arena);
-	text_printf(&t, "graph @c(%%r: f64[4, 2], %%s: f64[4, 2]) {\n  %%x = view_complex(%%r) : c128[4]\n  %%w = view_complex(%%s) : c128[4]\n"
-		    "  %%z0 = mul(%%x, %%x) : c128[4]\n");
+	text_printf(&t, "graph @c(%%r: f64[4, 2], %%s: f64[4, 2]) {\n  %%x = view_complex(%%r) : "
+			"c128[4]\n  %%w = view_complex(%%s) : c128[4]\n"
+			"  %%z0 = mul(%%x, %%x) : c128[4]\n");
 	for (uint32_t k = 0; k < n; k++) {
 		if (!marked) {
 			text_printf(&t, "  %%z%u = mul(%%z%u, %%w) : c128[4]\n", k + 1, k);
 			continue;
 		}
-		text_printf(&t, "  %%a%u = checkpoint(%%z%u, at=\"begin\") : c128[4]\n  %%y%u = mul(%%a%u, %%w) : c128[4]\n", k, k, k, k);
-		text_printf(&t, "  %%b%u = invertible([%%y%u], [%%a%u], [%%w], inverse=graph @u(%%y: c128[4], %%w: c128[4]) {\n", k, k, k);
-		text_printf(&t, "    %%x = div(%%y, %%w) : c128[4]\n    return %%x\n  }, name=\"b\") : (c128[4])\n  %%z%u = get(%%b%u, index=0) : c128[4]\n",
+		text_printf(&t,
+			    "  %%a%u = checkpoint(%%z%u, at=\"begin\") : c128[4]\n  %%y%u = "
+			    "mul(%%a%u, %%w) : c128[4]\n",
+			    k, k, k, k);
+		text_printf(&t,
+			    "  %%b%u = invertible([%%y%u], [%%a%u], [%%w], inverse=graph @u(%%y: "
+			    "c128[4], %%w: c128[4]) {\n",
+			    k, k, k);
+		text_printf(&t,
+			    "    %%x = div(%%y, %%w) : c128[4]\n    return %%x\n  }, name=\"b\") : "
+			    "(c128[4])\n  %%z%u = get(%%b%u, index=0) : c128[4]\n",
 			    k + 1, k);
 	}
-	text_printf(&t, "  %%p = mul(%%z%u, %%z%u) : c128[4]\n  %%y = view_real(%%p) : f64[4, 2]\n  return %%y\n}\n", n, n);
+	text_printf(&t,
+		    "  %%p = mul(%%z%u, %%z%u) : c128[4]\n  %%y = view_real(%%p) : f64[4, 2]\n  "
+		    "return %%y\n}\n",
+		    n, n);
 	return t.data;
 }
 
@@ -376,17 +407,26 @@ static void test_complex(void **state)
  * region. */
 static const char *branches(bool marked)
 {
-	static const char *const block = "    %a = checkpoint(%x, at=\"begin\") : f64[4]\n    %y = mul(%a, %w) : f64[4]\n"
+	static const char *const block =
+		"    %a = checkpoint(%x, at=\"begin\") : f64[4]\n    %y = mul(%a, %w) : f64[4]\n"
 		"    %n = eq(%y, %y) : bool[4]\n    assert(%n, message=\"no number\")\n"
-		"    %b = invertible([%y], [%a], [%w], inverse=graph @undo(%y: f64[4], %w: f64[4]) {\n      %x = div(%y, %w) : f64[4]\n"
-		"      return %x\n    }, name=\"b\") : (f64[4])\n    %z = get(%b, index=0) : f64[4]\n";
+		"    %b = invertible([%y], [%a], [%w], inverse=graph @undo(%y: f64[4], %w: f64[4]) "
+		"{\n      %x = div(%y, %w) : f64[4]\n"
+		"      return %x\n    }, name=\"b\") : (f64[4])\n    %z = get(%b, index=0) : "
+		"f64[4]\n";
 	Text t;
 	text_init(&t, ctx->arena);
-	text_printf(&t, "graph @g(%%x: f64[4], %%w: f64[4]) {\n  %%s = reduce(%%x, kind=\"sum\", dims=[0], acc=f64) : f64[]\n"
-		    "  %%zero = full(value=0.0, shape=[], dtype=f64) : f64[]\n  %%p = lt(%%s, %%zero) : bool[]\n"
-		    "  %%c = cond(%%p, [%%x, %%w], yes=graph @yes(%%x: f64[4], %%w: f64[4]) {\n%s    return %%z\n  }, no=graph @no(%%x: f64[4], "
-		    "%%w: f64[4]) {\n    %%e = exp(%%x) : f64[4]\n    return %%e\n  }) : (f64[4])\n  %%o = get(%%c, index=0) : f64[4]\n"
-		    "  %%r = sin(%%o) : f64[4]\n  %%t = aten.softmax.int(%%r, dim=0) : f64[4]\n  return %%t\n}\n",
+	text_printf(&t,
+		    "graph @g(%%x: f64[4], %%w: f64[4]) {\n  %%s = reduce(%%x, kind=\"sum\", "
+		    "dims=[0], acc=f64) : f64[]\n"
+		    "  %%zero = full(value=0.0, shape=[], dtype=f64) : f64[]\n  %%p = lt(%%s, "
+		    "%%zero) : bool[]\n"
+		    "  %%c = cond(%%p, [%%x, %%w], yes=graph @yes(%%x: f64[4], %%w: f64[4]) {\n%s  "
+		    "  return %%z\n  }, no=graph @no(%%x: f64[4], "
+		    "%%w: f64[4]) {\n    %%e = exp(%%x) : f64[4]\n    return %%e\n  }) : "
+		    "(f64[4])\n  %%o = get(%%c, index=0) : f64[4]\n"
+		    "  %%r = sin(%%o) : f64[4]\n  %%t = aten.softmax.int(%%r, dim=0) : f64[4]\n  "
+		    "return %%t\n}\n",
 		    marked ? block : "    %z = mul(%x, %w) : f64[4]\n");
 	return t.data;
 }
@@ -400,7 +440,9 @@ static void test_branches(void **state)
 		Split s[2];
 		for (int k = 0; k < 2; k++) {
 			g[k] = parsed(branches(k));
-			g[k] = batched ? transform_vmap(g[k], in, sym_int(ir->syms, 5), RANDOM_ERROR) : g[k];
+			g[k] = batched ? transform_vmap(g[k], in, sym_int(ir->syms, 5),
+							RANDOM_ERROR)
+				       : g[k];
 			s[k] = split_graph(g[k], -1);
 		}
 		is_close(apart(&s[1], s[0].whole));
@@ -430,7 +472,9 @@ static const char *value(char *name, uint32_t k)
  * their inverses compute that again, of other blocks' inputs and results too. */
 static const char *random_graph(uint32_t nodes)
 {
-	static const char *const one[] = {"sin(%%%s)", "tanh(%%%s)", "checkpoint(%%%s, at=\"begin\")", "checkpoint(%%%s, at=\"end\")", "checkpoint(%%%s, at=\"keep\")"};
+	static const char *const one[] = {
+		"sin(%%%s)", "tanh(%%%s)", "checkpoint(%%%s, at=\"begin\")",
+		"checkpoint(%%%s, at=\"end\")", "checkpoint(%%%s, at=\"keep\")"};
 	struct {
 		uint32_t at;
 		char a[12], b[12];
@@ -444,12 +488,18 @@ static const char *random_graph(uint32_t nodes)
 		uint32_t which = below(10);
 		if (which < 3 && nproduct) {
 			uint32_t of = below(nproduct);
-			text_printf(&t, "  %%b%u = invertible([%%%s], [%%v%u], [%%%s, %%%s], inverse=graph @u(%%y: f64[4], %%a: f64[4], %%b: f64[4]) {\n"
-				    "    %%p = mul(%%a, %%b) : f64[4]\n    %%z = sub(%%y, %%y) : f64[4]\n    %%r = add(%%p, %%z) : f64[4]\n    return %%r\n"
-				    "  }, name=\"b%u\") : (f64[4])\n  %%v%u = get(%%b%u, index=0) : f64[4]\n", k + 1, value(a, k), product[of].at,
-				    product[of].a, product[of].b, k, k + 1, k + 1);
+			text_printf(&t,
+				    "  %%b%u = invertible([%%%s], [%%v%u], [%%%s, %%%s], "
+				    "inverse=graph @u(%%y: f64[4], %%a: f64[4], %%b: f64[4]) {\n"
+				    "    %%p = mul(%%a, %%b) : f64[4]\n    %%z = sub(%%y, %%y) : "
+				    "f64[4]\n    %%r = add(%%p, %%z) : f64[4]\n    return %%r\n"
+				    "  }, name=\"b%u\") : (f64[4])\n  %%v%u = get(%%b%u, index=0) "
+				    ": f64[4]\n",
+				    k + 1, value(a, k), product[of].at, product[of].a,
+				    product[of].b, k, k + 1, k + 1);
 		} else if (which < 7) {
-			text_printf(&t, "  %%v%u = mul(%%%s, %%%s) : f64[4]\n", k + 1, value(a, k), value(b, k));
+			text_printf(&t, "  %%v%u = mul(%%%s, %%%s) : f64[4]\n", k + 1, value(a, k),
+				    value(b, k));
 			product[nproduct].at = k + 1;
 			strcpy(product[nproduct].a, a);
 			strcpy(product[nproduct++].b, b);
@@ -485,23 +535,34 @@ static void refuses(const char *text, const char *message)
 	ctx->last = NULL;
 	assert_false(graph_verify(parsed(text)));
 	if (!ctx->last || !strstr(ctx->last->text, message))
-		fail_msg("expected \"%s\", got: %s", message, ctx->last ? ctx->last->text : "nothing");
+		fail_msg("expected \"%s\", got: %s", message,
+			 ctx->last ? ctx->last->text : "nothing");
 }
 
-#define BLOCK(body) "graph @g(%x: f64[4], %w: f64[4]) {\n  %a = checkpoint(%x, at=\"begin\") : f64[4]\n  %y = mul(%a, %w) : f64[4]\n" \
-	"  %b = invertible([%y], [%a], [%w], inverse=graph @undo" body ", name=\"scale\") : (f64[4])\n  %z = get(%b, index=0) : f64[4]\n  return %z\n}\n"
+#define BLOCK(body)                                                                                \
+	"graph @g(%x: f64[4], %w: f64[4]) {\n  %a = checkpoint(%x, at=\"begin\") : f64[4]\n  %y "  \
+	"= mul(%a, %w) : f64[4]\n"                                                                 \
+	"  %b = invertible([%y], [%a], [%w], inverse=graph @undo" body                             \
+	", name=\"scale\") : (f64[4])\n  %z = get(%b, index=0) : f64[4]\n  return %z\n}\n"
 
 static void test_refused(void **state)
 {
 	(void)state;
-	assert_true(graph_verify(parsed(BLOCK("(%y: f64[4], %w: f64[4]) {\n    %x = div(%y, %w) : f64[4]\n    return %x\n  }"))));
+	assert_true(graph_verify(parsed(BLOCK(
+		"(%y: f64[4], %w: f64[4]) {\n    %x = div(%y, %w) : f64[4]\n    return %x\n  }"))));
 	refuses(BLOCK("(%y: f64[4]) {\n    return %y\n  }"),
-		"block \"scale\": its inverse takes 1 values, expected 2: the block's 1 results and 1 more");
-	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    return %y, %w\n  }"), "block \"scale\": its inverse gives 2 values, and the block takes 1");
-	refuses(BLOCK("(%y: f64[5], %w: f64[4]) {\n    return %w\n  }"), "block \"scale\": operand 0 of its inverse is f64[5], expected f64[4]");
-	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    %x = convert(%y, dtype=f32) : f32[4]\n    return %x\n  }"),
-		"block \"scale\": result 0 of its inverse is f32[4], and operand 0 of the block f64[4]");
-	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    %d = aten.dropout(%y, p=0.5, train=true) : f64[4]\n    %x = div(%d, %w) : f64[4]\n    return %x\n  }"),
+		"block \"scale\": its inverse takes 1 values, expected 2: the block's 1 results "
+		"and 1 more");
+	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    return %y, %w\n  }"),
+		"block \"scale\": its inverse gives 2 values, and the block takes 1");
+	refuses(BLOCK("(%y: f64[5], %w: f64[4]) {\n    return %w\n  }"),
+		"block \"scale\": operand 0 of its inverse is f64[5], expected f64[4]");
+	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    %x = convert(%y, dtype=f32) : f32[4]\n    "
+		      "return %x\n  }"),
+		"block \"scale\": result 0 of its inverse is f32[4], and operand 0 of the block "
+		"f64[4]");
+	refuses(BLOCK("(%y: f64[4], %w: f64[4]) {\n    %d = aten.dropout(%y, p=0.5, train=true) : "
+		      "f64[4]\n    %x = div(%d, %w) : f64[4]\n    return %x\n  }"),
 		"block \"scale\": its inverse draws random numbers of no key");
 }
 

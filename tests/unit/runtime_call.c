@@ -48,15 +48,24 @@ static const WeftTensorInfo inputs[] = {TENSOR("x", F32, 2, dims), TENSOR("other
 static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 2, dims)};
 static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
 static const WeftCallInfo calls[] = {{"double", "map", 4, 16}};
-static const WeftEntry entry = {ENTRY("main", 4, 3, sizes_fn, run_fn), IN(inputs), OUT(outputs), COUNTED(nsymbol, symbol, symbols),
-				COUNTED(ncall, call, calls), .flops = 4};
+static const WeftEntry entry = {ENTRY("main", 4, 3, sizes_fn, run_fn),
+				IN(inputs),
+				OUT(outputs),
+				COUNTED(nsymbol, symbol, symbols),
+				COUNTED(ncall, call, calls),
+				.flops = 4};
 static const WeftEntry *const entries[] = {&entry};
 static const WeftManifest manifest = MANIFEST("m");
 static const int64_t wdim[] = {2};
 static const WeftParamInfo params[] = {{"w", F32, 1, wdim, 0, NULL, 0, 8}};
 _Alignas(64) static const float weights[16] = {10, 20};
-static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries), COUNTED(nparam, param, params), .replaceable = 1,
-				.weights = weights, .weights_bytes = 64, WEFT_STATE_FUNCTIONS};
+static const WeftModel model = {MODEL(manifest),
+				COUNTED(nentry, entry, entries),
+				COUNTED(nparam, param, params),
+				.replaceable = 1,
+				.weights = weights,
+				.weights_bytes = 64,
+				WEFT_STATE_FUNCTIONS};
 
 typedef struct {
 	float x[200], y[200];
@@ -206,7 +215,10 @@ static void test_profile(void **state)
 	fix_sizes(f);
 	for (int32_t n = 1; n <= 3; n++) {
 		int count = 0;
-		WeftContext c = {.size = sizeof c, .nthreads = n, .profile = count_call, .profile_user = &count};
+		WeftContext c = {.size = sizeof c,
+				 .nthreads = n,
+				 .profile = count_call,
+				 .profile_user = &count};
 		assert_int_equal(fix_run(f, &c), WEFT_OK);
 		assert_int_equal(count, 1);
 	}
@@ -222,12 +234,14 @@ static void test_set_weights(void **state)
 	const char *name = "w", *wrong = "v";
 	WeftTensor t = {w, {WEFT_CPU, 0}, 1, F32, &two, NULL, 0};
 	fix_sizes(f);
-	assert_int_equal(model.set_weights(f->inst, 1, &wrong, &t, NULL, &f->status), WEFT_ERR_ARGUMENT);
+	assert_int_equal(model.set_weights(f->inst, 1, &wrong, &t, NULL, &f->status),
+			 WEFT_ERR_ARGUMENT);
 	assert_int_equal(model.set_weights(f->inst, 1, &name, &t, NULL, &f->status), WEFT_OK);
 	assert_int_equal(fix_run(f, NULL), WEFT_OK);
 	assert_true(f->y[0] == -1 && f->y[1] == 0);
 	two = 3;
-	assert_int_equal(model.set_weights(f->inst, 1, &name, &t, NULL, &f->status), WEFT_ERR_INPUT);
+	assert_int_equal(model.set_weights(f->inst, 1, &name, &t, NULL, &f->status),
+			 WEFT_ERR_INPUT);
 	fix_free(f);
 }
 
@@ -412,8 +426,11 @@ static void test_how_many_threads(void **state)
 		for (size_t p = 0; p < 2; p++) {
 			int32_t asked = 1; /* of one thread no provider is asked */
 			const WeftThreads t = {record_team, &asked, of_provider[p]};
-			const WeftContext ctx = {.size = sizeof ctx, .threads = &t, .nthreads = of_context[c]};
-			int32_t want = of_context[c] > 0 ? of_context[c] : of_provider[p] ? of_provider[p] : threads_ncpu();
+			const WeftContext ctx = {
+				.size = sizeof ctx, .threads = &t, .nthreads = of_context[c]};
+			int32_t want = of_context[c] > 0 ? of_context[c]
+				       : of_provider[p]  ? of_provider[p]
+							 : threads_ncpu();
 			assert_int_equal(fix_run(f, &ctx), WEFT_OK);
 			assert_int_equal(asked, want);
 		}
@@ -430,7 +447,8 @@ static void test_no_function(void **state)
 	for (int32_t n = 0; n < 3; n++) {
 		const WeftContext c = {.size = sizeof c, .threads = &none, .nthreads = n};
 		assert_int_equal(fix_run(f, &c), WEFT_ERR_ARGUMENT);
-		assert_string_equal(f->status.message, "run: WeftContext.threads has no function `parallel`");
+		assert_string_equal(f->status.message,
+				    "run: WeftContext.threads has no function `parallel`");
 	}
 	fix_free(f);
 }

@@ -20,7 +20,11 @@ static double room[ROOM];
 
 static WeftTensor tensor(void *data, int32_t ndim, int64_t *shape)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = ndim, .dtype = {WEFT_FLOAT, 64, 1}, .shape = shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = ndim,
+			    .dtype = {WEFT_FLOAT, 64, 1},
+			    .shape = shape};
 }
 
 static void with_integers(WeftTensor *t)
@@ -39,7 +43,8 @@ static void fill(double *a, int64_t m, int64_t n)
 
 static void no_library(void **state)
 {
-	static const char text[] = "LAPACK is needed, but this machine has no liblapack.so.3: install Debian's package liblapack3 or libopenblas0";
+	static const char text[] = "LAPACK is needed, but this machine has no liblapack.so.3: "
+				   "install Debian's package liblapack3 or libopenblas0";
 	WeftStatus status = {0};
 	WeftInstance *instance = (WeftInstance *)(void *)room;
 	(void)state;
@@ -55,7 +60,8 @@ static void eig_needs_it(void **state)
 {
 	double a[4] = {1, 2, 3, 4}, w[4], v[8];
 	int64_t square[] = {2, 2}, values[] = {2, 2}, vectors[] = {2, 2, 2};
-	WeftTensor in[6] = {tensor(a, 2, square)}, out[2] = {tensor(w, 2, values), tensor(v, 3, vectors)};
+	WeftTensor in[6] = {tensor(a, 2, square)},
+		   out[2] = {tensor(w, 2, values), tensor(v, 3, vectors)};
 	WeftStatus status = {0};
 	(void)state;
 	with_integers(in + 1);
@@ -69,7 +75,8 @@ static void eigh_does_without(void **state)
 	static double a[N * N], v[N * N];
 	double w[N];
 	int64_t square[] = {N, N}, values[] = {N};
-	WeftTensor in[6] = {tensor(a, 2, square)}, out[2] = {tensor(w, 1, values), tensor(v, 2, square)};
+	WeftTensor in[6] = {tensor(a, 2, square)},
+		   out[2] = {tensor(w, 1, values), tensor(v, 2, square)};
 	WeftStatus status = {0};
 	(void)state;
 	fill(a, N, N);
@@ -91,7 +98,8 @@ static void svd_does_without(void **state)
 	static double a[M * N], u[M * M], vt[M * N];
 	double s[M];
 	int64_t shape[] = {N, M}, values[] = {M}, left[] = {M, M}, right[] = {N, M};
-	WeftTensor in[5] = {tensor(a, 2, shape)}, out[3] = {tensor(s, 1, values), tensor(u, 2, left), tensor(vt, 2, right)};
+	WeftTensor in[5] = {tensor(a, 2, shape)},
+		   out[3] = {tensor(s, 1, values), tensor(u, 2, left), tensor(vt, 2, right)};
 	WeftTensor all[6];
 	WeftStatus status = {0};
 	(void)state;
@@ -120,13 +128,16 @@ static void numbers_that_are_none(void **state)
 	assert_int_not_equal(weft_lapack_eigvalsh(NULL, in, out, room, sizeof room, &status), 0);
 	integers[2] = 1;
 	assert_int_equal(status.code, WEFT_ERR_CHECK);
-	assert_string_equal(status.message, "(Batch element 1): The algorithm failed to converge because the input matrix is ill-conditioned or has "
+	assert_string_equal(status.message, "(Batch element 1): The algorithm failed to converge "
+					    "because the input matrix is ill-conditioned or has "
 					    "too many repeated eigenvalues (error code: 1)");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(no_library), cmocka_unit_test(eig_needs_it), cmocka_unit_test(eigh_does_without),
-					   cmocka_unit_test(svd_does_without), cmocka_unit_test(numbers_that_are_none)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(no_library), cmocka_unit_test(eig_needs_it),
+		cmocka_unit_test(eigh_does_without), cmocka_unit_test(svd_does_without),
+		cmocka_unit_test(numbers_that_are_none)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

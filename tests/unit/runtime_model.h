@@ -16,10 +16,12 @@
 #define IN(x) COUNTED(ninput, input, x)
 #define OUT(x) COUNTED(noutput, output, x)
 /* `sizes` fills in that many slots, of which some are dimensions of outputs. */
-#define ENTRY(text, slots, ndim, sizes, run)                                                                                \
-	.size = sizeof(WeftEntry), .name = text, .nslot = slots, .sizes_bytes = WEFT_SIZES_BYTES(slots, ndim), .sizes_fn = sizes, \
-	.run_fn = run
-#define MODEL(about) .size = sizeof(WeftModel), .abi = WEFT_ABI_VERSION, .manifest = &about, WEFT_RUNTIME_FUNCTIONS
+#define ENTRY(text, slots, ndim, sizes, run)                                                       \
+	.size = sizeof(WeftEntry), .name = text, .nslot = slots,                                   \
+	.sizes_bytes = WEFT_SIZES_BYTES(slots, ndim), .sizes_fn = sizes, .run_fn = run
+#define MODEL(about)                                                                               \
+	.size = sizeof(WeftModel), .abi = WEFT_ABI_VERSION, .manifest = &about,                    \
+	WEFT_RUNTIME_FUNCTIONS
 #define MANIFEST(name) {name, "0", "generic-c", "", "abc", "cc"}
 
 #endif

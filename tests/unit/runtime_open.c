@@ -18,7 +18,8 @@
  * 256. */
 enum { ROW = 64, SECTION = 5 * ROW };
 static const int64_t dim_w[] = {2, 3}, dim_v[] = {5};
-static const WeftLayoutDim layout_v[] = {{0, 3, 2, 2}, {0, 1, 3, 3}}, layout_t[] = {{1, 1, 3, 3}, {0, 1, 2, 2}};
+static const WeftLayoutDim layout_v[] = {{0, 3, 2, 2}, {0, 1, 3, 3}},
+			   layout_t[] = {{1, 1, 3, 3}, {0, 1, 2, 2}};
 static const WeftParamInfo params[] = {
 	{.name = "", .dtype = F32, .rank = 0, .offset = 0, .bytes = 4},
 	{.name = "w", .dtype = F32, .rank = 2, .dim = dim_w, .offset = ROW, .bytes = 24},
@@ -26,12 +27,28 @@ static const WeftParamInfo params[] = {
 	{.name = "w", .dtype = F32, .rank = 2, .dim = dim_w, .nlayout = 2, .layout = layout_t, .offset = 3 * ROW, .bytes = 24},
 };
 static const WeftDim three[] = {{3, -1, "3"}};
-static const WeftTensorInfo state_info[] = {{.name = "s", .dtype = F32, .rank = 1, .dim = three, .donates = -1, .offset = 64, .bytes = 12, .init = 4 * ROW},
-					    {.name = "zero", .dtype = F32, .rank = 1, .dim = three, .donates = -1, .offset = 0, .bytes = 12, .init = WEFT_ZEROS}};
+static const WeftTensorInfo state_info[] = {{.name = "s",
+					     .dtype = F32,
+					     .rank = 1,
+					     .dim = three,
+					     .donates = -1,
+					     .offset = 64,
+					     .bytes = 12,
+					     .init = 4 * ROW},
+					    {.name = "zero",
+					     .dtype = F32,
+					     .rank = 1,
+					     .dim = three,
+					     .donates = -1,
+					     .offset = 0,
+					     .bytes = 12,
+					     .init = WEFT_ZEROS}};
 static _Alignas(64) char section[SECTION];
 static WeftManifest manifest = MANIFEST("model");
-static WeftModel model = {MODEL(manifest), COUNTED(nparam, param, params), .replaceable = 1, .weights = section, .weights_bytes = SECTION,
-			  COUNTED(nstate, state, state_info), .state_bytes = 128, WEFT_STATE_FUNCTIONS};
+static WeftModel model = {MODEL(manifest),          COUNTED(nparam, param, params),
+			  .replaceable = 1,         .weights = section,
+			  .weights_bytes = SECTION, COUNTED(nstate, state, state_info),
+			  .state_bytes = 128,       WEFT_STATE_FUNCTIONS};
 static WeftModel fresh;
 static WeftStatus status;
 
@@ -45,11 +62,11 @@ static int setup(void **state)
 	return 0;
 }
 
-#define IS(call, want, text)                                                                                           \
-	do {                                                                                                           \
-		assert_int_equal(call, want);                                                                          \
-		assert_string_equal(status.message, text);                                                             \
-		assert_int_equal(status.code, want);                                                                   \
+#define IS(call, want, text)                                                                       \
+	do {                                                                                       \
+		assert_int_equal(call, want);                                                      \
+		assert_string_equal(status.message, text);                                         \
+		assert_int_equal(status.code, want);                                               \
 	} while (0)
 
 static const void *weights_of(WeftInstance *in)
@@ -92,8 +109,10 @@ static void test_memory(void **state)
 	refused(&o, WEFT_ERR_ARGUMENT, wrong);
 	o.size = 4;
 	refused(&o, WEFT_ERR_ABI, "open: WeftOpen.size is not set");
-	IS(model.open(NULL, NULL, &in, &status), WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
-	IS(model.open(&model, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "open: no model or no place for the result");
+	IS(model.open(NULL, NULL, &in, &status), WEFT_ERR_ARGUMENT,
+	   "open: no model or no place for the result");
+	IS(model.open(&model, NULL, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "open: no model or no place for the result");
 }
 
 /* ---- files ---- */
@@ -117,7 +136,8 @@ static void test_file(void **state)
 	close(mkstemp(path));
 	WeftInstance *in;
 	WeftOpen o = {.size = sizeof o, .weights_path = path};
-	const WeftWeightHeader good = {WEFT_WEIGHT_MAGIC, "abc", SECTION, weft_checksum(section, SECTION)};
+	const WeftWeightHeader good = {WEFT_WEIGHT_MAGIC, "abc", SECTION,
+				       weft_checksum(section, SECTION)};
 	const size_t whole = WEFT_WEIGHT_HEADER + SECTION;
 	model.weights = NULL;
 	model.weights_hash = "abc";
@@ -141,7 +161,8 @@ static void test_file(void **state)
 	h.magic[13]++; /* the version */
 	write_weights(path, &h, whole);
 	refused(&o, WEFT_ERR_FILE, text);
-	snprintf(text, sizeof text, "%s: weights of another model, or arranged for another target", path);
+	snprintf(text, sizeof text, "%s: weights of another model, or arranged for another target",
+		 path);
 	h = good;
 	h.hash[2]++;
 	write_weights(path, &h, whole);
@@ -178,7 +199,8 @@ static void test_beside(void **state)
 	(void)state;
 	static char name[64], path[4200], text[4400], wordy[4200];
 	WeftInstance *in;
-	const WeftWeightHeader good = {WEFT_WEIGHT_MAGIC, "abc", SECTION, weft_checksum(section, SECTION)};
+	const WeftWeightHeader good = {WEFT_WEIGHT_MAGIC, "abc", SECTION,
+				       weft_checksum(section, SECTION)};
 	model.weights = NULL;
 	model.weights_hash = "abc";
 	refused(NULL, WEFT_ERR_FILE, "the model has no weights; name a file");
@@ -251,33 +273,41 @@ static void test_state(void **state)
 	model.close(in);
 	IS(model.state_get(copy, 0, &t, &status), WEFT_OK, "");
 	assert_memory_equal(x, mine + 1, 12);
-	IS(model.state_get(copy, 2, &t, &status), WEFT_ERR_ARGUMENT, "state: no state 2, the model has 2");
+	IS(model.state_get(copy, 2, &t, &status), WEFT_ERR_ARGUMENT,
+	   "state: no state 2, the model has 2");
 	IS(model.state_get(NULL, 0, &t, &status), WEFT_ERR_ARGUMENT, "state: no instance given");
 	IS(model.state_set(copy, 0, NULL, &status), WEFT_ERR_ARGUMENT, "state: no tensor given");
 	shape = 2;
-	IS(model.state_get(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s: dimension 0 is 2, expected 3");
+	IS(model.state_get(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s: dimension 0 is 2, expected 3");
 	shape = 3;
 	t.ndim = 0;
-	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s has 0 dimensions, expected 1");
+	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s has 0 dimensions, expected 1");
 	t.ndim = 1;
 	t.dtype.code = WEFT_INT;
-	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s has dtype i32, expected f32");
+	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s has dtype i32, expected f32");
 	t.dtype.code = WEFT_FLOAT;
 	t.dtype.bits = 16;
-	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s has dtype f16, expected f32");
+	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s has dtype f16, expected f32");
 	t.dtype.bits = 32;
 	t.device.type = 2;
-	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s is not in the processor's memory");
+	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s is not in the processor's memory");
 	t.device.type = WEFT_CPU;
 	t.data = NULL;
 	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s has no data");
 	t.data = x;
 	int64_t stride = 2;
 	t.strides = &stride;
-	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT, "state s: the stride of dimension 0 is 2, expected 1, row-major");
+	IS(model.state_set(copy, 0, &t, &status), WEFT_ERR_INPUT,
+	   "state s: the stride of dimension 0 is 2, expected 1, row-major");
 	model.close(copy);
 	IS(model.state_reset(NULL, &status), WEFT_ERR_ARGUMENT, "state_reset: no instance given");
-	IS(model.clone(NULL, &copy, &status), WEFT_ERR_ARGUMENT, "clone: no instance or no place for the result");
+	IS(model.clone(NULL, &copy, &status), WEFT_ERR_ARGUMENT,
+	   "clone: no instance or no place for the result");
 }
 
 /* Readers share an instance, who writes has it alone; nobody waits. */
@@ -302,7 +332,8 @@ static void test_busy(void **state)
 	IS(model.state_reset(in, &status), WEFT_OK, "");
 	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
 	in->weights.replacing = 1;
-	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY, "another call replaces the weights");
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY,
+	   "another call replaces the weights");
 	in->weights.replacing = 0;
 	IS(model.clone(in, &copy, &status), WEFT_OK, "");
 	model.close(copy);
@@ -340,7 +371,8 @@ static void test_sets(void **state)
 		if (i + 1 < SETS)
 			IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
 	}
-	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY, "calls that began long ago use what was replaced since");
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY,
+	   "calls that began long ago use what was replaced since");
 	for (int i = 0; i < SETS; i++)
 		assert_memory_equal((const char *)seen[i] + ROW, section + ROW, 24);
 	assert_ptr_equal(weights_of(in), seen[SETS - 1]);
@@ -364,7 +396,8 @@ static void test_weights(void **state)
 	int16_t v[5] = {10, 20, 30, 40, 50};
 	int64_t shape_w[] = {2, 3}, shape_v[] = {5};
 	const char *names[] = {"w", "v", "u"};
-	WeftTensor t[] = {{w, {WEFT_CPU, 0}, 2, F32, shape_w, NULL, 0}, {v, {WEFT_CPU, 0}, 1, I16, shape_v, NULL, 0}};
+	WeftTensor t[] = {{w, {WEFT_CPU, 0}, 2, F32, shape_w, NULL, 0},
+			  {v, {WEFT_CPU, 0}, 1, I16, shape_v, NULL, 0}};
 	const float turned[6] = {1, 4, 2, 5, 3, 6};
 	const int16_t stored[6] = {10, 20, 30, 40, 50, 0};
 	for (int32_t threads = 1; threads <= 3; threads++) {
@@ -395,35 +428,46 @@ static void test_weights(void **state)
 		model.close(copy);
 	}
 	opened(NULL, &in);
-	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT, "the model has no weight u");
+	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "the model has no weight u");
 	names[2] = "";
-	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT, "the model has no weight ");
-	IS(model.set_weights(NULL, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no instance given");
-	IS(model.set_weights(in, 1, NULL, t, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no names given");
-	IS(model.set_weights(in, 1, names, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "set_weights: no values given");
+	IS(model.set_weights(in, 1, names + 2, t, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "the model has no weight ");
+	IS(model.set_weights(NULL, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "set_weights: no instance given");
+	IS(model.set_weights(in, 1, NULL, t, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "set_weights: no names given");
+	IS(model.set_weights(in, 1, names, NULL, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "set_weights: no values given");
 	WeftContext no_size = {0};
-	IS(model.set_weights(in, 1, names, t, &no_size, &status), WEFT_ERR_ABI, "set_weights: WeftContext.size is not set");
+	IS(model.set_weights(in, 1, names, t, &no_size, &status), WEFT_ERR_ABI,
+	   "set_weights: WeftContext.size is not set");
 	const WeftThreads no_function = {.nthreads = 2};
 	const WeftContext lame = {.size = sizeof lame, .threads = &no_function};
 	IS(model.set_weights(in, 1, names, t, &lame, &status), WEFT_ERR_ARGUMENT,
 	   "set_weights: WeftContext.threads has no function `parallel`");
 	shape_w[1] = 4;
-	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w: dimension 1 is 4, expected 3");
+	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT,
+	   "weight w: dimension 1 is 4, expected 3");
 	shape_w[1] = 3;
 	t[0].ndim = 1;
-	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w has 1 dimensions, expected 2");
+	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT,
+	   "weight w has 1 dimensions, expected 2");
 	t[0].ndim = 2;
 	int64_t strides[] = {1, 2};
 	t[0].strides = strides;
-	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w: the stride of dimension 1 is 2, expected 1, row-major");
+	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT,
+	   "weight w: the stride of dimension 1 is 2, expected 1, row-major");
 	t[0].strides = NULL;
 	t[0].data = NULL;
-	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT, "weight w has no data");
+	IS(model.set_weights(in, 1, names, t, NULL, &status), WEFT_ERR_INPUT,
+	   "weight w has no data");
 	assert_ptr_equal(weights_of(in), section); /* nothing was done */
 	model.close(in);
 	model.replaceable = 0;
 	opened(NULL, &in);
-	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT, "the model was not compiled with --replaceable-weights");
+	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_ARGUMENT,
+	   "the model was not compiled with --replaceable-weights");
 	model.close(in);
 }
 
@@ -433,7 +477,8 @@ static void test_large(void **state)
 	(void)state;
 	enum { BYTES = 32 << 20 };
 	static const int64_t dim[] = {BYTES / 4};
-	static const WeftParamInfo one[] = {{.name = "w", .dtype = F32, .rank = 1, .dim = dim, .offset = 0, .bytes = BYTES}};
+	static const WeftParamInfo one[] = {
+		{.name = "w", .dtype = F32, .rank = 1, .dim = dim, .offset = 0, .bytes = BYTES}};
 	char *w = aligned_alloc(64, BYTES);
 	memset(w, 0x3f, BYTES);
 	model.param = one;
@@ -465,7 +510,10 @@ static void test_processor(void **state)
 			model.close(in);
 			continue;
 		}
-		snprintf(text, sizeof text, "model was compiled for generic-c, but this processor has no %s; compile it with a lower --target", names[k]);
+		snprintf(text, sizeof text,
+			 "model was compiled for generic-c, but this processor has no %s; compile "
+			 "it with a lower --target",
+			 names[k]);
 		refused(NULL, WEFT_ERR_CPU, text);
 	}
 }
@@ -475,7 +523,8 @@ static void test_processor(void **state)
 int main(void)
 {
 	fresh = model;
-	const struct CMUnitTest tests[] = {TEST(memory), TEST(file),    TEST(beside), TEST(state),
-					   TEST(busy),   TEST(sets),    TEST(weights), TEST(large),  TEST(processor)};
+	const struct CMUnitTest tests[] = {TEST(memory),  TEST(file),  TEST(beside),
+					   TEST(state),   TEST(busy),  TEST(sets),
+					   TEST(weights), TEST(large), TEST(processor)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,7 +17,8 @@
 
 /* The element at this position of the stored tensor, by the definition of WeftLayoutDim; -1:
  * padding. */
-static int64_t source(int64_t at, uint32_t rank, const int64_t *dim, uint32_t n, const WeftLayoutDim *l)
+static int64_t source(int64_t at, uint32_t rank, const int64_t *dim, uint32_t n,
+		      const WeftLayoutDim *l)
 {
 	int64_t index[4] = {0}, from = 0;
 	for (uint32_t d = n; d-- > 0; at /= l[d].padded) {
@@ -34,7 +35,8 @@ static int64_t source(int64_t at, uint32_t rank, const int64_t *dim, uint32_t n,
 	return from;
 }
 
-static void relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim, uint32_t n, const WeftLayoutDim *l)
+static void relayout(void *to, const void *from, size_t elem, uint32_t rank, const int64_t *dim,
+		     uint32_t n, const WeftLayoutDim *l)
 {
 	const WeftPacking p = weft_packing(from, elem, rank, dim, n, l);
 	weft_pack_part(&p, 0, p.count, to);
@@ -50,14 +52,16 @@ static void check_layout(uint32_t rank, const int64_t *dim, uint32_t n, const We
 	static const size_t sizes[] = {1, 2, 3, 4, 6, 8, 16};
 	for (size_t s = 0; s < 7; s++) {
 		const size_t elem = sizes[s];
-		unsigned char *x = malloc((size_t)numel * elem), *y = malloc((size_t)stored * elem), zero[16] = {0};
+		unsigned char *x = malloc((size_t)numel * elem), *y = malloc((size_t)stored * elem),
+			      zero[16] = {0};
 		for (size_t k = 0; k < (size_t)numel * elem; k++)
 			x[k] = (unsigned char)(k * 7 + k / 251 + 1);
 		memset(y, 0xa5, (size_t)stored * elem);
 		relayout(y, x, elem, rank, dim, n, l);
 		for (int64_t at = 0; at < stored; at++) {
 			int64_t from = source(at, rank, dim, n, l);
-			assert_memory_equal(y + (size_t)at * elem, from < 0 ? zero : x + (size_t)from * elem, elem);
+			assert_memory_equal(y + (size_t)at * elem,
+					    from < 0 ? zero : x + (size_t)from * elem, elem);
 		}
 		free(x);
 		free(y);
@@ -68,13 +72,17 @@ static void test_layouts(void **state)
 {
 	(void)state;
 	const int64_t matrix[] = {5, 7}, cube[] = {3, 4, 5}, row[] = {10}, filter[] = {6, 5, 3, 3};
-	const WeftLayoutDim same[] = {{0, 1, 5, 5}, {1, 1, 7, 7}}, turned[] = {{1, 1, 7, 7}, {0, 1, 5, 5}};
-	const WeftLayoutDim padded[] = {{0, 1, 5, 6}, {1, 1, 7, 8}}, first[] = {{1, 1, 7, 9}, {0, 1, 5, 8}};
-	const WeftLayoutDim panels[] = {{1, 4, 2, 2}, {0, 1, 5, 5}, {1, 1, 4, 4}}, rows[] = {{0, 2, 3, 3}, {1, 1, 7, 8}, {0, 1, 2, 2}};
+	const WeftLayoutDim same[] = {{0, 1, 5, 5}, {1, 1, 7, 7}},
+			    turned[] = {{1, 1, 7, 7}, {0, 1, 5, 5}};
+	const WeftLayoutDim padded[] = {{0, 1, 5, 6}, {1, 1, 7, 8}},
+			    first[] = {{1, 1, 7, 9}, {0, 1, 5, 8}};
+	const WeftLayoutDim panels[] = {{1, 4, 2, 2}, {0, 1, 5, 5}, {1, 1, 4, 4}},
+			    rows[] = {{0, 2, 3, 3}, {1, 1, 7, 8}, {0, 1, 2, 2}};
 	const WeftLayoutDim both[] = {{0, 4, 2, 2}, {1, 2, 4, 5}, {1, 1, 2, 2}, {0, 1, 4, 4}};
 	const WeftLayoutDim thrice[] = {{0, 6, 2, 2}, {0, 2, 3, 3}, {0, 1, 2, 3}};
 	const WeftLayoutDim mixed[] = {{2, 2, 3, 3}, {0, 1, 3, 4}, {1, 1, 4, 4}, {2, 1, 2, 2}};
-	const WeftLayoutDim conv[] = {{0, 4, 2, 2}, {2, 1, 3, 3}, {3, 1, 3, 3}, {1, 1, 5, 5}, {0, 1, 4, 4}};
+	const WeftLayoutDim conv[] = {
+		{0, 4, 2, 2}, {2, 1, 3, 3}, {3, 1, 3, 3}, {1, 1, 5, 5}, {0, 1, 4, 4}};
 	check_layout(2, matrix, 2, same);
 	check_layout(2, matrix, 2, turned);
 	check_layout(2, matrix, 2, padded);
@@ -124,10 +132,27 @@ static void test_checksum(void **state)
 /* Names that the system has for what is asked for here. */
 static const struct {
 	const char *name, *flag;
-} flags[] = {{"sse3", "pni"},         {"ssse3", "ssse3"},       {"fma", "fma"},           {"sse4.1", "sse4_1"},     {"sse4.2", "sse4_2"},
-	     {"movbe", "movbe"},      {"popcnt", "popcnt"},     {"avx", "avx"},           {"f16c", "f16c"},         {"bmi", "bmi1"},
-	     {"avx2", "avx2"},        {"bmi2", "bmi2"},         {"avx512f", "avx512f"},   {"avx512dq", "avx512dq"}, {"avx512cd", "avx512cd"},
-	     {"avx512bw", "avx512bw"}, {"avx512vl", "avx512vl"}, {"avx512vnni", "avx512_vnni"}, {"avx512bf16", "avx512_bf16"}, {"avxvnni", "avx_vnni"}, {"lzcnt", "abm"}};
+} flags[] = {{"sse3", "pni"},
+	     {"ssse3", "ssse3"},
+	     {"fma", "fma"},
+	     {"sse4.1", "sse4_1"},
+	     {"sse4.2", "sse4_2"},
+	     {"movbe", "movbe"},
+	     {"popcnt", "popcnt"},
+	     {"avx", "avx"},
+	     {"f16c", "f16c"},
+	     {"bmi", "bmi1"},
+	     {"avx2", "avx2"},
+	     {"bmi2", "bmi2"},
+	     {"avx512f", "avx512f"},
+	     {"avx512dq", "avx512dq"},
+	     {"avx512cd", "avx512cd"},
+	     {"avx512bw", "avx512bw"},
+	     {"avx512vl", "avx512vl"},
+	     {"avx512vnni", "avx512_vnni"},
+	     {"avx512bf16", "avx512_bf16"},
+	     {"avxvnni", "avx_vnni"},
+	     {"lzcnt", "abm"}};
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <linux/filter.h>
@@ -136,8 +161,10 @@ static const struct {
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static const WeftManifest tiles_manifest = {.features = "avx amxtile"}, plain_manifest = {.features = "sse3"};
-static const WeftModel tiles_model = {.manifest = &tiles_manifest}, plain_model = {.manifest = &plain_manifest};
+static const WeftManifest tiles_manifest = {.features = "avx amxtile"},
+			  plain_manifest = {.features = "sse3"};
+static const WeftModel tiles_model = {.manifest = &tiles_manifest},
+		       plain_model = {.manifest = &plain_manifest};
 static const WeftModel *tiles_level(void) { return &tiles_model; }
 static const WeftModel *plain_level(void) { return &plain_model; }
 
@@ -153,7 +180,8 @@ static bool refuse_permission(void)
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog filter = {sizeof code / sizeof *code, code};
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
 }
 
 /* A process that is not given AMX's registers takes the next level, and is told what is missing. */
@@ -170,7 +198,9 @@ static void test_permission(void **state)
 			_exit(CANNOT_REFUSE);
 		if (weft_rt_select(level, 2) != &plain_model)
 			_exit(CHOSE_WRONG);
-		_exit(weft_cpu_lacks("sse3 amxtile", missing) && !strcmp(missing, "amxtile") ? CHOSE_NEXT : NAMES_WRONG);
+		_exit(weft_cpu_lacks("sse3 amxtile", missing) && !strcmp(missing, "amxtile")
+			      ? CHOSE_NEXT
+			      : NAMES_WRONG);
 	}
 	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
 	if (WEXITSTATUS(status) == CANNOT_REFUSE)
@@ -223,7 +253,9 @@ static void test_features(void **state)
 /* The first that this processor has all of; the last one needs nothing that is asked for. */
 static const WeftModel *level(uint32_t k)
 {
-	static const WeftManifest manifest[] = {{.features = "sse3 its.own"}, {.features = "avx512vnni avx512f"}, {.features = "its.own"}};
+	static const WeftManifest manifest[] = {{.features = "sse3 its.own"},
+						{.features = "avx512vnni avx512f"},
+						{.features = "its.own"}};
 	static WeftModel model[3];
 	model[k].manifest = &manifest[k];
 	return &model[k];
@@ -248,10 +280,13 @@ static void test_levels(void **state)
 {
 	(void)state;
 	char missing[32];
-	const WeftModel *(*const all[])(void) = {second, last_one, first}, *(*const two[])(void) = {first, second}, *(*const one[])(void) = {second};
+	const WeftModel *(*const all[])(void) = {second, last_one, first},
+				 *(*const two[])(void) = {first, second},
+				 *(*const one[])(void) = {second};
 	bool has = !weft_cpu_lacks("avx512vnni avx512f", missing);
 	assert_ptr_equal(weft_rt_select(all, 3), has ? level(1) : level(2));
-	assert_ptr_equal(weft_rt_select(two, 2), weft_cpu_lacks("sse3", missing) ? level(1) : level(0));
+	assert_ptr_equal(weft_rt_select(two, 2),
+			 weft_cpu_lacks("sse3", missing) ? level(1) : level(0));
 	assert_ptr_equal(weft_rt_select(one, 1), level(1)); /* whether it has it or not: opening it
 	                                                       says what is missing */
 }
@@ -288,11 +323,15 @@ static int fn(const WeftOpContext *context, const WeftTensor *in, const WeftTens
 static void test_operator(void **state)
 {
 	(void)state;
-	static const WeftOpTensor tensor[] = {{{WEFT_FLOAT, 32, 1}, 2, 1}, {{WEFT_INT, 64, 1}, 0, -1}, {{WEFT_INT, 64, 1}, 1, -1}, {{WEFT_FLOAT, 64, 1}, 1, 0}};
+	static const WeftOpTensor tensor[] = {{{WEFT_FLOAT, 32, 1}, 2, 1},
+					      {{WEFT_INT, 64, 1}, 0, -1},
+					      {{WEFT_INT, 64, 1}, 1, -1},
+					      {{WEFT_FLOAT, 64, 1}, 1, 0}};
 	static int mine, theirs, stream;
 	static const WeftOpCall call = {"lib::f", fn, &mine, tensor, 3, 1, 2};
 	const WeftComm comm = {.size = sizeof comm, .ranks = 1};
-	const WeftContext context = {.size = sizeof context, .user = &theirs, .stream = &stream, .comm = &comm};
+	const WeftContext context = {
+		.size = sizeof context, .user = &theirs, .stream = &stream, .comm = &comm};
 	WeftRegion region = {.context = &context, .threads = 3};
 	char buffer[3];
 	void *buf[] = {buffer, buffer + 1, buffer + 2};
@@ -382,8 +421,9 @@ static void test_values(void **state)
 	static const struct {
 		int code, bits;
 		int64_t want;
-	} cases[] = {{WEFT_INT, 8, -2},  {WEFT_UINT, 8, 254}, {WEFT_INT, 16, -2}, {WEFT_UINT, 16, 65534}, {WEFT_INT, 32, -2}, {WEFT_UINT, 32, 4294967294},
-		     {WEFT_INT, 64, -2}, {WEFT_UINT, 64, -2}, {WEFT_BOOL, 8, 1}};
+	} cases[] = {{WEFT_INT, 8, -2},      {WEFT_UINT, 8, 254}, {WEFT_INT, 16, -2},
+		     {WEFT_UINT, 16, 65534}, {WEFT_INT, 32, -2},  {WEFT_UINT, 32, 4294967294},
+		     {WEFT_INT, 64, -2},     {WEFT_UINT, 64, -2}, {WEFT_BOOL, 8, 1}};
 	const int64_t all = -2;
 	const uint8_t no = 0;
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
@@ -393,11 +433,17 @@ static void test_values(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_layouts), cmocka_unit_test(test_checksum), 
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_layouts),
+		cmocka_unit_test(test_checksum),
 #if defined(__x86_64__) && defined(__linux__)
 		cmocka_unit_test(test_permission),
 #endif
-		cmocka_unit_test(test_features), cmocka_unit_test(test_levels),
-					   cmocka_unit_test(test_operator), cmocka_unit_test(test_numbers), cmocka_unit_test(test_values)};
+		cmocka_unit_test(test_features),
+		cmocka_unit_test(test_levels),
+		cmocka_unit_test(test_operator),
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_values)
+	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,8 +82,10 @@ static int run_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 {
 	(void)slot;
 	int64_t two = 2, one = 1;
-	if (weft_phase(r, add_one, buf, NULL, 0, TASKS) || weft_phase(r, fail_some, buf, &two, 1, TASKS) ||
-	    weft_phase(r, add_one, buf, NULL, 0, TASKS) || weft_phase(r, fail_some, buf, &one, 2, TASKS))
+	if (weft_phase(r, add_one, buf, NULL, 0, TASKS) ||
+	    weft_phase(r, fail_some, buf, &two, 1, TASKS) ||
+	    weft_phase(r, add_one, buf, NULL, 0, TASKS) ||
+	    weft_phase(r, fail_some, buf, &one, 2, TASKS))
 		return 1;
 	return weft_region_fail(r, "after what failed before");
 }
@@ -164,7 +166,8 @@ static int run_joined_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
 static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%",
-				       "%lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld"};
+				       "%lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld "
+				       "%lld %lld"};
 
 /* What is predicted of the three calls; NULL: nothing. share_all: whatever it is. */
 static const WeftLaunch *predicted;
@@ -193,7 +196,8 @@ static void check_while(const WeftThreads *t, int32_t n)
 	WeftStatus status = {0};
 	for (int64_t rounds = 0; rounds < 60; rounds += 7) {
 		memset(x, 0, sizeof x);
-		assert_int_equal(execute(run_while, (void *[]){x}, &rounds, t, n, &status), WEFT_OK);
+		assert_int_equal(execute(run_while, (void *[]){x}, &rounds, t, n, &status),
+				 WEFT_OK);
 		assert_int_equal(x[TASKS - 1], rounds);
 		memset(x, 0, sizeof x);
 		int failed = execute(run_while_fail, (void *[]){x}, &rounds, t, n, &status);
@@ -207,7 +211,8 @@ static void check_while(const WeftThreads *t, int32_t n)
 static void check_joined(const WeftThreads *t, int32_t n)
 {
 	static int64_t x[3][TASKS];
-	static const int64_t tasks[][3] = {{TASKS, TASKS, TASKS}, {1, 1, 1}, {0, 5, 0}, {TASKS, 1, 0}, {3, TASKS, 17}};
+	static const int64_t tasks[][3] = {
+		{TASKS, TASKS, TASKS}, {1, 1, 1}, {0, 5, 0}, {TASKS, 1, 0}, {3, TASKS, 17}};
 	WeftStatus status = {0};
 	for (size_t c = 0; c < sizeof tasks / sizeof *tasks; c++) {
 		memset(x, 0, sizeof x);
@@ -249,7 +254,8 @@ static void check_threads(const WeftThreads *t, int32_t n)
 		assert_string_equal(status.message, "task leaves 700, 100%");
 		for (int i = 0; i < TASKS; i++)
 			assert_int_equal(x[i], 1);
-		assert_int_equal(execute(run_fail_first, (void *[]){x}, NULL, t, n, &status), WEFT_ERR_CHECK);
+		assert_int_equal(execute(run_fail_first, (void *[]){x}, NULL, t, n, &status),
+				 WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "task leaves -1, 100%");
 	}
 	check_while(t, n);
@@ -414,7 +420,8 @@ static void test_message(void **state)
 	WeftStatus status = {0};
 	const WeftThreads own = {own_parallel, NULL, 3};
 	for (int32_t n = 1; n <= 3; n++) {
-		assert_int_equal(execute(run_fail_with_all, NULL, NULL, &own, n, &status), WEFT_ERR_CHECK);
+		assert_int_equal(execute(run_fail_with_all, NULL, NULL, &own, n, &status),
+				 WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "10 20 30 40 50 60 70 80 90 100 110 120 130");
 	}
 }
@@ -450,9 +457,16 @@ static void test_put_back(void **state)
 	const WeftThreads own = {own_parallel, NULL, 3};
 	for (int32_t n = 1; n <= 3; n++)
 		for (int64_t fails = 0; fails < 2; fails++) {
-			Undo u = {{0, 1, 2, 3, 4, 5, 6, 7}, {11, 12, 13}, {16, 99, 98}, {6, 2, 4}, {{0}}};
-			const int64_t want[2][STATE] = {{1, 2, 3, 4, 5, 6, 7, 8}, {1, 11, 12, 4, 5, 6, 16, 8}};
-			assert_int_equal(execute(run_undo, (void *[]){&u}, &fails, &own, n, &status), fails ? WEFT_ERR_CHECK : WEFT_OK);
+			Undo u = {{0, 1, 2, 3, 4, 5, 6, 7},
+				  {11, 12, 13},
+				  {16, 99, 98},
+				  {6, 2, 4},
+				  {{0}}};
+			const int64_t want[2][STATE] = {{1, 2, 3, 4, 5, 6, 7, 8},
+							{1, 11, 12, 4, 5, 6, 16, 8}};
+			assert_int_equal(
+				execute(run_undo, (void *[]){&u}, &fails, &own, n, &status),
+				fails ? WEFT_ERR_CHECK : WEFT_OK);
 			assert_memory_equal(u.state, want[fails], sizeof u.state);
 		}
 }
@@ -511,14 +525,17 @@ static void test_launches(void **state)
 		WeftStatus status = {0};
 		memset(x, 0, sizeof x);
 		memset(y, 0, sizeof y);
-		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status), WEFT_OK);
+		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status),
+				 WEFT_OK);
 		for (int64_t i = 0; i < TASKS; i++) {
 			assert_int_equal(x[i], 3 * i + 7);
-			assert_int_equal(y[i], (i >= 1 && i <= 20 ? 3 * (i - 1 + 2) + 7 : 0) - (i < 20 ? i : 0));
+			assert_int_equal(y[i], (i >= 1 && i <= 20 ? 3 * (i - 1 + 2) + 7 : 0) -
+						       (i < 20 ? i : 0));
 		}
 		memset(x, 0, sizeof x);
 		slot[3] = 1;
-		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status), WEFT_ERR_CHECK);
+		assert_int_equal(execute(run_table, (void *[]){x, y}, slot, &own, n, &status),
+				 WEFT_ERR_CHECK);
 		assert_string_equal(status.message, "task leaves 700, 100%");
 		assert_int_equal(x[0], 1);
 		assert_int_equal(x[1], 1);
@@ -576,7 +593,8 @@ static void test_profile(void **state)
 	int64_t x[2] = {0};
 	double seconds[2] = {0};
 	const WeftEntry e = {.run_fn = run_late};
-	WeftRegion r = {.entry = &e, .buf = (void *[]){x}, .profile = hear, .profile_user = seconds};
+	WeftRegion r = {
+		.entry = &e, .buf = (void *[]){x}, .profile = hear, .profile_user = seconds};
 	assert_int_equal(region_run(&r, t, 2), WEFT_OK);
 	assert_true(seconds[1] >= 0.03);
 	weft_rt_threads_free(t);
@@ -627,7 +645,8 @@ static bool has_help(const WeftThreads *t, int most)
 	caller = pthread_self();
 	others = 0;
 	for (int k = 0; k < most && !others; k++) {
-		assert_int_equal(execute(run_and_tell, (void *[]){x}, &phases, t, 2, NULL), WEFT_OK);
+		assert_int_equal(execute(run_and_tell, (void *[]){x}, &phases, t, 2, NULL),
+				 WEFT_OK);
 		if (k > 100)
 			pause_a_little();
 	}
@@ -678,7 +697,8 @@ static void *call_held(void *pool)
 	caller = pthread_self();
 	predicted = large;
 	while (!held)
-		assert_int_equal(execute(run_and_tell, (void *[]){x}, &phases, pool, 2, NULL), WEFT_OK);
+		assert_int_equal(execute(run_and_tell, (void *[]){x}, &phases, pool, 2, NULL),
+				 WEFT_OK);
 	return NULL;
 }
 
@@ -715,7 +735,8 @@ static void test_held_task(void **state)
 static void test_small_phases(void **state)
 {
 	(void)state;
-	static const WeftLaunch small[3] = {{.nbuf = 1, .ns = 1}}, large[3] = {{.nbuf = 1, .ns = 1000}};
+	static const WeftLaunch small[3] = {{.nbuf = 1, .ns = 1}},
+				large[3] = {{.nbuf = 1, .ns = 1000}};
 	WeftThreads *t = weft_rt_threads_new(WEFT_THREADS_POOL, 2, NULL);
 	share_all = false;
 	predicted = small;
@@ -753,7 +774,9 @@ static void *call_stay(void *arg)
 {
 	(void)arg;
 	while (most_inside < 2) /* until the other thread takes part */
-		assert_int_equal(execute(run_stay, (void *[]){NULL}, NULL, threads_default(), 2, NULL), WEFT_OK);
+		assert_int_equal(
+			execute(run_stay, (void *[]){NULL}, NULL, threads_default(), 2, NULL),
+			WEFT_OK);
 	return NULL;
 }
 
@@ -766,7 +789,8 @@ static void check_growth(const Team *team)
 	while (most_inside < 2)
 		pause_a_little();
 	for (int k = 0; k < 50 && most_inside == 2; k++) {
-		assert_int_equal(execute(run_add, (void *[]){x}, NULL, threads_default(), 4, NULL), WEFT_OK);
+		assert_int_equal(execute(run_add, (void *[]){x}, NULL, threads_default(), 4, NULL),
+				 WEFT_OK);
 		pause_a_little();
 	}
 	leave = 1;
@@ -824,7 +848,9 @@ static void test_joined_frames(void **state)
 			WeftThreads *t = weft_rt_threads_new(WEFT_THREADS_POOL, n, NULL);
 			predicted = tasks == 8 ? NULL : few;
 			memset(x, 0, sizeof x);
-			assert_int_equal(execute(run_many_joined, (void *[]){x}, &tasks, t, n, NULL), WEFT_OK);
+			assert_int_equal(
+				execute(run_many_joined, (void *[]){x}, &tasks, t, n, NULL),
+				WEFT_OK);
 			for (int64_t k = 0; k < 100; k++)
 				for (int64_t i = 0; i < tasks; i++)
 					assert_int_equal(x[tasks * k + i], k * i + 1);
@@ -837,7 +863,8 @@ static void *call_often(void *pool)
 {
 	int64_t x[TASKS] = {0};
 	for (int k = 0; k < 20; k++)
-		assert_int_equal(execute(run_add, (void *[]){x}, NULL, pool, 1 + k % 4, NULL), WEFT_OK);
+		assert_int_equal(execute(run_add, (void *[]){x}, NULL, pool, 1 + k % 4, NULL),
+				 WEFT_OK);
 	for (int i = 0; i < TASKS; i++)
 		assert_int_equal(x[i], 20 * PHASES);
 	return NULL;

@@ -39,10 +39,13 @@ static Case random_case(void)
 			c.dim[a] = inner * draw(1, 4);
 		if (inner) {
 			int64_t outer = (c.dim[a] + inner - 1) / inner;
-			c.layout[c.n++] = (WeftLayoutDim){a, inner, outer, outer + draw(0, 1 - whole)};
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, inner, inner + draw(0, 2 - 2 * whole)};
+			c.layout[c.n++] =
+				(WeftLayoutDim){a, inner, outer, outer + draw(0, 1 - whole)};
+			c.layout[c.n++] =
+				(WeftLayoutDim){a, 1, inner, inner + draw(0, 2 - 2 * whole)};
 		} else {
-			c.layout[c.n++] = (WeftLayoutDim){a, 1, c.dim[a], c.dim[a] + draw(0, 3 - 3 * whole)};
+			c.layout[c.n++] =
+				(WeftLayoutDim){a, 1, c.dim[a], c.dim[a] + draw(0, 3 - 3 * whole)};
 		}
 	}
 	for (uint32_t k = c.n; k > 1; k--) {
@@ -87,7 +90,8 @@ static void compare(const Case *c, size_t elem)
 	count = c->n ? count : numel;
 	if (count > 1 << 20)
 		return;
-	char *from = malloc(numel * elem), *want = malloc(count * elem), *got = malloc(count * elem);
+	char *from = malloc(numel * elem), *want = malloc(count * elem),
+	     *got = malloc(count * elem);
 	for (size_t i = 0; i < numel * elem; i++)
 		from[i] = (char)draw(1, 255);
 	memset(want, 0x55, count * elem);
@@ -98,7 +102,8 @@ static void compare(const Case *c, size_t elem)
 	assert_int_equal(p.count, count);
 	int64_t step = draw(0, 2) ? draw(1, (int64_t)count) : (int64_t)count;
 	for (size_t i = 0; i < count; i += (size_t)step)
-		weft_pack_part(&p, i, count - i < (size_t)step ? count - i : (size_t)step, got + i * elem);
+		weft_pack_part(&p, i, count - i < (size_t)step ? count - i : (size_t)step,
+			       got + i * elem);
 	assert_memory_equal(want, got, count * elem);
 	free(from);
 	free(want);
@@ -138,6 +143,7 @@ static void test_example(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_example), cmocka_unit_test(test_parts)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_example),
+					   cmocka_unit_test(test_parts)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

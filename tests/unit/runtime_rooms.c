@@ -56,15 +56,22 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 
 static const WeftDim dims[] = {{-1, 0, "n"}, {-1, -1, "u0"}, {3, -1, "3"}};
 static const WeftTensorInfo inputs[] = {TENSOR("x", I64, 1, dims)};
-static const WeftTensorInfo outputs[] = {TENSOR("y", I64, 1, dims + 1), TENSOR("z", I64, 2, dims + 1)};
+static const WeftTensorInfo outputs[] = {TENSOR("y", I64, 1, dims + 1),
+					 TENSOR("z", I64, 2, dims + 1)};
 static const WeftSymbolInfo symbols[] = {{"n", 1, 64}};
 static const char *const messages[] = {NULL, "it is 99"};
-static const WeftEntry entry = {ENTRY("main", 5, 1, sizes_fn, run_fn), .flags = WEFT_ENTRY_DATA_SIZES, IN(inputs), OUT(outputs),
-				COUNTED(nsymbol, symbol, symbols), .nroom = 1, COUNTED(nmessage, message, messages)};
+static const WeftEntry entry = {ENTRY("main", 5, 1, sizes_fn, run_fn),
+				.flags = WEFT_ENTRY_DATA_SIZES,
+				IN(inputs),
+				OUT(outputs),
+				COUNTED(nsymbol, symbol, symbols),
+				.nroom = 1,
+				COUNTED(nmessage, message, messages)};
 static const WeftEntry *const entries[] = {&entry};
 static const WeftManifest manifest = MANIFEST("m");
 _Alignas(64) static const float weights[16];
-static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries), .weights = weights, .weights_bytes = 64};
+static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries),
+				.weights = weights, .weights_bytes = 64};
 
 /* ---- an allocator that counts, and fails when it is told to ---- */
 
@@ -121,7 +128,11 @@ static void fix_free(Fix *f)
 
 static int fix_run(Fix *f, int32_t n, Count *count)
 {
-	WeftContext c = {.size = sizeof c, .nthreads = n, .alloc = count ? take : NULL, .free = count ? give : NULL, .alloc_user = count};
+	WeftContext c = {.size = sizeof c,
+			 .nthreads = n,
+			 .alloc = count ? take : NULL,
+			 .free = count ? give : NULL,
+			 .alloc_user = count};
 	memset(f->work, 0, sizeof f->work);
 	return model.run(f->inst, f->sizes, &f->in, f->out, f->work, &c, &f->status);
 }
@@ -170,7 +181,8 @@ static void test_given(void **state)
 	assert_ptr_equal(f->out[0].data, y);
 	f->x[0] = 4; /* one more than there is room for */
 	assert_int_equal(fix_run(f, 3, NULL), WEFT_ERR_INPUT);
-	assert_string_equal(f->status.message, "output y has 1640 bytes, and memory for 1632 is given");
+	assert_string_equal(f->status.message,
+			    "output y has 1640 bytes, and memory for 1632 is given");
 	f->ys = 300;
 	f->zs[0] = -1;
 	assert_int_not_equal(fix_run(f, 1, NULL), WEFT_OK);

@@ -56,7 +56,8 @@ static int sizes_fn(const int64_t *extent, int64_t *slot, WeftStatus *status)
 
 static const WeftDim dims[] = {{3, -1, "3"}};
 static const WeftTensorInfo inputs[] = {TENSOR("x", F32, 1, dims)};
-static const WeftTensorInfo replacing[] = {{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = 0}};
+static const WeftTensorInfo replacing[] = {
+	{.name = "y", .dtype = F32, .rank = 1, .dim = dims, .donates = 0}};
 static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 1, dims)};
 static const WeftTensorInfo states[] = {
 	{.name = "sum", .dtype = F32, .rank = 1, .dim = dims, .donates = -1, .offset = 0, .bytes = 12, .init = 64},
@@ -162,7 +163,8 @@ static void test_wrong_tensors(void **unused)
 	t = tensor(v);
 	t.strides = &two;
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
-	assert_string_equal(status.message, "state sum: the stride of dimension 0 is 2, expected 1, row-major");
+	assert_string_equal(status.message,
+			    "state sum: the stride of dimension 0 is 2, expected 1, row-major");
 	t = tensor(NULL);
 	assert_int_equal(model.state_get(in, 0, &t, &status), WEFT_ERR_INPUT);
 	assert_string_equal(status.message, "state sum has no data");
@@ -274,12 +276,14 @@ static void test_busy(void **unused)
 	Meanwhile m = {.in = in};
 	WeftContext c = {.size = sizeof c, .profile = ask, .profile_user = &m};
 	assert_int_equal(run(in, ADD, x, y, &c), WEFT_OK);
-	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_ERR_BUSY && m.get == WEFT_ERR_BUSY && m.set == WEFT_ERR_BUSY);
+	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_ERR_BUSY && m.get == WEFT_ERR_BUSY &&
+		    m.set == WEFT_ERR_BUSY);
 	assert_true(m.reset == WEFT_ERR_BUSY && m.clone == WEFT_ERR_BUSY);
 	assert_int_equal(m.weights, WEFT_ERR_ARGUMENT); /* not replaceable */
 	expect(in, 6, 7, 8);
 	assert_int_equal(run(in, PEEK, x, y, &c), WEFT_OK);
-	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_OK && m.get == WEFT_OK && m.set == WEFT_OK);
+	assert_true(m.add == WEFT_ERR_BUSY && m.peek == WEFT_OK && m.get == WEFT_OK &&
+		    m.set == WEFT_OK);
 	assert_true(m.reset == WEFT_OK && m.clone == WEFT_OK);
 	assert_true(y[0] == 6 && y[1] == 70 && y[2] == 800); /* of what it began with */
 	expect(in, 5, 6, 7);
@@ -312,7 +316,8 @@ static void test_donation(void **unused)
 	model.close(in);
 }
 
-static int weight(WeftInstance *in, const char *name, float *to, const WeftContext *c, WeftStatus *status)
+static int weight(WeftInstance *in, const char *name, float *to, const WeftContext *c,
+		  WeftStatus *status)
 {
 	WeftTensor t = tensor(to);
 	return in->model->get_weights(in, 1, &name, &t, c, status);
@@ -370,10 +375,13 @@ static void test_large_weights(void **unused)
 {
 	(void)unused;
 	static const int64_t dim[] = {2, LARGE / 2};
-	static const WeftLayoutDim halves[] = {{.axis = 1, .divisor = 1, .extent = LARGE / 2, .padded = LARGE / 2},
-					       {.axis = 0, .divisor = 1, .extent = 2, .padded = 2}};
-	static const WeftParamInfo large[] = {{"a", F32, 2, dim, 0, NULL, 0, 4 * LARGE}, {"b", F32, 2, dim, 2, halves, 4 * LARGE, 4 * LARGE}};
-	static const WeftEntry corners = {ENTRY("corners", 2, 1, sizes_fn, run_corners), OUT(outputs)};
+	static const WeftLayoutDim halves[] = {
+		{.axis = 1, .divisor = 1, .extent = LARGE / 2, .padded = LARGE / 2},
+		{.axis = 0, .divisor = 1, .extent = 2, .padded = 2}};
+	static const WeftParamInfo large[] = {{"a", F32, 2, dim, 0, NULL, 0, 4 * LARGE},
+					      {"b", F32, 2, dim, 2, halves, 4 * LARGE, 4 * LARGE}};
+	static const WeftEntry corners = {ENTRY("corners", 2, 1, sizes_fn, run_corners),
+					  OUT(outputs)};
 	static const WeftEntry *const entry[] = {&corners};
 	float *first = aligned_alloc(64, 8 * LARGE), *value = malloc(4 * LARGE), x[3] = {0}, y[3];
 	const char *name[] = {"a", "b"};
@@ -382,7 +390,8 @@ static void test_large_weights(void **unused)
 	memset(first, 0, 8 * LARGE);
 	m.nentry = 1, m.entry = entry, m.nparam = 2, m.param = large, m.nstate = 0;
 	m.weights = first, m.weights_bytes = 8 * LARGE;
-	WeftTensor t = {value, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)dim, NULL, 0}, both[2] = {t, t};
+	WeftTensor t = {value, {WEFT_CPU, 0}, 2, F32, (int64_t *)(uintptr_t)dim, NULL, 0},
+		   both[2] = {t, t};
 	WeftInstance *in = opened(&m), *other = NULL;
 	for (int k = 1; k < 9; k++) {
 		for (int i = 0; i < LARGE; i++)
@@ -394,7 +403,8 @@ static void test_large_weights(void **unused)
 		/* the other is copied */
 		assert_int_equal(m.set_weights(in, 1, name + k % 2, &t, NULL, NULL), WEFT_OK);
 		assert_int_equal(run(in, 0, x, y, NULL), WEFT_OK);
-		assert_true(y[0] == (float)k && y[1] == (k % 2 ? (float)k : -1.f) && y[2] == (k % 2 ? -1.f : (float)k));
+		assert_true(y[0] == (float)k && y[1] == (k % 2 ? (float)k : -1.f) &&
+			    y[2] == (k % 2 ? -1.f : (float)k));
 		if (k % 4 == 0)
 			assert_int_equal(m.clone(in, &other, NULL), WEFT_OK);
 		if (k % 4 != 1 || !other)
@@ -413,7 +423,10 @@ static void test_large_weights(void **unused)
 static void test_nothing_to_change(void **unused)
 {
 	(void)unused;
-	const WeftModel plain = {.size = sizeof plain, .abi = WEFT_ABI_VERSION, .manifest = &manifest, WEFT_RUNTIME_FUNCTIONS,
+	const WeftModel plain = {.size = sizeof plain,
+				 .abi = WEFT_ABI_VERSION,
+				 .manifest = &manifest,
+				 WEFT_RUNTIME_FUNCTIONS,
 				 WEFT_NO_STATE_FUNCTIONS};
 	float v[3];
 	WeftStatus status;
@@ -559,7 +572,8 @@ static void *set_state_on(void *arg)
 		const float v = (float)(l->served % 100 + 1);
 		float value[3] = {v, v, v};
 		WeftTensor t = tensor(value);
-		int code = l->served % 3 ? model.state_set(l->in, 0, &t, NULL) : model.state_reset(l->in, NULL);
+		int code = l->served % 3 ? model.state_set(l->in, 0, &t, NULL)
+					 : model.state_reset(l->in, NULL);
 		l->served += code == WEFT_OK;
 		l->refused += code != WEFT_OK;
 	}
@@ -582,7 +596,9 @@ static void under_load(int runners)
 	for (int k = 0; k <= runners; k++) {
 		load[k].in = in;
 		load[k].stop = &stop;
-		assert_int_equal(pthread_create(&thread[k], NULL, k < runners ? peek_on : set_state_on, &load[k]), 0);
+		assert_int_equal(pthread_create(&thread[k], NULL,
+						k < runners ? peek_on : set_state_on, &load[k]),
+				 0);
 	}
 	for (int k = 0; k < SETS_OF_WEIGHTS || !all_served(load, runners + 1, 100);) {
 		w[0] = w[1] = w[2] = (float)k;
@@ -695,7 +711,8 @@ static void test_get_wrong(void **unused)
 
 /* What grows ends where its last field does: the next one must not lie in what an older size
  * covers. */
-#define ENDS_WITH(type, field) _Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
+#define ENDS_WITH(type, field)                                                                     \
+	_Static_assert(offsetof(type, field) + sizeof(((type *)0)->field) == sizeof(type), #type)
 ENDS_WITH(WeftDim, text);
 ENDS_WITH(WeftTensorInfo, layout);
 ENDS_WITH(WeftSymbolInfo, hi);
@@ -727,7 +744,8 @@ static void test_other_sizes(void **unused)
 	assert_int_equal(run(in, ADD, x, y, (const WeftContext *)(const void *)&older), WEFT_OK);
 	expect(in, 7, 8, 9);
 	older.size = 0;
-	assert_int_equal(run(in, ADD, x, y, (const WeftContext *)(const void *)&older), WEFT_ERR_ABI);
+	assert_int_equal(run(in, ADD, x, y, (const WeftContext *)(const void *)&older),
+			 WEFT_ERR_ABI);
 	WeftModel other = model;
 	assert_null(weft_model_check(&model));
 	assert_non_null(weft_model_check(NULL));
@@ -744,10 +762,20 @@ static void test_other_sizes(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_state),       cmocka_unit_test(test_fits), cmocka_unit_test(test_wrong_tensors),   cmocka_unit_test(test_clone),
-		cmocka_unit_test(test_busy),        cmocka_unit_test(test_failed_call),     cmocka_unit_test(test_donation),
-		cmocka_unit_test(test_weights), cmocka_unit_test(test_large_weights),     cmocka_unit_test(test_nothing_to_change), cmocka_unit_test(test_threads),
-		cmocka_unit_test(test_other_sizes), cmocka_unit_test(test_get_weights), cmocka_unit_test(test_get_wrong),
+		cmocka_unit_test(test_state),
+		cmocka_unit_test(test_fits),
+		cmocka_unit_test(test_wrong_tensors),
+		cmocka_unit_test(test_clone),
+		cmocka_unit_test(test_busy),
+		cmocka_unit_test(test_failed_call),
+		cmocka_unit_test(test_donation),
+		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_large_weights),
+		cmocka_unit_test(test_nothing_to_change),
+		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_other_sizes),
+		cmocka_unit_test(test_get_weights),
+		cmocka_unit_test(test_get_wrong),
 		cmocka_unit_test(test_weights_while_running),
 		cmocka_unit_test(test_under_load),
 	};

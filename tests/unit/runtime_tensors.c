@@ -13,14 +13,16 @@
 
 static int copy_rows(const WeftFrame *f, int64_t begin, int64_t end)
 {
-	memcpy((float *)f->buf[3] + 3 * begin, (const float *)f->buf[0] + 3 * begin, (size_t)(3 * (end - begin)) * 4);
+	memcpy((float *)f->buf[3] + 3 * begin, (const float *)f->buf[0] + 3 * begin,
+	       (size_t)(3 * (end - begin)) * 4);
 	return 0;
 }
 
 static int add_up(const WeftFrame *f, int64_t begin, int64_t end)
 {
 	for (int64_t i = begin; i < end; i++)
-		((double *)f->buf[4])[i] = (double)((const int64_t *)f->buf[1])[i] + ((const double *)f->buf[2])[2 * i];
+		((double *)f->buf[4])[i] = (double)((const int64_t *)f->buf[1])[i] +
+					   ((const double *)f->buf[2])[2 * i];
 	return 0;
 }
 
@@ -38,20 +40,24 @@ static int run_fn(WeftRegion *r, void *const *buf, const int64_t *slot)
 	if ((uintptr_t)buf[6] % 64)
 		return weft_region_fail(r, "a workspace that is not aligned");
 	memset(buf[6], 0xee, (size_t)slot[5]);
-	return weft_phase(r, copy_rows, buf, NULL, 0, slot[0]) || weft_phase(r, add_up, buf, NULL, 1, slot[1]);
+	return weft_phase(r, copy_rows, buf, NULL, 0, slot[0]) ||
+	       weft_phase(r, add_up, buf, NULL, 1, slot[1]);
 }
 
-static const WeftDim dim_a[] = {{-1, 0, "n"}, {3, -1, "3"}}, dim_b[] = {{2, -1, "2"}, {-1, 1, "m"}}, dim_m[] = {{-1, 1, "m"}};
-static const WeftTensorInfo inputs[] = {TENSOR("a", F32, 2, dim_a), TENSOR("b", I64, 2, dim_b), TENSOR("c", C128, 1, dim_m)};
+static const WeftDim dim_a[] = {{-1, 0, "n"}, {3, -1, "3"}}, dim_b[] = {{2, -1, "2"}, {-1, 1, "m"}},
+		     dim_m[] = {{-1, 1, "m"}};
+static const WeftTensorInfo inputs[] = {TENSOR("a", F32, 2, dim_a), TENSOR("b", I64, 2, dim_b),
+					TENSOR("c", C128, 1, dim_m)};
 static const WeftTensorInfo outputs[] = {TENSOR("y", F32, 2, dim_a), TENSOR("z", F64, 1, dim_m)};
 static const WeftSymbolInfo symbols[] = {{"n", 2, 5}, {"m", 1, INT64_MAX}};
 static const WeftCallInfo calls[] = {{"rows", "map", 0, 0}, {"sums", "map", 0, 0}};
-static const WeftEntry entry = {ENTRY("main", 6, 5, sizes_fn, run_fn), IN(inputs), OUT(outputs), COUNTED(nsymbol, symbol, symbols),
-				COUNTED(ncall, call, calls)};
+static const WeftEntry entry = {ENTRY("main", 6, 5, sizes_fn, run_fn), IN(inputs), OUT(outputs),
+				COUNTED(nsymbol, symbol, symbols), COUNTED(ncall, call, calls)};
 static const WeftEntry *const entries[] = {&entry};
 static const WeftManifest manifest = MANIFEST("m");
-static const WeftModel model = {MODEL(manifest), COUNTED(nentry, entry, entries),
-				.stride = {[WEFT_DIM] = sizeof(WeftDim), [WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)}};
+static const WeftModel model = {
+	MODEL(manifest), COUNTED(nentry, entry, entries),
+	.stride = {[WEFT_DIM] = sizeof(WeftDim), [WEFT_TENSOR_INFO] = sizeof(WeftTensorInfo)}};
 
 typedef struct {
 	_Alignas(64) float a[64];
@@ -106,11 +112,11 @@ static int run(Fix *f, void *work)
 	return model.run(f->inst, f->sizes, f->in, f->out, work, NULL, &f->status);
 }
 
-#define IS(call, want, text)                                                                                           \
-	do {                                                                                                           \
-		assert_int_equal(call, want);                                                                          \
-		assert_string_equal(f->status.message, text);                                                          \
-		assert_int_equal(f->status.code, want);                                                                \
+#define IS(call, want, text)                                                                       \
+	do {                                                                                       \
+		assert_int_equal(call, want);                                                      \
+		assert_string_equal(f->status.message, text);                                      \
+		assert_int_equal(f->status.code, want);                                            \
 	} while (0)
 #define SIZES(text) IS(sizes(f), WEFT_ERR_INPUT, text)
 
@@ -161,8 +167,10 @@ static void test_kinds(void **state)
 	static const struct {
 		WeftDType is;
 		const char *text;
-	} cases[] = {{{WEFT_INT, 32, 1}, "i32"},   {{WEFT_UINT, 8, 1}, "u8"},    {{WEFT_FLOAT, 16, 1}, "f16"}, {{WEFT_BFLOAT, 16, 1}, "bf16"},
-		     {{WEFT_COMPLEX, 64, 1}, "c64"}, {{WEFT_BOOL, 8, 1}, "bool"}, {{WEFT_FLOAT, 64, 1}, "f64"}, {{3, 64, 1}, "opaque64"},
+	} cases[] = {{{WEFT_INT, 32, 1}, "i32"},     {{WEFT_UINT, 8, 1}, "u8"},
+		     {{WEFT_FLOAT, 16, 1}, "f16"},   {{WEFT_BFLOAT, 16, 1}, "bf16"},
+		     {{WEFT_COMPLEX, 64, 1}, "c64"}, {{WEFT_BOOL, 8, 1}, "bool"},
+		     {{WEFT_FLOAT, 64, 1}, "f64"},   {{3, 64, 1}, "opaque64"},
 		     {{10, 8, 1}, "f8 kind 8"}};
 	Fix *f = fix_new(5, 4);
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
@@ -200,13 +208,16 @@ static void test_kinds(void **state)
 	IS(run(f, f->work), WEFT_ERR_INPUT, "output z is not in the processor's memory");
 	f->out[1].device.type = WEFT_CPU;
 	f->sz[0] = 3;
-	IS(run(f, f->work), WEFT_ERR_INPUT, "output z: dimension 0 is 3, expected 4 as found by sizes");
+	IS(run(f, f->work), WEFT_ERR_INPUT,
+	   "output z: dimension 0 is 3, expected 4 as found by sizes");
 	f->sz[0] = 4;
 	f->sy[1] = 4;
-	IS(run(f, f->work), WEFT_ERR_INPUT, "output y: dimension 1 is 4, expected 3 as found by sizes");
+	IS(run(f, f->work), WEFT_ERR_INPUT,
+	   "output y: dimension 1 is 4, expected 3 as found by sizes");
 	f->sy[1] = 3;
 	f->sc[0] = 5;
-	IS(run(f, f->work), WEFT_ERR_INPUT, "input c: dimension 0 is 5, expected 4 as found by sizes");
+	IS(run(f, f->work), WEFT_ERR_INPUT,
+	   "input c: dimension 0 is 5, expected 4 as found by sizes");
 	fix_free(f);
 }
 
@@ -214,16 +225,25 @@ static void test_arguments(void **state)
 {
 	(void)state;
 	Fix *f = fix_new(5, 4);
-	IS(model.sizes(NULL, 0, f->in, f->sizes, &f->status), WEFT_ERR_ARGUMENT, "sizes: no instance given");
-	IS(model.sizes(f->inst, 0, f->in, NULL, &f->status), WEFT_ERR_ARGUMENT, "sizes: no room for the sizes given");
-	IS(model.sizes(f->inst, 1, f->in, f->sizes, &f->status), WEFT_ERR_ARGUMENT, "sizes: no such entry");
-	IS(model.sizes(f->inst, 0, NULL, f->sizes, &f->status), WEFT_ERR_ARGUMENT, "sizes: no inputs given");
+	IS(model.sizes(NULL, 0, f->in, f->sizes, &f->status), WEFT_ERR_ARGUMENT,
+	   "sizes: no instance given");
+	IS(model.sizes(f->inst, 0, f->in, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "sizes: no room for the sizes given");
+	IS(model.sizes(f->inst, 1, f->in, f->sizes, &f->status), WEFT_ERR_ARGUMENT,
+	   "sizes: no such entry");
+	IS(model.sizes(f->inst, 0, NULL, f->sizes, &f->status), WEFT_ERR_ARGUMENT,
+	   "sizes: no inputs given");
 	assert_int_equal(sizes(f), WEFT_OK);
-	IS(model.run(NULL, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT, "run: no instance given");
-	IS(model.run(f->inst, NULL, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT, "run: no sizes given");
-	IS(model.run(f->inst, f->sizes, f->in, f->out, NULL, NULL, &f->status), WEFT_ERR_ARGUMENT, "run: no workspace given");
-	IS(model.run(f->inst, f->sizes, NULL, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT, "run: no inputs given");
-	IS(model.run(f->inst, f->sizes, f->in, NULL, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT, "run: no outputs given");
+	IS(model.run(NULL, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "run: no instance given");
+	IS(model.run(f->inst, NULL, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "run: no sizes given");
+	IS(model.run(f->inst, f->sizes, f->in, f->out, NULL, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "run: no workspace given");
+	IS(model.run(f->inst, f->sizes, NULL, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "run: no inputs given");
+	IS(model.run(f->inst, f->sizes, f->in, NULL, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
+	   "run: no outputs given");
 	f->sizes->entry = 1;
 	IS(run(f, f->work), WEFT_ERR_ARGUMENT, "run: no such entry");
 	f->sizes->entry = 0;
@@ -237,13 +257,16 @@ static void test_arguments(void **state)
 	fix_free(f);
 }
 
-static void check_results(const Fix *f, int64_t n, int64_t m, const int64_t *step_a, int64_t step_b, int64_t step_c)
+static void check_results(const Fix *f, int64_t n, int64_t m, const int64_t *step_a, int64_t step_b,
+			  int64_t step_c)
 {
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t k = 0; k < 3; k++)
-			assert_true(f->y[3 * i + k] == ((float *)f->in[0].data)[i * step_a[0] + k * step_a[1]]);
+			assert_true(f->y[3 * i + k] ==
+				    ((float *)f->in[0].data)[i * step_a[0] + k * step_a[1]]);
 	for (int64_t i = 0; i < m; i++)
-		assert_true(f->z[i] == (double)((int64_t *)f->in[1].data)[i * step_b] + ((double *)f->in[2].data)[2 * i * step_c]);
+		assert_true(f->z[i] == (double)((int64_t *)f->in[1].data)[i * step_b] +
+					       ((double *)f->in[2].data)[2 * i * step_c]);
 	assert_true(f->y[3 * n] == 0 && f->z[m] == 0);
 }
 
@@ -252,7 +275,8 @@ static void check_results(const Fix *f, int64_t n, int64_t m, const int64_t *ste
 static void test_views(void **state)
 {
 	(void)state;
-	static const int64_t a[][2] = {{3, 1}, {1, 5}, {4, 1}, {0, 1}, {6, 2}, {3, 0}}, b[][2] = {{4, 1}, {1, 2}, {8, 2}, {0, 3}};
+	static const int64_t a[][2] = {{3, 1}, {1, 5}, {4, 1}, {0, 1}, {6, 2}, {3, 0}},
+			     b[][2] = {{4, 1}, {1, 2}, {8, 2}, {0, 3}};
 	for (size_t i = 0; i < 6; i++)
 		for (size_t j = 0; j < 4; j++)
 			for (int64_t step = 1; step <= 2; step++) {
@@ -262,7 +286,8 @@ static void test_views(void **state)
 				f->strides[2][0] = step;
 				for (int k = 0; k < 3; k++)
 					f->in[k].strides = f->strides[k];
-				uint64_t want = 200 + 128 + (i ? 64 : 0) + (j ? 64 : 0) + (step > 1 ? 64 : 0);
+				uint64_t want = 200 + 128 + (i ? 64 : 0) + (j ? 64 : 0) +
+						(step > 1 ? 64 : 0);
 				assert_int_equal(sizes(f), WEFT_OK);
 				assert_int_equal(f->sizes->workspace_bytes, want);
 				for (size_t at = 0; at < 70; at += 23) {
@@ -318,7 +343,8 @@ static void test_offsets(void **state)
 	IS(run(f, f->work), WEFT_ERR_INPUT, "output y is not row-major");
 	f->out[0].strides = NULL;
 	f->in[0].strides = f->strides[0]; /* after sizes */
-	IS(run(f, f->work), WEFT_ERR_INPUT, "input a has other strides than when sizes were computed");
+	IS(run(f, f->work), WEFT_ERR_INPUT,
+	   "input a has other strides than when sizes were computed");
 	fix_free(f);
 }
 
@@ -397,10 +423,11 @@ static void test_donated(void **state)
 	for (size_t k = 0; k < 5; k++) {
 		f->out[0].data = cases[k].data;
 		if (cases[k].fine)
-			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_OK, "");
+			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status),
+			   WEFT_OK, "");
 		else
-			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status), WEFT_ERR_ARGUMENT,
-			   "output y overlaps another tensor or the workspace");
+			IS(model.run(inst, f->sizes, f->in, f->out, f->work, NULL, &f->status),
+			   WEFT_ERR_ARGUMENT, "output y overlaps another tensor or the workspace");
 	}
 	f->out[0].data = f->y;
 	f->in[0].data = f->b; /* z may not take it */
@@ -456,8 +483,11 @@ static void test_profile(void **state)
 	assert_int_equal(sizes(f), WEFT_OK);
 	for (int32_t n = 1; n <= 4; n++) {
 		Heard h = {0};
-		const WeftContext c = {.size = sizeof c, .nthreads = n, .profile = hear, .profile_user = &h};
-		assert_int_equal(model.run(f->inst, f->sizes, f->in, f->out, f->work, &c, &f->status), WEFT_OK);
+		const WeftContext c = {
+			.size = sizeof c, .nthreads = n, .profile = hear, .profile_user = &h};
+		assert_int_equal(
+			model.run(f->inst, f->sizes, f->in, f->out, f->work, &c, &f->status),
+			WEFT_OK);
 		assert_int_equal(h.n, 2);
 		assert_int_equal(h.call[0], 0);
 		assert_int_equal(h.call[1], 1);
@@ -468,9 +498,11 @@ static void test_profile(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_extents), cmocka_unit_test(test_kinds),
-		cmocka_unit_test(test_arguments), cmocka_unit_test(test_views), cmocka_unit_test(test_offsets),
-		cmocka_unit_test(test_overlap), cmocka_unit_test(test_empty), cmocka_unit_test(test_donated), cmocka_unit_test(test_profile),
+		cmocka_unit_test(test_sizes),   cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_kinds),   cmocka_unit_test(test_arguments),
+		cmocka_unit_test(test_views),   cmocka_unit_test(test_offsets),
+		cmocka_unit_test(test_overlap), cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_donated), cmocka_unit_test(test_profile),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

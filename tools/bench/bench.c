@@ -14,10 +14,10 @@ const Command command_bench = {
 	"MODEL|MODEL.so|NAME=MODEL... [options]",
 	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
 	"FLOP/s and the\n"
-	"share of the peak this machine reaches in a loop of multiply-adds, counted at the sizes run "
-	"(which\n"
-	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph operator by operator with our own kernels: no "
-	"fusion, no\n"
+	"share of the peak this machine reaches in a loop of multiply-adds, "
+	"counted at the sizes run (which\n"
+	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph "
+	"operator by operator with our own kernels: no fusion, no\n"
 	"planning), `compiled`, and the named peers.\n\n"
 	"  --entry NAME         which one to time where there are several\n"
 	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
@@ -77,7 +77,8 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 }
 
 /* One row per number of threads; false when all of them failed. */
-static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *path, double compile)
+static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *path,
+		    double compile)
 {
 	bool any = false;
 	for (int k = 0; k < o->nthreads && t->n < MAX_ROWS; k++) {
@@ -199,10 +200,11 @@ static void print_sizes(const Table *t)
 {
 	const BenchRow *r = sized_row(t);
 	for (int k = 0; r && k < r->nsize; k++)
-		printf("%s%s = %lld%s", k ? ", " : "sizes: ", r->size[k].name, (long long)r->size[k].value,
-		       k + 1 == r->nsize ? "\n" : "");
+		printf("%s%s = %lld%s", k ? ", " : "sizes: ", r->size[k].name,
+		       (long long)r->size[k].value, k + 1 == r->nsize ? "\n" : "");
 	if (r && !r->counted)
-		puts("the file's counts are for other sizes: FLOP/s are left out (give the model file)");
+		puts("the file's counts are for other sizes: FLOP/s are left out (give the model "
+		     "file)");
 }
 
 static double peak_for(const BenchOptions *o, const Table *t, int threads)
@@ -238,7 +240,9 @@ static void print_table(const BenchOptions *o, const Table *t)
 			printf(" %9.2f", r->median / own->median);
 		putchar('\n');
 		if (r->queued > 0)
-			printf("%-24s %7d %10s %10.4f  a call, of 20 that the GPU is given at once\n", "", r->threads, "", 1e3 * r->queued);
+			printf("%-24s %7d %10s %10.4f  a call, of 20 that the GPU is given at "
+			       "once\n",
+			       "", r->threads, "", 1e3 * r->queued);
 	}
 	for (int k = 0; k < o->nthreads; k++)
 		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n",
@@ -303,7 +307,8 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	if (!parse_backend(text, &o->backend))
 		return false;
 	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS || o->backend == RUN_GPU_HOST)
-		return fail("--backend is jit, c or llvm: interpreters and gpu-host are not timed"), false;
+		return fail("--backend is jit, c or llvm: interpreters and gpu-host are not timed"),
+		       false;
 	if (!is_shared_object(o->model))
 		backend_note(o->backend), o->backend = backend_resolve(o->backend);
 	else if (o->backend != RUN_DEFAULT)

@@ -54,7 +54,9 @@ static bool seen_shape(const Runner *r, uint32_t k, int64_t *shape)
 	for (uint32_t d = 0; d < info->rank; d++) {
 		const WeftDim *dim = tensor_dim(r->model, info, d);
 		if (dim->value < 0 && dim->symbol < 0)
-			return fail("input %s: give --inputs, its shape is %s", info->name, dim->text), false;
+			return fail("input %s: give --inputs, its shape is %s", info->name,
+				    dim->text),
+			       false;
 		shape[d] = dim->value >= 0 ? dim->value : seen_size(r, (uint32_t)dim->symbol);
 	}
 	return true;
@@ -96,7 +98,8 @@ static bool calls(const Timed *t, int abreast)
 {
 	bool ok = true;
 	for (int k = 0; ok && k < abreast; k++)
-		ok = t->device ? on_device_begin(t->device) : runner_call(t->r, t->in, t->threads, NULL, NULL);
+		ok = t->device ? on_device_begin(t->device)
+			       : runner_call(t->r, t->in, t->threads, NULL, NULL);
 	return ok && (!t->device || on_device_wait(t->device));
 }
 
@@ -121,7 +124,8 @@ static bool time_calls(const Timed *t, int abreast, double seconds, BenchRow *ro
 }
 
 /* On a GPU tensors lie in its memory. */
-static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, BenchRow *row)
+static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
+		      BenchRow *row)
 {
 	enum { QUEUE = 20 };
 	Timed t = {r, in, threads, NULL};
@@ -180,7 +184,8 @@ static void print_call(const WeftKernelInfo *c, double launches, double t, const
 	if (c->seconds > 0)
 		snprintf(predicted, sizeof predicted, "%.1f", 1e6 * c->seconds);
 	printf(" %9s", predicted);
-	printf(" %9s %9s %11s %9s", human(c->flops, f), human(c->bytes, b), human(t > 0 ? c->flops / t : 0, rate), share);
+	printf(" %9s %9s %11s %9s", human(c->flops, f), human(c->bytes, b),
+	       human(t > 0 ? c->flops / t : 0, rate), share);
 }
 
 static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
@@ -216,7 +221,8 @@ static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
 	}
 	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
 	if (count)
-		printf("roofline: %sFLOP/s, and %sB/s for what a launch reads and writes beyond the caches' %sB;\n"
+		printf("roofline: %sFLOP/s, and %sB/s for what a launch reads and writes beyond "
+		       "the caches' %sB;\n"
 		       "c: it fits into them and is compared with FLOP/s only\n",
 		       human(peak->flops, f), human(peak->bytes, b), human(peak->cache, cache));
 	putchar('\n');
@@ -284,7 +290,8 @@ static const WeftReport *planned_counts(Weft *w, const Runner *r)
 	for (uint32_t e = 0; e < r->model->nentry; e++) {
 		const WeftEntry *entry = weft_entry(r->model, e);
 		for (uint32_t k = 0; k < entry->nsymbol; k++)
-			value[n++] = e == r->which ? r->sizes->slot[k] : weft_symbol(r->model, entry, k)->lo;
+			value[n++] = e == r->which ? r->sizes->slot[k]
+						   : weft_symbol(r->model, entry, k)->lo;
 	}
 	const WeftReport *all = weft_report_at(w, value, n);
 	free(value);
@@ -294,7 +301,8 @@ static const WeftReport *planned_counts(Weft *w, const Runner *r)
 		return free(part), NULL;
 	}
 	const WeftEntryReport *e = &all->entry[r->which];
-	*part = (WeftReport){.flops = e->flops, .bytes = e->bytes, .nkernel = e->nkernel, .kernel = e->kernel};
+	*part = (WeftReport){
+		.flops = e->flops, .bytes = e->bytes, .nkernel = e->nkernel, .kernel = e->kernel};
 	return part;
 }
 
@@ -323,16 +331,22 @@ static void fill_counts(Runner *r, const BenchOptions *o, BenchRow *row)
 		row->bytes = report->bytes;
 	}
 	for (uint32_t k = 0; k < r->entry->nsymbol && row->nsize < MOST_SIZES; k++) {
-		snprintf(row->size[row->nsize].name, sizeof row->size->name, "%s", weft_symbol(r->model, r->entry, k)->name);
+		snprintf(row->size[row->nsize].name, sizeof row->size->name, "%s",
+			 weft_symbol(r->model, r->entry, k)->name);
 		row->size[row->nsize++].value = r->sizes->slot[k];
 	}
 }
 
-static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads, const Peak *peak)
+static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
+			 const Peak *peak)
 {
 	uint32_t n = r->entry->ncall + 1;
-	Profile p = {calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)),
-		     calloc(n, sizeof(uint32_t)), r->model, r->entry};
+	Profile p = {calloc(n, sizeof(double)),
+		     calloc(n, sizeof(double)),
+		     calloc(n, sizeof(double)),
+		     calloc(n, sizeof(uint32_t)),
+		     r->model,
+		     r->entry};
 	bool ok = p.seconds && p.run && p.launches && p.order;
 	for (int k = 0; ok && k < 20; k++) {
 		memset(p.run, 0, n * sizeof *p.run);
@@ -354,10 +368,12 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 }
 
 /* A shared object is there; a model file is compiled in this process. */
-static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op, BenchRow *row)
+static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op,
+		     BenchRow *row)
 {
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.compile = &c, .load = &o->load, .entry = o->entry, .device = o->device};
+	RunnerOptions ro = {
+		.compile = &c, .load = &o->load, .entry = o->entry, .device = o->device};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;
@@ -368,7 +384,8 @@ static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op
 	return ok;
 }
 
-static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int threads, const Peak *peak, BenchRow *row)
+static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int threads,
+		     const Peak *peak, BenchRow *row)
 {
 	Runner r;
 	if (!open_own(&r, path, o, op_by_op, row))
@@ -396,7 +413,10 @@ static bool write_inputs(const BenchOptions *o, const char *path)
 	Runner r;
 	char name[16];
 	WeftOptions c = o->compile;
-	RunnerOptions ro = {.backend = is_shared_object(o->model) ? RUN_DEFAULT : RUN_LOOPS, .compile = &c, .load = &o->load, .entry = o->entry};
+	RunnerOptions ro = {.backend = is_shared_object(o->model) ? RUN_DEFAULT : RUN_LOOPS,
+			    .compile = &c,
+			    .load = &o->load,
+			    .entry = o->entry};
 	if (!runner_open(&r, o->model, &ro))
 		return false;
 	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
@@ -427,7 +447,8 @@ bool bench_write_inputs(const BenchOptions *o, const char *path)
 }
 
 /* Times a row, or without one profiles against the peak. */
-static bool apart(const char *path, const BenchOptions *o, bool op_by_op, int threads, const Peak *peak, BenchRow *row)
+static bool apart(const char *path, const BenchOptions *o, bool op_by_op, int threads,
+		  const Peak *peak, BenchRow *row)
 {
 	int fd[2], status;
 	fflush(NULL);

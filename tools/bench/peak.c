@@ -72,7 +72,8 @@ static long long cache_field(int cpu, int index, const char *field)
 {
 	char path[128], unit = 0;
 	long long v;
-	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index, field);
+	snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%d/cache/index%d/%s", cpu, index,
+		 field);
 	FILE *f = fopen(path, "r");
 	int n = f ? fscanf(f, "%lld%c", &v, &unit) : 0;
 	if (f)

@@ -11,8 +11,9 @@ static const struct {
 	uint32_t rows, cols, trows, tcols, depth;
 	double share;
 } tiles[] = {
-	{128, 128, 8, 8, 8, 0.53}, {128, 64, 8, 4, 16, 0.55}, {64, 128, 4, 8, 16, 0.52}, {64, 64, 4, 4, 16, 0.46},
-	{32, 64, 4, 4, 16, 0.42}, {64, 32, 4, 4, 16, 0.42}, {32, 32, 4, 4, 16, 0.37},
+	{128, 128, 8, 8, 8, 0.53}, {128, 64, 8, 4, 16, 0.55}, {64, 128, 4, 8, 16, 0.52},
+	{64, 64, 4, 4, 16, 0.46},  {32, 64, 4, 4, 16, 0.42},  {64, 32, 4, 4, 16, 0.42},
+	{32, 32, 4, 4, 16, 0.37},
 };
 
 enum {
@@ -44,7 +45,9 @@ static int64_t stride_hint(const Nest *n, Sym offset, uint32_t axis)
 static void sort_axes(const Nest *n, Sym offset, GpuAxes *x)
 {
 	for (uint32_t i = 1; i < x->n; i++)
-		for (uint32_t j = i; j > 0 && stride_hint(n, offset, x->axis[j]) > stride_hint(n, offset, x->axis[j - 1]); j--) {
+		for (uint32_t j = i; j > 0 && stride_hint(n, offset, x->axis[j]) >
+						      stride_hint(n, offset, x->axis[j - 1]);
+		     j--) {
 			const uint32_t t = x->axis[j];
 			x->axis[j] = x->axis[j - 1];
 			x->axis[j - 1] = t;
@@ -90,7 +93,8 @@ static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p, Lay
 		gpu_pack(n, shape->a, &p->k, want);
 	merge_summed(n, &p->k);
 	axes_merge_outer(n, n->outer);
-	const uint64_t in_a = nest_axes(n, n->offset[shape->a.i]), in_b = nest_axes(n, n->offset[shape->b.i]);
+	const uint64_t in_a = nest_axes(n, n->offset[shape->a.i]),
+		       in_b = nest_axes(n, n->offset[shape->b.i]);
 	for (uint32_t a = 0; a < n->n; a++) {
 		if (!nest_has_axis(n, a) || !nest_is_outer(n, a))
 			continue;
@@ -124,15 +128,17 @@ static void choose_sides(const Nest *n, const KernelShape *shape, GpuContractPla
 static bool is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
 {
 	Sym coef, rest;
-	return nest_coef_is(n, offset, axis, 1) && sym_linear(n->syms, offset, n->var[axis], &coef, &rest) && sym_divides(n->syms, wide, rest) &&
-	       sym_divides(n->syms, wide, n->extent[axis]);
+	return nest_coef_is(n, offset, axis, 1) &&
+	       sym_linear(n->syms, offset, n->var[axis], &coef, &rest) &&
+	       sym_divides(n->syms, wide, rest) && sym_divides(n->syms, wide, n->extent[axis]);
 }
 
 /* Along k if its elements lie side by side there, several in one access if their places allow it;
  * they come by registers, since they lie apart in the tile. Else along the rows (columns), several
  * in one copy if their places allow it. Copies go on while threads compute, unless a conversion
  * does. */
-static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxes *side, GpuOperand *o)
+static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxes *side,
+			   GpuOperand *o)
 {
 	const Sym offset = n->offset[o->load.i];
 	const DType storage = buf_of(n->l, n->k->kx.data[o->load.i].buf)->dtype;
@@ -144,7 +150,8 @@ static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxe
 		o->deep = most;
 		o->async = false;
 	}
-	if (!o->along_k && o->async && side->n && is_aligned(n, offset, side->axis[side->n - 1], most))
+	if (!o->along_k && o->async && side->n &&
+	    is_aligned(n, offset, side->axis[side->n - 1], most))
 		o->wide = most;
 }
 
@@ -162,17 +169,27 @@ static void add_copy(GpuTime *t, const GpuTime *copy)
 static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double share)
 {
 	const Gpu *g = in->target->gpu;
-	const double steps = (double)plan_size(in, p->grid.steps), k = p->grid.per ? fmin(steps, (double)p->grid.per) : steps;
-	const double tiles_of = (double)plan_size(in, p->grid.nblock), rows = p->tile.rows, cols = p->tile.cols;
-	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share, size = dtype_size(p->dtype);
-	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads)), own = ceil(tiles_of / g->multiprocessors);
+	const double steps = (double)plan_size(in, p->grid.steps),
+		     k = p->grid.per ? fmin(steps, (double)p->grid.per) : steps;
+	const double tiles_of = (double)plan_size(in, p->grid.nblock), rows = p->tile.rows,
+		     cols = p->tile.cols;
+	const double rate = (double)g->f32 * 1000 / g->multiprocessors * share,
+		     size = dtype_size(p->dtype);
+	const double at_once = fmin(g->blocks, floor((double)g->warps * WARP / p->threads)),
+		     own = ceil(tiles_of / g->multiprocessors);
 	const double each = fmin(1, fmin(own, at_once) * p->threads / FULL);
-	const double compute = own * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
-	const double left = gpu_two_phases(p) ? 2 * size * (double)plan_size(in, p->grid.results) * (double)plan_size(in, p->grid.splits) : 0;
-	const double bytes = left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
+	const double compute =
+		own * 2 * rows * cols * k * (p->dtype == DT_f64 ? 2 : 1) / (rate * fmax(each, 0.1));
+	const double left = gpu_two_phases(p) ? 2 * size * (double)plan_size(in, p->grid.results) *
+							(double)plan_size(in, p->grid.splits)
+					      : 0;
+	const double bytes =
+		left + cost_at(in->nest->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	const double moved = bytes + tiles_of * (rows + cols) * k * size / CACHED;
-	const double waits = ceil(own / at_once) * k / p->tile.depth * (STEP_NS + DEEP_NS * p->tile.depth);
-	GpuTime t = {.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
+	const double waits =
+		ceil(own / at_once) * k / p->tile.depth * (STEP_NS + DEEP_NS * p->tile.depth);
+	GpuTime t = {
+		.start = GPU_START, .memory = moved / g->memory, .units = compute, .waits = waits};
 	t.all = t.start + fmax(fmax(t.units, t.memory), t.waits);
 	gpu_time_phases(&t, gpu_two_phases(p) ? 2 : 1);
 	return t;
@@ -181,7 +198,8 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 /* So many steps that all multiprocessors have a block; 0: they have. */
 static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
 {
-	const double blocks = (double)plan_size(in, p->grid.nblock), steps = (double)plan_size(in, p->grid.steps);
+	const double blocks = (double)plan_size(in, p->grid.nblock),
+		     steps = (double)plan_size(in, p->grid.steps);
 	const double wanted = 2.0 * in->target->gpu->multiprocessors / fmax(1, blocks);
 	const double per = ceil(steps / wanted / MOST_DEPTH) * MOST_DEPTH;
 	return wanted < 2 || steps < 2 * LEAST_STEPS ? 0 : (int64_t)fmax(per, LEAST_STEPS);
@@ -198,8 +216,11 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 	p->threads = p->tile.rows / p->tile.trows * (p->tile.cols / p->tile.tcols);
 	p->grid.row_tiles = sym_ceildiv(n->syms, product(n, &p->m), sym_int(n->syms, p->tile.rows));
 	p->grid.col_tiles = sym_ceildiv(n->syms, product(n, &p->c), sym_int(n->syms, p->tile.cols));
-	p->grid.splits = p->grid.per ? sym_ceildiv(n->syms, p->grid.steps, sym_int(n->syms, p->grid.per)) : sym_int(n->syms, 1);
-	p->grid.nblock = sym_mul(n->syms, product(n, &p->batch), sym_mul(n->syms, p->grid.row_tiles, p->grid.col_tiles));
+	p->grid.splits =
+		p->grid.per ? sym_ceildiv(n->syms, p->grid.steps, sym_int(n->syms, p->grid.per))
+			    : sym_int(n->syms, 1);
+	p->grid.nblock = sym_mul(n->syms, product(n, &p->batch),
+				 sym_mul(n->syms, p->grid.row_tiles, p->grid.col_tiles));
 	p->grid.nblock = sym_mul(n->syms, p->grid.nblock, p->grid.splits);
 	const int64_t most = p->grid.per ? p->grid.per : sum_most(n->syms, p->grid.steps);
 	p->sums = sum_plan(&most, 1, sum_limit(REDUCE_SUM, p->dtype, n->k->stage.data[0].dtype));
@@ -208,14 +229,17 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 static uint64_t shared_bytes(const GpuContractPlan *p)
 {
 	const uint64_t size = dtype_size(p->dtype);
-	return size * (2 * p->tile.depth * (uint64_t)(p->tile.rows + p->tile.cols + 2 * GPU_PAD) + (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
+	return size * (2 * p->tile.depth * (uint64_t)(p->tile.rows + p->tile.cols + 2 * GPU_PAD) +
+		       (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
 }
 
 /* Each cut takes as many registers as the tile. */
 static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
 {
-	const uint32_t sums = p->tile.trows * p->tile.tcols * (1 + p->sums.n) * (dtype_size(p->dtype) / 4);
-	return shared_bytes(p) <= 48 << 10 && shared_bytes(p) <= in->target->gpu->shared && sums <= MOST_SUMS;
+	const uint32_t sums =
+		p->tile.trows * p->tile.tcols * (1 + p->sums.n) * (dtype_size(p->dtype) / 4);
+	return shared_bytes(p) <= 48 << 10 && shared_bytes(p) <= in->target->gpu->shared &&
+	       sums <= MOST_SUMS;
 }
 
 /* Every thread has at least one copy of a step. */
@@ -228,7 +252,8 @@ static uint32_t fits(uint32_t wide, uint32_t length, const GpuContractPlan *p)
 static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 {
 	GpuContractPlan best = {0};
-	const uint32_t a_wide = p->a.wide, b_wide = p->b.wide, a_deep = p->a.deep, b_deep = p->b.deep;
+	const uint32_t a_wide = p->a.wide, b_wide = p->b.wide, a_deep = p->a.deep,
+		       b_deep = p->b.deep;
 	double least = INFINITY;
 	PlanInput larger = *in;
 	larger.at = in->larger;
@@ -267,10 +292,13 @@ static void choose_rest(const Nest *n, GpuContractPlan *p)
 	const uint32_t fast = p->c.axis[p->c.n - 1];
 	p->rest.wide = GPU_WIDE;
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		while (p->rest.wide > 1 && n->store[i].i && !is_aligned(n, n->store[i], fast, p->rest.wide))
+		while (p->rest.wide > 1 && n->store[i].i &&
+		       !is_aligned(n, n->store[i], fast, p->rest.wide))
 			p->rest.wide /= 2;
 	for (uint32_t i = 1; p->rest.wide > 1 && i < n->k->kx.n; i++)
-		if (n->offset[i].i && i != p->a.load.i && i != p->b.load.i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], fast, p->rest.wide))
+		if (n->offset[i].i && i != p->a.load.i && i != p->b.load.i &&
+		    !n->k->kx.data[i].guard.i &&
+		    gpu_is_aligned(n, n->offset[i], fast, p->rest.wide))
 			list[p->rest.nvector++] = (Kx){i};
 	p->rest.vector = list;
 }
@@ -300,7 +328,8 @@ static Refusal no_tiles(const PlanInput *in)
  * the generated kernel without that, or gains a tenth of it and as much as is lost where there is
  * no library: the other phases are in vain there. q: a plan without a tile, which gets one; *p
  * becomes q. */
-static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
+static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p,
+			 const char **why, bool *now)
 {
 	enum { LEAST = 10 };
 	const char *other;
@@ -308,7 +337,8 @@ static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan
 	q.product = gpu_product(in, &q, &other, &faster);
 	if (!q.product || !faster || !choose_tile(in, &q))
 		return false;
-	const double own = p->time[0].all, gained = own - gpu_library_time(in, &q), lost = q.time[0].all - own;
+	const double own = p->time[0].all, gained = own - gpu_library_time(in, &q),
+		     lost = q.time[0].all - own;
 	if (gained < own / 2 && (gained < own / LEAST || gained < lost))
 		return false;
 	*p = q;
@@ -319,14 +349,16 @@ static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan
 
 /* The library computes the sums, and a second phase the rest of the kernel, as is faster for f16
  * and bf16. q: the plan without a tile; *p: the same with one. */
-static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p, const char **why, bool *now)
+static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p,
+			   const char **why, bool *now)
 {
 	q.rest.apart = true;
 	return take_library(in, q, p, why, now);
 }
 
 /* The library multiplies matrices that phases ahead have copied. */
-static void consider_copies(const PlanInput *in, const GpuContractPlan *without, GpuContractPlan *p, const char **why, bool *now)
+static void consider_copies(const PlanInput *in, const GpuContractPlan *without, GpuContractPlan *p,
+			    const char **why, bool *now)
 {
 	GpuContractPlan q;
 	PlanInput at = *in;
@@ -356,7 +388,8 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	choose_operand(nest, p, &p->c, &p->b);
 	choose_rest(nest, p);
 	p->grid.steps = product(nest, &p->k);
-	p->grid.results = sym_mul(nest->syms, product(nest, &p->batch), sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
+	p->grid.results = sym_mul(nest->syms, product(nest, &p->batch),
+				  sym_mul(nest->syms, product(nest, &p->m), product(nest, &p->c)));
 	const char *library;
 	bool now;
 	p->product = gpu_product(&at, p, &library, &now);
@@ -370,7 +403,9 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	p->time[0].library = gpu_library_time(&at, p);
 	gpu_plan_time(plan, in->target->gpu, &p->time[0], &p->time[1]);
 	plan->algorithm = now ? "library" : "contract";
-	plan->why = arena_printf(nest->arena, "%s%stiles of %u by %u in shared memory, of %u by %u a thread", p->product ? library : "", p->product ? "; else " : "",
+	plan->why = arena_printf(nest->arena,
+				 "%s%stiles of %u by %u in shared memory, of %u by %u a thread",
+				 p->product ? library : "", p->product ? "; else " : "",
 				 p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
 	if (library && !p->product)
 		plan->why = arena_printf(nest->arena, "%s; %s", plan->why, library);
@@ -382,16 +417,25 @@ static void print_axes(const Nest *n, const char *what, const GpuAxes *x, Text *
 	if (x->n)
 		text_add(out, what);
 	for (uint32_t i = 0; i < x->n; i++)
-		text_printf(out, " %s<%s", sym_name(n->syms, n->var[x->axis[i]]), sym_str(n->syms, n->extent[x->axis[i]]));
+		text_printf(out, " %s<%s", sym_name(n->syms, n->var[x->axis[i]]),
+			    sym_str(n->syms, n->extent[x->axis[i]]));
 }
 
 static void print_operand(const char *name, const GpuOperand *o, Text *out)
 {
-	text_printf(out, ", %s %s%s", name, o->async ? "copied" : o->deep > 1 ? "loaded" : "converted", o->along_k ? " along k" : "");
+	text_printf(out, ", %s %s%s", name,
+		    o->async      ? "copied"
+		    : o->deep > 1 ? "loaded"
+				  : "converted",
+		    o->along_k ? " along k" : "");
 	if (o->wide > 1 || o->deep > 1)
 		text_printf(out, " by %u", o->wide > 1 ? o->wide : o->deep);
 	if (o->gather)
-		text_printf(out, " from a copy with lines along %s, made by %u", o->gather->along_k ? "k" : *name == 'a' ? "rows" : "columns", o->gather->wide);
+		text_printf(out, " from a copy with lines along %s, made by %u",
+			    o->gather->along_k ? "k"
+			    : *name == 'a'     ? "rows"
+					       : "columns",
+			    o->gather->wide);
 }
 
 void print_gpu_contract(const Plan *plan, Text *out)
@@ -402,7 +446,8 @@ void print_gpu_contract(const Plan *plan, Text *out)
 	print_axes(n, ", columns", &p->c, out);
 	print_axes(n, ", k", &p->k, out);
 	print_axes(n, ", batch", &p->batch, out);
-	text_printf(out, "; tile %u x %u, %u x %u a thread", p->tile.rows, p->tile.cols, p->tile.trows, p->tile.tcols);
+	text_printf(out, "; tile %u x %u, %u x %u a thread", p->tile.rows, p->tile.cols,
+		    p->tile.trows, p->tile.tcols);
 	print_operand("a", &p->a, out);
 	print_operand("b", &p->b, out);
 	if (p->grid.per)
@@ -414,6 +459,7 @@ void print_gpu_contract(const Plan *plan, Text *out)
 	if (gpu_two_phases(p) && p->rest.wide > 1)
 		text_printf(out, ", the rest by %u columns", p->rest.wide);
 	if (p->product)
-		text_printf(out, "; cuBLASLt from %u x %u x %u on", p->product->of.least[0], p->product->of.least[1], p->product->of.least[2]);
+		text_printf(out, "; cuBLASLt from %u x %u x %u on", p->product->of.least[0],
+			    p->product->of.least[1], p->product->of.least[2]);
 	text_printf(out, "; %u threads; blocks: %s", p->threads, sym_str(n->syms, p->grid.nblock));
 }

@@ -29,9 +29,12 @@ static double resident_blocks(const Gpu *g, const GpuWork *w)
 
 GpuTime gpu_time(const Gpu *g, const GpuWork *w)
 {
-	const double room = resident_blocks(g, w) * g->multiprocessors, blocks = w->blocks < 1 ? 1 : w->blocks;
-	const double threads = least(blocks, room) * w->threads, busy = least(blocks, g->multiprocessors);
-	const double wanted = LATENCY * g->memory, there = threads * (w->flight < 1 ? 1 : w->flight);
+	const double room = resident_blocks(g, w) * g->multiprocessors,
+		     blocks = w->blocks < 1 ? 1 : w->blocks;
+	const double threads = least(blocks, room) * w->threads,
+		     busy = least(blocks, g->multiprocessors);
+	const double wanted = LATENCY * g->memory,
+		     there = threads * (w->flight < 1 ? 1 : w->flight);
 	const double memory = w->bytes / (g->memory * least(1, there / wanted));
 	const double share = least(1, threads / (busy * UNITS * AHEAD)) * busy / g->multiprocessors;
 	const double operations = w->operations + START * blocks * w->threads;
@@ -39,7 +42,8 @@ GpuTime gpu_time(const Gpu *g, const GpuWork *w)
 	const double waits = ceil(blocks / room) * w->rounds * LATENCY;
 	const double most = fmax(fmax(memory, units), waits);
 	const double all = GPU_START + most + (memory + units + waits - most) / OVERLAP;
-	return (GpuTime){.all = all, .start = GPU_START, .memory = memory, .units = units, .waits = waits};
+	return (GpuTime){
+		.all = all, .start = GPU_START, .memory = memory, .units = units, .waits = waits};
 }
 
 void gpu_time_phases(GpuTime *t, uint32_t phases)

@@ -60,7 +60,8 @@ bool gpu_pack(Nest *n, Kx load, const GpuAxes *k, LayoutWant *want)
 	const Buffer *b = buf_of(n->l, x->buf);
 	uint32_t perm[MAX_RANK], count = 0;
 	bool summed[MAX_RANK] = {0};
-	if (b->kind != BUF_CONST || !layout_is_row_major(&b->layout, b->rank) || is_along(n, n->offset[load.i], k))
+	if (b->kind != BUF_CONST || !layout_is_row_major(&b->layout, b->rank) ||
+	    is_along(n, n->offset[load.i], k))
 		return false;
 	for (uint32_t i = 0; i < k->n; i++) {
 		const uint32_t d = dimension_of(n, x, k->axis[i]);
@@ -96,7 +97,8 @@ static Sym number(const Nest *n, const GpuAxes *x)
 {
 	Sym at = sym_int(n->syms, 0);
 	for (uint32_t i = 0; i < x->n; i++)
-		at = sym_add(n->syms, sym_mul(n->syms, at, n->extent[x->axis[i]]), n->var[x->axis[i]]);
+		at = sym_add(n->syms, sym_mul(n->syms, at, n->extent[x->axis[i]]),
+			     n->var[x->axis[i]]);
 	return at;
 }
 
@@ -111,8 +113,10 @@ static uint32_t widest(const Nest *n, Sym offset, uint32_t axis, uint32_t size)
 static GpuTime predict(const PlanInput *in, const GpuGather *g, Kx load, uint32_t size)
 {
 	const Nest *n = g->nest;
-	const double count = (double)plan_size(in, sym_mul(n->syms, g->nline, g->length)), accesses = count / g->wide;
-	const double touched = count * gpu_bytes_each(n, n->offset[load.i], g->line.axis[g->line.n - 1], size);
+	const double count = (double)plan_size(in, sym_mul(n->syms, g->nline, g->length)),
+		     accesses = count / g->wide;
+	const double touched =
+		count * gpu_bytes_each(n, n->offset[load.i], g->line.axis[g->line.n - 1], size);
 	const GpuWork w = {
 		.blocks = ceil(accesses / GPU_GATHER_THREADS),
 		.threads = GPU_GATHER_THREADS,
@@ -127,15 +131,18 @@ static GpuTime predict(const PlanInput *in, const GpuGather *g, Kx load, uint32_
 /* Lines along the operand's own axes if its elements lie side by side there, else along the summed
  * axes. NULL: the operand has some axes of the batch, and not all of them, or the copy would be too
  * large. */
-static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load, const GpuAxes *side)
+static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load,
+			 const GpuAxes *side)
 {
 	const Nest *n = p->nest;
 	const Sym offset = n->offset[load.i];
-	const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[load.i].buf)->dtype), batch = count_in(n, offset, &p->batch);
+	const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[load.i].buf)->dtype),
+		       batch = count_in(n, offset, &p->batch);
 	if ((batch && batch != p->batch.n) || count_in(n, offset, side) != side->n)
 		return NULL;
 	GpuGather *g = ARENA_NEW(n->arena, GpuGather);
-	*g = (GpuGather){.nest = n, .along_k = !nest_coef_is(n, offset, side->axis[side->n - 1], 1)};
+	*g = (GpuGather){.nest = n,
+			 .along_k = !nest_coef_is(n, offset, side->axis[side->n - 1], 1)};
 	g->line = g->along_k ? p->k : *side;
 	if (batch)
 		add_all(&g->lines, &p->batch);
@@ -158,7 +165,8 @@ static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load,
 static void read_copy(Nest *n, const GpuOperand *o)
 {
 	const GpuGather *g = o->gather;
-	const Sym at = sym_add(n->syms, sym_mul(n->syms, number(n, &g->lines), g->stride), number(n, &g->line));
+	const Sym at = sym_add(n->syms, sym_mul(n->syms, number(n, &g->lines), g->stride),
+			       number(n, &g->line));
 	nest_read(n, o->load, (SchedArg){ARG_TEMP, g->temp, NULL}, at);
 }
 

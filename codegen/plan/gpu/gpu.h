@@ -270,7 +270,8 @@ bool gpu_is_matrix(const GpuContractPlan *, const GpuOperand *);
  * cannot compute the kernel, or its sums if these are apart (GpuRest), or is slower. Sets *why to
  * a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at hint
  * sizes. */
-const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why, bool *now);
+const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why,
+			      bool *now);
 
 /* Returns the nanoseconds that the vendor's library is estimated to take for the contraction of a
  * plan, also for a convolution that this compiler does not give to the library. */

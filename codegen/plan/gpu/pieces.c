@@ -16,13 +16,16 @@ static Refusal no_pieces(const Kernel *k)
 			return refuse("its steps store different values");
 		own = own || st->nmap;
 	}
-	return !own ? refuse("no step has axes of its own") : k->vvar.n ? refuse("where it stores depends on data") : taken();
+	return !own        ? refuse("no step has axes of its own")
+	       : k->vvar.n ? refuse("where it stores depends on data")
+			   : taken();
 }
 
 static double stride(const Nest *n, uint32_t stage, uint32_t axis)
 {
 	Sym coef;
-	return nest_coef(n, n->store[stage], axis, &coef) ? fabs((double)sym_hint(n->syms, coef)) : INFINITY;
+	return nest_coef(n, n->store[stage], axis, &coef) ? fabs((double)sym_hint(n->syms, coef))
+							  : INFINITY;
 }
 
 /* The stage's own axes, those with the longest stride first. */
@@ -32,7 +35,8 @@ static GpuAxes own_axes(const Nest *n, uint32_t stage)
 	GpuAxes x = {.n = st->nmap};
 	for (uint32_t i = 0; i < st->nmap; i++) {
 		uint32_t at = i;
-		for (; at > 0 && stride(n, stage, x.axis[at - 1]) < stride(n, stage, st->map[i]); at--)
+		for (; at > 0 && stride(n, stage, x.axis[at - 1]) < stride(n, stage, st->map[i]);
+		     at--)
 			x.axis[at] = x.axis[at - 1];
 		x.axis[at] = st->map[i];
 	}
@@ -51,16 +55,20 @@ static GpuTime predict(const PlanInput *in, const GpuPiecesPlan *p)
 {
 	const Nest *n = p->nest;
 	const double points = (double)plan_size(in, p->points);
-	GpuWork w = {.blocks = (double)plan_size(in, p->nblock), .threads = p->threads, .rounds = 1};
+	GpuWork w = {
+		.blocks = (double)plan_size(in, p->nblock), .threads = p->threads, .rounds = 1};
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		const uint32_t fast = p->points_fast && p->n ? p->order[p->n - 1] : p->own[i].n ? p->own[i].axis[p->own[i].n - 1] : NO_AXIS;
+		const uint32_t fast = p->points_fast && p->n ? p->order[p->n - 1]
+				      : p->own[i].n          ? p->own[i].axis[p->own[i].n - 1]
+							     : NO_AXIS;
 		const double all = points * (double)plan_size(in, p->count[i]);
 		w.operations += all * gpu_operations(n, st->value);
 		w.bytes += all * gpu_bytes_each(n, n->store[i], fast, dtype_size(st->dtype));
 		for (uint32_t k = 1; k < n->k->kx.n && i == 0; k++)
 			if (n->offset[k].i)
-				w.bytes += points * (double)plan_size(in, p->most) * dtype_size(n->k->kx.data[k].dtype);
+				w.bytes += points * (double)plan_size(in, p->most) *
+					   dtype_size(n->k->kx.data[k].dtype);
 	}
 	w.flight = w.bytes / fmax(1, w.blocks * w.threads); /* stores do not wait for each other */
 	return gpu_time(in->target->gpu, &w);
@@ -105,9 +113,11 @@ void print_gpu_pieces(const Plan *plan, Text *out)
 	const Nest *n = p->nest;
 	text_add(out, "points");
 	for (uint32_t i = 0; i < p->n; i++)
-		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]), sym_str(n->syms, n->extent[p->order[i]]));
+		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]),
+			    sym_str(n->syms, n->extent[p->order[i]]));
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		text_printf(out, "%s %s", i ? " and" : ", at each", sym_str(n->syms, p->count[i]));
-	text_printf(out, " elements, neighbours along the %s; %u threads; blocks: %s", p->points_fast ? "points" : "elements", p->threads,
+	text_printf(out, " elements, neighbours along the %s; %u threads; blocks: %s",
+		    p->points_fast ? "points" : "elements", p->threads,
 		    sym_str(n->syms, p->nblock));
 }

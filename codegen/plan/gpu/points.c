@@ -30,10 +30,13 @@ static double bytes_of_point(const Nest *n, uint32_t axis)
 	double bytes = 0;
 	for (uint32_t i = 1; i < n->k->kx.n; i++)
 		if (n->offset[i].i)
-			bytes += gpu_bytes_each(n, n->offset[i], axis, dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype));
+			bytes += gpu_bytes_each(
+				n, n->offset[i], axis,
+				dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype));
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		if (n->store[i].i)
-			bytes += gpu_bytes_each(n, n->store[i], axis, dtype_size(n->k->stage.data[i].dtype));
+			bytes += gpu_bytes_each(n, n->store[i], axis,
+						dtype_size(n->k->stage.data[i].dtype));
 	return bytes;
 }
 
@@ -55,7 +58,8 @@ static uint32_t choose_fast(const Nest *n)
 		if (!nest_has_axis(n, a) || !nest_is_outer(n, a))
 			continue;
 		const double short_by = fmax(1, SHORT_AXIS / fmax(1, (double)nest_hint(n, a)));
-		const double bytes = bytes_of_point(n, a) * short_by * (stores_along(n, a) ? 0.5 : 1);
+		const double bytes =
+			bytes_of_point(n, a) * short_by * (stores_along(n, a) ? 0.5 : 1);
 		if (bytes < least) {
 			least = bytes;
 			best = a;
@@ -69,7 +73,8 @@ static uint32_t choose_fast(const Nest *n)
 bool gpu_is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
 {
 	Sym coef, rest;
-	return nest_coef_is(n, offset, axis, 1) && sym_linear(n->syms, offset, n->var[axis], &coef, &rest) &&
+	return nest_coef_is(n, offset, axis, 1) &&
+	       sym_linear(n->syms, offset, n->var[axis], &coef, &rest) &&
 	       sym_divides(n->syms, wide, rest);
 }
 
@@ -102,10 +107,12 @@ static void choose_wide(const Nest *n, GpuPointsPlan *p)
 	if (p->fast == NO_AXIS || p->turned.n)
 		return;
 	for (uint32_t w = GPU_WIDE; w > 1 && p->wide == 1; w /= 2)
-		if (w * code <= MOST_CODE && nest_hint(n, p->fast) >= w && stores_wide(n, p->fast, w))
+		if (w * code <= MOST_CODE && nest_hint(n, p->fast) >= w &&
+		    stores_wide(n, p->fast, w))
 			p->wide = w;
 	for (uint32_t i = 1; p->wide > 1 && i < n->k->kx.n; i++)
-		if (n->offset[i].i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], p->fast, p->wide))
+		if (n->offset[i].i && !n->k->kx.data[i].guard.i &&
+		    gpu_is_aligned(n, n->offset[i], p->fast, p->wide))
 			list[p->nvector++] = (Kx){i};
 	p->vector = list;
 }
@@ -136,17 +143,20 @@ static void choose_turned(const Nest *n, GpuPointsPlan *p)
 		return;
 	for (uint32_t a = 0; a < n->n; a++) {
 		uint32_t found = 0;
-		if (!nest_has_axis(n, a) || !nest_is_outer(n, a) || a == p->fast || nest_hint(n, a) < SHORT_AXIS)
+		if (!nest_has_axis(n, a) || !nest_is_outer(n, a) || a == p->fast ||
+		    nest_hint(n, a) < SHORT_AXIS)
 			continue;
 		for (uint32_t i = 1; i < n->k->kx.n; i++)
-			found += n->offset[i].i && lies_across(n, i, p->fast, a) && !reads_data(n, i);
+			found += n->offset[i].i && lies_across(n, i, p->fast, a) &&
+				 !reads_data(n, i);
 		if (found > p->turned.n) {
 			p->turned.across = a;
 			p->turned.n = found < GPU_TURNED ? found : GPU_TURNED;
 		}
 	}
 	for (uint32_t i = 1, k = 0; i < n->k->kx.n && k < p->turned.n; i++)
-		if (n->offset[i].i && lies_across(n, i, p->fast, p->turned.across) && !reads_data(n, i))
+		if (n->offset[i].i && lies_across(n, i, p->fast, p->turned.across) &&
+		    !reads_data(n, i))
 			list[k++] = (Kx){i};
 }
 
@@ -175,10 +185,14 @@ static void count_blocks(const Nest *n, GpuPointsPlan *p)
 	const int64_t side = p->turned.n ? GPU_TILE : p->wide;
 	p->chunks = sym_int(n->syms, 1);
 	for (uint32_t i = 0; i < p->n; i++)
-		p->chunks = sym_mul(n->syms, p->chunks, p->order[i] == p->fast ? ceil_by(n, p->fast, side) : n->extent[p->order[i]]);
+		p->chunks = sym_mul(n->syms, p->chunks,
+				    p->order[i] == p->fast ? ceil_by(n, p->fast, side)
+							   : n->extent[p->order[i]]);
 	if (p->turned.n)
 		p->chunks = sym_mul(n->syms, p->chunks, ceil_by(n, p->turned.across, GPU_TILE));
-	p->nblock = p->turned.n ? p->chunks : sym_ceildiv(n->syms, p->chunks, sym_int(n->syms, (int64_t)p->threads * p->each));
+	p->nblock = p->turned.n ? p->chunks
+				: sym_ceildiv(n->syms, p->chunks,
+					      sym_int(n->syms, (int64_t)p->threads * p->each));
 }
 
 /* ---- what it takes ---- */
@@ -195,20 +209,27 @@ static GpuTime predict(const PlanInput *in, const GpuPointsPlan *p)
 {
 	const Nest *n = p->nest;
 	const double points = work_points(in, p);
-	GpuWork w = {.blocks = (double)plan_size(in, p->nblock), .threads = p->threads, .rounds = 1};
+	GpuWork w = {
+		.blocks = (double)plan_size(in, p->nblock), .threads = p->threads, .rounds = 1};
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		w.operations += points * gpu_operations(n, n->k->stage.data[i].value);
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
-		const uint32_t size = n->offset[i].i ? dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype) : 0;
+		const uint32_t size =
+			n->offset[i].i ? dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype) : 0;
 		if (!size)
 			continue;
 		w.flight += size * p->wide * p->each;
-		w.bytes += points * (is_turned(&p->turned, i) ? size : gpu_bytes_each(n, n->offset[i], p->fast, size));
-		w.shared += is_turned(&p->turned, i) ? GPU_TILE * (GPU_TILE + 1) * dtype_size(n->k->kx.data[i].dtype) : 0;
+		w.bytes += points * (is_turned(&p->turned, i)
+					     ? size
+					     : gpu_bytes_each(n, n->offset[i], p->fast, size));
+		w.shared += is_turned(&p->turned, i)
+				    ? GPU_TILE * (GPU_TILE + 1) * dtype_size(n->k->kx.data[i].dtype)
+				    : 0;
 	}
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		if (n->store[i].i)
-			w.bytes += points * gpu_bytes_each(n, n->store[i], p->fast, dtype_size(n->k->stage.data[i].dtype));
+			w.bytes += points * gpu_bytes_each(n, n->store[i], p->fast,
+							   dtype_size(n->k->stage.data[i].dtype));
 	w.flight *= p->turned.n ? GPU_TILE / GPU_TILE_ROWS : 1;
 	return gpu_time(in->target->gpu, &w);
 }
@@ -223,7 +244,8 @@ static void choose_each(const PlanInput *in, GpuPointsPlan *p)
 		GpuPointsPlan more = *p;
 		more.each = each;
 		count_blocks(p->nest, &more);
-		const bool many = (double)sym_hint(p->nest->syms, more.nblock) >= 2.0 * in->target->gpu->multiprocessors;
+		const bool many = (double)sym_hint(p->nest->syms, more.nblock) >=
+				  2.0 * in->target->gpu->multiprocessors;
 		if (many && predict(in, &more).all < 0.95 * predict(in, p).all)
 			*p = more;
 	}
@@ -232,7 +254,8 @@ static void choose_each(const PlanInput *in, GpuPointsPlan *p)
 static const char *why(const GpuPointsPlan *p)
 {
 	if (p->turned.n)
-		return "tiles in shared memory: what is read and what is written lie along different axes";
+		return "tiles in shared memory: what is read and what is written lie along "
+		       "different axes";
 	return p->wide > 1 ? "a thread has consecutive elements" : "a thread for each element";
 }
 
@@ -245,7 +268,10 @@ Refusal plan_gpu_points(const PlanInput *in, Plan *plan)
 	axes_merge_outer(nest, nest->outer);
 	PlanInput at = *in;
 	GpuPointsPlan *p = ARENA_NEW(nest->arena, GpuPointsPlan);
-	*p = (GpuPointsPlan){.nest = nest, .threads = in->target->gpu->threads, .fast = choose_fast(nest), .cost = in->cost};
+	*p = (GpuPointsPlan){.nest = nest,
+			     .threads = in->target->gpu->threads,
+			     .fast = choose_fast(nest),
+			     .cost = in->cost};
 	at.nest = nest;
 	choose_turned(nest, p);
 	if (p->turned.n)
@@ -269,10 +295,13 @@ void print_gpu_points(const Plan *plan, Text *out)
 	const Nest *n = p->nest;
 	text_add(out, "points");
 	for (uint32_t i = 0; i < p->n; i++)
-		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]), sym_str(n->syms, n->extent[p->order[i]]));
+		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]),
+			    sym_str(n->syms, n->extent[p->order[i]]));
 	if (p->turned.n)
-		text_printf(out, ", tiles of %d across %s<%s, %u load%s turned", GPU_TILE, sym_name(n->syms, n->var[p->turned.across]),
-			    sym_str(n->syms, n->extent[p->turned.across]), p->turned.n, p->turned.n > 1 ? "s" : "");
+		text_printf(out, ", tiles of %d across %s<%s, %u load%s turned", GPU_TILE,
+			    sym_name(n->syms, n->var[p->turned.across]),
+			    sym_str(n->syms, n->extent[p->turned.across]), p->turned.n,
+			    p->turned.n > 1 ? "s" : "");
 	if (p->wide > 1)
 		text_printf(out, ", %u elements an access", p->wide);
 	if (p->each > 1)

@@ -57,7 +57,8 @@ static bool is_gelu_factor(const Nest *n, Kx v, Kx x)
 	Kx t, in, p, q, cube;
 	if (!with_const(n, v, OP_add, 1, &t) || at(n, t)->kind != KX_OP || at(n, t)->op != OP_tanh)
 		return false;
-	if (!with_const(n, at(n, t)->in[0], OP_mul, 0.7978845608028654, &in) || !is_binary(n, in, OP_add, &p, &q))
+	if (!with_const(n, at(n, t)->in[0], OP_mul, 0.7978845608028654, &in) ||
+	    !is_binary(n, in, OP_add, &p, &q))
 		return false;
 	if (q.i == x.i) {
 		q = p;
@@ -72,7 +73,8 @@ static bool is_gelu(const Nest *n, Kx v, Kx *x)
 	Kx p, q;
 	if (!is_binary(n, v, OP_mul, &p, &q))
 		return false;
-	return (with_const(n, p, OP_mul, 0.5, x) && is_gelu_factor(n, q, *x)) || (with_const(n, q, OP_mul, 0.5, x) && is_gelu_factor(n, p, *x));
+	return (with_const(n, p, OP_mul, 0.5, x) && is_gelu_factor(n, q, *x)) ||
+	       (with_const(n, q, OP_mul, 0.5, x) && is_gelu_factor(n, p, *x));
 }
 
 /* ---- strides ---- */
@@ -112,11 +114,12 @@ static Sym count_of(const Nest *n, const GpuAxes *x)
 
 /* An operand of two dimensions, of which one has its elements side by side: *second, if it is not
  * the first one. */
-static bool operand(const Nest *n, const GpuContractPlan *p, Sym offset, const GpuAxes *first, const GpuAxes *other, bool *second, Sym *stride,
-		    Sym *member, Sym *begin)
+static bool operand(const Nest *n, const GpuContractPlan *p, Sym offset, const GpuAxes *first,
+		    const GpuAxes *other, bool *second, Sym *stride, Sym *member, Sym *begin)
 {
 	Sym x, y;
-	if (!stride_of(n, offset, first, &x) || !stride_of(n, offset, other, &y) || !stride_of(n, offset, &p->batch, member) || !first_of(n, offset, begin))
+	if (!stride_of(n, offset, first, &x) || !stride_of(n, offset, other, &y) ||
+	    !stride_of(n, offset, &p->batch, member) || !first_of(n, offset, begin))
 		return false;
 	*second = !sym_is(n->syms, x, 1);
 	*stride = *second ? x : y;
@@ -128,7 +131,8 @@ bool gpu_is_matrix(const GpuContractPlan *p, const GpuOperand *o)
 	const GpuAxes *side = o == &p->a ? &p->m : &p->c;
 	Sym stride, member, begin;
 	bool second;
-	return operand(p->nest, p, p->nest->offset[o->load.i], side, &p->k, &second, &stride, &member, &begin);
+	return operand(p->nest, p, p->nest->offset[o->load.i], side, &p->k, &second, &stride,
+		       &member, &begin);
 }
 
 /* ---- the kernel ---- */
@@ -138,11 +142,14 @@ static DType storage(const Nest *n, Kx load)
 	return buf_of(n->l, at(n, load)->buf)->dtype;
 }
 
-static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuProduct *x, BufId *out, Sym *store)
+static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuProduct *x, BufId *out,
+				 Sym *store)
 {
 	const uint32_t last = n->k->stage.n - 1;
 	const Stage *st = &n->k->stage.data[last];
-	if (last > 1 || st->result != RESULT_GLOBAL || (last && (st->kind != STAGE_MAP || st->nmap || n->k->stage.data[0].result == RESULT_GLOBAL)))
+	if (last > 1 || st->result != RESULT_GLOBAL ||
+	    (last &&
+	     (st->kind != STAGE_MAP || st->nmap || n->k->stage.data[0].result == RESULT_GLOBAL)))
 		return "it has several results";
 	*out = st->buf;
 	*store = n->store[last];
@@ -163,17 +170,22 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 		const KxData *d = at(n, load);
 		Sym stride, none;
 		GpuAxes others = p->m;
-		if (d->kind != KX_LOAD || d->guard.i || storage(n, load) != x->of.c_type || !stride_of(n, n->offset[load.i], &p->c, &stride) ||
-		    !sym_is(n->syms, stride, 1) || !first_of(n, n->offset[load.i], &x->size[PRODUCT_BIAS_FIRST]))
+		if (d->kind != KX_LOAD || d->guard.i || storage(n, load) != x->of.c_type ||
+		    !stride_of(n, n->offset[load.i], &p->c, &stride) ||
+		    !sym_is(n->syms, stride, 1) ||
+		    !first_of(n, n->offset[load.i], &x->size[PRODUCT_BIAS_FIRST]))
 			return "what is added is no bias of columns";
 		for (uint32_t k = 0; k < 2; k++, others = p->batch)
 			for (uint32_t i = 0; i < others.n; i++)
-				if (!nest_coef(n, n->offset[load.i], others.axis[i], &none) || !sym_is(n->syms, none, 0))
+				if (!nest_coef(n, n->offset[load.i], others.axis[i], &none) ||
+				    !sym_is(n->syms, none, 0))
 					return "what is added is no bias of columns";
 		x->bias = load;
 		v = in;
 	}
-	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == 0 ? NULL : "the library has no such epilogue";
+	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == 0
+		       ? NULL
+		       : "the library has no such epilogue";
 }
 
 /* The number of a result, which is its place in the temporary of a plan with sums apart. */
@@ -183,7 +195,8 @@ static Sym number_of(const Nest *n, const GpuContractPlan *p)
 	Sym at = sym_int(n->syms, 0);
 	for (uint32_t k = 0; k < 3; k++)
 		for (uint32_t i = 0; i < part[k]->n; i++)
-			at = sym_add(n->syms, sym_mul(n->syms, at, n->extent[part[k]->axis[i]]), n->var[part[k]->axis[i]]);
+			at = sym_add(n->syms, sym_mul(n->syms, at, n->extent[part[k]->axis[i]]),
+				     n->var[part[k]->axis[i]]);
 	return at;
 }
 
@@ -210,9 +223,14 @@ static const char *read_kernel(const Nest *n, const GpuContractPlan *p, Sym apar
 		return "its results are not of one of the library's types";
 	if (out.i == at(n, p->a.load)->buf.i || out.i == at(n, p->b.load)->buf.i)
 		return "it replaces an operand";
-	if (!operand(n, p, n->offset[p->a.load.i], &p->m, &p->k, &x->of.a_rows, &x->size[PRODUCT_A_STRIDE], &x->size[PRODUCT_A_MEMBER], &x->size[PRODUCT_A_FIRST]) ||
-	    !operand(n, p, n->offset[p->b.load.i], &p->k, &p->c, &x->of.b_rows, &x->size[PRODUCT_B_STRIDE], &x->size[PRODUCT_B_MEMBER], &x->size[PRODUCT_B_FIRST]) ||
-	    !operand(n, p, store, &p->m, &p->c, &second, &x->size[PRODUCT_C_STRIDE], &x->size[PRODUCT_C_MEMBER], &x->size[PRODUCT_C_FIRST]))
+	if (!operand(n, p, n->offset[p->a.load.i], &p->m, &p->k, &x->of.a_rows,
+		     &x->size[PRODUCT_A_STRIDE], &x->size[PRODUCT_A_MEMBER],
+		     &x->size[PRODUCT_A_FIRST]) ||
+	    !operand(n, p, n->offset[p->b.load.i], &p->k, &p->c, &x->of.b_rows,
+		     &x->size[PRODUCT_B_STRIDE], &x->size[PRODUCT_B_MEMBER],
+		     &x->size[PRODUCT_B_FIRST]) ||
+	    !operand(n, p, store, &p->m, &p->c, &second, &x->size[PRODUCT_C_STRIDE],
+		     &x->size[PRODUCT_C_MEMBER], &x->size[PRODUCT_C_FIRST]))
 		return "its axes have no single strides, as of a convolution";
 	x->of.a_rows = !x->of.a_rows;
 	x->of.b_rows = !x->of.b_rows;
@@ -230,7 +248,8 @@ static const char *read_kernel(const Nest *n, const GpuContractPlan *p, Sym apar
 static void split_side(const Nest *n, Sym offset, Sym store, GpuAxes *side, GpuAxes *batch)
 {
 	Sym none;
-	if (side->n != 2 || batch->n || (stride_of(n, offset, side, &none) && store.i && stride_of(n, store, side, &none)))
+	if (side->n != 2 || batch->n ||
+	    (stride_of(n, offset, side, &none) && store.i && stride_of(n, store, side, &none)))
 		return;
 	*batch = (GpuAxes){1, {side->axis[0]}};
 	*side = (GpuAxes){1, {side->axis[1]}};
@@ -260,20 +279,34 @@ double gpu_library_time(const PlanInput *in, const GpuContractPlan *p)
 	const Nest *n = p->nest;
 	const DType a = storage(n, p->a.load), b = storage(n, p->b.load);
 	const bool half = a == b && (a == DT_f16 || a == DT_bf16);
-	const double rate = 1000.0 * (half ? g->f16 : p->dtype == DT_f64 ? g->f32 / 2 : g->f32) / g->multiprocessors;
-	const double rows = (double)plan_size(in, count_of(n, &p->m)), columns = (double)plan_size(in, count_of(n, &p->c));
-	const double k = (double)plan_size(in, p->grid.steps), results = (double)plan_size(in, p->grid.results);
+	const double rate = 1000.0 *
+			    (half                 ? g->f16
+			     : p->dtype == DT_f64 ? g->f32 / 2
+						  : g->f32) /
+			    g->multiprocessors;
+	const double rows = (double)plan_size(in, count_of(n, &p->m)),
+		     columns = (double)plan_size(in, count_of(n, &p->c));
+	const double k = (double)plan_size(in, p->grid.steps),
+		     results = (double)plan_size(in, p->grid.results);
 	const double bytes = cost_at(n->syms, in->cost.bytes, in->at.var, in->at.value, in->at.n);
 	double best = INFINITY;
 	for (uint32_t t = 0; t < sizeof library_tiles / sizeof *library_tiles; t++)
-		for (double splits = 1; splits <= SPLITS && splits * library_tiles[t].side <= fmax(k, library_tiles[t].side); splits *= 2) {
-			const double side = library_tiles[t].side, count = results / fmax(1, rows * columns) * ceil(rows / side) * ceil(columns / side) * splits;
-			const double units = ceil(count / g->multiprocessors) * 2 * side * side * ceil(k / splits) / (rate * library_tiles[t].share);
+		for (double splits = 1; splits <= SPLITS && splits * library_tiles[t].side <=
+								    fmax(k, library_tiles[t].side);
+		     splits *= 2) {
+			const double side = library_tiles[t].side,
+				     count = results / fmax(1, rows * columns) * ceil(rows / side) *
+					     ceil(columns / side) * splits;
+			const double units = ceil(count / g->multiprocessors) * 2 * side * side *
+					     ceil(k / splits) / (rate * library_tiles[t].share);
 			const double moved = bytes + (splits > 1 ? 2 * 4 * results * splits : 0);
-			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) + fmax(units, moved / g->memory));
+			best = fmin(best, GPU_START * (splits > 1 ? 2 : 1) +
+						  fmax(units, moved / g->memory));
 		}
-	const double copies = (p->a.gather ? p->a.gather->time[0].all : 0) + (p->b.gather ? p->b.gather->time[0].all : 0);
-	return best + copies + (p->rest.apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
+	const double copies = (p->a.gather ? p->a.gather->time[0].all : 0) +
+			      (p->b.gather ? p->b.gather->time[0].all : 0);
+	return best + copies +
+	       (p->rest.apart ? GPU_START + 2 * dtype_size(DT_f32) * results / g->memory : 0);
 }
 
 static const GpuLibrary *row_of(const Gpu *g, DType t)
@@ -284,7 +317,8 @@ static const GpuLibrary *row_of(const Gpu *g, DType t)
 	return NULL;
 }
 
-const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, const char **why, bool *now)
+const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, const char **why,
+			      bool *now)
 {
 	const Gpu *g = in->target->gpu;
 	const Nest *n = p->nest;
@@ -296,25 +330,35 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 	if (!g->library)
 		return NULL;
 	GpuContractPlan q = *p;
-	const Sym apart = p->rest.apart ? number_of(n, p) : (Sym){0}, store = p->rest.apart ? apart : n->store[n->k->stage.n - 1];
+	const Sym apart = p->rest.apart ? number_of(n, p) : (Sym){0},
+		  store = p->rest.apart ? apart : n->store[n->k->stage.n - 1];
 	split_side(n, n->offset[p->b.load.i], store, &q.c, &q.batch);
 	split_side(n, n->offset[p->a.load.i], store, &q.m, &q.batch);
 	const char *no = read_kernel(n, &q, apart, x);
 	const GpuLibrary *row = row_of(g, x->of.a_type);
 	if (no || !row) {
-		*why = arena_printf(a, "not by cuBLASLt: %s", no ? no : arena_printf(a, "it is slower for %s", dtype_name(x->of.a_type)));
+		*why = arena_printf(
+			a, "not by cuBLASLt: %s",
+			no ? no : arena_printf(a, "it is slower for %s", dtype_name(x->of.a_type)));
 		return NULL;
 	}
 	memcpy(x->of.least, (uint32_t[]){row->m, row->n, row->k}, sizeof x->of.least);
 	here.nest = larger.nest = n;
 	larger.at = in->larger;
 	*now = is_large(&here, x);
-	const char *from = arena_printf(a, "from %u x %u x %u of %s on (estimated)", row->m, row->n, row->k, dtype_name(x->of.a_type));
+	const char *from = arena_printf(a, "from %u x %u x %u of %s on (estimated)", row->m, row->n,
+					row->k, dtype_name(x->of.a_type));
 	if (!*now && !is_large(&larger, x)) {
 		*why = arena_printf(a, "not by cuBLASLt, which is faster %s", from);
 		return NULL;
 	}
-	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s%s", from, p->a.gather || p->b.gather ? ", of copies" : "", p->rest.apart ? ", the rest in a second phase" : "", x->bias.i ? ", with bias" : "", x->of.relu ? ", relu" : x->of.gelu ? ", gelu" : "",
+	*why = arena_printf(a, "by cuBLASLt %s%s%s%s%s%s", from,
+			    p->a.gather || p->b.gather ? ", of copies" : "",
+			    p->rest.apart ? ", the rest in a second phase" : "",
+			    x->bias.i ? ", with bias" : "",
+			    x->of.relu   ? ", relu"
+			    : x->of.gelu ? ", gelu"
+					 : "",
 			    *now ? "" : "; not at these sizes");
 	return x;
 }

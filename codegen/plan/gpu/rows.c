@@ -91,7 +91,8 @@ static double times_inside(const PlanInput *in, uint32_t load)
 {
 	double most = 1;
 	for (uint32_t a = 0; a < in->nest->n; a++)
-		if (nest_has_axis(in->nest, a) && !nest_is_outer(in->nest, a) && in->nest->deps[load] >> a & 1)
+		if (nest_has_axis(in->nest, a) && !nest_is_outer(in->nest, a) &&
+		    in->nest->deps[load] >> a & 1)
 			most *= (double)plan_extent(in, a);
 	return most;
 }
@@ -101,26 +102,37 @@ static double bytes_of_load(const PlanInput *in, const GpuRowsPlan *p, uint32_t 
 {
 	const Nest *n = p->nest;
 	const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[load].buf)->dtype);
-	return gpu_bytes_of_load(in, load, points * times_inside(in, load) * gpu_bytes_each(n, n->offset[load], neighbours(p), size));
+	return gpu_bytes_of_load(in, load,
+				 points * times_inside(in, load) *
+					 gpu_bytes_each(n, n->offset[load], neighbours(p), size));
 }
 
-static double bytes_of_store(const PlanInput *in, const GpuRowsPlan *p, uint32_t stage, double points)
+static double bytes_of_store(const PlanInput *in, const GpuRowsPlan *p, uint32_t stage,
+			     double points)
 {
 	const Nest *n = p->nest;
-	return points * gpu_inside(in, &n->k->stage.data[stage]) * gpu_bytes_each(n, n->store[stage], neighbours(p), dtype_size(n->k->stage.data[stage].dtype));
+	return points * gpu_inside(in, &n->k->stage.data[stage]) *
+	       gpu_bytes_each(n, n->store[stage], neighbours(p),
+			      dtype_size(n->k->stage.data[stage].dtype));
 }
 
 static GpuTime predict(const PlanInput *in, const GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
-	const double points = (double)plan_size(in, p->points), parts = (double)plan_size(in, p->parts);
-	const double along = (double)plan_extent(in, p->along), each = ceil(along / parts / p->team);
-	GpuWork w = {.blocks = ceil(points / p->rows) * parts, .threads = p->team * p->rows, .shared = (double)p->row_bytes};
+	const double points = (double)plan_size(in, p->points),
+		     parts = (double)plan_size(in, p->parts);
+	const double along = (double)plan_extent(in, p->along),
+		     each = ceil(along / parts / p->team);
+	GpuWork w = {.blocks = ceil(points / p->rows) * parts,
+		     .threads = p->team * p->rows,
+		     .shared = (double)p->row_bytes};
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
 		const double around = has_inner(st) ? gpu_inside(in, st) / fmax(1, along) : 1;
 		const double rounds = has_inner(st) ? around * each : 1;
-		w.operations += w.blocks * w.threads * (rounds * (st->value.i ? gpu_operations(n, st->value) : 1) + (is_reduction(st) ? 4 * log2(p->team) : 0));
+		w.operations += w.blocks * w.threads *
+				(rounds * (st->value.i ? gpu_operations(n, st->value) : 1) +
+				 (is_reduction(st) ? 4 * log2(p->team) : 0));
 		if (is_reduction(st))
 			/* a barrier; exchanges */
 			w.rounds += p->columns || p->team > WARP ? 0.2 : 0.1;
@@ -144,7 +156,8 @@ static double code_of(const Nest *n)
 {
 	double code = 0;
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		code += n->k->stage.data[i].value.i ? gpu_operations(n, n->k->stage.data[i].value) : 1;
+		code += n->k->stage.data[i].value.i ? gpu_operations(n, n->k->stage.data[i].value)
+						    : 1;
 	return code;
 }
 
@@ -178,7 +191,9 @@ static void choose_shared(const PlanInput *in, GpuRowsPlan *p)
 			continue;
 		if (st->nmap > 1 || sum_most(n->syms, n->extent[p->along]) == INT64_MAX)
 			return;
-		bytes += ((uint64_t)sum_most(n->syms, n->extent[p->along]) * dtype_size(st->dtype) + SHARED_ALIGN) / SHARED_ALIGN * SHARED_ALIGN;
+		bytes += ((uint64_t)sum_most(n->syms, n->extent[p->along]) * dtype_size(st->dtype) +
+			  SHARED_ALIGN) /
+			 SHARED_ALIGN * SHARED_ALIGN;
 	}
 	enum { PARTIALS = 8 << 10 }; /* for what teams exchange */
 	if (bytes + PARTIALS <= in->target->gpu->shared && bytes + PARTIALS <= 48 << 10)
@@ -205,11 +220,13 @@ static bool has_arguments(const Nest *n)
 static int64_t choose_per(const PlanInput *in, const GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
-	const double points = (double)sym_hint(n->syms, p->points), along = (double)nest_hint(n, p->along);
+	const double points = (double)sym_hint(n->syms, p->points),
+		     along = (double)nest_hint(n, p->along);
 	const double wanted = 2.0 * in->target->gpu->multiprocessors * p->rows / fmax(1, points);
 	const double per = ceil(along / fmax(1, wanted) / p->team) * p->team;
 	const double least = p->columns ? 8.0 * p->team : LEAST_PART;
-	if (has_arguments(n) || count_reductions(n) > GPU_REDUCES || wanted < 2 || along < 2 * least)
+	if (has_arguments(n) || count_reductions(n) > GPU_REDUCES || wanted < 2 ||
+	    along < 2 * least)
 		return 0;
 	return (int64_t)fmax(per, ceil(least / p->team) * p->team);
 }
@@ -219,8 +236,10 @@ static void count_blocks(const Nest *n, GpuRowsPlan *p)
 	p->points = sym_int(n->syms, 1);
 	for (uint32_t i = 0; i < p->n; i++)
 		p->points = sym_mul(n->syms, p->points, n->extent[p->order[i]]);
-	p->parts = p->per ? sym_ceildiv(n->syms, n->extent[p->along], sym_int(n->syms, p->per)) : sym_int(n->syms, 1);
-	p->nblock = sym_mul(n->syms, sym_ceildiv(n->syms, p->points, sym_int(n->syms, p->rows)), p->parts);
+	p->parts = p->per ? sym_ceildiv(n->syms, n->extent[p->along], sym_int(n->syms, p->per))
+			  : sym_int(n->syms, 1);
+	p->nblock = sym_mul(n->syms, sym_ceildiv(n->syms, p->points, sym_int(n->syms, p->rows)),
+			    p->parts);
 }
 
 /* In how many rounds a thread goes through each loop. */
@@ -243,7 +262,8 @@ static SumPlan plan_sums(const GpuRowsPlan *p, const Stage *st)
 static bool stores_wide(const Nest *n, uint32_t along, uint32_t wide)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		if (n->store[i].i && has_inner(&n->k->stage.data[i]) && !gpu_is_aligned(n, n->store[i], along, wide))
+		if (n->store[i].i && has_inner(&n->k->stage.data[i]) &&
+		    !gpu_is_aligned(n, n->store[i], along, wide))
 			return false;
 	return true;
 }
@@ -262,13 +282,15 @@ static void choose_wide(GpuRowsPlan *p)
 		const int64_t own = (most + (int64_t)w * p->team - 1) / ((int64_t)w * p->team) * w;
 		const bool busy = own <= p->kept.n || own * p->team * 4 <= most * 5;
 		const bool fits = busy && own <= GPU_KEPT && (double)own * code_of(n) <= MOST_CODE;
-		if (!fits || !sym_divides(n->syms, w, n->extent[p->along]) || !stores_wide(n, p->along, w))
+		if (!fits || !sym_divides(n->syms, w, n->extent[p->along]) ||
+		    !stores_wide(n, p->along, w))
 			continue;
 		p->kept.wide = w;
 		p->kept.n = (uint32_t)own;
 	}
 	for (uint32_t i = 1; p->kept.wide > 1 && i < n->k->kx.n; i++)
-		if (n->offset[i].i && !n->k->kx.data[i].guard.i && gpu_is_aligned(n, n->offset[i], p->along, p->kept.wide))
+		if (n->offset[i].i && !n->k->kx.data[i].guard.i &&
+		    gpu_is_aligned(n, n->offset[i], p->along, p->kept.wide))
 			list[p->kept.nvector++] = (Kx){i};
 	p->kept.vector = list;
 }
@@ -362,7 +384,8 @@ Refusal plan_gpu_rows(const PlanInput *in, Plan *plan)
 	axes_join_rows(nest, k);
 	axes_merge_outer(nest, nest->outer);
 	if (!reads_own_elements(nest))
-		return refuse("a row that stays in the kernel is read at other elements than its own");
+		return refuse(
+			"a row that stays in the kernel is read at other elements than its own");
 	PlanInput at = *in;
 	at.nest = nest;
 	Search s = {.in = &at, .time = INFINITY};
@@ -390,19 +413,27 @@ void print_gpu_rows(const Plan *plan, Text *out)
 	const Nest *n = p->nest;
 	text_add(out, "points");
 	for (uint32_t i = 0; i < p->n; i++)
-		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]), sym_str(n->syms, n->extent[p->order[i]]));
-	text_printf(out, ", along %s<%s by %u threads, %u %s a block", sym_name(n->syms, n->var[p->along]), sym_str(n->syms, n->extent[p->along]), p->team,
-		    p->rows, p->columns ? "columns" : p->rows > 1 ? "rows" : "row");
+		text_printf(out, " %s<%s", sym_name(n->syms, n->var[p->order[i]]),
+			    sym_str(n->syms, n->extent[p->order[i]]));
+	text_printf(out, ", along %s<%s by %u threads, %u %s a block",
+		    sym_name(n->syms, n->var[p->along]), sym_str(n->syms, n->extent[p->along]),
+		    p->team, p->rows,
+		    p->columns    ? "columns"
+		    : p->rows > 1 ? "rows"
+				  : "row");
 	if (p->kept.n)
-		text_printf(out, ", %u element%s in registers", p->kept.n, p->kept.n > 1 ? "s" : "");
+		text_printf(out, ", %u element%s in registers", p->kept.n,
+			    p->kept.n > 1 ? "s" : "");
 	if (p->kept.wide > 1)
 		text_printf(out, ", %u elements an access", p->kept.wide);
 	if (p->row_bytes)
-		text_printf(out, ", rows in %llu bytes of shared memory", (unsigned long long)p->row_bytes);
+		text_printf(out, ", rows in %llu bytes of shared memory",
+			    (unsigned long long)p->row_bytes);
 	if (p->per)
 		text_printf(out, ", parts of %lld, %u phases", (long long)p->per, p->phases);
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		for (uint32_t c = 0; c < p->sums[i].n; c++)
-			text_printf(out, ", sums cut in loop %u every %lld rounds", p->sums[i].cut[c].loop, (long long)p->sums[i].cut[c].rounds);
+			text_printf(out, ", sums cut in loop %u every %lld rounds",
+				    p->sums[i].cut[c].loop, (long long)p->sums[i].cut[c].rounds);
 	text_printf(out, "; blocks: %s", sym_str(n->syms, p->nblock));
 }

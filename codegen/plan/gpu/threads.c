@@ -5,12 +5,19 @@
 /* The constant of a load with the dimension last along which threads are neighbours. */
 static bool wants(const Nest *n, uint32_t load, uint32_t fast, LayoutWant *want)
 {
-	enum { LARGE = 256 << 10 /* bytes: the model may read the constant in another layout, too */ };
+	enum {
+		LARGE = 256
+			<< 10 /* bytes: the model may read the constant in another layout, too */
+	};
 	const KxData *x = &n->k->kx.data[load];
 	const Buffer *b = x->kind == KX_LOAD ? buf_of(n->l, x->buf) : NULL;
 	uint32_t perm[MAX_RANK], last = MAX_RANK, count = 0;
-	if (!b || b->kind != BUF_CONST || b->layout_fixed || !layout_is_row_major(&b->layout, b->rank) || nest_coef_is(n, n->offset[load], fast, 1) ||
-	    sym_const_or(n->syms, layout_numel(n->l->ir, &b->layout), LARGE) * dtype_size(b->dtype) > LARGE)
+	if (!b || b->kind != BUF_CONST || b->layout_fixed ||
+	    !layout_is_row_major(&b->layout, b->rank) ||
+	    nest_coef_is(n, n->offset[load], fast, 1) ||
+	    sym_const_or(n->syms, layout_numel(n->l->ir, &b->layout), LARGE) *
+			    dtype_size(b->dtype) >
+		    LARGE)
 		return false;
 	for (uint32_t d = 0; d < b->rank; d++) {
 		if (!sym_uses(n->syms, x->idx[d], n->var[fast]))
@@ -33,7 +40,8 @@ uint32_t gpu_threads_wants(const Nest *n, LayoutWant *want)
 	for (uint32_t i = 1; nout && i < n->k->kx.n; i++) {
 		bool seen = !n->offset[i].i;
 		for (uint32_t k = 0; k < count; k++)
-			seen = seen || n->k->kx.data[want[k].load.i].buf.i == n->k->kx.data[i].buf.i;
+			seen = seen ||
+			       n->k->kx.data[want[k].load.i].buf.i == n->k->kx.data[i].buf.i;
 		count += !seen && wants(n, i, order[nout - 1], &want[count]);
 	}
 	return count;
@@ -71,12 +79,18 @@ static GpuTime predict(const PlanInput *in, uint32_t threads)
 	for (uint32_t i = 1; i < n->k->kx.n; i++)
 		if (n->offset[i].i) {
 			const uint32_t size = dtype_size(buf_of(n->l, n->k->kx.data[i].buf)->dtype);
-			w.bytes += gpu_bytes_of_load(in, i, points * loads * (is_turned(want, nwant, i) ? size : gpu_bytes_each(n, n->offset[i], fast, size)));
+			w.bytes += gpu_bytes_of_load(
+				in, i,
+				points * loads *
+					(is_turned(want, nwant, i)
+						 ? size
+						 : gpu_bytes_each(n, n->offset[i], fast, size)));
 			w.flight += size;
 		}
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
 		if (n->store[i].i)
-			w.bytes += points * gpu_bytes_each(n, n->store[i], fast, dtype_size(n->k->stage.data[i].dtype));
+			w.bytes += points * gpu_bytes_each(n, n->store[i], fast,
+							   dtype_size(n->k->stage.data[i].dtype));
 	w.blocks = points / threads;
 	return gpu_time(in->target->gpu, &w);
 }
@@ -86,7 +100,8 @@ Refusal plan_gpu_threads(const PlanInput *in, Plan *plan)
 	PlanInput at = *in;
 	const GpuTime here = predict(&at, in->target->gpu->threads);
 	at.at = in->larger;
-	gpu_plan_time(plan, in->target->gpu, &here, &(GpuTime){predict(&at, in->target->gpu->threads).all});
+	gpu_plan_time(plan, in->target->gpu, &here,
+		      &(GpuTime){predict(&at, in->target->gpu->threads).all});
 	plan->algorithm = "threads";
 	return taken();
 }

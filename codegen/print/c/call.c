@@ -41,9 +41,10 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 {
 	const WeftOpDef *def = &c->op->def;
 	text_printf(out,
-	            "int %s(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t work_bytes, "
-	            "WeftStatus *status);\n",
-	            def->symbol);
+		    "int %s(const WeftOpContext *context, const WeftTensor *in, const WeftTensor "
+		    "*out, void *work, uint64_t work_bytes, "
+		    "WeftStatus *status);\n",
+		    def->symbol);
 	if (def->user_symbol)
 		text_printf(out, "extern char %s[];\n", def->user_symbol);
 	if (c->nin + c->nout)
@@ -51,11 +52,14 @@ static void print_table(CUnit *u, const LoopCall *c, const char *name, Text *out
 	for (uint32_t k = 0; k < c->nin + c->nout; k++) {
 		const struct LoopCallTensor *t = &c->tensor[k];
 		WeftDType d = dtype_to_api(t->dtype);
-		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", c_dtype_code(d), d.bits, t->rank, (int)t->buf);
+		text_printf(out, "%s{{%s, %u, 1}, %u, %d}", k ? ", " : "", c_dtype_code(d), d.bits,
+			    t->rank, (int)t->buf);
 	}
-	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d%s};\n\n", c->nin + c->nout ? "};\n" : "", name,
-	            c_string(u->arena, c->op->said), def->symbol, def->user_symbol ? def->user_symbol : "NULL", c->nin + c->nout ? name : "NULL",
-	            c->nin + c->nout ? "_tensor" : "", c->nin, c->nout, (int)c->work, userop_is(c->op, WEFT_OP_DEVICE) ? ", 1" : ", 0");
+	text_printf(out, "%sstatic const WeftOpCall %s = {%s, %s, %s, %s%s, %u, %u, %d%s};\n\n",
+		    c->nin + c->nout ? "};\n" : "", name, c_string(u->arena, c->op->said),
+		    def->symbol, def->user_symbol ? def->user_symbol : "NULL",
+		    c->nin + c->nout ? name : "NULL", c->nin + c->nout ? "_tensor" : "", c->nin,
+		    c->nout, (int)c->work, userop_is(c->op, WEFT_OP_DEVICE) ? ", 1" : ", 0");
 }
 
 void c_user_tables(CUnit *u, const LoopFn *f, const char *kernel, Text *out)

@@ -41,10 +41,14 @@ static void emit_header(const Emission *e)
 {
 	EmitFile *file = add(e, e->kernels);
 	file->is_header = true;
-	text_printf(&file->text, "/* Kernels of %s. */\n#ifndef WEFT_KERNELS%s_H\n#define WEFT_KERNELS%s_H\n\n"
-	            "#include \"runtime.h\"\n\n", e->p->name, e->suffix, e->suffix);
+	text_printf(&file->text,
+		    "/* Kernels of %s. */\n#ifndef WEFT_KERNELS%s_H\n#define WEFT_KERNELS%s_H\n\n"
+		    "#include \"runtime.h\"\n\n",
+		    e->p->name, e->suffix, e->suffix);
 	for (uint32_t k = 0; k < e->p->fn.n; k++)
-		text_printf(&file->text, "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n", e->kernel[k]);
+		text_printf(&file->text,
+			    "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n",
+			    e->kernel[k]);
 	text_add(&file->text, "\n#endif\n");
 }
 
@@ -63,7 +67,8 @@ static void emit_unit(const Emission *e, const uint32_t *unit, uint32_t which, d
 	CUnit u;
 	Text body;
 	const Program *p = e->p;
-	EmitFile *file = add(e, file_name(e, arena_printf(p->ir->ctx->arena, "kernels_%u", which), "c"));
+	EmitFile *file =
+		add(e, file_name(e, arena_printf(p->ir->ctx->arena, "kernels_%u", which), "c"));
 	file->cost = cost;
 	unit_init(&u, p->ir->ctx, e->target, &c_dialect);
 	text_init(&body, u.arena);
@@ -115,7 +120,8 @@ static void emit_model(const Emission *e)
 
 void emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
-	Emission e = {.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
+	Emission e = {
+		.p = p, .target = t, .o = o, .suffix = o->suffix ? o->suffix : "", .out = out};
 	e.kernel = kernel_names(p, o->suffix);
 	e.kernels = file_name(&e, "kernels", "h");
 	e.vector = prelude_of(t)->header ? file_name(&e, "vector", "h") : NULL;
@@ -138,7 +144,9 @@ void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitF
 {
 	EmitFile *file = add_file(out, arena, least, "select.c");
 	Text *t = &file->text;
-	text_add(t, "/* Which level of the processor family runs here. */\n#include \"runtime.h\"\n\n");
+	text_add(
+		t,
+		"/* Which level of the processor family runs here. */\n#include \"runtime.h\"\n\n");
 	for (uint32_t k = 0; k < s->n; k++)
 		text_printf(t, "const WeftModel *%s(void);\n", s->level_export[k]);
 	text_add(t, "\n");
@@ -171,6 +179,9 @@ void emit_c_kernel(LoopFn *f, const Target *t, Text *out)
 	const char *name = c_identifier(u.arena, f->name);
 	c_function(&u, f, name, FN_KERNEL, NULL, NULL, &body);
 	unit_head(&u, out, NULL, NULL);
-	text_printf(out, "\ntypedef struct {\n\tvoid *const *buf;\n\tconst int64_t *p;\n\tint64_t *failure;\n} WeftFrame;\n\n"
-	            "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n\n%s", name, body.data);
+	text_printf(out,
+		    "\ntypedef struct {\n\tvoid *const *buf;\n\tconst int64_t *p;\n\tint64_t "
+		    "*failure;\n} WeftFrame;\n\n"
+		    "int %s(const WeftFrame *f, int64_t begin, int64_t end);\n\n%s",
+		    name, body.data);
 }

@@ -102,7 +102,8 @@ CExpr c_infix(CUnit *, CExpr a, const char *op, CExpr b, Prec);
 CExpr c_call(CUnit *, const char *fn, const CExpr *in, uint32_t nin);
 /* Returns a basic operation on operands in[], by its prelude row: an operator of C, or a call of a
  * helper (c_helper). operand: the type of the first operand; known: KNOWN_ bits. */
-CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known);
+CExpr c_op(CUnit *, ScOp, LType result, LType operand, const CExpr *in, uint32_t nin,
+	   unsigned known);
 
 /* ---- helpers (prelude.c) ---- */
 
@@ -185,6 +186,7 @@ void c_user_tables(CUnit *, const LoopFn *f, const char *kernel, Text *out);
 /* ---- model.c ---- */
 
 /* Appends the functions of all entries, the tables of the model, and the exported function. */
-void c_model(CUnit *, const Program *, const EmitOptions *, const char *const *kernel_name, Text *out);
+void c_model(CUnit *, const Program *, const EmitOptions *, const char *const *kernel_name,
+	     Text *out);
 
 #endif

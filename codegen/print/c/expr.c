@@ -31,7 +31,9 @@ static CExpr c_pack(CUnit *u, LType type, const CExpr *in)
 
 CExpr c_lx(Fn *f, Lx x)
 {
-	static const char *const shuffle[SHUFFLE_COUNT] = {"lo", "hi", "reverse", "even", "evens", "odds", "turn_evens", "turn_odds", "lows", "highs", "zip_lo", "zip_hi"};
+	static const char *const shuffle[SHUFFLE_COUNT] = {
+		"lo",         "hi",        "reverse", "even",  "evens",  "odds",
+		"turn_evens", "turn_odds", "lows",    "highs", "zip_lo", "zip_hi"};
 	CUnit *u = f->u;
 	const LxData *d = lx_at(f, x);
 	CExpr in[4] = {{0}};
@@ -40,7 +42,8 @@ CExpr c_lx(Fn *f, Lx x)
 	LType from = d->nin ? lx_at(f, d->in[0])->type : d->type;
 	LType mask = {DT_bool, d->type.lanes};
 	if (f->narrow && narrow_needs_cast(f->narrow, x))
-		in[0] = (CExpr){arena_printf(u->arena, "(int64_t)%s", c_arg(u, in[0], PREC_UNARY)), PREC_UNARY};
+		in[0] = (CExpr){arena_printf(u->arena, "(int64_t)%s", c_arg(u, in[0], PREC_UNARY)),
+				PREC_UNARY};
 	switch (d->kind) {
 	case LX_SC:
 		return c_op(u, d->sc, d->type, from, in, d->nin, d->known);
@@ -57,11 +60,13 @@ CExpr c_lx(Fn *f, Lx x)
 	case LX_ANY:
 		return c_call(u, c_helper(u, "any", from, from), in, 1);
 	case LX_SHUFFLE:
-		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in, 1 + shuffle_is_of_two((Shuffle)d->u.k));
+		return c_call(u, c_helper(u, shuffle[d->u.k], from, from), in,
+			      1 + shuffle_is_of_two((Shuffle)d->u.k));
 	case LX_ADDR:
 		return c_addr(f, d, in[0]);
 	case LX_LANE:
-		return c_atom(arena_printf(u->arena, "%s.at[%u]", c_arg(u, in[0], PREC_ATOM), d->u.k));
+		return c_atom(
+			arena_printf(u->arena, "%s.at[%u]", c_arg(u, in[0], PREC_ATOM), d->u.k));
 	case LX_PACK:
 		return c_pack(u, d->type, in);
 	case LX_THREAD:
@@ -105,7 +110,8 @@ CExpr c_pointer(Fn *f, LMem m, Lx offset, bool write)
 
 CExpr c_element(Fn *f, const LsData *s, bool write)
 {
-	return c_atom(arena_printf(f->u->arena, "%s[%s]", c_array(f, s->mem, write), text_of(f, s->offset)));
+	return c_atom(arena_printf(f->u->arena, "%s[%s]", c_array(f, s->mem, write),
+				   text_of(f, s->offset)));
 }
 
 CExpr c_load(Fn *f, const LsData *s)
@@ -117,7 +123,8 @@ CExpr c_load(Fn *f, const LsData *s)
 	if (type.lanes == 1 && !groups)
 		return c_element(f, s, false);
 	if (u->dialect->block)
-		return c_atom(arena_printf(u->arena, "*(const %s *)(%s)", c_type(u, type), c_pointer(f, s->mem, s->offset, false).s));
+		return c_atom(arena_printf(u->arena, "*(const %s *)(%s)", c_type(u, type),
+					   c_pointer(f, s->mem, s->offset, false).s));
 	CExpr in[3];
 	uint32_t n = 0;
 	in[n++] = c_pointer(f, s->mem, s->offset, false);
@@ -127,6 +134,8 @@ CExpr c_load(Fn *f, const LsData *s)
 		in[n++] = c_lx(f, s->x);
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
-	const char *op = gather ? masked ? "gather_masked" : "gather" : masked ? "load_masked" : "load";
+	const char *op = gather   ? masked ? "gather_masked" : "gather"
+			 : masked ? "load_masked"
+				  : "load";
 	return c_call(u, c_helper(u, op, type, gather ? lx_at(f, s->x)->type : type), in, n);
 }

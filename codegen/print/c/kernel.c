@@ -25,7 +25,8 @@ static void print_store(Fn *f, const LsData *s)
 	}
 	if (u->dialect->block) {
 		line(f);
-		text_printf(f->out, "*(%s *)(%s) = %s;\n", c_type(u, type), c_pointer(f, s->mem, s->offset, true).s, text_of(f, s->x));
+		text_printf(f->out, "*(%s *)(%s) = %s;\n", c_type(u, type),
+			    c_pointer(f, s->mem, s->offset, true).s, text_of(f, s->x));
 		return;
 	}
 	CExpr in[4];
@@ -36,9 +37,13 @@ static void print_store(Fn *f, const LsData *s)
 	in[n++] = c_lx(f, s->x);
 	if (masked)
 		in[n++] = c_lx(f, s->mask);
-	const char *op = scatter ? masked ? "scatter_masked" : "scatter" : masked ? "store_masked" : ls_row(s->kind)->name;
+	const char *op = scatter  ? masked ? "scatter_masked" : "scatter"
+			 : masked ? "store_masked"
+				  : ls_row(s->kind)->name;
 	line(f);
-	text_printf(f->out, "%s;\n", c_call(u, c_helper(u, op, type, scatter ? lx_at(f, s->y)->type : type), in, n).s);
+	text_printf(
+		f->out, "%s;\n",
+		c_call(u, c_helper(u, op, type, scatter ? lx_at(f, s->y)->type : type), in, n).s);
 }
 
 /* ---- statements ---- */
@@ -53,9 +58,11 @@ static const char *name_var(Fn *f, Lv v)
 
 static void print_define(Fn *f, const LsData *s, bool constant, const char *value)
 {
-	const char *type = narrow_var(f->narrow, s->v) ? "int32_t" : c_type(f->u, f->f->lv.data[s->v.i].type);
+	const char *type =
+		narrow_var(f->narrow, s->v) ? "int32_t" : c_type(f->u, f->f->lv.data[s->v.i].type);
 	line(f);
-	text_printf(f->out, "%s%s %s = %s;\n", constant ? "const " : "", type, name_var(f, s->v), value);
+	text_printf(f->out, "%s%s %s = %s;\n", constant ? "const " : "", type, name_var(f, s->v),
+		    value);
 }
 
 static void print_body(Fn *f, Lb b)
@@ -76,7 +83,8 @@ static void print_for(Fn *f, const LsData *s)
 	names_push(&f->names);
 	const char *v = name_var(f, s->v);
 	line(f);
-	text_printf(f->out, "for (%s %s = %s; %s < %s; ", narrow_var(f->narrow, s->v) ? "int32_t" : "int64_t", v, lo, v, hi);
+	text_printf(f->out, "for (%s %s = %s; %s < %s; ",
+		    narrow_var(f->narrow, s->v) ? "int32_t" : "int64_t", v, lo, v, hi);
 	if (s->step == 1)
 		text_printf(f->out, "%s++)", v);
 	else
@@ -97,7 +105,9 @@ static void print_while(Fn *f, const LsData *s)
 static void print_if(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, s->rare && f->u->dialect->gnu ? "if (__builtin_expect(%s, 0))" : "if (%s)", text_of(f, s->x));
+	text_printf(f->out,
+		    s->rare && f->u->dialect->gnu ? "if (__builtin_expect(%s, 0))" : "if (%s)",
+		    text_of(f, s->x));
 	print_body(f, s->body);
 	if (s->other.i && f->f->block.data[s->other.i].stmt.n) {
 		text_add(f->out, " else");
@@ -127,8 +137,8 @@ static void print_block_fail(Fn *f, const LsData *s)
 	if (s->narg)
 		print_list(f, "const int64_t value[]", s->arg, s->narg);
 	line(f);
-	text_printf(f->out, "weft_fail(failure, launch, %u, %s, %s, %u);\n", s->k, f->var[f->f->task.i],
-		    s->narg ? "value" : "NULL", s->narg);
+	text_printf(f->out, "weft_fail(failure, launch, %u, %s, %s, %u);\n", s->k,
+		    f->var[f->f->task.i], s->narg ? "value" : "NULL", s->narg);
 	f->indent--;
 	line(f);
 	text_add(f->out, "}\n");
@@ -171,7 +181,8 @@ static void print_user_call(Fn *f, const LsData *s)
 	text_add(f->out, "if (!failed)\n");
 	f->indent++;
 	line(f);
-	text_printf(f->out, "failed = weft_op_call(f, &%s, %s, %s);\n", c_user_call(f->u, f->name, f->f, s), value, f->var[f->f->task.i]);
+	text_printf(f->out, "failed = weft_op_call(f, &%s, %s, %s);\n",
+		    c_user_call(f->u, f->name, f->f, s), value, f->var[f->f->task.i]);
 	f->indent -= 2;
 	names_pop(&f->names);
 	line(f);
@@ -181,7 +192,8 @@ static void print_user_call(Fn *f, const LsData *s)
 static void print_prefetch(Fn *f, const LsData *s)
 {
 	line(f);
-	text_printf(f->out, "__builtin_prefetch(%s, 0, %u);\n", c_pointer(f, s->mem, s->offset, false).s, ls_locality(s));
+	text_printf(f->out, "__builtin_prefetch(%s, 0, %u);\n",
+		    c_pointer(f, s->mem, s->offset, false).s, ls_locality(s));
 }
 
 static void print_fence(Fn *f)
@@ -224,12 +236,18 @@ static void print_config(Fn *f)
 /* gcc does not know that its _tile_loadd reads memory. */
 static void print_rows(Fn *f, const LsData *s)
 {
-	const bool store = s->kind == LS_FRAG_STORE, written = lmem_is_array(s->mem) || f->f->buf.data[s->mem.k].written;
+	const bool store = s->kind == LS_FRAG_STORE,
+		   written = lmem_is_array(s->mem) || f->f->buf.data[s->mem.k].written;
 	const char *barrier = store || !written ? "" : "__asm__ volatile(\"\" ::: \"memory\"); ";
-	const char *p = c_pointer(f, s->mem, s->offset, store).s, *stride = c_arg(f->u, c_lx(f, s->y), PREC_MUL);
+	const char *p = c_pointer(f, s->mem, s->offset, store).s,
+		   *stride = c_arg(f->u, c_lx(f, s->y), PREC_MUL);
 	line(f);
-	text_printf(f->out, "%s_tile_%s(%u, %s, %s * %u);%s\n", barrier, store ? "stored" : s->passing ? "stream_loadd" : "loadd", loop_frag_number(f->f, s->frag[0]), p,
-		    stride, dtype_size(s->mem.dtype), *barrier ? " __asm__ volatile(\"\" ::: \"memory\");" : "");
+	text_printf(f->out, "%s_tile_%s(%u, %s, %s * %u);%s\n", barrier,
+		    store        ? "stored"
+		    : s->passing ? "stream_loadd"
+				 : "loadd",
+		    loop_frag_number(f->f, s->frag[0]), p, stride, dtype_size(s->mem.dtype),
+		    *barrier ? " __asm__ volatile(\"\" ::: \"memory\");" : "");
 }
 
 static void print_frag(Fn *f, const LsData *s)
@@ -250,8 +268,9 @@ static void print_frag(Fn *f, const LsData *s)
 	else if (s->kind == LS_FRAG_ZERO)
 		text_printf(f->out, "_tile_zero(%u);\n", number[0]);
 	else
-		text_printf(f->out, "%s(%u, %u, %u);\n", prelude_of_frag(&f->u->target->isa, (FragOp)s->k, false)->c, number[0], number[1],
-			    number[2]);
+		text_printf(f->out, "%s(%u, %u, %u);\n",
+			    prelude_of_frag(&f->u->target->isa, (FragOp)s->k, false)->c, number[0],
+			    number[1], number[2]);
 }
 
 /* ---- blocks of threads ---- */
@@ -310,9 +329,10 @@ static void print_launch(Fn *f, const LsData *s)
 		print_list(f, "const int64_t p[]", s->arg + s->nbuf, s->narg - s->nbuf);
 	const char *text = text_of(f, s->x);
 	line(f);
-	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n", s->same_phase ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
-	            s->narg > s->nbuf ? "p" : "NULL", s->k, s->same_phase ? " | WEFT_JOINED" : "", call->alone ? " | WEFT_ALONE" : "", text,
-	            s->same_phase ? ";" : ")");
+	text_printf(f->out, "%sweft_phase(r, %s, %s, %s, %u%s%s, %s)%s\n",
+		    s->same_phase ? "" : "if (", f->kernel_name[call->fn], s->nbuf ? "b" : "NULL",
+		    s->narg > s->nbuf ? "p" : "NULL", s->k, s->same_phase ? " | WEFT_JOINED" : "",
+		    call->alone ? " | WEFT_ALONE" : "", text, s->same_phase ? ";" : ")");
 	if (!s->same_phase)
 		print_stop(f);
 	f->indent--;
@@ -351,7 +371,8 @@ static void print_table(Fn *f, const LsData *s)
 	print_words(f, "shape", t->shape.data, t->shape.n);
 	print_words(f, "word", t->word.data, t->word.n);
 	line(f);
-	text_printf(f->out, "static const WeftLaunches launches = {kernel, shape, word, %u};\n", t->word.n);
+	text_printf(f->out, "static const WeftLaunches launches = {kernel, shape, word, %u};\n",
+		    t->word.n);
 	line(f);
 	text_printf(f->out, "void *b[%u];\n", t->nbuf ? t->nbuf : 1);
 	line(f);
@@ -359,7 +380,8 @@ static void print_table(Fn *f, const LsData *s)
 	if (t->value.n)
 		print_list(f, "const int64_t value[]", s->arg, s->narg);
 	line(f);
-	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n", t->value.n ? "value" : "NULL");
+	text_printf(f->out, "if (weft_launches(r, &launches, buf, %s, b, p))\n",
+		    t->value.n ? "value" : "NULL");
 	print_stop(f);
 	f->used.bufs = true;
 	f->indent--;
@@ -391,11 +413,13 @@ static void print_assert(Fn *f, const LsData *s)
 static void print_part(Fn *f, const LsData *s)
 {
 	bool sizes = f->role == FN_SIZES;
-	const char *name = (sizes ? f->entry->sizes_outlined.data : f->entry->run_outlined.data)[s->k]->name;
+	const char *name =
+		(sizes ? f->entry->sizes_outlined.data : f->entry->run_outlined.data)[s->k]->name;
 	line(f);
 	if (sizes) {
 		f->used.extents = f->used.fails = true;
-		text_printf(f->out, "if (%s(extent + %llu, slot, status))\n", name, (unsigned long long)s->count);
+		text_printf(f->out, "if (%s(extent + %llu, slot, status))\n", name,
+			    (unsigned long long)s->count);
 		f->indent++;
 		line(f);
 		f->indent--;
@@ -421,8 +445,9 @@ static void print_part(Fn *f, const LsData *s)
 static void print_read(Fn *f, const LsData *s)
 {
 	const char *code = c_dtype_code(dtype_to_api(s->dtype));
-	print_define(f, s, true, arena_printf(f->u->arena, "weft_read(r, %s, %s, %u)%s", text_of(f, s->x), code,
-	                                      8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
+	print_define(f, s, true,
+		     arena_printf(f->u->arena, "weft_read(r, %s, %s, %u)%s", text_of(f, s->x), code,
+				  8 * dtype_size(s->dtype), s->dtype == DT_bool ? " != 0" : ""));
 }
 
 static void print_save(Fn *f, const LsData *s)
@@ -430,7 +455,8 @@ static void print_save(Fn *f, const LsData *s)
 	line(f);
 	text_add(f->out, "weft_save(r");
 	for (uint32_t k = 0; k < s->narg; k++)
-		text_printf(f->out, "%s, %s", k == 3 && s->nbuf == 3 ? ", NULL" : "", text_of(f, s->arg[k]));
+		text_printf(f->out, "%s, %s", k == 3 && s->nbuf == 3 ? ", NULL" : "",
+			    text_of(f, s->arg[k]));
 	text_add(f->out, ");\n");
 }
 
@@ -467,8 +493,8 @@ static void print_program(Fn *f, const LsData *s)
 		break;
 	case LS_COPY:
 		line(f);
-		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), text_of(f, s->x),
-		            text_of(f, s->y));
+		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset),
+			    text_of(f, s->x), text_of(f, s->y));
 		break;
 	case LS_SAVE:
 		print_save(f, s);
@@ -516,7 +542,13 @@ static void print_kind(Fn *f, const LsData *s)
 	case LS_PREFETCH: print_prefetch(f, s); break;
 	case LS_FENCE: print_fence(f); break;
 	case LS_COMMENT: print_comment(f, s->text); break;
-	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: case LS_FRAG_CONFIG: case LS_FRAG_RELEASE:
+	case LS_FRAG:
+	case LS_FRAG_ZERO:
+	case LS_FRAG_LOAD:
+	case LS_FRAG_STORE:
+	case LS_FRAG_DOT:
+	case LS_FRAG_CONFIG:
+	case LS_FRAG_RELEASE:
 		print_frag(f, s);
 		break;
 	case LS_SHARED: case LS_SYNC: case LS_COPY_ASYNC: case LS_COPY_COMMIT: case LS_COPY_WAIT:
@@ -542,7 +574,8 @@ static void print_buffers(const Fn *f, Text *out)
 		const LArg *b = &f->f->buf.data[k];
 		if (f->used.buf[k])
 			text_printf(out, "\t%s%s *%s%s = f->buf[%u];\n", b->written ? "" : "const ",
-			            c_storage(b->dtype), b->restrict_ok ? "restrict " : "", f->buf[k], k);
+				    c_storage(b->dtype), b->restrict_ok ? "restrict " : "",
+				    f->buf[k], k);
 	}
 }
 
@@ -552,7 +585,8 @@ static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begi
 	bool any = false;
 	for (uint32_t k = begin; k < end; k++) {
 		if (f->used.param[k])
-			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from, k - begin);
+			text_printf(out, "\tconst int64_t %s = %s[%u];\n", f->param[k], from,
+				    k - begin);
 		any = any || f->used.param[k];
 	}
 	return any;
@@ -577,7 +611,8 @@ static void print_kernel(const Fn *f, const char *name, Text *out)
 		text_add(out, "\tint failed = 0;\n");
 	const char *task = f->var[f->f->task.i];
 	text_add(out, top_text(f, 0));
-	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n", task, task, task, top_text(f, 1));
+	text_printf(out, "\tfor (int64_t %s = begin; %s < end; %s++) {\n%s\t}\n", task, task, task,
+		    top_text(f, 1));
 	text_printf(out, "%s\treturn %s;\n}\n", top_text(f, 2), f->used.checks ? "failed" : "0");
 }
 
@@ -601,13 +636,18 @@ static void print_block_kernel(const Fn *f, const char *name, Text *out)
 	}
 	for (uint32_t k = 0; k < f->f->param.n; k++)
 		text_printf(out, "const int64_t %s%s, ", f->param[k], is_cut(f, k) ? "_64" : "");
-	text_printf(out, "const int64_t first, %s *failure, const int64_t launch)\n{\n", b->failure);
+	text_printf(out, "const int64_t first, %s *failure, const int64_t launch)\n{\n",
+		    b->failure);
 	text_add(out, "\tif (weft_stopped(failure, launch))\n\t\treturn;\n");
 	for (uint32_t k = 0; k < f->f->param.n; k++)
 		if (is_cut(f, k))
-			text_printf(out, "\tconst int32_t %s = (int32_t)%s_64;\n", f->param[k], f->param[k]);
+			text_printf(out, "\tconst int32_t %s = (int32_t)%s_64;\n", f->param[k],
+				    f->param[k]);
 	const bool narrow = narrow_var(f->narrow, f->f->task);
-	text_printf(out, narrow ? "\t[[maybe_unused]] const int32_t %s = (int32_t)(first + %s);\n" : "\t[[maybe_unused]] const int64_t %s = first + %s;\n", f->var[f->f->task.i], b->task);
+	text_printf(out,
+		    narrow ? "\t[[maybe_unused]] const int32_t %s = (int32_t)(first + %s);\n"
+			   : "\t[[maybe_unused]] const int64_t %s = first + %s;\n",
+		    f->var[f->f->task.i], b->task);
 	if (f->used.checks)
 		text_add(out, "\tbool failed = false;\n");
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)
@@ -622,14 +662,17 @@ static void print_sizes(const Fn *f, const char *name, Text *out)
 	uint32_t nslot = program_nslot_params(f->entry, f->f);
 	bool slots = print_params(f, &values, "slot", 0, nslot);
 	bool extents = print_params(f, &values, "extent", nslot, f->f->param.n);
-	text_printf(out, "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n", name);
+	text_printf(out,
+		    "static int %s(const int64_t *extent, int64_t *slot, WeftStatus *status)\n{\n",
+		    name);
 	if (!extents && !f->used.extents)
 		text_add(out, "\t(void)extent;\n");
 	if (!slots && !f->used.slots)
 		text_add(out, "\t(void)slot;\n");
 	if (!f->used.fails)
 		text_add(out, "\t(void)status;\n");
-	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "", top_text(f, 1));
+	text_printf(out, "%s%s\treturn WEFT_OK;\n}\n", values.data ? values.data : "",
+		    top_text(f, 1));
 }
 
 static void print_run(const Fn *f, const char *name, Text *out)
@@ -637,7 +680,8 @@ static void print_run(const Fn *f, const char *name, Text *out)
 	Text values;
 	text_init(&values, f->u->arena);
 	bool slots = print_params(f, &values, "slot", 0, f->f->param.n);
-	text_printf(out, "static int %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n", name);
+	text_printf(out, "static int %s(WeftRegion *r, void *const *buf, const int64_t *slot)\n{\n",
+		    name);
 	if (!f->used.bufs)
 		text_add(out, "\t(void)buf;\n");
 	if (!slots && !f->used.slots)
@@ -651,7 +695,8 @@ static void fn_init(Fn *f)
 		[FN_KERNEL] = {"f", "begin", "end", "failed"},
 		[FN_LIBRARY] = {NULL},
 		[FN_SIZES] = {"extent", "slot", "status"},
-		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "shape", "word", "launches", "value"},
+		[FN_RUN] = {"buf", "slot", "r", "b", "p", "kernel", "shape", "word", "launches",
+			    "value"},
 	};
 	Arena *arena = f->u->arena;
 	const LoopFn *l = f->f;
@@ -688,10 +733,13 @@ static bool is_read(const LoopFn *l, Lv v)
 static void print_library(Fn *f, const char *name, Text *out)
 {
 	const LoopFn *l = f->f;
-	text_printf(out, "%s %s %s(", l->is_inline ? f->u->dialect->helper : f->u->dialect->function, c_type(f->u, lx_type(l, l->result)), name);
+	text_printf(out, "%s %s %s(",
+		    l->is_inline ? f->u->dialect->helper : f->u->dialect->function,
+		    c_type(f->u, lx_type(l, l->result)), name);
 	for (uint32_t k = 0; k < l->arg.n; k++)
-		text_printf(out, "%s%s %s", k ? ", " : "", c_type(f->u, l->lv.data[l->arg.data[k].i].type),
-		            f->var[l->arg.data[k].i]);
+		text_printf(out, "%s%s %s", k ? ", " : "",
+			    c_type(f->u, l->lv.data[l->arg.data[k].i].type),
+			    f->var[l->arg.data[k].i]);
 	text_printf(out, "%s)\n{\n", l->arg.n ? "" : "void");
 	for (uint32_t k = 0; k < l->arg.n; k++)
 		if (!is_read(l, l->arg.data[k]))
@@ -715,7 +763,12 @@ static void print_top(Fn *f, uint32_t k)
 void c_function(CUnit *u, const LoopFn *l, const char *name, FnRole role, const ProgramEntry *entry,
                 const char *const *kernel_name, Text *out)
 {
-	Fn f = {.u = u, .f = l, .role = role, .entry = entry, .kernel_name = kernel_name, .name = name};
+	Fn f = {.u = u,
+		.f = l,
+		.role = role,
+		.entry = entry,
+		.kernel_name = kernel_name,
+		.name = name};
 	if (loop_is_of_block(l) && !u->dialect->block)
 		ctx_bug(l->ir->ctx, "C: %s is executed by a block of threads", l->name);
 	if (role == FN_KERNEL && u->dialect->block)

@@ -63,7 +63,8 @@ const char *c_library(CUnit *u, Ir *ir, const ScFn *fn, uint32_t lanes)
 		return name;
 	Text text;
 	text_init(&text, u->arena);
-	c_function(u, library_function(ir, fn, lanes, &u->target->isa), name, FN_LIBRARY, NULL, NULL, &text);
+	c_function(u, library_function(ir, fn, lanes, &u->target->isa), name, FN_LIBRARY, NULL,
+		   NULL, &text);
 	text_add(&u->helpers, text.data); /* after what it calls */
 	return name;
 }

@@ -97,7 +97,9 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	case IMAGE_F64:
 		if (v.f64 == 0)
 			return NULL;
-		return fabs(v.f64) < 1e15 && v.f64 == floor(v.f64) ? signed_decimal(a, (int64_t)v.f64) : arena_printf(a, "%.17g", v.f64);
+		return fabs(v.f64) < 1e15 && v.f64 == floor(v.f64)
+			       ? signed_decimal(a, (int64_t)v.f64)
+			       : arena_printf(a, "%.17g", v.f64);
 	default: return arena_printf(a, "{%u, %u, %u}", v.dtype.code, v.dtype.bits, v.dtype.lanes);
 	}
 }
@@ -161,8 +163,10 @@ static void print_object(Printer *m, const ImageObject *o)
 		return;
 	*printed = true;
 	print_targets(m, o);
-	text_printf(m->out, "static const %s %s%s = ", o->type->c_type, o->name, o->array ? "[]" : "");
-	bool plain = !o->type->field[0].name, line = plain && o->type->field[0].kind != IMAGE_POINTER;
+	text_printf(m->out, "static const %s %s%s = ", o->type->c_type, o->name,
+		    o->array ? "[]" : "");
+	bool plain = !o->type->field[0].name,
+	     line = plain && o->type->field[0].kind != IMAGE_POINTER;
 	text_add(m->out, o->array ? "{" : "");
 	for (uint32_t k = 0; k < o->n; k++) {
 		uint64_t at = o->at + (uint64_t)k * o->type->size;
@@ -189,7 +193,8 @@ void c_export(Text *out, const char *export_name)
 /* ---- the file ---- */
 
 /* Inlined, they would make the long function again that they were cut from. */
-static void print_outlined(Printer *m, const ProgramEntry *e, LoopFn *const *fn, uint32_t n, FnRole role, const char *const *kernel_name)
+static void print_outlined(Printer *m, const ProgramEntry *e, LoopFn *const *fn, uint32_t n,
+			   FnRole role, const char *const *kernel_name)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		text_add(m->out, "#if defined(__GNUC__)\n__attribute__((noinline))\n#endif\n");
@@ -208,7 +213,8 @@ static void print_entry(Printer *m, const ProgramEntry *e, const char *const *ke
 	text_char(m->out, '\n');
 }
 
-void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name, Text *out)
+void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const *kernel_name,
+	     Text *out)
 {
 	ModelImage im;
 	model_image(&im, p, u->target, u->target->isa.features, o);
@@ -221,7 +227,8 @@ void c_model(CUnit *u, const Program *p, const EmitOptions *o, const char *const
 		text_printf(out, "const WeftModel *%s(void);\n\n", o->recipes_export);
 	print_object(&m, image_object(&im, im.model));
 	if (o->hidden)
-		text_printf(out, "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n", o->export_name, o->export_name);
+		text_printf(out, "const WeftModel *%s(void);\n\nconst WeftModel *%s(void)\n",
+			    o->export_name, o->export_name);
 	else
 		c_export(out, o->export_name);
 	text_add(out, "{\n\treturn &model;\n}\n");

@@ -33,13 +33,19 @@ static bool is_index(LType t)
 static Range sum(Range a, Range b)
 {
 	Range r;
-	return __builtin_add_overflow(a.lo, b.lo, &r.lo) || __builtin_add_overflow(a.hi, b.hi, &r.hi) ? any : r;
+	return __builtin_add_overflow(a.lo, b.lo, &r.lo) ||
+			       __builtin_add_overflow(a.hi, b.hi, &r.hi)
+		       ? any
+		       : r;
 }
 
 static Range difference(Range a, Range b)
 {
 	Range r;
-	return __builtin_sub_overflow(a.lo, b.hi, &r.lo) || __builtin_sub_overflow(a.hi, b.lo, &r.hi) ? any : r;
+	return __builtin_sub_overflow(a.lo, b.hi, &r.lo) ||
+			       __builtin_sub_overflow(a.hi, b.lo, &r.hi)
+		       ? any
+		       : r;
 }
 
 static Range product(Range a, Range b)
@@ -71,7 +77,8 @@ static Range divided(ScOp op, Range a, Range b)
 	const int64_t least = greater(b.lo, 1), most = greater(b.hi, 1);
 	if (a.lo < 0 || b.lo < 0)
 		return any;
-	return op == SC_quot ? (Range){a.lo / most, a.hi / least} : (Range){0, lesser(a.hi, most - 1)};
+	return op == SC_quot ? (Range){a.lo / most, a.hi / least}
+			     : (Range){0, lesser(a.hi, most - 1)};
 }
 
 static Range operation(const LxData *d, const Range *in)
@@ -122,7 +129,8 @@ static bool keeps_type(const LxData *d)
 {
 	const bool index = d->known & KNOWN_INDEX;
 	return d->sc == SC_select ||
-	       (index && (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_mul || d->sc == SC_neg || d->sc == SC_quot || d->sc == SC_mod));
+	       (index && (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_mul ||
+			  d->sc == SC_neg || d->sc == SC_quot || d->sc == SC_mod));
 }
 
 /* All operands that have the type of the result are int32_t. */
@@ -141,7 +149,8 @@ static bool is_narrow(const Narrow *n, Lx x)
 		return false;
 	if (d->kind == LX_SC)
 		return keeps_type(d) && operands_are(n, d);
-	return d->kind == LX_INT || d->kind == LX_PARAM || d->kind == LX_VAR || d->kind == LX_THREAD;
+	return d->kind == LX_INT || d->kind == LX_PARAM || d->kind == LX_VAR ||
+	       d->kind == LX_THREAD;
 }
 
 bool narrow_lx(const Narrow *n, Lx x)
@@ -152,8 +161,8 @@ bool narrow_lx(const Narrow *n, Lx x)
 bool narrow_needs_cast(const Narrow *n, Lx x)
 {
 	const LxData *d = &n->f->lx.data[x.i];
-	return is_index(d->type) && d->kind == LX_SC && d->nin && d->sc != SC_select && is_index(n->f->lx.data[d->in[0].i].type) &&
-	       !n->narrow[x.i] && operands_are(n, d);
+	return is_index(d->type) && d->kind == LX_SC && d->nin && d->sc != SC_select &&
+	       is_index(n->f->lx.data[d->in[0].i].type) && !n->narrow[x.i] && operands_are(n, d);
 }
 
 bool narrow_var(const Narrow *n, Lv v)
@@ -173,7 +182,9 @@ static Range of_loop(Narrow *n, const LsData *s)
 {
 	const Range lo = range_of(n, s->x), hi = range_of(n, s->y);
 	Range r = {lo.lo, hi.hi};
-	return hi.hi > INT32_MAX - s->step || !fits(lo) ? any : r.lo <= r.hi ? r : (Range){lo.lo, lo.lo};
+	return hi.hi > INT32_MAX - s->step || !fits(lo) ? any
+	       : r.lo <= r.hi                           ? r
+							: (Range){lo.lo, lo.lo};
 }
 
 static void walk(Narrow *n, Lb b)
@@ -192,7 +203,8 @@ static void walk(Narrow *n, Lb b)
 const Narrow *narrow_of(const LoopFn *f, Arena *a)
 {
 	Narrow *n = ARENA_NEW(a, Narrow);
-	*n = (Narrow){f, ARENA_ARRAY(a, Range, f->lx.n), ARENA_ARRAY(a, Range, f->lv.n), ARENA_ARRAY(a, bool, f->lx.n)};
+	*n = (Narrow){f, ARENA_ARRAY(a, Range, f->lx.n), ARENA_ARRAY(a, Range, f->lv.n),
+		      ARENA_ARRAY(a, bool, f->lx.n)};
 	for (uint32_t k = 0; k < f->lx.n; k++)
 		n->lx[k] = none;
 	for (uint32_t k = 0; k < f->lv.n; k++)

@@ -19,8 +19,10 @@ const char *c_arg(CUnit *u, CExpr x, Prec prec)
 CExpr c_infix(CUnit *u, CExpr a, const char *op, CExpr b, Prec prec)
 {
 	/* Left-associative; anything below addition gets parentheses around operators inside. */
-	Prec left = prec == PREC_LOW ? PREC_UNARY : prec, right = prec == PREC_LOW ? PREC_UNARY : prec - 1;
-	const char *s = arena_printf(u->arena, "%s %s %s", c_arg(u, a, left), op, c_arg(u, b, right));
+	Prec left = prec == PREC_LOW ? PREC_UNARY : prec,
+	     right = prec == PREC_LOW ? PREC_UNARY : prec - 1;
+	const char *s =
+		arena_printf(u->arena, "%s %s %s", c_arg(u, a, left), op, c_arg(u, b, right));
 	return (CExpr){s, prec};
 }
 
@@ -60,7 +62,8 @@ static CExpr c_int1(CUnit *u, DType d, int64_t v)
 	default:
 		break;
 	}
-	return (CExpr){arena_printf(u->arena, "%lld", (long long)v), v < 0 ? PREC_UNARY : PREC_ATOM};
+	return (CExpr){arena_printf(u->arena, "%lld", (long long)v),
+		       v < 0 ? PREC_UNARY : PREC_ATOM};
 }
 
 static CExpr c_float1(CUnit *u, DType d, double v)
@@ -69,7 +72,8 @@ static CExpr c_float1(CUnit *u, DType d, double v)
 	if (isnan(v))
 		return (CExpr){arena_printf(u->arena, "%sNAN", cast), PREC_UNARY};
 	if (isinf(v))
-		return (CExpr){arena_printf(u->arena, "%s%sINFINITY", v < 0 ? "-" : "", cast), PREC_UNARY};
+		return (CExpr){arena_printf(u->arena, "%s%sINFINITY", v < 0 ? "-" : "", cast),
+			       PREC_UNARY};
 	Prec prec = signbit(v) ? PREC_UNARY : PREC_ATOM;
 	/* Short decimals are easier to read; hexadecimal is always exact. */
 	char s[64];
@@ -107,19 +111,23 @@ CExpr c_float(CUnit *u, LType t, double v)
 
 static CExpr unary_minus(CUnit *u, const char *op, CExpr x)
 {
-	const char *arg = x.s[0] == '-' ? arena_printf(u->arena, "(%s)", x.s) : c_arg(u, x, PREC_UNARY);
+	const char *arg =
+		x.s[0] == '-' ? arena_printf(u->arena, "(%s)", x.s) : c_arg(u, x, PREC_UNARY);
 	return (CExpr){arena_printf(u->arena, "%s%s", op, arg), PREC_UNARY};
 }
 
 static CExpr conditional(CUnit *u, CExpr c, CExpr yes, CExpr no)
 {
-	return (CExpr){arena_printf(u->arena, "%s ? %s : %s", c_arg(u, c, PREC_UNARY), c_arg(u, yes, PREC_ADD),
-	                            c_arg(u, no, PREC_ADD)), PREC_LOW};
+	return (CExpr){arena_printf(u->arena, "%s ? %s : %s", c_arg(u, c, PREC_UNARY),
+				    c_arg(u, yes, PREC_ADD), c_arg(u, no, PREC_ADD)),
+		       PREC_LOW};
 }
 
 static Prec prec_of(const char *op)
 {
-	return *op == '+' || *op == '-' ? PREC_ADD : *op == '*' || *op == '/' || *op == '%' ? PREC_MUL : PREC_LOW;
+	return *op == '+' || *op == '-'                 ? PREC_ADD
+	       : *op == '*' || *op == '/' || *op == '%' ? PREC_MUL
+							: PREC_LOW;
 }
 
 /* Texts in place: "-a", "($T)a", "f(a, b)", "a < b", "a ^ $N", "a < b ? a : b", "m ? a : b". */
@@ -129,7 +137,9 @@ static CExpr in_place(CUnit *u, const char *s, LType t, const CExpr *in, uint32_
 	if (strchr("-~!", *s))
 		return unary_minus(u, arena_strndup(u->arena, s, 1), in[0]);
 	if (*s == '(')
-		return (CExpr){arena_printf(u->arena, "(%s)%s", c_type(u, t), c_arg(u, in[0], PREC_UNARY)), PREC_UNARY};
+		return (CExpr){
+			arena_printf(u->arena, "(%s)%s", c_type(u, t), c_arg(u, in[0], PREC_UNARY)),
+			PREC_UNARY};
 	if (*s == 'm')
 		return conditional(u, in[0], in[1], in[2]);
 	if (s[1] != ' ')
@@ -139,7 +149,8 @@ static CExpr in_place(CUnit *u, const char *s, LType t, const CExpr *in, uint32_
 	return strchr(s, '?') ? conditional(u, x, in[0], in[1]) : x;
 }
 
-CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin, unsigned known)
+CExpr c_op(CUnit *u, ScOp op, LType result, LType operand, const CExpr *in, uint32_t nin,
+	   unsigned known)
 {
 	const PreludeRow *row = prelude_of_op(&u->target->isa, op, result, operand, known, false);
 	if (row && *row->c == '=')

@@ -31,8 +31,10 @@ typedef struct {
 } Signature;
 
 /* Of operations that are none of these, by the number of operands. */
-static const Signature lane_wise[] = {{"", "", "", 0, 0}, {"", "$T", "$T a", 0, 0}, {"", "$T", "$T a, $T b", 0, 0},
-                                      {"", "$T", "$T a, $T b, $T c", 0, 0}};
+static const Signature lane_wise[] = {{"", "", "", 0, 0},
+				      {"", "$T", "$T a", 0, 0},
+				      {"", "$T", "$T a, $T b", 0, 0},
+				      {"", "$T", "$T a, $T b, $T c", 0, 0}};
 
 static const Signature signatures[] = {
 	{"fit", "$T", "$A a", 0, 1},
@@ -100,7 +102,8 @@ const Prelude *prelude_of(const Target *t)
 	return p;
 }
 
-static const PreludeRow *find_row(const CUnit *u, const PreludeRow *rows, const char *op, LType to, LType from)
+static const PreludeRow *find_row(const CUnit *u, const PreludeRow *rows, const char *op, LType to,
+				  LType from)
 {
 	return prelude_find(&u->target->isa, rows, op, to, from, 0, false);
 }
@@ -261,7 +264,8 @@ static void expand_letter(Expand *e, char c)
 	case 'L': text_printf(e->out, "%u", e->to.lanes); break;
 	case 'H': text_printf(e->out, "%u", e->to.lanes / 2); break;
 	case 'N':
-		text_printf(e->out, "0x%llx", (unsigned long long)(((uint64_t)1 << e->to.lanes) - 1));
+		text_printf(e->out, "0x%llx",
+			    (unsigned long long)(((uint64_t)1 << e->to.lanes) - 1));
 		break;
 	case 'P': text_add(e->out, register_prefix(e->from)); break;
 	case 'E': text_add(e->out, suffix(e, e->from, true)); break;

@@ -40,8 +40,8 @@ static void declare_mask(CUnit *u, const char *name, uint32_t lanes)
 	if (u->target->isa.masks == MASK_BITS)
 		text_printf(&u->types, "typedef __mmask%u %s;\n", lanes < 8 ? 8 : lanes, name);
 	else
-		text_printf(&u->types, "typedef int32_t %s __attribute__((vector_size(%u)));\n", name,
-		            lanes * 4);
+		text_printf(&u->types, "typedef int32_t %s __attribute__((vector_size(%u)));\n",
+			    name, lanes * 4);
 }
 
 static uint32_t vector_size(LType t)
@@ -52,13 +52,15 @@ static uint32_t vector_size(LType t)
 /* What a thread moves in one access: the language has no vectors to compute with. */
 static void declare_pack(CUnit *u, const char *name, LType t)
 {
-	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n", vector_size(t), name, c_elem(t.dtype), t.lanes);
+	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n", vector_size(t),
+		    name, c_elem(t.dtype), t.lanes);
 }
 
 const char *c_pack_function(CUnit *u, LType t)
 {
 	bool fresh;
-	const char *name = c_type(u, t), *elem = c_elem(t.dtype), *function = arena_printf(u->arena, "pack_%s", name);
+	const char *name = c_type(u, t), *elem = c_elem(t.dtype),
+		   *function = arena_printf(u->arena, "pack_%s", name);
 	intern(&u->known, function, strlen(function), &fresh);
 	if (!fresh)
 		return function;
@@ -89,8 +91,8 @@ const char *c_type(CUnit *u, LType t)
 	if (t.dtype == DT_bool)
 		declare_mask(u, name, t.lanes);
 	else
-		text_printf(&u->types, "typedef %s %s __attribute__((vector_size(%u)));\n", c_elem(t.dtype),
-		            name, vector_size(t));
+		text_printf(&u->types, "typedef %s %s __attribute__((vector_size(%u)));\n",
+			    c_elem(t.dtype), name, vector_size(t));
 	return name;
 }
 
@@ -122,15 +124,17 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 		text_printf(out, "#include \"%s\"\n", vector);
 	else if (u->intrinsics && p->header)
 		text_printf(out, "#include <%s>\n", p->include);
-	text_add(out, u->dialect->head ? u->dialect->head
-				       : "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
-					 "#include <string.h>\n");
+	text_add(out, u->dialect->head
+			      ? u->dialect->head
+			      : "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+				"#include <string.h>\n");
 	if (kernels)
 		text_printf(out, "\n#include \"%s\"\n", kernels);
 	/* index lanes take several registers; such values stay within this file, whatever the
 	 * calling convention */
 	if (u->wide)
-		text_add(out, "\n#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
+		text_add(out,
+			 "\n#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wpsabi\"\n#endif\n");
 	if (u->types.n)
 		text_printf(out, "\n%s", u->types.data);
 	if (u->helpers.n)
@@ -141,17 +145,23 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
  * needed. Its parts may only be included by it; how it says so is the same in these versions. */
 void x86_header(const Target *t, Text *out)
 {
-	static const char *const parts[] = {"avx", "avx2", "fma", "f16c", "avx512f", "avx512cd", "avx512vl",
-	                                    "avx512bw", "avx512dq", "avx512vlbw", "avx512vldq"};
-	uint32_t n = t->isa.vector_bytes == 64 ? 11 : t->isa.vector_bytes == 32 || isa_has(&t->isa, ISA_FMA) ? 4 : 0;
-	text_add(out, "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
-	              "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
+	static const char *const parts[] = {"avx",      "avx2",       "fma",       "f16c",
+					    "avx512f",  "avx512cd",   "avx512vl",  "avx512bw",
+					    "avx512dq", "avx512vlbw", "avx512vldq"};
+	uint32_t n = t->isa.vector_bytes == 64                                ? 11
+		     : t->isa.vector_bytes == 32 || isa_has(&t->isa, ISA_FMA) ? 4
+									      : 0;
+	text_add(out,
+		 "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 9 && __GNUC__ <= 13\n"
+		 "#define _IMMINTRIN_H_INCLUDED\n#include <smmintrin.h>\n");
 	for (uint32_t k = 0; k < n; k++)
 		text_printf(out, "#include <%sintrin.h>\n", parts[k]);
 	if (isa_has(&t->isa, ISA_TILE_BF16) || isa_has(&t->isa, ISA_TILE_INT8))
-		text_add(out, "#include <amxtileintrin.h>\n#include <amxint8intrin.h>\n#include <amxbf16intrin.h>\n");
+		text_add(out, "#include <amxtileintrin.h>\n#include <amxint8intrin.h>\n#include "
+			      "<amxbf16intrin.h>\n");
 	if (isa_has(&t->isa, ISA_VNNI))
-		text_add(out, t->isa.vector_bytes == 64 ? "#include <avx512vnniintrin.h>\n" : "#include <avxvnniintrin.h>\n");
+		text_add(out, t->isa.vector_bytes == 64 ? "#include <avx512vnniintrin.h>\n"
+							: "#include <avxvnniintrin.h>\n");
 	if (isa_has(&t->isa, ISA_BF16))
 		text_add(out, "#include <avx512bf16vlintrin.h>\n#include <avx512bf16intrin.h>\n");
 	text_add(out, "#else\n#include <immintrin.h>\n#endif\n");

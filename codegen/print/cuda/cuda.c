@@ -30,33 +30,35 @@ static const char head[] =
 
 /* A thread behind the recorded one has nothing to record, and does not wait for the lock: when all
  * threads of a large grid fail, few take it. */
-static const char checks[] =
-	"\n"
-	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, const int64_t *value, int n)\n"
-	"{\n"
-	"\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)(task * blockDim.x + threadIdx.x));\n"
-	"\tvolatile WeftFailure *v = f;\n"
-	"\twhile (key > v->key) {\n"
-	"\t\tif (atomicCAS(&f->lock, 0, 1))\n"
-	"\t\t\tcontinue;\n"
-	"\t\t__threadfence();\n"
-	"\t\tif (key > v->key) {\n"
-	"\t\t\tv->id = id;\n"
-	"\t\t\tv->key = key;\n"
-	"\t\t\tfor (int k = 0; k < n; k++)\n"
-	"\t\t\t\tv->value[k] = value[k];\n"
-	"\t\t}\n"
-	"\t\t__threadfence();\n"
-	"\t\tatomicExch(&f->lock, 0);\n"
-	"\t}\n"
-	"}\n";
+static const char checks[] = "\n"
+			     "static __device__ void weft_fail(WeftFailure *f, int64_t launch, int "
+			     "id, int64_t task, const int64_t *value, int n)\n"
+			     "{\n"
+			     "\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)(task "
+			     "* blockDim.x + threadIdx.x));\n"
+			     "\tvolatile WeftFailure *v = f;\n"
+			     "\twhile (key > v->key) {\n"
+			     "\t\tif (atomicCAS(&f->lock, 0, 1))\n"
+			     "\t\t\tcontinue;\n"
+			     "\t\t__threadfence();\n"
+			     "\t\tif (key > v->key) {\n"
+			     "\t\t\tv->id = id;\n"
+			     "\t\t\tv->key = key;\n"
+			     "\t\t\tfor (int k = 0; k < n; k++)\n"
+			     "\t\t\t\tv->value[k] = value[k];\n"
+			     "\t\t}\n"
+			     "\t\t__threadfence();\n"
+			     "\t\tatomicExch(&f->lock, 0);\n"
+			     "\t}\n"
+			     "}\n";
 
 /* The stand-in for a GPU has its own copies and exchanges. */
 static const char copies[] =
 	"\n#ifndef WEFT_GPU_HOST\n"
 	"#define WEFT_COPY(n, how, to, from, in) \\\n"
 	"\tasm volatile(\"cp.async.\" how \".shared.global [%0], [%1], \" #n \", %2;\" \\\n"
-	"\t             ::\"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"((in) ? n : 0) : \"memory\")\n"
+	"\t             ::\"r\"((uint32_t)__cvta_generic_to_shared(to)), \"l\"(from), \"r\"((in) ? "
+	"n : 0) : \"memory\")\n"
 	"#define weft_copy_4(to, from, in) WEFT_COPY(4, \"ca\", to, from, in)\n"
 	"#define weft_copy_8(to, from, in) WEFT_COPY(8, \"ca\", to, from, in)\n"
 	"#define weft_copy_16(to, from, in) WEFT_COPY(16, \"cg\", to, from, in)\n"
@@ -96,7 +98,11 @@ static const CDialect cuda = {
 	.block = &block,
 };
 
-const BlockLanguage cuda_language = {.dialect = &cuda, .barrier = "", .checks = checks, .copies = copies, .exchanges = exchanges};
+const BlockLanguage cuda_language = {.dialect = &cuda,
+				     .barrier = "",
+				     .checks = checks,
+				     .copies = copies,
+				     .exchanges = exchanges};
 
 uint32_t cuda_kernels(const Program *p, const char *const *all, LoopFn **fn, const char **name)
 {
@@ -126,8 +132,8 @@ static bool has_exchange(const LoopFn *f)
 }
 
 /* Prints the functions and all that they need; `suffix` is appended to the names of kernels. */
-static void print_kernels(const BlockLanguage *l, LoopFn *const *fn, const char *const *name, uint32_t n, const char *suffix, const Target *t,
-			  Text *out)
+static void print_kernels(const BlockLanguage *l, LoopFn *const *fn, const char *const *name,
+			  uint32_t n, const char *suffix, const Target *t, Text *out)
 {
 	CUnit u;
 	Text body;
@@ -140,7 +146,8 @@ static void print_kernels(const BlockLanguage *l, LoopFn *const *fn, const char 
 		copy = copy || has_statement(fn[k], LS_COPY_ASYNC);
 		exchange = exchange || has_exchange(fn[k]);
 		text_char(&body, '\n');
-		c_function(&u, fn[k], arena_printf(u.arena, "%s%s", name[k], suffix), FN_KERNEL, NULL, NULL, &body);
+		c_function(&u, fn[k], arena_printf(u.arena, "%s%s", name[k], suffix), FN_KERNEL,
+			   NULL, NULL, &body);
 	}
 	unit_head(&u, out, NULL, NULL);
 	if (barrier)
@@ -170,25 +177,32 @@ static const char *needs_fibres(const LoopFn *f)
 /* A WeftKernel, whose tasks are the blocks. */
 static void print_adapter(const LoopFn *f, const char *name, Text *out)
 {
-	text_printf(out, "\nextern \"C\" int %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n\tWeftFailure failure = {};\n", name);
-	text_printf(out, "\tweft_blocks(begin, end, %u, %s, [&](int64_t task) {\n\t\t%s_blocks(", f->threads, needs_fibres(f), name);
+	text_printf(out,
+		    "\nextern \"C\" int %s(const WeftFrame *f, int64_t begin, int64_t "
+		    "end)\n{\n\tWeftFailure failure = {};\n",
+		    name);
+	text_printf(out, "\tweft_blocks(begin, end, %u, %s, [&](int64_t task) {\n\t\t%s_blocks(",
+		    f->threads, needs_fibres(f), name);
 	for (uint32_t k = 0; k < f->buf.n; k++)
-		text_printf(out, "(%s%s *)f->buf[%u], ", f->buf.data[k].written ? "" : "const ", c_storage(f->buf.data[k].dtype), k);
+		text_printf(out, "(%s%s *)f->buf[%u], ", f->buf.data[k].written ? "" : "const ",
+			    c_storage(f->buf.data[k].dtype), k);
 	for (uint32_t k = 0; k < f->param.n; k++)
 		text_printf(out, "f->p[%u], ", k);
-	text_printf(out, "task, &failure, 0);\n\t});\n\treturn weft_failed(f, &failure, %u);\n}\n", f->threads);
+	text_printf(out, "task, &failure, 0);\n\t});\n\treturn weft_failed(f, &failure, %u);\n}\n",
+		    f->threads);
 }
 
-void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
+void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t,
+		    Text *out)
 {
 	text_add(out, "#include \"gpu_host.hpp\"\n");
 	print_kernels(&cuda_language, fn, name, n, "_blocks", t, out);
-	text_add(out,
-		 "\nstatic int weft_failed(const WeftFrame *f, const WeftFailure *failure, int threads)\n{\n"
-		 "\tif (!failure->id)\n\t\treturn 0;\n"
-		 "\tf->failure[0] = (int64_t)~failure->key / threads;\n"
-		 "\tmemcpy(f->failure + 1, failure->value, sizeof failure->value);\n"
-		 "\treturn failure->id;\n}\n");
+	text_add(out, "\nstatic int weft_failed(const WeftFrame *f, const WeftFailure *failure, "
+		      "int threads)\n{\n"
+		      "\tif (!failure->id)\n\t\treturn 0;\n"
+		      "\tf->failure[0] = (int64_t)~failure->key / threads;\n"
+		      "\tmemcpy(f->failure + 1, failure->value, sizeof failure->value);\n"
+		      "\treturn failure->id;\n}\n");
 	for (uint32_t k = 0; k < n; k++)
 		print_adapter(fn[k], name[k], out);
 }
@@ -206,9 +220,13 @@ static void print_products(const CudaProgram *x, Text *out)
 	for (uint32_t k = 0; k < x->n; k++) {
 		const LoopProduct *p = x->fn[k]->product;
 		if (p)
-			text_printf(out, "static const WeftCudaProduct product_%u = {%u, %u, %u, %u, %u, %u, %uu, %d, %d, %d, %d, {%u, %u, %u}, %u};\n", k,
-				    library_type(p->a_type), library_type(p->b_type), library_type(p->c_type), p->a, p->b, p->c, p->bias, p->a_rows, p->b_rows,
-				    p->relu, p->gelu, p->least[0], p->least[1], p->least[2], p->param);
+			text_printf(out,
+				    "static const WeftCudaProduct product_%u = {%u, %u, %u, %u, "
+				    "%u, %u, %uu, %d, %d, %d, %d, {%u, %u, %u}, %u};\n",
+				    k, library_type(p->a_type), library_type(p->b_type),
+				    library_type(p->c_type), p->a, p->b, p->c, p->bias, p->a_rows,
+				    p->b_rows, p->relu, p->gelu, p->least[0], p->least[1],
+				    p->least[2], p->param);
 	}
 }
 
@@ -229,25 +247,42 @@ void emit_cuda_stubs(const CudaProgram *x, Text *out)
 	const char *arch = x->target->gpu->arch;
 	text_add(out, "/* The images of the kernels, and what launches them. */\n");
 	print_includes(out);
-	text_printf(out, "extern const unsigned char %s[];\nconst WeftModel *%s(void);\n\nstatic const WeftCudaImage image[] = {\n", x->data, x->model);
+	text_printf(out,
+		    "extern const unsigned char %s[];\nconst WeftModel *%s(void);\n\nstatic const "
+		    "WeftCudaImage image[] = {\n",
+		    x->data, x->model);
 	for (uint32_t k = 0; k < x->nimage; k++)
-		text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)x->image[k].code, (unsigned long long)x->image[k].ptx);
+		text_printf(out, "\t{%llu, %llu},\n", (unsigned long long)x->image[k].code,
+			    (unsigned long long)x->image[k].ptx);
 	text_add(out, "};\n\n");
 	print_products(x, out);
 	text_add(out, "static const WeftCudaKernel kernel[] = {\n");
 	for (uint32_t k = 0; k < x->n; k++)
-		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d, %s},\n", x->name[k], x->of[k], x->fn[k]->threads, x->fn[k]->buf.n, x->fn[k]->param.n,
-			    has_statement(x->fn[k], LS_FAIL), x->fn[k]->product ? arena_printf(out->arena, "&product_%u", k) : "NULL");
-	text_printf(out, "};\n\nextern const WeftCuda weft_code%s;\nconst WeftCuda weft_code%s = {%s, %s, %u, %u, %u, %u, kernel, image, %s, %lluu};\n", x->suffix, x->suffix, x->model, arch ? arena_printf(out->arena, "\"%s\"", arch) : "NULL", version / 10, version % 10, x->n, x->nimage, x->data,
-		    (unsigned long long)x->weights);
+		text_printf(out, "\t{\"%s\", %u, %u, %u, %u, %d, %s},\n", x->name[k], x->of[k],
+			    x->fn[k]->threads, x->fn[k]->buf.n, x->fn[k]->param.n,
+			    has_statement(x->fn[k], LS_FAIL),
+			    x->fn[k]->product ? arena_printf(out->arena, "&product_%u", k)
+					      : "NULL");
+	text_printf(out,
+		    "};\n\nextern const WeftCuda weft_code%s;\nconst WeftCuda weft_code%s = {%s, "
+		    "%s, %u, %u, %u, %u, kernel, image, %s, %lluu};\n",
+		    x->suffix, x->suffix, x->model,
+		    arch ? arena_printf(out->arena, "\"%s\"", arch) : "NULL", version / 10,
+		    version % 10, x->n, x->nimage, x->data, (unsigned long long)x->weights);
 	for (uint32_t k = 0; k < x->n; k++)
-		text_printf(out, "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint %s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"
-			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n", x->name[k], x->name[k], k);
+		text_printf(out,
+			    "\nint %s(const WeftFrame *f, int64_t begin, int64_t end);\nint "
+			    "%s(const WeftFrame *f, int64_t begin, int64_t end)\n{\n"
+			    "\treturn weft_cuda_launch(f, %u, begin, end);\n}\n",
+			    x->name[k], x->name[k], k);
 }
 
 static void print_exported(const char *name, const char *suffix, const char *args, Text *out)
 {
-	text_printf(out, "\n__attribute__((visibility(\"default\")))\nconst WeftModel *%s%s(%s);\n\nconst WeftModel *%s%s(%s)\n", name, suffix, args, name, suffix, args);
+	text_printf(out,
+		    "\n__attribute__((visibility(\"default\")))\nconst WeftModel "
+		    "*%s%s(%s);\n\nconst WeftModel *%s%s(%s)\n",
+		    name, suffix, args, name, suffix, args);
 }
 
 void emit_cuda_select(const CudaProgram *x, uint32_t n, const EmitSelect *cpu, bool only, Text *out)
@@ -284,16 +319,24 @@ void emit_cuda_select(const CudaProgram *x, uint32_t n, const EmitSelect *cpu, b
 static void print_run(const LoopFn *f, const char *name, Text *out)
 {
 	const uint32_t n = f->buf.n + f->param.n;
-	text_printf(out, "\nextern \"C\" __attribute__((visibility(\"default\"))) void %s_run(const int64_t *arg, int64_t blocks)\n{\n", name);
-	text_printf(out, "\tweft_blocks(0, blocks, %u, %s, [&](int64_t task) {\n\t\tblockIdx.x = (unsigned)task;\n\t\t%s(", f->threads, needs_fibres(f), name);
+	text_printf(out,
+		    "\nextern \"C\" __attribute__((visibility(\"default\"))) void %s_run(const "
+		    "int64_t *arg, int64_t blocks)\n{\n",
+		    name);
+	text_printf(out,
+		    "\tweft_blocks(0, blocks, %u, %s, [&](int64_t task) {\n\t\tblockIdx.x = "
+		    "(unsigned)task;\n\t\t%s(",
+		    f->threads, needs_fibres(f), name);
 	for (uint32_t k = 0; k < f->buf.n; k++)
-		text_printf(out, "(%s%s *)arg[%u], ", f->buf.data[k].written ? "" : "const ", c_storage(f->buf.data[k].dtype), k);
+		text_printf(out, "(%s%s *)arg[%u], ", f->buf.data[k].written ? "" : "const ",
+			    c_storage(f->buf.data[k].dtype), k);
 	for (uint32_t k = f->buf.n; k < n; k++)
 		text_printf(out, "arg[%u], ", k);
 	text_printf(out, "arg[%u], (WeftFailure *)arg[%u], arg[%u]);\n\t});\n}\n", n, n + 1, n + 2);
 }
 
-void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t, Text *out)
+void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *t,
+		       Text *out)
 {
 	text_add(out, "#include \"gpu_host.hpp\"\n");
 	print_kernels(&cuda_language, fn, name, n, "", t, out);

@@ -50,12 +50,14 @@ void emit_cuda_select(const CudaProgram *, uint32_t n, const EmitSelect *cpu, bo
 /* As emit_cuda, in CUDA C for all targets, a unit of C++ that is the only image for a stand-in of
  * the CUDA driver, on this CPU: NAME_run(arg, blocks) executes a grid of kernel NAME, with its
  * arguments in an array. For tests. */
-void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, Text *out);
+void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *,
+		       Text *out);
 
 /* As emit_cuda, in CUDA C for all targets, a unit of C++ that executes the same text on this CPU,
  * behind gpu_host.hpp: name[k] is a WeftKernel (runtime/runtime.h), the tasks of which are the
  * blocks. For tests. */
-void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *, Text *out);
+void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *,
+		    Text *out);
 /* The text of gpu_host.hpp. */
 extern const char gpu_host_text[];
 

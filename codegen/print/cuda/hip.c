@@ -47,7 +47,8 @@ static const char head[] =
 	"/* Products and sums are rounded apart. */\n"
 	"#pragma clang fp contract(off)\n"
 	"\n"
-	"/* The instruction is off by up to one unit in the last place: of the result and its neighbours\n"
+	"/* The instruction is off by up to one unit in the last place: of the result and its "
+	"neighbours\n"
 	" * the right one. */\n"
 	"[[maybe_unused]] static __device__ inline float weft_sqrtf(float x)\n"
 	"{\n"
@@ -84,13 +85,16 @@ static const char head[] =
  * stayed to wait for the lock, none would go on. So the threads of a wavefront come in turn. */
 static const char checks[] =
 	"\n"
-	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, const int64_t *value, int n)\n"
+	"static __device__ void weft_fail(WeftFailure *f, int64_t launch, int id, int64_t task, "
+	"const int64_t *value, int n)\n"
 	"{\n"
-	"\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)task * 1024 + WEFT_THREAD);\n"
+	"\tconst uint64_t key = ~(((uint64_t)launch << 42) + (uint64_t)task * 1024 + "
+	"WEFT_THREAD);\n"
 	"#pragma clang loop unroll(disable)\n"
 	"\tfor (unsigned lane = 0; lane < 64; lane++) {\n"
 	"\t\tif (lane == WEFT_THREAD % 64) {\n"
-	"\t\t\tfor (int free = 0; !__hip_atomic_compare_exchange_strong(&f->lock, &free, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);\n"
+	"\t\t\tfor (int free = 0; !__hip_atomic_compare_exchange_strong(&f->lock, &free, 1, "
+	"__ATOMIC_ACQUIRE, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);\n"
 	"\t\t\t     free = 0)\n"
 	"\t\t\t\t__builtin_amdgcn_s_sleep(1);\n"
 	"\t\t\tvolatile WeftFailure *v = f;\n"
@@ -107,35 +111,38 @@ static const char checks[] =
 	"}\n";
 
 /* HIP has no asynchronous copies: done when they begin. */
-static const char copies[] =
-	"\n"
-	"template <int n> static __device__ inline void weft_copy(void *to, const void *from, bool in)\n"
-	"{\n"
-	"\tstruct __align__(4) {\n"
-	"\t\tunsigned char byte[n];\n"
-	"\t} x = {};\n"
-	"\tif (in)\n"
-	"\t\tmemcpy(&x, __builtin_assume_aligned(from, n), n);\n"
-	"\tmemcpy(__builtin_assume_aligned(to, n), &x, n);\n"
-	"}\n"
-	"#define weft_copy_4(to, from, in) weft_copy<4>(to, from, in)\n"
-	"#define weft_copy_8(to, from, in) weft_copy<8>(to, from, in)\n"
-	"#define weft_copy_16(to, from, in) weft_copy<16>(to, from, in)\n"
-	"#define weft_commit() (void)0\n"
-	"#define weft_wait(n) (void)0\n";
+static const char copies[] = "\n"
+			     "template <int n> static __device__ inline void weft_copy(void *to, "
+			     "const void *from, bool in)\n"
+			     "{\n"
+			     "\tstruct __align__(4) {\n"
+			     "\t\tunsigned char byte[n];\n"
+			     "\t} x = {};\n"
+			     "\tif (in)\n"
+			     "\t\tmemcpy(&x, __builtin_assume_aligned(from, n), n);\n"
+			     "\tmemcpy(__builtin_assume_aligned(to, n), &x, n);\n"
+			     "}\n"
+			     "#define weft_copy_4(to, from, in) weft_copy<4>(to, from, in)\n"
+			     "#define weft_copy_8(to, from, in) weft_copy<8>(to, from, in)\n"
+			     "#define weft_copy_16(to, from, in) weft_copy<16>(to, from, in)\n"
+			     "#define weft_commit() (void)0\n"
+			     "#define weft_wait(n) (void)0\n";
 
 static const char exchanges[] =
 	"\n"
-	"/* A warp is 32 threads, one half of a wavefront. x of a lane of the warp; where the warp has no\n"
+	"/* A warp is 32 threads, one half of a wavefront. x of a lane of the warp; where the warp "
+	"has no\n"
 	" * such lane, the own x. */\n"
 	"template <typename T> static __device__ inline T weft_from(T x, int64_t lane)\n"
 	"{\n"
 	"\tenum { WORDS = (sizeof(T) + 3) / 4 };\n"
-	"\tconst unsigned own = WEFT_THREAD % 32, from = lane >= 0 && lane < 32 ? (unsigned)lane : own;\n"
+	"\tconst unsigned own = WEFT_THREAD % 32, from = lane >= 0 && lane < 32 ? (unsigned)lane : "
+	"own;\n"
 	"\tint word[WORDS] = {};\n"
 	"\tmemcpy(word, &x, sizeof x);\n"
 	"\tfor (int k = 0; k < WORDS; k++)\n"
-	"\t\tword[k] = __builtin_amdgcn_ds_bpermute((int)(4 * (WEFT_THREAD % 64 - own + from)), word[k]);\n"
+	"\t\tword[k] = __builtin_amdgcn_ds_bpermute((int)(4 * (WEFT_THREAD % 64 - own + from)), "
+	"word[k]);\n"
 	"\tmemcpy(&x, word, sizeof x);\n"
 	"\treturn x;\n"
 	"}\n"
@@ -181,4 +188,8 @@ static const CDialect hip = {
 	.block = &block,
 };
 
-const BlockLanguage hip_language = {.dialect = &hip, .checks = checks, .copies = copies, .exchanges = exchanges, .barrier = barrier};
+const BlockLanguage hip_language = {.dialect = &hip,
+				    .checks = checks,
+				    .copies = copies,
+				    .exchanges = exchanges,
+				    .barrier = barrier};

@@ -41,7 +41,8 @@ extern const BlockLanguage cuda_language, hip_language;
 /* The record of failed checks, in the head of each language. */
 #define FAILURE_RECORD                                                                             \
 	"\n"                                                                                       \
-	"/* The failed check of the first thread, in the order of launches, tasks and threads, which has\n" \
+	"/* The failed check of the first thread, in the order of launches, tasks and threads, "   \
+	"which has\n"                                                                              \
 	" * the greatest key. id 0: none. */\n"                                                    \
 	"struct WeftFailure {\n"                                                                   \
 	"\tint lock, id;\n"                                                                        \

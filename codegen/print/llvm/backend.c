@@ -47,10 +47,16 @@ static bool call_emit(Ctx *ctx, Call *c)
 	return emit_llvm(c->program, c->target, c->options, c->kind, c->jobs, c->out);
 }
 
-static bool backend_emit(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
+static bool backend_emit(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind,
+			 uint32_t jobs, LlvmFiles *out)
 {
-	return guarded(p->ir->ctx, call_emit, &(Call){.program = p, .target = t, .options = o, .kind = kind,
-						      .jobs = jobs, .out = out});
+	return guarded(p->ir->ctx, call_emit,
+		       &(Call){.program = p,
+			       .target = t,
+			       .options = o,
+			       .kind = kind,
+			       .jobs = jobs,
+			       .out = out});
 }
 
 static bool call_select(Ctx *ctx, Call *c)
@@ -58,9 +64,11 @@ static bool call_select(Ctx *ctx, Call *c)
 	return emit_llvm_select(ctx, c->select, c->target, c->kind, c->out);
 }
 
-static bool backend_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind, LlvmFiles *out)
+static bool backend_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind,
+			   LlvmFiles *out)
 {
-	return guarded(ctx, call_select, &(Call){.select = s, .target = least, .kind = kind, .out = out});
+	return guarded(ctx, call_select,
+		       &(Call){.select = s, .target = least, .kind = kind, .out = out});
 }
 
 static bool call_link(Ctx *ctx, Call *c)
@@ -109,5 +117,6 @@ static const struct {
 	uint32_t name_bytes, content_bytes, type;
 	char name[(sizeof LLVM_BACKEND_NOTE + 3) / 4 * 4], content[sizeof WEFT_INTERFACE_ID - 1];
 } note __attribute__((section(".note.weft"), used, aligned(4))) = {
-	sizeof LLVM_BACKEND_NOTE, sizeof WEFT_INTERFACE_ID - 1, 1, LLVM_BACKEND_NOTE, WEFT_INTERFACE_ID,
+	sizeof LLVM_BACKEND_NOTE, sizeof WEFT_INTERFACE_ID - 1, 1, LLVM_BACKEND_NOTE,
+	WEFT_INTERFACE_ID,
 };

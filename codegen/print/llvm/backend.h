@@ -9,7 +9,8 @@
 /* The functions of llvm.h: emit_llvm, emit_llvm_select, llvm_version, jit_link, jit_find,
  * jit_free. */
 typedef struct {
-	bool (*emit)(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
+	bool (*emit)(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs,
+		     LlvmFiles *out);
 	bool (*select)(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);
 	const char *(*version)(Arena *);
 	Jit *(*link)(Ctx *, const LlvmFiles *, const JitSymbol *symbol, uint32_t n);

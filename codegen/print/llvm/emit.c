@@ -39,10 +39,10 @@ static void set_options(void)
 /* Those that targets can name and this LLVM has, from the build: T(X86) T(AArch64) T(RISCV). */
 static void add_targets(void)
 {
-#define T(name)                                                                                                        \
-	LLVMInitialize##name##TargetInfo();                                                                            \
-	LLVMInitialize##name##Target();                                                                                \
-	LLVMInitialize##name##TargetMC();                                                                              \
+#define T(name)                                                                                    \
+	LLVMInitialize##name##TargetInfo();                                                        \
+	LLVMInitialize##name##Target();                                                            \
+	LLVMInitialize##name##TargetMC();                                                          \
 	LLVMInitialize##name##AsmPrinter();
 	WEFT_LLVM_TARGETS
 #undef T
@@ -170,7 +170,8 @@ static void compile_all(Unit *unit, uint32_t n, uint32_t jobs)
 	uint32_t wanted = jobs ? jobs : here > 0 ? (uint32_t)here : 1, started = 0;
 	if (wanted > n)
 		wanted = n;
-	while (started + 1 < wanted && started < MAX && !pthread_create(&thread[started], NULL, work, &q))
+	while (started + 1 < wanted && started < MAX &&
+	       !pthread_create(&thread[started], NULL, work, &q))
 		started++;
 	work(&q);
 	for (uint32_t k = 0; k < started; k++)
@@ -202,7 +203,8 @@ static void units_free(void *arg)
 
 static bool unit_begin(Unit *x, Ctx *ctx, const Target *t, LlvmKind kind, const char *name)
 {
-	static const char *const extension[] = {[LLVM_OBJECT] = "o", [LLVM_ASM] = "s", [LLVM_TEXT] = "ll"};
+	static const char *const extension[] = {
+		[LLVM_OBJECT] = "o", [LLVM_ASM] = "s", [LLVM_TEXT] = "ll"};
 	x->kind = kind;
 	x->name = arena_printf(ctx->arena, "%s.%s", name, extension[kind]);
 	x->machine = machine_new(ctx, t);
@@ -234,7 +236,8 @@ static bool build_units(Program *p, const Target *t, const EmitOptions *o, LlvmK
 	const char *const *name = kernel_names(p, o->suffix);
 	const char *suffix = o->suffix ? o->suffix : "";
 	for (uint32_t k = 0; k < nunits; k++) {
-		TRY(unit_begin(&x->unit[k], ctx, t, kind, arena_printf(ctx->arena, "kernels_%u%s", k, suffix)));
+		TRY(unit_begin(&x->unit[k], ctx, t, kind,
+			       arena_printf(ctx->arena, "kernels_%u%s", k, suffix)));
 		x->unit[k].passes = kernel_passes;
 		x->unit[k].u.here = o->here;
 		x->unit[k].cost = load[k];
@@ -288,7 +291,8 @@ static void keep_made(const Units *x, const ObjectCache *cache)
 	for (uint32_t k = 0; k < x->n; k++) {
 		const Unit *u = &x->unit[k];
 		if (!u->kept.data && !u->error && u->out)
-			cache->keep(cache->user, u->key, LLVMGetBufferStart(u->out), LLVMGetBufferSize(u->out));
+			cache->keep(cache->user, u->key, LLVMGetBufferStart(u->out),
+				    LLVMGetBufferSize(u->out));
 	}
 }
 
@@ -319,7 +323,8 @@ static bool collect(Ctx *ctx, Units *x, LlvmFiles *out)
 	return true;
 }
 
-bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs, LlvmFiles *out)
+bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind, uint32_t jobs,
+	       LlvmFiles *out)
 {
 	Ctx *ctx = p->ir->ctx;
 	uint32_t nunits = o->nunits ? o->nunits : 1;
@@ -353,7 +358,8 @@ static Units *single_unit(Ctx *ctx)
 	return x;
 }
 
-bool emit_llvm_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind, LlvmFiles *out)
+bool emit_llvm_select(Ctx *ctx, const EmitSelect *s, const Target *least, LlvmKind kind,
+		      LlvmFiles *out)
 {
 	Units *x = single_unit(ctx);
 	TRY(unit_begin(x->unit, ctx, least, kind, "select"));

@@ -33,9 +33,11 @@ static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_
 LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 {
 	if (!f->buf[k] || !loads_at_entry(f)) {
-		f->buf[k] = slot_of(f, l_pointer(f->u), f->frame.buffers, k, f->role == FN_KERNEL || !program_is_room(f->of, k));
+		f->buf[k] = slot_of(f, l_pointer(f->u), f->frame.buffers, k,
+				    f->role == FN_KERNEL || !program_is_room(f->of, k));
 		if (f->role == FN_KERNEL) {
-			LLVMMetadataRef align = LLVMValueAsMetadata(l_i64(f->u, f->f->buf.data[k].align));
+			LLVMMetadataRef align =
+				LLVMValueAsMetadata(l_i64(f->u, f->f->buf.data[k].align));
 			set_metadata(f->u, f->buf[k], "align", &align, 1);
 		}
 	}
@@ -47,8 +49,10 @@ static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
 	if (!f->param[k] || !loads_at_entry(f)) {
 		bool slot = k < f->frame.nslot;
-		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c), slot ? f->frame.slots : f->frame.params, slot ? k : k - f->frame.nslot,
-		                     f->role != FN_SIZES || !slot); /* slots are results too */
+		f->param[k] = slot_of(f, LLVMInt64TypeInContext(f->u->c),
+				      slot ? f->frame.slots : f->frame.params,
+				      slot ? k : k - f->frame.nslot,
+				      f->role != FN_SIZES || !slot); /* slots are results too */
 		LLVMMetadataRef range[2] = {LLVMValueAsMetadata(l_i64(f->u, 0)),
 		                            LLVMValueAsMetadata(l_i64(f->u, INT64_MAX))};
 		set_metadata(f->u, f->param[k], "range", range, 2);
@@ -69,7 +73,8 @@ LLVMValueRef fn_alloca(Fn *f, LLVMTypeRef type, uint32_t align)
 static LLVMValueRef variable(Fn *f, Lv v, LType type)
 {
 	LLVMValueRef x = f->var[v.i];
-	return f->f->lv.data[v.i].is_mutable ? LLVMBuildLoad2(f->u->b, l_type(f->u, type), x, "") : x;
+	return f->f->lv.data[v.i].is_mutable ? LLVMBuildLoad2(f->u->b, l_type(f->u, type), x, "")
+					     : x;
 }
 
 static LLVMValueRef ramp(Fn *f, const LxData *d, LLVMValueRef *in)
@@ -105,7 +110,8 @@ static LLVMValueRef shuffle(Fn *f, const LxData *d, uint32_t from, LLVMValueRef 
 		at[k] = LLVMConstInt(i32, shuffle_lane((Shuffle)d->u.k, k, from), false);
 	if (lanes == 1)
 		return LLVMBuildExtractElement(u->b, in[0], at[0], "");
-	LLVMValueRef other = shuffle_is_of_two((Shuffle)d->u.k) ? in[1] : LLVMGetPoison(LLVMTypeOf(in[0]));
+	LLVMValueRef other =
+		shuffle_is_of_two((Shuffle)d->u.k) ? in[1] : LLVMGetPoison(LLVMTypeOf(in[0]));
 	return LLVMBuildShuffleVector(u->b, in[0], other, LLVMConstVector(at, lanes), "");
 }
 

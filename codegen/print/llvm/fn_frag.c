@@ -30,9 +30,14 @@ static void move_rows(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
 	LLVMValueRef p = fn_element(f, s->mem, s->offset);
-	LLVMValueRef bytes = LLVMBuildMul(u->b, l_lx(f, s->y), l_i64(u, dtype_size(s->mem.dtype)), "");
+	LLVMValueRef bytes =
+		LLVMBuildMul(u->b, l_lx(f, s->y), l_i64(u, dtype_size(s->mem.dtype)), "");
 	LLVMValueRef in[3] = {number_of(f, s->frag[0]), p, bytes};
-	intrinsic(f, s->kind == LS_FRAG_STORE ? "llvm.x86.tilestored64" : s->passing ? "llvm.x86.tileloaddt164" : "llvm.x86.tileloadd64", in, 3);
+	intrinsic(f,
+		  s->kind == LS_FRAG_STORE ? "llvm.x86.tilestored64"
+		  : s->passing             ? "llvm.x86.tileloaddt164"
+					   : "llvm.x86.tileloadd64",
+		  in, 3);
 }
 
 void fn_frag(Fn *f, const LsData *s)
@@ -43,7 +48,9 @@ void fn_frag(Fn *f, const LsData *s)
 	switch (s->kind) {
 	case LS_FRAG_ZERO: intrinsic(f, "llvm.x86.tilezero", in, 1); break;
 	case LS_FRAG_LOAD: case LS_FRAG_STORE: move_rows(f, s); break;
-	case LS_FRAG_DOT: intrinsic(f, prelude_of_frag(&f->u->target->isa, (FragOp)s->k, true)->llvm, in, 3); break;
+	case LS_FRAG_DOT:
+		intrinsic(f, prelude_of_frag(&f->u->target->isa, (FragOp)s->k, true)->llvm, in, 3);
+		break;
 	case LS_FRAG_CONFIG: configure(f); break;
 	case LS_FRAG_RELEASE: intrinsic(f, "llvm.x86.tilerelease", NULL, 0); break;
 	default: break; /* a declaration: registers */

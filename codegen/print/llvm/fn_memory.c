@@ -22,17 +22,20 @@ void fn_aliases(Fn *f)
 		return;
 	size_t length;
 	const char *name = LLVMGetValueName2(f->fn, &length);
-	LLVMMetadataRef domain = named_node(u, name, NULL), *others = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
+	LLVMMetadataRef domain = named_node(u, name, NULL),
+			*others = ARENA_ARRAY(u->arena, LLVMMetadataRef, n);
 	for (uint32_t k = 0; k < n; k++)
 		if (f->f->buf.data[k].restrict_ok)
-			f->aliases.scope[k] = named_node(u, arena_printf(u->arena, "%s.%u", name, k), domain);
+			f->aliases.scope[k] =
+				named_node(u, arena_printf(u->arena, "%s.%u", name, k), domain);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t nother = 0;
 		for (uint32_t j = 0; j < n; j++)
 			if (j != k && f->aliases.scope[j])
 				others[nother++] = f->aliases.scope[j];
 		if (nother)
-			f->aliases.apart[k] = LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, others, nother));
+			f->aliases.apart[k] = LLVMMetadataAsValue(
+				u->c, LLVMMDNodeInContext2(u->c, others, nother));
 	}
 }
 
@@ -47,14 +50,16 @@ static void mark_access(Fn *f, LMem m, LLVMValueRef access)
 		                LLVMMetadataAsValue(u->c, list));
 	}
 	if (f->aliases.apart[m.k])
-		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "noalias", 7), f->aliases.apart[m.k]);
+		LLVMSetMetadata(access, LLVMGetMDKindIDInContext(u->c, "noalias", 7),
+				f->aliases.apart[m.k]);
 }
 
 /* ---- addresses ---- */
 
 LLVMValueRef fn_element(Fn *f, LMem m, Lx offset)
 {
-	LLVMValueRef base = lmem_is_array(m) ? f->var[m.k] : fn_buffer(f, m.k), at = l_lx(f, offset);
+	LLVMValueRef base = lmem_is_array(m) ? f->var[m.k] : fn_buffer(f, m.k),
+		     at = l_lx(f, offset);
 	int64_t c;
 	if (lx_is_int(f->f, offset, &c) && c == 0)
 		return base;
@@ -96,15 +101,18 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 
 /* What each lane reads by a load of its own: faster than the gathers of processors where those are
  * many loads too. */
-static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index, uint32_t lanes)
+static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index,
+			       uint32_t lanes)
 {
 	LLVMBuilderRef b = f->u->b;
 	LLVMValueRef base = fn_element(f, s->mem, s->offset), x = LLVMGetUndef(type);
 	for (uint32_t k = 0; k < lanes; k++) {
 		LLVMValueRef lane = LLVMConstInt(LLVMInt32TypeInContext(f->u->c), k, false);
 		LLVMValueRef at = LLVMBuildExtractElement(b, index, lane, "");
-		LLVMValueRef p = LLVMBuildInBoundsGEP2(b, l_raw(f->u, s->mem.dtype), base, &at, 1, "");
-		x = LLVMBuildInsertElement(b, x, plain_load(f, s, LLVMGetElementType(type), p), lane, "");
+		LLVMValueRef p =
+			LLVMBuildInBoundsGEP2(b, l_raw(f->u, s->mem.dtype), base, &at, 1, "");
+		x = LLVMBuildInsertElement(b, x, plain_load(f, s, LLVMGetElementType(type), p),
+					   lane, "");
 	}
 	return x;
 }
@@ -135,7 +143,8 @@ static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_
 /* Of vectors of several registers: a load of each register that has a lane. LLVM 19 would split
  * them, too, but reads with no mask where it finds as late as then that a computed mask has no lane
  * of a register. */
-static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, LLVMValueRef mask, uint32_t lanes)
+static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p,
+				LLVMValueRef mask, uint32_t lanes)
 {
 	LUnit *u = f->u;
 	const uint32_t elem = element_bytes(s->mem), widest = u->target->isa.vector_bytes;
@@ -145,9 +154,11 @@ static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVa
 		const uint32_t half = lanes / 2;
 		LLVMTypeRef part = LLVMVectorType(LLVMGetElementType(type), half);
 		LLVMValueRef at = l_i64(u, half * ls_group(s->mem, f->f->lv.data[s->v.i].type));
-		LLVMValueRef next = LLVMBuildInBoundsGEP2(u->b, l_raw(u, s->mem.dtype), p, &at, 1, "");
+		LLVMValueRef next =
+			LLVMBuildInBoundsGEP2(u->b, l_raw(u, s->mem.dtype), p, &at, 1, "");
 		LLVMValueRef low = masked_load(f, s, part, p, mask_lanes(f, mask, 0, half), half);
-		LLVMValueRef high = masked_load(f, s, part, next, mask_lanes(f, mask, half, half), half);
+		LLVMValueRef high =
+			masked_load(f, s, part, next, mask_lanes(f, mask, half, half), half);
 		return some_lanes(f, low, high, 0, lanes);
 	}
 	LLVMValueRef in[4] = {p, align_of(f, s->mem), mask, LLVMConstNull(type)};
@@ -157,7 +168,8 @@ static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVa
 	return x;
 }
 
-static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p, uint32_t lanes)
+static LLVMValueRef load_many(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p,
+			      uint32_t lanes)
 {
 	LUnit *u = f->u;
 	bool gather = s->kind == LS_GATHER;
@@ -179,7 +191,8 @@ LLVMValueRef fn_load(Fn *f, const LsData *s)
 	LLVMTypeRef type = l_type(f->u, t);
 	if (s->kind == LS_GATHER && s->k)
 		return load_lanes(f, s, type, l_lx(f, s->x), t.lanes);
-	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x) : fn_element(f, s->mem, s->offset);
+	LLVMValueRef p = s->kind == LS_GATHER ? elements(f, s->mem, s->offset, s->x)
+					      : fn_element(f, s->mem, s->offset);
 	return load_many(f, s, type, p, t.lanes);
 }
 
@@ -199,7 +212,8 @@ void fn_stream(Fn *f, LMem m, LLVMValueRef x, LLVMValueRef p, bool aligned)
 	LLVMValueRef store = plain_store(f, m, x, p);
 	if (!aligned)
 		return;
-	LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(u->c), 1, false));
+	LLVMMetadataRef one =
+		LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(u->c), 1, false));
 	LLVMSetAlignment(store, element_bytes(m) * LLVMGetVectorSize(LLVMTypeOf(x)));
 	LLVMSetMetadata(store, LLVMGetMDKindIDInContext(u->c, "nontemporal", 11),
 	                LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, &one, 1)));
@@ -223,14 +237,15 @@ void fn_store(Fn *f, const LsData *s)
 {
 	uint32_t lanes = fn_lx(f, s->x)->type.lanes;
 	LLVMValueRef x = l_lx(f, s->x);
-	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y) : fn_element(f, s->mem, s->offset);
+	LLVMValueRef p = s->kind == LS_SCATTER ? elements(f, s->mem, s->offset, s->y)
+					       : fn_element(f, s->mem, s->offset);
 	store_many(f, s, x, p, lanes);
 }
 
 void fn_prefetch(Fn *f, const LsData *s)
 {
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c), over = l_pointer(f->u);
-	LLVMValueRef in[4] = {fn_element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0), LLVMConstInt(i32, ls_locality(s), 0),
-	                      LLVMConstInt(i32, 1, 0)};
+	LLVMValueRef in[4] = {fn_element(f, s->mem, s->offset), LLVMConstInt(i32, 0, 0),
+			      LLVMConstInt(i32, ls_locality(s), 0), LLVMConstInt(i32, 1, 0)};
 	l_intrinsic(f->u, "llvm.prefetch", &over, 1, in, 4);
 }

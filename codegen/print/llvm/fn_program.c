@@ -32,7 +32,8 @@ static LLVMTypeRef i32_of(Fn *f)
 static void stop_unless_0(Fn *f, LLVMValueRef code)
 {
 	LUnit *u = f->u;
-	LLVMBasicBlockRef here = LLVMGetInsertBlock(u->b), next = LLVMAppendBasicBlockInContext(u->c, f->fn, "go_on");
+	LLVMBasicBlockRef here = LLVMGetInsertBlock(u->b),
+			  next = LLVMAppendBasicBlockInContext(u->c, f->fn, "go_on");
 	if (!f->stop) {
 		f->stop = LLVMAppendBasicBlockInContext(u->c, f->fn, "stop");
 		LLVMPositionBuilderAtEnd(u->b, f->stop);
@@ -73,7 +74,8 @@ static void fill(Fn *f, LLVMValueRef array, LLVMTypeRef type, const Lx *arg, uin
 static void launch(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c),
+		    i32 = LLVMInt32TypeInContext(u->c);
 	if (!f->launch.buf)
 		make_room(f);
 	fill(f, f->launch.buf, p, s->arg, s->nbuf);
@@ -81,7 +83,12 @@ static void launch(Fn *f, const LsData *s)
 	LLVMTypeRef kernel = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p, p, i32, i64}, 6, false);
 	LLVMValueRef fn = l_extern(u, f->kernel_name[program_call(f->of, s->k)->fn], kernel);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), fn, f->launch.buf, f->launch.param, LLVMConstInt(i32, launch_word(f->of, s), 0), l_lx(f, s->x)};
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0),
+			      fn,
+			      f->launch.buf,
+			      f->launch.param,
+			      LLVMConstInt(i32, launch_word(f->of, s), 0),
+			      l_lx(f, s->x)};
 	LLVMValueRef stop = call(f, "weft_phase", type, in, 6);
 	if (!s->same_phase)
 		stop_unless_0(f, stop);
@@ -93,20 +100,23 @@ static LLVMValueRef words(LUnit *u, const int64_t *word, uint32_t n)
 	uint8_t *byte = ARENA_ARRAY(u->arena, uint8_t, 8 * (size_t)n);
 	for (size_t k = 0; k < 8 * (size_t)n; k++)
 		byte[k] = (uint8_t)((uint64_t)word[k / 8] >> k % 8 * 8);
-	return l_constant(u, LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)n, true));
+	return l_constant(u,
+			  LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)n, true));
 }
 
 /* WeftLaunches: kernels, shapes, words, how many words. */
 static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c),
+		    i32 = LLVMInt32TypeInContext(u->c);
 	LLVMTypeRef type = LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	LLVMValueRef *kernel = ARENA_ARRAY(u->arena, LLVMValueRef, t->fn.n);
 	for (uint32_t k = 0; k < t->fn.n; k++)
 		kernel[k] = l_extern(u, f->kernel_name[t->fn.data[k]], type);
-	LLVMValueRef field[4] = {l_constant(u, LLVMConstArray2(p, kernel, t->fn.n)), words(u, t->shape.data, t->shape.n),
-	                         words(u, t->word.data, t->word.n), l_i64(u, t->word.n)};
+	LLVMValueRef field[4] = {l_constant(u, LLVMConstArray2(p, kernel, t->fn.n)),
+				 words(u, t->shape.data, t->shape.n),
+				 words(u, t->word.data, t->word.n), l_i64(u, t->word.n)};
 	return l_constant(u, LLVMConstStructInContext(u->c, field, 4, false));
 }
 
@@ -121,8 +131,12 @@ static void table(Fn *f, const LsData *s)
 		fill(f, value, i64, s->arg, s->narg);
 	}
 	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, p, p, p, p, p}, 6, false);
-	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0), launches_of(f, t), LLVMGetParam(f->fn, 1), value,
-	                      fn_alloca(f, LLVMArrayType2(p, t->nbuf + 1), 16), fn_alloca(f, LLVMArrayType2(i64, t->nparam + 1), 16)};
+	LLVMValueRef in[6] = {LLVMGetParam(f->fn, 0),
+			      launches_of(f, t),
+			      LLVMGetParam(f->fn, 1),
+			      value,
+			      fn_alloca(f, LLVMArrayType2(p, t->nbuf + 1), 16),
+			      fn_alloca(f, LLVMArrayType2(i64, t->nparam + 1), 16)};
 	stop_unless_0(f, call(f, "weft_launches", type, in, 6));
 }
 
@@ -132,7 +146,8 @@ static void read(Fn *f, const LsData *s)
 	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = i32_of(f);
 	LLVMTypeRef type = LLVMFunctionType(i64, (LLVMTypeRef[]){p, p, i32, i32}, 4, false);
 	const WeftDType d = dtype_to_api(s->dtype);
-	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->x), LLVMConstInt(i32, d.code, 0), LLVMConstInt(i32, d.bits, 0)};
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->x), LLVMConstInt(i32, d.code, 0),
+			      LLVMConstInt(i32, d.bits, 0)};
 	LLVMValueRef x = call(f, "weft_read", type, in, 4);
 	f->var[s->v.i] = s->dtype == DT_bool ? LLVMBuildIsNotNull(u->b, x, "") : x;
 }
@@ -140,17 +155,25 @@ static void read(Fn *f, const LsData *s)
 static void copy(Fn *f, const LsData *s)
 {
 	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p, p, i64}, 4, false);
-	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->offset), l_lx(f, s->x), l_lx(f, s->y)};
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c),
+					    (LLVMTypeRef[]){p, p, p, i64}, 4, false);
+	LLVMValueRef in[4] = {LLVMGetParam(f->fn, 0), l_lx(f, s->offset), l_lx(f, s->x),
+			      l_lx(f, s->y)};
 	call(f, "weft_copy", type, in, 4);
 }
 
 static void save(Fn *f, const LsData *s)
 {
 	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
-	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c), (LLVMTypeRef[]){p, p, p, p, p, i64, i64}, 7, false);
-	LLVMValueRef in[7] = {LLVMGetParam(f->fn, 0), l_lx(f, s->arg[0]), l_lx(f, s->arg[1]), l_lx(f, s->arg[2]),
-	                      s->nbuf > 3 ? l_lx(f, s->arg[3]) : LLVMConstNull(p), l_lx(f, s->arg[s->nbuf]), l_lx(f, s->arg[s->nbuf + 1])};
+	LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(f->u->c),
+					    (LLVMTypeRef[]){p, p, p, p, p, i64, i64}, 7, false);
+	LLVMValueRef in[7] = {LLVMGetParam(f->fn, 0),
+			      l_lx(f, s->arg[0]),
+			      l_lx(f, s->arg[1]),
+			      l_lx(f, s->arg[2]),
+			      s->nbuf > 3 ? l_lx(f, s->arg[3]) : LLVMConstNull(p),
+			      l_lx(f, s->arg[s->nbuf]),
+			      l_lx(f, s->arg[s->nbuf + 1])};
 	call(f, "weft_save", type, in, 7);
 }
 
@@ -158,7 +181,8 @@ static void room(Fn *f, const LsData *s)
 {
 	LLVMTypeRef p = l_pointer(f->u), i64 = LLVMInt64TypeInContext(f->u->c);
 	LLVMTypeRef type = LLVMFunctionType(i32_of(f), (LLVMTypeRef[]){p, i32_of(f), p}, 3, false);
-	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMConstInt(i32_of(f), s->k, 0), LLVMConstNull(p)};
+	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMConstInt(i32_of(f), s->k, 0),
+			      LLVMConstNull(p)};
 	if (s->narg) {
 		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
 		fill(f, in[2], i64, s->arg, s->narg);
@@ -213,8 +237,9 @@ static void sizes_outlined(Fn *f, const LsData *s)
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
 	LLVMValueRef first = l_i64(u, (int64_t)s->count);
 	LLVMValueRef fn = LLVMGetNamedFunction(u->m, f->of->sizes_outlined.data[s->k]->name);
-	LLVMValueRef in[3] = {LLVMBuildInBoundsGEP2(u->b, i64, LLVMGetParam(f->fn, 0), &first, 1, ""),
-	                      LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
+	LLVMValueRef in[3] = {
+		LLVMBuildInBoundsGEP2(u->b, i64, LLVMGetParam(f->fn, 0), &first, 1, ""),
+		LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
 	LLVMValueRef code = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(fn), fn, in, 3, "");
 	LLVMValueRef ok = LLVMBuildICmp(u->b, LLVMIntEQ, code, LLVMConstNull(LLVMTypeOf(code)), "");
 	LLVMBasicBlockRef bad = LLVMAppendBasicBlockInContext(u->c, f->fn, "fail");
@@ -230,7 +255,8 @@ static void run_outlined(Fn *f, const LsData *s)
 	LUnit *u = f->u;
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(u->c);
 	LLVMValueRef fn = LLVMGetNamedFunction(u->m, f->of->run_outlined.data[s->k]->name);
-	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMGetParam(f->fn, 1), LLVMGetParam(f->fn, 2)};
+	LLVMValueRef in[3] = {LLVMGetParam(f->fn, 0), LLVMGetParam(f->fn, 1),
+			      LLVMGetParam(f->fn, 2)};
 	if (s->narg) {
 		in[2] = fn_alloca(f, LLVMArrayType2(i64, s->narg), 16);
 		fill(f, in[2], i64, s->arg, s->narg);
@@ -242,7 +268,8 @@ static void result(Fn *f, const LsData *s)
 {
 	LLVMValueRef at = l_i64(f->u, s->k), slot = LLVMGetParam(f->fn, 1);
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(f->u->c);
-	LLVMBuildStore(f->u->b, l_lx(f, s->x), LLVMBuildInBoundsGEP2(f->u->b, i64, slot, &at, 1, ""));
+	LLVMBuildStore(f->u->b, l_lx(f, s->x),
+		       LLVMBuildInBoundsGEP2(f->u->b, i64, slot, &at, 1, ""));
 }
 
 void fn_program(Fn *f, const LsData *s)

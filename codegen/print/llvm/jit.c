@@ -55,7 +55,8 @@ static bool add_objects(Ctx *ctx, Jit *j, const LlvmFiles *files)
 	LLVMOrcJITDylibRef lib = j->lib;
 	for (uint32_t k = 0; k < files->file.n; k++) {
 		const LlvmFile *f = &files->file.data[k];
-		LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(f->data, f->n, f->name);
+		LLVMMemoryBufferRef copy =
+			LLVMCreateMemoryBufferWithMemoryRangeCopy(f->data, f->n, f->name);
 		TRY(fine(ctx, LLVMOrcLLJITAddObjectFile(session, lib, copy)));
 	}
 	return true;

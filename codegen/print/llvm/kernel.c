@@ -85,7 +85,8 @@ static void build_for(Fn *f, const LsData *s)
 static void build_while(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
-	LLVMBasicBlockRef test = new_block(f, "while"), body = new_block(f, "body"), exit = new_block(f, "done");
+	LLVMBasicBlockRef test = new_block(f, "while"), body = new_block(f, "body"),
+			  exit = new_block(f, "done");
 	LLVMBuildBr(u->b, test);
 	LLVMPositionBuilderAtEnd(u->b, test);
 	uint32_t mark = fn_push(f);
@@ -136,8 +137,10 @@ static void build_stream(Fn *f, const LsData *s)
 	LType t = fn_lx(f, s->x)->type;
 	LLVMValueRef x = l_lx(f, s->x), p = fn_element(f, s->mem, s->offset);
 	LLVMValueRef at = LLVMBuildPtrToInt(u->b, p, LLVMInt64TypeInContext(u->c), "");
-	LLVMValueRef beyond = LLVMBuildAnd(u->b, at, l_i64(u, t.lanes * dtype_size(t.dtype) - 1), "");
-	LLVMBasicBlockRef block[2] = {new_block(f, "unaligned"), new_block(f, "stream")}, end = new_block(f, "end");
+	LLVMValueRef beyond =
+		LLVMBuildAnd(u->b, at, l_i64(u, t.lanes * dtype_size(t.dtype) - 1), "");
+	LLVMBasicBlockRef block[2] = {new_block(f, "unaligned"), new_block(f, "stream")},
+			  end = new_block(f, "end");
 	LLVMBuildCondBr(u->b, LLVMBuildIsNull(u->b, beyond, ""), block[1], block[0]);
 	for (uint32_t k = 0; k < 2; k++) {
 		LLVMPositionBuilderAtEnd(u->b, block[k]);
@@ -166,16 +169,19 @@ static LLVMBasicBlockRef unless_failed(Fn *f)
 static void build_fail(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
-	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), i64 = LLVMInt64TypeInContext(u->c), p = l_pointer(u);
+	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), i64 = LLVMInt64TypeInContext(u->c),
+		    p = l_pointer(u);
 	LLVMBasicBlockRef end = unless_failed(f);
 	uint32_t mark = fn_push(f);
 	LLVMBuildStore(u->b, LLVMConstInt(i32, s->k, 0), f->failed);
-	LLVMValueRef at = l_i64(u, 2), to = LLVMBuildInBoundsGEP2(u->b, p, LLVMGetParam(f->fn, 0), &at, 1, "");
+	LLVMValueRef at = l_i64(u, 2),
+		     to = LLVMBuildInBoundsGEP2(u->b, p, LLVMGetParam(f->fn, 0), &at, 1, "");
 	to = LLVMBuildLoad2(u->b, p, to, "");
 	LLVMBuildStore(u->b, f->var[f->f->task.i], to);
 	for (uint32_t k = 0; k < s->narg; k++) {
 		at = l_i64(u, k + 1);
-		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, ""));
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]),
+			       LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, ""));
 	}
 	fn_forget(f);
 	fn_pop(f, mark);
@@ -193,7 +199,8 @@ static void build_call(Fn *f, const LsData *s)
 	uint32_t mark = fn_push(f);
 	for (uint32_t k = 0; k < s->narg; k++) {
 		LLVMValueRef at = l_i64(u, k);
-		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), LLVMBuildInBoundsGEP2(u->b, i64, value, &at, 1, ""));
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]),
+			       LLVMBuildInBoundsGEP2(u->b, i64, value, &at, 1, ""));
 	}
 	LLVMBuildStore(u->b, fn_user_call(f, s->call, value), f->failed);
 	fn_forget(f);
@@ -218,9 +225,18 @@ static void build_statement(Fn *f, const LsData *s)
 	case LS_FAIL: build_fail(f, s); break;
 	case LS_CALL: build_call(f, s); break;
 	case LS_PREFETCH: fn_prefetch(f, s); break;
-	case LS_FENCE: l_intrinsic(f->u, prelude_of_statement(&f->u->target->isa, "fence", true)->llvm, NULL, 0, NULL, 0); break;
+	case LS_FENCE:
+		l_intrinsic(f->u, prelude_of_statement(&f->u->target->isa, "fence", true)->llvm,
+			    NULL, 0, NULL, 0);
+		break;
 	case LS_COMMENT: break;
-	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: case LS_FRAG_CONFIG: case LS_FRAG_RELEASE:
+	case LS_FRAG:
+	case LS_FRAG_ZERO:
+	case LS_FRAG_LOAD:
+	case LS_FRAG_STORE:
+	case LS_FRAG_DOT:
+	case LS_FRAG_CONFIG:
+	case LS_FRAG_RELEASE:
 		fn_frag(f, s);
 		break;
 	default: fn_program(f, s); break;
@@ -250,7 +266,8 @@ static LLVMTypeRef signature(LUnit *u, const LoopFn *f, FnRole role)
 {
 	if (role == FN_LIBRARY)
 		return library_type(u, f);
-	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c), i32 = LLVMInt32TypeInContext(u->c);
+	LLVMTypeRef p = l_pointer(u), i64 = LLVMInt64TypeInContext(u->c),
+		    i32 = LLVMInt32TypeInContext(u->c);
 	if (role == FN_KERNEL)
 		return LLVMFunctionType(i32, (LLVMTypeRef[]){p, i64, i64}, 3, false);
 	return LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p}, 3, false);
@@ -319,11 +336,12 @@ static void build_tasks(Fn *f)
 	loop_close(f, l);
 	build_block(f, f->f->leave);
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
-	LLVMBuildRet(u->b, f->failed ? LLVMBuildLoad2(u->b, i32, f->failed, "") : LLVMConstNull(i32));
+	LLVMBuildRet(u->b,
+		     f->failed ? LLVMBuildLoad2(u->b, i32, f->failed, "") : LLVMConstNull(i32));
 }
 
-LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role, const ProgramEntry *of,
-                        const char *const *kernel_name)
+LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role,
+			const ProgramEntry *of, const char *const *kernel_name)
 {
 	Fn f = {.u = u, .f = l, .role = role, .of = of, .kernel_name = kernel_name};
 	if (loop_is_of_block(l))
@@ -343,7 +361,9 @@ LLVMValueRef l_function(LUnit *u, const LoopFn *l, const char *name, FnRole role
 		build_tasks(&f);
 	} else {
 		build_block(&f, l->body);
-		LLVMBuildRet(u->b, role == FN_LIBRARY ? l_lx(&f, l->result) : LLVMConstNull(LLVMInt32TypeInContext(u->c)));
+		LLVMBuildRet(u->b, role == FN_LIBRARY
+					   ? l_lx(&f, l->result)
+					   : LLVMConstNull(LLVMInt32TypeInContext(u->c)));
 	}
 	LLVMDisposeBuilder(f.entry);
 	return f.fn;

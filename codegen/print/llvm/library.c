@@ -37,25 +37,29 @@ static LLVMValueRef table_of(LUnit *u, const ScTable *t)
 
 LLVMValueRef l_look_up(LUnit *u, const ScTable *table, uint32_t lanes, LLVMValueRef index)
 {
-	LLVMTypeRef elem = l_type(u, (LType){table->dtype, 1}), type = l_type(u, (LType){table->dtype, lanes});
+	LLVMTypeRef elem = l_type(u, (LType){table->dtype, 1}),
+		    type = l_type(u, (LType){table->dtype, lanes});
 	LLVMValueRef p = LLVMBuildInBoundsGEP2(u->b, elem, table_of(u, table), &index, 1, "");
 	if (lanes == 1)
 		return LLVMBuildLoad2(u->b, elem, p, "");
 	LLVMTypeRef over[2] = {type, LLVMTypeOf(p)};
-	LLVMValueRef in[4] = {p, LLVMConstInt(LLVMInt32TypeInContext(u->c), dtype_size(table->dtype), 0),
-	                      l_int(u, (LType){DT_bool, lanes}, 1), LLVMGetPoison(type)};
+	LLVMValueRef in[4] = {
+		p, LLVMConstInt(LLVMInt32TypeInContext(u->c), dtype_size(table->dtype), 0),
+		l_int(u, (LType){DT_bool, lanes}, 1), LLVMGetPoison(type)};
 	return l_intrinsic(u, "llvm.masked.gather", over, 2, in, 4);
 }
 
 /* ---- functions ---- */
 
-LLVMValueRef l_library(LUnit *u, Ir *ir, const ScFn *fn, uint32_t lanes, LLVMValueRef *in, uint32_t nin)
+LLVMValueRef l_library(LUnit *u, Ir *ir, const ScFn *fn, uint32_t lanes, LLVMValueRef *in,
+		       uint32_t nin)
 {
 	const char *name = arena_printf(u->arena, "%s.%u", fn->name, lanes);
 	LLVMValueRef def = LLVMGetNamedFunction(u->m, name);
 	if (!def) {
 		LLVMBasicBlockRef back = LLVMGetInsertBlock(u->b);
-		def = l_function(u, library_function(ir, fn, lanes, &u->target->isa), name, FN_LIBRARY, NULL, NULL);
+		def = l_function(u, library_function(ir, fn, lanes, &u->target->isa), name,
+				 FN_LIBRARY, NULL, NULL);
 		LLVMPositionBuilderAtEnd(u->b, back);
 	}
 	LLVMValueRef r = LLVMBuildCall2(u->b, LLVMGlobalGetValueType(def), def, in, nin, "");

@@ -22,7 +22,8 @@ typedef struct {
  * memcpy and the like, libm, and the weights symbol. The files lie in the arena of the Ir's
  * context, by name, and do not depend on jobs. Returns false after an error: LLVM lacks the target.
  * What LLVM refuses otherwise is an internal error. */
-bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs, LlvmFiles *out);
+bool emit_llvm(Program *, const Target *, const EmitOptions *, LlvmKind, uint32_t jobs,
+	       LlvmFiles *out);
 /* Adds the file "select", whose function chooses between programs emitted before, compiled for the
  * least of their targets. Returns false after an error, as emit_llvm. */
 bool emit_llvm_select(Ctx *, const EmitSelect *, const Target *least, LlvmKind, LlvmFiles *out);

@@ -86,9 +86,11 @@ static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidde
 static void build_entry(LUnit *u, const ProgramEntry *e, const char *const *kernel_name)
 {
 	for (uint32_t k = 0; k < e->sizes_outlined.n; k++)
-		l_function(u, e->sizes_outlined.data[k], e->sizes_outlined.data[k]->name, FN_SIZES, e, kernel_name);
+		l_function(u, e->sizes_outlined.data[k], e->sizes_outlined.data[k]->name, FN_SIZES,
+			   e, kernel_name);
 	for (uint32_t k = 0; k < e->run_outlined.n; k++)
-		l_function(u, e->run_outlined.data[k], e->run_outlined.data[k]->name, FN_RUN, e, kernel_name);
+		l_function(u, e->run_outlined.data[k], e->run_outlined.data[k]->name, FN_RUN, e,
+			   kernel_name);
 	l_function(u, e->sizes, e->sizes->name, FN_SIZES, e, kernel_name);
 	l_function(u, e->run, e->run->name, FN_RUN, e, kernel_name);
 }
@@ -127,8 +129,10 @@ static LLVMValueRef level_array(LUnit *u, const EmitSelect *s)
 void l_select(LUnit *u, const EmitSelect *s)
 {
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c);
-	LLVMTypeRef type = LLVMFunctionType(l_pointer(u), (LLVMTypeRef[]){l_pointer(u), i32}, 2, false);
+	LLVMTypeRef type =
+		LLVMFunctionType(l_pointer(u), (LLVMTypeRef[]){l_pointer(u), i32}, 2, false);
 	LLVMValueRef in[] = {level_array(u, s), LLVMConstInt(i32, s->n, false)};
 	table_function(u, s->export_name, false);
-	LLVMBuildRet(u->b, LLVMBuildCall2(u->b, type, l_extern(u, "weft_rt_select", type), in, 2, ""));
+	LLVMBuildRet(u->b,
+		     LLVMBuildCall2(u->b, type, l_extern(u, "weft_rt_select", type), in, 2, ""));
 }

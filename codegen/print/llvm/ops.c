@@ -27,10 +27,12 @@ static const struct {
 	const char *name;
 	V (*build)(LLVMBuilderRef, V, V, const char *);
 } binary[] = {
-	{"add", LLVMBuildAdd}, {"sub", LLVMBuildSub}, {"mul", LLVMBuildMul}, {"fadd", LLVMBuildFAdd},
-	{"fsub", LLVMBuildFSub}, {"fmul", LLVMBuildFMul}, {"fdiv", LLVMBuildFDiv}, {"sdiv", LLVMBuildSDiv},
-	{"udiv", LLVMBuildUDiv}, {"srem", LLVMBuildSRem}, {"urem", LLVMBuildURem}, {"and", LLVMBuildAnd},
-	{"or", LLVMBuildOr}, {"xor", LLVMBuildXor}, {"shl", LLVMBuildShl}, {"ashr", LLVMBuildAShr}, {"lshr", LLVMBuildLShr},
+	{"add", LLVMBuildAdd},   {"sub", LLVMBuildSub},   {"mul", LLVMBuildMul},
+	{"fadd", LLVMBuildFAdd}, {"fsub", LLVMBuildFSub}, {"fmul", LLVMBuildFMul},
+	{"fdiv", LLVMBuildFDiv}, {"sdiv", LLVMBuildSDiv}, {"udiv", LLVMBuildUDiv},
+	{"srem", LLVMBuildSRem}, {"urem", LLVMBuildURem}, {"and", LLVMBuildAnd},
+	{"or", LLVMBuildOr},     {"xor", LLVMBuildXor},   {"shl", LLVMBuildShl},
+	{"ashr", LLVMBuildAShr}, {"lshr", LLVMBuildLShr},
 };
 
 static const struct {
@@ -43,24 +45,25 @@ static const struct {
 	const char *name;
 	V (*build)(LLVMBuilderRef, V, LLVMTypeRef, const char *);
 } casts[] = {
-	{"sitofp", LLVMBuildSIToFP}, {"uitofp", LLVMBuildUIToFP}, {"fptosi", LLVMBuildFPToSI}, {"fpcast", LLVMBuildFPCast},
-	{"fpext", LLVMBuildFPExt}, {"bitcast", LLVMBuildBitCast},
+	{"sitofp", LLVMBuildSIToFP}, {"uitofp", LLVMBuildUIToFP}, {"fptosi", LLVMBuildFPToSI},
+	{"fpcast", LLVMBuildFPCast}, {"fpext", LLVMBuildFPExt},   {"bitcast", LLVMBuildBitCast},
 };
 
 static const struct {
 	const char *name;
 	LLVMIntPredicate predicate;
 } integer[] = {
-	{"eq", LLVMIntEQ}, {"ne", LLVMIntNE}, {"slt", LLVMIntSLT}, {"sle", LLVMIntSLE}, {"sgt", LLVMIntSGT},
-	{"sge", LLVMIntSGE}, {"ult", LLVMIntULT}, {"ule", LLVMIntULE}, {"ugt", LLVMIntUGT}, {"uge", LLVMIntUGE},
+	{"eq", LLVMIntEQ},   {"ne", LLVMIntNE},   {"slt", LLVMIntSLT}, {"sle", LLVMIntSLE},
+	{"sgt", LLVMIntSGT}, {"sge", LLVMIntSGE}, {"ult", LLVMIntULT}, {"ule", LLVMIntULE},
+	{"ugt", LLVMIntUGT}, {"uge", LLVMIntUGE},
 };
 
 static const struct {
 	const char *name;
 	LLVMRealPredicate predicate;
 } real[] = {
-	{"oeq", LLVMRealOEQ}, {"une", LLVMRealUNE}, {"olt", LLVMRealOLT}, {"ole", LLVMRealOLE}, {"ogt", LLVMRealOGT},
-	{"oge", LLVMRealOGE},
+	{"oeq", LLVMRealOEQ}, {"une", LLVMRealUNE}, {"olt", LLVMRealOLT},
+	{"ole", LLVMRealOLE}, {"ogt", LLVMRealOGT}, {"oge", LLVMRealOGE},
 };
 
 #define FIND(table, what)                                                                          \
@@ -104,7 +107,8 @@ static V build_unary(LUnit *u, const char *name, V x)
 static V build_cast(Expr *e, const char *name, V x)
 {
 	LUnit *u = e->u;
-	LLVMTypeRef to = l_type(u, e->to), half = LLVMVectorType(LLVMHalfTypeInContext(u->c), e->to.lanes);
+	LLVMTypeRef to = l_type(u, e->to),
+		    half = LLVMVectorType(LLVMHalfTypeInContext(u->c), e->to.lanes);
 	if (!strncmp(name, "intcast", 7))
 		return LLVMBuildIntCast2(u->b, x, to, name[8] == 's', "");
 	if (!strcmp(name, "half"))
@@ -142,11 +146,13 @@ static V constant(Expr *e, const char *name)
 		return l_int(e->u, e->to, wide ? INT64_MIN : INT32_MIN);
 	char *end;
 	if (*name == 'i') {
-		LLVMTypeRef type = LLVMIntTypeInContext(e->u->c, (unsigned)strtoul(name + 1, &end, 10));
+		LLVMTypeRef type =
+			LLVMIntTypeInContext(e->u->c, (unsigned)strtoul(name + 1, &end, 10));
 		return LLVMConstInt(type, (unsigned long long)strtoll(end + 1, NULL, 10), true);
 	}
 	double x = strtod(name, &end);
-	return end > name ? l_float(e->u, e->from, x) : LLVMConstNull(LLVMInt1TypeInContext(e->u->c));
+	return end > name ? l_float(e->u, e->from, x)
+			  : LLVMConstNull(LLVMInt1TypeInContext(e->u->c));
 }
 
 static V build(Expr *e)
@@ -159,7 +165,8 @@ static V build(Expr *e)
 	memcpy(name, e->s, n < MOST ? n : MOST - 1);
 	e->s += n;
 	if (*e->s != '(')
-		return n > 1 ? constant(e, name) : e->in[*name == 'm' ? 0 : *name - 'a' + e->mask_first];
+		return n > 1 ? constant(e, name)
+			     : e->in[*name == 'm' ? 0 : *name - 'a' + e->mask_first];
 	do {
 		e->s += 1 + (nin > 0); /* "(" or ", " */
 		in[nin++] = build(e);
@@ -176,6 +183,12 @@ V l_op(LUnit *u, ScOp op, LType result, LType operand, V *in, unsigned known)
 	const PreludeRow *row = prelude_of_op(&u->target->isa, op, result, operand, known, true);
 	if (!row)
 		ctx_bug(u->ctx, "LLVM: no %s of %s", sc_name(op), dtype_name(result.dtype));
-	Expr e = {.u = u, .op = op, .s = row->llvm, .to = result, .from = operand, .in = in, .mask_first = op == SC_select};
+	Expr e = {.u = u,
+		  .op = op,
+		  .s = row->llvm,
+		  .to = result,
+		  .from = operand,
+		  .in = in,
+		  .mask_first = op == SC_select};
 	return build(&e);
 }

@@ -42,8 +42,8 @@ LLVMValueRef l_splat(LUnit *, LLVMValueRef, uint32_t lanes);
 LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
 /* Adds a call of an intrinsic with operands in[], and returns its value. name: without the suffix
  * of the overload, which the ntype types say. An unknown name is an internal error. */
-LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
-                         uint32_t nin);
+LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype,
+			 LLVMValueRef *in, uint32_t nin);
 /* l_intrinsic with the type of the first operand as overload, if the intrinsic has overloads. */
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
 /* Returns the function of that name, and declares it with this type the first time. */

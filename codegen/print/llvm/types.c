@@ -54,8 +54,10 @@ LLVMValueRef l_splat(LUnit *u, LLVMValueRef x, uint32_t lanes)
 		return LLVMConstVector(all, lanes);
 	}
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(u->c), v = LLVMVectorType(LLVMTypeOf(x), lanes);
-	LLVMValueRef one = LLVMBuildInsertElement(u->b, LLVMGetPoison(v), x, LLVMConstInt(i32, 0, 0), "");
-	return LLVMBuildShuffleVector(u->b, one, LLVMGetPoison(v), LLVMConstNull(LLVMVectorType(i32, lanes)), "");
+	LLVMValueRef one =
+		LLVMBuildInsertElement(u->b, LLVMGetPoison(v), x, LLVMConstInt(i32, 0, 0), "");
+	return LLVMBuildShuffleVector(u->b, one, LLVMGetPoison(v),
+				      LLVMConstNull(LLVMVectorType(i32, lanes)), "");
 }
 
 LLVMValueRef l_int(LUnit *u, LType t, int64_t v)
@@ -82,8 +84,8 @@ LLVMValueRef l_iota(LUnit *u, DType d, uint32_t lanes)
 	return LLVMConstVector(all, lanes);
 }
 
-LLVMValueRef l_intrinsic(LUnit *u, const char *name, LLVMTypeRef *type, uint32_t ntype, LLVMValueRef *in,
-                         uint32_t nin)
+LLVMValueRef l_intrinsic(LUnit *u, const char *name, LLVMTypeRef *type, uint32_t ntype,
+			 LLVMValueRef *in, uint32_t nin)
 {
 	unsigned id = LLVMLookupIntrinsicID(name, strlen(name));
 	if (!id)

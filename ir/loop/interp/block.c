@@ -39,20 +39,23 @@ static bool is_whole(Exec *e, const Active *a, uint32_t first, WarpOp op)
 	while (a->on[missing])
 		missing++;
 	exec_locate(e, missing);
-	return loop_finding(&e->at, "%s without this thread, and with %u others of the warp", warp_name(op), n);
+	return loop_finding(&e->at, "%s without this thread, and with %u others of the warp",
+			    warp_name(op), n);
 }
 
-static bool exchange(Exec *e, const Active *a, const LxData *d, uint32_t first, const void *const *in, char *out)
+static bool exchange(Exec *e, const Active *a, const LxData *d, uint32_t first,
+		     const void *const *in, char *out)
 {
 	uint32_t size = d->type.lanes * dtype_size(d->type.dtype), from;
 	const int64_t *by = in[1];
 	for (uint32_t t = first; t < first + WARP; t++) {
 		if (block_lane((WarpOp)d->u.k, t % WARP, by[t], &from)) {
-			memcpy(out + (size_t)t * size, (const char *)in[0] + (size_t)(first + from) * size, size);
+			memcpy(out + (size_t)t * size,
+			       (const char *)in[0] + (size_t)(first + from) * size, size);
 		} else if (a->on[t]) {
 			exec_locate(e, t);
-			return loop_finding(&e->at, "%s of %lld, expected 0 to %d", warp_name((WarpOp)d->u.k), (long long)by[t],
-			                    WARP - 1);
+			return loop_finding(&e->at, "%s of %lld, expected 0 to %d",
+					    warp_name((WarpOp)d->u.k), (long long)by[t], WARP - 1);
 		}
 	}
 	return true;
@@ -87,9 +90,10 @@ static bool has(const Exec *e, Lv v, int64_t at, uint64_t n, bool write, uint64_
 	uint64_t bytes = e->plan->bytes[v.i], from = (uint64_t)at;
 	*to = e->plan->shared[v.i] + from;
 	if (at < 0 || from > bytes || n > bytes - from)
-		return loop_finding(&e->at, "%s %llu bytes at byte %lld of the shared array %s, which has %llu",
-		                    write ? "writes" : "reads", (unsigned long long)n, (long long)at, e->f->lv.data[v.i].name,
-		                    (unsigned long long)bytes);
+		return loop_finding(
+			&e->at, "%s %llu bytes at byte %lld of the shared array %s, which has %llu",
+			write ? "writes" : "reads", (unsigned long long)n, (long long)at,
+			e->f->lv.data[v.i].name, (unsigned long long)bytes);
 	return true;
 }
 
@@ -102,23 +106,28 @@ bool block_touch(Exec *e, Lv v, int64_t at, uint32_t n, bool write, char **out)
 	*out = b->data + to;
 	for (uint32_t k = 0; k < n && !write; k++)
 		if (b->cell[to + k].write < b->first)
-			return loop_finding(&e->at, "reads byte %lld of the shared array %s, which was never written",
-			                    (long long)at + k, name);
+			return loop_finding(
+				&e->at,
+				"reads byte %lld of the shared array %s, which was never written",
+				(long long)at + k, name);
 	return cells_touch(&e->at, b->cell + to, name, (uint64_t)at, n, write);
 }
 
 bool block_aligned(Exec *e, LMem m, int64_t at, uint64_t n)
 {
 	int64_t byte, most = n < SHARED_ALIGN ? (int64_t)n : SHARED_ALIGN;
-	if (m.kind == MEM_LOCAL || n <= dtype_size(m.dtype) || __builtin_mul_overflow(at, (int64_t)dtype_size(m.dtype), &byte))
+	if (m.kind == MEM_LOCAL || n <= dtype_size(m.dtype) ||
+	    __builtin_mul_overflow(at, (int64_t)dtype_size(m.dtype), &byte))
 		return true;
-	const char *name = m.kind == MEM_SHARED ? e->f->lv.data[m.k].name : e->f->buf.data[m.k].name;
+	const char *name =
+		m.kind == MEM_SHARED ? e->f->lv.data[m.k].name : e->f->buf.data[m.k].name;
 	if (m.kind == MEM_BUFFER && e->f->buf.data[m.k].align % (uint32_t)most)
-		return loop_finding(&e->at, "moves %lld bytes of buffer %s, whose alignment is %u", (long long)most, name,
-		                    e->f->buf.data[m.k].align);
+		return loop_finding(&e->at, "moves %lld bytes of buffer %s, whose alignment is %u",
+				    (long long)most, name, e->f->buf.data[m.k].align);
 	if (byte % most)
-		return loop_finding(&e->at, "moves %lld bytes at byte %lld of %s, which is no multiple", (long long)most,
-		                    (long long)byte, name);
+		return loop_finding(&e->at,
+				    "moves %lld bytes at byte %lld of %s, which is no multiple",
+				    (long long)most, (long long)byte, name);
 	return true;
 }
 
@@ -126,8 +135,9 @@ static bool shared(Exec *e, const LsData *s)
 {
 	uint64_t end = e->plan->shared[s->v.i] + e->plan->bytes[s->v.i];
 	if (end > e->f->shared_most)
-		return loop_finding(&e->at, "%llu bytes of shared memory, and a block has at most %llu", (unsigned long long)end,
-		                    (unsigned long long)e->f->shared_most);
+		return loop_finding(&e->at,
+				    "%llu bytes of shared memory, and a block has at most %llu",
+				    (unsigned long long)end, (unsigned long long)e->f->shared_most);
 	return true;
 }
 
@@ -140,7 +150,8 @@ static bool sync(Exec *e, const Active *a)
 	while (a->on[missing])
 		missing++;
 	exec_locate(e, missing);
-	return loop_finding(&e->at, "this thread does not reach the barrier, and %u others do", a->n);
+	return loop_finding(&e->at, "this thread does not reach the barrier, and %u others do",
+			    a->n);
 }
 
 /* ---- copies ---- */
@@ -148,7 +159,8 @@ static bool sync(Exec *e, const Active *a)
 static void source_depths(const View *v, const char *from, BlockCopy *c)
 {
 	if (v->region->depth)
-		memcpy(c->depth, v->region->depth + (from - v->region->data), c->n * sizeof *c->depth);
+		memcpy(c->depth, v->region->depth + (from - v->region->data),
+		       c->n * sizeof *c->depth);
 }
 
 /* What is copied is read now, and written when the thread has waited. */
@@ -160,11 +172,13 @@ static bool begin_copy(Exec *e, const LsData *s, uint32_t thread, int64_t to, in
 	BlockCopy c = {.s = s, .thread = thread, .group = b->committed[thread], .n = n};
 	char *p;
 	exec_locate(e, thread);
-	if (__builtin_mul_overflow(to, (int64_t)size, &to) || __builtin_mul_overflow(from, (int64_t)size, &from))
+	if (__builtin_mul_overflow(to, (int64_t)size, &to) ||
+	    __builtin_mul_overflow(from, (int64_t)size, &from))
 		return loop_finding(&e->at, "an element is beyond all memory");
 	TRY(block_aligned(e, s->mem, to / size, n) && has(e, (Lv){s->mem.k}, to, n, true, &c.to));
 	if (on) {
-		TRY(block_aligned(e, s->from, from / size, n) && view_touch(&e->at, &e->view[s->from.k], from, n, false, &p));
+		TRY(block_aligned(e, s->from, from / size, n) &&
+		    view_touch(&e->at, &e->view[s->from.k], from, n, false, &p));
 		c.from = p;
 		memcpy(c.data, p, n);
 		source_depths(&e->view[s->from.k], p, &c);
@@ -183,7 +197,8 @@ static bool begin_copies(Exec *e, const Active *a, const LsData *s)
 	if (!to || !from || (s->mask.i && !mask))
 		return false;
 	if (s->mem.kind != MEM_SHARED || s->from.kind != MEM_BUFFER || s->count > SHARED_ALIGN)
-		return loop_finding(&e->at, "goes from a buffer to shared memory, 16 bytes at most");
+		return loop_finding(&e->at,
+				    "goes from a buffer to shared memory, 16 bytes at most");
 	for (uint32_t t = 0; t < e->n; t++)
 		if (a->on[t])
 			TRY(begin_copy(e, s, t, to[t], from[t], !mask || mask[t]));
@@ -204,7 +219,8 @@ static bool end_copy(Exec *e, const BlockCopy *c)
 	if (c->from && memcmp(c->from, c->data, c->n)) {
 		e->at.s = c->s;
 		exec_locate(e, c->thread);
-		return loop_finding(&e->at, "buffer %s changed before the thread waited", e->f->buf.data[c->s->from.k].name);
+		return loop_finding(&e->at, "buffer %s changed before the thread waited",
+				    e->f->buf.data[c->s->from.k].name);
 	}
 	memcpy(b->data + c->to, c->data, c->n);
 	if (b->depth)
@@ -260,8 +276,10 @@ static Block *block_new(Exec *e)
 static bool start(Exec *e, uint32_t task)
 {
 	if (e->plan->shared_bytes > LOOP_INTERP_BYTES)
-		return loop_stop(e->at.in, LOOP_LIMIT, "%llu bytes of shared memory: too many for the interpreter of loop IR",
-		                 (unsigned long long)e->plan->shared_bytes);
+		return loop_stop(
+			e->at.in, LOOP_LIMIT,
+			"%llu bytes of shared memory: too many for the interpreter of loop IR",
+			(unsigned long long)e->plan->shared_bytes);
 	if (!e->block)
 		e->block = block_new(e);
 	e->block->first = ++e->at.in->epoch;
@@ -276,7 +294,8 @@ bool block_run(Exec *e, uint32_t task)
 	bool on[MAX_THREADS];
 	Active all = {on, e->n};
 	memset(on, true, e->n);
-	TRY(start(e, task) && exec_top(e, &all, e->f->enter) && exec_body(e, &all) && exec_top(e, &all, e->f->leave));
+	TRY(start(e, task) && exec_top(e, &all, e->f->enter) && exec_body(e, &all) &&
+	    exec_top(e, &all, e->f->leave));
 	if (!e->block->copy.n)
 		return true;
 	const BlockCopy *c = &e->block->copy.data[0];

@@ -34,7 +34,8 @@ static bool share_of(Exec *e, const Active *a, const LsData *s, uint32_t thread,
 }
 
 /* The address of a buffer that a call is given, of which the task's share is touched. */
-static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, const Share *share, bool write, void **data)
+static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, const Share *share, bool write,
+			void **data)
 {
 	char *p = NULL;
 	const uint64_t item = share->count ? bytes / share->count : 0;
@@ -49,8 +50,8 @@ static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, const Share *share
 }
 
 /* One tensor of a call from arg[], which goes on after it. */
-static bool call_tensor(Exec *e, const Active *a, const struct LoopCallTensor *c, const Lx **arg, uint32_t thread,
-                        const Share *share, bool write, WeftTensor *t)
+static bool call_tensor(Exec *e, const Active *a, const struct LoopCallTensor *c, const Lx **arg,
+			uint32_t thread, const Share *share, bool write, WeftTensor *t)
 {
 	uint64_t bytes = dtype_size(c->dtype);
 	int64_t *v = ARENA_ARRAY(e->at.in->arena, int64_t, c->rank + c->nvalue);
@@ -59,11 +60,16 @@ static bool call_tensor(Exec *e, const Active *a, const struct LoopCallTensor *c
 		if (!x)
 			return false;
 		v[k] = x[thread];
-		if (k < c->rank && (v[k] < 0 || __builtin_mul_overflow(bytes, (uint64_t)v[k], &bytes)))
-			return loop_finding(&e->at, "passes a tensor with an extent of %lld", (long long)v[k]);
+		if (k < c->rank &&
+		    (v[k] < 0 || __builtin_mul_overflow(bytes, (uint64_t)v[k], &bytes)))
+			return loop_finding(&e->at, "passes a tensor with an extent of %lld",
+					    (long long)v[k]);
 	}
-	*t = (WeftTensor){.data = v + c->rank, .device = {WEFT_CPU, 0}, .ndim = (int32_t)c->rank, .dtype = dtype_to_api(c->dtype),
-	                  .shape = v};
+	*t = (WeftTensor){.data = v + c->rank,
+			  .device = {WEFT_CPU, 0},
+			  .ndim = (int32_t)c->rank,
+			  .dtype = dtype_to_api(c->dtype),
+			  .shape = v};
 	return c->buf < 0 || call_buffer(e, c->buf, bytes, share, write, &t->data);
 }
 
@@ -82,10 +88,13 @@ static bool call_op(Exec *e, const Active *a, const LsData *s, uint32_t thread)
 			return false;
 	const int64_t *bytes = exec_value(e, a, *arg);
 	share.count = share.parts; /* a workspace for each */
-	if (!bytes || (bytes[thread] && !call_buffer(e, c->work, (uint64_t)bytes[thread], &share, true, &work)))
+	if (!bytes || (bytes[thread] &&
+		       !call_buffer(e, c->work, (uint64_t)bytes[thread], &share, true, &work)))
 		return false;
 	WeftStatus status = {0};
-	if (userop_call(c->op, e->at.in->report->context, t, t + c->nin, work, (uint64_t)bytes[thread], &status) || !exec_fails_first(e, thread))
+	if (userop_call(c->op, e->at.in->report->context, t, t + c->nin, work,
+			(uint64_t)bytes[thread], &status) ||
+	    !exec_fails_first(e, thread))
 		return true;
 	*f = (struct Failure){.task = e->task[thread], .thread = thread, .id = FAILED_CALL};
 	snprintf(f->told, sizeof f->told, "%.*s", (int)sizeof f->told - 1, status.message);

@@ -22,7 +22,8 @@ static uint16_t rounded(uint16_t a)
 
 static bool adds(const LxData *d)
 {
-	return dtype_is_float(d->type.dtype) && (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_fma || sc_is_dot(d->sc));
+	return dtype_is_float(d->type.dtype) &&
+	       (d->sc == SC_add || d->sc == SC_sub || d->sc == SC_fma || sc_is_dot(d->sc));
 }
 
 void depth_init(Exec *e)
@@ -59,7 +60,8 @@ static void of_operation(const Exec *e, const LxData *d, const uint16_t *const *
 	}
 }
 
-static void of_reduction(const Exec *e, const LxData *d, uint32_t lanes, const uint16_t *in, uint16_t *out)
+static void of_reduction(const Exec *e, const LxData *d, uint32_t lanes, const uint16_t *in,
+			 uint16_t *out)
 {
 	for (uint32_t t = 0; t < e->n; t++) {
 		uint16_t most = 0;
@@ -71,7 +73,8 @@ static void of_reduction(const Exec *e, const LxData *d, uint32_t lanes, const u
 	}
 }
 
-static void of_shuffle(const Exec *e, const LxData *d, uint32_t lanes, const uint16_t *const *in, uint16_t *out)
+static void of_shuffle(const Exec *e, const LxData *d, uint32_t lanes, const uint16_t *const *in,
+		       uint16_t *out)
 {
 	for (uint32_t t = 0; t < e->n; t++)
 		for (uint32_t k = 0; k < d->type.lanes; k++) {
@@ -85,7 +88,9 @@ static void of_warp(const Exec *e, const LxData *d, const uint16_t *in, uint16_t
 {
 	uint32_t lanes = d->type.lanes;
 	const LxData *by = &e->f->lx.data[d->in[1].i];
-	const int64_t *lane = (const int64_t *)(const void *)(by->kind == LX_VAR ? e->var[by->u.v.i] : e->value[d->in[1].i]);
+	const int64_t *lane =
+		(const int64_t *)(const void *)(by->kind == LX_VAR ? e->var[by->u.v.i]
+								   : e->value[d->in[1].i]);
 	for (uint32_t t = 0; t < e->n; t++) {
 		uint32_t first = t - t % WARP, from = 0;
 		if (!warp_is_vote((WarpOp)d->u.k)) {

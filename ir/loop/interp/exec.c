@@ -37,7 +37,8 @@ static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
 		/* what legalising replaced stays in the list */
 		if (ls_row(s->kind)->v != V_ARRAY || p->bytes[s->v.i])
 			continue;
-		p->bytes[s->v.i] = s->count * dtype_size(s->dtype) * (s->kind == LS_FRAG ? s->rows * s->cols : 1);
+		p->bytes[s->v.i] = s->count * dtype_size(s->dtype) *
+				   (s->kind == LS_FRAG ? s->rows * s->cols : 1);
 		if (s->kind == LS_SHARED) {
 			p->shared_bytes = loop_shared_bytes(s, p->shared_bytes);
 			p->shared[s->v.i] = p->shared_bytes - p->bytes[s->v.i];
@@ -51,7 +52,8 @@ static uint32_t nest_of(const LoopFn *f, Lb b)
 	uint32_t most = 0;
 	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &f->ls.data[f->block.data[b.i].stmt.data[k]];
-		uint32_t body = s->body.i ? 1 + nest_of(f, s->body) : 0, other = s->other.i ? 1 + nest_of(f, s->other) : 0;
+		uint32_t body = s->body.i ? 1 + nest_of(f, s->body) : 0,
+			 other = s->other.i ? 1 + nest_of(f, s->other) : 0;
 		most = body > most ? body : most;
 		most = other > most ? other : most;
 	}
@@ -85,7 +87,8 @@ void exec_init(Exec *e, Interp *in, const LoopFn *f, FnPlan *plan, uint32_t n)
 	e->streamed = ARENA_ARRAY(a, bool, n);
 	e->level = ARENA_ARRAY(a, Level, plan->nest);
 	for (uint32_t k = 0; k < plan->nest; k++)
-		e->level[k] = (Level){ARENA_ARRAY(a, bool, n), ARENA_ARRAY(a, bool, n), ARENA_ARRAY(a, int64_t, n)};
+		e->level[k] = (Level){ARENA_ARRAY(a, bool, n), ARENA_ARRAY(a, bool, n),
+				      ARENA_ARRAY(a, int64_t, n)};
 	if (in->report->depths)
 		depth_init(e);
 }
@@ -162,12 +165,13 @@ static void mask_or_any(const Exec *e, const LxData *d, LType from, const void *
 }
 
 /* Of each thread's value one element, to all lanes. */
-static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, const char *in, char *out)
+static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, const char *in,
+		 char *out)
 {
 	uint32_t size = dtype_size(from.dtype);
 	for (uint32_t t = 0; t < e->n; t++)
-		repeat(out + (size_t)t * value_bytes(d->type), in + ((size_t)t * from.lanes + lane) * size, size,
-		       d->type.lanes);
+		repeat(out + (size_t)t * value_bytes(d->type),
+		       in + ((size_t)t * from.lanes + lane) * size, size, d->type.lanes);
 }
 
 static void pack(const Exec *e, const LxData *d, const void *const *in, char *out)
@@ -202,34 +206,41 @@ static bool check_index(Exec *e, const Active *a, const LxData *d, const void *c
 	for (uint32_t t = 0; t < e->n; t++) {
 		int64_t r;
 		bool bad = d->sc == SC_add   ? __builtin_add_overflow(x[t], y[t], &r)
-		           : d->sc == SC_sub ? __builtin_sub_overflow(x[t], y[t], &r)
-		           : d->sc == SC_mul ? __builtin_mul_overflow(x[t], y[t], &r)
-		                             : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
+			   : d->sc == SC_sub ? __builtin_sub_overflow(x[t], y[t], &r)
+			   : d->sc == SC_mul
+				   ? __builtin_mul_overflow(x[t], y[t], &r)
+				   : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
 		bool negative = d->known & KNOWN_NONNEG && (x[t] < 0 || y[t] < 0);
 		if ((negative || bad) && a->on[t])
 			exec_locate(e, t);
 		if (negative && a->on[t])
-			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld, taken not to be negative", sc_name(d->sc),
-			                    (long long)x[t], (long long)y[t]);
+			return loop_finding(
+				&e->at,
+				"index arithmetic: %s of %lld and %lld, taken not to be negative",
+				sc_name(d->sc), (long long)x[t], (long long)y[t]);
 		if (bad && a->on[t])
-			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s", sc_name(d->sc), (long long)x[t],
-			                    (long long)y[t], y[t] ? "overflows" : "is not defined");
+			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s",
+					    sc_name(d->sc), (long long)x[t], (long long)y[t],
+					    y[t] ? "overflows" : "is not defined");
 	}
 	return true;
 }
 
-static bool operation(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in, void *out)
+static bool operation(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in,
+		      void *out)
 {
 	ScIns ins = {.op = d->sc, .dtype = d->type.dtype};
 	DType from = lx_type(e->f, d->in[d->sc == SC_select]).dtype;
-	bool index = d->known & KNOWN_INDEX || (d->type.lanes == 1 && loop_is_index(&e->plan->index, x));
+	bool index =
+		d->known & KNOWN_INDEX || (d->type.lanes == 1 && loop_is_index(&e->plan->index, x));
 	if (d->nin == 2 && index && !check_index(e, a, d, in))
 		return false;
 	scalar_step(&ins, from, out, in, e->n * d->type.lanes);
 	return true;
 }
 
-static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in, void *out)
+static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void *const *in,
+		    void *out)
 {
 	LType from = d->nin ? lx_type(e->f, d->in[0]) : d->type;
 	switch (d->kind) {
@@ -299,7 +310,8 @@ static bool check_nonneg(Exec *e, const Active *a, const LvData *v, const int64_
 		if (!a->on[t] || x[t] >= 0)
 			continue;
 		exec_locate(e, t);
-		return loop_finding(&e->at, "%s is %lld, and taken not to be negative", v->name, (long long)x[t]);
+		return loop_finding(&e->at, "%s is %lld, and taken not to be negative", v->name,
+				    (long long)x[t]);
 	}
 	return true;
 }
@@ -307,7 +319,8 @@ static bool check_nonneg(Exec *e, const Active *a, const LvData *v, const int64_
 static char *variable(Exec *e, Lv v)
 {
 	if (!e->var[v.i])
-		e->var[v.i] = arena_alloc(e->at.in->arena, (size_t)e->n * value_bytes(e->f->lv.data[v.i].type));
+		e->var[v.i] = arena_alloc(e->at.in->arena,
+					  (size_t)e->n * value_bytes(e->f->lv.data[v.i].type));
 	return e->var[v.i];
 }
 
@@ -336,7 +349,10 @@ static bool local(Exec *e, const Active *a, const LsData *s)
 {
 	uint64_t bytes = e->plan->bytes[s->v.i];
 	if (bytes > LOOP_INTERP_BYTES / (e->n > LOCKSTEP ? e->n : LOCKSTEP))
-		return loop_stop(e->at.in, LOOP_LIMIT, "a local array of %llu bytes: too large for the interpreter of loop IR", (unsigned long long)bytes);
+		return loop_stop(
+			e->at.in, LOOP_LIMIT,
+			"a local array of %llu bytes: too large for the interpreter of loop IR",
+			(unsigned long long)bytes);
 	if (!e->var[s->v.i]) {
 		e->var[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
 		e->written[s->v.i] = arena_alloc(e->at.in->arena, e->n * bytes);
@@ -369,13 +385,17 @@ static bool touch_local(const Move *m, int64_t at, uint32_t n, char **out)
 	const char *name = e->f->lv.data[v].name;
 	uint64_t bytes = m->array_bytes, from = (uint64_t)at;
 	if (at < 0 || from > bytes || n > bytes - from)
-		return loop_finding(&e->at, "%s %u bytes at byte %lld of the local array %s, which has %llu",
-		                    m->store ? "writes" : "reads", n, (long long)at, name, (unsigned long long)bytes);
+		return loop_finding(
+			&e->at, "%s %u bytes at byte %lld of the local array %s, which has %llu",
+			m->store ? "writes" : "reads", n, (long long)at, name,
+			(unsigned long long)bytes);
 	uint8_t *written = e->written[v] + m->thread * bytes + from;
 	for (uint32_t k = 0; k < n && !m->store && !m->dropped; k++)
 		if (!written[k])
-			return loop_finding(&e->at, "reads byte %lld of the local array %s, which was never written",
-			                    (long long)at + k, name);
+			return loop_finding(
+				&e->at,
+				"reads byte %lld of the local array %s, which was never written",
+				(long long)at + k, name);
 	if (m->store)
 		memset(written, 1, n);
 	*out = e->var[v] + m->thread * bytes + from;
@@ -461,7 +481,8 @@ static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, co
 		if (m->s->mem.kind == MEM_SHARED)
 			there = &e->block->depth[p - e->block->data + (int64_t)(k * m->size)];
 		else if (!r)
-			there = depth_of_var(e, (Lv){m->s->mem.k}, elements) + m->thread * elements + (uint64_t)at + k;
+			there = depth_of_var(e, (Lv){m->s->mem.k}, elements) +
+				m->thread * elements + (uint64_t)at + k;
 		else
 			there = r->depth ? &r->depth[p - r->data + (int64_t)(k * m->size)] : NULL;
 		if (m->store && r)
@@ -500,19 +521,22 @@ static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *in
 {
 	uint32_t size = m->value_size, first = m->thread * m->lanes;
 	if (!index && !mask && m->s->drops == DROPS_NONE)
-		return (!m->e->block || m->lanes == 1 || block_aligned(m->e, m->s->mem, offset, m->lanes * m->size)) &&
+		return (!m->e->block || m->lanes == 1 ||
+			block_aligned(m->e, m->s->mem, offset, m->lanes * m->size)) &&
 		       move_elements(m, offset, m->lanes, value);
 	for (uint32_t k = 0; k < m->lanes; k++) {
 		m->dropped = m->s->drops == (k % 2 ? DROPS_ODD : DROPS_EVEN);
 		char *to = value + k * size;
-		int64_t at, ahead = index ? index_at(index_type, index, first + k) : (int64_t)k * m->group;
+		int64_t at, ahead = index ? index_at(index_type, index, first + k)
+					  : (int64_t)k * m->group;
 		if (mask && !mask[first + k]) {
 			if (!m->store)
 				memset(to, 0, size);
 			if (!m->store && m->depth)
 				m->depth[k] = 0;
 		} else if (__builtin_add_overflow(offset, ahead, &at)) {
-			return loop_finding(&m->e->at, "an index overflows: %lld + %lld", (long long)offset, (long long)ahead);
+			return loop_finding(&m->e->at, "an index overflows: %lld + %lld",
+					    (long long)offset, (long long)ahead);
 		} else if (!move_elements(m, at, 1, to)) {
 			return false;
 		}
@@ -540,13 +564,16 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		  false,
 		  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
 	const int64_t *offset = exec_value(e, a, s->offset);
-	const void *index = at.i ? exec_value(e, a, at) : NULL, *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
+	const void *index = at.i ? exec_value(e, a, at) : NULL,
+		   *mask = s->mask.i ? exec_value(e, a, s->mask) : NULL;
 	const char *x = store ? exec_value(e, a, s->x) : NULL;
 	if (!offset || (at.i && !index) || (s->mask.i && !mask) || (store && !x))
 		return false;
 	/* what is stored is only read */
 	char *value = store ? (char *)(uintptr_t)x : variable(e, s->v);
-	uint16_t *depth = !e->depth ? NULL : store ? depth_of(e, s->x) : depth_of_var(e, s->v, type.lanes);
+	uint16_t *depth = !e->depth ? NULL
+			  : store   ? depth_of(e, s->x)
+				    : depth_of_var(e, s->v, type.lanes);
 	const DType index_type = at.i ? lx_type(e->f, at).dtype : DT_i64;
 	const size_t bytes = value_bytes(type);
 	for (m.thread = 0; m.thread < e->n; m.thread++) {
@@ -555,18 +582,24 @@ static bool access(Exec *e, const Active *a, const LsData *s)
 		exec_locate(e, m.thread);
 		m.first = value + m.thread * bytes;
 		m.depth = depth ? depth + m.thread * type.lanes : NULL;
-		TRY(move_lanes(&m, offset[m.thread], index_type, index, mask, value + m.thread * bytes));
+		TRY(move_lanes(&m, offset[m.thread], index_type, index, mask,
+			       value + m.thread * bytes));
 	}
 	return true;
 }
 
-bool exec_row(Exec *e, const LsData *s, uint32_t thread, int64_t at, uint32_t n, char *value, uint16_t *depth)
+bool exec_row(Exec *e, const LsData *s, uint32_t thread, int64_t at, uint32_t n, char *value,
+	      uint16_t *depth)
 {
 	LsData raw = *s;
 	raw.mem.dtype = dtype_raw(s->mem.dtype);
 	const uint32_t size = dtype_size(raw.mem.dtype);
-	Move m = {e, &raw, thread, n, 1, size, size, depth, value, ls_row(s->kind)->mem == MEM_WRITE_ROWS, false,
-		  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
+	Move m = {e,      &raw,
+		  thread, n,
+		  1,      size,
+		  size,   depth,
+		  value,  ls_row(s->kind)->mem == MEM_WRITE_ROWS,
+		  false,  lmem_is_array(s->mem) ? e->plan->bytes[s->mem.k] : 0};
 	return move_elements(&m, at, n, value);
 }
 
@@ -581,8 +614,10 @@ static bool step(Exec *e, const Active *a, const LsData *s)
 	e->at.s = s;
 	e->now++;
 	if (a->n > in->left)
-		return loop_stop(in, LOOP_LIMIT, "more than %llu statements of loop IR: too much work for the interpreter of loop IR",
-		                 (unsigned long long)statement_limit(in));
+		return loop_stop(in, LOOP_LIMIT,
+				 "more than %llu statements of loop IR: too much work for the "
+				 "interpreter of loop IR",
+				 (unsigned long long)statement_limit(in));
 	in->left -= a->n;
 	return true;
 }
@@ -597,7 +632,8 @@ static bool run_rounds(Exec *e, const Active *a, const LsData *s, Level *v)
 			in.n += v->on[t] = v->on[t] && i[t] < v->end[t];
 		if (!in.n)
 			return true;
-		if (!step(e, &in, s) || !check_nonneg(e, &in, &e->f->lv.data[s->v.i], i) || !exec_block(e, &in, s->body))
+		if (!step(e, &in, s) || !check_nonneg(e, &in, &e->f->lv.data[s->v.i], i) ||
+		    !exec_block(e, &in, s->body))
 			return false;
 		for (uint32_t t = 0; t < e->n; t++)
 			if (v->on[t] && __builtin_add_overflow(i[t], s->step, &i[t]))
@@ -646,8 +682,10 @@ static bool run_if(Exec *e, const Active *a, const LsData *s)
 {
 	Level *v = &e->level[e->nest++];
 	Active then = {v->on, 0}, other = {v->other, 0};
-	TRY(split(e, a, s->x, true, v->on, &then.n) && split(e, a, s->x, false, v->other, &other.n));
-	TRY((!then.n || exec_block(e, &then, s->body)) && (!other.n || exec_block(e, &other, s->other)));
+	TRY(split(e, a, s->x, true, v->on, &then.n) &&
+	    split(e, a, s->x, false, v->other, &other.n));
+	TRY((!then.n || exec_block(e, &then, s->body)) &&
+	    (!other.n || exec_block(e, &other, s->other)));
 	e->nest--;
 	return true;
 }
@@ -697,15 +735,27 @@ static bool statement(Exec *e, const Active *a, const LsData *s)
 	case LS_WHILE: return run_while(e, a, s);
 	case LS_IF: return run_if(e, a, s);
 	case LS_LOCAL: return local(e, a, s);
-	case LS_FRAG: case LS_FRAG_ZERO: case LS_FRAG_LOAD: case LS_FRAG_STORE: case LS_FRAG_DOT: return exec_frag(e, a, s);
+	case LS_FRAG:
+	case LS_FRAG_ZERO:
+	case LS_FRAG_LOAD:
+	case LS_FRAG_STORE:
+	case LS_FRAG_DOT:
+		return exec_frag(e, a, s);
 	case LS_FRAG_CONFIG: case LS_FRAG_RELEASE: return true;
 	case LS_FAIL: return run_fail(e, a, s);
 	case LS_LAUNCHES: return exec_block(e, a, s->body);
 	case LS_CALL: return exec_call(e, a, s);
 	case LS_FENCE: return note_stream(e, a, false);
 	case LS_PREFETCH: case LS_COMMENT: return true;
-	case LS_SHARED: case LS_SYNC: case LS_COPY_ASYNC: case LS_COPY_COMMIT: case LS_COPY_WAIT: return block_statement(e, a, s);
-	default: return e->program ? e->program(e, s) : loop_finding(&e->at, "belongs to programs, not to kernels");
+	case LS_SHARED:
+	case LS_SYNC:
+	case LS_COPY_ASYNC:
+	case LS_COPY_COMMIT:
+	case LS_COPY_WAIT:
+		return block_statement(e, a, s);
+	default:
+		return e->program ? e->program(e, s)
+				  : loop_finding(&e->at, "belongs to programs, not to kernels");
 	}
 }
 

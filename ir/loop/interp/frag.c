@@ -30,14 +30,17 @@ static void zero(const Frag *g)
 		memset(g->depth, 0, g->elements * sizeof *g->depth);
 }
 
-static bool move(Exec *e, const LsData *s, const Frag *g, uint32_t thread, int64_t offset, int64_t stride)
+static bool move(Exec *e, const LsData *s, const Frag *g, uint32_t thread, int64_t offset,
+		 int64_t stride)
 {
 	const uint32_t n = g->d->cols, size = dtype_size(g->d->dtype);
 	for (uint32_t k = 0; k < g->d->rows; k++) {
 		int64_t at;
-		if (__builtin_mul_overflow(stride, (int64_t)k, &at) || __builtin_add_overflow(at, offset, &at))
+		if (__builtin_mul_overflow(stride, (int64_t)k, &at) ||
+		    __builtin_add_overflow(at, offset, &at))
 			return loop_finding(&e->at, "row %u is beyond all memory", k);
-		TRY(exec_row(e, s, thread, at, n, g->value + (size_t)k * n * size, g->depth ? g->depth + (size_t)k * n : NULL));
+		TRY(exec_row(e, s, thread, at, n, g->value + (size_t)k * n * size,
+			     g->depth ? g->depth + (size_t)k * n : NULL));
 	}
 	return true;
 }
@@ -50,7 +53,8 @@ static void deepen(FragOp op, const Frag *c, const Frag *a, const Frag *b)
 	for (uint32_t k = 0; op == FRAG_TILE_BF16 && k < c->elements; k++) {
 		uint16_t most = 0;
 		for (uint32_t i = 0; i < steps; i++) {
-			uint16_t x = a->depth[k / n * steps + i], y = b->depth[i / group * group * n + k % n * group + i % group];
+			uint16_t x = a->depth[k / n * steps + i],
+				 y = b->depth[i / group * group * n + k % n * group + i % group];
 			most = x > most ? x : most;
 			most = y > most ? y : most;
 		}
@@ -62,7 +66,8 @@ static void deepen(FragOp op, const Frag *c, const Frag *a, const Frag *b)
 static void dot(Exec *e, const LsData *s, uint32_t thread)
 {
 	const FragOp op = (FragOp)s->k;
-	const Frag c = fragment(e, s->frag[0], thread), a = fragment(e, s->frag[1], thread), b = fragment(e, s->frag[2], thread);
+	const Frag c = fragment(e, s->frag[0], thread), a = fragment(e, s->frag[1], thread),
+		   b = fragment(e, s->frag[2], thread);
 	frag_dot(op, c.d->rows, c.d->cols, a.d->cols, c.value, a.value, b.value);
 	if (c.depth)
 		deepen(op, &c, &a, &b);
@@ -70,7 +75,8 @@ static void dot(Exec *e, const LsData *s, uint32_t thread)
 
 bool exec_frag(Exec *e, const Active *a, const LsData *s)
 {
-	const int64_t *offset = s->offset.i ? exec_value(e, a, s->offset) : NULL, *stride = s->y.i ? exec_value(e, a, s->y) : NULL;
+	const int64_t *offset = s->offset.i ? exec_value(e, a, s->offset) : NULL,
+		      *stride = s->y.i ? exec_value(e, a, s->y) : NULL;
 	if ((s->offset.i && !offset) || (s->y.i && !stride))
 		return false;
 	if (s->kind == LS_FRAG && !e->var[s->v.i])

@@ -24,7 +24,8 @@ static uint32_t *permute(Arena *a, uint32_t n, uint64_t seed)
 static bool eval_size(const Interp *in, Sym e, uint64_t *out)
 {
 	int64_t v;
-	bool ok = sym_eval(in->program->ir->syms, e, in->size, in->size_value, in->nsize, &v) && v >= 0;
+	bool ok = sym_eval(in->program->ir->syms, e, in->size, in->size_value, in->nsize, &v) &&
+		  v >= 0;
 	*out = ok ? (uint64_t)v : 0;
 	return ok;
 }
@@ -47,20 +48,27 @@ static bool make_view(Exec *run, const LsData *s, const LoopFn *f, uint32_t k, V
 	Region *r = &in->region[d->u.k];
 	if (!exec_int(run, d->in[0], &at))
 		return false;
-	*v = (View){.name = known ? known[k].name : f->buf.data[k].name, .region = r, .first = (uint64_t)at};
+	*v = (View){.name = known ? known[k].name : f->buf.data[k].name,
+		    .region = r,
+		    .first = (uint64_t)at};
 	v->owner = known ? known[k].owner : 0;
 	if (at < 0 || v->first > r->bytes)
-		return loop_finding(&run->at, "buffer %s begins at byte %lld of the %s, which has %llu", v->name,
-		                    (long long)at, r->name, (unsigned long long)r->bytes);
+		return loop_finding(&run->at,
+				    "buffer %s begins at byte %lld of the %s, which has %llu",
+				    v->name, (long long)at, r->name, (unsigned long long)r->bytes);
 	v->bytes = r->bytes - v->first;
 	if (known && !eval_size(in, known[k].bytes, &v->bytes))
 		return loop_finding(&run->at, "buffer %s has no size", v->name);
 	if (v->bytes > r->bytes - v->first)
-		return loop_finding(&run->at, "buffer %s has %llu bytes at byte %lld of the %s, which has %llu", v->name,
-		                    (unsigned long long)v->bytes, (long long)at, r->name, (unsigned long long)r->bytes);
+		return loop_finding(
+			&run->at, "buffer %s has %llu bytes at byte %lld of the %s, which has %llu",
+			v->name, (unsigned long long)v->bytes, (long long)at, r->name,
+			(unsigned long long)r->bytes);
 	if (v->bytes && alignment(v) < f->buf.data[k].align)
-		return loop_finding(&run->at, "buffer %s at byte %lld of the %s is not aligned to %u bytes, as promised",
-		                    v->name, (long long)at, r->name, f->buf.data[k].align);
+		return loop_finding(
+			&run->at,
+			"buffer %s at byte %lld of the %s is not aligned to %u bytes, as promised",
+			v->name, (long long)at, r->name, f->buf.data[k].align);
 	return true;
 }
 
@@ -70,11 +78,15 @@ static bool check_restrict(const Exec *run, const LoopFn *f, const View *v)
 	for (uint32_t i = 0; i < f->buf.n; i++)
 		for (uint32_t j = 0; j < i; j++) {
 			const LArg *a = &f->buf.data[i], *b = &f->buf.data[j];
-			bool meet = v[i].region == v[j].region && v[i].first < v[j].first + v[j].bytes &&
-			            v[j].first < v[i].first + v[i].bytes;
-			if (meet && (a->restrict_ok || b->restrict_ok) && (a->written || b->written))
-				return loop_finding(&run->at, "buffers %s and %s overlap, and one of them is declared restrict",
-				                    v[j].name, v[i].name);
+			bool meet = v[i].region == v[j].region &&
+				    v[i].first < v[j].first + v[j].bytes &&
+				    v[j].first < v[i].first + v[i].bytes;
+			if (meet && (a->restrict_ok || b->restrict_ok) &&
+			    (a->written || b->written))
+				return loop_finding(&run->at,
+						    "buffers %s and %s overlap, and one of them is "
+						    "declared restrict",
+						    v[j].name, v[i].name);
 		}
 	return true;
 }
@@ -105,8 +117,8 @@ static bool run_blocks(Exec *e, const uint32_t *order, uint32_t ntasks)
 	return true;
 }
 
-static bool run_tasks(Interp *in, const LoopFn *f, FnPlan *plan, const View *view, const int64_t *param,
-                      uint32_t ntasks)
+static bool run_tasks(Interp *in, const LoopFn *f, FnPlan *plan, const View *view,
+		      const int64_t *param, uint32_t ntasks)
 {
 	Exec e;
 	ArenaMark mark = arena_mark(in->arena);
@@ -121,7 +133,8 @@ static bool run_tasks(Interp *in, const LoopFn *f, FnPlan *plan, const View *vie
 	return ok;
 }
 
-static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view, int64_t *param, int64_t *ntasks)
+static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view, int64_t *param,
+			int64_t *ntasks)
 {
 	for (uint32_t k = 0; k < s->nbuf; k++)
 		if (!make_view(run, s, f, k, &view[k]))
@@ -130,8 +143,9 @@ static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view,
 		if (!exec_int(run, s->arg[s->nbuf + k], &param[k]))
 			return false;
 		if (param[k] < 0)
-			return loop_finding(&run->at, "parameter %s is %lld, and taken not to be negative", f->param.data[k],
-			                    (long long)param[k]);
+			return loop_finding(&run->at,
+					    "parameter %s is %lld, and taken not to be negative",
+					    f->param.data[k], (long long)param[k]);
 	}
 	if (!exec_int(run, s->x, ntasks))
 		return false;
@@ -165,8 +179,9 @@ static bool run_launch(Exec *run, const LsData *s)
 	const ProgramCall *call = program_call(in->entry, s->k);
 	const LoopFn *f = in->program->fn.data[call->fn];
 	if (s->nbuf != f->buf.n || s->narg - s->nbuf != f->param.n)
-		return loop_finding(&run->at, "passes %u buffers and %u parameters, expected %u and %u", s->nbuf,
-		                    s->narg - s->nbuf, f->buf.n, f->param.n);
+		return loop_finding(&run->at,
+				    "passes %u buffers and %u parameters, expected %u and %u",
+				    s->nbuf, s->narg - s->nbuf, f->buf.n, f->param.n);
 	View *view = ARENA_ARRAY(in->arena, View, f->buf.n);
 	int64_t *param = ARENA_ARRAY(in->arena, int64_t, f->param.n), ntasks = 0;
 	in->call = call->name;
@@ -174,13 +189,15 @@ static bool run_launch(Exec *run, const LsData *s)
 	run->at.f = f;
 	bool ok = launch_args(run, s, f, view, param, &ntasks);
 	if (ok && (uint64_t)ntasks > in->left)
-		ok = loop_stop(in, LOOP_LIMIT, "%s: %lld tasks: too much work for the interpreter of loop IR", call->name,
-		               (long long)ntasks);
+		ok = loop_stop(in, LOOP_LIMIT,
+			       "%s: %lld tasks: too much work for the interpreter of loop IR",
+			       call->name, (long long)ntasks);
 	in->phase += !in->same_phase;
 	in->first_task = in->same_phase ? in->first_task : 0;
 	bool failed = in->failure.id; /* in a launch before: that stands */
 	struct Failure before = in->failure;
-	ok = ok && (ntasks == 0 || run_tasks(in, f, in->plan[call->fn], view, param, (uint32_t)ntasks));
+	ok = ok &&
+	     (ntasks == 0 || run_tasks(in, f, in->plan[call->fn], view, param, (uint32_t)ntasks));
 	if (failed)
 		in->failure = before;
 	in->first_task += (uint32_t)ntasks;
@@ -199,8 +216,9 @@ static bool run_launch(Exec *run, const LsData *s)
 static bool follow(Interp *in, Region *r)
 {
 	if (r->bytes > LOOP_INTERP_BYTES)
-		return loop_stop(in, LOOP_LIMIT, "the %s of %llu bytes: too large for the interpreter of loop IR", r->name,
-		                 (unsigned long long)r->bytes);
+		return loop_stop(in, LOOP_LIMIT,
+				 "the %s of %llu bytes: too large for the interpreter of loop IR",
+				 r->name, (unsigned long long)r->bytes);
 	r->shadow = ARENA_ARRAY(in->arena, Shadow, r->bytes);
 	if (in->blocks)
 		r->cell = ARENA_ARRAY(in->arena, Cell, r->bytes);
@@ -230,7 +248,8 @@ static bool run_copy(Exec *run, const LsData *s)
 		return false;
 	if (n < 0 || n > LOOP_INTERP_BYTES)
 		return loop_finding(&run->at, "copies %lld bytes", (long long)n);
-	if (!copy_end(run, s->x, 0, (uint32_t)n, false, &from) || !copy_end(run, s->offset, 0, (uint32_t)n, true, &to))
+	if (!copy_end(run, s->x, 0, (uint32_t)n, false, &from) ||
+	    !copy_end(run, s->offset, 0, (uint32_t)n, true, &to))
 		return false;
 	memmove(to, from, (size_t)n);
 	return true;
@@ -254,9 +273,15 @@ static bool saved_view(Exec *run, Lx address, uint64_t bytes, uint32_t owner, Vi
 		return loop_finding(&run->at, "saves what has no address");
 	Region *r = &in->region[d->u.k];
 	if (at < 0 || (uint64_t)at > r->bytes || bytes > r->bytes - (uint64_t)at)
-		return loop_finding(&run->at, "saves %llu bytes at byte %lld of the %s, which has %llu", (unsigned long long)bytes,
-		                    (long long)at, r->name, (unsigned long long)r->bytes);
-	*v = (View){.name = r->name, .region = r, .first = (uint64_t)at, .bytes = bytes, .owner = owner};
+		return loop_finding(&run->at,
+				    "saves %llu bytes at byte %lld of the %s, which has %llu",
+				    (unsigned long long)bytes, (long long)at, r->name,
+				    (unsigned long long)r->bytes);
+	*v = (View){.name = r->name,
+		    .region = r,
+		    .first = (uint64_t)at,
+		    .bytes = bytes,
+		    .owner = owner};
 	return true;
 }
 
@@ -271,11 +296,13 @@ static bool run_save(Exec *run, const LsData *s)
 	in->saved = x;
 	View record;
 	uint64_t all = x->n * x->bytes;
-	if (!saved_view(run, s->arg[0], SAVE_RECORD, 0, &record) || !saved_view(run, s->arg[1], 0, 0, &x->state) ||
+	if (!saved_view(run, s->arg[0], SAVE_RECORD, 0, &record) ||
+	    !saved_view(run, s->arg[1], 0, 0, &x->state) ||
 	    !saved_view(run, s->arg[2], all, s->k, &x->values))
 		return false;
 	x->state.bytes = x->state.region->bytes - x->state.first;
-	return s->nbuf == 3 || saved_view(run, s->arg[3], x->n * sizeof(int64_t), (uint32_t)s->count, &x->at);
+	return s->nbuf == 3 ||
+	       saved_view(run, s->arg[3], x->n * sizeof(int64_t), (uint32_t)s->count, &x->at);
 }
 
 /* Newest first. What was saved is read like any buffer: nobody may have taken its place. */
@@ -287,11 +314,13 @@ static bool put_back(Interp *in, const LoopFn *f)
 		for (uint64_t k = 0; k < s->n; k++) {
 			char *to, *from, *at = NULL;
 			int64_t place = (int64_t)k;
-			if (s->at.region && !view_touch(&a, &s->at, (int64_t)(k * sizeof place), sizeof place, false, &at))
+			if (s->at.region && !view_touch(&a, &s->at, (int64_t)(k * sizeof place),
+							sizeof place, false, &at))
 				return false;
 			if (at)
 				memcpy(&place, at, sizeof place);
-			if (!view_touch(&a, &s->values, (int64_t)(k * s->bytes), s->bytes, false, &from) ||
+			if (!view_touch(&a, &s->values, (int64_t)(k * s->bytes), s->bytes, false,
+					&from) ||
 			    !view_touch(&a, &s->state, place * s->bytes, s->bytes, true, &to))
 				return false;
 			memcpy(to, from, s->bytes);
@@ -340,7 +369,9 @@ static bool run_room(Exec *run, const LsData *s)
 	if (!in->report->room || !in->report->room(in->report->user, s->k, s->narg ? p : NULL))
 		return loop_stop(in, LOOP_NO_ROOM, "no room");
 	r->data = in->buf[s->k];
-	r->bytes = !s->narg ? 0 : output ? dtype_size(in->entry->output.data[out].dtype) : (uint64_t)p[0];
+	r->bytes = !s->narg ? 0
+		   : output ? dtype_size(in->entry->output.data[out].dtype)
+			    : (uint64_t)p[0];
 	for (uint32_t k = 0; k < s->narg && output; k++)
 		r->bytes *= (uint64_t)p[k];
 	return follow(in, r);
@@ -406,8 +437,9 @@ static bool check_params(Exec *e)
 {
 	for (uint32_t k = 0; k < e->f->param.n; k++)
 		if (e->param[k] < 0)
-			return loop_finding(&e->at, "parameter %s is %lld, and taken not to be negative", e->f->param.data[k],
-			                    (long long)e->param[k]);
+			return loop_finding(&e->at,
+					    "parameter %s is %lld, and taken not to be negative",
+					    e->f->param.data[k], (long long)e->param[k]);
 	return true;
 }
 
@@ -423,7 +455,8 @@ static bool run_function(Interp *in, const LoopFn *f, const int64_t *param)
 
 uint64_t statement_limit(const Interp *in)
 {
-	const uint64_t most = in->blocks ? (uint64_t)LOOP_INTERP_OF_BLOCKS * LOOP_INTERP_STATEMENTS : LOOP_INTERP_STATEMENTS;
+	const uint64_t most = in->blocks ? (uint64_t)LOOP_INTERP_OF_BLOCKS * LOOP_INTERP_STATEMENTS
+					 : LOOP_INTERP_STATEMENTS;
 	return in->report->limit ? in->report->limit : most;
 }
 
@@ -443,7 +476,8 @@ static LoopOutcome finish(Interp *in)
 	return in->outcome;
 }
 
-LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *extent, int64_t *slot, LoopReport *r)
+LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *extent, int64_t *slot,
+			      LoopReport *r)
 {
 	Interp in;
 	begin(&in, e, a, r);
@@ -472,7 +506,8 @@ static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, 
 	for (uint32_t k = 0; k < t->rank; k++) {
 		uint64_t n;
 		if (!eval_size(in, t->dim[k], &n) || __builtin_mul_overflow(r->bytes, n, &r->bytes))
-			return loop_stop(in, LOOP_FINDING, "loop IR of run: the %s has no size", r->name);
+			return loop_stop(in, LOOP_FINDING, "loop IR of run: the %s has no size",
+					 r->name);
 	}
 	return true;
 }
@@ -495,17 +530,25 @@ static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 			return false;
 	for (uint32_t k = 0; k < nout; k++)
 		if (program_is_found(e, k))
-			later_region(in, nin + k, arena_printf(in->arena, "output %s", e->output.data[k].name));
-		else if (!tensor_region(in, "output", &e->output.data[k], buf[nin + k], &in->region[nin + k]) ||
-		         !follow(in, &in->region[nin + k]))
+			later_region(in, nin + k,
+				     arena_printf(in->arena, "output %s", e->output.data[k].name));
+		else if (!tensor_region(in, "output", &e->output.data[k], buf[nin + k],
+					&in->region[nin + k]) ||
+			 !follow(in, &in->region[nin + k]))
 			return false;
 	for (uint32_t k = 0; k < e->nroom; k++)
 		later_region(in, nin + nout + 3 + k, "room");
 	Region *last = &in->region[nin + nout];
-	last[0] = (Region){.name = "weights", .data = buf[nin + nout], .bytes = in->program->weight_bytes, .align = 64};
+	last[0] = (Region){.name = "weights",
+			   .data = buf[nin + nout],
+			   .bytes = in->program->weight_bytes,
+			   .align = 64};
 	last[1] = (Region){.name = "workspace", .data = buf[nin + nout + 1],
 	                   .bytes = (uint64_t)slot[program_nslot(e) - 1], .align = 64};
-	last[2] = (Region){.name = "state", .data = buf[nin + nout + 2], .bytes = in->program->state_bytes, .align = 64};
+	last[2] = (Region){.name = "state",
+			   .data = buf[nin + nout + 2],
+			   .bytes = in->program->state_bytes,
+			   .align = 64};
 	if (!follow(in, &last[1]) || !follow(in, &last[2]))
 		return false;
 	for (uint64_t k = 0; k < last[2].bytes; k++)
@@ -533,7 +576,8 @@ static void start_sizes(Interp *in)
 		remember_size(in, e->symbol.data[k], in->slot[k]);
 }
 
-LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, const int64_t *slot, LoopReport *r)
+LoopOutcome loop_interp_run(const ProgramEntry *e, Arena *a, void *const *buf, const int64_t *slot,
+			    LoopReport *r)
 {
 	Interp in;
 	begin(&in, e, a, r);

@@ -226,7 +226,8 @@ bool exec_frag(Exec *, const Active *, const LsData *);
 /* Moves n elements, as they lie in memory, between `value` and the memory of the statement, from
  * element `at` on, in thread `thread`: to memory if LsRow.mem is MEM_WRITE_ROWS. depth: the depths
  * of the elements of `value`; NULL: not asked for. Returns false after a finding. */
-bool exec_row(Exec *, const LsData *, uint32_t thread, int64_t at, uint32_t n, char *value, uint16_t *depth);
+bool exec_row(Exec *, const LsData *, uint32_t thread, int64_t at, uint32_t n, char *value,
+	      uint16_t *depth);
 
 /* ---- blocks of threads (block.c) ---- */
 

@@ -20,13 +20,16 @@ OP(aten_silu){
 	.schema = "aten.silu(Tensor self) -> Tensor",
 	.expand = "mul(self, sigmoid(self))",
 	.deriv = {"s = sigmoid(self); s * (1 + self * (1 - s))"},
-	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[4] of -90 90 -0.125 2.25",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[4] of -90 90 -0.125 2.25",
 };
 OP(aten_mish){
 	.schema = "aten.mish(Tensor self) -> Tensor",
 	.expand = "mul(self, tanh(select(gt(self, 20), self, log1p(exp(self)))))",
-	.deriv = {"large = gt(self, 20); t = tanh(select(large, self, log1p(exp(select(large, 0, self))))); t + self * sigmoid(self) * (1 - t * t)"},
-	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; f32[3] of 19.5 20.5 -19",
+	.deriv = {"large = gt(self, 20); t = tanh(select(large, self, log1p(exp(select(large, 0, "
+		  "self))))); t + self * sigmoid(self) * (1 - t * t)"},
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[3] of 19.5 20.5 -19",
 };
 OP(aten_hardsigmoid){
 	.schema = "aten.hardsigmoid(Tensor self) -> Tensor",
@@ -47,7 +50,8 @@ OP(aten_selu){
 	.schema = "aten.selu(Tensor self) -> Tensor",
 	.expand = "mul(select(gt(self, 0), self, mul(expm1(self), 1.6732632423543772)), "
 		  "1.0507009873554805)",
-	.deriv = {"select(gt(self, 0), 1.0507009873554805, 1.7580993408473766 * exp(select(ge(self, 0), 0, self)))"},
+	.deriv = {"select(gt(self, 0), 1.0507009873554805, 1.7580993408473766 * "
+		  "exp(select(ge(self, 0), 0, self)))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 OP(aten_log_sigmoid){
@@ -60,8 +64,8 @@ OP(aten_special_log_ndtr){
 	.schema = "aten.special_log_ndtr(Tensor self) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "select(lt(self, -1), "
-		  "sub(log(mul(erfcx(mul(self, -0.7071067811865476)), 0.5)), mul(mul(self, self), 0.5)), "
-		  "log1p(mul(erfc(mul(self, 0.7071067811865476)), -0.5)))",
+		  "sub(log(mul(erfcx(mul(self, -0.7071067811865476)), 0.5)), mul(mul(self, self), "
+		  "0.5)), log1p(mul(erfc(mul(self, 0.7071067811865476)), -0.5)))",
 	.deriv = {"0.3989422804014327 * exp(-(y + self * self * 0.5))"},
 	.sample = "f32[n=2, 6] in -3..5; f32[6] of -300 -30 -14 -1 9 inf; "
 		  "u8[4] of 0 1 5 200",
@@ -103,7 +107,8 @@ OP(aten_leaky_relu){
 	.build = build_leaky_relu,
 	.deriv = {"select(gt(self, 0), 1, negative_slope)"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
-		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.25",
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "negative_slope=0.25",
 };
 
 static Node build_prelu(Build *b, Node n)
@@ -118,7 +123,8 @@ static Node build_prelu(Build *b, Node n)
 	else if (node_rank(b->g, w) == 1)
 		w = aten_per_dim(b, w, x, rank > 1 ? 1 : 0);
 	Shape s = aten_shape(b, x);
-	return b_node(b, OP_aten__prelu_kernel, (Node[]){x, aten_expand_shape(b, w, &s)}, 2, (Attr[]){attr_none(), attr_none()}, 2);
+	return b_node(b, OP_aten__prelu_kernel, (Node[]){x, aten_expand_shape(b, w, &s)}, 2,
+		      (Attr[]){attr_none(), attr_none()}, 2);
 }
 OP(aten_prelu){
 	.schema = "aten.prelu(Tensor self, Tensor weight) -> Tensor",
@@ -149,10 +155,11 @@ OP(aten_elu){
 	.schema = "aten.elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) "
 		  "-> Tensor",
 	.build = build_elu,
-	.deriv = {"select(gt(self, 0), scale, alpha * scale * input_scale * exp(select(ge(self, 0), 0, self) * input_scale))"},
+	.deriv = {"select(gt(self, 0), scale, alpha * scale * input_scale * exp(select(ge(self, "
+		  "0), 0, self) * input_scale))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
-		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.5, scale=1.25, "
-		  "input_scale=0.75",
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.5, "
+		  "scale=1.25, input_scale=0.75",
 };
 
 static Node build_celu(Build *b, Node n)
@@ -194,7 +201,8 @@ OP(aten_gelu){
 	.vjp = "[gelu_backward(g, self, approximate=approximate)]",
 	.batch = batch_element_wise,
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
-		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, approximate=\"tanh\"",
+		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "approximate=\"tanh\"",
 };
 
 static Node build_softplus(Build *b, Node n)
@@ -212,7 +220,8 @@ OP(aten_softplus){
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_softplus,
 	/* does not change at the threshold, as the units above */
-	.deriv = {"z = self * beta; select(gt(z, threshold), 1, sigmoid(select(ge(z, threshold), threshold, z)))"},
+	.deriv = {"z = self * beta; select(gt(z, threshold), 1, sigmoid(select(ge(z, threshold), "
+		  "threshold, z)))"},
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
 		  "f32[n=2, 4] of -9 -1 0 1 9.5 10 10.5 4, beta=2, threshold=20",
 };
@@ -262,7 +271,8 @@ OP(aten_threshold){
 	.schema = "aten.threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor",
 	.build = build_threshold,
 	.deriv = {"select(le(self, threshold), 0, 1)"},
-	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5, value=-7.25",
+	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5, "
+		  "value=-7.25",
 };
 
 static Node build_glu(Build *b, Node n)

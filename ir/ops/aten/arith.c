@@ -23,7 +23,8 @@ static bool alpha_fits(Build *b, const Attr *a, DType d)
 	bool complex = a->kind == ATTR_complex, real = a->kind == ATTR_float;
 	bool bad = (real && !dtype_is_inexact(d)) || (complex && !dtype_is_complex(d));
 	if (bad)
-		b_error(b, "alpha is a %s number, the tensors are %s", complex ? "complex" : "floating-point", dtype_name(d));
+		b_error(b, "alpha is a %s number, the tensors are %s",
+			complex ? "complex" : "floating-point", dtype_name(d));
 	return !bad;
 }
 
@@ -58,7 +59,8 @@ static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 		return (Node){0};
 	if (minus)
 		a = negated(b, a);
-	Node in[] = {b_convert(b, aten_scalar_factor(b, &a, d), c), operand(b, y, d, c), operand(b, x, d, c)};
+	Node in[] = {b_convert(b, aten_scalar_factor(b, &a, d), c), operand(b, y, d, c),
+		     operand(b, x, d, c)};
 	bool negative = aten_scalar_is(b, n, "alpha", -1);
 	if (dtype_is_float(c) && !negative)
 		return b_convert(b, b_pointwise(b, OP_fma, in, 3), d);
@@ -79,13 +81,15 @@ OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.aliases = "prims.add",
 	.build = build_add,
-	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]; c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]; "
+		  "c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
 	.overloads = (const Overload[]){
 		{.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 		 .build = build_add_scalar,
 		 .narrow_scalars = true,
-		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
+			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
 	},
 };
 
@@ -114,23 +118,26 @@ OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.aliases = "prims.sub aten.subtract.Tensor",
 	.build = build_sub,
-	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-		  "i64[3], f32[]; "
+	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]; "
 		  "c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
 	.overloads = (const Overload[]){
 		{.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 		 .aliases = "aten.subtract.Scalar",
 		 .build = build_sub_scalar,
 		 .narrow_scalars = true,
-		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
-		{.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
+			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
+		{.schema = "aten.rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> "
+			   "Tensor",
 		 .build = build_rsub,
-		 .sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; "
-			   "i64[3], f32[]"},
+		 .sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
+			   "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]"},
 		{.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 		 .build = build_rsub_scalar,
 		 .narrow_scalars = true,
-		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
+		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
+			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
 			   "c64[n=3], other=complex(1, 2), alpha=complex(0, 1)"},
 	},
 };
@@ -151,14 +158,16 @@ OP(aten_mul_Tensor){
 	.aliases = "prims.mul aten.multiply.Tensor",
 	.unrounded_other = true,
 	.build = build_mul,
-	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; "
-		  "u8[4] in 0..255, i8[4] in -128..127; f16[4] of 1 3 7 11, f32[] of 0.1; f32[] of 0.1, f16[4] of 1 3 7 11",
+	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; "
+		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; u8[4] in 0..255, i8[4] in -128..127; "
+		  "f16[4] of 1 3 7 11, f32[] of 0.1; f32[] of 0.1, f16[4] of 1 3 7 11",
 	.overloads = (const Overload[]){
 		{.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .aliases = "aten.multiply.Scalar",
 		 .build = build_mul_scalar,
-		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; i64[3] in -9..9, other=0.5; "
-			   "f64[n=3, 4], other=complex(0.5, -1); i32[3], other=complex(0.5, -1)"},
+		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; "
+			   "i64[3] in -9..9, other=0.5; f64[n=3, 4], other=complex(0.5, -1); "
+			   "i32[3], other=complex(0.5, -1)"},
 	},
 };
 
@@ -167,7 +176,8 @@ OP(aten_div_Tensor){
 	.promote = PROMOTE_FLOAT,
 	.unrounded_other = true,
 	.expand = "div(self, other)",
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1; bf16[4] of 1 3 7 11, f32[] of 0.3",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
+		  "i32[4] of 2 -3 4 1; bf16[4] of 1 3 7 11, f32[] of 0.3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.divide.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.true_divide.Tensor(Tensor self, Tensor other) -> Tensor"},
@@ -192,7 +202,8 @@ static bool divides_by_zero(Build *b, Node x, Node y)
 	Attr v;
 	int64_t i;
 	DType d = x.i && y.i ? b_promote(b, (Node[]){x, y}, 2) : DT_none;
-	if (d == DT_none || dtype_is_inexact(d) || has_no_elements(b, x) || has_no_elements(b, y) || !b_splat(b, y, &v))
+	if (d == DT_none || dtype_is_inexact(d) || has_no_elements(b, x) || has_no_elements(b, y) ||
+	    !b_splat(b, y, &v))
 		return false;
 	bool zero = v.kind == ATTR_bool ? !v.b : sym_is_const(b_syms(b), v.s, &i) && i == 0;
 	if (zero)
@@ -218,7 +229,8 @@ static Node int_divide(Build *b, Node n, Op op)
 static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
 {
 	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
-	if (wide == d || by_scalar || sym_eq(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, y)), b_int(b, 1)) == YES)
+	if (wide == d || by_scalar ||
+	    sym_eq(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, y)), b_int(b, 1)) == YES)
 		x = b_bin(b, OP_div, b_convert(b, x, wide), b_convert(b, y, wide));
 	else
 		x = b_convert(b, b_bin(b, OP_div, x, y), wide);
@@ -270,8 +282,8 @@ OP(aten_div_Tensor_mode){
 		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"floor\"; "
 		  "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=none",
 	.overloads = (const Overload[]){
-		{.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> "
-			   "Tensor",
+		{.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) "
+			   "-> Tensor",
 		 .aliases = "aten.divide.Scalar_mode",
 		 .build = build_div_scalar_mode,
 		 .sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
@@ -289,10 +301,13 @@ OP(aten_floor_divide){
 	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
 	.unrounded_other = true,
 	.build = build_floor_divide,
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1; f16[4] of 1 3 7 11, f32[] of 0.1; bf16[4] of 1 3 7 11, f16[] of 0.3",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
+		  "i32[4] of 2 -3 4 1; f16[4] of 1 3 7 11, f32[] of 0.1; "
+		  "bf16[4] of 1 3 7 11, f16[] of 0.3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.floor_divide.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; "
+			   "bf16[2] of 4 9, other=1.1"},
 	},
 };
 static Node build_remainder(Build *b, Node n)
@@ -303,14 +318,17 @@ OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.remainder",
 	.build = build_remainder,
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
+		  "i32[4] of 2 -3 4 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.remainder.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .narrow_scalars = true,
-		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; "
+			   "bf16[2] of 4 9, other=1.1"},
 		{.schema = "aten.remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
 		 .narrow_scalars = true,
-		 .sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1; self=9.01, bf16[2] of 1.1015625 2"},
+		 .sample = "self=7.25, f32[n=4] of 0.5 -1.5 2 3.25; self=-7, i32[4] of 2 -3 4 1; "
+			   "self=9.01, bf16[2] of 1.1015625 2"},
 	},
 };
 static Node build_fmod(Build *b, Node n)
@@ -321,11 +339,13 @@ OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.fmod",
 	.build = build_fmod,
-	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1",
+	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
+		  "i32[4] of 2 -3 4 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fmod.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .narrow_scalars = true,
-		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; bf16[2] of 4 9, other=1.1"},
+		 .sample = "f32[n=3, 4], other=-0.75; i32[4] in -9..9, other=-4; "
+			   "bf16[2] of 4 9, other=1.1"},
 	},
 };
 OP(aten_atan2){
@@ -351,7 +371,8 @@ OP(aten_copysign_Tensor){
 	.schema = "aten.copysign.Tensor(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
 	.expand = "copysign(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 0 -0 3 -4 5 -6, f32[4] of -1 1 -0.0 0; i32[4] in -4..4, i32[4] in -4..4",
+	.sample = "f32[n=2, 4] of 1 -2 0 -0 3 -4 5 -6, f32[4] of -1 1 -0.0 0; "
+		  "i32[4] in -4..4, i32[4] in -4..4",
 	.overloads = (const Overload[]){
 		{.schema = "aten.copysign.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "f32[n=3, 4], other=-2.0; i32[4] in -4..4, other=1"},
@@ -362,9 +383,12 @@ OP(aten_copysign_Tensor){
 static Node next_bits(Build *b, Node x, Node y, DType d)
 {
 	Node up = b_bin(b, OP_lt, x, y), positive = b_bin_scalar(b, OP_gt, x, 0);
-	Node step = b_select(b, b_bin(b, OP_eq, up, positive), b_scalar(b, DT_i16, 1), b_scalar(b, DT_i16, -1));
+	Node step = b_select(b, b_bin(b, OP_eq, up, positive), b_scalar(b, DT_i16, 1),
+			     b_scalar(b, DT_i16, -1));
 	Node r = b_bin(b, OP_add, aten_bitcast(b, x, DT_i16), step);
-	r = b_select(b, b_bin_scalar(b, OP_eq, x, 0), b_select(b, up, b_scalar(b, DT_i16, 1), b_scalar(b, DT_i16, INT16_MIN + 1)), r);
+	r = b_select(b, b_bin_scalar(b, OP_eq, x, 0),
+		     b_select(b, up, b_scalar(b, DT_i16, 1), b_scalar(b, DT_i16, INT16_MIN + 1)),
+		     r);
 	r = b_select(b, b_bin(b, OP_eq, x, y), y, aten_bitcast(b, r, d));
 	Node none = b_bin(b, OP_bit_or, b_un(b, OP_isnan, x), b_un(b, OP_isnan, y));
 	return b_select(b, none, b_bin(b, OP_add, x, y), r);
@@ -386,7 +410,8 @@ OP(aten_nextafter){
 	.rounds_each = true,
 	.build = build_nextafter,
 	.deriv = {"select(eq(self, other), 0.0, 1.0)", "0"}, /* as PyTorch has it */
-	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5; bf16[8] of 1 -2 0 0 3 -1 inf nan, bf16[8] of -1 1 2 -5 3 -7 1 1; "
+	.sample = "f32[n=2, 4] of 1 -2 0 3 1 -2 0 5, f32[4] of -1 1 2 5; "
+		  "bf16[8] of 1 -2 0 0 3 -1 inf nan, bf16[8] of -1 1 2 -5 3 -7 1 1; "
 		  "f16[4] of 1 -2 0 65504, f32[] of 0.1",
 };
 OP(aten_fmax){
@@ -394,21 +419,24 @@ OP(aten_fmax){
 	.aliases = "prims.fmax",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmax(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_fmin){
 	.schema = "aten.fmin(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.fmin",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "fmin(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9",
 };
 OP(aten_maximum){
 	.schema = "aten.maximum(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.maximum",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "maximum(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9",
 	.overloads = (const Overload[]){
 		{.schema = "aten.max.other(Tensor self, Tensor other) -> Tensor"},
 	},
@@ -418,7 +446,8 @@ OP(aten_minimum){
 	.aliases = "prims.minimum",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "minimum(self, other)",
-	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; i32[n=3, 4] in -9..9, i32[4] in -9..9",
+	.sample = "f32[n=2, 4] of 1 -2 nan -0.5 3 -4 5 nan, f32[4] of -1 1 2 nan; "
+		  "i32[n=3, 4] in -9..9, i32[4] in -9..9",
 	.overloads = (const Overload[]){
 		{.schema = "aten.min.other(Tensor self, Tensor other) -> Tensor"},
 	},
@@ -427,7 +456,8 @@ OP(aten_minimum){
 static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 {
 	bool complex = dtype_is_complex(aten_dtype(b, x)) && dtype_is_complex(aten_dtype(b, y));
-	Node first = complex ? b_bin(b, OP_ge, b_part(b, x, false), b_part(b, y, false)) : (Node){0};
+	Node first =
+		complex ? b_bin(b, OP_ge, b_part(b, x, false), b_part(b, y, false)) : (Node){0};
 	Node high = complex ? b_select(b, first, x, y) : b_bin(b, OP_maximum, x, y);
 	Node low = complex ? b_select(b, first, y, x) : b_bin(b, OP_minimum, x, y);
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
@@ -437,7 +467,9 @@ static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 	 * the sum. */
 	Node same = b_bin(b, OP_eq, low, high);
 	if (complex)
-		same = b_bin(b, OP_bit_and, same, b_bin_scalar(b, OP_eq, b_un(b, OP_abs, b_part(b, high, false)), HUGE_VAL));
+		same = b_bin(
+			b, OP_bit_and, same,
+			b_bin_scalar(b, OP_eq, b_un(b, OP_abs, b_part(b, high, false)), HUGE_VAL));
 	Node twice = b_bin_scalar(b, OP_add, high, log == OP_log ? 0.6931471805599453 : 1);
 	return b_select(b, same, twice, b_bin(b, OP_add, high, sum));
 }
@@ -460,7 +492,8 @@ static Node build_logaddexp2(Build *b, Node n)
 OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
 	.build = build_logaddexp2,
-	.deriv = {"sigmoid((self - other) * 0.6931471805599453)", "sigmoid((other - self) * 0.6931471805599453)"},
+	.deriv = {"sigmoid((self - other) * 0.6931471805599453)", "sigmoid((other - self) * "
+								  "0.6931471805599453)"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
@@ -498,7 +531,8 @@ OP(aten_xlogy_Tensor){
 	.aliases = "aten.special_xlogy",
 	.build = build_xlogy,
 	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))", "self / other"},
-	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[2] of 0 1, f32[2] of nan 2",
+	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
+		  "f32[2] of 0 1, f32[2] of nan 2",
 };
 OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
@@ -518,7 +552,8 @@ OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
 	.build = build_xlog1py,
 	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))", "self / (other + 1)"},
-	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; f32[3] of 0 1 0, f32[3] of nan 2 -1",
+	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
+		  "f32[3] of 0 1 0, f32[3] of nan 2 -1",
 };
 OP(aten_special_xlog1py_other_scalar){
 	.schema = "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
@@ -595,22 +630,24 @@ OP(aten_pow_Tensor_Scalar){
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_pow_scalar,
 	.narrow_scalars = true,
-	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
-		  "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
-		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1; c64[n=3] of 1 1 -2 0.5, exponent=-2; "
-		  "c64[3] of 0 0 1 1 -2 0.5, exponent=0.25",
+	.sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; "
+		  "f32[4] in 0.5..4, exponent=0.5; f32[n=3, 4], exponent=2; "
+		  "f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
+		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1; "
+		  "c64[n=3] of 1 1 -2 0.5, exponent=-2; c64[3] of 0 0 1 1 -2 0.5, exponent=0.25",
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.promote = PROMOTE_DEFAULT,
 	.expand = "pow(self, exponent)",
-	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
-		  "i32[4] in -4..4, i32[4] in 0..4",
+	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, "
+		  "f32[4] of 3 0 -2 2; i32[4] in -4..4, i32[4] in 0..4",
 	.overloads = (const Overload[]){
 		{.schema = "aten.pow.Scalar(Scalar self, Tensor exponent) -> Tensor",
 		 .narrow_scalars = true,
-		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5"},
+		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; "
+			   "self=1.1, bf16[2] of 3 5"},
 	},
 };
 
@@ -619,7 +656,8 @@ static Node build_float_power(Build *b, Node n)
 	Node x = arg(b, n, "self"), y = arg(b, n, "exponent");
 	if (!x.i || !y.i)
 		return (Node){0};
-	bool complex = dtype_is_complex(node_dtype(b->g, x)) || dtype_is_complex(node_dtype(b->g, y));
+	bool complex =
+		dtype_is_complex(node_dtype(b->g, x)) || dtype_is_complex(node_dtype(b->g, y));
 	DType d = complex ? DT_c128 : DT_f64;
 	return b_bin(b, OP_pow, b_convert(b, x, d), b_convert(b, y, d));
 }
@@ -639,17 +677,19 @@ static Node build_float_power_base(Build *b, Node n)
 OP(aten_float_power_Tensor_Tensor){
 	.schema = "aten.float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",
 	.build = build_float_power,
-	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, f32[4] of 3 0 -2 2; "
-		  "i32[4] in -4..4, i32[4] in 0..4",
+	.sample = "f32[n=3, 4] in 0.25..4, f32[4] of -1.5 0 2 3.5; f32[4] of -2 0 -1 0, "
+		  "f32[4] of 3 0 -2 2; i32[4] in -4..4, i32[4] in 0..4",
 	.overloads = (const Overload[]){
 		{.schema = "aten.float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor",
 		 .build = build_float_power_scalar,
-		 .sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; f32[4] in 0.5..4, exponent=0.5; "
-			   "f32[n=3, 4], exponent=2; f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
+		 .sample = "f32[n=3, 4], exponent=3; f32[n=4] in 0.5..4, exponent=-1.5; "
+			   "f32[4] in 0.5..4, exponent=0.5; f32[n=3, 4], exponent=2; "
+			   "f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
 			   "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1"},
 		{.schema = "aten.float_power.Scalar(Scalar self, Tensor exponent) -> Tensor",
 		 .build = build_float_power_base,
-		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; self=1.1, bf16[2] of 3 5"},
+		 .sample = "self=2.5, f32[n=3, 4]; self=3, i32[4] in 0..5; "
+			   "self=1.1, bf16[2] of 3 5"},
 	},
 };
 
@@ -674,7 +714,8 @@ OP(aten_ldexp_Tensor){
 	.unrounded_other = true,
 	.build = build_ldexp,
 	.sample = "f32[n=3, 4], i32[4] of -3 0 2 5; f32[2], f32[2] of 1.5 -2; "
-		  "f32[4] of 1e-38 1e38 3 5e-40, i64[4] of 200 -160 -130 140; i64[2], f16[2] of 1.5 -2",
+		  "f32[4] of 1e-38 1e38 3 5e-40, i64[4] of 200 -160 -130 140; "
+		  "i64[2], f16[2] of 1.5 -2",
 };
 
 /* ---- fused arithmetic ---- */
@@ -710,8 +751,8 @@ OP(aten_addcmul){
 	.sample = "f32[n=3, 4], f32[n, 1], f32[4]; f32[n=3, 4], f32[n, 1], f32[4], value=2.5; "
 		  "i32[4] in -9..9, i32[4] in -9..9, i32[4] in -9..9, value=3",
 	.overloads = (const Overload[]){
-		{.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
-			   "-> Tensor",
+		{.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar "
+			   "value=1) -> Tensor",
 		 .build = build_addcdiv,
 		 .sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25; "
 			   "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5"},
@@ -724,7 +765,9 @@ static Node is_small(Build *b, Node w)
 	if (!dtype_is_complex(aten_dtype(b, w)))
 		return b_bin_scalar(b, OP_lt, b_un(b, OP_abs, w), 0.5);
 	Node re = b_part(b, w, false), im = b_part(b, w, true);
-	return b_bin_scalar(b, OP_lt, b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im)), 0.25);
+	return b_bin_scalar(b, OP_lt,
+			    b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im)),
+			    0.25);
 }
 
 /* The form that is exact at the nearer end, as ATen. */
@@ -755,7 +798,9 @@ OP(aten_lerp_Tensor){
 	.overloads = (const Overload[]){
 		{.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
 		 .build = build_lerp_scalar,
-		 .sample = "f32[n=3, 4], f32[n, 1], weight=0.25; f32[n=3, 4], f32[n, 1], weight=0.75; "
-			   "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); c64[n=3, 4], c64[n, 1], weight=complex(0.25, 0.5)"},
+		 .sample = "f32[n=3, 4], f32[n, 1], weight=0.25; "
+			   "f32[n=3, 4], f32[n, 1], weight=0.75; "
+			   "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); "
+			   "c64[n=3, 4], c64[n, 1], weight=complex(0.25, 0.5)"},
 	},
 };

@@ -99,14 +99,19 @@ typedef struct {
 /* p is none after b_error. */
 static Attention attention_of(Build *b, Node n, bool lse)
 {
-	Attention a = {.q = arg(b, n, "query"), .k = arg(b, n, "key"), .v = arg(b, n, "value"), .mask = arg(b, n, "attn_mask"),
-	               .times = b_int(b, 1)};
-	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") < 0 || node_bool(b->g, n, "enable_gqa");
+	Attention a = {.q = arg(b, n, "query"),
+		       .k = arg(b, n, "key"),
+		       .v = arg(b, n, "value"),
+		       .mask = arg(b, n, "attn_mask"),
+		       .times = b_int(b, 1)};
+	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") < 0 ||
+		   node_bool(b->g, n, "enable_gqa");
 	uint32_t rank = aten_rank(b, a.q);
 	if (!a.q.i || !a.k.i || !a.v.i)
 		return a;
 	if (rank < 2 || node_rank(b->g, a.k) < 2 || node_rank(b->g, a.v) < 2) {
-		b_error(b, "attention of operands of rank %u, %u and %u", rank, node_rank(b->g, a.k), node_rank(b->g, a.v));
+		b_error(b, "attention of operands of rank %u, %u and %u", rank,
+			node_rank(b->g, a.k), node_rank(b->g, a.v));
 		return a;
 	}
 	Draw draw = {0};
@@ -134,7 +139,8 @@ static Node dropped(Build *b, const Attention *a, Node x)
 
 static Node attended(Build *b, const Attention *a)
 {
-	return a->p.i ? b_matmul(b, b_convert(b, dropped(b, a, a->p), node_dtype(b->g, a->q)), a->v) : a->p;
+	return a->p.i ? b_matmul(b, b_convert(b, dropped(b, a, a->p), node_dtype(b->g, a->q)), a->v)
+		      : a->p;
 }
 
 /* The sum over the heads of q that share one of `like`, which may have as many. */
@@ -165,7 +171,13 @@ static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want
 		gs = dropped(b, &a, b_matmul_wide(b, ct[0], b_transpose(b, a.v, -2, -1)));
 		gs = b_bin(b, OP_sub, gs, aten_sum(b, b_bin(b, OP_mul, a.p, gs), 1u << last, true));
 		if (want[2])
-			g[2] = sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, dropped(b, &a, a.p), d), -2, -1), ct[0]), arg(b, n, "value"), a.times);
+			g[2] = sum_heads(
+				b,
+				b_matmul(b,
+					 b_transpose(b, b_convert(b, dropped(b, &a, a.p), d), -2,
+						     -1),
+					 ct[0]),
+				arg(b, n, "value"), a.times);
 	}
 	if (pair && ct[1].i) {
 		Node sum = b_convert(b, b_unsqueeze(b, ct[1], -1), aten_dtype(b, a.p));
@@ -178,7 +190,8 @@ static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want
 	if (want[0])
 		g[0] = b_matmul(b, from, a.k);
 	if (want[1])
-		g[1] = sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), a.q), arg(b, n, "key"), a.times);
+		g[1] = sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), a.q),
+				 arg(b, n, "key"), a.times);
 	return gs.i;
 }
 
@@ -192,18 +205,21 @@ static Node batch_attention(Build *b, Node n, const Node *in, const bool *batche
 	                                                    does not draw */
 	uint32_t rank = aten_rank(b, node_in(b->g, n, 0));
 	for (uint32_t k = 1; k < 3; k++)
-		rank = aten_rank(b, node_in(b->g, n, k)) > rank ? aten_rank(b, node_in(b->g, n, k)) : rank;
+		rank = aten_rank(b, node_in(b->g, n, k)) > rank ? aten_rank(b, node_in(b->g, n, k))
+								: rank;
 	for (uint32_t k = 0; k < 4; k++) {
 		if (!node_in(b->g, n, k).i)
 			continue;
 		all[k] = k < 3 ? batch_wide(b, in[k], batched[k], size) : in[k];
-		for (uint32_t r = aten_rank(b, node_in(b->g, n, k)); r < rank && (k < 3 || batched[k]); r++)
+		for (uint32_t r = aten_rank(b, node_in(b->g, n, k));
+		     r < rank && (k < 3 || batched[k]); r++)
 			all[k] = b_unsqueeze(b, all[k], 1);
 	}
 	if (mask.i && aten_rank(b, mask) > rank)
 		return batch_by_scan(b, n, in, batched, size);
 	const NodeData d = *node_data(b->g, n); /* it stays whole */
-	return graph_add(b->g, b->before, d.op, all, d.nin, d.attr, batch_type(b->g->ir, d.type, size), b->loc);
+	return graph_add(b->g, b->before, d.op, all, d.nin, d.attr,
+			 batch_type(b->g->ir, d.type, size), b->loc);
 }
 
 static Node build_sdpa(Build *b, Node n)
@@ -222,8 +238,9 @@ OP(aten_scaled_dot_product_attention){
 	.batch = batch_attention,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
-		  "f32[1, 2, m=4, 4], f32[1, 2, m, 4], f32[1, 2, m, 3], is_causal=true, scale=0.75; "
-		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], bool[3, 5] of 1 0 1 1 0 0 1; "
+		  "f32[1, 2, m=4, 4], f32[1, 2, m, 4], f32[1, 2, m, 3], is_causal=true, "
+		  "scale=0.75; f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], "
+		  "bool[3, 5] of 1 0 1 1 0 0 1; "
 		  "f32[1, 4, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], f32[3, 5], enable_gqa=true",
 };
 
@@ -237,7 +254,8 @@ static Node build_sdpa_flash(Build *b, Node n)
 OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
 		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
-		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, Tensor logsumexp)",
+		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, "
+								    "Tensor logsumexp)",
 	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.build = build_sdpa_flash,
@@ -253,37 +271,49 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
  * left is not known here. */
 static Node build_flash_backward(Build *b, Node n)
 {
-	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value"), y = arg(b, n, "out");
+	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"),
+	     v = arg(b, n, "value"), y = arg(b, n, "out");
 	Node lse = arg(b, n, "logsumexp"), mask = arg(b, n, "attn_mask");
 	if (drops(b->g, n))
-		return b_error(b, "the derivative of an attention with dropout %g", node_float(b->g, n, "dropout_p"));
+		return b_error(b, "the derivative of an attention with dropout %g",
+			       node_float(b->g, n, "dropout_p"));
 	if (!g.i || !q.i || !k.i || !v.i || !y.i || !lse.i)
 		return (Node){0};
 	DType d = node_dtype(b->g, q);
 	Sym times = heads_shared(b, q, k);
 	k = repeat_heads(b, k, times);
 	v = repeat_heads(b, v, times);
-	Node scores = masked(b, scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, -2, -1))), mask, node_bool(b->g, n, "is_causal"));
+	Node scores = masked(b, scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, -2, -1))), mask,
+			     node_bool(b->g, n, "is_causal"));
 	if (!scores.i)
 		return scores;
 	uint32_t last = 1u << (node_rank(b->g, scores) - 1);
 	lse = b_unsqueeze(b, b_convert(b, lse, node_dtype(b->g, scores)), -1);
 	Node none = b_bin_scalar(b, OP_eq, lse, -(double)INFINITY);
-	Node p = b_select(b, none, aten_like(b, scores, 0), b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
+	Node p = b_select(b, none, aten_like(b, scores, 0),
+			  b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
 	Node along = aten_sum(b, b_bin(b, OP_mul, aten_wide(b, g), aten_wide(b, y)), last, true);
 	Node gs = b_bin(b, OP_sub, b_matmul_wide(b, g, b_transpose(b, v, -2, -1)), along);
 	Node from = b_convert(b, scaled(b, n, b_bin(b, OP_mul, p, gs)), d);
-	Node r[] = {b_matmul(b, from, k), sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), q), arg(b, n, "key"), times),
-	            sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g), arg(b, n, "value"), times)};
+	Node r[] = {
+		b_matmul(b, from, k),
+		sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), q), arg(b, n, "key"), times),
+		sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g),
+			  arg(b, n, "value"), times)};
 	return b_tuple(b, r, 3);
 }
 OP(aten__scaled_dot_product_flash_attention_for_cpu_backward){
-	.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor "
-		  "out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
-		  "grad_query, Tensor grad_key, Tensor grad_value)",
+	.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, "
+		  "Tensor query, Tensor key, Tensor value, Tensor "
+		  "out, Tensor logsumexp, float dropout_p, bool is_causal, *, "
+		  "Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, "
+		  "Tensor grad_key, Tensor grad_value)",
 	.build = build_flash_backward,
-	.sample = "f32[2, 2, 3, 4], f32[2, 2, 3, 4], f32[2, 2, 5, 4], f32[2, 2, 5, 4], f32[2, 2, 3, 4], f32[2, 2, 3] in 2..9, dropout_p=0.0, "
-		  "is_causal=false; f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4] in "
-		  "2..9, dropout_p=0.0, is_causal=true; f32[1, 2, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[1, 2, 3, "
-		  "4], f32[1, 2, 3] in 2..9, dropout_p=0.0, is_causal=false, f32[3, 5], scale=0.75",
+	.sample = "f32[2, 2, 3, 4], f32[2, 2, 3, 4], f32[2, 2, 5, 4], f32[2, 2, 5, 4], "
+		  "f32[2, 2, 3, 4], f32[2, 2, 3] in 2..9, dropout_p=0.0, "
+		  "is_causal=false; f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], "
+		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4] in "
+		  "2..9, dropout_p=0.0, is_causal=true; f32[1, 2, 3, 4], f32[1, 2, 3, 4], "
+		  "f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[1, 2, 3, 4], f32[1, 2, 3] in 2..9, "
+		  "dropout_p=0.0, is_causal=false, f32[3, 5], scale=0.75",
 };

@@ -98,7 +98,8 @@ OP(aten_threshold_backward){
 	.schema = "aten.threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> "
 		  "Tensor",
 	.build = build_threshold_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, threshold=0.5",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "threshold=0.5",
 };
 
 static Node shrink(Build *b, Node n, const char *grad)
@@ -118,13 +119,15 @@ OP(aten_hardshrink_backward){
 	.schema = "aten.hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> "
 		  "Tensor",
 	.build = build_hardshrink_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=0.5",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "lambd=0.5",
 };
 OP(aten_softshrink_backward){
 	.schema = "aten.softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> "
 		  "Tensor",
 	.build = build_softshrink_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, lambd=0.5",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "lambd=0.5",
 };
 
 static Node build_hardtanh_backward(Build *b, Node n)
@@ -138,8 +141,8 @@ OP(aten_hardtanh_backward){
 	.schema = "aten.hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, "
 		  "Scalar max_val) -> Tensor",
 	.build = build_hardtanh_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, min_val=-1.5, "
-		  "max_val=1.5",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "min_val=-1.5, max_val=1.5",
 };
 
 static Node build_hardsigmoid_backward(Build *b, Node n)
@@ -183,9 +186,10 @@ OP(aten_leaky_relu_backward){
 	.schema = "aten.leaky_relu_backward(Tensor grad_output, Tensor self, Scalar "
 		  "negative_slope, bool self_is_result) -> Tensor",
 	.build = build_leaky_relu_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.25, "
-		  "self_is_result=false; f32[n=2, 6] in 1..2, f32[n, "
-		  "6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.125, self_is_result=true",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "negative_slope=0.25, self_is_result=false; f32[n=2, 6] in 1..2, f32[n, "
+		  "6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, negative_slope=0.125, "
+		  "self_is_result=true",
 };
 
 /* Training multiplies by the noise of the forward pass, evaluation by the middle slope. */
@@ -204,10 +208,12 @@ OP(aten_rrelu_with_noise_backward){
 	.schema = "aten.rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, "
 		  "Scalar lower, Scalar upper, bool training, bool self_is_result) -> Tensor",
 	.build = build_rrelu_with_noise_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
-		  "6] in 0.1..0.9, lower=0.125, upper=0.5, training=false, self_is_result=false; "
-		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
-		  "6] in 0.1..0.9, lower=0.125, upper=0.5, training=true, self_is_result=false",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "f32[n, 6] in 0.1..0.9, lower=0.125, upper=0.5, training=false, "
+		  "self_is_result=false; "
+		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "f32[n, 6] in 0.1..0.9, lower=0.125, upper=0.5, training=true, "
+		  "self_is_result=false",
 };
 
 static Node build_prelu_kernel_backward(Build *b, Node n)
@@ -223,7 +229,8 @@ OP(aten__prelu_kernel_backward){
 	.schema = "aten._prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) "
 		  "-> (Tensor, Tensor)",
 	.build = build_prelu_kernel_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, 6] in 0.1..0.9",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "f32[n, 6] in 0.1..0.9",
 };
 
 /* ---- exponentials ---- */
@@ -246,9 +253,10 @@ OP(aten_elu_backward){
 	.schema = "aten.elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar "
 		  "input_scale, bool is_result, Tensor self_or_result) -> Tensor",
 	.build = build_elu_backward,
-	.sample = "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=false, f32[n, "
-		  "6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
-		  "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=true, f32[n, 6] in -1.2..3",
+	.sample = "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=false, "
+		  "f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5; "
+		  "f32[n=2, 6] in 1..2, alpha=1.5, scale=1.25, input_scale=0.75, is_result=true, "
+		  "f32[n, 6] in -1.2..3",
 };
 
 static Node build_silu_backward(Build *b, Node n)
@@ -289,7 +297,8 @@ OP(aten_softplus_backward){
 	.schema = "aten.softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar "
 		  "threshold) -> Tensor",
 	.build = build_softplus_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -9 -1 0 1 9.5 10 10.5 4 2 3 -4 0.5, beta=2, threshold=20",
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -9 -1 0 1 9.5 10 10.5 4 2 3 -4 0.5, beta=2, "
+		  "threshold=20",
 };
 
 /* The buffer holds exp(-|x|), which is as soon computed. */
@@ -305,8 +314,9 @@ OP(aten_log_sigmoid_backward){
 	.schema = "aten.log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> "
 		  "Tensor",
 	.build = build_log_sigmoid_backward,
-	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, f32[n, "
-		  "6] of 0.018315639 0.049787068 0.22313016 0.60653066 0.77880078 1 0.77880078 0.60653066 0.22313016 "
+	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
+		  "f32[n, 6] of 0.018315639 0.049787068 0.22313016 0.60653066 0.77880078 1 "
+		  "0.77880078 0.60653066 0.22313016 "
 		  "0.049787068 0.018315639 0.0015034392",
 };
 OP(aten_log_sigmoid_forward){
@@ -333,7 +343,8 @@ OP(aten_logit_backward){
 		  "Tensor",
 	.build = build_logit_backward,
 	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in 0.1..0.9; "
-		  "f32[n=2, 6] in 1..2, f32[n, 6] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1 0.25 0.3 0.8 0.6, eps=0.1",
+		  "f32[n=2, 6] in 1..2, f32[n, 6] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1 0.25 0.3 0.8 "
+		  "0.6, eps=0.1",
 };
 
 static Node gelu_slope(const Grad *r)
@@ -378,10 +389,11 @@ OP(aten_gelu_backward){
 		  "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, "
 		  "approximate=\"tanh\"",
 	.overloads = (const Overload[]){
-		{.schema = "aten.infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> "
-			   "Tensor",
+		{.schema = "aten.infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) "
+			   "-> Tensor",
 		 .build = build_infinitely_differentiable_gelu_backward,
-		 .sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5"},
+		 .sample = "f32[n=2, 6] in 1..2, f32[n, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 "
+			   "3 4 6.5"},
 	},
 };
 
@@ -412,8 +424,8 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask_backward){
 	.expand = "mul(grad, mask)",
 	.sample = "f32[n=2, 6] in 1..2, bool[n, 6]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor "
-			   "mask) -> Tensor"},
+		{.schema = "aten.fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, "
+			   "Tensor mask) -> Tensor"},
 	},
 };
 
@@ -494,7 +506,8 @@ static Node build_binary_cross_entropy_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
 	Node w = aten_wide(b, arg(b, n, "weight"));
-	Node spread = b_bin_scalar(b, OP_maximum, mul(&r, from(&r, 1, r.x), r.x), 9.999999960041972e-13);
+	Node spread =
+		b_bin_scalar(b, OP_maximum, mul(&r, from(&r, 1, r.x), r.x), 9.999999960041972e-13);
 	Node slope = b_bin(b, OP_sub, r.x, aten_wide(b, arg(b, n, "target")));
 	slope = b_bin(b, OP_div, slope, spread);
 	return loss(&r, n, w.i ? mul(&r, slope, w) : slope);
@@ -504,8 +517,8 @@ OP(aten_binary_cross_entropy_backward){
 		  "target, Tensor? weight=None, int reduction=Mean) -> Tensor",
 	.build = build_binary_cross_entropy_backward,
 	.sample = "f32[n=2, 6] in 1..2, f32[n, 6] in 0.1..0.9, f32[n, 6] in 0..1, reduction=0; "
-		  "f32[] of 1.5, f32[n=2, 6] in 0.1..0.9, f32[n, 6] in 0..1, f32[6] in 0.5..1.5, reduction=1; "
-		  "f32[] of 1.5, f32[3] of 0 1 0.5, f32[3] of 1 0.5 0, reduction=2",
+		  "f32[] of 1.5, f32[n=2, 6] in 0.1..0.9, f32[n, 6] in 0..1, f32[6] in 0.5..1.5, "
+		  "reduction=1; f32[] of 1.5, f32[3] of 0 1 0.5, f32[3] of 1 0.5 0, reduction=2",
 };
 
 static Node build_soft_margin_loss_backward(Build *b, Node n)
@@ -570,16 +583,19 @@ OP(aten_nll_loss_backward){
 		  "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
 		  "Tensor",
 	.build = build_nll_loss_backward,
-	.sample = "f32[n=4] in 1..2, f32[n, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1, "
-		  "f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, "
-		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=2, "
-		  "ignore_index=-100, f32[] of 4",
+	.sample = "f32[n=4] in 1..2, f32[n, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+		  "reduction=0, ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=4, 3], "
+		  "i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, "
+		  "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=4, 3], i64[n] of 0 2 1 2, none, "
+		  "reduction=2, ignore_index=-100, f32[] of 4",
 	.overloads = (const Overload[]){
-		{.schema = "aten.nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, "
-			   "Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> "
+		{.schema = "aten.nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor "
+			   "target, Tensor? weight, int reduction, SymInt ignore_index, "
+			   "Tensor total_weight) -> "
 			   "Tensor",
-		 .sample = "f32[n=2, 2, 2] in 1..2, f32[n, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, "
-			   "ignore_index=1, f32[] of 3; f32[] of 1.5, f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, "
+		 .sample = "f32[n=2, 2, 2] in 1..2, f32[n, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, "
+			   "f32[3] in 0.5..1.5, reduction=0, ignore_index=1, f32[] of 3; "
+			   "f32[] of 1.5, f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, "
 			   "reduction=1, ignore_index=-100, f32[] of 8"},
 	},
 };

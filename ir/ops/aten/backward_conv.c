@@ -174,13 +174,17 @@ OP(aten_convolution_backward){
 		  "bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) "
 		  "-> (Tensor, Tensor, Tensor)",
 	.build = build_convolution_backward,
-	.sample = "f32[n=2, 4, 4, 3], f32[n, 4, 5, 4], f32[4, 2, k=2, l=2], bias_sizes=[4], stride=[1, 1], padding=[0, 0], "
-		  "dilation=[1, 1], transposed=false, output_padding=[0, 0], groups=2, output_mask=[true, true, "
-		  "true]; f32[1, 2, 3, 3], f32[1, 3, 6, 5], f32[2, 3, 3, 2], bias_sizes=[2], stride=[2, 2], "
-		  "padding=[1, 1], dilation=[1, 2], transposed=false, output_padding=[0, 0], groups=1, "
-		  "output_mask=[true, true, true]; f32[1, 4, 7], f32[1, 2, 3], f32[2, 2, 3], bias_sizes=[4], "
-		  "stride=[2], padding=[0], dilation=[1], transposed=true, output_padding=[0], groups=2, "
-		  "output_mask=[true, true, true]; f32[1, 2, 4], f32[1, 3, 5], f32[2, 3, 2], bias_sizes=none, "
-		  "stride=[1], padding=[0], dilation=[1], transposed=false, output_padding=[0], groups=1, "
+	.sample = "f32[n=2, 4, 4, 3], f32[n, 4, 5, 4], f32[4, 2, k=2, l=2], bias_sizes=[4], "
+		  "stride=[1, 1], padding=[0, 0], dilation=[1, 1], transposed=false, "
+		  "output_padding=[0, 0], groups=2, output_mask=[true, true, "
+		  "true]; f32[1, 2, 3, 3], f32[1, 3, 6, 5], f32[2, 3, 3, 2], bias_sizes=[2], "
+		  "stride=[2, 2], padding=[1, 1], dilation=[1, 2], transposed=false, "
+		  "output_padding=[0, 0], groups=1, "
+		  "output_mask=[true, true, true]; f32[1, 4, 7], f32[1, 2, 3], f32[2, 2, 3], "
+		  "bias_sizes=[4], stride=[2], padding=[0], dilation=[1], transposed=true, "
+		  "output_padding=[0], groups=2, "
+		  "output_mask=[true, true, true]; f32[1, 2, 4], f32[1, 3, 5], f32[2, 3, 2], "
+		  "bias_sizes=none, stride=[1], padding=[0], dilation=[1], transposed=false, "
+		  "output_padding=[0], groups=1, "
 		  "output_mask=[false, true, false]",
 };

@@ -116,20 +116,22 @@ OP(aten_avg_pool2d_backward){
 		  "kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool "
 		  "count_include_pad, int? divisor_override) -> Tensor",
 	.build = build_avg_backward,
-	.sample = "f32[n=2, 1, 3, 3], f32[n, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], padding=[1, 1], "
-		  "ceil_mode=false, count_include_pad=true, divisor_override=none; "
-		  "f32[1, 1, 3, 3], f32[1, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], padding=[1, 1], "
-		  "ceil_mode=false, count_include_pad=false, divisor_override=none; "
-		  "f32[1, 3, 2], f32[1, 6, 5], kernel_size=[2, 3], stride=[], padding=[0, 0], ceil_mode=true, "
-		  "count_include_pad=true, divisor_override=none; "
-		  "f32[1, 3, 1], f32[1, 6, 5], kernel_size=[2, 3], stride=[], padding=[0, 0], ceil_mode=false, "
-		  "count_include_pad=true, divisor_override=5",
+	.sample = "f32[n=2, 1, 3, 3], f32[n, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], "
+		  "padding=[1, 1], ceil_mode=false, count_include_pad=true, divisor_override=none; "
+		  "f32[1, 1, 3, 3], f32[1, 1, 6, 5], kernel_size=[3, 2], stride=[2, 2], "
+		  "padding=[1, 1], ceil_mode=false, count_include_pad=false, "
+		  "divisor_override=none; "
+		  "f32[1, 3, 2], f32[1, 6, 5], kernel_size=[2, 3], stride=[], padding=[0, 0], "
+		  "ceil_mode=true, count_include_pad=true, divisor_override=none; "
+		  "f32[1, 3, 1], f32[1, 6, 5], kernel_size=[2, 3], stride=[], padding=[0, 0], "
+		  "ceil_mode=false, count_include_pad=true, divisor_override=5",
 	.overloads = (const Overload[]){
 		{.schema = "aten.avg_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
 			   "kernel_size, int[3] stride, int[3] padding, bool ceil_mode, bool "
 			   "count_include_pad, int? divisor_override) -> Tensor",
-		 .sample = "f32[n=2, 1, 2, 2, 2], f32[n, 1, 3, 3, 4], kernel_size=[2, 2, 3], stride=[1, 1, 2], padding=[0, 0, "
-			   "1], ceil_mode=false, count_include_pad=false, divisor_override=none"},
+		 .sample = "f32[n=2, 1, 2, 2, 2], f32[n, 1, 3, 3, 4], kernel_size=[2, 2, 3], "
+			   "stride=[1, 1, 2], padding=[0, 0, 1], ceil_mode=false, "
+			   "count_include_pad=false, divisor_override=none"},
 	},
 };
 
@@ -171,21 +173,21 @@ OP(aten_reflection_pad1d_backward){
 	.build = build_reflection_backward,
 	.sample = "f32[n=2, 2, 7], f32[n, 2, 4], padding=[2, 1]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.reflection_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
-			   "padding) -> Tensor",
+		{.schema = "aten.reflection_pad2d_backward(Tensor grad_output, Tensor self, "
+			   "SymInt[4] padding) -> Tensor",
 		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
-		{.schema = "aten.reflection_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
-			   "padding) -> Tensor",
+		{.schema = "aten.reflection_pad3d_backward(Tensor grad_output, Tensor self, "
+			   "SymInt[6] padding) -> Tensor",
 		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
-		{.schema = "aten.replication_pad1d_backward(Tensor grad_output, Tensor self, SymInt[2] "
-			   "padding) -> Tensor",
+		{.schema = "aten.replication_pad1d_backward(Tensor grad_output, Tensor self, "
+			   "SymInt[2] padding) -> Tensor",
 		 .build = build_replication_backward},
-		{.schema = "aten.replication_pad2d_backward(Tensor grad_output, Tensor self, SymInt[4] "
-			   "padding) -> Tensor",
+		{.schema = "aten.replication_pad2d_backward(Tensor grad_output, Tensor self, "
+			   "SymInt[4] padding) -> Tensor",
 		 .build = build_replication_backward,
 		 .sample = "f32[n=2, 1, 5, 6], f32[n, 1, 3, 4], padding=[1, 1, 2, 0]"},
-		{.schema = "aten.replication_pad3d_backward(Tensor grad_output, Tensor self, SymInt[6] "
-			   "padding) -> Tensor",
+		{.schema = "aten.replication_pad3d_backward(Tensor grad_output, Tensor self, "
+			   "SymInt[6] padding) -> Tensor",
 		 .build = build_replication_backward,
 		 .sample = "f32[n=2, 1, 3, 4, 5], f32[n, 1, 2, 3, 3], padding=[1, 1, 0, 1, 1, 0]"},
 	},
@@ -263,7 +265,8 @@ static Node resized(Build *b, Node n, AxisFn *fn)
 	if (aten_rank(b, ct) != ns + 2)
 		return b_error(b, "a gradient of rank %u, expected %u", aten_rank(b, ct), ns + 2);
 	for (uint32_t k = 0; k < ns + 2; k++)
-		aten_require_equal(b, k < 2 ? s.dim[k] : out[k - 2], node_dim(b->g, ct, k), "the cotangent has the sizes of the result");
+		aten_require_equal(b, k < 2 ? s.dim[k] : out[k - 2], node_dim(b->g, ct, k),
+				   "the cotangent has the sizes of the result");
 	return adjoint(b, n, "grad_output", ns, s.dim + 2, fn);
 }
 static Node build_nearest_backward(Build *b, Node n)
@@ -277,15 +280,19 @@ OP(aten_upsample_nearest1d_backward){
 	.sample = "f32[n=2, 1, 7], output_size=[7], input_size=[n, 1, 3]; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], scales=2.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.upsample_nearest2d_backward(Tensor grad_output, SymInt[2] output_size, "
-			   "SymInt[4] input_size, float? scales_h=None, float? scales_w=None) -> Tensor",
+		{.schema = "aten.upsample_nearest2d_backward(Tensor grad_output, SymInt[2] "
+			   "output_size, SymInt[4] input_size, float? scales_h=None, "
+			   "float? scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
-			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5"},
-		{.schema = "aten.upsample_nearest3d_backward(Tensor grad_output, SymInt[3] output_size, "
-			   "SymInt[5] input_size, float? scales_d=None, float? scales_h=None, float? "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], "
+			   "scales_h=1.5, scales_w=2.5"},
+		{.schema = "aten.upsample_nearest3d_backward(Tensor grad_output, SymInt[3] "
+			   "output_size, SymInt[5] input_size, float? scales_d=None, "
+			   "float? scales_h=None, float? "
 			   "scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
-			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[n, 1, 2, 3, 3]; f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
 			   "scales_h=1.5, scales_w=0.75"},
 	},
 };
@@ -304,12 +311,14 @@ OP(aten__upsample_nearest_exact1d_backward){
 			   "output_size, SymInt[4] input_size, float? scales_h=None, float? "
 			   "scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3]; "
-			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], scales_h=1.5, scales_w=2.5"},
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], "
+			   "scales_h=1.5, scales_w=2.5"},
 		{.schema = "aten._upsample_nearest_exact3d_backward(Tensor grad_output, SymInt[3] "
 			   "output_size, SymInt[5] input_size, float? scales_d=None, float? "
 			   "scales_h=None, float? scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3]; "
-			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[n, 1, 2, 3, 3]; f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[1, 1, 2, 3, 3], scales_d=1.75, "
 			   "scales_h=1.5, scales_w=0.75"},
 	},
 };
@@ -323,21 +332,27 @@ OP(aten_upsample_linear1d_backward){
 	.build = build_linear_backward,
 	.sample = "f32[n=2, 1, 7], output_size=[7], input_size=[n, 1, 3], align_corners=false; "
 		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], align_corners=true; "
-		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], align_corners=false, scales=2.5",
+		  "f32[2, 1, 7], output_size=[7], input_size=[2, 1, 3], align_corners=false, "
+		  "scales=2.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] output_size, "
-			   "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? "
+		{.schema = "aten.upsample_bilinear2d_backward(Tensor grad_output, SymInt[2] "
+			   "output_size, SymInt[4] input_size, bool align_corners, "
+			   "float? scales_h=None, float? "
 			   "scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
-			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
-			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
-			   "scales_w=2.5"},
+		 .sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], "
+			   "align_corners=false; f32[1, 1, 3, 7], output_size=[3, 7], "
+			   "input_size=[1, 1, 5, 3], align_corners=true; "
+			   "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], "
+			   "align_corners=false, scales_h=1.75, scales_w=2.5"},
 		{.schema = "aten.upsample_trilinear3d_backward(Tensor grad_output, SymInt[3] "
-			   "output_size, SymInt[5] input_size, bool align_corners, float? scales_d=None, "
-			   "float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[n, 1, 2, 3, 3], align_corners=false; "
-			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=true; "
-			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], align_corners=false, "
+			   "output_size, SymInt[5] input_size, bool align_corners, "
+			   "float? scales_d=None, float? scales_h=None, "
+			   "float? scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[n, 1, 2, 3, 3], align_corners=false; "
+			   "f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], input_size=[1, 1, 2, 3, 3], "
+			   "align_corners=true; f32[1, 1, 3, 4, 2], output_size=[3, 4, 2], "
+			   "input_size=[1, 1, 2, 3, 3], align_corners=false, "
 			   "scales_d=1.75, scales_h=1.5, scales_w=0.75"},
 	},
 };
@@ -350,10 +365,11 @@ OP(aten_upsample_bicubic2d_backward){
 		  "SymInt[4] input_size, bool align_corners, float? scales_h=None, float? "
 		  "scales_w=None) -> Tensor",
 	.build = build_cubic_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
-		  "scales_w=2.5",
+	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], "
+		  "align_corners=false; f32[1, 1, 3, 7], output_size=[3, 7], "
+		  "input_size=[1, 1, 5, 3], align_corners=true; "
+		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], "
+		  "align_corners=false, scales_h=1.75, scales_w=2.5",
 };
 static Node build_smooth_linear_backward(Build *b, Node n)
 {
@@ -368,14 +384,15 @@ OP(aten__upsample_bilinear2d_aa_backward){
 		  "output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
 		  "float? scales_w=None) -> Tensor",
 	.build = build_smooth_linear_backward,
-	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], align_corners=false; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 5, 3], align_corners=true; "
-		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], align_corners=false, scales_h=1.75, "
-		  "scales_w=2.5",
+	.sample = "f32[n=2, 2, 3, 7], output_size=[3, 7], input_size=[n, 2, 5, 3], "
+		  "align_corners=false; f32[1, 1, 3, 7], output_size=[3, 7], "
+		  "input_size=[1, 1, 5, 3], align_corners=true; "
+		  "f32[1, 1, 3, 7], output_size=[3, 7], input_size=[1, 1, 2, 3], "
+		  "align_corners=false, scales_h=1.75, scales_w=2.5",
 	.overloads = (const Overload[]){
 		{.schema = "aten._upsample_bicubic2d_aa_backward(Tensor grad_output, SymInt[2] "
-			   "output_size, SymInt[4] input_size, bool align_corners, float? scales_h=None, "
-			   "float? scales_w=None) -> Tensor",
+			   "output_size, SymInt[4] input_size, bool align_corners, "
+			   "float? scales_h=None, float? scales_w=None) -> Tensor",
 		 .build = build_smooth_cubic_backward},
 	},
 };

@@ -96,10 +96,11 @@ OP(aten_native_layer_norm_backward){
 		  "normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, "
 		  "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_layer_norm_backward,
-	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in -1..1, f32[n, 1] in 0.5..2, "
-		  "f32[4] in 0.5..2, f32[4], output_mask=[true, true, true]; "
-		  "f32[2, 2, 3], f32[2, 2, 3] in -2..2, normalized_shape=[2, 3], f32[2, 1, 1] in -1..1, f32[2, 1, "
-		  "1] in 0.5..2, none, none, output_mask=[true, false, false]",
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in -1..1, "
+		  "f32[n, 1] in 0.5..2, f32[4] in 0.5..2, f32[4], output_mask=[true, true, true]; "
+		  "f32[2, 2, 3], f32[2, 2, 3] in -2..2, normalized_shape=[2, 3], "
+		  "f32[2, 1, 1] in -1..1, f32[2, 1, 1] in 0.5..2, none, none, "
+		  "output_mask=[true, false, false]",
 };
 
 static Node build_fused_rms_norm_backward(Build *b, Node n)
@@ -125,8 +126,9 @@ OP(aten__fused_rms_norm_backward){
 		  "normalized_shape, Tensor rstd, Tensor? weight, bool[2] output_mask) -> "
 		  "(Tensor, Tensor)",
 	.build = build_fused_rms_norm_backward,
-	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in 0.5..2, f32[4] in 0.5..2, "
-		  "output_mask=[true, true]; f32[3, 4], f32[3, 4] in -2..2, normalized_shape=[4], f32[3, "
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, normalized_shape=[4], f32[n, 1] in 0.5..2, "
+		  "f32[4] in 0.5..2, output_mask=[true, true]; f32[3, 4], f32[3, 4] in -2..2, "
+		  "normalized_shape=[4], f32[3, "
 		  "1] in 0.5..2, none, output_mask=[true, false]",
 };
 
@@ -161,7 +163,8 @@ static Node build_native_group_norm_backward(Build *b, Node n)
 	const int64_t groups = aten_int(b, n, "group");
 	if (!group_sizes_fit(b, n, &s))
 		return (Node){0};
-	Node grouped = aten_grouped(b, x, groups), gx = w.i ? b_bin(b, OP_mul, g, aten_per_dim(b, w, x, 1)) : g;
+	Node grouped = aten_grouped(b, x, groups),
+	     gx = w.i ? b_bin(b, OP_mul, g, aten_per_dim(b, w, x, 1)) : g;
 	if (!grouped.i || !mean.i || !rstd.i)
 		return (Node){0};
 	rstd = aten_per_group(b, rstd, grouped);
@@ -177,10 +180,10 @@ OP(aten_native_group_norm_backward){
 		  "Tensor rstd, Tensor? weight, SymInt N, SymInt C, SymInt HxW, int group, "
 		  "bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
 	.build = build_native_group_norm_backward,
-	.sample = "f32[n=2, 4, 3], f32[n, 4, 3] in -2..2, f32[n, 2] in -1..1, f32[n, 2] in 0.5..2, f32[4] in 0.5..2, "
-		  "N=n, C=4, HxW=3, group=2, output_mask=[true, true, true]; "
-		  "f32[2, 4, 3], f32[2, 4, 3] in -2..2, f32[2, 2] in -1..1, f32[2, 2] in 0.5..2, none, N=2, C=4, "
-		  "HxW=3, group=2, output_mask=[true, false, true]",
+	.sample = "f32[n=2, 4, 3], f32[n, 4, 3] in -2..2, f32[n, 2] in -1..1, f32[n, 2] in 0.5..2, "
+		  "f32[4] in 0.5..2, N=n, C=4, HxW=3, group=2, output_mask=[true, true, true]; "
+		  "f32[2, 4, 3], f32[2, 4, 3] in -2..2, f32[2, 2] in -1..1, f32[2, 2] in 0.5..2, "
+		  "none, N=2, C=4, HxW=3, group=2, output_mask=[true, false, true]",
 };
 
 /* In evaluation mode the statistics are constants. */
@@ -222,20 +225,24 @@ OP(aten_native_batch_norm_backward){
 		  "save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, "
 		  "Tensor)",
 	.build = build_native_batch_norm_backward,
-	.sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-		  "f32[3] in -1..1, f32[3] in 0.5..2, train=true, eps=0.001, output_mask=[true, true, true]; "
-		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-		  "f32[3] in -1..1, f32[3] in 0.5..2, train=false, eps=0.125, output_mask=[true, true, true]",
+	.sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, "
+		  "f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, train=true, eps=0.001, "
+		  "output_mask=[true, true, true]; "
+		  "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, "
+		  "f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, train=false, eps=0.125, "
+		  "output_mask=[true, true, true]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, "
 			   "Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? "
-			   "save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> "
-			   "(Tensor, Tensor, Tensor)",
+			   "save_var, bool update, float eps, bool[3] output_mask, "
+			   "Tensor reserve) -> (Tensor, Tensor, Tensor)",
 		 .build = build_batch_norm_backward,
-		 .sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-			   "f32[3] in -1..1, f32[3] in 0.5..2, update=true, eps=0.001, output_mask=[true, true, true], u8[0]; "
-			   "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
-			   "f32[3] in -1..1, f32[3] in 0.5..2, update=false, eps=0.125, output_mask=[true, true, true], u8[0]"},
+		 .sample = "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, "
+			   "f32[3] in -1..1, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+			   "update=true, eps=0.001, output_mask=[true, true, true], u8[0]; "
+			   "f32[n=2, 3, 4], f32[n, 3, 4] in -2..2, f32[3] in 0.5..2, "
+			   "f32[3] in -1..1, f32[3] in 0.5..2, f32[3] in -1..1, f32[3] in 0.5..2, "
+			   "update=false, eps=0.125, output_mask=[true, true, true], u8[0]"},
 	},
 };
 
@@ -318,7 +325,8 @@ OP(aten_select_backward){
 	.schema = "aten.select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, "
 		  "SymInt index) -> Tensor",
 	.expand = "select_scatter(new_zeros(grad_output, input_sizes), grad_output, dim, index)",
-	.sample = "f32[n=3], input_sizes=[n, 4], dim=1, index=2; f32[4], input_sizes=[3, 4], dim=0, index=-1",
+	.sample = "f32[n=3], input_sizes=[n, 4], dim=1, index=2; "
+		  "f32[4], input_sizes=[3, 4], dim=0, index=-1",
 };
 OP(aten_slice_backward){
 	.schema = "aten.slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt "
@@ -348,8 +356,8 @@ OP(aten_gather_backward){
 	.expand = "scatter_add(zeros_like(self), dim, index, grad)",
 	.sample = "f32[n=2, 4], f32[n, 5], dim=1, i64[n, 4] of 0 3 3 1 4 2 0 1, sparse_grad=false",
 	.overloads = (const Overload[]){
-		{.schema = "aten.cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) "
-			   "-> Tensor",
+		{.schema = "aten.cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int "
+			   "dim) -> Tensor",
 		 .expand = "scatter_add(zeros_like(input), dim, indices, grad)",
 		 .sample = "f32[n=2, 4], f32[n, 4], i64[n, 4] of 0 0 2 2 0 1 1 3, dim=1"},
 	},
@@ -361,16 +369,19 @@ static Node build_cumprod_backward(Build *b, Node n)
 	if (!g.i || !x.i || aten_rank(b, x) == 0)
 		return g;
 	if (aten_rank(b, g) != aten_rank(b, x))
-		return b_error(b, "grad of rank %u: expected %u, as of input", aten_rank(b, g), aten_rank(b, x));
+		return b_error(b, "grad of rank %u: expected %u, as of input", aten_rank(b, g),
+			       aten_rank(b, x));
 	DType d = b_promote(b, (Node[]){g, x}, 2);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return b_convert(b, b_cumprod_backward(b, aten_wide(b, g), aten_wide(b, x), dim, false), d);
 }
 OP(aten_cumprod_backward){
-	.schema = "aten.cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor",
+	.schema = "aten.cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> "
+		  "Tensor",
 	.build = build_cumprod_backward,
-	.sample = "f32[n=3, 4], f32[n, 4] of 1 0 2 3 0 0 1 2 1 2 3 -1, dim=1, f32[n, 4] of 1 0 0 0 0 0 0 0 1 2 6 -6; "
-		  "f32[3], f32[3] of 0.5 -2 4, dim=-1, f32[3] of 0.5 -1 -4",
+	.sample = "f32[n=3, 4], f32[n, 4] of 1 0 2 3 0 0 1 2 1 2 3 -1, dim=1, "
+		  "f32[n, 4] of 1 0 0 0 0 0 0 0 1 2 6 -6; f32[3], f32[3] of 0.5 -2 4, dim=-1, "
+		  "f32[3] of 0.5 -1 -4",
 };
 
 static Node build_value_selecting_reduction_backward(Build *b, Node n)
@@ -511,13 +522,15 @@ OP(aten_embedding_dense_backward){
 	.schema = "aten.embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt "
 		  "num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor",
 	.build = build_embedding_dense_backward,
-	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false; "
-		  "f32[5, 2], i64[5] of 0 3 3 1 2, num_weights=5, padding_idx=-1, scale_grad_by_freq=true",
+	.sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, "
+		  "scale_grad_by_freq=false; f32[5, 2], i64[5] of 0 3 3 1 2, num_weights=5, "
+		  "padding_idx=-1, scale_grad_by_freq=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, "
-			   "SymInt padding_idx, bool scale_grad_by_freq, bool sparse) -> Tensor",
+		{.schema = "aten.embedding_backward(Tensor grad, Tensor indices, SymInt "
+			   "num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
+			   "bool sparse) -> Tensor",
 		 .build = build_embedding_backward,
-		 .sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, scale_grad_by_freq=false, "
-			   "sparse=false"},
+		 .sample = "f32[n=5, 2], i64[n] of 0 3 3 1 2, num_weights=5, padding_idx=2, "
+			   "scale_grad_by_freq=false, sparse=false"},
 	},
 };

@@ -43,7 +43,9 @@ static Sym number_of(const Graph *g, Node v)
 {
 	while (node_op(g, v) == OP_broadcast || node_op(g, v) == OP_convert)
 		v = node_in(g, v, 0);
-	const Attr *a = node_op(g, v) == OP_full || node_op(g, v) == OP_from_size ? node_attr(g, v, "value") : NULL;
+	const Attr *a = node_op(g, v) == OP_full || node_op(g, v) == OP_from_size
+				? node_attr(g, v, "value")
+				: NULL;
 	return a && a->kind == ATTR_int ? a->s : (Sym){0};
 }
 
@@ -69,7 +71,11 @@ static void require_all_in_bags(const Bags *r, Node offsets)
 	Build *b = r->b;
 	Node end = b_convert(b, aten_slice(b, offsets, 0, -1, INT64_MAX), DT_i64);
 	Node all = b_bin(b, OP_eq, end, aten_size(b, r->n, DT_i64));
-	b_node(b, OP_assert, &all, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "embedding_bag: the last offset is not the number of indices")}, 2);
+	b_node(b, OP_assert, &all, 1,
+	       (Attr[]){attr_none(),
+			attr_str(b->g->ir,
+				 "embedding_bag: the last offset is not the number of indices")},
+	       2);
 }
 
 static bool bags_of(Build *b, Node n, Bags *r)
@@ -97,7 +103,8 @@ static bool bags_of(Build *b, Node n, Bags *r)
 	Node one = b_full_int(b, DT_i64, 1, 1, &r->n);
 	bool pads = op_arg_index(node_op(b->g, n), "padding_idx") >= 0;
 	int64_t padding = pads ? aten_int_or(b, n, "padding_idx", -1) : -1;
-	bool wraps = node_op(b->g, n) == OP_aten_embedding_bag_padding_idx && aten_has(b, n, "padding_idx");
+	bool wraps = node_op(b->g, n) == OP_aten_embedding_bag_padding_idx &&
+		     aten_has(b, n, "padding_idx");
 	if (padding >= 0 || wraps) {
 		Sym at = b_int(b, padding), rows = b_dim(b, arg(b, n, "weight"), 0);
 		aten_require_le(b, padding < 0 ? b_int(b, -padding) : b_int(b, padding + 1), rows,
@@ -118,7 +125,8 @@ static Node reduce_rows(const Bags *r, Node rows, int64_t mode)
 	if (r->skip.i)
 		rows = b_select(b, r->skip, start, rows);
 	Shape s = {2, {r->bags, b_dim(b, rows, 1)}};
-	Node y = combine_rows(r, aten_expand_shape(b, start, &s), rows, mode == BAG_MAX ? REDUCE_MAX : REDUCE_SUM);
+	Node y = combine_rows(r, aten_expand_shape(b, start, &s), rows,
+			      mode == BAG_MAX ? REDUCE_MAX : REDUCE_SUM);
 	Node count = column(r, r->count);
 	if (mode == BAG_MAX) /* an empty bag has nothing */
 		y = b_select(b, b_bin_scalar(b, OP_eq, count, 0), aten_like(b, y, 0), y);
@@ -197,29 +205,37 @@ OP(aten_embedding_bag){
 	.build = build_embedding_bag,
 	.sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
 		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[5] of 0 2 2 5 7, mode=2, include_last_offset=true; "
-		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, f32[7] -> 0",
+		  "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[5] of 0 2 2 5 7, mode=2, "
+		  "include_last_offset=true; f32[6, 3], i64[7] of 0 2 5 2 1 1 4, "
+		  "i64[4] of 0 2 2 5, mode=0, f32[7] -> 0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, "
-			   "bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
-			   "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
-			   "Tensor)",
-		 .sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=0, "
-			   "sparse=false, f32[7], include_last_offset=false, padding_idx=2 -> 0; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
-			   "sparse=false, include_last_offset=false, padding_idx=-5 -> 0; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=2, "
-			   "sparse=false, include_last_offset=false, padding_idx=2; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, scale_grad_by_freq=false, mode=1, "
-			   "sparse=false, include_last_offset=false, padding_idx=none"},
-		{.schema = "aten._embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool "
-			   "scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
-			   "per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
-			   "-> (Tensor, Tensor, Tensor, Tensor)",
+		{.schema = "aten.embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor "
+			   "offsets, bool scale_grad_by_freq, int mode, bool sparse, "
+			   "Tensor? per_sample_weights, "
+			   "bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, "
+			   "Tensor, Tensor)",
+		 .sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, "
+			   "scale_grad_by_freq=false, mode=0, sparse=false, f32[7], "
+			   "include_last_offset=false, padding_idx=2 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, "
+			   "scale_grad_by_freq=false, mode=1, sparse=false, "
+			   "include_last_offset=false, padding_idx=-5 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, "
+			   "scale_grad_by_freq=false, mode=2, sparse=false, "
+			   "include_last_offset=false, padding_idx=2; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, "
+			   "scale_grad_by_freq=false, mode=1, sparse=false, "
+			   "include_last_offset=false, padding_idx=none"},
+		{.schema = "aten._embedding_bag(Tensor weight, Tensor indices, Tensor offsets, "
+			   "bool scale_grad_by_freq=False, int mode=0, bool sparse=False, Tensor? "
+			   "per_sample_weights=None, bool include_last_offset=False, "
+			   "int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)",
 		 .aliases = "aten._embedding_bag_forward_only",
 		 .sample = "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0 -> 0; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, padding_idx=1; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=0, padding_idx=0 -> 0; "
-			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, padding_idx=2"},
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=1, "
+			   "padding_idx=1; f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, "
+			   "mode=0, padding_idx=0 -> 0; "
+			   "f32[6, 3], i64[7] of 0 2 5 2 1 1 4, i64[4] of 0 2 2 5, mode=2, "
+			   "padding_idx=2"},
 	},
 };

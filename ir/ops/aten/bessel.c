@@ -70,7 +70,8 @@ OP(airy_ai) {
 	.doc = "Airy's function Ai",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "airy_ai(x)",
-	.no_deriv = "the derivative of Airy's function is not in the table, nor does PyTorch have it",
+	.no_deriv = "the derivative of Airy's function is not in the table, "
+		    "nor does PyTorch have it",
 	.sample = "f32[n=3, 4] in -12..12; f32[9] of 0 -4 -4.125 2 2.125 -0.5 50 200 -90",
 };
 

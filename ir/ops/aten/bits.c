@@ -44,7 +44,8 @@ static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 	s = shape_insert(s, s.rank, b_int(b, parts));
 	Node y = b_convert(b, aten_reshape(b, x, &s), wide);
 	Node mask = b_full_int(b, wide, ((int64_t)1 << (8 * dtype_size(narrow))) - 1, 0, NULL);
-	y = b_bin(b, OP_shift_left, b_bin(b, OP_bit_and, y, mask), bit_offsets(b, wide, parts, narrow));
+	y = b_bin(b, OP_shift_left, b_bin(b, OP_bit_and, y, mask),
+		  bit_offsets(b, wide, parts, narrow));
 	return b_reduce(b, REDUCE_SUM, y, 1u << (s.rank - 1), wide);
 }
 
@@ -106,8 +107,10 @@ OP(aten_view_dtype){
 	.view = VIEW_BITS,
 	.view_undo = "aten.view.dtype",
 	.build = build_view_dtype,
-	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16; i32[n=3] in -99999..99999, dtype=u8; u8[n=2, 8] in 0..99, dtype=i32; "
-		  "f64[n=3, 2], dtype=f32; f32[n=3, 4], dtype=c64; c64[2, n=3], dtype=f32; c64[n=3], dtype=f64; f64[3], dtype=c64; c64[], dtype=f64",
+	.sample = "f32[n=3, 4], dtype=i32; i16[n=3, 4] in -99..99, dtype=f16; "
+		  "i32[n=3] in -99999..99999, dtype=u8; u8[n=2, 8] in 0..99, dtype=i32; "
+		  "f64[n=3, 2], dtype=f32; f32[n=3, 4], dtype=c64; c64[2, n=3], dtype=f32; "
+		  "c64[n=3], dtype=f64; f64[3], dtype=c64; c64[], dtype=f64",
 	.overloads = (const Overload[]){
 		{.schema = "aten.view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor"},
 	},
@@ -132,17 +135,23 @@ static Node build_frexp(Build *b, Node n)
 		return b_error(b, "frexp of %s, expected a floating-point dtype", dtype_name(d));
 	Node v = aten_wide(b, x);
 	bool wide = node_dtype(b->g, v) == DT_f64;
-	Node small = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, v), wide ? 0x1p-1000 : 0x1p-100), up = b_bin_scalar(b, OP_mul, v, 0x1p64);
+	Node small = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, v), wide ? 0x1p-1000 : 0x1p-100),
+	     up = b_bin_scalar(b, OP_mul, v, 0x1p64);
 	Node scaled = b_select(b, small, up, v);
 	Node k = aten_bitcast(b, scaled, wide ? DT_i64 : DT_i32);
-	k = b_bin(b, OP_bit_and, b_bin(b, OP_shift_right, k, aten_like(b, k, wide ? 52 : 23)), aten_like(b, k, wide ? 2047 : 255));
+	k = b_bin(b, OP_bit_and, b_bin(b, OP_shift_right, k, aten_like(b, k, wide ? 52 : 23)),
+		  aten_like(b, k, wide ? 2047 : 255));
 	Node e = b_bin(b, OP_sub, k, aten_like(b, k, wide ? 1022 : 126));
-	Node none = b_bin(b, OP_bit_or, b_bin_scalar(b, OP_eq, v, 0), b_un(b, OP_bit_not, b_un(b, OP_isfinite, v)));
+	Node none = b_bin(b, OP_bit_or, b_bin_scalar(b, OP_eq, v, 0),
+			  b_un(b, OP_bit_not, b_un(b, OP_isfinite, v)));
 	e = b_select(b, none, aten_like(b, e, 0), e);
-	Node first = b_bin(b, OP_shift_right, e, aten_like(b, e, 1)), second = b_bin(b, OP_sub, e, first);
+	Node first = b_bin(b, OP_shift_right, e, aten_like(b, e, 1)),
+	     second = b_bin(b, OP_sub, e, first);
 	Node m = b_bin(b, OP_mul, scaled, power_of_two(b, b_un(b, OP_neg, first), wide));
 	m = b_bin(b, OP_mul, m, power_of_two(b, b_un(b, OP_neg, second), wide));
-	e = b_bin(b, OP_sub, e, b_select(b, b_bin(b, OP_bit_and, small, b_un(b, OP_bit_not, none)), aten_like(b, e, 64), aten_like(b, e, 0)));
+	e = b_bin(b, OP_sub, e,
+		  b_select(b, b_bin(b, OP_bit_and, small, b_un(b, OP_bit_not, none)),
+			   aten_like(b, e, 64), aten_like(b, e, 0)));
 	m = b_select(b, none, v, m);
 	return b_tuple(b, (Node[]){b_convert(b, m, d), b_convert(b, e, DT_i32)}, 2);
 }
@@ -150,5 +159,6 @@ OP(aten_frexp_Tensor){
 	.schema = "aten.frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)",
 	.aliases = "prims.frexp aten.frexp",
 	.build = build_frexp,
-	.sample = "f32[n=3, 4] in -8..8; f32[10] of 0 1 -0.5 1e-40 -1e38 inf nan -inf 3 1e-30; f64[4] of 1e-310 1e300 -1 0",
+	.sample = "f32[n=3, 4] in -8..8; f32[10] of 0 1 -0.5 1e-40 -1e38 inf nan -inf 3 1e-30; "
+		  "f64[4] of 1e-310 1e300 -1 0",
 };

@@ -30,8 +30,8 @@ Node b_scatter(Build *b, Node x, Node index, Node update, uint32_t batch, const 
 	return b_scatter_as(b, x, index, update, batch, axes, naxes, combine, "check");
 }
 
-Node b_scatter_as(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes, uint32_t naxes, const char *combine,
-                  const char *mode)
+Node b_scatter_as(Build *b, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
+		  uint32_t naxes, const char *combine, const char *mode)
 {
 	if (!x.i || !index.i || !update.i)
 		return (Node){0};
@@ -67,7 +67,8 @@ bool aten_places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
 		return false;
 	}
 	*p = (Places){0};
-	while (p->batch < dim && sym_eq(b_syms(b), s.dim[p->batch], b_dim(b, x, (int)p->batch)) == YES)
+	while (p->batch < dim &&
+	       sym_eq(b_syms(b), s.dim[p->batch], b_dim(b, x, (int)p->batch)) == YES)
 		p->batch++;
 	for (uint32_t k = p->batch; k < s.rank; k++) {
 		part[p->naxes] = k == dim ? aten_index(b, index) : aten_iota_dim(b, &s, k, DT_i64);
@@ -168,7 +169,8 @@ Node b_sort_first(Build *b, Node x, uint32_t dim, bool descending, Sym first)
 	if (!x.i)
 		return x;
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_bool(descending), attr_bool(true), attr_sym(first)};
+	Attr attr[] = {attr_none(), attr_int(ir, dim), attr_bool(descending), attr_bool(true),
+		       attr_sym(first)};
 	if (sym_eq(b_syms(b), first, b_dim(b, x, (int)dim)) == YES)
 		attr[4] = attr_none();
 	return b_node(b, OP_sort, &x, 1, attr, 5);
@@ -203,8 +205,10 @@ Node aten_grouped(Build *b, Node x, int64_t groups)
 	if (!x.i)
 		return x;
 	if (s.rank < 2 || groups < 1 || !sym_divides(b_syms(b), groups, s.dim[1]))
-		return b_error(b, "group norm of rank %u in %lld groups", s.rank, (long long)groups);
-	Shape to = {.rank = 3, .dim = {s.dim[0], b_int(b, groups), sym_divi(b_syms(b), s.dim[1], groups)}};
+		return b_error(b, "group norm of rank %u in %lld groups", s.rank,
+			       (long long)groups);
+	Shape to = {.rank = 3,
+		    .dim = {s.dim[0], b_int(b, groups), sym_divi(b_syms(b), s.dim[1], groups)}};
 	for (uint32_t k = 2; k < s.rank; k++)
 		if (to.rank < MAX_RANK)
 			to.dim[to.rank++] = s.dim[k];

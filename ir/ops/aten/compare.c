@@ -14,8 +14,9 @@ OP(aten_eq_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.eq.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5; "
-			   "c64[3] of 1 2 3 4 5 6, other=complex(3, 4)"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5; c64[3] of 1 2 3 4 5 6, "
+			   "other=complex(3, 4)"},
 	},
 };
 OP(aten_ne_Tensor){
@@ -27,10 +28,12 @@ OP(aten_ne_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.ne.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 		{.schema = "aten.not_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.not_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 	},
 };
 OP(aten_lt_Tensor){
@@ -42,10 +45,12 @@ OP(aten_lt_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.lt.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 		{.schema = "aten.less.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.less.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 	},
 };
 OP(aten_le_Tensor){
@@ -57,10 +62,12 @@ OP(aten_le_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.le.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 		{.schema = "aten.less_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.less_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 	},
 };
 OP(aten_gt_Tensor){
@@ -72,10 +79,12 @@ OP(aten_gt_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.gt.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 		{.schema = "aten.greater.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.greater.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 	},
 };
 OP(aten_ge_Tensor){
@@ -87,10 +96,12 @@ OP(aten_ge_Tensor){
 		  "i32[n=3, 4] in -2..2, i32[4] in -2..2; i64[4] in -2..2, f32[4] in -2..2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.ge.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 		{.schema = "aten.greater_equal.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.greater_equal.Scalar(Tensor self, Scalar other) -> Tensor",
-		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; i32[4] in -2..2, other=0.5"},
+		 .sample = "f32[n=3, 4] of -1 0 1 2 nan 0.5 -2 3 0 -0.5 4 1, other=1; "
+			   "i32[4] in -2..2, other=0.5"},
 	},
 };
 
@@ -122,9 +133,10 @@ OP(aten_isclose){
 		  "bool equal_nan=False) -> Tensor",
 	.build = build_isclose,
 	.sample = "f32[n=2, 4] of 1 1.000005 1.01 nan inf -inf 100 0, f32[4] of 1 1 1 nan; "
-		  "f32[n=2, 4] of 1 1.1 1.3 nan inf -inf 100 0, f32[n, 4] of 1 1 1 nan inf inf 80 0.05, rtol=0.2, "
-		  "atol=0.0625, equal_nan=true; i32[3] of 1 2 3, i32[3] of 1 2 4; "
-		  "c64[4] of 1 1 1 nan, c64[4] of 1 1.000005 1.1 nan, equal_nan=true; c64[3] of 1 2 inf, c64[3] of 1 2.1 inf",
+		  "f32[n=2, 4] of 1 1.1 1.3 nan inf -inf 100 0, f32[n, 4] of 1 1 1 nan inf inf 80 "
+		  "0.05, rtol=0.2, atol=0.0625, equal_nan=true; i32[3] of 1 2 3, i32[3] of 1 2 4; "
+		  "c64[4] of 1 1 1 nan, c64[4] of 1 1.000005 1.1 nan, equal_nan=true; "
+		  "c64[3] of 1 2 inf, c64[3] of 1 2.1 inf",
 };
 
 /* ---- logic on truth values ---- */
@@ -154,17 +166,20 @@ static Node build_logical_not(Build *b, Node n)
 OP(aten_logical_and){
 	.schema = "aten.logical_and(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_and,
-	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
+		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_or){
 	.schema = "aten.logical_or(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_or,
-	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
+		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_xor){
 	.schema = "aten.logical_xor(Tensor self, Tensor other) -> Tensor",
 	.build = build_logical_xor,
-	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
+	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
+		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_not){
 	.schema = "aten.logical_not(Tensor self) -> Tensor",
@@ -185,7 +200,8 @@ OP(aten_bitwise_and_Tensor){
 	.aliases = "prims.bitwise_and",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_and(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=29"},
@@ -201,7 +217,8 @@ OP(aten_bitwise_or_Tensor){
 	.aliases = "prims.bitwise_or",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_or(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=29"},
@@ -217,7 +234,8 @@ OP(aten_bitwise_xor_Tensor){
 	.aliases = "prims.bitwise_xor",
 	.promote = PROMOTE_DEFAULT,
 	.expand = "bit_xor(self, other)",
-	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=29"},
@@ -235,12 +253,14 @@ OP(aten_bitwise_left_shift_Tensor){
 	.expand = "shift_left(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+		{.schema = "aten.bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> "
+			   "Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=3"},
 		{.schema = "aten.__lshift__.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.__lshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=3"},
-		{.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		{.schema = "aten.bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> "
+			   "Tensor",
 		 .sample = "self=-29, i32[n=3, 4] in 0..5"},
 	},
 };
@@ -251,12 +271,14 @@ OP(aten_bitwise_right_shift_Tensor){
 	.expand = "shift_right(self, other)",
 	.sample = "i32[n=3, 4] in -99..99, i32[4] in 0..5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor",
+		{.schema = "aten.bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> "
+			   "Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=3"},
 		{.schema = "aten.__rshift__.Tensor(Tensor self, Tensor other) -> Tensor"},
 		{.schema = "aten.__rshift__.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "i32[n=3, 4] in -99..99, other=3"},
-		{.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor",
+		{.schema = "aten.bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> "
+			   "Tensor",
 		 .sample = "self=-29, i32[n=3, 4] in 0..5"},
 	},
 };
@@ -301,14 +323,18 @@ OP(aten_where_self){
 	.sample = "bool[n=3, 4], f32[n, 1], f32[4]; bool[n=3, 4], i32[n, 1] in -9..9, f32[4]; "
 		  "bool[3], i32[3] in -9..9, i64[]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor",
+		{.schema = "aten.where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> "
+			   "Tensor",
 		 .build = build_where_self_scalar,
 		 .sample = "bool[n=3, 4], self=1.5, f32[4]; bool[3], self=2, i32[3] in -9..9; "
 			   "bool[n=3, 4], self=complex(1, -1), f64[4]"},
-		{.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor",
+		{.schema = "aten.where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> "
+			   "Tensor",
 		 .build = build_where_other_scalar,
-		 .sample = "bool[n=3, 4], f32[n, 4], other=1.5; bool[3], i32[3] in -9..9, other=2.5"},
-		{.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor",
+		 .sample = "bool[n=3, 4], f32[n, 4], other=1.5; "
+			   "bool[3], i32[3] in -9..9, other=2.5"},
+		{.schema = "aten.where.Scalar(Tensor condition, Scalar self, Scalar other) -> "
+			   "Tensor",
 		 .build = build_where_scalars,
 		 .sample = "bool[n=3, 4], self=1.5, other=-2; bool[n=3, 4], self=3, other=-2; "
 			   "bool[n=3, 4], self=true, other=false; "
@@ -338,9 +364,11 @@ OP(aten_masked_fill_Tensor){
 	.build = build_masked_fill,
 	.sample = "f32[n=3, 4], bool[4], f32[] of 9.5; i32[n=3] in -9..9, bool[n], i64[] of 77",
 	.overloads = (const Overload[]){
-		{.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor",
+		{.schema = "aten.masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> "
+			   "Tensor",
 		 .build = build_masked_fill_scalar,
-		 .sample = "f32[n=3, 4], bool[4], value=-9.5; i32[n=3] in -9..9, bool[n], value=77; "
+		 .sample = "f32[n=3, 4], bool[4], value=-9.5; "
+			   "i32[n=3] in -9..9, bool[n], value=77; "
 			   "c64[n=3, 4], bool[4], value=complex(-9.5, 1)"},
 	},
 };
@@ -405,8 +433,9 @@ OP(aten_clamp){
 	.build = build_clamp,
 	.adjoint = aten_adjoint_clamp,
 	.batch = batch_element_wise,
-	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; i32[n=6] in -9..9, max=3; "
-		  "i32[4] in -9..9, min=-1.5, max=2; f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
+	.sample = "f32[n=3, 4], min=-1.25, max=2.5; f32[n=3, 4], min=0.5; "
+		  "i32[n=6] in -9..9, max=3; i32[4] in -9..9, min=-1.5, max=2; "
+		  "f32[4], min=2, max=-1; f32[3] of nan 1 -1, min=-0.5, max=0.5",
 };
 
 static Node build_clamp_tensor(Build *b, Node n)
@@ -422,8 +451,8 @@ OP(aten_clamp_Tensor){
 	.build = build_clamp_tensor,
 	.adjoint = aten_adjoint_clamp_tensor,
 	.batch = batch_element_wise,
-	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; f32[n=3, 4], f32[4]; "
-		  "f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
+	.sample = "f32[n=3, 4], f32[4] in -3..0, f32[n, 1] in 0..3; f32[n=3, 4], none, f32[4]; "
+		  "f32[n=3, 4], f32[4]; f32[3] of nan 1 -1, f32[3] of 0 2 nan, f32[3] of 1 1 1",
 };
 
 OP(aten_clamp_min){

@@ -28,7 +28,8 @@ static Node conv_node(Build *b, Node x, Node w, Attr *attr)
 	attr[7] = attr_dtype(dtype_compute(dtype_real(d)));
 	attr[8] = attr_none();
 	for (uint32_t k = 0; k < 4; k++)
-		y[k / 2][k % 2] = b_node(b, OP_conv, (Node[]){b_part(b, x, k / 2), b_part(b, w, k % 2)}, 2, attr, 9);
+		y[k / 2][k % 2] = b_node(
+			b, OP_conv, (Node[]){b_part(b, x, k / 2), b_part(b, w, k % 2)}, 2, attr, 9);
 	return b_complex(b, b_bin(b, OP_sub, y[0][0], y[1][1]), b_bin(b, OP_add, y[0][1], y[1][0]));
 }
 
@@ -161,11 +162,13 @@ static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *ex
 				"a convolution that is exported with channels has some");
 	if (sym_is(b_syms(b), channels, 0)) { /* of no channels PyTorch makes none, whatever dtype
 	                                         the weight has, and adds no bias */
-		w = b_slice(b, b_convert(b, w, node_dtype(b->g, x)), 1, b_int(b, 0), b_int(b, 0), b_int(b, 1));
+		w = b_slice(b, b_convert(b, w, node_dtype(b->g, x)), 1, b_int(b, 0), b_int(b, 0),
+			    b_int(b, 1));
 		bias = (Node){0};
 	}
 	DType d = node_dtype(b->g, x);
-	bool wide = bias.i && dtype_is_float(d) && dtype_compute(d) != d && node_dtype(b->g, bias) == d;
+	bool wide =
+		bias.i && dtype_is_float(d) && dtype_compute(d) != d && node_dtype(b->g, bias) == d;
 	Node y = add_bias(b, conv_core(b, x, w, a, wide), bias);
 	y = wide && y.i ? b_convert(b, y, d) : y;
 	return rx != rank ? b_squeeze(b, y, 0) : y;
@@ -203,7 +206,8 @@ static Node named_padding(Build *b, Node n, uint32_t ns)
 	if (!aten_check_word(b, n, "padding", "valid same") || !read_args(b, n, ns, &a))
 		return (Node){0};
 	for (uint32_t k = 0; k < ns; k++) {
-		Sym total = same ? kernel_reach(b, b_dim(b, w, 2 + (int)k), a.dilation[k]) : b_int(b, 0);
+		Sym total = same ? kernel_reach(b, b_dim(b, w, 2 + (int)k), a.dilation[k])
+				 : b_int(b, 0);
 		a.low[k] = sym_divi(b_syms(b), total, 2);
 		a.high[k] = sym_sub(b_syms(b), total, a.low[k]);
 	}
@@ -231,7 +235,8 @@ static Node transposed(Build *b, Node n, uint32_t ns)
 		return (Node){0};
 	for (uint32_t k = 0; k < ns; k++) {
 		int64_t most = a.stride[k] > a.dilation[k] ? a.stride[k] : a.dilation[k], v;
-		bool known = a.stride[k] > 0 && a.dilation[k] > 0 && sym_is_const(b_syms(b), extra[k], &v);
+		bool known = a.stride[k] > 0 && a.dilation[k] > 0 &&
+			     sym_is_const(b_syms(b), extra[k], &v);
 		if (known &&
 		    !aten_check_within(b, "output_padding", (double)v, 0, (double)(most - 1)))
 			return (Node){0};
@@ -248,19 +253,24 @@ OP(aten_conv_transpose1d){
 		  "SymInt groups=1, SymInt[1] dilation=[1]) -> Tensor",
 	.autocast = AUTOCAST_LOW,
 	.build = build_conv_transpose,
-	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], output_padding=[1]; "
-		  "f32[2, 4], f32[2, 3, k=2], dilation=[2]",
+	.sample = "f32[n=2, 4, m=3], f32[4, 2, 3], f32[4], groups=2, stride=[2], padding=[1], "
+		  "output_padding=[1]; f32[2, 4], f32[2, 3, k=2], dilation=[2]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-			   "SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] "
-			   "output_padding=[0, 0], SymInt groups=1, SymInt[2] dilation=[1, 1]) -> Tensor",
-		 .sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], padding=[1, 0], output_padding=[1, 2]; "
-			   "f32[1, 4, 2, 3], f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]"},
-		{.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-			   "SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] "
-			   "output_padding=[0, 0, 0], SymInt groups=1, SymInt[3] dilation=[1, 1, 1]) -> "
-			   "Tensor",
-		 .sample = "f32[n=2, 2, 2, 2, 2], f32[2, 1, 2, 1, 3], f32[1], stride=[2, 1, 2], padding=[0, 0, 1]"},
+		{.schema = "aten.conv_transpose2d.input(Tensor input, Tensor weight, Tensor? "
+			   "bias=None, SymInt[2] stride=[1, 1], SymInt[2] padding=[0, 0], "
+			   "SymInt[2] "
+			   "output_padding=[0, 0], SymInt groups=1, "
+			   "SymInt[2] dilation=[1, 1]) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], f32[3], stride=[2, 3], "
+			   "padding=[1, 0], output_padding=[1, 2]; f32[1, 4, 2, 3], "
+			   "f32[4, 1, k=2, l=2], groups=2, dilation=[2, 1]"},
+		{.schema = "aten.conv_transpose3d.input(Tensor input, Tensor weight, Tensor? "
+			   "bias=None, SymInt[3] stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+			   "SymInt[3] "
+			   "output_padding=[0, 0, 0], SymInt groups=1, "
+			   "SymInt[3] dilation=[1, 1, 1]) -> Tensor",
+		 .sample = "f32[n=2, 2, 2, 2, 2], f32[2, 1, 2, 1, 3], f32[1], stride=[2, 1, 2], "
+			   "padding=[0, 0, 1]"},
 	},
 };
 
@@ -282,61 +292,76 @@ OP(aten_conv1d){
 	.autocast = AUTOCAST_LOW,
 	.build = build_conv,
 	.sample = "f32[n=2, 4, m=6], f32[6, 2, 3], f32[6], groups=2; "
-		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
+		  "f32[3, 7], f32[2, 3, 2], stride=[2], padding=[1], dilation=[2]; "
+		  "f32[n=2, 0, 4], f32[6, 0, 3], f32[6], groups=2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-			   "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], SymInt "
-			   "groups=1) -> Tensor",
-		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, 3, 2], f32[3]; "
-			   "f32[1, 4, 5, 6], f32[4, 2, 2, 3], stride=[2, 1], padding=[1, 2], dilation=[1, 2], groups=2"},
-		{.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-			   "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1], "
+			   "stride=[1, 1], SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1], "
 			   "SymInt groups=1) -> Tensor",
-		 .sample = "f32[n=2, 2, 3, 3, 4], f32[2, 2, 2, 2, 3], f32[2], padding=[1, 0, 1], stride=[2, 1, 1]"},
-		{.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] "
-			   "stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], SymInt groups=1) -> "
+		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, 3, 2], f32[3]; "
+			   "f32[1, 4, 5, 6], f32[4, 2, 2, 3], stride=[2, 1], padding=[1, 2], "
+			   "dilation=[1, 2], groups=2"},
+		{.schema = "aten.conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
+			   "stride=[1, 1, 1], SymInt[3] padding=[0, 0, 0], "
+			   "SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 3, 4], f32[2, 2, 2, 2, 3], f32[2], padding=[1, 0, 1], "
+			   "stride=[2, 1, 1]"},
+		{.schema = "aten.conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, "
+			   "SymInt[1] stride=[1], str padding=\"valid\", SymInt[1] dilation=[1], "
+			   "SymInt groups=1) -> "
 			   "Tensor",
 		 .build = build_conv_padding,
-		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", dilation=[1], groups=2; "
-			   "f32[1, 2, 6], f32[3, 2, k=3], stride=[2]"},
-		{.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] "
-			   "stride=[1, 1], str padding=\"valid\", SymInt[2] dilation=[1, 1], SymInt "
+		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], padding=\"same\", "
+			   "dilation=[1], groups=2; f32[1, 2, 6], f32[3, 2, k=3], stride=[2]"},
+		{.schema = "aten.conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, "
+			   "SymInt[2] stride=[1, 1], str padding=\"valid\", "
+			   "SymInt[2] dilation=[1, 1], SymInt "
 			   "groups=1) -> Tensor",
 		 .build = build_conv_padding,
-		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", dilation=[2, 1]; "
-			   "f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], padding=\"valid\", stride=[2, 1]"},
-		{.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] "
-			   "stride=[1, 1, 1], str padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt "
+		 .sample = "f32[n=2, 2, 5, 4], f32[3, 2, k=2, l=3], padding=\"same\", "
+			   "dilation=[2, 1]; f32[1, 2, 5, 4], f32[3, 2, 2, 3], f32[3], "
+			   "padding=\"valid\", stride=[2, 1]"},
+		{.schema = "aten.conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, "
+			   "SymInt[3] stride=[1, 1, 1], str padding=\"valid\", "
+			   "SymInt[3] dilation=[1, 1, 1], SymInt "
 			   "groups=1) -> Tensor",
 		 .build = build_conv_padding,
 		 .sample = "f32[n=2, 1, 3, 3, 4], f32[2, 1, 2, 3, 1], f32[2], padding=\"same\""},
-		{.schema = "aten._convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] "
-			   "dilation, SymInt groups) -> Tensor",
+		{.schema = "aten._convolution_mode(Tensor input, Tensor weight, Tensor? bias, "
+			   "SymInt[] stride, str padding, SymInt[] dilation, "
+			   "SymInt groups) -> Tensor",
 		 .build = build_convolution_mode,
-		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], stride=[1], padding=\"same\", dilation=[1], groups=2; "
-			   "f32[1, 2, 5, 4], f32[3, 2, 2, 3], none, stride=[2, 1], padding=\"valid\", dilation=[1, 1], groups=1"},
-		{.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+		 .sample = "f32[n=2, 4, m=6], f32[4, 2, 4], f32[4], stride=[1], padding=\"same\", "
+			   "dilation=[1], groups=2; f32[1, 2, 5, 4], f32[3, 2, 2, 3], none, "
+			   "stride=[2, 1], padding=\"valid\", dilation=[1, 1], groups=1"},
+		{.schema = "aten.convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] "
+			   "stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
 			   "output_padding, SymInt groups) -> Tensor",
 		 .build = build_convolution,
-		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-			   "output_padding=[0], groups=2; f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
-			   "padding=[1, 0], dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1"},
-		{.schema = "aten._convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-			   "SymInt[] padding, SymInt[] dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], "
+			   "dilation=[1], transposed=false, output_padding=[0], groups=2; "
+			   "f32[n=2, 2, 3, 2], f32[2, 3, k=3, l=2], none, stride=[2, 3], "
+			   "padding=[1, 0], dilation=[1, 2], transposed=true, "
+			   "output_padding=[1, 2], groups=1"},
+		{.schema = "aten._convolution.deprecated(Tensor input, Tensor weight, Tensor? "
+			   "bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+			   "bool transposed, int[] output_padding, SymInt groups, bool benchmark, "
 			   "bool deterministic, bool cudnn_enabled) -> Tensor",
 		 .build = build_convolution,
-		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-			   "output_padding=[0], groups=2, benchmark=false, deterministic=false, cudnn_enabled=false"},
-		{.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
-			   "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
-			   "output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
-			   "cudnn_enabled, bool allow_tf32) -> Tensor",
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], "
+			   "dilation=[1], transposed=false, output_padding=[0], groups=2, "
+			   "benchmark=false, deterministic=false, cudnn_enabled=false"},
+		{.schema = "aten._convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] "
+			   "stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] "
+			   "output_padding, SymInt groups, bool benchmark, bool deterministic, "
+			   "bool cudnn_enabled, bool allow_tf32) -> Tensor",
 		 .build = build_convolution,
-		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], dilation=[1], transposed=false, "
-			   "output_padding=[0], groups=2, benchmark=false, deterministic=false, cudnn_enabled=false, "
-			   "allow_tf32=false; f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], none, stride=[2, 3], padding=[1, 0], "
-			   "dilation=[1, 2], transposed=true, output_padding=[1, 2], groups=1, benchmark=false, "
+		 .sample = "f32[n=2, 4, 6], f32[6, 2, 3], f32[6], stride=[2], padding=[1], "
+			   "dilation=[1], transposed=false, output_padding=[0], groups=2, "
+			   "benchmark=false, deterministic=false, cudnn_enabled=false, "
+			   "allow_tf32=false; f32[n=2, 2, 3, 2], f32[2, 3, 3, 2], none, "
+			   "stride=[2, 3], padding=[1, 0], dilation=[1, 2], transposed=true, "
+			   "output_padding=[1, 2], groups=1, benchmark=false, "
 			   "deterministic=false, cudnn_enabled=false, allow_tf32=false"},
 	},
 };

@@ -47,8 +47,9 @@ OP(aten_new_empty_strided){
 	.build = build_new_empty_strided,
 	.sample = "f32[n=3, 4], size=[2, n], stride=[n, 1]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? "
+			   "dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_empty_strided,
 		 .sample = "size=[2, 3], stride=[3, 1]"},
 		{.schema = "prims.empty_strided(SymInt[] shape, SymInt[] strides, *, "
@@ -73,11 +74,14 @@ static Node build_empty_permuted(Build *b, Node n)
 	return build_zeros(b, n);
 }
 OP(aten_empty_permuted){
-	.schema = "aten.empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, "
-		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.doc = "dimensions from the outermost in memory to the innermost, which says nothing of values",
+	.schema = "aten.empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? "
+		  "dtype=None, Layout? layout=None, Device? device=None, "
+		  "bool? pin_memory=None) -> Tensor",
+	.doc = "dimensions from the outermost in memory to the innermost, "
+	       "which says nothing of values",
 	.build = build_empty_permuted,
-	.sample = "size=[2, 3], physical_layout=[1, 0]; size=[], physical_layout=[]; size=[3], physical_layout=[0], dtype=i32",
+	.sample = "size=[2, 3], physical_layout=[1, 0]; size=[], physical_layout=[]; "
+		  "size=[3], physical_layout=[0], dtype=i32",
 	.overloads = (const Overload[]){
 		{.schema = "prims.empty_permuted(SymInt[] shape, int[] physical_layout, *, "
 			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
@@ -109,16 +113,19 @@ OP(aten_zeros){
 	.build = build_zeros,
 	.sample = "size=[2, 3]; size=[3], dtype=i32",
 	.overloads = (const Overload[]){
-		{.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? "
+		{.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+			   "MemoryFormat? "
 			   "memory_format=None) -> Tensor"},
-		{.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .aliases = "aten.new_empty",
 		 .build = build_new_zeros,
 		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
-		{.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-			   "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+		{.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None, "
+			   "MemoryFormat? memory_format=None) "
 			   "-> Tensor",
 		 .aliases = "aten.empty_like",
 		 .build = build_zeros_like,
@@ -135,12 +142,14 @@ OP(aten_ones){
 	.build = build_ones,
 	.sample = "size=[2, 3]; size=[3], dtype=i32",
 	.overloads = (const Overload[]){
-		{.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_new_ones,
 		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
-		{.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-			   "Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) "
+		{.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None, "
+			   "MemoryFormat? memory_format=None) "
 			   "-> Tensor",
 		 .build = build_ones_like,
 		 .sample = "f32[n=3, 4]; i32[n=3], dtype=f16"},
@@ -177,25 +186,32 @@ OP(aten_full){
 	.build = build_full,
 	.sample = "size=[2, 3], fill_value=1.5; size=[3], fill_value=7; size=[2], fill_value=true; "
 		  "size=[2], fill_value=2.5, dtype=i32; "
-		  "size=[2], fill_value=complex(1.5, -2); size=[2], fill_value=complex(3, 0), dtype=f32",
+		  "size=[2], fill_value=complex(1.5, -2); size=[2], fill_value=complex(3, 0), "
+		  "dtype=f32",
 	.overloads = (const Overload[]){
-		{.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? "
-			   "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+		{.schema = "aten.new_full(Tensor self, SymInt[] size, Scalar fill_value, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) "
 			   "-> Tensor",
-		 .sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; i32[2], size=[3], fill_value=7, dtype=f16; "
-			   "c64[2], size=[3], fill_value=complex(0, 1); c64[2], size=[3], fill_value=7"},
-		{.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+		 .sample = "f32[n=3, 4], size=[2, n], fill_value=1.5; "
+			   "i32[2], size=[3], fill_value=7, dtype=f16; "
+			   "c64[2], size=[3], fill_value=complex(0, 1); "
+			   "c64[2], size=[3], fill_value=7"},
+		{.schema = "aten.full_like(Tensor self, Scalar fill_value, *, ScalarType? "
+			   "dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None, "
 			   "MemoryFormat? memory_format=None) -> Tensor",
 		 .build = build_full_like,
-		 .sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; i32[3], fill_value=7; "
-			   "c64[n=3, 4], fill_value=complex(1.5, -2); f32[n=3], fill_value=complex(0, 2), dtype=c128"},
+		 .sample = "f32[n=3, 4], fill_value=1.5; i32[n=3], fill_value=7, dtype=f16; "
+			   "i32[3], fill_value=7; c64[n=3, 4], fill_value=complex(1.5, -2); "
+			   "f32[n=3], fill_value=complex(0, 2), dtype=c128"},
 		{.schema = "prims.full(SymInt[] shape, Scalar fill_value, *, "
 			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
 		 .expand = "full_like(zeros(shape, dtype=dtype), fill_value)",
-		 .sample = "shape=[2, 3], fill_value=1.5, dtype=f32, requires_grad=false; shape=[], "
-			   "fill_value=7, dtype=i32, requires_grad=false; "
-			   "shape=[2], fill_value=complex(1.5, -2), dtype=c64, requires_grad=false"},
+		 .sample = "shape=[2, 3], fill_value=1.5, dtype=f32, requires_grad=false; "
+			   "shape=[], fill_value=7, dtype=i32, requires_grad=false; "
+			   "shape=[2], fill_value=complex(1.5, -2), dtype=c64, "
+			   "requires_grad=false"},
 		{.schema = "prims.full_like(Tensor a, Scalar fill_value, *, "
 			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
 		 .expand = "full_like(a, fill_value, dtype=dtype)",
@@ -245,8 +261,8 @@ OP(aten_scalar_tensor){
 	.sample = "s=1.5; s=3; s=3, dtype=i32; s=true; "
 		  "s=complex(1.5, -2), dtype=c64",
 	.overloads = (const Overload[]){
-		{.schema = "prims.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? device=None) "
-			   "-> Tensor",
+		{.schema = "prims.scalar_tensor(Scalar s, *, ScalarType? dtype=None, Device? "
+			   "device=None) -> Tensor",
 		 .expand = "scalar_tensor(s, dtype=dtype)",
 		 .no_sample = "PyTorch's wants a device, which is not written in samples"},
 	},
@@ -290,9 +306,12 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 	if (!sym_is_const(t, step->s, &by)) { /* a size: PyTorch has checked while exporting that
 	                                         the step is not negative */
 		aten_require_le(b, b_int(b, 1), step->s, "the step of arange is positive");
-		Sym some = sym_sub(t, end->s, start->s), count = sym_ceildiv(t, some, sym_max(t, step->s, b_int(b, 1)));
-		aten_require_le(b, b_int(b, 0), some, "the bounds of arange fit the sign of its step");
-		return sequence(b, count, aten_size(b, start->s, DT_i64), aten_size(b, step->s, DT_i64), d);
+		Sym some = sym_sub(t, end->s, start->s),
+		    count = sym_ceildiv(t, some, sym_max(t, step->s, b_int(b, 1)));
+		aten_require_le(b, b_int(b, 0), some,
+				"the bounds of arange fit the sign of its step");
+		return sequence(b, count, aten_size(b, start->s, DT_i64),
+				aten_size(b, step->s, DT_i64), d);
 	}
 	by = (int64_t)number(b, step);
 	if (by == 0)
@@ -317,7 +336,8 @@ static Node arange(Build *b, Node n, const Attr *from, const Attr *to, const Att
 {
 	if (from->kind == ATTR_complex || to->kind == ATTR_complex || by->kind == ATTR_complex)
 		return b_error(b, "expected real bounds and a real step, got a complex number");
-	Attr start = arange_number(b, from), end = arange_number(b, to), step = arange_number(b, by);
+	Attr start = arange_number(b, from), end = arange_number(b, to),
+	     step = arange_number(b, by);
 	return arange_numbers(b, n, &start, &end, &step);
 }
 
@@ -344,12 +364,15 @@ static Node build_arange_step(Build *b, Node n)
 /* With its end, of floats unless a dtype is given. */
 static Node build_range(Build *b, Node n)
 {
-	Attr one = attr_int(b->g->ir, 1), start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
+	Attr one = attr_int(b->g->ir, 1), start = *node_attr(b->g, n, "start"),
+	     end = *node_attr(b->g, n, "end");
 	Attr step = op_arg_index(node_op(b->g, n), "step") < 0 ? one : *node_attr(b->g, n, "step");
-	double s = number(b, &start), by = number(b, &step), len = floor((number(b, &end) - s) / by) + 1;
+	double s = number(b, &start), by = number(b, &step),
+	       len = floor((number(b, &end) - s) / by) + 1;
 	if (!(len >= 1 && len < 1e15))
 		return b_error(b, "range with bounds that do not fit its step");
-	return sequence(b, b_int(b, (int64_t)len), b_scalar(b, DT_f64, s), b_scalar(b, DT_f64, by), aten_dtype_or(b, n, "dtype", DT_f32));
+	return sequence(b, b_int(b, (int64_t)len), b_scalar(b, DT_f64, s), b_scalar(b, DT_f64, by),
+			aten_dtype_or(b, n, "dtype", DT_f32));
 }
 
 OP(aten_arange){
@@ -359,21 +382,24 @@ OP(aten_arange){
 	.sample = "end=5; end=3.5; end=4, dtype=f32",
 	.overloads = (const Overload[]){
 		{.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_arange_start,
 		 .sample = "start=2, end=6; start=-1.5, end=3; start=1, end=4, dtype=f16"},
 		{.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
-			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-			   "pin_memory=None) -> Tensor",
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_arange_step,
-		 .sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; start=0.5, end=2, step=0.25; "
-			   "start=1, end=9, step=3, dtype=f32"},
-		{.schema = "aten.range(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-			   "pin_memory=None) -> Tensor",
+		 .sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; "
+			   "start=0.5, end=2, step=0.25; start=1, end=9, step=3, dtype=f32"},
+		{.schema = "aten.range(Scalar start, Scalar end, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_range,
 		 .sample = "start=2, end=6; start=-1.5, end=3"},
-		{.schema = "aten.range.step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-			   "device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.range.step(Scalar start, Scalar end, Scalar step=1, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_range,
 		 .sample = "start=2, end=8, step=3; start=0.5, end=-2, step=-0.25, dtype=f64"},
 	},
@@ -425,17 +451,20 @@ OP(aten_linspace){
 	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, dtype=f64; "
 		  "start=-3, end=9, steps=4, dtype=i64; start=2, end=5, steps=1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, ScalarType? "
-			   "dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.linspace.Tensor_Tensor(Tensor start, Tensor end, int steps, *, "
+			   "ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=1"},
-		{.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, ScalarType? "
-			   "dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.linspace.Tensor_Scalar(Tensor start, Scalar end, int steps, *, "
+			   "ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .sample = "f32[] of -1, end=2.5, steps=5"},
-		{.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, ScalarType? "
-			   "dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.linspace.Scalar_Tensor(Scalar start, Tensor end, int steps, *, "
+			   "ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .sample = "start=-1, f32[] of 2.5, steps=6"},
 	},
 };
@@ -450,22 +479,24 @@ OP(aten_logspace){
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
 	.build = build_logspace,
-	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, base=2.5, dtype=f64; start=2, end=5, steps=1",
+	.sample = "start=-1, end=2, steps=5; start=0.5, end=-3.5, steps=4, base=2.5, dtype=f64; "
+		  "start=2, end=5, steps=1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.logspace.Tensor_Tensor(Tensor start, Tensor end, int steps, float "
 			   "base=10.0, *, "
-			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-			   "pin_memory=None) -> Tensor",
-		 .sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=4, base=2.0"},
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
+		 .sample = "f32[] of -1, f32[] of 2.5, steps=5; f32[] of 2, f32[] of 5, steps=4, "
+			   "base=2.0"},
 		{.schema = "aten.logspace.Tensor_Scalar(Tensor start, Scalar end, int steps, float "
 			   "base=10.0, *, "
-			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-			   "pin_memory=None) -> Tensor",
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .sample = "f32[] of -1, end=2.5, steps=5"},
 		{.schema = "aten.logspace.Scalar_Tensor(Scalar start, Tensor end, int steps, float "
 			   "base=10.0, *, "
-			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-			   "pin_memory=None) -> Tensor",
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .sample = "start=-1, f32[] of 2.5, steps=6, base=2.0"},
 	},
 };
@@ -474,7 +505,8 @@ OP(aten_logspace){
 
 /* How many columns of a row are in the triangle of a matrix with so many columns, whose diagonal
  * begins at column `offset`; *first: the first of them. */
-static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool lower, int64_t *first)
+static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool lower,
+			      int64_t *first)
 {
 	int64_t edge = row + offset + lower; /* the first column behind the lower triangle, or of
 	                                        the upper one */
@@ -486,10 +518,12 @@ static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool
 /* [2, elements]: the rows, then the columns, of the elements of a triangle in row-major order. */
 static Node triangle_indices(Build *b, Node n, bool lower)
 {
-	const int64_t rows = aten_int(b, n, "row"), columns = aten_int(b, n, "col"), offset = aten_int(b, n, "offset");
+	const int64_t rows = aten_int(b, n, "row"), columns = aten_int(b, n, "col"),
+		      offset = aten_int(b, n, "offset");
 	int64_t count = 0, first, at = 0;
 	if (rows < 0 || columns < 0)
-		return b_error(b, "a matrix of %lld rows and %lld columns", (long long)rows, (long long)columns);
+		return b_error(b, "a matrix of %lld rows and %lld columns", (long long)rows,
+			       (long long)columns);
 	if (rows > INT32_MAX || columns > INT32_MAX || offset > INT32_MAX || offset < -INT32_MAX)
 		return b_error(b, "a matrix or an offset above 2^31 - 1");
 	for (int64_t r = 0; r < rows && columns; r++)
@@ -517,14 +551,15 @@ static Node build_triu_indices(Build *b, Node n)
 	return triangle_indices(b, n, false);
 }
 OP(aten_tril_indices){
-	.schema = "aten.tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? "
-		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+	.schema = "aten.tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, "
+		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_tril_indices,
-	.sample = "row=3, col=4; row=4, col=2, offset=1; row=3, col=5, offset=-1, dtype=i32; row=0, col=3; row=2, col=2, "
-		  "offset=-4; row=3, col=0",
+	.sample = "row=3, col=4; row=4, col=2, offset=1; row=3, col=5, offset=-1, dtype=i32; "
+		  "row=0, col=3; row=2, col=2, offset=-4; row=3, col=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.triu_indices(int row, int col, int offset=0, *, ScalarType? "
+			   "dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_triu_indices},
 	},
 };
@@ -586,7 +621,8 @@ static Node build_triu(Build *b, Node n)
 OP(aten_tril){
 	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
 	.build = build_tril,
-	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; i32[4, 3] in 1..9, diagonal=-2",
+	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; "
+		  "i32[4, 3] in 1..9, diagonal=-2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
 		 .build = build_triu},
@@ -602,8 +638,13 @@ static Node build_one_hot(Build *b, Node n)
 		return b_error(b, "one_hot needs num_classes: a shape must not depend on values");
 	if (!x.i || s.rank == MAX_RANK)
 		return (Node){0};
-	Node inside = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, 0), b_bin_scalar(b, OP_lt, x, (double)classes));
-	b_node(b, OP_assert, &inside, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "one_hot: a class is negative, or not below num_classes")}, 2);
+	Node inside = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, 0),
+			    b_bin_scalar(b, OP_lt, x, (double)classes));
+	b_node(b, OP_assert, &inside, 1,
+	       (Attr[]){attr_none(),
+			attr_str(b->g->ir,
+				 "one_hot: a class is negative, or not below num_classes")},
+	       2);
 	Shape r = shape_insert(s, s.rank, b_int(b, classes));
 	Node k = aten_iota_dim(b, &r, s.rank, DT_i64);
 	return b_convert(b, b_bin(b, OP_eq, b_unsqueeze(b, x, -1), k), DT_i64);

@@ -40,7 +40,8 @@ static const uint32_t behind_channels = ~3u; /* dims whose elements are a featur
 static bool has_features(Build *b, Node n)
 {
 	uint32_t rank = aten_rank(b, dropped_operand(b, n));
-	return !drops(b->g, n) || rank >= 2 || b_error(b, "dropout of features of rank %u, expected 2 at least", rank).i;
+	return !drops(b->g, n) || rank >= 2 ||
+	       b_error(b, "dropout of features of rank %u, expected 2 at least", rank).i;
 }
 
 static Node build_feature_dropout(Build *b, Node n)
@@ -82,7 +83,8 @@ static Node alpha_dropout(Build *b, Node n, uint32_t shared)
 	DType d = dtype_compute(aten_dtype(b, x));
 	Node keep = draw_keep(b, &draw, x, p, shared);
 	Node factor = b_select(b, keep, b_full(b, d, scale, 0, NULL), b_full(b, d, 0, 0, NULL));
-	Node more = b_select(b, keep, b_full(b, d, alpha * scale * p, 0, NULL), b_full(b, d, alpha * scale * (p - 1), 0, NULL));
+	Node more = b_select(b, keep, b_full(b, d, alpha * scale * p, 0, NULL),
+			     b_full(b, d, alpha * scale * (p - 1), 0, NULL));
 	Node y = b_bin(b, OP_add, b_bin(b, OP_mul, b_convert(b, x, d), factor), more);
 	return b_convert(b, y, aten_dtype(b, x));
 }
@@ -129,7 +131,10 @@ static Node build_native_dropout(Build *b, Node n)
 	if ((train->kind == ATTR_bool && !train->b) || p == 0)
 		return b_tuple(b, (Node[]){x, b_full_int(b, DT_bool, 1, s.rank, s.dim)}, 2);
 	if (p == 1)
-		return b_tuple(b, (Node[]){b_bin_scalar(b, OP_mul, x, 0), b_full_int(b, DT_bool, 0, s.rank, s.dim)}, 2);
+		return b_tuple(b,
+			       (Node[]){b_bin_scalar(b, OP_mul, x, 0),
+					b_full_int(b, DT_bool, 0, s.rank, s.dim)},
+			       2);
 	if (!draw_begin(b, n, &draw))
 		return (Node){0};
 	Node keep = draw_keep(b, &draw, x, p, 0);

@@ -42,9 +42,12 @@ Node spectral_call(Build *b, const char *stem, const Node *in, uint32_t nin, Nod
 		if (!in[k].i)
 			return in[k];
 	s.rank -= 2;
-	const Sym ints[] = {b_int(b, 0), b_int(b, 1), shape_numel(b, &s), b_int(b, complex), b_int(b, flag)};
-	Attr attr[] = {attr_int(ir, nin), attr_str(ir, arena_printf(ir->ctx->arena, "weft::%s_%c", stem, type)),
-		       attr_ints(ints, flag < 0 ? 4 : 5), {.kind = ATTR_floats}};
+	const Sym ints[] = {b_int(b, 0), b_int(b, 1), shape_numel(b, &s), b_int(b, complex),
+			    b_int(b, flag)};
+	Attr attr[] = {attr_int(ir, nin),
+		       attr_str(ir, arena_printf(ir->ctx->arena, "weft::%s_%c", stem, type)),
+		       attr_ints(ints, flag < 0 ? 4 : 5),
+		       {.kind = ATTR_floats}};
 	return b_node(b, OP_call, in, nin, attr, 4);
 }
 
@@ -85,7 +88,9 @@ Node spectral_gaps(Build *b, Node d)
 {
 	if (!d.i)
 		return d;
-	return spectral_with_diagonal(b, b_bin(b, OP_sub, b_unsqueeze(b, d, -2), b_unsqueeze(b, d, -1)), aten_like(b, d, 1));
+	return spectral_with_diagonal(
+		b, b_bin(b, OP_sub, b_unsqueeze(b, d, -2), b_unsqueeze(b, d, -1)),
+		aten_like(b, d, 1));
 }
 
 Node spectral_imaginary(Build *b, Node x)
@@ -117,7 +122,8 @@ static int is_upper(Build *b, Node n)
 static Node symmetric_operand(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
-	return spectral_takes(b, x, "linalg.eigh") && solve_takes(b, x, "linalg.eigh") ? x : (Node){0};
+	return spectral_takes(b, x, "linalg.eigh") && solve_takes(b, x, "linalg.eigh") ? x
+										       : (Node){0};
 }
 
 static Node build_eigh(Build *b, Node n)
@@ -129,7 +135,11 @@ static Node build_eigh(Build *b, Node n)
 	Node y = spectral_call(b, "eigh", &a, 1, x, upper);
 	if (!y.i)
 		return y;
-	return b_tuple(b, (Node[]){b_get(b, y, 0), spectral_matrix(b, b_get(b, y, 1), dtype_is_complex(aten_dtype(b, x)))}, 2);
+	return b_tuple(
+		b,
+		(Node[]){b_get(b, y, 0),
+			 spectral_matrix(b, b_get(b, y, 1), dtype_is_complex(aten_dtype(b, x)))},
+		2);
 }
 
 static Node build_eigvalsh(Build *b, Node n)
@@ -141,7 +151,8 @@ static Node build_eigvalsh(Build *b, Node n)
 }
 
 #define PHASE                                                                                      \
-	"The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The "  \
+	"The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. "   \
+	"The "                                                                                     \
 	"specified loss function depends on this quantity, so it is ill-defined."
 
 /* V M V^H */
@@ -167,9 +178,11 @@ static bool adjoint_eigh(Build *b, Node n, const Node *ct, const bool *want, Nod
 	}
 	Node m = b_matmul(b, solve_adjoint(b, v), gv);
 	if (m.i && dtype_is_complex(aten_dtype(b, m)))
-		spectral_require_gauge(b, b_part(b, spectral_diagonal(b, m), true), "linalg_eigh_backward: " PHASE);
+		spectral_require_gauge(b, b_part(b, spectral_diagonal(b, m), true),
+				       "linalg_eigh_backward: " PHASE);
 	m = b_bin(b, OP_div, m, spectral_gaps(b, w));
-	g[0] = spectral_hermitian(b, in_basis(b, v, spectral_with_diagonal(b, m, gw.i ? gw : aten_like(b, w, 0))));
+	g[0] = spectral_hermitian(
+		b, in_basis(b, v, spectral_with_diagonal(b, m, gw.i ? gw : aten_like(b, w, 0))));
 	return g[0].i;
 }
 
@@ -177,9 +190,12 @@ static bool tangent_eigh(Build *b, Node n, const Node *t, Node *ty)
 {
 	if (!t[0].i)
 		return true;
-	Node w = b_get(b, n, 0), v = b_get(b, n, 1), p = to_basis(b, v, t[0]), d = spectral_diagonal(b, p);
+	Node w = b_get(b, n, 0), v = b_get(b, n, 1), p = to_basis(b, v, t[0]),
+	     d = spectral_diagonal(b, p);
 	ty[0] = d.i && dtype_is_complex(aten_dtype(b, d)) ? b_part(b, d, false) : d;
-	Node x = p.i ? spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)), aten_like(b, p, 0)) : p;
+	Node x = p.i ? spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)),
+					      aten_like(b, p, 0))
+		     : p;
 	ty[1] = x.i ? b_matmul(b, v, x) : x;
 	return ty[0].i && ty[1].i;
 }
@@ -211,7 +227,8 @@ static bool tangent_eigvalsh(Build *b, Node n, const Node *t, Node *ty)
 }
 
 OP(aten_linalg_eigh){
-	.schema = "aten.linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)",
+	.schema = "aten.linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor "
+		  "eigenvectors)",
 	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
@@ -219,8 +236,9 @@ OP(aten_linalg_eigh){
 	.adjoint = adjoint_eigh,
 	.tangent = tangent_eigh,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7 -> 0; f32[2, n=2, n] of 4 1 1 -2 1 0.5 0.5 3, UPLO=\"U\" -> 0; "
-		  "c128[2, 2] of 4 0 1 1 1 -1 3 0 -> 0; f64[0, 0] -> 0; f32[2, 1, 1] -> 0",
+	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7 -> 0; f32[2, n=2, n] of 4 1 1 -2 1 0.5 0.5 3, "
+		  "UPLO=\"U\" -> 0; c128[2, 2] of 4 0 1 1 1 -1 3 0 -> 0; f64[0, 0] -> 0; "
+		  "f32[2, 1, 1] -> 0",
 };
 OP(aten_linalg_eigvalsh){
 	.schema = "aten.linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor",
@@ -231,8 +249,8 @@ OP(aten_linalg_eigvalsh){
 	.adjoint = adjoint_eigvalsh,
 	.tangent = tangent_eigvalsh,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7; f32[2, n=2, n] of 4 1 1 -2 1 0.5 0.5 3, UPLO=\"U\"; c128[2, 2] of 4 0 1 1 1 -1 3 0; "
-		  "f64[0, 0]; f32[2, 1, 1]",
+	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7; f32[2, n=2, n] of 4 1 1 -2 1 0.5 0.5 3, "
+		  "UPLO=\"U\"; c128[2, 2] of 4 0 1 1 1 -1 3 0; f64[0, 0]; f32[2, 1, 1]",
 };
 
 /* What linalg_eigh and linalg_eigvalsh decompose to: without vectors these are an empty tensor. */
@@ -241,13 +259,16 @@ static Node build_eigh_either(Build *b, Node n)
 	const bool vectors = node_bool(b->g, n, "compute_v");
 	Node x = arg(b, n, "A");
 	Attr attr[] = {attr_none(), *node_attr(b->g, n, "UPLO")};
-	Node y = x.i ? b_call(b, vectors ? OP_aten_linalg_eigh : OP_aten_linalg_eigvalsh, &x, 1, attr, 2) : x;
+	Node y = x.i ? b_call(b, vectors ? OP_aten_linalg_eigh : OP_aten_linalg_eigvalsh, &x, 1,
+			      attr, 2)
+		     : x;
 	if (!y.i || vectors)
 		return y;
 	return b_tuple(b, (Node[]){y, b_full(b, aten_dtype(b, x), 0, 1, (Sym[]){b_int(b, 0)})}, 2);
 }
 OP(aten__linalg_eigh){
-	.schema = "aten._linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
+	.schema = "aten._linalg_eigh(Tensor A, str UPLO=\"L\", bool compute_v=True) -> (Tensor "
+		  "eigenvalues, Tensor eigenvectors)",
 	.build = build_eigh_either,
 	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7 -> 0; f32[2, 2] of 4 1 1 -2, compute_v=false",
 };
@@ -257,7 +278,8 @@ OP(aten__linalg_eigh){
 static Node square_operand(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
-	return spectral_takes(b, x, "linalg.eig") && solve_takes(b, x, "linalg.eig") ? x : (Node){0};
+	return spectral_takes(b, x, "linalg.eig") && solve_takes(b, x, "linalg.eig") ? x
+										     : (Node){0};
 }
 
 static Node build_eig(Build *b, Node n)
@@ -267,7 +289,10 @@ static Node build_eig(Build *b, Node n)
 	if (!y.i)
 		return y;
 	Node w = b_get(b, y, 0);
-	return b_tuple(b, (Node[]){b_node(b, OP_view_complex, &w, 1, NULL, 0), spectral_matrix(b, b_get(b, y, 1), true)}, 2);
+	return b_tuple(b,
+		       (Node[]){b_node(b, OP_view_complex, &w, 1, NULL, 0),
+				spectral_matrix(b, b_get(b, y, 1), true)},
+		       2);
 }
 
 static Node build_eigvals(Build *b, Node n)
@@ -328,9 +353,13 @@ static bool tangent_eig(Build *b, Node n, const Node *t, Node *ty)
 	ty[0] = spectral_diagonal(b, p);
 	if (!ty[0].i)
 		return false;
-	Node x = spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)), aten_like(b, p, 0));
-	Node dv = b_matmul(b, v, x), along = spectral_diagonal(b, b_matmul(b, solve_adjoint(b, v), dv));
-	ty[1] = along.i ? b_bin(b, OP_sub, dv, spectral_scale_columns(b, v, b_part(b, along, false))) : along;
+	Node x = spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)),
+					aten_like(b, p, 0));
+	Node dv = b_matmul(b, v, x),
+	     along = spectral_diagonal(b, b_matmul(b, solve_adjoint(b, v), dv));
+	ty[1] = along.i ? b_bin(b, OP_sub, dv,
+				spectral_scale_columns(b, v, b_part(b, along, false)))
+			: along;
 	return ty[1].i;
 }
 
@@ -360,8 +389,8 @@ OP(aten_linalg_eig){
 	.adjoint = adjoint_eig,
 	.tangent = tangent_eig,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 -1 5 3 0.5 3 7 -> 0; f32[2, n=2, n] of 1 2 -1 1 1 0.5 0.5 3 -> 0; c128[2, 2] of 4 0 1 1 2 -1 3 0.5 -> 0; "
-		  "f64[0, 0] -> 0",
+	.sample = "f32[3, 3] of 4 2 1 -1 5 3 0.5 3 7 -> 0; f32[2, n=2, n] of 1 2 -1 1 1 0.5 0.5 3 "
+		  "-> 0; c128[2, 2] of 4 0 1 1 2 -1 3 0.5 -> 0; f64[0, 0] -> 0",
 };
 OP(aten_linalg_eigvals){
 	.schema = "aten.linalg_eigvals(Tensor self) -> Tensor",
@@ -373,5 +402,6 @@ OP(aten_linalg_eigvals){
 	.adjoint = adjoint_eigvals,
 	.tangent = tangent_eigvals,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 -1 5 3 0.5 3 7; f32[2, n=2, n] of 1 2 -1 1 1 0.5 0.5 3; c128[2, 2] of 4 0 1 1 2 -1 3 0.5; f64[0, 0]",
+	.sample = "f32[3, 3] of 4 2 1 -1 5 3 0.5 3 7; f32[2, n=2, n] of 1 2 -1 1 1 0.5 0.5 3; "
+		  "c128[2, 2] of 4 0 1 1 2 -1 3 0.5; f64[0, 0]",
 };

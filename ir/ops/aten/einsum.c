@@ -91,7 +91,10 @@ static bool read_equation(Einsum *e, const char *p)
 		p += strspn(p, " ");
 		bool last = k + 1 == e->n;
 		if (last ? *p && strncmp(p, "->", 2) != 0 : *p != ',')
-			return b_error(e->b, "the equation names %s operands than the %u that are given", last ? "more" : "fewer", e->n).i;
+			return b_error(e->b,
+				       "the equation names %s operands than the %u that are given",
+				       last ? "more" : "fewer", e->n)
+				.i;
 		p += *p == ',';
 	}
 	if (strncmp(p, "->", 2) == 0) {
@@ -216,8 +219,8 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	/* By dtype alone: in ATen each operand has all the dims here, so none is a scalar that
 	 * yields. */
 	DType d = dtype_promote(aten_dtype(e->b, x->x), aten_dtype(e->b, y->x));
-	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d), (const uint32_t(*)[2])batch, nbatch,
-			 (const uint32_t(*)[2])sum, nsum);
+	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d),
+			 (const uint32_t(*)[2])batch, nbatch, (const uint32_t(*)[2])sum, nsum);
 	return r;
 }
 
@@ -266,10 +269,12 @@ OP(aten_einsum){
 	.autocast = AUTOCAST_LOW,
 	.build = build_einsum,
 	.sample = "equation=\"bij,bjk->bik\", [f32[n=2, 3, 4], f32[n, 4, 2]]; "
-		  "equation=\"ij,ij,j->i\", [f32[n=3, 4], f32[n, 4], f32[4]]; equation=\"ii->i\", [f32[3, 3]]; "
-		  "equation=\"...ab->...ba\", [f32[n=2, 3, 4]]; equation=\"ij,k\", [f32[2, 3], f32[2]]; "
+		  "equation=\"ij,ij,j->i\", [f32[n=3, 4], f32[n, 4], f32[4]]; "
+		  "equation=\"ii->i\", [f32[3, 3]]; equation=\"...ab->...ba\", [f32[n=2, 3, 4]]; "
+		  "equation=\"ij,k\", [f32[2, 3], f32[2]]; "
 		  "equation=\"ii\", [f32[3, 3]]; equation=\"ii,jk->jk\", [i32[3, 3], i32[2, 3]]; "
-		  "equation=\"ij,kj->\", [i32[2, 3], i32[2, 3]]; equation=\"ij,->ij\", [i32[2, 3], i64[]]",
+		  "equation=\"ij,kj->\", [i32[2, 3], i32[2, 3]]; equation=\"ij,->ij\", "
+		  "[i32[2, 3], i64[]]",
 };
 
 static Node build_tensordot(Build *b, Node n)
@@ -325,5 +330,6 @@ OP(aten_bilinear){
 		  "-> Tensor",
 	.autocast_gpu = AUTOCAST_WIDEST,
 	.build = build_bilinear,
-	.sample = "f32[n=2, 3], f32[n, 4], f32[2, 3, 4], f32[2]; f32[n=2, 3], f32[n, 4], f32[2, 3, 4]",
+	.sample = "f32[n=2, 3], f32[n, 4], f32[2, 3, 4], f32[2]; f32[n=2, 3], f32[n, 4], "
+		  "f32[2, 3, 4]",
 };

@@ -74,7 +74,8 @@ static Node scaled(Build *b, Node x, const Axes *d, Scale scale)
 	for (uint32_t k = 0; k < d->n; k++)
 		count = sym_mul(b_syms(b), count, d->length[k]);
 	if (sym_is_const(b_syms(b), count, &n))
-		return b_bin_scalar(b, OP_mul, x, 1 / (scale == SCALE_BY_ROOT ? sqrt((double)n) : (double)n));
+		return b_bin_scalar(b, OP_mul, x,
+				    1 / (scale == SCALE_BY_ROOT ? sqrt((double)n) : (double)n));
 	Node size = b_convert(b, b_from_size(b, count), DT_f64);
 	if (scale == SCALE_BY_ROOT)
 		size = b_un(b, OP_sqrt, size);
@@ -144,7 +145,9 @@ static Node real_only(Build *b, Node x)
 static Node complex_only(Build *b, Node x)
 {
 	x = promoted(b, x);
-	return x.i && !dtype_is_complex(aten_dtype(b, x)) ? b_convert(b, x, dtype_complex(aten_dtype(b, x))) : x;
+	return x.i && !dtype_is_complex(aten_dtype(b, x))
+		       ? b_convert(b, x, dtype_complex(aten_dtype(b, x)))
+		       : x;
 }
 
 /* The argument "norm" of a transform in that direction. */
@@ -168,7 +171,8 @@ static Scale scale_number(Build *b, Node n)
 static void require_points(Build *b, const Axes *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
-		aten_require_le(b, b_int(b, 1), d->length[k], "number of data points of a transform");
+		aten_require_le(b, b_int(b, 1), d->length[k],
+				"number of data points of a transform");
 }
 
 /* The argument "dim", a list of different dimensions. */
@@ -200,7 +204,9 @@ static bool one_dim(Build *b, Node n, Node x, bool half, Axes *d)
 	d->n = 1;
 	d->dim[0] = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	Sym size = b_dim(b, x, (int)d->dim[0]);
-	d->length[0] = aten_has(b, n, "n") ? node_sym(b->g, n, "n") : half ? sym_muli(t, sym_addi(t, size, -1), 2) : size;
+	d->length[0] = aten_has(b, n, "n") ? node_sym(b->g, n, "n")
+		       : half              ? sym_muli(t, sym_addi(t, size, -1), 2)
+					   : size;
 	require_points(b, d);
 	return true;
 }
@@ -230,7 +236,9 @@ static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
 	for (uint32_t k = 0; k < d->n; k++) {
 		Sym size = b_dim(b, x, (int)d->dim[k]);
 		bool given = has && !sym_is(t, s[k], -1);
-		d->length[k] = given ? s[k] : half && k + 1 == d->n ? sym_muli(t, sym_addi(t, size, -1), 2) : size;
+		d->length[k] = given                   ? s[k]
+			       : half && k + 1 == d->n ? sym_muli(t, sym_addi(t, size, -1), 2)
+						       : size;
 	}
 	if (half && !d->n)
 		return b_error(b, "at least one dimension must be transformed"), false;
@@ -241,7 +249,8 @@ static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
 static Node resized_to(Build *b, Node x, const Axes *d, bool half)
 {
 	for (uint32_t k = 0; k < d->n; k++)
-		x = resized(b, x, d->dim[k], half && k + 1 == d->n ? half_length(b, d->length[k]) : d->length[k]);
+		x = resized(b, x, d->dim[k],
+			    half && k + 1 == d->n ? half_length(b, d->length[k]) : d->length[k]);
 	return x;
 }
 
@@ -375,19 +384,23 @@ OP(aten_fft_fft){
 		{.schema = "aten.fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? "
 		   "norm=None) -> Tensor",
 		 .build = build_fftn,
-		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], s=[-1, 5], dim=[2, 0], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
+			   "c64[2, 3, 4], s=[-1, 5], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
 		 .build = build_ifftn,
-		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
+		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
+			   "c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_fftn,
-		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_ifftn,
-		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
 };
 
@@ -396,26 +409,31 @@ OP(aten_fft_rfft){
 		   "-> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_rfft,
-	.sample = "f32[2, n=6]; f32[3, 5], n=8, dim=0; f64[4], norm=\"ortho\"; i64[n=7], norm=\"forward\"",
+	.sample = "f32[2, n=6]; f32[3, 5], n=8, dim=0; f64[4], norm=\"ortho\"; "
+		  "i64[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? "
 		   "norm=None) -> Tensor", .build = build_ihfft},
 		{.schema = "aten.fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
 		 .build = build_rfftn,
-		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; f32[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
+		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
+			   "f32[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
 		 .build = build_ihfftn,
-		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; f32[2, 3, 4], dim=[2, 0], norm=\"forward\""},
+		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
+			   "f32[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_rfftn,
-		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; f32[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "f32[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_ihfftn,
-		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; f32[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "f32[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
 };
 
@@ -424,26 +442,31 @@ OP(aten_fft_irfft){
 		   "norm=None) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_irfft,
-	.sample = "c64[2, n=4]; c64[3, 5], n=7, dim=0; c128[4], n=5, norm=\"ortho\"; f32[n=7], norm=\"forward\"",
+	.sample = "c64[2, n=4]; c64[3, 5], n=7, dim=0; c128[4], n=5, norm=\"ortho\"; "
+		  "f32[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
 		   "-> Tensor", .build = build_hfft},
 		{.schema = "aten.fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
 		 .build = build_irfftn,
-		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; "
+			   "c64[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
 		 .build = build_hfftn,
-		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
+		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; "
+			   "c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_irfftn,
-		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
 		 .build = build_hfftn,
-		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; c64[2, 3, 4], dim=[1], norm=\"ortho\""},
+		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
+			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
 };
 
@@ -455,10 +478,12 @@ static Node build_c2c(Build *b, Node n)
 	Axes d;
 	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
-	return complex_to_complex(b, complex_only(b, x), &d, scale_number(b, n), !node_bool(b->g, n, "forward"));
+	return complex_to_complex(b, complex_only(b, x), &d, scale_number(b, n),
+				  !node_bool(b->g, n, "forward"));
 }
 OP(aten__fft_c2c){
-	.schema = "aten._fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor",
+	.schema = "aten._fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> "
+		  "Tensor",
 	.build = build_c2c,
 	.sample = "c64[n=3, 4], dim=[0, 1], normalization=0, forward=true; "
 		  "c64[2, n=5], dim=[1], normalization=1, forward=false; "
@@ -476,7 +501,8 @@ static Node build_r2c(Build *b, Node n)
 	return real_to_complex(b, x, &d, scale_number(b, n), node_bool(b->g, n, "onesided"));
 }
 OP(aten__fft_r2c){
-	.schema = "aten._fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor",
+	.schema = "aten._fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> "
+		  "Tensor",
 	.build = build_r2c,
 	.sample = "f32[n=3, 4], dim=[0, 1], normalization=0, onesided=true; "
 		  "f32[2, n=5], dim=[1], normalization=1, onesided=false; "
@@ -500,7 +526,8 @@ static Node build_c2r(Build *b, Node n)
 	return complex_to_real(b, complex_only(b, x), &d, scale_number(b, n));
 }
 OP(aten__fft_c2r){
-	.schema = "aten._fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor",
+	.schema = "aten._fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) "
+		  "-> Tensor",
 	.build = build_c2r,
 	.sample = "c64[n=3, 4], dim=[0, 1], normalization=0, last_dim_size=6; "
 		  "c64[2, 3], dim=[1], normalization=1, last_dim_size=5; "
@@ -560,8 +587,8 @@ static bool read_frames(Build *b, Node n, Node x, Frames *f)
 	f->hop = aten_int_or(b, n, "hop_length", f->n / 4);
 	f->width = aten_int_or(b, n, "win_length", f->n);
 	if (!x.i || f->n < 1 || f->hop < 1 || f->width < 1 || f->width > f->n)
-		return b_error(b, "frames of %lld elements, %lld apart, with a window of %lld", (long long)f->n,
-			       (long long)f->hop, (long long)f->width),
+		return b_error(b, "frames of %lld elements, %lld apart, with a window of %lld",
+			       (long long)f->n, (long long)f->hop, (long long)f->width),
 		       false;
 	Sym width = b_int(b, f->width), low = b_int(b, (f->n - f->width) / 2);
 	Sym high = b_int(b, f->n - f->width - (f->n - f->width) / 2);
@@ -584,7 +611,8 @@ static bool bool_or(const Build *b, Node n, const char *name, bool otherwise)
 static Node with_border(Build *b, Node x, int64_t low, int64_t high, const char *mode)
 {
 	Sym pad[2] = {b_int(b, low), b_int(b, high)};
-	Attr attr[4] = {attr_none(), attr_ints(pad, 2), attr_str(b->g->ir, mode ? mode : "constant"), attr_none()};
+	Attr attr[4] = {attr_none(), attr_ints(pad, 2),
+			attr_str(b->g->ir, mode ? mode : "constant"), attr_none()};
 	Node in = x.i ? b_unsqueeze(b, x, 0) : x; /* padding that is no constant takes two
 	                                             dimensions */
 	in = in.i ? b_node(b, OP_aten_pad, &in, 1, attr, 4) : in;
@@ -601,8 +629,10 @@ static Node build_stft(Build *b, Node n)
 		return b_error(b, "expected a signal or a batch of signals, got rank %u", rank);
 	if (!read_frames(b, n, x, &f))
 		return x;
-	const bool is_complex = dtype_is_complex(aten_dtype(b, x)) || dtype_is_complex(aten_dtype(b, f.window));
-	const bool center = op_arg_index(node_op(b->g, n), "center") >= 0 && node_bool(b->g, n, "center");
+	const bool is_complex =
+		dtype_is_complex(aten_dtype(b, x)) || dtype_is_complex(aten_dtype(b, f.window));
+	const bool center =
+		op_arg_index(node_op(b->g, n), "center") >= 0 && node_bool(b->g, n, "center");
 	const uint32_t time = rank - 1;
 	if (center)
 		x = with_border(b, x, f.n / 2, f.n / 2, node_str(b->g, n, "pad_mode"));
@@ -636,26 +666,30 @@ OP(aten_stft){
 		  "bool? align_to_window=None) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_stft,
-	.sample = "f32[n=11], none, n_fft=4, return_complex=true; f32[2, n=9], f32[3] in 0..2, n_fft=4, hop_length=2, "
-		  "win_length=3, normalized=true, return_complex=true; "
-		  "c64[10], f32[4] in 0..2, n_fft=4, hop_length=3; f32[8], none, n_fft=5, hop_length=1, onesided=false, "
-		  "return_complex=false; f32[12], f32[2] in 0..2, n_fft=6, win_length=2, hop_length=2, "
+	.sample = "f32[n=11], none, n_fft=4, return_complex=true; "
+		  "f32[2, n=9], f32[3] in 0..2, n_fft=4, hop_length=2, win_length=3, "
+		  "normalized=true, return_complex=true; "
+		  "c64[10], f32[4] in 0..2, n_fft=4, hop_length=3; "
+		  "f32[8], none, n_fft=5, hop_length=1, onesided=false, return_complex=false; "
+		  "f32[12], f32[2] in 0..2, n_fft=6, win_length=2, hop_length=2, "
 		  "return_complex=true, align_to_window=true",
 	.overloads = (const Overload[]){
 		{.schema = "aten.stft.center(Tensor self, int n_fft, int? hop_length=None, int? "
 		  "win_length=None, Tensor? window=None, "
 		  "bool center=True, str pad_mode=\"reflect\", bool "
-			   "normalized=False, bool? onesided=None, bool? return_complex=None, bool? "
-			   "align_to_window=None) -> Tensor",
-		 .sample = "f32[n=11], none, n_fft=4, return_complex=true; f32[2, n=9], f32[4] in 0..2, n_fft=4, "
-			   "hop_length=2, pad_mode=\"constant\", return_complex=true"},
+			   "normalized=False, bool? onesided=None, bool? return_complex=None, "
+			   "bool? align_to_window=None) -> Tensor",
+		 .sample = "f32[n=11], none, n_fft=4, return_complex=true; "
+			   "f32[2, n=9], f32[4] in 0..2, n_fft=4, hop_length=2, "
+			   "pad_mode=\"constant\", return_complex=true"},
 	},
 };
 
 /* The frames [B, T, n] added where they stand: [B, length]. */
 static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 {
-	Attr attr[6] = {attr_none(), attr_int(b->g->ir, 1), attr_sym(length), attr_int(b->g->ir, f->hop),
+	Attr attr[6] = {attr_none(),           attr_int(b->g->ir, 1),
+			attr_sym(length),      attr_int(b->g->ir, f->hop),
 			attr_int(b->g->ir, 1), attr_int(b->g->ir, 0)};
 	if (!frames.i || !dtype_is_complex(aten_dtype(b, frames)))
 		return frames.i ? b_node(b, OP_fold, &frames, 1, attr, 6) : frames;
@@ -688,15 +722,18 @@ static Node build_istft(Build *b, Node n)
 		return x;
 	x = rank == 2 ? b_unsqueeze(b, x, 0) : x;
 	x = b_transpose(b, x, 1, 2);
-	const Sym count = b_dim(b, x, 1), length = sym_addi(t, sym_muli(t, sym_addi(t, count, -1), f.hop), f.n);
+	const Sym count = b_dim(b, x, 1),
+		  length = sym_addi(t, sym_muli(t, sym_addi(t, count, -1), f.hop), f.n);
 	Axes d = {.n = 1, .dim = {2}, .length = {b_int(b, f.n)}};
-	const bool is_complex = node_bool(b->g, n, "return_complex"), center = node_bool(b->g, n, "center");
+	const bool is_complex = node_bool(b->g, n, "return_complex"),
+		   center = node_bool(b->g, n, "center");
 	const bool half = bool_or(b, n, "onesided", sym_eq(t, b_dim(b, x, 2), d.length[0]) != YES);
 	aten_require_equal(b, b_dim(b, x, 2), half ? half_length(b, d.length[0]) : d.length[0],
 			   "elements of a transformed frame");
 	aten_require_le(b, b_int(b, 1), count, "number of frames");
 	f.scale = node_bool(b->g, n, "normalized") ? SCALE_BY_ROOT : SCALE_BY_COUNT;
-	Node frames = is_complex ? complex_to_complex(b, x, &d, f.scale, true) : complex_to_real(b, x, &d, f.scale);
+	Node frames = is_complex ? complex_to_complex(b, x, &d, f.scale, true)
+				 : complex_to_real(b, x, &d, f.scale);
 	const Sym start = b_int(b, center ? f.n / 2 : 0);
 	Sym end = center ? sym_addi(t, length, -(f.n / 2)) : length, want = end;
 	if (aten_has(b, n, "length")) {
@@ -716,7 +753,9 @@ OP(aten_istft){
 		  "bool center=True, bool normalized=False, bool? onesided=None, int? "
 		  "length=None, bool return_complex=False) -> Tensor",
 	.build = build_istft,
-	.sample = "c64[3, n=4], none, n_fft=4; c64[2, 3, n=5], f32[3] of 1 2 1, n_fft=4, hop_length=1, win_length=3, "
-		  "normalized=true; c64[4, 5], f32[4] of 1 2 2 1, n_fft=4, hop_length=2, onesided=false, "
-		  "return_complex=true, center=false; c64[3, 4], none, n_fft=4, hop_length=2, length=9",
+	.sample = "c64[3, n=4], none, n_fft=4; c64[2, 3, n=5], f32[3] of 1 2 1, n_fft=4, "
+		  "hop_length=1, win_length=3, normalized=true; "
+		  "c64[4, 5], f32[4] of 1 2 2 1, n_fft=4, hop_length=2, onesided=false, "
+		  "return_complex=true, center=false; c64[3, 4], none, n_fft=4, hop_length=2, "
+		  "length=9",
 };

@@ -134,7 +134,9 @@ static Node build_gradient(Build *b, Node n)
 	Node x = aten_to_float(b, arg(b, n, "self")), part[MAX_RANK];
 	uint32_t rank = aten_rank(b, x), dim[MAX_RANK], count = gradient_dims(b, n, rank, dim);
 	int at_spacing = op_arg_index(node_op(b->g, n), "spacing");
-	const Attr *by = at_spacing < 0 ? NULL : ir_attr(b->g->ir, node_data(b->g, n)->attr, (uint32_t)at_spacing);
+	const Attr *by =
+		at_spacing < 0 ? NULL
+			       : ir_attr(b->g->ir, node_data(b->g, n)->attr, (uint32_t)at_spacing);
 	if (by && by->kind == ATTR_floats && by->n != count)
 		return b_error(b, "%u spacings for %u dims", by->n, count);
 	bool second = aten_int(b, n, "edge_order") == 2;
@@ -157,26 +159,28 @@ OP(aten_gradient_scalarint){
 	.schema = "aten.gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, "
 		  "int edge_order=1) -> Tensor[]",
 	.build = build_gradient,
-	.sample = "f32[n=3, 5], dim=1; f32[n=3, 5], spacing=0.5, dim=1, edge_order=2; f32[3, 4], spacing=2",
+	.sample = "f32[n=3, 5], dim=1; f32[n=3, 5], spacing=0.5, dim=1, edge_order=2; "
+		  "f32[3, 4], spacing=2",
 	.overloads = (const Overload[]){
-		{.schema = "aten.gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int "
-			   "edge_order=1) -> Tensor[]",
-		 .sample = "f32[n=3, 5], spacing=0.5, dim=[1, 0]"},
-		{.schema = "aten.gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> Tensor[]",
-		 .sample = "f32[n=3, 5], dim=[1, 0], edge_order=2"},
-		{.schema = "aten.gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int "
-			   "edge_order=1) -> Tensor[]",
-		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0]"},
-		{.schema = "aten.gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int "
-			   "edge_order=1) -> Tensor[]",
-		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0], dim=[1, 0], edge_order=2"},
-		{.schema = "aten.gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, "
+		{.schema = "aten.gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, "
 			   "int edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=0.5, dim=[1, 0]"},
+		{.schema = "aten.gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> "
+			   "Tensor[]",
+		 .sample = "f32[n=3, 5], dim=[1, 0], edge_order=2"},
+		{.schema = "aten.gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? "
+			   "dim=None, int edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0]"},
+		{.schema = "aten.gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] "
+			   "dim, int edge_order=1) -> Tensor[]",
+		 .sample = "f32[n=3, 5], spacing=[0.5, 2.0], dim=[1, 0], edge_order=2"},
+		{.schema = "aten.gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? "
+			   "dim=None, int edge_order=1) -> Tensor[]",
 		 .build = build_gradient_tensors,
 		 .sample = "f32[3, 5], [f32[3] of 0 0.5 2, f32[5] of -1 0 2 2.5 4]; "
 			   "f32[3, 5], [f32[5] of -1 0 2 2.5 4], dim=1, edge_order=2"},
-		{.schema = "aten.gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int "
-			   "edge_order=1) -> Tensor[]",
+		{.schema = "aten.gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, "
+			   "int edge_order=1) -> Tensor[]",
 		 .build = build_gradient_tensors,
 		 .sample = "f32[3, 5], [f32[5] of -1 0 2 2.5 4, f32[3] of 0 0.5 2], dim=[1, 0]"},
 	},

@@ -197,27 +197,37 @@ OP(aten_grid_sampler){
 	.autocast = AUTOCAST_F32,
 	.aliases = "aten.grid_sampler_2d",
 	.build = build_grid_sampler,
-	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
-		  "align_corners=false; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
-		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
-		  "interpolation_mode=0, padding_mode=2, align_corners=false; "
-		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
-		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
-		  "padding_mode=2, align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, "
-		  "interpolation_mode=2, padding_mode=0, align_corners=false; "
-		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, padding_mode=1, "
-		  "align_corners=true; f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
+	.sample = "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
+		  "padding_mode=0, align_corners=false; f32[n=2, 1, 3, 4], "
+		  "f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, "
+		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], "
+		  "f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=0, padding_mode=2, "
+		  "align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
+		  "padding_mode=0, align_corners=true; f32[n=2, 1, 3, 4], "
+		  "f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=1, "
+		  "padding_mode=2, align_corners=true; f32[n=2, 1, 3, 4], "
+		  "f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, padding_mode=0, "
+		  "align_corners=false; "
+		  "f32[n=2, 1, 3, 4], f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
+		  "padding_mode=1, align_corners=true; f32[n=2, 1, 3, 4], "
+		  "f32[n, 2, 3, 2] in -1.3..1.3, interpolation_mode=2, "
 		  "padding_mode=2, align_corners=false",
 	.overloads = (const Overload[]){
-		{.schema = "aten.grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int "
-			   "padding_mode, bool align_corners) -> Tensor",
-		 .sample = "f32[n=2, 1, 2, 3, 4], f32[n, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, padding_mode=0, "
-			   "align_corners=false; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, "
-			   "padding_mode=1, align_corners=true; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, "
-			   "interpolation_mode=0, padding_mode=2, align_corners=true; "
-			   "f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=1, padding_mode=0, "
-			   "align_corners=true; f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=1, "
-			   "padding_mode=2, align_corners=false"},
+		{.schema = "aten.grid_sampler_3d(Tensor input, Tensor grid, int "
+			   "interpolation_mode, int padding_mode, bool align_corners) -> Tensor",
+		 .sample = "f32[n=2, 1, 2, 3, 4], f32[n, 2, 1, 3, 3] in -1.3..1.3, "
+			   "interpolation_mode=0, padding_mode=0, "
+			   "align_corners=false; f32[1, 1, 2, 3, 4], "
+			   "f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, "
+			   "padding_mode=1, align_corners=true; f32[1, 1, 2, 3, 4], "
+			   "f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=0, padding_mode=2, "
+			   "align_corners=true; "
+			   "f32[1, 1, 2, 3, 4], f32[1, 2, 1, 3, 3] in -1.3..1.3, "
+			   "interpolation_mode=1, padding_mode=0, "
+			   "align_corners=true; f32[1, 1, 2, 3, 4], "
+			   "f32[1, 2, 1, 3, 3] in -1.3..1.3, interpolation_mode=1, padding_mode=2, "
+			   "align_corners=false"},
 	},
 };
 

@@ -14,7 +14,8 @@ static bool adjoint_embedding(Build *b, Node n, const Node *ct, const bool *want
 {
 	Node index = arg(b, n, "indices"), w = arg(b, n, "weight");
 	(void)want;
-	Attr attr[] = {attr_none(), attr_none(), attr_sym(b_dim(b, w, 0)), *node_attr(b->g, n, "padding_idx"),
+	Attr attr[] = {attr_none(), attr_none(), attr_sym(b_dim(b, w, 0)),
+		       *node_attr(b->g, n, "padding_idx"),
 		       *node_attr(b->g, n, "scale_grad_by_freq")};
 	g[0] = b_node(b, OP_aten_embedding_dense_backward, (Node[]){ct[0], index}, 2, attr, 5);
 	return g[0].i;
@@ -30,9 +31,11 @@ static Node batch_embedding(Build *b, Node n, const Node *in, const bool *batche
 	Shape s = aten_shape(b, in[1]);
 	uint32_t rank = s.rank;
 	s = shape_insert(s, rank, b_dim(b, w, 1));
-	Node y = graph_add(g, b->before, node_op(g, n), (Node[]){w, in[1]}, 2, node_data(g, n)->attr,
-			   ir_type(g->ir, node_dtype(g, n), s.rank, s.dim), b->loc);
-	return batched[0] ? batch_from(b, batch_split(b, y, rank, size, b_dim(b, in[0], 2)), rank) : y;
+	Node y =
+		graph_add(g, b->before, node_op(g, n), (Node[]){w, in[1]}, 2, node_data(g, n)->attr,
+			  ir_type(g->ir, node_dtype(g, n), s.rank, s.dim), b->loc);
+	return batched[0] ? batch_from(b, batch_split(b, y, rank, size, b_dim(b, in[0], 2)), rank)
+			  : y;
 }
 OP(aten_embedding){
 	.schema = "aten.embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool "
@@ -41,7 +44,8 @@ OP(aten_embedding){
 	.adjoint = adjoint_embedding,
 	.jvp = "embedding(t_weight, indices)", /* PyTorch's tangents know nothing of padding */
 	.batch = batch_embedding,
-	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4; f32[5, 3], i32[4] of 0 4 1 1, padding_idx=1",
+	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4; "
+		  "f32[5, 3], i32[4] of 0 4 1 1, padding_idx=1",
 };
 
 static Node build_gather(Build *b, Node n)
@@ -64,7 +68,8 @@ static Node build_index_select(Build *b, Node n)
 OP(aten_index_select){
 	.schema = "aten.index_select(Tensor self, int dim, Tensor index) -> Tensor",
 	.build = build_index_select,
-	.sample = "f32[n=3, 4], dim=1, i64[5] of 0 3 3 1 2; f32[4], dim=0, i64[] of 2; i32[4, 2], dim=-2, i32[2] of 3 0",
+	.sample = "f32[n=3, 4], dim=1, i64[5] of 0 3 3 1 2; f32[4], dim=0, i64[] of 2; "
+		  "i32[4, 2], dim=-2, i32[2] of 3 0",
 };
 
 static Node build_take(Build *b, Node n)
@@ -84,7 +89,8 @@ OP(aten_take){
 static Node from_end(Build *b, Node index, Sym size)
 {
 	index = aten_index(b, index);
-	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, size, DT_i64)), index);
+	return b_select(b, b_bin_scalar(b, OP_lt, index, 0),
+			b_bin(b, OP_add, index, aten_size(b, size, DT_i64)), index);
 }
 
 static Node build_take_along_dim(Build *b, Node n)
@@ -115,11 +121,14 @@ OP(aten_gather){
 	.schema = "aten.gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> "
 		  "Tensor",
 	.build = build_gather,
-	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 2 1 0; f32[3, n=4], dim=0, i64[2, n] of 0 2 1 1 2 0 0 1",
+	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 2 1 0; f32[3, n=4], dim=0, "
+		  "i64[2, n] of 0 2 1 1 2 0 0 1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor",
+		{.schema = "aten.take_along_dim(Tensor self, Tensor indices, int? dim=None) -> "
+			   "Tensor",
 		 .build = build_take_along_dim,
-		 .sample = "f32[n=3, 4], i64[n, 2] of 0 3 2 2 1 0, dim=1; f32[3, 4], i64[1, 4] of 0 2 1 1, dim=0; "
+		 .sample = "f32[n=3, 4], i64[n, 2] of 0 3 2 2 1 0, dim=1; "
+			   "f32[3, 4], i64[1, 4] of 0 2 1 1, dim=0; "
 			   "f32[3, 4], i64[5] of 0 11 3 5 7"},
 	},
 };
@@ -141,7 +150,8 @@ static bool is_mask(const Graph *g, Node i)
 /* The dims of x that indices stand for: a mask covers as many as it has. False after b_error. */
 static bool find_axes(Build *b, Node n, Node x, Indexed *out)
 {
-	uint32_t first, count = node_args(b->g, n, "indices", &first), dim = 0, rank = aten_rank(b, x);
+	uint32_t first, count = node_args(b->g, n, "indices", &first), dim = 0,
+			rank = aten_rank(b, x);
 	*out = (Indexed){0};
 	for (uint32_t k = 0; k < count; k++) {
 		Node i = node_in(b->g, n, first + k);
@@ -164,7 +174,8 @@ static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Nod
 {
 	Shape s = aten_shape(b, mask);
 	for (uint32_t d = 0; d < s.rank; d++)
-		aten_require_equal(b, s.dim[d], b_dim(b, x, (int)(dim + d)), "a mask is as large as what it selects from");
+		aten_require_equal(b, s.dim[d], b_dim(b, x, (int)(dim + d)),
+				   "a mask is as large as what it selects from");
 	Node place = true_elements(b, aten_truth(b, mask), size, "aten.index").place;
 	for (uint32_t d = 0; d < s.rank; d++)
 		index[d] = place_along(b, place, &s, d);
@@ -244,9 +255,11 @@ static Node select_by_mask(Build *b, Node n, Node x, uint32_t dim, Node mask)
 	if (dim + s.rank > sx.rank)
 		return b_error(b, "a mask of rank %u for an operand of rank %u", s.rank, sx.rank);
 	for (uint32_t d = 0; d < s.rank; d++)
-		aten_require_equal(b, s.dim[d], sx.dim[dim + d], "a mask is as large as what it selects from");
+		aten_require_equal(b, s.dim[d], sx.dim[dim + d],
+				   "a mask is as large as what it selects from");
 	x = s.rank ? aten_flatten(b, x, dim, dim + s.rank - 1) : b_unsqueeze(b, x, (int)dim);
-	Node place = true_elements(b, aten_truth(b, mask), data_size(b, n, 0, dim), "aten.index").place;
+	Node place =
+		true_elements(b, aten_truth(b, mask), data_size(b, n, 0, dim), "aten.index").place;
 	return aten_take_dim(b, x, dim, place, "promise");
 }
 
@@ -274,10 +287,11 @@ OP(aten_index_Tensor){
 	.aliases = "aten._unsafe_index.Tensor",
 	.build = build_index,
 	.has_effect = selects,
-	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; f32[2, n=3, 4], [none, i64[3] of 0 2 2]; "
-		  "f32[2, 3, 4], [i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]; "
-		  "f32[n=3, 4], [bool[n] of 1 0 1]; f32[2, 3, 4], [none, bool[3, 4] of 0 1 0 0 1]; f32[2, 3], [bool[2, 3] of 0]; "
-		  "f32[3, 4], [bool[3] of 1 0 1, i64[2] of 3 0]",
+	.sample = "f32[n=3, 4], [i64[2, 2] of 0 2 1 0, i64[2] of 3 1]; "
+		  "f32[2, n=3, 4], [none, i64[3] of 0 2 2]; f32[2, 3, 4], "
+		  "[i64[2] of 1 0, none, i64[2] of 3 -1]; f32[4, 3], [i32[3] of -1 0 2]; "
+		  "f32[n=3, 4], [bool[n] of 1 0 1]; f32[2, 3, 4], [none, bool[3, 4] of 0 1 0 0 1]; "
+		  "f32[2, 3], [bool[2, 3] of 0]; f32[3, 4], [bool[3] of 1 0 1, i64[2] of 3 0]",
 };
 
 static Node build_index_put(Build *b, Node n)
@@ -365,7 +379,8 @@ OP(aten_index_copy){
 	.schema = "aten.index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor",
 	.autocast = AUTOCAST_WIDEST,
 	.build = build_index_copy,
-	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[n, 2]; f32[3, 2], dim=0, i64[2] of 2 0, f32[2, 2]",
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[n, 2]; f32[3, 2], dim=0, i64[2] of 2 0, "
+		  "f32[2, 2]",
 };
 
 static Node build_index_fill(Build *b, Node n)
@@ -405,13 +420,15 @@ OP(aten_index_fill_int_Scalar){
 	.schema = "aten.index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) "
 		  "-> Tensor",
 	.build = build_index_fill,
-	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; i32[4], dim=0, i64[1] of -1, value=7; "
+	.sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, value=9.5; "
+		  "i32[4], dim=0, i64[1] of -1, value=7; "
 		  "c64[4], dim=0, i64[1] of -1, value=complex(0, 7)",
 	.overloads = (const Overload[]){
-		{.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) "
-			   "-> Tensor",
+		{.schema = "aten.index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor "
+			   "value) -> Tensor",
 		 .build = build_index_fill_tensor,
-		 .sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5; c64[3, n=4], dim=0, i64[3] of 2 0 2, c64[] of 9.5 -2; "
+		 .sample = "f32[n=3, 4], dim=1, i64[2] of 3 0, f32[] of 9.5; "
+			   "c64[3, n=4], dim=0, i64[3] of 2 0 2, c64[] of 9.5 -2; "
 			   "f32[], dim=0, i64[1] of 0, f32[] of 7"},
 	},
 };
@@ -480,20 +497,24 @@ OP(aten_scatter_src){
 	.sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, f32[n, 2]; "
 		  "f32[3, 4], dim=0, i64[2, 3] of 0 1 2 2 0 1, f32[3, 4]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor",
+		{.schema = "aten.scatter.value(Tensor self, int dim, Tensor index, Scalar value) "
+			   "-> Tensor",
 		 .build = build_scatter_value,
 		 .sample = "f32[n=3, 4], dim=1, i64[n, 2] of 0 3 2 1 1 0, value=9.5"},
-		{.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str "
-			   "reduce) -> Tensor",
+		{.schema = "aten.scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, "
+			   "str reduce) -> Tensor",
 		 .build = build_scatter_reduce_src,
-		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"add\"; "
-			   "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"multiply\""},
-		{.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, "
-			   "*, str reduce) -> Tensor",
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], "
+			   "reduce=\"add\"; f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, "
+			   "f32[n, 3], reduce=\"multiply\""},
+		{.schema = "aten.scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar "
+			   "value, *, str reduce) -> Tensor",
 		 .build = build_scatter_reduce_value,
-		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"add\"; "
-			   "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, reduce=\"multiply\""},
-		{.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
+		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, value=2.5, "
+			   "reduce=\"add\"; f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, "
+			   "value=2.5, reduce=\"multiply\""},
+		{.schema = "aten.scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> "
+			   "Tensor",
 		 .build = build_scatter_add,
 		 .sample = "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3]; "
 			   "f32[3, 2], dim=0, i64[4, 1] of 2 0 2 1, f32[4, 2]"},
@@ -538,16 +559,18 @@ static Node build_diagonal(Build *b, Node n)
 	return diagonal(b, x, aten_int(b, n, "offset"), d0, d1);
 }
 OP(aten_diagonal){
-	.schema = "aten.diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)",
+	.schema = "aten.diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> "
+		  "Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_diagonal,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], offset=1; f32[2, 3, 4], offset=-1, dim1=2, dim2=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> "
-			   "Tensor"},
-		{.schema = "aten.linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> "
-			   "Tensor(a)",
-		 .sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, dim2=2"},
+		{.schema = "aten.diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) "
+			   "-> Tensor"},
+		{.schema = "aten.linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int "
+			   "dim2=-1) -> Tensor(a)",
+		 .sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, "
+			   "dim2=2"},
 	},
 };
 
@@ -673,7 +696,8 @@ OP(aten__unsafe_masked_index){
 		  "fill) -> Tensor",
 	.build = build_masked_index,
 	.sample = "f32[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=7.5; "
-		  "c64[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], fill=complex(7.5, -1.25)",
+		  "c64[n=3, 4], bool[3], [i64[3] of 0 2 1, i64[3] of 3 1 0], "
+		  "fill=complex(7.5, -1.25)",
 };
 
 /* Masked values add 0 at a clamped place. */

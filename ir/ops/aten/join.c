@@ -16,7 +16,8 @@ static Sym bound(Build *b, Sym v, Sym size)
 static bool gives_size(const Graph *g, Node n)
 {
 	const SymTab *t = g->ir->syms;
-	const Type *x = node_type(g, node_arg(g, n, "self")), *y = node_type_id(g, n).i ? node_type(g, n) : NULL;
+	const Type *x = node_type(g, node_arg(g, n, "self")),
+		   *y = node_type_id(g, n).i ? node_type(g, n) : NULL;
 	const Attr *dim = node_attr(g, n, "dim");
 	int64_t d;
 	if (!y || y->n != x->n || dim->kind != ATTR_int || !sym_is_const(t, dim->s, &d))
@@ -25,7 +26,8 @@ static bool gives_size(const Graph *g, Node n)
 	if (d < 0 || d >= (int64_t)y->n)
 		return false;
 	Sym own = y->dim[d];
-	bool fresh = sym_kind(t, own) == SYM_VAR && sym_uses_kind(t, own, SYMVAR_UNBACKED) && !sym_uses(t, x->dim[d], own);
+	bool fresh = sym_kind(t, own) == SYM_VAR && sym_uses_kind(t, own, SYMVAR_UNBACKED) &&
+		     !sym_uses(t, x->dim[d], own);
 	for (int k = 0; k < 2; k++) {
 		const Attr *a = node_attr(g, n, k ? "end" : "start");
 		fresh &= a->kind != ATTR_int || !sym_uses(t, a->s, own);
@@ -34,12 +36,14 @@ static bool gives_size(const Graph *g, Node n)
 }
 
 /* x from start on, of that extent by steps, whose size is known when it runs. */
-static Node slice_of_size(Build *b, Node x, uint32_t dim, Sym start, Sym extent, int64_t step, Sym size, const char *what)
+static Node slice_of_size(Build *b, Node x, uint32_t dim, Sym start, Sym extent, int64_t step,
+			  Sym size, const char *what)
 {
 	SymTab *t = b_syms(b);
 	Sym most = sym_ceildiv(t, b_dim(b, x, (int)dim), b_int(b, step));
 	b_to_size(b, b_from_size(b, sym_ceildiv(t, extent, b_int(b, step))), size, most, what);
-	x = b_slice(b, x, (int)dim, start, sym_add(t, start, step == 1 ? size : extent), b_int(b, step));
+	x = b_slice(b, x, (int)dim, start, sym_add(t, start, step == 1 ? size : extent),
+		    b_int(b, step));
 	Shape s = aten_shape(b, x);
 	s.dim[dim] = size;
 	return aten_reshape(b, x, &s);
@@ -59,7 +63,8 @@ static Node slice(Build *b, Node n, Node x)
 		return b_error(b, "slice step %lld, expected a positive one", (long long)step);
 	end = sym_max(b_syms(b), start, end);
 	if (gives_size(b->g, n))
-		return slice_of_size(b, x, dim, start, sym_sub(b_syms(b), end, start), step, data_size(b, n, 0, dim), op_name(node_op(b->g, n)));
+		return slice_of_size(b, x, dim, start, sym_sub(b_syms(b), end, start), step,
+				     data_size(b, n, 0, dim), op_name(node_op(b->g, n)));
 	return b_slice(b, x, (int)dim, start, end, b_int(b, step));
 }
 
@@ -73,11 +78,12 @@ OP(aten_slice_Tensor){
 	.view = VIEW_SLICE,
 	.has_effect = gives_size,
 	.build = build_slice,
-	.sample = "f32[n=3, 5], dim=1, start=1, end=4; f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
+	.sample = "f32[n=3, 5], dim=1, start=1, end=4; "
+		  "f32[5, n=3], dim=0, start=-4, end=9223372036854775807, step=2; "
 		  "f32[n=3, 4], dim=0, start=1; f32[5], start=3, end=2; f32[5], end=-2",
 	.overloads = (const Overload[]){
-		{.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? "
-			   "end=None, SymInt step=1) -> Tensor"},
+		{.schema = "aten.slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, "
+			   "SymInt? end=None, SymInt step=1) -> Tensor"},
 	},
 };
 
@@ -125,7 +131,8 @@ OP(aten_narrow){
 	.build = build_narrow,
 	.sample = "f32[n=3, 5], dim=1, start=1, length=3; f32[5, 2], dim=0, start=-3, length=2",
 	.overloads = (const Overload[]){
-		{.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor"},
+		{.schema = "aten.narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> "
+			   "Tensor"},
 	},
 };
 
@@ -137,7 +144,8 @@ static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sy
 	if (!x.i || !src.i)
 		return (Node){0};
 	if (aten_rank(b, src) != s.rank)
-		return b_error(b, "a part of rank %u for a tensor of rank %u", aten_rank(b, src), s.rank);
+		return b_error(b, "a part of rank %u for a tensor of rank %u", aten_rank(b, src),
+			       s.rank);
 	src = b_convert(b, src, node_dtype(b->g, x));
 	Node at = aten_iota_dim(b, &s, dim, DT_i64);
 	Node off = b_bin(b, OP_sub, at, aten_size(b, start, DT_i64));
@@ -165,10 +173,13 @@ static bool same_but(Build *b, Node x, Node src, uint32_t dim, Sym extent)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
 	if (aten_rank(b, src) != aten_rank(b, x))
-		return b_error(b, "src has %u dimensions, expected %u", aten_rank(b, src), aten_rank(b, x)).i;
+		return b_error(b, "src has %u dimensions, expected %u", aten_rank(b, src),
+			       aten_rank(b, x))
+			.i;
 	for (uint32_t k = 0; k < aten_rank(b, x) && b->g->ir->ctx->nerror == errors; k++)
 		if (!sym_is(b_syms(b), node_dim(b->g, src, k), 1)) /* slice_backward repeats that */
-			aten_require_equal(b, node_dim(b->g, src, k), k == dim ? extent : node_dim(b->g, x, k),
+			aten_require_equal(b, node_dim(b->g, src, k),
+					   k == dim ? extent : node_dim(b->g, x, k),
 					   "src has the shape of the part that it replaces");
 	return b->g->ir->ctx->nerror == errors;
 }
@@ -188,13 +199,15 @@ static Node build_slice_scatter(Build *b, Node n)
 	if (step < 1)
 		return b_error(b, "step is %lld, expected a positive number", (long long)step);
 	SymTab *t = b_syms(b);
-	Sym extent = sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step));
+	Sym extent =
+		sym_ceildiv(t, sym_max(t, sym_sub(t, end, start), b_int(b, 0)), b_int(b, step));
 	if (!same_but(b, x, src, dim, extent))
 		return (Node){0};
 	if (sym_is(t, extent, 0)) /* also of a start behind the end */
 		return x;
 	Shape s = aten_shape(b, src);
-	if (sym_uses_kind(t, extent, SYMVAR_UNBACKED) && s.dim[dim].i != extent.i && !sym_is(t, s.dim[dim], 1)) {
+	if (sym_uses_kind(t, extent, SYMVAR_UNBACKED) && s.dim[dim].i != extent.i &&
+	    !sym_is(t, s.dim[dim], 1)) {
 		s.dim[dim] = extent;
 		src = aten_reshape(b, src, &s);
 		end = sym_max(t, start, end);
@@ -205,8 +218,9 @@ OP(aten_slice_scatter){
 	.schema = "aten.slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, "
 		  "SymInt? end=None, SymInt step=1) -> Tensor",
 	.build = build_slice_scatter,
-	.sample = "f32[n=3, 5], f32[n, 2], dim=1, start=1, end=4, step=2; f32[4, 2], f32[2, 2], dim=0, start=-2; "
-		  "f32[5, 2], f32[0, 2], start=3, end=1; f32[n=5], f32[0], start=-1, end=-3, step=2",
+	.sample = "f32[n=3, 5], f32[n, 2], dim=1, start=1, end=4, step=2; "
+		  "f32[4, 2], f32[2, 2], dim=0, start=-2; f32[5, 2], f32[0, 2], start=3, end=1; "
+		  "f32[n=5], f32[0], start=-1, end=-3, step=2",
 };
 
 static Node build_select_scatter(Build *b, Node n)
@@ -221,7 +235,8 @@ static Node build_select_scatter(Build *b, Node n)
 	if (hi < 0)
 		index = sym_add(b_syms(b), index, b_dim(b, x, (int)dim));
 	aten_require_le(b, b_int(b, 0), index, "the index is one of the dimension");
-	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, (int)dim), "the index is one of the dimension");
+	aten_require_le(b, sym_addi(b_syms(b), index, 1), b_dim(b, x, (int)dim),
+			"the index is one of the dimension");
 	Node src = b_unsqueeze(b, arg(b, n, "src"), (int)dim);
 	return replace_part(b, x, src, dim, index, sym_addi(b_syms(b), index, 1), 1);
 }
@@ -242,7 +257,8 @@ static Node split_sizes(Build *b, Node x, uint32_t dim, const Sym *size, uint32_
 	Sym at = b_int(b, 0), all = at;
 	for (uint32_t k = 0; k < n; k++)
 		all = sym_add(b_syms(b), all, size[k]);
-	aten_require_equal(b, all, b_dim(b, x, (int)dim), "the sizes of a split are together that of the dimension");
+	aten_require_equal(b, all, b_dim(b, x, (int)dim),
+			   "the sizes of a split are together that of the dimension");
 	for (uint32_t k = 0; k < n; k++) {
 		Sym end = sym_add(b_syms(b), at, size[k]);
 		part[k] = b_slice(b, x, (int)dim, at, end, b_int(b, 1));
@@ -349,20 +365,23 @@ OP(aten_split_Tensor){
 	.schema = "aten.split.Tensor(Tensor(a) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
 	.view = VIEW_PIECES,
 	.build = build_split,
-	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; f32[3], split_size=4",
+	.sample = "f32[n=3, 5], split_size=2, dim=1; f32[4, n=3], split_size=2; "
+		  "f32[3], split_size=4",
 	.overloads = (const Overload[]){
-		{.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]",
+		{.schema = "aten.split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> "
+			   "Tensor[]",
 		 .aliases = "aten.unsafe_split.Tensor"},
-		{.schema = "aten.split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) -> "
-			   "Tensor(a)[]",
+		{.schema = "aten.split_with_sizes(Tensor(a) self, SymInt[] split_sizes, int dim=0) "
+			   "-> Tensor(a)[]",
 		 .build = build_split_with_sizes,
 		 .sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]"},
-		{.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> "
-			   "Tensor[]",
+		{.schema = "aten.split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int "
+			   "dim=0) -> Tensor[]",
 		 .aliases = "aten.unsafe_split_with_sizes",
 		 .build = build_split_with_sizes,
 		 .sample = "f32[n=3, 5], split_sizes=[1, 0, 4], dim=1; f32[4], split_sizes=[3, 1]"},
-		{.schema = "aten.split.sizes(Tensor(a) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]",
+		{.schema = "aten.split.sizes(Tensor(a) self, SymInt[] split_size, int dim=0) -> "
+			   "Tensor(a)[]",
 		 .build = build_split_sizes,
 		 .sample = "f32[n=3, 5], split_size=[1, 0, 4], dim=1; f32[4], split_size=[3, 1]"},
 		{.schema = "aten.chunk(Tensor(a) self, int chunks, int dim=0) -> Tensor(a)[]",
@@ -384,10 +403,13 @@ static Node build_tensor_split(Build *b, Node n)
 	if (sections < 1 || sections > MAX_PARTS)
 		return b_error(b, "%lld sections", (long long)sections);
 	SymTab *t = b_syms(b);
-	Sym size = b_dim(b, x, (int)dim), each = sym_divi(t, size, sections), rest = sym_modi(t, size, sections), from = b_int(b, 0);
+	Sym size = b_dim(b, x, (int)dim), each = sym_divi(t, size, sections),
+	    rest = sym_modi(t, size, sections), from = b_int(b, 0);
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)sections, sizeof *part);
 	for (int64_t k = 1; k <= sections; k++) { /* the first of them have one more */
-		Sym to = k == sections ? size : sym_add(t, sym_muli(t, each, k), sym_min(t, b_int(b, k), rest));
+		Sym to = k == sections
+				 ? size
+				 : sym_add(t, sym_muli(t, each, k), sym_min(t, b_int(b, k), rest));
 		part[k - 1] = b_slice(b, x, (int)dim, from, to, b_int(b, 1));
 		from = to;
 	}
@@ -418,8 +440,8 @@ OP(aten_tensor_split_sections){
 	.build = build_tensor_split,
 	.sample = "f32[n=3, 5], sections=2, dim=1; f32[n=7], sections=3",
 	.overloads = (const Overload[]){
-		{.schema = "aten.tensor_split.indices(Tensor(a) self, SymInt[] indices, int dim=0) -> "
-			   "Tensor(a)[]",
+		{.schema = "aten.tensor_split.indices(Tensor(a) self, SymInt[] indices, int dim=0) "
+			   "-> Tensor(a)[]",
 		 .build = build_tensor_split_indices,
 		 .sample = "f32[n=3, 5], indices=[1, 3], dim=1; f32[5], indices=[2, -1]"},
 	},
@@ -492,7 +514,8 @@ OP(aten_cat){
 	.autocast = AUTOCAST_WIDEST,
 	.aliases = "aten.concat aten.concatenate",
 	.build = build_cat,
-	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; [i32[2] in -9..9, f32[2]]",
+	.sample = "[f32[n=2, 3], f32[n, 1], f32[n, 2]], dim=1; [f32[2], f32[3], f32[0]]; "
+		  "[i32[2] in -9..9, f32[2]]",
 };
 
 static Node build_stack(Build *b, Node n)
@@ -552,7 +575,8 @@ OP(aten_stack){
 	.autocast = AUTOCAST_WIDEST,
 	.build = build_stack,
 	.aliases = "aten._stack",
-	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; [f32[2, 3], f32[2, 3]], dim=-1",
+	.sample = "[f32[n=2, 3], f32[n, 3]], dim=1; [f32[3], f32[3], f32[3]]; "
+		  "[f32[2, 3], f32[2, 3]], dim=-1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.hstack(Tensor[] tensors) -> Tensor",
 		 .build = build_hstack,
@@ -602,7 +626,8 @@ static Node build_roll(Build *b, Node n)
 OP(aten_roll){
 	.schema = "aten.roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor",
 	.build = build_roll,
-	.sample = "f32[n=3, 4], shifts=[1], dims=[1]; f32[n=3, 2], shifts=[-1], dims=[0]; f32[3, 4], shifts=[-1, 2], dims=[0, 1]; f32[3, 4], shifts=[5]",
+	.sample = "f32[n=3, 4], shifts=[1], dims=[1]; f32[n=3, 2], shifts=[-1], dims=[0]; "
+		  "f32[3, 4], shifts=[-1, 2], dims=[0, 1]; f32[3, 4], shifts=[5]",
 };
 
 /* ---- padding ---- */
@@ -642,13 +667,15 @@ static Node pad_constant(Build *b, Node n, Node x, Node value)
 static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
 {
 	SymTab *t = b_syms(b);
-	Sym zero = b_int(b, 0), first = sym_max(t, sym_muli(t, low, -1), zero), left = sym_max(t, low, zero), right = sym_max(t, high, zero);
+	Sym zero = b_int(b, 0), first = sym_max(t, sym_muli(t, low, -1), zero),
+	    left = sym_max(t, low, zero), right = sym_max(t, high, zero);
 	Sym period = sym_sub(t, sym_add(t, size, sym_min(t, high, zero)), first);
 	aten_require_le(b, left, period, "circular padding wraps around once at most");
 	aten_require_le(b, right, period, "circular padding wraps around once at most");
 	if (sym_is(t, left, 0) && sym_is(t, right, 0))
 		return i;
-	Node start = aten_size(b, first, DT_i64), by = aten_size(b, sym_max(t, period, b_int(b, 1)), DT_i64);
+	Node start = aten_size(b, first, DT_i64),
+	     by = aten_size(b, sym_max(t, period, b_int(b, 1)), DT_i64);
 	return b_bin(b, OP_add, b_bin(b, OP_remainder, b_bin(b, OP_sub, i, start), by), start);
 }
 
@@ -683,8 +710,11 @@ static Node pad_border(Build *b, Node x, uint32_t d, Sym n, char mode, bool ahea
 static bool pads_by_pieces(Build *b, Sym size, Sym low, Sym high, char mode)
 {
 	SymTab *t = b_syms(b);
-	const Sym zero = b_int(b, 0), need = mode == 'p' ? b_int(b, 1) : sym_addi(t, sym_max(t, low, high), mode == 'f');
-	return sym_le(t, zero, low) == YES && sym_le(t, zero, high) == YES && sym_le(t, need, size) == YES;
+	const Sym zero = b_int(b, 0),
+		  need = mode == 'p' ? b_int(b, 1)
+				     : sym_addi(t, sym_max(t, low, high), mode == 'f');
+	return sym_le(t, zero, low) == YES && sym_le(t, zero, high) == YES &&
+	       sym_le(t, need, size) == YES;
 }
 
 static Node pad_pieces(Build *b, Node x, uint32_t d, Sym low, Sym high, char mode)
@@ -726,7 +756,8 @@ static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 			i = circular_index(b, i, size, low[d], high[d]);
 		} else if (mode[2] == 'f') { /* reflect */
 			Sym most = sym_max(t, low[d], high[d]);
-			aten_require_le(b, sym_addi(t, most, 1), sym_max(t, size, b_int(b, 1)), "padding by reflection is less than the size");
+			aten_require_le(b, sym_addi(t, most, 1), sym_max(t, size, b_int(b, 1)),
+					"padding by reflection is less than the size");
 			i = b_un(b, OP_abs, i);
 			Node back = b_un(b, OP_abs, b_bin(b, OP_sub, last, i));
 			i = b_bin(b, OP_sub, last, back);
@@ -765,7 +796,8 @@ static Node build_pad_enum(Build *b, Node n)
 	if (mode < 0 || mode > 3)
 		return b_error(b, "unknown padding mode %lld", (long long)mode);
 	double value = aten_has(b, n, "value") ? node_float(b->g, n, "value") : 0;
-	return mode < 3 ? pad_gather(b, n, x, known[mode]) : pad_constant(b, n, x, b_scalar(b, aten_dtype(b, x), value));
+	return mode < 3 ? pad_gather(b, n, x, known[mode])
+			: pad_constant(b, n, x, b_scalar(b, aten_dtype(b, x), value));
 }
 
 static Node build_constant_pad(Build *b, Node n)
@@ -788,22 +820,28 @@ OP(aten_pad){
 		  "-> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_pad,
-	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; "
-		  "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=\"circular\"; "
-		  "f32[1, n=5], pad=[-2, 3], mode=\"circular\"; f32[1, 2, 5, 6], pad=[2, -3, -1, -1], mode=\"circular\"; "
+	.sample = "f32[n=2, 3, 4], pad=[1, 2, 0, 1], value=0.5; "
+		  "f32[n=2, 3, 4], pad=[1, 2], mode=\"reflect\"; f32[1, 2, 3, 4], "
+		  "pad=[1, 2, 2, 0], mode=\"circular\"; "
+		  "f32[1, n=5], pad=[-2, 3], mode=\"circular\"; f32[1, 2, 5, 6], "
+		  "pad=[2, -3, -1, -1], mode=\"circular\"; "
 		  "f32[n=2, 3, 4], pad=[3, 1], mode=\"replicate\"; f32[3, 4], pad=[-1, 1, 1, -1]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor",
+		{.schema = "aten.constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> "
+			   "Tensor",
 		 .build = build_constant_pad,
 		 .sample = "f32[n=3, 4], pad=[1, 2]; f32[3, 4], pad=[-1, 1, 2, -1], value=1.5; "
 			   "c64[n=3], pad=[1, 2], value=complex(1, -2)"},
 		{.schema = "aten._pad_circular(Tensor self, SymInt[] pad) -> Tensor",
 		 .build = build_circular_pad,
 		 .sample = "f32[1, n=2, 3, 4], pad=[1, 2, 2, 0]"},
-		{.schema = "aten._pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor",
+		{.schema = "aten._pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) "
+			   "-> Tensor",
 		 .build = build_pad_enum,
-		 .sample = "f32[n=3, 4], pad=[1, 2], mode=3, value=0.5; f32[n=2, 3, 4], pad=[1, 2], mode=0; f32[n=2, 3, 4], pad=[3, 1], mode=1; "
-			   "f32[1, 2, 3, 4], pad=[1, 2, 2, 0], mode=2"},
+		 .sample = "f32[n=3, 4], pad=[1, 2], mode=3, value=0.5; "
+			   "f32[n=2, 3, 4], pad=[1, 2], mode=0; "
+			   "f32[n=2, 3, 4], pad=[3, 1], mode=1; f32[1, 2, 3, 4], pad=[1, 2, 2, 0], "
+			   "mode=2"},
 		{.schema = "aten.reflection_pad1d(Tensor self, SymInt[2] padding) -> Tensor",
 		 .build = build_reflection_pad,
 		 .sample = "f32[n=2, 2, 4], padding=[2, 1]; f32[2, 4], padding=[3, 0]"},

@@ -100,8 +100,9 @@ OP(aten_linalg_matrix_power){
 	.schema = "aten.linalg_matrix_power(Tensor self, int n) -> Tensor",
 	.aliases = "aten.matrix_power",
 	.build = build_matrix_power,
-	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; f32[2, 2] in -1..1, n=6; "
-		  "f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, n=-3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5, n=-1",
+	.sample = "f32[3, 3] in -1..1, n=3; f32[2, 2] in -1..1, n=0; f32[2, 2, 2] in -1..1, n=1; "
+		  "f32[2, 2] in -1..1, n=6; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, n=-3; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5, n=-1",
 };
 
 static Node build_kron(Build *b, Node n)
@@ -162,10 +163,12 @@ static Node build_vander_of_vector(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
 	if (!x.i || aten_rank(b, x) != 1)
-		return b_error(b, "vander of an operand of rank %u, expected a vector", aten_rank(b, x));
+		return b_error(b, "vander of an operand of rank %u, expected a vector",
+			       aten_rank(b, x));
 	Sym columns = aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, 0);
 	if (sym_is(b_syms(b), columns, 0))
-		return b_full(b, aten_dtype(b, aten_sum_operand(b, x)), 0, 2, (Sym[]){b_dim(b, x, 0), columns});
+		return b_full(b, aten_dtype(b, aten_sum_operand(b, x)), 0, 2,
+			      (Sym[]){b_dim(b, x, 0), columns});
 	Node y = powers(b, x, columns);
 	return node_bool(b->g, n, "increasing") ? y : b_reverse(b, y, 1);
 }
@@ -176,7 +179,8 @@ OP(aten_linalg_vander){
 	.overloads = (const Overload[]){
 		{.schema = "aten.vander(Tensor x, int? N=None, bool increasing=False) -> Tensor",
 		 .build = build_vander_of_vector,
-		 .sample = "f32[3] in -2..2; f32[n=4] in -2..2, N=5, increasing=true; i32[n=3], N=4; f32[2], N=0; f32[n=2], N=1; f32[0], N=2"},
+		 .sample = "f32[3] in -2..2; f32[n=4] in -2..2, N=5, increasing=true; "
+			   "i32[n=3], N=4; f32[2], N=0; f32[n=2], N=1; f32[0], N=2"},
 	},
 };
 
@@ -185,7 +189,8 @@ OP(aten_linalg_vander){
 static Node length_of_parts(Build *b, Node x, uint32_t dims, bool keep)
 {
 	uint32_t last = aten_rank(b, x);
-	Node y = aten_length(b, b_node(b, OP_view_real, &x, 1, NULL, 0), 2, dims | 1u << last, keep);
+	Node y =
+		aten_length(b, b_node(b, OP_view_real, &x, 1, NULL, 0), 2, dims | 1u << last, keep);
 	return keep ? b_squeeze(b, y, (int)last) : y;
 }
 
@@ -201,7 +206,10 @@ Node aten_vector_norm(Build *b, Node x, double p, uint32_t dims, bool keep)
 	if (p == 1)
 		return aten_sum(b, b_un(b, OP_abs, x), dims, keep);
 	if (p == 0)
-		return aten_sum(b, b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0), aten_dtype(b, x)), dims, keep);
+		return aten_sum(b,
+				b_convert(b, b_bin_scalar(b, OP_ne, b_un(b, OP_abs, x), 0),
+					  aten_dtype(b, x)),
+				dims, keep);
 	if (p < 0 || isinf(p))
 		aten_require_elements(b, x, dims, "a norm of this order has an element");
 	return aten_length(b, x, p, dims, keep);
@@ -275,19 +283,23 @@ static Node build_matrix_norm_str(Build *b, Node n)
 		return (Node){0};
 	if (aten_is(b, n, "ord", "fro"))
 		return matrix_norm(b, n, x, 0, true);
-	return matrix_dims(b, n, aten_rank(b, x), &row, &col) ? spectral_norm(b, x, row, col, 1, aten_keepdim(b, n)) : (Node){0};
+	return matrix_dims(b, n, aten_rank(b, x), &row, &col)
+		       ? spectral_norm(b, x, row, col, 1, aten_keepdim(b, n))
+		       : (Node){0};
 }
 OP(aten_linalg_matrix_norm){
 	.schema = "aten.linalg_matrix_norm(Tensor self, Scalar ord, int[] dim=[-2, -1], bool "
 		  "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 	.build = build_matrix_norm,
-	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; f32[n=2, 3, 4], ord=-inf; "
-		  "f32[3, 4], ord=1, dim=[1, 0], keepdim=true; f32[n=2, 3, 4], ord=2; f32[3, 4, 2] in -4..5, ord=-2, dim=[2, 0], keepdim=true",
+	.sample = "f32[n=2, 3, 4], ord=1; f32[n=2, 3, 4], ord=-1; f32[n=2, 3, 4], ord=inf; "
+		  "f32[n=2, 3, 4], ord=-inf; f32[3, 4], ord=1, dim=[1, 0], keepdim=true; "
+		  "f32[n=2, 3, 4], ord=2; f32[3, 4, 2] in -4..5, ord=-2, dim=[2, 0], keepdim=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] dim=[-2, "
-			   "-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+		{.schema = "aten.linalg_matrix_norm.str_ord(Tensor self, str ord=\"fro\", int[] "
+			   "dim=[-2, -1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 		 .build = build_matrix_norm_str,
-		 .sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true; f32[n=2, 3, 4], ord=\"nuc\", dim=[0, 2]"},
+		 .sample = "f32[n=2, 3, 4]; f32[3, 4], ord=\"fro\", keepdim=true; "
+			   "f32[n=2, 3, 4], ord=\"nuc\", dim=[0, 2]"},
 	},
 };
 /* Without dims it is of a matrix, not of several. */
@@ -323,8 +335,8 @@ OP(aten_linalg_norm_ord_str){
 		{.schema = "aten.linalg_norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool "
 			   "keepdim=False, *, ScalarType? dtype=None) -> Tensor",
 		 .build = build_linalg_norm,
-		 .sample = "f32[n=3, 4]; f32[3, 4], ord=1, dim=[1]; f32[3, 4], ord=inf; f32[3, 4], ord=3, dim=[0], keepdim=true; "
-			   "f32[5], ord=0.5"},
+		 .sample = "f32[n=3, 4]; f32[3, 4], ord=1, dim=[1]; f32[3, 4], ord=inf; "
+			   "f32[3, 4], ord=3, dim=[0], keepdim=true; f32[5], ord=0.5"},
 	},
 };
 
@@ -370,7 +382,8 @@ static Node build_embedding_renorm(Build *b, Node n)
 	Sym count = shape_numel(b, &s);
 	index = b_reshape(b, index, 1, &count);
 	Node rows = aten_take_dim(b, w, 0, index, "within");
-	rows = scaled_down(b, rows, 0, node_float(b->g, n, "norm_type"), node_float(b->g, n, "max_norm"));
+	rows = scaled_down(b, rows, 0, node_float(b->g, n, "norm_type"),
+			   node_float(b->g, n, "max_norm"));
 	Node in[] = {w, index, rows};
 	Attr attr[] = {attr_none(), attr_int(b->g->ir, 0)};
 	if (!rows.i)
@@ -379,7 +392,8 @@ static Node build_embedding_renorm(Build *b, Node n)
 	return b_bin(b, OP_straight_through, y, w);
 }
 OP(aten_embedding_renorm){
-	.schema = "aten.embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+	.schema = "aten.embedding_renorm(Tensor self, Tensor indices, float max_norm, float "
+		  "norm_type) -> Tensor",
 	.build = build_embedding_renorm,
 	.sample = "f32[5, 3], i64[n=2, 4] of 0 4 1 1 3 2 0 4, max_norm=2, norm_type=2; "
 		  "f32[5, 3], i64[4] of 0 4 1 1, max_norm=1.5, norm_type=1",
@@ -422,16 +436,19 @@ static bool is_by_product(Build *b, Node n)
 {
 	enum { BY_SIZE, BY_PRODUCT, BY_DIFFERENCES };
 	const Node in[2] = {arg(b, n, "x1"), arg(b, n, "x2")};
-	const int64_t mode = aten_has(b, n, "compute_mode") ? aten_int(b, n, "compute_mode") : BY_SIZE;
+	const int64_t mode =
+		aten_has(b, n, "compute_mode") ? aten_int(b, n, "compute_mode") : BY_SIZE;
 	bool large = mode == BY_PRODUCT;
-	if (!in[0].i || !in[1].i || node_float(b->g, n, "p") != 2 || aten_dtype(b, in[0]) != aten_dtype(b, in[1]))
+	if (!in[0].i || !in[1].i || node_float(b->g, n, "p") != 2 ||
+	    aten_dtype(b, in[0]) != aten_dtype(b, in[1]))
 		return false;
 	for (uint32_t k = 0; k < 2; k++) {
 		const uint32_t rank = aten_rank(b, in[k]);
 		const DType d = aten_dtype(b, in[k]);
 		if (rank < 2 || (d != DT_f32 && d != DT_f64))
 			return false;
-		large |= mode == BY_SIZE && sym_lt(b_syms(b), b_int(b, 25), b_dim(b, in[k], rank - 2)) == YES;
+		large |= mode == BY_SIZE &&
+			 sym_lt(b_syms(b), b_int(b, 25), b_dim(b, in[k], rank - 2)) == YES;
 	}
 	return large;
 }
@@ -439,7 +456,8 @@ static bool is_by_product(Build *b, Node n)
 static Node build_cdist(Build *b, Node n)
 {
 	if (is_by_product(b, n))
-		return b_node(b, OP_aten__euclidean_dist, (Node[]){arg(b, n, "x1"), arg(b, n, "x2")}, 2, NULL, 0);
+		return b_node(b, OP_aten__euclidean_dist,
+			      (Node[]){arg(b, n, "x1"), arg(b, n, "x2")}, 2, NULL, 0);
 	Node x = b_unsqueeze(b, arg(b, n, "x1"), -2), y = b_unsqueeze(b, arg(b, n, "x2"), -3);
 	Node d = b_bin(b, OP_sub, x, y);
 	if (aten_rank(b, d) < 3)
@@ -455,17 +473,20 @@ OP(aten_cdist){
 		  "Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_cdist,
-	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; f32[3, 4], f32[2, 4], p=inf; "
-		  "f32[3, 4], f32[2, 4], p=3.0; f32[3, 4], f32[2, 4], p=0.0; "
-		  "f32[2, 3, 4], f32[2, 4], p=2.0, compute_mode=1; f32[3, 4], f32[2, 4], p=2.0, compute_mode=2; "
-		  "f32[2, 1], f32[26, 1], p=2.0",
+	.sample = "f32[n=3, 4], f32[m=2, 4], p=2.0; f32[2, 3, 4], f32[2, 2, 4], p=1.0; "
+		  "f32[3, 4], f32[2, 4], p=inf; f32[3, 4], f32[2, 4], p=3.0; "
+		  "f32[3, 4], f32[2, 4], p=0.0; "
+		  "f32[2, 3, 4], f32[2, 4], p=2.0, compute_mode=1; "
+		  "f32[3, 4], f32[2, 4], p=2.0, compute_mode=2; f32[2, 1], f32[26, 1], p=2.0",
 	.overloads = (const Overload[]){
-		{.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> "
-			   "Tensor",
+		{.schema = "aten._cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) "
+			   "-> Tensor",
 		 .sample = "f32[n=3, 4], f32[m=2, 4], p=2.0, compute_mode=none; "
 			   "f32[2, 3, 4], f32[2, 2, 4], p=1.0, compute_mode=none; "
-			   "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
-			   "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none; f32[3, 4], f32[2, 4], p=2.0, compute_mode=1"},
+			   "f32[3, 4], f32[2, 4], p=inf, compute_mode=none; "
+			   "f32[3, 4], f32[2, 4], p=3.0, compute_mode=none; "
+			   "f32[3, 4], f32[2, 4], p=0.0, compute_mode=none; "
+			   "f32[3, 4], f32[2, 4], p=2.0, compute_mode=1"},
 	},
 };
 
@@ -587,7 +608,8 @@ static Node trapezoid_products(Build *b, Node n, uint32_t *dim)
 	if (aten_rank(b, y) == 0)
 		return b_error(b, "trapezoid of a tensor without dims");
 	*dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, y));
-	Node both = b_bin(b, OP_add, aten_slice(b, y, *dim, 1, INT64_MAX), aten_slice(b, y, *dim, 0, -1));
+	Node both = b_bin(b, OP_add, aten_slice(b, y, *dim, 1, INT64_MAX),
+			  aten_slice(b, y, *dim, 0, -1));
 	if (op_arg_index(node_op(b->g, n), "x") < 0)
 		return both;
 	Node x = arg(b, n, "x");
@@ -609,7 +631,9 @@ static Node trapezoids(Build *b, Node n, uint32_t *dim)
 static Node half_of(Build *b, Node n, Node sum)
 {
 	bool points = op_arg_index(node_op(b->g, n), "x") >= 0;
-	return sum.i ? b_bin_scalar(b, OP_mul, aten_to_float(b, sum), points ? 0.5 : 0.5 * node_float(b->g, n, "dx")) : sum;
+	return sum.i ? b_bin_scalar(b, OP_mul, aten_to_float(b, sum),
+				    points ? 0.5 : 0.5 * node_float(b->g, n, "dx"))
+		     : sum;
 }
 
 static Node build_trapezoid(Build *b, Node n)
@@ -642,7 +666,8 @@ OP(aten_cumulative_trapezoid_x){
 	.build = build_cumulative_trapezoid,
 	.sample = "f32[n=3, 4], f32[4] of 0 1 1.5 4; f32[3, 2], f32[3, 2], dim=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> Tensor",
+		{.schema = "aten.cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) -> "
+			   "Tensor",
 		 .sample = "f32[n=3, 4]; f32[3, 2], dx=0.25, dim=0"},
 	},
 };

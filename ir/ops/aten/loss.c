@@ -11,8 +11,8 @@ OP(aten_mse_loss){
 	.schema = "aten.mse_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_mse_loss,
-	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
-		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, "
+		  "reduction=1; f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
 static Node build_l1_loss(Build *b, Node n)
@@ -24,8 +24,8 @@ OP(aten_l1_loss){
 	.schema = "aten.l1_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_l1_loss,
-	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, reduction=1; "
-		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
+	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0; f32[n=3, 4], f32[n, 4] in -2..2, "
+		  "reduction=1; f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
 /* d * d, and 0 where the loss is linear: nothing infinite comes into the derivative of the arm that
@@ -39,7 +39,8 @@ static Node near_square(Build *b, Node d, Node far)
 /* NaN is near, where its slope is NaN; so is that of PyTorch. */
 static Node build_smooth_l1_loss(Build *b, Node n)
 {
-	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
+	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")),
+	     d = b_un(b, OP_abs, signed_d);
 	double beta = node_float(b->g, n, "beta");
 	if (beta == 0)
 		return aten_reduce_loss(b, n, d);
@@ -55,12 +56,14 @@ OP(aten_smooth_l1_loss){
 	.build = build_smooth_l1_loss,
 	.sample = "f32[n=3, 4], f32[n, 4] in -2..2, reduction=0, beta=1.5; "
 		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=1, beta=1.5; "
-		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2, beta=1.5; f32[n=3, 4], f32[n, 4] in -2..2, beta=0.0",
+		  "f32[n=3, 4], f32[n, 4] in -2..2, reduction=2, beta=1.5; "
+		  "f32[n=3, 4], f32[n, 4] in -2..2, beta=0.0",
 };
 
 static Node build_huber_loss(Build *b, Node n)
 {
-	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")), d = b_un(b, OP_abs, signed_d);
+	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")),
+	     d = b_un(b, OP_abs, signed_d);
 	double delta = node_float(b->g, n, "delta");
 	Node far = b_bin_scalar(b, OP_ge, d, delta); /* at delta the slope is constant */
 	Node square = b_bin_scalar(b, OP_mul, near_square(b, signed_d, far), 0.5);
@@ -99,14 +102,20 @@ static Node build_bce(Build *b, Node n)
 static bool adjoint_bce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), w = arg(b, n, "weight");
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "reduction")};
-	g[0] = b_node(b, OP_aten_binary_cross_entropy_backward, (Node[]){ct[0], x, y, w}, 4, attr, 5);
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_none(),
+		       *node_attr(b->g, n, "reduction")};
+	g[0] = b_node(b, OP_aten_binary_cross_entropy_backward, (Node[]){ct[0], x, y, w}, 4, attr,
+		      5);
 	if (!want[1])
 		return g[0].i;
-	Node wide = aten_wide(b, x), slope = b_bin(b, OP_sub, b_un(b, OP_log1p, b_un(b, OP_neg, wide)), b_un(b, OP_log, wide));
+	Node wide = aten_wide(b, x),
+	     slope = b_bin(b, OP_sub, b_un(b, OP_log1p, b_un(b, OP_neg, wide)),
+			   b_un(b, OP_log, wide));
 	slope = b_bin(b, OP_mul, w.i ? b_bin(b, OP_mul, slope, aten_wide(b, w)) : slope, ct[0]);
 	if (aten_int(b, n, "reduction") == 1)
-		slope = b_bin(b, OP_div, slope, aten_size(b, type_numel(b->g->ir, node_type_id(b->g, y)), aten_dtype(b, slope)));
+		slope = b_bin(b, OP_div, slope,
+			      aten_size(b, type_numel(b->g->ir, node_type_id(b->g, y)),
+					aten_dtype(b, slope)));
 	g[1] = slope;
 	return g[0].i && g[1].i;
 }
@@ -121,7 +130,8 @@ static Node batch_bce(Build *b, Node n, const Node *in, const bool *batched, Sym
 	for (uint32_t k = 0; k < 3; k++)
 		own[k] = node_in(b->g, n, k);
 	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(b->g->ir, 0)};
-	each = graph_add(b->g, b->before, node_op(b->g, n), own, 3, ir_attrs(b->g->ir, 4, attr), node_type_id(b->g, x), b->loc);
+	each = graph_add(b->g, b->before, node_op(b->g, n), own, 3, ir_attrs(b->g->ir, 4, attr),
+			 node_type_id(b->g, x), b->loc);
 	Node y = batch_element_wise(b, each, in, batched, size);
 	graph_erase(b->g, each);
 	uint32_t dims = (1u << aten_rank(b, y)) - 2;
@@ -144,7 +154,8 @@ OP(aten_binary_cross_entropy){
 static Node build_bce_logits(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), pos = arg(b, n, "pos_weight");
-	Node tail = b_un(b, OP_neg, b_node(b, OP_aten_log_sigmoid, &x, 1, (Attr[]){attr_none()}, 1));
+	Node tail =
+		b_un(b, OP_neg, b_node(b, OP_aten_log_sigmoid, &x, 1, (Attr[]){attr_none()}, 1));
 	if (pos.i) {
 		Node more = b_bin(b, OP_mul, b_bin_scalar(b, OP_sub, pos, 1), y);
 		tail = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, more, 1), tail);
@@ -157,8 +168,8 @@ OP(aten_binary_cross_entropy_with_logits){
 		  "weight=None, Tensor? pos_weight=None, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_bce_logits,
-	.sample = "f32[n=3, 4], f32[n, 4] in 0..1, reduction=0; f32[n=3, 4], f32[n, 4] in 0..1, reduction=1; "
-		  "f32[n=3, 4], f32[n, 4] in 0..1, reduction=2; "
+	.sample = "f32[n=3, 4], f32[n, 4] in 0..1, reduction=0; f32[n=3, 4], f32[n, 4] in 0..1, "
+		  "reduction=1; f32[n=3, 4], f32[n, 4] in 0..1, reduction=2; "
 		  "f32[n=3, 4], f32[n, 4] in 0..1, f32[4] in 0.5..2, f32[4] in 0.5..2, reduction=0",
 };
 
@@ -194,8 +205,8 @@ OP(aten_soft_margin_loss){
 	.schema = "aten.soft_margin_loss(Tensor self, Tensor target, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_soft_margin_loss,
-	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
-		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2",
+	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], "
+		  "f32[n, 4] of -1 1 1, reduction=1; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2",
 };
 
 static Node build_hinge_embedding_loss(Build *b, Node n)
@@ -215,8 +226,9 @@ OP(aten_hinge_embedding_loss){
 		  "reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_hinge_embedding_loss,
-	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=1; "
-		  "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=2; "
+	.sample = "f32[n=3, 4], f32[n, 4] of -1 1 1, reduction=0; f32[n=3, 4], "
+		  "f32[n, 4] of -1 1 1, reduction=1; f32[n=3, 4], f32[n, 4] of -1 1 1, "
+		  "reduction=2; "
 		  "f32[n=3, 4], f32[n, 4] of -1 1 1, margin=2.5, reduction=0",
 };
 
@@ -233,8 +245,8 @@ OP(aten_margin_ranking_loss){
 		  "margin=0.0, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_margin_ranking_loss,
-	.sample = "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=0; f32[n=4], f32[n], f32[n] of -1 1 1, reduction=1; "
-		  "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=2; "
+	.sample = "f32[n=4], f32[n], f32[n] of -1 1 1, reduction=0; f32[n=4], f32[n], "
+		  "f32[n] of -1 1 1, reduction=1; f32[n=4], f32[n], f32[n] of -1 1 1, reduction=2; "
 		  "f32[n=4], f32[n], f32[n] of -1 1, margin=1.5, reduction=0",
 };
 
@@ -264,10 +276,12 @@ OP(aten_poisson_nll_loss){
 		  "float eps, int reduction) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_poisson_nll,
-	.sample = "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=false, eps=0.001, reduction=0; "
-		  "f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, full=false, eps=0.001, reduction=1; "
-		  "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=true, eps=0.001, reduction=2; "
-		  "f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, full=true, eps=0.001, reduction=0",
+	.sample = "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=false, eps=0.001, "
+		  "reduction=0; f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, "
+		  "full=false, eps=0.001, reduction=1; "
+		  "f32[n=3, 4] in -3..3, f32[n, 4] in 0..5, log_input=true, full=true, eps=0.001, "
+		  "reduction=2; f32[n=3, 4] in 0..3, f32[n, 4] in 0..5, log_input=false, "
+		  "full=true, eps=0.001, reduction=0",
 };
 
 /* ---- classification ---- */
@@ -330,29 +344,35 @@ static Node nll_loss(Build *b, Node n, bool pair)
  * function, but tangents pass them over. */
 static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), weight, total;
+	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), weight,
+	     total;
 	Node w = aten_without_tangent(b, arg(b, n, "weight"));
 	bool pair = node_dtype(b->g, n) == DT_none, mean = aten_int(b, n, "reduction") == 1;
 	uint32_t dim = class_dim(b, x), all = (1u << aten_rank(b, x)) - 1;
 	Shape s = aten_shape(b, x);
 	if (!ct[0].i)
 		return true;
-	Node l = nll(b, n, x, target, w, dim, &weight), by = aten_wide(b, ct[0]), wide = aten_wide(b, x);
+	Node l = nll(b, n, x, target, w, dim, &weight), by = aten_wide(b, ct[0]),
+	     wide = aten_wide(b, x);
 	reduce_nll(b, n, l, weight, &total);
 	if (mean)
 		by = b_bin(b, OP_div, by, total);
-	Node keep = b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
-	Node hit = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64), b_unsqueeze(b, target, (int)dim));
+	Node keep =
+		b_bin(b, OP_ne, target, aten_size(b, node_sym(b->g, n, "ignore_index"), DT_i64));
+	Node hit = b_bin(b, OP_eq, aten_iota_dim(b, &s, dim, DT_i64),
+			 b_unsqueeze(b, target, (int)dim));
 	hit = b_bin(b, OP_bit_and, hit, b_unsqueeze(b, keep, (int)dim));
 	if (aten_rank(b, by))
 		by = b_unsqueeze(b, by, (int)dim);
-	Node slope = w.i ? b_bin(b, OP_mul, by, aten_per_dim(b, aten_wide(b, w), x, dim)) : by, none = aten_like(b, by, 0);
+	Node slope = w.i ? b_bin(b, OP_mul, by, aten_per_dim(b, aten_wide(b, w), x, dim)) : by,
+	     none = aten_like(b, by, 0);
 	g[0] = b_select(b, hit, b_un(b, OP_neg, slope), none);
 	if (want[2]) {
 		Node loss = b_un(b, OP_neg, wide);
 		if (mean)
 			loss = b_bin(b, OP_sub, loss, aten_wide(b, pair ? b_get(b, n, 0) : n));
-		g[2] = aten_sum(b, b_select(b, hit, b_bin(b, OP_mul, by, loss), none), all & ~(1u << dim), false);
+		g[2] = aten_sum(b, b_select(b, hit, b_bin(b, OP_mul, by, loss), none),
+				all & ~(1u << dim), false);
 	}
 	return g[0].i;
 }
@@ -372,24 +392,30 @@ OP(aten_nll_loss){
 	.build = build_nll_loss,
 	.adjoint = adjoint_nll_loss,
 	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
-	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "
+		  "ignore_index=1; f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+		  "reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, "
+		  "ignore_index=-100; f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, "
+		  "ignore_index=0",
 	.overloads = (const Overload[]){
 		{.schema = "aten.nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int "
 			   "reduction=1, SymInt ignore_index=-100) -> Tensor",
-		 .sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-			   "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
-			   "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
-			   "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
-			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-			   "f32[3], i64[] of 2"},
+		 .sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "
+			   "ignore_index=1; f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+			   "reduction=1, ignore_index=1; "
+			   "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, "
+			   "ignore_index=-100; f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, "
+			   "ignore_index=0; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, "
+			   "reduction=1, ignore_index=2; f32[3], i64[] of 2"},
 		{.schema = "aten.nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int "
 			   "reduction=1, SymInt ignore_index=-100) -> Tensor",
-		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
+		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, "
+			   "reduction=0, ignore_index=1; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, "
+			   "reduction=1, ignore_index=2; f32[n=2, 3, 2, 2], "
+			   "i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
 	},
 };
 OP(aten_nll_loss_forward){
@@ -399,16 +425,21 @@ OP(aten_nll_loss_forward){
 	.build = build_nll_loss_forward,
 	.adjoint = adjoint_nll_loss,
 	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
-	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0",
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "
+		  "ignore_index=1; f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+		  "reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, "
+		  "ignore_index=-100; f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, "
+		  "ignore_index=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int "
-			   "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
-		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
+		{.schema = "aten.nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, "
+			   "int reduction, SymInt ignore_index) -> (Tensor output, "
+			   "Tensor total_weight)",
+		 .sample = "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, "
+			   "reduction=0, ignore_index=1; "
+			   "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, "
+			   "reduction=1, ignore_index=2; f32[n=2, 3, 2, 2], "
+			   "i64[n, 2, 2] of 0 2 1 2 1, none, reduction=2, ignore_index=-100"},
 	},
 };
 
@@ -446,10 +477,12 @@ static Node build_cross_entropy(Build *b, Node n)
 	if (aten_rank(b, x) == 0 || !target.i)
 		return b_error(b, "cross_entropy_loss of a tensor without dims");
 	uint32_t dim = class_dim(b, x);
-	Node logp = b_node(b, OP_aten__log_softmax, &x, 1, (Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_bool(false)}, 3);
+	Node logp = b_node(b, OP_aten__log_softmax, &x, 1,
+			   (Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_bool(false)}, 3);
 	if (dtype_is_float(aten_dtype(b, target)))
 		return soft_cross_entropy(b, n, logp, target, dim, smooth);
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "reduction"), *node_attr(b->g, n, "ignore_index")};
+	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "reduction"),
+		       *node_attr(b->g, n, "ignore_index")};
 	Node y = b_node(b, OP_aten_nll_loss_nd, (Node[]){logp, target, w}, 3, attr, 5);
 	if (smooth == 0 || !y.i)
 		return y;
@@ -471,15 +504,19 @@ OP(aten_cross_entropy_loss){
 		  "reduction=1, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_cross_entropy,
-	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=1, ignore_index=1; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, ignore_index=-100; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, ignore_index=0; "
-		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, ignore_index=2; "
-		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, label_smoothing=0.25; "
-		  "f32[n=4, 3], f32[n, 3] in 0..1; f32[4, 3], f32[4, 3] in 0..1, f32[3] in 0.5..1.5, reduction=0, "
-		  "label_smoothing=0.25; f32[3], i64[] of 2; "
-		  "f32[4, 3], i64[4] of 0 2 1 2, none, reduction=0, label_smoothing=0.25, ignore_index=1",
+	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "
+		  "ignore_index=1; f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+		  "reduction=1, ignore_index=1; "
+		  "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=2, "
+		  "ignore_index=-100; f32[n=4, 3], i64[n] of 0 2 1 2, none, reduction=1, "
+		  "ignore_index=0; "
+		  "f32[n=2, 3, 2, 2], i64[n, 2, 2] of 0 2 1 2 1, f32[3] in 0.5..1.5, reduction=1, "
+		  "ignore_index=2; f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, "
+		  "label_smoothing=0.25; "
+		  "f32[n=4, 3], f32[n, 3] in 0..1; f32[4, 3], f32[4, 3] in 0..1, "
+		  "f32[3] in 0.5..1.5, reduction=0, label_smoothing=0.25; f32[3], i64[] of 2; "
+		  "f32[4, 3], i64[4] of 0 2 1 2, none, reduction=0, label_smoothing=0.25, "
+		  "ignore_index=1",
 };
 
 /* linear, then cross entropy. PyTorch goes through the batch in chunks, so that it never holds all
@@ -549,20 +586,25 @@ OP(torch_nn__linear_cross_entropy_batch_chunked){
 		  "allow_retain_graph, bool compute_input_grad, bool compute_linear_weight_grad, "
 		  "bool compute_linear_bias_grad) -> (Tensor, Tensor, Tensor, Tensor)",
 	.build = build_linear_cross_entropy,
-	.sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, reduction=\"mean\", "
-		  "ignore_index=2, label_smoothing=0.0, batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32, "
-		  "allow_retain_graph=false, compute_input_grad=false, compute_linear_weight_grad=false, "
-		  "compute_linear_bias_grad=false -> 0; f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], "
-		  "f32[5] in 0.5..1.5, reduction=\"sum\", ignore_index=2, label_smoothing=0.25, batch_chunk_size=2, "
-		  "acc_policy=\"auto\", acc_dtype=f32, allow_retain_graph=false, compute_input_grad=false, "
+	.sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, "
+		  "reduction=\"mean\", ignore_index=2, label_smoothing=0.0, batch_chunk_size=2, "
+		  "acc_policy=\"auto\", acc_dtype=f32, "
+		  "allow_retain_graph=false, compute_input_grad=false, "
+		  "compute_linear_weight_grad=false, compute_linear_bias_grad=false -> 0; "
+		  "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], "
+		  "f32[5] in 0.5..1.5, reduction=\"sum\", ignore_index=2, label_smoothing=0.25, "
+		  "batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32, "
+		  "allow_retain_graph=false, compute_input_grad=false, "
 		  "compute_linear_weight_grad=false, compute_linear_bias_grad=false -> 0",
 	.overloads = (const Overload[]){
-		{.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor input, Tensor "
-			   "linear_weight, Tensor target, Tensor? linear_bias, Tensor? weight, SymInt "
-			   "ignore_index, SymInt batch_chunk_size, str acc_policy, ScalarType acc_dtype) -> "
-			   "Tensor",
+		{.schema = "torch_nn._linear_cross_entropy_batch_chunked_no_reduction(Tensor "
+			   "input, Tensor linear_weight, Tensor target, Tensor? linear_bias, "
+			   "Tensor? weight, SymInt "
+			   "ignore_index, SymInt batch_chunk_size, str acc_policy, "
+			   "ScalarType acc_dtype) -> Tensor",
 		 .build = build_linear_cross_entropy_none,
-		 .sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, ignore_index=2, "
-			   "batch_chunk_size=2, acc_policy=\"auto\", acc_dtype=f32"},
+		 .sample = "f32[n=4, 3], f32[5, 3], i64[n] of 0 4 1 2, f32[5], f32[5] in 0.5..1.5, "
+			   "ignore_index=2, batch_chunk_size=2, acc_policy=\"auto\", "
+			   "acc_dtype=f32"},
 	},
 };

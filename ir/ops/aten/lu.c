@@ -33,19 +33,23 @@ static Node build_lu_factor_ex(Build *b, Node n)
 }
 
 OP(aten_linalg_lu_factor){
-	.schema = "aten.linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor pivots)",
+	.schema = "aten.linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Tensor "
+		  "pivots)",
 	.build = build_lu_factor,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; f32[3, 2] of 1 2 0 3 4 1; "
-		  "f32[2, 4] of 1 2 0 3 4 1 2 2; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; "
+		  "f32[3, 2] of 1 2 0 3 4 1; f32[2, 4] of 1 2 0 3 4 1 2 2; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor "
-			   "pivots, Tensor info)",
+		{.schema = "aten.linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool "
+			   "check_errors=False) -> (Tensor LU, Tensor pivots, Tensor info)",
 		 .build = build_lu_factor_ex,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 1 1 1 1; f32[2, 3] of 1 2 0 3 4 1, check_errors=true"},
-		{.schema = "aten._lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
-			   "info)",
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 1 1 1 1; "
+			   "f32[2, 3] of 1 2 0 3 4 1, check_errors=true"},
+		{.schema = "aten._lu_with_info(Tensor self, bool pivot=True, bool "
+			   "check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)",
 		 .build = build_lu_factor_ex,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 1 1 1 1, check_errors=false"},
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 1 1 1 1, "
+			   "check_errors=false"},
 	},
 };
 
@@ -80,7 +84,8 @@ static Node build_slogdet_factors(Build *b, Node n)
 static Node build_solve_factors(Build *b, Node n)
 {
 	Node in[] = {arg(b, n, "A"), arg(b, n, "B")};
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "left"), *node_attr(b->g, n, "check_errors")};
+	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "left"),
+		       *node_attr(b->g, n, "check_errors")};
 	Node y = b_call(b, op_find("aten.linalg_solve_ex"), in, 2, attr, 4);
 	if (!y.i)
 		return y;
@@ -89,17 +94,22 @@ static Node build_solve_factors(Build *b, Node n)
 }
 OP(aten__linalg_det){
 	.doc = "row_major: whether A is so in PyTorch, whose LU is then of A^T",
-	.schema = "aten._linalg_det(Tensor A, *, bool row_major=True) -> (Tensor result, Tensor LU, Tensor pivots)",
+	.schema = "aten._linalg_det(Tensor A, *, bool row_major=True) -> (Tensor result, Tensor "
+		  "LU, Tensor pivots)",
 	.build = build_det_factors,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten._linalg_slogdet(Tensor A, *, bool row_major=True) -> (Tensor sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
+		{.schema = "aten._linalg_slogdet(Tensor A, *, bool row_major=True) -> (Tensor "
+			   "sign, Tensor logabsdet, Tensor LU, Tensor pivots)",
 		 .build = build_slogdet_factors,
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3"},
-		{.schema = "aten._linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
-			   "Tensor LU, Tensor pivots, Tensor info)",
+		{.schema = "aten._linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool "
+			   "check_errors=False) -> (Tensor result, Tensor LU, Tensor pivots, "
+			   "Tensor info)",
 		 .build = build_solve_factors,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false"},
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; "
+			   "f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false"},
 	},
 };
 
@@ -112,7 +122,8 @@ OP(aten__linalg_check_errors){
 	.schema = "aten._linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
 	.build = build_check_errors,
 	.effect = true,
-	.sample = "i32[] of 0, api_name=\"linalg.inv\", is_matrix=true; i32[2] of 0 0, api_name=\"linalg.cholesky\", is_matrix=false",
+	.sample = "i32[] of 0, api_name=\"linalg.inv\", is_matrix=true; "
+		  "i32[2] of 0 0, api_name=\"linalg.cholesky\", is_matrix=false",
 };
 
 /* ---- the matrices P, L and U ---- */
@@ -122,7 +133,8 @@ static Node left_of(Build *b, Node f, Sym k)
 {
 	Node x = b_slice(b, f, -1, b_int(b, 0), k, b_int(b, 1));
 	Shape s = aten_shape(b, x);
-	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64), j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
+	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64),
+	     j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
 	Node on = b_select(b, b_bin(b, OP_eq, i, j), aten_like(b, x, 1), aten_like(b, x, 0));
 	return b_select(b, b_bin(b, OP_gt, i, j), x, on);
 }
@@ -131,7 +143,8 @@ static Node right_of(Build *b, Node f, Sym k)
 {
 	Node x = b_slice(b, f, -2, b_int(b, 0), k, b_int(b, 1));
 	Shape s = aten_shape(b, x);
-	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64), j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
+	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64),
+	     j = aten_iota_dim(b, &s, s.rank - 1, DT_i64);
 	return b_select(b, b_bin(b, OP_le, i, j), x, aten_like(b, x, 0));
 }
 
@@ -146,7 +159,8 @@ static Node plu(Build *b, Node factors, Node order)
 {
 	SymTab *t = b_syms(b);
 	Sym k = sym_min(t, b_dim(b, factors, -2), b_dim(b, factors, -1));
-	Node part[] = {permutation(b, order, node_dtype(b->g, factors)), left_of(b, factors, k), right_of(b, factors, k)};
+	Node part[] = {permutation(b, order, node_dtype(b->g, factors)), left_of(b, factors, k),
+		       right_of(b, factors, k)};
 	return b_tuple(b, part, 3);
 }
 
@@ -159,8 +173,9 @@ static Node build_lu(Build *b, Node n)
 OP(aten_linalg_lu){
 	.schema = "aten.linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor U)",
 	.build = build_lu,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 1 1 1 1; f32[3, 2] of 1 2 0 3 4 1; "
-		  "f32[2, 4] of 1 2 0 3 4 1 2 2; c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 1 1 1 1; "
+		  "f32[3, 2] of 1 2 0 3 4 1; f32[2, 4] of 1 2 0 3 4 1 2 2; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5",
 };
 
 /* ---- the order that pivots make ---- */
@@ -170,9 +185,16 @@ static Graph *exchange_body(Build *outer, TypeId type, TypeId pivots)
 {
 	Graph *g = graph_new(outer->g->ir, "exchange");
 	Build in = {.g = g, .loc = outer->loc, .where = outer->where}, *b = &in;
-	Node x = graph_add_input(g, "order", INPUT_USER, type), k = graph_add_input(g, "k", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
-	Node p = b_bin_scalar(b, OP_sub, b_unsqueeze(b, b_convert(b, graph_add_input(g, "pivot", INPUT_USER, pivots), DT_i64), -1), 1);
-	Node i = b_iota(b, DT_i64, b_dim(b, x, -1)), is_k = b_bin(b, OP_eq, i, k), is_p = b_bin(b, OP_eq, i, p);
+	Node x = graph_add_input(g, "order", INPUT_USER, type),
+	     k = graph_add_input(g, "k", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
+	Node p = b_bin_scalar(
+		b, OP_sub,
+		b_unsqueeze(b,
+			    b_convert(b, graph_add_input(g, "pivot", INPUT_USER, pivots), DT_i64),
+			    -1),
+		1);
+	Node i = b_iota(b, DT_i64, b_dim(b, x, -1)), is_k = b_bin(b, OP_eq, i, k),
+	     is_p = b_bin(b, OP_eq, i, p);
 	uint32_t last = 1u << (node_rank(g, x) - 1);
 	Node at_k = aten_sum(b, b_select(b, is_k, x, aten_like(b, x, 0)), last, true);
 	Node at_p = aten_sum(b, b_select(b, is_p, x, aten_like(b, x, 0)), last, true);
@@ -195,8 +217,10 @@ static Node order_of(Build *b, Node pivots, Sym rows)
 		return start;
 	TypeId one = ir_type(ir, node_dtype(b->g, pivots), lead.rank, lead.dim);
 	Node in[] = {start, b_iota(b, DT_i64, k), aten_move_dim(b, pivots, s.rank - 1, 0)};
-	Attr attr[] = {attr_int(ir, 1), attr_int(ir, 2), attr_int(ir, 0), attr_graph(exchange_body(b, node_type_id(b->g, start), one)),
-		       attr_sym(k), attr_bool(false)};
+	Attr attr[] = {
+		attr_int(ir, 1), attr_int(ir, 2),
+		attr_int(ir, 0), attr_graph(exchange_body(b, node_type_id(b->g, start), one)),
+		attr_sym(k),     attr_bool(false)};
 	return b_get(b, b_node(b, OP_scan, in, 3, attr, 6), 0);
 }
 
@@ -222,18 +246,19 @@ static Node build_lu_unpack(Build *b, Node n)
 	DType d = node_dtype(b->g, f);
 	Sym k = sym_min(b_syms(b), b_dim(b, f, -2), b_dim(b, f, -1)), zero = b_int(b, 0);
 	Node none = b_full(b, d, 0, 1, &zero);
-	Node part[] = {order ? permutation(b, order_of(b, pivots, b_dim(b, f, -2)), d) : none, data ? left_of(b, f, k) : none,
-		       data ? right_of(b, f, k) : none};
+	Node part[] = {order ? permutation(b, order_of(b, pivots, b_dim(b, f, -2)), d) : none,
+		       data ? left_of(b, f, k) : none, data ? right_of(b, f, k) : none};
 	return b_tuple(b, part, 3);
 }
 
 OP(aten_lu_unpack){
-	.schema = "aten.lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) -> (Tensor P, Tensor "
-		  "L, Tensor U)",
+	.schema = "aten.lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool "
+		  "unpack_pivots=True) -> (Tensor P, Tensor L, Tensor U)",
 	.build = build_lu_unpack,
-	.sample = "f32[3, 3], i32[3] of 2 3 3; f32[2, n=2, n], i32[2, n] of 2 2 1 2; f32[3, 2], i32[2] of 3 2; f32[2, 4], i32[2] of 1 2; "
-		  "c64[2, 2], i32[2] of 2 2; f32[2, 2], i32[2] of 2 2, unpack_data=false; f32[2, 2], i32[2] of 2 2, unpack_pivots=false; "
-		  "f32[0, 0], i32[0]",
+	.sample = "f32[3, 3], i32[3] of 2 3 3; f32[2, n=2, n], i32[2, n] of 2 2 1 2; "
+		  "f32[3, 2], i32[2] of 3 2; f32[2, 4], i32[2] of 1 2; "
+		  "c64[2, 2], i32[2] of 2 2; f32[2, 2], i32[2] of 2 2, unpack_data=false; "
+		  "f32[2, 2], i32[2] of 2 2, unpack_pivots=false; f32[0, 0], i32[0]",
 };
 
 /* ---- solutions ---- */
@@ -253,18 +278,23 @@ static Node solve_factors(Build *b, Node f, Node pivots, Node x, bool adjoint)
 	y = solve_triangle(b, h, y, (Triangle){.upper = true, .unit = true});
 	/* row order[i] of the result is row i */
 	Node back = aten_expand_shape(b, aten_iota_dim(b, &so, so.rank - 1, DT_i64), &so);
-	back = order.i && back.i ? factor_place(b, b_zeros_like(b, order), order, back, so.rank - 1) : back;
+	back = order.i && back.i ? factor_place(b, b_zeros_like(b, order), order, back, so.rank - 1)
+				 : back;
 	return solve_rows(b, y, back);
 }
 
 static Node lu_solved(Build *b, Node f, Node pivots, Node x, bool left, bool adjoint)
 {
-	if (!solve_takes(b, f, "linalg.lu_solve") || !check_pivots(b, pivots, "linalg.lu_solve") || !x.i)
+	if (!solve_takes(b, f, "linalg.lu_solve") || !check_pivots(b, pivots, "linalg.lu_solve") ||
+	    !x.i)
 		return (Node){0};
 	if (node_dtype(b->g, x) != node_dtype(b->g, f))
-		return b_error(b, "linalg.lu_solve: LU is %s, B is %s", dtype_name(node_dtype(b->g, f)), dtype_name(node_dtype(b->g, x)));
-	if (node_rank(b->g, x) < 2 || sym_eq(b_syms(b), b_dim(b, x, left ? -2 : -1), b_dim(b, f, -1)) == NO)
-		return b_error(b, "linalg.lu_solve: LU and B have different numbers of %s", left ? "rows" : "columns");
+		return b_error(b, "linalg.lu_solve: LU is %s, B is %s",
+			       dtype_name(node_dtype(b->g, f)), dtype_name(node_dtype(b->g, x)));
+	if (node_rank(b->g, x) < 2 ||
+	    sym_eq(b_syms(b), b_dim(b, x, left ? -2 : -1), b_dim(b, f, -1)) == NO)
+		return b_error(b, "linalg.lu_solve: LU and B have different numbers of %s",
+			       left ? "rows" : "columns");
 	if (left)
 		return solve_factors(b, f, pivots, x, adjoint);
 	Node y = solve_factors(b, f, pivots, solve_adjoint(b, x), !adjoint);
@@ -273,21 +303,26 @@ static Node lu_solved(Build *b, Node f, Node pivots, Node x, bool left, bool adj
 
 static Node build_lu_solve(Build *b, Node n)
 {
-	return lu_solved(b, arg(b, n, "LU"), arg(b, n, "pivots"), arg(b, n, "B"), node_bool(b->g, n, "left"), node_bool(b->g, n, "adjoint"));
+	return lu_solved(b, arg(b, n, "LU"), arg(b, n, "pivots"), arg(b, n, "B"),
+			 node_bool(b->g, n, "left"), node_bool(b->g, n, "adjoint"));
 }
 
 static Node build_lu_solve_older(Build *b, Node n)
 {
-	return lu_solved(b, arg(b, n, "LU_data"), arg(b, n, "LU_pivots"), arg(b, n, "self"), true, false);
+	return lu_solved(b, arg(b, n, "LU_data"), arg(b, n, "LU_pivots"), arg(b, n, "self"), true,
+			 false);
 }
 
 OP(aten_linalg_lu_solve){
-	.schema = "aten.linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) -> Tensor",
+	.schema = "aten.linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, "
+		  "bool adjoint=False) -> Tensor",
 	.build = build_lu_solve,
 	.sample = "f32[3, 3] of 3 1 2 0.5 2 1 0.25 -0.5 4, i32[3] of 3 2 3, f32[3, m=2]; "
 		  "f32[2, 2, 2] of 4 1 0.5 2 3 1 0.25 2, i32[2, 2] of 2 2 1 2, f32[2, 3]; "
-		  "f32[2, 2] of 4 1 0.5 2, i32[2] of 2 2, f32[3, 2], left=false; f32[2, 2] of 4 1 0.5 2, i32[2] of 2 2, f32[2, 2], adjoint=true; "
-		  "c64[2, 2] of 4 1 0.5 2 1 1 3 -1, i32[2] of 2 2, c64[3, 2], left=false, adjoint=true",
+		  "f32[2, 2] of 4 1 0.5 2, i32[2] of 2 2, f32[3, 2], left=false; "
+		  "f32[2, 2] of 4 1 0.5 2, i32[2] of 2 2, f32[2, 2], adjoint=true; "
+		  "c64[2, 2] of 4 1 0.5 2 1 1 3 -1, i32[2] of 2 2, c64[3, 2], left=false, "
+		  "adjoint=true",
 };
 OP(aten_lu_solve){
 	.schema = "aten.lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
@@ -314,11 +349,17 @@ static Node build_tensorinv(Build *b, Node n)
 	if (!x.i)
 		return x;
 	if (ind <= 0 || ind > (int64_t)s.rank)
-		return b_error(b, "linalg.tensorinv: expected ind to be positive and at most the rank, got %lld", (long long)ind);
+		return b_error(b,
+			       "linalg.tensorinv: expected ind to be positive and at most the "
+			       "rank, got %lld",
+			       (long long)ind);
 	uint32_t at = (uint32_t)ind;
 	Sym rows = count_of(b, &s, 0, at), columns = count_of(b, &s, at, s.rank);
 	if (sym_eq(b_syms(b), rows, columns) == NO)
-		return b_error(b, "linalg.tensorinv: expected as many elements before dimension %u as behind it", at);
+		return b_error(b,
+			       "linalg.tensorinv: expected as many elements before dimension %u as "
+			       "behind it",
+			       at);
 	for (uint32_t k = 0; k < s.rank; k++)
 		back.dim[k] = s.dim[(k + at) % s.rank];
 	Node y = b_reshape(b, x, 2, (Sym[]){rows, rows});
@@ -328,8 +369,8 @@ OP(aten_linalg_tensorinv){
 	.schema = "aten.linalg_tensorinv(Tensor self, int ind=2) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_tensorinv,
-	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 1 0 2 1; "
-		  "f32[4, 2, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, ind=1",
+	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 "
+		  "1 0 2 1; f32[4, 2, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, ind=1",
 };
 
 static Node build_tensorsolve(Build *b, Node n)
@@ -337,7 +378,8 @@ static Node build_tensorsolve(Build *b, Node n)
 	Node a = arg(b, n, "self"), x = arg(b, n, "other");
 	if (!a.i || !x.i)
 		return (Node){0};
-	uint32_t rank = node_rank(b->g, a), other = node_rank(b->g, x), ndim = 0, perm[MAX_RANK], at = 0;
+	uint32_t rank = node_rank(b->g, a), other = node_rank(b->g, x), ndim = 0, perm[MAX_RANK],
+		 at = 0;
 	const Sym *dims = aten_has(b, n, "dims") ? node_ints(b->g, n, "dims", &ndim) : NULL;
 	bool moved[MAX_RANK] = {false};
 	for (uint32_t k = 0; k < ndim; k++) {
@@ -349,12 +391,15 @@ static Node build_tensorsolve(Build *b, Node n)
 		if (!moved[k] && at < rank - ndim)
 			perm[at++] = k;
 	if (at != rank - ndim || other > rank)
-		return b_error(b, "linalg.tensorsolve: dims name a dimension twice, or self has fewer dimensions than other");
+		return b_error(b, "linalg.tensorsolve: dims name a dimension twice, or self has "
+				  "fewer dimensions than other");
 	a = ndim ? b_permute(b, a, perm) : a;
-	Shape s = aten_shape(b, a), result = shape_of(rank - other, s.dim + other), sx = aten_shape(b, x);
+	Shape s = aten_shape(b, a), result = shape_of(rank - other, s.dim + other),
+	      sx = aten_shape(b, x);
 	Sym rows = shape_numel(b, &sx), columns = shape_numel(b, &result);
 	if (!a.i || sym_eq(b_syms(b), rows, columns) == NO)
-		return b_error(b, "linalg.tensorsolve: expected self to be as a square matrix for the elements of other");
+		return b_error(b, "linalg.tensorsolve: expected self to be as a square matrix for "
+				  "the elements of other");
 	Node in[] = {b_reshape(b, a, 2, (Sym[]){rows, rows}), b_reshape(b, x, 1, &rows)};
 	Node y = in[0].i && in[1].i ? b_node(b, OP_aten_linalg_solve, in, 2, NULL, 0) : (Node){0};
 	return aten_reshape(b, y, &result);
@@ -363,6 +408,7 @@ OP(aten_linalg_tensorsolve){
 	.schema = "aten.linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_tensorsolve,
-	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 1 0 2 1, f32[2, 3]; "
-		  "f32[2, 4, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, f32[4], dims=[0]",
+	.sample = "f32[2, 3, 6] of 1 2 0 1 3 0 2 1 1 0 0 1 0 1 3 1 0 2 1 0 2 4 1 0 0 1 1 2 5 1 3 0 "
+		  "1 0 2 1, f32[2, 3]; f32[2, 4, 2] of 4 1 0 1 1 3 1 0 0 1 5 1 1 0 2 6, f32[4], "
+		  "dims=[0]",
 };

@@ -3,7 +3,8 @@
 
 static Node distance(Build *b, Node n, Node x, Node y)
 {
-	return aten_row_distance(b, x, y, node_float(b->g, n, "p"), node_float(b->g, n, "eps"), false);
+	return aten_row_distance(b, x, y, node_float(b->g, n, "p"), node_float(b->g, n, "eps"),
+				 false);
 }
 
 static Node build_triplet(Build *b, Node n)
@@ -22,8 +23,9 @@ OP(aten_triplet_margin_loss){
 		  "reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_triplet,
-	.sample = "f32[n=3, 4], f32[n, 4], f32[n, 4]; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=2.5, p=1.0, swap=true, "
-		  "reduction=0; f32[n=3, 4], f32[n, 4], f32[n, 4], margin=4.5, eps=0.25, reduction=2",
+	.sample = "f32[n=3, 4], f32[n, 4], f32[n, 4]; f32[n=3, 4], f32[n, 4], f32[n, 4], "
+		  "margin=2.5, p=1.0, swap=true, reduction=0; f32[n=3, 4], f32[n, 4], f32[n, 4], "
+		  "margin=4.5, eps=0.25, reduction=2",
 };
 
 static Node build_cosine_embedding(Build *b, Node n)
@@ -82,7 +84,8 @@ static Node build_multi_margin(Build *b, Node n)
 	if (aten_rank(b, x) == 0)
 		x = b_unsqueeze(b, x, 0);
 	uint32_t rank = aten_rank(b, x), dim = rank ? rank - 1 : 0;
-	if (!x.i || !y.i || rank > 2 || (aten_rank(b, y) != rank - 1 && rank == 2) || aten_rank(b, y) > 1)
+	if (!x.i || !y.i || rank > 2 || (aten_rank(b, y) != rank - 1 && rank == 2) ||
+	    aten_rank(b, y) > 1)
 		return b_error(b, "multi_margin_loss of ranks %u and %u", rank, aten_rank(b, y));
 	if (!aten_scalar_is(b, n, "p", 1) && !aten_scalar_is(b, n, "p", 2))
 		return b_error(b, "p is %g, expected 1 or 2", node_float(b->g, n, "p"));
@@ -107,9 +110,11 @@ OP(aten_multi_margin_loss){
 	.schema = "aten.multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar "
 		  "margin=1, Tensor? weight=None, int reduction=1) -> Tensor",
 	.autocast = AUTOCAST_F32,
-	.deviates = "of one sample without reduction the file says rank 1, eager mode gives rank 0: the file counts",
+	.deviates = "of one sample without reduction the file says rank 1, "
+		    "eager mode gives rank 0: the file counts",
 	.build = build_multi_margin,
-	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
+	.sample = "f32[n=3, 4], i64[n] of 0 3 2, reduction=0; "
+		  "f32[n=3, 4], i64[n] of 0 3 2, reduction=1; "
 		  "f32[n=3, 4], i64[n] of 0 3 2, reduction=2; "
 		  "f32[n=3, 4], i64[n] of 0 3 2, p=2, margin=2.5, f32[4] in 0.5..1.5, reduction=0; "
 		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2] of 0 2, reduction=0; "
@@ -149,7 +154,8 @@ static Node multilabel_margin(Build *b, Node n, Node *is_label)
 	l = aten_sum(b, l, 3u << dim, false);
 	l = b_bin(b, OP_div, l, aten_size(b, s.dim[dim], node_dtype(b->g, x)));
 	if (is_label)
-		*is_label = b_reshape(b, b_convert(b, taken, node_dtype(b->g, x)), given.rank, given.dim);
+		*is_label = b_reshape(b, b_convert(b, taken, node_dtype(b->g, x)), given.rank,
+				      given.dim);
 	return sample_losses(b, n, l, false);
 }
 
@@ -167,7 +173,8 @@ OP(aten_multilabel_margin_loss){
 	.schema = "aten.multilabel_margin_loss(Tensor self, Tensor target, int reduction=1) -> "
 		  "Tensor",
 	.autocast = AUTOCAST_F32,
-	.deviates = "of one sample without reduction the file says rank 1, eager mode gives rank 0: the file counts",
+	.deviates = "of one sample without reduction the file says rank 1, "
+		    "eager mode gives rank 0: the file counts",
 	.build = build_multilabel_margin,
 	.sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0; "
 		  "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; "
@@ -175,8 +182,10 @@ OP(aten_multilabel_margin_loss){
 		  "f32[2, 3] of nan 1 2 1 nan 0.5, i64[2, 3] of 0 -1 0 2 -1 0, reduction=0; "
 		  "f32[n=4], i64[n] of 3 0 -1 1, reduction=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.multilabel_margin_loss_forward(Tensor self, Tensor target, int reduction) -> (Tensor, Tensor)",
+		{.schema = "aten.multilabel_margin_loss_forward(Tensor self, Tensor target, int "
+			   "reduction) -> (Tensor, Tensor)",
 		 .build = build_multilabel_margin_forward,
-		 .sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0"},
+		 .sample = "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=1; "
+			   "f32[n=2, 4], i64[n, 4] of 3 0 -1 1 2 -1 0 0, reduction=0"},
 	},
 };

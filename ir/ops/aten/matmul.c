@@ -21,7 +21,8 @@ static Node build_matmul(Build *b, Node n)
 
 /* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage
  * type. */
-static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right, uint32_t r0, uint32_t r1)
+static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right,
+		       uint32_t r0, uint32_t r1)
 {
 	Node x = arg(b, n, left), y = arg(b, n, right);
 	if (!x.i || !y.i)
@@ -58,15 +59,17 @@ static Node build_vdot(Build *b, Node n)
 	Node y = arg(b, n, "other");
 	if (!dtype_is_complex(aten_dtype(b, arg(b, n, "self"))))
 		return product(b, n, "self", "other", 1, 1);
-	return y.i && node_rank(b->g, y) == 1 ? b_matmul(b, aten_conj(b, arg(b, n, "self")), y) : product(b, n, "self", "other", 1, 1);
+	return y.i && node_rank(b->g, y) == 1 ? b_matmul(b, aten_conj(b, arg(b, n, "self")), y)
+					      : product(b, n, "self", "other", 1, 1);
 }
 OP(aten_matmul){
 	.schema = "aten.matmul(Tensor self, Tensor other) -> Tensor",
 	.autocast = AUTOCAST_LOW,
 	.aliases = "aten.linalg_matmul",
 	.build = build_matmul,
-	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; f32[4], f32[2, 4, 3]; "
-		  "f32[2, 1, 3, 4], f32[3, 4, 2]; i64[2, 3] in -9..9, i64[3, 2] in -9..9",
+	.sample = "f32[n=2, 3, 4], f32[n, 4, 2]; f32[4], f32[4]; f32[n=3, 4], f32[4]; "
+		  "f32[4], f32[2, 4, 3]; f32[2, 1, 3, 4], f32[3, 4, 2]; "
+		  "i64[2, 3] in -9..9, i64[3, 2] in -9..9",
 	.overloads = (const Overload[]){
 		{.schema = "aten.mm(Tensor self, Tensor mat2) -> Tensor",
 		 .build = build_mm,
@@ -165,42 +168,45 @@ OP(aten_addmm){
 		  "alpha=1) -> Tensor",
 	.autocast = AUTOCAST_LOW,
 	.build = build_addmm,
-	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, alpha=-1.5; "
-		  "f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
-		  "c64[m=5], c64[n=3, 4], c64[4, m], beta=complex(0.5, 1), alpha=complex(-1.5, 0.25)",
+	.sample = "f32[m=5], f32[n=3, 4], f32[4, m]; f32[m=5], f32[n=3, 4], f32[4, m], beta=0.5, "
+		  "alpha=-1.5; f32[m=5], f32[n=3, 4], f32[4, m], beta=0; "
+		  "c64[m=5], c64[n=3, 4], c64[4, m], beta=complex(0.5, 1), "
+		  "alpha=complex(-1.5, 0.25)",
 	.overloads = (const Overload[]){
-		{.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
-			   "Scalar alpha=1) -> Tensor",
+		{.schema = "aten.baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar "
+			   "beta=1, Scalar alpha=1) -> Tensor",
 		 .build = build_baddbmm,
 		 .sample = "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2]; "
 			   "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0.5, alpha=-1.5; "
 			   "f32[n=2, 3, 1], f32[n, 3, 4], f32[n, 4, 2], beta=0"},
-		{.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar "
-			   "alpha=1) -> Tensor",
-		 .build = build_addmv,
-		 .sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, alpha=-1.5; "
-			   "f32[n=3], f32[n, 4], f32[4], beta=0; i32[n=3], i32[n, 4], i32[4]; i64[3], "
-			   "i64[3, 4], i64[4], beta=0.5, alpha=-1.5; "
-			   "u8[3], u8[3, 4] in 0..99, u8[4], beta=2, alpha=-3; i32[], i32[3, 4], i32[4], "
-			   "beta=0"},
-		{.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, "
+		{.schema = "aten.addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, "
 			   "Scalar alpha=1) -> Tensor",
+		 .build = build_addmv,
+		 .sample = "f32[n=3], f32[n, 4], f32[4]; f32[n=3], f32[n, 4], f32[4], beta=0.5, "
+			   "alpha=-1.5; f32[n=3], f32[n, 4], f32[4], beta=0; "
+			   "i32[n=3], i32[n, 4], i32[4]; i64[3], "
+			   "i64[3, 4], i64[4], beta=0.5, alpha=-1.5; "
+			   "u8[3], u8[3, 4] in 0..99, u8[4], beta=2, alpha=-3; "
+			   "i32[], i32[3, 4], i32[4], beta=0"},
+		{.schema = "aten.addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar "
+			   "beta=1, Scalar alpha=1) -> Tensor",
 		 .build = build_addbmm,
-		 .sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, "
-			   "2], beta=0.5, "
+		 .sample = "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2]; "
+			   "f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0.5, "
 			   "alpha=-1.5; f32[3, 2], f32[n=2, 3, 4], f32[n, 4, 2], beta=0; "
-			   "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), alpha=complex(2, "
-			   "0); "
-			   "i32[3, 2], i32[n=2, 3, 4], i32[n, 4, 2]; i64[3, 2], i64[2, 3, 4], i64[2, 4, 2], "
-			   "beta=0.5, alpha=-1.5; "
-			   "u8[2], u8[2, 3, 4] in 0..99, u8[2, 4, 2], beta=2, alpha=-3; i32[3, 2], i32[2, "
-			   "3, 4], i32[2, 4, 2], beta=0"},
-		{.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar "
-			   "alpha=1) -> Tensor",
+			   "c64[3, 2], c64[n=2, 3, 4], c64[n, 4, 2], beta=complex(0, -1), "
+			   "alpha=complex(2, 0); "
+			   "i32[3, 2], i32[n=2, 3, 4], i32[n, 4, 2]; "
+			   "i64[3, 2], i64[2, 3, 4], i64[2, 4, 2], beta=0.5, alpha=-1.5; "
+			   "u8[2], u8[2, 3, 4] in 0..99, u8[2, 4, 2], beta=2, alpha=-3; "
+			   "i32[3, 2], i32[2, 3, 4], i32[2, 4, 2], beta=0"},
+		{.schema = "aten.addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, "
+			   "Scalar alpha=1) -> Tensor",
 		 .build = build_addr,
-		 .sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, alpha=-1.5; "
-			   "f32[n=3, 4], f32[n], f32[4], beta=0; "
-			   "c64[n=3, 4], c64[n], c64[4], beta=complex(0.5, 1), alpha=complex(0, 1)"},
+		 .sample = "f32[n=3, 4], f32[n], f32[4]; f32[n=3, 4], f32[n], f32[4], beta=0.5, "
+			   "alpha=-1.5; f32[n=3, 4], f32[n], f32[4], beta=0; "
+			   "c64[n=3, 4], c64[n], c64[4], beta=complex(0.5, 1), "
+			   "alpha=complex(0, 1)"},
 	},
 };
 

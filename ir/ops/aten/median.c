@@ -132,8 +132,8 @@ OP(aten_kthvalue){
 	.build = build_kthvalue,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
-	.sample = "f32[n=2, 6] distinct -4..5, k=2; f32[5, 2] distinct -4..5, k=4, dim=0, keepdim=true; "
-		  "f32[n=2, 35] distinct -40..40, k=3",
+	.sample = "f32[n=2, 6] distinct -4..5, k=2; f32[5, 2] distinct -4..5, k=4, dim=0, "
+		  "keepdim=true; f32[n=2, 35] distinct -40..40, k=3",
 };
 
 /* ---- medians ---- */
@@ -159,7 +159,8 @@ static Node median(Build *b, Node x, uint32_t dim, bool skip_nan, bool keep)
 			at = b_bin(b, OP_sub, aten_size(b, last, DT_i64), count);
 			at = b_bin_scalar(b, OP_floordiv, b_bin_scalar(b, OP_maximum, at, 0), 2);
 		} else {
-			at = b_select(b, b_bin_scalar(b, OP_gt, count, 0), aten_size(b, last, DT_i64), at);
+			at = b_select(b, b_bin_scalar(b, OP_gt, count, 0),
+				      aten_size(b, last, DT_i64), at);
 		}
 	}
 	return at_rank(b, x, dim, aten_expand_shape(b, at, &one), keep);
@@ -205,11 +206,12 @@ OP(aten_median_dim){
 	.build = build_median_dim,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
-	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, keepdim=true; "
-		  "f32[2, 3] of 1 nan 2 3 -1 4, dim=1; f32[34, n=2] distinct -40..40, dim=0",
+	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, "
+		  "keepdim=true; f32[2, 3] of 1 nan 2 3 -1 4, dim=1; "
+		  "f32[34, n=2] distinct -40..40, dim=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor "
-			   "values, Tensor indices)",
+		{.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> "
+			   "(Tensor values, Tensor indices)",
 		 .build = build_nanmedian_dim},
 	},
 };

@@ -25,7 +25,8 @@ static Node build_nonzero_static(Build *b, Node n)
 	if (!x.i || sym_lt(b_syms(b), dim[0], b_int(b, 0)) == YES)
 		return b_error(b, "nonzero_static gives %s rows", sym_str(b_syms(b), dim[0]));
 	Node place = first_true_elements(b, aten_truth(b, x), dim[0], -1).place;
-	Node absent = b_bin_scalar(b, OP_lt, place, 0), fill = b_full_int(b, DT_i64, aten_int(b, n, "fill_value"), 0, NULL);
+	Node absent = b_bin_scalar(b, OP_lt, place, 0),
+	     fill = b_full_int(b, DT_i64, aten_int(b, n, "fill_value"), 0, NULL);
 	for (uint32_t k = 0; k < s.rank; k++)
 		part[k] = b_select(b, absent, fill, place_along(b, place, &s, k));
 	return s.rank ? aten_stack(b, part, s.rank, 1) : b_full_int(b, DT_i64, 0, 2, dim);
@@ -33,7 +34,8 @@ static Node build_nonzero_static(Build *b, Node n)
 OP(aten_nonzero_static){
 	.schema = "aten.nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor",
 	.build = build_nonzero_static,
-	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0, size=3; bool[5] of 0 1 1, size=7; i32[2, 2, 2] of 1 0, size=6, fill_value=9; f32[] of 2, size=2; "
+	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0, size=3; bool[5] of 0 1 1, size=7; "
+		  "i32[2, 2, 2] of 1 0, size=6, fill_value=9; f32[] of 2, size=2; "
 		  "f32[0, 3], size=0",
 };
 
@@ -58,11 +60,13 @@ OP(aten_nonzero){
 	.aliases = "aten.argwhere",
 	.build = build_nonzero,
 	.has_effect = data_size_effect,
-	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 0; i32[2, 2, 2] of 1; f32[] of 2; f32[0, 3]",
+	.sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 0; i32[2, 2, 2] of 1; "
+		  "f32[] of 2; f32[0, 3]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.nonzero_numpy(Tensor self) -> Tensor[]",
 		 .build = build_nonzero_numpy,
-		 .sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 1; i32[2, 3] of 0; f32[] of 2"},
+		 .sample = "f32[n=3, 4] of 0 1 0 2 0 0 nan 3 0; bool[5] of 1; i32[2, 3] of 0; "
+			   "f32[] of 2"},
 	},
 };
 
@@ -84,7 +88,8 @@ static Node build_masked_select(Build *b, Node n)
 	if (!x.i || !mask.i || !aten_broadcast_shape(b, &sx, &sm, &s))
 		return (Node){0};
 	if (node_dtype(b->g, mask) != DT_bool)
-		return b_error(b, "masked_select by %s, expected bool", dtype_name(node_dtype(b->g, mask)));
+		return b_error(b, "masked_select by %s, expected bool",
+			       dtype_name(node_dtype(b->g, mask)));
 	Sym numel = shape_numel(b, &s);
 	mask = aten_expand_shape(b, aten_truth(b, mask), &s);
 	Node place = true_elements(b, mask, data_size(b, n, 0, 0), "aten.masked_select").place;
@@ -95,8 +100,8 @@ OP(aten_masked_select){
 	.schema = "aten.masked_select(Tensor self, Tensor mask) -> Tensor",
 	.build = build_masked_select,
 	.has_effect = data_size_effect,
-	.sample = "f32[n=3, 4], bool[n, 4] of 0 1 0 1 1; f32[3, 1], bool[4] of 0 0 1 1; f32[4], bool[2, 1] of 1 0; "
-		  "f32[4], bool[4] of 0; i32[], bool[] of 1",
+	.sample = "f32[n=3, 4], bool[n, 4] of 0 1 0 1 1; f32[3, 1], bool[4] of 0 0 1 1; "
+		  "f32[4], bool[2, 1] of 1 0; f32[4], bool[4] of 0; i32[], bool[] of 1",
 };
 
 /* ---- repetitions ---- */
@@ -107,12 +112,14 @@ static Node repetitions(Build *b, Node n, Node repeats, Sym size)
 	const char *what = "aten.repeat_interleave";
 	Sym given = aten_has(b, n, "output_size") ? node_sym(b->g, n, "output_size") : size;
 	if (repeats.i && node_dtype(b->g, repeats) != DT_i64 && node_dtype(b->g, repeats) != DT_i32)
-		return b_error(b, "repeats of %s, expected i32 or i64", dtype_name(node_dtype(b->g, repeats)));
+		return b_error(b, "repeats of %s, expected i32 or i64",
+			       dtype_name(node_dtype(b->g, repeats)));
 	repeats = b_convert(b, repeats, DT_i64);
 	if (!repeats.i || node_rank(b->g, repeats) != 1)
 		return b_error(b, "repeats of rank %u, expected 1", aten_rank(b, repeats));
 	Node legal = b_bin_scalar(b, OP_ge, repeats, 0);
-	Attr attr[] = {attr_none(), attr_str(b->g->ir, "repeat_interleave: repeats cannot be negative")};
+	Attr attr[] = {attr_none(),
+		       attr_str(b->g->ir, "repeat_interleave: repeats cannot be negative")};
 	b_node(b, OP_assert, &legal, 1, attr, 2);
 	b_to_size(b, aten_reduce(b, REDUCE_SUM, repeats, 1, false), given, (Sym){0}, what);
 	Node ends = b_cumulative(b, "sum", repeats, 0, false), k = b_iota(b, DT_i64, given);
@@ -122,7 +129,8 @@ static Node repetitions(Build *b, Node n, Node repeats, Sym size)
 
 static Node build_repeats(Build *b, Node n)
 {
-	return b_convert(b, repetitions(b, n, arg(b, n, "repeats"), data_size(b, n, 0, 0)), aten_dtype(b, arg(b, n, "repeats")));
+	return b_convert(b, repetitions(b, n, arg(b, n, "repeats"), data_size(b, n, 0, 0)),
+			 aten_dtype(b, arg(b, n, "repeats")));
 }
 
 static Node build_repeat_by(Build *b, Node n)
@@ -140,20 +148,23 @@ static Node build_repeat_by(Build *b, Node n)
 	if (node_rank(b->g, repeats) == 0 || sym_is(b_syms(b), b_dim(b, repeats, 0), 1))
 		repeats = b_broadcast(b, repeats, 1, &s.dim[dim]);
 	if (repeats.i)
-		aten_require_equal(b, b_dim(b, repeats, 0), s.dim[dim], "repeat_interleave has one number for each slice");
-	return aten_take_dim(b, x, dim, repetitions(b, n, repeats, data_size(b, n, 0, dim)), "promise");
+		aten_require_equal(b, b_dim(b, repeats, 0), s.dim[dim],
+				   "repeat_interleave has one number for each slice");
+	return aten_take_dim(b, x, dim, repetitions(b, n, repeats, data_size(b, n, 0, dim)),
+			     "promise");
 }
 OP(aten_repeat_interleave_Tensor){
-	.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor",
+	.schema = "aten.repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> "
+		  "Tensor",
 	.build = build_repeats,
 	.has_effect = data_size_effect,
 	.sample = "i64[n=4] of 2 0 3 1; i32[2] of 0; i64[0]; i64[3] of 1 2 0, output_size=3",
 	.overloads = (const Overload[]){
-		{.schema = "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? "
-			   "output_size=None) -> Tensor",
+		{.schema = "aten.repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? "
+			   "dim=None, *, SymInt? output_size=None) -> Tensor",
 		 .build = build_repeat_by,
-		 .sample = "f32[n=3, 4], i64[n] of 2 0 1, dim=0; f32[2, 2], i64[4] of 0 1 2 0; f32[2, 3], i64[1] of 2, dim=1; "
-			   "f32[3], i64[3] of 0, dim=0"},
+		 .sample = "f32[n=3, 4], i64[n] of 2 0 1, dim=0; f32[2, 2], i64[4] of 0 1 2 0; "
+			   "f32[2, 3], i64[1] of 2, dim=1; f32[3], i64[3] of 0, dim=0"},
 	},
 };
 
@@ -165,9 +176,11 @@ static Node build_bincount(Build *b, Node n)
 	Node x = arg(b, n, "self"), w = arg(b, n, "weights");
 	Sym size = data_size(b, n, 0, 0), minlength = node_sym(b->g, n, "minlength");
 	uint32_t axis = 0;
-	if (!x.i || !dtype_is_int(node_dtype(b->g, x)) || sym_lt(b_syms(b), minlength, b_int(b, 0)) == YES)
-		return b_error(b, "bincount of %s from %s on, expected integers and no negative length", dtype_name(aten_dtype(b, x)),
-		               sym_str(b_syms(b), minlength));
+	if (!x.i || !dtype_is_int(node_dtype(b->g, x)) ||
+	    sym_lt(b_syms(b), minlength, b_int(b, 0)) == YES)
+		return b_error(
+			b, "bincount of %s from %s on, expected integers and no negative length",
+			dtype_name(aten_dtype(b, x)), sym_str(b_syms(b), minlength));
 	x = b_convert(b, x, DT_i64);
 	if (!x.i || node_rank(b->g, x) != 1)
 		return b_error(b, "bincount of rank %u, expected 1", aten_rank(b, x));
@@ -178,17 +191,20 @@ static Node build_bincount(Build *b, Node n)
 	Node none = b_full_int(b, DT_i64, -1, 1, (Sym[]){b_int(b, 1)});
 	Node largest = aten_reduce(b, REDUCE_MAX, b_concat(b, (Node[]){x, none}, 2, 0), 1, false);
 	Node least = aten_scalar_as(b, node_attr(b->g, n, "minlength"), DT_i64);
-	b_to_size(b, b_bin(b, OP_maximum, b_bin_scalar(b, OP_add, largest, 1), least), size, (Sym){0}, "aten.bincount");
+	b_to_size(b, b_bin(b, OP_maximum, b_bin_scalar(b, OP_add, largest, 1), least), size,
+		  (Sym){0}, "aten.bincount");
 	/* of nothing, weighed or not */
 	const bool counts = !w.i || sym_is(b_syms(b), b_dim(b, x, 0), 0);
 	DType d = counts ? DT_i64 : node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64;
 	Shape s = aten_shape(b, x);
 	Node add = !counts ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);
-	return b_scatter(b, b_full(b, d, 0, 1, &size), b_unsqueeze(b, x, -1), add, 0, &axis, 1, "add");
+	return b_scatter(b, b_full(b, d, 0, 1, &size), b_unsqueeze(b, x, -1), add, 0, &axis, 1,
+			 "add");
 }
 OP(aten_bincount){
 	.schema = "aten.bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",
 	.build = build_bincount,
 	.has_effect = data_size_effect,
-	.sample = "i64[n=6] in 0..5; i32[5] in 0..3, f32[5]; i64[4] in 0..3, none, minlength=9; i64[0], none, minlength=2; i64[0], f32[0], minlength=3",
+	.sample = "i64[n=6] in 0..5; i32[5] in 0..3, f32[5]; i64[4] in 0..3, none, minlength=9; "
+		  "i64[0], none, minlength=2; i64[0], f32[0], minlength=3",
 };

@@ -124,7 +124,8 @@ static void take_wanted(Build *b, Node all, const bool *want, Node *g)
 static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), mean = arg(b, n, "running_mean");
-	Node rstd = inverse_std(b, arg(b, n, "running_var"), node_float(b->g, n, "eps")), wide = aten_wide(b, ct);
+	Node rstd = inverse_std(b, arg(b, n, "running_var"), node_float(b->g, n, "eps")),
+	     wide = aten_wide(b, ct);
 	uint32_t dims = ((1u << aten_rank(b, x)) - 1) & ~2u;
 	Node scale = w.i ? b_bin(b, OP_mul, rstd, aten_wide(b, w)) : rstd;
 	if (want[3])
@@ -133,17 +134,20 @@ static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g
 		return;
 	Node centred = b_bin(b, OP_sub, aten_wide(b, x), aten_per_dim(b, aten_wide(b, mean), x, 1));
 	Node sum = aten_sum(b, b_bin(b, OP_mul, wide, centred), dims, false);
-	scale = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, scale, b_bin(b, OP_mul, rstd, rstd)), -0.5);
+	scale = b_bin_scalar(b, OP_mul, b_bin(b, OP_mul, scale, b_bin(b, OP_mul, rstd, rstd)),
+			     -0.5);
 	g[4] = b_bin(b, OP_mul, scale, sum);
 }
 
 /* From x and the statistics, which the expansion has too. Through its derivative there were the
  * centred operand, its square and several sums. The statistics have none, as in PyTorch. */
-static bool adjoint_batch_norm_as(Build *b, Node n, const Node *ct, const bool *want, bool training, Node *g)
+static bool adjoint_batch_norm_as(Build *b, Node n, const Node *ct, const bool *want, bool training,
+				  Node *g)
 {
 	bool named = op_arg_index(node_op(b->g, n), "running_mean") >= 0;
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), none = {0};
-	Node running = named ? arg(b, n, "running_mean") : none, var = named ? arg(b, n, "running_var") : none;
+	Node running = named ? arg(b, n, "running_mean") : none,
+	     var = named ? arg(b, n, "running_var") : none;
 	double eps = node_float(b->g, n, "eps");
 	Node mean = none, invstd = none;
 	if (!ct[0].i)
@@ -174,7 +178,8 @@ static bool adjoint_batch_norm_training(Build *b, Node n, const Node *ct, const 
 {
 	return adjoint_batch_norm_as(b, n, ct, want, true, g);
 }
-static bool adjoint_batch_norm_no_training(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+static bool adjoint_batch_norm_no_training(Build *b, Node n, const Node *ct, const bool *want,
+					   Node *g)
 {
 	return adjoint_batch_norm_as(b, n, ct, want, false, g);
 }
@@ -195,13 +200,16 @@ static Node with_statistics(Build *b, Node n, BatchNorm r)
 		return r.y;
 	Node result[6] = {r.y};
 	result[1] = r.mean.i ? aten_detached(b, b_convert(b, r.mean, mean)) : empty(b, mean);
-	result[2] = r.invstd.i ? aten_detached(b, b_convert(b, r.invstd, invstd)) : empty(b, invstd);
+	result[2] =
+		r.invstd.i ? aten_detached(b, b_convert(b, r.invstd, invstd)) : empty(b, invstd);
 	if (nresult == 4 || nresult == 6)
 		result[at++] = empty(b, DT_u8);
 	Node renewed[2] = {r.new_mean, r.new_var};
 	/* of bf16 some exporters say f32 and round later */
 	for (uint32_t k = 0; k < 2 && nresult > 4; k++, at++)
-		result[at] = aten_detached(b, b_convert(b, renewed[k], aten_result_dtype(b, n, at, aten_dtype(b, renewed[k]))));
+		result[at] = aten_detached(
+			b, b_convert(b, renewed[k],
+				     aten_result_dtype(b, n, at, aten_dtype(b, renewed[k]))));
 	return b_tuple(b, result, at);
 }
 
@@ -226,10 +234,12 @@ OP(aten__batch_norm_with_update){
 	.autocast = AUTOCAST_FIRST,
 	.build = build_batch_norm_training,
 	.adjoint = adjoint_batch_norm_training,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, "
+		  "momentum=0.125, eps=0.25",
 	.overloads = (const Overload[]){
-		{.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, Tensor? "
-			   "bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> "
+		{.schema = "aten._batch_norm_with_update_functional(Tensor input, Tensor? weight, "
+			   "Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, "
+			   "float eps) -> "
 			   "(Tensor, Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor "
 			   "running_var_out)"},
 	},
@@ -241,10 +251,12 @@ OP(aten__native_batch_norm_legit_no_training){
 	.autocast = AUTOCAST_FIRST,
 	.build = build_batch_norm_no_training,
 	.adjoint = adjoint_batch_norm_no_training,
-	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, momentum=0.125, eps=0.25",
+	.sample = "f32[n=2, 3, 4], f32[3] in 0.5..2, f32[3], f32[3], f32[3] in 0.5..2, "
+		  "momentum=0.125, eps=0.25",
 	.overloads = (const Overload[]){
-		{.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, Tensor? "
-			   "running_mean, Tensor? running_var, float momentum, float eps) -> (Tensor, "
+		{.schema = "aten._batch_norm_no_update(Tensor input, Tensor? weight, Tensor? bias, "
+			   "Tensor? running_mean, Tensor? running_var, float momentum, "
+			   "float eps) -> (Tensor, "
 			   "Tensor, Tensor, Tensor)"},
 	},
 };
@@ -360,9 +372,12 @@ uint32_t aten_normalised_dims(Build *b, Node n)
 	uint32_t len, rank = aten_rank(b, x), errors = b->g->ir->ctx->nerror;
 	const Sym *shape = node_ints(b->g, n, "normalized_shape", &len);
 	if (len == 0 || len > rank)
-		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len, rank).i;
+		return b_error(b, "normalized_shape of %u dims for an operand of rank %u", len,
+			       rank)
+			.i;
 	for (uint32_t k = 0; k < len && b->g->ir->ctx->nerror == errors; k++)
-		aten_require_equal(b, shape[k], node_dim(b->g, x, rank - len + k), "normalized_shape is that of the last dimensions");
+		aten_require_equal(b, shape[k], node_dim(b->g, x, rank - len + k),
+				   "normalized_shape is that of the last dimensions");
 	if (b->g->ir->ctx->nerror != errors)
 		return 0;
 	return ((1u << rank) - 1) & ~((1u << (rank - len)) - 1);
@@ -409,8 +424,10 @@ static bool adjoint_layer_norm(Build *b, Node n, const Node *ct, const bool *wan
 		return true;
 	Norm r = layer_norm_statistics(b, n);
 	Attr attr[8] = {[2] = *node_attr(b->g, n, "normalized_shape"), [7] = attr_bools(want, 3)};
-	Node in[] = {ct[0], arg(b, n, "input"), r.mean, r.rstd, arg(b, n, "weight"), arg(b, n, "bias")};
-	Node all = r.rstd.i ? b_node(b, OP_aten_native_layer_norm_backward, in, 6, attr, 8) : r.rstd;
+	Node in[] = {ct[0],  arg(b, n, "input"),  r.mean,
+		     r.rstd, arg(b, n, "weight"), arg(b, n, "bias")};
+	Node all =
+		r.rstd.i ? b_node(b, OP_aten_native_layer_norm_backward, in, 6, attr, 8) : r.rstd;
 	take_wanted(b, all, want, g);
 	return all.i;
 }
@@ -440,11 +457,12 @@ OP(aten_layer_norm){
 	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4]; "
 		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 	.overloads = (const Overload[]){
-		{.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? "
-			   "weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
+		{.schema = "aten.native_layer_norm(Tensor input, SymInt[] normalized_shape, "
+			   "Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)",
 		 .build = build_native_layer_norm,
-		 .sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], eps=0.001; "
-			   "f32[2, 2, 3], normalized_shape=[2, 3], none, none, eps=0.25"},
+		 .sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, f32[4], "
+			   "eps=0.001; f32[2, 2, 3], normalized_shape=[2, 3], none, none, "
+			   "eps=0.25"},
 	},
 };
 
@@ -492,14 +510,17 @@ OP(aten_rms_norm){
 	.autocast = AUTOCAST_FIRST,
 	.build = build_rms_norm,
 	.adjoint = adjoint_rms_norm,
-	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2; "
+		  "f32[2, 2, 3], normalized_shape=[2, 3], eps=0.25",
 };
 
 OP(aten__fused_rms_norm){
-	.schema = "aten._fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)",
+	.schema = "aten._fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, "
+		  "float? eps) -> (Tensor, Tensor)",
 	.autocast = AUTOCAST_FIRST,
 	.build = build_fused_rms_norm,
-	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, eps=none; f32[2, 2, 3], normalized_shape=[2, 3], none, eps=0.25",
+	.sample = "f32[n=3, 4], normalized_shape=[4], f32[4] in 0.5..2, eps=none; "
+		  "f32[2, 2, 3], normalized_shape=[2, 3], none, eps=0.25",
 };
 
 /* ---- group norm ---- */
@@ -555,13 +576,15 @@ static Node group_statistics_cotangent(Build *b, Node x, Node wide, const Norm *
 		sum = aten_expand_shape(b, aten_per_group(b, b_convert(b, ct[1], d), wide), &s);
 	if (ct[2].i) {
 		Node cube = b_bin(b, OP_mul, b_bin(b, OP_mul, r->rstd, r->rstd), r->rstd);
-		Node by = b_bin(b, OP_mul, aten_per_group(b, b_convert(b, ct[2], d), wide), b_un(b, OP_neg, cube));
+		Node by = b_bin(b, OP_mul, aten_per_group(b, b_convert(b, ct[2], d), wide),
+				b_un(b, OP_neg, cube));
 		sum = b_add(b, sum, b_bin(b, OP_mul, b_bin(b, OP_sub, wide, r->mean), by));
 	}
 	return aten_reshape(b, b_bin(b, OP_div, sum, count), &own);
 }
 
-static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *want, int64_t groups, Node *g)
+static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *want,
+				  int64_t groups, Node *g)
 {
 	Node x = arg(b, n, "input"), wide = {0};
 	Norm r = group_norm_statistics(b, n, x, groups, &wide);
@@ -574,7 +597,8 @@ static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *
 				 attr_sym(shape_numel(b, &space)),
 				 attr_int(b->g->ir, groups),
 				 attr_bools(want, 3)};
-		Node in[] = {ct[0], x, of_groups(b, r.mean), of_groups(b, r.rstd), arg(b, n, "weight")};
+		Node in[] = {ct[0], x, of_groups(b, r.mean), of_groups(b, r.rstd),
+			     arg(b, n, "weight")};
 		Node all = b_node(b, OP_aten_native_group_norm_backward, in, 5, attr, 10);
 		if (!all.i)
 			return false;
@@ -582,7 +606,9 @@ static bool adjoint_group_norm_in(Build *b, Node n, const Node *ct, const bool *
 	}
 	bool statistics = node_dtype(b->g, n) == DT_none && (ct[1].i || ct[2].i);
 	if (want[0] && statistics)
-		g[0] = b_add(b, g[0], b_convert(b, group_statistics_cotangent(b, x, wide, &r, ct), node_dtype(b->g, x)));
+		g[0] = b_add(b, g[0],
+			     b_convert(b, group_statistics_cotangent(b, x, wide, &r, ct),
+				       node_dtype(b->g, x)));
 	return true;
 }
 
@@ -606,7 +632,8 @@ OP(aten_group_norm){
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_group_norm,
 	.adjoint = adjoint_group_norm,
-	.sample = "f32[n=2, 4, 3], num_groups=2, f32[4] in 0.5..2, f32[4]; f32[n=2, 4], num_groups=1, eps=0.25",
+	.sample = "f32[n=2, 4, 3], num_groups=2, f32[4] in 0.5..2, f32[4]; "
+		  "f32[n=2, 4], num_groups=1, eps=0.25",
 };
 
 static Node build_native_group_norm(Build *b, Node n)

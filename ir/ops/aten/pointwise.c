@@ -230,7 +230,8 @@ OP(aten_digamma){
 	.aliases = "prims.digamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "digamma(self)",
-	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; f32[4] of 12.5 40 1e-6 3",
+	.sample = "f32[n=3, 4] in 0.125..8; f32[5] of -0.5 -2.5 1e6 0 -0.25; "
+		  "f32[4] of 12.5 40 1e-6 3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_digamma(Tensor self) -> Tensor"},
 		{.schema = "aten.special_psi(Tensor self) -> Tensor"},
@@ -281,10 +282,13 @@ OP(aten_rad2deg){
 	.sample = "f32[n=3, 4] in -180..180; i32[2] of 90 -45",
 };
 /* Of complex numbers the derivative is that of the expansion. */
-#define SINC "p = self * 3.141592653589793; zero = self == 0; select(zero, 1, sin(p) / select(zero, 1, p))"
-#define SINC_SLOPE                                                                                                   \
-	"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "                           \
-	"p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * -1 - 1 / 3), "    \
+#define SINC                                                                                       \
+	"p = self * 3.141592653589793; zero = self == 0; select(zero, 1, sin(p) / select(zero, "   \
+	"1, p))"
+#define SINC_SLOPE                                                                                 \
+	"p = self * 3.141592653589793; q = p * p; near = lt(abs(p), 0.5); select(near, "           \
+	"p * 3.141592653589793 * (q * (q * (q * (q / 3991680 - 1 / 45360) + 1 / 840) - 1 / 30) * " \
+	"-1 - 1 / 3), "                                                                            \
 	"(cos(p) * p - sin(p)) / select(near, 1, p * self))"
 OP(aten_sinc){
 	.schema = "aten.sinc(Tensor self) -> Tensor",
@@ -328,7 +332,9 @@ static Node build_round_decimals(Build *b, Node n)
 		return x;
 	int64_t decimals = aten_int(b, n, "decimals");
 	const int64_t infinite = 400; /* that power of ten is */
-	int64_t power = decimals < -infinite || decimals > infinite ? infinite : decimals < 0 ? -decimals : decimals;
+	int64_t power = decimals < -infinite || decimals > infinite ? infinite
+			: decimals < 0                              ? -decimals
+								    : decimals;
 	double scale = 1;
 	for (int64_t k = 0; k < power; k++)
 		scale *= 10;
@@ -341,8 +347,8 @@ OP(aten_floor){
 	.schema = "aten.floor(Tensor self) -> Tensor",
 	.aliases = "prims.floor",
 	.build = build_round,
-	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; f32[3] of nan inf -1e10; "
-		  "i32[3] in -9..9",
+	.sample = "f32[n=2, 6] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
+		  "f32[3] of nan inf -1e10; i32[3] in -9..9",
 	.overloads = (const Overload[]){
 		{.schema = "aten.ceil(Tensor self) -> Tensor",
 		 .aliases = "prims.ceil"},
@@ -353,11 +359,12 @@ OP(aten_floor){
 		{.schema = "aten.fix(Tensor self) -> Tensor"},
 		{.schema = "aten.round.decimals(Tensor self, *, int decimals) -> Tensor",
 		 .build = build_round_decimals,
-		 .sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, decimals=2; "
-			   "f32[3] of 1250 -1350 1449, decimals=-2"},
+		 .sample = "f32[n=2, 4] of 1.2345 -2.375 0.5 12.55 -0.04 3.25 7.125 99.99, "
+			   "decimals=2; f32[3] of 1250 -1350 1449, decimals=-2"},
 		{.schema = "aten.special_round(Tensor self, *, int decimals=0) -> Tensor",
 		 .build = build_round_decimals,
-		 .sample = "f32[n=2, 4] of 1.2345 -2.5 0.5 1.5 -0.04 3.25 7.125 99.99; f32[4] of 1.25 -1350 1449 0.125, decimals=2"},
+		 .sample = "f32[n=2, 4] of 1.2345 -2.5 0.5 1.5 -0.04 3.25 7.125 99.99; "
+			   "f32[4] of 1.25 -1350 1449 0.125, decimals=2"},
 	},
 };
 
@@ -395,7 +402,8 @@ Node aten_abs(Build *b, Node x)
 	DType d = aten_dtype(b, x);
 	if (dtype_is_complex(d)) {
 		Node pairs = b_node(b, OP_view_real, &x, 1, NULL, 0);
-		Node part[] = {b_select_dim(b, pairs, -1, b_int(b, 0)), b_select_dim(b, pairs, -1, b_int(b, 1))};
+		Node part[] = {b_select_dim(b, pairs, -1, b_int(b, 0)),
+			       b_select_dim(b, pairs, -1, b_int(b, 1))};
 		return b_node(b, OP_magnitude, part, 2, NULL, 0);
 	}
 	return d == DT_bool || (dtype_is_int(d) && !dtype_is_signed(d)) ? x : b_un(b, OP_abs, x);
@@ -503,5 +511,6 @@ OP(aten_nan_to_num){
 	.build = build_nan_to_num,
 	.deriv = {"select(isfinite(self), 1, 0)"},
 	.sample = "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38; "
-		  "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38, nan=0.5, posinf=2.25, neginf=-7; i32[3] of -1 0 1",
+		  "f32[n=2, 4] of nan inf -inf 0 1 -1 -0 1e38, nan=0.5, posinf=2.25, neginf=-7; "
+		  "i32[3] of -1 0 1",
 };

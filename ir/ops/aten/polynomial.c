@@ -255,38 +255,54 @@ OP(aten_special_chebyshev_polynomial_t){
 	.build = build_t,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> Tensor",
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> Tensor",
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
 		 .build = build_u},
-		{.schema = "aten.special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> Tensor",
+		{.schema = "aten.special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_u,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
 		 .build = build_u,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
 		 .build = build_v},
-		{.schema = "aten.special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> Tensor",
+		{.schema = "aten.special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_v,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
 		 .build = build_v,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
 		 .build = build_w},
-		{.schema = "aten.special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> Tensor",
+		{.schema = "aten.special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_w,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
 		 .build = build_w,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 	},
 };
 static Node build_st(Build *b, Node n)
@@ -310,46 +326,57 @@ OP(aten_special_shifted_chebyshev_polynomial_t){
 	.build = build_st,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> "
+		{.schema = "aten.special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor "
+			   "n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar "
+			   "n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> "
 			   "Tensor",
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_t.n_scalar(Tensor x, Scalar n) -> "
-			   "Tensor",
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
 		 .build = build_su},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> "
-			   "Tensor",
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor "
+			   "n) -> Tensor",
 		 .build = build_su,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> "
-			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar "
+			   "n) -> Tensor",
 		 .build = build_su,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_sv},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> "
-			   "Tensor",
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor "
+			   "n) -> Tensor",
 		 .build = build_sv,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> "
-			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar "
+			   "n) -> Tensor",
 		 .build = build_sv,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_sw},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> "
-			   "Tensor",
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor "
+			   "n) -> Tensor",
 		 .build = build_sw,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> "
-			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar "
+			   "n) -> Tensor",
 		 .build = build_sw,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 	},
 };
 static Node build_h(Build *b, Node n)
@@ -365,20 +392,28 @@ OP(aten_special_hermite_polynomial_h){
 	.build = build_h,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> Tensor",
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> Tensor",
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_hermite_polynomial_h.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
 		 .build = build_he},
-		{.schema = "aten.special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> Tensor",
+		{.schema = "aten.special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
 		 .build = build_he,
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
 		 .build = build_he,
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 	},
 };
 static Node build_l(Build *b, Node n)
@@ -390,11 +425,15 @@ OP(aten_special_laguerre_polynomial_l){
 	.build = build_l,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> Tensor",
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> Tensor",
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_laguerre_polynomial_l.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 	},
 };
 static Node build_p(Build *b, Node n)
@@ -406,10 +445,14 @@ OP(aten_special_legendre_polynomial_p){
 	.build = build_p,
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> Tensor",
-		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; x=-1.0, f32[4] of 0 1 4 7"},
-		{.schema = "aten.special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> Tensor",
-		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; f32[4] of -1.5 -1 0.25 1, n=1; "
-			   "f32[4] of -1.5 -1 0.25 1, n=2; f32[3] of -1 0 1, n=0"},
+		{.schema = "aten.special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> "
+			   "Tensor",
+		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
+			   "x=-1.0, f32[4] of 0 1 4 7"},
+		{.schema = "aten.special_legendre_polynomial_p.n_scalar(Tensor x, Scalar n) -> "
+			   "Tensor",
+		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
+			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
+			   "f32[3] of -1 0 1, n=0"},
 	},
 };

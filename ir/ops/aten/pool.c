@@ -137,8 +137,12 @@ static Node unwindows(Build *b, Node w, const Pool *p)
 {
 	for (uint32_t k = p->ns; k-- > 0 && w.i;) {
 		Ir *ir = b->g->ir;
-		Attr attr[] = {attr_none(), attr_int(ir, p->first + k), attr_sym(p->in[k]), attr_int(ir, p->stride[k]),
-			       attr_int(ir, p->dilation[k]), attr_int(ir, p->pad[k])};
+		Attr attr[] = {attr_none(),
+			       attr_int(ir, p->first + k),
+			       attr_sym(p->in[k]),
+			       attr_int(ir, p->stride[k]),
+			       attr_int(ir, p->dilation[k]),
+			       attr_int(ir, p->pad[k])};
 		w = b_node(b, OP_fold, &w, 1, attr, 6);
 	}
 	return w;
@@ -148,8 +152,10 @@ static Node unwindows(Build *b, Node w, const Pool *p)
 static Node outside_before(Build *b, const Pool *p, uint32_t k)
 {
 	Node o = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, p->out[k]), (double)p->stride[k]);
-	Node far = b_bin(b, OP_sub, b_full_int(b, DT_i64, p->pad[k] + p->dilation[k] - 1, 0, NULL), o);
-	return b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_floordiv, far, (double)p->dilation[k]), 0);
+	Node far =
+		b_bin(b, OP_sub, b_full_int(b, DT_i64, p->pad[k] + p->dilation[k] - 1, 0, NULL), o);
+	return b_bin_scalar(b, OP_maximum,
+			    b_bin_scalar(b, OP_floordiv, far, (double)p->dilation[k]), 0);
 }
 
 /* The place of the first of the greatest elements in each window w[..., *out, *kernel], counted
@@ -158,11 +164,14 @@ static Node outside_before(Build *b, const Pool *p, uint32_t k)
  * one that the input has. No element of the input is in front of that. */
 static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
 {
-	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank), first = {0};
+	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank),
+	     first = {0};
 	bool padded = false;
 	for (uint32_t k = 0; k < p->ns; k++) {
 		Node before = aten_per_dim(b, outside_before(b, p, k), at, p->first + k);
-		first = k ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, first, (double)p->kernel[k]), before) : before;
+		first = k ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, first, (double)p->kernel[k]),
+				  before)
+			  : before;
 		padded |= p->pad[k] > 0;
 	}
 	return padded ? b_bin(b, OP_maximum, at, first) : at;
@@ -184,7 +193,9 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 	Node at = place_in_window(b, w, &p, rank);
 	for (uint32_t k = 0; k < ns; k++) {
 		Node i = aten_iota_dim(b, &s, rank + k, DT_i64);
-		place = place.i ? b_bin(b, OP_add, b_bin_scalar(b, OP_mul, place, (double)p.kernel[k]), i) : i;
+		place = place.i ? b_bin(b, OP_add,
+					b_bin_scalar(b, OP_mul, place, (double)p.kernel[k]), i)
+				: i;
 	}
 	Node from = ct[0];
 	for (uint32_t k = 0; k < ns; k++) {
@@ -199,7 +210,8 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 static Node batch_max_pool(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	bool single = node_rank(b->g, node_in(b->g, n, 0)) == aten_named_dims(b, n) + 1;
-	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
+	return single ? batch_element_wise(b, n, in, batched, size)
+		      : batch_members(b, n, in, batched, size);
 }
 
 static Node max_pool(Build *b, Node n, uint32_t ns)
@@ -263,35 +275,38 @@ OP(aten_max_pool1d){
 	.build = build_max_pool,
 	.adjoint = adjoint_max_pool,
 	.batch = batch_max_pool,
-	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; f32[2, 7], kernel_size=[2], dilation=[2]; "
-		  "f32[1, 1, 6], kernel_size=[4], ceil_mode=true",
+	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
+		  "f32[2, 7], kernel_size=[2], dilation=[2]; f32[1, 1, 6], kernel_size=[4], "
+		  "ceil_mode=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-			   "padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
+		{.schema = "aten.max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], "
+			   "int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor",
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
-		{.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-			   "padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
-		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
+		{.schema = "aten.max_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], "
+			   "int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> Tensor",
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], "
+			   "padding=[1, 1, 0]"},
 		{.schema = "aten.max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1] "
-			   "stride=[], int[1] padding=[0], int[1] dilation=[1], bool ceil_mode=False) -> "
-			   "(Tensor, Tensor)",
+			   "stride=[], int[1] padding=[0], int[1] dilation=[1], "
+			   "bool ceil_mode=False) -> (Tensor, Tensor)",
 		 .build = build_max_pool_indices,
 		 .sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
 			   "f32[1, 1, 6], kernel_size=[4], ceil_mode=true"},
 		{.schema = "aten.max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] "
-			   "stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> "
-			   "(Tensor, Tensor)",
+			   "stride=[], int[2] padding=0, int[2] dilation=1, "
+			   "bool ceil_mode=False) -> (Tensor, Tensor)",
 		 .build = build_max_pool_indices,
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
 			   "f32[1, 5, 6], kernel_size=[2, 2], dilation=[2, 3], stride=[1, 1]; "
 			   "f32[1, 1, 5, 6], kernel_size=[3, 4], ceil_mode=true"},
 		{.schema = "aten.max_pool3d_with_indices(Tensor self, int[3] kernel_size, int[3] "
-			   "stride=[], int[3] padding=0, int[3] dilation=1, bool ceil_mode=False) -> "
-			   "(Tensor, Tensor)",
+			   "stride=[], int[3] padding=0, int[3] dilation=1, "
+			   "bool ceil_mode=False) -> (Tensor, Tensor)",
 		 .build = build_max_pool_indices,
-		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0]"},
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], "
+			   "padding=[1, 1, 0]"},
 	},
 };
 
@@ -328,13 +343,15 @@ OP(aten_max_pool2d_with_indices_backward){
 		  "padding=[0, 1], dilation=[1, "
 		  "1], ceil_mode=false, i64[n, 1, 2, 3] of 0 6 8 15 6 19",
 	.overloads = (const Overload[]){
-		{.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, int[3] "
-			   "kernel_size, int[3] stride, int[3] padding, int[3] dilation, bool ceil_mode, "
+		{.schema = "aten.max_pool3d_with_indices_backward(Tensor grad_output, Tensor self, "
+			   "int[3] kernel_size, int[3] stride, int[3] padding, int[3] dilation, "
+			   "bool ceil_mode, "
 			   "Tensor indices) -> Tensor",
 		 .build = build_max_pool3d_backward,
-		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], stride=[2, 2, "
-			   "2], padding=[0, 0, "
-			   "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, 2] of 0 6 25 6"},
+		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
+			   "stride=[2, 2, 2], padding=[0, 0, "
+			   "0], dilation=[1, 1, 1], ceil_mode=false, i64[n, 1, 1, 2, "
+			   "2] of 0 6 25 6"},
 	},
 };
 
@@ -408,20 +425,25 @@ OP(aten_avg_pool1d){
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_avg_pool,
 	.sample = "f32[n=2, 2, 7], kernel_size=[3], stride=[2], padding=[1]; "
-		  "f32[2, 7], kernel_size=[3], padding=[1], count_include_pad=false, ceil_mode=true",
+		  "f32[2, 7], kernel_size=[3], padding=[1], count_include_pad=false, "
+		  "ceil_mode=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] "
-			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+		{.schema = "aten.avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], "
+			   "int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, "
+			   "int? "
 			   "divisor_override=None) -> Tensor",
 		 .sample = "f32[n=2, 1, 5, 6], kernel_size=[3, 2], stride=[2, 1], padding=[1, 1]; "
-			   "f32[1, 5, 6], kernel_size=[3, 2], padding=[1, 1], count_include_pad=false, ceil_mode=true; "
+			   "f32[1, 5, 6], kernel_size=[3, 2], padding=[1, 1], "
+			   "count_include_pad=false, ceil_mode=true; "
 			   "f32[1, 1, 5, 6], kernel_size=[2, 2], ceil_mode=true; "
 			   "f32[1, 1, 5, 6], kernel_size=[2, 2], divisor_override=3"},
-		{.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], int[3] "
-			   "padding=0, bool ceil_mode=False, bool count_include_pad=True, int? "
+		{.schema = "aten.avg_pool3d(Tensor self, int[3] kernel_size, int[3] stride=[], "
+			   "int[3] padding=0, bool ceil_mode=False, bool count_include_pad=True, "
+			   "int? "
 			   "divisor_override=None) -> Tensor",
-		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], padding=[1, 1, 0], "
-			   "count_include_pad=false; f32[1, 1, 3, 4, 4], kernel_size=[2, 2, 2], divisor_override=5"},
+		 .sample = "f32[n=2, 1, 3, 4, 4], kernel_size=[2, 3, 2], stride=[1, 2, 2], "
+			   "padding=[1, 1, 0], count_include_pad=false; "
+			   "f32[1, 1, 3, 4, 4], kernel_size=[2, 2, 2], divisor_override=5"},
 	},
 };
 
@@ -430,7 +452,8 @@ OP(aten_avg_pool1d){
 /* Bounds of the windows of one dim, as vectors over them. */
 static void adaptive_bounds(Build *b, Sym in, Sym out, Node *start, Node *end)
 {
-	Node o = b_iota(b, DT_i64, out), size = aten_size(b, in, DT_i64), parts = aten_size(b, out, DT_i64);
+	Node o = b_iota(b, DT_i64, out), size = aten_size(b, in, DT_i64),
+	     parts = aten_size(b, out, DT_i64);
 	*start = b_bin(b, OP_floordiv, b_bin(b, OP_mul, o, size), parts);
 	Node next = b_bin(b, OP_mul, b_bin_scalar(b, OP_add, o, 1), size);
 	next = b_bin(b, OP_add, next, aten_size(b, sym_addi(b_syms(b), out, -1), DT_i64));
@@ -481,9 +504,11 @@ static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, Sym *out)
 	for (uint32_t k = 0; k < ns; k++) {
 		int64_t elements;
 		if (!sym_is_const(b_syms(b), out[k], &elements))
-			graph_guard(b->g, GUARD_LE, b_int(b, 1), out[k], "adaptive pooling to at least one element");
+			graph_guard(b->g, GUARD_LE, b_int(b, 1), out[k],
+				    "adaptive pooling to at least one element");
 		else if (elements < 1)
-			return b_error(b, "adaptive pooling to %lld elements", (long long)elements).i;
+			return b_error(b, "adaptive pooling to %lld elements", (long long)elements)
+				.i;
 	}
 	return true;
 }
@@ -540,8 +565,8 @@ OP(aten_adaptive_avg_pool1d){
 	.overloads = (const Overload[]){
 		{.schema = "aten.adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor",
 		 .aliases = "aten._adaptive_avg_pool2d",
-		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; f32[1, 4, 6], output_size=[2, 3]; "
-			   "f32[1, 1, 3, 3], output_size=[1, 1]"},
+		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]; "
+			   "f32[1, 4, 6], output_size=[2, 3]; f32[1, 1, 3, 3], output_size=[1, 1]"},
 		{.schema = "aten.adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor",
 		 .aliases = "aten._adaptive_avg_pool3d",
 		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
@@ -554,14 +579,16 @@ static bool adjoint_adaptive_max(Build *b, Node n, const Node *ct, const bool *w
 	(void)want;
 	if (!ct[0].i)
 		return true;
-	g[0] = aten_pool_backward(b, arg(b, n, "self"), b_get(b, n, 1), ct[0], aten_named_dims(b, n));
+	g[0] = aten_pool_backward(b, arg(b, n, "self"), b_get(b, n, 1), ct[0],
+				  aten_named_dims(b, n));
 	return g[0].i;
 }
 
 static Node batch_adaptive_max(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	bool single = node_rank(b->g, node_in(b->g, n, 0)) == aten_named_dims(b, n) + 1;
-	return single ? batch_element_wise(b, n, in, batched, size) : batch_members(b, n, in, batched, size);
+	return single ? batch_element_wise(b, n, in, batched, size)
+		      : batch_members(b, n, in, batched, size);
 }
 
 /* (values, flat indices): the windows of all dims are taken of the values and of the positions. */
@@ -608,9 +635,11 @@ OP(aten_adaptive_max_pool1d){
 	.batch = batch_adaptive_max,
 	.sample = "f32[n=2, 2, 7], output_size=[3]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor)",
+		{.schema = "aten.adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, "
+			   "Tensor)",
 		 .sample = "f32[n=2, 1, 5, 7], output_size=[2, 3]"},
-		{.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, Tensor)",
+		{.schema = "aten.adaptive_max_pool3d(Tensor self, int[3] output_size) -> (Tensor, "
+			   "Tensor)",
 		 .sample = "f32[n=2, 1, 3, 5, 4], output_size=[2, 3, 2]"},
 	},
 };

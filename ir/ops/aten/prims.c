@@ -33,7 +33,8 @@ OP(prims_view_of){
 	.expand = "a",
 	.sample = "f32[n=3, 4]",
 	.overloads = (const Overload[]){
-		{.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> Tensor",
+		{.schema = "prims.device_put(Tensor a, Device device, bool non_blocking=False) -> "
+			   "Tensor",
 		 .no_sample = "devices are not written in samples"},
 	},
 };
@@ -213,11 +214,16 @@ OP(prims_sum){
 	.build = build_reduction,
 	.sample = "f32[n=3, 4], dims=[1]; f32[n=3, 4], dims=[0, 1]",
 	.overloads = (const Overload[]){
-		{.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor"},
-		{.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
-		{.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) -> Tensor",
-		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
+		{.schema = "prims.prod(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) "
+			   "-> Tensor"},
+		{.schema = "prims.amax(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) "
+			   "-> Tensor",
+		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; "
+			   "f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
+		{.schema = "prims.amin(Tensor inp, int[]? dims, *, ScalarType? output_dtype=None) "
+			   "-> Tensor",
+		 .sample = "f32[n=3, 4] distinct -4..7, dims=[1]; "
+			   "f32[n=3, 4] distinct -4..7, dims=[0, 1]"},
 	},
 };
 static Node build_xor_sum(Build *b, Node n)
@@ -330,7 +336,8 @@ OP(prims_fft_c2c){
 		{.schema = "prims.fft_r2c(Tensor self, *, int[] dim, bool onesided) -> Tensor",
 		 .expand = "_fft_r2c(self, dim, 0, onesided)",
 		 .sample = "f32[n=3, 4], dim=[0, 1], onesided=true"},
-		{.schema = "prims.fft_c2r(Tensor self, *, int[] dim, SymInt last_dim_size) -> Tensor",
+		{.schema = "prims.fft_c2r(Tensor self, *, int[] dim, SymInt last_dim_size) -> "
+			   "Tensor",
 		 .expand = "_fft_c2r(self, dim, 0, last_dim_size)",
 		 .sample = "c64[n=3, 4], dim=[0, 1], last_dim_size=6"},
 	},

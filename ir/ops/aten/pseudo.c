@@ -44,11 +44,13 @@ Node spectral_norm(Build *b, Node x, uint32_t row, uint32_t column, int p, bool 
 	if (p == 1 || (p == 2 && sym_is(b_syms(b), b_dim(b, s, -1), 0))) {
 		y = aten_sum(b, s, last_dim(b, s), false);
 	} else {
-		aten_require_elements(b, s, last_dim(b, s), "a matrix of this norm has rows and columns");
+		aten_require_elements(b, s, last_dim(b, s),
+				      "a matrix of this norm has rows and columns");
 		y = aten_reduce(b, p > 0 ? REDUCE_MAX : REDUCE_MIN, s, last_dim(b, s), false);
 	}
 	if (keep)
-		y = b_unsqueeze(b, b_unsqueeze(b, y, (int)(row < column ? row : column)), (int)(row < column ? column : row));
+		y = b_unsqueeze(b, b_unsqueeze(b, y, (int)(row < column ? row : column)),
+				(int)(row < column ? column : row));
 	return y;
 }
 
@@ -72,7 +74,8 @@ OP(aten_nuclear_norm){
 	.build = build_nuclear,
 	.sample = "f32[3, 4] in -4..5; f32[3, 3], keepdim=true",
 	.overloads = (const Overload[]){
-		{.schema = "aten.nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor",
+		{.schema = "aten.nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> "
+			   "Tensor",
 		 .sample = "f32[3, 2, 4] in -4..5, dim=[2, 0]"},
 	},
 };
@@ -104,15 +107,23 @@ static Node bound(Build *b, Node n, Node x, Node s, Node atol, Node rtol)
 		return s;
 	if (!rtol.i) {
 		Sym most = sym_max(b_syms(b), b_dim(b, x, -2), b_dim(b, x, -1));
-		rtol = b_bin_scalar(b, OP_mul, b_convert(b, b_from_size(b, most), DT_f64), epsilon(d));
+		rtol = b_bin_scalar(b, OP_mul, b_convert(b, b_from_size(b, most), DT_f64),
+				    epsilon(d));
 		if (atol.i)
-			rtol = b_select(b, b_bin_scalar(b, OP_gt, atol, 0), b_scalar(b, DT_f64, 0), rtol);
+			rtol = b_select(b, b_bin_scalar(b, OP_gt, atol, 0), b_scalar(b, DT_f64, 0),
+					rtol);
 	}
 	(void)n;
 	Node most = aten_reduce(b, REDUCE_MAX, s, last_dim(b, s), true);
-	Node y = b_bin(b, OP_mul, aten_rank(b, rtol) ? b_unsqueeze(b, b_convert(b, rtol, d), -1) : b_convert(b, rtol, d), most);
+	Node y = b_bin(b, OP_mul,
+		       aten_rank(b, rtol) ? b_unsqueeze(b, b_convert(b, rtol, d), -1)
+					  : b_convert(b, rtol, d),
+		       most);
 	if (atol.i)
-		y = b_bin(b, OP_maximum, aten_rank(b, atol) ? b_unsqueeze(b, b_convert(b, atol, d), -1) : b_convert(b, atol, d), y);
+		y = b_bin(b, OP_maximum,
+			  aten_rank(b, atol) ? b_unsqueeze(b, b_convert(b, atol, d), -1)
+					     : b_convert(b, atol, d),
+			  y);
 	return y;
 }
 
@@ -130,8 +141,11 @@ static Node rank_of(Build *b, Node n, Node x, Node atol, Node rtol)
 		return (Node){0};
 	if (!has_elements(b, x))
 		return b_full_int(b, DT_i64, 0, s.rank - 2, s.dim);
-	Node m = magnitudes(b, x, node_bool(b->g, n, "hermitian")), most = bound(b, n, x, m, atol, rtol);
-	return most.i ? aten_sum(b, b_convert(b, b_bin(b, OP_gt, m, most), DT_i64), last_dim(b, m), false) : most;
+	Node m = magnitudes(b, x, node_bool(b->g, n, "hermitian")),
+	     most = bound(b, n, x, m, atol, rtol);
+	return most.i ? aten_sum(b, b_convert(b, b_bin(b, OP_gt, m, most), DT_i64), last_dim(b, m),
+				 false)
+		      : most;
 }
 
 static Node build_rank(Build *b, Node n)
@@ -144,19 +158,25 @@ static Node build_older_rank(Build *b, Node n)
 	return rank_of(b, n, node_in(b->g, n, 0), tolerance(b, n, "tol"), b_scalar(b, DT_f64, 0));
 }
 OP(aten_linalg_matrix_rank_atol_rtol_float){
-	.schema = "aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
+	.schema = "aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, "
+		  "float? rtol=None, bool hermitian=False) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_rank,
-	.sample = "f32[2, 2] of 1 2 2 4; f32[n=2, 2, 3] of 1 2 3 2 4 6 1 0 0 0 1 0, rtol=0.1; f32[2, 2] of 1 2 2 4, hermitian=true; "
-		  "c128[2, 2] of 1 1 2 2 2 2 4 4.5, atol=0.5; f64[0, 3]",
+	.sample = "f32[2, 2] of 1 2 2 4; f32[n=2, 2, 3] of 1 2 3 2 4 6 1 0 0 0 1 0, rtol=0.1; "
+		  "f32[2, 2] of 1 2 2 4, hermitian=true; c128[2, 2] of 1 1 2 2 2 2 4 4.5, "
+		  "atol=0.5; f64[0, 3]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> "
-			   "Tensor",
-		 .sample = "f32[2, 2, 2] of 1 2 2 4 1 0 0 2, f32[2] of 0.5 1.5, none; f32[2, 2] of 1 2 2 4, none, f64[] of 0.1, hermitian=true"},
-		{.schema = "aten.linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
+		{.schema = "aten.linalg_matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? "
+			   "atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+		 .sample = "f32[2, 2, 2] of 1 2 2 4 1 0 0 2, f32[2] of 0.5 1.5, none; "
+			   "f32[2, 2] of 1 2 2 4, none, f64[] of 0.1, hermitian=true"},
+		{.schema = "aten.linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) "
+			   "-> Tensor",
 		 .build = build_older_rank,
-		 .sample = "f32[2, 2] of 1 2 2 5, tol=0.5; f32[2, 2] of 1 2 2 5, tol=6, hermitian=true"},
-		{.schema = "aten.linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
+		 .sample = "f32[2, 2] of 1 2 2 5, tol=0.5; "
+			   "f32[2, 2] of 1 2 2 5, tol=6, hermitian=true"},
+		{.schema = "aten.linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool "
+			   "hermitian=False) -> Tensor",
 		 .build = build_older_rank,
 		 .sample = "f32[2, 2, 2] of 1 2 2 4 1 0 0 2, f32[2] of 0.5 1.5"},
 	},
@@ -185,7 +205,9 @@ static Node inverse_of_values(Build *b, Node n, Node x, Node atol, Node rtol)
 	if (!y.i)
 		return y;
 	Node s = b_get(b, y, 1), d = inverted(b, s, s, bound(b, n, x, s, atol, rtol));
-	return d.i ? b_matmul(b, solve_adjoint(b, b_get(b, y, 2)), spectral_scale_rows(b, solve_adjoint(b, b_get(b, y, 0)), d)) : d;
+	return d.i ? b_matmul(b, solve_adjoint(b, b_get(b, y, 2)),
+			      spectral_scale_rows(b, solve_adjoint(b, b_get(b, y, 0)), d))
+		   : d;
 }
 
 static Node pinv(Build *b, Node n, Node atol, Node rtol)
@@ -196,7 +218,8 @@ static Node pinv(Build *b, Node n, Node atol, Node rtol)
 		return (Node){0};
 	t.dim[s.rank - 1] = s.dim[s.rank - 2];
 	t.dim[s.rank - 2] = s.dim[s.rank - 1];
-	return has_elements(b, x) ? inverse_of_values(b, n, x, atol, rtol) : b_full(b, aten_dtype(b, x), 0, t.rank, t.dim);
+	return has_elements(b, x) ? inverse_of_values(b, n, x, atol, rtol)
+				  : b_full(b, aten_dtype(b, x), 0, t.rank, t.dim);
 }
 
 static Node build_pinv(Build *b, Node n)
@@ -255,11 +278,13 @@ static Node batch_pinv(Build *b, Node n, const Node *in, const bool *batched, Sy
 	for (uint32_t k = 1; k < d.nin; k++)
 		while (x[k].i && aten_rank(b, x[k]) + 2 < rank)
 			x[k] = b_unsqueeze(b, x[k], 1);
-	return graph_add(b->g, b->before, d.op, x, d.nin, d.attr, batch_type(b->g->ir, d.type, size), b->loc);
+	return graph_add(b->g, b->before, d.op, x, d.nin, d.attr,
+			 batch_type(b->g->ir, d.type, size), b->loc);
 }
 
 OP(aten_linalg_pinv_atol_rtol_tensor){
-	.schema = "aten.linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool hermitian=False) -> Tensor",
+	.schema = "aten.linalg_pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? "
+		  "rtol=None, bool hermitian=False) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
@@ -267,15 +292,20 @@ OP(aten_linalg_pinv_atol_rtol_tensor){
 	.adjoint = adjoint_pinv,
 	.tangent = tangent_pinv,
 	.batch = batch_pinv,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4, none, none; f32[2, n=2, n] of 4 1 1 -2 1 3, f32[2] of 0.5 0.1, none; "
-		  "c128[2, 2] of 4 0 1 1 1 -1 3 2, none, f64[] of 0.01; f64[0, 2], none, none",
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4, none, none; f32[2, n=2, n] of 4 1 1 -2 1 3, "
+		  "f32[2] of 0.5 0.1, none; c128[2, 2] of 4 0 1 1 1 -1 3 2, none, f64[] of 0.01; "
+		  "f64[0, 2], none, none",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor",
-		 .sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, 2, 2] of 4 1 1 -2 1 0.5 0.5 3, rtol=0.01, hermitian=true; f32[2, 2] of 1 2 2 4, atol=0.5"},
-		{.schema = "aten.linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+		{.schema = "aten.linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, "
+			   "float? rtol=None, bool hermitian=False) -> Tensor",
+		 .sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, 2, 2] of 4 1 1 -2 1 0.5 0.5 3, "
+			   "rtol=0.01, hermitian=true; f32[2, 2] of 1 2 2 4, atol=0.5"},
+		{.schema = "aten.linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> "
+			   "Tensor",
 		 .build = build_older_pinv,
 		 .sample = "f32[3, 2] of 1 2 3 -1 0.5 4, rcond=0.01"},
-		{.schema = "aten.linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
+		{.schema = "aten.linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool "
+			   "hermitian=False) -> Tensor",
 		 .build = build_older_pinv,
 		 .sample = "f32[3, 2] of 1 2 3 -1 0.5 4, f32[] of 0.01"},
 		{.schema = "aten.pinverse(Tensor self, float rcond=1e-15) -> Tensor",
@@ -289,7 +319,10 @@ OP(aten_linalg_pinv_atol_rtol_tensor){
 static Node norm_by(Build *b, Node x, const Attr *p, bool text)
 {
 	Attr attr[] = {attr_none(), *p};
-	return x.i ? b_node(b, text ? OP_aten_linalg_matrix_norm_str_ord : OP_aten_linalg_matrix_norm, &x, 1, attr, 2) : x;
+	return x.i ? b_node(b,
+			    text ? OP_aten_linalg_matrix_norm_str_ord : OP_aten_linalg_matrix_norm,
+			    &x, 1, attr, 2)
+		   : x;
 }
 
 /* The norm of x times that of its inverse, infinite where there is none. */
@@ -314,7 +347,8 @@ static Node by_nuclear(Build *b, Node x)
 	Node s = solve_takes(b, x, "linalg.cond") ? values(b, x) : (Node){0};
 	if (!s.i)
 		return s;
-	return b_bin(b, OP_mul, aten_sum(b, s, last_dim(b, s), false), aten_sum(b, b_un(b, OP_reciprocal, s), last_dim(b, s), false));
+	return b_bin(b, OP_mul, aten_sum(b, s, last_dim(b, s), false),
+		     aten_sum(b, b_un(b, OP_reciprocal, s), last_dim(b, s), false));
 }
 
 static Node no_condition(Build *b, Node x)
@@ -348,18 +382,21 @@ static Node build_cond_str(Build *b, Node n)
 		return (Node){0};
 	if (!has_elements(b, x))
 		return no_condition(b, x);
-	return aten_is(b, n, "p", "nuc") ? by_nuclear(b, x) : by_inverse(b, x, node_attr(b->g, n, "p"), true);
+	return aten_is(b, n, "p", "nuc") ? by_nuclear(b, x)
+					 : by_inverse(b, x, node_attr(b->g, n, "p"), true);
 }
 OP(aten_linalg_cond){
 	.schema = "aten.linalg_cond(Tensor self, Scalar? p=None) -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_cond,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, n] of 4 1 1 -2 1 3, p=-2; f32[2, 2] of 4 1 1 -2, p=1; c128[2, 2] of 4 0 1 1 1 -1 3 2, p=2; "
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, n] of 4 1 1 -2 1 3, p=-2; "
+		  "f32[2, 2] of 4 1 1 -2, p=1; c128[2, 2] of 4 0 1 1 1 -1 3 2, p=2; "
 		  "f32[2, 2] of 1 2 2 4, p=inf; f64[2, 0, 0]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.linalg_cond.p_str(Tensor self, str p) -> Tensor",
 		 .build = build_cond_str,
-		 .sample = "f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"fro\"; f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"nuc\""},
+		 .sample = "f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"fro\"; "
+			   "f32[2, 2] of 4 1 1 -2 3 0.5 2 5, p=\"nuc\""},
 	},
 };
 
@@ -378,7 +415,9 @@ static Node in_basis(Build *b, Node y, Node m, bool inverse)
 	if (inverse) {
 		Node r = roots(b, y);
 		m = product(b, product(b, vh, m), v);
-		m = m.i ? b_bin(b, OP_div, m, b_bin(b, OP_add, b_unsqueeze(b, r, -2), b_unsqueeze(b, r, -1))) : m;
+		m = m.i ? b_bin(b, OP_div, m,
+				b_bin(b, OP_add, b_unsqueeze(b, r, -2), b_unsqueeze(b, r, -1)))
+			: m;
 	}
 	return product(b, product(b, v, m), vh);
 }
@@ -419,5 +458,6 @@ OP(aten_linalg_matrix_sqrth){
 	.adjoint = adjoint_sqrth,
 	.tangent = tangent_sqrth,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3; c128[2, 2] of 4 0 1 1 1 -1 3 0; f64[0, 0]",
+	.sample = "f32[3, 3] of 4 2 1 2 5 3 1 3 7; f32[2, n=2, n] of 4 1 1 2 1 0.5 0.5 3; "
+		  "c128[2, 2] of 4 0 1 1 1 -1 3 0; f64[0, 0]",
 };

@@ -4,10 +4,13 @@
 
 #include <math.h>
 
-#define LIKE_ARGS                                                                                             \
-	"ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "            \
+#define LIKE_ARGS                                                                                  \
+	"ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "                 \
+	"pin_memory=None, "                                                                        \
 	"MemoryFormat? memory_format=None, "
-#define NEW_ARGS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+#define NEW_ARGS                                                                                   \
+	"ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "                 \
+	"pin_memory=None, "
 #define KEY "u64[2] of 1 2"
 
 /* The result's dtype and shape: those of `self`, unless there are arguments `dtype` and `size`. */
@@ -40,7 +43,8 @@ static bool sample_begin(Build *b, Node n, DType otherwise, Sample *s)
 
 static bool require_float(Build *b, DType d)
 {
-	return dtype_is_float(d) || b_error(b, "random numbers of %s, expected a float dtype", dtype_name(d)).i;
+	return dtype_is_float(d) ||
+	       b_error(b, "random numbers of %s, expected a float dtype", dtype_name(d)).i;
 }
 
 static bool float_begin(Build *b, Node n, Sample *s)
@@ -110,8 +114,11 @@ static Node normal(Build *b, Sample *s, double mean, double std)
 {
 	if (dtype_is_complex(s->dtype)) {
 		DType part = dtype_real(s->dtype);
-		Node re = placed(b, draw_normal(b, &s->draw, part, &s->shape), std * sqrt(0.5), mean, part);
-		return b_complex(b, re, placed(b, draw_normal(b, &s->draw, part, &s->shape), std * sqrt(0.5), 0, part));
+		Node re = placed(b, draw_normal(b, &s->draw, part, &s->shape), std * sqrt(0.5),
+				 mean, part);
+		return b_complex(b, re,
+				 placed(b, draw_normal(b, &s->draw, part, &s->shape),
+					std * sqrt(0.5), 0, part));
 	}
 	if (!require_float(b, s->dtype))
 		return (Node){0};
@@ -149,9 +156,11 @@ static Node build_normal_tensor(Build *b, Node n)
 	DType d = aten_dtype(b, of);
 	Shape s = aten_shape(b, of), other = aten_shape(b, std.i ? std : of);
 	Draw draw;
-	if (!of.i || !require_float(b, d) || !draw_begin(b, n, &draw) || !aten_broadcast_shape(b, &s, &other, &s))
+	if (!of.i || !require_float(b, d) || !draw_begin(b, n, &draw) ||
+	    !aten_broadcast_shape(b, &s, &other, &s))
 		return (Node){0};
-	Node x = b_bin(b, OP_mul, draw_normal(b, &draw, d, &s), tensor_or_number(b, n, "std", wide(d)));
+	Node x = b_bin(b, OP_mul, draw_normal(b, &draw, d, &s),
+		       tensor_or_number(b, n, "std", wide(d)));
 	return b_convert(b, b_bin(b, OP_add, x, tensor_or_number(b, n, "mean", wide(d))), d);
 }
 OP(aten_randn) {
@@ -164,7 +173,8 @@ OP(aten_randn) {
 		{.schema = "aten.randn_like(Tensor self, *, " LIKE_ARGS RANDOM_ARGS ") -> Tensor",
 		 .aliases = "aten.randn_like.generator",
 		 .sample = "f32[n=3, 4], " KEY},
-		{.schema = "aten.normal_functional(Tensor self, float mean=0.0, float std=1.0, *, " RANDOM_ARGS ") -> Tensor",
+		{.schema = "aten.normal_functional(Tensor self, float mean=0.0, float std=1.0, *, "
+			   "" RANDOM_ARGS ") -> Tensor",
 		 .aliases = "aten.normal",
 		 .build = build_normal,
 		 .sample = "f32[n=3, 4], " KEY ", mean=-2.0, std=3.0"},
@@ -202,7 +212,9 @@ static Node prim_begin(Build *b, Node n, Sample *s)
 static Node build_prim_normal(Build *b, Node n)
 {
 	Sample s;
-	return prim_begin(b, n, &s).i ? normal(b, &s, scalar_arg(b, n, "mean"), scalar_arg(b, n, "std")) : (Node){0};
+	return prim_begin(b, n, &s).i
+		       ? normal(b, &s, scalar_arg(b, n, "mean"), scalar_arg(b, n, "std"))
+		       : (Node){0};
 }
 
 static Node build_prim_uniform(Build *b, Node n)
@@ -211,15 +223,18 @@ static Node build_prim_uniform(Build *b, Node n)
 	if (!prim_begin(b, n, &s).i || !require_float(b, s.dtype))
 		return (Node){0};
 	double low = scalar_arg(b, n, "low");
-	return placed(b, b_convert(b, draw_uniform(b, &s.draw, s.dtype, &s.shape), wide(s.dtype)), scalar_arg(b, n, "high") - low, low, s.dtype);
+	return placed(b, b_convert(b, draw_uniform(b, &s.draw, s.dtype, &s.shape), wide(s.dtype)),
+		      scalar_arg(b, n, "high") - low, low, s.dtype);
 }
 OP(prims_normal) {
-	.schema = "prims.normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, Device device, bool requires_grad, Generator? "
+	.schema = "prims.normal(SymInt[] shape, *, Scalar mean, Scalar std, ScalarType dtype, "
+		  "Device device, bool requires_grad, Generator? "
 		  "generator=None, " RANDOM_ARGS ") -> Tensor",
 	.build = build_prim_normal,
 	.sample = KEY ", shape=[2, 3], mean=1.0, std=2, dtype=f32, requires_grad=false",
 	.overloads = (const Overload[]){
-		{.schema = "prims.uniform(SymInt[] shape, *, Scalar low, Scalar high, ScalarType dtype, Device device, SymInt[] stride, "
+		{.schema = "prims.uniform(SymInt[] shape, *, Scalar low, Scalar high, ScalarType "
+			   "dtype, Device device, SymInt[] stride, "
 			   "Generator? generator=None, " RANDOM_ARGS ") -> Tensor",
 		 .build = build_prim_uniform,
 		 .sample = KEY ", shape=[2, 3], low=-1.0, high=2, dtype=f64, stride=[3, 1]"},
@@ -320,7 +335,8 @@ static Node build_bernoulli(Build *b, Node n)
 	if (!sample_begin(b, n, DT_f32, &s) || !require_float(b, aten_dtype(b, p)))
 		return (Node){0};
 	p = b_broadcast(b, b_convert(b, p, DT_f64), s.shape.rank, s.shape.dim);
-	return b_convert(b, b_bin(b, OP_lt, draw_uniform(b, &s.draw, DT_f64, &s.shape), p), s.dtype);
+	return b_convert(b, b_bin(b, OP_lt, draw_uniform(b, &s.draw, DT_f64, &s.shape), p),
+			 s.dtype);
 }
 OP(aten_bernoulli_p) {
 	.schema = "aten.bernoulli.p(Tensor self, float p=0.5, *, " RANDOM_ARGS ") -> Tensor",
@@ -344,7 +360,8 @@ OP(aten_bernoulli_p) {
 static Node below(Build *b, Draw *d, Sym range, const Shape *s)
 {
 	SymTab *t = b_syms(b);
-	Node x = draw_bits(b, d, s), r = aten_size(b, range, DT_u64), half = b_full_int(b, DT_u64, 32, 0, NULL);
+	Node x = draw_bits(b, d, s), r = aten_size(b, range, DT_u64),
+	     half = b_full_int(b, DT_u64, 32, 0, NULL);
 	aten_require_le(b, b_int(b, 1), range, "the range of random integers is not empty");
 	if (sym_le(t, range, b_int(b, (int64_t)1 << 32)) != YES)
 		return b_bin(b, OP_remainder, x, r);
@@ -368,7 +385,8 @@ static Node build_randint(Build *b, Node n)
 	if (!sample_begin(b, n, DT_i64, &s))
 		return (Node){0};
 	bool has_low = op_arg_index(node_op(b->g, n), "low") >= 0;
-	return integers(b, &s, has_low ? node_sym(b->g, n, "low") : b_int(b, 0), node_sym(b->g, n, "high"));
+	return integers(b, &s, has_low ? node_sym(b->g, n, "low") : b_int(b, 0),
+			node_sym(b->g, n, "high"));
 }
 
 /* The bound is a tensor without dimensions: the remainder of the bits, of which no number is
@@ -380,7 +398,8 @@ static Node build_randint_tensor(Build *b, Node n)
 	if (!sample_begin(b, n, DT_i64, &s) || !high.i)
 		return (Node){0};
 	Node bound = b_convert(b, b_reshape(b, high, 0, NULL), DT_u64);
-	Node x = b_bin(b, OP_remainder, draw_bits(b, &s.draw, &s.shape), b_bin(b, OP_maximum, bound, aten_like(b, bound, 1)));
+	Node x = b_bin(b, OP_remainder, draw_bits(b, &s.draw, &s.shape),
+		       b_bin(b, OP_maximum, bound, aten_like(b, bound, 1)));
 	return b_convert(b, x, s.dtype);
 }
 
@@ -392,7 +411,10 @@ static Sym greatest(Build *b, DType d)
 	if (d == DT_bool)
 		return b_int(b, 1);
 	if (dtype_is_float(d))
-		return b_int(b, (int64_t)1 << (d == DT_f64 ? 53 : d == DT_f32 ? 24 : d == DT_f16 ? 11 : 8));
+		return b_int(b, (int64_t)1 << (d == DT_f64   ? 53
+					       : d == DT_f32 ? 24
+					       : d == DT_f16 ? 11
+							     : 8));
 	dtype_limits(d, &low, &high);
 	return b_int(b, high);
 }
@@ -401,7 +423,8 @@ static Node build_random(Build *b, Node n)
 {
 	Sample s;
 	SymTab *t = b_syms(b);
-	bool has_from = op_arg_index(node_op(b->g, n), "from") >= 0, has_to = op_arg_index(node_op(b->g, n), "to") >= 0;
+	bool has_from = op_arg_index(node_op(b->g, n), "from") >= 0,
+	     has_to = op_arg_index(node_op(b->g, n), "to") >= 0;
 	if (!sample_begin(b, n, DT_f32, &s))
 		return (Node){0};
 	Sym from = has_from ? node_sym(b->g, n, "from") : b_int(b, 0);
@@ -411,9 +434,11 @@ static Node build_random(Build *b, Node n)
 	if (!sym_is(t, most, INT64_MAX))
 		return integers(b, &s, from, sym_add(t, most, b_int(b, 1)));
 	if (!sym_is(t, from, 0))
-		return b_error(b, "random numbers up to the greatest of %s need a first of 0", dtype_name(s.dtype));
+		return b_error(b, "random numbers up to the greatest of %s need a first of 0",
+			       dtype_name(s.dtype));
 	Node x = draw_bits(b, &s.draw, &s.shape);
-	return b_convert(b, b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, 1, 0, NULL)), s.dtype);
+	return b_convert(b, b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, 1, 0, NULL)),
+			 s.dtype);
 }
 OP(aten_randint) {
 	.schema = "aten.randint(SymInt high, SymInt[] size, *, " NEW_ARGS RANDOM_ARGS ") -> Tensor",
@@ -455,7 +480,8 @@ static Node build_randperm(Build *b, Node n)
 	if (!sample_begin(b, n, DT_i64, &s))
 		return (Node){0};
 	s.shape = (Shape){1, {node_sym(b->g, n, "n")}};
-	Node x = b_bin(b, OP_shift_right, draw_bits(b, &s.draw, &s.shape), b_full_int(b, DT_u64, 1, 0, NULL));
+	Node x = b_bin(b, OP_shift_right, draw_bits(b, &s.draw, &s.shape),
+		       b_full_int(b, DT_u64, 1, 0, NULL));
 	Node sorted = b_sort(b, b_convert(b, x, DT_i64), 0, false, true);
 	return sorted.i ? b_convert(b, b_get(b, sorted, 1), s.dtype) : sorted;
 }
@@ -477,7 +503,8 @@ static Node without_replacement(Build *b, Sample *s, Node w, Sym count)
 	if (sym_is(b_syms(b), count, 1))
 		return b_unsqueeze(b, b_arg_reduce(b, true, score, dim), -1);
 	Node sorted = b_sort(b, score, dim, true, true);
-	return sorted.i ? b_slice(b, b_get(b, sorted, 1), -1, b_int(b, 0), count, b_int(b, 1)) : sorted;
+	return sorted.i ? b_slice(b, b_get(b, sorted, 1), -1, b_int(b, 0), count, b_int(b, 1))
+			: sorted;
 }
 
 /* Where the running sum of w[.., C] passes a number in [0, sum). */
@@ -486,11 +513,13 @@ static Node with_replacement(Build *b, Sample *s, Node w, Sym count)
 	Shape shape = aten_shape(b, w);
 	uint32_t dim = shape.rank - 1;
 	Node sums = b_cumulative(b, "sum", w, dim, false);
-	Node total = b_slice(b, sums, -1, sym_sub(b_syms(b), shape.dim[dim], b_int(b, 1)), shape.dim[dim], b_int(b, 1));
+	Node total = b_slice(b, sums, -1, sym_sub(b_syms(b), shape.dim[dim], b_int(b, 1)),
+			     shape.dim[dim], b_int(b, 1));
 	shape.dim[dim] = count;
 	Node u = b_bin(b, OP_mul, draw_uniform(b, &s->draw, DT_f64, &shape), total);
 	Node row = b_unsqueeze(b, sums, -2); /* [.., 1, C] */
-	Node passed = b_bin(b, OP_le, row, b_unsqueeze(b, u, -1)), open = b_bin(b, OP_lt, row, b_unsqueeze(b, total, -1));
+	Node passed = b_bin(b, OP_le, row, b_unsqueeze(b, u, -1)),
+	     open = b_bin(b, OP_lt, row, b_unsqueeze(b, total, -1));
 	/* the last is the first that has the whole sum, should the product be rounded up to it */
 	Node both = b_convert(b, b_bin(b, OP_bit_and, passed, open), DT_i64);
 	return b_reduce(b, REDUCE_SUM, both, 1u << (dim + 1), DT_i64);
@@ -499,10 +528,20 @@ static Node with_replacement(Build *b, Sample *s, Node w, Sym count)
 /* w[.., C] is what PyTorch takes. */
 static void require_weights(Build *b, Node w, uint32_t dim)
 {
-	Node zero = aten_like(b, w, 0), legal = b_bin(b, OP_bit_and, b_bin(b, OP_ge, w, zero), b_bin(b, OP_lt, w, aten_like(b, w, INFINITY)));
+	Node zero = aten_like(b, w, 0),
+	     legal = b_bin(b, OP_bit_and, b_bin(b, OP_ge, w, zero),
+			   b_bin(b, OP_lt, w, aten_like(b, w, INFINITY)));
 	Node some = b_reduce(b, REDUCE_OR, b_bin(b, OP_gt, w, zero), 1u << dim, DT_bool);
-	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "probability tensor contains either `inf`, `nan` or element < 0")}, 2);
-	b_node(b, OP_assert, &some, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "invalid multinomial distribution (sum of probabilities <= 0)")}, 2);
+	b_node(b, OP_assert, &legal, 1,
+	       (Attr[]){attr_none(),
+			attr_str(b->g->ir,
+				 "probability tensor contains either `inf`, `nan` or element < 0")},
+	       2);
+	b_node(b, OP_assert, &some, 1,
+	       (Attr[]){attr_none(),
+			attr_str(b->g->ir,
+				 "invalid multinomial distribution (sum of probabilities <= 0)")},
+	       2);
 }
 
 static Node build_multinomial(Build *b, Node n)
@@ -518,10 +557,12 @@ static Node build_multinomial(Build *b, Node n)
 	if (sym_le(b_syms(b), b_int(b, 1), count) == NO)
 		return b_error(b, "%s samples", sym_str(b_syms(b), count));
 	aten_require_le(b, b_int(b, 1), count, "there is a sample");
-	aten_require_le(b, again ? b_int(b, 1) : count, choices, "there are no more samples than choices");
+	aten_require_le(b, again ? b_int(b, 1) : count, choices,
+			"there are no more samples than choices");
 	Node w = b_convert(b, arg(b, n, "self"), DT_f64);
 	require_weights(b, w, s.shape.rank - 1);
-	return (again && !sym_is(b_syms(b), count, 1) ? with_replacement : without_replacement)(b, &s, w, count);
+	return (again && !sym_is(b_syms(b), count, 1) ? with_replacement
+						      : without_replacement)(b, &s, w, count);
 }
 OP(aten_multinomial) {
 	.schema = "aten.multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, " RANDOM_ARGS ") -> Tensor",
@@ -546,13 +587,15 @@ static Node rrelu(Build *b, Node n, Node *slope)
 	if (!require_float(b, aten_dtype(b, x)))
 		return (Node){0};
 	DType d = node_dtype(b->g, x), w = wide(d);
-	Node wx = b_convert(b, x, w), random = b_full(b, w, (low + high) / 2, 0, NULL), negative = b_bin_scalar(b, OP_le, wx, 0);
+	Node wx = b_convert(b, x, w), random = b_full(b, w, (low + high) / 2, 0, NULL),
+	     negative = b_bin_scalar(b, OP_le, wx, 0);
 	if (trains(b->g, n)) {
 		Shape s = aten_shape(b, x);
 		Draw draw;
 		if (!draw_begin(b, n, &draw))
 			return (Node){0};
-		random = placed(b, b_convert(b, draw_uniform(b, &draw, d, &s), w), high - low, low, w);
+		random = placed(b, b_convert(b, draw_uniform(b, &draw, d, &s), w), high - low, low,
+				w);
 	}
 	Node factor = b_select(b, negative, random, aten_like(b, random, 1));
 	*slope = b_convert(b, factor, d);

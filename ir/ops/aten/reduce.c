@@ -41,8 +41,9 @@ OP(aten_sum){
 		{.schema = "aten.sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, "
 			   "ScalarType? dtype=None) -> Tensor",
 		 .build = build_sum_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[3, 4] in -9..9, dim=[0]; "
-			   "f32[2, 3], dim=[]; f32[2, 3], dim=none, dtype=f64"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; "
+			   "i32[3, 4] in -9..9, dim=[0]; f32[2, 3], dim=[]; "
+			   "f32[2, 3], dim=none, dtype=f64"},
 	},
 };
 
@@ -60,7 +61,8 @@ OP(aten_nansum){
 	.schema = "aten.nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
 		  "dtype=None) -> Tensor",
 	.build = build_nansum,
-	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], keepdim=true",
+	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], "
+		  "keepdim=true",
 };
 
 static Node build_prod(Build *b, Node n)
@@ -81,8 +83,8 @@ OP(aten_prod){
 	.build = build_prod,
 	.sample = "f32[n=2, 3] in -2..2; i32[5] of 1 2 -3 4 5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? "
-			   "dtype=None) -> Tensor",
+		{.schema = "aten.prod.dim_int(Tensor self, int dim, bool keepdim=False, *, "
+			   "ScalarType? dtype=None) -> Tensor",
 		 .build = build_prod_dim,
 		 .sample = "f32[n=2, 3] in -2..2, dim=1; i32[2, 3] in -3..3, dim=0, keepdim=true"},
 	},
@@ -113,10 +115,11 @@ OP(aten_mean){
 	.build = build_mean,
 	.sample = "f32[n=3, 4]; f32[3], dtype=f64",
 	.overloads = (const Overload[]){
-		{.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? "
-			   "dtype=None) -> Tensor",
+		{.schema = "aten.mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, "
+			   "ScalarType? dtype=None) -> Tensor",
 		 .build = build_mean_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; f32[3, 2], dim=[]"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; "
+			   "f32[3, 2], dim=[]"},
 	},
 };
 
@@ -136,7 +139,8 @@ OP(aten_nanmean){
 	.schema = "aten.nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, "
 		  "ScalarType? dtype=None) -> Tensor",
 	.build = build_nanmean,
-	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], keepdim=true",
+	.sample = "f32[n=2, 4] of 1 nan 2 -3 4 0.5; f32[2, 4] of 1 nan 2 -3 4 0.5, dim=[0], "
+		  "keepdim=true",
 };
 
 static Node build_count_nonzero(Build *b, Node n)
@@ -202,15 +206,18 @@ static Node build_is_all_true(Build *b, Node n)
 OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
 	.build = build_any,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; "
+		  "u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten._is_any_true(Tensor self) -> Tensor",
 		 .build = build_is_any_true,
 		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_any_dim,
-		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
-		{.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; "
+			   "bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
+		{.schema = "aten.any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> "
+			   "Tensor",
 		 .build = build_any_dim,
 		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
 			   "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
@@ -220,15 +227,18 @@ OP(aten_any){
 OP(aten_all){
 	.schema = "aten.all(Tensor self) -> Tensor",
 	.build = build_all,
-	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; u8[3] of 0 2 1",
+	.sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1; bool[3] of 0 1 1; i32[2] of 2 3; "
+		  "u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten._is_all_true(Tensor self) -> Tensor",
 		 .build = build_is_all_true,
 		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_all_dim,
-		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
-		{.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor",
+		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=1; "
+			   "bool[2, 2] of 0 1 1 1, dim=0, keepdim=true"},
+		{.schema = "aten.all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> "
+			   "Tensor",
 		 .build = build_all_dim,
 		 .sample = "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[1]; "
 			   "f32[n=3, 4] of 0 0 0 0 1 -2 nan 1 0 0 1 1, dim=[0, 1], keepdim=true; "
@@ -282,12 +292,14 @@ static Node build_aminmax_all(Build *b, Node n)
 OP(aten_amax){
 	.schema = "aten.amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amax,
-	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[4] in -9..9",
+	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; "
+		  "i32[4] in -9..9",
 };
 OP(aten_amin){
 	.schema = "aten.amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor",
 	.build = build_amin,
-	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; i32[4] in -9..9",
+	.sample = "f32[n=3, 4] distinct -4..5, dim=[1]; f32[2, 3, 4], dim=[0, -1], keepdim=true; "
+		  "i32[4] in -9..9",
 };
 OP(aten_max){
 	.schema = "aten.max(Tensor self) -> Tensor",
@@ -308,8 +320,10 @@ OP(aten_aminmax){
 		{.schema = "aten._aminmax(Tensor self) -> (Tensor, Tensor)",
 		 .build = build_aminmax_all,
 		 .sample = "f32[n=3, 4] distinct -4..5; i32[5] in -9..9"},
-		{.schema = "aten._aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)",
-		 .sample = "f32[n=3, 4] distinct -4..5, dim=1, keepdim=true; f32[n=3, 4] distinct -4..5, dim=0"},
+		{.schema = "aten._aminmax.dim(Tensor self, int dim, bool keepdim=False) -> "
+			   "(Tensor, Tensor)",
+		 .sample = "f32[n=3, 4] distinct -4..5, dim=1, keepdim=true; "
+			   "f32[n=3, 4] distinct -4..5, dim=0"},
 	},
 };
 
@@ -496,23 +510,26 @@ OP(aten_var){
 		{.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> Tensor",
 		 .build = build_var_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
+			   "keepdim=true"},
 		{.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> Tensor",
 		 .build = build_var_c,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
+			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
 		{.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 		 .build = build_var_mean},
 		{.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> (Tensor, Tensor)",
 		 .build = build_var_mean_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
+			   "keepdim=true"},
 		{.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 		 .build = build_var_mean_c,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
+			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]; "
+			   "f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
 	},
 };
 OP(aten_std){
@@ -525,23 +542,26 @@ OP(aten_std){
 		{.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> Tensor",
 		 .build = build_std_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
+			   "keepdim=true"},
 		{.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> Tensor",
 		 .build = build_std_c,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
+			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
 		{.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
 		 .build = build_std_mean},
 		{.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> (Tensor, Tensor)",
 		 .build = build_std_mean_dim,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, keepdim=true"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
+			   "keepdim=true"},
 		{.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
 		 .build = build_std_mean_c,
-		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, keepdim=true; "
-			   "f32[n=3, 4], correction=2.5; f32[4], dim=[0]; f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
+		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
+			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]; "
+			   "f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
 	},
 };
 
@@ -586,21 +606,24 @@ OP(aten_linalg_vector_norm){
 	.build = build_vector_norm,
 	.sample = "f32[n=3, 4] in 0.5..4, ord=2, dim=[1]; f32[n=3, 4] in 0.5..4, ord=1, dim=[1]; "
 		  "f32[n=3, 4] in 0.5..4, ord=0, dim=[1]; f32[n=3, 4] in 0.5..4, ord=inf, dim=[1]; "
-		  "f32[n=3, 4] in 0.5..4, ord=-inf, dim=[1]; f32[n=3, 4] in 0.5..4, ord=3, dim=[1]; "
-		  "f32[n=3, 4] in 0.5..4, ord=0.5, dim=[1]; f32[n=3, 4] in 0.5..4, ord=-1.5, dim=[1]; "
-		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; f32[3, 4], ord=-inf; "
-		  "c64[3, 4], dim=[0]; c64[3, 4], ord=1",
+		  "f32[n=3, 4] in 0.5..4, ord=-inf, dim=[1]; "
+		  "f32[n=3, 4] in 0.5..4, ord=3, dim=[1]; f32[n=3, 4] in 0.5..4, ord=0.5, dim=[1]; "
+		  "f32[n=3, 4] in 0.5..4, ord=-1.5, dim=[1]; "
+		  "f32[3, 4], dim=[0], keepdim=true, dtype=f64; f32[3, 4], ord=0; "
+		  "f32[3, 4], ord=-inf; c64[3, 4], dim=[0]; c64[3, 4], ord=1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.norm.Scalar(Tensor self, Scalar p=2) -> Tensor",
 		 .build = build_norm,
 		 .sample = "f32[n=3, 4]; f32[n=3, 4], p=1; f32[n=3, 4], p=3.5"},
-		{.schema = "aten.norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) -> Tensor",
+		{.schema = "aten.norm.ScalarOpt_dtype(Tensor self, Scalar? p, *, ScalarType dtype) "
+			   "-> Tensor",
 		 .build = build_norm,
 		 .sample = "f32[n=3, 4], p=2, dtype=f64; f16[3], p=none, dtype=f32"},
 		{.schema = "aten.norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool "
 			   "keepdim=False) -> Tensor",
 		 .build = build_norm_dim,
-		 .sample = "f32[n=3, 4], p=none, dim=[1]; f32[n=3, 4], p=inf, dim=[0], keepdim=true; f32[n=3, 4], p=0, dim=[1]"},
+		 .sample = "f32[n=3, 4], p=none, dim=[1]; "
+			   "f32[n=3, 4], p=inf, dim=[0], keepdim=true; f32[n=3, 4], p=0, dim=[1]"},
 		{.schema = "aten.norm.ScalarOpt_dim_dtype(Tensor self, Scalar? p, int[1] dim, bool "
 			   "keepdim, *, ScalarType dtype) -> Tensor",
 		 .build = build_norm_dim,
@@ -618,8 +641,9 @@ OP(aten_dist){
 	.schema = "aten.dist(Tensor self, Tensor other, Scalar p=2) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_dist,
-	.sample = "f32[n=3, 4], f32[n, 4]; f32[n=3, 4], f32[4], p=1; f32[n=3, 4], f32[n, 4], p=inf; "
-		  "f32[n=3, 4], f32[n, 4], p=0; f32[n=3, 4], f32[n, 4], p=3",
+	.sample = "f32[n=3, 4], f32[n, 4]; f32[n=3, 4], f32[4], p=1; "
+		  "f32[n=3, 4], f32[n, 4], p=inf; f32[n=3, 4], f32[n, 4], p=0; "
+		  "f32[n=3, 4], f32[n, 4], p=3",
 };
 
 Node aten_row_distance(Build *b, Node x, Node y, double p, double eps, bool keep)
@@ -696,14 +720,16 @@ OP(aten_cumsum){
 	.schema = "aten.cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_cumsum,
-	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64",
+	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; "
+		  "f32[4] in -2..2, dim=0, dtype=f64",
 };
 OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.build = build_cumprod,
-	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; f32[4] in -2..2, dim=0, dtype=f64; "
-		  "c64[n=3, 4] in -2..2, dim=0; c64[4] of 1 0 0 0 2 1 -1 3, dim=-1",
+	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; "
+		  "f32[4] in -2..2, dim=0, dtype=f64; c64[n=3, 4] in -2..2, dim=0; "
+		  "c64[4] of 1 0 0 0 2 1 -1 3, dim=-1",
 };
 
 static Node build_logcumsumexp(Build *b, Node n)
@@ -729,7 +755,8 @@ static Node build_diff(Build *b, Node n)
 	if (aten_rank(b, x) == 0)
 		return b_error(b, "diff of a tensor without dims");
 	if (times < 0)
-		return b_error(b, "differences of order %lld: expected at least 0", (long long)times);
+		return b_error(b, "differences of order %lld: expected at least 0",
+			       (long long)times);
 	if (times == 0)
 		return x;
 	int dim = (int)b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
@@ -748,7 +775,8 @@ static Node build_diff(Build *b, Node n)
 		Node high = aten_slice(b, x, (uint32_t)dim, 1, INT64_MAX);
 		Node low = aten_slice(b, x, (uint32_t)dim, 0, -1);
 		DType d = aten_dtype(b, x);
-		x = b_bin(b, d == DT_bool ? OP_bit_xor : OP_sub, aten_wide(b, high), aten_wide(b, low));
+		x = b_bin(b, d == DT_bool ? OP_bit_xor : OP_sub, aten_wide(b, high),
+			  aten_wide(b, low));
 		x = b_convert(b, x, d);
 	}
 	return x;
@@ -758,7 +786,8 @@ OP(aten_diff){
 		  "append=None) -> Tensor",
 	.build = build_diff,
 	.rounds_each = true,
-	.sample = "f32[n=3, 4]; f32[3, 4], n=2, dim=0; f32[n=3, 4], dim=1, f32[n, 2], f32[n, 1]; bool[4] of 0 1 1 0",
+	.sample = "f32[n=3, 4]; f32[3, 4], n=2, dim=0; f32[n=3, 4], dim=1, f32[n, 2], f32[n, 1]; "
+		  "bool[4] of 0 1 1 0",
 };
 
 /* The bits of all elements, as f64 or i64, combined by xor. */

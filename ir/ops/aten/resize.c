@@ -103,7 +103,8 @@ static Node cubic(Build *b, Node x, const Axis *a)
 		/* distance of tap k: t + 1, t, 1 - t, 2 - t */
 		Node dist = k <= 0 ? b_bin_scalar(b, OP_add, t, -k)
 				   : b_bin(b, OP_sub, b_scalar(b, DT_f64, k), t);
-		Node w = k == 0 || k == 1 ? resize_cubic_near(b, dist, -0.75) : resize_cubic_far(b, dist, -0.75);
+		Node w = k == 0 || k == 1 ? resize_cubic_near(b, dist, -0.75)
+					  : resize_cubic_far(b, dist, -0.75);
 		Node i = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_add, base, k), 0);
 		Node v = tap(b, x, a, b_bin(b, OP_minimum, i, last));
 		if (!v.i)
@@ -247,7 +248,8 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 	/* A product with a fraction of this kind does not round. */
 	for (int64_t below = 1; below <= 1 << 16 && scale * (double)below < 0x1p31; below *= 2)
 		if (scale * (double)below == floor(scale * (double)below))
-			return sym_divi(b_syms(b), sym_muli(b_syms(b), in, (int64_t)(scale * (double)below)),
+			return sym_divi(b_syms(b),
+					sym_muli(b_syms(b), in, (int64_t)(scale * (double)below)),
 					below);
 	SymTab *t = b_syms(b);
 	if (sym_is_const(t, in, NULL)) {
@@ -255,7 +257,8 @@ static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 		return in;
 	}
 	/* In f64 and cut off, as Python's int(in * scale) does. */
-	Sym real = sym_real_op(t, SYM_REAL_MUL, sym_real_const(t, scale), sym_real_op(t, SYM_REAL, in, (Sym){0}));
+	Sym real = sym_real_op(t, SYM_REAL_MUL, sym_real_const(t, scale),
+			       sym_real_op(t, SYM_REAL, in, (Sym){0}));
 	return sym_real_op(t, SYM_TRUNC, real, (Sym){0});
 }
 
@@ -342,8 +345,9 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 			       aten_rank(b, x));
 	bool copied = how == BY_NEAREST || how == BY_NEAREST_EXACT, bytes = d == DT_u8 && ns == 2;
 	if (!copied && !bytes && !dtype_is_float(d))
-		return b_error(b, "interpolation over %u dims of %s, expected a floating-point dtype%s",
-			       ns, dtype_name(d), ns == 2 ? " or u8" : "");
+		return b_error(
+			b, "interpolation over %u dims of %s, expected a floating-point dtype%s",
+			ns, dtype_name(d), ns == 2 ? " or u8" : "");
 	if (!copied && !bytes)
 		x = aten_wide(b, x);
 	Axis axis[MAX_SPACE];
@@ -399,27 +403,29 @@ OP(aten_upsample_nearest1d){
 		  "scales=None) -> Tensor",
 	.build = build_nearest,
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
-		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; f32[2, 1, 5], output_size=[5]",
+		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; "
+		  "f32[2, 1, 5], output_size=[5]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, float[]? "
-			   "scale_factors) -> Tensor",
+		{.schema = "aten.upsample_nearest1d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
 			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
 		{.schema = "aten.upsample_nearest2d(Tensor self, SymInt[2] output_size, float? "
 			   "scales_h=None, float? scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
-			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
-		{.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, float[]? "
-			   "scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; "
+			   "f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, scales_w=2.5; "
+			   "f32[1, 2, 3, 4], output_size=[2, 3]"},
+		{.schema = "aten.upsample_nearest2d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
 			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten.upsample_nearest3d(Tensor self, SymInt[3] output_size, float? "
 			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
-			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
-			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
-		{.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, float[]? "
-			   "scale_factors) -> Tensor",
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, "
+			   "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
+		{.schema = "aten.upsample_nearest3d.vec(Tensor input, SymInt[]? output_size, "
+			   "float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
 			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
 	},
@@ -431,25 +437,27 @@ OP(aten__upsample_nearest_exact1d){
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]",
 	.overloads = (const Overload[]){
-		{.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? output_size, "
-			   "float[]? scale_factors) -> Tensor",
+		{.schema = "aten._upsample_nearest_exact1d.vec(Tensor input, SymInt[]? "
+			   "output_size, float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 1, 5], output_size=[7], scale_factors=none; "
 			   "f32[n=2, 1, 5], output_size=none, scale_factors=[1.7]"},
-		{.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, float? "
-			   "scales_h=None, float? scales_w=None) -> Tensor",
-		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, "
-			   "scales_w=2.5; f32[1, 2, 3, 4], output_size=[2, 3]"},
-		{.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? output_size, "
-			   "float[]? scale_factors) -> Tensor",
+		{.schema = "aten._upsample_nearest_exact2d(Tensor self, SymInt[2] output_size, "
+			   "float? scales_h=None, float? scales_w=None) -> Tensor",
+		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7]; "
+			   "f32[1, 2, 3, 4], output_size=[5, 10], scales_h=1.7, scales_w=2.5; "
+			   "f32[1, 2, 3, 4], output_size=[2, 3]"},
+		{.schema = "aten._upsample_nearest_exact2d.vec(Tensor input, SymInt[]? "
+			   "output_size, float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 2, 3, 4], output_size=[5, 7], scale_factors=none; "
 			   "f32[1, 2, 3, 4], output_size=none, scale_factors=[1.7, 2.5]"},
-		{.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, float? "
-			   "scales_d=None, float? scales_h=None, float? scales_w=None) -> Tensor",
+		{.schema = "aten._upsample_nearest_exact3d(Tensor self, SymInt[3] output_size, "
+			   "float? scales_d=None, float? scales_h=None, "
+			   "float? scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3]; "
-			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, scales_w=1.5; "
-			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
-		{.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? output_size, "
-			   "float[]? scale_factors) -> Tensor",
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], scales_d=2.5, scales_h=1.7, "
+			   "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1]"},
+		{.schema = "aten._upsample_nearest_exact3d.vec(Tensor input, SymInt[]? "
+			   "output_size, float[]? scale_factors) -> Tensor",
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], scale_factors=none; "
 			   "f32[1, 1, 2, 3, 2], output_size=none, scale_factors=[2.5, 1.7, 1.5]"},
 	},
@@ -465,29 +473,34 @@ OP(aten_upsample_linear1d){
 	.overloads = (const Overload[]){
 		{.schema = "aten.upsample_linear1d.vec(Tensor input, SymInt[]? output_size, bool "
 			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .sample = "f32[n=2, 1, 5], output_size=[7], align_corners=true, scale_factors=none; "
-			   "f32[n=2, 1, 5], output_size=none, align_corners=false, scale_factors=[1.7]"},
+		 .sample = "f32[n=2, 1, 5], output_size=[7], align_corners=true, "
+			   "scale_factors=none; f32[n=2, 1, 5], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7]"},
 		{.schema = "aten.upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 			   "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-			   "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-			   "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false"},
+			   "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, "
+			   "scales_h=1.7, scales_w=2.5; f32[1, 1, 5, 4], output_size=[4, 3], "
+			   "align_corners=false"},
 		{.schema = "aten.upsample_bilinear2d.vec(Tensor input, SymInt[]? output_size, bool "
 			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten.upsample_trilinear3d(Tensor self, SymInt[3] output_size, bool "
 			   "align_corners, float? scales_d=None, float? scales_h=None, float? "
 			   "scales_w=None) -> Tensor",
 		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=false; "
 			   "f32[1, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true; "
-			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], align_corners=false, scales_d=2.5, scales_h=1.7, "
-			   "scales_w=1.5; f32[1, 1, 2, 3, 2], output_size=[1, 2, 1], align_corners=false"},
-		{.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, bool "
-			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 2, 3, 2], output_size=none, align_corners=false, scale_factors=[2.5, 1.7, 1.5]"},
+			   "f32[1, 1, 2, 3, 2], output_size=[5, 5, 3], align_corners=false, "
+			   "scales_d=2.5, scales_h=1.7, scales_w=1.5; "
+			   "f32[1, 1, 2, 3, 2], output_size=[1, 2, 1], align_corners=false"},
+		{.schema = "aten.upsample_trilinear3d.vec(Tensor input, SymInt[]? output_size, "
+			   "bool align_corners, float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 2, 3, 2], output_size=[3, 5, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 2, 3, 2], output_size=none, "
+			   "align_corners=false, scale_factors=[2.5, 1.7, 1.5]"},
 	},
 };
 OP(aten_upsample_bicubic2d){
@@ -496,13 +509,14 @@ OP(aten_upsample_bicubic2d){
 	.build = build_cubic2,
 	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
+		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, "
+		  "scales_w=2.5; f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
 	.overloads = (const Overload[]){
 		{.schema = "aten.upsample_bicubic2d.vec(Tensor input, SymInt[]? output_size, bool "
 			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 	},
 };
 OP(aten__upsample_bilinear2d_aa){
@@ -511,29 +525,32 @@ OP(aten__upsample_bilinear2d_aa){
 	.build = build_smooth_linear,
 	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
-		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, scales_w=2.5; "
-		  "f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
+		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, "
+		  "scales_w=2.5; f32[1, 1, 5, 4], output_size=[4, 3], align_corners=false",
 	.overloads = (const Overload[]){
-		{.schema = "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-			   "align_corners, float[]? scale_factors) -> Tensor",
-		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		{.schema = "aten._upsample_bilinear2d_aa.vec(Tensor input, SymInt[]? output_size, "
+			   "bool align_corners, float[]? scale_factors) -> Tensor",
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten._upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
 		 .build = build_smooth_cubic},
-		{.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-			   "align_corners, float[]? scale_factors) -> Tensor",
+		{.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, "
+			   "bool align_corners, float[]? scale_factors) -> Tensor",
 		 .build = build_smooth_cubic,
-		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten._upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
 		 .build = build_smooth_lanczos},
-		{.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, bool "
-			   "align_corners, float[]? scale_factors) -> Tensor",
+		{.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, "
+			   "bool align_corners, float[]? scale_factors) -> Tensor",
 		 .build = build_smooth_lanczos,
-		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, scale_factors=none; "
-			   "f32[1, 1, 5, 4], output_size=none, align_corners=false, scale_factors=[1.7, 2.5]"},
+		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
+			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
+			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 	},
 };
 

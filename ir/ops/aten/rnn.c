@@ -20,7 +20,8 @@ typedef struct {
 
 static bool drops(const Graph *g, Node n)
 {
-	return node_bool(g, n, "train") && node_float(g, n, "dropout") != 0 && !sym_is(g->ir->syms, node_sym(g, n, "num_layers"), 1);
+	return node_bool(g, n, "train") && node_float(g, n, "dropout") != 0 &&
+	       !sym_is(g->ir->syms, node_sym(g, n, "num_layers"), 1);
 }
 
 /* ---- cells: (state, projected input, weights) to the new state ---- */
@@ -338,8 +339,9 @@ OP(aten_lstm_cell){
 		  "b_ih=None, Tensor? b_hh=None) -> (Tensor, Tensor)",
 	.autocast = AUTOCAST_LOW,
 	.build = build_lstm_cell,
-	.sample = "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1, f32[8], f32[8]; "
-		  "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1",
+	.sample = "f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, f32[8, 2] in -1..1, "
+		  "f32[8], f32[8]; f32[n=2, 3], [f32[n, 2], f32[n, 2]], f32[8, 3] in -1..1, "
+		  "f32[8, 2] in -1..1",
 };
 
 static Node build_gru_cell(Build *b, Node n)
@@ -380,8 +382,8 @@ OP(aten_rnn_tanh_cell){
 	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
 		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
-			   "b_ih=None, Tensor? b_hh=None) -> Tensor",
+		{.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, "
+			   "Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
 		 .build = build_rnn_relu_cell},
 	},
 };

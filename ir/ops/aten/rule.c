@@ -24,7 +24,8 @@ static bool keeps_dims(const Build *b, Node n)
 /* The dims that n reduces of an operand of that rank: all where it has no argument for them. */
 static uint32_t reduced_dims(Build *b, Node n, uint32_t rank)
 {
-	return op_arg_index(node_op(b->g, n), "dim") >= 0 ? aten_dims(b, n, "dim", rank) : (1u << rank) - 1;
+	return op_arg_index(node_op(b->g, n), "dim") >= 0 ? aten_dims(b, n, "dim", rank)
+							  : (1u << rank) - 1;
 }
 
 /* ---- elements of the operand ---- */
@@ -45,7 +46,10 @@ bool aten_adjoint_picked(Build *b, Node n, const Node *ct, const bool *want, Nod
 			index = b_unsqueeze(b, index, dim);
 		}
 		Node in[] = {b_full(b, node_dtype(b->g, from), 0, t.n, t.dim), index, from};
-		g[0] = b_node(b, OP_aten_scatter_add, in, 3, (Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_none(), attr_none()}, 4);
+		g[0] = b_node(
+			b, OP_aten_scatter_add, in, 3,
+			(Attr[]){attr_none(), attr_int(b->g->ir, dim), attr_none(), attr_none()},
+			4);
 	}
 	return g[0].i;
 }
@@ -101,9 +105,12 @@ static Node but_not(Build *b, Node x, Node y)
  * are equal they take nothing of it, and where they are crossed the upper one takes all. */
 bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node x = arg(b, n, "self"), low = arg(b, n, "min"), high = arg(b, n, "max"), both = {0}, crossed = {0};
-	Node below = low.i ? b_bin(b, OP_lt, x, low) : low, above = high.i ? b_bin(b, OP_gt, x, high) : high;
-	Node at_low = low.i ? b_bin(b, OP_eq, x, low) : low, at_high = high.i ? b_bin(b, OP_eq, x, high) : high;
+	Node x = arg(b, n, "self"), low = arg(b, n, "min"), high = arg(b, n, "max"), both = {0},
+	     crossed = {0};
+	Node below = low.i ? b_bin(b, OP_lt, x, low) : low,
+	     above = high.i ? b_bin(b, OP_gt, x, high) : high;
+	Node at_low = low.i ? b_bin(b, OP_eq, x, low) : low,
+	     at_high = high.i ? b_bin(b, OP_eq, x, high) : high;
 	Node zero = aten_like(b, ct[0], 0), half = b_bin_scalar(b, OP_mul, ct[0], 0.5);
 	if (low.i && high.i) {
 		both = b_bin(b, OP_eq, low, high);
@@ -114,9 +121,11 @@ bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *wan
 	Node tie = either(b, at_low, at_high), out = either(b, either(b, below, above), crossed);
 	g[0] = out.i ? b_select(b, out, zero, b_select(b, tie, half, ct[0])) : ct[0];
 	if (want[1])
-		g[1] = b_select(b, but_not(b, below, crossed), ct[0], b_select(b, at_low, half, zero));
+		g[1] = b_select(b, but_not(b, below, crossed), ct[0],
+				b_select(b, at_low, half, zero));
 	if (want[2])
-		g[2] = b_select(b, either(b, above, crossed), ct[0], b_select(b, at_high, half, zero));
+		g[2] = b_select(b, either(b, above, crossed), ct[0],
+				b_select(b, at_high, half, zero));
 	return g[0].i;
 }
 
@@ -128,12 +137,15 @@ bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *wan
 static Node slope_of_var(Build *b, Node n, Node x, uint32_t dims, Node free)
 {
 	Node away = b_bin(b, OP_sub, x, aten_mean(b, x, dims, true));
-	bool named = op_arg_index(node_op(b->g, n), "dim") >= 0 && aten_has(b, n, "dim") && aten_rank(b, x);
+	bool named = op_arg_index(node_op(b->g, n), "dim") >= 0 && aten_has(b, n, "dim") &&
+		     aten_rank(b, x);
 	Node two = aten_like(b, x, 2), none = b_bin_scalar(b, OP_le, free, 0);
 	if (named)
 		return b_bin(b, OP_mul, away, b_bin(b, OP_div, two, free));
-	Node slope = b_bin(b, OP_mul, away, b_bin(b, OP_div, two, b_select(b, none, aten_like(b, x, 1), free)));
-	Node lost = b_select(b, b_bin_scalar(b, OP_eq, away, 0), aten_like(b, x, (double)NAN), aten_like(b, x, (double)INFINITY));
+	Node slope = b_bin(b, OP_mul, away,
+			   b_bin(b, OP_div, two, b_select(b, none, aten_like(b, x, 1), free)));
+	Node lost = b_select(b, b_bin_scalar(b, OP_eq, away, 0), aten_like(b, x, (double)NAN),
+			     aten_like(b, x, (double)INFINITY));
 	return b_select(b, none, lost, slope);
 }
 
@@ -145,17 +157,24 @@ static bool adjoint_moments(Build *b, Node n, const Node *ct, bool root, Node *g
 	DType d = aten_dtype(b, wide);
 	Node count = aten_size(b, aten_count(b, x, dims), d);
 	if (ct[0].i) {
-		double correction = op_arg_index(node_op(b->g, n), "unbiased") >= 0 ? node_bool(b->g, n, "unbiased")
-				    : aten_has(b, n, "correction") ? node_float(b->g, n, "correction") : 1;
+		double correction = op_arg_index(node_op(b->g, n), "unbiased") >= 0
+					    ? node_bool(b->g, n, "unbiased")
+				    : aten_has(b, n, "correction")
+					    ? node_float(b->g, n, "correction")
+					    : 1;
 		Node by = b_convert(b, with_dims(b, ct[0], lost), d), y = pair ? b_get(b, n, 0) : n;
 		if (root) {
 			y = b_convert(b, with_dims(b, y, lost), d);
 			/* transposed, for tangents, the quotient is what the selected value goes
 			 * through */
-			Node none = b_bin_scalar(b, OP_eq, y, 0), twice = b_bin_scalar(b, OP_mul, b_select(b, none, aten_like(b, y, 1), y), 2);
+			Node none = b_bin_scalar(b, OP_eq, y, 0),
+			     twice = b_bin_scalar(b, OP_mul,
+						  b_select(b, none, aten_like(b, y, 1), y), 2);
 			by = b_select(b, none, aten_like(b, by, 0), b_bin(b, OP_div, by, twice));
 		}
-		g[0] = b_bin(b, OP_mul, by, slope_of_var(b, n, wide, dims, b_bin_scalar(b, OP_sub, count, correction)));
+		g[0] = b_bin(
+			b, OP_mul, by,
+			slope_of_var(b, n, wide, dims, b_bin_scalar(b, OP_sub, count, correction)));
 	}
 	if (pair && ct[1].i) {
 		Node share = b_bin(b, OP_div, b_convert(b, with_dims(b, ct[1], lost), d), count);
@@ -214,7 +233,8 @@ Node aten_batch_moments(Build *b, Node n, const Node *in, const bool *batched, S
 	else
 		attr[2] = *node_attr(g, n, "unbiased");
 	attr[op_arg_index(op, "dim")] = dims_attr(b, reduced_dims(b, n, rank) << 1);
-	return graph_add(g, b->before, op, in, 1, ir_attrs(g->ir, op_schema(op)->narg, attr), batch_type(g->ir, d.type, size), b->loc);
+	return graph_add(g, b->before, op, in, 1, ir_attrs(g->ir, op_schema(op)->narg, attr),
+			 batch_type(g->ir, d.type, size), b->loc);
 }
 
 /* ---- log(sum(exp)) ---- */
@@ -259,7 +279,10 @@ OP(magnitude){
 	.doc = "how long a complex number is, flat at 0",
 	.infer = infer_hinge,
 	.expand = "hypot(re, im)",
-	.deriv = {"zero = eq(y, 0); select(zero, 0, re / select(zero, 1, y))", "zero = eq(y, 0); select(zero, 0, im / select(zero, 1, y))"},
+	.deriv = {"zero = eq(y, 0); select(zero, 0, re / select(zero, 1, y))", "zero = eq(y, 0); "
+									       "select(zero, 0, im "
+									       "/ select(zero, 1, "
+									       "y))"},
 	.no_sample = "part of functions of complex numbers, whose samples reach it",
 };
 
@@ -282,7 +305,8 @@ static Node build_extreme(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
 	bool max = node_bool(b->g, n, "max");
-	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, aten_dims(b, n, "dims", aten_rank(b, x)), false);
+	return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x,
+			   aten_dims(b, n, "dims", aten_rank(b, x)), false);
 }
 
 static bool adjoint_extreme(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -301,11 +325,13 @@ Node aten_extreme(Build *b, Node x, bool max)
 			      max ? "a maximum has an element" : "a minimum has an element");
 	if (!all || !dtype_is_float(aten_dtype(b, x)))
 		return aten_reduce(b, max ? REDUCE_MAX : REDUCE_MIN, x, all, false);
-	return b_node(b, OP_extreme, &x, 1, (Attr[]){attr_none(), attr_bool(max), dims_attr(b, all)}, 3);
+	return b_node(b, OP_extreme, &x, 1,
+		      (Attr[]){attr_none(), attr_bool(max), dims_attr(b, all)}, 3);
 }
 OP(extreme){
 	.schema = "extreme(Tensor x, *, bool max, int[] dims) -> Tensor",
-	.doc = "the greatest or least element, in the derivative shared by those that are equal to it, or not a number as it",
+	.doc = "the greatest or least element, in the derivative shared by those that are equal to "
+	       "it, or not a number as it",
 	.infer = infer_extreme,
 	.build = build_extreme,
 	.adjoint = adjoint_extreme,
@@ -346,7 +372,8 @@ static Node build_length(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x));
-	return parts_of_length(b, x, node_float(b->g, n, "order"), dims, node_bool(b->g, n, "keepdim"));
+	return parts_of_length(b, x, node_float(b->g, n, "order"), dims,
+			       node_bool(b->g, n, "keepdim"));
 }
 
 Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
@@ -355,13 +382,15 @@ Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
 		return parts_of_length(b, x, p, dims, keep);
 	if (!dims) /* of each number by itself */
 		return b_un(b, OP_abs, x);
-	return b_node(b, OP_length, &x, 1, (Attr[]){attr_none(), attr_float(p), dims_attr(b, dims), attr_bool(keep)}, 4);
+	return b_node(b, OP_length, &x, 1,
+		      (Attr[]){attr_none(), attr_float(p), dims_attr(b, dims), attr_bool(keep)}, 4);
 }
 
 /* The slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
 static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node by)
 {
-	Node zero = aten_like(b, x, 0), one = aten_like(b, x, 1), none = b_bin_scalar(b, OP_eq, y, 0);
+	Node zero = aten_like(b, x, 0), one = aten_like(b, x, 1),
+	     none = b_bin_scalar(b, OP_eq, y, 0);
 	if (!isinf(p))
 		y = b_select(b, none, one, y); /* so that what is not selected has numbers for
 		                                  derivatives */
@@ -379,7 +408,8 @@ static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node
 	Node power = b_bin(b, OP_mul, sign, b_bin_scalar(b, OP_pow, a, p - 1));
 	if (p < 1) {
 		power = b_select(b, at_zero, zero, power);
-		return b_bin(b, OP_mul, power, b_bin(b, OP_mul, by, b_bin_scalar(b, OP_pow, y, 1 - p)));
+		return b_bin(b, OP_mul, power,
+			     b_bin(b, OP_mul, by, b_bin_scalar(b, OP_pow, y, 1 - p)));
 	}
 	Node scale = b_bin(b, OP_div, by, b_bin_scalar(b, OP_pow, y, p - 1));
 	return b_bin(b, OP_mul, power, b_select(b, none, zero, scale));
@@ -389,8 +419,10 @@ static bool adjoint_length(Build *b, Node n, const Node *ct, const bool *want, N
 {
 	(void)want;
 	Node x = arg(b, n, "x");
-	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)), lost = node_bool(b->g, n, "keepdim") ? 0 : dims;
-	g[0] = length_slope(b, x, with_dims(b, n, lost), node_float(b->g, n, "order"), dims, with_dims(b, ct[0], lost));
+	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)),
+		 lost = node_bool(b->g, n, "keepdim") ? 0 : dims;
+	g[0] = length_slope(b, x, with_dims(b, n, lost), node_float(b->g, n, "order"), dims,
+			    with_dims(b, ct[0], lost));
 	return g[0].i;
 }
 OP(length){

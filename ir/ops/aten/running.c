@@ -87,7 +87,8 @@ static Node build_running_stats(Build *b, Node node)
 		mean = mean_over(b, mean, 1, batch, false);
 		var = mean_over(b, var, 1, batch, false);
 	}
-	Node now[2] = {blend(b, old[0], mean, momentum, some), blend(b, old[1], var, momentum, some)};
+	Node now[2] = {blend(b, old[0], mean, momentum, some),
+		       blend(b, old[1], var, momentum, some)};
 	for (uint32_t k = 0; k < 2; k++)
 		now[k] = aten_detached(b, now[k]); /* as PyTorch writes them */
 	return b_tuple(b, now, 2);

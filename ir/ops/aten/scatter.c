@@ -41,7 +41,8 @@ static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *h
 	while (word < 5 && strcmp(how, known[word]) != 0)
 		word++;
 	if (word == 5)
-		return b_error(b, "reduce is \"%s\", expected one of: sum prod mean amax amin", how);
+		return b_error(b, "reduce is \"%s\", expected one of: sum prod mean amax amin",
+			       how);
 	bool mean = strcmp(how, "mean") == 0;
 	Node base = x, start = identity(b, x, how);
 	if (!include)
@@ -50,8 +51,8 @@ static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *h
 	if (!mean)
 		return y;
 	Node one = b_full(b, node_dtype(b->g, x), 1, sv.rank, sv.dim);
-	Node count = aten_scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p, one,
-				"add");
+	Node count = aten_scatter_at(b, b_full(b, node_dtype(b->g, x), include, s.rank, s.dim), p,
+				     one, "add");
 	count = b_bin_scalar(b, OP_maximum, count, 1);
 	return b_bin(b, dtype_is_float(node_dtype(b->g, x)) ? OP_div : OP_floordiv, y, count);
 }
@@ -72,7 +73,9 @@ static Node with_dim(Build *b, Node x)
 static bool reduced(Build *b, Node n, const char *values, Reduced *r)
 {
 	Node x = arg(b, n, "self");
-	*r = (Reduced){.self = with_dim(b, x), .index = with_dim(b, arg(b, n, "index")), .values = with_dim(b, arg(b, n, values)),
+	*r = (Reduced){.self = with_dim(b, x),
+		       .index = with_dim(b, arg(b, n, "index")),
+		       .values = with_dim(b, arg(b, n, values)),
 		       .scalar = x.i && aten_rank(b, x) == 0};
 	if (!r->self.i || !r->index.i || !r->values.i)
 		return false;
@@ -82,7 +85,8 @@ static bool reduced(Build *b, Node n, const char *values, Reduced *r)
 
 static Node reduce_places(Build *b, Node n, const Reduced *r, const Places *p, Node values)
 {
-	Node y = reduce_into(b, r->self, p, values, node_str(b->g, n, "reduce"), node_bool(b->g, n, "include_self"));
+	Node y = reduce_into(b, r->self, p, values, node_str(b->g, n, "reduce"),
+			     node_bool(b->g, n, "include_self"));
 	return r->scalar ? b_squeeze(b, y, 0) : y;
 }
 
@@ -106,14 +110,18 @@ OP(aten_scatter_reduce_two){
 		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"mean\"; "
 		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"amax\"; "
 		  "f32[n=3, 4], dim=1, i64[n, 3] of 0 3 0 1 1 0, f32[n, 3], reduce=\"amin\"; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"sum\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"prod\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"mean\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amax\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amin\", include_self=false; "
-		  "i32[3], dim=0, i64[3] of 0 2 0, i32[3] in -99..-70, reduce=\"amax\", include_self=false; "
-		  "i8[3], dim=0, i64[3] of 0 2 0, i8[3] in -128..-100, reduce=\"amax\", include_self=false; "
-		  "i8[3], dim=0, i64[3] of 0 2 0, i8[3] in 100..127, reduce=\"amin\", include_self=false",
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"sum\", "
+		  "include_self=false; f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], "
+		  "reduce=\"prod\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"mean\", "
+		  "include_self=false; f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], "
+		  "reduce=\"amax\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4, 2] of 2 0 2 1, f32[4, 2], reduce=\"amin\", "
+		  "include_self=false; i32[3], dim=0, i64[3] of 0 2 0, i32[3] in -99..-70, "
+		  "reduce=\"amax\", include_self=false; "
+		  "i8[3], dim=0, i64[3] of 0 2 0, i8[3] in -128..-100, reduce=\"amax\", "
+		  "include_self=false; i8[3], dim=0, i64[3] of 0 2 0, i8[3] in 100..127, "
+		  "reduce=\"amin\", include_self=false",
 };
 
 static Node build_index_reduce(Build *b, Node n)
@@ -121,7 +129,8 @@ static Node build_index_reduce(Build *b, Node n)
 	Reduced r;
 	if (!reduced(b, n, "source", &r))
 		return (Node){0};
-	Places p = {.index = b_unsqueeze(b, aten_index(b, r.index), -1), .axes = {r.dim}, .naxes = 1};
+	Places p = {
+		.index = b_unsqueeze(b, aten_index(b, r.index), -1), .axes = {r.dim}, .naxes = 1};
 	return reduce_places(b, n, &r, &p, aten_move_dim(b, r.values, r.dim, 0));
 }
 OP(aten_index_reduce){
@@ -132,10 +141,12 @@ OP(aten_index_reduce){
 		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"mean\"; "
 		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"amax\"; "
 		  "f32[n=3, 4], dim=1, i64[3] of 0 3 0, f32[n, 3], reduce=\"amin\"; "
-		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"prod\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"mean\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"amax\", include_self=false; "
-		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"amin\", include_self=false",
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"prod\", "
+		  "include_self=false; f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], "
+		  "reduce=\"mean\", include_self=false; "
+		  "f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], reduce=\"amax\", "
+		  "include_self=false; f32[3, 2], dim=0, i64[4] of 2 0 2 2, f32[4, 2], "
+		  "reduce=\"amin\", include_self=false",
 };
 
 /* ---- flat positions ---- */
@@ -159,7 +170,8 @@ OP(aten_put){
 	.schema = "aten.put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> "
 		  "Tensor",
 	.build = build_put,
-	.sample = "f32[n=3, 4], i64[3] of 0 11 -2, f32[3]; f32[3, 4], i64[2, 2] of 0 5 5 -7, f32[2, 2], accumulate=true",
+	.sample = "f32[n=3, 4], i64[3] of 0 11 -2, f32[3]; f32[3, 4], i64[2, 2] of 0 5 5 -7, "
+		  "f32[2, 2], accumulate=true",
 };
 
 /* Element k of values for the k-th true element of the mask (flat, of the mask's shape). */
@@ -191,7 +203,9 @@ static Node build_masked_scatter(Build *b, Node n)
 	if (!x.i || !m.i || !v.i || !aten_broadcast_shape(b, &s, &t, &u))
 		return (Node){0};
 	m = aten_expand_shape(b, m, &u);
-	require_values(b, m, b_dim(b, v, 0), false, "masked_scatter: the mask has more true elements than the source has elements");
+	require_values(
+		b, m, b_dim(b, v, 0), false,
+		"masked_scatter: the mask has more true elements than the source has elements");
 	if (sym_is(b_syms(b), b_dim(b, v, 0), 0))
 		return aten_expand_shape(b, x, &u);
 	v = spread_masked(b, m, v);
@@ -228,7 +242,9 @@ Node aten_mask_put(Build *b, Node x, Node mask, uint32_t first, Node values, boo
 		v = aten_rank(b, values) > rest.rank ? b_squeeze(b, values, 0) : values;
 		v = aten_expand_shape(b, v, &sm);
 	} else {
-		require_values(b, mask, b_dim(b, values, 0), true, "index_put: the mask has another number of true elements than there are values");
+		require_values(b, mask, b_dim(b, values, 0), true,
+			       "index_put: the mask has another number of true elements than there "
+			       "are values");
 		v = spread_masked(b, mask, values);
 	}
 	if (first != 0 && !one && rest.rank)
@@ -274,9 +290,11 @@ OP(aten_unfold){
 	.schema = "aten.unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_unfold,
-	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, step=1; f32[] of 3, dimension=0, size=1, step=2",
+	.sample = "f32[n=2, 7], dimension=1, size=3, step=2; f32[5, 2], dimension=0, size=2, "
+		  "step=1; f32[] of 3, dimension=0, size=1, step=2",
 	.overloads = (const Overload[]){
-		{.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor"},
+		{.schema = "aten.unfold_copy(Tensor self, int dimension, int size, int step) -> "
+			   "Tensor"},
 	},
 };
 
@@ -297,7 +315,9 @@ static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 	TRY(aten_ints(b, n, "stride", 2, 1, c->stride));
 	for (uint32_t k = 0; k < 2; k++) {
 		if (c->kernel[k] < 1 || c->stride[k] < 1 || c->dilation[k] < 1 || c->pad[k] < 0)
-			return b_error(b, "kernel_size, stride and dilation must be positive, padding not negative").i;
+			return b_error(b, "kernel_size, stride and dilation must be positive, "
+					  "padding not negative")
+				.i;
 		int64_t span = c->dilation[k] * (c->kernel[k] - 1) + 1;
 		Sym room = sym_addi(t, in[k], 2 * c->pad[k] - span);
 		c->count[k] = sym_addi(t, sym_divi(t, room, c->stride[k]), 1);
@@ -333,8 +353,9 @@ OP(aten_im2col){
 	.schema = "aten.im2col(Tensor self, int[2] kernel_size, int[2] dilation, int[2] padding, "
 		  "int[2] stride) -> Tensor",
 	.build = build_im2col,
-	.sample = "f32[n=2, 2, 4, 5], kernel_size=[2, 3], dilation=[1, 1], padding=[0, 1], stride=[2, 1]; "
-		  "f32[1, 4, 5], kernel_size=[2, 2], dilation=[2, 3], padding=[1, 0], stride=[1, 1]",
+	.sample = "f32[n=2, 2, 4, 5], kernel_size=[2, 3], dilation=[1, 1], padding=[0, 1], "
+		  "stride=[2, 1]; f32[1, 4, 5], kernel_size=[2, 2], dilation=[2, 3], "
+		  "padding=[1, 0], stride=[1, 1]",
 };
 
 static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, uint32_t k)
@@ -379,8 +400,9 @@ OP(aten_col2im){
 	.schema = "aten.col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] "
 		  "dilation, int[2] padding, int[2] stride) -> Tensor",
 	.build = build_col2im,
-	.sample = "f32[n=2, 8, 6], output_size=[3, 4], kernel_size=[2, 2], dilation=[1, 1], padding=[0, 0], stride=[1, "
-		  "1]; f32[1, 6, 3], output_size=[4, 5], kernel_size=[2, 3], dilation=[2, 1], padding=[0, 1], "
+	.sample = "f32[n=2, 8, 6], output_size=[3, 4], kernel_size=[2, 2], dilation=[1, 1], "
+		  "padding=[0, 0], stride=[1, 1]; f32[1, 6, 3], output_size=[4, 5], "
+		  "kernel_size=[2, 3], dilation=[2, 1], padding=[0, 1], "
 		  "stride=[2, 2]",
 };
 
@@ -404,7 +426,8 @@ static Node unpool(Build *b, Node n, uint32_t ns)
 	Shape z = aten_shape(b, x);
 	z.dim[lead] = size;
 	Node zero = b_full(b, aten_dtype(b, x), 0, z.rank, z.dim);
-	return aten_reshape(b, b_scatter_as(b, zero, index, x, lead, &lead, 1, "set", "within"), &r);
+	return aten_reshape(b, b_scatter_as(b, zero, index, x, lead, &lead, 1, "set", "within"),
+			    &r);
 }
 static Node build_unpool2(Build *b, Node n)
 {
@@ -428,11 +451,11 @@ OP(aten_max_unpool2d){
 	.build = build_unpool2,
 	.sample = "f32[n=2, 1, 2, 2], i64[n, 1, 2, 2] of 0 3 9 14, output_size=[4, 4]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, int[3] "
-			   "stride, int[3] padding) -> Tensor",
+		{.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, "
+			   "int[3] stride, int[3] padding) -> Tensor",
 		 .build = build_unpool3,
-		 .sample = "f32[n=2, 1, 1, 2, 2], i64[n, 1, 1, 2, 2] of 0 3 9 30, output_size=[2, 4, 4], stride=[2, 2, 2], "
-			   "padding=[0, 0, 0]"},
+		 .sample = "f32[n=2, 1, 1, 2, 2], i64[n, 1, 1, 2, 2] of 0 3 9 30, "
+			   "output_size=[2, 4, 4], stride=[2, 2, 2], padding=[0, 0, 0]"},
 	},
 };
 
@@ -449,11 +472,13 @@ Node aten_pool_backward(Build *b, Node x, Node index, Node g, uint32_t nd)
 	for (uint32_t k = lead + 1; k < s.rank; k++)
 		z.dim[lead] = sym_mul(b_syms(b), z.dim[lead], s.dim[k]);
 	Node zero = b_full(b, aten_dtype(b, g), 0, z.rank, z.dim);
-	return aten_reshape(b, b_scatter_as(b, zero, index, g, lead, &lead, 1, "add", "within"), &s);
+	return aten_reshape(b, b_scatter_as(b, zero, index, g, lead, &lead, 1, "add", "within"),
+			    &s);
 }
 static Node pool_backward(Build *b, Node n, uint32_t nd)
 {
-	return aten_pool_backward(b, arg(b, n, "self"), arg(b, n, "indices"), arg(b, n, "grad_output"), nd);
+	return aten_pool_backward(b, arg(b, n, "self"), arg(b, n, "indices"),
+				  arg(b, n, "grad_output"), nd);
 }
 /* grad_output has output_size[k] along each pooled dim, and the operand's extents along the others.
  */
@@ -484,9 +509,10 @@ OP(aten_adaptive_max_pool2d_backward){
 	.build = build_pool_backward,
 	.sample = "f32[n=2, 1, 2, 3], f32[n, 1, 4, 5], i64[n, 1, 2, 3] of 0 6 8 15 6 19",
 	.overloads = (const Overload[]){
-		{.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, Tensor "
-			   "indices) -> Tensor",
-		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], i64[n, 1, 1, 2, 2] of 0 6 25 6"},
+		{.schema = "aten.adaptive_max_pool3d_backward(Tensor grad_output, Tensor self, "
+			   "Tensor indices) -> Tensor",
+		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], "
+			   "i64[n, 1, 1, 2, 2] of 0 6 25 6"},
 	},
 };
 OP(aten_fractional_max_pool2d_backward){
@@ -497,8 +523,8 @@ OP(aten_fractional_max_pool2d_backward){
 		  "i64[n, 1, 2, "
 		  "2] of 0 8 8 19",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] "
-			   "kernel_size, int[3] output_size, Tensor indices) -> Tensor",
+		{.schema = "aten.fractional_max_pool3d_backward(Tensor grad_output, Tensor self, "
+			   "int[3] kernel_size, int[3] output_size, Tensor indices) -> Tensor",
 		 .sample = "f32[n=2, 1, 1, 2, 2], f32[n, 1, 2, 4, 4], kernel_size=[2, 2, 2], "
 			   "output_size=[1, 2, 2], i64[n, 1, 1, "
 			   "2, 2] of 0 6 25 6"},
@@ -536,10 +562,11 @@ OP(aten_as_strided){
 		  "storage_offset=None) -> Tensor(a)",
 	.view = VIEW_OTHER,
 	.build = build_as_strided,
-	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
+	.sample = "f32[3, 4], size=[2, 3], stride=[4, 1], storage_offset=1; "
+		  "f32[12], size=[3, 2, 2], stride=[2, 1, 3]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? "
-			   "storage_offset=None) -> Tensor"},
+		{.schema = "aten.as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, "
+			   "SymInt? storage_offset=None) -> Tensor"},
 	},
 };
 
@@ -642,7 +669,8 @@ static Node build_sum_to_size(Build *b, Node n)
 		return b_error(b, "sum_to_size from rank %u to rank %u", rank, len);
 	for (uint32_t k = rank - len; k < rank; k++)
 		if (!sym_is(b_syms(b), want[k - (rank - len)], 1))
-			aten_require_equal(b, want[k - (rank - len)], b_dim(b, x, (int)k), "the size to sum to is 1 or that of the operand");
+			aten_require_equal(b, want[k - (rank - len)], b_dim(b, x, (int)k),
+					   "the size to sum to is 1 or that of the operand");
 	for (uint32_t k = 0; k < rank; k++)
 		if (k < rank - len || (sym_is(b_syms(b), want[k - (rank - len)], 1) &&
 				       !sym_is(b_syms(b), b_dim(b, x, (int)k), 1)))

@@ -14,9 +14,12 @@ static const struct {
 /* Where segments begin and end: [..., segments]. */
 static bool bounds(Build *b, Node n, uint32_t axis, Node *start, Node *end)
 {
-	Node lengths = arg(b, n, "lengths"), offsets = arg(b, n, "offsets"), given = lengths.i ? lengths : offsets;
+	Node lengths = arg(b, n, "lengths"), offsets = arg(b, n, "offsets"),
+	     given = lengths.i ? lengths : offsets;
 	if (!given.i || node_rank(b->g, given) != axis + 1)
-		return b_error(b, "segment_reduce: expected lengths or offsets of %u dimensions", axis + 1).i;
+		return b_error(b, "segment_reduce: expected lengths or offsets of %u dimensions",
+			       axis + 1)
+			.i;
 	given = b_convert(b, given, DT_i64);
 	if (lengths.i) {
 		*end = b_cumulative(b, "sum", given, axis, false);
@@ -45,13 +48,15 @@ static Node segments_of(Build *b, Node x, Node inside, uint32_t axis, double oth
 /* The mean: of what is there by how many there are; of nothing NaN, or the initial value. */
 static Node by_count(Build *b, Node y, Node inside, uint32_t axis, bool initial)
 {
-	Node count = aten_reduce(b, REDUCE_SUM, b_convert(b, inside, DT_i64), 1u << (axis + 1), false);
+	Node count =
+		aten_reduce(b, REDUCE_SUM, b_convert(b, inside, DT_i64), 1u << (axis + 1), false);
 	Shape s = aten_shape(b, y);
 	uint32_t map[MAX_RANK];
 	for (uint32_t k = 0; k <= axis; k++)
 		map[k] = k;
 	count = b_broadcast_in_dim(b, count, s.rank, s.dim, map);
-	Node none = b_bin_scalar(b, OP_eq, count, 0), one = b_select(b, none, aten_like(b, count, 1), count);
+	Node none = b_bin_scalar(b, OP_eq, count, 0),
+	     one = b_select(b, none, aten_like(b, count, 1), count);
 	y = b_bin(b, OP_div, y, b_convert(b, one, aten_dtype(b, y)));
 	return initial ? y : b_select(b, none, aten_like(b, y, (double)NAN), y);
 }
@@ -65,15 +70,18 @@ static Node build_segment_reduce(Build *b, Node n)
 	while (k < 5 && strcmp(kinds[k].name, reduce) != 0)
 		k++;
 	if (!x.i || k == 5)
-		return b_error(b, "segment_reduce: expected sum, mean, prod, max or min, got %s", reduce);
+		return b_error(b, "segment_reduce: expected sum, mean, prod, max or min, got %s",
+			       reduce);
 	uint32_t axis = b_wrap_dim(b, aten_int(b, n, "axis"), rank);
 	if (!dtype_is_float(node_dtype(b->g, x)) || !bounds(b, n, axis, &start, &end))
 		return b_error(b, "segment_reduce of %s", dtype_name(node_dtype(b->g, x)));
 	Shape s = aten_shape(b, start);
 	s = shape_insert(s, axis + 1, b_dim(b, x, (int)axis));
 	Node at = aten_iota_dim(b, &s, axis + 1, DT_i64);
-	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, at, b_unsqueeze(b, start, -1)), b_bin(b, OP_lt, at, b_unsqueeze(b, end, -1)));
-	Node y = aten_reduce(b, kinds[k].kind, segments_of(b, x, inside, axis, kinds[k].identity), 1u << (axis + 1), false);
+	Node inside = b_bin(b, OP_bit_and, b_bin(b, OP_ge, at, b_unsqueeze(b, start, -1)),
+			    b_bin(b, OP_lt, at, b_unsqueeze(b, end, -1)));
+	Node y = aten_reduce(b, kinds[k].kind, segments_of(b, x, inside, axis, kinds[k].identity),
+			     1u << (axis + 1), false);
 	bool has = initial->kind != ATTR_none, is_mean = !strcmp(reduce, "mean");
 	if (has && y.i) {
 		static const Op with[] = {OP_add, OP_add, OP_mul, OP_maximum, OP_minimum};
@@ -82,10 +90,14 @@ static Node build_segment_reduce(Build *b, Node n)
 	return is_mean ? by_count(b, y, inside, axis, has) : y;
 }
 OP(aten_segment_reduce){
-	.schema = "aten.segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
-		  "int axis=0, bool unsafe=False, Scalar? initial=None) -> Tensor",
+	.schema = "aten.segment_reduce(Tensor data, str reduce, *, Tensor? lengths=None, Tensor? "
+		  "indices=None, Tensor? offsets=None, int axis=0, bool unsafe=False, "
+		  "Scalar? initial=None) -> Tensor",
 	.build = build_segment_reduce,
-	.sample = "f32[5, 2], i64[3] of 2 0 3, none, none, reduce=\"sum\"; f32[5], i64[3] of 2 0 3, none, none, reduce=\"mean\"; "
-		  "f32[5], i64[3] of 2 0 3, none, none, reduce=\"mean\", initial=1; f32[2, 4, 2], i64[2, 2] of 1 3 4 0, none, none, reduce=\"max\", axis=1; "
-		  "f32[5], none, none, i64[3] of 0 2 5, reduce=\"prod\", initial=2; f32[5], none, none, i64[3] of 0 2 5, reduce=\"min\"",
+	.sample = "f32[5, 2], i64[3] of 2 0 3, none, none, reduce=\"sum\"; "
+		  "f32[5], i64[3] of 2 0 3, none, none, reduce=\"mean\"; "
+		  "f32[5], i64[3] of 2 0 3, none, none, reduce=\"mean\", initial=1; "
+		  "f32[2, 4, 2], i64[2, 2] of 1 3 4 0, none, none, reduce=\"max\", axis=1; "
+		  "f32[5], none, none, i64[3] of 0 2 5, reduce=\"prod\", initial=2; "
+		  "f32[5], none, none, i64[3] of 0 2 5, reduce=\"min\"",
 };

@@ -16,7 +16,8 @@ OP(aten_contiguous){
 };
 OP(aten_alias){
 	.schema = "aten.alias(Tensor(a) self) -> Tensor(a)",
-	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg aten.lift aten.pin_memory aten._pin_memory",
+	.aliases = "aten.lift_fresh aten.resolve_conj aten.resolve_neg aten.lift aten.pin_memory "
+		   "aten._pin_memory",
 	.view = VIEW_SAME,
 	.build = build_same,
 	.sample = "f32[n=3, 4]",
@@ -47,25 +48,27 @@ OP(aten_to_dtype){
 	.view = VIEW_SAME,
 	.view_if = VIEW_IF_UNCHANGED,
 	.build = build_to,
-	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool",
+	.sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; "
+		  "i32[4] in -9..9, dtype=bool",
 	.overloads = (const Overload[]){
 		{.schema = "aten.to.device(Tensor(a) self, Device device, ScalarType dtype, bool "
-			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-			   "Tensor(a)",
+			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "
+			   "-> Tensor(a)",
 		 .sample = "f32[n=3, 4], dtype=f16"},
-		{.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None, bool "
-			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> "
-			   "Tensor(a)",
-		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
-			   "f32[3]"},
-		{.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, "
-			   "Device? device=None, bool? pin_memory=None, bool non_blocking=False, "
+		{.schema = "aten.to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, bool? pin_memory=None, bool "
+			   "non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "
+			   "-> Tensor(a)",
+		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; "
+			   "i32[4] in -9..9, dtype=bool; f32[3]"},
+		{.schema = "aten._to_copy(Tensor self, *, ScalarType? dtype=None, Layout? "
+			   "layout=None, Device? device=None, bool? pin_memory=None, "
+			   "bool non_blocking=False, "
 			   "MemoryFormat? memory_format=None) -> Tensor",
-		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; i32[4] in -9..9, dtype=bool; "
-			   "f32[3]"},
-		{.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool "
-			   "copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
+		 .sample = "f32[n=3, 4], dtype=f16; f32[6] of 1.5 -2.75 300 -0.5 7 100, dtype=i32; "
+			   "i32[4] in -9..9, dtype=bool; f32[3]"},
+		{.schema = "aten.to.other(Tensor(a) self, Tensor other, bool non_blocking=False, "
+			   "bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)",
 		 .build = build_to_other,
 		 .sample = "f32[n=3, 4], f64[2]; f32[4] of 1.5 -2.75 0 7, i32[2]"},
 	},
@@ -165,7 +168,8 @@ OP(aten_reshape){
 		{.schema = "aten._reshape_copy(Tensor self, SymInt[] size) -> Tensor",
 		 .build = build_reshape_copy,
 		 .sample = "f32[n=3, 4], size=[n, 2, 2]; f32[3, 4], size=[-1, 6]"},
-		{.schema = "aten._reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor",
+		{.schema = "aten._reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) "
+			   "-> Tensor",
 		 .build = build_reshape_copy,
 		 .sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]"},
 		{.schema = "aten.reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -193,7 +197,8 @@ OP(aten_flatten_using_ints){
 	.view_if = VIEW_IF_STRIDES,
 	.itself = true,
 	.build = build_flatten,
-	.sample = "f32[n=2, 3, 4]; f32[n=2, 3, 4], start_dim=1; f32[2, 3, 4], start_dim=0, end_dim=1; f32[]",
+	.sample = "f32[n=2, 3, 4]; f32[n=2, 3, 4], start_dim=1; "
+		  "f32[2, 3, 4], start_dim=0, end_dim=1; f32[]",
 };
 
 static Node build_ravel(Build *b, Node n)
@@ -230,8 +235,11 @@ static Node build_unflatten(Build *b, Node n)
 	if (ninferred > 1)
 		return b_error(b, "only one extent may be -1");
 	if (ninferred)
-		aten_require_equal(b, sym_mul(b_syms(b), known, sym_floordiv(b_syms(b), s.dim[dim], sym_max(b_syms(b), known, b_int(b, 1)))), s.dim[dim],
-				   "the product of sizes divides the dimension");
+		aten_require_equal(b,
+				   sym_mul(b_syms(b), known,
+					   sym_floordiv(b_syms(b), s.dim[dim],
+							sym_max(b_syms(b), known, b_int(b, 1)))),
+				   s.dim[dim], "the product of sizes divides the dimension");
 	else
 		aten_require_equal(b, known, s.dim[dim], "the product of sizes is the dimension");
 	for (uint32_t k = 0; k < nsize; k++)
@@ -255,15 +263,18 @@ OP(aten_view){
 		 .expand = "reshape(a, shape)",
 		 .sample = "f32[3, 4], shape=[2, 6]; f32[n=3, 4], shape=[2, 2, n]"},
 		{.schema = "aten.view_copy(Tensor self, SymInt[] size) -> Tensor"},
-		{.schema = "aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)",
+		{.schema = "aten._reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> "
+			   "Tensor(a)",
 		 .build = build_reshape_alias,
 		 .sample = "f32[n=3, 4], size=[n, 2, 2], stride=[4, 2, 1]"},
 		{.schema = "aten.view_as(Tensor(a) self, Tensor other) -> Tensor(a)",
 		 .build = build_reshape_as,
 		 .sample = "f32[n=3, 4], f32[n, 2, 2]"},
-		{.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)",
+		{.schema = "aten.unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> "
+			   "Tensor(a)",
 		 .build = build_unflatten,
-		 .sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]; f32[0, 6], dim=1, sizes=[-1, 3]"},
+		 .sample = "f32[n=2, 12], dim=1, sizes=[3, 4]; f32[12], dim=0, sizes=[2, -1]; "
+			   "f32[0, 6], dim=1, sizes=[-1, 3]"},
 	},
 };
 
@@ -500,16 +511,19 @@ static Node build_movedim_int(Build *b, Node n)
 	return move_dims(b, arg(b, n, "self"), &src, &dst, 1);
 }
 OP(aten_movedim_intlist){
-	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
+	.schema = "aten.movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> "
+		  "Tensor(a)",
 	.aliases = "aten.moveaxis.intlist",
 	.view = VIEW_OTHER,
 	.build = build_movedim,
 	.sample = "f32[n=2, 3, 4], source=[0, 1], destination=[-1, 0]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+		{.schema = "aten.movedim.int(Tensor(a) self, int source, int destination) -> "
+			   "Tensor(a)",
 		 .aliases = "aten.moveaxis.int",
 		 .build = build_movedim_int,
-		 .sample = "f32[n=2, 3, 4], source=0, destination=2; f32[2, 3, 4], source=-1, destination=0"},
+		 .sample = "f32[n=2, 3, 4], source=0, destination=2; "
+			   "f32[2, 3, 4], source=-1, destination=0"},
 	},
 };
 
@@ -548,7 +562,8 @@ OP(aten_expand){
 	.build = build_expand,
 	.sample = "f32[n=3, 1], size=[2, n, 4]; f32[1, 4], size=[3, -1]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor"},
+		{.schema = "aten.expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) "
+			   "-> Tensor"},
 		{.schema = "aten.broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
 		 .sample = "f32[n=3, 1], size=[2, n, 4]"},
 		{.schema = "aten.expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
@@ -683,7 +698,8 @@ OP(aten_meshgrid){
 	.sample = "[f32[n=3], f32[4]]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]",
-		 .sample = "[f32[n=3], f32[4]], indexing=\"xy\"; [f32[2], f32[3], f32[2]], indexing=\"xy\"; "
+		 .sample = "[f32[n=3], f32[4]], indexing=\"xy\"; "
+			   "[f32[2], f32[3], f32[2]], indexing=\"xy\"; "
 			   "[f32[n=3], f32[4]], indexing=\"ij\""},
 	},
 };

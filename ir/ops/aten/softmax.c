@@ -34,7 +34,8 @@ OP(aten_softmax_int){
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 	.overloads = (const Overload[]){
 		{.schema = "aten._softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
+		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; "
+			   "f32[n=3, 4], dim=0, half_to_float=false"},
 	},
 };
 OP(aten_log_softmax_int){
@@ -46,10 +47,11 @@ OP(aten_log_softmax_int){
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
 		  "f32[2, 2] of -inf -inf 1 -inf, dim=1",
 	.overloads = (const Overload[]){
-		{.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> "
-			   "Tensor"},
+		{.schema = "aten.special_log_softmax(Tensor self, int dim, *, ScalarType? "
+			   "dtype=None) -> Tensor"},
 		{.schema = "aten._log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; f32[n=3, 4], dim=0, half_to_float=false"},
+		 .sample = "f32[n=3, 4], dim=1, half_to_float=false; "
+			   "f32[n=3, 4], dim=0, half_to_float=false"},
 	},
 };
 
@@ -76,10 +78,13 @@ OP(aten__safe_softmax){
 static Node build_logsumexp(Build *b, Node n)
 {
 	Node x = aten_to_float(b, arg(b, n, "self"));
-	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)), drop = aten_keepdim(b, n) ? 0 : dims;
+	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)),
+		 drop = aten_keepdim(b, n) ? 0 : dims;
 	DType d = aten_dtype(b, x);
 	x = aten_wide(b, x);
-	Node high = aten_reduce(b, REDUCE_MAX, dtype_is_complex(aten_dtype(b, x)) ? b_part(b, x, false) : x, dims, true);
+	Node high = aten_reduce(b, REDUCE_MAX,
+				dtype_is_complex(aten_dtype(b, x)) ? b_part(b, x, false) : x, dims,
+				true);
 	/* An infinite maximum would give inf - inf. */
 	Node finite = b_un(b, OP_isfinite, high);
 	high = b_select(b, finite, high, aten_like(b, x, 0));
@@ -94,5 +99,6 @@ OP(aten_logsumexp){
 	.aliases = "aten.special_logsumexp",
 	.build = build_logsumexp,
 	.adjoint = aten_adjoint_logsumexp,
-	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; f32[2, 2] of -inf -inf 1 inf, dim=[1]",
+	.sample = "f32[n=3, 4], dim=[1]; f32[3, 4], dim=[0, 1], keepdim=true; "
+		  "f32[2, 2] of -inf -inf 1 inf, dim=[1]",
 };

@@ -42,7 +42,8 @@ bool solve_takes(Build *b, Node x, const char *name)
 Node solve_on_diagonal(Build *b, Node x)
 {
 	Shape s = aten_shape(b, x);
-	return b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64), aten_iota_dim(b, &s, s.rank - 1, DT_i64));
+	return b_bin(b, OP_eq, aten_iota_dim(b, &s, s.rank - 2, DT_i64),
+		     aten_iota_dim(b, &s, s.rank - 1, DT_i64));
 }
 
 Node solve_identity(Build *b, Node x)
@@ -61,19 +62,26 @@ void solve_require(Build *b, Node cond, const char *message)
 static const struct {
 	const char *part, *why;
 } failures[] = {
-	{"inv", "The diagonal element {code} is zero, the inversion could not be completed because the input matrix is "
+	{"inv", "The diagonal element {code} is zero, the inversion could not be completed because "
+		"the input matrix is "
 		"singular."},
 	{"solve", "The solver failed because the input matrix is singular."},
-	{"cholesky", "The factorization could not be completed because the input is not positive-definite (the leading minor "
+	{"cholesky", "The factorization could not be completed because the input is not "
+		     "positive-definite (the leading minor "
 		     "of order {code} is not positive-definite)."},
-	{"eig", "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+	{"eig", "The algorithm failed to converge because the input matrix is ill-conditioned or "
+		"has too many repeated "
 		"eigenvalues (error code: {code})."},
-	{"svd", "The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
+	{"svd", "The algorithm failed to converge because the input matrix is ill-conditioned or "
+		"has too many repeated "
 		"singular values (error code: {code})."},
-	{"lstsq", "The least squares solution could not be computed because the input matrix does not have full rank (error "
+	{"lstsq", "The least squares solution could not be computed because the input matrix does "
+		  "not have full rank (error "
 		  "code: {code})."},
-	{"lu_factor", "U[{code},{code}] is zero and using it on lu_solve would result in a division by zero. If you still want "
-		      "to perform the factorization, consider calling linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)"},
+	{"lu_factor", "U[{code},{code}] is zero and using it on lu_solve would result in a "
+		      "division by zero. If you still want "
+		      "to perform the factorization, consider calling linalg.lu(A, pivot) or "
+		      "linalg.lu_factor_ex(A, pivot)"},
 	{"", "Unknown error code: {code}."},
 };
 
@@ -84,7 +92,8 @@ void solve_require_info(Build *b, Node info, const char *name)
 		return;
 	while (!strstr(name, failures[k].part))
 		k++;
-	const char *message = arena_printf(b->g->ir->ctx->arena, "%s: {place}%s", name, failures[k].why);
+	const char *message =
+		arena_printf(b->g->ir->ctx->arena, "%s: {place}%s", name, failures[k].why);
 	b_node(b, OP_assert_zero, &info, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 }
 
@@ -127,7 +136,8 @@ Node solve_adjoint(Build *b, Node x)
 Node solve_triangle(Build *b, Node a, Node x, Triangle t)
 {
 	bool pairs = solve_is_complex(b, a);
-	return solve_whole(b, factor_solve(b, solve_pairs(b, a), solve_pairs(b, x), t, pairs), pairs);
+	return solve_whole(b, factor_solve(b, solve_pairs(b, a), solve_pairs(b, x), t, pairs),
+			   pairs);
 }
 
 Node solve_rows(Build *b, Node x, Node order)
@@ -142,7 +152,9 @@ SolveLu solve_lu(Build *b, Node x)
 	Node y = factor_lu(b, solve_pairs(b, x), pairs);
 	if (!y.i)
 		return (SolveLu){0};
-	return (SolveLu){.factors = solve_whole(b, b_get(b, y, 0), pairs), .pivots = b_get(b, y, 1), .order = b_get(b, y, 2),
+	return (SolveLu){.factors = solve_whole(b, b_get(b, y, 0), pairs),
+			 .pivots = b_get(b, y, 1),
+			 .order = b_get(b, y, 2),
 			 .info = b_get(b, y, 3)};
 }
 
@@ -150,7 +162,8 @@ Node solve_by_lu(Build *b, SolveLu f, Node x)
 {
 	if (!f.factors.i || !x.i)
 		return (Node){0};
-	Node y = solve_triangle(b, f.factors, solve_rows(b, x, f.order), (Triangle){.upper = false, .unit = true});
+	Node y = solve_triangle(b, f.factors, solve_rows(b, x, f.order),
+				(Triangle){.upper = false, .unit = true});
 	return solve_triangle(b, f.factors, y, (Triangle){.upper = true, .unit = false});
 }
 
@@ -177,7 +190,8 @@ Node solve_batch_matrices(Build *b, Node n, const Node *in, const bool *batched,
 {
 	(void)batched;
 	const NodeData d = *node_data(b->g, n);
-	return graph_add(b->g, b->before, d.op, in, 1, d.attr, batch_type(b->g->ir, d.type, size), b->loc);
+	return graph_add(b->g, b->before, d.op, in, 1, d.attr, batch_type(b->g->ir, d.type, size),
+			 b->loc);
 }
 
 /* -y^T g y^T */
@@ -203,11 +217,13 @@ OP(aten_linalg_inv){
 	.build = build_inv,
 	.adjoint = adjoint_inv, /* not through the elimination, all of whose steps would be kept */
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 0]",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, n=2, n] of 4 1 -1 2 0 1 2 3; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 0]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.inverse(Tensor self) -> Tensor",
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
-		{.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
+		{.schema = "aten.linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor "
+			   "inverse, Tensor info)",
 		 .build = build_inv_ex,
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3"},
 	},
@@ -271,7 +287,8 @@ static Node solve(Build *b, Node n, const char *name, Node *info)
 		return (Node){0};
 	bool left = node_bool(b->g, n, "left"), vector = is_vector(b, a, x);
 	if (node_dtype(b->g, x) != node_dtype(b->g, a))
-		return b_error(b, "%s: A is %s, B is %s", name, dtype_name(node_dtype(b->g, a)), dtype_name(node_dtype(b->g, x)));
+		return b_error(b, "%s: A is %s, B is %s", name, dtype_name(node_dtype(b->g, a)),
+			       dtype_name(node_dtype(b->g, x)));
 	if (vector && !left)
 		return b_error(b, "%s: vectors on the right of which A stands", name);
 	if (vector)
@@ -290,7 +307,8 @@ static bool adjoint_solve(Build *b, Node n, const Node *ct, const bool *want, No
 	Node a = arg(b, n, "A"), y = node_dtype(b->g, n) == DT_none ? b_get(b, n, 0) : n;
 	bool left = node_bool(b->g, n, "left"), vector = is_vector(b, a, arg(b, n, "B"));
 	Node in[] = {b_transpose(b, a, -1, -2), vector ? b_unsqueeze(b, ct[0], -1) : ct[0]};
-	Node gx = b_call(b, OP_aten_linalg_solve, in, 2, (Attr[]){attr_none(), attr_none(), attr_bool(left)}, 3);
+	Node gx = b_call(b, OP_aten_linalg_solve, in, 2,
+			 (Attr[]){attr_none(), attr_none(), attr_bool(left)}, 3);
 	if (!gx.i)
 		return false;
 	y = b_transpose(b, vector ? b_unsqueeze(b, y, -1) : y, -1, -2);
@@ -332,7 +350,10 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 	if (node_dtype(b->g, n) != DT_none)
 		return vector ? b_squeeze(b, y, -1) : y;
 	Node z = b_get(b, y, 0);
-	return b_tuple(b, (Node[]){vector ? b_squeeze(b, z, -1) : z, batched_info(b, b_get(b, y, 1), b_get(b, n, 1), batched[0], size)}, 2);
+	return b_tuple(b,
+		       (Node[]){vector ? b_squeeze(b, z, -1) : z,
+				batched_info(b, b_get(b, y, 1), b_get(b, n, 1), batched[0], size)},
+		       2);
 }
 
 static Node build_solve(Build *b, Node n)
@@ -355,12 +376,15 @@ OP(aten_linalg_solve){
 	.build = build_solve,
 	.adjoint = adjoint_solve,
 	.batch = batch_solve,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, f32[2, 2]; "
-		  "f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false; c64[2, 2] of 0 1 2 0 1 -1 3 0.5, c64[2]",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2, 2] of 4 1 -1 2 0 1 2 "
+		  "3, f32[2, 2]; f32[2, 2] of 4 1 -1 2, f32[3, 2], left=false; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5, c64[2]",
 	.overloads = (const Overload[]){
-		{.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, Tensor info)",
+		{.schema = "aten.linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool "
+			   "check_errors=False) -> (Tensor result, Tensor info)",
 		 .build = build_solve_ex,
-		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; f32[2, 2, 2] of 4 1 -1 2 1 2 2 5, f32[3, 2, 2, 1]; "
+		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2, f32[3, m=2]; "
+			   "f32[2, 2, 2] of 4 1 -1 2 1 2 2 5, f32[3, 2, 2, 1]; "
 			   "f32[2, 2, 2] of 4 1 -1 2 0 1 2 3, f32[2]"},
 	},
 };
@@ -375,7 +399,9 @@ static Node pivots_of(Build *b, SolveLu f)
 	Shape s = aten_shape(b, f.factors);
 	uint32_t last = s.rank - 1;
 	Node i = aten_iota_dim(b, &s, last - 1, DT_i64), j = aten_iota_dim(b, &s, last, DT_i64);
-	Node pivots = aten_sum(b, b_select(b, b_bin(b, OP_eq, i, j), f.factors, aten_like(b, f.factors, 0)), 1u << last, false);
+	Node pivots = aten_sum(
+		b, b_select(b, b_bin(b, OP_eq, i, j), f.factors, aten_like(b, f.factors, 0)),
+		1u << last, false);
 	Node own = b_bin_scalar(b, OP_add, b_iota(b, DT_i64, s.dim[last]), 1);
 	Node swapped = b_bin(b, OP_ne, b_convert(b, f.pivots, DT_i64), own);
 	return b_select(b, swapped, b_un(b, OP_neg, pivots), pivots);
@@ -391,7 +417,9 @@ static Node det_operand(Build *b, Node n)
 static Node build_det(Build *b, Node n)
 {
 	Node x = det_operand(b, n);
-	Node p = solve_takes(b, x, "linalg.det") ? pivots_of(b, solve_lu(b, b_transpose(b, x, -1, -2))) : (Node){0};
+	Node p = solve_takes(b, x, "linalg.det")
+			 ? pivots_of(b, solve_lu(b, b_transpose(b, x, -1, -2)))
+			 : (Node){0};
 	return p.i ? b_reduce(b, REDUCE_PROD, p, 1u << (node_rank(b->g, p) - 1), DT_none) : p;
 }
 
@@ -403,11 +431,13 @@ static bool adjoint_det(Build *b, Node n, const Node *ct, const bool *want, Node
 	Node x = node_in(b->g, n, 0), by = b_bin(b, OP_mul, ct[0], n);
 	SolveLu f = solve_lu(b, b_transpose(b, x, -1, -2));
 	Shape s = aten_shape(b, x);
-	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64), j = aten_iota_dim(b, &s, s.rank - 1, DT_i64), on = b_bin(b, OP_eq, i, j);
+	Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64),
+	     j = aten_iota_dim(b, &s, s.rank - 1, DT_i64), on = b_bin(b, OP_eq, i, j);
 	double least = node_dtype(b->g, x) == DT_f32 ? 0x1p-23 : 0x1p-52;
 	Node none = b_bin(b, OP_bit_and, on, b_bin_scalar(b, OP_eq, f.factors, 0));
 	f.factors = b_select(b, none, aten_like(b, x, least), f.factors);
-	Node scaled = b_select(b, on, b_unsqueeze(b, b_unsqueeze(b, by, -1), -1), aten_like(b, x, 0));
+	Node scaled =
+		b_select(b, on, b_unsqueeze(b, b_unsqueeze(b, by, -1), -1), aten_like(b, x, 0));
 	g[0] = solve_by_lu(b, f, scaled);
 	return g[0].i;
 }
@@ -416,8 +446,8 @@ OP(aten_linalg_det){
 	.build = build_det,
 	.adjoint = adjoint_det,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; f32[2, 2] of 1 2 2 4; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; "
-		  "f64[0, 0]",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; "
+		  "f32[2, 2] of 1 2 2 4; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f64[0, 0]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.det(Tensor self) -> Tensor",
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
@@ -426,13 +456,15 @@ OP(aten_linalg_det){
 
 static Node build_slogdet(Build *b, Node n)
 {
-	Node x = det_operand(b, n), p = solve_takes(b, x, "linalg.slogdet") ? pivots_of(b, solve_lu(b, x)) : (Node){0};
+	Node x = det_operand(b, n),
+	     p = solve_takes(b, x, "linalg.slogdet") ? pivots_of(b, solve_lu(b, x)) : (Node){0};
 	if (!p.i)
 		return p;
 	uint32_t last = 1u << (node_rank(b->g, p) - 1);
 	Node sign = b_node(b, OP_aten_sgn, &p, 1, NULL, 0);
 	sign = sign.i ? b_reduce(b, REDUCE_PROD, sign, last, DT_none) : sign;
-	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), last, false)}, 2);
+	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), last, false)},
+		       2);
 }
 /* by times the transposed inverse of x. */
 static Node transposed_inverse(Build *b, Node x, Node by)
@@ -458,7 +490,8 @@ OP(aten_linalg_slogdet){
 	.build = build_slogdet,
 	.adjoint = adjoint_slogdet,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[2, 2] of 1 2 2 4",
+	.sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2; f32[2, 2, 2] of 4 1 -1 2 0 1 2 3; "
+		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[2, 2] of 1 2 2 4",
 	.overloads = (const Overload[]){
 		{.schema = "aten.slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)",
 		 .sample = "f32[3, 3] of 0 2 1 1 0.5 -1 3 1 2"},
@@ -473,7 +506,8 @@ static Node build_logdet(Build *b, Node n)
 		return y;
 	Node sign = b_get(b, y, 0), size = b_get(b, y, 1);
 	if (solve_is_complex(b, x))
-		return b_bin(b, OP_add, b_un(b, OP_log, sign), b_convert(b, size, node_dtype(b->g, sign)));
+		return b_bin(b, OP_add, b_un(b, OP_log, sign),
+			     b_convert(b, size, node_dtype(b->g, sign)));
 	return b_select(b, b_bin_scalar(b, OP_eq, sign, -1), aten_like(b, size, (double)NAN), size);
 }
 
@@ -486,7 +520,9 @@ static bool adjoint_logdet(Build *b, Node n, const Node *ct, const bool *want, N
 		return true;
 	if (!solve_is_complex(b, x)) {
 		Node y = b_call(b, OP_aten_linalg_slogdet, &x, 1, NULL, 0);
-		by = y.i ? b_select(b, b_bin_scalar(b, OP_eq, b_get(b, y, 0), -1), aten_like(b, by, 0), by) : y;
+		by = y.i ? b_select(b, b_bin_scalar(b, OP_eq, b_get(b, y, 0), -1),
+				    aten_like(b, by, 0), by)
+			 : y;
 	}
 	g[0] = by.i ? transposed_inverse(b, x, by) : by;
 	return g[0].i;
@@ -510,7 +546,8 @@ static Graph *square_body(Build *outer, TypeId type, TypeId count)
 {
 	Graph *g = graph_new(outer->g->ir, "square");
 	Build in = {.g = g, .loc = outer->loc, .where = outer->where}, *b = &in;
-	Node y = graph_add_input(g, "y", INPUT_USER, type), i = graph_add_input(g, "i", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
+	Node y = graph_add_input(g, "y", INPUT_USER, type),
+	     i = graph_add_input(g, "i", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));
 	Node more = b_bin(b, OP_lt, i, graph_add_input(g, "squarings", INPUT_USER, count));
 	more = b_unsqueeze(b, b_unsqueeze(b, more, -1), -1);
 	graph_add_output(g, "y", b_select(b, more, b_matmul(b, y, y), y), -1);
@@ -537,7 +574,8 @@ static Node exp_series(Build *b, Node x)
 	for (int k = TERMS - BLOCK; k >= 0; k -= BLOCK) {
 		Node block = b_bin_scalar(b, OP_mul, power[0], factor[k]);
 		for (int i = 1; i < BLOCK; i++)
-			block = b_bin(b, OP_add, block, b_bin_scalar(b, OP_mul, power[i], factor[k + i]));
+			block = b_bin(b, OP_add, block,
+				      b_bin_scalar(b, OP_mul, power[i], factor[k + i]));
 		y = y.i ? b_bin(b, OP_add, b_matmul(b, y, power[BLOCK]), block) : block;
 	}
 	return y;
@@ -559,14 +597,19 @@ static Node build_matrix_exp(Build *b, Node n)
 	Node s = b_un(b, OP_ceil, b_un(b, OP_log2, b_bin_scalar(b, OP_maximum, norm, 1)));
 	Node many = b_un(b, OP_bit_not, b_bin_scalar(b, OP_le, s, MOST_SQUARINGS));
 	s = b_select(b, many, aten_like(b, s, 0), s);
-	Node scale = b_select(b, many, aten_like(b, s, (double)NAN), b_un(b, OP_exp2, b_un(b, OP_neg, s)));
+	Node scale = b_select(b, many, aten_like(b, s, (double)NAN),
+			      b_un(b, OP_exp2, b_un(b, OP_neg, s)));
 	scale = b_convert(b, b_unsqueeze(b, b_unsqueeze(b, scale, -1), -1), node_dtype(b->g, x));
 	Node y = exp_series(b, b_bin(b, OP_mul, x, scale)), count = b_convert(b, s, DT_i64);
 	if (!y.i)
 		return y;
 	Node in[] = {y, b_iota(b, DT_i64, b_int(b, MOST_SQUARINGS)), count};
-	Attr attr[] = {attr_int(ir, 1), attr_int(ir, 1), attr_int(ir, 1),
-		       attr_graph(square_body(b, node_type_id(b->g, y), node_type_id(b->g, count))), attr_int(ir, MOST_SQUARINGS), attr_bool(false)};
+	Attr attr[] = {attr_int(ir, 1),
+		       attr_int(ir, 1),
+		       attr_int(ir, 1),
+		       attr_graph(square_body(b, node_type_id(b->g, y), node_type_id(b->g, count))),
+		       attr_int(ir, MOST_SQUARINGS),
+		       attr_bool(false)};
 	y = b_get(b, b_node(b, OP_scan, in, 3, attr, 6), 0);
 	return y.i ? b_convert(b, y, d) : y;
 }
@@ -574,5 +617,6 @@ OP(aten_matrix_exp){
 	.schema = "aten.matrix_exp(Tensor self) -> Tensor",
 	.aliases = "aten.linalg_matrix_exp",
 	.build = build_matrix_exp,
-	.sample = "f32[3, 3] in -1..1; f32[2, n=2, n] in -4..4; f32[2, 2] of 0 1000 0 0; c64[2, 2] in -2..2; f32[1, 1] of 5",
+	.sample = "f32[3, 3] in -1..1; f32[2, n=2, n] in -4..4; f32[2, 2] of 0 1000 0 0; "
+		  "c64[2, 2] in -2..2; f32[1, 1] of 5",
 };

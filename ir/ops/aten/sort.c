@@ -23,11 +23,13 @@ static Node build_argsort(Build *b, Node n)
 OP(aten_argsort){
 	.schema = "aten.argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
 	.build = build_argsort,
-	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; f32[4] of 2 nan 1 -3",
+	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; "
+		  "f32[4] of 2 nan 1 -3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.argsort.stable(Tensor self, *, bool stable, int dim=-1, bool "
 			   "descending=False) -> Tensor",
-		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true"},
+		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, "
+			   "dim=0, descending=true"},
 	},
 };
 
@@ -39,11 +41,13 @@ OP(aten_sort){
 	.schema = "aten.sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, "
 		  "Tensor indices)",
 	.build = build_sort,
-	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; f32[4] of 2 nan 1 -3",
+	.sample = "f32[n=3, 4] distinct -4..5; f32[3, 4] distinct -4..5, dim=0, descending=true; "
+		  "f32[4] of 2 nan 1 -3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.sort.stable(Tensor self, *, bool? stable, int dim=-1, bool "
 			   "descending=False) -> (Tensor values, Tensor indices)",
-		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, dim=0, descending=true"},
+		 .sample = "i32[n=3, 6] in -2..2, stable=true; i32[6, 2] in -2..2, stable=true, "
+			   "dim=0, descending=true"},
 		{.schema = "aten.msort(Tensor self) -> Tensor",
 		 .build = build_msort,
 		 .sample = "f32[4, n=3] distinct -4..5"},
@@ -64,5 +68,6 @@ OP(aten_topk){
 	.schema = "aten.topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool "
 		  "sorted=True) -> (Tensor values, Tensor indices)",
 	.build = build_topk,
-	.sample = "f32[n=2, 6] distinct -4..5, k=3; f32[5, 2] distinct -4..5, k=2, dim=0, largest=false",
+	.sample = "f32[n=2, 6] distinct -4..5, k=3; f32[5, 2] distinct -4..5, k=2, dim=0, "
+		  "largest=false",
 };

@@ -52,7 +52,8 @@ OP(aten_igamma){
 	.aliases = "prims.igamma",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igamma(self, other)",
-	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, "
+		  "f32[5] of 1 0 0 28 inf",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_gammainc(Tensor self, Tensor other) -> Tensor"},
 	},
@@ -62,7 +63,8 @@ OP(aten_igammac){
 	.aliases = "prims.igammac",
 	.promote = PROMOTE_FLOAT,
 	.expand = "igammac(self, other)",
-	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, f32[5] of 1 0 0 28 inf",
+	.sample = "f32[n=3, 4] in 0.125..12, f32[4] in 0.25..12; f32[5] of 0 1 0 30 2, "
+		  "f32[5] of 1 0 0 28 inf",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_gammaincc(Tensor self, Tensor other) -> Tensor"},
 	},
@@ -186,12 +188,16 @@ static Node zeta(Build *b, const Exponent *e, Node q)
 	/* no poles where it is not used, nor in derivatives */
 	Node a = b_select(b, below, b_un(b, OP_abs, f), constant(b, 0.5));
 	Node one = constant(b, 1), other = b_bin(b, OP_sub, one, a);
-	Node half = b_bin_scalar(b, OP_mul, e->s, 0.5), whole = b_bin_scalar(b, OP_mul, b_un(b, OP_floor, half), 2);
+	Node half = b_bin_scalar(b, OP_mul, e->s, 0.5),
+	     whole = b_bin_scalar(b, OP_mul, b_un(b, OP_floor, half), 2);
 	/* (-1)^s */
-	Node sign = b_bin(b, OP_sub, one, b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, e->s, whole), 2));
+	Node sign =
+		b_bin(b, OP_sub, one, b_bin_scalar(b, OP_mul, b_bin(b, OP_sub, e->s, whole), 2));
 	Node above = zeta_above(b, e, b_select(b, below, b_bin(b, OP_sub, one, q), q));
-	Node heads = b_bin(b, OP_add, inverse_power(b, a, e), b_bin(b, OP_mul, sign, inverse_power(b, other, e)));
-	Node left = zeta_above(b, e, b_bin_scalar(b, OP_add, a, 1)), right = zeta_above(b, e, b_bin_scalar(b, OP_add, other, 1));
+	Node heads = b_bin(b, OP_add, inverse_power(b, a, e),
+			   b_bin(b, OP_mul, sign, inverse_power(b, other, e)));
+	Node left = zeta_above(b, e, b_bin_scalar(b, OP_add, a, 1)),
+	     right = zeta_above(b, e, b_bin_scalar(b, OP_add, other, 1));
 	Node all = b_bin(b, OP_add, heads, b_bin(b, OP_add, left, b_bin(b, OP_mul, sign, right)));
 	all = b_bin(b, OP_mul, b_select(b, b_bin_scalar(b, OP_lt, f, 0), sign, one), all);
 	return b_select(b, below, b_bin(b, OP_sub, all, b_bin(b, OP_mul, sign, above)), above);
@@ -213,7 +219,8 @@ static Node build_zeta(Build *b, Node n)
 	const Attr *scalar = node_attr(b->g, n, t[0].i ? "other" : "self");
 	DType d = dtype_to_float(aten_scalar_dtype(b_promote(b, t, 2), scalar));
 	Exponent e = exponent(b, s, 0);
-	Node y = zeta(b, &e, q), nan = constant(b, (double)NAN), inf = constant(b, (double)INFINITY);
+	Node y = zeta(b, &e, q), nan = constant(b, (double)NAN),
+	     inf = constant(b, (double)INFINITY);
 	/* s < 1 is not defined, s = 1 is the pole; so are q = 0, -1, ..., and q < 0 needs a whole
 	 * s. */
 	Node whole_q = b_bin(b, OP_eq, q, b_un(b, OP_floor, q));
@@ -228,8 +235,10 @@ OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.zeta",
 	.build = build_zeta,
-	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, f32[4] of 2 2 -1.5 0; "
-		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3; f64[4] of 2 3 4 5, f64[4] of -0.375 -40.25 -8.5 -33",
+	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, "
+		  "f32[4] of 2 2 -1.5 0; "
+		  "f64[6] of 1.0625 2 3.5 12 2 40, f64[6] of 0.25 1 2.5 0.75 30 3; "
+		  "f64[4] of 2 3 4 5, f64[4] of -0.375 -40.25 -8.5 -33",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_zeta.other_scalar(Tensor self, Scalar other) -> Tensor",
 		 .sample = "f32[n=2, 3] in 1.125..8, other=1.5"},
@@ -262,7 +271,8 @@ static Node build_polygamma(Build *b, Node n)
 static Node next_order(Build *b, Node x, int64_t order)
 {
 	Node in[] = {aten_to_float(b, x)};
-	return b_call(b, OP_aten_polygamma, in, 1, (Attr[]){attr_int(b->g->ir, order + 1), attr_none()}, 2);
+	return b_call(b, OP_aten_polygamma, in, 1,
+		      (Attr[]){attr_int(b->g->ir, order + 1), attr_none()}, 2);
 }
 
 static bool adjoint_polygamma(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -285,9 +295,11 @@ OP(aten_polygamma){
 	.build = build_polygamma,
 	.adjoint = adjoint_polygamma,
 	.batch = batch_element_wise,
-	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; n=2, f32[2, 3] in 0.25..6; "
-		  "n=3, f32[2, 3] in 0.25..6; n=5, f64[4] of 0.25 1 3.5 12; n=100, f64[2] of 1.5 20; "
-		  "n=1, f64[4] of -0.375 -40.25 -8.5 -33.375; n=2, f64[4] of -0.375 -40.25 -8.5 -33.375; n=7, f64[4] of -0.375 -40.25 -8.5 -33.375",
+	.sample = "n=0, f32[2, 3] in 0.25..6; n=1, f32[2, 3] in 0.25..6; "
+		  "n=2, f32[2, 3] in 0.25..6; n=3, f32[2, 3] in 0.25..6; "
+		  "n=5, f64[4] of 0.25 1 3.5 12; n=100, f64[2] of 1.5 20; "
+		  "n=1, f64[4] of -0.375 -40.25 -8.5 -33.375; n=2, "
+		  "f64[4] of -0.375 -40.25 -8.5 -33.375; n=7, f64[4] of -0.375 -40.25 -8.5 -33.375",
 };
 
 OP(aten_special_spherical_bessel_j0){
@@ -312,34 +324,68 @@ static Node polynomial(Build *b, Node x, const double *c, uint32_t n)
 
 /* Cephes' rational approximations: about 1/2, and of the tails by z = sqrt(-2 log p) below and
  * above 8. */
-static const double middle_p[] = {-5.99633501014107895267E1, 9.80010754185999661536E1, -5.66762857469070293439E1, 1.39312609387279679503E1,
-                                  -1.23916583867381258016E0};
-static const double middle_q[] = {1, 1.95448858338141759834E0, 4.67627912898881538453E0, 8.63602421390890590575E1, -2.25462687854119370527E2,
-                                  2.00260212380060660359E2, -8.20372256168333339912E1, 1.59056225126211695515E1, -1.18331621121330003142E0};
-static const double near_p[] = {4.05544892305962419923E0, 3.15251094599893866154E1, 5.71628192246421288162E1, 4.40805073893200834700E1,
-                                1.46849561928858024014E1, 2.18663306850790267539E0, -1.40256079171354495875E-1, -3.50424626827848203418E-2,
-                                -8.57456785154685413611E-4};
-static const double near_q[] = {1, 1.57799883256466749731E1, 4.53907635128879210584E1, 4.13172038254672030440E1, 1.50425385692907503408E1,
-                                2.50464946208309415979E0, -1.42182922854787788574E-1, -3.80806407691578277194E-2, -9.33259480895457427372E-4};
-static const double far_p[] = {3.23774891776946035970E0, 6.91522889068984211695E0, 3.93881025292474443415E0, 1.33303460815807542389E0,
-                               2.01485389549179081538E-1, 1.23716634817820021358E-2, 3.01581553508235416007E-4, 2.65806974686737550832E-6,
-                               6.23974539184983293730E-9};
-static const double far_q[] = {1, 6.02427039364743014255E0, 3.67983563856160859403E0, 1.37702099489081330271E0, 2.16236993594496635890E-1,
-                               1.34204006088543189037E-2, 3.28014464682127739104E-4, 2.89247864745380683936E-6, 6.79019408009981274425E-9};
+static const double middle_p[] = {-5.99633501014107895267E1, 9.80010754185999661536E1,
+				  -5.66762857469070293439E1, 1.39312609387279679503E1,
+				  -1.23916583867381258016E0};
+static const double middle_q[] = {1,
+				  1.95448858338141759834E0,
+				  4.67627912898881538453E0,
+				  8.63602421390890590575E1,
+				  -2.25462687854119370527E2,
+				  2.00260212380060660359E2,
+				  -8.20372256168333339912E1,
+				  1.59056225126211695515E1,
+				  -1.18331621121330003142E0};
+static const double near_p[] = {
+	4.05544892305962419923E0,   3.15251094599893866154E1,   5.71628192246421288162E1,
+	4.40805073893200834700E1,   1.46849561928858024014E1,   2.18663306850790267539E0,
+	-1.40256079171354495875E-1, -3.50424626827848203418E-2, -8.57456785154685413611E-4};
+static const double near_q[] = {1,
+				1.57799883256466749731E1,
+				4.53907635128879210584E1,
+				4.13172038254672030440E1,
+				1.50425385692907503408E1,
+				2.50464946208309415979E0,
+				-1.42182922854787788574E-1,
+				-3.80806407691578277194E-2,
+				-9.33259480895457427372E-4};
+static const double far_p[] = {
+	3.23774891776946035970E0,  6.91522889068984211695E0,  3.93881025292474443415E0,
+	1.33303460815807542389E0,  2.01485389549179081538E-1, 1.23716634817820021358E-2,
+	3.01581553508235416007E-4, 2.65806974686737550832E-6, 6.23974539184983293730E-9};
+static const double far_q[] = {1,
+			       6.02427039364743014255E0,
+			       3.67983563856160859403E0,
+			       1.37702099489081330271E0,
+			       2.16236993594496635890E-1,
+			       1.34204006088543189037E-2,
+			       3.28014464682127739104E-4,
+			       2.89247864745380683936E-6,
+			       6.79019408009981274425E-9};
 
 static Node ndtri(Build *b, Node p)
 {
 	const double edge = 0.13533528323661269189; /* exp(-2) */
-	Node upper = b_bin_scalar(b, OP_gt, p, 1 - edge), q = b_select(b, upper, b_bin(b, OP_sub, aten_like(b, p, 1), p), p);
-	Node tail = b_bin_scalar(b, OP_le, q, edge), half = b_bin_scalar(b, OP_sub, b_select(b, tail, aten_like(b, p, 0.5), q), 0.5);
+	Node upper = b_bin_scalar(b, OP_gt, p, 1 - edge),
+	     q = b_select(b, upper, b_bin(b, OP_sub, aten_like(b, p, 1), p), p);
+	Node tail = b_bin_scalar(b, OP_le, q, edge),
+	     half = b_bin_scalar(b, OP_sub, b_select(b, tail, aten_like(b, p, 0.5), q), 0.5);
 	Node w = b_bin(b, OP_mul, half, half);
-	Node r = b_bin(b, OP_mul, w, b_bin(b, OP_div, polynomial(b, w, middle_p, 5), polynomial(b, w, middle_q, 9)));
-	Node middle = b_bin_scalar(b, OP_mul, b_bin(b, OP_add, half, b_bin(b, OP_mul, half, r)), 2.50662827463100050242);
-	Node z = b_un(b, OP_sqrt, b_bin_scalar(b, OP_mul, b_un(b, OP_log, b_select(b, tail, q, aten_like(b, p, edge))), -2));
-	Node v = b_un(b, OP_reciprocal, z), x0 = b_bin(b, OP_sub, z, b_bin(b, OP_div, b_un(b, OP_log, z), z));
+	Node r = b_bin(
+		b, OP_mul, w,
+		b_bin(b, OP_div, polynomial(b, w, middle_p, 5), polynomial(b, w, middle_q, 9)));
+	Node middle = b_bin_scalar(b, OP_mul, b_bin(b, OP_add, half, b_bin(b, OP_mul, half, r)),
+				   2.50662827463100050242);
+	Node z = b_un(b, OP_sqrt,
+		      b_bin_scalar(b, OP_mul,
+				   b_un(b, OP_log, b_select(b, tail, q, aten_like(b, p, edge))),
+				   -2));
+	Node v = b_un(b, OP_reciprocal, z),
+	     x0 = b_bin(b, OP_sub, z, b_bin(b, OP_div, b_un(b, OP_log, z), z));
 	Node near = b_bin(b, OP_div, polynomial(b, v, near_p, 9), polynomial(b, v, near_q, 9));
 	Node far = b_bin(b, OP_div, polynomial(b, v, far_p, 9), polynomial(b, v, far_q, 9));
-	Node x = b_bin(b, OP_sub, x0, b_bin(b, OP_mul, v, b_select(b, b_bin_scalar(b, OP_lt, z, 8), near, far)));
+	Node x = b_bin(b, OP_sub, x0,
+		       b_bin(b, OP_mul, v, b_select(b, b_bin_scalar(b, OP_lt, z, 8), near, far)));
 	Node y = b_select(b, tail, b_select(b, upper, x, b_un(b, OP_neg, x)), middle);
 	y = b_select(b, b_bin_scalar(b, OP_eq, p, 0), aten_like(b, p, -(double)INFINITY), y);
 	return b_select(b, b_bin_scalar(b, OP_eq, p, 1), aten_like(b, p, (double)INFINITY), y);

@@ -98,12 +98,14 @@ static Node split_at_indices(Build *b, Node n, Node x, uint32_t dim, Node index,
 	Sym size = b_dim(b, x, (int)dim);
 	Node whole = b_from_size(b, size), zero = b_full_int(b, DT_i64, 0, 0, NULL), from = zero;
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)count + 1, sizeof *part);
-	index = b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, whole), index);
+	index = b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, whole),
+			 index);
 	index = b_bin(b, OP_minimum, b_bin(b, OP_maximum, index, zero), whole);
 	for (int64_t k = 0; k <= count; k++) {
 		Node to = k < count ? b_select_dim(b, index, 0, b_int(b, k)) : whole;
 		Sym extent = data_size(b, n, (uint32_t)k, dim);
-		b_to_size(b, b_bin(b, OP_maximum, b_bin(b, OP_sub, to, from), zero), extent, size, op_name(node_op(b->g, n)));
+		b_to_size(b, b_bin(b, OP_maximum, b_bin(b, OP_sub, to, from), zero), extent, size,
+			  op_name(node_op(b->g, n)));
 		part[k] = part_at(b, x, dim, from, extent);
 		from = to;
 	}
@@ -119,9 +121,12 @@ static Node split_into(Build *b, Node n, Node x, uint32_t dim, Node number)
 		return b_error(b, "tensor_split into a number of parts that depends on data");
 	int64_t count = file->n;
 	Node legal = b_bin_scalar(b, OP_eq, number, (double)count);
-	const char *text = arena_printf(b->g->ir->ctx->arena, "tensor_split: the number of parts is not %lld", (long long)count);
+	const char *text =
+		arena_printf(b->g->ir->ctx->arena, "tensor_split: the number of parts is not %lld",
+			     (long long)count);
 	b_node(b, OP_assert, &legal, 1, (Attr[]){attr_none(), attr_str(b->g->ir, text)}, 2);
-	Sym size = b_dim(b, x, (int)dim), each = sym_divi(t, size, count), rest = sym_modi(t, size, count), from = b_int(b, 0);
+	Sym size = b_dim(b, x, (int)dim), each = sym_divi(t, size, count),
+	    rest = sym_modi(t, size, count), from = b_int(b, 0);
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, (size_t)count, sizeof *part);
 	for (int64_t k = 1; k <= count; k++) {
 		Sym to = sym_add(t, sym_muli(t, each, k), sym_min(t, b_int(b, k), rest));
@@ -136,21 +141,27 @@ static Node build_tensor_split_by(Build *b, Node n)
 	Node x = arg(b, n, "self"), index = arg(b, n, "tensor_indices_or_sections");
 	uint32_t rank = aten_rank(b, index);
 	int64_t count;
-	if (!x.i || !index.i || node_rank(b->g, x) == 0 || rank > 1 || node_dtype(b->g, index) != DT_i64)
-		return b_error(b, "tensor_split of rank %u by %s of rank %u, expected i64 of rank 0 or 1", aten_rank(b, x), dtype_name(aten_dtype(b, index)), rank);
+	if (!x.i || !index.i || node_rank(b->g, x) == 0 || rank > 1 ||
+	    node_dtype(b->g, index) != DT_i64)
+		return b_error(
+			b, "tensor_split of rank %u by %s of rank %u, expected i64 of rank 0 or 1",
+			aten_rank(b, x), dtype_name(aten_dtype(b, index)), rank);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	if (rank == 0)
 		return split_into(b, n, x, dim, index);
 	if (!aten_const(b, b_dim(b, index, 0), &count) || count >= MAX_PARTS)
-		return b_error(b, "tensor_split at %s places", sym_str(b_syms(b), b_dim(b, index, 0)));
+		return b_error(b, "tensor_split at %s places",
+			       sym_str(b_syms(b), b_dim(b, index, 0)));
 	return split_at_indices(b, n, x, dim, index, count);
 }
 OP(aten_tensor_split_tensor_indices_or_sections){
-	.schema = "aten.tensor_split.tensor_indices_or_sections(Tensor(a) self, Tensor tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
+	.schema = "aten.tensor_split.tensor_indices_or_sections(Tensor(a) self, Tensor "
+		  "tensor_indices_or_sections, int dim=0) -> Tensor(a)[]",
 	.view = VIEW_OTHER,
 	.has_effect = data_size_effect,
 	.build = build_tensor_split_by,
-	.sample = "f32[7, n=3], i64[2] of 2 5; f32[n=3, 5], i64[3] of 3 -4 9, dim=1; f32[4], i64[0]",
+	.sample = "f32[7, n=3], i64[2] of 2 5; f32[n=3, 5], i64[3] of 3 -4 9, dim=1; "
+		  "f32[4], i64[0]",
 };
 
 /* ---- chunks ---- */

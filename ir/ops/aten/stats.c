@@ -127,16 +127,19 @@ OP(aten_quantile){
 		  "str interpolation=\"linear\") -> Tensor",
 	.autocast = AUTOCAST_F32,
 	.build = build_quantile,
-	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"linear\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"lower\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"higher\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"nearest\"; "
-		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, interpolation=\"midpoint\"; "
-		  "f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, keepdim=true; "
+	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, "
+		  "interpolation=\"linear\"; f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, "
+		  "dim=1, interpolation=\"lower\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, "
+		  "interpolation=\"higher\"; f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, "
+		  "dim=1, interpolation=\"nearest\"; "
+		  "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, "
+		  "interpolation=\"midpoint\"; f32[2, 3] of 1 nan 2 3 -1 4, f32[] of 0.3, dim=1, "
+		  "keepdim=true; "
 		  "f32[4] distinct -2..3, f32[2] of 0.25 0.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, "
-			   "*, str interpolation=\"linear\") -> Tensor",
+		{.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool "
+			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
 		 .build = build_quantile_scalar,
 		 .sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
@@ -144,8 +147,8 @@ OP(aten_quantile){
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"nearest\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"midpoint\"; "
 			   "f32[4, 2] distinct -4..5, q=0.8"},
-		{.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
-			   "str interpolation=\"linear\") -> Tensor",
+		{.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool "
+			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
 		 .build = build_nanquantile},
 		{.schema = "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool "
 			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
@@ -203,7 +206,8 @@ OP(aten_mode){
 	.build = build_mode,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
-	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true; f32[] of 3",
+	.sample = "i32[n=3, 6] in -2..2; f32[5, 2] of 1 2 1 3 2 3 1 1, dim=0, keepdim=true; "
+		  "f32[] of 3",
 };
 
 /* ---- running extremes ---- */
@@ -240,7 +244,8 @@ OP(aten_cummax){
 	.build = build_cummax,
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
-	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; i32[4, 2] in -2..2, dim=0",
+	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; "
+		  "i32[4, 2] in -2..2, dim=0",
 	.overloads = (const Overload[]){
 		{.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
 		 .build = build_cummin},
@@ -305,19 +310,22 @@ OP(aten_searchsorted_Tensor){
 		  "f32[4] of 3 1 2 0, f32[3] of 1 1.5 3, i64[4] of 3 1 2 0",
 	.overloads = (const Overload[]){
 		{.schema = "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool "
-			   "out_int32=False, bool right=False, str? side=None, Tensor? sorter=None) -> "
-			   "Tensor",
+			   "out_int32=False, bool right=False, str? side=None, "
+			   "Tensor? sorter=None) -> Tensor",
 		 .build = build_searchsorted_scalar,
-		 .sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, right=true, out_int32=true"},
+		 .sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, "
+			   "right=true, out_int32=true"},
 		{.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool "
 			   "out_int32=False, bool right=False) -> Tensor",
 		 .build = build_bucketize,
 		 .sample = "f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, f32[5] of -2 0 1 1 3.5; "
-			   "f32[4] of -2 1 1.5 3.5, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true"},
+			   "f32[4] of -2 1 1.5 3.5, f32[5] of -2 0 1 1 3.5, right=true, "
+			   "out_int32=true"},
 		{.schema = "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool "
 			   "out_int32=False, bool right=False) -> Tensor",
 		 .build = build_bucketize_scalar,
-		 .sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, right=true, out_int32=true"},
+		 .sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, "
+			   "right=true, out_int32=true"},
 	},
 };
 
@@ -349,7 +357,8 @@ OP(aten_isin_Tensor_Tensor){
 	.schema = "aten.isin.Tensor_Tensor(Tensor elements, Tensor test_elements, *, bool "
 		  "assume_unique=False, bool invert=False) -> Tensor",
 	.build = build_isin,
-	.sample = "i32[n=3, 4] in -3..3, i32[3] of 1 -2 3; f32[4] of 1 nan 2 0, f32[2] of nan 2, invert=true",
+	.sample = "i32[n=3, 4] in -3..3, i32[3] of 1 -2 3; f32[4] of 1 nan 2 0, f32[2] of nan 2, "
+		  "invert=true",
 	.overloads = (const Overload[]){
 		{.schema = "aten.isin.Tensor_Scalar(Tensor elements, Scalar test_element, *, bool "
 			   "assume_unique=False, bool invert=False) -> Tensor",

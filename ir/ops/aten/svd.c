@@ -23,10 +23,12 @@ static Node build_svd(Build *b, Node n)
 		return (Node){0};
 	a = spectral_columns(b, x);
 	const bool complex = dtype_is_complex(aten_dtype(b, x));
-	Node y = spectral_call(b, node_bool(b->g, n, "full_matrices") ? "svd_full" : "svd", &a, 1, x, -1);
+	Node y = spectral_call(b, node_bool(b->g, n, "full_matrices") ? "svd_full" : "svd", &a, 1,
+			       x, -1);
 	if (!y.i)
 		return y;
-	Node u = spectral_matrix(b, b_get(b, y, 1), complex), vh = spectral_matrix(b, b_get(b, y, 2), complex);
+	Node u = spectral_matrix(b, b_get(b, y, 1), complex),
+	     vh = spectral_matrix(b, b_get(b, y, 2), complex);
 	return b_tuple(b, (Node[]){u, b_get(b, y, 0), vh}, 3);
 }
 
@@ -55,7 +57,10 @@ static Node call_svd(Build *b, Node x, bool full)
 
 static Svd svd_of(Build *b, Node x, Node svd)
 {
-	Svd d = {.s = svd.i ? b_get(b, svd, 1) : svd, .m = b_dim(b, x, -2), .n = b_dim(b, x, -1), .k = least_extent(b, x)};
+	Svd d = {.s = svd.i ? b_get(b, svd, 1) : svd,
+		 .m = b_dim(b, x, -2),
+		 .n = b_dim(b, x, -1),
+		 .k = least_extent(b, x)};
 	if (!svd.i)
 		return d;
 	d.complex = dtype_is_complex(aten_dtype(b, x));
@@ -67,8 +72,10 @@ static Svd svd_of(Build *b, Node x, Node svd)
 /* ---- cotangents ---- */
 
 #define PHASE                                                                                      \
-	"svd_backward: The singular vectors in the complex case are specified up to multiplication " \
-	"by e^{i phi}. The specified loss function depends on this phase term, making it ill-defined."
+	"svd_backward: The singular vectors in the complex case are specified up to "              \
+	"multiplication "                                                                          \
+	"by e^{i phi}. The specified loss function depends on this phase term, making it "         \
+	"ill-defined."
 
 static Node skew(Build *b, Node x)
 {
@@ -104,14 +111,18 @@ static Node inner_cotangent(Build *b, const Svd *d, Node gu, Node gs, Node gvh)
 	Node u = gu.i ? skew(b, b_matmul(b, solve_adjoint(b, d->u), gu)) : gu;
 	Node v = gvh.i ? skew(b, b_matmul(b, d->vh, solve_adjoint(b, gvh))) : gvh;
 	if (d->complex) {
-		Node at = u.i ? b_part(b, spectral_diagonal(b, u), true) : u, vt = v.i ? b_part(b, spectral_diagonal(b, v), true) : v;
+		Node at = u.i ? b_part(b, spectral_diagonal(b, u), true) : u,
+		     vt = v.i ? b_part(b, spectral_diagonal(b, v), true) : v;
 		spectral_require_gauge(b, b_add(b, at, vt), PHASE);
 	}
-	Node us = u.i ? spectral_scale_columns(b, u, d->s) : u, sv = v.i ? spectral_scale_rows(b, v, d->s) : v;
+	Node us = u.i ? spectral_scale_columns(b, u, d->s) : u,
+	     sv = v.i ? spectral_scale_rows(b, v, d->s) : v;
 	Node inner = b_bin(b, OP_div, b_add(b, us, sv), square_gaps(b, d->s));
 	Node on = gs.i ? b_convert(b, gs, aten_dtype(b, inner)) : (Node){0};
 	if (d->complex && u.i && v.i)
-		on = b_add(b, on, b_bin(b, OP_div, spectral_diagonal(b, u), b_bin_scalar(b, OP_mul, d->s, 2)));
+		on = b_add(b, on,
+			   b_bin(b, OP_div, spectral_diagonal(b, u),
+				 b_bin_scalar(b, OP_mul, d->s, 2)));
 	return spectral_with_diagonal(b, inner, on.i ? on : aten_like(b, inner, 0));
 }
 
@@ -119,13 +130,16 @@ static Node svd_cotangent(Build *b, const Svd *d, Node gu, Node gs, Node gvh)
 {
 	if (!gu.i && !gvh.i)
 		return b_matmul(b, spectral_scale_columns(b, d->u, gs), d->vh);
-	Node inner = inner_cotangent(b, d, gu, gs, gvh), left = inner.i ? b_matmul(b, d->u, inner) : inner;
+	Node inner = inner_cotangent(b, d, gu, gs, gvh),
+	     left = inner.i ? b_matmul(b, d->u, inner) : inner;
 	if (gu.i && is_less(b, d->k, d->m))
-		left = b_bin(b, OP_add, left, outside(b, d->u, b_bin(b, OP_div, gu, b_unsqueeze(b, d->s, -2))));
+		left = b_bin(b, OP_add, left,
+			     outside(b, d->u, b_bin(b, OP_div, gu, b_unsqueeze(b, d->s, -2))));
 	Node x = left.i ? b_matmul(b, left, d->vh) : left;
 	if (!x.i || !gvh.i || !is_less(b, d->k, d->n))
 		return x;
-	Node v = solve_adjoint(b, d->vh), gv = solve_adjoint(b, b_bin(b, OP_div, gvh, b_unsqueeze(b, d->s, -1)));
+	Node v = solve_adjoint(b, d->vh),
+	     gv = solve_adjoint(b, b_bin(b, OP_div, gvh, b_unsqueeze(b, d->s, -1)));
 	return b_bin(b, OP_add, x, b_matmul(b, d->u, solve_adjoint(b, outside(b, v, gv))));
 }
 
@@ -138,7 +152,8 @@ static bool adjoint_svd(Build *b, Node n, const Node *ct, const bool *want, Node
 {
 	Svd d = svd_of(b, node_in(b->g, n, 0), n);
 	(void)want;
-	g[0] = svd_cotangent(b, &d, first_of(b, ct[0], -1, d.k), ct[1], first_of(b, ct[2], -2, d.k));
+	g[0] = svd_cotangent(b, &d, first_of(b, ct[0], -1, d.k), ct[1],
+			     first_of(b, ct[2], -2, d.k));
 	return g[0].i;
 }
 
@@ -170,7 +185,8 @@ static Node turned(Build *b, const Svd *d, Node x, Node p, bool minus)
 {
 	Node on = aten_like(b, p, 0);
 	if (d->complex) {
-		on = b_bin(b, OP_div, spectral_imaginary(b, spectral_diagonal(b, p)), b_bin_scalar(b, OP_mul, d->s, 2));
+		on = b_bin(b, OP_div, spectral_imaginary(b, spectral_diagonal(b, p)),
+			   b_bin_scalar(b, OP_mul, d->s, 2));
 		on = minus ? b_un(b, OP_neg, on) : on;
 	}
 	return spectral_with_diagonal(b, b_bin(b, OP_div, x, square_gaps(b, d->s)), on);
@@ -194,13 +210,21 @@ static bool tangent_svd(Build *b, Node n, const Node *t, Node *ty)
 	if (!p.i)
 		return false;
 	ty[1] = values_tangent(b, &d, p);
-	Node du = b_matmul(b, d.u, turned(b, &d, symmetric(b, spectral_scale_columns(b, p, d.s)), p, false));
+	Node du = b_matmul(
+		b, d.u, turned(b, &d, symmetric(b, spectral_scale_columns(b, p, d.s)), p, false));
 	if (is_less(b, d.k, d.m))
-		du = b_bin(b, OP_add, du, outside(b, d.u, b_bin(b, OP_div, b_matmul(b, t[0], v), b_unsqueeze(b, d.s, -2))));
-	Node dv = b_matmul(b, v, turned(b, &d, symmetric(b, spectral_scale_rows(b, p, d.s)), p, true));
+		du = b_bin(
+			b, OP_add, du,
+			outside(b, d.u,
+				b_bin(b, OP_div, b_matmul(b, t[0], v), b_unsqueeze(b, d.s, -2))));
+	Node dv = b_matmul(b, v,
+			   turned(b, &d, symmetric(b, spectral_scale_rows(b, p, d.s)), p, true));
 	Node across = solve_adjoint(b, t[0]);
 	if (is_less(b, d.k, d.n))
-		dv = b_bin(b, OP_add, dv, outside(b, v, b_bin(b, OP_div, b_matmul(b, across, d.u), b_unsqueeze(b, d.s, -2))));
+		dv = b_bin(b, OP_add, dv,
+			   outside(b, v,
+				   b_bin(b, OP_div, b_matmul(b, across, d.u),
+					 b_unsqueeze(b, d.s, -2))));
 	if (full && is_less(b, d.k, d.m))
 		du = behind(b, b_get(b, n, 0), d.u, du, d.k);
 	if (full && is_less(b, d.k, d.n))
@@ -221,7 +245,8 @@ static bool tangent_svdvals(Build *b, Node n, const Node *t, Node *ty)
 }
 
 OP(aten_linalg_svd){
-	.schema = "aten.linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+	.schema = "aten.linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=None) -> "
+		  "(Tensor U, Tensor S, Tensor Vh)",
 	.autocast = AUTOCAST_F32,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.whole = true,
@@ -229,8 +254,8 @@ OP(aten_linalg_svd){
 	.adjoint = adjoint_svd,
 	.tangent = tangent_svd,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[2, n=2, m=3] of 4 1 1 -2 1 0.5, full_matrices=false -> 1; c128[2, 2] of 4 0 1 1 1 -1 3 2 -> 1; "
-		  "f64[0, 2] -> 1",
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[2, n=2, m=3] of 4 1 1 -2 1 0.5, "
+		  "full_matrices=false -> 1; c128[2, 2] of 4 0 1 1 1 -1 3 2 -> 1; f64[0, 2] -> 1",
 };
 OP(aten_linalg_svdvals){
 	.schema = "aten.linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor",
@@ -241,7 +266,8 @@ OP(aten_linalg_svdvals){
 	.adjoint = adjoint_svdvals,
 	.tangent = tangent_svdvals,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, m=3] of 4 1 1 -2 1 0.5; c128[2, 2] of 4 0 1 1 1 -1 3 2; f64[0, 2]",
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, m=3] of 4 1 1 -2 1 0.5; "
+		  "c128[2, 2] of 4 0 1 1 1 -1 3 2; f64[0, 2]",
 };
 
 /* ---- other forms ---- */
@@ -261,7 +287,8 @@ static Node build_svd_either(Build *b, Node n)
 	return s.i ? b_tuple(b, (Node[]){none, s, none}, 3) : s;
 }
 OP(aten__linalg_svd){
-	.schema = "aten._linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
+	.schema = "aten._linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, "
+		  "str? driver=None) -> (Tensor U, Tensor S, Tensor Vh)",
 	.build = build_svd_either,
 	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[3, 2] of 1 2 3 -1 0.5 4, compute_uv=false",
 };
@@ -274,20 +301,30 @@ static Node build_older_svd(Build *b, Node n)
 		return (Node){0};
 	if (node_bool(b->g, n, "compute_uv")) {
 		Node y = call_svd(b, x, !node_bool(b->g, n, "some"));
-		return y.i ? b_tuple(b, (Node[]){b_get(b, y, 0), b_get(b, y, 1), solve_adjoint(b, b_get(b, y, 2))}, 3) : y;
+		return y.i ? b_tuple(b,
+				     (Node[]){b_get(b, y, 0), b_get(b, y, 1),
+					      solve_adjoint(b, b_get(b, y, 2))},
+				     3)
+			   : y;
 	}
 	Shape s = aten_shape(b, x), u = s, v = s;
 	u.dim[s.rank - 1] = s.dim[s.rank - 2];
 	v.dim[s.rank - 2] = s.dim[s.rank - 1];
 	DType d = aten_dtype(b, x);
 	Node y = call_svdvals(b, x);
-	return y.i ? b_tuple(b, (Node[]){b_full(b, d, 0, u.rank, u.dim), y, b_full(b, d, 0, v.rank, v.dim)}, 3) : y;
+	return y.i ? b_tuple(b,
+			     (Node[]){b_full(b, d, 0, u.rank, u.dim), y,
+				      b_full(b, d, 0, v.rank, v.dim)},
+			     3)
+		   : y;
 }
 OP(aten_svd){
-	.schema = "aten.svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
+	.schema = "aten.svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, "
+		  "Tensor S, Tensor V)",
 	.autocast = AUTOCAST_F32,
 	.build = build_older_svd,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[2, 2, 3] of 4 1 1 -2 1 0.5, some=false -> 1; f32[3, 2] of 1 2 3 -1 0.5 4, compute_uv=false",
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[2, 2, 3] of 4 1 1 -2 1 0.5, "
+		  "some=false -> 1; f32[3, 2] of 1 2 3 -1 0.5 4, compute_uv=false",
 };
 
 /* ---- A = U H ---- */
@@ -318,14 +355,17 @@ static Node sums(Build *b, Node s)
 static Node outer_turn(Build *b, const Svd *d, Node x)
 {
 	Node v = solve_adjoint(b, d->vh);
-	return b_matmul(b, outside(b, d->u, b_bin(b, OP_div, b_matmul(b, x, v), b_unsqueeze(b, d->s, -2))), d->vh);
+	return b_matmul(
+		b, outside(b, d->u, b_bin(b, OP_div, b_matmul(b, x, v), b_unsqueeze(b, d->s, -2))),
+		d->vh);
 }
 
 /* With W the left singular vectors, M = V^H (U^H gU - gH H) V / (s[i] + s[j]):
  * U gH + W (M - M^H) V^H + (1 - W W^H) gU V / S V^H */
 static bool adjoint_polar(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
-	Node x = node_in(b->g, n, 0), y = call_svd(b, x, false), u = b_get(b, n, 0), h = b_get(b, n, 1), m = {0};
+	Node x = node_in(b->g, n, 0), y = call_svd(b, x, false), u = b_get(b, n, 0),
+	     h = b_get(b, n, 1), m = {0};
 	Svd d = svd_of(b, x, y);
 	(void)want;
 	if (!y.i)
@@ -349,7 +389,8 @@ static bool tangent_polar(Build *b, Node n, const Node *t, Node *ty)
 {
 	if (!t[0].i)
 		return true;
-	Node x = node_in(b->g, n, 0), y = call_svd(b, x, false), u = b_get(b, n, 0), h = b_get(b, n, 1);
+	Node x = node_in(b->g, n, 0), y = call_svd(b, x, false), u = b_get(b, n, 0),
+	     h = b_get(b, n, 1);
 	Svd d = svd_of(b, x, y);
 	if (!y.i)
 		return false;
@@ -369,5 +410,6 @@ OP(aten_linalg_polar){
 	.adjoint = adjoint_polar,
 	.tangent = tangent_polar,
 	.batch = solve_batch_matrices,
-	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, n] of 4 1 1 -2 1 3; c128[2, 2] of 4 0 1 1 1 -1 3 2; f64[2, 0]",
+	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4; f32[2, n=2, n] of 4 1 1 -2 1 3; "
+		  "c128[2, 2] of 4 0 1 1 1 -1 3 2; f64[2, 0]",
 };

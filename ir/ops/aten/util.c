@@ -75,7 +75,8 @@ uint32_t aten_dims(Build *b, Node n, const char *name, uint32_t rank)
 			return 0;
 		uint32_t bit = 1u << b_wrap_dim(b, d, rank);
 		if (bits & bit)
-			return b_error(b, "dimension %lld stands twice in %s", (long long)d, name).i;
+			return b_error(b, "dimension %lld stands twice in %s", (long long)d, name)
+				.i;
 		bits |= bit;
 	}
 	return bits & all;
@@ -216,7 +217,8 @@ void aten_require_equal(Build *b, Sym x, Sym y, const char *why)
 {
 	Truth t = sym_eq(b_syms(b), x, y);
 	if (t == NO)
-		b_error(b, "%s: %s == %s does not hold", why, sym_str(b_syms(b), x), sym_str(b_syms(b), y));
+		b_error(b, "%s: %s == %s does not hold", why, sym_str(b_syms(b), x),
+			sym_str(b_syms(b), y));
 	else if (t == MAYBE)
 		graph_guard(b->g, GUARD_EQ, x, y, why);
 }
@@ -226,7 +228,8 @@ void aten_require_multiple(Build *b, Sym x, int64_t k, const char *why)
 	Sym rest = sym_modi(b_syms(b), x, k);
 	Truth t = sym_eq(b_syms(b), rest, b_int(b, 0));
 	if (t == NO)
-		b_error(b, "%s: %s is not a multiple of %lld", why, sym_str(b_syms(b), x), (long long)k);
+		b_error(b, "%s: %s is not a multiple of %lld", why, sym_str(b_syms(b), x),
+			(long long)k);
 	else if (t == MAYBE)
 		graph_guard(b->g, GUARD_EQ, rest, b_int(b, 0), why);
 }
@@ -293,7 +296,8 @@ static Node scalar_wrapped(Build *b, const Attr *a, DType d)
 		return b_scalar(b, d, a->f);
 	case ATTR_complex:
 		if (a->z.im != 0 && !dtype_is_complex(d))
-			return b_error(b, "the value %g%+gj cannot be converted to %s", a->z.re, a->z.im, dtype_name(d));
+			return b_error(b, "the value %g%+gj cannot be converted to %s", a->z.re,
+				       a->z.im, dtype_name(d));
 		return b_full_attr(b, d, *a, 0, NULL);
 	default:
 		return b_error(b, "a scalar argument is missing");
@@ -423,7 +427,8 @@ Node aten_per_dim(Build *b, Node v, Node like, uint32_t dim)
 	if (!v.i || !like.i)
 		return (Node){0};
 	if (aten_rank(b, v) > 1)
-		return b_error(b, "values along a dimension of rank %u, expected 1", aten_rank(b, v));
+		return b_error(b, "values along a dimension of rank %u, expected 1",
+			       aten_rank(b, v));
 	return b_broadcast_in_dim(b, v, s.rank, s.dim, &dim);
 }
 

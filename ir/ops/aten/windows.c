@@ -12,7 +12,8 @@ typedef struct {
 static bool window_begin(Build *b, Node n, Window *w)
 {
 	int64_t length = aten_int(b, n, "window_length");
-	bool periodic = op_arg_index(node_op(b->g, n), "periodic") < 0 || node_bool(b->g, n, "periodic");
+	bool periodic =
+		op_arg_index(node_op(b->g, n), "periodic") < 0 || node_bool(b->g, n, "periodic");
 	if (length < 0)
 		return b_error(b, "a window of %lld elements", (long long)length).i;
 	*w = (Window){b_iota(b, DT_f64, b_int(b, length)), (double)(length - !periodic)};
@@ -39,7 +40,8 @@ static Node cosines(Build *b, Node n, double a0, double a1, double a2)
 	Node first = b_un(b, OP_cos, b_bin_scalar(b, OP_mul, w.k, turn / w.last));
 	Node y = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, first, -a1), a0);
 	Node second = b_un(b, OP_cos, b_bin_scalar(b, OP_mul, w.k, 2 * turn / w.last));
-	return window_end(b, n, &w, a2 != 0 ? b_bin(b, OP_add, y, b_bin_scalar(b, OP_mul, second, a2)) : y);
+	return window_end(b, n, &w,
+			  a2 != 0 ? b_bin(b, OP_add, y, b_bin_scalar(b, OP_mul, second, a2)) : y);
 }
 
 static Node build_hann(Build *b, Node n)
@@ -85,57 +87,70 @@ static Node build_kaiser(Build *b, Node n)
 }
 
 OP(aten_hann_window){
-	.schema = "aten.hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
-		  "bool? pin_memory=None) -> Tensor",
+	.schema = "aten.hann_window(int window_length, *, ScalarType? dtype=None, Layout? "
+		  "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
 	.build = build_hann,
 	.sample = "window_length=7; window_length=4, dtype=f64; window_length=1; window_length=0",
 	.overloads = (const Overload[]){
-		{.schema = "aten.hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, "
-			   "Device? device=None, bool? pin_memory=None) -> Tensor",
-		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, dtype=f64; "
-			   "window_length=1, periodic=false"},
-		{.schema = "aten.hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+		{.schema = "aten.hann_window.periodic(int window_length, bool periodic, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
+		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, "
+			   "dtype=f64; window_length=1, periodic=false"},
+		{.schema = "aten.hamming_window(int window_length, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_hamming},
-		{.schema = "aten.hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.hamming_window.periodic(int window_length, bool periodic, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_hamming,
-		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, dtype=f64; "
-			   "window_length=1, periodic=false"},
-		{.schema = "aten.hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, "
-			   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, "
+			   "dtype=f64; window_length=1, periodic=false"},
+		{.schema = "aten.hamming_window.periodic_alpha(int window_length, bool periodic, "
+			   "float alpha, *, ScalarType? dtype=None, Layout? layout=None, "
+			   "Device? device=None, bool? pin_memory=None) -> Tensor",
 		 .build = build_hamming,
 		 .sample = "window_length=6, periodic=true, alpha=0.25"},
-		{.schema = "aten.hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, "
-			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.hamming_window.periodic_alpha_beta(int window_length, bool "
+			   "periodic, float alpha, float beta, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_hamming,
 		 .sample = "window_length=6, periodic=false, alpha=0.25, beta=0.5"},
-		{.schema = "aten.blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+		{.schema = "aten.blackman_window(int window_length, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_blackman},
-		{.schema = "aten.blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.blackman_window.periodic(int window_length, bool periodic, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_blackman,
-		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, dtype=f64; "
-			   "window_length=1, periodic=false"},
-		{.schema = "aten.bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, "
+			   "dtype=f64; window_length=1, periodic=false"},
+		{.schema = "aten.bartlett_window(int window_length, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_bartlett},
-		{.schema = "aten.bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.bartlett_window.periodic(int window_length, bool periodic, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_bartlett,
-		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, dtype=f64; "
-			   "window_length=1, periodic=false"},
-		{.schema = "aten.kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, "
+			   "dtype=f64; window_length=1, periodic=false"},
+		{.schema = "aten.kaiser_window(int window_length, *, ScalarType? dtype=None, "
+			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_kaiser},
-		{.schema = "aten.kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, "
-			   "Device? device=None, bool? pin_memory=None) -> Tensor",
+		{.schema = "aten.kaiser_window.periodic(int window_length, bool periodic, *, "
+			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_kaiser,
-		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, dtype=f64; "
-			   "window_length=1, periodic=false"},
-		{.schema = "aten.kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? "
-			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
+		 .sample = "window_length=6, periodic=false; window_length=5, periodic=true, "
+			   "dtype=f64; window_length=1, periodic=false"},
+		{.schema = "aten.kaiser_window.beta(int window_length, bool periodic, float beta, "
+			   "*, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+			   "bool? pin_memory=None) -> Tensor",
 		 .build = build_kaiser,
 		 .sample = "window_length=6, periodic=false, beta=3.5"},
 	},

@@ -14,7 +14,8 @@ OP(com_microsoft_BiasGelu_1){
 	.no_sample = CONTRIB_CASES,
 };
 OP(com_microsoft_QuickGelu_1){
-	.schema = "com_microsoft.QuickGelu.1(Tensor X, *, float alpha=1.7020000219345093) -> Tensor",
+	.schema = "com_microsoft.QuickGelu.1(Tensor X, *, float alpha=1.7020000219345093) -> "
+		  "Tensor",
 	.expand = "X * sigmoid(X * alpha)",
 	.no_sample = CONTRIB_CASES,
 };
@@ -29,7 +30,8 @@ static Node build_fast_gelu(Build *b, Node n)
 	Node x = arg(b, n, "X"), bias = arg(b, n, "bias");
 	if (bias.i)
 		x = b_bin(b, OP_add, x, bias);
-	return onnx_call(b, "aten.gelu", &x, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "tanh")}, 2);
+	return onnx_call(b, "aten.gelu", &x, 1, (Attr[]){attr_none(), attr_str(b->g->ir, "tanh")},
+			 2);
 }
 
 OP(com_microsoft_FastGelu_1){
@@ -49,9 +51,11 @@ Node contrib_activation(Build *b, Node n, const char *name, Node x, double alpha
 	if (aten_is(b, n, name, "Sigmoid") || aten_is(b, n, name, "Tanh"))
 		return b_un(b, aten_is(b, n, name, "Tanh") ? OP_tanh : OP_sigmoid, x);
 	if (aten_is(b, n, name, "LeakyRelu"))
-		return b_select(b, b_bin_scalar(b, OP_lt, x, 0), b_bin_scalar(b, OP_mul, x, alpha), x);
+		return b_select(b, b_bin_scalar(b, OP_lt, x, 0), b_bin_scalar(b, OP_mul, x, alpha),
+				x);
 	bool clip = aten_is(b, n, name, "Clip");
 	if (!clip)
 		x = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, alpha), beta);
-	return b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, clip ? alpha : 0), clip ? beta : 1);
+	return b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, clip ? alpha : 0),
+			    clip ? beta : 1);
 }

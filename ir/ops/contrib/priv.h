@@ -19,7 +19,8 @@ Node contrib_activation(Build *, Node n, const char *name, Node x, double alpha,
 /* Returns (x - mean) / sqrt(var + epsilon) * gamma + beta over the last dimension, computed wide,
  * in x's dtype. simple: without the mean. beta may be absent. *mean, *inverse (may be NULL): with
  * extent 1. */
-Node contrib_layer_norm(Build *, Node x, Node gamma, Node beta, double epsilon, bool simple, Node *mean, Node *inverse);
+Node contrib_layer_norm(Build *, Node x, Node gamma, Node beta, double epsilon, bool simple,
+			Node *mean, Node *inverse);
 /* Returns (x - zero) * scale as f32. zero: absent, one number, or as scale. */
 Node contrib_dequantised(Build *, Node x, Node scale, Node zero);
 /* Returns round(v / scale) + zero within the bounds of a dtype; zero may be absent. */
@@ -33,7 +34,8 @@ Node contrib_unpacked(Build *, Node x, int64_t bits);
 Node contrib_blocks(Build *, Node w, Node scale, Node zero, int64_t block, double otherwise);
 /* Returns a * b: products of integers, with scales and zero points for all or for each column (or
  * row of a), as f32; bias may be absent. */
-Node contrib_integer_product(Build *, Node a, Node a_scale, Node a_zero, Node b, Node b_scale, Node b_zero, Node bias);
+Node contrib_integer_product(Build *, Node a, Node a_scale, Node a_zero, Node b, Node b_scale,
+			     Node b_zero, Node bias);
 
 /* An attention. */
 typedef struct {

@@ -24,7 +24,8 @@ OP(onnx_Celu_12){
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Selu_1){
-	.schema = "onnx.Selu.1(Tensor X, *, float alpha=1.67326319217681884765625, float gamma=1.05070102214813232421875) -> Tensor",
+	.schema = "onnx.Selu.1(Tensor X, *, float alpha=1.67326319217681884765625, float "
+		  "gamma=1.05070102214813232421875) -> Tensor",
 	.expand = "select(gt(X, 0), X, expm1(X) * alpha) * gamma",
 	.no_sample = NODE_TESTS,
 };
@@ -41,7 +42,8 @@ OP(onnx_HardSigmoid_1){
 };
 OP(onnx_Shrink_9){
 	.schema = "onnx.Shrink.9(Tensor input, *, float bias=0.0, float lambd=0.5) -> Tensor",
-	.expand = "select(lt(input, -lambd), input + bias, select(gt(input, lambd), input - bias, 0))",
+	.expand = "select(lt(input, -lambd), input + bias, select(gt(input, lambd), input - bias, "
+		  "0))",
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Swish_24){
@@ -55,7 +57,8 @@ static Node build_gelu(Build *b, Node n)
 	Node x = arg(b, n, "X");
 	if (!aten_check_word(b, n, "approximate", "none tanh"))
 		return (Node){0};
-	return onnx_call(b, "aten.gelu", &x, 1, (Attr[]){attr_none(), *node_attr(b->g, n, "approximate")}, 2);
+	return onnx_call(b, "aten.gelu", &x, 1,
+			 (Attr[]){attr_none(), *node_attr(b->g, n, "approximate")}, 2);
 }
 
 OP(onnx_Gelu_20){
@@ -69,7 +72,8 @@ static Node build_clip(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low = arg(b, n, "min"), high = arg(b, n, "max");
 	Attr bound[] = {attr_none(), attr_none(), attr_none()};
-	bool numbers = (!low.i || b_splat(b, low, &bound[1])) && (!high.i || b_splat(b, high, &bound[2]));
+	bool numbers =
+		(!low.i || b_splat(b, low, &bound[1])) && (!high.i || b_splat(b, high, &bound[2]));
 	if (numbers && (low.i || high.i)) /* with PyTorch's derivative at the bounds */
 		return onnx_call(b, "aten.clamp", &x, 1, bound, 3);
 	if (low.i)
@@ -88,15 +92,21 @@ OP(onnx_Clip_1){
 static Node build_is_inf(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");
-	bool low = node_bool(b->g, n, "detect_negative"), high = node_bool(b->g, n, "detect_positive");
+	bool low = node_bool(b->g, n, "detect_negative"),
+	     high = node_bool(b->g, n, "detect_positive");
 	Shape s = aten_shape(b, x);
 	if (!low && !high)
 		return b_full(b, DT_bool, 0, s.rank, s.dim);
-	return onnx_call(b, low && high ? "aten.isinf" : low ? "aten.isneginf" : "aten.isposinf", &x, 1, NULL, 0);
+	return onnx_call(b,
+			 low && high ? "aten.isinf"
+			 : low       ? "aten.isneginf"
+				     : "aten.isposinf",
+			 &x, 1, NULL, 0);
 }
 
 OP(onnx_IsInf_10){
-	.schema = "onnx.IsInf.10(Tensor X, *, bool detect_negative=True, bool detect_positive=True) -> Tensor",
+	.schema = "onnx.IsInf.10(Tensor X, *, bool detect_negative=True, bool "
+		  "detect_positive=True) -> Tensor",
 	.build = build_is_inf,
 	.no_sample = NODE_TESTS,
 };

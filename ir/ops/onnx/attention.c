@@ -13,9 +13,12 @@ Node onnx_heads(Build *b, Node x, int64_t count)
 	if (!x.i || node_rank(b->g, x) == 4)
 		return x;
 	if (node_rank(b->g, x) != 3 || count < 1)
-		return b_error(b, "an operand of rank %u in %lld heads, expected rank 3 or 4", node_rank(b->g, x), (long long)count);
-	aten_require_multiple(b, b_dim(b, x, 2), count, "the hidden size is no multiple of the number of heads");
-	Sym dim[] = {b_dim(b, x, 0), b_dim(b, x, 1), b_int(b, count), sym_divi(b_syms(b), b_dim(b, x, 2), count)};
+		return b_error(b, "an operand of rank %u in %lld heads, expected rank 3 or 4",
+			       node_rank(b->g, x), (long long)count);
+	aten_require_multiple(b, b_dim(b, x, 2), count,
+			      "the hidden size is no multiple of the number of heads");
+	Sym dim[] = {b_dim(b, x, 0), b_dim(b, x, 1), b_int(b, count),
+		     sym_divi(b_syms(b), b_dim(b, x, 2), count)};
 	return b_transpose(b, b_reshape(b, x, 4, dim), 1, 2);
 }
 
@@ -62,25 +65,32 @@ static Node mask_bias(Build *b, Node mask, Sym keys, DType d)
 /* The place of each query among the keys, i64 [S, 1] or [B, 1, S, 1]. */
 static Node query_places(Build *b, Node n, Sym queries, Sym past)
 {
-	Node place = b_unsqueeze(b, b_iota(b, DT_i64, queries), 1), filled = arg(b, n, "nonpad_kv_seqlen");
+	Node place = b_unsqueeze(b, b_iota(b, DT_i64, queries), 1),
+	     filled = arg(b, n, "nonpad_kv_seqlen");
 	if (!filled.i || arg(b, n, "past_key").i)
 		return b_bin(b, OP_add, place, aten_size(b, past, DT_i64));
 	Node first = b_bin(b, OP_sub, b_convert(b, filled, DT_i64), aten_size(b, queries, DT_i64));
-	first = b_reshape(b, first, 4, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, first)), b_int(b, 1), b_int(b, 1), b_int(b, 1)});
+	first = b_reshape(b, first, 4,
+			  (Sym[]){type_numel(b->g->ir, node_type_id(b->g, first)), b_int(b, 1),
+				  b_int(b, 1), b_int(b, 1)});
 	return b_bin(b, OP_add, place, first);
 }
 
 static Node both(Build *b, Node x, Node y)
 {
-	return x.i && y.i ? onnx_call(b, "aten.logical_and", (Node[]){x, y}, 2, NULL, 0) : x.i ? x : y;
+	return x.i && y.i ? onnx_call(b, "aten.logical_and", (Node[]){x, y}, 2, NULL, 0)
+	       : x.i      ? x
+			  : y;
 }
 
 /* Which keys each query may see; no node: all. */
 static Node allowed_keys(Build *b, Node n, Sym queries, Sym keys, Sym past)
 {
-	Node place = query_places(b, n, queries, past), key = b_iota(b, DT_i64, keys), ok = {0}, filled = arg(b, n, "nonpad_kv_seqlen");
+	Node place = query_places(b, n, queries, past), key = b_iota(b, DT_i64, keys), ok = {0},
+	     filled = arg(b, n, "nonpad_kv_seqlen");
 	bool windows = op_arg_index(node_op(b->g, n), "left_window_size") >= 0;
-	int64_t left = windows ? aten_int(b, n, "left_window_size") : -1, right = windows ? aten_int(b, n, "right_window_size") : -1;
+	int64_t left = windows ? aten_int(b, n, "left_window_size") : -1,
+		right = windows ? aten_int(b, n, "right_window_size") : -1;
 	Node ahead = b_bin(b, OP_sub, key, place); /* of the query */
 	if (node_bool(b->g, n, "is_causal"))
 		ok = b_bin_scalar(b, OP_le, ahead, 0);
@@ -89,8 +99,10 @@ static Node allowed_keys(Build *b, Node n, Sym queries, Sym keys, Sym past)
 	if (right >= 0)
 		ok = both(b, ok, b_bin_scalar(b, OP_le, ahead, (double)right));
 	if (filled.i) {
-		Sym dim[] = {type_numel(b->g->ir, node_type_id(b->g, filled)), b_int(b, 1), b_int(b, 1), b_int(b, 1)};
-		ok = both(b, ok, b_bin(b, OP_lt, key, b_reshape(b, b_convert(b, filled, DT_i64), 4, dim)));
+		Sym dim[] = {type_numel(b->g->ir, node_type_id(b->g, filled)), b_int(b, 1),
+			     b_int(b, 1), b_int(b, 1)};
+		ok = both(b, ok,
+			  b_bin(b, OP_lt, key, b_reshape(b, b_convert(b, filled, DT_i64), 4, dim)));
 	}
 	return ok;
 }
@@ -125,7 +137,8 @@ static Node scaled(Build *b, Node n, Node score, Sym size)
 
 static Node build_attention(Build *b, Node n)
 {
-	Node q = arg(b, n, "Q"), k = arg(b, n, "K"), v = arg(b, n, "V"), past_k = arg(b, n, "past_key"), past_v = arg(b, n, "past_value");
+	Node q = arg(b, n, "Q"), k = arg(b, n, "K"), v = arg(b, n, "V"),
+	     past_k = arg(b, n, "past_key"), past_v = arg(b, n, "past_value");
 	bool flat = aten_rank(b, q) == 3;
 	DType precision = aten_dtype_or(b, n, "softmax_precision", DT_none);
 	int64_t nq, nkv;
@@ -140,20 +153,24 @@ static Node build_attention(Build *b, Node n)
 	if (past_v.i)
 		v = b_concat(b, (Node[]){past_v, v}, 2, 2);
 	Node present_k = k, present_v = v;
-	if (!aten_const(b, b_dim(b, q, 1), &nq) || !aten_const(b, b_dim(b, k, 1), &nkv) || !nkv || nq % nkv)
+	if (!aten_const(b, b_dim(b, q, 1), &nq) || !aten_const(b, b_dim(b, k, 1), &nkv) || !nkv ||
+	    nq % nkv)
 		return b_error(b, "the number of heads of Q is no multiple of those of K and V");
 	k = onnx_repeated_heads(b, k, nq / nkv);
 	v = onnx_repeated_heads(b, v, nq / nkv);
 	Sym keys = b_dim(b, k, 2), queries = b_dim(b, q, 2);
-	Node score = scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, 2, 3)), b_dim(b, q, 3)), raw = score;
+	Node score = scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, 2, 3)), b_dim(b, q, 3)),
+	     raw = score;
 	DType wide = aten_dtype(b, score);
 	double cap = node_float(b->g, n, "softcap");
 	if (cap > 0)
-		score = b_bin_scalar(b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_div, score, cap)), cap);
+		score = b_bin_scalar(b, OP_mul,
+				     b_un(b, OP_tanh, b_bin_scalar(b, OP_div, score, cap)), cap);
 	Node capped = score, bias = mask_bias(b, arg(b, n, "attn_mask"), keys, wide);
 	if (arg(b, n, "attn_mask").i && !bias.i)
 		return bias;
-	Node allowed = allowed_keys(b, n, queries, keys, past_k.i ? b_dim(b, past_k, 2) : b_int(b, 0));
+	Node allowed =
+		allowed_keys(b, n, queries, keys, past_k.i ? b_dim(b, past_k, 2) : b_int(b, 0));
 	if (allowed.i) {
 		allowed = minus_infinity(b, allowed, wide);
 		bias = bias.i ? b_bin(b, OP_add, bias, allowed) : allowed;
@@ -164,14 +181,20 @@ static Node build_attention(Build *b, Node n)
 	if (aten_int(b, n, "outputs") < 4)
 		return b_tuple(b, (Node[]){y, present_k, present_v}, 3);
 	int64_t mode = aten_int(b, n, "qk_matmul_output_mode");
-	Node shown = mode == 0 ? raw : mode == 1 ? capped : mode == 2 ? (bias.i ? b_bin(b, OP_add, capped, bias) : capped) : p;
+	Node shown = mode == 0   ? raw
+		     : mode == 1 ? capped
+		     : mode == 2 ? (bias.i ? b_bin(b, OP_add, capped, bias) : capped)
+				 : p;
 	return b_tuple(b, (Node[]){y, present_k, present_v, b_convert(b, shown, d)}, 4);
 }
 
 OP(onnx_Attention_23){
-	.schema = "onnx.Attention.23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask, Tensor? past_key, Tensor? past_value, Tensor? nonpad_kv_seqlen, *, "
-		  "bool is_causal=False, int? kv_num_heads=None, int? q_num_heads=None, int qk_matmul_output_mode=0, float? scale=None, "
-		  "float softcap=0.0, ScalarType? softmax_precision=None, int left_window_size=-1, int right_window_size=-1, int outputs) -> Tensor[]",
+	.schema = "onnx.Attention.23(Tensor Q, Tensor K, Tensor V, Tensor? attn_mask, Tensor? "
+		  "past_key, Tensor? past_value, Tensor? nonpad_kv_seqlen, *, "
+		  "bool is_causal=False, int? kv_num_heads=None, int? q_num_heads=None, "
+		  "int qk_matmul_output_mode=0, float? scale=None, "
+		  "float softcap=0.0, ScalarType? softmax_precision=None, int left_window_size=-1, "
+		  "int right_window_size=-1, int outputs) -> Tensor[]",
 	.build = build_attention,
 	.no_sample = NODE_TESTS,
 };
@@ -180,31 +203,38 @@ OP(onnx_Attention_23){
 
 static Node build_rotary(Build *b, Node n)
 {
-	Node x = arg(b, n, "X"), cache[2] = {arg(b, n, "cos_cache"), arg(b, n, "sin_cache")}, at = arg(b, n, "position_ids");
+	Node x = arg(b, n, "X"), cache[2] = {arg(b, n, "cos_cache"), arg(b, n, "sin_cache")},
+	     at = arg(b, n, "position_ids");
 	SymTab *t = b_syms(b);
 	bool flat = aten_rank(b, x) == 3, pairs = node_bool(b->g, n, "interleaved");
 	if (!x.i || !(x = onnx_heads(b, x, int_arg(b, n, "num_heads"))).i)
 		return (Node){0};
 	int64_t turned = int_arg(b, n, "rotary_embedding_dim");
-	Sym size = b_dim(b, x, 3), n_turned = turned ? b_int(b, turned) : size, half = sym_divi(t, n_turned, 2), zero = b_int(b, 0), one = b_int(b, 1);
+	Sym size = b_dim(b, x, 3), n_turned = turned ? b_int(b, turned) : size,
+	    half = sym_divi(t, n_turned, 2), zero = b_int(b, 0), one = b_int(b, 1);
 	for (int k = 0; k < 2; k++) {
 		if (at.i)
 			cache[k] = aten_take_dim(b, cache[k], 0, at, "check");
 		cache[k] = b_unsqueeze(b, cache[k], 1); /* [B, 1, S, half] */
 	}
-	Node r = b_slice(b, x, 3, zero, n_turned, one), rest = b_slice(b, x, 3, n_turned, size, one), y;
-	Node x1 = pairs ? b_slice(b, r, 3, zero, n_turned, b_int(b, 2)) : b_slice(b, r, 3, zero, half, one);
-	Node x2 = pairs ? b_slice(b, r, 3, one, n_turned, b_int(b, 2)) : b_slice(b, r, 3, half, n_turned, one);
+	Node r = b_slice(b, x, 3, zero, n_turned, one),
+	     rest = b_slice(b, x, 3, n_turned, size, one), y;
+	Node x1 = pairs ? b_slice(b, r, 3, zero, n_turned, b_int(b, 2))
+			: b_slice(b, r, 3, zero, half, one);
+	Node x2 = pairs ? b_slice(b, r, 3, one, n_turned, b_int(b, 2))
+			: b_slice(b, r, 3, half, n_turned, one);
 	Node re = b_bin(b, OP_sub, b_bin(b, OP_mul, cache[0], x1), b_bin(b, OP_mul, cache[1], x2));
 	Node im = b_bin(b, OP_add, b_bin(b, OP_mul, cache[1], x1), b_bin(b, OP_mul, cache[0], x2));
-	y = pairs ? aten_flatten(b, aten_stack(b, (Node[]){re, im}, 2, 4), 3, 4) : b_concat(b, (Node[]){re, im}, 2, 3);
+	y = pairs ? aten_flatten(b, aten_stack(b, (Node[]){re, im}, 2, 4), 3, 4)
+		  : b_concat(b, (Node[]){re, im}, 2, 3);
 	if (turned)
 		y = b_concat(b, (Node[]){y, rest}, 2, 3);
 	return flat ? onnx_merged_heads(b, y) : y;
 }
 
 OP(onnx_RotaryEmbedding_23){
-	.schema = "onnx.RotaryEmbedding.23(Tensor X, Tensor cos_cache, Tensor sin_cache, Tensor? position_ids, *, bool interleaved=False, int num_heads=0, "
+	.schema = "onnx.RotaryEmbedding.23(Tensor X, Tensor cos_cache, Tensor sin_cache, Tensor? "
+		  "position_ids, *, bool interleaved=False, int num_heads=0, "
 		  "int rotary_embedding_dim=0) -> Tensor",
 	.build = build_rotary,
 	.no_sample = NODE_TESTS,
@@ -215,12 +245,14 @@ OP(onnx_RotaryEmbedding_23){
 /* The update lies in the cache from write_indices of its batch on; circular: modulo the length. */
 static Node build_tensor_scatter(Build *b, Node n)
 {
-	Node cache = arg(b, n, "past_cache"), update = arg(b, n, "update"), first = arg(b, n, "write_indices");
+	Node cache = arg(b, n, "past_cache"), update = arg(b, n, "update"),
+	     first = arg(b, n, "write_indices");
 	uint32_t axis = onnx_axis(b, n, "axis", cache);
 	if (!cache.i || !update.i || !axis || !aten_check_word(b, n, "mode", "linear circular"))
 		return cache.i && !axis ? b_error(b, "axis 0 is the batch") : (Node){0};
 	if (aten_rank(b, update) != aten_rank(b, cache))
-		return b_error(b, "update has %u dimensions, and past_cache %u", aten_rank(b, update), aten_rank(b, cache));
+		return b_error(b, "update has %u dimensions, and past_cache %u",
+			       aten_rank(b, update), aten_rank(b, cache));
 	Shape s = aten_shape(b, update);
 	Node at = aten_iota_dim(b, &s, axis, DT_i64);
 	if (first.i)
@@ -232,7 +264,8 @@ static Node build_tensor_scatter(Build *b, Node n)
 }
 
 OP(onnx_TensorScatter_24){
-	.schema = "onnx.TensorScatter.24(Tensor past_cache, Tensor update, Tensor? write_indices, *, int axis=-2, str mode=\"linear\") -> Tensor",
+	.schema = "onnx.TensorScatter.24(Tensor past_cache, Tensor update, Tensor? write_indices, "
+		  "*, int axis=-2, str mode=\"linear\") -> Tensor",
 	.build = build_tensor_scatter,
 	.no_sample = NODE_TESTS,
 };

@@ -10,7 +10,8 @@ Node onnx_to_f8(Build *b, Node x, DType d, bool saturate)
 		return wide;
 	double most = dtype_max(d);
 	if (saturate) {
-		Node y = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, wide, -most), most);
+		Node y =
+			b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, wide, -most), most);
 		return b_convert(b, y, d);
 	}
 	if (d == DT_f8e5m2)
@@ -32,12 +33,14 @@ static Node build_cast(Build *b, Node n)
 	Node x = arg(b, n, "input");
 	int64_t elem = aten_int(b, n, "elem");
 	if (elem)
-		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"), node_str(b->g, n, "round_mode"));
+		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"),
+				      node_str(b->g, n, "round_mode"));
 	return cast(b, n, x, aten_dtype_or(b, n, "to", DT_f32));
 }
 
 OP(onnx_Cast_6){
-	.schema = "onnx.Cast.6(Tensor input, *, ScalarType to, bool saturate=True, str round_mode=\"up\", int elem=0) -> Tensor",
+	.schema = "onnx.Cast.6(Tensor input, *, ScalarType to, bool saturate=True, str "
+		  "round_mode=\"up\", int elem=0) -> Tensor",
 	.build = build_cast,
 	.no_sample = NODE_TESTS,
 };
@@ -47,12 +50,14 @@ static Node build_cast_like(Build *b, Node n)
 	Node x = arg(b, n, "input");
 	int64_t elem = aten_int(b, n, "elem1");
 	if (elem)
-		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"), node_str(b->g, n, "round_mode"));
+		return onnx_to_stored(b, x, elem, node_bool(b->g, n, "saturate"),
+				      node_str(b->g, n, "round_mode"));
 	return cast(b, n, x, aten_dtype(b, arg(b, n, "target_type")));
 }
 
 OP(onnx_CastLike_15){
-	.schema = "onnx.CastLike.15(Tensor input, Tensor target_type, *, bool saturate=True, str round_mode=\"up\", int elem1=0) -> Tensor",
+	.schema = "onnx.CastLike.15(Tensor input, Tensor target_type, *, bool saturate=True, str "
+		  "round_mode=\"up\", int elem1=0) -> Tensor",
 	.build = build_cast_like,
 	.no_sample = NODE_TESTS,
 };
@@ -60,7 +65,8 @@ OP(onnx_CastLike_15){
 static Node build_bit_cast(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
-	return onnx_call(b, "aten.view.dtype", &x, 1, (Attr[]){attr_none(), *node_attr(b->g, n, "to")}, 2);
+	return onnx_call(b, "aten.view.dtype", &x, 1,
+			 (Attr[]){attr_none(), *node_attr(b->g, n, "to")}, 2);
 }
 
 OP(onnx_BitCast_26){

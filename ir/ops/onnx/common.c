@@ -20,7 +20,8 @@ Node *onnx_list(const Build *b, Node n, const char *name, uint32_t *count)
 	return x;
 }
 
-Node onnx_call(Build *b, const char *name, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr)
+Node onnx_call(Build *b, const char *name, const Node *in, uint32_t nin, const Attr *attr,
+	       uint32_t nattr)
 {
 	Op op = op_find(name);
 	if (!op)
@@ -43,7 +44,9 @@ bool onnx_axes(Build *b, Node n, const char *name, uint32_t rank, uint32_t *axes
 		axis += axis < 0 ? rank : 0;
 		bool ok = axis >= 0 && axis < (int64_t)rank && !(seen & 1u << axis);
 		if (!ok)
-			b_error(b, "%s: %lld is no dimension of a tensor of rank %u, or stands twice", name, (long long)axis, rank);
+			b_error(b,
+				"%s: %lld is no dimension of a tensor of rank %u, or stands twice",
+				name, (long long)axis, rank);
 		TRY(ok);
 		seen |= 1u << axis;
 		axes[k] = (uint32_t)axis;

@@ -23,7 +23,8 @@ static Node build_dropout(Build *b, Node n)
 	Draw draw;
 	/* all dropped would be 0 times infinity */
 	if (!aten_check_within(b, "ratio", ratio, 0, 1) || (ratio == 1 && drops(b->g, n)))
-		return ratio == 1 ? b_error(b, "ratio is 1 in training, expected a number below 1") : (Node){0};
+		return ratio == 1 ? b_error(b, "ratio is 1 in training, expected a number below 1")
+				  : (Node){0};
 	if (!drops(b->g, n))
 		return b_tuple(b, (Node[]){x, b_full(b, DT_bool, 1, s.rank, s.dim)}, 2);
 	if (!draw_begin(b, n, &draw))
@@ -33,7 +34,8 @@ static Node build_dropout(Build *b, Node n)
 }
 
 OP(onnx_Dropout_1){
-	.schema = "onnx.Dropout.1(Tensor data, float? ratio, bool? training_mode, *, int? seed=None, " RANDOM_ARGS ") -> (Tensor, Tensor)",
+	.schema = "onnx.Dropout.1(Tensor data, float? ratio, bool? training_mode, *, int? "
+		  "seed=None, " RANDOM_ARGS ") -> (Tensor, Tensor)",
 	.draws = drops,
 	.build = build_dropout,
 	.no_sample = NODE_TESTS,

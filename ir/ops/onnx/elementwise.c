@@ -253,7 +253,8 @@ OP(onnx_Div_7){
 
 static Node build_mod(Build *b, Node n)
 {
-	return b_bin(b, node_bool(b->g, n, "fmod") ? OP_fmod : OP_remainder, arg(b, n, "A"), arg(b, n, "B"));
+	return b_bin(b, node_bool(b->g, n, "fmod") ? OP_fmod : OP_remainder, arg(b, n, "A"),
+		     arg(b, n, "B"));
 }
 
 OP(onnx_Mod_10){
@@ -280,7 +281,8 @@ static Node build_bit_shift(Build *b, Node n)
 {
 	if (!aten_check_word(b, n, "direction", "LEFT RIGHT"))
 		return (Node){0};
-	return b_bin(b, aten_is(b, n, "direction", "LEFT") ? OP_shift_left : OP_shift_right, arg(b, n, "X"), arg(b, n, "Y"));
+	return b_bin(b, aten_is(b, n, "direction", "LEFT") ? OP_shift_left : OP_shift_right,
+		     arg(b, n, "X"), arg(b, n, "Y"));
 }
 
 OP(onnx_BitShift_11){
@@ -296,9 +298,11 @@ static Node legacy_operand(Build *b, Node n)
 	Node x = arg(b, n, "A"), y = arg(b, n, "B");
 	if (!x.i || !y.i || !aten_has(b, n, "axis"))
 		return y;
-	uint32_t axis = onnx_axis(b, n, "axis", x), rank = node_rank(b->g, y), total = node_rank(b->g, x);
+	uint32_t axis = onnx_axis(b, n, "axis", x), rank = node_rank(b->g, y),
+		 total = node_rank(b->g, x);
 	if (axis + rank > total)
-		return b_error(b, "axis %u for an operand of rank %u beside one of rank %u", axis, rank, total);
+		return b_error(b, "axis %u for an operand of rank %u beside one of rank %u", axis,
+			       rank, total);
 	for (uint32_t k = axis + rank; k < total; k++)
 		y = b_unsqueeze(b, y, -1);
 	return y;
@@ -310,7 +314,8 @@ static Node build_add_1(Build *b, Node n)
 }
 
 OP(onnx_Add_1){
-	.schema = "onnx.Add.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Add.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_add_1,
 	.no_sample = NODE_TESTS,
 };
@@ -321,7 +326,8 @@ static Node build_sub_1(Build *b, Node n)
 }
 
 OP(onnx_Sub_1){
-	.schema = "onnx.Sub.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Sub.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_sub_1,
 	.no_sample = NODE_TESTS,
 };
@@ -332,7 +338,8 @@ static Node build_mul_1(Build *b, Node n)
 }
 
 OP(onnx_Mul_1){
-	.schema = "onnx.Mul.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Mul.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_mul_1,
 	.no_sample = NODE_TESTS,
 };
@@ -343,7 +350,8 @@ static Node build_div_1(Build *b, Node n)
 }
 
 OP(onnx_Div_1){
-	.schema = "onnx.Div.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Div.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_div_1,
 	.no_sample = NODE_TESTS,
 };
@@ -354,40 +362,47 @@ static Node build_pow_1(Build *b, Node n)
 }
 
 OP(onnx_Pow_1){
-	.schema = "onnx.Pow.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Pow.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_pow_1,
 	.no_sample = NODE_TESTS,
 };
 
 static Node build_and_1(Build *b, Node n)
 {
-	return onnx_call(b, "aten.logical_and", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2, NULL, 0);
+	return onnx_call(b, "aten.logical_and", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
+			 NULL, 0);
 }
 
 OP(onnx_And_1){
-	.schema = "onnx.And.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.And.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_and_1,
 	.no_sample = NODE_TESTS,
 };
 
 static Node build_or_1(Build *b, Node n)
 {
-	return onnx_call(b, "aten.logical_or", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2, NULL, 0);
+	return onnx_call(b, "aten.logical_or", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
+			 NULL, 0);
 }
 
 OP(onnx_Or_1){
-	.schema = "onnx.Or.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Or.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_or_1,
 	.no_sample = NODE_TESTS,
 };
 
 static Node build_xor_1(Build *b, Node n)
 {
-	return onnx_call(b, "aten.logical_xor", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2, NULL, 0);
+	return onnx_call(b, "aten.logical_xor", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
+			 NULL, 0);
 }
 
 OP(onnx_Xor_1){
-	.schema = "onnx.Xor.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Xor.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_xor_1,
 	.no_sample = NODE_TESTS,
 };
@@ -398,7 +413,8 @@ static Node build_equal_1(Build *b, Node n)
 }
 
 OP(onnx_Equal_1){
-	.schema = "onnx.Equal.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Equal.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_equal_1,
 	.no_sample = NODE_TESTS,
 };
@@ -409,7 +425,8 @@ static Node build_less_1(Build *b, Node n)
 }
 
 OP(onnx_Less_1){
-	.schema = "onnx.Less.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Less.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_less_1,
 	.no_sample = NODE_TESTS,
 };
@@ -420,7 +437,8 @@ static Node build_greater_1(Build *b, Node n)
 }
 
 OP(onnx_Greater_1){
-	.schema = "onnx.Greater.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> Tensor",
+	.schema = "onnx.Greater.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
+		  "Tensor",
 	.build = build_greater_1,
 	.no_sample = NODE_TESTS,
 };

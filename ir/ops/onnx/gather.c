@@ -29,7 +29,8 @@ OP(onnx_GatherElements_11){
 
 /* Positions along the dimensions first, first + 1, ... in the last dimension of index, as i64. Sets
  * *naxes and axes[]. */
-static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *naxes, uint32_t axes[MAX_RANK])
+static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *naxes,
+		      uint32_t axes[MAX_RANK])
 {
 	uint32_t rank = aten_rank(b, index);
 	int64_t count;
@@ -40,7 +41,8 @@ static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *na
 	if (!aten_const(b, b_dim(b, index, -1), &count))
 		return (Node){0};
 	if (count < 1 || first + count > aten_rank(b, x))
-		return b_error(b, "indices with %lld positions for a tensor of rank %u", (long long)count, aten_rank(b, x));
+		return b_error(b, "indices with %lld positions for a tensor of rank %u",
+			       (long long)count, aten_rank(b, x));
 	*naxes = (uint32_t)count;
 	for (uint32_t k = 0; k < *naxes; k++)
 		axes[k] = first + k;
@@ -53,7 +55,8 @@ static Node build_gather_nd(Build *b, Node n)
 	int64_t batch = aten_int(b, n, "batch_dims");
 	uint32_t naxes, axes[MAX_RANK];
 	if (batch < 0 || batch >= (int64_t)aten_rank(b, x))
-		return b_error(b, "batch_dims %lld for a tensor of rank %u", (long long)batch, aten_rank(b, x));
+		return b_error(b, "batch_dims %lld for a tensor of rank %u", (long long)batch,
+			       aten_rank(b, x));
 	Node index = positions(b, x, arg(b, n, "indices"), (uint32_t)batch, &naxes, axes);
 	return index.i ? b_gather(b, x, index, (uint32_t)batch, axes, naxes, "check") : index;
 }
@@ -80,11 +83,14 @@ static Node build_scatter_nd(Build *b, Node n)
 	uint32_t naxes, axes[MAX_RANK];
 	const char *combine = combine_of(b, n);
 	Node index = positions(b, x, arg(b, n, "indices"), 0, &naxes, axes);
-	return combine && index.i ? b_scatter(b, x, index, arg(b, n, "updates"), 0, axes, naxes, combine) : (Node){0};
+	return combine && index.i
+		       ? b_scatter(b, x, index, arg(b, n, "updates"), 0, axes, naxes, combine)
+		       : (Node){0};
 }
 
 OP(onnx_ScatterND_11){
-	.schema = "onnx.ScatterND.11(Tensor data, Tensor indices, Tensor updates, *, str reduction=\"none\") -> Tensor",
+	.schema = "onnx.ScatterND.11(Tensor data, Tensor indices, Tensor updates, *, str "
+		  "reduction=\"none\") -> Tensor",
 	.build = build_scatter_nd,
 	.no_sample = NODE_TESTS,
 };
@@ -96,7 +102,8 @@ static Node counted_from_start(Build *b, Node index, Sym extent)
 	index = aten_index(b, index);
 	if (!index.i)
 		return index;
-	return b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, extent, DT_i64)), index);
+	return b_select(b, b_bin_scalar(b, OP_lt, index, 0),
+			b_bin(b, OP_add, index, aten_size(b, extent, DT_i64)), index);
 }
 
 static Node build_scatter_elements(Build *b, Node n)
@@ -104,23 +111,29 @@ static Node build_scatter_elements(Build *b, Node n)
 	Node x = arg(b, n, "data"), update = arg(b, n, "updates");
 	uint32_t axis = onnx_axis(b, n, "axis", x);
 	Ir *ir = b->g->ir;
-	Node in[] = {x, counted_from_start(b, arg(b, n, "indices"), b_dim(b, x, (int)axis)), update};
+	Node in[] = {x, counted_from_start(b, arg(b, n, "indices"), b_dim(b, x, (int)axis)),
+		     update};
 	const char *combine = combine_of(b, n);
 	if (!combine)
 		return (Node){0};
 	Attr attr[] = {attr_none(), attr_int(ir, axis), attr_none(), attr_none(), attr_none()};
 	if (!strcmp(combine, "set"))
 		return onnx_call(b, "aten.scatter.src", in, 3, attr, 4);
-	attr[4] = attr_str(ir, combine[0] == 'a' ? "sum" : combine[1] == 'u' ? "prod" : combine[1] == 'a' ? "amax" : "amin");
+	attr[4] = attr_str(ir, combine[0] == 'a'   ? "sum"
+			       : combine[1] == 'u' ? "prod"
+			       : combine[1] == 'a' ? "amax"
+						   : "amin");
 	return onnx_call(b, "aten.scatter_reduce.two", in, 3, attr, 5);
 }
 
 OP(onnx_Scatter_9){
-	.schema = "onnx.Scatter.9(Tensor data, Tensor indices, Tensor updates, *, int axis=0, str reduction=\"none\") -> Tensor",
+	.schema = "onnx.Scatter.9(Tensor data, Tensor indices, Tensor updates, *, int axis=0, str "
+		  "reduction=\"none\") -> Tensor",
 	.build = build_scatter_elements,
 	.no_sample = NODE_TESTS,
 	.overloads = (const Overload[]){
-		{.schema = "onnx.ScatterElements.11(Tensor data, Tensor indices, Tensor updates, *, int axis=0, str reduction=\"none\") -> Tensor"},
+		{.schema = "onnx.ScatterElements.11(Tensor data, Tensor indices, Tensor updates, "
+			   "*, int axis=0, str reduction=\"none\") -> Tensor"},
 	},
 };
 
@@ -164,13 +177,15 @@ static Node build_reverse_sequence(Build *b, Node n)
 	Shape s = aten_shape(b, x);
 	if (!x.i || batch == time)
 		return b_error(b, "batch_axis and time_axis are one axis");
-	Node t = aten_iota_dim(b, &s, time, DT_i64), len = aten_per_dim(b, b_convert(b, length, DT_i64), x, batch);
+	Node t = aten_iota_dim(b, &s, time, DT_i64),
+	     len = aten_per_dim(b, b_convert(b, length, DT_i64), x, batch);
 	Node back = b_bin_scalar(b, OP_sub, b_bin(b, OP_sub, len, t), 1);
 	return aten_gather_dim(b, x, time, b_select(b, b_bin(b, OP_lt, t, len), back, t));
 }
 
 OP(onnx_ReverseSequence_10){
-	.schema = "onnx.ReverseSequence.10(Tensor input, Tensor sequence_lens, *, int batch_axis=1, int time_axis=0) -> Tensor",
+	.schema = "onnx.ReverseSequence.10(Tensor input, Tensor sequence_lens, *, int "
+		  "batch_axis=1, int time_axis=0) -> Tensor",
 	.build = build_reverse_sequence,
 	.no_sample = NODE_TESTS,
 };

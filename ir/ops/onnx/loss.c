@@ -14,10 +14,12 @@ static Node negative_log(Build *b, Node n, Node x, Node target, Node weight)
 	bool ignores = aten_has(b, n, "ignore_index");
 	Node ignored = {0}, at = target;
 	if (ignores) {
-		ignored = b_bin(b, OP_eq, target, b_full_int(b, DT_i64, aten_int(b, n, "ignore_index"), 0, NULL));
+		ignored = b_bin(b, OP_eq, target,
+				b_full_int(b, DT_i64, aten_int(b, n, "ignore_index"), 0, NULL));
 		at = b_select(b, ignored, b_full_int(b, DT_i64, 0, 0, NULL), target);
 	}
-	Node loss = b_select_dim(b, aten_gather_dim(b, aten_wide(b, x), 1, b_unsqueeze(b, at, 1)), 1, b_int(b, 0));
+	Node loss = b_select_dim(b, aten_gather_dim(b, aten_wide(b, x), 1, b_unsqueeze(b, at, 1)),
+				 1, b_int(b, 0));
 	loss = b_un(b, OP_neg, loss);
 	Node w = weight.i ? aten_take_dim(b, aten_wide(b, weight), 0, at, "check") : (Node){0};
 	if (ignores) {
@@ -32,7 +34,9 @@ static Node negative_log(Build *b, Node n, Node x, Node target, Node weight)
 		return b_convert(b, loss, d);
 	Node sum = aten_sum(b, loss, dims, false);
 	if (aten_is(b, n, "reduction", "mean"))
-		sum = b_bin(b, OP_div, sum, w.i ? aten_sum(b, w, dims, false) : aten_size(b, aten_count(b, loss, dims), aten_dtype(b, sum)));
+		sum = b_bin(b, OP_div, sum,
+			    w.i ? aten_sum(b, w, dims, false)
+				: aten_size(b, aten_count(b, loss, dims), aten_dtype(b, sum)));
 	return sum.i ? b_convert(b, sum, d) : sum;
 }
 
@@ -42,7 +46,8 @@ static Node build_negative_log(Build *b, Node n)
 }
 
 OP(onnx_NegativeLogLikelihoodLoss_12){
-	.schema = "onnx.NegativeLogLikelihoodLoss.12(Tensor input, Tensor target, Tensor? weight, *, int? ignore_index=None, str reduction=\"mean\") -> Tensor",
+	.schema = "onnx.NegativeLogLikelihoodLoss.12(Tensor input, Tensor target, Tensor? weight, "
+		  "*, int? ignore_index=None, str reduction=\"mean\") -> Tensor",
 	.build = build_negative_log,
 	.no_sample = NODE_TESTS,
 };
@@ -53,12 +58,15 @@ static Node build_softmax_cross_entropy(Build *b, Node n)
 	if (!x.i || node_rank(b->g, x) < 2)
 		return b_error(b, "an operand of rank %u, expected 2 or more", aten_rank(b, x));
 	Node log = aten_log_softmax(b, x, 1);
-	return b_tuple(b, (Node[]){negative_log(b, n, log, arg(b, n, "labels"), arg(b, n, "weights")), log}, 2);
+	return b_tuple(
+		b,
+		(Node[]){negative_log(b, n, log, arg(b, n, "labels"), arg(b, n, "weights")), log},
+		2);
 }
 
 OP(onnx_SoftmaxCrossEntropyLoss_12){
-	.schema = "onnx.SoftmaxCrossEntropyLoss.12(Tensor scores, Tensor labels, Tensor? weights, *, int? ignore_index=None, str reduction=\"mean\") -> "
-		  "(Tensor, Tensor)",
+	.schema = "onnx.SoftmaxCrossEntropyLoss.12(Tensor scores, Tensor labels, Tensor? weights, "
+		  "*, int? ignore_index=None, str reduction=\"mean\") -> (Tensor, Tensor)",
 	.build = build_softmax_cross_entropy,
 	.no_sample = NODE_TESTS,
 };

@@ -18,10 +18,12 @@ static Node build_layer_norm(Build *b, Node n)
 	uint32_t dims;
 	if (!normalised(b, n, x, &dims))
 		return (Node){0};
-	DType d = node_dtype(b->g, x), stash = node_int(b->g, n, "stash_type") == 1 && d != DT_f64 ? DT_f32 : d;
+	DType d = node_dtype(b->g, x),
+	      stash = node_int(b->g, n, "stash_type") == 1 && d != DT_f64 ? DT_f32 : d;
 	Node wide = b_convert(b, x, dtype_compute(stash)), mean;
 	Node var = aten_var(b, wide, dims, 0, &mean);
-	Node inverse = b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon")));
+	Node inverse =
+		b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon")));
 	Node y = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, mean), inverse);
 	y = b_bin(b, OP_mul, y, b_convert(b, scale, node_dtype(b->g, wide)));
 	if (bias.i)
@@ -33,7 +35,8 @@ static Node build_layer_norm(Build *b, Node n)
 }
 
 OP(onnx_LayerNormalization_17){
-	.schema = "onnx.LayerNormalization.17(Tensor X, Tensor Scale, Tensor? B, *, int axis=-1, float epsilon=1e-05, int stash_type=1, int outputs) -> Tensor[]",
+	.schema = "onnx.LayerNormalization.17(Tensor X, Tensor Scale, Tensor? B, *, int axis=-1, "
+		  "float epsilon=1e-05, int stash_type=1, int outputs) -> Tensor[]",
 	.build = build_layer_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -47,13 +50,15 @@ static Node build_rms_norm(Build *b, Node n)
 	DType d = node_dtype(b->g, x);
 	Node wide = aten_wide(b, x);
 	Node square = aten_mean(b, b_bin(b, OP_mul, wide, wide), dims, true);
-	Node inverse = b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, square, node_float(b->g, n, "epsilon")));
+	Node inverse =
+		b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, square, node_float(b->g, n, "epsilon")));
 	Node y = b_convert(b, b_bin(b, OP_mul, wide, inverse), d);
 	return b_convert(b, b_bin(b, OP_mul, y, scale), d);
 }
 
 OP(onnx_RMSNormalization_23){
-	.schema = "onnx.RMSNormalization.23(Tensor X, Tensor scale, *, int axis=-1, float epsilon=1e-05, int stash_type=1) -> Tensor",
+	.schema = "onnx.RMSNormalization.23(Tensor X, Tensor scale, *, int axis=-1, float "
+		  "epsilon=1e-05, int stash_type=1) -> Tensor",
 	.build = build_rms_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -68,13 +73,17 @@ static Node build_instance_norm(Build *b, Node n)
 		return b_error(b, "an operand of rank %u, expected 3 or more", aten_rank(b, x));
 	DType d = node_dtype(b->g, x);
 	Node wide = aten_wide(b, x), mean, var = aten_var(b, wide, dims, 0, &mean);
-	Node y = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, mean), b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon"))));
+	Node y = b_bin(
+		b, OP_mul, b_bin(b, OP_sub, wide, mean),
+		b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon"))));
 	y = b_bin(b, OP_mul, y, aten_per_dim(b, aten_wide(b, arg(b, n, "scale")), wide, 1));
-	return b_convert(b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, arg(b, n, "B")), wide, 1)), d);
+	return b_convert(
+		b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, arg(b, n, "B")), wide, 1)), d);
 }
 
 OP(onnx_InstanceNormalization_1){
-	.schema = "onnx.InstanceNormalization.1(Tensor input, Tensor scale, Tensor B, *, float epsilon=1e-05) -> Tensor",
+	.schema = "onnx.InstanceNormalization.1(Tensor input, Tensor scale, Tensor B, *, float "
+		  "epsilon=1e-05) -> Tensor",
 	.build = build_instance_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -85,14 +94,16 @@ static Node group_norm(Build *b, Node n, bool of_groups)
 	Node x = arg(b, n, "X"), scale = arg(b, n, "scale"), bias = arg(b, n, "bias");
 	int64_t groups = aten_int(b, n, "num_groups");
 	if (!x.i || node_rank(b->g, x) < 2 || groups < 1)
-		return b_error(b, "an operand of rank %u in %lld groups", aten_rank(b, x), (long long)groups);
+		return b_error(b, "an operand of rank %u in %lld groups", aten_rank(b, x),
+			       (long long)groups);
 	Shape s = aten_shape(b, x);
 	DType d = node_dtype(b->g, x);
 	Node g = aten_wide(b, aten_grouped(b, x, groups)), mean;
 	if (!g.i)
 		return g;
 	Node var = aten_var(b, g, aten_within_groups(b, g), 0, &mean);
-	g = b_bin(b, OP_mul, b_bin(b, OP_sub, g, mean), b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon"))));
+	g = b_bin(b, OP_mul, b_bin(b, OP_sub, g, mean),
+		  b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, var, node_float(b->g, n, "epsilon"))));
 	if (of_groups) {
 		g = b_bin(b, OP_mul, g, aten_per_dim(b, aten_wide(b, scale), g, 1));
 		g = b_bin(b, OP_add, g, aten_per_dim(b, aten_wide(b, bias), g, 1));
@@ -114,12 +125,14 @@ static Node build_group_norm(Build *b, Node n)
 }
 
 OP(onnx_GroupNormalization_18){
-	.schema = "onnx.GroupNormalization.18(Tensor X, Tensor scale, Tensor bias, *, float epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
+	.schema = "onnx.GroupNormalization.18(Tensor X, Tensor scale, Tensor bias, *, float "
+		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
 	.build = build_group_norm_18,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_GroupNormalization_21){
-	.schema = "onnx.GroupNormalization.21(Tensor X, Tensor scale, Tensor bias, *, float epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
+	.schema = "onnx.GroupNormalization.21(Tensor X, Tensor scale, Tensor bias, *, float "
+		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
 	.build = build_group_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -131,7 +144,8 @@ static Node batch_norm(Build *b, Node n, bool training)
 	if (!x.i || node_rank(b->g, x) < 2)
 		return b_error(b, "an operand of rank %u, expected 2 or more", aten_rank(b, x));
 	DType d = node_dtype(b->g, x);
-	Node wide = aten_wide(b, x), m = aten_wide(b, mean), v = aten_wide(b, var), running[2] = {mean, var};
+	Node wide = aten_wide(b, x), m = aten_wide(b, mean), v = aten_wide(b, var),
+	     running[2] = {mean, var};
 	double momentum = node_float(b->g, n, "momentum");
 	if (training) {
 		uint32_t dims = aten_dims_from(b, x, 2) | 1;
@@ -140,13 +154,19 @@ static Node batch_norm(Build *b, Node n, bool training)
 		Node old[2] = {m, aten_wide(b, var)};
 		m = aten_squeeze_dims(b, of_batch, dims);
 		for (int k = 0; k < 2; k++)
-			running[k] = b_convert(b, b_bin(b, OP_add, b_bin_scalar(b, OP_mul, old[k], momentum), b_bin_scalar(b, OP_mul, k ? v : m, 1 - momentum)),
-					       aten_dtype(b, k ? var : mean));
+			running[k] = b_convert(
+				b,
+				b_bin(b, OP_add, b_bin_scalar(b, OP_mul, old[k], momentum),
+				      b_bin_scalar(b, OP_mul, k ? v : m, 1 - momentum)),
+				aten_dtype(b, k ? var : mean));
 	}
-	Node inverse = b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, v, node_float(b->g, n, "epsilon")));
+	Node inverse =
+		b_un(b, OP_rsqrt, b_bin_scalar(b, OP_add, v, node_float(b->g, n, "epsilon")));
 	Node scale = b_bin(b, OP_mul, inverse, aten_wide(b, arg(b, n, "scale")));
-	Node y = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, aten_per_dim(b, m, wide, 1)), aten_per_dim(b, scale, wide, 1));
-	y = b_convert(b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, arg(b, n, "B")), wide, 1)), d);
+	Node y = b_bin(b, OP_mul, b_bin(b, OP_sub, wide, aten_per_dim(b, m, wide, 1)),
+		       aten_per_dim(b, scale, wide, 1));
+	y = b_convert(
+		b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, arg(b, n, "B")), wide, 1)), d);
 	return training ? b_tuple(b, (Node[]){y, running[0], running[1]}, 3) : b_tuple(b, &y, 1);
 }
 
@@ -156,8 +176,9 @@ static Node build_batch_norm(Build *b, Node n)
 }
 
 OP(onnx_BatchNormalization_1){
-	.schema = "onnx.BatchNormalization.1(Tensor X, Tensor scale, Tensor B, Tensor input_mean, Tensor input_var, *, float epsilon=1e-05, "
-		  "float momentum=0.9, int spatial=1, bool training_mode=False) -> Tensor[]",
+	.schema = "onnx.BatchNormalization.1(Tensor X, Tensor scale, Tensor B, Tensor input_mean, "
+		  "Tensor input_var, *, float epsilon=1e-05, float momentum=0.9, int spatial=1, "
+		  "bool training_mode=False) -> Tensor[]",
 	.build = build_batch_norm,
 	.no_sample = NODE_TESTS,
 };
@@ -169,18 +190,22 @@ static Node build_lrn(Build *b, Node n)
 	Node x = arg(b, n, "X");
 	int64_t size = aten_int(b, n, "size");
 	if (!x.i || node_rank(b->g, x) < 2 || size < 1)
-		return b_error(b, "an operand of rank %u and size %lld", aten_rank(b, x), (long long)size);
+		return b_error(b, "an operand of rank %u and size %lld", aten_rank(b, x),
+			       (long long)size);
 	Node wide = aten_wide(b, x);
-	Node w = b_window(b, b_bin(b, OP_mul, wide, wide), 1, size, 1, 1, (size - 1) / 2, b_dim(b, x, 1));
+	Node w = b_window(b, b_bin(b, OP_mul, wide, wide), 1, size, 1, 1, (size - 1) / 2,
+			  b_dim(b, x, 1));
 	uint32_t rank = node_rank(b->g, x);
 	Node sum = aten_sum(b, w, 1u << rank, false);
 	sum = b_bin_scalar(b, OP_mul, sum, node_float(b->g, n, "alpha") / (double)size);
-	sum = b_bin_scalar(b, OP_pow, b_bin_scalar(b, OP_add, sum, node_float(b->g, n, "bias")), node_float(b->g, n, "beta"));
+	sum = b_bin_scalar(b, OP_pow, b_bin_scalar(b, OP_add, sum, node_float(b->g, n, "bias")),
+			   node_float(b->g, n, "beta"));
 	return b_convert(b, b_bin(b, OP_div, wide, sum), node_dtype(b->g, x));
 }
 
 OP(onnx_LRN_1){
-	.schema = "onnx.LRN.1(Tensor X, *, float alpha=0.0001, float beta=0.75, float bias=1.0, int size) -> Tensor",
+	.schema = "onnx.LRN.1(Tensor X, *, float alpha=0.0001, float beta=0.75, float bias=1.0, "
+		  "int size) -> Tensor",
 	.build = build_lrn,
 	.no_sample = NODE_TESTS,
 };
@@ -191,9 +216,11 @@ static Node build_lp_norm(Build *b, Node n)
 	uint32_t axis = onnx_axis(b, n, "axis", x);
 	if (!x.i)
 		return x;
-	Node wide = aten_wide(b, x), norm = aten_vector_norm(b, wide, (double)aten_int(b, n, "p"), 1u << axis, true);
+	Node wide = aten_wide(b, x),
+	     norm = aten_vector_norm(b, wide, (double)aten_int(b, n, "p"), 1u << axis, true);
 	Node zero = b_bin_scalar(b, OP_eq, norm, 0);
-	return b_convert(b, b_bin(b, OP_div, wide, b_select(b, zero, aten_like(b, norm, 1), norm)), node_dtype(b->g, x));
+	return b_convert(b, b_bin(b, OP_div, wide, b_select(b, zero, aten_like(b, norm, 1), norm)),
+			 node_dtype(b->g, x));
 }
 
 OP(onnx_LpNormalization_1){
@@ -214,7 +241,8 @@ static Node build_mean_variance_norm(Build *b, Node n)
 	if (!x.i)
 		return x;
 	Node wide = aten_wide(b, x), mean, var = aten_var(b, wide, dims, 0, &mean);
-	Node y = b_bin(b, OP_div, b_bin(b, OP_sub, wide, mean), b_bin_scalar(b, OP_add, b_un(b, OP_sqrt, var), 1e-9));
+	Node y = b_bin(b, OP_div, b_bin(b, OP_sub, wide, mean),
+		       b_bin_scalar(b, OP_add, b_un(b, OP_sqrt, var), 1e-9));
 	return b_convert(b, y, node_dtype(b->g, x));
 }
 

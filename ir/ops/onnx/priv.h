@@ -22,7 +22,8 @@ uint32_t onnx_axis(Build *, Node n, const char *name, Node x);
 Node *onnx_list(const Build *, Node n, const char *name, uint32_t *count);
 /* Returns x as the operand of a call of another operator of the op table, all other arguments as
  * their defaults but those given in attr (`nattr` of them, by argument). */
-Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
+Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr *attr,
+	       uint32_t nattr);
 /* Sets axes[] to the dimensions that an int[] argument names, of a tensor of that rank, in its
  * order, and *n to their number; without the argument to the dimensions 0, 1, ..., rank - 1.
  * Returns false after an error. */

@@ -35,8 +35,10 @@ static bool drawn_begin(Build *b, Node n, Drawn *d)
 static Node placed(Build *b, const Drawn *d, Node x, double factor, double offset)
 {
 	if (!dtype_is_float(d->dtype))
-		return b_error(b, "random numbers of %s, expected a float dtype", dtype_name(d->dtype));
-	return b_convert(b, b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, factor), offset), d->dtype);
+		return b_error(b, "random numbers of %s, expected a float dtype",
+			       dtype_name(d->dtype));
+	return b_convert(b, b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, factor), offset),
+			 d->dtype);
 }
 
 static Node build_uniform(Build *b, Node n)
@@ -54,23 +56,28 @@ static Node build_normal(Build *b, Node n)
 	Drawn d;
 	if (!drawn_begin(b, n, &d))
 		return (Node){0};
-	return placed(b, &d, draw_normal(b, &d.draw, d.dtype, &d.shape), node_float(b->g, n, "scale"), node_float(b->g, n, "mean"));
+	return placed(b, &d, draw_normal(b, &d.draw, d.dtype, &d.shape),
+		      node_float(b->g, n, "scale"), node_float(b->g, n, "mean"));
 }
 
 OP(onnx_RandomUniform_1){
-	.schema = "onnx.RandomUniform.1(*, ScalarType? dtype=None, float high=1.0, float low=0.0, SymInt[] shape, " SEEDED ") -> Tensor",
+	.schema = "onnx.RandomUniform.1(*, ScalarType? dtype=None, float high=1.0, float low=0.0, "
+		  "SymInt[] shape, " SEEDED ") -> Tensor",
 	.build = build_uniform,
 	.no_sample = NODE_TESTS,
 	.overloads = (const Overload[]){
-		{.schema = "onnx.RandomUniformLike.1(Tensor input, *, ScalarType? dtype=None, float high=1.0, float low=0.0, " SEEDED ") -> Tensor"},
+		{.schema = "onnx.RandomUniformLike.1(Tensor input, *, ScalarType? dtype=None, "
+			   "float high=1.0, float low=0.0, " SEEDED ") -> Tensor"},
 	},
 };
 OP(onnx_RandomNormal_1){
-	.schema = "onnx.RandomNormal.1(*, ScalarType? dtype=None, float mean=0.0, float scale=1.0, SymInt[] shape, " SEEDED ") -> Tensor",
+	.schema = "onnx.RandomNormal.1(*, ScalarType? dtype=None, float mean=0.0, float scale=1.0, "
+		  "SymInt[] shape, " SEEDED ") -> Tensor",
 	.build = build_normal,
 	.no_sample = NODE_TESTS,
 	.overloads = (const Overload[]){
-		{.schema = "onnx.RandomNormalLike.1(Tensor input, *, ScalarType? dtype=None, float mean=0.0, float scale=1.0, " SEEDED ") -> Tensor"},
+		{.schema = "onnx.RandomNormalLike.1(Tensor input, *, ScalarType? dtype=None, float "
+			   "mean=0.0, float scale=1.0, " SEEDED ") -> Tensor"},
 	},
 };
 
@@ -97,17 +104,22 @@ static Node build_multinomial(Build *b, Node n)
 	Node x = arg(b, n, "input");
 	Draw draw;
 	if (aten_rank(b, x) != 2)
-		return b_error(b, "an operand of rank %u, expected [batch, classes]", aten_rank(b, x));
+		return b_error(b, "an operand of rank %u, expected [batch, classes]",
+			       aten_rank(b, x));
 	if (!draw_begin(b, n, &draw))
 		return (Node){0};
 	Shape s = shape_insert(aten_shape(b, x), 1, node_sym(b->g, n, "sample_size"));
-	Node gumbel = b_un(b, OP_neg, b_un(b, OP_log, b_un(b, OP_neg, b_un(b, OP_log, draw_open(b, &draw, DT_f32, &s)))));
-	Node y = b_arg_reduce(b, true, b_bin(b, OP_add, b_unsqueeze(b, b_convert(b, x, DT_f32), 1), gumbel), 2);
+	Node gumbel = b_un(
+		b, OP_neg,
+		b_un(b, OP_log, b_un(b, OP_neg, b_un(b, OP_log, draw_open(b, &draw, DT_f32, &s)))));
+	Node y = b_arg_reduce(
+		b, true, b_bin(b, OP_add, b_unsqueeze(b, b_convert(b, x, DT_f32), 1), gumbel), 2);
 	return b_convert(b, y, aten_dtype_or(b, n, "dtype", DT_i32));
 }
 
 OP(onnx_Multinomial_7){
-	.schema = "onnx.Multinomial.7(Tensor input, *, ScalarType? dtype=None, SymInt sample_size=1, " SEEDED ") -> Tensor",
+	.schema = "onnx.Multinomial.7(Tensor input, *, ScalarType? dtype=None, SymInt "
+		  "sample_size=1, " SEEDED ") -> Tensor",
 	.build = build_multinomial,
 	.no_sample = NODE_TESTS,
 };

@@ -69,9 +69,14 @@ static Node build_reduce_mean(Build *b, Node n)
 		return (Node){0};
 	if (!dtype_is_int(d))
 		return aten_mean(b, x, dims, node_bool(b->g, n, "keepdims"));
-	Node sum = aten_reduce(b, REDUCE_SUM, b_convert(b, x, DT_i64), dims, node_bool(b->g, n, "keepdims"));
+	Node sum = aten_reduce(b, REDUCE_SUM, b_convert(b, x, DT_i64), dims,
+			       node_bool(b->g, n, "keepdims"));
 	Attr attr[] = {attr_none(), attr_none(), attr_str(b->g->ir, "trunc")};
-	return b_convert(b, onnx_call(b, "aten.div.Tensor_mode", (Node[]){sum, aten_size(b, aten_count(b, x, dims), DT_i64)}, 2, attr, 3), d);
+	return b_convert(b,
+			 onnx_call(b, "aten.div.Tensor_mode",
+				   (Node[]){sum, aten_size(b, aten_count(b, x, dims), DT_i64)}, 2,
+				   attr, 3),
+			 d);
 }
 
 static Node build_reduce_l1(Build *b, Node n)
@@ -92,7 +97,12 @@ static Node build_reduce_l2(Build *b, Node n)
 	DType d = aten_dtype(b, x);
 	uint32_t dims;
 	if (dtype_is_float(d))
-		return reduced(b, n, x, &dims) ? b_convert(b, aten_length(b, aten_wide(b, x), 2, dims, node_bool(b->g, n, "keepdims")), d) : (Node){0};
+		return reduced(b, n, x, &dims)
+			       ? b_convert(b,
+					   aten_length(b, aten_wide(b, x), 2, dims,
+						       node_bool(b->g, n, "keepdims")),
+					   d)
+			       : (Node){0};
 	return b_convert(b, b_un(b, OP_sqrt, reduce(b, n, REDUCE_SUM, b_bin(b, OP_mul, x, x))), d);
 }
 
@@ -117,58 +127,69 @@ static Node build_reduce_log_sum_exp(Build *b, Node n)
 	for (uint32_t k = 0; k < node_rank(b->g, x); k++)
 		if (dims & 1u << k)
 			dim[count++] = b_int(b, k);
-	Attr attr[] = {attr_none(), attr_ints(dim, count), attr_bool(node_bool(b->g, n, "keepdims"))};
+	Attr attr[] = {attr_none(), attr_ints(dim, count),
+		       attr_bool(node_bool(b->g, n, "keepdims"))};
 	return b_convert(b, onnx_call(b, "aten.logsumexp", &x, 1, attr, 3), d);
 }
 
 /* Axes are an attribute in old opsets, and an input in new ones. */
 OP(onnx_ReduceSum_1){
-	.schema = "onnx.ReduceSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_sum,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceProd_1){
-	.schema = "onnx.ReduceProd.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceProd.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_prod,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceMax_1){
-	.schema = "onnx.ReduceMax.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceMax.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_max,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceMin_1){
-	.schema = "onnx.ReduceMin.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceMin.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_min,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceMean_1){
-	.schema = "onnx.ReduceMean.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceMean.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_mean,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceL1_1){
-	.schema = "onnx.ReduceL1.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceL1.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_l1,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceL2_1){
-	.schema = "onnx.ReduceL2.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceL2.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_l2,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceSumSquare_1){
-	.schema = "onnx.ReduceSumSquare.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceSumSquare.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_sum_square,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceLogSum_1){
-	.schema = "onnx.ReduceLogSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceLogSum.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_log_sum,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceLogSumExp_1){
-	.schema = "onnx.ReduceLogSumExp.1(Tensor data, int[]? axes, *, bool keepdims=True, bool noop_with_empty_axes=False) -> Tensor",
+	.schema = "onnx.ReduceLogSumExp.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
+		  "noop_with_empty_axes=False) -> Tensor",
 	.build = build_reduce_log_sum_exp,
 	.no_sample = NODE_TESTS,
 };
@@ -184,7 +205,8 @@ static Node arg_extreme(Build *b, Node n, bool max)
 		return x;
 	Node y = b_arg_reduce(b, max, last ? b_reverse(b, x, (int)axis) : x, axis);
 	if (last)
-		y = b_bin(b, OP_sub, aten_size(b, sym_addi(b_syms(b), b_dim(b, x, (int)axis), -1), DT_i64), y);
+		y = b_bin(b, OP_sub,
+			  aten_size(b, sym_addi(b_syms(b), b_dim(b, x, (int)axis), -1), DT_i64), y);
 	return node_bool(b->g, n, "keepdims") ? b_unsqueeze(b, y, (int)axis) : y;
 }
 
@@ -199,12 +221,14 @@ static Node build_arg_min(Build *b, Node n)
 }
 
 OP(onnx_ArgMax_1){
-	.schema = "onnx.ArgMax.1(Tensor data, *, int axis=0, bool keepdims=True, bool select_last_index=False) -> Tensor",
+	.schema = "onnx.ArgMax.1(Tensor data, *, int axis=0, bool keepdims=True, bool "
+		  "select_last_index=False) -> Tensor",
 	.build = build_arg_max,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ArgMin_1){
-	.schema = "onnx.ArgMin.1(Tensor data, *, int axis=0, bool keepdims=True, bool select_last_index=False) -> Tensor",
+	.schema = "onnx.ArgMin.1(Tensor data, *, int axis=0, bool keepdims=True, bool "
+		  "select_last_index=False) -> Tensor",
 	.build = build_arg_min,
 	.no_sample = NODE_TESTS,
 };
@@ -212,11 +236,14 @@ OP(onnx_ArgMin_1){
 static Node build_top_k(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");
-	return x.i ? b_sort_first(b, x, onnx_axis(b, n, "axis", x), node_bool(b->g, n, "largest"), node_sym(b->g, n, "K")) : x;
+	return x.i ? b_sort_first(b, x, onnx_axis(b, n, "axis", x), node_bool(b->g, n, "largest"),
+				  node_sym(b->g, n, "K"))
+		   : x;
 }
 
 OP(onnx_TopK_1){
-	.schema = "onnx.TopK.1(Tensor X, SymInt K, *, int axis=-1, bool largest=True, bool sorted=True) -> (Tensor, Tensor)",
+	.schema = "onnx.TopK.1(Tensor X, SymInt K, *, int axis=-1, bool largest=True, bool "
+		  "sorted=True) -> (Tensor, Tensor)",
 	.build = build_top_k,
 	.no_sample = NODE_TESTS,
 };
@@ -245,7 +272,8 @@ static Node hardmax(Build *b, Node x, uint32_t axis)
 		return (Node){0};
 	Shape s = aten_shape(b, x);
 	Node at = b_unsqueeze(b, b_arg_reduce(b, true, x, axis), (int)axis);
-	return b_convert(b, b_bin(b, OP_eq, at, aten_iota_dim(b, &s, axis, DT_i64)), node_dtype(b->g, x));
+	return b_convert(b, b_bin(b, OP_eq, at, aten_iota_dim(b, &s, axis, DT_i64)),
+			 node_dtype(b->g, x));
 }
 
 static Node build_softmax_1(Build *b, Node n)
@@ -346,12 +374,14 @@ static Node build_cum_prod(Build *b, Node n)
 }
 
 OP(onnx_CumSum_11){
-	.schema = "onnx.CumSum.11(Tensor x, int axis, *, bool exclusive=False, bool reverse=False) -> Tensor",
+	.schema = "onnx.CumSum.11(Tensor x, int axis, *, bool exclusive=False, bool reverse=False) "
+		  "-> Tensor",
 	.build = build_cum_sum,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_CumProd_26){
-	.schema = "onnx.CumProd.26(Tensor x, int axis, *, bool exclusive=False, bool reverse=False) -> Tensor",
+	.schema = "onnx.CumProd.26(Tensor x, int axis, *, bool exclusive=False, bool "
+		  "reverse=False) -> Tensor",
 	.build = build_cum_prod,
 	.no_sample = NODE_TESTS,
 };

@@ -28,7 +28,9 @@ static Node number(Build *b, double v)
 
 static Node scale_of(Build *b, const Axis *a)
 {
-	return a->scale > 0 ? number(b, a->scale) : b_bin(b, OP_div, aten_size(b, a->out, DT_f64), aten_size(b, a->in, DT_f64));
+	return a->scale > 0 ? number(b, a->scale)
+			    : b_bin(b, OP_div, aten_size(b, a->out, DT_f64),
+				    aten_size(b, a->in, DT_f64));
 }
 
 /* The distance of the corners of that many elements. */
@@ -40,18 +42,22 @@ static Node corners(Build *b, Node v)
 /* The position in the operand of each output, f64[out]. */
 static Node source(Build *b, const Axis *a)
 {
-	Node o = b_iota(b, DT_f64, a->out), scale = scale_of(b, a), in = aten_size(b, a->in, DT_f64);
-	Node width = b_bin(b, OP_mul, scale, in), one = b_bin_scalar(b, OP_eq, width, 1), half = b_bin_scalar(b, OP_add, o, 0.5);
+	Node o = b_iota(b, DT_f64, a->out), scale = scale_of(b, a),
+	     in = aten_size(b, a->in, DT_f64);
+	Node width = b_bin(b, OP_mul, scale, in), one = b_bin_scalar(b, OP_eq, width, 1),
+	     half = b_bin_scalar(b, OP_add, o, 0.5);
 	const char *name = "coordinate_transformation_mode";
 	if (is(b, a->n, name, "asymmetric"))
 		return b_bin(b, OP_div, o, scale);
 	if (is(b, a->n, name, "align_corners")) {
-		Node x = b_bin(b, OP_div, b_bin(b, OP_mul, o, corners(b, in)), b_select(b, one, number(b, 1), corners(b, width)));
+		Node x = b_bin(b, OP_div, b_bin(b, OP_mul, o, corners(b, in)),
+			       b_select(b, one, number(b, 1), corners(b, width)));
 		return b_select(b, one, number(b, 0), x);
 	}
 	if (is(b, a->n, name, "tf_crop_and_resize")) {
 		Node region = b_bin_scalar(b, OP_mul, corners(b, in), a->to - a->from);
-		Node x = b_bin(b, OP_div, b_bin(b, OP_mul, o, region), b_select(b, one, number(b, 1), corners(b, width)));
+		Node x = b_bin(b, OP_div, b_bin(b, OP_mul, o, region),
+			       b_select(b, one, number(b, 1), corners(b, width)));
 		x = b_select(b, one, b_bin_scalar(b, OP_mul, region, 0.5), x);
 		return b_bin(b, OP_add, x, b_bin_scalar(b, OP_mul, corners(b, in), a->from));
 	}
@@ -63,7 +69,8 @@ static Node source(Build *b, const Axis *a)
 	if (!is(b, a->n, name, "half_pixel_symmetric"))
 		return x;
 	Node adjust = b_bin(b, OP_div, aten_size(b, a->out, DT_f64), width);
-	Node offset = b_bin(b, OP_mul, b_bin_scalar(b, OP_mul, in, 0.5), b_bin(b, OP_sub, number(b, 1), adjust));
+	Node offset = b_bin(b, OP_mul, b_bin_scalar(b, OP_mul, in, 0.5),
+			    b_bin(b, OP_sub, number(b, 1), adjust));
 	return b_bin(b, OP_add, offset, x);
 }
 
@@ -117,10 +124,12 @@ static Node weighted(Build *b, Node x, const Axis *a, Node at)
 	if (a->antialias && a->scale <= 0)
 		return b_error(b, "antialias needs a constant scale");
 	if (-2 * floor(-reach / by) > MAX_TAPS)
-		return b_error(b, "a filter of %.0f taps, expected at most %d", -2 * floor(-reach / by), MAX_TAPS);
+		return b_error(b, "a filter of %.0f taps, expected at most %d",
+			       -2 * floor(-reach / by), MAX_TAPS);
 	int64_t first = (int64_t)floor(-reach / by) + 1, count = 2 - 2 * first;
 	/* of a whole position the element there is the tap behind, not the one in front */
-	Node low = b_bin_scalar(b, OP_sub, b_un(b, OP_ceil, at), 1), last = aten_size(b, a->in, DT_f64);
+	Node low = b_bin_scalar(b, OP_sub, b_un(b, OP_ceil, at), 1),
+	     last = aten_size(b, a->in, DT_f64);
 	Node *w = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count), total = {0}, y = {0};
 	for (int64_t k = 0; k < count; k++) {
 		Node index = b_bin_scalar(b, OP_add, low, (double)(first + k));
@@ -137,7 +146,8 @@ static Node weighted(Build *b, Node x, const Axis *a, Node at)
 		Node v = tap(b, x, a, b_bin_scalar(b, OP_add, low, (double)(first + k)));
 		if (!v.i || !weight.i)
 			return (Node){0};
-		v = b_bin(b, OP_mul, v, aten_per_dim(b, b_convert(b, weight, node_dtype(b->g, v)), v, a->dim));
+		v = b_bin(b, OP_mul, v,
+			  aten_per_dim(b, b_convert(b, weight, node_dtype(b->g, v)), v, a->dim));
 		y = k ? b_bin(b, OP_add, y, v) : v;
 	}
 	return y;
@@ -149,7 +159,8 @@ static Node resize_axis(Build *b, Node x, const Axis *a)
 	Node y = a->mode[0] == 'n' ? nearest(b, x, a, at) : weighted(b, x, a, at);
 	if (!y.i || !is(b, a->n, "coordinate_transformation_mode", "tf_crop_and_resize"))
 		return y;
-	Node last = aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_f64), value = aten_like(b, y, node_float(b->g, a->n, "extrapolation_value"));
+	Node last = aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_f64),
+	     value = aten_like(b, y, node_float(b->g, a->n, "extrapolation_value"));
 	y = b_select(b, aten_per_dim(b, b_bin_scalar(b, OP_lt, at, 0), y, a->dim), value, y);
 	return b_select(b, aten_per_dim(b, b_bin(b, OP_gt, at, last), y, a->dim), value, y);
 }
@@ -163,11 +174,15 @@ static Sym scaled(Build *b, Sym extent, double scale)
 	SymTab *t = b_syms(b);
 	int64_t v;
 	if (sym_is_const(t, extent, &v))
-		return b_int(b, (int64_t)fmin(floor((double)((float)v * (float)scale)), most_extent));
+		return b_int(b,
+			     (int64_t)fmin(floor((double)((float)v * (float)scale)), most_extent));
 	if (scale == floor(scale) && scale < 1e9)
 		return sym_muli(t, extent, (int64_t)scale);
 	Sym real = sym_real_op(t, SYM_REAL, extent, (Sym){0});
-	return sym_real_op(t, SYM_FLOOR, sym_real_op(t, SYM_REAL_MUL, real, sym_real_const(t, scale * (1 + 0x1p-24))), (Sym){0});
+	return sym_real_op(
+		t, SYM_FLOOR,
+		sym_real_op(t, SYM_REAL_MUL, real, sym_real_const(t, scale * (1 + 0x1p-24))),
+		(Sym){0});
 }
 
 /* One scale for all axes, so that no extent is larger (or none smaller) than its size. */
@@ -181,7 +196,8 @@ static bool keep_aspect(Build *b, Node n, Axis *axis, uint32_t count)
 	for (uint32_t k = 0; k < count; k++) {
 		TRY(aten_const(b, axis[k].in, &in) && aten_const(b, axis[k].out, &out));
 		if (in <= 0 || out < 0) {
-			b_error(b, "keep_aspect_ratio_policy of an extent %lld and a size %lld", (long long)in, (long long)out);
+			b_error(b, "keep_aspect_ratio_policy of an extent %lld and a size %lld",
+				(long long)in, (long long)out);
 			return false;
 		}
 		double s = (double)out / (double)in;
@@ -202,9 +218,11 @@ static bool read_axes(Build *b, Node n, Node x, Axis *axis, uint32_t *count)
 	const Attr *scales = node_attr(b->g, n, "scales"), *roi = node_attr(b->g, n, "roi");
 	const Sym *sizes = aten_has(b, n, "sizes") ? node_ints(b->g, n, "sizes", &nsizes) : NULL;
 	TRY(onnx_axes(b, n, "axes", aten_rank(b, x), axes, count));
-	bool by_scales = scales->kind == ATTR_floats && scales->n, region = roi->kind == ATTR_floats && roi->n == 2 * *count;
+	bool by_scales = scales->kind == ATTR_floats && scales->n,
+	     region = roi->kind == ATTR_floats && roi->n == 2 * *count;
 	if (by_scales ? scales->n != *count : nsizes != *count) {
-		b_error(b, "%u scales, %u sizes, expected one for each of %u axes", by_scales ? scales->n : 0, nsizes, *count);
+		b_error(b, "%u scales, %u sizes, expected one for each of %u axes",
+			by_scales ? scales->n : 0, nsizes, *count);
 		return false;
 	}
 	for (uint32_t k = 0; k < *count; k++) {
@@ -219,7 +237,8 @@ static bool read_axes(Build *b, Node n, Node x, Axis *axis, uint32_t *count)
 			return false;
 		}
 		a->out = by_scales ? scaled(b, a->in, a->scale) : sizes[k];
-		if (!by_scales && sym_is_const(b_syms(b), a->in, &in) && sym_is_const(b_syms(b), a->out, &out) && in)
+		if (!by_scales && sym_is_const(b_syms(b), a->in, &in) &&
+		    sym_is_const(b_syms(b), a->out, &out) && in)
 			a->scale = (double)out / (double)in;
 	}
 	return by_scales || keep_aspect(b, n, axis, *count);
@@ -231,10 +250,12 @@ static Node build_resize(Build *b, Node n)
 	Axis axis[MAX_RANK];
 	uint32_t count;
 	if (!aten_check_word(b, n, "mode", "nearest linear cubic") ||
-	    !aten_check_word(b, n, "nearest_mode", "round_prefer_floor round_prefer_ceil floor ceil") ||
+	    !aten_check_word(b, n, "nearest_mode",
+			     "round_prefer_floor round_prefer_ceil floor ceil") ||
 	    !aten_check_word(b, n, "keep_aspect_ratio_policy", "stretch not_larger not_smaller") ||
 	    !aten_check_word(b, n, "coordinate_transformation_mode",
-			     "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners asymmetric tf_crop_and_resize tf_half_pixel_for_nn") ||
+			     "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners "
+			     "asymmetric tf_crop_and_resize tf_half_pixel_for_nn") ||
 	    !x.i || !read_axes(b, n, x, axis, &count))
 		return (Node){0};
 	DType d = node_dtype(b->g, x);
@@ -253,9 +274,12 @@ static Node build_resize(Build *b, Node n)
 }
 
 OP(onnx_Resize_11){
-	.schema = "onnx.Resize.11(Tensor X, float[]? roi, float[]? scales, SymInt[]? sizes, *, str mode=\"nearest\", int[]? axes=None, bool antialias=False, "
-		  "str coordinate_transformation_mode=\"half_pixel\", float cubic_coeff_a=-0.75, bool exclude_outside=False, "
-		  "float extrapolation_value=0.0, str keep_aspect_ratio_policy=\"stretch\", str nearest_mode=\"round_prefer_floor\") -> Tensor",
+	.schema = "onnx.Resize.11(Tensor X, float[]? roi, float[]? scales, SymInt[]? sizes, *, str "
+		  "mode=\"nearest\", int[]? axes=None, bool antialias=False, "
+		  "str coordinate_transformation_mode=\"half_pixel\", float cubic_coeff_a=-0.75, "
+		  "bool exclude_outside=False, "
+		  "float extrapolation_value=0.0, str keep_aspect_ratio_policy=\"stretch\", "
+		  "str nearest_mode=\"round_prefer_floor\") -> Tensor",
 	.build = build_resize,
 	.no_sample = NODE_TESTS,
 };
@@ -265,8 +289,19 @@ static Node build_upsample(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "scales"), attr_none(), *node_attr(b->g, n, "mode"), attr_none(), attr_bool(false),
-		       attr_str(ir, "asymmetric"), attr_float(-0.75), attr_bool(false), attr_float(0), attr_str(ir, "stretch"), attr_str(ir, "floor")};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       *node_attr(b->g, n, "scales"),
+		       attr_none(),
+		       *node_attr(b->g, n, "mode"),
+		       attr_none(),
+		       attr_bool(false),
+		       attr_str(ir, "asymmetric"),
+		       attr_float(-0.75),
+		       attr_bool(false),
+		       attr_float(0),
+		       attr_str(ir, "stretch"),
+		       attr_str(ir, "floor")};
 	return onnx_call(b, "onnx.Resize.11", &x, 1, attr, 13);
 }
 
@@ -275,6 +310,7 @@ OP(onnx_Resize_10){
 	.build = build_upsample,
 	.no_sample = NODE_TESTS,
 	.overloads = (const Overload[]){
-		{.schema = "onnx.Upsample.7(Tensor X, float[] scales, *, str mode=\"nearest\") -> Tensor"},
+		{.schema = "onnx.Upsample.7(Tensor X, float[] scales, *, str mode=\"nearest\") -> "
+			   "Tensor"},
 	},
 };

@@ -34,10 +34,12 @@ static const struct {
 	Function f;
 	bool parameters;
 } functions[] = {
-	{{"Sigmoid", 0, 0}, false},      {{"Tanh", 0, 0}, false},       {{"Relu", 0, 0}, false},
-	{{"Softsign", 0, 0}, false},     {{"Softplus", 0, 0}, false},   {{"Affine", 1, 0}, true},
-	{{"LeakyRelu", 0.01, 0}, true},  {{"Elu", 1, 0}, true},         {{"ThresholdedRelu", 1, 0}, true},
-	{{"HardSigmoid", 0.2, 0.5}, true}, {{"ScaledTanh", 1, 1}, true},
+	{{"Sigmoid", 0, 0}, false},        {{"Tanh", 0, 0}, false},
+	{{"Relu", 0, 0}, false},           {{"Softsign", 0, 0}, false},
+	{{"Softplus", 0, 0}, false},       {{"Affine", 1, 0}, true},
+	{{"LeakyRelu", 0.01, 0}, true},    {{"Elu", 1, 0}, true},
+	{{"ThresholdedRelu", 1, 0}, true}, {{"HardSigmoid", 0.2, 0.5}, true},
+	{{"ScaledTanh", 1, 1}, true},
 };
 
 static bool is(const Function *f, const char *name)
@@ -63,9 +65,12 @@ static Node apply(Build *b, const Layer *l, const Function *f, Node x)
 	if (is(f, "Affine"))
 		return scaled(b, x, f->alpha, f->beta);
 	if (is(f, "ScaledTanh"))
-		return b_bin_scalar(b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_mul, x, f->beta)), f->alpha);
+		return b_bin_scalar(
+			b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_mul, x, f->beta)), f->alpha);
 	if (is(f, "HardSigmoid"))
-		return b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_minimum, scaled(b, x, f->alpha, f->beta), 1), 0);
+		return b_bin_scalar(b, OP_maximum,
+				    b_bin_scalar(b, OP_minimum, scaled(b, x, f->alpha, f->beta), 1),
+				    0);
 	if (is(f, "Softsign"))
 		return b_bin(b, OP_div, x, b_bin_scalar(b, OP_add, b_un(b, OP_abs, x), 1));
 	if (is(f, "Softplus"))
@@ -103,7 +108,8 @@ static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads
 	Node g = b_bin(b, OP_add, x, b_matmul(b, state[0], r->weight));
 	Node in = apply(b, l, &l->f[0], plus(b, gate(b, g, 0, 4), peephole(b, r, 0, state[1])));
 	Node forget = l->coupled ? b_bin_scalar(b, OP_add, b_un(b, OP_neg, in), 1)
-				 : apply(b, l, &l->f[0], plus(b, gate(b, g, 2, 4), peephole(b, r, 2, state[1])));
+				 : apply(b, l, &l->f[0],
+					 plus(b, gate(b, g, 2, 4), peephole(b, r, 2, state[1])));
 	Node cell = apply(b, l, &l->f[1], gate(b, g, 3, 4));
 	state[1] = b_bin(b, OP_add, b_bin(b, OP_mul, forget, state[1]), b_bin(b, OP_mul, in, cell));
 	Node out = apply(b, l, &l->f[0], plus(b, gate(b, g, 1, 4), peephole(b, r, 1, state[1])));
@@ -117,9 +123,13 @@ static void cell_gru(Build *b, const Layer *l, Node *state, Node x, const Reads 
 	Node update = apply(b, l, &l->f[0], b_bin(b, OP_add, gate(b, x, 0, 3), gate(b, h, 0, 3)));
 	Node reset = apply(b, l, &l->f[0], b_bin(b, OP_add, gate(b, x, 1, 3), gate(b, h, 1, 3)));
 	Node next = l->before ? b_bin(b, OP_mul, reset, gate(b, h, 2, 3))
-			      : plus(b, b_matmul(b, b_bin(b, OP_mul, reset, state[0]), gate(b, r->weight, 2, 3)), gate(b, r->bias, 2, 3));
+			      : plus(b,
+				     b_matmul(b, b_bin(b, OP_mul, reset, state[0]),
+					      gate(b, r->weight, 2, 3)),
+				     gate(b, r->bias, 2, 3));
 	next = apply(b, l, &l->f[1], b_bin(b, OP_add, gate(b, x, 2, 3), next));
-	state[0] = b_bin(b, OP_add, next, b_bin(b, OP_mul, update, b_bin(b, OP_sub, state[0], next)));
+	state[0] =
+		b_bin(b, OP_add, next, b_bin(b, OP_mul, update, b_bin(b, OP_sub, state[0], next)));
 }
 
 static void cell_rnn(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
@@ -132,7 +142,8 @@ static void cell_rnn(Build *b, const Layer *l, Node *state, Node x, const Reads 
 static Node add_input(Build *b, Graph *g, const char *name, Node like, bool sliced)
 {
 	Type t = *node_type(b->g, like);
-	return graph_add_input(g, name, INPUT_USER, ir_type(g->ir, t.dtype, t.n - sliced, t.dim + sliced));
+	return graph_add_input(g, name, INPUT_USER,
+			       ir_type(g->ir, t.dtype, t.n - sliced, t.dim + sliced));
 }
 
 /* body(states..., x, [step], weight, [bias], [peep], [length]) -> (states..., y): behind its length
@@ -155,7 +166,9 @@ static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Re
 		c.peep = add_input(b, g, "peep", r->peep, false);
 	if (r->length.i)
 		c.length = add_input(b, g, "length", r->length, false);
-	(l->cell == CELL_LSTM ? cell_lstm : l->cell == CELL_GRU ? cell_gru : cell_rnn)(&in, l, state, x, &c);
+	(l->cell == CELL_LSTM  ? cell_lstm
+	 : l->cell == CELL_GRU ? cell_gru
+			       : cell_rnn)(&in, l, state, x, &c);
 	Node y = state[0];
 	if (c.length.i && y.i) {
 		Node on = b_unsqueeze(&in, b_bin(&in, OP_lt, c.step, c.length), 1);
@@ -191,8 +204,9 @@ static Node run(Build *b, const Layer *l, Node *init, Node xs, const Reads *r, b
 	for (size_t k = 0; k < sizeof rest / sizeof *rest; k++)
 		if (rest[k].i)
 			in[n++] = rest[k];
-	Attr attr[] = {attr_int(ir, l->nstate), attr_int(ir, nxs), attr_int(ir, n - l->nstate - nxs), attr_graph(g), attr_sym(b_dim(b, xs, 0)),
-		       attr_bool(reverse)};
+	Attr attr[] = {attr_int(ir, l->nstate),           attr_int(ir, nxs),
+		       attr_int(ir, n - l->nstate - nxs), attr_graph(g),
+		       attr_sym(b_dim(b, xs, 0)),         attr_bool(reverse)};
 	Node scan = b_node(b, OP_scan, in, n, attr, 6);
 	for (uint32_t k = 0; k < l->nstate; k++)
 		init[k] = b_get(b, scan, k);
@@ -238,7 +252,8 @@ static Node initial(Build *b, const Layer *l, const char *name, Node x, Sym hidd
 	Node given = op_arg_index(node_op(b->g, l->n), name) >= 0 ? arg(b, l->n, name) : (Node){0};
 	if (given.i && node_int(b->g, l->n, "layout"))
 		given = b_transpose(b, given, 0, 1);
-	return given.i ? of_direction(b, given, d) : b_full(b, node_dtype(b->g, x), 0, 2, (Sym[]){b_dim(b, x, 1), hidden});
+	return given.i ? of_direction(b, given, d)
+		       : b_full(b, node_dtype(b->g, x), 0, 2, (Sym[]){b_dim(b, x, 1), hidden});
 }
 
 /* The k-th word of the argument activations, of all directions. */
@@ -262,7 +277,8 @@ static double parameter(Build *b, Node n, const char *name, uint32_t k, double o
 /* Functions of direction d; by default Sigmoid and Tanh as the cell has them. */
 static bool read_functions(Build *b, Layer *l, uint32_t d)
 {
-	static const char *const usual[3][MAX_FUNCTIONS] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+	static const char *const usual[3][MAX_FUNCTIONS] = {
+		{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
 	uint32_t n = l->cell == CELL_LSTM ? 3 : l->cell == CELL_GRU ? 2 : 1;
 	for (uint32_t k = 0; k < n; k++) {
 		size_t length, row = 0, rows = sizeof functions / sizeof *functions;
@@ -272,7 +288,8 @@ static bool read_functions(Build *b, Layer *l, uint32_t d)
 			name = usual[l->cell][k];
 			length = strlen(name);
 		}
-		while (row < rows && (strncmp(functions[row].f.name, name, length) != 0 || functions[row].f.name[length]))
+		while (row < rows && (strncmp(functions[row].f.name, name, length) != 0 ||
+				      functions[row].f.name[length]))
 			row++;
 		if (row == rows) {
 			b_error(b, "activation \"%.*s\" is not supported", (int)length, name);
@@ -295,7 +312,8 @@ static Node layer(Build *b, Node n, Cell cell, uint32_t gates)
 	if (!aten_check_word(b, n, "direction", "forward reverse bidirectional"))
 		return (Node){0};
 	if (aten_rank(b, x) != 3 || aten_rank(b, recurrent) != 3)
-		return b_error(b, "operands of rank %u and %u, expected 3", aten_rank(b, x), aten_rank(b, recurrent));
+		return b_error(b, "operands of rank %u and %u, expected 3", aten_rank(b, x),
+			       aten_rank(b, recurrent));
 	uint32_t nd = aten_is(b, n, "direction", "bidirectional") ? 2 : 1;
 	l.clip = aten_has(b, n, "clip") ? node_float(b->g, n, "clip") : 0;
 	l.before = cell == CELL_GRU && node_bool(b->g, n, "linear_before_reset");
@@ -303,10 +321,12 @@ static Node layer(Build *b, Node n, Cell cell, uint32_t gates)
 	if (batch_first)
 		x = b_transpose(b, x, 0, 1);
 	for (uint32_t d = 0; d < nd; d++) {
-		Node state[2] = {initial(b, &l, "initial_h", x, b_dim(b, recurrent, 2), d), initial(b, &l, "initial_c", x, b_dim(b, recurrent, 2), d)};
+		Node state[2] = {initial(b, &l, "initial_h", x, b_dim(b, recurrent, 2), d),
+				 initial(b, &l, "initial_c", x, b_dim(b, recurrent, 2), d)};
 		if (!read_functions(b, &l, d))
 			return (Node){0};
-		out[d] = direction(b, &l, x, d, d == 1 || aten_is(b, n, "direction", "reverse"), state);
+		out[d] = direction(b, &l, x, d, d == 1 || aten_is(b, n, "direction", "reverse"),
+				   state);
 		last[0][d] = state[0];
 		last[1][d] = state[1];
 	}
@@ -335,24 +355,30 @@ static Node build_lstm(Build *b, Node n)
 }
 
 OP(onnx_RNN_1){
-	.schema = "onnx.RNN.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, Tensor? initial_h, *, float[]? activation_alpha=None, "
-		  "float[]? activation_beta=None, str? activations=None, float? clip=None, str direction=\"forward\", int? hidden_size=None, "
-		  "int layout=0, int output_sequence=0) -> (Tensor, Tensor)",
+	.schema = "onnx.RNN.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
+		  "Tensor? initial_h, *, float[]? activation_alpha=None, "
+		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
+		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
+		  "int output_sequence=0) -> (Tensor, Tensor)",
 	.build = build_rnn,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_GRU_1){
-	.schema = "onnx.GRU.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, Tensor? initial_h, *, float[]? activation_alpha=None, "
-		  "float[]? activation_beta=None, str? activations=None, float? clip=None, str direction=\"forward\", int? hidden_size=None, "
-		  "int layout=0, bool linear_before_reset=False, int output_sequence=0) -> (Tensor, Tensor)",
+	.schema = "onnx.GRU.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
+		  "Tensor? initial_h, *, float[]? activation_alpha=None, "
+		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
+		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
+		  "bool linear_before_reset=False, int output_sequence=0) -> (Tensor, Tensor)",
 	.build = build_gru,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_LSTM_1){
-	.schema = "onnx.LSTM.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, Tensor? initial_h, Tensor? initial_c, Tensor? P, *, "
-		  "float[]? activation_alpha=None, float[]? activation_beta=None, str? activations=None, float? clip=None, "
-		  "str direction=\"forward\", int? hidden_size=None, bool input_forget=False, int layout=0, int output_sequence=0) -> "
-		  "(Tensor, Tensor, Tensor)",
+	.schema = "onnx.LSTM.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
+		  "Tensor? initial_h, Tensor? initial_c, Tensor? P, *, "
+		  "float[]? activation_alpha=None, float[]? activation_beta=None, "
+		  "str? activations=None, float? clip=None, "
+		  "str direction=\"forward\", int? hidden_size=None, bool input_forget=False, "
+		  "int layout=0, int output_sequence=0) -> (Tensor, Tensor, Tensor)",
 	.build = build_lstm,
 	.no_sample = NODE_TESTS,
 };

@@ -17,7 +17,8 @@ static Node build_reshape(Build *b, Node n)
 		if (!sym_is(b_syms(b), given[k], 0) || node_bool(b->g, n, "allowzero"))
 			continue;
 		if (k >= rank)
-			return b_error(b, "shape: extent %u is 0, but the operand has rank %u", k, rank);
+			return b_error(b, "shape: extent %u is 0, but the operand has rank %u", k,
+				       rank);
 		dim[k] = b_dim(b, x, (int)k);
 	}
 	return onnx_call(b, "aten.reshape", &x, 1, (Attr[]){attr_none(), attr_ints(dim, count)}, 2);
@@ -58,7 +59,8 @@ static Node build_squeeze(Build *b, Node n)
 		return (Node){0};
 	for (uint32_t k = 0; k < count; k++) {
 		if (aten_has(b, n, "axes"))
-			aten_require_equal(b, b_dim(b, x, (int)axes[k]), b_int(b, 1), "Squeeze: an extent is not 1");
+			aten_require_equal(b, b_dim(b, x, (int)axes[k]), b_int(b, 1),
+					   "Squeeze: an extent is not 1");
 		if (aten_has(b, n, "axes") || sym_is(b_syms(b), b_dim(b, x, (int)axes[k]), 1))
 			dims |= 1u << axes[k];
 	}
@@ -79,7 +81,8 @@ static Node build_unsqueeze(Build *b, Node n)
 	(void)node_ints(b->g, n, "axes", &count);
 	uint32_t rank = aten_rank(b, x) + count;
 	if (rank > MAX_RANK)
-		return b_error(b, "the result has %u dimensions, expected at most %d", rank, MAX_RANK);
+		return b_error(b, "the result has %u dimensions, expected at most %d", rank,
+			       MAX_RANK);
 	if (!onnx_axes(b, n, "axes", rank, axes, &count))
 		return (Node){0};
 	for (uint32_t k = 0; k < count; k++)
@@ -121,7 +124,8 @@ static void require_kept(Build *b, Sym want, Sym have)
 {
 	SymTab *t = b_syms(b);
 	if (want.i != have.i && !sym_is(t, want, 1))
-		aten_require_equal(b, sym_mul(t, sym_addi(t, want, -1), sym_sub(t, want, have)), b_int(b, 0), "an extent of the shape is 1 or the tensor's");
+		aten_require_equal(b, sym_mul(t, sym_addi(t, want, -1), sym_sub(t, want, have)),
+				   b_int(b, 0), "an extent of the shape is 1 or the tensor's");
 }
 
 /* Both are broadcast: extents of 1 in the shape keep the operand's. */
@@ -153,7 +157,8 @@ static Node build_tile(Build *b, Node n)
 	(void)node_ints(b->g, n, "repeats", &count);
 	if (count != aten_rank(b, x))
 		return b_error(b, "%u repeats for a tensor of rank %u", count, aten_rank(b, x));
-	return onnx_call(b, "aten.repeat", &x, 1, (Attr[]){attr_none(), *node_attr(b->g, n, "repeats")}, 2);
+	return onnx_call(b, "aten.repeat", &x, 1,
+			 (Attr[]){attr_none(), *node_attr(b->g, n, "repeats")}, 2);
 }
 
 OP(onnx_Tile_6){
@@ -173,7 +178,8 @@ static Node build_concat(Build *b, Node n)
 	uint32_t axis = onnx_axis(b, n, "axis", x[0]);
 	for (uint32_t k = 1; k < count; k++)
 		if (aten_rank(b, x[k]) != aten_rank(b, x[0]))
-			return b_error(b, "operands of rank %u and %u", aten_rank(b, x[0]), aten_rank(b, x[k]));
+			return b_error(b, "operands of rank %u and %u", aten_rank(b, x[0]),
+				       aten_rank(b, x[k]));
 	return b_concat(b, x, count, (int)axis);
 }
 
@@ -196,13 +202,15 @@ static Node build_split(Build *b, Node n)
 	if (!aten_has(b, n, "split"))
 		count = (uint32_t)pieces;
 	if (pieces < 1 || pieces > 4096 || count < 1)
-		return b_error(b, "%lld pieces, expected at least one and at most 4096", (long long)pieces);
+		return b_error(b, "%lld pieces, expected at least one and at most 4096",
+			       (long long)pieces);
 	if (!given && !aten_has(b, n, "num_outputs"))
 		aten_require_multiple(b, extent, count, "Split: the operand has no equal pieces");
 	Sym each = sym_ceildiv(t, extent, b_int(b, count));
 	Node *y = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count);
 	for (uint32_t k = 0; k < count; k++) {
-		Sym end = given ? sym_add(t, start, given[k]) : sym_min(t, extent, sym_add(t, start, each));
+		Sym end = given ? sym_add(t, start, given[k])
+				: sym_min(t, extent, sym_add(t, start, each));
 		y[k] = b_slice(b, x, (int)axis, start, end, b_int(b, 1));
 		start = end;
 	}
@@ -211,7 +219,8 @@ static Node build_split(Build *b, Node n)
 }
 
 OP(onnx_Split_1){
-	.schema = "onnx.Split.1(Tensor input, SymInt[]? split, *, int axis=0, int? num_outputs=None, int outputs) -> Tensor[]",
+	.schema = "onnx.Split.1(Tensor input, SymInt[]? split, *, int axis=0, int? "
+		  "num_outputs=None, int outputs) -> Tensor[]",
 	.build = build_split,
 	.no_sample = NODE_TESTS,
 };
@@ -224,26 +233,43 @@ static Node blocks(Build *b, Node n, bool to_space)
 	int64_t size = aten_int(b, n, "blocksize");
 	SymTab *t = b_syms(b);
 	if (aten_rank(b, x) != 4 || size < 1 || size > INT32_MAX)
-		return b_error(b, "an operand of rank %u and blocksize %lld: expected rank 4 and 1 to 2^31 - 1", aten_rank(b, x), (long long)size);
+		return b_error(b,
+			       "an operand of rank %u and blocksize %lld: expected rank 4 and 1 to "
+			       "2^31 - 1",
+			       aten_rank(b, x), (long long)size);
 	Sym s = b_int(b, size), d[4];
 	for (uint32_t k = 0; k < 4; k++)
 		d[k] = b_dim(b, x, (int)k);
 	if (!to_space) {
 		Sym in[6] = {d[0], d[1], sym_divi(t, d[2], size), s, sym_divi(t, d[3], size), s};
 		Sym out[4] = {d[0], sym_muli(t, d[1], size * size), in[2], in[4]};
-		aten_require_multiple(b, d[2], size, "SpaceToDepth: the height is no multiple of blocksize");
-		aten_require_multiple(b, d[3], size, "SpaceToDepth: the width is no multiple of blocksize");
-		const uint32_t *perm = aten_is(b, n, "mode", "CRD") ? (uint32_t[]){0, 1, 3, 5, 2, 4} : (uint32_t[]){0, 3, 5, 1, 2, 4};
-		return aten_check_word(b, n, "mode", "DCR CRD") ? b_reshape(b, b_permute(b, b_reshape(b, x, 6, in), perm), 4, out) : (Node){0};
+		aten_require_multiple(b, d[2], size,
+				      "SpaceToDepth: the height is no multiple of blocksize");
+		aten_require_multiple(b, d[3], size,
+				      "SpaceToDepth: the width is no multiple of blocksize");
+		const uint32_t *perm = aten_is(b, n, "mode", "CRD")
+					       ? (uint32_t[]){0, 1, 3, 5, 2, 4}
+					       : (uint32_t[]){0, 3, 5, 1, 2, 4};
+		return aten_check_word(b, n, "mode", "DCR CRD")
+			       ? b_reshape(b, b_permute(b, b_reshape(b, x, 6, in), perm), 4, out)
+			       : (Node){0};
 	}
-	aten_require_multiple(b, d[1], size * size, "DepthToSpace: the depth is no multiple of the square of blocksize");
+	aten_require_multiple(b, d[1], size * size,
+			      "DepthToSpace: the depth is no multiple of the square of blocksize");
 	Sym depth = sym_divi(t, d[1], size * size);
 	Sym out[4] = {d[0], depth, sym_muli(t, d[2], size), sym_muli(t, d[3], size)};
 	if (!aten_check_word(b, n, "mode", "DCR CRD"))
 		return (Node){0};
 	if (aten_is(b, n, "mode", "DCR"))
-		return b_reshape(b, b_permute(b, b_reshape(b, x, 6, (Sym[]){d[0], s, s, depth, d[2], d[3]}), (uint32_t[]){0, 3, 4, 1, 5, 2}), 4, out);
-	return b_reshape(b, b_permute(b, b_reshape(b, x, 6, (Sym[]){d[0], depth, s, s, d[2], d[3]}), (uint32_t[]){0, 1, 4, 2, 5, 3}), 4, out);
+		return b_reshape(
+			b,
+			b_permute(b, b_reshape(b, x, 6, (Sym[]){d[0], s, s, depth, d[2], d[3]}),
+				  (uint32_t[]){0, 3, 4, 1, 5, 2}),
+			4, out);
+	return b_reshape(b,
+			 b_permute(b, b_reshape(b, x, 6, (Sym[]){d[0], depth, s, s, d[2], d[3]}),
+				   (uint32_t[]){0, 1, 4, 2, 5, 3}),
+			 4, out);
 }
 
 static Node build_depth_to_space(Build *b, Node n)

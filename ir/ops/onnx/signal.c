@@ -13,7 +13,8 @@ static Node real_bins(Build *b, Node y, uint32_t axis, Sym n)
 	if (!y.i)
 		return y;
 	Node twice = b_bin_scalar(b, OP_mul, aten_iota_dim(b, &s, axis, DT_i64), 2);
-	Node is_real = b_bin_scalar(b, OP_eq, b_bin(b, OP_remainder, twice, aten_size(b, n, DT_i64)), 0);
+	Node is_real =
+		b_bin_scalar(b, OP_eq, b_bin(b, OP_remainder, twice, aten_size(b, n, DT_i64)), 0);
 	Node imaginary = b_bin_scalar(b, OP_eq, aten_iota_dim(b, &s, s.rank - 1, DT_i64), 1);
 	return b_select(b, b_bin(b, OP_bit_and, is_real, imaginary), aten_like(b, y, 0), y);
 }
@@ -27,11 +28,17 @@ static Node dft(Build *b, Node n, int64_t axis)
 	bool inverse = node_bool(b->g, n, "inverse"), half = node_bool(b->g, n, "onesided");
 	axis += axis < 0 ? rank : 0;
 	if (rank < 2 || axis < 0 || axis >= rank - 1)
-		return b_error(b, "axis %lld of a tensor of rank %lld, whose last dimension holds complex numbers", (long long)axis, (long long)rank);
+		return b_error(b,
+			       "axis %lld of a tensor of rank %lld, whose last dimension holds "
+			       "complex numbers",
+			       (long long)axis, (long long)rank);
 	Attr size = *node_attr(b->g, n, "dft_length");
 	bool real = sym_is(b_syms(b), b_dim(b, x, -1), 1);
-	Node z = real ? b_select_dim(b, x, -1, b_int(b, 0)) : onnx_call(b, "aten.view_as_complex", &x, 1, NULL, 0);
-	const char *op = inverse ? (half ? "aten.fft_irfft" : "aten.fft_ifft") : half ? "aten.fft_rfft" : "aten.fft_fft";
+	Node z = real ? b_select_dim(b, x, -1, b_int(b, 0))
+		      : onnx_call(b, "aten.view_as_complex", &x, 1, NULL, 0);
+	const char *op = inverse ? (half ? "aten.fft_irfft" : "aten.fft_ifft")
+			 : half  ? "aten.fft_rfft"
+				 : "aten.fft_fft";
 	Node y = onnx_call(b, op, &z, 1, (Attr[]){attr_none(), size, attr_int(ir, axis)}, 3);
 	if (inverse && half)
 		return b_unsqueeze(b, y, -1);
@@ -46,12 +53,14 @@ static Node build_dft(Build *b, Node n)
 }
 
 OP(onnx_DFT_17){
-	.schema = "onnx.DFT.17(Tensor input, SymInt? dft_length, *, int axis=1, bool inverse=False, bool onesided=False) -> Tensor",
+	.schema = "onnx.DFT.17(Tensor input, SymInt? dft_length, *, int axis=1, bool "
+		  "inverse=False, bool onesided=False) -> Tensor",
 	.build = build_dft,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_DFT_20){
-	.schema = "onnx.DFT.20(Tensor input, SymInt? dft_length, int axis=-2, *, bool inverse=False, bool onesided=False) -> Tensor",
+	.schema = "onnx.DFT.20(Tensor input, SymInt? dft_length, int axis=-2, *, bool "
+		  "inverse=False, bool onesided=False) -> Tensor",
 	.build = build_dft,
 	.no_sample = NODE_TESTS,
 };
@@ -64,9 +73,11 @@ static Node build_stft(Build *b, Node n)
 	int64_t step = aten_int(b, n, "frame_step"), length = 0;
 	bool real = sym_is(b_syms(b), b_dim(b, x, -1), 1), half = node_bool(b->g, n, "onesided");
 	if (aten_rank(b, x) != 3 || step < 1)
-		return b_error(b, "a signal of rank %u and frame_step %lld", aten_rank(b, x), (long long)step);
-	if (aten_has(b, n, "frame_length") ? !aten_const(b, node_sym(b->g, n, "frame_length"), &length)
-					   : !window.i || !aten_const(b, b_dim(b, window, 0), &length))
+		return b_error(b, "a signal of rank %u and frame_step %lld", aten_rank(b, x),
+			       (long long)step);
+	if (aten_has(b, n, "frame_length")
+		    ? !aten_const(b, node_sym(b->g, n, "frame_length"), &length)
+		    : !window.i || !aten_const(b, b_dim(b, window, 0), &length))
 		return (Node){0};
 	if (length < 1)
 		return b_error(b, "a frame of %lld elements", (long long)length);
@@ -75,14 +86,17 @@ static Node build_stft(Build *b, Node n)
 	if (window.i)
 		f = b_bin(b, OP_mul, f, window);
 	f = b_transpose(b, f, 2, 3);
-	Node z = real ? b_select_dim(b, f, -1, b_int(b, 0)) : onnx_call(b, "aten.view_as_complex", &f, 1, NULL, 0);
-	Node y = onnx_call(b, half && real ? "aten.fft_rfft" : "aten.fft_fft", &z, 1, (Attr[]){attr_none(), attr_none(), attr_int(ir, -1)}, 3);
+	Node z = real ? b_select_dim(b, f, -1, b_int(b, 0))
+		      : onnx_call(b, "aten.view_as_complex", &f, 1, NULL, 0);
+	Node y = onnx_call(b, half && real ? "aten.fft_rfft" : "aten.fft_fft", &z, 1,
+			   (Attr[]){attr_none(), attr_none(), attr_int(ir, -1)}, 3);
 	y = onnx_call(b, "aten.view_as_real", &y, 1, NULL, 0);
 	return real ? real_bins(b, y, 2, b_int(b, length)) : y;
 }
 
 OP(onnx_STFT_17){
-	.schema = "onnx.STFT.17(Tensor signal, int frame_step, Tensor? window, SymInt? frame_length, *, bool onesided=True) -> Tensor",
+	.schema = "onnx.STFT.17(Tensor signal, int frame_step, Tensor? window, SymInt? "
+		  "frame_length, *, bool onesided=True) -> Tensor",
 	.build = build_stft,
 	.no_sample = NODE_TESTS,
 };
@@ -98,8 +112,11 @@ static Node window(Build *b, Node n, const double c[3])
 	Sym period = node_bool(b->g, n, "periodic") ? size : sym_addi(b_syms(b), size, -1);
 	Node angle = b_bin_scalar(b, OP_mul, b_iota(b, DT_f64, size), 2 * 3.141592653589793);
 	angle = b_bin(b, OP_div, angle, aten_size(b, period, DT_f64));
-	Node y = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, b_un(b, OP_cos, angle), -c[1]), c[0]);
-	y = b_bin(b, OP_add, y, b_bin_scalar(b, OP_mul, b_un(b, OP_cos, b_bin_scalar(b, OP_mul, angle, 2)), c[2]));
+	Node y = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, b_un(b, OP_cos, angle), -c[1]),
+			      c[0]);
+	y = b_bin(
+		b, OP_add, y,
+		b_bin_scalar(b, OP_mul, b_un(b, OP_cos, b_bin_scalar(b, OP_mul, angle, 2)), c[2]));
 	return b_convert(b, y, d);
 }
 
@@ -119,17 +136,20 @@ static Node build_blackman(Build *b, Node n)
 }
 
 OP(onnx_HannWindow_17){
-	.schema = "onnx.HannWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool periodic=True) -> Tensor",
+	.schema = "onnx.HannWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool "
+		  "periodic=True) -> Tensor",
 	.build = build_hann,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_HammingWindow_17){
-	.schema = "onnx.HammingWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool periodic=True) -> Tensor",
+	.schema = "onnx.HammingWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool "
+		  "periodic=True) -> Tensor",
 	.build = build_hamming,
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_BlackmanWindow_17){
-	.schema = "onnx.BlackmanWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool periodic=True) -> Tensor",
+	.schema = "onnx.BlackmanWindow.17(SymInt size, *, ScalarType? output_datatype=None, bool "
+		  "periodic=True) -> Tensor",
 	.build = build_blackman,
 	.no_sample = NODE_TESTS,
 };
@@ -154,11 +174,16 @@ static Node mel_of_hertz(Build *b, Node hertz)
  * the result, f64 [bins + 2]. */
 static Node mel_edges(Build *b, Node n, Sym bins, Sym length)
 {
-	Node low = mel_of_hertz(b, one_number(b, n, "lower_edge_hertz")), high = mel_of_hertz(b, one_number(b, n, "upper_edge_hertz"));
+	Node low = mel_of_hertz(b, one_number(b, n, "lower_edge_hertz")),
+	     high = mel_of_hertz(b, one_number(b, n, "upper_edge_hertz"));
 	Sym count = sym_addi(b_syms(b), bins, 2);
 	Node step = b_bin(b, OP_div, b_bin(b, OP_sub, high, low), aten_size(b, count, DT_f64));
 	Node mel = b_bin(b, OP_add, b_bin(b, OP_mul, b_iota(b, DT_f64, count), step), low);
-	Node hertz = b_bin_scalar(b, OP_mul, b_un(b, OP_expm1, b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_div, mel, MELS), log(10))), HERTZ_PER_UNIT);
+	Node hertz = b_bin_scalar(
+		b, OP_mul,
+		b_un(b, OP_expm1,
+		     b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_div, mel, MELS), log(10))),
+		HERTZ_PER_UNIT);
 	Node scaled = b_bin(b, OP_mul, hertz, aten_size(b, sym_addi(b_syms(b), length, 1), DT_f64));
 	return b_un(b, OP_floor, b_bin(b, OP_div, scaled, one_number(b, n, "sample_rate")));
 }
@@ -167,24 +192,31 @@ static Node mel_edges(Build *b, Node n, Sym bins, Sym length)
 static Node build_mel(Build *b, Node n)
 {
 	SymTab *t = b_syms(b);
-	Sym bins = node_sym(b->g, n, "num_mel_bins"), length = node_sym(b->g, n, "dft_length"), one = b_int(b, 1);
+	Sym bins = node_sym(b->g, n, "num_mel_bins"), length = node_sym(b->g, n, "dft_length"),
+	    one = b_int(b, 1);
 	Node edges = mel_edges(b, n, bins, length), edge[3];
 	for (int k = 0; k < 3; k++)
 		edge[k] = b_slice(b, edges, 0, b_int(b, k), sym_addi(t, bins, k), one);
-	Node at = b_unsqueeze(b, b_iota(b, DT_f64, sym_addi(t, sym_floordiv(t, length, b_int(b, 2)), 1)), 1);
+	Node at = b_unsqueeze(
+		b, b_iota(b, DT_f64, sym_addi(t, sym_floordiv(t, length, b_int(b, 2)), 1)), 1);
 	Node side[2]; /* rising, falling: where the triangle is, and 0 elsewhere */
 	for (int k = 0; k < 2; k++) {
-		Node here = b_bin(b, OP_bit_and, b_bin(b, k ? OP_gt : OP_ge, at, edge[k]), b_bin(b, OP_lt, at, edge[k + 1]));
+		Node here = b_bin(b, OP_bit_and, b_bin(b, k ? OP_gt : OP_ge, at, edge[k]),
+				  b_bin(b, OP_lt, at, edge[k + 1]));
 		Node far = k ? b_bin(b, OP_sub, edge[2], at) : b_bin(b, OP_sub, at, edge[0]);
-		side[k] = b_select(b, here, b_bin(b, OP_div, far, b_bin(b, OP_sub, edge[k + 1], edge[k])), b_scalar(b, DT_f64, 0));
+		side[k] = b_select(b, here,
+				   b_bin(b, OP_div, far, b_bin(b, OP_sub, edge[k + 1], edge[k])),
+				   b_scalar(b, DT_f64, 0));
 	}
-	Node y = b_select(b, b_bin(b, OP_eq, at, edge[1]), b_scalar(b, DT_f64, 1), b_bin(b, OP_add, side[0], side[1]));
+	Node y = b_select(b, b_bin(b, OP_eq, at, edge[1]), b_scalar(b, DT_f64, 1),
+			  b_bin(b, OP_add, side[0], side[1]));
 	return b_convert(b, y, aten_dtype_or(b, n, "output_datatype", DT_f32));
 }
 
 OP(onnx_MelWeightMatrix_17){
-	.schema = "onnx.MelWeightMatrix.17(SymInt num_mel_bins, SymInt dft_length, Tensor sample_rate, Tensor lower_edge_hertz, Tensor upper_edge_hertz, "
-		  "*, ScalarType? output_datatype=None) -> Tensor",
+	.schema = "onnx.MelWeightMatrix.17(SymInt num_mel_bins, SymInt dft_length, Tensor "
+		  "sample_rate, Tensor lower_edge_hertz, Tensor upper_edge_hertz, *, "
+		  "ScalarType? output_datatype=None) -> Tensor",
 	.build = build_mel,
 	.no_sample = NODE_TESTS,
 };

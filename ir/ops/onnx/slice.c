@@ -31,32 +31,39 @@ static Node slice_dim(Build *b, Node x, uint32_t axis, Sym start, Sym end, int64
 	start = bound(b, start, extent, 0, last);
 	end = sym_min(t, bound(b, end, extent, -1, last), start);
 	x = b_reverse(b, x, (int)axis);
-	return b_slice(b, x, (int)axis, sym_sub(t, last, start), sym_sub(t, last, end), b_int(b, -step));
+	return b_slice(b, x, (int)axis, sym_sub(t, last, start), sym_sub(t, last, end),
+		       b_int(b, -step));
 }
 
 static Node build_slice(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
 	uint32_t nstart, nend, naxes = 0, nstep = 0, rank = aten_rank(b, x);
-	const Sym *start = node_ints(b->g, n, "starts", &nstart), *end = node_ints(b->g, n, "ends", &nend);
+	const Sym *start = node_ints(b->g, n, "starts", &nstart),
+		  *end = node_ints(b->g, n, "ends", &nend);
 	const Sym *axes = aten_has(b, n, "axes") ? node_ints(b->g, n, "axes", &naxes) : NULL;
 	const Sym *steps = aten_has(b, n, "steps") ? node_ints(b->g, n, "steps", &nstep) : NULL;
-	if (nstart != nend || (axes && naxes != nstart) || (steps && nstep != nstart) || nstart > rank)
-		return b_error(b, "%u starts, %u ends, %u axes, %u steps for a tensor of rank %u", nstart, nend, naxes, nstep, rank);
+	if (nstart != nend || (axes && naxes != nstart) || (steps && nstep != nstart) ||
+	    nstart > rank)
+		return b_error(b, "%u starts, %u ends, %u axes, %u steps for a tensor of rank %u",
+			       nstart, nend, naxes, nstep, rank);
 	for (uint32_t k = 0; k < nstart; k++) {
 		int64_t axis = k, step = 1;
-		if ((axes && !aten_const(b, axes[k], &axis)) || (steps && !aten_const(b, steps[k], &step)))
+		if ((axes && !aten_const(b, axes[k], &axis)) ||
+		    (steps && !aten_const(b, steps[k], &step)))
 			return (Node){0};
 		axis += axis < 0 ? rank : 0;
 		if (axis < 0 || axis >= rank || !step || step == INT64_MIN)
-			return b_error(b, "axis %lld, step %lld for a tensor of rank %u", (long long)axis, (long long)step, rank);
+			return b_error(b, "axis %lld, step %lld for a tensor of rank %u",
+				       (long long)axis, (long long)step, rank);
 		x = slice_dim(b, x, (uint32_t)axis, start[k], end[k], step);
 	}
 	return x;
 }
 
 OP(onnx_Slice_1){
-	.schema = "onnx.Slice.1(Tensor data, SymInt[] starts, SymInt[] ends, int[]? axes, int[]? steps) -> Tensor",
+	.schema = "onnx.Slice.1(Tensor data, SymInt[] starts, SymInt[] ends, int[]? axes, int[]? "
+		  "steps) -> Tensor",
 	.build = build_slice,
 	.no_sample = NODE_TESTS,
 };
@@ -98,7 +105,8 @@ static Node build_pad(Build *b, Node n)
 	const Sym *pads = node_ints(b->g, n, "pads", &npads);
 	Sym low[MAX_RANK], high[MAX_RANK];
 	SymTab *t = b_syms(b);
-	if (!aten_check_word(b, n, "mode", "constant reflect edge wrap") || !onnx_axes(b, n, "axes", rank, axes, &naxes))
+	if (!aten_check_word(b, n, "mode", "constant reflect edge wrap") ||
+	    !onnx_axes(b, n, "axes", rank, axes, &naxes))
 		return (Node){0};
 	if (npads != 2 * naxes)
 		return b_error(b, "%u pads, expected two for each of %u axes", npads, naxes);
@@ -112,19 +120,23 @@ static Node build_pad(Build *b, Node n)
 	if (mode[0] == 'c')
 		return pad_constant(b, n, x, low, high);
 	for (uint32_t k = 0; k < rank && x.i; k++) {
-		Sym extent = b_dim(b, x, (int)k), count = sym_add(t, extent, sym_add(t, low[k], high[k]));
+		Sym extent = b_dim(b, x, (int)k),
+		    count = sym_add(t, extent, sym_add(t, low[k], high[k]));
 		if (sym_is(t, low[k], 0) && sym_is(t, high[k], 0))
 			continue;
 		if (is_negative(b, low[k]) && is_negative(b, high[k]))
-			x = b_slice(b, x, (int)k, sym_muli(t, low[k], -1), sym_add(t, extent, high[k]), b_int(b, 1));
+			x = b_slice(b, x, (int)k, sym_muli(t, low[k], -1),
+				    sym_add(t, extent, high[k]), b_int(b, 1));
 		else
-			x = aten_take_dim(b, x, k, mirrored(b, count, low[k], extent, mode), "within");
+			x = aten_take_dim(b, x, k, mirrored(b, count, low[k], extent, mode),
+					  "within");
 	}
 	return x;
 }
 
 OP(onnx_Pad_1){
-	.schema = "onnx.Pad.1(Tensor data, SymInt[] pads, Tensor? constant_value, int[]? axes, *, str mode=\"constant\") -> Tensor",
+	.schema = "onnx.Pad.1(Tensor data, SymInt[] pads, Tensor? constant_value, int[]? axes, *, "
+		  "str mode=\"constant\") -> Tensor",
 	.aliases = "com_microsoft.Pad.1",
 	.build = build_pad,
 	.no_sample = NODE_TESTS,
@@ -140,15 +152,18 @@ static Node build_center_crop_pad(Build *b, Node n)
 	if (!onnx_axes(b, n, "axes", rank, axes, &naxes))
 		return (Node){0};
 	if (count != naxes)
-		return b_error(b, "shape has %u extents, expected one for each of %u axes", count, naxes);
+		return b_error(b, "shape has %u extents, expected one for each of %u axes", count,
+			       naxes);
 	for (uint32_t k = 0; k < naxes && x.i; k++) {
 		Sym low[MAX_RANK], high[MAX_RANK], extent = b_dim(b, x, (int)axes[k]);
 		for (uint32_t d = 0; d < rank; d++)
 			low[d] = high[d] = b_int(b, 0);
 		/* the odd element: cropped at the end, padded at the end */
-		Sym more = sym_max(t, sym_sub(t, shape[k], extent), b_int(b, 0)), less = sym_max(t, sym_sub(t, extent, shape[k]), b_int(b, 0));
+		Sym more = sym_max(t, sym_sub(t, shape[k], extent), b_int(b, 0)),
+		    less = sym_max(t, sym_sub(t, extent, shape[k]), b_int(b, 0));
 		Sym start = sym_divi(t, less, 2);
-		x = b_slice(b, x, (int)axes[k], start, sym_add(t, start, sym_min(t, extent, shape[k])), b_int(b, 1));
+		x = b_slice(b, x, (int)axes[k], start,
+			    sym_add(t, start, sym_min(t, extent, shape[k])), b_int(b, 1));
 		low[axes[k]] = sym_divi(t, more, 2);
 		high[axes[k]] = sym_sub(t, more, low[axes[k]]);
 		x = b_pad(b, x, low, high, aten_like(b, x, 0));
@@ -157,7 +172,8 @@ static Node build_center_crop_pad(Build *b, Node n)
 }
 
 OP(onnx_CenterCropPad_18){
-	.schema = "onnx.CenterCropPad.18(Tensor input_data, SymInt[] shape, *, int[]? axes=None) -> Tensor",
+	.schema = "onnx.CenterCropPad.18(Tensor input_data, SymInt[] shape, *, int[]? axes=None) "
+		  "-> Tensor",
 	.build = build_center_crop_pad,
 	.no_sample = NODE_TESTS,
 };
@@ -172,8 +188,10 @@ static Node build_trilu(Build *b, Node n)
 	if (rank < 2)
 		return b_error(b, "a tensor of rank %u, expected 2 or more", rank);
 	Shape s = aten_shape(b, x);
-	Node row = aten_iota_dim(b, &s, rank - 2, DT_i64), col = aten_iota_dim(b, &s, rank - 1, DT_i64);
-	Node diagonal = k.i ? b_bin(b, OP_add, row, b_reshape(b, b_convert(b, k, DT_i64), 0, NULL)) : row;
+	Node row = aten_iota_dim(b, &s, rank - 2, DT_i64),
+	     col = aten_iota_dim(b, &s, rank - 1, DT_i64);
+	Node diagonal =
+		k.i ? b_bin(b, OP_add, row, b_reshape(b, b_convert(b, k, DT_i64), 0, NULL)) : row;
 	Node keep = b_bin(b, node_bool(b->g, n, "upper") ? OP_ge : OP_le, col, diagonal);
 	return b_select(b, keep, x, aten_like(b, x, 0));
 }
@@ -191,7 +209,8 @@ static Node build_eye_like(Build *b, Node n)
 	if (aten_rank(b, x) != 2)
 		return b_error(b, "a tensor of rank %u, expected 2", aten_rank(b, x));
 	Shape s = aten_shape(b, x);
-	Node row = b_bin_scalar(b, OP_add, aten_iota_dim(b, &s, 0, DT_i64), (double)aten_int(b, n, "k"));
+	Node row = b_bin_scalar(b, OP_add, aten_iota_dim(b, &s, 0, DT_i64),
+				(double)aten_int(b, n, "k"));
 	Node y = b_bin(b, OP_eq, row, aten_iota_dim(b, &s, 1, DT_i64));
 	return b_convert(b, y, aten_dtype_or(b, n, "dtype", aten_dtype(b, x)));
 }
@@ -232,14 +251,18 @@ static Node build_one_hot(Build *b, Node n)
 	index = b_convert(b, index, DT_i64);
 	if (!index.i)
 		return index;
-	index = b_select(b, b_bin_scalar(b, OP_lt, index, 0), b_bin(b, OP_add, index, aten_size(b, depth, DT_i64)), index);
+	index = b_select(b, b_bin_scalar(b, OP_lt, index, 0),
+			 b_bin(b, OP_add, index, aten_size(b, depth, DT_i64)), index);
 	Shape s = shape_insert(aten_shape(b, index), (uint32_t)axis, depth);
-	Node hot = b_bin(b, OP_eq, b_unsqueeze(b, index, (int)axis), aten_iota_dim(b, &s, (uint32_t)axis, DT_i64));
-	return b_select(b, hot, b_select_dim(b, values, 0, b_int(b, 1)), b_select_dim(b, values, 0, b_int(b, 0)));
+	Node hot = b_bin(b, OP_eq, b_unsqueeze(b, index, (int)axis),
+			 aten_iota_dim(b, &s, (uint32_t)axis, DT_i64));
+	return b_select(b, hot, b_select_dim(b, values, 0, b_int(b, 1)),
+			b_select_dim(b, values, 0, b_int(b, 0)));
 }
 
 OP(onnx_OneHot_9){
-	.schema = "onnx.OneHot.9(Tensor indices, SymInt depth, Tensor values, *, int axis=-1) -> Tensor",
+	.schema = "onnx.OneHot.9(Tensor indices, SymInt depth, Tensor values, *, int axis=-1) -> "
+		  "Tensor",
 	.build = build_one_hot,
 	.no_sample = NODE_TESTS,
 };

@@ -21,7 +21,8 @@ static Node shifted(Build *b, Op op, Node x, int64_t by)
 /* The exponent of each |x|, i32: of zeros and subnormals -127. */
 static Node exponents(Build *b, Node x)
 {
-	return b_bin_scalar(b, OP_sub, shifted(b, OP_shift_right, bits_of(b, b_un(b, OP_abs, x)), 23), 127);
+	return b_bin_scalar(b, OP_sub,
+			    shifted(b, OP_shift_right, bits_of(b, b_un(b, OP_abs, x)), 23), 127);
 }
 
 /* x, f32, to the nearest number of that many bits behind the point, even if there are two; below
@@ -29,15 +30,18 @@ static Node exponents(Build *b, Node x)
 static Node round_float(Build *b, Node x, int mantissa, int least)
 {
 	Node e = b_bin_scalar(b, OP_maximum, exponents(b, x), least);
-	Node unit = from_bits(b, shifted(b, OP_shift_left, b_bin_scalar(b, OP_add, e, 127 - mantissa), 23));
+	Node unit = from_bits(
+		b, shifted(b, OP_shift_left, b_bin_scalar(b, OP_add, e, 127 - mantissa), 23));
 	return b_bin(b, OP_mul, b_un(b, OP_round, b_bin(b, OP_div, x, unit)), unit);
 }
 
-static Node to_float(Build *b, Node x, int mantissa, int least, double most, bool saturate, bool signed_zero)
+static Node to_float(Build *b, Node x, int mantissa, int least, double most, bool saturate,
+		     bool signed_zero)
 {
 	Node y = round_float(b, x, mantissa, least), nan = b_un(b, OP_isnan, x);
 	Node over = b_bin_scalar(b, OP_gt, b_un(b, OP_abs, y), most);
-	Node bound = b_select(b, b_bin_scalar(b, OP_lt, x, 0), aten_like(b, x, -most), aten_like(b, x, most));
+	Node bound = b_select(b, b_bin_scalar(b, OP_lt, x, 0), aten_like(b, x, -most),
+			      aten_like(b, x, most));
 	y = b_select(b, over, saturate ? bound : aten_like(b, x, (double)NAN), y);
 	if (!signed_zero)
 		y = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, y, 0), y);
@@ -50,11 +54,17 @@ static Node to_power(Build *b, Node x, bool saturate, const char *mode)
 	Node bits = bits_of(b, b_un(b, OP_abs, x)), e = shifted(b, OP_shift_right, bits, 23);
 	Node rest = b_bin(b, OP_sub, bits, shifted(b, OP_shift_left, e, 23));
 	if (mode[0] != 'd')
-		e = b_bin(b, OP_add, e, b_convert(b, b_bin_scalar(b, mode[0] == 'u' ? OP_gt : OP_ge, rest, mode[0] == 'u' ? 0 : 0x400000), DT_i32));
+		e = b_bin(b, OP_add, e,
+			  b_convert(b,
+				    b_bin_scalar(b, mode[0] == 'u' ? OP_gt : OP_ge, rest,
+						 mode[0] == 'u' ? 0 : 0x400000),
+				    DT_i32));
 	e = b_bin_scalar(b, OP_minimum, e, 254);
-	Node y = b_select(b, b_bin_scalar(b, OP_le, e, 0), aten_like(b, x, 0x1p-127), from_bits(b, shifted(b, OP_shift_left, e, 23)));
+	Node y = b_select(b, b_bin_scalar(b, OP_le, e, 0), aten_like(b, x, 0x1p-127),
+			  from_bits(b, shifted(b, OP_shift_left, e, 23)));
 	if (!saturate)
-		y = b_select(b, b_bin_scalar(b, OP_eq, x, (double)INFINITY), aten_like(b, x, (double)NAN), y);
+		y = b_select(b, b_bin_scalar(b, OP_eq, x, (double)INFINITY),
+			     aten_like(b, x, (double)NAN), y);
 	return b_select(b, b_un(b, OP_isnan, x), x, y);
 }
 
@@ -65,7 +75,8 @@ static Node to_int(Build *b, Node x, int bits, bool is_signed)
 	x = b_convert(b, x, DT_i32);
 	Node y = b_bin_scalar(b, OP_remainder, x, (double)n);
 	if (is_signed)
-		y = b_select(b, b_bin_scalar(b, OP_ge, y, (double)(n / 2)), b_bin_scalar(b, OP_sub, y, (double)n), y);
+		y = b_select(b, b_bin_scalar(b, OP_ge, y, (double)(n / 2)),
+			     b_bin_scalar(b, OP_sub, y, (double)n), y);
 	return b_convert(b, y, is_signed ? DT_i8 : DT_u8);
 }
 

@@ -20,7 +20,8 @@ typedef struct {
 bool window_read(Build *, Node n, Node x, const int64_t *kernel, uint32_t ns, Window *);
 /* Fills in v[want] from an int[] argument; without it `fill`. Returns false after an error: another
  * length, or a number below `least` or above INT32_MAX. */
-bool window_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t least, int64_t *v);
+bool window_ints(Build *, Node n, const char *name, uint32_t want, int64_t fill, int64_t least,
+		 int64_t *v);
 /* Returns the elements of each distance of a window, dilation * (kernel - 1) + 1, below 2^62. */
 static inline int64_t window_reach(const Window *w, uint32_t k)
 {

@@ -22,7 +22,8 @@ bool node_has_complex(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
 	uint32_t nin = node_nin(g, n);
-	return op_info(op)->complex && nin && node_in(g, n, nin - 1).i && dtype_is_complex(node_dtype(g, node_in(g, n, nin - 1)));
+	return op_info(op)->complex && nin && node_in(g, n, nin - 1).i &&
+	       dtype_is_complex(node_dtype(g, node_in(g, n, nin - 1)));
 }
 
 /* Operands and, where the text asks for them, their parts. */
@@ -33,9 +34,11 @@ static void bind(Eval *e, Build *b, Node n, const Node *in, const char *text)
 	*e = (Eval){.b = b, .p = text};
 	expand_bind(e, d.op, in, d.nin, d.attr);
 	for (uint32_t k = 0; k < 2 * d.nin; k++) {
-		const char *name = arena_printf(b->g->ir->ctx->scratch, "%s_%s", s->arg[k / 2].name, k % 2 ? "im" : "re");
+		const char *name = arena_printf(b->g->ir->ctx->scratch, "%s_%s", s->arg[k / 2].name,
+						k % 2 ? "im" : "re");
 		if (strstr(text, name))
-			expand_let(e, name, (Val){.kind = VAL_node, .node = b_part(b, in[k / 2], k % 2)});
+			expand_let(e, name,
+				   (Val){.kind = VAL_node, .node = b_part(b, in[k / 2], k % 2)});
 	}
 }
 
@@ -57,7 +60,8 @@ Node op_complex(Build *outer, Node n)
 	bind(&e, b, n, in, text);
 	Val v = expand_program(&e);
 	if (e.err && g->ir->ctx->nerror == errors)
-		ctx_bug(g->ir->ctx, ".complex of %s: %s at \"%.32s\"", op_name(node_op(g, n)), e.err, e.errp);
+		ctx_bug(g->ir->ctx, ".complex of %s: %s at \"%.32s\"", op_name(node_op(g, n)),
+			e.err, e.errp);
 	if (g->ir->ctx->nerror != errors)
 		return (Node){0};
 	Node y = v.kind == VAL_nodes && v.n == 2 ? b_complex(b, v.nodes[0], v.nodes[1])

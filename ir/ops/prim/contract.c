@@ -224,7 +224,8 @@ static void index_contract(IndexMap *m)
 	SymTab *syms = g->ir->syms;
 	Node x = node_in(g, m->n, 0), y = node_in(g, m->n, 1);
 	uint32_t nbatch, nsum, n, o = 0;
-	const Sym *bx = node_ints(g, m->n, "batch_x", &nbatch), *by = node_ints(g, m->n, "batch_y", &n);
+	const Sym *bx = node_ints(g, m->n, "batch_x", &nbatch),
+		  *by = node_ints(g, m->n, "batch_y", &n);
 	const Sym *sx = node_ints(g, m->n, "sum_x", &nsum), *sy = node_ints(g, m->n, "sum_y", &n);
 	Sym *ix = m->in[0], *iy = m->in[1];
 	for (uint32_t k = 0; k < nbatch; k++, o++)
@@ -299,8 +300,8 @@ static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
 	/* of storage types the sums that an epilogue was to read are rounded, as if there had been
 	 * none */
 	Node narrow = b_convert(b, ct, node_dtype(b->g, node_in(b->g, n, side)));
-	Node z = b_contract(b, narrow, node_in(b->g, n, !side), (const uint32_t(*)[2])batch, own.nbatch, (const uint32_t(*)[2])sum,
-			    other.nfree);
+	Node z = b_contract(b, narrow, node_in(b->g, n, !side), (const uint32_t(*)[2])batch,
+			    own.nbatch, (const uint32_t(*)[2])sum, other.nfree);
 	return z.i ? b_permute(b, z, perm) : z;
 }
 
@@ -318,7 +319,8 @@ static void along_contract(const Graph *g, Node n, int from[MAX_RANK])
 	const SymTab *syms = g->ir->syms;
 	Node x = node_in(g, n, 0), y = node_in(g, n, 1);
 	uint32_t nbatch, nsum, used = 0, at = 0;
-	const Sym *batch = node_ints(g, n, "batch_y", &nbatch), *sum = node_ints(g, n, "sum_y", &nsum);
+	const Sym *batch = node_ints(g, n, "batch_y", &nbatch),
+		  *sum = node_ints(g, n, "sum_y", &nsum);
 	for (uint32_t k = 0; k < nsum; k++)
 		used |= 1u << sym_const(syms, sum[k]);
 	for (uint32_t k = 0; k < nbatch; k++) {
@@ -338,7 +340,8 @@ OP(contract) {
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
 		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
-	       "ints give acc, floats out, which is acc or their own dtype; i8 and u8 beside f32 are converted",
+	       "ints give acc, floats out, which is acc or their own dtype; "
+	       "i8 and u8 beside f32 are converted",
 	.along = along_contract,
 	.infer = infer_contract,
 	.eval = eval_contract,
@@ -349,7 +352,8 @@ OP(contract) {
 		  "acc=f32; "
 		  "i8[3, 4] in -8..8, i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "
 		  "sum_y=[1], acc=i32; "
-		  "f16[3, 4], f16[5, 4], batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32, out=f32; "
-		  "f32[3, 4], i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32; "
+		  "f16[3, 4], f16[5, 4], batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32, "
+		  "out=f32; f32[3, 4], i8[5, 4] in -8..8, batch_x=[], batch_y=[], sum_x=[1], "
+		  "sum_y=[1], acc=f32; "
 		  "f32[2, 0], f32[0, 3], batch_x=[], batch_y=[], sum_x=[1], sum_y=[0], acc=f32",
 };

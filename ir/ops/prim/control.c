@@ -37,7 +37,8 @@ static bool infer_body(Infer *f, const char *name, const Graph **body)
 }
 
 /* The graph's inputs are the n operands from `first` on. */
-static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, uint32_t first, uint32_t n)
+static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, uint32_t first,
+			       uint32_t n)
 {
 	if (body->input.n != n)
 		return infer_fail(f, "graph %s has %u inputs, expected %u", name, body->input.n, n);
@@ -51,7 +52,8 @@ static bool requires_equal(const Graph *g, Sym a, Sym b)
 {
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *q = &g->guard.data[k];
-		if (q->kind == GUARD_EQ && ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
+		if (q->kind == GUARD_EQ &&
+		    ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
 			return true;
 	}
 	return false;
@@ -69,7 +71,8 @@ static bool known_same(Infer *f, const Graph *body, const char *what, Sym a, Sym
 	TRY(infer_same(f, what, a, b));
 	if (known_equal(f, f->g, body, a, b))
 		return true;
-	return infer_fail(f, "%s: %s and %s may differ: they must be the same", what, sym_str(f->syms, a), sym_str(f->syms, b));
+	return infer_fail(f, "%s: %s and %s may differ: they must be the same", what,
+			  sym_str(f->syms, a), sym_str(f->syms, b));
 }
 
 /* Output k of the body is what operand k, which it replaces, was. */
@@ -77,8 +80,11 @@ static bool check_carry(Infer *f, const Graph *body, uint32_t k)
 {
 	Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
 	if (got.dtype != t.dtype || got.n != t.n)
-		return infer_fail(f, "carry %u is %s, and the body makes %s of it: it must stay of the same type", k, type_text(f->g, f->in[k]),
-		                  type_text(body, body->output.data[k].node));
+		return infer_fail(f,
+				  "carry %u is %s, and the body makes %s of it: it must stay of "
+				  "the same type",
+				  k, type_text(f->g, f->in[k]),
+				  type_text(body, body->output.data[k].node));
 	for (uint32_t d = 0; d < t.n; d++)
 		TRY(known_same(f, body, "extent of a carry", t.dim[d], got.dim[d]));
 	return true;
@@ -88,8 +94,8 @@ static bool check_carry(Infer *f, const Graph *body, uint32_t k)
  * data. */
 static bool is_known_outside(const Infer *f, const Graph *body, Sym var)
 {
-	return sym_var_kind(f->syms, var) != SYMVAR_UNBACKED || graph_is_given(body, var) || !graph_finds(body, var) ||
-	       graph_is_given(f->g, var) || graph_finds(f->g, var);
+	return sym_var_kind(f->syms, var) != SYMVAR_UNBACKED || graph_is_given(body, var) ||
+	       !graph_finds(body, var) || graph_is_given(f->g, var) || graph_finds(f->g, var);
 }
 
 /* Memory of a result has its size before the body runs. */
@@ -98,9 +104,10 @@ static bool check_known_size(Infer *f, const Graph *body, uint32_t k, const char
 	Node y = body->output.data[k].node;
 	for (uint32_t v = 0; node_has_data_size(body, y) && v < sym_nvars(f->syms); v++) {
 		Sym var = sym_var_at(f->syms, v);
-		if (type_uses(f->g->ir, node_type_id(body, y), var) && !is_known_outside(f, body, var))
-			return infer_fail(f, "result %u is %s, and the body finds %s in data: %s", k, type_text(body, y), sym_name(f->syms, var),
-			                  why);
+		if (type_uses(f->g->ir, node_type_id(body, y), var) &&
+		    !is_known_outside(f, body, var))
+			return infer_fail(f, "result %u is %s, and the body finds %s in data: %s",
+					  k, type_text(body, y), sym_name(f->syms, var), why);
 	}
 	return true;
 }
@@ -169,7 +176,9 @@ static bool shape_scan(Infer *f)
 			continue;
 		}
 		Type t = *node_type(body, body->output.data[k].node);
-		TRY(check_known_size(f, body, k, "results of rounds that have different sizes cannot be stacked"));
+		TRY(check_known_size(
+			f, body, k,
+			"results of rounds that have different sizes cannot be stacked"));
 		Sym dim[MAX_RANK + 1] = {length};
 		memcpy(dim + 1, t.dim, t.n * sizeof *dim);
 		TRY(infer_result(f, t.dtype, t.n + 1, dim));
@@ -233,8 +242,9 @@ OP(scan) {
 	.infer = infer_scan,
 	.eval = eval_scan,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .own_results = true},
-	.sample = "[f32[2, 3]], [f32[4, 2, 3] in -1..1], [f32[3]], body=graph @step(%h: f32[2, 3], %x: f32[2, 3], "
-		  "%w: f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%h, %b)\n  %s = add(%a, "
+	.sample = "[f32[2, 3]], [f32[4, 2, 3] in -1..1], [f32[3]], body=graph @step(%h: f32[2, 3], "
+		  "%x: f32[2, 3], %w: f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], "
+		  "map=[1])\n  %a = mul(%h, %b)\n  %s = add(%a, "
 		  "%x)\n  return %s, %a\n}, length=4, reverse=true",
 };
 
@@ -245,7 +255,8 @@ static bool shape_while(Infer *f)
 	uint32_t first, ninit = infer_args(f, "init", &first);
 	const Graph *test, *body;
 	TRY(infer_body(f, "cond", &test) && infer_body(f, "body", &body));
-	TRY(check_whole_inputs(f, "cond", test, 0, f->nin) && check_whole_inputs(f, "body", body, 0, f->nin));
+	TRY(check_whole_inputs(f, "cond", test, 0, f->nin) &&
+	    check_whole_inputs(f, "body", body, 0, f->nin));
 	if (test->output.n != 1 || !is_condition(node_type(test, test->output.data[0].node)))
 		return infer_fail(f, "graph cond must give a bool without dimensions");
 	if (body->output.n != ninit)
@@ -264,7 +275,8 @@ INFER(while)
 static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	uint32_t first, nin = node_nin(g, n), ninit = node_args(g, n, "init", &first);
-	Graph *test = interp_expand(node_attr(g, n, "cond")->graph), *body = interp_expand(node_attr(g, n, "body")->graph);
+	Graph *test = interp_expand(node_attr(g, n, "cond")->graph),
+	      *body = interp_expand(node_attr(g, n, "body")->graph);
 	TRY(test && body);
 	uint8_t more;
 	Tensor flag = {.dtype = DT_bool, .data = &more};
@@ -285,15 +297,19 @@ static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 
 OP(while) {
 	.endless = true,
-	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body, int? most=None) -> Tensor[]",
-	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...); derivatives may rely on `most` rounds at most",
+	.schema = "while(Tensor[] init, Tensor[] consts, *, graph cond, graph body, int? "
+		  "most=None) -> Tensor[]",
+	.doc = "as long as cond(carry..., consts...): carry... = body(carry..., consts...); "
+	       "derivatives may rely on `most` rounds at most",
 	.infer = infer_while,
 	.eval = eval_while,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .own_results = true},
-	.sample = "[i64[] of 0, f32[2, 3] in -1..1], [f32[2, 3]], cond=graph @more(%i: i64[], %x: f32[2, 3], %w: f32[2, 3]) "
-		  "{\n  %n = full(value=5, shape=[], dtype=i64)\n  %c = lt(%i, %n)\n  return %c\n}, body=graph @step(%i: "
-		  "i64[], %x: f32[2, 3], %w: f32[2, 3]) {\n  %one = full(value=1, shape=[], dtype=i64)\n  %j = add(%i, "
-		  "%one)\n  %p = mul(%x, %w)\n  %s = add(%p, %x)\n  return %j, %s\n}, most=8",
+	.sample = "[i64[] of 0, f32[2, 3] in -1..1], [f32[2, 3]], cond=graph @more(%i: i64[], %x: "
+		  "f32[2, 3], %w: f32[2, 3]) {\n  %n = full(value=5, shape=[], "
+		  "dtype=i64)\n  %c = lt(%i, %n)\n  return %c\n}, body=graph @step(%i: "
+		  "i64[], %x: f32[2, 3], %w: f32[2, 3]) {\n  %one = full(value=1, shape=[], "
+		  "dtype=i64)\n  %j = add(%i, %one)\n  %p = mul(%x, %w)\n  %s = add(%p, "
+		  "%x)\n  return %j, %s\n}, most=8",
 };
 
 /* ---- cond ---- */
@@ -302,24 +318,34 @@ OP(while) {
  * by one of them. */
 static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint32_t k, uint32_t d)
 {
-	Sym a = node_dim(yes, yes->output.data[k].node, d), b = node_dim(no, no->output.data[k].node, d);
+	Sym a = node_dim(yes, yes->output.data[k].node, d),
+	    b = node_dim(no, no->output.data[k].node, d);
 	if (known_equal(f, yes, no, a, b))
 		return true;
-	return infer_fail(f, "dimension %u of result %u has size %s in one branch and %s in the other: they must be "
-	                  "the same", d, k, sym_str(f->syms, a), sym_str(f->syms, b));
+	return infer_fail(f,
+			  "dimension %u of result %u has size %s in one branch and %s in the "
+			  "other: they must be "
+			  "the same",
+			  d, k, sym_str(f->syms, a), sym_str(f->syms, b));
 }
 
 static bool check_branches(Infer *f, const Graph *yes, const Graph *no)
 {
 	const char *in_branch = "the size of a branch's result must be known outside of it";
 	if (yes->output.n != no->output.n)
-		return infer_fail(f, "the branches have %u and %u results", yes->output.n, no->output.n);
+		return infer_fail(f, "the branches have %u and %u results", yes->output.n,
+				  no->output.n);
 	for (uint32_t k = 0; k < yes->output.n; k++) {
-		Type a = *node_type(yes, yes->output.data[k].node), b = *node_type(no, no->output.data[k].node);
+		Type a = *node_type(yes, yes->output.data[k].node),
+		     b = *node_type(no, no->output.data[k].node);
 		if (a.dtype != b.dtype || a.n != b.n)
-			return infer_fail(f, "result %u is %s in one branch and %s in the other: it must be of the same type", k,
-			                  type_text(yes, yes->output.data[k].node), type_text(no, no->output.data[k].node));
-		TRY(check_known_size(f, yes, k, in_branch) && check_known_size(f, no, k, in_branch));
+			return infer_fail(f,
+					  "result %u is %s in one branch and %s in the other: it "
+					  "must be of the same type",
+					  k, type_text(yes, yes->output.data[k].node),
+					  type_text(no, no->output.data[k].node));
+		TRY(check_known_size(f, yes, k, in_branch) &&
+		    check_known_size(f, no, k, in_branch));
 		for (uint32_t d = 0; d < a.n; d++)
 			TRY(check_branch_size(f, yes, no, k, d));
 	}
@@ -334,7 +360,8 @@ static bool shape_cond(Infer *f)
 	Type pred = infer_in(f, 0);
 	if (!is_condition(&pred))
 		return infer_fail(f, "operand pred: expected a bool without dimensions");
-	TRY(check_whole_inputs(f, "yes", yes, first, nxs) && check_whole_inputs(f, "no", no, first, nxs));
+	TRY(check_whole_inputs(f, "yes", yes, first, nxs) &&
+	    check_whole_inputs(f, "no", no, first, nxs));
 	TRY(check_branches(f, yes, no));
 	TypeId *elem = ARENA_ARRAY(f->g->ir->ctx->arena, TypeId, yes->output.n);
 	for (uint32_t k = 0; k < yes->output.n; k++)
@@ -356,10 +383,12 @@ OP(cond) {
 	.infer = infer_cond,
 	.eval = eval_cond,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
-	.sample = "bool[] of 1, [f32[2, 3] in -1..1, f32[3]], yes=graph @yes(%x: f32[2, 3], %w: f32[3]) {\n  %b = "
-		  "broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%x, %b)\n  return %a\n}, no=graph @no(%x: f32[2, 3], %w: "
-		  "f32[3]) {\n  %e = neg(%x)\n  return %e\n}; bool[] of 0, [f32[2] in -1..1], yes=graph @yes(%x: f32[2]) {\n  "
-		  "%s = sqrt(%x)\n  return %s, %x\n}, no=graph @no(%x: f32[2]) {\n  %e = exp(%x)\n  return %e, %e\n}",
+	.sample = "bool[] of 1, [f32[2, 3] in -1..1, f32[3]], yes=graph @yes(%x: f32[2, 3], %w: "
+		  "f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = mul(%x, "
+		  "%b)\n  return %a\n}, no=graph @no(%x: f32[2, 3], %w: "
+		  "f32[3]) {\n  %e = neg(%x)\n  return %e\n}; bool[] of 0, [f32[2] in -1..1], "
+		  "yes=graph @yes(%x: f32[2]) {\n  %s = sqrt(%x)\n  return %s, %x\n}, "
+		  "no=graph @no(%x: f32[2]) {\n  %e = exp(%x)\n  return %e, %e\n}",
 };
 
 /* ---- assert ---- */
@@ -448,7 +477,10 @@ static bool eval_assert_zero(EvalCtx *e, Graph *g, Node n, const Tensor *in, Ten
 		Arena *a = g->ir->ctx->scratch;
 		Text message;
 		text_init(&message, a);
-		assert_zero_message(&message, node_str(g, n, "message"), node_rank(g, node_in(g, n, 0)) ? arena_printf(a, "%lld", (long long)i) : NULL,
+		assert_zero_message(&message, node_str(g, n, "message"),
+				    node_rank(g, node_in(g, n, 0))
+					    ? arena_printf(a, "%lld", (long long)i)
+					    : NULL,
 				    arena_printf(a, "%lld", (long long)tensor_i64(in, i)));
 		return eval_error(e, g, n, "%s", message.data ? message.data : "");
 	}
@@ -457,14 +489,16 @@ static bool eval_assert_zero(EvalCtx *e, Graph *g, Node n, const Tensor *in, Ten
 
 OP(assert_zero) {
 	.schema = "assert_zero(Tensor code, *, str message) -> ()",
-	.doc = "a run-time error unless every element is 0; in the message {code} is the first other one, {place} says where it is",
+	.doc = "a run-time error unless every element is 0; in the message {code} is the first "
+	       "other one, {place} says where it is",
 	.checks = CHECKS_ZERO,
 	.effect = true,
 	.infer = infer_assert_zero,
 	.eval = eval_assert_zero,
 	.batch = batch_assert_zero,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
-	.sample = "i32[] of 0, message=\"{place}step {code}\"; i64[n=2, 3] of 0, message=\"{place}step {code}\"",
+	.sample = "i32[] of 0, message=\"{place}step {code}\"; "
+		  "i64[n=2, 3] of 0, message=\"{place}step {code}\"",
 };
 
 /* ---- barrier ---- */
@@ -538,8 +572,9 @@ static Mark mark_checkpoint(const Graph *g, Node n)
 OP(checkpoint) {
 	.marks = mark_checkpoint,
 	.schema = "checkpoint(Tensor x, *, str at) -> Tensor",
-	.doc = "x, marked for what is saved for gradients: where a region begins (\"begin\") and ends (\"end\") whose values are computed "
-	       "again, or to be saved within one (\"keep\")",
+	.doc = "x, marked for what is saved for gradients: where a region begins (\"begin\") and "
+	       "ends (\"end\") whose values are computed again, "
+	       "or to be saved within one (\"keep\")",
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.vjp = "[g]",
 	.jvp = "t_x",
@@ -559,7 +594,8 @@ static bool is_pure(const Graph *body)
 		if (node_checks(body, n) == CHECKS_TRUTH || node_checks(body, n) == CHECKS_ZERO)
 			continue;
 		const OpInfo *info = op_info(node_op(body, n));
-		if (info->effect || (info->has_effect && info->has_effect(body, n)) || (node_draws(body, n) && !node_arg(body, n, "rng").i))
+		if (info->effect || (info->has_effect && info->has_effect(body, n)) ||
+		    (node_draws(body, n) && !node_arg(body, n, "rng").i))
 			return false;
 		for (uint32_t k = 0; k < op_schema(node_op(body, n))->narg; k++) {
 			const Attr *a = ir_attr(body->ir, node_data(body, n)->attr, k);
@@ -583,27 +619,39 @@ static bool may_be_same(const Infer *f, Node x, const Graph *body, Node y)
 /* The inverse takes the results and the constants, and gives what went in. */
 static bool check_inverse(Infer *f, const char *name, const Graph *body)
 {
-	uint32_t first_x, first_const, first, ny = infer_args(f, "ys", &first), nx = infer_args(f, "xs", &first_x),
-		 nconst = infer_args(f, "consts", &first_const);
+	uint32_t first_x, first_const, first, ny = infer_args(f, "ys", &first),
+					      nx = infer_args(f, "xs", &first_x),
+					      nconst = infer_args(f, "consts", &first_const);
 	if (body->input.n != ny + nconst)
-		return infer_fail(f, "block \"%s\": its inverse takes %u values, expected %u: the block's %u results and %u more", name,
-				  body->input.n, ny + nconst, ny, nconst);
+		return infer_fail(f,
+				  "block \"%s\": its inverse takes %u values, expected %u: the "
+				  "block's %u results and %u more",
+				  name, body->input.n, ny + nconst, ny, nconst);
 	if (body->output.n != nx)
-		return infer_fail(f, "block \"%s\": its inverse gives %u values, and the block takes %u", name, body->output.n, nx);
+		return infer_fail(
+			f, "block \"%s\": its inverse gives %u values, and the block takes %u",
+			name, body->output.n, nx);
 	for (uint32_t k = 0; k < body->input.n; k++) {
 		Node x = f->in[k < ny ? k : first_const + k - ny], in = body->input.data[k].node;
 		if (!may_be_same(f, x, body, in))
-			return infer_fail(f, "block \"%s\": operand %u of its inverse is %s, expected %s", name, k, type_text(body, in),
-					  type_text(f->g, x));
+			return infer_fail(
+				f, "block \"%s\": operand %u of its inverse is %s, expected %s",
+				name, k, type_text(body, in), type_text(f->g, x));
 	}
 	for (uint32_t k = 0; k < nx; k++) {
 		Node x = f->in[first_x + k], out = body->output.data[k].node;
 		if (!may_be_same(f, x, body, out))
-			return infer_fail(f, "block \"%s\": result %u of its inverse is %s, and operand %u of the block %s", name, k,
-					  type_text(body, out), k, type_text(f->g, x));
+			return infer_fail(f,
+					  "block \"%s\": result %u of its inverse is %s, and "
+					  "operand %u of the block %s",
+					  name, k, type_text(body, out), k, type_text(f->g, x));
 	}
-	return is_pure(body) || infer_fail(f, "block \"%s\": its inverse draws random numbers of no key or has an effect, which would "
-					   "not be the same a second time: compute these outside and hand them in", name);
+	return is_pure(body) ||
+	       infer_fail(f,
+			  "block \"%s\": its inverse draws random numbers of no key or has an "
+			  "effect, which would "
+			  "not be the same a second time: compute these outside and hand them in",
+			  name);
 }
 
 static bool shape_invertible(Infer *f)
@@ -611,7 +659,8 @@ static bool shape_invertible(Infer *f)
 	uint32_t first, ny = infer_args(f, "ys", &first);
 	const Attr *name = infer_attr(f, "name");
 	const Graph *body;
-	TRY(infer_body(f, "inverse", &body) && check_inverse(f, name->kind == ATTR_str ? name->str : "", body));
+	TRY(infer_body(f, "inverse", &body) &&
+	    check_inverse(f, name->kind == ATTR_str ? name->str : "", body));
 	TypeId *elem = ARENA_ARRAY(f->g->ir->ctx->arena, TypeId, ny);
 	for (uint32_t k = 0; k < ny; k++)
 		elem[k] = node_type_id(f->g, f->in[k]);
@@ -665,12 +714,15 @@ OP(invertible) {
 	.marks = mark_invertible,
 	.adjoint = adjoint_invertible,
 	.tangent = tangent_invertible,
-	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str name) -> Tensor[]",
-	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), from which gradients may compute them again",
+	.schema = "invertible(Tensor[] ys, Tensor[] xs, Tensor[] consts, *, graph inverse, str "
+		  "name) -> Tensor[]",
+	.doc = "ys, the results of a block of xs: xs... = inverse(ys..., consts...), "
+	       "from which gradients may compute them again",
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.infer = infer_invertible,
 	.eval = eval_invertible,
 	.build = build_invertible,
-	.sample = "[f32[2, 3]], [f32[2, 3]], [f32[3]], inverse=graph @undo(%y: f32[2, 3], %w: f32[3]) {\n  %b = broadcast(%w, "
-		  "shape=[2, 3], map=[1])\n  %a = sub(%y, %b)\n  return %a\n}, name=\"shift\"",
+	.sample = "[f32[2, 3]], [f32[2, 3]], [f32[3]], inverse=graph @undo(%y: f32[2, 3], %w: "
+		  "f32[3]) {\n  %b = broadcast(%w, shape=[2, 3], map=[1])\n  %a = sub(%y, "
+		  "%b)\n  return %a\n}, name=\"shift\"",
 };

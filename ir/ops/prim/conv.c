@@ -246,19 +246,22 @@ static void index_conv(IndexMap *m)
 	SymTab *syms = g->ir->syms;
 	Node x = node_in(g, m->n, 0), w = node_in(g, m->n, 1);
 	uint32_t n;
-	const Sym *stride = node_ints(g, m->n, "stride", &n), *dilation = node_ints(g, m->n, "dilation", &n);
+	const Sym *stride = node_ints(g, m->n, "stride", &n),
+		  *dilation = node_ints(g, m->n, "dilation", &n);
 	const Sym *pad = node_ints(g, m->n, "pad", &n);
 	const Sym *dilation_in = node_ints(g, m->n, "dilation_in", &n);
 	Sym *ix = m->in[0], *iw = m->in[1];
 	for (uint32_t k = 0; k < n; k++)
-		if (!sym_is(syms, dilation_in[k], 1) || sym_le(syms, pad[k], sym_int(syms, 0)) == NO)
+		if (!sym_is(syms, dilation_in[k], 1) ||
+		    sym_le(syms, pad[k], sym_int(syms, 0)) == NO)
 			ctx_bug(g->ir->ctx, "the padding of a convolution is not explicit");
 	ix[0] = m->at[0];
 	ix[1] = iw[0] = m->at[1];
 	iw[1] = m->at[2];
 	for (uint32_t k = 0; k < n; k++) {
 		iw[3 + k] = m->axis(m, "k", node_dim(g, w, 3 + k));
-		Sym at = sym_add(syms, sym_mul(syms, m->at[3 + k], stride[k]), sym_mul(syms, iw[3 + k], dilation[k]));
+		Sym at = sym_add(syms, sym_mul(syms, m->at[3 + k], stride[k]),
+				 sym_mul(syms, iw[3 + k], dilation[k]));
 		ix[3 + k] = sym_sub(syms, at, pad[k]);
 	}
 	ix[2] = iw[2] = m->axis(m, "c", node_dim(g, x, 2));
@@ -270,12 +273,19 @@ static void index_conv(IndexMap *m)
  * dilation d, of the input e, pad p. The cotangents are convolutions of the same kind, so all
  * orders of derivatives are. */
 
-static Node convolve(Build *b, Node x, Node w, const Sym *stride, const Sym *dilation, const Sym *dilation_in, const Sym *pad,
-		     const Sym *size)
+static Node convolve(Build *b, Node x, Node w, const Sym *stride, const Sym *dilation,
+		     const Sym *dilation_in, const Sym *pad, const Sym *size)
 {
 	uint32_t n = node_rank(b->g, x) - 3;
-	Attr attr[] = {attr_none(), attr_none(), attr_ints(stride, n), attr_ints(dilation, n), attr_ints(dilation_in, n),
-		       attr_ints(pad, n), attr_ints(size, n), attr_dtype(dtype_compute(node_dtype(b->g, x))), attr_none()};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_ints(stride, n),
+		       attr_ints(dilation, n),
+		       attr_ints(dilation_in, n),
+		       attr_ints(pad, n),
+		       attr_ints(size, n),
+		       attr_dtype(dtype_compute(node_dtype(b->g, x))),
+		       attr_none()};
 	return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
 }
 
@@ -295,8 +305,10 @@ static Node cotangent_x(Build *b, Node n, Node ct)
 	SymTab *syms = b_syms(b);
 	Node x = node_in(b->g, n, 0), w = node_in(b->g, n, 1);
 	uint32_t rank, dims[MAX_RANK];
-	const Sym *stride = node_ints(b->g, n, "stride", &rank), *dilation = node_ints(b->g, n, "dilation", &rank);
-	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank), *pad = node_ints(b->g, n, "pad", &rank);
+	const Sym *stride = node_ints(b->g, n, "stride", &rank),
+		  *dilation = node_ints(b->g, n, "dilation", &rank);
+	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank),
+		  *pad = node_ints(b->g, n, "pad", &rank);
 	Sym low[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++) {
 		Sym last = sym_addi(syms, node_dim(b->g, w, 3 + k), -1);
@@ -306,7 +318,9 @@ static Node cotangent_x(Build *b, Node n, Node ct)
 	Node turned = permute_head(b, w, 0, 2, 1);
 	for (uint32_t k = 0; k < rank && turned.i; k++)
 		turned = b_reverse(b, turned, (int)dims[k]);
-	return turned.i ? convolve(b, ct, turned, dilation_in, dilation, stride, low, node_type(b->g, x)->dim + 3) : turned;
+	return turned.i ? convolve(b, ct, turned, dilation_in, dilation, stride, low,
+				   node_type(b->g, x)->dim + 3)
+			: turned;
 }
 
 /* gw[g, o, c, k] = sum over n, q of x[n, g, c, i] gy[n, g, o, q] with i e = k d + q s - p */
@@ -314,8 +328,10 @@ static Node cotangent_w(Build *b, Node n, Node ct)
 {
 	Node x = permute_head(b, node_in(b->g, n, 0), 2, 1, 0), w = node_in(b->g, n, 1);
 	uint32_t rank;
-	const Sym *stride = node_ints(b->g, n, "stride", &rank), *dilation = node_ints(b->g, n, "dilation", &rank);
-	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank), *pad = node_ints(b->g, n, "pad", &rank);
+	const Sym *stride = node_ints(b->g, n, "stride", &rank),
+		  *dilation = node_ints(b->g, n, "dilation", &rank);
+	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", &rank),
+		  *pad = node_ints(b->g, n, "pad", &rank);
 	Node y = permute_head(b, ct, 1, 2, 0);
 	if (!x.i || !y.i)
 		return (Node){0};
@@ -369,7 +385,8 @@ OP(conv) {
 static bool tile_of(Infer *f, int64_t *m)
 {
 	TRY(infer_const(f, "tile", m));
-	return *m == 2 || *m == 4 || infer_fail(f, "expected tiles of 2 or 4, got %lld", (long long)*m);
+	return *m == 2 || *m == 4 ||
+	       infer_fail(f, "expected tiles of 2 or 4, got %lld", (long long)*m);
 }
 
 static bool shape_winograd_input(Infer *f)
@@ -380,11 +397,14 @@ static bool shape_winograd_input(Infer *f)
 	TRY(tile_of(f, &m));
 	TRY(infer_ints_n(f, "tiles", 2, &tiles));
 	if (!dtype_is_float(x.dtype) || x.n != 4)
-		return infer_fail(f, "expected float x[N, C, H, W], got %s of rank %u", dtype_name(x.dtype), x.n);
+		return infer_fail(f, "expected float x[N, C, H, W], got %s of rank %u",
+				  dtype_name(x.dtype), x.n);
 	for (uint32_t k = 0; k < 2; k++)
-		TRY(infer_same(f, "inputs of all tiles", x.dim[2 + k],
-			       sym_addi(f->syms, sym_muli(f->syms, tiles[k], m), WINOGRAD_TAPS - 1)));
-	const Sym dim[] = {sym_int(f->syms, (m + 2) * (m + 2)), x.dim[0], x.dim[1], tiles[0], tiles[1]};
+		TRY(infer_same(
+			f, "inputs of all tiles", x.dim[2 + k],
+			sym_addi(f->syms, sym_muli(f->syms, tiles[k], m), WINOGRAD_TAPS - 1)));
+	const Sym dim[] = {sym_int(f->syms, (m + 2) * (m + 2)), x.dim[0], x.dim[1], tiles[0],
+			   tiles[1]};
 	return infer_result(f, x.dtype, 5, dim);
 }
 INFER(winograd_input)
@@ -397,10 +417,12 @@ static bool shape_winograd_output(Infer *f)
 	TRY(tile_of(f, &m));
 	TRY(infer_ints_n(f, "size", 2, &size));
 	if (!dtype_is_float(x.dtype) || x.n != 5)
-		return infer_fail(f, "expected float x[n, N, H, W, C], got %s of rank %u", dtype_name(x.dtype), x.n);
+		return infer_fail(f, "expected float x[n, N, H, W, C], got %s of rank %u",
+				  dtype_name(x.dtype), x.n);
 	TRY(infer_same(f, "products of a tile", x.dim[0], sym_int(f->syms, (m + 2) * (m + 2))));
 	for (uint32_t k = 0; k < 2; k++)
-		TRY(infer_same(f, "tiles of the result", x.dim[2 + k], sym_ceildiv(f->syms, size[k], sym_int(f->syms, m))));
+		TRY(infer_same(f, "tiles of the result", x.dim[2 + k],
+			       sym_ceildiv(f->syms, size[k], sym_int(f->syms, m))));
 	const Sym dim[] = {x.dim[1], x.dim[4], size[0], size[1]};
 	return infer_result(f, x.dtype, 4, dim);
 }
@@ -409,7 +431,8 @@ INFER(winograd_output)
 /* ---- Winograd: evaluation ---- */
 
 /* y = M x M' of a square x[n][n]; M has so many rows, of WINOGRAD_MAX numbers each. */
-static void two_sided(const double (*mat)[WINOGRAD_MAX], uint32_t rows, uint32_t n, const double *x, double *y)
+static void two_sided(const double (*mat)[WINOGRAD_MAX], uint32_t rows, uint32_t n, const double *x,
+		      double *y)
 {
 	double half[WINOGRAD_MAX][WINOGRAD_MAX];
 	for (uint32_t i = 0; i < rows; i++)
@@ -434,14 +457,17 @@ static bool eval_winograd_input(EvalCtx *e, Graph *g, Node n, const Tensor *in, 
 	const Winograd w = winograd_matrices((uint32_t)m);
 	const int64_t nx = tensor_numel(&in[0]), points = tensor_numel(out) / (w.n * w.n);
 	const int64_t *dim = out->dim, width = in[0].dim[3], plane = in[0].dim[2] * width;
-	double *x = EVAL_ARRAY(e, double, nx), d[WINOGRAD_MAX * WINOGRAD_MAX], v[WINOGRAD_MAX * WINOGRAD_MAX];
+	double *x = EVAL_ARRAY(e, double, nx), d[WINOGRAD_MAX * WINOGRAD_MAX],
+	       v[WINOGRAD_MAX * WINOGRAD_MAX];
 	tensor_read_f64(&in[0], 0, nx, x);
 	for (int64_t image = 0; image < dim[1] * dim[2]; image++)
 		for (int64_t ty = 0; ty < dim[3]; ty++)
 			for (int64_t tx = 0; tx < dim[4]; tx++, at++) {
 				for (uint32_t i = 0; i < w.n; i++)
 					for (uint32_t j = 0; j < w.n; j++)
-						d[i * w.n + j] = x[image * plane + (ty * m + i) * width + tx * m + j];
+						d[i * w.n + j] =
+							x[image * plane + (ty * m + i) * width +
+							  tx * m + j];
 				two_sided(w.b, w.n, w.n, d, v);
 				for (uint32_t k = 0; k < w.n * w.n; k++)
 					tensor_set_f64(out, k * points + at, v[k]);
@@ -456,7 +482,8 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 	const Winograd w = winograd_matrices((uint32_t)m);
 	const int64_t nx = tensor_numel(&in[0]), points = nx / (w.n * w.n), *dim = in[0].dim;
 	const int64_t channels = dim[4], height = out->dim[2], width = out->dim[3];
-	double *x = EVAL_ARRAY(e, double, nx), p[WINOGRAD_MAX * WINOGRAD_MAX], y[WINOGRAD_MAX * WINOGRAD_MAX];
+	double *x = EVAL_ARRAY(e, double, nx), p[WINOGRAD_MAX * WINOGRAD_MAX],
+	       y[WINOGRAD_MAX * WINOGRAD_MAX];
 	tensor_read_f64(&in[0], 0, nx, x);
 	for (int64_t image = 0; image < dim[1]; image++)
 		for (int64_t ty = 0; ty < dim[2]; ty++)
@@ -466,18 +493,22 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 						p[k] = x[k * points + at];
 					two_sided(w.a, w.m, w.n, p, y);
 					for (int64_t i = 0; i < m && ty * m + i < height; i++)
-						for (int64_t j = 0; j < m && tx * m + j < width; j++)
-							tensor_set_f64(out,
-								       ((image * channels + c) * height + ty * m + i) * width +
-									       tx * m + j,
-								       y[i * m + j]);
+						for (int64_t j = 0; j < m && tx * m + j < width;
+						     j++)
+							tensor_set_f64(
+								out,
+								((image * channels + c) * height +
+								 ty * m + i) * width +
+									tx * m + j,
+								y[i * m + j]);
 				}
 	return true;
 }
 
 OP(winograd_input) {
 	.schema = "winograd_input(Tensor x, *, int tile, int[] tiles) -> Tensor",
-	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d (ir/ops/winograd.h)",
+	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d "
+	       "(ir/ops/winograd.h)",
 	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_input,
 	.eval = eval_winograd_input,
@@ -488,11 +519,13 @@ OP(winograd_input) {
 
 OP(winograd_output) {
 	.schema = "winograd_output(Tensor x, *, int tile, int[] size) -> Tensor",
-	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each tile (ir/ops/winograd.h)",
+	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each tile "
+	       "(ir/ops/winograd.h)",
 	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_output,
 	.eval = eval_winograd_output,
 	.lower = {.role = LOWER_TILES, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS},
 	.accumulates = true,
-	.sample = "f32[16, 2, 2, 1, 3], tile=2, size=[3, 2]; f32[36, 1, 1, 2, 2], tile=4, size=[4, 5]",
+	.sample = "f32[16, 2, 2, 1, 3], tile=2, size=[3, 2]; f32[36, 1, 1, 2, 2], tile=4, "
+		  "size=[4, 5]",
 };

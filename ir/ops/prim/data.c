@@ -19,7 +19,8 @@ static bool shape_full(Infer *f)
 	if (value == DT_none)
 		return infer_fail(f, "argument value: expected a number");
 	if (dtype_is_complex(value) && !dtype_is_complex(d))
-		return infer_fail(f, "argument value: expected a real number for %s", dtype_name(d));
+		return infer_fail(f, "argument value: expected a real number for %s",
+				  dtype_name(d));
 	return infer_result(f, d, rank, shape);
 }
 INFER(full)
@@ -63,7 +64,9 @@ static Sym integer_full(const Graph *g, Node n, const Sym *in)
 {
 	const Attr *v = node_attr(g, n, "value");
 	(void)in;
-	return v->kind == ATTR_int ? v->s : sym_int(g->ir->syms, v->kind == ATTR_bool ? v->b : (int64_t)v->f);
+	return v->kind == ATTR_int
+		       ? v->s
+		       : sym_int(g->ir->syms, v->kind == ATTR_bool ? v->b : (int64_t)v->f);
 }
 
 OP(full) {
@@ -76,7 +79,8 @@ OP(full) {
 	.infer = infer_full,
 	.eval = eval_full,
 	.lower = {.role = LOWER_LEAF},
-	.sample = "dtype=f32, shape=[2, 3], value=1.5; dtype=i64, shape=[2], value=-3; dtype=c64, shape=[3], value=complex(1.5, -2)",
+	.sample = "dtype=f32, shape=[2, 3], value=1.5; dtype=i64, shape=[2], value=-3; "
+		  "dtype=c64, shape=[3], value=complex(1.5, -2)",
 };
 
 /* ---- iota ---- */
@@ -317,7 +321,8 @@ OP(bitcast) {
 	.eval = eval_bitcast,
 	.batch_leading = true,
 	.lower = {.role = LOWER_MAP, .fuses = FUSE_CHEAP, .keeps = KEEPS_INDEX},
-	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; u8[5], dtype=bool",
+	.sample = "f32[3, 4], dtype=i32; f16[7], dtype=u16; i16[5] in 0..999, dtype=bf16; "
+		  "u8[5], dtype=bool",
 };
 
 /* ---- batches of slice_at, update_slice ---- */
@@ -334,8 +339,8 @@ static uint32_t partial_axes(Build *b, Node x, const Sym *size, uint32_t *axis)
 
 /* The places in x, one for each member of the batch and element of its box along those axes: [B,
  * extents..., axes]. */
-static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym *size, const uint32_t *axis,
-                      uint32_t count)
+static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym *size,
+		      const uint32_t *axis, uint32_t count)
 {
 	Sym dim[MAX_RANK + 1] = {batch};
 	Node part[MAX_RANK];
@@ -348,7 +353,8 @@ static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym 
 		Node at = b_bin(b, OP_minimum, start[a], b_from_size(b, room));
 		at = b_bin(b, OP_maximum, at, b_full_int(b, DT_i64, 0, 0, NULL));
 		at = b_broadcast_in_dim(b, at, count + 2, dim, (uint32_t[]){0});
-		Node within = b_broadcast_in_dim(b, b_iota(b, DT_i64, size[a]), count + 2, dim, &(uint32_t){k + 1});
+		Node within = b_broadcast_in_dim(b, b_iota(b, DT_i64, size[a]), count + 2, dim,
+						 &(uint32_t){k + 1});
 		part[k] = b_bin(b, OP_add, at, within);
 	}
 	return b_concat(b, part, count, (int)count + 1);
@@ -407,7 +413,8 @@ static Node batch_slice_at(Build *b, Node n, const Node *in, const bool *batched
 	for (uint32_t k = 0; k < count; k++)
 		axes[k] = b_int(b, axis[k] + batched[0]);
 	Node index = box_index(b, x, in + 1, size, t.dim, axis, count);
-	Attr attr[] = {attr_none(), attr_none(), attr_int(g->ir, batched[0]), attr_ints(axes, count), attr_str(g->ir, "promise")};
+	Attr attr[] = {attr_none(), attr_none(), attr_int(g->ir, batched[0]),
+		       attr_ints(axes, count), attr_str(g->ir, "promise")};
 	Node y = b_node(b, OP_gather, (Node[]){in[0], index}, 2, attr, 5);
 	box_order(t.n, axis, count, to);
 	for (uint32_t k = 0; k < t.n; k++)
@@ -419,7 +426,8 @@ static Node batch_update_slice(Build *b, Node n, const Node *in, const bool *bat
 {
 	Graph *g = b->g;
 	Node x = node_in(g, n, 0), update = node_in(g, n, 1);
-	Node wide[] = {batch_wide(b, in[0], batched[0], size), batch_wide(b, in[1], batched[1], size)};
+	Node wide[] = {batch_wide(b, in[0], batched[0], size),
+		       batch_wide(b, in[1], batched[1], size)};
 	const Type t = *node_type(g, update);
 	uint32_t axis[MAX_RANK], to[MAX_RANK], perm[MAX_RANK] = {0};
 	if (!any_batched(batched + 2, t.n))
@@ -436,9 +444,17 @@ static Node batch_update_slice(Build *b, Node n, const Node *in, const bool *bat
 	box_order(t.n, axis, count, to);
 	for (uint32_t k = 0; k < t.n; k++)
 		perm[to[k] + 1] = k + 1;
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(g->ir, 1), attr_ints(axes, count), attr_str(g->ir, "set"),
-	               attr_str(g->ir, "promise"), attr_bool(true), attr_bool(false)};
-	return b_node(b, OP_scatter, (Node[]){wide[0], index, b_permute(b, wide[1], perm)}, 3, attr, 9);
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       attr_int(g->ir, 1),
+		       attr_ints(axes, count),
+		       attr_str(g->ir, "set"),
+		       attr_str(g->ir, "promise"),
+		       attr_bool(true),
+		       attr_bool(false)};
+	return b_node(b, OP_scatter, (Node[]){wide[0], index, b_permute(b, wide[1], perm)}, 3, attr,
+		      9);
 }
 
 /* ---- slice_at, update_slice ---- */
@@ -523,7 +539,8 @@ static bool adjoint_slice_at(Build *b, Node n, const Node *ct, const bool *want,
 	in[1] = ct[0];
 	for (uint32_t k = 1; k < nin; k++)
 		in[k + 1] = node_in(b->g, n, k);
-	g[0] = b_node(b, OP_update_slice, in, nin + 1, (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, nin - 1)}, 3);
+	g[0] = b_node(b, OP_update_slice, in, nin + 1,
+		      (Attr[]){attr_none(), attr_none(), attr_int(b->g->ir, nin - 1)}, 3);
 	return g[0].i;
 }
 

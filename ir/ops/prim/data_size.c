@@ -32,8 +32,15 @@ bool data_size_effect(const Graph *g, Node n)
 static Node scatter_some(Build *b, Node x, Node index, Node update)
 {
 	Sym zero = b_int(b, 0);
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(b->g->ir, 0), attr_ints(&zero, 1),
-	               attr_str(b->g->ir, "set"), attr_str(b->g->ir, "fill"), attr_bool(true), attr_bool(false)};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       attr_int(b->g->ir, 0),
+		       attr_ints(&zero, 1),
+		       attr_str(b->g->ir, "set"),
+		       attr_str(b->g->ir, "fill"),
+		       attr_bool(true),
+		       attr_bool(false)};
 	index = b_unsqueeze(b, index, -1);
 	if (!x.i || !index.i || !update.i)
 		return (Node){0};
@@ -44,7 +51,8 @@ static TrueElements places(Build *b, Node flat, Node one, Sym n, Sym size, int64
 {
 	Node before = b_bin_scalar(b, OP_sub, b_cumulative(b, "sum", one, 0, false), 1);
 	Node to = b_select(b, flat, before, b_full_int(b, DT_i64, -1, 0, NULL));
-	Node place = scatter_some(b, b_full_int(b, DT_i64, absent, 1, &size), to, b_iota(b, DT_i64, n));
+	Node place =
+		scatter_some(b, b_full_int(b, DT_i64, absent, 1, &size), to, b_iota(b, DT_i64, n));
 	return (TrueElements){place, before};
 }
 

@@ -94,7 +94,8 @@ INFER(scatter)
 static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
-	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"), lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
+	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"),
+		 lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
 	(void)size;
 	if (batched[0])
 		batch_next(b, n, attr, "axes");
@@ -102,7 +103,8 @@ static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, 
 		attr[op_arg_index(OP_gather, "batch")] = attr_int(b->g->ir, nbatch + 1);
 		return batch_again(b, n, in, attr);
 	}
-	Node x = batched[0] ? batch_to(b, in[0], nbatch) : in[0], index = batched[1] ? batch_to(b, in[1], nbatch) : in[1];
+	Node x = batched[0] ? batch_to(b, in[0], nbatch) : in[0],
+	     index = batched[1] ? batch_to(b, in[1], nbatch) : in[1];
 	Node y = batch_again(b, n, (Node[]){x, index}, attr);
 	return batch_from(b, y, batched[0] ? lead : nbatch);
 }
@@ -111,14 +113,17 @@ static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, 
 static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
-	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"), lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
-	Node x = batch_wide(b, in[0], batched[0], size), update = batch_wide(b, in[2], batched[2], size);
+	uint32_t nbatch = (uint32_t)node_int(b->g, n, "batch"),
+		 lead = node_rank(b->g, node_in(b->g, n, 1)) - 1;
+	Node x = batch_wide(b, in[0], batched[0], size),
+	     update = batch_wide(b, in[2], batched[2], size);
 	batch_next(b, n, attr, "axes");
 	if (batched[1]) {
 		attr[op_arg_index(OP_scatter, "batch")] = attr_int(b->g->ir, nbatch + 1);
 		return batch_again(b, n, (Node[]){x, in[1], update}, attr);
 	}
-	Node y = batch_again(b, n, (Node[]){batch_to(b, x, nbatch), in[1], batch_to(b, update, lead)}, attr);
+	Node y = batch_again(
+		b, n, (Node[]){batch_to(b, x, nbatch), in[1], batch_to(b, update, lead)}, attr);
 	return batch_from(b, y, nbatch);
 }
 
@@ -131,7 +136,8 @@ static void index_gather(IndexMap *m)
 	const Graph *g = m->g;
 	SymTab *syms = g->ir->syms;
 	Node x = node_in(g, m->n, 0);
-	uint32_t naxes, batch = (uint32_t)node_int(g, m->n, "batch"), lead = node_rank(g, node_in(g, m->n, 1)) - 1;
+	uint32_t naxes, batch = (uint32_t)node_int(g, m->n, "batch"),
+			lead = node_rank(g, node_in(g, m->n, 1)) - 1;
 	const Sym *axes = node_ints(g, m->n, "axes", &naxes);
 	IndexMode mode = node_index_mode(g, m->n);
 	bool indexed[MAX_RANK] = {false};
@@ -238,8 +244,9 @@ static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v,
 		*drop = true;
 		return true;
 	}
-	return eval_error(p->e, p->g, p->n, "index %lld at position [%s] is out of range for axis %u of extent %lld",
-	                  (long long)given, position_of(p, i), axis, (long long)extent);
+	return eval_error(p->e, p->g, p->n,
+			  "index %lld at position [%s] is out of range for axis %u of extent %lld",
+			  (long long)given, position_of(p, i), axis, (long long)extent);
 }
 
 /* Offset in x of slice i (of nbatch * nindex). */
@@ -294,8 +301,15 @@ static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 static Node write_places(Build *b, Node n, Node x, Node update, const char *combine, bool unique)
 {
 	Ir *ir = b->g->ir;
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), *node_attr(b->g, n, "batch"), *node_attr(b->g, n, "axes"),
-		       attr_str(ir, combine), *node_attr(b->g, n, "mode"), attr_bool(unique), attr_bool(false)};
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       *node_attr(b->g, n, "batch"),
+		       *node_attr(b->g, n, "axes"),
+		       attr_str(ir, combine),
+		       *node_attr(b->g, n, "mode"),
+		       attr_bool(unique),
+		       attr_bool(false)};
 	Node in[] = {x, node_in(b->g, n, 1), update};
 	return x.i && update.i ? b_node(b, OP_scatter, in, 3, attr, 9) : (Node){0};
 }
@@ -303,13 +317,14 @@ static Node write_places(Build *b, Node n, Node x, Node update, const char *comb
 /* What n, a scatter, combines with of x. */
 static Node read_places(Build *b, Node n, Node x)
 {
-	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "batch"), *node_attr(b->g, n, "axes"),
-		       *node_attr(b->g, n, "mode")};
+	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "batch"),
+		       *node_attr(b->g, n, "axes"), *node_attr(b->g, n, "mode")};
 	Node in[] = {x, node_in(b->g, n, 1)};
 	return x.i ? b_node(b, OP_gather, in, 2, attr, 5) : x;
 }
 
-Node rule_scatter_along(Build *b, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique)
+Node rule_scatter_along(Build *b, Node x, Node index, Node update, uint32_t dim,
+			const char *combine, bool unique)
 {
 	Graph *g = b->g;
 	Ir *ir = g->ir;
@@ -317,9 +332,17 @@ Node rule_scatter_along(Build *b, Node x, Node index, Node update, uint32_t dim,
 	if (!x.i || !index.i || !update.i)
 		return (Node){0};
 	Sym axis = b_int(b, last);
-	Attr attr[] = {attr_none(), attr_none(), attr_none(), attr_int(ir, last), attr_ints(&axis, 1),
-		       attr_str(ir, combine), attr_str(ir, "promise"), attr_bool(unique), attr_bool(false)};
-	Node in[] = {b_transpose(b, x, (int)dim, (int)last), b_unsqueeze(b, b_transpose(b, index, (int)dim, (int)last), -1),
+	Attr attr[] = {attr_none(),
+		       attr_none(),
+		       attr_none(),
+		       attr_int(ir, last),
+		       attr_ints(&axis, 1),
+		       attr_str(ir, combine),
+		       attr_str(ir, "promise"),
+		       attr_bool(unique),
+		       attr_bool(false)};
+	Node in[] = {b_transpose(b, x, (int)dim, (int)last),
+		     b_unsqueeze(b, b_transpose(b, index, (int)dim, (int)last), -1),
 		     b_transpose(b, update, (int)dim, (int)last)};
 	return b_transpose(b, b_node(b, OP_scatter, in, 3, attr, 9), (int)dim, (int)last);
 }
@@ -375,7 +398,8 @@ static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *updat
 			if (floats)
 				acc[to] = reduce_f64(how, acc[to], tensor_f64(update, from));
 			else
-				iacc[to] = reduce_i64(how, out->dtype, iacc[to], tensor_i64(update, from));
+				iacc[to] = reduce_i64(how, out->dtype, iacc[to],
+						      tensor_i64(update, from));
 		}
 	}
 	if (floats)
@@ -394,7 +418,8 @@ static void combine_pair(ReduceKind how, double acc[2], const double x[2])
 }
 
 /* Of complex numbers: sums and products, rounded to the dtype once, at the end. */
-static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tensor *update, Tensor *out)
+static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tensor *update,
+				    Tensor *out)
 {
 	int64_t n = tensor_numel(out), m = p->rest_numel;
 	Tensor x = tensor_flat_real(p->x), u = tensor_flat_real(update), y = tensor_flat_real(out);
@@ -475,7 +500,8 @@ static Node is_number(Build *b, Node x, double v)
 static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	if (want[0])
-		g[0] = write_places(b, n, ct, b_zeros_like(b, node_in(b->g, n, 2)), "set", node_bool(b->g, n, "unique"));
+		g[0] = write_places(b, n, ct, b_zeros_like(b, node_in(b->g, n, 2)), "set",
+				    node_bool(b->g, n, "unique"));
 	if (want[2])
 		g[2] = read_places(b, n, ct);
 }
@@ -486,17 +512,22 @@ static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);
 	const Type t = *node_type(b->g, x);
-	Node zero = b_scalar(b, t.dtype, 0), one = b_scalar(b, t.dtype, 1), is_zero = is_number(b, u, 0);
-	Node zeros = write_places(b, n, b_zeros_like(b, x), b_convert(b, is_zero, t.dtype), "add", false);
-	Node product = write_places(b, n, b_full(b, t.dtype, 1, t.n, t.dim), b_select(b, is_zero, one, u), "mul", false);
+	Node zero = b_scalar(b, t.dtype, 0), one = b_scalar(b, t.dtype, 1),
+	     is_zero = is_number(b, u, 0);
+	Node zeros = write_places(b, n, b_zeros_like(b, x), b_convert(b, is_zero, t.dtype), "add",
+				  false);
+	Node product = write_places(b, n, b_full(b, t.dtype, 1, t.n, t.dim),
+				    b_select(b, is_zero, one, u), "mul", false);
 	if (want[0])
 		g[0] = b_select(b, is_number(b, zeros, 0), b_bin(b, OP_mul, ct, product), zero);
 	if (!want[2])
 		return;
-	Node all = b_bin(b, OP_mul, x, product), own = read_places(b, n, ct), factor = b_select(b, is_zero, one, u);
+	Node all = b_bin(b, OP_mul, x, product), own = read_places(b, n, ct),
+	     factor = b_select(b, is_zero, one, u);
 	Node if_zero = read_places(b, n, b_select(b, is_number(b, zeros, 1), all, zero));
 	Node else_all = read_places(b, n, b_select(b, is_number(b, zeros, 0), all, zero));
-	g[2] = b_bin(b, OP_mul, own, b_select(b, is_zero, if_zero, b_bin(b, OP_div, else_all, factor)));
+	g[2] = b_bin(b, OP_mul, own,
+		     b_select(b, is_zero, if_zero, b_bin(b, OP_div, else_all, factor)));
 }
 
 /* Shared evenly by all that are the extremum, x included, as PyTorch's scatter_reduce does. */
@@ -504,7 +535,8 @@ static void adjoint_extremum(Build *b, Node n, Node ct, const bool *want, Node *
 {
 	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);
 	DType d = node_dtype(b->g, x);
-	Node zero = b_scalar(b, d, 0), is_x = b_bin(b, OP_eq, x, n), is_u = b_bin(b, OP_eq, u, read_places(b, n, n));
+	Node zero = b_scalar(b, d, 0), is_x = b_bin(b, OP_eq, x, n),
+	     is_u = b_bin(b, OP_eq, u, read_places(b, n, n));
 	Node count = write_places(b, n, b_convert(b, is_x, d), b_convert(b, is_u, d), "add", false);
 	Node share = b_bin(b, OP_div, ct, count);
 	if (want[0])
@@ -532,7 +564,9 @@ static bool adjoint_scatter(Build *b, Node n, const Node *ct, const bool *want, 
 		adjoint_extremum(b, n, ct[0], want, g);
 		break;
 	default:
-		return b_error(b, "scatter of kind %s has no derivative", node_str(b->g, n, "combine")).i;
+		return b_error(b, "scatter of kind %s has no derivative",
+			       node_str(b->g, n, "combine"))
+			.i;
 	}
 	return (g[0].i || !want[0]) && (g[2].i || !want[2]);
 }

@@ -256,20 +256,24 @@ static Sym dilated(SymTab *syms, Sym extent, Sym gaps)
 {
 	if (sym_is(syms, gaps, 0))
 		return extent;
-	Sym wide = sym_add(syms, extent, sym_mul(syms, sym_addi(syms, extent, -1), gaps)), zero = sym_int(syms, 0);
+	Sym wide = sym_add(syms, extent, sym_mul(syms, sym_addi(syms, extent, -1), gaps)),
+	    zero = sym_int(syms, 0);
 	return sym_le(syms, zero, wide) == YES ? wide : sym_max(syms, wide, zero);
 }
 
 /* x with `value` around and between; x itself where that is nothing. */
-static Node padded(Build *b, Node x, Node value, const Sym *low, const Sym *high, const Sym *interior)
+static Node padded(Build *b, Node x, Node value, const Sym *low, const Sym *high,
+		   const Sym *interior)
 {
 	uint32_t rank = node_rank(b->g, x);
 	bool same = true;
 	for (uint32_t k = 0; k < rank; k++)
-		same = same && sym_is(b_syms(b), low[k], 0) && sym_is(b_syms(b), high[k], 0) && sym_is(b_syms(b), interior[k], 0);
+		same = same && sym_is(b_syms(b), low[k], 0) && sym_is(b_syms(b), high[k], 0) &&
+		       sym_is(b_syms(b), interior[k], 0);
 	if (same)
 		return x;
-	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank), attr_ints(interior, rank)};
+	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank),
+		       attr_ints(interior, rank)};
 	return b_node(b, OP_pad, (Node[]){x, value}, 2, attr, 5);
 }
 
@@ -330,7 +334,8 @@ static void index_slice(IndexMap *m)
 {
 	SymTab *syms = m->g->ir->syms;
 	uint32_t rank;
-	const Sym *start = node_ints(m->g, m->n, "start", &rank), *step = node_ints(m->g, m->n, "step", &rank);
+	const Sym *start = node_ints(m->g, m->n, "start", &rank),
+		  *step = node_ints(m->g, m->n, "step", &rank);
 	for (uint32_t k = 0; k < rank; k++)
 		m->in[0][k] = sym_add(syms, start[k], sym_mul(syms, m->at[k], step[k]));
 }
@@ -341,12 +346,14 @@ static bool adjoint_slice(Build *b, Node n, const Node *ct, const bool *want, No
 	SymTab *syms = b_syms(b);
 	Node x = node_in(b->g, n, 0);
 	uint32_t rank;
-	const Sym *start = node_ints(b->g, n, "start", &rank), *step = node_ints(b->g, n, "step", &rank);
+	const Sym *start = node_ints(b->g, n, "start", &rank),
+		  *step = node_ints(b->g, n, "step", &rank);
 	Sym high[MAX_RANK], interior[MAX_RANK];
 	(void)want;
 	for (uint32_t k = 0; k < rank; k++) {
 		interior[k] = sym_addi(syms, step[k], -1);
-		Sym used = sym_add(syms, start[k], dilated(syms, node_dim(b->g, n, k), interior[k]));
+		Sym used =
+			sym_add(syms, start[k], dilated(syms, node_dim(b->g, n, k), interior[k]));
 		high[k] = sym_sub(syms, node_dim(b->g, x, k), used);
 	}
 	g[0] = padded(b, ct[0], b_scalar(b, node_dtype(b->g, n), 0), start, high, interior);
@@ -397,7 +404,8 @@ static Node batch_pad(Build *b, Node n, const Node *in, const bool *batched, Sym
 	const Type t = *node_type(b->g, n), from = *node_type(b->g, node_in(b->g, n, 0));
 	Node mask = {0}, x = in[0];
 	if (batched[1]) {
-		Node part[] = {b_full_int(b, DT_bool, 1, from.n, from.dim), b_full_int(b, DT_bool, 0, 0, NULL)};
+		Node part[] = {b_full_int(b, DT_bool, 1, from.n, from.dim),
+			       b_full_int(b, DT_bool, 0, 0, NULL)};
 		mask = batch_again(b, n, part, attr);
 	}
 	if (batched[0]) {
@@ -405,13 +413,15 @@ static Node batch_pad(Build *b, Node n, const Node *in, const bool *batched, Sym
 		batch_first_int(b, n, attr, "high", 0);
 		batch_first_int(b, n, attr, "interior", 0);
 	}
-	x = batch_again(b, n, (Node[]){x, batched[1] ? b_full(b, t.dtype, 0, 0, NULL) : in[1]}, attr);
+	x = batch_again(b, n, (Node[]){x, batched[1] ? b_full(b, t.dtype, 0, 0, NULL) : in[1]},
+			attr);
 	if (!batched[1] || !x.i)
 		return x;
 	Sym dim[MAX_RANK] = {size};
 	memcpy(dim + 1, t.dim, t.n * sizeof *dim);
 	Node value = b_broadcast_in_dim(b, in[1], t.n + 1, dim, (uint32_t[]){0});
-	return b_select(b, batch_wide(b, mask, false, size), batch_wide(b, x, batched[0], size), value);
+	return b_select(b, batch_wide(b, mask, false, size), batch_wide(b, x, batched[0], size),
+			value);
 }
 
 static void fill_elems(Tensor *t, const void *value)
@@ -451,7 +461,8 @@ static void index_pad(IndexMap *m)
 	SymTab *syms = m->g->ir->syms;
 	Node x = node_in(m->g, m->n, 0);
 	uint32_t rank, n;
-	const Sym *low = node_ints(m->g, m->n, "low", &rank), *interior = node_ints(m->g, m->n, "interior", &n);
+	const Sym *low = node_ints(m->g, m->n, "low", &rank),
+		  *interior = node_ints(m->g, m->n, "interior", &n);
 	Sym *in = m->in[0], zero = sym_int(syms, 0);
 	for (uint32_t k = 0; k < rank; k++) {
 		in[k] = sym_sub(syms, m->at[k], low[k]);
@@ -468,8 +479,10 @@ static void index_pad(IndexMap *m)
 static Node every(Build *b, Node x, uint32_t dim, Sym stride, Sym first, Sym count)
 {
 	Sym one = b_int(b, 1);
-	Attr attr[] = {attr_none(), attr_int(b->g->ir, dim), attr_sym(one), attr_sym(stride), attr_sym(one),
-		       attr_sym(sym_muli(b_syms(b), first, -1)), attr_sym(count)};
+	Attr attr[] = {attr_none(),    attr_int(b->g->ir, dim),
+		       attr_sym(one),  attr_sym(stride),
+		       attr_sym(one),  attr_sym(sym_muli(b_syms(b), first, -1)),
+		       attr_sym(count)};
 	return b_squeeze(b, b_node(b, OP_window, &x, 1, attr, 7), -1);
 }
 
@@ -479,7 +492,8 @@ static Node unpadded(Build *b, Node n, Node ct)
 	SymTab *syms = b_syms(b);
 	Node x = node_in(b->g, n, 0);
 	uint32_t rank;
-	const Sym *low = node_ints(b->g, n, "low", &rank), *high = node_ints(b->g, n, "high", &rank);
+	const Sym *low = node_ints(b->g, n, "low", &rank),
+		  *high = node_ints(b->g, n, "high", &rank);
 	const Sym *interior = node_ints(b->g, n, "interior", &rank);
 	Sym less_low[MAX_RANK], less_high[MAX_RANK], none[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++) {
@@ -491,7 +505,8 @@ static Node unpadded(Build *b, Node n, Node ct)
 	Node y = padded(b, ct, b_scalar(b, node_dtype(b->g, n), 0), less_low, less_high, none);
 	for (uint32_t k = 0; k < rank; k++)
 		if (y.i && !sym_is(syms, interior[k], 0))
-			y = every(b, y, k, sym_addi(syms, interior[k], 1), low[k], node_dim(b->g, x, k));
+			y = every(b, y, k, sym_addi(syms, interior[k], 1), low[k],
+				  node_dim(b->g, x, k));
 	return y;
 }
 
@@ -503,9 +518,10 @@ static bool adjoint_pad(Build *b, Node n, const Node *ct, const bool *want, Node
 		g[0] = unpadded(b, n, ct[0]);
 	if (want[1]) {
 		uint32_t rank;
-		Node is_x = padded(b, b_full_int(b, DT_bool, 1, t.n, t.dim), b_full_int(b, DT_bool, 0, 0, NULL),
-				   node_ints(b->g, n, "low", &rank), node_ints(b->g, n, "high", &rank),
-				   node_ints(b->g, n, "interior", &rank));
+		Node is_x = padded(
+			b, b_full_int(b, DT_bool, 1, t.n, t.dim),
+			b_full_int(b, DT_bool, 0, 0, NULL), node_ints(b->g, n, "low", &rank),
+			node_ints(b->g, n, "high", &rank), node_ints(b->g, n, "interior", &rank));
 		Node of_value = b_select(b, is_x, b_scalar(b, d, 0), ct[0]);
 		g[1] = b_reduce(b, REDUCE_SUM, of_value, (1u << rank) - 1, DT_none);
 	}

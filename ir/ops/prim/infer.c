@@ -177,7 +177,8 @@ bool infer_combiner(Infer *f, const char *name, ReduceUse use, DType d, ReduceKi
 	const Attr *a = infer_attr(f, name);
 	if (a->kind != ATTR_str)
 		return infer_fail(f, "argument %s: expected a string", name);
-	if (!reduce_parse(a->str, kind) || !reduce_serves(*kind, use) || strcmp(reduce_name_for(*kind, use), a->str) != 0)
+	if (!reduce_parse(a->str, kind) || !reduce_serves(*kind, use) ||
+	    strcmp(reduce_name_for(*kind, use), a->str) != 0)
 		return infer_fail(f, "argument %s: unknown value \"%s\"", name, a->str);
 	return reduce_takes(*kind, d) || infer_fail(f, "%s of %s", a->str, dtype_name(d));
 }
@@ -208,8 +209,8 @@ bool infer_acc(Infer *f, DType x, DType *result)
 	if (out->kind != ATTR_dtype || out->dtype == *result)
 		return true;
 	if (!float_x || dtype_is_complex(x) != dtype_is_complex(acc) || out->dtype != acc)
-		return infer_fail(f, "cannot give %s from %s accumulated in %s", dtype_name(out->dtype), dtype_name(x),
-		                  dtype_name(acc));
+		return infer_fail(f, "cannot give %s from %s accumulated in %s",
+				  dtype_name(out->dtype), dtype_name(x), dtype_name(acc));
 	*result = acc;
 	return true;
 }
@@ -218,7 +219,8 @@ bool infer_acc(Infer *f, DType x, DType *result)
 static bool undecided(Infer *f, const char *what, GuardKind kind, Sym a, Sym b)
 {
 	if (f->g->requires)
-		graph_guard(f->g, kind, a, b, arena_printf(f->g->ir->ctx->scratch, "%s: %s", op_name(f->op), what));
+		graph_guard(f->g, kind, a, b,
+			    arena_printf(f->g->ir->ctx->scratch, "%s: %s", op_name(f->op), what));
 	return true;
 }
 

@@ -15,7 +15,8 @@ Parts mat_add(Build *b, Parts x, Parts y)
 {
 	if (!x.re.i || !y.re.i)
 		return x.re.i ? x : y;
-	return (Parts){.re = b_bin(b, OP_add, x.re, y.re), .im = x.im.i ? b_bin(b, OP_add, x.im, y.im) : x.im};
+	return (Parts){.re = b_bin(b, OP_add, x.re, y.re),
+		       .im = x.im.i ? b_bin(b, OP_add, x.im, y.im) : x.im};
 }
 
 Parts mat_neg(Build *b, Parts x)
@@ -51,7 +52,8 @@ static Node triangle_of(Build *b, Node x, bool upper, int64_t above)
 	if (!x.i)
 		return x;
 	Shape s = aten_shape(b, x);
-	Node i = b_unsqueeze(b, b_iota(b, DT_i64, s.dim[s.rank - 2]), -1), j = b_iota(b, DT_i64, s.dim[s.rank - 1]);
+	Node i = b_unsqueeze(b, b_iota(b, DT_i64, s.dim[s.rank - 2]), -1),
+	     j = b_iota(b, DT_i64, s.dim[s.rank - 1]);
 	if (above)
 		i = b_bin_scalar(b, OP_add, i, (double)above);
 	return b_select(b, b_bin(b, upper ? OP_ge : OP_le, j, i), x, aten_like(b, x, 0));
@@ -59,18 +61,21 @@ static Node triangle_of(Build *b, Node x, bool upper, int64_t above)
 
 Parts mat_upper(Build *b, Parts x, int64_t above)
 {
-	return (Parts){.re = triangle_of(b, x.re, true, above), .im = triangle_of(b, x.im, true, above)};
+	return (Parts){.re = triangle_of(b, x.re, true, above),
+		       .im = triangle_of(b, x.im, true, above)};
 }
 
 Parts mat_lower(Build *b, Parts x, int64_t above)
 {
-	return (Parts){.re = triangle_of(b, x.re, false, above), .im = triangle_of(b, x.im, false, above)};
+	return (Parts){.re = triangle_of(b, x.re, false, above),
+		       .im = triangle_of(b, x.im, false, above)};
 }
 
 Parts mat_with_ones(Build *b, Parts x)
 {
 	Shape s = aten_shape(b, x.re);
-	Node i = b_unsqueeze(b, b_iota(b, DT_i64, s.dim[s.rank - 2]), -1), j = b_iota(b, DT_i64, s.dim[s.rank - 1]);
+	Node i = b_unsqueeze(b, b_iota(b, DT_i64, s.dim[s.rank - 2]), -1),
+	     j = b_iota(b, DT_i64, s.dim[s.rank - 1]);
 	Node on = b_bin(b, OP_eq, i, j);
 	Parts z = {.re = b_select(b, on, aten_like(b, x.re, 1), x.re)};
 	if (x.im.i)
@@ -112,7 +117,8 @@ Parts mat_select(Build *b, Node cond, Parts x, Parts y)
 
 Parts mat_number(Build *b, Parts like, double v)
 {
-	return (Parts){.re = aten_like(b, like.re, v), .im = like.im.i ? aten_like(b, like.im, 0) : like.im};
+	return (Parts){.re = aten_like(b, like.re, v),
+		       .im = like.im.i ? aten_like(b, like.im, 0) : like.im};
 }
 
 Parts mat_multiply(Build *b, Parts x, Parts y)
@@ -132,8 +138,10 @@ Parts mat_divide(Build *b, Parts x, Parts y)
 		return (Parts){.re = b_bin(b, OP_div, x.re, y.re)};
 	Node s = b_bin(b, OP_maximum, b_un(b, OP_abs, y.re), b_un(b, OP_abs, y.im));
 	Node re = b_bin(b, OP_div, y.re, s), im = b_bin(b, OP_div, y.im, s);
-	Node size = b_bin(b, OP_mul, b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im)), s);
-	Parts by = {.re = b_bin(b, OP_div, re, size), .im = b_un(b, OP_neg, b_bin(b, OP_div, im, size))};
+	Node size = b_bin(b, OP_mul,
+			  b_bin(b, OP_add, b_bin(b, OP_mul, re, re), b_bin(b, OP_mul, im, im)), s);
+	Parts by = {.re = b_bin(b, OP_div, re, size),
+		    .im = b_un(b, OP_neg, b_bin(b, OP_div, im, size))};
 	return parts_multiply(b, x, by);
 }
 
@@ -147,10 +155,12 @@ Parts mat_sum(Build *b, Parts x, uint32_t dims)
 
 Parts mat_unsqueeze(Build *b, Parts x, int dim)
 {
-	return (Parts){.re = b_unsqueeze(b, x.re, dim), .im = x.im.i ? b_unsqueeze(b, x.im, dim) : x.im};
+	return (Parts){.re = b_unsqueeze(b, x.re, dim),
+		       .im = x.im.i ? b_unsqueeze(b, x.im, dim) : x.im};
 }
 
 Parts mat_select_dim(Build *b, Parts x, int dim, Sym index)
 {
-	return (Parts){.re = b_select_dim(b, x.re, dim, index), .im = x.im.i ? b_select_dim(b, x.im, dim, index) : x.im};
+	return (Parts){.re = b_select_dim(b, x.re, dim, index),
+		       .im = x.im.i ? b_select_dim(b, x.im, dim, index) : x.im};
 }

@@ -6,7 +6,7 @@
 
 /* ---- the generator ---- */
 
-#define PHILOX_SAMPLE                                                                                         \
+#define PHILOX_SAMPLE                                                                              \
 	"u64[3] of 0 7 5000000000, u64[3] of 0 3 9000000000, u64[3] of 0 11 7000000000"
 
 OP(philox_low) {
@@ -24,8 +24,9 @@ OP(philox_high) {
 	.sample = PHILOX_SAMPLE,
 };
 
-#define AES_SAMPLE                                                                                            \
-	"u64[3] of 0 7 5000000000, u64[3] of 0 3 9000000000, u64[3] of 0 11 7000000000, u64[3] of 0 13 3000000000"
+#define AES_SAMPLE                                                                                 \
+	"u64[3] of 0 7 5000000000, u64[3] of 0 3 9000000000, u64[3] of 0 11 7000000000, u64[3] "   \
+	"of 0 13 3000000000"
 
 /* Byte k of a block or key of 16 is bits 8 k .. 8 k + 7 of its first word, from byte 8 on of its
  * second. */
@@ -78,7 +79,11 @@ Cipher node_cipher(const Graph *g, Node n)
 static bool cipher_of(Build *b, Node n, Cipher *c)
 {
 	const char *name = cipher_text(b->g, n);
-	return cipher_find(name, c) || b_error(b, "there is no cipher \"%s\" of random bits, expected \"" CIPHER_AES_NAME "\"", name).i;
+	return cipher_find(name, c) ||
+	       b_error(b,
+		       "there is no cipher \"%s\" of random bits, expected \"" CIPHER_AES_NAME "\"",
+		       name)
+		       .i;
 }
 
 /* ---- keys ---- */
@@ -107,8 +112,10 @@ static Source source_of(Build *b, Cipher c, Node key, uint32_t word)
 static Node bits_of(Build *b, const Source *s, bool upper, Node lo)
 {
 	if (s->cipher == CIPHER_AES)
-		return b_pointwise(b, upper ? OP_aes_high : OP_aes_low, (Node[]){lo, s->high, s->key[0], s->key[1]}, 4);
-	return b_pointwise(b, upper ? OP_philox_high : OP_philox_low, (Node[]){lo, s->high, s->key[0]}, 3);
+		return b_pointwise(b, upper ? OP_aes_high : OP_aes_low,
+				   (Node[]){lo, s->high, s->key[0], s->key[1]}, 4);
+	return b_pointwise(b, upper ? OP_philox_high : OP_philox_low,
+			   (Node[]){lo, s->high, s->key[0]}, 3);
 }
 
 static bool is_key(const Graph *g, Node key)
@@ -117,12 +124,14 @@ static bool is_key(const Graph *g, Node key)
 	return t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2);
 }
 
-static TypeId infer_random_key(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr, const char *where)
+static TypeId infer_random_key(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
+			       const char *where)
 {
 	(void)op, (void)nin, (void)attr;
 	if (is_key(g, in[0]))
 		return node_type_id(g, in[0]);
-	ctx_error(g->ir->ctx, where, "a key of random numbers is u64[2], got %s", type_str(g->ir, node_type_id(g, in[0])));
+	ctx_error(g->ir->ctx, where, "a key of random numbers is u64[2], got %s",
+		  type_str(g->ir, node_type_id(g, in[0])));
 	return (TypeId){0};
 }
 
@@ -155,7 +164,8 @@ Node b_random_fold(Build *b, Cipher c, Node key, Node data)
 	if (!key.i || !data.i)
 		return (Node){0};
 	if (!is_key(b->g, key))
-		return b_error(b, "a key of random numbers is u64[2], got %s", type_str(b->g->ir, node_type_id(b->g, key)));
+		return b_error(b, "a key of random numbers is u64[2], got %s",
+			       type_str(b->g->ir, node_type_id(b->g, key)));
 	const Source s = source_of(b, c, key, UINT32_MAX);
 	Node lo = b_convert(b, data, DT_u64), word[2];
 	for (int k = 0; k < 2; k++)
@@ -166,13 +176,15 @@ Node b_random_fold(Build *b, Cipher c, Node key, Node data)
 static Node build_random_fold(Build *b, Node n)
 {
 	Cipher c;
-	return cipher_of(b, n, &c) ? b_random_fold(b, c, arg(b, n, "key"), arg(b, n, "data")) : (Node){0};
+	return cipher_of(b, n, &c) ? b_random_fold(b, c, arg(b, n, "key"), arg(b, n, "data"))
+				   : (Node){0};
 }
 OP(random_fold) {
 	.schema = "random_fold(Tensor key, Tensor data, *, str? cipher=None) -> Tensor",
 	.doc = "keys of numbered members",
 	.build = build_random_fold,
-	.sample = "u64[2] of 1 2, i64[n=3] of 0 1 2; u64[2] of 1 2, i64[] of 7; u64[2] of 1 2, i64[2] of 7 9, cipher=\"aes128-ctr\"",
+	.sample = "u64[2] of 1 2, i64[n=3] of 0 1 2; u64[2] of 1 2, i64[] of 7; "
+		  "u64[2] of 1 2, i64[2] of 7 9, cipher=\"aes128-ctr\"",
 };
 
 /* ---- bits ---- */
@@ -183,7 +195,8 @@ Node b_random_bits(Build *b, const Draw *d, bool high, const Shape *s)
 	if (!key.i)
 		return key;
 	if (!is_key(b->g, key))
-		return b_error(b, "a key of random numbers is u64[2], got %s", type_str(b->g->ir, node_type_id(b->g, key)));
+		return b_error(b, "a key of random numbers is u64[2], got %s",
+			       type_str(b->g->ir, node_type_id(b->g, key)));
 	Shape all = aten_shape(b, key), flat = {1, {shape_numel(b, s)}};
 	uint32_t lead = all.rank - 1, map[MAX_RANK];
 	if (lead + s->rank > MAX_RANK)
@@ -193,11 +206,14 @@ Node b_random_bits(Build *b, const Draw *d, bool high, const Shape *s)
 	for (uint32_t k = 0; k < s->rank; k++)
 		all.dim[lead + k] = s->dim[k];
 	all.rank = lead + s->rank;
-	Node i = b_broadcast(b, b_reshape(b, b_iota(b, DT_u64, flat.dim[0]), s->rank, s->dim), all.rank, all.dim);
+	Node i = b_broadcast(b, b_reshape(b, b_iota(b, DT_u64, flat.dim[0]), s->rank, s->dim),
+			     all.rank, all.dim);
 	Source from = source_of(b, d->cipher, key, d->stream << 8 | d->part);
 	from.high = b_broadcast_in_dim(b, from.high, all.rank, all.dim, map);
 	for (int k = 0; k < 2; k++)
-		from.key[k] = from.key[k].i ? b_broadcast_in_dim(b, from.key[k], all.rank, all.dim, map) : from.key[k];
+		from.key[k] = from.key[k].i
+				      ? b_broadcast_in_dim(b, from.key[k], all.rank, all.dim, map)
+				      : from.key[k];
 	return bits_of(b, &from, high, i);
 }
 
@@ -208,15 +224,20 @@ static Node build_random_bits(Build *b, Node n)
 	if (len > MAX_RANK)
 		return b_error(b, "random numbers of %u dimensions", len);
 	Shape s = shape_of(len, dim);
-	Draw d = {.key = arg(b, n, "key"), .stream = (uint32_t)aten_int(b, n, "stream"), .part = (uint32_t)aten_int(b, n, "part")};
-	return cipher_of(b, n, &d.cipher) ? b_random_bits(b, &d, node_bool(b->g, n, "high"), &s) : (Node){0};
+	Draw d = {.key = arg(b, n, "key"),
+		  .stream = (uint32_t)aten_int(b, n, "stream"),
+		  .part = (uint32_t)aten_int(b, n, "part")};
+	return cipher_of(b, n, &d.cipher) ? b_random_bits(b, &d, node_bool(b->g, n, "high"), &s)
+					  : (Node){0};
 }
 OP(random_bits) {
-	.schema = "random_bits(Tensor key, *, SymInt[] shape, int stream=0, int part=0, bool high=False, str? cipher=None) -> Tensor",
+	.schema = "random_bits(Tensor key, *, SymInt[] shape, int stream=0, int part=0, bool "
+		  "high=False, str? cipher=None) -> Tensor",
 	.doc = "64 random bits per element, by its place",
 	.build = build_random_bits,
-	.sample = "u64[2] of 1 2, shape=[2, 3], stream=5; u64[2] of 3 4, shape=[4], part=1, high=true; u64[3, 2], shape=[]; "
-		  "u64[2] of 3 4, shape=[3], stream=1, cipher=\"aes128-ctr\"",
+	.sample = "u64[2] of 1 2, shape=[2, 3], stream=5; u64[2] of 3 4, shape=[4], part=1, "
+		  "high=true; u64[3, 2], shape=[]; u64[2] of 3 4, shape=[3], stream=1, "
+		  "cipher=\"aes128-ctr\"",
 };
 
 /* Streams of one Draw are below 2^24 and rounds of loops below 2^48: no other key is folded from
@@ -224,7 +245,10 @@ OP(random_bits) {
 static Node build_random_own(Build *b, Node n)
 {
 	Draw d;
-	return draw_begin(b, n, &d) ? b_random_fold(b, d.cipher, d.key, b_full_int(b, DT_u64, (int64_t)1 << 56 | d.stream, 0, NULL)) : (Node){0};
+	return draw_begin(b, n, &d)
+		       ? b_random_fold(b, d.cipher, d.key,
+				       b_full_int(b, DT_u64, (int64_t)1 << 56 | d.stream, 0, NULL))
+		       : (Node){0};
 }
 OP(random_own) {
 	.schema = "random_own(*, " RANDOM_ARGS ") -> Tensor",
@@ -237,14 +261,17 @@ bool node_draws(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
 	const OpInfo *info = op_info(op);
-	return op_kind(op) == OP_COMPOSITE && op_arg_index(op, "rng") >= 0 && (!info->draws || info->draws(g, n));
+	return op_kind(op) == OP_COMPOSITE && op_arg_index(op, "rng") >= 0 &&
+	       (!info->draws || info->draws(g, n));
 }
 
 bool draw_begin(Build *b, Node n, Draw *d)
 {
 	*d = (Draw){.key = arg(b, n, "rng"), .stream = (uint32_t)aten_int(b, n, "stream")};
 	TRY(cipher_of(b, n, &d->cipher));
-	return d->key.i || b_error(b, "%s draws random numbers and has no key (argument rng)", op_name(node_op(b->g, n))).i;
+	return d->key.i || b_error(b, "%s draws random numbers and has no key (argument rng)",
+				   op_name(node_op(b->g, n)))
+				   .i;
 }
 
 Node draw_bits(Build *b, Draw *d, const Shape *s)

@@ -38,14 +38,17 @@ static Node shifted(Build *b, Node x, uint32_t dim, bool later, Node first)
 		low[k] = b_int(b, k != dim ? 0 : later ? 1 : -1);
 		high[k] = b_int(b, k != dim ? 0 : later ? -1 : 1);
 	}
-	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank), attr_ints(none, rank)};
+	Attr attr[] = {attr_none(), attr_none(), attr_ints(low, rank), attr_ints(high, rank),
+		       attr_ints(none, rank)};
 	return x.i && first.i ? b_node(b, OP_pad, (Node[]){x, first}, 2, attr, 5) : (Node){0};
 }
 
 /* The product of the elements before each along dim; of those behind it where reverse. */
 static Node product_of_others(Build *b, Node x, uint32_t dim, bool reverse)
 {
-	return b_cumulative(b, "prod", shifted(b, x, dim, !reverse, b_scalar(b, node_dtype(b->g, x), 1)), dim, reverse);
+	return b_cumulative(b, "prod",
+			    shifted(b, x, dim, !reverse, b_scalar(b, node_dtype(b->g, x), 1)), dim,
+			    reverse);
 }
 
 /* ---- reduce ---- */
@@ -75,7 +78,8 @@ static Node products(Build *b, Node n)
 {
 	Node x = wide(b, node_in(b->g, n, 0));
 	const Type t = *node_type(b->g, x);
-	uint32_t reduced = reduced_dims(b->g, n), perm[MAX_RANK], inverse[MAX_RANK], at = 0, kept = 0;
+	uint32_t reduced = reduced_dims(b->g, n), perm[MAX_RANK], inverse[MAX_RANK], at = 0,
+		 kept = 0;
 	for (uint32_t k = 0; k < t.n; k++)
 		if (!(reduced >> k & 1))
 			perm[at++] = k;
@@ -93,7 +97,8 @@ static Node products(Build *b, Node n)
 	if (kept == t.n)
 		return b_full(b, t.dtype, 1, t.n, t.dim);
 	Node rows = b_reshape(b, b_permute(b, x, perm), kept + 1, flat);
-	Node others = b_bin(b, OP_mul, product_of_others(b, rows, kept, false), product_of_others(b, rows, kept, true));
+	Node others = b_bin(b, OP_mul, product_of_others(b, rows, kept, false),
+			    product_of_others(b, rows, kept, true));
 	return b_permute(b, b_reshape(b, others, t.n, dim), inverse);
 }
 
@@ -103,8 +108,12 @@ static Node shared(Build *b, Node n, Node ct)
 {
 	Node x = node_in(b->g, n, 0), is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
 	DType d = node_dtype(b->g, x), acc = dtype_compute(d);
-	Node count = b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none);
-	Node part = b_bin(b, OP_div, b_select(b, is_it, over_dims(b, n, b_convert(b, ct, acc)), b_scalar(b, acc, 0)), over_dims(b, n, count));
+	Node count =
+		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none);
+	Node part = b_bin(
+		b, OP_div,
+		b_select(b, is_it, over_dims(b, n, b_convert(b, ct, acc)), b_scalar(b, acc, 0)),
+		over_dims(b, n, count));
 	return b_convert(b, part, d);
 }
 
@@ -123,7 +132,8 @@ bool adjoint_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		g[0] = shared(b, n, ct[0]);
 		break;
 	default:
-		return b_error(b, "reduce of kind %s has no derivative", node_str(b->g, n, "kind")).i;
+		return b_error(b, "reduce of kind %s has no derivative", node_str(b->g, n, "kind"))
+			.i;
 	}
 	return g[0].i;
 }
@@ -135,7 +145,8 @@ static Graph *recurrence_body(Build *b, TypeId type)
 {
 	Graph *g = graph_new(b->g->ir, "recurrence");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
-	Node carry = graph_add_input(g, "carry", INPUT_USER, type), own = graph_add_input(g, "g", INPUT_USER, type);
+	Node carry = graph_add_input(g, "carry", INPUT_USER, type),
+	     own = graph_add_input(g, "g", INPUT_USER, type);
 	Node a = graph_add_input(g, "a", INPUT_USER, type), r = b_bin(&in, OP_add, own, carry);
 	graph_add_output(g, "carry", b_bin(&in, OP_mul, a, r), -1);
 	graph_add_output(g, "r", r, -1);
@@ -154,7 +165,8 @@ static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 	const Sym *dims = node_type(b->g, x)->dim;
 	TypeId one = ir_type(ir, t.dtype, t.n - 1, dims + 1);
 	Node in[] = {b_full(b, t.dtype, 0, t.n - 1, dims + 1), x, y};
-	Attr attr[] = {attr_int(ir, 1),         attr_int(ir, 2), attr_int(ir, 0), attr_graph(recurrence_body(b, one)),
+	Attr attr[] = {attr_int(ir, 1),      attr_int(ir, 2),
+		       attr_int(ir, 0),      attr_graph(recurrence_body(b, one)),
 		       attr_sym(t.dim[dim]), attr_bool(!reverse)};
 	return aten_move_dim(b, b_get(b, b_node(b, OP_scan, in, 3, attr, 6), 1), 0, dim);
 }
@@ -164,7 +176,8 @@ static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 {
 	Node wide_x = wide(b, x);
-	return b_bin(b, OP_mul, product_of_others(b, wide_x, dim, reverse), recurrence(b, wide(b, ct), wide_x, dim, reverse));
+	return b_bin(b, OP_mul, product_of_others(b, wide_x, dim, reverse),
+		     recurrence(b, wide(b, ct), wide_x, dim, reverse));
 }
 
 /* exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal elements,
@@ -173,9 +186,12 @@ static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 {
 	const Type t = *node_type(b->g, v);
 	Node zero = b_scalar(b, t.dtype, 0), other = shifted(b, v, dim, later != reverse, zero);
-	Node edge = shifted(b, b_full_int(b, DT_bool, 0, t.n, t.dim), dim, later != reverse, b_full_int(b, DT_bool, 1, 0, NULL));
+	Node edge = shifted(b, b_full_int(b, DT_bool, 0, t.n, t.dim), dim, later != reverse,
+			    b_full_int(b, DT_bool, 1, 0, NULL));
 	Node change = later ? b_bin(b, OP_sub, other, v) : b_bin(b, OP_sub, v, other);
-	return b_un(b, OP_exp, b_select(b, b_bin(b, OP_bit_or, edge, b_bin(b, OP_eq, v, other)), zero, change));
+	return b_un(
+		b, OP_exp,
+		b_select(b, b_bin(b, OP_bit_or, edge, b_bin(b, OP_eq, v, other)), zero, change));
 }
 
 /* dy[j] / dx[i] = exp(x[i] - m[j]) / s[j] for j >= i, where m is the greatest element so far and s
@@ -231,8 +247,10 @@ static Node cumulative_extremum(Build *b, Node n, Node ct, uint32_t dim, bool re
 	const Type t = *node_type(b->g, x);
 	Shape s = shape_of(t.n, t.dim);
 	Node taken = b_bin(b, OP_bit_or, b_bin(b, OP_eq, x, n), b_un(b, OP_isnan, x));
-	Node at = aten_iota_dim(b, &s, dim, DT_i64), none = b_from_size(b, reverse ? sym_addi(b_syms(b), t.dim[dim], -1) : b_int(b, 0));
-	Node index = b_cumulative(b, reverse ? "min" : "max", b_select(b, taken, at, none), dim, reverse);
+	Node at = aten_iota_dim(b, &s, dim, DT_i64),
+	     none = b_from_size(b, reverse ? sym_addi(b_syms(b), t.dim[dim], -1) : b_int(b, 0));
+	Node index = b_cumulative(b, reverse ? "min" : "max", b_select(b, taken, at, none), dim,
+				  reverse);
 	return rule_scatter_along(b, b_zeros_like(b, x), index, ct, dim, "add", false);
 }
 
@@ -256,7 +274,9 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 		g[0] = cumulative_extremum(b, n, ct[0], dim, reverse);
 		break;
 	default:
-		return b_error(b, "cumulative of kind %s has no derivative", node_str(b->g, n, "kind")).i;
+		return b_error(b, "cumulative of kind %s has no derivative",
+			       node_str(b->g, n, "kind"))
+			.i;
 	}
 	return g[0].i;
 }
@@ -288,9 +308,14 @@ static Parts product_by_scan(Build *b, Parts x, uint32_t k)
 	if (!re.i || !im.i)
 		return (Parts){0};
 	const Type t = *node_type(b->g, re);
-	Node in[] = {b_full(b, t.dtype, 1, t.n - 1, t.dim + 1), b_full(b, t.dtype, 0, t.n - 1, t.dim + 1), re, im};
-	Attr attr[] = {attr_int(ir, 2), attr_int(ir, 2), attr_int(ir, 0), attr_graph(product_body(b, ir_type(ir, t.dtype, t.n - 1, t.dim + 1))),
-		       attr_sym(t.dim[0]), attr_bool(false)};
+	Node in[] = {b_full(b, t.dtype, 1, t.n - 1, t.dim + 1),
+		     b_full(b, t.dtype, 0, t.n - 1, t.dim + 1), re, im};
+	Attr attr[] = {attr_int(ir, 2),
+		       attr_int(ir, 2),
+		       attr_int(ir, 0),
+		       attr_graph(product_body(b, ir_type(ir, t.dtype, t.n - 1, t.dim + 1))),
+		       attr_sym(t.dim[0]),
+		       attr_bool(false)};
 	Node y = b_node(b, OP_scan, in, 4, attr, 6);
 	return (Parts){b_get(b, y, 0), b_get(b, y, 1), {0}};
 }

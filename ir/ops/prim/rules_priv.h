@@ -8,7 +8,8 @@
  * update and index (i64) have one shape, which agrees with x's but along dim; each index must be in
  * range, which nothing checks. combine: "set", "add", "mul", "max" or "min". unique: the indices
  * along dim are different. */
-Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine, bool unique);
+Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, const char *combine,
+			bool unique);
 
 /* Rules (ir/ops/op.h has the contracts) of the primitives reduce and cumulative, in
  * reduce_rules.c. */

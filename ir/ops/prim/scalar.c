@@ -56,16 +56,18 @@ OP(fma) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "fma(a, b, c)",
 	.deriv = {"b", "a", "1"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8, f32[n, 4] in -8..8; f64[5] in -3..3, f64[5] in -3..3, f64[5] in -3..3",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "f64[5] in -3..3, f64[5] in -3..3, f64[5] in -3..3",
 };
 OP(div) {
 	.schema = "div(Tensor a, Tensor b) -> Tensor",
 	.doc = "a / b on floats",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "div(a, b)",
-	.complex = "big = abs(b_im) <= abs(b_re); r = select(big, b_im, b_re) / select(big, b_re, b_im); "
-		   "d = select(big, b_re + b_im * r, b_re * r + b_im); "
-		   "[select(big, a_re + a_im * r, a_re * r + a_im) / d, select(big, a_im - a_re * r, a_im * r - a_re) / d]",
+	.complex = "big = abs(b_im) <= abs(b_re); r = select(big, b_im, b_re) / select(big, b_re, "
+		   "b_im); d = select(big, b_re + b_im * r, b_re * r + b_im); "
+		   "[select(big, a_re + a_im * r, a_re * r + a_im) / d, select(big, a_im - a_re * "
+		   "r, a_im * r - a_re) / d]",
 	.linear = LINEAR_TOGETHER,
 	.linear_in = 1,
 	.deriv = {"1 / b", "-y / b"},
@@ -76,24 +78,24 @@ OP(floordiv) {
 	.doc = "quotient rounded towards minus infinity; integers by zero give 0",
 	.scalar = "floor_div(a, b)",
 	.deriv = {"0", "0"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.5 3; "
-		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, "
+		  "f32[4] of -2 2 0.5 3; i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(remainder) {
 	.schema = "remainder(Tensor a, Tensor b) -> Tensor",
 	.doc = "a - floordiv(a, b) * b, with the sign of b; integers by zero give a",
 	.scalar = "floor_mod(a, b)",
 	.deriv = {"1", "-floordiv(a, b)"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.75 3; "
-		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, "
+		  "f32[4] of -2 2 0.75 3; i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(fmod) {
 	.schema = "fmod(Tensor a, Tensor b) -> Tensor",
 	.doc = "remainder of truncated division, with the sign of a; integers by zero give a",
 	.scalar = "trunc_mod(a, b)",
 	.deriv = {"1", "-trunc(a / b)"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, f32[4] of -2 2 0.75 3; "
-		  "i32[6] in -9..9, i32[6] of 2 -3 4 1",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in 0.5..4; f32[4] of 7 -7 6.5 -0.5, "
+		  "f32[4] of -2 2 0.75 3; i32[6] in -9..9, i32[6] of 2 -3 4 1",
 };
 OP(maximum) {
 	.schema = "maximum(Tensor a, Tensor b) -> Tensor",
@@ -103,7 +105,8 @@ OP(maximum) {
 	.deriv = {"select(lt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(gt(a, b), 0, select(eq(a, b), 0.5, 1))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
-		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; "
+		  "i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(minimum) {
 	.schema = "minimum(Tensor a, Tensor b) -> Tensor",
@@ -113,7 +116,8 @@ OP(minimum) {
 	.deriv = {"select(gt(a, b), 0, select(eq(a, b), 0.5, 1))",
 	          "select(lt(a, b), 0, select(eq(a, b), 0.5, 1))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
-		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; "
+		  "i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(fmax) {
 	.schema = "fmax(Tensor a, Tensor b) -> Tensor",
@@ -123,7 +127,8 @@ OP(fmax) {
 	.deriv = {"select(eq(a, b), 0.5, select(gt(a, b), 1, select(isnan(b), 1, 0)))",
 	          "select(eq(a, b), 0.5, select(gt(a, b), 0, select(isnan(b), 0, 1)))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
-		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; "
+		  "i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(fmin) {
 	.schema = "fmin(Tensor a, Tensor b) -> Tensor",
@@ -133,7 +138,8 @@ OP(fmin) {
 	.deriv = {"select(eq(a, b), 0.5, select(lt(a, b), 1, select(isnan(b), 1, 0)))",
 	          "select(eq(a, b), 0.5, select(lt(a, b), 0, select(isnan(b), 0, 1)))"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; "
-		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; i32[6] in -9..9, i32[6] in -9..9",
+		  "f32[8] of 1 -2 3 nan 2 0 -1 5, f32[8] of 1 -1 2 1 nan 0 -1 5; "
+		  "i32[6] in -9..9, i32[6] in -9..9",
 };
 OP(pow) {
 	.schema = "pow(Tensor a, Tensor b) -> Tensor",
@@ -142,15 +148,19 @@ OP(pow) {
 	/* Of a = 0: 1 of b = 0, a of b = 1, else 0 whose slope is 0 where b_re > 1 and NaN where it
 	 * is not, and infinite where b_re < 0. */
 	.complex = "zero = a == 0; p = exp(b * log(select(zero, 1, a))); "
-		   "steep = bit_and(bit_and(zero, b_re <= 1), bit_and(b != 0, b != 1)); pole = bit_and(steep, b_re <= 0); "
-		   "r = sqrt(abs(select(steep, a_re, 1))); i = sqrt(abs(select(steep, a_im, 1))); "
-		   "s = complex(r - b_re * select(pole, inf, 0), i + (b_re + b_im) * select(pole, nan, 0)); "
-		   "select(zero, select(steep, s, select(b == 0, 1, select(b == 1, a, 0))), p)",
+		   "steep = bit_and(bit_and(zero, b_re <= 1), bit_and(b != 0, b != 1)); "
+		   "pole = bit_and(steep, b_re <= 0); r = sqrt(abs(select(steep, a_re, 1))); "
+		   "i = sqrt(abs(select(steep, a_im, 1))); "
+		   "s = complex(r - b_re * select(pole, inf, 0), i + (b_re + b_im) * select(pole, "
+		   "nan, 0)); select(zero, select(steep, s, select(b == 0, 1, select(b == 1, a, "
+		   "0))), p)",
 	/* what is not selected has numbers for derivatives */
 	.deriv = {"none = eq(b, 0); select(none, 0, b * pow(a, select(none, 1, b - 1)))",
-	          "zero = eq(a, 0); select(zero, select(ge(b, 0), 0, y * log(a)), y * log(select(zero, 1, a)))"},
+	          "zero = eq(a, 0); select(zero, select(ge(b, 0), 0, y * log(a)), y * "
+		  "log(select(zero, 1, a)))"},
 	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4] in -3..3; "
-		  "f32[8] of 0 0 2 -2 -1 0.5 3 1, f32[8] of 0 2 0 3 -2 0.5 -1 4; i32[6] in -4..4, i32[6] in 0..4",
+		  "f32[8] of 0 0 2 -2 -1 0.5 3 1, f32[8] of 0 2 0 3 -2 0.5 -1 4; "
+		  "i32[6] in -4..4, i32[6] in 0..4",
 };
 OP(atan2) {
 	.schema = "atan2(Tensor a, Tensor b) -> Tensor",
@@ -161,7 +171,8 @@ OP(atan2) {
 	 * of them */
 	.deriv = {"n = a*a + b*b; select(eq(n, 0), 0, b / select(eq(n, 0), 1, n))",
 	          "n = a*a + b*b; select(eq(n, 0), 0, -a / select(eq(n, 0), 1, n))"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[9] of 0 0 1 -1 0 3 -2 0 0, f32[9] of 1 -1 0 0 2 -3 -0.5 -4 0",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[9] of 0 0 1 -1 0 3 -2 0 0, "
+		  "f32[9] of 1 -1 0 0 2 -3 -0.5 -4 0",
 };
 OP(hypot) {
 	.schema = "hypot(Tensor a, Tensor b) -> Tensor",
@@ -169,7 +180,8 @@ OP(hypot) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "hypot(a, b)",
 	.deriv = {"a / y", "b / y"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[4] of 3 0 1e30 -5, f32[4] of 4 2 1e30 12",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[4] of 3 0 1e30 -5, "
+		  "f32[4] of 4 2 1e30 12",
 };
 OP(copysign) {
 	.schema = "copysign(Tensor a, Tensor b) -> Tensor",
@@ -178,7 +190,8 @@ OP(copysign) {
 	.scalar = "copysign(a, b)",
 	.exact = true,
 	.deriv = {"select(eq(a, 0), 0, y / select(eq(a, 0), 1, a))", "0"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[5] of 0 -1 2 3 -4, f32[5] of -1 -2 -0 0 5",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -8..8; f32[5] of 0 -1 2 3 -4, "
+		  "f32[5] of -1 -2 -0 0 5",
 };
 OP(nextafter) {
 	.schema = "nextafter(Tensor a, Tensor b) -> Tensor",
@@ -186,7 +199,8 @@ OP(nextafter) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "nextafter(a, b)",
 	.deriv = {"1", "0"},
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -7.9..8.1; f32[4] of 0 1 -2 5, f32[4] of -1 2 -3 6",
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -7.9..8.1; f32[4] of 0 1 -2 5, "
+		  "f32[4] of -1 2 -3 6",
 };
 
 /* ---- rounding, sign, roots ---- */
@@ -212,7 +226,8 @@ OP(sign) {
 	.schema = "sign(Tensor x) -> Tensor",
 	.doc = "-1, 0 or 1; 0 for NaN",
 	.scalar = "sign(x)",
-	.complex = "zero = bit_and(x_re == 0, x_im == 0); r = hypot(select(zero, 1, x_re), x_im); [select(zero, 0, x_re / r), select(zero, 0, x_im / r)]",
+	.complex = "zero = bit_and(x_re == 0, x_im == 0); r = hypot(select(zero, 1, x_re), x_im); "
+		   "[select(zero, 0, x_re / r), select(zero, 0, x_im / r)]",
 	.exact = true,
 	.deriv = {"0"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0 -0 nan -inf; i32[4] in -9..9",
@@ -223,8 +238,8 @@ OP(floor) {
 	.scalar = "floor(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
-		  "i32[4] in -9..9",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 "
+		  "2.5 3.5; i32[4] in -9..9",
 };
 OP(ceil) {
 	.schema = "ceil(Tensor x) -> Tensor",
@@ -232,8 +247,8 @@ OP(ceil) {
 	.scalar = "ceil(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
-		  "i32[4] in -9..9",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 "
+		  "2.5 3.5; i32[4] in -9..9",
 };
 OP(trunc) {
 	.schema = "trunc(Tensor x) -> Tensor",
@@ -241,15 +256,17 @@ OP(trunc) {
 	.scalar = "trunc(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
-		  "i32[4] in -9..9",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 "
+		  "2.5 3.5; i32[4] in -9..9",
 };
 OP(nearest) {
 	.schema = "nearest(Tensor a, Tensor low, Tensor high) -> Tensor",
-	.doc = "a, at least low and at most high, rounded to the nearest i32, ties to even; NaN gives low",
+	.doc = "a, at least low and at most high, rounded to the nearest i32, ties to even; "
+	       "NaN gives low",
 	.scalar = "convert[i32](rint(lesser(high, greater(a, low))))",
 	.result = DT_i32,
-	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -5..-1, f32[n, 4] in 1..5; f32[8] of nan inf -inf 0.5 1.5 -0.5 1e38 -7, f32[8] of -4 -4 -4 -4 -4 -4 -4 -4, "
+	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -5..-1, f32[n, 4] in 1..5; "
+		  "f32[8] of nan inf -inf 0.5 1.5 -0.5 1e38 -7, f32[8] of -4 -4 -4 -4 -4 -4 -4 -4, "
 		  "f32[8] of 6 6 6 6 6 6 6 6",
 };
 OP(round) {
@@ -258,16 +275,17 @@ OP(round) {
 	.scalar = "rint(x)",
 	.exact = true,
 	.deriv = {"0"},
-	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 2.5 3.5; "
-		  "i32[4] in -9..9",
+	.sample = "f32[n=3, 4] in -8..8; f32[12] of -2.5 -1.5 -0.75 -0.5 -0.25 0 0.25 0.5 0.75 1.5 "
+		  "2.5 3.5; i32[4] in -9..9",
 };
 OP(sqrt) {
 	.schema = "sqrt(Tensor x) -> Tensor",
 	.doc = "square root, correctly rounded",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "sqrt(x)",
-	.complex = "up = x_re >= 0; t = sqrt(0.5 * (hypot(x_re, x_im) + select(up, x_re, -x_re))); u = copysign(t, x_im); "
-		   "w = select(t == 0, x_im, 0.5 * x_im / select(t == 0, 1, select(up, t, u))); [select(up, t, w), select(up, w, u)]",
+	.complex = "up = x_re >= 0; t = sqrt(0.5 * (hypot(x_re, x_im) + select(up, x_re, -x_re))); "
+		   "u = copysign(t, x_im); w = select(t == 0, x_im, 0.5 * x_im / select(t == 0, 1, "
+		   "select(up, t, u))); [select(up, t, w), select(up, w, u)]",
 	.deriv = {"0.5 / y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[4] of 0 -1 inf 1e-40",
 };
@@ -285,8 +303,10 @@ OP(reciprocal) {
 	.doc = "1 / x",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "1 / x",
-	.complex = "big = abs(x_im) <= abs(x_re); e = select(big, x_re, x_im); r = select(big, x_im, x_re) / select(e == 0, 1, e); "
-		   "d = select(big, x_re + x_im * r, x_re * r + x_im); [select(big, 1, r) / d, -(select(big, r, 1) / d)]",
+	.complex = "big = abs(x_im) <= abs(x_re); e = select(big, x_re, x_im); "
+		   "r = select(big, x_im, x_re) / select(e == 0, 1, e); "
+		   "d = select(big, x_re + x_im * r, x_re * r + x_im); "
+		   "[select(big, 1, r) / d, -(select(big, r, 1) / d)]",
 	.deriv = {"-y * y"},
 	.sample = "f32[n=3, 4] in 0.5..8; f32[3] of 0 -1 inf",
 };
@@ -316,7 +336,8 @@ OP(expm1) {
 	.doc = "exp(x) - 1",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "expm1(x)",
-	.complex = "h = sin(0.5 * x_im); [expm1(x_re) * cos(x_im) - 2.0 * h * h, exp(x_re) * sin(x_im)]",
+	.complex = "h = sin(0.5 * x_im); [expm1(x_re) * cos(x_im) - 2.0 * h * h, exp(x_re) * "
+		   "sin(x_im)]",
 	.deriv = {"y + 1"},
 	.sample = "f32[n=3, 4] in -8..8; f32[6] of nan inf -inf 89 -20 1e-6",
 };
@@ -352,8 +373,9 @@ OP(log1p) {
 	.doc = "log(1 + x)",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "log1p(x)",
-	.complex = "u = x_re + 1; near = hypot(x_re, x_im) < 0.5; a = select(near, x_re, 0); c = select(near, x_im, 0); "
-		   "[select(near, 0.5 * log1p(a * (a + 2) + c * c), log(hypot(u, x_im))), atan2(x_im, u)]",
+	.complex = "u = x_re + 1; near = hypot(x_re, x_im) < 0.5; a = select(near, x_re, 0); "
+		   "c = select(near, x_im, 0); [select(near, 0.5 * log1p(a * (a + 2) + c * c), "
+		   "log(hypot(u, x_im))), atan2(x_im, u)]",
 	.deriv = {"1 / (1 + x)"},
 	.sample = "f32[n=3, 4] in -0.9..8; f32[5] of -1 -2 inf nan 1e-6",
 };
@@ -402,7 +424,8 @@ OP(asin) {
 	.promote = PROMOTE_FLOAT,
 	.scalar = "asin(x)",
 	.complex = "r = sqrt(complex(1 - x_re, -x_im)); s = sqrt(complex(1 + x_re, x_im)); "
-		   "[atan2(x_re, real(r) * real(s) - imag(r) * imag(s)), asinh(real(r) * imag(s) - imag(r) * real(s))]",
+		   "[atan2(x_re, real(r) * real(s) - imag(r) * imag(s)), asinh(real(r) * imag(s) - "
+		   "imag(r) * real(s))]",
 	.deriv = {"rsqrt(1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[5] of 1.5 -2 1 -1 0",
 };
@@ -453,8 +476,9 @@ OP(tanh) {
 	 * other is chosen. */
 	.complex = "b = gt(abs(x_re), 1); c = cos(x_im); i = sin(x_im); "
 		   "r = select(b, 0, x_re); s = sinh(r); d = s * s + c * c; "
-		   "w = exp(-2 * select(b, abs(x_re), 1)); m = 1 - w; k = 4 * w / (m * m); e = 1 + k * c * c; h = (1 + w) / (m * e); "
-		   "[select(b, select(lt(x_re, 0), -h, h), s * cosh(r) / d), select(b, k * i * c / e, i * c / d)]",
+		   "w = exp(-2 * select(b, abs(x_re), 1)); m = 1 - w; k = 4 * w / (m * m); "
+		   "e = 1 + k * c * c; h = (1 + w) / (m * e); [select(b, select(lt(x_re, 0), -h, "
+		   "h), s * cosh(r) / d), select(b, k * i * c / e, i * c / d)]",
 	.deriv = {"1 - y*y"},
 	.sample = "f32[n=3, 4] in -8..8; f32[4] of 0.001 -30 30 inf",
 };
@@ -482,8 +506,9 @@ OP(atanh) {
 	.doc = "inverse hyperbolic tangent",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "atanh(x)",
-	.complex = "up = x_re >= 0; a = select(up, x_re, -x_re); u = 1 - a; i2 = x_im * x_im; v = 0.25 * log1p(4 * a / (u * u + i2)); "
-		   "[select(up, v, -v), 0.5 * atan2(2 * x_im, u * (1 + a) - i2)]",
+	.complex = "up = x_re >= 0; a = select(up, x_re, -x_re); u = 1 - a; i2 = x_im * x_im; "
+		   "v = 0.25 * log1p(4 * a / (u * u + i2)); [select(up, v, -v), 0.5 * atan2(2 * "
+		   "x_im, u * (1 + a) - i2)]",
 	.deriv = {"1 / (1 - x*x)"},
 	.sample = "f32[n=3, 4] in -0.9..0.9; f32[4] of 1 -1 2 0.001",
 };
@@ -587,7 +612,8 @@ OP(igamma) {
 	.scalar = "igamma(a, x)",
 	.deriv = {NULL, "exp((a - 1) * log(x) - x - lgamma(a))"},
 	.no_deriv = "none by a in closed form, nor in PyTorch",
-	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, f32[6] of 1 0 0 28 inf 101",
+	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, "
+		  "f32[6] of 1 0 0 28 inf 101",
 };
 OP(igammac) {
 	.schema = "igammac(Tensor a, Tensor x) -> Tensor",
@@ -596,7 +622,8 @@ OP(igammac) {
 	.scalar = "igammac(a, x)",
 	.deriv = {NULL, "-exp((a - 1) * log(x) - x - lgamma(a))"},
 	.no_deriv = "none by a in closed form, nor in PyTorch",
-	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, f32[6] of 1 0 0 28 inf 101",
+	.sample = "f32[n=3, 4] in 0.1..30, f32[n, 4] in 0.1..30; f32[6] of 0 1 0 30 2 100, "
+		  "f32[6] of 1 0 0 28 inf 101",
 };
 
 /* ---- comparisons and predicates ---- */
@@ -689,7 +716,8 @@ OP(select) {
 	.linear = LINEAR_TOGETHER,
 	.linear_in = 2 | 4,
 	.deriv = {NULL, "select(cond, 1, 0)", "select(cond, 0, 1)"},
-	.sample = "bool[n=3, 4], f32[n, 4] in -8..8, f32[n, 4] in -8..8; bool[3], i32[3] in -9..9, i32[3] in -9..9",
+	.sample = "bool[n=3, 4], f32[n, 4] in -8..8, f32[n, 4] in -8..8; "
+		  "bool[3], i32[3] in -9..9, i32[3] in -9..9",
 };
 
 /* ---- bits ---- */
@@ -699,21 +727,24 @@ OP(bit_and) {
 	.doc = "bitwise and; logical on bool",
 	.commutes = true,
 	.scalar = "and(a, b)",
-	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 };
 OP(bit_or) {
 	.schema = "bit_or(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise or; logical on bool",
 	.commutes = true,
 	.scalar = "or(a, b)",
-	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 };
 OP(bit_xor) {
 	.schema = "bit_xor(Tensor a, Tensor b) -> Tensor",
 	.doc = "bitwise xor; logical on bool",
 	.commutes = true,
 	.scalar = "xor(a, b)",
-	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, bool[4] of 0 1 0 1",
+	.sample = "i32[n=3, 4] in -99..99, i32[n, 4] in -99..99; bool[4] of 0 0 1 1, "
+		  "bool[4] of 0 1 0 1",
 };
 OP(bit_not) {
 	.schema = "bit_not(Tensor x) -> Tensor",
@@ -725,11 +756,13 @@ OP(shift_left) {
 	.schema = "shift_left(Tensor a, Tensor b) -> Tensor",
 	.doc = "a * 2**b; 0 when b is negative or too large",
 	.scalar = "shl(a, b)",
-	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of 1 -3 5 7, i32[4] of 31 2 0 30",
+	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of 1 -3 5 7, "
+		  "i32[4] of 31 2 0 30",
 };
 OP(shift_right) {
 	.schema = "shift_right(Tensor a, Tensor b) -> Tensor",
 	.doc = "a / 2**b towards minus infinity; the sign when b is negative or too large",
 	.scalar = "shr(a, b)",
-	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of -8 100 7 -1, i32[4] of 31 2 0 5",
+	.sample = "i64[n=3, 4] in -9..9, i64[n, 4] in 0..7; i32[4] of -8 100 7 -1, "
+		  "i32[4] of 31 2 0 5",
 };

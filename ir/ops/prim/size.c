@@ -13,7 +13,8 @@ static bool shape_to_size(Infer *f)
 	const Attr *most = infer_attr(f, "most");
 	TRY(infer_sym(f, "size", &size));
 	if (x.dtype != DT_i64 || x.n != 0)
-		return infer_fail(f, "expected a 0-d i64, got %s of rank %u", dtype_name(x.dtype), x.n);
+		return infer_fail(f, "expected a 0-d i64, got %s of rank %u", dtype_name(x.dtype),
+				  x.n);
 	if (most->kind == ATTR_int && sym_kind(f->syms, size) == SYM_VAR)
 		sym_set_most(f->syms, size, most->s);
 	return true; /* no value */
@@ -36,11 +37,13 @@ static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched,
 	(void)batched;
 	Node one = b_reduce(b, REDUCE_MAX, in[0], 1, DT_i64);
 	Node same = b_reduce(b, REDUCE_AND, b_bin(b, OP_eq, in[0], one), 1, DT_bool);
-	const char *message = arena_printf(b->g->ir->ctx->arena, "%s: results of different sizes for the members of a batch",
-	                                   node_str(b->g, n, "what"));
+	const char *message = arena_printf(
+		b->g->ir->ctx->arena, "%s: results of different sizes for the members of a batch",
+		node_str(b->g, n, "what"));
 	b_node(b, OP_assert, &same, 1, (Attr[]){attr_none(), attr_str(b->g->ir, message)}, 2);
 	if (sym_le(b_syms(b), b_int(b, 1), batch) != YES) {
-		Node none = b_bin(b, OP_eq, b_from_size(b, batch), b_full_int(b, DT_i64, 0, 0, NULL));
+		Node none =
+			b_bin(b, OP_eq, b_from_size(b, batch), b_full_int(b, DT_i64, 0, 0, NULL));
 		one = b_select(b, none, size_of_none(b, node_sym(b->g, n, "size")), one);
 	}
 	return batch_again(b, n, &one, batch_attrs(b, n));
@@ -55,7 +58,8 @@ static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	if (sym_eval(e->syms, size, e->sym, e->value, e->nsym, &before)) {
 		if (v == before)
 			return true;
-		snprintf(text, sizeof text, node_size_differs(g, n, e->bound), (long long)v, (long long)before);
+		snprintf(text, sizeof text, node_size_differs(g, n, e->bound), (long long)v,
+			 (long long)before);
 		return ctx_error(e->ctx, node_where(g, n), "%s", text);
 	}
 	sym_range(e->syms, size, &lo, &hi);
@@ -68,8 +72,8 @@ static bool eval_to_size(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 
 OP(to_size) {
 	.schema = "to_size(Tensor x, *, int size, int? most=None, str what) -> ()",
-	.doc = "size, a symbol that gets its value here, is x; where it has one it is the same. `what` is counted, and is "
-	       "at most `most`",
+	.doc = "size, a symbol that gets its value here, is x; where it has one it is the same. "
+	       "`what` is counted, and is at most `most`",
 	.effect = true,
 	.infer = infer_to_size,
 	.eval = eval_to_size,

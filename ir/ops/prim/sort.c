@@ -27,9 +27,12 @@ static bool shape_sort(Infer *f)
 	if (infer_attr(f, "first")->kind != ATTR_none) {
 		Sym first;
 		TRY(infer_sym(f, "first", &first));
-		if (sym_le(f->syms, sym_int(f->syms, 0), first) == NO || sym_le(f->syms, first, x.dim[at]) == NO)
-			return infer_fail(f, "argument first: expected 0 to %s, got %s", sym_str(f->syms, x.dim[at]), sym_str(f->syms, first));
-		TRY(infer_at_least(f, "argument first", first, 0) && infer_le(f, "argument first", first, x.dim[at]));
+		if (sym_le(f->syms, sym_int(f->syms, 0), first) == NO ||
+		    sym_le(f->syms, first, x.dim[at]) == NO)
+			return infer_fail(f, "argument first: expected 0 to %s, got %s",
+					  sym_str(f->syms, x.dim[at]), sym_str(f->syms, first));
+		TRY(infer_at_least(f, "argument first", first, 0) &&
+		    infer_le(f, "argument first", first, x.dim[at]));
 		x.dim = shape_with(f, x, at, first);
 	}
 	elem[0] = ir_type(ir, x.dtype, x.n, x.dim);
@@ -91,7 +94,8 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	int64_t count = in->dim[dim], total = tensor_numel(in), first = out[0].dim[dim];
 	size_t size = dtype_size(in->dtype);
 	if (first > count)
-		return eval_error(e, g, n, "the first %lld of %lld elements", (long long)first, (long long)count);
+		return eval_error(e, g, n, "the first %lld of %lld elements", (long long)first,
+				  (long long)count);
 	values.dim[x.rank - 1] = first;
 	index = values;
 	index.dtype = DT_i64;
@@ -119,23 +123,25 @@ static bool adjoint_sort(Build *b, Node n, const Node *ct, const bool *want, Nod
 	Node x = node_in(b->g, n, 0);
 	(void)want;
 	if (ct[0].i)
-		g[0] = rule_scatter_along(b, b_zeros_like(b, x), b_get(b, n, 1), ct[0], (uint32_t)node_int(b->g, n, "dim"), "set", true);
+		g[0] = rule_scatter_along(b, b_zeros_like(b, x), b_get(b, n, 1), ct[0],
+					  (uint32_t)node_int(b->g, n, "dim"), "set", true);
 	return g[0].i || !ct[0].i;
 }
 
 OP(sort) {
 	.adjoint = adjoint_sort,
-	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable, SymInt? first=None) -> (Tensor values, "
-		  "Tensor index)",
-	.doc = "sorted along dim, or the first elements of that; NaN is the largest; ties keep their order when stable",
+	.schema = "sort(Tensor x, *, int dim, bool descending, bool stable, SymInt? first=None) -> "
+		  "(Tensor values, Tensor index)",
+	.doc = "sorted along dim, or the first elements of that; NaN is the largest; "
+	       "ties keep their order when stable",
 	.infer = infer_sort,
 	.eval = eval_sort,
 	.batch = batch_dim,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS},
 	.sample = "f32[3, 5], dim=1, descending=false, stable=true; "
 		  "i32[4, 3] in -2..2, dim=0, descending=true, stable=true; "
-		  "f32[3, n=7] of 3 nan 1 -0 0 5 nan, dim=1, descending=true, stable=true, first=3; "
-		  "f32[n=9, 2] in -2..2, dim=0, descending=false, stable=true, first=n",
+		  "f32[3, n=7] of 3 nan 1 -0 0 5 nan, dim=1, descending=true, stable=true, "
+		  "first=3; f32[n=9, 2] in -2..2, dim=0, descending=false, stable=true, first=n",
 };
 
 /* ---- searchsorted ---- */
@@ -158,7 +164,8 @@ INFER(searchsorted)
 static Node batch_searchsorted(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	bool one = !batched[0] && node_rank(b->g, in[0]) == 1;
-	Node wide[] = {one ? in[0] : batch_wide(b, in[0], batched[0], size), batch_wide(b, in[1], batched[1], size)};
+	Node wide[] = {one ? in[0] : batch_wide(b, in[0], batched[0], size),
+		       batch_wide(b, in[1], batched[1], size)};
 	return batch_again(b, n, wide, batch_attrs(b, n));
 }
 
@@ -202,14 +209,17 @@ static bool eval_searchsorted(EvalCtx *e, Graph *g, Node n, const Tensor *in, Te
 
 OP(searchsorted) {
 	.schema = "searchsorted(Tensor sorted, Tensor x, *, bool right) -> Tensor",
-	.doc = "how many elements of the row of sorted [B..., n] stand before each element of x [B..., ...]; equal ones do if right",
+	.doc = "how many elements of the row of sorted [B..., n] stand before each element of x "
+	       "[B..., ...]; equal ones do if right",
 	.infer = infer_searchsorted,
 	.eval = eval_searchsorted,
 	.batch = batch_searchsorted,
 	.lower = {.role = LOWER_ROOT, .reads = 1},
 	.sample = "f32[5] of -2 0 1 1 3.5, f32[n=2, 4] of -3 0 1 2 3.5 4 nan -2, right=false; "
 		  "f32[n=2, 3] of 0 1 2 1 3 5, f32[n=2, 2] of 1 1.5 3 0, right=true; "
-		  "i32[40] of -9 -8 -8 -5 -4 -3 -1 0 0 2 3 4 6 7 8 9 9 9 10 12 13 15 15 15 15 16 17 18 20 21 22 23 24 25 26 27 28 30 31 31, "
-		  "i32[3, 2, 4] in -10..33, right=false; "
-		  "f32[m=7] of 3 1 nan 2 0 nan 5, f32[6] of 1 1.5 3 0 nan 6, right=true; f32[0], f32[3], right=false",
+		  "i32[40] of -9 -8 -8 -5 -4 -3 -1 0 0 2 3 4 6 7 8 9 9 9 10 12 13 15 15 15 15 16 "
+		  "17 18 20 21 22 23 24 25 26 27 28 30 31 31, i32[3, 2, 4] in -10..33, "
+		  "right=false; "
+		  "f32[m=7] of 3 1 nan 2 0 nan 5, f32[6] of 1 1.5 3 0 nan 6, right=true; "
+		  "f32[0], f32[3], right=false",
 };

@@ -47,7 +47,8 @@ static Walk merged(const Walk *w)
 		const uint32_t last = m.rank - 1;
 		if (w->dim[k] == 1)
 			continue;
-		if (m.rank && m.dst[last] == w->dst[k] * w->dim[k] && m.src[last] == w->src[k] * w->dim[k]) {
+		if (m.rank && m.dst[last] == w->dst[k] * w->dim[k] &&
+		    m.src[last] == w->src[k] * w->dim[k]) {
 			m.dim[last] *= w->dim[k];
 			m.dst[last] = w->dst[k];
 			m.src[last] = w->src[k];

@@ -108,8 +108,12 @@ static bool adjoint_window(Build *b, Node n, const Node *ct, const bool *want, N
 {
 	const Graph *graph = b->g;
 	Sym extent = node_dim(graph, node_in(graph, n, 0), (uint32_t)node_int(graph, n, "dim"));
-	Attr attr[] = {attr_none(), attr_of(graph, n, "dim"), attr_sym(extent), attr_of(graph, n, "stride"),
-		       attr_of(graph, n, "dilation"), attr_of(graph, n, "low")};
+	Attr attr[] = {attr_none(),
+		       attr_of(graph, n, "dim"),
+		       attr_sym(extent),
+		       attr_of(graph, n, "stride"),
+		       attr_of(graph, n, "dilation"),
+		       attr_of(graph, n, "low")};
 	(void)want;
 	g[0] = b_node(b, OP_fold, ct, 1, attr, 6);
 	return g[0].i;
@@ -222,9 +226,15 @@ static bool adjoint_fold(Build *b, Node n, const Node *ct, const bool *want, Nod
 {
 	const Graph *graph = b->g;
 	Node x = node_in(graph, n, 0);
-	Sym count = node_dim(graph, x, (uint32_t)node_int(graph, n, "dim")), size = node_dim(graph, x, node_rank(graph, n));
-	Attr attr[] = {attr_none(), attr_of(graph, n, "dim"), attr_sym(size), attr_of(graph, n, "stride"),
-		       attr_of(graph, n, "dilation"), attr_of(graph, n, "low"), attr_sym(count)};
+	Sym count = node_dim(graph, x, (uint32_t)node_int(graph, n, "dim")),
+	    size = node_dim(graph, x, node_rank(graph, n));
+	Attr attr[] = {attr_none(),
+		       attr_of(graph, n, "dim"),
+		       attr_sym(size),
+		       attr_of(graph, n, "stride"),
+		       attr_of(graph, n, "dilation"),
+		       attr_of(graph, n, "low"),
+		       attr_sym(count)};
 	(void)want;
 	g[0] = b_node(b, OP_window, ct, 1, attr, 7);
 	return g[0].i;

@@ -224,29 +224,31 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask){
 		  "quant_max=2147483647; "
 		  "f32[5] of nan inf -inf 2 -3, scale=0.5, zero_point=0, quant_min=-8, quant_max=7",
 	.overloads = (const Overload[]){
-		{.schema = "aten.fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, "
-			   "int quant_min, int "
+		{.schema = "aten.fake_quantize_per_tensor_affine(Tensor self, float scale, int "
+			   "zero_point, int quant_min, int "
 			   "quant_max) -> Tensor",
 		 .build = build_per_tensor,
-		 .sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19; "
-			   "f32[3, 5] in -4..4, scale=0.375, zero_point=7, quant_min=0, quant_max=15"},
-		{.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, "
-			   "Tensor scale, Tensor "
-			   "zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max) -> (Tensor "
-			   "output, Tensor mask)",
+		 .sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, "
+			   "quant_max=19; f32[3, 5] in -4..4, scale=0.375, zero_point=7, "
+			   "quant_min=0, quant_max=15"},
+		{.schema = "aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor "
+			   "self, Tensor scale, Tensor "
+			   "zero_point, Tensor fake_quant_enabled, int quant_min, "
+			   "int quant_max) -> (Tensor output, Tensor mask)",
 		 .build = build_tensor_qparams_cachemask,
 		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, i64[1] of 1, "
 			   "quant_min=-20, quant_max=19; "
-			   "f32[n=2, 8] in -2..2, f32[1] of 0.3, i32[1] of 3, i64[1] of 0, quant_min=-20, "
-			   "quant_max=19"},
-		{.schema = "aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, "
-			   "Tensor zero_point, int "
+			   "f32[n=2, 8] in -2..2, f32[1] of 0.3, i32[1] of 3, i64[1] of 0, "
+			   "quant_min=-20, quant_max=19"},
+		{.schema = "aten.fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, "
+			   "Tensor scale, Tensor zero_point, int "
 			   "quant_min, int quant_max) -> Tensor",
 		 .build = build_tensor_qparams,
-		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, quant_min=-20, quant_max=19; "
-			   "f32[3, 5] in -4..4, f32[] of 0.375, i32[] of 7, quant_min=0, quant_max=15"},
-		{.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, "
-			   "Tensor zero_point, int axis, "
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i32[1] of 3, quant_min=-20, "
+			   "quant_max=19; f32[3, 5] in -4..4, f32[] of 0.375, i32[] of 7, "
+			   "quant_min=0, quant_max=15"},
+		{.schema = "aten.fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor "
+			   "scale, Tensor zero_point, int axis, "
 			   "int quant_min, int quant_max) -> (Tensor output, Tensor mask)",
 		 .build = build_per_channel_cachemask,
 		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
@@ -255,17 +257,17 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask){
 			   "quant_min=-8, quant_max=7; "
 			   "f32[2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
 			   "quant_min=-8, quant_max=7; "
-			   "f32[1, 8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 nan inf, f32[1] of 0.5, i32[1] of "
-			   "1, axis=0, quant_min=-8, "
+			   "f32[1, 8] of 0.75 1.25 -0.75 -1.25 1e30 -1e30 nan inf, f32[1] of 0.5, "
+			   "i32[1] of 1, axis=0, quant_min=-8, "
 			   "quant_max=7"},
-		{.schema = "aten.fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor "
-			   "zero_point, int axis, int "
+		{.schema = "aten.fake_quantize_per_channel_affine(Tensor self, Tensor scale, "
+			   "Tensor zero_point, int axis, int "
 			   "quant_min, int quant_max) -> Tensor",
 		 .build = build_per_channel,
 		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i32[8] in -3..3, axis=1, "
 			   "quant_min=-8, quant_max=7; "
-			   "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, axis=0, "
-			   "quant_min=0, quant_max=15"},
+			   "f32[n=3, 4, 2] in -2..2, f32[n] in 0.0625..0.5, i32[n] in -3..3, "
+			   "axis=0, quant_min=0, quant_max=15"},
 	},
 };
 
@@ -390,8 +392,8 @@ OP(aten__fake_quantize_learnable_per_tensor_affine){
 		  "grad_factor=0.5; "
 		  "f32[3] of 1 -2 0.3, f32[1] of 0.375, f32[1] of 99, quant_min=-8, quant_max=7",
 	.overloads = (const Overload[]){
-		{.schema = "aten._fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, "
-			   "Tensor zero_point, int axis, int quant_min, "
+		{.schema = "aten._fake_quantize_learnable_per_channel_affine(Tensor self, Tensor "
+			   "scale, Tensor zero_point, int axis, int quant_min, "
 			   "int quant_max, float grad_factor=1.) -> Tensor",
 		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in -3..3, axis=1, "
 			   "quant_min=-8, quant_max=7; "
@@ -409,14 +411,14 @@ OP(aten__fake_quantize_learnable_per_tensor_affine_backward){
 		  "f32[3, 5], f32[3, 5] in -4..4, f32[1] of 0.375, f32[1] of -3.7, quant_min=-8, "
 		  "quant_max=7, grad_factor=0.5",
 	.overloads = (const Overload[]){
-		{.schema = "aten._fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor "
-			   "self, Tensor scale, Tensor zero_point, "
-			   "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, "
-			   "Tensor, Tensor)",
-		 .sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[8] in 0.0625..0.5, f32[8] in "
-			   "-3..3, axis=1, quant_min=-8, quant_max=7; "
-			   "f32[n=3, 4], f32[n, 4] in -2..2, f32[n] in 0.0625..0.5, f32[n] in -9..9, "
-			   "axis=0, quant_min=-8, quant_max=7, "
+		{.schema = "aten._fake_quantize_learnable_per_channel_affine_backward(Tensor grad, "
+			   "Tensor self, Tensor scale, Tensor zero_point, "
+			   "int axis, int quant_min, int quant_max, "
+			   "float grad_factor=1.) -> (Tensor, Tensor, Tensor)",
+		 .sample = "f32[n=2, 8] in 1..2, f32[n, 8] in -2..2, f32[8] in 0.0625..0.5, "
+			   "f32[8] in -3..3, axis=1, quant_min=-8, quant_max=7; "
+			   "f32[n=3, 4], f32[n, 4] in -2..2, f32[n] in 0.0625..0.5, "
+			   "f32[n] in -9..9, axis=0, quant_min=-8, quant_max=7, "
 			   "grad_factor=0.5"},
 	},
 };

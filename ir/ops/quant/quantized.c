@@ -135,7 +135,8 @@ static Node build_dequantize_per_tensor(Build *b, Node n)
 		return x;
 	DType wide = node_dtype(b->g, x);
 	x = b_bin(b, OP_sub, x, aten_wide(b, quant_parameter(b, n, "zero_point", d)));
-	x = b_bin(b, OP_mul, aten_wide(b, b_convert(b, x, d)), quant_parameter(b, n, "scale", wide));
+	x = b_bin(b, OP_mul, aten_wide(b, b_convert(b, x, d)),
+		  quant_parameter(b, n, "scale", wide));
 	return b_convert(b, x, d);
 }
 
@@ -220,33 +221,41 @@ OP(quantized_decomposed_quantize_per_tensor){
 	.schema = "quantized_decomposed.quantize_per_tensor(Tensor input, float scale, int "
 		  "zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
 	.build = build_quantize_per_tensor,
-	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19, dtype=i8; "
-		  "f32[n=2, 8] in -2..2, scale=0.3, zero_point=7, quant_min=0, quant_max=255, dtype=u8",
+	.sample = "f32[n=2, 8] in -2..2, scale=0.0625, zero_point=3, quant_min=-20, quant_max=19, "
+		  "dtype=i8; f32[n=2, 8] in -2..2, scale=0.3, zero_point=7, quant_min=0, "
+		  "quant_max=255, dtype=u8",
 	.overloads = (const Overload[]){
-		{.schema = "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor scale, "
-			   "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
-		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, quant_min=-20, quant_max=19, dtype=i8"},
-		{.schema = "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor scale, "
-			   "Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType dtype) -> "
+		{.schema = "quantized_decomposed.quantize_per_tensor.tensor(Tensor input, Tensor "
+			   "scale, Tensor zero_point, int quant_min, int quant_max, "
+			   "ScalarType dtype) -> Tensor",
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, quant_min=-20, "
+			   "quant_max=19, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_tensor.tensor2(Tensor input, Tensor "
+			   "scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+			   "ScalarType dtype) -> "
 			   "Tensor",
-		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, i64[1] of -20, i64[1] of 19, dtype=i8"},
-		{.schema = "quantized_decomposed.quantize_per_channel(Tensor input, Tensor scales, Tensor "
-			   "zero_points, int axis, int quant_min, int quant_max, ScalarType dtype) -> "
+		 .sample = "f32[n=2, 8] in -2..2, f32[1] of 0.0625, i64[1] of 3, i64[1] of -20, "
+			   "i64[1] of 19, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_channel(Tensor input, Tensor scales, "
+			   "Tensor zero_points, int axis, int quant_min, int quant_max, "
+			   "ScalarType dtype) -> "
 			   "Tensor",
 		 .build = build_quantize_per_channel,
-		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
-			   "dtype=i8"},
-		{.schema = "quantized_decomposed.quantize_per_token(Tensor input, Tensor scales, Tensor "
-			   "zero_points, int quant_min, int quant_max, ScalarType dtype) -> Tensor",
+		 .sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_token(Tensor input, Tensor scales, "
+			   "Tensor zero_points, int quant_min, int quant_max, "
+			   "ScalarType dtype) -> Tensor",
 		 .build = build_quantize_per_token,
-		 .sample = "f32[n=2, 8] in -2..2, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
-			   "dtype=i8"},
-		{.schema = "quantized_decomposed.quantize_per_channel_group(Tensor input, Tensor scales, "
-			   "Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, int "
+		 .sample = "f32[n=2, 8] in -2..2, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, "
+			   "quant_min=-8, quant_max=7, dtype=i8"},
+		{.schema = "quantized_decomposed.quantize_per_channel_group(Tensor input, Tensor "
+			   "scales, Tensor zero_points, int quant_min, int quant_max, "
+			   "ScalarType dtype, int "
 			   "group_size) -> Tensor",
 		 .build = build_quantize_per_channel_group,
-		 .sample = "f32[n=2, 8] in -2..2, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
-			   "dtype=i8, group_size=4"},
+		 .sample = "f32[n=2, 8] in -2..2, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, "
+			   "quant_min=-8, quant_max=7, dtype=i8, group_size=4"},
 	},
 };
 
@@ -264,36 +273,44 @@ OP(quantized_decomposed_dequantize_per_tensor){
 		  "zero_point, int quant_min, int quant_max, ScalarType dtype, *, ScalarType? "
 		  "out_dtype=None) -> Tensor",
 	.build = build_dequantize_per_tensor,
-	.sample = "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8; "
-		  "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, dtype=i8, out_dtype=f16",
+	.sample = "i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, quant_max=7, "
+		  "dtype=i8; i8[n=2, 8] in -8..7, scale=0.3, zero_point=3, quant_min=-8, "
+		  "quant_max=7, dtype=i8, out_dtype=f16",
 	.overloads = (const Overload[]){
-		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor scale, "
-			   "Tensor zero_point, int quant_min, int quant_max, ScalarType dtype, *, "
+		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor(Tensor input, Tensor "
+			   "scale, Tensor zero_point, int quant_min, int quant_max, "
+			   "ScalarType dtype, *, "
 			   "ScalarType? out_dtype=None) -> Tensor",
-		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, quant_min=-8, quant_max=7, dtype=i8"},
-		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, Tensor "
-			   "scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, ScalarType "
+		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, quant_min=-8, "
+			   "quant_max=7, dtype=i8"},
+		{.schema = "quantized_decomposed.dequantize_per_tensor.tensor2(Tensor input, "
+			   "Tensor scale, Tensor zero_point, Tensor quant_min, Tensor quant_max, "
+			   "ScalarType "
 			   "dtype, *, ScalarType? out_dtype=None) -> Tensor",
-		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, i64[1] of -8, i64[1] of 7, dtype=i8"},
-		{.schema = "quantized_decomposed.dequantize_per_channel(Tensor input, Tensor scales, "
-			   "Tensor? zero_points, int axis, int quant_min, int quant_max, ScalarType dtype, "
+		 .sample = "i8[n=2, 8] in -8..7, f32[1] of 0.3, i64[1] of 3, i64[1] of -8, "
+			   "i64[1] of 7, dtype=i8"},
+		{.schema = "quantized_decomposed.dequantize_per_channel(Tensor input, Tensor "
+			   "scales, Tensor? zero_points, int axis, int quant_min, int quant_max, "
+			   "ScalarType dtype, "
 			   "*, ScalarType? out_dtype=None) -> Tensor",
 		 .build = build_dequantize_per_channel,
-		 .sample = "i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7, "
-			   "dtype=i8; i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, none, axis=1, quant_min=-8, quant_max=7, "
+		 .sample = "i8[n=2, 8] in -8..7, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, "
+			   "quant_min=-8, quant_max=7, dtype=i8; i8[n=2, 8] in -8..7, "
+			   "f32[8] in 0.0625..0.5, none, axis=1, quant_min=-8, quant_max=7, "
 			   "dtype=i8"},
-		{.schema = "quantized_decomposed.dequantize_per_token(Tensor input, Tensor scales, Tensor "
-			   "zero_points, int quant_min, int quant_max, ScalarType dtype, ScalarType "
+		{.schema = "quantized_decomposed.dequantize_per_token(Tensor input, Tensor scales, "
+			   "Tensor zero_points, int quant_min, int quant_max, ScalarType dtype, "
+			   "ScalarType "
 			   "output_dtype) -> Tensor",
 		 .build = build_dequantize_per_token,
-		 .sample = "i8[n=2, 8] in -8..7, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, quant_min=-8, quant_max=7, "
-			   "dtype=i8, output_dtype=f32"},
+		 .sample = "i8[n=2, 8] in -8..7, f32[n, 1] in 0.0625..0.5, i64[n, 1] in -3..3, "
+			   "quant_min=-8, quant_max=7, dtype=i8, output_dtype=f32"},
 		{.schema = "quantized_decomposed.dequantize_per_channel_group(Tensor input, Tensor "
-			   "scales, Tensor? zero_points, int quant_min, int quant_max, ScalarType dtype, "
-			   "int group_size, ScalarType output_dtype) -> Tensor",
+			   "scales, Tensor? zero_points, int quant_min, int quant_max, "
+			   "ScalarType dtype, int group_size, ScalarType output_dtype) -> Tensor",
 		 .build = build_dequantize_per_channel_group,
-		 .sample = "i8[n=2, 8] in -8..7, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, quant_min=-8, quant_max=7, "
-			   "dtype=i8, group_size=4, output_dtype=f32"},
+		 .sample = "i8[n=2, 8] in -8..7, f32[n, 2] in 0.0625..0.5, i64[n, 2] in -3..3, "
+			   "quant_min=-8, quant_max=7, dtype=i8, group_size=4, output_dtype=f32"},
 	},
 };
 
@@ -341,7 +358,8 @@ static bool range_fits(Build *b, int64_t least, int64_t most)
 /* Floats as i32: what i32 does not hold, and NaN, is its smallest, as processors of x86 have it. */
 static Node as_i32(Build *b, Node x)
 {
-	Node fits = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, -0x1p31), b_bin_scalar(b, OP_lt, x, 0x1p31));
+	Node fits = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, -0x1p31),
+			  b_bin_scalar(b, OP_lt, x, 0x1p31));
 	Node i = b_convert(b, b_select(b, fits, x, aten_like(b, x, 0)), DT_i32);
 	return b_select(b, fits, i, aten_like(b, i, INT32_MIN));
 }
@@ -356,7 +374,8 @@ static Node build_choose_qparams(Build *b, Node n)
 	Node scale = scale_of(b, n, quant_step(b, OP_sub, high, low), (double)(most - least));
 	if (!scale.i)
 		return scale;
-	Node at = as_i32(b, b_un(b, OP_round, quant_step(b, OP_div, b_convert(b, low, DT_f32), scale)));
+	Node at = as_i32(
+		b, b_un(b, OP_round, quant_step(b, OP_div, b_convert(b, low, DT_f32), scale)));
 	Node zero = b_bin(b, OP_sub, aten_like(b, at, (double)least), at);
 	zero = b_bin_scalar(b, OP_maximum, zero, (double)least);
 	return one_pair(b, scale, b_bin_scalar(b, OP_minimum, zero, (double)most));
@@ -425,18 +444,21 @@ OP(quantized_decomposed_choose_qparams_tensor){
 		  "f32[3] of 1 nan 2, quant_min=-128, quant_max=127, eps=1e-05, dtype=i8",
 	.overloads = (const Overload[]){
 		{.schema = "quantized_decomposed.choose_qparams_symmetric.tensor(Tensor input, int "
-			   "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+			   "quant_min, int quant_max, float eps, ScalarType dtype) -> (Tensor, "
+			   "Tensor)",
 		 .build = build_choose_qparams_symmetric,
-		 .sample = "f32[n=2, 8] in -2..2, quant_min=-127, quant_max=127, eps=1e-05, dtype=i8"},
-		{.schema = "quantized_decomposed.choose_qparams_per_token(Tensor input, ScalarType dtype) "
-			   "-> (Tensor, Tensor)",
+		 .sample = "f32[n=2, 8] in -2..2, quant_min=-127, quant_max=127, eps=1e-05, "
+			   "dtype=i8"},
+		{.schema = "quantized_decomposed.choose_qparams_per_token(Tensor input, ScalarType "
+			   "dtype) -> (Tensor, Tensor)",
 		 .build = build_choose_qparams_per_token,
 		 .sample = "f32[n=2, 8] in -2..2, dtype=i8"},
 		{.schema = "quantized_decomposed.choose_qparams_per_token_asymmetric(Tensor input, "
 			   "ScalarType dtype) -> (Tensor, Tensor)",
 		 .aliases = "quantized_decomposed._choose_qparams_per_token_asymmetric_impl",
 		 .build = build_choose_qparams_per_token_asymmetric,
-		 .sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, dtype=i8"},
+		 .sample = "f32[n=2, 8] in -2..2, dtype=i8; f32[2, 3] of 0.5 1.25 3 2 -0.25 -7, "
+			   "dtype=i8"},
 	},
 };
 
@@ -459,7 +481,8 @@ OP(quantized_decomposed_fake_quant_per_channel){
 	.schema = "quantized_decomposed.fake_quant_per_channel(Tensor input, Tensor scales, "
 		  "Tensor zero_points, int axis, int quant_min, int quant_max) -> Tensor",
 	.build = build_fake_quant_per_channel,
-	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, quant_min=-8, quant_max=7",
+	.sample = "f32[n=2, 8] in -2..2, f32[8] in 0.0625..0.5, i64[8] in -3..3, axis=1, "
+		  "quant_min=-8, quant_max=7",
 };
 
 static Node build_convert_element_type(Build *b, Node n)

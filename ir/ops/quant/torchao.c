@@ -117,10 +117,10 @@ OP(torchao_quantize_affine){
 		  "Tensor? zero_point, ScalarType output_dtype, Scalar? quant_min=None, Scalar? "
 		  "quant_max=None) -> Tensor",
 	.build = build_quantize_affine,
-	.sample = "f32[n=2, 8] in -2..2, block_size=[1, 4], f32[n, 2] in 0.0625..0.5, i32[n, 2] in -3..3, "
-		  "output_dtype=i8, quant_min=-8, quant_max=7; "
-		  "f32[2, 8] in -2..2, block_size=[2, 2], f32[1, 4] in 0.0625..0.5, i32[1, 4] in -3..3, "
-		  "output_dtype=i8",
+	.sample = "f32[n=2, 8] in -2..2, block_size=[1, 4], f32[n, 2] in 0.0625..0.5, "
+		  "i32[n, 2] in -3..3, output_dtype=i8, quant_min=-8, quant_max=7; "
+		  "f32[2, 8] in -2..2, block_size=[2, 2], f32[1, 4] in 0.0625..0.5, "
+		  "i32[1, 4] in -3..3, output_dtype=i8",
 };
 
 static Node build_dequantize_affine(Build *b, Node n)
@@ -142,8 +142,8 @@ OP(torchao_dequantize_affine){
 		  "Tensor? zero_point, ScalarType input_dtype, Scalar? quant_min=None, Scalar? "
 		  "quant_max=None, ScalarType output_dtype=float) -> Tensor",
 	.build = build_dequantize_affine,
-	.sample = "i8[n=2, 8] in -8..7, block_size=[1, 4], f32[n, 2] in 0.0625..0.5, i32[n, 2] in -3..3, "
-		  "input_dtype=i8, quant_min=-8, quant_max=7",
+	.sample = "i8[n=2, 8] in -8..7, block_size=[1, 4], f32[n, 2] in 0.0625..0.5, "
+		  "i32[n, 2] in -3..3, input_dtype=i8, quant_min=-8, quant_max=7",
 };
 
 static double number_or(Build *b, Node n, const char *name, double otherwise)
@@ -217,11 +217,15 @@ OP(torchao_choose_qparams_affine){
 		  "quant_max=None, float? eps=None, ScalarType? scale_dtype=None, ScalarType? "
 		  "zero_point_dtype=None, bool keepdim=False) -> (Tensor, Tensor)",
 	.build = build_choose_qparams_affine,
-	.sample = "f32[n=2, 8] in -2..3, mapping_type=\"ASYMMETRIC\", block_size=[1, 4], target_dtype=i8, quant_min=-8, "
-		  "quant_max=7, eps=1e-06, scale_dtype=f32, zero_point_dtype=i32; "
-		  "f32[n=2, 8] in -2..3, mapping_type=\"SYMMETRIC\", block_size=[1, 4], target_dtype=i8, "
-		  "quant_min=-8, quant_max=7, eps=1e-06, scale_dtype=f32, zero_point_dtype=i32; "
-		  "f32[n=2, 8] in -2..3, mapping_type=\"SYMMETRIC_NO_CLIPPING_ERR\", block_size=[1, 4], "
-		  "target_dtype=i8, quant_min=-8, quant_max=7, eps=1e-06, scale_dtype=f32, zero_point_dtype=i32; "
-		  "f32[2, 8] in -2..3, mapping_type=\"ASYMMETRIC\", block_size=[2, 2], target_dtype=i8",
+	.sample = "f32[n=2, 8] in -2..3, mapping_type=\"ASYMMETRIC\", block_size=[1, 4], "
+		  "target_dtype=i8, quant_min=-8, quant_max=7, eps=1e-06, scale_dtype=f32, "
+		  "zero_point_dtype=i32; "
+		  "f32[n=2, 8] in -2..3, mapping_type=\"SYMMETRIC\", block_size=[1, 4], "
+		  "target_dtype=i8, quant_min=-8, quant_max=7, eps=1e-06, scale_dtype=f32, "
+		  "zero_point_dtype=i32; "
+		  "f32[n=2, 8] in -2..3, mapping_type=\"SYMMETRIC_NO_CLIPPING_ERR\", "
+		  "block_size=[1, 4], target_dtype=i8, quant_min=-8, quant_max=7, eps=1e-06, "
+		  "scale_dtype=f32, zero_point_dtype=i32; "
+		  "f32[2, 8] in -2..3, mapping_type=\"ASYMMETRIC\", block_size=[2, 2], "
+		  "target_dtype=i8",
 };

@@ -28,25 +28,34 @@ typedef struct {
 #define MATRIX "(Tensor a, int part, int parts, int count, int pairs"
 #define FN(name) #name, name
 #define SVD_WORK                                                                                   \
-	{"max(E*(m*n + 4*min(m, n)*min(m, n) + 10*min(m, n) + max(m, n) + 64*(m + n)) + 32*min(m, n), " \
-	 SVD_OWN("1") ")",                                                                         \
-	 "max(E*(m*n + min(m, n)*min(m, n) + 3*min(m, n) + max(m, n) + 64*(m + n)) + 32*min(m, n) + " \
-	 "R*max(5*min(m, n)*min(m, n) + 5*min(m, n), 2*max(m, n)*min(m, n) + 2*min(m, n)*min(m, n) + min(m, n)), " \
-	 SVD_OWN("2") ")"}
+	{                                                                                          \
+		"max(E*(m*n + 4*min(m, n)*min(m, n) + 10*min(m, n) + max(m, n) + 64*(m + n)) + "   \
+		"32*min(m, n), " SVD_OWN("1") ")",                                                 \
+			"max(E*(m*n + min(m, n)*min(m, n) + 3*min(m, n) + max(m, n) + 64*(m + "    \
+			"n)) + 32*min(m, n) + "                                                    \
+			"R*max(5*min(m, n)*min(m, n) + 5*min(m, n), 2*max(m, n)*min(m, n) + "      \
+			"2*min(m, n)*min(m, n) + min(m, n)), " SVD_OWN("2") ")"                    \
+	}
 
 static const Builtin builtin[] = {
-	{"eigh", "linalg.eigh", MATRIX ", int upper) -> (Tensor, Tensor)", "T[..., n, n@] -> T[..., n], T[..., n, n@]",
+	{"eigh", "linalg.eigh", MATRIX ", int upper) -> (Tensor, Tensor)", "T[..., n, n@] -> "
+									   "T[..., n], "
+									   "T[..., n, n@]",
 	 {"max(E*(1 + 70*n + 2*n*n) + 4*(3 + 5*n), " EIGH_OWN("1") ")",
 	  "max(E*(70*n + n*n) + R*(1 + 5*n + 2*n*n) + 4*(3 + 5*n), " EIGH_OWN("2") ")"}, FN(weft_lapack_eigh), false},
 	{"eigvalsh", "linalg.eigh", MATRIX ", int upper) -> Tensor", "T[..., n, n@] -> T[..., n]",
 	 {"max(E*(1 + 70*n + n*n) + 4, " EIGH_OWN("1") ")", "max(E*(1 + 70*n + n*n) + R*(1 + n) + 4, " EIGH_OWN("2") ")"}, FN(weft_lapack_eigvalsh), false},
-	{"eig", "linalg.eig", MATRIX ") -> (Tensor, Tensor)", "T[..., n, n@] -> T[..., n, 2], T[..., n, n, 2]",
+	{"eig", "linalg.eig", MATRIX ") -> (Tensor, Tensor)", "T[..., n, n@] -> T[..., n, 2], "
+							      "T[..., n, n, 2]",
 	 {"E*(4160 + 264*n + 2*n*n)", "E*(4160 + 264*n + n*n) + R*2*n"}, FN(weft_lapack_eig), true},
 	{"eigvals", "linalg.eig", MATRIX ") -> Tensor", "T[..., n, n@] -> T[..., n, 2]",
 	 {"E*(4160 + 142*n + n*n)", "E*(4160 + 140*n + n*n) + R*2*n"}, FN(weft_lapack_eigvals), true},
 	{"svd", "linalg.svd", MATRIX ") -> (Tensor, Tensor, Tensor)",
 	 "T[..., n, m@] -> T[..., min(m, n)], T[..., min(m, n), m@], T[..., n, min(m, n)@]", SVD_WORK, FN(weft_lapack_svd), false},
-	{"svd_full", "linalg.svd", MATRIX ") -> (Tensor, Tensor, Tensor)", "T[..., n, m@] -> T[..., min(m, n)], T[..., m, m@], T[..., n, n@]",
+	{"svd_full", "linalg.svd", MATRIX ") -> (Tensor, Tensor, Tensor)", "T[..., n, m@] -> "
+									   "T[..., min(m, n)], "
+									   "T[..., m, m@], "
+									   "T[..., n, n@]",
 	 SVD_WORK, FN(weft_lapack_svd), false},
 	{"svdvals", "linalg.svd", MATRIX ") -> Tensor", "T[..., n, m@] -> T[..., min(m, n)]",
 	 {"max(E*(m*n + 10*min(m, n) + max(m, n) + 64*(m + n)) + 32*min(m, n), " SVD_OWN("1") ")",
@@ -55,7 +64,8 @@ static const Builtin builtin[] = {
 	{"ldl_factor", "linalg.ldl_factor", MATRIX ", int hermitian) -> (Tensor, Tensor, Tensor)",
 	 "T[..., n, n@] -> T[..., n, n@], i32[..., n], i32[...]", {"E*64*n", "E*64*n"}, FN(weft_lapack_ldl_factor), true},
 	{"ldl_solve", "linalg.ldl_solve",
-	 "(Tensor a, Tensor pivots, Tensor b, int part, int parts, int count, int pairs, int hermitian) -> Tensor",
+	 "(Tensor a, Tensor pivots, Tensor b, int part, int parts, int count, int pairs, int "
+	 "hermitian) -> Tensor",
 	 "T[..., n, n@], i32[..., n], T[..., m, n@] -> T[..., m, n@]", {NULL, NULL}, FN(weft_lapack_ldl_solve), true},
 };
 
@@ -90,7 +100,8 @@ static const UserOp *make(Ctx *ctx, const Builtin *from, uint32_t type)
 	const char *work = from->work[pairs];
 	WeftOpDef def = {.size = sizeof def,
 			 .flags = WEFT_OP_THREAD_SAFE,
-			 .schema = arena_printf(a, "weft::%s_%c%s", from->name, "sdcz"[type], from->schema),
+			 .schema = arena_printf(a, "weft::%s_%c%s", from->name, "sdcz"[type],
+						from -> schema),
 			 .types = fill_in(a, from->types, wide, pairs),
 			 .symbol = from->symbol,
 			 .fn = from->fn};
@@ -114,7 +125,10 @@ const UserOp *userop_builtin(const Ir *ir, const char *name)
 		*ir->builtins = ARENA_NEW(ir->ctx->arena, struct Builtins);
 	for (uint32_t k = 0; k < COUNT; k++) {
 		const size_t length = strlen(builtin[k].name);
-		const char *type = length + 2 == n && !strncmp(stem, builtin[k].name, length) && stem[length] == '_' ? strchr("sdcz", stem[length + 1]) : NULL;
+		const char *type = length + 2 == n && !strncmp(stem, builtin[k].name, length) &&
+						   stem[length] == '_'
+					   ? strchr("sdcz", stem[length + 1])
+					   : NULL;
 		if (!type || !*type)
 			continue;
 		const UserOp **op = &(*ir->builtins)->op[k][type - strchr("sdcz", 's')];

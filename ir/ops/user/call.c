@@ -12,7 +12,10 @@ static bool find_op(Infer *f, const UserOp **op)
 	const Attr *a = infer_attr(f, "op");
 	const char *name = a->kind == ATTR_str ? a->str : "";
 	*op = userop_find(f->g->ir, name);
-	return *op || infer_fail(f, "no user operator %s is registered: name a library that has it (--ops LIBRARY)", name);
+	return *op || infer_fail(f,
+				 "no user operator %s is registered: name a library that has it "
+				 "(--ops LIBRARY)",
+				 name);
 }
 
 static bool shape_call(Infer *f)
@@ -66,13 +69,17 @@ static WeftTensor api_tensor(EvalCtx *e, const Tensor *t)
 {
 	int64_t *shape = EVAL_ARRAY(e, int64_t, t->rank);
 	memcpy(shape, t->dim, t->rank * sizeof *shape);
-	return (WeftTensor){.data = t->data, .device = {WEFT_CPU, 0}, .ndim = (int32_t)t->rank, .dtype = dtype_to_api(t->dtype),
-	                    .shape = shape};
+	return (WeftTensor){.data = t->data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = (int32_t)t->rank,
+			    .dtype = dtype_to_api(t->dtype),
+			    .shape = shape};
 }
 
 /* The extents that operands have here fit the definition, and so do those of the results. */
-static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op, const UserScalars *scalars, const Tensor *in,
-                          const Tensor *out, int64_t *work)
+static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op,
+			  const UserScalars *scalars, const Tensor *in, const Tensor *out,
+			  int64_t *work)
 {
 	SymTab *t = g->ir->syms;
 	Type *operand = EVAL_ARRAY(e, Type, op->nin);
@@ -89,8 +96,11 @@ static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op, const 
 		const Type *r = ir_type_of(g->ir, userop_result(g->ir, op, &s, k));
 		for (uint32_t d = 0; d < r->n; d++)
 			if (!sym_is(t, r->dim[d], out[k].dim[d]))
-				return eval_error(e, g, n, "%s: dimension %u of result %u is %s, expected %lld", op->name, d, k,
-				                  sym_str(t, r->dim[d]), (long long)out[k].dim[d]);
+				return eval_error(
+					e, g, n,
+					"%s: dimension %u of result %u is %s, expected %lld",
+					op->name, d, k, sym_str(t, r->dim[d]),
+					(long long)out[k].dim[d]);
 	}
 	*work = 0;
 	return !op->work || sym_is_const(t, userop_work(g->ir, op, &s), work) ||
@@ -98,7 +108,8 @@ static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op, const 
 }
 
 /* Scalars in the order of the schema, as tensors that point to them. */
-static void scalar_arguments(EvalCtx *e, const UserOp *op, int64_t *ints, double *floats, const Tensor *in, WeftTensor *arg)
+static void scalar_arguments(EvalCtx *e, const UserOp *op, int64_t *ints, double *floats,
+			     const Tensor *in, WeftTensor *arg)
 {
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		Tensor t = {0};
@@ -109,7 +120,10 @@ static void scalar_arguments(EvalCtx *e, const UserOp *op, int64_t *ints, double
 			t = (Tensor){.dtype = DT_i64, .rank = 1, .dim = {*ints}, .data = ints + 1};
 			ints += 1 + *ints;
 			break;
-		default: t = (Tensor){.dtype = op->schema.arg[k].kind == ARG_bool ? DT_bool : DT_i64, .data = ints++}; break;
+		default:
+			t = (Tensor){.dtype = op->schema.arg[k].kind == ARG_bool ? DT_bool : DT_i64,
+				     .data = ints++};
+			break;
 		}
 		arg[k] = api_tensor(e, &t);
 	}
@@ -123,7 +137,8 @@ static bool eval_call(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	Sym *known = EVAL_ARRAY(e, Sym, scalars.nint);
 	double *floats = EVAL_ARRAY(e, double, scalars.nfloat);
 	if (!op)
-		return eval_error(e, g, n, "no user operator %s is registered", node_str(g, n, "op"));
+		return eval_error(e, g, n, "no user operator %s is registered",
+				  node_str(g, n, "op"));
 	for (uint32_t k = 0; k < scalars.nint; k++) {
 		TRY(eval_sym(e, scalars.ints[k], &ints[k]));
 		known[k] = sym_int(g->ir->syms, ints[k]);
@@ -132,19 +147,22 @@ static bool eval_call(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	if (scalars.nfloat)
 		memcpy(floats, scalars.floats, scalars.nfloat * sizeof *floats);
 	TRY(check_extents(e, g, n, op, &scalars, in, out, &work));
-	WeftTensor *arg = EVAL_ARRAY(e, WeftTensor, op->schema.narg), *result = EVAL_ARRAY(e, WeftTensor, op->nout);
+	WeftTensor *arg = EVAL_ARRAY(e, WeftTensor, op->schema.narg),
+		   *result = EVAL_ARRAY(e, WeftTensor, op->nout);
 	scalar_arguments(e, op, ints, floats, in, arg);
 	for (uint32_t k = 0; k < op->nout; k++)
 		result[k] = api_tensor(e, &out[k]);
 	char *room = work ? arena_alloc(e->arena, (size_t)work + 64) : NULL;
 	room = room ? (char *)(((uintptr_t)room + 63) / 64 * 64) : NULL;
 	WeftStatus status = {0};
-	return userop_call(op, NULL, arg, result, room, (uint64_t)work, &status) || eval_error(e, g, n, "%s", status.message);
+	return userop_call(op, NULL, arg, result, room, (uint64_t)work, &status) ||
+	       eval_error(e, g, n, "%s", status.message);
 }
 
 OP(call) {
 	.schema = "call(Tensor[] xs, *, str op, int[] ints, float[] floats) -> Tensor[]",
-	.doc = "what the user's operator of that name makes of xs and its scalar arguments (weft_op.h)",
+	.doc = "what the user's operator of that name makes of xs and its scalar arguments "
+	       "(weft_op.h)",
 	.has_effect = has_effect,
 	.foreign = true,
 	.infer = infer_call,

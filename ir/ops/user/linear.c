@@ -26,7 +26,8 @@ static Lin lin_of(const Judging *j, Node n)
 static const char *judge(void *arg, const Val *v)
 {
 	const Judging *j = arg;
-	for (uint32_t k = 0; v->kind == VAL_node && v->node.i && k < node_nresult(j->b.g, v->node); k++)
+	for (uint32_t k = 0; v->kind == VAL_node && v->node.i && k < node_nresult(j->b.g, v->node);
+	     k++)
 		if (linear_of(j->table, v->node, k) == LIN_NOT)
 			return "is not linear in";
 	return NULL;
@@ -53,7 +54,8 @@ static void bind(Judging *j, const UserScalars *scalars)
 	Arena *scratch = j->ir->ctx->scratch;
 	uint32_t nin = j->op->nin, nout = j->op->nout;
 	Node *in = ARENA_ARRAY(scratch, Node, nin + 1);
-	Val *y = ARENA_ARRAY(scratch, Val, nout + 1), *d = ARENA_ARRAY(scratch, Val, nin + nout + 1);
+	Val *y = ARENA_ARRAY(scratch, Val, nout + 1),
+	    *d = ARENA_ARRAY(scratch, Val, nin + nout + 1);
 	for (uint32_t k = 0; k < nin; k++)
 		in[k] = input(j, k, LIN_FREE);
 	for (uint32_t k = 0; k < nout; k++)
@@ -76,8 +78,9 @@ static const char *complaint(const Judging *j, Span s, const char *what)
 	while (s.len && strchr(" \t\n", s.p[s.len - 1]))
 		s.len--;
 	const char *by = !j->vjp ? "tangents" : j->op->nout == 1 ? "the cotangent g" : "cotangents";
-	return arena_printf(j->ir->ctx->arena, "%s: .%s: \"%.*s%s\" %s %s", j->op->name, j->vjp ? "vjp" : "jvp",
-			    (int)(s.len > SHOWN ? SHOWN : s.len), s.p, s.len > SHOWN ? "..." : "", what, by);
+	return arena_printf(j->ir->ctx->arena, "%s: .%s: \"%.*s%s\" %s %s", j->op->name,
+			    j->vjp ? "vjp" : "jvp", (int)(s.len > SHOWN ? SHOWN : s.len), s.p,
+			    s.len > SHOWN ? "..." : "", what, by);
 }
 
 /* One of those that the rule gives. */
@@ -85,7 +88,8 @@ static const char *complain_value(const Judging *j, const Val *v, Span s)
 {
 	if (v->kind == VAL_attr)
 		return complaint(j, s, "is a number: expected a tensor or none, linear in");
-	bool free = v->kind == VAL_node && v->node.i && node_nresult(j->b.g, v->node) == 1 && lin_of(j, v->node) == LIN_FREE;
+	bool free = v->kind == VAL_node && v->node.i && node_nresult(j->b.g, v->node) == 1 &&
+		    lin_of(j, v->node) == LIN_FREE;
 	return free ? complaint(j, s, "does not depend on, and so is not linear in,") : NULL;
 }
 
@@ -95,7 +99,8 @@ static const char *complain(Judging *j, const Val *v, const char *text)
 	if (j->e.bad.p)
 		return complaint(j, j->e.bad, j->e.err);
 	if (j->e.err)
-		return arena_printf(j->ir->ctx->arena, "%s: .%s: %s at \"%.32s\"", j->op->name, j->vjp ? "vjp" : "jvp", j->e.err, j->e.errp);
+		return arena_printf(j->ir->ctx->arena, "%s: .%s: %s at \"%.32s\"", j->op->name,
+				    j->vjp ? "vjp" : "jvp", j->e.err, j->e.errp);
 	if (*value != '[')
 		return complain_value(j, v, (Span){value, (uint32_t)strlen(value)});
 	for (uint32_t k = 0; k < v->n && v->kind == VAL_nodes && !why; k++)
@@ -105,14 +110,21 @@ static const char *complain(Judging *j, const Val *v, const char *text)
 	return why;
 }
 
-const char *userop_nonlinear(Ir *ir, const UserOp *op, bool vjp, const TypeId *type, const UserScalars *scalars)
+const char *userop_nonlinear(Ir *ir, const UserOp *op, bool vjp, const TypeId *type,
+			     const UserScalars *scalars)
 {
 	CtxMark mark = ctx_mark(ir->ctx);
 	Graph *g = graph_new(ir, "rule");
 	const char *text = vjp ? op->def.vjp : op->def.jvp;
 	Judging *j = ARENA_NEW(ir->ctx->scratch, Judging);
-	*j = (Judging){.ir = ir, .op = op, .vjp = vjp, .b = {.g = g, .where = op->name, .keep = true}, .table = linear_new(g), .type = type};
-	j->e = (Eval){.b = &j->b, .p = text, .user = true, .judge = judge, .judged = j, .item = j->item};
+	*j = (Judging){.ir = ir,
+		       .op = op,
+		       .vjp = vjp,
+		       .b = {.g = g, .where = op->name, .keep = true},
+		       .table = linear_new(g),
+		       .type = type};
+	j->e = (Eval){
+		.b = &j->b, .p = text, .user = true, .judge = judge, .judged = j, .item = j->item};
 	bind(j, scalars);
 	Val v = expand_program(&j->e);
 	const char *why = ir->ctx->nerror == mark.nerror ? complain(j, &v, text) : NULL;
@@ -169,7 +181,8 @@ const char *userop_nonlinear_sample(Ir *ir, const UserOp *op, bool vjp)
 	Arena *scratch = ir->ctx->scratch;
 	UserSolution *s = ARENA_NEW(scratch, UserSolution);
 	TypeId *type = ARENA_ARRAY(scratch, TypeId, op->nin + op->nout + 1);
-	Sym ahead = sym_var(ir->syms, arena_printf(ir->ctx->arena, "leading%d", vjp), SYMVAR_SIZE, 2, INT32_MAX);
+	Sym ahead = sym_var(ir->syms, arena_printf(ir->ctx->arena, "leading%d", vjp), SYMVAR_SIZE,
+			    2, INT32_MAX);
 	*s = (UserSolution){.leading = &ahead, .nleading = 1};
 	for (uint32_t k = 0; k < MAX_USER_VARS; k++)
 		s->any[k] = DT_f32;

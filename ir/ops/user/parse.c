@@ -32,7 +32,8 @@ __attribute__((format(printf, 2, 3))) static bool(refuse)(Reader *r, const char 
 	va_start(ap, fmt);
 	text_vprintf(&t, fmt, ap);
 	va_end(ap);
-	return ctx_error(r->ctx, r->op->where, "%s: %s", r->op->name ? r->op->name : r->op->def.schema, t.data);
+	return ctx_error(r->ctx, r->op->where, "%s: %s",
+			 r->op->name ? r->op->name : r->op->def.schema, t.data);
 }
 #define refuse(...) ctx_false(refuse(__VA_ARGS__))
 
@@ -124,7 +125,8 @@ static const UserExpr *factor(Reader *r)
 	if (!name && !accept(r, "("))
 		return expected(r, "a number or a name"), NULL;
 	if (++r->depth > MAX_DEPTH)
-		return refuse(r, "%s: more than %d brackets in each other", r->what, MAX_DEPTH), NULL;
+		return refuse(r, "%s: more than %d brackets in each other", r->what, MAX_DEPTH),
+		       NULL;
 	if (!(a = sum(r)))
 		return NULL;
 	if (name && !accept(r, ","))
@@ -141,7 +143,10 @@ static const UserExpr *product(Reader *r)
 {
 	const UserExpr *a = factor(r), *b;
 	while (a) {
-		UserExprKind kind = accept(r, "*") ? UX_MUL : accept(r, "/") ? UX_DIV : accept(r, "%") ? UX_MOD : UX_INT;
+		UserExprKind kind = accept(r, "*")   ? UX_MUL
+				    : accept(r, "/") ? UX_DIV
+				    : accept(r, "%") ? UX_MOD
+						     : UX_INT;
 		if (kind == UX_INT)
 			return a;
 		if (!(b = factor(r)))
@@ -228,7 +233,8 @@ static bool tensors(Reader *r, const char *end, uint32_t want, const char *what)
 		if (r->type.n > first && !accept(r, ","))
 			return expected(r, *end ? "\",\" or \"->\"" : "\",\" or the end");
 		if (r->type.n - first == want)
-			return refuse(r, "types: more %s than the schema has, which is %u", what, want);
+			return refuse(r, "types: more %s than the schema has, which is %u", what,
+				      want);
 		TRY(tensor(r));
 	}
 	return r->type.n - first == want ||
@@ -241,13 +247,16 @@ static bool check_names(Reader *r)
 	bool leading = false;
 	for (uint32_t k = 0; k < r->op->var.n; k++)
 		if (r->op->var.data[k].arg < 0 && !r->own[k])
-			return refuse(r, "%s: %s is neither a dimension of its own of an operand nor an int argument", r->what,
-			              r->op->var.data[k].name);
+			return refuse(r,
+				      "%s: %s is neither a dimension of its own of an operand nor "
+				      "an int argument",
+				      r->what, r->op->var.data[k].name);
 	for (uint32_t k = 0; k < r->op->nin; k++)
 		leading |= r->type.data[k].leading;
 	for (uint32_t k = r->op->nin; k < r->type.n; k++)
 		if (r->type.data[k].leading && !leading)
-			return refuse(r, "types: the dimensions \"...\" of a result are no operand's");
+			return refuse(r,
+				      "types: the dimensions \"...\" of a result are no operand's");
 	return true;
 }
 
@@ -275,14 +284,18 @@ static bool read_types(Reader *r)
 
 static bool check_argument(Reader *r, const Arg *a)
 {
-	bool known = a->kind == ARG_tensor || a->kind == ARG_int || a->kind == ARG_ints || a->kind == ARG_float || a->kind == ARG_bool;
+	bool known = a->kind == ARG_tensor || a->kind == ARG_int || a->kind == ARG_ints ||
+		     a->kind == ARG_float || a->kind == ARG_bool;
 	r->op->nin += a->kind == ARG_tensor;
 	if (a->writes)
-		return refuse(r, "schema: argument %s is written: return its new value as a result", a->name);
+		return refuse(r, "schema: argument %s is written: return its new value as a result",
+			      a->name);
 	if (a->optional || !known)
-		return refuse(r, "schema: argument %s is no Tensor, int, float, bool or int[]", a->name);
+		return refuse(r, "schema: argument %s is no Tensor, int, float, bool or int[]",
+			      a->name);
 	if (a->shares)
-		return refuse(r, "schema: argument %s is a view: results have memory of their own", a->name);
+		return refuse(r, "schema: argument %s is a view: results have memory of their own",
+			      a->name);
 	return op_default_reads(a) ||
 	       refuse(r, "schema: the default of %s is \"%s\", expected %s", a->name, a->text,
 	              a->kind == ARG_int     ? "an integer of 64 bits"
@@ -294,7 +307,8 @@ static bool check_argument(Reader *r, const Arg *a)
 static bool check_name(Reader *r, const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-	bool ok = n && !strncmp(name + n, "::", 2) && strlen(name) > n + 2 && !strchr(name + n + 2, ':');
+	bool ok = n && !strncmp(name + n, "::", 2) && strlen(name) > n + 2 &&
+		  !strchr(name + n + 2, ':');
 	for (const char *p = name; *p && ok; p++)
 		ok = isalnum((unsigned char)*p) || strchr("_:.", *p);
 	return ok || refuse(r, "schema: expected a name as mylib::decay, got \"%s\"", name);
@@ -316,7 +330,8 @@ static bool read_schema(Reader *r)
 		TRY(check_argument(r, &op->schema.arg[k]));
 		for (uint32_t j = 0; j < k; j++)
 			if (!strcmp(op->schema.arg[j].name, op->schema.arg[k].name))
-				return refuse(r, "schema: two arguments are called %s", op->schema.arg[k].name);
+				return refuse(r, "schema: two arguments are called %s",
+					      op->schema.arg[k].name);
 	}
 	if (!op->schema.tensor_results)
 		return refuse(r, "schema: results are Tensors");
@@ -324,7 +339,8 @@ static bool read_schema(Reader *r)
 	if (op->nout > MAX_ARGS)
 		return refuse(r, "schema: more than %d results", MAX_ARGS);
 	return op->nout || userop_is(op, WEFT_OP_EFFECT) ||
-	       refuse(r, "schema: it has no results, so without WEFT_OP_EFFECT it would never be called");
+	       refuse(r, "schema: it has no results, so without WEFT_OP_EFFECT it would never be "
+			 "called");
 }
 
 static const char *copy(Ctx *ctx, const char *s)
@@ -340,17 +356,24 @@ static bool is_long(const char *s)
 const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 {
 	if (def->size != sizeof *def) {
-		ctx_error(ctx, where, "its definition has %u bytes, expected %zu: it was compiled with another weft_op.h", def->size,
-		          sizeof *def);
+		ctx_error(ctx, where,
+			  "its definition has %u bytes, expected %zu: it was compiled with another "
+			  "weft_op.h",
+			  def->size, sizeof *def);
 		return NULL;
 	}
 	if (!def->schema || !def->types || !def->symbol) {
-		ctx_error(ctx, where, "%s: its definition has no %s", def->schema ? def->schema : "?",
-		          !def->schema ? "schema" : !def->types ? "types" : "symbol");
+		ctx_error(ctx, where, "%s: its definition has no %s",
+			  def->schema ? def->schema : "?",
+			  !def->schema  ? "schema"
+			  : !def->types ? "types"
+					: "symbol");
 		return NULL;
 	}
-	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes) || is_long(def->vjp) || is_long(def->jvp)) {
-		ctx_error(ctx, where, "%.64s...: texts have at most %d characters", def->schema, MAX_TEXT);
+	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes) ||
+	    is_long(def->vjp) || is_long(def->jvp)) {
+		ctx_error(ctx, where, "%.64s...: texts have at most %d characters", def->schema,
+			  MAX_TEXT);
 		return NULL;
 	}
 	UserOp *op = ARENA_NEW(ctx->arena, UserOp);
@@ -363,7 +386,10 @@ const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 	op->def.vjp = copy(ctx, def->vjp);
 	op->def.jvp = copy(ctx, def->jvp);
 	Reader r = {.ctx = ctx, .op = op};
-	enum { KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE | WEFT_OP_DEVICE };
+	enum {
+		KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE |
+			WEFT_OP_DEVICE
+	};
 	if (def->flags & ~(uint32_t)KNOWN)
 		return refuse(&r, "flags of a later version of weft_op.h"), NULL;
 	return read_schema(&r) && read_types(&r) ? op : NULL;

@@ -35,7 +35,8 @@ static double number(const Eval *e, const Attr *a)
 
 static bool is_number(const Eval *e, const Attr *a)
 {
-	return a->kind == ATTR_float || a->kind == ATTR_bool || (a->kind == ATTR_int && sym_is_const(b_syms(e->b), a->s, NULL));
+	return a->kind == ATTR_float || a->kind == ATTR_bool ||
+	       (a->kind == ATTR_int && sym_is_const(b_syms(e->b), a->s, NULL));
 }
 
 /* Where an argument is no tensor. */
@@ -92,7 +93,9 @@ const char *expand_user_call(Eval *e, const UserOp *op, const Val *slot, Val *ou
 		if (err)
 			return err;
 	}
-	Attr attr[4] = {attr_int(ir, args.in.n), attr_str(ir, op->name), attr_ints(args.ints.data, args.ints.n),
+	Attr attr[4] = {attr_int(ir, args.in.n),
+			attr_str(ir, op->name),
+			attr_ints(args.ints.data, args.ints.n),
 			{ATTR_floats, args.floats.n, {.floats = args.floats.data}}};
 	for (uint32_t k = 0; k < args.in.n; k++)
 		if (!args.in.data[k].i) /* said before */
@@ -120,7 +123,11 @@ void userop_bind_arguments(Eval *e, const UserOp *op, const Node *in, const User
 			switch (arg->kind) {
 			case ARG_tensor: v = (Val){.kind = VAL_node, .node = in[at++]}; break;
 			case ARG_float: v.attr = attr_float(s->floats[floats++]); break;
-			case ARG_bool: v.attr = attr_bool(sym_is_const(b_syms(e->b), s->ints[ints++], &value) && value); break;
+			case ARG_bool:
+				v.attr = attr_bool(
+					sym_is_const(b_syms(e->b), s->ints[ints++], &value) &&
+					value);
+				break;
 			case ARG_ints:
 				value = sym_const(b_syms(e->b), s->ints[ints++]);
 				v.attr = attr_ints(s->ints + ints, (uint32_t)value);
@@ -165,7 +172,9 @@ const char *userop_name_taken(const char *name)
 	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
 		if (!strcmp(name, word[k]))
 			return "it is a word of the language of rules";
-	return dtype_parse(name, (uint32_t)strlen(name)) != DT_none ? "rules of derivatives call a dtype so" : NULL;
+	return dtype_parse(name, (uint32_t)strlen(name)) != DT_none
+		       ? "rules of derivatives call a dtype so"
+		       : NULL;
 }
 
 const char *userop_rule_value(const char *text)
@@ -187,11 +196,13 @@ static Val *values(Arena *a, uint32_t n)
 
 static bool refuse(Ctx *ctx, const UserOp *op, const char *rule, const Eval *e)
 {
-	return ctx_error(ctx, op->where, "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err, e->errp);
+	return ctx_error(ctx, op->where, "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err,
+			 e->errp);
 }
 
 /* want: how many results, of which one may be without brackets. */
-static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char *text, uint32_t want, Eval *e)
+static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char *text,
+		       uint32_t want, Eval *e)
 {
 	bool vjp = !strcmp(rule, "vjp");
 	Val *any = values(ctx->arena, op->nout + op->nin);
@@ -207,7 +218,8 @@ static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char 
 		return refuse(ctx, op, rule, e);
 	bool list = *userop_rule_value(text) == '[';
 	if (list ? v.n != want : want != 1 || vjp)
-		return ctx_error(ctx, op->where, "%s: .%s: expected a list of %u, one for each %s", op->name, rule, want,
+		return ctx_error(ctx, op->where, "%s: .%s: expected a list of %u, one for each %s",
+				 op->name, rule, want,
 				 vjp ? "tensor among the arguments" : "result");
 	return true;
 }
@@ -217,7 +229,9 @@ static bool check_names(Ctx *ctx, const UserOp *op)
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		const char *name = op->schema.arg[k].name, *why = userop_name_taken(name);
 		if (why)
-			return ctx_error(ctx, op->where, "%s: an argument of an operator with rules of derivatives cannot be called %s: %s",
+			return ctx_error(ctx, op->where,
+					 "%s: an argument of an operator with rules of derivatives "
+					 "cannot be called %s: %s",
 					 op->name, name, why);
 	}
 	return true;
@@ -230,7 +244,9 @@ static bool check_linear(Ctx *ctx, const UserOp *op, const UserOp *const *userop
 	for (uint32_t k = 0; k < n; k++)
 		array_push(ctx->arena, &ir->userop, userop[k]);
 	for (int vjp = 0; vjp < 2; vjp++) {
-		const char *why = (vjp ? op->def.vjp : op->def.jvp) ? userop_nonlinear_sample(ir, op, vjp) : NULL;
+		const char *why = (vjp ? op->def.vjp : op->def.jvp)
+					  ? userop_nonlinear_sample(ir, op, vjp)
+					  : NULL;
 		if (why)
 			return ctx_error(ctx, op->where, "%s", why);
 	}
@@ -243,7 +259,8 @@ bool userop_check_rules(Ctx *ctx, const UserOp *op, const UserOp *const *userop,
 	if (!def->vjp && !def->jvp)
 		return true;
 	if (op->nout * 2 + op->schema.narg + op->nin > 4 * MAX_ARGS)
-		return ctx_error(ctx, op->where, "%s: too many arguments and results for rules", op->name);
+		return ctx_error(ctx, op->where, "%s: too many arguments and results for rules",
+				 op->name);
 	TRY(check_names(ctx, op));
 	Eval vjp = {.user = true, .userop = userop, .nuserop = n}, jvp = vjp;
 	TRY(!def->vjp || check_rule(ctx, op, "vjp", def->vjp, op->nin, &vjp));
@@ -296,21 +313,27 @@ static bool same_extent(Graph *g, const UserOp *op, const char *rule, Sym got, S
 	Truth same = graph_same_extent(g, got, want);
 	if (same != MAYBE)
 		return same == YES;
-	graph_guard(g, GUARD_EQ, got, want, arena_printf(g->ir->ctx->arena, "%s: an extent of what .%s gives", op->name, rule));
+	graph_guard(
+		g, GUARD_EQ, got, want,
+		arena_printf(g->ir->ctx->arena, "%s: an extent of what .%s gives", op->name, rule));
 	return true;
 }
 
 /* A derivative of a value has its type; by a rule perhaps with dimensions that were broadcast,
  * which are summed later. */
-static bool check_type(Build *b, const UserOp *op, const char *rule, Node got, TypeId want, bool wider)
+static bool check_type(Build *b, const UserOp *op, const char *rule, Node got, TypeId want,
+		       bool wider)
 {
 	Graph *g = b->g;
 	const Type *t = node_type(g, got), *w = ir_type_of(g->ir, want);
-	bool fits = t->dtype != DT_none && (dtype_is_inexact(t->dtype) || !wider) && t->n >= w->n && (wider || t->n == w->n);
+	bool fits = t->dtype != DT_none && (dtype_is_inexact(t->dtype) || !wider) && t->n >= w->n &&
+		    (wider || t->n == w->n);
 	for (uint32_t d = 0; d < w->n && fits; d++)
-		fits = (wider && sym_is(b_syms(b), w->dim[d], 1)) || same_extent(g, op, rule, t->dim[t->n - w->n + d], w->dim[d]);
-	return fits || b_error(b, "%s: .%s gives %s where %s is expected", op->name, rule, type_str(g->ir, node_type_id(g, got)),
-			       type_str(g->ir, want)).i;
+		fits = (wider && sym_is(b_syms(b), w->dim[d], 1)) ||
+		       same_extent(g, op, rule, t->dim[t->n - w->n + d], w->dim[d]);
+	return fits || b_error(b, "%s: .%s gives %s where %s is expected", op->name, rule,
+			       type_str(g->ir, node_type_id(g, got)), type_str(g->ir, want))
+			       .i;
 }
 
 bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -318,7 +341,11 @@ bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	const UserOp *op = userop_of(b->g, n);
 	uint32_t errors = b->g->ir->ctx->nerror;
 	if (!op || !op->def.vjp)
-		return b_error(b, "the user operator %s has no derivative: its definition has no .vjp (weft_op.h)", node_str(b->g, n, "op")).i;
+		return b_error(b,
+			       "the user operator %s has no derivative: its definition has no .vjp "
+			       "(weft_op.h)",
+			       node_str(b->g, n, "op"))
+			.i;
 	TRY(is_linear(b, op, n, true));
 	Arena *scratch = b->g->ir->ctx->scratch;
 	Eval e = begin(b, op, n, op->def.vjp);
@@ -334,10 +361,13 @@ bool userop_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	if (!done(b, op, "vjp", &e, errors))
 		return false;
 	if (v.kind != VAL_nodes || v.n != op->nin)
-		return b_error(b, "%s: .vjp: expected a list of %u tensors or none", op->name, op->nin).i;
+		return b_error(b, "%s: .vjp: expected a list of %u tensors or none", op->name,
+			       op->nin)
+			.i;
 	for (uint32_t k = 0; k < op->nin; k++) {
 		g[k] = want[k] ? v.nodes[k] : (Node){0};
-		TRY(!g[k].i || check_type(b, op, "vjp", g[k], node_type_id(b->g, node_in(b->g, n, k)), true));
+		TRY(!g[k].i ||
+		    check_type(b, op, "vjp", g[k], node_type_id(b->g, node_in(b->g, n, k)), true));
 	}
 	return true;
 }
@@ -353,14 +383,17 @@ bool userop_jvp(Build *b, Node n, const Node *t, Node *ty)
 	for (uint32_t k = 0; k < op->nin; k++) {
 		Node x = node_in(b->g, n, k);
 		bool none = !t[k].i && !dtype_is_inexact(node_dtype(b->g, x));
-		tangent[k] = none ? (Val){.kind = VAL_none} : (Val){.kind = VAL_node, .node = t[k].i ? t[k] : b_zeros_like(b, x)};
+		tangent[k] =
+			none ? (Val){.kind = VAL_none}
+			     : (Val){.kind = VAL_node, .node = t[k].i ? t[k] : b_zeros_like(b, x)};
 	}
 	userop_bind_tangents(&e, scratch, op, tangent);
 	Val v = expand_program(&e);
 	if (!done(b, op, "jvp", &e, errors))
 		return false;
 	const Node *made = v.kind == VAL_nodes ? v.nodes : &v.node;
-	if (v.kind != VAL_none && (v.kind == VAL_nodes ? v.n != op->nout : v.kind != VAL_node || op->nout != 1))
+	if (v.kind != VAL_none &&
+	    (v.kind == VAL_nodes ? v.n != op->nout : v.kind != VAL_node || op->nout != 1))
 		return b_error(b, "%s: .jvp: expected %u tensors or none", op->name, op->nout).i;
 	for (uint32_t k = 0; k < op->nout && v.kind != VAL_none; k++) {
 		TypeId type = node_result_type(b->g, n, k);

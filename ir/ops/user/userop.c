@@ -108,19 +108,23 @@ static bool bind_scalars(Solver *v, const UserScalars *x)
 		for (uint32_t j = 0; j < v->op->var.n; j++)
 			if (v->op->var.data[j].arg == (int32_t)k)
 				v->s->var[j] = x->ints[at];
-		if (a->kind == ARG_bool && (!sym_is_const(t, x->ints[at], &i) || (i != 0 && i != 1)))
-			return misfit(v, "argument %s is %s, expected 0 or 1", a->name, sym_str(t, x->ints[at]));
+		if (a->kind == ARG_bool &&
+		    (!sym_is_const(t, x->ints[at], &i) || (i != 0 && i != 1)))
+			return misfit(v, "argument %s is %s, expected 0 or 1", a->name,
+				      sym_str(t, x->ints[at]));
 		if (a->kind == ARG_ints) {
 			if (!sym_is_const(t, x->ints[at], &n) || n < 0 || n > x->nint - at - 1)
 				return misfit(v, "argument %s has no length", a->name);
 			if (a->size && n != a->size)
-				return misfit(v, "argument %s has %lld integers, expected %u", a->name, (long long)n, a->size);
+				return misfit(v, "argument %s has %lld integers, expected %u",
+					      a->name, (long long)n, a->size);
 			n++;
 		}
 		at += (uint32_t)n;
 	}
 	if (at != x->nint || nfloat != x->nfloat)
-		return misfit(v, "%u integers and %u floats, expected %u and %u", x->nint, x->nfloat, at, nfloat);
+		return misfit(v, "%u integers and %u floats, expected %u and %u", x->nint,
+			      x->nfloat, at, nfloat);
 	return true;
 }
 
@@ -129,12 +133,14 @@ static bool same(Solver *v, uint32_t k, uint32_t dim, Sym got, Sym want)
 	SymTab *t = v->ir->syms;
 	Truth equal = sym_eq(t, got, want);
 	if (equal == NO)
-		return misfit(v, "dimension %u of %s is %s, expected %s by \"%s\"", dim, operand_name(v->op, k), sym_str(t, got),
-		              sym_str(t, want), v->op->def.types);
+		return misfit(v, "dimension %u of %s is %s, expected %s by \"%s\"", dim,
+			      operand_name(v->op, k), sym_str(t, got), sym_str(t, want),
+			      v->op->def.types);
 	if (equal == MAYBE)
 		array_push(v->ir->ctx->arena, &v->s->need,
-		           (UserNeed){got, want, arena_printf(v->ir->ctx->arena, "%s: dimension %u of %s", v->op->name, dim,
-		                                                     operand_name(v->op, k))});
+			   (UserNeed){got, want,
+				      arena_printf(v->ir->ctx->arena, "%s: dimension %u of %s",
+						   v->op->name, dim, operand_name(v->op, k))});
 	return true;
 }
 
@@ -143,11 +149,12 @@ static bool bind_dtype(Solver *v, uint32_t k)
 	const UserType *want = &v->op->type[k];
 	DType got = v->operand[k].dtype, *any = &v->s->any[want->any];
 	if (dtype_is_complex(got))
-		return misfit(v, "%s is complex, which user operators do not support", operand_name(v->op, k));
+		return misfit(v, "%s is complex, which user operators do not support",
+			      operand_name(v->op, k));
 	DType must = want->dtype != DT_none ? want->dtype : *any;
 	if (must != DT_none && must != got)
-		return misfit(v, "%s is %s, expected %s by \"%s\"", operand_name(v->op, k), dtype_name(got), dtype_name(must),
-		              v->op->def.types);
+		return misfit(v, "%s is %s, expected %s by \"%s\"", operand_name(v->op, k),
+			      dtype_name(got), dtype_name(must), v->op->def.types);
 	if (want->dtype == DT_none)
 		*any = got;
 	return true;
@@ -161,16 +168,17 @@ static bool bind_operand(Solver *v, uint32_t k)
 	const Type *got = &v->operand[k];
 	TRY(bind_dtype(v, k));
 	if (got->n < want->rank || (got->n > want->rank && !want->leading))
-		return misfit(v, "%s has %u dimensions, expected %u%s by \"%s\"", operand_name(v->op, k), got->n, want->rank,
-		              want->leading ? " or more" : "", v->op->def.types);
+		return misfit(v, "%s has %u dimensions, expected %u%s by \"%s\"",
+			      operand_name(v->op, k), got->n, want->rank,
+			      want->leading ? " or more" : "", v->op->def.types);
 	uint32_t ahead = got->n - want->rank;
 	if (want->leading && !v->s->leading) {
 		v->s->leading = ahead ? got->dim : ARENA_NEW(v->ir->ctx->arena, Sym);
 		v->s->nleading = ahead;
 	}
 	if (want->leading && v->s->nleading != ahead)
-		return misfit(v, "%s has %u dimensions ahead of those named, expected %u by \"%s\"", operand_name(v->op, k), ahead,
-		              v->s->nleading, v->op->def.types);
+		return misfit(v, "%s has %u dimensions ahead of those named, expected %u by \"%s\"",
+			      operand_name(v->op, k), ahead, v->s->nleading, v->op->def.types);
 	for (uint32_t d = 0; d < want->rank; d++) {
 		const UserExpr *e = want->dim[d];
 		if (e->kind == UX_VAR && !v->s->var[e->var].i)
@@ -187,7 +195,8 @@ static bool check_operand(Solver *v, uint32_t k)
 	for (uint32_t d = 0; d < ahead; d++)
 		TRY(same(v, k, d, got->dim[d], v->s->leading[d]));
 	for (uint32_t d = 0; d < want->rank; d++)
-		TRY(same(v, k, ahead + d, got->dim[ahead + d], expr(v->ir->syms, v->s, want->dim[d])));
+		TRY(same(v, k, ahead + d, got->dim[ahead + d],
+			 expr(v->ir->syms, v->s, want->dim[d])));
 	return true;
 }
 
@@ -198,8 +207,11 @@ static bool at_least_0(Solver *v, const char *what, Sym e)
 	if (fits == NO)
 		return misfit(v, "%s would be %s", what, sym_str(t, e));
 	if (fits == MAYBE)
-		array_push(v->ir->ctx->arena, &v->s->need,
-		           (UserNeed){e, {0}, arena_printf(v->ir->ctx->arena, "%s: %s", v->op->name, what)});
+		array_push(
+			v->ir->ctx->arena, &v->s->need,
+			(UserNeed){e,
+				   {0},
+				   arena_printf(v->ir->ctx->arena, "%s: %s", v->op->name, what)});
 	return true;
 }
 
@@ -209,11 +221,14 @@ static bool check_result(Solver *v, uint32_t k)
 	if (r->rank + (r->leading ? v->s->nleading : 0) > MAX_RANK)
 		return misfit(v, "result %u would have more than %d dimensions", k, MAX_RANK);
 	for (uint32_t d = 0; d < r->rank; d++)
-		TRY(at_least_0(v, arena_printf(v->ir->ctx->arena, "dimension %u of result %u", d, k), expr(v->ir->syms, v->s, r->dim[d])));
+		TRY(at_least_0(v,
+			       arena_printf(v->ir->ctx->arena, "dimension %u of result %u", d, k),
+			       expr(v->ir->syms, v->s, r->dim[d])));
 	return true;
 }
 
-bool userop_solve(Ir *ir, const UserOp *op, const Type *operand, const UserScalars *scalars, UserSolution *s)
+bool userop_solve(Ir *ir, const UserOp *op, const Type *operand, const UserScalars *scalars,
+		  UserSolution *s)
 {
 	Solver v = {ir, op, s, operand};
 	*s = (UserSolution){0};
@@ -224,7 +239,8 @@ bool userop_solve(Ir *ir, const UserOp *op, const Type *operand, const UserScala
 		TRY(check_operand(&v, k));
 	for (uint32_t k = 0; k < op->nout; k++)
 		TRY(check_result(&v, k));
-	return !op->work || at_least_0(&v, "the size of its workspace", expr(ir->syms, s, op->work));
+	return !op->work ||
+	       at_least_0(&v, "the size of its workspace", expr(ir->syms, s, op->work));
 }
 
 TypeId userop_type(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t k)
@@ -251,14 +267,17 @@ Sym userop_work(Ir *ir, const UserOp *op, const UserSolution *s)
 
 /* ---- calling ---- */
 
-bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes,
-                 WeftStatus *status)
+bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTensor *in,
+		 const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *status)
 {
 	WeftStatus told = {0};
-	WeftOpContext c = context ? *context : (WeftOpContext){.size = sizeof c, .threads = 1, .device = {WEFT_CPU, 0}};
+	WeftOpContext c =
+		context ? *context
+			: (WeftOpContext){.size = sizeof c, .threads = 1, .device = {WEFT_CPU, 0}};
 	if (!op->def.fn) {
 		status->code = WEFT_ERR_CHECK;
-		snprintf(status->message, sizeof status->message, "%s: it has no function in this process", op->said);
+		snprintf(status->message, sizeof status->message,
+			 "%s: it has no function in this process", op->said);
 		return false;
 	}
 	c.op_user = op->def.user;
@@ -268,8 +287,10 @@ bool userop_call(const UserOp *op, const WeftOpContext *context, const WeftTenso
 	told.message[sizeof told.message - 1] = 0;
 	status->code = told.code ? told.code : WEFT_ERR_CHECK;
 	if (told.message[0])
-		snprintf(status->message, sizeof status->message, "%s: %.440s", op->said, told.message);
+		snprintf(status->message, sizeof status->message, "%s: %.440s", op->said,
+			 told.message);
 	else
-		snprintf(status->message, sizeof status->message, "%s: failed with %d", op->said, code);
+		snprintf(status->message, sizeof status->message, "%s: failed with %d", op->said,
+			 code);
 	return false;
 }

@@ -7,7 +7,17 @@
 
 enum { MAX_USER_VARS = 64 };
 
-typedef enum { UX_INT, UX_VAR, UX_ADD, UX_SUB, UX_MUL, UX_DIV, UX_MOD, UX_MIN, UX_MAX } UserExprKind;
+typedef enum {
+	UX_INT,
+	UX_VAR,
+	UX_ADD,
+	UX_SUB,
+	UX_MUL,
+	UX_DIV,
+	UX_MOD,
+	UX_MIN,
+	UX_MAX
+} UserExprKind;
 
 /* An extent, or the bytes of the workspace. */
 typedef struct UserExpr {
@@ -93,7 +103,8 @@ bool userop_check_rules(Ctx *, const UserOp *, const UserOp *const *userop, uint
 /* Checks that a rule (vjp, else jvp) is linear in cotangents or tangents for a call with these
  * types of operands, then results. Returns NULL if so, else a sentence in the arena of the Ir.
  * Returns NULL also if the rule does not fit the types at all, which userop_vjp reports. */
-const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type, const UserScalars *);
+const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type,
+			     const UserScalars *);
 /* Returns userop_nonlinear for an example of a call: sizes are symbols, any dtype is f32, bool
  * arguments have their defaults. Makes the symbols in the Ir, so a second call for the same Ir and
  * the same `vjp` is an internal error. */
@@ -144,6 +155,7 @@ UserScalars userop_scalars(const Graph *, Node);
  * WeftContext. Returns false after a failure, also if the definition has no function in this
  * process, with code and message in *status. status is not NULL; *status is unchanged after
  * success. */
-bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
+bool userop_call(const UserOp *, const WeftOpContext *context, const WeftTensor *in,
+		 const WeftTensor *out, void *work, uint64_t bytes, WeftStatus *);
 
 #endif

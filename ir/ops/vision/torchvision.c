@@ -55,8 +55,10 @@ static Node overlap(Build *b, const Boxes *one, const Boxes *many, double thresh
 {
 	Node side[2], none = aten_like(b, one->area, 0);
 	for (uint32_t k = 0; k < 2; k++) {
-		Node from = larger(b, b_unsqueeze(b, corner(b, one->box, k), 1), b_unsqueeze(b, corner(b, many->box, k), 0));
-		Node to = lesser(b, b_unsqueeze(b, corner(b, one->box, k + 2), 1), b_unsqueeze(b, corner(b, many->box, k + 2), 0));
+		Node from = larger(b, b_unsqueeze(b, corner(b, one->box, k), 1),
+				   b_unsqueeze(b, corner(b, many->box, k), 0));
+		Node to = lesser(b, b_unsqueeze(b, corner(b, one->box, k + 2), 1),
+				 b_unsqueeze(b, corner(b, many->box, k + 2), 0));
 		side[k] = larger(b, none, b_bin(b, OP_sub, to, from));
 	}
 	Node common = b_bin(b, OP_mul, side[0], side[1]);
@@ -95,14 +97,19 @@ static Node settle(Build *b, Node over, Node alive)
 	if (!over.i || !alive.i)
 		return (Node){0};
 	Ir *ir = b->g->ir;
-	Node init[] = {alive, b_full_attr(b, DT_bool, attr_bool(true), 0, NULL), over, alive}, x[SETTLE_INPUTS];
+	Node init[] = {alive, b_full_attr(b, DT_bool, attr_bool(true), 0, NULL), over, alive},
+	     x[SETTLE_INPUTS];
 	Build test = settle_body(b, "more", init, x);
 	graph_add_output(test.g, "more", x[MORE], -1);
 	Build in = settle_body(b, "settle", init, x);
-	Node taken = b_reduce(&in, REDUCE_OR, b_bin(&in, OP_bit_and, x[OVER], b_unsqueeze(&in, x[KEPT], 1)), 1, DT_none);
+	Node taken =
+		b_reduce(&in, REDUCE_OR,
+			 b_bin(&in, OP_bit_and, x[OVER], b_unsqueeze(&in, x[KEPT], 1)), 1, DT_none);
 	Node kept = b_bin(&in, OP_bit_and, x[ALIVE], b_un(&in, OP_bit_not, taken));
 	graph_add_output(in.g, "kept", kept, -1);
-	graph_add_output(in.g, "more", b_reduce(&in, REDUCE_OR, b_bin(&in, OP_ne, kept, x[KEPT]), 1, DT_none), -1);
+	graph_add_output(in.g, "more",
+			 b_reduce(&in, REDUCE_OR, b_bin(&in, OP_ne, kept, x[KEPT]), 1, DT_none),
+			 -1);
 	Attr attr[] = {attr_int(ir, 2), attr_int(ir, 2), attr_graph(test.g), attr_graph(in.g)};
 	return b_get(b, b_node(b, OP_while, init, SETTLE_INPUTS, attr, 4), 0);
 }
@@ -111,7 +118,8 @@ static Node settle(Build *b, Node over, Node alive)
 static Node kept_of_few(Build *b, const Boxes *few, Node alive, double threshold)
 {
 	Sym n = b_dim(b, few->area, 0);
-	Node number = b_iota(b, DT_i64, n), before = b_bin(b, OP_lt, b_unsqueeze(b, number, 1), b_unsqueeze(b, number, 0));
+	Node number = b_iota(b, DT_i64, n),
+	     before = b_bin(b, OP_lt, b_unsqueeze(b, number, 1), b_unsqueeze(b, number, 0));
 	return settle(b, b_bin(b, OP_bit_and, before, overlap(b, few, few, threshold)), alive);
 }
 
@@ -127,14 +135,22 @@ static Graph *nms_step(Build *b, const Boxes *all, double threshold)
 	Build in = body_of(b, "nms");
 	Graph *g = in.g;
 	DType d = node_dtype(b->g, all->box);
-	Sym n = b_dim(b, all->area, 0), part[] = {b_int(b, 4), b_int(b, BLOCK)}, kept_few = data_size_new(b);
-	Node gone = body_input(&in, "gone", ir_type(g->ir, DT_bool, 1, &n)), number = body_input(&in, "number", ir_type(g->ir, DT_i64, 0, NULL));
-	Boxes block = {body_input(&in, "block", ir_type(g->ir, d, 2, part)), body_input(&in, "block_areas", ir_type(g->ir, d, 1, part + 1))};
-	Boxes every = {body_input(&in, "boxes", node_type_id(b->g, all->box)), body_input(&in, "areas", node_type_id(b->g, all->area))};
-	Node place = b_bin(&in, OP_add, b_bin_scalar(&in, OP_mul, number, BLOCK), b_iota(&in, DT_i64, part[1]));
-	Node kept = kept_of_few(&in, &block, b_un(&in, OP_bit_not, aten_take_dim(&in, gone, 0, place, "promise")), threshold);
+	Sym n = b_dim(b, all->area, 0), part[] = {b_int(b, 4), b_int(b, BLOCK)},
+	    kept_few = data_size_new(b);
+	Node gone = body_input(&in, "gone", ir_type(g->ir, DT_bool, 1, &n)),
+	     number = body_input(&in, "number", ir_type(g->ir, DT_i64, 0, NULL));
+	Boxes block = {body_input(&in, "block", ir_type(g->ir, d, 2, part)),
+		       body_input(&in, "block_areas", ir_type(g->ir, d, 1, part + 1))};
+	Boxes every = {body_input(&in, "boxes", node_type_id(b->g, all->box)),
+		       body_input(&in, "areas", node_type_id(b->g, all->area))};
+	Node place = b_bin(&in, OP_add, b_bin_scalar(&in, OP_mul, number, BLOCK),
+			   b_iota(&in, DT_i64, part[1]));
+	Node kept = kept_of_few(
+		&in, &block, b_un(&in, OP_bit_not, aten_take_dim(&in, gone, 0, place, "promise")),
+		threshold);
 	Node which = true_elements(&in, kept, kept_few, "torchvision.nms").place;
-	Boxes taking = {aten_take_dim(&in, block.box, 1, which, "promise"), aten_take_dim(&in, block.area, 0, which, "promise")};
+	Boxes taking = {aten_take_dim(&in, block.box, 1, which, "promise"),
+			aten_take_dim(&in, block.area, 0, which, "promise")};
 	Node goes = b_reduce(&in, REDUCE_OR, overlap(&in, &taking, &every, threshold), 1, DT_none);
 	graph_add_output(g, "gone", b_bin(&in, OP_bit_or, gone, goes), -1);
 	graph_add_output(g, "kept", kept, -1);
@@ -152,17 +168,26 @@ static Node kept_of_many(Build *b, const Boxes *boxes, double threshold)
 	SymTab *t = b_syms(b);
 	Ir *ir = b->g->ir;
 	Sym count = b_dim(b, boxes->area, 0), few = b_int(b, BLOCK);
-	Sym blocks = sym_floordiv(t, sym_addi(t, count, BLOCK - 1), few), n = sym_mul(t, blocks, few), zero = b_int(b, 0);
+	Sym blocks = sym_floordiv(t, sym_addi(t, count, BLOCK - 1), few),
+	    n = sym_mul(t, blocks, few), zero = b_int(b, 0);
 	Sym low[] = {zero, zero}, high[] = {zero, sym_sub(t, n, count)};
 	Node none = aten_like(b, boxes->area, 0);
-	Boxes all = {b_pad(b, boxes->box, low, high, none), b_pad(b, boxes->area, low, high + 1, none)};
+	Boxes all = {b_pad(b, boxes->box, low, high, none),
+		     b_pad(b, boxes->area, low, high + 1, none)};
 	if (!all.box.i || !all.area.i)
 		return (Node){0};
 	Sym part[] = {b_int(b, 4), blocks, few};
-	Boxes block = {b_transpose(b, b_reshape(b, all.box, 3, part), 0, 1), b_reshape(b, all.area, 2, part + 1)};
-	Attr attr[] = {attr_int(ir, 1), attr_int(ir, 3), attr_int(ir, 2), attr_graph(nms_step(b, &all, threshold)), attr_sym(blocks),
-	               attr_bool(false)};
-	Node init[] = {missing(b, n, count), b_iota(b, DT_i64, blocks), block.box, block.area, all.box, all.area};
+	Boxes block = {b_transpose(b, b_reshape(b, all.box, 3, part), 0, 1),
+		       b_reshape(b, all.area, 2, part + 1)};
+	Attr attr[] = {attr_int(ir, 1),  attr_int(ir, 3),
+		       attr_int(ir, 2),  attr_graph(nms_step(b, &all, threshold)),
+		       attr_sym(blocks), attr_bool(false)};
+	Node init[] = {missing(b, n, count),
+		       b_iota(b, DT_i64, blocks),
+		       block.box,
+		       block.area,
+		       all.box,
+		       all.area};
 	Node kept = b_get(b, b_node(b, OP_scan, init, sizeof init / sizeof *init, attr, 6), 1);
 	return b_slice(b, b_reshape(b, kept, 1, &n), 0, zero, count, b_int(b, 1));
 }
@@ -177,7 +202,8 @@ static Node build_kept(Build *b, Node n)
 		return boxes.area;
 	Sym count = b_dim(b, box, 0);
 	if (sym_le(b_syms(b), count, b_int(b, BLOCK)) == YES)
-		return kept_of_few(b, &boxes, b_full_attr(b, DT_bool, attr_bool(true), 1, &count), threshold);
+		return kept_of_few(b, &boxes, b_full_attr(b, DT_bool, attr_bool(true), 1, &count),
+				   threshold);
 	return kept_of_many(b, &boxes, threshold);
 }
 
@@ -230,7 +256,8 @@ static bool eval_nms_kept(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	Reference r = {.box = in, .area = area, .single = in->dtype != DT_f64};
 	for (int64_t i = 0; i < count; i++) {
 		double width = round_to(&r, coordinate(&r, i, 2) - coordinate(&r, i, 0));
-		area[i] = round_to(&r, width * round_to(&r, coordinate(&r, i, 3) - coordinate(&r, i, 1)));
+		area[i] = round_to(
+			&r, width * round_to(&r, coordinate(&r, i, 3) - coordinate(&r, i, 1)));
 		tensor_set_i64(out, i, 1);
 	}
 	for (int64_t i = 0; i < count; i++)
@@ -242,14 +269,15 @@ static bool eval_nms_kept(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 
 OP(nms_kept){
 	.schema = "nms_kept(Tensor boxes, *, float threshold) -> Tensor",
-	.doc = "which boxes [n, 4] overlap none that is kept before them by more than the threshold of their union",
+	.doc = "which boxes [n, 4] overlap none that is kept before them by more than the "
+	       "threshold of their union",
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.infer = infer_nms_kept,
 	.eval = eval_nms_kept,
 	.build = build_kept,
 	.batch = batch_by_scan, /* how many boxes of a block are kept differs among members */
-	.sample = "f32[n=6, 4] of 0 0 4 4 1 0 5 4 2 0 6 4 0 0 4 4 9 9 8 8 nan 0 1 1, threshold=0.5; f32[3, 4] of 0 0 2 1 1 0 3 1 0 0 0 0, "
-		  "threshold=0.1",
+	.sample = "f32[n=6, 4] of 0 0 4 4 1 0 5 4 2 0 6 4 0 0 4 4 9 9 8 8 nan 0 1 1, "
+		  "threshold=0.5; f32[3, 4] of 0 0 2 1 1 0 3 1 0 0 0 0, threshold=0.1",
 };
 
 static Node build_nms(Build *b, Node n)
@@ -257,18 +285,25 @@ static Node build_nms(Build *b, Node n)
 	Node boxes = arg(b, n, "dets"), scores = arg(b, n, "scores");
 	if (!boxes.i || !scores.i)
 		return (Node){0};
-	if (node_rank(b->g, boxes) != 2 || node_rank(b->g, scores) != 1 || !sym_is(b_syms(b), b_dim(b, boxes, 1), 4))
-		return b_error(b, "nms of boxes of rank %u and scores of rank %u, expected [n, 4] and [n]", node_rank(b->g, boxes),
-		               node_rank(b->g, scores));
-	if (!dtype_is_float(node_dtype(b->g, boxes)) || node_dtype(b->g, boxes) != node_dtype(b->g, scores))
-		return b_error(b, "nms of %s boxes and %s scores", dtype_name(node_dtype(b->g, boxes)),
-		               dtype_name(node_dtype(b->g, scores)));
-	aten_require_equal(b, b_dim(b, boxes, 0), b_dim(b, scores, 0), "nms has a score for each box");
+	if (node_rank(b->g, boxes) != 2 || node_rank(b->g, scores) != 1 ||
+	    !sym_is(b_syms(b), b_dim(b, boxes, 1), 4))
+		return b_error(
+			b, "nms of boxes of rank %u and scores of rank %u, expected [n, 4] and [n]",
+			node_rank(b->g, boxes), node_rank(b->g, scores));
+	if (!dtype_is_float(node_dtype(b->g, boxes)) ||
+	    node_dtype(b->g, boxes) != node_dtype(b->g, scores))
+		return b_error(b, "nms of %s boxes and %s scores",
+			       dtype_name(node_dtype(b->g, boxes)),
+			       dtype_name(node_dtype(b->g, scores)));
+	aten_require_equal(b, b_dim(b, boxes, 0), b_dim(b, scores, 0),
+			   "nms has a score for each box");
 	Node order = b_get(b, b_sort(b, scores, 0, true, true), 1);
 	Node sorted = aten_wide(b, aten_take_dim(b, boxes, 0, order, "promise"));
 	Attr attr[] = {attr_none(), *node_attr(b->g, n, "iou_threshold")};
 	Node kept = sorted.i ? b_node(b, OP_nms_kept, &sorted, 1, attr, 2) : sorted;
-	return aten_take_dim(b, order, 0, true_elements(b, kept, data_size(b, n, 0, 0), "torchvision.nms").place, "promise");
+	return aten_take_dim(b, order, 0,
+			     true_elements(b, kept, data_size(b, n, 0, 0), "torchvision.nms").place,
+			     "promise");
 }
 OP(torchvision_nms){
 	.schema = "torchvision.nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",

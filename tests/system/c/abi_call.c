@@ -47,8 +47,10 @@ static void print_tensor(const char *what, const WeftTensorInfo *t)
 {
 	printf("%s %s %u %u [", what, t->name, t->dtype.code, t->dtype.bits);
 	for (uint32_t d = 0; d < t->rank; d++)
-		printf(" %s %lld %d", weft_dim(m, t, d)->text, (long long)weft_dim(m, t, d)->value, weft_dim(m, t, d)->symbol);
-	printf(" ] %d %s %u %s %u\n", t->donates, t->role, t->requires_grad, t->holder ? t->holder : "-", t->nlayout);
+		printf(" %s %lld %d", weft_dim(m, t, d)->text, (long long)weft_dim(m, t, d)->value,
+		       weft_dim(m, t, d)->symbol);
+	printf(" ] %d %s %u %s %u\n", t->donates, t->role, t->requires_grad,
+	       t->holder ? t->holder : "-", t->nlayout);
 }
 
 static void print_entry(const WeftEntry *e)
@@ -59,8 +61,9 @@ static void print_entry(const WeftEntry *e)
 	for (uint32_t k = 0; k < e->noutput; k++)
 		print_tensor("output", weft_output(m, e, k));
 	for (uint32_t k = 0; k < e->nsymbol; k++)
-		printf("symbol %s %lld %lld %lld\n", weft_symbol(m, e, k)->name, (long long)weft_symbol(m, e, k)->lo,
-		       (long long)weft_symbol(m, e, k)->hi, (long long)e->seen[k]);
+		printf("symbol %s %lld %lld %lld\n", weft_symbol(m, e, k)->name,
+		       (long long)weft_symbol(m, e, k)->lo, (long long)weft_symbol(m, e, k)->hi,
+		       (long long)e->seen[k]);
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		const WeftCallInfo *c = weft_call(m, e, k);
 		printf("call %s %s %g %g", c->name, c->algorithm, c->flops, c->bytes);
@@ -79,7 +82,8 @@ static void print_param(const WeftParamInfo *p)
 		printf(" %lld", (long long)p->dim[d]);
 	printf(" ] %llu %llu", (unsigned long long)p->offset, (unsigned long long)p->bytes);
 	for (uint32_t d = 0; d < p->nlayout; d++)
-		printf(" %u/%lld%%%lld", weft_layout_dim(m, p, d)->axis, (long long)weft_layout_dim(m, p, d)->divisor,
+		printf(" %u/%lld%%%lld", weft_layout_dim(m, p, d)->axis,
+		       (long long)weft_layout_dim(m, p, d)->divisor,
 		       (long long)weft_layout_dim(m, p, d)->extent);
 	putchar('\n');
 }
@@ -264,12 +268,14 @@ int main(int argc, char **argv)
 	const WeftModel *(*get)(void);
 	void *so = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
 	if (!so)
-		return fprintf(stderr, "usage: abi_call MODEL.so %s\n", argc == 2 ? dlerror() : ""), 2;
+		return fprintf(stderr, "usage: abi_call MODEL.so %s\n", argc == 2 ? dlerror() : ""),
+		       2;
 	*(void **)&get = dlsym(so, "weft_model");
 	m = get ? get() : NULL;
 	if (weft_model_check(m))
 		return fprintf(stderr, "%s\n", weft_model_check(m)), 1;
-	printf("%s for %s, state of %llu bytes\n", m->manifest->name, m->manifest->target, (unsigned long long)m->state_bytes);
+	printf("%s for %s, state of %llu bytes\n", m->manifest->name, m->manifest->target,
+	       (unsigned long long)m->state_bytes);
 	for (uint32_t k = 0; k < m->nentry; k++)
 		print_entry(weft_entry(m, k));
 	for (uint32_t k = 0; k < m->nparam; k++)

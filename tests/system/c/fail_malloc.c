@@ -35,7 +35,8 @@ static bool counts(const void *caller)
 	Dl_info info;
 	if (!dladdr(caller, &info) || !info.dli_fname)
 		return false;
-	const char *slash = strrchr(info.dli_fname, '/'), *name = slash ? slash + 1 : info.dli_fname;
+	const char *slash = strrchr(info.dli_fname, '/'),
+		   *name = slash ? slash + 1 : info.dli_fname;
 	size_t n = strcspn(name, ".");
 	for (const char *p = libraries; *p; p += strcspn(p, " "), p += strspn(p, " ")) {
 		bool later = *p == '~';
@@ -48,7 +49,8 @@ static bool counts(const void *caller)
 
 static bool fails(const void *caller)
 {
-	if (atomic_load_explicit(&left, memory_order_relaxed) <= 0 || !counts(caller) || atomic_fetch_sub(&left, 1) != 1)
+	if (atomic_load_explicit(&left, memory_order_relaxed) <= 0 || !counts(caller) ||
+	    atomic_fetch_sub(&left, 1) != 1)
 		return false;
 	int fd = open(mark, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	if (fd >= 0)

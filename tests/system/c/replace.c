@@ -118,14 +118,21 @@ static void run(Model *t, uint32_t entry, WeftInstance *in, int32_t nthreads)
 	const WeftEntry *e = weft_entry(t->m, entry);
 	static int64_t dim[2 * MOST_OUT][16];
 	WeftTensor x[MOST_OUT] = {{0}}, y[MOST_OUT] = {{0}};
-	const WeftContext context = {.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
+	const WeftContext context = {
+		.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
 	WeftSizes *sizes = malloc(e->sizes_bytes);
 	for (uint32_t k = 0; k < e->ninput; k++) {
 		const WeftTensorInfo *info = weft_input(t->m, e, k);
-		x[k] = (WeftTensor){.device = {WEFT_CPU, 0}, .dtype = info->dtype, .ndim = (int32_t)info->rank, .shape = dim[k]};
+		x[k] = (WeftTensor){.device = {WEFT_CPU, 0},
+				    .dtype = info->dtype,
+				    .ndim = (int32_t)info->rank,
+				    .shape = dim[k]};
 		for (uint32_t d = 0; d < info->rank; d++) {
 			const WeftDim *s = weft_dim(t->m, info, d);
-			dim[k][d] = s->value >= 0 ? s->value : s->symbol >= 0 ? e->seen[s->symbol] : e->nsymbol ? e->seen[0] * atoi(s->text) : 1;
+			dim[k][d] = s->value >= 0    ? s->value
+				    : s->symbol >= 0 ? e->seen[s->symbol]
+				    : e->nsymbol     ? e->seen[0] * atoi(s->text)
+						     : 1;
 		}
 		free(t->x[k]);
 		t->x[k] = x[k].data = malloc(elements(&x[k]) * 16 + 1);
@@ -134,8 +141,12 @@ static void run(Model *t, uint32_t entry, WeftInstance *in, int32_t nthreads)
 	must(t, "sizes", t->m->sizes(in, entry, x, sizes, &t->status));
 	for (uint32_t k = 0; k < e->noutput; k++) {
 		const WeftTensorInfo *info = weft_output(t->m, e, k);
-		y[k] = (WeftTensor){.device = {WEFT_CPU, 0}, .dtype = info->dtype, .ndim = (int32_t)info->rank, .shape = dim[MOST_OUT + k]};
-		memcpy(y[k].shape, weft_output_shape(t->m, e, sizes, k), info->rank * sizeof(int64_t));
+		y[k] = (WeftTensor){.device = {WEFT_CPU, 0},
+				    .dtype = info->dtype,
+				    .ndim = (int32_t)info->rank,
+				    .shape = dim[MOST_OUT + k]};
+		memcpy(y[k].shape, weft_output_shape(t->m, e, sizes, k),
+		       info->rank * sizeof(int64_t));
 		t->bytes[k] = elements(&y[k]) * info->dtype.bits / 8;
 		free(t->y[k]);
 		t->y[k] = y[k].data = calloc(t->bytes[k] + 1, 1);
@@ -153,7 +164,8 @@ static int equal(Model *a, Model *b, WeftInstance *in, int32_t nthreads)
 		run(a, e, in, nthreads);
 		run(b, e, b->in, 1);
 		for (uint32_t k = 0; k < weft_entry(a->m, e)->noutput; k++)
-			same &= a->bytes[k] == b->bytes[k] && !memcmp(a->y[k], b->y[k], a->bytes[k]);
+			same &= a->bytes[k] == b->bytes[k] &&
+				!memcmp(a->y[k], b->y[k], a->bytes[k]);
 	}
 	return same;
 }
@@ -171,7 +183,8 @@ static Values *wanted(const WeftModel *m, const Values *all)
 		while (k < all->n && strcmp(all->name[k], weft_source(m, s)->name) != 0)
 			k++;
 		if (k == all->n)
-			fprintf(stderr, "there are no values for %s\n", weft_source(m, s)->name), exit(1);
+			fprintf(stderr, "there are no values for %s\n", weft_source(m, s)->name),
+				exit(1);
 		v->name[v->n] = all->name[k];
 		v->value[v->n++] = all->value[k];
 		v->bytes += elements(&all->value[k]) * all->value[k].dtype.bits / 8;
@@ -181,8 +194,10 @@ static Values *wanted(const WeftModel *m, const Values *all)
 
 static int set(Model *t, WeftInstance *in, const Values *v, int32_t nthreads)
 {
-	const WeftContext context = {.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
-	return t->m->set_weights(in, v->n, (const char *const *)v->name, v->value, &context, &t->status);
+	const WeftContext context = {
+		.size = sizeof context, .flags = WEFT_SHARE_ALL, .nthreads = nthreads};
+	return t->m->set_weights(in, v->n, (const char *const *)v->name, v->value, &context,
+				 &t->status);
 }
 
 static void expect(int ok, const char *what)
@@ -197,8 +212,10 @@ static uint32_t refused(Model *a, Model *same, const Values *v)
 {
 	uint32_t partners = 0;
 	const char *unknown = "no such weight";
-	expect(a->m->set_weights(a->in, 1, &unknown, v->value, NULL, &a->status) == WEFT_ERR_ARGUMENT &&
-	       !strcmp(a->status.message, "the model has no weight no such weight"), "an unknown name");
+	expect(a->m->set_weights(a->in, 1, &unknown, v->value, NULL, &a->status) ==
+			       WEFT_ERR_ARGUMENT &&
+		       !strcmp(a->status.message, "the model has no weight no such weight"),
+	       "an unknown name");
 	for (uint32_t k = 0; k < v->n; k++) {
 		WeftTensor t = v->value[k];
 		const char *name = v->name[k];
@@ -207,16 +224,20 @@ static uint32_t refused(Model *a, Model *same, const Values *v)
 		memcpy(shape + 1, t.shape, (size_t)t.ndim * sizeof *shape);
 		t.shape = shape;
 		t.ndim++;
-		expect(a->m->set_weights(a->in, 1, &name, &t, NULL, &a->status) == WEFT_ERR_INPUT, "another shape");
+		expect(a->m->set_weights(a->in, 1, &name, &t, NULL, &a->status) == WEFT_ERR_INPUT,
+		       "another shape");
 		t = v->value[k];
 		t.dtype.bits = t.dtype.bits == 16 ? 8 : 16;
-		expect(a->m->set_weights(a->in, 1, &name, &t, NULL, &a->status) == WEFT_ERR_INPUT, "another dtype");
+		expect(a->m->set_weights(a->in, 1, &name, &t, NULL, &a->status) == WEFT_ERR_INPUT,
+		       "another dtype");
 		must(a, "clone", a->m->clone(a->in, &in, &a->status));
 		int code = a->m->set_weights(in, 1, &name, &v->value[k], NULL, &a->status);
 		a->m->close(in);
 		if (code == WEFT_OK)
 			continue;
-		expect(code == WEFT_ERR_ARGUMENT && strstr(a->status.message, "set it together with") && strstr(a->status.message, name),
+		expect(code == WEFT_ERR_ARGUMENT &&
+			       strstr(a->status.message, "set it together with") &&
+			       strstr(a->status.message, name),
 		       a->status.message);
 		if (!partners++)
 			printf("%s\n", a->status.message);
@@ -256,8 +277,10 @@ static void time_it(Model *a, const Values *v, int rounds, int32_t nthreads)
 		must(a, "set_weights", set(a, a->in, v, nthreads));
 		replace = now() - t < replace ? now() - t : replace;
 	}
-	printf("%.1f MB: memcpy %.1f ms, into fresh memory %.1f ms; set_weights with %d threads %.1f ms: %.2f times a memcpy\n", 1e-6 * (double)v->bytes,
-	       1e3 * copy, 1e3 * fresh, nthreads, 1e3 * replace, replace / copy);
+	printf("%.1f MB: memcpy %.1f ms, into fresh memory %.1f ms; set_weights with %d threads "
+	       "%.1f ms: %.2f times a memcpy\n",
+	       1e-6 * (double)v->bytes, 1e3 * copy, 1e3 * fresh, nthreads, 1e3 * replace,
+	       replace / copy);
 	free(from);
 	free(to);
 }
@@ -267,7 +290,8 @@ int main(int argc, char **argv)
 	if (argc < 5)
 		return fprintf(stderr, "usage: replace A.so B.so A.values B.values [ROUNDS]\n"), 1;
 	Model a = load(argv[1]), same = load(argv[1]), b = load(argv[2]);
-	const Values *its = wanted(a.m, read_values(argv[3])), *other = wanted(a.m, read_values(argv[4]));
+	const Values *its = wanted(a.m, read_values(argv[3])),
+		     *other = wanted(a.m, read_values(argv[4]));
 	WeftInstance *clone;
 	expect(a.m->replaceable && b.m->nsource == a.m->nsource, "weights are replaceable");
 	expect(!equal(&a, &b, a.in, 1), "the two models differ");

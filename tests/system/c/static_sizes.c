@@ -20,7 +20,8 @@ static int run(const WeftModel *m, int64_t rows, int64_t most, int sized)
 {
 	const WeftEntry *e = weft_entry(m, 0);
 	const int64_t extent[] = {rows, 6};
-	void *const buf[] = {input, boxes, scores, labels, (void *)(uintptr_t)m->weights, workspace};
+	void *const buf[] = {input,    boxes, scores, labels, (void *)(uintptr_t)m->weights,
+			     workspace};
 	for (int k = 0; k < 3; k++) {
 		shape[k][0] = most;
 		shape[k][1] = 4;
@@ -30,7 +31,8 @@ static int run(const WeftModel *m, int64_t rows, int64_t most, int sized)
 		return status.code;
 	if (slot[e->nslot - 1] > (int64_t)sizeof workspace)
 		return weft_fail(&status, WEFT_ERR_MEMORY, "the workspace is too small");
-	return sized ? weft_serial_run_sized(e, buf, slot, output, &status) : weft_serial_run(e, buf, slot, &status);
+	return sized ? weft_serial_run_sized(e, buf, slot, output, &status)
+		     : weft_serial_run(e, buf, slot, &status);
 }
 
 static int expect(int good, const char *what)
@@ -48,7 +50,9 @@ int main(int argc, char **argv)
 		return 2;
 	int64_t rows = (int64_t)fread(input, sizeof input[0], ROWS, in);
 	fclose(in);
-	if (!expect(run(m, rows, MOST, 0) == WEFT_ERR_CHECK && strstr(status.message, "weft_serial_run_sized"), "not sized"))
+	if (!expect(run(m, rows, MOST, 0) == WEFT_ERR_CHECK &&
+			    strstr(status.message, "weft_serial_run_sized"),
+		    "not sized"))
 		return 1;
 	if (!expect(run(m, rows, MOST, 1) == WEFT_OK, "run"))
 		return 1;
@@ -59,7 +63,9 @@ int main(int argc, char **argv)
 	fwrite(boxes, sizeof boxes[0], (size_t)n, out);
 	fwrite(scores, sizeof scores[0], (size_t)n, out);
 	fwrite(labels, sizeof labels[0], (size_t)n, out);
-	if (n && !expect(run(m, rows, n - 1, 1) == WEFT_ERR_CHECK && strstr(status.message, "and there is room for"), "too small"))
+	if (n && !expect(run(m, rows, n - 1, 1) == WEFT_ERR_CHECK &&
+				 strstr(status.message, "and there is room for"),
+			 "too small"))
 		return 1;
 	return fclose(out) != 0;
 }

@@ -20,7 +20,8 @@ static int step(const WeftModel *m, int k, WeftStatus *status)
 		x[i] = (float)((k * 7 + i * 3) % 11) - 5;
 	limit[0] = k % 6 == 2 ? 0 : 1e6f;
 	limit[1] = k % 6 == 5 ? 0 : 1e6f;
-	return e->sizes_fn(extent, slot, status) ? status->code : weft_serial_run(e, buf, slot, status);
+	return e->sizes_fn(extent, slot, status) ? status->code
+						 : weft_serial_run(e, buf, slot, status);
 }
 
 int main(void)
@@ -33,7 +34,8 @@ int main(void)
 	for (uint32_t k = 0; k < m->nstate; k++) {
 		const WeftTensorInfo *s = weft_state_info(m, k);
 		if (s->init != WEFT_ZEROS)
-			memcpy(state + s->offset, (const char *)m->weights + s->init, (size_t)s->bytes);
+			memcpy(state + s->offset, (const char *)m->weights + s->init,
+			       (size_t)s->bytes);
 	}
 	for (int k = 0; k < 30; k++) {
 		memcpy(before, state, sizeof state);

@@ -16,7 +16,8 @@ static int expect(const int64_t *got, int64_t number, int64_t user, int64_t othe
 	const int64_t want[5] = {number, user, 0, WEFT_CPU, other};
 	if (!memcmp(got, want, sizeof want))
 		return 0;
-	fprintf(stderr, "got %lld %lld %lld %lld %lld\n", (long long)got[0], (long long)got[1], (long long)got[2], (long long)got[3], (long long)got[4]);
+	fprintf(stderr, "got %lld %lld %lld %lld %lld\n", (long long)got[0], (long long)got[1],
+		(long long)got[2], (long long)got[3], (long long)got[4]);
 	return 1;
 }
 
@@ -28,11 +29,13 @@ int main(void)
 	const int64_t extent[] = {2};
 	WeftContext c = {.size = sizeof c, .user = x, .stream = x};
 	WeftStatus status;
-	if (e->sizes_fn(extent, slot, &status) || slot[e->nslot - 1] > (int64_t)sizeof workspace || weft_serial_run(e, buf, slot, &status))
+	if (e->sizes_fn(extent, slot, &status) || slot[e->nslot - 1] > (int64_t)sizeof workspace ||
+	    weft_serial_run(e, buf, slot, &status))
 		return fprintf(stderr, "%s\n", status.message), 1;
 	if (expect(named, 77, 0, 0) || expect(bare, -1, 0, 0))
 		return 1;
-	if (weft_serial_run_with(e, buf, slot, NULL, &c, &status) || expect(named, 77, 1, 1) || expect(bare, -1, 1, 1))
+	if (weft_serial_run_with(e, buf, slot, NULL, &c, &status) || expect(named, 77, 1, 1) ||
+	    expect(bare, -1, 1, 1))
 		return 1;
 	c.size = offsetof(WeftContext, device);
 	return weft_serial_run_with(e, buf, slot, NULL, &c, &status) || expect(named, 77, 1, 0);

@@ -45,7 +45,8 @@ static void make_case(Case *c, int k)
 		c->x[617] = -2000;
 }
 
-static int call(const Case *c, const WeftThreads *t, int32_t n, float *y, int64_t *done, WeftStatus *status)
+static int call(const Case *c, const WeftThreads *t, int32_t n, float *y, int64_t *done,
+		WeftStatus *status)
 {
 	static int64_t xs[] = {N}, ks[] = {1};
 	const WeftDevice cpu = {WEFT_CPU, 0};
@@ -54,7 +55,8 @@ static int call(const Case *c, const WeftThreads *t, int32_t n, float *y, int64_
 			    {(void *)(uintptr_t)&c->rounds, cpu, 0, i64, NULL, NULL, 0},
 			    {(void *)(uintptr_t)c->at, cpu, 1, i64, ks, NULL, 0}};
 	WeftTensor out[2] = {{y, cpu, 1, f32, xs, NULL, 0}, {done, cpu, 0, i64, NULL, NULL, 0}};
-	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
+	WeftContext ctx = {
+		.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
 	if (!sizes) {
 		sizes = malloc(weft_entry(model, 0)->sizes_bytes);
 		if (!sizes || model->sizes(instance, 0, in, sizes, status))

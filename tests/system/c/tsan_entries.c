@@ -154,7 +154,8 @@ static void *keeper(void *arg)
 		if (code && code != WEFT_ERR_BUSY)
 			die("state_reset", status.message);
 		resets += code == WEFT_OK;
-		code = model->state_get(instance, (uint32_t)weft_state_index(model, "calls"), &t, &status);
+		code = model->state_get(instance, (uint32_t)weft_state_index(model, "calls"), &t,
+					&status);
 		if (code && code != WEFT_ERR_BUSY)
 			die("state_get", status.message);
 		if (!code && (calls < 0 || calls >= UNIT))
@@ -175,7 +176,8 @@ static void *keeper(void *arg)
 
 static int enough(void)
 {
-	return steps[0] + steps[1] >= LEAST && peeks[0] >= LEAST && peeks[1] >= LEAST && sets >= LEAST && resets >= LEAST && clones >= LEAST;
+	return steps[0] + steps[1] >= LEAST && peeks[0] >= LEAST && peeks[1] >= LEAST &&
+	       sets >= LEAST && resets >= LEAST && clones >= LEAST;
 }
 
 int main(int argc, char **argv)
@@ -203,6 +205,7 @@ int main(int argc, char **argv)
 	for (int k = 0; k < 6; k++)
 		pthread_join(t[k], NULL);
 	model->close(instance);
-	printf("%d steps, %d peeks, %d sets, %d resets, %d clones\n", steps[0] + steps[1], peeks[0] + peeks[1], sets, resets, clones);
+	printf("%d steps, %d peeks, %d sets, %d resets, %d clones\n", steps[0] + steps[1],
+	       peeks[0] + peeks[1], sets, resets, clones);
 	return 0;
 }

@@ -38,7 +38,8 @@ static int step(Caller *c, uint32_t k, const WeftThreads *t, int32_t n, WeftStat
 	int64_t xs[] = {1, N}, ls[] = {2}, ys[] = {N};
 	WeftTensor in[2] = {{c->x, cpu, 2, f32, xs, NULL, 0}, {c->limit, cpu, 1, f32, ls, NULL, 0}};
 	WeftTensor out = {c->y, cpu, 1, f32, ys, NULL, 0};
-	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
+	WeftContext ctx = {
+		.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n};
 	for (uint32_t i = 0; i < N; i++)
 		c->x[i] = (float)((k * 7 + i * 3) % 11) - 5;
 	c->limit[0] = k % 6 == 2 ? 0 : 1e6f;
@@ -187,6 +188,8 @@ int main(int argc, char **argv)
 	for (int k = 0; k < CLONES; k++)
 		close_caller(&clones[k]);
 	close_caller(&first);
-	printf("%d steps on 1, 2, 3 and 8 threads and on %d clones; of %d on a shared instance %lld\n", STEPS, CLONES, 2 * STEPS, (long long)all);
+	printf("%d steps on 1, 2, 3 and 8 threads and on %d clones; of %d on a shared instance "
+	       "%lld\n",
+	       STEPS, CLONES, 2 * STEPS, (long long)all);
 	return 0;
 }

@@ -52,7 +52,11 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 	WeftTensor in[2] = {{x, cpu, 1, f32, shape, NULL, 0}, {y, cpu, 1, f32, shape, NULL, 0}};
 	WeftTensor out[2] = {{z, cpu, 1, f32, shape, NULL, 0}, {&seen, cpu, 0, i64, NULL, NULL, 0}};
 	static int64_t calls[8 * 8]; /* by thread: the sanitizer sees two calls with one number */
-	WeftContext ctx = {.size = sizeof ctx, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = n, .user = calls};
+	WeftContext ctx = {.size = sizeof ctx,
+			   .flags = WEFT_SHARE_ALL,
+			   .threads = t,
+			   .nthreads = n,
+			   .user = calls};
 	int64_t all = 0;
 	memset(calls, 0, sizeof calls);
 	WeftStatus status = {0};
@@ -67,7 +71,8 @@ static void check(Case *c, const WeftThreads *t, int32_t n, int first)
 		work = malloc(sizes->workspace_bytes);
 	}
 	int code = model->run(instance, sizes, in, out, work, &ctx, &status);
-	if ((code != WEFT_OK) != (c->message != NULL) || code != status.code || strcmp(status.message, c->message ? c->message : ""))
+	if ((code != WEFT_OK) != (c->message != NULL) || code != status.code ||
+	    strcmp(status.message, c->message ? c->message : ""))
 		die("another outcome", status.message);
 	for (int k = 0; k < 8; k++)
 		all += calls[8 * k];

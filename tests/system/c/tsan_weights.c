@@ -25,7 +25,11 @@ static _Noreturn void die(const char *what, const char *text)
 
 static WeftTensor tensor(float *data, int32_t rank, int64_t *shape)
 {
-	return (WeftTensor){.data = data, .device = {WEFT_CPU, 0}, .ndim = rank, .dtype = {WEFT_FLOAT, 32, 1}, .shape = shape};
+	return (WeftTensor){.data = data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = rank,
+			    .dtype = {WEFT_FLOAT, 32, 1},
+			    .shape = shape};
 }
 
 static void run(WeftSizes *sizes, void *work, const WeftThreads *t, float *y)
@@ -33,7 +37,8 @@ static void run(WeftSizes *sizes, void *work, const WeftThreads *t, float *y)
 	static float pixels[PIXELS];
 	int64_t in[4] = {1, 1, 8, 8}, out[2] = {1, CLASSES};
 	WeftTensor x = tensor(pixels, 4, in), result = tensor(y, 2, out);
-	const WeftContext c = {.size = sizeof c, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = t ? 2 : 1};
+	const WeftContext c = {
+		.size = sizeof c, .flags = WEFT_SHARE_ALL, .threads = t, .nthreads = t ? 2 : 1};
 	WeftStatus status;
 	if (model->run(instance, sizes, &x, &result, work, &c, &status))
 		die("run", status.message);
@@ -62,7 +67,8 @@ static void *run_on(void *arg)
 		float y[CLASSES];
 		run(sizes, work, t, y);
 		for (int k = 1; k < CLASSES; k++)
-			if (y[k] - first[k] - (y[0] - first[0]) > 1e-3f || y[k] - first[k] - (y[0] - first[0]) < -1e-3f)
+			if (y[k] - first[k] - (y[0] - first[0]) > 1e-3f ||
+			    y[k] - first[k] - (y[0] - first[0]) < -1e-3f)
 				die("a run has some of one set and some of another", "");
 		++*mine;
 	}
@@ -124,7 +130,8 @@ int main(int argc, char **argv)
 	stop = 1;
 	for (int k = 0; k < RUNNERS; k++)
 		pthread_join(thread[k], NULL);
-	printf("%d sets of weights, %d refused, beside %d runs\n", done, busy, runs[0] + runs[1] + runs[2]);
+	printf("%d sets of weights, %d refused, beside %d runs\n", done, busy,
+	       runs[0] + runs[1] + runs[2]);
 	model->close(instance);
 	free(sizes);
 	free(work);

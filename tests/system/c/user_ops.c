@@ -56,11 +56,13 @@ int test_traced(const WeftOpContext *context, const WeftTensor *in, const WeftTe
 int test_split(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
 	       void *work, uint64_t work_bytes, WeftStatus *status)
 {
-	size_t size = in[0].dtype.bits / 8, a = (size_t)in[0].shape[0], b = (size_t)in[0].shape[1], n = (size_t)out[0].shape[1];
+	size_t size = in[0].dtype.bits / 8, a = (size_t)in[0].shape[0], b = (size_t)in[0].shape[1],
+	       n = (size_t)out[0].shape[1];
 	const char *x = in[0].data;
 	char *left = out[0].data, *right = out[1].data;
 	(void)context, (void)work, (void)work_bytes;
-	if (out[0].shape[0] != in[0].shape[0] || out[1].shape[1] != in[0].shape[1] - *(const int64_t *)in[1].data)
+	if (out[0].shape[0] != in[0].shape[0] ||
+	    out[1].shape[1] != in[0].shape[1] - *(const int64_t *)in[1].data)
 		return weft_op_fail(status, "other extents");
 	for (size_t i = 0; i < a; i++) {
 		memcpy(left + i * n * size, x + i * b * size, n * size);
@@ -79,7 +81,8 @@ int test_shift(const WeftOpContext *context, const WeftTensor *in, const WeftTen
 	int64_t n = elements(&in[0]);
 	(void)context;
 	if (work_bytes < (uint64_t)n * 4 || (uintptr_t)work % 64)
-		return weft_op_fail(status, "a workspace of %llu bytes", (unsigned long long)work_bytes);
+		return weft_op_fail(status, "a workspace of %llu bytes",
+				    (unsigned long long)work_bytes);
 	for (int64_t k = 0; k < in[1].shape[0] && *(const uint8_t *)in[2].data; k++)
 		sum += (float)list[k];
 	for (int64_t k = 0; k < n; k++)
@@ -103,21 +106,24 @@ int test_check(const WeftOpContext *context, const WeftTensor *in, const WeftTen
 	if (x[0] >= 100)
 		return weft_op_fail(status, "too much"), status->code = WEFT_ERR_MEMORY;
 	if (x[0] < 0)
-		return weft_op_fail(status, "%g in check %lld", (double)x[0], (long long)*(const int64_t *)in[1].data);
+		return weft_op_fail(status, "%g in check %lld", (double)x[0],
+				    (long long)*(const int64_t *)in[1].data);
 	memcpy(out[0].data, x, (size_t)elements(&in[0]) * 4);
 	return 0;
 }
 
 /* What the function is told: the number that op_user points to, or -1; whether there is a user; the
  * thread; the device; whether there are a stream and other processes. */
-int test_context(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out, void *work,
-		 uint64_t work_bytes, WeftStatus *status)
+int test_context(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
+		 void *work, uint64_t work_bytes, WeftStatus *status)
 {
 	const int64_t *number = context->op_user;
 	int64_t *y = out[0].data;
 	(void)in, (void)work, (void)work_bytes;
-	if (context->size < sizeof *context || context->thread < 0 || context->thread >= context->threads)
-		return weft_op_fail(status, "thread %d of %d, %u bytes", context->thread, context->threads, context->size);
+	if (context->size < sizeof *context || context->thread < 0 ||
+	    context->thread >= context->threads)
+		return weft_op_fail(status, "thread %d of %d, %u bytes", context->thread,
+				    context->threads, context->size);
 	y[0] = number ? *number : -1;
 	y[1] = context->user != NULL;
 	y[2] = context->thread;
@@ -131,24 +137,49 @@ static int64_t nameless = 78; /* compiled models do not find it */
 
 /* ---- definitions ---- */
 
-#define OP(name, what, text, kinds, bytes)                                                                             \
-	static const WeftOpDef name = {.size = sizeof name, .flags = what, .schema = text, .types = kinds,             \
-				       .work_bytes = bytes, .symbol = "test_" #name, .fn = test_##name}
+#define OP(name, what, text, kinds, bytes)                                                         \
+	static const WeftOpDef name = {.size = sizeof name,                                        \
+				       .flags = what,                                              \
+				       .schema = text,                                             \
+				       .types = kinds,                                             \
+				       .work_bytes = bytes,                                        \
+				       .symbol = "test_" #name,                                    \
+				       .fn = test_##name}
 OP(begin, WEFT_OP_EFFECT, "test::begin() -> ()", "->", NULL);
 OP(trace, WEFT_OP_EFFECT, "test::trace(Tensor x, int tag) -> ()", "T[...] ->", NULL);
 OP(traced, WEFT_OP_EFFECT, "test::traced() -> Tensor", "-> i64[]", NULL);
-OP(split, WEFT_OP_THREAD_SAFE, "test::split(Tensor x, int n) -> (Tensor, Tensor)", "T[a, b] -> T[a, n], T[a, b - n]", NULL);
-OP(check, WEFT_OP_THREAD_SAFE, "test::check(Tensor x, int n=0) -> Tensor", "f32[a] -> f32[a]", NULL);
-static const WeftOpDef kept = {.size = sizeof kept, .flags = WEFT_OP_THREAD_SAFE, .schema = "test::kept(Tensor x, int[] list, bool add=True) -> Tensor",
-			       .types = "f32[a, b] -> f32[a, b]", .work_bytes = "4*a*b + 4", .symbol = "test_shift", .fn = test_shift};
+OP(split, WEFT_OP_THREAD_SAFE, "test::split(Tensor x, int n) -> (Tensor, Tensor)",
+   "T[a, b] -> T[a, n], T[a, b - n]", NULL);
+OP(check, WEFT_OP_THREAD_SAFE, "test::check(Tensor x, int n=0) -> Tensor", "f32[a] -> f32[a]",
+   NULL);
+static const WeftOpDef kept = {.size = sizeof kept,
+			       .flags = WEFT_OP_THREAD_SAFE,
+			       .schema =
+				       "test::kept(Tensor x, int[] list, bool add=True) -> Tensor",
+			       .types = "f32[a, b] -> f32[a, b]",
+			       .work_bytes = "4*a*b + 4",
+			       .symbol = "test_shift",
+			       .fn = test_shift};
 
-static const WeftOpDef named = {.size = sizeof named, .flags = WEFT_OP_EFFECT, .schema = "test::named(Tensor x) -> Tensor", .types = "T[...] -> i64[5]",
-				.symbol = "test_context", .fn = test_context, .user = &test_number, .user_symbol = "test_number"};
-static const WeftOpDef bare = {.size = sizeof bare, .flags = WEFT_OP_EFFECT, .schema = "test::bare(Tensor x) -> Tensor", .types = "T[...] -> i64[5]",
-			       .symbol = "test_context", .fn = test_context, .user = &nameless};
+static const WeftOpDef named = {.size = sizeof named,
+				.flags = WEFT_OP_EFFECT,
+				.schema = "test::named(Tensor x) -> Tensor",
+				.types = "T[...] -> i64[5]",
+				.symbol = "test_context",
+				.fn = test_context,
+				.user = &test_number,
+				.user_symbol = "test_number"};
+static const WeftOpDef bare = {.size = sizeof bare,
+			       .flags = WEFT_OP_EFFECT,
+			       .schema = "test::bare(Tensor x) -> Tensor",
+			       .types = "T[...] -> i64[5]",
+			       .symbol = "test_context",
+			       .fn = test_context,
+			       .user = &nameless};
 
 const WeftOpDef *const *weft_ops(void)
 {
-	static const WeftOpDef *const ops[] = {&begin, &trace, &traced, &split, &kept, &check, &named, &bare, NULL};
+	static const WeftOpDef *const ops[] = {&begin, &trace, &traced, &split, &kept,
+					       &check, &named, &bare,   NULL};
 	return ops;
 }

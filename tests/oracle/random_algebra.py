@@ -534,10 +534,12 @@ def make(out, seed):
         shape = [r.choice([1, 2, 3, 5, 7, 9]) for _ in range(rank)]
     x = torch.randn(shape + last, dtype=dtype)
     try:
-        exported.module(check_guards=True)(x)
+        again = exported.module(check_guards=True)(x)
     except Exception as e:
         raise ValueError(f"the export refuses: {str(e).splitlines()[0][:90]}") from e
     y, g, cts = results(model, x, None)
+    if [t.shape for t in again] != [t.shape for t in y]:
+        raise ValueError("the export took a branch that the module does not take at these sizes")
     if g is None or not g.isfinite().all() or not all(t.isfinite().all() for t in y):
         raise ValueError("not finite")
     model.noise = torch.finfo(dtype).eps

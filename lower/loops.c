@@ -14,7 +14,10 @@
  * round, and those of both do not. */
 #include "lower/priv.h"
 
-enum { MOST_BETWEEN = 64 /* steps between two loops: bounds the comparisons */ };
+enum {
+	MOST_BETWEEN = 64, /* steps between two loops, and of a round: they bound the comparisons */
+	MOST_ROUND = 64
+};
 
 typedef struct {
 	Lowered *l;
@@ -136,6 +139,8 @@ static void join(Lowered *l, Step *to, const Step *s)
 static uint32_t find_next(Joining *j, const StepList *list, uint32_t at, bool *behind)
 {
 	const Step *first = &list->step.data[at];
+	if (first->body->step.n > MOST_ROUND)
+		return 0;
 	j->round++;
 	visit_step(j, first, note);
 	for (uint32_t next = at + 1; next < list->step.n && next - at <= MOST_BETWEEN; next++) {

@@ -16,9 +16,7 @@ int main(void)
 	WeftInstance *net;
 	WeftStatus status = {0};
 	float x[2][4] = {{0.5f, -1, 0.25f, 2}, {1, 1, -1, 0}}, y[2][3];
-	WeftTensor in = {.data = x,
-			 .device = {WEFT_CPU, 0},
-			 .ndim = 2,
+	WeftTensor in = {.data = x, .device = {WEFT_CPU, 0}, .ndim = 2,
 			 .dtype = {WEFT_FLOAT, 32, 1},
 			 .shape = (int64_t[]){2, 4}};
 	WeftTensor out = in;

@@ -191,18 +191,13 @@ OP(aten_div_Tensor){
 	},
 };
 
-static bool has_no_elements(Build *b, Node x)
-{
-	return sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, x)), 0);
-}
-
 /* Of integers by a constant 0, which ATen refuses where there are elements. */
 static bool divides_by_zero(Build *b, Node x, Node y)
 {
 	Attr v;
 	int64_t i;
 	DType d = x.i && y.i ? b_promote(b, (Node[]){x, y}, 2) : DT_none;
-	if (d == DT_none || dtype_is_inexact(d) || has_no_elements(b, x) || has_no_elements(b, y) ||
+	if (d == DT_none || dtype_is_inexact(d) || aten_is_empty(b, x) || aten_is_empty(b, y) ||
 	    !b_splat(b, y, &v))
 		return false;
 	bool zero = v.kind == ATTR_bool ? !v.b : sym_is_const(b_syms(b), v.s, &i) && i == 0;

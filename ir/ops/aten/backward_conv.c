@@ -119,8 +119,7 @@ static bool gradient_fits(Build *b, Node n, Node g, Node x, Node w, const ConvGr
 	Sym extra[MAX_SPACE];
 	uint32_t errors = b->g->ir->ctx->nerror;
 	TRY(aten_syms(b, n, "output_padding", a->ns, 0, extra));
-	if (sym_is(t, type_numel(b->g->ir, node_type_id(b->g, g)), 0) ||
-	    sym_is(t, type_numel(b->g->ir, node_type_id(b->g, x)), 0))
+	if (aten_is_empty(b, g) || aten_is_empty(b, x))
 		return true;
 	for (uint32_t k = 0; k < a->ns && b->g->ir->ctx->nerror == errors; k++) {
 		Sym in = b_dim(b, x, 2 + (int)k),

@@ -44,6 +44,8 @@ DType aten_dtype_or(const Build *, Node n, const char *name, DType otherwise);
  * negative ones count from the end. None or an empty list: all dimensions. Errors, after which the
  * set has no meaning: a dimension that stands twice, is out of range or is symbolic. */
 uint32_t aten_dims(Build *, Node n, const char *name, uint32_t rank);
+/* Returns whether x has no elements at any sizes. */
+bool aten_is_empty(const Build *, Node x);
 /* Returns n's argument "keepdim"; false if n's operator has none. */
 bool aten_keepdim(const Build *, Node n);
 /* Whether a str argument is `text`. Returns false for None. */

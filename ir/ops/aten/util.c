@@ -82,6 +82,11 @@ uint32_t aten_dims(Build *b, Node n, const char *name, uint32_t rank)
 	return bits & all;
 }
 
+bool aten_is_empty(const Build *b, Node x)
+{
+	return sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, x)), 0);
+}
+
 bool aten_keepdim(const Build *b, Node n)
 {
 	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");

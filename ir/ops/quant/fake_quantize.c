@@ -541,7 +541,7 @@ static Node build_fused_observed(Build *b, Node n)
 		return b_error(b,
 			       "ch_axis is %lld of %u dimensions, expected the first for channels",
 			       (long long)axis, rank);
-	if (rows && sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, low)), 0))
+	if (rows && aten_is_empty(b, low))
 		return b_error(b, "running_min has no elements, expected one for each channel: run "
 				  "the module before it is exported");
 	uint32_t all = (1u << rank) - 1, dims = rows ? all & ~1u : all;

@@ -17,17 +17,6 @@ const char *json_tag(const json_t *object, json_t **value)
 	return json_object_iter_key(it);
 }
 
-void import_warn(Import *im, const char *where, const char *fmt, ...)
-{
-	Text text;
-	va_list args;
-	text_init(&text, im->ctx->arena);
-	va_start(args, fmt);
-	text_vprintf(&text, fmt, args);
-	va_end(args);
-	array_push(im->ctx->arena, &im->warning, (Warning){where, text.data});
-}
-
 /* ---- dtypes ---- */
 
 static const struct {
@@ -412,14 +401,21 @@ static bool range_guard(Import *im, Graph *g, const char *key, const json_t *ran
 	return hi == SYM_INF || meta_require(im, g, &high, NULL, text);
 }
 
-/* Is this guard not to be checked? *used notes which of the options said so. */
-static bool is_ignored(const Import *im, const char *text, bool *used)
+bool meta_is_ignored(Import *im, const char *text)
 {
 	bool ignored = false;
 	for (uint32_t k = 0; k < im->options->nignore; k++)
 		if (!strcmp(im->options->ignore_guard[k], text))
-			ignored = used[k] = true;
+			ignored = im->ignored[k] = true;
 	return ignored;
+}
+
+bool meta_cannot_check(Import *im, const char *where, const char *text, const char *reason)
+{
+	return ctx_error(im->ctx, where,
+			 "the model requires %s, which weft cannot check (%s): with --ignore-guard "
+			 "'TEXT' it is not checked, and results are wrong where it does not hold",
+			 text, reason);
 }
 
 static bool guard(Import *im, Graph *g, ExprEnv *env, const char *text)
@@ -427,11 +423,7 @@ static bool guard(Import *im, Graph *g, ExprEnv *env, const char *text)
 	const Cond *cond;
 	uint32_t n;
 	if (!expr_cond(env, text, &cond, &n))
-		return ctx_error(
-			im->ctx, NULL,
-			"the model requires %s, which weft cannot check (%s): with --ignore-guard "
-			"'TEXT' it is not checked, and results are wrong where it does not hold",
-			text, env->error);
+		return meta_cannot_check(im, NULL, text, env->error);
 	for (uint32_t k = 0; k < n; k++)
 		TRY(meta_require(im, g, &cond[k], NULL, text));
 	return true;
@@ -448,17 +440,17 @@ bool meta_guards(Import *im, Graph *g)
 			TRY(range_guard(im, g, key, range));
 	}
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms, .input_dim = input_dim, .arg = im};
-	bool *used = ARENA_ARRAY(im->ctx->arena, bool, im->options->nignore), ok = true;
+	bool ok = true;
 	json_array_foreach(json_object_get(im->root, "guards_code"), i, code)
 	{
 		const char *text = json_string_value(code);
 		if (!text)
 			return ctx_error(im->ctx, NULL, "guards_code: expected texts");
-		if (!is_ignored(im, text, used))
+		if (!meta_is_ignored(im, text))
 			ok &= guard(im, g, &env, text);
 	}
 	for (uint32_t k = 0; k < im->options->nignore && ok; k++)
-		if (!used[k])
+		if (!im->ignored[k])
 			ok = ctx_error(im->ctx, NULL, "no guard to ignore is %s",
 				       im->options->ignore_guard[k]);
 	return ok;

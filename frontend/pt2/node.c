@@ -460,11 +460,11 @@ static bool import_assert(Scope *s, const json_t *node)
 	ExprEnv env = {.ctx = im->ctx, .syms = im->syms};
 	const Cond *c;
 	uint32_t n;
-	if (!text || !expr_cond(&env, text, &c, &n)) {
-		import_warn(im, s->where, "assertion not understood, not checked: %s (%s)", message,
-			    text ? env.error : "undefined");
+	if (meta_is_ignored(im, message))
 		return true;
-	}
+	if (!text || !expr_cond(&env, text, &c, &n))
+		return meta_cannot_check(im, s->where, message,
+					 text ? env.error : "its condition is not in the file");
 	for (uint32_t k = 0; k < n; k++)
 		if (meta_is_loose(im, &c[k]))
 			continue;

@@ -57,10 +57,6 @@ typedef struct {
 	uint32_t value;  /* its value in the current pass over the nodes */
 } StateSpec;
 
-typedef struct {
-	const char *where, *text;
-} Warning;
-
 /* A condition without which a size of the file has no value (ExprEnv.need); the text of that
  * size. */
 typedef struct {
@@ -93,7 +89,7 @@ typedef struct {
 	Tree input_tree, output_tree; /* the user's inputs and outputs; no leaves if the file does
 					 not say */
 	StateSpec *state;            /* by input spec */
-	ARRAY(Warning) warning;      /* of the last pass over the nodes */
+	bool *ignored; /* by Pt2Options.ignore_guard: it names something in the file */
 	ARRAY(Need) need; /* of sizes that were read, and not required yet */
 	Intern wrapped_name;         /* the graph's names of weights that wrap tensors */
 	ARRAY(Wrapped *) wrapped;    /* by name id - 1 */
@@ -180,8 +176,11 @@ bool meta_is_contiguous(Import *, const Meta *);
 bool meta_symbols(Import *);
 /* Whether a condition is to be ignored: it only says that one of Import.loose is at least 2. */
 bool meta_is_loose(const Import *, const Cond *);
+/* Whether the guard or assertion with this text is to be ignored (Pt2Options). Notes in
+ * Import.ignored which of the options names it. */
+bool meta_is_ignored(Import *, const char *text);
 /* Adds the ranges of expressions and the guards of the file as guards of the graph, without those
- * to ignore (Pt2Options). A range of an expression that is linear in one symbol may narrow the
+ * to ignore. A range of an expression that is linear in one symbol may narrow the
  * symbol's range instead. Returns false after errors. */
 bool meta_guards(Import *, Graph *);
 /* Adds a condition on sizes as a guard of the graph, with the text for messages; nothing if the
@@ -190,9 +189,9 @@ bool meta_require(Import *, Graph *, const Cond *, const char *where, const char
 /* Requires of the graph what the sizes read since the last such call need: no divisor is zero.
  * Returns false after an error at `where`. */
 bool meta_require_divisors(Import *, Graph *, const char *where);
-/* Adds a warning at `where`, which is not copied, to Import.warning. */
-void import_warn(Import *, const char *where, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
+/* Reports that the model requires a condition which cannot be checked, for the reason of the
+ * parser. Returns false. */
+bool meta_cannot_check(Import *, const char *where, const char *text, const char *reason);
 
 /* ---- pt2/tree.c: nested inputs and outputs ---- */
 

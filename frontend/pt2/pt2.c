@@ -495,7 +495,6 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 	scope_init(&p.scope, &p.state, graph);
 	p.input_of = ARENA_ARRAY(im->ctx->arena, int32_t, n);
 	memset(p.input_of, -1, n * sizeof *p.input_of);
-	im->warning.n = 0;
 	TRY(share_check(im, (uint32_t)n));
 	TRY(add_inputs(&p));
 	TRY(scope_nodes(&p.scope));
@@ -556,8 +555,6 @@ static bool import_graph(Import *im, Graph **out)
 	(*out)->exported = true;
 	TRY(meta_guards(im, *out));
 	TRY(graph_verify(*out)); /* adopted types may contradict what primitives compute */
-	for (uint32_t k = 0; k < im->warning.n; k++)
-		ctx_warn(im->ctx, im->warning.data[k].where, "%s", im->warning.data[k].text);
 	return true;
 }
 
@@ -573,6 +570,7 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 		     .options = options ? options : &none};
 	JsonRoots roots = {0};
 	Graph *g = NULL;
+	im.ignored = ARENA_ARRAY(ctx->arena, bool, im.options->nignore);
 	intern_init(&im.wrapped_name, ctx->arena);
 	uint32_t before = ctx->nerror;
 	bool ok = open_model(&im, im.options->model, &roots) && import_graph(&im, &g);

@@ -28,8 +28,9 @@ typedef struct {
 
 typedef struct {
 	const char *model; /* the name of the model in the archive; NULL: the only one */
-	/* Guards to ignore, by their text in the file. A guard that cannot be checked is an error
-	 * unless it is named here; a text that is no guard of the file is an error. */
+	/* Guards to ignore, by their text in the file, and assertions on sizes, by their message.
+	 * One that cannot be checked is an error unless it is named here; a text that names none is
+	 * an error. */
 	const char *const *ignore_guard;
 	uint32_t nignore;
 	const Pt2Transforms *transforms; /* NULL: a model that holds transforms is an error */

@@ -264,10 +264,35 @@ static bool modular_indexing(Parser *p, const Val *arg, uint32_t n, Val *out)
 	return val_mod(p, *out, arg[2], out);
 }
 
+/* Piecewise(ExprCondPair(value, condition), ..., ExprCondPair(value, true)): the value of the first
+ * condition that holds. */
+static bool piecewise_call(Parser *p, Val *out)
+{
+	ARRAY(Val) pair = {0}; /* value, condition, value, ... */
+	do {
+		Val value, cond;
+		TRY(expect(p, "ExprCondPair") && expect(p, "(") && parse_choice(p, &value));
+		TRY(expect(p, ",") && parse_choice(p, &cond) && expect(p, ")"));
+		array_push(p->env->ctx->scratch, &pair, value);
+		array_push(p->env->ctx->scratch, &pair, cond);
+	} while (accept(p, ","));
+	TRY(expect(p, ")"));
+	const Val *last = &pair.data[pair.n - 1];
+	if (last->kind != VAL_COND || last->ncond != 1 ||
+	    cond_truth(p->env->syms, last->cond) != YES)
+		return expr_fail(p, "expected a Piecewise whose last condition is true");
+	*out = last[-1];
+	for (uint32_t k = pair.n - 2; k; k -= 2)
+		TRY(val_choose(p, pair.data[k - 1], pair.data[k - 2], *out, out));
+	return true;
+}
+
 static bool call(Parser *p, const char *name, Val *out)
 {
 	if (!strcmp(name, "Symbol"))
 		return symbol_call(p, out);
+	if (!strcmp(name, "Piecewise"))
+		return piecewise_call(p, out);
 	if (!strcmp(name, "Float"))
 		return float_call(p, out);
 	ValList list = {0};

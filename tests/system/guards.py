@@ -103,6 +103,16 @@ with tempfile.TemporaryDirectory() as folder:
     refuse(["no guard to ignore"], "show", data / "nested.pt2", "--ignore-guard", "x > 1")
     refuse(["is compiled"], "run", so, "--inputs", ref, "--outputs", y, "--ignore-guard", guard)
 
+    unknown, message = pathlib.Path(folder) / "unknown.pt2", "Runtime assertion failed for expression u1 <= 1 on node 'le_2'"
+    with zipfile.ZipFile(data / "sizes/item.pt2") as old, zipfile.ZipFile(unknown, "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"Piecewise", b"Peculiar"))
+    refuse([message, "unknown function", "--ignore-guard"], "show", unknown)
+    rc, out, err = call("show", unknown, "--ignore-guard", message)
+    expect(rc == 0 and not err, f"an assertion to ignore: {err}")
+    rc, out, err = call("show", data / "sizes/item.pt2")
+    expect(rc == 0 and not err, f"an assertion with Piecewise: {err}")
+
     def outputs(*args):
         rc, out, err = call("show", *args, "--json")
         return [t["name"] for t in json.loads(out)["outputs"]] if rc == 0 else err

@@ -115,6 +115,13 @@ static void test_integers(void **state)
 		 5},
 		{"(s0 if s1 > 6 else 3)", 5},
 		{"(s0 if s1 > 7 else 3 if s0 > 4 else 2)", 3},
+		{"Piecewise(ExprCondPair(" S0 ", LessThan(" S1 ", Integer(6))), "
+		 "ExprCondPair(Integer(3), Equality(" S0 ", Integer(5))), "
+		 "ExprCondPair(Integer(2), true))",
+		 3},
+		{"Piecewise(ExprCondPair(" S0 ", StrictGreaterThan(" S1 ", Integer(6))), "
+		 "ExprCondPair(" S1 ", true))",
+		 5},
 	};
 	for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
 		if (at(cases[k].text) != cases[k].value)

@@ -147,6 +147,8 @@ Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const ui
 /* x with another shape and the same elements in row-major order. A guard requires that the numbers
  * of elements are equal where that is not proved. */
 Node b_reshape(Build *, Node x, uint32_t rank, const Sym *dim);
+/* x as one dimension of all its elements in row-major order. */
+Node b_ravel(Build *, Node x);
 /* x with its dimensions in another order: dimension k of the result is dimension perm[k] of x. An
  * error if perm[] is no permutation. */
 Node b_permute(Build *, Node x, const uint32_t *perm);

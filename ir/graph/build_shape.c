@@ -175,6 +175,14 @@ Node b_reshape(Build *b, Node x, uint32_t rank, const Sym *dim)
 	return b_node(b, OP_reshape, &x, 1, attr, 2);
 }
 
+Node b_ravel(Build *b, Node x)
+{
+	if (!x.i)
+		return x;
+	Sym n = type_numel(b->g->ir, node_type_id(b->g, x));
+	return b_reshape(b, x, 1, &n);
+}
+
 Node b_permute(Build *b, Node x, const uint32_t *perm)
 {
 	Sym own[MAX_RANK], dim[MAX_RANK], p[MAX_RANK];

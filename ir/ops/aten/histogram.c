@@ -1,13 +1,6 @@
 /* How many elements lie in each bin between edges, of which the last bin has both. */
 #include "ir/ops/aten/priv.h"
 
-static Node flat(Build *b, Node x)
-{
-	Shape s = aten_shape(b, x);
-	Sym n = shape_numel(b, &s);
-	return b_reshape(b, x, 1, &n);
-}
-
 /* In which bin between ascending edges each element of x[n] lies, and whether it lies in one. */
 static Node place_between(Build *b, Node x, Node edges, Node *inside)
 {
@@ -36,7 +29,7 @@ static Node counts(Build *b, Node n, Node at, Sym bins, DType d)
 	Sym size = b_dim(b, at, 0), places = sym_addi(b_syms(b), bins, 1);
 	uint32_t axis = 0;
 	Node weight = arg(b, n, "weight"),
-	     one = weight.i ? b_convert(b, flat(b, weight), d) : b_full(b, d, 1, 1, &size);
+	     one = weight.i ? b_convert(b, b_ravel(b, weight), d) : b_full(b, d, 1, 1, &size);
 	Node hist = b_scatter(b, b_full(b, d, 0, 1, &places), b_unsqueeze(b, at, -1), one, 0, &axis,
 			      1, "add");
 	return b_slice(b, hist, 0, b_int(b, 0), bins, b_int(b, 1));
@@ -102,7 +95,7 @@ static Node spaced_edges(Build *b, Node n, Node x, int64_t bins, uint32_t axis, 
 
 static Node build_histogram(Build *b, Node n)
 {
-	Node x = flat(b, arg(b, n, "self"));
+	Node x = b_ravel(b, arg(b, n, "self"));
 	int64_t bins = aten_int(b, n, "bins");
 	if (!x.i || bins < 1)
 		return b_error(b, "histogram of %lld bins", (long long)bins);
@@ -114,7 +107,7 @@ static Node build_histogram(Build *b, Node n)
 
 static Node build_histogram_edges(Build *b, Node n)
 {
-	Node x = flat(b, arg(b, n, "self"));
+	Node x = b_ravel(b, arg(b, n, "self"));
 	if (x.i && !dtype_is_float(node_dtype(b->g, x)))
 		return b_error(b, "histogram of %s, expected a float type",
 			       dtype_name(node_dtype(b->g, x)));

@@ -74,9 +74,7 @@ OP(aten_index_select){
 
 static Node build_take(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	Shape s = aten_shape(b, x);
-	x = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
+	Node x = b_ravel(b, arg(b, n, "self"));
 	return aten_take_dim(b, x, 0, arg(b, n, "index"), "check");
 }
 OP(aten_take){
@@ -99,9 +97,8 @@ static Node build_take_along_dim(Build *b, Node n)
 	if (!x.i || !index.i)
 		return (Node){0};
 	if (!aten_has(b, n, "dim")) {
-		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
-		index = b_reshape(b, index, 1,
-				  (Sym[]){type_numel(b->g->ir, node_type_id(b->g, index))});
+		x = b_ravel(b, x);
+		index = b_ravel(b, index);
 		return aten_gather_dim(b, x, 0, from_end(b, index, b_dim(b, x, 0)));
 	}
 	Shape s = aten_shape(b, x), t = aten_shape(b, index), u;
@@ -666,8 +663,7 @@ OP(aten_diagonal_scatter){
 
 static Node build_diagflat(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	x = x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
+	Node x = b_ravel(b, arg(b, n, "self"));
 	return embed(b, x, aten_int(b, n, "offset"), 0, 1);
 }
 OP(aten_diag_embed){

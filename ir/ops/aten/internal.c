@@ -364,19 +364,12 @@ OP(aten_conv_tbc){
 
 /* ---- lists ---- */
 
-static Node flat(Build *b, Node x)
-{
-	Shape s = aten_shape(b, x);
-	Sym n = shape_numel(b, &s);
-	return b_reshape(b, x, 1, &n);
-}
-
 static Node build_flatten_dense(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "tensors", &first);
 	Node *x = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, count + 1);
 	for (uint32_t k = 0; k < count; k++)
-		x[k] = flat(b, node_in(b->g, n, first + k));
+		x[k] = b_ravel(b, node_in(b->g, n, first + k));
 	return count ? b_concat(b, x, count, 0) : b_error(b, "flatten_dense_tensors of no tensors");
 }
 

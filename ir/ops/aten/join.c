@@ -607,7 +607,7 @@ static Node build_roll(Build *b, Node n)
 	if (s.rank == 0)
 		return x;
 	if (ndim == 0)
-		x = b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)});
+		x = b_ravel(b, x);
 	for (uint32_t k = 0; k < nshift; k++) {
 		int64_t d = 0;
 		if (ndim && !aten_const(b, dim[k], &d))

@@ -138,11 +138,6 @@ OP(aten_kthvalue){
 
 /* ---- medians ---- */
 
-static Node flat(Build *b, Node x)
-{
-	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
-}
-
 /* (value, index) of the lower median of x along dim: with skip_nan of what is no NaN, otherwise any
  * NaN is the answer. NaN have the last ranks. */
 static Node median(Build *b, Node x, uint32_t dim, bool skip_nan, bool keep)
@@ -184,7 +179,7 @@ static Node build_nanmedian_dim(Build *b, Node n)
 /* All elements; of nothing NaN, or what NaN is among integers. */
 static Node flat_or_nan(Build *b, Node x)
 {
-	x = flat(b, x);
+	x = b_ravel(b, x);
 	Sym zero = b_int(b, 0), one = b_int(b, 1), size = b_dim(b, x, 0);
 	if (!x.i || sym_le(b_syms(b), one, size) == YES)
 		return x;

@@ -381,7 +381,7 @@ static Node arg_extreme(Build *b, Node n, bool max)
 	if (aten_has(b, n, "dim"))
 		return arg_of(b, x, max, b_wrap_dim(b, aten_int(b, n, "dim"), s.rank),
 			      aten_keepdim(b, n));
-	Node flat = x.i ? b_reshape(b, x, 1, (Sym[]){shape_numel(b, &s)}) : x;
+	Node flat = b_ravel(b, x);
 	Node y = arg_of(b, flat, max, 0, false);
 	if (!aten_keepdim(b, n))
 		return y;

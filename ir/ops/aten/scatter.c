@@ -151,20 +151,15 @@ OP(aten_index_reduce){
 
 /* ---- flat positions ---- */
 
-static Node flat(Build *b, Node x)
-{
-	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
-}
-
 static Node build_put(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), index = flat(b, arg(b, n, "index")),
-	     v = flat(b, arg(b, n, "source"));
+	Node x = arg(b, n, "self"), index = b_ravel(b, arg(b, n, "index")),
+	     v = b_ravel(b, arg(b, n, "source"));
 	Shape s = aten_shape(b, x);
 	uint32_t axis = 0;
 	index = b_unsqueeze(b, aten_index(b, index), -1);
 	const char *how = node_bool(b->g, n, "accumulate") ? "add" : "set";
-	return aten_reshape(b, b_scatter(b, flat(b, x), index, v, 0, &axis, 1, how), &s);
+	return aten_reshape(b, b_scatter(b, b_ravel(b, x), index, v, 0, &axis, 1, how), &s);
 }
 OP(aten_put){
 	.schema = "aten.put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> "
@@ -178,7 +173,7 @@ OP(aten_put){
 static Node spread_masked(Build *b, Node mask, Node values)
 {
 	Shape s = aten_shape(b, mask);
-	Node count = b_cumulative(b, "sum", b_convert(b, flat(b, mask), DT_i64), 0, false);
+	Node count = b_cumulative(b, "sum", b_convert(b, b_ravel(b, mask), DT_i64), 0, false);
 	count = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_sub, count, 1), 0);
 	return aten_take_dim(b, values, 0, aten_reshape(b, count, &s), "clamp");
 }
@@ -187,7 +182,7 @@ static Node spread_masked(Build *b, Node mask, Node values)
  * many. */
 static void require_values(Build *b, Node mask, Sym values, bool exactly, const char *message)
 {
-	Node all = flat(b, mask);
+	Node all = b_ravel(b, mask);
 	if (!all.i || (!exactly && sym_le(b_syms(b), b_dim(b, all, 0), values) == YES))
 		return;
 	Node count = b_reduce(b, REDUCE_SUM, b_convert(b, all, DT_i64), 1, DT_none);
@@ -198,7 +193,7 @@ static void require_values(Build *b, Node mask, Sym values, bool exactly, const 
 static Node build_masked_scatter(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")),
-	     v = flat(b, arg(b, n, "source"));
+	     v = b_ravel(b, arg(b, n, "source"));
 	Shape s = aten_shape(b, x), t = aten_shape(b, m), u;
 	if (!x.i || !m.i || !v.i || !aten_broadcast_shape(b, &s, &t, &u))
 		return (Node){0};
@@ -553,7 +548,7 @@ static Node strided_index(Build *b, Node n, Shape *size)
 
 static Node build_as_strided(Build *b, Node n)
 {
-	Node x = flat(b, arg(b, n, "self"));
+	Node x = b_ravel(b, arg(b, n, "self"));
 	Shape s;
 	return aten_take_dim(b, x, 0, strided_index(b, n, &s), "check");
 }
@@ -578,9 +573,9 @@ static Node build_as_strided_scatter(Build *b, Node n)
 	Node at = strided_index(b, n, &size);
 	if (!x.i || !src.i || !at.i)
 		return (Node){0};
-	at = b_unsqueeze(b, flat(b, at), -1);
-	src = flat(b, b_convert(b, src, node_dtype(b->g, x)));
-	return aten_reshape(b, b_scatter(b, flat(b, x), at, src, 0, &axis, 1, "set"), &s);
+	at = b_unsqueeze(b, b_ravel(b, at), -1);
+	src = b_ravel(b, b_convert(b, src, node_dtype(b->g, x)));
+	return aten_reshape(b, b_scatter(b, b_ravel(b, x), at, src, 0, &axis, 1, "set"), &s);
 }
 OP(aten_as_strided_scatter){
 	.schema = "aten.as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] "

@@ -203,8 +203,7 @@ OP(aten_flatten_using_ints){
 
 static Node build_ravel(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
+	return b_ravel(b, arg(b, n, "self"));
 }
 OP(aten_ravel){
 	.schema = "aten.ravel(Tensor(a) self) -> Tensor(a)",
@@ -648,7 +647,7 @@ static Node build_repeat_interleave(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	if (!aten_has(b, n, "dim"))
-		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
+		x = b_ravel(b, x);
 	Shape s = aten_shape(b, x);
 	uint32_t dim = b_wrap_dim(b, aten_int_or(b, n, "dim", 0), s.rank), map[MAX_RANK];
 	Sym times = node_sym(b->g, n, "repeats");

@@ -4,11 +4,6 @@
 
 #include <math.h>
 
-static Node flat(Build *b, Node x)
-{
-	return x.i ? b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))}) : x;
-}
-
 /* Element index[...] along dim, where index lacks that dim. */
 static Node pick(Build *b, Node x, uint32_t dim, Node index)
 {
@@ -67,7 +62,7 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 	Shape full = aten_shape(b, x);
 	aten_require_elements(b, x, (1u << rank) - 1, "a quantile is of a tensor with elements");
 	if (all || rank == 0)
-		x = flat(b, x);
+		x = b_ravel(b, x);
 	else
 		x = aten_move_dim(b, x, dim, rank - 1);
 	uint32_t last = aten_rank(b, x) - 1;
@@ -331,7 +326,7 @@ OP(aten_searchsorted_Tensor){
 
 static Node is_in(Build *b, Node n, Node x, Node y)
 {
-	Node eq = b_bin(b, OP_eq, b_unsqueeze(b, x, -1), flat(b, y));
+	Node eq = b_bin(b, OP_eq, b_unsqueeze(b, x, -1), b_ravel(b, y));
 	Node any = aten_reduce(b, REDUCE_OR, eq, eq.i ? 1u << (aten_rank(b, eq) - 1) : 0, false);
 	return node_bool(b->g, n, "invert") ? b_un(b, OP_bit_not, any) : any;
 }
@@ -374,7 +369,7 @@ OP(aten_isin_Tensor_Tensor){
 /* Elements in equal bins of [min, max]; with min = max, of the data's own range. */
 static Node build_histc(Build *b, Node n)
 {
-	Node x = flat(b, arg(b, n, "self"));
+	Node x = b_ravel(b, arg(b, n, "self"));
 	int64_t bins = aten_int(b, n, "bins");
 	double lo = node_float(b->g, n, "min"), hi = node_float(b->g, n, "max");
 	if (!x.i || bins < 1 || lo > hi)

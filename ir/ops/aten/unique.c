@@ -45,13 +45,6 @@ static void unique_runs(Build *b, Node x, Node order, Sym size, UniqueAsk ask, N
 }
 
 /* All elements as one row. */
-static Node flat(Build *b, Node x)
-{
-	Shape s = aten_shape(b, x);
-	Sym n = shape_numel(b, &s);
-	return b_reshape(b, x, 1, &n);
-}
-
 static UniqueAsk asked(const Build *b, Node n)
 {
 	return (UniqueAsk){node_bool(b->g, n, "return_inverse"),
@@ -64,7 +57,7 @@ static Node unique_elements(Build *b, Node n, bool sorts)
 	Node x = arg(b, n, "self"), r[3], kept, order = {0};
 	Shape s = aten_shape(b, x);
 	UniqueAsk ask = asked(b, n);
-	Node row = flat(b, x);
+	Node row = b_ravel(b, x);
 	if (sorts) {
 		Node sorted = b_sort(b, row, 0, false, true);
 		row = b_get(b, sorted, 0);

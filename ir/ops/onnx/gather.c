@@ -158,7 +158,7 @@ static Node build_compress(Build *b, Node n)
 	bool flat = !aten_has(b, n, "axis");
 	uint32_t axis = flat ? 0 : onnx_axis(b, n, "axis", x);
 	if (flat)
-		x = b_reshape(b, x, 1, (Sym[]){type_numel(b->g->ir, node_type_id(b->g, x))});
+		x = b_ravel(b, x);
 	Node at = onnx_call(b, "aten.nonzero", &condition, 1, NULL, 0);
 	return aten_take_dim(b, x, axis, b_select_dim(b, at, 1, b_int(b, 0)), "check");
 }

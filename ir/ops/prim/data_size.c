@@ -62,7 +62,7 @@ TrueElements first_true_elements(Build *b, Node mask, Sym size, int64_t absent)
 	Sym n = shape_numel(b, &s);
 	if (!mask.i)
 		return (TrueElements){0};
-	Node flat = b_reshape(b, mask, 1, &n);
+	Node flat = b_ravel(b, mask);
 	return places(b, flat, b_convert(b, flat, DT_i64), n, size, absent);
 }
 
@@ -72,7 +72,7 @@ TrueElements true_elements(Build *b, Node mask, Sym size, const char *what)
 	Sym n = shape_numel(b, &s);
 	if (!mask.i)
 		return (TrueElements){0};
-	Node flat = b_reshape(b, mask, 1, &n), one = b_convert(b, flat, DT_i64);
+	Node flat = b_ravel(b, mask), one = b_convert(b, flat, DT_i64);
 	b_to_size(b, aten_reduce(b, REDUCE_SUM, one, 1, false), size, n, what);
 	return places(b, flat, one, n, size, 0);
 }

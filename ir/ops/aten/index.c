@@ -330,7 +330,9 @@ OP(aten_index_put){
 	.sample = "f32[n=3, 4], [i64[3] of 0 2 1, i64[3] of 3 1 -4], f32[3]; "
 		  "f32[n=3, 4], [i64[2] of 2 0], f32[2, 4], accumulate=true; "
 		  "f32[3, 4], [none, i64[4] of 1 1 3 1], f32[3, 4], accumulate=true; "
-		  "f32[3, 4], [bool[3, 4] of 1 0 0 1 0], f32[]",
+		  "f32[3, 4], [bool[3, 4] of 1 0 0 1 0], f32[]; "
+		  "f32[n=3, 4], [none, bool[4] of 1 0 1 1], f32[3]; "
+		  "f32[n=3, 4, 2], [none, bool[4] of 1 0 1 1], f32[n, 3, 1]",
 };
 
 /* ---- along one dim ---- */

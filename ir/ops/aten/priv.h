@@ -221,10 +221,9 @@ bool aten_places_along(Build *, Node x, Node index, uint32_t dim, Places *p);
 Node aten_scatter_at(Build *, Node x, const Places *p, Node v, const char *combine);
 /* Returns x with the elements under a mask replaced by values, or (accumulate) increased by them.
  * mask: bool [M...], whose dimensions are the dimensions first, first + 1, ... of x. values,
- * converted to x's dtype: broadcast to the other dimensions of x; or, with one more leading
- * dimension, a slice for each true element of the mask, in row-major order. A leading extent of 1
- * serves all true elements. Slices for each need `first` 0, else an error, and the call fails if
- * their number is not that of the true elements. */
+ * converted to x's dtype, broadcast to x with one dimension, of the true elements in row-major
+ * order, in the place of the mask's. Where that dimension of values is not the constant 1, the call
+ * fails if its extent is not the number of true elements. */
 Node aten_mask_put(Build *, Node x, Node mask, uint32_t first, Node values, bool accumulate);
 /* Returns the node `window`: the windows of x along dim. dim gets the extent `count`, the number of
  * windows, and a new last dimension the extent `size`. Element k of window p is element p * stride

@@ -212,41 +212,51 @@ OP(aten_masked_scatter){
 	.sample = "f32[n=3, 4], bool[n, 4], f32[12]; f32[3, 4], bool[4] of 1 0 1 0, f32[2, 4]",
 };
 
+/* Values for x[:, ..., mask] = values, which broadcast to [lead..., true elements, tail...], as
+ * values for [mask..., lead..., tail...]. */
+static Node values_by_mask(Build *b, Node mask, uint32_t lead, uint32_t tail, Node values)
+{
+	uint32_t rank = aten_rank(b, values), perm[MAX_RANK], at = 0;
+	if (rank <= tail) /* the same for all true elements */
+		return values;
+	if (rank > lead + 1 + tail)
+		return b_error(b, "values of rank %u for places of rank %u", rank, lead + 1 + tail);
+	const uint32_t count = rank - tail - 1;
+	if (sym_is(b_syms(b), b_dim(b, values, (int)count), 1))
+		return b_squeeze(b, values, (int)count);
+	for (uint32_t k = count; k < lead; k++, rank++)
+		values = b_unsqueeze(b, values, 0);
+	perm[at++] = lead;
+	for (uint32_t k = 0; k < rank; k++)
+		if (k != lead)
+			perm[at++] = k;
+	values = b_permute(b, values, perm);
+	require_values(b, mask, b_dim(b, values, 0), true,
+		       "index_put: the mask has another number of true elements than there are "
+		       "values");
+	return spread_masked(b, mask, values);
+}
+
 Node aten_mask_put(Build *b, Node x, Node mask, uint32_t first, Node values, bool accumulate)
 {
-	/* The masked dims become one, moved to the front; values are [count or 1, rest...]. */
-	Shape s = aten_shape(b, x), rest = {0};
-	uint32_t nm = aten_rank(b, mask), perm[MAX_RANK], inverse[MAX_RANK], at = 0;
+	Shape s = aten_shape(b, x);
+	uint32_t nm = aten_rank(b, mask), perm[MAX_RANK], inverse[MAX_RANK], map[MAX_RANK], at = 0;
 	if (!x.i || !mask.i || !values.i || first + nm > s.rank)
 		return b_error(b, "a mask of rank %u for an operand of rank %u", nm, s.rank);
-	for (uint32_t k = 0; k < nm; k++)
+	for (uint32_t k = 0; k < nm; k++) {
 		perm[at++] = first + k;
+		map[k] = k;
+	}
 	for (uint32_t k = 0; k < s.rank; k++)
-		if (k < first || k >= first + nm) {
+		if (k < first || k >= first + nm)
 			perm[at++] = k;
-			rest.dim[rest.rank++] = s.dim[k];
-		}
 	for (uint32_t k = 0; k < s.rank; k++)
 		inverse[perm[k]] = k;
 	Node moved = b_permute(b, x, perm);
 	Shape sm = aten_shape(b, moved);
-	bool one = aten_rank(b, values) <= rest.rank || sym_is(b_syms(b), b_dim(b, values, 0), 1);
-	Node v;
 	values = b_convert(b, values, node_dtype(b->g, x));
-	if (one) {
-		v = aten_rank(b, values) > rest.rank ? b_squeeze(b, values, 0) : values;
-		v = aten_expand_shape(b, v, &sm);
-	} else {
-		require_values(b, mask, b_dim(b, values, 0), true,
-			       "index_put: the mask has another number of true elements than there "
-			       "are values");
-		v = spread_masked(b, mask, values);
-	}
-	if (first != 0 && !one && rest.rank)
-		return b_error(b, "values for a mask behind the first dim must be broadcast");
-	uint32_t map[MAX_RANK];
-	for (uint32_t k = 0; k < nm; k++)
-		map[k] = k;
+	Node v = values_by_mask(b, mask, first, s.rank - first - nm, values);
+	v = aten_expand_shape(b, v, &sm);
 	Node m = b_broadcast_in_dim(b, mask, sm.rank, sm.dim, map);
 	if (accumulate)
 		v = aten_add(b, moved, v);

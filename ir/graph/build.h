@@ -137,12 +137,15 @@ bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim
  * `dim` of type Sym is the shape of the result. */
 
 /* Broadcasts x to the shape, with dimensions aligned at the end, as torch.broadcast_to. An extent
- * of x other than the constant 1 equals that of the result: a guard requires that where it is not
- * proved. */
+ * of x that does not broadcast (b_extent_broadcasts) equals that of the result: a guard requires
+ * that where it is not proved. */
 Node b_broadcast(Build *, Node x, uint32_t rank, const Sym *dim);
+/* Whether extent x broadcasts to extent `to` at all sizes: x is 1, or min(to, 1), as that of
+ * a[:1]. */
+bool b_extent_broadcasts(Build *, Sym x, Sym to);
 /* Broadcasts x to the shape so that dimension k of x becomes dimension map[k] of the result; map[]
- * increases. The other dimensions of the result are new. An extent of x other than the constant 1
- * equals that of the result: a guard requires that where it is not proved. */
+ * increases. The other dimensions of the result are new. An extent of x that does not broadcast
+ * (b_extent_broadcasts) equals that of the result: a guard requires that where it is not proved. */
 Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const uint32_t *map);
 /* x with another shape and the same elements in row-major order. A guard requires that the numbers
  * of elements are equal where that is not proved. */

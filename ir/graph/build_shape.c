@@ -67,16 +67,23 @@ static bool require_equal(Build *b, Sym x, Sym y, const char *why)
 
 /* ---- broadcasting ---- */
 
+bool b_extent_broadcasts(Build *b, Sym x, Sym to)
+{
+	SymTab *t = b_syms(b);
+	return sym_is(t, x, 1) || sym_eq(t, x, sym_min(t, to, b_int(b, 1))) == YES;
+}
+
 /* The extent that two aligned extents broadcast to. A constant is preferred to a symbol. */
 static bool unify(Build *b, Sym x, Sym y, Sym *out)
 {
 	SymTab *t = b_syms(b);
+	const bool spreads = b_extent_broadcasts(b, x, y);
 	*out = x;
-	if (x.i == y.i || sym_is(t, y, 1))
+	if (x.i == y.i || b_extent_broadcasts(b, y, x))
 		return true;
-	if (sym_is(t, x, 1) || sym_is_const(t, y, NULL))
+	if (spreads || sym_is_const(t, y, NULL))
 		*out = y;
-	if (sym_is(t, x, 1) || require_equal(b, x, y, "sizes that are broadcast together"))
+	if (spreads || require_equal(b, x, y, "sizes that are broadcast together"))
 		return true;
 	b_error(b, "sizes %s and %s cannot be broadcast together", sym_str(t, x), sym_str(t, y));
 	return false;
@@ -122,6 +129,20 @@ Node b_broadcast(Build *b, Node x, uint32_t rank, const Sym *dim)
 	return b_broadcast_in_dim(b, x, rank, dim, map);
 }
 
+/* x of extent min(n, 1) along `axis` as x of extent n: its only element is at every place. */
+static Node repeat_only(Build *b, Node x, uint32_t axis, Sym n)
+{
+	uint32_t perm[MAX_RANK], rank = node_rank(b->g, x);
+	Sym axes[] = {b_int(b, axis)}, shape[] = {n, b_int(b, 1)};
+	Node in[] = {x, b_full_int(b, DT_i64, 0, 2, shape)};
+	Attr attr[] = {attr_none(), attr_none(), attr_int(b->g->ir, 0), attr_ints(axes, 1),
+		       attr_str(b->g->ir, "clamp")};
+	Node y = b_node(b, OP_gather, in, 2, attr, 5);
+	for (uint32_t k = 0; k < rank; k++)
+		perm[k] = k == axis ? 0 : k < axis ? k + 1 : k;
+	return b_permute(b, y, perm);
+}
+
 Node b_broadcast_in_dim(Build *b, Node x, uint32_t rank, const Sym *dim, const uint32_t *map)
 {
 	Sym own[MAX_RANK], m[MAX_RANK];
@@ -134,8 +155,13 @@ Node b_broadcast_in_dim(Build *b, Node x, uint32_t rank, const Sym *dim, const u
 	for (uint32_t k = 0; k < r; k++) {
 		if (map[k] >= rank || (k && map[k] <= map[k - 1]))
 			ctx_bug(b->g->ir->ctx, "broadcast map is not increasing");
-		if (!sym_is(b_syms(b), own[k], 1) &&
-		    !require_equal(b, own[k], dim[map[k]], "sizes that are broadcast together"))
+		const bool same = sym_eq(b_syms(b), own[k], dim[map[k]]) == YES;
+		const bool spreads = !same && b_extent_broadcasts(b, own[k], dim[map[k]]);
+		if (spreads && !sym_is(b_syms(b), own[k], 1)) {
+			x = repeat_only(b, x, k, dim[map[k]]);
+			own[k] = dim[map[k]];
+		} else if (!spreads && !require_equal(b, own[k], dim[map[k]],
+						      "sizes that are broadcast together"))
 			return b_error(b, "size %s cannot be broadcast to %s",
 				       sym_str(b_syms(b), own[k]), sym_str(b_syms(b), dim[map[k]]));
 		m[k] = b_int(b, map[k]);

@@ -178,10 +178,12 @@ bool aten_broadcast_shape(Build *b, const Shape *x, const Shape *y, Shape *out)
 		uint32_t fx = out->rank - x->rank, fy = out->rank - y->rank;
 		Sym dx = k < fx ? b_int(b, 1) : x->dim[k - fx];
 		Sym dy = k < fy ? b_int(b, 1) : y->dim[k - fy];
-		if (sym_is(t, dx, 1))
+		if (b_extent_broadcasts(b, dx, dy))
 			out->dim[k] = dy;
-		else if (sym_is(t, dy, 1) || sym_eq(t, dx, dy) != NO)
-			out->dim[k] = sym_is_const(t, dy, NULL) && !sym_is(t, dy, 1) ? dy : dx;
+		else if (b_extent_broadcasts(b, dy, dx))
+			out->dim[k] = dx;
+		else if (sym_eq(t, dx, dy) != NO)
+			out->dim[k] = sym_is_const(t, dy, NULL) ? dy : dx;
 		else {
 			b_error(b, "cannot broadcast extents %s and %s", sym_str(t, dx),
 				sym_str(t, dy));

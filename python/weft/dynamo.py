@@ -182,6 +182,27 @@ class Compiled(Boxed):
         return t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
 
 
+class Writing(Boxed):
+    """A graph that writes arguments, too: those with the numbers `written`, with the last results of `inner`."""
+
+    def __init__(self, inner: Boxed, written: list[int]):
+        super().__init__()
+        self.inner, self.written = inner, written
+
+    def prepare_for_serialization(self) -> None:
+        self.inner.prepare_for_serialization()
+
+    def post_compile(self, example_inputs: Any, constants: Any, graph_kwargs: Any) -> None:
+        self.inner.post_compile(example_inputs, constants, graph_kwargs)
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        written = [args[k] for k in self.written]
+        results = self.inner(args)
+        with torch.autograd._unsafe_preserve_version_counter(tuple(written)):  # AOTAutograd counts those that autograd sees
+            torch._foreach_copy_(written, results[-len(written):])
+        return results[:-len(written)]
+
+
 def compile_whole(gm: GraphModule, name: str) -> Compiled:
     """Compiles all of a graph: a backward graph when it is first called, since not every result is derived. Raises
     Unsupported."""
@@ -255,6 +276,13 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
 
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
     """What AOTAutograd calls with each graph."""
+    written = fx.writes_to_results(gm)
+    boxed = compile_values(gm, name, fallback)
+    return Writing(boxed, written) if written else boxed
+
+
+def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
+    """Compiles a graph that writes nothing, as far as that can be done."""
     statistics.graphs += 1
     statistics.nodes += sum(n.op == "call_function" for n in gm.graph.nodes)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
@@ -325,7 +353,7 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
     with _kept(fallback):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
                                      inference_compiler=compiler("inference"), decompositions=decompositions(),
-                                     partition_fn=min_cut_rematerialization_partition)
+                                     partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
 
 
 @functools.cache

@@ -229,6 +229,25 @@ def _why_not_value(v: Any) -> str | None:
     return None
 
 
+# ---- writes ----
+
+def writes_to_results(gm: GraphModule) -> list[int]:
+    """AOTAutograd's graphs compute with values and write arguments at their end, each once, by copy_. Makes what is written further
+    results of the graph, and returns the numbers of the arguments."""
+    placeholders = list(gm.graph.find_nodes(op="placeholder"))
+    writes = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
+    if not writes:
+        return []
+    end = gm.graph.output_node()
+    numbers, values = [placeholders.index(n.args[0]) for n in writes], [n.args[1] for n in writes]
+    for n in writes:
+        n.replace_all_uses_with(n.args[0])
+        gm.graph.erase_node(n)
+    end.args = ([*end.args[0], *values],)
+    gm.recompile()
+    return numbers
+
+
 # ---- tracing ----
 
 class Output(NamedTuple):

@@ -191,8 +191,10 @@ static Node build_embedding_bag(Build *b, Node n)
 	Node y = reduce_rows(&r, rows, mode);
 	if (!y.i)
 		return y;
-	Node most = mode == BAG_MAX ? max_indices(&r, rows, y) : r.count;
-	Node out[] = {b_convert(b, y, node_dtype(b->g, w)), r.bag, r.count, most};
+	/* of sums, PyTorch does not count */
+	Node count = mode == BAG_SUM ? b_full_int(b, DT_i64, 0, 1, &r.bags) : r.count;
+	Node most = mode == BAG_MAX ? max_indices(&r, rows, y) : count;
+	Node out[] = {b_convert(b, y, node_dtype(b->g, w)), r.bag, count, most};
 	for (uint32_t k = 1; k < 4; k++)
 		out[k] = for_gradients(b, n, k, out[k]);
 	return b_tuple(b, out, 4);

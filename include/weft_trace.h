@@ -132,6 +132,11 @@ WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
  * constant. Returns -1 after an error; a value of several results, a value with node 0, and shape
  * NULL are errors, which end the trace. */
 int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
+/* Returns the extent of a tensor along a dimension, as an expression of sizes that types and
+ * weft_arg_size take: "3", "2*B + 1". Of the result of an operator such as aten.nonzero, this is
+ * the name of a size that depends on data. The text is valid until weft_free. Returns NULL after an
+ * error; a dimension that the tensor does not have is one. */
+const char *weft_trace_extent(WeftTrace *, WeftValue, uint32_t dim);
 
 /* Arguments of weft_trace_call, by kind, without a name (weft_arg_named). Lists and texts are
  * referred to: they must stay valid until the call.

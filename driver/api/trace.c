@@ -522,6 +522,26 @@ int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
 	return t && tracing_perform(&s, get_shape) ? s.rank : -1;
 }
 
+static bool get_extent(void *arg)
+{
+	TraceStep *s = arg;
+	Scope *scope;
+	Node n;
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n) &&
+	    tracing_is_tensor(s, scope, n));
+	if (s->n >= node_rank(scope->g, n))
+		return tracing_error(s, "there is no such dimension");
+	s->type = arena_strdup(weft_arena(s->t->w),
+			       sym_str(scope->g->ir->syms, node_dim(scope->g, n, s->n)));
+	return true;
+}
+
+const char *weft_trace_extent(WeftTrace *t, WeftValue v, uint32_t dim)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_extent", .value = v, .n = dim};
+	return t && tracing_perform(&s, get_extent) ? s.type : NULL;
+}
+
 /* ---- integers and sizes ---- */
 
 static bool add_size(void *arg)

@@ -291,6 +291,135 @@ def test_a_check_of_a_size_from_data():
             fast(torch.tensor([0, 1, 3, 4, 2, 0, 7]))
 
 
+def rows_of_two(x, y):
+    a, b = x[x[:, 0] > 0], y[y[:, 0] < 0]
+    return torch.cat([a, b]), a @ b.t(), a.softmax(-1), b.sum(0), a.shape[0] + b.shape[0], (a * 2).t(), b.view(-1), a[1:]
+
+
+def rows_that_an_integer_counts(x, n):
+    k = n.item()
+    torch._check(k >= 0)
+    torch._check(k <= x.shape[0])
+    return x[:k] * 2, x.narrow(0, 0, k).sum(), torch.arange(k), torch.full((k, 2), 3.0), x * k, k + 1
+
+
+def rows_that_are_as_many(x):
+    a, b = x.nonzero(), (x * 2).nonzero()
+    torch._check(a.size(0) == b.size(0))
+    return a + b
+
+
+def parts_of_lengths(x, lengths):
+    lengths = lengths.tolist()
+    for k in lengths:
+        torch._check(k >= 0)
+    return torch.split(x, lengths)
+
+
+def counts(x):
+    v, i = torch.unique(x, return_inverse=True)
+    return torch.zeros(v.shape[0]).index_add(0, i, torch.ones(i.shape[0])), v, torch.bincount(x), torch.where(x > 2)
+
+
+def repeated(x, n):
+    return x.repeat_interleave(n, 0)
+
+
+def written(x):
+    y = x[x > 0].add_(1)
+    x.mul_(2)
+    return y
+
+
+def floats(x, s):
+    v = s.item()
+    return x * v + 1, x ** v, torch.full((3,), v), x.clamp(max=v), torch.sqrt(x * (v * 2 - 1)), v / 2, x + torch.scalar_tensor(v)
+
+
+def floats_of_sizes(x, s):
+    n = x.shape[0]
+    return x * (n / 3), x + n ** 0.5, n / 2, torch.full((2,), n / 7), x * (1.0 / n), x.clamp(min=-n / 9), x * (2 * s.item() + n)
+
+
+def truths(x, b):
+    yes = b.item()
+    return torch.cond(yes, lambda x: x + 1, lambda x: x - 1, (x,)), yes
+
+
+def experts(x, weights, expert):
+    out = torch.zeros_like(x)
+    for k in range(2):
+        i = (expert == k).nonzero().squeeze(1)
+        out = out.index_add(0, i, x[i] @ weights[k])
+    return out
+
+
+def rows_of_one(x, w):
+    i = (x.sum(1) > 0).nonzero().squeeze(1)
+    y = x[i] @ w
+    return y.relu().sum() * y.shape[0], y
+
+
+def numbers(*shape):
+    return torch.randn(shape, requires_grad=True)
+
+
+@pytest.mark.parametrize("f, given", [
+    (rows_of_two, lambda k: (torch.randn(6 + k, 3), torch.randn(7 - k, 3))),
+    (rows_that_an_integer_counts, lambda k: (torch.randn(6, 3), torch.tensor(3 - 3 * k))),
+    (rows_that_are_as_many, lambda k: (torch.arange(7) % (2 + k),)),
+    (parts_of_lengths, lambda k: (torch.randn(10), torch.tensor([2 - k, 3 + 2 * k, 5 - k]))),
+    (counts, lambda k: (torch.randint(5, (9 + k,)),)),
+    (repeated, lambda k: (torch.randn(3, 2), torch.tensor([1, 0, 4 + k]))),
+    (written, lambda k: (torch.randn(6),)),
+    (floats, lambda k: (torch.rand(4) + 1, torch.tensor(1.5 + k))),
+    (floats_of_sizes, lambda k: (torch.randn(4 + k), torch.tensor(0.5, dtype=torch.float64))),
+    (truths, lambda k: (torch.randn(4), torch.tensor(not k))),
+    (experts, lambda k: (numbers(5, 3), numbers(2, 3, 3), torch.arange(5) % (2 - k))),
+    (rows_of_one, lambda k: (numbers(6, 3), numbers(3, 4)))])
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_sizes_that_depend_on_data(f, given, dynamic):
+    """One graph, all of it compiled."""
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        fast = torch.compile(f, backend=dynamo.backend, fullgraph=True, dynamic=dynamic)
+        for k in range(2):
+            want = given(k)
+            got = [t.detach().clone().requires_grad_(t.requires_grad) for t in want]
+            a, b = fast(*got), f(*want)
+            torch.testing.assert_close(a, b)
+            for results in (a, b):
+                sums = [t.sum() for t in torch.utils._pytree.tree_leaves(results) if isinstance(t, torch.Tensor) and t.requires_grad]
+                if sums:
+                    sum(sums).backward()
+            for p, q in zip(got, want):
+                torch.testing.assert_close(p, q)
+                torch.testing.assert_close(p.grad, q.grad)
+    assert dynamo.statistics.compiled == dynamo.statistics.graphs and not dynamo.statistics.refused
+
+
+def test_what_is_said_of_data_is_checked():
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        for f, good, bad in ((rows_that_an_integer_counts, (torch.ones(6, 3), torch.tensor(6)), (torch.ones(6, 3), torch.tensor(7))),
+                             (parts_of_lengths, (torch.ones(10), torch.tensor([2, 3, 5])), (torch.ones(10), torch.tensor([2, 3, 4])))):
+            fast = torch.compile(f, backend=dynamo.backend, fullgraph=True)
+            torch.testing.assert_close(fast(*good), f(*good))
+            with pytest.raises(RuntimeError):
+                fast(*bad)
+    assert not dynamo.statistics.refused
+
+
+def test_sizes_from_data_beside_an_island(sum_of):
+    def f(x, s):
+        y = x[x > 0] * 2
+        return y + torch.ops.weft_tests.sum_of(y), y.shape[0], torch.zeros(y.shape[0]) + s.item()
+    with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True, capture_scalar_outputs=True):
+        fast = torch.compile(f, backend=dynamo.backend, fullgraph=True)
+        for _ in range(2):
+            args = torch.randn(9), torch.rand(())
+            torch.testing.assert_close(fast(*args), f(*args))
+    assert list(dynamo.statistics.refused) == ["weft_tests.sum_of.default"] and dynamo.statistics.compiled >= 1
+
+
 def test_an_autograd_function():
     class Odd(torch.autograd.Function):
         @staticmethod

@@ -267,6 +267,19 @@ static PyObject *trace_shape(PyObject *self, PyObject *o)
 	return out;
 }
 
+/* extent(value, dim) -> an expression of sizes */
+static PyObject *trace_extent(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	PyObject *o;
+	unsigned dim;
+	WeftValue v;
+	if (!PyArg_ParseTuple(args, "OI", &o, &dim) || !value_of(t, o, &v) || !trace_ready(t))
+		return NULL;
+	const char *text = weft_trace_extent(t->trace, v, dim);
+	return text ? PyUnicode_FromString(text) : session_raise(t->session);
+}
+
 /* ---- what goes in and out ---- */
 
 static PyObject *trace_symbol(PyObject *self, PyObject *args)
@@ -592,6 +605,7 @@ static PyMethodDef trace_methods[] = {
 	{"call", trace_call, METH_VARARGS, "call(op, args, named=None): calls an operator."},
 	{"result", trace_result, METH_VARARGS, "result(several, k)"},
 	{"shape", trace_shape, METH_O, "shape(value): None for an extent that is no number."},
+	{"extent", trace_extent, METH_VARARGS, "extent(value, dim): an expression of sizes."},
 	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
 	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n)"},
 	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},

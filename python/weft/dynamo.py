@@ -94,6 +94,7 @@ class Compiled(Boxed):
         self._take = lowering.tensors
         self._more = lowering.more
         self._results = lowering.results
+        self._integers = lowering.integers
         self._linalg = lowering.linalg
         self._single = lowering.noutput == 1
         self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
@@ -159,6 +160,7 @@ class Compiled(Boxed):
         if self._direct:
             args.clear()
             return list(made)
+        args.extend(int(made[k]) for k in self._integers)
         results = [self._result(r, args, made) for r in self._results]
         args.clear()
         return results
@@ -166,6 +168,8 @@ class Compiled(Boxed):
     def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
         if r.kind == "constant":
             return r.value
+        if r.kind == "number":
+            return made[r.index].item()
         if r.kind == "size":
             return r.value.of(args)[0]
         t = made[r.index] if r.kind == "tensor" else args[r.index]
@@ -254,6 +258,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
     _warn(lacking)
     if any("unbacked_bindings" in n.meta for n in gm.graph.nodes):
         refused = refused | {n: "may read a size that depends on data" for n in gm.graph.nodes if _reads_size(n)}
+    refused = refused | {n: "no part takes or gives it" for n in gm.graph.nodes if isinstance(n.meta.get("val"), (torch.SymBool, torch.SymFloat))}
     statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
@@ -312,7 +317,7 @@ def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
 def _is_sizes(node: Node) -> bool:
     """Whether the node computes with sizes alone, or checks them."""
     value = node.meta.get("val")
-    return isinstance(value, (int, float, bool, torch.SymInt, torch.SymBool)) or node.target is torch.ops.aten._assert_scalar.default
+    return isinstance(value, (int, float, bool, torch.SymInt, torch.SymBool, torch.SymFloat)) or node.target is torch.ops.aten._assert_scalar.default
 
 
 def _reads_size(node: Node) -> bool:

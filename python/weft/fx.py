@@ -9,16 +9,19 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from fractions import Fraction
 from typing import Any, NamedTuple
 
 import sympy
 import torch
+from torch._prims_common import is_contiguous_or_false
 from torch.fx import GraphModule, Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
 
 from weft import _weft, composed
 from weft.model import resolved
+from weft.scalars import Scalars, expression
+from weft.sizes import Unsupported, bounds, is_symbolic, size_hint, size_range, size_text
 
 DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
           torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
@@ -33,107 +36,10 @@ SAME_DTYPE = {f"aten.{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "addb
 NO_INTEGERS = {f"aten.{name}" for name in ("_adaptive_avg_pool2d", "_adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d")}
 # Operators on the memory of their first operand.
 STRIDED = {"aten.as_strided", "aten.as_strided_copy", "aten.as_strided_scatter"}
-_MOST, _GREATEST = 2**62, 2**63 - 1  # of an extent, of an integer
-
-
-class Unsupported(Exception):
-    """A node that cannot be traced, and why."""
-
-    def __init__(self, node: Node | None, why: str):
-        super().__init__(why)
-        self.node = node
 
 
 class NothingToCompute(Exception):
     """Results are inputs, views of inputs, and sizes."""
-
-
-# ---- sizes ----
-
-class _Printer(sympy.printing.str.StrPrinter):
-    """Expressions as Weft's parser of sizes reads them."""
-    printmethod = ""  # torch's functions print themselves otherwise
-
-    def _print_FloorDiv(self, e):
-        return f"floordiv({self._print(e.args[0])}, {self._print(e.args[1])})"
-
-    _print_CleanDiv = _print_FloorDiv
-
-    def _print_Mod(self, e):
-        return f"mod({self._print(e.args[0])}, {self._print(e.args[1])})"
-
-    _print_PythonMod = _print_Mod
-
-    def _print_Min(self, e):
-        return self._nested("min", e.args)
-
-    def _print_Max(self, e):
-        return self._nested("max", e.args)
-
-    def _nested(self, name, args):
-        text = self._print(args[0])
-        for a in args[1:]:
-            text = f"{name}({text}, {self._print(a)})"
-        return text
-
-    def _print_Pow(self, e):
-        base, power = e.args
-        if power.is_Integer and 0 < power < 9:
-            return "*".join([f"({self._print(base)})" if base.is_Add else self._print(base)] * int(power))
-        raise Unsupported(None, f"the size {e} is no expression of Weft")
-
-    def _print_FloorToInt(self, e):
-        return f"floordiv({', '.join(map(self._print, _quotient(e)))})"
-
-    _print_TruncToInt = _print_FloorToInt
-
-    def _print_CeilToInt(self, e):
-        a, b = _quotient(e)
-        return f"floordiv({self._print(a + b - 1)}, {self._print(b)})"
-
-    def _print_ModularIndexing(self, e):
-        a, b, c = map(self._print, e.args)
-        return f"mod(floordiv({a}, {b}), {c})"
-
-
-_ROUNDED = ("FloorToInt", "TruncToInt", "CeilToInt")  # int(n / 2), math.ceil(n / 2), int(1.5 * n)
-_KINDS = ("FloorDiv", "CleanDiv", "Mod", "PythonMod", "Min", "Max", "ModularIndexing", *_ROUNDED)
-
-
-def _quotient(rounded: Any) -> tuple[Any, Any]:
-    """Integers a and b > 0 so that the floating-point number that is rounded is a / b exactly, or so near that the result is
-    that of a / b: sizes are less than 2^53."""
-    e, factor = rounded.args[0], Fraction(1)
-    if e.is_Mul and len(e.args) == 2 and e.args[0].is_Float:
-        factor, e = Fraction(float(e.args[0])), e.args[1]
-    a, b = e.args if type(e).__name__ == "IntTrueDiv" and factor == 1 else (e.args[0], sympy.Integer(1)) if type(e).__name__ == "ToFloat" else (None, None)
-    few = 0 < factor.numerator < 2**20 and factor.denominator < 2**20
-    if a is None or not few or not b.is_positive or not (a.is_nonnegative or type(rounded).__name__ == "FloorToInt"):
-        raise Unsupported(None, f"the size {rounded} is no expression of Weft")
-    return a * factor.numerator, b * factor.denominator
-
-
-def _check_size(e: Any, whole: Any) -> None:
-    name = type(e).__name__
-    if not isinstance(e, (sympy.Symbol, sympy.Integer, sympy.Add, sympy.Mul, sympy.Pow)) and name not in _KINDS:
-        raise Unsupported(None, f"the size {whole} is no expression of Weft")
-    for part in _quotient(e) if name in _ROUNDED else e.args:
-        _check_size(part, whole)
-
-
-def size_text(value: int | torch.SymInt) -> str | int:
-    """An integer, or the text of an expression."""
-    if isinstance(value, int):
-        return value
-    e = sympy.expand(value.node.expr)
-    if e.is_Integer:
-        return int(e)
-    _check_size(e, e)
-    return _Printer().doprint(e)
-
-
-def _is_symbolic(value: Any) -> bool:
-    return isinstance(value, torch.SymInt) and not value.node.expr.is_Integer
 
 
 # ---- what the table has ----
@@ -160,6 +66,12 @@ def _knows(name: str, dtypes: tuple[str, ...]) -> bool:
 
 
 _with_effects = torch.ops.higher_order.with_effects
+_item, _assert_scalar = torch.ops.aten._local_scalar_dense.default, torch.ops.aten._assert_scalar.default
+# Operators that ask for sizes, and those that say what sizes may be: `item` checks what tracing knows of its integer.
+_QUESTIONS = {torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default, torch.ops.aten.sym_stride.int, torch.ops.aten.sym_storage_offset.default}
+_BY_TENSOR = {"aten.pow.Tensor_Scalar": "aten.pow.Tensor_Tensor", "aten.pow.Scalar": "aten.pow.Tensor_Tensor", "aten.clamp": "aten.clamp.Tensor",
+              "aten.clamp_min": "aten.clamp_min.Tensor", "aten.clamp_max": "aten.clamp_max.Tensor"}  # with tensors for numbers
+_RANGES = {torch.ops.aten.sym_constrain_range.default, torch.ops.aten.sym_constrain_range_for_size.default}
 # Operators whose arguments are graphs.
 CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_loop: "_while_loop", torch.ops.higher_order.scan: "_scan",
            torch.ops.higher_order.map_impl: "_map"}
@@ -177,9 +89,11 @@ def why_not(node: Node) -> str | None:
         return None
     if node.op != "call_function":
         return f"{node.op} {node.target}"
-    if _computes_size(node):
-        return None
     value, target = node.meta.get("val"), node.target
+    if _computes_size(node) or target in _RANGES or target is _assert_scalar:
+        return None
+    if target is _item:
+        return None if isinstance(value, (int, torch.SymInt, torch.SymFloat, torch.SymBool)) else "a float that tracing knows"
     if target in CONTROL:
         bodies = (getattr(node.graph.owning_module, n.target) for n in node.all_input_nodes if n.op == "get_attr")
         return next((why for b in bodies if isinstance(b, GraphModule) for n in b.graph.nodes if (why := why_not(n))), None)
@@ -199,8 +113,8 @@ def why_not(node: Node) -> str | None:
 
 def _computes_size(node: Node) -> bool:
     """Whether the node is a function of sizes: what it gives is known while tracing, as an expression."""
-    number = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, int, float))
-    return number and not isinstance(node.target, torch._ops.OpOverload) or node.target is torch.ops.aten.sym_size.int
+    number = isinstance(node.meta.get("val"), (torch.SymInt, torch.SymFloat, torch.SymBool, int, float))
+    return number and not isinstance(node.target, torch._ops.OpOverload) or node.target in _QUESTIONS
 
 
 def _why_not_dtypes(name: str, dtypes: list[torch.dtype]) -> str | None:
@@ -219,13 +133,6 @@ def _why_not_value(v: Any) -> str | None:
             return f"a tensor on {v.device}"
         if v.layout != torch.strided:
             return f"the layout {v.layout}"
-        if any(_is_symbolic(s) and torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(s) for s in v.shape):
-            return "a size that depends on data"
-    elif isinstance(v, torch.SymInt):
-        if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(v):
-            return "a size that depends on data"
-    elif isinstance(v, (torch.SymFloat, torch.SymBool)):
-        return f"a value of {type(v).__name__}"
     return None
 
 
@@ -255,7 +162,8 @@ class Output(NamedTuple):
 
     kind "input", "tensor": argument or output number `index` of the compiled model, with its dimensions in `order`, then
     as value says: None: itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and
-    offset from the tensor's own; Gaps: a copy of that shape and strides. kind "size": the one integer of the Sizes value. kind "constant": value."""
+    offset from the tensor's own; Gaps: a copy of that shape and strides. kind "number": the number that output `index` has.
+    kind "size": the one integer of the Sizes value. kind "constant": value."""
     kind: str
     index: int = 0
     value: Any = None
@@ -279,7 +187,7 @@ class Gaps(Sizes):
         return Gaps, (self.text,)
 
 
-class Lowering:
+class Lowering(Scalars):
     """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
 
     linalg = False  # whether a factorisation is checked
@@ -296,6 +204,10 @@ class Lowering:
         self.where: dict[sympy.Symbol, tuple[int, int | None]] = {}  # argument, and its dimension
         self.results: list[Output] = []
         self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
+        self.names: dict[sympy.Symbol, str] = {}  # sizes that values of the graph have: how Weft writes them
+        self.numbers: dict[sympy.Basic, Any] = {}  # floats, as tensors
+        self.declared: set[sympy.Symbol] = set()  # symbols of the inputs
+        self.integers: list[int] = []     # numbers of outputs that are such sizes; results read them behind the arguments
         self.key: Any = None              # of random numbers
         self.more: list[torch.Tensor | None] = []  # inputs after the arguments: constants, and None for the key
         self.ndraw = 0
@@ -322,12 +234,12 @@ class Lowering:
     def _inputs(self) -> None:
         nodes = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
         values = [n.meta.get("val") for n in nodes]
-        declared = set()
+        declared = self.declared
         for k, v in enumerate(values):
-            if _is_symbolic(v) and v.node.expr.is_Symbol:
+            if is_symbolic(v) and v.node.expr.is_Symbol:
                 self.where.setdefault(v.node.expr, (k, None))
             for d, s in enumerate(v.shape if isinstance(v, torch.Tensor) else ()):
-                if not _is_symbolic(s):
+                if not is_symbolic(s):
                     continue
                 for symbol in s.node.expr.free_symbols:
                     if symbol not in declared:
@@ -344,9 +256,13 @@ class Lowering:
                 why = _why_not_value(v)
                 if why:
                     raise Unsupported(None, f"input {n.name}: {why}")
-                self.env[n] = self.trace.input(f"{n.name}", type_text(v))
+                self.env[n] = self.trace.input(f"{n.name}", type_text(v, self.names))
                 self.tensors.append(k)
-            elif _is_symbolic(v):
+            elif isinstance(v, torch.SymFloat) and (e := expression(v)) is not None:
+                self.env[n] = v
+                self.numbers.setdefault(e, self.trace.input(n.name, "f64[]"))
+                self.tensors.append(k)
+            elif is_symbolic(v):
                 self.env[n] = v
                 for symbol in v.node.expr.free_symbols - declared:
                     if v.node.expr.is_Symbol:
@@ -357,10 +273,10 @@ class Lowering:
         for k, n, v, symbol in later:  # sizes that no extent of an input gives
             value = self.trace.input(n.name, "i64[]")
             self.tensors.append(k)
-            self.trace.size(str(symbol), value, *_bounds(symbol, v.node.shape_env))
+            self.trace.size(str(symbol), value, *bounds(symbol, v.node.shape_env))
 
     def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
-        self.symbols[str(symbol)] = _range(symbol, shape_env)
+        self.symbols[str(symbol)] = size_range(symbol, shape_env)
         self.trace.symbol(str(symbol), *self.symbols[str(symbol)])
 
     def _constant(self, node: Node) -> Any:
@@ -374,9 +290,9 @@ class Lowering:
         """A constant. It is traced as an input, so that the graph's text is all that it is made of; see set_constants."""
         if self.depth:
             self.nparam += 1
-            return self.trace.param(name, type_text(value), value)
+            return self.trace.param(name, type_text(value, {}), value)
         self.more.append(value)
-        return self.trace.input(f"constant.{name}", type_text(value))
+        return self.trace.input(f"constant.{name}", type_text(value, {}))
 
     # -- calls
 
@@ -395,9 +311,19 @@ class Lowering:
         if node.target is operator.getitem:
             several, k = self.env[node.args[0]], node.args[1]
             self.env[node] = several[k] if isinstance(several, (list, tuple)) else self._checked(node, self.trace.result, several, k)
+            self._learn(node)
             return
         if _computes_size(node):
             self.env[node] = value
+            return
+        if node.target in _RANGES:
+            return
+        if node.target is _assert_scalar:
+            test = node.args[0].meta["val"] if isinstance(node.args[0], Node) else node.args[0]
+            self._assert(node, self._truth(node, test.node.expr if isinstance(test, torch.SymBool) else sympy.sympify(bool(test))))
+            return
+        if node.target is _item:
+            self.env[node] = self._item(node, value)
             return
         why = why_not(node)
         if why:
@@ -406,6 +332,7 @@ class Lowering:
             self.env[node] = self._checked(node, getattr(self, CONTROL[node.target]), node, *node.args)
             return
         self.env[node] = self._effect(node) if node.target is _with_effects else self._operator(node, node.target, node.args, node.kwargs)
+        self._learn(node)
 
     def _effect(self, node: Node) -> Any:
         """A token, and the results: order is kept, since checks are."""
@@ -420,7 +347,7 @@ class Lowering:
             return self.env[args[0]]
         if name == "aten.copy":
             return self._copy(node)
-        if name == "aten.split.Tensor" and any(_is_symbolic(n) for v in node.meta["val"] for n in v.shape):
+        if name == "aten.split.Tensor" and any(is_symbolic(n) for v in node.meta["val"] for n in v.shape):
             return self._split(node, _by_name(target, args, kwargs))
         if name in STRIDED:
             return self._strided(node, name, _by_name(target, args, kwargs))
@@ -434,6 +361,11 @@ class Lowering:
             v = node.meta["val"]
             return self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]})
         values, named = self._arguments(node, target)
+        if any(self._is_unknown(v) for v in self._given.values()):
+            if name in ("aten.full", "aten.scalar_tensor"):
+                *shape, number = values
+                return self._call_op(node, "expand", self._call_op(node, "_to_copy", number, dtype=DTYPES[node.meta["val"].dtype]), *shape or [[]])
+            name = _BY_TENSOR.get(name) or name.replace(".Scalar", ".Tensor")
         self.linalg |= name == "aten._linalg_check_errors"
         if name in ("aten._linalg_det", "aten._linalg_slogdet"):  # the factors that they give are of A^T if A is row-major
             named = {**named, "row_major": self._given["A"].meta["val"].is_contiguous()}
@@ -470,7 +402,7 @@ class Lowering:
 
     def type_of(self, node: Node, argument: str) -> str:
         """The type of an argument of the operator that is traced."""
-        return type_text(self._given[argument].meta["val"])
+        return type_text(self._given[argument].meta["val"], self.names)
 
     # -- graphs as arguments
 
@@ -490,6 +422,7 @@ class Lowering:
 
     def _values(self, node: Node, values: Any) -> list[Any]:
         values = [self.env[v] if isinstance(v, Node) else v for v in values]
+        values = [self._scalar(node, v) if isinstance(v, (torch.SymFloat, torch.SymBool)) else v for v in values]
         if not all(isinstance(v, _weft.Value) for v in values):
             raise Unsupported(node, "a body that takes or gives something besides tensors")
         return values
@@ -548,6 +481,8 @@ class Lowering:
                     raise Unsupported(node, "a generator of random numbers")
                 continue
             value = self._argument(node, given, "float" in str(a.type))
+            if self._is_unknown(given):
+                value = self._call_op(node, "_to_copy", value, dtype=self._dtype_beside(1.0))
             # The C interface takes a number as `other` of an operator that has numbers there.
             if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
                 value = self._number(node, value)
@@ -568,11 +503,19 @@ class Lowering:
     def _number(self, node: Node, number: Any) -> Any:
         """A number where the operator has a tensor: a tensor without dimensions, of the type that the operands have together."""
         value = 1 if isinstance(number, _weft.Size) else number
-        tensors = [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
-        dtype = DTYPES[torch.result_type(tensors[0] if tensors else value, value)]
+        dtype = self._dtype_beside(value)
         if isinstance(number, _weft.Size):
             return self._checked(node, self.trace.call, "aten._to_copy", (self.trace.integer(number),), {"dtype": dtype})
         return self._checked(node, self.trace.call, "aten.full", ([], number), {"dtype": dtype})
+
+    def _dtype_beside(self, number: Any) -> str:
+        """The dtype of a number beside the operands that are tensors."""
+        tensors = [v for n in self._given.values() if isinstance(n, Node) and isinstance(v := n.meta.get("val"), torch.Tensor)]
+        return DTYPES[torch.result_type(tensors[0] if tensors else number, number)]
+
+    def _is_unknown(self, given: Any) -> bool:
+        """Whether an argument is a float that is not known while tracing."""
+        return isinstance(given, Node) and isinstance(v := self.env[given], torch.SymFloat) and expression(v) is not None
 
     def _argument(self, node: Node, given: Any, is_float: bool = False) -> Any:
         if isinstance(given, Node):
@@ -581,7 +524,7 @@ class Lowering:
             return [self._argument(node, x, is_float) for x in given]
         if isinstance(given, torch.SymInt):
             try:
-                text = size_text(given)
+                text = size_text(given, self.names)
             except Unsupported as e:
                 raise Unsupported(node, str(e)) from None
             return text if isinstance(text, int) else _weft.Size(text)
@@ -589,8 +532,10 @@ class Lowering:
             if given not in DTYPES:
                 raise Unsupported(node, f"the dtype {given}")
             return DTYPES[given]
-        if isinstance(given, (torch.SymFloat, torch.SymBool)):
-            raise Unsupported(node, f"an argument of {type(given).__name__}")
+        if isinstance(given, torch.SymFloat):
+            return self._scalar(node, given) if expression(given) is not None else float(given.node.expr)
+        if isinstance(given, torch.SymBool):
+            raise Unsupported(node, "an argument that is a truth")
         if isinstance(given, complex):
             value = torch.tensor(given, dtype=node.meta["val"].dtype if isinstance(node.meta["val"], torch.Tensor) else None)
             if not value.is_complex():
@@ -613,6 +558,10 @@ class Lowering:
                 self.results.append(Output("constant", value=n))
             elif n in slot:
                 self.results.append(Output("input", slot[n]))
+            elif isinstance(self.env[n], (torch.SymFloat, torch.SymBool)):
+                self.trace.output(n.name, self._scalar(n, self.env[n]))
+                self.results.append(Output("number", self.noutput))
+                self.noutput += 1
             elif isinstance(self.env[n], torch.SymInt):
                 self.results.append(Output("size", value=self._sizes([self.env[n]])))
             elif isinstance(self.env[n], _weft.Value):
@@ -635,12 +584,21 @@ class Lowering:
         e = value.node.expr
         places = {}
         for s in e.free_symbols:
+            if s not in self.where and s in self.names:
+                self._give(s)
             if s not in self.where:
                 raise Unsupported(None, f"no input gives the size {e}")
             k, d = self.where[s]
             places[s] = sympy.Symbol(f"a[{k}]" if d is None else f"a[{k}].shape[{d}]", integer=True)
         text = PythonPrinter().doprint(e.xreplace(places))
         return text if e.is_Symbol or e.is_Integer else f"int({text})"
+
+    def _give(self, symbol: sympy.Symbol) -> None:
+        """Makes a size that depends on data an output."""
+        self.trace.output(f"size.{symbol}", self.trace.integer(self.names[symbol]))
+        self.where[symbol] = len(self._slot) + len(self.integers), None
+        self.integers.append(self.noutput)
+        self.noutput += 1
 
     def _tensor(self, node: Node) -> Output:
         """How a result is made. Views of an input, of another result, and views that have no fewer elements than their
@@ -649,7 +607,7 @@ class Lowering:
         index = self._slot.get(root)
         if index is not None and _is_dense(root.meta["val"]):
             return Output("input", index, self._view(node, root))
-        few = torch.fx.experimental.symbolic_shapes.statically_known_true(root.meta["val"].numel() <= node.meta["val"].numel())
+        few = statically_known_true(root.meta["val"].numel() <= node.meta["val"].numel())
         if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or few):
             return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
         return self._output(node, again=True)
@@ -679,7 +637,8 @@ class Lowering:
     def _view(self, node: Node, root: Node) -> Any:
         """The value of an Output: how the node's value is a view of the root's."""
         v, r = node.meta["val"], root.meta["val"]
-        if v.shape == r.shape and v.stride() == r.stride() and v.dtype == r.dtype:
+        if v.dtype == r.dtype and len(v.shape) == len(r.shape) and all(
+                statically_known_true(a == b) for a, b in zip((*v.shape, *v.stride()), (*r.shape, *r.stride()))):
             return "alias"
         return self._sizes([*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()])
 
@@ -733,7 +692,7 @@ def _root(node: Node) -> Node:
 
 def _is_dense(v: torch.Tensor) -> bool:
     """Whether a model's output of this value has its strides: row-major in some order of dimensions."""
-    return v.is_contiguous() or _order(v) is not None
+    return is_contiguous_or_false(v) or _order(v) is not None
 
 
 def _has_gaps(v: torch.Tensor) -> bool:
@@ -766,32 +725,13 @@ def _order(v: torch.Tensor) -> tuple[int, ...] | None:
     return None if real == sorted(real) else tuple(order)
 
 
-def size_hint(n: int | torch.SymInt) -> int | None:
-    """The value while tracing."""
-    return n if isinstance(n, int) else n.node.hint
-
-
 def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(order.index(d) for d in range(len(order)))
 
 
-def _bounds(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
-    """The range of an integer, which may be negative."""
-    r = shape_env.var_to_range.get(symbol)
-    lo = int(r.lower) if r is not None and r.lower.is_Integer else -_GREATEST
-    hi = int(r.upper) if r is not None and r.upper.is_Integer else _GREATEST
-    return max(lo, -_GREATEST), min(hi, _GREATEST)
-
-
-def _range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
-    """The range of an extent."""
-    lo, hi = _bounds(symbol, shape_env)
-    return max(lo, 0), min(hi, _MOST)
-
-
-def type_text(v: torch.Tensor) -> str:
+def type_text(v: torch.Tensor, names: dict[Any, str]) -> str:
     """"f32[s0, 3]" """
-    return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n)) for n in v.shape)}]"
+    return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n, names)) for n in v.shape)}]"
 
 
 def _is_empty(node: Node) -> bool:
@@ -831,22 +771,25 @@ class _Alone(Lowering):
             return
         self.session = _weft.Session()
         self.trace = self.session.trace("node")
-        self.env, self.symbols, self.key, self.ndraw, self.more = {}, {}, None, 0, []
+        self.env, self.symbols, self.names, self.numbers, self.key, self.ndraw, self.more = {}, {}, {}, {}, None, 0, []
         declared, integers = set(), {}
         for n in node.all_input_nodes:
             v = n.meta.get("val")
             if isinstance(v, torch.Tensor):
                 for s in v.shape:
-                    for symbol in s.node.expr.free_symbols - declared if _is_symbolic(s) else ():
+                    for symbol in s.node.expr.free_symbols - declared if is_symbolic(s) else ():
                         declared.add(symbol)
                         self._declare(symbol, s.node.shape_env)
-                self.env[n] = self._checked(node, self.trace.input, n.name, type_text(v))
+                self.env[n] = self._checked(node, self.trace.input, n.name, type_text(v, {}))
             elif isinstance(v, (tuple, list)) or n.op == "get_attr":
                 return  # getitem of several results, or a body
             else:
                 self.env[n] = v
-                if _is_symbolic(v):
-                    integers.update(dict.fromkeys(v.node.expr.free_symbols, v.node.shape_env))
+                e = expression(v)
+                if isinstance(v, torch.SymFloat) and e is not None:
+                    self.numbers[e] = self.trace.input(n.name, "f64[]")
+                elif e is not None:
+                    integers.update(dict.fromkeys(e.free_symbols, v.node.shape_env))
         for symbol in integers.keys() - declared:
-            self.trace.size(str(symbol), self.trace.input(f"value_of_{symbol}", "i64[]"), *_bounds(symbol, integers[symbol]))
+            self.trace.size(str(symbol), self.trace.input(f"value_of_{symbol}", "i64[]"), *bounds(symbol, integers[symbol]))
         self._call(node)

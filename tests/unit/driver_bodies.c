@@ -406,6 +406,33 @@ static void test_sizes(void **state)
 	weft_free(w);
 }
 
+/* The rows of nonzero, as a size that other calls read. */
+static void test_data_extents(void **state)
+{
+	(void)state;
+	float x[5] = {1, 0, 2, 3, 0};
+	int64_t shape[1] = {5};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "extents");
+	const WeftArg v = weft_arg(weft_trace_input(t, "x", "f32[B]"));
+	assert_string_equal(weft_trace_extent(t, v.u.value, 0), "B");
+	WeftValue found = weft_trace_call(t, "aten.nonzero", &v, 1);
+	const char *n = weft_trace_extent(t, found, 0);
+	assert_non_null(n);
+	assert_string_equal(weft_trace_extent(t, found, 1), "1");
+	const WeftArg flat[] = {weft_arg(found), weft_arg_sizes(&n, 1)};
+	weft_trace_output(t, "y", weft_trace_call(t, "aten.reshape", flat, 2));
+	weft_trace_output(t, "count", weft_trace_integer(t, n));
+	WeftGraph *g = ended(w, t);
+	const WeftTensor in[1] = {tensor(x, F32, 1, shape)};
+	WeftTensor out[2];
+	assert_true(weft_interpret(w, g, in, 1, out));
+	assert_true(out[0].ndim == 1 && out[0].shape[0] == 3);
+	assert_memory_equal(out[0].data, ((const int64_t[3]){0, 2, 3}), 24);
+	assert_int_equal(*(const int64_t *)out[1].data, 3);
+	weft_free(w);
+}
+
 /* x * n of an integer n, which is negative, too; with `extent` also ones of that many elements. */
 static void negative_size(bool extent, int64_t lo, int64_t hi)
 {
@@ -642,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
 		cmocka_unit_test(test_extents),        cmocka_unit_test(test_found_size),
 		cmocka_unit_test(test_carry_type),     cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_data_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -469,6 +469,7 @@ static void test_nothing(void **state)
 	assert_int_equal(weft_trace_input(NULL, "x", "f32[2]").node, 0);
 	weft_trace_output(NULL, "x", (WeftValue){1, 1});
 	assert_int_equal(weft_trace_shape(NULL, (WeftValue){1, 1}, (int64_t[12]){0}), -1);
+	assert_null(weft_trace_extent(NULL, (WeftValue){1, 1}, 0));
 	assert_int_equal(weft_relu(NULL, (WeftValue){1, 1}).node, 0);
 	weft_invertible(NULL, "x", NULL, 0, NULL, 0, NULL, NULL, NULL);
 }
@@ -590,6 +591,9 @@ TRACE(result_none, weft_trace_result(k->t, (WeftValue){0, 0}, 0))
 TRACE(shape_null, weft_trace_shape(k->t, k->x, NULL))
 TRACE(shape_none, weft_trace_shape(k->t, (WeftValue){0, 0}, (int64_t[12]){0}))
 TRACE(shape_several, weft_trace_shape(k->t, CALL("aten.max.dim", X, INT(0)), (int64_t[12]){0}))
+TRACE(extent_9, weft_trace_extent(k->t, k->x, 9))
+TRACE(extent_none, weft_trace_extent(k->t, (WeftValue){0, 0}, 0))
+TRACE(extent_several, weft_trace_extent(k->t, CALL("aten.max.dim", X, INT(0)), 0))
 TRACE(block_name, weft_invertible(k->t, NULL, &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
 TRACE(block_empty, weft_invertible(k->t, "", &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
 TRACE(block_x, weft_invertible(k->t, "b", NULL, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
@@ -748,6 +752,9 @@ static const struct {
 	T(shape_null),
 	T(shape_none),
 	T(shape_several),
+	T(extent_9),
+	T(extent_none),
+	T(extent_several),
 	T(block_name),
 	T(block_empty),
 	T(block_x),

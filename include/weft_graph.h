@@ -260,6 +260,10 @@ WeftNode weft_graph_add_input(Weft *, WeftGraph *, const char *name, const char 
  * must be equal. */
 bool weft_graph_set_written(Weft *, WeftNode input_or_state, WeftNode value);
 
+/* Gives a size of the graph another name, in messages, in text and to users of the compiled model
+ * (WeftSymbol). The name is a C identifier that no other size has. Not for bodies. */
+bool weft_graph_rename_size(Weft *, WeftGraph *, const char *size, const char *name);
+
 /* ---- constants ---- */
 
 /* Sets *out to the value of a constant, or to the initial contents of a state: row-major, to be

@@ -432,6 +432,30 @@ bool weft_graph_set_output(Weft *w, WeftGraph *g, uint32_t k, WeftNode n)
 	return step(&s, set_output);
 }
 
+static bool rename_size(NodeStep *s)
+{
+	TRY(step_graph(s) && is_no_body(s) && given_text(s->w, s->function, "the size", s->text) &&
+	    given_text(s->w, s->function, "the name", s->type));
+	SymTab *syms = s->g->ir->syms;
+	Sym size = sym_find(syms, s->text, (uint32_t)strlen(s->text));
+	if (!size.i)
+		return step_error(s, "there is no size %s", s->text);
+	if (!text_is_identifier(s->type))
+		return step_error(s, "a size's name must be an identifier");
+	return sym_rename(syms, size, s->type) ||
+	       step_error(s, "there is a size %s already", s->type);
+}
+
+bool weft_graph_rename_size(Weft *w, WeftGraph *g, const char *size, const char *name)
+{
+	NodeStep s = {.w = w,
+		      .function = "weft_graph_rename_size",
+		      .graph = g,
+		      .text = size,
+		      .type = name};
+	return step(&s, rename_size);
+}
+
 static bool add_output(NodeStep *s)
 {
 	Node by;

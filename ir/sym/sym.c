@@ -219,6 +219,20 @@ static SymVar *var_of(const SymTab *t, Sym e)
 	return &t->var.data[n->value];
 }
 
+bool sym_rename(SymTab *t, Sym var, const char *name)
+{
+	SymScope *s = &t->scope.data[t->current];
+	if (sym_find(t, name, (uint32_t)strlen(name)).i)
+		return false;
+	var_of(t, var)->name = arena_strdup(t->ctx->arena, name);
+	intern_init(&s->names, t->ctx->arena);
+	for (uint32_t k = 0; k < s->named.n; k++) {
+		const char *each = var_of(t, s->named.data[k])->name;
+		intern(&s->names, each, strlen(each), NULL);
+	}
+	return true;
+}
+
 bool sym_bound(SymTab *t, Sym var, int64_t lo, int64_t hi)
 {
 	SymVar *v = var_of(t, var);

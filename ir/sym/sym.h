@@ -72,6 +72,9 @@ Sym sym_var(SymTab *, const char *name, SymVarKind, int64_t lo, int64_t hi);
 Sym sym_axis(SymTab *, const char *name, Sym extent);
 /* Returns the SIZE or UNBACKED variable of that name (len bytes) in the current scope, or none. */
 Sym sym_find(const SymTab *, const char *name, uint32_t len);
+/* Gives a SIZE or UNBACKED variable of the current scope another name, which is copied. Returns
+ * false, and changes nothing, if the scope has a variable of that name. */
+bool sym_rename(SymTab *, Sym var, const char *name);
 /* Narrows a variable's range to its part within lo..hi, and the ranges of all expressions that
  * contain it. Returns false, and changes nothing, if the range would become empty. An expression
  * that is no variable is an internal error. */

@@ -115,6 +115,30 @@ def test_dynamic_shapes():
         torch.testing.assert_close(m(x), net(x))
 
 
+class Nested(torch.nn.Module):
+    def forward(self, a, pair, *, k):
+        return a.sum(0) + pair[0].sum() + pair[1]["z"].sum() + k.sum(0)
+
+
+def test_names_of_sizes():
+    """Files have symbols of torch.export; Dims name them."""
+    Dim = torch.export.Dim
+    batch = Dim("batch", min=2, max=64)
+    shapes = {"a": (batch, None), "pair": [(2 * batch,), {"z": {0: Dim("rows")}}], "k": {0: Dim.AUTO}}
+    args, named = (torch.randn(4, 3), [torch.randn(8), {"z": torch.randn(6, 2)}]), {"k": torch.randn(5, 3)}
+    m = weft.compile(Nested(), args, named, dynamic_shapes=shapes)
+    assert m.symbols["batch"] == (2, 64) and len(m.symbols) == 3 and "rows" in m.symbols
+    assert [t.shape[0] for t in m.inputs[:3]] == ["batch", "2*batch", "rows"]
+    torch.testing.assert_close(m(args[0], args[1][0], args[1][1]["z"], named["k"]), Nested()(*args, **named))
+    with pytest.raises(ValueError, match=r"dimension 0 \(batch\) is 65, expected 2 to 64"):
+        m(torch.randn(65, 3), torch.randn(130), args[1][1]["z"], named["k"])
+    net, x, shapes = Net().eval(), torch.randn(2, 4), ({0: batch},)
+    program = torch.export.export(net, (x,), dynamic_shapes=shapes)
+    assert "f32[batch, 4]" in weft.graph(net, (x,), dynamic_shapes=shapes).text()
+    assert list(weft.compile(program, dynamic_shapes=shapes).symbols) == ["batch"]
+    assert list(weft.compile(program).symbols) != ["batch"]
+
+
 def test_an_exported_program_with_gradients():
     net, x = Net(), torch.randn(2, 4)
     m = weft.compile(torch.export.export(net, (x,)), grad="params")

@@ -539,6 +539,17 @@ static PyObject *graph_set_output(PyObject *module, PyObject *args)
 	return done_or_raise(g, weft_graph_set_output(g->session->w, g->graph, k, n));
 }
 
+/* graph_rename_size(graph, size, name) */
+static PyObject *graph_rename_size(PyObject *module, PyObject *args)
+{
+	Graph *g;
+	const char *size, *name;
+	(void)module;
+	if (!PyArg_ParseTuple(args, "O!ss", graph_type, &g, &size, &name) || !graph_ready(g))
+		return NULL;
+	return done_or_raise(g, weft_graph_rename_size(g->session->w, g->graph, size, name));
+}
+
 /* graph_add_output(graph, name, node) */
 static PyObject *graph_add_output(PyObject *module, PyObject *args)
 {
@@ -684,6 +695,8 @@ static PyMethodDef functions[] = {
 	{"graph_sweep", graph_sweep, METH_VARARGS, "graph_sweep(graph): erases what nothing "
 						   "reads."},
 	{"graph_verify", graph_verify, METH_VARARGS, "graph_verify(graph)"},
+	{"graph_rename_size", graph_rename_size, METH_VARARGS,
+	 "graph_rename_size(graph, size, name)"},
 	{"graph_set_output", graph_set_output, METH_VARARGS, "graph_set_output(graph, k, node)"},
 	{"graph_add_output", graph_add_output, METH_VARARGS, "graph_add_output(graph, name, node)"},
 	{"graph_remove_output", graph_remove_output, METH_VARARGS, "graph_remove_output(graph, k)"},

@@ -1,9 +1,12 @@
 """weft.compile: modules, exported programs and files become compiled models."""
 from __future__ import annotations
 
+import contextlib
 import copy
+import inspect
 import io
 import os
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft import _weft
@@ -19,7 +22,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
-    ExportedProgram; the path of a .pt2 or .onnx file; or a weft.Graph.
+    ExportedProgram, whose sizes are named by the Dims of dynamic_shapes; the path of a .pt2 or .onnx file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
@@ -32,8 +35,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
         session, graph = model.session, model
     else:
         session = _weft.Session()
-        source, label = archive(model, args, kwargs, dynamic_shapes, grad is not None)
-        graph = session.load(source, label, rng_input)
+        graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
     if precision is not None:
         session.set_precision(graph, precision)
     if grad is not None:
@@ -47,7 +49,7 @@ def join(models: dict[str, Any], *, target: str | None = None, path: str | os.Pa
     """Compiles several models into one whose entries they are, by name: ExportedPrograms or paths of .pt2 files. They
     share weights with equal contents and state with equal names."""
     session = _weft.Session()
-    graphs = [session.load(*archive(m, None, None, None)) for m in models.values()]
+    graphs = [loaded(session, m) for m in models.values()]
     return _made(session, session.join(list(models), graphs), {"target": target, "name": name, **options}, path)
 
 
@@ -60,12 +62,24 @@ def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLi
     return load(path)
 
 
-def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool = False) -> tuple[Any, str]:
-    """What Session.load takes, and a name for messages. grad: the gradients of a module must survive its export."""
+def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynamic_shapes: Any = None, grad: bool = False,
+           rng_input: bool = False) -> Any:
+    """The graph of a model. Its sizes have the names of the user's Dims, which files do not have."""
+    source, label, names = _archive(model, args, kwargs, dynamic_shapes, grad)
+    graph = session.load(source, label, rng_input)
+    for size, name in names.items():
+        with contextlib.suppress(_weft.Error):  # a size that the graph does not read, or a name that another one has
+            _weft.graph_rename_size(graph, size, name)
+    return graph
+
+
+def _archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool) -> tuple[Any, str, dict[str, str]]:
+    """What Session.load takes, a name for messages, and names of sizes. grad: the gradients of a module must survive its
+    export."""
     if isinstance(model, (str, os.PathLike)):
-        return os.fspath(model), os.fspath(model)
+        return os.fspath(model), os.fspath(model), {}
     if isinstance(model, (bytes, bytearray, memoryview)):
-        return model, "model.pt2"
+        return model, "model.pt2", {}
     import torch
     if isinstance(model, torch.nn.Module):
         label = type(model).__name__
@@ -77,14 +91,45 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool 
         program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
         if grad:
             _same_gradients(model, program, args, kwargs or {})
+        names = _names_of_sizes(program, dynamic_shapes, model.forward)
         model = program
     elif isinstance(model, torch.export.ExportedProgram):
-        label = "model"
+        label, names = "model", _names_of_sizes(model, dynamic_shapes)
     else:
         raise TypeError(f"weft.compile: expected a module, an ExportedProgram or a path, got {type(model).__name__}")
     file = io.BytesIO()
     torch.export.save(_resolved(model), file)
-    return file.getbuffer(), label + ".pt2"
+    return file.getbuffer(), label + ".pt2", names
+
+
+def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., Any] | None = None) -> dict[str, str]:
+    """The names of Dims by the symbols of the program. dynamic_shapes has the form of the inputs: by position, or by the
+    names of the parameters of `forward`, or of the program's inputs."""
+    import torch
+
+    def extents(value: Any, shapes: Any) -> Iterator[tuple[Any, Any, Any]]:
+        """An input, and a dimension of it, with its Dim."""
+        if isinstance(value, torch.Tensor):
+            for d, dim in shapes.items() if isinstance(shapes, dict) else enumerate(shapes or ()):
+                yield value, d, dim
+        elif isinstance(value, (dict, tuple, list)) and shapes:
+            for k in value if isinstance(value, dict) else range(len(value)):
+                if not isinstance(shapes, dict) or k in shapes:
+                    yield from extents(value[k], shapes[k])
+    if not isinstance(dynamic_shapes, (dict, tuple, list)) or not program.example_inputs:
+        return {}
+    args, kwargs = program.example_inputs
+    leaves, inputs = torch.utils._pytree.tree_leaves((args, kwargs)), program.graph_signature.user_inputs
+    given = inspect.signature(forward).bind(*args, **kwargs).arguments if forward else dict(zip(inputs, leaves))
+    fake = {n.name: n.meta["val"] for n in program.graph.find_nodes(op="placeholder")}
+    names: dict[str, str] = {}
+    for value, d, dim in extents(given if isinstance(dynamic_shapes, dict) else list(given.values()), dynamic_shapes):
+        dim = getattr(dim, "root", dim)  # of 2 * batch: batch
+        size = fake[next(n for n, leaf in zip(inputs, leaves) if leaf is value)].shape[d]
+        symbols = size.node.expr.free_symbols if isinstance(size, torch.SymInt) else ()
+        if isinstance(dim, torch.export.Dim) and len(symbols) == 1:
+            names.setdefault(str(*symbols), dim.__name__)
+    return names
 
 
 def _resolved(program: Any) -> Any:

@@ -105,9 +105,8 @@ def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: A
         return Graph(session.parse(model, "graph"))
     if isinstance(model, str) and not os.path.exists(model):
         raise _weft.Error(f"{model}: there is no such file; a graph in text form begins with \"graph @NAME\"")
-    from weft.compiler import archive
-    source, label = archive(model, args, kwargs, dynamic_shapes)
-    return Graph(session.load(source, label, rng_input))
+    from weft.compiler import loaded
+    return Graph(loaded(session, model, args, kwargs, dynamic_shapes, rng_input=rng_input))
 
 
 def vjp(model: Any, *args: Any, **named: Any) -> Graph:

@@ -223,6 +223,10 @@ class Nodes:
         """Output k is the value of the node."""
         _weft.graph_set_output(self.raw, k, node.raw)
 
+    def rename_size(self, size: str, name: str) -> None:
+        """Gives a size another name, in messages and in Model.symbols."""
+        _weft.graph_rename_size(self.raw, size, name)
+
     def remove_output(self, k: int) -> None:
         _weft.graph_remove_output(self.raw, k)
 

@@ -379,6 +379,25 @@ static void test_constants(void **state)
 
 /* ---- bodies ---- */
 
+/* Messages, texts and users of the model see the new name. */
+static void test_rename_size(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = parsed(w, "graph @f(%x: f32[B, 2*B], %y: f32[C]) where 1 <= B <= 8 {\n"
+				 "  %r = aten.relu(%x)\n  return %r, %y\n}");
+	assert_true(weft_graph_rename_size(w, g, "B", "batch"));
+	assert_non_null(strstr(weft_graph_text(w, g, NULL), "%x: f32[batch, 2*batch]"));
+	assert_non_null(strstr(weft_graph_text(w, g, NULL), "1 <= batch <= 8"));
+	assert_true(weft_graph_add_input(w, g, "z", "f32[batch, C]").index);
+	silent(w);
+	assert_false(weft_graph_rename_size(w, g, "C", "batch"));
+	assert_false(weft_graph_rename_size(w, g, "B", "b"));
+	assert_false(weft_graph_rename_size(w, g, "C", "2*c"));
+	assert_true(weft_graph_rename_size(w, g, "C", "B"));
+	weft_free(w);
+}
+
 static const char loop[] = "graph @f(%x: f32[2, 3]) -> f32[2, 3] {\n"
 			   "  %w = while([%x], [], cond=graph @test(%a: f32[2, 3]) {\n"
 			   "    %m = reduce(%a, kind=\"max\", dims=[0, 1], acc=f32)\n"
@@ -606,7 +625,8 @@ int main(void)
 		cmocka_unit_test(test_state),        cmocka_unit_test(test_constants),
 		cmocka_unit_test(test_bodies),       cmocka_unit_test(test_data_sizes),
 		cmocka_unit_test(test_makes_size),   cmocka_unit_test(test_other_size),
-		cmocka_unit_test(test_other_length), cmocka_unit_test(test_many)};
+		cmocka_unit_test(test_other_length), cmocka_unit_test(test_rename_size),
+		cmocka_unit_test(test_many)};
 	(void)none;
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,7 @@ static WeftAttr of_kind(int kind, uint32_t n)
 	X(sweep, weft_graph_sweep(p->w, g))                                                        \
 	X(set_output, weft_graph_set_output(p->w, g, 0, p->x))                                     \
 	X(add_output, weft_graph_add_output(p->w, g, "more", p->x))                                \
+	X(rename_size, weft_graph_rename_size(p->w, g, "B", "batch"))                              \
 	X(remove_output, weft_graph_remove_output(p->w, g, 0))                                     \
 	X(add_input, weft_graph_add_input(p->w, g, "more", "f32[]").index)                         \
 	X(constant, weft_graph_constant(p->w, g, NULL, &p->t).index)                               \
@@ -264,6 +265,9 @@ static const struct {
 	X(output_tuple, weft_graph_set_output(p->w, p->g, 0, p->m))                                \
 	X(output_check, weft_graph_set_output(p->w, p->g, 0, p->check))                            \
 	X(output_body, weft_graph_set_output(p->w, p->body, 0, p->a))                              \
+	X(rename_none, weft_graph_rename_size(p->w, p->g, "nobody", "batch"))                      \
+	X(rename_null, weft_graph_rename_size(p->w, p->g, NULL, "batch"))                          \
+	X(rename_body, weft_graph_rename_size(p->w, p->body, "B", "batch"))                        \
 	X(output_null, weft_graph_add_output(p->w, p->g, NULL, p->x))                              \
 	X(output_empty, weft_graph_add_output(p->w, p->g, "", p->x))                               \
 	X(output_twice, weft_graph_add_output(p->w, p->g, "v", p->x))                              \

@@ -40,6 +40,19 @@ def test_a_shared_object(tmp_path):
 
 @linker
 @pytest.mark.parametrize("options", [{}, {"weights_file": 1}])
+def test_a_file_that_is_replaced(tmp_path, options):
+    """The models that were loaded before keep the old file."""
+    path, models = tmp_path / "m.so", []
+    x = np.zeros(3, "f4")
+    for k in range(3):
+        g = weft.trace(lambda x: x * 2 + np.full(3, k, "f4"), "f32[3]")
+        models.append(g.compile(path=path, **options))
+    models += [weft.load(path), weft.load(path)]
+    assert [m(x)[0] for m in models] == [0, 1, 2, 2, 2]
+
+
+@linker
+@pytest.mark.parametrize("options", [{}, {"weights_file": 1}])
 def test_a_pickle_by_value(tmp_path, options):
     m = weft.compile(data("mlp.pt2"), path=tmp_path / "mlp.so", **options)
     x = [np.ones([n if isinstance(n, int) else 2 for n in t.shape], "f4") for t in m.inputs]

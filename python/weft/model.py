@@ -201,10 +201,27 @@ def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None
     """Loads a shared object that Weft compiled. weights: the path of its weight file, if that is not beside
     it. verify: read all of the weight file and compare its checksum."""
     path = os.path.abspath(os.fspath(path))
-    program = _weft.load(path, symbol)
+    program = _weft.load(_spelled(path), symbol)
     model = Model(program, program.open(weights, verify), 0, path)
     model.weights_path = None if weights is None else os.path.abspath(os.fspath(weights))
     return model
+
+
+_loaded: dict[str, list[tuple[int, ...]]] = {}
+
+
+def _spelled(path: str) -> str:
+    """dlopen takes a path that it knows for the file that it loaded from there, so a file that was replaced since has another
+    spelling of its path: /folder/./model.so."""
+    try:
+        s = os.stat(path)
+    except OSError:
+        return path
+    files, file = _loaded.setdefault(path, []), (s.st_dev, s.st_ino, s.st_mtime_ns, s.st_size)
+    if file not in files:
+        files.append(file)
+    folder, name = os.path.split(path)
+    return os.path.join(folder, *["."] * files.index(file), name)
 
 
 def default_threads() -> int:

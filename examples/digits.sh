@@ -2,7 +2,7 @@
 # Compile a trained model, classify 360 images of digits, and compare with running it operator by operator.
 set -e
 cd "$(dirname "$0")/.."
-scripts/build.sh >/dev/null
+scripts/build.sh weft classify >/dev/null
 build=${BUILD:-build}
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT

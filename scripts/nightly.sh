@@ -1,7 +1,7 @@
 #!/bin/sh
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
 # with fresh seeds for an hour, the readers of files under libFuzzer where there is clang, errors at large sizes, and the Python wheel
-# (python3-venv, python3-dev; PyTorch comes from PyPI).
+# (PyTorch comes from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh

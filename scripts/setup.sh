@@ -1,5 +1,6 @@
 #!/bin/sh
-# Install what is missing for building, on Debian 12 as root, and nothing that is there already.
+# Install what is missing for building, on Debian 12 as root, and nothing that is there already: scripts/setup.sh [python]
+# python: also what `pip install .` needs.
 set -e
 have() { command -v "$1" >/dev/null 2>&1; }
 header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
@@ -19,6 +20,11 @@ header zip.h || need="$need libzip-dev"
 header jansson.h || need="$need libjansson-dev"
 printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
 	cc -E - >/dev/null 2>&1 || need="$need libcmocka-dev"
+if [ "$1" = python ]; then
+	include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null) || include=
+	[ -f "$include/Python.h" ] || need="$need python3-dev"
+	python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
+fi
 if [ -n "$need" ]; then
 	echo "installing:$need"
 	apt-get update -qq

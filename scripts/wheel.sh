@@ -15,6 +15,7 @@ folder=$(cd "$folder" && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+"$root/scripts/setup.sh" python
 python3 -m venv "$work/build"
 "$work/build/bin/pip" wheel --quiet --no-deps -w "$folder" "$@" "$root"
 wheel=$(ls -t "$folder"/weft-*.whl | head -1)

@@ -5,8 +5,10 @@
  *
  * Where elements are neighbours along a summed axis, as in a product with a transposed matrix,
  * squares of as many of both as there are lanes are loaded along that axis and transposed in
- * registers; else columns are loaded or gathered. Columns past the end of the last panel hold
- * anything: what is computed of them is not stored. */
+ * registers; else columns are loaded or gathered. Short summed axes that continue each other, as
+ * the channels and taps of a convolution's weight, are one axis for the loads; each column of a
+ * square finds its place by their indices. Columns past the end of the last panel hold anything:
+ * what is computed of them is not stored. */
 #include "codegen/cpu/contract.h"
 
 typedef struct {
@@ -16,6 +18,7 @@ typedef struct {
 	Lx first, end; /* the task's panels */
 	Lx panel;      /* the current one */
 	Lx lo, hi;     /* the task's part of the cut axis */
+	Lx index[MAX_AXES]; /* of the unit axes, of the column of a square that is stored next */
 } Copy;
 
 static uint32_t vectors(const Copy *c)
@@ -152,23 +155,100 @@ static Lx load_row(Copy *c, Lx column)
 	Cpu *s = c->s;
 	eval_at(&s->e, c->p->panels.axis, column);
 	Lx x = !micro_groups(c->p->axes.row) ? load_elements(c)
-	       : c->p->along == NO_AXIS      ? join_groups(c)
+	       : !c->p->unit.n               ? join_groups(c)
 					     : load_groups(c);
 	eval_at(&s->e, c->p->panels.axis, (Lx){0});
 	return x;
 }
 
-/* Steps [k, k + lanes) of the axis, of vector j, as columns: all of them, or the first `left` of
- * these. */
+/* The element of the unit axes by its number: for loads that of the first of them alone. */
+static void at_element(Copy *c, Lx number)
+{
+	const UnitAxes *u = &c->p->unit;
+	for (uint32_t i = 1; i < u->n; i++)
+		eval_at(&c->s->e, u->axis[i], lx_int(c->s->e.f, 0));
+	eval_at(&c->s->e, u->axis[0], number);
+}
+
+/* The same element by the index of each unit axis. */
+static void at_indices(Copy *c, Lx number)
+{
+	Cpu *s = c->s;
+	const UnitAxes *u = &c->p->unit;
+	for (uint32_t i = 0; i < u->n; i++) {
+		Lx n = eval_size(&s->e, s->e.nest->extent[u->axis[i]]);
+		const bool last = i + 1 == u->n;
+		c->index[i] =
+			last ? number : eval_let(&s->e, "index", lx_mod(s->e.f, number, n));
+		number = last ? number : eval_let(&s->e, "number", lx_div(s->e.f, number, n));
+		eval_at(&s->e, u->axis[i], c->index[i]);
+	}
+}
+
+/* The element after that of the last call, or of at_indices. */
+static void at_next(Copy *c)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const UnitAxes *u = &c->p->unit;
+	Lx more = lx_int(f, 1), zero = lx_int(f, 0);
+	for (uint32_t i = 0; i < u->n; i++) {
+		Lx next = eval_let(&s->e, "next", lx_add(f, c->index[i], more));
+		if (i + 1 < u->n) {
+			Lx n = eval_size(&s->e, s->e.nest->extent[u->axis[i]]);
+			Lx wraps = eval_let(&s->e, "wraps", lx_cmp(f, SC_eq, next, n));
+			more = lx_select(f, wraps, lx_int(f, 1), zero);
+			next = eval_let(&s->e, "index", lx_select(f, wraps, zero, next));
+		}
+		c->index[i] = next;
+		eval_at(&s->e, u->axis[i], next);
+	}
+}
+
+/* The columns of a square that begins at that element. */
+static void store_square(Copy *c, uint32_t j, Lx here, const Lx *column)
+{
+	Cpu *s = c->s;
+	for (uint32_t i = 0; i < s->e.lanes.n; i++) {
+		if (c->p->unit.n == 1)
+			at_element(c, lx_add(s->e.f, here, lx_int(s->e.f, i)));
+		else if (i)
+			at_next(c);
+		else
+			at_indices(c, here);
+		ls_store(s->e.f, c->to, place(c, j), column[i], (Lx){0});
+	}
+}
+
+/* The first `left` of them. */
+static void store_columns(Copy *c, uint32_t j, Lx here, Lx left, const Lx *column)
+{
+	Cpu *s = c->s;
+	LMem square = ls_local(s->e.f, "square", c->p->vector.dtype,
+			       (uint64_t)s->e.lanes.n * s->e.lanes.n);
+	for (uint32_t i = 0; i < s->e.lanes.n; i++)
+		ls_store(s->e.f, square, lx_int(s->e.f, (int64_t)i * s->e.lanes.n), column[i],
+			 (Lx){0});
+	Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", lx_int(s->e.f, 0), left, 1));
+	at_indices(c, lx_add(s->e.f, here, i));
+	Lv v = ls_load(s->e.f, "column", square, lx_mul(s->e.f, i, lx_int(s->e.f, s->e.lanes.n)),
+		       c->p->vector, (Lx){0});
+	ls_store(s->e.f, c->to, place(c, j), lx_var(s->e.f, v), (Lx){0});
+	ls_end(s->e.f);
+}
+
+/* As many elements of the unit axes as there are lanes, of vector j, as columns: all of them, or
+ * the first `left` of these. */
 static void copy_square(Copy *c, uint32_t j, Lx left)
 {
 	Cpu *s = c->s;
-	Lx here = s->e.at[c->p->along], *row = ARENA_ARRAY(s->e.arena, Lx, s->e.lanes.n),
+	const uint32_t first = c->p->unit.axis[0];
+	Lx here = s->e.at[first], *row = ARENA_ARRAY(s->e.arena, Lx, s->e.lanes.n),
 	   column = eval_let(&s->e, "column", first_column(c, j));
 	Lx last = lx_sub(s->e.f, eval_size(&s->e, s->e.nest->extent[c->p->panels.axis]),
 			 lx_int(s->e.f, 1));
 	bool whole = is_whole(c);
-	eval_lanes(&s->e, c->p->along, s->e.lanes.n);
+	eval_lanes(&s->e, first, s->e.lanes.n);
 	eval_mask(&s->e, left.i ? lx_var(s->e.f, ls_let(s->e.f, "there",
 							lx_mask(s->e.f, left, s->e.lanes.n)))
 				: (Lx){0});
@@ -179,50 +259,42 @@ static void copy_square(Copy *c, uint32_t j, Lx left)
 	eval_mask(&s->e, (Lx){0});
 	eval_lanes(&s->e, NO_AXIS, s->e.lanes.n);
 	transpose_lanes(s, row);
-	if (!left.i) {
-		for (uint32_t i = 0; i < s->e.lanes.n; i++) {
-			eval_at(&s->e, c->p->along, lx_add(s->e.f, here, lx_int(s->e.f, i)));
-			ls_store(s->e.f, c->to, place(c, j), row[i], (Lx){0});
-		}
-	} else {
-		LMem square = ls_local(s->e.f, "square", c->p->vector.dtype,
-				       (uint64_t)s->e.lanes.n * s->e.lanes.n);
-		for (uint32_t i = 0; i < s->e.lanes.n; i++)
-			ls_store(s->e.f, square, lx_int(s->e.f, (int64_t)i * s->e.lanes.n), row[i],
-				 (Lx){0});
-		Lx i = lx_var(s->e.f, ls_for(s->e.f, "i", lx_int(s->e.f, 0), left, 1));
-		eval_at(&s->e, c->p->along, lx_add(s->e.f, here, i));
-		Lv v = ls_load(s->e.f, "column", square,
-			       lx_mul(s->e.f, i, lx_int(s->e.f, s->e.lanes.n)), c->p->vector,
-			       (Lx){0});
-		ls_store(s->e.f, c->to, place(c, j), lx_var(s->e.f, v), (Lx){0});
-		ls_end(s->e.f);
-	}
-	eval_at(&s->e, c->p->along, here);
+	if (left.i)
+		store_columns(c, j, here, left, row);
+	else
+		store_square(c, j, here, row);
+	at_element(c, here);
 }
 
 static void copy_squares(Copy *c)
 {
 	Cpu *s = c->s;
-	Lx lanes = lx_int(s->e.f, s->e.lanes.n),
-	   hi = c->p->cut == c->p->along ? c->hi : eval_size(&s->e, s->e.nest->extent[c->p->along]);
-	Lx lo = c->p->cut == c->p->along ? c->lo : lx_int(s->e.f, 0);
-	Lx n = lx_sub(s->e.f, hi, lo);
-	Lx end = eval_let(&s->e, "whole",
-			  lx_add(s->e.f, lo, lx_sub(s->e.f, n, lx_mod(s->e.f, n, lanes))));
-	eval_for(&s->e, c->p->along, lo, end, s->e.lanes.n);
+	LoopFn *f = s->e.f;
+	const UnitAxes *u = &c->p->unit;
+	const uint32_t outermost = u->axis[u->n - 1];
+	Lx lanes = lx_int(f, s->e.lanes.n), inner = lx_int(f, u->inner),
+	   lo = c->p->cut == outermost ? c->lo : lx_int(f, 0),
+	   hi = c->p->cut == outermost ? c->hi : eval_size(&s->e, s->e.nest->extent[outermost]);
+	lo = lx_mul(f, lo, inner);
+	hi = lx_mul(f, hi, inner);
+	Lx n = lx_sub(f, hi, lo);
+	Lx end = eval_let(&s->e, "whole", lx_add(f, lo, lx_sub(f, n, lx_mod(f, n, lanes))));
+	at_element(c, lo);
+	eval_for(&s->e, u->axis[0], lo, end, s->e.lanes.n);
 	for (uint32_t j = 0; j < vectors(c); j++)
 		copy_square(c, j, (Lx){0});
 	eval_end(&s->e);
-	if (sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[c->p->along]))
-		return;
-	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, end, hi));
-	eval_at(&s->e, c->p->along, end);
-	Lx left = eval_let(&s->e, "left", lx_sub(s->e.f, hi, end));
-	for (uint32_t j = 0; j < vectors(c); j++)
-		copy_square(c, j, left);
-	ls_end(s->e.f);
-	eval_at(&s->e, c->p->along, (Lx){0});
+	const Sym all = sym_muli(s->e.syms, s->e.nest->extent[outermost], u->inner);
+	if (!sym_divides(s->e.syms, s->e.lanes.n, all)) {
+		ls_if(f, lx_cmp(f, SC_lt, end, hi));
+		at_element(c, end);
+		Lx left = eval_let(&s->e, "left", lx_sub(f, hi, end));
+		for (uint32_t j = 0; j < vectors(c); j++)
+			copy_square(c, j, left);
+		ls_end(f);
+	}
+	for (uint32_t i = 0; i < u->n; i++)
+		eval_at(&s->e, u->axis[i], (Lx){0});
 }
 
 static void copy_columns(Copy *c)
@@ -261,26 +333,22 @@ static KernelCost copy_cost(const Cpu *s, const CopyPlan *p)
 	return (KernelCost){.flops = cost_number(s->e.arena, 0), .bytes = bytes};
 }
 
-/* The loops over the summed axes but that along which squares are copied; in each, the task's
+/* The loops over the summed axes but those along which squares are copied; in each, the task's
  * panels. */
 static void copy_steps(Copy *c)
 {
 	Cpu *s = c->s;
-	uint32_t n = 0;
-	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		uint32_t k = c->p->axes.k[i];
-		if (k == c->p->along)
-			continue;
+	for (uint32_t i = 0; i < c->p->nloop; i++) {
+		uint32_t k = c->p->loop[i];
 		Lx lo = k == c->p->cut ? c->lo : lx_int(s->e.f, 0),
 		   hi = k == c->p->cut ? c->hi : eval_size(&s->e, s->e.nest->extent[k]);
 		eval_for(&s->e, k, lo, hi, 1);
-		n++;
 	}
-	if (c->p->along == NO_AXIS)
-		copy_columns(c);
-	else
+	if (c->p->unit.n)
 		copy_squares(c);
-	while (n--)
+	else
+		copy_columns(c);
+	for (uint32_t i = 0; i < c->p->nloop; i++)
 		eval_end(&s->e);
 }
 

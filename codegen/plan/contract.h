@@ -42,13 +42,23 @@ typedef struct {
 				panels */
 } Panels;
 
+/* Summed axes of which an operand's elements follow each other as if they were one axis: axis[0]
+ * has stride 1, each further one the product of the extents before it. `inner` is that product of
+ * the last one, the stride of the outermost axis. n 0: there are none. */
+typedef struct {
+	uint32_t axis[MAX_AXES], n;
+	int64_t inner;
+} UnitAxes;
+
 /* A phase that copies an operand into panels. */
 typedef struct {
 	const Nest *nest; /* of the phase */
 	ContractAxes axes;
 	Panels panels;
-	uint32_t along;     /* the summed axis with unit stride, or NO_AXIS */
-	uint32_t cut;       /* the summed axis of which a task has a part */
+	UnitAxes unit;      /* along which squares are transposed; none: columns are copied */
+	uint32_t loop[MAX_AXES], nloop; /* the other summed axes, that of the greatest stride
+					   first: what lies in one line is read together */
+	uint32_t cut; /* the summed axis of which a task has a part: that of the greatest stride */
 	int64_t per, group; /* per: steps of that axis in a task; group: its panels */
 	Sym parts, groups;  /* tasks by part of the axis, and by group of panels */
 	Sym ntasks;
@@ -258,9 +268,10 @@ double contract_steps(const PlanInput *, const ContractAxes *);
 double contract_members(const PlanInput *, const ContractAxes *);
 /* The upper bound of the number of steps of k; 0: no bound, or one above MAX_PANEL. */
 int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
-/* The summed axis along which the operand has stride 1 and at least a vector of elements at hint
- * sizes: a copy transposes squares of it in registers. NO_AXIS if there is none. */
-uint32_t contract_turned_axis(const PlanInput *, Kx load, const ContractAxes *);
+/* The summed axis along which the operand has stride 1, with those that continue it if it has less
+ * than a vector of elements at hint sizes: a copy transposes squares in registers. None if all of
+ * them together are less than a vector. */
+UnitAxes contract_unit_axes(const PlanInput *, Kx load, const ContractAxes *);
 /* Returns the plan of the phase that copies the operand of p->load into panels, in the nest's
  * arena. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);

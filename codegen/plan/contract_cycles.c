@@ -154,7 +154,7 @@ static double copy_cycles(const PlanInput *in, const CopyPlan *p)
 	const double elements = (double)plan_size(in, p->panels.numel);
 	const bool vectors =
 		nest_coef_is(p->nest, p->nest->offset[p->panels.load.i], p->panels.axis, 1);
-	const CopyKind kind = p->along != NO_AXIS ? COPY_TURNED
+	const CopyKind kind = p->unit.n         ? COPY_TURNED
 			      : vectors           ? COPY_VECTORS
 						  : COPY_GATHERED;
 	return in->target->machine.phase / 8.0 +

@@ -215,7 +215,7 @@ static double count_elements(const PlanInput *in, const ContractAxes *x, uint32_
 
 static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
 {
-	return contract_turned_axis(in, load, x) != NO_AXIS ? COPY_TURNED : COPY_GATHERED;
+	return contract_unit_axes(in, load, x).n ? COPY_TURNED : COPY_GATHERED;
 }
 
 /* Than gathering each panel once: a phase has its price. */
@@ -486,28 +486,85 @@ Runs contract_find_runs(const PlanInput *in, const ContractPlan *c, bool all)
 
 /* ---- the phase that copies an operand ---- */
 
-uint32_t contract_turned_axis(const PlanInput *in, Kx load, const ContractAxes *x)
+/* The summed axis of that stride, or NO_AXIS. */
+static uint32_t axis_of_stride(const PlanInput *in, Kx load, const ContractAxes *x, int64_t stride)
 {
-	const bool groups = micro_groups(x->row);
-	for (uint32_t i = groups ? x->nk - 1 : 0; i < x->nk; i++)
-		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i],
-				 groups ? x->row->group : 1) &&
-		    nest_hint(in->nest, x->k[i]) >= (int64_t)contract_lanes(in) &&
-		    !contract_has_tail(in->nest, x))
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (nest_coef_is(in->nest, in->nest->offset[load.i], x->k[i], stride))
 			return x->k[i];
 	return NO_AXIS;
 }
 
-/* The outermost axis, in parts that are worth a task. */
+UnitAxes contract_unit_axes(const PlanInput *in, Kx load, const ContractAxes *x)
+{
+	const Nest *n = in->nest;
+	const int64_t lanes = contract_lanes(in);
+	const bool groups = micro_groups(x->row), guarded = n->k->kx.data[load.i].guard.i;
+	UnitAxes unit = {.inner = 1};
+	uint32_t a = groups ? x->k[x->nk - 1] : axis_of_stride(in, load, x, 1);
+	if (groups && (contract_has_tail(n, x) ||
+		       !nest_coef_is(n, n->offset[load.i], a, x->row->group)))
+		return unit;
+	while (a != NO_AXIS) {
+		unit.axis[unit.n++] = a;
+		int64_t extent, hint = nest_hint(n, a) * unit.inner;
+		if (hint >= lanes)
+			break;
+		if (groups || guarded || !sym_is_const(n->syms, n->extent[a], &extent) ||
+		    extent < 2)
+			return (UnitAxes){0};
+		unit.inner *= extent;
+		a = axis_of_stride(in, load, x, unit.inner);
+	}
+	return a == NO_AXIS ? (UnitAxes){0} : unit;
+}
+
+/* The stride of a summed axis in the operand, without sign, at hint sizes. */
+static int64_t stride_of(const Nest *n, Kx load, uint32_t axis)
+{
+	Sym coef;
+	const int64_t stride =
+		nest_coef(n, n->offset[load.i], axis, &coef) ? sym_hint(n->syms, coef) : 0;
+	return stride < 0 ? -stride : stride;
+}
+
+static bool is_unit_axis(const CopyPlan *c, uint32_t axis)
+{
+	for (uint32_t i = 0; i < c->unit.n; i++)
+		if (c->unit.axis[i] == axis)
+			return true;
+	return false;
+}
+
+/* Fills in CopyPlan.loop, and `cut`. */
+static void order_loops(CopyPlan *c)
+{
+	const Nest *n = c->nest;
+	for (uint32_t i = 0; i < c->axes.nk; i++) {
+		const uint32_t axis = c->axes.k[i];
+		uint32_t at = c->nloop;
+		if (is_unit_axis(c, axis))
+			continue;
+		const int64_t stride = stride_of(n, c->panels.load, axis);
+		for (; at && stride_of(n, c->panels.load, c->loop[at - 1]) < stride; at--)
+			c->loop[at] = c->loop[at - 1];
+		c->loop[at] = axis;
+		c->nloop++;
+	}
+	const int64_t widest = c->nloop ? stride_of(n, c->panels.load, c->loop[0]) : 0;
+	c->cut = !c->unit.n || widest > c->unit.inner ? c->loop[0] : c->unit.axis[c->unit.n - 1];
+}
+
+/* The axis that is cut, in parts that are worth a task. */
 static void choose_parts(const PlanInput *in, CopyPlan *c)
 {
 	const Nest *n = in->nest;
 	int64_t inner = c->panels.width * c->group, unit = 1;
-	c->cut = c->axes.k[0];
-	for (uint32_t i = 1; i < c->axes.nk; i++)
-		inner *= nest_hint(n, c->axes.k[i]);
-	if (c->cut == c->along)
-		unit = contract_lanes(in);
+	for (uint32_t i = 0; i < c->axes.nk; i++)
+		inner *= c->axes.k[i] == c->cut ? 1 : nest_hint(n, c->axes.k[i]);
+	if (is_unit_axis(c, c->cut)) /* parts are whole squares */
+		while (unit * c->unit.inner % contract_lanes(in))
+			unit++;
 	int64_t per = tuning_task_work(&in->target->machine) / (inner > 0 ? inner : 1);
 	c->per = per / unit * unit < unit ? unit : per / unit * unit;
 	c->parts = sym_ceildiv(n->syms, n->extent[c->cut], sym_int(n->syms, c->per));
@@ -522,9 +579,10 @@ const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const C
 		.nest = n,
 		.axes = *x,
 		.panels = *p,
-		.along = contract_turned_axis(in, p->load, x),
+		.unit = contract_unit_axes(in, p->load, x),
 		.vector = {micro_groups(x->row) ? DT_u32 : in->shape.dtype, contract_lanes(in)}};
-	c->group = c->along == NO_AXIS ? TASK_PANELS : 1;
+	c->group = c->unit.n ? 1 : TASK_PANELS;
+	order_loops(c);
 	choose_parts(in, c);
 	const uint64_t axes = nest_axes(n, p->offset);
 	Sym members = sym_int(n->syms, 1);

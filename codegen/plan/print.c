@@ -31,7 +31,9 @@ static void print_copy(const CopyPlan *c, Text *out)
 	text_printf(out, "\ncopy: panels of %lld", (long long)c->panels.width);
 	print_axes(n, ", columns", &c->panels.axis, 1, out);
 	print_axes(n, ", k", c->axes.k, c->axes.nk, out);
-	text_printf(out, "%s; tasks: %s", c->along != NO_AXIS ? ", by squares" : "",
+	if (c->unit.n > 1)
+		print_axes(n, ", by squares along", c->unit.axis, c->unit.n, out);
+	text_printf(out, "%s; tasks: %s", c->unit.n == 1 ? ", by squares" : "",
 		    sym_str(n->syms, c->ntasks));
 }
 

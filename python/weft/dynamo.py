@@ -183,7 +183,9 @@ class Compiled(Boxed):
             n = r.value.of(args)
             return torch.empty_strided(n[: len(n) // 2], n[len(n) // 2:], dtype=t.dtype).copy_(t)
         *n, offset = r.value.of(args)
-        return t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
+        view = t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
+        # AOTAutograd refuses a later write to results of one memory of which some are views and others are not.
+        return view.detach() if r.kind == "tensor" else view
 
 
 class Writing(Boxed):
@@ -258,7 +260,8 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
     _warn(lacking)
     if any("unbacked_bindings" in n.meta for n in gm.graph.nodes):
         refused = refused | {n: "may read a size that depends on data" for n in gm.graph.nodes if _reads_size(n)}
-    refused = refused | {n: "no part takes or gives it" for n in gm.graph.nodes if isinstance(n.meta.get("val"), (torch.SymBool, torch.SymFloat))}
+    refused = refused | {n: "Python computes it" for n in gm.graph.nodes if isinstance(n.meta.get("val"), (torch.SymBool, torch.SymFloat)) or
+                         n.target is torch.ops.aten._assert_scalar.default}
     statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()

@@ -1,4 +1,7 @@
 """Compiled models with tensors of PyTorch."""
+import subprocess
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -225,3 +228,28 @@ def test_one_openmp(compiled):
     with open("/proc/self/maps") as f:
         libraries = {line.split()[-1] for line in f if "libgomp" in line or "libomp" in line}
     assert len(libraries) <= 1
+
+
+def test_threads_of_pytorch():
+    """Long calls use the threads that PyTorch's operators use, and none in a child, where OpenMP has lost them."""
+    script = """
+import numpy, os, torch, weft
+def threads():
+    return len(os.listdir("/proc/self/task"))
+torch.set_num_threads(2)
+x, module = torch.randn(256, 512), torch.nn.Sequential(torch.nn.Linear(512, 512), torch.nn.ReLU(), torch.nn.Linear(512, 512))
+with torch.no_grad():
+    want = module(x)
+    model = weft.compile(module.eval(), (x,))
+    before = threads()
+    for _ in range(3):
+        got = model(x)
+    torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
+    print(model.threads, threads() - before, flush=True)
+    pid = os.fork()
+    if not pid:
+        os._exit(0 if numpy.array_equal(model(x).numpy(), got.numpy()) else 1)
+    print(os.waitpid(pid, 0)[1], torch.equal(model(x), got))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    assert done.stdout.split() == ["2", "0", "0", "True"], done.stdout + done.stderr

@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+enum { LONG_CALL = 50000 /* ns */ };
 
 /* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
  * many exist as calls were in progress at the same time. */
@@ -26,6 +29,7 @@ typedef struct {
 	const WeftEntry *entry;
 	uint32_t number;
 	int32_t threads;    /* 0: the number of processors */
+	int64_t took;       /* ns of the last call */
 	PyObject **name;    /* of the inputs, interned */
 	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy
 	                       arrays */
@@ -484,7 +488,14 @@ static int make_room(Call *c)
 	return c->work ? 0 : -1;
 }
 
-/* The instance counts the call. */
+static int64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* The instance counts the call. Short calls do not pay for OpenMP's threads. */
 static PyObject *execute(Function *f, Call *c, PyObject *out)
 {
 	const WeftModel *m = f->model;
@@ -505,9 +516,13 @@ static PyObject *execute(Function *f, Call *c, PyObject *out)
 		context.profile = spend;
 		context.profile_user = c->spent;
 	}
+	if (f->threads > 1 && f->took >= LONG_CALL)
+		context.threads = torch_threads();
+	const int64_t begin = now();
 	Py_BEGIN_ALLOW_THREADS
 	code = m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
 	Py_END_ALLOW_THREADS
+	f->took = now() - begin;
 	if (measured)
 		profile_end_call(f, c);
 	if (f->entry->flags & WEFT_ENTRY_DATA_SIZES) {
@@ -611,6 +626,7 @@ static PyObject *function_new(PyTypeObject *type, PyObject *args, PyObject *name
 	f->instance = (Instance *)in;
 	f->model = m;
 	f->number = number;
+	f->took = LONG_CALL;
 	f->entry = weft_entry(m, number);
 	f->name = calloc(f->entry->ninput + 1, sizeof *f->name);
 	for (uint32_t k = 0; f->name && k < f->entry->ninput; k++)

@@ -88,6 +88,14 @@ bool instance_ready(const Instance *);
 extern PyTypeObject *instance_type;
 int program_setup(PyObject *module);
 
+/* ---- threads.c ---- */
+
+/* Returns the threads of PyTorch's OpenMP library: it keeps its threads busy for milliseconds after
+ * each of its operators, so that no other ones get their processors. Use WeftContext.nthreads with
+ * it. Returns NULL where PyTorch is not loaded or has no such library, and after a fork, which
+ * OpenMP does not survive. */
+const WeftThreads *torch_threads(void);
+
 /* ---- function.c ---- */
 
 int function_setup(PyObject *module);

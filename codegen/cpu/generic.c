@@ -6,6 +6,7 @@
  * inner one, lanes belong to one row and reductions end with a horizontal step. */
 #include "codegen/cpu/generic.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "codegen/plan/axes.h"
@@ -512,6 +513,7 @@ static void combine_parts(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
 	const Parts *p = g->p->parts;
+	assert(p); /* what has the role RUN_FROM_PARTS has parts */
 	const Stage *st = &s->e.k->stage.data[stage];
 	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
 	Lv acc = ls_var(s->e.f, "acc",

@@ -3,6 +3,8 @@
  * the threads of a GPU are merged from runs. The first elements alone are sorted by a heap. */
 #include "codegen/cpu/cpu.h"
 
+#include <assert.h>
+
 /* ---- rows ---- */
 
 /* A pair of arrays over the row: stages of values and of indices. */
@@ -358,6 +360,7 @@ typedef struct {
 /* An i64 whose lowest digits, as unsigned numbers, are in the order of the elements. */
 static Lx digits_of(const Radix *x, Lx v)
 {
+	assert(x->digits >= 1);
 	LoopFn *f = x->row->s->e.f;
 	const LType i64 = {DT_i64, 1};
 	Lx key = key_of(x->row, x->dtype, v);

@@ -573,6 +573,56 @@ def test_parts_of_inputs_are_views(dynamic):
             assert got.data_ptr() == want.data_ptr() and got.stride() == want.stride()
 
 
+VIEWS = {
+    "slice": lambda x: x[x.shape[0] // 2:], "select": lambda x: x[x.shape[0] - 1], "narrow": lambda x: x.narrow(0, 0, x.shape[0] - 1),
+    "columns": lambda x: x[:, x.shape[1] // 2:], "view": lambda x: x.view(x.shape[0], 1, x.shape[1]), "t": lambda x: x.t()[1:],
+    "expand": lambda x: x.unsqueeze(0).expand(x.shape[0], -1, -1), "chunk": lambda x: x.chunk(2)[1], "unbind": lambda x: x.unbind(1)[-1],
+    "split": lambda x: x.split(x.shape[0] // 2)[1], "diagonal": lambda x: x.diagonal(1), "unfold": lambda x: x.unfold(1, 2, 1)[1:],
+    "strided": lambda x: x.as_strided((x.shape[0],), (1,)),
+    "chain": lambda x: x.unsqueeze(1).transpose(0, 2).squeeze()[x.shape[1] // 2:, 1:], "squeeze": lambda x: x[1:2].squeeze(0)[x.shape[1] // 2:],
+    "written": lambda x: x[x.shape[0] // 2:].add_(1), "beside a sum": lambda x: (x.sum() * 2, x[x.shape[0] // 2:], x[:x.shape[0] // 2].detach()),
+}
+LAYOUTS = {
+    "row-major": lambda b, n, m: b.view(-1)[:n * m].view(n, m), "columns apart": lambda b, n, m: b[:n, ::2], "columns": lambda b, n, m: b[:n, m:],
+    "rows apart": lambda b, n, m: b[::2, :m], "transposed": lambda b, n, m: b[:m, :n].t(), "one row": lambda b, n, m: b[1, :m].expand(n, m),
+    "behind": lambda b, n, m: b.view(-1)[3:n * m + 3].view(n, m),
+}
+
+
+def same_views(fast, eager, base, *layout):
+    """Both functions' results are the same parts of the memory of their own argument."""
+    twins = [base.clone() for _ in range(2)]
+    results = [f(lay(b)) for f, b in zip((fast, eager), twins) for lay in layout]
+    got, want = (r if isinstance(r, tuple) else (r,) for r in results)
+    for a, b in zip(got, want, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-5, check_stride=True)
+        assert (a.storage_offset(), a.dtype) == (b.storage_offset(), b.dtype)
+        assert (a.untyped_storage().data_ptr() == twins[0].untyped_storage().data_ptr()) == (
+            b.untyped_storage().data_ptr() == twins[1].untyped_storage().data_ptr())
+    assert torch.equal(*twins)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_views_of_inputs_of_any_layout(view):
+    for layout in LAYOUTS:
+        if (view, layout) == ("written", "one row"):
+            continue
+        torch._dynamo.reset()
+        fast = torch.compile(VIEWS[view], backend=dynamo.backend, dynamic=True)
+        for n, m in ((4, 6), (6, 8), (5, 7)):
+            same_views(fast, VIEWS[view], torch.randn(2 * n, 2 * m), lambda b, n=n, m=m: LAYOUTS[layout](b, n, m))
+
+
+def test_views_of_complex_inputs():
+    def f(x):
+        return torch.view_as_real(x)[x.shape[0] // 2:], x.imag[x.shape[0] // 2:], x.real, x[1:].conj().sum() * 2
+    for lay in (lambda b: b[1:], lambda b: b[:, ::2], lambda b: b.t()):
+        torch._dynamo.reset()
+        fast = torch.compile(f, backend=dynamo.backend, dynamic=True)
+        for n in (4, 6):
+            same_views(fast, f, torch.randn(n, n + 2, dtype=torch.complex64), lay)
+
+
 def test_a_backward_graph_may_be_called_again():
     m = mlp()
     loss = torch.compile(m, backend=dynamo.backend)(torch.randn(5, 4)).square().sum()

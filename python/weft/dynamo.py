@@ -102,7 +102,7 @@ class Compiled(Boxed):
         # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
         lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
         given = [n.meta.get("val") for n in lowering.gm.graph.find_nodes(op="placeholder")]
-        self._resolve = [k for k in lowering.tensors if isinstance(given[k], torch.Tensor)] if lazy else []
+        self._resolve = [i for i, k in enumerate(lowering.tensors) if isinstance(given[k], torch.Tensor)] if lazy else []
         self._later = later
         self._source = lowering.graph, lowering.gm  # until the model is made
         if not later:
@@ -144,9 +144,9 @@ class Compiled(Boxed):
         model = self._model
         if isinstance(model, Eager):
             return model(args)
-        for k in self._resolve:
-            args[k] = resolved(args[k])
         inputs = [args[k] for k in self._take]
+        for i in self._resolve:
+            inputs[i] = resolved(inputs[i])
         for value in self._more:
             inputs.append(_key() if value is None else value)
         model.threads = torch.get_num_threads()
@@ -172,20 +172,21 @@ class Compiled(Boxed):
             return made[r.index].item()
         if r.kind == "size":
             return r.value.of(args)[0]
-        t = made[r.index] if r.kind == "tensor" else args[r.index]
+        if r.kind == "input":
+            return r.value.of(args[r.index], args) if r.value else args[r.index]
+        t = made[r.index]
         if r.order:
             t = t.permute(r.order)
         if r.value is None:
             return t
         if r.value == "alias":
             return t.detach()
-        if isinstance(r.value, fx.Gaps):
-            n = r.value.of(args)
-            return torch.empty_strided(n[: len(n) // 2], n[len(n) // 2:], dtype=t.dtype).copy_(t)
+        if isinstance(r.value, fx.View):
+            return r.value.of(t, args)
         *n, offset = r.value.of(args)
         view = t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
         # AOTAutograd refuses a later write to results of one memory of which some are views and others are not.
-        return view.detach() if r.kind == "tensor" else view
+        return view.detach()
 
 
 class Writing(Boxed):

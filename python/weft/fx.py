@@ -160,9 +160,10 @@ def writes_to_results(gm: GraphModule) -> list[int]:
 class Output(NamedTuple):
     """How a result is made: it is data, which can be pickled.
 
-    kind "input", "tensor": argument or output number `index` of the compiled model, with its dimensions in `order`, then
-    as value says: None: itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and
-    offset from the tensor's own; Gaps: a copy of that shape and strides. kind "number": the number that output `index` has.
+    kind "input": argument number `index`, or what the View `value` makes of it.
+    kind "tensor": output number `index` of the compiled model, with its dimensions in `order`, then as value says: None:
+    itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and offset from the tensor's
+    own; View: what that makes of it. kind "number": the number that output `index` has.
     kind "size": the one integer of the Sizes value. kind "constant": value."""
     kind: str
     index: int = 0
@@ -180,11 +181,19 @@ class Sizes:
         return Sizes, (self.text,)
 
 
-class Gaps(Sizes):
-    """Sizes of the shape, and of strides that leave gaps."""
+def spaced(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
+    """A copy of the tensor with these strides."""
+    return torch.empty_strided(shape, strides, dtype=t.dtype).copy_(t)
+
+
+class View:
+    """What PyTorch's operators make of the tensor `t`, by the text in Python, where `a` are the arguments of a call."""
+
+    def __init__(self, text: str):
+        self.text, self.of = text, eval(f"lambda t, a: {text}", {"math": math, "torch": torch, "spaced": spaced})
 
     def __reduce__(self) -> Any:
-        return Gaps, (self.text,)
+        return View, (self.text,)
 
 
 class Lowering(Scalars):
@@ -603,14 +612,52 @@ class Lowering(Scalars):
     def _tensor(self, node: Node) -> Output:
         """How a result is made. Views of an input, of another result, and views that have no fewer elements than their
         root are views in PyTorch, too; any other value is an output of the model, and one value is one output."""
+        root = node
+        while (operand := _part_of(root)) is not None:
+            root = operand
+        if root in self._slot:
+            return Output("input", self._slot[root], View(self._view_code(node)))
         root = _root(node)
-        index = self._slot.get(root)
-        if index is not None and _is_dense(root.meta["val"]):
-            return Output("input", index, self._view(node, root))
-        few = statically_known_true(root.meta["val"].numel() <= node.meta["val"].numel())
-        if root is not node and _is_dense(root.meta["val"]) and (root in self._roots or few):
-            return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
+        r = root.meta["val"]
+        few = statically_known_true(r.numel() <= node.meta["val"].numel())
+        if root is not node and (root in self._roots or few):
+            if _has_gaps(r):
+                # The value that a write into an input leaves there has the input's strides, and AOTAutograd makes views of the
+                # input with those of the result.
+                v = node.meta["val"]
+                offset = self._size_code(v.storage_offset() - r.storage_offset())
+                view = f"{self._spaced(r)}.as_strided({self._tuple(v.shape)}, {self._tuple(v.stride())}, {offset}).detach()"
+                return self._output(root)._replace(value=View(view))
+            if _is_dense(r):
+                return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
         return self._output(node, again=True)
+
+    def _tuple(self, values: Any) -> str:
+        return f"({''.join(f'{self._size_code(n)}, ' for n in values)})"
+
+    def _spaced(self, v: torch.Tensor) -> str:
+        """A copy of `t` with the strides of the type."""
+        return f"spaced(t, {self._tuple(v.shape)}, {self._tuple(v.stride())})"
+
+    def _view_code(self, node: Node) -> str:
+        """An expression of Python that makes a view of an input `t`."""
+        operand = _part_of(node)
+        if operand is None:
+            return "t"
+        if node.target is operator.getitem:
+            return f"{self._view_code(node.args[0])}[{node.args[1]}]"
+
+        def code(given: Any) -> str:
+            value = given.meta["val"] if isinstance(given, Node) else given
+            if isinstance(value, (list, tuple)):
+                return f"[{', '.join(map(code, value))}]"
+            if isinstance(value, torch.SymInt):
+                return self._size_code(value)
+            if value is None or isinstance(value, (bool, int, str, torch.dtype)):
+                return repr(value)
+            raise Unsupported(node, f"an argument of {type(value).__name__}")
+        rest = [*map(code, node.args[1:]), *(f"{k}={code(v)}" for k, v in node.kwargs.items())]
+        return f"torch.ops.{node.target}({', '.join([self._view_code(node.args[0]), *rest])})"
 
     def _output(self, node: Node, again: bool = False) -> Output:
         """The output of the model that is the value of the node."""
@@ -629,7 +676,7 @@ class Lowering(Scalars):
             value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
         self.trace.output(node.name, value)
         v = node.meta["val"]
-        gaps = Gaps(self._codes([*v.shape, *v.stride()])) if not _is_view(node) and _has_gaps(v) else None
+        gaps = View(self._spaced(v)) if not _is_view(node) and _has_gaps(v) else None
         self._named[node] = out = Output("tensor", self.noutput, gaps, _inverse(order) if order else None)
         self.noutput += 1
         return out
@@ -663,21 +710,33 @@ def _may_draw(target: Any, given: dict[str, Any]) -> bool:
     return given.get("train", True) is not False and not any(given.get(c, 0.0) == 0 for c in chance)
 
 
-def _viewed(node: Node) -> Node | None:
-    """The node whose value this node's value is a view of, of the same elements' kind."""
-    maker = node.args[0] if node.target is operator.getitem else node  # split, unbind: a list of views
-    if not (isinstance(maker, Node) and isinstance(maker.target, torch._ops.OpOverload) and maker.args and isinstance(maker.args[0], Node)):
+def _part_of(node: Node) -> Node | None:
+    """The node whose value this node's value, or each tensor of its list, is a view of."""
+    if node.target is operator.getitem:  # split, unbind: a list of views
+        return _part_of(node.args[0])
+    if not (isinstance(node.target, torch._ops.OpOverload) and node.args and isinstance(node.args[0], Node)):
         return None
-    operand, schema = maker.args[0], maker.target._schema
-    v, x = node.meta.get("val"), operand.meta.get("val")
+    operand, schema, v = node.args[0], node.target._schema, node.meta.get("val")
+    v = v[0] if isinstance(v, (list, tuple)) and v else v
+    x = operand.meta.get("val")
     if not isinstance(v, torch.Tensor) or not isinstance(x, torch.Tensor):
         return None
-    if op_name(maker.target) in ("aten.detach", "aten.alias"):
+    if op_name(node.target) in ("aten.detach", "aten.alias"):
         return operand
     info = schema.arguments[0].alias_info
-    same = (info is not None and not info.is_write and len(schema.returns) == 1 and v.dtype == x.dtype
-            and (v.is_conj(), v.is_neg()) == (x.is_conj(), x.is_neg()) and v.untyped_storage()._cdata == x.untyped_storage()._cdata)
+    same = (info is not None and not info.is_write and len(schema.returns) == 1
+            and v.untyped_storage()._cdata == x.untyped_storage()._cdata)
     return operand if same else None
+
+
+def _viewed(node: Node) -> Node | None:
+    """The node whose value this node's value is a view of, of the same elements' kind."""
+    operand, v = _part_of(node), node.meta.get("val")
+    if operand is None or not isinstance(v, torch.Tensor):
+        return None
+    x = operand.meta["val"]
+    same = v.dtype == x.dtype and (v.is_conj(), v.is_neg()) == (x.is_conj(), x.is_neg())
+    return operand if same or op_name(node.target) in ("aten.detach", "aten.alias") else None
 
 
 def _is_view(node: Node) -> bool:

@@ -315,6 +315,22 @@ def test_from_fx():
 
 
 @compiled_here
+def test_from_fx_has_an_output_for_each_result():
+    torch = pytest.importorskip("torch")
+    from torch.fx.experimental.proxy_tensor import make_fx
+    w = torch.randn(2)
+
+    def f(x):
+        y = x + w[:, None]
+        return torch.select_scatter(x, w, 1, 2), x, x[1:], y, y.t(), y
+    for x in (torch.randn(2, 5), torch.randn(5, 2).t(), torch.randn(2, 10)[:, ::2]):
+        g = weft.Graph.from_fx(make_fx(f)(x), x)
+        assert len(g.inputs) == 1
+        for got, want in zip(g.compile()(x), f(x), strict=True):
+            torch.testing.assert_close(got, want)
+
+
+@compiled_here
 def test_a_session_refuses_a_second_thread():
     session = _weft.Session()
     lines = "".join(f"  %y{k + 1} = aten.sin(%y{k})\n" for k in range(300))

@@ -852,3 +852,24 @@ class _Alone(Lowering):
         for symbol in integers.keys() - declared:
             self.trace.size(str(symbol), self.trace.input(f"value_of_{symbol}", "i64[]"), *bounds(symbol, integers[symbol]))
         self._call(node)
+
+
+class Values(Lowering):
+    """The graph of a GraphModule alone: constants are its own, and each result is an output, of whatever memory it is."""
+
+    def _param(self, name: str, value: torch.Tensor) -> Any:
+        self.nparam += 1
+        return self.trace.param(name, type_text(value, {}), value)
+
+    def _outputs(self, node: Node) -> None:
+        for k, n in enumerate(torch.utils._pytree.tree_leaves(node.args[0])):
+            value = self.env[n] if isinstance(n, Node) else n
+            if isinstance(value, torch.SymInt):
+                value = self._integer(n, value.node.expr)
+            elif isinstance(value, (torch.SymFloat, torch.SymBool)):
+                value = self._scalar(n, value)
+            if not isinstance(value, _weft.Value):
+                raise Unsupported(n if isinstance(n, Node) else None, f"a result of {type(value).__name__}")
+            self.trace.output(f"{n.name}.{k}" if n in self._named else n.name, value)
+            self._named[n] = Output("tensor", self.noutput)
+            self.noutput += 1

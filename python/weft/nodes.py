@@ -263,7 +263,7 @@ class Nodes:
         calls = [n for n in gm.graph.nodes if n.op.startswith("call_")]
         if all(isinstance(n.target, torch._ops.OpOverload) and "val" in n.meta for n in calls):
             from weft import fx
-            return cls(fx.Lowering(gm, type(gm).__name__).graph)
+            return cls(fx.Values(gm, type(gm).__name__).graph)
         from weft.graph import graph
         if not args:
             raise TypeError("from_fx: this graph needs example inputs: from_fx(gm, x)")

@@ -402,7 +402,10 @@ static bool add_rows(const Loop *l, const Graph *counted, Node *in)
 	const Item *it = l->it;
 	for (uint32_t k = 0; k < l->nscan; k++) {
 		Type t = *node_type(counted, counted->output.data[l->ncarry + k].node);
-		Sym dim[MAX_RANK] = {l->rounds};
+		/* The body of a loop of no round has a row to write, too. */
+		Sym dim[MAX_RANK] = {sym_is(it->s->im->syms, l->rounds, 0) ?
+					     sym_int(it->s->im->syms, 1) :
+					     l->rounds};
 		if (!l->rounds.i || t.n == MAX_RANK)
 			return onnx_item_error(it,
 					       "result %u has a row for each round of a loop that "

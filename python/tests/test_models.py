@@ -109,3 +109,23 @@ def test_a_training_loop_has_the_losses_of_eager_mode():
     got = train(net, torch.compile(net, backend="weft"))
     np.testing.assert_allclose(got, want, rtol=2e-3)
     assert got[-1] < 0.8 * got[0] and all(map(math.isfinite, got))
+
+
+@pytest.mark.parametrize("most", [0, 1, 3])
+def test_a_loop_of_no_round_gives_no_row(tmp_path, most):
+    onnx = pytest.importorskip("onnx")
+    make, info = onnx.helper, onnx.helper.make_tensor_value_info
+    body = make.make_graph([make.make_node("Identity", ["go"], ["more"]), make.make_node("Add", ["c", "x"], ["sum"]),
+                            make.make_node("Mul", ["c", "x"], ["row"])], "body", [info("k", 7, []), info("go", 9, []), info("c", 1, [2])],
+                           [info("more", 9, []), info("sum", 1, [2]), info("row", 1, [2])])
+    loop = make.make_node("Loop", ["most", "first", "x"], ["last", "rows"], body=body)
+    graph = make.make_graph([loop], "g", [info("x", 1, [2]), info("first", 9, [])], [info("last", 1, [2]), info("rows", 1, [None, 2])],
+                            [make.make_tensor("most", 7, [], [most])])
+    path = tmp_path / "loop.onnx"
+    onnx.save(make.make_model(graph, opset_imports=[make.make_opsetid("", 17)], ir_version=8), path)
+    m, x = weft.compile(path), np.array([1, 2], "f4")
+    for first in (True, False):
+        last, rows = m(x, np.array(first))
+        rounds = most if first else 0
+        np.testing.assert_array_equal(last, x * (rounds + 1))
+        np.testing.assert_array_equal(rows, np.array([x * (k + 1) * x for k in range(rounds)], "f4").reshape(rounds, 2))

@@ -402,15 +402,14 @@ static bool add_rows(const Loop *l, const Graph *counted, Node *in)
 	const Item *it = l->it;
 	for (uint32_t k = 0; k < l->nscan; k++) {
 		Type t = *node_type(counted, counted->output.data[l->ncarry + k].node);
-		/* The body of a loop of no round has a row to write, too. */
-		Sym dim[MAX_RANK] = {sym_is(it->s->im->syms, l->rounds, 0) ?
-					     sym_int(it->s->im->syms, 1) :
-					     l->rounds};
+		Sym dim[MAX_RANK] = {l->rounds};
 		if (!l->rounds.i || t.n == MAX_RANK)
 			return onnx_item_error(it,
 					       "result %u has a row for each round of a loop that "
 					       "has no greatest number of rounds",
 					       l->ncarry + k);
+		if (sym_is(it->s->im->syms, l->rounds, 0))
+			dim[0] = sym_int(it->s->im->syms, 1); /* its body has a row to write */
 		for (uint32_t d = 0; d < t.n; d++)
 			dim[d + 1] = t.dim[d];
 		in[k] = b_full(&it->s->b, t.dtype, 0, t.n + 1, dim);

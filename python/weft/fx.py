@@ -619,17 +619,16 @@ class Lowering(Scalars):
             return Output("input", self._slot[root], View(self._view_code(node)))
         root = _root(node)
         r = root.meta["val"]
+        if root is not node and _has_gaps(r):
+            # The value that a write into an input leaves there has the input's strides, and AOTAutograd makes views of the input
+            # with those of the result.
+            v = node.meta["val"]
+            offset = self._size_code(v.storage_offset() - r.storage_offset())
+            view = f"{self._spaced(r)}.as_strided({self._tuple(v.shape)}, {self._tuple(v.stride())}, {offset}).detach()"
+            return self._output(root)._replace(value=View(view))
         few = statically_known_true(r.numel() <= node.meta["val"].numel())
-        if root is not node and (root in self._roots or few):
-            if _has_gaps(r):
-                # The value that a write into an input leaves there has the input's strides, and AOTAutograd makes views of the
-                # input with those of the result.
-                v = node.meta["val"]
-                offset = self._size_code(v.storage_offset() - r.storage_offset())
-                view = f"{self._spaced(r)}.as_strided({self._tuple(v.shape)}, {self._tuple(v.stride())}, {offset}).detach()"
-                return self._output(root)._replace(value=View(view))
-            if _is_dense(r):
-                return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
+        if root is not node and _is_dense(r) and (root in self._roots or few):
+            return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
         return self._output(node, again=True)
 
     def _tuple(self, values: Any) -> str:

@@ -37,12 +37,12 @@ static bool is_byte(DType d)
 	return d == DT_i8 || d == DT_u8;
 }
 
-static int64_t least_of(DType d)
+static int32_t least_of(DType d)
 {
 	return d == DT_i8 ? -128 : 0;
 }
 
-static int64_t most_of(DType d)
+static int32_t most_of(DType d)
 {
 	return d == DT_i8 ? 127 : 255;
 }

@@ -372,7 +372,7 @@ static void put_vectors(const Call *c, int64_t n, const void *wi, const void *vr
 		const double im = real_at(wi, c->real, k);
 		const int64_t first = im < 0 ? k - 1 : k;
 		for (int64_t i = 0; i < n; i++) {
-			const double y = im ? real_at(vr, c->real, (first + 1) * n + i) : 0;
+			const double y = im != 0 ? real_at(vr, c->real, (first + 1) * n + i) : 0;
 			real_set(v, c->real, 2 * (k * n + i), real_at(vr, c->real, first * n + i));
 			real_set(v, c->real, 2 * (k * n + i) + 1, im < 0 ? -y : y);
 		}

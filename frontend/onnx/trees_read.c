@@ -4,7 +4,7 @@
 
 #include "frontend/onnx/trees.h"
 
-enum { NO_NODE = UINT32_MAX };
+#define NO_NODE UINT32_MAX
 
 typedef enum {
 	MODE_LEQ,

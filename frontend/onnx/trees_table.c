@@ -56,7 +56,8 @@ static uint32_t depth_of(const Arranger *a)
 
 /* ---- order of the trees ---- */
 
-enum { MANY_TARGETS = UINT32_MAX - 1, NO_TARGET };
+#define MANY_TARGETS (UINT32_MAX - 1)
+#define NO_TARGET    UINT32_MAX
 
 static uint32_t common(uint32_t x, uint32_t y)
 {

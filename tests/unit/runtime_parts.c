@@ -202,7 +202,9 @@ static void test_permission(void **state)
 			      ? CHOSE_NEXT
 			      : NAMES_WRONG);
 	}
-	assert_true(child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status));
+	assert_true(child > 0);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == CANNOT_REFUSE)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), CHOSE_NEXT);

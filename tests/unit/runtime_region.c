@@ -166,8 +166,8 @@ static int run_joined_fail(WeftRegion *r, void *const *buf, const int64_t *slot)
 static const WeftCallInfo calls[] = {
 	{"first", "", 0, 0}, {"second", "", 0, 0}, {"third", "", 0, 0}};
 static const char *const messages[] = {"", "one: task %lld", "task leaves %lld, 100%%",
-				       "%lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld "
-				       "%lld %lld"};
+				       ("%lld %lld %lld %lld %lld %lld %lld %lld %lld %lld %lld "
+					"%lld %lld")};
 
 /* What is predicted of the three calls; NULL: nothing. share_all: whatever it is. */
 static const WeftLaunch *predicted;

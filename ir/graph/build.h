@@ -140,8 +140,8 @@ bool b_common_shape(Build *, const Node *x, uint32_t n, uint32_t *rank, Sym *dim
  * of x that does not broadcast (b_extent_broadcasts) equals that of the result: a guard requires
  * that where it is not proved. */
 Node b_broadcast(Build *, Node x, uint32_t rank, const Sym *dim);
-/* Whether extent x broadcasts to extent `to` at all sizes: x is 1, or min(to, 1), as that of
- * a[:1]. */
+/* Whether extent x broadcasts to extent `to` at all sizes: x is 1, or another expression than `to`
+ * that is min(to, 1), as the extent of a[:1]. */
 bool b_extent_broadcasts(Build *, Sym x, Sym to);
 /* Broadcasts x to the shape so that dimension k of x becomes dimension map[k] of the result; map[]
  * increases. The other dimensions of the result are new. An extent of x that does not broadcast

@@ -70,7 +70,8 @@ static bool require_equal(Build *b, Sym x, Sym y, const char *why)
 bool b_extent_broadcasts(Build *b, Sym x, Sym to)
 {
 	SymTab *t = b_syms(b);
-	return sym_is(t, x, 1) || sym_eq(t, x, sym_min(t, to, b_int(b, 1))) == YES;
+	return sym_is(t, x, 1) ||
+	       (x.i != to.i && sym_eq(t, x, sym_min(t, to, b_int(b, 1))) == YES);
 }
 
 /* The extent that two aligned extents broadcast to. A constant is preferred to a symbol. */

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 
 #include "device.h"
+#include "region_priv.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -181,7 +182,9 @@ static int read_now(void *me, void *to, const void *from, uint64_t bytes, void *
 	return wait_for_all(me, stream, status);
 }
 
-/* Buffers of no bytes may stand anywhere. */
+/* Buffers of no bytes may stand anywhere. The kernels are compiled for this processor, whose tasks
+ * each call an operator for a part of its results: operators, too, get the real addresses, and not
+ * copies of whole tensors, as on a GPU (tests/device/cuda.py). */
 static void launch(void *me, WeftDeviceLaunch *l, void *stream)
 {
 	(void)me, (void)stream;
@@ -192,8 +195,11 @@ static void launch(void *me, WeftDeviceLaunch *l, void *stream)
 		buf[k] = l->buf[k] ? self.real + ((char *)l->buf[k] - self.window) : NULL;
 	}
 	const WeftFrame f = {buf, l->p, l->failure, &l->told, l->region};
+	DeviceCall *device = l->region->device;
 	self.launches++;
+	l->region->device = NULL;
 	l->failed = l->kernel(&f, 0, l->ntasks);
+	l->region->device = device;
 }
 
 EXPORT const WeftDriver weft_double = {.size = sizeof weft_double,

@@ -6,7 +6,7 @@ set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
 build=${BUILD:-build} bad=0
-meson test -C "$build" --print-errorlogs --suite conformance || bad=1
+meson test -C "$build" --print-errorlogs --setup all --suite conformance || bad=1
 python3 tests/oracle/accuracy.py "$build/weft" --large || bad=1
 python3 scripts/net.py "$build" --seconds "${1:-3600}" --seed "$(date +%s)000" || bad=1
 if command -v clang >/dev/null 2>&1; then

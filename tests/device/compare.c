@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -187,6 +188,12 @@ static uint64_t bytes_of(const Tensor *x)
 	return n;
 }
 
+/* Ends the process after so many seconds of processor time; 0: never. */
+static void limit(int seconds)
+{
+	setitimer(ITIMER_PROF, &(struct itimerval){.it_value.tv_sec = seconds}, NULL);
+}
+
 /* in[]: of the host, row-major. */
 static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 {
@@ -196,7 +203,7 @@ static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 	Tensor own[e->ninput + 1];
 	enum { SECONDS = 10 };
 	on_device = s->driver;
-	alarm(on_device ? 6 * SECONDS : SECONDS);
+	limit(on_device ? 6 * SECONDS : SECONDS);
 	Result r = {.n = e->noutput, .out = calloc(e->noutput + 1, sizeof *r.out)};
 	WeftSizes *sizes = calloc(1, (size_t)e->sizes_bytes);
 	for (uint32_t k = 0; k < e->ninput; k++) {
@@ -244,7 +251,7 @@ static Result call(const Side *s, uint32_t entry, const Tensor *in, How how)
 		if (own[k].t.data != in[k].t.data)
 			free_on(s, there, own[k].t.data);
 	free(sizes);
-	alarm(0);
+	limit(0);
 	return r;
 }
 
@@ -490,7 +497,7 @@ int main(int argc, char **argv)
 	WeftStatus status;
 	if (argc != 3)
 		return 2;
-	signal(SIGALRM, endless);
+	signal(SIGPROF, endless);
 	Side a = load(argv[1], false), b = load(argv[2], true);
 	if (a.m->open(a.m, NULL, &a.in, &status) || b.m->open(b.m, NULL, &b.in, &status)) {
 		printf("FAIL open: %s\n", status.message);

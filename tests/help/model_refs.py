@@ -1,6 +1,7 @@
 """Models of a folder with their references, some of which say what the model fails with, as drivers of tests run them."""
 import json
-import subprocess
+
+import limits
 
 
 def expected_error(path):
@@ -21,8 +22,7 @@ class Checker:
         print(f"FAIL: {what}\n{text}")
 
     def check(self, model, refs, backend):
-        done = subprocess.run([self.weft, "check", str(model), *map(str, refs), "--backend", *backend], capture_output=True,
-                              text=True, timeout=self.seconds)
+        done = limits.run([self.weft, "check", str(model), *map(str, refs), "--backend", *backend], self.seconds, capture_output=True, text=True)
         return done.returncode, done.stdout + done.stderr
 
     def has(self, model, backend):
@@ -30,7 +30,7 @@ class Checker:
         return "LLVM" not in self.check(model, [model.with_suffix(".0.safetensors")], backend)[1]
 
     def command(self, *args):
-        done = subprocess.run([self.weft, *map(str, args)], capture_output=True, text=True, timeout=self.seconds)
+        done = limits.run([self.weft, *map(str, args)], self.seconds, capture_output=True, text=True)
         if done.returncode:
             self.wrong(" ".join(map(str, args)), done.stderr)
 

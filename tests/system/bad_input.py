@@ -4,10 +4,12 @@ import array
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 MODEL, CONFIG = "models/model.json", "data/weights/model_weights_config.json"
@@ -147,7 +149,7 @@ bad = 0
 def check(name, command, line):
     global bad
     os.makedirs("out")
-    p = subprocess.run([weft, *command], capture_output=True, text=True, timeout=100, check=False)
+    p = limits.run([weft, *command], 100, capture_output=True, text=True, check=False)
     left = sorted(os.listdir("out")) + [f for f in os.listdir(".") if ".tmp" in f]
     ok = p.returncode == 1 and p.stdout == "" and p.stderr == line + "\n" and not left
     if not ok:

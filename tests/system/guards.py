@@ -3,10 +3,12 @@ tests/data/nested*.pt2 have guards on members of nested inputs, guard_log.pt2 on
 import array
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 
 weft, data = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve() / "tests/data"
 bad = 0
@@ -20,7 +22,7 @@ def expect(ok, what):
 
 
 def call(*args):
-    p = subprocess.run([weft, *map(str, args)], capture_output=True, text=True, timeout=100)
+    p = limits.run([weft, *map(str, args)], 100, capture_output=True, text=True)
     return p.returncode, p.stdout, p.stderr
 
 

@@ -4,9 +4,11 @@ import array
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 
 weft = str(pathlib.Path(sys.argv[1]).resolve())
 BACKENDS = [["jit"], ["loops"], ["llvm"], ["c"], ["c", "--target", "generic-c"], ["jit", "--target", "x86-64-v2"]]
@@ -127,9 +129,9 @@ def main():
         write(pathlib.Path("in.safetensors"), inputs)
         for backend in BACKENDS:
             for threads in ["1", "2"] if backend[0] != "loops" else ["1"]:
-                p = subprocess.run([weft, "run", "f.txt", "--inputs", "in.safetensors", "--outputs", "out.safetensors",
-                                    "--threads", threads, "--backend", *backend],
-                                   capture_output=True, text=True, timeout=200, check=False)
+                p = limits.run([weft, "run", "f.txt", "--inputs", "in.safetensors", "--outputs", "out.safetensors",
+                                "--threads", threads, "--backend", *backend], 200,
+                               capture_output=True, text=True, check=False)
                 want = (1, f"weft: f.txt: {message}\n") if message else (0, "")
                 if (p.returncode, p.stderr) != want:
                     bad += 1

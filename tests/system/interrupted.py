@@ -8,6 +8,9 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
+
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 MODEL = str(root / "examples/digits/digits_cnn.pt2")
 bad = 0
@@ -150,7 +153,7 @@ def fifos():
     cases += [["run", "m.so", "--inputs", ref, "--outputs", "out/y.npz"]]
     for c in cases:
         try:
-            p = subprocess.run([weft, *c], capture_output=True, text=True, timeout=60)
+            p = limits.run([weft, *c], 60, capture_output=True, text=True)
         except subprocess.TimeoutExpired:
             expect(False, f"{c} waits for ever")
             continue

@@ -6,6 +6,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
+
 every = "--all" in sys.argv
 args = [a for a in sys.argv[1:] if a != "--all"]
 weft, preload, root = (str(pathlib.Path(a).resolve()) for a in args[:3])
@@ -41,7 +44,7 @@ def attempt(command, where, n):
     mark = pathlib.Path("mark")
     mark.unlink(missing_ok=True)
     env = dict(os.environ, LD_PRELOAD=preload, FAIL_IN=where, FAIL_AT=str(n), FAIL_MARK=str(mark.resolve()))
-    p = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    p = limits.run(command, 300, env=env, capture_output=True, text=True)
     failed = mark.exists()
     lines = p.stderr.splitlines()
     fine = p.returncode == 0 and not lines  # it could do without

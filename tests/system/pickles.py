@@ -6,11 +6,13 @@ import os
 import pathlib
 import pickle
 import re
-import subprocess
 import sys
 import tempfile
 import types
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 WEIGHT, MODEL = "wrapped/data/weights/weight_0", "wrapped/models/model.json"
@@ -101,8 +103,8 @@ bad = 0
 def check(what, want=None):
     """Passes against PyTorch's results, or ends with this one line."""
     global bad
-    p = subprocess.run([weft, "check", "m.pt2", str(root / "tests/data/wrapped.safetensors"), "--backend", "interp"],
-                       capture_output=True, text=True, errors="replace", timeout=100, check=False)
+    p = limits.run([weft, "check", "m.pt2", str(root / "tests/data/wrapped.safetensors"), "--backend", "interp"], 100,
+                   capture_output=True, text=True, errors="replace", check=False)
     said = re.fullmatch(r"m\.pt2: (?:node .*?: )?error: (.*)\n", p.stderr)
     if p.returncode != (want is not None) or (want and (not said or said[1] != want)):
         bad += 1

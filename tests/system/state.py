@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 from tensor_file import write_tensors  # noqa: E402
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
@@ -24,7 +25,7 @@ def wrong(*what):
 
 
 def run(model, *more, code=0):
-    p = subprocess.run([weft, "run", model, "--outputs", "y.safetensors", *more], capture_output=True, text=True, timeout=120)
+    p = limits.run([weft, "run", model, "--outputs", "y.safetensors", *more], 120, capture_output=True, text=True)
     if p.returncode != code:
         wrong(more, p.returncode, p.stderr)
     return p.stderr

@@ -5,10 +5,12 @@ import json
 import lzma
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import zipfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 bad = 0
@@ -22,7 +24,7 @@ def expect(ok, what):
 
 
 def call(*args, cwd=None):
-    p = subprocess.run([str(a) for a in args], capture_output=True, cwd=cwd, timeout=200)
+    p = limits.run([str(a) for a in args], 200, capture_output=True, cwd=cwd)
     return p.returncode, p.stdout, p.stderr
 
 

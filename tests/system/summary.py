@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
+
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve()
 # Packages that do nothing stand for torch and safetensors; the inputs are looked at.
 PACKAGES = {
@@ -44,7 +47,7 @@ def wrong(what, text):
 
 
 def tool(*args, **env):
-    done = subprocess.run([weft, *map(str, args)], capture_output=True, text=True, timeout=300, env={**os.environ, **env})
+    done = limits.run([weft, *map(str, args)], 300, capture_output=True, text=True, env={**os.environ, **env})
     if done.returncode:
         wrong(" ".join(map(str, args)), done.stdout + done.stderr)
     return done.stdout

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "help"))
+import limits  # noqa: E402
 from tensor_file import write_tensors  # noqa: E402
 
 weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
@@ -25,7 +26,7 @@ def wrong(what, text):
 
 
 def tool(*args, **env):
-    done = subprocess.run([weft, *map(str, args)], capture_output=True, text=True, timeout=300, env={**os.environ, **env})
+    done = limits.run([weft, *map(str, args)], 300, capture_output=True, text=True, env={**os.environ, **env})
     return done.returncode, done.stdout + done.stderr
 
 

@@ -392,7 +392,7 @@ static void test_fork(void **state)
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		alarm(60);
+		alarm(600);
 		if (!silu_in_process(m, in))
 			_exit(1);
 		Weft *own = weft_new();

@@ -464,7 +464,7 @@ static void run_in_child(const WeftThreads *threads)
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
-		alarm(20);
+		alarm(600);
 		for (int k = 0; k < 3; k++) {
 			memset(f->y, 0, sizeof f->y);
 			if (fix_run(f, &c) != WEFT_OK)

@@ -677,7 +677,7 @@ static void test_stopped_worker(void **state)
 	assert_int_equal(pthread_kill(other, SIGUSR1), 0);
 	while (!held)
 		pause_a_little();
-	alarm(60);
+	alarm(600);
 	memset(x, 0, sizeof x);
 	for (int k = 0; k < 5; k++)
 		assert_int_equal(execute(run_add, (void *[]){x}, NULL, t, 2, NULL), WEFT_OK);
@@ -714,7 +714,7 @@ static void test_held_task(void **state)
 	assert_int_equal(pthread_create(&first, NULL, call_held, t), 0);
 	while (!held)
 		pause_a_little();
-	alarm(60);
+	alarm(600);
 	memset(x, 0, sizeof x);
 	const int code = execute(run_add, (void *[]){x}, NULL, t, 2, NULL);
 	alarm(0);

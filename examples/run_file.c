@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weft_file.h"
 #include "weft_model.h"
 
 static void die(const char *what, const char *why)
@@ -117,9 +118,10 @@ static void free_tensors(WeftTensor *t, uint32_t n)
 static const WeftModel *load(const char *path)
 {
 	const WeftModel *(*model)(void);
-	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	WeftStatus status;
+	void *so = weft_file_check(path, &status) ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!so)
-		die(path, dlerror());
+		die(path, status.code ? status.message : dlerror());
 	*(void **)&model = dlsym(so, "weft_model");
 	if (!model)
 		die(path, "not a compiled model");

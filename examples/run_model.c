@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weft_file.h"
 #include "weft_model.h"
 
 /* Everything one thread needs; nothing of it is shared but the instance and the sizes. */
@@ -174,6 +175,9 @@ int main(int argc, char **argv)
 		return fputs("usage: run_model MODEL.so [CYCLES]\n", stderr), 1;
 	for (int k = 0; k < cycles; k++) {
 		const WeftModel *(*get)(void);
+		WeftStatus status;
+		if (weft_file_check(argv[1], &status)) /* a copy that is not whole */
+			return fprintf(stderr, "%s\n", status.message), 1;
 		void *so = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
 		if (!so)
 			return fprintf(stderr, "%s\n", dlerror()), 1;

@@ -1,7 +1,6 @@
 /* Executing a model, compiled or by the interpreter, through one interface. */
 #include <ctype.h>
 #include <dlfcn.h>
-#include <elf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 
 #include "tool.h"
+#include "weft_file.h"
 
 bool is_shared_object(const char *path)
 {
@@ -128,26 +128,17 @@ static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 	return r->sizes || (fail("out of memory"), false);
 }
 
-/* The machine an ELF file is for; 0: unknown. */
-static uint16_t elf_machine(const char *path)
+/* Whether the loader can be given the file. */
+static bool is_whole(const char *path)
 {
-	Elf64_Ehdr h = {0};
-	FILE *f = fopen(path, "rb");
-	bool ok = f && fread(&h, sizeof h, 1, f) == 1 && !memcmp(h.e_ident, ELFMAG, SELFMAG);
-	if (f)
-		fclose(f);
-	return ok ? h.e_machine : 0;
-}
-
-/* What the loader says of such a file is that it does not exist. */
-static bool is_for_here(const char *path)
-{
-	uint16_t there = elf_machine(path), here = elf_machine("/proc/self/exe");
-	return !there || !here || there == here ||
-	       (fail("%s is for another machine: run it there, or its model file with weft check "
-		     "--runner",
-		     path),
-		false);
+	WeftStatus status;
+	if (!weft_file_check(path, &status))
+		return true;
+	return fail("%s%s", status.message,
+		    strstr(status.message, "is for another machine")
+			    ? "; run it there, or its model file with weft check --runner"
+			    : ""),
+	       false;
 }
 
 static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
@@ -155,7 +146,7 @@ static bool open_object(Runner *r, const char *path, const RunnerOptions *o)
 	char full[4096];
 	WeftDevice device;
 	const WeftModel *(*get)(void), *(*get_device)(int32_t, int32_t);
-	if (!parse_device(o->device, &device) || !is_for_here(path))
+	if (!parse_device(o->device, &device) || !is_whole(path))
 		return false;
 	snprintf(full, sizeof full, "%s%s", strchr(path, '/') ? "" : "./", path);
 	r->so = dlopen(full, RTLD_NOW | RTLD_LOCAL);

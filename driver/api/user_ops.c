@@ -8,6 +8,7 @@
 #include "codegen/print/names.h"
 #include "driver/api/given.h"
 #include "ir/ops/user/userop.h"
+#include "weft_file.h"
 
 /* ---- registering ---- */
 
@@ -118,6 +119,10 @@ bool library_open(Ctx *ctx, const char *name, const char *what, const char *symb
 	const char *path = strchr(name, '/') ? name : arena_printf(ctx->arena, "./%s", name);
 	if (access(path, R_OK))
 		return ctx_error(ctx, name, "cannot open: %s", strerror(errno));
+	WeftStatus status;
+	if (weft_file_check(path, &status))
+		return ctx_error(ctx, NULL, "cannot load a library of %s: %s", what,
+				 status.message);
 	void **handle = ARENA_NEW(ctx->arena, void *);
 	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (!*handle)

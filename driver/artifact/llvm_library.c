@@ -13,6 +13,7 @@
 #include "driver/artifact/elf_note.h"
 #include "interface_id.h"
 #include "weft.h"
+#include "weft_file.h"
 
 #ifdef WEFT_LLVM
 
@@ -96,6 +97,11 @@ static const LlvmBackend *load(const char *folder, char *why, size_t size)
 	}
 	if (!of_this_build(path)) {
 		snprintf(why, size, "%.3000s does not belong to this build of weft", path);
+		return NULL;
+	}
+	WeftStatus status;
+	if (weft_file_check(path, &status)) {
+		snprintf(why, size, "the LLVM back end cannot be loaded: %s", status.message);
 		return NULL;
 	}
 	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -4,6 +4,9 @@
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include "weft_file.h"
 
 static PyTypeObject *program_type;
 PyTypeObject *instance_type;
@@ -40,15 +43,22 @@ static PyObject *program_load(PyObject *module, PyObject *args)
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O&s", PyUnicode_FSConverter, &path, &symbol))
 		return NULL;
-	void *so;
+	void *so = NULL;
 	const char *file = PyBytes_AsString(path);
+	WeftStatus status;
+	int code;
 	Py_BEGIN_ALLOW_THREADS
-	so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+	code = weft_file_check(file, &status);
+	if (!code)
+		so = dlopen(file, RTLD_NOW | RTLD_LOCAL);
 	Py_END_ALLOW_THREADS
 	const WeftModel *(*model)(void) = so ? (const WeftModel *(*)(void))dlsym(so, symbol) : NULL;
 	const WeftModel *m = model ? model() : NULL;
 	PyObject *p = NULL;
-	if (!so)
+	if (code)
+		PyErr_Format(access(file, F_OK) ? PyExc_FileNotFoundError : weft_error, "%s",
+			     status.message);
+	else if (!so)
 		PyErr_Format(PyExc_OSError, "%s", dlerror());
 	else if (!model)
 		PyErr_Format(weft_error, "%s: there is no function %s: this is no compiled model",

@@ -134,6 +134,23 @@ said 'a name is missing in the list of targets "x86-64-v2,"' "$weft" compile "$m
 [ ! -e "$out/no.so" ] || { echo "FAIL: refused, but a file"; bad=1; }
 [ "$(uname -m)" = x86_64 ] || exit $bad
 
+# half COMMAND...: what is said of a file that was copied by half is a line with its name.
+half() {
+	"$@" >"$out/log" 2>&1 </dev/null
+	code=$?
+	{ [ $code = 1 ] && grep -q "half.so: truncated: it has" "$out/log"; } ||
+		{ echo "FAIL: $*: $left of $size bytes: exit status $code"; head -5 "$out/log"; bad=1; }
+}
+"$weft" compile "$model" -o "$out/whole.so" >/dev/null
+size=$(wc -c <"$out/whole.so")
+for left in 63 64 1000 $((size / 2)) $((size - 4096)) $((size - 1)); do
+	head -c "$left" "$out/whole.so" >"$out/half.so"
+	half "$weft" show "$out/half.so"
+	half "$weft" run "$out/half.so" --inputs "$ref" --outputs "$out/y.npz"
+	half "$weft" check "$out/half.so" "$ref"
+	half "$weft" compile "$model" --ops "$out/half.so" -o "$out/no.so"
+done
+
 # A file for another machine.
 if "$weft" compile "$model" -o "$out/other.so" --target aarch64 >/dev/null 2>&1; then
 	said 'other.so is for another machine' "$weft" run "$out/other.so" --inputs "$ref" --outputs "$out/y.npz"

@@ -44,7 +44,9 @@
  *   - WeftTensor, WeftStatus, WeftSizes and WeftThreads never change.
  *
  * fork(). The child may use instances that were opened before. The default pool starts new threads;
- * a pool of threads_new that was made before runs on the calling thread alone. */
+ * a pool of threads_new that was made before runs on the calling thread alone. Calls of other
+ * threads of the parent are not in progress in the child; state that one of them was writing is
+ * refused (WEFT_ERR_BUSY) until state_reset. */
 #ifndef WEFT_MODEL_H
 #define WEFT_MODEL_H
 

@@ -156,7 +156,7 @@ static int hold(WeftInstance *in, Stream *s, int32_t as, WeftStatus *status)
 	if (!s->held)
 		TRY(instance_try(in, (StateUse)as, status));
 	else if (as == STATE_WRITE && s->held == STATE_READ &&
-		 !atomic_compare_exchange_strong(&in->users, &alone, STATE_WRITE))
+		 !atomic_compare_exchange_strong(&in->calls->users, &alone, STATE_WRITE))
 		return weft_fail(status, WEFT_ERR_BUSY,
 				 "calls with other streams use the instance");
 	s->held = s->held == STATE_WRITE ? STATE_WRITE : as;

@@ -146,12 +146,12 @@ void state_begin(const WeftInstance *in, char *state, const Constants *c)
 static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) int32_t ordinal)
 {
 	WeftInstance *in = calloc(1, sizeof *in);
-	if (!in)
-		return NULL;
+	if (!in || !(in->calls = calls_new()))
+		return free(in), NULL;
 	in->model = m;
 #ifdef WEFT_DEVICES
 	if (weft_device_open(m, ordinal, &in->driver, NULL) != WEFT_OK)
-		return free(in), NULL;
+		return instance_free(in), NULL;
 #endif
 	in->ncpu = threads_ncpu();
 #ifdef WEFT_DEVICES
@@ -167,7 +167,7 @@ static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) in
 	graphs_close(in);
 	weft_device_close(in->driver);
 #endif
-	free(in);
+	instance_free(in);
 	return NULL;
 }
 
@@ -235,7 +235,7 @@ void weft_rt_close(WeftInstance *in)
 #ifdef WEFT_DEVICES
 	weft_device_close(in->driver);
 #endif
-	free(in);
+	instance_free(in);
 }
 
 int weft_rt_clone(WeftInstance *in, WeftInstance **out, WeftStatus *status)
@@ -292,15 +292,15 @@ int instance_try(WeftInstance *in, StateUse as, WeftStatus *status)
 int instance_enter(WeftInstance *in, StateUse as, WeftStatus *status)
 #endif
 {
-	int32_t users = atomic_load_explicit(&in->users, memory_order_relaxed);
+	_Atomic int32_t *const now = &in->calls->users;
+	int32_t users = atomic_load_explicit(now, memory_order_relaxed);
 	do {
 		for (; as == STATE_READ && users == STATE_CHANGE;
-		     users = atomic_load_explicit(&in->users, memory_order_relaxed))
+		     users = atomic_load_explicit(now, memory_order_relaxed))
 			sched_yield();
 		if (as == STATE_READ ? users < 0 : users != 0)
 			return weft_fail(status, WEFT_ERR_BUSY, "another call uses the instance");
-	} while (!atomic_compare_exchange_weak_explicit(&in->users, &users, users + (int32_t)as,
-							memory_order_acquire,
-							memory_order_relaxed));
-	return WEFT_OK;
+	} while (!atomic_compare_exchange_weak_explicit(
+		now, &users, users + (int32_t)as, memory_order_acquire, memory_order_relaxed));
+	return state_whole(in, as, status);
 }

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Returns the error code of x from the function that contains this, if x is not WEFT_OK. */
 #define TRY(x)                                                                                     \
@@ -34,14 +35,13 @@ typedef struct {
 enum { SETS = 4 };
 typedef struct {
 	_Atomic uint64_t now; /* the number of the set in use, plus SETS times the calls that began
-	                         with it */
+				 with it */
 	struct {
 		void *_Atomic what;      /* NULL: nothing */
 		_Atomic int64_t balance; /* minus the calls that have ended; plus, once the set is
-		                            replaced, those that began with it */
+					    replaced, those that began with it */
 	} set[SETS];
 	void (*_Atomic drop)(WeftInstance *, void *what);
-	_Atomic int replacing; /* a call replaces the set */
 } Current;
 
 /* What a call does with the instance's state, as a term of WeftInstance.users. */
@@ -51,10 +51,23 @@ typedef enum {
 	STATE_READ = 1     /* anything else: others may read at the same time */
 } StateUse;
 
+/* Of calls after a fork in which the state was being written, until state_reset. */
+#define STATE_TORN                                                                                 \
+	"another call writes the state, or did when this process was forked: state_reset helps"
+
+/* What the threads of this process do with an instance. A fork wipes the page: the child does not
+ * have the threads whose calls were in progress. (Their sets stay in use there.) */
+typedef struct {
+	_Atomic int32_t users; /* the sum of StateUse of the calls in progress */
+	_Atomic int replaces_weights, replaces_state; /* a call replaces the set */
+} Calls;
+
 struct WeftInstance {
 	const WeftModel *model;
 	Current weights, state; /* Constants, bytes or NULL */
-	_Atomic int32_t users;  /* the sum of StateUse of the calls in progress */
+	Calls *calls;
+	_Atomic int writing; /* a call writes the state, in this process or in one that was forked
+				meanwhile */
 	int32_t ncpu;
 	void *_Atomic spare; /* the memory of replaced weights, for the next ones; or NULL */
 #ifdef WEFT_DEVICES
@@ -95,15 +108,50 @@ static inline void *current_now(Current *c)
 /* Ends a call that began with set k. The last call of a replaced set calls `drop` for its data. */
 void current_end(WeftInstance *, Current *, uint32_t k);
 /* Puts data (not NULL) into use as a new set; the old one is dropped by drop(instance, data) after
- * its last call, perhaps before this function returns. The caller has set `replacing` from 0 to 1,
- * and sets it back (state.c). Returns WEFT_OK, or WEFT_ERR_BUSY if all SETS sets are in use by
- * calls in progress: data stays the caller's then. */
+ * its last call, perhaps before this function returns. The caller has set `replaces_...` of
+ * Calls from 0 to 1, and sets it back (state.c). Returns WEFT_OK, or WEFT_ERR_BUSY if all SETS sets
+ * are in use by calls in progress: data stays the caller's then. */
 int current_replace(WeftInstance *, Current *, void *data, void (*drop)(WeftInstance *, void *),
 		    WeftStatus *);
 
+/* Returns zeros in a page of their own; NULL: no memory. Where the system cannot wipe pages (Linux
+ * before 4.14), calls that were in progress at a fork stay so in the child. */
+static inline Calls *calls_new(void)
+{
+	void *p = mmap(NULL, sizeof(Calls), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		       0);
+	if (p == MAP_FAILED)
+		return NULL;
+#ifdef MADV_WIPEONFORK
+	madvise(p, sizeof(Calls), MADV_WIPEONFORK);
+#endif
+	return p;
+}
+
+/* Frees what instance_new made, and nothing that it refers to. */
+static inline void instance_free(WeftInstance *in)
+{
+	munmap(in->calls, sizeof *in->calls);
+	free(in);
+}
+
+/* Whether the state is whole, for a call that has just begun: no call wrote it when this process
+ * was forked. STATE_CHANGE makes it whole. Returns WEFT_OK, or ends the call with WEFT_ERR_BUSY. */
+static inline int state_whole(WeftInstance *in, StateUse as, WeftStatus *status)
+{
+	const int torn = as == STATE_READ
+				 ? atomic_load_explicit(&in->writing, memory_order_relaxed)
+				 : atomic_exchange_explicit(&in->writing, 1, memory_order_relaxed);
+	if (!torn || as == STATE_CHANGE)
+		return WEFT_OK;
+	atomic_fetch_sub_explicit(&in->calls->users, (int32_t)as, memory_order_release);
+	return weft_fail(status, WEFT_ERR_BUSY, "%s", STATE_TORN);
+}
+
 /* Begins a call, which instance_leave ends. Returns WEFT_OK, or WEFT_ERR_BUSY, without beginning,
- * if STATE_READ finds STATE_WRITE in progress, or if another use finds any call in progress.
- * STATE_READ waits for the end of STATE_CHANGE. */
+ * if STATE_READ finds STATE_WRITE in progress, if another use finds any call in progress, or if
+ * this process was forked while a call wrote the state, unless as is STATE_CHANGE. STATE_READ waits
+ * for the end of STATE_CHANGE. */
 int instance_enter(WeftInstance *, StateUse, WeftStatus *);
 #ifdef WEFT_DEVICES
 /* instance_enter, but does not look first whether calls in flight have ended (flights_land). */
@@ -114,7 +162,9 @@ int instance_try(WeftInstance *, StateUse, WeftStatus *);
 /* Ends a call that instance_enter began with the same StateUse. */
 static inline void instance_leave(WeftInstance *in, StateUse as)
 {
-	atomic_fetch_sub_explicit(&in->users, (int32_t)as, memory_order_release);
+	if (as != STATE_READ)
+		atomic_store_explicit(&in->writing, 0, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&in->calls->users, (int32_t)as, memory_order_release);
 }
 /* Ends the use of the sets of weights and state that a call has; not that of instance_enter. */
 static inline void use_drop(WeftInstance *in, const Use *u)

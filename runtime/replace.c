@@ -414,13 +414,13 @@ SMALL static int set_weights(WeftInstance *in, Build *b, uint32_t n, const char 
 {
 	TRY(match(b, n, names, values, ctx->flags & WEFT_IGNORE_UNKNOWN, status));
 	TRY(touch_groups(b, status));
-	if (atomic_exchange(&in->weights.replacing, 1))
+	if (atomic_exchange(&in->calls->replaces_weights, 1))
 		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the weights");
 	int code = open_code(b, status);
 	code = code == WEFT_OK ? build(in, b, ctx, status) : code;
 	if (b->coder)
 		b->code->close(b->coder);
-	atomic_store(&in->weights.replacing, 0);
+	atomic_store(&in->calls->replaces_weights, 0);
 	return code;
 }
 

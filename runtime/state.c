@@ -72,7 +72,7 @@ SMALL static void change(WeftInstance *in, char *state, uint64_t offset, const W
 SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor *from,
 			     WeftStatus *status)
 {
-	if (atomic_exchange(&in->state.replacing, 1))
+	if (atomic_exchange(&in->calls->replaces_state, 1))
 		return weft_fail(status, WEFT_ERR_BUSY, "another call replaces the state");
 	char *state = memory_alloc(in, in->model->state_bytes);
 	int code = state ? WEFT_OK
@@ -87,7 +87,7 @@ SMALL static int change_copy(WeftInstance *in, uint64_t offset, const WeftTensor
 		if (code != WEFT_OK)
 			memory_free(in, state);
 	}
-	atomic_store(&in->state.replacing, 0);
+	atomic_store(&in->calls->replaces_state, 0);
 	return code;
 }
 
@@ -97,6 +97,8 @@ SMALL static int change_state(WeftInstance *in, uint64_t offset, const WeftTenso
 {
 	StateUse as = STATE_CHANGE;
 	int code = WEFT_OK;
+	if (from && atomic_load(&in->writing) && atomic_load(&in->calls->users) >= 0)
+		return weft_fail(status, WEFT_ERR_BUSY, "%s", STATE_TORN);
 	if (instance_enter(in, as, NULL) != WEFT_OK) {
 		as = STATE_READ;
 		TRY(instance_enter(in, as, status));

@@ -325,16 +325,16 @@ static void test_busy(void **state)
 	IS(model.state_get(in, 0, &t, &status), WEFT_OK, "");
 	IS(instance_enter(in, STATE_WRITE, &status), WEFT_ERR_BUSY, busy);
 	IS(model.state_set(in, 0, &t, &status), WEFT_OK, ""); /* of a copy */
-	in->state.replacing = 1;
+	in->calls->replaces_state = 1;
 	IS(model.state_set(in, 0, &t, &status), WEFT_ERR_BUSY, "another call replaces the state");
-	in->state.replacing = 0;
+	in->calls->replaces_state = 0;
 	instance_leave(in, STATE_READ);
 	IS(model.state_reset(in, &status), WEFT_OK, "");
 	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_OK, "");
-	in->weights.replacing = 1;
+	in->calls->replaces_weights = 1;
 	IS(model.set_weights(in, 0, NULL, NULL, NULL, &status), WEFT_ERR_BUSY,
 	   "another call replaces the weights");
-	in->weights.replacing = 0;
+	in->calls->replaces_weights = 0;
 	IS(model.clone(in, &copy, &status), WEFT_OK, "");
 	model.close(copy);
 	instance_leave(in, STATE_READ);

@@ -1,5 +1,6 @@
 #include "driver/artifact/cache.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,25 +11,55 @@
 #include "base/temp.h"
 #include "driver/api/driver_priv.h"
 
-static bool make(const char *path)
+/* Whether the folder is there, after an attempt to make it. */
+static bool make(Ctx *ctx, const char *path)
 {
 	struct stat st;
-	return mkdir(path, 0777) == 0 || (stat(path, &st) == 0 && S_ISDIR(st.st_mode));
+	if (mkdir(path, 0700) == 0)
+		return true;
+	if (errno != EEXIST)
+		ctx_warn(ctx, path, "no cache of objects: the folder cannot be made: %s",
+			 strerror(errno));
+	else if (stat(path, &st) || !S_ISDIR(st.st_mode))
+		ctx_warn(ctx, path, "no cache of objects: it is not a folder");
+	else
+		return true;
+	return false;
+}
+
+/* Whether nobody but this user can put an object into the folder: what lies there is executed. */
+static bool is_private(Ctx *ctx, const char *path)
+{
+	struct stat st;
+	if (stat(path, &st))
+		ctx_warn(ctx, path, "no cache of objects: %s", strerror(errno));
+	else if (st.st_uid != geteuid())
+		ctx_warn(ctx, path,
+			 "no cache of objects: the folder belongs to another user (%ld), whose "
+			 "objects would be executed",
+			 (long)st.st_uid);
+	else if (st.st_mode & (S_IWGRP | S_IWOTH))
+		ctx_warn(ctx, path,
+			 "no cache of objects: other users may write into the folder, and their "
+			 "objects would be executed; chmod go-w");
+	else
+		return true;
+	return false;
 }
 
 const char *cache_folder(Ctx *ctx)
 {
 	const char *set = getenv("WEFT_CACHE"), *xdg = getenv("XDG_CACHE_HOME"),
-		   *home = getenv("HOME");
-	if (set && *set)
-		return make(set) ? arena_strdup(ctx->arena, set) : NULL;
-	const char *base = xdg && *xdg     ? xdg
-			   : home && *home ? arena_printf(ctx->arena, "%s/.cache", home)
-					   : NULL;
-	if (!base || !make(base))
-		return NULL;
-	const char *path = arena_printf(ctx->arena, "%s/weft", base);
-	return make(path) ? path : NULL;
+		   *home = getenv("HOME"), *path = set;
+	if (!set || !*set) {
+		const char *base = xdg && *xdg     ? xdg
+				   : home && *home ? arena_printf(ctx->arena, "%s/.cache", home)
+						   : NULL;
+		if (!base || !make(ctx, base))
+			return NULL;
+		path = arena_printf(ctx->arena, "%s/weft", base);
+	}
+	return make(ctx, path) && is_private(ctx, path) ? arena_strdup(ctx->arena, path) : NULL;
 }
 
 const char *cache_path(Ctx *ctx, const char *folder, const char *const *argv,

@@ -6,7 +6,8 @@
 #include "base/ctx.h"
 
 /* Returns the folder of the cache: $WEFT_CACHE, else weft in $XDG_CACHE_HOME, else ~/.cache/weft.
- * Makes the folder if it is missing. Returns NULL, without an error, if it cannot be made. */
+ * Makes the folder if it is missing. Returns NULL, with a warning, if the folder cannot be made, or
+ * belongs to another user or may be written by others; NULL alone if none of the three is set. */
 const char *cache_folder(Ctx *);
 /* Returns the path that the entry for an object has in the folder, whether or not there is one.
  * argv, text: lists that end with NULL, which together say all that the object is made from:

@@ -226,3 +226,14 @@ bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
 	m->ready = true;
 	return true;
 }
+
+bool archive_read_text(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
+{
+	enum { SMALL = 16 << 20, RATIO = 100 };
+	if (m->size > SMALL && m->size / RATIO > m->stored)
+		return ctx_error(ctx, a->path,
+				 "member %s would be %llu bytes of text, more than %d times what "
+				 "is stored: it is not inflated",
+				 m->name, (unsigned long long)m->size, RATIO);
+	return archive_read(ctx, a, m, out);
+}

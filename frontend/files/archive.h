@@ -50,5 +50,8 @@ Member *archive_find(const Archive *, const char *name);
  * bytes. Returns false after an error: the member is damaged, encrypted, or cannot be
  * decompressed. */
 bool archive_read(Ctx *, const Archive *, Member *, Bytes *);
+/* Reads a member that is text, as archive_read. Text of more than 16 MB that is stored in less than
+ * a hundredth of its size is refused before it is inflated: no model's description is like that. */
+bool archive_read_text(Ctx *, const Archive *, Member *, Bytes *);
 
 #endif

@@ -24,7 +24,7 @@ static bool read_json(Import *im, const char *name, JsonDoc **slot)
 	Member *m = archive_find(im->archive, name);
 	if (!m)
 		return true;
-	TRY(archive_read(im->ctx, im->archive, m, &text));
+	TRY(archive_read_text(im->ctx, im->archive, m, &text));
 	*slot = json_read(im->ctx, text.data, text.size, 0);
 	const json_error_t *err = &(*slot)->error;
 	if (!(*slot)->root)
@@ -40,7 +40,7 @@ static bool check_text(Import *im, const char *name, const char *want, const cha
 	Member *m = archive_find(im->archive, name);
 	if (!m)
 		return true;
-	TRY(archive_read(im->ctx, im->archive, m, &text));
+	TRY(archive_read_text(im->ctx, im->archive, m, &text));
 	size_t n = strlen(want);
 	if (text.size >= n && !memcmp(text.data, want, n))
 		return true;

@@ -172,10 +172,10 @@ bool wrapped_read(Import *im, const char *label, const char *member, const Bytes
 				     : "there is no pickle",
 			      "");
 	if (order)
-		TRY(archive_read(im->ctx, a, order, &text));
+		TRY(archive_read_text(im->ctx, a, order, &text));
 	if (order && (text.size != 6 || memcmp(text.data, "little", 6)))
 		return refuse(im, label, "not little-endian", "");
-	TRY(archive_read(im->ctx, a, pickle, &text));
+	TRY(archive_read_text(im->ctx, a, pickle, &text));
 	const PickleValue *v = pickle_read(im->ctx, where, text.data, text.size);
 	if (!v)
 		return false;

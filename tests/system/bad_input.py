@@ -15,7 +15,7 @@ weft, root = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2])
 MODEL, CONFIG = "models/model.json", "data/weights/model_weights_config.json"
 
 
-def archive(base="mlp", edits=(), drop=(), cut=None, to="m.pt2"):
+def archive(base="mlp", edits=(), drop=(), cut=None, to="m.pt2", deflated=False):
     """Write a copy of an archive: edits are (member, from, to) or (member, function on bytes)."""
     with zipfile.ZipFile(root / "tests/data" / f"{base}.pt2") as z:
         members = {n: z.read(n) for n in z.namelist() if n.split("/", 1)[1] not in drop}
@@ -26,7 +26,7 @@ def archive(base="mlp", edits=(), drop=(), cut=None, to="m.pt2"):
             members[name] = data.replace(change[0].encode(), change[1].encode())
         else:
             members[name] = change[0](data)
-    with zipfile.ZipFile(to, "w") as z:
+    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED if deflated else zipfile.ZIP_STORED) as z:
         for name, data in members.items():
             z.writestr(name, data)
     if cut is not None:
@@ -80,6 +80,8 @@ ARCHIVES = [
      "m.pt2: error: models/model.json is not valid JSON: '[' or '{' expected near end of file (line 1, column 0)"),
     (dict(edits=[(MODEL, lambda d: b"[" * 100000)]),
      "m.pt2: error: models/model.json is not valid JSON: maximum parsing depth reached near '[' (line 1, column 2049)"),
+    (dict(edits=[(MODEL, lambda d: d + b" " * (64 << 20))], deflated=True),
+     "m.pt2: error: member mlp/models/model.json would be 67113379 bytes of text, more than 100 times what is stored: it is not inflated"),
     (dict(drop=[MODEL]),
      "m.pt2: error: no model in this archive (no member models/<name>.json)"),
     (dict(drop=[CONFIG]),

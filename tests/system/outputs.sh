@@ -55,6 +55,25 @@ for how in empty half bit; do
 done
 only "$out/c" a.so b.so
 expect 0 '^1 passed' "$weft" check "$out/c/b.so" "$ref"
+# A folder that others may write, or that cannot be made, is not used, and a sentence says so.
+for mode in 770 707 777; do
+	rm -rf "$out/open"
+	mkdir "$out/open" && chmod $mode "$out/open"
+	WEFT_CACHE=$out/open expect 0 'warning: no cache of objects: other users may write' "$weft" compile "$model" --backend c -o "$out/c/b.so"
+	only "$out/open" ''
+	WEFT_CACHE=$out/open expect 0 '' "$weft" compile "$model" --backend c -o "$out/c/b.so" --no-cache
+	! grep -q warning "$out/log" || wrong "a warning of a cache that is not asked for"
+done
+WEFT_CACHE=$out/none/cache expect 0 'none/cache: warning: no cache of objects: the folder cannot be made: No such file' "$weft" compile "$model" --backend c -o "$out/c/b.so"
+WEFT_CACHE=$out/m.pt2 expect 0 'warning: no cache of objects: it is not a folder' "$weft" compile "$model" --backend c -o "$out/c/b.so"
+if [ "$(id -u)" = 0 ]; then
+	rm -rf "$out/open"
+	mkdir -m 700 "$out/open" && chown 12345 "$out/open"
+	WEFT_CACHE=$out/open expect 0 'belongs to another user (12345)' "$weft" compile "$model" --backend c -o "$out/c/b.so"
+fi
+WEFT_CACHE= XDG_CACHE_HOME=$out/xdg expect 0 '' "$weft" compile "$model" --backend c -o "$out/c/b.so"
+[ "$(stat -c %a "$out/xdg/weft")" = 700 ] || wrong "others may look into a new cache"
+rm -rf "$out/xdg"
 
 # ---- what a linker leaves ----
 mkdir "$out/l"

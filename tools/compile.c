@@ -8,7 +8,8 @@
 static int run(int argc, char **argv);
 
 const Command command_compile = {
-	"compile", "compile a model file to a shared object, C, or a look inside",
+	"compile",
+	"turn a model into a shared object or C code (or print its graph, loops or assembly)",
 	"MODEL | NAME=MODEL... -o OUT [options]",
 	"Compile MODEL (.pt2, .onnx, or the text form of a graph); "
 	"of several, each with a name, one model\nwith several entries, "

@@ -11,9 +11,10 @@ const Command command_ops = {
 	"ops", "list the operators there are", "[PATTERN...] [options]",
 	"Print the operators that models may hold, sorted by name: how each is defined (scalar: "
 	"one function of its\nelements; primitive; expansion: a formula of others; "
-	"code: others, by a function), and what its derivative and\n"
-	"its batch follow from (rule: one of its own; expansion: that of the others). A PATTERN is "
-	"a name or a part of\none; with * and ? it is a whole name, as a shell matches files.\n\n"
+	"code: others, by a function), and how its derivative and\n"
+	"its vmap are obtained (rule: by one of its own; expansion: by that of the others). "
+	"A PATTERN is a name or a\n"
+	"part of one; with * and ? it is a whole name, as a shell matches files.\n\n"
 	"  --long               schema, other names, dtypes, definition, "
 	"what deviates from PyTorch\n  --deviating          those whose results are not PyTorch's "
 	"on purpose, and how\n"

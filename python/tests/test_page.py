@@ -1,4 +1,4 @@
-"""The snippets of README.md and docs/python.md run, one after the other."""
+"""The snippets of README.md, docs/python.md and docs/coming-from.md run, one after the other."""
 import os
 import platform
 import re
@@ -13,7 +13,7 @@ SOURCE = os.environ.get("WEFT_SOURCE")
 
 
 @pytest.mark.skipif(not SOURCE or not weft.has_llvm(), reason="WEFT_SOURCE names no checkout, or weft_llvm.so is not there")
-@pytest.mark.parametrize("page, least", [("README.md", 1), ("docs/python.md", 5)])
+@pytest.mark.parametrize("page, least", [("README.md", 1), ("docs/python.md", 5), ("docs/coming-from.md", 2)])
 def test_the_page(page, least, tmp_path, monkeypatch):
     pytest.importorskip("torch")
     if platform.machine() != "x86_64" and not any(map(shutil.which, ("ld.lld", "ld.lld-19", "ld"))):

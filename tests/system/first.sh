@@ -13,6 +13,12 @@ fail() {
 "$weft" check "$root/examples/first/net.pt2" "$root/examples/first/net.safetensors" >"$out/log" || fail "$(cat "$out/log")"
 "$weft" compile "$root/examples/first/net.pt2" -o "$out/net.so" >"$out/log" || fail "$(cat "$out/log")"
 "$weft" compile "$root/examples/first/loss.pt2" --grad=params --replaceable-weights -o "$out/loss.so" >"$out/log" || fail "$(cat "$out/log")"
+# The shipped model gets the weights of the trained one, in which the program has added 1 to the last bias.
+"$weft" compile "$root/examples/first/loss.pt2" --grad=params --replaceable-weights --symbol weft_loss -o "$out/weft_loss.so" >"$out/log" || fail "$(cat "$out/log")"
+"$weft" compile "$root/examples/first/net.pt2" --replaceable-weights -o "$out/weft_net.so" >"$out/log" || fail "$(cat "$out/log")"
+"$@" -std=c11 -Wall -Wextra -pedantic -Werror -I"$root/include" "$root/examples/first/ship.c" "$out/weft_loss.so" "$out/weft_net.so" -o "$out/ship" || fail ship.c
+LD_LIBRARY_PATH=$out "$out/ship" >"$out/got" || fail ship
+echo '1.1558 0.6585 0.9508' | cmp -s - "$out/got" || fail "ship: $(cat "$out/got")"
 for name in predict:net train:loss; do
 	program=${name%:*} model=${name#*:}
 	"$@" -std=c11 -Wall -Wextra -pedantic -Werror -I"$root/include" "$root/examples/first/$program.c" "$out/$model.so" -o "$out/$program" || fail "$program.c"
@@ -27,8 +33,8 @@ awk '{ last = $2 } NR == 1 { first = $2 } END { exit !(NR == 7 && first > 0.9 &&
 LD_LIBRARY_PATH=$out "$out/ten" >"$out/got" || fail ten_lines
 echo 0.1558 | cmp -s - "$out/got" || fail "ten_lines: $(cat "$out/got")"
 [ "$(wc -l <"$root/examples/first/ten_lines.c")" -eq 10 ] || fail "ten_lines.c has not ten lines"
-# Lines of C on the page stand in predict.c.
+# Lines of C on the page stand in predict.c or ship.c.
 sed -n '/^```c$/,/^```$/p' "$root/docs/your-model.md" | grep -v '^```' | sed 's/^[ 	]*//' >"$out/page"
-sed 's/^[ 	]*//' "$root/examples/first/predict.c" >"$out/source"
-grep -vxF -f "$out/source" "$out/page" && fail "docs/your-model.md shows what is not in predict.c"
+cat "$root/examples/first/predict.c" "$root/examples/first/ship.c" | sed 's/^[ 	]*//' >"$out/source"
+grep -vxF -f "$out/source" "$out/page" && fail "docs/your-model.md shows what is not in predict.c or ship.c"
 exit $bad

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Which room may include which, as README.md draws it. Also: at most 900 lines in a file, at most 30
+# Which folder may include which, as the table of HACKING.md says (folders.py compares that). Also: at most 900 lines in a file, at most 30
 # files in a room, and a runtime of at most 1,240 lines, of what every model carries: serial.c is
 # linked instead of threads.c; device.c, flight.c, graph.c, cuda*.c, cublas.c and lines for WEFT_DEVICES are for models on devices; steps.c
 # has what not all models call; plain.c is for models without state.c; op_call.c is for models with operators of the user; lapack.c and jacobi.c are for those with eigenvalues; state.c, stored.c, replace.c and

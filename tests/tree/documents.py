@@ -73,7 +73,8 @@ for name in exported:
 # ---- files ----
 
 TOPS = "base|ir|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
-for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/measurements.md", "docs/numerics.md", "docs/c-api.md", "docs/transforms.md", "docs/defects.md"):
+PAGES = ["README.md", "HACKING.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted((root / "docs").glob("*.md")))]
+for name in (p for p in PAGES if p not in ("docs/mutants.md", "docs/net.md")):  # which are of commits that had other files
     text = (root / name).read_text()
     for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
         if not any(root.glob(path.rstrip("*") + "*")):
@@ -81,6 +82,22 @@ for name in ("README.md", "HACKING.md", "docs/kernels.md", "docs/measurements.md
 for name in ("README.md", "docs/kernels.md"):
     if "../shared" in (root / name).read_text():
         complain(f"{name} leans on ../shared, which is not part of the repository")
+
+# ---- the first page and the index ----
+
+if (lines := (root / "README.md").read_text().count("\n")) > 120:
+    complain(f"README.md has {lines} lines, at most 120 are read")
+index = (root / "docs/README.md").read_text()
+for page in sorted((root / "docs").glob("*")):
+    if page.is_file() and page.name != "README.md" and f"]({page.name})" not in index:
+        complain(f"docs/README.md does not name {page.name}")
+for name in PAGES:
+    text = (root / name).read_text()
+    for target in re.findall(r"(?:\]\(|^\[[\w-]+\]: )([^)\s#]+)(?:#[\w-]*)?(?:\)|$)", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
+        if "://" not in target and not ((root / name).parent / target).exists():
+            complain(f"{name}: the link to {target} leads nowhere")
+    if re.search(r"pip3? install (?:-\S+ )*weft(?![\w-])", text):
+        complain(f"{name}: weft of PyPI is other software")
 
 # The tests that the list of defects names, but for what stands in parentheses, are there.
 suite = (root / "meson.build").read_text() + (root / "install/meson.build").read_text()

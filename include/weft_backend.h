@@ -37,7 +37,7 @@ extern "C" {
 /* Of the structures below and of the text of loop IR. A library of another version is refused.
  * WeftBackendDef has one size per version. WeftBackendProgram and WeftBackendOutput, which Weft
  * fills, may get fields at their end in the same version: `size` tells which there are. */
-#define WEFT_BACKEND_VERSION 1
+#define WEFT_BACKEND_VERSION 2
 
 /* A function in loop IR. Its operations are those that the target has. */
 typedef struct {

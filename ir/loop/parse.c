@@ -86,6 +86,15 @@ static bool find_name(Parser *p, const char *name, uint32_t *k)
 	return *k != UINT32_MAX;
 }
 
+/* name_is; whether nothing else has the name. */
+static bool name_new(Parser *p, const char *name, uint32_t k)
+{
+	uint32_t other;
+	const bool taken = find_name(p, name, &other);
+	name_is(p, name, k);
+	return !taken;
+}
+
 /* ---- expressions ---- */
 
 static bool expr(Parser *p, Lx *out);
@@ -497,8 +506,7 @@ static bool buffer(Parser *p)
 	if (!skip(p, " align ") || !number(p, &align) || !skip(p, "\n"))
 		return false;
 	arg.align = (uint32_t)align;
-	name_is(p, name, loop_buf(p->f, arg));
-	return true;
+	return name_new(p, name, loop_buf(p->f, arg));
 }
 
 /* "threads 128 shared 49152" */
@@ -526,7 +534,7 @@ static bool function(Parser *p)
 		const char *name = word(p, ",)\n");
 		if (!*name)
 			return false;
-		name_is(p, name, loop_param(p->f, name + (*name == '$')));
+		TRY(name_new(p, name, loop_param(p->f, name + (*name == '$'))));
 	}
 	if (!skip(p, "\n"))
 		return false;

@@ -20,10 +20,11 @@ typedef struct {
 	const LoopFn *f;
 	Text *t;
 	bool anonymous;
+	const char **param, **buf; /* names, each another one; anonymous: NULL */
 	uint32_t indent;
 	uint32_t nvar, ntemp;
-	uint32_t *var;   /* number by variable, 0 not yet met */
-	uint32_t *temp;  /* by expression: number of a shared subexpression, 0 none */
+	uint32_t *var;  /* number by variable, 0 not yet met */
+	uint32_t *temp; /* by expression: number of a shared subexpression, 0 none */
 	LoopShared shared;
 } Printer;
 
@@ -71,16 +72,26 @@ static const char *infix(const LxData *d)
 	if (d->kind != LX_SC || d->nin != 2)
 		return NULL;
 	switch (d->sc) {
-	case SC_add: return "+";
-	case SC_sub: return "-";
-	case SC_mul: return "*";
-	case SC_floordiv: return "/";
-	case SC_rem: return "%";
-	case SC_lt: return "<";
-	case SC_le: return "<=";
-	case SC_gt: return ">";
-	case SC_ge: return ">=";
-	default: return NULL;
+	case SC_add:
+		return "+";
+	case SC_sub:
+		return "-";
+	case SC_mul:
+		return "*";
+	case SC_floordiv:
+		return "/";
+	case SC_rem:
+		return "%";
+	case SC_lt:
+		return "<";
+	case SC_le:
+		return "<=";
+	case SC_gt:
+		return ">";
+	case SC_ge:
+		return ">=";
+	default:
+		return NULL;
 	}
 }
 
@@ -144,7 +155,7 @@ static void print_fresh(Printer *p, const LxData *d)
 		if (p->anonymous || d->u.k >= p->f->param.n)
 			text_printf(p->t, "p%u", d->u.k);
 		else
-			text_printf(p->t, "$%s", p->f->param.data[d->u.k]);
+			text_printf(p->t, "$%s", p->param[d->u.k]);
 		break;
 	case LX_VAR:
 		print_var(p, d->u.v);
@@ -236,7 +247,7 @@ static void print_mem(Printer *p, LMem m)
 	else if (p->anonymous || m.k >= p->f->buf.n)
 		text_printf(p->t, "b%u", m.k);
 	else
-		text_printf(p->t, "@%s", p->f->buf.data[m.k].name);
+		text_printf(p->t, "@%s", p->buf[m.k]);
 	text_printf(p->t, ".%s", dtype_name(m.dtype));
 }
 
@@ -278,7 +289,7 @@ static void print_arg_name(Printer *p, int32_t buf)
 	if (buf >= 0 && p->anonymous)
 		text_printf(p->t, "b%d ", (int)buf);
 	else if (buf >= 0)
-		text_printf(p->t, "@%s ", p->f->buf.data[buf].name);
+		text_printf(p->t, "@%s ", p->buf[buf]);
 }
 
 /* "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n" */
@@ -312,45 +323,95 @@ static void print_frag(Printer *p, LFrag r)
 static void print_field(Printer *p, const LsData *s, char letter)
 {
 	switch (letter) {
-	case 'v': print_def(p, s->v); break;
-	case 'n': print_var(p, s->v); break;
-	case 'x': print_expr(p, s->x); break;
-	case 'y': print_expr(p, s->y); break;
-	case 'o': print_expr(p, s->offset); break;
-	case 'm': print_mem(p, s->mem); break;
-	case 'g': print_mem(p, s->from); break;
-	case 'w': print_mask(p, s->mask); break;
-	case 'l': text_add(p->t, s->k ? " by lanes" : ""); break;
+	case 'v':
+		print_def(p, s->v);
+		break;
+	case 'n':
+		print_var(p, s->v);
+		break;
+	case 'x':
+		print_expr(p, s->x);
+		break;
+	case 'y':
+		print_expr(p, s->y);
+		break;
+	case 'o':
+		print_expr(p, s->offset);
+		break;
+	case 'm':
+		print_mem(p, s->mem);
+		break;
+	case 'g':
+		print_mem(p, s->from);
+		break;
+	case 'w':
+		print_mask(p, s->mask);
+		break;
+	case 'l':
+		text_add(p->t, s->k ? " by lanes" : "");
+		break;
 	case 's':
 		if (s->step != 1)
 			text_printf(p->t, " step %lld", (long long)s->step);
 		break;
-	case 'b': print_block(p, s->body); break;
+	case 'b':
+		print_block(p, s->body);
+		break;
 	case 'e':
 		if (s->other.i) {
 			text_add(p->t, " else");
 			print_block(p, s->other);
 		}
 		break;
-	case 'k': text_printf(p->t, "%u", s->k); break;
-	case 'c': text_printf(p->t, "%llu", (unsigned long long)s->count); break;
-	case 'd': text_add(p->t, dtype_name(s->dtype)); break;
-	case 'a': print_list(p, s->arg, s->narg); break;
-	case 'u': print_list(p, s->arg, s->nbuf); break;
-	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
-	case 'f': print_user_call(p, s); break;
-	case '0': case '1': case '2': print_frag(p, s->frag[letter - '0']); break;
-	case 'h': text_printf(p->t, "%u, %u", s->rows, s->cols); break;
-	case 'q': text_add(p->t, s->k < FRAG_OPS ? frag_row((FragOp)s->k)->name : "?"); break;
-	case 'i': text_add(p->t, s->in_order ? " in order" : ""); break;
+	case 'k':
+		text_printf(p->t, "%u", s->k);
+		break;
+	case 'c':
+		text_printf(p->t, "%llu", (unsigned long long)s->count);
+		break;
+	case 'd':
+		text_add(p->t, dtype_name(s->dtype));
+		break;
+	case 'a':
+		print_list(p, s->arg, s->narg);
+		break;
+	case 'u':
+		print_list(p, s->arg, s->nbuf);
+		break;
+	case 'p':
+		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
+		break;
+	case 'f':
+		print_user_call(p, s);
+		break;
+	case '0':
+	case '1':
+	case '2':
+		print_frag(p, s->frag[letter - '0']);
+		break;
+	case 'h':
+		text_printf(p->t, "%u, %u", s->rows, s->cols);
+		break;
+	case 'q':
+		text_add(p->t, s->k < FRAG_OPS ? frag_row((FragOp)s->k)->name : "?");
+		break;
+	case 'i':
+		text_add(p->t, s->in_order ? " in order" : "");
+		break;
 	case 'r':
 		text_add(p->t, s->drops == DROPS_ODD    ? " without odd"
 			       : s->drops == DROPS_EVEN ? " without even"
 							: "");
 		break;
-	case 'z': text_add(p->t, s->passing ? " passing" : ""); break;
-	case 'j': text_add(p->t, s->same_phase ? " same_phase" : ""); break;
-	default: text_add(p->t, s->text); break;
+	case 'z':
+		text_add(p->t, s->passing ? " passing" : "");
+		break;
+	case 'j':
+		text_add(p->t, s->same_phase ? " same_phase" : "");
+		break;
+	default:
+		text_add(p->t, s->text);
+		break;
 	}
 }
 
@@ -380,9 +441,9 @@ static void print_buf(Printer *p, uint32_t k)
 	if (p->anonymous)
 		text_printf(p->t, "  b%u", k);
 	else
-		text_printf(p->t, "  @%s", b->name);
+		text_printf(p->t, "  @%s", p->buf[k]);
 	text_printf(p->t, ": %s%s%s%s align %u\n", dtype_name(b->dtype), b->read ? " read" : "",
-	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
+		    b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
 }
 
 /* "fn name(x.1: f32) -> f32 {" statements "  result expression" "}" */
@@ -414,12 +475,40 @@ static void print_part(Printer *p, const char *name, Lb b)
 	text_char(p->t, '\n');
 }
 
+/* Returns the name, or a name with the number k behind it that is not in the table yet. */
+static const char *another(Intern *taken, const char *name, uint32_t k)
+{
+	bool fresh;
+	for (intern(taken, name, strlen(name), &fresh); !fresh;
+	     intern(taken, name, strlen(name), &fresh))
+		name = arena_printf(taken->arena, "%s.%u", name, k);
+	return name;
+}
+
+/* Gives parameters and buffers names of their own: those of equal sizes, or of one value that is
+ * two operands, are equal in the function. */
+static void name_arguments(Printer *p)
+{
+	Arena *arena = p->f->ir->ctx->arena;
+	Intern params, bufs;
+	intern_init(&params, arena);
+	intern_init(&bufs, arena);
+	p->param = ARENA_ARRAY(arena, const char *, p->f->param.n + 1);
+	p->buf = ARENA_ARRAY(arena, const char *, p->f->buf.n + 1);
+	for (uint32_t k = 0; k < p->f->param.n; k++)
+		p->param[k] = another(&params, p->f->param.data[k], k + 1);
+	for (uint32_t k = 0; k < p->f->buf.n; k++)
+		p->buf[k] = another(&bufs, p->f->buf.data[k].name, k + 1);
+}
+
 void loop_print(const LoopFn *f, Text *t, bool anonymous)
 {
 	Arena *arena = f->ir->ctx->arena;
 	Printer p = {.f = f, .t = t, .anonymous = anonymous};
 	p.var = ARENA_ARRAY(arena, uint32_t, f->lv.n);
 	p.temp = ARENA_ARRAY(arena, uint32_t, f->lx.n);
+	if (!anonymous)
+		name_arguments(&p);
 	if (f->result.i) {
 		print_library_function(&p);
 		return;
@@ -429,7 +518,7 @@ void loop_print(const LoopFn *f, Text *t, bool anonymous)
 		if (anonymous)
 			text_printf(t, "%sp%u", k ? ", " : "", k);
 		else
-			text_printf(t, "%s$%s", k ? ", " : "", f->param.data[k]);
+			text_printf(t, "%s$%s", k ? ", " : "", p.param[k]);
 	text_add(t, ")\n");
 	for (uint32_t k = 0; k < f->buf.n; k++)
 		print_buf(&p, k);

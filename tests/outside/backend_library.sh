@@ -100,30 +100,30 @@ const WeftBackendLibrary *weft_backends_of(void) {'
 	build "$out/$1.c" "$out/$1.so"
 	refused "$2" "$out/$1.so"
 }
-wrong version 'version.so: error: a library of back ends for version 2 of weft_backend.h, expected 1$' <<'END'
-	static const WeftBackendLibrary l = {2, NULL}; (void)emit; return &l;
+wrong version 'version.so: error: a library of back ends for version 1 of weft_backend.h, expected 2$' <<'END'
+	static const WeftBackendLibrary l = {1, NULL}; (void)emit; return &l;
 END
 wrong empty 'empty.so: error: a library of back ends that has none$' <<'END'
 	static const WeftBackendDef *const none[] = {NULL};
-	static const WeftBackendLibrary l = {1, none}; (void)emit; return &l;
+	static const WeftBackendLibrary l = {2, none}; (void)emit; return &l;
 END
 wrong null 'null.so: error: a library of back ends that has none$' <<'END'
 	(void)emit; return NULL;
 END
 wrong old 'old.so: error: its definition has 12 bytes, expected .*: it was compiled with another weft_backend.h$' <<'END'
 	static const WeftBackendDef d = {.size = 12, .name = "listing", .emit = emit}; static const WeftBackendDef *const list[] = {&d, NULL};
-	static const WeftBackendLibrary l = {1, list}; return &l;
+	static const WeftBackendLibrary l = {2, list}; return &l;
 END
 wrong name 'name.so: error: a back end cannot be called "a b": expected letters, digits, - and _$' <<'END'
 	static const WeftBackendDef d = {.size = sizeof d, .name = "a b", .emit = emit}; static const WeftBackendDef *const list[] = {&d, NULL};
-	static const WeftBackendLibrary l = {1, list}; return &l;
+	static const WeftBackendLibrary l = {2, list}; return &l;
 END
 wrong taken 'taken.so: error: there is a back end llvm already$' <<'END'
 	static const WeftBackendDef d = {.size = sizeof d, .name = "llvm", .emit = emit}; static const WeftBackendDef *const list[] = {&d, NULL};
-	static const WeftBackendLibrary l = {1, list}; return &l;
+	static const WeftBackendLibrary l = {2, list}; return &l;
 END
 wrong emit 'emit.so: error: back end listing has no function emit$' <<'END'
 	static const WeftBackendDef d = {.size = sizeof d, .name = "listing"}; static const WeftBackendDef *const list[] = {&d, NULL};
-	static const WeftBackendLibrary l = {1, list}; (void)emit; return &l;
+	static const WeftBackendLibrary l = {2, list}; (void)emit; return &l;
 END
 exit $bad

@@ -144,8 +144,6 @@ bool onnx_scope_nodes(Scope *, const OnnxNode *, uint32_t n);
 /* Returns the type of a graph's input; extents that are not numbers are symbols, whose hints the
  * tensor gives (NULL: none). Returns 0 after an error. */
 TypeId onnx_type_of_info(Import *, const OnnxInfo *, const Tensor *hint);
-/* Compares a value with the type that the file states. Returns false after an error. */
-bool onnx_type_agrees(Scope *, const OnnxInfo *, Value *);
 /* Adds the names of all initializers. */
 void onnx_init_names(const OnnxGraph *, Intern *);
 /* Initializers become values of the scope. Returns false after an error. */

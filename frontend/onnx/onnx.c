@@ -557,7 +557,7 @@ static bool import_function(const Item *it, const OnnxFunction *f)
 		Value *v = onnx_item_in(it, k);
 		TRY(onnx_scope_bind(&s, f->in.data[k], v ? v : onnx_value_list(s.im, NULL, 0)));
 	}
-	TRY(onnx_scope_nodes(&s, f->node.data, f->node.n));
+	TRY(onnx_scope_nodes(&s, f->node.data, f->node.n, f->out));
 	for (uint32_t k = 0; k < f->out.n && k < it->n->out.n; k++) {
 		Value *v = onnx_scope_find(&s, f->out.data[k]);
 		if (!v)
@@ -656,8 +656,12 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	if (special)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
-	return op ? onnx_import_call(&it, op)
-		  : onnx_item_error(&it, "the operator is not supported");
+	if (!op)
+		return onnx_item_error(&it, "the operator is not supported");
+	TRY(onnx_import_call(&it, op));
+	if (onnx_is_main_domain(n->domain))
+		onnx_note_comparison(&it);
+	return true;
 }
 
 /* Whether memory can hold all that was added behind node `last`. */
@@ -672,15 +676,25 @@ static bool check_sizes(Scope *s, Node last)
 	return true;
 }
 
-bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n)
+bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n, OnnxNames results)
 {
 	const char *where = s->b.where;
-	for (uint32_t k = 0; k < n; k++) {
+	s->rest = (Rest){.next = node, .end = node ? node + n : node, .results = results};
+	while (s->rest.next < s->rest.end) {
 		Node last = s->b.g->last;
-		TRY(import_node(s, &node[k]) && check_sizes(s, last));
+		TRY(import_node(s, s->rest.next++) && check_sizes(s, last));
 	}
 	s->b.where = where;
 	return true;
+}
+
+bool onnx_scope_graph(Scope *s, const OnnxGraph *g)
+{
+	OnnxNames results = {0};
+	for (uint32_t k = 0; k < g->out.n; k++)
+		if (g->out.data[k].name)
+			array_push(s->im->ctx->scratch, &results, g->out.data[k].name);
+	return onnx_scope_inits(s, g) && onnx_scope_nodes(s, g->node.data, g->node.n, results);
 }
 
 /* ---- the model ---- */
@@ -733,9 +747,7 @@ static Graph *import_model(Import *im)
 	im->main = graph_new(im->ir, g->name ? symbol_name(im, g->name) : "main");
 	onnx_scope_init(&s, im, im->main, NULL, &im->model->opset);
 	s.b.where = NULL;
-	bool ok = add_inputs(&s, g) && onnx_scope_inits(&s, g) &&
-		  onnx_scope_nodes(&s, g->node.data, g->node.n) && add_outputs(&s, g);
-	if (!ok)
+	if (!add_inputs(&s, g) || !onnx_scope_graph(&s, g) || !add_outputs(&s, g))
 		return NULL;
 	check_infos(&s, g);
 	graph_dce(im->main);

@@ -188,7 +188,7 @@ static bool map(const Item *it)
 			TRY(onnx_scope_bind(&s, g->in.data[i].name,
 					    renamed(it, v->is_list ? v->item.data[k] : v)));
 		}
-		TRY(onnx_scope_inits(&s, g) && onnx_scope_nodes(&s, g->node.data, g->node.n));
+		TRY(onnx_scope_graph(&s, g));
 		for (uint32_t r = 0; r < it->n->out.n; r++) {
 			Value *v = r < g->out.n && g->out.data[r].name
 					   ? onnx_scope_find(&s, g->out.data[r].name)

@@ -390,6 +390,13 @@ static bool add_outputs(Scope *s, const OnnxGraph *g)
 					 info->name ? info->name : "without a name");
 		TRY(check_output(s, info, v));
 		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
+			if (v->item.data[i]->repeats.i)
+				return ctx_error(s->im->ctx, NULL,
+						 "output %s is a sequence to which a loop adds: its "
+						 "number of rounds must be known when the model is "
+						 "read",
+						 info->name);
+		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
 			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i),
 				       v->item.data[i]));
 		TRY(v->is_list || add_output(s, info->name, v));

@@ -321,24 +321,61 @@ static void test_random(void **state)
 	       "%y = onnx.Bernoulli.15(%x");
 }
 
-/* Branches of different types need a condition that is decided at import: not one of a size from
- * data. */
-static void test_if_of_data(void **state)
+/* A graph that is an attribute: one node, of x. */
+static Bytes branch(const char *attr, const char *op, Bytes op_attr, Bytes result)
 {
-	(void)state;
+	return block(5, all(3, text(1, attr), number(20, 5),
+			    block(6, all(3, node(op, "x", NULL, "r", op_attr), text(2, attr),
+					 result))));
+}
+
+static Bytes int_attr(const char *name, uint64_t v)
+{
+	return block(5, all(3, text(1, name), number(20, 2), number(3, v)));
+}
+
+/* c: whether x has nothing but zeros; then y: what an If gives; then what stands behind it. */
+static Bytes if_of_data(const char *y, Bytes branches, Bytes behind)
+{
 	static const int64_t empty[] = {0};
-	Bytes result = block(12, info("r", FLOAT, 2, dynamic));
-	Bytes yes = block(5, all(3, text(1, "then_branch"), number(20, 5),
-				 block(6, all(3, node("Relu", "x", NULL, "r", none), text(2, "yes"),
-					      result))));
-	Bytes no = block(5, all(3, text(1, "else_branch"), number(20, 5),
-				block(6, all(3, node("Transpose", "x", NULL, "r", none),
-					     text(2, "no"), result))));
 	Bytes nodes = all(
 		5, node("NonZero", "x", NULL, "found", none),
 		node("Shape", "found", NULL, "s", none), node("ReduceProd", "s", NULL, "n", none),
-		node("Equal", "n", "zero", "c", none), node("If", "c", NULL, "y", join(yes, no)));
-	expect(model(graph_of(nodes, integers("zero", 1, empty))), "cond: ");
+		node("Equal", "n", "zero", "c", none), node("If", "c", NULL, y, branches));
+	return model(graph_of(join(nodes, behind), integers("zero", 1, empty)));
+}
+
+/* Branches whose results have other types, where data decides. */
+static void test_if_of_data(void **state)
+{
+	(void)state;
+	Bytes result = block(12, info("r", FLOAT, 2, dynamic));
+	Bytes yes = branch("then_branch", "Relu", none, result);
+	Bytes turned = join(yes, branch("else_branch", "Transpose", none, result));
+	Bytes ints = join(yes, branch("else_branch", "Cast", int_attr("to", INT64), result));
+	Bytes flat = join(yes, branch("else_branch", "ReduceMax", int_attr("keepdims", 0), result));
+	/* other extents: filled up and cut off */
+	expect(if_of_data("y", turned, none), "%y = slice(");
+	expect(if_of_data("y", turned, none), "what=\"the extent of a branch's result\"");
+	/* other dtypes: no model can have both; the same behind a node that both can read */
+	expect(if_of_data("y", ints, none),
+	       "y is f32[N, 3] in one branch and i64[N, 3] in the other: the condition must be "
+	       "decided when the model is read");
+	expect(if_of_data("z", ints, node("Cast", "z", NULL, "y", int_attr("to", FLOAT))),
+	       "%y = get(");
+	/* nodes behind it that do not read it stay where they are */
+	Bytes apart = all(3, node("Neg", "x", NULL, "m", none),
+			  node("Cast", "z", NULL, "f", int_attr("to", FLOAT)),
+			  node("Add", "f", "m", "y", none));
+	expect(if_of_data("z", ints, apart), "%y = onnx.Add.7(%f, %m)");
+	/* a branch that the node behind refuses is left out */
+	Bytes refused = if_of_data("z", flat, node("Transpose", "z", NULL, "y",
+						  block(5, all(4, text(1, "perm"), number(20, 7),
+							       number(8, 1), number(8, 0)))));
+	expect(refused, "warning: else_branch cannot be computed with what follows: a call that "
+			"takes it ends with an error (");
+	expect(refused, "assert(");
+	expect(refused, "%y = onnx.Transpose.1(");
 }
 
 /* A node whose results nobody names is no part of the graph. */

@@ -16,6 +16,7 @@ typedef struct {
 	Value *first;         /* in front of the loop */
 	Sym start;            /* COUNTER: start + step * round */
 	int64_t step;
+	Sym most;             /* COUNTER: its greatest value in a round; none: not known */
 	Sym probe;            /* COUNTER, while it is looked for: a value of it */
 	uint32_t front, back; /* LIST: pieces that a round adds in front and behind */
 } Carry;
@@ -133,15 +134,24 @@ static Value *earlier(Import *im)
 	return onnx_value_list(im, &rest, 1);
 }
 
+/* A counter as a size, from the number of the round. */
+static Value *counter_in(Scope *s, const Carry *c, Node round)
+{
+	Build *b = &s->b;
+	Node at = b_bin(b, OP_add, b_from_size(b, c->start),
+			b_bin_scalar(b, OP_mul, round, (double)c->step));
+	return size_like(s->im, c->first, onnx_value_dtype(s, c->first),
+			 onnx_size_from_data(s, at, c->most, "a counter"));
+}
+
 /* Binds the round, counters and lists. */
 static bool bind_round(Scope *s, const Loop *l, Node round)
 {
 	Import *im = s->im;
 	Value *v = onnx_value_of(s, round);
-	Sym number = {0};
 	if (l->by_size) {
-		Sym most = l->rounds.i ? sym_addi(im->syms, l->rounds, -1) : l->rounds;
-		number = onnx_size_from_data(s, round, most, "the round");
+		Sym most = l->rounds.i ? sym_addi(im->syms, l->rounds, -1) : l->rounds,
+		    number = onnx_size_from_data(s, round, most, "the round");
 		v->size = arena_dup(im->ctx->arena, &number, sizeof number);
 		v->nsize = 1;
 	}
@@ -152,9 +162,7 @@ static bool bind_round(Scope *s, const Loop *l, Node round)
 		if (c->kind == CARRY_LIST)
 			in = earlier(im);
 		else if (c->kind == CARRY_COUNTER)
-			in = size_like(im, c->first, onnx_value_dtype(s, c->first),
-				       sym_add(im->syms, c->start,
-					       sym_muli(im->syms, number, c->step)));
+			in = counter_in(s, c, round);
 		TRY(!in || onnx_scope_bind(s, l->g->in.data[k + 2].name, in));
 	}
 	return true;
@@ -574,6 +582,44 @@ static Sym steps(SymTab *t, Sym start, int64_t step, Sym end)
 	return sym_max(t, sym_int(t, 0), n);
 }
 
+/* Sets what a round adds to each value that may count; 0: it is no counter. */
+static void find_steps(const Loop *l, Scope *body)
+{
+	SymTab *t = l->it->s->im->syms;
+	for (uint32_t k = 0; k < l->ncarry; k++) {
+		Carry *c = &l->carry[k];
+		Value *v = c->probe.i ? body_result(l->it, body, l->g, k + 1) : NULL;
+		const Sym *size;
+		uint32_t n;
+		if (!v || v->is_list || !onnx_value_as_sizes(body, v, &size, &n) || n != 1 ||
+		    !sym_is_const(t, sym_sub(t, size[0], c->probe), &c->step) || c->step < 0 ||
+		    c->step > 1 << 20)
+			c->step = 0;
+	}
+}
+
+/* Sets the number of rounds of a loop that ends when counter c, after a round, is not below the
+ * end. Returns false if what decides on the first round is another condition. */
+static bool set_counted(Loop *l, Carry *c, Sym end)
+{
+	const Item *it = l->it;
+	SymTab *t = it->s->im->syms;
+	Value *test = onnx_item_in(it, 1);
+	bool first = true;
+	int64_t more;
+	c->most = sym_addi(t, end, -1);
+	if (!test || (known_bool(it->s, test, true, &first) && first)) {
+		Sym second = sym_addi(t, c->start, c->step);
+		l->rounds = sym_addi(t, steps(t, second, c->step, end), 1);
+		c->most = sym_max(t, c->most, c->start);
+		return true;
+	}
+	TRY(test->below && sym_is_const(t, sym_sub(t, test->below[0], c->start), &more));
+	TRY(sym_addi(t, test->below[1], -more).i == end.i);
+	l->rounds = steps(t, c->start, c->step, end);
+	return true;
+}
+
 /* If the condition compares a counter with a size, sets the number of rounds, and what carries
  * count. */
 static bool find_counters(Loop *l)
@@ -582,36 +628,19 @@ static bool find_counters(Loop *l)
 	Import *im = it->s->im;
 	SymTab *t = im->syms;
 	CtxMark mark = ctx_mark(im->ctx);
-	Value *test = onnx_item_in(it, 1);
 	uint32_t known = sym_nvars(t);
 	int64_t ahead;
-	bool first = true;
 	Scope s;
 	if (!probe_body(l, &s)) {
 		ctx_rewind(im->ctx, mark);
 		return false;
 	}
-	for (uint32_t k = 0; k < l->ncarry; k++) {
-		Carry *c = &l->carry[k];
-		Value *v = c->probe.i ? body_result(it, &s, l->g, k + 1) : NULL;
-		const Sym *size;
-		uint32_t n;
-		if (!v || v->is_list || !onnx_value_as_sizes(&s, v, &size, &n) || n != 1 ||
-		    !sym_is_const(t, sym_sub(t, size[0], c->probe), &c->step) || c->step < 0)
-			c->step = 0;
-	}
+	find_steps(l, &s);
 	Value *more = body_result(it, &s, l->g, 0);
 	Carry *c = compared_counter(l, more, &ahead);
 	ctx_rewind(im->ctx, mark);
 	TRY(c && !uses_new(t, more->below[1], known));
-	Sym end = more->below[1];
-	if (!test || (known_bool(it->s, test, true, &first) && first))
-		l->rounds = sym_addi(t, steps(t, sym_addi(t, c->start, ahead), c->step, end), 1);
-	else if (ahead == c->step && test->below && test->below[0].i == c->start.i &&
-		 test->below[1].i == end.i)
-		l->rounds = steps(t, c->start, c->step, end);
-	else
-		return false;
+	TRY(set_counted(l, c, sym_addi(t, more->below[1], c->step - ahead)));
 	for (uint32_t k = 0; k < l->ncarry; k++)
 		if (l->carry[k].step)
 			l->carry[k].kind = CARRY_COUNTER;

@@ -115,8 +115,17 @@ static void add_needed(Fork *f, const OnnxNode *n, const Intern *needed)
 	}
 }
 
-/* Moves nodes that do not depend on the If in front of it, and the If with them: it is imported
- * again when its turn comes. Returns false if there are none. */
+/* Whether the If waited before: each does once. */
+static bool has_waited(const Scope *s, const char *result)
+{
+	for (uint32_t k = 0; k < s->rest.late.n; k++)
+		if (!strcmp(s->rest.late.data[k], result))
+			return true;
+	return false;
+}
+
+/* Moves nodes that do not depend on the If in front of it: it is imported again when its turn
+ * comes. Returns false if there are none. */
 static bool wait_for_others(const Item *it)
 {
 	Scope *s = it->s;
@@ -124,7 +133,7 @@ static bool wait_for_others(const Item *it)
 	uint32_t n = (uint32_t)(s->rest.end - s->rest.next), nfree = 0, nlate = 0;
 	OnnxNode *order = ARENA_ARRAY(s->im->ctx->arena, OnnxNode, n + 1),
 		 *late = ARENA_ARRAY(s->im->ctx->scratch, OnnxNode, n + 1);
-	if (s->rest.late == it->n->out.data)
+	if (!it->n->out.n || has_waited(s, it->n->out.data[0]))
 		return false;
 	intern_init(&depends, s->im->ctx->scratch);
 	add_results(&depends, it->n);
@@ -141,43 +150,53 @@ static bool wait_for_others(const Item *it)
 	memcpy(order + nfree, late, nlate * sizeof *late);
 	s->rest.next = order;
 	s->rest.end = order + n + 1;
-	s->rest.late = it->n->out.data;
+	array_push(s->im->ctx->scratch, &s->rest.late, it->n->out.data[0]);
 	return true;
 }
 
 /* ---- branches ---- */
 
 /* The results of the branch by the names of the If's. */
-static bool name_results(Fork *f, Scope *s, uint32_t k, OnnxNode *node, uint32_t *n)
+static bool name_results(const Item *it, const OnnxGraph *g, OnnxNode *node, uint32_t *n)
 {
-	const Item *it = f->it;
-	const OnnxGraph *g = f->g[k];
+	Arena *a = it->s->im->ctx->arena;
 	for (uint32_t r = 0; r < it->n->out.n; r++) {
 		if (!*it->n->out.data[r])
 			continue;
 		if (r >= g->out.n || !g->out.data[r].name)
 			return onnx_item_error(it, "no node of the body gives its result %u", r);
 		OnnxNode same = {.op = "Identity"};
-		array_push(s->im->ctx->arena, &same.in, g->out.data[r].name);
-		array_push(s->im->ctx->arena, &same.out, it->n->out.data[r]);
+		array_push(a, &same.in, g->out.data[r].name);
+		array_push(a, &same.out, it->n->out.data[r]);
 		node[(*n)++] = same;
 	}
 	return true;
 }
 
-/* The nodes of a branch, names of its results, and the nodes that it takes. */
-static bool branch_nodes(Fork *f, Scope *s, uint32_t k)
+/* The nodes of a branch, names of its results, and n nodes behind: *out. Returns false after an
+ * error. */
+static bool branch_nodes(const Item *it, const OnnxGraph *g, const OnnxNode *behind, uint32_t n,
+			 const OnnxNode **out, uint32_t *nout)
 {
-	const OnnxGraph *g = f->g[k];
-	uint32_t n = g->node.n;
-	OnnxNode *node = ARENA_ARRAY(s->im->ctx->arena, OnnxNode,
-				     n + f->it->n->out.n + f->taken + 1);
+	uint32_t at = g->node.n;
+	OnnxNode *node =
+		ARENA_ARRAY(it->s->im->ctx->arena, OnnxNode, at + it->n->out.n + n + 1);
+	if (at)
+		memcpy(node, g->node.data, at * sizeof *node);
+	TRY(name_results(it, g, node, &at));
 	if (n)
-		memcpy(node, g->node.data, n * sizeof *node);
-	TRY(name_results(f, s, k, node, &n));
-	if (f->taken)
-		memcpy(node + n, f->rest, f->taken * sizeof *node);
-	return onnx_scope_inits(s, g) && onnx_scope_nodes(s, node, n + f->taken, f->out);
+		memcpy(node + at, behind, n * sizeof *node);
+	*out = node;
+	*nout = at + n;
+	return true;
+}
+
+static bool import_branch(const Fork *f, Scope *s, uint32_t k)
+{
+	const OnnxNode *node;
+	uint32_t n;
+	return branch_nodes(f->it, f->g[k], f->rest, f->taken, &node, &n) &&
+	       onnx_scope_inits(s, f->g[k]) && onnx_scope_nodes(s, node, n, f->out);
 }
 
 static const char *first_error(const Ctx *ctx, CtxMark mark)
@@ -198,7 +217,7 @@ static Meeting make_branch(Fork *f, uint32_t k)
 	CtxMark mark = ctx_mark(ctx);
 	Scope s;
 	onnx_scope_init(&s, im, graph_new(im->ir, k ? "no" : "yes"), it->s, it->s->opset);
-	bool ok = bind_captures(&s, &f->captures) && branch_nodes(f, &s, k), list = false;
+	bool ok = bind_captures(&s, &f->captures) && import_branch(f, &s, k), list = false;
 	for (uint32_t r = 0; ok && !list && r < f->out.n; r++) {
 		Value *v = onnx_scope_find(&s, f->out.data[r]);
 		list = v && v->is_list;
@@ -381,9 +400,47 @@ static bool join(Fork *f, Value *pred)
 
 /* ---- one branch ---- */
 
+static bool is_bound(const Scope *s, const char *name)
+{
+	return name && intern_find(&s->names, name, strlen(name));
+}
+
+/* Whether the branch's nodes can stand among those of the scope: an If among them may need nodes
+ * behind this one. Names of branches may repeat. */
+static bool can_join(const Item *it, const OnnxGraph *g)
+{
+	const Scope *s = it->s;
+	bool fork = false;
+	Intern later;
+	intern_init(&later, s->im->ctx->scratch);
+	for (const OnnxNode *n = s->rest.next; n < s->rest.end; n++)
+		add_results(&later, n);
+	for (uint32_t k = 0; k < g->init.n; k++)
+		if (is_bound(s, g->init.data[k].name))
+			return false;
+	for (uint32_t k = 0; k < g->node.n; k++) {
+		const OnnxNode *n = &g->node.data[k];
+		fork |= n->op && !strcmp(n->op, "If") && onnx_is_main_domain(n->domain);
+		for (uint32_t r = 0; r < n->out.n; r++)
+			if (is_bound(s, n->out.data[r]) ||
+			    intern_find(&later, n->out.data[r], strlen(n->out.data[r])))
+				return false;
+	}
+	return fork && !g->sparse_init.n;
+}
+
 static bool inline_branch(const Item *it, const OnnxGraph *g)
 {
-	Scope s;
+	Scope s, *around = it->s;
+	if (can_join(it, g)) {
+		uint32_t n;
+		TRY(onnx_scope_inits(around, g) &&
+		    branch_nodes(it, g, around->rest.next,
+				 (uint32_t)(around->rest.end - around->rest.next),
+				 &around->rest.next, &n));
+		around->rest.end = around->rest.next + n;
+		return true;
+	}
 	inline_scope(&s, it);
 	TRY(onnx_scope_graph(&s, g));
 	for (uint32_t k = 0; k < it->n->out.n; k++) {

@@ -65,7 +65,7 @@ typedef struct {
 typedef struct {
 	const OnnxNode *next, *end;
 	OnnxNames results;      /* what is read of the scope behind them */
-	const char *const *late; /* the results of an If that waited for nodes behind it; NULL: none */
+	OnnxNames late;         /* first results of Ifs that waited for nodes behind them */
 } Rest;
 
 typedef struct Scope Scope;

@@ -237,7 +237,7 @@ def check(kind, seed, folder):
         save_file(case, file)
         (cases if want is not None else failed).append(file)
     for file in cases + failed:
-        p = subprocess.run([o.weft, "check", path, file, "--backend", o.backend, "-q"], capture_output=True, text=True)
+        p = subprocess.run([o.weft, "check", path, file, "--backend", o.backend, "-q"], capture_output=True, text=True, timeout=100)
         if (p.returncode != 0) != (file in failed) or "internal" in p.stderr:
             return f"{label}: {file.name}: {(p.stdout + p.stderr).strip()[:400]}" if file in cases else \
                 f"{label}: {file.name}: ONNX Runtime refuses the call, Weft does not", "wrong"

@@ -102,8 +102,8 @@ Node body_input(Scope *s, const char *name, TypeId type)
 bool bind_captures(Scope *s, const Captures *c)
 {
 	for (uint32_t k = 0; k < c->name.n; k++) {
-		Node n =
-			body_input(s, c->name.data[k], node_type_id(c->outer->b.g, c->node.data[k]));
+		Node n = body_input(s, c->name.data[k],
+				    node_type_id(c->outer->b.g, c->node.data[k]));
 		TRY(onnx_scope_bind(s, c->name.data[k], inner_value(s, c->value.data[k], n)));
 	}
 	return true;

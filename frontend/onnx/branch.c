@@ -179,8 +179,7 @@ static bool branch_nodes(const Item *it, const OnnxGraph *g, const OnnxNode *beh
 			 const OnnxNode **out, uint32_t *nout)
 {
 	uint32_t at = g->node.n;
-	OnnxNode *node =
-		ARENA_ARRAY(it->s->im->ctx->arena, OnnxNode, at + it->n->out.n + n + 1);
+	OnnxNode *node = ARENA_ARRAY(it->s->im->ctx->arena, OnnxNode, at + it->n->out.n + n + 1);
 	if (at)
 		memcpy(node, g->node.data, at * sizeof *node);
 	TRY(name_results(it, g, node, &at));
@@ -300,8 +299,9 @@ static Meeting try_fork(Fork *f, uint32_t taken)
 
 /* ---- one cond ---- */
 
-/* Room for a dimension: the most that either branch needs. What operators count is bounded once they
- * are expanded. Returns false, without a message, if no bound is known before the graph runs. */
+/* Room for a dimension: the most that either branch needs. What operators count is bounded once
+ * they are expanded. Returns false, without a message, if no bound is known before the graph runs.
+ */
 static bool find_room(const Fork *f, Uneven *u)
 {
 	SymTab *t = f->it->s->im->syms;
@@ -466,10 +466,11 @@ static bool require_branch(const Item *it, const OnnxGraph *g, uint32_t k, Value
 		test = b_un(&s->b, OP_bit_not, test);
 	TRY(test.i);
 	Attr attr[] = {attr_none(),
-		       attr_str(s->im->ir, arena_printf(ctx->scratch, "the model takes the %s of %s, "
-								      "which cannot be computed: %s",
-							name[!k], s->b.where ? s->b.where : "an If",
-							why))};
+		       attr_str(s->im->ir,
+				arena_printf(ctx->scratch,
+					     "the model takes the %s of %s, "
+					     "which cannot be computed: %s",
+					     name[!k], s->b.where ? s->b.where : "an If", why))};
 	b_node(&s->b, OP_assert, &test, 1, attr, 2);
 	return inline_branch(it, g);
 }
@@ -492,8 +493,8 @@ static bool say_apart(const Fork *f)
 		Node x = g[0]->output.data[r].node, y = g[1]->output.data[r].node;
 		if (node_type_id(g[0], x).i == node_type_id(g[1], y).i)
 			continue;
-		const char *one = arena_strdup(im->ctx->scratch,
-					       type_str(im->ir, node_type_id(g[0], x)));
+		const char *one =
+			arena_strdup(im->ctx->scratch, type_str(im->ir, node_type_id(g[0], x)));
 		return onnx_item_error(f->it,
 				       "%s is %s in one branch and %s in the other: the condition "
 				       "must be decided when the model is read, by inputs with "

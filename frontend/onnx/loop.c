@@ -1,5 +1,6 @@
-/* Loop. What is decided at import is inlined; other bodies are graphs of their own, whose inputs are
- * the values that go from round to round, the round, and what they read of the graphs around them.
+/* Loop. What is decided at import is inlined; other bodies are graphs of their own, whose inputs
+ * are the values that go from round to round, the round, and what they read of the graphs around
+ * them.
  *
  *   - A loop whose condition compares a counter with a size has a known number of rounds, and the
  *     counter is an expression of the round.
@@ -13,8 +14,8 @@ typedef enum { CARRY_TENSOR, CARRY_LIST, CARRY_COUNTER } CarryKind;
 
 typedef struct {
 	CarryKind kind;
-	Value *first;         /* in front of the loop */
-	Sym start;            /* COUNTER: start + step * round */
+	Value *first; /* in front of the loop */
+	Sym start;    /* COUNTER: start + step * round */
 	int64_t step;
 	Sym most;             /* COUNTER: its greatest value in a round; none: not known */
 	Sym probe;            /* COUNTER, while it is looked for: a value of it */
@@ -25,13 +26,13 @@ typedef struct {
 	const Item *it;
 	const OnnxGraph *g;
 	uint32_t ncarry, nscan; /* values from round to round; results with an element for each
-	                           round */
+				   round */
 	Carry *carry;
 	uint32_t ntensor, npiece; /* of the carries; pieces of lists in a round */
 	Captures captures;
-	Sym rounds;               /* none: not limited */
-	bool counted;             /* by a counter: the condition holds for so many rounds */
-	bool by_size;             /* the body reads the round as a size */
+	Sym rounds;   /* none: not limited */
+	bool counted; /* by a counter: the condition holds for so many rounds */
+	bool by_size; /* the body reads the round as a size */
 } Loop;
 
 static Value *number(Import *im, DType d, int64_t v)
@@ -122,8 +123,8 @@ static bool bind_tensors(Scope *s, const Loop *l)
 
 static Value *size_like(Import *im, const Value *like, DType d, Sym size)
 {
-	return onnx_value_sizes(im, d, &size, 1, like && (like->known ? like->known->rank > 0
-								      : like->has_dim));
+	return onnx_value_sizes(im, d, &size, 1,
+				like && (like->known ? like->known->rank > 0 : like->has_dim));
 }
 
 /* A list of what the sequence holds in front of a round, which nothing is known of. */
@@ -293,9 +294,9 @@ static bool bind_results(const Loop *l, const Node *made, Sym rounds)
 			v = list_after(l, c, piece, rounds);
 			piece += c->front + c->back;
 		} else if (c->kind == CARRY_COUNTER) {
-			v = size_like(im, c->first, onnx_value_dtype(it->s, c->first),
-				      sym_add(im->syms, c->start,
-					      sym_muli(im->syms, rounds, c->step)));
+			v = size_like(
+				im, c->first, onnx_value_dtype(it->s, c->first),
+				sym_add(im->syms, c->start, sym_muli(im->syms, rounds, c->step)));
 		} else {
 			v = onnx_value_of(it->s, *tensor++);
 		}
@@ -543,8 +544,7 @@ static bool probe_body(const Loop *l, Scope *s)
 		} else if (!in) {
 			Node n = onnx_value_node(it->s, c->first);
 			TRY(n.i);
-			in = onnx_value_of(
-				s, body_input(s, "x", node_type_id(it->s->b.g, n)));
+			in = onnx_value_of(s, body_input(s, "x", node_type_id(it->s->b.g, n)));
 		}
 		TRY(onnx_scope_bind(s, l->g->in.data[k + 2].name, in));
 	}
@@ -709,8 +709,7 @@ static bool set_carries(Loop *l)
 		Value *v = onnx_item_in(it, k + 2);
 		if (!v)
 			return onnx_item_error(it, "input %u is missing", k + 2);
-		l->carry[k] =
-			(Carry){.kind = v->is_list ? CARRY_LIST : CARRY_TENSOR, .first = v};
+		l->carry[k] = (Carry){.kind = v->is_list ? CARRY_LIST : CARRY_TENSOR, .first = v};
 	}
 	return true;
 }

@@ -39,8 +39,8 @@ static bool is_taken(const Import *im, Sym s)
  * Paddle, "unk__12" of tf2onnx, "None" and "-1" of others), so two of it need not be equal. */
 static bool names_nothing(const char *text)
 {
-	static const char *const word[] = {"none", "null", "nan", "unk", "unknown", "undefined",
-					   "any",  "dynamic", "variable"};
+	static const char *const word[] = {"none",      "null", "nan",     "unk",     "unknown",
+					   "undefined", "any",  "dynamic", "variable"};
 	size_t letters = 0, n = strlen(text);
 	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
 		if (!strcasecmp(text, word[k]))
@@ -173,10 +173,10 @@ static const char *contradiction(Scope *s, const OnnxInfo *info, Value *v)
 	uint32_t rank = onnx_value_rank(s, v);
 	for (uint32_t k = 0; k < rank; k++)
 		dim[k] = onnx_value_dim(s, v, k);
-	return arena_printf(s->im->ctx->scratch, "%s: the model states the type %s, but it is %s",
-			    info->name, stated(s->im, info->type->tensor),
-			    type_str(s->im->ir,
-				     ir_type(s->im->ir, onnx_value_dtype(s, v), rank, dim)));
+	return arena_printf(
+		s->im->ctx->scratch, "%s: the model states the type %s, but it is %s", info->name,
+		stated(s->im, info->type->tensor),
+		type_str(s->im->ir, ir_type(s->im->ir, onnx_value_dtype(s, v), rank, dim)));
 }
 
 static const OnnxTensorType *stated_tensor(const OnnxInfo *info, const Value *v)
@@ -391,11 +391,12 @@ static bool add_outputs(Scope *s, const OnnxGraph *g)
 		TRY(check_output(s, info, v));
 		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
 			if (v->item.data[i]->repeats.i)
-				return ctx_error(s->im->ctx, NULL,
-						 "output %s is a sequence to which a loop adds: its "
-						 "number of rounds must be known when the model is "
-						 "read",
-						 info->name);
+				return ctx_error(
+					s->im->ctx, NULL,
+					"output %s is a sequence to which a loop adds: its "
+					"number of rounds must be known when the model is "
+					"read",
+					info->name);
 		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
 			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i),
 				       v->item.data[i]));

@@ -38,7 +38,7 @@ struct Value {
 	uint32_t rows;       /* of sizes with two dimensions: the first extent; 0: others */
 	bool is_list;
 	ARRAY(Value *) item;
-	Sym repeats;         /* of a part of a list: its items, which have a leading dimension of that
+	Sym repeats;         /* of a part of a list: its items, whose leading dimension has that
 	                        extent, stand once for each element of it; without items: what
 	                        a loop's sequence holds in front of a round. None: others */
 	const Sym *below;    /* of a bool: below[0] < below[1], by sizes; NULL: not known */

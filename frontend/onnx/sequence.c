@@ -158,7 +158,8 @@ static bool length(const Item *it)
 		const Value *v = list->item.data[k];
 		if (v->repeats.i && !v->item.n)
 			return plain_in(it, 0);
-		n = sym_add(t, n, v->repeats.i ? sym_muli(t, v->repeats, v->item.n) : sym_int(t, 1));
+		n = sym_add(t, n,
+			    v->repeats.i ? sym_muli(t, v->repeats, v->item.n) : sym_int(t, 1));
 	}
 	return onnx_item_bind(it, 0, count(it, DT_i64, n));
 }
@@ -316,8 +317,9 @@ static bool optional(const Item *it)
 static bool has_element(const Item *it)
 {
 	Value *v = onnx_item_in(it, 0);
-	return onnx_item_bind(it, 0, count(it, DT_bool,
-					sym_int(it->s->im->syms, v && !(v->is_list && !v->item.n))));
+	return onnx_item_bind(
+		it, 0,
+		count(it, DT_bool, sym_int(it->s->im->syms, v && !(v->is_list && !v->item.n))));
 }
 
 static bool get_element(const Item *it)

@@ -293,9 +293,8 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 	Sym *size = ARENA_ARRAY(s->im->ctx->arena, Sym, extent);
 	x = b_convert(b, x, DT_i64);
 	for (uint32_t k = 0; k < extent; k++)
-		size[k] =
-			onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x,
-					    (Sym){0}, what);
+		size[k] = onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x,
+					      (Sym){0}, what);
 	v->size = size; /* asked again, it is the same size */
 	v->nsize = (uint32_t)extent;
 	v->has_dim = rank == 1;

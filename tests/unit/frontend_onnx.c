@@ -324,9 +324,9 @@ static void test_random(void **state)
 /* A graph that is an attribute: one node, of x. */
 static Bytes branch(const char *attr, const char *op, Bytes op_attr, Bytes result)
 {
-	return block(5, all(3, text(1, attr), number(20, 5),
-			    block(6, all(3, node(op, "x", NULL, "r", op_attr), text(2, attr),
-					 result))));
+	return block(
+		5, all(3, text(1, attr), number(20, 5),
+		       block(6, all(3, node(op, "x", NULL, "r", op_attr), text(2, attr), result))));
 }
 
 static Bytes int_attr(const char *name, uint64_t v)
@@ -369,9 +369,10 @@ static void test_if_of_data(void **state)
 			  node("Add", "f", "m", "y", none));
 	expect(if_of_data("z", ints, apart), "%y = onnx.Add.7(%f, %m)");
 	/* a branch that the node behind refuses is left out */
-	Bytes refused = if_of_data("z", flat, node("Transpose", "z", NULL, "y",
-						  block(5, all(4, text(1, "perm"), number(20, 7),
-							       number(8, 1), number(8, 0)))));
+	Bytes refused = if_of_data(
+		"z", flat,
+		node("Transpose", "z", NULL, "y",
+		     block(5, all(4, text(1, "perm"), number(20, 7), number(8, 1), number(8, 0)))));
 	expect(refused, "warning: else_branch cannot be computed with what follows: a call that "
 			"takes it ends with an error (");
 	expect(refused, "assert(");
@@ -436,10 +437,10 @@ static void test_stated_types(void **state)
 	nodes = join(nodes, node("Abs", "b", NULL, "y", none));
 	Bytes ends = all(3, text(2, "g"), block(11, info("x", FLOAT, 2, dynamic)),
 			 block(12, info("y", FLOAT, 2, four)));
-	Bytes stated = all(4, block(13, info("a", FLOAT, 1, two)),
-			   block(13, info("b", INT64, 2, dynamic)),
-			   block(13, info("gone", INT64, 2, dynamic)),
-			   block(13, info("x", FLOAT, 2, dynamic)));
+	Bytes stated =
+		all(4, block(13, info("a", FLOAT, 1, two)), block(13, info("b", INT64, 2, dynamic)),
+		    block(13, info("gone", INT64, 2, dynamic)),
+		    block(13, info("x", FLOAT, 2, dynamic)));
 	expect(model(all(3, nodes, ends, stated)),
 	       "y: the model states the type FLOAT[N, 4], but it is f32[N, 3]\n"
 	       "m.onnx: warning: a: the model states the type FLOAT[2], but it is f32[N, 3] (so "
@@ -463,8 +464,8 @@ static Bytes named(const char *name, uint32_t n, const char *const *dim)
 static void test_unknown_dimensions(void **state)
 {
 	(void)state;
-	static const char *const word[] = {"?", "", "-1", "*", "None", "unk", "unk__12", "Unknown",
-					   "'?'"};
+	static const char *const word[] = {"?",   "",        "-1",      "*",  "None",
+					   "unk", "unk__12", "Unknown", "'?'"};
 	for (size_t k = 0; k < sizeof word / sizeof *word; k++) {
 		const char *const dim[] = {word[k], "x_0", word[k]};
 		Bytes graph = all(4, relu(), text(2, "g"), block(11, named("x", 3, dim)),
@@ -653,12 +654,53 @@ static void test_growing_loops(void **state)
 	       "number of rounds must be a constant");
 }
 
+/* A loop over the rows of x that ends by a comparison of its counter, and adds what `piece` makes
+ * to a sequence. */
+static Bytes counting(const char *compare, const char *left, const char *right, Bytes piece)
+{
+	Bytes body =
+		all(9, text(2, "body"), piece,
+		    call("Add", 2, (const char *const[]){"i", "one"}, "next", none),
+		    call(compare, 2, (const char *const[]){left, right}, "more", none),
+		    block(11, info("round", INT64, 0, NULL)), block(11, info("test", 9, 0, NULL)),
+		    block(11, info("i", INT64, 0, NULL)), block(11, sequence_result("s")),
+		    all(3, block(12, info("more", 9, 0, NULL)),
+			block(12, info("next", INT64, 0, NULL)), block(12, sequence_result("t"))));
+	Bytes attr = block(5, all(3, text(1, "body"), number(20, 5), block(6, body)));
+	Bytes loop =
+		block(1, all(8, text(1, ""), text(1, "enter"), text(1, "zero"), text(1, "empty"),
+			     text(2, "last"), text(2, "all"), text(4, "Loop"), attr));
+	Bytes nodes = all(6, node("Shape", "x", NULL, "shape", none),
+			  call("Gather", 2, (const char *const[]){"shape", "zero"}, "n", none),
+			  call("SequenceEmpty", 0, NULL, "empty", none),
+			  call("Less", 2, (const char *const[]){"zero", "n"}, "enter", none), loop,
+			  call("ConcatFromSequence", 1, (const char *const[]){"all"}, "y",
+			       int_attr("axis", 0)));
+	return model(graph_of(nodes, join(scalar("zero", 0), scalar("one", 1))));
+}
+
+static void test_counting_loops(void **state)
+{
+	(void)state;
+	Bytes plain = join(call("Gather", 2, (const char *const[]){"x", "i"}, "r", none),
+			   call("SequenceInsert", 2, (const char *const[]){"s", "r"}, "t", none));
+	const char *made = read_as(counting("Less", "next", "n", plain));
+	if (!strstr(made, "scan(") || !strstr(made, "length=N"))
+		fail_msg("expected a scan over N rounds, got: %s", made);
+	expect(counting("Greater", "n", "next", plain), "length=N");
+	/* another condition: no greatest number of rounds is known */
+	expect(counting("Equal", "next", "n", plain), "no greatest number of rounds");
+	/* a sequence that is read in the loop */
+	Bytes reads = join(call("SequenceLength", 1, (const char *const[]){"s"}, "k", none), plain);
+	expect(counting("Less", "next", "n", reads), "a loop adds to the sequence");
+}
+
 static void test_hostile_tensors(void **state)
 {
 	(void)state;
 	static const int64_t huge[] = {INT64_C(1) << 40}, large[] = {1000000000}, negative[] = {-5},
 			     wide[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
-	Bytes raw = block(9, (Bytes){(uint8_t *)(uintptr_t)"abcd", 4});
+	Bytes raw = block(9, (Bytes){(uint8_t *)(uintptr_t) "abcd", 4});
 	const struct {
 		Bytes tensor;
 		const char *what;
@@ -826,6 +868,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_doubling, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_sequences, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_growing_loops, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_counting_loops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_hostile_tensors, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_external_data, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_large, setup, teardown),

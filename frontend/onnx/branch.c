@@ -34,7 +34,8 @@ typedef struct {
 	OnnxNames out; /* what the branches give */
 	Captures captures;
 	Graph *made[2];
-	const char *error[2]; /* why a branch is not made */
+	const char *error[2]; /* why a branch cannot be imported */
+	const char *apart[2]; /* what an If in it lacks, which more nodes behind may give */
 	ARRAY(Uneven) uneven;
 } Fork;
 
@@ -206,14 +207,15 @@ static const char *first_error(const Ctx *ctx, CtxMark mark)
 	return "it cannot be imported";
 }
 
-/* Makes branch k. Returns APART for a sequence; FAILED, with the message in f->error, if it cannot
- * be imported. */
+/* Makes branch k. Returns APART for a sequence, and, with the message in f->apart, if an If in it
+ * needs more nodes behind; FAILED, with the message in f->error, if it cannot be imported. */
 static Meeting make_branch(Fork *f, uint32_t k)
 {
 	const Item *it = f->it;
 	Import *im = it->s->im;
 	Ctx *ctx = im->ctx;
 	CtxMark mark = ctx_mark(ctx);
+	const uint32_t napart = im->napart;
 	Scope s;
 	onnx_scope_init(&s, im, graph_new(im->ir, k ? "no" : "yes"), it->s, it->s->opset);
 	bool ok = bind_captures(&s, &f->captures) && import_branch(f, &s, k), list = false;
@@ -225,13 +227,14 @@ static Meeting make_branch(Fork *f, uint32_t k)
 		if (n.i)
 			graph_add_output(s.b.g, f->out.data[r], n, -1);
 	}
-	if (ok && !list)
-		f->made[k] = s.b.g;
-	else if (!ok)
-		f->error[k] = arena_strdup(ctx->arena, first_error(ctx, mark));
-	if (!ok)
-		ctx_rewind(ctx, mark);
-	return list ? APART : ok ? MEET : FAILED;
+	if (ok) {
+		f->made[k] = list ? NULL : s.b.g;
+		return list ? APART : MEET;
+	}
+	const bool apart = im->napart != napart;
+	*(apart ? &f->apart[k] : &f->error[k]) = arena_strdup(ctx->arena, first_error(ctx, mark));
+	ctx_rewind(ctx, mark);
+	return apart ? APART : FAILED;
 }
 
 static bool requires_equal(const Graph *g, Sym a, Sym b)
@@ -278,6 +281,7 @@ static Meeting try_fork(Fork *f, uint32_t taken)
 	f->captures = (Captures){0};
 	f->made[0] = f->made[1] = NULL;
 	f->error[0] = f->error[1] = NULL;
+	f->apart[0] = f->apart[1] = NULL;
 	f->uneven.n = 0;
 	Intern needed;
 	find_needed(f, &needed);
@@ -488,6 +492,7 @@ static bool decided_bool(Scope *s, const Value *v, bool *out)
 static bool say_apart(const Fork *f)
 {
 	Import *im = f->it->s->im;
+	im->napart += f->apart[0] || f->apart[1] || !(f->error[0] || f->error[1]);
 	for (uint32_t r = 0; f->made[0] && f->made[1] && r < f->out.n; r++) {
 		Graph *const *g = f->made;
 		Node x = g[0]->output.data[r].node, y = g[1]->output.data[r].node;
@@ -503,7 +508,9 @@ static bool say_apart(const Fork *f)
 				       type_str(im->ir, node_type_id(g[1], y)));
 	}
 	return onnx_item_error(f->it, "%s",
-			       f->error[0]   ? f->error[0]
+			       f->apart[0]   ? f->apart[0]
+			       : f->apart[1] ? f->apart[1]
+			       : f->error[0] ? f->error[0]
 			       : f->error[1] ? f->error[1]
 					     : "a branch gives a sequence, which needs a condition "
 					       "that is known when the model is read");
@@ -533,7 +540,7 @@ static bool reconcile(Fork *f, Meeting alone, Value *pred)
 	if (m == UNEVEN && find_rooms(f))
 		return join(f, pred);
 	for (uint32_t k = 0; k < 2; k++)
-		if (!f->error[k] && f->error[!k])
+		if (!f->error[k] && !f->apart[k] && f->error[!k])
 			return require_branch(it, f->g[k], k, pred, f->error[!k]);
 	return say_apart(f);
 }

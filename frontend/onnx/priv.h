@@ -54,6 +54,7 @@ typedef struct {
 	Graph *main;
 	uint32_t nsize;           /* sizes from data so far */
 	uint32_t nexpanded;       /* nodes of functions and bodies so far */
+	uint32_t napart;          /* errors of Ifs whose branches do not give the same types */
 	ARRAY(Value *) input;     /* of the main graph */
 	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
 	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */

@@ -562,6 +562,8 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 			put_reason(&c, "there is no reference");
 			add_record(&c, &c.whole);
 		} else if (ok && !cs->nref) { /* that it could be opened says all */
+			if (c.r.w) /* what is odd in the file */
+				fputs(weft_messages(c.r.w), stderr);
 			if (!o->weights)
 				snprintf(c.whole.text, sizeof c.whole.text,
 					 "types and shapes only: no reference");

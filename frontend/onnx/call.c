@@ -429,8 +429,13 @@ bool onnx_import_call(const Item *it, Op op)
 	Node y = b_call(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
 	if (y.i && op_arg_index(op, "rng") >= 0)
 		drop_key(b->g, y);
-	/* an expansion finds sizes in data anew each time: it is the one here */
-	if (y.i && node_has_data_size(b->g, y))
+	/* an expansion finds sizes in data anew each time: it is the one here, and the call goes,
+	 * as no body is rid of nodes without readers */
+	if (y.i && node_has_data_size(b->g, y)) {
+		Node called = y;
 		y = b_node(b, op, c.in.data, c.in.n, c.attr, c.schema->narg);
+		if (y.i && y.i != called.i && !node_nuses(b->g, called))
+			graph_erase(b->g, called);
+	}
 	return y.i && bind_results(it, y);
 }

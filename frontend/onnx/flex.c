@@ -17,7 +17,7 @@ static Node modified(const Item *it, const char *name, Node x)
 		return b_error(b, "%s: expected a graph of one input and one result", name);
 	onnx_scope_init(&s, it->s->im, b->g, it->s, it->s->opset);
 	if (!onnx_scope_bind(&s, g->in.data[0].name, onnx_value_of(it->s, x)) ||
-	    !onnx_scope_inits(&s, g) || !onnx_scope_nodes(&s, g->node.data, g->node.n))
+	    !onnx_scope_graph(&s, g))
 		return (Node){0};
 	Value *v = onnx_scope_find(&s, g->out.data[0].name);
 	if (!v)

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <string.h>
+#include <strings.h>
 
 #include "frontend/files/file.h"
 #include "frontend/frame.h"
@@ -34,11 +35,30 @@ static bool is_taken(const Import *im, Sym s)
 	return false;
 }
 
-/* The symbol of a dimension's name. "a.b" and "a_b" are two. */
-static Sym symbol(Import *im, const char *text, int64_t hint)
+/* Whether the text names no dimension: exporters write it wherever they know no extent ("?" of
+ * Paddle, "unk__12" of tf2onnx, "None" and "-1" of others), so two of it need not be equal. */
+static bool names_nothing(const char *text)
+{
+	static const char *const word[] = {"none",      "null", "nan",     "unk",     "unknown",
+					   "undefined", "any",  "dynamic", "variable"};
+	size_t letters = 0, n = strlen(text);
+	for (size_t k = 0; k < sizeof word / sizeof *word; k++)
+		if (!strcasecmp(text, word[k]))
+			return true;
+	if (!strncmp(text, "unk__", 5) && strspn(text + 5, "0123456789") == n - 5)
+		return true;
+	for (const char *p = text; *p; p++)
+		letters += isalpha((unsigned char)*p) || (unsigned char)*p >= 0x80;
+	return !letters;
+}
+
+/* The symbol of a dimension's name. "a.b" and "a_b" are two. own: of a dimension without a name,
+ * which no name of the file means. */
+static Sym symbol(Import *im, const char *text, bool own, int64_t hint)
 {
 	bool fresh;
-	uint32_t id = intern(&im->dims, text, strlen(text), &fresh);
+	const char *key = own ? arena_printf(im->ctx->scratch, "\n%s", text) : text;
+	uint32_t id = intern(&im->dims, key, strlen(key), &fresh);
 	if (!fresh)
 		return im->dim.data[id - 1];
 	const char *first = symbol_name(im, text), *name = first;
@@ -65,10 +85,9 @@ static bool input_dim(Import *im, const OnnxInfo *v, uint32_t k, const Tensor *h
 				 "input %s: dimension %u has the extent %lld, expected at least 0",
 				 v->name, k, (long long)d->value);
 	}
-	const char *name = d->param && *d->param
-				   ? d->param
-				   : arena_printf(im->ctx->scratch, "%s_%u", v->name, k);
-	*out = symbol(im, name, at);
+	bool own = !d->param || names_nothing(d->param);
+	*out = symbol(im, own ? arena_printf(im->ctx->scratch, "%s_%u", v->name, k) : d->param, own,
+		      at);
 	return true;
 }
 
@@ -100,7 +119,7 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	for (uint32_t k = 0; k < rank; k++) {
 		if (!t->shape)
 			dim[k] = symbol(im, arena_printf(im->ctx->scratch, "%s_%u", v->name, k),
-					hint->dim[k]);
+					true, hint->dim[k]);
 		else if (!input_dim(im, v, k, hint, &dim[k]))
 			return (TypeId){0};
 	}
@@ -125,24 +144,56 @@ static const char *stated(Import *im, const OnnxTensorType *t)
 	return text.data;
 }
 
-bool onnx_type_agrees(Scope *s, const OnnxInfo *info, Value *v)
+/* What the stated type contradicts: nothing, extents or the rank, or the dtype. */
+typedef enum { AGREES, OTHER_SHAPE, OTHER_DTYPE } Agreement;
+
+static Agreement agreement(Scope *s, const OnnxTensorType *t, const Value *v)
 {
-	const OnnxTensorType *t = info->type ? info->type->tensor : NULL;
-	if (!t || v->is_list)
-		return true;
 	uint32_t rank = onnx_value_rank(s, v);
-	bool same = !onnx_dtype(t->elem) || onnx_dtype(t->elem) == onnx_value_dtype(s, v);
-	same = same && (!t->shape || t->shape->dim.n == rank);
-	for (uint32_t k = 0; same && t->shape && k < rank; k++)
-		if (t->shape->dim.data[k].has_value && t->shape->dim.data[k].value != UNKNOWN)
-			same = sym_eq(s->im->syms, onnx_value_dim(s, v, k),
-				      sym_int(s->im->syms, t->shape->dim.data[k].value)) != NO;
-	if (same)
-		return true;
-	Node n = onnx_value_node(s, v);
-	return n.i && ctx_error(s->im->ctx, s->b.where,
-				"%s: the model states the type %s, but it is %s", info->name,
-				stated(s->im, t), type_str(s->im->ir, node_type_id(s->b.g, n)));
+	if (onnx_dtype(t->elem) && onnx_dtype(t->elem) != onnx_value_dtype(s, v))
+		return OTHER_DTYPE;
+	if (!t->shape)
+		return AGREES;
+	if (t->shape->dim.n != rank)
+		return OTHER_SHAPE;
+	for (uint32_t k = 0; k < rank; k++) {
+		const OnnxDim *d = &t->shape->dim.data[k];
+		if (d->has_value && d->value != UNKNOWN &&
+		    sym_eq(s->im->syms, onnx_value_dim(s, v, k), sym_int(s->im->syms, d->value)) ==
+			    NO)
+			return OTHER_SHAPE;
+	}
+	return AGREES;
+}
+
+/* "NAME: the model states the type FLOAT[2], but it is f32[N, 3]". */
+static const char *contradiction(Scope *s, const OnnxInfo *info, Value *v)
+{
+	Sym dim[MAX_RANK];
+	uint32_t rank = onnx_value_rank(s, v);
+	for (uint32_t k = 0; k < rank; k++)
+		dim[k] = onnx_value_dim(s, v, k);
+	return arena_printf(
+		s->im->ctx->scratch, "%s: the model states the type %s, but it is %s", info->name,
+		stated(s->im, info->type->tensor),
+		type_str(s->im->ir, ir_type(s->im->ir, onnx_value_dtype(s, v), rank, dim)));
+}
+
+static const OnnxTensorType *stated_tensor(const OnnxInfo *info, const Value *v)
+{
+	return v && !v->is_list && info->type ? info->type->tensor : NULL;
+}
+
+/* A caller relies on the dtype of an output; its extents come with it. */
+static bool check_output(Scope *s, const OnnxInfo *info, Value *v)
+{
+	const OnnxTensorType *t = stated_tensor(info, v);
+	const Agreement a = t ? agreement(s, t, v) : AGREES;
+	if (a == OTHER_DTYPE)
+		return ctx_error(s->im->ctx, s->b.where, "%s", contradiction(s, info, v));
+	if (a == OTHER_SHAPE)
+		ctx_warn(s->im->ctx, s->b.where, "%s", contradiction(s, info, v));
+	return true;
 }
 
 /* ---- inputs and initializers ---- */
@@ -337,7 +388,15 @@ static bool add_outputs(Scope *s, const OnnxGraph *g)
 		if (!v)
 			return ctx_error(s->im->ctx, NULL, "no node gives output %s",
 					 info->name ? info->name : "without a name");
-		TRY(onnx_type_agrees(s, info, v));
+		TRY(check_output(s, info, v));
+		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
+			if (v->item.data[i]->repeats.i)
+				return ctx_error(
+					s->im->ctx, NULL,
+					"output %s is a sequence to which a loop adds: its "
+					"number of rounds must be known when the model is "
+					"read",
+					info->name);
 		for (uint32_t i = 0; v->is_list && i < v->item.n; i++)
 			TRY(add_output(s, arena_printf(s->im->ctx->arena, "%s.%u", info->name, i),
 				       v->item.data[i]));
@@ -506,7 +565,7 @@ static bool import_function(const Item *it, const OnnxFunction *f)
 		Value *v = onnx_item_in(it, k);
 		TRY(onnx_scope_bind(&s, f->in.data[k], v ? v : onnx_value_list(s.im, NULL, 0)));
 	}
-	TRY(onnx_scope_nodes(&s, f->node.data, f->node.n));
+	TRY(onnx_scope_nodes(&s, f->node.data, f->node.n, f->out));
 	for (uint32_t k = 0; k < f->out.n && k < it->n->out.n; k++) {
 		Value *v = onnx_scope_find(&s, f->out.data[k]);
 		if (!v)
@@ -605,8 +664,12 @@ static bool import_node(Scope *s, const OnnxNode *n)
 	if (special)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
-	return op ? onnx_import_call(&it, op)
-		  : onnx_item_error(&it, "the operator is not supported");
+	if (!op)
+		return onnx_item_error(&it, "the operator is not supported");
+	TRY(onnx_import_call(&it, op));
+	if (onnx_is_main_domain(n->domain))
+		onnx_note_comparison(&it);
+	return true;
 }
 
 /* Whether memory can hold all that was added behind node `last`. */
@@ -621,15 +684,25 @@ static bool check_sizes(Scope *s, Node last)
 	return true;
 }
 
-bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n)
+bool onnx_scope_nodes(Scope *s, const OnnxNode *node, uint32_t n, OnnxNames results)
 {
 	const char *where = s->b.where;
-	for (uint32_t k = 0; k < n; k++) {
+	s->rest = (Rest){.next = node, .end = node ? node + n : node, .results = results};
+	while (s->rest.next < s->rest.end) {
 		Node last = s->b.g->last;
-		TRY(import_node(s, &node[k]) && check_sizes(s, last));
+		TRY(import_node(s, s->rest.next++) && check_sizes(s, last));
 	}
 	s->b.where = where;
 	return true;
+}
+
+bool onnx_scope_graph(Scope *s, const OnnxGraph *g)
+{
+	OnnxNames results = {0};
+	for (uint32_t k = 0; k < g->out.n; k++)
+		if (g->out.data[k].name)
+			array_push(s->im->ctx->scratch, &results, g->out.data[k].name);
+	return onnx_scope_inits(s, g) && onnx_scope_nodes(s, g->node.data, g->node.n, results);
 }
 
 /* ---- the model ---- */
@@ -651,14 +724,26 @@ static bool add_functions(Import *im)
 	return true;
 }
 
-/* Types that the file states of values inside. */
-static bool check_infos(Scope *s, const OnnxGraph *g)
+/* Types that the file states of values inside: nothing is computed from them, so one warning says
+ * where they are wrong. */
+static void check_infos(Scope *s, const OnnxGraph *g)
 {
+	const char *first = NULL;
+	uint32_t more = 0;
 	for (uint32_t k = 0; k < g->info.n; k++) {
-		Value *v = g->info.data[k].name ? onnx_scope_find(s, g->info.data[k].name) : NULL;
-		TRY(!v || onnx_type_agrees(s, &g->info.data[k], v));
+		const OnnxInfo *info = &g->info.data[k];
+		Value *v = info->name ? onnx_scope_find(s, info->name) : NULL;
+		const OnnxTensorType *t = stated_tensor(info, v);
+		if (!t || agreement(s, t, v) == AGREES)
+			continue;
+		more += first != NULL;
+		first = first ? first : contradiction(s, info, v);
 	}
-	return true;
+	if (first)
+		ctx_warn(s->im->ctx, s->b.where, "%s%s", first,
+			 more ? arena_printf(s->im->ctx->scratch,
+					     " (so do value_infos of %u other values)", more)
+			      : "");
 }
 
 static Graph *import_model(Import *im)
@@ -670,11 +755,9 @@ static Graph *import_model(Import *im)
 	im->main = graph_new(im->ir, g->name ? symbol_name(im, g->name) : "main");
 	onnx_scope_init(&s, im, im->main, NULL, &im->model->opset);
 	s.b.where = NULL;
-	bool ok = add_inputs(&s, g) && onnx_scope_inits(&s, g) &&
-		  onnx_scope_nodes(&s, g->node.data, g->node.n) && check_infos(&s, g) &&
-		  add_outputs(&s, g);
-	if (!ok)
+	if (!add_inputs(&s, g) || !onnx_scope_graph(&s, g) || !add_outputs(&s, g))
 		return NULL;
+	check_infos(&s, g);
 	graph_dce(im->main);
 	return im->main;
 }

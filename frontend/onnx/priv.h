@@ -38,6 +38,10 @@ struct Value {
 	uint32_t rows;       /* of sizes with two dimensions: the first extent; 0: others */
 	bool is_list;
 	ARRAY(Value *) item;
+	Sym repeats;         /* of a part of a list: its items, whose leading dimension has that
+	                        extent, stand once for each element of it; without items: what
+	                        a loop's sequence holds in front of a round. None: others */
+	const Sym *below;    /* of a bool: below[0] < below[1], by sizes; NULL: not known */
 };
 
 typedef struct {
@@ -50,12 +54,20 @@ typedef struct {
 	Graph *main;
 	uint32_t nsize;           /* sizes from data so far */
 	uint32_t nexpanded;       /* nodes of functions and bodies so far */
+	uint32_t napart;          /* errors of Ifs whose branches do not give the same types */
 	ARRAY(Value *) input;     /* of the main graph */
 	ARRAY(bool) checked;      /* by input: the graph compares it with its given value */
 	Intern functions;         /* "domain:name:overload" -> index in model->function + 1 */
 	Intern dims;              /* names of the file's dimensions; each is a symbol of its own */
 	ARRAY(Sym) dim;           /* by id in dims, - 1 */
 } Import;
+
+/* The nodes of a scope that are not imported yet: an If may take some into its branches. */
+typedef struct {
+	const OnnxNode *next, *end;
+	OnnxNames results;      /* what is read of the scope behind them */
+	OnnxNames late;         /* first results of Ifs that waited for nodes behind them */
+} Rest;
 
 typedef struct Scope Scope;
 struct Scope {
@@ -70,6 +82,7 @@ struct Scope {
 	uint32_t depth;
 	Intern names;
 	ARRAY(Value *) value;
+	Rest rest;
 };
 
 /* ---- values ---- */
@@ -102,8 +115,9 @@ bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);
  * are not known become sizes that depend on data. Returns false after an error. what: the name in
  * messages. */
 bool onnx_value_to_sizes(Scope *, Value *, const char *what, const Sym **out, uint32_t *n);
-/* Returns a new size, which the i64 x has; what: its name in messages. */
-Sym onnx_size_from_data(Scope *, Node x, const char *what);
+/* Returns a new size, which the i64 x has, at most `most` (none: no bound is known); what: its name
+ * in messages. */
+Sym onnx_size_from_data(Scope *, Node x, Sym most, const char *what);
 /* Returns the number of a TensorProto.DataType if its values are kept in a dtype that has others,
  * too; 0 for other numbers. */
 int64_t onnx_kept_type(int64_t type);
@@ -139,13 +153,15 @@ bool onnx_item_error(const Item *, const char *fmt, ...) __attribute__((format(p
 /* Whether the domain is ai.onnx. */
 bool onnx_is_main_domain(const char *domain);
 
-/* Imports all nodes of a scope in the order of the file. Returns false after an error. */
-bool onnx_scope_nodes(Scope *, const OnnxNode *, uint32_t n);
+/* Imports nodes of a scope, of which the values `results` are read afterwards. Returns false after
+ * an error. */
+bool onnx_scope_nodes(Scope *, const OnnxNode *, uint32_t n, OnnxNames results);
+/* Imports the initializers and nodes of a graph into a scope that has its inputs. Returns false
+ * after an error. */
+bool onnx_scope_graph(Scope *, const OnnxGraph *);
 /* Returns the type of a graph's input; extents that are not numbers are symbols, whose hints the
  * tensor gives (NULL: none). Returns 0 after an error. */
 TypeId onnx_type_of_info(Import *, const OnnxInfo *, const Tensor *hint);
-/* Compares a value with the type that the file states. Returns false after an error. */
-bool onnx_type_agrees(Scope *, const OnnxInfo *, Value *);
 /* Adds the names of all initializers. */
 void onnx_init_names(const OnnxGraph *, Intern *);
 /* Initializers become values of the scope. Returns false after an error. */
@@ -158,6 +174,8 @@ bool onnx_import_call(const Item *, Op);
 /* If all results of the node follow from sizes of its operands, binds them and sets *done
  * (sizes.c). Returns false after an error. */
 bool onnx_import_sizes(const Item *, bool *done);
+/* Notes of an imported node's result that it compares sizes (Value.below; sizes.c). */
+void onnx_note_comparison(const Item *);
 
 /* Imports of operators that are more than a call; false after an error. */
 typedef bool (*Importer)(const Item *);
@@ -167,7 +185,7 @@ Importer onnx_special_importer(const OnnxNode *);
 const char *onnx_refusal(const OnnxNode *);
 bool onnx_import_flex_attention(const Item *); /* flex.c */
 bool onnx_import_sequence(const Item *); /* sequence.c */
-bool onnx_import_if(const Item *); /* control.c */
+bool onnx_import_if(const Item *); /* branch.c */
 bool onnx_import_loop(const Item *);
 bool onnx_import_scan(const Item *);
 bool onnx_import_tree_ensemble(const Item *); /* trees.c */

@@ -1,7 +1,8 @@
-/* Sequences and optionals: lists of values, which are resolved at import. */
+/* Sequences and optionals: lists of values, which are resolved at import. A part of a list may be
+ * what the rounds of a loop add (Value.repeats): such a list is read as a whole. */
 #include <string.h>
 
-#include "frontend/onnx/priv.h"
+#include "frontend/onnx/body.h"
 
 static Value *list_in(const Item *it, uint32_t k)
 {
@@ -9,6 +10,26 @@ static Value *list_in(const Item *it, uint32_t k)
 	if (!v || !v->is_list)
 		onnx_item_error(it, "input %u is missing or a tensor, expected a sequence", k);
 	return v && v->is_list ? v : NULL;
+}
+
+/* Whether the number of the list's values is known. */
+static bool is_plain(const Value *list)
+{
+	for (uint32_t k = 0; k < list->item.n; k++)
+		if (list->item.data[k]->repeats.i)
+			return false;
+	return true;
+}
+
+/* A list whose values are all known. */
+static Value *plain_in(const Item *it, uint32_t k)
+{
+	Value *v = list_in(it, k);
+	if (!v || is_plain(v))
+		return v;
+	onnx_item_error(it, "a loop adds to the sequence, whose number of rounds is not known when "
+			    "the model is read");
+	return NULL;
 }
 
 /* The position that input k names, among n; n - 1 without the input. */
@@ -59,43 +80,88 @@ static bool construct(const Item *it)
 	return onnx_item_bind(it, 0, onnx_value_list(it->s->im, it->in, it->nin));
 }
 
+/* Element k of what a loop added, one piece in each round; none: the list is another one. */
+static const Value *only_rows(const Value *list)
+{
+	const Value *one = list->item.n == 1 ? list->item.data[0] : NULL;
+	return one && one->repeats.i && one->item.n == 1 ? one->item.data[0] : NULL;
+}
+
+static bool at_rows(const Item *it, const Value *rows, Value *where)
+{
+	Build *b = &it->s->b;
+	Node place = onnx_value_node(it->s, where);
+	TRY(place.i);
+	place = b_convert(b, b_reshape(b, place, 0, NULL), DT_i64);
+	Op op = op_find_onnx(it->s->im->ctx, "", "Gather", 13);
+	Attr attr[] = {attr_none(), attr_none(), attr_int(it->s->im->ir, 0)};
+	Node y = b_call(b, op, (Node[]){rows->node, place}, 2, attr, 3);
+	return y.i && onnx_item_bind(it, 0, onnx_value_of(it->s, y));
+}
+
 static bool at(const Item *it)
 {
-	Value *list = list_in(it, 0);
+	Value *list = list_in(it, 0), *where = onnx_item_in(it, 1);
+	const Value *rows = list ? only_rows(list) : NULL;
 	int64_t k;
-	return list && position(it, 1, list->item.n, &k) &&
+	if (rows && where && !where->is_list)
+		return at_rows(it, rows, where);
+	return plain_in(it, 0) && position(it, 1, list->item.n, &k) &&
 	       onnx_item_bind(it, 0, renamed(it, list->item.data[k]));
+}
+
+/* Whether the position is the front of the list. */
+static bool is_front(const Item *it, Value *where)
+{
+	const Sym *size;
+	uint32_t n;
+	return onnx_value_as_sizes(it->s, where, &size, &n) && n == 1 &&
+	       sym_is(it->s->im->syms, size[0], 0);
 }
 
 static bool insert(const Item *it)
 {
-	Value *list = list_in(it, 0), *v = onnx_item_in(it, 1);
+	Value *list = list_in(it, 0), *v = onnx_item_in(it, 1), *where = onnx_item_in(it, 2);
 	int64_t k;
 	TRY(list);
 	if (!v)
 		return onnx_item_error(it, "the value is missing");
-	TRY(position(it, 2, (int64_t)list->item.n + 1, &k));
+	if (!where)
+		k = list->item.n;
+	else if (!where->is_list && is_front(it, where))
+		k = 0;
+	else
+		TRY(plain_in(it, 0) && position(it, 2, (int64_t)list->item.n + 1, &k));
 	return onnx_item_bind(it, 0, edited(it, list, (uint32_t)k, v, false));
 }
 
 static bool erase(const Item *it)
 {
-	Value *list = list_in(it, 0);
+	Value *list = plain_in(it, 0);
 	int64_t k;
 	return list && position(it, 1, list->item.n, &k) &&
 	       onnx_item_bind(it, 0, edited(it, list, (uint32_t)k, NULL, true));
 }
 
-static Value *count(const Item *it, DType d, int64_t n)
+static Value *count(const Item *it, DType d, Sym n)
 {
-	Sym s = sym_int(it->s->im->syms, n);
-	return onnx_value_sizes(it->s->im, d, &s, 1, false);
+	return onnx_value_sizes(it->s->im, d, &n, 1, false);
 }
 
 static bool length(const Item *it)
 {
 	Value *list = list_in(it, 0);
-	return list && onnx_item_bind(it, 0, count(it, DT_i64, list->item.n));
+	SymTab *t = it->s->im->syms;
+	Sym n = sym_int(t, 0);
+	TRY(list);
+	for (uint32_t k = 0; k < list->item.n; k++) {
+		const Value *v = list->item.data[k];
+		if (v->repeats.i && !v->item.n)
+			return plain_in(it, 0);
+		n = sym_add(t, n,
+			    v->repeats.i ? sym_muli(t, v->repeats, v->item.n) : sym_int(t, 1));
+	}
+	return onnx_item_bind(it, 0, count(it, DT_i64, n));
 }
 
 enum { MAX_PIECES = 4096 };
@@ -140,6 +206,37 @@ static bool split(const Item *it)
 	return onnx_item_bind(it, 0, out);
 }
 
+/* What a loop added, in one tensor: the pieces one behind the other along the axis, or stacked
+ * there. */
+static Node join_rows(const Item *it, const Value *part, int64_t axis, bool fresh)
+{
+	Build *b = &it->s->b;
+	uint32_t n = part->item.n;
+	Node *x = ARENA_ARRAY(it->s->im->ctx->scratch, Node, n + 1);
+	for (uint32_t k = 0; k < n; k++) {
+		x[k] = onnx_value_node(it->s, part->item.data[k]);
+		uint32_t rank = x[k].i ? node_rank(b->g, x[k]) - 1 + fresh : 0; /* of a piece */
+		if (axis < -(int64_t)rank || axis >= rank)
+			return b_error(b, "axis %lld of rank %u", (long long)axis, rank);
+		axis += axis < 0 ? rank : 0;
+		if (fresh)
+			x[k] = b_unsqueeze(b, x[k], (int)axis + 1);
+	}
+	if (!n)
+		return b_error(b, "the sequence of a loop is read in it");
+	/* [rounds, ..., extent, ...] -> [..., rounds * extent, ...] */
+	Node all = moved(b, b_concat(b, x, n, (int)axis + 1), 0, (uint32_t)axis);
+	if (!all.i)
+		return all;
+	Type t = *node_type(b->g, all);
+	Sym dim[MAX_RANK];
+	memcpy(dim, t.dim, (size_t)axis * sizeof *dim);
+	for (uint32_t d = (uint32_t)axis + 1; d < t.n; d++)
+		dim[d - 1] = t.dim[d];
+	dim[axis] = sym_mul(b_syms(b), t.dim[axis], t.dim[axis + 1]);
+	return b_reshape(b, all, t.n - 1, dim);
+}
+
 static bool concat(const Item *it)
 {
 	Build *b = &it->s->b;
@@ -151,6 +248,11 @@ static bool concat(const Item *it)
 	Node *x = ARENA_ARRAY(it->s->im->ctx->scratch, Node, list->item.n);
 	int64_t axis = onnx_item_int(it, "axis", 0);
 	for (uint32_t k = 0; k < list->item.n; k++) {
+		if (list->item.data[k]->repeats.i) {
+			x[k] = join_rows(it, list->item.data[k], axis, fresh);
+			TRY(x[k].i);
+			continue;
+		}
 		x[k] = onnx_value_node(it->s, list->item.data[k]);
 		TRY(x[k].i);
 		int64_t rank = node_rank(b->g, x[k]) + fresh;
@@ -168,7 +270,7 @@ static bool concat(const Item *it)
 static bool map(const Item *it)
 {
 	const OnnxAttr *a = onnx_item_attr(it, "body");
-	Value *first = list_in(it, 0);
+	Value *first = plain_in(it, 0);
 	const OnnxGraph *g = a ? a->g : NULL;
 	Import *im = it->s->im;
 	TRY(first);
@@ -182,13 +284,14 @@ static bool map(const Item *it)
 		onnx_scope_init(&s, im, it->s->b.g, it->s, it->s->opset);
 		for (uint32_t i = 0; i < it->nin; i++) {
 			Value *v = it->in[i];
-			if (!v || (v->is_list && k >= v->item.n) || !g->in.data[i].name)
+			if (!v || (v->is_list && (k >= v->item.n || !is_plain(v))) ||
+			    !g->in.data[i].name)
 				return onnx_item_error(
 					it, "input %u is missing, or a shorter sequence", i);
 			TRY(onnx_scope_bind(&s, g->in.data[i].name,
 					    renamed(it, v->is_list ? v->item.data[k] : v)));
 		}
-		TRY(onnx_scope_inits(&s, g) && onnx_scope_nodes(&s, g->node.data, g->node.n));
+		TRY(onnx_scope_graph(&s, g));
 		for (uint32_t r = 0; r < it->n->out.n; r++) {
 			Value *v = r < g->out.n && g->out.data[r].name
 					   ? onnx_scope_find(&s, g->out.data[r].name)
@@ -214,7 +317,9 @@ static bool optional(const Item *it)
 static bool has_element(const Item *it)
 {
 	Value *v = onnx_item_in(it, 0);
-	return onnx_item_bind(it, 0, count(it, DT_bool, v && !(v->is_list && !v->item.n)));
+	return onnx_item_bind(
+		it, 0,
+		count(it, DT_bool, sym_int(it->s->im->syms, v && !(v->is_list && !v->item.n))));
 }
 
 static bool get_element(const Item *it)

@@ -378,6 +378,13 @@ static bool cast(Fold *f)
 	return true;
 }
 
+static bool cast_like(Fold *f)
+{
+	TRY(f->nin == 2);
+	f->dtype = f->in[1].dtype;
+	return (f->dtype == DT_i64 || f->dtype == DT_i32) && copy(f, f->in[0].has_dim);
+}
+
 static const struct {
 	const char *op;
 	bool (*fold)(Fold *);
@@ -397,6 +404,7 @@ static const struct {
 	{"Expand", expand, false},
 	{"ConstantOfShape", constant_of_shape, false},
 	{"Cast", cast, true},
+	{"CastLike", cast_like, false},
 };
 
 /* ---- of shapes ---- */
@@ -488,4 +496,61 @@ bool onnx_import_sizes(const Item *it, bool *done)
 	Value *v = onnx_value_sizes(it->s->im, f->dtype, f->out, f->n, f->has_dim);
 	v->rows = f->rows;
 	return onnx_item_bind(it, 0, v);
+}
+
+/* ---- comparisons ---- */
+
+static const Sym *pair(Import *im, Sym less, Sym than)
+{
+	return arena_dup(im->ctx->arena, (Sym[]){less, than}, 2 * sizeof(Sym));
+}
+
+/* Of one size and one other. strict: x < y, else x <= y. */
+static const Sym *compared(const Item *it, Value *x, Value *y, bool strict)
+{
+	SymTab *t = it->s->im->syms;
+	const Sym *a, *b;
+	uint32_t na, nb;
+	if (!x || !y || x->is_list || y->is_list || !onnx_value_as_sizes(it->s, x, &a, &na) ||
+	    !onnx_value_as_sizes(it->s, y, &b, &nb) || na != 1 || nb != 1)
+		return NULL;
+	return pair(it->s->im, a[0], strict ? b[0] : sym_addi(t, b[0], 1));
+}
+
+static const Sym *both_hold(const Item *it, Value *x, Value *y)
+{
+	Value *in[] = {x, y};
+	const Sym *size;
+	uint32_t n;
+	for (int k = 0; k < 2; k++)
+		if (in[k] && !in[k]->is_list && onnx_value_as_sizes(it->s, in[k], &size, &n) &&
+		    n == 1 && sym_is(it->s->im->syms, size[0], 1))
+			return in[!k] ? in[!k]->below : NULL;
+	return NULL;
+}
+
+void onnx_note_comparison(const Item *it)
+{
+	const char *op = it->n->op;
+	Value *x = onnx_item_in(it, 0), *y = onnx_item_in(it, 1),
+	      *out = it->n->out.n ? onnx_scope_find(it->s, it->n->out.data[0]) : NULL;
+	if (!out || out->is_list)
+		return;
+	if (!strcmp(op, "Less"))
+		out->below = compared(it, x, y, true);
+	else if (!strcmp(op, "LessOrEqual"))
+		out->below = compared(it, x, y, false);
+	else if (!strcmp(op, "Greater"))
+		out->below = compared(it, y, x, true);
+	else if (!strcmp(op, "GreaterOrEqual"))
+		out->below = compared(it, y, x, false);
+	else if (!strcmp(op, "And"))
+		out->below = both_hold(it, x, y);
+	else if (!strcmp(op, "Not") && x && x->below) /* not a < b: b < a + 1 */
+		out->below = pair(it->s->im, x->below[1],
+				  sym_addi(it->s->im->syms, x->below[0], 1));
+	else if ((!strcmp(op, "Cast") || !strcmp(op, "Reshape") || !strcmp(op, "Squeeze") ||
+		  !strcmp(op, "Unsqueeze")) &&
+		 x && onnx_value_dtype(it->s, out) == DT_bool)
+		out->below = x->below;
 }

@@ -99,7 +99,7 @@ static Sym count_from_data(const Item *it, Node start, Node limit, Node step)
 	Node far = b_bin(b, OP_div, b_convert(b, b_bin(b, OP_sub, limit, start), DT_f64),
 			 b_convert(b, step, DT_f64));
 	Node count = b_convert(b, b_bin_scalar(b, OP_maximum, b_un(b, OP_ceil, far), 0), DT_i64);
-	return onnx_size_from_data(it->s, count, "the number of elements");
+	return onnx_size_from_data(it->s, count, (Sym){0}, "the number of elements");
 }
 
 static bool import_range(const Item *it)

@@ -258,12 +258,12 @@ bool onnx_value_as_sizes(Scope *s, Value *v, const Sym **out, uint32_t *n)
 	       sizes_of_elements(s, t, out, n);
 }
 
-Sym onnx_size_from_data(Scope *s, Node x, const char *what)
+Sym onnx_size_from_data(Scope *s, Node x, Sym most, const char *what)
 {
 	Import *im = s->im;
 	const char *name = arena_printf(im->ctx->scratch, "data%u", im->nsize++);
 	Sym size = sym_var(im->syms, name, SYMVAR_UNBACKED, 0, SYM_INF);
-	b_to_size(&s->b, x, size, (Sym){0}, what);
+	b_to_size(&s->b, x, size, most, what);
 	return size;
 }
 
@@ -293,8 +293,8 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 	Sym *size = ARENA_ARRAY(s->im->ctx->arena, Sym, extent);
 	x = b_convert(b, x, DT_i64);
 	for (uint32_t k = 0; k < extent; k++)
-		size[k] =
-			onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x, what);
+		size[k] = onnx_size_from_data(s, rank ? b_select_dim(b, x, 0, b_int(b, k)) : x,
+					      (Sym){0}, what);
 	v->size = size; /* asked again, it is the same size */
 	v->nsize = (uint32_t)extent;
 	v->has_dim = rank == 1;

@@ -23,8 +23,8 @@ typedef struct {
 	const char **param, **buf; /* names, each another one; anonymous: NULL */
 	uint32_t indent;
 	uint32_t nvar, ntemp;
-	uint32_t *var;  /* number by variable, 0 not yet met */
-	uint32_t *temp; /* by expression: number of a shared subexpression, 0 none */
+	uint32_t *var;   /* number by variable, 0 not yet met */
+	uint32_t *temp;  /* by expression: number of a shared subexpression, 0 none */
 	LoopShared shared;
 } Printer;
 
@@ -72,26 +72,16 @@ static const char *infix(const LxData *d)
 	if (d->kind != LX_SC || d->nin != 2)
 		return NULL;
 	switch (d->sc) {
-	case SC_add:
-		return "+";
-	case SC_sub:
-		return "-";
-	case SC_mul:
-		return "*";
-	case SC_floordiv:
-		return "/";
-	case SC_rem:
-		return "%";
-	case SC_lt:
-		return "<";
-	case SC_le:
-		return "<=";
-	case SC_gt:
-		return ">";
-	case SC_ge:
-		return ">=";
-	default:
-		return NULL;
+	case SC_add: return "+";
+	case SC_sub: return "-";
+	case SC_mul: return "*";
+	case SC_floordiv: return "/";
+	case SC_rem: return "%";
+	case SC_lt: return "<";
+	case SC_le: return "<=";
+	case SC_gt: return ">";
+	case SC_ge: return ">=";
+	default: return NULL;
 	}
 }
 
@@ -323,95 +313,45 @@ static void print_frag(Printer *p, LFrag r)
 static void print_field(Printer *p, const LsData *s, char letter)
 {
 	switch (letter) {
-	case 'v':
-		print_def(p, s->v);
-		break;
-	case 'n':
-		print_var(p, s->v);
-		break;
-	case 'x':
-		print_expr(p, s->x);
-		break;
-	case 'y':
-		print_expr(p, s->y);
-		break;
-	case 'o':
-		print_expr(p, s->offset);
-		break;
-	case 'm':
-		print_mem(p, s->mem);
-		break;
-	case 'g':
-		print_mem(p, s->from);
-		break;
-	case 'w':
-		print_mask(p, s->mask);
-		break;
-	case 'l':
-		text_add(p->t, s->k ? " by lanes" : "");
-		break;
+	case 'v': print_def(p, s->v); break;
+	case 'n': print_var(p, s->v); break;
+	case 'x': print_expr(p, s->x); break;
+	case 'y': print_expr(p, s->y); break;
+	case 'o': print_expr(p, s->offset); break;
+	case 'm': print_mem(p, s->mem); break;
+	case 'g': print_mem(p, s->from); break;
+	case 'w': print_mask(p, s->mask); break;
+	case 'l': text_add(p->t, s->k ? " by lanes" : ""); break;
 	case 's':
 		if (s->step != 1)
 			text_printf(p->t, " step %lld", (long long)s->step);
 		break;
-	case 'b':
-		print_block(p, s->body);
-		break;
+	case 'b': print_block(p, s->body); break;
 	case 'e':
 		if (s->other.i) {
 			text_add(p->t, " else");
 			print_block(p, s->other);
 		}
 		break;
-	case 'k':
-		text_printf(p->t, "%u", s->k);
-		break;
-	case 'c':
-		text_printf(p->t, "%llu", (unsigned long long)s->count);
-		break;
-	case 'd':
-		text_add(p->t, dtype_name(s->dtype));
-		break;
-	case 'a':
-		print_list(p, s->arg, s->narg);
-		break;
-	case 'u':
-		print_list(p, s->arg, s->nbuf);
-		break;
-	case 'p':
-		print_list(p, s->arg + s->nbuf, s->narg - s->nbuf);
-		break;
-	case 'f':
-		print_user_call(p, s);
-		break;
-	case '0':
-	case '1':
-	case '2':
-		print_frag(p, s->frag[letter - '0']);
-		break;
-	case 'h':
-		text_printf(p->t, "%u, %u", s->rows, s->cols);
-		break;
-	case 'q':
-		text_add(p->t, s->k < FRAG_OPS ? frag_row((FragOp)s->k)->name : "?");
-		break;
-	case 'i':
-		text_add(p->t, s->in_order ? " in order" : "");
-		break;
+	case 'k': text_printf(p->t, "%u", s->k); break;
+	case 'c': text_printf(p->t, "%llu", (unsigned long long)s->count); break;
+	case 'd': text_add(p->t, dtype_name(s->dtype)); break;
+	case 'a': print_list(p, s->arg, s->narg); break;
+	case 'u': print_list(p, s->arg, s->nbuf); break;
+	case 'p': print_list(p, s->arg + s->nbuf, s->narg - s->nbuf); break;
+	case 'f': print_user_call(p, s); break;
+	case '0': case '1': case '2': print_frag(p, s->frag[letter - '0']); break;
+	case 'h': text_printf(p->t, "%u, %u", s->rows, s->cols); break;
+	case 'q': text_add(p->t, s->k < FRAG_OPS ? frag_row((FragOp)s->k)->name : "?"); break;
+	case 'i': text_add(p->t, s->in_order ? " in order" : ""); break;
 	case 'r':
 		text_add(p->t, s->drops == DROPS_ODD    ? " without odd"
 			       : s->drops == DROPS_EVEN ? " without even"
 							: "");
 		break;
-	case 'z':
-		text_add(p->t, s->passing ? " passing" : "");
-		break;
-	case 'j':
-		text_add(p->t, s->same_phase ? " same_phase" : "");
-		break;
-	default:
-		text_add(p->t, s->text);
-		break;
+	case 'z': text_add(p->t, s->passing ? " passing" : ""); break;
+	case 'j': text_add(p->t, s->same_phase ? " same_phase" : ""); break;
+	default: text_add(p->t, s->text); break;
 	}
 }
 
@@ -443,7 +383,7 @@ static void print_buf(Printer *p, uint32_t k)
 	else
 		text_printf(p->t, "  @%s", p->buf[k]);
 	text_printf(p->t, ": %s%s%s%s align %u\n", dtype_name(b->dtype), b->read ? " read" : "",
-		    b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
+	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
 }
 
 /* "fn name(x.1: f32) -> f32 {" statements "  result expression" "}" */

@@ -8,6 +8,7 @@ if [ -f "$build/build.ninja" ]; then
 	# Sources are found by listing folders: look again.
 	meson setup --reconfigure "$build" >/dev/null
 else
+	echo "configuring $build"
 	meson setup "$build" >/dev/null
 fi
 ninja -C "$build" "$@"

@@ -142,11 +142,11 @@ static bool check_entries(const Cases *c, const CheckOptions *o)
 {
 	for (int k = 0; k < c->n && o->load.entry.n; k++)
 		if (!c->item[k].entry)
-			return fail("%s: among several models each is named, as in NAME=%s",
+			return fail_usage("%s: among several models each is named, as in NAME=%s",
 				    c->item[k].model, c->item[k].model),
 			       false;
 	return !o->load.entry.n || !o->entry ||
-	       (fail("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
+	       (fail_usage("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
 }
 
 static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
@@ -168,7 +168,7 @@ static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 		} else {
 			CheckCase *one = c->n ? &c->item[c->n - 1] : NULL;
 			if (!one)
-				return fail("%s: name a model before its references", argv[k]),
+				return fail_usage("%s: name a model before its references", argv[k]),
 				       false;
 			one->ref = realloc(one->ref, (size_t)(one->nref + 1) * sizeof *one->ref);
 			one->ref[one->nref++] = strdup(argv[k]);
@@ -180,8 +180,8 @@ static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 		c->item[k].entry = o->entry;
 	for (int k = 0; k < c->n && !o->weights && !o->against; k++)
 		if (c->item[k].nref == 0 && !has_suffix(c->item[k].model, ".onnx"))
-			return fail("%s: no reference given", c->item[k].model), false;
-	return c->n || (fail("nothing to check; see weft check --help"), false);
+			return fail_usage("%s: no reference given", c->item[k].model), false;
+	return c->n || (fail_usage("nothing to check; see weft check --help"), false);
 }
 
 static void cases_free(Cases *c)
@@ -370,10 +370,10 @@ static bool check_against(const CheckOptions *o)
 	if (!o->against)
 		return true;
 	if (strcmp(o->against, "onnxruntime"))
-		return fail("--against is onnxruntime, not %s", o->against), false;
+		return fail_usage("--against is onnxruntime, not %s", o->against), false;
 	if (!o->python)
-		return fail("--against needs --python ENV"), false;
-	return python_find(o->python, python) || (fail("--python: no Python %s", o->python), false);
+		return fail_usage("--against needs --python ENV"), false;
+	return python_find(o->python, python) || (fail_usage("--python: no Python %s", o->python), false);
 }
 
 static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)

@@ -122,7 +122,7 @@ static const Kind *find_kind(const char *name, size_t n)
 	for (size_t k = 0; k < NKIND; k++)
 		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
 			return &kinds[k];
-	fail("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, "
+	fail_usage("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, "
 	     "schedules, cuda, hip",
 	     (int)n, name);
 	return NULL;
@@ -137,7 +137,7 @@ static bool parse_emit(Args *a)
 			return false;
 		for (int k = 0; k < a->nitem; k++)
 			if (a->item[k].kind == kind)
-				return fail("--emit %s: %s is named twice", a->emit, kind->name),
+				return fail_usage("--emit %s: %s is named twice", a->emit, kind->name),
 				       false;
 		a->item[a->nitem++].kind = kind;
 		p += n;
@@ -172,11 +172,11 @@ static bool place(Args *a)
 				 : snprintf(i->path, sizeof i->path, "%.*s%s%s", (int)n, a->out,
 					    *kind->ext || a->out[n] ? "" : "_c", kind->ext);
 		if (len >= (int)sizeof i->path)
-			return fail("-o: the name is too long"), false;
+			return fail_usage("-o: the name is too long"), false;
 		for (int j = 0; j < k; j++)
 			if (!strcmp(a->item[j].path, i->path) ||
 			    same_file(a->item[j].path, i->path))
-				return fail("-o: %s and %s would both be written to %s", kind->name,
+				return fail_usage("-o: %s and %s would both be written to %s", kind->name,
 					    a->item[j].kind->name, i->path),
 				       false;
 	}
@@ -189,13 +189,13 @@ static bool to_stdout(Args *a)
 	if (strcmp(a->out, "-") != 0)
 		return true;
 	if (a->nitem > 1 || a->item[0].kind->emit == WEFT_EMIT_C)
-		return fail("-o -: standard output takes one file, not several or a folder"), false;
+		return fail_usage("-o -: standard output takes one file, not several or a folder"), false;
 	if (a->json || a->dump)
-		return fail("-o -: standard output takes one file, and not %s beside it",
+		return fail_usage("-o -: standard output takes one file, and not %s beside it",
 			    a->json ? "--json" : "--dump"),
 		       false;
 	if (a->o.weights == WEFT_WEIGHTS_FILE && a->item[0].kind->emit == NO_EMIT)
-		return fail("-o -: no file of weights can lie beside standard output"), false;
+		return fail_usage("-o -: no file of weights can lie beside standard output"), false;
 	a->out = "/dev/stdout";
 	a->quiet = true;
 	return true;
@@ -360,18 +360,18 @@ static bool parse(Args *a, int *argc, char **argv)
 	if (!take_entries(&a->load, argc, argv))
 		return false;
 	if (*argc != (a->load.entry.n ? 1 : 2))
-		return fail("compile takes one model file, or several as NAME=FILE; see weft "
+		return fail_usage("compile takes one model file, or several as NAME=FILE; see weft "
 			    "compile --help"),
 		       false;
 	if (!a->out)
 		return fail("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
-		return fail("--grad makes entries of one model file, not of several as NAME=FILE"),
+		return fail_usage("--grad makes entries of one model file, not of several as NAME=FILE"),
 		       false;
 	if (a->budget && !a->grad)
-		return fail("--memory-budget is for --grad"), false;
+		return fail_usage("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
-		return fail("--weights is embed or file, not %s", a->weights), false;
+		return fail_usage("--weights is embed or file, not %s", a->weights), false;
 	a->o.backend_name = a->backend;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;

@@ -34,7 +34,7 @@ bool add_entry(LoadArgs *a, char *arg)
 {
 	size_t n = name_length(arg);
 	if (a->entry.n == MAX_LIST)
-		return fail("more than %d entries", MAX_LIST), false;
+		return fail_usage("more than %d entries", MAX_LIST), false;
 	arg[n] = 0;
 	a->entry.item[a->entry.n++] = arg;
 	a->file.item[a->file.n++] = arg + n + 1;
@@ -51,7 +51,7 @@ bool take_entries(LoadArgs *a, int *argc, char **argv)
 			return false;
 	*argc = n;
 	return !a->entry.n || n == 1 ||
-	       (fail("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]),
+	       (fail_usage("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]),
 		false);
 }
 
@@ -111,15 +111,15 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 	if (a->seed)
 		o->seed = strtoull(a->seed, &end, 0);
 	if (a->seed && (errno || *end || !isdigit((unsigned char)*a->seed)))
-		return fail("--seed is a number of 64 bits, not %s", a->seed), false;
+		return fail_usage("--seed is a number of 64 bits, not %s", a->seed), false;
 	if (a->rng && strcmp(a->rng, "state") && strcmp(a->rng, "input"))
-		return fail("--rng is state or input, not %s", a->rng), false;
+		return fail_usage("--rng is state or input, not %s", a->rng), false;
 	if (a->rng_cipher && strcmp(a->rng_cipher, "philox") && strcmp(a->rng_cipher, "aes128-ctr"))
-		return fail("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher), false;
+		return fail_usage("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher), false;
 	o->rng_cipher = a->rng_cipher && strcmp(a->rng_cipher, "philox") ? a->rng_cipher : NULL;
 	o->rng_input = a->rng && !strcmp(a->rng, "input");
 	return !o->rng_input || !a->seed ||
-	       (fail("--seed is for --rng state: an input has the seed in it"), false);
+	       (fail_usage("--seed is for --rng state: an input has the seed in it"), false);
 }
 
 /* "NODE=N": of several models NAME=NODE=N. */
@@ -133,7 +133,7 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 		long long rounds = equals ? strtoll(equals + 1, &end, 10) : 0;
 		size_t length = equals ? (size_t)(equals - item[k]) : 0;
 		if (!length || length >= sizeof node || !isdigit((unsigned char)equals[1]) || *end)
-			return fail("--loop-bound %s: expected NODE=N, the name of a loop and a "
+			return fail_usage("--loop-bound %s: expected NODE=N, the name of a loop and a "
 				    "number",
 				    item[k]),
 			       false;
@@ -152,7 +152,7 @@ static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry
 	uint32_t n = pick(&a->mode, entry, item);
 	const char *mode = n ? item[n - 1] : NULL;
 	if (mode && strcmp(mode, "train") && strcmp(mode, "eval"))
-		return fail("--set-mode is train or eval, not %s", mode), false;
+		return fail_usage("--set-mode is train or eval, not %s", mode), false;
 	return !mode || weft_set_mode(w, g, strcmp(mode, "train") ? WEFT_EVAL : WEFT_TRAIN);
 }
 
@@ -167,7 +167,7 @@ static bool set_precision(Weft *w, WeftGraph *g, const LoadArgs *a, const char *
 {
 	const char *to = precision_given(a, entry);
 	if (to && strcmp(to, "bf16") && strcmp(to, "f16"))
-		return fail("--precision is bf16 or f16, not %s", to), false;
+		return fail_usage("--precision is bf16 or f16, not %s", to), false;
 	return !to || weft_set_precision(
 			      w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
 }
@@ -214,7 +214,7 @@ static bool check_texts(const char *option, const StringList *text, const String
 		while (e < entry->n && !of_entry(text->item[k], entry->item[e]))
 			e++;
 		if (e == entry->n)
-			return fail("%s %s: of several models say of which, as in %s=%s", option,
+			return fail_usage("%s %s: of several models say of which, as in %s=%s", option,
 				    text->item[k], entry->item[0], text->item[k]),
 			       false;
 	}
@@ -242,7 +242,7 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))
-		return fail("--private and --state are for several models, NAME=FILE"), NULL;
+		return fail_usage("--private and --state are for several models, NAME=FILE"), NULL;
 	if (!a->entry.n)
 		return *one = load_file(w, path, a, NULL);
 	for (uint32_t k = 0; k < a->entry.n; k++)

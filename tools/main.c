@@ -26,7 +26,7 @@ int main(int argc, char **argv)
 	signal(SIGXFSZ, SIG_IGN);
 	if (argc < 2) {
 		help(stderr);
-		return 1;
+		return USAGE;
 	}
 	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
 		help(stdout);
@@ -41,9 +41,9 @@ int main(int argc, char **argv)
 			int code = commands[k]->run(argc - 1, argv + 1);
 			if (fflush(stdout) || ferror(stdout))
 				return fail("cannot write to standard output: %s", strerror(errno));
-			return code;
+			return status_of(code);
 		}
 	fail("no command %s", argv[1]);
 	help(stderr);
-	return 1;
+	return USAGE;
 }

@@ -31,17 +31,17 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 			out->mode = (Mode)k;
 	out->wrt = wrt;
 	if (text && !out->mode)
-		return fail("--mode is vjp, jvp or vmap, not %s", text), false;
+		return fail_usage("--mode is vjp, jvp or vmap, not %s", text), false;
 	if (wrt && out->mode != MODE_VJP && out->mode != MODE_JVP)
-		return fail("--wrt is for --mode vjp and jvp"), false;
+		return fail_usage("--wrt is for --mode vjp and jvp"), false;
 	if (out->randomness && (out->mode != MODE_VMAP || randomness_of(out->randomness) < 0))
 		return out->mode != MODE_VMAP
-		       ? fail("--randomness is for --mode vmap"),
+		       ? fail_usage("--randomness is for --mode vmap"),
 		       false
-		       : (fail("--randomness is error, same or different, not %s", out->randomness),
+		       : (fail_usage("--randomness is error, same or different, not %s", out->randomness),
 			  false);
 	if ((out->in_dims || out->out_dims) && out->mode != MODE_VMAP)
-		return fail("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"), false;
+		return fail_usage("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"), false;
 	return true;
 }
 
@@ -209,7 +209,7 @@ static bool parse_budget(const char *text, double *out)
 	for (long k = u ? u - unit + 1 : 0; k > 0; k--)
 		*out *= 1000;
 	if (end == text || end[u != NULL] || !(*out >= 0) || isinf(*out))
-		return fail("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as "
+		return fail_usage("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as "
 			    "64M, not %s",
 			    text),
 		       false;
@@ -317,7 +317,7 @@ static bool parse_dims(const char *option, const char *text, uint32_t count, con
 		const char *rest = none ? p + 4 : end;
 		if (rest == p || (*rest && *rest != ',') ||
 		    (!none && (isspace((unsigned char)*p) || labs(v) > 1000000)))
-			return fail("%s %s: expected dimensions or none, with commas between",
+			return fail_usage("%s %s: expected dimensions or none, with commas between",
 				    option, text),
 			       false;
 		if (*n >= count && *n > 0)
@@ -472,7 +472,7 @@ bool mode_apply(Runner *r, const ModeArgs *a)
 {
 	Asked q = {.w = r->w, .g = r->one, .a = a};
 	if (r->one != r->g)
-		return fail("--mode is for one model file, not for several as NAME=FILE"), false;
+		return fail_usage("--mode is for one model file, not for several as NAME=FILE"), false;
 	bool ok = transform(r, &q);
 	free(q.place);
 	free(q.wrt);

@@ -19,15 +19,37 @@ void die_with_parent(void)
 #endif
 }
 
+static void say(const char *fmt, va_list ap)
+{
+	fputs("weft: ", stderr);
+	vfprintf(stderr, fmt, ap);
+	fputc('\n', stderr);
+}
+
 int fail(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	fputs("weft: ", stderr);
-	vfprintf(stderr, fmt, ap);
-	fputc('\n', stderr);
+	say(fmt, ap);
 	va_end(ap);
 	return 1;
+}
+
+static bool misused;
+
+int fail_usage(const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(fmt, ap);
+	va_end(ap);
+	misused = true;
+	return USAGE;
+}
+
+int status_of(int code)
+{
+	return code && misused ? USAGE : code;
 }
 
 int fail_open(const char *path)
@@ -89,15 +111,15 @@ static bool store(const Opt *opt, const char *value)
 {
 	StringList *list = opt->to;
 	if (!value[strspn(value, " ")])
-		return fail("%s: the value is empty", opt->name), false;
+		return fail_usage("%s: the value is empty", opt->name), false;
 	if (opt->kind == OPT_STRING || opt->kind == OPT_MAYBE)
 		*(const char **)opt->to = value;
 	else if (opt->kind == OPT_LIST && list->n == MAX_LIST)
-		return fail("%s is given more than %d times", opt->name, MAX_LIST), false;
+		return fail_usage("%s is given more than %d times", opt->name, MAX_LIST), false;
 	else if (opt->kind == OPT_LIST)
 		list->item[list->n++] = value;
 	else if (!parse_int(value, opt->to))
-		return fail("%s takes a number from 1 to %d, not %s", opt->name, MOST_THREADS,
+		return fail_usage("%s takes a number from 1 to %d, not %s", opt->name, MOST_THREADS,
 			    value),
 		       false;
 	return true;
@@ -124,11 +146,11 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 		}
 		const Opt *o = find(opt, argv[k], &value);
 		if (!o) {
-			fail("%s: no option %s; see weft %s --help", c->name, argv[k], c->name);
+			fail_usage("%s: no option %s; see weft %s --help", c->name, argv[k], c->name);
 			return false;
 		}
 		if (o->kind == OPT_FLAG && value) {
-			fail("%s: %s takes no value", c->name, o->name);
+			fail_usage("%s: %s takes no value", c->name, o->name);
 			return false;
 		}
 		if (o->kind == OPT_FLAG) {
@@ -140,7 +162,7 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			continue;
 		}
 		if (!value && k + 1 == *argc) {
-			fail("%s: %s takes a value", c->name, o->name);
+			fail_usage("%s: %s takes a value", c->name, o->name);
 			return false;
 		}
 		if (!store(o, value ? value : argv[++k]))
@@ -157,11 +179,11 @@ int parse_list(const char *what, const char *text, int *out, int max)
 		char item[16];
 		size_t len = strcspn(p, ",");
 		if (n == max || len >= sizeof item)
-			return fail("%s: too many or too long: %s", what, text), 0;
+			return fail_usage("%s: too many or too long: %s", what, text), 0;
 		memcpy(item, p, len);
 		item[len] = 0;
 		if (!parse_int(item, &out[n]))
-			return fail("%s: %s is not a list of numbers from 1 to %d", what, text,
+			return fail_usage("%s: %s is not a list of numbers from 1 to %d", what, text,
 				    MOST_THREADS),
 			       0;
 		n++;

@@ -75,7 +75,7 @@ static bool is_tensor_file(const char *option, const char *path)
 	for (size_t k = 0; k < sizeof known / sizeof *known; k++)
 		if (n > strlen(known[k]) && !strcmp(path + n - strlen(known[k]), known[k]))
 			return true;
-	return fail("%s %s: the name ends with .safetensors, .npz or .npy, which says what "
+	return fail_usage("%s %s: the name ends with .safetensors, .npz or .npy, which says what "
 		    "is written",
 		    option, path),
 	       false;
@@ -231,7 +231,7 @@ static bool check_paths(const Args *a, const char *model)
 	}
 	bool same = a->save_state &&
 		    (!strcmp(a->outputs, a->save_state) || !keep_input(a->save_state, a->outputs));
-	return !same || (fail("--outputs and --save-state are one file"), false);
+	return !same || (fail_usage("--outputs and --save-state are one file"), false);
 }
 
 /* What is asked for with --mode is what the first file has. */
@@ -293,7 +293,7 @@ static int run(int argc, char **argv)
 	if (!take_entries(&a.load, &argc, argv))
 		return 1;
 	if (argc != (a.load.entry.n ? 1 : 2) || !a.inputs.n || !a.outputs)
-		return fail("run takes a model, --inputs and --outputs; see weft run --help");
+		return fail_usage("run takes a model, --inputs and --outputs; see weft run --help");
 	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
 	if (!model || !check_paths(&a, model))
 		return 1;

@@ -31,7 +31,7 @@ bool parse_backend(const char *text, RunBackend *out)
 		if (!strcmp(text, name[k]))
 			*out = (RunBackend)k;
 	return !text || *out ||
-	       (fail("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
+	       (fail_usage("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
 }
 
 RunBackend backend_resolve(RunBackend b)
@@ -100,7 +100,7 @@ static bool parse_device(const char *text, WeftDevice *out)
 	if (!strncmp(text, "cuda", n) && text[n] == ':' && text[n + 1] >= '0' && text[n + 1] <= '9')
 		out->id = (int32_t)strtol(text + n + 1, &end, 10);
 	return !strcmp(text, "cuda") || (end && !*end) ||
-	       (fail("--device is cuda or cuda:N, not %s", text), false);
+	       (fail_usage("--device is cuda or cuda:N, not %s", text), false);
 }
 
 static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
@@ -277,7 +277,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (o->compile)
 		c = *o->compile;
 	if (o->device && o->backend != RUN_DEFAULT)
-		return fail("--device chooses the back end: give no --backend"), false;
+		return fail_usage("--device chooses the back end: give no --backend"), false;
 	if (o->device && !c.target)
 		c.target = o->device;
 	c.backend = compiler_of(backend);

@@ -590,12 +590,12 @@ static int run(int argc, char **argv)
 	if (argc == 1 && !n && a.backends)
 		return show_backends(&a.backend_library, a.json);
 	if (argc != (n ? 1 : 2) || a.targets || a.backends)
-		return fail(
+		return fail_usage(
 			"show takes one model, or --targets, or --backends; see weft show --help");
 	if (n && a.entry && !entry_file(&a.load, a.entry))
 		return 1;
 	if (a.svg && n && !a.entry)
-		return fail("--svg draws one graph: choose it with --entry");
+		return fail_usage("--svg draws one graph: choose it with --entry");
 	for (uint32_t k = 0; a.svg && k < (n ? n : 1); k++)
 		if (!keep_input(a.svg, n ? a.load.file.item[k] : argv[1]))
 			return 1;

@@ -137,6 +137,13 @@ void link_with_ops(WeftOptions *, const LoadArgs *);
 int parse_list(const char *what, const char *text, int *out, int max);
 /* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints as fail(), of a command line that nothing can be done with: an unknown option, a value that
+ * the option does not take, options that exclude each other, a missing file name. Returns USAGE,
+ * and status_of() gives it for the whole command. */
+enum { USAGE = 2 };
+int fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Returns the exit status of a command that returned `code`: 0, 1, or USAGE after fail_usage. */
+int status_of(int code);
 /* Prints on stderr that a file cannot be opened, with the reason that errno has. Returns 1. */
 int fail_open(const char *path);
 /* Prints the messages of a Weft on stderr; of NULL, that there is no memory. Returns 1. */

@@ -219,10 +219,10 @@ for name in - "$out/stdout" /proc/self/fd/1; do
 done
 [ -L "$out/stdout" ] || wrong "a link to a descriptor was replaced"
 "$weft" compile "$model" --emit ir -o - | cmp - "$out/plain" || wrong "-o - adds something"
-expect 1 'standard output takes one file' "$weft" compile "$model" --emit ir,header -o -
-expect 1 'standard output takes one file' "$weft" compile "$model" --emit c -o -
-expect 1 'standard output takes one file' "$weft" compile "$model" --emit ir -o - --json
-expect 1 'beside standard output' "$weft" compile "$model" --weights file -o -
+expect 2 'standard output takes one file' "$weft" compile "$model" --emit ir,header -o -
+expect 2 'standard output takes one file' "$weft" compile "$model" --emit c -o -
+expect 2 'standard output takes one file' "$weft" compile "$model" --emit ir -o - --json
+expect 2 'beside standard output' "$weft" compile "$model" --weights file -o -
 [ ! -e - ] || wrong "a file named -"
 
 # ---- a full disk ----
@@ -293,7 +293,7 @@ ln -s z2.so "$out/n/z.so"
 expect 1 'the weights would be written to .*z.so' "$weft" compile "$model" --weights file -o "$out/n/z.so"
 expect 0 'operators in' "$weft" compile "$model" --emit so,ir -o "$out/n/x.v1"
 [ -f "$out/n/x.v1.ir" ] || wrong "no x.v1.ir beside x.v1"
-expect 1 'ir and so would both be written to' "$weft" compile "$model" --emit so,ir -o "$out/n/x.ir"
+expect 2 'ir and so would both be written to' "$weft" compile "$model" --emit so,ir -o "$out/n/x.ir"
 expect 0 'operators in' "$weft" compile "$model" --emit c -o "$out/n/folder/"
 [ -f "$out/n/folder/Makefile" ] || wrong "no folder"
 

@@ -99,7 +99,7 @@ class Folder:
 
     def said(self, what, text, args, lines=1):
         p = subprocess.run([weft, *map(str, args)], capture_output=True, text=True)
-        if p.returncode != 1 or text not in p.stderr or len(p.stderr.splitlines()) != lines:
+        if p.returncode != (2 if p.stderr.startswith("weft: -") else 1) or text not in p.stderr or len(p.stderr.splitlines()) != lines:
             say(f"{what}: {args[0]}: expected {text!r}, got {p.returncode}: {p.stderr}")
         if self.out.exists():
             say(f"{what}: {args[0]}: a file is written")

@@ -12,9 +12,19 @@ bad=0
 
 # refuse PATTERN COMMAND...: status 1, the message on stderr, nothing on stdout.
 refuse() {
-	pattern=$1
-	shift
-	expect 1 "$pattern" "$@"
+	ends 1 "$@"
+}
+
+# misuse PATTERN COMMAND...: the same with status 2: nothing can be done with the command line.
+misuse() {
+	ends 2 "$@"
+}
+
+ends() {
+	code=$1
+	pattern=$2
+	shift 2
+	expect "$code" "$pattern" "$@"
 	"$@" 2>/dev/null </dev/null >"$out/stdout"
 	if [ -s "$out/stdout" ]; then
 		echo "FAIL: $*: printed on stdout"
@@ -26,14 +36,14 @@ expect 0 '^weft 0' "$weft" --version
 expect 0 'usage: weft COMMAND' "$weft" --help
 for c in compile run check bench show ops; do
 	expect 0 "usage: weft $c" "$weft" $c --help
-	refuse "no option --nonsense" "$weft" $c --nonsense
+	misuse "no option --nonsense" "$weft" $c --nonsense
 done
 expect 0 '^aten.hann_window .*code' "$weft" ops hann_window
 expect 0 'other names *prims.asinh' "$weft" ops --long aten.asinh
 expect 0 '"name": "aten.add.Tensor"' "$weft" ops --json 'aten.add.*'
 refuse 'no operator has a name like nonsense' "$weft" ops nonsense
-refuse 'no command' "$weft" nonsense
-refuse 'takes a value' "$weft" compile -o
+misuse 'no command' "$weft" nonsense
+misuse 'takes a value' "$weft" compile -o
 refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80
 refuse 'cannot write' "$weft" compile "$model" -o "$out/no/such/folder/m.so"
 refuse 'no-such-file.pt2' "$weft" compile "$out/no-such-file.pt2" -o "$out/m.so"
@@ -55,8 +65,8 @@ expect 0 '"passed": 1' "$weft" check "$out/m.so" "$ref" --json
 expect 0 '  %dropout = aten.dropout(.*train=true' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode train
 expect 0 'what Python decided by self.training is not in this file' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode=train
 expect 0 '  %dropout = aten.dropout(.*train=false' "$weft" show --graph "$root/tests/data/mode/net_train.pt2" --set-mode eval
-refuse '--set-mode is train or eval, not test' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode test
-refuse '--set-mode train: of several models say of which' "$weft" compile a="$model" b="$model" -o "$out/m.so" --set-mode train
+misuse '--set-mode is train or eval, not test' "$weft" show --graph "$root/tests/data/mode/net_eval.pt2" --set-mode test
+misuse '--set-mode train: of several models say of which' "$weft" compile a="$model" b="$model" -o "$out/m.so" --set-mode train
 refuse 'the file is decomposed' "$weft" compile "$root/tests/data/mode/net_decomposed.pt2" -o "$out/m.so" --set-mode eval
 # a model that ends the process, with and without an error
 for status in 0 3; do
@@ -225,26 +235,26 @@ expect 1 'error 1 at element 0, allowed 0; 1 of 2 wrong' "$weft" check "$out/int
 
 # Values of options.
 for option in --emit --weights --backend --target --cc --dump --name --symbol -o -j; do
-	refuse "$option: the value is empty" "$weft" compile "$model" -o "$out/v.so" $option ''
+	misuse "$option: the value is empty" "$weft" compile "$model" -o "$out/v.so" $option ''
 done
-refuse '\-\-cc: the value is empty' "$weft" compile "$model" -o "$out/v.so" --cc '  '
+misuse '\-\-cc: the value is empty' "$weft" compile "$model" -o "$out/v.so" --cc '  '
 refuse 'true succeeded, but made no object' "$weft" compile "$model" -o "$out/v.so" --cc true --no-cache
 refuse 'no pass nosuchpass to dump' "$weft" compile "$model" -o "$out/v.so" --dump nosuchpass
-refuse '\-\-json takes no value' "$weft" compile "$model" -o "$out/v.so" --json=0
-refuse '\-\-emit frob: there are' "$weft" compile "$model" -o "$out/v.so" --emit so,frob
-refuse 'named twice' "$weft" compile "$model" -o "$out/v.so" --emit so,so
+misuse '\-\-json takes no value' "$weft" compile "$model" -o "$out/v.so" --json=0
+misuse '\-\-emit frob: there are' "$weft" compile "$model" -o "$out/v.so" --emit so,frob
+misuse 'named twice' "$weft" compile "$model" -o "$out/v.so" --emit so,so
 for n in 0 -1 100000 1x 99999999999; do
-	refuse '\-j takes a number from 1 to 4096' "$weft" compile "$model" -o "$out/v.so" -j $n
-	refuse '\-\-threads takes a number from 1 to 4096' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.npz" --threads $n
-	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" check "$model" "$ref" --threads 1,$n
-	refuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" bench "$model" --threads $n
+	misuse '\-j takes a number from 1 to 4096' "$weft" compile "$model" -o "$out/v.so" -j $n
+	misuse '\-\-threads takes a number from 1 to 4096' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.npz" --threads $n
+	misuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" check "$model" "$ref" --threads 1,$n
+	misuse '\-\-threads: .* is not a list of numbers from 1 to 4096' "$weft" bench "$model" --threads $n
 done
-refuse '1, is not a list' "$weft" check "$model" "$ref" --threads 1,
-refuse 'the name ends with .safetensors, .npz or .npy' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.txt"
-refuse 'takes a positive number of seconds, not 1x' "$weft" bench "$model" --seconds 1x
-refuse 'takes a positive number of seconds, not inf' "$weft" bench "$model" --seconds inf
-refuse 'no peer frob; there are torch, aoti, onnxruntime, openvino' "$weft" bench "$model" --against torch,frob --python /nowhere
-refuse 'no Python /nowhere' "$weft" bench "$model" --against torch --python /nowhere
+misuse '1, is not a list' "$weft" check "$model" "$ref" --threads 1,
+misuse 'the name ends with .safetensors, .npz or .npy' "$weft" run "$model" --inputs "$ref" --outputs "$out/v.txt"
+misuse 'takes a positive number of seconds, not 1x' "$weft" bench "$model" --seconds 1x
+misuse 'takes a positive number of seconds, not inf' "$weft" bench "$model" --seconds inf
+misuse 'no peer frob; there are torch, aoti, onnxruntime, openvino' "$weft" bench "$model" --against torch,frob --python /nowhere
+misuse 'no Python /nowhere' "$weft" bench "$model" --against torch --python /nowhere
 symbol=$("$weft" show "$out/k.so" | sed -n 's/^symbols .* \(s[0-9]*\) .*/\1/p')
 for sizes in qq=1 "$symbol=1 qq=1" "$symbol=" "$symbol=1x" "$symbol" "$symbol=1 $symbol=2" "$symbol=99999999999999999999" \
 	"$symbol=-1" "$symbol=1,,2" "${symbol}0=1"; do

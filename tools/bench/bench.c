@@ -307,7 +307,7 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	if (!parse_backend(text, &o->backend))
 		return false;
 	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS || o->backend == RUN_GPU_HOST)
-		return fail("--backend is jit, c or llvm: interpreters and gpu-host are not timed"),
+		return fail_usage("--backend is jit, c or llvm: interpreters and gpu-host are not timed"),
 		       false;
 	if (!is_shared_object(o->model))
 		backend_note(o->backend), o->backend = backend_resolve(o->backend);
@@ -328,16 +328,16 @@ static bool check_peers(const BenchOptions *o)
 		while (k < NPEER && (strlen(peer[k]) != n || strncmp(peer[k], p, n) != 0))
 			k++;
 		if (k == NPEER)
-			return fail("--against: no peer %.*s; there are torch, aoti, onnxruntime, "
+			return fail_usage("--against: no peer %.*s; there are torch, aoti, onnxruntime, "
 				    "openvino",
 				    (int)n, p),
 			       false;
 		p += n;
 	}
 	if (o->against && !o->python)
-		return fail("--against needs --python ENV"), false;
+		return fail_usage("--against needs --python ENV"), false;
 	return !o->against || python_find(o->python, python) ||
-	       (fail("--python: no Python %s", o->python), false);
+	       (fail_usage("--python: no Python %s", o->python), false);
 }
 
 static bool parse(BenchOptions *o, int *argc, char **argv)
@@ -366,7 +366,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	if (!take_entries(&o->load, argc, argv))
 		return false;
 	if (*argc != (o->load.entry.n ? 1 : 2))
-		return fail("bench takes one model; see weft bench --help"), false;
+		return fail_usage("bench takes one model; see weft bench --help"), false;
 	o->model = o->load.entry.n ? entry_file(&o->load, o->entry) : argv[1];
 	if (!o->model)
 		return false;
@@ -374,7 +374,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	char *end;
 	o->seconds = strtod(seconds, &end);
 	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)
-		return fail("--seconds takes a positive number of seconds, not %s", seconds), false;
+		return fail_usage("--seconds takes a positive number of seconds, not %s", seconds), false;
 	if (!check_peers(o))
 		return false;
 	return o->nthreads > 0 && choose_backend(o, backend);

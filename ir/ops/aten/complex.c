@@ -71,7 +71,8 @@ static Node build_real(Build *b, Node n)
 OP(aten_real){
 	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
 	.aliases = "prims.real",
-	.view = VIEW_BITS,
+	.view = VIEW_REAL,
+	.view_if = VIEW_IF_COMPLEX,
 	.itself = true,
 	.build = build_real,
 	.sample = "c64[n=3, 4]",
@@ -84,7 +85,7 @@ static Node build_imag(Build *b, Node n)
 OP(aten_imag){
 	.schema = "aten.imag(Tensor(a) self) -> Tensor(a)",
 	.aliases = "prims.imag",
-	.view = VIEW_BITS,
+	.view = VIEW_IMAG,
 	.build = build_imag,
 	.sample = "c64[n=3, 4]",
 };

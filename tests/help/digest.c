@@ -56,7 +56,7 @@ static const char *type_text(Arena *a, const Tensor *t)
 	return s.data;
 }
 
-bool digest_agrees(Ctx *ctx, const Tensor *got, const char *line)
+bool digest_agrees(Ctx *ctx, const Tensor *got, const char *line, double slack)
 {
 	if (strcmp(line, "none") == 0)
 		return true;
@@ -69,7 +69,7 @@ bool digest_agrees(Ctx *ctx, const Tensor *got, const char *line)
 	if (!d.fraction)
 		return d.whole == (int64_t)strtoll(line, &end, 10) && !*end;
 	double want = strtod(line, &end);
-	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + 1e-30 &&
+	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + slack &&
 	       strtoll(end, NULL, 10) == d.code;
 }
 

@@ -6,8 +6,9 @@
 
 #include "ir/interp/tensor.h"
 
-/* Whether the tensor is what the line says, up to a few roundings of each value. "none": it is. */
-bool digest_agrees(Ctx *, const Tensor *, const char *line);
+/* Whether the tensor is what the line says, up to a few roundings of each value, and `slack` of the
+ * sum. "none": it is. */
+bool digest_agrees(Ctx *, const Tensor *, const char *line, double slack);
 /* Returns its line, in the context's arena. */
 const char *digest_text(Ctx *, const Tensor *);
 

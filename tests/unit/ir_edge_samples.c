@@ -47,7 +47,7 @@ static const char *difference(Ctx *ctx, const Entry *e)
 	if (!interp(ctx, s.g, s.in, s.nin, out, nout, ctx->arena))
 		return "does not run";
 	for (uint32_t k = 0; k < nout; k++)
-		if (!digest_agrees(ctx, &out[k], e->line[k] + 2))
+		if (!digest_agrees(ctx, &out[k], e->line[k] + 2, 1e-30))
 			return arena_printf(ctx->arena, "result %u is %s, PyTorch gives %s", k,
 					    digest_text(ctx, &out[k]), e->line[k] + 2);
 	return NULL;

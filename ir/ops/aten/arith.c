@@ -674,8 +674,9 @@ static Node build_float_power(Build *b, Node n)
 static Node build_float_power_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_as(b, node_attr(b->g, n, "exponent"), DT_f64);
-	return x.i ? b_bin(b, OP_pow, b_convert(b, x, DT_f64), y) : x;
+	Attr attr[] = {attr_none(), *node_attr(b->g, n, "exponent")};
+	x = b_convert(b, x, DT_f64);
+	return x.i ? b_node(b, OP_aten_pow_Tensor_Scalar, &x, 1, attr, 2) : x;
 }
 
 static Node build_float_power_base(Build *b, Node n)

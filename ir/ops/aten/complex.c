@@ -1,6 +1,8 @@
 /* Complex tensors: made of parts and taken apart. What real tensors mean by the same names, too. */
 #include "ir/ops/aten/priv.h"
 
+#include <math.h>
+
 /* ---- parts ---- */
 
 static Node build_view_as_real(Build *b, Node n)
@@ -143,7 +145,7 @@ OP(aten_isreal){
 	.sample = "c64[n=2, 2] of 1 0 2 3 0 0 0 1; f32[3]",
 };
 
-/* Of a real number 0 or pi, NaN for NaN. */
+/* Of a real number 0 or pi, NaN for NaN: constants, whose derivative is 0. */
 static Node build_angle(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -154,7 +156,8 @@ static Node build_angle(Build *b, Node n)
 		return x;
 	Node neg = b_bin_scalar(b, OP_lt, x, 0), nan = b_un(b, OP_isnan, x);
 	Node pi = aten_like(b, x, 3.141592653589793);
-	return b_select(b, nan, x, b_select(b, neg, pi, aten_like(b, x, 0)));
+	Node y = b_select(b, neg, pi, aten_like(b, x, 0));
+	return b_select(b, nan, aten_like(b, x, (double)NAN), y);
 }
 OP(aten_angle){
 	.schema = "aten.angle(Tensor self) -> Tensor",

@@ -5,9 +5,9 @@
 #include <string.h>
 
 typedef struct {
-	int64_t whole;        /* of integers, modulo 2^64 */
-	double sum, size;     /* of numbers, and of their magnitudes */
-	long long code;       /* 1 for NaN, 2 for infinity, 3 for minus infinity, with weights */
+	int64_t whole;    /* of integers, modulo 2^64 */
+	double sum, size; /* of numbers, and of their magnitudes */
+	long long code;   /* 1 for NaN, 2 for infinity, 3 for minus infinity, with weights */
 	bool fraction;
 } Digest;
 
@@ -38,10 +38,17 @@ static Digest digest(const Tensor *t)
 static double rounding(DType d)
 {
 	switch (d) {
-	case DT_f64: case DT_c128: return 1e-6;
-	case DT_f32: case DT_c64: return 1e-5;
-	case DT_f16: case DT_c32: return 5e-3;
-	default: return 3e-2;
+	case DT_f64:
+	case DT_c128:
+		return 1e-6;
+	case DT_f32:
+	case DT_c64:
+		return 1e-5;
+	case DT_f16:
+	case DT_c32:
+		return 5e-3;
+	default:
+		return 3e-2;
 	}
 }
 

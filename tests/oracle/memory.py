@@ -1,7 +1,7 @@
 """Random programs of masks beside indices, writes through views of other dtypes, and views of other widths, as torch.export writes them:
-memory.py FOLDER [--seed N] [--count N] [--weft WEFT] [--backend B]. NAME.pt2 with NAME.safetensors (x.<i>, y.<i>; of differentiable programs
+memory.py FOLDER [--seed N] [--count N | --seeds N...] [--weft WEFT] [--backend B]. NAME.pt2 with NAME.safetensors (x.<i>, y.<i>; of differentiable programs
 ct.<i> and g.<i>) for each; with --weft they are compared, forward and by their gradients. What PyTorch refuses is drawn again, what it
-cannot export is left out. tests/recorded_memory holds some of them for every test run."""
+cannot export is left out. tests/recorded_memory holds some of them for every test run, made by --seeds with the numbers in the files' names."""
 import argparse
 import collections
 import contextlib
@@ -14,6 +14,8 @@ import warnings
 
 import torch
 from safetensors.torch import save_file
+
+from differential_make import rewrite
 
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
@@ -295,7 +297,9 @@ def make(folder, seed):
     try:
         with contextlib.redirect_stdout(None), contextlib.redirect_stderr(None):
             e = torch.export.export(p, tuple(x.clone() for x in p.inputs), dynamic_shapes=(p.dynamic,) if p.dynamic else None)
-            torch.export.save(e, folder / f"{p.name}_{seed}.pt2")
+            torch.export.save(e, folder / "raw.pt2")
+        rewrite(folder / "raw.pt2", folder / f"{p.name}_{seed}.pt2")
+        (folder / "raw.pt2").unlink()
     except Exception:
         return None
     tensors = {f"x.{i}": x.contiguous().clone() for i, x in enumerate(p.inputs)} | {f"y.{i}": v.detach().contiguous().resolve_conj().resolve_neg().clone() for i, v in enumerate(y)}
@@ -313,11 +317,12 @@ def main():
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seeds", type=int, nargs="*")
     parser.add_argument("--weft")
     parser.add_argument("--backend", default="interp")
     a = parser.parse_args()
     a.folder.mkdir(parents=True, exist_ok=True)
-    made = collections.Counter(make(a.folder, s) for s in range(a.seed, a.seed + a.count))
+    made = collections.Counter(make(a.folder, s) for s in a.seeds or range(a.seed, a.seed + a.count))
     print(", ".join(f"{n} {k or 'not exported'}" for k, n in sorted(made.items(), key=str)), flush=True)
     status = 0
     for mode in ("forward", "vjp") if a.weft else ():

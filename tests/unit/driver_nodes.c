@@ -363,9 +363,10 @@ static void test_remove_inputs(void **state)
 {
 	(void)state;
 	Weft *w = weft_new();
-	WeftGraph *g = parsed(w, "graph @f(%x: f32[n, 3], %y: f32[m], %z: f32[n]) where 2 <= m {\n"
-				 "  %a = aten.relu(%y) : f32[m]\n  %b = iota(dtype=i64, n=n) : i64[n]\n"
-				 "  return %b\n}\n");
+	WeftGraph *g =
+		parsed(w, "graph @f(%x: f32[n, 3], %y: f32[m], %z: f32[n]) where 2 <= m {\n"
+			  "  %a = aten.relu(%y) : f32[m]\n  %b = iota(dtype=i64, n=n) : i64[n]\n"
+			  "  return %b\n}\n");
 	check_refused(w, weft_node_erase(w, named(w, g, "y")), "is read by node a");
 	assert_true(weft_node_erase(w, named(w, g, "a")));
 	assert_true(weft_node_erase(w, named(w, g, "y")));
@@ -680,14 +681,14 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_visit),        cmocka_unit_test(test_says),
-		cmocka_unit_test(test_arguments),    cmocka_unit_test(test_copied_node),
-		cmocka_unit_test(test_insert),       cmocka_unit_test(test_set_attr),
-		cmocka_unit_test(test_order),        cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_state),        cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_bodies),       cmocka_unit_test(test_data_sizes),
-		cmocka_unit_test(test_makes_size),   cmocka_unit_test(test_other_size),
-		cmocka_unit_test(test_other_length), cmocka_unit_test(test_rename_size),
+		cmocka_unit_test(test_visit),         cmocka_unit_test(test_says),
+		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_copied_node),
+		cmocka_unit_test(test_insert),        cmocka_unit_test(test_set_attr),
+		cmocka_unit_test(test_order),         cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_state),         cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_bodies),        cmocka_unit_test(test_data_sizes),
+		cmocka_unit_test(test_makes_size),    cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_other_length),  cmocka_unit_test(test_rename_size),
 		cmocka_unit_test(test_remove_inputs), cmocka_unit_test(test_remove_random),
 		cmocka_unit_test(test_many)};
 	(void)none;

@@ -1,8 +1,8 @@
 /* Values and derivatives of every operator at its borders: ties, 0 and -0, arguments of the call,
  * edges of images, infinities, NaN. They are PyTorch's, recorded in tests/data/borders.txt by
  * tests/make/make_borders.py, which describes the file; each line has one sum with weights. What is
- * not PyTorch's is marked there with a "?", and must still differ, so that none stays marked that is
- * right. OP=name in the environment: that op alone; BORDERS=list: print what differs, as the
+ * not PyTorch's is marked there with a "?", and must still differ, so that none stays marked that
+ * is right. OP=name in the environment: that op alone; BORDERS=list: print what differs, as the
  * script's --differs reads it. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -39,9 +39,8 @@ static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 	Sym last = s.dim[s.rank - 1];
 	aten_require_multiple(b, last, parts,
 			      arena_printf(b->g->ir->ctx->arena,
-					   "the last extent is whole elements of the %s that a view "
-					   "makes of %s",
-					   dtype_name(wide), dtype_name(narrow)));
+					   "a view of %s has whole elements of %s",
+					   dtype_name(narrow), dtype_name(wide)));
 	s.dim[s.rank - 1] = sym_divi(b_syms(b), last, parts);
 	s = shape_insert(s, s.rank, b_int(b, parts));
 	Node y = b_convert(b, aten_reshape(b, x, &s), wide);

@@ -21,8 +21,8 @@ static Node extent(Build *b, const Sampler *s, uint32_t k, int64_t add)
 	return aten_size(b, sym_addi(b_syms(b), s->in[k], add), aten_dtype(b, s->at[k]));
 }
 
-/* -1..1 to pixels. Of images PyTorch rounds the product with half the extent and the difference from
- * 0.5 at once: what comes out decides whether the place is at the border. */
+/* -1..1 to pixels. Of images PyTorch rounds the product with half the extent, less 0.5, once: that
+ * decides whether the place is at the border. */
 static Node unnormalise(Build *b, const Sampler *s, uint32_t k, Node g)
 {
 	Node one = b_bin_scalar(b, OP_add, g, 1);
@@ -199,6 +199,9 @@ static Node build_grid_sampler(Build *b, Node n)
 	if (!s.x.i || (rank != 4 && rank != 5) || aten_rank(b, grid) != rank || how < 0 ||
 	    how > 2 || pad < 0 || pad > 2 || (how == 2 && rank != 4))
 		return b_error(b, "grid_sampler of ranks %u and %u", rank, aten_rank(b, grid));
+	if (!dtype_is_float(aten_dtype(b, grid)))
+		return b_error(b, "a grid of %s, expected floats",
+			       dtype_name(aten_dtype(b, grid)));
 	aten_require_elements(b, s.x, aten_dims_from(b, s.x, 2),
 			      "what a grid samples has elements");
 	s.how = (Sampling)how;

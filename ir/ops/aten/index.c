@@ -612,7 +612,7 @@ static Node build_fill_diagonal(Build *b, Node n)
 		return b_error(b, "an operand of rank %u, expected 2 or more", s.rank);
 	for (uint32_t k = 1; k < s.rank && s.rank > 2; k++)
 		aten_require_equal(b, s.dim[k], s.dim[0],
-				   "a diagonal of more than two dimensions runs through equal ones");
+				   "a diagonal runs through equal dimensions");
 	Node value = aten_scalar_as(b, node_attr(b->g, n, "fill_value"), aten_dtype(b, x));
 	return b_select(b, on_diagonal(b, &s, node_bool(b->g, n, "wrap")), value, x);
 }

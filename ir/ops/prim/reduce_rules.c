@@ -114,10 +114,10 @@ static Extrema find_extrema(Build *b, Node n)
 	Node x = node_in(b->g, n, 0);
 	DType acc = dtype_compute(node_dtype(b->g, x));
 	Node is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
-	return (Extrema){is_it,
-			 b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n),
-				  DT_none),
-			 acc};
+	return (Extrema){
+		is_it,
+		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none),
+		acc};
 }
 
 /* Shared evenly by the elements that are the extremum, as PyTorch's amax does; beside NaN 0 / 0. */

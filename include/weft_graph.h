@@ -235,12 +235,15 @@ bool weft_node_set_operand(Weft *, WeftNode, uint32_t k, WeftNode by);
 /* Replaces the argument `a->name` of a call: an attribute, an operand or a list of as many
  * operands. The node must keep its type. Bodies cannot be replaced: change their nodes. */
 bool weft_node_set_attr(Weft *, WeftNode, const WeftAttr *a);
-/* Erases a node that no node reads and that is no output. Inputs and state cannot be erased. A node
+/* Erases a node that no node reads and that is no output. An input or a state is no input or state
+ * of the model then; what was written to it is not computed for it any more. A node
  * that makes a size that depends on data cannot be erased while another node has the size; finding
  * that takes O(nodes). */
 bool weft_node_erase(Weft *, WeftNode);
-/* Erases all nodes without readers and effects, except inputs and state, until there are none.
- * Returns how many; 0 also after an error. */
+/* Erases all nodes without readers and effects, except inputs and state, until there are none; then
+ * state that a call writes with itself becomes a constant, and the state "weft.rng" of a model that
+ * draws no random numbers any more is removed. Returns how many nodes are fewer; 0 also after an
+ * error. */
 uint32_t weft_graph_sweep(Weft *, WeftGraph *);
 
 /* Makes output k (of weft_outputs, or of a body) the value of a node, which must be one tensor. An

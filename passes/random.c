@@ -19,6 +19,8 @@
 
 #include <string.h>
 
+#include "ir/graph/state.h"
+
 typedef struct {
 	Graph *g;
 	uint32_t stream; /* the next one */
@@ -295,4 +297,30 @@ bool random_attach(Graph *g, const RandomSource *source)
 	Build b = {.g = g, .before = graph_behind_inputs(g)};
 	Node key = b_random_key(&b, source->cipher, state);
 	return key.i && attach_graph(&a, g, key) && graph_verify(g);
+}
+
+/* Whether n's only reader is the node `by`. */
+static bool is_read_by(const Graph *g, Node n, Node by)
+{
+	Use u = node_data(g, n)->first_use;
+	return u.i && g->use.data[u.i].user.i == by.i && node_nuses(g, n) == 1;
+}
+
+bool random_release(Graph *g)
+{
+	for (uint32_t k = 0; k < g->input.n; k++) {
+		const GraphInput in = g->input.data[k];
+		int32_t writer = graph_writer(g, k);
+		if (in.kind == INPUT_USER || strcmp(in.name, RANDOM_STATE) != 0 || writer < 0)
+			continue;
+		Node next = g->output.data[writer].node;
+		if (!is_read_by(g, in.node, next) || g->nread.data[next.i] ||
+		    g->nout.data[next.i] != 1 || g->nout.data[in.node.i])
+			return false;
+		graph_remove_output(g, (uint32_t)writer);
+		graph_dce(g);
+		graph_remove_input(g, k);
+		return true;
+	}
+	return false;
 }

@@ -7,6 +7,7 @@
 #include "ir/ops/aten/running.h"
 #include "ir/ops/op.h"
 #include "ir/ops/prim/random.h"
+#include "ir/graph/state.h"
 #include "passes/random.h"
 
 /* A statistic that training changes, and its value at the place that is looked at. */
@@ -235,16 +236,6 @@ static void shift_writes(Graph *g, uint32_t from, int32_t by)
 			g->output.data[k].writes += by;
 }
 
-/* Its node has no readers. */
-static void remove_input(Graph *g, uint32_t k)
-{
-	GraphInput *in = g->input.data;
-	graph_erase(g, in[k].node);
-	memmove(in + k, in + k + 1, (g->input.n - 1 - k) * sizeof *in);
-	g->input.n--;
-	shift_writes(g, k, -1);
-}
-
 /* In the order of the file, as the importer makes them. */
 static Node add_state(Graph *g, ConstId c)
 {
@@ -299,23 +290,6 @@ static void sort_outputs(Graph *g)
 
 /* ---- to evaluation ---- */
 
-/* State that nothing changes any more is a constant. */
-static void freeze(Graph *g, uint32_t input)
-{
-	const GraphInput in = g->input.data[input];
-	Node before = graph_behind_inputs(g);
-	while (before.i && node_const(g, before).i && node_const(g, before).i < in.init.i)
-		before = node_next(g, before);
-	Build b = {.g = g, .before = before};
-	Node c = b_const(&b, in.init);
-	char *name = arena_printf(g->ir->ctx->scratch, "b_%s", in.name);
-	for (char *p = name; *p; p++)
-		*p = *p == '.' ? '_' : *p; /* as torch.export calls it */
-	graph_set_name(g, c, name);
-	graph_replace(g, in.node, c);
-	remove_input(g, input);
-}
-
 static bool adds_one(const Graph *g, Node n)
 {
 	return node_op(g, n) == OP_aten_add_Scalar && node_attr(g, n, "other")->kind == ATTR_int &&
@@ -345,7 +319,7 @@ static void freeze_statistic(Graph *g, ConstId c)
 		if (in.init.i != c.i || o < 0 || g->output.data[o].node.i != in.node.i)
 			continue;
 		remove_output(g, (uint32_t)o);
-		freeze(g, k);
+		graph_freeze_input(g, k);
 		return;
 	}
 }
@@ -414,7 +388,7 @@ static void drop_keys(Graph *g)
 		if (o >= 0)
 			remove_output(g, (uint32_t)o);
 		graph_dce(g);
-		remove_input(g, k);
+		graph_remove_input(g, k);
 		return;
 	}
 }

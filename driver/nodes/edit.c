@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "driver/nodes/nodes.h"
+#include "ir/graph/state.h"
+#include "passes/random.h"
 
 static Build build_at(const NodeStep *s, Node before, Node line)
 {
@@ -327,6 +329,12 @@ bool weft_node_set_attr(Weft *w, WeftNode n, const WeftAttr *a)
 
 /* ---- erase ---- */
 
+static bool is_no_body(const NodeStep *s)
+{
+	return !s->graph->owner ||
+	       step_error(s, "the graph is a body, whose inputs and outputs are those of its node");
+}
+
 static bool sizes_are_free(const NodeStep *s)
 {
 	const SymTab *t = s->g->ir->syms;
@@ -342,18 +350,89 @@ static bool sizes_are_free(const NodeStep *s)
 	return true;
 }
 
+/* Whether the input is the only one that has this size. */
+static bool gives_alone(const NodeStep *s, Sym var)
+{
+	const Graph *g = s->g;
+	bool alone = type_uses(g->ir, node_type_id(g, s->n), var);
+	for (uint32_t i = 0; alone && i < g->input.n; i++) {
+		Node other = g->input.data[i].node;
+		alone = other.i == s->n.i || !type_uses(g->ir, node_type_id(g, other), var);
+	}
+	return alone;
+}
+
+/* What the graph requires of sizes that only this input has goes with it. False after an error: a
+ * node has one of them. */
+static bool forget_sizes(const NodeStep *s)
+{
+	Graph *g = s->g;
+	const SymTab *t = g->ir->syms;
+	for (uint32_t k = 0; k < sym_nvars(t); k++) {
+		Sym var = sym_var_at(t, k);
+		if (gives_alone(s, var) && used_elsewhere(s, var))
+			return step_error(
+				s, "node %s says what the size %s is, which another node has",
+				step_name(s, s->n), sym_name(t, var));
+	}
+	for (uint32_t k = 0; k < sym_nvars(t); k++) {
+		Sym var = sym_var_at(t, k);
+		uint32_t kept = 0;
+		for (uint32_t i = 0; gives_alone(s, var) && i < g->guard.n; i++) {
+			const GraphGuard guard = g->guard.data[i];
+			if (!sym_uses(t, guard.a, var) && !sym_uses(t, guard.b, var))
+				g->guard.data[kept++] = guard;
+		}
+		g->guard.n = gives_alone(s, var) ? kept : g->guard.n;
+	}
+	return true;
+}
+
+/* Its number, if the node is an input. */
+static bool find_input(const NodeStep *s, uint32_t *k)
+{
+	for (*k = 0; *k < s->g->input.n; ++*k)
+		if (s->g->input.data[*k].node.i == s->n.i)
+			return true;
+	return false;
+}
+
+/* What is written to an input or state goes with it. */
+static bool is_output(const NodeStep *s)
+{
+	uint32_t k, count = 0;
+	bool input = find_input(s, &k);
+	for (uint32_t o = 0; o < s->g->output.n; o++) {
+		const GraphOutput *out = &s->g->output.data[o];
+		count += out->node.i == s->n.i && !(input && out->writes == (int32_t)k);
+	}
+	return count;
+}
+
+static bool erase_input(NodeStep *s, uint32_t k)
+{
+	TRY(is_no_body(s));
+	if (s->g->output.n == 1 && graph_writer(s->g, k) == 0)
+		return step_error(s, "what is written to node %s is all that the model does",
+				  step_name(s, s->n));
+	TRY(forget_sizes(s));
+	graph_remove_input(s->g, k);
+	step_changed(s);
+	return true;
+}
+
 static bool erase(NodeStep *s)
 {
+	uint32_t input;
 	TRY(step_node(s));
-	if (node_op(s->g, s->n) == OP_input)
-		return step_error(s, "node %s is an input or a state, which stay",
-				  step_name(s, s->n));
-	if (node_is_output(s->g, s->n))
+	if (is_output(s))
 		return step_error(s, "node %s is an output", step_name(s, s->n));
 	Use u = node_data(s->g, s->n)->first_use;
 	if (u.i)
 		return step_error(s, "node %s is read by node %s", step_name(s, s->n),
 				  step_name(s, s->g->use.data[u.i].user));
+	if (find_input(s, &input))
+		return erase_input(s, input);
 	TRY(sizes_are_free(s));
 	graph_erase(s->g, s->n);
 	step_changed(s);
@@ -378,7 +457,12 @@ static bool sweep(NodeStep *s)
 {
 	TRY(step_graph(s));
 	uint32_t before = count_nodes(s->g);
-	if (graph_dce(s->g))
+	bool changed = graph_dce(s->g);
+	if (!s->graph->owner) {
+		changed |= graph_freeze_unchanged(s->g);
+		changed |= random_release(s->g);
+	}
+	if (changed)
 		step_changed(s);
 	s->count = before - count_nodes(s->g);
 	return true;
@@ -406,12 +490,6 @@ static bool find_output(const NodeStep *s, uint32_t *out)
 		if (s->g->output.data[*out].writes < 0 && k++ == s->k)
 			return true;
 	return step_error(s, "there is no output %u", s->k);
-}
-
-static bool is_no_body(const NodeStep *s)
-{
-	return !s->graph->owner ||
-	       step_error(s, "the graph is a body, whose inputs and outputs are those of its node");
 }
 
 static bool set_output(NodeStep *s)

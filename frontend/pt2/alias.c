@@ -249,6 +249,13 @@ static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node 
 	return has_dtype ? value_with_history(b, n, parent) : n;
 }
 
+/* The other parts stay as they are. */
+static Node inverse_part(Build *b, Node parent, Node update, bool imaginary)
+{
+	Node other = b_part(b, parent, !imaginary);
+	return imaginary ? b_complex(b, other, update) : b_complex(b, update, other);
+}
+
 Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	SymTab *t = st->im->syms;
@@ -289,6 +296,10 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 		break;
 	case VIEW_BITS:
 		return inverse_bits(st, b, v, parent, update);
+	case VIEW_REAL:
+	case VIEW_IMAG:
+		return inverse_part(b, parent, update,
+				    op_info(node_op(st->g, v->view))->view == VIEW_IMAG);
 	case VIEW_OTHER:
 		break;
 	}

@@ -67,19 +67,19 @@ static bool is_in_place(const char *op, size_t n)
 }
 
 /* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor", "aten.pow_.Scalar"
- * -> "aten.pow.Tensor_Scalar": what is written is a tensor, and "aten.pow.Scalar" has a number
- * there. */
+ * -> "aten.pow.Tensor_Scalar", "aten.ldexp_" -> "aten.ldexp.Tensor": what is written is a tensor,
+ * and "aten.pow.Scalar" has a number there. */
 static const char *functional_name(Arena *a, const char *name, size_t base)
 {
 	const char *dot = strchr(name, '.');
 	size_t ns = dot ? (size_t)(dot - name) + 1 : 0;
 	if (starts(name + ns, "__i"))
 		return arena_printf(a, "%.*s__%s", (int)ns, name, name + ns + 3);
-	const char *both =
-		name[base] ? arena_printf(a, "%.*s.Tensor_%s", (int)base - 1, name, name + base + 1)
-			   : NULL;
-	return both && op_find(both) ? both
-				     : arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
+	const char *same = arena_printf(a, "%.*s%s", (int)base - 1, name, name + base);
+	const char *both = name[base] ? arena_printf(a, "%.*s.Tensor_%s", (int)base - 1, name,
+						     name + base + 1)
+				      : arena_printf(a, "%s.Tensor", same);
+	return op_find(both) && (name[base] || !op_find(same)) ? both : same;
 }
 
 /* Length of "aten.add" in "aten.add.Tensor". */

@@ -77,18 +77,24 @@ static bool has_fine_constant(const Graph *g, Node n, DType d)
 	return false;
 }
 
-/* Is n, whose result has that type, arithmetic of two tensors in their common dtype? */
-static bool is_common(const Build *b, Node n, TypeId result)
+/* The dtype that all operands of n are converted to, if n is arithmetic of tensors in their common
+ * dtype: its operator promotes, or the result, which has that type, shows it; else DT_none. */
+static DType common_dtype(const Build *b, Node n, TypeId result)
 {
 	const Graph *g = b->g;
 	const Type *t = ir_type_of(g->ir, result);
-	if (node_nin(g, n) != 2 || t->dtype == DT_none)
-		return false;
-	Node in[] = {node_in(g, n, 0), node_in(g, n, 1)};
-	if (!in[0].i || !in[1].i || b_promote(b, in, 2) != t->dtype)
-		return false;
-	uint32_t x = node_rank(g, in[0]), y = node_rank(g, in[1]);
-	return t->n == (x > y ? x : y);
+	uint32_t nin = node_nin(g, n), rank = 0;
+	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, nin);
+	for (uint32_t k = 0; k < nin; k++) {
+		in[k] = node_in(g, n, k);
+		if (in[k].i && node_rank(g, in[k]) > rank)
+			rank = node_rank(g, in[k]);
+	}
+	DType d = b_promote(b, in, nin);
+	if (op_info(node_op(g, n))->promote != PROMOTE_NONE)
+		return d;
+	bool shown = nin == 2 && in[0].i && in[1].i && t->dtype == d && t->n == rank;
+	return shown ? d : DT_none;
 }
 
 /* Is operand k of such arithmetic a number of another type beside a tensor of the storage type
@@ -100,9 +106,22 @@ static bool is_number(const Graph *g, Node n, uint32_t k, DType d)
 	       node_dtype(g, other) == d && is_storage(d);
 }
 
+/* Whether operand k becomes a value of `common`, the common dtype of n's operands, before anything
+ * is computed. */
+static bool rounds_first(const Graph *g, Node n, uint32_t k, DType common)
+{
+	const OpInfo *info = op_info(node_op(g, n));
+	Node x = node_in(g, n, k);
+	if (!x.i || !is_storage(common) || node_dtype(g, x) == common)
+		return false;
+	bool number = node_nin(g, n) == 2 && node_in(g, n, !k).i && is_number(g, n, k, common);
+	return number ? !(k == 1 && info->unrounded_other) : info->promote != PROMOTE_NONE;
+}
+
 static bool keeps_number(const Build *b, Node n, TypeId result)
 {
-	return op_info(node_op(b->g, n))->unrounded_other && is_common(b, n, result) &&
+	return op_info(node_op(b->g, n))->unrounded_other && node_nin(b->g, n) == 2 &&
+	       common_dtype(b, n, result) != DT_none &&
 	       is_number(b->g, n, 1, ir_type_of(b->g->ir, result)->dtype);
 }
 
@@ -156,11 +175,10 @@ Node expand_widen(Build *b, Node n, TypeId result)
 {
 	const NodeData d = *node_data(b->g, n);
 	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, d.nin);
-	DType common = is_common(b, n, result) ? ir_type_of(b->g->ir, result)->dtype : DT_none;
+	DType common = common_dtype(b, n, result);
 	for (uint32_t k = 0; k < d.nin; k++) {
 		in[k] = node_in(b->g, n, k);
-		if (common != DT_none && is_number(b->g, n, k, common) &&
-		    !(k == 1 && op_info(d.op)->unrounded_other))
+		if (rounds_first(b->g, n, k, common))
 			in[k] = b_convert(b, in[k], common);
 		if (in[k].i && is_storage(node_dtype(b->g, in[k])))
 			in[k] = b_convert(b, in[k], DT_f32);

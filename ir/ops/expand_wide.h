@@ -2,7 +2,8 @@
  * of several steps, or with a constant that the type does not hold, is done in f32 and rounded once
  * at the end, as PyTorch's kernels do. Operators for which PyTorch rounds a scalar argument to the
  * storage type first have .narrow_scalars (ir/ops/op.h). Of two tensors, one without dimensions is
- * rounded to the storage type first, unless the operator has .unrounded_other. */
+ * rounded to the storage type first, unless the operator has .unrounded_other; operands of another
+ * dtype are where the operator promotes (.promote). */
 #ifndef WEFT_IR_EXPAND_WIDE_H
 #define WEFT_IR_EXPAND_WIDE_H
 

@@ -60,6 +60,8 @@ typedef enum {
 	VIEW_PIECES,  /* several slices of one dimension */
 	VIEW_ADJOINT, /* transposed and conjugated */
 	VIEW_BITS,    /* another dtype over the same bytes; .view_undo goes back */
+	VIEW_REAL,    /* the real parts of complex numbers */
+	VIEW_IMAG,    /* their imaginary parts */
 	VIEW_OTHER    /* some of the elements, at most once each */
 } ViewKind;
 
@@ -177,6 +179,9 @@ typedef struct OpInfo {
 	const char *doc;    /* one line, for docs and `weft show` */
 	const char *deviates; /* where the results are not PyTorch's, on purpose: a sentence without
 	                         a full stop, for docs/operators.md and `weft ops` */
+	/* What the operands are converted to before the operator computes. Of an operator with
+	 * .build, which converts them itself, this says only that it does: an integer beside a
+	 * storage type is rounded to that type first (ir/ops/expand_wide.h). */
 	Promote promote;
 	/* What autocast does on CPUs, and on GPUs where that is another class (ANY: as on CPUs).
 	 * Asked by passes/precision.c and, whichever of the two is said, for regions of files with

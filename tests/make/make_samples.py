@@ -79,6 +79,7 @@ OTHER = {"aten.mm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat
          "aten.bmm.dtype": lambda self, mat2, out_dtype: self.to(out_dtype) @ mat2.to(out_dtype),
          "aten.addmm.dtype": lambda self, mat1, mat2, out_dtype, **k: torch.addmm(*(x.to(out_dtype) for x in (self, mat1, mat2)), **k),
          "aten.baddbmm.dtype": lambda self, batch1, batch2, out_dtype, **k: torch.baddbmm(*(x.to(out_dtype) for x in (self, batch1, batch2)), **k),
+         "aten.fill_diagonal": lambda self, fill_value, wrap=False: self.clone().fill_diagonal_(fill_value, wrap),
          "aten._masked_scale": lambda self, mask, scale: self * mask.to(self.dtype) * scale,
          "nms_kept": nms_kept, "transformers.grouped_mm_fallback": grouped, "torch_nn._linear_cross_entropy_batch_chunked": linear_cross_entropy,
          "torch_nn._linear_cross_entropy_batch_chunked_no_reduction": linear_cross_entropy,

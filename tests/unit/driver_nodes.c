@@ -304,6 +304,24 @@ static void test_outputs(void **state)
 	weft_free(w);
 }
 
+/* How many inputs and how many tensors of state the model has. */
+static void check_sizes(Weft *w, WeftGraph *g, uint32_t inputs, uint32_t states)
+{
+	uint32_t n;
+	weft_inputs(w, g, &n);
+	assert_int_equal(n, inputs);
+	weft_states(w, g, &n);
+	assert_int_equal(n, states);
+}
+
+/* Whether a message was added that has the text. */
+static void check_refused(Weft *w, bool done, const char *text)
+{
+	assert_false(done);
+	if (!strstr(weft_messages(w), text))
+		fail_msg("%s", weft_messages(w));
+}
+
 static void test_state(void **state)
 {
 	(void)state;
@@ -331,6 +349,51 @@ static void test_state(void **state)
 	silent(w);
 	assert_false(weft_graph_set_written(w, weft_node_of_input(w, g, 0), twice));
 	assert_false(weft_node_erase(w, sum));
+	/* written with itself it is a constant */
+	assert_true(weft_graph_set_written(w, sum, sum));
+	weft_graph_sweep(w, g);
+	check_sizes(w, g, 1, 0);
+	assert_true(weft_graph_verify(w, g));
+	weft_free(w);
+}
+
+/* Inputs that nothing reads go, unless they alone say what a size is; sizes that are gone are not
+ * required of anything. */
+static void test_remove_inputs(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g =
+		parsed(w, "graph @f(%x: f32[n, 3], %y: f32[m], %z: f32[n]) where 2 <= m {\n"
+			  "  %a = aten.relu(%y) : f32[m]\n  %b = iota(dtype=i64, n=n) : i64[n]\n"
+			  "  return %b\n}\n");
+	check_refused(w, weft_node_erase(w, named(w, g, "y")), "is read by node a");
+	assert_true(weft_node_erase(w, named(w, g, "a")));
+	assert_true(weft_node_erase(w, named(w, g, "y")));
+	assert_true(weft_node_erase(w, named(w, g, "x")));
+	check_refused(w, weft_node_erase(w, named(w, g, "z")), "says what the size n is");
+	check_sizes(w, g, 1, 0);
+	assert_true(weft_graph_verify(w, g));
+	weft_free(w);
+}
+
+/* The state of random numbers goes with the last operator that draws. */
+static void test_remove_random(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g =
+		parsed(w, "graph @f(%x: f32[4]) {\n"
+			  "  %a = aten.dropout(%x, p=0.5, train=true) : f32[4]\n"
+			  "  %b = aten.dropout(%a, p=0.5, train=true) : f32[4]\n  return %b\n}\n");
+	check_sizes(w, g, 1, 1);
+	assert_true(weft_node_replace(w, named(w, g, "b"), named(w, g, "a")));
+	assert_true(weft_graph_sweep(w, g) > 0);
+	check_sizes(w, g, 1, 1);
+	assert_true(weft_node_replace(w, named(w, g, "a"), named(w, g, "x")));
+	assert_true(weft_graph_sweep(w, g) > 0);
+	check_sizes(w, g, 1, 0);
+	assert_true(weft_graph_verify(w, g));
 	weft_free(w);
 }
 
@@ -618,14 +681,15 @@ static void test_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_visit),        cmocka_unit_test(test_says),
-		cmocka_unit_test(test_arguments),    cmocka_unit_test(test_copied_node),
-		cmocka_unit_test(test_insert),       cmocka_unit_test(test_set_attr),
-		cmocka_unit_test(test_order),        cmocka_unit_test(test_outputs),
-		cmocka_unit_test(test_state),        cmocka_unit_test(test_constants),
-		cmocka_unit_test(test_bodies),       cmocka_unit_test(test_data_sizes),
-		cmocka_unit_test(test_makes_size),   cmocka_unit_test(test_other_size),
-		cmocka_unit_test(test_other_length), cmocka_unit_test(test_rename_size),
+		cmocka_unit_test(test_visit),         cmocka_unit_test(test_says),
+		cmocka_unit_test(test_arguments),     cmocka_unit_test(test_copied_node),
+		cmocka_unit_test(test_insert),        cmocka_unit_test(test_set_attr),
+		cmocka_unit_test(test_order),         cmocka_unit_test(test_outputs),
+		cmocka_unit_test(test_state),         cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_bodies),        cmocka_unit_test(test_data_sizes),
+		cmocka_unit_test(test_makes_size),    cmocka_unit_test(test_other_size),
+		cmocka_unit_test(test_other_length),  cmocka_unit_test(test_rename_size),
+		cmocka_unit_test(test_remove_inputs), cmocka_unit_test(test_remove_random),
 		cmocka_unit_test(test_many)};
 	(void)none;
 	return cmocka_run_group_tests(tests, NULL, NULL);

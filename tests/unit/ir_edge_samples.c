@@ -11,87 +11,15 @@
 
 #include <cmocka.h>
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ir/interp/interp.h"
+#include "tests/help/digest.h"
 #include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 16, MAX_LINE = 4096 };
-
-/* ---- one sum for a result ---- */
-
-typedef struct {
-	int64_t whole;        /* of integers, modulo 2^64 */
-	double sum, size;     /* of numbers, and of their magnitudes */
-	long long code;       /* 1 for NaN, 2 for infinity, 3 for minus infinity, with weights */
-	bool fraction;
-} Digest;
-
-static Digest digest(const Tensor *t)
-{
-	Tensor x = tensor_flat_real(t);
-	Digest d = {.fraction = dtype_is_float(x.dtype)};
-	uint64_t whole = 0;
-	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++) {
-		int64_t w = i * 37 % 101 + 1;
-		if (!d.fraction) {
-			whole += (uint64_t)tensor_i64(&x, i) * (uint64_t)w;
-			continue;
-		}
-		double v = tensor_f64(&x, i);
-		if (!isfinite(v)) {
-			d.code += (isnan(v) ? 1 : v > 0 ? 2 : 3) * w;
-			continue;
-		}
-		d.sum += v * (double)w;
-		d.size += fabs(v) * (double)w;
-	}
-	d.whole = (int64_t)whole;
-	return d;
-}
-
-/* A few roundings of each value; what is recorded has eight digits. */
-static double rounding(DType d)
-{
-	switch (d) {
-	case DT_f64: case DT_c128: return 1e-6;
-	case DT_f32: case DT_c64: return 1e-5;
-	case DT_f16: case DT_c32: return 5e-3;
-	default: return 3e-2;
-	}
-}
-
-static const char *type_text(Arena *a, const Tensor *t)
-{
-	Text s;
-	text_init(&s, a);
-	text_printf(&s, "%s[", dtype_name(t->dtype));
-	for (uint32_t k = 0; k < t->rank; k++)
-		text_printf(&s, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
-	text_add(&s, "] ");
-	return s.data;
-}
-
-/* Is it what the line says, "f32[3] 2.25"? */
-static bool agrees(Ctx *ctx, const Tensor *got, const char *line)
-{
-	if (strcmp(line, "none") == 0)
-		return true;
-	const char *type = type_text(ctx->arena, got);
-	if (strncmp(line, type, strlen(type)) != 0)
-		return false;
-	char *end;
-	Digest d = digest(got);
-	line += strlen(type);
-	if (!d.fraction)
-		return d.whole == (int64_t)strtoll(line, &end, 10) && !*end;
-	double want = strtod(line, &end);
-	return fabs(want - d.sum) <= rounding(got->dtype) * d.size + 1e-30 &&
-	       strtoll(end, NULL, 10) == d.code;
-}
 
 /* ---- one sample ---- */
 
@@ -119,14 +47,9 @@ static const char *difference(Ctx *ctx, const Entry *e)
 	if (!interp(ctx, s.g, s.in, s.nin, out, nout, ctx->arena))
 		return "does not run";
 	for (uint32_t k = 0; k < nout; k++)
-		if (!agrees(ctx, &out[k], e->line[k] + 2)) {
-			Digest d = digest(&out[k]);
-			return arena_printf(
-				ctx->arena,
-				"result %u is %s%.9g (%lld, not finite %lld), PyTorch gives %s", k,
-				type_text(ctx->arena, &out[k]), d.sum, (long long)d.whole, d.code,
-				e->line[k] + 2);
-		}
+		if (!digest_agrees(ctx, &out[k], e->line[k] + 2, 1e-30))
+			return arena_printf(ctx->arena, "result %u is %s, PyTorch gives %s", k,
+					    digest_text(ctx, &out[k]), e->line[k] + 2);
 	return NULL;
 }
 

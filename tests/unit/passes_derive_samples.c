@@ -175,6 +175,9 @@ static const Exception exceptions[] = {
 	 "the ends of the interval; PyTorch has no derivative at all"},
 	{"aten.special_shifted_chebyshev_polynomial_w.n_scalar", KINKS,
 	 "the ends of the interval; PyTorch has no derivative at all"},
+	{"torchvision.roi_align", BY_FIRST, "regions have no derivative, nor in torchvision"},
+	{"torchvision.ps_roi_align", BY_FIRST, "regions have no derivative, nor in torchvision"},
+	{"roi_align_max", BY_FIRST, "regions have no derivative, as torchvision's"},
 	{"aten.quantile", BY_FIRST, "quantiles 0 and 1, beyond which there is nothing"},
 	{"aten.nanquantile", BY_FIRST, "quantiles 0 and 1, beyond which there is nothing"},
 };

@@ -80,6 +80,7 @@ static Node build_add_scalar(Build *b, Node n)
 OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.aliases = "prims.add",
+	.promote = PROMOTE_DEFAULT,
 	.build = build_add,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
 		  "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]; "
@@ -117,6 +118,7 @@ static Node build_rsub_scalar(Build *b, Node n)
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
 	.aliases = "prims.sub aten.subtract.Tensor",
+	.promote = PROMOTE_DEFAULT,
 	.build = build_sub,
 	.sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
 		  "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]; "
@@ -157,6 +159,7 @@ OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.mul aten.multiply.Tensor",
 	.unrounded_other = true,
+	.promote = PROMOTE_DEFAULT,
 	.build = build_mul,
 	.sample = "f32[n=3, 4], f32[4]; i32[n=3, 4] in -9..9, i32[4] in -9..9; "
 		  "bool[4] of 0 0 1 1, bool[4] of 0 1 0 1; u8[4] in 0..255, i8[4] in -128..127; "
@@ -270,6 +273,7 @@ OP(aten_div_Tensor_mode){
 		  "Tensor",
 	.aliases = "aten.divide.Tensor_mode",
 	.unrounded_other = true,
+	.promote = PROMOTE_DEFAULT,
 	.build = build_div_mode,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25, rounding_mode=\"floor\"; "
 		  "i32[n=3, 4] in -9..9, i32[4] of 2 -3 4 1, rounding_mode=\"trunc\"; "
@@ -295,6 +299,7 @@ OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
 	.unrounded_other = true,
+	.promote = PROMOTE_DEFAULT,
 	.build = build_floor_divide,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1; f16[4] of 1 3 7 11, f32[] of 0.1; "
@@ -312,6 +317,7 @@ static Node build_remainder(Build *b, Node n)
 OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.remainder",
+	.promote = PROMOTE_DEFAULT,
 	.build = build_remainder,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1",
@@ -333,6 +339,7 @@ static Node build_fmod(Build *b, Node n)
 OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.fmod",
+	.promote = PROMOTE_DEFAULT,
 	.build = build_fmod,
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1",
@@ -450,7 +457,10 @@ OP(aten_minimum){
 
 static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 {
-	bool complex = dtype_is_complex(aten_dtype(b, x)) && dtype_is_complex(aten_dtype(b, y));
+	DType d = b_promote(b, (Node[]){x, y}, 2);
+	bool complex = dtype_is_complex(d);
+	x = b_convert(b, x, d);
+	y = b_convert(b, y, d);
 	Node first =
 		complex ? b_bin(b, OP_ge, b_part(b, x, false), b_part(b, y, false)) : (Node){0};
 	Node high = complex ? b_select(b, first, x, y) : b_bin(b, OP_maximum, x, y);
@@ -475,6 +485,7 @@ static Node build_logaddexp(Build *b, Node n)
 }
 OP(aten_logaddexp){
 	.schema = "aten.logaddexp(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
 	.build = build_logaddexp,
 	.deriv = {"sigmoid(self - other)", "sigmoid(other - self)"},
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
@@ -486,6 +497,7 @@ static Node build_logaddexp2(Build *b, Node n)
 }
 OP(aten_logaddexp2){
 	.schema = "aten.logaddexp2(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
 	.build = build_logaddexp2,
 	.deriv = {"sigmoid((self - other) * 0.6931471805599453)", "sigmoid((other - self) * "
 								  "0.6931471805599453)"},
@@ -524,6 +536,7 @@ static Node build_xlog1py(Build *b, Node n)
 OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.special_xlogy",
+	.promote = PROMOTE_FLOAT,
 	.build = build_xlogy,
 	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))", "self / other"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
@@ -545,6 +558,7 @@ OP(aten_xlogy_Scalar_Self){
 };
 OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
+	.promote = PROMOTE_FLOAT,
 	.build = build_xlog1py,
 	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))", "self / (other + 1)"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
@@ -660,8 +674,9 @@ static Node build_float_power(Build *b, Node n)
 static Node build_float_power_scalar(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Node y = aten_scalar_as(b, node_attr(b->g, n, "exponent"), DT_f64);
-	return x.i ? b_bin(b, OP_pow, b_convert(b, x, DT_f64), y) : x;
+	Attr attr[] = {attr_none(), *node_attr(b->g, n, "exponent")};
+	x = b_convert(b, x, DT_f64);
+	return x.i ? b_node(b, OP_aten_pow_Tensor_Scalar, &x, 1, attr, 2) : x;
 }
 
 static Node build_float_power_base(Build *b, Node n)

@@ -136,8 +136,8 @@ static Node reduce_rows(const Bags *r, Node rows, int64_t mode)
 	return y;
 }
 
-/* The index of the first row that has the maximum, by column. */
-static Node max_indices(const Bags *r, Node rows, Node y)
+/* Which is the first row that has the maximum, by column; r->n: none. */
+static Node first_of_max(const Bags *r, Node rows, Node y)
 {
 	Build *b = r->b;
 	Shape s = aten_shape(b, rows), t = aten_shape(b, y);
@@ -146,7 +146,23 @@ static Node max_indices(const Bags *r, Node rows, Node y)
 	at = b_select(b, hit, at, none);
 	if (r->skip.i)
 		at = b_select(b, r->skip, none, at);
-	Node first = combine_rows(r, aten_expand_shape(b, none, &t), at, REDUCE_MIN);
+	return combine_rows(r, aten_expand_shape(b, none, &t), at, REDUCE_MIN);
+}
+
+/* The derivative of the maximum y is that of the first row that has it. */
+static Node with_first_row(const Bags *r, Node rows, Node first, Node y)
+{
+	Build *b = r->b;
+	Shape s = aten_shape(b, rows);
+	s.dim[0] = b_int(b, 1);
+	Node nothing = b_full(b, node_dtype(b->g, rows), 0, 2, s.dim);
+	Node all = b_concat(b, (Node[]){rows, nothing}, 2, 0);
+	return b_bin(b, OP_straight_through, y, aten_gather_dim(b, all, 0, first));
+}
+
+static Node max_indices(const Bags *r, Node first)
+{
+	Build *b = r->b;
 	Node no_row = b_full_int(b, DT_i64, 0, 1, (Sym[]){b_int(b, 1)}); /* what `none` finds */
 	return aten_take_dim(b, b_concat(b, (Node[]){r->index, no_row}, 2, 0), 0, first, "check");
 }
@@ -193,7 +209,9 @@ static Node build_embedding_bag(Build *b, Node n)
 		return y;
 	/* of sums, PyTorch does not count */
 	Node count = mode == BAG_SUM ? b_full_int(b, DT_i64, 0, 1, &r.bags) : r.count;
-	Node most = mode == BAG_MAX ? max_indices(&r, rows, y) : count;
+	Node first = mode == BAG_MAX ? first_of_max(&r, rows, y) : (Node){0};
+	Node most = mode == BAG_MAX ? max_indices(&r, first) : count;
+	y = mode == BAG_MAX ? with_first_row(&r, rows, first, y) : y;
 	Node out[] = {b_convert(b, y, node_dtype(b->g, w)), r.bag, count, most};
 	for (uint32_t k = 1; k < 4; k++)
 		out[k] = for_gradients(b, n, k, out[k]);

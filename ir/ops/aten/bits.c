@@ -37,9 +37,10 @@ static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 	Shape s = aten_shape(b, x);
 	DType narrow = aten_dtype(b, x);
 	Sym last = s.dim[s.rank - 1];
-	if (!sym_divides(b_syms(b), parts, last))
-		return b_error(b, "view of %s elements of %s as %s", sym_str(b_syms(b), last),
-			       dtype_name(narrow), dtype_name(wide));
+	aten_require_multiple(b, last, parts,
+			      arena_printf(b->g->ir->ctx->arena,
+					   "a view of %s has whole elements of %s",
+					   dtype_name(narrow), dtype_name(wide)));
 	s.dim[s.rank - 1] = sym_divi(b_syms(b), last, parts);
 	s = shape_insert(s, s.rank, b_int(b, parts));
 	Node y = b_convert(b, aten_reshape(b, x, &s), wide);
@@ -73,8 +74,7 @@ static Node join_parts(Build *b, Node x)
 {
 	Shape s = aten_shape(b, x);
 	Sym last = s.dim[s.rank - 1];
-	if (!sym_divides(b_syms(b), 2, last))
-		return b_error(b, "view of %s parts as complex numbers", sym_str(b_syms(b), last));
+	aten_require_multiple(b, last, 2, "the last extent is the pairs of complex numbers");
 	s.dim[s.rank - 1] = sym_divi(b_syms(b), last, 2);
 	s = shape_insert(s, s.rank, b_int(b, 2));
 	x = aten_reshape(b, x, &s);

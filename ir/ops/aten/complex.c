@@ -1,6 +1,8 @@
 /* Complex tensors: made of parts and taken apart. What real tensors mean by the same names, too. */
 #include "ir/ops/aten/priv.h"
 
+#include <math.h>
+
 /* ---- parts ---- */
 
 static Node build_view_as_real(Build *b, Node n)
@@ -71,7 +73,8 @@ static Node build_real(Build *b, Node n)
 OP(aten_real){
 	.schema = "aten.real(Tensor(a) self) -> Tensor(a)",
 	.aliases = "prims.real",
-	.view = VIEW_BITS,
+	.view = VIEW_REAL,
+	.view_if = VIEW_IF_COMPLEX,
 	.itself = true,
 	.build = build_real,
 	.sample = "c64[n=3, 4]",
@@ -84,7 +87,7 @@ static Node build_imag(Build *b, Node n)
 OP(aten_imag){
 	.schema = "aten.imag(Tensor(a) self) -> Tensor(a)",
 	.aliases = "prims.imag",
-	.view = VIEW_BITS,
+	.view = VIEW_IMAG,
 	.build = build_imag,
 	.sample = "c64[n=3, 4]",
 };
@@ -142,7 +145,7 @@ OP(aten_isreal){
 	.sample = "c64[n=2, 2] of 1 0 2 3 0 0 0 1; f32[3]",
 };
 
-/* Of a real number 0 or pi, NaN for NaN. */
+/* Of a real number 0 or pi, NaN for NaN: constants, whose derivative is 0. */
 static Node build_angle(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -153,7 +156,8 @@ static Node build_angle(Build *b, Node n)
 		return x;
 	Node neg = b_bin_scalar(b, OP_lt, x, 0), nan = b_un(b, OP_isnan, x);
 	Node pi = aten_like(b, x, 3.141592653589793);
-	return b_select(b, nan, x, b_select(b, neg, pi, aten_like(b, x, 0)));
+	Node y = b_select(b, neg, pi, aten_like(b, x, 0));
+	return b_select(b, nan, aten_like(b, x, (double)NAN), y);
 }
 OP(aten_angle){
 	.schema = "aten.angle(Tensor self) -> Tensor",

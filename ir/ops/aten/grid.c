@@ -1,6 +1,8 @@
 /* ATen sampling of images at given places. */
 #include "ir/ops/aten/priv.h"
 
+#include <math.h>
+
 typedef enum { SAMPLE_BILINEAR, SAMPLE_NEAREST, SAMPLE_BICUBIC } Sampling;
 typedef enum { PAD_ZEROS, PAD_BORDER, PAD_REFLECTION } Padding;
 
@@ -19,7 +21,8 @@ static Node extent(Build *b, const Sampler *s, uint32_t k, int64_t add)
 	return aten_size(b, sym_addi(b_syms(b), s->in[k], add), aten_dtype(b, s->at[k]));
 }
 
-/* -1..1 to pixels */
+/* -1..1 to pixels. Of images PyTorch rounds the product with half the extent, less 0.5, once: that
+ * decides whether the place is at the border. */
 static Node unnormalise(Build *b, const Sampler *s, uint32_t k, Node g)
 {
 	Node one = b_bin_scalar(b, OP_add, g, 1);
@@ -27,7 +30,13 @@ static Node unnormalise(Build *b, const Sampler *s, uint32_t k, Node g)
 		Node last = aten_size(b, sym_addi(b_syms(b), s->in[k], -1), aten_dtype(b, g));
 		return b_bin(b, OP_mul, b_bin_scalar(b, OP_mul, one, 0.5), last);
 	}
-	Node y = b_bin(b, OP_mul, one, aten_size(b, s->in[k], aten_dtype(b, g)));
+	Node size = aten_size(b, s->in[k], aten_dtype(b, g));
+	if (s->ns == 2)
+		return b_pointwise(b, OP_fma,
+				   (Node[]){one, b_bin_scalar(b, OP_mul, size, 0.5),
+					    b_scalar(b, aten_dtype(b, g), -0.5)},
+				   3);
+	Node y = b_bin(b, OP_mul, one, size);
 	return b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, y, 1), 0.5);
 }
 
@@ -45,17 +54,34 @@ static Node reflect(Build *b, Node x, double low, Node span)
 	return b_select(b, none, aten_like(b, y, 0), y);
 }
 
+/* Into 0 .. last. The place is one that is computed with only strictly between them, so the
+ * derivative is 0 at both ends. NaN is the first in images and the last in volumes. */
 static Node clip(Build *b, const Sampler *s, uint32_t k, Node x)
+{
+	Node last = extent(b, s, k, -1), none = aten_like(b, x, 0);
+	Node below = b_select(b, b_bin(b, OP_lt, x, last), x, last);
+	if (s->ns == 3)
+		return b_select(b, b_bin(b, OP_le, x, none), none, below);
+	return b_select(b, b_bin(b, OP_gt, x, none), below, none);
+}
+
+/* A place of the image, for numbers that have no derivative. */
+static Node inner(Build *b, const Sampler *s, uint32_t k, Node x)
 {
 	x = b_bin_scalar(b, OP_maximum, x, 0);
 	return b_bin(b, OP_minimum, x, extent(b, s, k, -1));
 }
 
-/* The place with the padding mode applied. */
+/* The place with the padding mode applied. What is not finite is outside of a volume; in images its
+ * weights are NaN. */
 static Node settle(Build *b, const Sampler *s, uint32_t k, Node x)
 {
-	if (s->pad == PAD_ZEROS)
+	if (s->pad == PAD_ZEROS && s->ns < 3)
 		return x;
+	if (s->pad == PAD_ZEROS) {
+		Node finite = b_bin_scalar(b, OP_lt, b_un(b, OP_abs, x), HUGE_VAL);
+		return b_select(b, finite, x, aten_like(b, x, -100));
+	}
 	if (s->pad == PAD_REFLECTION)
 		x = reflect(b, x, s->align ? 0 : -0.5, extent(b, s, k, s->align ? -1 : 0));
 	return clip(b, s, k, x);
@@ -70,7 +96,7 @@ static Node pixels(Build *b, const Sampler *s, const Node *p)
 		Node in = b_bin_scalar(b, OP_ge, p[k], 0);
 		in = b_bin(b, OP_bit_and, in, b_bin(b, OP_le, p[k], extent(b, s, k, -1)));
 		inside = inside.i ? b_bin(b, OP_bit_and, inside, in) : in;
-		part[k] = b_convert(b, clip(b, s, k, p[k]), DT_i64);
+		part[k] = b_convert(b, inner(b, s, k, p[k]), DT_i64);
 		axes[k] = 2 + k;
 	}
 	uint32_t rank = aten_rank(b, p[0]);
@@ -173,6 +199,9 @@ static Node build_grid_sampler(Build *b, Node n)
 	if (!s.x.i || (rank != 4 && rank != 5) || aten_rank(b, grid) != rank || how < 0 ||
 	    how > 2 || pad < 0 || pad > 2 || (how == 2 && rank != 4))
 		return b_error(b, "grid_sampler of ranks %u and %u", rank, aten_rank(b, grid));
+	if (!dtype_is_float(aten_dtype(b, grid)))
+		return b_error(b, "a grid of %s, expected floats",
+			       dtype_name(aten_dtype(b, grid)));
 	aten_require_elements(b, s.x, aten_dims_from(b, s.x, 2),
 			      "what a grid samples has elements");
 	s.how = (Sampling)how;

@@ -178,6 +178,18 @@ static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Nod
 		index[d] = place_along(b, place, &s, d);
 }
 
+/* The rank that all indices have when they are broadcast: a mask's places are a vector. */
+static uint32_t index_rank(Build *b, Node n)
+{
+	uint32_t first, count = node_args(b->g, n, "indices", &first), rank = 0;
+	for (uint32_t k = 0; k < count; k++) {
+		Node i = node_in(b->g, n, first + k);
+		uint32_t own = !i.i ? 0 : is_mask(b->g, i) ? 1 : node_rank(b->g, i);
+		rank = own > rank ? own : rank;
+	}
+	return rank;
+}
+
 /* Read Tensor?[] indices: integers broadcast together. reads: the result of n is what they read.
  * False after b_error. */
 static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
@@ -186,13 +198,15 @@ static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
 	Node part[MAX_RANK];
 	Shape common = {0};
 	Sym size = {0};
+	uint32_t last = index_rank(b, n) - 1; /* the dim along which masks select */
 	if (!find_axes(b, n, x, out))
 		return false;
 	for (uint32_t k = 0; k < count; k++) {
 		Node i = node_in(b->g, n, first + k);
 		if (is_mask(b->g, i)) {
 			if (!size.i) /* all of them select equally many */
-				size = reads ? data_size(b, n, 0, out->at) : data_size_new(b);
+				size = reads ? data_size(b, n, 0, out->at + last)
+					     : data_size_new(b);
 			expand_mask(b, x, out->axes[at], i, size, part + at);
 			at += node_rank(b->g, i);
 		} else if (i.i) {
@@ -571,6 +585,46 @@ OP(aten_diagonal){
 		 .sample = "f32[n=2, 3, 4]; f32[3, 4], offset=-1; f32[2, 3, 4], offset=1, dim1=0, "
 			   "dim2=2"},
 	},
+};
+
+/* Of a matrix that is taller than wide the diagonal starts again, a row apart, below: the places
+ * whose row and column differ by a multiple of its width + 1. */
+static Node on_diagonal(Build *b, const Shape *s, bool wrap)
+{
+	Node row = aten_iota_dim(b, s, 0, DT_i64), all = {0};
+	for (uint32_t k = 1; k < s->rank; k++) {
+		Node other = aten_iota_dim(b, s, k, DT_i64), same = b_bin(b, OP_eq, row, other);
+		if (wrap && s->rank == 2) {
+			Node step = b_from_size(b, sym_addi(b_syms(b), s->dim[1], 1));
+			Node apart = b_bin(b, OP_remainder, b_bin(b, OP_sub, row, other), step);
+			same = b_bin_scalar(b, OP_eq, apart, 0);
+		}
+		all = all.i ? b_bin(b, OP_bit_and, all, same) : same;
+	}
+	return all;
+}
+
+static Node build_fill_diagonal(Build *b, Node n)
+{
+	Node x = arg(b, n, "self");
+	Shape s = aten_shape(b, x);
+	if (!x.i || s.rank < 2)
+		return b_error(b, "an operand of rank %u, expected 2 or more", s.rank);
+	for (uint32_t k = 1; k < s.rank && s.rank > 2; k++)
+		aten_require_equal(b, s.dim[k], s.dim[0],
+				   "a diagonal runs through equal dimensions");
+	Node value = aten_scalar_as(b, node_attr(b->g, n, "fill_value"), aten_dtype(b, x));
+	return b_select(b, on_diagonal(b, &s, node_bool(b->g, n, "wrap")), value, x);
+}
+OP(aten_fill_diagonal){
+	.schema = "aten.fill_diagonal(Tensor self, Scalar fill_value, bool wrap=False) -> Tensor",
+	.doc = "what fill_diagonal_ writes",
+	.build = build_fill_diagonal,
+	.sample = "f32[n=3, 4], fill_value=1.5; f32[n=5, 3], fill_value=2; "
+		  "f32[n=9, 2], fill_value=-1, wrap=true; f32[2, 5], fill_value=7, wrap=true; "
+		  "i32[3, 3, 3], fill_value=2.5; f32[4, 3], fill_value=7, wrap=true; "
+		  "bool[2, 2] of 0, fill_value=3; c64[2, 2], fill_value=1.5; f32[5, 1], "
+		  "fill_value=2, wrap=true",
 };
 
 static Node build_trace(Build *b, Node n)

@@ -74,7 +74,8 @@ static Node build_negative(Build *b, Node n)
 }
 OP(aten__neg_view){
 	.schema = "aten._neg_view(Tensor(a) self) -> Tensor(a)",
-	.view = VIEW_OTHER,
+	.view = VIEW_BITS,
+	.view_undo = "aten._neg_view",
 	.build = build_negative,
 	.no_sample = "a view that negates is made of complex conjugates inside of PyTorch only",
 	.overloads = (const Overload[]){

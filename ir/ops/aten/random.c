@@ -371,8 +371,23 @@ static Node below(Build *b, Draw *d, Sym range, const Shape *s)
 	return b_bin(b, OP_shift_right, b_bin(b, OP_add, high, carry), half);
 }
 
+/* low + a number below `range`, modulo 2^64; range 0: below 2^64. Each number is as likely as the
+ * others to within range / 2^64. */
+static Node integers_of_all(Build *b, Sample *s, int64_t low, uint64_t range)
+{
+	Node x = draw_bits(b, &s->draw, &s->shape);
+	if (range)
+		x = b_bin(b, OP_remainder, x, b_full_int(b, DT_u64, (int64_t)range, 0, NULL));
+	x = b_bin(b, OP_add, x, b_full_int(b, DT_u64, low, 0, NULL));
+	return b_convert(b, aten_bitcast(b, x, DT_i64), s->dtype);
+}
+
 static Node integers(Build *b, Sample *s, Sym low, Sym high)
 {
+	int64_t from, to, range;
+	if (aten_const(b, low, &from) && aten_const(b, high, &to) && from < to &&
+	    __builtin_sub_overflow(to, from, &range))
+		return integers_of_all(b, s, from, (uint64_t)to - (uint64_t)from);
 	Node x = b_convert(b, below(b, &s->draw, sym_sub(b_syms(b), high, low), &s->shape), DT_i64);
 	if (!sym_is(b_syms(b), low, 0))
 		x = b_bin(b, OP_add, x, aten_size(b, low, DT_i64));
@@ -433,9 +448,13 @@ static Node build_random(Build *b, Node n)
 	Sym most = greatest(b, s.dtype);
 	if (!sym_is(t, most, INT64_MAX))
 		return integers(b, &s, from, sym_add(t, most, b_int(b, 1)));
-	if (!sym_is(t, from, 0))
-		return b_error(b, "random numbers up to the greatest of %s need a first of 0",
+	int64_t first;
+	if (!aten_const(b, from, &first))
+		return b_error(b,
+			       "random numbers up to the greatest of %s need a first that is known",
 			       dtype_name(s.dtype));
+	if (first)
+		return integers_of_all(b, &s, first, (uint64_t)INT64_MAX + 1 - (uint64_t)first);
 	Node x = draw_bits(b, &s.draw, &s.shape);
 	return b_convert(b, b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, 1, 0, NULL)),
 			 s.dtype);

@@ -71,7 +71,7 @@ static void cell_gru(Build *b, Node *state, Node x, const Node *w)
 static void cell_plain(Build *b, Cell cell, Node *state, Node x, const Node *w)
 {
 	Node h = b_bin(b, OP_add, x, aten_linear(b, state[0], w[0], (Node){0}));
-	state[0] = cell == CELL_TANH ? b_un(b, OP_tanh, h) : b_bin_scalar(b, OP_maximum, h, 0);
+	state[0] = cell == CELL_TANH ? b_un(b, OP_tanh, h) : aten_hinge(b, h);
 }
 
 /* The body of the scan: inputs state..., x_t, weights...; outputs state'..., h'. */

@@ -234,6 +234,7 @@ static Node build_zeta(Build *b, Node n)
 OP(aten_special_zeta){
 	.schema = "aten.special_zeta(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.zeta",
+	.promote = PROMOTE_FLOAT,
 	.build = build_zeta,
 	.sample = "f32[n=3, 4] in 1.125..8, f32[4] in 0.25..6; f32[4] of 1 0.5 2 3, "
 		  "f32[4] of 2 2 -1.5 0; "

@@ -56,6 +56,5 @@ Node contrib_activation(Build *b, Node n, const char *name, Node x, double alpha
 	bool clip = aten_is(b, n, name, "Clip");
 	if (!clip)
 		x = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, alpha), beta);
-	return b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, clip ? alpha : 0),
-			    clip ? beta : 1);
+	return onnx_clamp(b, x, clip ? alpha : 0, clip ? beta : 1);
 }

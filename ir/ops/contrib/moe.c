@@ -32,9 +32,8 @@ static Node activated(Build *b, Node n, Node x)
 	Node value =
 		fused == 1 ? b_slice(b, x, -1, one, all, two) : b_slice(b, x, -1, half, all, one);
 	if (isfinite(limit)) {
-		gate = b_bin_scalar(b, OP_minimum, gate, limit);
-		value = b_bin_scalar(b, OP_maximum, b_bin_scalar(b, OP_minimum, value, limit),
-				     -limit);
+		gate = onnx_clamp(b, gate, -(double)INFINITY, limit);
+		value = onnx_clamp(b, value, -limit, limit);
 	}
 	gate = b_bin(b, OP_mul, gate, b_un(b, OP_sigmoid, b_bin_scalar(b, OP_mul, gate, alpha)));
 	return b_bin(b, OP_mul, gate, b_bin_scalar(b, OP_add, value, beta));

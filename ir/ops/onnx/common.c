@@ -1,6 +1,8 @@
 /* What several families of ONNX's operators share. */
 #include "ir/ops/onnx/priv.h"
 
+#include <math.h>
+
 uint32_t onnx_axis(Build *b, Node n, const char *name, Node x)
 {
 	int64_t axis = aten_int(b, n, name);
@@ -27,6 +29,13 @@ Node onnx_call(Build *b, const char *name, const Node *in, uint32_t nin, const A
 	if (!op)
 		ctx_bug(b->g->ir->ctx, "no operator %s", name);
 	return b_node(b, op, in, nin, attr, nattr);
+}
+
+Node onnx_clamp(Build *b, Node x, double low, double high)
+{
+	Attr attr[] = {attr_none(), isinf(low) ? attr_none() : attr_float(low),
+		       isinf(high) ? attr_none() : attr_float(high)};
+	return onnx_call(b, "aten.clamp", &x, 1, attr, 3);
 }
 
 bool onnx_axes(Build *b, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count)

@@ -24,6 +24,9 @@ Node *onnx_list(const Build *, Node n, const char *name, uint32_t *count);
  * their defaults but those given in attr (`nattr` of them, by argument). */
 Node onnx_call(Build *, const char *op, const Node *in, uint32_t nin, const Attr *attr,
 	       uint32_t nattr);
+/* Returns min(max(x, low), high) with PyTorch's derivative, 0 at both bounds and beyond; a bound
+ * that is infinite is none. */
+Node onnx_clamp(Build *, Node x, double low, double high);
 /* Sets axes[] to the dimensions that an int[] argument names, of a tensor of that rank, in its
  * order, and *n to their number; without the argument to the dimensions 0, 1, ..., rank - 1.
  * Returns false after an error. */

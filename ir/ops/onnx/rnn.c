@@ -55,22 +55,20 @@ static Node scaled(Build *b, Node x, double scale, double shift)
 static Node apply(Build *b, const Layer *l, const Function *f, Node x)
 {
 	if (l->clip > 0)
-		x = b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, x, -l->clip), l->clip);
+		x = onnx_clamp(b, x, -l->clip, l->clip);
 	if (is(f, "Sigmoid"))
 		return b_un(b, OP_sigmoid, x);
 	if (is(f, "Tanh"))
 		return b_un(b, OP_tanh, x);
 	if (is(f, "Relu"))
-		return b_bin_scalar(b, OP_maximum, x, 0);
+		return onnx_call(b, "aten.relu", &x, 1, NULL, 0);
 	if (is(f, "Affine"))
 		return scaled(b, x, f->alpha, f->beta);
 	if (is(f, "ScaledTanh"))
 		return b_bin_scalar(
 			b, OP_mul, b_un(b, OP_tanh, b_bin_scalar(b, OP_mul, x, f->beta)), f->alpha);
 	if (is(f, "HardSigmoid"))
-		return b_bin_scalar(b, OP_maximum,
-				    b_bin_scalar(b, OP_minimum, scaled(b, x, f->alpha, f->beta), 1),
-				    0);
+		return onnx_clamp(b, scaled(b, x, f->alpha, f->beta), 0, 1);
 	if (is(f, "Softsign"))
 		return b_bin(b, OP_div, x, b_bin_scalar(b, OP_add, b_un(b, OP_abs, x), 1));
 	if (is(f, "Softplus"))

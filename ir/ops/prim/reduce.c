@@ -133,6 +133,8 @@ OP(reduce) {
 	.linear = LINEAR_TOGETHER,
 	.linear_if = is_sum,
 	.adjoint = adjoint_reduce,
+	.tangent = tangent_extremum,
+	.tangent_if = is_extremum,
 	.schema = "reduce(Tensor x, *, str kind, int[] dims, ScalarType acc) -> Tensor",
 	.doc = "dims combined by sum, prod, max, min (NaN wins), and, or, xor; ints and bool give "
 	       "acc",

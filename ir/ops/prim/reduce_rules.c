@@ -102,19 +102,49 @@ static Node products(Build *b, Node n)
 	return b_permute(b, b_reshape(b, others, t.n, dim), inverse);
 }
 
-/* Shared evenly by the elements that are the extremum, as PyTorch's amax does. Beside NaN, which is
- * equal to none, 0 / 0. */
+/* The elements that are the extremum, and how many they are, as numbers to compute with. Beside NaN
+ * there are none, because it is equal to nothing. */
+typedef struct {
+	Node is_it, count; /* like the operand, like the result */
+	DType acc;
+} Extrema;
+
+static Extrema find_extrema(Build *b, Node n)
+{
+	Node x = node_in(b->g, n, 0);
+	DType acc = dtype_compute(node_dtype(b->g, x));
+	Node is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
+	return (Extrema){
+		is_it,
+		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none),
+		acc};
+}
+
+/* Shared evenly by the elements that are the extremum, as PyTorch's amax does; beside NaN 0 / 0. */
 static Node shared(Build *b, Node n, Node ct)
 {
-	Node x = node_in(b->g, n, 0), is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
-	DType d = node_dtype(b->g, x), acc = dtype_compute(d);
-	Node count =
-		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none);
-	Node part = b_bin(
-		b, OP_div,
-		b_select(b, is_it, over_dims(b, n, b_convert(b, ct, acc)), b_scalar(b, acc, 0)),
-		over_dims(b, n, count));
-	return b_convert(b, part, d);
+	Extrema e = find_extrema(b, n);
+	Node part = b_bin(b, OP_div,
+			  b_select(b, e.is_it, over_dims(b, n, b_convert(b, ct, e.acc)),
+				   b_scalar(b, e.acc, 0)),
+			  over_dims(b, n, e.count));
+	return b_convert(b, part, node_dtype(b->g, n));
+}
+
+/* The mean of the tangents of the elements that are the extremum. The transpose of `shared` would
+ * be 0 beside NaN, where it is NaN. */
+bool tangent_extremum(Build *b, Node n, const Node *t, Node *ty)
+{
+	Extrema e = find_extrema(b, n);
+	Node own = b_select(b, e.is_it, b_convert(b, t[0], e.acc), b_scalar(b, e.acc, 0));
+	Node sum = b_reduce(b, REDUCE_SUM, own, reduced_dims(b->g, n), DT_none);
+	ty[0] = b_convert(b, b_bin(b, OP_div, sum, e.count), node_dtype(b->g, n));
+	return ty[0].i;
+}
+
+bool is_extremum(const Graph *g, Node n)
+{
+	return kind_of(g, n) == REDUCE_MAX || kind_of(g, n) == REDUCE_MIN;
 }
 
 bool adjoint_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)

@@ -17,6 +17,8 @@ Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, 
 /* The .adjoint of reduce of kind "sum", "prod", "max" or "min"; another kind is an error. Elements
  * that are equal to the extremum share the cotangent. Returns false after errors. */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* The .tangent of reduce of kind "max" or "min". Returns false after errors. */
+bool tangent_extremum(Build *, Node n, const Node *t, Node *ty);
 /* The .adjoint of cumulative, of every kind that b_cumulative names. For "max" and "min" the latest
  * of equal elements gets the cotangent. Returns false after errors. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
@@ -24,6 +26,8 @@ bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node 
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 /* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);
+/* Whether the attribute `kind` of a reduce is "max" or "min". */
+bool is_extremum(const Graph *, Node);
 /* Whether the attribute `kind` of a reduce or cumulative is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
 /* The .parts of reduce of kind "sum", and of kind "prod" over dimensions with constant extents of

@@ -198,7 +198,7 @@ OP(nextafter) {
 	.doc = "the next value from a towards b",
 	.promote = PROMOTE_FLOAT,
 	.scalar = "nextafter(a, b)",
-	.deriv = {"1", "0"},
+	.deriv = {"select(eq(a, b), 0, 1)", "0"},
 	.sample = "f32[n=3, 4] in -8..8, f32[n, 4] in -7.9..8.1; f32[4] of 0 1 -2 5, "
 		  "f32[4] of -1 2 -3 6",
 };

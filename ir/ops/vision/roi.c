@@ -38,7 +38,7 @@ static void require_images(Build *b, const Rois *r)
 		b_node(b, OP_assert, &legal, 1, attr, 2);
 }
 
-/* Coordinates times spatial_scale, less `offset`. */
+/* Coordinates times spatial_scale, less `offset`. They have no derivative, as in torchvision. */
 static bool read_rois(Build *b, Node n, double offset, bool own_channels, Rois *r)
 {
 	Node x = arg(b, n, "input"), rois = arg(b, n, "rois");
@@ -57,7 +57,7 @@ static bool read_rois(Build *b, Node n, double offset, bool own_channels, Rois *
 			       op_name(node_op(b->g, n)), node_rank(b->g, x), node_rank(b->g, rois))
 			.i;
 	r->x = aten_wide(b, x);
-	rois = aten_wide(b, rois);
+	rois = aten_wide(b, aten_detached(b, rois));
 	r->dtype = node_dtype(b->g, r->x);
 	r->k = b_dim(b, rois, 0);
 	for (uint32_t a = 0; a < 2; a++) {

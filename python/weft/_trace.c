@@ -9,14 +9,12 @@
 
 /* A value of a trace, which it does not keep alive: the trace's number tells it from all others. */
 typedef struct {
-	PyObject_HEAD
-	WeftValue value;
+	PyObject_HEAD WeftValue value;
 	uint64_t trace;
 } Value;
 
 typedef struct {
-	PyObject_HEAD
-	Session *session;
+	PyObject_HEAD Session *session;
 	WeftTrace *trace; /* NULL: it has ended */
 	uint64_t number;
 } Trace;
@@ -91,7 +89,9 @@ static WeftArgKind kind_of(PyObject *o)
 		return WEFT_ARG_TEXT;
 	if (PyBool_Check(o))
 		return WEFT_ARG_BOOL;
-	return PyFloat_Check(o) ? WEFT_ARG_FLOAT : WEFT_ARG_INT;
+	return PyFloat_Check(o)     ? WEFT_ARG_FLOAT
+	       : PyComplex_Check(o) ? WEFT_ARG_COMPLEX
+				    : WEFT_ARG_INT;
 }
 
 /* The kind of a list with these elements: None among tensors is an absent tensor, an integer among
@@ -173,6 +173,17 @@ static bool list_argument(const Trace *t, WeftArg *a, PyObject *list, Memory **m
 	return memory;
 }
 
+static bool complex_argument(WeftArg *a, PyObject *o, Memory **m)
+{
+	double *parts = memory_take(m, 2 * sizeof *parts);
+	if (!parts)
+		return false;
+	parts[0] = PyComplex_RealAsDouble(o);
+	parts[1] = PyComplex_ImagAsDouble(o);
+	*a = weft_arg_complex(parts);
+	return true;
+}
+
 static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 {
 	*a = weft_arg_none();
@@ -187,6 +198,8 @@ static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 		a->u.b = o == Py_True;
 	else if (a->kind == WEFT_ARG_FLOAT)
 		a->u.f = PyFloat_AsDouble(o);
+	else if (a->kind == WEFT_ARG_COMPLEX)
+		return complex_argument(a, o, m);
 	else if (a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_SIZE)
 		a->u.text = PyUnicode_AsUTF8AndSize(o, NULL);
 	else if (a->kind == WEFT_ARG_INT)
@@ -277,6 +290,16 @@ static PyObject *trace_extent(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OI", &o, &dim) || !value_of(t, o, &v) || !trace_ready(t))
 		return NULL;
 	const char *text = weft_trace_extent(t->trace, v, dim);
+	return text ? PyUnicode_FromString(text) : session_raise(t->session);
+}
+
+static PyObject *trace_dtype(PyObject *self, PyObject *o)
+{
+	Trace *t = (Trace *)self;
+	WeftValue v;
+	if (!value_of(t, o, &v) || !trace_ready(t))
+		return NULL;
+	const char *text = weft_trace_dtype(t->trace, v);
 	return text ? PyUnicode_FromString(text) : session_raise(t->session);
 }
 
@@ -593,11 +616,13 @@ static PyMethodDef trace_methods[] = {
 	{"symbol", trace_symbol, METH_VARARGS, "symbol(name, lo, hi): declares a size."},
 	{"input", trace_input, METH_VARARGS, "input(name, type): \"f32[B, 3]\""},
 	{"param", trace_param, METH_VARARGS, "param(name, type, array): a constant."},
-	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a "
-						   "parameter."},
+	{"variable", trace_variable, METH_VARARGS,
+	 "variable(name, type, array): state that is a "
+	 "parameter."},
 	{"buffer", trace_buffer, METH_VARARGS, "buffer(name, type, array): state that is none."},
-	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes "
-					   "a size."},
+	{"size", trace_size, METH_VARARGS,
+	 "size(name, value, lo, hi): an integer's value becomes "
+	 "a size."},
 	{"integer", trace_integer, METH_O, "integer(size): the value of an expression of sizes."},
 	{"output", trace_output, METH_VARARGS, "output(name, value)"},
 	{"assign", trace_assign, METH_VARARGS, "assign(state, value)"},
@@ -606,6 +631,7 @@ static PyMethodDef trace_methods[] = {
 	{"result", trace_result, METH_VARARGS, "result(several, k)"},
 	{"shape", trace_shape, METH_O, "shape(value): None for an extent that is no number."},
 	{"extent", trace_extent, METH_VARARGS, "extent(value, dim): an expression of sizes."},
+	{"dtype", trace_dtype, METH_O, "dtype(value): its name, \"bf16\"."},
 	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
 	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n)"},
 	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},
@@ -614,8 +640,9 @@ static PyMethodDef trace_methods[] = {
 	{0},
 };
 static PyMemberDef trace_members[] = {
-	{"session", T_OBJECT, offsetof(Trace, session), READONLY, "The Session that owns the "
-								  "trace."},
+	{"session", T_OBJECT, offsetof(Trace, session), READONLY,
+	 "The Session that owns the "
+	 "trace."},
 	{0},
 };
 static PyType_Slot trace_slots[] = {

@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from weft import norms
+
 aten = torch.ops.aten
 
 
@@ -132,6 +134,7 @@ def _of_lists() -> dict[Any, Callable[..., Any]]:
 
 decompositions: dict[Any, Callable[..., Any]] = {
     **_of_lists(),
+    **norms.decompositions,
     aten._linalg_det.default: _linalg_det,
     aten._linalg_slogdet.default: _linalg_slogdet,
     aten._linalg_solve_ex.default: _linalg_solve_ex,

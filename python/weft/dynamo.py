@@ -38,6 +38,7 @@ class Statistics:
 
 
 statistics = Statistics()
+_TORCH = {name: dtype for dtype, name in fx.DTYPES.items()}
 
 
 # ---- compiled graphs ----
@@ -154,6 +155,12 @@ class Compiled(Boxed):
             made = model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
+        except ValueError:
+            # An operator that runs as PyTorch's, in this graph or in that of the forward pass, may give another dtype than
+            # PyTorch's tracing says.
+            if not (converted := self._converted(inputs)):
+                raise
+            made = model.run(*converted)
         self.text = None  # what is to be kept is kept before the first call
         if self._single:
             made = (made,)
@@ -164,6 +171,12 @@ class Compiled(Boxed):
         results = [self._result(r, args, made) for r in self._results]
         args.clear()
         return results
+
+    def _converted(self, inputs: list[Any]) -> list[Any] | None:
+        """The inputs in the dtypes of the model; None if they have them."""
+        dtypes = [_TORCH[t.dtype] for t in self._model.inputs]
+        other = [isinstance(x, torch.Tensor) and x.dtype != d for x, d in zip(inputs, dtypes)]
+        return [x.to(d) if convert else x for x, d, convert in zip(inputs, dtypes, other)] if any(other) else None
 
     def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
         if r.kind == "constant":

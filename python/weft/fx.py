@@ -320,6 +320,7 @@ class Lowering(Scalars):
         if node.target is operator.getitem:
             several, k = self.env[node.args[0]], node.args[1]
             self.env[node] = several[k] if isinstance(several, (list, tuple)) else self._checked(node, self.trace.result, several, k)
+            self._convert(node)
             self._learn(node)
             return
         if _computes_size(node):
@@ -341,7 +342,21 @@ class Lowering(Scalars):
             self.env[node] = self._checked(node, getattr(self, CONTROL[node.target]), node, *node.args)
             return
         self.env[node] = self._effect(node) if node.target is _with_effects else self._operator(node, node.target, node.args, node.kwargs)
+        self._convert(node)
         self._learn(node)
+
+    def _convert(self, node: Node) -> None:
+        """Gives the value the dtype that it has in PyTorch's graph, since the types of what is computed of it, in this graph
+        and in that of the derivatives, are made of that."""
+        v, value = node.meta.get("val"), self.env[node]
+        if not isinstance(v, torch.Tensor) or not isinstance(value, _weft.Value):
+            return
+        have, want = self.trace.dtype(value), DTYPES[v.dtype]
+        if have == want:
+            return
+        if _kind(have) != _kind(want):
+            raise Unsupported(node, f"its dtype in PyTorch, {v.dtype}, which is {have} in Weft")
+        self.env[node] = self._call_op(node, "_to_copy", value, dtype=want)
 
     def _effect(self, node: Node) -> Any:
         """A token, and the results: order is kept, since checks are."""
@@ -363,8 +378,6 @@ class Lowering(Scalars):
         self._given = _by_name(target, args, kwargs)
         if name in composed.CALLS and not _knows(name, ()):
             return self._checked(node, composed.CALLS[name], self, node, {k: self._argument(node, v) for k, v in self._given.items()})
-        if any(isinstance(a, complex) for a in self._given.values()):
-            name = name.replace(".Scalar", ".Tensor")
         if not self.alone and _is_empty(node) and _refusal(node):
             # Nothing to compute, of a shape that Weft's operator does not have, such as pooling to no element.
             v = node.meta["val"]
@@ -493,7 +506,7 @@ class Lowering(Scalars):
             if self._is_unknown(given):
                 value = self._call_op(node, "_to_copy", value, dtype=self._dtype_beside(1.0))
             # The C interface takes a number as `other` of an operator that has numbers there.
-            if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
+            if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, complex, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
                 value = self._number(node, value)
             if k == len(listed) and not a.kwarg_only:
                 listed.append(value)
@@ -545,14 +558,9 @@ class Lowering(Scalars):
             return self._scalar(node, given) if expression(given) is not None else float(given.node.expr)
         if isinstance(given, torch.SymBool):
             raise Unsupported(node, "an argument that is a truth")
-        if isinstance(given, complex):
-            value = torch.tensor(given, dtype=node.meta["val"].dtype if isinstance(node.meta["val"], torch.Tensor) else None)
-            if not value.is_complex():
-                raise Unsupported(node, "a complex number as an argument")
-            return self._param(f"{node.name}.{given}", value)
         if is_float and type(given) is int:
             return float(given)
-        if given is None or isinstance(given, (_weft.Value, bool, int, float, str)):
+        if given is None or isinstance(given, (_weft.Value, bool, int, float, complex, str)):
             return given
         raise Unsupported(node, f"an argument of {type(given).__name__}")
 
@@ -687,6 +695,11 @@ class Lowering(Scalars):
                 statically_known_true(a == b) for a, b in zip((*v.shape, *v.stride()), (*r.shape, *r.stride()))):
             return "alias"
         return self._sizes([*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()])
+
+
+def _kind(dtype: str) -> str:
+    """ "f" of floats, "i" of integers, "c" of complex numbers, "bool" """
+    return dtype if dtype == "bool" else {"b": "f", "u": "i"}.get(dtype[0], dtype[0])
 
 
 def set_constants(graph: Any, first: int, values: list[torch.Tensor | None]) -> None:

@@ -133,15 +133,16 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
 
 
 def _resolved(program: Any) -> Any:
-    """The program with the contents of tensors that are the conjugate or the negative of their memory: files lose both."""
+    """The program as it is written: without its example inputs, which may be large, and with the contents of tensors that are
+    the conjugate or the negative of their memory, since files lose both."""
     import torch
 
     def all_of(values: dict[str, Any]) -> dict[str, Any]:
         return {k: resolved(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-    if not any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
-        return program
     copied = copy.copy(program)
-    copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
+    copied._example_inputs = None
+    if any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
+        copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
     return copied
 
 

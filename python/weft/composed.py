@@ -12,6 +12,7 @@ import torch
 from torch.fx import Node
 
 from weft import norms
+from weft.sizes import DTYPES
 
 aten = torch.ops.aten
 
@@ -183,8 +184,15 @@ def _fma(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
     return lowering.trace.call("aten.addcmul", (c, a, b), {})
 
 
+def _zeros_like_meta(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+    """Zeros, in a layout that the node's type says: a tangent in which a part is written."""
+    v = node.meta["val"]
+    return lowering.trace.call("aten.full", (lowering._argument(node, list(v.shape)), 0), {"dtype": DTYPES[v.dtype]})
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     "prims.fma": _fma,
+    "aten._new_zeros_with_same_feature_meta": _zeros_like_meta,
     "aten._cdist_backward": _derived("aten._cdist_forward", ("x1",), ("x1", "x2"), ("p",), compute_mode=None),
     "aten._pdist_backward": _derived("aten._pdist_forward", ("self",), ("self",), ("p",)),
     "aten.grid_sampler_2d_backward": _derived("aten.grid_sampler_2d", *_GRID),

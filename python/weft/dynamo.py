@@ -21,8 +21,9 @@ from torch._functorch._aot_autograd import autograd_cache
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, composed, fx
+from weft import _weft, composed, fx, regions, results
 from weft.model import Model, resolved
 
 
@@ -178,7 +179,7 @@ class Compiled(Boxed):
         other = [isinstance(x, torch.Tensor) and x.dtype != d for x, d in zip(inputs, dtypes)]
         return [x.to(d) if convert else x for x, d, convert in zip(inputs, dtypes, other)] if any(other) else None
 
-    def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
+    def _result(self, r: results.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
         if r.kind == "constant":
             return r.value
         if r.kind == "number":
@@ -194,7 +195,7 @@ class Compiled(Boxed):
             return t
         if r.value == "alias":
             return t.detach()
-        if isinstance(r.value, fx.View):
+        if isinstance(r.value, results.View):
             return r.value.of(t, args)
         *n, offset = r.value.of(args)
         view = t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
@@ -253,13 +254,18 @@ def _unboxed(compiled: Boxed) -> Callable[..., Any]:
 
 
 def _warn(refused: dict[Node, str]) -> None:
-    """One warning for each operator that runs as PyTorch's."""
-    nodes: dict[str, list[str]] = {}
+    """One warning for each operator that runs as PyTorch's, or for several that do so for one reason."""
+    reasons: dict[str, dict[str, int]] = {}
+    first = {str(node.target): why for node, why in reversed(refused.items())}
     for node, why in refused.items():
-        nodes.setdefault(str(node.target), []).append(why)
-    for target, why in nodes.items():
-        statistics.refused[target] += len(why)
-        warnings.warn(f"weft: {target} runs as PyTorch's operator ({len(why)} node{'s' * (len(why) > 1)}): {why[0]}", stacklevel=2)
+        target = str(node.target)
+        statistics.refused[target] += 1
+        counts = reasons.setdefault(first[target], {})
+        counts[target] = counts.get(target, 0) + 1
+    for why, counts in reasons.items():
+        n = sum(counts.values())
+        runs = "runs as PyTorch's operator" if len(counts) == 1 else "run as PyTorch's operators"
+        warnings.warn(f"weft: {', '.join(counts)} {runs} ({n} node{'s' * (n > 1)}): {why}", stacklevel=2)
 
 
 def _warn_graph(what: str, why: Exception) -> None:
@@ -298,6 +304,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
 
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
     """What AOTAutograd calls with each graph."""
+    regions.inline(gm)
     written = fx.writes_to_results(gm)
     boxed = compile_values(gm, name, fallback)
     return Writing(boxed, written) if written else boxed
@@ -361,6 +368,9 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
         raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback'")
     fallback = (options or {}).get("fallback", True)
 
+    if any(isinstance(x, (list, tuple, dict)) for x in example_inputs):  # of compiled autograd
+        return torch._dynamo.utils.flatten_graph_inputs(gm, example_inputs, functools.partial(backend, options=options))
+
     def compiler(kind: str) -> Callable[..., Boxed]:
         def f(graph: GraphModule, inputs: Any) -> Boxed:
             start = time.time_ns()
@@ -397,6 +407,8 @@ class _Details(autograd_cache.AOTAutogradCacheDetails):
             autograd_cache.FxGraphCache._check_can_cache(gm, example_inputs, fx_config)
         except autograd_cache.BypassFxGraphCache as e:
             raise autograd_cache.BypassAOTAutogradCache(str(e)) from e
+        if any(is_traceable_wrapper_subclass(x) and not hasattr(x, "_stable_hash_for_caching") for x in example_inputs):
+            raise autograd_cache.BypassAOTAutogradCache("an input is of a class that has no key")
         if _share_memory(example_inputs):
             raise autograd_cache.BypassAOTAutogradCache("what inputs are parts of is no part of the key")
         self.gm, self.example_inputs, self.cache_key_tag = gm, list(example_inputs), torch.compiler.config.cache_key_tag

@@ -9,12 +9,14 @@
 
 /* A value of a trace, which it does not keep alive: the trace's number tells it from all others. */
 typedef struct {
-	PyObject_HEAD WeftValue value;
+	PyObject_HEAD
+	WeftValue value;
 	uint64_t trace;
 } Value;
 
 typedef struct {
-	PyObject_HEAD Session *session;
+	PyObject_HEAD
+	Session *session;
 	WeftTrace *trace; /* NULL: it has ended */
 	uint64_t number;
 } Trace;
@@ -28,7 +30,7 @@ void *memory_take(Memory **m, size_t bytes)
 {
 	Memory *block = calloc(1, sizeof *block + bytes);
 	if (!block)
-		return PyErr_NoMemory();
+		return no_memory("a call");
 	block->next = *m;
 	*m = block;
 	return block + 1;

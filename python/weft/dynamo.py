@@ -93,6 +93,7 @@ class Compiled(Boxed):
         effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
         self.text = lowering.graph.text() if not lowering.nparam and not effects else None
         self.name = lowering.name
+        self.nodes = _count(lowering.gm)
         self._take = lowering.tensors
         self._more = lowering.more
         self._results = lowering.results
@@ -137,6 +138,7 @@ class Compiled(Boxed):
             self._compile()
         statistics.graphs += 1
         statistics.compiled += 1
+        statistics.nodes += self.nodes
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if not self._model:
@@ -285,6 +287,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
     statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
+    some = False
     for node in list(fused.graph.nodes):
         if node.op != "call_module":
             continue
@@ -298,7 +301,9 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
             continue
         delattr(fused, node.target)
         setattr(fused, node.target, compiled)
-
+        some = True
+    if not some and lacking:
+        warnings.warn(f"weft: nothing of this graph ({name}) is compiled", stacklevel=3)
     return Eager(fused)
 
 
@@ -313,7 +318,7 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
 def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
     """Compiles a graph that writes nothing, as far as that can be done."""
     statistics.graphs += 1
-    statistics.nodes += sum(n.op == "call_function" for n in gm.graph.nodes)
+    statistics.nodes += _count(gm)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
         return Eager(gm)
     refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
@@ -336,6 +341,10 @@ def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
         raise fx.Unsupported(node, f"{node.target}: {why}")
     refused = {n: "other nodes of its graph do" for n in gm.graph.nodes if n.target in fx.CONTROL} | refused
     return compile_parts(gm, name, refused)
+
+
+def _count(gm: GraphModule) -> int:
+    return sum(n.op == "call_function" for n in gm.graph.nodes)
 
 
 def _is_sizes(node: Node) -> bool:

@@ -6,13 +6,12 @@ import copy
 import inspect
 import io
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from weft import _weft
 from weft.graph import differentiated
-from weft.model import Model, load, resolved
+from weft.model import Model, in_python, load, resolved
 
 _SHARED = 10  # WEFT_EMIT_SHARED
 
@@ -54,32 +53,10 @@ def join(models: dict[str, Any], *, target: str | None = None, path: str | os.Pa
     return _made(session, session.join(list(models), graphs), {"target": target, "name": name, **options}, path)
 
 
-# Options of the command as messages name them, and what they are in Python.
-_OPTIONS = {"replaceable-weights": "replaceable"}
-
-
-@contextlib.contextmanager
-def _in_python() -> Iterator[None]:
-    """Messages name options as Python does: "--backend c" is backend="c"."""
-    def named(m: re.Match[str]) -> str:
-        name, value = _OPTIONS.get(m[1], m[1].replace("-", "_")), m[2]
-        return f"{name}=" + (f'"{value[1:]}"' if value and value[1:].islower() and value[1:] not in _WORDS else value or "")
-    try:
-        yield
-    except _weft.Error as e:
-        text = re.sub(r"(?<![\w-])--([a-z][a-z-]*)( [a-z0-9._-]+)?", named, str(e))
-        if text == str(e):
-            raise
-        raise type(e)(text) from None
-
-
-_WORDS = {"and", "or", "as", "compiles", "writes", "with", "expected", "to", "for", "in"}  # which may follow an option in a sentence
-
-
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None and given["target"] not in (None, "native"):
         raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
-    with _in_python():
+    with in_python():
         if path is None:
             return Model(session.jit(graph, given))
         session.emit(graph, _SHARED, path, given)
@@ -90,7 +67,7 @@ def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynam
            rng_input: bool = False) -> Any:
     """The graph of a model. Its sizes have the names of the user's Dims, which files do not have."""
     source, label, names = _archive(model, args, kwargs, dynamic_shapes, grad)
-    with _in_python():
+    with in_python():
         graph = session.load(source, label, rng_input)
     for size, name in names.items():
         with contextlib.suppress(_weft.Error):  # a size that the graph does not read, or a name that another one has

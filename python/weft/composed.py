@@ -94,6 +94,19 @@ def _embedding_bag_per_sample_weights_backward(grad: torch.Tensor, weight: torch
     return torch.where(indices != padding_idx, given, 0)
 
 
+def _linspace(start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, layout: Any = None, device: Any = None,
+              pin_memory: bool | None = None) -> torch.Tensor:
+    """Of complex bounds; each part by itself."""
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return NotImplemented
+    dtype = dtype or torch.get_default_dtype().to_complex()
+    if not dtype.is_complex:
+        return NotImplemented
+    start, end, real = complex(start), complex(end), dtype.to_real()
+    return torch.complex(aten.linspace(start.real, end.real, steps, dtype=real, device=device),
+                         aten.linspace(start.imag, end.imag, steps, dtype=real, device=device))
+
+
 # Operators on lists of tensors, of which optimizers are made: each element by itself.
 _EACH: dict[str, Callable[..., torch.Tensor]] = {
     "addcdiv": lambda x, a, b, value=1: aten.addcdiv(x, a, b, value=value) if not isinstance(value, torch.Tensor) else x + a / b * value,
@@ -136,6 +149,7 @@ def _of_lists() -> dict[Any, Callable[..., Any]]:
 decompositions: dict[Any, Callable[..., Any]] = {
     **_of_lists(),
     **norms.decompositions,
+    aten.linspace.default: _linspace,
     aten._linalg_det.default: _linalg_det,
     aten._linalg_slogdet.default: _linalg_slogdet,
     aten._linalg_solve_ex.default: _linalg_solve_ex,

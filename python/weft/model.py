@@ -1,8 +1,10 @@
 """Compiled models: load them, call them, look into them."""
 from __future__ import annotations
 
+import contextlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
@@ -10,6 +12,28 @@ from typing import Any, NamedTuple
 from weft import _weft
 
 Function = _weft.Function
+
+
+# Options of the command as messages name them, and what they are in Python.
+_OPTIONS = {"replaceable-weights": "replaceable=True"}
+_WORDS = {"and", "or", "as", "compiles", "writes", "with", "expected", "to", "for", "in"}  # which may follow an option in a sentence
+
+
+@contextlib.contextmanager
+def in_python() -> Iterator[None]:
+    """Messages name options as Python does: "--backend c" is backend="c"."""
+    def named(m: re.Match[str]) -> str:
+        name, value = m[1].replace("-", "_"), m[2] or ""
+        if m[1] in _OPTIONS:
+            return _OPTIONS[m[1]] + value
+        return f'{name}="{value[1:]}"' if value and value[1:] not in _WORDS else f"{name}={value}"
+    try:
+        yield
+    except (_weft.Error, ValueError) as e:
+        text = re.sub(r"(?<![\w-])--([a-z][a-z-]*)( [a-z0-9._-]+)?", named, str(e))
+        if text == str(e):
+            raise
+        raise type(e)(text) from None
 
 
 class TensorInfo(NamedTuple):
@@ -145,7 +169,8 @@ class Model(Function):
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:
         """Replaces parameters, as in a state dictionary. The model was compiled with replaceable=True."""
-        self.instance.set_weights({name: _contiguous(w, f"weight {name}") for name, w in weights.items()}, not strict)
+        with in_python():
+            self.instance.set_weights({name: _contiguous(w, f"weight {name}") for name, w in weights.items()}, not strict)
 
     def weights(self, *names: str) -> dict[str, Any]:
         """Copies of the replaceable parameters; of all of them if no names are given."""

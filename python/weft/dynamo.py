@@ -35,6 +35,7 @@ class Statistics:
 
     def reset(self) -> None:
         self.graphs = self.compiled = self.nodes = self.eager_nodes = 0
+        self.lowered = 0  # nodes of graphs that come from no cache
         self.refused: Counter[str] = Counter()
 
 
@@ -319,6 +320,7 @@ def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
     """Compiles a graph that writes nothing, as far as that can be done."""
     statistics.graphs += 1
     statistics.nodes += _count(gm)
+    statistics.lowered += _count(gm)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
         return Eager(gm)
     refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}

@@ -87,15 +87,9 @@ void weft_trace_assign(WeftTrace *, WeftValue state, WeftValue to);
 
 typedef enum {
 	WEFT_ARG_NONE, /* the optional argument is absent */
-	WEFT_ARG_VALUE,
-	WEFT_ARG_VALUES,
-	WEFT_ARG_BOOL,
-	WEFT_ARG_INT,
-	WEFT_ARG_FLOAT,
+	WEFT_ARG_VALUE, WEFT_ARG_VALUES, WEFT_ARG_BOOL, WEFT_ARG_INT, WEFT_ARG_FLOAT,
 	WEFT_ARG_TEXT, /* a text or the name of a dtype */
-	WEFT_ARG_INTS,
-	WEFT_ARG_FLOATS,
-	WEFT_ARG_BOOLS,
+	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS,
 	WEFT_ARG_SIZE, /* an integer that is an expression of sizes: "2*B + 1" */
 	WEFT_ARG_SIZES,
 	WEFT_ARG_COMPLEX /* two floats: the real and the imaginary part */
@@ -293,7 +287,7 @@ WEFT_UNARY_(relu, "aten.relu")
 WEFT_UNARY_(sigmoid, "aten.sigmoid")
 WEFT_UNARY_(silu, "aten.silu")
 WEFT_UNARY_(gelu, "aten.gelu")
-WEFT_UNARY_(sum, "aten.sum") /* of all elements */
+WEFT_UNARY_(sum, "aten.sum")   /* of all elements */
 WEFT_UNARY_(mean, "aten.mean")
 #undef WEFT_UNARY_
 #undef WEFT_BINARY_

@@ -618,13 +618,11 @@ static PyMethodDef trace_methods[] = {
 	{"symbol", trace_symbol, METH_VARARGS, "symbol(name, lo, hi): declares a size."},
 	{"input", trace_input, METH_VARARGS, "input(name, type): \"f32[B, 3]\""},
 	{"param", trace_param, METH_VARARGS, "param(name, type, array): a constant."},
-	{"variable", trace_variable, METH_VARARGS,
-	 "variable(name, type, array): state that is a "
-	 "parameter."},
+	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a "
+						   "parameter."},
 	{"buffer", trace_buffer, METH_VARARGS, "buffer(name, type, array): state that is none."},
-	{"size", trace_size, METH_VARARGS,
-	 "size(name, value, lo, hi): an integer's value becomes "
-	 "a size."},
+	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes "
+					   "a size."},
 	{"integer", trace_integer, METH_O, "integer(size): the value of an expression of sizes."},
 	{"output", trace_output, METH_VARARGS, "output(name, value)"},
 	{"assign", trace_assign, METH_VARARGS, "assign(state, value)"},
@@ -642,9 +640,8 @@ static PyMethodDef trace_methods[] = {
 	{0},
 };
 static PyMemberDef trace_members[] = {
-	{"session", T_OBJECT, offsetof(Trace, session), READONLY,
-	 "The Session that owns the "
-	 "trace."},
+	{"session", T_OBJECT, offsetof(Trace, session), READONLY, "The Session that owns the "
+								  "trace."},
 	{0},
 };
 static PyType_Slot trace_slots[] = {

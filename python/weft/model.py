@@ -252,20 +252,20 @@ _FILES = {b"PK": "an archive, such as a .pt2 file: weft.compile(path) makes a mo
 
 
 def _check_kind(path: str) -> None:
-    """Raises weft.Error, which says what the file is, if it is no shared object of this machine."""
+    """Raises OSError, which says what the file is, if it is no shared object of this machine."""
     with open(path, "rb") as f:
         head = f.read(20)
     if head[:4] != b"\x7fELF" or len(head) < 20:
         known = [what for magic, what in _FILES.items() if head.startswith(magic)]
         onnx = "a model of ONNX: weft.compile(path) makes a model of it" if path.endswith(".onnx") else "no shared object"
-        raise _weft.Error(f"{path} is {known[0] if known else onnx}")
+        raise OSError(f"{path} is {known[0] if known else onnx}")
     order = "little" if head[5] == 1 else "big"
     kind, machine = (int.from_bytes(head[k:k + 2], order) for k in (16, 18))
     if kind == 1:
-        raise _weft.Error(f"{path} is an object file, which a linker takes: compile with path=\"model.so\"")
+        raise OSError(f"{path} is an object file, which a linker takes: compile with path=\"model.so\"")
     name, here = _MACHINES.get(machine, f"machine {machine} of ELF"), platform.machine()
     if name != here and here in _MACHINES.values():
-        raise _weft.Error(f"{path} is code for {name}, and this process runs on {here}: compile with a target= of {here}")
+        raise OSError(f"{path} is code for {name}, and this process runs on {here}: compile with a target= of {here}")
 
 
 _loaded: dict[str, list[tuple[int, ...]]] = {}

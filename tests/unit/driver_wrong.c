@@ -330,10 +330,7 @@ WRONG(file_data, weft_write_file(p->w, p->path, NULL, 1))
 WRONG(trace_null, weft_trace_new(p->w, NULL))
 WRONG(trace_empty, weft_trace_new(p->w, ""))
 
-#define W(name)                                                                                    \
-	{                                                                                          \
-#name, wrong_##name                                                                \
-	}
+#define W(name) {#name, wrong_##name}
 static const struct {
 	const char *name;
 	WrongFn *fn;
@@ -507,7 +504,7 @@ typedef void TraceFn(const Traced *);
 #define CALL(op, ...)                                                                              \
 	weft_trace_call(k->t, op, (const WeftArg[]){__VA_ARGS__},                                  \
 			sizeof((const WeftArg[]){__VA_ARGS__}) / sizeof(WeftArg))
-#define X      weft_arg(k->x)
+#define X weft_arg(k->x)
 #define INT(v) weft_arg_int(v)
 #define INTS(...)                                                                                  \
 	weft_arg_ints((const int64_t[]){__VA_ARGS__},                                              \
@@ -689,10 +686,7 @@ TRACE(einsum_less, CALL("aten.einsum", weft_arg_text("ij->ji"),
 			weft_arg_values((const WeftValue[]){k->x, k->x}, 2)))
 TRACE(einsum, CALL("aten.einsum", weft_arg_text("ij,jk->ik"), weft_arg_values(&k->x, 1)))
 
-#define T(name)                                                                                    \
-	{                                                                                          \
-#name, trace_##name                                                                \
-	}
+#define T(name) {#name, trace_##name}
 static const struct {
 	const char *name;
 	TraceFn *fn;

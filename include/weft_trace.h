@@ -91,7 +91,8 @@ typedef enum {
 	WEFT_ARG_TEXT, /* a text or the name of a dtype */
 	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS,
 	WEFT_ARG_SIZE, /* an integer that is an expression of sizes: "2*B + 1" */
-	WEFT_ARG_SIZES
+	WEFT_ARG_SIZES,
+	WEFT_ARG_COMPLEX /* two floats: the real and the imaginary part */
 } WeftArgKind;
 typedef struct {
 	const char *name; /* NULL: a positional argument */
@@ -137,6 +138,8 @@ int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
  * the name of a size that depends on data. The text is valid until weft_free. Returns NULL after an
  * error; a dimension that the tensor does not have is one. */
 const char *weft_trace_extent(WeftTrace *, WeftValue, uint32_t dim);
+/* Returns the name of a tensor's dtype as types write it, "bf16". Returns NULL after an error. */
+const char *weft_trace_dtype(WeftTrace *, WeftValue);
 
 /* Arguments of weft_trace_call, by kind, without a name (weft_arg_named). Lists and texts are
  * referred to: they must stay valid until the call.
@@ -180,6 +183,13 @@ static inline WeftArg weft_arg_float(double f)
 {
 	WeftArg a = {NULL, WEFT_ARG_FLOAT, 1, {{0, 0}}};
 	a.u.f = f;
+	return a;
+}
+/* An argument that is a complex number: its real and its imaginary part, which are referred to. */
+static inline WeftArg weft_arg_complex(const double parts[2])
+{
+	WeftArg a = {NULL, WEFT_ARG_COMPLEX, 2, {{0, 0}}};
+	a.u.floats = parts;
 	return a;
 }
 /* A text, or the name of a dtype, "f32". */

@@ -411,6 +411,8 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 		return attr_int(ir, a->u.i);
 	case WEFT_ARG_FLOAT:
 		return attr_float(a->u.f);
+	case WEFT_ARG_COMPLEX:
+		return attr_complex(a->u.floats[0], a->u.floats[1]);
 	case WEFT_ARG_TEXT:
 		return attr_str(ir, a->u.text);
 	case WEFT_ARG_INTS:
@@ -431,16 +433,17 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 static bool is_whole(const TraceStep *s, uint32_t k)
 {
 	const WeftArg *a = &s->arg[k];
-	const void *list = a->kind == WEFT_ARG_VALUES   ? (const void *)a->u.values
-			   : a->kind == WEFT_ARG_TEXT   ? (const void *)a->u.text
-			   : a->kind == WEFT_ARG_INTS   ? (const void *)a->u.ints
-			   : a->kind == WEFT_ARG_FLOATS ? (const void *)a->u.floats
-			   : a->kind == WEFT_ARG_SIZE   ? (const void *)a->u.text
-			   : a->kind == WEFT_ARG_SIZES  ? (const void *)a->u.texts
-							: (const void *)a->u.bools;
-	bool points = a->kind == WEFT_ARG_TEXT ||
+	const void *list = a->kind == WEFT_ARG_VALUES    ? (const void *)a->u.values
+			   : a->kind == WEFT_ARG_TEXT    ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_INTS    ? (const void *)a->u.ints
+			   : a->kind == WEFT_ARG_FLOATS  ? (const void *)a->u.floats
+			   : a->kind == WEFT_ARG_COMPLEX ? (const void *)a->u.floats
+			   : a->kind == WEFT_ARG_SIZE    ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_SIZES   ? (const void *)a->u.texts
+							 : (const void *)a->u.bools;
+	bool points = a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_COMPLEX ||
 		      (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
-	if ((unsigned)a->kind > WEFT_ARG_SIZES)
+	if ((unsigned)a->kind > WEFT_ARG_COMPLEX)
 		return ctx_error(s->t->w->ctx, s->t->name,
 				 "%s: argument %u is of kind %d, which there is not", s->name, k,
 				 (int)a->kind);
@@ -540,6 +543,23 @@ const char *weft_trace_extent(WeftTrace *t, WeftValue v, uint32_t dim)
 {
 	TraceStep s = {.t = t, .name = "weft_trace_extent", .value = v, .n = dim};
 	return t && tracing_perform(&s, get_extent) ? s.type : NULL;
+}
+
+static bool get_dtype(void *arg)
+{
+	TraceStep *s = arg;
+	Scope *scope;
+	Node n;
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n) &&
+	    tracing_is_tensor(s, scope, n));
+	s->type = dtype_name(node_dtype(scope->g, n));
+	return true;
+}
+
+const char *weft_trace_dtype(WeftTrace *t, WeftValue v)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_dtype", .value = v};
+	return t && tracing_perform(&s, get_dtype) ? s.type : NULL;
 }
 
 /* ---- integers and sizes ---- */

@@ -116,7 +116,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *named
 	if (s->w && s->held)
 		return (PyObject *)s;
 	Py_DECREF((PyObject *)s);
-	return PyErr_NoMemory();
+	return no_memory("a session");
 }
 
 static void session_dealloc(PyObject *self)

@@ -30,7 +30,7 @@ void *memory_take(Memory **m, size_t bytes)
 {
 	Memory *block = calloc(1, sizeof *block + bytes);
 	if (!block)
-		return PyErr_NoMemory();
+		return no_memory("a call");
 	block->next = *m;
 	*m = block;
 	return block + 1;
@@ -91,7 +91,9 @@ static WeftArgKind kind_of(PyObject *o)
 		return WEFT_ARG_TEXT;
 	if (PyBool_Check(o))
 		return WEFT_ARG_BOOL;
-	return PyFloat_Check(o) ? WEFT_ARG_FLOAT : WEFT_ARG_INT;
+	return PyFloat_Check(o)     ? WEFT_ARG_FLOAT
+	       : PyComplex_Check(o) ? WEFT_ARG_COMPLEX
+				    : WEFT_ARG_INT;
 }
 
 /* The kind of a list with these elements: None among tensors is an absent tensor, an integer among
@@ -173,6 +175,17 @@ static bool list_argument(const Trace *t, WeftArg *a, PyObject *list, Memory **m
 	return memory;
 }
 
+static bool complex_argument(WeftArg *a, PyObject *o, Memory **m)
+{
+	double *parts = memory_take(m, 2 * sizeof *parts);
+	if (!parts)
+		return false;
+	parts[0] = PyComplex_RealAsDouble(o);
+	parts[1] = PyComplex_ImagAsDouble(o);
+	*a = weft_arg_complex(parts);
+	return true;
+}
+
 static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 {
 	*a = weft_arg_none();
@@ -187,6 +200,8 @@ static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 		a->u.b = o == Py_True;
 	else if (a->kind == WEFT_ARG_FLOAT)
 		a->u.f = PyFloat_AsDouble(o);
+	else if (a->kind == WEFT_ARG_COMPLEX)
+		return complex_argument(a, o, m);
 	else if (a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_SIZE)
 		a->u.text = PyUnicode_AsUTF8AndSize(o, NULL);
 	else if (a->kind == WEFT_ARG_INT)
@@ -277,6 +292,16 @@ static PyObject *trace_extent(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OI", &o, &dim) || !value_of(t, o, &v) || !trace_ready(t))
 		return NULL;
 	const char *text = weft_trace_extent(t->trace, v, dim);
+	return text ? PyUnicode_FromString(text) : session_raise(t->session);
+}
+
+static PyObject *trace_dtype(PyObject *self, PyObject *o)
+{
+	Trace *t = (Trace *)self;
+	WeftValue v;
+	if (!value_of(t, o, &v) || !trace_ready(t))
+		return NULL;
+	const char *text = weft_trace_dtype(t->trace, v);
 	return text ? PyUnicode_FromString(text) : session_raise(t->session);
 }
 
@@ -606,6 +631,7 @@ static PyMethodDef trace_methods[] = {
 	{"result", trace_result, METH_VARARGS, "result(several, k)"},
 	{"shape", trace_shape, METH_O, "shape(value): None for an extent that is no number."},
 	{"extent", trace_extent, METH_VARARGS, "extent(value, dim): an expression of sizes."},
+	{"dtype", trace_dtype, METH_O, "dtype(value): its name, \"bf16\"."},
 	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
 	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n)"},
 	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},

@@ -55,6 +55,8 @@ void view_close(View *);
 /* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
  * can make more of them. */
 bool is_exchanged(PyObject *o);
+/* Whether autograd would record what is computed of a tensor of PyTorch. */
+bool is_recorded(PyObject *o);
 /* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as
  * the object: of the class of `like` if is_exchanged(like), else a NumPy array, else a
  * memoryview. */
@@ -153,6 +155,8 @@ int nodes_setup(PyObject *module);
 
 /* A function of CPython as a method, whatever its arguments are. */
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+/* Sets MemoryError with a text, and returns NULL. */
+void *no_memory(const char *what);
 /* Makes a class of a spec, adds it to the module, and sets *out. */
 int class_add(PyObject *module, PyType_Spec *, const char *name, PyTypeObject **out);
 /* Zeros for `count` elements and one more; free them. NULL with an exception. A negative count is

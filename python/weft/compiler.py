@@ -11,7 +11,7 @@ from typing import Any
 
 from weft import _weft
 from weft.graph import differentiated
-from weft.model import Model, load, resolved
+from weft.model import Model, in_python, load, resolved
 
 _SHARED = 10  # WEFT_EMIT_SHARED
 
@@ -56,9 +56,10 @@ def join(models: dict[str, Any], *, target: str | None = None, path: str | os.Pa
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None and given["target"] not in (None, "native"):
         raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
-    if path is None:
-        return Model(session.jit(graph, given))
-    session.emit(graph, _SHARED, path, given)
+    with in_python():
+        if path is None:
+            return Model(session.jit(graph, given))
+        session.emit(graph, _SHARED, path, given)
     return load(path)
 
 
@@ -66,7 +67,8 @@ def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynam
            rng_input: bool = False) -> Any:
     """The graph of a model. Its sizes have the names of the user's Dims, which files do not have."""
     source, label, names = _archive(model, args, kwargs, dynamic_shapes, grad)
-    graph = session.load(source, label, rng_input)
+    with in_python():
+        graph = session.load(source, label, rng_input)
     for size, name in names.items():
         with contextlib.suppress(_weft.Error):  # a size that the graph does not read, or a name that another one has
             _weft.graph_rename_size(graph, size, name)
@@ -133,15 +135,16 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
 
 
 def _resolved(program: Any) -> Any:
-    """The program with the contents of tensors that are the conjugate or the negative of their memory: files lose both."""
+    """The program as it is written: without its example inputs, which may be large, and with the contents of tensors that are
+    the conjugate or the negative of their memory, since files lose both."""
     import torch
 
     def all_of(values: dict[str, Any]) -> dict[str, Any]:
         return {k: resolved(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-    if not any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
-        return program
     copied = copy.copy(program)
-    copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
+    copied._example_inputs = None
+    if any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
+        copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
     return copied
 
 

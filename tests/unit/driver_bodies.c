@@ -420,6 +420,8 @@ static void test_data_extents(void **state)
 	const char *n = weft_trace_extent(t, found, 0);
 	assert_non_null(n);
 	assert_string_equal(weft_trace_extent(t, found, 1), "1");
+	assert_string_equal(weft_trace_dtype(t, v.u.value), "f32");
+	assert_string_equal(weft_trace_dtype(t, found), "i64");
 	const WeftArg flat[] = {weft_arg(found), weft_arg_sizes(&n, 1)};
 	weft_trace_output(t, "y", weft_trace_call(t, "aten.reshape", flat, 2));
 	weft_trace_output(t, "count", weft_trace_integer(t, n));

@@ -56,7 +56,7 @@ static PyObject *program_load(PyObject *module, PyObject *args)
 	const WeftModel *m = model ? model() : NULL;
 	PyObject *p = NULL;
 	if (code)
-		PyErr_Format(access(file, F_OK) ? PyExc_FileNotFoundError : weft_error, "%s",
+		PyErr_Format(access(file, F_OK) ? PyExc_FileNotFoundError : PyExc_OSError, "%s",
 			     status.message);
 	else if (!so)
 		PyErr_Format(PyExc_OSError, "%s", dlerror());

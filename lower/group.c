@@ -56,12 +56,13 @@ typedef struct {
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
 	uint32_t anchor;   /* the place of that contraction in the program, of several the last */
 	bool cut;          /* another contraction is in the kernel that reads it: see
-	                      cut_narrow */
+			      cut_narrow */
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
+	bool whole;        /* some reader reads all of its elements, as far as is known */
 	const char *apart; /* why its readers are not one kernel, where that is not that they are
-	                      several */
+			      several */
 	ViewSet view;      /* how the group that reads it indexes it */
 } NodeState;
 
@@ -70,7 +71,7 @@ typedef struct {
 	const Target *target;
 	Arena *arena;
 	const char *const *stored; /* by node: why it is to be a root, whatever the rules say, or
-	                              NULL */
+				      NULL */
 	bool no_fusion;
 	NodeState *node;
 	Views views;
@@ -158,7 +159,8 @@ static bool chooses_cheaply(const Sweep *w, Node n)
 static const char *holds_other_work(const Group *group)
 {
 	return group->cost.anchors ? "the kernel that reads it is a contraction"
-	       : group->special    ? "the kernel that reads it is made for its operator" : NULL;
+	       : group->special    ? "the kernel that reads it is made for its operator"
+				   : NULL;
 }
 
 /* The kernel without other work reads each of its elements once; else why not. */
@@ -201,23 +203,41 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 		return recomputed_too_often(w, n, root)
 			       ? "computing it wherever it is read takes longer"
 			       : NULL;
-	case FUSE_NEVER: case FUSE_ALWAYS:
+	case FUSE_NEVER:
+	case FUSE_ALWAYS:
 		break;
 	}
 	return "its operator has kernels of its own";
+}
+
+static bool is_no_larger(const Graph *g, Node x, Node n)
+{
+	return sym_le(g->ir->syms, type_numel(g->ir, node_type_id(g, x)),
+		      type_numel(g->ir, node_type_id(g, n))) == YES;
+}
+
+/* Whether n may leave out elements of its operand x. */
+static bool may_drop(const Graph *g, Node n, Node x)
+{
+	const OpLower *l = op_lower(node_op(g, n));
+	return l->role == LOWER_INDEX && l->keeps == KEEPS_NOTHING && l->holds != HOLDS_OPERANDS &&
+	       !(op_info(node_op(g, n))->moves && is_no_larger(g, x, n));
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
 	const Graph *g = w->g;
 	const OpLower *l = how(w, n);
-	bool parent = w->node[n.i].is.role == ROLE_ROOT && l->holds && !group_makes_pairs(g, n);
+	const Role role = w->node[n.i].is.role;
+	bool parent = role == ROLE_ROOT && l->holds && !group_makes_pairs(g, n),
+	     whole = w->node[n.i].whole || (role != ROLE_INLINE && role != ROLE_VIRTUAL);
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
 		bool stored = parent || lower_reads(l, k);
 		w->node[in.i].loaded |= stored;
+		w->node[in.i].whole |= whole && in.i && (k || !may_drop(g, n, in));
 		if (stored || group == MANY)
 			w->node[in.i].apart = parent   ? "it is computed where its reader keeps it"
 					      : stored ? "its reader reads it at indices of its own"
@@ -378,6 +398,8 @@ static const char *kept(const Sweep *w, Node n)
 		return "an output";
 	if (node_has_effect(w->g, n))
 		return "it has effects";
+	if (!w->node[n.i].whole && node_nuses(w->g, n) && node_checks(w->g, n) == CHECKS_INDEX)
+		return "it checks its indices, and its readers leave out some";
 	if (w->node[n.i].cut)
 		return "the kernel that reads it is a contraction, and it has fewer bytes than the "
 		       "one that it ends";

@@ -11,6 +11,7 @@
  * Terminates: every node is visited once. */
 #include "lower/group.h"
 
+#include "ir/sym/reshape.h"
 #include "ir/target/work.h"
 #include "lower/group_cost.h"
 
@@ -51,6 +52,10 @@ typedef struct {
 	NodeGroup is;
 	Group group;       /* of a root */
 	uint32_t readers;  /* the one group that reads it, MANY, or 0 */
+	uint32_t summed;   /* bits of its dimensions along which a reduction in the kernel that
+			      reads it runs */
+	double evaluated;  /* at so many points its readers want it: at all that a reduction runs
+			      over */
 	bool bijective;    /* every reader so far reads it one to one */
 	bool below_reduce; /* an element-wise function of a reduction */
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
@@ -122,12 +127,24 @@ static double points(const Graph *g, Node root)
 	return elements(g, root) / (group_makes_pairs(g, root) ? 2 : 1);
 }
 
+/* At how many points the node n, which is in a kernel, wants its operand x. */
+static double wanted_points(const Sweep *w, Node n, Node x)
+{
+	const NodeState *self = &w->node[n.i];
+	if (how(w, n)->role == LOWER_REDUCE)
+		return elements(w->g, x);
+	return self->is.role == ROLE_ROOT ? points(w->g, n) : self->evaluated;
+}
+
 /* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it.
  * Functions of a reduction are evaluated once per row. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
-	double more = points(w->g, (Node){root}) - elements(w->g, n);
-	return w->node[n.i].below_reduce || more < 0 ? 0 : more * element_cost(w->g, n);
+	const bool varies = w->node[n.i].summed;
+	double all = varies ? w->node[n.i].evaluated : points(w->g, (Node){root}),
+	       more = all - elements(w->g, n);
+	bool by_row = w->node[n.i].below_reduce && !varies;
+	return by_row || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
 /* That takes longer, with what the kernel repeats already, than storing n in a phase more: none
@@ -224,6 +241,88 @@ static bool may_drop(const Graph *g, Node n, Node x)
 	       !(op_info(node_op(g, n))->moves && is_no_larger(g, x, n));
 }
 
+/* The dimension of n that is dimension k of its operand; MAX_RANK: none is known. */
+static uint32_t dim_of_operand(const Graph *g, Node n, Node x, uint32_t k)
+{
+	const Op op = node_op(g, n);
+	uint32_t rank;
+	const char *name = op_arg_index(op, "map") > 0    ? "map"
+			   : op_arg_index(op, "perm") > 0 ? "perm"
+							  : NULL;
+	if (!name)
+		return node_rank(g, n) == node_rank(g, x) ? k : MAX_RANK;
+	const Sym *list = node_ints(g, n, name, &rank);
+	if (*name == 'm')
+		return (uint32_t)sym_const(g->ir->syms, list[k]);
+	for (uint32_t d = 0; d < rank; d++)
+		if (sym_const(g->ir->syms, list[d]) == (int64_t)k)
+			return d;
+	return MAX_RANK;
+}
+
+/* Through a reshape. */
+static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
+{
+	const Type *from = node_type(g, x), *to = node_type(g, n);
+	ReshapeGroup part = {0};
+	uint32_t bits = 0;
+	while (reshape_group(g->ir->syms, from->dim, from->n, to->dim, to->n, &part))
+		for (uint32_t d = part.to; d < part.to_end; d++)
+			if (summed >> d & 1)
+				for (uint32_t k = part.from; k < part.from_end; k++)
+					bits |= 1u << k;
+	return bits;
+}
+
+static uint32_t reduced_dims(const Graph *g, Node n)
+{
+	uint32_t ndim, bits = 0;
+	const Sym *dim = node_ints(g, n, "dims", &ndim);
+	for (uint32_t k = 0; k < ndim; k++)
+		bits |= 1u << sym_const(g->ir->syms, dim[k]);
+	return bits;
+}
+
+/* Those of the dimensions that have more than one element. */
+static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
+{
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (sym_is(g->ir->syms, node_dim(g, x, k), 1))
+			bits &= ~(1u << k);
+	return bits;
+}
+
+/* The dimensions of the operand x of n along which a reduction runs in their kernel. */
+static uint32_t summed_of(const Sweep *w, Node n, Node x)
+{
+	const Graph *g = w->g;
+	const bool reduces = how(w, n)->role == LOWER_REDUCE;
+	const uint32_t summed = w->node[n.i].summed, own = reduces ? reduced_dims(g, n) : 0;
+	uint32_t bits = own, at = 0;
+	if (!summed)
+		return of_extent(g, x, bits);
+	if (how(w, n)->keeps == KEEPS_ORDER)
+		bits = summed_before(g, n, x, summed);
+	else
+		for (uint32_t k = 0; k < node_rank(g, x); k++) {
+			const uint32_t d = !reduces       ? dim_of_operand(g, n, x, k)
+					   : own >> k & 1 ? MAX_RANK
+							  : at++;
+			bits |= d < MAX_RANK && summed >> d & 1 ? 1u << k : 0;
+		}
+	return of_extent(g, x, bits);
+}
+
+static void want(Sweep *w, Node n, Node x)
+{
+	NodeState *of = &w->node[x.i];
+	if (!node_is_tensor(w->g, x) || !node_is_tensor(w->g, n))
+		return;
+	const double points = wanted_points(w, n, x);
+	of->evaluated = points > of->evaluated ? points : of->evaluated;
+	of->summed |= summed_of(w, n, x);
+}
+
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
 	const Graph *g = w->g;
@@ -237,6 +336,8 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 			add_load(w, in, group);
 		bool stored = parent || lower_reads(l, k);
 		w->node[in.i].loaded |= stored;
+		if (in.i)
+			want(w, n, in);
 		w->node[in.i].whole |= whole && in.i && (k || !may_drop(g, n, in));
 		if (stored || group == MANY)
 			w->node[in.i].apart = parent   ? "it is computed where its reader keeps it"
@@ -252,6 +353,7 @@ static void make_root(Sweep *w, Node n, const char *why)
 {
 	NodeState *self = &w->node[n.i];
 	self->is = (NodeGroup){ROLE_ROOT, n.i, why};
+	self->summed = 0; /* it is stored: only its own reduction counts */
 	self->group = (Group){.special = how(w, n)->role == LOWER_ROOT};
 	self->view.n = 0;
 	views_add(&w->views, &self->view, 0);

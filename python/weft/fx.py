@@ -18,7 +18,8 @@ from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
 
-from weft import _weft, composed
+from weft import _weft, composed, libraries
+from weft.compiler import session_with
 from weft.model import resolved
 from weft.scalars import Scalars, expression
 from weft.sizes import Unsupported, bounds, is_symbolic, size_hint, size_range, size_text
@@ -78,9 +79,9 @@ CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_lo
 
 
 def knows_op(target: Any) -> bool:
-    """Whether the table has the operator."""
+    """Whether the table has the operator, or a library of the user that is in use."""
     name = op_name(target)
-    return name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
+    return libraries.has(name) or name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
 
 
 def why_not(node: Node) -> str | None:
@@ -203,10 +204,12 @@ class Lowering(Scalars):
     depth = 0       # of bodies
     nparam = 0      # constants of bodies
     alone = False   # whether one node is traced
+    libraries: tuple[str, ...] = ()  # of the operators of the user that it calls
 
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
-        self.session = _weft.Session()
+        self.libraries = libraries.of(gm)
+        self.session = session_with(self.libraries)
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
@@ -827,7 +830,7 @@ class _Alone(Lowering):
     def __init__(self, node: Node):
         if isinstance(node.meta.get("val"), (int, torch.SymInt)):
             return
-        self.session = _weft.Session()
+        self.session = session_with(libraries.of(node.graph.owning_module))
         self.trace = self.session.trace("node")
         self.env, self.symbols, self.names, self.numbers, self.key, self.ndraw, self.more = {}, {}, {}, {}, None, 0, []
         declared, integers = set(), {}

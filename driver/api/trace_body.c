@@ -92,14 +92,14 @@ static bool count_results(Bodies *k)
 	Arena *scratch = k->step.t->w->ctx->scratch;
 	if (k->said < 0)
 		return true;
+	if (k->nbody > 1 && k->said != k->nout)
+		return body_error(k, arena_printf(scratch,
+						  "one branch gives %u values, the other one %u",
+						  k->nout, k->ngiven));
 	if (k->op == OP_while || k->said < k->ncarry || k->said > k->nout)
 		return body_error(k, arena_printf(scratch, "a body gives %u values, expected %u%s",
 						  k->ngiven, k->op == OP_scan ? k->ncarry : k->nout,
 						  k->op == OP_scan ? " or more" : " at most"));
-	if (k->nbody > 1 && k->ngiven != k->nout)
-		return body_error(k, arena_printf(scratch,
-						  "one branch gives %u values, the other one %u",
-						  k->nout, k->ngiven));
 	if (k->ngiven < k->nout)
 		memset(k->out + k->ngiven, 0, (k->nout - k->ngiven) * sizeof *k->out);
 	k->nout = k->ngiven;

@@ -59,8 +59,8 @@ static bool has_free_values(const Case *c)
 	return has_suffix(c->cs->model, ".onnx") && draws(c);
 }
 
-/* Whether a comparison says more than another one: of two that fail that whose error exceeds most what
- * is allowed there, of two that pass that with the larger error. */
+/* Whether a comparison says more than another one: of two that fail that whose error exceeds most
+ * what is allowed there, of two that pass that with the larger error. */
 static bool is_worse(const Comparison *a, const Comparison *b)
 {
 	if (a->ok != b->ok)

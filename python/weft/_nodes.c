@@ -688,8 +688,8 @@ static PyMethodDef functions[] = {
 	{"node_of_output", node_of_output, METH_VARARGS, "node_of_output(graph, k)"},
 	{"node_info", node_info, METH_VARARGS, "node_info(graph, node): (kind, op, user name, "
 					       "line, results)."},
-	{"node_is", node_is, METH_VARARGS, "node_is(graph, node, op): an operator that is not there is "
-					   "an error."},
+	{"node_is", node_is, METH_VARARGS, "node_is(graph, node, op): an operator that is not "
+					   "there is an error."},
 	{"node_name", node_name, METH_VARARGS, "node_name(graph, node)"},
 	{"node_set_name", node_set_name, METH_VARARGS, "node_set_name(graph, node, name)"},
 	{"node_text", node_text, METH_VARARGS, "node_text(graph, node)"},

@@ -664,8 +664,8 @@ static PyMethodDef session_methods[] = {
 					     "ignore_guards=None): a Graph."},
 	{"ops", session_ops, METH_VARARGS, "ops(path): registers the operators of a library."},
 	{"parse", session_parse, METH_VARARGS, "parse(text, name): a Graph."},
-	{"parse_like", session_parse_like, METH_VARARGS, "parse_like(graph, text, name): a Graph with "
-							 "the constants of another one."},
+	{"parse_like", session_parse_like, METH_VARARGS, "parse_like(graph, text, name): a Graph "
+							 "with the constants of another one."},
 	{"vjp", session_vjp, METH_VARARGS, "vjp(graph, wrt=None, outputs=None)"},
 	{"jvp", session_jvp, METH_VARARGS, "jvp(graph, wrt=None)"},
 	{"split", session_split, METH_VARARGS, "split(graph, wrt=None, outputs=None, budget=None): "

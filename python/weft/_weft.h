@@ -74,8 +74,8 @@ typedef struct {
 	void *library;   /* of dlopen; NULL: weft_jit_free, unless there is an owner */
 	PyObject *owner; /* the Session whose Weft has the model; NULL: none */
 } Program;
-/* Makes a Program of a model: of weft_jit_keep, which it frees; of a library, which it closes; or of
- * weft_jit, whose Session is the owner. */
+/* Makes a Program of a model: of weft_jit_keep, which it frees; of a library, which it closes; or
+ * of weft_jit, whose Session is the owner. */
 PyObject *program_object(const WeftModel *, void *library, PyObject *owner);
 
 /* An instance: weights and state of its own. */

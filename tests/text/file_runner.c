@@ -1,11 +1,11 @@
 /* file_runner [--bless | --show] [--loops TARGET] [--draw SEED] [--part K N] FILE-OR-FOLDER...
  *
  * Runs file tests, each in a process of its own, and compares what they print with what the files
- * expect. --bless makes the files expect what was printed, unless that is an error that was not expected and the
- * folder is not one of errors; --show only prints it. With --loops
- * nothing is compiled: the interpreter of loop IR does what the target would, and what is printed
- * is to be the same. --draw: variants of families of kernels (file_kernels.h), which are to show no
- * difference. --part: every Nth test, from number K on. */
+ * expect. --bless makes the files expect what was printed, unless that is an error that was not
+ * expected and the folder is not one of errors; --show only prints it. With --loops nothing is
+ * compiled: the interpreter of loop IR does what the target would, and what is printed is to be the
+ * same. --draw: variants of families of kernels (file_kernels.h), which are to show no difference.
+ * --part: every Nth test, from number K on. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -233,8 +233,7 @@ static bool may_bless(const Job *j, const char *have)
 {
 	const char *slash = strrchr(j->path, '/'), *error = error_line(have);
 	size_t n = slash ? (size_t)(slash - j->path) : 0;
-	bool of_errors = n >= 6 && !strncmp(slash - 6, "errors", 6) &&
-			 (n == 6 || slash[-7] == '/');
+	bool of_errors = n >= 6 && !strncmp(slash - 6, "errors", 6) && (n == 6 || slash[-7] == '/');
 	bool crashed = strstr(have, "stopped by signal ") || strstr(have, "\nfailed\n");
 	unsigned before = j->expected ? count_errors(j->expected) : 0;
 	if (!crashed && (of_errors || count_errors(have) <= before))

@@ -726,15 +726,14 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_counted),
-		cmocka_unit_test(test_cond),           cmocka_unit_test(test_while),
-		cmocka_unit_test(test_scan),           cmocka_unit_test(test_graph),
-		cmocka_unit_test(test_graph_refused),  cmocka_unit_test(test_graph_state),
-		cmocka_unit_test(test_one_size),       cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_extents),        cmocka_unit_test(test_found_size),
-		cmocka_unit_test(test_carry_type),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_data_extents),
+		cmocka_unit_test(test_counted),     cmocka_unit_test(test_cond),
+		cmocka_unit_test(test_while),       cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_graph),       cmocka_unit_test(test_graph_refused),
+		cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size),
+		cmocka_unit_test(test_sizes),       cmocka_unit_test(test_negative_sizes),
+		cmocka_unit_test(test_lines),       cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_found_size),  cmocka_unit_test(test_carry_type),
+		cmocka_unit_test(test_refused),     cmocka_unit_test(test_data_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

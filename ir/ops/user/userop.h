@@ -152,8 +152,8 @@ Sym userop_work(Ir *, const UserOp *, const UserSolution *s);
 /* Returns the scalars of a node of OP_call; valid as long as the Ir. */
 UserScalars userop_scalars(const Graph *, Node);
 /* Fills in the attributes of OP_call for a call of the operator: value[k] is argument k of the
- * schema, where that is no tensor. Returns NULL, or what is wrong with an argument: it is of another
- * kind. */
+ * schema, where that is no tensor. Returns NULL, or what is wrong with an argument: it is of
+ * another kind. */
 const char *userop_attrs(Ir *, const UserOp *, const Attr *value, Attr attr[4]);
 /* Returns argument k of the schema, which is no tensor, of a node of OP_call. */
 Attr userop_argument(const Graph *, Node, const UserOp *, uint32_t k);

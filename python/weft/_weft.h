@@ -73,10 +73,12 @@ bool dtype_of_text(const char *text, WeftDType *d);
 typedef struct {
 	PyObject_HEAD
 	const WeftModel *model;
-	void *library; /* of dlopen; NULL: weft_jit_free */
+	void *library;   /* of dlopen; NULL: weft_jit_free, unless there is an owner */
+	PyObject *owner; /* the Session whose Weft has the model; NULL: none */
 } Program;
-/* Makes a Program of a model of weft_jit_keep, which it frees. */
-PyObject *program_object(const WeftModel *, void *library);
+/* Makes a Program of a model: of weft_jit_keep, which it frees; of a library, which it closes; or
+ * of weft_jit, whose Session is the owner. */
+PyObject *program_object(const WeftModel *, void *library, PyObject *owner);
 
 /* An instance: weights and state of its own. */
 typedef struct {
@@ -110,7 +112,7 @@ typedef struct {
 	Weft *w;
 	PyObject *held; /* list of the objects whose memory the Weft refers to */
 	uint32_t told;  /* messages that exceptions had already */
-	bool busy;
+	bool busy, has_ops; /* has_ops: operators of the user are registered */
 } Session;
 /* A graph, with its Session. */
 typedef struct {

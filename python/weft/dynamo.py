@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import pathlib
 import threading
 import time
@@ -23,7 +24,8 @@ from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, composed, fx, regions, results
+from weft import _weft, composed, fx, libraries, regions, results
+from weft.compiler import paths, session_with
 from weft.model import Model, resolved
 
 
@@ -93,6 +95,7 @@ class Compiled(Boxed):
         # An entry of AOTAutograd's cache calls without the tokens that order effects.
         effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
         self.text = lowering.graph.text() if not lowering.nparam and not effects else None
+        self._libraries = lowering.libraries
         self.name = lowering.name
         self.nodes = _count(lowering.gm)
         self._take = lowering.tensors
@@ -113,7 +116,7 @@ class Compiled(Boxed):
             self._compile()
 
     def _compile(self) -> None:
-        graph, gm = self._source or (_weft.Session().parse(self.text, self.name), None)
+        graph, gm = self._source or (session_with(self._libraries).parse(self.text, self.name), None)
         fx.set_constants(graph, len(self._take), self._more)
         try:
             self._model = Model(graph.session.jit(graph, {}))
@@ -372,12 +375,14 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:
-    """The back end "weft". options: fallback=False makes an operator that Weft lacks an error."""
+    """The back end "weft". options: fallback=False makes an operator that Weft lacks an error; ops: libraries of operators of the
+    user, a path or a list (docs/user-operators.md)."""
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._functorch.partitioners import min_cut_rematerialization_partition
-    if unknown := (options or {}).keys() - {"fallback"}:
-        raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback'")
+    if unknown := (options or {}).keys() - {"fallback", "ops"}:
+        raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback' and 'ops'")
     fallback = (options or {}).get("fallback", True)
+    used = tuple(os.path.abspath(p) for p in paths("ops", (options or {}).get("ops")))
 
     if any(isinstance(x, (list, tuple, dict)) for x in example_inputs):  # of compiled autograd
         return torch._dynamo.utils.flatten_graph_inputs(gm, example_inputs, functools.partial(backend, options=options))
@@ -388,12 +393,12 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
             context = torch._guards.TracingContext.try_get()
             if kind == "backward" and context and context.fw_metadata and context.fw_metadata.bw_donated_idxs:
                 context.fw_metadata.bw_donated_idxs.clear()  # a list that AOTAutograd's wrapper has, too: backward(retain_graph=True)
-            with torch.utils._python_dispatch._disable_current_modes():
+            with torch.utils._python_dispatch._disable_current_modes(), libraries.using(used):
                 boxed = compile_graph(graph, inputs, name=kind, fallback=fallback)
             boxed._time_taken_ns = time.time_ns() - start
             return boxed
         return SerializableAOTDispatchCompiler(Boxed, f)
-    with _kept(fallback):
+    with _kept(fallback, used), libraries.using(used):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
                                      inference_compiler=compiler("inference"), decompositions=decompositions(),
                                      partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
@@ -435,11 +440,11 @@ def _share_memory(inputs: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _kept(fallback: bool) -> Iterator[None]:
+def _kept(fallback: bool, used: tuple[str, ...]) -> Iterator[None]:
     """AOTAutograd's cache keeps what compiles within, with the entries of Weft apart from those of other back ends. Both
     graphs of a training step are lowered at once, since an entry has both. Dynamo compiles one graph at a time, so no other
     thread finds the class that is replaced here."""
-    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback}"
+    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback} {[(p, libraries.contents(p)) for p in used]}"
     details = autograd_cache.AOTAutogradCacheDetails
     autograd_cache.AOTAutogradCacheDetails = _Details
     try:

@@ -14,7 +14,8 @@ import sympy
 import torch
 from torch.fx import GraphModule, Node
 
-from weft import _weft, composed, regions
+from weft import _weft, composed, libraries, regions
+from weft.compiler import session_with
 from weft.model import resolved
 from weft.results import Output, Results, inverse, is_dense, is_empty, order_of, root_of
 from weft.scalars import expression
@@ -76,9 +77,9 @@ _OUTSIDE = dict.fromkeys(("run_and_save_rng_state", "run_with_rng_state"), "it d
 
 
 def knows_op(target: Any) -> bool:
-    """Whether the table has the operator."""
+    """Whether the table has the operator, or a library of the user that is in use."""
     name = op_name(target)
-    return name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
+    return libraries.has(name) or name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
 
 
 def why_not(node: Node) -> str | None:
@@ -164,10 +165,12 @@ class Lowering(Results):
     depth = 0       # of bodies
     nparam = 0      # constants of bodies
     alone = False   # whether one node is traced
+    libraries: tuple[str, ...] = ()  # of the operators of the user that it calls
 
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
-        self.session = _weft.Session()
+        self.libraries = libraries.of(gm)
+        self.session = session_with(self.libraries)
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
@@ -581,7 +584,7 @@ class _Alone(Lowering):
     def __init__(self, node: Node):
         if isinstance(node.meta.get("val"), (int, torch.SymInt)):
             return
-        self.session = _weft.Session()
+        self.session = session_with(libraries.of(node.graph.owning_module))
         self.trace = self.session.trace("node")
         self.env, self.symbols, self.names, self.numbers, self.key, self.ndraw, self.more = {}, {}, {}, {}, None, 0, []
         declared, integers = set(), {}

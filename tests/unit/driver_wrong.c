@@ -593,6 +593,7 @@ TRACE(result_none, weft_trace_result(k->t, (WeftValue){0, 0}, 0))
 TRACE(shape_null, weft_trace_shape(k->t, k->x, NULL))
 TRACE(shape_none, weft_trace_shape(k->t, (WeftValue){0, 0}, (int64_t[12]){0}))
 TRACE(shape_several, weft_trace_shape(k->t, CALL("aten.max.dim", X, INT(0)), (int64_t[12]){0}))
+TRACE(nresult_none, weft_trace_nresult(k->t, (WeftValue){0, 0}))
 TRACE(extent_9, weft_trace_extent(k->t, k->x, 9))
 TRACE(extent_none, weft_trace_extent(k->t, (WeftValue){0, 0}, 0))
 TRACE(extent_several, weft_trace_extent(k->t, CALL("aten.max.dim", X, INT(0)), 0))
@@ -759,6 +760,7 @@ static const struct {
 	T(shape_several),
 	T(dtype_none),
 	T(dtype_several),
+	T(nresult_none),
 	T(extent_9),
 	T(extent_none),
 	T(extent_several),

@@ -1,5 +1,5 @@
 /* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
- * fold -> fold_scale -> dce )* -> winograd -> pad -> lowering
+ * fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -25,13 +25,15 @@ static const Pass choosing[] = {
 };
 
 static const Pass cleaning[] = {
-	{"sink", pass_sink}, {"branch", pass_branch}, {"simplify", pass_simplify}, {"cse", pass_cse}, {"fold", pass_fold},
-	{"fold_scale", pass_fold_scale}, {"dce", pass_dce},
+	{"sink", pass_sink}, {"branch", pass_branch}, {"simplify", pass_simplify},
+	{"cse", pass_cse},   {"fold", pass_fold},     {"fold_scale", pass_fold_scale},
+	{"dce", pass_dce},   {"state", pass_state},
 };
 
 /* Once, on a clean graph: what only lowering wants. */
 static const Pass closing[] = {
-	{"winograd", pass_winograd}, {"pad", pass_pad},
+	{"winograd", pass_winograd},
+	{"pad", pass_pad},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -260,8 +262,9 @@ bool pipeline_run_one(Graph *g, const char *pass)
 const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {
-		"canon", "decompose", "split_complex", "quantize", "sink",     "branch", "simplify",
-		"cse",   "fold",      "fold_scale",    "dce",      "winograd", "pad",    NULL};
+		"canon",  "decompose", "split_complex", "quantize", "sink",
+		"branch", "simplify",  "cse",           "fold",     "fold_scale",
+		"dce",    "state",     "winograd",      "pad",      NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) +
 					       COUNT(closing) + 1,
 		       "one name per pass");

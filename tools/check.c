@@ -1,6 +1,7 @@
 /* weft check: cases, processes, the verdict. What one case does is in check_case.c. */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -259,7 +260,7 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	if (s->quiet && r->c.ok)
 		return;
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
-	if (r->c.ok || r->c.error != 0)
+	if (isfinite(r->c.error) && (r->c.ok || r->c.error != 0))
 		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
 	if (s->precision && r->theirs >= 0)
 		printf(", autocast's %.3g", r->theirs);

@@ -1,8 +1,10 @@
 #include "tools/bench/peak.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/tool.h"
 
@@ -133,60 +135,133 @@ static double read_memory(const Four *p, size_t bytes, float *sink)
 	return (double)bytes;
 }
 
-typedef struct {
-	pthread_barrier_t *gate;
-	double flops, bytes; /* per second */
-	size_t memory;       /* to read */
-	float sink;
-} Thread;
+/* ---- windows ---- */
 
-static void *measure(void *arg)
+/* A window is about a millisecond, shorter than what a busy system gives a thread at once: of
+ * several, some are undisturbed. */
+enum { LOOPS = 2 };
+
+typedef struct Burst Burst;
+
+/* One thread, and what it did in the window at hand. */
+typedef struct {
+	Burst *of;
+	double start, end, cpu, work;
+	float sink;
+} Worker;
+
+struct Burst {
+	pthread_barrier_t gate;
+	Peak *peak;
+	int n, windows; /* threads; windows */
+	size_t memory;  /* to read in a window, by each; 0: a window is LOOPS of multiply-adds */
+	Worker worker[MAX_THREADS];
+};
+
+static double thread_time(void)
 {
-	Thread *t = arg;
-	Four *memory = aligned_alloc(64, t->memory);
-	double start;
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double do_window(const Burst *b, const Four *memory, float *sink)
+{
+	double work = 0;
+	if (b->memory)
+		return memory ? read_memory(memory, b->memory, sink) : 0;
+	for (int k = 0; k < LOOPS; k++)
+		work += fma_best(sink);
+	return work;
+}
+
+/* All threads together, from the first that begins to the last that ends: one that waits for a
+ * processor holds up the window. */
+static void count_window(const Burst *b)
+{
+	double start = INFINITY, end = 0, work = 0,
+	       *rate = b->memory ? &b->peak->bytes : &b->peak->flops;
+	for (int k = 0; k < b->n; k++) {
+		const Worker *w = &b->worker[k];
+		start = fmin(start, w->start);
+		end = fmax(end, w->end);
+		work += w->work;
+		b->peak->wall += w->end - w->start;
+		b->peak->cpu += w->cpu;
+	}
+	*rate = fmax(*rate, work / (end - start));
+}
+
+static void *work(void *arg)
+{
+	Worker *w = arg;
+	Burst *b = w->of;
+	Four *memory = b->memory ? aligned_alloc(64, b->memory) : NULL;
 	if (memory)
-		memset(memory, 1, t->memory);
-	fma_best(&t->sink);
-	for (int k = 0; k < 5; k++) {
-		pthread_barrier_wait(t->gate);
-		start = now();
-		double rate = 0;
-		for (int i = 0; i < 4; i++)
-			rate += fma_best(&t->sink);
-		rate /= now() - start;
-		t->flops = rate > t->flops ? rate : t->flops;
-		pthread_barrier_wait(t->gate);
-		start = now();
-		rate = memory ? read_memory(memory, t->memory, &t->sink) / (now() - start) : 0;
-		t->bytes = rate > t->bytes ? rate : t->bytes;
+		memset(memory, 1, b->memory);
+	for (int k = 0; k < b->windows; k++) {
+		pthread_barrier_wait(&b->gate);
+		const double cpu = thread_time();
+		w->start = now();
+		w->work = do_window(b, memory, &w->sink);
+		w->end = now();
+		w->cpu = thread_time() - cpu;
+		pthread_barrier_wait(&b->gate);
+		if (w == b->worker)
+			count_window(b);
 	}
 	free(memory);
 	return NULL;
 }
 
-Peak peak_measure(int threads)
+static void burst(Peak *p, int threads, int windows, size_t memory)
 {
 	pthread_t id[MAX_THREADS];
-	Thread t[MAX_THREADS] = {0};
-	pthread_barrier_t gate;
-	Peak p = {0};
-	int n = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-	p.cache = cache_bytes(n);
-	pthread_barrier_init(&gate, NULL, (unsigned)n);
-	for (int k = 0; k < n; k++) {
-		t[k].gate = &gate;
-		t[k].memory = memory_bytes(p.cache, n);
-		if (k && pthread_create(&id[k], NULL, measure, &t[k]))
+	Burst *b = calloc(1, sizeof *b);
+	if (!b)
+		exit(fail("out of memory"));
+	b->peak = p;
+	b->n = threads;
+	b->windows = windows;
+	b->memory = memory;
+	pthread_barrier_init(&b->gate, NULL, (unsigned)threads);
+	for (int k = 0; k < threads; k++)
+		b->worker[k].of = b;
+	for (int k = 1; k < threads; k++)
+		if (pthread_create(&id[k], NULL, work, &b->worker[k]))
 			exit(fail("cannot start a thread"));
-	}
-	measure(&t[0]);
-	for (int k = 0; k < n; k++) {
-		if (k)
-			pthread_join(id[k], NULL);
-		p.flops += t[k].flops;
-		p.bytes += t[k].bytes;
-	}
-	pthread_barrier_destroy(&gate);
+	work(&b->worker[0]);
+	for (int k = 1; k < threads; k++)
+		pthread_join(id[k], NULL);
+	pthread_barrier_destroy(&b->gate);
+	free(b);
+}
+
+static int bounded(int threads)
+{
+	return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+}
+
+void peak_windows(Peak *p, int threads, int windows)
+{
+	burst(p, bounded(threads), windows, 0);
+}
+
+Peak peak_measure(int threads)
+{
+	enum { WINDOWS = 60, READS = 5 };
+	const int n = bounded(threads);
+	Peak p = {.cache = cache_bytes(n)};
+	burst(&p, n, WINDOWS / 2, 0);
+	burst(&p, n, READS, memory_bytes(p.cache, n));
+	burst(&p, n, WINDOWS / 2, 0);
 	return p;
+}
+
+void peak_join(Peak *p, const Peak *other)
+{
+	p->flops = fmax(p->flops, other->flops);
+	p->bytes = fmax(p->bytes, other->bytes);
+	p->wall += other->wall;
+	p->cpu += other->cpu;
 }

@@ -111,14 +111,14 @@ static double cache_bytes(int threads)
 
 /* ---- memory ---- */
 
-enum { LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
+enum { PIECE = 4 << 20, LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
 
 /* What each thread reads: together twice what the caches hold. */
 static size_t memory_bytes(double cache, int threads)
 {
 	double each = 2 * cache / threads;
 	each = each < LEAST_MEMORY ? LEAST_MEMORY : each > MOST_MEMORY ? MOST_MEMORY : each;
-	return (size_t)each / 4096 * 4096;
+	return (size_t)each / PIECE * PIECE;
 }
 
 static double read_memory(const Four *p, size_t bytes, float *sink)
@@ -137,13 +137,12 @@ static double read_memory(const Four *p, size_t bytes, float *sink)
 
 /* ---- windows ---- */
 
-/* A window is about a millisecond, shorter than what a busy system gives a thread at once: of
- * several, some are undisturbed. */
 enum { LOOPS = 2 };
 
 typedef struct Burst Burst;
 
-/* One thread, and what it did in the window at hand. */
+/* A window is about a millisecond, shorter than what a busy system gives a thread at once: of
+ * several, some are undisturbed. One thread, and what it did in the window at hand: */
 typedef struct {
 	Burst *of;
 	double start, end, cpu, work;
@@ -154,7 +153,8 @@ struct Burst {
 	pthread_barrier_t gate;
 	Peak *peak;
 	int n, windows; /* threads; windows */
-	size_t memory;  /* to read in a window, by each; 0: a window is LOOPS of multiply-adds */
+	size_t memory;  /* of each, of which a window reads a PIECE, the next one in each window;
+			   0: a window is LOOPS of multiply-adds */
 	Worker worker[MAX_THREADS];
 };
 
@@ -165,11 +165,13 @@ static double thread_time(void)
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static double do_window(const Burst *b, const Four *memory, float *sink)
+static double do_window(const Burst *b, int window, const Four *memory, float *sink)
 {
+	const size_t pieces = b->memory / PIECE, each = PIECE / sizeof *memory;
 	double work = 0;
 	if (b->memory)
-		return memory ? read_memory(memory, b->memory, sink) : 0;
+		return memory ? read_memory(memory + (size_t)window % pieces * each, PIECE, sink)
+			      : 0;
 	for (int k = 0; k < LOOPS; k++)
 		work += fma_best(sink);
 	return work;
@@ -203,7 +205,7 @@ static void *work(void *arg)
 		pthread_barrier_wait(&b->gate);
 		const double cpu = thread_time();
 		w->start = now();
-		w->work = do_window(b, memory, &w->sink);
+		w->work = do_window(b, k, memory, &w->sink);
 		w->end = now();
 		w->cpu = thread_time() - cpu;
 		pthread_barrier_wait(&b->gate);
@@ -249,11 +251,12 @@ void peak_windows(Peak *p, int threads, int windows)
 
 Peak peak_measure(int threads)
 {
-	enum { WINDOWS = 60, READS = 5 };
+	enum { WINDOWS = 60, ROUNDS_OF_MEMORY = 2 };
 	const int n = bounded(threads);
 	Peak p = {.cache = cache_bytes(n)};
+	const size_t memory = memory_bytes(p.cache, n);
 	burst(&p, n, WINDOWS / 2, 0);
-	burst(&p, n, READS, memory_bytes(p.cache, n));
+	burst(&p, n, ROUNDS_OF_MEMORY * (int)(memory / PIECE), memory);
 	burst(&p, n, WINDOWS / 2, 0);
 	return p;
 }

@@ -528,6 +528,8 @@ static void one_reference(Case *c)
 		.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
 		snprintf(c->whole.text, sizeof c->whole.text, "%s", slash ? slash + 1 : path);
+	else if (c->o->against)
+		snprintf(c->whole.text, sizeof c->whole.text, "%s", c->cs->made);
 	c->ref = weft_tensors_read(c->files, path);
 	if (!c->ref) {
 		fail_messages(c->files);

@@ -37,8 +37,10 @@ static void add_record(Case *c, const CheckRecord *r)
 
 static bool put_reason(Case *c, const char *text)
 {
+	const char *made = c->cs->made;
 	c->whole.c.ok = false;
-	snprintf(c->whole.text, sizeof c->whole.text, "%.*s", (int)sizeof c->whole.text - 1, text);
+	snprintf(c->whole.text, sizeof c->whole.text, "%.*s%s%s", *made ? 90 : 399, text,
+		 *made ? "; " : "", made);
 	return false;
 }
 

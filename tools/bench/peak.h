@@ -6,8 +6,8 @@ typedef struct {
 	double flops; /* multiply-adds of f32 in registers count two; per second, all threads */
 	double bytes; /* read from memory per second, all threads */
 	double cache; /* bytes that the caches hold, of all levels that these threads have */
-	double wall, cpu; /* seconds that the threads took for the windows of which the fastest
-			     counts, and how many of them they had a processor: added up */
+	double wall, cpu; /* seconds of the windows of which the fastest counts, times threads, and
+			     how many of them the threads had a processor */
 } Peak;
 
 /* Measures this machine with so many threads at once; a number below 1 counts as 1, one above 64 as

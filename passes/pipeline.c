@@ -1,5 +1,5 @@
 /* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
- * rows -> fold -> fold_scale -> dce )* -> winograd -> pad -> lowering
+ * rows -> fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -33,6 +33,7 @@ static const Pass cleaning[] = {
 	{"fold", pass_fold},
 	{"fold_scale", pass_fold_scale},
 	{"dce", pass_dce},
+	{"state", pass_state},
 };
 
 /* Once, on a clean graph: what only lowering wants. */
@@ -269,7 +270,8 @@ const char *const *pipeline_names(void)
 	static const char *const names[] = {
 		"canon",      "decompose", "split_complex", "quantize", "sink",
 		"branch",     "simplify",  "cse",           "rows",     "fold",
-		"fold_scale", "dce",       "winograd",      "pad",      NULL};
+		"fold_scale", "dce",       "state",         "winograd", "pad",
+		NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) +
 					       COUNT(closing) + 1,
 		       "one name per pass");

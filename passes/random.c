@@ -314,7 +314,7 @@ bool random_release(Graph *g)
 		if (in.kind == INPUT_USER || strcmp(in.name, RANDOM_STATE) != 0 || writer < 0)
 			continue;
 		Node next = g->output.data[writer].node;
-		if (!is_read_by(g, in.node, next) || g->nread.data[next.i] ||
+		if (g->output.n == 1 || !is_read_by(g, in.node, next) || g->nread.data[next.i] ||
 		    g->nout.data[next.i] != 1 || g->nout.data[in.node.i])
 			return false;
 		graph_remove_output(g, (uint32_t)writer);

@@ -1,6 +1,7 @@
 /* weft check: cases, processes, the verdict. What one case does is in check_case.c. */
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,20 +34,21 @@ const Command command_check = {
 	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
 	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
 		  "                       A reference without any for the mode is skipped\n")
-	"  --threads LIST       numbers of threads, such as 1,2; all results must be bit-equal\n"
+	"  --threads LIST       such as 1,2; all results must be bit-equal\n"
 	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": take every combination, fill the\n"
-	"                       inputs from the reference's, and compare with the interpreter\n"
+	"                       inputs from REF's, and compare with the interpreter\n"
 	"  --jobs N, -j N       models at once (default 1)\n"
-	"  --against onnxruntime, --python ENV  compare models of ONNX with its results\n"
-	"  --weights            of compiled models: compare the checksum of weights that are a "
-	"file of their\n                       own first; needs no reference\n"
+	"  --against onnxruntime, --python ENV  compare models of ONNX with its results;\n"
+	"                       without REF inputs are made up\n"
+	"  --weights            of compiled models: compare the checksum of weights in a "
+	"file of\n                       their own first; needs no reference\n"
 	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
 	"THREADS\n  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op, "
 	"--device cuda[:N]   see weft compile, run\n"
 	LOAD_HELP
 	"  -q                   print failures and the summary only\n"
 	"  --json               print results as JSON\n"
-	"The last line is `N passed, N failed`; the exit status is 1 when any failed.\n",
+	"The last line is `N passed, N failed`; the status is 1 when any failed.\n",
 	run};
 
 /* ---- cases ---- */
@@ -261,7 +263,7 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	if (s->quiet && r->c.ok)
 		return;
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
-	if (r->c.ok || r->c.error != 0)
+	if (isfinite(r->c.error) && (r->c.ok || r->c.error != 0))
 		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
 	if (s->precision && r->theirs >= 0)
 		printf(", autocast's %.3g", r->theirs);

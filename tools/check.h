@@ -24,6 +24,7 @@ typedef struct {
 typedef struct {
 	char *model, **ref;
 	const char *entry; /* NULL: the model's only one */
+	char made[300];    /* how inputs were made up; "" if none were */
 	int nref;
 	FILE *records, *errors;
 	pid_t pid;
@@ -57,6 +58,12 @@ typedef struct {
  * the files and undoes that. */
 bool against_begin(CheckCase *, const CheckOptions *, AgainstFiles *);
 void against_end(CheckCase *, AgainstFiles *);
+
+/* Returns what integer inputs of a model file may be: a line "N NAME" for each input in its order,
+ * of which 0 to N - 1 are indices of the smallest table that it indexes, or of the classes of a
+ * one-hot code; N is 0 where no operator says so. The caller frees the text, which is empty if the
+ * file cannot be read: no message is printed. NULL without memory. */
+char *bounds_of_inputs(const char *path);
 
 /* Runs the case in this process: opens the model, checks its references in order (without any, only
  * that it can be opened), and writes each CheckRecord into case->records, a stream of the caller's.

@@ -1,5 +1,6 @@
 /* One model against its references. */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,8 +37,10 @@ static void add_record(Case *c, const CheckRecord *r)
 
 static bool put_reason(Case *c, const char *text)
 {
+	const char *made = c->cs->made;
 	c->whole.c.ok = false;
-	snprintf(c->whole.text, sizeof c->whole.text, "%.*s", (int)sizeof c->whole.text - 1, text);
+	snprintf(c->whole.text, sizeof c->whole.text, "%.*s%s%s", *made ? 90 : 399, text,
+		 *made ? "; " : "", made);
 	return false;
 }
 
@@ -68,6 +71,54 @@ static bool is_worse(const Comparison *a, const Comparison *b)
 	return a->ok ? a->error >= b->error : a->error - a->allowed >= b->error - b->allowed;
 }
 
+/* "NaN", "infinity", "0.5". */
+static const char *in_words(double v, char text[32])
+{
+	if (isnan(v))
+		snprintf(text, 32, "NaN");
+	else if (isinf(v))
+		snprintf(text, 32, "%sinfinity", v < 0 ? "-" : "");
+	else
+		snprintf(text, 32, "%.9g", v);
+	return text;
+}
+
+/* Where value i (value_at) stands: "[2, 3]". */
+static const char *place_in(const WeftTensor *t, int64_t i, char text[128])
+{
+	int64_t rest = t->dtype.code == WEFT_COMPLEX ? i / 2 : i, stride = numel_of(t);
+	size_t n = 0;
+	text[n++] = '[';
+	for (int32_t d = 0; d < t->ndim && n < 100; d++) {
+		stride /= t->shape[d];
+		n += (size_t)snprintf(text + n, 128 - n, "%s%lld", d ? ", " : "",
+				      (long long)(rest / stride));
+		rest %= stride;
+	}
+	snprintf(text + n, 128 - n, "]");
+	return text;
+}
+
+/* What differs most between tensors of the same type. */
+static void tell_difference(const char *what, const WeftTensor *got, const WeftTensor *want,
+			    CheckRecord *r)
+{
+	const int64_t n = values_of(want);
+	double a = n ? value_at(got, r->c.at) : 0, b = n ? value_at(want, r->c.at) : 0;
+	char x[32], y[32], place[128];
+	if (isfinite(a) && isfinite(b))
+		snprintf(r->text, sizeof r->text,
+			 "%s: error %.4g at element %lld, allowed %.4g; %lld of %lld wrong: %s, "
+			 "expected %s",
+			 what, r->c.error, (long long)r->c.at, r->c.allowed, (long long)r->c.wrong,
+			 (long long)n, in_words(a, x), in_words(b, y));
+	else
+		snprintf(r->text, sizeof r->text,
+			 "%s: the reference has %s at %s, the model %s; %lld of %lld wrong", what,
+			 in_words(b, y), place_in(want, r->c.at, place), in_words(a, x),
+			 (long long)r->c.wrong, (long long)n);
+}
+
 /* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in
  * c->whole. */
 static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got,
@@ -93,14 +144,7 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	if (*r.c.why)
 		snprintf(r.text, sizeof r.text, "%s: %s", what, r.c.why);
 	else
-		snprintf(r.text, sizeof r.text,
-			 "%s: error %.4g at element %lld, allowed %.4g; %lld of %lld "
-			 "wrong: %.9g, "
-			 "expected %.9g",
-			 what, r.c.error, (long long)r.c.at,
-			 r.c.allowed, (long long)r.c.wrong, (long long)values_of(want),
-			 values_of(want) ? value_at(got, r.c.at) : 0,
-			 values_of(want) ? value_at(want, r.c.at) : 0);
+		tell_difference(what, got, want, &r);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
 	const bool worse = is_worse(&r.c, &c->whole.c);
@@ -496,6 +540,8 @@ static void one_reference(Case *c)
 		.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
 		snprintf(c->whole.text, sizeof c->whole.text, "%s", slash ? slash + 1 : path);
+	else if (c->o->against)
+		snprintf(c->whole.text, sizeof c->whole.text, "%s", c->cs->made);
 	c->ref = weft_tensors_read(c->files, path);
 	if (!c->ref) {
 		fail_messages(c->files);

@@ -88,20 +88,36 @@ static bool new_file(char path[256])
 	return true;
 }
 
-/* Inputs that decide shapes are those of the reference that is named, or made up. */
-static bool make_reference(const CheckCase *cs, const CheckOptions *o, const char *inputs,
-			   char path[256])
+/* What the program says of inputs that it made up: its last line. */
+static void read_made(FILE *out, char made[300])
 {
-	const char *arg[] = {cs->model, o->against, path, inputs};
-	FILE *out = tmpfile();
+	char line[300];
+	rewind(out);
+	while (fgets(line, sizeof line, out)) {
+		line[strcspn(line, "\n")] = 0;
+		memcpy(made, line, sizeof line);
+	}
+}
+
+/* Inputs that decide shapes are those of the reference that is named, or made up. */
+static bool make_reference(CheckCase *cs, const CheckOptions *o, const char *inputs, char path[256])
+{
 	if (inputs && !has_suffix(inputs, ".safetensors"))
-		fail("%s: with --against inputs are a .safetensors file", inputs);
-	else if (out && new_file(path) &&
-		 python_run(o->python, o->against, against_py, arg, inputs ? 4 : 3, out))
-		return fclose(out) == 0;
+		return fail("%s: with --against inputs are a .safetensors file", inputs), false;
+	char *bounds = inputs ? NULL : bounds_of_inputs(cs->model);
+	const char *arg[] = {cs->model, o->against, path, inputs ? "given" : "made up",
+			     inputs   ? inputs
+			     : bounds ? bounds
+				      : ""};
+	FILE *out = tmpfile();
+	bool ok =
+		out && new_file(path) && python_run(o->python, o->against, against_py, arg, 5, out);
+	if (ok && !inputs)
+		read_made(out, cs->made);
 	if (out)
 		fclose(out);
-	return false;
+	free(bounds);
+	return ok;
 }
 
 bool against_begin(CheckCase *cs, const CheckOptions *o, AgainstFiles *made)

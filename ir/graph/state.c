@@ -34,21 +34,41 @@ void graph_freeze_input(Graph *g, uint32_t k)
 	graph_remove_input(g, k);
 }
 
-bool graph_freeze_unchanged(Graph *g)
+/* Removes what is written to state k if that is the state itself and the graph has another output.
+ */
+static bool remove_own_write(Graph *g, uint32_t k)
+{
+	const GraphInput *in = &g->input.data[k];
+	int32_t writer = graph_writer(g, k);
+	if (in->kind == INPUT_USER || writer < 0 || g->output.n == 1 ||
+	    g->output.data[writer].node.i != in->node.i)
+		return false;
+	graph_remove_output(g, (uint32_t)writer);
+	return true;
+}
+
+static bool remove_own_writes(Graph *g, bool freeze)
 {
 	bool any = false;
 	for (uint32_t k = g->input.n; k-- > 0;) {
-		const GraphInput in = g->input.data[k];
-		int32_t writer = graph_writer(g, k);
-		if (in.kind == INPUT_USER || writer < 0 ||
-		    g->output.data[writer].node.i != in.node.i)
+		Node n = g->input.data[k].node;
+		if (!remove_own_write(g, k))
 			continue;
-		graph_remove_output(g, (uint32_t)writer);
-		if (node_nuses(g, in.node) || node_is_output(g, in.node))
-			graph_freeze_input(g, k);
-		else
-			graph_remove_input(g, k);
 		any = true;
+		if (!node_nuses(g, n) && !node_is_output(g, n))
+			graph_remove_input(g, k);
+		else if (freeze)
+			graph_freeze_input(g, k);
 	}
 	return any;
+}
+
+bool graph_freeze_unchanged(Graph *g)
+{
+	return remove_own_writes(g, true);
+}
+
+bool graph_keep_unchanged(Graph *g)
+{
+	return remove_own_writes(g, false);
 }

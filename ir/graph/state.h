@@ -11,7 +11,10 @@ void graph_remove_input(Graph *, uint32_t k);
  * names the constant of a buffer. */
 void graph_freeze_input(Graph *, uint32_t k);
 /* Makes constants of all state that is written with itself, or removes it if nothing reads it.
- * Returns true if there was any. */
+ * What is written to state stays if the graph has no other output. Returns true if there was any.
+ */
 bool graph_freeze_unchanged(Graph *);
+/* The same, but state that something reads stays state, which the graph does not write any more. */
+bool graph_keep_unchanged(Graph *);
 
 #endif

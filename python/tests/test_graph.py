@@ -243,6 +243,73 @@ def test_change_nodes():
     assert [t.name for t in g.outputs] == ["half"]
 
 
+def calls_of_threads(m, x, want, threads=4, each=200):
+    """How many calls of the model, of several threads at once, raised."""
+    refused, begin = [], threading.Barrier(threads)
+
+    def work():
+        begin.wait()
+        for _ in range(each):
+            try:
+                np.testing.assert_array_equal(m(x), want)
+            except weft.BusyError as e:
+                refused.append(e)
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    for t in running:
+        t.start()
+    for t in running:
+        t.join()
+    return len(refused)
+
+
+@compiled_here
+def test_a_graph_that_draws_no_more():
+    """weft.rng is state that every call writes: it goes with the last operator that draws, without a sweep."""
+    torch = pytest.importorskip("torch")
+    net = torch.nn.Sequential(torch.nn.Linear(64, 64, bias=False), torch.nn.Dropout(0.5), torch.nn.ReLU(), torch.nn.Dropout(0.5)).train()
+    x = torch.randint(-3, 4, (64, 64)).float()
+    net[0].weight.data.copy_(torch.randint(-3, 4, (64, 64)).float())
+    g = weft.graph(torch.export.export(net, (x,)))
+    for left in (2, 1, 0):
+        m = g.compile()
+        assert [s.name for s in m.state_info] == ["weft.rng"] * (left > 0)
+        for d in g.find_nodes(op="call_function", target="aten.dropout")[:1]:
+            d.replace_all_uses_with(d.args[0])
+            g.erase_node(d)
+    assert calls_of_threads(m, x.numpy(), net.eval()(x).detach().numpy()) == 0
+
+
+@compiled_here
+def test_state_that_is_written_with_itself():
+    """A pass stops an update: calls read the state, which may be set, and do not write it."""
+    torch = pytest.importorskip("torch")
+
+    class Counts(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("seen", torch.full((64,), 3.0))
+            self.register_buffer("unread", torch.zeros(64))
+
+        def forward(self, x):
+            y = x @ x + self.seen
+            self.seen += x[0]
+            self.unread += x[1]
+            return y
+    x = np.ones((64, 64), "f4")
+    g = weft.graph(torch.export.export(Counts(), (torch.from_numpy(x),)))
+    assert [s.name for s in g.compile().state_info] == ["seen", "unread"]
+    for name in ("seen", "unread"):
+        before, = (n for n in g.nodes if n.target == name)
+        after, = (n for n in g.nodes if n.name.startswith("add_") and n.args[0] == before)
+        after.replace_all_uses_with(before)
+    m = g.compile()
+    assert [s.name for s in m.state_info] == ["seen"]
+    assert calls_of_threads(m, x, np.full((64, 64), 67, "f4")) == 0
+    m.state["seen"] = np.full(64, 5, "f4")
+    assert calls_of_threads(m, x, np.full((64, 64), 69, "f4")) == 0
+    np.testing.assert_array_equal(m.state["seen"], np.full(64, 5))
+
+
 def test_wrong_changes():
     g = weft.graph(RELU)
     x, y, z = g.nodes

@@ -1,5 +1,6 @@
 /* weft bench */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -14,8 +15,8 @@ const Command command_bench = {
 	"MODEL|MODEL.so|NAME=MODEL... [options]",
 	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
 	"FLOP/s and the\n"
-	"share of the peak this machine reaches in a loop of multiply-adds, "
-	"counted at the sizes run (which\n"
+	"share of the peak this machine reaches in a loop of multiply-adds (the fastest of many\n"
+	"windows of a millisecond between and behind the runs), counted at the sizes run (which\n"
 	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph "
 	"operator by operator with our own kernels: no fusion, no\n"
 	"planning), `compiled`, and the named peers.\n\n"
@@ -94,12 +95,36 @@ static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *
 	return any;
 }
 
-/* Once: what is printed is what shares are computed with. */
+/* Once, after the rows that measured it between their runs: what is printed is what shares are
+ * computed with. */
 static void measure_peaks(const BenchOptions *o, Table *t)
 {
-	for (int k = 0; !t->have_peak && k < o->nthreads; k++)
+	for (int k = 0; !t->have_peak && k < o->nthreads; k++) {
 		t->peak[k] = peak_measure(o->threads[k]);
+		for (int i = 0; i < t->n; i++)
+			if (t->row[i].ok && t->row[i].threads == o->threads[k])
+				peak_join(&t->peak[k], &t->row[i].peak);
+	}
 	t->have_peak = true;
+}
+
+/* The part of the windows in which the threads had a processor. */
+static double had_processor(const Peak *p)
+{
+	return p->wall > 0 ? fmin(p->cpu / p->wall, 1) : 1;
+}
+
+/* A quiet machine gives threads their processors nearly all the time. */
+static void print_busy(const BenchOptions *o, const Table *t)
+{
+	const double quiet = 0.9;
+	for (int k = 0; k < o->nthreads; k++)
+		if (had_processor(&t->peak[k]) < quiet)
+			printf("the machine is busy, or has fewer processors than threads: while "
+			       "the peak was measured, %d thread%s had a processor %.0f%% of the "
+			       "time; times and shares are not those of a quiet machine\n",
+			       o->threads[k], o->threads[k] == 1 ? "" : "s",
+			       100 * had_processor(&t->peak[k]));
 }
 
 static bool profile_row(const BenchOptions *o, Table *t, const char *path)
@@ -248,6 +273,7 @@ static void print_table(const BenchOptions *o, const Table *t)
 		printf("peak of this machine with %d thread%s: %sFLOP/s, %sB/s read\n",
 		       o->threads[k], o->threads[k] == 1 ? "" : "s", human(t->peak[k].flops, a),
 		       human(t->peak[k].bytes, b));
+	print_busy(o, t);
 }
 
 Json bench_json_begin(const BenchOptions *o)
@@ -295,6 +321,7 @@ static void print_json(const BenchOptions *o, const Table *t)
 		json_put_number(&j, "threads", o->threads[k]);
 		json_put_number(&j, "flops", t->peak[k].flops);
 		json_put_number(&j, "bytes", t->peak[k].bytes);
+		json_put_number(&j, "had_processor", had_processor(&t->peak[k]));
 		json_close(&j, '}');
 	}
 	json_close(&j, ']');

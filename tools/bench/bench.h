@@ -35,6 +35,7 @@ typedef struct {
 		int64_t value;
 	} size[MOST_SIZES];
 	double peak_bytes;                       /* memory of the process at its largest */
+	Peak peak; /* flops, of windows between the runs; zeros for peers and GPUs */
 	int runs;
 } BenchRow;
 

@@ -1,8 +1,11 @@
 #include "tools/bench/peak.h"
 
+#include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tools/tool.h"
 
@@ -109,14 +112,14 @@ static double cache_bytes(int threads)
 
 /* ---- memory ---- */
 
-enum { LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
+enum { PIECE = 4 << 20, LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
 
 /* What each thread reads: together twice what the caches hold. */
 static size_t memory_bytes(double cache, int threads)
 {
 	double each = 2 * cache / threads;
 	each = each < LEAST_MEMORY ? LEAST_MEMORY : each > MOST_MEMORY ? MOST_MEMORY : each;
-	return (size_t)each / 4096 * 4096;
+	return (size_t)each / PIECE * PIECE;
 }
 
 static double read_memory(const Four *p, size_t bytes, float *sink)
@@ -133,60 +136,145 @@ static double read_memory(const Four *p, size_t bytes, float *sink)
 	return (double)bytes;
 }
 
-typedef struct {
-	pthread_barrier_t *gate;
-	double flops, bytes; /* per second */
-	size_t memory;       /* to read */
-	float sink;
-} Thread;
+/* ---- windows ---- */
 
-static void *measure(void *arg)
+enum { LOOPS = 2 };
+
+typedef struct Burst Burst;
+
+/* A window is about a millisecond, shorter than what a busy system gives a thread at once: of
+ * several, some are undisturbed. One thread, and what it did in the window at hand: */
+typedef struct {
+	Burst *of;
+	double start, end, cpu, work;
+	float sink;
+} Worker;
+
+struct Burst {
+	pthread_barrier_t gate;
+	_Atomic int began; /* threads that passed the gate, in all windows */
+	Peak *peak;
+	int n, windows; /* threads; windows */
+	size_t memory;  /* of each, of which a window reads a PIECE, the next one in each window;
+			   0: a window is LOOPS of multiply-adds */
+	Worker worker[MAX_THREADS];
+};
+
+static double thread_time(void)
 {
-	Thread *t = arg;
-	Four *memory = aligned_alloc(64, t->memory);
-	double start;
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static double do_window(const Burst *b, int window, const Four *memory, float *sink)
+{
+	const size_t pieces = b->memory / PIECE, each = PIECE / sizeof *memory;
+	double work = 0;
+	if (b->memory)
+		return memory ? read_memory(memory + (size_t)window % pieces * each, PIECE, sink)
+			      : 0;
+	for (int k = 0; k < LOOPS; k++)
+		work += fma_best(sink);
+	return work;
+}
+
+/* All threads together, from the first that begins to the last that ends: one that waits for a
+ * processor holds up the window. */
+static void count_window(const Burst *b)
+{
+	double start = INFINITY, end = 0, work = 0,
+	       *rate = b->memory ? &b->peak->bytes : &b->peak->flops;
+	for (int k = 0; k < b->n; k++) {
+		const Worker *w = &b->worker[k];
+		start = fmin(start, w->start);
+		end = fmax(end, w->end);
+		work += w->work;
+		b->peak->cpu += w->cpu;
+	}
+	b->peak->wall += b->n * (end - start);
+	*rate = fmax(*rate, work / (end - start));
+}
+
+/* Threads that wake up at different times begin together. */
+static void begin(Burst *b, int window)
+{
+	pthread_barrier_wait(&b->gate);
+	for (b->began++; b->began < (window + 1) * b->n;)
+		sched_yield();
+}
+
+static void *work(void *arg)
+{
+	Worker *w = arg;
+	Burst *b = w->of;
+	Four *memory = b->memory ? aligned_alloc(64, b->memory) : NULL;
 	if (memory)
-		memset(memory, 1, t->memory);
-	fma_best(&t->sink);
-	for (int k = 0; k < 5; k++) {
-		pthread_barrier_wait(t->gate);
-		start = now();
-		double rate = 0;
-		for (int i = 0; i < 4; i++)
-			rate += fma_best(&t->sink);
-		rate /= now() - start;
-		t->flops = rate > t->flops ? rate : t->flops;
-		pthread_barrier_wait(t->gate);
-		start = now();
-		rate = memory ? read_memory(memory, t->memory, &t->sink) / (now() - start) : 0;
-		t->bytes = rate > t->bytes ? rate : t->bytes;
+		memset(memory, 1, b->memory);
+	for (int k = 0; k < b->windows; k++) {
+		begin(b, k);
+		const double cpu = thread_time();
+		w->start = now();
+		w->work = do_window(b, k, memory, &w->sink);
+		w->end = now();
+		w->cpu = thread_time() - cpu;
+		pthread_barrier_wait(&b->gate);
+		if (w == b->worker)
+			count_window(b);
 	}
 	free(memory);
 	return NULL;
 }
 
-Peak peak_measure(int threads)
+static void burst(Peak *p, int threads, int windows, size_t memory)
 {
 	pthread_t id[MAX_THREADS];
-	Thread t[MAX_THREADS] = {0};
-	pthread_barrier_t gate;
-	Peak p = {0};
-	int n = threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
-	p.cache = cache_bytes(n);
-	pthread_barrier_init(&gate, NULL, (unsigned)n);
-	for (int k = 0; k < n; k++) {
-		t[k].gate = &gate;
-		t[k].memory = memory_bytes(p.cache, n);
-		if (k && pthread_create(&id[k], NULL, measure, &t[k]))
+	Burst *b = calloc(1, sizeof *b);
+	if (!b)
+		exit(fail("out of memory"));
+	b->peak = p;
+	b->n = threads;
+	b->windows = windows;
+	b->memory = memory;
+	pthread_barrier_init(&b->gate, NULL, (unsigned)threads);
+	for (int k = 0; k < threads; k++)
+		b->worker[k].of = b;
+	for (int k = 1; k < threads; k++)
+		if (pthread_create(&id[k], NULL, work, &b->worker[k]))
 			exit(fail("cannot start a thread"));
-	}
-	measure(&t[0]);
-	for (int k = 0; k < n; k++) {
-		if (k)
-			pthread_join(id[k], NULL);
-		p.flops += t[k].flops;
-		p.bytes += t[k].bytes;
-	}
-	pthread_barrier_destroy(&gate);
+	work(&b->worker[0]);
+	for (int k = 1; k < threads; k++)
+		pthread_join(id[k], NULL);
+	pthread_barrier_destroy(&b->gate);
+	free(b);
+}
+
+static int bounded(int threads)
+{
+	return threads < 1 ? 1 : threads > MAX_THREADS ? MAX_THREADS : threads;
+}
+
+void peak_windows(Peak *p, int threads, int windows)
+{
+	burst(p, bounded(threads), windows, 0);
+}
+
+Peak peak_measure(int threads)
+{
+	enum { WINDOWS = 60, ROUNDS_OF_MEMORY = 2 };
+	const int n = bounded(threads);
+	Peak p = {.cache = cache_bytes(n)};
+	const size_t memory = memory_bytes(p.cache, n);
+	burst(&p, n, WINDOWS / 2, 0);
+	burst(&p, n, ROUNDS_OF_MEMORY * (int)(memory / PIECE), memory);
+	burst(&p, n, WINDOWS / 2, 0);
 	return p;
+}
+
+void peak_join(Peak *p, const Peak *other)
+{
+	p->flops = fmax(p->flops, other->flops);
+	p->bytes = fmax(p->bytes, other->bytes);
+	p->wall += other->wall;
+	p->cpu += other->cpu;
 }

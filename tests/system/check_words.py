@@ -1,0 +1,45 @@
+"""What weft check says of values that are not finite: check_words.py WEFT SOURCE_ROOT. Models that copy their input are compared with other values;
+place and values are in words, by all kinds of results: matrices, numbers, complex, state."""
+import json
+import math
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+weft, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2])
+sys.path.insert(0, str(root / "tests/help"))
+from tensor_file import write_tensors  # noqa: E402
+
+NAN, INF = math.nan, math.inf
+COPY = "graph @f(%x: {0}) -> {0} {{\n  %y = aten.clone(%x) : {0}\n  return %y\n}}\n"
+CASES = [  # type, shape, the model's values, the reference's, what is said; None: they agree
+    ("f32[2, 3]", [2, 3], [1, 2, 3, 4, 5, 0.5], [1, 2, 3, 4, 5, NAN], "the reference has NaN at [1, 2], the model 0.5; 1 of 6 wrong"),
+    ("f32[2, 3]", [2, 3], [1, NAN, 3, NAN, 5, 6], [1, 2, 3, 4, 5, 6], "the reference has 2 at [0, 1], the model NaN; 2 of 6 wrong"),
+    ("f32[2, 3]", [2, 3], [1, 2, 3, 4, 5, 6], [1, 2, 3, INF, 5, 6], "the reference has infinity at [1, 0], the model 4; 1 of 6 wrong"),
+    ("f32[4]", [4], [1, INF, 3, 4], [1, -INF, 3, 4], "the reference has -infinity at [1], the model infinity; 1 of 4 wrong"),
+    ("f32[4]", [4], [NAN, 2, 3, 4], [INF, 2, 3, 4], "the reference has infinity at [0], the model NaN; 1 of 4 wrong"),
+    ("f64[]", [], [1], [NAN], "the reference has NaN at [], the model 1; 1 of 1 wrong"),
+    ("f32[4]", [4], [NAN, INF, -INF, 4], [NAN, INF, -INF, 4], None),
+    ("f32[4]", [4], [1, 2, 3, 4], [1, 2, 3.5, 4], "error 0.5 at element 2, allowed 0.0001455; 1 of 4 wrong: 3, expected 3.5"),
+]
+
+
+def check(folder, kind, shape, got, want, *more):
+    code = "d" if kind.startswith("f64") else "f"
+    (folder / "copy.ir").write_text(COPY.format(kind))
+    write_tensors(folder / "ref.safetensors", {"x.0": (code, shape, got), "y.0": (code, shape, want)})
+    return subprocess.run([weft, "check", "copy.ir", "ref.safetensors", "--backend", "interp", *more], cwd=folder, capture_output=True, text=True)
+
+
+bad = 0
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    for kind, shape, got, want, said in CASES:
+        p = check(folder, kind, shape, got, want)
+        record = json.loads(check(folder, kind, shape, got, want, "--json").stdout)["results"][0]
+        line = f"     output 0 (y): {said}\n" if said else "ok   copy.ir  error 0 of "
+        if p.returncode != bool(said) or line not in p.stdout or " inf" in p.stdout.replace(" infinity", "") or (said or "") not in record["text"]:
+            bad += 1
+            print(f"FAIL {kind}, {got} for {want}: status {p.returncode}, expected {line!r}:\n{p.stdout}{p.stderr}{record}")
+sys.exit(bad != 0)

@@ -227,10 +227,31 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	return "its operator has kernels of its own";
 }
 
-static bool is_no_larger(const Graph *g, Node x, Node n)
+/* Whether x has elements only if the extent is not 0. */
+static bool needs_extent(const Graph *g, Node x, Sym extent)
 {
-	return sym_le(g->ir->syms, type_numel(g->ir, node_type_id(g, x)),
-		      type_numel(g->ir, node_type_id(g, n))) == YES;
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (node_dim(g, x, k).i == extent.i)
+			return true;
+	return sym_le(g->ir->syms, sym_int(g->ir->syms, 1), extent) == YES;
+}
+
+/* Whether n, whose elements are all elements of its operand x, has each of them: a broadcast that
+ * repeats them at least once, or as many elements as x. */
+static bool has_all(const Graph *g, Node n, Node x)
+{
+	const SymTab *syms = g->ir->syms;
+	uint32_t rank, own = 0;
+	if (op_arg_index(node_op(g, n), "map") < 0)
+		return type_numel(g->ir, node_type_id(g, x)).i ==
+		       type_numel(g->ir, node_type_id(g, n)).i;
+	const Sym *map = node_ints(g, n, "map", &rank);
+	for (uint32_t k = 0; k < rank; k++)
+		if (node_dim(g, x, k).i == node_dim(g, n, (uint32_t)sym_const(syms, map[k])).i)
+			own |= 1u << sym_const(syms, map[k]);
+	for (uint32_t d = 0; d < node_rank(g, n); d++)
+		TRY(own >> d & 1 || needs_extent(g, x, node_dim(g, n, d)));
+	return true;
 }
 
 /* Whether n may leave out elements of its operand x. */
@@ -238,7 +259,7 @@ static bool may_drop(const Graph *g, Node n, Node x)
 {
 	const OpLower *l = op_lower(node_op(g, n));
 	return l->role == LOWER_INDEX && l->keeps == KEEPS_NOTHING && l->holds != HOLDS_OPERANDS &&
-	       !(op_info(node_op(g, n))->moves && is_no_larger(g, x, n));
+	       !(op_info(node_op(g, n))->moves && has_all(g, n, x));
 }
 
 /* The dimension of n that is dimension k of its operand; MAX_RANK: none is known. */

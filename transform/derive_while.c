@@ -511,7 +511,7 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 			"they keep for derivatives has no place: let it end at a known limit too "
 			"(a counter that starts at "
 			"a known number), or say how many it has at most: --loop-bound %s=N, "
-			"weft_bound_loop, `most` in the "
+			"weft_bound_loop, most= of weft.while_loop in Python, `most` in the "
 			"text form",
 			graph_name(b->g, n));
 	if (kind == ROUNDS_EXACT)

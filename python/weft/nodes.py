@@ -178,7 +178,10 @@ class Nodes:
         if target is None or op != "call_function":
             return [n for n in self.nodes if n.op == op and target in (None, n.target)]
         name = operator_name(target)
-        return [n for n in self.nodes if _weft.node_is(self.raw, n.raw, name) and n.op == op]
+        try:
+            return [n for n in self.nodes if _weft.node_is(self.raw, n.raw, name) and n.op == op]
+        except _weft.Error as e:
+            raise _weft.Error(f"find_nodes: {str(e).removeprefix('weft_node_is: ')}") from None
 
     @property
     def input_nodes(self) -> list[Node]:

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "ir/ops/op.h"
+#include "ir/ops/user/userop.h"
 
 typedef struct {
 	Build *b;
 	Op op;
+	const UserOp *user; /* NULL: an operator of the table */
 	const Schema *s;
 	Attr attr[MAX_ARGS];
 	const TraceArg *arg[MAX_ARGS]; /* by argument of the schema */
@@ -38,13 +40,27 @@ static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 	return scalar ? scalar : op;
 }
 
+/* One that somebody has registered, "mylib::decay". */
+static const UserOp *find_user(const Ir *ir, const char *name)
+{
+	return userop_among(ir->userop.data, ir->userop.n, name);
+}
+
 /* ---- arguments ---- */
+
+static int arg_index(const Schema *s, const char *name)
+{
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (!strcmp(s->arg[k].name, name))
+			return (int)k;
+	return -1;
+}
 
 static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
 {
 	uint32_t next = 0;
 	for (uint32_t k = 0; k < n; k++) {
-		int at = arg[k].name ? op_arg_index(c->op, arg[k].name) : (int)next++;
+		int at = arg[k].name ? arg_index(c->s, arg[k].name) : (int)next++;
 		if (at < 0 || at >= (int)c->s->narg) {
 			b_error(c->b, "%s has no argument %s", c->s->name,
 				arg[k].name ? arg[k].name : "at this position");
@@ -132,14 +148,28 @@ static bool take_args(Call *c)
 	return true;
 }
 
+/* The call of an operator of the user: a value where that has one result. */
+static Node user_call(Call *c)
+{
+	Attr attr[4];
+	const char *wrong = userop_attrs(c->b->g->ir, c->user, c->attr, attr);
+	if (wrong) {
+		b_error(c->b, "%s: %s", c->user->name, wrong);
+		return (Node){0};
+	}
+	Node n = b_node(c->b, OP_call, c->in.data, c->in.n, attr, 4);
+	return n.i && c->user->nout == 1 ? b_get(c->b, n, 0) : n;
+}
+
 Node trace_call(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
 	Call *c = arena_calloc(b->g->ir->ctx->scratch, 1, sizeof *c);
-	*c = (Call){.b = b, .op = find_op(b, name, arg, n)};
+	*c = (Call){.b = b, .user = find_user(b->g->ir, name)};
+	c->op = c->user ? OP_call : find_op(b, name, arg, n);
 	if (!c->op)
 		return (Node){0};
-	c->s = op_schema(c->op);
+	c->s = c->user ? &c->user->schema : op_schema(c->op);
 	if (!place_args(c, arg, n) || !take_args(c))
 		return (Node){0};
-	return b_call(b, c->op, c->in.data, c->in.n, c->attr, c->s->narg);
+	return c->user ? user_call(c) : b_call(b, c->op, c->in.data, c->in.n, c->attr, c->s->narg);
 }

@@ -15,7 +15,8 @@ typedef struct {
 	Attr attr; /* a dtype is a string, its name */
 } TraceArg;
 
-/* Adds a call of the operator of that name ("aten.add.Tensor") or alias, with n arguments; defaults
+/* Adds a call of the operator of that name ("aten.add.Tensor") or alias, or of an operator of the
+ * user ("mylib::decay", whose one result is the value), with n arguments; defaults
  * fill in the others. If the name ends with ".Tensor", and a positional argument that is a tensor
  * in the schema is a number, the call is one of the overload ".Scalar", if there is one. Returns
  * the result, a tuple if there are several, or no node after an error that names b->where. */

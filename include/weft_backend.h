@@ -60,9 +60,9 @@ typedef struct {
 /* An entry; its tensors, symbols and calls are those of model->entry[k]. */
 typedef struct {
 	/* `sizes`: parameters are the extents of the inputs; result slots are the symbols, the
-	 * extents of the outputs, the bytes of the workspace. `run`: parameters are those slots;
-	 * buffers are the inputs, the outputs, the weight section, the workspace, the state, then
-	 * rooms. */
+	 * extents of the outputs, the bytes of the workspace. `run`: parameters are the first of
+	 * these slots, the symbols; buffers are the inputs, the outputs, the weight section, the
+	 * workspace, the state, then rooms. */
 	WeftBackendFunction sizes, run;
 	/* The functions that are outlined from them, which `outlined k` calls. */
 	uint32_t nsizes_outlined, nrun_outlined;

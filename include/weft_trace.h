@@ -87,11 +87,18 @@ void weft_trace_assign(WeftTrace *, WeftValue state, WeftValue to);
 
 typedef enum {
 	WEFT_ARG_NONE, /* the optional argument is absent */
-	WEFT_ARG_VALUE, WEFT_ARG_VALUES, WEFT_ARG_BOOL, WEFT_ARG_INT, WEFT_ARG_FLOAT,
+	WEFT_ARG_VALUE,
+	WEFT_ARG_VALUES,
+	WEFT_ARG_BOOL,
+	WEFT_ARG_INT,
+	WEFT_ARG_FLOAT,
 	WEFT_ARG_TEXT, /* a text or the name of a dtype */
-	WEFT_ARG_INTS, WEFT_ARG_FLOATS, WEFT_ARG_BOOLS,
+	WEFT_ARG_INTS,
+	WEFT_ARG_FLOATS,
+	WEFT_ARG_BOOLS,
 	WEFT_ARG_SIZE, /* an integer that is an expression of sizes: "2*B + 1" */
-	WEFT_ARG_SIZES
+	WEFT_ARG_SIZES,
+	WEFT_ARG_COMPLEX /* two floats: the real and the imaginary part */
 } WeftArgKind;
 typedef struct {
 	const char *name; /* NULL: a positional argument */
@@ -120,14 +127,18 @@ void weft_trace_line(WeftTrace *, const char *line);
  * without a message if not; with a message if the name is NULL or empty. */
 bool weft_trace_supports(Weft *, const char *op, const WeftDType *dtypes, uint32_t n);
 
-/* Calls the operator of that name, "aten.add.Tensor", with n arguments: positional ones in the
- * order of its schema, then named ones; the others have their defaults. Returns its result; of
- * several results a value for weft_trace_result. Operators that write their arguments (aten.add_,
- * out=) are errors. */
+/* Calls the operator of that name, "aten.add.Tensor", "aten.relu" or "aten.relu.default", or one of
+ * the user, "mylib::decay" (weft_op.h), with n arguments: positional ones in the order of its
+ * schema, then named ones; the others have their defaults. Returns its result; of several results a
+ * value for weft_trace_result. Operators that write their arguments (aten.add_, out=) are
+ * errors. */
 WeftValue weft_trace_call(WeftTrace *, const char *op, const WeftArg *, uint32_t n);
 /* Returns result k of the value `several`, which weft_trace_call returned for an operator with
  * several results. */
 WeftValue weft_trace_result(WeftTrace *, WeftValue several, uint32_t k);
+/* Returns the number of results of a value of several, which may be 0 or 1 too; -1 of one tensor,
+ * and after an error. */
+int32_t weft_trace_nresult(WeftTrace *, WeftValue);
 /* Returns the rank of a tensor, and fills in shape: the extents, -1 for an extent that is not
  * constant. Returns -1 after an error; a value of several results, a value with node 0, and shape
  * NULL are errors, which end the trace. */
@@ -137,6 +148,8 @@ int32_t weft_trace_shape(WeftTrace *, WeftValue, int64_t shape[12]);
  * the name of a size that depends on data. The text is valid until weft_free. Returns NULL after an
  * error; a dimension that the tensor does not have is one. */
 const char *weft_trace_extent(WeftTrace *, WeftValue, uint32_t dim);
+/* Returns the name of a tensor's dtype as types write it, "bf16". Returns NULL after an error. */
+const char *weft_trace_dtype(WeftTrace *, WeftValue);
 
 /* Arguments of weft_trace_call, by kind, without a name (weft_arg_named). Lists and texts are
  * referred to: they must stay valid until the call.
@@ -180,6 +193,13 @@ static inline WeftArg weft_arg_float(double f)
 {
 	WeftArg a = {NULL, WEFT_ARG_FLOAT, 1, {{0, 0}}};
 	a.u.f = f;
+	return a;
+}
+/* An argument that is a complex number: its real and its imaginary part, which are referred to. */
+static inline WeftArg weft_arg_complex(const double parts[2])
+{
+	WeftArg a = {NULL, WEFT_ARG_COMPLEX, 2, {{0, 0}}};
+	a.u.floats = parts;
 	return a;
 }
 /* A text, or the name of a dtype, "f32". */
@@ -463,6 +483,12 @@ void weft_trace_graph(WeftTrace *, const WeftGraph *, const WeftValue *in, uint3
 /* A function that adds the calls of a body: from its inputs in[] it computes its results out[]. It
  * may read values from outside of the body, whose values nobody else may read. */
 typedef void (*WeftBlockFn)(WeftTrace *, const WeftValue *in, WeftValue *out, void *user);
+
+/* Within a function of weft_cond or weft_scan: the body gives n values, no more than there is room
+ * for, where the caller does not know their number in advance; of a scan those that are carried on
+ * are among them. out[] of weft_cond and weft_scan has node 0 behind these. Both branches must give
+ * as many. */
+void weft_body_gives(WeftTrace *, uint32_t n);
 
 /* A branch that the data decides: condition is a bool[]. yes or no is executed, without inputs;
  * both give nout values, of the same types. As torch.cond. After an error all out[] have node 0,

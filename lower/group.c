@@ -11,6 +11,7 @@
  * Terminates: every node is visited once. */
 #include "lower/group.h"
 
+#include "ir/sym/reshape.h"
 #include "ir/target/work.h"
 #include "lower/group_cost.h"
 
@@ -51,17 +52,22 @@ typedef struct {
 	NodeGroup is;
 	Group group;       /* of a root */
 	uint32_t readers;  /* the one group that reads it, MANY, or 0 */
+	uint32_t summed;   /* bits of its dimensions along which a reduction in the kernel that
+			      reads it runs */
+	double evaluated;  /* at so many points its readers want it: at all that a reduction runs
+			      over */
 	bool bijective;    /* every reader so far reads it one to one */
 	bool below_reduce; /* an element-wise function of a reduction */
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
 	uint32_t anchor;   /* the place of that contraction in the program, of several the last */
 	bool cut;          /* another contraction is in the kernel that reads it: see
-	                      cut_narrow */
+			      cut_narrow */
 	bool long_map;     /* see find_long_maps */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
+	bool whole;        /* some reader reads all of its elements, as far as is known */
 	const char *apart; /* why its readers are not one kernel, where that is not that they are
-	                      several */
+			      several */
 	ViewSet view;      /* how the group that reads it indexes it */
 } NodeState;
 
@@ -70,7 +76,7 @@ typedef struct {
 	const Target *target;
 	Arena *arena;
 	const char *const *stored; /* by node: why it is to be a root, whatever the rules say, or
-	                              NULL */
+				      NULL */
 	bool no_fusion;
 	NodeState *node;
 	Views views;
@@ -121,12 +127,24 @@ static double points(const Graph *g, Node root)
 	return elements(g, root) / (group_makes_pairs(g, root) ? 2 : 1);
 }
 
+/* At how many points the node n, which is in a kernel, wants its operand x. */
+static double wanted_points(const Sweep *w, Node n, Node x)
+{
+	const NodeState *self = &w->node[n.i];
+	if (how(w, n)->role == LOWER_REDUCE)
+		return elements(w->g, x);
+	return self->is.role == ROLE_ROOT ? points(w->g, n) : self->evaluated;
+}
+
 /* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it.
  * Functions of a reduction are evaluated once per row. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
-	double more = points(w->g, (Node){root}) - elements(w->g, n);
-	return w->node[n.i].below_reduce || more < 0 ? 0 : more * element_cost(w->g, n);
+	const bool varies = w->node[n.i].summed;
+	double all = varies ? w->node[n.i].evaluated : points(w->g, (Node){root}),
+	       more = all - elements(w->g, n);
+	bool by_row = w->node[n.i].below_reduce && !varies;
+	return by_row || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
 /* That takes longer, with what the kernel repeats already, than storing n in a phase more: none
@@ -158,7 +176,8 @@ static bool chooses_cheaply(const Sweep *w, Node n)
 static const char *holds_other_work(const Group *group)
 {
 	return group->cost.anchors ? "the kernel that reads it is a contraction"
-	       : group->special    ? "the kernel that reads it is made for its operator" : NULL;
+	       : group->special    ? "the kernel that reads it is made for its operator"
+				   : NULL;
 }
 
 /* The kernel without other work reads each of its elements once; else why not. */
@@ -201,23 +220,125 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 		return recomputed_too_often(w, n, root)
 			       ? "computing it wherever it is read takes longer"
 			       : NULL;
-	case FUSE_NEVER: case FUSE_ALWAYS:
+	case FUSE_NEVER:
+	case FUSE_ALWAYS:
 		break;
 	}
 	return "its operator has kernels of its own";
+}
+
+static bool is_no_larger(const Graph *g, Node x, Node n)
+{
+	return sym_le(g->ir->syms, type_numel(g->ir, node_type_id(g, x)),
+		      type_numel(g->ir, node_type_id(g, n))) == YES;
+}
+
+/* Whether n may leave out elements of its operand x. */
+static bool may_drop(const Graph *g, Node n, Node x)
+{
+	const OpLower *l = op_lower(node_op(g, n));
+	return l->role == LOWER_INDEX && l->keeps == KEEPS_NOTHING && l->holds != HOLDS_OPERANDS &&
+	       !(op_info(node_op(g, n))->moves && is_no_larger(g, x, n));
+}
+
+/* The dimension of n that is dimension k of its operand; MAX_RANK: none is known. */
+static uint32_t dim_of_operand(const Graph *g, Node n, Node x, uint32_t k)
+{
+	const Op op = node_op(g, n);
+	uint32_t rank;
+	const char *name = op_arg_index(op, "map") > 0    ? "map"
+			   : op_arg_index(op, "perm") > 0 ? "perm"
+							  : NULL;
+	if (!name)
+		return node_rank(g, n) == node_rank(g, x) ? k : MAX_RANK;
+	const Sym *list = node_ints(g, n, name, &rank);
+	if (*name == 'm')
+		return (uint32_t)sym_const(g->ir->syms, list[k]);
+	for (uint32_t d = 0; d < rank; d++)
+		if (sym_const(g->ir->syms, list[d]) == (int64_t)k)
+			return d;
+	return MAX_RANK;
+}
+
+/* Through a reshape. */
+static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
+{
+	const Type *from = node_type(g, x), *to = node_type(g, n);
+	ReshapeGroup part = {0};
+	uint32_t bits = 0;
+	while (reshape_group(g->ir->syms, from->dim, from->n, to->dim, to->n, &part))
+		for (uint32_t d = part.to; d < part.to_end; d++)
+			if (summed >> d & 1)
+				for (uint32_t k = part.from; k < part.from_end; k++)
+					bits |= 1u << k;
+	return bits;
+}
+
+static uint32_t reduced_dims(const Graph *g, Node n)
+{
+	uint32_t ndim, bits = 0;
+	const Sym *dim = node_ints(g, n, "dims", &ndim);
+	for (uint32_t k = 0; k < ndim; k++)
+		bits |= 1u << sym_const(g->ir->syms, dim[k]);
+	return bits;
+}
+
+/* Those of the dimensions that have more than one element. */
+static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
+{
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (sym_is(g->ir->syms, node_dim(g, x, k), 1))
+			bits &= ~(1u << k);
+	return bits;
+}
+
+/* The dimensions of the operand x of n along which a reduction runs in their kernel. */
+static uint32_t summed_of(const Sweep *w, Node n, Node x)
+{
+	const Graph *g = w->g;
+	const bool reduces = how(w, n)->role == LOWER_REDUCE;
+	const uint32_t summed = w->node[n.i].summed, own = reduces ? reduced_dims(g, n) : 0;
+	uint32_t bits = own, at = 0;
+	if (!summed)
+		return of_extent(g, x, bits);
+	if (how(w, n)->keeps == KEEPS_ORDER)
+		bits = summed_before(g, n, x, summed);
+	else
+		for (uint32_t k = 0; k < node_rank(g, x); k++) {
+			const uint32_t d = !reduces       ? dim_of_operand(g, n, x, k)
+					   : own >> k & 1 ? MAX_RANK
+							  : at++;
+			bits |= d < MAX_RANK && summed >> d & 1 ? 1u << k : 0;
+		}
+	return of_extent(g, x, bits);
+}
+
+static void want(Sweep *w, Node n, Node x)
+{
+	NodeState *of = &w->node[x.i];
+	if (!node_is_tensor(w->g, x) || !node_is_tensor(w->g, n))
+		return;
+	const double points = wanted_points(w, n, x);
+	of->evaluated = points > of->evaluated ? points : of->evaluated;
+	of->summed |= summed_of(w, n, x);
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
 	const Graph *g = w->g;
 	const OpLower *l = how(w, n);
-	bool parent = w->node[n.i].is.role == ROLE_ROOT && l->holds && !group_makes_pairs(g, n);
+	const Role role = w->node[n.i].is.role;
+	bool parent = role == ROLE_ROOT && l->holds && !group_makes_pairs(g, n),
+	     whole = w->node[n.i].whole || (role != ROLE_INLINE && role != ROLE_VIRTUAL);
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
 		bool stored = parent || lower_reads(l, k);
 		w->node[in.i].loaded |= stored;
+		if (in.i)
+			want(w, n, in);
+		w->node[in.i].whole |= whole && in.i && (k || !may_drop(g, n, in));
 		if (stored || group == MANY)
 			w->node[in.i].apart = parent   ? "it is computed where its reader keeps it"
 					      : stored ? "its reader reads it at indices of its own"
@@ -232,6 +353,7 @@ static void make_root(Sweep *w, Node n, const char *why)
 {
 	NodeState *self = &w->node[n.i];
 	self->is = (NodeGroup){ROLE_ROOT, n.i, why};
+	self->summed = 0; /* it is stored: only its own reduction counts */
 	self->group = (Group){.special = how(w, n)->role == LOWER_ROOT};
 	self->view.n = 0;
 	views_add(&w->views, &self->view, 0);
@@ -378,6 +500,8 @@ static const char *kept(const Sweep *w, Node n)
 		return "an output";
 	if (node_has_effect(w->g, n))
 		return "it has effects";
+	if (!w->node[n.i].whole && node_nuses(w->g, n) && node_checks(w->g, n) == CHECKS_INDEX)
+		return "it checks its indices, and its readers leave out some";
 	if (w->node[n.i].cut)
 		return "the kernel that reads it is a contraction, and it has fewer bytes than the "
 		       "one that it ends";

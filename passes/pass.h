@@ -59,6 +59,9 @@ bool pass_simplify(Graph *, PassCtx *);
 /* Common subexpressions: of equal nodes keeps the first, which readers of the others then read.
  * Leaves nodes with effects and nodes whose operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
+/* Moves slices, and gathers along one dimension, in front of products, reductions and element-wise
+ * nodes of which nothing else is read, where a product or a reduction becomes smaller by that. */
+bool pass_rows(Graph *, PassCtx *);
 /* Replaces nodes that depend on constants only, have constant shapes and whose operators fold
  * (OpInfo.folds) by constants: if the value has no more bytes than the constants that it comes
  * from, or at most 64 KB, and no value on the way has more than 64 MB and more than eight times the

@@ -1,5 +1,5 @@
 /* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
- * fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
+ * rows -> fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -25,9 +25,15 @@ static const Pass choosing[] = {
 };
 
 static const Pass cleaning[] = {
-	{"sink", pass_sink}, {"branch", pass_branch}, {"simplify", pass_simplify},
-	{"cse", pass_cse},   {"fold", pass_fold},     {"fold_scale", pass_fold_scale},
-	{"dce", pass_dce},   {"state", pass_state},
+	{"sink", pass_sink},
+	{"branch", pass_branch},
+	{"simplify", pass_simplify},
+	{"cse", pass_cse},
+	{"rows", pass_rows},
+	{"fold", pass_fold},
+	{"fold_scale", pass_fold_scale},
+	{"dce", pass_dce},
+	{"state", pass_state},
 };
 
 /* Once, on a clean graph: what only lowering wants. */
@@ -262,9 +268,10 @@ bool pipeline_run_one(Graph *g, const char *pass)
 const char *const *pipeline_names(void)
 {
 	static const char *const names[] = {
-		"canon",  "decompose", "split_complex", "quantize", "sink",
-		"branch", "simplify",  "cse",           "fold",     "fold_scale",
-		"dce",    "state",     "winograd",      "pad",      NULL};
+		"canon",      "decompose", "split_complex", "quantize", "sink",
+		"branch",     "simplify",  "cse",           "rows",     "fold",
+		"fold_scale", "dce",       "state",         "winograd", "pad",
+		NULL};
 	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) +
 					       COUNT(closing) + 1,
 		       "one name per pass");

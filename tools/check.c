@@ -148,7 +148,8 @@ static bool check_entries(const Cases *c, const CheckOptions *o)
 				    c->item[k].model, c->item[k].model),
 			       false;
 	return !o->load.entry.n || !o->entry ||
-	       (fail_usage("--entry is for a model that is compiled: each NAME=FILE is checked"), false);
+	       (fail_usage("--entry is for a model that is compiled: each NAME=FILE is checked"),
+		false);
 }
 
 static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
@@ -170,7 +171,8 @@ static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 		} else {
 			CheckCase *one = c->n ? &c->item[c->n - 1] : NULL;
 			if (!one)
-				return fail_usage("%s: name a model before its references", argv[k]),
+				return fail_usage("%s: name a model before its references",
+						  argv[k]),
 				       false;
 			one->ref = realloc(one->ref, (size_t)(one->nref + 1) * sizeof *one->ref);
 			one->ref[one->nref++] = strdup(argv[k]);
@@ -375,7 +377,8 @@ static bool check_against(const CheckOptions *o)
 		return fail_usage("--against is onnxruntime, not %s", o->against), false;
 	if (!o->python)
 		return fail_usage("--against needs --python ENV"), false;
-	return python_find(o->python, python) || (fail_usage("--python: no Python %s", o->python), false);
+	return python_find(o->python, python) ||
+	       (fail_usage("--python: no Python %s", o->python), false);
 }
 
 static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)

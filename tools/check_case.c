@@ -62,6 +62,15 @@ static bool has_free_values(const Case *c)
 	return has_suffix(c->cs->model, ".onnx") && draws(c);
 }
 
+/* Whether a comparison says more than another one: of two that fail that whose error exceeds most
+ * what is allowed there, of two that pass that with the larger error. */
+static bool is_worse(const Comparison *a, const Comparison *b)
+{
+	if (a->ok != b->ok)
+		return !a->ok;
+	return a->ok ? a->error >= b->error : a->error - a->allowed >= b->error - b->allowed;
+}
+
 /* "NaN", "infinity", "0.5". */
 static const char *in_words(double v, char text[32])
 {
@@ -138,8 +147,9 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 		tell_difference(what, got, want, &r);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
+	const bool worse = is_worse(&r.c, &c->whole.c);
 	c->whole.c.ok &= r.c.ok;
-	if (r.c.error >= c->whole.c.error) {
+	if (worse) {
 		c->whole.c.error = r.c.error;
 		c->whole.c.allowed = r.c.allowed;
 		c->whole.theirs = t.eager_err;

@@ -137,7 +137,8 @@ static bool parse_emit(Args *a)
 			return false;
 		for (int k = 0; k < a->nitem; k++)
 			if (a->item[k].kind == kind)
-				return fail_usage("--emit %s: %s is named twice", a->emit, kind->name),
+				return fail_usage("--emit %s: %s is named twice", a->emit,
+						  kind->name),
 				       false;
 		a->item[a->nitem++].kind = kind;
 		p += n;
@@ -176,8 +177,8 @@ static bool place(Args *a)
 		for (int j = 0; j < k; j++)
 			if (!strcmp(a->item[j].path, i->path) ||
 			    same_file(a->item[j].path, i->path))
-				return fail_usage("-o: %s and %s would both be written to %s", kind->name,
-					    a->item[j].kind->name, i->path),
+				return fail_usage("-o: %s and %s would both be written to %s",
+						  kind->name, a->item[j].kind->name, i->path),
 				       false;
 	}
 	return true;
@@ -189,7 +190,8 @@ static bool to_stdout(Args *a)
 	if (strcmp(a->out, "-") != 0)
 		return true;
 	if (a->nitem > 1 || a->item[0].kind->emit == WEFT_EMIT_C)
-		return fail_usage("-o -: standard output takes one file, not several or a folder"), false;
+		return fail_usage("-o -: standard output takes one file, not several or a folder"),
+		       false;
 	if (a->json || a->dump)
 		return fail_usage("-o -: standard output takes one file, and not %s beside it",
 			    a->json ? "--json" : "--dump"),
@@ -366,7 +368,8 @@ static bool parse(Args *a, int *argc, char **argv)
 	if (!a->out)
 		return fail("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
-		return fail_usage("--grad makes entries of one model file, not of several as NAME=FILE"),
+		return fail_usage("--grad makes entries of one model file, not of several as "
+				  "NAME=FILE"),
 		       false;
 	if (a->budget && !a->grad)
 		return fail_usage("--memory-budget is for --grad"), false;

@@ -51,7 +51,8 @@ bool take_entries(LoadArgs *a, int *argc, char **argv)
 			return false;
 	*argc = n;
 	return !a->entry.n || n == 1 ||
-	       (fail_usage("%s: among several models each is named, as in NAME=%s", argv[1], argv[1]),
+	       (fail_usage("%s: among several models each is named, as in NAME=%s", argv[1],
+			   argv[1]),
 		false);
 }
 
@@ -115,7 +116,8 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 	if (a->rng && strcmp(a->rng, "state") && strcmp(a->rng, "input"))
 		return fail_usage("--rng is state or input, not %s", a->rng), false;
 	if (a->rng_cipher && strcmp(a->rng_cipher, "philox") && strcmp(a->rng_cipher, "aes128-ctr"))
-		return fail_usage("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher), false;
+		return fail_usage("--rng-cipher is philox or aes128-ctr, not %s", a->rng_cipher),
+		       false;
 	o->rng_cipher = a->rng_cipher && strcmp(a->rng_cipher, "philox") ? a->rng_cipher : NULL;
 	o->rng_input = a->rng && !strcmp(a->rng, "input");
 	return !o->rng_input || !a->seed ||
@@ -133,9 +135,10 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 		long long rounds = equals ? strtoll(equals + 1, &end, 10) : 0;
 		size_t length = equals ? (size_t)(equals - item[k]) : 0;
 		if (!length || length >= sizeof node || !isdigit((unsigned char)equals[1]) || *end)
-			return fail_usage("--loop-bound %s: expected NODE=N, the name of a loop and a "
-				    "number",
-				    item[k]),
+			return fail_usage(
+				       "--loop-bound %s: expected NODE=N, the name of a loop and a "
+				       "number",
+				       item[k]),
 			       false;
 		memcpy(node, item[k], length);
 		node[length] = 0;
@@ -214,8 +217,8 @@ static bool check_texts(const char *option, const StringList *text, const String
 		while (e < entry->n && !of_entry(text->item[k], entry->item[e]))
 			e++;
 		if (e == entry->n)
-			return fail_usage("%s %s: of several models say of which, as in %s=%s", option,
-				    text->item[k], entry->item[0], text->item[k]),
+			return fail_usage("%s %s: of several models say of which, as in %s=%s",
+					  option, text->item[k], entry->item[0], text->item[k]),
 			       false;
 	}
 	return true;

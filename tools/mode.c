@@ -38,10 +38,12 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 		return out->mode != MODE_VMAP
 		       ? fail_usage("--randomness is for --mode vmap"),
 		       false
-		       : (fail_usage("--randomness is error, same or different, not %s", out->randomness),
+		       : (fail_usage("--randomness is error, same or different, not %s",
+				     out->randomness),
 			  false);
 	if ((out->in_dims || out->out_dims) && out->mode != MODE_VMAP)
-		return fail_usage("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"), false;
+		return fail_usage("--%s-dims is for --mode vmap", out->in_dims ? "in" : "out"),
+		       false;
 	return true;
 }
 
@@ -209,9 +211,10 @@ static bool parse_budget(const char *text, double *out)
 	for (long k = u ? u - unit + 1 : 0; k > 0; k--)
 		*out *= 1000;
 	if (end == text || end[u != NULL] || !(*out >= 0) || isinf(*out))
-		return fail_usage("--memory-budget is a part of what is saved, 0 to 1, or bytes, such as "
-			    "64M, not %s",
-			    text),
+		return fail_usage("--memory-budget is a part of what is saved, 0 to 1, or bytes, "
+				  "such as "
+				  "64M, not %s",
+				  text),
 		       false;
 	return true;
 }
@@ -472,7 +475,8 @@ bool mode_apply(Runner *r, const ModeArgs *a)
 {
 	Asked q = {.w = r->w, .g = r->one, .a = a};
 	if (r->one != r->g)
-		return fail_usage("--mode is for one model file, not for several as NAME=FILE"), false;
+		return fail_usage("--mode is for one model file, not for several as NAME=FILE"),
+		       false;
 	bool ok = transform(r, &q);
 	free(q.place);
 	free(q.wrt);

@@ -146,7 +146,8 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 		}
 		const Opt *o = find(opt, argv[k], &value);
 		if (!o) {
-			fail_usage("%s: no option %s; see weft %s --help", c->name, argv[k], c->name);
+			fail_usage("%s: no option %s; see weft %s --help", c->name, argv[k],
+				   c->name);
 			return false;
 		}
 		if (o->kind == OPT_FLAG && value) {
@@ -183,8 +184,8 @@ int parse_list(const char *what, const char *text, int *out, int max)
 		memcpy(item, p, len);
 		item[len] = 0;
 		if (!parse_int(item, &out[n]))
-			return fail_usage("%s: %s is not a list of numbers from 1 to %d", what, text,
-				    MOST_THREADS),
+			return fail_usage("%s: %s is not a list of numbers from 1 to %d", what,
+					  text, MOST_THREADS),
 			       0;
 		n++;
 		p += len;

@@ -31,7 +31,8 @@ bool parse_backend(const char *text, RunBackend *out)
 		if (!strcmp(text, name[k]))
 			*out = (RunBackend)k;
 	return !text || *out ||
-	       (fail_usage("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text), false);
+	       (fail_usage("--backend is jit, c, llvm, loops, gpu-host or interp, not %s", text),
+		false);
 }
 
 RunBackend backend_resolve(RunBackend b)

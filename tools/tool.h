@@ -137,9 +137,9 @@ void link_with_ops(WeftOptions *, const LoadArgs *);
 int parse_list(const char *what, const char *text, int *out, int max);
 /* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-/* Prints as fail(), of a command line that nothing can be done with: an unknown option, a value that
- * the option does not take, options that exclude each other, a missing file name. Returns USAGE,
- * and status_of() gives it for the whole command. */
+/* Prints as fail(), of a command line that nothing can be done with: an unknown option, a value
+ * that the option does not take, options that exclude each other, a missing file name. Returns
+ * USAGE, and status_of() gives it for the whole command. */
 enum { USAGE = 2 };
 int fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* Returns the exit status of a command that returned `code`: 0, 1, or USAGE after fail_usage. */

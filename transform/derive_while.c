@@ -429,11 +429,16 @@ static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *
 }
 
 /* More rounds than there are places is an error. */
-static void check_count(Build *b, Node count, Sym rounds)
+static void check_count(Build *b, const char *loop, Node count, Sym rounds)
 {
-	Node ok = b_bin(b, OP_le, count, b_from_size(b, rounds));
-	Attr attr[] = {attr_none(), attr_str(b->g->ir, "a loop has more rounds than `most` says")};
-	b_node(b, OP_assert, &ok, 1, attr, 2);
+	Node over = b_bin(b, OP_gt, count, b_from_size(b, rounds));
+	Node code = b_select(b, over, count, b_scalar(b, DT_i64, 0));
+	const char *text = arena_printf(b->g->ir->ctx->scratch,
+					"{place}the loop %s has {code} rounds, more than the %s "
+					"that its bound for derivatives says",
+					loop, sym_str(b->g->ir->syms, rounds));
+	Attr attr[] = {attr_none(), attr_str(b->g->ir, text)};
+	b_node(b, OP_assert_zero, &code, 1, attr, 2);
 }
 
 /* From the last round back to the first. */
@@ -531,11 +536,12 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	for (uint32_t k = 0; k < w.ninit; k++)
 		if (l.reads[k])
 			l.kept[l.nkept++] = l.in[k];
+	const char *name = graph_name(b->g, n);
 	Node count, *kept = ZEROED(b->g, Node, l.nkept);
 	/* the body of a loop without rounds has a place to write to, too */
 	Sym places = sym_is(b->g->ir->syms, rounds, 0) ? b_int(b, 1) : rounds;
 	TRY(keep_rounds(&w, &l, places, &count, kept));
 	if (kind == ROUNDS_GIVEN)
-		check_count(b, count, rounds);
+		check_count(b, name, count, rounds);
 	return rounds_backwards(b, &w, &l, has_ct, ct, count, kept, places, g);
 }

@@ -5,6 +5,7 @@
 
 #include "driver/api/user_ops.h"
 #include "frontend/trace.h"
+#include "ir/ops/user/userop.h"
 
 bool tracing_error(const TraceStep *s, const char *what)
 {
@@ -54,7 +55,7 @@ static bool begin(void *arg)
 	Arena *arena = weft_arena(b->w);
 	TRY(given_text(b->w, "weft_trace_new", "the name", b->name));
 	WeftTrace *t = ARENA_NEW(arena, WeftTrace);
-	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name)};
+	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name), .gives = NOT_SAID};
 	t->scope = &t->model;
 	t->model = (Scope){.g = graph_new(user_ir(b->w), "main"), .id = ++b->w->ntrace};
 	b->out = t;
@@ -411,6 +412,8 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 		return attr_int(ir, a->u.i);
 	case WEFT_ARG_FLOAT:
 		return attr_float(a->u.f);
+	case WEFT_ARG_COMPLEX:
+		return attr_complex(a->u.floats[0], a->u.floats[1]);
 	case WEFT_ARG_TEXT:
 		return attr_str(ir, a->u.text);
 	case WEFT_ARG_INTS:
@@ -431,16 +434,17 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 static bool is_whole(const TraceStep *s, uint32_t k)
 {
 	const WeftArg *a = &s->arg[k];
-	const void *list = a->kind == WEFT_ARG_VALUES   ? (const void *)a->u.values
-			   : a->kind == WEFT_ARG_TEXT   ? (const void *)a->u.text
-			   : a->kind == WEFT_ARG_INTS   ? (const void *)a->u.ints
-			   : a->kind == WEFT_ARG_FLOATS ? (const void *)a->u.floats
-			   : a->kind == WEFT_ARG_SIZE   ? (const void *)a->u.text
-			   : a->kind == WEFT_ARG_SIZES  ? (const void *)a->u.texts
-							: (const void *)a->u.bools;
-	bool points = a->kind == WEFT_ARG_TEXT ||
+	const void *list = a->kind == WEFT_ARG_VALUES    ? (const void *)a->u.values
+			   : a->kind == WEFT_ARG_TEXT    ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_INTS    ? (const void *)a->u.ints
+			   : a->kind == WEFT_ARG_FLOATS  ? (const void *)a->u.floats
+			   : a->kind == WEFT_ARG_COMPLEX ? (const void *)a->u.floats
+			   : a->kind == WEFT_ARG_SIZE    ? (const void *)a->u.text
+			   : a->kind == WEFT_ARG_SIZES   ? (const void *)a->u.texts
+							 : (const void *)a->u.bools;
+	bool points = a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_COMPLEX ||
 		      (a->n && (a->kind == WEFT_ARG_VALUES || a->kind >= WEFT_ARG_INTS));
-	if ((unsigned)a->kind > WEFT_ARG_SIZES)
+	if ((unsigned)a->kind > WEFT_ARG_COMPLEX)
 		return ctx_error(s->t->w->ctx, s->t->name,
 				 "%s: argument %u is of kind %d, which there is not", s->name, k,
 				 (int)a->kind);
@@ -501,6 +505,24 @@ WeftValue weft_trace_result(WeftTrace *t, WeftValue several, uint32_t k)
 	return t && tracing_perform(&s, get_result) ? s.value : (WeftValue){0};
 }
 
+static bool get_nresult(void *arg)
+{
+	TraceStep *s = arg;
+	Scope *scope;
+	Node n;
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n));
+	TypeId id = node_type_id(scope->g, n);
+	const Type *type = id.i ? ir_type_of(scope->g->ir, id) : NULL;
+	s->rank = !type ? 0 : type->dtype == DT_none ? (int32_t)type->n : -1;
+	return true;
+}
+
+int32_t weft_trace_nresult(WeftTrace *t, WeftValue v)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_nresult", .value = v};
+	return t && tracing_perform(&s, get_nresult) ? s.rank : -1;
+}
+
 static bool get_shape(void *arg)
 {
 	TraceStep *s = arg;
@@ -540,6 +562,23 @@ const char *weft_trace_extent(WeftTrace *t, WeftValue v, uint32_t dim)
 {
 	TraceStep s = {.t = t, .name = "weft_trace_extent", .value = v, .n = dim};
 	return t && tracing_perform(&s, get_extent) ? s.type : NULL;
+}
+
+static bool get_dtype(void *arg)
+{
+	TraceStep *s = arg;
+	Scope *scope;
+	Node n;
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n) &&
+	    tracing_is_tensor(s, scope, n));
+	s->type = dtype_name(node_dtype(scope->g, n));
+	return true;
+}
+
+const char *weft_trace_dtype(WeftTrace *t, WeftValue v)
+{
+	TraceStep s = {.t = t, .name = "weft_trace_dtype", .value = v};
+	return t && tracing_perform(&s, get_dtype) ? s.type : NULL;
 }
 
 /* ---- integers and sizes ---- */
@@ -635,7 +674,9 @@ static bool supports(void *arg)
 	TRY(given_text(q->w, "weft_trace_supports", "the operator", q->op) &&
 	    given_list(q->w, "weft_trace_supports", "dtypes", q->dtype, q->n));
 	Op op = op_find(q->op);
-	if (!op || op == OP_input || op == OP_constant || !takes_tensors(op_schema(op), q->n))
+	const UserOp *user = op ? NULL : user_op(q->w, q->op);
+	const Schema *schema = user ? &user->schema : op_schema(op);
+	if ((!op && !user) || op == OP_input || op == OP_constant || !takes_tensors(schema, q->n))
 		return false;
 	for (uint32_t k = 0; k < q->n; k++)
 		TRY(dtype_from_api(q->dtype[k]) != DT_none);

@@ -22,6 +22,8 @@ typedef struct Scope {
 	Captured *captured;  /* of a body; NULL: the model's scope */
 } Scope;
 
+enum { NOT_SAID = -1 };
+
 struct WeftTrace {
 	Weft *w;
 	Scope *scope; /* the scope in which calls add nodes */
@@ -29,6 +31,7 @@ struct WeftTrace {
 	const char *name;
 	LocId loc; /* the source line of nodes that calls add */
 	uint32_t ncall;
+	int64_t gives; /* of the body that is traced: weft_body_gives, else NOT_SAID */
 	bool failed, ended;
 };
 

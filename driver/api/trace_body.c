@@ -15,6 +15,7 @@ typedef struct {
 	const WeftValue *in; /* operands for these */
 	uint32_t nin, ncarry, nxs, nbody, call;
 	uint32_t ngiven; /* results that the function of the body at hand gives */
+	int64_t said;    /* what it says of their number itself, else NOT_SAID */
 	WeftValue *value, *result; /* room for its inputs and results */
 	bool slices;  /* operands from ncarry on lose their leading dimension */
 	int64_t most; /* rounds; 0: not known */
@@ -85,10 +86,31 @@ static void open_body(Bodies *k)
 	t->scope = s;
 }
 
+/* What a body says of the number of its results becomes the number of the call's. */
+static bool count_results(Bodies *k)
+{
+	Arena *scratch = k->step.t->w->ctx->scratch;
+	if (k->said < 0)
+		return true;
+	if (k->nbody > 1 && k->said != k->nout)
+		return body_error(k, arena_printf(scratch,
+						  "one branch gives %u values, the other one %u",
+						  k->nout, k->ngiven));
+	if (k->op == OP_while || k->said < k->ncarry || k->said > k->nout)
+		return body_error(k, arena_printf(scratch, "a body gives %u values, expected %u%s",
+						  k->ngiven, k->op == OP_scan ? k->ncarry : k->nout,
+						  k->op == OP_scan ? " or more" : " at most"));
+	if (k->ngiven < k->nout)
+		memset(k->out + k->ngiven, 0, (k->nout - k->ngiven) * sizeof *k->out);
+	k->nout = k->ngiven;
+	return true;
+}
+
 /* The results of its function become its outputs. */
 static bool close_body(Bodies *k)
 {
 	WeftTrace *t = k->step.t;
+	TRY(count_results(k));
 	for (uint32_t j = 0; j < k->ngiven; j++) {
 		Node n;
 		if (!k->result[j].node)
@@ -229,9 +251,13 @@ static bool finish(void *arg)
 static void call(Bodies *k, WeftBlockFn fn, uint32_t ngiven, void *user)
 {
 	WeftTrace *t = k->step.t;
+	const int64_t outer = t->gives;
 	memset(k->result, 0, ((size_t)k->nout + 1) * sizeof *k->result);
-	k->ngiven = ngiven;
+	t->gives = NOT_SAID;
 	fn(t, k->value, k->result, user);
+	k->said = t->gives;
+	k->ngiven = k->said >= 0 ? (uint32_t)k->said : ngiven;
+	t->gives = outer;
 }
 
 static void give(Bodies *k, bool ok)
@@ -244,6 +270,12 @@ static bool has_functions(void *arg)
 {
 	const Bodies *k = arg;
 	return body_error(k, "a function is missing: NULL");
+}
+
+void weft_body_gives(WeftTrace *t, uint32_t n)
+{
+	if (t)
+		t->gives = n;
 }
 
 void weft_cond(WeftTrace *t, WeftValue condition, WeftBlockFn yes, WeftBlockFn no, void *user,

@@ -20,6 +20,11 @@ Ir *user_ir(Weft *w)
 	return ir;
 }
 
+const UserOp *user_op(const Weft *w, const char *name)
+{
+	return userop_among(w->userop.data, w->userop.n, name);
+}
+
 /* Emitted code has names of its own. */
 static const char *symbol_refused(const char *symbol)
 {

@@ -1,5 +1,6 @@
 /* Nodes of graphs, for users: visiting and asking. */
 #include "driver/nodes/nodes.h"
+#include "ir/ops/user/userop.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -258,6 +259,26 @@ WeftNode weft_node_written(Weft *w, WeftNode n)
 
 /* ---- what a node is ---- */
 
+const UserOp *step_user(const NodeStep *s)
+{
+	return node_op(s->g, s->n) == OP_call ? userop_of(s->g, s->n) : NULL;
+}
+
+const Schema *step_schema(const NodeStep *s)
+{
+	const UserOp *user = step_user(s);
+	return user ? &user->schema : op_schema(node_op(s->g, s->n));
+}
+
+int step_arg_index(const NodeStep *s, const char *name)
+{
+	const Schema *schema = step_schema(s);
+	for (uint32_t k = 0; k < schema->narg; k++)
+		if (!strcmp(schema->arg[k].name, name))
+			return (int)k;
+	return -1;
+}
+
 static const GraphInput *input_of(const Graph *g, Node n)
 {
 	for (uint32_t k = 0; k < g->input.n; k++)
@@ -286,7 +307,8 @@ WeftNodeKind weft_node_kind(Weft *w, WeftNode n)
 static bool ask_op(NodeStep *s)
 {
 	TRY(step_node(s));
-	s->answer = op_name(node_op(s->g, s->n));
+	const UserOp *user = step_user(s);
+	s->answer = user ? lasting(s, user->name) : op_name(node_op(s->g, s->n));
 	return true;
 }
 
@@ -302,7 +324,8 @@ const char *weft_node_overload(Weft *w, WeftNode n)
 	if (!step(&s, ask_op))
 		return NULL;
 	const char *dot = strchr(s.answer, '.');
-	dot = dot ? strchr(dot + 1, '.') : NULL;
+	if (dot && !strstr(s.answer, "::"))
+		dot = strchr(dot + 1, '.');
 	return dot ? dot + 1 : "";
 }
 
@@ -310,8 +333,9 @@ static bool ask_is(NodeStep *s)
 {
 	TRY(step_node(s) && given_text(s->w, s->function, "the name of the operator", s->text));
 	Op op = op_find(s->text);
-	s->count = op == node_op(s->g, s->n);
-	return op || step_error(s, "there is no operator %s", s->text);
+	const UserOp *user = op ? NULL : userop_find(s->g->ir, s->text);
+	s->count = user ? user == step_user(s) : op == node_op(s->g, s->n);
+	return op || user || step_error(s, "there is no operator %s", s->text);
 }
 
 bool weft_node_is(Weft *w, WeftNode n, const char *op)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "driver/nodes/nodes.h"
+#include "ir/ops/user/userop.h"
 
 /* ---- out ---- */
 
@@ -78,15 +79,36 @@ static void give_nodes(const NodeStep *s, const Arg *arg, WeftAttr *out)
 	out->u.nodes = list;
 }
 
+/* Argument k of a call of the user's operator. */
+static void give_user(const NodeStep *s, const UserOp *user, uint32_t k, WeftAttr *out)
+{
+	uint32_t operand = 0;
+	for (uint32_t i = 0; i < k; i++)
+		operand += user->schema.arg[i].kind == ARG_tensor;
+	if (user->schema.arg[k].kind == ARG_tensor) {
+		out->kind = WEFT_ATTR_NODE;
+		out->n = 1;
+		out->u.node = step_give(s, node_in(s->g, s->n, operand));
+		return;
+	}
+	Attr a = userop_argument(s->g, s->n, user, k);
+	give_value(s, &a, out);
+}
+
 bool attr_give(const NodeStep *s, uint32_t k, WeftAttr *out)
 {
-	const Schema *schema = op_schema(node_op(s->g, s->n));
+	const UserOp *user = step_user(s);
+	const Schema *schema = step_schema(s);
 	if (k >= schema->narg)
 		return step_error(s, "%s has %u arguments, no argument %u", schema->name,
 				  schema->narg, k);
 	const Arg *arg = &schema->arg[k];
-	Attr a = *ir_attr(s->g->ir, node_data(s->g, s->n)->attr, k);
 	*out = (WeftAttr){.name = arg->name};
+	if (user) {
+		give_user(s, user, k, out);
+		return true;
+	}
+	Attr a = *ir_attr(s->g->ir, node_data(s->g, s->n)->attr, k);
 	if (arg->kind == ARG_tensors) {
 		give_nodes(s, arg, out);
 	} else if (arg->kind == ARG_tensor) {
@@ -270,7 +292,7 @@ bool attr_take(const NodeStep *s, TraceArg *out)
 static bool ask_nattr(NodeStep *s)
 {
 	TRY(step_node(s));
-	s->count = op_schema(node_op(s->g, s->n))->narg;
+	s->count = step_schema(s)->narg;
 	return true;
 }
 
@@ -296,10 +318,9 @@ static bool ask_attr(NodeStep *s)
 {
 	TRY(step_node(s) && given_text(s->w, s->function, "the name of the argument", s->text));
 	TRY(given(s->w, s->function, "room for the argument", s->out));
-	int k = op_arg_index(node_op(s->g, s->n), s->text);
+	int k = step_arg_index(s, s->text);
 	if (k < 0)
-		return step_error(s, "%s has no argument %s", op_name(node_op(s->g, s->n)),
-				  s->text);
+		return step_error(s, "%s has no argument %s", step_schema(s)->name, s->text);
 	return attr_give(s, (uint32_t)k, s->out);
 }
 
@@ -312,8 +333,7 @@ bool weft_node_attr(Weft *w, WeftNode n, const char *name, WeftAttr *out)
 static bool ask_arg(NodeStep *s)
 {
 	TRY(ask_attr(s));
-	if (op_schema(node_op(s->g, s->n))->arg[op_arg_index(node_op(s->g, s->n), s->text)].kind !=
-	    ARG_tensor)
+	if (step_schema(s)->arg[step_arg_index(s, s->text)].kind != ARG_tensor)
 		return step_error(s, "argument %s of node %s is no node", s->text,
 				  step_name(s, s->n));
 	s->found = s->out->u.node;

@@ -4,6 +4,7 @@
 
 #include "driver/nodes/nodes.h"
 #include "ir/graph/state.h"
+#include "ir/ops/user/userop.h"
 #include "passes/random.h"
 
 static Build build_at(const NodeStep *s, Node before, Node line)
@@ -301,6 +302,34 @@ static bool put_value(const NodeStep *s, const Arg *arg, const TraceArg *from, A
 	       step_error(s, "argument %s: there is no dtype %s", arg->name, from->attr.str);
 }
 
+/* Of a call of the user's operator: one operand, or the scalars with one of them changed. */
+static bool set_user(NodeStep *s, const UserOp *user, uint32_t at, const TraceArg *from)
+{
+	Node *in;
+	Attr *attr, *value = ARENA_ARRAY(s->w->ctx->scratch, Attr, user->schema.narg);
+	uint32_t operand = 0;
+	parts_of(s, &in, &attr);
+	for (uint32_t k = 0; k < user->schema.narg; k++) {
+		const Arg *arg = &user->schema.arg[k];
+		bool tensor = arg->kind == ARG_tensor;
+		if (k == at && tensor && (!from->is_values || from->is_list))
+			return step_error(s, "argument %s: expected one node", arg->name);
+		if (k == at && tensor && from->value->i == s->n.i)
+			return step_error(s, "node %s cannot read itself", step_name(s, s->n));
+		if (k == at && tensor)
+			in[operand] = *from->value;
+		else if (k == at)
+			TRY(put_value(s, arg, from, &value[k]));
+		else if (!tensor)
+			value[k] = userop_argument(s->g, s->n, user, k);
+		operand += tensor;
+	}
+	const char *wrong = userop_attrs(s->g->ir, user, value, attr);
+	if (wrong)
+		return step_error(s, "argument %s: %s", user->schema.arg[at].name, wrong);
+	return become(s, in, node_nin(s->g, s->n), attr);
+}
+
 static bool set_attr(NodeStep *s)
 {
 	Node *in;
@@ -308,13 +337,15 @@ static bool set_attr(NodeStep *s)
 	TraceArg from = {0};
 	TRY(step_node(s) && is_call(s) && given(s->w, s->function, "the argument", s->attr));
 	TRY(given_text(s->w, s->function, "the name of the argument", s->attr->name));
-	int k = op_arg_index(node_op(s->g, s->n), s->attr->name);
+	int k = step_arg_index(s, s->attr->name);
 	if (k < 0)
-		return step_error(s, "%s has no argument %s", op_name(node_op(s->g, s->n)),
-				  s->attr->name);
-	const Arg *arg = &op_schema(node_op(s->g, s->n))->arg[k];
+		return step_error(s, "%s has no argument %s", step_schema(s)->name, s->attr->name);
+	const UserOp *user = step_user(s);
+	const Arg *arg = &step_schema(s)->arg[k];
 	s->k = 1;
 	TRY(attr_take(s, &from));
+	if (user)
+		return set_user(s, user, (uint32_t)k, &from);
 	parts_of(s, &in, &attr);
 	bool operand = arg->kind == ARG_tensor || arg->kind == ARG_tensors;
 	TRY(operand ? put_operands(s, arg, &from, in) : put_value(s, arg, &from, &attr[k]));

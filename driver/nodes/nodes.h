@@ -72,6 +72,12 @@ bool types_are_equal(const Ir *, TypeId, TypeId, bool loose);
  * is 0. Returns no type (i 0) after an error: there is no such result. */
 TypeId step_type(const NodeStep *);
 
+/* Returns the operator of the user that s->n calls; NULL of other nodes. */
+const struct UserOp *step_user(const NodeStep *);
+/* Returns the schema of what s->n calls: of an operator of the user its own. */
+const Schema *step_schema(const NodeStep *);
+/* Returns the index of the argument in the schema; -1 if it has no such argument. */
+int step_arg_index(const NodeStep *, const char *name);
 /* Converts the arguments s->attr[s->k] of the API to arguments of trace_call (frontend/trace.h):
  * out[s->k], zeros before. Operands must be nodes of s->g. A size must be one of the inputs of the
  * outermost graph, or occur in the type of an operand: of one among the arguments, or of s->n.

@@ -3,29 +3,6 @@
 #include "frontend/pt2/priv.h"
 #include "ir/ops/user/userop.h"
 
-/* What is no tensor, as the attributes of a call hold it. */
-static void scalars(Import *im, const Schema *schema, const Attr *value, Attr *ints, Attr *floats)
-{
-	Arena *a = im->ctx->arena;
-	ARRAY(Sym) s = {0};
-	ARRAY(double) f = {0};
-	for (uint32_t k = 0; k < schema->narg; k++) {
-		const Attr *v = &value[k];
-		if (schema->arg[k].kind == ARG_ints)
-			array_push(a, &s, sym_int(im->syms, v->n));
-		for (uint32_t i = 0; schema->arg[k].kind == ARG_ints && i < v->n; i++)
-			array_push(a, &s, v->ints[i]);
-		if (schema->arg[k].kind == ARG_int)
-			array_push(a, &s, v->s);
-		if (schema->arg[k].kind == ARG_bool)
-			array_push(a, &s, sym_int(im->syms, v->b));
-		if (schema->arg[k].kind == ARG_float)
-			array_push(a, &f, v->f);
-	}
-	*ints = attr_ints(s.data, s.n);
-	*floats = (Attr){ATTR_floats, f.n, {.floats = f.data}};
-}
-
 /* What its types give is what the file says; what is not known is required of the sizes. */
 static bool check_type(Scope *s, const UserOp *op, uint32_t k, Node made, const Result *r)
 {
@@ -53,10 +30,11 @@ bool import_user(Scope *s, const json_t *node, const UserOp *op)
 	Import *im = st->im;
 	Call c = {0};
 	Results r;
-	Attr attr[4] = {[1] = attr_str(im->ir, op->name)};
+	Attr attr[4];
 	TRY(call_read_as(s, node, &op->schema, &c) && read_results(s, node, &r));
-	attr[0] = attr_int(im->ir, c.in.n);
-	scalars(im, &op->schema, c.attr, &attr[2], &attr[3]);
+	const char *wrong = userop_attrs(im->ir, op, c.attr, attr);
+	if (wrong)
+		return ctx_error(im->ctx, s->where, "%s: %s", op->name, wrong);
 	Node made = b_node(&s->b, OP_call, c.in.data, c.in.n, attr, 4);
 	TRY(made.i);
 	graph_set_name(st->g, made, node_label(node));

@@ -226,8 +226,13 @@ const char *op_name(Op op)
 
 Op op_find(const char *name)
 {
+	static const char tail[] = ".default";
+	const size_t n = strlen(name), cut = sizeof tail - 1;
 	op_init();
-	uint32_t id = intern_find(&by_name, name, (uint32_t)strlen(name));
+	uint32_t id = intern_find(&by_name, name, (uint32_t)n);
+	if (!id && n > cut && !strcmp(name + n - cut, tail) &&
+	    memchr(name, '.', n - cut)) /* a primitive has no overloads */
+		id = intern_find(&by_name, name, (uint32_t)(n - cut));
 	return id ? op_of_id[id] : OP_none;
 }
 

@@ -419,8 +419,9 @@ const Schema *op_schema(Op);
 /* Returns the name in the schema: "aten.add.Tensor". "none" for OP_none and for numbers out of
  * range. */
 const char *op_name(Op);
-/* Returns the operator whose schema has the name, or which has the name as an alias; OP_none if
- * there is none. */
+/* Returns the operator whose schema has the name, or which has the name as an alias; the name of an
+ * operator without overload may end with ".default", as PyTorch writes it. OP_none if there is
+ * none. */
 Op op_find(const char *name);
 /* Returns the index of the argument in op_schema(op)->arg; -1 if the schema has no such
  * argument. */

@@ -201,7 +201,7 @@ def test_another_process_starts_from_the_cache(tmp_path):
         for f, w in zip((torch.compile(torch.Tensor.add_, backend=dynamo.backend), torch.Tensor.add_), written):
             f(w, 2.0)
         torch.testing.assert_close(*written)
-        print(dict(counters["aot_autograd"])["autograd_cache_" + "HIT_OR_SAVED"], dynamo.statistics.nodes > 0)"""
+        print(dict(counters["aot_autograd"])["autograd_cache_" + "HIT_OR_SAVED"], dynamo.statistics.lowered > 0)"""
     env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "WEFT_CACHE": str(tmp_path)}
     said = [subprocess.run([sys.executable, "-c", script.replace("HIT_OR_SAVED", word)], env=env, capture_output=True, text=True, check=True).stdout.split()
             for word in ("saved", "hit")]

@@ -12,7 +12,7 @@ import os
 
 from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
 from weft.compiler import compile, join
-from weft.graph import Array, Graph, graph, jvp, trace, vjp, vmap
+from weft.graph import Array, Graph, call, cond, graph, jvp, scan, trace, vjp, vmap, while_loop
 from weft.model import Function, Model, TensorInfo, load
 from weft.nodes import Node
 from weft.tools import bench, check, explain, profile, show
@@ -20,5 +20,5 @@ from weft.tools import bench, check, explain, profile, show
 include = os.path.dirname(os.path.abspath(__file__))
 """The folder of the C headers for programs that use compiled models: weft_call.h, weft_model.h, weft_saved.h."""
 
-__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "check", "compile", "explain", "graph",
-           "has_llvm", "include", "join", "jvp", "load", "profile", "show", "trace", "vjp", "vmap"]
+__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
+           "graph", "has_llvm", "include", "join", "jvp", "load", "profile", "scan", "show", "trace", "vjp", "vmap", "while_loop"]

@@ -68,7 +68,7 @@ static Call *call_new(const Function *f)
 	const WeftEntry *e = f->entry;
 	Call *c = calloc(1, sizeof *c);
 	if (!c)
-		return (Call *)PyErr_NoMemory();
+		return (Call *)no_memory("a call");
 	c->sizes = malloc(e->sizes_bytes);
 	c->given = calloc(e->ninput + 1, sizeof *c->given);
 	c->made = calloc(e->noutput + 1, sizeof *c->made);
@@ -81,7 +81,7 @@ static Call *call_new(const Function *f)
 	    c->shape)
 		return c;
 	call_free(c);
-	return (Call *)PyErr_NoMemory();
+	return (Call *)no_memory("a call");
 }
 
 static Call *call_begin(Function *f)
@@ -173,6 +173,17 @@ static int give_named(const Function *f, Call *c, PyObject *name, PyObject *valu
 	return 0;
 }
 
+/* Results are no part of autograd's graph: says so of an input of which it would record. */
+static int warn_of_gradient(const char *name)
+{
+	return PyErr_WarnFormat(
+		PyExc_UserWarning, 1,
+		"weft: input %s requires grad, and the results of a compiled model have no "
+		"gradient: train with torch.compile(module, backend=\"weft\"), or call the model "
+		"under torch.no_grad()",
+		name);
+}
+
 static int open_inputs(const Function *f, Call *c)
 {
 	for (; c->nin < f->entry->ninput; c->nin++) {
@@ -185,6 +196,12 @@ static int open_inputs(const Function *f, Call *c)
 			      &weft_input(f->model, f->entry, k)->dtype, false, "input",
 			      input_name(f, k), &c->in[k]) < 0)
 			return -1;
+	}
+	for (uint32_t k = 0; k < c->nin; k++) {
+		const unsigned code = c->in[k].dtype.code;
+		if ((code == WEFT_FLOAT || code == WEFT_BFLOAT || code == WEFT_COMPLEX) &&
+		    is_exchanged(c->given[k]) && is_recorded(c->given[k]))
+			return warn_of_gradient(input_name(f, k));
 	}
 	return 0;
 }
@@ -410,12 +427,12 @@ static int profile_begin_call(Function *f, Call *c)
 	if (!f->spent) {
 		f->runs = 0;
 		if (!(f->spent = calloc(n, sizeof *f->spent)))
-			return PyErr_NoMemory(), -1;
+			return no_memory("a call"), -1;
 		if (PyList_Append(profiled, (PyObject *)f) < 0)
 			return -1;
 	}
 	if (!c->spent && !(c->spent = malloc(n * sizeof *c->spent)))
-		return PyErr_NoMemory(), -1;
+		return no_memory("a call"), -1;
 	memset(c->spent, 0, n * sizeof *c->spent);
 	return 0;
 }
@@ -484,7 +501,8 @@ static int make_room(Call *c)
 	c->work = malloc(c->sizes->workspace_bytes);
 	c->work_bytes = c->work ? c->sizes->workspace_bytes : 0;
 	if (!c->work)
-		PyErr_NoMemory();
+		PyErr_Format(PyExc_MemoryError, "no memory for a workspace of %zu bytes",
+			     (size_t)c->sizes->workspace_bytes);
 	return c->work ? 0 : -1;
 }
 

@@ -23,6 +23,12 @@ PyObject *weft_raise(int code, const char *message)
 	return NULL;
 }
 
+void *no_memory(const char *what)
+{
+	PyErr_Format(PyExc_MemoryError, "no memory for %s", what);
+	return NULL;
+}
+
 int class_add(PyObject *module, PyType_Spec *spec, const char *name, PyTypeObject **out)
 {
 	PyObject *class = PyType_FromSpec(spec);
@@ -35,7 +41,7 @@ int class_add(PyObject *module, PyType_Spec *spec, const char *name, PyTypeObjec
 void *list_memory(Py_ssize_t count, size_t bytes)
 {
 	void *memory = count < 0 ? NULL : calloc((size_t)count + 1, bytes);
-	return memory || count < 0 ? memory : PyErr_NoMemory();
+	return memory || count < 0 ? memory : no_memory("a call");
 }
 
 void list_put(PyObject **list, PyObject *item)

@@ -165,6 +165,21 @@ static PyObject *node_info(PyObject *module, PyObject *args)
 			     weft_node_line(w, n), (unsigned)weft_node_nresult(w, n));
 }
 
+/* node_is(graph, node, op) -> whether the node calls the operator, by any of its names */
+static PyObject *node_is(PyObject *module, PyObject *args)
+{
+	Graph *g;
+	PyObject *o;
+	WeftNode n;
+	const char *op;
+	(void)module;
+	if (!PyArg_ParseTuple(args, "O!Os", graph_type, &g, &o, &op) || !graph_ready(g) ||
+	    !node_of(g, o, &n))
+		return NULL;
+	bool is = weft_node_is(g->session->w, n, op);
+	return session_failed(g->session) ? session_raise(g->session) : PyBool_FromLong(is);
+}
+
 static PyObject *asked_text(PyObject *args, const char *(*f)(Weft *, WeftNode))
 {
 	Graph *g;
@@ -673,6 +688,8 @@ static PyMethodDef functions[] = {
 	{"node_of_output", node_of_output, METH_VARARGS, "node_of_output(graph, k)"},
 	{"node_info", node_info, METH_VARARGS, "node_info(graph, node): (kind, op, user name, "
 					       "line, results)."},
+	{"node_is", node_is, METH_VARARGS, "node_is(graph, node, op): an operator that is not "
+					   "there is an error."},
 	{"node_name", node_name, METH_VARARGS, "node_name(graph, node)"},
 	{"node_set_name", node_set_name, METH_VARARGS, "node_set_name(graph, node, name)"},
 	{"node_text", node_text, METH_VARARGS, "node_text(graph, node)"},

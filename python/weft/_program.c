@@ -13,12 +13,14 @@ PyTypeObject *instance_type;
 
 /* ---- programs ---- */
 
-PyObject *program_object(const WeftModel *m, void *library)
+PyObject *program_object(const WeftModel *m, void *library, PyObject *owner)
 {
 	Program *p = PyObject_New(Program, program_type);
 	if (p) {
 		p->model = m;
 		p->library = library;
+		p->owner = owner;
+		Py_XINCREF(owner);
 	}
 	return (PyObject *)p;
 }
@@ -29,8 +31,9 @@ static void program_dealloc(PyObject *self)
 	PyTypeObject *type = Py_TYPE(self);
 	if (p->library)
 		dlclose(p->library);
-	else
+	else if (!p->owner)
 		weft_jit_free(p->model);
+	Py_XDECREF(p->owner);
 	PyObject_Free(self);
 	Py_DECREF((PyObject *)type);
 }
@@ -56,7 +59,7 @@ static PyObject *program_load(PyObject *module, PyObject *args)
 	const WeftModel *m = model ? model() : NULL;
 	PyObject *p = NULL;
 	if (code)
-		PyErr_Format(access(file, F_OK) ? PyExc_FileNotFoundError : weft_error, "%s",
+		PyErr_Format(access(file, F_OK) ? PyExc_FileNotFoundError : PyExc_OSError, "%s",
 			     status.message);
 	else if (!so)
 		PyErr_Format(PyExc_OSError, "%s", dlerror());
@@ -66,7 +69,7 @@ static PyObject *program_load(PyObject *module, PyObject *args)
 	else if ((wrong = weft_model_check(m)))
 		PyErr_Format(weft_error, "%s: %s", file, wrong);
 	else
-		p = program_object(m, so);
+		p = program_object(m, so, NULL);
 	if (so && !p)
 		dlclose(so);
 	Py_DECREF(path);

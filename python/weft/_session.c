@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "weft_graph.h"
 #include "weft_trace.h"
 
 PyTypeObject *session_type, *graph_type;
@@ -116,7 +117,7 @@ static PyObject *session_new(PyTypeObject *type, PyObject *args, PyObject *named
 	if (s->w && s->held)
 		return (PyObject *)s;
 	Py_DECREF((PyObject *)s);
-	return PyErr_NoMemory();
+	return no_memory("a session");
 }
 
 static void session_dealloc(PyObject *self)
@@ -211,6 +212,26 @@ static PyObject *session_load(PyObject *self, PyObject *args)
 	return PyErr_Occurred() ? NULL : graph_object(s, g);
 }
 
+/* ops(path): registers the operators of a library. */
+static PyObject *session_ops(PyObject *self, PyObject *args)
+{
+	Session *s = (Session *)self;
+	PyObject *path;
+	bool done = false;
+	if (!PyArg_ParseTuple(args, "O&", PyUnicode_FSConverter, &path))
+		return NULL;
+	if (session_ready(s)) {
+		done = weft_op_load(s->w, PyBytes_AsString(path));
+		s->has_ops |= done;
+		if (!done)
+			session_raise(s);
+	}
+	Py_DECREF(path);
+	if (!done)
+		return NULL;
+	Py_RETURN_NONE;
+}
+
 static PyObject *session_parse(PyObject *self, PyObject *args)
 {
 	Session *s = (Session *)self;
@@ -218,6 +239,21 @@ static PyObject *session_parse(PyObject *self, PyObject *args)
 	return PyArg_ParseTuple(args, "ss", &text, &name) && session_ready(s)
 		       ? graph_object(s, weft_parse(s->w, text, name))
 		       : NULL;
+}
+
+static bool graph_of(Session *s, PyObject *o, WeftGraph **g);
+
+/* parse_like(graph, text, name): constants are those of the graph. */
+static PyObject *session_parse_like(PyObject *self, PyObject *args)
+{
+	Session *s = (Session *)self;
+	PyObject *like;
+	const char *text, *name;
+	WeftGraph *g;
+	if (!PyArg_ParseTuple(args, "Oss", &like, &text, &name) || !graph_of(s, like, &g) ||
+	    !session_ready(s))
+		return NULL;
+	return graph_object(s, weft_parse_like(s->w, g, text, name));
 }
 
 static bool graph_of(Session *s, PyObject *o, WeftGraph **g)
@@ -429,7 +465,7 @@ static PyObject *session_set_precision(PyObject *self, PyObject *args)
 static const struct {
 	const char *name;
 	size_t at;
-	enum { IS_TEXT, IS_BOOL, IS_COUNT } kind;
+	enum { IS_TEXT, IS_BOOL, IS_COUNT, IS_LINK } kind;
 } option_fields[] = {
 	{"target", offsetof(WeftOptions, target), IS_TEXT},
 	{"tune", offsetof(WeftOptions, tune), IS_TEXT},
@@ -443,6 +479,7 @@ static const struct {
 	{"no_cache", offsetof(WeftOptions, no_cache), IS_BOOL},
 	{"duplicate_weights", offsetof(WeftOptions, duplicate_weights), IS_BOOL},
 	{"jobs", offsetof(WeftOptions, jobs), IS_COUNT},
+	{"link", offsetof(WeftOptions, link), IS_LINK}, /* a list of texts */
 	{"weights_file", offsetof(WeftOptions, weights), IS_COUNT}, /* WeftWeights */
 };
 
@@ -457,6 +494,8 @@ static int set_option(WeftOptions *o, PyObject *key, PyObject *value)
 			return 0;
 		if (option_fields[k].kind == IS_TEXT && PyUnicode_Check(value)) {
 			*(const char **)field = PyUnicode_AsUTF8AndSize(value, NULL);
+		} else if (option_fields[k].kind == IS_LINK) {
+			o->link = texts_of(value, &o->nlink);
 		} else if (option_fields[k].kind == IS_TEXT) {
 			PyErr_Format(PyExc_TypeError, "compile: option %s: expected a text, got %R",
 				     name, value);
@@ -477,14 +516,17 @@ static int set_option(WeftOptions *o, PyObject *key, PyObject *value)
 	return -1;
 }
 
+/* After success free o->link. */
 static int options_of(PyObject *dict, WeftOptions *o)
 {
 	PyObject *key, *value;
 	Py_ssize_t at = 0;
 	*o = (WeftOptions){.size = sizeof *o};
 	while (dict && PyDict_Next(dict, &at, &key, &value))
-		if (set_option(o, key, value) < 0)
+		if (set_option(o, key, value) < 0) {
+			free((void *)(uintptr_t)o->link);
 			return -1;
+		}
 	return 0;
 }
 
@@ -497,10 +539,16 @@ static PyObject *session_jit(PyObject *self, PyObject *args)
 	WeftGraph *g;
 	const WeftModel *m = NULL;
 	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) ||
-	    !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
+	    !graph_of(s, graph, &g) || options_of(options, &o) < 0)
 		return NULL;
-	RELEASED(s, m = weft_jit_keep(s->w, g, &o));
-	return m ? program_object(m, NULL) : session_raise(s);
+	if (!session_enter(s)) {
+		free((void *)(uintptr_t)o.link);
+		return NULL;
+	}
+	/* Functions of libraries that the Weft has loaded live as long as that. */
+	RELEASED(s, m = (s->has_ops ? weft_jit : weft_jit_keep)(s->w, g, &o));
+	free((void *)(uintptr_t)o.link);
+	return m ? program_object(m, NULL, s->has_ops ? self : NULL) : session_raise(s);
 }
 
 /* plan(graph, options): fills in the report. */
@@ -512,9 +560,14 @@ static PyObject *session_plan(PyObject *self, PyObject *args)
 	WeftGraph *g;
 	bool done = false;
 	if (!PyArg_ParseTuple(args, "O|O!", &graph, &PyDict_Type, &options) ||
-	    !graph_of(s, graph, &g) || options_of(options, &o) < 0 || !session_enter(s))
+	    !graph_of(s, graph, &g) || options_of(options, &o) < 0)
 		return NULL;
+	if (!session_enter(s)) {
+		free((void *)(uintptr_t)o.link);
+		return NULL;
+	}
 	RELEASED(s, done = weft_plan(s->w, g, &o));
+	free((void *)(uintptr_t)o.link);
 	if (!done)
 		return session_raise(s);
 	Py_RETURN_NONE;
@@ -532,11 +585,14 @@ static PyObject *session_emit(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OiO&|O!", &graph, &kind, PyUnicode_FSConverter, &path,
 			      &PyDict_Type, &options))
 		return NULL;
-	if (graph_of(s, graph, &g) && options_of(options, &o) == 0 && session_enter(s)) {
+	if (graph_of(s, graph, &g) && options_of(options, &o) == 0) {
 		const char *file = PyBytes_AsString(path);
-		RELEASED(s, done = weft_emit(s->w, g, &o, (WeftEmit)kind, file));
-		if (!done)
-			session_raise(s);
+		if (session_enter(s)) {
+			RELEASED(s, done = weft_emit(s->w, g, &o, (WeftEmit)kind, file));
+			if (!done)
+				session_raise(s);
+		}
+		free((void *)(uintptr_t)o.link);
 	}
 	Py_DECREF(path);
 	if (!done)
@@ -606,7 +662,10 @@ static PyMethodDef session_methods[] = {
 						    "text)."},
 	{"load", session_load, METH_VARARGS, "load(path or buffer, name, rng_input=False, seed=0, "
 					     "ignore_guards=None): a Graph."},
+	{"ops", session_ops, METH_VARARGS, "ops(path): registers the operators of a library."},
 	{"parse", session_parse, METH_VARARGS, "parse(text, name): a Graph."},
+	{"parse_like", session_parse_like, METH_VARARGS, "parse_like(graph, text, name): a Graph "
+							 "with the constants of another one."},
 	{"vjp", session_vjp, METH_VARARGS, "vjp(graph, wrt=None, outputs=None)"},
 	{"jvp", session_jvp, METH_VARARGS, "jvp(graph, wrt=None)"},
 	{"split", session_split, METH_VARARGS, "split(graph, wrt=None, outputs=None, budget=None): "

@@ -65,7 +65,7 @@ bool dtype_of_text(const char *text, WeftDType *d)
 
 /* ---- classes ---- */
 
-typedef enum { BY_NOTHING, BY_EXCHANGE, BY_BUFFER, BY_DLPACK, BY_NUMBER } Way;
+typedef enum { BY_NOTHING, BY_EXCHANGE, BY_BUFFER, BY_DLPACK, BY_NUMBER, MASKED } Way;
 
 /* How objects of a class convert, found once. A class that stands here stays alive. */
 typedef struct {
@@ -94,6 +94,8 @@ static Way way_of(PyObject *o, const DLExchange *exchange)
 {
 	if (exchange)
 		return BY_EXCHANGE;
+	if (PyObject_HasAttrString(o, "mask") && PyObject_HasAttrString(o, "filled"))
+		return MASKED;
 	if (PyObject_CheckBuffer(o))
 		return BY_BUFFER;
 	if (PyObject_HasAttrString(o, "__dlpack__"))
@@ -132,6 +134,24 @@ static const Known *known_class(PyObject *o)
 bool is_exchanged(PyObject *o)
 {
 	return o && known_class(o)->way == BY_EXCHANGE;
+}
+
+bool is_recorded(PyObject *o)
+{
+	static PyObject *requires_grad;
+	if (!requires_grad)
+		requires_grad = PyUnicode_InternFromString("requires_grad");
+	PyObject *answer = PyObject_GetAttr(o, requires_grad), *torch, *enabled = NULL;
+	bool yes = answer == Py_True;
+	Py_XDECREF(answer);
+	torch = yes ? PyImport_ImportModule("torch") : NULL;
+	if (torch)
+		enabled = PyObject_CallMethod(torch, "is_grad_enabled", NULL);
+	yes = enabled == Py_True;
+	Py_XDECREF(enabled);
+	Py_XDECREF(torch);
+	PyErr_Clear();
+	return yes;
 }
 
 /* ---- tensors of others ---- */
@@ -408,6 +428,9 @@ static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number
 		return open_buffer(v, o, writable, who, name, t);
 	case BY_DLPACK:
 		return open_dlpack(v, o, writable, who, name, t);
+	case MASKED:
+		return refuse(who, name,
+			      "a masked array, whose mask would be lost: give x.filled(value)");
 	case BY_NUMBER:
 		if (number)
 			return open_number(v, o, *number, who, name, t);

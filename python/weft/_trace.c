@@ -30,7 +30,7 @@ void *memory_take(Memory **m, size_t bytes)
 {
 	Memory *block = calloc(1, sizeof *block + bytes);
 	if (!block)
-		return PyErr_NoMemory();
+		return no_memory("a call");
 	block->next = *m;
 	*m = block;
 	return block + 1;
@@ -91,7 +91,9 @@ static WeftArgKind kind_of(PyObject *o)
 		return WEFT_ARG_TEXT;
 	if (PyBool_Check(o))
 		return WEFT_ARG_BOOL;
-	return PyFloat_Check(o) ? WEFT_ARG_FLOAT : WEFT_ARG_INT;
+	return PyFloat_Check(o)     ? WEFT_ARG_FLOAT
+	       : PyComplex_Check(o) ? WEFT_ARG_COMPLEX
+				    : WEFT_ARG_INT;
 }
 
 /* The kind of a list with these elements: None among tensors is an absent tensor, an integer among
@@ -173,6 +175,17 @@ static bool list_argument(const Trace *t, WeftArg *a, PyObject *list, Memory **m
 	return memory;
 }
 
+static bool complex_argument(WeftArg *a, PyObject *o, Memory **m)
+{
+	double *parts = memory_take(m, 2 * sizeof *parts);
+	if (!parts)
+		return false;
+	parts[0] = PyComplex_RealAsDouble(o);
+	parts[1] = PyComplex_ImagAsDouble(o);
+	*a = weft_arg_complex(parts);
+	return true;
+}
+
 static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 {
 	*a = weft_arg_none();
@@ -187,6 +200,8 @@ static bool argument(const Trace *t, WeftArg *a, PyObject *o, Memory **m)
 		a->u.b = o == Py_True;
 	else if (a->kind == WEFT_ARG_FLOAT)
 		a->u.f = PyFloat_AsDouble(o);
+	else if (a->kind == WEFT_ARG_COMPLEX)
+		return complex_argument(a, o, m);
 	else if (a->kind == WEFT_ARG_TEXT || a->kind == WEFT_ARG_SIZE)
 		a->u.text = PyUnicode_AsUTF8AndSize(o, NULL);
 	else if (a->kind == WEFT_ARG_INT)
@@ -247,6 +262,17 @@ static PyObject *trace_result(PyObject *self, PyObject *args)
 	return checked_value(t, weft_trace_result(t->trace, v, k));
 }
 
+/* nresult(several) -> how many results; -1: one tensor */
+static PyObject *trace_nresult(PyObject *self, PyObject *o)
+{
+	Trace *t = (Trace *)self;
+	WeftValue v;
+	if (!value_of(t, o, &v) || !trace_ready(t))
+		return NULL;
+	int32_t n = weft_trace_nresult(t->trace, v);
+	return session_failed(t->session) ? session_raise(t->session) : PyLong_FromLong(n);
+}
+
 /* shape(value) -> tuple, with None for an extent that is no number */
 static PyObject *trace_shape(PyObject *self, PyObject *o)
 {
@@ -277,6 +303,16 @@ static PyObject *trace_extent(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OI", &o, &dim) || !value_of(t, o, &v) || !trace_ready(t))
 		return NULL;
 	const char *text = weft_trace_extent(t->trace, v, dim);
+	return text ? PyUnicode_FromString(text) : session_raise(t->session);
+}
+
+static PyObject *trace_dtype(PyObject *self, PyObject *o)
+{
+	Trace *t = (Trace *)self;
+	WeftValue v;
+	if (!value_of(t, o, &v) || !trace_ready(t))
+		return NULL;
+	const char *text = weft_trace_dtype(t->trace, v);
 	return text ? PyUnicode_FromString(text) : session_raise(t->session);
 }
 
@@ -441,11 +477,14 @@ static PyObject *trace_graph(PyObject *self, PyObject *args)
 	return result;
 }
 
+enum { MOST_RESULTS = 256 }; /* of a body that says how many it has */
+
 /* A body is a function of Python: from a list of values to a list of values. */
 typedef struct {
 	PyObject *body[2];
 	Trace *t;
 	uint32_t nin, nout[2];
+	bool counted; /* the bodies say how many values they give, at most nout */
 } Bodies;
 
 static void run_body(Bodies *b, int which, const WeftValue *in, WeftValue *out)
@@ -454,10 +493,14 @@ static void run_body(Bodies *b, int which, const WeftValue *in, WeftValue *out)
 	PyObject *list = PyErr_Occurred() ? NULL : value_list(b->t, in, b->nin);
 	PyObject *result = list ? PyObject_CallFunctionObjArgs(b->body[which], list, NULL) : NULL;
 	WeftValue *v = result ? values_of(b->t, result, &n) : NULL;
-	if (v && n == b->nout[which])
+	bool fits = b->counted ? n <= b->nout[which] : n == b->nout[which];
+	if (v && fits)
 		memcpy(out, v, n * sizeof *v);
-	else if (v)
-		PyErr_Format(PyExc_ValueError, "the body gives %u values, expected %u", (unsigned)n,
+	if (v && fits && b->counted)
+		weft_body_gives(b->t->trace, n);
+	if (v && !fits)
+		PyErr_Format(PyExc_ValueError, "the body gives %u values, expected %s%u",
+			     (unsigned)n, b->counted ? "at most " : "",
 			     (unsigned)b->nout[which]);
 	free(v);
 	Py_XDECREF(list);
@@ -476,21 +519,38 @@ static void body_second(WeftTrace *t, const WeftValue *in, WeftValue *out, void 
 	run_body(user, 1, in, out);
 }
 
-/* cond(condition, yes, no, n) -> list of n values */
+/* How many values there are in front of those without a node. */
+static uint32_t counted(const WeftValue *v, uint32_t n)
+{
+	uint32_t k = 0;
+	while (k < n && v[k].node)
+		k++;
+	return k;
+}
+
+/* The results of a branch or loop. */
+static PyObject *result_list(Trace *t, const Bodies *b, const WeftValue *v, uint32_t n)
+{
+	return session_failed(t->session) ? session_raise(t->session)
+					  : value_list(t, v, b->counted ? counted(v, n) : n);
+}
+
+/* cond(condition, yes, no, n=-1) -> list of n values, or of as many as the branches give */
 static PyObject *trace_cond(PyObject *self, PyObject *args)
 {
 	Trace *t = (Trace *)self;
 	PyObject *condition, *yes, *no, *result = NULL;
-	unsigned nout;
+	int n = -1;
 	WeftValue v;
-	if (!PyArg_ParseTuple(args, "OOOI", &condition, &yes, &no, &nout) ||
+	if (!PyArg_ParseTuple(args, "OOO|i", &condition, &yes, &no, &n) ||
 	    !value_of(t, condition, &v) || !trace_ready(t))
 		return NULL;
-	Bodies b = {{yes, no}, t, 0, {nout, nout}};
+	const uint32_t nout = n < 0 ? MOST_RESULTS : (uint32_t)n;
+	Bodies b = {{yes, no}, t, 0, {nout, nout}, n < 0};
 	WeftValue *out = list_memory(nout, sizeof *out);
 	if (out) {
 		weft_cond(t->trace, v, body_first, body_second, &b, out, nout);
-		result = PyErr_Occurred() ? NULL : value_list(t, out, nout);
+		result = PyErr_Occurred() ? NULL : result_list(t, &b, out, nout);
 	}
 	free(out);
 	return result;
@@ -507,26 +567,26 @@ static PyObject *trace_while(PyObject *self, PyObject *args)
 		return NULL;
 	WeftValue *in = values_of(t, list, &n), *out = in ? list_memory(n, sizeof *out) : NULL;
 	if (out) {
-		Bodies b = {{test, body}, t, n, {1, n}};
+		Bodies b = {{test, body}, t, n, {1, n}, false};
 		weft_while_loop(t->trace, in, n, body_first, body_second, most, &b, out);
-		result = PyErr_Occurred() ? NULL : value_list(t, out, n);
+		result = PyErr_Occurred() ? NULL : result_list(t, &b, out, n);
 	}
 	free(in);
 	free(out);
 	return result;
 }
 
-/* scan(carried, slices, body, ny, reverse=False) -> list */
+/* scan(carried, slices, body, ny=-1, reverse=False) -> list; ny -1: as many as the body gives */
 static PyObject *trace_scan(PyObject *self, PyObject *args)
 {
 	Trace *t = (Trace *)self;
 	PyObject *carried, *slices, *body, *result = NULL;
-	unsigned ny;
-	int reverse = 0;
+	int given = -1, reverse = 0;
 	uint32_t ninit = 0, nxs = 0;
-	if (!PyArg_ParseTuple(args, "OOOI|p", &carried, &slices, &body, &ny, &reverse) ||
+	if (!PyArg_ParseTuple(args, "OOO|ip", &carried, &slices, &body, &given, &reverse) ||
 	    !trace_ready(t))
 		return NULL;
+	const uint32_t ny = given < 0 ? MOST_RESULTS : (uint32_t)given;
 	WeftValue *init = values_of(t, carried, &ninit),
 		  *xs = init ? values_of(t, slices, &nxs) : NULL;
 	WeftValue *in = xs ? list_memory((Py_ssize_t)ninit + nxs, sizeof *in) : NULL;
@@ -534,9 +594,9 @@ static PyObject *trace_scan(PyObject *self, PyObject *args)
 	if (out) {
 		memcpy(in, init, ninit * sizeof *in);
 		memcpy(in + ninit, xs, nxs * sizeof *in);
-		Bodies b = {{body, NULL}, t, ninit + nxs, {ninit + ny, 0}};
+		Bodies b = {{body, NULL}, t, ninit + nxs, {ninit + ny, 0}, given < 0};
 		weft_scan(t->trace, in, ninit, nxs, ny, reverse, body_first, &b, out);
-		result = PyErr_Occurred() ? NULL : value_list(t, out, ninit + ny);
+		result = PyErr_Occurred() ? NULL : result_list(t, &b, out, ninit + ny);
 	}
 	free(init);
 	free(xs);
@@ -604,12 +664,15 @@ static PyMethodDef trace_methods[] = {
 	{"line", trace_line, METH_O, "line(text): where the next calls come from."},
 	{"call", trace_call, METH_VARARGS, "call(op, args, named=None): calls an operator."},
 	{"result", trace_result, METH_VARARGS, "result(several, k)"},
+	{"nresult", trace_nresult, METH_O, "nresult(several): -1 of one tensor."},
 	{"shape", trace_shape, METH_O, "shape(value): None for an extent that is no number."},
 	{"extent", trace_extent, METH_VARARGS, "extent(value, dim): an expression of sizes."},
+	{"dtype", trace_dtype, METH_O, "dtype(value): its name, \"bf16\"."},
 	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
-	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n)"},
+	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n=-1)"},
 	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},
-	{"scan", trace_scan, METH_VARARGS, "scan(carried, slices, body, ny, reverse=False)"},
+	{"scan", trace_scan, METH_VARARGS, "scan(carried, slices, body, ny=-1, "
+					   "reverse=False)"},
 	{"end", trace_end, METH_NOARGS, "end(): the Graph."},
 	{0},
 };

@@ -55,6 +55,8 @@ void view_close(View *);
 /* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
  * can make more of them. */
 bool is_exchanged(PyObject *o);
+/* Whether autograd would record what is computed of a tensor of PyTorch. */
+bool is_recorded(PyObject *o);
 /* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as
  * the object: of the class of `like` if is_exchanged(like), else a NumPy array, else a
  * memoryview. */
@@ -71,10 +73,12 @@ bool dtype_of_text(const char *text, WeftDType *d);
 typedef struct {
 	PyObject_HEAD
 	const WeftModel *model;
-	void *library; /* of dlopen; NULL: weft_jit_free */
+	void *library;   /* of dlopen; NULL: weft_jit_free, unless there is an owner */
+	PyObject *owner; /* the Session whose Weft has the model; NULL: none */
 } Program;
-/* Makes a Program of a model of weft_jit_keep, which it frees. */
-PyObject *program_object(const WeftModel *, void *library);
+/* Makes a Program of a model: of weft_jit_keep, which it frees; of a library, which it closes; or
+ * of weft_jit, whose Session is the owner. */
+PyObject *program_object(const WeftModel *, void *library, PyObject *owner);
 
 /* An instance: weights and state of its own. */
 typedef struct {
@@ -108,7 +112,7 @@ typedef struct {
 	Weft *w;
 	PyObject *held; /* list of the objects whose memory the Weft refers to */
 	uint32_t told;  /* messages that exceptions had already */
-	bool busy;
+	bool busy, has_ops; /* has_ops: operators of the user are registered */
 } Session;
 /* A graph, with its Session. */
 typedef struct {
@@ -153,6 +157,8 @@ int nodes_setup(PyObject *module);
 
 /* A function of CPython as a method, whatever its arguments are. */
 #define METHOD(f) ((PyCFunction)(void (*)(void))(f))
+/* Sets MemoryError with a text, and returns NULL. */
+void *no_memory(const char *what);
 /* Makes a class of a spec, adds it to the module, and sets *out. */
 int class_add(PyObject *module, PyType_Spec *, const char *name, PyTypeObject **out);
 /* Zeros for `count` elements and one more; free them. NULL with an exception. A negative count is

@@ -11,14 +11,14 @@ from typing import Any
 
 from weft import _weft
 from weft.graph import differentiated
-from weft.model import Model, load, resolved
+from weft.model import Model, in_python, load, resolved
 
 _SHARED = 10  # WEFT_EMIT_SHARED
 
 
 def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
             target: str | None = None, path: str | os.PathLike[str] | None = None, precision: str | None = None,
-            grad: str | list[str] | None = None, name: str | None = None, **options: Any) -> Model:
+            grad: str | list[str] | None = None, name: str | None = None, ops: Any = (), link: Any = (), **options: Any) -> Model:
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
@@ -26,15 +26,19 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
+    ops: libraries of operators that the model calls, paths or one (docs/user-operators.md); a weft.Graph has its own.
+    link: what path= is linked with, files or names for -l: a library that has the operators' functions.
     options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
     """
     rng_input = options.pop("rng_input", False)
-    given = {"target": target, "name": name, **options}
+    given = {"target": target, "name": name, "link": paths("link", link), **options}
     model = getattr(model, "raw", model)
     if isinstance(model, _weft.Graph):
         session, graph = model.session, model
+        if paths("ops", ops):
+            raise ValueError("weft.compile: ops= is for a model that is loaded here: give it to weft.graph or weft.trace")
     else:
-        session = _weft.Session()
+        session = session_with(ops)
         graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
     if precision is not None:
         session.set_precision(graph, precision)
@@ -45,20 +49,37 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
 
 
 def join(models: dict[str, Any], *, target: str | None = None, path: str | os.PathLike[str] | None = None, name: str | None = None,
-         **options: Any) -> Model:
+         ops: Any = (), link: Any = (), **options: Any) -> Model:
     """Compiles several models into one whose entries they are, by name: ExportedPrograms or paths of .pt2 files. They
-    share weights with equal contents and state with equal names."""
-    session = _weft.Session()
+    share weights with equal contents and state with equal names. ops, link: as for weft.compile."""
+    session = session_with(ops)
     graphs = [loaded(session, m) for m in models.values()]
-    return _made(session, session.join(list(models), graphs), {"target": target, "name": name, **options}, path)
+    return _made(session, session.join(list(models), graphs), {"target": target, "name": name, "link": paths("link", link), **options}, path)
+
+
+def paths(what: str, given: Any) -> list[str]:
+    """The texts of an argument ops= or link=: one path, or several."""
+    many = [given] if isinstance(given, (str, os.PathLike)) else given or ()
+    if not isinstance(many, (list, tuple)) or not all(isinstance(p, (str, os.PathLike)) for p in many):
+        raise TypeError(f"{what}= takes a path or a list of paths, not {given!r}")
+    return [os.fspath(p) for p in many]
+
+
+def session_with(ops: Any) -> Any:
+    """A session that has the operators of these libraries."""
+    session = _weft.Session()
+    for path in paths("ops", ops):
+        session.ops(path)
+    return session
 
 
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None and given["target"] not in (None, "native"):
         raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
-    if path is None:
-        return Model(session.jit(graph, given))
-    session.emit(graph, _SHARED, path, given)
+    with in_python():
+        if path is None:
+            return Model(session.jit(graph, given))
+        session.emit(graph, _SHARED, path, given)
     return load(path)
 
 
@@ -66,7 +87,8 @@ def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynam
            rng_input: bool = False) -> Any:
     """The graph of a model. Its sizes have the names of the user's Dims, which files do not have."""
     source, label, names = _archive(model, args, kwargs, dynamic_shapes, grad)
-    graph = session.load(source, label, rng_input)
+    with in_python():
+        graph = session.load(source, label, rng_input)
     for size, name in names.items():
         with contextlib.suppress(_weft.Error):  # a size that the graph does not read, or a name that another one has
             _weft.graph_rename_size(graph, size, name)
@@ -133,15 +155,16 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
 
 
 def _resolved(program: Any) -> Any:
-    """The program with the contents of tensors that are the conjugate or the negative of their memory: files lose both."""
+    """The program as it is written: without its example inputs, which may be large, and with the contents of tensors that are
+    the conjugate or the negative of their memory, since files lose both."""
     import torch
 
     def all_of(values: dict[str, Any]) -> dict[str, Any]:
         return {k: resolved(v) if isinstance(v, torch.Tensor) else v for k, v in values.items()}
-    if not any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
-        return program
     copied = copy.copy(program)
-    copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
+    copied._example_inputs = None
+    if any(isinstance(v, torch.Tensor) and (v.is_conj() or v.is_neg()) for v in [*program.state_dict.values(), *program.constants.values()]):
+        copied._state_dict, copied._constants = all_of(program.state_dict), all_of(program.constants)
     return copied
 
 

@@ -11,6 +11,9 @@ from typing import Any
 import torch
 from torch.fx import Node
 
+from weft import norms
+from weft.sizes import DTYPES
+
 aten = torch.ops.aten
 
 
@@ -91,6 +94,19 @@ def _embedding_bag_per_sample_weights_backward(grad: torch.Tensor, weight: torch
     return torch.where(indices != padding_idx, given, 0)
 
 
+def _linspace(start: Any, end: Any, steps: int, *, dtype: torch.dtype | None = None, layout: Any = None, device: Any = None,
+              pin_memory: bool | None = None) -> torch.Tensor:
+    """Of complex bounds; each part by itself."""
+    if not isinstance(start, complex) and not isinstance(end, complex):
+        return NotImplemented
+    dtype = dtype or torch.get_default_dtype().to_complex()
+    if not dtype.is_complex:
+        return NotImplemented
+    start, end, real = complex(start), complex(end), dtype.to_real()
+    return torch.complex(aten.linspace(start.real, end.real, steps, dtype=real, device=device),
+                         aten.linspace(start.imag, end.imag, steps, dtype=real, device=device))
+
+
 # Operators on lists of tensors, of which optimizers are made: each element by itself.
 _EACH: dict[str, Callable[..., torch.Tensor]] = {
     "addcdiv": lambda x, a, b, value=1: aten.addcdiv(x, a, b, value=value) if not isinstance(value, torch.Tensor) else x + a / b * value,
@@ -132,6 +148,8 @@ def _of_lists() -> dict[Any, Callable[..., Any]]:
 
 decompositions: dict[Any, Callable[..., Any]] = {
     **_of_lists(),
+    **norms.decompositions,
+    aten.linspace.default: _linspace,
     aten._linalg_det.default: _linalg_det,
     aten._linalg_slogdet.default: _linalg_slogdet,
     aten._linalg_solve_ex.default: _linalg_solve_ex,
@@ -180,8 +198,15 @@ def _fma(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
     return lowering.trace.call("aten.addcmul", (c, a, b), {})
 
 
+def _zeros_like_meta(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+    """Zeros, in a layout that the node's type says: a tangent in which a part is written."""
+    v = node.meta["val"]
+    return lowering.trace.call("aten.full", (lowering._argument(node, list(v.shape)), 0), {"dtype": DTYPES[v.dtype]})
+
+
 CALLS: dict[str, Callable[..., Any]] = {
     "prims.fma": _fma,
+    "aten._new_zeros_with_same_feature_meta": _zeros_like_meta,
     "aten._cdist_backward": _derived("aten._cdist_forward", ("x1",), ("x1", "x2"), ("p",), compute_mode=None),
     "aten._pdist_backward": _derived("aten._pdist_forward", ("self",), ("self",), ("p",)),
     "aten.grid_sampler_2d_backward": _derived("aten.grid_sampler_2d", *_GRID),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import os
 import pathlib
 import threading
 import time
@@ -21,8 +22,10 @@ from torch._functorch._aot_autograd import autograd_cache
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, composed, fx
+from weft import _weft, composed, fx, libraries, regions, results
+from weft.compiler import paths, session_with
 from weft.model import Model, resolved
 
 
@@ -34,10 +37,12 @@ class Statistics:
 
     def reset(self) -> None:
         self.graphs = self.compiled = self.nodes = self.eager_nodes = 0
+        self.lowered = 0  # nodes of graphs that come from no cache
         self.refused: Counter[str] = Counter()
 
 
 statistics = Statistics()
+_TORCH = {name: dtype for dtype, name in fx.DTYPES.items()}
 
 
 # ---- compiled graphs ----
@@ -90,7 +95,9 @@ class Compiled(Boxed):
         # An entry of AOTAutograd's cache calls without the tokens that order effects.
         effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
         self.text = lowering.graph.text() if not lowering.nparam and not effects else None
+        self._libraries = lowering.libraries
         self.name = lowering.name
+        self.nodes = _count(lowering.gm)
         self._take = lowering.tensors
         self._more = lowering.more
         self._results = lowering.results
@@ -109,7 +116,7 @@ class Compiled(Boxed):
             self._compile()
 
     def _compile(self) -> None:
-        graph, gm = self._source or (_weft.Session().parse(self.text, self.name), None)
+        graph, gm = self._source or (session_with(self._libraries).parse(self.text, self.name), None)
         fx.set_constants(graph, len(self._take), self._more)
         try:
             self._model = Model(graph.session.jit(graph, {}))
@@ -135,6 +142,7 @@ class Compiled(Boxed):
             self._compile()
         statistics.graphs += 1
         statistics.compiled += 1
+        statistics.nodes += self.nodes
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if not self._model:
@@ -154,6 +162,12 @@ class Compiled(Boxed):
             made = model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
+        except ValueError:
+            # An operator that runs as PyTorch's, in this graph or in that of the forward pass, may give another dtype than
+            # PyTorch's tracing says.
+            if not (converted := self._converted(inputs)):
+                raise
+            made = model.run(*converted)
         self.text = None  # what is to be kept is kept before the first call
         if self._single:
             made = (made,)
@@ -165,7 +179,13 @@ class Compiled(Boxed):
         args.clear()
         return results
 
-    def _result(self, r: fx.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
+    def _converted(self, inputs: list[Any]) -> list[Any] | None:
+        """The inputs in the dtypes of the model; None if they have them."""
+        dtypes = [_TORCH[t.dtype] for t in self._model.inputs]
+        other = [isinstance(x, torch.Tensor) and x.dtype != d for x, d in zip(inputs, dtypes)]
+        return [x.to(d) if convert else x for x, d, convert in zip(inputs, dtypes, other)] if any(other) else None
+
+    def _result(self, r: results.Output, args: list[Any], made: tuple[torch.Tensor, ...]) -> Any:
         if r.kind == "constant":
             return r.value
         if r.kind == "number":
@@ -181,7 +201,7 @@ class Compiled(Boxed):
             return t
         if r.value == "alias":
             return t.detach()
-        if isinstance(r.value, fx.View):
+        if isinstance(r.value, results.View):
             return r.value.of(t, args)
         *n, offset = r.value.of(args)
         view = t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
@@ -240,13 +260,18 @@ def _unboxed(compiled: Boxed) -> Callable[..., Any]:
 
 
 def _warn(refused: dict[Node, str]) -> None:
-    """One warning for each operator that runs as PyTorch's."""
-    nodes: dict[str, list[str]] = {}
+    """One warning for each operator that runs as PyTorch's, or for several that do so for one reason."""
+    reasons: dict[str, dict[str, int]] = {}
+    first = {str(node.target): why for node, why in reversed(refused.items())}
     for node, why in refused.items():
-        nodes.setdefault(str(node.target), []).append(why)
-    for target, why in nodes.items():
-        statistics.refused[target] += len(why)
-        warnings.warn(f"weft: {target} runs as PyTorch's operator ({len(why)} node{'s' * (len(why) > 1)}): {why[0]}", stacklevel=2)
+        target = str(node.target)
+        statistics.refused[target] += 1
+        counts = reasons.setdefault(first[target], {})
+        counts[target] = counts.get(target, 0) + 1
+    for why, counts in reasons.items():
+        n = sum(counts.values())
+        runs = "runs as PyTorch's operator" if len(counts) == 1 else "run as PyTorch's operators"
+        warnings.warn(f"weft: {', '.join(counts)} {runs} ({n} node{'s' * (n > 1)}): {why}", stacklevel=2)
 
 
 def _warn_graph(what: str, why: Exception) -> None:
@@ -266,6 +291,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
     statistics.eager_nodes += len(lacking)
     partitioner = CapabilityBasedPartitioner(gm, _Support(refused), allows_single_node_partition=True)
     fused = partitioner.partition_and_fuse()
+    some = False
     for node in list(fused.graph.nodes):
         if node.op != "call_module":
             continue
@@ -279,12 +305,15 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
             continue
         delattr(fused, node.target)
         setattr(fused, node.target, compiled)
-
+        some = True
+    if not some and lacking:
+        warnings.warn(f"weft: nothing of this graph ({name}) is compiled", stacklevel=3)
     return Eager(fused)
 
 
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
     """What AOTAutograd calls with each graph."""
+    regions.inline(gm)
     written = fx.writes_to_results(gm)
     boxed = compile_values(gm, name, fallback)
     return Writing(boxed, written) if written else boxed
@@ -293,7 +322,8 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
 def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
     """Compiles a graph that writes nothing, as far as that can be done."""
     statistics.graphs += 1
-    statistics.nodes += sum(n.op == "call_function" for n in gm.graph.nodes)
+    statistics.nodes += _count(gm)
+    statistics.lowered += _count(gm)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
         return Eager(gm)
     refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
@@ -316,6 +346,10 @@ def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
         raise fx.Unsupported(node, f"{node.target}: {why}")
     refused = {n: "other nodes of its graph do" for n in gm.graph.nodes if n.target in fx.CONTROL} | refused
     return compile_parts(gm, name, refused)
+
+
+def _count(gm: GraphModule) -> int:
+    return sum(n.op == "call_function" for n in gm.graph.nodes)
 
 
 def _is_sizes(node: Node) -> bool:
@@ -341,12 +375,17 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:
-    """The back end "weft". options: fallback=False makes an operator that Weft lacks an error."""
+    """The back end "weft". options: fallback=False makes an operator that Weft lacks an error; ops: libraries of operators of the
+    user, a path or a list (docs/user-operators.md)."""
     from torch._functorch.aot_autograd import aot_module_simplified
     from torch._functorch.partitioners import min_cut_rematerialization_partition
-    if unknown := (options or {}).keys() - {"fallback"}:
-        raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback'")
+    if unknown := (options or {}).keys() - {"fallback", "ops"}:
+        raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback' and 'ops'")
     fallback = (options or {}).get("fallback", True)
+    used = tuple(os.path.abspath(p) for p in paths("ops", (options or {}).get("ops")))
+
+    if any(isinstance(x, (list, tuple, dict)) for x in example_inputs):  # of compiled autograd
+        return torch._dynamo.utils.flatten_graph_inputs(gm, example_inputs, functools.partial(backend, options=options))
 
     def compiler(kind: str) -> Callable[..., Boxed]:
         def f(graph: GraphModule, inputs: Any) -> Boxed:
@@ -354,12 +393,12 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
             context = torch._guards.TracingContext.try_get()
             if kind == "backward" and context and context.fw_metadata and context.fw_metadata.bw_donated_idxs:
                 context.fw_metadata.bw_donated_idxs.clear()  # a list that AOTAutograd's wrapper has, too: backward(retain_graph=True)
-            with torch.utils._python_dispatch._disable_current_modes():
+            with torch.utils._python_dispatch._disable_current_modes(), libraries.using(used):
                 boxed = compile_graph(graph, inputs, name=kind, fallback=fallback)
             boxed._time_taken_ns = time.time_ns() - start
             return boxed
         return SerializableAOTDispatchCompiler(Boxed, f)
-    with _kept(fallback):
+    with _kept(fallback, used), libraries.using(used):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
                                      inference_compiler=compiler("inference"), decompositions=decompositions(),
                                      partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
@@ -384,6 +423,8 @@ class _Details(autograd_cache.AOTAutogradCacheDetails):
             autograd_cache.FxGraphCache._check_can_cache(gm, example_inputs, fx_config)
         except autograd_cache.BypassFxGraphCache as e:
             raise autograd_cache.BypassAOTAutogradCache(str(e)) from e
+        if any(is_traceable_wrapper_subclass(x) and not hasattr(x, "_stable_hash_for_caching") for x in example_inputs):
+            raise autograd_cache.BypassAOTAutogradCache("an input is of a class that has no key")
         if _share_memory(example_inputs):
             raise autograd_cache.BypassAOTAutogradCache("what inputs are parts of is no part of the key")
         self.gm, self.example_inputs, self.cache_key_tag = gm, list(example_inputs), torch.compiler.config.cache_key_tag
@@ -399,11 +440,11 @@ def _share_memory(inputs: Any) -> bool:
 
 
 @contextlib.contextmanager
-def _kept(fallback: bool) -> Iterator[None]:
+def _kept(fallback: bool, used: tuple[str, ...]) -> Iterator[None]:
     """AOTAutograd's cache keeps what compiles within, with the entries of Weft apart from those of other back ends. Both
     graphs of a training step are lowered at once, since an entry has both. Dynamo compiles one graph at a time, so no other
     thread finds the class that is replaced here."""
-    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback}"
+    tag = f"{torch.compiler.config.cache_key_tag} weft {_build()} {fallback} {[(p, libraries.contents(p)) for p in used]}"
     details = autograd_cache.AOTAutogradCacheDetails
     autograd_cache.AOTAutogradCacheDetails = _Details
     try:

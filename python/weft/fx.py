@@ -7,25 +7,20 @@ them, which are never computed by nodes.
 from __future__ import annotations
 
 import functools
-import math
 import operator
-from typing import Any, NamedTuple
+from typing import Any
 
 import sympy
 import torch
-from torch._prims_common import is_contiguous_or_false
 from torch.fx import GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.utils._sympy.printers import PythonPrinter
 
-from weft import _weft, composed
+from weft import _weft, composed, libraries, regions
+from weft.compiler import session_with
 from weft.model import resolved
-from weft.scalars import Scalars, expression
-from weft.sizes import Unsupported, bounds, is_symbolic, size_hint, size_range, size_text
+from weft.results import Output, Results, inverse, is_dense, is_empty, order_of, root_of
+from weft.scalars import expression
+from weft.sizes import DTYPES, Unsupported, bounds, is_symbolic, size_range, size_text, type_text
 
-DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
-          torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
-          torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
 # Operators that do not check indices: ours do.
 RENAMED = {"aten._unsafe_index.Tensor": "aten.index.Tensor", "aten._unsafe_index_put": "aten.index_put"}
 # Operators that give their first operand. No derivative follows, so what autograd sees is no matter.
@@ -77,10 +72,14 @@ CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_lo
            torch.ops.higher_order.map_impl: "_map"}
 
 
+# What is no operator: why it runs in Python.
+_OUTSIDE = dict.fromkeys(("run_and_save_rng_state", "run_with_rng_state"), "it draws with a state of PyTorch's generator that a checkpoint saves")
+
+
 def knows_op(target: Any) -> bool:
-    """Whether the table has the operator."""
+    """Whether the table has the operator, or a library of the user that is in use."""
     name = op_name(target)
-    return name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
+    return libraries.has(name) or name in SAME or name == "aten.copy" or name in composed.CALLS or _knows(name, ())
 
 
 def why_not(node: Node) -> str | None:
@@ -100,7 +99,9 @@ def why_not(node: Node) -> str | None:
     if target is _with_effects:  # of a token and an operator: the next token, and the operator's results
         target = node.args[1]
     if not isinstance(target, torch._ops.OpOverload):
-        return f"{target} is no operator of torch.ops"
+        return _OUTSIDE.get(str(target)) or regions.why_not(node) or f"{target} is no operator of torch.ops"
+    if target.namespace in ("_c10d_functional", "_c10d_functional_autograd", "c10d"):
+        return "it communicates with other processes"
     values = [n.meta.get("val") for n in node.all_input_nodes] + list(value if isinstance(value, (tuple, list)) else [value])
     for v in values:
         why = _why_not_value(v)
@@ -157,56 +158,19 @@ def writes_to_results(gm: GraphModule) -> list[int]:
 
 # ---- tracing ----
 
-class Output(NamedTuple):
-    """How a result is made: it is data, which can be pickled.
-
-    kind "input": argument number `index`, or what the View `value` makes of it.
-    kind "tensor": output number `index` of the compiled model, with its dimensions in `order`, then as value says: None:
-    itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and offset from the tensor's
-    own; View: what that makes of it. kind "number": the number that output `index` has.
-    kind "size": the one integer of the Sizes value. kind "constant": value."""
-    kind: str
-    index: int = 0
-    value: Any = None
-    order: tuple[int, ...] | None = None
-
-
-class Sizes:
-    """A function from the arguments `a` of a call to integers, by its text in Python, so that it can be pickled."""
-
-    def __init__(self, text: str):
-        self.text, self.of = text, eval(f"lambda a: ({text},)", {"math": math})
-
-    def __reduce__(self) -> Any:
-        return Sizes, (self.text,)
-
-
-def spaced(t: torch.Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> torch.Tensor:
-    """A copy of the tensor with these strides."""
-    return torch.empty_strided(shape, strides, dtype=t.dtype).copy_(t)
-
-
-class View:
-    """What PyTorch's operators make of the tensor `t`, by the text in Python, where `a` are the arguments of a call."""
-
-    def __init__(self, text: str):
-        self.text, self.of = text, eval(f"lambda t, a: {text}", {"math": math, "torch": torch, "spaced": spaced})
-
-    def __reduce__(self) -> Any:
-        return View, (self.text,)
-
-
-class Lowering(Scalars):
+class Lowering(Results):
     """The graph of a GraphModule, what its inputs are, and how results are made of its outputs."""
 
     linalg = False  # whether a factorisation is checked
     depth = 0       # of bodies
     nparam = 0      # constants of bodies
     alone = False   # whether one node is traced
+    libraries: tuple[str, ...] = ()  # of the operators of the user that it calls
 
     def __init__(self, gm: GraphModule, name: str):
         self.gm, self.name = gm, name
-        self.session = _weft.Session()
+        self.libraries = libraries.of(gm)
+        self.session = session_with(self.libraries)
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
@@ -274,7 +238,7 @@ class Lowering(Scalars):
             elif is_symbolic(v):
                 self.env[n] = v
                 for symbol in v.node.expr.free_symbols - declared:
-                    if v.node.expr.is_Symbol:
+                    if v.node.expr.is_Symbol and not v.node.is_nested_int():  # the extent of a jagged dimension is no number
                         later.append((k, n, v, symbol))
                     declared.add(symbol)
             else:
@@ -320,6 +284,7 @@ class Lowering(Scalars):
         if node.target is operator.getitem:
             several, k = self.env[node.args[0]], node.args[1]
             self.env[node] = several[k] if isinstance(several, (list, tuple)) else self._checked(node, self.trace.result, several, k)
+            self._convert(node)
             self._learn(node)
             return
         if _computes_size(node):
@@ -341,7 +306,21 @@ class Lowering(Scalars):
             self.env[node] = self._checked(node, getattr(self, CONTROL[node.target]), node, *node.args)
             return
         self.env[node] = self._effect(node) if node.target is _with_effects else self._operator(node, node.target, node.args, node.kwargs)
+        self._convert(node)
         self._learn(node)
+
+    def _convert(self, node: Node) -> None:
+        """Gives the value the dtype that it has in PyTorch's graph, since the types of what is computed of it, in this graph
+        and in that of the derivatives, are made of that."""
+        v, value = node.meta.get("val"), self.env[node]
+        if not isinstance(v, torch.Tensor) or not isinstance(value, _weft.Value):
+            return
+        have, want = self.trace.dtype(value), DTYPES[v.dtype]
+        if have == want:
+            return
+        if _kind(have) != _kind(want):
+            raise Unsupported(node, f"its dtype in PyTorch, {v.dtype}, which is {have} in Weft")
+        self.env[node] = self._call_op(node, "_to_copy", value, dtype=want)
 
     def _effect(self, node: Node) -> Any:
         """A token, and the results: order is kept, since checks are."""
@@ -363,9 +342,7 @@ class Lowering(Scalars):
         self._given = _by_name(target, args, kwargs)
         if name in composed.CALLS and not _knows(name, ()):
             return self._checked(node, composed.CALLS[name], self, node, {k: self._argument(node, v) for k, v in self._given.items()})
-        if any(isinstance(a, complex) for a in self._given.values()):
-            name = name.replace(".Scalar", ".Tensor")
-        if not self.alone and _is_empty(node) and _refusal(node):
+        if not self.alone and is_empty(node) and _refusal(node):
             # Nothing to compute, of a shape that Weft's operator does not have, such as pooling to no element.
             v = node.meta["val"]
             return self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]})
@@ -384,9 +361,9 @@ class Lowering(Scalars):
         """Operators on a tensor's memory: Weft's are on row-major memory, so operands are permuted to the order that theirs has.
         A view's memory is that of its root."""
         operand = given.pop("self")
-        root = operand if name == "aten.as_strided_scatter" else _root(operand)
-        v, order = root.meta["val"], _order(root.meta["val"])
-        if not _is_dense(v):
+        root = operand if name == "aten.as_strided_scatter" else root_of(operand)
+        v, order = root.meta["val"], order_of(root.meta["val"])
+        if not is_dense(v):
             raise Unsupported(node, "an operand whose memory has gaps or repetitions")
         offset = given.get("storage_offset")
         if isinstance(offset, Node):
@@ -396,7 +373,7 @@ class Lowering(Scalars):
         rest = {k: self._argument(node, a) for k, a in given.items()} | {"storage_offset": self._argument(node, offset)}
         out = self._checked(node, self.trace.call, name, (value,), rest)
         if order and name == "aten.as_strided_scatter":
-            out = self._checked(node, self.trace.call, "aten.permute", (out, list(_inverse(order))), {})
+            out = self._checked(node, self.trace.call, "aten.permute", (out, list(inverse(order))), {})
         return out
 
     def _split(self, node: Node, given: dict[str, Any]) -> list[Any]:
@@ -493,7 +470,7 @@ class Lowering(Scalars):
             if self._is_unknown(given):
                 value = self._call_op(node, "_to_copy", value, dtype=self._dtype_beside(1.0))
             # The C interface takes a number as `other` of an operator that has numbers there.
-            if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
+            if str(a.type) == "Tensor" and isinstance(value, (bool, int, float, complex, _weft.Size)) and not (k and op_name(target).endswith(".Tensor")):
                 value = self._number(node, value)
             if k == len(listed) and not a.kwarg_only:
                 listed.append(value)
@@ -545,148 +522,16 @@ class Lowering(Scalars):
             return self._scalar(node, given) if expression(given) is not None else float(given.node.expr)
         if isinstance(given, torch.SymBool):
             raise Unsupported(node, "an argument that is a truth")
-        if isinstance(given, complex):
-            value = torch.tensor(given, dtype=node.meta["val"].dtype if isinstance(node.meta["val"], torch.Tensor) else None)
-            if not value.is_complex():
-                raise Unsupported(node, "a complex number as an argument")
-            return self._param(f"{node.name}.{given}", value)
         if is_float and type(given) is int:
             return float(given)
-        if given is None or isinstance(given, (_weft.Value, bool, int, float, str)):
+        if given is None or isinstance(given, (_weft.Value, bool, int, float, complex, str)):
             return given
         raise Unsupported(node, f"an argument of {type(given).__name__}")
 
-    # -- outputs
 
-    def _outputs(self, node: Node) -> None:
-        flat, self.spec = torch.utils._pytree.tree_flatten(node.args[0])
-        slot = self._slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
-        self._roots = {n for n in flat if isinstance(n, Node) and _root(n) is n}
-        for n in flat:
-            if not isinstance(n, Node):
-                self.results.append(Output("constant", value=n))
-            elif n in slot:
-                self.results.append(Output("input", slot[n]))
-            elif isinstance(self.env[n], (torch.SymFloat, torch.SymBool)):
-                self.trace.output(n.name, self._scalar(n, self.env[n]))
-                self.results.append(Output("number", self.noutput))
-                self.noutput += 1
-            elif isinstance(self.env[n], torch.SymInt):
-                self.results.append(Output("size", value=self._sizes([self.env[n]])))
-            elif isinstance(self.env[n], _weft.Value):
-                self.results.append(self._tensor(n))
-            elif isinstance(self.env[n], (int, float, bool, type(None))):
-                self.results.append(Output("constant", value=self.env[n]))
-            else:
-                raise Unsupported(n, f"a result of {type(self.env[n]).__name__}")
-
-    def _sizes(self, values: list[int | torch.SymInt]) -> Sizes:
-        return Sizes(self._codes(values))
-
-    def _codes(self, values: list[int | torch.SymInt]) -> str:
-        return ", ".join(map(self._size_code, values))
-
-    def _size_code(self, value: int | torch.SymInt) -> str:
-        """An expression of Python, of the arguments `a` of a call."""
-        if isinstance(value, int):
-            return str(value)
-        e = value.node.expr
-        places = {}
-        for s in e.free_symbols:
-            if s not in self.where and s in self.names:
-                self._give(s)
-            if s not in self.where:
-                raise Unsupported(None, f"no input gives the size {e}")
-            k, d = self.where[s]
-            places[s] = sympy.Symbol(f"a[{k}]" if d is None else f"a[{k}].shape[{d}]", integer=True)
-        text = PythonPrinter().doprint(e.xreplace(places))
-        return text if e.is_Symbol or e.is_Integer else f"int({text})"
-
-    def _give(self, symbol: sympy.Symbol) -> None:
-        """Makes a size that depends on data an output."""
-        self.trace.output(f"size.{symbol}", self.trace.integer(self.names[symbol]))
-        self.where[symbol] = len(self._slot) + len(self.integers), None
-        self.integers.append(self.noutput)
-        self.noutput += 1
-
-    def _tensor(self, node: Node) -> Output:
-        """How a result is made. Views of an input, of another result, and views that have no fewer elements than their
-        root are views in PyTorch, too; any other value is an output of the model, and one value is one output."""
-        root = node
-        while (operand := _part_of(root)) is not None:
-            root = operand
-        if root in self._slot:
-            return Output("input", self._slot[root], View(self._view_code(node)))
-        root = _root(node)
-        r = root.meta["val"]
-        if root is not node and _has_gaps(r):
-            # The value that a write into an input leaves there has the input's strides, and AOTAutograd makes views of the input
-            # with those of the result.
-            v = node.meta["val"]
-            offset = self._size_code(v.storage_offset() - r.storage_offset())
-            view = f"{self._spaced(r)}.as_strided({self._tuple(v.shape)}, {self._tuple(v.stride())}, {offset}).detach()"
-            return self._output(root)._replace(value=View(view))
-        few = statically_known_true(r.numel() <= node.meta["val"].numel())
-        if root is not node and _is_dense(r) and (root in self._roots or few):
-            return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
-        return self._output(node, again=True)
-
-    def _tuple(self, values: Any) -> str:
-        return f"({''.join(f'{self._size_code(n)}, ' for n in values)})"
-
-    def _spaced(self, v: torch.Tensor) -> str:
-        """A copy of `t` with the strides of the type."""
-        return f"spaced(t, {self._tuple(v.shape)}, {self._tuple(v.stride())})"
-
-    def _view_code(self, node: Node) -> str:
-        """An expression of Python that makes a view of an input `t`."""
-        operand = _part_of(node)
-        if operand is None:
-            return "t"
-        if node.target is operator.getitem:
-            return f"{self._view_code(node.args[0])}[{node.args[1]}]"
-
-        def code(given: Any) -> str:
-            value = given.meta["val"] if isinstance(given, Node) else given
-            if isinstance(value, (list, tuple)):
-                return f"[{', '.join(map(code, value))}]"
-            if isinstance(value, torch.SymInt):
-                return self._size_code(value)
-            if value is None or isinstance(value, (bool, int, str, torch.dtype)):
-                return repr(value)
-            raise Unsupported(node, f"an argument of {type(value).__name__}")
-        rest = [*map(code, node.args[1:]), *(f"{k}={code(v)}" for k, v in node.kwargs.items())]
-        return f"torch.ops.{node.target}({', '.join([self._view_code(node.args[0]), *rest])})"
-
-    def _output(self, node: Node, again: bool = False) -> Output:
-        """The output of the model that is the value of the node."""
-        if node in self._named:
-            first = self._named[node]
-            return first._replace(value="alias") if again and not first.value else first
-        value, order = self.env[node], _order(node.meta["val"])
-        if _is_empty(node):  # what Weft's operator computes where PyTorch leaves a result out has no element here
-            v = node.meta["val"]
-            value, order = self._checked(node, self.trace.call, "aten.full", (list(v.shape), 0), {"dtype": DTYPES[v.dtype]}), None
-        shape = self.trace.shape(value)
-        expected = [n if isinstance(n, int) else None for n in node.meta["val"].shape]
-        if len(shape) != len(expected) or any(None not in pair and pair[0] != pair[1] for pair in zip(shape, expected)):
-            raise Unsupported(node, f"its shape {list(node.meta['val'].shape)} in PyTorch, which is {list(shape)} in Weft")
-        if order:
-            value = self._checked(node, self.trace.call, "aten.permute", (value, list(order)), {})
-        self.trace.output(node.name, value)
-        v = node.meta["val"]
-        gaps = View(self._spaced(v)) if not _is_view(node) and _has_gaps(v) else None
-        self._named[node] = out = Output("tensor", self.noutput, gaps, _inverse(order) if order else None)
-        self.noutput += 1
-        return out
-
-    def _view(self, node: Node, root: Node) -> Any:
-        """The value of an Output: how the node's value is a view of the root's."""
-        v, r = node.meta["val"], root.meta["val"]
-        if v.dtype == r.dtype and len(v.shape) == len(r.shape) and all(
-                statically_known_true(a == b) for a, b in zip((*v.shape, *v.stride()), (*r.shape, *r.stride()))):
-            return "alias"
-        return self._sizes([*v.shape, *v.stride(), v.storage_offset() - r.storage_offset()])
+def _kind(dtype: str) -> str:
+    """ "f" of floats, "i" of integers, "c" of complex numbers, "bool" """
+    return dtype if dtype == "bool" else {"b": "f", "u": "i"}.get(dtype[0], dtype[0])
 
 
 def set_constants(graph: Any, first: int, values: list[torch.Tensor | None]) -> None:
@@ -709,94 +554,6 @@ def _may_draw(target: Any, given: dict[str, Any]) -> bool:
     return given.get("train", True) is not False and not any(given.get(c, 0.0) == 0 for c in chance)
 
 
-def _part_of(node: Node) -> Node | None:
-    """The node whose value this node's value, or each tensor of its list, is a view of."""
-    if node.target is operator.getitem:  # split, unbind: a list of views
-        return _part_of(node.args[0])
-    if not (isinstance(node.target, torch._ops.OpOverload) and node.args and isinstance(node.args[0], Node)):
-        return None
-    operand, schema, v = node.args[0], node.target._schema, node.meta.get("val")
-    v = v[0] if isinstance(v, (list, tuple)) and v else v
-    x = operand.meta.get("val")
-    if not isinstance(v, torch.Tensor) or not isinstance(x, torch.Tensor):
-        return None
-    if op_name(node.target) in ("aten.detach", "aten.alias"):
-        return operand
-    info = schema.arguments[0].alias_info
-    same = (info is not None and not info.is_write and len(schema.returns) == 1
-            and v.untyped_storage()._cdata == x.untyped_storage()._cdata)
-    return operand if same else None
-
-
-def _viewed(node: Node) -> Node | None:
-    """The node whose value this node's value is a view of, of the same elements' kind."""
-    operand, v = _part_of(node), node.meta.get("val")
-    if operand is None or not isinstance(v, torch.Tensor):
-        return None
-    x = operand.meta["val"]
-    same = v.dtype == x.dtype and (v.is_conj(), v.is_neg()) == (x.is_conj(), x.is_neg())
-    return operand if same or op_name(node.target) in ("aten.detach", "aten.alias") else None
-
-
-def _is_view(node: Node) -> bool:
-    return _viewed(node) is not None
-
-
-def _root(node: Node) -> Node:
-    while (operand := _viewed(node)) is not None:
-        node = operand
-    return node
-
-
-def _is_dense(v: torch.Tensor) -> bool:
-    """Whether a model's output of this value has its strides: row-major in some order of dimensions."""
-    return is_contiguous_or_false(v) or _order(v) is not None
-
-
-def _has_gaps(v: torch.Tensor) -> bool:
-    """Whether the memory of the tensor has elements between its own, and each of its own once."""
-    shape, stride = [size_hint(n) for n in v.shape], [size_hint(n) for n in v.stride()]
-    if None in shape or None in stride or 0 in shape:
-        return False
-    step, gaps = 1, False
-    for n, s in sorted(zip(stride, shape)):
-        if s != 1:
-            if n < step:
-                return False
-            gaps |= n > step
-            step = n * s
-    return gaps
-
-
-def _order(v: torch.Tensor) -> tuple[int, ...] | None:
-    """The order of dimensions in which the tensor is row-major, if that is not the order they have."""
-    shape, stride = [size_hint(n) for n in v.shape], [size_hint(n) for n in v.stride()]
-    if None in shape or None in stride:  # sizes of which nothing is known
-        return None
-    order = sorted(range(len(shape)), key=lambda d: (-stride[d], d))
-    step = 1
-    for d in reversed(order):
-        if shape[d] != 1 and stride[d] != step:
-            return None
-        step *= shape[d]
-    real = [d for d in order if shape[d] != 1]
-    return None if real == sorted(real) else tuple(order)
-
-
-def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(order.index(d) for d in range(len(order)))
-
-
-def type_text(v: torch.Tensor, names: dict[Any, str]) -> str:
-    """"f32[s0, 3]" """
-    return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n, names)) for n in v.shape)}]"
-
-
-def _is_empty(node: Node) -> bool:
-    v = node.meta.get("val")
-    return isinstance(v, torch.Tensor) and all(isinstance(n, int) for n in v.shape) and 0 in v.shape
-
-
 def _refusal(node: Node) -> str | None:
     """Why a trace of the node alone, on inputs of its types, fails."""
     try:
@@ -812,7 +569,7 @@ def refused_nodes(gm: GraphModule) -> dict[Node, str]:
     for node in gm.graph.nodes:
         why = why_not(node)
         if why is None and node.op == "call_function" and isinstance(node.target, torch._ops.OpOverload) and not (
-                op_name(node.target) in SAME or _is_empty(node)):
+                op_name(node.target) in SAME or is_empty(node)):
             why = _refusal(node)
         if why:
             refused[node] = why
@@ -827,7 +584,7 @@ class _Alone(Lowering):
     def __init__(self, node: Node):
         if isinstance(node.meta.get("val"), (int, torch.SymInt)):
             return
-        self.session = _weft.Session()
+        self.session = session_with(libraries.of(node.graph.owning_module))
         self.trace = self.session.trace("node")
         self.env, self.symbols, self.names, self.numbers, self.key, self.ndraw, self.more = {}, {}, {}, {}, None, 0, []
         declared, integers = set(), {}

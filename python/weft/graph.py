@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from weft import _weft
 from weft.model import Model, TensorInfo
-from weft.nodes import Nodes
+from weft.nodes import Nodes, operator_name
 
 _RANDOM = {"error": 0, "same": 1, "different": 2}
 
@@ -40,6 +41,24 @@ class Graph(Nodes):
         return self.raw.text(after)
 
     __str__ = text
+
+    def weights(self) -> dict[str, Any]:
+        """Copies of the constants, and of what states begin with: weft.graph(g.text(), weights=g.weights()) is an equal graph. Keys are
+        the names of parameters where the text has them too, else the numbers of constants, "#3"."""
+        found: dict[str, Any] = {}
+        states = {m["state"]: m for m in _CONSTANT.finditer(self.text().split("\n", 1)[0]) if m["state"]}
+        for node in self.nodes:
+            if node.op == "get_attr":
+                m = states.get(node.name) or _CONSTANT.search(node.format_node())
+                key = f"#{m['k'] or m['i']}" if m else None
+                if m and m["k"] and _exported(node.target) in (node.name, node.name[2:]) and node.target not in found:
+                    key = node.target
+                if key:
+                    found[key] = node.value()
+            for body in node.kwargs.values():
+                if isinstance(body, Graph):
+                    found |= body.weights()
+        return found
 
     def svg(self, after: str | None = None) -> str:
         """A drawing by graphviz, whose program `dot` must be there."""
@@ -96,17 +115,86 @@ def differentiated(wrt: str | Sequence[str]) -> list[str]:
     return names
 
 
-def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: Any = None, rng_input: bool = False) -> Graph:
-    """The graph of a module, an ExportedProgram, a .pt2 file, or a text in the form of Graph.text."""
+def graph(model: Any, args: Any = None, kwargs: Any = None, *, dynamic_shapes: Any = None, rng_input: bool = False, ops: Any = (),
+          weights: Any = None) -> Graph:
+    """The graph of a module, an ExportedProgram, a .pt2 file, or a text in the form of Graph.text.
+
+    ops: libraries of operators that the model calls (docs/user-operators.md). weights: what the constants of a text are, for
+    which the text has numbers only: a Graph, whose constants have these numbers; or a dict of arrays or tensors by name.
+    """
+    from weft.compiler import loaded, paths, session_with
     if isinstance(model, Graph):
+        if paths("ops", ops) or weights is not None:
+            raise ValueError("weft.graph: ops= and weights= are for what is loaded, and this is a graph already")
         return model
-    session = _weft.Session()
     if isinstance(model, str) and (model.lstrip().startswith("graph ") or "\n" in model):
-        return Graph(session.parse(model, "graph"))
+        return _of_text(model, weights, ops)
+    if weights is not None:
+        raise ValueError("weft.graph: weights= is for a graph in text form")
     if isinstance(model, str) and not os.path.exists(model):
         raise _weft.Error(f"{model}: there is no such file; a graph in text form begins with \"graph @NAME\"")
-    from weft.compiler import loaded
-    return Graph(loaded(session, model, args, kwargs, dynamic_shapes, rng_input=rng_input))
+    return Graph(loaded(session_with(ops), model, args, kwargs, dynamic_shapes, rng_input=rng_input))
+
+
+# A constant, or what a state begins with: "%p_weight = const #1 f32[2, 3] sha=3c6e", "%cache: f32[4] buffer #2 "cache"".
+_CONSTANT = re.compile(r'%(?P<name>[\w.$]+) = const #(?P<k>\d+) (?P<type>\w+\[[^\]]*\])(?: sha=\w+)?|'
+                       r'%(?P<state>[\w.$]+): (?P<of>\w+\[[^\]]*\]) (?:param|buffer) #(?P<i>\d+)(?: "(?P<label>[^"]*)")?')
+
+
+def _of_text(text: str, weights: Any, ops: Any) -> Graph:
+    from weft.compiler import paths, session_with
+    if isinstance(weights, Graph):
+        if paths("ops", ops):
+            raise ValueError("weft.graph: weights= is a graph, whose operators there are: leave ops= out")
+        session = weights.raw.session
+        return Graph(session.parse_like(weights.raw, text, "graph"))
+    rows = {int(m["k"] or m["i"]): m for m in _CONSTANT.finditer(text)}
+    if not rows:
+        return Graph(session_with(ops).parse(text, "graph"))
+    if weights is None:
+        raise _weft.Error(f"graph: the text has constants, such as #{min(rows)}, without their contents: weft.graph(text, weights=...) takes a "
+                          "graph that has them, or a dict")
+    return _with_weights(session_with(ops), text, rows, weights)
+
+
+def _with_weights(session: Any, text: str, rows: dict[int, re.Match[str]], weights: dict[str, Any]) -> Graph:
+    """Makes a graph that has the constants with the numbers of the text, and parses the text like it."""
+    from weft.model import _contiguous
+    t = session.trace("weights")
+    t.output("y", t.input("x", "f32[]"))
+    donor = t.end()
+    unread = set(weights)
+    for k in range(1, max(rows) + 1):
+        m = rows.get(k)
+        if not m:
+            _weft.graph_constant(donor, None, _stand_in())
+            continue
+        name, type = m["name"] or m["label"] or m["state"], m["type"] or m["of"]
+        key = next((w for w in (f"#{k}", name) if w in weights), None) or next((w for w in weights if _exported(w) in (name, name[2:])), None)
+        if key is None:
+            raise ValueError(f"weft.graph: weights has no {name}, which is constant #{k} of the text, {type}")
+        label = key.removeprefix("#") if name.startswith("p_") and key in unread else None  # a parameter's, which is there once
+        unread.discard(key)
+        node = _weft.graph_constant(donor, label, _contiguous(weights[key]))
+        made = _CONSTANT.search(_weft.node_text(donor, node))
+        if made["type"] != type:
+            raise ValueError(f"weft.graph: {key} is {made['type']}, expected {type}, as %{name} of the text")
+        if int(made["k"]) != k:
+            raise _weft.Error(f"graph: constant #{k} cannot be made: it is #{made['k']}")
+    if unread:
+        raise ValueError(f"weft.graph: the text has no constant {', '.join(sorted(unread))}")
+    return Graph(session.parse_like(donor, re.sub(r"( = const #\d+ \w+\[[^\]]*\]) sha=\w+", r"\1", text), "graph"))
+
+
+def _exported(name: str) -> str:
+    """What torch.export makes of the name of a parameter, behind "p_"."""
+    return name.replace(".", "_")
+
+
+def _stand_in() -> Any:
+    """Stands for a constant that the text does not have."""
+    import array
+    return memoryview(array.array("f", [0.0]))
 
 
 def vjp(model: Any, *args: Any, **named: Any) -> Graph:
@@ -246,15 +334,137 @@ class Array:
 def _call(trace: Any, name: str, *args: Any, **named: Any) -> Any:
     args = tuple(_lifted(trace, a) for a in args)
     named = {k: _lifted(trace, v) for k, v in named.items()}
-    full = _choose(name, args, named)
+    return _called(trace, _choose(name, args, named), args, named)
+
+
+def _called(trace: Any, full: str, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
     try:
         value = trace.call(full, _plain(args), {k: _plain(v) for k, v in named.items()})
     except _weft.Error as e:
         if "has no key (argument rng)" not in str(e):
             raise
         raise _weft.Error(f"{e}: pass rng=key, where key is an array of u64[2], and another stream= to each call with the same key") from None
-    n = _returns()[full]
-    return Array(trace, value) if n == 1 else tuple(Array(trace, trace.result(value, k)) for k in range(n))
+    n = trace.nresult(value)
+    return Array(trace, value) if n < 0 else tuple(Array(trace, trace.result(value, k)) for k in range(n))
+
+
+# ---- what is called by its name, branches, loops ----
+
+_tracing = threading.local()
+
+
+def _trace_now(what: str) -> Any:
+    """The trace of the function that weft.trace calls in this thread."""
+    traces = getattr(_tracing, "traces", None)
+    if not traces:
+        raise RuntimeError(f"weft.{what} is for functions that weft.trace traces")
+    return traces[-1]
+
+
+def call(op: Any, *args: Any, **named: Any) -> Any:
+    """In a function that is traced: calls an operator by its name, "aten.clamp", of the user "mylib::decay", or one of torch.ops."""
+    trace = _trace_now("call")
+    full = operator_name(op)
+    return _called(trace, full, tuple(_lifted(trace, a) for a in args), {k: _lifted(trace, v) for k, v in named.items()})
+
+
+def _leaves(tree: Any) -> list[Any]:
+    if isinstance(tree, dict):
+        return [x for v in tree.values() for x in _leaves(v)]
+    return [x for v in tree for x in _leaves(v)] if isinstance(tree, (tuple, list)) else [] if tree is None else [tree]
+
+
+def _like(tree: Any, leaves: Iterator[Any]) -> Any:
+    """The tree with other leaves."""
+    if isinstance(tree, dict):
+        return {k: _like(v, leaves) for k, v in tree.items()}
+    if isinstance(tree, (tuple, list)):
+        made = [_like(v, leaves) for v in tree]
+        return type(tree)(*made) if hasattr(tree, "_fields") else type(tree)(made)
+    return None if tree is None else next(leaves)
+
+
+def _values(trace: Any, what: str, tree: Any) -> list[Any]:
+    """Numbers become arrays without dimensions: i64, f32, bool."""
+    out = []
+    for leaf in _leaves(tree):
+        leaf = _lifted(trace, leaf)
+        if isinstance(leaf, (bool, int, float)):
+            dtype = "bool" if isinstance(leaf, bool) else "i64" if isinstance(leaf, int) else "f32"
+            leaf = Array(trace, trace.call("aten.full", ([], leaf), {"dtype": dtype}))
+        if not isinstance(leaf, Array):
+            raise TypeError(f"weft.{what}: expected arrays and numbers, in tuples, lists and dicts, got {type(leaf).__name__}")
+        out.append(leaf._value)
+    return out
+
+
+def _arrays(trace: Any, values: Sequence[Any]) -> Iterator[Array]:
+    return iter([Array(trace, v) for v in values])
+
+
+def _same_tree(what: str, a: Any, b: Any) -> None:
+    if repr(_like(a, itertools.repeat(0))) != repr(_like(b, itertools.repeat(0))):
+        raise TypeError(f"weft.{what}: {_shape_of(a)} expected, got {_shape_of(b)}")
+
+
+def _shape_of(tree: Any) -> str:
+    return repr(_like(tree, itertools.repeat("array"))).replace("'array'", "array")
+
+
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
+    """In a function that is traced: the results of true_fn(*operands) where the array pred, bool[], is true, else of false_fn. Both
+    give arrays of the same types. As torch.cond."""
+    trace, trees = _trace_now("cond"), []
+
+    def branch(f: Callable[..., Any]) -> Callable[[Any], list[Any]]:
+        def body(_: Any) -> list[Any]:
+            trees.append(f(*operands))
+            if len(trees) > 1:
+                _same_tree("cond: both branches give the same", *trees)
+            return _values(trace, "cond", trees[-1])
+        return body
+    (test,) = _values(trace, "cond", [pred])
+    out = trace.cond(test, branch(true_fn), branch(false_fn))
+    return _like(trees[0], _arrays(trace, out))
+
+
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Any], *, most: int | None = None) -> Any:
+    """In a function that is traced: as long as cond_fn(*carried) is true, a bool[], carried becomes body_fn(*carried), of the same types.
+    Returns the last one. most: there are never more rounds, which gradients need to know; a call with more fails. As
+    torch.while_loop."""
+    trace = _trace_now("while_loop")
+    if not isinstance(carried, (tuple, list)):
+        raise TypeError(f"weft.while_loop: carried is a tuple of arrays, (x,), not {type(carried).__name__}")
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+        raise ValueError(f"weft.while_loop: most is a number of rounds from 1 on, not {most!r}")
+
+    def test(values: list[Any]) -> list[Any]:
+        return _values(trace, "while_loop", [cond_fn(*_like(carried, _arrays(trace, values)))])
+
+    def body(values: list[Any]) -> list[Any]:
+        out = body_fn(*_like(carried, _arrays(trace, values)))
+        out = type(carried)([out]) if len(carried) == 1 and not isinstance(out, (tuple, list)) else out
+        _same_tree("while_loop: body_fn gives what it gets,", tuple(carried), tuple(out) if isinstance(out, (tuple, list)) else out)
+        return _values(trace, "while_loop", out)
+    out = trace.while_loop(_values(trace, "while_loop", carried), test, body, most or 0)
+    return _like(carried, _arrays(trace, out))
+
+
+def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, *, reverse: bool = False) -> tuple[Any, Any]:
+    """In a function that is traced: carry, y = combine_fn(carry, x) for each x along the first dimension of the arrays xs, with init as the
+    first carry. Returns the last carry and all y, stacked. reverse: from the last x to the first; y stay in their places."""
+    trace, trees = _trace_now("scan"), []
+    first, slices = _values(trace, "scan", init), _values(trace, "scan", xs)
+
+    def body(values: list[Any]) -> list[Any]:
+        given = combine_fn(_like(init, _arrays(trace, values[:len(first)])), _like(xs, _arrays(trace, values[len(first):])))
+        if not isinstance(given, (tuple, list)) or len(given) != 2:
+            raise TypeError("weft.scan: combine_fn returns a pair: what is carried, and y (None if there is none)")
+        _same_tree("scan: combine_fn carries on what it gets,", init, given[0])
+        trees.append(given[1])
+        return [*_values(trace, "scan", given[0]), *_values(trace, "scan", given[1])]
+    out = trace.scan(first, slices, body, -1, reverse)
+    return _like(init, _arrays(trace, out[:len(first)])), _like(trees[0], _arrays(trace, out[len(first):]))
 
 
 _numbers = itertools.count()
@@ -278,17 +488,6 @@ def _plain(a: Any) -> Any:
     if isinstance(a, (list, tuple)):
         return type(a)(map(_plain, a))
     return a._value if isinstance(a, Array) else a
-
-
-@functools.cache
-def _returns() -> dict[str, int]:
-    """The number of results of each operator."""
-    out = {}
-    for row in _weft.operators():
-        text = row["schema"].rsplit("->", 1)[-1].strip()
-        for name in (row["name"], *row["aliases"].split()):
-            out[name] = text.count("Tensor") if text.startswith("(") else 1
-    return out
 
 
 def _operator(name: str) -> Callable[[Array, Any], Array]:
@@ -323,13 +522,16 @@ for _name, _method in {"neg": "neg", "abs": "abs", "invert": "bitwise_not"}.item
     setattr(Array, f"__{_name}__", functools.partialmethod(lambda self, name: _call(self._trace, name, self), _method))
 
 
-def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[int, int]] | None = None, name: str | None = None) -> Graph:
+def trace(function: Callable[..., Any], *types: str, symbols: dict[str, tuple[int, int]] | None = None, name: str | None = None,
+          ops: Any = ()) -> Graph:
     """The graph of a function on arrays. types: of its parameters, "f32[B, 64]".
 
     The function gets Arrays, whose methods are ATen's operators; it returns an Array, or a tuple or dict of
-    them. Arrays of NumPy and tensors that it uses become constants. symbols: ranges of the sizes in types.
+    them. Arrays of NumPy and tensors that it uses become constants. symbols: ranges of the sizes in types. ops: libraries of
+    operators, which weft.call calls; weft.cond, while_loop and scan are branches and loops on data.
     """
-    return Graph(traced(_weft.Session(), function, types, symbols, name or getattr(function, "__name__", "function").strip("<>")))
+    from weft.compiler import session_with
+    return Graph(traced(session_with(ops), function, types, symbols, name or getattr(function, "__name__", "function").strip("<>")))
 
 
 def traced(session: Any, function: Callable[..., Any], types: Sequence[str], symbols: dict[str, tuple[int, int]] | None, name: str) -> Any:
@@ -345,7 +547,11 @@ def traced(session: Any, function: Callable[..., Any], types: Sequence[str], sym
     if len(parameters) < len(types):
         parameters = [f"x{k}" for k in range(len(types))]
     arrays = [Array(t, t.input(p, type)) for p, type in zip(parameters, types)]
-    out = function(*arrays)
+    _tracing.traces = [*getattr(_tracing, "traces", ()), t]
+    try:
+        out = function(*arrays)
+    finally:
+        _tracing.traces = _tracing.traces[:-1]
     if isinstance(out, dict):
         rows = list(out.items())
     elif isinstance(out, (tuple, list)):

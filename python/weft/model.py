@@ -1,7 +1,10 @@
 """Compiled models: load them, call them, look into them."""
 from __future__ import annotations
 
+import contextlib
 import os
+import platform
+import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
@@ -9,6 +12,28 @@ from typing import Any, NamedTuple
 from weft import _weft
 
 Function = _weft.Function
+
+
+# Options of the command as messages name them, and what they are in Python.
+_OPTIONS = {"replaceable-weights": "replaceable=True"}
+_WORDS = {"and", "or", "as", "compiles", "writes", "with", "expected", "to", "for", "in"}  # which may follow an option in a sentence
+
+
+@contextlib.contextmanager
+def in_python() -> Iterator[None]:
+    """Messages name options as Python does: "--backend c" is backend="c"."""
+    def named(m: re.Match[str]) -> str:
+        name, value = m[1].replace("-", "_"), m[2] or ""
+        if m[1] in _OPTIONS:
+            return _OPTIONS[m[1]] + value
+        return f'{name}="{value[1:]}"' if value and value[1:] not in _WORDS else f"{name}={value}"
+    try:
+        yield
+    except (_weft.Error, ValueError) as e:
+        text = re.sub(r"(?<![\w-])--([a-z][a-z-]*)( [a-z0-9._-]+)?", named, str(e))
+        if text == str(e):
+            raise
+        raise type(e)(text) from None
 
 
 class TensorInfo(NamedTuple):
@@ -31,15 +56,20 @@ class State(MutableMapping):
         self._model = model
         self._number = {s.name: k for k, s in enumerate(model.state_info)}
 
+    def _at(self, name: str) -> int:
+        if name not in self._number:
+            raise KeyError(f"the model has no state {name!r}: it has {', '.join(self._number) or 'none'}")
+        return self._number[name]
+
     def __getitem__(self, name: str) -> Any:
-        k = self._number[name]
+        k = self._at(name)
         info = self._model.state_info[k]
         value = _empty(info.dtype, info.shape)
         self._model.instance.state_get(k, value)
         return value
 
     def __setitem__(self, name: str, value: Any) -> None:
-        self._model.instance.state_set(self._number[name], _detached(value))
+        self._model.instance.state_set(self._at(name), _detached(value))
 
     def __delitem__(self, name: str) -> None:
         raise TypeError("state cannot be removed from a model")
@@ -53,6 +83,13 @@ class State(MutableMapping):
     def reset(self) -> None:
         """Sets all state to its initial contents."""
         self._model.instance.state_reset()
+
+
+class Entries(dict):
+    """Entries by name."""
+
+    def __missing__(self, name: str) -> Model:
+        raise KeyError(f"the model has no entry {name!r}: it has {', '.join(self)}")
 
 
 class Model(Function):
@@ -116,7 +153,7 @@ class Model(Function):
         """The entries of the model by name. They share weights and state."""
         if self._siblings is None:
             names = [e["name"] for e in self.info["entries"]]
-            others = {n: self if k == self._entry else self._beside(self.instance, k) for k, n in enumerate(names)}
+            others = Entries({n: self if k == self._entry else self._beside(self.instance, k) for k, n in enumerate(names)})
             for m in others.values():
                 m._siblings = others
         return self._siblings
@@ -132,7 +169,8 @@ class Model(Function):
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:
         """Replaces parameters, as in a state dictionary. The model was compiled with replaceable=True."""
-        self.instance.set_weights({name: _contiguous(w, f"weight {name}") for name, w in weights.items()}, not strict)
+        with in_python():
+            self.instance.set_weights({name: _contiguous(w, f"weight {name}") for name, w in weights.items()}, not strict)
 
     def weights(self, *names: str) -> dict[str, Any]:
         """Copies of the replaceable parameters; of all of them if no names are given."""
@@ -201,10 +239,33 @@ def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None
     """Loads a shared object that Weft compiled. weights: the path of its weight file, if that is not beside
     it. verify: read all of the weight file and compare its checksum."""
     path = os.path.abspath(os.fspath(path))
+    _check_kind(path)
     program = _weft.load(_spelled(path), symbol)
     model = Model(program, program.open(weights, verify), 0, path)
     model.weights_path = None if weights is None else os.path.abspath(os.fspath(weights))
     return model
+
+
+_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # of ELF's e_machine
+_FILES = {b"PK": "an archive, such as a .pt2 file: weft.compile(path) makes a model of it",
+          b"!<arch>": "a library for linkers: compile with path=\"model.so\""}
+
+
+def _check_kind(path: str) -> None:
+    """Raises OSError, which says what the file is, if it is no shared object of this machine."""
+    with open(path, "rb") as f:
+        head = f.read(20)
+    if head[:4] != b"\x7fELF" or len(head) < 20:
+        known = [what for magic, what in _FILES.items() if head.startswith(magic)]
+        onnx = "a model of ONNX: weft.compile(path) makes a model of it" if path.endswith(".onnx") else "no shared object"
+        raise OSError(f"{path} is {known[0] if known else onnx}")
+    order = "little" if head[5] == 1 else "big"
+    kind, machine = (int.from_bytes(head[k:k + 2], order) for k in (16, 18))
+    if kind == 1:
+        raise OSError(f"{path} is an object file, which a linker takes: compile with path=\"model.so\"")
+    name, here = _MACHINES.get(machine, f"machine {machine} of ELF"), platform.machine()
+    if name != here and here in _MACHINES.values():
+        raise OSError(f"{path} is code for {name}, and this process runs on {here}: compile with a target= of {here}")
 
 
 _loaded: dict[str, list[tuple[int, ...]]] = {}
@@ -260,5 +321,7 @@ def _contiguous(value: Any, what: str = "constant") -> Any:
             raise TypeError(f"{what}: expected a dense tensor, got one of layout {value.layout}")
         return resolved(value.detach()).contiguous()
     import numpy
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise TypeError(f"{what}: a masked array, whose mask would be lost: give x.filled(value)")
     array = numpy.asarray(value, order="C")
     return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))

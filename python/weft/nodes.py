@@ -19,6 +19,15 @@ from weft import _weft
 _OPS = {"input": "placeholder", "state": "get_attr", "constant": "get_attr", "call": "call_function"}
 
 
+def operator_name(target: Any) -> str:
+    """The name of an operator: of a text itself; of an operator of torch.ops "aten.relu.default"."""
+    if isinstance(target, str):
+        return target
+    if type(target).__module__ == "torch._ops":
+        return str(target)
+    raise TypeError(f"an operator is a name, \"aten.relu\", or one of torch.ops, not {type(target).__name__}")
+
+
 class Node:
     """A node of a graph: an input, a state, a constant, or the call of an operator. Objects of one node are equal.
 
@@ -46,7 +55,7 @@ class Node:
 
     @property
     def target(self) -> str:
-        """The operator, "aten.add.Tensor"; of other nodes the name that users of the model see."""
+        """The operator, "aten.add.Tensor", of the user "mylib::decay"; of other nodes the name that users of the model see."""
         kind, op, name, _, _ = self._info()
         return op if kind == "call" else name or self.name
 
@@ -161,9 +170,15 @@ class Nodes:
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 
-    def find_nodes(self, *, op: str, target: str | None = None) -> list[Node]:
-        """The nodes with that op, and that target."""
-        return [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
+    def find_nodes(self, *, op: str, target: Any = None) -> list[Node]:
+        """The nodes with that op, and that target: of calls an operator, by any of its names, or one of torch.ops. A name that
+        is no operator is an error."""
+        if op not in _OPS.values():
+            raise ValueError(f"find_nodes: op is {', '.join(map(repr, dict.fromkeys(_OPS.values())))}, not {op!r}")
+        if target is None or op != "call_function":
+            return [n for n in self.nodes if n.op == op and target in (None, n.target)]
+        name = operator_name(target)
+        return [n for n in self.nodes if _weft.node_is(self.raw, n.raw, name) and n.op == op]
 
     @property
     def input_nodes(self) -> list[Node]:
@@ -194,11 +209,11 @@ class Nodes:
         finally:
             self._place = kept
 
-    def call_function(self, target: str, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Node:
-        """Inserts the call of an operator, "aten.clamp", at the place of inserting_before or inserting_after, else
-        at the end of the graph."""
+    def call_function(self, target: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Node:
+        """Inserts the call of an operator, "aten.clamp", torch.ops.aten.clamp.default or "mylib::decay", at the place of
+        inserting_before or inserting_after, else at the end of the graph."""
         node, after = getattr(self, "_place", None) or (self.nodes[-1], True)
-        made = Node(self, _weft.node_insert(self.raw, node.raw, after, target, tuple(map(_bare, args)), {k: _bare(v) for k, v in (kwargs or {}).items()}))
+        made = Node(self, _weft.node_insert(self.raw, node.raw, after, operator_name(target), tuple(map(_bare, args)), {k: _bare(v) for k, v in (kwargs or {}).items()}))
         if after and getattr(self, "_place", None):
             self._place = (made, True)
         return made

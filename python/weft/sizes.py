@@ -1,4 +1,4 @@
-"""Sizes: expressions of SymPy as Weft writes them."""
+"""Types, and their sizes: expressions of SymPy as Weft writes them."""
 from __future__ import annotations
 
 from fractions import Fraction
@@ -8,6 +8,9 @@ import sympy
 import torch
 from torch.fx import Node
 
+DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16", torch.int64: "i64", torch.int32: "i32",
+          torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
+          torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2"}
 _MOST, _GREATEST = 2**62, 2**63 - 1  # of an extent, of an integer
 
 
@@ -129,3 +132,8 @@ def size_range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
     """The range of an extent."""
     lo, hi = bounds(symbol, shape_env)
     return max(lo, 0), min(hi, _MOST)
+
+
+def type_text(v: torch.Tensor, names: dict[Any, str]) -> str:
+    """"f32[s0, 3]" """
+    return f"{DTYPES[v.dtype]}[{', '.join(str(size_text(n, names)) for n in v.shape)}]"

@@ -218,11 +218,28 @@ class Explanation:
     nodes: int
     eager: dict[str, int]
     reasons: list[str]
+    breaks: list[str] = field(default_factory=list)  # why Dynamo ended graphs: Python runs what is there
 
     def __str__(self) -> str:
-        lines = [f"{self.graphs} graphs with {self.nodes} operators became {self.compiled} compiled models"]
-        lines += self.reasons or ["everything is compiled"]
+        lines = [f"{self.graphs} graphs with {self.nodes} operators became {self.compiled} compiled models", *self.reasons]
+        lines += [f"Dynamo broke the graph, and Python runs what is there: {why}" for why in self.breaks]
+        if not self.graphs:
+            lines.append("nothing is compiled: Dynamo gave no graph")
+        elif not self.compiled:
+            lines.append("nothing is compiled")
+        elif len(lines) == 1:
+            lines.append("everything is compiled")
         return "\n".join(lines)
+
+
+def _break_text(why: str) -> str:
+    """A reason of Dynamo's in a line."""
+    lines = [line.strip() for line in why.splitlines() if line.strip()]
+    text = next((line.removeprefix("Explanation: ") for line in lines if line.startswith("Explanation: ")), lines[0] if lines else why)
+    if "allow_rnn" in text:
+        text += ". Then the layer is compiled for a constant length of the sequence; where training of an LSTM ends in an assertion of " \
+                "AOTAutograd, torch.backends.mkldnn.flags(enabled=False) avoids it"
+    return text
 
 
 def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
@@ -234,6 +251,8 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     import torch
     from weft import dynamo
     torch._dynamo.reset()
+    breaks = torch._dynamo.utils.counters["graph_break"]
+    known = dict(breaks)
     before, dynamo.statistics = dynamo.statistics, dynamo.Statistics()
     if isinstance(function, torch.nn.Module):
         function = copy.deepcopy(function)
@@ -245,7 +264,9 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
             if roots:
                 torch.autograd.backward(roots, [torch.ones_like(t) for t in roots])
         s = dynamo.statistics
-        return Explanation(s.graphs, s.compiled, s.nodes, dict(s.refused), [str(w.message) for w in seen if str(w.message).startswith("weft: ")])
+        said = [str(w.message) for w in seen if str(w.message).startswith("weft: ")]
+        broken = [_break_text(why) for why, n in breaks.items() if n > known.get(why, 0)]
+        return Explanation(s.graphs, s.compiled, s.nodes, dict(s.refused), said, broken)
     finally:
         dynamo.statistics = before
         torch._dynamo.reset()

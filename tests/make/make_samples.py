@@ -351,19 +351,33 @@ def known(names):
         sys.exit(f"there is no operator {', '.join(sorted(unknown))}")
 
 
+def in_order(old, names):
+    """The names in the order of the file, `old`; one that is not there stands behind the one that it follows in the source."""
+    there, after = set(names), {}
+    for name, before in zip(names, [None, *names]):
+        if name not in old:
+            after.setdefault(before, []).append(name)
+
+    def new(name):
+        for k in after.get(name, ()):
+            yield k
+            yield from new(k)
+    return [*new(None)] + [k for name in old for k in ([name] if name in there else []) + [*new(name)]]
+
+
 def main():
     path, only = sys.argv[1], sys.argv[2:]
     known(only)
-    old = read(path) if only else {}
-    out = []
+    old = read(path) if os.path.exists(path) else {}
+    made = {}
     for name, args, cases, scalar in blocks():
         if only and name not in only:
-            out.append(old.get(name, ""))
+            made[name] = old.get(name, "")
             continue
         lines = [record(name, args, case, k, scalar) for k, case in enumerate(cases)]
-        out.append("".join(line + "\n" for line in lines if line))
+        made[name] = "".join(line + "\n" for line in lines if line)
     with open(path, "w") as f:
-        f.writelines(out)
+        f.writelines(made[name] for name in in_order(old, list(made)))
 
 
 if __name__ == "__main__":

@@ -52,6 +52,23 @@ SCATTER = """graph @f(%x: f32[30, 8], %i: i64[N, 1], %u: f32[N, 8]) where 1 <= N
 }
 """
 
+# of what is found only the last row is read, in its own kernel and behind a product that is made of the last rows alone
+LAST = """graph @f(%i: i64[B, S], %t: f32[50, 64], %w: f32[64, 64], %g: f32[64]) where 1 <= B, 1 <= S {
+  %e = aten.embedding(%t, %i) : f32[B, S, 64]
+  %x = exp(%e)
+  %l = slice(%x, start=[0, S - 1, 0], end=[B, S, 64], step=[1, 1, 1])
+  return %l
+}
+"""
+LAST_PRODUCT = LAST.replace("%x = exp(%e)", "%n = aten.layer_norm(%e, %g, none, normalized_shape=[64])\n  %x = aten.linear(%n, %w, none)")
+# rows of a product at indices, which are made of rows at these indices
+ROWS = """graph @f(%i: i64[N, 1], %x: f32[3, 50, 64], %w: f32[64, 64]) where 1 <= N {
+  %l = aten.linear(%x, %w, none)
+  %g = gather(%l, %i, batch=0, axes=[1], mode="check")
+  return %g
+}
+"""
+
 # an operator of several tasks: the first one fails after others
 EIGEN = """graph @f(%x: f32[16, 60, 60]) {
   %e = aten.linalg_eigvalsh(%x)
@@ -106,6 +123,11 @@ CASES = [
      "g: index 105 at [8, 29] is out of range, expected -100 <= index < 100"),
     (SCATTER, [floats(30, 8), indices([500, 1], {333: -31}), floats(500, 8)],
      "s: index -31 at [333, 0] of i is out of range, expected -30 <= index < 30"),
+    *[(text, [indices([2, 40], {5: 50}), floats(50, 64), floats(64, 64), floats(64)],
+       "e: index 50 at [0, 5] of i is out of range, expected 0 <= index < 50") for text in (LAST, LAST_PRODUCT)],
+    (LAST_PRODUCT, [indices([2, 40], {}), floats(50, 64), floats(64, 64), floats(64)], None),
+    (ROWS, [indices([4, 1], {2: 50}), floats(3, 50, 64), floats(64, 64)],
+     "g: index 50 at [2, 0] of i is out of range, expected -50 <= index < 50"),
     (EIGEN, [matrices(1)], "linalg.eigh: (Batch element 1): The algorithm failed to converge because the input matrix is ill-conditioned or has too many repeated "
      "eigenvalues (error code: 59)"),
 ]

@@ -172,7 +172,7 @@ with tempfile.TemporaryDirectory() as folder:
             say(f"error {error}, ratio {ratio} expected: {p.stdout} {p.stderr}")
     rounds = {"x.0": floats([1.0]), "ct.0": floats([1.0])}
     refused("--loop-bound grows=N", growth, "--mode", "vjp", inputs=rounds)
-    refused("a loop has more rounds than", growth, "--mode", "vjp", "--loop-bound", "grows=7", inputs=rounds)
+    refused("the loop grows has 10 rounds, more than the 7 that its bound for derivatives says", growth, "--mode", "vjp", "--loop-bound", "grows=7", inputs=rounds)
     refused("no loop on data is called grow: there are grows", growth, "--mode", "vjp", "--loop-bound", "grow=7", inputs=rounds)
     refused("--loop-bound grows: expected NODE=N", growth, "--mode", "vjp", "--loop-bound", "grows", inputs=rounds)
     refused("--mode is vjp, jvp or vmap, not grad", product, "--mode", "grad")

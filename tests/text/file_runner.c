@@ -1,10 +1,11 @@
 /* file_runner [--bless | --show] [--loops TARGET] [--draw SEED] [--part K N] FILE-OR-FOLDER...
  *
  * Runs file tests, each in a process of its own, and compares what they print with what the files
- * expect. --bless makes the files expect what was printed; --show only prints it. With --loops
- * nothing is compiled: the interpreter of loop IR does what the target would, and what is printed
- * is to be the same. --draw: variants of families of kernels (file_kernels.h), which are to show no
- * difference. --part: every Nth test, from number K on. */
+ * expect. --bless makes the files expect what was printed, unless that is an error that was not
+ * expected and the folder is not one of errors; --show only prints it. With --loops nothing is
+ * compiled: the interpreter of loop IR does what the target would, and what is printed is to be the
+ * same. --draw: variants of families of kernels (file_kernels.h), which are to show no difference.
+ * --part: every Nth test, from number K on. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -200,6 +201,48 @@ static void bless(Arena *a, const Job *j, const char *have)
 		perror(j->path);
 }
 
+/* The next line of s that tells an error, or how the test ended if not well; NULL: none. */
+static const char *error_line(const char *s)
+{
+	static const char *const ends[] = {"stopped by signal ", "failed\n"};
+	for (; *s; s += strcspn(s, "\n"), s += *s == '\n') {
+		const char *at = strstr(s, "error: ");
+		if (at && at < s + strcspn(s, "\n") && (at == s || at[-1] == ' '))
+			return s;
+		for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+			if (!strncmp(s, ends[k], strlen(ends[k])))
+				return s;
+	}
+	return NULL;
+}
+
+static unsigned count_errors(const char *s)
+{
+	unsigned n = 0;
+	while ((s = error_line(s)) != NULL) {
+		n++;
+		s += strcspn(s, "\n");
+	}
+	return n;
+}
+
+/* Whether the output may become what is expected. In tests of errors, which are those of a folder
+ * `errors`, it may have them; in others no more than it had. How a test that crashed ended is never
+ * expected. */
+static bool may_bless(const Job *j, const char *have)
+{
+	const char *slash = strrchr(j->path, '/'), *error = error_line(have);
+	size_t n = slash ? (size_t)(slash - j->path) : 0;
+	bool of_errors = n >= 6 && !strncmp(slash - 6, "errors", 6) && (n == 6 || slash[-7] == '/');
+	bool crashed = strstr(have, "stopped by signal ") || strstr(have, "\nfailed\n");
+	unsigned before = j->expected ? count_errors(j->expected) : 0;
+	if (!crashed && (of_errors || count_errors(have) <= before))
+		return true;
+	printf("%s: not blessed, since it prints %s: %.*s\n", j->path,
+	       before ? "more errors than before" : "an error", (int)strcspn(error, "\n"), error);
+	return false;
+}
+
 typedef enum { COMPARE, BLESS, SHOW } Mode;
 
 static bool judge(Arena *a, const Job *j, const char *have, Mode mode)
@@ -210,6 +253,8 @@ static bool judge(Arena *a, const Job *j, const char *have, Mode mode)
 	}
 	if (j->expected && strcmp(j->expected, have) == 0)
 		return true;
+	if (mode == BLESS && !may_bless(j, have))
+		return false;
 	if (mode == BLESS) {
 		bless(a, j, have);
 		printf("%s: blessed\n", j->path);

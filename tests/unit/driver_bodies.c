@@ -406,6 +406,70 @@ static void test_sizes(void **state)
 	weft_free(w);
 }
 
+/* ---- bodies that say how many values they give ---- */
+
+/* Values that each call gives, and what the functions below say of their number. */
+typedef struct {
+	WeftValue x;
+	uint32_t gives[2];
+	int at;
+} Given;
+
+static void some(WeftTrace *t, const WeftValue *in, WeftValue *out, void *user)
+{
+	Given *g = user;
+	const uint32_t n = g->gives[g->at++];
+	(void)in;
+	for (uint32_t k = 0; k < n && k < 4; k++)
+		out[k] = weft_scale(t, g->x, k + 1.0);
+	weft_body_gives(t, n);
+}
+
+/* A branch with room for four values; returns how many there are. */
+static uint32_t branch_of(Weft *w, uint32_t yes, uint32_t no, WeftGraph **graph)
+{
+	uint32_t n = 0;
+	WeftValue out[4];
+	WeftTrace *t = weft_trace_new(w, "counted");
+	Given g = {weft_trace_input(t, "x", "f32[2]"), {yes, no}, 0};
+	weft_cond(t, weft_trace_input(t, "p", "bool[]"), some, some, &g, out, 4);
+	while (n < 4 && out[n].node)
+		n++;
+	for (uint32_t k = 0; k < n; k++)
+		weft_trace_output(t, (const char *[]){"a", "b", "c", "d"}[k], out[k]);
+	if (!n)
+		weft_trace_output(t, "x", g.x);
+	*graph = weft_trace_end(t);
+	return n;
+}
+
+static void test_counted(void **state)
+{
+	(void)state;
+	WeftGraph *g;
+	for (uint32_t n = 0; n <= 4; n++) {
+		Weft *w = weft_new();
+		assert_int_equal(branch_of(w, n, n, &g), n);
+		assert_non_null(g);
+		weft_free(w);
+	}
+	static const struct {
+		uint32_t yes, no;
+		const char *why;
+	} wrong[] = {{2, 3, "one branch gives 2 values, the other one 3"},
+		     {3, 2, "one branch gives 3 values, the other one 2"},
+		     {5, 5, "a body gives 5 values, expected 4 at most"}};
+	for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+		Weft *w = weft_new();
+		assert_int_equal(branch_of(w, wrong[k].yes, wrong[k].no, &g), 0);
+		assert_null(g);
+		if (!strstr(weft_messages(w), wrong[k].why))
+			fail_msg("%s", weft_messages(w));
+		assert_int_equal(weft_nmessages(w), 1);
+		weft_free(w);
+	}
+}
+
 /* The rows of nonzero, as a size that other calls read. */
 static void test_data_extents(void **state)
 {
@@ -420,6 +484,8 @@ static void test_data_extents(void **state)
 	const char *n = weft_trace_extent(t, found, 0);
 	assert_non_null(n);
 	assert_string_equal(weft_trace_extent(t, found, 1), "1");
+	assert_string_equal(weft_trace_dtype(t, v.u.value), "f32");
+	assert_string_equal(weft_trace_dtype(t, found), "i64");
 	const WeftArg flat[] = {weft_arg(found), weft_arg_sizes(&n, 1)};
 	weft_trace_output(t, "y", weft_trace_call(t, "aten.reshape", flat, 2));
 	weft_trace_output(t, "count", weft_trace_integer(t, n));
@@ -662,14 +728,14 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cond),           cmocka_unit_test(test_while),
-		cmocka_unit_test(test_scan),           cmocka_unit_test(test_graph),
-		cmocka_unit_test(test_graph_refused),  cmocka_unit_test(test_graph_state),
-		cmocka_unit_test(test_one_size),       cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_negative_sizes), cmocka_unit_test(test_lines),
-		cmocka_unit_test(test_extents),        cmocka_unit_test(test_found_size),
-		cmocka_unit_test(test_carry_type),     cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_data_extents),
+		cmocka_unit_test(test_counted),     cmocka_unit_test(test_cond),
+		cmocka_unit_test(test_while),       cmocka_unit_test(test_scan),
+		cmocka_unit_test(test_graph),       cmocka_unit_test(test_graph_refused),
+		cmocka_unit_test(test_graph_state), cmocka_unit_test(test_one_size),
+		cmocka_unit_test(test_sizes),       cmocka_unit_test(test_negative_sizes),
+		cmocka_unit_test(test_lines),       cmocka_unit_test(test_extents),
+		cmocka_unit_test(test_found_size),  cmocka_unit_test(test_carry_type),
+		cmocka_unit_test(test_refused),     cmocka_unit_test(test_data_extents),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

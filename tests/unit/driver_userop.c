@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "weft.h"
+#include "weft_graph.h"
 #include "weft_op.h"
+#include "weft_trace.h"
 
 /* y = x + n * the sum of list, by way of the workspace; fails below 0. */
 static int shift(const WeftOpContext *context, const WeftTensor *in, const WeftTensor *out,
@@ -705,9 +707,101 @@ static void test_mutants(void **state)
 	assert_in_range(accepted, COUNT / 100, COUNT - COUNT / 10);
 }
 
+/* ---- by name: in traces, and of nodes ---- */
+
+/* shift(x, 2, [1, 3], scale=0.5) + x, by a trace. */
+static WeftGraph *traced(Weft *w)
+{
+	WeftTrace *t = weft_trace_new(w, "traced");
+	WeftValue x = weft_trace_input(t, "x", "f32[N]");
+	const WeftArg a[] = {weft_arg(x), weft_arg_int(2), weft_arg_ints((int64_t[]){1, 3}, 2),
+			     weft_arg_named("scale", weft_arg_float(0.5))};
+	WeftValue y = weft_trace_call(t, "test::shift", a, 4);
+	assert_int_equal(weft_trace_nresult(t, y), -1);
+	WeftValue several =
+		weft_trace_call(t, "aten.max.dim", (WeftArg[]){weft_arg(x), weft_arg_int(0)}, 2);
+	assert_int_equal(weft_trace_nresult(t, several), 2);
+	weft_trace_output(t, "y", weft_add(t, y, x));
+	return weft_trace_end(t);
+}
+
+static void expect_first(Weft *w, WeftGraph *g, float want)
+{
+	float x[3] = {1, 2, 3};
+	WeftTensor in = {.data = x,
+			 .device = {WEFT_CPU, 0},
+			 .ndim = 1,
+			 .dtype = {WEFT_FLOAT, 32, 1},
+			 .shape = (int64_t[]){3}};
+	WeftTensor out;
+	if (!weft_interpret(w, g, &in, 1, &out))
+		fail_msg("%s", weft_messages(w));
+	assert_float_equal(*(const float *)out.data, want, 1e-6);
+}
+
+static void test_by_name(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"test::shift", "test.shift", "test.shift.default"};
+	static const WeftDType one[] = {{WEFT_FLOAT, 32, 1}, {WEFT_FLOAT, 32, 1}};
+	Weft *w = weft_new();
+	assert_true(weft_op_register(w, &good));
+	for (size_t k = 0; k < 3; k++)
+		assert_true(weft_trace_supports(w, names[k], one, 1));
+	assert_false(weft_trace_supports(w, names[0], one, 2));
+	assert_false(weft_trace_supports(w, "test::shifts", one, 1));
+	assert_true(weft_trace_supports(w, "aten.relu.default", one, 1));
+	WeftGraph *g = traced(w);
+	assert_non_null(g);
+	expect_first(w, g, 1 + 4 + 1);
+	WeftNode n = weft_node_first(w, g);
+	while (n.index && !weft_node_is(w, n, "test.shift"))
+		n = weft_node_next(w, n);
+	assert_string_equal(weft_node_op(w, n), "test::shift");
+	assert_string_equal(weft_node_overload(w, n), "");
+	assert_int_equal(weft_node_nattr(w, n), 5);
+	double number;
+	WeftAttr a;
+	assert_true(weft_node_number(w, n, "n", &number) && number == 2);
+	assert_true(weft_node_number(w, n, "scale", &number) && number == 0.5);
+	assert_true(weft_node_attr(w, n, "list", &a) && a.kind == WEFT_ATTR_INTS && a.n == 2 &&
+		    a.u.ints[1] == 3);
+	assert_true(weft_node_attr(w, n, "off", &a) && a.kind == WEFT_ATTR_BOOL && !a.u.b);
+	assert_true(weft_node_same(weft_node_arg(w, n, "x"), weft_node_of_input(w, g, 0)));
+	/* changed, one by one */
+	a = weft_attr_int(4);
+	a.name = "n";
+	assert_true(weft_node_set_attr(w, n, &a));
+	expect_first(w, g, 1 + 8 + 1);
+	a = weft_attr_bool(true);
+	a.name = "off";
+	assert_true(weft_node_set_attr(w, n, &a));
+	expect_first(w, g, 2);
+	a = weft_attr_float(1.5);
+	a.name = "n";
+	assert_false(weft_node_set_attr(w, n, &a));
+	assert_non_null(strstr(weft_messages(w), "argument n: expected an integer for an int"));
+	/* inserted, by each of the names */
+	for (size_t k = 0; k < 3; k++) {
+		const WeftAttr more[] = {weft_attr_node(weft_node_of_input(w, g, 0)),
+					 weft_attr_int(1), weft_attr_ints((int64_t[]){1}, 1)};
+		WeftNode made = weft_node_insert_before(w, n, names[k], more, 3);
+		assert_string_equal(weft_node_op(w, made), "get");
+		a = weft_attr_node(made);
+		a.name = "x";
+		assert_true(weft_node_set_attr(w, n, &a));
+		expect_first(w, g, 3);
+	}
+	assert_true(weft_graph_verify(w, g));
+	assert_false(weft_node_is(w, n, "test::none"));
+	assert_non_null(strstr(weft_messages(w), "there is no operator test::none"));
+	weft_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_by_name),
 		cmocka_unit_test(test_definitions),
 		cmocka_unit_test(test_twice),
 		cmocka_unit_test(test_load_all),

@@ -470,6 +470,7 @@ static void test_nothing(void **state)
 	weft_trace_output(NULL, "x", (WeftValue){1, 1});
 	assert_int_equal(weft_trace_shape(NULL, (WeftValue){1, 1}, (int64_t[12]){0}), -1);
 	assert_null(weft_trace_extent(NULL, (WeftValue){1, 1}, 0));
+	assert_null(weft_trace_dtype(NULL, (WeftValue){1, 1}));
 	assert_int_equal(weft_relu(NULL, (WeftValue){1, 1}).node, 0);
 	weft_invertible(NULL, "x", NULL, 0, NULL, 0, NULL, NULL, NULL);
 }
@@ -584,6 +585,7 @@ TRACE(call_absent, CALL("aten.cat", weft_arg_values((const WeftValue[]){k->x, {0
 TRACE(call_ints, CALL("aten.permute", X, of_kind(WEFT_ARG_INTS, 2)))
 TRACE(call_floats, CALL("aten.permute", X, of_kind(WEFT_ARG_FLOATS, 2)))
 TRACE(call_bools, CALL("aten.permute", X, of_kind(WEFT_ARG_BOOLS, 2)))
+TRACE(call_complex, CALL("aten.full_like", X, of_kind(WEFT_ARG_COMPLEX, 2)))
 TRACE(call_other, CALL("aten.relu", weft_arg(k->other)))
 TRACE(result_single, weft_trace_result(k->t, k->x, 0))
 TRACE(result_9, weft_trace_result(k->t, CALL("aten.max.dim", X, INT(0)), 9))
@@ -591,9 +593,12 @@ TRACE(result_none, weft_trace_result(k->t, (WeftValue){0, 0}, 0))
 TRACE(shape_null, weft_trace_shape(k->t, k->x, NULL))
 TRACE(shape_none, weft_trace_shape(k->t, (WeftValue){0, 0}, (int64_t[12]){0}))
 TRACE(shape_several, weft_trace_shape(k->t, CALL("aten.max.dim", X, INT(0)), (int64_t[12]){0}))
+TRACE(nresult_none, weft_trace_nresult(k->t, (WeftValue){0, 0}))
 TRACE(extent_9, weft_trace_extent(k->t, k->x, 9))
 TRACE(extent_none, weft_trace_extent(k->t, (WeftValue){0, 0}, 0))
 TRACE(extent_several, weft_trace_extent(k->t, CALL("aten.max.dim", X, INT(0)), 0))
+TRACE(dtype_none, weft_trace_dtype(k->t, (WeftValue){0, 0}))
+TRACE(dtype_several, weft_trace_dtype(k->t, CALL("aten.max.dim", X, INT(0))))
 TRACE(block_name, weft_invertible(k->t, NULL, &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
 TRACE(block_empty, weft_invertible(k->t, "", &k->x, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
 TRACE(block_x, weft_invertible(k->t, "b", NULL, 1, &(WeftValue){0, 0}, 1, block, block, NULL))
@@ -745,6 +750,7 @@ static const struct {
 	T(call_ints),
 	T(call_floats),
 	T(call_bools),
+	T(call_complex),
 	T(call_other),
 	T(result_single),
 	T(result_9),
@@ -752,6 +758,9 @@ static const struct {
 	T(shape_null),
 	T(shape_none),
 	T(shape_several),
+	T(dtype_none),
+	T(dtype_several),
+	T(nresult_none),
 	T(extent_9),
 	T(extent_none),
 	T(extent_several),

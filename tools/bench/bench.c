@@ -334,7 +334,8 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	if (!parse_backend(text, &o->backend))
 		return false;
 	if (o->backend == RUN_INTERP || o->backend == RUN_LOOPS || o->backend == RUN_GPU_HOST)
-		return fail_usage("--backend is jit, c or llvm: interpreters and gpu-host are not timed"),
+		return fail_usage("--backend is jit, c or llvm: interpreters and gpu-host are not "
+				  "timed"),
 		       false;
 	if (!is_shared_object(o->model))
 		backend_note(o->backend), o->backend = backend_resolve(o->backend);
@@ -355,9 +356,10 @@ static bool check_peers(const BenchOptions *o)
 		while (k < NPEER && (strlen(peer[k]) != n || strncmp(peer[k], p, n) != 0))
 			k++;
 		if (k == NPEER)
-			return fail_usage("--against: no peer %.*s; there are torch, aoti, onnxruntime, "
-				    "openvino",
-				    (int)n, p),
+			return fail_usage("--against: no peer %.*s; there are torch, aoti, "
+					  "onnxruntime, "
+					  "openvino",
+					  (int)n, p),
 			       false;
 		p += n;
 	}
@@ -401,7 +403,8 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	char *end;
 	o->seconds = strtod(seconds, &end);
 	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)
-		return fail_usage("--seconds takes a positive number of seconds, not %s", seconds), false;
+		return fail_usage("--seconds takes a positive number of seconds, not %s", seconds),
+		       false;
 	if (!check_peers(o))
 		return false;
 	return o->nthreads > 0 && choose_backend(o, backend);

@@ -21,34 +21,33 @@ const UserOp *expand_user_find(const Eval *e, const char *name, uint32_t len)
 }
 
 typedef struct {
-	ARRAY(Node) in;
 	ARRAY(Sym) ints;
 	ARRAY(double) floats;
-} UserArgs;
+} Scalars;
 
-static double number(const Eval *e, const Attr *a)
+static double number(const Ir *ir, const Attr *a)
 {
 	if (a->kind == ATTR_int)
-		return (double)sym_const_or(b_syms(e->b), a->s, 0);
+		return (double)sym_const_or(ir->syms, a->s, 0);
 	return a->kind == ATTR_float ? a->f : a->b;
 }
 
-static bool is_number(const Eval *e, const Attr *a)
+static bool is_number(const Ir *ir, const Attr *a)
 {
 	return a->kind == ATTR_float || a->kind == ATTR_bool ||
-	       (a->kind == ATTR_int && sym_is_const(b_syms(e->b), a->s, NULL));
+	       (a->kind == ATTR_int && sym_is_const(ir->syms, a->s, NULL));
 }
 
 /* Where an argument is no tensor. */
-static const char *add_scalar(const Eval *e, const Arg *arg, const Attr *a, UserArgs *to)
+static const char *add_scalar(Ir *ir, const Arg *arg, const Attr *a, Scalars *to)
 {
-	Arena *arena = e->b->g->ir->ctx->arena;
-	SymTab *t = b_syms(e->b);
+	Arena *arena = ir->ctx->arena;
+	SymTab *t = ir->syms;
 	switch (arg->kind) {
 	case ARG_float:
-		if (!is_number(e, a))
+		if (!is_number(ir, a))
 			return "expected a number for a float argument";
-		array_push(arena, &to->floats, number(e, a));
+		array_push(arena, &to->floats, number(ir, a));
 		return NULL;
 	case ARG_bool:
 		if (a->kind != ATTR_bool)
@@ -70,6 +69,23 @@ static const char *add_scalar(const Eval *e, const Arg *arg, const Attr *a, User
 	}
 }
 
+const char *userop_attrs(Ir *ir, const UserOp *op, const Attr *value, Attr attr[4])
+{
+	Scalars to = {0};
+	for (uint32_t k = 0; k < op->schema.narg; k++) {
+		const Arg *arg = &op->schema.arg[k];
+		const char *err =
+			arg->kind == ARG_tensor ? NULL : add_scalar(ir, arg, &value[k], &to);
+		if (err)
+			return err;
+	}
+	attr[0] = attr_int(ir, op->nin);
+	attr[1] = attr_str(ir, op->name);
+	attr[2] = attr_ints(to.ints.data, to.ints.n);
+	attr[3] = (Attr){ATTR_floats, to.floats.n, {.floats = to.floats.data}};
+	return NULL;
+}
+
 const char *expand_user_call(Eval *e, const UserOp *op, const Val *slot, Val *out)
 {
 	*out = (Val){.kind = VAL_any};
@@ -77,30 +93,28 @@ const char *expand_user_call(Eval *e, const UserOp *op, const Val *slot, Val *ou
 		return NULL;
 	Build *b = e->b;
 	Ir *ir = b->g->ir;
-	UserArgs args = {0};
+	Attr attr[4], *value = ARENA_ARRAY(ir->ctx->scratch, Attr, op->schema.narg);
+	Node *in = ARENA_ARRAY(ir->ctx->scratch, Node, op->nin);
+	uint32_t nin = 0;
 	for (uint32_t k = 0; k < op->schema.narg; k++) {
 		const Arg *arg = &op->schema.arg[k];
-		if (arg->kind == ARG_tensor && slot[k].kind != VAL_node)
+		bool tensor = arg->kind == ARG_tensor;
+		if (tensor && slot[k].kind != VAL_node)
 			return "expected a tensor for an argument of a user operator";
-		if (arg->kind == ARG_tensor) {
-			array_push(ir->ctx->arena, &args.in, slot[k].node);
-			continue;
-		}
-		if (slot[k].kind != VAL_attr && slot[k].kind != VAL_none)
+		if (!tensor && slot[k].kind != VAL_attr && slot[k].kind != VAL_none)
 			return "expected no tensor for an argument of a user operator";
-		Attr a = slot[k].kind == VAL_attr ? slot[k].attr : op_default(ir, arg);
-		const char *err = add_scalar(e, arg, &a, &args);
-		if (err)
-			return err;
+		if (tensor)
+			in[nin++] = slot[k].node;
+		else
+			value[k] = slot[k].kind == VAL_attr ? slot[k].attr : op_default(ir, arg);
 	}
-	Attr attr[4] = {attr_int(ir, args.in.n),
-			attr_str(ir, op->name),
-			attr_ints(args.ints.data, args.ints.n),
-			{ATTR_floats, args.floats.n, {.floats = args.floats.data}}};
-	for (uint32_t k = 0; k < args.in.n; k++)
-		if (!args.in.data[k].i) /* said before */
+	const char *err = userop_attrs(ir, op, value, attr);
+	if (err)
+		return err;
+	for (uint32_t k = 0; k < nin; k++)
+		if (!in[k].i) /* said before */
 			return "an operand has an error";
-	Node call = b_node(b, OP_call, args.in.data, args.in.n, attr, 4);
+	Node call = b_node(b, OP_call, in, nin, attr, 4);
 	*out = (Val){.kind = VAL_node, .node = call.i && op->nout == 1 ? b_get(b, call, 0) : call};
 	return NULL;
 }

@@ -16,14 +16,19 @@ static bool is_called(const char *op, const char *name)
 	return !*name || !strcmp(name, ".default");
 }
 
+const UserOp *userop_among(const UserOp *const *op, uint32_t n, const char *name)
+{
+	for (uint32_t k = 0; k < n; k++)
+		if (is_called(op[k]->name, name))
+			return op[k];
+	return NULL;
+}
+
 const UserOp *userop_find(const Ir *ir, const char *name)
 {
 	if (!strncmp(name, "weft::", 6) || !strncmp(name, "weft.", 5))
 		return userop_builtin(ir, name);
-	for (uint32_t k = 0; k < ir->userop.n; k++)
-		if (is_called(ir->userop.data[k]->name, name))
-			return ir->userop.data[k];
-	return NULL;
+	return userop_among(ir->userop.data, ir->userop.n, name);
 }
 
 const char *userop_user_symbol(Arena *a, const UserOp *op)
@@ -44,6 +49,31 @@ UserScalars userop_scalars(const Graph *g, Node n)
 	s.floats = floats->floats;
 	s.nfloat = floats->n;
 	return s;
+}
+
+Attr userop_argument(const Graph *g, Node n, const UserOp *op, uint32_t k)
+{
+	const UserScalars s = userop_scalars(g, n);
+	uint32_t ints = 0, floats = 0;
+	for (uint32_t i = 0;; i++) {
+		ArgKind kind = op->schema.arg[i].kind;
+		bool list = kind == ARG_ints;
+		if (i == k && kind == ARG_float)
+			return attr_float(s.floats[floats]);
+		if (kind == ARG_float) {
+			floats++;
+			continue;
+		}
+		if (kind == ARG_tensor)
+			continue;
+		uint32_t len = list ? (uint32_t)sym_const(g->ir->syms, s.ints[ints]) : 1;
+		ints += list;
+		if (i == k)
+			return list               ? attr_ints(s.ints + ints, len)
+			       : kind == ARG_bool ? attr_bool(sym_const(g->ir->syms, s.ints[ints]))
+						  : attr_sym(s.ints[ints]);
+		ints += len;
+	}
 }
 
 /* ---- fitting ---- */

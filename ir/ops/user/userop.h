@@ -70,6 +70,8 @@ const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
  * "mylib.decay.default". Of a name that begins with "weft::" or "weft.", returns the compiler's own
  * operator (userop_builtin), which nobody registers. NULL if there is none. */
 const UserOp *userop_find(const Ir *, const char *name);
+/* Returns the operator among op[n] of that name, as userop_find; NULL if there is none. */
+const UserOp *userop_among(const UserOp *const *op, uint32_t n, const char *name);
 /* The compiler's own operator of that name, which begins with "weft::" or "weft."; NULL if there is
  * none. */
 const UserOp *userop_builtin(const Ir *, const char *name);
@@ -149,6 +151,12 @@ TypeId userop_result(Ir *, const UserOp *, const UserSolution *s, uint32_t k);
 Sym userop_work(Ir *, const UserOp *, const UserSolution *s);
 /* Returns the scalars of a node of OP_call; valid as long as the Ir. */
 UserScalars userop_scalars(const Graph *, Node);
+/* Fills in the attributes of OP_call for a call of the operator: value[k] is argument k of the
+ * schema, where that is no tensor. Returns NULL, or what is wrong with an argument: it is of
+ * another kind. */
+const char *userop_attrs(Ir *, const UserOp *, const Attr *value, Attr attr[4]);
+/* Returns argument k of the schema, which is no tensor, of a node of OP_call. */
+Attr userop_argument(const Graph *, Node, const UserOp *, uint32_t k);
 
 /* Calls the function in this process; the arguments are those of WeftOpFn (weft_op.h). The function
  * gets a copy of *context whose op_user is the definition's; context NULL: one thread, no

@@ -12,9 +12,10 @@
  *     return %y
  *   }
  *
- * Calls of a model that writes state exclude each other; those of one that only reads it do not.
- * State that is read stays in the model's table: the functions of state set it as before. Each
- * change removes an output, so this ends. */
+ * Calls of a model that writes state exclude each other; those of one that only reads it do not. The
+ * state of random numbers goes when nothing draws.
+ * Other state stays in the model's table, where it was: the functions of state set it as before.
+ * Each change removes an output, so this ends. */
 #include "ir/graph/state.h"
 #include "passes/pass.h"
 #include "passes/random.h"

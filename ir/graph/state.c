@@ -47,7 +47,7 @@ static bool remove_own_write(Graph *g, uint32_t k)
 	return true;
 }
 
-static bool remove_own_writes(Graph *g, bool freeze)
+bool graph_freeze_unchanged(Graph *g)
 {
 	bool any = false;
 	for (uint32_t k = g->input.n; k-- > 0;) {
@@ -55,20 +55,18 @@ static bool remove_own_writes(Graph *g, bool freeze)
 		if (!remove_own_write(g, k))
 			continue;
 		any = true;
-		if (!node_nuses(g, n) && !node_is_output(g, n))
-			graph_remove_input(g, k);
-		else if (freeze)
+		if (node_nuses(g, n) || node_is_output(g, n))
 			graph_freeze_input(g, k);
+		else
+			graph_remove_input(g, k);
 	}
 	return any;
 }
 
-bool graph_freeze_unchanged(Graph *g)
-{
-	return remove_own_writes(g, true);
-}
-
 bool graph_keep_unchanged(Graph *g)
 {
-	return remove_own_writes(g, false);
+	bool any = false;
+	for (uint32_t k = 0; k < g->input.n; k++)
+		any |= remove_own_write(g, k);
+	return any;
 }

@@ -14,7 +14,8 @@ void graph_freeze_input(Graph *, uint32_t k);
  * What is written to state stays if the graph has no other output. Returns true if there was any.
  */
 bool graph_freeze_unchanged(Graph *);
-/* The same, but state that something reads stays state, which the graph does not write any more. */
+/* Removes what is written to state that is written with itself: it stays state, which the graph
+ * does not write any more. Returns true if there was any. */
 bool graph_keep_unchanged(Graph *);
 
 #endif

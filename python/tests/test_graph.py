@@ -303,7 +303,7 @@ def test_state_that_is_written_with_itself():
         after, = (n for n in g.nodes if n.name.startswith("add_") and n.args[0] == before)
         after.replace_all_uses_with(before)
     m = g.compile()
-    assert [s.name for s in m.state_info] == ["seen"]
+    assert [s.name for s in m.state_info] == ["seen", "unread"]
     assert calls_of_threads(m, x, np.full((64, 64), 67, "f4")) == 0
     m.state["seen"] = np.full(64, 5, "f4")
     assert calls_of_threads(m, x, np.full((64, 64), 69, "f4")) == 0

@@ -195,8 +195,11 @@ enum {
 	WEFT_ENTRY_READS_STATE = 1,
 	WEFT_ENTRY_WRITES_STATE = 2, /* an instance runs one such call at a time; a second call
 	                                returns WEFT_ERR_BUSY */
-	WEFT_ENTRY_DATA_SIZES = 4    /* some extents of outputs depend on the data of tensors;
+	WEFT_ENTRY_DATA_SIZES = 4,   /* some extents of outputs depend on the data of tensors;
 	                                `sizes` gives -1 for these extents */
+	WEFT_ENTRY_HALF_UPDATES = 8  /* a call that fails may leave memory that was passed for an
+	                                input and an output half updated. Without this flag, such
+	                                memory is unchanged when a check of the model fails */
 }; /* WeftEntry.flags; WeftEntry.state_use has the first two */
 
 typedef struct {

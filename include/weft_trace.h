@@ -80,7 +80,9 @@ WeftValue weft_trace_integer(WeftTrace *, const char *size);
 void weft_trace_output(WeftTrace *, const char *name, WeftValue);
 /* Sets a variable or buffer to a value of the same type, from the end of a call of the model on.
  * All operators of the trace that read the state, also behind weft_trace_assign, read the old
- * value. A second assignment of one state is an error, and so is one inside of a body. */
+ * value. A second assignment of one state is an error, and so is one inside of a body. Of an input:
+ * its new value is a further output of the input's name, for which a caller may pass the input's
+ * memory (WeftTensorInfo.donates). */
 void weft_trace_assign(WeftTrace *, WeftValue state, WeftValue to);
 
 /* ---- operators ---- */

@@ -577,6 +577,30 @@ static bool fails_after_replacing(const Order *o)
 	return false;
 }
 
+static bool replaces_donated(const Order *o, uint32_t step)
+{
+	const Numbers *makes = &o->makes[step];
+	for (uint32_t k = 0; k < makes->n; k++) {
+		const StateVersion *v = &o->s->state->version.data[makes->data[k]];
+		if (is_donated(o->s, v->root) && o->s->state->donates[v->output])
+			return true;
+	}
+	return false;
+}
+
+/* Whether a call that fails may have written memory of an input. */
+static bool half_updates(const Order *o)
+{
+	bool replaced = false;
+	for (uint32_t k = 0; k < o->n; k++) {
+		uint32_t step = o->order.data[k];
+		if (o->fails[step] && (replaced || replaces_donated(o, step)))
+			return true;
+		replaced |= replaces_donated(o, step);
+	}
+	return false;
+}
+
 /* Backwards: what a check or another needed step comes after. */
 static void find_needed(Order *o)
 {
@@ -728,6 +752,7 @@ bool lower_order_steps(Lower *s)
 		find_needed(&o);
 		sort_steps(&o, true);
 	}
+	s->l->half_updates = half_updates(&o);
 	Step *step = arena_dup(a, list->step.data, n * sizeof *step);
 	for (uint32_t k = 0; k < n; k++)
 		list->step.data[k] = step[o.order.data[k]];

@@ -305,6 +305,7 @@ static void describe(Builder *b, const Graph *g)
 					   .dim = t->dim,
 					   .donates = donates});
 	}
+	b->e->half_updates = b->l->half_updates;
 }
 
 static void start_run(Builder *b)

@@ -333,7 +333,7 @@ static bool add_assign(void *arg)
 	    tracing_node(s, s->to, &to));
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *in = &g->input.data[k];
-		if (in->node.i != state.i || in->kind == INPUT_USER)
+		if (in->node.i != state.i)
 			continue;
 		s->name = in->name;
 		if (graph_writer(g, k) >= 0)
@@ -348,7 +348,7 @@ static bool add_assign(void *arg)
 		graph_add_output(g, in->name, to, (int32_t)k);
 		return true;
 	}
-	return tracing_error(s, "it takes a variable or a buffer");
+	return tracing_error(s, "it takes a variable, a buffer or an input");
 }
 
 void weft_trace_assign(WeftTrace *t, WeftValue state, WeftValue to)

@@ -7,6 +7,12 @@
 
 enum { LONG_CALL = 50000 /* ns */ };
 
+/* The memory of an input. */
+typedef struct {
+	uintptr_t first, end;
+	uint32_t input;
+} Range;
+
 /* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
  * many exist as calls were in progress at the same time. */
 typedef struct Call {
@@ -20,6 +26,8 @@ typedef struct Call {
 	uint32_t nin, nout;       /* views that are open */
 	int64_t *shape;           /* of outputs whose extents depend on data */
 	double *spent;            /* in a profile: seconds by kernel call */
+	Range *range;             /* of update: the memory of the inputs */
+	bool *shared;             /* of update: by input: others have parts of its memory */
 } Call;
 
 typedef struct {
@@ -60,6 +68,8 @@ static void call_free(Call *c)
 	free(c->out_view);
 	free(c->shape);
 	free(c->spent);
+	free(c->range);
+	free(c->shared);
 	free(c);
 }
 
@@ -77,8 +87,10 @@ static Call *call_new(const Function *f)
 	c->in_view = calloc(e->ninput + 1, sizeof *c->in_view);
 	c->out_view = calloc(e->noutput + 1, sizeof *c->out_view);
 	c->shape = calloc((size_t)e->noutput * MOST_RANK + 1, sizeof *c->shape);
+	c->range = calloc(e->ninput + 1, sizeof *c->range);
+	c->shared = calloc(e->ninput + 1, sizeof *c->shared);
 	if (c->sizes && c->given && c->made && c->in && c->out && c->in_view && c->out_view &&
-	    c->shape)
+	    c->shape && c->range && c->shared)
 		return c;
 	call_free(c);
 	return (Call *)no_memory("a call");
@@ -331,7 +343,66 @@ static int check_out(const Function *f, PyObject *out)
 	return 0;
 }
 
-static int open_outputs(const Function *f, Call *c, PyObject *out)
+/* ---- updates in place ---- */
+
+/* The bytes between which all elements are, whatever the strides. */
+static Range range_of(const WeftTensor *t, uint32_t input)
+{
+	const int64_t bytes = t->dtype.bits * t->dtype.lanes / 8;
+	int64_t lo = 0, hi = bytes, step = bytes;
+	for (int32_t d = t->ndim; d-- > 0;) {
+		if (!t->shape[d])
+			return (Range){0, 0, input};
+		const int64_t far = (t->shape[d] - 1) * (t->strides ? t->strides[d] * bytes : step);
+		lo += far < 0 ? far : 0;
+		hi += far > 0 ? far : 0;
+		step *= t->shape[d];
+	}
+	const uintptr_t at = (uintptr_t)t->data;
+	return (Range){at + (uintptr_t)lo, at + (uintptr_t)hi, input};
+}
+
+static int by_first(const void *a, const void *b)
+{
+	const Range *x = a, *y = b;
+	return (x->first > y->first) - (x->first < y->first);
+}
+
+/* Notes the inputs that have memory in common with others. */
+static void find_shared(const Function *f, Call *c)
+{
+	const uint32_t n = f->entry->ninput;
+	for (uint32_t k = 0; k < n; k++)
+		c->range[k] = range_of(&c->in[k], k);
+	memset(c->shared, 0, n * sizeof *c->shared);
+	qsort(c->range, n, sizeof *c->range, by_first);
+	const Range *last = c->range; /* of those so far, the one that ends last */
+	for (uint32_t k = 1; k < n; k++) {
+		const Range *r = &c->range[k];
+		if (r->first < last->end && r->first < r->end)
+			c->shared[r->input] = c->shared[last->input] = true;
+		if (r->end > last->end)
+			last = r;
+	}
+}
+
+/* Whether output k takes the memory of the input that it replaces. */
+static bool update_in_place(const Function *f, Call *c, uint32_t k)
+{
+	const int32_t in = f->entry->flags & WEFT_ENTRY_HALF_UPDATES
+				   ? -1
+				   : weft_output(f->model, f->entry, k)->donates;
+	if (in < 0 || c->shared[in] || c->in_view[in].copy || !is_exchanged(c->given[in]) ||
+	    !is_row_major(&c->in[in]))
+		return false;
+	c->out[k] = c->in[in];
+	c->out[k].strides = NULL;
+	Py_INCREF(Py_None);
+	c->made[k] = Py_None;
+	return true;
+}
+
+static int open_outputs(const Function *f, Call *c, PyObject *out, bool update)
 {
 	PyObject *like = NULL;
 	bool asked = false;
@@ -362,7 +433,7 @@ static int open_outputs(const Function *f, Call *c, PyObject *out)
 		} else if (o) {
 			if (take_output(c, k, o, info, shape) < 0)
 				return -1;
-		} else {
+		} else if (!update || !update_in_place(f, c, k)) {
 			if (!asked)
 				like = first_tensor(f, c), asked = true;
 			if (!(c->made[k] = make_tensor(like, info->dtype, info->rank, shape,
@@ -398,10 +469,10 @@ static int adopt_outputs(const Function *f, Call *c, bool failed)
 	return failed ? -1 : 0;
 }
 
-static PyObject *results(const Function *f, Call *c)
+static PyObject *results(const Function *f, Call *c, bool update)
 {
 	PyObject *out;
-	if (f->entry->noutput == 1) {
+	if (f->entry->noutput == 1 && !update) {
 		out = c->made[0];
 		c->made[0] = NULL;
 		return out;
@@ -514,7 +585,7 @@ static int64_t now(void)
 }
 
 /* The instance counts the call. Short calls do not pay for OpenMP's threads. */
-static PyObject *execute(Function *f, Call *c, PyObject *out)
+static PyObject *execute(Function *f, Call *c, PyObject *out, bool update)
 {
 	const WeftModel *m = f->model;
 	WeftInstance *in = f->instance->instance;
@@ -527,7 +598,9 @@ static PyObject *execute(Function *f, Call *c, PyObject *out)
 	if (code)
 		return weft_raise(code, status.message);
 	bool measured = profiled;
-	if (open_outputs(f, c, out) < 0 || make_room(c) < 0 ||
+	if (update)
+		find_shared(f, c);
+	if (open_outputs(f, c, out, update) < 0 || make_room(c) < 0 ||
 	    (measured && profile_begin_call(f, c) < 0))
 		return NULL;
 	if (measured) {
@@ -550,16 +623,16 @@ static PyObject *execute(Function *f, Call *c, PyObject *out)
 		if (adopt_outputs(f, c, code) < 0 && !code)
 			return NULL;
 	}
-	return code ? weft_raise(code, status.message) : results(f, c);
+	return code ? weft_raise(code, status.message) : results(f, c, update);
 }
 
 /* The rest of a call whose arguments are in c->given, unless they were wrong. */
-static PyObject *finish(Function *f, Call *c, PyObject *out, bool wrong)
+static PyObject *finish(Function *f, Call *c, PyObject *out, bool wrong, bool update)
 {
 	PyObject *result = NULL;
 	f->instance->running++;
 	if (!wrong)
-		result = execute(f, c, out);
+		result = execute(f, c, out, update);
 	f->instance->running--;
 	call_end(f, c);
 	return result;
@@ -581,7 +654,7 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
 		c->given[k] = PyTuple_GetItem(args, k);
 	while (!wrong && named && PyDict_Next(named, &at, &key, &value))
 		wrong = give_named(f, c, key, value, &out);
-	return finish(f, c, out, wrong);
+	return finish(f, c, out, wrong, false);
 }
 
 /* run(*inputs, out=None, **named): the same call, a little faster. */
@@ -600,7 +673,24 @@ static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t 
 	Py_ssize_t nnamed = names ? PyTuple_Size(names) : 0;
 	for (Py_ssize_t k = 0; !wrong && k < nnamed; k++)
 		wrong = give_named(f, c, PyTuple_GetItem(names, k), args[n + k], &out);
-	return finish(f, c, out, wrong);
+	return finish(f, c, out, wrong, false);
+}
+
+/* update(*inputs): a call that stores outputs in the memory of the inputs that they replace, as far
+ * as that is row-major and no other input has parts of it. Returns a tuple, with None for these
+ * outputs. No input is changed by a call that fails. */
+static PyObject *function_update(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+	Function *f = (Function *)self;
+	if (!instance_ready(f->instance))
+		return NULL;
+	Call *c = call_begin(f);
+	if (!c)
+		return NULL;
+	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
+	for (Py_ssize_t k = 0; !wrong && k < n; k++)
+		c->given[k] = args[k];
+	return finish(f, c, NULL, wrong, true);
 }
 
 /* ---- the class ---- */
@@ -689,6 +779,9 @@ static PyMemberDef function_members[] = {
 };
 static PyMethodDef function_methods[] = {
 	{"run", METHOD(function_run), METH_FASTCALL | METH_KEYWORDS, "The same as a call."},
+	{"update", METHOD(function_update), METH_FASTCALL,
+	 "update(*inputs): a call that stores outputs in the memory of the inputs that they replace, "
+	 "where it can. A tuple; None: an output that is stored so."},
 	{0},
 };
 static PyType_Slot function_slots[] = {

@@ -14,7 +14,7 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -88,7 +88,7 @@ _first_call = threading.Lock()
 class Compiled(Boxed):
     """A compiled graph. With `later`, the first call compiles: backward graphs of calls whose results nobody derives."""
 
-    _model: Model | Eager | None = None
+    _model: Model | Eager | Writing | None = None
 
     def __init__(self, lowering: fx.Lowering, later: bool = False):
         super().__init__()
@@ -103,13 +103,15 @@ class Compiled(Boxed):
         self._results = lowering.results
         self._integers = lowering.integers
         self._linalg = lowering.linalg
-        self._single = lowering.noutput == 1
-        self._direct = all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
+        self._direct = not lowering.written and all(r.kind == "tensor" and r.value is None and r.order is None for r in lowering.results) and [
             r.index for r in lowering.results] == list(range(lowering.noutput))
-        # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
-        lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in lowering.gm.graph.nodes)
         given = [n.meta.get("val") for n in lowering.gm.graph.find_nodes(op="placeholder")]
-        self._resolve = [i for i, k in enumerate(lowering.tensors) if isinstance(given[k], torch.Tensor)] if lazy else []
+        self._resolve = [i for i, k in enumerate(lowering.tensors) if isinstance(given[k], torch.Tensor)] if lowering.lazy else []
+        # Arguments that are replaced: by outputs behind those of the results, in the arguments' own memory; by the last results.
+        self._assigned = [(lowering.noutput + k, argument, lowering.orders.get(argument)) for k, argument in enumerate(lowering.assigned)]
+        self._copied = [argument for argument in lowering.written if argument not in lowering.assigned]
+        self._orders = [(i, lowering.orders[k]) for i, k in enumerate(lowering.tensors) if k in lowering.orders]
+        self._written = lowering.written
         self._later = later
         self._source = lowering.graph, lowering.gm  # until the model is made
         if not later:
@@ -125,7 +127,7 @@ class Compiled(Boxed):
             if not gm or not self._later:
                 raise
             _warn_graph(f"{self.name} runs as PyTorch's operators", e)
-            self._model = Eager(gm)
+            self._model = Writing(Eager(gm), self._written) if self._written else Eager(gm)
         self._source = None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -150,16 +152,18 @@ class Compiled(Boxed):
                 if not self._model:
                     self._compile()
         model = self._model
-        if isinstance(model, Eager):
+        if not isinstance(model, Model):
             return model(args)
         inputs = [args[k] for k in self._take]
+        for i, order in self._orders:
+            inputs[i] = inputs[i].permute(order)
         for i in self._resolve:
             inputs[i] = resolved(inputs[i])
         for value in self._more:
             inputs.append(_key() if value is None else value)
         model.threads = torch.get_num_threads()
         try:
-            made = model.run(*inputs)
+            made = model.update(*inputs) if self._assigned else model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
         except ValueError:
@@ -169,15 +173,23 @@ class Compiled(Boxed):
                 raise
             made = model.run(*converted)
         self.text = None  # what is to be kept is kept before the first call
-        if self._single:
+        if not isinstance(made, tuple):
             made = (made,)
         if self._direct:
             args.clear()
             return list(made)
+        written = [args[k] for k in self._copied]
         args.extend(int(made[k]) for k in self._integers)
-        results = [self._result(r, args, made) for r in self._results]
+        out = [self._result(r, args, made) for r in self._results]
+        rest = len(out) - len(written)
+        if self._assigned:
+            others = [(args[k], made[i].permute(results.inverse(order)) if order else made[i])
+                      for i, k, order in self._assigned if made[i] is not None]
+            write(written + [t for t, _ in others], out[rest:] + [v for _, v in others])
+        elif written:
+            write(written, out[rest:])
         args.clear()
-        return results
+        return out[:rest]
 
     def _converted(self, inputs: list[Any]) -> list[Any] | None:
         """The inputs in the dtypes of the model; None if they have them."""
@@ -225,15 +237,20 @@ class Writing(Boxed):
     def __call__(self, args: list[Any]) -> list[Any]:
         written = [args[k] for k in self.written]
         results = self.inner(args)
-        with torch.autograd._unsafe_preserve_version_counter(tuple(written)):  # AOTAutograd counts those that autograd sees
-            torch._foreach_copy_(written, results[-len(written):])
+        write(written, results[-len(written):])
         return results[:-len(written)]
 
 
-def compile_whole(gm: GraphModule, name: str) -> Compiled:
-    """Compiles all of a graph: a backward graph when it is first called, since not every result is derived. Raises
-    Unsupported."""
-    lowering = fx.Lowering(gm, name)
+def write(arguments: list[torch.Tensor], values: list[torch.Tensor]) -> None:
+    if arguments:
+        with torch.autograd._unsafe_preserve_version_counter(tuple(arguments)):  # AOTAutograd counts those that autograd sees
+            torch._foreach_copy_(arguments, values)
+
+
+def compile_whole(gm: GraphModule, name: str, written: Sequence[int] = ()) -> Compiled:
+    """Compiles all of a graph, of which the last results replace the arguments `written`: a backward graph when it is first
+    called, since not every result is derived. Raises Unsupported."""
+    lowering = fx.Lowering(gm, name, written)
     try:
         compiled = Compiled(lowering, later=name.startswith("backward"))
     except _weft.Error as e:
@@ -315,12 +332,12 @@ def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: 
     """What AOTAutograd calls with each graph."""
     regions.inline(gm)
     written = fx.writes_to_results(gm)
-    boxed = compile_values(gm, name, fallback)
-    return Writing(boxed, written) if written else boxed
+    boxed = compile_values(gm, name, fallback, written)
+    return Writing(boxed, written) if written and not isinstance(boxed, Compiled) else boxed
 
 
-def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
-    """Compiles a graph that writes nothing, as far as that can be done."""
+def compile_values(gm: GraphModule, name: str, fallback: bool, written: Sequence[int]) -> Boxed:
+    """Compiles a graph as far as that can be done. What is Compiled replaces the arguments `written` by the last results."""
     statistics.graphs += 1
     statistics.nodes += _count(gm)
     statistics.lowered += _count(gm)
@@ -329,7 +346,7 @@ def compile_values(gm: GraphModule, name: str, fallback: bool) -> Boxed:
     refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
     try:
         if not refused:
-            return compile_whole(gm, name)
+            return compile_whole(gm, name, written)
     except fx.NothingToCompute:
         return Eager(gm)
     except fx.Unsupported as e:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import sympy
@@ -167,8 +168,9 @@ class Lowering(Results):
     alone = False   # whether one node is traced
     libraries: tuple[str, ...] = ()  # of the operators of the user that it calls
 
-    def __init__(self, gm: GraphModule, name: str):
-        self.gm, self.name = gm, name
+    def __init__(self, gm: GraphModule, name: str, written: Sequence[int] = ()):
+        """written: numbers of the arguments that the last results of the graph replace."""
+        self.gm, self.name, self.written = gm, name, written
         self.libraries = libraries.of(gm)
         self.session = session_with(self.libraries)
         self.trace = self.session.trace(name)
@@ -186,9 +188,14 @@ class Lowering(Results):
         self.ndraw = 0
         self._named: dict[Node, Output] = {}
         self.noutput = 0
+        self.inputs: dict[int, Any] = {}  # by argument that is a tensor: the input of the model
+        # Where there are complex numbers, a tensor may be the conjugate, or the negative, of its memory.
+        self.lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in gm.graph.nodes)
+        self.orders: dict[int, tuple[int, ...]] = {}  # by argument: the order in which its dimensions are an input of the model
+        self.assigned: list[int] = []     # numbers of the arguments that the outputs behind the results replace
         self._inputs()
         self._outputs(self._nodes())
-        if not self.noutput:
+        if not self.noutput and not self.assigned:
             raise NothingToCompute
         self.graph = self.trace.end()
 
@@ -229,7 +236,7 @@ class Lowering(Results):
                 why = _why_not_value(v)
                 if why:
                     raise Unsupported(None, f"input {n.name}: {why}")
-                self.env[n] = self.trace.input(f"{n.name}", type_text(v, self.names))
+                self.env[n] = self._input(k, n, v)
                 self.tensors.append(k)
             elif isinstance(v, torch.SymFloat) and (e := expression(v)) is not None:
                 self.env[n] = v
@@ -247,6 +254,15 @@ class Lowering(Results):
             value = self.trace.input(n.name, "i64[]")
             self.tensors.append(k)
             self.trace.size(str(symbol), value, *bounds(symbol, v.node.shape_env))
+
+    def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
+        """A tensor that is an argument. One that the graph replaces is taken as it is in memory."""
+        order = order_of(v) if k in self.written else None
+        self.inputs[k] = value = self.trace.input(node.name, type_text(v.permute(order) if order else v, self.names))
+        if not order:
+            return value
+        self.orders[k] = order
+        return self._checked(node, self.trace.call, "aten.permute", (value, list(inverse(order))), {})
 
     def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
         self.symbols[str(symbol)] = size_range(symbol, shape_env)

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -279,7 +280,7 @@ class Nodes:
         AOTAutograd), by these; of another one by torch.export with example inputs."""
         import torch
         calls = [n for n in gm.graph.nodes if n.op.startswith("call_")]
-        if all(isinstance(n.target, torch._ops.OpOverload) and "val" in n.meta for n in calls):
+        if all(n.target is operator.getitem or isinstance(n.target, torch._ops.OpOverload) and "val" in n.meta for n in calls):
             from weft import fx
             return cls(fx.Values(gm, type(gm).__name__).graph)
         from weft.graph import graph

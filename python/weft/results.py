@@ -63,9 +63,13 @@ class Results(Scalars):
 
     def _outputs(self, node: Node) -> None:
         flat, self.spec = torch.utils._pytree.tree_flatten(node.args[0])
+        first = len(flat) - len(self.written)
+        assigned = [k for k in range(first, len(flat)) if self._may_assign(self.written[k - first], flat[k])]
         slot = self._slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
         self._roots = {n for n in flat if isinstance(n, Node) and root_of(n) is n}
-        for n in flat:
+        for k, n in enumerate(flat):
+            if k in assigned:
+                continue
             if not isinstance(n, Node):
                 self.results.append(Output("constant", value=n))
             elif n in slot:
@@ -82,6 +86,28 @@ class Results(Scalars):
                 self.results.append(Output("constant", value=self.env[n]))
             else:
                 raise Unsupported(n, f"a result of {type(self.env[n]).__name__}")
+        for k in assigned:
+            self._assign(self.written[k - first], flat[k])
+
+    def _may_assign(self, argument: int, n: Any) -> bool:
+        """Whether an output of the model can be the argument's new value, in its memory: that has each element once and no gaps."""
+        if not isinstance(n, Node) or n.op == "placeholder" or not isinstance(self.env[n], _weft.Value) or argument not in self.inputs or self.lazy:
+            return False
+        v, to = self._arguments_of()[argument].meta["val"], n.meta["val"]
+        return is_dense(v) and self.trace.dtype(self.env[n]) == DTYPES[v.dtype] and len(v.shape) == len(to.shape) and all(
+            statically_known_true(a == b) for a, b in zip(v.shape, to.shape))
+
+    def _arguments_of(self) -> list[Node]:
+        return list(self.gm.graph.find_nodes(op="placeholder"))
+
+    def _assign(self, argument: int, n: Node) -> None:
+        value, order, shape = self.env[n], self.orders.get(argument), self._arguments_of()[argument].meta["val"].shape
+        if None in self.trace.shape(value):  # the same extents in the same words
+            value = self._checked(n, self.trace.call, "aten.expand", (value, [self._argument(n, s) for s in shape]), {})
+        if order:
+            value = self._checked(n, self.trace.call, "aten.permute", (value, list(order)), {})
+        self._checked(n, self.trace.assign, self.inputs[argument], value)
+        self.assigned.append(argument)
 
     def _sizes(self, values: list[int | torch.SymInt]) -> Sizes:
         return Sizes(self._codes(values))

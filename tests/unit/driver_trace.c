@@ -527,9 +527,9 @@ static void assigned_twice(WeftTrace *t, WeftValue x)
 	weft_trace_assign(t, v, x);
 }
 
-static void assigned_input(WeftTrace *t, WeftValue x)
+static void assigned_value(WeftTrace *t, WeftValue x)
 {
-	weft_trace_assign(t, x, x);
+	weft_trace_assign(t, weft_relu(t, x), x);
 }
 
 static void test_refused(void **state)
@@ -546,7 +546,7 @@ static void test_refused(void **state)
 	refused(symbol_in_param, "p: its extents must be numbers");
 	refused(same_name, "x: there is an input of that name already");
 	refused(assigned_twice, "v: it is assigned a second time");
-	refused(assigned_input, "it takes a variable or a buffer");
+	refused(assigned_value, "it takes a variable, a buffer or an input");
 	refused(bad_mark, "\"middle\"");
 }
 

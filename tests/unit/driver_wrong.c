@@ -557,7 +557,7 @@ TRACE(output_twice, weft_trace_output(k->t, "z", k->x); weft_trace_output(k->t, 
 TRACE(output_none, weft_trace_output(k->t, "z", (WeftValue){0, 0}))
 TRACE(output_other, weft_trace_output(k->t, "z", k->other))
 TRACE(output_wild, weft_trace_output(k->t, "z", (WeftValue){12345, k->x.trace}))
-TRACE(assign_input, weft_trace_assign(k->t, k->x, k->x))
+TRACE(assign_value, weft_trace_assign(k->t, weft_relu(k->t, k->x), k->x))
 TRACE(assign_none, weft_trace_assign(k->t, (WeftValue){0, 0}, k->x))
 TRACE(assign_type, weft_trace_assign(k->t, weft_trace_variable(k->t, "v", "f32[2]", NULL), k->x))
 TRACE(assign_other,
@@ -723,7 +723,7 @@ static const struct {
 	T(output_none),
 	T(output_other),
 	T(output_wild),
-	T(assign_input),
+	T(assign_value),
 	T(assign_none),
 	T(assign_type),
 	T(assign_other),

@@ -5,6 +5,7 @@
 static const char prelude[] =
 	"#include <inttypes.h>\n#include <math.h>\n#include <stdarg.h>\n#include <stdint.h>\n"
 	"#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n"
+	"#ifdef __clang__\n#pragma clang diagnostic ignored \"-Wparentheses-equality\"\n#endif\n"
 	"#ifdef __GNUC__\n#pragma GCC diagnostic ignored \"-Wunused-function\"\n"
 	"#pragma GCC diagnostic ignored \"-Wunused-variable\"\n"
 	"#pragma GCC diagnostic ignored \"-Wunused-but-set-variable\"\n#endif\n\n"

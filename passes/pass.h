@@ -74,7 +74,7 @@ bool pass_fold_scale(Graph *, PassCtx *);
 /* Removes nodes without readers and effects, except inputs. */
 bool pass_dce(Graph *, PassCtx *);
 /* Removes what is written to state with itself, and with the last operator that draws random
- * numbers the state "weft.rng" (state.c). Other state stays, read or not. */
+ * numbers the state "weft.rng" (random.c). Other state stays, read or not. */
 bool pass_state(Graph *, PassCtx *);
 /* Replaces convolutions by Winograd's transforms around a product of matrices, where the target's
  * costs say so (winograd_choose). Does nothing for a GPU. */

@@ -14,7 +14,7 @@
  *
  * A scan gets the keys of its rounds as one more operand that it takes slices of, a while carries a
  * key, each folded from the one outside. Not part of the pipeline: done once, when a graph has been
- * read. */
+ * read. What the pipeline does with state is at the end: pass_state. */
 #include "passes/random.h"
 
 #include <string.h>
@@ -323,4 +323,31 @@ bool random_release(Graph *g)
 		return true;
 	}
 	return false;
+}
+
+/* ---- state that a call leaves as it is ---- */
+
+/* Is not written:
+ *
+ *   graph @main(%x: f32[8], %s: f32[8] buffer #1 "sum", %rng: u64[2] buffer #2 "weft.rng") {
+ *     %y = add(%x, %s)
+ *     %step = iota(dtype=u64, n=2)
+ *     %next = add(%rng, %step)
+ *     return %y, %s -> "sum", %next -> "weft.rng"
+ *   }
+ * becomes
+ *   graph @main(%x: f32[8], %s: f32[8] buffer #1 "sum") {
+ *     %y = add(%x, %s)
+ *     return %y
+ *   }
+ *
+ * Calls of a model that writes state exclude each other; those of one that only reads it do not.
+ * The state of random numbers goes when nothing draws. Other state stays in the model's table,
+ * where it was: the functions of state set it as before. Each change removes an output, so this
+ * ends. */
+bool pass_state(Graph *g, PassCtx *c)
+{
+	(void)c;
+	bool changed = graph_keep_unchanged(g);
+	return random_release(g) || changed;
 }

@@ -12,44 +12,65 @@
 
 static int run(int argc, char **argv);
 
-const Command command_check = {
-	"check", "compare results with references",
-	"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
-	"Run a model on the inputs x.0, x.1, ... of each reference file and compare with its "
-	"results y.0,\ny.1, ...; of a folder: every model in it or below with a reference of the "
-	"same name (or NAME.calls),\n"
-	"and model.onnx with test_data_set_0, ... Each model runs in a process of its own.\n"
-	"A result passes if its error is within\n"
-	"  (1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of gradients "
-	"allow.g.<i>, allow.gp.NAME):\n"
-	"      RTOL x the reference + ATOL + ULPS units in the last place, else\n"
-	"  (2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, else\n"
-	"  (3) the tolerances of torch.testing.assert_close, for f32 and f64 times ten.\n"
-	"Vectors of eig, eigh, svd and qr are compared up to their phase.\n"
-	"State of a compiled model is compared with b.NAME, as it is after the call; "
-	"a reference may have several\ncalls, which begin with the state that the one before left: "
-	"0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
-	"Named models, each before its references, are compiled as one and checked one by one.\n\n"
-	"  --entry NAME         of a shared object with several\n"
-	"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n"
-	MODE_HELP("(default: what the reference has gradients or tangents of).\n"
-		  "                       A reference without any for the mode is skipped\n")
-	"  --threads LIST       such as 1,2; all results must be bit-equal\n"
-	"  --sizes SPEC         such as \"s0=1,2,5 s1=17\": take every combination, fill the\n"
-	"                       inputs from REF's, and compare with the interpreter\n"
-	"  --jobs N, -j N       models at once (default 1)\n"
-	"  --against onnxruntime, --python ENV  compare models of ONNX with its results;\n"
-	"                       without REF inputs are made up\n"
-	"  --weights            of compiled models: compare the checksum of weights in a "
-	"file of\n                       their own first; needs no reference\n"
-	"  --runner COMMAND     run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
-	"THREADS\n  --target NAME, --tune NAME, --cc COMMAND, --no-cache, --op-by-op, "
-	"--device cuda[:N]   see weft compile, run\n"
-	LOAD_HELP
-	"  -q                   print failures and the summary only\n"
-	"  --json               print results as JSON\n"
-	"The last line is `N passed, N failed`; the status is 1 when any failed.\n",
-	run};
+const Command
+	command_check =
+		{
+			"check", "compare results with references",
+			"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
+			"Run a model on the inputs x.0, x.1, ... of each reference file and "
+			"compare with its "
+			"results y.0,\ny.1, ...; of a folder: every model in it or below with a "
+			"reference of the "
+			"same name (or NAME.calls),\n"
+			"and model.onnx with test_data_set_0, ... Each model runs in a process of "
+			"its own.\n"
+			"A result passes if its error is within\n"
+			"  (1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of "
+			"gradients "
+			"allow.g.<i>, allow.gp.NAME):\n"
+			"      RTOL x the reference + ATOL + ULPS units in the last place, else\n"
+			"  (2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, "
+			"else\n"
+			"  (3) the tolerances of torch.testing.assert_close, for f32 and f64 times "
+			"ten.\n"
+			"Vectors of eig, eigh, svd and qr are compared up to their phase.\n"
+			"State of a compiled model is compared with b.NAME after the call; a "
+			"reference may have "
+			"several\ncalls in a row: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
+			"Named models, each before its references, are compiled as one and checked "
+			"one by one.\n\n"
+			"  --entry NAME         of a shared object with several\n"
+			"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n" MODE_HELP(
+				"(default: what the reference has gradients or tangents of).\n"
+				"                       A reference without any for the mode is "
+				"skipped\n") "  --threads LIST       such as 1,2; all results must "
+					     "be bit-equal\n"
+					     "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": "
+					     "take every combination, fill the\n"
+					     "                       inputs from REF's, and "
+					     "compare with the interpreter\n"
+					     "  --jobs N, -j N       models at once (default 1)\n"
+					     "  --against onnxruntime, --python ENV  compare "
+					     "models of ONNX with its results;\n"
+					     "                       without REF inputs are made "
+					     "up\n"
+					     "  --trace-rounding     say what may be rounded "
+					     "otherwise\n"
+					     "  --weights            of compiled models: compare "
+					     "the checksum of weights in a "
+					     "file of\n                       their own first; "
+					     "needs no reference\n"
+					     "  --runner COMMAND     run the compiled model "
+					     "elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
+					     "THREADS\n  --target NAME, --tune NAME, --cc COMMAND, "
+					     "--no-cache, --op-by-op, "
+					     "--device cuda[:N]   see weft compile, run\n" LOAD_HELP
+					     "  -q                   print failures and the "
+					     "summary only\n"
+					     "  --json               print results as JSON\n"
+					     "The last line is `N passed, N failed`; the status is "
+					     "1 when any failed.\n",
+			run};
 
 /* ---- cases ---- */
 
@@ -290,8 +311,10 @@ static void finish(Summary *s, CheckCase *c)
 			print_ref(s, c, &r);
 			seen = r.ref + 1;
 		} else if (s->json.f) {
-			if (!r.c.ok && !*first)
-				memcpy(first, r.text, sizeof first);
+			if (!r.c.ok && *first)
+				strncat(first, "; ", sizeof first - strlen(first) - 1);
+			if (!r.c.ok)
+				strncat(first, r.text, sizeof first - strlen(first) - 1);
 		} else if (!r.c.ok) {
 			printf("     %s\n", r.text);
 		}
@@ -395,6 +418,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--jobs", OPT_INT, jobs},
 			   {"-j", OPT_INT, jobs},
 			   {"--weights", OPT_FLAG, &o->weights},
+			   {"--trace-rounding", OPT_FLAG, &o->trace_rounding},
 			   {"--runner", OPT_STRING, &o->runner},
 			   {"--device", OPT_STRING, &o->device},
 			   {"--target", OPT_STRING, &o->compile.target},

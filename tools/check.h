@@ -16,6 +16,7 @@ typedef struct {
 	const char *entry; /* of models that are compiled */
 	const char *device; /* RunnerOptions.device */
 	ModeArgs mode;     /* its file is each case's own */
+	bool trace_rounding;          /* --trace-rounding */
 	const char *against, *python; /* another system whose results are the references, and the
 	                                 Python environment that has it; NULL: none */
 } CheckOptions;
@@ -64,6 +65,14 @@ void against_end(CheckCase *, AgainstFiles *);
  * one-hot code; N is 0 where no operator says so. The caller frees the text, which is empty if the
  * file cannot be read: no message is printed. NULL without memory. */
 char *bounds_of_inputs(const char *path);
+
+/* Says in text[size], a sentence, whether results of the graph on these inputs may differ because a
+ * value is rounded to another integer, or to another number of 8 bits: which node is the first
+ * whose operand is so near the middle that some units in the last place decide, and how much the
+ * results change then. nout: the number of weft_outputs. Messages of the Weft say more where it
+ * fails. */
+void trace_rounding(Weft *, const WeftGraph *, const WeftTensor *in, uint32_t nin, uint32_t nout,
+		    char *text, size_t size);
 
 /* Runs the case in this process: opens the model, checks its references in order (without any, only
  * that it can be opened), and writes each CheckRecord into case->records, a stream of the caller's.

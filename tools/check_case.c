@@ -374,12 +374,25 @@ static bool execute_turned(Case *c)
 	return ok;
 }
 
+/* Why results may differ from the reference's although neither is wrong. */
+static void explain_rounding(Case *c)
+{
+	uint32_t n;
+	CheckRecord r = {.ref = c->k, .c = {.ratio = -1}};
+	weft_outputs(c->oracle.w, c->oracle.one, &n);
+	trace_rounding(c->oracle.w, c->oracle.one, c->in, c->oracle.ninput, n, r.text,
+		       sizeof r.text);
+	add_record(c, &r);
+}
+
 static void against_reference(Case *c)
 {
 	if (!execute(c) || (c->o->mode.mode == MODE_VJP && !execute_turned(c)))
 		return;
 	against_outputs(c, 0);
 	against_state(c, 0);
+	if (!c->whole.c.ok && c->o->trace_rounding && !c->o->mode.mode && !c->calls)
+		explain_rounding(c);
 	if (c->whole.c.ok && has_free_values(c))
 		snprintf(c->whole.text, sizeof c->whole.text,
 			 "types and shapes only: the model draws random numbers");
@@ -599,7 +612,7 @@ static bool open_case(Case *c)
 		return false;
 	ro.backend = RUN_INTERP;
 	ro.device = NULL;
-	if (c->o->sizes && !runner_open(&c->oracle, c->cs->model, &ro))
+	if ((c->o->sizes || c->o->trace_rounding) && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
 	c->in = calloc(c->r.ninput + 1, sizeof *c->in);
 	c->first = calloc(c->r.noutput + 1, sizeof *c->first);

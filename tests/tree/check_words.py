@@ -1,5 +1,6 @@
-"""What weft check says of values that are not finite: check_words.py WEFT SOURCE_ROOT. Models that copy their input are compared with other values;
-place and values are in words, by all kinds of results: matrices, numbers, complex, state."""
+"""What weft check says of values that are not finite, and of values that are rounded: check_words.py WEFT SOURCE_ROOT. Models that copy their
+input are compared with other values: place and values are in words. --trace-rounding names the operator that some units in the last place
+of its operand decide, behind others that they do not, and what follows from that."""
 import json
 import math
 import pathlib
@@ -42,4 +43,42 @@ with tempfile.TemporaryDirectory() as name:
         if p.returncode != bool(said) or line not in p.stdout or " inf" in p.stdout.replace(" infinity", "") or (said or "") not in record["text"]:
             bad += 1
             print(f"FAIL {kind}, {got} for {want}: status {p.returncode}, expected {line!r}:\n{p.stdout}{p.stderr}{record}")
+# y = 10 trunc(x + 0.25) + 100 round(x), as integers: the second is the one near a tie
+ROUNDED = """graph @f(%x: {0}) -> {0} {{
+  %q = aten.add.Scalar(%x, other=0.25) : {0}
+  %t = aten.trunc(%q) : {0}
+  %r = aten.round(%x) : {0}
+  %i = aten.to.dtype(%r, dtype=i8) : i8{1}
+  %j = aten.to.dtype(%i, dtype={2}) : {0}
+  %a = aten.mul.Scalar(%t, other=10.0) : {0}
+  %b = aten.mul.Scalar(%j, other=100.0) : {0}
+  %y = aten.add.Tensor(%a, %b) : {0}
+  return %y
+}}
+"""
+UP, DOWN = 2.5 - 2.0 ** -22, -3.5 - 2.0 ** -21
+TIES = [  # values, what is said
+    ([0.1, UP, 3.1, 4.2], "%r (aten.round) rounds 1 of 4 values to other ones if they change by 4 units in the last place; the results change by 100 then"),
+    ([DOWN, UP, 3.1, 4.2], "%r (aten.round) rounds 1 of 4 values to other ones if they change by 4 units in the last place; the results change by 100 then"),
+    ([0.1, 2.75, 3.1, 4.2], "%t (aten.trunc) rounds 1 of 4 values to other ones if they change by 4 units in the last place; the results change by 10 then"),
+    ([0.1, 2.4, 3.1, 4.2], "no value is rounded to another one if it changes by 4 units in the last place"),
+]
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+
+    def traced(graph, values, *more):
+        (folder / "m.ir").write_text(graph)
+        write_tensors(folder / "ref.safetensors", {"x.0": ("f", [4], values), "y.0": ("f", [4], [7, 7, 7, 7])})
+        p = subprocess.run([weft, "check", "m.ir", "ref.safetensors", "--trace-rounding", *more], cwd=folder, capture_output=True, text=True)
+        return p.stdout + p.stderr
+    for kind, shape in (("f32[4]", "[4]"), ("f32[B]", "[B]")):
+        graph = ROUNDED.format(kind, shape, "f32")
+        for values, said in TIES:
+            for more in (["--backend", "interp"], ["--backend", "loops"], ["--backend", "interp", "--json"]):
+                if said not in (got := traced(graph, values, *more)):
+                    bad += 1
+                    print(f"FAIL {kind} {values} {more}: expected {said!r}:\n{got}")
+    if "no operator rounds to integers or to 8 bits" not in (got := traced(COPY.format("f32[4]"), [1, 2, 3, 4], "--backend", "interp")):
+        bad += 1
+        print(f"FAIL a copy:\n{got}")
 sys.exit(bad != 0)

@@ -143,7 +143,9 @@ static inline int weft_file_check(const char *path, WeftStatus *status)
 	const WeftFileForm *form = h[4] == 1 ? &form32 : &form64;
 	const unsigned here = weft_file_machine(), there = (unsigned)weft_file_number(h + 18, 2);
 	int code;
-	if (n < 4 || memcmp(h, "\177ELF", 4))
+	if (!n && ferror(f))
+		code = weft_file_fail(status, path, "cannot be read");
+	else if (n < 4 || memcmp(h, "\177ELF", 4))
 		code = weft_file_fail(status, path, "%s", weft_file_kind(h, n));
 	else if (n < form->header || (h[4] != 1 && h[4] != 2))
 		code = weft_file_fail(status, path, "truncated: it has no header");

@@ -56,10 +56,12 @@ typedef enum {
 	"another call writes the state, or did when this process was forked: state_reset helps"
 
 /* What the threads of this process do with an instance. A fork wipes the page: the child does not
- * have the threads whose calls were in progress. (Their sets stay in use there.) */
+ * have the threads whose calls were in progress. What is left of them in the sets is forgotten when
+ * the child replaces one (state.c). */
 typedef struct {
 	_Atomic int32_t users; /* the sum of StateUse of the calls in progress */
 	_Atomic int replaces_weights, replaces_state; /* a call replaces the set */
+	_Atomic int settled_weights, settled_state; /* a set was replaced in this process */
 } Calls;
 
 struct WeftInstance {

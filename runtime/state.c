@@ -30,10 +30,26 @@ SMALL static int check_state(WeftInstance *in, uint32_t k, const WeftTensor *t, 
 	return check_tensor(&(Expected){"state", s->name, s->dtype, s->rank, dim}, t, status);
 }
 
+/* Before the first replacement in a process, calls of this process use the set that is in use now.
+ * Other sets are of calls that a fork has left behind. Their memory is not freed, because the
+ * thread that was freeing it may be among those. */
+SMALL static void forget_calls(Current *c, _Atomic int *settled)
+{
+	if (atomic_exchange(settled, 1))
+		return;
+	for (uint32_t k = 0; k < SETS; k++)
+		if (k != atomic_load(&c->now) % SETS) {
+			atomic_store(&c->set[k].balance, 0);
+			atomic_store(&c->set[k].what, NULL);
+		}
+}
+
 SMALL int current_replace(WeftInstance *in, Current *c, void *with,
 			  void (*drop)(WeftInstance *, void *), WeftStatus *status)
 {
 	uint32_t k = 0;
+	forget_calls(c,
+		     c == &in->weights ? &in->calls->settled_weights : &in->calls->settled_state);
 	while (k < SETS && atomic_load_explicit(&c->set[k].what, memory_order_acquire))
 		k++;
 	if (k == SETS)

@@ -366,7 +366,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			    "compile --help"),
 		       false;
 	if (!a->out)
-		return fail("compile: name the result with -o"), false;
+		return fail_usage("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
 		return fail_usage("--grad makes entries of one model file, not of several as "
 				  "NAME=FILE"),

@@ -23,26 +23,25 @@ typedef struct Call {
 	PyObject **given, **made; /* by input; by output */
 	WeftTensor *in, *out;
 	View *in_view, *out_view;
-	uint32_t nin, nout;       /* views that are open */
-	int64_t *shape;           /* of outputs whose extents depend on data */
-	double *spent;            /* in a profile: seconds by kernel call */
-	Range *range;             /* of update: the memory of the inputs */
-	bool *shared;             /* of update: by input: others have parts of its memory */
+	uint32_t nin, nout; /* views that are open */
+	int64_t *shape;     /* of outputs whose extents depend on data */
+	double *spent;      /* in a profile: seconds by kernel call */
+	Range *range;       /* of update: the memory of the inputs */
+	bool *shared;       /* of update: by input: others have parts of its memory */
 } Call;
 
 typedef struct {
-	PyObject_HEAD
-	Instance *instance;
+	PyObject_HEAD Instance *instance;
 	const WeftModel *model;
 	const WeftEntry *entry;
 	uint32_t number;
-	int32_t threads;    /* 0: the number of processors */
-	int64_t took;       /* ns of the last call */
-	PyObject **name;    /* of the inputs, interned */
-	PyObject *like;     /* outputs of calls without a tensor are of its class; NULL: NumPy
-	                       arrays */
+	int32_t threads; /* 0: the number of processors */
+	int64_t took;    /* ns of the last call */
+	PyObject **name; /* of the inputs, interned */
+	PyObject *like;  /* outputs of calls without a tensor are of its class; NULL: NumPy
+			    arrays */
 	Call *spare;
-	double *spent;      /* in a profile: seconds by kernel call; NULL: not profiled */
+	double *spent; /* in a profile: seconds by kernel call; NULL: not profiled */
 	uint64_t runs;
 } Function;
 
@@ -610,10 +609,9 @@ static PyObject *execute(Function *f, Call *c, PyObject *out, bool update)
 	if (f->threads > 1 && f->took >= LONG_CALL)
 		context.threads = torch_threads();
 	const int64_t begin = now();
-	Py_BEGIN_ALLOW_THREADS
-	code = m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
-	Py_END_ALLOW_THREADS
-	f->took = now() - begin;
+	Py_BEGIN_ALLOW_THREADS code =
+		m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
+	Py_END_ALLOW_THREADS f->took = now() - begin;
 	if (measured)
 		profile_end_call(f, c);
 	if (f->entry->flags & WEFT_ENTRY_DATA_SIZES) {
@@ -766,22 +764,26 @@ static int threads_set(PyObject *self, PyObject *value, void *unused)
 }
 
 static PyGetSetDef function_fields[] = {
-	{"threads", threads_get, threads_set, "The most threads of a call; "
-					      "0: the number of processors.", NULL},
+	{"threads", threads_get, threads_set,
+	 "The most threads of a call; "
+	 "0: the number of processors.",
+	 NULL},
 	{0},
 };
 static PyMemberDef function_members[] = {
-	{"instance", T_OBJECT, offsetof(Function, instance), READONLY, "The instance whose weights "
-								       "and state the calls use."},
-	{"like", T_OBJECT, offsetof(Function, like), 0, "A tensor of whose class the outputs of "
-							"calls without tensors are."},
+	{"instance", T_OBJECT, offsetof(Function, instance), READONLY,
+	 "The instance whose weights "
+	 "and state the calls use."},
+	{"like", T_OBJECT, offsetof(Function, like), 0,
+	 "A tensor of whose class the outputs of "
+	 "calls without tensors are."},
 	{0},
 };
 static PyMethodDef function_methods[] = {
 	{"run", METHOD(function_run), METH_FASTCALL | METH_KEYWORDS, "The same as a call."},
 	{"update", METHOD(function_update), METH_FASTCALL,
-	 "update(*inputs): a call that stores outputs in the memory of the inputs that they replace, "
-	 "where it can. A tuple; None: an output that is stored so."},
+	 "update(*inputs): a call that stores outputs in the memory of the inputs that they "
+	 "replace, where it can. A tuple; None: an output that is stored so."},
 	{0},
 };
 static PyType_Slot function_slots[] = {
@@ -798,8 +800,9 @@ static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0,
 				    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
 
 static PyMethodDef functions[] = {
-	{"profile_begin", profile_begin, METH_NOARGS, "profile_begin(): calls are measured from "
-						      "now on."},
+	{"profile_begin", profile_begin, METH_NOARGS,
+	 "profile_begin(): calls are measured from "
+	 "now on."},
 	{"profile_end", profile_end, METH_NOARGS, "profile_end(): what was measured, by function."},
 	{0},
 };

@@ -1,6 +1,7 @@
 """How the results of a graph are made of a compiled model's outputs and of the arguments of a call."""
 from __future__ import annotations
 
+import collections
 import math
 import operator
 from typing import Any, NamedTuple
@@ -66,7 +67,10 @@ class Results(Scalars):
         first = len(flat) - len(self.written)
         assigned = [k for k in range(first, len(flat)) if self._may_assign(self.written[k - first], flat[k])]
         slot = self._slot = {n: k for k, n in enumerate(n for n in self.gm.graph.nodes if n.op == "placeholder")}
-        self._roots = {n for n in flat if isinstance(n, Node) and root_of(n) is n}
+        roots = collections.Counter(root_of(n) for n in flat if isinstance(n, Node))
+        # Results that share memory are views of one value. Of what training saves nobody asks that.
+        several = () if self.name in ("forward", "backward") else (n for n, count in roots.items() if count > 1)
+        self._roots = {n for n in roots if n in flat} | set(several)
         for k, n in enumerate(flat):
             if k in assigned:
                 continue

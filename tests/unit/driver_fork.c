@@ -17,7 +17,7 @@
 
 #include "weft_trace.h"
 
-enum { FORKS = 60, N = 1 << 14 };
+enum { FORKS = 30, THREADS = 4, N = 1 << 14 };
 
 /* What the parent's thread does until it is told to stop. */
 typedef struct {
@@ -83,6 +83,20 @@ static void replace_weights(const WeftModel *m, WeftInstance *in)
 	set_weights(m, in, 3, NULL);
 }
 
+/* Every other thread runs, the others replace: calls stay in sets that are replaced meanwhile. */
+static void run_or_replace(const WeftModel *m, WeftInstance *in)
+{
+	static _Atomic int threads;
+	static _Thread_local int number = -1;
+	float y;
+	if (number < 0)
+		number = atomic_fetch_add(&threads, 1);
+	if (number % 2)
+		set_weights(m, in, 3, NULL);
+	else
+		run(m, in, &y, NULL);
+}
+
 static void run_only(const WeftModel *m, WeftInstance *in)
 {
 	float y;
@@ -117,7 +131,7 @@ static int child_of_weights(const WeftModel *m, WeftInstance *in)
 {
 	WeftStatus status = {0};
 	float y;
-	for (int k = 0; k < 3; k++) {
+	for (int k = 0; k < 9; k++) {
 		OK(set_weights(m, in, (float)k, &status) == WEFT_OK);
 		OK(run(m, in, &y, &status) == WEFT_OK);
 		OK(y == (float)k);
@@ -156,8 +170,9 @@ static void fork_beside(const WeftModel *m, WeftInstance *in,
 			int (*child)(const WeftModel *, WeftInstance *))
 {
 	Busy b = {m, in, work, 0, 0};
-	pthread_t thread;
-	assert_int_equal(pthread_create(&thread, NULL, keep_busy, &b), 0);
+	pthread_t thread[THREADS];
+	for (int k = 0; k < THREADS; k++)
+		assert_int_equal(pthread_create(&thread[k], NULL, keep_busy, &b), 0);
 	while (!atomic_load(&b.began))
 		usleep(100);
 	for (int k = 0; k < FORKS; k++) {
@@ -173,7 +188,8 @@ static void fork_beside(const WeftModel *m, WeftInstance *in,
 		assert_int_equal(ended, 0);
 	}
 	atomic_store(&b.stop, 1);
-	pthread_join(thread, NULL);
+	for (int k = 0; k < THREADS; k++)
+		pthread_join(thread[k], NULL);
 }
 
 static WeftGraph *adds_weights(WeftTrace *t)
@@ -230,6 +246,12 @@ static void test_run_with_weights(void **state)
 	beside(adds_weights, true, run_only, child_of_weights);
 }
 
+static void test_runs_and_weights(void **state)
+{
+	(void)state;
+	beside(adds_weights, true, run_or_replace, child_of_weights);
+}
+
 static void test_run_that_writes_state(void **state)
 {
 	(void)state;
@@ -252,9 +274,11 @@ int main(void)
 {
 	for (int k = 0; k < N; k++)
 		ones[k] = 1;
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_set_weights), cmocka_unit_test(test_run_with_weights),
-		cmocka_unit_test(test_run_that_writes_state), cmocka_unit_test(test_set_state),
-		cmocka_unit_test(test_get_state)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_set_weights),
+					   cmocka_unit_test(test_run_with_weights),
+					   cmocka_unit_test(test_runs_and_weights),
+					   cmocka_unit_test(test_run_that_writes_state),
+					   cmocka_unit_test(test_set_state),
+					   cmocka_unit_test(test_get_state)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -827,3 +827,27 @@ def test_results_that_are_left_out():
     got, want = torch.compile(f, backend=dynamo.backend)(*args), f(*args)
     torch.testing.assert_close(got, want)
     assert not dynamo.statistics.refused
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("pair", [lambda y: (y[:3], y[1:]), lambda y: (y.view(-1)[2:], y.T), lambda y: (y[0], y[0]), lambda y: (y.T, y),
+                                  lambda y: y.split(2), lambda y: (y[1:3, 1], y[:, 1]), lambda y: (y.as_strided((2, 2), (1, 3)), y.flip(0)[1:])])
+def test_results_of_one_memory(pair, dynamic):
+    """Results that are parts of one value share its memory, though the value is no result: a write into one is seen in the
+    other, by a later graph and by the caller."""
+    def later(x):
+        a, b = pair(x * 2)
+        torch._dynamo.graph_break()
+        a.add_(10)
+        return a, b.sum()
+
+    def given(x):
+        return pair(x.exp())
+
+    x = torch.arange(12.).reshape(4, 3)
+    torch._dynamo.reset()
+    torch.testing.assert_close(torch.compile(later, backend="weft", dynamic=dynamic)(x), later(x))
+    torch._dynamo.reset()
+    got, want = torch.compile(given, backend="weft", dynamic=dynamic)(x), given(x)
+    got[0].mul_(3), want[0].mul_(3)
+    torch.testing.assert_close(got, want)

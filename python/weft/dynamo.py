@@ -212,13 +212,13 @@ class Compiled(Boxed):
         if r.value is None:
             return t
         if r.value == "alias":
-            return t.detach()
+            return t.view(t.shape) if r.kind == "part" else t.detach()
         if isinstance(r.value, results.View):
             return r.value.of(t, args)
         *n, offset = r.value.of(args)
         view = t.as_strided(n[: len(n) // 2], n[len(n) // 2:], t.storage_offset() + offset)
         # AOTAutograd refuses a later write to results of one memory of which some are views and others are not.
-        return view.detach()
+        return view if r.kind == "part" else view.detach()
 
 
 class Writing(Boxed):

@@ -26,8 +26,8 @@ class Output(NamedTuple):
     kind "input": argument number `index`, or what the View `value` makes of it.
     kind "tensor": output number `index` of the compiled model, with its dimensions in `order`, then as value says: None:
     itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and offset from the tensor's
-    own; View: what that makes of it. kind "number": the number that output `index` has.
-    kind "size": the one integer of the Sizes value. kind "constant": value."""
+    own; View: what that makes of it. kind "part": the same, of a tensor that is no result itself. kind "number": the number
+    that output `index` has. kind "size": the one integer of the Sizes value. kind "constant": value."""
     kind: str
     index: int = 0
     value: Any = None
@@ -70,7 +70,8 @@ class Results(Scalars):
         roots = collections.Counter(root_of(n) for n in flat if isinstance(n, Node))
         # Results that share memory are views of one value. Of what training saves nobody asks that.
         several = () if self.name in ("forward", "backward") else (n for n, count in roots.items() if count > 1)
-        self._roots = {n for n in roots if n in flat} | set(several)
+        self._roots = {n for n in roots if n in flat}
+        self._bases = set(several) - self._roots
         for k, n in enumerate(flat):
             if k in assigned:
                 continue
@@ -160,8 +161,9 @@ class Results(Scalars):
             view = f"{self._spaced(r)}.as_strided({self._tuple(v.shape)}, {self._tuple(v.stride())}, {offset}).detach()"
             return self._output(root)._replace(value=View(view))
         few = statically_known_true(r.numel() <= node.meta["val"].numel())
-        if root is not node and is_dense(r) and (root in self._roots or few):
-            return Output("tensor", self._output(root).index, self._view(node, root), self._output(root).order)
+        if root is not node and is_dense(r) and (root in self._roots or root in self._bases or few):
+            kind = "part" if root in self._bases else "tensor"
+            return Output(kind, self._output(root).index, self._view(node, root), self._output(root).order)
         return self._output(node, again=True)
 
     def _tuple(self, values: Any) -> str:

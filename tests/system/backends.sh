@@ -30,10 +30,10 @@ expect 0 '^1 passed' env PATH= CC=/none "$weft" check "$model" "$ref" --backend 
 expect 0 '^1 passed' "$weft" check "$model" "$ref" --backend loops --op-by-op
 expect 1 'for one target, not for several' "$weft" run "$model" --backend loops --target x86-64-v2,v3 --inputs "$ref" --outputs "$out/y.npz"
 expect 1 'it needs a file' "$weft" check "$model" "$ref" --backend loops --runner true
-expect 1 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend loops --seconds 0.05
-expect 1 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend gpu-host --seconds 0.05
-expect 1 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend gpu-host --target gpu-model --seconds 0.05
-expect 1 'jit, c, llvm, loops, gpu-host or interp, not loop' "$weft" run "$model" --backend loop --inputs "$ref" --outputs "$out/y.npz"
+expect 2 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend loops --seconds 0.05
+expect 2 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend gpu-host --seconds 0.05
+expect 2 'interpreters and gpu-host are not timed' "$weft" bench "$model" --backend gpu-host --target gpu-model --seconds 0.05
+expect 2 'jit, c, llvm, loops, gpu-host or interp, not loop' "$weft" run "$model" --backend loop --inputs "$ref" --outputs "$out/y.npz"
 
 if "$weft" compile "$model" --backend llvm -o "$out/first.so" 2>&1 | grep -q 'built without LLVM'; then
 	expect 1 'built without LLVM; use --backend c' "$weft" compile "$model" --backend llvm -o "$out/m.so"

@@ -26,7 +26,7 @@ class Output(NamedTuple):
     kind "input": argument number `index`, or what the View `value` makes of it.
     kind "tensor": output number `index` of the compiled model, with its dimensions in `order`, then as value says: None:
     itself; "alias": another tensor on the same memory; Sizes: a view of that shape, strides, and offset from the tensor's
-    own; View: what that makes of it. kind "part": the same, of a tensor that is no result itself. kind "number": the number
+    own; View: what that makes of it. kind "part": the same, as a view of the tensor. kind "number": the number
     that output `index` has. kind "size": the one integer of the Sizes value. kind "constant": value."""
     kind: str
     index: int = 0
@@ -71,7 +71,7 @@ class Results(Scalars):
         # Results that share memory are views of one value. Of what training saves nobody asks that.
         several = () if self.name in ("forward", "backward") else (n for n, count in roots.items() if count > 1)
         self._roots = {n for n in roots if n in flat}
-        self._bases = set(several) - self._roots
+        self._bases = set(several)
         for k, n in enumerate(flat):
             if k in assigned:
                 continue
@@ -164,6 +164,8 @@ class Results(Scalars):
         if root is not node and is_dense(r) and (root in self._roots or root in self._bases or few):
             kind = "part" if root in self._bases else "tensor"
             return Output(kind, self._output(root).index, self._view(node, root), self._output(root).order)
+        if node in self._bases and not _has_gaps(node.meta["val"]):
+            return self._output(node)._replace(kind="part", value="alias")
         return self._output(node, again=True)
 
     def _tuple(self, values: Any) -> str:

@@ -398,6 +398,8 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
     from torch._functorch.partitioners import min_cut_rematerialization_partition
     if unknown := (options or {}).keys() - {"fallback", "ops"}:
         raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback' and 'ops'")
+    if mode not in (None, "default"):
+        warnings.warn(f"weft: mode={mode!r} has no effect", stacklevel=2)
     fallback = (options or {}).get("fallback", True)
     used = tuple(os.path.abspath(p) for p in paths("ops", (options or {}).get("ops")))
 

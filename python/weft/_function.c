@@ -655,19 +655,28 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
 	return finish(f, c, out, wrong, false);
 }
 
+/* Begins a call with n inputs by position. Returns NULL after an error without a call; sets *wrong
+ * after one that finish() ends. */
+static Call *begin_with(Function *f, PyObject *const *args, Py_ssize_t n, int *wrong)
+{
+	Call *c = instance_ready(f->instance) ? call_begin(f) : NULL;
+	if (!c)
+		return NULL;
+	*wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
+	for (Py_ssize_t k = 0; !*wrong && k < n; k++)
+		c->given[k] = args[k];
+	return c;
+}
+
 /* run(*inputs, out=None, **named): the same call, a little faster. */
 static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
 {
 	Function *f = (Function *)self;
 	PyObject *out = NULL;
-	if (!instance_ready(f->instance))
-		return NULL;
-	Call *c = call_begin(f);
+	int wrong = 0;
+	Call *c = begin_with(f, args, n, &wrong);
 	if (!c)
 		return NULL;
-	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
-	for (Py_ssize_t k = 0; !wrong && k < n; k++)
-		c->given[k] = args[k];
 	Py_ssize_t nnamed = names ? PyTuple_Size(names) : 0;
 	for (Py_ssize_t k = 0; !wrong && k < nnamed; k++)
 		wrong = give_named(f, c, PyTuple_GetItem(names, k), args[n + k], &out);
@@ -680,15 +689,9 @@ static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t 
 static PyObject *function_update(PyObject *self, PyObject *const *args, Py_ssize_t n)
 {
 	Function *f = (Function *)self;
-	if (!instance_ready(f->instance))
-		return NULL;
-	Call *c = call_begin(f);
-	if (!c)
-		return NULL;
-	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
-	for (Py_ssize_t k = 0; !wrong && k < n; k++)
-		c->given[k] = args[k];
-	return finish(f, c, NULL, wrong, true);
+	int wrong = 0;
+	Call *c = begin_with(f, args, n, &wrong);
+	return c ? finish(f, c, NULL, wrong, true) : NULL;
 }
 
 /* ---- the class ---- */

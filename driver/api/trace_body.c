@@ -86,7 +86,7 @@ static void open_body(Bodies *k)
 	t->scope = s;
 }
 
-/* What a body says of the number of its results becomes the number of the call's. */
+/* Sets the number of the call's results to the number that its bodies say. */
 static bool count_results(Bodies *k)
 {
 	Arena *scratch = k->step.t->w->ctx->scratch;

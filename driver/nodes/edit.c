@@ -302,7 +302,7 @@ static bool put_value(const NodeStep *s, const Arg *arg, const TraceArg *from, A
 	       step_error(s, "argument %s: there is no dtype %s", arg->name, from->attr.str);
 }
 
-/* Of a call of the user's operator: one operand, or the scalars with one of them changed. */
+/* Sets argument `at` of a call of the user's operator: an operand, or one of the scalars. */
 static bool set_user(NodeStep *s, const UserOp *user, uint32_t at, const TraceArg *from)
 {
 	Node *in;
@@ -393,8 +393,8 @@ static bool gives_alone(const NodeStep *s, Sym var)
 	return alone;
 }
 
-/* What the graph requires of sizes that only this input has goes with it. False after an error: a
- * node has one of them. */
+/* Removes what the graph requires of sizes that only this input has. Returns false after an error:
+ * a node has one of them. */
 static bool forget_sizes(const NodeStep *s)
 {
 	Graph *g = s->g;
@@ -428,7 +428,8 @@ static bool find_input(const NodeStep *s, uint32_t *k)
 	return false;
 }
 
-/* What is written to an input or state goes with it. */
+/* Whether the node is an output, but for what is written to an input or state: that is removed with
+ * the input. */
 static bool is_output(const NodeStep *s)
 {
 	uint32_t k, count = 0;

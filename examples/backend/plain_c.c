@@ -791,7 +791,7 @@ static const WeftTensorInfo *tensor(const Reader *r, const WeftEntry *e, bool in
 	return in ? weft_input(r->p->model, e, k) : weft_output(r->p->model, e, k);
 }
 
-/* What `main` asks of the tensors of entry 0. */
+/* Writes what `main` asks of the tensors of entry 0. */
 static void tensors(Reader *r, const WeftEntry *e, bool in)
 {
 	const char *what = in ? "input" : "output";

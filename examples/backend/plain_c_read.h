@@ -1,5 +1,5 @@
-/* Of plain_c.c, the only file that includes it: types, names, memory, and reading the text of loop
- * IR word by word. */
+/* Reads the text of loop IR word by word; types, names and memory of plain_c.c, which alone includes
+ * this file. */
 #ifndef PLAIN_C_READ_H
 #define PLAIN_C_READ_H
 
@@ -39,7 +39,7 @@ typedef struct {
 	size_t n, room;
 } Text;
 
-/* What is allocated until the end of `emit`. */
+/* Memory that is freed at the end of `emit`. */
 typedef struct Block {
 	struct Block *next;
 } Block;
@@ -60,7 +60,7 @@ typedef struct {
 	Type type;
 } Value;
 
-/* What is read, and what is made of it. */
+/* The text that is read, and the C text that is made of it. */
 typedef struct {
 	const WeftBackendProgram *p;
 	const WeftBackendEntry *entry; /* of `sizes` and `run` */

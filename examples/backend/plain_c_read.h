@@ -1,5 +1,5 @@
-/* Reads the text of loop IR word by word; types, names and memory of plain_c.c, which alone includes
- * this file. */
+/* Reads the text of loop IR word by word; types, names and memory of plain_c.c, the only file that
+ * includes this one. */
 #ifndef PLAIN_C_READ_H
 #define PLAIN_C_READ_H
 

@@ -255,12 +255,16 @@ static void add_along(Cut *c, Along a)
  * all of it. False: the cut does not pass. */
 static bool pass_cut(const Graph *g, Node n, const Cut *from, const Straight dim, Cut *to)
 {
+	const bool reshapes = op_lower(node_op(g, n))->keeps == KEEPS_ORDER;
 	uint32_t regrouped = 0;
 	*to = (Cut){0};
 	for (uint32_t k = 0; k < from->n; k++) {
 		Along a = from->at[k], own = a;
-		if (dim[a.dim] == APART)
+		if (dim[a.dim] == APART) {
+			/* a reshape repeats nothing: 0 or 2 of its extent 1 are no part of it */
+			TRY(!reshapes || is_one(g, a.count));
 			continue;
+		}
 		if (dim[a.dim] == BENT)
 			TRY(regrouped++ == 0 && regroup(g, n, &own, &a));
 		else

@@ -1,6 +1,6 @@
-/* Functions whose newest versions would need glibc 2.35 or 2.36 where a wheel is installed. Static libraries call them:
- * LLVM's hypot, libstdc++'s arc4random (std::random_device), libgcc's _dl_find_object. Linked into what a wheel holds,
- * never exported. */
+/* Functions whose newest versions would need glibc 2.35 or 2.36 where a wheel is installed. Static
+ * libraries call them: LLVM's hypot, libstdc++'s arc4random (std::random_device), libgcc's
+ * _dl_find_object. Linked into what a wheel holds, never exported. */
 #include <dlfcn.h>
 #include <link.h>
 #include <stdint.h>

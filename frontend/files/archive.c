@@ -205,8 +205,8 @@ static bool read_compressed(Ctx *ctx, const Archive *a, const uint8_t *from, con
 {
 	if (m->method != DEFLATED)
 		return ctx_error(ctx, a->path,
-				 "member %s is compressed by method %u; weft reads members that are "
-				 "stored (0) or deflated (8)",
+				 "member %s is compressed by method %u; weft reads members that "
+				 "are stored (0) or deflated (8)",
 				 m->name, m->method);
 	if (m->size / 1100 > m->stored) /* deflate does not reach this ratio */
 		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s",

@@ -25,7 +25,8 @@ typedef struct {
 	bool wide; /* the sizes are zip64 */
 } Entry;
 
-/* Adds the fields that local header and directory share, from "version needed" to "extra length". */
+/* Adds the fields that local header and directory share, from "version needed" to "extra
+ * length". */
 static void add_common(Text *t, const Entry *e, uint32_t extra)
 {
 	add_le(t, extra ? ZIP64 : PLAIN, 2);

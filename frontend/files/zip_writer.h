@@ -1,7 +1,7 @@
 /* Zip archives, for writing: members stored without compression, dated 1980-01-01, so that the same
  * contents give the same bytes; zip64 where a size, an offset or a count needs it (APPNOTE 6.3.3,
- * 4.3 and 4.5.3). Order of calls: out_open (out_file.h), zip_begin; for each member zip_add; zip_end,
- * out_commit. Failures to write are reported by out_commit. */
+ * 4.3 and 4.5.3). Order of calls: out_open (out_file.h), zip_begin; for each member zip_add;
+ * zip_end, out_commit. Failures to write are reported by out_commit. */
 #ifndef WEFT_FRONTEND_FILES_ZIP_WRITER_H
 #define WEFT_FRONTEND_FILES_ZIP_WRITER_H
 
@@ -19,8 +19,8 @@ typedef struct {
 
 /* Begins an archive at the beginning of the opened file. */
 void zip_begin(Ctx *, OutFile *, ZipWriter *);
-/* Appends a member: the n parts, one after the other. name: UTF-8, at most 65,535 bytes, one that no
- * other member has. Copies the name, and none of the parts. */
+/* Appends a member: the n parts, one after the other. name: UTF-8, at most 65,535 bytes, one that
+ * no other member has. Copies the name, and none of the parts. */
 void zip_add(ZipWriter *, const char *name, const Bytes *part, uint32_t n);
 /* Appends the directory. */
 void zip_end(ZipWriter *);

@@ -34,7 +34,8 @@ static void test_crc32(void **state)
 	for (size_t n = 0; n < 700; n++)
 		for (size_t at = 0; at < 3; at++) {
 			assert_int_equal(crc32_of(p + at, n), crc32_by_table(p + at, n));
-			assert_int_equal(crc32_more(crc32_of(p, at), p + at, n), crc32_of(p, at + n));
+			assert_int_equal(crc32_more(crc32_of(p, at), p + at, n),
+					 crc32_of(p, at + n));
 		}
 	uint32_t whole = crc32_of(p, N);
 	assert_int_equal(whole, crc32_by_table(p, N));

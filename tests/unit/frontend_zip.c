@@ -520,7 +520,8 @@ static void written(uint32_t n, uint64_t limit)
 	z.limit = limit ? limit : z.limit;
 	for (uint32_t k = 0; k < n; k++) {
 		const char *name = numbered(k);
-		const Bytes part[] = {{(const uint8_t *)name, k & 1}, {(const uint8_t *)name, k % 4}};
+		const Bytes part[] = {{(const uint8_t *)name, k & 1},
+				      {(const uint8_t *)name, k % 4}};
 		zip_add(&z, name, part, 2);
 	}
 	zip_end(&z);

@@ -1,0 +1,171 @@
+"""The page of times beside other systems, docs/benchmarks.md, and what it is made of.
+
+page.py measure WEFT ENV RESULT.json MODEL.pt2... [--threads LIST] [--rounds N] [--seconds S] [--peers LIST]
+    times each model (with MODEL.safetensors, MODEL.onnx beside it) in alternating rounds of `weft bench`: the least time of a call of
+    Weft and of each peer in the Python environment ENV. Once for each model: the time to compile it, with empty caches; the size of the
+    file; the time of a process that loads it and makes one call (`weft run`, the least of five), and that process's memory.
+    RESULT.json also gets the processor, versions, the commit and the load of the machine before each round.
+page.py page RESULT.json... -o PAGE.md
+    writes the page; a file a machine.
+
+Nothing else should run: the page prints the greatest load that was found. Times of a model that a peer does not run are left out."""
+import argparse
+import datetime
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "aoti": "AOTInductor", "torch": "PyTorch, eager"}
+PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "openvino": "openvino"}
+RESULTS_FOLDER = "bench/results"
+
+
+# ---- measuring
+
+
+def processor():
+    found = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
+    return found.group(1) if found else os.uname().machine
+
+
+def text_of(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def versions(weft, env):
+    ask = "import importlib.metadata as m, json; print(json.dumps({p: m.version(p) for p in %r}))" % sorted(set(PACKAGES.values()))
+    commit = text_of("git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD")
+    changed = text_of("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
+    return {"weft": text_of(weft, "--version").split()[1], "commit": commit + ("+" if changed else ""),
+            **json.loads(text_of(os.path.join(env, "bin/python"), "-c", ask))}
+
+
+def round_of(weft, env, model, threads, peers, seconds):
+    """By name of a system, the least milliseconds of a call."""
+    command = [weft, "bench", model, "--no-op-by-op", "--json", "--seconds", str(seconds), "--threads", str(threads)]
+    if peers:
+        command += ["--against", ",".join(peers), "--python", env]
+    p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        rows = json.loads(p.stdout)["rows"]
+    except ValueError:
+        sys.exit(f"{' '.join(command)}: exit status {p.returncode}: {p.stderr}")
+    return {row["name"].split("-")[0]: row["min_ms"] for row in rows if row["ok"]}  # peers: NAME-VERSION
+
+
+def once(weft, model, folder):
+    """What is measured once: seconds and bytes."""
+    artifact, reference = os.path.join(folder, "model.so"), os.path.splitext(model)[0] + ".safetensors"
+    began = time.monotonic()
+    subprocess.run([weft, "compile", model, "-o", artifact, "--no-cache"], check=True, stdout=subprocess.DEVNULL)
+    compiled = time.monotonic() - began
+    call = [weft, "run", artifact, "--inputs", reference, "--outputs", os.path.join(folder, "y.safetensors")]
+    least = math.inf
+    for _ in range(5):
+        began = time.monotonic()
+        p = subprocess.Popen(call)
+        _, status, used = os.wait4(p.pid, 0)
+        if status:
+            sys.exit(f"{' '.join(call)}: failed")
+        least = min(least, time.monotonic() - began)
+    return {"compile_s": compiled, "file_bytes": os.path.getsize(artifact), "cold_ms": 1000 * least, "memory_bytes": 1024 * used.ru_maxrss}
+
+
+def measure(args):
+    out = {"date": datetime.date.today().isoformat(), "processor": processor(), "processors": os.cpu_count(),
+           "versions": versions(args.weft, args.env), "loads": [], "models": {}}
+    threads = [int(n) for n in args.threads.split(",")]
+    for model in args.models:
+        name = pathlib.Path(model).stem
+        with tempfile.TemporaryDirectory() as folder:
+            entry = once(args.weft, model, folder)
+        entry["ms"] = {str(n): {} for n in threads}
+        for _ in range(args.rounds):
+            for n in threads:
+                out["loads"].append(os.getloadavg()[0])
+                times = entry["ms"][str(n)]
+                for system, ms in round_of(args.weft, args.env, model, n, args.peers, args.seconds).items():
+                    times[system] = min(ms, times.get(system, math.inf))
+        out["models"][name] = entry
+        print(name, json.dumps(entry), flush=True)
+        pathlib.Path(args.result).write_text(json.dumps(out, indent=1) + "\n")
+
+
+# ---- the page
+
+
+def row(cells):
+    return "| " + " | ".join(cells) + " |\n"
+
+
+def number(ms):
+    return f"{ms:.3g}" if ms < 100 else f"{ms:.0f}"
+
+
+def ratio_text(entries, threads, system):
+    """The geometric mean of a system's times over Weft's."""
+    ratios = [e["ms"][threads][system] / e["ms"][threads]["compiled"] for e in entries if system in e["ms"][threads]]
+    return f"{math.exp(sum(map(math.log, ratios)) / len(ratios)):.2f}" if ratios else "-"
+
+
+def time_table(models, threads):
+    systems = [s for s in PEERS if any(s in e["ms"][threads] for e in models.values())]
+    text = row(["", "Weft", *(PEERS[s] for s in systems)]) + row(["---"] * (2 + len(systems)))
+    for name, entry in models.items():
+        times = entry["ms"][threads]
+        best = min(times.values())
+        text += row([name, *(f"**{number(times[s])}**" if times.get(s) == best else number(times[s]) if s in times else "-"
+                             for s in ("compiled", *systems))])
+    return text + row(["times Weft's (geometric mean)", "1", *(ratio_text(models.values(), threads, s) for s in systems)])
+
+
+def page(results):
+    text = ("# Times beside other systems\n\n"
+            "Made by `bench/page.py` from the files that each section names; `python3 bench/page.py --help` says how a reader measures on a\n"
+            "machine of their own. A cell is the least time of a call in milliseconds, in alternating rounds; the least of a row is bold.\n")
+    for path in results:
+        r = json.loads(pathlib.Path(path).read_text())
+        v = r["versions"]
+        text += (f"\n## {r['processor']}, {r['processors']} processors\n\n"
+                 f"{r['date']}, Weft {v['weft']} at {v['commit']}, PyTorch {v['torch']}, ONNX Runtime {v['onnxruntime']}, OpenVINO {v['openvino']}.\n"
+                 f"Load of the machine before the rounds: {min(r['loads']):.1f} to {max(r['loads']):.1f}. File: `{RESULTS_FOLDER}/{pathlib.Path(path).name}`.\n")
+        for threads in sorted({n for e in r["models"].values() for n in e["ms"]}, key=int):
+            text += f"\nThreads: {threads}\n\n" + time_table(r["models"], threads)
+        text += ("\nTo compile with empty caches; the file; a process that loads the file and makes one call, and its memory:\n\n"
+                 + row(["", "compile, s", "file, MB", "first call, ms", "memory, MB"]) + row(["---"] * 5))
+        for name, e in r["models"].items():
+            text += row([name, f"{e['compile_s']:.1f}", f"{e['file_bytes'] / 1e6:.1f}", number(e["cold_ms"]), f"{e['memory_bytes'] / 1e6:.0f}"])
+    return text
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    sub = p.add_subparsers(dest="what", required=True)
+    m = sub.add_parser("measure")
+    m.add_argument("weft")
+    m.add_argument("env")
+    m.add_argument("result")
+    m.add_argument("models", nargs="+")
+    m.add_argument("--threads", default="1,2")
+    m.add_argument("--rounds", type=int, default=3)
+    m.add_argument("--seconds", type=float, default=1)
+    m.add_argument("--peers", type=lambda s: [x for x in s.split(",") if x], default=list(PEERS))
+    w = sub.add_parser("page")
+    w.add_argument("results", nargs="+")
+    w.add_argument("-o", dest="to", required=True)
+    args = p.parse_args()
+    if args.what == "measure":
+        measure(args)
+    else:
+        pathlib.Path(args.to).write_text(page(args.results))
+
+
+if __name__ == "__main__":
+    main()

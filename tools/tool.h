@@ -431,6 +431,18 @@ double value_at(const WeftTensor *, int64_t i);
 /* Returns the number of values (value_at) of a tensor: one for each element, two for a complex
  * one. */
 int64_t values_of(const WeftTensor *);
+/* A floating-point format: its code and bits (WeftDType), bits of exponent and mantissa, and bias
+ * of the exponent, which is one more than else where -0 stands for NaN; whether it has
+ * infinities. */
+typedef struct {
+	uint8_t code, bits;
+	int exponent, mantissa, bias;
+	bool infinite;
+	const char *name;
+} FloatKind;
+
+/* Returns the format of a float dtype, or of the parts of a complex one; NULL for other dtypes. */
+const FloatKind *float_kind(WeftDType);
 /* Writes the name of a dtype, "f32" or "bool", into buf. Returns buf. */
 const char *dtype_text(WeftDType, char buf[16]);
 /* Returns the time in seconds since some fixed moment, which never goes back. */

@@ -210,8 +210,8 @@ static bool split(const Item *it)
 		return !list && each == 1
 			       ? split_ones(it, x, (uint32_t)axis, keep)
 			       : onnx_item_error(it,
-						 "axis %lld must be a dimension of constant extent, "
-						 "or the pieces of extent 1",
+						 "axis %lld must be a dimension of "
+						 "constant extent, or the pieces of extent 1",
 						 (long long)axis);
 	Value *out = onnx_value_list(it->s->im, NULL, 0);
 	for (int64_t start = 0, k = 0; start < extent || (list && k < n); k++) {

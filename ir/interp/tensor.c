@@ -14,6 +14,17 @@ int64_t tensor_numel(const Tensor *t)
 	return n;
 }
 
+const char *tensor_type_str(Arena *a, const Tensor *t)
+{
+	Text s;
+	text_init(&s, a);
+	text_printf(&s, "%s[", dtype_name(t->dtype));
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(&s, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
+	text_add(&s, "]");
+	return s.data;
+}
+
 uint64_t tensor_bytes(const Tensor *t)
 {
 	return (uint64_t)tensor_numel(t) * dtype_size(t->dtype);

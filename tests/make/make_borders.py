@@ -216,7 +216,7 @@ def main():
         name = text.strip() if text[0] not in " =?<>" else name
         old[name] = old.get(name, "") + text
     parts, todo = [], []
-    for name, args, cases, scalar in ms.blocks():
+    for name, args, cases, scalar in ms.blocks_in_order(old):
         if only and name not in only:
             parts.append(old.get(name, ""))
             continue

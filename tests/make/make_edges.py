@@ -191,7 +191,7 @@ def main():
         name = line.strip() if line[0] not in " =?" else name
         old[name] = old.get(name, "") + line
     parts, todo = [], []
-    for name, args, cases, scalar in ms.blocks():
+    for name, args, cases, scalar in ms.blocks_in_order(old):
         if only and name not in only:
             parts.append(old.get(name, ""))
             continue

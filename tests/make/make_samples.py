@@ -352,6 +352,12 @@ def known(names):
         sys.exit(f"there is no operator {', '.join(sorted(unknown))}")
 
 
+def blocks_in_order(old):
+    """blocks() in the order of a file, by whose names `old` is."""
+    made = {block[0]: block for block in blocks()}
+    return [made[name] for name in in_order(old, list(made))]
+
+
 def in_order(old, names):
     """The names in the order of the file, `old`; one that is not there stands behind the one that it follows in the source."""
     there, after = set(names), {}

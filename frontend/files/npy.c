@@ -1,13 +1,11 @@
 #include "frontend/files/npy.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-#include <zip.h>
 
 #include "frontend/files/archive.h"
 #include "frontend/files/out_file.h"
+#include "frontend/files/zip_writer.h"
 
 static const struct {
 	const char *name;
@@ -258,65 +256,22 @@ bool npy_save(Ctx *ctx, const char *path, const Tensor *t)
 	return out_commit(ctx, out);
 }
 
-static bool zip_failed(Ctx *ctx, const char *path, zip_t *z)
-{
-	int why = zip_error_code_zip(zip_get_error(z));
-	if (why == ZIP_ER_MEMORY || why == ZIP_ER_OK) /* some failures to get memory leave no
-	                                                 code */
-		ctx_out_of_memory(ctx);
-	/* what libzip was doing (seeking, say) is no reason */
-	int sys = zip_error_code_system(zip_get_error(z));
-	bool is_errno = zip_error_system_type(zip_get_error(z)) == ZIP_ET_SYS && sys;
-	return ctx_error(ctx, path, "cannot write: %s", is_errno ? strerror(sys) : zip_strerror(z));
-}
-
-/* One array as a member; libzip copies nothing, so the bytes stay in the arena until it closes. */
-static bool add_member(Ctx *ctx, const char *path, zip_t *z, const NamedTensor *x)
-{
-	Text all;
-	TRY(header_text(ctx, path, &x->tensor, &all));
-	text_addn(&all, x->tensor.data, tensor_bytes(&x->tensor));
-	const char *name = arena_printf(ctx->scratch, "%s.npy", x->name);
-	zip_source_t *src = zip_source_buffer(z, all.data, all.n, 0);
-	zip_int64_t k = src ? zip_file_add(z, name, src, ZIP_FL_ENC_UTF_8) : -1;
-	if (k < 0) {
-		zip_source_free(src);
-		return zip_failed(ctx, path, z);
-	}
-	zip_set_file_compression(z, (zip_uint64_t)k, ZIP_CM_STORE, 0);
-	zip_file_set_dostime(z, (zip_uint64_t)k, 0, 33, 0); /* 1980-01-01: output is reproducible */
-	return true;
-}
-
-static void discard(void *arg)
-{
-	zip_t **z = arg;
-	if (*z)
-		zip_discard(*z);
-	*z = NULL;
-}
-
 bool npz_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n)
 {
 	OutFile *out = out_begin(ctx, path);
-	TRY(out);
-	zip_t **z = ARENA_NEW(ctx->arena, zip_t *);
-	ctx_defer(ctx, discard, z);
-	int why = 0;
-	*z = zip_open(out->tmp, ZIP_CREATE | ZIP_TRUNCATE, &why);
-	if (why == ZIP_ER_MEMORY)
-		ctx_out_of_memory(ctx);
-	if (!*z)
-		return ctx_error(ctx, path, "cannot write: %s", strerror(errno));
-	bool ok = true;
-	for (uint32_t k = 0; k < n && ok; k++)
-		ok = add_member(ctx, path, *z, &x[k]);
-	if (ok && zip_close(*z) < 0)
-		ok = zip_failed(ctx, path, *z);
-	else if (ok)
-		*z = NULL;
-	discard(z);
-	if (!ok)
-		out_drop(out);
-	return ok && out_commit(ctx, out);
+	TRY(out && out_open(ctx, out));
+	ZipWriter z;
+	zip_begin(ctx, out, &z);
+	for (uint32_t k = 0; k < n; k++) {
+		Text head;
+		if (!header_text(ctx, path, &x[k].tensor, &head)) {
+			out_drop(out);
+			return false;
+		}
+		const Bytes part[] = {{(const uint8_t *)head.data, head.n},
+				      {x[k].tensor.data, tensor_bytes(&x[k].tensor)}};
+		zip_add(&z, arena_printf(ctx->scratch, "%s.npy", x[k].name), part, 2);
+	}
+	zip_end(&z);
+	return out_commit(ctx, out);
 }

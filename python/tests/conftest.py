@@ -22,7 +22,7 @@ def compiled():
 def registered(tmp_path_factory):
     """In the build folder nothing is installed: the entry point that a wheel has, for torch.compile."""
     if not importlib.metadata.entry_points(group="torch_dynamo_backends", name="weft"):
-        folder = tmp_path_factory.mktemp("installed") / "weft-0.dist-info"
+        folder = tmp_path_factory.mktemp("installed") / "weft_compiler-0.dist-info"
         folder.mkdir()
         (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: weft\nVersion: 0\n")
         (folder / "entry_points.txt").write_text("[torch_dynamo_backends]\nweft = weft.dynamo:backend\n")

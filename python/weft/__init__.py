@@ -8,7 +8,9 @@
 
     fast = torch.compile(module, backend="weft")
 """
+import glob
 import os
+import warnings
 
 from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
 from weft.compiler import compile, join
@@ -18,7 +20,11 @@ from weft.nodes import Node
 from weft.tools import bench, check, explain, profile, show
 
 include = os.path.dirname(os.path.abspath(__file__))
-"""The folder of the C headers for programs that use compiled models: weft_call.h, weft_model.h, weft_saved.h."""
+"""The folder of the C headers for programs that use compiled models and for operators of one's own (weft_op.h)."""
+
+for _other in glob.glob(os.path.join(glob.escape(os.path.dirname(include)), "weft-*.dist-info")):
+    warnings.warn(f"{_other}: other software that is called weft was installed into the folder of weft-compiler: files of one may have "
+                  "replaced files of the other; install them into different environments", stacklevel=2)
 
 __all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
            "graph", "has_llvm", "include", "join", "jvp", "load", "profile", "scan", "show", "trace", "vjp", "vmap", "while_loop"]

@@ -13,7 +13,7 @@ every = "--all" in sys.argv
 args = [a for a in sys.argv[1:] if a != "--all"]
 weft, preload, root = (str(pathlib.Path(a).resolve()) for a in args[:3])
 models = [str(pathlib.Path(a).resolve()) for a in args[3:]] or [f"{root}/examples/digits/digits_cnn.pt2"]
-OURS = "weft libjansson libzip"
+OURS = "weft libjansson libz"
 
 
 def needed():
@@ -68,7 +68,7 @@ def sweep(command, where, step):
 
 
 def compressed(model):
-    """As other writers of zip files might: libzip reads it."""
+    """As other writers of zip files might: zlib inflates it."""
     import zipfile
     to = "compressed.pt2"
     with zipfile.ZipFile(model) as a, zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as b:

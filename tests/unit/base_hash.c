@@ -32,8 +32,11 @@ static void test_crc32(void **state)
 	assert_int_equal(crc32_of("123456789", 9), 0xcbf43926u);
 	assert_int_equal(crc32_of("", 0), 0);
 	for (size_t n = 0; n < 700; n++)
-		for (size_t at = 0; at < 3; at++)
+		for (size_t at = 0; at < 3; at++) {
 			assert_int_equal(crc32_of(p + at, n), crc32_by_table(p + at, n));
+			assert_int_equal(crc32_more(crc32_of(p, at), p + at, n),
+					 crc32_of(p, at + n));
+		}
 	uint32_t whole = crc32_of(p, N);
 	assert_int_equal(whole, crc32_by_table(p, N));
 	for (size_t k = 0; k < N; k += 37) {

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "frontend/files/archive.h"
+#include "frontend/files/zip_writer.h"
 #include "ctx_fixture.h"
 
 /* ---- writing ---- */
@@ -446,10 +447,38 @@ static void test_entries(void **state)
 	const Piece odd = {.name = "a", .data = "first", .method = 99};
 	zip(&o, &odd, 1);
 	assert_true(opens(&o, &a));
-	unreadable(&a, "a", "cannot decompress member a");
-	o.data[directory + 27] = 0x7f; /* its size */
-	assert_true(opens(&o, &a));
-	unreadable(&a, "a", "damaged archive: implausible size of member a");
+	unreadable(&a, "a",
+		   "member a is compressed by method 99; weft reads members that are stored (0) or "
+		   "deflated (8)");
+}
+
+/* Text, deflated, with sizes that are right, too small and too large, and cut off. */
+static void test_deflated(void **state)
+{
+	(void)state;
+	static const char text[] = "weft weft weft weft!", deflated[] = "+OM+Q(G!\x14\x01";
+	for (uint32_t size = 0; size < 60; size++) {
+		const Piece p = {.name = "a", .data = deflated, .method = 8};
+		Out o;
+		Archive a;
+		uint64_t directory;
+		pieces(&o, &p, 1, &directory);
+		end(&o, 1, o.n - directory, directory, "");
+		o.data[directory + 24] = (uint8_t)size;
+		assert_true(opens(&o, &a));
+		a.unchecked = true;
+		if (size == sizeof text - 1)
+			has(&a, "a", text);
+		else
+			unreadable(&a, "a", "cannot decompress member a");
+		o.data[directory + 27] = 0x7f;
+		assert_true(opens(&o, &a));
+		unreadable(&a, "a", "damaged archive: implausible size of member a");
+		o.data[directory + 27] = 0;
+		o.data[directory + 20]--; /* a byte less is stored */
+		assert_true(opens(&o, &a));
+		unreadable(&a, "a", "cannot decompress member a");
+	}
 }
 
 /* Every length up to three words: each byte counts. */
@@ -474,12 +503,62 @@ static void test_checksum(void **state)
 	}
 }
 
+/* ---- zip_writer ---- */
+
+static const char *numbered(uint32_t k)
+{
+	return arena_printf(ctx->arena, "m/%u", k);
+}
+
+/* Members of two parts and of 0 bytes and more, read again; limit: of the writer, 0: its own. */
+static void written(uint32_t n, uint64_t limit)
+{
+	OutFile *out = out_begin(ctx, "written.zip");
+	assert_true(out && out_open(ctx, out));
+	ZipWriter z;
+	zip_begin(ctx, out, &z);
+	z.limit = limit ? limit : z.limit;
+	for (uint32_t k = 0; k < n; k++) {
+		const char *name = numbered(k);
+		const Bytes part[] = {{(const uint8_t *)name, k & 1},
+				      {(const uint8_t *)name, k % 4}};
+		zip_add(&z, name, part, 2);
+	}
+	zip_end(&z);
+	assert_true(out_commit(ctx, out));
+	Archive a;
+	assert_true(archive_open(ctx, "written.zip", &a));
+	assert_int_equal(a.member.n, n);
+	for (uint32_t k = 0; k < n; k += 1 + n / 100) {
+		Bytes b;
+		const char *name = numbered(k);
+		assert_string_equal(a.member.data[k].name, name);
+		assert_true(archive_read(ctx, &a, &a.member.data[k], &b));
+		assert_int_equal(b.size, (k & 1) + k % 4);
+		assert_memory_equal(b.data, name, k & 1);
+		assert_memory_equal(b.data + (k & 1), name, k % 4);
+	}
+}
+
+static void test_written(void **state)
+{
+	(void)state;
+	for (uint32_t n = 0; n < 9; n++)
+		for (uint64_t limit = 0; limit < 200; limit += 1 + limit / 10)
+			written(n, limit);
+	written(65534, 0);
+	written(65535, 0);
+	written(70000, 0);
+	remove("written.zip");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {TEST(members), TEST(root),        TEST(in_place),
 					   TEST(zip64),   TEST(directory64), TEST(end),
-					   TEST(entries), TEST(checksum)};
+					   TEST(entries), TEST(checksum),    TEST(written),
+					   TEST(deflated)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Preloaded into the command: one of its allocations fails. Counted are those by the program itself
- * and by the libraries named in FAIL_IN ("weft libjansson libzip weft_llvm"), not those within
+ * and by the libraries named in FAIL_IN ("weft libjansson libz weft_llvm"), not those within
  * libc; by one with a ~ before its name not while a library is loaded. FAIL_AT: which one, from 1;
  * FAIL_MARK: a file that is made when it has failed. */
 #include <dlfcn.h>

@@ -100,7 +100,8 @@ static void find_python(Doctor *d, const char *env)
 		const char *name, *package, *advice;
 	} wanted[] = {
 		{"Python", "", "install python3, or name one with --python"},
-		{"weft", "weft", "pip install . in Weft's folder: weft.compile, torch.compile"},
+		{"weft", "weft-compiler",
+		 "pip install . in Weft's folder: weft.compile, torch.compile"},
 		{"PyTorch", "torch", "pip install torch: torch.compile, and making .pt2 files"},
 		{"ONNX", "onnx", "pip install onnx: making .onnx files"},
 		{"ONNX Runtime", "onnxruntime",

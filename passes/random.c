@@ -335,10 +335,7 @@ static Node without_operand(Graph *g, Node n, uint32_t at, const char *list, Typ
 	const NodeData d = *node_data(g, n);
 	const uint32_t narg = op_schema(d.op)->narg;
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin + 1u);
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, narg + 1);
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(g->ir, d.attr, k);
-	Attr *count = &attr[op_arg_index(d.op, list)];
+	Attr *attr = attrs_of(g, n), *count = &attr[op_arg_index(d.op, list)];
 	*count = attr_int(g->ir, sym_const(g->ir->syms, count->s) - 1);
 	for (uint32_t k = 0, i = 0; k < d.nin; k++)
 		if (k != at)
@@ -357,7 +354,9 @@ typedef struct {
 	Graph *g;
 	Node n;
 	Graph *body[MAX_BODIES]; /* the last one gives what a loop carries */
+	int at[MAX_BODIES];      /* their arguments */
 	uint32_t nbody;
+	bool own; /* no other node has the bodies */
 } Control;
 
 /* Returns false for another node. */
@@ -365,10 +364,25 @@ static bool read_control(Graph *g, Node n, Control *c)
 {
 	static const char *const names[] = {"cond", "body", "yes", "no"};
 	*c = (Control){.g = g, .n = n};
-	for (size_t k = 0; k < sizeof names / sizeof *names && node_has_graph(g, n); k++)
-		if (op_arg_index(node_op(g, n), names[k]) >= 0)
-			c->body[c->nbody++] = node_attr(g, n, names[k])->graph;
+	for (size_t k = 0; k < sizeof names / sizeof *names && node_has_graph(g, n); k++) {
+		int at = op_arg_index(node_op(g, n), names[k]);
+		if (at < 0)
+			continue;
+		c->at[c->nbody] = at;
+		c->body[c->nbody++] = node_attr(g, n, names[k])->graph;
+	}
 	return c->nbody > 0;
+}
+
+/* Other nodes may have the same bodies, whose operands stay. */
+static void own_bodies(Control *c)
+{
+	const uint32_t narg = op_schema(node_op(c->g, c->n))->narg;
+	Attr *attr = attrs_of(c->g, c->n);
+	for (uint32_t i = 0; i < c->nbody && !c->own; i++)
+		attr[c->at[i]] = attr_graph(c->body[i] = graph_clone(c->body[i]));
+	graph_set_attrs(c->g, c->n, ir_attrs(c->g->ir, narg, attr));
+	c->own = true;
 }
 
 static bool is_read_in(const Control *c, uint32_t input)
@@ -393,6 +407,7 @@ static void drop_unread(Control *c, const char *list, uint32_t before)
 	for (uint32_t k = count; k-- > 0;) {
 		if (!is_key(c->g, node_in(c->g, c->n, first + k)) || is_read_in(c, before + k))
 			continue;
+		own_bodies(c);
 		remove_inputs(c, before + k);
 		c->n = without_operand(c->g, c->n, first + k, list, node_type_id(c->g, c->n));
 	}
@@ -459,6 +474,7 @@ static void drop_carried(Control *c)
 		const Type t = *node_type(c->g, c->n);
 		if (t.n == 1 || !is_only_carried(c, k, first + k))
 			continue;
+		own_bodies(c);
 		Graph *body = c->body[c->nbody - 1];
 		graph_remove_output(body, k);
 		graph_dce(body);

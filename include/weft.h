@@ -417,6 +417,18 @@ typedef struct {
 /* Returns the back ends of this build and those that were registered with this Weft, and sets *n (n
  * may be NULL) to their number. Returns NULL, with *n 0, after an error. */
 const WeftBackendInfo *weft_backends(Weft *, uint32_t *n);
+/* Something that compiling or running uses, and whether this machine has it. Texts live as long as
+ * the Weft. */
+typedef struct {
+	const char *name;   /* "C compiler" */
+	const char *what;   /* which one, or what is missing */
+	const char *advice; /* what to do if it is missing, and what for; else "" */
+	bool found;
+} WeftFinding;
+/* Looks for what this machine has: the processor's target, LLVM, a linker, a C compiler, LAPACK,
+ * the cache of objects, which is made if it is missing, NVIDIA's driver, NVRTC and cuBLASLt. Sets
+ * *n (n may be NULL) to the number of findings. Returns NULL, with *n 0, after an error. */
+const WeftFinding *weft_findings(Weft *, uint32_t *n);
 /* Whether the LLVM back end of this build (weft_llvm.so) is found. It is searched in
  * $WEFT_LLVM_FOLDER if that is set; else beside libweft.so or the program, in the folder weft
  * beside libweft.so, and where Weft was installed. WeftOptions.llvm_folder names another folder for

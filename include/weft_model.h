@@ -69,7 +69,9 @@ enum {
 	WEFT_COMPLEX = 5,
 	WEFT_BOOL = 6,
 	WEFT_F8_E4M3FN = 10,
-	WEFT_F8_E5M2 = 12
+	WEFT_F8_E4M3FNUZ = 11,
+	WEFT_F8_E5M2 = 12,
+	WEFT_F8_E5M2FNUZ = 13
 };                     /* WeftDType.code, as DLDataTypeCode */
 enum { WEFT_CPU = 1, WEFT_CUDA = 2 }; /* WeftDevice.type, as DLDeviceType */
 

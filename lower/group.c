@@ -295,15 +295,6 @@ static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
 	return bits;
 }
 
-static uint32_t reduced_dims(const Graph *g, Node n)
-{
-	uint32_t ndim, bits = 0;
-	const Sym *dim = node_ints(g, n, "dims", &ndim);
-	for (uint32_t k = 0; k < ndim; k++)
-		bits |= 1u << sym_const(g->ir->syms, dim[k]);
-	return bits;
-}
-
 /* Those of the dimensions that have more than one element. */
 static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
 {
@@ -318,7 +309,8 @@ static uint32_t summed_of(const Sweep *w, Node n, Node x)
 {
 	const Graph *g = w->g;
 	const bool reduces = how(w, n)->role == LOWER_REDUCE;
-	const uint32_t summed = w->node[n.i].summed, own = reduces ? reduced_dims(g, n) : 0;
+	const uint32_t summed = w->node[n.i].summed;
+	const uint32_t own = reduces ? node_dim_bits(g, n, "dims") : 0;
 	uint32_t bits = own, at = 0;
 	if (!summed)
 		return of_extent(g, x, bits);

@@ -505,13 +505,8 @@ static Node dequantised_before(Build *b, const Again *a, Node x)
 	Node q = dequantised_before(b, a, node_in(b->g, x, 0));
 	if (!q.i)
 		return q;
-	if (is_maximum(b->g, x)) {
-		uint32_t n, dims = 0;
-		const Sym *dim = node_ints(b->g, x, "dims", &n);
-		while (n-- > 0)
-			dims |= 1u << sym_const(b_syms(b), dim[n]);
-		return b_reduce(b, REDUCE_MAX, q, dims, a->dtype);
-	}
+	if (is_maximum(b->g, x))
+		return b_reduce(b, REDUCE_MAX, q, node_dim_bits(b->g, x, "dims"), a->dtype);
 	if (is_low_pad(b->g, x))
 		return moved(b, x, q, b_full_int(b, a->dtype, least_of(a->dtype), 0, NULL));
 	return moved(b, x, q, is_pad(b->g, x) ? quant_number(b, a->q->zero, a->dtype) : (Node){0});

@@ -299,6 +299,230 @@ bool random_attach(Graph *g, const RandomSource *source)
 	return key.i && attach_graph(&a, g, key) && graph_verify(g);
 }
 
+/* ---- keys that nothing reads ---- */
+
+/* Loops and branches in which nothing draws any more, for instance after a pass of the user has
+ * removed dropout, lose the keys that they had for it:
+ *
+ *   %w = while([%x, %key], [%n], cond=..., body=graph @body(%x: f32[8], %k: u64[2], %n: i64[]) {
+ *     %y = sin(%x)
+ *     %next = random_fold(%k, %zero)
+ *     return %y, %next
+ *   })
+ * becomes
+ *   %w = while([%x], [%n], cond=..., body=graph @body(%x: f32[8], %n: i64[]) {
+ *     %y = sin(%x)
+ *     return %y
+ *   })
+ *
+ * Each step removes an operand, so this ends. */
+
+static bool is_key(const Graph *g, Node x)
+{
+	const Type *t = x.i && node_is_tensor(g, x) ? node_type(g, x) : NULL;
+	return t && t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2);
+}
+
+static bool is_read(const Graph *g, Node n)
+{
+	return g->nread.data[n.i] || g->nout.data[n.i];
+}
+
+/* n without operand `at`, which is in the list of that argument, and with results of that type; n
+ * is gone. */
+static Node without_operand(Graph *g, Node n, uint32_t at, const char *list, TypeId type)
+{
+	const NodeData d = *node_data(g, n);
+	const uint32_t narg = op_schema(d.op)->narg;
+	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin + 1u);
+	Attr *attr = attrs_of(g, n), *count = &attr[op_arg_index(d.op, list)];
+	*count = attr_int(g->ir, sym_const(g->ir->syms, count->s) - 1);
+	for (uint32_t k = 0, i = 0; k < d.nin; k++)
+		if (k != at)
+			in[i++] = node_in(g, n, k);
+	Node new = graph_add(g, n, d.op, in, d.nin - 1u, ir_attrs(g->ir, narg, attr), type, d.loc);
+	if (node_nuses(g, n))
+		graph_replace(g, n, new);
+	graph_erase(g, n);
+	return new;
+}
+
+enum { MAX_BODIES = 2 };
+
+/* A branch or loop: graphs whose inputs are what its lists of operands have, in order. */
+typedef struct {
+	Graph *g;
+	Node n;
+	Graph *body[MAX_BODIES]; /* the last one gives what a loop carries */
+	int at[MAX_BODIES];      /* their arguments */
+	uint32_t nbody;
+	bool own; /* no other node has the bodies */
+} Control;
+
+/* Returns false for another node. */
+static bool read_control(Graph *g, Node n, Control *c)
+{
+	static const char *const names[] = {"cond", "body", "yes", "no"};
+	*c = (Control){.g = g, .n = n};
+	for (size_t k = 0; k < sizeof names / sizeof *names && node_has_graph(g, n); k++) {
+		int at = op_arg_index(node_op(g, n), names[k]);
+		if (at < 0)
+			continue;
+		c->at[c->nbody] = at;
+		c->body[c->nbody++] = node_attr(g, n, names[k])->graph;
+	}
+	return c->nbody > 0;
+}
+
+/* Other nodes may have the same bodies, whose operands stay. */
+static void own_bodies(Control *c)
+{
+	const uint32_t narg = op_schema(node_op(c->g, c->n))->narg;
+	Attr *attr = attrs_of(c->g, c->n);
+	for (uint32_t i = 0; i < c->nbody && !c->own; i++)
+		attr[c->at[i]] = attr_graph(c->body[i] = graph_clone(c->body[i]));
+	graph_set_attrs(c->g, c->n, ir_attrs(c->g->ir, narg, attr));
+	c->own = true;
+}
+
+static bool is_read_in(const Control *c, uint32_t input)
+{
+	for (uint32_t i = 0; i < c->nbody; i++)
+		if (is_read(c->body[i], c->body[i]->input.data[input].node))
+			return true;
+	return false;
+}
+
+static void remove_inputs(const Control *c, uint32_t input)
+{
+	for (uint32_t i = 0; i < c->nbody; i++)
+		graph_remove_input(c->body[i], input);
+}
+
+/* Removes the keys of the list that no body reads. before: how many inputs of the bodies lie ahead.
+ */
+static void drop_unread(Control *c, const char *list, uint32_t before)
+{
+	uint32_t first, count = node_args(c->g, c->n, list, &first);
+	for (uint32_t k = count; k-- > 0;) {
+		if (!is_key(c->g, node_in(c->g, c->n, first + k)) || is_read_in(c, before + k))
+			continue;
+		own_bodies(c);
+		remove_inputs(c, before + k);
+		c->n = without_operand(c->g, c->n, first + k, list, node_type_id(c->g, c->n));
+	}
+}
+
+/* Whether input k of the body only makes result k: all that reads it, and what reads that. */
+static bool makes_itself(const Graph *body, uint32_t k)
+{
+	bool *from = arena_calloc(body->ir->ctx->scratch, body->node.n, sizeof *from);
+	from[body->input.data[k].node.i] = true;
+	for (Node n = body->first; n.i; n = node_next(body, n)) {
+		for (uint32_t i = 0; i < node_nin(body, n); i++)
+			from[n.i] |= from[node_in(body, n, i).i];
+		if (from[n.i] && node_has_effect(body, n))
+			return false;
+	}
+	for (uint32_t o = 0; o < body->output.n; o++)
+		if (o != k && from[body->output.data[o].node.i])
+			return false;
+	return true;
+}
+
+/* Whether something reads result k of the loop. */
+static bool has_result(const Graph *g, Node loop, uint32_t k)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (node_nin(g, n) && node_in(g, n, 0).i == loop.i && node_int(g, n, "index") == k)
+			return true;
+	return false;
+}
+
+/* The results of the loop behind number k move one forward. */
+static void renumber(Graph *g, Node loop, uint32_t k)
+{
+	for (Node n = g->first; n.i; n = node_next(g, n)) {
+		if (!node_nin(g, n) || node_in(g, n, 0).i != loop.i ||
+		    node_int(g, n, "index") <= k)
+			continue;
+		Attr attr[] = {attr_none(), attr_int(g->ir, node_int(g, n, "index") - 1)};
+		graph_set_attrs(g, n, ir_attrs(g->ir, 2, attr));
+	}
+}
+
+static TypeId type_without(Ir *ir, const Type *t, uint32_t k)
+{
+	TypeId *elem = ARENA_ARRAY(ir->ctx->scratch, TypeId, t->n + 1);
+	memcpy(elem, t->elem, k * sizeof *elem);
+	memcpy(elem + k, t->elem + k + 1, (t->n - 1 - k) * sizeof *elem);
+	return ir_tuple(ir, t->n - 1, elem);
+}
+
+static bool is_only_carried(const Control *c, uint32_t k, uint32_t operand)
+{
+	const Graph *test = c->body[0];
+	return is_key(c->g, node_in(c->g, c->n, operand)) && !has_result(c->g, c->n, k) &&
+	       (c->nbody == 1 || !is_read(test, test->input.data[k].node)) &&
+	       makes_itself(c->body[c->nbody - 1], k);
+}
+
+static void drop_carried(Control *c)
+{
+	uint32_t first, count = node_args(c->g, c->n, "init", &first);
+	for (uint32_t k = count; k-- > 0;) {
+		const Type t = *node_type(c->g, c->n);
+		if (t.n == 1 || !is_only_carried(c, k, first + k))
+			continue;
+		own_bodies(c);
+		Graph *body = c->body[c->nbody - 1];
+		graph_remove_output(body, k);
+		graph_dce(body);
+		remove_inputs(c, k);
+		renumber(c->g, c->n, k);
+		TypeId type = type_without(c->g->ir, &t, k);
+		c->n = without_operand(c->g, c->n, first + k, "init", type);
+	}
+}
+
+static bool drop_keys(Graph *g);
+
+/* Returns whether the node, or what is in its bodies, lost an operand. */
+static bool drop_operands(Graph *g, Node n)
+{
+	const Schema *s = op_schema(node_op(g, n));
+	const uint32_t nin = node_nin(g, n);
+	uint32_t before = 0, first;
+	bool changed = false;
+	Control c;
+	if (!read_control(g, n, &c))
+		return false;
+	for (uint32_t i = 0; i < c.nbody; i++)
+		changed |= drop_keys(c.body[i]);
+	for (uint32_t k = 0; k < s->narg; k++) {
+		if (s->arg[k].kind != ARG_tensors)
+			continue;
+		if (strcmp(s->arg[k].name, "init") != 0)
+			drop_unread(&c, s->arg[k].name, before);
+		else
+			drop_carried(&c);
+		before += node_args(g, c.n, s->arg[k].name, &first);
+	}
+	return changed || node_nin(g, c.n) != nin;
+}
+
+static bool drop_keys(Graph *g)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		changed |= drop_operands(g, n);
+	}
+	return changed && (graph_dce(g), true);
+}
+
+/* ---- the state ---- */
+
 /* Whether n's only reader is the node `by`. */
 static bool is_read_by(const Graph *g, Node n, Node by)
 {
@@ -308,15 +532,17 @@ static bool is_read_by(const Graph *g, Node n, Node by)
 
 bool random_release(Graph *g)
 {
+	bool changed = false;
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput in = g->input.data[k];
 		int32_t writer = graph_writer(g, k);
 		if (in.kind == INPUT_USER || strcmp(in.name, RANDOM_STATE) != 0 || writer < 0)
 			continue;
+		changed = drop_keys(g);
 		Node next = g->output.data[writer].node;
 		if (g->output.n == 1 || !is_read_by(g, in.node, next) || g->nread.data[next.i] ||
 		    g->nout.data[next.i] != 1 || g->nout.data[in.node.i])
-			return false;
+			return changed;
 		graph_remove_output(g, (uint32_t)writer);
 		graph_dce(g);
 		graph_remove_input(g, k);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
 # with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
-# without a warning, and the readers of files run under libFuzzer.
+# without a warning, and the readers of files run under libFuzzer; where $PYTHON (python3) has onnxruntime, drawn models of ONNX are compared with it.
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -9,6 +9,12 @@ build=${BUILD:-build} bad=0
 meson test -C "$build" --print-errorlogs --setup all --suite conformance || bad=1
 python3 tests/oracle/accuracy.py "$build/weft" --large || bad=1
 python3 scripts/net.py "$build" --seconds "${1:-3600}" --seed "$(date +%s)000" || bad=1
+python=${PYTHON:-python3}
+if "$python" -c 'import numpy, onnx, onnxruntime, safetensors' 2>/dev/null; then
+	"$python" tests/oracle/onnx/drawn.py "$build/weft" "$(date +%s)000" 100 || bad=1
+else
+	echo "drawn models of ONNX: skipped, $python cannot import numpy, onnx, onnxruntime and safetensors (PYTHON=another)"
+fi
 if command -v clang >/dev/null 2>&1; then
 	[ -f "$build-clang/build.ninja" ] || CC=clang meson setup "$build-clang" >/dev/null
 	ninja -C "$build-clang" || bad=1

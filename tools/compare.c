@@ -47,15 +47,9 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
 /* Mantissa bits behind the point and the exponent of the smallest normal number, by dtype. */
 static void precision(WeftDType t, int *mantissa, int *lowest)
 {
-	uint8_t bits = t.code == WEFT_COMPLEX ? t.bits / 2 : t.bits;
-	*mantissa = bits == 64 ? 52 : bits == 32 ? 23 : 10;
-	*lowest = bits == 64 ? -1022 : bits == 32 ? -126 : -14;
-	if (t.code == WEFT_BFLOAT)
-		*mantissa = 7, *lowest = -126;
-	else if (t.code == WEFT_F8_E4M3FN)
-		*mantissa = 3, *lowest = -6;
-	else if (t.code == WEFT_F8_E5M2)
-		*mantissa = 2;
+	const FloatKind *k = float_kind(t);
+	*mantissa = k ? k->mantissa : 10; /* of integers something */
+	*lowest = k ? 1 - k->bias : -14;
 }
 
 /* The unit in the last place of dtype t at x, which is finite. */

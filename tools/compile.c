@@ -117,11 +117,14 @@ static const Kind kinds[] = {{"so", ".so", NO_EMIT},
 			     {"cuda", ".cu", WEFT_EMIT_CUDA},
 			     {"hip", ".hip", WEFT_EMIT_HIP}};
 
-static const Kind *find_kind(const char *name, size_t n)
+/* The kind of that name of n bytes, in the list `all`. */
+static const Kind *find_kind(const char *all, const char *name, size_t n)
 {
 	for (size_t k = 0; k < NKIND; k++)
 		if (strlen(kinds[k].name) == n && !strncmp(kinds[k].name, name, n))
 			return &kinds[k];
+	if (!n)
+		return fail_usage("--emit %s: a name is missing", all), NULL;
 	fail_usage("--emit %.*s: there are so, obj, a, c, llvm, asm, header, ir, program, loops, "
 	     "schedules, cuda, hip",
 	     (int)n, name);
@@ -132,7 +135,7 @@ static bool parse_emit(Args *a)
 {
 	for (const char *p = a->emit; *p || a->nitem == 0;) {
 		size_t n = strcspn(p, ",");
-		const Kind *kind = find_kind(p, n);
+		const Kind *kind = find_kind(a->emit, p, n);
 		if (!kind)
 			return false;
 		for (int k = 0; k < a->nitem; k++)
@@ -142,6 +145,8 @@ static bool parse_emit(Args *a)
 				       false;
 		a->item[a->nitem++].kind = kind;
 		p += n;
+		if (*p == ',' && !p[1])
+			return find_kind(a->emit, p, 0);
 		p += *p == ',';
 	}
 	return true;

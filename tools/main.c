@@ -8,6 +8,7 @@
 
 static const Command *const commands[] = {
 	&command_compile, &command_run, &command_check, &command_bench, &command_show, &command_ops,
+	&command_doctor,
 };
 enum { NCOMMAND = sizeof commands / sizeof(Command *) };
 
@@ -16,7 +17,47 @@ static void help(FILE *f)
 	fputs("usage: weft COMMAND ...\n\n", f);
 	for (int k = 0; k < NCOMMAND; k++)
 		fprintf(f, "  %-8s %s\n", commands[k]->name, commands[k]->summary);
-	fputs("\nweft COMMAND --help describes a command; weft --version prints the version.\n", f);
+	fputs("\nweft help COMMAND describes a command; weft --version prints the version.\n", f);
+}
+
+/* What was printed is there, or an error says that it is not. */
+static int finish(int code)
+{
+	if (fflush(stdout) || ferror(stdout))
+		return fail("cannot write to standard output: %s", strerror(errno));
+	return status_of(code);
+}
+
+static const Command *find(const char *name)
+{
+	Guess g = {.word = name};
+	for (int k = 0; k < NCOMMAND; k++) {
+		if (!strcmp(name, commands[k]->name))
+			return commands[k];
+		guess_offer(&g, commands[k]->name, commands[k]->name);
+	}
+	fail_usage("no command %s%s", name, guess_text(&g));
+	if (!g.name)
+		help(stderr);
+	return NULL;
+}
+
+static int unexpected(const char *arg)
+{
+	return fail_usage("unexpected argument %s; see weft --help", arg);
+}
+
+/* weft help COMMAND; alone, as weft --help, the commands. */
+static int answer(int argc, char **argv)
+{
+	const Command *c = argc > 2 && !strcmp(argv[1], "help") ? find(argv[2]) : NULL;
+	if (argc > 2 + (c != NULL))
+		return c || strcmp(argv[1], "help") ? unexpected(argv[2 + (c != NULL)]) : USAGE;
+	if (c)
+		command_help(c);
+	else
+		help(stdout);
+	return 0;
 }
 
 int main(int argc, char **argv)
@@ -28,22 +69,14 @@ int main(int argc, char **argv)
 		help(stderr);
 		return USAGE;
 	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-		help(stdout);
-		return 0;
-	}
+	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+		return finish(answer(argc, argv));
 	if (!strcmp(argv[1], "--version")) {
+		if (argc > 2)
+			return unexpected(argv[2]);
 		puts("weft " WEFT_VERSION);
-		return 0;
+		return finish(0);
 	}
-	for (int k = 0; k < NCOMMAND; k++)
-		if (!strcmp(argv[1], commands[k]->name)) {
-			int code = commands[k]->run(argc - 1, argv + 1);
-			if (fflush(stdout) || ferror(stdout))
-				return fail("cannot write to standard output: %s", strerror(errno));
-			return status_of(code);
-		}
-	fail("no command %s", argv[1]);
-	help(stderr);
-	return USAGE;
+	const Command *c = find(argv[1]);
+	return c ? finish(c->run(argc - 1, argv + 1)) : USAGE;
 }

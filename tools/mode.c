@@ -572,8 +572,11 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 	bool tangent = !strcmp(key.kind, "t"), cotangent = !strcmp(key.kind, "ct");
 	if ((!tangent && !cotangent) || key.name) {
 		char before[16];
-		return fail("%s: no tensor %s or %s%s for input %u", path, name,
-			    call_prefix(call, before), runner_input(r, k)->name, (unsigned)k),
+		Guess g = {.word = runner_input(r, k)->name};
+		for (uint32_t i = 0; i < weft_tensors_count(file); i++)
+			guess_offer(&g, weft_tensors_name(file, i), weft_tensors_name(file, i));
+		return fail("%s: no tensor %s or %s%s for input %u%s", path, name,
+			    call_prefix(call, before), g.word, (unsigned)k, guess_text(&g)),
 		       NULL;
 	}
 	of.kind = tangent ? "x" : "y";

@@ -32,15 +32,42 @@ int64_t values_of(const WeftTensor *t)
 	return numel_of(t) * (t->dtype.code == WEFT_COMPLEX ? 2 : 1);
 }
 
-/* A float of e exponent and m mantissa bits; f8e4m3fn has no infinity. */
-static double small_float(uint32_t bits, int e, int m, bool finite_only)
+static const FloatKind kinds[] = {
+	{WEFT_FLOAT, 16, 5, 10, 15, true, "f16"},
+	{WEFT_FLOAT, 32, 8, 23, 127, true, "f32"},
+	{WEFT_FLOAT, 64, 11, 52, 1023, true, "f64"},
+	{WEFT_BFLOAT, 16, 8, 7, 127, true, "bf16"},
+	{WEFT_F8_E4M3FN, 8, 4, 3, 7, false, "f8e4m3"},
+	{WEFT_F8_E5M2, 8, 5, 2, 15, true, "f8e5m2"},
+	{WEFT_F8_E4M3FNUZ, 8, 4, 3, 8, false, "f8e4m3fnuz"},
+	{WEFT_F8_E5M2FNUZ, 8, 5, 2, 16, false, "f8e5m2fnuz"},
+};
+
+const FloatKind *float_kind(WeftDType t)
 {
-	int sign = (int)(bits >> (e + m)) & 1, bias = (1 << (e - 1)) - 1;
+	bool complex = t.code == WEFT_COMPLEX;
+	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+		if (kinds[k].code == (complex ? WEFT_FLOAT : t.code) &&
+		    kinds[k].bits == (complex ? t.bits / 2 : t.bits))
+			return &kinds[k];
+	return NULL;
+}
+
+static bool is_fnuz(const FloatKind *k)
+{
+	return k->bias == 1 << (k->exponent - 1);
+}
+
+/* The number with these bits, of a kind of at most 16. */
+static double small_float(const FloatKind *k, uint32_t bits)
+{
+	int e = k->exponent, m = k->mantissa, sign = (int)(bits >> (e + m)) & 1, bias = k->bias;
 	int exponent = (int)(bits >> m) & ((1 << e) - 1), mantissa = (int)bits & ((1 << m) - 1);
 	double v;
-	if (exponent == (1 << e) - 1 && !finite_only)
+	if (exponent == (1 << e) - 1 && k->infinite)
 		v = mantissa ? (double)NAN : (double)INFINITY;
-	else if (finite_only && exponent == (1 << e) - 1 && mantissa == (1 << m) - 1)
+	else if (is_fnuz(k) ? bits == 1u << (e + m)
+			    : !k->infinite && exponent == (1 << e) - 1 && mantissa == (1 << m) - 1)
 		v = (double)NAN;
 	else if (exponent)
 		v = ldexp(1 + ldexp(mantissa, -m), exponent - bias);
@@ -54,7 +81,7 @@ static double small_float(uint32_t bits, int e, int m, bool finite_only)
 static double read_float(const char *p, int64_t i, uint8_t bits)
 {
 	if (bits == 16)
-		return small_float(((const uint16_t *)p)[i], 5, 10, false);
+		return small_float(&kinds[0], ((const uint16_t *)p)[i]);
 	return bits == 32 ? AT(float) : AT(double);
 }
 
@@ -77,14 +104,11 @@ double value_at(const WeftTensor *t, int64_t i)
 		return read_float(p, i, bits);
 	case WEFT_COMPLEX:
 		return read_float(p, i, bits / 2);
-	case WEFT_BFLOAT:
-		return small_float(((const uint16_t *)p)[i], 8, 7, false);
 	case WEFT_BOOL:
 		return AT(uint8_t) != 0;
-	case WEFT_F8_E4M3FN:
-		return small_float(((const uint8_t *)p)[i], 4, 3, true);
 	default:
-		return small_float(((const uint8_t *)p)[i], 5, 2, false);
+		return small_float(float_kind(t->dtype), bits == 16 ? ((const uint16_t *)p)[i]
+								    : ((const uint8_t *)p)[i]);
 	}
 }
 
@@ -92,17 +116,12 @@ const char *dtype_text(WeftDType t, char buf[16])
 {
 	const char *kind = t.code == WEFT_INT       ? "i"
 			   : t.code == WEFT_UINT    ? "u"
-			   : t.code == WEFT_FLOAT   ? "f"
-			   : t.code == WEFT_BFLOAT  ? "bf"
 			   : t.code == WEFT_COMPLEX ? "c"
 						    : NULL;
 	if (kind)
 		snprintf(buf, 16, "%s%u", kind, (unsigned)t.bits);
 	else
-		snprintf(buf, 16, "%s",
-			 t.code == WEFT_BOOL        ? "bool"
-			 : t.code == WEFT_F8_E4M3FN ? "f8e4m3"
-						    : "f8e5m2");
+		snprintf(buf, 16, "%s", t.code == WEFT_BOOL ? "bool" : float_kind(t)->name);
 	return buf;
 }
 

@@ -68,6 +68,28 @@ static void print_json(Json *j, const WeftOperator *o)
 	json_close(j, '}');
 }
 
+/* Offers a name, and each part of it behind a dot: aten.add.Tensor as add.Tensor, and as add. */
+static void offer(Guess *g, const char *name)
+{
+	char word[64];
+	guess_offer(g, name, name);
+	for (const char *p = name; (p = strchr(p, '.'));) {
+		p++;
+		guess_offer(g, p, name);
+		snprintf(word, sizeof word, "%.*s", (int)strcspn(p, "."), p);
+		guess_offer(g, word, name);
+	}
+}
+
+static int none_like(const char *pattern)
+{
+	WeftOperator o = {.size = sizeof o};
+	Guess g = {.word = pattern};
+	for (uint32_t k = 0; weft_table_operator(k, &o); k++)
+		offer(&g, o.name);
+	return fail("no operator has a name like %s%s", pattern, guess_text(&g));
+}
+
 static int run(int argc, char **argv)
 {
 	bool all = false, json = false, deviating = false;
@@ -109,5 +131,5 @@ static int run(int argc, char **argv)
 	if (json)
 		json_close(&j, ']');
 	free(list);
-	return found || argc < 2 ? 0 : fail("no operator has a name like %s", argv[1]);
+	return found || argc < 2 ? 0 : none_like(argv[1]);
 }

@@ -80,6 +80,11 @@ bool keep_input(const char *output, const char *input)
 		false);
 }
 
+void command_help(const Command *c)
+{
+	printf("usage: weft %s %s\n\n%s", c->name, c->usage, c->help);
+}
+
 static bool parse_int(const char *text, int *out)
 {
 	char *end;
@@ -125,12 +130,55 @@ static bool store(const Opt *opt, const char *value)
 	return true;
 }
 
+static bool unknown(const Command *c, const Opt *opt, const char *arg)
+{
+	char word[64];
+	Guess g = {.word = word};
+	snprintf(word, sizeof word, "%.*s", (int)strcspn(arg, "="), arg);
+	for (; opt->name; opt++)
+		guess_offer(&g, opt->name, opt->name);
+	guess_offer(&g, "--help", "--help");
+	if (g.name)
+		return fail_usage("%s: no option %s%s", c->name, word, guess_text(&g)), false;
+	return fail_usage("%s: no option %s; see weft %s --help", c->name, arg, c->name), false;
+}
+
+/* The value of a flag is true; OPT_MAYBE has "" without one. given: the bits of the options so far.
+ */
+static bool put(const Command *c, const Opt *o, const char *value, uint64_t bit, uint64_t *given)
+{
+	bool again = *given & bit;
+	*given |= bit;
+	if (o->kind == OPT_FLAG)
+		return *(bool *)o->to = true;
+	if (again && o->kind != OPT_LIST && (!value || *value))
+		return fail_usage("%s: %s is given twice", c->name, o->name), false;
+	if (o->kind == OPT_MAYBE && !value)
+		return *(const char **)o->to = "", true;
+	return store(o, value);
+}
+
+/* Takes the option at argv[*k], and its value. */
+static bool take(const Command *c, const Opt *opt, int argc, char **argv, int *k, uint64_t *given)
+{
+	const char *value = NULL;
+	const Opt *o = find(opt, argv[*k], &value);
+	if (!o)
+		return unknown(c, opt, argv[*k]);
+	if (o->kind == OPT_FLAG && value)
+		return fail_usage("%s: %s takes no value", c->name, o->name), false;
+	bool next = !value && o->kind != OPT_FLAG && o->kind != OPT_MAYBE;
+	if (next && *k + 1 == argc)
+		return fail_usage("%s: %s takes a value", c->name, o->name), false;
+	return put(c, o, next ? argv[++*k] : value, UINT64_C(1) << (o - opt), given);
+}
+
 bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 {
 	int n = 1;
 	bool literal = false;
+	uint64_t given = 0;
 	for (int k = 1; k < *argc; k++) {
-		const char *value = NULL;
 		if (literal || argv[k][0] != '-' || !argv[k][1]) {
 			argv[n++] = argv[k];
 			continue;
@@ -140,33 +188,11 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			continue;
 		}
 		if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
-			printf("usage: weft %s %s\n\n%s", c->name, c->usage, c->help);
+			command_help(c);
 			*argc = -1;
 			return false;
 		}
-		const Opt *o = find(opt, argv[k], &value);
-		if (!o) {
-			fail_usage("%s: no option %s; see weft %s --help", c->name, argv[k],
-				   c->name);
-			return false;
-		}
-		if (o->kind == OPT_FLAG && value) {
-			fail_usage("%s: %s takes no value", c->name, o->name);
-			return false;
-		}
-		if (o->kind == OPT_FLAG) {
-			*(bool *)o->to = true;
-			continue;
-		}
-		if (o->kind == OPT_MAYBE && !value) {
-			*(const char **)o->to = "";
-			continue;
-		}
-		if (!value && k + 1 == *argc) {
-			fail_usage("%s: %s takes a value", c->name, o->name);
-			return false;
-		}
-		if (!store(o, value ? value : argv[++k]))
+		if (!take(c, opt, *argc, argv, &k, &given))
 			return false;
 	}
 	*argc = n;

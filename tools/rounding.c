@@ -32,8 +32,7 @@ static bool is_float(WeftDType t)
 
 static bool is_narrow(WeftDType t)
 {
-	return t.code == WEFT_INT || t.code == WEFT_UINT || t.code == WEFT_F8_E4M3FN ||
-	       t.code == WEFT_F8_E5M2;
+	return t.code == WEFT_INT || t.code == WEFT_UINT || (t.bits == 8 && float_kind(t));
 }
 
 /* Whether the operator gives floats that are rounded to integers, or to multiples of a scale. */

@@ -244,6 +244,17 @@ static WeftBackend compiler_of(RunBackend b)
 			     : WEFT_BACKEND_DEFAULT;
 }
 
+/* A compiled file has its target, and is not compiled again. */
+static bool takes_no_target(const char *path, const WeftOptions *c)
+{
+	const char *given = !c          ? NULL
+			    : c->target ? "--target"
+			    : c->tune   ? "--tune"
+			    : c->cc     ? "--cc"
+					: NULL;
+	return !given || (fail("%s is compiled: %s is for model files", path, given), false);
+}
+
 static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 {
 	WeftOptions c = {.size = sizeof c};
@@ -268,7 +279,7 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 				    "and --rng are for model files",
 				    path),
 			       false;
-		return open_object(r, path, o);
+		return takes_no_target(path, o->compile) && open_object(r, path, o);
 	}
 	if (!o->remote)
 		backend_note(o->backend);
@@ -487,8 +498,11 @@ bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 		if (is_input_name(r, name) ||
 		    !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
 			continue;
-		return fail("%s: tensor %s is no input of %s, which takes %u%s", file,
-			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+		Guess g = {.word = name};
+		for (uint32_t i = 0; i < r->ninput; i++)
+			guess_offer(&g, runner_input(r, i)->name, runner_input(r, i)->name);
+		return fail("%s: tensor %s is no input of %s, which takes %u%s%s", file,
+			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput, guess_text(&g),
 			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input "
 							   "too is a constant: docs/onnx.md)"
 							 : ""),

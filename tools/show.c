@@ -404,7 +404,8 @@ static int show_object(const char *path, const Args *a)
 {
 	Runner r;
 	RunnerOptions ro = {
-		.entry = a->entry, .any_entry = true, .shown = true, .device = a->device};
+		.entry = a->entry, .any_entry = true, .shown = true, .device = a->device,
+		.compile = &a->o};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
@@ -594,6 +595,8 @@ static int run(int argc, char **argv)
 			"show takes one model, or --targets, or --backends; see weft show --help");
 	if (n && a.entry && !entry_file(&a.load, a.entry))
 		return 1;
+	if (!n && a.entry && strcmp(a.entry, "run") && !is_shared_object(argv[1]))
+		return fail("%s: no entry %s: there is run", argv[1], a.entry);
 	if (a.svg && n && !a.entry)
 		return fail_usage("--svg draws one graph: choose it with --entry");
 	for (uint32_t k = 0; a.svg && k < (n ? n : 1); k++)

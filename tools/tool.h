@@ -18,7 +18,10 @@ typedef struct {
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_show,
-	command_ops;
+	command_ops, command_doctor;
+
+/* Prints the answer to --help on stdout. */
+void command_help(const Command *);
 
 /* Whether s ends with `suffix`, or is it. */
 static inline bool has_suffix(const char *s, const char *suffix)
@@ -26,6 +29,20 @@ static inline bool has_suffix(const char *s, const char *suffix)
 	size_t n = strlen(s), k = strlen(suffix);
 	return n >= k && !strcmp(s + n - k, suffix);
 }
+
+/* ---- words that are not known ---- */
+
+/* The nearest of the names that were offered to a word. Begin with zeros but word. */
+typedef struct {
+	const char *word, *name; /* name NULL: none is near */
+	uint32_t distance;
+	char text[128];
+} Guess;
+
+/* Offers a name, which is written as `word`, or is known by that part. The name is not copied. */
+void guess_offer(Guess *, const char *word, const char *name);
+/* Returns "; did you mean NAME?", or "" if no name is near. Lives as long as the Guess. */
+const char *guess_text(Guess *);
 
 /* ---- options ---- */
 
@@ -52,10 +69,10 @@ typedef struct {
 } Opt;
 
 /* Takes the options opt[], which end with a name NULL, out of argv. Positional arguments stay in
- * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Of an option that is
- * given twice the last value counts. Values are not copied. Returns false after a message: an
- * unknown option, or a value that is missing, empty or wrong; also, with *argc -1, after printing
- * the answer to --help or -h on stdout. */
+ * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Values are not
+ * copied. Returns false after a message: an unknown option, an option other than a flag or a list
+ * that is given twice, or a value that is missing, empty or wrong; also, with *argc -1, after
+ * printing the answer to --help or -h on stdout. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 /* Whether both paths name one file that exists, also through links. */
 bool same_file(const char *, const char *);
@@ -431,6 +448,18 @@ double value_at(const WeftTensor *, int64_t i);
 /* Returns the number of values (value_at) of a tensor: one for each element, two for a complex
  * one. */
 int64_t values_of(const WeftTensor *);
+/* A floating-point format: its code and bits (WeftDType), bits of exponent and mantissa, and bias
+ * of the exponent, which is one more than else where -0 stands for NaN; whether it has
+ * infinities. */
+typedef struct {
+	uint8_t code, bits;
+	int exponent, mantissa, bias;
+	bool infinite;
+	const char *name;
+} FloatKind;
+
+/* Returns the format of a float dtype, or of the parts of a complex one; NULL for other dtypes. */
+const FloatKind *float_kind(WeftDType);
 /* Writes the name of a dtype, "f32" or "bool", into buf. Returns buf. */
 const char *dtype_text(WeftDType, char buf[16]);
 /* Returns the time in seconds since some fixed moment, which never goes back. */

@@ -206,14 +206,9 @@ Lx library_op(Library *l, ScOp op, LType t, const Lx *in, uint32_t nin, unsigned
 
 /* ---- storage types ---- */
 
-static bool is_small_float(DType d)
-{
-	return dtype_is_float(d) && dtype_size(d) < 4;
-}
-
 static Lx small_float(Library *l, const char *direction, DType storage, DType from, Lx x)
 {
-	char name[16];
+	char name[24];
 	snprintf(name, sizeof name, "%s_%s", direction, dtype_name(storage));
 	return call_named(l, name, from, lx_type(l->f, x).lanes, &x, 1);
 }
@@ -226,7 +221,7 @@ Lx library_unpack(Library *l, DType storage, Lx raw)
 	if (storage == DT_bool)
 		return lx_op(f, SC_ne, (LType){DT_bool, lanes}, (Lx[]){raw, lx_int_of(f, u8, 0)}, 2,
 			     0);
-	if (!is_small_float(storage))
+	if (!dtype_is_narrow(storage))
 		return raw;
 	if (storage == DT_f16 && isa_takes(l->isa, SC_from_f16, f32, lx_type(f, raw), 0))
 		return lx_op(f, SC_from_f16, f32, &raw, 1, 0);
@@ -240,7 +235,7 @@ Lx library_pack(Library *l, DType storage, Lx value)
 	LType raw = {dtype_raw(storage), lanes};
 	if (storage == DT_bool)
 		return lx_op(f, SC_convert, raw, &value, 1, 0);
-	if (!is_small_float(storage))
+	if (!dtype_is_narrow(storage))
 		return value;
 	if (storage == DT_f16 && isa_takes(l->isa, SC_to_f16, raw, lx_type(f, value), 0))
 		return lx_op(f, SC_to_f16, raw, &value, 1, 0);
@@ -251,7 +246,7 @@ static Lx convert(Library *l, DType to, Lx x)
 {
 	LType t = {dtype_compute(to), lx_type(l->f, x).lanes};
 	x = library_op(l, SC_convert, t, &x, 1, 0);
-	return is_small_float(to) ? library_unpack(l, to, library_pack(l, to, x)) : x;
+	return dtype_is_narrow(to) ? library_unpack(l, to, library_pack(l, to, x)) : x;
 }
 
 /* Values of storage types are held as f32: their bits have to be made. */
@@ -260,10 +255,10 @@ static Lx bitcast(Library *l, DType to, DType from, Lx x)
 	if (to == from)
 		return x;
 	LType raw = {dtype_raw(to), lx_type(l->f, x).lanes};
-	x = is_small_float(from) ? library_pack(l, from, x) : x;
+	x = dtype_is_narrow(from) ? library_pack(l, from, x) : x;
 	if (dtype_raw(from) != raw.dtype)
 		x = lx_op(l->f, SC_bitcast, raw, &x, 1, 0);
-	return is_small_float(to) ? library_unpack(l, to, x) : x;
+	return dtype_is_narrow(to) ? library_unpack(l, to, x) : x;
 }
 
 /* ---- functions ---- */

@@ -34,18 +34,6 @@ static uint32_t state_index(const Graph *g, uint32_t input)
 	return n;
 }
 
-/* "f32[2, 3]" */
-static const char *tensor_type(Arena *arena, const Tensor *t)
-{
-	Text s;
-	text_init(&s, arena);
-	text_printf(&s, "%s[", dtype_name(t->dtype));
-	for (uint32_t d = 0; d < t->rank; d++)
-		text_printf(&s, "%s%lld", d ? ", " : "", (long long)t->dim[d]);
-	text_add(&s, "]");
-	return s.data;
-}
-
 static bool check_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
 {
 	Tensor want;
@@ -57,7 +45,7 @@ static bool check_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *
 	if (!same) {
 		Arena *arena = weft_arena(a->w);
 		return ctx_error(a->w->ctx, NULL, "state %s is %s, expected %s", in->name,
-				 tensor_type(arena, out), tensor_type(arena, &want));
+				 tensor_type_str(arena, out), tensor_type_str(arena, &want));
 	}
 	return true;
 }

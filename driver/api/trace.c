@@ -485,14 +485,22 @@ WeftValue weft_trace_call(WeftTrace *t, const char *op, const WeftArg *arg, uint
 	return t && tracing_perform(&s, add_call) ? s.value : (WeftValue){0};
 }
 
+/* Sets *type to that of the step's value, NULL if it has none: an assertion. */
+static bool value_type(TraceStep *s, Scope **scope, Node *n, const Type **type)
+{
+	TRY(tracing_ready(s) && tracing_owner(s, s->value, scope, n));
+	TypeId id = node_type_id((*scope)->g, *n);
+	*type = id.i ? ir_type_of((*scope)->g->ir, id) : NULL;
+	return true;
+}
+
 static bool get_result(void *arg)
 {
 	TraceStep *s = arg;
 	Scope *scope;
+	const Type *type;
 	Node n;
-	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n));
-	TypeId id = node_type_id(scope->g, n);
-	const Type *type = id.i ? ir_type_of(scope->g->ir, id) : NULL;
+	TRY(value_type(s, &scope, &n, &type));
 	if (!type || type->dtype != DT_none || s->n >= type->n)
 		return tracing_error(s, "there is no such result");
 	s->value = (WeftValue){b_get(&(Build){.g = scope->g}, n, s->n).i, scope->id};
@@ -509,10 +517,9 @@ static bool get_nresult(void *arg)
 {
 	TraceStep *s = arg;
 	Scope *scope;
+	const Type *type;
 	Node n;
-	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n));
-	TypeId id = node_type_id(scope->g, n);
-	const Type *type = id.i ? ir_type_of(scope->g->ir, id) : NULL;
+	TRY(value_type(s, &scope, &n, &type));
 	s->rank = !type ? 0 : type->dtype == DT_none ? (int32_t)type->n : -1;
 	return true;
 }

@@ -47,8 +47,10 @@ static const Linking *machine_for(Ctx *ctx, const Target *t)
 
 /* ---- finding ---- */
 
-static bool on_path(Arena *a, const char *name)
+bool on_path(Arena *a, const char *name)
 {
+	if (strchr(name, '/'))
+		return access(name, X_OK) == 0;
 	for (const char *p = getenv("PATH"); p && *p; p += *p == ':') {
 		size_t n = strcspn(p, ":");
 		if (access(arena_printf(a, "%.*s/%s", (int)n, p, name), X_OK) == 0)

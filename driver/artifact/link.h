@@ -9,6 +9,8 @@ typedef struct {
 	ARRAY(const char *) object; /* objects of the model: kernels, tables, weights */
 } LinkInput;
 
+/* Whether a program is there: in $PATH, or where a name with a slash says. */
+bool on_path(Arena *, const char *name);
 /* After compile_lower: links the model's objects, the runtime for its target and the libraries of
  * WeftOptions.link into the shared object `out`, which is overwritten. folder: an existing one for
  * temporary files, which the caller removes. Returns false after errors: also if this build has no

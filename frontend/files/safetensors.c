@@ -16,6 +16,7 @@ static const struct {
 	{"I64", DT_i64},   {"I32", DT_i32}, {"I16", DT_i16},        {"I8", DT_i8},
 	{"U64", DT_u64},   {"U32", DT_u32}, {"U16", DT_u16},        {"U8", DT_u8},
 	{"BOOL", DT_bool}, {"C64", DT_c64}, {"F8_E4M3", DT_f8e4m3}, {"F8_E5M2", DT_f8e5m2},
+	{"F8_E4M3FNUZ", DT_f8e4m3fnuz}, {"F8_E5M2FNUZ", DT_f8e5m2fnuz},
 };
 
 static DType dtype_of(const char *name)

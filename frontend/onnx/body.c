@@ -20,7 +20,8 @@ static bool capture(Captures *c, const char *name)
 	intern(&c->seen, name, strlen(name), &fresh);
 	if (!fresh || (!v->node.i && !v->is_list) || (v->known && v->input < 0))
 		return true;
-	Node n = onnx_value_node(c->outer, v);
+	Value *rows = v->is_list ? list_rows(v) : NULL;
+	Node n = onnx_value_node(c->outer, rows ? rows : v);
 	array_push(c->outer->im->ctx->scratch, &c->name, name);
 	array_push(c->outer->im->ctx->scratch, &c->value, v);
 	array_push(c->outer->im->ctx->scratch, &c->node, n);
@@ -86,6 +87,8 @@ void captures_local(Captures *c, Scope *outer, const char *name)
 static Value *inner_value(Scope *s, const Value *v, Node n)
 {
 	Value *in = onnx_value_of(s, n);
+	if (v->is_list)
+		return list_of_rows(s->im, in, v->item.data[0]->repeats);
 	in->elem = v->elem;
 	in->size = v->size;
 	in->nsize = v->nsize;

@@ -38,6 +38,11 @@ bool gives_lists(const OnnxGraph *);
 bool known_bool(Scope *, Value *, bool given, bool *out);
 /* A condition as a bool without dimensions. */
 Node body_condition(Scope *, Value *);
+/* Returns what a list of pieces of one type holds, whose number is a size: [n, ...piece]. Returns
+ * NULL for another list. */
+Value *list_rows(const Value *list);
+/* Returns the list of n pieces, the rows of a tensor [n, ...piece]. */
+Value *list_of_rows(Import *, Value *rows, Sym n);
 /* x with dimension `from` moved to place `to`. */
 Node moved(Build *, Node x, uint32_t from, uint32_t to);
 

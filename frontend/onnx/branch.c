@@ -237,17 +237,6 @@ static Meeting make_branch(Fork *f, uint32_t k)
 	return apart ? APART : FAILED;
 }
 
-static bool requires_equal(const Graph *g, Sym a, Sym b)
-{
-	for (uint32_t k = 0; k < g->guard.n; k++) {
-		const GraphGuard *q = &g->guard.data[k];
-		if (q->kind == GUARD_EQ &&
-		    ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
-			return true;
-	}
-	return false;
-}
-
 static Meeting compare_results(Fork *f)
 {
 	Graph *const *g = f->made;
@@ -261,8 +250,8 @@ static Meeting compare_results(Fork *f)
 			return APART;
 		for (uint32_t d = 0; d < t[0].n; d++) {
 			Sym a = t[0].dim[d], b = t[1].dim[d];
-			if (sym_eq(im->syms, a, b) == YES || requires_equal(g[0], a, b) ||
-			    requires_equal(g[1], a, b))
+			if (sym_eq(im->syms, a, b) == YES || graph_requires_equal(g[0], a, b) ||
+			    graph_requires_equal(g[1], a, b))
 				continue;
 			array_push(im->ctx->scratch, &f->uneven, (Uneven){r, d, {a, b}, {0}});
 			m = UNEVEN;

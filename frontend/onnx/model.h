@@ -134,13 +134,12 @@ bool onnx_held_read(Ctx *, const void *data, size_t size, OnnxHeld *out);
 
 /* Numbers of TensorProto.DataType that the importer names. */
 enum {
-	ONNX_FLOAT8E4M3FNUZ = 18, ONNX_FLOAT8E5M2FNUZ = 20,
 	ONNX_UINT4 = 21, ONNX_INT4, ONNX_FLOAT4E2M1, ONNX_FLOAT8E8M0, ONNX_UINT2, ONNX_INT2
 };
 
 /* Returns the dtype in which values of a TensorProto.DataType are kept: INT4, INT2 in i8, UINT4,
- * UINT2 in u8, FLOAT4E2M1 in f8e4m3, FLOAT8E4M3FNUZ and FLOAT8E5M2FNUZ in f16, FLOAT8E8M0 in bf16.
- * Returns DT_none, without a message, for strings and numbers that are no type. */
+ * UINT2 in u8, FLOAT4E2M1 in f8e4m3, FLOAT8E8M0 in bf16. Returns DT_none, without a message, for
+ * strings and numbers that are no type. */
 DType onnx_dtype(int64_t type);
 /* Returns the name of a TensorProto.DataType for messages: "STRING"; "type 99". In the arena. */
 const char *onnx_dtype_name(Ctx *, int64_t type);

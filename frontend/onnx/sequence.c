@@ -80,11 +80,18 @@ static bool construct(const Item *it)
 	return onnx_item_bind(it, 0, onnx_value_list(it->s->im, it->in, it->nin));
 }
 
-/* Element k of what a loop added, one piece in each round; none: the list is another one. */
-static const Value *only_rows(const Value *list)
+Value *list_rows(const Value *list)
 {
 	const Value *one = list->item.n == 1 ? list->item.data[0] : NULL;
 	return one && one->repeats.i && one->item.n == 1 ? one->item.data[0] : NULL;
+}
+
+Value *list_of_rows(Import *im, Value *rows, Sym n)
+{
+	Value *part = onnx_value_new(im);
+	part->repeats = n;
+	array_push(im->ctx->arena, &part->item, rows);
+	return onnx_value_list(im, &part, 1);
 }
 
 static bool at_rows(const Item *it, const Value *rows, Value *where)
@@ -102,7 +109,7 @@ static bool at_rows(const Item *it, const Value *rows, Value *where)
 static bool at(const Item *it)
 {
 	Value *list = list_in(it, 0), *where = onnx_item_in(it, 1);
-	const Value *rows = list ? only_rows(list) : NULL;
+	const Value *rows = list ? list_rows(list) : NULL;
 	int64_t k;
 	if (rows && where && !where->is_list)
 		return at_rows(it, rows, where);
@@ -166,6 +173,18 @@ static bool length(const Item *it)
 
 enum { MAX_PIECES = 4096 };
 
+/* Binds the pieces of 1 along a dimension whose extent is a symbol. */
+static bool split_ones(const Item *it, Node x, uint32_t axis, bool keep)
+{
+	Build *b = &it->s->b;
+	Sym n = node_dim(b->g, x, axis);
+	Node rows = moved(b, x, axis, 0);
+	if (keep)
+		rows = b_unsqueeze(b, rows, (int)axis + 1);
+	return rows.i &&
+	       onnx_item_bind(it, 0, list_of_rows(it->s->im, onnx_value_of(it->s, rows), n));
+}
+
 /* In pieces of 1, of one extent, or of given extents. */
 static bool split(const Item *it)
 {
@@ -176,17 +195,24 @@ static bool split(const Item *it)
 	if (!x.i)
 		return v ? false : onnx_item_error(it, "the operand is missing");
 	int64_t axis = onnx_item_int(it, "axis", 0), extent, rank = node_rank(b->g, x), each = 1;
+	bool keep = given || onnx_item_int(it, "keepdims", 1);
 	axis += axis < 0 ? rank : 0;
-	if (axis < 0 || axis >= rank ||
-	    !sym_is_const(t, node_dim(b->g, x, (uint32_t)axis), &extent))
-		return onnx_item_error(it, "axis %lld must be a dimension of constant extent",
-				       (long long)axis);
+	if (axis < 0 || axis >= rank)
+		return onnx_item_error(it, "axis %lld of rank %lld", (long long)axis,
+				       (long long)rank);
 	const Sym *size = NULL;
 	uint32_t n = 0;
 	TRY(!given || onnx_value_to_sizes(it->s, given, "split", &size, &n));
 	bool list = given && onnx_value_rank(it->s, given) == 1;
 	if (given && !list && (!sym_is_const(t, size[0], &each) || each < 1))
 		return onnx_item_error(it, "split must be a constant above 0");
+	if (!sym_is_const(t, node_dim(b->g, x, (uint32_t)axis), &extent))
+		return !list && each == 1
+			       ? split_ones(it, x, (uint32_t)axis, keep)
+			       : onnx_item_error(it,
+						 "axis %lld must be a dimension of "
+						 "constant extent, or the pieces of extent 1",
+						 (long long)axis);
 	Value *out = onnx_value_list(it->s->im, NULL, 0);
 	for (int64_t start = 0, k = 0; start < extent || (list && k < n); k++) {
 		if (list && (k >= n || !sym_is_const(t, size[k], &each) || each < 0 ||
@@ -197,7 +223,7 @@ static bool split(const Item *it)
 			return onnx_item_error(it, "more than %d pieces", MAX_PIECES);
 		int64_t end = each < extent - start ? start + each : extent;
 		Node part = b_slice(b, x, (int)axis, b_int(b, start), b_int(b, end), b_int(b, 1));
-		if (!given && !onnx_item_int(it, "keepdims", 1))
+		if (!keep)
 			part = b_select_dim(b, part, (int)axis, b_int(b, 0));
 		TRY(part.i);
 		array_push(it->s->im->ctx->arena, &out->item, onnx_value_of(it->s, part));

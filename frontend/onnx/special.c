@@ -66,6 +66,20 @@ static bool import_identity(const Item *it)
 
 /* ---- ranges ---- */
 
+/* The steps from 0 up to `far`, or down to -far. */
+static Sym steps_to(SymTab *t, Sym far, Sym step)
+{
+	return sym_max(t, sym_int(t, 0), sym_ceildiv(t, far, step));
+}
+
+/* Whether the step is the extent of an input's dimension, which then is not 0: no range has such a
+ * step. */
+static bool is_extent(SymTab *t, Sym step)
+{
+	return sym_kind(t, step) == SYM_VAR && sym_var_kind(t, step) == SYMVAR_SIZE &&
+	       sym_bound(t, step, 1, SYM_INF);
+}
+
 /* How many elements lie from start up to the limit, as far as that is known at import. */
 static bool count_known(const Item *it, Sym *out)
 {
@@ -80,8 +94,11 @@ static bool count_known(const Item *it, Sym *out)
 		sizes = sizes && onnx_value_as_sizes(s, it->in[k], &v[k], &n[k]) && n[k] == 1;
 	if (sizes && sym_is_const(t, v[2][0], &step) && step && step != INT64_MIN) {
 		Sym far = step > 0 ? sym_sub(t, v[1][0], v[0][0]) : sym_sub(t, v[0][0], v[1][0]);
-		*out = sym_max(t, sym_int(t, 0),
-			       sym_ceildiv(t, far, sym_int(t, step < 0 ? -step : step)));
+		*out = steps_to(t, far, sym_int(t, step < 0 ? -step : step));
+		return true;
+	}
+	if (sizes && is_extent(t, v[2][0])) {
+		*out = steps_to(t, sym_sub(t, v[1][0], v[0][0]), v[2][0]);
 		return true;
 	}
 	for (int k = 0; k < 3 && elements; k++)

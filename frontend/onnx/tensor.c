@@ -29,8 +29,8 @@ static const struct {
 	{"UINT32", DT_u32, LIST_U64, 0},         {"UINT64", DT_u64, LIST_U64, 0},
 	{"COMPLEX64", DT_c64, LIST_F32, 0},      {"COMPLEX128", DT_c128, LIST_F64, 0},
 	{"BFLOAT16", DT_bf16, LIST_I32, 0},      {"FLOAT8E4M3FN", DT_f8e4m3, LIST_I32, 0},
-	{"FLOAT8E4M3FNUZ", DT_f16, LIST_I32, 8}, {"FLOAT8E5M2", DT_f8e5m2, LIST_I32, 0},
-	{"FLOAT8E5M2FNUZ", DT_f16, LIST_I32, 8}, {"UINT4", DT_u8, LIST_I32, 4},
+	{"FLOAT8E4M3FNUZ", DT_f8e4m3fnuz, LIST_I32, 0}, {"FLOAT8E5M2", DT_f8e5m2, LIST_I32, 0},
+	{"FLOAT8E5M2FNUZ", DT_f8e5m2fnuz, LIST_I32, 0}, {"UINT4", DT_u8, LIST_I32, 4},
 	{"INT4", DT_i8, LIST_I32, 4},            {"FLOAT4E2M1", DT_f8e4m3, LIST_I32, 4},
 	{"FLOAT8E8M0", DT_bf16, LIST_I32, 8},    {"UINT2", DT_u8, LIST_I32, 2},
 	{"INT2", DT_i8, LIST_I32, 2},
@@ -203,10 +203,6 @@ static double small_float(uint32_t code, uint32_t exponent, uint32_t mantissa, i
 static double stored_value(int64_t type, uint32_t code, uint32_t bits)
 {
 	switch (type) {
-	case ONNX_FLOAT8E4M3FNUZ:
-		return code == 0x80 ? (double)NAN : small_float(code, 4, 3, 8);
-	case ONNX_FLOAT8E5M2FNUZ:
-		return code == 0x80 ? (double)NAN : small_float(code, 5, 2, 16);
 	case ONNX_FLOAT4E2M1:
 		return small_float(code, 2, 1, 1);
 	case ONNX_FLOAT8E8M0:

@@ -307,9 +307,7 @@ bool onnx_value_to_sizes(Scope *s, Value *v, const char *what, const Sym **out, 
 
 int64_t onnx_kept_type(int64_t type)
 {
-	return type == ONNX_FLOAT8E4M3FNUZ || (type >= ONNX_FLOAT8E5M2FNUZ && type <= ONNX_INT2)
-		       ? type
-		       : 0;
+	return type >= ONNX_UINT4 && type <= ONNX_INT2 ? type : 0;
 }
 
 DType onnx_value_dtype(Scope *s, const Value *v)

@@ -42,8 +42,8 @@ static const struct {
 	{30, DT_f8e5m2, NULL},
 	{34, DT_u32, NULL},
 	{35, DT_u64, NULL},
-	{31, DT_none, "f8e4m3fnuz"},
-	{32, DT_none, "f8e5m2fnuz"},
+	{31, DT_f8e4m3fnuz, NULL},
+	{32, DT_f8e5m2fnuz, NULL},
 	{33, DT_none, "f8e8m0fnu"},
 };
 

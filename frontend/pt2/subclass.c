@@ -50,6 +50,8 @@ static const struct {
 	{"", "uint64", DT_u64},
 	{"", "float8_e4m3fn", DT_f8e4m3},
 	{"", "float8_e5m2", DT_f8e5m2},
+	{"", "float8_e4m3fnuz", DT_f8e4m3fnuz},
+	{"", "float8_e5m2fnuz", DT_f8e5m2fnuz},
 };
 
 /* "torch float32" or "torch FloatStorage". */

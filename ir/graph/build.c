@@ -248,22 +248,8 @@ Node b_call(Build *b, Op op, const Node *in, uint32_t nin, const Attr *attr, uin
 static double round_to(DType d, double v)
 {
 	float f = (float)v;
-	switch (d) {
-	case DT_f16:
-	case DT_c32:
-		return f16_to_f32(f32_to_f16(f));
-	case DT_bf16:
-		return bf16_to_f32(f32_to_bf16(f));
-	case DT_f8e4m3:
-		return f8e4m3_to_f32(f32_to_f8e4m3(f));
-	case DT_f8e5m2:
-		return f8e5m2_to_f32(f32_to_f8e5m2(f));
-	case DT_f32:
-	case DT_c64:
-		return f;
-	default:
-		return v;
-	}
+	d = dtype_real(d);
+	return dtype_is_narrow(d) ? narrow_round(d, f) : d == DT_f32 ? f : v;
 }
 
 static int64_t wrap_to(DType d, int64_t v)

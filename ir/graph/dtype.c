@@ -6,10 +6,24 @@
 
 enum { CAT_BOOL = 1, CAT_UINT, CAT_INT, CAT_FLOAT, CAT_COMPLEX };
 
+/* What stands for infinity and NaN in a narrow float. */
+typedef enum {
+	TOP_INF, /* the top exponent is infinity and NaN */
+	TOP_NAN, /* no infinity, all ones is NaN; what is too large becomes the greatest number */
+	FNUZ     /* no infinity and no -0, whose bits are NaN, and what is too large becomes NaN */
+} Special;
+
+/* A narrow float: its bits of exponent and mantissa. */
+typedef struct {
+	int e, m;
+	Special special;
+} Small;
+
 static const struct {
 	const char *name;
 	uint8_t size, category;
 	DType real;
+	Small small;
 } info[DT_COUNT] = {
 	[DT_none] = {"none", 0, 0, DT_none},
 	[DT_bool] = {"bool", 1, CAT_BOOL, DT_bool},
@@ -21,15 +35,17 @@ static const struct {
 	[DT_u16] = {"u16", 2, CAT_UINT, DT_u16},
 	[DT_u32] = {"u32", 4, CAT_UINT, DT_u32},
 	[DT_u64] = {"u64", 8, CAT_UINT, DT_u64},
-	[DT_f16] = {"f16", 2, CAT_FLOAT, DT_f16},
-	[DT_bf16] = {"bf16", 2, CAT_FLOAT, DT_bf16},
+	[DT_f16] = {"f16", 2, CAT_FLOAT, DT_f16, {5, 10, TOP_INF}},
+	[DT_bf16] = {"bf16", 2, CAT_FLOAT, DT_bf16, {8, 7, TOP_INF}},
 	[DT_f32] = {"f32", 4, CAT_FLOAT, DT_f32},
 	[DT_f64] = {"f64", 8, CAT_FLOAT, DT_f64},
 	[DT_c32] = {"c32", 4, CAT_COMPLEX, DT_f16},
 	[DT_c64] = {"c64", 8, CAT_COMPLEX, DT_f32},
 	[DT_c128] = {"c128", 16, CAT_COMPLEX, DT_f64},
-	[DT_f8e4m3] = {"f8e4m3", 1, CAT_FLOAT, DT_f8e4m3},
-	[DT_f8e5m2] = {"f8e5m2", 1, CAT_FLOAT, DT_f8e5m2},
+	[DT_f8e4m3] = {"f8e4m3", 1, CAT_FLOAT, DT_f8e4m3, {4, 3, TOP_NAN}},
+	[DT_f8e5m2] = {"f8e5m2", 1, CAT_FLOAT, DT_f8e5m2, {5, 2, TOP_INF}},
+	[DT_f8e4m3fnuz] = {"f8e4m3fnuz", 1, CAT_FLOAT, DT_f8e4m3fnuz, {4, 3, FNUZ}},
+	[DT_f8e5m2fnuz] = {"f8e5m2fnuz", 1, CAT_FLOAT, DT_f8e5m2fnuz, {5, 2, FNUZ}},
 };
 
 static bool known(DType d)
@@ -65,6 +81,18 @@ bool dtype_is_float(DType d)
 	return category(d) == CAT_FLOAT;
 }
 
+bool dtype_is_narrow(DType d)
+{
+	return known(d) && info[d].small.e;
+}
+
+uint32_t dtype_digits(DType d)
+{
+	if (dtype_is_narrow(d))
+		return (uint32_t)info[d].small.m + 1;
+	return d == DT_f64 ? 53 : d == DT_f32 ? 24 : 0;
+}
+
 bool dtype_is_int(DType d)
 {
 	return category(d) == CAT_INT || category(d) == CAT_UINT;
@@ -75,16 +103,18 @@ bool dtype_is_signed(DType d)
 	return category(d) >= CAT_INT;
 }
 
+/* The bits of the greatest number. */
+static uint32_t greatest(Small k)
+{
+	uint32_t ones = (1u << (k.e + k.m)) - 1;
+	return k.special == FNUZ ? ones : k.special == TOP_NAN ? ones - 1 : ones - (1u << k.m);
+}
+
 double dtype_max(DType d)
 {
-	switch (d) {
-	case DT_f16: return 65504;
-	case DT_bf16: return 0x1.fep127;
-	case DT_f8e4m3: return 448;
-	case DT_f8e5m2: return 57344;
-	case DT_f64: return DBL_MAX;
-	default: return (double)FLT_MAX;
-	}
+	if (dtype_is_narrow(d))
+		return (double)narrow_to_f32(d, greatest(info[d].small));
+	return d == DT_f64 ? DBL_MAX : (double)FLT_MAX;
 }
 
 bool dtype_is_complex(DType d)
@@ -119,34 +149,26 @@ DType dtype_compute(DType d)
 
 DType dtype_raw(DType d)
 {
-	switch (d) {
-	case DT_f16: case DT_bf16: return DT_u16;
-	case DT_bool: case DT_f8e4m3: case DT_f8e5m2: return DT_u8;
-	default: return d;
-	}
+	if (dtype_is_narrow(d))
+		return dtype_size(d) == 2 ? DT_u16 : DT_u8;
+	return d == DT_bool ? DT_u8 : d;
 }
 
 /* ---- which values they have ---- */
 
-static uint32_t mantissa(DType d)
+static bool is_f8(DType d)
 {
-	switch (d) {
-	case DT_f64:
-		return 53;
-	case DT_f32:
-		return 24;
-	case DT_f16:
-		return 11;
-	case DT_bf16:
-		return 8;
-	default:
-		return 0;
-	}
+	return dtype_is_narrow(d) && dtype_size(d) == 1;
 }
 
-static uint32_t exponent(DType d)
+static uint32_t mantissa(DType d)
 {
-	return d == DT_f64 ? 11 : d == DT_f32 || d == DT_bf16 ? 8 : d == DT_f16 ? 5 : 0;
+	return is_f8(d) ? 0 : dtype_digits(d);
+}
+
+static int exponent(DType d)
+{
+	return d == DT_f64 ? 11 : d == DT_f32 ? 8 : info[d].small.e;
 }
 
 bool dtype_keeps(DType from, DType to)
@@ -154,7 +176,7 @@ bool dtype_keeps(DType from, DType to)
 	if (from == to)
 		return true;
 	if (from == DT_bool)
-		return !dtype_is_complex(to) && to != DT_f8e4m3 && to != DT_f8e5m2;
+		return !dtype_is_complex(to) && !is_f8(to);
 	if (dtype_is_int(from)) {
 		uint32_t bits = 8 * dtype_size(from) - dtype_is_signed(from);
 		if (dtype_is_int(to))
@@ -231,54 +253,66 @@ static float float_of(uint32_t u)
 	return f;
 }
 
-/* A float with `e` exponent and `m` mantissa bits; the top exponent is inf/NaN unless fn, where
- * only all ones is NaN. */
-typedef struct {
-	int e, m;
-	bool fn;
-} Small;
+static int bias_of(Small k)
+{
+	return (1 << (k.e - 1)) - (k.special != FNUZ);
+}
+
+/* NaN without a sign. */
+static uint32_t nan_of(Small k)
+{
+	return k.special == FNUZ      ? 1u << (k.e + k.m)
+	       : k.special == TOP_NAN ? greatest(k) + 1
+				      : greatest(k) + 1 + (1u << (k.m - 1));
+}
+
+/* What is greater than the greatest number, by its bits without the sign: infinity or NaN. */
+static float beyond(Small k, uint32_t v)
+{
+	return float_of(k.special == TOP_INF && v == greatest(k) + 1 ? 0x7f800000u : 0x7fc00000u);
+}
 
 static float small_to_f32(Small k, uint32_t v)
 {
-	uint32_t sign = v >> (k.e + k.m) & 1, exp = v >> k.m & ((1u << k.e) - 1);
-	uint32_t man = v & ((1u << k.m) - 1), top = (1u << k.e) - 1;
-	int bias = (1 << (k.e - 1)) - 1;
-	if (k.fn ? (exp == top && man == (1u << k.m) - 1) : (exp == top && man))
-		return float_of(sign << 31 | 0x7fc00000u);
-	if (!k.fn && exp == top)
-		return float_of(sign << 31 | 0x7f800000u);
-	float f = exp ? ldexpf((float)(man | 1u << k.m), (int)exp - bias - k.m)
-		      : ldexpf((float)man, 1 - bias - k.m);
-	return sign ? -f : f;
+	uint32_t sign = 1u << (k.e + k.m), a = v & (sign - 1), exp = a >> k.m;
+	uint32_t man = a & ((1u << k.m) - 1);
+	if (k.special == FNUZ && v == sign)
+		return float_of(0x7fc00000u);
+	float f = a > greatest(k) ? beyond(k, a)
+		  : exp           ? ldexpf((float)(man | 1u << k.m), (int)exp - bias_of(k) - k.m)
+				  : ldexpf((float)man, 1 - bias_of(k) - k.m);
+	return v & sign ? -f : f;
+}
+
+/* The bits of |f|, which is no NaN, as if exponents had no end. */
+static uint32_t nearest(Small k, uint32_t a)
+{
+	int bias = bias_of(k), drop = 23 - k.m;
+	if (a < (uint32_t)(128 - bias) << 23) /* subnormal result: count units of the last place */
+		return (uint32_t)lrintf(ldexpf(float_of(a), bias - 1 + k.m));
+	uint32_t r = (a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop;
+	return r - ((uint32_t)(127 - bias) << k.m);
 }
 
 static uint32_t f32_to_small(Small k, float f)
 {
 	uint32_t u = bits_of(f), a = u & 0x7fffffffu, sign = u >> 31 << (k.e + k.m);
-	uint32_t inf = ((1u << k.e) - 1) << k.m;
-	uint32_t nan = inf | (k.fn ? (1u << k.m) - 1 : 1u << (k.m - 1));
-	int bias = (1 << (k.e - 1)) - 1, drop = 23 - k.m;
-	if (a > 0x7f800000u)
-		return sign | nan;
-	if (a < (uint32_t)(128 - bias) << 23) /* subnormal result: count units of the last place */
-		return sign | (uint32_t)lrintf(ldexpf(float_of(a), bias - 1 + k.m));
-	uint32_t r = (a + ((1u << (drop - 1)) - 1) + (a >> drop & 1)) >> drop;
-	uint32_t v = r - ((uint32_t)(127 - bias) << k.m);
-	uint32_t top = k.fn ? nan - 1 : inf; /* without infinities the largest number stands for
-	                                        them */
-	return sign | (v > top ? top : v);
+	bool none = a > 0x7f800000u;
+	uint32_t v = none ? nan_of(k) : nearest(k, a);
+	if (k.special == FNUZ)
+		return none || v > greatest(k) ? nan_of(k) : v ? sign | v : 0;
+	uint32_t top = greatest(k) + (k.special == TOP_INF);
+	return sign | (!none && v > top ? top : v);
 }
-
-static const Small F16 = {5, 10, false}, F8E4M3 = {4, 3, true}, F8E5M2 = {5, 2, false};
 
 float f16_to_f32(uint16_t v)
 {
-	return small_to_f32(F16, v);
+	return small_to_f32(info[DT_f16].small, v);
 }
 
 uint16_t f32_to_f16(float f)
 {
-	return (uint16_t)f32_to_small(F16, f);
+	return (uint16_t)f32_to_small(info[DT_f16].small, f);
 }
 
 float bf16_to_f32(uint16_t v)
@@ -294,22 +328,21 @@ uint16_t f32_to_bf16(float f)
 	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-float f8e4m3_to_f32(uint8_t v)
+float narrow_to_f32(DType d, uint32_t bits)
 {
-	return small_to_f32(F8E4M3, v);
+	return d == DT_f16    ? f16_to_f32((uint16_t)bits)
+	       : d == DT_bf16 ? bf16_to_f32((uint16_t)bits)
+			      : small_to_f32(info[d].small, bits);
 }
 
-uint8_t f32_to_f8e4m3(float f)
+uint32_t f32_to_narrow(DType d, float f)
 {
-	return (uint8_t)f32_to_small(F8E4M3, f);
+	return d == DT_f16    ? f32_to_f16(f)
+	       : d == DT_bf16 ? f32_to_bf16(f)
+			      : f32_to_small(info[d].small, f);
 }
 
-float f8e5m2_to_f32(uint8_t v)
+float narrow_round(DType d, float f)
 {
-	return small_to_f32(F8E5M2, v);
-}
-
-uint8_t f32_to_f8e5m2(float f)
-{
-	return (uint8_t)f32_to_small(F8E5M2, f);
+	return narrow_to_f32(d, f32_to_narrow(d, f));
 }

@@ -13,7 +13,7 @@ typedef enum {
 	DT_u16, DT_u32, DT_u64,
 	DT_f16, DT_bf16, DT_f32, DT_f64,
 	DT_c32, DT_c64, DT_c128,
-	DT_f8e4m3, DT_f8e5m2,
+	DT_f8e4m3, DT_f8e5m2, DT_f8e4m3fnuz, DT_f8e5m2fnuz,
 	DT_COUNT
 } DType;
 
@@ -25,6 +25,11 @@ DType dtype_parse(const char *s, uint32_t n);
 uint32_t dtype_size(DType);
 /* Whether the dtype is f8, f16, bf16, f32 or f64. */
 bool dtype_is_float(DType);
+/* Whether the dtype is a float of less than 32 bits: f8, f16 or bf16. */
+bool dtype_is_narrow(DType);
+/* Returns the bits of the significand of a float dtype, the hidden one included: 24 of f32. Returns
+ * 0 for other dtypes. */
+uint32_t dtype_digits(DType);
 /* Whether the dtype is a signed or unsigned integer; bool is none. */
 bool dtype_is_int(DType);
 /* Whether the dtype is a signed integer, a float or complex. */
@@ -55,8 +60,9 @@ bool dtype_keeps(DType from, DType to);
 DType dtype_promote(DType, DType);
 
 /* Conversions between f32 and the bits of a narrow float. Those to f32 are exact. Those from f32
- * round to nearest even; a number that is too large becomes infinity, or 448 in f8e4m3, which has
- * no infinity. NaN stays NaN. */
+ * round to nearest even. A number that is too large and infinity become infinity; in f8e4m3, which
+ * has none, 448; in f8e4m3fnuz and f8e5m2fnuz, which have no infinity and no -0, NaN. NaN stays
+ * NaN. */
 
 /* Returns the value of the bits of an f16. */
 float f16_to_f32(uint16_t);
@@ -66,13 +72,11 @@ uint16_t f32_to_f16(float);
 float bf16_to_f32(uint16_t);
 /* Returns the bits of the nearest bf16. */
 uint16_t f32_to_bf16(float);
-/* Returns the value of the bits of an f8e4m3. */
-float f8e4m3_to_f32(uint8_t);
-/* Returns the bits of the nearest f8e4m3; infinity becomes the largest number, 448, too. */
-uint8_t f32_to_f8e4m3(float);
-/* Returns the value of the bits of an f8e5m2. */
-float f8e5m2_to_f32(uint8_t);
-/* Returns the bits of the nearest f8e5m2. */
-uint8_t f32_to_f8e5m2(float);
+/* Returns the value of the bits of a narrow dtype. */
+float narrow_to_f32(DType, uint32_t bits);
+/* Returns the bits of the nearest value of a narrow dtype. */
+uint32_t f32_to_narrow(DType, float);
+/* Returns the nearest value of a narrow dtype. */
+float narrow_round(DType, float);
 
 #endif

@@ -10,6 +10,8 @@ static const WeftDType api_type[DT_COUNT] = {
 	[DT_f64] = {WEFT_FLOAT, 64, 1},       [DT_c32] = {WEFT_COMPLEX, 32, 1},
 	[DT_c64] = {WEFT_COMPLEX, 64, 1},     [DT_c128] = {WEFT_COMPLEX, 128, 1},
 	[DT_f8e4m3] = {WEFT_F8_E4M3FN, 8, 1}, [DT_f8e5m2] = {WEFT_F8_E5M2, 8, 1},
+	[DT_f8e4m3fnuz] = {WEFT_F8_E4M3FNUZ, 8, 1},
+	[DT_f8e5m2fnuz] = {WEFT_F8_E5M2FNUZ, 8, 1},
 };
 
 WeftDType dtype_to_api(DType t)

@@ -324,16 +324,26 @@ static Truth guard_holds(const SymTab *t, GuardKind kind, Sym a, Sym b)
 	return kind == GUARD_EQ ? eq : eq == YES ? NO : eq == NO ? YES : MAYBE;
 }
 
-void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
+static bool has_guard(const Graph *g, GuardKind kind, Sym a, Sym b)
 {
-	if (guard_holds(g->ir->syms, kind, a, b) == YES)
-		return;
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *o = &g->guard.data[k];
 		bool swapped = kind != GUARD_LE && o->a.i == b.i && o->b.i == a.i;
 		if (o->kind == kind && ((o->a.i == a.i && o->b.i == b.i) || swapped))
-			return;
+			return true;
 	}
+	return false;
+}
+
+bool graph_requires_equal(const Graph *g, Sym a, Sym b)
+{
+	return has_guard(g, GUARD_EQ, a, b);
+}
+
+void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
+{
+	if (guard_holds(g->ir->syms, kind, a, b) == YES || has_guard(g, kind, a, b))
+		return;
 	GraphGuard new = {kind, a, b, intern_str(&g->ir->strings, why ? why : "")};
 	array_push(graph_arena(g), &g->guard, new);
 }

@@ -357,6 +357,8 @@ Truth graph_same_extent(const Graph *, Sym, Sym);
  * provably false is added too, without an error. why: the reason in the message if the guard fails;
  * copied; NULL counts as "". */
 void graph_guard(Graph *, GuardKind, Sym a, Sym b, const char *why);
+/* Whether a guard requires that two sizes are equal. */
+bool graph_requires_equal(const Graph *, Sym, Sym);
 /* Finds the first dimension of an input whose extent contains the size symbol, and sets *input to
  * the index in g->input and *dim to the dimension. Returns false if there is none; *input and *dim
  * then have no meaning. All inputs are tensors. */
@@ -528,6 +530,8 @@ const char *node_str(const Graph *, Node, const char *name);
 /* Returns the attribute `name`, a list of symbolic integers, and sets *n to its length. Returns
  * NULL and sets *n to 0 if the list is empty or absent. */
 const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
+/* Returns the bits of the dimensions that the attribute `name` lists: constants below MAX_RANK. */
+uint32_t node_dim_bits(const Graph *, Node, const char *name);
 /* Returns the operand of a Tensor argument, by its name in the schema; none if the operand is
  * absent, and for an argument that is no tensor. Of a Tensor[] argument, returns the first tensor;
  * none if the list is empty. A name that the schema lacks is an internal error. */

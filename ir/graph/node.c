@@ -234,6 +234,15 @@ const Sym *node_ints(const Graph *g, Node n, const char *name, uint32_t *count)
 	return *count ? a->ints : NULL;
 }
 
+uint32_t node_dim_bits(const Graph *g, Node n, const char *name)
+{
+	uint32_t count, bits = 0;
+	const Sym *dim = node_ints(g, n, name, &count);
+	for (uint32_t k = 0; k < count; k++)
+		bits |= 1u << sym_const(g->ir->syms, dim[k]);
+	return bits;
+}
+
 /* ---- operands by name ---- */
 
 /* How many operands argument k of the schema takes. */

@@ -14,6 +14,17 @@ int64_t tensor_numel(const Tensor *t)
 	return n;
 }
 
+const char *tensor_type_str(Arena *a, const Tensor *t)
+{
+	Text s;
+	text_init(&s, a);
+	text_printf(&s, "%s[", dtype_name(t->dtype));
+	for (uint32_t k = 0; k < t->rank; k++)
+		text_printf(&s, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
+	text_add(&s, "]");
+	return s.data;
+}
+
 uint64_t tensor_bytes(const Tensor *t)
 {
 	return (uint64_t)tensor_numel(t) * dtype_size(t->dtype);
@@ -77,9 +88,8 @@ void tensor_read_f64(const Tensor *t, int64_t first, int64_t n, double *dst)
 	case DT_bf16: READ(uint16_t, (double)bf16_to_f32(v))
 	case DT_f32: READ(float, (double)v)
 	case DT_f64: READ(double, v)
-	case DT_f8e4m3: READ(uint8_t, (double)f8e4m3_to_f32(v))
-	case DT_f8e5m2: READ(uint8_t, (double)f8e5m2_to_f32(v))
-	default: memset(dst, 0, (size_t)n * sizeof *dst);
+	case DT_none: memset(dst, 0, (size_t)n * sizeof *dst); break;
+	default: READ(uint8_t, (double)narrow_to_f32(t->dtype, v)) /* f8 */
 	}
 }
 
@@ -152,9 +162,9 @@ void tensor_write_f64(Tensor *t, int64_t first, int64_t n, const double *src)
 	case DT_bf16: WRITE(uint16_t, f32_to_bf16((float)src[i]))
 	case DT_f32: WRITE(float, src[i])
 	case DT_f64: WRITE(double, src[i])
-	case DT_f8e4m3: WRITE(uint8_t, f32_to_f8e4m3((float)src[i]))
-	case DT_f8e5m2: WRITE(uint8_t, f32_to_f8e5m2((float)src[i]))
 	default:
+		if (dtype_is_narrow(t->dtype)) /* f8 */
+			WRITE(uint8_t, f32_to_narrow(t->dtype, (float)src[i]))
 		write_ints(t, first, n, src);
 		break;
 	}
@@ -178,9 +188,8 @@ void tensor_write_i64(Tensor *t, int64_t first, int64_t n, const int64_t *src)
 	case DT_bf16: WRITE(uint16_t, f32_to_bf16((float)src[i]))
 	case DT_f32: WRITE(float, src[i])
 	case DT_f64: WRITE(double, src[i])
-	case DT_f8e4m3: WRITE(uint8_t, f32_to_f8e4m3((float)src[i]))
-	case DT_f8e5m2: WRITE(uint8_t, f32_to_f8e5m2((float)src[i]))
-	default: break;
+	case DT_none: break;
+	default: WRITE(uint8_t, f32_to_narrow(t->dtype, (float)src[i])) /* f8 */
 	}
 }
 

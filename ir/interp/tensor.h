@@ -18,6 +18,8 @@ typedef struct Tensor {
 int64_t tensor_numel(const Tensor *);
 /* Returns the number of bytes of the data. */
 uint64_t tensor_bytes(const Tensor *);
+/* Returns the type as text, in the arena: "f32[2, 3]". */
+const char *tensor_type_str(Arena *, const Tensor *);
 
 /* Elements are numbered in row-major order; element numbers are not checked. The functions below
  * convert between the tensor's dtype and double or int64 as docs/numerics.md says: floats are

@@ -53,12 +53,7 @@ static bool rounds(const Graph *g, Node n)
 
 static bool holds(DType d, double x)
 {
-	float y = (float)x;
-	y = d == DT_f16      ? f16_to_f32(f32_to_f16(y))
-	    : d == DT_bf16   ? bf16_to_f32(f32_to_bf16(y))
-	    : d == DT_f8e5m2 ? f8e5m2_to_f32(f32_to_f8e5m2(y))
-			     : f8e4m3_to_f32(f32_to_f8e4m3(y));
-	return (double)y == x || isnan(x);
+	return (double)narrow_round(d, (float)x) == x || isnan(x);
 }
 
 /* Has n an argument that d, a storage type, does not hold? */

@@ -18,10 +18,6 @@ enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 	X(DT_i32, int32_t, uint32_t) X(DT_i64, int64_t, uint64_t) X(DT_u16, uint16_t, uint32_t)    \
 	X(DT_u32, uint32_t, uint32_t) X(DT_u64, uint64_t, uint64_t)
 #define FLOATS(X) X(DT_f32, float, fmaf) X(DT_f64, double, fma)
-#define STORAGE(X)                                                                                 \
-	X(DT_f16, f32_to_f16, f16_to_f32, h) X(DT_bf16, f32_to_bf16, bf16_to_f32, h)               \
-	X(DT_f8e4m3, f32_to_f8e4m3, f8e4m3_to_f32, b) X(DT_f8e5m2, f32_to_f8e5m2, f8e5m2_to_f32, b)
-
 #define INLINE static inline __attribute__((always_inline))
 
 /* out[i] = expr over a, b, c, i */
@@ -222,12 +218,13 @@ INLINE int64_t to_int64(double v)
 		case DT_bool: EACH(uint8_t, a[i] != 0);                                            \
 		case DT_f32: EACH(float, a[i]);                                                    \
 		case DT_f64: EACH(double, a[i]);                                                   \
-		STORAGE(TO_STORAGE)                                                                \
 		TO_INTS                                                                            \
-		default: return;                                                                   \
+		default:                                                                           \
+			if (!dtype_is_narrow(to))                                                  \
+				return;                                                            \
+			EACH(float, narrow_round(to, (float)a[i]));                                \
 		}                                                                                  \
 	}
-#define TO_STORAGE(D, PACK, UNPACK, B) case D: EACH(float, UNPACK(PACK((float)a[i])));
 #define TO_INT(D, T, W) case D: EACH(T, a[i]);
 #define TO_INTS INTS(TO_INT)
 CONVERT_TO(i64, int64_t)
@@ -248,32 +245,16 @@ static uint32_t repr_size(DType t)
 static void bitcast(DType from, DType to, void *out, const void *in, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		union {
-			uint64_t u;
-			uint16_t h;
-			uint8_t b;
-		} bits = {0};
+		uint64_t bits = 0; /* the low bytes come first */
 		float v;
-		switch (from) {
-#define X(D, PACK, UNPACK, B)                                                                      \
-	case D:                                                                                    \
-		memcpy(&v, (const char *)in + i * 4, 4);                                           \
-		bits.u = PACK(v);                                                                  \
-		break;
-		STORAGE(X)
-#undef X
-		default: memcpy(&bits, (const char *)in + i * dtype_size(from), dtype_size(from));
-		}
-		switch (to) {
-#define X(D, PACK, UNPACK, B)                                                                      \
-	case D:                                                                                    \
-		v = UNPACK(bits.B);                                                                \
-		memcpy((char *)out + i * 4, &v, 4);                                                \
-		break;
-		STORAGE(X)
-#undef X
-		default: memcpy((char *)out + i * dtype_size(to), &bits, dtype_size(to));
-		}
+		memcpy(dtype_is_narrow(from) ? (void *)&v : (void *)&bits,
+		       (const char *)in + i * repr_size(from), repr_size(from));
+		if (dtype_is_narrow(from))
+			bits = f32_to_narrow(from, v);
+		if (dtype_is_narrow(to))
+			v = narrow_to_f32(to, (uint32_t)bits);
+		memcpy((char *)out + i * repr_size(to),
+		       dtype_is_narrow(to) ? (void *)&v : (void *)&bits, repr_size(to));
 	}
 }
 

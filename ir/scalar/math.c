@@ -44,6 +44,20 @@ static const LibDef generic[] = {
 		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
 		"r = select(lt(a, 0x3c800000), low, select(gt(high, 0x43e00000), 0x43e00000, "
 		"high)); bitcast[f32](or(xor(i, a), select(gt(a, 0x7f800000), 0x7fc00000, r)))"},
+	{"round_f8e4m3fnuz", LIB_F32, "x", EXPAND,
+		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
+		"low = bitcast[i32](bitcast[f32](a) + 8192.0 - 8192.0); "
+		"high = and(a + 0x7ffff + and(shr(a, 20), 1), 0xfff00000); "
+		"r = select(lt(a, 0x3c000000), low, high); "
+		"n = select(eq(r, 0), 0, or(xor(i, a), r)); "
+		"bitcast[f32](select(ge(a, 0x43780000), 0x7fc00000, n))"},
+	{"round_f8e5m2fnuz", LIB_F32, "x", EXPAND,
+		"i = bitcast[i32](x); a = and(i, 0x7fffffff); "
+		"low = bitcast[i32](bitcast[f32](a) + 64.0 - 64.0); "
+		"high = and(a + 0xfffff + and(shr(a, 21), 1), 0xffe00000); "
+		"r = select(lt(a, 0x38000000), low, high); "
+		"n = select(eq(r, 0), 0, or(xor(i, a), r)); "
+		"bitcast[f32](select(ge(a, 0x47700000), 0x7fc00000, n))"},
 	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32:
 	 * a multiplication moves the exponent, of subnormals too; narrowing rounds by integer
 	 * addition where the result is normal, else by adding the number whose last place is that
@@ -84,6 +98,26 @@ static const LibDef generic[] = {
 		"0x3c0, 0x7e); "
 		"r = select(gt(a, 0x7f800000), 0x7f, select(lt(a, 0x3c800000), low, high)); "
 		"convert[u8](or(r, and(shr(u, 24), 0x80)))"},
+	{"from_f8e4m3fnuz", LIB_UINT, "h", 0,
+		"u = convert[u32](h); v = bitcast[u32](bitcast[f32](shl(and(u, 0x7f), 20)) * "
+		"0x1p119); bitcast[f32](select(eq(u, 0x80), 0x7fc00000, or(v, shl(and(u, 0x80), "
+		"24))))"},
+	{"to_f8e4m3fnuz", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + "
+		"8192.0) - 0x46000000; high = shr(a + 0x7ffff + and(shr(a, 20), 1), 20) - 0x3b8; "
+		"r = select(lt(a, 0x3c000000), low, high); "
+		"n = select(eq(r, 0), 0, or(r, and(shr(u, 24), 0x80))); "
+		"convert[u8](select(gt(r, 0x7f), 0x80, n))"},
+	{"from_f8e5m2fnuz", LIB_UINT, "h", 0,
+		"u = convert[u32](h); v = bitcast[u32](bitcast[f32](shl(and(u, 0x7f), 21)) * "
+		"0x1p111); bitcast[f32](select(eq(u, 0x80), 0x7fc00000, or(v, shl(and(u, 0x80), "
+		"24))))"},
+	{"to_f8e5m2fnuz", LIB_F32, "x", 0,
+		"u = bitcast[u32](x); a = and(u, 0x7fffffff); low = bitcast[u32](bitcast[f32](a) + "
+		"64.0) - 0x42800000; high = shr(a + 0xfffff + and(shr(a, 21), 1), 21) - 0x1bc; "
+		"r = select(lt(a, 0x38000000), low, high); "
+		"n = select(eq(r, 0), 0, or(r, and(shr(u, 24), 0x80))); "
+		"convert[u8](select(gt(r, 0x7f), 0x80, n))"},
 	/* The product is exact in f64; the sum is rounded to odd, so that rounding it to f32 is
 	 * rounding once (S. Boldo, G. Melquiond, "Emulation of FMA and correctly rounded sums",
 	 * 2008). */

@@ -305,7 +305,7 @@ const ScFn *scalar_dot(ScOp op)
 
 const ScFn *scalar_round(DType d)
 {
-	char name[16];
+	char name[24];
 	snprintf(name, sizeof name, "round_%s", dtype_name(d));
 	return scalar_lib(name, DT_f32);
 }

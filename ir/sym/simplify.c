@@ -174,6 +174,15 @@ static bool rest_is_small(SymTab *t, Sym e, Sym d, Split *s)
 	return room.i && sym_nonneg(t, e) && sym_nonneg(t, room);
 }
 
+/* Whether -d <= e < 0: the quotient is -1. */
+static bool is_just_below(SymTab *t, Sym e, Sym d, Split *s)
+{
+	if (sym_node(t, e)->hi >= 0)
+		return false;
+	*s = (Split){sym_int(t, -1), add_quiet(t, e, d)};
+	return s->rest.i && sym_nonneg(t, s->rest);
+}
+
 /* A proper factor g of the monomial d by which e = g*quot + rest with 0 <= rest < g. */
 static bool find_factor(SymTab *t, Sym e, Sym d, SymTerm *g, Split *s)
 {
@@ -280,7 +289,7 @@ static Sym floordiv_reduced(SymTab *t, Sym e, Sym d)
 	if (division_is_trivial(t, e, d, false, &trivial))
 		return trivial;
 	Split s;
-	if (rest_is_small(t, e, d, &s))
+	if (rest_is_small(t, e, d, &s) || is_just_below(t, e, d, &s))
 		return s.quot;
 	Sym nested = floordiv_nested(t, e, d);
 	if (nested.i)
@@ -345,7 +354,7 @@ static Sym mod_reduced(SymTab *t, Sym e, Sym d)
 	if (division_is_trivial(t, e, d, true, &trivial))
 		return trivial;
 	Split s;
-	if (rest_is_small(t, e, d, &s))
+	if (rest_is_small(t, e, d, &s) || is_just_below(t, e, d, &s))
 		return s.rest;
 	SymTerm g;
 	if (find_factor(t, e, d, &g, &s)) {

@@ -178,6 +178,28 @@ def test_a_lower_precision():
         weft.compile(net, (x,), precision="f8")
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"])
+def test_floats_of_8_bits(dtype):
+    d = getattr(torch, dtype)
+
+    class M(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("w", torch.linspace(-300, 300, 8).to(d))
+
+        def forward(self, x, q):
+            return x.to(d), q.float() + self.w.float(), (q.float() * 2).to(d)
+
+    x = torch.tensor([-0.0, 1e-9, -1e-4, 240, 248, -464, 61440, float("nan")])
+    q = torch.arange(0, 256, 32, dtype=torch.uint8).view(d)
+    net = M()
+    got, traced = weft.compile(net, (x, q))(x, q), torch.compile(net, backend="weft")(x, q)
+    for a, b, want in zip(got, traced, net(x, q)):
+        assert a.dtype == b.dtype == want.dtype
+        for y in (a, b):
+            torch.testing.assert_close(y.float(), want.float(), rtol=0, atol=0, equal_nan=True)
+
+
 def test_arguments_of_compile():
     net, x = Net().eval(), torch.randn(2, 4)
     with pytest.raises(TypeError, match=r"args is a tuple of example inputs, \(x,\), not Tensor"):

@@ -31,6 +31,8 @@ static const struct {
 	{"bf16", "bfloat16", NULL, {WEFT_BFLOAT, 16, 1}},
 	{"f8e4m3", "float8_e4m3fn", NULL, {WEFT_F8_E4M3FN, 8, 1}},
 	{"f8e5m2", "float8_e5m2", NULL, {WEFT_F8_E5M2, 8, 1}},
+	{"f8e4m3fnuz", "float8_e4m3fnuz", NULL, {WEFT_F8_E4M3FNUZ, 8, 1}},
+	{"f8e5m2fnuz", "float8_e5m2fnuz", NULL, {WEFT_F8_E5M2FNUZ, 8, 1}},
 };
 enum { NDTYPE = sizeof dtypes / sizeof *dtypes };
 

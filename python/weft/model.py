@@ -293,7 +293,8 @@ def default_threads() -> int:
 
 _NUMPY = {"f32": "float32", "f64": "float64", "f16": "float16", "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8", "u8": "uint8",
           "u16": "uint16", "u32": "uint32", "u64": "uint64", "bool": "bool", "c64": "complex64", "c128": "complex128", "bf16": "bfloat16",
-          "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2"}
+          "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2",
+          "f8e4m3fnuz": "float8_e4m3fnuz", "f8e5m2fnuz": "float8_e5m2fnuz"}
 
 
 def _empty(dtype: str, shape: tuple[int, ...]) -> Any:

@@ -225,13 +225,14 @@ static bool step_select(Fuzz *f)
 
 static bool is_storage(DType d)
 {
-	return dtype_is_float(d) && dtype_size(d) < 4;
+	return dtype_is_narrow(d);
 }
 
 /* Through an f8, in which nothing is computed: what is out of its range is another story. */
 static Node through_f8(Fuzz *f, Node x)
 {
-	Node n = b_convert(&f->b, x, fuzz_chance(f, 50) ? DT_f8e4m3 : DT_f8e5m2);
+	static const DType f8[] = {DT_f8e4m3, DT_f8e5m2, DT_f8e4m3fnuz, DT_f8e5m2fnuz};
+	Node n = b_convert(&f->b, x, f8[fuzz_below(f, 4)]);
 	return b_convert(&f->b, n, DT_f32);
 }
 

@@ -52,22 +52,11 @@ static double rounding(DType d)
 	}
 }
 
-static const char *type_text(Arena *a, const Tensor *t)
-{
-	Text s;
-	text_init(&s, a);
-	text_printf(&s, "%s[", dtype_name(t->dtype));
-	for (uint32_t k = 0; k < t->rank; k++)
-		text_printf(&s, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
-	text_add(&s, "] ");
-	return s.data;
-}
-
 bool digest_agrees(Ctx *ctx, const Tensor *got, const char *line, double slack)
 {
 	if (strcmp(line, "none") == 0)
 		return true;
-	const char *type = type_text(ctx->arena, got);
+	const char *type = arena_printf(ctx->arena, "%s ", tensor_type_str(ctx->arena, got));
 	if (strncmp(line, type, strlen(type)) != 0)
 		return false;
 	char *end;
@@ -83,7 +72,7 @@ bool digest_agrees(Ctx *ctx, const Tensor *got, const char *line, double slack)
 const char *digest_text(Ctx *ctx, const Tensor *t)
 {
 	Digest d = digest(t);
-	const char *type = type_text(ctx->arena, t);
+	const char *type = arena_printf(ctx->arena, "%s ", tensor_type_str(ctx->arena, t));
 	return d.fraction ? arena_printf(ctx->arena, "%s%.9g %lld", type, d.sum, d.code)
 			  : arena_printf(ctx->arena, "%s%lld", type, (long long)d.whole);
 }

@@ -10,7 +10,7 @@ static const struct {
 	DType dtype;
 	int code;
 } codes[] = {{DT_u8, 1}, {DT_i8, 2}, {DT_i16, 3}, {DT_i32, 4}, {DT_i64, 5}, {DT_f16, 6}, {DT_f32, 7}, {DT_f64, 8}, {DT_c32, 9},
-             {DT_c64, 10}, {DT_c128, 11}, {DT_bool, 12}, {DT_bf16, 13}, {DT_u16, 28}, {DT_f8e4m3, 29}, {DT_f8e5m2, 30}, {DT_u32, 34},
+             {DT_c64, 10}, {DT_c128, 11}, {DT_bool, 12}, {DT_bf16, 13}, {DT_u16, 28}, {DT_f8e4m3, 29}, {DT_f8e5m2, 30}, {DT_f8e4m3fnuz, 31}, {DT_f8e5m2fnuz, 32}, {DT_u32, 34},
              {DT_u64, 35}};
 
 typedef struct {

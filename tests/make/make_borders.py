@@ -206,30 +206,17 @@ def digest(f, scalar, args, text):
     return "\n".join(lines) if len(lines) > len(y) else None
 
 
-def mark(path, differs):
-    """Lines of FILE: operator and sample, a tab, the line that differs."""
-    wrong = set(open(differs).read().splitlines())
-    lines, name, key = [], "", ""
-    for text in open(path).read().splitlines():
-        if text[0] == " ":
-            key = name + text
-        elif text[0] not in "=?<>":
-            name = text
-        lines.append("? " + text if text[0] in "=<>" and f"{key}\t{text}" in wrong else text)
-    open(path, "w").write("\n".join(lines) + "\n")
-
-
 def main():
     path, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--differs"]:
-        return mark(path, only[1])
+        return me.mark(path, only[1], lines=True)
     me.digest = digest
     old, name = {}, ""
     for text in open(path) if only else ():
         name = text.strip() if text[0] not in " =?<>" else name
         old[name] = old.get(name, "") + text
     parts, todo = [], []
-    for name, args, cases, scalar in ms.blocks():
+    for name, args, cases, scalar in ms.blocks_in_order(old):
         if only and name not in only:
             parts.append(old.get(name, ""))
             continue

@@ -160,16 +160,19 @@ def results(todo):
     return found
 
 
-def mark(path, differs):
-    wrong = set(open(differs).read().splitlines())
-    lines, name, key = [], "", ""
+def mark(path, differs, lines=False):
+    """Marks what the file DIFFERS names: operator and sample, whose result gets "?" for "="; lines: a tab and the line behind them, which gets
+    "? " in front (make_borders.py)."""
+    wrong, out, name, key = set(open(differs).read().splitlines()), [], "", ""
     for line in open(path).read().splitlines():
         if line[0] == " ":
             key = name + line
-        elif line[0] not in "=?":
+        elif line[0] not in "=?<>":
             name = line
-        lines.append(line.replace("=", "?", 1) if line[0] == "=" and key in wrong else line)
-    open(path, "w").write("\n".join(lines) + "\n")
+        if line[0] in "=<>" and (f"{key}\t{line}" if lines else key) in wrong:
+            line = "? " + line if lines else "?" + line[1:]
+        out.append(line)
+    open(path, "w").write("\n".join(out) + "\n")
 
 
 def thinned(entries):
@@ -188,7 +191,7 @@ def main():
         name = line.strip() if line[0] not in " =?" else name
         old[name] = old.get(name, "") + line
     parts, todo = [], []
-    for name, args, cases, scalar in ms.blocks():
+    for name, args, cases, scalar in ms.blocks_in_order(old):
         if only and name not in only:
             parts.append(old.get(name, ""))
             continue

@@ -101,7 +101,7 @@ def main():
     old = recorded(path)
     decided = {line[1:].partition(" | ")[0]: line for text in old.values() for line in text.splitlines() if line[0] == "+"}
     parts, todo = [], []
-    for name, args, cases, scalar in ms.blocks():
+    for name, args, cases, scalar in ms.blocks_in_order(old):
         if only and name not in only:
             parts.append(old.get(name, ""))
             continue

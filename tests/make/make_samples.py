@@ -25,7 +25,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DTYPES = {"bool": torch.bool, "u8": torch.uint8, "i8": torch.int8, "i16": torch.int16, "i32": torch.int32, "i64": torch.int64,
           "u16": torch.uint16, "u32": torch.uint32, "u64": torch.uint64, "f16": torch.float16, "bf16": torch.bfloat16,
           "f32": torch.float32, "f64": torch.float64, "c32": torch.complex32, "c64": torch.complex64, "c128": torch.complex128,
-          "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2}
+          "f8e4m3": torch.float8_e4m3fn, "f8e5m2": torch.float8_e5m2,
+          "f8e4m3fnuz": torch.float8_e4m3fnuz, "f8e5m2fnuz": torch.float8_e5m2fnuz}
 NAMES = {v: k for k, v in DTYPES.items()}
 VARIANTS = ("f16", "bf16", "f64", "i64", "i32", "u8", "bool")
 T = torch
@@ -349,6 +350,12 @@ def known(names):
     unknown = set(names) - {b[0] for b in blocks()}
     if unknown:
         sys.exit(f"there is no operator {', '.join(sorted(unknown))}")
+
+
+def blocks_in_order(old):
+    """blocks() in the order of a file, by whose names `old` is."""
+    made = {block[0]: block for block in blocks()}
+    return [made[name] for name in in_order(old, list(made))]
 
 
 def in_order(old, names):

@@ -37,10 +37,11 @@ static void wide_constants(const Ir *from, Ir *to)
 /* A word of the text that is a dtype to be widened; its length, or 0. */
 static size_t narrow_word(const char *p, const char **wide)
 {
-	static const char *const narrow[] = {"f8e4m3", "f8e5m2", "bf16", "f16", "f32", "c64"};
-	for (uint32_t k = 0; k < 6; k++) {
+	static const char *const narrow[] = {"f8e4m3", "f8e5m2", "f8e4m3fnuz", "f8e5m2fnuz",
+					     "bf16",   "f16",    "f32",        "c64"};
+	for (uint32_t k = 0; k < 8; k++) {
 		size_t n = strlen(narrow[k]);
-		*wide = k == 5 ? "c128" : "f64";
+		*wide = k == 7 ? "c128" : "f64";
 		if (!strncmp(p, narrow[k], n) && !isalnum((unsigned char)p[-1]) &&
 		    !isalnum((unsigned char)p[n]))
 			return n;

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 
-STORAGE = (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+STORAGE = (torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e4m3fnuz, torch.float8_e5m2fnuz)
 EVERY_FLOAT = (torch.float32, torch.float64, *STORAGE)
 
 

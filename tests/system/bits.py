@@ -16,7 +16,8 @@ import tempfile
 # dtype of a .safetensors file: array code of its bits, bits of an infinity without sign (a larger
 # number is a NaN)
 FLOATS = {"F64": ("Q", 0x7FF0000000000000), "F32": ("I", 0x7F800000), "F16": ("H", 0x7C00),
-          "BF16": ("H", 0x7F80), "F8_E5M2": ("B", 0x7C), "F8_E4M3": ("B", 0x7E)}
+          "BF16": ("H", 0x7F80), "F8_E5M2": ("B", 0x7C), "F8_E4M3": ("B", 0x7E),
+          "F8_E4M3FNUZ": ("B", 0x7F), "F8_E5M2FNUZ": ("B", 0x7F)}
 
 
 class NoLlvm(Exception):

@@ -18,9 +18,11 @@ from bits import difference, find, read_tensors
 
 BACKENDS = ("jit", "c", "llvm", "loops")
 # Of what a result may be off: relative to itself and to the mean. f16, bf16 and f8: one step of the dtype.
-TOLERANCE = {"F64": 1e-10, "F32": 2e-5, "F16": 2.0**-10, "BF16": 2.0**-7, "F8_E4M3": 2.0**-3, "F8_E5M2": 2.0**-2}
+TOLERANCE = {"F64": 1e-10, "F32": 2e-5, "F16": 2.0**-10, "BF16": 2.0**-7, "F8_E4M3": 2.0**-3, "F8_E5M2": 2.0**-2,
+             "F8_E4M3FNUZ": 2.0**-3, "F8_E5M2FNUZ": 2.0**-2}
 REFUSED, GUARD = "is written by the graph", "which weft cannot check"
-NARROW = {"F16": (5, 10), "BF16": (8, 7), "F8_E4M3": (4, 3), "F8_E5M2": (5, 2)}  # bits of exponent and mantissa
+NARROW = {"F16": (5, 10), "BF16": (8, 7), "F8_E4M3": (4, 3), "F8_E5M2": (5, 2),
+          "F8_E4M3FNUZ": (4, 3), "F8_E5M2FNUZ": (5, 2)}  # bits of exponent and mantissa
 
 
 def narrow_value(dtype, bits):
@@ -28,8 +30,11 @@ def narrow_value(dtype, bits):
     sign = -1.0 if bits >> (exponent_bits + mantissa_bits) else 1.0
     exponent = bits >> mantissa_bits & ((1 << exponent_bits) - 1)
     mantissa = bits & ((1 << mantissa_bits) - 1)
-    bias, top = (1 << (exponent_bits - 1)) - 1, (1 << exponent_bits) - 1
-    if exponent == top and (dtype != "F8_E4M3" or mantissa == 7):
+    fnuz = dtype.endswith("FNUZ")
+    bias, top = (1 << (exponent_bits - 1)) - (not fnuz), (1 << exponent_bits) - 1
+    if fnuz and bits == 0x80:
+        return float("nan")
+    if not fnuz and exponent == top and (dtype != "F8_E4M3" or mantissa == 7):
         return sign * float("inf") if mantissa == 0 else float("nan")
     scale = 2.0 ** (max(exponent, 1) - bias - mantissa_bits)
     return sign * scale * (mantissa + ((1 << mantissa_bits) if exponent else 0))

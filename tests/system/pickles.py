@@ -58,7 +58,8 @@ MEMBERS = {"q": Q, "scale": SCALE}
 SIZES = {8: (("DoubleStorage", "float64"), ("LongStorage", "int64"), ("", "uint64")),
          4: (("FloatStorage", "float32"), ("IntStorage", "int32"), ("", "uint32")),
          2: (("HalfStorage", "float16"), ("BFloat16Storage", "bfloat16"), ("ShortStorage", "int16"), ("", "uint16")),
-         1: (("CharStorage", "int8"), ("ByteStorage", "uint8"), ("BoolStorage", "bool"), ("", "float8_e4m3fn"), ("", "float8_e5m2"))}
+         1: (("CharStorage", "int8"), ("ByteStorage", "uint8"), ("BoolStorage", "bool"), ("", "float8_e4m3fn"), ("", "float8_e5m2"),
+             ("", "float8_e4m3fnuz"), ("", "float8_e5m2fnuz"))}
 
 
 def wrapper(state):

@@ -34,8 +34,9 @@ ends() {
 
 expect 0 '^weft 0' "$weft" --version
 expect 0 'usage: weft COMMAND' "$weft" --help
-for c in compile run check bench show ops; do
+for c in compile run check bench show ops doctor; do
 	expect 0 "usage: weft $c" "$weft" $c --help
+	expect 0 "usage: weft $c" "$weft" help $c
 	misuse "no option --nonsense" "$weft" $c --nonsense
 done
 expect 0 '^aten.hann_window .*code' "$weft" ops hann_window
@@ -44,6 +45,43 @@ expect 0 '"name": "aten.add.Tensor"' "$weft" ops --json 'aten.add.*'
 refuse 'no operator has a name like nonsense' "$weft" ops nonsense
 misuse 'no command' "$weft" nonsense
 misuse 'takes a value' "$weft" compile -o
+# a word that is near
+misuse 'no command compil; did you mean compile' "$weft" compil
+misuse 'no command shwo; did you mean show' "$weft" help shwo
+misuse 'no option --input; did you mean --inputs' "$weft" run --input "$ref"
+misuse 'no option --backnd; did you mean --backend' "$weft" check --backnd=c
+python3 -c 'import sys
+data = open(sys.argv[1], "rb").read()
+n = int.from_bytes(data[:8], "little")
+head = data[8:8 + n].replace(b"\"x.0\"", b"\"inptu\"")
+open(sys.argv[2], "wb").write(len(head).to_bytes(8, "little") + head + data[8 + n:])' "$ref" "$out/near.safetensors"
+refuse 'or input for input 0; did you mean inptu' "$weft" run "$model" --inputs "$out/near.safetensors" --outputs "$out/y.safetensors"
+refuse 'like rellu; did you mean aten.relu' "$weft" ops rellu
+refuse 'like sofmtax; did you mean aten.softmax' "$weft" ops sofmtax
+# arguments and options too many
+misuse 'unexpected argument x' "$weft" --version x
+misuse 'unexpected argument x' "$weft" --help x
+misuse 'unexpected argument x' "$weft" help show x
+misuse 'unexpected argument x' "$weft" doctor x
+misuse '-o is given twice' "$weft" compile "$model" -o "$out/a" -o "$out/b"
+misuse '--backend is given twice' "$weft" check "$model" "$ref" --backend c --backend=c
+misuse '--emit ,: a name is missing' "$weft" compile "$model" --emit , -o "$out/m.so"
+misuse '--emit so,: a name is missing' "$weft" compile "$model" --emit so, -o "$out/m.so"
+# a full disk
+for c in --version --help 'help run' 'compile --help' doctor ops "show $model" "compile $model -o $out/full.so" "compile $model -o -"; do
+	"$weft" $c >/dev/full 2>"$out/log"
+	[ $? -eq 1 ] && grep -q 'cannot write.*No space left' "$out/log" || { echo "FAIL: weft $c >/dev/full: $(cat "$out/log")"; bad=1; }
+done
+rm -f "$out/full.so"
+refuse 'no entry foo: there is run' "$weft" show "$model" --entry foo
+# what this machine has
+expect 0 '^ok *processor' "$weft" doctor
+expect 0 'C compiler' "$weft" doctor
+expect 0 '^missing *Python' "$weft" doctor --python "$out/nowhere"
+expect 0 'missing *C compiler *no-such-compiler' env CC=no-such-compiler "$weft" doctor
+"$weft" doctor --json --python "$out/nowhere" | python3 -c 'import json, sys
+j = {f["name"]: f for f in json.load(sys.stdin)["findings"]}
+assert j["processor"]["found"] and not j["Python"]["found"] and j["Python"]["advice"], j' || { echo 'FAIL: weft doctor --json'; bad=1; }
 refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80
 refuse 'cannot write' "$weft" compile "$model" -o "$out/no/such/folder/m.so"
 refuse 'no-such-file.pt2' "$weft" compile "$out/no-such-file.pt2" -o "$out/m.so"
@@ -55,6 +93,12 @@ ls "$out" | grep -q '^m\.' && echo "FAIL: something half-written was left" && ba
 expect 0 'operators in' "$weft" compile "$model" -o "$out/m.so"
 expect 0 '"kernels":' "$weft" compile "$model" -o "$out/m.so" --json
 expect 0 '^1 passed, 0 failed' "$weft" check "$out/m.so" "$ref" --threads 1,2
+# it has its target, and is not compiled again
+for o in '--target generic-c' '--tune zen4'; do
+	refuse "is compiled: ${o% *} is for model files" "$weft" run "$out/m.so" --inputs "$ref" --outputs "$out/o.safetensors" $o
+	refuse "is compiled: ${o% *} is for model files" "$weft" show "$out/m.so" $o
+done
+refuse 'no entry foo: there is run' "$weft" show "$out/m.so" --entry foo
 expect 0 '^1 passed, 0 failed' "$weft" check "$model" "$ref" --backend interp
 # of a call, too, the message names the file
 expect 1 'digits_cnn.pt2: input input has 2 dimensions, expected 4' "$weft" check "$model" "$root/tests/data/mlp.safetensors" --backend jit

@@ -29,14 +29,15 @@ def headings(section):
 TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
-for command in ("compile", "run", "check", "bench", "show"):
+for command in ("compile", "run", "check", "bench", "show", "ops", "doctor"):
     source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
-    assert taken and "LOAD_OPTIONS" in source, command
+    assert taken, command
+    all_read = shared if "LOAD_OPTIONS" in source else set()
     helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
     lines = [line for line in helped.splitlines() if line.startswith("  -")]
     named = {n for line in lines for n in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
-    differ(f"weft {command} --help", taken | shared, named)
+    differ(f"weft {command} --help", taken | all_read, named)
     differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
 
 # What is said of an option stands at that option.

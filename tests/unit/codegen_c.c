@@ -283,8 +283,9 @@ static void to_memory(DType d, void *mem, const void *natural)
 		switch (d) {
 		case DT_f16: ((uint16_t *)mem)[i] = f32_to_f16(f[i]); break;
 		case DT_bf16: ((uint16_t *)mem)[i] = f32_to_bf16(f[i]); break;
-		case DT_f8e4m3: ((uint8_t *)mem)[i] = f32_to_f8e4m3(f[i]); break;
-		case DT_f8e5m2: ((uint8_t *)mem)[i] = f32_to_f8e5m2(f[i]); break;
+		case DT_f8e4m3: case DT_f8e5m2: case DT_f8e4m3fnuz: case DT_f8e5m2fnuz:
+			((uint8_t *)mem)[i] = (uint8_t)f32_to_narrow(d, f[i]);
+			break;
 		default:
 			memcpy((char *)mem + i * dtype_size(d),
 			       (const char *)natural + i * dtype_size(d), dtype_size(d));
@@ -461,8 +462,9 @@ static void all_points(Bench *b, Points *list)
 	add(b, list, SC_bitcast, 1, DT_f32, DT_i32);
 	add(b, list, SC_bitcast, 1, DT_i32, DT_f32);
 	add(b, list, SC_bitcast, 1, DT_f64, DT_u64);
-	static const DType small[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
-	for (uint32_t k = 0; k < 4; k++) {
+	static const DType small[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2, DT_f8e4m3fnuz,
+				       DT_f8e5m2fnuz};
+	for (uint32_t k = 0; k < sizeof small / sizeof *small; k++) {
 		add(b, list, SC_let, 1, DT_f32, small[k]);
 		add(b, list, SC_let, 1, small[k], DT_f32);
 		add_conversion(b, list, scalar_round(small[k]));

@@ -25,7 +25,7 @@ typedef struct {
 	float x[2 * MOST_LANES];
 	uint16_t h[2 * MOST_LANES + 2];
 	_Alignas(64) float y[N];
-	_Alignas(64) uint16_t z[4 * MOST_LANES];
+	_Alignas(64) uint16_t z[6 * MOST_LANES];
 } Data;
 
 typedef struct {
@@ -135,8 +135,9 @@ static void put_memory(Kernel1 *k, Lx a, Lx b)
 	put(k, a);
 	ls_stream(f, y, lx_int(f, k->at - 2 * lanes + 1), b);
 	ls_fence(f);
-	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
-	for (int64_t i = 0; i < 4; i++) {
+	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2, DT_f8e4m3fnuz,
+					 DT_f8e5m2fnuz};
+	for (int64_t i = 0; i < 6; i++) {
 		LMem z = lmem_buf(k->z, storage[i]);
 		ls_store(f, z, lx_int(f, i * lanes * 2 / dtype_size(storage[i])), a, none);
 		put(k,

@@ -361,6 +361,10 @@ static void test_if_of_data(void **state)
 	expect(if_of_data("y", ints, none),
 	       "y is f32[N, 3] in one branch and i64[N, 3] in the other: the condition must be "
 	       "decided when the model is read");
+	/* other ranks: the same */
+	expect(if_of_data("y", flat, none),
+	       ": error: y is f32[N, 3] in one branch and f32[] in the other: the condition must "
+	       "be decided when the model is read");
 	expect(if_of_data("z", ints, node("Cast", "z", NULL, "y", int_attr("to", FLOAT))),
 	       "%y = get(");
 	/* nodes behind it that do not read it stay where they are */

@@ -1,5 +1,6 @@
 /* The op table: every schema parses, every expansion text is well formed, names are found, defaults
  * become attributes of the right kind. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -374,22 +375,44 @@ static void test_half(void **state)
 		if (b == b)
 			assert_int_equal(f32_to_bf16(b), v);
 	}
-	for (uint32_t v = 0; v < 256; v++) {
-		float f = f8e4m3_to_f32((uint8_t)v), e = f8e5m2_to_f32((uint8_t)v);
-		if (f == f)
-			assert_int_equal(f32_to_f8e4m3(f), v);
-		if (e == e)
-			assert_int_equal(f32_to_f8e5m2(e), v);
-	}
+	for (uint32_t v = 0; v < 256; v++)
+		for (DType d = DT_f8e4m3; d <= DT_f8e5m2fnuz; d++) {
+			float f = narrow_to_f32(d, v);
+			if (f == f)
+				assert_int_equal(f32_to_narrow(d, f), v);
+		}
 	assert_int_equal(f32_to_f16(65519.0f), 0x7bff); /* ties to even, then infinity */
 	assert_int_equal(f32_to_f16(65520.0f), 0x7c00);
 	assert_int_equal(f32_to_f16(2.98023223876953125e-8f), 0);
 	assert_int_equal(f32_to_f16(2.9802325e-8f), 1);
 	assert_int_equal(f32_to_f16(1.00048828125f), 0x3c00);
-	assert_int_equal(f32_to_f8e4m3(464.0f), 0x7e);
-	assert_int_equal(f32_to_f8e4m3(465.0f), 0x7e);
-	assert_int_equal(f32_to_f8e5m2(1e9f), 0x7c);
-	assert_true(f8e4m3_to_f32(0x7e) == 448.0f);
+	assert_int_equal(f32_to_narrow(DT_f8e4m3, 464.0f), 0x7e);
+	assert_int_equal(f32_to_narrow(DT_f8e4m3, 465.0f), 0x7e);
+	assert_int_equal(f32_to_narrow(DT_f8e5m2, 1e9f), 0x7c);
+	assert_true(narrow_to_f32(DT_f8e4m3, 0x7e) == 448.0f);
+}
+
+/* One NaN, no infinity, no -0; what rounds beyond the greatest number is NaN. */
+static void test_fnuz(void **state)
+{
+	(void)state;
+	static const struct {
+		DType d;
+		float most, beyond, least; /* beyond: halfway to what would be next */
+	} of[] = {{DT_f8e4m3fnuz, 240, 248, 0x1p-10f}, {DT_f8e5m2fnuz, 57344, 61440, 0x1p-17f}};
+	for (uint32_t k = 0; k < 2; k++) {
+		DType d = of[k].d;
+		assert_true(isnan(narrow_to_f32(d, 0x80)));
+		assert_true(dtype_max(d) == (double)of[k].most);
+		assert_true(narrow_to_f32(d, 1) == of[k].least);
+		assert_int_equal(f32_to_narrow(d, NAN), 0x80);
+		assert_int_equal(f32_to_narrow(d, -INFINITY), 0x80);
+		assert_int_equal(f32_to_narrow(d, of[k].beyond), 0x80);
+		assert_int_equal(f32_to_narrow(d, -nextafterf(of[k].beyond, 0)), 0xff);
+		assert_int_equal(f32_to_narrow(d, -0.0f), 0);
+		assert_int_equal(f32_to_narrow(d, -of[k].least / 2), 0);
+		assert_int_equal(f32_to_narrow(d, nextafterf(-of[k].least / 2, -1)), 0x81);
+	}
 }
 
 int main(void)
@@ -405,6 +428,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_schemas, setup, teardown),
 		cmocka_unit_test(test_promotion),
 		cmocka_unit_test(test_half),
+		cmocka_unit_test(test_fnuz),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

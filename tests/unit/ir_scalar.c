@@ -256,7 +256,8 @@ static void float_to_int(void)
 static void rounding(void **state)
 {
 	(void)state;
-	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2};
+	static const DType storage[] = {DT_f16, DT_bf16, DT_f8e4m3, DT_f8e5m2, DT_f8e4m3fnuz,
+					 DT_f8e5m2fnuz};
 	static const uint32_t low[] = {0,      1,      0x0fff, 0x1000, 0x1001,
 				       0x7fff, 0x8000, 0x8001, 0xffff};
 	static ScVal x[0x10000], got[0x10000], want[0x10000];

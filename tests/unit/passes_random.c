@@ -362,7 +362,8 @@ static void test_digits(void **state)
 	static const struct {
 		const char *dtype;
 		int digits;
-	} of[] = {{"f8e5m2", 3}, {"f8e4m3", 4}, {"bf16", 8}, {"f16", 11}, {"f32", 24}, {"f64", 53}};
+	} of[] = {{"f8e5m2", 3},     {"f8e4m3", 4}, {"f8e5m2fnuz", 3}, {"f8e4m3fnuz", 4},
+		  {"bf16", 8},      {"f16", 11},   {"f32", 24},       {"f64", 53}};
 	enum { DRAWN = 32768, EACH_BELOW = 12 };
 	for (uint32_t k = 0; k < sizeof of / sizeof of[0]; k++) {
 		char text[160];

@@ -12,6 +12,8 @@ const char *c_dtype_code(WeftDType d)
 	case WEFT_BFLOAT: return "WEFT_BFLOAT";
 	case WEFT_BOOL: return "WEFT_BOOL";
 	case WEFT_F8_E4M3FN: return "WEFT_F8_E4M3FN";
+	case WEFT_F8_E4M3FNUZ: return "WEFT_F8_E4M3FNUZ";
+	case WEFT_F8_E5M2FNUZ: return "WEFT_F8_E5M2FNUZ";
 	default: return "WEFT_F8_E5M2";
 	}
 }

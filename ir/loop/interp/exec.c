@@ -420,26 +420,23 @@ static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 /* Memory has the natural representation of the compute dtype. */
 static bool is_plain(DType d)
 {
-	return d != DT_bool && d != DT_f16 && d != DT_bf16 && d != DT_f8e4m3 && d != DT_f8e5m2;
+	return d != DT_bool && !dtype_is_narrow(d);
 }
 
 static void load_elements(DType d, uint32_t size, void *to, const char *from, uint32_t n)
 {
-	uint16_t h;
+	uint16_t h = 0;
 	if (is_plain(d)) {
 		memcpy(to, from, (size_t)n * size);
 		return;
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		const char *p = from + (size_t)k * size;
-		memcpy(&h, p, d == DT_f16 || d == DT_bf16 ? 2 : 1);
-		switch (d) {
-		case DT_bool: ((uint8_t *)to)[k] = *p != 0; break;
-		case DT_f16: ((float *)to)[k] = f16_to_f32(h); break;
-		case DT_bf16: ((float *)to)[k] = bf16_to_f32(h); break;
-		case DT_f8e4m3: ((float *)to)[k] = f8e4m3_to_f32((uint8_t)*p); break;
-		default: ((float *)to)[k] = f8e5m2_to_f32((uint8_t)*p); break;
-		}
+		memcpy(&h, p, size);
+		if (d == DT_bool)
+			((uint8_t *)to)[k] = *p != 0;
+		else
+			((float *)to)[k] = narrow_to_f32(d, h);
 	}
 }
 
@@ -451,18 +448,8 @@ static void store_elements(DType d, uint32_t size, char *to, const void *from, u
 		return;
 	}
 	for (uint32_t k = 0; k < n; k++) {
-		uint16_t h = 0;
-		uint8_t b = 0;
-		switch (d) {
-		case DT_f16: h = f32_to_f16(f[k]); break;
-		case DT_bf16: h = f32_to_bf16(f[k]); break;
-		case DT_f8e4m3: b = f32_to_f8e4m3(f[k]); break;
-		default: b = f32_to_f8e5m2(f[k]); break;
-		}
-		if (size == 2)
-			memcpy(to + 2 * (size_t)k, &h, 2);
-		else
-			to[k] = (char)b;
+		uint16_t h = (uint16_t)f32_to_narrow(d, f[k]);
+		memcpy(to + (size_t)k * size, &h, size); /* the low byte comes first */
 	}
 }
 

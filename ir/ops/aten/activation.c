@@ -296,8 +296,8 @@ OP(aten_glu){
 static Node build_logit(Build *b, Node n)
 {
 	Node x = aten_to_float(b, arg(b, n, "self"));
-	if (aten_has(b, n, "eps")) {
-		double eps = node_float(b->g, n, "eps");
+	double eps = aten_has(b, n, "eps") ? node_float(b->g, n, "eps") : -1;
+	if (!(eps < 0)) { /* which is none */
 		/* Not a clamp: with eps > 1/2 what is below eps becomes eps. */
 		Node below = b_bin_scalar(b, OP_lt, x, eps);
 		Node cut = b_bin_scalar(b, OP_minimum, x, 1 - eps);
@@ -313,5 +313,6 @@ OP(aten_logit){
 	.vjp = "[logit_backward(g, self, eps)]",
 	.jvp = "logit_backward(t_self, self, eps)", /* where the transposed one knows no NaN */
 	.batch = batch_element_wise,
-	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, eps=0.1",
+	.sample = "f32[n=3, 4] in 0.1..0.9; f32[n=2, 4] of 0 0.05 0.1 0.5 0.75 0.9 0.95 1, "
+		  "eps=0.1; f32[4] of -0 0.25 0.5 1, eps=-0.5",
 };

@@ -615,9 +615,11 @@ static Node pow_scalar(Build *b, Node n)
 		return dtype_is_float(d) ? b_full(b, d, 1, s.rank, s.dim)
 					 : b_full_int(b, d, 1, s.rank, s.dim);
 	if (dtype_is_inexact(d)) {
-		if (aten_scalar_is(b, n, "exponent", 0.5))
+		/* which are not pow at -inf and -0; of f16 PyTorch takes pow there */
+		bool roots = d != DT_f16;
+		if (roots && aten_scalar_is(b, n, "exponent", 0.5))
 			return b_un(b, OP_sqrt, x);
-		if (aten_scalar_is(b, n, "exponent", -0.5))
+		if (roots && aten_scalar_is(b, n, "exponent", -0.5))
 			return b_un(b, OP_rsqrt, x);
 		if (aten_scalar_is(b, n, "exponent", -1))
 			return b_un(b, OP_reciprocal, x);
@@ -643,7 +645,8 @@ OP(aten_pow_Tensor_Scalar){
 		  "f32[4] in 0.5..4, exponent=0.5; f32[n=3, 4], exponent=2; "
 		  "f32[4] in 0.5..4, exponent=-0.5; i32[4] in -4..4, exponent=3; "
 		  "f32[n=3, 4], exponent=0; f32[4] in 0.5..4, exponent=-1; "
-		  "c64[n=3] of 1 1 -2 0.5, exponent=-2; c64[3] of 0 0 1 1 -2 0.5, exponent=0.25",
+		  "c64[n=3] of 1 1 -2 0.5, exponent=-2; c64[3] of 0 0 1 1 -2 0.5, exponent=0.25; "
+		  "f16[4] of -inf -0 inf 4, exponent=0.5; f16[4] of -inf -0 inf 4, exponent=-0.5",
 };
 OP(aten_pow_Tensor_Tensor){
 	.schema = "aten.pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor",

@@ -329,13 +329,15 @@ OP(aten_log_sigmoid_forward){
 static Node build_logit_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
-	bool clamped = aten_has(b, n, "eps");
-	double low = clamped ? node_float(b->g, n, "eps") : 0;
+	double eps = aten_has(b, n, "eps") ? node_float(b->g, n, "eps") : -1;
+	bool clamped = !(eps < 0); /* which is none */
+	double low = clamped ? eps : 0;
 	Node below = b_bin_scalar(b, OP_lt, r.x, low);
 	Node out = b_bin(b, OP_bit_or, below, b_bin_scalar(b, OP_gt, r.x, 1 - low));
 	/* nothing is divided by 0 that is not selected */
 	Node x = b_select(b, out, aten_like(b, r.x, 0.5), r.x);
-	Node y = b_bin(b, OP_div, r.g, mul(&r, x, from(&r, 1, x)));
+	Node size = b_un(b, OP_abs, x); /* of -0 0, as PyTorch's scalar code has it */
+	Node y = b_bin(b, OP_div, r.g, mul(&r, size, from(&r, 1, x)));
 	return rounded(&r, b_select(b, out, aten_like(b, y, clamped ? 0 : (double)NAN), y));
 }
 OP(aten_logit_backward){

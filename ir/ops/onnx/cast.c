@@ -14,7 +14,7 @@ Node onnx_to_f8(Build *b, Node x, DType d, bool saturate)
 			b_bin_scalar(b, OP_minimum, b_bin_scalar(b, OP_maximum, wide, -most), most);
 		return b_convert(b, y, d);
 	}
-	if (d == DT_f8e5m2)
+	if (d != DT_f8e4m3)
 		return b_convert(b, wide, d);
 	/* the last value that rounds to the greatest one is halfway to the next, which is even */
 	Node beyond = b_bin_scalar(b, OP_gt, b_un(b, OP_abs, wide), 464);
@@ -23,7 +23,7 @@ Node onnx_to_f8(Build *b, Node x, DType d, bool saturate)
 
 static Node cast(Build *b, Node n, Node x, DType d)
 {
-	if (d == DT_f8e4m3 || d == DT_f8e5m2)
+	if (dtype_is_narrow(d) && dtype_size(d) == 1)
 		return onnx_to_f8(b, x, d, node_bool(b->g, n, "saturate"));
 	return b_convert(b, x, d);
 }

@@ -32,11 +32,11 @@ Node onnx_clamp(Build *, Node x, double low, double high);
  * Returns false after an error. */
 bool onnx_axes(Build *, Node n, const char *name, uint32_t rank, uint32_t *axes, uint32_t *count);
 /* Returns x rounded to a data type of ONNX, by its number, that is kept in a wider dtype
- * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large becomes the greatest
- * number, else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
+ * (onnx_kept_type in frontend/onnx/priv.h). saturate: what is too large for FLOAT8E8M0 becomes the
+ * greatest number, else NaN. mode: "up", "down" or "nearest", of FLOAT8E8M0. */
 Node onnx_to_stored(Build *, Node x, int64_t type, bool saturate, const char *mode);
-/* Returns x converted to f8e4m3 or f8e5m2. saturate: what is too large becomes the greatest number;
- * else NaN in f8e4m3, infinity in f8e5m2. */
+/* Returns x converted to a dtype f8. saturate: what is too large becomes the greatest number; else
+ * infinity in f8e5m2, NaN in the others. */
 Node onnx_to_f8(Build *, Node x, DType, bool saturate);
 /* Returns x minus its zero point, as i32. zero: one number, or one for each column of x, or with
  * `rows` for each row; absent: 0. */

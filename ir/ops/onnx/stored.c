@@ -35,17 +35,12 @@ static Node round_float(Build *b, Node x, int mantissa, int least)
 	return b_bin(b, OP_mul, b_un(b, OP_round, b_bin(b, OP_div, x, unit)), unit);
 }
 
-static Node to_float(Build *b, Node x, int mantissa, int least, double most, bool saturate,
-		     bool signed_zero)
+/* FLOAT4E2M1, which has no NaN and no infinity. */
+static Node to_f4(Build *b, Node x)
 {
-	Node y = round_float(b, x, mantissa, least), nan = b_un(b, OP_isnan, x);
-	Node over = b_bin_scalar(b, OP_gt, b_un(b, OP_abs, y), most);
-	Node bound = b_select(b, b_bin_scalar(b, OP_lt, x, 0), aten_like(b, x, -most),
-			      aten_like(b, x, most));
-	y = b_select(b, over, saturate ? bound : aten_like(b, x, (double)NAN), y);
-	if (!signed_zero)
-		y = b_select(b, b_bin_scalar(b, OP_eq, y, 0), aten_like(b, y, 0), y);
-	return b_select(b, nan, x, y);
+	x = b_select(b, b_un(b, OP_isnan, x), aten_like(b, x, -0.0), x);
+	Node y = b_bin_scalar(b, OP_minimum, round_float(b, x, 1, 0), 6);
+	return b_bin_scalar(b, OP_maximum, y, -6);
 }
 
 /* A power of two; mode: of the numbers between two. Without saturate infinity is NaN. */
@@ -86,13 +81,8 @@ Node onnx_to_stored(Build *b, Node x, int64_t type, bool saturate, const char *m
 	if (!wide.i)
 		return wide;
 	switch (type) {
-	case 18: /* FLOAT8E4M3FNUZ */
-		return b_convert(b, to_float(b, wide, 3, -7, 240, saturate, false), DT_f16);
-	case 20: /* FLOAT8E5M2FNUZ */
-		return b_convert(b, to_float(b, wide, 2, -15, 57344, saturate, false), DT_f16);
-	case 23: /* FLOAT4E2M1, which has no NaN */
-		wide = b_select(b, b_un(b, OP_isnan, wide), aten_like(b, wide, -0.0), wide);
-		return b_convert(b, to_float(b, wide, 1, 0, 6, true, true), DT_f8e4m3);
+	case 23: /* FLOAT4E2M1 */
+		return b_convert(b, to_f4(b, wide), DT_f8e4m3);
 	case 24: /* FLOAT8E8M0 */
 		return b_convert(b, to_power(b, wide, saturate, mode), DT_bf16);
 	case 21: /* UINT4 */

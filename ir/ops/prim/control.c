@@ -47,21 +47,10 @@ static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, ui
 	return true;
 }
 
-/* The graph requires that two sizes are equal when it runs. */
-static bool requires_equal(const Graph *g, Sym a, Sym b)
-{
-	for (uint32_t k = 0; k < g->guard.n; k++) {
-		const GraphGuard *q = &g->guard.data[k];
-		if (q->kind == GUARD_EQ &&
-		    ((q->a.i == a.i && q->b.i == b.i) || (q->a.i == b.i && q->b.i == a.i)))
-			return true;
-	}
-	return false;
-}
-
 static bool known_equal(const Infer *f, const Graph *g, const Graph *h, Sym a, Sym b)
 {
-	return sym_eq(f->syms, a, b) == YES || requires_equal(g, a, b) || requires_equal(h, a, b);
+	return sym_eq(f->syms, a, b) == YES || graph_requires_equal(g, a, b) ||
+	       graph_requires_equal(h, a, b);
 }
 
 /* Rounds of a loop share memory: sizes that are not known to be equal have to be required by the

@@ -300,18 +300,10 @@ static Node fraction(Build *b, Node bits, int n, double more, DType d)
 	return b_bin_scalar(b, OP_mul, x, ldexp(1, -n));
 }
 
-/* The bits of the significand of a float dtype: a fraction of so many bits is exact, and below
- * 1. */
+/* A fraction of so many bits is exact, and below 1. */
 static int digits_of(DType d)
 {
-	switch (d) {
-	case DT_f64: return 53;
-	case DT_f32: return 24;
-	case DT_f16: return 11;
-	case DT_f8e4m3: return 4;
-	case DT_f8e5m2: return 3;
-	default: return 8;
-	}
+	return (int)dtype_digits(d);
 }
 
 Node draw_uniform(Build *b, Draw *d, DType t, const Shape *s)

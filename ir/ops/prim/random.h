@@ -61,8 +61,8 @@ Node draw_bits(Build *, Draw *, const Shape *);
 Node b_random_bits(Build *, const Draw *, bool high, const Shape *);
 /* Returns numbers [B..., *shape] of a float dtype: k / 2^bits, where the integer k is uniform in
  * [0, 2^bits). bits are the digits of the dtype, as in PyTorch: 53 of f64, 24 of f32, 11 of f16, 8
- * of bf16; 4 of f8e4m3 and 3 of f8e5m2, of which PyTorch draws none. So every number is exact and
- * less than 1. */
+ * of bf16; 4 of f8e4m3, 3 of f8e5m2 (and of their fnuz kinds), of which PyTorch draws none. So
+ * every number is exact and less than 1. */
 Node draw_uniform(Build *, Draw *, DType, const Shape *);
 /* Returns numbers [B..., *shape], uniform in (0, 1), without 0 and 1. The dtype is f64 or f32. */
 Node draw_open(Build *, Draw *, DType, const Shape *);

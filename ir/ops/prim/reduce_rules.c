@@ -53,20 +53,11 @@ static Node product_of_others(Build *b, Node x, uint32_t dim, bool reverse)
 
 /* ---- reduce ---- */
 
-static uint32_t reduced_dims(const Graph *g, Node n)
-{
-	uint32_t ndim, mask = 0;
-	const Sym *dims = node_ints(g, n, "dims", &ndim);
-	for (uint32_t k = 0; k < ndim; k++)
-		mask |= 1u << sym_const(g->ir->syms, dims[k]);
-	return mask;
-}
-
 /* A value of the result's shape, repeated over the dimensions that were reduced. */
 static Node over_dims(Build *b, Node n, Node y)
 {
 	const Type t = *node_type(b->g, node_in(b->g, n, 0));
-	uint32_t map[MAX_RANK], rank = 0, reduced = reduced_dims(b->g, n);
+	uint32_t map[MAX_RANK], rank = 0, reduced = node_dim_bits(b->g, n, "dims");
 	for (uint32_t k = 0; k < t.n; k++)
 		if (!(reduced >> k & 1))
 			map[rank++] = k;
@@ -78,8 +69,8 @@ static Node products(Build *b, Node n)
 {
 	Node x = wide(b, node_in(b->g, n, 0));
 	const Type t = *node_type(b->g, x);
-	uint32_t reduced = reduced_dims(b->g, n), perm[MAX_RANK], inverse[MAX_RANK], at = 0,
-		 kept = 0;
+	uint32_t reduced = node_dim_bits(b->g, n, "dims");
+	uint32_t perm[MAX_RANK], inverse[MAX_RANK], at = 0, kept = 0;
 	for (uint32_t k = 0; k < t.n; k++)
 		if (!(reduced >> k & 1))
 			perm[at++] = k;
@@ -116,7 +107,8 @@ static Extrema find_extrema(Build *b, Node n)
 	Node is_it = b_bin(b, OP_eq, x, over_dims(b, n, n));
 	return (Extrema){
 		is_it,
-		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), reduced_dims(b->g, n), DT_none),
+		b_reduce(b, REDUCE_SUM, b_convert(b, is_it, acc), node_dim_bits(b->g, n, "dims"),
+			 DT_none),
 		acc};
 }
 
@@ -137,7 +129,7 @@ bool tangent_extremum(Build *b, Node n, const Node *t, Node *ty)
 {
 	Extrema e = find_extrema(b, n);
 	Node own = b_select(b, e.is_it, b_convert(b, t[0], e.acc), b_scalar(b, e.acc, 0));
-	Node sum = b_reduce(b, REDUCE_SUM, own, reduced_dims(b->g, n), DT_none);
+	Node sum = b_reduce(b, REDUCE_SUM, own, node_dim_bits(b->g, n, "dims"), DT_none);
 	ty[0] = b_convert(b, b_bin(b, OP_div, sum, e.count), node_dtype(b->g, n));
 	return ty[0].i;
 }

@@ -33,12 +33,12 @@ static Node bound(Build *b, Node n, const char *name, double otherwise, DType d)
 
 bool quant_bounds(Build *b, DType d, double *low, double *high)
 {
-	if (!dtype_is_int(d) && d != DT_f8e4m3 && d != DT_f8e5m2) {
+	if (!dtype_is_int(d) && !(dtype_is_narrow(d) && dtype_size(d) == 1)) {
 		b_error(b, "quantised values cannot be %s", dtype_name(d));
 		return false;
 	}
 	if (dtype_is_float(d)) {
-		*high = d == DT_f8e4m3 ? 448 : 57344;
+		*high = dtype_max(d);
 		*low = -*high;
 		return true;
 	}

@@ -1,7 +1,7 @@
 """Drawn models of ONNX against ONNX Runtime: drawn.py WEFT SEED COUNT [--keep FOLDER]. To be run by a Python with onnx,
 onnxruntime, numpy and safetensors. Kinds: types that the file states wrongly; dimensions whose name means nothing; loops that add pieces to
-sequences; Ifs whose branches differ in rank, dtype or extents. Prints what differs, by seed. --keep writes each model that agrees, with
-inputs and results of its last call: tests/exported has some as drawn_*."""
+sequences; sequences of the pieces of a tensor; Ifs whose branches differ in rank, dtype or extents. Prints what differs, by seed. --keep
+writes each model that agrees, with inputs and results of its last call: tests/exported has some as drawn_*."""
 import argparse
 import pathlib
 import random
@@ -211,6 +211,39 @@ def ifs(r):
     return model(net, [value("x", T.FLOAT, ["N", "M"]), value("flag", T.BOOL, [])], [value(y) for y in results]), feeds
 
 
+def splits(r):
+    """Pieces of 1 along a dimension that is a symbol, and what sequences do with them."""
+    net = Net(r)
+    x = net.op("Relu", "x") if r.random() < 0.5 else "x"
+    scalar, keep = r.random() < 0.4, r.randint(0, 1)
+    seq = net.op("SplitToSequence", x, net.const(1), axis=r.randint(-2, 1)) if scalar else \
+        net.op("SplitToSequence", x, axis=r.randint(-2, 1), keepdims=keep)
+    results = []
+    for _ in range(r.randint(1, 3)):
+        use = r.choice(["at", "length", "concat", "stack", "more", "loop"])
+        if use == "at":
+            results.append(value(net.op("SequenceAt", seq, net.const(r.choice([0, 1, -1])))))
+        elif use == "length":
+            results.append(value(net.op("SequenceLength", seq), T.INT64))
+        else:
+            some = seq
+            if use == "more":
+                some = net.op("SequenceInsert", seq, net.op("Neg", net.op("SequenceAt", seq, net.const(0))),
+                              *([net.const(0)] if r.random() < 0.5 else []))
+            elif use == "loop":
+                body = Net(r)
+                i, test, acc = (body.name() for _ in range(3))
+                piece = body.op(r.choice(["Neg", "Abs"]), body.op("SequenceAt", seq, i))
+                out, go = body.op("SequenceInsert", acc, piece), body.op("Identity", test)
+                graph = body.graph("body", [value(i, T.INT64, []), value(test, T.BOOL, []), h.make_tensor_sequence_value_info(acc, T.FLOAT, None)],
+                                   [value(go, T.BOOL, []), h.make_tensor_sequence_value_info(out, T.FLOAT, None)])
+                some = net.op("Loop", net.op("SequenceLength", seq), "", net.op("SequenceEmpty"), body=graph)
+            fresh = 1 if use == "stack" or not (scalar or keep) else r.randint(0, 1)
+            results.append(value(net.op("ConcatFromSequence", some, axis=r.randint(0, 1) if fresh or scalar or keep else 0, new_axis=fresh)))
+    feeds = [{"x": floats(r, a, b)} for a, b in ((2, 3), (4, 2), (3, 5))]
+    return model(net, [value("x", T.FLOAT, ["N", "M"])], results), feeds
+
+
 def check(kind, seed, folder):
     r = random.Random(f"{kind.__name__} {seed}")
     net, feeds = kind(r)
@@ -254,7 +287,7 @@ def check(kind, seed, folder):
 
 tally = {}
 with tempfile.TemporaryDirectory() as here:
-    for kind in (lies, names, loops, ifs):
+    for kind in (lies, names, loops, ifs, splits):
         for seed in range(o.seed, o.seed + o.count):
             said, what = check(kind, seed, pathlib.Path(here))
             key = f"{kind.__name__}: {what}"

@@ -245,6 +245,57 @@ def test_another_process_starts_from_dynamos_cache(tmp_path):
     assert said[0][1:] == said[1][1:] == said[2][1:]
 
 
+def test_a_kept_backward_graph_may_run_as_pytorchs(tmp_path):
+    """Where a backward graph cannot be compiled, a process that took it from a cache runs it as the first one did."""
+    import os
+    import subprocess
+    import sys
+    script = """if True:
+        import torch, warnings
+        from torch._dynamo.utils import counters
+        from weft import dynamo
+        warnings.simplefilter("ignore")
+        class Failing(dynamo.Model):
+            def __init__(self, raw):
+                raise dynamo._weft.Error("none is made")
+        def unsolved(x):
+            return x.view(x.shape[0] // 2, 2, -1).transpose(0, 1).reshape(-1) * x.shape[1]
+        def constants(x):
+            return (x * torch.tensor([1.0, 2.0, 3.0])).sin() @ torch.tensor([[1.0], [2.0], [5.0]])
+        def branches(x):
+            return torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x * x.shape[0], (x,)).exp()
+        def written(x):
+            x.view(-1)[1:].mul_(2)
+            return x.cos()
+        def refuses(x):
+            return x.tanh() * 3
+        def derive(f, c, x, fails):
+            x = x.clone().requires_grad_()
+            y = c(f)(x * 1)
+            made, dynamo.Model = dynamo.Model, Failing if fails else dynamo.Model
+            try:
+                (y * torch.linspace(-1, 1, y.numel()).reshape(y.shape)).sum().backward()
+            finally:
+                dynamo.Model = made
+            return y, x.grad
+        def compiled(f):
+            return torch.compile(f, backend=dynamo.backend, options={"fallback": f is not refuses})
+        for _ in range(2):
+            for n in ((4, 3), (2, 1), (6, 2)):
+                torch.testing.assert_close(derive(unsolved, compiled, x := torch.randn(n), False), derive(unsolved, lambda f: f, x, False))
+            for f in (constants, branches, written):
+                torch.testing.assert_close(derive(f, compiled, x := torch.rand(2, 3), True), derive(f, lambda f: f, x, False))
+            try:
+                derive(refuses, compiled, x, True)
+            except dynamo._weft.Error:
+                print("refused")
+            torch._dynamo.reset()
+        print(counters["aot_autograd"]["autograd_cache_saved"], counters["aot_autograd"]["autograd_cache_hit"])"""
+    env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path), "WEFT_CACHE": str(tmp_path)}
+    said = [subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True).stdout.split() for _ in range(2)]
+    assert said == [["refused", "refused", "6", "6"], ["refused", "refused", "0", "12"]]
+
+
 def test_random_numbers_follow_the_seed():
     f = torch.compile(nn.Dropout(0.5), backend=dynamo.backend)
     x = torch.ones(2000, requires_grad=True)

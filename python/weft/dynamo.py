@@ -362,7 +362,7 @@ def compile_values(gm: GraphModule, name: str, fallback: bool, written: Sequence
     statistics.lowered += _count(gm)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
         return Eager(gm)
-    refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
+    refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n) or _on_meta(n))}
     try:
         if not refused:
             return compile_whole(gm, name, written, fallback)
@@ -386,6 +386,13 @@ def compile_values(gm: GraphModule, name: str, fallback: bool, written: Sequence
 
 def _count(gm: GraphModule) -> int:
     return sum(n.op == "call_function" for n in gm.graph.nodes)
+
+
+def _on_meta(node: Node) -> str | None:
+    """Why a node that computes with a tensor without contents is not compiled."""
+    values = torch.utils._pytree.tree_leaves([n.meta.get("val") for n in (node, *node.all_input_nodes)])
+    meta = node.op == "call_function" and any(isinstance(v, torch.Tensor) and v.device.type == "meta" for v in values)
+    return "a tensor on meta has no contents" if meta else None
 
 
 def _is_sizes(node: Node) -> bool:

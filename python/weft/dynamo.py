@@ -116,6 +116,7 @@ class Compiled(Boxed):
         self.name = lowering.name
         self.nodes = _count(lowering.gm)
         self._take = lowering.tensors
+        self._extents = lowering.extents
         self._more = lowering.more
         self._results = lowering.results
         self._integers = lowering.integers
@@ -174,6 +175,8 @@ class Compiled(Boxed):
         if not isinstance(model, Model):
             return model(args)
         inputs = [args[k] for k in self._take]
+        for i in self._extents:
+            inputs[i] = torch.empty((inputs[i], 0), dtype=torch.bool)
         for i, order in self._orders:
             inputs[i] = inputs[i].permute(order)
         for i in self._resolve:

@@ -176,6 +176,7 @@ class Lowering(Results):
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
+        self.extents: list[int] = []      # which of these are integers: the model takes tensors of so many rows without elements
         self.where: dict[sympy.Symbol, tuple[int, int | None]] = {}  # argument, and its dimension
         self.results: list[Output] = []
         self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
@@ -197,7 +198,7 @@ class Lowering(Results):
         self._outputs(self._nodes())
         if not self.noutput and not self.assigned:
             raise NothingToCompute
-        self.graph = self.trace.end()
+        self.graph = self._checked(None, self.trace.end)
 
     def _nodes(self) -> Node:
         """Traces all nodes of self.gm. Returns that of the results."""
@@ -227,6 +228,7 @@ class Lowering(Results):
                         self._declare(symbol, s.node.shape_env)
                 if s.node.expr.is_Symbol:
                     self.where.setdefault(s.node.expr, (k, d))
+        plain = {s.node.expr for v in values if isinstance(v, torch.Tensor) for s in v.shape if is_symbolic(s)}
         later = []
         tokens = {n.args[0] for n in self.gm.graph.nodes if n.target is _with_effects}
         for k, (n, v) in enumerate(zip(nodes, values)):
@@ -244,6 +246,12 @@ class Lowering(Results):
                 self.tensors.append(k)
             elif is_symbolic(v):
                 self.env[n] = v
+                if (symbol := v.node.expr) in declared - plain and str(symbol) in self.symbols:
+                    # Extents are expressions of it, which may have no one solution.
+                    self.trace.input(n.name, f"bool[{symbol}, 0]")
+                    self.extents.append(len(self.tensors))
+                    self.tensors.append(k)
+                    plain.add(symbol)
                 for symbol in v.node.expr.free_symbols - declared:
                     if v.node.expr.is_Symbol and not v.node.is_nested_int():  # the extent of a jagged dimension is no number
                         later.append((k, n, v, symbol))
@@ -402,9 +410,9 @@ class Lowering(Results):
             start = end
         return out
 
-    def type_of(self, node: Node, argument: str) -> str:
-        """The type of an argument of the operator that is traced."""
-        return type_text(self._given[argument].meta["val"], self.names)
+    def value_of(self, argument: str) -> torch.Tensor:
+        """An argument of the operator that is traced, with its type in PyTorch."""
+        return self._given[argument].meta["val"]
 
     # -- graphs as arguments
 
@@ -462,7 +470,7 @@ class Lowering(Results):
             value = self._checked(node, self.trace.call, "aten.expand", (value, [self._argument(node, n) for n in to.shape]), {})
         return value
 
-    def _checked(self, node: Node, f: Any, *args: Any) -> Any:
+    def _checked(self, node: Node | None, f: Any, *args: Any) -> Any:
         try:
             return f(*args)
         except _weft.Error as e:

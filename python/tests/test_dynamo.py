@@ -384,7 +384,9 @@ def written(x):
 
 def floats(x, s):
     v = s.item()
-    return x * v + 1, x ** v, torch.full((3,), v), x.clamp(max=v), torch.sqrt(x * (v * 2 - 1)), v / 2, x + torch.scalar_tensor(v)
+    return x * v + 1, x ** v, torch.full((3,), v), x.clamp(max=v), torch.sqrt(x * (v * 2 - 1)), v / 2, x + torch.scalar_tensor(v), (
+        torch.add(x, x, alpha=v), torch.addcmul(x, x, x, value=v), torch.addcdiv(x, x, x * x, value=v + 1),
+        torch._foreach_add([x, x * 2], [x, x], alpha=v), torch.lerp(x, x * x, v))
 
 
 def floats_of_sizes(x, s):

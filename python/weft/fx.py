@@ -67,6 +67,8 @@ _item, _assert_scalar = torch.ops.aten._local_scalar_dense.default, torch.ops.at
 _QUESTIONS = {torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default, torch.ops.aten.sym_stride.int, torch.ops.aten.sym_storage_offset.default}
 _BY_TENSOR = {"aten.pow.Tensor_Scalar": "aten.pow.Tensor_Tensor", "aten.pow.Scalar": "aten.pow.Tensor_Tensor", "aten.clamp": "aten.clamp.Tensor",
               "aten.clamp_min": "aten.clamp_min.Tensor", "aten.clamp_max": "aten.clamp_max.Tensor"}  # with tensors for numbers
+# Operators with a number that multiplies an operand, and which.
+_FACTORS = {"aten.add.Tensor": ("alpha", 1), "aten.sub.Tensor": ("alpha", 1), "aten.rsub.Tensor": ("alpha", 0), "aten.addcmul": ("value", 1), "aten.addcdiv": ("value", 1)}
 _RANGES = {torch.ops.aten.sym_constrain_range.default, torch.ops.aten.sym_constrain_range_for_size.default}
 # Operators whose arguments are graphs.
 CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_loop: "_while_loop", torch.ops.higher_order.scan: "_scan",
@@ -375,6 +377,10 @@ class Lowering(Results):
             if name in ("aten.full", "aten.scalar_tensor"):
                 *shape, number = values
                 return self._call_op(node, "expand", self._call_op(node, "_to_copy", number, dtype=DTYPES[node.meta["val"].dtype]), *shape or [[]])
+            factor, k = _FACTORS.get(name, (None, 0))
+            if factor in named and self._is_unknown(self._given[factor]):
+                product = self._call_op(node, "mul.Tensor", values[k], named.pop(factor))
+                values = (*values[:k], product, *values[k + 1:])
             name = _BY_TENSOR.get(name) or name.replace(".Scalar", ".Tensor")
         self.linalg |= name == "aten._linalg_check_errors"
         if name in ("aten._linalg_det", "aten._linalg_slogdet"):  # the factors that they give are of A^T if A is row-major

@@ -58,7 +58,7 @@ def step(module, f, args, named, dtype):
 
 class Table:
     def __init__(self, verbose):
-        self.verbose, self.worst, self.wrong, self.eager, self.left_out = verbose, {}, [], {}, []
+        self.verbose, self.steps, self.worst, self.wrong, self.eager, self.left_out = verbose, 0, {}, [], {}, []
 
     def sample(self, name, module, args, named, dtype):
         label, twin, exact = f"{name} {dtype}", copy.deepcopy(module), copy.deepcopy(module).double()
@@ -82,7 +82,8 @@ class Table:
             self.left_out.append(f"{label}: Dynamo gave no graph")
             return
         where, most = max(found.items(), key=lambda f: f[1], default=("", 0.0))
-        self.worst[label] = most
+        self.steps += 1
+        self.worst[label] = max(most, self.worst.get(label, 0.0))
         if most > FACTOR:
             self.wrong.append(label)
         if most > FACTOR or self.verbose:
@@ -90,7 +91,7 @@ class Table:
 
     def print(self):
         order = sorted(self.worst.items(), key=lambda x: -x[1])
-        print(f"{len(order)} steps, {len(self.wrong)} wrong; most of eager mode's distance from float64: " + ", ".join(f"{n} {r:.2f}" for n, r in order[:5]))
+        print(f"{self.steps} steps, {len(self.wrong)} wrong; most of eager mode's distance from float64: " + ", ".join(f"{n} {r:.2f}" for n, r in order[:5]))
         for op, names in self.eager.items():
             print(f"    ran as PyTorch's: {op} ({', '.join(names[:4])})")
         print(f"{len(self.left_out)} left out")

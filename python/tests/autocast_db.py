@@ -2,11 +2,11 @@
 
     python autocast_db.py [--only NAME,...] [--dtypes bf16,f16] [--samples N] [--modules] [--networks] [--verbose]
 
-Each runs forward and backward in float64, in eager mode under autocast, and compiled under autocast. Of every result and gradient,
-the distance (the norm of the difference) from float64's may be 3 times the sum of eager mode's distance and half a unit in the last
-place; dtypes are to be eager mode's. The networks are those of bench/torch_models.py, with random weights and without dropout: they
-need torchvision, timm and transformers, and are left out where these are not there. Needs expecttest. The exit status is 1 if
-anything is wrong.
+Modules get inputs of f32 and of the narrow dtype. Each runs forward and backward in float64, in eager mode under autocast, and
+compiled under autocast. Of every result and gradient, the distance (the norm of the difference) from float64's may be 3 times the
+sum of eager mode's distance and half a unit in the last place; dtypes are to be eager mode's. The networks are those of
+bench/torch_models.py, with random weights and without dropout: they need torchvision, timm and transformers, and are left out where
+these are not there. Needs expecttest. The exit status is 1 if anything is wrong.
 """
 import argparse
 import copy
@@ -16,7 +16,7 @@ import warnings
 
 import torch
 
-from databases import copied, doubled, tensors
+from databases import copied, tensors
 from weft import dynamo
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "bench"))
@@ -42,6 +42,15 @@ def distances(got, want, exact, unit):
     return found
 
 
+def converted(tree, dtype):
+    """Copies of the tensors, those of floating-point numbers in another dtype."""
+    def one(t):
+        if not isinstance(t, torch.Tensor):
+            return t
+        return (t.detach().to(dtype) if t.is_floating_point() else t.detach().clone()).requires_grad_(t.requires_grad)
+    return torch.utils._pytree.tree_map(one, tree)
+
+
 def step(module, f, args, named, dtype):
     """Results, and the gradients of their weighted sum, by name. dtype: of autocast, or None."""
     torch.manual_seed(0)
@@ -62,7 +71,7 @@ class Table:
 
     def sample(self, name, module, args, named, dtype):
         label, twin, exact = f"{name} {dtype}", copy.deepcopy(module), copy.deepcopy(module).double()
-        wide_args, wide_named = doubled((args, named))
+        wide_args, wide_named = converted((args, named), torch.float64)
         try:
             e = step(exact, exact, wide_args, wide_named, None)
             want = step(module, module, *copied((args, named)), DTYPES[dtype])
@@ -124,6 +133,7 @@ def modules(table, options):
             with torch._dynamo.config.patch(allow_rnn=layers), torch.backends.mkldnn.flags(enabled=not layers):
                 for dtype in options.dtypes:
                     table.sample(info.name, copy.deepcopy(m), args, named, dtype)
+                    table.sample(f"{info.name} of narrow inputs", copy.deepcopy(m), *converted((args, named), DTYPES[dtype]), dtype)
 
 
 def networks(table, options):

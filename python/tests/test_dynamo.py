@@ -10,14 +10,7 @@ import weft
 from weft import dynamo
 
 nn = torch.nn
-pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    dynamo.statistics.reset()
-    torch.manual_seed(0)
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"), pytest.mark.usefixtures("fresh")]
 
 
 @pytest.fixture(scope="session")

@@ -70,16 +70,19 @@ static inline const char *weft_file_machine_name(unsigned machine)
 	       : machine == 243 ? "RISC-V"
 	       : machine == 40  ? "ARM"
 	       : machine == 3   ? "x86"
-				: "another machine";
+				: "one without a name here";
 }
 
 /* Private: returns what the file is, where it does not begin as ELF does. */
-static inline const char *weft_file_kind(const unsigned char *begin, size_t n)
+static inline const char *weft_file_kind(const char *path, const unsigned char *begin, size_t n)
 {
+	const size_t length = strlen(path);
 	if (n >= 4 && !memcmp(begin, "PK\3\4", 4))
 		return "it is a zip archive, like a .pt2 model: compile it first";
 	if (n >= 8 && !memcmp(begin, "!<arch>\n", 8))
-		return "it is a static library";
+		return "it is a static library, which a linker takes";
+	if (length >= 5 && !strcmp(path + length - 5, ".onnx"))
+		return "it is a model of ONNX: compile it first";
 	return n ? "it is no shared object" : "it is empty";
 }
 
@@ -146,14 +149,17 @@ static inline int weft_file_check(const char *path, WeftStatus *status)
 	if (!n && ferror(f))
 		code = weft_file_fail(status, path, "cannot be read");
 	else if (n < 4 || memcmp(h, "\177ELF", 4))
-		code = weft_file_fail(status, path, "%s", weft_file_kind(h, n));
+		code = weft_file_fail(status, path, "%s", weft_file_kind(path, h, n));
 	else if (n < form->header || (h[4] != 1 && h[4] != 2))
 		code = weft_file_fail(status, path, "truncated: it has no header");
 	else if (h[5] != 1 || (here && here != there))
-		code = weft_file_fail(status, path, "is for another machine: %s",
-				      weft_file_machine_name(h[5] == 1 ? there : 0));
-	else if (weft_file_number(h + 16, 2) != 3)
-		code = weft_file_fail(status, path, "it is no shared object");
+		code = weft_file_fail(status, path, "is for another machine: %s, this is %s",
+				      weft_file_machine_name(h[5] == 1 ? there : 0),
+				      weft_file_machine_name(here));
+	else if (h[16] != 3 || h[17])
+		code = weft_file_fail(status, path, "it is %s",
+				      h[16] == 1 ? "an object file, which a linker takes"
+						 : "no shared object");
 	else
 		code = weft_file_ends(f, path, h, form, status);
 	fclose(f);

@@ -18,6 +18,16 @@ def compiled():
     return make
 
 
+@pytest.fixture
+def fresh():
+    """Dynamo, what the back end counts, and random numbers begin anew."""
+    import torch
+    from weft import dynamo
+    torch._dynamo.reset()
+    dynamo.statistics.reset()
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session", autouse=True)
 def registered(tmp_path_factory):
     """In the build folder nothing is installed: the entry point that a wheel has, for torch.compile."""

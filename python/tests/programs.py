@@ -1,10 +1,14 @@
 """Small programs that users of torch.compile write, each run in eager mode and compiled, and compared.
 
-    python programs.py [NAME...]
+    python programs.py [--way default|dynamic|captured] [NAME...]
 
 A program is a function of `c`, which compiles, or does nothing. It returns tensors, numbers, or trees of them. A line says what
-differs; the exit status is 1 if anything does.
+differs, and which operators ran as PyTorch's; the exit status is 1 if anything differs. Ways: with symbols for all sizes; with
+sizes and numbers of data in graphs. What PyTorch's back end aot_eager refuses, too, is told and does not count. Programs are here
+and in programs_training.py, programs_networks.py, programs_python.py.
 """
+import argparse
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -14,43 +18,11 @@ import warnings
 
 import torch
 
+import programs_networks
+import programs_python
+import programs_training
+from programs_base import PROGRAMS, F, mlp, nn, program, training, values
 from weft import dynamo
-
-nn = torch.nn
-F = nn.functional
-PROGRAMS = {}
-
-
-def program(f):
-    PROGRAMS[f.__name__] = f
-    return f
-
-
-def mlp(norm=True):
-    return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16) if norm else nn.Identity(), nn.GELU(), nn.Linear(16, 4))
-
-
-def values(module):
-    return {n: v.detach().clone() for n, v in module.state_dict().items()}
-
-
-def training(c, optimizer, schedule=None, module=None, steps=5, compile_step=False, after=lambda m: None):
-    """A training loop. Returns losses and weights."""
-    m = module or mlp()
-    f, o = c(m), optimizer(m.parameters())
-    s = schedule(o) if schedule else None
-    step, losses = c(o.step) if compile_step else o.step, []
-    for k in range(steps):
-        o.zero_grad()
-        loss = F.cross_entropy(f(torch.randn(6, 8)), torch.arange(6) % 4)
-        loss.backward()
-        after(m)
-        step()
-        if s:
-            s.step()
-        losses.append(loss.detach())
-    return losses, values(m)
-
 
 _OPTIMIZERS = {
     "sgd": lambda p: torch.optim.SGD(p, 0.1), "momentum": lambda p: torch.optim.SGD(p, 0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
@@ -334,38 +306,59 @@ def generation(c):
     return out
 
 
-def run(name, compiled):
+WAYS = {"default": {}, "dynamic": {"dynamic": True}, "captured": {}}
+
+
+def run(name, way=None, backend=dynamo.backend):
+    """The results of a program: in eager mode, or compiled in a way."""
     torch.manual_seed(0)
     torch._dynamo.reset()
-    c = functools.partial(torch.compile, backend=dynamo.backend) if compiled else lambda f, **_: f
-    return torch.utils._pytree.tree_leaves(PROGRAMS[name](c))
+    dynamo.statistics.reset()
+    c = functools.partial(torch.compile, **{"backend": backend, **WAYS[way]}) if way else lambda f, **_: f
+    captured = {"capture_scalar_outputs": True, "capture_dynamic_output_shape_ops": True, "allow_rnn": True}
+    with torch._dynamo.config.patch(captured) if way == "captured" else contextlib.nullcontext():
+        return torch.utils._pytree.tree_leaves(PROGRAMS[name](c))
 
 
-def differs(name):
+def differs(name, way="default"):
     """What is wrong with a program's results; "" if nothing is."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        want, got = run(name, False), run(name, True)
+        want, got = run(name), run(name, way)
     if len(want) != len(got):
         return f"{len(got)} results, expected {len(want)}"
     for k, (a, b) in enumerate(zip(got, want)):
         try:
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-4, equal_nan=True)
+            if isinstance(b, torch.Tensor):
+                assert a.requires_grad == b.requires_grad, f"requires_grad is {a.requires_grad}"
+                assert a.is_inference() == b.is_inference(), f"is_inference is {a.is_inference()}"
         except AssertionError as e:
             return f"result {k}: " + " ".join(str(e).split())[:160]
     return ""
 
 
 def main():
-    failed = 0
-    for name in sys.argv[1:] or PROGRAMS:
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--way", choices=WAYS, default="default")
+    p.add_argument("names", nargs="*")
+    options = p.parse_args()
+    torch._logging.set_logs(all=50)
+    failed, names = 0, options.names or PROGRAMS
+    for name in names:
         try:
-            why = differs(name)
+            why = differs(name, options.way)
         except Exception as e:
             why = f"{type(e).__name__}: " + " ".join(str(e).split())[:200]
+            try:
+                run(name, options.way, "aot_eager")
+            except Exception:
+                print(f"{name}: PyTorch raises, too: {why}")
+                continue
         failed += bool(why)
-        print(f"{name}: {why or 'ok'}", flush=True)
-    print(f"{len(sys.argv[1:] or PROGRAMS) - failed} agree, {failed} differ")
+        refused = "; ".join(f"{op} ({n})" for op, n in dynamo.statistics.refused.items())
+        print(f"{name}: {why or 'ok'}{', PyTorch ran ' + refused if refused else ''}", flush=True)
+    print(f"{len(names) - failed} agree, {failed} differ")
     return failed > 0
 
 

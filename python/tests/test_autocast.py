@@ -10,15 +10,8 @@ from weft import dynamo
 
 nn = torch.nn
 F = nn.functional
-pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"), pytest.mark.usefixtures("fresh")]
 DTYPES = [torch.bfloat16, torch.float16]
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    dynamo.statistics.reset()
-    torch.manual_seed(0)
 
 
 def normed(norm):

@@ -11,14 +11,7 @@ from weft import dynamo
 
 nn = torch.nn
 F = nn.functional
-pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    dynamo.statistics.reset()
-    torch.manual_seed(0)
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"), pytest.mark.usefixtures("fresh")]
 
 
 def strict(f, **more):
@@ -220,17 +213,39 @@ def test_refusals_have_words(tmp_path):
     with pytest.raises(KeyError, match="no entry 'decode': it has run"):
         m.entries["decode"]
     torch.export.save(torch.export.export(nn.Linear(3, 2), (torch.ones(2, 3),)), tmp_path / "m.pt2")
-    with pytest.raises(OSError, match="is an archive, such as a .pt2 file: weft.compile"):
+    with pytest.raises(OSError, match="it is a zip archive, like a .pt2 model: compile it first"):
         weft.load(tmp_path / "m.pt2")
     head = bytearray(64)
     head[:7] = b"\x7fELF\x02\x01\x01"
     head[16], head[18] = 3, 21  # a shared object for PowerPC
     (tmp_path / "other.so").write_bytes(head)
-    with pytest.raises(OSError, match="code for machine 21 of ELF, and this process runs on"):
+    with pytest.raises(OSError, match="is for another machine: one without a name here, this is"):
         weft.load(tmp_path / "other.so")
-    with pytest.raises(OSError, match="is no shared object"):
+    head[16], head[18] = 1, 62
+    (tmp_path / "other.so").write_bytes(head)
+    with pytest.raises(OSError, match="it is an object file|is for another machine"):
+        weft.load(tmp_path / "other.so")
+    (tmp_path / "m.onnx").write_text("any text")
+    with pytest.raises(OSError, match="it is a model of ONNX: compile it first"):
+        weft.load(tmp_path / "m.onnx")
+    with pytest.raises(OSError, match="it is no shared object"):
         (tmp_path / "text.so").write_text("text")
         weft.load(tmp_path / "text.so")
+
+
+def test_tensors_without_contents():
+    """What computes on meta runs as PyTorch's, with a warning; what is beside it is compiled."""
+    def f(x, y):
+        return x @ torch.ones(3, 5, device="meta"), y.sin() * 2
+    x, y = torch.empty(4, 3, device="meta"), torch.randn(3)
+    with pytest.warns(UserWarning, match="run as PyTorch's operators .* a tensor on meta has no contents"):
+        a, b = torch.compile(f, backend=dynamo.backend, fullgraph=True)(x, y)
+    assert a.device.type == "meta" and a.shape == (4, 5)
+    torch.testing.assert_close(b, y.sin() * 2)
+    assert dynamo.statistics.compiled == 1 and dynamo.statistics.eager_nodes == 2
+    with pytest.raises(Exception, match="a tensor on meta has no contents"):
+        strict(f)(x, y)
+    assert "nothing is compiled" in str(weft.explain(nn.Linear(3, 2, device="meta"), x))
 
 
 def test_example_inputs_are_not_copied():

@@ -10,15 +10,8 @@ import weft
 from weft import dynamo
 
 nn, optim = torch.nn, torch.optim
-pytestmark = pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there")
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"), pytest.mark.usefixtures("fresh")]
 SEED, COUNT = int(os.environ.get("SEED", 0)), int(os.environ.get("COUNT", 12))
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    torch._dynamo.reset()
-    dynamo.statistics.reset()
-    torch.manual_seed(0)
 
 
 def compiled(f, **named):

@@ -189,4 +189,6 @@ def test_torch_compile(mylib, ops):
     torch._dynamo.reset()
     with pytest.raises(Exception, match="has no option 'op': it has 'fallback' and 'ops'"):
         torch.compile(f, backend="weft", options={"op": mylib})(x, rate)
+    assert "everything is compiled" in str(weft.explain(f, x, rate, ops=mylib))
+    assert "runs as PyTorch's operator" in str(weft.explain(f, x, rate))
     torch._dynamo.reset()

@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from torch.fx import Node
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from weft import norms
-from weft.sizes import DTYPES
+from weft.sizes import DTYPES, MOST, is_symbolic, size_text
 
 aten = torch.ops.aten
 
@@ -173,14 +174,33 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
         asked = [w for k, w in enumerate(wrt) if mask is None or mask[k]]
         there = [n for n in tensors if given.get(n) is not None]
         trace = lowering.session.trace(forward)
-        for symbol, (lo, hi) in lowering.symbols.items():
-            trace.symbol(symbol, lo, hi)
-        inputs = {n: trace.input(n, lowering.type_of(node, n)) for n in there}
+        inputs = dict(zip(there, _inputs_of(lowering, trace, there)))
         trace.output("y", trace.call(forward, (), {**inputs, **{n: given[n] for n in rest if n in given}, **more}))
         gradient = lowering.session.vjp(trace.end(), asked)
         values = lowering.trace.graph(gradient, [*(given[n] for n in there), given[grad]], 1 + len(asked))[1:]
         return values[0] if mask is None else [values[asked.index(w)] if w in asked else None for w in wrt]
     return call
+
+
+def _inputs_of(lowering: Any, trace: Any, arguments: list[str]) -> list[Any]:
+    """Inputs of the types of these arguments, in which each extent that differs is a symbol: where the graph is called, it may be
+    an expression that no shape gives back, or be equal to another one by a guard."""
+    known: list[tuple[Any, str | int]] = []
+
+    def extent(n: Any) -> str | int:
+        for other, name in known:
+            if statically_known_true(n == other):
+                return name
+        text = size_text(n, lowering.names)
+        if isinstance(text, str):
+            trace.symbol(name := f"n{len(known)}", *lowering.symbols.get(text, (0, MOST)))
+            text = name
+        known.append((n, text))
+        return text
+    values = [lowering.value_of(n) for n in arguments]
+    for n in sorted((n for v in values for n in v.shape), key=is_symbolic):
+        extent(n)  # constants first
+    return [trace.input(n, f"{DTYPES[v.dtype]}[{', '.join(str(extent(d)) for d in v.shape)}]") for n, v in zip(arguments, values)]
 
 
 _GRID = (("input", "grid"), ("input", "grid"), ("interpolation_mode", "padding_mode", "align_corners"))

@@ -12,6 +12,7 @@ import os
 import pathlib
 import threading
 import time
+import types
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,8 @@ from torch._functorch._aot_autograd import autograd_cache
 from torch._functorch._aot_autograd.schemas import SerializableAOTDispatchCompiler
 from torch._inductor.output_code import OutputCode
 from torch.fx import GraphModule, Node
+from torch.fx.graph_module import _format_import_block, _forward_from_src
+from torch.package.importer import sys_importer
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from weft import _weft, composed, fx, libraries, regions, results
@@ -69,10 +72,24 @@ class Boxed(OutputCode):
         pass
 
 
+class Plain:
+    """A graph of PyTorch's operators as a text of Python and what that reads: unlike a GraphModule, a pickle of it is small and
+    is not traced again."""
+
+    def __init__(self, gm: GraphModule):
+        code = gm.graph.python_code("self")
+        self._text = _format_import_block(code.globals, sys_importer) + "\n" + code.src
+        self._read = {n.target: getattr(gm, n.target) for n in gm.graph.find_nodes(op="get_attr")}
+        self._read |= {name: Plain(v).forward for name, v in self._read.items() if isinstance(v, GraphModule)}
+
+    def forward(self, *args: Any) -> Any:
+        return _forward_from_src(self._text, {})(types.SimpleNamespace(**self._read), *args)
+
+
 class Eager(Boxed):
     """A graph of PyTorch's operators and of compiled parts."""
 
-    def __init__(self, gm: GraphModule):
+    def __init__(self, gm: GraphModule | Plain):
         super().__init__()
         self.gm = gm
 
@@ -90,7 +107,7 @@ class Compiled(Boxed):
 
     _model: Model | Eager | Writing | None = None
 
-    def __init__(self, lowering: fx.Lowering, later: bool = False):
+    def __init__(self, lowering: fx.Lowering, later: bool = False, fallback: bool = True):
         super().__init__()
         # An entry of AOTAutograd's cache calls without the tokens that order effects.
         effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
@@ -99,6 +116,7 @@ class Compiled(Boxed):
         self.name = lowering.name
         self.nodes = _count(lowering.gm)
         self._take = lowering.tensors
+        self._extents = lowering.extents
         self._more = lowering.more
         self._results = lowering.results
         self._integers = lowering.integers
@@ -113,25 +131,27 @@ class Compiled(Boxed):
         self._orders = [(i, lowering.orders[k]) for i, k in enumerate(lowering.tensors) if k in lowering.orders]
         self._written = lowering.written
         self._later = later
-        self._source = lowering.graph, lowering.gm  # until the model is made
+        self._graph = lowering.graph  # until the model is made
+        self._plain = Plain(lowering.gm) if later and fallback else None  # what runs if it cannot be made
         if not later:
             self._compile()
 
     def _compile(self) -> None:
-        graph, gm = self._source or (session_with(self._libraries).parse(self.text, self.name), None)
+        graph = self._graph or session_with(self._libraries).parse(self.text, self.name)
         fx.set_constants(graph, len(self._take), self._more)
         try:
             self._model = Model(graph.session.jit(graph, {}))
             self._model.like = torch.empty(0)
         except _weft.Error as e:
-            if not gm or not self._later:
+            if not self._plain:
                 raise
             _warn_graph(f"{self.name} runs as PyTorch's operators", e)
-            self._model = Writing(Eager(gm), self._written) if self._written else Eager(gm)
-        self._source = None
+            eager = Eager(self._plain)
+            self._model = Writing(eager, self._written) if self._written else eager
+        self._graph = self._plain = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_model": None, "_source": None, "build": _build()}
+        return self.__dict__ | {"_model": None, "_graph": None, "build": _build()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         if state.pop("build") != _build():  # Dynamo's cache, unlike AOTAutograd's, has no key that says so
@@ -155,6 +175,8 @@ class Compiled(Boxed):
         if not isinstance(model, Model):
             return model(args)
         inputs = [args[k] for k in self._take]
+        for i in self._extents:
+            inputs[i] = torch.empty((inputs[i], 0), dtype=torch.bool)
         for i, order in self._orders:
             inputs[i] = inputs[i].permute(order)
         for i in self._resolve:
@@ -247,12 +269,12 @@ def write(arguments: list[torch.Tensor], values: list[torch.Tensor]) -> None:
             torch._foreach_copy_(arguments, values)
 
 
-def compile_whole(gm: GraphModule, name: str, written: Sequence[int] = ()) -> Compiled:
+def compile_whole(gm: GraphModule, name: str, written: Sequence[int] = (), fallback: bool = True) -> Compiled:
     """Compiles all of a graph, of which the last results replace the arguments `written`: a backward graph when it is first
     called, since not every result is derived. Raises Unsupported."""
     lowering = fx.Lowering(gm, name, written)
     try:
-        compiled = Compiled(lowering, later=name.startswith("backward"))
+        compiled = Compiled(lowering, name.startswith("backward"), fallback)
     except _weft.Error as e:
         raise fx.Unsupported(None, str(e)) from None
     statistics.compiled += 1
@@ -343,10 +365,10 @@ def compile_values(gm: GraphModule, name: str, fallback: bool, written: Sequence
     statistics.lowered += _count(gm)
     if not any(n.op == "call_function" and not _is_sizes(n) for n in gm.graph.nodes):
         return Eager(gm)
-    refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n))}
+    refused = {n: why for n in gm.graph.nodes if (why := fx.why_not(n) or _on_meta(n))}
     try:
         if not refused:
-            return compile_whole(gm, name, written)
+            return compile_whole(gm, name, written, fallback)
     except fx.NothingToCompute:
         return Eager(gm)
     except fx.Unsupported as e:
@@ -367,6 +389,13 @@ def compile_values(gm: GraphModule, name: str, fallback: bool, written: Sequence
 
 def _count(gm: GraphModule) -> int:
     return sum(n.op == "call_function" for n in gm.graph.nodes)
+
+
+def _on_meta(node: Node) -> str | None:
+    """Why a node that computes with a tensor without contents is not compiled."""
+    values = torch.utils._pytree.tree_leaves([n.meta.get("val") for n in (node, *node.all_input_nodes)])
+    meta = node.op == "call_function" and any(isinstance(v, torch.Tensor) and v.device.type == "meta" for v in values)
+    return "a tensor on meta has no contents" if meta else None
 
 
 def _is_sizes(node: Node) -> bool:

@@ -67,6 +67,8 @@ _item, _assert_scalar = torch.ops.aten._local_scalar_dense.default, torch.ops.at
 _QUESTIONS = {torch.ops.aten.sym_size.int, torch.ops.aten.sym_numel.default, torch.ops.aten.sym_stride.int, torch.ops.aten.sym_storage_offset.default}
 _BY_TENSOR = {"aten.pow.Tensor_Scalar": "aten.pow.Tensor_Tensor", "aten.pow.Scalar": "aten.pow.Tensor_Tensor", "aten.clamp": "aten.clamp.Tensor",
               "aten.clamp_min": "aten.clamp_min.Tensor", "aten.clamp_max": "aten.clamp_max.Tensor"}  # with tensors for numbers
+# Operators with a number that multiplies an operand, and which.
+_FACTORS = {"aten.add.Tensor": ("alpha", 1), "aten.sub.Tensor": ("alpha", 1), "aten.rsub.Tensor": ("alpha", 0), "aten.addcmul": ("value", 1), "aten.addcdiv": ("value", 1)}
 _RANGES = {torch.ops.aten.sym_constrain_range.default, torch.ops.aten.sym_constrain_range_for_size.default}
 # Operators whose arguments are graphs.
 CONTROL = {torch.ops.higher_order.cond: "_cond", torch.ops.higher_order.while_loop: "_while_loop", torch.ops.higher_order.scan: "_scan",
@@ -176,6 +178,7 @@ class Lowering(Results):
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
+        self.extents: list[int] = []      # which of these are integers: the model takes tensors of so many rows without elements
         self.where: dict[sympy.Symbol, tuple[int, int | None]] = {}  # argument, and its dimension
         self.results: list[Output] = []
         self.symbols: dict[str, tuple[int, int]] = {}  # declared ones, with their ranges
@@ -197,7 +200,7 @@ class Lowering(Results):
         self._outputs(self._nodes())
         if not self.noutput and not self.assigned:
             raise NothingToCompute
-        self.graph = self.trace.end()
+        self.graph = self._checked(None, self.trace.end)
 
     def _nodes(self) -> Node:
         """Traces all nodes of self.gm. Returns that of the results."""
@@ -227,6 +230,7 @@ class Lowering(Results):
                         self._declare(symbol, s.node.shape_env)
                 if s.node.expr.is_Symbol:
                     self.where.setdefault(s.node.expr, (k, d))
+        plain = {s.node.expr for v in values if isinstance(v, torch.Tensor) for s in v.shape if is_symbolic(s)}
         later = []
         tokens = {n.args[0] for n in self.gm.graph.nodes if n.target is _with_effects}
         for k, (n, v) in enumerate(zip(nodes, values)):
@@ -244,6 +248,12 @@ class Lowering(Results):
                 self.tensors.append(k)
             elif is_symbolic(v):
                 self.env[n] = v
+                if (symbol := v.node.expr) in declared - plain and str(symbol) in self.symbols:
+                    # Extents are expressions of it, which may have no one solution.
+                    self.trace.input(n.name, f"bool[{symbol}, 0]")
+                    self.extents.append(len(self.tensors))
+                    self.tensors.append(k)
+                    plain.add(symbol)
                 for symbol in v.node.expr.free_symbols - declared:
                     if v.node.expr.is_Symbol and not v.node.is_nested_int():  # the extent of a jagged dimension is no number
                         later.append((k, n, v, symbol))
@@ -367,6 +377,10 @@ class Lowering(Results):
             if name in ("aten.full", "aten.scalar_tensor"):
                 *shape, number = values
                 return self._call_op(node, "expand", self._call_op(node, "_to_copy", number, dtype=DTYPES[node.meta["val"].dtype]), *shape or [[]])
+            factor, k = _FACTORS.get(name, (None, 0))
+            if factor in named and self._is_unknown(self._given[factor]):
+                product = self._call_op(node, "mul.Tensor", values[k], named.pop(factor))
+                values = (*values[:k], product, *values[k + 1:])
             name = _BY_TENSOR.get(name) or name.replace(".Scalar", ".Tensor")
         self.linalg |= name == "aten._linalg_check_errors"
         if name in ("aten._linalg_det", "aten._linalg_slogdet"):  # the factors that they give are of A^T if A is row-major
@@ -402,9 +416,9 @@ class Lowering(Results):
             start = end
         return out
 
-    def type_of(self, node: Node, argument: str) -> str:
-        """The type of an argument of the operator that is traced."""
-        return type_text(self._given[argument].meta["val"], self.names)
+    def value_of(self, argument: str) -> torch.Tensor:
+        """An argument of the operator that is traced, with its type in PyTorch."""
+        return self._given[argument].meta["val"]
 
     # -- graphs as arguments
 
@@ -462,7 +476,7 @@ class Lowering(Results):
             value = self._checked(node, self.trace.call, "aten.expand", (value, [self._argument(node, n) for n in to.shape]), {})
         return value
 
-    def _checked(self, node: Node, f: Any, *args: Any) -> Any:
+    def _checked(self, node: Node | None, f: Any, *args: Any) -> Any:
         try:
             return f(*args)
         except _weft.Error as e:

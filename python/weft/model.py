@@ -3,7 +3,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import re
 import sys
 from collections.abc import Iterator, Mapping, MutableMapping
@@ -239,33 +238,10 @@ def load(path: str | os.PathLike[str], *, weights: str | os.PathLike[str] | None
     """Loads a shared object that Weft compiled. weights: the path of its weight file, if that is not beside
     it. verify: read all of the weight file and compare its checksum."""
     path = os.path.abspath(os.fspath(path))
-    _check_kind(path)
     program = _weft.load(_spelled(path), symbol)
     model = Model(program, program.open(weights, verify), 0, path)
     model.weights_path = None if weights is None else os.path.abspath(os.fspath(weights))
     return model
-
-
-_MACHINES = {3: "i386", 40: "arm", 62: "x86_64", 183: "aarch64", 243: "riscv64"}  # of ELF's e_machine
-_FILES = {b"PK": "an archive, such as a .pt2 file: weft.compile(path) makes a model of it",
-          b"!<arch>": "a library for linkers: compile with path=\"model.so\""}
-
-
-def _check_kind(path: str) -> None:
-    """Raises OSError, which says what the file is, if it is no shared object of this machine."""
-    with open(path, "rb") as f:
-        head = f.read(20)
-    if head[:4] != b"\x7fELF" or len(head) < 20:
-        known = [what for magic, what in _FILES.items() if head.startswith(magic)]
-        onnx = "a model of ONNX: weft.compile(path) makes a model of it" if path.endswith(".onnx") else "no shared object"
-        raise OSError(f"{path} is {known[0] if known else onnx}")
-    order = "little" if head[5] == 1 else "big"
-    kind, machine = (int.from_bytes(head[k:k + 2], order) for k in (16, 18))
-    if kind == 1:
-        raise OSError(f"{path} is an object file, which a linker takes: compile with path=\"model.so\"")
-    name, here = _MACHINES.get(machine, f"machine {machine} of ELF"), platform.machine()
-    if name != here and here in _MACHINES.values():
-        raise OSError(f"{path} is code for {name}, and this process runs on {here}: compile with a target= of {here}")
 
 
 _loaded: dict[str, list[tuple[int, ...]]] = {}

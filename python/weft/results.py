@@ -38,7 +38,7 @@ class Sizes:
     """A function from the arguments `a` of a call to integers, by its text in Python, so that it can be pickled."""
 
     def __init__(self, text: str):
-        self.text, self.of = text, eval(f"lambda a: ({text},)", {"math": math})
+        self.text, self.of = text, eval(f"lambda a: ({text},)", {"math": math, "torch": torch})
 
     def __reduce__(self) -> Any:
         return Sizes, (self.text,)

@@ -12,7 +12,7 @@ DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torc
           torch.int16: "i16", torch.int8: "i8", torch.uint8: "u8", torch.uint16: "u16", torch.uint32: "u32", torch.uint64: "u64",
           torch.bool: "bool", torch.complex64: "c64", torch.complex128: "c128", torch.float8_e4m3fn: "f8e4m3", torch.float8_e5m2: "f8e5m2",
           torch.float8_e4m3fnuz: "f8e4m3fnuz", torch.float8_e5m2fnuz: "f8e5m2fnuz"}
-_MOST, _GREATEST = 2**62, 2**63 - 1  # of an extent, of an integer
+MOST, _GREATEST = 2**62, 2**63 - 1  # of an extent, of an integer
 
 
 class Unsupported(Exception):
@@ -132,7 +132,7 @@ def bounds(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
 def size_range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
     """The range of an extent."""
     lo, hi = bounds(symbol, shape_env)
-    return max(lo, 0), min(hi, _MOST)
+    return max(lo, 0), min(hi, MOST)
 
 
 def type_text(v: torch.Tensor, names: dict[Any, str]) -> str:

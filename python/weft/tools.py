@@ -242,9 +242,9 @@ def _break_text(why: str) -> str:
     return text
 
 
-def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
+def explain(function: Callable[..., Any], *args: Any, ops: Any = (), **kwargs: Any) -> Explanation:
     """Compiles a call by torch.compile(backend="weft"), backward included where a result requires gradients, and
-    says which operators run as PyTorch's, and why."""
+    says which operators run as PyTorch's, and why. ops: libraries of operators that the function calls, paths or one."""
     import copy
     import warnings
 
@@ -259,7 +259,7 @@ def explain(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanat
     try:
         with warnings.catch_warnings(record=True) as seen:
             warnings.simplefilter("always")
-            out = torch.compile(function, backend=dynamo.backend)(*args, **kwargs)
+            out = torch.compile(function, backend=dynamo.backend, options={"ops": ops})(*args, **kwargs)
             roots = [t for t in torch.utils._pytree.tree_leaves(out) if isinstance(t, torch.Tensor) and t.requires_grad]
             if roots:
                 torch.autograd.backward(roots, [torch.ones_like(t) for t in roots])

@@ -115,13 +115,19 @@ static void test_other_files(void **state)
 	unsigned char h[2000];
 	says((const unsigned char *)"PK\3\4 and more", 14,
 	     "it is a zip archive, like a .pt2 model: compile it first");
-	says((const unsigned char *)"!<arch>\nmember", 14, "it is a static library");
+	says((const unsigned char *)"!<arch>\nmember", 14,
+	     "it is a static library, which a linker takes");
 	says((const unsigned char *)"graph @f() {", 12, "it is no shared object");
 	memcpy(h, whole, sizeof h);
 	h[18] ^= 64;
-	says(h, sizeof h, "is for another machine: another machine");
+	char other[80];
+	snprintf(other, sizeof other, "is for another machine: one without a name here, this is %s",
+		 weft_file_machine_name(weft_file_machine()));
+	says(h, sizeof h, other);
 	memcpy(h, whole, sizeof h);
 	h[16] = 1;
+	says(h, sizeof h, "it is an object file, which a linker takes");
+	h[16] = 2;
 	says(h, sizeof h, "it is no shared object");
 	unlink(path);
 	WeftStatus status;

@@ -21,7 +21,6 @@ if command -v clang >/dev/null 2>&1; then
 	ninja -C "$build-clang" || bad=1
 	scripts/fuzz.sh 120 || bad=1
 fi
-python=${PYTHON:-python3}
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 	built=$(cd "$build" && pwd)
 	PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/autocast_db.py --samples 2 || bad=1

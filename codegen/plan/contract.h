@@ -13,6 +13,8 @@ enum {
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_WINDOWS = 8,
+	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
+	MAX_DOT_LANES = 16,      /* where b is read along k */
 	MAX_TOGETHER = 8, /* rows of a tile whose epilogues are written in turn */
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
@@ -75,13 +77,17 @@ typedef struct {
 		B_PACKED,   /* a constant, packed into panels when the model is compiled */
 		B_COPIED,   /* columns have another stride than 1: an earlier phase copies b into
 			       panels */
-		B_BROUGHT   /* columns have stride 1, but the stride of k causes cache conflicts: an
+		B_BROUGHT,  /* columns have stride 1, but the stride of k causes cache conflicts: an
 			       earlier phase copies b into panels */
+		B_ALONG /* read in place along the last summed axis, which has stride 1 in both
+			   operands: lanes are its steps, and each sum is a dot product */
 	} access;
 	Layout layout;    /* B_PACKED: the constant's layout */
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
 	int64_t gathered; /* B_GATHERED: elements of the local array */
+	uint32_t abreast; /* B_ALONG: columns that are added up together, a power of two, at most
+			     the lanes */
 } OperandB;
 
 /* Rows of a that fragments are loaded from in place. A *run* is a sequence of places in a at one
@@ -250,6 +256,10 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
+/* Does the same for the plan that reads b along k (B_ALONG). Refuses if the last summed axis has
+ * another stride than 1 in an operand, if b is a constant, which is packed, and without vectors. */
+MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const ContractAxes *,
+					OperandB *);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
  * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);
@@ -293,6 +303,8 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
+/* Does the same for b that is read along k, and sets b->abreast. */
+TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.
  * Before axes are merged. */

@@ -92,6 +92,50 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
+/* Vectors that fit the registers: a sum for each row and column, those of the columns, and one of a
+ * row. */
+static bool dots_fit(const PlanInput *in, uint32_t mr, uint32_t columns)
+{
+	return (mr * columns + columns + 1) * tuning_registers(in->target, in->shape.dtype) <=
+	       in->target->isa.nvreg;
+}
+
+/* Cycles of a step of k of all rows and a vector of columns. */
+static double dots_cycles(const PlanInput *in, const ContractAxes *x, int64_t rows, uint32_t mr,
+			  uint32_t columns)
+{
+	const Target *t = in->target;
+	const uint32_t lanes = contract_lanes(in);
+	const double products = mr * columns * tuning_step_cycles(t, x->row),
+		     loads = (mr + columns) *
+			     machine_cycles(&t->machine, MOP_load, in->shape.dtype, lanes),
+		     most = products > loads ? products : loads,
+		     waits = tuning_step_latency(t, x->row);
+	return (double)(ceil_div(rows, mr) * (lanes / columns)) * (most > waits ? most : waits);
+}
+
+TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, OperandB *b)
+{
+	const Sym m = contract_product(in, x->m, x->nm);
+	const int64_t hint = sym_hint(in->nest->syms, m), rows = hint > 1 ? hint : 1;
+	TileSize tile = {1, 1};
+	double best = 0;
+	b->abreast = 1;
+	for (uint32_t mr = 1; mr <= MAX_TILE_ROWS && mr <= rows; mr++)
+		for (uint32_t columns = 1;
+		     columns <= contract_lanes(in) && columns <= MAX_ABREAST_COLUMNS &&
+		     dots_fit(in, mr, columns);
+		     columns *= 2) {
+			const double cycles = dots_cycles(in, x, rows, mr, columns);
+			if (best > 0 && cycles > best)
+				continue;
+			best = cycles;
+			tile.mr = mr;
+			b->abreast = columns;
+		}
+	return tile;
+}
+
 /* Windows of neighbouring rows overlap, so that the taps of a convolution count half as much again,
  * not nine times. */
 int64_t contract_row_elements(const PlanInput *in, Kx load, const ContractAxes *x)
@@ -135,7 +179,8 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
-	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL)
+	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL) ||
+				      b->access == B_ALONG
 			      ? ceil_div(cols, width)
 			      : 1;
 	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
@@ -275,7 +320,7 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const int64_t limit = steps_limit(in, c);
-	if (!is_narrow(in, c) || limit == INT64_MAX)
+	if (!is_narrow(in, c) || limit == INT64_MAX || c->b.access == B_ALONG)
 		return limit;
 	const int64_t vectors =
 		ceil_div(sum_most(in->nest->syms, in->nest->extent[c->axes.n]), contract_lanes(in));
@@ -290,6 +335,8 @@ static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
 	for (uint32_t i = 0; i < n; i++)
 		most[i] = sum_most(in->nest->syms, in->nest->extent[c->axes.k[i]]);
+	if (c->b.access == B_ALONG && most[n - 1] != INT64_MAX)
+		most[n - 1] = ceil_div(most[n - 1], contract_lanes(in));
 	if (b->used && most[b->k] != INT64_MAX)
 		most[b->k] = ceil_div(most[b->k], b->steps);
 	return sum_plan(most, n, chunk_limit(in, c));
@@ -335,7 +382,7 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
 	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n ||
-	    c->b.access == B_GATHERED || panel < 2.0 * in->target->machine.l1 ||
+	    c->b.access == B_GATHERED || c->b.access == B_ALONG || panel < 2.0 * in->target->machine.l1 ||
 	    c->block.rows > FEW_TILES * c->tile.mr || is_narrow(in, c) ||
 	    !cut_k(in, &c->axes, &cut.k_block))
 		return;
@@ -352,6 +399,8 @@ static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 	const int64_t limit = steps_limit(in, c);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
+	if (c->b.access == B_ALONG)
+		return 0;
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
 }
 
@@ -403,6 +452,8 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 {
 	const Nest *n = in->nest;
 	TileCode t = {.nv = nv, .edge = edge, .ways = ways_of(in, (TileSize){c->tile.mr, nv})};
+	if (c->b.access == B_ALONG)
+		t.ways = 1;
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;

@@ -52,6 +52,54 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
+/* A step of k for a group of columns that are added up together: loads of either operand, and what
+ * converts them. */
+static void count_steps(const PlanInput *in, const ContractPlan *c, double steps, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = c->vector.dtype;
+	const uint32_t lanes = c->vector.lanes;
+	const Kx operand[2] = {c->a.load, c->b.load};
+	const double loads[2] = {c->tile.mr, c->b.abreast};
+	for (uint32_t i = 0; i < 2; i++) {
+		const DType stored =
+			buf_of(in->nest->l, in->nest->k->kx.data[operand[i].i].buf)->dtype;
+		busy->loads += steps * loads[i] * machine_cycles(m, MOP_load, d, lanes);
+		if (stored != d)
+			busy->units += steps * loads[i] * machine_cycles(m, MOP_convert, d, lanes);
+	}
+}
+
+/* Two vectors to one, whose lanes are halves of both. */
+static double halving_cycles(const Machine *m, const ContractPlan *c)
+{
+	return 2 * machine_cycles(m, MOP_shuffle, c->vector.dtype, c->vector.lanes) +
+	       machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
+}
+
+/* All tiles of b that is read along k. A group's sums wait for themselves while groups behind it
+ * are under way. */
+static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = c->vector.dtype;
+	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr, columns = c->b.abreast;
+	const double last = (double)plan_extent(in, c->axes.k[c->axes.nk - 1]),
+		     rounds = last > 0 ? n->steps / last * ceil(last / lanes) : 0;
+	const double rows = n->members * n->row_tiles, groups = rows * ceil(n->cols / columns),
+		     vectors = rows * ceil(n->cols / lanes) * mr;
+	const double step = mr * columns * tuning_step_cycles(in->target, c->axes.row);
+	busy->units += groups * rounds * step;
+	count_steps(in, c, groups * rounds, busy);
+	busy->units += vectors * (lanes - 1) * halving_cycles(m, c);
+	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
+	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
+	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
+	const double latency = tuning_step_latency(in->target, c->axes.row),
+		     operations = rounds * (mr * columns + mr + columns) + 3.0 * mr * columns;
+	busy->waits += predict_waits(m, groups, rounds * latency, operations);
+}
+
 /* All tiles of that width: `columns` of them beside each other. */
 static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts *n,
 			const TileCode *t, double columns, Busy *busy)
@@ -167,9 +215,12 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 	const Counts n = count(in, c);
 	const double width = (double)c->tile.nv * c->vector.lanes, whole = floor(n.cols / width);
 	Busy busy = {0};
-	if (c->columns.whole.nv)
+	const bool along = c->b.access == B_ALONG;
+	if (along)
+		count_dots(in, c, &n, &busy);
+	if (c->columns.whole.nv && !along)
 		count_tiles(in, c, &n, &c->columns.whole, whole, &busy);
-	if (c->columns.rest.nv)
+	if (c->columns.rest.nv && !along)
 		count_tiles(in, c, &n, &c->columns.rest,
 			    c->columns.symbolic ? ceil((n.cols - whole * width) / c->vector.lanes)
 						: 1,

@@ -198,6 +198,12 @@ static uint64_t stage_axes(const Nest *n, const Stage *st)
 	return n->outer | bits(st->map, st->nmap) | bits(st->red, st->nred);
 }
 
+double predict_waits(const Machine *m, double chains, double cycles, double operations)
+{
+	const double together = m->window / fmax(operations, 1);
+	return chains * cycles / fmax(together, 1);
+}
+
 static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 {
 	const Nest *n = c->in->nest;

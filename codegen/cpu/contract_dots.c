@@ -46,12 +46,13 @@ static Lx load_steps(ContractCode *c, const char *name, Kx load, Lx offset)
 {
 	Cpu *s = c->s;
 	const LMem m = eval_load_memory(&s->e, load);
-	const LType t = {dtype_compute(m.dtype), s->e.lanes.n};
+	const LType to = contract_b_type(c->p),
+		    t = {to.dtype == DT_u32 ? to.dtype : dtype_compute(m.dtype), to.lanes};
 	Lx at = lx_add(s->e.f, offset, contract_step_offset(c, load));
 	Lx x = lx_var(s->e.f, ls_load(s->e.f, name, m, at, t, s->e.lanes.mask));
-	if (t.dtype == c->p->vector.dtype)
+	if (t.dtype == to.dtype)
 		return x;
-	return eval_let(&s->e, name, eval_convert(&s->e, x, c->p->vector.dtype));
+	return eval_let(&s->e, name, eval_convert(&s->e, x, to.dtype));
 }
 
 static void multiply_add(Cpu *s, void *data)

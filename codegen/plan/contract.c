@@ -308,7 +308,7 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 		c->b.access = nest_coef_is(n, n->offset[c->b.load.i], c->axes.n, 1) ? B_IN_PLACE
 										    : B_GATHERED;
 	c->rows = contract_product(in, c->axes.m, c->axes.nm);
-	c->tile = c->b.access == B_ALONG ? contract_choose_dots(in, &c->axes, &c->b)
+	c->tile = c->b.access == B_ALONG ? contract_choose_dots(in, &c->axes, c->a.load, &c->b)
 					 : contract_choose_tile(in, &c->axes, &c->b);
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
 	if (c->axes.row->nfrag)

@@ -256,8 +256,9 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
-/* Does the same for the plan that reads b along k (B_ALONG). Refuses if the last summed axis has
- * another stride than 1 in an operand, if b is a constant, which is packed, and without vectors. */
+/* Does the same for the plan that reads b along k (B_ALONG). Refuses if steps of the last summed
+ * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a constant,
+ * which is packed, and without vectors. */
 MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const ContractAxes *,
 					OperandB *);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
@@ -293,6 +294,10 @@ double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 /* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
  * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
+/* Adds what so many steps along k of two operands, a and b, keep busy, of tile.nv columns of b that
+ * are added up together: a step is a vector of each. */
+void contract_count_dot(const PlanInput *, const ContractAxes *, const Kx operand[2], TileSize,
+			double steps, Busy *);
 /* Cycles for the translation of addresses besides, where an operand that is read in place has each
  * step of k on a page of its own. */
 double contract_page_cycles(const PlanInput *, const ContractPlan *);
@@ -303,8 +308,8 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Does the same for b that is read along k, and sets b->abreast. */
-TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, OperandB *);
+/* Does the same for b that is read along k, and sets b->abreast. a: the operand of that load. */
+TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.
  * Before axes are merged. */

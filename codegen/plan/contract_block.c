@@ -101,21 +101,19 @@ static bool dots_fit(const PlanInput *in, uint32_t mr, uint32_t columns)
 }
 
 /* Cycles of a step of k of all rows and a vector of columns. */
-static double dots_cycles(const PlanInput *in, const ContractAxes *x, int64_t rows, uint32_t mr,
-			  uint32_t columns)
+static double dots_cycles(const PlanInput *in, const ContractAxes *x, const Kx operand[2],
+			  int64_t rows, uint32_t mr, uint32_t columns)
 {
-	const Target *t = in->target;
-	const uint32_t lanes = contract_lanes(in);
-	const double products = mr * columns * tuning_step_cycles(t, x->row),
-		     loads = (mr + columns) *
-			     machine_cycles(&t->machine, MOP_load, in->shape.dtype, lanes),
-		     most = products > loads ? products : loads,
-		     waits = tuning_step_latency(t, x->row);
-	return (double)(ceil_div(rows, mr) * (lanes / columns)) * (most > waits ? most : waits);
+	Busy busy = {.waits = tuning_step_latency(in->target, x->row)};
+	contract_count_dot(in, x, operand, (TileSize){mr, columns}, 1, &busy);
+	const double most = busy.units > busy.loads ? busy.units : busy.loads;
+	return (double)(ceil_div(rows, mr) * (contract_lanes(in) / columns)) *
+	       (most > busy.waits ? most : busy.waits);
 }
 
-TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, OperandB *b)
+TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, OperandB *b)
 {
+	const Kx operand[2] = {a, b->load};
 	const Sym m = contract_product(in, x->m, x->nm);
 	const int64_t hint = sym_hint(in->nest->syms, m), rows = hint > 1 ? hint : 1;
 	TileSize tile = {1, 1};
@@ -126,7 +124,7 @@ TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Operan
 		     columns <= contract_lanes(in) && columns <= MAX_ABREAST_COLUMNS &&
 		     dots_fit(in, mr, columns);
 		     columns *= 2) {
-			const double cycles = dots_cycles(in, x, rows, mr, columns);
+			const double cycles = dots_cycles(in, x, operand, rows, mr, columns);
 			if (best > 0 && cycles > best)
 				continue;
 			best = cycles;

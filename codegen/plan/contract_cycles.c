@@ -52,21 +52,20 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
-/* A step of k for a group of columns that are added up together: loads of either operand, and what
- * converts them. */
-static void count_steps(const PlanInput *in, const ContractPlan *c, double steps, Busy *busy)
+void contract_count_dot(const PlanInput *in, const ContractAxes *x, const Kx operand[2],
+			TileSize tile, double steps, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
-	const DType d = c->vector.dtype;
-	const uint32_t lanes = c->vector.lanes;
-	const Kx operand[2] = {c->a.load, c->b.load};
-	const double loads[2] = {c->tile.mr, c->b.abreast};
+	const DType d = in->shape.dtype;
+	const uint32_t lanes = contract_lanes(in), vectors[2] = {tile.mr, tile.nv};
+	busy->units += steps * tile.mr * tile.nv * tuning_step_cycles(in->target, x->row);
+	busy->units += steps * tuning_parts_cycles(in->target, x->row, tile.mr + tile.nv);
 	for (uint32_t i = 0; i < 2; i++) {
 		const DType stored =
 			buf_of(in->nest->l, in->nest->k->kx.data[operand[i].i].buf)->dtype;
-		busy->loads += steps * loads[i] * machine_cycles(m, MOP_load, d, lanes);
-		if (stored != d)
-			busy->units += steps * loads[i] * machine_cycles(m, MOP_convert, d, lanes);
+		busy->loads += steps * vectors[i] * machine_cycles(m, MOP_load, d, lanes);
+		if (stored != d && !micro_groups(x->row))
+			busy->units += steps * vectors[i] * machine_cycles(m, MOP_convert, d, lanes);
 	}
 }
 
@@ -88,9 +87,8 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 		     rounds = last > 0 ? n->steps / last * ceil(last / lanes) : 0;
 	const double rows = n->members * n->row_tiles, groups = rows * ceil(n->cols / columns),
 		     vectors = rows * ceil(n->cols / lanes) * mr;
-	const double step = mr * columns * tuning_step_cycles(in->target, c->axes.row);
-	busy->units += groups * rounds * step;
-	count_steps(in, c, groups * rounds, busy);
+	contract_count_dot(in, &c->axes, (Kx[]){c->a.load, c->b.load}, (TileSize){mr, columns},
+			   groups * rounds, busy);
 	busy->units += vectors * (lanes - 1) * halving_cycles(m, c);
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);

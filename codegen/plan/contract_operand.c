@@ -318,20 +318,22 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	return taken();
 }
 
-/* The last summed axis has stride 1 in both operands. */
+/* Steps of the last summed axis, or its groups, are neighbours in both operands. */
 static bool lie_along(const PlanInput *in, Kx a, Kx b, const ContractAxes *x)
 {
-	const uint32_t last = x->k[x->nk - 1];
-	return nest_coef_is(in->nest, in->nest->offset[a.i], last, 1) &&
-	       nest_coef_is(in->nest, in->nest->offset[b.i], last, 1);
+	const uint32_t last = x->k[x->nk - 1], step = micro_groups(x->row) ? x->row->group : 1;
+	return nest_coef_is(in->nest, in->nest->offset[a.i], last, step) &&
+	       nest_coef_is(in->nest, in->nest->offset[b.i], last, step);
 }
 
 Refusal contract_choose_along(const PlanInput *in, Kx a, Kx b, const ContractAxes *x,
 			      OperandB *out)
 {
 	*out = (OperandB){.load = b, .access = B_ALONG};
-	if (micro_groups(x->row))
-		return refuse("groups lie in panels");
+	if (x->row->nfrag || x->row->biased)
+		return refuse("the instruction wants panels");
+	if (contract_has_tail(in->nest, x))
+		return refuse("the last group is not whole");
 	if (contract_lanes(in) == 1 || contract_lanes(in) > MAX_DOT_LANES)
 		return refuse("the target has no vectors, or vectors that are too wide");
 	if (buf_of(in->nest->l, in->nest->k->kx.data[b.i].buf)->kind == BUF_CONST)

@@ -19,6 +19,9 @@ enum {
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
 
+/* Times as many chains as latency takes keep units busy where every product waits for two loads. */
+#define DOT_SLACK 1.1
+
 /* The axes of a contraction: m (rows) are in operand a only, n (columns) in b only, batch axes in
  * both; k axes are summed. */
 typedef struct {

@@ -104,7 +104,7 @@ static bool dots_fit(const PlanInput *in, uint32_t mr, uint32_t columns)
 static double dots_cycles(const PlanInput *in, const ContractAxes *x, const Kx operand[2],
 			  int64_t rows, uint32_t mr, uint32_t columns)
 {
-	Busy busy = {.waits = tuning_step_latency(in->target, x->row)};
+	Busy busy = {.waits = DOT_SLACK * tuning_step_latency(in->target, x->row)};
 	contract_count_dot(in, x, operand, (TileSize){mr, columns}, 1, &busy);
 	const double most = busy.units > busy.loads ? busy.units : busy.loads;
 	return (double)(ceil_div(rows, mr) * (contract_lanes(in) / columns)) *

@@ -93,7 +93,7 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
 	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
-	const double latency = tuning_step_latency(in->target, c->axes.row),
+	const double latency = DOT_SLACK * tuning_step_latency(in->target, c->axes.row),
 		     operations = rounds * (mr * columns + mr + columns) + 3.0 * mr * columns;
 	busy->waits += predict_waits(m, groups, rounds * latency, operations);
 }

@@ -225,6 +225,9 @@ static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 	if (lanes > 1 && depends(bits(st->red, st->nred), loops->lane_axis)) {
 		waits += rows * 2 * log2(lanes) * machine_latency(m, MOP_shuffle, st->acc);
 		operations += rows * 3 * log2(lanes);
+		c->busy->units += rows * log2(lanes) *
+				  (machine_cycles(m, MOP_shuffle, st->acc, lanes) +
+				   machine_cycles(m, MOP_add, st->acc, lanes));
 	}
 	if (rows > 0)
 		c->busy->waits += predict_waits(m, rows, waits / rows, operations / rows);

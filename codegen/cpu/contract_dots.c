@@ -18,7 +18,6 @@ typedef struct {
 	const Lx *a; /* by row: the offset in a */
 	Lx b[MAX_ABREAST_COLUMNS];
 	Lv acc[MAX_SUMS]; /* [row][column] */
-	uint32_t cut;     /* chunks still to open */
 } Dots;
 
 static Lx int_of(const ContractCode *c, int64_t v)

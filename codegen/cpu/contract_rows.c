@@ -94,7 +94,8 @@ void contract_fill_tables(ContractCode *c)
 		eval_at(&s->e, c->p->axes.m[i], lx_var(s->e.f, at[i]));
 		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
 	}
-	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c, c->p->a.load)), (Lx){0});
+	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c, c->p->a.load)),
+		 (Lx){0});
 	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->rows.lo, r), last_row(c)));
 	ls_end(s->e.f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)

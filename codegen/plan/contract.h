@@ -260,8 +260,8 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
 /* Does the same for the plan that reads b along k (B_ALONG). Refuses if steps of the last summed
- * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a constant,
- * which is packed, and without vectors. */
+ * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a
+ * constant, which is packed, and without vectors. */
 MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const ContractAxes *,
 					OperandB *);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the

@@ -380,9 +380,9 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
 	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n ||
-	    c->b.access == B_GATHERED || c->b.access == B_ALONG || panel < 2.0 * in->target->machine.l1 ||
-	    c->block.rows > FEW_TILES * c->tile.mr || is_narrow(in, c) ||
-	    !cut_k(in, &c->axes, &cut.k_block))
+	    c->b.access == B_GATHERED || c->b.access == B_ALONG ||
+	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
+	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
 		return;
 	cut.sums.cuts = plan_sums(in, &cut);
 	cut.block = block_of_sums(in, &cut, row_elements);

@@ -65,7 +65,8 @@ void contract_count_dot(const PlanInput *in, const ContractAxes *x, const Kx ope
 			buf_of(in->nest->l, in->nest->k->kx.data[operand[i].i].buf)->dtype;
 		busy->loads += steps * vectors[i] * machine_cycles(m, MOP_load, d, lanes);
 		if (stored != d && !micro_groups(x->row))
-			busy->units += steps * vectors[i] * machine_cycles(m, MOP_convert, d, lanes);
+			busy->units +=
+				steps * vectors[i] * machine_cycles(m, MOP_convert, d, lanes);
 	}
 }
 

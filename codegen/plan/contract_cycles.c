@@ -70,6 +70,11 @@ void contract_count_dot(const PlanInput *in, const ContractAxes *x, const Kx ope
 	}
 }
 
+static double again(const Machine *m, double bytes, double set)
+{
+	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
+}
+
 /* Two vectors to one, whose lanes are halves of both. */
 static double halving_cycles(const Machine *m, const ContractPlan *c)
 {
@@ -77,8 +82,8 @@ static double halving_cycles(const Machine *m, const ContractPlan *c)
 	       machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
 }
 
-/* All tiles of b that is read along k. A group's sums wait for themselves while groups behind it
- * are under way. */
+/* All tiles of b that is read along k. Each group of columns reads the rows of a again; its sums
+ * wait for themselves while groups behind it are under way. */
 static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
@@ -86,7 +91,7 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr, columns = c->b.abreast;
 	const double last = (double)plan_extent(in, c->axes.k[c->axes.nk - 1]),
 		     rounds = last > 0 ? n->steps / last * ceil(last / lanes) : 0;
-	const double rows = n->members * n->row_tiles, groups = rows * ceil(n->cols / columns),
+	const double size = (double)contract_size(in), rows = n->members * n->row_tiles, groups = rows * ceil(n->cols / columns),
 		     vectors = rows * ceil(n->cols / lanes) * mr;
 	contract_count_dot(in, &c->axes, (Kx[]){c->a.load, c->b.load}, (TileSize){mr, columns},
 			   groups * rounds, busy);
@@ -94,6 +99,7 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
 	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
+	busy->memory += groups * again(m, n->steps * mr * size, n->steps * (mr + columns) * size);
 	const double latency = DOT_SLACK * tuning_step_latency(in->target, c->axes.row),
 		     operations = rounds * (mr * columns + mr + columns) + 3.0 * mr * columns;
 	busy->waits += predict_waits(m, groups, rounds * latency, operations);
@@ -151,11 +157,6 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 		times * vectors * machine_cycles(m, MOP_load, c->vector.dtype, c->vector.lanes);
 	busy->stores +=
 		times * vectors * machine_cycles(m, MOP_store, c->vector.dtype, c->vector.lanes);
-}
-
-static double again(const Machine *m, double bytes, double set)
-{
-	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
 }
 
 /* Every tile of rows reads a panel of b, and every tile of columns the block's rows of a. */

@@ -3,21 +3,27 @@
  * is copied, and a tile reads each of its columns once:
  *
  *     for g in groups of columns:
- *         for k by vectors:   acc_i_j += A[row_i, k ..] * B[col + g + j, k ..]
+ *         for k by vectors:   acc_i_j += A[row_i, k ..] * B[col + g + j, k ..]    for all i, j
  *         part_i_g = lanes of acc_i_0, acc_i_1, ... added up until together they are one vector
  *     sum_i = lanes of part_i_0, part_i_1, ... added up until they are one vector of columns
  *
  * Two vectors become one by adding the even lanes of both to the odd ones: the lower half holds
  * what is left of the first, the upper half what is left of the second. So after log2(lanes) turns
- * lane j is the sum of column j. Columns past the end repeat the last one; groups of nothing but
+ * lane j is the sum of column j.
+ *
+ * What comes from memory is read in order, because processors fetch one stream further ahead than
+ * several: the loop over k is inside of that over j, then. Rows that fit registers are loaded ahead
+ * of the groups. Columns past the end repeat the last one; groups of nothing but
  * such columns are left out. */
 #include "codegen/cpu/contract.h"
 
 typedef struct {
 	ContractCode *c;
 	const Lx *a; /* by row: the offset in a */
-	Lx b[MAX_ABREAST_COLUMNS];
-	Lv acc[MAX_SUMS]; /* [row][column] */
+	Lx b[MAX_ABREAST_COLUMNS]; /* by column: the offset in b */
+	Lv acc[MAX_SUMS];          /* [column][row] */
+	uint32_t first, n;         /* the columns of the group that are read together */
+	Lx held[MAX_HELD];         /* [row][vector] of a */
 } Dots;
 
 static Lx int_of(const ContractCode *c, int64_t v)
@@ -57,18 +63,66 @@ static Lx load_steps(ContractCode *c, const char *name, Kx load, Lx offset)
 static void multiply_add(Cpu *s, void *data)
 {
 	const Dots *d = data;
-	const uint32_t columns = d->c->p->b.abreast;
+	const uint32_t mr = d->c->p->tile.mr;
 	Lx b[MAX_ABREAST_COLUMNS];
-	for (uint32_t j = 0; j < columns; j++)
-		b[j] = load_steps(d->c, "b", d->c->p->b.load, d->b[j]);
-	for (uint32_t i = 0; i < d->c->p->tile.mr; i++) {
+	for (uint32_t j = 0; j < d->n; j++)
+		b[j] = load_steps(d->c, "b", d->c->p->b.load, d->b[d->first + j]);
+	for (uint32_t i = 0; i < mr; i++) {
 		Lx a = load_steps(d->c, "a", d->c->p->a.load, d->a[i]);
-		for (uint32_t j = 0; j < columns; j++) {
-			Lv acc = d->acc[i * columns + j];
+		for (uint32_t j = 0; j < d->n; j++) {
+			Lv acc = d->acc[(d->first + j) * mr + i];
 			ls_set(s->e.f, acc,
 			       contract_add_product(d->c, a, b[j], lx_var(s->e.f, acc)));
 		}
 	}
+}
+
+/* Goes to vector u of rows that are held, of which the last one may be less. */
+static void go_to_vector(ContractCode *c, uint32_t u)
+{
+	Cpu *s = c->s;
+	const uint32_t axis = c->p->axes.k[0];
+	const uint32_t lanes = s->e.lanes.n;
+	const int64_t at = (int64_t)u * lanes,
+		      left = sym_const(s->e.syms, s->e.nest->extent[axis]) - at;
+	eval_at(&s->e, axis, int_of(c, at));
+	eval_mask(&s->e, left < lanes ? lx_mask(s->e.f, int_of(c, left), lanes) : (Lx){0});
+}
+
+static void leave_vectors(ContractCode *c)
+{
+	eval_at(&c->s->e, c->p->axes.k[0], (Lx){0});
+	eval_mask(&c->s->e, (Lx){0});
+}
+
+static void hold_rows(Dots *d)
+{
+	const ContractPlan *p = d->c->p;
+	for (uint32_t u = 0; u < p->b.held; u++) {
+		go_to_vector(d->c, u);
+		for (uint32_t i = 0; i < p->tile.mr; i++)
+			d->held[i * p->b.held + u] =
+				load_steps(d->c, "a", p->a.load, d->a[i]);
+	}
+	leave_vectors(d->c);
+}
+
+/* All steps of column j, with rows that are held. */
+static void add_held(Dots *d, uint32_t j)
+{
+	Cpu *s = d->c->s;
+	const ContractPlan *p = d->c->p;
+	for (uint32_t u = 0; u < p->b.held; u++) {
+		go_to_vector(d->c, u);
+		Lx b = load_steps(d->c, "b", p->b.load, d->b[j]);
+		for (uint32_t i = 0; i < p->tile.mr; i++) {
+			Lv acc = d->acc[j * p->tile.mr + i];
+			ls_set(s->e.f, acc,
+			       contract_add_product(d->c, d->held[i * p->b.held + u], b,
+						    lx_var(s->e.f, acc)));
+		}
+	}
+	leave_vectors(d->c);
 }
 
 static void k_loops(Dots *d, uint32_t next);
@@ -96,14 +150,27 @@ static void k_loops(Dots *d, uint32_t next)
 	const ContractPlan *p = d->c->p;
 	Lx lo = int_of(d->c, 0), hi = eval_size(&s->e, s->e.nest->extent[p->axes.k[next]]);
 	SumLoop sums = {.kind = REDUCE_SUM,
-			.n = p->tile.mr * p->b.abreast,
+			.n = p->tile.mr * d->n,
 			.width = next + 1 == p->axes.nk ? s->e.lanes.n : 1};
 	sums.ncut = sum_cuts(&p->sums.cuts, next, &sums.cut);
+	Lv *acc = d->acc + d->first * p->tile.mr;
 	if (sums.ncut)
-		sum_open(&s->code, &sums, &lo, &hi, d->acc);
+		sum_open(&s->code, &sums, &lo, &hi, acc);
 	k_loop(d, next, lo, hi);
 	if (sums.ncut)
-		sum_close(&s->code, &sums, d->acc);
+		sum_close(&s->code, &sums, acc);
+}
+
+/* All steps of all columns of a group. */
+static void add_products(Dots *d)
+{
+	const OperandB *b = &d->c->p->b;
+	d->n = b->in_turn ? 1 : b->abreast;
+	for (d->first = 0; d->first < b->abreast; d->first += d->n)
+		if (b->held)
+			add_held(d, d->first);
+		else
+			k_loops(d, 0);
 }
 
 /* ---- columns ---- */
@@ -130,17 +197,17 @@ static void add_columns(Dots *d, Lx first, Lx left, Lx *part)
 {
 	ContractCode *c = d->c;
 	Cpu *s = c->s;
-	const uint32_t columns = c->p->b.abreast, n = c->p->tile.mr * columns;
+	const uint32_t columns = c->p->b.abreast, mr = c->p->tile.mr;
 	find_columns(d, first, left);
-	for (uint32_t i = 0; i < n; i++)
-		d->acc[i] = ls_var(
-			s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i / columns, i % columns),
-			contract_zero(c));
-	k_loops(d, 0);
-	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+	for (uint32_t k = 0; k < columns * mr; k++)
+		d->acc[k] =
+			ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", k % mr, k / mr),
+			       contract_zero(c));
+	add_products(d);
+	for (uint32_t i = 0; i < mr; i++) {
 		Lx sum[MAX_ABREAST_COLUMNS];
 		for (uint32_t j = 0; j < columns; j++)
-			sum[j] = lx_var(s->e.f, d->acc[i * columns + j]);
+			sum[j] = lx_var(s->e.f, d->acc[j * mr + i]);
 		part[i] = add_lanes(c, sum, columns);
 	}
 }
@@ -201,6 +268,8 @@ void contract_dots(ContractCode *c, const Lx *a, Lx left, Lv *sum)
 	const uint32_t mr = c->p->tile.mr, lanes = c->s->e.lanes.n;
 	Dots d = {.c = c, .a = a};
 	Lx part[MAX_TILE_ROWS];
+	if (c->p->b.held)
+		hold_rows(&d);
 	if (lanes == c->p->b.abreast) {
 		add_columns(&d, c->col, left, part);
 	} else {

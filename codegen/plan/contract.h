@@ -15,6 +15,7 @@ enum {
 	MAX_WINDOWS = 8,
 	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
 	MAX_DOT_LANES = 16,      /* where b is read along k */
+	MAX_HELD = 24, /* vectors of rows in registers: bounds the code of a tile */
 	MAX_TOGETHER = 8, /* rows of a tile whose epilogues are written in turn */
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
@@ -89,8 +90,11 @@ typedef struct {
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
 	int64_t gathered; /* B_GATHERED: elements of the local array */
-	uint32_t abreast; /* B_ALONG: columns that are added up together, a power of two, at most
-			     the lanes */
+	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
+	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
+			     step by step */
+	uint32_t held;    /* B_ALONG, in turn: vectors of each row of a, which registers hold while
+			     all columns pass by; 0: rows are loaded again for each column */
 } OperandB;
 
 /* Rows of a that fragments are loaded from in place. A *run* is a sequence of places in a at one
@@ -297,10 +301,10 @@ double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 /* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
  * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
-/* Adds what so many steps along k of two operands, a and b, keep busy, of tile.nv columns of b that
- * are added up together: a step is a vector of each. */
-void contract_count_dot(const PlanInput *, const ContractAxes *, const Kx operand[2], TileSize,
-			double steps, Busy *);
+/* Adds what a group of columns of b that is read along k keeps busy, of so many rows of a, the
+ * operand of that load: all steps of k, without adding up lanes. times: of such groups. */
+void contract_count_dots(const PlanInput *, const ContractAxes *, Kx a, const OperandB *,
+			 uint32_t rows, double times, Busy *);
 /* Cycles for the translation of addresses besides, where an operand that is read in place has each
  * step of k on a page of its own. */
 double contract_page_cycles(const PlanInput *, const ContractPlan *);
@@ -311,7 +315,8 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Does the same for b that is read along k, and sets b->abreast. a: the operand of that load. */
+/* Does the same for b that is read along k, and sets b->abreast, in_turn and held. a: the operand of
+ * that load. */
 TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.

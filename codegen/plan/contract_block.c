@@ -92,45 +92,68 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* Vectors that fit the registers: a sum for each row and column, those of the columns, and one of a
- * row. */
-static bool dots_fit(const PlanInput *in, uint32_t mr, uint32_t columns)
+/* The vectors of a row of a that registers can hold: all of it. 0: it may be long, or is more. */
+static uint32_t held_vectors(const PlanInput *in, const ContractAxes *x, uint32_t mr)
 {
-	return (mr * columns + columns + 1) * tuning_registers(in->target, in->shape.dtype) <=
-	       in->target->isa.nvreg;
+	const int64_t lanes = contract_lanes(in);
+	int64_t steps;
+	if (x->nk != 1 || !sym_is_const(in->nest->syms, in->nest->extent[x->k[0]], &steps) ||
+	    steps < 1 || steps > MAX_HELD * lanes)
+		return 0;
+	const int64_t vectors = ceil_div(steps, lanes);
+	return mr * vectors <= MAX_HELD ? (uint32_t)vectors : 0;
 }
 
-/* Cycles of a step of k of all rows and a vector of columns. */
-static double dots_cycles(const PlanInput *in, const ContractAxes *x, const Kx operand[2],
-			  int64_t rows, uint32_t mr, uint32_t columns)
+/* A sum for each row and column, what a step loads, and what is held. Groups that are taken apart
+ * become two vectors. */
+static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB *b, uint32_t mr)
 {
-	Busy busy = {.waits = DOT_SLACK * tuning_step_latency(in->target, x->row)};
-	contract_count_dot(in, x, operand, (TileSize){mr, columns}, 1, &busy);
-	const double most = busy.units > busy.loads ? busy.units : busy.loads;
-	return (double)(ceil_div(rows, mr) * (contract_lanes(in) / columns)) *
-	       (most > busy.waits ? most : busy.waits);
+	const uint32_t parts = tuning_parts_cycles(in->target, x->row, 1) > 0 ? 2 : 1,
+		       loaded = b->in_turn ? 2 : b->abreast + 1,
+		       vectors = mr * b->abreast + (loaded + mr * b->held) * parts;
+	return vectors * tuning_registers(in->target, in->shape.dtype) <= in->target->isa.nvreg;
 }
 
+/* Cycles of all rows and a vector of columns. */
+static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
+			  int64_t rows, uint32_t mr)
+{
+	Busy busy = {0};
+	contract_count_dots(in, x, a, b, mr, 1, &busy);
+	double most = busy.units > busy.loads ? busy.units : busy.loads;
+	most = most > busy.waits ? most : busy.waits;
+	return (double)ceil_div(rows, mr) * contract_lanes(in) / b->abreast * (most + busy.memory);
+}
+
+/* Of tiles that cost the same the later one: more columns, and more rows, of which more is in
+ * registers. */
 TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, OperandB *b)
 {
-	const Kx operand[2] = {a, b->load};
+	enum { STEP_BY_STEP, IN_TURN, HELD, ORDERS };
 	const Sym m = contract_product(in, x->m, x->nm);
 	const int64_t hint = sym_hint(in->nest->syms, m), rows = hint > 1 ? hint : 1;
+	const uint32_t lanes = contract_lanes(in),
+		       most = lanes < MAX_ABREAST_COLUMNS ? lanes : MAX_ABREAST_COLUMNS;
+	OperandB best = *b;
 	TileSize tile = {1, 1};
-	double best = 0;
-	b->abreast = 1;
-	for (uint32_t mr = 1; mr <= MAX_TILE_ROWS && mr <= rows; mr++)
-		for (uint32_t columns = 1;
-		     columns <= contract_lanes(in) && columns <= MAX_ABREAST_COLUMNS &&
-		     dots_fit(in, mr, columns);
-		     columns *= 2) {
-			const double cycles = dots_cycles(in, x, operand, rows, mr, columns);
-			if (best > 0 && cycles > best)
-				continue;
-			best = cycles;
-			tile.mr = mr;
-			b->abreast = columns;
-		}
+	double least = 0;
+	for (uint32_t k = 0; k < ORDERS * MAX_TILE_ROWS * MAX_ABREAST_COLUMNS; k++) {
+		const uint32_t mr = k / ORDERS / MAX_ABREAST_COLUMNS + 1, order = k % ORDERS;
+		OperandB by = *b;
+		by.abreast = k / ORDERS % MAX_ABREAST_COLUMNS + 1;
+		by.in_turn = order != STEP_BY_STEP;
+		by.held = order == HELD ? held_vectors(in, x, mr) : 0;
+		if (mr > rows || by.abreast > most || (by.abreast & (by.abreast - 1)) ||
+		    (order == HELD && !by.held) || !dots_fit(in, x, &by, mr))
+			continue;
+		const double cycles = dots_cycles(in, x, a, &by, rows, mr);
+		if (least > 0 && cycles > least)
+			continue;
+		least = cycles;
+		best = by;
+		tile.mr = mr;
+	}
+	*b = best;
 	return tile;
 }
 

@@ -52,22 +52,56 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
-void contract_count_dot(const PlanInput *in, const ContractAxes *x, const Kx operand[2],
-			TileSize tile, double steps, Busy *busy)
+/* What an operand's vectors take: loads, and what converts them or takes groups apart. */
+static void count_vectors_of(const PlanInput *in, const ContractAxes *x, Kx load, double vectors,
+			     Busy *busy)
 {
 	const Machine *m = &in->target->machine;
-	const DType d = in->shape.dtype;
-	const uint32_t lanes = contract_lanes(in), vectors[2] = {tile.mr, tile.nv};
-	busy->units += steps * tile.mr * tile.nv * tuning_step_cycles(in->target, x->row);
-	busy->units += steps * tuning_parts_cycles(in->target, x->row, tile.mr + tile.nv);
-	for (uint32_t i = 0; i < 2; i++) {
-		const DType stored =
-			buf_of(in->nest->l, in->nest->k->kx.data[operand[i].i].buf)->dtype;
-		busy->loads += steps * vectors[i] * machine_cycles(m, MOP_load, d, lanes);
-		if (stored != d && !micro_groups(x->row))
-			busy->units +=
-				steps * vectors[i] * machine_cycles(m, MOP_convert, d, lanes);
-	}
+	const DType d = in->shape.dtype,
+		    stored = buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
+	busy->loads += vectors * machine_cycles(m, MOP_load, d, contract_lanes(in));
+	if (micro_groups(x->row))
+		busy->units += vectors * tuning_parts_cycles(in->target, x->row, 1);
+	else if (stored != d)
+		busy->units += vectors * machine_cycles(m, MOP_convert, d, contract_lanes(in));
+}
+
+/* Whether b comes from memory: it outlives a call, in which other tensors pass the caches, or is
+ * more than they hold. */
+static bool comes_from_memory(const PlanInput *in, const ContractAxes *x, Kx b)
+{
+	const Buffer *buf = buf_of(in->nest->l, in->nest->k->kx.data[b.i].buf);
+	const double bytes = contract_steps(in, x) * (double)plan_extent(in, x->n) *
+			     contract_members(in, x) * (double)contract_size(in);
+	return buf->kind == BUF_STATE || buf->kind == BUF_INPUT ||
+	       bytes > in->target->machine.l2 + (double)in->target->machine.l3;
+}
+
+/* The rounds of a sum, by vectors. */
+static double rounds_of(const PlanInput *in, const ContractAxes *x)
+{
+	const double last = (double)plan_extent(in, x->k[x->nk - 1]);
+	return last > 0 ? contract_steps(in, x) / last * ceil(last / contract_lanes(in)) : 0;
+}
+
+/* Columns that are read step by step are so many streams, of which processors fetch less ahead than
+ * of one: as if b were read twice. */
+void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
+			 uint32_t rows, double times, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const double rounds = rounds_of(in, x), columns = b->abreast, sums = rows * columns,
+		     again = b->held ? 0 : b->in_turn ? columns : 1;
+	busy->units += times * rounds * sums * tuning_step_cycles(in->target, x->row);
+	count_vectors_of(in, x, a, times * rounds * rows * again, busy);
+	count_vectors_of(in, x, b->load, times * rounds * columns, busy);
+	const double chains = b->in_turn ? columns : 1,
+		     latency = DOT_SLACK * tuning_step_latency(in->target, x->row),
+		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
+	busy->waits += predict_waits(m, times * chains, rounds * latency, operations / chains);
+	const double bytes = rounds * columns * (double)contract_size(in) * contract_lanes(in);
+	if (!b->in_turn && b->abreast > 1 && comes_from_memory(in, x, b->load))
+		busy->memory += times * machine_memory_cycles(m, bytes, INFINITY);
 }
 
 static double again(const Machine *m, double bytes, double set)
@@ -89,20 +123,17 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	const Machine *m = &in->target->machine;
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr, columns = c->b.abreast;
-	const double last = (double)plan_extent(in, c->axes.k[c->axes.nk - 1]),
-		     rounds = last > 0 ? n->steps / last * ceil(last / lanes) : 0;
-	const double size = (double)contract_size(in), rows = n->members * n->row_tiles, groups = rows * ceil(n->cols / columns),
+	const double size = (double)contract_size(in), rows = n->members * n->row_tiles,
+		     groups = rows * ceil(n->cols / columns),
 		     vectors = rows * ceil(n->cols / lanes) * mr;
-	contract_count_dot(in, &c->axes, (Kx[]){c->a.load, c->b.load}, (TileSize){mr, columns},
-			   groups * rounds, busy);
+	contract_count_dots(in, &c->axes, c->a.load, &c->b, mr, groups, busy);
 	busy->units += vectors * (lanes - 1) * halving_cycles(m, c);
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
 	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
-	busy->memory += groups * again(m, n->steps * mr * size, n->steps * (mr + columns) * size);
-	const double latency = DOT_SLACK * tuning_step_latency(in->target, c->axes.row),
-		     operations = rounds * (mr * columns + mr + columns) + 3.0 * mr * columns;
-	busy->waits += predict_waits(m, groups, rounds * latency, operations);
+	if (!c->b.held)
+		busy->memory += groups * again(m, n->steps * mr * size,
+					       n->steps * (mr + columns) * size);
 }
 
 /* All tiles of that width: `columns` of them beside each other. */

@@ -61,7 +61,9 @@ void print_contract(const Plan *p, Text *out)
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
 		    c->vector.lanes, describe_a(c), access[c->b.access]);
 	if (c->b.access == B_ALONG)
-		text_printf(out, ", %u columns abreast", c->b.abreast);
+		text_printf(out, ", %u columns %s%s", c->b.abreast,
+			    c->b.in_turn ? "in turn" : "abreast",
+			    c->b.held ? ", rows in registers" : "");
 	if (c->axes.row->nfrag)
 		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)

@@ -11,8 +11,8 @@
  * what is left of the first, the upper half what is left of the second. So after log2(lanes) turns
  * lane j is the sum of column j.
  *
- * What comes from memory is read in order, because processors fetch one stream further ahead than
- * several: the loop over k is inside of that over j, then. Rows that fit registers are loaded ahead
+ * Short columns that come from memory are read in order, because processors fetch one stream of a
+ * page further ahead than several: the loop over k is inside of that over j, then. Rows that fit registers are loaded ahead
  * of the groups. Columns past the end repeat the last one; groups of nothing but
  * such columns are left out. */
 #include "codegen/cpu/contract.h"

@@ -4,6 +4,8 @@
 
 #include "codegen/plan/contract.h"
 
+enum { PAGE = 4096 /* bytes */ };
+
 /* Counts at hint sizes. */
 typedef struct {
 	double steps, members, rows, cols;
@@ -77,6 +79,16 @@ static bool comes_from_memory(const PlanInput *in, const ContractAxes *x, Kx b)
 	       bytes > in->target->machine.l2 + (double)in->target->machine.l3;
 }
 
+/* Whether several columns of b begin on one page. */
+static bool share_pages(const PlanInput *in, const ContractAxes *x, Kx b)
+{
+	const Nest *n = in->nest;
+	const double size = dtype_size(buf_of(n->l, n->k->kx.data[b.i].buf)->dtype);
+	Sym coef;
+	return nest_coef(n, n->offset[b.i], x->n, &coef) &&
+	       fabs((double)plan_size(in, coef)) * size < PAGE;
+}
+
 /* The rounds of a sum, by vectors. */
 static double rounds_of(const PlanInput *in, const ContractAxes *x)
 {
@@ -84,8 +96,8 @@ static double rounds_of(const PlanInput *in, const ContractAxes *x)
 	return last > 0 ? contract_steps(in, x) / last * ceil(last / contract_lanes(in)) : 0;
 }
 
-/* Columns that are read step by step are so many streams, of which processors fetch less ahead than
- * of one: as if b were read twice. */
+/* Columns that are read step by step are so many streams. Processors fetch each ahead as far as its
+ * page goes, but mix up those of one page: as if b were read twice. */
 void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
 			 uint32_t rows, double times, Busy *busy)
 {
@@ -100,7 +112,8 @@ void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const
 		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
 	busy->waits += predict_waits(m, times * chains, rounds * latency, operations / chains);
 	const double bytes = rounds * columns * (double)contract_size(in) * contract_lanes(in);
-	if (!b->in_turn && b->abreast > 1 && comes_from_memory(in, x, b->load))
+	if (!b->in_turn && b->abreast > 1 && share_pages(in, x, b->load) &&
+	    comes_from_memory(in, x, b->load))
 		busy->memory += times * machine_memory_cycles(m, bytes, INFINITY);
 }
 
@@ -269,7 +282,6 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 }
 
 enum {
-	PAGE = 4096,     /* bytes */
 	NEAR_PAGES = 64, /* of which processors have the addresses at hand */
 	PAGE_CYCLES = 7  /* of another one's address from the second level */
 };

@@ -12,9 +12,9 @@
  * lane j is the sum of column j.
  *
  * Short columns that come from memory are read in order, because processors fetch one stream of a
- * page further ahead than several: the loop over k is inside of that over j, then. Rows that fit registers are loaded ahead
- * of the groups. Columns past the end repeat the last one; groups of nothing but
- * such columns are left out. */
+ * page further ahead than several: the loop over k is inside of that over j, then. Rows that fit
+ * registers are loaded ahead of the groups. Columns past the end repeat the last one; groups of
+ * nothing but such columns are left out. */
 #include "codegen/cpu/contract.h"
 
 typedef struct {

@@ -315,8 +315,8 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Does the same for b that is read along k, and sets b->abreast, in_turn and held. a: the operand of
- * that load. */
+/* Does the same for b that is read along k, and sets b->abreast, in_turn and held. a: the operand
+ * of that load. */
 TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.

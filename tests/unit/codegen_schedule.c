@@ -493,6 +493,11 @@ static const Compared compared[] = {
 	 "graph @f(%x: f32[500], %y: f32[48, 500]) {\n"
 	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
 	 "%1\n}\n",
+	 "generic"},
+	{"few rows, and columns apart: sums along k, each column read once for all rows",
+	 "graph @f(%x: f32[3, 500], %y: f32[48, 500]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
 	 "gemm, b along k"},
 	{"small when exported, but of any size",
 	 "graph @f(%x: f32[K, M], %y: f32[N, K]) where 1 <= K, 1 <= M, 1 <= N {\n"

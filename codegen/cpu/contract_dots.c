@@ -15,6 +15,8 @@
  * page further ahead than several: the loop over k is inside of that over j, then. Rows that fit
  * registers are loaded ahead of the groups. Columns past the end repeat the last one; groups of
  * nothing but such columns are left out. */
+#include <string.h>
+
 #include "codegen/cpu/contract.h"
 
 typedef struct {
@@ -125,6 +127,33 @@ static void add_held(Dots *d, uint32_t j)
 	leave_vectors(d->c);
 }
 
+/* Vectors of the last summed axis, as many as there are chains in a round, each added to sums of
+ * its own. Returns where the rest begins. */
+static Lx run_chains(Dots *d, uint32_t axis, Lx lo, Lx hi)
+{
+	Cpu *s = d->c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t n = d->c->p->tile.mr, chains = d->c->p->b.chains;
+	const int64_t lanes = s->e.lanes.n;
+	Lv *sum = d->acc + d->first * n, chain[MAX_SUMS];
+	Lx rest = lx_mod(f, lx_sub(f, hi, lo), int_of(d->c, chains * lanes));
+	Lx end = eval_let(&s->e, "whole", lx_sub(f, hi, rest));
+	for (uint32_t k = 0; k < n * chains; k++)
+		chain[k] = k < n ? sum[k] : ls_var(f, "chain", contract_zero(d->c));
+	eval_for(&s->e, axis, lo, end, chains * lanes);
+	Lx here = s->e.at[axis];
+	for (uint32_t w = 0; w < chains; w++) {
+		eval_at(&s->e, axis, lx_add(f, here, int_of(d->c, w * lanes)));
+		memcpy(sum, chain + w * n, n * sizeof *sum);
+		multiply_add(s, d);
+	}
+	memcpy(sum, chain, n * sizeof *sum);
+	eval_end(&s->e);
+	for (uint32_t k = n; k < n * chains; k++)
+		ls_set(f, sum[k % n], lx_add(f, lx_var(f, sum[k % n]), lx_var(f, chain[k])));
+	return end;
+}
+
 static void k_loops(Dots *d, uint32_t next);
 
 static void k_loop(Dots *d, uint32_t next, Lx lo, Lx hi)
@@ -133,6 +162,8 @@ static void k_loop(Dots *d, uint32_t next, Lx lo, Lx hi)
 	const ContractAxes *x = &d->c->p->axes;
 	const uint32_t axis = x->k[next];
 	if (next + 1 == x->nk) {
+		if (d->c->p->b.chains > 1)
+			lo = run_chains(d, axis, lo, hi);
 		cpu_vector_loop(s, axis, lo, hi,
 				sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]),
 				multiply_add, d);

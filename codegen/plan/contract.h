@@ -93,6 +93,7 @@ typedef struct {
 	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
 	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
 			     step by step */
+	uint32_t chains;  /* B_ALONG, in turn: accumulators of each sum; else 1 */
 	uint32_t held;    /* B_ALONG, in turn: vectors of each row of a, which registers hold while
 			     all columns pass by; 0: rows are loaded again for each column */
 } OperandB;
@@ -315,8 +316,8 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Does the same for b that is read along k, and sets b->abreast, in_turn and held. a: the operand
- * of that load. */
+/* Does the same for b that is read along k, and sets b->abreast to b->held. a: the operand of that
+ * load. */
 TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.

@@ -110,7 +110,8 @@ static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB 
 {
 	const uint32_t parts = tuning_parts_cycles(in->target, x->row, 1) > 0 ? 2 : 1,
 		       loaded = b->in_turn ? 2 : b->abreast + 1,
-		       vectors = mr * b->abreast + (loaded + mr * b->held) * parts;
+		       sums = mr * (b->abreast + b->chains - 1),
+		       vectors = sums + (loaded + mr * b->held) * parts;
 	return vectors * tuning_registers(in->target, in->shape.dtype) <= in->target->isa.nvreg;
 }
 
@@ -125,33 +126,46 @@ static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, cons
 	return (double)ceil_div(rows, mr) * contract_lanes(in) / b->abreast * (most + busy.memory);
 }
 
-/* Of tiles that cost the same the later one: more columns, and more rows, of which more is in
- * registers. */
+/* Ways to read b along k: for each number of rows and of columns in a group, the columns step by
+ * step, in turn with rows in registers, and in turn with one chain or more. */
+enum { STEP_BY_STEP, HELD, IN_TURN, MOST_CHAINS = 4, ORDERS = IN_TURN + MOST_CHAINS };
+enum { DOT_WAYS = MAX_TILE_ROWS * MAX_ABREAST_COLUMNS * ORDERS };
+
+/* Fills in way number k for so many rows. False: there is no such way. */
+MUST_LOOK static bool dots_way(const PlanInput *in, const ContractAxes *x, uint32_t k, int64_t rows,
+			       TileSize *tile, OperandB *b)
+{
+	const uint32_t order = k % ORDERS;
+	tile->mr = k / ORDERS / MAX_ABREAST_COLUMNS + 1;
+	tile->nv = 1;
+	b->abreast = k / ORDERS % MAX_ABREAST_COLUMNS + 1;
+	b->in_turn = order != STEP_BY_STEP;
+	b->chains = order >= IN_TURN ? order - IN_TURN + 1 : 1;
+	b->held = order == HELD ? held_vectors(in, x, tile->mr) : 0;
+	return tile->mr <= rows && b->abreast <= contract_lanes(in) &&
+	       !(b->abreast & (b->abreast - 1)) && (order != HELD || b->held) &&
+	       dots_fit(in, x, b, tile->mr);
+}
+
+/* Of ways that cost the same the later one: more columns, and more rows. */
 TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, OperandB *b)
 {
-	enum { STEP_BY_STEP, IN_TURN, HELD, ORDERS };
 	const Sym m = contract_product(in, x->m, x->nm);
 	const int64_t hint = sym_hint(in->nest->syms, m), rows = hint > 1 ? hint : 1;
-	const uint32_t lanes = contract_lanes(in),
-		       most = lanes < MAX_ABREAST_COLUMNS ? lanes : MAX_ABREAST_COLUMNS;
 	OperandB best = *b;
 	TileSize tile = {1, 1};
 	double least = 0;
-	for (uint32_t k = 0; k < ORDERS * MAX_TILE_ROWS * MAX_ABREAST_COLUMNS; k++) {
-		const uint32_t mr = k / ORDERS / MAX_ABREAST_COLUMNS + 1, order = k % ORDERS;
+	for (uint32_t k = 0; k < DOT_WAYS; k++) {
 		OperandB by = *b;
-		by.abreast = k / ORDERS % MAX_ABREAST_COLUMNS + 1;
-		by.in_turn = order != STEP_BY_STEP;
-		by.held = order == HELD ? held_vectors(in, x, mr) : 0;
-		if (mr > rows || by.abreast > most || (by.abreast & (by.abreast - 1)) ||
-		    (order == HELD && !by.held) || !dots_fit(in, x, &by, mr))
+		TileSize of;
+		if (!dots_way(in, x, k, rows, &of, &by))
 			continue;
-		const double cycles = dots_cycles(in, x, a, &by, rows, mr);
+		const double cycles = dots_cycles(in, x, a, &by, rows, of.mr);
 		if (least > 0 && cycles > least)
 			continue;
 		least = cycles;
 		best = by;
-		tile.mr = mr;
+		tile = of;
 	}
 	*b = best;
 	return tile;

@@ -107,10 +107,13 @@ void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const
 	busy->units += times * rounds * sums * tuning_step_cycles(in->target, x->row);
 	count_vectors_of(in, x, a, times * rounds * rows * again, busy);
 	count_vectors_of(in, x, b->load, times * rounds * columns, busy);
+	busy->units += times * sums * (b->chains - 1) *
+		       machine_cycles(m, MOP_add, in->shape.dtype, contract_lanes(in));
 	const double chains = b->in_turn ? columns : 1,
 		     latency = DOT_SLACK * tuning_step_latency(in->target, x->row),
 		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
-	busy->waits += predict_waits(m, times * chains, rounds * latency, operations / chains);
+	busy->waits += predict_waits(m, times * chains, rounds * latency / b->chains,
+				     operations / chains);
 	const double bytes = rounds * columns * (double)contract_size(in) * contract_lanes(in);
 	if (!b->in_turn && b->abreast > 1 && share_pages(in, x, b->load) &&
 	    comes_from_memory(in, x, b->load))

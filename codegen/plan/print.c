@@ -64,6 +64,8 @@ void print_contract(const Plan *p, Text *out)
 		text_printf(out, ", %u columns %s%s", c->b.abreast,
 			    c->b.in_turn ? "in turn" : "abreast",
 			    c->b.held ? ", rows in registers" : "");
+	if (c->b.access == B_ALONG && c->b.chains > 1)
+		text_printf(out, ", %u chains", c->b.chains);
 	if (c->axes.row->nfrag)
 		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)

@@ -12,6 +12,7 @@ enum {
 	             first of them only */
 	TURN_FETCHED = 4, /* where panels are fetched ahead: nobody fetches the first ones */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
+	MANY_REGISTERS = 32,
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
 		128, /* of a block, about as many as rows: either operand is read again as seldom */
@@ -92,12 +93,14 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* The vectors of a row of a that registers can hold: all of it. 0: it may be long, or is more. */
+/* The vectors of a row of a that registers can hold: all of it. 0: it may be long, or is more; or
+ * registers are few, where LLVM keeps the address of each vector of b in memory. */
 static uint32_t held_vectors(const PlanInput *in, const ContractAxes *x, uint32_t mr)
 {
 	const int64_t lanes = contract_lanes(in);
 	int64_t steps;
-	if (x->nk != 1 || !sym_is_const(in->nest->syms, in->nest->extent[x->k[0]], &steps) ||
+	if (x->nk != 1 || in->target->isa.nvreg < MANY_REGISTERS ||
+	    !sym_is_const(in->nest->syms, in->nest->extent[x->k[0]], &steps) ||
 	    steps < 1 || steps > MAX_HELD * lanes)
 		return 0;
 	const int64_t vectors = ceil_div(steps, lanes);
@@ -123,7 +126,8 @@ static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, cons
 	contract_count_dots(in, x, a, b, mr, 1, &busy);
 	double most = busy.units > busy.loads ? busy.units : busy.loads;
 	most = most > busy.waits ? most : busy.waits;
-	return (double)ceil_div(rows, mr) * contract_lanes(in) / b->abreast * (most + busy.memory);
+	return contract_lanes(in) / b->abreast *
+	       ((double)ceil_div(rows, mr) * most + contract_dots_streams(in, x, b));
 }
 
 /* Ways to read b along k: for each number of rows and of columns in a group, the columns step by

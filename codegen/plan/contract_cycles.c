@@ -54,14 +54,17 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
-/* What an operand's vectors take: loads, and what converts them or takes groups apart. */
+/* What an operand's vectors take: loads, and what converts them or takes groups apart. Rows begin
+ * anywhere, so that a part of the loads reads two lines. */
 static void count_vectors_of(const PlanInput *in, const ContractAxes *x, Kx load, double vectors,
 			     Busy *busy)
 {
 	const Machine *m = &in->target->machine;
 	const DType d = in->shape.dtype,
 		    stored = buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
-	busy->loads += vectors * machine_cycles(m, MOP_load, d, contract_lanes(in));
+	const double bytes = contract_lanes(in) * (micro_groups(x->row) ? 4 : dtype_size(stored));
+	busy->loads += vectors * machine_cycles(m, MOP_load, d, contract_lanes(in)) *
+		       (1 + bytes / m->line);
 	if (micro_groups(x->row))
 		busy->units += vectors * tuning_parts_cycles(in->target, x->row, 1);
 	else if (stored != d)
@@ -96,8 +99,16 @@ static double rounds_of(const PlanInput *in, const ContractAxes *x)
 	return last > 0 ? contract_steps(in, x) / last * ceil(last / contract_lanes(in)) : 0;
 }
 
-/* Columns that are read step by step are so many streams. Processors fetch each ahead as far as its
- * page goes, but mix up those of one page: as if b were read twice. */
+double contract_dots_streams(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+{
+	const double bytes =
+		rounds_of(in, x) * b->abreast * (double)contract_size(in) * contract_lanes(in);
+	return !b->in_turn && b->abreast > 1 && share_pages(in, x, b->load) &&
+			       comes_from_memory(in, x, b->load)
+		       ? machine_memory_cycles(&in->target->machine, bytes, INFINITY)
+		       : 0;
+}
+
 void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
 			 uint32_t rows, double times, Busy *busy)
 {
@@ -114,10 +125,6 @@ void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const
 		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
 	busy->waits += predict_waits(m, times * chains, rounds * latency / b->chains,
 				     operations / chains);
-	const double bytes = rounds * columns * (double)contract_size(in) * contract_lanes(in);
-	if (!b->in_turn && b->abreast > 1 && share_pages(in, x, b->load) &&
-	    comes_from_memory(in, x, b->load))
-		busy->memory += times * machine_memory_cycles(m, bytes, INFINITY);
 }
 
 static double again(const Machine *m, double bytes, double set)
@@ -147,6 +154,7 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
 	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
+	busy->memory += groups / fmax(n->row_tiles, 1) * contract_dots_streams(in, &c->axes, &c->b);
 	if (!c->b.held)
 		busy->memory += groups * again(m, n->steps * mr * size,
 					       n->steps * (mr + columns) * size);

@@ -306,10 +306,11 @@ double contract_cycles(const PlanInput *, const ContractPlan *);
  * operand of that load: all steps of k, without adding up lanes. times: of such groups. */
 void contract_count_dots(const PlanInput *, const ContractAxes *, Kx a, const OperandB *,
 			 uint32_t rows, double times, Busy *);
-/* The cycles that a group of columns takes longer to come from memory because they are read step by
- * step: so many streams. Processors fetch each ahead as far as its page goes, but mix up those of
- * one page, as if b were read twice. */
-double contract_dots_streams(const PlanInput *, const ContractAxes *, const OperandB *);
+/* The cycles in which a group of columns comes from memory in order; 0: b is in the caches. */
+double contract_group_memory(const PlanInput *, const ContractAxes *, const OperandB *);
+/* Whether a group of columns is read as several streams of a page. Processors fetch each stream
+ * ahead as far as its page goes, but mix up those of one page: it takes twice as long. */
+bool contract_mixes_streams(const PlanInput *, const ContractAxes *, const OperandB *);
 /* Cycles for the translation of addresses besides, where an operand that is read in place has each
  * step of k on a page of its own. */
 double contract_page_cycles(const PlanInput *, const ContractPlan *);

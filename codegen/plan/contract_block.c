@@ -126,8 +126,11 @@ static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, cons
 	contract_count_dots(in, x, a, b, mr, 1, &busy);
 	double most = busy.units > busy.loads ? busy.units : busy.loads;
 	most = most > busy.waits ? most : busy.waits;
+	const double compute = most * (double)ceil_div(rows, mr),
+		     memory = contract_group_memory(in, x, b) *
+			      (contract_mixes_streams(in, x, b) ? 2 : 1);
 	return contract_lanes(in) / b->abreast *
-	       ((double)ceil_div(rows, mr) * most + contract_dots_streams(in, x, b));
+	       (compute > memory ? compute + memory / 4 : memory + compute / 4);
 }
 
 /* Ways to read b along k: for each number of rows and of columns in a group, the columns step by

@@ -99,14 +99,18 @@ static double rounds_of(const PlanInput *in, const ContractAxes *x)
 	return last > 0 ? contract_steps(in, x) / last * ceil(last / contract_lanes(in)) : 0;
 }
 
-double contract_dots_streams(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+double contract_group_memory(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	const double bytes =
 		rounds_of(in, x) * b->abreast * (double)contract_size(in) * contract_lanes(in);
-	return !b->in_turn && b->abreast > 1 && share_pages(in, x, b->load) &&
-			       comes_from_memory(in, x, b->load)
+	return comes_from_memory(in, x, b->load)
 		       ? machine_memory_cycles(&in->target->machine, bytes, INFINITY)
 		       : 0;
+}
+
+bool contract_mixes_streams(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+{
+	return !b->in_turn && b->abreast > 1 && share_pages(in, x, b->load);
 }
 
 void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
@@ -154,7 +158,9 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
 	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
 	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
-	busy->memory += groups / fmax(n->row_tiles, 1) * contract_dots_streams(in, &c->axes, &c->b);
+	if (contract_mixes_streams(in, &c->axes, &c->b))
+		busy->memory += groups / fmax(n->row_tiles, 1) *
+				contract_group_memory(in, &c->axes, &c->b);
 	if (!c->b.held)
 		busy->memory += groups * again(m, n->steps * mr * size,
 					       n->steps * (mr + columns) * size);

@@ -102,8 +102,8 @@ void contract_go_to_segment_row(ContractCode *, Lx row);
 /* contract_open_rows, contract_close_rows of tables. */
 Lx contract_open_segments(ContractCode *);
 void contract_close_segments(ContractCode *);
-/* contract_rows.c: the offset in a, or in its panels, without its summed part. */
-Sym contract_row_offset(const ContractCode *);
+/* contract_rows.c: the offset in an operand, or in its panels, without its summed part. */
+Sym contract_row_offset(const ContractCode *, Kx load);
 
 /* contract_step.c */
 
@@ -129,8 +129,8 @@ Lx contract_zero(const ContractCode *);
 /* contract_rows.c: the offset in a, or in its panels, of row i of the current tile, without its
  * summed part. */
 Lx contract_a_row(ContractCode *, Lx i);
-/* contract_tile.c: the offset in a of the current step of the summed axes. */
-Lx contract_a_step(ContractCode *);
+/* contract_tile.c: the offset in an operand of the current step of the summed axes. */
+Lx contract_step_offset(ContractCode *, Kx load);
 
 /* contract_frag.c: declares the fragments and local arrays of tiles. */
 void contract_declare_frags(ContractCode *);
@@ -155,6 +155,11 @@ void contract_late_tile(ContractCode *, const TileCode *);
 /* contract_tile.c: the epilogue of row `place` of the sums in frags.tile, for the columns from
  * c->col on. The row axes have values. */
 void contract_finish_row(ContractCode *, const TileCode *, Lx place);
+
+/* contract_dots.c: makes the sums of the current tile, of b that is read along k (B_ALONG). a: by
+ * row, the offset in a of contract_a_row; left: the columns from c->col on, if a vector of them may
+ * be more (none: it is not). Sets sum[i] to the vector of columns of row i. */
+void contract_dots(ContractCode *, const Lx *a, Lx left, Lv *sum);
 
 /* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
  * (taps). Does nothing if the plan has no windows. */

@@ -132,7 +132,7 @@ static void load_a(ContractCode *c, uint32_t k, bool in_place)
 	const ContractFrags *g = &c->frags;
 	if (in_place)
 		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c),
-			     lx_add(f, g->base[k], contract_a_step(c)),
+			     lx_add(f, g->base[k], contract_step_offset(c, c->p->a.load)),
 			     eval_size(&c->s->e, c->p->a.runs.distance));
 	else
 		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a),
@@ -195,7 +195,7 @@ static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
 	const bool last = left.i, in_place = c->p->a.runs.used && !last;
 	const int64_t group = c->p->axes.row->group;
 	if (!in_place)
-		copy_rows(c, contract_a_step(c), left);
+		copy_rows(c, contract_step_offset(c, c->p->a.load), left);
 	if (last)
 		copy_b(c, nv, panel,
 		       lx_div(f, lx_add(f, left, int_of(c, group - 1)), int_of(c, group)));

@@ -29,7 +29,7 @@ static Lx clamp_row(ContractCode *c, Lx row)
 	return lx_min(s->e.f, row, last_row(c));
 }
 
-Sym contract_row_offset(const ContractCode *c)
+Sym contract_row_offset(const ContractCode *c, Kx load)
 {
 	Cpu *s = c->s;
 	Sym var[MAX_AXES], zero[MAX_AXES];
@@ -37,7 +37,7 @@ Sym contract_row_offset(const ContractCode *c)
 		var[i] = s->e.nest->var[c->p->axes.k[i]];
 		zero[i] = sym_int(s->e.syms, 0);
 	}
-	return sym_subst(s->e.syms, s->e.nest->offset[c->p->a.load.i], var, zero, c->p->axes.nk);
+	return sym_subst(s->e.syms, s->e.nest->offset[load.i], var, zero, c->p->axes.nk);
 }
 
 /* The row axes of the block's first row, as variables. */
@@ -94,7 +94,8 @@ void contract_fill_tables(ContractCode *c)
 		eval_at(&s->e, c->p->axes.m[i], lx_var(s->e.f, at[i]));
 		ls_store(s->e.f, c->row_table[i], r, lx_var(s->e.f, at[i]), (Lx){0});
 	}
-	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c)), (Lx){0});
+	ls_store(s->e.f, c->a_table, r, eval_index(&s->e, contract_row_offset(c, c->p->a.load)),
+		 (Lx){0});
 	count_row(c, at, lx_cmp(s->e.f, SC_lt, lx_add(s->e.f, c->rows.lo, r), last_row(c)));
 	ls_end(s->e.f);
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
@@ -160,7 +161,7 @@ Lx contract_a_row(ContractCode *c, Lx i)
 		return table_at(c, c->a_table,
 		                lx_add(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), i));
 	contract_go_to_row(c, i);
-	Lx offset = eval_index(&s->e, contract_row_offset(c));
+	Lx offset = eval_index(&s->e, contract_row_offset(c, c->p->a.load));
 	if (c->p->a.copied) {
 		Lx tile = lx_div(s->e.f, c->row, int_of(s, c->p->tile.mr)),
 		   panel = lx_mul(s->e.f, tile, eval_size(&s->e, c->p->a.panels.stride));

@@ -47,6 +47,7 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 typedef struct {
 	const TileCode *how;
 	Lx mask;          /* of the last vector, none: whole */
+	Lx left;          /* the columns that there are, if the last vector may not be whole */
 	uint32_t way;     /* the accumulator at hand */
 	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
 	uint32_t ncut;    /* of the summed axes */
@@ -137,13 +138,13 @@ void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 			    lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
-Lx contract_a_step(ContractCode *c)
+Lx contract_step_offset(ContractCode *c, Kx load)
 {
 	Cpu *s = c->s;
 	Sym k_part = sym_int(s->e.syms, 0);
 	for (uint32_t i = 0; i < c->p->axes.nk; i++)
 		k_part = sym_add(s->e.syms, k_part,
-				 sym_mul(s->e.syms, coef_of(s, c->p->a.load, c->p->axes.k[i]),
+				 sym_mul(s->e.syms, coef_of(s, load, c->p->axes.k[i]),
 					 s->e.nest->var[c->p->axes.k[i]]));
 	return eval_index(&s->e, k_part);
 }
@@ -157,7 +158,7 @@ static void multiply_add(ContractCode *c, Tile *t, Lx left)
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
 		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
 	}
-	Lx k_offset = contract_a_step(c);
+	Lx k_offset = contract_step_offset(c, c->p->a.load);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left),
 				s->e.lanes.n);
@@ -602,6 +603,20 @@ static void start_tile(ContractCode *c, Tile *t)
 	}
 }
 
+/* All steps of k, or those of a block. */
+static void sum_tile(ContractCode *c, Tile *t, TilePart part)
+{
+	Lv sum[MAX_TILE_ROWS];
+	if (c->p->b.access != B_ALONG) {
+		start_sums(c, t);
+		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
+		return;
+	}
+	contract_dots(c, t->a, t->left, sum);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		t->acc[0][i][0] = sum[i];
+}
+
 static void run_tile(ContractCode *c, Tile *t, TilePart part)
 {
 	Cpu *s = c->s;
@@ -612,8 +627,7 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 		contract_bound_taps(c);
 		if (part == TILE_WHOLE)
 			fetch_rows(c, t);
-		start_sums(c, t);
-		k_loops(c, t, part == TILE_SUM ? c->p->k_block.k : 0);
+		sum_tile(c, t, part);
 	}
 	if (c->frags.late.used) {
 		contract_late_tile(c, t->how);
@@ -630,7 +644,7 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 	}
 	if (part == TILE_FINISH)
 		load_sums(c, t);
-	else
+	else if (c->p->b.access != B_ALONG)
 		finish_sums(c, t);
 	if (c->p->axes.row->biased)
 		subtract_bias(c, t);
@@ -640,10 +654,15 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 		inline_epilogue(c, t);
 }
 
-static void row_loop(ContractCode *c, const TileCode *how, Lx mask, TilePart part)
+/* left: of the columns from c->col on, where a vector of them may not be whole; none: it is. */
+static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart part)
 {
 	Cpu *s = c->s;
-	Tile t = {.how = how, .mask = mask};
+	Lx mask = {0};
+	if (left.i)
+		mask = lx_var(s->e.f,
+			      ls_let(s->e.f, "edge", lx_mask(s->e.f, left, s->e.lanes.n)));
+	Tile t = {.how = how, .mask = mask, .left = left};
 	if (c->p->b.access == B_GATHERED)
 		gather_panel(c, how->nv, mask);
 	if (c->p->axes.row->biased && part != TILE_SUM)
@@ -695,11 +714,7 @@ static void rest_of_columns(ContractCode *c, Lx start, TilePart part)
 	const TileCode *rest = &c->p->columns.rest;
 	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, start, c->cols.hi));
 	c->col = start;
-	Lx mask = {0};
-	if (rest->edge)
-		mask = lx_var(s->e.f, ls_let(s->e.f, "edge",
-					     lx_mask(s->e.f, int_of(s, rest->edge), s->e.lanes.n)));
-	row_loop(c, rest, mask, part);
+	row_loop(c, rest, rest->edge ? int_of(s, rest->edge) : (Lx){0}, part);
 	ls_end(s->e.f);
 }
 
@@ -707,8 +722,7 @@ static void symbolic_rest(ContractCode *c, Lx start, TilePart part)
 {
 	Cpu *s = c->s;
 	c->col = lx_var(s->e.f, ls_for(s->e.f, "col", start, c->cols.hi, s->e.lanes.n));
-	Lx mask = lx_mask(s->e.f, lx_sub(s->e.f, c->cols.hi, c->col), s->e.lanes.n);
-	row_loop(c, &c->p->columns.rest, lx_var(s->e.f, ls_let(s->e.f, "edge", mask)), part);
+	row_loop(c, &c->p->columns.rest, lx_sub(s->e.f, c->cols.hi, c->col), part);
 	ls_end(s->e.f);
 }
 

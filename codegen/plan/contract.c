@@ -247,15 +247,17 @@ static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
 
 /* ---- the plan ---- */
 
-/* What can be told of the kernel as it is. */
-static Refusal recognise(PlanInput *in, ContractPlan *c)
+/* What can be told of the kernel as it is. along: b is read along k. */
+static Refusal recognise(PlanInput *in, ContractPlan *c, bool along)
 {
 	Kx b;
 	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
 	no = no.why ? no : groups_fit(in, &c->axes, c->a.load, b);
 	if (!no.why && micro_groups(in->row))
 		in->nest = count_groups(in, c, b);
-	no = no.why ? no : contract_choose_b(in, b, &c->axes, &c->b);
+	if (!no.why)
+		no = along ? contract_choose_along(in, c->a.load, b, &c->axes, &c->b)
+			   : contract_choose_b(in, b, &c->axes, &c->b);
 	return no.why ? no : contract_panels_do_not_pay(in, c);
 }
 
@@ -302,15 +304,16 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 			 int64_t row_elements, bool reads_all)
 {
 	const Nest *n = in->nest;
-	if (!has_panels(&c->b))
+	if (!has_panels(&c->b) && c->b.access != B_ALONG)
 		c->b.access = nest_coef_is(n, n->offset[c->b.load.i], c->axes.n, 1) ? B_IN_PLACE
 										    : B_GATHERED;
 	c->rows = contract_product(in, c->axes.m, c->axes.nm);
-	c->tile = contract_choose_tile(in, &c->axes, &c->b);
+	c->tile = c->b.access == B_ALONG ? contract_choose_dots(in, &c->axes, c->a.load, &c->b)
+					 : contract_choose_tile(in, &c->axes, &c->b);
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
 	if (c->axes.row->nfrag)
 		choose_fragments(in, c, reads_all);
-	if (c->axes.row->biased)
+	if (c->axes.row->biased || c->b.access == B_ALONG)
 		c->windows.n = 0; /* the sums of columns are those of all taps */
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
@@ -343,21 +346,23 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s",
 		micro_groups(c->axes.row) ? c->axes.row->name : "",
 		micro_groups(c->axes.row) ? ", " : "",
-		c->b.access == B_PACKED ? "packed b"
-		: is_copied(&c->b)      ? "copied b"
-					: "b in place",
+		c->b.access == B_PACKED    ? "packed b"
+		: is_copied(&c->b)         ? "copied b"
+		: c->b.access == B_ALONG   ? "b along k"
+					   : "b in place",
 		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
 		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
 		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "");
 }
 
-/* The plan that multiplies by in->row; NULL, with the reason, if it is refused. */
-static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
+/* The plan that multiplies by in->row, and reads b along k or across; NULL, with the reason, if it
+ * is refused. */
+static const ContractPlan *plan_row(const PlanInput *in, bool along, Plan *p, Refusal *no)
 {
 	PlanInput grouped = *in;
 	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
 	*c = (ContractPlan){.vector = {in->shape.dtype, contract_lanes(in)}, .cost = in->cost};
-	*no = recognise(&grouped, c);
+	*no = recognise(&grouped, c, along);
 	if (no->why)
 		return NULL;
 	decide(&grouped, c, p);
@@ -366,8 +371,25 @@ static const ContractPlan *plan_row(const PlanInput *in, Plan *p, Refusal *no)
 	return no->why ? NULL : c;
 }
 
-/* The best plan by a row of the instruction set, if it takes less than *least cycles, those of
- * *best with its page walks. p gets the cycles without these, as other schedules predict them. */
+/* Takes that plan if it takes less than *least cycles, those of *best with its page walks; one that
+ * reads b along k if it surely takes less, at larger sizes too. p gets the cycles without page
+ * walks, as other schedules predict them. */
+static void consider(const PlanInput *by, bool along, Plan *p, const ContractPlan **best,
+		     double *least, Refusal *no)
+{
+	Plan plan = {0};
+	const ContractPlan *c = plan_row(by, along, &plan, no);
+	const double cycles = c ? plan.cycles + contract_page_cycles(by, c) : 0;
+	if (!c || (*best && (along ? plan_worst(&plan, p) >= SURELY * plan_worst(p, &plan)
+				   : cycles >= *least)))
+		return;
+	*best = c;
+	*least = cycles;
+	p->cycles = plan.cycles;
+	p->larger = plan.larger;
+}
+
+/* The best plan by a row of the instruction set. */
 static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, double *least,
 		      Refusal *no)
 {
@@ -380,15 +402,9 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 		if (*best && !by.row->needs && by.row->group == 1 &&
 		    micro_groups((*best)->axes.row) && !(*best)->copy[0])
 			break;
-		Plan plan = {0};
-		const ContractPlan *c = plan_row(&by, &plan, no);
-		const double cycles = c ? plan.cycles + contract_page_cycles(&by, c) : 0;
-		if (!c || (*best && cycles >= *least))
-			continue;
-		*best = c;
-		*least = cycles;
-		p->cycles = plan.cycles;
-		p->larger = plan.larger;
+		Refusal refused;
+		consider(&by, false, p, best, least, no);
+		consider(&by, true, p, best, least, &refused);
 	}
 }
 
@@ -432,6 +448,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		[B_COPIED] = "the columns of b are apart: panels are copied in a phase before",
 		[B_BROUGHT] =
 			"what a tile reads of b is far apart: panels are copied in a phase before",
+		[B_ALONG] = "steps of k are neighbours in both operands: sums are dot products",
 	};
 	Refusal no = {0};
 	if (in->shape.no_product)

@@ -13,9 +13,15 @@ enum {
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_WINDOWS = 8,
+	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
+	MAX_DOT_LANES = 16,      /* where b is read along k */
+	MAX_HELD = 24, /* vectors of rows in registers: bounds the code of a tile */
 	MAX_TOGETHER = 8, /* rows of a tile whose epilogues are written in turn */
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
+
+/* Times as many chains as latency takes keep units busy where every product waits for two loads. */
+#define DOT_SLACK 1.1
 
 /* The axes of a contraction: m (rows) are in operand a only, n (columns) in b only, batch axes in
  * both; k axes are summed. */
@@ -75,13 +81,21 @@ typedef struct {
 		B_PACKED,   /* a constant, packed into panels when the model is compiled */
 		B_COPIED,   /* columns have another stride than 1: an earlier phase copies b into
 			       panels */
-		B_BROUGHT   /* columns have stride 1, but the stride of k causes cache conflicts: an
+		B_BROUGHT,  /* columns have stride 1, but the stride of k causes cache conflicts: an
 			       earlier phase copies b into panels */
+		B_ALONG /* read in place along the last summed axis, which has stride 1 in both
+			   operands: lanes are its steps, and each sum is a dot product */
 	} access;
 	Layout layout;    /* B_PACKED: the constant's layout */
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
 	int64_t gathered; /* B_GATHERED: elements of the local array */
+	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
+	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
+			     step by step */
+	uint32_t chains;  /* B_ALONG, in turn: accumulators of each sum; else 1 */
+	uint32_t held;    /* B_ALONG, in turn: vectors of each row of a, which registers hold while
+			     all columns pass by; 0: rows are loaded again for each column */
 } OperandB;
 
 /* Rows of a that fragments are loaded from in place. A *run* is a sequence of places in a at one
@@ -250,6 +264,11 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
+/* Does the same for the plan that reads b along k (B_ALONG). Refuses if steps of the last summed
+ * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a
+ * constant, which is packed, and without vectors. */
+MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const ContractAxes *,
+					OperandB *);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
  * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);
@@ -283,6 +302,15 @@ double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 /* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
  * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
+/* Adds what a group of columns of b that is read along k keeps busy, of so many rows of a, the
+ * operand of that load: all steps of k, without adding up lanes. times: of such groups. */
+void contract_count_dots(const PlanInput *, const ContractAxes *, Kx a, const OperandB *,
+			 uint32_t rows, double times, Busy *);
+/* The cycles in which a group of columns comes from memory in order; 0: b is in the caches. */
+double contract_group_memory(const PlanInput *, const ContractAxes *, const OperandB *);
+/* Whether a group of columns is read as several streams of a page. Processors fetch each stream
+ * ahead as far as its page goes, but mix up those of one page: it takes twice as long. */
+bool contract_mixes_streams(const PlanInput *, const ContractAxes *, const OperandB *);
 /* Cycles for the translation of addresses besides, where an operand that is read in place has each
  * step of k on a page of its own. */
 double contract_page_cycles(const PlanInput *, const ContractPlan *);
@@ -293,6 +321,9 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
+/* Does the same for b that is read along k, and sets b->abreast to b->held. a: the operand of that
+ * load. */
+TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
 /* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
  * the taps of a convolution count half as much again as one, because neighbouring rows share them.
  * Before axes are merged. */

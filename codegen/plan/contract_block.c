@@ -12,6 +12,7 @@ enum {
 	             first of them only */
 	TURN_FETCHED = 4, /* where panels are fetched ahead: nobody fetches the first ones */
 	FRAG_TILES = 4, /* of fragments, which take half of their operands from the first cache */
+	MANY_REGISTERS = 32,
 	K_BLOCK = 256, /* steps of k: as many as a chain of f32 may have */
 	SUM_COLUMNS =
 		128, /* of a block, about as many as rows: either operand is read again as seldom */
@@ -92,6 +93,91 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
+/* The vectors of a row of a that registers can hold: all of it. 0: it may be long, or is more; or
+ * registers are few, where LLVM keeps the address of each vector of b in memory. */
+static uint32_t held_vectors(const PlanInput *in, const ContractAxes *x, uint32_t mr)
+{
+	const int64_t lanes = contract_lanes(in);
+	int64_t steps;
+	if (x->nk != 1 || in->target->isa.nvreg < MANY_REGISTERS ||
+	    !sym_is_const(in->nest->syms, in->nest->extent[x->k[0]], &steps) ||
+	    steps < 1 || steps > MAX_HELD * lanes)
+		return 0;
+	const int64_t vectors = ceil_div(steps, lanes);
+	return mr * vectors <= MAX_HELD ? (uint32_t)vectors : 0;
+}
+
+/* A sum for each row and column, what a step loads, and what is held. Groups that are taken apart
+ * become two vectors. */
+static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB *b, uint32_t mr)
+{
+	const uint32_t parts = tuning_parts_cycles(in->target, x->row, 1) > 0 ? 2 : 1,
+		       loaded = b->in_turn ? 2 : b->abreast + 1,
+		       sums = mr * (b->abreast + b->chains - 1),
+		       vectors = sums + (loaded + mr * b->held) * parts;
+	return vectors * tuning_registers(in->target, in->shape.dtype) <= in->target->isa.nvreg;
+}
+
+/* Cycles of all rows and a vector of columns. */
+static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
+			  int64_t rows, uint32_t mr)
+{
+	Busy busy = {0};
+	contract_count_dots(in, x, a, b, mr, 1, &busy);
+	double most = busy.units > busy.loads ? busy.units : busy.loads;
+	most = most > busy.waits ? most : busy.waits;
+	const double compute = most * (double)ceil_div(rows, mr),
+		     memory = contract_group_memory(in, x, b) *
+			      (contract_mixes_streams(in, x, b) ? 2 : 1);
+	return contract_lanes(in) / b->abreast *
+	       (compute > memory ? compute + memory / 4 : memory + compute / 4);
+}
+
+/* Ways to read b along k: for each number of rows and of columns in a group, the columns step by
+ * step, in turn with rows in registers, and in turn with one chain or more. */
+enum { STEP_BY_STEP, HELD, IN_TURN, MOST_CHAINS = 4, ORDERS = IN_TURN + MOST_CHAINS };
+enum { DOT_WAYS = MAX_TILE_ROWS * MAX_ABREAST_COLUMNS * ORDERS };
+
+/* Fills in way number k for so many rows. False: there is no such way. */
+MUST_LOOK static bool dots_way(const PlanInput *in, const ContractAxes *x, uint32_t k, int64_t rows,
+			       TileSize *tile, OperandB *b)
+{
+	const uint32_t order = k % ORDERS;
+	tile->mr = k / ORDERS / MAX_ABREAST_COLUMNS + 1;
+	tile->nv = 1;
+	b->abreast = k / ORDERS % MAX_ABREAST_COLUMNS + 1;
+	b->in_turn = order != STEP_BY_STEP;
+	b->chains = order >= IN_TURN ? order - IN_TURN + 1 : 1;
+	b->held = order == HELD ? held_vectors(in, x, tile->mr) : 0;
+	return tile->mr <= rows && b->abreast <= contract_lanes(in) &&
+	       !(b->abreast & (b->abreast - 1)) && (order != HELD || b->held) &&
+	       dots_fit(in, x, b, tile->mr);
+}
+
+/* Of ways that cost the same the later one: more columns, and more rows. */
+TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, OperandB *b)
+{
+	const Sym m = contract_product(in, x->m, x->nm);
+	const int64_t hint = sym_hint(in->nest->syms, m), rows = hint > 1 ? hint : 1;
+	OperandB best = *b;
+	TileSize tile = {1, 1};
+	double least = 0;
+	for (uint32_t k = 0; k < DOT_WAYS; k++) {
+		OperandB by = *b;
+		TileSize of;
+		if (!dots_way(in, x, k, rows, &of, &by))
+			continue;
+		const double cycles = dots_cycles(in, x, a, &by, rows, of.mr);
+		if (least > 0 && cycles > least)
+			continue;
+		least = cycles;
+		best = by;
+		tile = of;
+	}
+	*b = best;
+	return tile;
+}
+
 /* Windows of neighbouring rows overlap, so that the taps of a convolution count half as much again,
  * not nine times. */
 int64_t contract_row_elements(const PlanInput *in, Kx load, const ContractAxes *x)
@@ -135,7 +221,8 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 	c.row_tiles = ceil_div(sym_hint(in->nest->syms, p->rows), tile.mr);
 	c.row_tiles = c.row_tiles > 1 ? c.row_tiles
 				      : 1; /* nothing to do still takes a block of some size */
-	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL)
+	c.col_tiles = sym_is_const(in->nest->syms, in->nest->extent[x->n], NULL) ||
+				      b->access == B_ALONG
 			      ? ceil_div(cols, width)
 			      : 1;
 	c.col_tiles = c.col_tiles > 1 ? c.col_tiles : 1;
@@ -275,7 +362,7 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const int64_t limit = steps_limit(in, c);
-	if (!is_narrow(in, c) || limit == INT64_MAX)
+	if (!is_narrow(in, c) || limit == INT64_MAX || c->b.access == B_ALONG)
 		return limit;
 	const int64_t vectors =
 		ceil_div(sum_most(in->nest->syms, in->nest->extent[c->axes.n]), contract_lanes(in));
@@ -290,6 +377,8 @@ static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
 	for (uint32_t i = 0; i < n; i++)
 		most[i] = sum_most(in->nest->syms, in->nest->extent[c->axes.k[i]]);
+	if (c->b.access == B_ALONG && most[n - 1] != INT64_MAX)
+		most[n - 1] = ceil_div(most[n - 1], contract_lanes(in));
 	if (b->used && most[b->k] != INT64_MAX)
 		most[b->k] = ceil_div(most[b->k], b->steps);
 	return sum_plan(most, n, chunk_limit(in, c));
@@ -335,9 +424,9 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
 	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n ||
-	    c->b.access == B_GATHERED || panel < 2.0 * in->target->machine.l1 ||
-	    c->block.rows > FEW_TILES * c->tile.mr || is_narrow(in, c) ||
-	    !cut_k(in, &c->axes, &cut.k_block))
+	    c->b.access == B_GATHERED || c->b.access == B_ALONG ||
+	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
+	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
 		return;
 	cut.sums.cuts = plan_sums(in, &cut);
 	cut.block = block_of_sums(in, &cut, row_elements);
@@ -352,6 +441,8 @@ static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 	const int64_t limit = steps_limit(in, c);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
+	if (c->b.access == B_ALONG)
+		return 0;
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
 }
 
@@ -403,6 +494,8 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 {
 	const Nest *n = in->nest;
 	TileCode t = {.nv = nv, .edge = edge, .ways = ways_of(in, (TileSize){c->tile.mr, nv})};
+	if (c->b.access == B_ALONG)
+		t.ways = 1;
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;

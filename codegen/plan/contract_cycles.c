@@ -4,6 +4,8 @@
 
 #include "codegen/plan/contract.h"
 
+enum { PAGE = 4096 /* bytes */ };
+
 /* Counts at hint sizes. */
 typedef struct {
 	double steps, members, rows, cols;
@@ -50,6 +52,118 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->loads += vectors * (copied + rows + t->nv * (double)lanes) *
 		       machine_cycles(m, MOP_load, d, lanes);
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
+}
+
+/* What an operand's vectors take: loads, and what converts them or takes groups apart. Rows begin
+ * anywhere, so that a part of the loads reads two lines. */
+static void count_vectors_of(const PlanInput *in, const ContractAxes *x, Kx load, double vectors,
+			     Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = in->shape.dtype,
+		    stored = buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
+	const double bytes = contract_lanes(in) * (micro_groups(x->row) ? 4 : dtype_size(stored));
+	busy->loads += vectors * machine_cycles(m, MOP_load, d, contract_lanes(in)) *
+		       (1 + bytes / m->line);
+	if (micro_groups(x->row))
+		busy->units += vectors * tuning_parts_cycles(in->target, x->row, 1);
+	else if (stored != d)
+		busy->units += vectors * machine_cycles(m, MOP_convert, d, contract_lanes(in));
+}
+
+/* Whether b comes from memory: it outlives a call, in which other tensors pass the caches, or is
+ * more than they hold. */
+static bool comes_from_memory(const PlanInput *in, const ContractAxes *x, Kx b)
+{
+	const Buffer *buf = buf_of(in->nest->l, in->nest->k->kx.data[b.i].buf);
+	const double bytes = contract_steps(in, x) * (double)plan_extent(in, x->n) *
+			     contract_members(in, x) * (double)contract_size(in);
+	return buf->kind == BUF_STATE || buf->kind == BUF_INPUT ||
+	       bytes > in->target->machine.l2 + (double)in->target->machine.l3;
+}
+
+/* Whether several columns of b begin on one page. */
+static bool share_pages(const PlanInput *in, const ContractAxes *x, Kx b)
+{
+	const Nest *n = in->nest;
+	const double size = dtype_size(buf_of(n->l, n->k->kx.data[b.i].buf)->dtype);
+	Sym coef;
+	return nest_coef(n, n->offset[b.i], x->n, &coef) &&
+	       fabs((double)plan_size(in, coef)) * size < PAGE;
+}
+
+/* The rounds of a sum, by vectors. */
+static double rounds_of(const PlanInput *in, const ContractAxes *x)
+{
+	const double last = (double)plan_extent(in, x->k[x->nk - 1]);
+	return last > 0 ? contract_steps(in, x) / last * ceil(last / contract_lanes(in)) : 0;
+}
+
+double contract_group_memory(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+{
+	const double bytes =
+		rounds_of(in, x) * b->abreast * (double)contract_size(in) * contract_lanes(in);
+	return comes_from_memory(in, x, b->load)
+		       ? machine_memory_cycles(&in->target->machine, bytes, INFINITY)
+		       : 0;
+}
+
+bool contract_mixes_streams(const PlanInput *in, const ContractAxes *x, const OperandB *b)
+{
+	return !b->in_turn && b->abreast > 1 && share_pages(in, x, b->load);
+}
+
+void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
+			 uint32_t rows, double times, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const double rounds = rounds_of(in, x), columns = b->abreast, sums = rows * columns,
+		     again = b->held ? 0 : b->in_turn ? columns : 1;
+	busy->units += times * rounds * sums * tuning_step_cycles(in->target, x->row);
+	count_vectors_of(in, x, a, times * rounds * rows * again, busy);
+	count_vectors_of(in, x, b->load, times * rounds * columns, busy);
+	busy->units += times * sums * (b->chains - 1) *
+		       machine_cycles(m, MOP_add, in->shape.dtype, contract_lanes(in));
+	const double chains = b->in_turn ? columns : 1,
+		     latency = DOT_SLACK * tuning_step_latency(in->target, x->row),
+		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
+	busy->waits += predict_waits(m, times * chains, rounds * latency / b->chains,
+				     operations / chains);
+}
+
+static double again(const Machine *m, double bytes, double set)
+{
+	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
+}
+
+/* Two vectors to one, whose lanes are halves of both. */
+static double halving_cycles(const Machine *m, const ContractPlan *c)
+{
+	return 2 * machine_cycles(m, MOP_shuffle, c->vector.dtype, c->vector.lanes) +
+	       machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
+}
+
+/* All tiles of b that is read along k. Each group of columns reads the rows of a again; its sums
+ * wait for themselves while groups behind it are under way. */
+static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
+{
+	const Machine *m = &in->target->machine;
+	const DType d = c->vector.dtype;
+	const uint32_t lanes = c->vector.lanes, mr = c->tile.mr, columns = c->b.abreast;
+	const double size = (double)contract_size(in), rows = n->members * n->row_tiles,
+		     groups = rows * ceil(n->cols / columns),
+		     vectors = rows * ceil(n->cols / lanes) * mr;
+	contract_count_dots(in, &c->axes, c->a.load, &c->b, mr, groups, busy);
+	busy->units += vectors * (lanes - 1) * halving_cycles(m, c);
+	busy->stores += groups * mr * machine_cycles(m, MOP_store, d, lanes);
+	busy->loads += groups * mr * machine_cycles(m, MOP_load, d, lanes);
+	busy->scalar += groups * columns * machine_cycles(m, MOP_scalar, DT_i64, 1);
+	if (contract_mixes_streams(in, &c->axes, &c->b))
+		busy->memory += groups / fmax(n->row_tiles, 1) *
+				contract_group_memory(in, &c->axes, &c->b);
+	if (!c->b.held)
+		busy->memory += groups * again(m, n->steps * mr * size,
+					       n->steps * (mr + columns) * size);
 }
 
 /* All tiles of that width: `columns` of them beside each other. */
@@ -104,11 +218,6 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 		times * vectors * machine_cycles(m, MOP_load, c->vector.dtype, c->vector.lanes);
 	busy->stores +=
 		times * vectors * machine_cycles(m, MOP_store, c->vector.dtype, c->vector.lanes);
-}
-
-static double again(const Machine *m, double bytes, double set)
-{
-	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
 }
 
 /* Every tile of rows reads a panel of b, and every tile of columns the block's rows of a. */
@@ -167,9 +276,12 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 	const Counts n = count(in, c);
 	const double width = (double)c->tile.nv * c->vector.lanes, whole = floor(n.cols / width);
 	Busy busy = {0};
-	if (c->columns.whole.nv)
+	const bool along = c->b.access == B_ALONG;
+	if (along)
+		count_dots(in, c, &n, &busy);
+	if (c->columns.whole.nv && !along)
 		count_tiles(in, c, &n, &c->columns.whole, whole, &busy);
-	if (c->columns.rest.nv)
+	if (c->columns.rest.nv && !along)
 		count_tiles(in, c, &n, &c->columns.rest,
 			    c->columns.symbolic ? ceil((n.cols - whole * width) / c->vector.lanes)
 						: 1,
@@ -187,7 +299,6 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 }
 
 enum {
-	PAGE = 4096,     /* bytes */
 	NEAR_PAGES = 64, /* of which processors have the addresses at hand */
 	PAGE_CYCLES = 7  /* of another one's address from the second level */
 };

@@ -318,6 +318,31 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	return taken();
 }
 
+/* Steps of the last summed axis, or its groups, are neighbours in both operands. */
+static bool lie_along(const PlanInput *in, Kx a, Kx b, const ContractAxes *x)
+{
+	const uint32_t last = x->k[x->nk - 1], step = micro_groups(x->row) ? x->row->group : 1;
+	return nest_coef_is(in->nest, in->nest->offset[a.i], last, step) &&
+	       nest_coef_is(in->nest, in->nest->offset[b.i], last, step);
+}
+
+Refusal contract_choose_along(const PlanInput *in, Kx a, Kx b, const ContractAxes *x,
+			      OperandB *out)
+{
+	*out = (OperandB){.load = b, .access = B_ALONG};
+	if (x->row->nfrag || x->row->biased)
+		return refuse("the instruction wants panels");
+	if (contract_has_tail(in->nest, x))
+		return refuse("the last group is not whole");
+	if (contract_lanes(in) == 1 || contract_lanes(in) > MAX_DOT_LANES)
+		return refuse("the target has no vectors, or vectors that are too wide");
+	if (buf_of(in->nest->l, in->nest->k->kx.data[b.i].buf)->kind == BUF_CONST)
+		return refuse("a constant is packed");
+	if (!contract_linear(in, in->nest->offset[b.i]))
+		return refuse_near("operand b is read at an index that is not linear");
+	return lie_along(in, a, b, x) ? taken() : refuse("steps of k are apart");
+}
+
 /* A thread of a block would gather its panel into memory of its own, which is far: refused if steps
  * of k are neighbours in both operands, so that generic reads lines. */
 Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)

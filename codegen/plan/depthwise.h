@@ -5,7 +5,8 @@
 #include "codegen/plan/axes.h"
 #include "codegen/plan/sums.h"
 
-enum { MAX_PIXELS = MAX_SUMS, MAX_LINE = 8 };
+enum { MAX_PIXELS = 8, MAX_LINE = 8 };
+_Static_assert((int)MAX_PIXELS <= (int)MAX_SUMS, "each pixel has an accumulator");
 
 /* Register tiles along a row of pixels. */
 typedef struct {

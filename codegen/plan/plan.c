@@ -75,9 +75,7 @@ static void refuse_row(Choice *c, Arena *a, const PlanRow *row, Refusal no)
 	array_push(a, &c->refused, no);
 }
 
-/* How many times longer than another plan a plan takes, at the hints or at larger sizes, whichever
- * is worse; at least 1. */
-static double worst(const Plan *p, const Plan *other)
+double plan_worst(const Plan *p, const Plan *other)
 {
 	return fmax(1, fmax(p->cycles / other->cycles, p->larger / other->larger));
 }
@@ -86,7 +84,7 @@ static double worst(const Plan *p, const Plan *other)
  */
 static bool is_faster(const Plan *p, const Plan *than)
 {
-	return worst(p, than) < 0.9 * worst(than, p);
+	return plan_worst(p, than) < 0.9 * plan_worst(than, p);
 }
 
 /* Refuses the slower plan, of a row. Near if that takes less than twice as long as the best. */
@@ -94,7 +92,7 @@ static void refuse_slower(Choice *c, Arena *a, const PlanRow *row, const Plan *p
 			  const PlanRow *than, const Plan *best)
 {
 	refuse_row(c, a, row,
-		   (Refusal){.why = c->slower(a, p, than, best), .near = worst(p, best) < 2});
+		   (Refusal){.why = c->slower(a, p, than, best), .near = plan_worst(p, best) < 2});
 }
 
 void choice_consider(Choice *c, const PlanRow *row, const PlanInput *in)

@@ -64,6 +64,10 @@ typedef struct Plan {
 	} of;
 } Plan;
 
+/* Returns how many times longer than another plan a plan takes, at the hints or at larger sizes,
+ * whichever is worse; at least 1. */
+double plan_worst(const Plan *, const Plan *other);
+
 /* Fills in the plan of a schedule for a kernel, which the caller has zeroed, and returns taken();
  * or refuses, and the plan means nothing. Pure: the plan depends on the input only, and nothing but
  * the arena of the nest changes. plan_generic takes every kernel. */

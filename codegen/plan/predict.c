@@ -11,6 +11,7 @@ typedef struct {
 	const PlanLoops *loops;
 	Busy *busy;
 	double rounds[2 * MAX_AXES]; /* by loop: of the loop and those around it */
+	double operations;           /* in all rounds */
 } Counter;
 
 double predict_rounds(const PlanInput *in, const PlanLoops *loops, uint32_t axis)
@@ -147,6 +148,7 @@ static void count_expression(Counter *c, Kx x)
 	const uint64_t axes = n->deps[x.i];
 	const double times = times_at(c, depth_of(c->loops, axes));
 	const uint32_t lanes = lanes_of(c->loops, axes);
+	c->operations += d->kind == KX_CONST ? 0 : times;
 	switch (d->kind) {
 	case KX_LOAD:
 		count_load(c, x, times);
@@ -198,6 +200,13 @@ static uint64_t stage_axes(const Nest *n, const Stage *st)
 	return n->outer | bits(st->map, st->nmap) | bits(st->red, st->nred);
 }
 
+double predict_waits(const Machine *m, double chains, double cycles, double operations)
+{
+	const double together = m->window / fmax(operations, 1);
+	return chains * cycles / fmax(together, 1);
+}
+
+/* Rows wait for their own results only: short ones are under way together. */
 static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 {
 	const Nest *n = c->in->nest;
@@ -205,15 +214,23 @@ static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 	const PlanLoops *loops = c->loops;
 	const bool fused = isa_has(&c->in->target->isa, ISA_FMA) && adds_product(n->k, st);
 	const uint64_t axes = stage_axes(n, st);
-	const double times = times_at(c, depth_of(loops, axes));
+	const double times = times_at(c, depth_of(loops, axes)),
+		     rows = times_at(c, depth_of(loops, n->outer | bits(st->map, st->nmap)));
 	const uint32_t lanes = lanes_of(loops, axes);
 	c->busy->units += times * machine_cycles(m, fused ? MOP_fma : MOP_add, st->acc, lanes);
 	if (adds_product(n->k, st) && !fused)
 		c->busy->units += times * machine_cycles(m, MOP_mul, st->acc, lanes);
-	c->busy->waits += times * machine_latency(m, fused ? MOP_fma : MOP_add, st->acc) / chains;
-	if (lanes > 1 && depends(bits(st->red, st->nred), loops->lane_axis))
-		c->busy->waits += 2 * log2(lanes) * machine_latency(m, MOP_shuffle, st->acc) *
-				  times_at(c, depth_of(loops, n->outer | bits(st->map, st->nmap)));
+	double waits = times * machine_latency(m, fused ? MOP_fma : MOP_add, st->acc) / chains,
+	       operations = c->operations + times;
+	if (lanes > 1 && depends(bits(st->red, st->nred), loops->lane_axis)) {
+		waits += rows * 2 * log2(lanes) * machine_latency(m, MOP_shuffle, st->acc);
+		operations += rows * 3 * log2(lanes);
+		c->busy->units += rows * log2(lanes) *
+				  (machine_cycles(m, MOP_shuffle, st->acc, lanes) +
+				   machine_cycles(m, MOP_add, st->acc, lanes));
+	}
+	if (rows > 0)
+		c->busy->waits += predict_waits(m, rows, waits / rows, operations / rows);
 }
 
 static void count_store(Counter *c, uint32_t stage)

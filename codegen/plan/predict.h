@@ -27,6 +27,10 @@ typedef struct {
 /* Adds what the stage's expressions, combination and store keep busy, in all rounds of the loops,
  * at in->at. chains: the independent results that a reduction combines into; 1 of a map. */
 void predict_stage(const PlanInput *, const PlanLoops *, uint32_t stage, uint32_t chains, Busy *);
+/* Returns how long a core waits in all for that many chains that do not depend on each other, each
+ * of so many cycles and among so many operations: chains that follow are begun meanwhile, as far as
+ * the processor looks (Machine.window). */
+double predict_waits(const Machine *, double chains, double cycles, double operations);
 /* The cycles that one core takes for a phase that keeps it busy so, and reads and writes the bytes
  * of the cost, at in->at; starting the phase included. */
 double predict_phase(const PlanInput *, const Busy *, const KernelCost *);

@@ -51,7 +51,8 @@ void print_contract(const Plan *p, Text *out)
 					     [B_GATHERED] = "gathered",
 					     [B_PACKED] = "packed",
 					     [B_COPIED] = "copied",
-					     [B_BROUGHT] = "copied"};
+					     [B_BROUGHT] = "copied",
+					     [B_ALONG] = "along k"};
 	const Nest *n = c->nest;
 	print_axes(n, "rows", c->axes.m, c->axes.nm, out);
 	print_axes(n, c->axes.nm ? ", columns" : "columns", &c->axes.n, 1, out);
@@ -59,6 +60,12 @@ void print_contract(const Plan *p, Text *out)
 	print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
 		    c->vector.lanes, describe_a(c), access[c->b.access]);
+	if (c->b.access == B_ALONG)
+		text_printf(out, ", %u columns %s%s", c->b.abreast,
+			    c->b.in_turn ? "in turn" : "abreast",
+			    c->b.held ? ", rows in registers" : "");
+	if (c->b.access == B_ALONG && c->b.chains > 1)
+		text_printf(out, ", %u chains", c->b.chains);
 	if (c->axes.row->nfrag)
 		text_printf(out, ", steps of %u groups", c->axes.step);
 	if (c->a.runs.used)

@@ -16,7 +16,7 @@
 
 #include "codegen/plan/plan.h"
 
-enum { MAX_LOOP_CUTS = 2, MAX_SUM_CUTS = 6, MAX_SUMS = 8 /* accumulators at once */ };
+enum { MAX_LOOP_CUTS = 2, MAX_SUM_CUTS = 6, MAX_SUMS = 32 /* accumulators at once */ };
 
 /* A loop in chunks of so many rounds. */
 typedef struct {

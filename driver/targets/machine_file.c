@@ -22,6 +22,7 @@ static const Field fields[] = {
 	{"phase", FIELD_NUMBER, AT(phase), 0, 1 << 30},
 	{"call", FIELD_NUMBER, AT(call), 0, 1 << 20},
 	{"branch", FIELD_NUMBER, AT(branch), 0, 1 << 20},
+	{"window", FIELD_NUMBER, AT(window), 1, 4096},
 	{"code", FIELD_REAL, AT(code), 0, 1000},
 	{"threads", FIELD_NUMBER, AT(threads), 0, 4096},
 	MACHINE_OPS(RATE)

@@ -19,7 +19,7 @@ static const Machine table[] = {
 			[MOP_gather] = SAME(1, 4), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 256 << 10, .line = 64, .ways = 8, .l1_bytes = 8, .l2_bytes = 8, .l3_bytes = 4, .memory_bytes = 2, .ghz = 2,
-		.phase = 5120, .call = 10, .branch = 20, .code = 0.5f,
+		.phase = 5120, .call = 10, .branch = 20, .window = 64, .code = 0.5f,
 	}, {
 		.name = "nehalem", .family = "x86-64", .unit_bytes = 16,
 		.rate = {
@@ -29,7 +29,7 @@ static const Machine table[] = {
 			[MOP_load] = SAME(1, 5), [MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 6), [MOP_scalar] = SAME(3, 1),
 		},
 		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 16, .l3_bytes = 6, .memory_bytes = 3,
-		.ghz = 2.8f, .phase = 4000, .call = 12, .branch = 24, .code = 0.5f,
+		.ghz = 2.8f, .phase = 4000, .call = 12, .branch = 24, .window = 128, .code = 0.5f,
 	}, {
 		.name = "haswell", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -39,7 +39,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.6f, 12), [MOP_scalar] = SAME(3, 1),
 		},
 		.l1 = 32 << 10, .l2 = 256 << 10, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 25, .l3_bytes = 8, .memory_bytes = 4,
-		.ghz = 3.2f, .phase = 4000, .call = 12, .branch = 24, .code = 0.5f,
+		.ghz = 3.2f, .phase = 4000, .call = 12, .branch = 24, .window = 192, .code = 0.5f,
 	}, {
 		.name = "skylake-x", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
@@ -49,7 +49,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.7f, 12), [MOP_scalar] = SAME(3, 1),
 		},
 		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 1408 << 10, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10,
-		.memory_bytes = 4, .ghz = 2.7f, .phase = 5000, .call = 12, .branch = 24, .code = 0.5f,
+		.memory_bytes = 4, .ghz = 2.7f, .phase = 5000, .call = 12, .branch = 24, .window = 224, .code = 0.5f,
 	}, {
 		/* What the levels of x86-64 assume where nothing is said: it runs all of them at
 		 * full width. */
@@ -61,7 +61,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 12), [MOP_scalar] = SAME(4, 1),
 		},
 		.l1 = 48 << 10, .l2 = 2 << 20, .l3 = 2 << 20, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 48, .l3_bytes = 10, .memory_bytes = 4,
-		.ghz = 3, .phase = 5120, .call = 12, .branch = 24, .code = 0.5f,
+		.ghz = 3, .phase = 5120, .call = 12, .branch = 24, .window = 512, .code = 0.5f,
 	}, {
 		.name = "zen3", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -71,7 +71,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.5f, 14), [MOP_scalar] = SAME(4, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
-		.ghz = 3.5f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
+		.ghz = 3.5f, .phase = 4000, .call = 10, .branch = 20, .window = 256, .code = 0.5f,
 	}, {
 		.name = "zen4", .family = "x86-64", .unit_bytes = 32,
 		.rate = {
@@ -81,7 +81,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.9f, 14), [MOP_scalar] = SAME(4, 1),
 		},
 		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
-		.ghz = 3.7f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
+		.ghz = 3.7f, .phase = 4000, .call = 10, .branch = 20, .window = 320, .code = 0.5f,
 	}, {
 		.name = "zen5", .family = "x86-64", .unit_bytes = 64,
 		.rate = {
@@ -91,7 +91,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(1, 14), [MOP_scalar] = SAME(4, 1),
 		},
 		.l1 = 48 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 128, .l2_bytes = 64, .l3_bytes = 20, .memory_bytes = 8,
-		.ghz = 3.8f, .phase = 4000, .call = 10, .branch = 20, .code = 0.5f,
+		.ghz = 3.8f, .phase = 4000, .call = 10, .branch = 20, .window = 448, .code = 0.5f,
 	}, {
 		/* two halves, in order */
 		.name = "cortex-a53", .family = "aarch64", .unit_bytes = 8,
@@ -102,7 +102,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.4f, 5), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 8, .l2_bytes = 6, .l3_bytes = 2, .memory_bytes = 2, .ghz = 1.4f,
-		.phase = 6000, .call = 15, .branch = 30, .code = 1,
+		.phase = 6000, .call = 15, .branch = 30, .window = 1, .code = 1,
 	}, {
 		/* What aarch64 assumes where nothing is said. */
 		.name = "cortex-a72", .family = "aarch64", .unit_bytes = 16,
@@ -113,7 +113,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(0.5f, 1), [MOP_gather] = SAME(0.5f, 8), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 12, .l3_bytes = 4, .memory_bytes = 4, .ghz = 1.8f,
-		.phase = 5120, .call = 12, .branch = 24, .code = 0.5f,
+		.phase = 5120, .call = 12, .branch = 24, .window = 128, .code = 0.5f,
 	}, {
 		.name = "neoverse-n1", .family = "aarch64", .unit_bytes = 16,
 		.rate = {
@@ -123,7 +123,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(2, 1), [MOP_gather] = SAME(1, 8), [MOP_scalar] = SAME(3, 1),
 		},
 		.l1 = 64 << 10, .l2 = 1 << 20, .l3 = 1 << 20, .line = 64, .ways = 8, .l1_bytes = 32, .l2_bytes = 24, .l3_bytes = 10, .memory_bytes = 6,
-		.ghz = 2.6f, .phase = 5000, .call = 12, .branch = 24, .code = 0.5f,
+		.ghz = 2.6f, .phase = 5000, .call = 12, .branch = 24, .window = 128, .code = 0.5f,
 	}, {
 		/* What riscv64 assumes where nothing is said: registers of 32 bytes, in order. */
 		.name = "spacemit-x60", .family = "riscv64", .unit_bytes = 32,
@@ -134,7 +134,7 @@ static const Machine table[] = {
 			[MOP_store] = SAME(1, 1), [MOP_gather] = SAME(0.25f, 10), [MOP_scalar] = SAME(2, 1),
 		},
 		.l1 = 32 << 10, .l2 = 512 << 10, .line = 64, .ways = 8, .l1_bytes = 16, .l2_bytes = 8, .l3_bytes = 3, .memory_bytes = 3, .ghz = 1.6f,
-		.phase = 5120, .call = 15, .branch = 30, .code = 1,
+		.phase = 5120, .call = 15, .branch = 30, .window = 1, .code = 1,
 	},
 };
 enum { NMACHINE = sizeof table / sizeof *table };

@@ -52,6 +52,8 @@ typedef struct {
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
 	uint32_t call;        /* cycles of a call of a kernel function or an emulated operation */
 	uint32_t branch;      /* cycles of a mispredicted branch */
+	uint32_t window;      /* operations among which a core finds those that need not wait; 1:
+	                         it executes them in order */
 	float code;           /* cycles for fetching one byte of code the first time */
 	uint32_t threads;     /* processors to assume; 0: unknown */
 } Machine;

@@ -265,7 +265,7 @@ static const Phases parts[] = {
 	 "  %4 = reduce(%3, kind=\"sum\", dims=[0], acc=f64)\n  return %4\n}\n",
 	 3, 2, {{.dtype = DT_f64, .first = 0, .last = 1}, {.dtype = DT_f64, .first = 1, .last = 2}}, {"7", "7", "1"}},
 	{"columns apart, copied before",
-	 "graph @f(%x: f32[40, 500], %y: f32[48, 500]) {\n"
+	 "graph @f(%x: f32[400, 500], %y: f32[48, 500]) {\n"
 	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
 	 "%1\n}\n",
 	 2, 1, {{.dtype = DT_f32, .first = 0, .last = 1}}, {NULL}},
@@ -494,6 +494,11 @@ static const Compared compared[] = {
 	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "
 	 "%1\n}\n",
 	 "generic"},
+	{"few rows, and columns apart: sums along k, each column read once for all rows",
+	 "graph @f(%x: f32[3, 500], %y: f32[48, 500]) {\n"
+	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[1], sum_y=[1], acc=f32)\n  return "
+	 "%1\n}\n",
+	 "gemm, b along k"},
 	{"small when exported, but of any size",
 	 "graph @f(%x: f32[K, M], %y: f32[N, K]) where 1 <= K, 1 <= M, 1 <= N {\n"
 	 "  %1 = contract(%x, %y, batch_x=[], batch_y=[], sum_x=[0], sum_y=[1], acc=f32)\n  return "

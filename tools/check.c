@@ -42,7 +42,7 @@ const Command
 			"  --entry NAME         of a shared object with several\n"
 			"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n" MODE_HELP(
 				"(default: what the reference has gradients or tangents of).\n"
-				"                       A reference without any for the mode is "
+				"                       A reference without any is "
 				"skipped\n") "  --threads LIST       such as 1,2; all results must "
 					     "be bit-equal\n"
 					     "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": "
@@ -51,7 +51,7 @@ const Command
 					     "compare with the interpreter\n"
 					     "  --jobs N, -j N       models at once (default 1)\n"
 					     "  --against onnxruntime, --python ENV  compare "
-					     "models of ONNX with its results;\n"
+					     "with it, in ENV (default $WEFT_PYTHON);\n"
 					     "                       without REF inputs are made "
 					     "up\n"
 					     "  --trace-rounding     say what may be rounded "
@@ -66,10 +66,10 @@ const Command
 					     "--no-cache, --op-by-op, "
 					     "--device cuda[:N]   see weft compile, run\n" LOAD_HELP
 					     "  -q                   print failures and the "
-					     "summary only\n"
+					     "the summary only\n"
 					     "  --json               print results as JSON\n"
-					     "The last line is `N passed, N failed`; the status is "
-					     "1 when any failed.\n",
+					     "The last line is `N passed, N failed`; the status "
+					     "is 1 if any failed.\n",
 			run};
 
 /* ---- cases ---- */
@@ -399,7 +399,7 @@ static bool check_against(const CheckOptions *o)
 	if (strcmp(o->against, "onnxruntime"))
 		return fail_usage("--against is onnxruntime, not %s", o->against), false;
 	if (!o->python)
-		return fail_usage("--against needs --python ENV"), false;
+		return fail_usage("--against needs --python ENV or $WEFT_PYTHON"), false;
 	return python_find(o->python, python) ||
 	       (fail_usage("--python: no Python %s", o->python), false);
 }
@@ -447,7 +447,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 
 static int run(int argc, char **argv)
 {
-	CheckOptions o = {.compile = {.size = sizeof o.compile}};
+	CheckOptions o = {.compile = {.size = sizeof o.compile}, .python = python_default()};
 	Summary s = {0};
 	Cases cases = {0};
 	int jobs = 1;

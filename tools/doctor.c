@@ -18,7 +18,7 @@ const Command command_doctor = {
 	"a linker, or a C compiler) is\nneeded by every model; without these the exit status is "
 	"1.\n\n"
 	"  --python ENV         the Python whose packages are looked for: a program, or a folder "
-	"with bin/python\n                       (default python3)\n"
+	"with bin/python\n                       (default $WEFT_PYTHON, else python3)\n"
 	"  --json               print it as JSON\n",
 	run};
 
@@ -151,7 +151,7 @@ static bool examine(Doctor *d, Weft *w, const char *python)
 
 static int run(int argc, char **argv)
 {
-	const char *python = "python3";
+	const char *python = python_default() ? python_default() : "python3";
 	bool json = false;
 	const Opt opt[] = {{"--python", OPT_STRING, &python}, {"--json", OPT_FLAG, &json}, {0}};
 	if (!options_parse(&command_doctor, opt, &argc, argv))

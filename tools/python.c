@@ -15,6 +15,12 @@ extern const char against_py[]; /* tools/against.py, embedded at build time */
 
 enum { MAX_ARGS = 8 };
 
+const char *python_default(void)
+{
+	const char *env = getenv("WEFT_PYTHON");
+	return env && *env ? env : NULL;
+}
+
 bool python_find(const char *env, char path[4096])
 {
 	struct stat st;

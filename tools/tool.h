@@ -478,6 +478,8 @@ WeftKernelInfo call_info(const WeftModel *, const WeftCallInfo *);
 
 /* ---- Python programs of the command's own ---- */
 
+/* Returns the environment of Python that $WEFT_PYTHON names, the default of --python, or NULL. */
+const char *python_default(void);
 /* Sets path to the Python of an environment, ENV/bin/python, or to env itself, a program or a name
  * in PATH. Returns false, without a message, if a path has no such program. */
 bool python_find(const char *env, char path[4096]);

@@ -27,5 +27,6 @@ def test_command(tmp_path):
     p = run(tmp_path, "-m", "weft", "--version")
     if (pathlib.Path(weft.include) / "weft").exists():
         assert p.stdout == f"weft {weft.__version__}\n" and run(tmp_path, "-m", "weft", "nothing").returncode == 2
+        assert sys.executable in run(tmp_path, "-m", "weft", "doctor").stdout
     else:
         assert p.returncode == 1 and "this package has no command" in p.stderr

@@ -8,6 +8,7 @@ def main():
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "weft")
     if not os.path.exists(program):
         sys.exit("weft: this package has no command: it was not installed from a wheel; build/weft is the command of a checkout")
+    os.environ.setdefault("WEFT_PYTHON", sys.executable)
     os.execv(program, ["weft", *sys.argv[1:]])
 
 

@@ -129,4 +129,4 @@ with tempfile.TemporaryDirectory() as name:
     check(folder, 1, "weft: onnxruntime: integer division", "relu.onnx", *python, offset="1 // 0")
     check(folder, 1, "there is no reference", "relu.onnx", *python, offset="1 // 0")
     check(folder, 2, "--against is onnxruntime, not torch", "relu.onnx", "--against", "torch", "--python", sys.executable)
-    check(folder, 2, "--against needs --python ENV", "relu.onnx", "--against", "onnxruntime")
+    check(folder, 2, "--against needs --python ENV or $WEFT_PYTHON", "relu.onnx", "--against", "onnxruntime")

@@ -33,7 +33,7 @@ const Command command_bench = {
 	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
 	"roofline\n"
 	"  --against LIST       of torch, aoti, onnxruntime, openvino\n"
-	"  --python ENV         a Python environment that has them\n"
+	"  --python ENV         a Python environment that has them (default $WEFT_PYTHON)\n"
 	"  -v                   where a peer fails: its traceback instead of one line\n"
 	"  --no-op-by-op        leave that row out\n"
 	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
@@ -364,7 +364,7 @@ static bool check_peers(const BenchOptions *o)
 		p += n;
 	}
 	if (o->against && !o->python)
-		return fail_usage("--against needs --python ENV"), false;
+		return fail_usage("--against needs --python ENV or $WEFT_PYTHON"), false;
 	return !o->against || python_find(o->python, python) ||
 	       (fail_usage("--python: no Python %s", o->python), false);
 }
@@ -426,7 +426,7 @@ static bool make_inputs(BenchOptions *o, char made[4096])
 
 static int run(int argc, char **argv)
 {
-	BenchOptions o = {.compile = {.size = sizeof o.compile}};
+	BenchOptions o = {.compile = {.size = sizeof o.compile}, .python = python_default()};
 	Table *t = calloc(1, sizeof *t);
 	char beside[4096], made[4096] = "";
 	if (!t || !parse(&o, &argc, argv)) {

@@ -930,3 +930,16 @@ def test_results_of_one_memory(pair, dynamic):
     got, want = torch.compile(given, backend="weft", dynamic=dynamic)(x), given(x)
     got[0].mul_(3), want[0].mul_(3)
     torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("f", [lambda x, n: torch.nn.functional.pad(x, [2, n]), lambda x, n: x[n:].sin(), lambda x, n: x[:abs(n - 5)].sin(), lambda x, n: x[:n & 3] * n])
+@pytest.mark.filterwarnings("ignore:weft:UserWarning")
+def test_negative_integers_in_extents(f):
+    """Extents are expressions of an argument that may be negative, in training too."""
+    torch._dynamo.reset()
+    fast = torch.compile(f, backend=dynamo.backend, dynamic=True)
+    for n in (-1, -2, -3, 2, 1):
+        x = torch.arange(1.0, 5.0).requires_grad_()
+        want, got = f(x, n), fast(x, n)
+        torch.testing.assert_close(got, want)
+        torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want)))

@@ -193,7 +193,8 @@ def _inputs_of(lowering: Any, trace: Any, arguments: list[str]) -> list[Any]:
                 return name
         text = size_text(n, lowering.names)
         if isinstance(text, str):
-            trace.symbol(name := f"n{len(known)}", *lowering.symbols.get(text, (0, MOST)))
+            lo, hi = lowering.symbols.get(text, (0, MOST))
+            trace.symbol(name := f"n{len(known)}", max(lo, 0), hi)
             text = name
         known.append((n, text))
         return text

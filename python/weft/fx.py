@@ -196,7 +196,7 @@ class Lowering(Results):
         self.lazy = any(isinstance(v := n.meta.get("val"), torch.Tensor) and (v.is_complex() or v.is_neg()) for n in gm.graph.nodes)
         self.orders: dict[int, tuple[int, ...]] = {}  # by argument: the order in which its dimensions are an input of the model
         self.assigned: list[int] = []     # numbers of the arguments that the outputs behind the results replace
-        self._inputs()
+        self._checked(None, self._inputs)
         self._outputs(self._nodes())
         if not self.noutput and not self.assigned:
             raise NothingToCompute
@@ -217,6 +217,7 @@ class Lowering(Results):
     def _inputs(self) -> None:
         nodes = [n for n in self.gm.graph.nodes if n.op == "placeholder"]
         values = [n.meta.get("val") for n in nodes]
+        plain = {s.node.expr for v in values if isinstance(v, torch.Tensor) for s in v.shape if is_symbolic(s)}
         declared = self.declared
         for k, v in enumerate(values):
             if is_symbolic(v) and v.node.expr.is_Symbol:
@@ -227,10 +228,9 @@ class Lowering(Results):
                 for symbol in s.node.expr.free_symbols:
                     if symbol not in declared:
                         declared.add(symbol)
-                        self._declare(symbol, s.node.shape_env)
+                        self._declare(symbol, s.node.shape_env, symbol in plain)
                 if s.node.expr.is_Symbol:
                     self.where.setdefault(s.node.expr, (k, d))
-        plain = {s.node.expr for v in values if isinstance(v, torch.Tensor) for s in v.shape if is_symbolic(s)}
         later = []
         tokens = {n.args[0] for n in self.gm.graph.nodes if n.target is _with_effects}
         for k, (n, v) in enumerate(zip(nodes, values)):
@@ -248,7 +248,7 @@ class Lowering(Results):
                 self.tensors.append(k)
             elif is_symbolic(v):
                 self.env[n] = v
-                if (symbol := v.node.expr) in declared - plain and str(symbol) in self.symbols:
+                if (symbol := v.node.expr) in declared - plain and bounds(symbol, v.node.shape_env)[0] >= 0:
                     # Extents are expressions of it, which may have no one solution.
                     self.trace.input(n.name, f"bool[{symbol}, 0]")
                     self.extents.append(len(self.tensors))
@@ -274,8 +274,8 @@ class Lowering(Results):
         self.orders[k] = order
         return self._checked(node, self.trace.call, "aten.permute", (value, list(inverse(order))), {})
 
-    def _declare(self, symbol: sympy.Symbol, shape_env: Any) -> None:
-        self.symbols[str(symbol)] = size_range(symbol, shape_env)
+    def _declare(self, symbol: sympy.Symbol, shape_env: Any, is_extent: bool) -> None:
+        self.symbols[str(symbol)] = size_range(symbol, shape_env, is_extent)
         self.trace.symbol(str(symbol), *self.symbols[str(symbol)])
 
     def _constant(self, node: Node) -> Any:
@@ -624,7 +624,7 @@ class _Alone(Lowering):
                 for s in v.shape:
                     for symbol in s.node.expr.free_symbols - declared if is_symbolic(s) else ():
                         declared.add(symbol)
-                        self._declare(symbol, s.node.shape_env)
+                        self._declare(symbol, s.node.shape_env, s.node.expr.is_Symbol)
                 self.env[n] = self._checked(node, self.trace.input, n.name, type_text(v, {}))
             elif isinstance(v, (tuple, list)) or n.op == "get_attr":
                 return  # getitem of several results, or a body

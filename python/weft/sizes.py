@@ -129,10 +129,10 @@ def bounds(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
     return max(lo, -_GREATEST), min(hi, _GREATEST)
 
 
-def size_range(symbol: sympy.Symbol, shape_env: Any) -> tuple[int, int]:
-    """The range of an extent."""
+def size_range(symbol: sympy.Symbol, shape_env: Any, is_extent: bool) -> tuple[int, int]:
+    """The range of an extent, or of an integer of which extents are expressions, which may be negative."""
     lo, hi = bounds(symbol, shape_env)
-    return max(lo, 0), min(hi, MOST)
+    return max(lo, 0 if is_extent else -MOST), min(hi, MOST)
 
 
 def type_text(v: torch.Tensor, names: dict[Any, str]) -> str:

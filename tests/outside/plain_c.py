@@ -36,8 +36,8 @@ def command(*args):
     return done.returncode, done.stdout + done.stderr
 
 
-def emitted(model, to, *more):
-    return command(weft, "compile", model, "--backend-library", here / "libplain_c.so", "--backend", "plain-c", "--target", "generic-c", "-o", to, *more)
+def emitted(model, to, *more, target="generic-c"):
+    return command(weft, "compile", model, "--backend-library", here / "libplain_c.so", "--backend", "plain-c", "--target", target, "-o", to, *more)
 
 
 def array_bytes(code, values):
@@ -184,8 +184,8 @@ def graphs():
     return seen
 
 
-def refused(what, text, *more):
-    code, said = emitted(what, here / "none.c", *more)
+def refused(what, text, **options):
+    code, said = emitted(what, here / "none.c", **options)
     lines = [x for x in said.splitlines() if x]
     if code != 1 or not re.search(text, lines[-1]) or len(lines) > 1 or (here / "none.c").exists():
         wrong(f"{what}: expected one sentence, {text!r}", said)
@@ -207,7 +207,7 @@ with tempfile.TemporaryDirectory() as folder:
          'input "x" dimension 0: expected N with 2 <= N <= 4, got 5')
     (here / "index.ir").write_text("graph @f(%x: f32[3], %i: i64[2]) -> f32[2] {\n  %y = aten.index_select(%x, %i, dim=0) : f32[2]\n  return %y\n}\n")
     same("an index out of range", here / "index.ir", {"x.0": ("f", [3], [1.0, 2.0, 3.0]), "x.1": ("q", [2], [1, 7])})
-    refused(root / "tests/data/mlp.pt2", "back end plain-c: x86-64-v3 has vectors: expected a target with one lane, generic-c$", "--target", "x86-64-v3")
+    refused(root / "tests/data/mlp.pt2", "back end plain-c: x86-64-v3 has vectors: expected a target with one lane, generic-c$", target="x86-64-v3")
     print(f"{count} graphs of tests/text/run, {len(refusals)} refused")
     if len(refusals) > count // 4:
         wrong("too many are refused", "".join(refusals))

@@ -943,3 +943,21 @@ def test_negative_integers_in_extents(f):
         want, got = f(x, n), fast(x, n)
         torch.testing.assert_close(got, want)
         torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want)))
+
+
+@pytest.mark.filterwarnings("ignore:weft:UserWarning")
+def test_one_result_of_a_part_that_cannot_be_compiled():
+    """A backward part that runs as PyTorch's gives a tensor, also one whose first dimension is 1, to what reads it."""
+    @torch.library.custom_op("weft_tests::sums_of_columns", mutates_args=())
+    def columns(x: torch.Tensor) -> torch.Tensor:
+        return x.sum(0, keepdim=True).expand_as(x).clone()
+    columns.register_fake(torch.empty_like)
+    columns.register_autograd(lambda ctx, g: columns(g))
+    for f in (lambda x, n: x[::n].sin(), lambda x, n: columns(x[::n]).sin(), lambda x, n: (x[:, ::n] ** 2).exp()):
+        torch._dynamo.reset()
+        fast = torch.compile(f, backend=dynamo.backend, dynamic=True)
+        for n in (2, 1, 3):
+            x = torch.randn(2, 4, requires_grad=True)
+            want, got = f(x, n), fast(x, n)
+            torch.testing.assert_close(got, want)
+            torch.testing.assert_close(*(torch.autograd.grad(y.sum(), x)[0] for y in (got, want)))

@@ -81,6 +81,7 @@ class Plain:
         self._text = _format_import_block(code.globals, sys_importer) + "\n" + code.src
         self._read = {n.target: getattr(gm, n.target) for n in gm.graph.find_nodes(op="get_attr")}
         self._read |= {name: Plain(v).forward for name, v in self._read.items() if isinstance(v, GraphModule)}
+        self.gives_one = isinstance(gm.graph.output_node().args[0], Node)  # and not a list of results
 
     def forward(self, *args: Any) -> Any:
         return _forward_from_src(self._text, {})(types.SimpleNamespace(**self._read), *args)
@@ -96,7 +97,8 @@ class Eager(Boxed):
     def __call__(self, args: list[Any]) -> list[Any]:
         given = list(args)
         args.clear()
-        return self.gm.forward(*given)
+        out = self.gm.forward(*given)
+        return [out] if isinstance(self.gm, Plain) and self.gm.gives_one else out
 
 
 _first_call = threading.Lock()

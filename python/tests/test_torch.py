@@ -275,3 +275,12 @@ with torch.no_grad():
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
     assert done.stdout.split() == ["2", "0", "0", "True"], done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["logaddexp", "logaddexp2"])
+def test_small_terms_of_logarithms_of_sums(compiled, name, dtype):
+    type_ = {torch.float32: "f32", torch.float64: "f64"}[dtype] + "[6]"
+    f = compiled(f"graph @f(%x: {type_}, %y: {type_}) {{\n  %z = aten.{name}(%x, %y)\n  return %z\n}}")
+    a, b = torch.zeros(6, dtype=dtype), torch.tensor([-8, -20, -30, -40, -60, -88], dtype=dtype)
+    torch.testing.assert_close(f(a, b), getattr(torch, name)(a, b), atol=0, rtol=1e-6)

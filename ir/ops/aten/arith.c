@@ -466,8 +466,9 @@ static Node log_of_sum(Build *b, Op exp, Op log, Node x, Node y)
 	Node high = complex ? b_select(b, first, x, y) : b_bin(b, OP_maximum, x, y);
 	Node low = complex ? b_select(b, first, y, x) : b_bin(b, OP_minimum, x, y);
 	Node e = b_un(b, exp, b_bin(b, OP_sub, low, high));
-	Node sum =
-		log == OP_log ? b_un(b, OP_log1p, e) : b_un(b, log, b_bin_scalar(b, OP_add, e, 1));
+	Node sum = b_un(b, OP_log1p, e);
+	if (log == OP_log2)
+		sum = b_bin_scalar(b, OP_mul, sum, 1.4426950408889634);
 	/* Equal infinities would give inf - inf; equal numbers share the slope, which is that of
 	 * the sum. */
 	Node same = b_bin(b, OP_eq, low, high);

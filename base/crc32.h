@@ -7,9 +7,9 @@
 
 /* Returns the CRC-32 of the n bytes at p. */
 uint32_t crc32_of(const void *p, size_t n);
-/* Returns the CRC-32 of bytes whose CRC-32 is c (0: none) with the n bytes at p behind them. */
-uint32_t crc32_more(uint32_t c, const void *p, size_t n);
 /* Returns the same value, computed without special instructions of the processor; for tests. */
 uint32_t crc32_by_table(const void *p, size_t n);
+/* Returns the CRC-32 of bytes whose CRC-32 is c (0: none) with the n bytes at p behind them. */
+uint32_t crc32_more(uint32_t c, const void *p, size_t n);
 
 #endif

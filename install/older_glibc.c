@@ -59,7 +59,7 @@ static int look(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* As glibc's: 0 and the object's unwind table, or -1. */
+/* Returns 0 and sets the object's unwind table, as glibc's does, or returns -1. */
 int _dl_find_object(void *pc, struct dl_find_object *found)
 {
 	Search s = {(uintptr_t)pc, found};

@@ -281,7 +281,7 @@ static void loop_over_groups(Dots *d, Lx left, LMem parts)
 	ls_end(f);
 }
 
-/* What is left of all groups, of row i. */
+/* Returns the vector of columns of row i, added up of all groups. */
 static Lx add_groups(ContractCode *c, LMem parts, uint32_t i)
 {
 	LoopFn *f = c->s->e.f;

@@ -247,7 +247,7 @@ static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
 
 /* ---- the plan ---- */
 
-/* What can be told of the kernel as it is. along: b is read along k. */
+/* Sets the parts of the plan that the kernel as it is decides. along: b is read along k. */
 static Refusal recognise(PlanInput *in, ContractPlan *c, bool along)
 {
 	Kx b;

@@ -154,7 +154,7 @@ MUST_LOOK static bool dots_way(const PlanInput *in, const ContractAxes *x, uint3
 	       dots_fit(in, x, b, tile->mr);
 }
 
-/* Of ways that cost the same the later one: more columns, and more rows. */
+/* Takes the later one of ways that cost the same: more columns, and more rows. */
 TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, OperandB *b)
 {
 	const Sym m = contract_product(in, x->m, x->nm);

@@ -54,7 +54,7 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
-/* What an operand's vectors take: loads, and what converts them or takes groups apart. Rows begin
+/* Adds the cycles of an operand's vectors: loads, conversions, taking groups apart. Rows begin
  * anywhere, so that a part of the loads reads two lines. */
 static void count_vectors_of(const PlanInput *in, const ContractAxes *x, Kx load, double vectors,
 			     Busy *busy)

@@ -47,7 +47,7 @@ static void find_target(Search *s)
 	    "name one with --target (weft show --targets)");
 }
 
-/* Those that make files for the processor, of which one may be missing in a build. */
+/* Adds the back ends that make files for the processor, of which one may be missing in a build. */
 static void find_backends(Search *s)
 {
 	const Compilation none = {.w = s->w, .ctx = s->w->ctx};

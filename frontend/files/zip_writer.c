@@ -20,7 +20,7 @@ static void add_small(Text *t, uint64_t v, uint64_t limit)
 
 typedef struct {
 	const char *name;
-	uint64_t size, at; /* at: where the local header lies; 0 in the local header itself */
+	uint64_t size, at; /* at: where the local header lies */
 	uint32_t crc;
 	bool wide; /* the sizes are zip64 */
 } Entry;

@@ -6,7 +6,7 @@
 
 enum { CAT_BOOL = 1, CAT_UINT, CAT_INT, CAT_FLOAT, CAT_COMPLEX };
 
-/* What stands for infinity and NaN in a narrow float. */
+/* How a narrow float stores infinity and NaN. */
 typedef enum {
 	TOP_INF, /* the top exponent is infinity and NaN */
 	TOP_NAN, /* no infinity, all ones is NaN; what is too large becomes the greatest number */

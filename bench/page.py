@@ -5,6 +5,7 @@ page.py measure WEFT ENV RESULT.json MODEL.pt2... [--threads LIST] [--rounds N] 
     Weft and of each peer in the Python environment ENV. Once for each model: the time to compile it, with empty caches; the size of the
     file; the time of a process that loads it and makes one call (`weft run`, the least of five), and that process's memory.
     RESULT.json also gets the processor, versions, the commit and the load of the machine before each round.
+    Then, unless --no-python, the cases of bench/page_python.py by ENV, which needs torchvision for them: training steps and a detector.
 page.py page RESULT.json... -o PAGE.md
     writes the page; a file a machine.
 
@@ -22,7 +23,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "aoti": "AOTInductor", "torch": "PyTorch, eager"}
+PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "aoti": "AOTInductor, Inductor", "torch": "PyTorch, eager"}
 PACKAGES = {"torch": "torch", "onnxruntime": "onnxruntime", "openvino": "openvino"}
 RESULTS_FOLDER = "bench/results"
 
@@ -93,9 +94,32 @@ def measure(args):
                 times = entry["ms"][str(n)]
                 for system, ms in round_of(args.weft, args.env, model, n, args.peers, args.seconds).items():
                     times[system] = min(ms, times.get(system, math.inf))
-        out["models"][name] = entry
-        print(name, json.dumps(entry), flush=True)
-        pathlib.Path(args.result).write_text(json.dumps(out, indent=1) + "\n")
+        keep(args.result, out, name, entry)
+    if args.python:
+        python_cases(args, out)
+
+
+def keep(path, out, name, entry):
+    out["models"][name] = entry
+    print(name, json.dumps(entry), flush=True)
+    pathlib.Path(path).write_text(json.dumps(out, indent=1) + "\n")
+
+
+def python_cases(args, out):
+    """Adds the cases of bench/page_python.py, with caches that are empty at first."""
+    build = pathlib.Path(args.weft).resolve().parent
+    command = [os.path.join(args.env, "bin/python"), str(ROOT / "bench/page_python.py"), "--threads", args.threads,
+               "--rounds", str(args.rounds), "--seconds", str(args.seconds)]
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "PYTHONPATH": str(build / "python"), "WEFT_LLVM_FOLDER": str(build), "WEFT_CACHE": f"{folder}/weft",
+               "TORCHINDUCTOR_CACHE_DIR": f"{folder}/inductor"}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as p:
+            for line in p.stdout:
+                out["loads"].append(os.getloadavg()[0])
+                entry = json.loads(line)
+                keep(args.result, out, entry.pop("name"), entry)
+        if p.returncode:
+            sys.exit(f"{' '.join(command)}: exit status {p.returncode}")
 
 
 # ---- the page
@@ -126,6 +150,20 @@ def time_table(models, threads):
     return text + row(["times Weft's (geometric mean)", "1", *(ratio_text(models.values(), threads, s) for s in systems)])
 
 
+def models_of(result, key):
+    return {name: e for name, e in result["models"].items() if key in e}
+
+
+def first_calls(models):
+    """A table of the seconds of first calls from Python."""
+    systems = {"compiled": "Weft", **PEERS}
+    there = [s for s in systems if any(s in e["first_s"] for e in models.values())]
+    text = row(["", *(systems[s] for s in there)]) + row(["---"] * (1 + len(there)))
+    for name, e in models.items():
+        text += row([name, *(f"{e['first_s'][s]:.1f}" if s in e["first_s"] else "-" for s in there)])
+    return text
+
+
 def page(results):
     text = ("# Times beside other systems\n\n"
             "Made by `bench/page.py` from the files that each section names; `python3 bench/page.py --help` says how a reader measures on a\n"
@@ -140,8 +178,10 @@ def page(results):
             text += f"\nThreads: {threads}\n\n" + time_table(r["models"], threads)
         text += ("\nTo compile with empty caches; the file; a process that loads the file and makes one call, and its memory:\n\n"
                  + row(["", "compile, s", "file, MB", "first call, ms", "memory, MB"]) + row(["---"] * 5))
-        for name, e in r["models"].items():
+        for name, e in models_of(r, "compile_s").items():
             text += row([name, f"{e['compile_s']:.1f}", f"{e['file_bytes'] / 1e6:.1f}", number(e["cold_ms"]), f"{e['memory_bytes'] / 1e6:.0f}"])
+        if calls := models_of(r, "first_s"):
+            text += "\nThe first call from Python in seconds, with empty caches:\n\n" + first_calls(calls)
     return text
 
 
@@ -157,6 +197,7 @@ def main():
     m.add_argument("--rounds", type=int, default=3)
     m.add_argument("--seconds", type=float, default=1)
     m.add_argument("--peers", type=lambda s: [x for x in s.split(",") if x], default=list(PEERS))
+    m.add_argument("--no-python", dest="python", action="store_false", help="without the cases of bench/page_python.py")
     w = sub.add_parser("page")
     w.add_argument("results", nargs="+")
     w.add_argument("-o", dest="to", required=True)

@@ -86,6 +86,23 @@ def test_negative_integers():
     both(M(), torch.randn(5), 1, train=False, others=[(torch.randn(5), n) for n in (2, -1, -5, 0, -2**40, 2**62 + 1)])
 
 
+@pytest.mark.parametrize("f", [lambda x, y: x[2:x.shape[0] - y.shape[0]] * x.sum(), lambda x, y: x[x.shape[0] - y.shape[0]:].sum() * y])
+def test_ends_that_become_negative(f):
+    """Where Weft's graph holds for some sizes only and Dynamo does not know, a call of others runs as PyTorch's operators."""
+    fast = torch.compile(f, backend=dynamo.backend, dynamic=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for sizes in ((9, 2), (9, 12), (5, 7), (5, 1)):
+            given = [torch.randn(n, requires_grad=True) for n in sizes]
+            twins = [t.detach().clone().requires_grad_() for t in given]
+            want, got = f(*given), fast(*twins)
+            torch.testing.assert_close(got, want)
+            want.sum().backward()
+            got.sum().backward()
+            for p, q in zip(given, twins):
+                torch.testing.assert_close(q.grad, p.grad)
+
+
 def test_inputs_as_outputs_and_shared_buffers():
     class M(nn.Module):
         def forward(self, x):

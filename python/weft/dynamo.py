@@ -134,7 +134,10 @@ class Compiled(Boxed):
         self._written = lowering.written
         self._later = later
         self._graph = lowering.graph  # until the model is made
-        self._plain = Plain(lowering.gm) if later and fallback else None  # what runs if it cannot be made
+        # What runs if the model cannot be made, and calls of other sizes than its conditions allow, which Dynamo does not know.
+        self._symbolic = fallback and any(isinstance(v, torch.SymInt) for v in torch.utils._pytree.tree_leaves(
+            [list(v.shape) if isinstance(v, torch.Tensor) else v for v in given]))
+        self._plain = Plain(lowering.gm) if fallback and (later or self._symbolic) else None
         if not later:
             self._compile()
 
@@ -145,12 +148,17 @@ class Compiled(Boxed):
             self._model = Model(graph.session.jit(graph, {}))
             self._model.like = torch.empty(0)
         except _weft.Error as e:
-            if not self._plain:
+            if not self._later or not self._plain:
                 raise
             _warn_graph(f"{self.name} runs as PyTorch's operators", e)
-            eager = Eager(self._plain)
-            self._model = Writing(eager, self._written) if self._written else eager
-        self._graph = self._plain = None
+            self._model = self._eager()
+        self._graph = None
+        if not self._symbolic:
+            self._plain = None
+
+    def _eager(self) -> Boxed:
+        eager = Eager(self._plain)
+        return Writing(eager, self._written) if self._written else eager
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_model": None, "_graph": None, "build": _build()}
@@ -190,12 +198,16 @@ class Compiled(Boxed):
             made = model.update(*inputs) if self._assigned else model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
-        except ValueError:
+        except ValueError as e:
             # An operator that runs as PyTorch's, in this graph or in that of the forward pass, may give another dtype than
             # PyTorch's tracing says.
-            if not (converted := self._converted(inputs)):
+            if converted := self._converted(inputs):
+                made = model.run(*converted)
+            elif self._plain:
+                _warn_graph(f"a call of {self.name} runs as PyTorch's operators", e)
+                return self._eager()(args)
+            else:
                 raise
-            made = model.run(*converted)
         self.text = None  # what is to be kept is kept before the first call
         if not isinstance(made, tuple):
             made = (made,)

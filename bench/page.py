@@ -32,8 +32,10 @@ RESULTS_FOLDER = "bench/results"
 
 
 def processor():
-    found = re.search(r"^model name\s*:\s*(.*)$", pathlib.Path("/proc/cpuinfo").read_text(), re.M)
-    return found.group(1) if found else os.uname().machine
+    """The processor's name, and its family and model, since virtual machines shorten names."""
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    name, *numbers = (re.search(rf"^{key}\s*:\s*(.*)$", text, re.M) for key in ("model name", "cpu family", "model"))
+    return name[1] + (f" (family {numbers[0][1]}, model {numbers[1][1]})" if all(numbers) else "") if name else os.uname().machine
 
 
 def text_of(*command):
@@ -166,8 +168,9 @@ def first_calls(models):
 
 def page(results):
     text = ("# Times beside other systems\n\n"
-            "Made by `bench/page.py` from the files that each section names; `python3 bench/page.py --help` says how a reader measures on a\n"
-            "machine of their own. A cell is the least time of a call in milliseconds, in alternating rounds; the least of a row is bold.\n")
+            "Made by `bench/page.py` from the files that each section names; `python3 bench/page.py --help` says how a reader\n"
+            "measures on a machine of their own. A cell is the least time of a call in milliseconds, in alternating rounds; the\n"
+            "least of a row is bold. `_3l`: three layers; `_q`: quantised to 8 bits by ONNX Runtime's tools.\n")
     for path in results:
         r = json.loads(pathlib.Path(path).read_text())
         v = r["versions"]

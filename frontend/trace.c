@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/op.h"
+#include "ops/user/userop.h"
 
 typedef struct {
 	Build *b;

@@ -1,8 +1,8 @@
 /* Calls of user operators become steps. Operands are whole row-major buffers, results too, where
  * their readers want them if such a buffer is there. What the operator's types demand of sizes and
  * is not known becomes a guard of the graph. */
-#include "ir/ops/user/userop.h"
 #include "lower/stage.h"
+#include "ops/user/userop.h"
 
 /* All of a buffer of these extents. */
 static bool is_exact(const Lower *s, const NodePlace *p, const Type *t)

@@ -3,7 +3,7 @@
 #ifndef WEFT_LOWER_GROUP_H
 #define WEFT_LOWER_GROUP_H
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/target/target.h"
 
 /* The role of a node in kernels. */

@@ -7,7 +7,7 @@
 #define WEFT_LOWER_GROUP_COST_H
 
 #include "base/intern.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* A view of a node is the composition of the index maps between the root and the node, by which the
  * kernel indexes the node; equal ones have one id, and 0 is the root's own index. A node is

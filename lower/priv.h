@@ -8,7 +8,7 @@
 #ifndef WEFT_LOWER_PRIV_H
 #define WEFT_LOWER_PRIV_H
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/target/target.h"
 #include "lower/lower.h"
 #include "lower/group.h"

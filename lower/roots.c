@@ -19,6 +19,7 @@
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/winograd.h"
+#include "ops/rules/rules.h"
 
 /* ---- roots of one kernel ---- */
 

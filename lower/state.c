@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 #include "lower/stage.h"
 
 LowerState *lower_state_new(Graph *g, Arena *arena)

@@ -65,7 +65,7 @@ Kx trace_guarded(Trace *, Node n, const Sym *idx, Kx guard, Kx cond, Kx other);
  * recorded. Returns a placeholder of n's compute dtype. */
 Kx trace_store_first(Trace *, Node n, const char *why);
 
-/* A call of an operator's .index (ir/ops/lower.h) for a kernel: values that .index asks for are
+/* A call of an operator's .index (ir/op/lower.h) for a kernel: values that .index asks for are
  * read where guard holds; axes that it asks for are reduced by the stage. */
 typedef struct {
 	IndexMap map;   /* the question and, after trace_ask, the answer */

@@ -9,7 +9,7 @@
  * before the element that belongs there: stages of one point run in order. */
 #include "lower/winograd.h"
 
-#include "ir/ops/winograd.h"
+#include "ir/target/winograd_matrices.h"
 
 /* ---- one dimension ---- */
 

@@ -1,4 +1,5 @@
-/* Private to lowering: the transforms of Winograd's convolutions (ir/ops/winograd.h). */
+/* Private to lowering: the transforms of Winograd's convolutions
+ * (ir/target/winograd_matrices.h). */
 #ifndef WEFT_LOWER_WINOGRAD_H
 #define WEFT_LOWER_WINOGRAD_H
 

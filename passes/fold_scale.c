@@ -28,6 +28,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ops/rules/rules.h"
 #include "passes/pass.h"
 #include "passes/rules.h"
 

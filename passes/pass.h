@@ -1,13 +1,13 @@
 /* Passes: functions that rewrite a graph in place, each with a row in the pipeline (pipeline.h).
  * Every pass works on subgraphs too, and returns true if anything changed. A pass cannot fail on a
  * graph that graph_verify accepts; canon, decompose and pad may find bad input: they record an
- * error and set PassCtx.failed. Composites, primitives, expansion: ir/ops/op.h. */
+ * error and set PassCtx.failed. Composites, primitives, expansion: ir/op/op.h. */
 #ifndef WEFT_PASSES_PASS_H
 #define WEFT_PASSES_PASS_H
 
 #include "ir/graph/build.h"
 #include "ir/graph/graph.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct PassCtx {
 	bool failed; /* result: the pass found bad input and recorded an error */
@@ -41,7 +41,7 @@ bool pass_canon(Graph *, PassCtx *);
 /* Expands all composites except those in PassCtx.keep; if PassCtx.stays is set, it alone says which
  * stay. Fails as pass_canon does. */
 bool pass_decompose(Graph *, PassCtx *);
-/* Replaces complex values by their real and imaginary parts (ir/ops/parts.h), except inputs,
+/* Replaces complex values by their real and imaginary parts (ops/rules/parts.h), except inputs,
  * outputs, and values for which there is no rule. */
 bool pass_split_complex(Graph *, PassCtx *);
 /* Makes products and convolutions of dequantised integers of 8 bits sums of integer products, whose

@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "ir/target/target.h"
+#include "ops/rules/rules.h"
 #include "passes/quantize.h"
 #include "passes/rules.h"
 

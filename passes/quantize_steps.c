@@ -3,6 +3,7 @@
  *   q = convert(clamp(round(div(x, s)) + z)), x = mul(sub(convert(%p), z), s), 8 bits
  * is %p: a difference of at most 255 times s, divided by s, rounds to itself. Index maps, maxima
  * and concatenations between the two are applied to %p. */
+#include "ops/rules/rules.h"
 #include "passes/quantize.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
-/* The source of a model's random numbers (ir/ops/prim/random.h). */
+/* The source of a model's random numbers (ops/prim/random.h). */
 #ifndef WEFT_PASSES_RANDOM_H
 #define WEFT_PASSES_RANDOM_H
 
-#include "ir/ops/prim/random.h"
+#include "ops/prim/random.h"
 #include "passes/pass.h"
 
 typedef struct {

@@ -1,6 +1,7 @@
 /* Rules of index maps. */
 #include <string.h>
 
+#include "ops/rules/rules.h"
 #include "passes/rules.h"
 
 static Node in(const Build *b, Node n, uint32_t k)

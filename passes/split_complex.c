@@ -11,7 +11,7 @@
  * between these two, for the interpreter; lowering refuses it by name. One sweep, so it ends. */
 #include <string.h>
 
-#include "ir/ops/parts.h"
+#include "ops/rules/parts.h"
 #include "passes/pass.h"
 
 typedef struct {

@@ -8,7 +8,7 @@
  *
  * with the constant %u = G w G' of f64, rounded once. The padding reaches to the end of the last
  * tile. Once, on what is otherwise done: nothing makes convolutions of these. */
-#include "ir/ops/winograd.h"
+#include "ir/target/winograd_matrices.h"
 
 #include "ir/target/winograd.h"
 #include "passes/pass.h"

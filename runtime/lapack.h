@@ -1,5 +1,5 @@
 /* Eigenvalues, singular values and factorisations of symmetric indefinite matrices, as functions of
- * operators (weft_op.h) that the compiler defines itself (ir/ops/user/builtin.c). LAPACK's Fortran
+ * operators (weft_op.h) that the compiler defines itself (ops/user/builtin.c). LAPACK's Fortran
  * interface computes them. The library is loaded when the model is opened, or else at the first
  * call; eigenvalues of symmetric matrices and singular values have functions of our own besides
  * (runtime/jacobi.c), for small matrices and where no library is found.
@@ -52,7 +52,7 @@ typedef struct {
 	int64_t columns, rows; /* of U, of V^H */
 	size_t real;           /* bytes of a real number: 4 or 8 */
 	int pairs, upper;
-	void *work;            /* doubles; for the bytes see ir/ops/user/builtin.c */
+	void *work;            /* doubles; for the bytes see ops/user/builtin.c */
 } WeftJacobi;
 
 /* `count` matrices, one behind the other, as the functions above. count is 1, or at most

@@ -11,7 +11,7 @@ import pathlib
 import re
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-ROOMS = "base include ir passes transform lower codegen frontend driver runtime tools tests".split()
+ROOMS = "base include ir ops passes transform lower codegen frontend driver runtime tools tests".split()
 START = re.compile(r"^(?:MUST_LOOK |static inline |extern |WEFT_API |_Noreturn |PRINTF_LIKE\(.*?\) )*[A-Za-z_][\w ]*[ *]+\(?\*?\w+\)?\(")
 INCLUDE = re.compile(r'#include "([^"]+)"')
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Install what is missing for building, on Debian 12 as root, and nothing that is there already: scripts/setup.sh [python]
-# python: also what `pip install .` needs.
+# Install what is missing for building, on Debian 12 as root, and nothing that is there already: scripts/setup.sh [python|tests]
+# python: also what `pip install .` needs. tests: also what tests of the Python package need with Debian's Python, but for PyTorch.
 set -e
 have() { command -v "$1" >/dev/null 2>&1; }
 header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
@@ -23,6 +23,9 @@ if [ "$1" = python ]; then
 	include=$(python3 -c 'import sysconfig; print(sysconfig.get_path("include"))' 2>/dev/null) || include=
 	[ -f "$include/Python.h" ] || need="$need python3-dev"
 	python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
+fi
+if [ "$1" = tests ] && [ "$(command -v python3)" = /usr/bin/python3 ]; then
+	python3 -c 'import numpy, pytest' 2>/dev/null || need="$need python3-numpy python3-pytest python3-dev"
 fi
 if [ -n "$need" ]; then
 	echo "installing:$need"

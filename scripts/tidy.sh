@@ -9,7 +9,7 @@ command -v clang-tidy >/dev/null || { echo "tidy.sh: no clang-tidy: install it" 
 # Sources and headers that are generated have to be there.
 ninja -C "$build" $(ninja -C "$build" -t targets rule CUSTOM_COMMAND | grep '\.[ch]$') >/dev/null
 if [ $# -eq 0 ]; then
-	set -- $(find base ir frontend passes lower transform codegen driver runtime tools examples -name '*.c')
+	set -- $(find base ir ops frontend passes lower transform codegen driver runtime tools examples -name '*.c')
 fi
 printf '%s\n' "$@" | nice xargs -P "$(nproc)" -n 1 clang-tidy --quiet --warnings-as-errors='*' -p "$build" 2>/dev/null
 echo "clang-tidy: no warnings in $# files"

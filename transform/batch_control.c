@@ -20,7 +20,7 @@
  *
  * What cannot be masked, a call or effect of the user's, is executed for one member after the other
  * (batch_by_scan). */
-#include "ir/ops/batch.h"
+#include "ops/rules/batch.h"
 
 #include <string.h>
 

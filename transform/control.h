@@ -8,7 +8,7 @@
 
 typedef struct {
 	Op op;
-	/* As op_vjp and op_jvp (ir/ops/op.h). NULL: the operator's block has the rule. */
+	/* As op_vjp and op_jvp (ir/op/op.h). NULL: the operator's block has the rule. */
 	bool (*vjp)(Build *, Node n, const Node *ct, const bool *want, Node *g);
 	bool (*jvp)(Forward *, Build *, Node n, const Node *t, Node *ty);
 	/* Sets out[k] to whether result k of n differs between members of a batch, if the operands

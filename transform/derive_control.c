@@ -18,6 +18,7 @@
  * there are carries at most. */
 #include <string.h>
 
+#include "ops/rules/rules.h"
 #include "transform/derive_priv.h"
 
 /* ---- scan ---- */

@@ -1,5 +1,5 @@
 /* Private to transform/: the walk of cotangents against the order of nodes, the walk of tangents
- * along it, and both for bodies of control flow. Cotangents, tangents and rules: ir/ops/op.h. */
+ * along it, and both for bodies of control flow. Cotangents, tangents and rules: ir/op/op.h. */
 #ifndef WEFT_TRANSFORM_DERIVE_PRIV_H
 #define WEFT_TRANSFORM_DERIVE_PRIV_H
 
@@ -10,7 +10,7 @@
 
 /* Returns a copy in which composites are expanded, except nodes with graphs, and nodes for whose
  * operator has_rule is true and which have no complex operand, or whose operator is `.whole`
- * (ir/ops/op.h), also with complex operands; then complex values are split (pass_split_complex).
+ * (ir/op/op.h), also with complex operands; then complex values are split (pass_split_complex).
  * Returns NULL after an error of these passes. */
 Graph *transform_begin(const Graph *, bool (*has_rule)(Op));
 

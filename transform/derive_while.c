@@ -14,6 +14,7 @@
  * 1) */
 #include <string.h>
 
+#include "ops/rules/rules.h"
 #include "transform/derive_priv.h"
 
 typedef struct {

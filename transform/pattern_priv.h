@@ -3,7 +3,7 @@
 #ifndef WEFT_TRANSFORM_PATTERN_PRIV_H
 #define WEFT_TRANSFORM_PATTERN_PRIV_H
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "transform/pattern.h"
 
 /* The values that sizes of a pattern have at one place: size var[k] is by[k], an expression of the

@@ -3,7 +3,7 @@
  * Each function that returns a Graph returns a new, verified graph of the same Ir, with the same
  * constants and symbols, and leaves the old one unchanged; it returns NULL after an error. The
  * operators of the results of transform_vjp, transform_jvp and transform_vmap are primitives, and
- * composites with rules of their own. The rules of an operator stand in its block (ir/ops/op.h:
+ * composites with rules of their own. The rules of an operator stand in its block (ir/op/op.h:
  * .deriv, .vjp, .adjoint, .jvp, .tangent, .linear, .batch).
  *
  * The result writes the state that g writes, with the same values. These outputs have no cotangent

@@ -4,7 +4,7 @@
 
 #include "codegen/eval/code.h"
 #include "codegen/plan/plan.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct Cpu {
 	union {

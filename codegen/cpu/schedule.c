@@ -1,6 +1,6 @@
 /* One kernel: of the plans that take it, the one that is predicted to take the least time. */
 #include "codegen/cpu/cpu.h"
-#include "codegen/gpu/gpu.h"
+#include "codegen/cpu/schedule.h"
 #include "codegen/plan/plan.h"
 
 typedef struct {
@@ -57,10 +57,8 @@ static Schedule *emit(const Choice *c)
 	return s.out;
 }
 
-Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
+Schedule *cpu_schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *target)
 {
-	if (target->gpu)
-		return gpu_schedule_kernel(l, kernel, target);
 	const bool panels = reads_panels(l, kernel);
 	const PlanInput packed = plan_input(l, kernel, target, true);
 	Choice c = {.slower = slower};
@@ -75,10 +73,8 @@ Schedule *schedule_kernel(const Lowered *l, const Kernel *kernel, const Target *
 	return s;
 }
 
-LayoutWant schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
+LayoutWant cpu_schedule_wants(const Lowered *l, const Kernel *kernel, const Target *target)
 {
-	if (target->gpu)
-		return gpu_schedule_wants(l, kernel, target);
 	const PlanInput in = plan_input(l, kernel, target, true);
 	Choice c = {.slower = slower};
 	consider_all(&c, &in, true, true);

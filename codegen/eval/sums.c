@@ -1,7 +1,7 @@
 /* Loops in chunks, and the steps of reductions. */
 #include "codegen/eval/code.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 void sum_chunks(Code *s, int64_t step, Lx *lo, Lx *hi)
 {

@@ -1,6 +1,6 @@
 /* Values of expressions, and what is evaluated early. */
 #include "codegen/eval/priv.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static Lx const_of(Eval *e, const KxData *x)
 {

@@ -36,8 +36,9 @@ void block_point(Code *);
 /* Writes the code of a plan, and decides nothing. */
 typedef void BlockFn(Code *, const Plan *);
 BlockFn emit_gpu_points, emit_gpu_pieces, emit_gpu_rows, emit_gpu_contract;
-/* Returns a schedule of any kernel for a GPU: the kernel's schedule for a scalar target, in which
- * each task became a thread. */
-Schedule *threads_schedule(const Lowered *, const Kernel *, const Target *);
+/* Returns a schedule of any kernel for a GPU: the kernel's schedule for a scalar target, by
+ * for_thread, in which each task became a thread. */
+Schedule *threads_schedule(const Lowered *, const Kernel *, const Target *,
+			   ScheduleKernel *for_thread);
 
 #endif

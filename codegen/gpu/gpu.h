@@ -3,11 +3,13 @@
 #ifndef WEFT_CODEGEN_GPU_H
 #define WEFT_CODEGEN_GPU_H
 
-#include "codegen/program/schedule.h"
+#include "codegen/schedule/schedule.h"
 
-/* Returns the schedule of a kernel for a GPU (Target.gpu), with the contract of schedule_kernel. */
-Schedule *gpu_schedule_kernel(const Lowered *, const Kernel *, const Target *);
-/* Returns the constant that this schedule packs, with the contract of schedule_wants. */
-LayoutWant gpu_schedule_wants(const Lowered *, const Kernel *, const Target *);
+/* Returns the schedule of a kernel for a GPU (Target.gpu), with the contract of ScheduleKernel.
+ * for_thread: schedules a kernel for the scalar target that a thread is. */
+Schedule *gpu_schedule_kernel(const Lowered *, const Kernel *, const Target *,
+			      ScheduleKernel *for_thread);
+/* Packs no constant: returns load 0. */
+ScheduleWants gpu_schedule_wants;
 
 #endif

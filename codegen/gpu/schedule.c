@@ -46,12 +46,13 @@ LayoutWant gpu_schedule_wants(const Lowered *l, const Kernel *k, const Target *t
 	return choose(&in).plan.want;
 }
 
-Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *target)
+Schedule *gpu_schedule_kernel(const Lowered *l, const Kernel *k, const Target *target,
+				 ScheduleKernel *for_thread)
 {
 	const PlanInput in = plan_input(l, k, target, false);
 	Choice c = choose(&in);
 	BlockFn *write = ((const Row *)c.row)->emit;
-	Schedule *s = write ? emit(&c, write, k) : threads_schedule(l, k, target);
+	Schedule *s = write ? emit(&c, write, k) : threads_schedule(l, k, target, for_thread);
 	s->refused.n = 0; /* those of the scalar schedule */
 	s->cycles = c.plan.cycles;
 	s->time = c.plan.time;

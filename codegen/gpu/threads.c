@@ -65,13 +65,14 @@ static void tell_layouts(const Nest *n, const LayoutWant *want, uint32_t nwant, 
 	p->arg = arg;
 }
 
-Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *target)
+Schedule *threads_schedule(const Lowered *l, const Kernel *k, const Target *target,
+			   ScheduleKernel *for_thread)
 {
 	const Nest *n = plan_input(l, k, target, false).nest;
 	LayoutWant *want = ARENA_ARRAY(n->arena, LayoutWant, n->k->kx.n);
 	const uint32_t nwant = gpu_threads_wants(n, want);
-	Schedule *s = schedule_kernel(nwant ? with_layouts(l, n, want, nwant) : l, k,
-				      thread_target(l, target));
+	Schedule *s = for_thread(nwant ? with_layouts(l, n, want, nwant) : l, k,
+				 thread_target(l, target));
 	SymTab *syms = l->ir->syms;
 	Arena *arena = l->ir->ctx->arena;
 	for (uint32_t i = 0; i < s->phase.n && nwant; i++)

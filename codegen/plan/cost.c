@@ -2,7 +2,7 @@
  * than the axes that its index reads, nor along a dimension more than it has. */
 #include "codegen/plan/plan.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* The elements that one index expression touches. */
 typedef struct {

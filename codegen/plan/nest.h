@@ -4,7 +4,7 @@
 #ifndef WEFT_CODEGEN_PLAN_NEST_H
 #define WEFT_CODEGEN_PLAN_NEST_H
 
-#include "codegen/program/schedule.h"
+#include "codegen/schedule/schedule.h"
 
 enum { MAX_AXES = 2 * MAX_KERNEL_AXES }; /* the kernel's axes, and those made by merging */
 

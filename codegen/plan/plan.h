@@ -4,7 +4,7 @@
 #define WEFT_CODEGEN_PLAN_PLAN_H
 
 #include "codegen/plan/nest.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/kernel/shape.h"
 #include "ir/target/micro.h"
 

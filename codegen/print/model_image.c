@@ -7,7 +7,7 @@
 #include "base/intern.h"
 #include "ir/graph/dtype_api.h"
 #include "ir/loop/predict.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 #include "runtime/runtime.h"
 
 #define FIELD(type, name) offsetof(type, name)

@@ -10,7 +10,7 @@
  * What another bound implies is left out: most models have one bound, that of the bytes of their
  * largest value. */
 #include "codegen/program/program_priv.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	int64_t coef; /* > 0; INT64_MAX: that or more */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "codegen/program/program_priv.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 typedef struct {
 	const Lowered *l;

@@ -5,11 +5,11 @@
  * one function, too. */
 #include "codegen/program/distinct.h"
 #include "codegen/program/call.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 #include <string.h>
 
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 
 enum { KEEP_LITERALS = 16 };
 

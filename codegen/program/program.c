@@ -1,5 +1,5 @@
 /* Building the Program: schedule every distinct kernel, lay out the weights, emit the launches. */
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 #include "codegen/program/builder.h"
 
 #include <string.h>

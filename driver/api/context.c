@@ -8,7 +8,7 @@
 
 #include "base/c_locale.h"
 #include "base/temp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static void make_tables(void *arg)
 {

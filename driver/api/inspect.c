@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Weft *w;

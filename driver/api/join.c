@@ -5,7 +5,7 @@
 #include "driver/api/given.h"
 #include "driver/api/join.h"
 #include "driver/api/user_ops.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* ---- constants ---- */
 

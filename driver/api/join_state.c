@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "driver/api/join.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* A tensor of that name, in whatever graphs have it. */
 typedef struct {

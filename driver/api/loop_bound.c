@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "driver/api/given.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Weft *w;

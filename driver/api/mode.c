@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "driver/api/given.h"
-#include "ir/ops/aten/running.h"
-#include "ir/ops/op.h"
-#include "ir/ops/prim/random.h"
+#include "ops/aten/running.h"
+#include "ir/op/op.h"
+#include "ops/prim/random.h"
 #include "ir/graph/state.h"
 #include "passes/random.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "weft.h"
 
 static const char *or_empty(const char *text)

@@ -5,7 +5,7 @@
 
 #include "driver/api/user_ops.h"
 #include "frontend/trace.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 bool tracing_error(const TraceStep *s, const char *what)
 {

@@ -6,7 +6,7 @@
 #include "weft_trace.h"
 
 #include "driver/api/given.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* Values from outside that the bodies of one call read: they become operands of the call. */
 typedef struct {

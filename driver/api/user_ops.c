@@ -7,7 +7,7 @@
 
 #include "codegen/print/names.h"
 #include "driver/api/given.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 #include "weft_file.h"
 
 /* ---- registering ---- */

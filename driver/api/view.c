@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "driver/api/given.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "passes/pipeline.h"
 
 typedef struct {

@@ -1,6 +1,8 @@
 /* The C back end: prints C text; a C compiler makes objects of it. */
 #include "driver/artifact/backend.h"
 
+#include "codegen/print/cuda/cuda.h"
+
 #include <stdlib.h>
 
 /* weights_file: NULL if weights are embedded. */
@@ -11,6 +13,7 @@ static bool print(Compilation *c, const char *weights_file)
 		EmitOptions o = compile_emit_options(c, level[k],
 						     level[k] == &c->recipes ? NULL : weights_file);
 		emit_c(level[k]->program, level[k]->target, &o, &c->files);
+		emit_cuda_blocks(level[k]->program, level[k]->target, &o, &c->files);
 	}
 	EmitSelect select = compile_select(c);
 	if (select.n > 1)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 UserOps user_ops(const Compilation *c)
 {

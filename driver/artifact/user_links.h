@@ -10,7 +10,7 @@ typedef ARRAY(const struct UserOp *) UserOps;
 /* After compile_lower: returns the user operators that the programs of all levels call, each symbol
  * (WeftOpDef.symbol) once; in the arena. */
 UserOps user_ops(const Compilation *);
-/* How many of these are the user's, and not the compiler's own (ir/ops/user/builtin.c). */
+/* How many of these are the user's, and not the compiler's own (ops/user/builtin.c). */
 uint32_t user_ops_of_user(const Compilation *);
 /* Checks the items of WeftOptions.link. An item that contains '/' or ".so", or ends with ".a" or
  * ".o", is a file, which must exist; others name libraries for -l, which are left to the linker.

@@ -9,7 +9,7 @@
 #include "driver/gpu/nvrtc.h"
 #include "driver/artifact/user_links.h"
 #include "frontend/files/out_file.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 static bool suits(const Compilation *c)
 {
@@ -122,6 +122,7 @@ static void print(Compilation *c, const Place *p, CudaProgram *x, uint32_t n)
 			c, level[k], level[k] == &c->recipes ? NULL : p->weights_file);
 		o.launched = k < n;
 		emit_c(level[k]->program, level[k]->target, &o, &c->files);
+		emit_cuda_blocks(level[k]->program, level[k]->target, &o, &c->files);
 		if (k >= n)
 			continue;
 		x[k].model = o.export_name;

@@ -11,7 +11,7 @@
 #include "driver/jit/compute.h"
 #include "driver/artifact/user_links.h"
 #include "ir/loop/loop.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 #include "runtime/lapack.h"
 #include "runtime/runtime.h"
 

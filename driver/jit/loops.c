@@ -8,7 +8,7 @@
 #include "driver/jit/loops_priv.h"
 #include "driver/artifact/section.h"
 #include "driver/jit/compute.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 #include "runtime/runtime.h"
 
 /* ---- the table ---- */

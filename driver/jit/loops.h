@@ -1,5 +1,5 @@
-/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp.h), with the table of
- * a compiled model. */
+/* Private to the driver: a model whose loop IR is interpreted (ir/loop/interp/interp.h), with the
+ * table of a compiled model. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_H
 #define WEFT_DRIVER_JIT_LOOPS_H
 

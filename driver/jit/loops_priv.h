@@ -1,5 +1,6 @@
 /* Private to driver/jit/loops*.c: a model whose `sizes_fn` and `run_fn` are calls of the
- * interpreter of loop IR (ir/loop/interp.h). The other functions of the table are the runtime's. */
+ * interpreter of loop IR (ir/loop/interp/interp.h). The other functions of the table are the
+ * runtime's. */
 #ifndef WEFT_DRIVER_JIT_LOOPS_PRIV_H
 #define WEFT_DRIVER_JIT_LOOPS_PRIV_H
 

@@ -1,6 +1,6 @@
 /* Nodes of graphs, for users: visiting and asking. */
 #include "driver/nodes/nodes.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 
 #include <stdarg.h>
 #include <stdio.h>

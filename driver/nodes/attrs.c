@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "driver/nodes/nodes.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 
 /* ---- out ---- */
 

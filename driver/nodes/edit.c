@@ -4,7 +4,7 @@
 
 #include "driver/nodes/nodes.h"
 #include "ir/graph/state.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 #include "passes/random.h"
 
 static Build build_at(const NodeStep *s, Node before, Node line)

@@ -6,7 +6,7 @@
 
 #include "driver/api/given.h"
 #include "frontend/trace.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "weft_graph.h"
 
 /* One call of the API: its arguments, and its answer. Each function uses some of the fields. */

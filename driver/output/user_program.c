@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 #include "driver/jit/loops.h"
 
 typedef struct {

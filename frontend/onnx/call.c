@@ -1,4 +1,4 @@
-/* A node of the file becomes a call of an operator of ir/ops/onnx. The schema says how:
+/* A node of the file becomes a call of an operator of ops/onnx. The schema says how:
  *
  *   - Arguments in front of "*" are the node's inputs, in order. A Tensor[] takes all that are
  *     left. An int, int[], float or bool is an input whose elements must be known at import: an int
@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "frontend/onnx/priv.h"
-#include "ir/ops/common.h"
+#include "ops/rules/common.h"
 
 typedef struct {
 	const Item *it;
@@ -251,7 +251,7 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 
 /* ---- inputs ---- */
 
-/* The key of operators that draw random numbers (ir/ops/prim/random.h). */
+/* The key of operators that draw random numbers (ops/prim/random.h). */
 static bool is_key(const Arg *a)
 {
 	return a->kw_only && !strcmp(a->name, "rng");

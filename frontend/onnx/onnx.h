@@ -1,4 +1,4 @@
-/* Import of ONNX models (.onnx). Nodes become calls of the operators in ir/ops/onnx, which expand
+/* Import of ONNX models (.onnx). Nodes become calls of the operators in ops/onnx, which expand
  * into those that all models are made of. Sizes that a model computes with tensors (Shape, Gather,
  * Concat, ...) become symbolic sizes. */
 #ifndef WEFT_FRONTEND_ONNX_ONNX_H

@@ -12,7 +12,7 @@
 #include "frontend/onnx/model.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/graph/build.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 enum {
 	MAX_SIZES = 64,

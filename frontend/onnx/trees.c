@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "frontend/onnx/trees.h"
-#include "ir/ops/ml/ml.h"
+#include "ops/ml/ml.h"
 
 /* ---- what the operators share ---- */
 
@@ -33,11 +33,11 @@ static Node evaluate(const Item *it, TreesCombine combine, const Forest *f, Node
 {
 	Build *b = &it->s->b;
 	TreeTable t;
-	if (!trees_arrange(it, f, &t))
+	if (!trees_arrange(b, f, &t))
 		return (Node){0};
 	aten_require_le(b, b_int(b, f->nfeature), b_dim(b, x, 1),
 			"the trees read more features than there are");
-	return trees_build(it, f, &t, combine, x);
+	return trees_build(b, f, &t, combine, x);
 }
 
 static Node add_base(const Item *it, Node y, const double *base, uint32_t n, uint32_t ntarget)

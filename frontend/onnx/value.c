@@ -3,7 +3,7 @@
 
 #include "frontend/onnx/priv.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/common.h"
+#include "ops/rules/common.h"
 
 void onnx_scope_init(Scope *s, Import *im, Graph *g, Scope *outer, const OnnxOpsets *opset)
 {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
+#include "ops/rules/rules.h"
 
 /* Equal, or equal at the values seen while exporting: the file's own sizes and strides. */
 static bool agrees(SymTab *t, Sym a, Sym b)

@@ -17,7 +17,7 @@
 #include "frontend/pt2/pt2.h"
 #include "frontend/pt2/srepr.h"
 #include "ir/graph/build.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* A tensor as the file describes it (TensorMeta). Strides and offset are in elements of its
  * storage. */
@@ -251,7 +251,7 @@ bool import_inner_tensor(Scope *, const json_t *node);
 /* ---- pt2/alias.c: which results are views, and how to write through them ---- */
 
 /* Returns how the result `out` of the node shares the memory of its operand `in`: the ViewKind of
- * its operator (ir/ops/op.h; VIEW_SAME if that is for complex numbers only and `in` is real), or
+ * its operator (ir/op/op.h; VIEW_SAME if that is for complex numbers only and `in` is real), or
  * VIEW_NONE if this call makes a copy. */
 ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
 /* Whether such a result, of the kind that alias_kind gave, is the operand itself: autograd then

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
+#include "ops/rules/rules.h"
 
 static const char prefix[] = "torch._functorch.predispatch.";
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 
 static const struct {
 	const char *name; /* without overload */

@@ -1,7 +1,7 @@
 /* Calls of the user's operators (weft_op.h): torch.ops.mylib.decay.default becomes call(...,
  * op="mylib::decay"). */
 #include "frontend/pt2/priv.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 
 /* What its types give is what the file says; what is not known is required of the sizes. */
 static bool check_type(Scope *s, const UserOp *op, uint32_t k, Node made, const Result *r)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/scalar.h"
 
 Node(b_error)(Build *b, const char *fmt, ...)

@@ -9,7 +9,7 @@
  * 0, "none". A function that gets none for an operand returns none without another error; so a
  * caller checks only the last node. Operands are tensors (node_is_tensor) or none, unless said.
  *
- * Terms: the attributes and the schema of an operator stand in ir/ops/op.h; a composite is an
+ * Terms: the attributes and the schema of an operator stand in ir/op/op.h; a composite is an
  * operator that is defined by other operators, its expansion; a splat is a tensor whose elements
  * are all one number or size (OP_full); a guard is a condition on sizes that each call of the model
  * checks first (graph_guard); a size is unbacked if it depends on data (ir/sym/sym.h). */
@@ -24,7 +24,7 @@ typedef struct Build {
 	Node before; /* none: at the end */
 	LocId loc;
 	const char *where; /* the place for diagnostics; NULL: the file that is read */
-	bool keep; /* b_node keeps composites for which op_is_kept (ir/ops/op.h) instead of
+	bool keep; /* b_node keeps composites for which op_is_kept (ir/op/op.h) instead of
 	              expanding them: for expansions, whose caller visits the composites next */
 } Build;
 
@@ -171,7 +171,7 @@ Node b_select_dim(Build *, Node x, int dim, Sym index);
 /* Puts low[k] elements in front of, and high[k] behind, those of x along each dimension k; a
  * negative number removes elements. The new elements are `value`, a tensor without dimensions,
  * which is converted to x's dtype. A result with an extent that is provably negative is an error;
- * where that is not known, graph_require (ir/ops/op.h) adds a guard later. */
+ * where that is not known, graph_require (ir/op/op.h) adds a guard later. */
 Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value);
 /* The n >= 1 tensors one behind the other along the dimension, in their promoted dtype; x[0] itself
  * if n is 1. Tensors of rank 0 are an error if n is more. */
@@ -232,5 +232,9 @@ static inline Node b_none(Node none)
 	return (Node){0};
 }
 #define b_error(...) b_none(b_error(__VA_ARGS__))
+/* Returns the type of the result of a call of a scalar function, or of an operator with .infer;
+ * adds no node to the graph. Returns 0 after errors, which the context has recorded, for operators
+ * without a result, and for composites without .infer. */
+TypeId op_infer(Build *, Op, const Node *in, uint32_t nin, AttrId);
 
 #endif

@@ -1,7 +1,7 @@
 /* Contractions of the builder: the general dot and ATen's matmul on top of it. */
 #include "ir/graph/build.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* One column of the pairs as an attribute, in scratch memory. */
 static Attr axes(Build *b, const uint32_t (*pair)[2], uint32_t n, int side)

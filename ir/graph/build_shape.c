@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 SymTab *b_syms(const Build *b)
 {

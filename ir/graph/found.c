@@ -1,7 +1,7 @@
 /* Sizes that depend on data: which nodes use them, and which find them. */
 #include "ir/graph/graph.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 bool type_uses(const Ir *ir, TypeId id, Sym var)
 {

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static Arena *graph_arena(const Graph *g)
 {

@@ -10,7 +10,7 @@
  * Terms: a reader of a node is a node that has it as an operand, or a graph output. A subgraph is a
  * Graph that is an attribute: a body of scan, while, cond and invertible. State is an input that
  * the graph itself writes (INPUT_PARAM, INPUT_BUFFER). A size is unbacked if it depends on data
- * (sym.h). The schema and the composites of an operator: ir/ops/op.h. */
+ * (sym.h). The schema and the composites of an operator: ir/op/op.h. */
 #ifndef WEFT_IR_GRAPH_H
 #define WEFT_IR_GRAPH_H
 
@@ -28,7 +28,7 @@ typedef struct { uint32_t i; } AttrId; /* interned tuple; 0 is the empty one */
 typedef struct { uint32_t i; } LocId;  /* 0 means unknown */
 typedef struct { uint32_t i; } ConstId;
 typedef struct Graph Graph;
-typedef uint16_t Op; /* index in the op table (ir/ops/op.h); OP_none is 0 */
+typedef uint16_t Op; /* index in the op table (ir/op/op.h); OP_none is 0 */
 
 enum { MAX_RANK = 12, MAX_ARGS = 64 }; /* arguments of a schema */
 
@@ -112,9 +112,9 @@ typedef struct Ir {
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
-	                               (ir/ops/user/builtin.c) */
+	                               (ops/user/builtin.c) */
 	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
-	                                        (ir/ops/user/userop.h) */
+	                                        (ops/user/userop.h) */
 	DType unrounded; /* precision was lowered to that dtype: a result that one reader widens
 	                    need not be rounded (passes/simplify_low.c); none elsewhere */
 } Ir;
@@ -136,7 +136,7 @@ const Type *ir_type_of(const Ir *, TypeId);
  * tuple and for the handle 0. */
 Sym type_numel(const Ir *, TypeId);
 
-/* Interns a tuple of n attributes, one for each argument of the schema (ir/ops/op.h): equal tuples
+/* Interns a tuple of n attributes, one for each argument of the schema (ir/op/op.h): equal tuples
  * have equal handles. Copies strings and lists, but refers to graphs. Every NaN becomes the same
  * NaN. If all are ATTR_none, returns 0, the empty tuple. n above MAX_ARGS is an internal error, and
  * so are lists of 4 GiB and more. */
@@ -593,5 +593,9 @@ bool graph_verify(Graph *);
  * run time. A node that only views another value counts with its own type. Returns true for a tuple
  * and for a node without a value. */
 bool node_fits(const Graph *, Node);
+/* Adds a guard to a verified graph, and to the bodies in it, for each condition on sizes that the
+ * types of their nodes need and that is not certain: that a slice fits, that paired extents are
+ * equal. Code that is made of the graph relies on these conditions. */
+void graph_require(Graph *);
 
 #endif

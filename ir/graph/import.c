@@ -1,7 +1,7 @@
 /* A graph of one Ir, made again in another: what is interned there or numbered is translated, data
  * is shared. */
 #include "ir/graph/graph.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Ir *to;

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* ---- readers ---- */
 

@@ -5,7 +5,7 @@
 #ifndef WEFT_IR_PARSE_PRIV_H
 #define WEFT_IR_PARSE_PRIV_H
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Ir *ir;

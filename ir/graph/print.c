@@ -10,7 +10,7 @@
  * are numbered. */
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "base/visible.h"
 
 typedef struct {

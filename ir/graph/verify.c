@@ -2,7 +2,7 @@
  * schemas say, and types that agree with what the ops infer. Also equality of graphs. */
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 enum { MAX_NESTING = 64 };
 

@@ -5,7 +5,7 @@
 
 #include "ir/graph/adopt.h"
 #include "ir/interp/priv.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* ---- symbols and storage ---- */
 

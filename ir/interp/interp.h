@@ -1,6 +1,6 @@
 /* The reference interpreter: executes a graph node by node on concrete sizes, and is the oracle of
  * tests. It is clear before fast. Sums of f16, bf16 and f32 are accumulated in f64. A composite
- * operator without .eval (ir/ops/op.h) runs by its expansion. Functions that return bool return
+ * operator without .eval (ir/op/op.h) runs by its expansion. Functions that return bool return
  * false after an error, which they record. */
 #ifndef WEFT_IR_INTERP_H
 #define WEFT_IR_INTERP_H

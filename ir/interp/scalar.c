@@ -1,7 +1,7 @@
 /* Element-wise nodes: storage types widen, the scalar function runs in blocks, the result rounds
  * once. */
 #include "ir/interp/priv.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/scalar.h"
 
 enum { BLOCK = 512, MAX_OPERANDS = 4 };

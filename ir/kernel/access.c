@@ -1,7 +1,7 @@
 /* How kernels and steps touch buffers. */
 #include "ir/kernel/kernel.h"
 
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 typedef struct {
 	const Kernel *k;

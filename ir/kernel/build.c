@@ -1,6 +1,6 @@
 #include "ir/kernel/build.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 Kx kx_zero(Kernel *k, Arena *arena, DType d)
 {

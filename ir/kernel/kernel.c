@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 Lowered *lowered_new(Ir *ir, const Graph *graph)
 {

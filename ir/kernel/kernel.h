@@ -134,7 +134,7 @@ typedef enum {
 } StageKind;
 
 /* What a STAGE_FACTOR computes, by the conventions of the operators of these names
- * (ir/ops/prim/factor.c). The stages are, in this order: */
+ * (ops/prim/factor.c). The stages are, in this order: */
 typedef enum {
 	FACTOR_NONE,
 	FACTOR_LU,       /* the matrix as operand and the factors; pivots, along red[0]; the order
@@ -221,7 +221,7 @@ typedef enum {
 /* A call of a user operator. Operands and results are whole buffers, row-major, of the extents that
  * the operator's types say. */
 typedef struct StepCall {
-	const struct UserOp *op; /* ir/ops/user/userop.h */
+	const struct UserOp *op; /* ops/user/userop.h */
 	const char *name, *text; /* the name, and the line of the graph for the comment in emitted
 	                            code */
 	const BufId *buf;        /* operands, then results */

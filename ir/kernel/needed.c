@@ -5,7 +5,7 @@
  * A schedule may leave it out elsewhere, with what it reads. */
 #include "ir/kernel/kernel.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 enum { CANDIDATES = 4 /* conditions that are tried */ };
 

@@ -1,7 +1,7 @@
 #include "ir/kernel/shape.h"
 
 #include "ir/kernel/build.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static uint64_t axes_of(const SymTab *syms, const Kernel *k, const KxData *x)
 {

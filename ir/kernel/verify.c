@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 typedef ARRAY(Sym) SymList;
 

@@ -2,7 +2,7 @@
  * (AMX; in time NEON's, SME's, NVIDIA's). Loop IR names the operation, whose meaning is here in
  * bits; the instructions are rows of a prelude with its name (ir/loop/prelude.h). An instruction
  * set without that row gets the meaning as loops over local arrays
- * (codegen/program/legal_frags.c). */
+ * (codegen/legal/legal_frags.c). */
 #ifndef WEFT_IR_LOOP_FRAG_H
 #define WEFT_IR_LOOP_FRAG_H
 

@@ -170,7 +170,7 @@ typedef enum {
 	                `run`: arg[] are its parameters; no arg: those of this function. Of `sizes`:
 	                its extents start at number `count` */
 	LS_LAUNCHES, /* legal functions: the launches of `body`, which the runtime reads from a
-	              launch table (codegen/program/launches.h). arg[]: values computed
+	              launch table (codegen/legal/launches.h). arg[]: values computed
 	              before */
 	LS_COUNT
 } LsKind;
@@ -212,7 +212,7 @@ enum { SHARED_ALIGN = 16 }; /* the most bytes, too, that one access of a thread 
 
 /* The tensors of a call of a user operator: operands, then results. */
 typedef struct LoopCall {
-	const struct UserOp *op; /* ir/ops/user/userop.h */
+	const struct UserOp *op; /* ops/user/userop.h */
 	uint32_t nin, nout;
 	const struct LoopCallTensor {
 		DType dtype;
@@ -243,7 +243,7 @@ typedef struct {
 	DType dtype;
 	Lb body, other;
 	const char *text;
-	const struct LaunchTable *launches; /* LS_LAUNCHES: codegen/program/launches.h */
+	const struct LaunchTable *launches; /* LS_LAUNCHES: codegen/legal/launches.h */
 	const LoopCall *call;
 } LsData;
 
@@ -701,7 +701,7 @@ void ls_result(LoopFn *, uint32_t slot, Lx value);
 void ls_outlined(LoopFn *, uint32_t k, uint64_t first_extent, const Lx *arg, uint32_t narg);
 /* Checks scopes, types, memory and structure, of a library function its result, too; of blocks that
  * all threads reach barriers together, and all of a warp its exchanges. isa: the instruction set
- * for which every operation and statement must be legal (codegen/program/legalise.h); NULL: the
+ * for which every operation and statement must be legal (codegen/legal/legalise.h); NULL: the
  * function is not legalised yet. Returns false after errors, which the context has recorded. */
 MUST_LOOK bool loop_verify(LoopFn *, const struct Isa *);
 

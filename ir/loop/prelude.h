@@ -1,6 +1,6 @@
 /* The instructions of targets for operations of legal loop IR, as tables of rows by operation,
  * dtypes and lanes. An operation is legal for a target if there is a row for it; legalising
- * replaces other operations (codegen/program/library.c). Both emitters print an operation by its
+ * replaces other operations (codegen/legal/library.c). Both emitters print an operation by its
  * row. Each family of targets has a table; prelude_generic serves all, behind those. `to` is the
  * type of the result, `from` that of the first operand; known: KNOWN_ bits (ir/loop/loop.h); llvm:
  * rows with LLVM text are wanted, not with C text. */

@@ -12,7 +12,7 @@
  *   $f  a call of a user's operator     $i  whether in order     $r  lanes that are left out
  *   $g  the memory that is copied from */
 #include "ir/loop/loop.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 #include <string.h>
 

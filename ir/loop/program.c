@@ -1,5 +1,5 @@
 #include "ir/loop/program.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 Program *program_new(Ir *ir, const char *name)
 {

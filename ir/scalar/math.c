@@ -58,7 +58,7 @@ static const LibDef generic[] = {
 		"r = select(lt(a, 0x38000000), low, high); "
 		"n = select(eq(r, 0), 0, or(xor(i, a), r)); "
 		"bitcast[f32](select(ge(a, 0x47700000), 0x7fc00000, n))"},
-	/* What instruction sets may lack (codegen/program/library.c). Between small floats and f32:
+	/* What instruction sets may lack (codegen/legal/library.c). Between small floats and f32:
 	 * a multiplication moves the exponent, of subnormals too; narrowing rounds by integer
 	 * addition where the result is normal, else by adding the number whose last place is that
 	 * of subnormals. Too large gives infinity, or the largest number where there is none. */

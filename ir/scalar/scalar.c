@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/priv.h"
 
 /* What a key stands for. */

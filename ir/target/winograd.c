@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "ir/ops/winograd.h"
+#include "ir/target/winograd_matrices.h"
 
 /* ---- errors ----
  *

@@ -1,5 +1,5 @@
 /* Whether a convolution with 3 x 3 taps and stride 1 is computed by Winograd's transforms
- * (ir/ops/winograd.h), from the costs of a target's machine. */
+ * (ir/target/winograd_matrices.h), from the costs of a target's machine. */
 #ifndef WEFT_IR_TARGET_WINOGRAD_H
 #define WEFT_IR_TARGET_WINOGRAD_H
 

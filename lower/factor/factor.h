@@ -1,4 +1,4 @@
-/* Private to lowering: the steps of factorisations (ir/ops/prim/factor.c). Each adds the steps of
+/* Private to lowering: the steps of factorisations (ops/prim/factor.c). Each adds the steps of
  * one node, whose operands are stored, and makes its results known to their readers. */
 #ifndef WEFT_LOWER_FACTOR_H
 #define WEFT_LOWER_FACTOR_H

@@ -2,9 +2,9 @@
  * block below k0, less the product of what is known; within them the same, panel by panel; of a
  * panel, in a buffer of its own, column by column with pivots. Then rows are exchanged as the
  * pivots say, and the rows of U follow that stand right of the panel, and right of the block. */
-#include "ir/ops/prim/factor.h"
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
+#include "ops/prim/factor.h"
 
 enum { LU_BLOCK = 64, LU_PANEL = 16 };
 

@@ -7,8 +7,8 @@
 #ifndef WEFT_LOWER_FACTOR_PRIV_H
 #define WEFT_LOWER_FACTOR_PRIV_H
 
-#include "ir/ops/prim/matrix.h"
 #include "lower/priv.h"
+#include "ops/prim/matrix.h"
 
 enum { PANEL_ROWS = 64, PANEL_COLUMNS = 32, BODY_PLACES = 8 };
 

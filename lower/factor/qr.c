@@ -3,7 +3,7 @@
  * columns of the identity, from the last panel on. */
 #include "lower/factor/factor.h"
 #include "lower/factor/priv.h"
-#include "ir/ops/prim/factor.h"
+#include "ops/prim/factor.h"
 
 /* ---- the reflectors of a panel: I - V T V^H ---- */
 

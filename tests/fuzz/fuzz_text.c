@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "codegen/program/schedule.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 #include "tests/fuzz/mutate.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 #include "tests/fuzz/mutate.h"
 
 /* Operands with as many dimensions as the types ask for, known and symbolic ones in turn. */

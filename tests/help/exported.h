@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "tests/help/zip_file.h"
 
 /* How arguments that are no tensors are written. */

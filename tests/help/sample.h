@@ -1,10 +1,10 @@
 /* Samples of the op table as graphs and values; the language of `.sample` is described in
- * ir/ops/op.h. */
+ * ir/op/op.h. */
 #ifndef WEFT_TESTS_HELP_SAMPLE_H
 #define WEFT_TESTS_HELP_SAMPLE_H
 
 #include "ir/interp/tensor.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 enum { SAMPLE_SIZES = 8, SAMPLE_INPUTS = 32 };
 

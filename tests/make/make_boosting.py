@@ -1,6 +1,6 @@
 """Ensembles of scikit-learn, by skl2onnx, with results of ONNX Runtime: make_boosting.py FOLDER writes FOLDER/NAME_ROWS for weft check, and
 FOLDER/NAME.onnx and FOLDER/ROWS.safetensors for `weft bench NAME.onnx --inputs ROWS.safetensors --against onnxruntime`. Needs scikit-learn,
-skl2onnx, onnxruntime, safetensors. docs/measurements.md has the times."""
+skl2onnx, onnxruntime, safetensors. docs/log/measurements.md has the times."""
 import pathlib
 import sys
 

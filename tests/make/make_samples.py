@@ -95,7 +95,7 @@ def text(block, field):
 
 
 def ops_of(block):
-    """(schema, samples, is it a scalar primitive?) of a block and of each of its overloads (ir/ops/op.h: Overload)."""
+    """(schema, samples, is it a scalar primitive?) of a block and of each of its overloads (ir/op/op.h: Overload)."""
     head, _, rest = block.partition(".overloads")
     rows = re.split(r"\{\s*(?=\.schema)", rest)[1:]
     yield text(head, "schema"), text(head, "sample") or "", text(head, "scalar") is not None
@@ -106,7 +106,7 @@ def ops_of(block):
 
 def blocks():
     """(name, names and kinds of arguments, samples, is it a scalar primitive?) of every op."""
-    for path in sorted(glob.glob(ROOT + "/ir/ops/*/*.c")):
+    for path in sorted(glob.glob(ROOT + "/ops/*/*.c")):
         for block in re.findall(r"^OP\(\w+\) ?\{\n.*?^\};", open(path).read(), re.M | re.S):
             for schema, samples, scalar in ops_of(block):
                 name, rest = schema.split("(", 1)

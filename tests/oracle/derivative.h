@@ -3,7 +3,7 @@
 #define WEFT_TESTS_ORACLE_DERIVATIVE_H
 
 #include "ir/interp/tensor.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 /* A graph and values of its inputs. What is derived by, `wrt`, is of a float or complex dtype. */
 typedef struct {

@@ -1,7 +1,7 @@
 /* Derivatives of ONNX's node tests: onnx_derivatives FOLDER [CASE...]. Each model whose inputs and
  * outputs have fractions, in f64, at the values of its first set of data, moved a little away from
  * kinks: cotangents and tangents against each other and against differences of values
- * (derivative.h). So a block of ir/ops/onnx is tested by its node tests. What is excepted stands
+ * (derivative.h). So a block of ops/onnx is tested by its node tests. What is excepted stands
  * below, with the reason; an exception that is not needed fails. Skipped (77) without FOLDER. */
 #include <dirent.h>
 #include <setjmp.h>
@@ -11,7 +11,7 @@
 
 #include "frontend/files/file.h"
 #include "frontend/onnx/onnx.h"
-#include "ir/ops/prim/random.h"
+#include "ops/prim/random.h"
 #include "passes/pass.h"
 #include "tests/oracle/derivative.h"
 

@@ -8,7 +8,7 @@ import torch
 
 root = pathlib.Path(__file__).resolve().parents[2]
 marked = {}
-for path in sorted(root.glob("ir/ops/*/*.c")):
+for path in sorted(root.glob("ops/*/*.c")):
     for texts in re.findall(r"\.schema =\s*((?:\"[^\"]*\"\s*)+)[,}]", path.read_text()):
         schema = "".join(re.findall(r"\"([^\"]*)\"", texts))
         marked[schema.partition("(")[0]] = "(a" in schema.rpartition("->")[2]

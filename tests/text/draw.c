@@ -3,7 +3,7 @@
  * a failure is reduced. */
 #include "draw.h"
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 uint32_t draw_below(uint64_t *state, uint32_t n)
 {

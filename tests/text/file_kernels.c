@@ -9,7 +9,7 @@
 #include "codegen/plan/tuning.h"
 #include "draw.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "tests/help/model.h"
 
 enum { MAX_SIZES = 8, MAX_RUNS = 16 };

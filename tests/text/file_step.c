@@ -49,7 +49,7 @@
 #include "tests/oracle/graph_check.h"
 #include "ir/interp/interp.h"
 #include "ir/loop/predict.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "tests/help/model.h"
 #include "lower/lower.h"
 #include "lower/group.h"
@@ -391,6 +391,7 @@ static bool emit(Run *r, bool model)
 	EmitFiles files = {0};
 	TRY(schedule(r, t, false));
 	emit_c(r->program, t, &o, &files);
+	emit_cuda_blocks(r->program, t, &o, &files);
 	for (uint32_t k = 0; k < files.file.n; k++) {
 		const EmitFile *f = &files.file.data[k];
 		if (!f->is_header && (strcmp(f->name, "model.c") == 0) == model)

@@ -1,20 +1,22 @@
 """What passes, transforms and lowering decide by the name of an operator: decisions.py SOURCE.
 
-A fact that an operator has stands in its block (ir/ops/op.h), where the author of a new one states it. What is left here are
+A fact that an operator has stands in its block (ir/op/op.h), where the author of a new one states it. What is left here are
 comparisons that no block can state: an identity names the operators that it is about. Every OP_name in passes/, transform/ and
 lower/ counts, in whatever form (==, case, a question with it for an argument, a list of several), but for
   - arguments of functions that build nodes and expressions, and of op_arg_index, which names an argument of a schema;
   - the first operator of a rule of simplify (a row of a table of Rule) and of a kernel's function (a row of RootFn): how these are found.
-There are at most MOST, and each is on a line of decisions.txt, with the reason why it is no fact of a block:
-FILE FUNCTION: OPERATORS: REASON."""
+Each of these is on a line of decisions.txt, with the reason why it is no fact of a block:
+FILE FUNCTION: OPERATORS: REASON.
+Other rooms that ask operators by name are counted. A number of MOST may fall, not rise."""
 import collections
 import glob
 import os
 import re
 import sys
 
-MOST = 60
-ROOMS = ("passes", "transform", "lower")
+# By room, rooms in it included: comparisons with operators.
+MOST = {"passes": 28, "transform": 30, "lower": 5, "codegen": 28, "driver": 37, "frontend": 53, "ir": 64}
+LISTED = ("passes", "transform", "lower")
 BUILDS = {"b_node", "b_bin", "b_un", "b_bin_scalar", "graph_add", "kx_op", "op_arg_index"}
 TABLES = re.compile(r"\b(?:Rule|RootFn) \w+\[\w*\] = \{.*?^\};", re.M | re.S)
 SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)+\'', re.S)
@@ -56,11 +58,13 @@ def reasons(path):
 def main():
     listed = reasons(os.path.join(os.path.dirname(os.path.abspath(__file__)), "decisions.txt"))
     os.chdir(sys.argv[1])
-    found = collections.defaultdict(list)
-    for room in ROOMS:
-        for path in sorted(glob.glob(f"{room}/*.[ch]")):
-            with open(path, encoding="utf-8") as f:
-                for where, op in decisions(f.read()):
+    found, counts = collections.defaultdict(list), collections.Counter()
+    for path in sorted(p for room in MOST for p in glob.glob(f"{room}/**/*.[ch]", recursive=True)):
+        room = path.partition("/")[0]
+        with open(path, encoding="utf-8") as f:
+            for where, op in decisions(f.read()):
+                counts[room] += 1
+                if room in LISTED:
                     found[path, where].append(op)
     bad = False
     for at in sorted(set(found) | set(listed)):
@@ -68,9 +72,12 @@ def main():
         if ops != said:
             bad = True
             print(f"{at[0]} {at[1]}: compares with {' '.join(ops) or 'none'}, decisions.txt says {' '.join(said) or 'nothing'}")
-    count = sum(map(len, found.values()))
-    print(f"{count} comparisons with operators, at most {MOST}")
-    return bad or count > MOST
+    for room, most in MOST.items():
+        if counts[room] != most:
+            bad = True
+            print(f"{room}: {counts[room]} comparisons with operators, expected {most}{', which may fall: write the new number' if counts[room] < most else ''}")
+    print(f"{sum(counts.values())} comparisons with operators")
+    return bad
 
 
 if __name__ == "__main__":

@@ -72,9 +72,10 @@ for name in exported:
 
 # ---- files ----
 
-TOPS = "base|ir|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
-PAGES = ["README.md", "HACKING.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted((root / "docs").glob("*.md")))]
-for name in (p for p in PAGES if p not in ("docs/mutants.md", "docs/net.md")):  # which are of commits that had other files
+TOPS = "base|ir|ops|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
+PAGES = ["README.md", "HACKING.md", "tests/README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted((root / "docs").glob("*.md"))),
+         *(f"docs/log/{p.name}" for p in sorted((root / "docs/log").glob("*.md")))]
+for name in (p for p in PAGES if p not in ("docs/log/mutants.md", "docs/log/net.md")):  # which are of commits that had other files
     text = (root / name).read_text()
     for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
         if not any(root.glob(path.rstrip("*") + "*")):
@@ -101,13 +102,13 @@ for name in PAGES:
 
 # The tests that the list of defects names, but for what stands in parentheses, are there.
 suite = (root / "meson.build").read_text() + (root / "install/meson.build").read_text()
-rows = re.findall(r"^\d+\. .*?Tests: (.*?)(?=\n\n|\n\d+\.)", (root / "docs/defects.md").read_text(), re.M | re.S)
+rows = re.findall(r"^\d+\. .*?Tests: (.*?)(?=\n\n|\n\d+\.)", (root / "docs/log/defects.md").read_text(), re.M | re.S)
 if len(rows) != 29:
-    complain(f"docs/defects.md: {len(rows)} entries, expected 29")
+    complain(f"docs/log/defects.md: {len(rows)} entries, expected 29")
 for name in {" ".join(n.split()) for row in rows for n in re.findall(r"`([^`]*)`", re.sub(r"\([^)]*\)", "", row))} - {"defects"}:
     held = any(root.glob(f"tests/text/{name}.txt")) or (root / f"tests/unit/{name}.c").exists() or (root / name).exists()
     if not held and f"test('{name}" not in suite and f"benchmark('{name}'" not in suite:
-        complain(f"docs/defects.md: there is no test {name}")
+        complain(f"docs/log/defects.md: there is no test {name}")
 
 # ---- what a compiled model needs: README.md, docs/c-api.md ----
 

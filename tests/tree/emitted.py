@@ -1,9 +1,11 @@
-"""Emitted code is what it was: emitted.py WEFT SOURCE_ROOT [--bless REASON]
+"""Emitted code is what it was: emitted.py WEFT SOURCE_ROOT [--bless REASON] [--large FOLDER FILE]
 Compiles models and graphs of the repository for several targets and compares hashes of the loop IR, of the C, of the
 LLVM IR (before LLVM's own passes) and of the packed weights with those of tests/tree/emitted.txt. A change that should not
 change code shows here if it does. Where code is to change, --bless writes the new hashes and puts the reason, with
 what changed, above them; the latest few reasons stay. LLVM's printer changes from version to version: its column is
-compared with the version that wrote it only."""
+compared with the version that wrote it only.
+--large compiles the models of a folder (.pt2, .onnx) for x86-64-v3 and v4 instead and compares with FILE, which it writes if
+there is none: before a change of structure, and after it."""
 import argparse
 import collections
 import concurrent.futures
@@ -15,7 +17,12 @@ import sys
 import tempfile
 
 TARGETS = ("generic-c", "x86-64-v3", "x86-64-v4", "aarch64-linux-gnu")
-GRAPH_TARGETS = TARGETS + ("riscv64-linux-gnu",)
+GRAPH_TARGETS = TARGETS + ("riscv64-linux-gnu", "x86-64-v3+vnni", "x86-64-v4+bf16", "x86-64-v4+vnni", "x86-64-v4+amx", "gpu-model", "cuda-sm_90",
+                           "x86-64-v3 --precision bf16", "x86-64-v4+bf16 --precision bf16")
+LARGE_TARGETS = ("x86-64-v3", "x86-64-v4")
+# Graphs whose entries forward and backward are compiled, too, and for what.
+DERIVED = ("attention", "convolution_dead_taps", "cumulative_long", "gathers", "grouped", "layer_norm", "pooling", "resize", "scatter", "softmax")
+DERIVED_TARGETS = ("x86-64-v3 --grad", "x86-64-v4+amx --grad --precision bf16", "gpu-model --grad")
 COLUMNS = ("loops", "c", "llvm", "weights")
 KEPT = 8  # reasons
 # Graphs of tests/text/run, without constants: one or two for each schedule and kind of stage.
@@ -25,11 +32,20 @@ GRAPHS = ("antialias", "assert", "attention", "convolution_dead_taps", "cumulati
 
 
 def corpus(root):
-    """(model, target) of what is compiled."""
+    """(model, target and options) of what is compiled."""
     data = root / "tests/data"
     models = [*data.glob("*.pt2"), *data.glob("*.ir"), *data.glob("ops/*.pt2"), *data.glob("control/*.pt2"), *root.glob("examples/digits/*.pt2")]
     graphs = [root / "tests/text/run" / f"{name}.txt" for name in GRAPHS]
-    return [(m, t) for m in sorted(models) for t in TARGETS] + [(g, t) for g in graphs for t in GRAPH_TARGETS]
+    derived = [g for g in graphs if g.stem in DERIVED]
+    return ([(m, t) for m in sorted(models) for t in TARGETS] + [(g, t) for g in graphs for t in GRAPH_TARGETS] +
+            [(g, t) for g in derived for t in DERIVED_TARGETS])
+
+
+def kinds_of(target, llvm):
+    """What --emit writes for a target."""
+    if target.startswith("cuda"):
+        return ["loops", "cuda"]
+    return ["loops"] if target.startswith("gpu-model") else ["loops", "c"] + ["llvm"] * llvm
 
 
 def digest(paths):
@@ -48,14 +64,13 @@ def hashes(weft, model, target, llvm):
             text = model.read_text().partition("; ----")[0]
             model = folder / f"{model.stem}.ir"
             model.write_text(text)
-        kinds = ["loops", "c"] + (["llvm"] if llvm else [])
-        p = subprocess.run([weft, "compile", model, "-o", folder / "out.so", "--emit", ",".join(kinds), "--target", target, "-j", "1",
-                            "--no-cache"], capture_output=True, text=True, errors="replace")
+        p = subprocess.run([weft, "compile", model, "-o", folder / "out.so", "--emit", ",".join(kinds_of(target, llvm)), "-j", "1",
+                            "--no-cache", "--target", *target.split()], capture_output=True, text=True, errors="replace")
         if p.returncode == 1:
             return ("refused",) * len(COLUMNS)
         if p.returncode:
             sys.exit(f"{model} for {target}: exit status {p.returncode}: {p.stderr.strip()}")
-        c = sorted(folder.glob("**/kernels*")) + sorted(folder.glob("**/model.c")) + sorted(folder.glob("**/vector.h"))
+        c = [f for pattern in ("**/kernels*", "**/model.c", "**/vector.h", "**/*.cu") for f in folder.glob(pattern)]
         return tuple(digest(sorted(files)) for files in (folder.glob("*.loops"), c, folder.glob("*.ll"), folder.glob("**/weights.bin")))
 
 
@@ -75,8 +90,8 @@ def read_file(path):
         elif line.startswith("# case"):
             version = line.partition("(")[2].partition(")")[0]
         elif line and not line.startswith("#"):
-            case, target, *columns = line.split()
-            lines[case, target] = tuple(columns)
+            case, *target, loops, c, llvm, weights = line.split()
+            lines[case, " ".join(target)] = loops, c, llvm, weights
     return reasons, version, lines
 
 
@@ -102,19 +117,27 @@ def main():
     p.add_argument("weft", type=lambda s: pathlib.Path(s).resolve())
     p.add_argument("root", type=lambda s: pathlib.Path(s).resolve())
     p.add_argument("--bless", metavar="REASON", help="write the hashes; why code changed")
+    p.add_argument("--large", nargs=2, type=pathlib.Path, metavar=("FOLDER", "FILE"), help="models of a folder beside hashes in a file")
     args = p.parse_args()
-    path = args.root / "tests/tree/emitted.txt"
-    reasons, blessed, old = read_file(path)
     version = llvm_version(args.weft, args.root)
-    keys = [(str(m.relative_to(args.root)), target) for m, target in corpus(args.root)]
+    if args.large:
+        folder, path = args.large
+        models = [(m.name, m) for m in sorted([*folder.glob("*.pt2"), *folder.glob("*.onnx")])]
+        cases = {(name, target): m.resolve() for name, m in models for target in LARGE_TARGETS}
+    else:
+        path = args.root / "tests/tree/emitted.txt"
+        cases = {(str(m.relative_to(args.root)), target): m for m, target in corpus(args.root)}
+    reasons, blessed, old = read_file(path)
     with concurrent.futures.ThreadPoolExecutor(2) as workers:
-        new = dict(zip(keys, workers.map(lambda k: hashes(args.weft, args.root / k[0], k[1], bool(version)), keys)))
+        new = dict(zip(cases, workers.map(lambda k: hashes(args.weft, cases[k], k[1], bool(version)), cases)))
     found = differences(old, new, version == blessed)
     changed = ", ".join(f"{column} {len(where)}" for column, where in found.items())
-    if args.bless is not None:
-        if not args.bless.strip() or not version:
+    first = args.large and not path.exists()
+    if args.bless is not None or first:
+        reason = "the first" if first else args.bless.strip()
+        if not reason or not version:
             p.error("blessing needs a reason, and a weft with LLVM")
-        write_file(path, [f"# Blessed: {args.bless.strip()} ({changed or version} of {len(new)})"] + reasons, version, new)
+        write_file(path, [f"# Blessed: {reason} ({changed or version} of {len(new)})"] + reasons, version, new)
         return 0
     for column, where in found.items():
         for case, target in where:

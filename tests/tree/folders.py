@@ -65,7 +65,7 @@ if sys.argv[1] == "--self":
 root = pathlib.Path(sys.argv[1])
 table = rules((root / "HACKING.md").read_text())
 missing = [f"HACKING.md: there is no folder {folder}" for folder in table if not (root / folder).is_dir()]
-TOPS = ("base", "ir", "frontend", "passes", "lower", "transform", "codegen", "driver", "runtime", "tools", "python", "examples", "bench")
+TOPS = ("base", "ir", "ops", "frontend", "passes", "lower", "transform", "codegen", "driver", "runtime", "tools", "python", "examples", "bench")
 sources = [(f.parent.relative_to(root).as_posix(), f.relative_to(root), f.read_text()) for top in TOPS
            for f in sorted((root / top).rglob("*")) if f.suffix in (".c", ".h", ".hpp")]
 assert len(sources) > 300, len(sources)

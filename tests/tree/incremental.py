@@ -32,7 +32,7 @@ for line in subprocess.run([ninja, "-C", build, "-t", "deps"], capture_output=Tr
 expect(users, "ninja knows of no object")
 table = users.get((build / "optable.h").resolve(), set())
 expect(table and len(table) + 1 <= MOST, f"a new operator makes {len(table) + 1} objects: {' '.join(sorted(table))}")
-for path in root.glob("ir/ops/*/*.c"):
+for path in root.glob("ops/*/*.c"):
     n = len(users.get(path.resolve(), ()))
     expect(n <= MOST, f"{path} makes {n} objects")
 
@@ -40,7 +40,7 @@ for path in root.glob("ir/ops/*/*.c"):
 with tempfile.TemporaryDirectory() as folder:
     new = pathlib.Path(folder) / "new.c"
     new.write_text('OP(aten_brand_new){\n\t.schema = "aten.brand_new(Tensor self) -> Tensor",\n};\n')
-    sources = [p for room in ("base", "ir", "frontend", "passes", "lower", "transform", "codegen", "driver", "runtime", "tools", "tests")
+    sources = [p for room in ("base", "ir", "ops", "frontend", "passes", "lower", "transform", "codegen", "driver", "runtime", "tools", "tests")
                for p in (root / room).rglob("*.c")]
     made = {}
     for name, more in (("before", []), ("after", [new])):

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 FREE = ("codegen/cpu/", "codegen/print/c/", "codegen/print/llvm/")
-ROOMS = ("base", "codegen", "driver", "frontend", "include", "ir", "lower", "passes", "runtime", "tools", "transform")
+ROOMS = ("base", "codegen", "driver", "frontend", "include", "ir", "lower", "ops", "passes", "runtime", "tools", "transform")
 SKIPPED = re.compile(r'/\*.*?\*/|//[^\n]*', re.S)
 # Identifiers with the word lane or lanes; vector registers; flags of instruction sets, and options that compilers know them by.
 NAMES = re.compile(r"\b(?:\w*_)?lanes?(?:_\w*)?\b|\bvregs?\b|\bvector_registers\b|\bisa\.(?:flags|vectors|registers)\b|-m(?:arch|cpu|tune|avx\w*|fma)\b")

@@ -16,9 +16,9 @@
 #include <math.h>
 
 #include "codegen/print/c/emit.h"
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 #include "codegen/cpu/host.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/priv.h"
 #include "weft_model.h"
 

@@ -17,7 +17,7 @@
 
 #include "codegen/cpu/cpu.h"
 #include "ir/kernel/build.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 
 enum {
 	NAXIS = 5,

@@ -10,6 +10,7 @@
 
 #include "codegen/plan/plan.h"
 #include "codegen/plan/split.h"
+#include "codegen/program/schedule.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 

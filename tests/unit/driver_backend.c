@@ -13,7 +13,7 @@
 
 #include "ir/graph/graph.h"
 #include "ir/loop/loop.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "weft_backend.h"
 
 static const char path[] = "driver_backend.out";

@@ -13,7 +13,7 @@
 
 #include "codegen/program/schedule.h"
 #include "ctx_fixture.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 #include "tests/help/golden.h"

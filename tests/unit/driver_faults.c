@@ -12,7 +12,7 @@
 
 #include "codegen/program/schedule.h"
 #include "ctx_fixture.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 #include "lower/lower.h"
 #include "passes/pipeline.h"
 

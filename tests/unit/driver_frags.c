@@ -15,10 +15,10 @@
 #include <dlfcn.h>
 
 #include "codegen/cpu/host.h"
+#include "codegen/legal/legalise.h"
 #include "codegen/print/c/emit_priv.h"
-#include "codegen/program/legalise.h"
 #include "driver/artifact/llvm_library.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 #include "ir/loop/prelude.h"
 #include "runtime/runtime.h"
 

@@ -1,4 +1,4 @@
-/* The workspace of the compiler's own operators (ir/ops/user/builtin.c), against what the installed
+/* The workspace of the compiler's own operators (ops/user/builtin.c), against what the installed
  * LAPACK asks for, and that each computes in a workspace of that size. Skipped where there is no
  * library. */
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 
 enum { SIZES = 200 };
 

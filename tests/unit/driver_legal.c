@@ -15,9 +15,9 @@
 
 #include "codegen/print/c/emit_priv.h"
 #include "codegen/cpu/host.h"
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 #include "driver/artifact/llvm_library.h"
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 
 enum { N = 192 * 16, MOST_LANES = 16 };
 

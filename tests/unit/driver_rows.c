@@ -14,8 +14,8 @@
 #include <dlfcn.h>
 
 #include "codegen/cpu/host.h"
+#include "codegen/legal/legalise.h"
 #include "codegen/print/c/emit_priv.h"
-#include "codegen/program/legalise.h"
 #include "ir/scalar/priv.h"
 #include "ir/target/micro.h"
 #include "runtime/runtime.h"

@@ -15,7 +15,7 @@
 #include "frontend/pt2/pt2.h"
 #include "frontend/files/safetensors.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "tests/help/golden.h"
 
 typedef struct {

@@ -22,7 +22,7 @@
 
 #include "frontend/pt2/pt2.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/prim/random.h"
+#include "ops/prim/random.h"
 #include "tests/help/exported.h"
 #include "tests/help/sample.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static Ctx *ctx;
 static Ir *ir;

@@ -1,4 +1,4 @@
-/* Facts that passes ask of the op table (ir/ops/op.h) against .eval and the operator's samples:
+/* Facts that passes ask of the op table (ir/op/op.h) against .eval and the operator's samples:
  * what moves only moves, what commutes gives the same bits, a mark is its operand, dimensions are
  * as .dims says, and an integer is what .integer makes of the operands'. */
 #include <setjmp.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 static Ctx *ctx;
 static Ir *ir;

@@ -11,7 +11,7 @@
 
 #include "ir/graph/build.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Ctx *ctx;

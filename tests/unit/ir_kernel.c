@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "ir/kernel/kernel.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 typedef struct {
 	Ctx *ctx;

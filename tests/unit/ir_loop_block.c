@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 
 /* ---- kernels ---- */
 

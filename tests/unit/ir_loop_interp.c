@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 
 enum { N = 20 }; /* elements of x and y, tasks of most launches: more than run in lockstep */
 enum { X, Y, WEIGHTS, WORK, STATE };

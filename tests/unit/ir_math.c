@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/scalar.h"
 
 enum { N = 4096 };

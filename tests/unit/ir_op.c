@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ops/rules/rules.h"
 #include "optable.h"
 #include "tests/unit/ir_fixture.h"
 

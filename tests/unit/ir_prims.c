@@ -13,7 +13,7 @@
 
 #include "ir/graph/build.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 
 enum { MAX_OPERANDS = 8 };
 

@@ -1,4 +1,4 @@
-/* Every block of the op table, from its samples (the language: ir/ops/op.h):
+/* Every block of the op table, from its samples (the language: ir/op/op.h):
  *   - the sample builds through the builder, verifies, and reads back from its text;
  *   - it expands to primitives and scalar functions in bounded depth, with the results' types;
  *   - block and expansion give the same bits, with sizes as numbers and as symbols;

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/scalar/priv.h"
 
 static const DType compute[] = {DT_bool, DT_u8,  DT_i8,  DT_i16, DT_i32, DT_i64,

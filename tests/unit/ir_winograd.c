@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/winograd.h"
+#include "ir/target/winograd_matrices.h"
 #include "tests/unit/ir_fixture.h"
 
 enum { MOST = 21 * 5 };

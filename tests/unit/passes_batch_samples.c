@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/user/userop.h"
+#include "ops/user/userop.h"
 #include "transform/transform.h"
 #include "tests/help/sample.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "passes/pipeline.h"
 #include "tests/unit/ir_fixture.h"
 

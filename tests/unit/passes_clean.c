@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "passes/pipeline.h"
 
 static Ctx *ctx;

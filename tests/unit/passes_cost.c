@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "ir/target/work.h"
 #include "lower/lower.h"
 #include "passes/pass.h"

@@ -1,4 +1,4 @@
-/* Derivatives of every operator, from its samples in f64 (the language: ir/ops/op.h), at the values
+/* Derivatives of every operator, from its samples in f64 (the language: ir/op/op.h), at the values
  * of the sample and near them, with sizes as numbers and as symbols; first and second derivatives,
  * backwards and forwards in all orders, against each other and against differences of values
  * (tests/oracle/derivative.h): forwards over backwards is backwards over backwards for each. So an

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "lower/lower.h"
 #include "lower/group.h"
 #include "tests/unit/ir_fixture.h"

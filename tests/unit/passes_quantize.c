@@ -13,7 +13,7 @@
 
 #include "ctx_fixture.h"
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "passes/pipeline.h"
 
 static uint64_t seed;

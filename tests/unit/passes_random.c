@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/prim/random.h"
+#include "ops/prim/random.h"
 #include "passes/random.h"
 #include "tests/unit/ir_fixture.h"
 

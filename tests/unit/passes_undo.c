@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "ir/interp/interp.h"
-#include "ir/ops/op.h"
+#include "ir/op/op.h"
 #include "passes/pass.h"
 #include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"

@@ -6,7 +6,7 @@
 
 /* Tiles of a block, and of a thread; how many summed steps are in shared memory at a time. `share`:
  * of the rate of the units that such a tile reaches. Shares, STEP and FULL were fitted to 200 times
- * of f32 products on an H100 (docs/measurements.md). */
+ * of f32 products on an H100 (docs/log/measurements.md). */
 static const struct {
 	uint32_t rows, cols, trows, tcols, depth;
 	double share;

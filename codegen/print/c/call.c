@@ -1,7 +1,7 @@
 /* Calls of user operators: what is called, and what it is given (WeftOpCall of runtime.h). */
 #include "codegen/print/c/emit_priv.h"
 #include "ir/graph/dtype_api.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 const char *c_dtype_code(WeftDType d)
 {

@@ -2,9 +2,8 @@
 
 #include <string.h>
 
+#include "codegen/legal/legalise.h"
 #include "codegen/print/c/emit_priv.h"
-#include "codegen/print/cuda/cuda.h"
-#include "codegen/program/legalise.h"
 
 /* ---- files ---- */
 
@@ -83,24 +82,6 @@ static void emit_unit(const Emission *e, const uint32_t *unit, uint32_t which, d
 	text_printf(&file->text, "\n%s", body.data ? body.data : "");
 }
 
-/* Of a GPU: the kernels of a unit for the stand-in, but those that call functions of the user. */
-static void emit_blocks(const Emission *e)
-{
-	const Program *p = e->p;
-	Arena *arena = p->ir->ctx->arena;
-	LoopFn **fn = ARENA_ARRAY(arena, LoopFn *, p->fn.n + 1);
-	const char **name = ARENA_ARRAY(arena, const char *, p->fn.n + 1);
-	const uint32_t n = cuda_kernels(p, e->kernel, fn, name);
-	if (!n)
-		return;
-	EmitFile *file = add(e, file_name(e, "blocks", "cpp"));
-	file->is_cpp = true;
-	emit_cuda_host(fn, name, n, e->target, &file->text);
-	file = add(e, "gpu_host.hpp");
-	file->is_header = true;
-	text_add(&file->text, gpu_host_text);
-}
-
 static void emit_model(const Emission *e)
 {
 	CUnit u;
@@ -136,8 +117,6 @@ void emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 	emit_model(&e);
 	for (uint32_t k = 0; k < nunits; k++)
 		emit_unit(&e, unit, k, load[k]);
-	if (t->gpu && !o->launched)
-		emit_blocks(&e);
 }
 
 void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitFiles *out)

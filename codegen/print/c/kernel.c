@@ -1,8 +1,8 @@
 /* Loop IR statements as C: kernels, and the program's sizes and run functions. */
 #include <string.h>
 
+#include "codegen/legal/launches.h"
 #include "codegen/print/c/fn.h"
-#include "codegen/program/launches.h"
 #include "ir/graph/dtype_api.h"
 
 static void line(Fn *f)

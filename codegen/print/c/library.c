@@ -1,8 +1,8 @@
 /* Library functions as C functions on one lane or many, and their tables. */
 #include <string.h>
 
+#include "codegen/legal/legalise.h"
 #include "codegen/print/c/emit_priv.h"
-#include "codegen/program/legalise.h"
 
 /* ---- tables ---- */
 

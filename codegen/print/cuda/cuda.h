@@ -9,7 +9,7 @@
 #ifndef WEFT_CODEGEN_PRINT_CUDA_H
 #define WEFT_CODEGEN_PRINT_CUDA_H
 
-#include "codegen/print/emit.h"
+#include "codegen/print/c/emit.h"
 
 /* Sets fn[] and name[], room for Program.fn.n, to the functions of a program that blocks of threads
  * execute; all[k] is the name of function k of the program. Returns their number. */
@@ -58,6 +58,10 @@ void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, c
  * blocks. For tests. */
 void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *,
 		    Text *out);
+/* Adds to what emit_c gave of a program: for a target with blocks of threads (Target.gpu), unless
+ * EmitOptions.launched is set, the file "blocks.cpp" with emit_cuda_host's text of its kernels, but
+ * those that call functions of the user, and gpu_host.hpp. Adds nothing for others. */
+void emit_cuda_blocks(const Program *, const Target *, const EmitOptions *, EmitFiles *out);
 /* The text of gpu_host.hpp. */
 extern const char gpu_host_text[];
 

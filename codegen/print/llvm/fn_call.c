@@ -3,7 +3,7 @@
 
 #include "codegen/print/llvm/fn.h"
 #include "ir/graph/dtype_api.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 static LLVMValueRef i32(LUnit *u, int64_t v)
 {

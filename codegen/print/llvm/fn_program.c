@@ -1,7 +1,7 @@
 /* Statements of `sizes` and `run`: calls into the runtime. */
 #include <string.h>
 
-#include "codegen/program/launches.h"
+#include "codegen/legal/launches.h"
 #include "codegen/print/llvm/fn.h"
 #include "ir/graph/dtype_api.h"
 #include "weft_model.h"

@@ -1,7 +1,7 @@
 /* Library functions as functions of the module, one per lane count, and their tables. */
 #include <string.h>
 
-#include "codegen/program/legalise.h"
+#include "codegen/legal/legalise.h"
 #include "codegen/print/llvm/priv.h"
 
 /* ---- tables ---- */

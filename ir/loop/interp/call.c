@@ -4,7 +4,7 @@
 
 #include "ir/graph/dtype_api.h"
 #include "ir/loop/interp/priv.h"
-#include "ir/ops/user/userop.h"
+#include "ir/op/userop.h"
 
 /* What a task touches of `count` equal items that a buffer has: those of its part. Of an operator
  * that is not divided there is one item. */

@@ -4,7 +4,7 @@
 #ifndef WEFT_IR_LOOP_INTERP_PRIV_H
 #define WEFT_IR_LOOP_INTERP_PRIV_H
 
-#include "ir/loop/interp.h"
+#include "ir/loop/interp/interp.h"
 
 /* ---- memory (memory.c) ---- */
 

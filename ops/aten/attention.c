@@ -1,0 +1,319 @@
+/* Scaled dot-product attention. Kept as one node until decompose, so that it can have a schedule.
+ */
+#include "ops/aten/priv.h"
+#include "ops/prim/random.h"
+#include "ops/rules/batch.h"
+
+#include <math.h>
+
+/* [.., H, S, D] to [.., H * times, S, D], each head repeated. */
+static Node repeat_heads(Build *b, Node x, Sym times)
+{
+	Shape s = aten_shape(b, x);
+	uint32_t h = s.rank - 3, map[MAX_RANK];
+	if (!x.i || sym_is(b_syms(b), times, 1) || s.rank == MAX_RANK)
+		return x;
+	Shape wide = shape_insert(s, h + 1, times);
+	for (uint32_t k = 0; k < s.rank; k++)
+		map[k] = k <= h ? k : k + 1;
+	s.dim[h] = sym_mul(b_syms(b), s.dim[h], times);
+	return aten_reshape(b, b_broadcast_in_dim(b, x, wide.rank, wide.dim, map), &s);
+}
+
+/* How many heads of q share one of k. */
+static Sym heads_shared(Build *b, Node q, Node k)
+{
+	if (!q.i || !k.i || node_rank(b->g, q) < 3 || node_rank(b->g, k) < 3)
+		return b_int(b, 1);
+	return sym_floordiv(b_syms(b), b_dim(b, q, -3), b_dim(b, k, -3));
+}
+
+/* Scores with what must not be seen at -inf. */
+static Node masked(Build *b, Node scores, Node mask, bool causal)
+{
+	if (!scores.i)
+		return scores;
+	Node low = aten_like(b, scores, -(double)INFINITY);
+	Shape s = aten_shape(b, scores);
+	if (causal) {
+		Node i = aten_iota_dim(b, &s, s.rank - 2, DT_i64);
+		Node seen = b_bin(b, OP_le, aten_iota_dim(b, &s, s.rank - 1, DT_i64), i);
+		scores = b_select(b, seen, scores, low);
+	}
+	if (!mask.i)
+		return scores;
+	if (node_dtype(b->g, mask) == DT_bool)
+		return b_select(b, mask, scores, low);
+	return b_bin(b, OP_add, scores, b_convert(b, mask, aten_dtype(b, scores)));
+}
+
+/* Softmax over the last dim; a row without any finite score gives 0. *lse: log of the sum. */
+static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
+{
+	uint32_t rank = aten_rank(b, x), dims = rank ? 1u << (rank - 1) : 0; /* 0 after an error */
+	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true), none = {0};
+	if (maskable) {
+		none = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);
+		high = b_select(b, none, aten_like(b, high, 0), high);
+	}
+	Node e = b_un(b, OP_exp, b_bin(b, OP_sub, x, high));
+	Node sum = aten_sum(b, e, dims, true);
+	if (lse) {
+		*lse = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
+		*lse = aten_squeeze_dims(b, *lse, dims);
+	}
+	/* An all-masked row is 0 / 1. */
+	if (maskable)
+		sum = b_select(b, none, aten_like(b, sum, 1), sum);
+	return b_bin(b, OP_div, e, sum);
+}
+
+static bool drops(const Graph *g, Node n)
+{
+	return node_float(g, n, "dropout_p") != 0;
+}
+
+/* scores / sqrt(width), or as the call says */
+static Node scaled(Build *b, Node n, Node scores)
+{
+	int64_t width;
+	if (aten_has(b, n, "scale")) {
+		double scale = node_float(b->g, n, "scale");
+		return scale == 1 ? scores : b_bin_scalar(b, OP_mul, scores, scale);
+	}
+	Sym dim = b_dim(b, arg(b, n, "query"), -1);
+	if (sym_is_const(b_syms(b), dim, &width))
+		return b_bin_scalar(b, OP_mul, scores, 1 / sqrt((double)width));
+	return b_bin(b, OP_mul, scores, b_un(b, OP_rsqrt, aten_size(b, dim, DT_f32)));
+}
+
+/* What an attention is made of: the operands, of as many heads, and how much of each value a row
+ * takes, wide; log of the sum. */
+typedef struct {
+	Node q, k, v, mask, p, lse;
+	Sym times; /* heads of q for one of k and v */
+	double dropout;
+	Node keep; /* what dropout leaves of p; none: all */
+} Attention;
+
+/* p is none after b_error. */
+static Attention attention_of(Build *b, Node n, bool lse)
+{
+	Attention a = {.q = arg(b, n, "query"),
+		       .k = arg(b, n, "key"),
+		       .v = arg(b, n, "value"),
+		       .mask = arg(b, n, "attn_mask"),
+		       .times = b_int(b, 1)};
+	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") < 0 ||
+		   node_bool(b->g, n, "enable_gqa");
+	uint32_t rank = aten_rank(b, a.q);
+	if (!a.q.i || !a.k.i || !a.v.i)
+		return a;
+	if (rank < 2 || node_rank(b->g, a.k) < 2 || node_rank(b->g, a.v) < 2) {
+		b_error(b, "attention of operands of rank %u, %u and %u", rank,
+			node_rank(b->g, a.k), node_rank(b->g, a.v));
+		return a;
+	}
+	Draw draw = {0};
+	a.dropout = node_float(b->g, n, "dropout_p");
+	if (a.dropout != 0 && !draw_begin(b, n, &draw))
+		return a;
+	if (gqa) {
+		a.times = heads_shared(b, a.q, a.k);
+		a.k = repeat_heads(b, a.k, a.times);
+		a.v = repeat_heads(b, a.v, heads_shared(b, a.q, a.v));
+	}
+	/* Scores of f16 may be larger than its numbers. */
+	Node scores = scaled(b, n, b_matmul_wide(b, a.q, b_transpose(b, a.k, -2, -1)));
+	scores = masked(b, scores, a.mask, node_bool(b->g, n, "is_causal"));
+	a.p = safe_softmax(b, scores, a.mask.i != 0, lse ? &a.lse : NULL);
+	if (a.dropout != 0)
+		a.keep = draw_keep(b, &draw, a.p, a.dropout, 0);
+	return a;
+}
+
+static Node dropped(Build *b, const Attention *a, Node x)
+{
+	return a->keep.i ? dropout_of(b, x, a->keep, a->dropout) : x;
+}
+
+static Node attended(Build *b, const Attention *a)
+{
+	return a->p.i ? b_matmul(b, b_convert(b, dropped(b, a, a->p), node_dtype(b->g, a->q)), a->v)
+		      : a->p;
+}
+
+/* The sum over the heads of q that share one of `like`, which may have as many. */
+static Node sum_heads(Build *b, Node g, Node like, Sym times)
+{
+	Shape s = aten_shape(b, g);
+	uint32_t h = s.rank - 3;
+	if (sym_is(b_syms(b), times, 1) || s.rank < 3 || s.rank == MAX_RANK)
+		return g;
+	s.dim[h] = b_dim(b, like, -3);
+	s = shape_insert(s, h + 1, times);
+	return aten_sum(b, aten_reshape(b, g, &s), 1u << (h + 1), false);
+}
+
+/* With P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the others follow.
+ * The maximum that the scores are measured from has no part in it. A row that sees nothing has P =
+ * 0; one that sees a single value has exactly 0 as gS, which rowsum(g y) would not give. */
+static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want, Node *g)
+{
+	bool pair = node_dtype(b->g, n) == DT_none;
+	Attention a = attention_of(b, n, false);
+	Node gs = {0};
+	if (!a.p.i)
+		return false;
+	DType d = node_dtype(b->g, a.q);
+	int last = (int)aten_rank(b, a.p) - 1;
+	if (ct[0].i) {
+		gs = dropped(b, &a, b_matmul_wide(b, ct[0], b_transpose(b, a.v, -2, -1)));
+		gs = b_bin(b, OP_sub, gs, aten_sum(b, b_bin(b, OP_mul, a.p, gs), 1u << last, true));
+		if (want[2])
+			g[2] = sum_heads(
+				b,
+				b_matmul(b,
+					 b_transpose(b, b_convert(b, dropped(b, &a, a.p), d), -2,
+						     -1),
+					 ct[0]),
+				arg(b, n, "value"), a.times);
+	}
+	if (pair && ct[1].i) {
+		Node sum = b_convert(b, b_unsqueeze(b, ct[1], -1), aten_dtype(b, a.p));
+		gs = gs.i ? b_bin(b, OP_add, gs, sum) : sum;
+	}
+	gs = b_bin(b, OP_mul, a.p, gs);
+	if (want[3])
+		g[3] = gs;
+	Node from = b_convert(b, scaled(b, n, gs), d);
+	if (want[0])
+		g[0] = b_matmul(b, from, a.k);
+	if (want[1])
+		g[1] = sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), a.q),
+				 arg(b, n, "key"), a.times);
+	return gs.i;
+}
+
+/* Dimensions in front of the heads are as good as a batch; a mask, which may have fewer, is spread
+ * under it. */
+static Node batch_attention(Build *b, Node n, const Node *in, const bool *batched, Sym size)
+{
+	if (drops(b->g, n))
+		return batch_by_scan(b, n, in, batched, size);
+	Node all[5] = {{0}}, mask = node_in(b->g, n, 3); /* the last: of random numbers, which it
+	                                                    does not draw */
+	uint32_t rank = aten_rank(b, node_in(b->g, n, 0));
+	for (uint32_t k = 1; k < 3; k++)
+		rank = aten_rank(b, node_in(b->g, n, k)) > rank ? aten_rank(b, node_in(b->g, n, k))
+								: rank;
+	for (uint32_t k = 0; k < 4; k++) {
+		if (!node_in(b->g, n, k).i)
+			continue;
+		all[k] = k < 3 ? batch_wide(b, in[k], batched[k], size) : in[k];
+		for (uint32_t r = aten_rank(b, node_in(b->g, n, k));
+		     r < rank && (k < 3 || batched[k]); r++)
+			all[k] = b_unsqueeze(b, all[k], 1);
+	}
+	if (mask.i && aten_rank(b, mask) > rank)
+		return batch_by_scan(b, n, in, batched, size);
+	const NodeData d = *node_data(b->g, n); /* it stays whole */
+	return graph_add(b->g, b->before, d.op, all, d.nin, d.attr,
+			 batch_type(b->g->ir, d.type, size), b->loc);
+}
+
+static Node build_sdpa(Build *b, Node n)
+{
+	Attention a = attention_of(b, n, false);
+	return attended(b, &a);
+}
+OP(aten_scaled_dot_product_attention){
+	.schema = "aten.scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, "
+		  "Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? "
+		  "scale=None, bool enable_gqa=False, " RANDOM_ARGS ") -> Tensor",
+	.autocast = AUTOCAST_LOW,
+	.draws = drops,
+	.build = build_sdpa,
+	.adjoint = adjoint_attention,
+	.batch = batch_attention,
+	.expands = EXPANDS_IN_DECOMPOSE,
+	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
+		  "f32[1, 2, m=4, 4], f32[1, 2, m, 4], f32[1, 2, m, 3], is_causal=true, "
+		  "scale=0.75; f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], "
+		  "bool[3, 5] of 1 0 1 1 0 0 1; "
+		  "f32[1, 4, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], f32[3, 5], enable_gqa=true",
+};
+
+/* (output, logsumexp) */
+static Node build_sdpa_flash(Build *b, Node n)
+{
+	Attention a = attention_of(b, n, true);
+	Node y = attended(b, &a);
+	return y.i ? b_tuple(b, (Node[]){y, a.lse}, 2) : y;
+}
+OP(aten__scaled_dot_product_flash_attention_for_cpu){
+	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
+		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
+		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, "
+								    "Tensor logsumexp)",
+	.autocast = AUTOCAST_LOW,
+	.draws = drops,
+	.build = build_sdpa_flash,
+	.adjoint = adjoint_attention,
+	.batch = batch_attention,
+	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 4]; "
+		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "
+		  "f32[1, 2, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[3, 5], scale=0.75; "
+		  "f32[1, 4, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 3, 4], is_causal=true",
+};
+
+/* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout
+ * left is not known here. */
+static Node build_flash_backward(Build *b, Node n)
+{
+	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"),
+	     v = arg(b, n, "value"), y = arg(b, n, "out");
+	Node lse = arg(b, n, "logsumexp"), mask = arg(b, n, "attn_mask");
+	if (drops(b->g, n))
+		return b_error(b, "the derivative of an attention with dropout %g",
+			       node_float(b->g, n, "dropout_p"));
+	if (!g.i || !q.i || !k.i || !v.i || !y.i || !lse.i)
+		return (Node){0};
+	DType d = node_dtype(b->g, q);
+	Sym times = heads_shared(b, q, k);
+	k = repeat_heads(b, k, times);
+	v = repeat_heads(b, v, times);
+	Node scores = masked(b, scaled(b, n, b_matmul_wide(b, q, b_transpose(b, k, -2, -1))), mask,
+			     node_bool(b->g, n, "is_causal"));
+	if (!scores.i)
+		return scores;
+	uint32_t last = 1u << (node_rank(b->g, scores) - 1);
+	lse = b_unsqueeze(b, b_convert(b, lse, node_dtype(b->g, scores)), -1);
+	Node none = b_bin_scalar(b, OP_eq, lse, -(double)INFINITY);
+	Node p = b_select(b, none, aten_like(b, scores, 0),
+			  b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
+	Node along = aten_sum(b, b_bin(b, OP_mul, aten_wide(b, g), aten_wide(b, y)), last, true);
+	Node gs = b_bin(b, OP_sub, b_matmul_wide(b, g, b_transpose(b, v, -2, -1)), along);
+	Node from = b_convert(b, scaled(b, n, b_bin(b, OP_mul, p, gs)), d);
+	Node r[] = {
+		b_matmul(b, from, k),
+		sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), q), arg(b, n, "key"), times),
+		sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g),
+			  arg(b, n, "value"), times)};
+	return b_tuple(b, r, 3);
+}
+OP(aten__scaled_dot_product_flash_attention_for_cpu_backward){
+	.schema = "aten._scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, "
+		  "Tensor query, Tensor key, Tensor value, Tensor "
+		  "out, Tensor logsumexp, float dropout_p, bool is_causal, *, "
+		  "Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, "
+		  "Tensor grad_key, Tensor grad_value)",
+	.build = build_flash_backward,
+	.sample = "f32[2, 2, 3, 4], f32[2, 2, 3, 4], f32[2, 2, 5, 4], f32[2, 2, 5, 4], "
+		  "f32[2, 2, 3, 4], f32[2, 2, 3] in 2..9, dropout_p=0.0, "
+		  "is_causal=false; f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], "
+		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4] in "
+		  "2..9, dropout_p=0.0, is_causal=true; f32[1, 2, 3, 4], f32[1, 2, 3, 4], "
+		  "f32[1, 2, 5, 4], f32[1, 2, 5, 4], f32[1, 2, 3, 4], f32[1, 2, 3] in 2..9, "
+		  "dropout_p=0.0, is_causal=false, f32[3, 5], scale=0.75",
+};

@@ -1,0 +1,396 @@
+/* Reading a WeftOpDef: the schema, the types of tensors, the size of the workspace.
+ *
+ *   types  = tensors "->" tensors
+ *   tensor = dtype "[" [ "..." ] { dim } "]"             commas between
+ *   dim    = sum; sum = product { ("+" | "-") product }; product = factor { ("*" | "/" | "%")
+ *          factor }
+ *   factor = integer | name | ("min" | "max") "(" sum "," sum ")" | "(" sum ")" */
+#include <ctype.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "ops/user/userop.h"
+
+enum { MAX_DEPTH = 32 /* of brackets */, MAX_TEXT = 4096 };
+
+typedef struct {
+	Ctx *ctx;
+	UserOp *op;
+	const char *what, *text, *p; /* "types": the text being read */
+	uint32_t depth;
+	bool *own; /* by variable: a dimension by itself of an operand */
+	bool results; /* being read */
+	const char *any[MAX_USER_VARS];
+	ARRAY(UserType) type;
+} Reader;
+
+__attribute__((format(printf, 2, 3))) static bool(refuse)(Reader *r, const char *fmt, ...)
+{
+	Text t;
+	va_list ap;
+	text_init(&t, r->ctx->scratch);
+	va_start(ap, fmt);
+	text_vprintf(&t, fmt, ap);
+	va_end(ap);
+	return ctx_error(r->ctx, r->op->where, "%s: %s",
+			 r->op->name ? r->op->name : r->op->def.schema, t.data);
+}
+#define refuse(...) ctx_false(refuse(__VA_ARGS__))
+
+static bool expected(Reader *r, const char *what)
+{
+	return refuse(r, "%s: expected %s at \"%.24s\" in \"%s\"", r->what, what, r->p, r->text);
+}
+
+static void begin(Reader *r, const char *what, const char *text)
+{
+	r->what = what;
+	r->text = r->p = text;
+	r->depth = 0;
+}
+
+static bool accept(Reader *r, const char *s)
+{
+	r->p += strspn(r->p, " \t\n");
+	size_t n = strlen(s);
+	if (strncmp(r->p, s, n) != 0)
+		return false;
+	r->p += n;
+	return true;
+}
+
+/* NULL when there is none. */
+static const char *word(Reader *r)
+{
+	r->p += strspn(r->p, " \t\n");
+	const char *s = r->p;
+	if (!isalpha((unsigned char)*s) && *s != '_')
+		return NULL;
+	while (isalnum((unsigned char)*r->p) || *r->p == '_')
+		r->p++;
+	return arena_strndup(r->ctx->arena, s, (size_t)(r->p - s));
+}
+
+/* ---- expressions ---- */
+
+static const UserExpr *sum(Reader *r);
+
+static const UserExpr *expr_new(Reader *r, UserExpr e)
+{
+	UserExpr *x = ARENA_NEW(r->ctx->arena, UserExpr);
+	*x = e;
+	return x;
+}
+
+static int32_t int_argument(const Reader *r, const char *name)
+{
+	const Schema *s = &r->op->schema;
+	for (uint32_t k = 0; k < s->narg; k++)
+		if (s->arg[k].kind == ARG_int && !strcmp(s->arg[k].name, name))
+			return (int32_t)k;
+	return -1;
+}
+
+static const UserExpr *variable(Reader *r, const char *name)
+{
+	uint32_t k = 0;
+	while (k < r->op->var.n && strcmp(r->op->var.data[k].name, name) != 0)
+		k++;
+	if (k == MAX_USER_VARS)
+		return refuse(r, "%s: more than %d names", r->what, MAX_USER_VARS), NULL;
+	if (k == r->op->var.n)
+		array_push(r->ctx->arena, &r->op->var, (UserVar){name, int_argument(r, name)});
+	return expr_new(r, (UserExpr){.kind = UX_VAR, .var = k});
+}
+
+static const UserExpr *number(Reader *r)
+{
+	int64_t v = 0;
+	for (; isdigit((unsigned char)*r->p); r->p++)
+		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *r->p - '0', &v))
+			return expected(r, "a number of 63 bits"), NULL;
+	return expr_new(r, (UserExpr){.kind = UX_INT, .i = v});
+}
+
+static const UserExpr *factor(Reader *r)
+{
+	const UserExpr *a, *b = NULL;
+	r->p += strspn(r->p, " \t\n");
+	if (isdigit((unsigned char)*r->p))
+		return number(r);
+	const char *name = word(r);
+	bool least = name && !strcmp(name, "min"), most = name && !strcmp(name, "max");
+	if (name && !((least || most) && accept(r, "(")))
+		return variable(r, name);
+	if (!name && !accept(r, "("))
+		return expected(r, "a number or a name"), NULL;
+	if (++r->depth > MAX_DEPTH)
+		return refuse(r, "%s: more than %d brackets in each other", r->what, MAX_DEPTH),
+		       NULL;
+	if (!(a = sum(r)))
+		return NULL;
+	if (name && !accept(r, ","))
+		return expected(r, "\",\""), NULL;
+	if (name && !(b = sum(r)))
+		return NULL;
+	if (!accept(r, ")"))
+		return expected(r, "\")\""), NULL;
+	r->depth--;
+	return name ? expr_new(r, (UserExpr){.kind = least ? UX_MIN : UX_MAX, .a = a, .b = b}) : a;
+}
+
+static const UserExpr *product(Reader *r)
+{
+	const UserExpr *a = factor(r), *b;
+	while (a) {
+		UserExprKind kind = accept(r, "*")   ? UX_MUL
+				    : accept(r, "/") ? UX_DIV
+				    : accept(r, "%") ? UX_MOD
+						     : UX_INT;
+		if (kind == UX_INT)
+			return a;
+		if (!(b = factor(r)))
+			return NULL;
+		if (kind != UX_MUL && (b->kind != UX_INT || b->i < 1))
+			return expected(r, "a positive number to divide by before this"), NULL;
+		a = expr_new(r, (UserExpr){.kind = kind, .i = b->i, .a = a, .b = b});
+	}
+	return NULL;
+}
+
+static const UserExpr *sum(Reader *r)
+{
+	const UserExpr *a = product(r), *b;
+	while (a) {
+		r->p += strspn(r->p, " \t\n");
+		bool minus = r->p[0] == '-' && r->p[1] != '>';
+		if (!minus && *r->p != '+')
+			return a;
+		r->p++;
+		if (!(b = product(r)))
+			return NULL;
+		a = expr_new(r, (UserExpr){.kind = minus ? UX_SUB : UX_ADD, .a = a, .b = b});
+	}
+	return NULL;
+}
+
+/* ---- types ---- */
+
+static bool element_type(Reader *r, UserType *t)
+{
+	const char *name = word(r);
+	if (!name)
+		return expected(r, "a dtype");
+	t->dtype = dtype_parse(name, (uint32_t)strlen(name));
+	if (dtype_is_complex(t->dtype))
+		return refuse(r, "types: complex numbers (%s) are not supported", name);
+	if (t->dtype != DT_none)
+		return true;
+	if (!isupper((unsigned char)*name))
+		return refuse(r, "types: no dtype %s", name);
+	while (t->any < r->op->nany && strcmp(r->any[t->any], name) != 0)
+		t->any++;
+	if (t->any < r->op->nany)
+		return true;
+	if (r->results)
+		return refuse(r, "types: the dtype %s is no operand's", name);
+	if (r->op->nany == MAX_USER_VARS)
+		return refuse(r, "types: more than %d names of dtypes", MAX_USER_VARS);
+	r->any[r->op->nany++] = name;
+	return true;
+}
+
+static bool tensor(Reader *r)
+{
+	UserType t = {0};
+	TRY(element_type(r, &t));
+	if (!accept(r, "["))
+		return expected(r, "\"[\"");
+	t.leading = accept(r, "...");
+	bool more = !accept(r, "]");
+	if (t.leading && more && !accept(r, ","))
+		return expected(r, "\",\" or \"]\"");
+	for (; more; more = !accept(r, "]")) {
+		if (t.rank && !accept(r, ","))
+			return expected(r, "\",\" or \"]\"");
+		if (t.rank == MAX_RANK)
+			return refuse(r, "types: more than %d dimensions", MAX_RANK);
+		const UserExpr *e = sum(r);
+		TRY(e);
+		if (e->kind == UX_VAR && !r->results)
+			r->own[e->var] = true;
+		t.dim[t.rank++] = e;
+	}
+	array_push(r->ctx->arena, &r->type, t);
+	return true;
+}
+
+/* How many, up to `end` ("" is that of the text). */
+static bool tensors(Reader *r, const char *end, uint32_t want, const char *what)
+{
+	uint32_t first = r->type.n;
+	while (*end ? !accept(r, end) : (r->p += strspn(r->p, " \t\n"), *r->p != 0)) {
+		if (r->type.n > first && !accept(r, ","))
+			return expected(r, *end ? "\",\" or \"->\"" : "\",\" or the end");
+		if (r->type.n - first == want)
+			return refuse(r, "types: more %s than the schema has, which is %u", what,
+				      want);
+		TRY(tensor(r));
+	}
+	return r->type.n - first == want ||
+	       refuse(r, "types: %u %s, the schema has %u", r->type.n - first, what, want);
+}
+
+/* Each name is what an operand or an argument gives; "..." is an operand's. */
+static bool check_names(Reader *r)
+{
+	bool leading = false;
+	for (uint32_t k = 0; k < r->op->var.n; k++)
+		if (r->op->var.data[k].arg < 0 && !r->own[k])
+			return refuse(r,
+				      "%s: %s is neither a dimension of its own of an operand nor "
+				      "an int argument",
+				      r->what, r->op->var.data[k].name);
+	for (uint32_t k = 0; k < r->op->nin; k++)
+		leading |= r->type.data[k].leading;
+	for (uint32_t k = r->op->nin; k < r->type.n; k++)
+		if (r->type.data[k].leading && !leading)
+			return refuse(r,
+				      "types: the dimensions \"...\" of a result are no operand's");
+	return true;
+}
+
+static bool read_types(Reader *r)
+{
+	UserOp *op = r->op;
+	bool own[MAX_USER_VARS] = {false};
+	r->own = own;
+	begin(r, "types", op->def.types);
+	TRY(tensors(r, "->", op->nin, "operands"));
+	r->results = true;
+	TRY(tensors(r, "", op->nout, "results"));
+	TRY(check_names(r));
+	op->type = r->type.data;
+	if (!op->def.work_bytes)
+		return true;
+	begin(r, "work_bytes", op->def.work_bytes);
+	op->work = sum(r);
+	TRY(op->work);
+	r->p += strspn(r->p, " \t\n");
+	return *r->p ? expected(r, "the end") : check_names(r);
+}
+
+/* ---- the schema ---- */
+
+static bool check_argument(Reader *r, const Arg *a)
+{
+	bool known = a->kind == ARG_tensor || a->kind == ARG_int || a->kind == ARG_ints ||
+		     a->kind == ARG_float || a->kind == ARG_bool;
+	r->op->nin += a->kind == ARG_tensor;
+	if (a->writes)
+		return refuse(r, "schema: argument %s is written: return its new value as a result",
+			      a->name);
+	if (a->optional || !known)
+		return refuse(r, "schema: argument %s is no Tensor, int, float, bool or int[]",
+			      a->name);
+	if (a->shares)
+		return refuse(r, "schema: argument %s is a view: results have memory of their own",
+			      a->name);
+	return op_default_reads(a) ||
+	       refuse(r, "schema: the default of %s is \"%s\", expected %s", a->name, a->text,
+	              a->kind == ARG_int     ? "an integer of 64 bits"
+	              : a->kind == ARG_float ? "a number"
+	              : a->kind == ARG_bool  ? "True or False"
+	                                     : "a list of integers of 64 bits");
+}
+
+static bool check_name(Reader *r, const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+	bool ok = n && !strncmp(name + n, "::", 2) && strlen(name) > n + 2 &&
+		  !strchr(name + n + 2, ':');
+	for (const char *p = name; *p && ok; p++)
+		ok = isalnum((unsigned char)*p) || strchr("_:.", *p);
+	return ok || refuse(r, "schema: expected a name as mylib::decay, got \"%s\"", name);
+}
+
+static bool read_schema(Reader *r)
+{
+	UserOp *op = r->op;
+	const char *err;
+	if (!schema_parse(r->ctx->arena, op->def.schema, &op->schema, &err))
+		return refuse(r, "schema: %s", err);
+	TRY(check_name(r, op->schema.name));
+	op->name = op->schema.name;
+	size_t n = strlen(op->name), tail = strlen(".default");
+	if (n > tail && !strcmp(op->name + n - tail, ".default"))
+		op->name = arena_strndup(r->ctx->arena, op->name, n - tail);
+	op->said = op->name;
+	for (uint32_t k = 0; k < op->schema.narg; k++) {
+		TRY(check_argument(r, &op->schema.arg[k]));
+		for (uint32_t j = 0; j < k; j++)
+			if (!strcmp(op->schema.arg[j].name, op->schema.arg[k].name))
+				return refuse(r, "schema: two arguments are called %s",
+					      op->schema.arg[k].name);
+	}
+	if (!op->schema.tensor_results)
+		return refuse(r, "schema: results are Tensors");
+	op->nout = op->schema.nresult;
+	if (op->nout > MAX_ARGS)
+		return refuse(r, "schema: more than %d results", MAX_ARGS);
+	return op->nout || userop_is(op, WEFT_OP_EFFECT) ||
+	       refuse(r, "schema: it has no results, so without WEFT_OP_EFFECT it would never be "
+			 "called");
+}
+
+static const char *copy(Ctx *ctx, const char *s)
+{
+	return s ? arena_strdup(ctx->arena, s) : NULL;
+}
+
+static bool is_long(const char *s)
+{
+	return s && strlen(s) > MAX_TEXT;
+}
+
+const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
+{
+	if (def->size != sizeof *def) {
+		ctx_error(ctx, where,
+			  "its definition has %u bytes, expected %zu: it was compiled with another "
+			  "weft_op.h",
+			  def->size, sizeof *def);
+		return NULL;
+	}
+	if (!def->schema || !def->types || !def->symbol) {
+		ctx_error(ctx, where, "%s: its definition has no %s",
+			  def->schema ? def->schema : "?",
+			  !def->schema  ? "schema"
+			  : !def->types ? "types"
+					: "symbol");
+		return NULL;
+	}
+	if (is_long(def->schema) || is_long(def->types) || is_long(def->work_bytes) ||
+	    is_long(def->vjp) || is_long(def->jvp)) {
+		ctx_error(ctx, where, "%.64s...: texts have at most %d characters", def->schema,
+			  MAX_TEXT);
+		return NULL;
+	}
+	UserOp *op = ARENA_NEW(ctx->arena, UserOp);
+	*op = (UserOp){.def = *def, .where = copy(ctx, where)};
+	op->def.schema = copy(ctx, def->schema);
+	op->def.types = copy(ctx, def->types);
+	op->def.work_bytes = copy(ctx, def->work_bytes);
+	op->def.symbol = copy(ctx, def->symbol);
+	op->def.user_symbol = copy(ctx, def->user_symbol);
+	op->def.vjp = copy(ctx, def->vjp);
+	op->def.jvp = copy(ctx, def->jvp);
+	Reader r = {.ctx = ctx, .op = op};
+	enum {
+		KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE |
+			WEFT_OP_DEVICE
+	};
+	if (def->flags & ~(uint32_t)KNOWN)
+		return refuse(&r, "flags of a later version of weft_op.h"), NULL;
+	return read_schema(&r) && read_types(&r) ? op : NULL;
+}

@@ -1,0 +1,10 @@
+#!/bin/sh
+# Build, and run the unit and file tests but those that draw graphs or compute for longer: scripts/quick.sh. After a build about a minute on
+# two free cores. scripts/test.sh runs all.
+set -e
+cd "$(dirname "$0")/.."
+scripts/build.sh
+build=${BUILD:-build} status=0
+meson test -C "$build" --print-errorlogs -q --suite unit --suite file --no-suite long "$@" || status=$?
+python3 scripts/summary.py "$build"
+exit $status

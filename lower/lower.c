@@ -470,6 +470,8 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 		return NULL;
 	lower_choose_layouts(l);
 	lower_merge_results(l);
+	if (!opt->no_fusion)
+		lower_join_updates(l);
 	if (!state)
 		lower_join_loops(l, opt->target ? opt->target : target_find("generic-c"));
 	if (g->ir->ctx->nerror == errors)

@@ -100,6 +100,9 @@ void lower_push_kernel(Lower *, Kernel *);
  * line shown and the number of lines); if they are unknown, the line of the loop or branch around,
  * or none. */
 SourceLines lower_lines(const Lower *, Node root);
+/* lower/source.c: returns the same of the n nodes that a kernel computes; no line if none has
+ * one. */
+SourceLines lower_computed_lines(const Graph *, const Node *computes, uint32_t n);
 /* lower/source.c: returns the line of a step that only moves the value of n: that of s->at; if it
  * is unknown, that of n; else that of the loop or branch around, or none. */
 SourceLines lower_line(const Lower *, Node n);
@@ -159,6 +162,10 @@ void lower_choose_layouts(Lowered *);
  * same bytes in memory (another shape, a permutation), if nothing else writes or reads the output;
  * the temporary buffer becomes the output. Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
+
+/* lower/updates.c: Joins a kernel with a later one that reads, element by element, what the kernel
+ * stores: the later one stores both. Call it after lower_merge_results. */
+void lower_join_updates(Lowered *);
 
 /* lower/loops.c: Makes one loop of two that do not depend on each other, and have as many
  * rounds. The graph replaces neither state nor inputs. */

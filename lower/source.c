@@ -43,16 +43,16 @@ static SourceLines outer_line(const Lower *s)
 	return one_line(at);
 }
 
-SourceLines lower_lines(const Lower *s, Node root)
+SourceLines lower_computed_lines(const Graph *g, const Node *computes, uint32_t n)
 {
 	SourceLines lines = {0};
 	LocId before = {0};
 	Intern seen;
 	uint32_t most = 0;
-	intern_init(&seen, s->ir->ctx->scratch);
-	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i]) {
-		LocId at = node_data(s->g, n)->loc;
-		uint32_t w = weight(node_op(s->g, n));
+	intern_init(&seen, g->ir->ctx->scratch);
+	for (uint32_t k = 0; k < n; k++) {
+		LocId at = node_data(g, computes[k])->loc;
+		uint32_t w = weight(node_op(g, computes[k]));
 		if (!at.i)
 			continue;
 		if (w >= most) {
@@ -61,11 +61,20 @@ SourceLines lower_lines(const Lower *s, Node root)
 		}
 		if (at.i == before.i) /* most often: a line is several operators */
 			continue;
-		const char *text = ir_loc_text(s->ir, at);
+		const char *text = ir_loc_text(g->ir, at);
 		intern(&seen, text, ir_loc_line(text), NULL);
 		before = at;
 	}
 	lines.nline = seen.entry.n;
+	return lines;
+}
+
+SourceLines lower_lines(const Lower *s, Node root)
+{
+	ARRAY(Node) computes = {0};
+	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i])
+		array_push(s->ir->ctx->scratch, &computes, n);
+	const SourceLines lines = lower_computed_lines(s->g, computes.data, computes.n);
 	return lines.nline ? lines : outer_line(s);
 }
 

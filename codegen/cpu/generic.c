@@ -543,10 +543,22 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	eval_stage_value(&s->e, r->stage, lx_var(s->e.f, result));
 }
 
+/* A value that later stages read at the same point. */
+static void keep_value(Cpu *s, uint32_t stage)
+{
+	const Kx value = s->e.k->stage.data[stage].value;
+	set_result(s, stage,
+		   eval_outer_vector(&s->e) ? eval_vector(&s->e, value) : eval_value(&s->e, value));
+}
+
 static void run_stage(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
 	const Stage *st = &s->e.k->stage.data[stage];
+	if (st->kind == STAGE_MAP && st->result == RESULT_REGISTER) {
+		keep_value(s, stage);
+		return;
+	}
 	if (st->kind == STAGE_CHECK) {
 		eval_check(&s->e, stage);
 		return;

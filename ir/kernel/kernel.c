@@ -187,6 +187,11 @@ static Kx kx_add(Kernel *k, Arena *arena, KxData d)
 	return (Kx){k->kx.n - 1};
 }
 
+Kx kx_copy(Kernel *k, Arena *arena, const KxData *d)
+{
+	return kx_add(k, arena, *d);
+}
+
 Kx kx_const(Kernel *k, Arena *arena, DType dtype, double v)
 {
 	return kx_add(k, arena, (KxData){.kind = KX_CONST, .dtype = dtype, .c.f = v});

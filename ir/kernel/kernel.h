@@ -372,6 +372,8 @@ Kernel *kernel_copy(Arena *, const Kernel *);
 /* Functions that add an expression to the kernel, in the arena, and return it; an equal expression
  * is not added twice. They copy idx[]. Fields: see KxData. */
 
+/* Returns an expression with these fields, whose operands are the kernel's. Copies idx[]. */
+Kx kx_copy(Kernel *, Arena *, const KxData *);
 /* Returns a constant of a float dtype. */
 Kx kx_const(Kernel *, Arena *, DType, double);
 /* Returns a constant of an integer dtype or bool. */

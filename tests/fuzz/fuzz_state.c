@@ -131,6 +131,30 @@ static void table_step(Gen *g)
 	have(g, TABLE, v);
 }
 
+/* As of an optimizer's update: element by element, of tables that are mostly recent. */
+static void element_step(Gen *g)
+{
+	char v[8], a[8];
+	static const char *const binary[] = {"add", "sub", "minimum", "maximum"};
+	const uint32_t n = g->n[TABLE], near = below(g, 3);
+	const char *x = g->name[TABLE][near < n ? n - 1 - near : 0], *y = any(g, TABLE);
+	if (!below(g, 6)) {
+		begin(g, a);
+		text_printf(g->t, "reverse(%%%s, dims=[%u])\n", y, below(g, 2));
+		begin(g, v);
+		text_printf(g->t, "sub(%%%s, %%%s)\n", x, a);
+	} else if (!below(g, 4)) {
+		begin(g, a);
+		text_printf(g->t, "broadcast(%%%s, shape=[6, 4], map=[])\n", any(g, NUMBER));
+		begin(g, v);
+		text_printf(g->t, "minimum(%%%s, %%%s)\n", x, a);
+	} else {
+		begin(g, v);
+		text_printf(g->t, "%s(%%%s, %%%s)\n", binary[below(g, 4)], x, y);
+	}
+	have(g, TABLE, v);
+}
+
 static void row_step(Gen *g)
 {
 	char v[8];
@@ -203,9 +227,13 @@ static void graph_text(Gen *g, uint32_t steps)
 	for (Kind k = 0; k < KINDS; k++)
 		for (uint32_t i = 0; i < 4 && first[k][i]; i++)
 			have(g, k, first[k][i]);
+	const bool updates = !below(g, 3);
 	for (uint32_t i = 0; i < steps; i++) {
 		uint32_t what = below(g, 8);
-		what < 4 ? table_step(g) : what < 6 ? row_step(g) : other_step(g);
+		if (updates && what != 7)
+			element_step(g);
+		else
+			what < 4 ? table_step(g) : what < 6 ? row_step(g) : other_step(g);
 	}
 	static const struct {
 		const char *name;
@@ -219,6 +247,8 @@ static void graph_text(Gen *g, uint32_t steps)
 			check(g, to[k]);
 	}
 	text_printf(g->t, "  return %%%s \"y\", %%%s \"z\"", any(g, TABLE), any(g, ROW));
+	for (uint32_t k = 0; k < 3 && updates; k++)
+		text_printf(g->t, ", %%%s \"o%u\"", any(g, TABLE), k);
 	if (!below(g, 3)) /* the caller's, which may be replaced in place */
 		text_printf(g->t, ", %%%s -> \"x\"", any(g, TABLE));
 	if (!below(g, 3))

@@ -471,7 +471,7 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 	lower_choose_layouts(l);
 	lower_merge_results(l);
 	if (!opt->no_fusion)
-		lower_join_updates(l);
+		lower_join_updates(l, !(opt->target && opt->target->gpu));
 	if (!state)
 		lower_join_loops(l, opt->target ? opt->target : target_find("generic-c"));
 	if (g->ir->ctx->nerror == errors)

@@ -164,8 +164,9 @@ void lower_choose_layouts(Lowered *);
 void lower_merge_results(Lowered *);
 
 /* lower/updates.c: Joins a kernel with a later one that reads, element by element, what the kernel
- * stores: the later one stores both. Call it after lower_merge_results. */
-void lower_join_updates(Lowered *);
+ * stores: the later one stores both. rows: also a kernel that stores values of rows with a later
+ * one of the same rows. Call it after lower_merge_results. */
+void lower_join_updates(Lowered *, bool rows);
 
 /* lower/loops.c: Makes one loop of two that do not depend on each other, and have as many
  * rounds. The graph replaces neither state nor inputs. */

@@ -12,11 +12,18 @@
  *
  * Such kernels compute each element at one point, from elements at the same point or from smaller
  * tensors, and cannot fail. All values are computed before the first is stored, since a store may
- * replace what another value is computed from. */
+ * replace what another value is computed from.
+ *
+ * Values of rows are joined with what is computed of the same rows: a norm that keeps its mean and
+ * its standard deviation for the backward pass reads its operand once.
+ *
+ *   kernel mean (i<m) { s = sum x[i, :];  mean[i] = s / n }
+ *   kernel y (i<m, j<n) { y[i, j] = x[i, j] - mean[i] }      ->  one kernel (i<m) */
 #include "lower/priv.h"
 
 enum {
 	MOST_STORES = 8,
+	MOST_REDUCTIONS = 8,
 	MOST_LOADS = 24 /* of a joined kernel */
 };
 
@@ -28,6 +35,7 @@ typedef struct {
 	uint32_t *memory;         /* by buffer: the buffer whose memory it may have */
 	bool *joined;             /* by step: a later kernel computes what it computed */
 	bool *joins;              /* by step: its kernel computes what earlier ones did */
+	bool joins_rows;          /* and of rows */
 	uint32_t *place;          /* by node of the graph: its place in program order */
 } Updates;
 
@@ -58,6 +66,21 @@ static void find_memory(Updates *u)
 
 /* ---- kernels of points ---- */
 
+/* Whether idx[n] are the first `outer` axes of the kernel, in their order, and 0 in dimensions
+ * between. */
+static bool is_outer(const SymTab *syms, const Kernel *k, const Sym *idx, uint32_t n,
+		     uint32_t outer)
+{
+	uint32_t at = 0;
+	for (uint32_t d = 0; d < n; d++) {
+		if (at < outer && idx[d].i == k->axis.data[at].var.i)
+			at++;
+		else if (!sym_is(syms, idx[d], 0))
+			return false;
+	}
+	return at == outer;
+}
+
 /* Whether idx[n] are the kernel's axes, in their order. */
 static bool is_point(const Kernel *k, const Sym *idx, uint32_t n)
 {
@@ -67,15 +90,20 @@ static bool is_point(const Kernel *k, const Sym *idx, uint32_t n)
 	return n == k->axis.n;
 }
 
-/* Whether the stage stores all elements of a row-major buffer, one at each point. */
+/* Whether the stage stores all elements of a row-major buffer, one at each outer point. */
 static bool stores_points(const Updates *u, const Kernel *k, const Stage *st)
 {
+	const SymTab *syms = u->l->ir->syms;
 	const Buffer *b = buf_of(u->l, st->buf);
-	if (!is_point(k, st->idx, b->rank) || !layout_is_row_major(&b->layout, b->rank))
+	uint32_t at = 0;
+	if (!is_outer(syms, k, st->idx, b->rank, k->nouter) ||
+	    !layout_is_row_major(&b->layout, b->rank))
 		return false;
-	for (uint32_t d = 0; d < b->rank; d++)
-		if (b->dim[d].i != k->axis.data[d].extent.i)
+	for (uint32_t d = 0; d < b->rank; d++) {
+		const bool axis = at < k->nouter && st->idx[d].i == k->axis.data[at].var.i;
+		if (axis ? b->dim[d].i != k->axis.data[at++].extent.i : !sym_is(syms, b->dim[d], 1))
 			return false;
+	}
 	return true;
 }
 
@@ -112,6 +140,36 @@ static bool is_of_points(const Updates *u, const Step *s)
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
 		if (k->kx.data[i].kind == KX_LOAD && !is_simple(u, k, &k->kx.data[i]))
+			return false;
+	return true;
+}
+
+/* Whether the step is a kernel that reduces rows: each outer point is a row. only_rows: and stores
+ * values of rows alone. */
+static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
+{
+	const Kernel *k = s->kernel;
+	bool reduces = false;
+	if (s->kind != STEP_KERNEL || !k->nouter || k->axis.n == k->nouter || k->vvar.n ||
+	    k->anchor)
+		return false;
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const Stage *st = &k->stage.data[i];
+		if ((st->kind != STAGE_MAP && st->kind != STAGE_REDUCE) || st->guard.i ||
+		    st->result == RESULT_LOCAL || (st->nmap && (only_rows || !is_stored(st))) ||
+		    (st->kind == STAGE_REDUCE && is_stored(st)) ||
+		    (is_stored(st) && !st->nmap && !stores_points(u, k, st)))
+			return false;
+		reduces |= st->kind == STAGE_REDUCE;
+	}
+	return reduces;
+}
+
+/* Whether all stages store, one element at each point. */
+static bool only_stores(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (!is_stored(&k->stage.data[i]))
 			return false;
 	return true;
 }
@@ -167,17 +225,27 @@ static bool same_points(const Kernel *a, const Kernel *b)
 	return a->axis.n == b->axis.n;
 }
 
+typedef struct {
+	uint32_t stores, loads, reductions;
+} Counts;
+
+/* Adds those of a kernel. */
+static void count(const Kernel *k, Counts *c)
+{
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		c->stores += is_stored(&k->stage.data[i]);
+		c->reductions += k->stage.data[i].kind == STAGE_REDUCE;
+	}
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		c->loads += k->kx.data[i].kind == KX_LOAD;
+}
+
 static bool are_few(const Kernel *a, const Kernel *b)
 {
-	uint32_t nstore = 0, nload = 0;
-	for (const Kernel *k = a;; k = b) {
-		for (uint32_t i = 0; i < k->stage.n; i++)
-			nstore += is_stored(&k->stage.data[i]);
-		for (uint32_t i = 1; i < k->kx.n; i++)
-			nload += k->kx.data[i].kind == KX_LOAD;
-		if (k == b)
-			return nstore <= MOST_STORES && nload <= MOST_LOADS;
-	}
+	Counts c = {0};
+	count(a, &c);
+	count(b, &c);
+	return c.stores <= MOST_STORES && c.loads <= MOST_LOADS && c.reductions <= MOST_REDUCTIONS;
 }
 
 /* Whether a step behind step `from` touches what the kernel stores, or writes what it reads. */
@@ -218,6 +286,69 @@ static bool store_apart(const Updates *u, const Kernel *a, const Kernel *b)
 	return true;
 }
 
+/* Whether a load of kernel k varies within a row of `outer` axes. */
+static bool varies_in_row(const SymTab *syms, const Kernel *k, const KxData *x, uint32_t outer)
+{
+	for (uint32_t i = outer; i < k->axis.n && x->kind == KX_LOAD; i++)
+		for (uint32_t d = 0; d < x->nidx; d++)
+			if (sym_uses(syms, x->idx[d], k->axis.data[i].var))
+				return true;
+	return false;
+}
+
+/* Whether both read rows of one tensor. */
+static bool share_rows(const Updates *u, const Kernel *a, const Kernel *b)
+{
+	const SymTab *syms = u->l->ir->syms;
+	for (uint32_t i = 1; i < a->kx.n; i++)
+		for (uint32_t k = 1;
+		     k < b->kx.n && varies_in_row(syms, a, &a->kx.data[i], a->nouter); k++)
+			if (b->kx.data[k].buf.i == a->kx.data[i].buf.i &&
+			    varies_in_row(syms, b, &b->kx.data[k], a->nouter))
+				return true;
+	return false;
+}
+
+/* Whether there is a task for each of several threads, or little to do. */
+static bool has_tasks(const Updates *u, const Kernel *rows)
+{
+	enum { FEW_ROWS = 8, SHORT_ROW = 1 << 14 };
+	const SymTab *syms = u->l->ir->syms;
+	double outer = 1, inner = 1;
+	for (uint32_t i = 0; i < rows->axis.n; i++)
+		*(i < rows->nouter ? &outer : &inner) *=
+			(double)sym_hint(syms, rows->axis.data[i].extent);
+	return outer >= FEW_ROWS || inner <= SHORT_ROW;
+}
+
+/* Of a kernel a that stores values of rows only, and b, a kernel of the same rows, or of their
+ * points. */
+static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
+{
+	const SymTab *syms = u->l->ir->syms;
+	const uint32_t outer = a->nouter;
+	const bool points = b->nouter > outer;
+	if (b->axis.n <= outer || (points ? !only_stores(b) : b->nouter != outer) ||
+	    a->axis.n + b->axis.n > MAX_KERNEL_AXES)
+		return false;
+	for (uint32_t i = 0; i < outer; i++)
+		if (a->axis.data[i].extent.i != b->axis.data[i].extent.i)
+			return false;
+	for (uint32_t i = 1; i < b->kx.n; i++) {
+		const KxData *x = &b->kx.data[i];
+		if (x->kind == KX_LOAD && stores_into(u, a, u->memory[x->buf.i]) &&
+		    (x->guard.i || !stage_of(a, x->buf) ||
+		     !is_outer(syms, b, x->idx, x->nidx, outer)))
+			return false;
+	}
+	for (uint32_t i = 1; i < a->kx.n; i++)
+		if (a->kx.data[i].kind == KX_LOAD &&
+		    stores_into(u, b, u->memory[a->kx.data[i].buf.i]))
+			return false;
+	return are_few(a, b) && similar_sizes(u, a, b) && store_apart(u, a, b) &&
+	       !is_touched(u, a, at) && share_rows(u, a, b) && has_tasks(u, a);
+}
+
 static bool can_join(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
 {
 	return same_points(a, b) && are_few(a, b) && similar_sizes(u, a, b) &&
@@ -229,11 +360,14 @@ static bool can_join(const Updates *u, const Kernel *a, uint32_t at, const Kerne
 
 /* The kernel k, which becomes both; of: the kernel that is being copied into k. */
 typedef struct {
+	const Lowered *l;
 	SymTab *syms;
 	Arena *arena;
 	Kernel *k;
 	const Kernel *of;
-	Kx *to;           /* by expression of `of` */
+	uint32_t *axis;   /* by axis of `of`: that of k */
+	Sym *var, *by;    /* by axis of `of`: its variable, and that of k's axis */
+	Kx *to;           /* by expression of `of`; none: not copied yet */
 	uint32_t *kept;   /* by stage of `of`: the stage of k that keeps its value */
 	const Kernel *before;
 	const uint32_t *kept_before; /* what a load from a buffer that `before` stores stands for */
@@ -243,70 +377,117 @@ typedef struct {
 /* Returns the value that a stage of k keeps; with the storage dtype d, as it would be loaded. */
 static Kx kept_value(Joined *j, uint32_t stage, DType d)
 {
-	Kx x = kx_stage(j->k, j->arena, stage, j->k->stage.data[stage].dtype, 0, NULL);
+	const DType c = dtype_compute(j->k->stage.data[stage].dtype);
+	Kx x = kx_stage(j->k, j->arena, stage, c, 0, NULL);
 	return dtype_compute(d) == d ? x : kx_round(j->k, j->arena, d, x);
 }
 
-static Kx copy_kx(Joined *j, const KxData *from, const Sym *var, const Sym *by)
+static const Sym *copy_index(Joined *j, const Sym *idx, uint32_t n)
 {
-	KxData x = *from;
-	const uint32_t stored = x.kind == KX_LOAD && j->before ? stage_of(j->before, x.buf) : 0;
-	if (stored)
-		return kept_value(j, j->kept_before[stored - 1],
-				  j->before->stage.data[stored - 1].dtype);
-	if (x.kind == KX_STAGE)
-		return kept_value(j, j->kept[x.stage], x.dtype);
-	for (uint32_t k = 0; k < x.nin; k++)
-		x.in[k] = j->to[x.in[k].i];
-	x.guard = j->to[x.guard.i];
-	x.other = j->to[x.other.i];
-	Sym *idx = ARENA_ARRAY(j->arena, Sym, x.nidx + 1);
-	for (uint32_t k = 0; k < x.nidx; k++)
-		idx[k] = sym_subst(j->syms, x.idx[k], var, by, j->k->axis.n);
-	x.idx = idx;
-	return kx_copy(j->k, j->arena, &x);
+	Sym *out = ARENA_ARRAY(j->arena, Sym, n + 1);
+	for (uint32_t k = 0; k < n; k++)
+		out[k] = sym_subst(j->syms, idx[k], j->var, j->by, j->of->axis.n);
+	return out;
 }
 
-/* Adds a stage that keeps a value, unless the value is that of such a stage. Returns its number. */
-static uint32_t keep(Joined *j, Kx value, DType d)
+static Kx copy_kx(Joined *j, Kx from)
 {
-	const KxData *x = &j->k->kx.data[value.i];
-	if (x->kind == KX_STAGE)
-		return x->stage;
-	array_push(j->arena, &j->k->stage,
-		   (Stage){.kind = STAGE_MAP, .value = value, .dtype = dtype_compute(d),
-			   .acc = dtype_compute(d), .result = RESULT_REGISTER});
+	KxData x = j->of->kx.data[from.i];
+	const uint32_t stored = x.kind == KX_LOAD && j->before ? stage_of(j->before, x.buf) : 0;
+	if (!from.i || j->to[from.i].i)
+		return j->to[from.i];
+	if (stored) {
+		j->to[from.i] = kept_value(j, j->kept_before[stored - 1],
+					   j->before->stage.data[stored - 1].dtype);
+	} else if (x.kind == KX_STAGE) {
+		j->to[from.i] = kept_value(j, j->kept[x.stage], x.dtype);
+	} else {
+		for (uint32_t k = 0; k < x.nin; k++)
+			x.in[k] = copy_kx(j, x.in[k]);
+		x.guard = copy_kx(j, x.guard);
+		x.other = copy_kx(j, x.other);
+		x.idx = copy_index(j, x.idx, x.nidx);
+		j->to[from.i] = kx_copy(j->k, j->arena, &x);
+	}
+	return j->to[from.i];
+}
+
+static uint32_t push_stage(Joined *j, Stage st)
+{
+	array_push(j->arena, &j->k->stage, st);
 	return j->k->stage.n - 1;
 }
 
-/* Copies the values of the stages of `from` into k, and notes what they store. Expressions are
- * copied where a stage needs them, since they may read stages before. */
+/* Adds a stage that keeps a value of an outer point, unless the value is that of such a stage.
+ * Returns its number. */
+static uint32_t keep(Joined *j, Kx value, DType d)
+{
+	const KxData *x = &j->k->kx.data[value.i];
+	const DType c = dtype_compute(d);
+	return x->kind == KX_STAGE
+		       ? x->stage
+		       : push_stage(j, (Stage){.kind = STAGE_MAP, .value = value, .dtype = c,
+					       .acc = c, .result = RESULT_REGISTER});
+}
+
+/* A stage with inner axes; of a kernel of points that joins a kernel of rows, the others than the
+ * outer axes are inner axes now. */
+static Stage with_axes(const Joined *j, Stage st)
+{
+	for (uint32_t i = 0; i < st.nmap; i++)
+		st.map[i] = j->axis[st.map[i]];
+	for (uint32_t i = 0; i < st.nred; i++)
+		st.red[i] = j->axis[st.red[i]];
+	for (uint32_t i = j->k->nouter; i < j->of->nouter; i++)
+		st.map[st.nmap++] = j->axis[i];
+	return st;
+}
+
+/* Copies the stages of `from` into k. What is stored at an outer point is kept, and noted in
+ * j->store. */
 static void copy_stages(Joined *j, const Kernel *from)
 {
-	Arena *a = j->arena;
-	const uint32_t n = j->k->axis.n;
-	Sym *var = ARENA_ARRAY(a, Sym, n), *by = ARENA_ARRAY(a, Sym, n);
-	for (uint32_t i = 0; i < n; i++) {
-		var[i] = from->axis.data[i].var;
-		by[i] = j->k->axis.data[i].var;
-	}
 	j->of = from;
-	j->to = ARENA_ARRAY(a, Kx, from->kx.n);
-	j->kept = ARENA_ARRAY(a, uint32_t, from->stage.n);
-	uint32_t done = 1;
+	j->to = ARENA_ARRAY(j->arena, Kx, from->kx.n);
+	j->kept = ARENA_ARRAY(j->arena, uint32_t, from->stage.n);
 	for (uint32_t s = 0; s < from->stage.n; s++) {
-		Stage st = from->stage.data[s];
-		for (; done <= st.value.i; done++)
-			j->to[done] = copy_kx(j, &from->kx.data[done], var, by);
-		j->kept[s] = keep(j, j->to[st.value.i], st.dtype);
+		Stage st = with_axes(j, from->stage.data[s]);
+		st.value = copy_kx(j, st.value);
+		if (is_stored(&st))
+			st.idx = copy_index(j, st.idx, buf_of(j->l, st.buf)->rank);
+		if (st.kind == STAGE_REDUCE || st.nmap) {
+			j->kept[s] = push_stage(j, st);
+			continue;
+		}
+		j->kept[s] = keep(j, st.value, st.dtype);
 		if (!is_stored(&st))
 			continue;
-		Sym *idx = ARENA_ARRAY(a, Sym, n);
-		for (uint32_t d = 0; d < n; d++)
-			idx[d] = by[d];
 		st.value = kept_value(j, j->kept[s], dtype_compute(st.dtype));
-		st.idx = idx;
-		array_push(a, &j->store, st);
+		array_push(j->arena, &j->store, st);
+	}
+}
+
+/* Sets the axes of j->k that those of `from` become: the outer ones are the first of both; an inner
+ * one is an axis of the same extent that no other one became, or a new axis. */
+static void find_axes(Joined *j, const Kernel *from)
+{
+	const uint32_t n = from->axis.n;
+	uint64_t taken = 0;
+	j->axis = ARENA_ARRAY(j->arena, uint32_t, n);
+	j->var = ARENA_ARRAY(j->arena, Sym, n);
+	j->by = ARENA_ARRAY(j->arena, Sym, n);
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = i;
+		for (at = i < j->k->nouter ? i : j->k->nouter; at < j->k->axis.n; at++)
+			if (!(taken >> at & 1) &&
+			    j->k->axis.data[at].extent.i == from->axis.data[i].extent.i)
+				break;
+		if (at == j->k->axis.n)
+			array_push(j->arena, &j->k->axis, from->axis.data[i]);
+		taken |= UINT64_C(1) << at;
+		j->axis[i] = at;
+		j->var[i] = from->axis.data[i].var;
+		j->by[i] = j->k->axis.data[at].var;
 	}
 }
 
@@ -335,17 +516,22 @@ static Kernel *join(Updates *u, const Kernel *a, const Kernel *b)
 {
 	Arena *arena = u->l->ir->ctx->arena;
 	Kernel *k = arena_dup(arena, b, sizeof *k);
-	Joined j = {.syms = u->l->ir->syms, .arena = arena, .k = k};
+	Joined j = {.l = u->l, .syms = u->l->ir->syms, .arena = arena, .k = k};
+	k->nouter = a->nouter;
 	k->kx.data = NULL;
 	k->stage.data = NULL;
+	k->axis.data = arena_dup(arena, b->axis.data, b->axis.n * sizeof *b->axis.data);
+	k->axis.cap = b->axis.n;
 	k->kx.n = k->kx.cap = k->stage.n = k->stage.cap = 0;
 	array_push(arena, &k->kx, (KxData){0});
+	find_axes(&j, a);
 	copy_stages(&j, a);
 	j.before = a;
 	j.kept_before = j.kept;
+	find_axes(&j, b);
 	copy_stages(&j, b);
 	for (uint32_t i = 0; i < j.store.n; i++)
-		array_push(arena, &k->stage, j.store.data[i]);
+		push_stage(&j, j.store.data[i]);
 	describe(u, k, a, b);
 	return k;
 }
@@ -358,19 +544,27 @@ static void note(void *data, BufId b, bool write)
 	(write ? u->written : u->read)[u->memory[b.i]] = u->step;
 }
 
+static bool may_join(const Updates *u, const Step *steps, uint32_t at, const Step *s)
+{
+	const Step *from = &steps[at - 1];
+	const bool points = is_of_points(u, s);
+	if (points && is_of_points(u, from))
+		return can_join(u, from->kernel, at, s->kernel);
+	return u->joins_rows && (points || is_of_rows(u, s, false)) && is_of_rows(u, from, true) &&
+	       can_join_rows(u, from->kernel, at, s->kernel);
+}
+
 /* Joins kernels whose results the present step reads with the present step. */
 static void join_with(Updates *u, Step *steps)
 {
 	Step *s = &steps[u->step - 1];
-	for (uint32_t i = 1; is_of_points(u, s) && i < s->kernel->kx.n; i++) {
+	for (uint32_t i = 1; s->kind == STEP_KERNEL && i < s->kernel->kx.n; i++) {
 		const KxData *x = &s->kernel->kx.data[i];
 		const uint32_t at = x->kind == KX_LOAD ? u->written[u->memory[x->buf.i]] : 0;
-		if (!at || !is_point(s->kernel, x->idx, x->nidx))
+		if (!at || steps[at - 1].kind != STEP_KERNEL ||
+		    !stage_of(steps[at - 1].kernel, x->buf) || !may_join(u, steps, at, s))
 			continue;
 		const Step *from = &steps[at - 1];
-		if (!is_of_points(u, from) || !stage_of(from->kernel, x->buf) ||
-		    !can_join(u, from->kernel, at, s->kernel))
-			continue;
 		s->kernel = join(u, from->kernel, s->kernel);
 		u->joined[at - 1] = u->joins[u->step - 1] = true;
 		i = 0; /* its expressions are others */
@@ -407,12 +601,13 @@ static void drop_unread(Updates *u)
 	}
 }
 
-void lower_join_updates(Lowered *l)
+void lower_join_updates(Lowered *l, bool rows)
 {
 	Arena *scratch = l->ir->ctx->scratch;
 	StepList *list = &l->steps;
 	const uint32_t n = list->step.n;
 	Updates u = {.l = l,
+		     .joins_rows = rows,
 		     .written = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
 		     .read = ARENA_ARRAY(scratch, uint32_t, l->buf.n),
 		     .memory = ARENA_ARRAY(scratch, uint32_t, l->buf.n),

@@ -332,6 +332,26 @@ static bool has_long_points(const PlanInput *in)
 	return false;
 }
 
+/* Values of rows are stored once a row, however many there are: they count as one. */
+static double stores_score(const PlanInput *in, uint32_t axis)
+{
+	const Kernel *k = in->nest->k;
+	double score = 0, least = 0;
+	uint32_t rows = 0;
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		if (!in->nest->store[i].i)
+			continue;
+		const double own = 2 * store_score(in, i, axis);
+		const bool row = k->stage.data[i].kind == STAGE_MAP && !k->stage.data[i].nmap &&
+				 k->axis.n > k->nouter;
+		if (!row)
+			score += own;
+		else if (!rows++ || own < least)
+			least = own;
+	}
+	return score + least;
+}
+
 uint32_t axes_choose_vector(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
@@ -345,9 +365,7 @@ uint32_t axes_choose_vector(const PlanInput *in)
 		for (uint32_t i = 1; i < in->nest->k->kx.n; i++)
 			if (in->nest->offset[i].i)
 				score += load_score(in, i, a);
-		for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
-			if (in->nest->store[i].i)
-				score += 2 * store_score(in, i, a);
+		score += stores_score(in, a);
 		double filled = (double)nest_hint(in->nest, a) / target_lanes(in->target, DT_f32);
 		if (score > 0)
 			score *= filled < 1 ? filled : 1;

@@ -22,10 +22,20 @@ void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
 
 /* ---- results ---- */
 
-static bool is_read(const Kernel *k, BufId buf)
+/* Whether two buffers are one memory, or may be: the caller may pass one for an output and the
+ * input that it replaces. */
+static bool may_be_one(const Lowered *l, BufId a, BufId b)
+{
+	const Buffer *out = buf_of(l, a), *in = buf_of(l, b);
+	return a.i == b.i || (out->kind == BUF_OUTPUT && out->donated && in->kind == BUF_INPUT &&
+			      in->donated && l->donates.data[out->k] == (int32_t)in->k);
+}
+
+/* Whether the kernel reads what it stores there: it is in a cache then. */
+static bool is_read(const Lowered *l, const Kernel *k, BufId buf)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++)
-		if (k->kx.data[i].kind == KX_LOAD && k->kx.data[i].buf.i == buf.i)
+		if (k->kx.data[i].kind == KX_LOAD && may_be_one(l, buf, k->kx.data[i].buf))
 			return true;
 	return false;
 }
@@ -45,7 +55,7 @@ static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 		if (axes >> i & 1)
 			bytes = sym_is_const(s->e.syms, s->e.nest->extent[i], &n) && n ? bytes * n
 										       : 0;
-	return bytes >= limit && !is_read(s->e.k, st->buf);
+	return bytes >= limit && !is_read(s->e.l, s->e.k, st->buf);
 }
 
 void cpu_store(Cpu *s, uint32_t stage, Lx value)

@@ -93,7 +93,8 @@ typedef struct {
 	bool rng_input;
 	/* Of an ONNX model: values x.0, x.1, ... of its inputs. They are needed where an input
 	 * decides what is fixed in compiled code, such as axes: the model then ends a call with
-	 * another value with an error. Values that decide nothing are not read. NULL: none. */
+	 * another value with an error. Values that decide nothing are not read. NULL: none; else
+	 * another kind of model is an error. */
 	const struct WeftTensors *values;
 	/* What makes random bits of weft.rng: NULL for Philox, or "aes128-ctr", for which the 128
 	 * bits of weft.rng are the key. Another name is an error. */

@@ -266,6 +266,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	const char *ref = r->ref < c->nref ? c->ref[r->ref] : "";
 	s->passed += r->c.ok;
 	s->failed += !r->c.ok;
+	if (s->quiet && r->c.ok)
+		return;
 	if (s->json.f) {
 		json_open(&s->json, NULL, '{');
 		json_put_string(&s->json, "model", c->model);
@@ -281,8 +283,6 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 		json_close(&s->json, '}');
 		return;
 	}
-	if (s->quiet && r->c.ok)
-		return;
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
 	if (isfinite(r->c.error) && (r->c.ok || r->c.error != 0))
 		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
@@ -438,6 +438,15 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 	if (!parse_backend(backend, &o->backend) || !parse_mode(mode, wrt, &o->mode))
 		return false;
 	if (!check_against(o))
+		return false;
+	const bool runs = o->backend != RUN_INTERP && o->backend != RUN_LOOPS;
+	const OptUse use[] = {
+		{o->python != python_default(), o->against, "--python", "--against"},
+		{o->trace_rounding, !o->mode.mode && !o->sizes, "--trace-rounding",
+		 "references, without --mode and --sizes"},
+		{threads && strchr(threads, ','), runs, "--threads with several numbers",
+		 "compiled code: interpreters have one"}};
+	if (!options_used(&command_check, use, sizeof use / sizeof *use))
 		return false;
 	o->nthreads = 1;
 	if (threads && !(o->nthreads = parse_list("--threads", threads, o->threads, 8)))

@@ -379,6 +379,11 @@ static void explain_rounding(Case *c)
 {
 	uint32_t n;
 	CheckRecord r = {.ref = c->k, .c = {.ratio = -1}};
+	if (c->calls) {
+		snprintf(r.text, sizeof r.text, "--trace-rounding is for references of one call");
+		add_record(c, &r);
+		return;
+	}
 	weft_outputs(c->oracle.w, c->oracle.one, &n);
 	trace_rounding(c->oracle.w, c->oracle.one, c->in, c->oracle.ninput, n, r.text,
 		       sizeof r.text);
@@ -391,7 +396,7 @@ static void against_reference(Case *c)
 		return;
 	against_outputs(c, 0);
 	against_state(c, 0);
-	if (!c->whole.c.ok && c->o->trace_rounding && !c->o->mode.mode && !c->calls)
+	if (!c->whole.c.ok && c->o->trace_rounding)
 		explain_rounding(c);
 	if (c->whole.c.ok && has_free_values(c))
 		snprintf(c->whole.text, sizeof c->whole.text,
@@ -592,6 +597,9 @@ static bool ask(Case *c, ModeArgs *mode)
 
 static bool open_case(Case *c)
 {
+	if (c->o->weights && !is_shared_object(c->cs->model))
+		return fail("%s is a model file: --weights is for compiled models", c->cs->model),
+		       false;
 	ModeArgs mode;
 	RunnerOptions ro = {.load = &c->o->load,
 			    .backend = c->o->backend,
@@ -610,8 +618,11 @@ static bool open_case(Case *c)
 	ro.load = &load;
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
-	ro.backend = RUN_INTERP;
-	ro.device = NULL;
+	ro = (RunnerOptions){.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
+	if (c->r.so && (c->o->sizes || c->o->trace_rounding))
+		return fail("%s is compiled: %s is for model files", c->cs->model,
+			    c->o->sizes ? "--sizes" : "--trace-rounding"),
+		       false;
 	if ((c->o->sizes || c->o->trace_rounding) && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
 	c->in = calloc(c->r.ninput + 1, sizeof *c->in);

@@ -338,6 +338,38 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("; peak memory %sB\n", human(peak_memory(), a));
 }
 
+static bool emits(const Args *a, const char *name)
+{
+	for (int k = 0; k < a->nitem; k++)
+		if (!strcmp(a->item[k].kind->name, name))
+			return true;
+	return false;
+}
+
+/* A back end makes the shared object, and what is of its own kind. */
+static bool by_backend(const Args *a)
+{
+	const bool llvm = emits(a, "obj") || emits(a, "a") || emits(a, "llvm") || emits(a, "asm");
+	return emits(a, "so") || (a->backend && ((!strcmp(a->backend, "llvm") && llvm) ||
+						 (!strcmp(a->backend, "c") && emits(a, "c"))));
+}
+
+static bool check_use(const Args *a)
+{
+	static const char *const export[] = {"so", "obj", "a", "c", "llvm", "asm", "header"};
+	bool exports = false;
+	for (size_t k = 0; k < sizeof export / sizeof *export; k++)
+		exports |= emits(a, export[k]);
+	const OptUse use[] = {
+		{a->budget, a->grad, "--memory-budget", "--grad"},
+		{a->backend, by_backend(a), "--backend", "--emit so, and what it can emit itself"},
+		{a->backend_library.n, a->backend, "--backend-library", "--backend NAME"},
+		{!strcmp(a->weights, "file"), emits(a, "so"), "--weights file", "--emit so"},
+		{a->o.cc, emits(a, "so"), "--cc", "--emit so"},
+		{a->o.symbol, exports, "--symbol", "what defines or declares a function"}};
+	return options_used(&command_compile, use, sizeof use / sizeof *use);
+}
+
 static bool parse(Args *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
@@ -376,17 +408,17 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail_usage("--grad makes entries of one model file, not of several as "
 				  "NAME=FILE"),
 		       false;
-	if (a->budget && !a->grad)
-		return fail_usage("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail_usage("--weights is embed or file, not %s", a->weights), false;
+	if (!parse_emit(a) || !check_use(a))
+		return false;
 	a->o.backend_name = a->backend;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
 	a->o.nlink = a->link.n;
 	a->o.link = a->link.item;
 	a->o.dump = a->dump;
-	return parse_emit(a) && to_stdout(a) && place(a);
+	return to_stdout(a) && place(a);
 }
 
 /* Before anything is written. */

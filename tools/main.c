@@ -50,6 +50,9 @@ static int unexpected(const char *arg)
 /* weft help COMMAND; alone, as weft --help, the commands. */
 static int answer(int argc, char **argv)
 {
+	static const char *const same[] = {"--help", "-h", "help"}; /* weft help --help */
+	for (size_t k = 0; argc == 3 && k < sizeof same / sizeof *same; k++)
+		argc -= !strcmp(argv[2], same[k]);
 	const Command *c = argc > 2 && !strcmp(argv[1], "help") ? find(argv[2]) : NULL;
 	if (argc > 2 + (c != NULL))
 		return c || strcmp(argv[1], "help") ? unexpected(argv[2 + (c != NULL)]) : USAGE;

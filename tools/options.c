@@ -199,6 +199,14 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 	return true;
 }
 
+bool options_used(const Command *c, const OptUse *u, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (u[k].given && !u[k].used)
+			return fail_usage("%s: %s is for %s", c->name, u[k].option, u[k].of), false;
+	return true;
+}
+
 int parse_list(const char *what, const char *text, int *out, int max)
 {
 	int n = 0;

@@ -35,9 +35,26 @@ bool parse_backend(const char *text, RunBackend *out)
 		false);
 }
 
-RunBackend backend_resolve(RunBackend b)
+RunBackend backend_resolve(RunBackend b, const WeftOptions *o)
 {
-	return b != RUN_DEFAULT ? b : weft_has_llvm() ? RUN_JIT : RUN_C;
+	return b != RUN_DEFAULT ? b : (o && o->cc) || !weft_has_llvm() ? RUN_C : RUN_JIT;
+}
+
+bool runner_backend_takes(RunBackend b, const WeftOptions *o)
+{
+	const char *given = !o          ? NULL
+			    : o->target ? "--target"
+			    : o->tune   ? "--tune"
+			    : o->cc     ? "--cc"
+					: o->op_by_op ? "--op-by-op" : NULL;
+	if (b == RUN_INTERP && given)
+		return fail_usage("%s is for compiled code: --backend interp interprets the graph",
+				  given),
+		       false;
+	return !o || !o->cc || (b != RUN_JIT && b != RUN_LOOPS) ||
+	       (fail_usage("--cc is for --backend c: no C compiler takes part in %s",
+			   b == RUN_JIT ? "jit" : "loops"),
+		false);
 }
 
 void backend_note(RunBackend b)
@@ -233,8 +250,9 @@ static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 /* Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
-	return o->remote || (o->device && o->backend == RUN_DEFAULT) ? o->backend
-								     : backend_resolve(o->backend);
+	return o->remote || (o->device && o->backend == RUN_DEFAULT)
+		       ? o->backend
+		       : backend_resolve(o->backend, o->compile);
 }
 
 static WeftBackend compiler_of(RunBackend b)
@@ -251,7 +269,7 @@ static bool takes_no_target(const char *path, const WeftOptions *c)
 			    : c->target ? "--target"
 			    : c->tune   ? "--tune"
 			    : c->cc     ? "--cc"
-					: NULL;
+					: c->op_by_op ? "--op-by-op" : NULL;
 	return !given || (fail("%s is compiled: %s is for model files", path, given), false);
 }
 
@@ -263,9 +281,9 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	if (!parse_device(o->device, &device))
 		return false;
 	r->interp = backend == RUN_INTERP;
-	r->remote = r->interp ? NULL : o->remote;
+	r->remote = o->remote;
 	bool in_process = backend == RUN_JIT || backend == RUN_LOOPS;
-	if (r->remote && in_process)
+	if (r->remote && (in_process || r->interp))
 		return fail("with a runner --backend is c or llvm: it needs a file"), false;
 	if (is_shared_object(path)) {
 		if (r->remote)
@@ -274,13 +292,14 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 			return fail("%s is compiled: --backend is for model files", path), false;
 		if (o->mode && o->mode->mode)
 			return fail("%s is compiled: --mode is for model files", path), false;
-		if (load_args_given(o->load))
-			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed "
-				    "and --rng are for model files",
-				    path),
+		if (load_option_given(o->load))
+			return fail("%s is compiled: %s is for model files", path,
+				    load_option_given(o->load)),
 			       false;
 		return takes_no_target(path, o->compile) && open_object(r, path, o);
 	}
+	if (!runner_backend_takes(backend, o->compile))
+		return false;
 	if (!o->remote)
 		backend_note(o->backend);
 	r->w = weft_new();
@@ -488,6 +507,22 @@ static bool is_input_name(const Runner *r, const char *name)
 	return false;
 }
 
+/* "x, mask", in the order of x.0, x.1, ...; of many the first. */
+static const char *names_of_inputs(const Runner *r, char text[400])
+{
+	size_t n = 0;
+	*text = 0;
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		const char *name = runner_input(r, k)->name;
+		if (n + strlen(name) + 30 > 400) {
+			snprintf(text + n, 400 - n, ", ... (%u more)", (unsigned)(r->ninput - k));
+			break;
+		}
+		n += (size_t)snprintf(text + n, 400 - n, "%s%s", k ? ", " : "", name);
+	}
+	return text;
+}
+
 bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 {
 	bool named = false;
@@ -499,10 +534,12 @@ bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 		    !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
 			continue;
 		Guess g = {.word = name};
+		char names[400];
 		for (uint32_t i = 0; i < r->ninput; i++)
 			guess_offer(&g, runner_input(r, i)->name, runner_input(r, i)->name);
-		return fail("%s: tensor %s is no input of %s, which takes %u%s%s", file,
-			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput, guess_text(&g),
+		return fail("%s: tensor %s is no input of %s, which takes %u%s%s%s%s", file,
+			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+			    r->ninput ? ": " : "", names_of_inputs(r, names), guess_text(&g),
 			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input "
 							   "too is a constant: docs/onnx.md)"
 							 : ""),

@@ -403,9 +403,12 @@ static void open_entry(Json *j, const char *name)
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {
-		.entry = a->entry, .any_entry = true, .shown = true, .device = a->device,
-		.compile = &a->o};
+	RunnerOptions ro = {.entry = a->entry,
+			    .any_entry = true,
+			    .shown = true,
+			    .device = a->device,
+			    .load = &a->load,
+			    .compile = &a->o};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
@@ -559,6 +562,34 @@ static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args 
 	return planned || (fail_messages(w), false);
 }
 
+/* compiled: a shared object is shown; listed: targets or back ends, without a model. */
+static bool check_options(const Args *a, bool compiled, bool listed)
+{
+	const bool plan = a->kernels || (!a->graph && !a->after && !a->svg);
+	const char *load = load_option_given(&a->load);
+	const OptUse use[] = {
+		{a->o.tune, plan && !listed, "--tune", "--kernels"},
+		{a->o.target, plan || listed, "--target", "--kernels"},
+		{a->device, (plan && !a->o.target && !listed) || compiled, "--device",
+		 "--kernels without --target"},
+		{a->backend_library.n, a->backends, "--backend-library", "--backends"},
+		{a->json, !a->svg && !a->graph && !a->after, "--json",
+		 "all but the graph"},
+		{a->kernels || a->graph, !a->svg, a->kernels ? "--kernels" : "--graph",
+		 "text: --svg draws the graph"},
+		{a->graph || a->kernels || a->after || a->svg || a->entry, !listed,
+		 a->graph     ? "--graph"
+		 : a->kernels ? "--kernels"
+		 : a->after   ? "--after"
+		 : a->svg     ? "--svg"
+			      : "--entry",
+		 "a model"},
+		{load, !listed, load, "a model"},
+		{a->backends, !a->targets && !a->o.target, "--backends",
+		 "back ends alone, without --targets and --target"}};
+	return options_used(&command_show, use, sizeof use / sizeof *use);
+}
+
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
@@ -586,6 +617,10 @@ static int run(int argc, char **argv)
 	if (!take_entries(&a.load, &argc, argv))
 		return 1;
 	uint32_t n = a.load.entry.n;
+	const bool listed = argc == 1 && !n && (a.targets || a.o.target || a.backends),
+		   compiled = !n && argc == 2 && is_shared_object(argv[1]);
+	if (!check_options(&a, compiled, listed))
+		return 1;
 	if (argc == 1 && !n && (a.targets || a.o.target))
 		return show_targets(a.o.target, a.json);
 	if (argc == 1 && !n && a.backends)
@@ -602,7 +637,6 @@ static int run(int argc, char **argv)
 	for (uint32_t k = 0; a.svg && k < (n ? n : 1); k++)
 		if (!keep_input(a.svg, n ? a.load.file.item[k] : argv[1]))
 			return 1;
-	bool compiled = !n && is_shared_object(argv[1]);
 	if (compiled && (a.svg || a.graph || a.after))
 		return fail("%s is compiled: --graph, --after and --svg are for model files",
 			    argv[1]);

@@ -74,6 +74,14 @@ typedef struct {
  * that is given twice, or a value that is missing, empty or wrong; also, with *argc -1, after
  * printing the answer to --help or -h on stdout. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
+/* Whether an option is given, and whether it has an effect beside the others. */
+typedef struct {
+	bool given, used;
+	const char *option, *of; /* "--python", and what it is for: "--against" */
+} OptUse;
+/* Whether each of n options that is given has an effect. Returns false after a message: the first
+ * other one. */
+bool options_used(const Command *, const OptUse *, size_t n);
 /* Whether both paths name one file that exists, also through links. */
 bool same_file(const char *, const char *);
 /* Checks that an output does not overwrite an input: that both are not one regular file. input
@@ -126,7 +134,7 @@ typedef struct {
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
- * Returns false after a message: too many entries. */
+ * Returns false after a message: FILE is empty, or there are too many entries. */
 bool add_entry(LoadArgs *, char *arg);
 /* Moves all NAME=FILE (is_entry) from argv[1], argv[2], ... into the LoadArgs; *argc is then the
  * number of arguments that are left, argv[0] included. Returns false after a message: there are
@@ -142,9 +150,9 @@ const char *entry_file(const LoadArgs *, const char *entry);
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
 /* Returns what --precision says of the entry (NULL: of the only file): "bf16", "f16", or NULL. */
 const char *precision_given(const LoadArgs *, const char *entry);
-/* Whether an option is given that changes how a single model file is loaded: entries, --private and
- * --state do not count. a may be NULL. */
-bool load_args_given(const LoadArgs *a);
+/* Returns the first option that is given of those that change how model files are loaded, "--seed";
+ * NULL: none is. Entries do not count. a may be NULL. */
+const char *load_option_given(const LoadArgs *a);
 /* Sets WeftOptions.link to the libraries of --ops, as a reference to the LoadArgs, unless the
  * options name libraries, or LoadArgs is NULL. For shared objects that this process loads. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
@@ -222,11 +230,15 @@ typedef enum {
 /* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
  * message. */
 bool parse_backend(const char *text, RunBackend *);
-/* RUN_DEFAULT becomes RUN_JIT if LLVM is found, else RUN_C; others are returned unchanged. */
-RunBackend backend_resolve(RunBackend);
+/* RUN_DEFAULT becomes RUN_C with the option cc, else RUN_JIT if LLVM is found, else RUN_C; others are
+ * returned unchanged. The options may be NULL. */
+RunBackend backend_resolve(RunBackend, const WeftOptions *);
 /* Prints a note on stderr if RUN_DEFAULT is given and LLVM is not found: a C compiler is used. Only
  * the first call with RUN_DEFAULT prints; children that are forked later do not repeat the note. */
 void backend_note(RunBackend);
+/* Whether the back end, not RUN_DEFAULT, has a use for the options of a compilation. Returns false
+ * after a message: one is set that it would not read. The options may be NULL. */
+bool runner_backend_takes(RunBackend, const WeftOptions *);
 
 /* A function transform of the model (--mode), and the names that files of tensors have for its
  * inputs and outputs (mode.c). */

@@ -338,9 +338,14 @@ static bool choose_backend(BenchOptions *o, const char *text)
 				  "timed"),
 		       false;
 	if (!is_shared_object(o->model))
-		backend_note(o->backend), o->backend = backend_resolve(o->backend);
+		backend_note(o->backend),
+			o->backend = backend_resolve(o->backend, &o->compile);
 	else if (o->backend != RUN_DEFAULT)
 		return fail("%s is compiled: --backend is for model files", o->model), false;
+	if (o->device && text)
+		return fail_usage("--device chooses the back end: give no --backend"), false;
+	if (!is_shared_object(o->model) && !runner_backend_takes(o->backend, &o->compile))
+		return false;
 	o->compile.backend = o->backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;
 	return true;
 }
@@ -400,6 +405,10 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	if (!o->model)
 		return false;
 	o->nthreads = parse_list("--threads", threads, o->threads, 8);
+	const OptUse use[] = {{o->python != python_default(), o->against, "--python", "--against"},
+			      {o->verbose, o->against, "-v", "--against"}};
+	if (!options_used(&command_bench, use, sizeof use / sizeof *use))
+		return false;
 	char *end;
 	o->seconds = strtod(seconds, &end);
 	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)

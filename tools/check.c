@@ -12,65 +12,62 @@
 
 static int run(int argc, char **argv);
 
-const Command
-	command_check =
-		{
-			"check", "compare results with references",
-			"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
-			"Run a model on the inputs x.0, x.1, ... of each reference file and "
-			"compare with its "
-			"results y.0,\ny.1, ...; of a folder: every model in it or below with a "
-			"reference of the "
-			"same name (or NAME.calls),\n"
-			"and model.onnx with test_data_set_0, ... Each model runs in a process of "
-			"its own.\n"
-			"A result passes if its error is within\n"
-			"  (1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of "
-			"gradients "
-			"allow.g.<i>, allow.gp.NAME):\n"
-			"      RTOL x the reference + ATOL + ULPS units in the last place, else\n"
-			"  (2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, "
-			"else\n"
-			"  (3) the tolerances of torch.testing.assert_close, for f32 and f64 times "
-			"ten.\n"
-			"Vectors of eig, eigh, svd and qr are compared up to their phase.\n"
-			"State of a compiled model is compared with b.NAME after the call; a "
-			"reference may have "
-			"several\ncalls in a row: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
-			"Named models, each before its references, are compiled as one and checked "
-			"one by one.\n\n"
-			"  --entry NAME         of a shared object with several\n"
-			"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n" MODE_HELP(
-				"(default: what the reference has gradients or tangents of).\n"
-				"                       A reference without any is "
-				"skipped\n") "  --threads LIST       such as 1,2; all results must "
-					     "be bit-equal\n"
-					     "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": "
-					     "take every combination, fill the\n"
-					     "                       inputs from REF's, and "
-					     "compare with the interpreter\n"
-					     "  --jobs N, -j N       models at once (default 1)\n"
-					     "  --against onnxruntime, --python ENV  compare "
-					     "with it, in ENV (default $WEFT_PYTHON);\n"
-					     "                       without REF inputs are made "
-					     "up\n"
-					     "  --trace-rounding     say what may be rounded "
-					     "otherwise\n"
-					     "  --weights            of compiled models: compare "
-					     "the checksum of weights in a "
-					     "file of\n                       their own first; "
-					     "needs no reference\n"
-					     "  --runner COMMAND     run the compiled model "
-					     "elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
-					     "THREADS\n  --target NAME, --tune NAME, --cc COMMAND, "
-					     "--no-cache, --op-by-op, "
-					     "--device cuda[:N]   see weft compile, run\n" LOAD_HELP
-					     "  -q                   print failures and the "
-					     "the summary only\n"
-					     "  --json               print results as JSON\n"
-					     "The last line is `N passed, N failed`; the status "
-					     "is 1 if any failed.\n",
-			run};
+static const HelpRow rows[] = {
+	{NULL, "What is compared", false},
+	{"--threads LIST", "such as 1,2; all results must be bit-equal", true},
+	{"--sizes SPEC",
+	 "such as \"s0=1,2,5 s1=17\": take every combination, fill the inputs from REF's, and "
+	 "compare with the interpreter",
+	 true},
+	{"--against onnxruntime",
+	 "compare with it, in the Python of --python; without REF inputs are made up", true},
+	{"--python ENV", "the Python environment of --against (default $WEFT_PYTHON)", false},
+	{"--trace-rounding", "of a wrong result: say what may be rounded otherwise", false},
+	{"--weights",
+	 "of compiled models: compare the checksum of weights in a file of their own first; needs "
+	 "no reference",
+	 false},
+	{"-q", "print failures and the summary only", true},
+	{"--json", "print results as JSON", true},
+	{NULL, "How it runs", false},
+	{"--backend jit|c|llvm|loops|gpu-host|interp", "see weft run", true},
+	{"--entry NAME", "of a shared object with several", false},
+	{"--jobs N, -j N", "models at once (default 1)", false},
+	{"--runner COMMAND",
+	 "run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS", false},
+	{"--device cuda|cuda:N", "see weft run", false},
+	{"--target NAME|FILE", "for model files: see weft compile", false},
+	{"--tune NAME|FILE", "for model files: see weft compile", false},
+	{"--cc COMMAND", "for model files: C compiler, and --backend c", false},
+	{"--no-cache", "see weft compile", false},
+	{"--op-by-op", "see weft compile", false},
+	MODE_HELP("(default: what the reference has gradients or tangents of). A reference "
+		  "without any is skipped"),
+	LOAD_HELP,
+	{0}};
+
+const Command command_check = {
+	.name = "check",
+	.summary = "compare results with references",
+	.usage = "MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
+	.about = "Run a model on the inputs x.0, x.1, ... of each reference file and compare with "
+		 "its results y.0, y.1, ...; of a folder: every model in it or below with a "
+		 "reference of the same name. The last line is `N passed, N failed`; the status "
+		 "is 1 if any failed.",
+	.more = "In folders also NAME.calls.safetensors is a reference, and model.onnx has "
+		"test_data_set_0, ... Each model runs in a process of its own.\n\n"
+		"A result passes if its error is within\n"
+		"(1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of gradients "
+		"allow.g.<i>, allow.gp.NAME): RTOL x the reference + ATOL + ULPS units in the "
+		"last place, else\n"
+		"(2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, else\n"
+		"(3) the tolerances of torch.testing.assert_close, for f32 and f64 times ten.\n"
+		"Vectors of eig, eigh, svd and qr are compared up to their phase.\n\n"
+		"State of a compiled model is compared with b.NAME after the call; a reference "
+		"may have several calls in a row: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ... Named "
+		"models, each before its references, are compiled as one and checked one by one.",
+	.row = rows,
+	.run = run};
 
 /* ---- cases ---- */
 

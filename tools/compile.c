@@ -7,61 +7,77 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is written", false},
+	{"-o OUT",
+	 "the file to write; - is standard output. Links are followed, devices and FIFOs written "
+	 "into; never over an input",
+	 true},
+	{"--emit LIST",
+	 "what to write, with commas between; default so. Of several, so is OUT, and the others lie "
+	 "beside it: OUT without .so as a folder of C, and with .h, .ir, .program, .loops, .o, .a, "
+	 ".ll, .s. A list of: so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, "
+	 "cuda, hip",
+	 true},
+	{"--weights embed|file",
+	 "within the shared object (default), or a file beside it: OUT without .so, and .weights",
+	 true},
+	{"--replaceable-weights", "parameters can be replaced at run time", false},
+	{"--duplicate-weights",
+	 "a constant in each layout that some kernel reads best; else a large one is stored once",
+	 false},
+	{"--name NAME", "of the model (default: the file's)", false},
+	{"--symbol NAME", "the exported function (default weft_model)", false},
+	{"--dump PASS", "print the graph after that pass, or after \"all\"", false},
+	{"--json", "print the summary as JSON", false},
+	{NULL, "How it is compiled", false},
+	{"--target NAME|FILE",
+	 "native (default), one that weft show --targets lists, or a .json file; "
+	 "x86-64-v2,v3,v4: several levels of one family in one file",
+	 true},
+	{"--tune NAME|FILE",
+	 "the machine whose costs decide: zen4, skylake-x, ..., or a .json file (default: what the "
+	 "target assumes)",
+	 false},
+	{"--backend c|llvm|NAME",
+	 "of a shared object: a C compiler, or LLVM and a linker (default where weft has LLVM); or "
+	 "one of a library, which makes a file or folder of its own",
+	 false},
+	{"--backend-library FILE",
+	 "back ends of the user, of a shared library that exports weft_backends_of (repeatable; "
+	 "weft_backend.h)",
+	 false},
+	{"--cc COMMAND", "C compiler (default $CC, else cc)", false},
+	{"--link FILE|NAME",
+	 "a library of the functions that operators of --ops call: a file, or mylib for "
+	 "libmylib.so (repeatable)",
+	 false},
+	{"--no-cache", "neither use nor fill the cache of objects ($WEFT_CACHE, ~/.cache/weft)",
+	 false},
+	{"--op-by-op", "no fusion, no planning: the baseline of `weft bench`", false},
+	{"-j N", "C compilers, or threads of LLVM, at once (default: one per processor)", false},
+	{NULL, "Gradients", false},
+	{"--grad[=LIST]",
+	 "three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and "
+	 "backward, which takes the inputs, those, and cotangents of the outputs, and gives "
+	 "gradients. LIST is what is differentiated by: inputs, params (default: both), names",
+	 true},
+	{"--memory-budget X",
+	 "with --grad: save no more than this part (0..1) of what is saved without, or so many "
+	 "bytes (200k, 64M); more is computed again then",
+	 false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_compile = {
-	"compile",
-	"turn a model into a shared object or C code (or print its graph, loops or assembly)",
-	"MODEL | NAME=MODEL... -o OUT [options]",
-	"Compile MODEL (.pt2, .onnx, or the text form of a graph); "
-	"of several, each with a name, one model\nwith several entries, "
-	"which share the weights that are equal.\n\n"
-	"  -o OUT                 the file to write; - is standard output. Links are followed, "
-	"devices and\n"
-	"                         FIFOs written into; never over an input\n"
-	"  --emit LIST            what to write, "
-	"of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n                         "
-	"cuda,hip\n"
-	"                         (default so). Of several, so is OUT, and the others lie beside "
-	"it: OUT\n"
-	"                         without .so as a folder of C, and with .h, .ir, .program, "
-	".loops, .o, .a,\n"
-	"                         .ll, .s\n"
-	"  --backend c|llvm|NAME  of a shared object: a C compiler, "
-	"or LLVM and a linker (default where weft has LLVM);\n                         or one of a "
-	"library, which makes a file or folder of its own\n"
-	"  --backend-library FILE back ends of the user, of a shared library that exports "
-	"weft_backends_of (may be\n                         repeated; weft_backend.h)\n"
-	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, "
-	"saved.1, ...; and backward,\n                         which takes the inputs, those, "
-	"and cotangents of the outputs, and gives gradients.\n"
-	"                         LIST is what is differentiated by: inputs, "
-	"params (default: both), names\n  --memory-budget X      with --grad: save no more than "
-	"this part (0..1) of what is saved without, or so many\n"
-	"                         bytes (200k, 64M); more is computed again then\n"
-	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
-	"file;\n"
-	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
-	"  --tune NAME|FILE       the machine whose costs decide: zen4, skylake-x, ..., "
-	"or a .json file\n                         (default: what the target assumes)\n"
-	"  --weights embed|file   within the shared object (default), or a file beside it: OUT "
-	"without\n"
-	"                         .so, and .weights\n"
-	"  --replaceable-weights  parameters can be replaced at run time\n"
-	"  --duplicate-weights    a constant in each layout that some kernel reads best; "
-	"else a large one is\n                         stored once\n"
-	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
-	"  --name NAME            of the model (default: the file's)\n"
-	"  --symbol NAME          the exported function (default weft_model)\n"
-	"  --cc COMMAND           C compiler (default $CC, else cc)\n"
-	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
-	"~/.cache/weft)\n"
-	LOAD_HELP
-	"  --link FILE|NAME     a library of the functions that operators of --ops call: a file, "
-	"or mylib\n                       for libmylib.so (may be repeated)\n"
-	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
-	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
-	"processor)\n"
-	"  --json                 print the summary as JSON\n",
-	run};
+	.name = "compile",
+	.summary = "turn a model into a shared object or C code",
+	.usage = "MODEL | NAME=MODEL... -o OUT [options]",
+	.about = "Compile MODEL (.pt2, .onnx, or the text form of a graph); of several, each with "
+		 "a name, one model with several entries, which share the weights that are equal.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 enum { NKIND = 13, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 

@@ -17,7 +17,10 @@ static void help(FILE *f)
 	fputs("usage: weft COMMAND ...\n\n", f);
 	for (int k = 0; k < NCOMMAND; k++)
 		fprintf(f, "  %-8s %s\n", commands[k]->name, commands[k]->summary);
-	fputs("\nweft help COMMAND describes a command; weft --version prints the version.\n", f);
+	fputs("\nweft help COMMAND, or weft COMMAND --help, describes a command with its most\n"
+	      "important options; weft COMMAND --help-all has all of them.\n"
+	      "weft --version prints the version.\n",
+	      f);
 }
 
 /* What was printed is there, or an error says that it is not. */
@@ -57,7 +60,7 @@ static int answer(int argc, char **argv)
 	if (argc > 2 + (c != NULL))
 		return c || strcmp(argv[1], "help") ? unexpected(argv[2 + (c != NULL)]) : USAGE;
 	if (c)
-		command_help(c);
+		command_help(c, false);
 	else
 		help(stdout);
 	return 0;

@@ -80,11 +80,6 @@ bool keep_input(const char *output, const char *input)
 		false);
 }
 
-void command_help(const Command *c)
-{
-	printf("usage: weft %s %s\n\n%s", c->name, c->usage, c->help);
-}
-
 static bool parse_int(const char *text, int *out)
 {
 	char *end;
@@ -138,9 +133,10 @@ static bool unknown(const Command *c, const Opt *opt, const char *arg)
 	for (; opt->name; opt++)
 		guess_offer(&g, opt->name, opt->name);
 	guess_offer(&g, "--help", "--help");
+	guess_offer(&g, "--help-all", "--help-all");
 	if (g.name)
 		return fail_usage("%s: no option %s%s", c->name, word, guess_text(&g)), false;
-	return fail_usage("%s: no option %s; see weft %s --help", c->name, arg, c->name), false;
+	return fail_usage("%s: no option %s; see weft %s --help-all", c->name, arg, c->name), false;
 }
 
 /* The value of a flag is true; OPT_MAYBE has "" without one. given: the bits of the options so far.
@@ -187,8 +183,9 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			literal = true;
 			continue;
 		}
-		if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
-			command_help(c);
+		const bool all = !strcmp(argv[k], "--help-all");
+		if (all || !strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
+			command_help(c, all);
 			*argc = -1;
 			return false;
 		}

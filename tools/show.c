@@ -11,31 +11,42 @@
 extern char **environ;
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is shown", false},
+	{"--graph", "the graph only", true},
+	{"--after PASS", "the graph after that pass only; --after list names the passes", true},
+	{"--kernels", "the kernels only", true},
+	{"--svg FILE", "draw the graph with graphviz (needs the command dot)", false},
+	{"--entry NAME", "of several entries only that one", false},
+	{"--json", "print everything but the graph as JSON", true},
+	{NULL, "Without a model", false},
+	{"--targets",
+	 "the targets there are: vector bytes and registers, caches, whether the runtime is there "
+	 "to link for it, whether this machine runs it, what it needs",
+	 true},
+	{"--backends", "the back ends there are, and whether they are found", false},
+	{"--backend-library FILE", "with --backends: those of a library too (repeatable)", false},
+	{NULL, "How it would be compiled", false},
+	{"--target NAME|FILE",
+	 "for --kernels: see weft compile; without a model: what is known of that target", false},
+	{"--tune NAME|FILE", "for --kernels: see weft compile", false},
+	{"--device cuda|cuda:N",
+	 "show the part of the file for this GPU (without a GPU: the first GPU part); with "
+	 "--kernels, compile for this GPU",
+	 false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_show = {
-	"show", "look into a model", "MODEL|MODEL.so|NAME=MODEL... [options]",
-	"Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and "
-	"operators, and\n"
-	"the kernels with the algorithm chosen for each and why; of a shared object its "
-	"manifest.\n\n"
-	"  --entry NAME         of several entries only that one\n"
-	"  --graph              the graph only\n"
-	"  --after PASS         the graph after that pass only; --after list names the passes\n"
-	"  --kernels            the kernels only\n"
-	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
-	"  --tune NAME          for --kernels: see weft compile\n"
-	"  --device cuda[:N]    show the part of the file for this GPU (without a GPU: the first\n"
-	"                       GPU part); with --kernels, compile for this GPU\n"
-	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
-	"that target\n"
-	"  --targets            the targets there are: vector bytes and registers, caches, whether "
-	"the runtime\n"
-	"                       is there to link for it, whether this machine runs it, "
-	"what it needs\n  --backends           the back ends there are, "
-	"and whether they are found\n"
-	"  --backend-library F  with --backends: those of a library too (may be repeated)\n"
-	LOAD_HELP
-	"  --json               print everything but the graph as JSON\n",
-	run};
+	.name = "show",
+	.summary = "look into a model",
+	.usage = "MODEL|MODEL.so|NAME=MODEL... [options]",
+	.about = "Print a model's graph as text, its inputs, outputs, symbols with ranges, guards "
+		 "and operators, and the kernels with the algorithm chosen for each and why; of a "
+		 "shared object its manifest.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 typedef struct {
 	const char *after, *svg, *entry, *device;

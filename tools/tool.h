@@ -10,18 +10,27 @@
 
 #include "weft.h"
 
+/* A line of help: an option with what it takes, "--inputs FILE", and what it does; or the heading of
+ * a group, without an option. Rows end with one that has no text. Texts are broken into lines. */
+typedef struct {
+	const char *option, *text;
+	bool first; /* one of the few that one needs first: --help has it */
+} HelpRow;
+
 /* A subcommand. run: argv[0] is the command's name; returns an exit status: 0, or 1 after it has
  * printed what failed. */
 typedef struct {
-	const char *name, *summary, *usage, *help;
+	const char *name, *summary, *usage;
+	const char *about, *more; /* paragraphs of --help, and further ones of --help-all, or "" */
+	const HelpRow *row;
 	int (*run)(int argc, char **argv);
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_show,
 	command_ops, command_doctor;
 
-/* Prints the answer to --help on stdout. */
-void command_help(const Command *);
+/* Prints the answer to --help, or to --help-all, on stdout. */
+void command_help(const Command *, bool all);
 
 /* Whether s ends with `suffix`, or is it. */
 static inline bool has_suffix(const char *s, const char *suffix)
@@ -72,7 +81,7 @@ typedef struct {
  * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Values are not
  * copied. Returns false after a message: an unknown option, an option other than a flag or a list
  * that is given twice, or a value that is missing, empty or wrong; also, with *argc -1, after
- * printing the answer to --help or -h on stdout. */
+ * printing the answer to --help, -h or --help-all on stdout. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
 /* Whether an option is given, and whether it has an effect beside the others. */
 typedef struct {
@@ -114,23 +123,29 @@ typedef struct {
 		"--output-names", OPT_LIST, &(a)->output_names                                     \
 	}
 #define LOAD_HELP                                                                                  \
-	"  --ops LIBRARY        a shared library of operators (weft_op.h; repeatable)\n"           \
-	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"    \
-	"                       express (repeatable)\n"                                            \
-	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (repeatable)\n"    \
-	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"      \
-	"  --precision bf16|f16 like torch.autocast\n"                                             \
-	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of "              \
-	"--ignore-guard\n"                                                                         \
-	"                       NAME=TEXT)\n"                                                      \
-	"  --private TENSOR     of several models: state of that name is not shared "              \
-	"(repeatable)\n"                                                                           \
-	"  --state A.X=B.Y      of several models: state Y of B is X of A (repeatable)\n"          \
-	"  --seed N             of random numbers, the state weft.rng (default 0)\n"               \
-	"  --rng state|input    whether weft.rng is state or an input\n"                           \
-	"  --rng-cipher NAME    of random bits: philox (default), aes128-ctr\n"                    \
-	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code "   \
-	"may fix\n"
+	{NULL, "The model", false},                                                                \
+		{"--set-mode train|eval", "the graph of the model in that mode "                   \
+					  "(docs/transforms.md)", false},                          \
+		{"--precision bf16|f16", "compute as under torch.autocast", false},                \
+		{"--values FILE", "inputs of an ONNX model (x.0, ..., or by name), which its "     \
+				  "code may fix", false},                                          \
+		{"--output-names A,B", "call the outputs so", false},                              \
+		{"--ops LIBRARY", "a shared library of operators (weft_op.h; repeatable)", false}, \
+		{"--ignore-guard TEXT", "do not check this condition on the inputs, which weft "   \
+					"cannot express (repeatable)", false},                     \
+		{"--loop-bound NODE=N", "most rounds of that loop on data, for gradients "         \
+					"(repeatable)", false},                                    \
+		{NULL, "Random numbers", false},                                                   \
+		{"--seed N", "the first value of the state weft.rng (default 0)", false},          \
+		{"--rng state|input", "whether weft.rng is state or an input", false},             \
+		{"--rng-cipher philox|aes128-ctr", "what makes random bits (default philox)",      \
+		 false},                                                                           \
+		{NULL, "Several models, NAME=MODEL (options above that are for one of them: "      \
+		       "NAME=VALUE)", false},                                                      \
+		{"--private TENSOR", "state of that name is not shared (repeatable)", false},      \
+	{                                                                                          \
+		"--state A.X=B.Y", "state Y of B is X of A (repeatable)", false                    \
+	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
@@ -253,25 +268,27 @@ typedef struct {
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
 	const char *in_dims, *out_dims; /* of vmap: "0,none,-1"; NULL: 0 */
 } ModeArgs;
-/* by_default: the default of --wrt, lines of a paragraph. */
+/* Rows of help. by_default: the default of --wrt. */
 #define MODE_HELP(by_default)                                                                      \
-	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from "     \
-	"cotangents ct.<i> of the\n"                                                               \
-	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of "   \
-	"the inputs; results vy.<i>\n"                                                             \
-	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents "  \
-	"and tangents that are not\n"                                                              \
-	"                       there are zero; of a model whose output 0 is one number, a loss, " \
-	"without any its is 1\n"                                                                   \
-	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, "    \
-	"tangents tp.NAME), or names,\n"                                                           \
-	"                       with commas between " by_default                                   \
-	"  --randomness KIND    of vmap: random numbers are an error (default), same, or "         \
-	"different\n"                                                                              \
-	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is " \
-	"the batch (0), one number\n"                                                              \
-	"                       for all or one for each; negative: from the last; none: it has "   \
-	"none\n"
+	{NULL, "Transforms", false},                                                               \
+		{"--mode vjp|jvp|vmap",                                                            \
+		 "vjp: gradients g.<i> of the inputs from cotangents ct.<i> of the outputs. jvp: " \
+		 "tangents jy.<i> of the outputs from tangents t.<i> of the inputs. vmap: results " \
+		 "vy.<i> of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and "     \
+		 "tangents that are not there are zero; of a model whose output 0 is one number, " \
+		 "a loss, without any its is 1",                                                   \
+		 false},                                                                           \
+		{"--wrt LIST", "what is differentiated by: inputs, params (gradients gp.NAME, "    \
+			       "tangents tp.NAME), or names, with commas between " by_default,     \
+		 false},                                                                           \
+		{"--randomness error|same|different",                                              \
+		 "random numbers of vmap: an error (default), the same, or different ones", false}, \
+		{"--in-dims LIST", "of vmap: which dimension of a vx.<i> is the batch (0): one "   \
+				   "number for all or one for each; negative: from the last; "     \
+				   "none: it has none", false},                                    \
+	{                                                                                          \
+		"--out-dims LIST", "the same of a vy.<i>", false                                   \
+	}
 /* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
  * checks that the other options in it (randomness, in_dims, out_dims), which the caller has set,
  * fit the mode. Returns false after a message. */

@@ -59,7 +59,7 @@ completes 'log' weft show lo
 completes '' weft bench --seconds ''
 # Whatever the command's own tables take is offered.
 for command in compile run check bench show; do
-	for option in $("$weft" $command --help | sed -n 's/^  \(-[-a-z]*\).*/\1/p'); do
+	for option in $("$weft" $command --help-all | sed -n 's/^  \(-[-a-z]*\).*/\1/p'); do
 		complete_words weft $command "$option" | grep -qxF -e "$option" || { echo "FAIL: no completion of weft $command $option"; bad=1; }
 	done
 done

@@ -10,37 +10,48 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is measured", false},
+	{"--threads LIST", "numbers of threads, such as 1,2 (default 1)", true},
+	{"--inputs FILE",
+	 "tensors x.0, x.1, ... (default MODEL.safetensors, else made up, of the sizes seen while "
+	 "exporting)",
+	 true},
+	{"--seconds S", "per row (default 2)", true},
+	{"--profile", "list kernel calls with time, bytes, FLOPs and share of the roofline", true},
+	{"--against LIST", "peers, of torch, aoti, onnxruntime, openvino", true},
+	{"--python ENV", "a Python environment that has them (default $WEFT_PYTHON)", false},
+	{"-v", "where a peer fails: its traceback instead of one line", false},
+	{"--no-op-by-op", "leave that row out", false},
+	{"--entry NAME", "which one to time where there are several", false},
+	{"--json", "print the rows, and the profile, as JSON", true},
+	{NULL, "How it runs", false},
+	{"--backend jit|c|llvm",
+	 "compiled in this process (the default where weft has LLVM; memory then includes the "
+	 "compiler's), or to an object by a C compiler, or by LLVM and a linker",
+	 false},
+	{"--device cuda|cuda:N", "run on a GPU of this machine; a model file is compiled for it",
+	 false},
+	{"--target NAME|FILE", "see weft compile", false},
+	{"--tune NAME|FILE", "see weft compile", false},
+	{"--cc COMMAND", "C compiler, and --backend c", false},
+	{"--no-cache", "see weft compile", false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_bench = {
-	"bench", "time a model, beside operator by operator and other systems",
-	"MODEL|MODEL.so|NAME=MODEL... [options]",
-	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
-	"FLOP/s and the\n"
-	"share of the peak this machine reaches in a loop of multiply-adds (the fastest of many\n"
-	"windows of a millisecond between and behind the runs), counted at the sizes run (which\n"
-	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph "
-	"operator by operator with our own kernels: no fusion, no\n"
-	"planning), `compiled`, and the named peers.\n\n"
-	"  --entry NAME         which one to time where there are several\n"
-	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
-	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up,\n"
-	"                       of the sizes seen while exporting)\n"
-	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory "
-	"then\n"
-	"                       includes the compiler's), or to an object by a C compiler, or by "
-	"LLVM\n"
-	"                       and a linker\n"
-	"  --seconds S          per row (default 2)\n"
-	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
-	"roofline\n"
-	"  --against LIST       of torch, aoti, onnxruntime, openvino\n"
-	"  --python ENV         a Python environment that has them (default $WEFT_PYTHON)\n"
-	"  -v                   where a peer fails: its traceback instead of one line\n"
-	"  --no-op-by-op        leave that row out\n"
-	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
-	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
-	LOAD_HELP
-	"  --json               print the rows, and the profile, as JSON\n",
-	run};
+	.name = "bench",
+	.summary = "time a model, beside operator by operator and other systems",
+	.usage = "MODEL|MODEL.so|NAME=MODEL... [options]",
+	.about = "Time a model after warm-up: minimum, median and 99th percentile over repeated "
+		 "runs, FLOP/s, share of the peak of this machine, and memory. Rows: `op by op` "
+		 "(the same graph operator by operator with our own kernels: no fusion, no "
+		 "planning), `compiled`, and the named peers.",
+	.more = "The peak is that of a loop of multiply-adds, the fastest of many windows of a "
+		"millisecond between and behind the runs. FLOPs are counted at the sizes run, "
+		"which are printed. Memory is the largest of the process.",
+	.row = rows,
+	.run = run};
 
 enum { MAX_ROWS = 64 };
 

@@ -258,6 +258,20 @@ static void print_errors(const CheckCase *c)
 		fwrite(text, 1, n, stderr);
 }
 
+/* "largest error 3.1e-7, 0.12 of what is allowed (output 0)". What is not finite has been said. */
+static void print_share(const CheckRecord *r)
+{
+	if (!*r->of || !isfinite(r->c.largest) || (!r->c.ok && r->c.largest == 0))
+		return;
+	if (r->c.largest == 0)
+		printf("  no error");
+	else if (isfinite(r->c.share))
+		printf("  largest error %.3g, %.3g of what is allowed (%s)", r->c.largest, r->c.share,
+		       r->of);
+	else
+		printf("  largest error %.3g, none is allowed (%s)", r->c.largest, r->of);
+}
+
 static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 {
 	const char *ref = r->ref < c->nref ? c->ref[r->ref] : "";
@@ -270,8 +284,10 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 		json_put_string(&s->json, "model", c->model);
 		json_put_string(&s->json, "reference", ref);
 		json_put_bool(&s->json, "passed", r->c.ok);
-		json_put_number(&s->json, "error", r->c.error);
-		json_put_number(&s->json, "allowed", r->c.allowed);
+		json_put_number(&s->json, "error", r->c.largest);
+		json_put_number(&s->json, "allowed", r->c.largest_allowed);
+		json_put_number(&s->json, "of_allowed", r->c.share);
+		json_put_string(&s->json, "of", r->of);
 		if (r->theirs >= 0)
 			json_put_number(&s->json, "theirs", r->theirs);
 		json_put_number(&s->json, "ratio", r->c.ratio);
@@ -281,8 +297,7 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 		return;
 	}
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
-	if (isfinite(r->c.error) && (r->c.ok || r->c.error != 0))
-		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
+	print_share(r);
 	if (s->precision && r->theirs >= 0)
 		printf(", autocast's %.3g", r->theirs);
 	if (r->c.ratio >= 0)

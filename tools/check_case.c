@@ -62,15 +62,6 @@ static bool has_free_values(const Case *c)
 	return has_suffix(c->cs->model, ".onnx") && draws(c);
 }
 
-/* Whether a comparison says more than another one: of two that fail that whose error exceeds most
- * what is allowed there, of two that pass that with the larger error. */
-static bool is_worse(const Comparison *a, const Comparison *b)
-{
-	if (a->ok != b->ok)
-		return !a->ok;
-	return a->ok ? a->error >= b->error : a->error - a->allowed >= b->error - b->allowed;
-}
-
 /* "NaN", "infinity", "0.5". */
 static const char *in_words(double v, char text[32])
 {
@@ -147,12 +138,15 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 		tell_difference(what, got, want, &r);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
-	const bool worse = is_worse(&r.c, &c->whole.c);
 	c->whole.c.ok &= r.c.ok;
-	if (worse) {
-		c->whole.c.error = r.c.error;
-		c->whole.c.allowed = r.c.allowed;
+	if (!*r.c.why && !has_free_values(c) && (!*c->whole.of || r.c.share > c->whole.c.share)) {
+		c->whole.c.share = r.c.share;
+		c->whole.c.largest = r.c.largest;
+		c->whole.c.largest_allowed = r.c.share > 0 ? r.c.largest_allowed : r.c.allowed;
 		c->whole.theirs = t.eager_err;
+		const char *name = strstr(what, " ("); /* "output 0 (y)" */
+		snprintf(c->whole.of, sizeof c->whole.of, "%.*s",
+			 name ? (int)(name - what) : (int)sizeof c->whole.of - 1, what);
 	}
 	if (r.c.ratio > c->whole.c.ratio)
 		c->whole.c.ratio = r.c.ratio;

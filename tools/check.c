@@ -29,6 +29,7 @@ static const HelpRow rows[] = {
 	 false},
 	{"-q", "print failures and the summary only", true},
 	{"--json", "print results as JSON", true},
+	PROGRESS_HELP,
 	{NULL, "How it runs", false},
 	{"--backend jit|c|llvm|loops|gpu-host|interp", "see weft run", true},
 	{"--entry NAME", "of a shared object with several", false},
@@ -233,6 +234,7 @@ static bool start(CheckCase *c, const CheckOptions *o)
 		return fail("cannot start a process"), false;
 	if (c->pid == 0) {
 		die_with_parent();
+		progress_child(o->jobs == 1);
 		dup2(fileno(c->errors), 2);
 		check_case(c, o);
 		fflush(NULL);
@@ -311,6 +313,7 @@ static void finish(Summary *s, CheckCase *c)
 	CheckRecord r;
 	char first[sizeof r.text] = ""; /* what is said of the first output that failed */
 	int seen = 0;
+	progress_clear();
 	rewind(c->records);
 	while (fread(&r, sizeof r, 1, c->records) == 1) {
 		if (r.skipped) {
@@ -350,11 +353,21 @@ static void finish(Summary *s, CheckCase *c)
 	fclose(c->errors);
 }
 
-static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s, int jobs)
+/* Of one model at a time its process goes on with the line. */
+static void show_progress(const Cases *cs, const CheckOptions *o, int next, int done)
+{
+	if (o->jobs > 1)
+		progress_show("%d of %d models checked", done, cs->n);
+	else if (next < cs->n)
+		progress_prefix("%d of %d, %.60s: ", next + 1, cs->n, cs->item[next].model);
+}
+
+static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s)
 {
 	int next = 0, running = 0, printed = 0;
 	while (printed < cs->n) {
-		while (next < cs->n && running < jobs) {
+		while (next < cs->n && running < o->jobs) {
+			show_progress(cs, o, next, printed);
 			if (!start(&cs->item[next], o))
 				return false;
 			next++;
@@ -372,6 +385,7 @@ static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s, int jobs)
 			}
 		for (; printed < next && cs->item[printed].done; printed++)
 			finish(s, &cs->item[printed]);
+		show_progress(cs, o, cs->n, printed);
 	}
 	return true;
 }
@@ -384,6 +398,7 @@ static int by_value(const void *pa, const void *pb)
 
 static void print_summary(Summary *s)
 {
+	progress_end();
 	if (s->nratio)
 		qsort(s->ratio, (size_t)s->nratio, sizeof *s->ratio, by_value);
 	if (s->json.f) {
@@ -416,7 +431,7 @@ static bool check_against(const CheckOptions *o)
 	       (fail_usage("--python: no Python %s", o->python), false);
 }
 
-static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)
+static bool parse(CheckOptions *o, bool *quiet, bool *json, int *argc, char **argv)
 {
 	const char *backend = NULL, *threads = NULL, *mode = NULL, *wrt = NULL;
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
@@ -427,8 +442,8 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--out-dims", OPT_STRING, &o->mode.out_dims},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
-			   {"--jobs", OPT_INT, jobs},
-			   {"-j", OPT_INT, jobs},
+			   {"--jobs", OPT_INT, &o->jobs},
+			   {"-j", OPT_INT, &o->jobs},
 			   {"--weights", OPT_FLAG, &o->weights},
 			   {"--trace-rounding", OPT_FLAG, &o->trace_rounding},
 			   {"--runner", OPT_STRING, &o->runner},
@@ -443,6 +458,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--python", OPT_STRING, &o->python},
 			   {"-q", OPT_FLAG, quiet},
 			   {"--json", OPT_FLAG, json},
+			   {"--progress", OPT_FLAG, &o->progress},
 			   LOAD_OPTIONS(&o->load),
 			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
@@ -468,23 +484,25 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 
 static int run(int argc, char **argv)
 {
-	CheckOptions o = {.compile = {.size = sizeof o.compile}, .python = python_default()};
+	CheckOptions o = {
+		.compile = {.size = sizeof o.compile}, .python = python_default(), .jobs = 1};
 	Summary s = {0};
 	Cases cases = {0};
-	int jobs = 1;
 	bool json = false;
-	if (!parse(&o, &jobs, &s.quiet, &json, &argc, argv))
+	if (!parse(&o, &s.quiet, &json, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	s.precision = o.load.precision.n;
 	/* Several models at once already keep the processors busy. */
-	o.compile.jobs = jobs > 1 ? 1 : 0;
+	o.compile.jobs = o.jobs > 1 ? 1 : 0;
+	o.compile.progress = progress_phase;
+	progress_begin(o.progress);
 	bool ok = collect(&cases, &o, argc, argv);
 	if (ok && json) {
 		s.json.f = stdout;
 		json_open(&s.json, NULL, '{');
 		json_open(&s.json, "results", '[');
 	}
-	ok = ok && run_cases(&cases, &o, &s, jobs < 1 ? 1 : jobs);
+	ok = ok && run_cases(&cases, &o, &s);
 	if (ok)
 		print_summary(&s);
 	if (ok && !s.passed && !s.failed)

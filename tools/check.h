@@ -8,6 +8,8 @@
 
 typedef struct {
 	RunBackend backend;
+	int jobs;     /* models at once */
+	bool progress; /* --progress */
 	bool weights; /* compare the checksum of weight files (RunnerOptions.verify) */
 	int threads[8], nthreads;
 	const char *sizes, *runner;

@@ -548,6 +548,7 @@ static void one_reference(Case *c)
 {
 	const char *path = c->cs->ref[c->k];
 	const char *slash = strrchr(path, '/');
+	progress_show("reference %d of %d", c->k + 1, c->cs->nref);
 	c->whole = (CheckRecord){
 		.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
@@ -628,6 +629,7 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 {
 	Case c = {.cs = cs, .o = o};
 	AgainstFiles made;
+	progress_show("%s", o->against ? o->against : "reading");
 	bool has = against_begin(cs, o, &made), ok = has && open_case(&c);
 	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
 		c.whole = (CheckRecord){

@@ -30,6 +30,7 @@ static const HelpRow rows[] = {
 	{"--symbol NAME", "the exported function (default weft_model)", false},
 	{"--dump PASS", "print the graph after that pass, or after \"all\"", false},
 	{"--json", "print the summary as JSON", false},
+	PROGRESS_HELP,
 	{NULL, "How it is compiled", false},
 	{"--target NAME|FILE",
 	 "native (default), one that weft show --targets lists, or a .json file; "
@@ -94,23 +95,8 @@ typedef struct {
 	StringList link, backend_library;
 	Item item[NKIND];
 	int nitem, jobs;
-	bool json, quiet;
+	bool json, quiet, progress;
 } Args;
-
-/* A line that is rewritten, on a terminal, once a second has passed. */
-typedef struct {
-	double start;
-	bool shown;
-} Progress;
-
-static void progress(void *user, const char *phase, uint32_t done, uint32_t total)
-{
-	Progress *p = user;
-	if (now() - p->start < 1 || !isatty(2))
-		return;
-	fprintf(stderr, "\r\033[K%s %u/%u", phase, (unsigned)done, (unsigned)total);
-	p->shown = true;
-}
 
 /* ---- what is written ---- */
 
@@ -234,7 +220,7 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 		if (!ok)
 			return fail_messages(w), false;
 		if (a->dump && k == 0)
-			fputs(weft_dump(w), stdout);
+			progress_clear(), fputs(weft_dump(w), stdout);
 	}
 	return true;
 }
@@ -406,6 +392,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--dump", OPT_STRING, &a->dump},
 			   {"-j", OPT_INT, &a->jobs},
 			   {"--json", OPT_FLAG, &a->json},
+			   {"--progress", OPT_FLAG, &a->progress},
 			   LOAD_OPTIONS(&a->load),
 			   {"--link", OPT_LIST, &a->link},
 			   {"--backend-library", OPT_LIST, &a->backend_library},
@@ -455,23 +442,24 @@ static bool keep_inputs(const Args *a, const char *model)
 static int run(int argc, char **argv)
 {
 	Args a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
-	Progress p = {.start = now()};
+	const double start = now();
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	const char *model = argc > 1 ? argv[1] : NULL; /* NULL: several */
 	if (!keep_inputs(&a, model))
 		return 1;
-	a.o.progress = progress;
-	a.o.progress_user = &p;
+	progress_begin(a.progress);
+	progress_show("reading %s", model ? model : a.load.file.item[0]);
+	a.o.progress = progress_phase;
 	Weft *w = weft_new();
 	bool have = w && load_backends(w, &a.backend_library);
 	WeftGraph *g = have ? load_model(w, model, &a.load, NULL) : NULL;
-	if (g && a.grad)
+	if (g && a.grad) {
+		progress_show("gradients");
 		g = with_gradients(w, g, a.grad, a.budget);
-	double start = p.start;
+	}
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
-	if (p.shown)
-		fputs("\r\033[K", stderr);
+	progress_end();
 	if (ok && weft_nmessages(w))
 		fputs(weft_messages(w), stderr);
 	const WeftReport *r = ok ? weft_report(w) : NULL;

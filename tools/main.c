@@ -26,6 +26,7 @@ static void help(FILE *f)
 /* What was printed is there, or an error says that it is not. */
 static int finish(int code)
 {
+	progress_end();
 	if (fflush(stdout) || ferror(stdout))
 		return fail("cannot write to standard output: %s", strerror(errno));
 	return status_of(code);

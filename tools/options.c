@@ -21,6 +21,7 @@ void die_with_parent(void)
 
 static void say(const char *fmt, va_list ap)
 {
+	progress_clear();
 	fputs("weft: ", stderr);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
@@ -54,12 +55,15 @@ int status_of(int code)
 
 int fail_open(const char *path)
 {
-	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(errno));
+	const int why = errno;
+	progress_clear();
+	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(why));
 	return 1;
 }
 
 int fail_messages(Weft *w)
 {
+	progress_clear();
 	fputs(w ? weft_messages(w) : "weft: out of memory\n", stderr);
 	return 1;
 }

@@ -22,6 +22,7 @@ static const HelpRow rows[] = {
 	{"--save-state FILE",
 	 "write the state after the last call; may be the file it was loaded from", false},
 	{"--json", "print shapes and time", true},
+	PROGRESS_HELP,
 	{NULL, "How it runs", false},
 	{"--threads N", "default: as many as there are processors", true},
 	{"--entry NAME", "which one to run where there are several", false},
@@ -57,7 +58,7 @@ typedef struct {
 	const char *outputs, *backend, *device, *entry, *load_state, *save_state, *mode, *wrt;
 	ModeArgs transform;
 	int threads;
-	bool json;
+	bool json, progress;
 	WeftOptions o;
 	LoadArgs load;
 } Args;
@@ -184,6 +185,7 @@ static bool call(Session *s, const WeftTensor *in)
 	if (!runner_prepare(r, in))
 		return false;
 	double start = now();
+	progress_show("call %u", (unsigned)s->ncall + 1);
 	bool ok = runner_call(r, in, s->a->threads, NULL, NULL);
 	s->seconds += now() - start;
 	return ok && keep_outputs(s);
@@ -214,7 +216,9 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 	bool ok = !a->load_state || runner_load_state(r, w, a->load_state);
 	for (uint32_t k = 0; ok && k < a->inputs.n; k++)
 		ok = call_with(&s, a->inputs.item[k]);
+	progress_show("writing %s", a->outputs);
 	ok = ok && write_outputs(&s) && (!a->save_state || runner_save_state(r, w, a->save_state));
+	progress_end();
 	if (ok && a->json)
 		describe(&s);
 	for (uint32_t k = 0; k < s.ncall; k++)
@@ -266,7 +270,7 @@ static bool run_model(Args *a, const char *model)
 	bool ok = w ? ask(w, a) : (fail("out of memory"), false);
 	if (ok && runner_open(&r, model, &ro)) {
 		if (r.w && weft_nmessages(r.w)) /* warnings */
-			fputs(weft_messages(r.w), stderr);
+			progress_clear(), fputs(weft_messages(r.w), stderr);
 		ok = execute(w, &r, a);
 		runner_close(&r);
 	} else {
@@ -296,6 +300,7 @@ static int run(int argc, char **argv)
 			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--cc", OPT_STRING, &a.o.cc},
 			   {"--json", OPT_FLAG, &a.json},
+			   {"--progress", OPT_FLAG, &a.progress},
 			   LOAD_OPTIONS(&a.load),
 			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))
@@ -307,5 +312,8 @@ static int run(int argc, char **argv)
 	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
 	if (!model || !check_paths(&a, model))
 		return 1;
+	progress_begin(a.progress);
+	progress_show("reading %s", model);
+	a.o.progress = progress_phase;
 	return run_model(&a, model) ? 0 : 1;
 }

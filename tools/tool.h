@@ -146,6 +146,12 @@ typedef struct {
 	{                                                                                          \
 		"--state A.X=B.Y", "state Y of B is X of A (repeatable)", false                    \
 	}
+/* The row of help of --progress. */
+#define PROGRESS_HELP                                                                              \
+	{                                                                                          \
+		"--progress",                                                                      \
+			"say on standard error how far it is, also where that is no terminal", false \
+	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
@@ -203,6 +209,29 @@ int show_backends(const StringList *libraries, bool json);
 /* Prints all targets (name NULL), or those that a name, list or file names as --target does, on
  * stdout. Returns an exit status. */
 int show_targets(const char *name, bool json);
+
+/* ---- the terminal ---- */
+
+/* Returns the columns that output to a descriptor has room for: $COLUMNS, else those of the
+ * terminal, else 100. */
+int terminal_width(int fd);
+
+/* The line on stderr that says how far the command is. It is rewritten, and shown once a second has
+ * passed, if stderr is a terminal or `always`. Without progress_begin the other functions do
+ * nothing. A line is never longer than the terminal is wide. */
+void progress_begin(bool always);
+/* Sets what stands in front of all further lines. */
+void progress_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void progress_show(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Shows a phase of a compilation, as a WeftProgress; user is not used. */
+void progress_phase(void *user, const char *phase, uint32_t done, uint32_t total);
+/* Removes the line: call it before anything is printed. The next progress_show shows it again. */
+void progress_clear(void);
+/* Removes the line for good. */
+void progress_end(void);
+/* To be called first in a forked child, whose stderr may be another: it goes on with the line, or
+ * (shows false) leaves it to the parent. */
+void progress_child(bool shows);
 
 /* ---- JSON ---- */
 

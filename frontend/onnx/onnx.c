@@ -625,18 +625,30 @@ static const char *source_of(Import *im, const OnnxNode *n)
 	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
 }
 
-/* A node without a line is of the call around it. */
+/* "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it; NULL: it is
+ * none. */
+static const char *path_of(Import *im, const OnnxNode *n)
+{
+	const char *last = n->name ? strrchr(n->name, '/') : NULL;
+	if (!last || !last[1])
+		return NULL;
+	return last == n->name ? n->name
+			       : arena_printf(im->ctx->scratch, "%s in %.*s", n->name,
+					      (int)(last - n->name), n->name);
+}
+
+/* A node without a line has its name, if that is a path, else the place of the call around it. */
 static void set_place(Scope *s, const OnnxNode *n)
 {
 	Import *im = s->im;
 	const char *label = n->name && *n->name ? n->name
 			    : n->out.n          ? n->out.data[0]
 						: "",
-		   *source = source_of(im, n);
+		   *source = source_of(im, n), *path = source ? source : path_of(im, n);
 	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s%s%s)",
 				  im->ctx->file ? im->ctx->file : "model", label,
 				  n->op ? n->op : "?", source ? ", " : "", source ? source : "");
-	s->b.loc = source ? ir_loc(im->ir, source) : s->loc;
+	s->b.loc = path ? ir_loc(im->ir, path) : s->loc;
 }
 
 static bool import_node(Scope *s, const OnnxNode *n)

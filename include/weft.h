@@ -398,8 +398,8 @@ typedef enum {
 	WEFT_WEIGHTS_FILE   /* MODEL.weights beside the shared object, which `open` maps */
 } WeftWeights;
 
-/* Called during a compilation, by the thread that compiles: `done` of `total` units of the phase are
- * complete; 0 where a phase begins. */
+/* Called during a compilation, by the thread that compiles: `done` of `total` units of the phase
+ * are complete; 0 where a phase begins. */
 typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
 
 typedef enum {

@@ -268,8 +268,8 @@ static void print_share(const CheckRecord *r)
 	if (r->c.largest == 0)
 		printf("  no error");
 	else if (isfinite(r->c.share))
-		printf("  largest error %.3g, %.3g of what is allowed (%s)", r->c.largest, r->c.share,
-		       r->of);
+		printf("  largest error %.3g, %.3g of what is allowed (%s)", r->c.largest,
+		       r->c.share, r->of);
 	else
 		printf("  largest error %.3g, none is allowed (%s)", r->c.largest, r->of);
 }

@@ -613,7 +613,8 @@ static bool open_case(Case *c)
 	ro.load = &load;
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
-	ro = (RunnerOptions){.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
+	ro = (RunnerOptions){
+		.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
 	if (c->r.so && (c->o->sizes || c->o->trace_rounding))
 		return fail("%s is compiled: %s is for model files", c->cs->model,
 			    c->o->sizes ? "--sizes" : "--trace-rounding"),

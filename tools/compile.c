@@ -14,8 +14,9 @@ static const HelpRow rows[] = {
 	 "into; never over an input",
 	 true},
 	{"--emit LIST",
-	 "what to write, with commas between; default so. Of several, so is OUT, and the others lie "
-	 "beside it: OUT without .so as a folder of C, and with .h, .ir, .program, .loops, .o, .a, "
+	 "what to write, with commas between; default so. Of several, so is OUT, "
+	 "and the others lie beside it: OUT without .so as a folder of C, and with .h, .ir, "
+	 ".program, .loops, .o, .a, "
 	 ".ll, .s. A list of: so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, "
 	 "cuda, hip",
 	 true},

@@ -159,12 +159,16 @@ static bool draws(Weft *w, const WeftGraph *g)
 /* One of the graphs at least draws what the options are about. */
 static bool check_random(Weft *w, WeftGraph *const *g, uint32_t n, const LoadArgs *a)
 {
-	const char *given = a->seed ? "--seed" : a->rng ? "--rng" : a->rng_cipher ? "--rng-cipher" : NULL;
+	const char *given = a->seed         ? "--seed"
+			    : a->rng        ? "--rng"
+			    : a->rng_cipher ? "--rng-cipher"
+					    : NULL;
 	for (uint32_t k = 0; given && k < n; k++)
 		if (draws(w, g[k]))
 			return true;
 	return !given ||
-	       (fail("%s is for models that draw random numbers: none are drawn here", given), false);
+	       (fail("%s is for models that draw random numbers: none are drawn here", given),
+		false);
 }
 
 /* "NODE=N": of several models NAME=NODE=N. */
@@ -209,13 +213,31 @@ const char *precision_given(const LoadArgs *a, const char *entry)
 	return n ? item[n - 1] : NULL;
 }
 
-static bool set_precision(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+static uint32_t count_operators(Weft *w, const WeftGraph *g)
+{
+	uint32_t n, all = 0;
+	const WeftOpCount *op = weft_operators(w, g, &n);
+	for (uint32_t k = 0; op && k < n; k++)
+		all += op[k].count;
+	return all;
+}
+
+/* What autocast changes gets conversions. */
+static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArgs *a,
+			  const char *entry)
 {
 	const char *to = precision_given(a, entry);
 	if (to && strcmp(to, "bf16") && strcmp(to, "f16"))
 		return fail_usage("--precision is bf16 or f16, not %s", to), false;
-	return !to || weft_set_precision(
-			      w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
+	const uint32_t before = count_operators(w, g);
+	if (to && !weft_set_precision(w, g,
+				      strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
+		return false;
+	return !to || !has_suffix(path, ".onnx") || count_operators(w, g) != before ||
+	       (fail("%s: --precision is for operators of PyTorch, and this model of ONNX has "
+		     "none",
+		     path),
+		false);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
@@ -245,7 +267,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	free(item);
 	free(text);
 	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
-			       set_precision(w, g, a, entry)
+			       set_precision(w, g, path, a, entry)
 		       ? g
 		       : NULL;
 }

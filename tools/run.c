@@ -28,8 +28,9 @@ static const HelpRow rows[] = {
 	{"--entry NAME", "which one to run where there are several", false},
 	{"--backend jit|c|llvm|loops|gpu-host|interp",
 	 "compiled in this process (jit: the default where weft has LLVM), to an object by a C "
-	 "compiler (c) or by LLVM and a linker (llvm); its loop IR interpreted, with every access to "
-	 "memory checked (loops: slow, needs no compiler); of a target that is a GPU its CUDA C, "
+	 "compiler (c) or by LLVM and a linker (llvm); its loop IR interpreted, "
+	 "with every access to memory checked (loops: slow, needs no compiler); "
+	 "of a target that is a GPU its CUDA C, "
 	 "compiled by a C++ compiler for this processor (gpu-host); or the graph interpreted "
 	 "(interp)",
 	 true},

@@ -273,9 +273,28 @@ static bool takes_no_target(const char *path, const WeftOptions *c)
 	return !given || (fail("%s is compiled: %s is for model files", path, given), false);
 }
 
-static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
+/* What has been loaded. */
+static bool open_loaded(Runner *r, const char *path, const RunnerOptions *o, RunBackend backend)
 {
 	WeftOptions c = {.size = sizeof c};
+	if (o->compile)
+		c = *o->compile;
+	if (o->device && o->backend != RUN_DEFAULT)
+		return fail_usage("--device chooses the back end: give no --backend"), false;
+	if (o->device && !c.target)
+		c.target = o->device;
+	c.backend = compiler_of(backend);
+	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
+	link_with_ops(&c, o->load);
+	if (r->interp)
+		return open_graph(r) && runner_begin_state(r);
+	return backend == RUN_JIT || backend == RUN_LOOPS
+		       ? open_in_process(r, path, &c, backend == RUN_LOOPS, o)
+		       : open_compiled(r, &c, o);
+}
+
+static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
+{
 	WeftDevice device;
 	RunBackend backend = choose(o);
 	if (!parse_device(o->device, &device))
@@ -305,26 +324,11 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	r->w = weft_new();
 	if (!load_graph(r, path, o->load) || (o->mode && o->mode->mode && !mode_apply(r, o->mode)))
 		return false;
-	if (o->compile)
-		c = *o->compile;
-	if (o->device && o->backend != RUN_DEFAULT)
-		return fail_usage("--device chooses the back end: give no --backend"), false;
-	if (o->device && !c.target)
-		c.target = o->device;
-	c.backend = compiler_of(backend);
-	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
-	link_with_ops(&c, o->load);
-	if (!r->interp)
-		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS, o)
-				  : open_compiled(r, &c, o);
-	return open_graph(r) && runner_begin_state(r);
+	return open_loaded(r, path, o, backend);
 }
 
-bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
+static bool end_open(Runner *r, bool ok)
 {
-	*r = (Runner){
-		.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
-	bool ok = open_runner(r, path, o);
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
 	if (ok && !r->result)
@@ -332,6 +336,27 @@ bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 	if (!ok)
 		runner_close(r);
 	return ok;
+}
+
+bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
+{
+	*r = (Runner){
+		.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
+	return end_open(r, open_runner(r, path, o));
+}
+
+bool runner_take(Runner *r, Weft *w, WeftGraph *g, const char *path, const RunnerOptions *o)
+{
+	const RunBackend backend = choose(o);
+	*r = (Runner){.path = path,
+		      .w = w,
+		      .lent = true,
+		      .g = g,
+		      .one = g,
+		      .interp = backend == RUN_INTERP,
+		      .share_all = o->share_all};
+	return end_open(r, runner_backend_takes(backend, o->compile) &&
+				   open_loaded(r, path, o, backend));
 }
 
 static void free_results(Runner *r)
@@ -443,7 +468,8 @@ void runner_close(Runner *r)
 	if (r->so)
 		dlclose(r->so);
 	remove_folder(r);
-	weft_free(r->w);
+	if (!r->lent)
+		weft_free(r->w);
 	*r = (Runner){0};
 }
 

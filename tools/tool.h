@@ -10,8 +10,9 @@
 
 #include "weft.h"
 
-/* A line of help: an option with what it takes, "--inputs FILE", and what it does; or the heading of
- * a group, without an option. Rows end with one that has no text. Texts are broken into lines. */
+/* A line of help: an option with what it takes, "--inputs FILE", and what it does; or the heading
+ * of a group, without an option. Rows end with one that has no text. Texts are broken into
+ * lines. */
 typedef struct {
 	const char *option, *text;
 	bool first; /* one of the few that one needs first: --help has it */
@@ -27,7 +28,7 @@ typedef struct {
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_show,
-	command_ops, command_doctor;
+	command_bisect, command_ops, command_doctor;
 
 /* Prints the answer to --help, or to --help-all, on stdout. */
 void command_help(const Command *, bool all);
@@ -150,7 +151,8 @@ typedef struct {
 #define PROGRESS_HELP                                                                              \
 	{                                                                                          \
 		"--progress",                                                                      \
-			"say on standard error how far it is, also where that is no terminal", false \
+			"say on standard error how far it is, also where that is no terminal",     \
+			false                                                                      \
 	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
@@ -274,8 +276,8 @@ typedef enum {
 /* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
  * message. */
 bool parse_backend(const char *text, RunBackend *);
-/* RUN_DEFAULT becomes RUN_C with the option cc, else RUN_JIT if LLVM is found, else RUN_C; others are
- * returned unchanged. The options may be NULL. */
+/* RUN_DEFAULT becomes RUN_C with the option cc, else RUN_JIT if LLVM is found, else RUN_C; others
+ * are returned unchanged. The options may be NULL. */
 RunBackend backend_resolve(RunBackend, const WeftOptions *);
 /* Prints a note on stderr if RUN_DEFAULT is given and LLVM is not found: a C compiler is used. Only
  * the first call with RUN_DEFAULT prints; children that are forked later do not repeat the note. */
@@ -302,19 +304,24 @@ typedef struct {
 	{NULL, "Transforms", false},                                                               \
 		{"--mode vjp|jvp|vmap",                                                            \
 		 "vjp: gradients g.<i> of the inputs from cotangents ct.<i> of the outputs. jvp: " \
-		 "tangents jy.<i> of the outputs from tangents t.<i> of the inputs. vmap: results " \
+		 "tangents jy.<i> of the outputs from tangents t.<i> of the inputs. vmap: "        \
+		 "results "                                                                        \
 		 "vy.<i> of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and "     \
 		 "tangents that are not there are zero; of a model whose output 0 is one number, " \
 		 "a loss, without any its is 1",                                                   \
 		 false},                                                                           \
-		{"--wrt LIST", "what is differentiated by: inputs, params (gradients gp.NAME, "    \
-			       "tangents tp.NAME), or names, with commas between " by_default,     \
+		{"--wrt LIST",                                                                     \
+		 "what is differentiated by: inputs, params (gradients gp.NAME, "                  \
+		 "tangents tp.NAME), or names, with commas between " by_default,                   \
 		 false},                                                                           \
 		{"--randomness error|same|different",                                              \
-		 "random numbers of vmap: an error (default), the same, or different ones", false}, \
-		{"--in-dims LIST", "of vmap: which dimension of a vx.<i> is the batch (0): one "   \
-				   "number for all or one for each; negative: from the last; "     \
-				   "none: it has none", false},                                    \
+		 "random numbers of vmap: an error (default), the same, or different ones",        \
+		 false},                                                                           \
+		{"--in-dims LIST",                                                                 \
+		 "of vmap: which dimension of a vx.<i> is the batch (0): one "                     \
+		 "number for all or one for each; negative: from the last; "                       \
+		 "none: it has none",                                                              \
+		 false},                                                                           \
 	{                                                                                          \
 		"--out-dims LIST", "the same of a vy.<i>", false                                   \
 	}
@@ -367,7 +374,8 @@ typedef struct {
 /* A runner: one entry of a model that is open for execution, by a compiled model or by the
  * reference interpreter. */
 typedef struct {
-	Weft *w;          /* owned; NULL for a shared object */
+	Weft *w;          /* owned (but see runner_take); NULL for a shared object */
+	bool lent;        /* the Weft is the caller's */
 	WeftGraph *g;     /* the model; NULL for a shared object */
 	WeftGraph *one;   /* the graph of the entry */
 	const char *path; /* of the model file or shared object */
@@ -404,6 +412,10 @@ typedef struct {
  * path and the texts of the options must stay valid. Returns false after a message; the runner is
  * zeros then. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
+/* Opens a graph of a Weft that stays the caller's, as runner_open opens what it has loaded. path:
+ * for messages. Options of loading and --mode have no effect. Returns false after a message, which
+ * may be recorded in the Weft, too. */
+bool runner_take(Runner *, Weft *, WeftGraph *, const char *path, const RunnerOptions *);
 /* Prepares calls with inputs of these shapes, inputs[r->ninput]: solves sizes, and allocates
  * outputs (r->result) and the workspace. The interpreter and a remote program need neither: then it
  * only frees the outputs of the call before. Returns false after a message. */

@@ -625,8 +625,8 @@ static const char *source_of(Import *im, const OnnxNode *n)
 	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
 }
 
-/* "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it; NULL: it is
- * none. */
+/* "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it; NULL: it
+ * is none. */
 static const char *path_of(Import *im, const OnnxNode *n)
 {
 	const char *last = n->name ? strrchr(n->name, '/') : NULL;

@@ -205,10 +205,10 @@ def all_cases():
     pathlib.Path("one.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(one).to_bytes(2, "little") + one + bytes(12))
     tensors("three.safetensors", x_0=floats(2, 3), x_1=floats(2, 3), x_2=floats(2, 3), y_0=floats(2, 3))
     check("one too many", ["run", "s.txt", "--inputs", "three.safetensors", "--outputs", "out/y.npz", "--backend", "interp"],
-          "weft: three.safetensors: tensor x.2 is no input of s.txt, which takes 2: x, i")
+          "weft: three.safetensors: tensor x.2 is no input of s.txt, which takes 2: x, y")
     tensors("other.safetensors", x=floats(2, 3), y=floats(2, 3), z=floats(2, 3))
     check("another name", ["run", "s.txt", "--inputs", "other.safetensors", "--outputs", "out/y.npz", "--backend", "interp"],
-          "weft: other.safetensors: tensor z is no input of s.txt, which takes 2: x, i")
+          "weft: other.safetensors: tensor z is no input of s.txt, which takes 2: x, y")
     check("one of two", ["run", "s.txt", "--inputs", "one.npy", "--outputs", "out/y.npz", "--backend", "interp"],
           "weft: one.npy: a .npy file holds one tensor, and the model takes 2: put them into a .npz or .safetensors "
           "file as x.0, x.1, ...")

@@ -615,7 +615,7 @@ static bool open_case(Case *c)
 		return false;
 	ro = (RunnerOptions){
 		.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
-	if (c->r.so && (c->o->sizes || c->o->trace_rounding))
+	if (!c->r.w && (c->o->sizes || c->o->trace_rounding))
 		return fail("%s is compiled: %s is for model files", c->cs->model,
 			    c->o->sizes ? "--sizes" : "--trace-rounding"),
 		       false;

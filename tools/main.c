@@ -19,6 +19,7 @@ static void help(FILE *f)
 		fprintf(f, "  %-8s %s\n", commands[k]->name, commands[k]->summary);
 	fputs("\nweft help COMMAND, or weft COMMAND --help, describes a command with its most\n"
 	      "important options; weft COMMAND --help-all has all of them.\n"
+	      "weft help W0001 explains the number of a refusal, weft help refusals lists them.\n"
 	      "weft --version prints the version.\n",
 	      f);
 }
@@ -51,12 +52,27 @@ static int unexpected(const char *arg)
 	return fail_usage("unexpected argument %s; see weft --help", arg);
 }
 
+/* weft help W0001, weft help refusals. */
+static bool explained(const char *what)
+{
+	const WeftExplanation e = weft_explain(what);
+	if (*e.id)
+		printf("%s: %s\n\n%s\n", e.id, e.title, e.text);
+	if (*e.id || strcmp(what, "refusals") != 0)
+		return *e.id;
+	for (uint32_t k = 0; *weft_explanation(k).id; k++)
+		printf("%s  %s\n", weft_explanation(k).id, weft_explanation(k).title);
+	return true;
+}
+
 /* weft help COMMAND; alone, as weft --help, the commands. */
 static int answer(int argc, char **argv)
 {
 	static const char *const same[] = {"--help", "-h", "help"}; /* weft help --help */
 	for (size_t k = 0; argc == 3 && k < sizeof same / sizeof *same; k++)
 		argc -= !strcmp(argv[2], same[k]);
+	if (argc == 3 && !strcmp(argv[1], "help") && explained(argv[2]))
+		return 0;
 	const Command *c = argc > 2 && !strcmp(argv[1], "help") ? find(argv[2]) : NULL;
 	if (argc > 2 + (c != NULL))
 		return c || strcmp(argv[1], "help") ? unexpected(argv[2 + (c != NULL)]) : USAGE;

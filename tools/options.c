@@ -61,11 +61,45 @@ int fail_open(const char *path)
 	return 1;
 }
 
+static uint32_t count_lines(const char *text)
+{
+	uint32_t n = 0;
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* A message is a line, but for one that repeats what another program has printed. */
+static void print_messages(Weft *w)
+{
+	const char *text = weft_messages(w);
+	const bool lines = count_lines(text) == weft_nmessages(w);
+	for (uint32_t k = 0; lines && *text; k++) {
+		const size_t n = strcspn(text, "\n");
+		const char *id = weft_message_id(w, k);
+		fprintf(stderr, "%.*s%s%s%s\n", (int)n, text, *id ? " [" : "", id, *id ? "]" : "");
+		text += n + (text[n] == '\n');
+	}
+	fputs(text, stderr);
+}
+
 int fail_messages(Weft *w)
 {
 	progress_clear();
-	fputs(w ? weft_messages(w) : "weft: out of memory\n", stderr);
+	if (w)
+		print_messages(w);
+	else
+		fputs("weft: out of memory\n", stderr);
 	return 1;
+}
+
+int fail_status(const char *path, int code, const char *message)
+{
+	const char *id = code == WEFT_ERR_INPUT   ? " [W0008]"
+			 : code == WEFT_ERR_CHECK ? " [W0009]"
+			 : code == WEFT_ERR_FILE  ? " [W0003]"
+						  : "";
+	return fail("%s%s%s%s", path ? path : "", path ? ": " : "", message, id);
 }
 
 bool same_file(const char *a, const char *b)

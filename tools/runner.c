@@ -132,7 +132,7 @@ static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 		return fail("%s: %s", path, wrong), r->model = NULL, false;
 	int code = r->model->open(r->model, &how, &r->instance, &status);
 	if (code != WEFT_OK && !(o->shown && code == WEFT_ERR_DEVICE))
-		return fail("%s: %s", path, status.message), false;
+		return fail_status(path, code, status.message), false;
 	if (WEFT_HAS(r->model->size, WeftModel, wait) && r->model->wait)
 		r->device = (WeftDevice){WEFT_CUDA, how.device.id};
 	if (!find_entry(r, path))
@@ -407,7 +407,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 		return true;
 	}
 	if (r->model->sizes(r->instance, r->which, inputs, r->sizes, &status) != WEFT_OK)
-		return fail("%s: %s", r->path, status.message), false;
+		return fail_status(r->path, status.code, status.message), false;
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!alloc_result(r, k))
 			return fail("out of memory"), false;
@@ -439,7 +439,7 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 			 .profile_user = user};
 	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) !=
 	    WEFT_OK)
-		return fail("%s: %s", r->path, status.message), false;
+		return fail_status(r->path, status.code, status.message), false;
 	return true;
 }
 
@@ -452,7 +452,7 @@ bool runner_reset(Runner *r)
 	if (!r->model || !r->model->nstate ||
 	    r->model->state_reset(r->instance, &status) == WEFT_OK)
 		return true;
-	return fail("%s", status.message), false;
+	return fail_status(NULL, status.code, status.message), false;
 }
 
 void runner_close(Runner *r)

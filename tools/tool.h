@@ -194,8 +194,12 @@ int fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int status_of(int code);
 /* Prints on stderr that a file cannot be opened, with the reason that errno has. Returns 1. */
 int fail_open(const char *path);
-/* Prints the messages of a Weft on stderr; of NULL, that there is no memory. Returns 1. */
+/* Prints the messages of a Weft on stderr, each with the number of its kind if it has one
+ * ("[W0001]", weft_message_id); of NULL, that there is no memory. Returns 1. */
 int fail_messages(Weft *);
+/* Prints as fail() what a compiled model says of a call that ended with that code (WeftStatus),
+ * with the number of its kind. path: of the model; NULL: none. Returns 1. */
+int fail_status(const char *path, int code, const char *message);
 
 /* Called in a child process: asks the system to end it when its parent ends. */
 void die_with_parent(void);

@@ -104,6 +104,7 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	if (!d) {
 		ctx_error(im->ctx, NULL, "input %s is of %s, which is not supported", v->name,
 			  onnx_dtype_name(im->ctx, t->elem));
+		ctx_kind(im->ctx, REFUSAL_DTYPE);
 		return (TypeId){0};
 	}
 	if (!t->shape && !hint) {
@@ -491,7 +492,8 @@ static bool check_operators(Import *im)
 			     im->model->function.data[k].node.n);
 	return !u.list.n ||
 	       ctx_error(im->ctx, NULL, "the model has operators that are not supported: %s",
-			 u.list.data);
+			 u.list.data) ||
+	       ctx_kind(im->ctx, REFUSAL_OPERATOR);
 }
 
 /* ---- nodes ---- */
@@ -677,7 +679,8 @@ static bool import_node(Scope *s, const OnnxNode *n)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
 	if (!op)
-		return onnx_item_error(&it, "the operator is not supported");
+		return onnx_item_error(&it, "the operator is not supported") ||
+		       ctx_kind(im->ctx, REFUSAL_OPERATOR);
 	TRY(onnx_import_call(&it, op));
 	if (onnx_is_main_domain(n->domain))
 		onnx_note_comparison(&it);

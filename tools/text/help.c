@@ -1,5 +1,5 @@
 /* What --help and --help-all print: a paragraph, and options in two columns. */
-#include "tool.h"
+#include "tools/tool.h"
 
 enum { COLUMN = 26, WIDTH = 80 }; /* where texts begin; where lines end at the latest */
 

@@ -7,7 +7,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "tool.h"
+#include "tools/tool.h"
 
 int terminal_width(int fd)
 {

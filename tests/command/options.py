@@ -77,6 +77,7 @@ GOOD = [  # what is printed, the command line
     ("usage: weft show", ["help", "show"]),
     # an option for C chooses the C compiler
     ("1 passed", [*CHECK, "--cc", "cc"]),
+    *(("2 passed", ["check", "sizes.ir", "one.safetensors", "--sizes", "B=1,3", "--backend", b]) for b in ("c", "loops", "interp")),
     # -q of --json: only failures
     ('"results": [\n  ],', [*CHECK, "--backend", "interp", "-q", "--json"]),
 ]
@@ -84,7 +85,7 @@ bad = 0
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     (folder / "tests").symlink_to(root / "tests")
-    for file, text in (("m.ir", MODEL), ("-m.ir", MODEL), ("half.ir", HALF)):
+    for file, text in (("m.ir", MODEL), ("-m.ir", MODEL), ("half.ir", HALF), ("sizes.ir", HALF.replace("[3]", "[B]"))):
         (folder / file).write_text(text)
     ones = ("f", [3], [1.0, 1.0, 1.0])
     write_tensors(folder / "in.safetensors", {"x.0": ones, "x.1": ones, "y.0": ones})

@@ -551,9 +551,12 @@ static const char *names_of_inputs(const Runner *r, char text[400])
 
 bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 {
-	bool named = false;
-	for (uint32_t k = 0; k < weft_tensors_count(t); k++)
+	bool named = false, numbered = has_suffix(file, ".npy"); /* a .npy is named as it likes */
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
 		named |= is_input_name(r, without_call(weft_tensors_name(t, k)));
+		numbered |= asked_input(without_call(weft_tensors_name(t, k))) >= 0;
+	}
+	named |= !numbered; /* or nothing of the file is an input */
 	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
 		const char *name = without_call(weft_tensors_name(t, k));
 		if (is_input_name(r, name) ||

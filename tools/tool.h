@@ -456,8 +456,8 @@ bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *
  * tensors have no number of a call in front. */
 int runner_calls(const WeftTensors *);
 /* Whether each tensor of a file that looks like an input is one: x.<i> names an input, and where
- * the file has inputs by name, so does each name without a point. file: its path. Returns false
- * after a message that names the first other one. */
+ * the file has inputs by name, or no x.<i>, so does each name without a point. file: its path.
+ * Returns false after a message that names the first other one. */
 bool runner_takes_all(const Runner *, const WeftTensors *, const char *file);
 /* Sets in[r->ninput] to the inputs of one call of several. For call 0, an input that the file does
  * not have is runner_absent's; for later ones in[] must hold the inputs of the call before, and an

@@ -63,6 +63,8 @@ CASES = [  # status, what is said, the command line
     (2, "a=: expected NAME=FILE, a model file behind the =", ["check", "a=", "in.safetensors"]),
     (1, "other.safetensors: tensor msk is no input of m.ir, which takes 2: x, mask; did you mean mask?",
      ["run", "m.ir", "--inputs", "other.safetensors", "--outputs", "y.npz", "--backend", "interp"]),
+    (1, "foreign.safetensors: tensor a is no input of m.ir, which takes 2: x, mask",
+     ["run", "m.ir", "--inputs", "foreign.safetensors", "--outputs", "y.npz", "--backend", "interp"]),
     (1, "y.npz: error: dtype bf16 cannot be stored in .npy and .npz: a .safetensors file has it",
      ["run", "half.ir", "--inputs", "one.safetensors", "--outputs", "y.npz", "--backend", "interp"]),
     # behind -- nothing is an option
@@ -90,6 +92,7 @@ with tempfile.TemporaryDirectory() as name:
     ones = ("f", [3], [1.0, 1.0, 1.0])
     write_tensors(folder / "in.safetensors", {"x.0": ones, "x.1": ones, "y.0": ones})
     write_tensors(folder / "one.safetensors", {"x.0": ones})
+    write_tensors(folder / "foreign.safetensors", {"a": ones, "b": ones})
     write_tensors(folder / "other.safetensors", {"x": ones, "msk": ones})
 
     def call(args):

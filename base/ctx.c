@@ -70,7 +70,7 @@ static void add_diag(Ctx *ctx, Severity severity, const char *where, const char 
 	if (where)
 		text_visible(&place, where, "");
 	Diag *d = ARENA_NEW(ctx->arena, Diag);
-	*d = (Diag){severity, where ? place.data : NULL, text.data, NULL};
+	*d = (Diag){severity, where ? place.data : NULL, text.data, NULL, REFUSAL_NONE};
 	if (ctx->last)
 		ctx->last->next = d;
 	else
@@ -85,6 +85,14 @@ bool(ctx_error)(Ctx *ctx, const char *where, const char *fmt, ...)
 	va_start(args, fmt);
 	add_diag(ctx, DIAG_ERROR, where, fmt, args);
 	va_end(args);
+	return false;
+}
+
+bool(ctx_kind)(Ctx *ctx, RefusalKind kind)
+{
+	Diag *d = ctx->last;
+	if (d && d->severity == DIAG_ERROR && !d->kind)
+		d->kind = kind;
 	return false;
 }
 

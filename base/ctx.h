@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "base/refusal.h"
 #include "base/text.h"
 
 typedef enum { DIAG_ERROR, DIAG_WARNING, DIAG_NOTE } Severity;
@@ -18,6 +19,7 @@ typedef struct Diag {
 	const char *where; /* "model.pt2: node conv2d_3 (net.py:12)" or NULL */
 	const char *text;  /* what is wrong, what was expected */
 	struct Diag *next;
+	RefusalKind kind; /* of an error */
 } Diag;
 
 /* A resource outside of the arena: a mapped file, the handle of a library. */
@@ -61,6 +63,8 @@ bool ctx_is_input(const Ctx *, uint64_t device, uint64_t number);
  * failure ("after ctx_error" in other headers). */
 bool ctx_error(Ctx *, const char *where, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
+/* States the kind of the error that was recorded last, if none is stated. Returns false. */
+bool ctx_kind(Ctx *, RefusalKind);
 /* Returns false whatever the argument is: with this function compilers and analysers know in every
  * file that ctx_error returns false. */
 static inline bool ctx_false(bool failed)
@@ -69,6 +73,7 @@ static inline bool ctx_false(bool failed)
 	return false;
 }
 #define ctx_error(...) ctx_false(ctx_error(__VA_ARGS__))
+#define ctx_kind(...) ctx_false(ctx_kind(__VA_ARGS__))
 /* Records a warning; otherwise as ctx_error. */
 void ctx_warn(Ctx *, const char *where, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Records a note about the diagnostic before it; otherwise as ctx_error. */

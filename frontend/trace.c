@@ -26,13 +26,20 @@ static bool has_number(const Schema *s, const TraceArg *arg, uint32_t n)
 	return false;
 }
 
+static void no_operator(Build *b, const char *name)
+{
+	Ctx *ctx = b->g->ir->ctx;
+	b_error(b, "there is no operator %s%s", name, op_hint(ctx->scratch, name));
+	ctx_kind(ctx, REFUSAL_OPERATOR);
+}
+
 /* aten.add.Tensor(x, 2) is aten.add.Scalar(x, 2). */
 static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
 	Op op = op_find(name), scalar;
 	const char *tail = strrchr(name, '.');
 	if (!op || op == OP_input || op == OP_constant)
-		return b_error(b, "there is no operator %s", name), OP_none;
+		return no_operator(b, name), OP_none;
 	if (!has_number(op_schema(op), arg, n) || !tail || strcmp(tail, ".Tensor") != 0)
 		return op;
 	scalar = op_find(

@@ -62,6 +62,18 @@ uint32_t weft_nmessages(const Weft *);
 /* Returns message k < weft_nmessages, in the order in which they were recorded; texts are valid
  * until the next call on the Weft. For other k, and for NULL, texts are "". */
 WeftMessage weft_message(const Weft *, uint32_t k);
+/* Returns the number of the kind of message k, "W0001", by which weft_explain knows it; "" if it
+ * has none, as most have. */
+const char *weft_message_id(const Weft *, uint32_t k);
+/* A kind of refusal, which keeps its number. */
+typedef struct {
+	const char *id, *title, *text; /* text: what it means and what to do, in lines */
+} WeftExplanation;
+/* Returns the kind of that number, upper or lower case. Texts are constant; "" if there is no such
+ * kind, or id is NULL. */
+WeftExplanation weft_explain(const char *id);
+/* Returns kind k of all, from 0 on; with texts "" if there are not so many. */
+WeftExplanation weft_explanation(uint32_t k);
 /* Returns all messages so far as one text, one per line, valid until the next call on the Weft; ""
  * if there are none, and for NULL. */
 const char *weft_messages(Weft *);
@@ -93,7 +105,8 @@ typedef struct {
 	bool rng_input;
 	/* Of an ONNX model: values x.0, x.1, ... of its inputs. They are needed where an input
 	 * decides what is fixed in compiled code, such as axes: the model then ends a call with
-	 * another value with an error. Values that decide nothing are not read. NULL: none. */
+	 * another value with an error. Values that decide nothing are not read. NULL: none; else
+	 * another kind of model is an error. */
 	const struct WeftTensors *values;
 	/* What makes random bits of weft.rng: NULL for Philox, or "aes128-ctr", for which the 128
 	 * bits of weft.rng are the key. Another name is an error. */
@@ -397,7 +410,8 @@ typedef enum {
 	WEFT_WEIGHTS_FILE   /* MODEL.weights beside the shared object, which `open` maps */
 } WeftWeights;
 
-/* Called during a compilation: `done` of `total` units of the phase are complete. */
+/* Called during a compilation, by the thread that compiles: `done` of `total` units of the phase
+ * are complete; 0 where a phase begins. */
 typedef void (*WeftProgress)(void *user, const char *phase, uint32_t done, uint32_t total);
 
 typedef enum {

@@ -116,7 +116,8 @@ bool weft_node_set_name(Weft *, WeftNode, const char *name);
  * "layer.weight"; of another constant the name that the model's file has for it, or "". "" for
  * other nodes. */
 const char *weft_node_user_name(Weft *, WeftNode);
-/* The line of the model's source: "net.py:12 in layer.0"; "" if it is unknown. */
+/* The line of the model's source: "net.py:12 in layer.0"; of an ONNX model without lines the name
+ * of its node, if that is a path: "/layer/conv/Conv in /layer/conv". "" if it is unknown. */
 const char *weft_node_line(Weft *, WeftNode);
 /* The node as a line of weft_graph_text; takes O(nodes) after a change. */
 const char *weft_node_text(Weft *, WeftNode);

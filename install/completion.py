@@ -1,6 +1,6 @@
 """Completion for bash, made of what the command says of itself: completion.py WEFT OUT
 
-Options, and what values they take, are those of --help: `--weights embed|file` has two words, `--inputs FILE` a file. Names of targets
+Options, and what values they take, are those of --help-all: `--weights embed|file` has two words, `--inputs FILE` a file. Names of targets
 are asked for when they are completed.
 """
 import re
@@ -17,7 +17,7 @@ def helped(*args):
 
 def values(option, what):
     """How the words after an option are completed: words of its own, `@files`, `@targets`, or nothing that is known."""
-    if re.fullmatch(r"[a-z]\w*(\|[a-z]\w*)+(\|NAME)?", what):  # or a name that is not known here
+    if re.fullmatch(r"[a-z][\w-]*(\|[a-z][\w-]*)+(\|NAME)?", what):  # or a name that is not known here
         return what.removesuffix("|NAME").replace("|", " ")
     if option == "--target":
         return "@targets"
@@ -36,7 +36,8 @@ def options(text):
 
 
 def listed(text):
-    """`--emit LIST  what to write, of: so,obj,...`: a list of these words."""
+    """`--emit LIST  what to write, of: so, obj, ...`: a list of these words."""
+    text = re.sub(r"\n {20,}", " ", text)  # texts are broken into lines
     return {m[1]: " ".join(re.split(r",\s*", m[2])) for m in re.finditer(r"^  (-\S+) LIST\s+.*?\bof:? ([a-z0-9, ]+)$", text, re.M)}
 
 
@@ -44,8 +45,8 @@ cases = []
 commands = re.findall(r"^  (\w+) ", helped("--help"), re.M)
 assert commands
 for command in commands:
-    text = helped(command, "--help")
-    taken = dict(options(text)) | {"--help": None}
+    text = helped(command, "--help-all")
+    taken = dict(options(text)) | {"--help": None, "--help-all": None}
     lists = listed(text)
     lines = [f'\t\toptions="{" ".join(sorted(taken))}"', '\t\tcase $previous in']
     for option, value in sorted(taken.items()):
@@ -55,7 +56,7 @@ for command in commands:
             lines.append(f'\t\t{option}) value="{value or "@none"}" ;;')
     cases.append("\n".join([f"\t{command})", *lines, "\t\tesac", "\t\t;;"]))
 
-TEXT = r'''# Completion of weft for bash, made by install/completion.py of what `weft COMMAND --help` says.
+TEXT = r'''# Completion of weft for bash, made by install/completion.py of what `weft COMMAND --help-all` says.
 _weft()
 {
 	local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD - 1]} options= value= list= before=

@@ -12,65 +12,63 @@
 
 static int run(int argc, char **argv);
 
-const Command
-	command_check =
-		{
-			"check", "compare results with references",
-			"MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
-			"Run a model on the inputs x.0, x.1, ... of each reference file and "
-			"compare with its "
-			"results y.0,\ny.1, ...; of a folder: every model in it or below with a "
-			"reference of the "
-			"same name (or NAME.calls),\n"
-			"and model.onnx with test_data_set_0, ... Each model runs in a process of "
-			"its own.\n"
-			"A result passes if its error is within\n"
-			"  (1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of "
-			"gradients "
-			"allow.g.<i>, allow.gp.NAME):\n"
-			"      RTOL x the reference + ATOL + ULPS units in the last place, else\n"
-			"  (2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, "
-			"else\n"
-			"  (3) the tolerances of torch.testing.assert_close, for f32 and f64 times "
-			"ten.\n"
-			"Vectors of eig, eigh, svd and qr are compared up to their phase.\n"
-			"State of a compiled model is compared with b.NAME after the call; a "
-			"reference may have "
-			"several\ncalls in a row: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ...\n"
-			"Named models, each before its references, are compiled as one and checked "
-			"one by one.\n\n"
-			"  --entry NAME         of a shared object with several\n"
-			"  --backend jit|c|llvm|loops|gpu-host|interp   see weft run\n" MODE_HELP(
-				"(default: what the reference has gradients or tangents of).\n"
-				"                       A reference without any is "
-				"skipped\n") "  --threads LIST       such as 1,2; all results must "
-					     "be bit-equal\n"
-					     "  --sizes SPEC         such as \"s0=1,2,5 s1=17\": "
-					     "take every combination, fill the\n"
-					     "                       inputs from REF's, and "
-					     "compare with the interpreter\n"
-					     "  --jobs N, -j N       models at once (default 1)\n"
-					     "  --against onnxruntime, --python ENV  compare "
-					     "with it, in ENV (default $WEFT_PYTHON);\n"
-					     "                       without REF inputs are made "
-					     "up\n"
-					     "  --trace-rounding     say what may be rounded "
-					     "otherwise\n"
-					     "  --weights            of compiled models: compare "
-					     "the checksum of weights in a "
-					     "file of\n                       their own first; "
-					     "needs no reference\n"
-					     "  --runner COMMAND     run the compiled model "
-					     "elsewhere: COMMAND MODEL.so INPUTS OUTPUTS "
-					     "THREADS\n  --target NAME, --tune NAME, --cc COMMAND, "
-					     "--no-cache, --op-by-op, "
-					     "--device cuda[:N]   see weft compile, run\n" LOAD_HELP
-					     "  -q                   print failures and the "
-					     "the summary only\n"
-					     "  --json               print results as JSON\n"
-					     "The last line is `N passed, N failed`; the status "
-					     "is 1 if any failed.\n",
-			run};
+static const HelpRow rows[] = {
+	{NULL, "What is compared", false},
+	{"--threads LIST", "such as 1,2; all results must be bit-equal", true},
+	{"--sizes SPEC",
+	 "such as \"s0=1,2,5 s1=17\": take every combination, fill the inputs from REF's, and "
+	 "compare with the interpreter",
+	 true},
+	{"--against onnxruntime",
+	 "compare with it, in the Python of --python; without REF inputs are made up", true},
+	{"--python ENV", "the Python environment of --against (default $WEFT_PYTHON)", false},
+	{"--trace-rounding", "of a wrong result: say what may be rounded otherwise", false},
+	{"--weights",
+	 "of compiled models: compare the checksum of weights in a file of their own first; needs "
+	 "no reference",
+	 false},
+	{"-q", "print failures and the summary only", true},
+	{"--json", "print results as JSON", true},
+	PROGRESS_HELP,
+	{NULL, "How it runs", false},
+	{"--backend jit|c|llvm|loops|gpu-host|interp", "see weft run", true},
+	{"--entry NAME", "of a shared object with several", false},
+	{"--jobs N, -j N", "models at once (default 1)", false},
+	{"--runner COMMAND",
+	 "run the compiled model elsewhere: COMMAND MODEL.so INPUTS OUTPUTS THREADS", false},
+	{"--device cuda|cuda:N", "see weft run", false},
+	{"--target NAME|FILE", "for model files: see weft compile", false},
+	{"--tune NAME|FILE", "for model files: see weft compile", false},
+	{"--cc COMMAND", "for model files: C compiler, and --backend c", false},
+	{"--no-cache", "see weft compile", false},
+	{"--op-by-op", "see weft compile", false},
+	MODE_HELP("(default: what the reference has gradients or tangents of). A reference "
+		  "without any is skipped"),
+	LOAD_HELP,
+	{0}};
+
+const Command command_check = {
+	.name = "check",
+	.summary = "compare results with references",
+	.usage = "MODEL|MODEL.so|NAME=MODEL REF.safetensors... | DIR... [options]",
+	.about = "Run a model on the inputs x.0, x.1, ... of each reference file and compare with "
+		 "its results y.0, y.1, ...; of a folder: every model in it or below with a "
+		 "reference of the same name. The last line is `N passed, N failed`; the status "
+		 "is 1 if any failed.",
+	.more = "In folders also NAME.calls.safetensors is a reference, and model.onnx has "
+		"test_data_set_0, ... Each model runs in a process of its own.\n\n"
+		"A result passes if its error is within\n"
+		"(1) allow.<i> = \"RTOL ATOL ULPS\" of the reference's metadata (of gradients "
+		"allow.g.<i>, allow.gp.NAME): RTOL x the reference + ATOL + ULPS units in the "
+		"last place, else\n"
+		"(2) 8 x eager_err.<i> of the metadata + 1e-6 x the largest reference, else\n"
+		"(3) the tolerances of torch.testing.assert_close, for f32 and f64 times ten.\n"
+		"Vectors of eig, eigh, svd and qr are compared up to their phase.\n\n"
+		"State of a compiled model is compared with b.NAME after the call; a reference "
+		"may have several calls in a row: 0.x.<i>, 0.y.<i>, 0.b.NAME, 1.x.<i>, ... Named "
+		"models, each before its references, are compiled as one and checked one by one.",
+	.row = rows,
+	.run = run};
 
 /* ---- cases ---- */
 
@@ -236,6 +234,7 @@ static bool start(CheckCase *c, const CheckOptions *o)
 		return fail("cannot start a process"), false;
 	if (c->pid == 0) {
 		die_with_parent();
+		progress_child(o->jobs == 1);
 		dup2(fileno(c->errors), 2);
 		check_case(c, o);
 		fflush(NULL);
@@ -261,18 +260,36 @@ static void print_errors(const CheckCase *c)
 		fwrite(text, 1, n, stderr);
 }
 
+/* "largest error 3.1e-7, 0.12 of what is allowed (output 0)". What is not finite has been said. */
+static void print_share(const CheckRecord *r)
+{
+	if (!*r->of || !isfinite(r->c.largest) || (!r->c.ok && r->c.largest == 0))
+		return;
+	if (r->c.largest == 0)
+		printf("  no error");
+	else if (isfinite(r->c.share))
+		printf("  largest error %.3g, %.3g of what is allowed (%s)", r->c.largest,
+		       r->c.share, r->of);
+	else
+		printf("  largest error %.3g, none is allowed (%s)", r->c.largest, r->of);
+}
+
 static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 {
 	const char *ref = r->ref < c->nref ? c->ref[r->ref] : "";
 	s->passed += r->c.ok;
 	s->failed += !r->c.ok;
+	if (s->quiet && r->c.ok)
+		return;
 	if (s->json.f) {
 		json_open(&s->json, NULL, '{');
 		json_put_string(&s->json, "model", c->model);
 		json_put_string(&s->json, "reference", ref);
 		json_put_bool(&s->json, "passed", r->c.ok);
-		json_put_number(&s->json, "error", r->c.error);
-		json_put_number(&s->json, "allowed", r->c.allowed);
+		json_put_number(&s->json, "error", r->c.largest);
+		json_put_number(&s->json, "allowed", r->c.largest_allowed);
+		json_put_number(&s->json, "of_allowed", r->c.share);
+		json_put_string(&s->json, "of", r->of);
 		if (r->theirs >= 0)
 			json_put_number(&s->json, "theirs", r->theirs);
 		json_put_number(&s->json, "ratio", r->c.ratio);
@@ -281,11 +298,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 		json_close(&s->json, '}');
 		return;
 	}
-	if (s->quiet && r->c.ok)
-		return;
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
-	if (isfinite(r->c.error) && (r->c.ok || r->c.error != 0))
-		printf("  error %.3g of %.3g", r->c.error, r->c.allowed);
+	print_share(r);
 	if (s->precision && r->theirs >= 0)
 		printf(", autocast's %.3g", r->theirs);
 	if (r->c.ratio >= 0)
@@ -299,6 +313,7 @@ static void finish(Summary *s, CheckCase *c)
 	CheckRecord r;
 	char first[sizeof r.text] = ""; /* what is said of the first output that failed */
 	int seen = 0;
+	progress_clear();
 	rewind(c->records);
 	while (fread(&r, sizeof r, 1, c->records) == 1) {
 		if (r.skipped) {
@@ -338,11 +353,21 @@ static void finish(Summary *s, CheckCase *c)
 	fclose(c->errors);
 }
 
-static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s, int jobs)
+/* Of one model at a time its process goes on with the line. */
+static void show_progress(const Cases *cs, const CheckOptions *o, int next, int done)
+{
+	if (o->jobs > 1)
+		progress_show("%d of %d models checked", done, cs->n);
+	else if (next < cs->n)
+		progress_prefix("%d of %d, %.60s: ", next + 1, cs->n, cs->item[next].model);
+}
+
+static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s)
 {
 	int next = 0, running = 0, printed = 0;
 	while (printed < cs->n) {
-		while (next < cs->n && running < jobs) {
+		while (next < cs->n && running < o->jobs) {
+			show_progress(cs, o, next, printed);
 			if (!start(&cs->item[next], o))
 				return false;
 			next++;
@@ -360,6 +385,7 @@ static bool run_cases(Cases *cs, const CheckOptions *o, Summary *s, int jobs)
 			}
 		for (; printed < next && cs->item[printed].done; printed++)
 			finish(s, &cs->item[printed]);
+		show_progress(cs, o, cs->n, printed);
 	}
 	return true;
 }
@@ -372,6 +398,7 @@ static int by_value(const void *pa, const void *pb)
 
 static void print_summary(Summary *s)
 {
+	progress_end();
 	if (s->nratio)
 		qsort(s->ratio, (size_t)s->nratio, sizeof *s->ratio, by_value);
 	if (s->json.f) {
@@ -404,7 +431,7 @@ static bool check_against(const CheckOptions *o)
 	       (fail_usage("--python: no Python %s", o->python), false);
 }
 
-static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc, char **argv)
+static bool parse(CheckOptions *o, bool *quiet, bool *json, int *argc, char **argv)
 {
 	const char *backend = NULL, *threads = NULL, *mode = NULL, *wrt = NULL;
 	const Opt opt[] = {{"--backend", OPT_STRING, &backend},
@@ -415,8 +442,8 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--out-dims", OPT_STRING, &o->mode.out_dims},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--sizes", OPT_STRING, &o->sizes},
-			   {"--jobs", OPT_INT, jobs},
-			   {"-j", OPT_INT, jobs},
+			   {"--jobs", OPT_INT, &o->jobs},
+			   {"-j", OPT_INT, &o->jobs},
 			   {"--weights", OPT_FLAG, &o->weights},
 			   {"--trace-rounding", OPT_FLAG, &o->trace_rounding},
 			   {"--runner", OPT_STRING, &o->runner},
@@ -431,6 +458,7 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 			   {"--python", OPT_STRING, &o->python},
 			   {"-q", OPT_FLAG, quiet},
 			   {"--json", OPT_FLAG, json},
+			   {"--progress", OPT_FLAG, &o->progress},
 			   LOAD_OPTIONS(&o->load),
 			   {0}};
 	if (!options_parse(&command_check, opt, argc, argv))
@@ -438,6 +466,15 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 	if (!parse_backend(backend, &o->backend) || !parse_mode(mode, wrt, &o->mode))
 		return false;
 	if (!check_against(o))
+		return false;
+	const bool runs = o->backend != RUN_INTERP && o->backend != RUN_LOOPS;
+	const OptUse use[] = {
+		{o->python != python_default(), o->against, "--python", "--against"},
+		{o->trace_rounding, !o->mode.mode && !o->sizes, "--trace-rounding",
+		 "references, without --mode and --sizes"},
+		{threads && strchr(threads, ','), runs, "--threads with several numbers",
+		 "compiled code: interpreters have one"}};
+	if (!options_used(&command_check, use, sizeof use / sizeof *use))
 		return false;
 	o->nthreads = 1;
 	if (threads && !(o->nthreads = parse_list("--threads", threads, o->threads, 8)))
@@ -447,23 +484,25 @@ static bool parse(CheckOptions *o, int *jobs, bool *quiet, bool *json, int *argc
 
 static int run(int argc, char **argv)
 {
-	CheckOptions o = {.compile = {.size = sizeof o.compile}, .python = python_default()};
+	CheckOptions o = {
+		.compile = {.size = sizeof o.compile}, .python = python_default(), .jobs = 1};
 	Summary s = {0};
 	Cases cases = {0};
-	int jobs = 1;
 	bool json = false;
-	if (!parse(&o, &jobs, &s.quiet, &json, &argc, argv))
+	if (!parse(&o, &s.quiet, &json, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	s.precision = o.load.precision.n;
 	/* Several models at once already keep the processors busy. */
-	o.compile.jobs = jobs > 1 ? 1 : 0;
+	o.compile.jobs = o.jobs > 1 ? 1 : 0;
+	o.compile.progress = progress_phase;
+	progress_begin(o.progress);
 	bool ok = collect(&cases, &o, argc, argv);
 	if (ok && json) {
 		s.json.f = stdout;
 		json_open(&s.json, NULL, '{');
 		json_open(&s.json, "results", '[');
 	}
-	ok = ok && run_cases(&cases, &o, &s, jobs < 1 ? 1 : jobs);
+	ok = ok && run_cases(&cases, &o, &s);
 	if (ok)
 		print_summary(&s);
 	if (ok && !s.passed && !s.failed)

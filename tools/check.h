@@ -8,6 +8,8 @@
 
 typedef struct {
 	RunBackend backend;
+	int jobs;     /* models at once */
+	bool progress; /* --progress */
 	bool weights; /* compare the checksum of weight files (RunnerOptions.verify) */
 	int threads[8], nthreads;
 	const char *sizes, *runner;
@@ -42,7 +44,9 @@ typedef struct {
 	double seconds;
 	double theirs; /* the largest error of PyTorch, of autocast with --precision; -1: not
 	                  known */
-	Comparison c;
+	Comparison c;  /* of a whole: ok if all are; ratio, share and the errors of the output or
+			  state where they are largest, `of` */
+	char of[80];   /* "output 1"; "" where nothing was compared, or all types only */
 	char text[400]; /* of an output: the comparison; of a whole: its sizes, its file if there
 			   are several, or why it failed; may be "" */
 } CheckRecord;

@@ -62,15 +62,6 @@ static bool has_free_values(const Case *c)
 	return has_suffix(c->cs->model, ".onnx") && draws(c);
 }
 
-/* Whether a comparison says more than another one: of two that fail that whose error exceeds most
- * what is allowed there, of two that pass that with the larger error. */
-static bool is_worse(const Comparison *a, const Comparison *b)
-{
-	if (a->ok != b->ok)
-		return !a->ok;
-	return a->ok ? a->error >= b->error : a->error - a->allowed >= b->error - b->allowed;
-}
-
 /* "NaN", "infinity", "0.5". */
 static const char *in_words(double v, char text[32])
 {
@@ -147,12 +138,15 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 		tell_difference(what, got, want, &r);
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
-	const bool worse = is_worse(&r.c, &c->whole.c);
 	c->whole.c.ok &= r.c.ok;
-	if (worse) {
-		c->whole.c.error = r.c.error;
-		c->whole.c.allowed = r.c.allowed;
+	if (!*r.c.why && !has_free_values(c) && (!*c->whole.of || r.c.share > c->whole.c.share)) {
+		c->whole.c.share = r.c.share;
+		c->whole.c.largest = r.c.largest;
+		c->whole.c.largest_allowed = r.c.share > 0 ? r.c.largest_allowed : r.c.allowed;
 		c->whole.theirs = t.eager_err;
+		const char *name = strstr(what, " ("); /* "output 0 (y)" */
+		snprintf(c->whole.of, sizeof c->whole.of, "%.*s",
+			 name ? (int)(name - what) : (int)sizeof c->whole.of - 1, what);
 	}
 	if (r.c.ratio > c->whole.c.ratio)
 		c->whole.c.ratio = r.c.ratio;
@@ -379,6 +373,11 @@ static void explain_rounding(Case *c)
 {
 	uint32_t n;
 	CheckRecord r = {.ref = c->k, .c = {.ratio = -1}};
+	if (c->calls) {
+		snprintf(r.text, sizeof r.text, "--trace-rounding is for references of one call");
+		add_record(c, &r);
+		return;
+	}
 	weft_outputs(c->oracle.w, c->oracle.one, &n);
 	trace_rounding(c->oracle.w, c->oracle.one, c->in, c->oracle.ninput, n, r.text,
 		       sizeof r.text);
@@ -391,7 +390,7 @@ static void against_reference(Case *c)
 		return;
 	against_outputs(c, 0);
 	against_state(c, 0);
-	if (!c->whole.c.ok && c->o->trace_rounding && !c->o->mode.mode && !c->calls)
+	if (!c->whole.c.ok && c->o->trace_rounding)
 		explain_rounding(c);
 	if (c->whole.c.ok && has_free_values(c))
 		snprintf(c->whole.text, sizeof c->whole.text,
@@ -549,6 +548,7 @@ static void one_reference(Case *c)
 {
 	const char *path = c->cs->ref[c->k];
 	const char *slash = strrchr(path, '/');
+	progress_show("reference %d of %d", c->k + 1, c->cs->nref);
 	c->whole = (CheckRecord){
 		.is_ref = true, .ref = c->k, .theirs = -1, .c = {.ok = true, .ratio = -1}};
 	if (c->cs->nref > 1)
@@ -592,6 +592,9 @@ static bool ask(Case *c, ModeArgs *mode)
 
 static bool open_case(Case *c)
 {
+	if (c->o->weights && !is_shared_object(c->cs->model))
+		return fail("%s is a model file: --weights is for compiled models", c->cs->model),
+		       false;
 	ModeArgs mode;
 	RunnerOptions ro = {.load = &c->o->load,
 			    .backend = c->o->backend,
@@ -610,8 +613,12 @@ static bool open_case(Case *c)
 	ro.load = &load;
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
-	ro.backend = RUN_INTERP;
-	ro.device = NULL;
+	ro = (RunnerOptions){
+		.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
+	if (!c->r.w && (c->o->sizes || c->o->trace_rounding))
+		return fail("%s is compiled: %s is for model files", c->cs->model,
+			    c->o->sizes ? "--sizes" : "--trace-rounding"),
+		       false;
 	if ((c->o->sizes || c->o->trace_rounding) && !runner_open(&c->oracle, c->cs->model, &ro))
 		return false;
 	c->in = calloc(c->r.ninput + 1, sizeof *c->in);
@@ -623,6 +630,7 @@ void check_case(CheckCase *cs, const CheckOptions *o)
 {
 	Case c = {.cs = cs, .o = o};
 	AgainstFiles made;
+	progress_show("%s", o->against ? o->against : "reading");
 	bool has = against_begin(cs, o, &made), ok = has && open_case(&c);
 	for (c.k = 0; c.k < cs->nref || c.k == 0; c.k++) {
 		c.whole = (CheckRecord){

@@ -172,6 +172,11 @@ Comparison compare_types(const WeftTensor *result, const WeftTensor *reference)
 	return c;
 }
 
+static double share_of(double error, double allowed)
+{
+	return error == 0 ? 0 : allowed > 0 ? error / allowed : (double)INFINITY;
+}
+
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *given)
 {
@@ -188,13 +193,18 @@ Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDT
 		double allowed = t.atol + (isfinite(want) ? t.rtol * fabs(want) : 0);
 		if (t.ulps > 0 && isfinite(near))
 			allowed += t.ulps * ulp_of(as, near);
-		double excess = error - allowed;
+		double excess = error - allowed, share = share_of(error, allowed);
 		c.wrong += !(error <= allowed);
 		if (excess > worst) {
 			worst = excess;
 			c.error = error;
 			c.allowed = allowed;
 			c.at = i;
+		}
+		if (share > c.share) {
+			c.share = share;
+			c.largest = error;
+			c.largest_allowed = allowed;
 		}
 	}
 	if (t.eager_err > 0)

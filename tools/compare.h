@@ -14,6 +14,10 @@ typedef struct {
 	double ratio;   /* error / Tolerance.eager_err; -1 if that is not above 0. PyTorch's error
 			   counts as half a unit in the last place of the largest value at least:
 			   a smaller one is the luck of one rounding */
+	double share;   /* the largest error beside what is allowed: error / allowed of the value
+			   where that is largest; 0 without an error, infinite where none is
+			   allowed */
+	double largest, largest_allowed; /* the error of that value, and what is allowed there */
 	int64_t wrong;  /* how many values are out of tolerance */
 	char why[160];  /* how dtype or shape differ; "" if they do not */
 } Comparison;

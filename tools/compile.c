@@ -7,61 +7,79 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is written", false},
+	{"-o OUT",
+	 "the file to write; - is standard output. Links are followed, devices and FIFOs written "
+	 "into; never over an input",
+	 true},
+	{"--emit LIST",
+	 "what to write, with commas between; default so. Of several, so is OUT, "
+	 "and the others lie beside it: OUT without .so as a folder of C, and with .h, .ir, "
+	 ".program, .loops, .o, .a, "
+	 ".ll, .s. A list of: so, obj, a, c, llvm, asm, header, ir, program, loops, schedules, "
+	 "cuda, hip",
+	 true},
+	{"--weights embed|file",
+	 "within the shared object (default), or a file beside it: OUT without .so, and .weights",
+	 true},
+	{"--replaceable-weights", "parameters can be replaced at run time", false},
+	{"--duplicate-weights",
+	 "a constant in each layout that some kernel reads best; else a large one is stored once",
+	 false},
+	{"--name NAME", "of the model (default: the file's)", false},
+	{"--symbol NAME", "the exported function (default weft_model)", false},
+	{"--dump PASS", "print the graph after that pass, or after \"all\"", false},
+	{"--json", "print the summary as JSON", false},
+	PROGRESS_HELP,
+	{NULL, "How it is compiled", false},
+	{"--target NAME|FILE",
+	 "native (default), one that weft show --targets lists, or a .json file; "
+	 "x86-64-v2,v3,v4: several levels of one family in one file",
+	 true},
+	{"--tune NAME|FILE",
+	 "the machine whose costs decide: zen4, skylake-x, ..., or a .json file (default: what the "
+	 "target assumes)",
+	 false},
+	{"--backend c|llvm|NAME",
+	 "of a shared object: a C compiler, or LLVM and a linker (default where weft has LLVM); or "
+	 "one of a library, which makes a file or folder of its own",
+	 false},
+	{"--backend-library FILE",
+	 "back ends of the user, of a shared library that exports weft_backends_of (repeatable; "
+	 "weft_backend.h)",
+	 false},
+	{"--cc COMMAND", "C compiler (default $CC, else cc)", false},
+	{"--link FILE|NAME",
+	 "a library of the functions that operators of --ops call: a file, or mylib for "
+	 "libmylib.so (repeatable)",
+	 false},
+	{"--no-cache", "neither use nor fill the cache of objects ($WEFT_CACHE, ~/.cache/weft)",
+	 false},
+	{"--op-by-op", "no fusion, no planning: the baseline of `weft bench`", false},
+	{"-j N", "C compilers, or threads of LLVM, at once (default: one per processor)", false},
+	{NULL, "Gradients", false},
+	{"--grad[=LIST]",
+	 "three entries: run; forward_saving, which also gives saved.0, saved.1, ...; and "
+	 "backward, which takes the inputs, those, and cotangents of the outputs, and gives "
+	 "gradients. LIST is what is differentiated by: inputs, params (default: both), names",
+	 true},
+	{"--memory-budget X",
+	 "with --grad: save no more than this part (0..1) of what is saved without, or so many "
+	 "bytes (200k, 64M); more is computed again then",
+	 false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_compile = {
-	"compile",
-	"turn a model into a shared object or C code (or print its graph, loops or assembly)",
-	"MODEL | NAME=MODEL... -o OUT [options]",
-	"Compile MODEL (.pt2, .onnx, or the text form of a graph); "
-	"of several, each with a name, one model\nwith several entries, "
-	"which share the weights that are equal.\n\n"
-	"  -o OUT                 the file to write; - is standard output. Links are followed, "
-	"devices and\n"
-	"                         FIFOs written into; never over an input\n"
-	"  --emit LIST            what to write, "
-	"of: so,obj,a,c,llvm,asm,header,ir,program,loops,schedules,\n                         "
-	"cuda,hip\n"
-	"                         (default so). Of several, so is OUT, and the others lie beside "
-	"it: OUT\n"
-	"                         without .so as a folder of C, and with .h, .ir, .program, "
-	".loops, .o, .a,\n"
-	"                         .ll, .s\n"
-	"  --backend c|llvm|NAME  of a shared object: a C compiler, "
-	"or LLVM and a linker (default where weft has LLVM);\n                         or one of a "
-	"library, which makes a file or folder of its own\n"
-	"  --backend-library FILE back ends of the user, of a shared library that exports "
-	"weft_backends_of (may be\n                         repeated; weft_backend.h)\n"
-	"  --grad[=LIST]          three entries: run; forward_saving, which also gives saved.0, "
-	"saved.1, ...; and backward,\n                         which takes the inputs, those, "
-	"and cotangents of the outputs, and gives gradients.\n"
-	"                         LIST is what is differentiated by: inputs, "
-	"params (default: both), names\n  --memory-budget X      with --grad: save no more than "
-	"this part (0..1) of what is saved without, or so many\n"
-	"                         bytes (200k, 64M); more is computed again then\n"
-	"  --target NAME|FILE     native (default), one that weft show --targets lists, or a .json "
-	"file;\n"
-	"                         x86-64-v2,v3,v4: several levels of one family in one file\n"
-	"  --tune NAME|FILE       the machine whose costs decide: zen4, skylake-x, ..., "
-	"or a .json file\n                         (default: what the target assumes)\n"
-	"  --weights embed|file   within the shared object (default), or a file beside it: OUT "
-	"without\n"
-	"                         .so, and .weights\n"
-	"  --replaceable-weights  parameters can be replaced at run time\n"
-	"  --duplicate-weights    a constant in each layout that some kernel reads best; "
-	"else a large one is\n                         stored once\n"
-	"  --op-by-op             no fusion, no planning: the baseline of `weft bench`\n"
-	"  --name NAME            of the model (default: the file's)\n"
-	"  --symbol NAME          the exported function (default weft_model)\n"
-	"  --cc COMMAND           C compiler (default $CC, else cc)\n"
-	"  --no-cache             neither use nor fill the cache of objects ($WEFT_CACHE, "
-	"~/.cache/weft)\n"
-	LOAD_HELP
-	"  --link FILE|NAME     a library of the functions that operators of --ops call: a file, "
-	"or mylib\n                       for libmylib.so (may be repeated)\n"
-	"  --dump PASS            print the graph after that pass, or after \"all\"\n"
-	"  -j N                   C compilers, or threads of LLVM, at once (default: one per "
-	"processor)\n"
-	"  --json                 print the summary as JSON\n",
-	run};
+	.name = "compile",
+	.summary = "turn a model into a shared object or C code",
+	.usage = "MODEL | NAME=MODEL... -o OUT [options]",
+	.about = "Compile MODEL (.pt2, .onnx, or the text form of a graph); of several, each with "
+		 "a name, one model with several entries, which share the weights that are equal.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 enum { NKIND = 13, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 
@@ -78,23 +96,8 @@ typedef struct {
 	StringList link, backend_library;
 	Item item[NKIND];
 	int nitem, jobs;
-	bool json, quiet;
+	bool json, quiet, progress;
 } Args;
-
-/* A line that is rewritten, on a terminal, once a second has passed. */
-typedef struct {
-	double start;
-	bool shown;
-} Progress;
-
-static void progress(void *user, const char *phase, uint32_t done, uint32_t total)
-{
-	Progress *p = user;
-	if (now() - p->start < 1 || !isatty(2))
-		return;
-	fprintf(stderr, "\r\033[K%s %u/%u", phase, (unsigned)done, (unsigned)total);
-	p->shown = true;
-}
 
 /* ---- what is written ---- */
 
@@ -218,7 +221,7 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 		if (!ok)
 			return fail_messages(w), false;
 		if (a->dump && k == 0)
-			fputs(weft_dump(w), stdout);
+			progress_clear(), fputs(weft_dump(w), stdout);
 	}
 	return true;
 }
@@ -338,6 +341,38 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("; peak memory %sB\n", human(peak_memory(), a));
 }
 
+static bool emits(const Args *a, const char *name)
+{
+	for (int k = 0; k < a->nitem; k++)
+		if (!strcmp(a->item[k].kind->name, name))
+			return true;
+	return false;
+}
+
+/* A back end makes the shared object, and what is of its own kind. */
+static bool by_backend(const Args *a)
+{
+	const bool llvm = emits(a, "obj") || emits(a, "a") || emits(a, "llvm") || emits(a, "asm");
+	return emits(a, "so") || (a->backend && ((!strcmp(a->backend, "llvm") && llvm) ||
+						 (!strcmp(a->backend, "c") && emits(a, "c"))));
+}
+
+static bool check_use(const Args *a)
+{
+	static const char *const export[] = {"so", "obj", "a", "c", "llvm", "asm", "header"};
+	bool exports = false;
+	for (size_t k = 0; k < sizeof export / sizeof *export; k++)
+		exports |= emits(a, export[k]);
+	const OptUse use[] = {
+		{a->budget, a->grad, "--memory-budget", "--grad"},
+		{a->backend, by_backend(a), "--backend", "--emit so, and what it can emit itself"},
+		{a->backend_library.n, a->backend, "--backend-library", "--backend NAME"},
+		{!strcmp(a->weights, "file"), emits(a, "so"), "--weights file", "--emit so"},
+		{a->o.cc, emits(a, "so"), "--cc", "--emit so"},
+		{a->o.symbol, exports, "--symbol", "what defines or declares a function"}};
+	return options_used(&command_compile, use, sizeof use / sizeof *use);
+}
+
 static bool parse(Args *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
@@ -358,6 +393,7 @@ static bool parse(Args *a, int *argc, char **argv)
 			   {"--dump", OPT_STRING, &a->dump},
 			   {"-j", OPT_INT, &a->jobs},
 			   {"--json", OPT_FLAG, &a->json},
+			   {"--progress", OPT_FLAG, &a->progress},
 			   LOAD_OPTIONS(&a->load),
 			   {"--link", OPT_LIST, &a->link},
 			   {"--backend-library", OPT_LIST, &a->backend_library},
@@ -376,17 +412,17 @@ static bool parse(Args *a, int *argc, char **argv)
 		return fail_usage("--grad makes entries of one model file, not of several as "
 				  "NAME=FILE"),
 		       false;
-	if (a->budget && !a->grad)
-		return fail_usage("--memory-budget is for --grad"), false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
 		return fail_usage("--weights is embed or file, not %s", a->weights), false;
+	if (!parse_emit(a) || !check_use(a))
+		return false;
 	a->o.backend_name = a->backend;
 	a->o.weights = a->weights[0] == 'f' ? WEFT_WEIGHTS_FILE : WEFT_WEIGHTS_EMBED;
 	a->o.jobs = (uint32_t)a->jobs;
 	a->o.nlink = a->link.n;
 	a->o.link = a->link.item;
 	a->o.dump = a->dump;
-	return parse_emit(a) && to_stdout(a) && place(a);
+	return to_stdout(a) && place(a);
 }
 
 /* Before anything is written. */
@@ -407,23 +443,24 @@ static bool keep_inputs(const Args *a, const char *model)
 static int run(int argc, char **argv)
 {
 	Args a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
-	Progress p = {.start = now()};
+	const double start = now();
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;
 	const char *model = argc > 1 ? argv[1] : NULL; /* NULL: several */
 	if (!keep_inputs(&a, model))
 		return 1;
-	a.o.progress = progress;
-	a.o.progress_user = &p;
+	progress_begin(a.progress);
+	progress_show("reading %s", model ? model : a.load.file.item[0]);
+	a.o.progress = progress_phase;
 	Weft *w = weft_new();
 	bool have = w && load_backends(w, &a.backend_library);
 	WeftGraph *g = have ? load_model(w, model, &a.load, NULL) : NULL;
-	if (g && a.grad)
+	if (g && a.grad) {
+		progress_show("gradients");
 		g = with_gradients(w, g, a.grad, a.budget);
-	double start = p.start;
+	}
 	bool ok = g ? emit_all(w, g, &a) : (fail_messages(w), false);
-	if (p.shown)
-		fputs("\r\033[K", stderr);
+	progress_end();
 	if (ok && weft_nmessages(w))
 		fputs(weft_messages(w), stderr);
 	const WeftReport *r = ok ? weft_report(w) : NULL;

@@ -11,16 +11,26 @@
 extern char **environ;
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "Options", false},
+	{"--python ENV",
+	 "the Python whose packages are looked for: a program, or a folder with bin/python "
+	 "(default $WEFT_PYTHON, else python3)",
+	 true},
+	{"--json", "print it as JSON", true},
+	{0}};
+
 const Command command_doctor = {
-	"doctor", "what this machine has of what Weft uses", "[options]",
-	"Print what is found of what compiling and running use, one thing a line: ok, or missing "
-	"with what to do.\nNothing but a processor that is known and one way to compile (LLVM and "
-	"a linker, or a C compiler) is\nneeded by every model; without these the exit status is "
-	"1.\n\n"
-	"  --python ENV         the Python whose packages are looked for: a program, or a folder "
-	"with bin/python\n                       (default $WEFT_PYTHON, else python3)\n"
-	"  --json               print it as JSON\n",
-	run};
+	.name = "doctor",
+	.summary = "what this machine has of what Weft uses",
+	.usage = "[options]",
+	.about = "Print what is found of what compiling and running use, one thing a line: ok, or "
+		 "missing with what to do. Nothing but a processor that is known and one way to "
+		 "compile (LLVM and a linker, or a C compiler) is needed by every model; without "
+		 "these the exit status is 1.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 typedef struct {
 	Json json;

@@ -7,11 +7,26 @@
 
 #include "tool.h"
 
-bool load_args_given(const LoadArgs *a)
+const char *load_option_given(const LoadArgs *a)
 {
-	return a && (a->values || a->ignore_guard.n || a->output_names.n || a->ops.n ||
-		     a->loop_bound.n || a->mode.n || a->precision.n || a->seed || a->rng ||
-		     a->rng_cipher);
+	static const LoadArgs none;
+	a = a ? a : &none;
+	const OptUse all[] = {{.given = a->values, .option = "--values"},
+			      {.given = a->ignore_guard.n, .option = "--ignore-guard"},
+			      {.given = a->output_names.n, .option = "--output-names"},
+			      {.given = a->ops.n, .option = "--ops"},
+			      {.given = a->loop_bound.n, .option = "--loop-bound"},
+			      {.given = a->mode.n, .option = "--set-mode"},
+			      {.given = a->precision.n, .option = "--precision"},
+			      {.given = a->private_state.n, .option = "--private"},
+			      {.given = a->same_state.n, .option = "--state"},
+			      {.given = a->seed, .option = "--seed"},
+			      {.given = a->rng, .option = "--rng"},
+			      {.given = a->rng_cipher, .option = "--rng-cipher"}};
+	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+		if (all[k].given)
+			return all[k].option;
+	return NULL;
 }
 
 /* ---- NAME=FILE ---- */
@@ -35,6 +50,8 @@ bool add_entry(LoadArgs *a, char *arg)
 	size_t n = name_length(arg);
 	if (a->entry.n == MAX_LIST)
 		return fail_usage("more than %d entries", MAX_LIST), false;
+	if (!arg[n + 1])
+		return fail_usage("%s: expected NAME=FILE, a model file behind the =", arg), false;
 	arg[n] = 0;
 	a->entry.item[a->entry.n++] = arg;
 	a->file.item[a->file.n++] = arg + n + 1;
@@ -124,6 +141,36 @@ static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 	       (fail_usage("--seed is for --rng state: an input has the seed in it"), false);
 }
 
+static bool has_rng(const WeftTensorInfo *t, uint32_t n)
+{
+	for (uint32_t k = 0; t && k < n; k++)
+		if (!strcmp(t[k].name, "weft.rng"))
+			return true;
+	return false;
+}
+
+static bool draws(Weft *w, const WeftGraph *g)
+{
+	uint32_t ns, ni;
+	const WeftTensorInfo *s = weft_states(w, g, &ns), *i = weft_inputs(w, g, &ni);
+	return has_rng(s, ns) || has_rng(i, ni);
+}
+
+/* One of the graphs at least draws what the options are about. */
+static bool check_random(Weft *w, WeftGraph *const *g, uint32_t n, const LoadArgs *a)
+{
+	const char *given = a->seed         ? "--seed"
+			    : a->rng        ? "--rng"
+			    : a->rng_cipher ? "--rng-cipher"
+					    : NULL;
+	for (uint32_t k = 0; given && k < n; k++)
+		if (draws(w, g[k]))
+			return true;
+	return !given ||
+	       (fail("%s is for models that draw random numbers: none are drawn here", given),
+		false);
+}
+
 /* "NODE=N": of several models NAME=NODE=N. */
 static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
@@ -166,13 +213,31 @@ const char *precision_given(const LoadArgs *a, const char *entry)
 	return n ? item[n - 1] : NULL;
 }
 
-static bool set_precision(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+static uint32_t count_operators(Weft *w, const WeftGraph *g)
+{
+	uint32_t n, all = 0;
+	const WeftOpCount *op = weft_operators(w, g, &n);
+	for (uint32_t k = 0; op && k < n; k++)
+		all += op[k].count;
+	return all;
+}
+
+/* What autocast changes gets conversions. */
+static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArgs *a,
+			  const char *entry)
 {
 	const char *to = precision_given(a, entry);
 	if (to && strcmp(to, "bf16") && strcmp(to, "f16"))
 		return fail_usage("--precision is bf16 or f16, not %s", to), false;
-	return !to || weft_set_precision(
-			      w, g, strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16);
+	const uint32_t before = count_operators(w, g);
+	if (to && !weft_set_precision(w, g,
+				      strcmp(to, "f16") ? WEFT_PRECISION_BF16 : WEFT_PRECISION_F16))
+		return false;
+	return !to || !has_suffix(path, ".onnx") || count_operators(w, g) != before ||
+	       (fail("%s: --precision is for operators of PyTorch, and this model of ONNX has "
+		     "none",
+		     path),
+		false);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
@@ -202,7 +267,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	free(item);
 	free(text);
 	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
-			       set_precision(w, g, a, entry)
+			       set_precision(w, g, path, a, entry)
 		       ? g
 		       : NULL;
 }
@@ -246,11 +311,15 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))
 		return fail_usage("--private and --state are for several models, NAME=FILE"), NULL;
-	if (!a->entry.n)
-		return *one = load_file(w, path, a, NULL);
+	if (!a->entry.n) {
+		*one = load_file(w, path, a, NULL);
+		return *one && check_random(w, one, 1, a) ? *one : NULL;
+	}
 	for (uint32_t k = 0; k < a->entry.n; k++)
 		if (!(one[k] = load_file(w, a->file.item[k], a, a->entry.item[k])))
 			return NULL;
+	if (!check_random(w, one, a->entry.n, a))
+		return NULL;
 	const WeftJoinOptions o = {.size = sizeof o,
 				   .nprivate = a->private_state.n,
 				   .private_state = a->private_state.item,

@@ -131,14 +131,14 @@ bool on_device_begin(OnDevice *d)
 	WeftStatus status = {0};
 	int code = r->model->run(r->instance, r->sizes, d->tensor, d->tensor + r->ninput,
 				 (void *)(uintptr_t)d->work, &d->how, &status);
-	return code == WEFT_OK || (fail("%s: %s", r->path, status.message), false);
+	return code == WEFT_OK || (fail_status(r->path, code, status.message), false);
 }
 
 bool on_device_wait(OnDevice *d)
 {
 	WeftStatus status = {0};
 	return weft_wait(d->r->model, d->r->instance, &d->how, &status) == WEFT_OK ||
-	       (fail("%s: %s", d->r->path, status.message), false);
+	       (fail_status(d->r->path, status.code, status.message), false);
 }
 
 bool on_device_output(OnDevice *d, uint32_t k, void *out, uint64_t bytes)

@@ -7,19 +7,26 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is printed", false},
+	{"--long", "schema, other names, dtypes, definition, what deviates from PyTorch", true},
+	{"--deviating", "those whose results are not PyTorch's on purpose, and how", true},
+	{"--json", "all of that as JSON", true},
+	{0}};
+
 const Command command_ops = {
-	"ops", "list the operators there are", "[PATTERN...] [options]",
-	"Print the operators that models may hold, sorted by name: how each is defined (scalar: "
-	"one function of its\nelements; primitive; expansion: a formula of others; "
-	"code: others, by a function), and how its derivative and\n"
-	"its vmap are obtained (rule: by one of its own; expansion: by that of the others). "
-	"A PATTERN is a name or a\n"
-	"part of one; with * and ? it is a whole name, as a shell matches files.\n\n"
-	"  --long               schema, other names, dtypes, definition, "
-	"what deviates from PyTorch\n  --deviating          those whose results are not PyTorch's "
-	"on purpose, and how\n"
-	"  --json               all of that as JSON\n",
-	run};
+	.name = "ops",
+	.summary = "list the operators there are",
+	.usage = "[PATTERN...] [options]",
+	.about = "Print the operators that models may hold, sorted by name: how each is defined "
+		 "(scalar: one function of its elements; primitive; expansion: a formula of "
+		 "others; code: others, by a function), and how its derivative and its vmap are "
+		 "obtained (rule: by one of its own; expansion: by that of the others). A PATTERN "
+		 "is a name or a part of one; with * and ? it is a whole name, as a shell matches "
+		 "files.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 static bool matches(const WeftOperator *o, int n, char **pattern)
 {

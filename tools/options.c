@@ -21,6 +21,7 @@ void die_with_parent(void)
 
 static void say(const char *fmt, va_list ap)
 {
+	progress_clear();
 	fputs("weft: ", stderr);
 	vfprintf(stderr, fmt, ap);
 	fputc('\n', stderr);
@@ -54,14 +55,51 @@ int status_of(int code)
 
 int fail_open(const char *path)
 {
-	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(errno));
+	const int why = errno;
+	progress_clear();
+	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(why));
 	return 1;
+}
+
+static uint32_t count_lines(const char *text)
+{
+	uint32_t n = 0;
+	for (; (text = strchr(text, '\n')); text++)
+		n++;
+	return n;
+}
+
+/* A message is a line, but for one that repeats what another program has printed. */
+static void print_messages(Weft *w)
+{
+	const char *text = weft_messages(w);
+	const bool lines = count_lines(text) == weft_nmessages(w);
+	for (uint32_t k = 0; lines && *text; k++) {
+		const size_t n = strcspn(text, "\n");
+		const char *id = weft_message_id(w, k);
+		fprintf(stderr, "%.*s%s%s%s\n", (int)n, text, *id ? " [" : "", id, *id ? "]" : "");
+		text += n + (text[n] == '\n');
+	}
+	fputs(text, stderr);
 }
 
 int fail_messages(Weft *w)
 {
-	fputs(w ? weft_messages(w) : "weft: out of memory\n", stderr);
+	progress_clear();
+	if (w)
+		print_messages(w);
+	else
+		fputs("weft: out of memory\n", stderr);
 	return 1;
+}
+
+int fail_status(const char *path, int code, const char *message)
+{
+	const char *id = code == WEFT_ERR_INPUT   ? " [W0008]"
+			 : code == WEFT_ERR_CHECK ? " [W0009]"
+			 : code == WEFT_ERR_FILE  ? " [W0003]"
+						  : "";
+	return fail("%s%s%s%s", path ? path : "", path ? ": " : "", message, id);
 }
 
 bool same_file(const char *a, const char *b)
@@ -78,11 +116,6 @@ bool keep_input(const char *output, const char *input)
 	return spared ||
 	       (fail("%s: cannot write: this file is an input, and would be overwritten", output),
 		false);
-}
-
-void command_help(const Command *c)
-{
-	printf("usage: weft %s %s\n\n%s", c->name, c->usage, c->help);
 }
 
 static bool parse_int(const char *text, int *out)
@@ -138,9 +171,10 @@ static bool unknown(const Command *c, const Opt *opt, const char *arg)
 	for (; opt->name; opt++)
 		guess_offer(&g, opt->name, opt->name);
 	guess_offer(&g, "--help", "--help");
+	guess_offer(&g, "--help-all", "--help-all");
 	if (g.name)
 		return fail_usage("%s: no option %s%s", c->name, word, guess_text(&g)), false;
-	return fail_usage("%s: no option %s; see weft %s --help", c->name, arg, c->name), false;
+	return fail_usage("%s: no option %s; see weft %s --help-all", c->name, arg, c->name), false;
 }
 
 /* The value of a flag is true; OPT_MAYBE has "" without one. given: the bits of the options so far.
@@ -187,8 +221,9 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			literal = true;
 			continue;
 		}
-		if (!strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
-			command_help(c);
+		const bool all = !strcmp(argv[k], "--help-all");
+		if (all || !strcmp(argv[k], "--help") || !strcmp(argv[k], "-h")) {
+			command_help(c, all);
 			*argc = -1;
 			return false;
 		}
@@ -196,6 +231,14 @@ bool options_parse(const Command *c, const Opt *opt, int *argc, char **argv)
 			return false;
 	}
 	*argc = n;
+	return true;
+}
+
+bool options_used(const Command *c, const OptUse *u, size_t n)
+{
+	for (size_t k = 0; k < n; k++)
+		if (u[k].given && !u[k].used)
+			return fail_usage("%s: %s is for %s", c->name, u[k].option, u[k].of), false;
 	return true;
 }
 

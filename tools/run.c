@@ -6,48 +6,60 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "Tensors", false},
+	{"--inputs FILE",
+	 "repeatable: one call after the other, on the state that the one before left. A file with "
+	 "inputs for several calls numbers them: 0.x.0, 0.x.1, 1.x.0, ...; what a call has none of "
+	 "is as before. Outputs of several calls are 0.y.0, 1.y.0, ...",
+	 true},
+	{"--outputs FILE",
+	 ".safetensors, .npz or .npy; written whole or not at all, never over an input", true},
+	{"--load-state FILE",
+	 "begin with this state: a tensor for each one of the model's, named like it (also by a "
+	 "tied one's other names, with equal values)",
+	 false},
+	{"--save-state FILE",
+	 "write the state after the last call; may be the file it was loaded from", false},
+	{"--json", "print shapes and time", true},
+	PROGRESS_HELP,
+	{NULL, "How it runs", false},
+	{"--threads N", "default: as many as there are processors", true},
+	{"--entry NAME", "which one to run where there are several", false},
+	{"--backend jit|c|llvm|loops|gpu-host|interp",
+	 "compiled in this process (jit: the default where weft has LLVM), to an object by a C "
+	 "compiler (c) or by LLVM and a linker (llvm); its loop IR interpreted, "
+	 "with every access to memory checked (loops: slow, needs no compiler); "
+	 "of a target that is a GPU its CUDA C, "
+	 "compiled by a C++ compiler for this processor (gpu-host); or the graph interpreted "
+	 "(interp)",
+	 true},
+	{"--device cuda|cuda:N", "run on a GPU of this machine; a model file is compiled for it",
+	 false},
+	{"--target NAME|FILE", "for a model file: see weft compile", false},
+	{"--tune NAME|FILE", "for a model file: see weft compile", false},
+	{"--cc COMMAND", "for a model file: C compiler, and --backend c", false},
+	MODE_HELP("(default: inputs)"),
+	LOAD_HELP,
+	{0}};
+
 const Command command_run = {
-	"run", "run a model on tensors from a file",
-	"MODEL|MODEL.so|NAME=MODEL... --inputs FILE --outputs FILE [options]",
-	"Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz file, or "
-	"those named\n"
-	"like the model's inputs; outputs are y.0, y.1, ... A single input or output may be a .npy "
-	"file.\n"
-	"Complex tensors are stored as real pairs listed in the metadata of the file.\n\n"
-	"  --entry NAME         which one to run where there are several\n"
-	"  --inputs FILE        may be repeated: one call after the other, "
-	"on the state that the one before left. A\n                       file with inputs for "
-	"several calls numbers them: 0.x.0, 0.x.1, 1.x.0, ...; what a call\n"
-	"                       has none of is as before. Outputs of several calls are 0.y.0, "
-	"1.y.0, ...\n  --outputs FILE       .safetensors, .npz or .npy; "
-	"written whole or not at all, never "
-	"over an input\n"
-	"  --load-state FILE    begin with this state: a tensor for each one of the model's, "
-	"named like it\n                       (also by a tied one's other names, with equal "
-	"values)\n"
-	"  --save-state FILE    write the state after the last call; "
-	"may be the file it was loaded from\n  --backend jit|c|llvm|loops|gpu-host|interp   "
-	"compiled in this process (the default where weft has "
-	"LLVM), to an\n"
-	"                       object by a C compiler or by LLVM and a linker; "
-	"its loop IR interpreted, with\n                       every access to memory checked "
-	"(slow, needs no compiler); of a target that is a\n"
-	"                       GPU its CUDA C, compiled by a C++ compiler for this processor; "
-	"or the graph interpreted\n"
-	MODE_HELP("(default: inputs)\n")
-	"  --threads N          default: as many as there are processors\n"
-	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
-	"  --target NAME, --tune NAME, --cc COMMAND   for a model file: see weft compile\n"
-	LOAD_HELP
-	"  --json               print shapes and time\n",
-	run};
+	.name = "run",
+	.summary = "run a model on tensors from a file",
+	.usage = "MODEL|MODEL.so|NAME=MODEL... --inputs FILE --outputs FILE [options]",
+	.about = "Run a model. Inputs are the tensors x.0, x.1, ... of a .safetensors or .npz "
+		 "file, or those named like the model's inputs; outputs are y.0, y.1, ... A single "
+		 "input or output may be a .npy file.",
+	.more = "Complex tensors are stored as real pairs listed in the metadata of the file.",
+	.row = rows,
+	.run = run};
 
 typedef struct {
 	StringList inputs;
 	const char *outputs, *backend, *device, *entry, *load_state, *save_state, *mode, *wrt;
 	ModeArgs transform;
 	int threads;
-	bool json;
+	bool json, progress;
 	WeftOptions o;
 	LoadArgs load;
 } Args;
@@ -174,6 +186,7 @@ static bool call(Session *s, const WeftTensor *in)
 	if (!runner_prepare(r, in))
 		return false;
 	double start = now();
+	progress_show("call %u", (unsigned)s->ncall + 1);
 	bool ok = runner_call(r, in, s->a->threads, NULL, NULL);
 	s->seconds += now() - start;
 	return ok && keep_outputs(s);
@@ -204,7 +217,9 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 	bool ok = !a->load_state || runner_load_state(r, w, a->load_state);
 	for (uint32_t k = 0; ok && k < a->inputs.n; k++)
 		ok = call_with(&s, a->inputs.item[k]);
+	progress_show("writing %s", a->outputs);
 	ok = ok && write_outputs(&s) && (!a->save_state || runner_save_state(r, w, a->save_state));
+	progress_end();
 	if (ok && a->json)
 		describe(&s);
 	for (uint32_t k = 0; k < s.ncall; k++)
@@ -256,7 +271,7 @@ static bool run_model(Args *a, const char *model)
 	bool ok = w ? ask(w, a) : (fail("out of memory"), false);
 	if (ok && runner_open(&r, model, &ro)) {
 		if (r.w && weft_nmessages(r.w)) /* warnings */
-			fputs(weft_messages(r.w), stderr);
+			progress_clear(), fputs(weft_messages(r.w), stderr);
 		ok = execute(w, &r, a);
 		runner_close(&r);
 	} else {
@@ -286,6 +301,7 @@ static int run(int argc, char **argv)
 			   {"--tune", OPT_STRING, &a.o.tune},
 			   {"--cc", OPT_STRING, &a.o.cc},
 			   {"--json", OPT_FLAG, &a.json},
+			   {"--progress", OPT_FLAG, &a.progress},
 			   LOAD_OPTIONS(&a.load),
 			   {0}};
 	if (!options_parse(&command_run, opt, &argc, argv))
@@ -297,5 +313,8 @@ static int run(int argc, char **argv)
 	const char *model = a.load.entry.n ? entry_file(&a.load, a.entry) : argv[1];
 	if (!model || !check_paths(&a, model))
 		return 1;
+	progress_begin(a.progress);
+	progress_show("reading %s", model);
+	a.o.progress = progress_phase;
 	return run_model(&a, model) ? 0 : 1;
 }

@@ -35,9 +35,26 @@ bool parse_backend(const char *text, RunBackend *out)
 		false);
 }
 
-RunBackend backend_resolve(RunBackend b)
+RunBackend backend_resolve(RunBackend b, const WeftOptions *o)
 {
-	return b != RUN_DEFAULT ? b : weft_has_llvm() ? RUN_JIT : RUN_C;
+	return b != RUN_DEFAULT ? b : (o && o->cc) || !weft_has_llvm() ? RUN_C : RUN_JIT;
+}
+
+bool runner_backend_takes(RunBackend b, const WeftOptions *o)
+{
+	const char *given = !o          ? NULL
+			    : o->target ? "--target"
+			    : o->tune   ? "--tune"
+			    : o->cc     ? "--cc"
+					: o->op_by_op ? "--op-by-op" : NULL;
+	if (b == RUN_INTERP && given)
+		return fail_usage("%s is for compiled code: --backend interp interprets the graph",
+				  given),
+		       false;
+	return !o || !o->cc || (b != RUN_JIT && b != RUN_LOOPS) ||
+	       (fail_usage("--cc is for --backend c: no C compiler takes part in %s",
+			   b == RUN_JIT ? "jit" : "loops"),
+		false);
 }
 
 void backend_note(RunBackend b)
@@ -115,7 +132,7 @@ static bool open_model(Runner *r, const char *path, const RunnerOptions *o)
 		return fail("%s: %s", path, wrong), r->model = NULL, false;
 	int code = r->model->open(r->model, &how, &r->instance, &status);
 	if (code != WEFT_OK && !(o->shown && code == WEFT_ERR_DEVICE))
-		return fail("%s: %s", path, status.message), false;
+		return fail_status(path, code, status.message), false;
 	if (WEFT_HAS(r->model->size, WeftModel, wait) && r->model->wait)
 		r->device = (WeftDevice){WEFT_CUDA, how.device.id};
 	if (!find_entry(r, path))
@@ -233,8 +250,9 @@ static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 /* Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
-	return o->remote || (o->device && o->backend == RUN_DEFAULT) ? o->backend
-								     : backend_resolve(o->backend);
+	return o->remote || (o->device && o->backend == RUN_DEFAULT)
+		       ? o->backend
+		       : backend_resolve(o->backend, o->compile);
 }
 
 static WeftBackend compiler_of(RunBackend b)
@@ -251,41 +269,14 @@ static bool takes_no_target(const char *path, const WeftOptions *c)
 			    : c->target ? "--target"
 			    : c->tune   ? "--tune"
 			    : c->cc     ? "--cc"
-					: NULL;
+					: c->op_by_op ? "--op-by-op" : NULL;
 	return !given || (fail("%s is compiled: %s is for model files", path, given), false);
 }
 
-static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
+/* What has been loaded. */
+static bool open_loaded(Runner *r, const char *path, const RunnerOptions *o, RunBackend backend)
 {
 	WeftOptions c = {.size = sizeof c};
-	WeftDevice device;
-	RunBackend backend = choose(o);
-	if (!parse_device(o->device, &device))
-		return false;
-	r->interp = backend == RUN_INTERP;
-	r->remote = r->interp ? NULL : o->remote;
-	bool in_process = backend == RUN_JIT || backend == RUN_LOOPS;
-	if (r->remote && in_process)
-		return fail("with a runner --backend is c or llvm: it needs a file"), false;
-	if (is_shared_object(path)) {
-		if (r->remote)
-			return fail("%s: with a runner name the model file", path), false;
-		if (o->backend != RUN_DEFAULT)
-			return fail("%s is compiled: --backend is for model files", path), false;
-		if (o->mode && o->mode->mode)
-			return fail("%s is compiled: --mode is for model files", path), false;
-		if (load_args_given(o->load))
-			return fail("%s is compiled: --ignore-guard, --output-names, --ops, --seed "
-				    "and --rng are for model files",
-				    path),
-			       false;
-		return takes_no_target(path, o->compile) && open_object(r, path, o);
-	}
-	if (!o->remote)
-		backend_note(o->backend);
-	r->w = weft_new();
-	if (!load_graph(r, path, o->load) || (o->mode && o->mode->mode && !mode_apply(r, o->mode)))
-		return false;
 	if (o->compile)
 		c = *o->compile;
 	if (o->device && o->backend != RUN_DEFAULT)
@@ -295,17 +286,49 @@ static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 	c.backend = compiler_of(backend);
 	c.backend_name = backend == RUN_GPU_HOST ? "gpu-host" : NULL;
 	link_with_ops(&c, o->load);
-	if (!r->interp)
-		return in_process ? open_in_process(r, path, &c, backend == RUN_LOOPS, o)
-				  : open_compiled(r, &c, o);
-	return open_graph(r) && runner_begin_state(r);
+	if (r->interp)
+		return open_graph(r) && runner_begin_state(r);
+	return backend == RUN_JIT || backend == RUN_LOOPS
+		       ? open_in_process(r, path, &c, backend == RUN_LOOPS, o)
+		       : open_compiled(r, &c, o);
 }
 
-bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
+static bool open_runner(Runner *r, const char *path, const RunnerOptions *o)
 {
-	*r = (Runner){
-		.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
-	bool ok = open_runner(r, path, o);
+	WeftDevice device;
+	RunBackend backend = choose(o);
+	if (!parse_device(o->device, &device))
+		return false;
+	r->interp = backend == RUN_INTERP;
+	r->remote = o->remote;
+	bool in_process = backend == RUN_JIT || backend == RUN_LOOPS;
+	if (r->remote && (in_process || r->interp))
+		return fail("with a runner --backend is c or llvm: it needs a file"), false;
+	if (is_shared_object(path)) {
+		if (r->remote)
+			return fail("%s: with a runner name the model file", path), false;
+		if (o->backend != RUN_DEFAULT)
+			return fail("%s is compiled: --backend is for model files", path), false;
+		if (o->mode && o->mode->mode)
+			return fail("%s is compiled: --mode is for model files", path), false;
+		if (load_option_given(o->load))
+			return fail("%s is compiled: %s is for model files", path,
+				    load_option_given(o->load)),
+			       false;
+		return takes_no_target(path, o->compile) && open_object(r, path, o);
+	}
+	if (!runner_backend_takes(backend, o->compile))
+		return false;
+	if (!o->remote)
+		backend_note(o->backend);
+	r->w = weft_new();
+	if (!load_graph(r, path, o->load) || (o->mode && o->mode->mode && !mode_apply(r, o->mode)))
+		return false;
+	return open_loaded(r, path, o, backend);
+}
+
+static bool end_open(Runner *r, bool ok)
+{
 	if (ok)
 		r->result = calloc(r->noutput + 1, sizeof *r->result);
 	if (ok && !r->result)
@@ -313,6 +336,27 @@ bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
 	if (!ok)
 		runner_close(r);
 	return ok;
+}
+
+bool runner_open(Runner *r, const char *path, const RunnerOptions *o)
+{
+	*r = (Runner){
+		.path = path, .want = o->entry, .any = o->any_entry, .share_all = o->share_all};
+	return end_open(r, open_runner(r, path, o));
+}
+
+bool runner_take(Runner *r, Weft *w, WeftGraph *g, const char *path, const RunnerOptions *o)
+{
+	const RunBackend backend = choose(o);
+	*r = (Runner){.path = path,
+		      .w = w,
+		      .lent = true,
+		      .g = g,
+		      .one = g,
+		      .interp = backend == RUN_INTERP,
+		      .share_all = o->share_all};
+	return end_open(r, runner_backend_takes(backend, o->compile) &&
+				   open_loaded(r, path, o, backend));
 }
 
 static void free_results(Runner *r)
@@ -363,7 +407,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 		return true;
 	}
 	if (r->model->sizes(r->instance, r->which, inputs, r->sizes, &status) != WEFT_OK)
-		return fail("%s: %s", r->path, status.message), false;
+		return fail_status(r->path, status.code, status.message), false;
 	for (uint32_t k = 0; k < r->noutput; k++)
 		if (!alloc_result(r, k))
 			return fail("out of memory"), false;
@@ -395,7 +439,7 @@ bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile p
 			 .profile_user = user};
 	if (r->model->run(r->instance, r->sizes, inputs, r->result, r->work, &c, &status) !=
 	    WEFT_OK)
-		return fail("%s: %s", r->path, status.message), false;
+		return fail_status(r->path, status.code, status.message), false;
 	return true;
 }
 
@@ -408,7 +452,7 @@ bool runner_reset(Runner *r)
 	if (!r->model || !r->model->nstate ||
 	    r->model->state_reset(r->instance, &status) == WEFT_OK)
 		return true;
-	return fail("%s", status.message), false;
+	return fail_status(NULL, status.code, status.message), false;
 }
 
 void runner_close(Runner *r)
@@ -424,7 +468,8 @@ void runner_close(Runner *r)
 	if (r->so)
 		dlclose(r->so);
 	remove_folder(r);
-	weft_free(r->w);
+	if (!r->lent)
+		weft_free(r->w);
 	*r = (Runner){0};
 }
 
@@ -488,21 +533,42 @@ static bool is_input_name(const Runner *r, const char *name)
 	return false;
 }
 
+/* "x, mask", in the order of x.0, x.1, ...; of many the first. */
+static const char *names_of_inputs(const Runner *r, char text[400])
+{
+	size_t n = 0;
+	*text = 0;
+	for (uint32_t k = 0; k < r->ninput; k++) {
+		const char *name = runner_input(r, k)->name;
+		if (n + strlen(name) + 30 > 400) {
+			snprintf(text + n, 400 - n, ", ... (%u more)", (unsigned)(r->ninput - k));
+			break;
+		}
+		n += (size_t)snprintf(text + n, 400 - n, "%s%s", k ? ", " : "", name);
+	}
+	return text;
+}
+
 bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 {
-	bool named = false;
-	for (uint32_t k = 0; k < weft_tensors_count(t); k++)
+	bool named = false, numbered = has_suffix(file, ".npy"); /* a .npy is named as it likes */
+	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
 		named |= is_input_name(r, without_call(weft_tensors_name(t, k)));
+		numbered |= asked_input(without_call(weft_tensors_name(t, k))) >= 0;
+	}
+	named |= !numbered; /* or nothing of the file is an input */
 	for (uint32_t k = 0; k < weft_tensors_count(t); k++) {
 		const char *name = without_call(weft_tensors_name(t, k));
 		if (is_input_name(r, name) ||
 		    !(asked_input(name) >= (int64_t)r->ninput || (named && !strchr(name, '.'))))
 			continue;
 		Guess g = {.word = name};
+		char names[400];
 		for (uint32_t i = 0; i < r->ninput; i++)
 			guess_offer(&g, runner_input(r, i)->name, runner_input(r, i)->name);
-		return fail("%s: tensor %s is no input of %s, which takes %u%s%s", file,
-			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput, guess_text(&g),
+		return fail("%s: tensor %s is no input of %s, which takes %u%s%s%s%s", file,
+			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+			    r->ninput ? ": " : "", names_of_inputs(r, names), guess_text(&g),
 			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input "
 							   "too is a constant: docs/onnx.md)"
 							 : ""),

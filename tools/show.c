@@ -11,31 +11,42 @@
 extern char **environ;
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is shown", false},
+	{"--graph", "the graph only", true},
+	{"--after PASS", "the graph after that pass only; --after list names the passes", true},
+	{"--kernels", "the kernels only", true},
+	{"--svg FILE", "draw the graph with graphviz (needs the command dot)", false},
+	{"--entry NAME", "of several entries only that one", false},
+	{"--json", "print everything but the graph as JSON", true},
+	{NULL, "Without a model", false},
+	{"--targets",
+	 "the targets there are: vector bytes and registers, caches, whether the runtime is there "
+	 "to link for it, whether this machine runs it, what it needs",
+	 true},
+	{"--backends", "the back ends there are, and whether they are found", false},
+	{"--backend-library FILE", "with --backends: those of a library too (repeatable)", false},
+	{NULL, "How it would be compiled", false},
+	{"--target NAME|FILE",
+	 "for --kernels: see weft compile; without a model: what is known of that target", false},
+	{"--tune NAME|FILE", "for --kernels: see weft compile", false},
+	{"--device cuda|cuda:N",
+	 "show the part of the file for this GPU (without a GPU: the first GPU part); with "
+	 "--kernels, compile for this GPU",
+	 false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_show = {
-	"show", "look into a model", "MODEL|MODEL.so|NAME=MODEL... [options]",
-	"Print a model's graph as text, its inputs, outputs, symbols with ranges, guards and "
-	"operators, and\n"
-	"the kernels with the algorithm chosen for each and why; of a shared object its "
-	"manifest.\n\n"
-	"  --entry NAME         of several entries only that one\n"
-	"  --graph              the graph only\n"
-	"  --after PASS         the graph after that pass only; --after list names the passes\n"
-	"  --kernels            the kernels only\n"
-	"  --svg FILE           draw the graph with graphviz (needs the command dot)\n"
-	"  --tune NAME          for --kernels: see weft compile\n"
-	"  --device cuda[:N]    show the part of the file for this GPU (without a GPU: the first\n"
-	"                       GPU part); with --kernels, compile for this GPU\n"
-	"  --target NAME        for --kernels: see weft compile; without a model: what is known of "
-	"that target\n"
-	"  --targets            the targets there are: vector bytes and registers, caches, whether "
-	"the runtime\n"
-	"                       is there to link for it, whether this machine runs it, "
-	"what it needs\n  --backends           the back ends there are, "
-	"and whether they are found\n"
-	"  --backend-library F  with --backends: those of a library too (may be repeated)\n"
-	LOAD_HELP
-	"  --json               print everything but the graph as JSON\n",
-	run};
+	.name = "show",
+	.summary = "look into a model",
+	.usage = "MODEL|MODEL.so|NAME=MODEL... [options]",
+	.about = "Print a model's graph as text, its inputs, outputs, symbols with ranges, guards "
+		 "and operators, and the kernels with the algorithm chosen for each and why; of a "
+		 "shared object its manifest.",
+	.more = "",
+	.row = rows,
+	.run = run};
 
 typedef struct {
 	const char *after, *svg, *entry, *device;
@@ -403,9 +414,12 @@ static void open_entry(Json *j, const char *name)
 static int show_object(const char *path, const Args *a)
 {
 	Runner r;
-	RunnerOptions ro = {
-		.entry = a->entry, .any_entry = true, .shown = true, .device = a->device,
-		.compile = &a->o};
+	RunnerOptions ro = {.entry = a->entry,
+			    .any_entry = true,
+			    .shown = true,
+			    .device = a->device,
+			    .load = &a->load,
+			    .compile = &a->o};
 	Json j = {.f = a->json ? stdout : NULL};
 	if (!runner_open(&r, path, &ro))
 		return 1;
@@ -559,6 +573,34 @@ static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args 
 	return planned || (fail_messages(w), false);
 }
 
+/* compiled: a shared object is shown; listed: targets or back ends, without a model. */
+static bool check_options(const Args *a, bool compiled, bool listed)
+{
+	const bool plan = a->kernels || (!a->graph && !a->after && !a->svg);
+	const char *load = load_option_given(&a->load);
+	const OptUse use[] = {
+		{a->o.tune, plan && !listed, "--tune", "--kernels"},
+		{a->o.target, plan || listed, "--target", "--kernels"},
+		{a->device, (plan && !a->o.target && !listed) || compiled, "--device",
+		 "--kernels without --target"},
+		{a->backend_library.n, a->backends, "--backend-library", "--backends"},
+		{a->json, !a->svg && !a->graph && !a->after, "--json",
+		 "all but the graph"},
+		{a->kernels || a->graph, !a->svg, a->kernels ? "--kernels" : "--graph",
+		 "text: --svg draws the graph"},
+		{a->graph || a->kernels || a->after || a->svg || a->entry, !listed,
+		 a->graph     ? "--graph"
+		 : a->kernels ? "--kernels"
+		 : a->after   ? "--after"
+		 : a->svg     ? "--svg"
+			      : "--entry",
+		 "a model"},
+		{load, !listed, load, "a model"},
+		{a->backends, !a->targets && !a->o.target, "--backends",
+		 "back ends alone, without --targets and --target"}};
+	return options_used(&command_show, use, sizeof use / sizeof *use);
+}
+
 static int run(int argc, char **argv)
 {
 	Args a = {.o = {.size = sizeof a.o}};
@@ -586,6 +628,10 @@ static int run(int argc, char **argv)
 	if (!take_entries(&a.load, &argc, argv))
 		return 1;
 	uint32_t n = a.load.entry.n;
+	const bool listed = argc == 1 && !n && (a.targets || a.o.target || a.backends),
+		   compiled = !n && argc == 2 && is_shared_object(argv[1]);
+	if (!check_options(&a, compiled, listed))
+		return 1;
 	if (argc == 1 && !n && (a.targets || a.o.target))
 		return show_targets(a.o.target, a.json);
 	if (argc == 1 && !n && a.backends)
@@ -602,7 +648,6 @@ static int run(int argc, char **argv)
 	for (uint32_t k = 0; a.svg && k < (n ? n : 1); k++)
 		if (!keep_input(a.svg, n ? a.load.file.item[k] : argv[1]))
 			return 1;
-	bool compiled = !n && is_shared_object(argv[1]);
 	if (compiled && (a.svg || a.graph || a.after))
 		return fail("%s is compiled: --graph, --after and --svg are for model files",
 			    argv[1]);

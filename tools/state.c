@@ -48,7 +48,7 @@ static bool move(const Runner *r, uint32_t k, const WeftTensor *t, bool set)
 	}
 	int code = set ? r->model->state_set(r->instance, k, t, &status)
 		       : r->model->state_get(r->instance, k, t, &status);
-	return code == WEFT_OK || (fail("%s", status.message), false);
+	return code == WEFT_OK || (fail_status(NULL, code, status.message), false);
 }
 
 /* ---- the interpreter's own ---- */

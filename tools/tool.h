@@ -10,18 +10,28 @@
 
 #include "weft.h"
 
+/* A line of help: an option with what it takes, "--inputs FILE", and what it does; or the heading
+ * of a group, without an option. Rows end with one that has no text. Texts are broken into
+ * lines. */
+typedef struct {
+	const char *option, *text;
+	bool first; /* one of the few that one needs first: --help has it */
+} HelpRow;
+
 /* A subcommand. run: argv[0] is the command's name; returns an exit status: 0, or 1 after it has
  * printed what failed. */
 typedef struct {
-	const char *name, *summary, *usage, *help;
+	const char *name, *summary, *usage;
+	const char *about, *more; /* paragraphs of --help, and further ones of --help-all, or "" */
+	const HelpRow *row;
 	int (*run)(int argc, char **argv);
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_show,
-	command_ops, command_doctor;
+	command_bisect, command_ops, command_doctor;
 
-/* Prints the answer to --help on stdout. */
-void command_help(const Command *);
+/* Prints the answer to --help, or to --help-all, on stdout. */
+void command_help(const Command *, bool all);
 
 /* Whether s ends with `suffix`, or is it. */
 static inline bool has_suffix(const char *s, const char *suffix)
@@ -72,8 +82,16 @@ typedef struct {
  * argv, behind argv[0]; *argc becomes their number + 1. "--" ends the options. Values are not
  * copied. Returns false after a message: an unknown option, an option other than a flag or a list
  * that is given twice, or a value that is missing, empty or wrong; also, with *argc -1, after
- * printing the answer to --help or -h on stdout. */
+ * printing the answer to --help, -h or --help-all on stdout. */
 bool options_parse(const Command *, const Opt *, int *argc, char **argv);
+/* Whether an option is given, and whether it has an effect beside the others. */
+typedef struct {
+	bool given, used;
+	const char *option, *of; /* "--python", and what it is for: "--against" */
+} OptUse;
+/* Whether each of n options that is given has an effect. Returns false after a message: the first
+ * other one. */
+bool options_used(const Command *, const OptUse *, size_t n);
 /* Whether both paths name one file that exists, also through links. */
 bool same_file(const char *, const char *);
 /* Checks that an output does not overwrite an input: that both are not one regular file. input
@@ -106,27 +124,40 @@ typedef struct {
 		"--output-names", OPT_LIST, &(a)->output_names                                     \
 	}
 #define LOAD_HELP                                                                                  \
-	"  --ops LIBRARY        a shared library of operators (weft_op.h; repeatable)\n"           \
-	"  --ignore-guard TEXT  do not check this condition on the inputs, which weft cannot\n"    \
-	"                       express (repeatable)\n"                                            \
-	"  --loop-bound NODE=N  most rounds of that loop on data, for gradients (repeatable)\n"    \
-	"  --set-mode train|eval  the graph of the model in that mode (docs/transforms.md)\n"      \
-	"  --precision bf16|f16 like torch.autocast\n"                                             \
-	"  --output-names A,B   call the outputs so (of several models NAME=A,B; of "              \
-	"--ignore-guard\n"                                                                         \
-	"                       NAME=TEXT)\n"                                                      \
-	"  --private TENSOR     of several models: state of that name is not shared "              \
-	"(repeatable)\n"                                                                           \
-	"  --state A.X=B.Y      of several models: state Y of B is X of A (repeatable)\n"          \
-	"  --seed N             of random numbers, the state weft.rng (default 0)\n"               \
-	"  --rng state|input    whether weft.rng is state or an input\n"                           \
-	"  --rng-cipher NAME    of random bits: philox (default), aes128-ctr\n"                    \
-	"  --values FILE        inputs of an ONNX model (x.0, ..., or by name), which its code "   \
-	"may fix\n"
+	{NULL, "The model", false},                                                                \
+		{"--set-mode train|eval", "the graph of the model in that mode "                   \
+					  "(docs/transforms.md)", false},                          \
+		{"--precision bf16|f16", "compute as under torch.autocast", false},                \
+		{"--values FILE", "inputs of an ONNX model (x.0, ..., or by name), which its "     \
+				  "code may fix", false},                                          \
+		{"--output-names A,B", "call the outputs so", false},                              \
+		{"--ops LIBRARY", "a shared library of operators (weft_op.h; repeatable)", false}, \
+		{"--ignore-guard TEXT", "do not check this condition on the inputs, which weft "   \
+					"cannot express (repeatable)", false},                     \
+		{"--loop-bound NODE=N", "most rounds of that loop on data, for gradients "         \
+					"(repeatable)", false},                                    \
+		{NULL, "Random numbers", false},                                                   \
+		{"--seed N", "the first value of the state weft.rng (default 0)", false},          \
+		{"--rng state|input", "whether weft.rng is state or an input", false},             \
+		{"--rng-cipher philox|aes128-ctr", "what makes random bits (default philox)",      \
+		 false},                                                                           \
+		{NULL, "Several models, NAME=MODEL (options above that are for one of them: "      \
+		       "NAME=VALUE)", false},                                                      \
+		{"--private TENSOR", "state of that name is not shared (repeatable)", false},      \
+	{                                                                                          \
+		"--state A.X=B.Y", "state Y of B is X of A (repeatable)", false                    \
+	}
+/* The row of help of --progress. */
+#define PROGRESS_HELP                                                                              \
+	{                                                                                          \
+		"--progress",                                                                      \
+			"say on standard error how far it is, also where that is no terminal",     \
+			false                                                                      \
+	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
 bool is_entry(const char *arg);
 /* Adds the entry NAME=FILE (is_entry). Cuts arg in two, and refers to it: arg must stay valid.
- * Returns false after a message: too many entries. */
+ * Returns false after a message: FILE is empty, or there are too many entries. */
 bool add_entry(LoadArgs *, char *arg);
 /* Moves all NAME=FILE (is_entry) from argv[1], argv[2], ... into the LoadArgs; *argc is then the
  * number of arguments that are left, argv[0] included. Returns false after a message: there are
@@ -142,9 +173,9 @@ const char *entry_file(const LoadArgs *, const char *entry);
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
 /* Returns what --precision says of the entry (NULL: of the only file): "bf16", "f16", or NULL. */
 const char *precision_given(const LoadArgs *, const char *entry);
-/* Whether an option is given that changes how a single model file is loaded: entries, --private and
- * --state do not count. a may be NULL. */
-bool load_args_given(const LoadArgs *a);
+/* Returns the first option that is given of those that change how model files are loaded, "--seed";
+ * NULL: none is. Entries do not count. a may be NULL. */
+const char *load_option_given(const LoadArgs *a);
 /* Sets WeftOptions.link to the libraries of --ops, as a reference to the LoadArgs, unless the
  * options name libraries, or LoadArgs is NULL. For shared objects that this process loads. */
 void link_with_ops(WeftOptions *, const LoadArgs *);
@@ -163,8 +194,12 @@ int fail_usage(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int status_of(int code);
 /* Prints on stderr that a file cannot be opened, with the reason that errno has. Returns 1. */
 int fail_open(const char *path);
-/* Prints the messages of a Weft on stderr; of NULL, that there is no memory. Returns 1. */
+/* Prints the messages of a Weft on stderr, each with the number of its kind if it has one
+ * ("[W0001]", weft_message_id); of NULL, that there is no memory. Returns 1. */
 int fail_messages(Weft *);
+/* Prints as fail() what a compiled model says of a call that ended with that code (WeftStatus),
+ * with the number of its kind. path: of the model; NULL: none. Returns 1. */
+int fail_status(const char *path, int code, const char *message);
 
 /* Called in a child process: asks the system to end it when its parent ends. */
 void die_with_parent(void);
@@ -180,6 +215,29 @@ int show_backends(const StringList *libraries, bool json);
 /* Prints all targets (name NULL), or those that a name, list or file names as --target does, on
  * stdout. Returns an exit status. */
 int show_targets(const char *name, bool json);
+
+/* ---- the terminal ---- */
+
+/* Returns the columns that output to a descriptor has room for: $COLUMNS, else those of the
+ * terminal, else 100. */
+int terminal_width(int fd);
+
+/* The line on stderr that says how far the command is. It is rewritten, and shown once a second has
+ * passed, if stderr is a terminal or `always`. Without progress_begin the other functions do
+ * nothing. A line is never longer than the terminal is wide. */
+void progress_begin(bool always);
+/* Sets what stands in front of all further lines. */
+void progress_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+void progress_show(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Shows a phase of a compilation, as a WeftProgress; user is not used. */
+void progress_phase(void *user, const char *phase, uint32_t done, uint32_t total);
+/* Removes the line: call it before anything is printed. The next progress_show shows it again. */
+void progress_clear(void);
+/* Removes the line for good. */
+void progress_end(void);
+/* To be called first in a forked child, whose stderr may be another: it goes on with the line, or
+ * (shows false) leaves it to the parent. */
+void progress_child(bool shows);
 
 /* ---- JSON ---- */
 
@@ -222,11 +280,15 @@ typedef enum {
 /* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
  * message. */
 bool parse_backend(const char *text, RunBackend *);
-/* RUN_DEFAULT becomes RUN_JIT if LLVM is found, else RUN_C; others are returned unchanged. */
-RunBackend backend_resolve(RunBackend);
+/* RUN_DEFAULT becomes RUN_C with the option cc, else RUN_JIT if LLVM is found, else RUN_C; others
+ * are returned unchanged. The options may be NULL. */
+RunBackend backend_resolve(RunBackend, const WeftOptions *);
 /* Prints a note on stderr if RUN_DEFAULT is given and LLVM is not found: a C compiler is used. Only
  * the first call with RUN_DEFAULT prints; children that are forked later do not repeat the note. */
 void backend_note(RunBackend);
+/* Whether the back end, not RUN_DEFAULT, has a use for the options of a compilation. Returns false
+ * after a message: one is set that it would not read. The options may be NULL. */
+bool runner_backend_takes(RunBackend, const WeftOptions *);
 
 /* A function transform of the model (--mode), and the names that files of tensors have for its
  * inputs and outputs (mode.c). */
@@ -241,25 +303,32 @@ typedef struct {
 	const char *randomness;  /* of vmap: "error", "same", "different"; NULL: the first */
 	const char *in_dims, *out_dims; /* of vmap: "0,none,-1"; NULL: 0 */
 } ModeArgs;
-/* by_default: the default of --wrt, lines of a paragraph. */
+/* Rows of help. by_default: the default of --wrt. */
 #define MODE_HELP(by_default)                                                                      \
-	"  --mode vjp|jvp|vmap  of the model transformed: gradients g.<i> of the inputs from "     \
-	"cotangents ct.<i> of the\n"                                                               \
-	"                       outputs; tangents jy.<i> of the outputs from tangents t.<i> of "   \
-	"the inputs; results vy.<i>\n"                                                             \
-	"                       of a batch of inputs vx.<i>, where others are x.<i>. Cotangents "  \
-	"and tangents that are not\n"                                                              \
-	"                       there are zero; of a model whose output 0 is one number, a loss, " \
-	"without any its is 1\n"                                                                   \
-	"  --wrt LIST           what is differentiated by: inputs, params (gradients gp.NAME, "    \
-	"tangents tp.NAME), or names,\n"                                                           \
-	"                       with commas between " by_default                                   \
-	"  --randomness KIND    of vmap: random numbers are an error (default), same, or "         \
-	"different\n"                                                                              \
-	"  --in-dims LIST, --out-dims LIST  of vmap: which dimension of a vx.<i> and a vy.<i> is " \
-	"the batch (0), one number\n"                                                              \
-	"                       for all or one for each; negative: from the last; none: it has "   \
-	"none\n"
+	{NULL, "Transforms", false},                                                               \
+		{"--mode vjp|jvp|vmap",                                                            \
+		 "vjp: gradients g.<i> of the inputs from cotangents ct.<i> of the outputs. jvp: " \
+		 "tangents jy.<i> of the outputs from tangents t.<i> of the inputs. vmap: "        \
+		 "results "                                                                        \
+		 "vy.<i> of a batch of inputs vx.<i>, where others are x.<i>. Cotangents and "     \
+		 "tangents that are not there are zero; of a model whose output 0 is one number, " \
+		 "a loss, without any its is 1",                                                   \
+		 false},                                                                           \
+		{"--wrt LIST",                                                                     \
+		 "what is differentiated by: inputs, params (gradients gp.NAME, "                  \
+		 "tangents tp.NAME), or names, with commas between " by_default,                   \
+		 false},                                                                           \
+		{"--randomness error|same|different",                                              \
+		 "random numbers of vmap: an error (default), the same, or different ones",        \
+		 false},                                                                           \
+		{"--in-dims LIST",                                                                 \
+		 "of vmap: which dimension of a vx.<i> is the batch (0): one "                     \
+		 "number for all or one for each; negative: from the last; "                       \
+		 "none: it has none",                                                              \
+		 false},                                                                           \
+	{                                                                                          \
+		"--out-dims LIST", "the same of a vy.<i>", false                                   \
+	}
 /* Sets mode and wrt of the ModeArgs from the values of --mode and --wrt (NULL: not given), and
  * checks that the other options in it (randomness, in_dims, out_dims), which the caller has set,
  * fit the mode. Returns false after a message. */
@@ -309,7 +378,8 @@ typedef struct {
 /* A runner: one entry of a model that is open for execution, by a compiled model or by the
  * reference interpreter. */
 typedef struct {
-	Weft *w;          /* owned; NULL for a shared object */
+	Weft *w;          /* owned (but see runner_take); NULL for a shared object */
+	bool lent;        /* the Weft is the caller's */
 	WeftGraph *g;     /* the model; NULL for a shared object */
 	WeftGraph *one;   /* the graph of the entry */
 	const char *path; /* of the model file or shared object */
@@ -346,6 +416,10 @@ typedef struct {
  * path and the texts of the options must stay valid. Returns false after a message; the runner is
  * zeros then. */
 bool runner_open(Runner *, const char *path, const RunnerOptions *);
+/* Opens a graph of a Weft that stays the caller's, as runner_open opens what it has loaded. path:
+ * for messages. Options of loading and --mode have no effect. Returns false after a message, which
+ * may be recorded in the Weft, too. */
+bool runner_take(Runner *, Weft *, WeftGraph *, const char *path, const RunnerOptions *);
 /* Prepares calls with inputs of these shapes, inputs[r->ninput]: solves sizes, and allocates
  * outputs (r->result) and the workspace. The interpreter and a remote program need neither: then it
  * only frees the outputs of the call before. Returns false after a message. */
@@ -382,8 +456,8 @@ bool runner_inputs(Runner *, const WeftTensors *, const char *file, WeftTensor *
  * tensors have no number of a call in front. */
 int runner_calls(const WeftTensors *);
 /* Whether each tensor of a file that looks like an input is one: x.<i> names an input, and where
- * the file has inputs by name, so does each name without a point. file: its path. Returns false
- * after a message that names the first other one. */
+ * the file has inputs by name, or no x.<i>, so does each name without a point. file: its path.
+ * Returns false after a message that names the first other one. */
 bool runner_takes_all(const Runner *, const WeftTensors *, const char *file);
 /* Sets in[r->ninput] to the inputs of one call of several. For call 0, an input that the file does
  * not have is runner_absent's; for later ones in[] must hold the inputs of the call before, and an

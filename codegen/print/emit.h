@@ -37,6 +37,9 @@ typedef struct {
 	bool here;                   /* for this process: WeftOpDef.user has an address, of the
 	                                symbol userop_user_symbol */
 	const ObjectCache *cache;    /* of LLVM's objects; NULL: none */
+	/* As WeftOptions.progress, called with "llvm" and the units compiled so far; NULL: none. */
+	void (*progress)(void *user, const char *phase, uint32_t done, uint32_t total);
+	void *progress_user;
 } EmitOptions;
 
 /* The choice between programs of one model, one for each level of a family. Each was emitted with a

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "base/c_locale.h"
@@ -83,6 +84,29 @@ WeftMessage weft_message(const Weft *w, uint32_t k)
 			return (WeftMessage){(WeftSeverity)d->severity, d->where ? d->where : "",
 					     d->text};
 	return (WeftMessage){WEFT_ERROR, "", w && w->dead ? w->fatal : ""};
+}
+
+const char *weft_message_id(const Weft *w, uint32_t k)
+{
+	for (const Diag *d = w ? w->ctx->first : NULL; d; d = d->next)
+		if (k-- == 0)
+			return refusal_info(d->kind) ? refusal_info(d->kind)->id : "";
+	return "";
+}
+
+WeftExplanation weft_explanation(uint32_t k)
+{
+	const RefusalInfo *r = k < NREFUSAL ? refusal_info(k + 1) : NULL;
+	return r ? (WeftExplanation){r->id, r->title, r->text} : (WeftExplanation){"", "", ""};
+}
+
+WeftExplanation weft_explain(const char *id)
+{
+	WeftExplanation e = {"", "", ""};
+	for (uint32_t k = 0; id && *(e = weft_explanation(k)).id; k++)
+		if (!strcasecmp(e.id, id))
+			return e;
+	return e;
 }
 
 /* Kept out of the arena, which may be the thing that ran out: built anew at each call. */

@@ -107,7 +107,8 @@ static bool interpret(void *arg)
 	}
 	if (used < a->n)
 		return ctx_error(ctx, NULL, "%u inputs given, expected %u", a->n, used);
-	TRY(interp(ctx, g, in, g->input.n, out, g->output.n, arena));
+	TRY(interp(ctx, g, in, g->input.n, out, g->output.n, arena) ||
+	    ctx_kind(ctx, REFUSAL_CHECK));
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].writes < 0)
 			a->outputs[nout++] = tensor_to_api(arena, &out[k]);

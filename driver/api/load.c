@@ -107,6 +107,9 @@ static bool load_bytes(Load *l, const void *data, size_t size)
 		Graph *g = onnx_load_bytes(user_ir(l->w), l->path, data, size, &options);
 		return g && loaded(l, g);
 	}
+	if (l->options.values)
+		return ctx_error(ctx, NULL,
+				 "values of inputs (--values) are for ONNX models: this is none");
 	if (text_ends(l->path, ".pt2") || (size >= 2 && !memcmp(data, "PK", 2))) {
 		Cipher cipher = CIPHER_PHILOX;
 		cipher_find(l->options.rng_cipher, &cipher);

@@ -116,7 +116,9 @@ static bool objects(Compilation *c, const Place *p, LinkInput *in)
 static bool shared(Compilation *c, const Place *p)
 {
 	LinkInput in = {0};
-	TRY(objects(c, p, &in) && link_shared(c, p->folder, &in, p->out));
+	TRY(objects(c, p, &in));
+	phase_begin(c, "link");
+	TRY(link_shared(c, p->folder, &in, p->out));
 	phase_end(c, "link");
 	return true;
 }

@@ -230,6 +230,7 @@ bool build_shared(Compilation *c, const char *folder, const char *weights_object
 	TRY(jobs_run(c->ctx, &b.jobs));
 	fill_cache(&b);
 	phase_end(c, "cc");
+	phase_begin(c, "link");
 	TRY(link_all(&b, weights_object, out));
 	phase_end(c, "link");
 	return true;

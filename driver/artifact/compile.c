@@ -19,6 +19,12 @@
 #include "ir/loop/predict.h"
 #include "passes/pipeline.h"
 
+void phase_begin(const Compilation *c, const char *name)
+{
+	if (c->o.progress)
+		c->o.progress(c->o.progress_user, name, 0, 1);
+}
+
 void phase_end(Compilation *c, const char *name)
 {
 	double t = seconds_now();
@@ -157,6 +163,7 @@ static const char *hash_source(Compilation *c)
 static bool lower_levels(Compilation *c, ScheduleLevel *out)
 {
 	uint32_t errors = c->ctx->nerror, n = c->from->nentry;
+	phase_begin(c, "lower");
 	for (uint32_t k = 0; k < c->level.n * n; k++) {
 		const Target *target = c->level.data[k / n].target;
 		LowerOptions lo = {.target = target,
@@ -178,6 +185,7 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 	uint32_t n = c->from->nentry;
 	ScheduleEntry *entry = ARENA_ARRAY(c->ctx->arena, ScheduleEntry, n);
 	const uint32_t ngpu = compile_gpus(c);
+	phase_begin(c, "schedule");
 	if (!c->o.duplicate_weights && ngpu)
 		choose_const_layouts(lowered, ngpu * n);
 	if (!c->o.duplicate_weights && ngpu < c->level.n)
@@ -225,6 +233,7 @@ static bool run_passes(Compilation *c)
 	Text dump, floats;
 	const uint32_t n = c->from->nentry, ngpu = compile_gpus(c);
 	const bool both = ngpu && ngpu < c->level.n;
+	phase_begin(c, "passes");
 	text_init(&dump, c->ctx->arena);
 	text_init(&floats, weft_arena(c->w));
 	PipelineOptions po = {.dump = c->o.dump,
@@ -249,6 +258,7 @@ bool compile_lower(Compilation *c)
 {
 	ScheduleLevel *lowered =
 		ARENA_ARRAY(c->ctx->arena, ScheduleLevel, c->level.n * c->from->nentry);
+	phase_begin(c, "hash");
 	c->source_hash = hash_source(c);
 	phase_end(c, "hash");
 	TRY(run_passes(c) && lower_levels(c, lowered) && schedule_levels(c, lowered));
@@ -292,6 +302,8 @@ EmitOptions compile_emit_options(const Compilation *c, const TargetLevel *level,
 		.weights_hash = c->weights_hash,
 		.source_hash = c->source_hash,
 		.compiler = "",
+		.progress = c->o.progress,
+		.progress_user = c->o.progress_user,
 		.recipes_export = c->recipes.program ? level_export(c, &c->recipes) : NULL,
 	};
 }

@@ -81,6 +81,8 @@ EmitSelect compile_select(const Compilation *);
 /* After compile_lower: fills in the Weft's report (WeftReport) from the program of the most capable
  * level. Fields about objects and phases stay. */
 void compile_report(Compilation *);
+/* Tells WeftOptions.progress that a phase of that name begins. */
+void phase_begin(const Compilation *, const char *name);
 /* Ends a phase of that name (a text that is kept, not copied): adds the phase to the report, with
  * the time since the last call or compile_begin, and calls WeftOptions.progress. */
 void phase_end(Compilation *, const char *name);

@@ -198,6 +198,8 @@ bool jobs_run(Ctx *ctx, Jobs *js)
 	char *const *env = environment(ctx->arena, js->folder);
 	uint32_t limit = js->limit ? js->limit : jobs_default(), running = 0, done = 0, next = 0;
 	bool ok = true;
+	if (js->progress)
+		js->progress(js->progress_user, "cc", 0, js->job.n);
 	while (running || (ok && next < js->job.n)) {
 		while (ok && running < limit && next < js->job.n) {
 			ok = start(ctx, &js->job.data[next++], env);

@@ -114,6 +114,7 @@ static bool build(Output *x, const Places *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
+	phase_begin(c, "weights");
 	TRY(p->weights ? write_weights(c, SECTION_FILE, p->weights)
 		       : write_weights_object(c, p->folder, &object));
 	phase_end(c, "weights");

@@ -176,7 +176,8 @@ static const Target *target_read(Ctx *ctx, const char *name, const char *before)
 	if (!t)
 		ctx_error(ctx, NULL,
 			  "no target %s; there are native, %s, or a .json file that describes one",
-			  name, target_list(ctx->arena));
+			  name, target_list(ctx->arena)),
+			ctx_kind(ctx, REFUSAL_TARGET);
 	return t;
 }
 

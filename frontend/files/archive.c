@@ -138,7 +138,7 @@ static const char *common_root(Ctx *ctx, const Archive *a)
 	return arena_strndup(ctx->arena, a->member.data[0].name, n);
 }
 
-bool archive_open_bytes(Ctx *ctx, const char *path, const void *data, size_t size, Archive *a)
+static bool open_bytes(Ctx *ctx, const char *path, const void *data, size_t size, Archive *a)
 {
 	*a = (Archive){.path = arena_strdup(ctx->arena, path), .data = data, .size = size};
 	intern_init(&a->names, ctx->arena);
@@ -150,6 +150,11 @@ bool archive_open_bytes(Ctx *ctx, const char *path, const void *data, size_t siz
 		TRY(read_entry(ctx, a, &p, &left));
 	a->root = common_root(ctx, a);
 	return true;
+}
+
+bool archive_open_bytes(Ctx *ctx, const char *path, const void *data, size_t size, Archive *a)
+{
+	return open_bytes(ctx, path, data, size, a) || ctx_kind(ctx, REFUSAL_FILE);
 }
 
 bool archive_open(Ctx *ctx, const char *path, Archive *a)
@@ -220,7 +225,7 @@ static bool read_compressed(Ctx *ctx, const Archive *a, const uint8_t *from, con
 	       ctx_error(ctx, a->path, "cannot decompress member %s", m->name);
 }
 
-bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
+static bool read_member(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
 {
 	*out = m->contents;
 	if (m->ready)
@@ -245,6 +250,11 @@ bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
 	m->contents = *out;
 	m->ready = true;
 	return true;
+}
+
+bool archive_read(Ctx *ctx, const Archive *a, Member *m, Bytes *out)
+{
+	return read_member(ctx, a, m, out) || ctx_kind(ctx, REFUSAL_FILE);
 }
 
 bool archive_read_text(Ctx *ctx, const Archive *a, Member *m, Bytes *out)

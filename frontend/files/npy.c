@@ -221,7 +221,9 @@ static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
 		if (dtypes[k].dtype == t->dtype)
 			name = dtypes[k].name;
 	if (!name)
-		return ctx_error(ctx, path, "dtype %s cannot be stored in .npy",
+		return ctx_error(ctx, path,
+				 "dtype %s cannot be stored in .npy and .npz: a .safetensors file "
+				 "has it",
 				 dtype_name(t->dtype));
 	Text dict;
 	text_init(&dict, ctx->scratch);

@@ -104,6 +104,7 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	if (!d) {
 		ctx_error(im->ctx, NULL, "input %s is of %s, which is not supported", v->name,
 			  onnx_dtype_name(im->ctx, t->elem));
+		ctx_kind(im->ctx, REFUSAL_DTYPE);
 		return (TypeId){0};
 	}
 	if (!t->shape && !hint) {
@@ -491,7 +492,8 @@ static bool check_operators(Import *im)
 			     im->model->function.data[k].node.n);
 	return !u.list.n ||
 	       ctx_error(im->ctx, NULL, "the model has operators that are not supported: %s",
-			 u.list.data);
+			 u.list.data) ||
+	       ctx_kind(im->ctx, REFUSAL_OPERATOR);
 }
 
 /* ---- nodes ---- */
@@ -625,18 +627,30 @@ static const char *source_of(Import *im, const OnnxNode *n)
 	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
 }
 
-/* A node without a line is of the call around it. */
+/* "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it; NULL: it
+ * is none. */
+static const char *path_of(Import *im, const OnnxNode *n)
+{
+	const char *last = n->name ? strrchr(n->name, '/') : NULL;
+	if (!last || !last[1])
+		return NULL;
+	return last == n->name ? n->name
+			       : arena_printf(im->ctx->scratch, "%s in %.*s", n->name,
+					      (int)(last - n->name), n->name);
+}
+
+/* A node without a line has its name, if that is a path, else the place of the call around it. */
 static void set_place(Scope *s, const OnnxNode *n)
 {
 	Import *im = s->im;
 	const char *label = n->name && *n->name ? n->name
 			    : n->out.n          ? n->out.data[0]
 						: "",
-		   *source = source_of(im, n);
+		   *source = source_of(im, n), *path = source ? source : path_of(im, n);
 	s->b.where = arena_printf(im->ctx->arena, "%s: node %s (%s%s%s)",
 				  im->ctx->file ? im->ctx->file : "model", label,
 				  n->op ? n->op : "?", source ? ", " : "", source ? source : "");
-	s->b.loc = source ? ir_loc(im->ir, source) : s->loc;
+	s->b.loc = path ? ir_loc(im->ir, path) : s->loc;
 }
 
 static bool import_node(Scope *s, const OnnxNode *n)
@@ -665,7 +679,8 @@ static bool import_node(Scope *s, const OnnxNode *n)
 		return special(&it);
 	Op op = op_find_onnx(im->ctx, n->domain, n->op, it.opset);
 	if (!op)
-		return onnx_item_error(&it, "the operator is not supported");
+		return onnx_item_error(&it, "the operator is not supported") ||
+		       ctx_kind(im->ctx, REFUSAL_OPERATOR);
 	TRY(onnx_import_call(&it, op));
 	if (onnx_is_main_domain(n->domain))
 		onnx_note_comparison(&it);

@@ -350,7 +350,8 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *
 	WireBytes raw = t->raw;
 	if (!d)
 		return ctx_error(ctx, NULL, "%s is of %s, which is not supported", what,
-				 onnx_dtype_name(ctx, t->type));
+				 onnx_dtype_name(ctx, t->type)) ||
+		       ctx_kind(ctx, REFUSAL_DTYPE);
 	TRY(shape_read(ctx, t->dim.data, t->dim.n, d, what, out, &bytes));
 	if (t->location == 1)
 		TRY(external(ctx, t, folder, what, &raw));

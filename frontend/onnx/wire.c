@@ -19,7 +19,8 @@ typedef struct {
 static bool malformed(const Reader *r, const WireMessage *m, const uint8_t *at, const char *why)
 {
 	return ctx_error(r->ctx, NULL, "%s at byte %llu: %s", m->name,
-			 (unsigned long long)(at - r->file), why);
+			 (unsigned long long)(at - r->file), why) ||
+	       ctx_kind(r->ctx, REFUSAL_FILE);
 }
 
 bool wire_varint(WireBytes *run, uint64_t *out)

@@ -109,7 +109,7 @@ static bool sym_float(Scope *s, const json_t *arg, double *out)
 		return ctx_error(
 			im->ctx, s->where,
 			"symbolic float %s depends on data: this operator takes constants there",
-			name);
+			name) || ctx_kind(im->ctx, REFUSAL_DATA_SIZE);
 	json_t *value =
 		json_object_get(json_object_get(s->graph, "sym_float_values"), name ? name : "");
 	kind = json_tag(value, &v);

@@ -139,7 +139,8 @@ bool meta_read(Import *im, const json_t *json, const char *name, const char *whe
 	if (m->dtype == DT_none)
 		return ctx_error(im->ctx, where, "tensor %s has unsupported dtype %s (code %lld)",
 				 name, pt2_dtype_name(json_integer_value(code)),
-				 (long long)json_integer_value(code));
+				 (long long)json_integer_value(code)) ||
+		       ctx_kind(im->ctx, REFUSAL_DTYPE);
 	if (json_array_size(sizes) != json_array_size(strides))
 		return ctx_error(im->ctx, where, "tensor %s has %zu sizes but %zu strides", name,
 				 json_array_size(sizes), json_array_size(strides));
@@ -415,7 +416,8 @@ bool meta_cannot_check(Import *im, const char *where, const char *text, const ch
 	return ctx_error(im->ctx, where,
 			 "the model requires %s, which weft cannot check (%s): with --ignore-guard "
 			 "'TEXT' it is not checked, and results are wrong where it does not hold",
-			 text, reason);
+			 text, reason) ||
+	       ctx_kind(im->ctx, REFUSAL_GUARD);
 }
 
 static bool guard(Import *im, Graph *g, ExprEnv *env, const char *text)

@@ -556,7 +556,8 @@ bool scope_node(Scope *s, const json_t *node)
 	s->b.loc = frame ? ir_loc(im->ir, frame) : (LocId){0};
 	switch (t.kind) {
 	case TARGET_UNKNOWN:
-		return ctx_error(im->ctx, s->where, "unsupported operator %s", target);
+		ctx_error(im->ctx, s->where, "unsupported operator %s", target);
+		return ctx_kind(im->ctx, REFUSAL_OPERATOR);
 	case TARGET_OP:
 		return import_op(s, node, &t);
 	case TARGET_IN_PLACE:

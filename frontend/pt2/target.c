@@ -252,11 +252,12 @@ bool targets_check(Import *im, const json_t *graph)
 		report_one(im, &r.missing.data[k], k, &t);
 		foreign |= is_foreign(r.missing.data[k].target);
 	}
-	return ctx_error(im->ctx, NULL,
+	ctx_error(im->ctx, NULL,
 			 "%u unsupported operator%s: %s. Export with .run_decompositions(), which "
 			 "may write %s with "
 			 "others, or compute the same with other operators%s",
 			 r.missing.n, r.missing.n > 1 ? "s" : "", t.data,
 			 r.missing.n > 1 ? "them" : "it",
 			 foreign ? "; operators of yours come with a library: --ops LIBRARY" : "");
+	return ctx_kind(im->ctx, REFUSAL_OPERATOR);
 }

@@ -181,7 +181,7 @@ static bool operands_are_tensors(Build *b, Op op, const Node *in, uint32_t nin)
 	return true;
 }
 
-TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+static TypeId type_of(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 {
 	Graph *g = b->g;
 	if (!operands_are_tensors(b, op, in, nin))
@@ -198,6 +198,16 @@ TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 		previous = node_prev(g, n);
 		graph_erase(g, n);
 	}
+	return type;
+}
+
+TypeId b_type(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
+{
+	Ctx *ctx = b->g->ir->ctx;
+	const uint32_t errors = ctx->nerror;
+	const TypeId type = type_of(b, op, in, nin, attr);
+	if (ctx->nerror > errors)
+		ctx_kind(ctx, REFUSAL_TYPES);
 	return type;
 }
 

@@ -250,8 +250,9 @@ static bool operation(Scope *s, Node *out)
 	c->op = name ? op_find(name) : OP_none;
 	if (c->op == OP_none || c->op == OP_input) {
 		r->p = start;
-		return parse_fail(r, "expected an operation%s%s", name ? ", got " : "",
-				  name ? name : "");
+		parse_fail(r, "expected an operation%s%s%s", name ? ", got " : "", name ? name : "",
+			   name ? op_hint(r->ir->ctx->scratch, name) : "");
+		return ctx_kind(r->ir->ctx, REFUSAL_OPERATOR);
 	}
 	c->schema = op_schema(c->op);
 	TRY(arguments(s, c));

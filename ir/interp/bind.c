@@ -259,7 +259,7 @@ void interp_grow_symbols(EvalCtx *e)
 	e->room = room;
 }
 
-bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
+static bool bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
 {
 	Binder b = {e, g, input};
 	e->syms = g->ir->syms;
@@ -276,4 +276,9 @@ bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
 			TRY(check_dim(&b, k, d));
 	}
 	return interp_guards(e, g, 0);
+}
+
+bool interp_bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
+{
+	return bind(e, g, input, n) || ctx_kind(e->ctx, REFUSAL_INPUT);
 }

@@ -402,6 +402,9 @@ bool schema_parse(Arena *, const char *text, Schema *s, const char **err);
  * Running out of memory, in op_init and in these, unwinds to the place of arena_catch
  * (base/arena.h). */
 void op_init(void);
+/* Returns "; did you mean aten.relu?", in the arena, for a name that is no operator's; "" if no
+ * operator has a name like it. */
+const char *op_hint(Arena *, const char *name);
 /* Returns one more than the number of operators: operators are 1 .. op_count() - 1, and 0 is
  * OP_none. */
 uint32_t op_count(void);

@@ -117,8 +117,11 @@ static Node split_into(Build *b, Node n, Node x, uint32_t dim, Node number)
 {
 	SymTab *t = b_syms(b);
 	const Type *file = node_type_id(b->g, n).i ? node_type(b->g, n) : NULL;
-	if (!file || file->dtype != DT_none || !file->n)
-		return b_error(b, "tensor_split into a number of parts that depends on data");
+	if (!file || file->dtype != DT_none || !file->n) {
+		b_error(b, "tensor_split into a number of parts that depends on data");
+		ctx_kind(b->g->ir->ctx, REFUSAL_DATA_SIZE);
+		return (Node){0};
+	}
 	int64_t count = file->n;
 	Node legal = b_bin_scalar(b, OP_eq, number, (double)count);
 	const char *text =

@@ -78,7 +78,7 @@ def results_of(text):
     """{model: (passed, text)} of what `weft check` prints: what differs, a line each, stands before its model."""
     results, lines = {}, []
     for line in text.splitlines():
-        found = re.fullmatch(r"(ok  |FAIL) (.*?\.pt2)(?:: (.*?))?(?:  error \S+ of \S+)?(?:  ratio \S+)?  [\d.]+ s", line)
+        found = re.fullmatch(r"(ok  |FAIL) (.*?\.pt2)(?:: (.*?))?(?:  no error|  largest error \S+, [^()]* allowed \(.*?\))?(?:  ratio \S+)?  [\d.]+ s", line)
         if line.startswith("     "):
             lines.append(line.strip())
         elif found:

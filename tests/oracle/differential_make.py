@@ -1,6 +1,6 @@
 """Random modules with PyTorch's results: differential_make.py OUT --seed N --count N  (needs torch, safetensors, expecttest)
 Makes OUT/SEED.pt2 with OUT/SEED.safetensors for each seed: x.<i> inputs, y.<i> results, metadata `program` (the module as
-text) and `allow.<i>` (how far a result may be off, see `weft check --help`). A module is one operator of PyTorch's operator
+text) and `allow.<i>` (how far a result may be off, see `weft check --help-all`). A module is one operator of PyTorch's operator
 database with one of its samples, or a chain of 1 to 8 steps; three of ten chains have sizes that are symbols, and are run at
 another size than they were exported with.
 

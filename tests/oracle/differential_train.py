@@ -1,7 +1,7 @@
 """Random modules with a loss, and PyTorch's gradients: differential_train.py OUT --seed N --count N  (needs torch, safetensors)
 Makes OUT/SEED.pt2 with OUT/SEED.safetensors for each seed: x.<i> inputs, y.<i> losses, g.<i> and gp.<parameter> the gradients of their sum by
 inputs and by parameters that have one, metadata `program`, `patterns` and how far each result may be off (`allow.<i>`, `allow.g.<i>`,
-`allow.gp.<parameter>`, see `weft check --help`). A module is 2 to 9 steps of differential_train_steps.py and a loss, in float64 or float32; three
+`allow.gp.<parameter>`, see `weft check --help-all`). A module is 2 to 9 steps of differential_train_steps.py and a loss, in float64 or float32; three
 of ten have sizes that are symbols, and are run at another size than they were exported with; of one batch of seeds in eight export is strict.
 
 The reference is what PyTorch's autograd makes of the file as it was read back (`ep.module()`), in float64; what the file has lost (custom

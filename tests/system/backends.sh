@@ -26,7 +26,7 @@ have() {
 }
 
 # The interpreter of loop IR: needs no compiler, any one target, no file to run elsewhere, nothing to time.
-expect 0 '^1 passed' env PATH= CC=/none "$weft" check "$model" "$ref" --backend loops --threads 1,2
+expect 0 '^1 passed' env PATH= CC=/none "$weft" check "$model" "$ref" --backend loops
 expect 0 '^1 passed' "$weft" check "$model" "$ref" --backend loops --op-by-op
 expect 1 'for one target, not for several' "$weft" run "$model" --backend loops --target x86-64-v2,v3 --inputs "$ref" --outputs "$out/y.npz"
 expect 1 'it needs a file' "$weft" check "$model" "$ref" --backend loops --runner true

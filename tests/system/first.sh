@@ -11,6 +11,8 @@ fail() {
 	bad=1
 }
 "$weft" check "$root/examples/first/net.pt2" "$root/examples/first/net.safetensors" >"$out/log" || fail "$(cat "$out/log")"
+"$weft" bisect "$root/examples/first/net.pt2" "$root/examples/first/net.safetensors" >"$out/log" && grep -q '^no difference' "$out/log" || fail "$(cat "$out/log")"
+"$weft" bench "$root/examples/first/net.pt2" --profile --by module --seconds 0.05 >"$out/log" && grep -q '^module' "$out/log" || fail "$(cat "$out/log")"
 "$weft" compile "$root/examples/first/net.pt2" -o "$out/net.so" >"$out/log" || fail "$(cat "$out/log")"
 "$weft" compile "$root/examples/first/loss.pt2" --grad=params --replaceable-weights -o "$out/loss.so" >"$out/log" || fail "$(cat "$out/log")"
 # The shipped model gets the weights of the trained one, in which the program has added 1 to the last bias.

@@ -154,7 +154,7 @@ def main():
                 p = limits.run([weft, "run", "f.txt", "--inputs", "in.safetensors", "--outputs", "out.safetensors",
                                 "--threads", threads, "--backend", *backend], 200,
                                capture_output=True, text=True, check=False)
-                want = (1, f"weft: f.txt: {message}\n") if message else (0, "")
+                want = (1, f"weft: f.txt: {message} [W0009]\n") if message else (0, "")
                 if (p.returncode, p.stderr) != want:
                     bad += 1
                     print(f"FAIL {k} {' '.join(backend)}, {threads} threads: status {p.returncode}\n"

@@ -52,14 +52,14 @@ completes '--backend --backend-library' weft compile m.pt2 --back
 completes 'c llvm' weft compile --backend ''
 completes 'c llvm' weft compile --backend =
 completes 'embed' weft compile --weights = e
-completes 'so,c so,asm so,llvm so,header so,ir so,program so,loops so,schedules so,obj so,a so,so' weft compile --emit so,
+completes 'so,c so,asm so,llvm so,header so,ir so,program so,loops so,schedules so,cuda so,hip so,obj so,a so,so' weft compile --emit so,
 completes 'x86-64-v2 x86-64-v3 x86-64-v4' "$weft" compile --target x86
 completes 'log' weft run --inputs lo
 completes 'log' weft show lo
 completes '' weft bench --seconds ''
 # Whatever the command's own tables take is offered.
 for command in compile run check bench show; do
-	for option in $("$weft" $command --help | sed -n 's/^  \(-[-a-z]*\).*/\1/p'); do
+	for option in $("$weft" $command --help-all | sed -n 's/^  \(-[-a-z]*\).*/\1/p'); do
 		complete_words weft $command "$option" | grep -qxF -e "$option" || { echo "FAIL: no completion of weft $command $option"; bad=1; }
 	done
 done

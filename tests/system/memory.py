@@ -23,7 +23,7 @@ def needed():
     return " ".join("~" + line.split(".")[0].strip() for line in said.splitlines() if line.strip().startswith("libLLVM"))
 
 
-has_llvm = "llvm" in subprocess.run([weft, "compile", "--help"], capture_output=True, text=True).stdout and \
+has_llvm = "llvm" in subprocess.run([weft, "compile", "--help-all"], capture_output=True, text=True).stdout and \
     (pathlib.Path(weft).parent / "weft_llvm.so").exists()
 LLVMS = "weft_llvm" + (" " + needed() if has_llvm else "")
 bad = 0

@@ -132,7 +132,7 @@ with tempfile.TemporaryDirectory() as folder:
     write_tensors(here / "gap.safetensors", {"x.0": flat(inputs(1)), "0.y.0": flat(inputs(2))})
     write_tensors(here / "part.safetensors", {"total": ("f", [3], [1, 2, 3])})
     write_tensors(here / "shape.safetensors", {"total": ("f", [4], [1, 2, 3, 4]), "calls": ("q", [], [0])})
-    has_llvm = "llvm" in subprocess.run([weft, "compile", "--help"], capture_output=True, text=True).stdout and \
+    has_llvm = "llvm" in subprocess.run([weft, "compile", "--help-all"], capture_output=True, text=True).stdout and \
         (pathlib.Path(weft).parent / "weft_llvm.so").exists()
     for backend in ["interp", "loops", "c"] + (["jit", "llvm"] if has_llvm else []):
         test(backend)

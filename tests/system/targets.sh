@@ -153,7 +153,7 @@ done
 
 # A file for another machine.
 if "$weft" compile "$model" -o "$out/other.so" --target aarch64 >/dev/null 2>&1; then
-	said 'other.so is for another machine' "$weft" run "$out/other.so" --inputs "$ref" --outputs "$out/y.npz"
+	said 'other.so: is for another machine' "$weft" run "$out/other.so" --inputs "$ref" --outputs "$out/y.npz"
 else
 	echo "not checked: a file for another machine (no runtime or no linker for aarch64)"
 fi

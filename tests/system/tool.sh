@@ -34,7 +34,7 @@ ends() {
 
 expect 0 '^weft 0' "$weft" --version
 expect 0 'usage: weft COMMAND' "$weft" --help
-for c in compile run check bench show ops doctor; do
+for c in compile run check bench show bisect ops doctor; do
 	expect 0 "usage: weft $c" "$weft" $c --help
 	expect 0 "usage: weft $c" "$weft" help $c
 	misuse "no option --nonsense" "$weft" $c --nonsense
@@ -55,7 +55,7 @@ data = open(sys.argv[1], "rb").read()
 n = int.from_bytes(data[:8], "little")
 head = data[8:8 + n].replace(b"\"x.0\"", b"\"inptu\"")
 open(sys.argv[2], "wb").write(len(head).to_bytes(8, "little") + head + data[8 + n:])' "$ref" "$out/near.safetensors"
-refuse 'or input for input 0; did you mean inptu' "$weft" run "$model" --inputs "$out/near.safetensors" --outputs "$out/y.safetensors"
+refuse 'tensor inptu is no input of .*, which takes 1: input; did you mean input' "$weft" run "$model" --inputs "$out/near.safetensors" --outputs "$out/y.safetensors"
 refuse 'like rellu; did you mean aten.relu' "$weft" ops rellu
 refuse 'like sofmtax; did you mean aten.softmax' "$weft" ops sofmtax
 # arguments and options too many

@@ -4,6 +4,7 @@ of its operand decide, behind others that they do not, and what follows from tha
 import json
 import math
 import pathlib
+import struct
 import subprocess
 import sys
 import tempfile
@@ -39,10 +40,28 @@ with tempfile.TemporaryDirectory() as name:
     for kind, shape, got, want, said in CASES:
         p = check(folder, kind, shape, got, want)
         record = json.loads(check(folder, kind, shape, got, want, "--json").stdout)["results"][0]
-        line = f"     output 0 (y): {said}\n" if said else "ok   copy.ir  error 0 of "
+        line = f"     output 0 (y): {said}\n" if said else "ok   copy.ir  no error  "
         if p.returncode != bool(said) or line not in p.stdout or " inf" in p.stdout.replace(" infinity", "") or (said or "") not in record["text"]:
             bad += 1
             print(f"FAIL {kind}, {got} for {want}: status {p.returncode}, expected {line!r}:\n{p.stdout}{p.stderr}{record}")
+# How large the largest error is beside what is allowed, in text and JSON: of values that pass, that fail, where none is allowed.
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    near = struct.unpack("f", struct.pack("f", 3.00005))[0]
+    for kind, want, said in (("f32[4]", [1, 2, near, 4], "0.36 of what is allowed (output 0)"), ("f32[4]", [1, 2, 3.5, 400], "7.47e+04 of what is allowed (output 0)")):
+        p = check(folder, kind, [4], [1, 2, 3, 4], want)
+        r = json.loads(check(folder, kind, [4], [1, 2, 3, 4], want, "--json").stdout)["results"][0]
+        at = max((abs(a - b) / (1e-4 + 1.3e-5 * abs(b)), abs(a - b)) for a, b in zip([1, 2, 3, 4], want))
+        line = f"  largest error {at[1]:.3g}, {at[0]:.3g} of what is allowed (output 0)  "
+        if line not in p.stdout or said not in line or r["of"] != "output 0" or abs(r["of_allowed"] / at[0] - 1) > 1e-6 or abs(r["error"] / at[1] - 1) > 1e-6:
+            bad += 1
+            print(f"FAIL {want}: expected {line!r}:\n{p.stdout}{p.stderr}{r}")
+    (folder / "copy.ir").write_text(COPY.format("i64[2]"))
+    write_tensors(folder / "ref.safetensors", {"x.0": ("q", [2], [5, 7]), "y.0": ("q", [2], [6, 7])})
+    p = subprocess.run([weft, "check", "copy.ir", "ref.safetensors", "--backend", "interp"], cwd=folder, capture_output=True, text=True)
+    if "  largest error 1, none is allowed (output 0)" not in p.stdout:
+        bad += 1
+        print(f"FAIL integers: {p.stdout}{p.stderr}")
 # y = 10 trunc(x + 0.25) + 100 round(x), as integers: the second is the one near a tie
 ROUNDED = """graph @f(%x: {0}) -> {0} {{
   %q = aten.add.Scalar(%x, other=0.25) : {0}

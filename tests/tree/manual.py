@@ -1,4 +1,5 @@
-"""The manual page and --help name the same options as the sources take, command by command: manual.py WEFT SOURCE_ROOT"""
+"""The manual page and --help-all name the same options as the sources take, with the same values, command by command; --help is the short
+part of it that fits a screen, in the same columns for all commands: manual.py WEFT SOURCE_ROOT"""
 import pathlib
 import re
 import subprocess
@@ -25,29 +26,79 @@ def headings(section):
     return {name for line in lines for name in OPTION.findall(re.sub(r"\\f.|\"", " ", line))}
 
 
+def helped(*args):
+    return subprocess.run([weft, *args], capture_output=True, text=True, check=True).stdout
+
+
+def check(ok, what):
+    global bad
+    if not ok:
+        bad += 1
+        print(f"FAIL {what}")
+
+
+def rows(text):
+    """Options and what they take: of "  --jobs N, -j N   text" {"--jobs": "N", "-j": "N"}."""
+    found = {}
+    for line in text.splitlines():
+        for part in re.split(r"\s{2,}", line.strip())[0].split(", ") if line.startswith("  -") else ():
+            option, _, value = part.replace("[=", " =").replace("]", "").partition(" ")
+            found[option] = value
+    return found
+
+
+def values(section):
+    """The same of the headings of a section of the page."""
+    found = {}
+    for line in re.findall(r"^\.TP\n\.\w+ (.*)$", section, re.M):
+        line = " ".join(re.sub(r"\\f.|\"", " ", line).split())
+        for part in re.split(r" ?, (?=-)", re.sub(r" \[= (\w+) ?\]", r" =\1", line).replace(" | ", "|")):
+            option, _, value = part.partition(" ")
+            found[option] = value
+    return found
+
+
+def columns(command, text):
+    """Options begin in column 2, what is said of them in column 26; lines end before column 80."""
+    for line in text.splitlines():
+        check(len(line) <= 80, f"weft {command}: a line of {len(line)} columns: {line}")
+        if line.startswith("  "):
+            row = re.fullmatch(r"  (-.*?)(?:( {2,})(\S.*))?| {26}\S.*", line)
+            check(row and (not row[3] or row.start(3) == 26), f"weft {command}: not in its column: {line}")
+
+
 # What all commands that read a model take is described once, in front of them.
 TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
-for command in ("compile", "run", "check", "bench", "show", "ops", "doctor"):
+for command in ("compile", "run", "check", "bench", "show", "bisect", "ops", "doctor"):
     source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
     assert taken, command
     all_read = shared if "LOAD_OPTIONS" in source else set()
-    helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
-    lines = [line for line in helped.splitlines() if line.startswith("  -")]
-    named = {n for line in lines for n in OPTION.findall(re.split(r"\s{2,}", line.strip())[0])}
-    differ(f"weft {command} --help", taken | all_read, named)
+    full, short = helped(command, "--help-all"), helped(command, "--help")
+    named = rows(full)
+    differ(f"weft {command} --help-all", taken | all_read, set(named))
     differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
+    on_page = values(sections["DESCRIPTION"]) | values(sections[f"WEFT {command.upper()}"])
+    for option, value in named.items():
+        check(on_page.get(option) == value, f"{option} of weft {command} takes {value!r}, in docs/weft.1 {on_page.get(option)!r}")
+    columns(command, full)
+    columns(command, short)
+    few = rows(short)
+    check(few.items() <= named.items(), f"weft {command} --help has what --help-all has not")
+    check(2 <= len(few) <= 7, f"weft {command} --help has {len(few)} options")
+    check(len(short.splitlines()) <= 40, f"weft {command} --help has {len(short.splitlines())} lines")
+    hint = f"weft {command} --help-all"
+    check((hint in short) == (len(full) > len(short)) and hint not in full, f"weft {command} --help does not name --help-all")
 
 # What is said of an option stands at that option.
 for command, option, said in (("check", "--wrt", "default: what the reference has"), ("run", "--wrt", "default: inputs")):
-    helped = subprocess.run([weft, command, "--help"], capture_output=True, text=True, check=True).stdout
-    paragraphs = re.split(r"\n(?=  -)", helped)
+    paragraphs = re.split(r"\n(?=  -)", helped(command, "--help-all"))
     where = [re.search(r"-[\w-]+", p)[0] for p in paragraphs if said in " ".join(p.split())]
     if where != [option]:
         bad += 1
-        print(f"FAIL weft {command} --help: {said!r} stands at {where}, expected {option}")
+        print(f"FAIL weft {command} --help-all: {said!r} stands at {where}, expected {option}")
 
 for section in ("EXAMPLES", "FILES", "EXIT STATUS", "ENVIRONMENT"):
     if section not in sections:

@@ -209,7 +209,8 @@ static void test_npy_bytes(void **state)
 	}
 	Tensor bf = tensor(DT_bf16, 0, NULL, data);
 	assert_false(npy_save(ctx, "a.npy", &bf));
-	assert_string_equal(ctx->last->text, "dtype bf16 cannot be stored in .npy");
+	assert_string_equal(ctx->last->text, "dtype bf16 cannot be stored in .npy and .npz: "
+			    "a .safetensors file has it");
 }
 
 /* The text of a header grows by 64 bytes, never more than it must. */

@@ -10,37 +10,53 @@
 
 static int run(int argc, char **argv);
 
+static const HelpRow rows[] = {
+	{NULL, "What is measured", false},
+	{"--threads LIST", "numbers of threads, such as 1,2 (default 1)", true},
+	{"--inputs FILE",
+	 "tensors x.0, x.1, ... (default MODEL.safetensors, else made up, of the sizes seen while "
+	 "exporting)",
+	 true},
+	{"--seconds S", "per row (default 2)", true},
+	{"--profile", "list kernel calls with time, bytes, FLOPs and share of the roofline", true},
+	{"--by kernel|module|line",
+	 "with --profile: a line for each call (default), or sums over modules, or lines, of the "
+	 "model's source",
+	 false},
+	{"--against LIST", "peers, of torch, aoti, onnxruntime, openvino", true},
+	{"--python ENV", "a Python environment that has them (default $WEFT_PYTHON)", false},
+	{"-v", "where a peer fails: its traceback instead of one line", false},
+	{"--no-op-by-op", "leave that row out", false},
+	{"--entry NAME", "which one to time where there are several", false},
+	{"--json", "print the rows, and the profile, as JSON", true},
+	PROGRESS_HELP,
+	{NULL, "How it runs", false},
+	{"--backend jit|c|llvm",
+	 "compiled in this process (the default where weft has LLVM; memory then includes the "
+	 "compiler's), or to an object by a C compiler, or by LLVM and a linker",
+	 false},
+	{"--device cuda|cuda:N", "run on a GPU of this machine; a model file is compiled for it",
+	 false},
+	{"--target NAME|FILE", "see weft compile", false},
+	{"--tune NAME|FILE", "see weft compile", false},
+	{"--cc COMMAND", "C compiler, and --backend c", false},
+	{"--no-cache", "see weft compile", false},
+	LOAD_HELP,
+	{0}};
+
 const Command command_bench = {
-	"bench", "time a model, beside operator by operator and other systems",
-	"MODEL|MODEL.so|NAME=MODEL... [options]",
-	"Time a model after warm-up: minimum, median and 99th percentile over repeated runs, "
-	"FLOP/s and the\n"
-	"share of the peak this machine reaches in a loop of multiply-adds (the fastest of many\n"
-	"windows of a millisecond between and behind the runs), counted at the sizes run (which\n"
-	"are printed), and the largest memory of the process. Rows: `op by op` (the same graph "
-	"operator by operator with our own kernels: no fusion, no\n"
-	"planning), `compiled`, and the named peers.\n\n"
-	"  --entry NAME         which one to time where there are several\n"
-	"  --threads LIST       numbers of threads, such as 1,2 (default 1)\n"
-	"  --inputs FILE        tensors x.0, x.1, ... (default MODEL.safetensors, else made up,\n"
-	"                       of the sizes seen while exporting)\n"
-	"  --backend jit|c|llvm  compiled in this process (the default where weft has LLVM; memory "
-	"then\n"
-	"                       includes the compiler's), or to an object by a C compiler, or by "
-	"LLVM\n"
-	"                       and a linker\n"
-	"  --seconds S          per row (default 2)\n"
-	"  --profile            list kernel calls with time, bytes, FLOPs and share of the "
-	"roofline\n"
-	"  --against LIST       of torch, aoti, onnxruntime, openvino\n"
-	"  --python ENV         a Python environment that has them (default $WEFT_PYTHON)\n"
-	"  -v                   where a peer fails: its traceback instead of one line\n"
-	"  --no-op-by-op        leave that row out\n"
-	"  --device cuda|cuda:N run on a GPU of this machine; a model file is compiled for it\n"
-	"  --target NAME, --tune NAME, --cc COMMAND, --no-cache   see weft compile\n"
-	LOAD_HELP
-	"  --json               print the rows, and the profile, as JSON\n",
-	run};
+	.name = "bench",
+	.summary = "time a model, beside operator by operator and other systems",
+	.usage = "MODEL|MODEL.so|NAME=MODEL... [options]",
+	.about = "Time a model after warm-up: minimum, median and 99th percentile over repeated "
+		 "runs, FLOP/s, share of the peak of this machine, and memory. Rows: `op by op` "
+		 "(the same graph operator by operator with our own kernels: no fusion, no "
+		 "planning), `compiled`, and the named peers.",
+	.more = "The peak is that of a loop of multiply-adds, the fastest of many windows of a "
+		"millisecond between and behind the runs. FLOPs are counted at the sizes run, "
+		"which are printed. Memory is the largest of the process.",
+	.row = rows,
+	.run = run};
 
 enum { MAX_ROWS = 64 };
 
@@ -61,6 +77,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
 		die_with_parent();
+		progress_child(true);
 		WeftOptions c = o->compile;
 		c.op_by_op = op_by_op;
 		link_with_ops(&c, &o->load);
@@ -87,6 +104,8 @@ static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *
 		snprintf(r->name, sizeof r->name, "%s", op_by_op ? "op by op" : "compiled");
 		r->threads = o->threads[k];
 		r->compile = compile;
+		progress_prefix("%s, %d thread%s: ", r->name, r->threads,
+				r->threads == 1 ? "" : "s");
 		r->ok = bench_own(path, o, op_by_op, o->threads[k], r);
 		any |= r->ok;
 		if (!any) /* the others would say the same */
@@ -132,6 +151,7 @@ static bool profile_row(const BenchOptions *o, Table *t, const char *path)
 	if (!o->profile)
 		return true;
 	measure_peaks(o, t);
+	progress_prefix("profile: ");
 	return bench_profile(path, o, o->threads[0], &t->peak[0]);
 }
 
@@ -156,6 +176,7 @@ static bool file_rows(const BenchOptions *o, Table *t)
 	bool ok = true;
 	for (int fused = o->no_op_by_op; ok && fused < 2; fused++) {
 		double start = now();
+		progress_prefix("%s: ", fused ? "compiled" : "op by op");
 		ok = compile_apart(o, !fused, so);
 		if (ok)
 			ok = own_row(o, t, !fused, so, now() - start);
@@ -184,6 +205,8 @@ static void peer_rows(const BenchOptions *o, Table *t)
 			BenchRow *r = &t->row[t->n++];
 			snprintf(r->name, sizeof r->name, "%s", peer);
 			r->threads = o->threads[k];
+			progress_prefix("%s, ", peer);
+			progress_show("%d thread%s", r->threads, r->threads == 1 ? "" : "s");
 			r->ok = bench_peer(peer, o, o->threads[k], r);
 		}
 		p += n;
@@ -338,9 +361,14 @@ static bool choose_backend(BenchOptions *o, const char *text)
 				  "timed"),
 		       false;
 	if (!is_shared_object(o->model))
-		backend_note(o->backend), o->backend = backend_resolve(o->backend);
+		backend_note(o->backend),
+			o->backend = backend_resolve(o->backend, &o->compile);
 	else if (o->backend != RUN_DEFAULT)
 		return fail("%s is compiled: --backend is for model files", o->model), false;
+	if (o->device && text)
+		return fail_usage("--device chooses the back end: give no --backend"), false;
+	if (!is_shared_object(o->model) && !runner_backend_takes(o->backend, &o->compile))
+		return false;
 	o->compile.backend = o->backend == RUN_LLVM ? WEFT_BACKEND_LLVM : WEFT_BACKEND_C;
 	return true;
 }
@@ -369,15 +397,27 @@ static bool check_peers(const BenchOptions *o)
 	       (fail_usage("--python: no Python %s", o->python), false);
 }
 
+static bool parse_by(BenchOptions *o, const char *text)
+{
+	static const char *const name[] = {"kernel", "module", "line"};
+	for (int k = PROFILE_BY_KERNEL; text && k <= PROFILE_BY_LINE; k++)
+		if (!strcmp(text, name[k])) {
+			o->by = (ProfileBy)k;
+			return true;
+		}
+	return !text || (fail_usage("--by is kernel, module or line, not %s", text), false);
+}
+
 static bool parse(BenchOptions *o, int *argc, char **argv)
 {
-	const char *threads = "1", *seconds = "2", *backend = NULL;
+	const char *threads = "1", *seconds = "2", *backend = NULL, *by = NULL;
 	const Opt opt[] = {{"--entry", OPT_STRING, &o->entry},
 			   {"--threads", OPT_STRING, &threads},
 			   {"--inputs", OPT_STRING, &o->inputs},
 			   {"--backend", OPT_STRING, &backend},
 			   {"--seconds", OPT_STRING, &seconds},
 			   {"--profile", OPT_FLAG, &o->profile},
+			   {"--by", OPT_STRING, &by},
 			   {"--against", OPT_STRING, &o->against},
 			   {"--python", OPT_STRING, &o->python},
 			   {"--no-op-by-op", OPT_FLAG, &o->no_op_by_op},
@@ -388,6 +428,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 			   {"--no-cache", OPT_FLAG, &o->compile.no_cache},
 			   {"--cc", OPT_STRING, &o->compile.cc},
 			   {"--json", OPT_FLAG, &o->json},
+			   {"--progress", OPT_FLAG, &o->progress},
 			   LOAD_OPTIONS(&o->load),
 			   {0}};
 	if (!options_parse(&command_bench, opt, argc, argv))
@@ -400,6 +441,11 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	if (!o->model)
 		return false;
 	o->nthreads = parse_list("--threads", threads, o->threads, 8);
+	const OptUse use[] = {{o->python != python_default(), o->against, "--python", "--against"},
+			      {o->verbose, o->against, "-v", "--against"},
+			      {by, o->profile, "--by", "--profile"}};
+	if (!options_used(&command_bench, use, sizeof use / sizeof *use) || !parse_by(o, by))
+		return false;
 	char *end;
 	o->seconds = strtod(seconds, &end);
 	if (!(o->seconds > 0 && o->seconds < 1e6) || *end)
@@ -433,6 +479,8 @@ static int run(int argc, char **argv)
 		free(t);
 		return argc == -1 ? 0 : 1;
 	}
+	progress_begin(o.progress);
+	o.compile.progress = progress_phase;
 	const char *dot = strrchr(o.model, '.');
 	snprintf(beside, sizeof beside, "%.*s.safetensors",
 		 (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
@@ -443,6 +491,7 @@ static int run(int argc, char **argv)
 		peer_rows(&o, t);
 		same_counts(t);
 		measure_peaks(&o, t);
+		progress_end();
 		if (o.json)
 			print_json(&o, t);
 		else

@@ -5,12 +5,16 @@
 #include "tools/bench/peak.h"
 #include "tools/tool.h"
 
+typedef enum { PROFILE_BY_KERNEL, PROFILE_BY_MODULE, PROFILE_BY_LINE } ProfileBy;
+
 typedef struct {
 	const char *model, *inputs;   /* paths; inputs NULL: made-up numbers (bench_write_inputs) */
 	const char *against, *python; /* --against: the peers; --python: their Python environment */
 	int threads[8], nthreads;
 	double seconds; /* for which each row is measured */
-	bool verbose, profile, json, no_op_by_op; /* -v, --profile, --json, --no-op-by-op */
+	/* -v, --profile, --json, --no-op-by-op, --progress */
+	bool verbose, profile, json, no_op_by_op, progress;
+	ProfileBy by;
 	RunBackend backend; /* RUN_JIT, RUN_C or RUN_LLVM; RUN_DEFAULT for a shared object */
 	WeftOptions compile;
 	LoadArgs load;
@@ -49,6 +53,19 @@ bool bench_own(const char *path, const BenchOptions *, bool op_by_op, int thread
  * With --json it prints bench_json_begin and the field "profile", and leaves the object open.
  * Returns false after a message. */
 bool bench_profile(const char *path, const BenchOptions *, int threads, const Peak *);
+/* What the calls of an entry took. */
+typedef struct {
+	const double *seconds;  /* by call, the smallest of the runs */
+	const double *launches; /* by call, of one run */
+	const WeftModel *m;
+	const WeftEntry *e;
+} Profile;
+/* Prints a profile on stdout, in lines of terminal_width: by kernel beside the counts (NULL: not
+ * known) and the peak; else sums over modules of the source, or lines of it, where a call counts
+ * for the line of which it is (WeftCallInfo.line). */
+void profile_print(const Profile *, ProfileBy, const WeftReport *count, const Peak *);
+/* Writes the field "profile" with the same, without the peak. */
+void profile_json(Json *, const Profile *, ProfileBy, const WeftReport *count);
 /* Begins the object that --json prints on stdout, with the field "model". Returns its writer, with
  * which the caller closes the object. */
 Json bench_json_begin(const BenchOptions *);

@@ -105,9 +105,10 @@ static bool calls(const Timed *t, int abreast)
 
 /* Windows of the peak between the runs, so that both see the same machine. The call behind them
  * finds the caches and clocks as they are between runs. */
-static bool measure_between(const Timed *t, int abreast, BenchRow *row)
+static bool measure_between(const Timed *t, int abreast, BenchRow *row, int part, int parts)
 {
 	enum { WINDOWS = 8 };
+	progress_show("timing, %d of %d", part, parts);
 	peak_windows(&row->peak, t->threads, WINDOWS);
 	return calls(t, abreast);
 }
@@ -124,7 +125,7 @@ static bool time_calls(const Timed *t, int abreast, double seconds, BenchRow *ro
 	for (int part = 0; ok && n < MOST && (n < 7 || now() - start - pause < seconds);) {
 		double begin = now();
 		if (!t->device && begin - start - pause >= part * seconds / PARTS) {
-			ok = measure_between(t, abreast, row);
+			ok = measure_between(t, abreast, row, part, PARTS);
 			pause += now() - begin;
 			part++;
 			continue;
@@ -156,118 +157,16 @@ static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, in
 
 /* ---- profile ---- */
 
+/* Of the last run. */
 typedef struct {
-	double *seconds; /* by call, the smallest of the runs */
-	double *run, *launches; /* of the last run */
-	uint32_t *order;
-	const WeftModel *m;
-	const WeftEntry *e;
-} Profile;
+	double *run, *launches;
+} Calls;
 
 static void on_call(void *user, uint32_t call, double seconds)
 {
-	Profile *p = user;
-	p->run[call] += seconds;
-	p->launches[call]++;
-}
-
-static const Profile *sorting;
-
-static int by_time(const void *pa, const void *pb)
-{
-	double a = sorting->seconds[*(const uint32_t *)pa],
-	       b = sorting->seconds[*(const uint32_t *)pb];
-	return (a < b) - (a > b);
-}
-
-/* The least time the launches of a call can take. Caches may hold data from before: memory must
- * deliver what is beyond them, in every launch. */
-static double least_time(const WeftKernelInfo *c, double launches, const Peak *peak, bool *cached)
-{
-	double beyond = c->bytes / launches - peak->cache;
-	*cached = beyond <= 0;
-	return fmax(c->flops / peak->flops, *cached ? 0 : launches * beyond / peak->bytes);
-}
-
-static void print_call(const WeftKernelInfo *c, double launches, double t, const Peak *peak)
-{
-	char f[32], b[32], rate[32], share[32] = "-", predicted[32] = "-";
-	bool cached;
-	double least = least_time(c, launches, peak, &cached);
-	if (t > 0 && least > 0)
-		snprintf(share, sizeof share, "%.1f%%%s", 100 * least / t, cached ? " c" : "");
-	if (c->seconds > 0)
-		snprintf(predicted, sizeof predicted, "%.1f", 1e6 * c->seconds);
-	printf(" %9s", predicted);
-	printf(" %9s %9s %11s %9s", human(c->flops, f), human(c->bytes, b),
-	       human(t > 0 ? c->flops / t : 0, rate), share);
-}
-
-static void print_profile(Profile *p, const WeftReport *count, const Peak *peak)
-{
-	double total = 0, before = 0;
-	int width = (int)strlen("algorithm");
-	char f[32], b[32], cache[32];
-	for (uint32_t k = 0; k < p->e->ncall; k++) {
-		int n = (int)strlen(weft_call(p->m, p->e, k)->algorithm);
-		width = n > width ? n : width;
-		total += p->seconds[k];
-		p->order[k] = k;
-	}
-	sorting = p;
-	qsort(p->order, p->e->ncall, sizeof *p->order, by_time);
-	printf("%-36s %9s %6s %6s", "kernel", "us", "%", "sum %");
-	if (count)
-		printf(" %9s %9s %9s %11s %9s", "predicted", "FLOP", "B", "FLOP/s", "roofline");
-	printf("  %-*s  line\n", width, "algorithm");
-	for (uint32_t i = 0; i < p->e->ncall; i++) {
-		uint32_t k = p->order[i];
-		double t = p->seconds[k];
-		before += t;
-		const WeftCallInfo *c = weft_call(p->m, p->e, k);
-		printf("%-36.36s %9.1f %5.1f%% %5.1f%%", c->name, 1e6 * t, 100 * t / total,
-		       100 * before / total);
-		if (count)
-			print_call(&count->kernel[k], p->launches[k], t, peak);
-		const WeftKernelInfo info = call_info(p->m, c);
-		printf("  %-*s%s", info.line ? width : 0, c->algorithm, info.line ? "  " : "");
-		print_lines(&info);
-		putchar('\n');
-	}
-	printf("%-36s %9.1f\n", "all calls", 1e6 * total);
-	if (count)
-		printf("roofline: %sFLOP/s, and %sB/s for what a launch reads and writes beyond "
-		       "the caches' %sB;\n"
-		       "c: it fits into them and is compared with FLOP/s only\n",
-		       human(peak->flops, f), human(peak->bytes, b), human(peak->cache, cache));
-	putchar('\n');
-}
-
-/* The same, as the first fields of what --json prints: see print_json. */
-static void profile_json(const BenchOptions *o, const Profile *p, const WeftReport *count)
-{
-	Json j = bench_json_begin(o);
-	json_open(&j, "profile", '[');
-	for (uint32_t k = 0; k < p->e->ncall; k++) {
-		const WeftKernelInfo info = call_info(p->m, weft_call(p->m, p->e, k));
-		json_open(&j, NULL, '{');
-		json_put_string(&j, "name", info.name);
-		json_put_string(&j, "algorithm", info.algorithm);
-		if (info.line) {
-			json_put_string(&j, "line", info.line);
-			json_put_number(&j, "lines", info.nline);
-		}
-		json_put_number(&j, "seconds", p->seconds[k]);
-		json_put_number(&j, "launches", p->launches[k]);
-		if (count) {
-			json_put_number(&j, "flops", count->kernel[k].flops);
-			json_put_number(&j, "bytes", count->kernel[k].bytes);
-		}
-		if (count && count->kernel[k].seconds > 0)
-			json_put_number(&j, "predicted", count->kernel[k].seconds);
-		json_close(&j, '}');
-	}
-	json_close(&j, ']');
+	Calls *c = user;
+	c->run[call] += seconds;
+	c->launches[call]++;
 }
 
 /* What the entry's table says, for a shared object, if it ran at these sizes. */
@@ -352,33 +251,41 @@ static void fill_counts(Runner *r, const BenchOptions *o, BenchRow *row)
 	}
 }
 
+static void put_profile(const Profile *p, const BenchOptions *o, const WeftReport *count,
+			const Peak *peak)
+{
+	progress_end();
+	if (o->json) {
+		Json j = bench_json_begin(o);
+		profile_json(&j, p, o->by, count);
+	} else {
+		profile_print(p, o->by, count, peak);
+	}
+}
+
 static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
 			 const Peak *peak)
 {
-	uint32_t n = r->entry->ncall + 1;
-	Profile p = {calloc(n, sizeof(double)),
-		     calloc(n, sizeof(double)),
-		     calloc(n, sizeof(double)),
-		     calloc(n, sizeof(uint32_t)),
-		     r->model,
-		     r->entry};
-	bool ok = p.seconds && p.run && p.launches && p.order;
-	for (int k = 0; ok && k < 20; k++) {
-		memset(p.run, 0, n * sizeof *p.run);
-		memset(p.launches, 0, n * sizeof *p.launches);
-		ok = runner_call(r, in, threads, on_call, &p);
+	enum { RUNS = 20 };
+	const uint32_t n = r->entry->ncall + 1;
+	double *seconds = calloc(n, sizeof *seconds);
+	Calls c = {calloc(n, sizeof *c.run), calloc(n, sizeof *c.launches)};
+	bool ok = (seconds && c.run && c.launches) || (fail("out of memory"), false);
+	for (int k = 0; ok && k < RUNS; k++) {
+		progress_show("run %d of %d", k + 1, RUNS);
+		memset(c.run, 0, n * sizeof *c.run);
+		memset(c.launches, 0, n * sizeof *c.launches);
+		ok = runner_call(r, in, threads, on_call, &c);
 		for (uint32_t i = 0; i < n; i++)
-			if (k == 0 || p.run[i] < p.seconds[i])
-				p.seconds[i] = p.run[i];
+			if (k == 0 || c.run[i] < seconds[i])
+				seconds[i] = c.run[i];
 	}
-	if (ok && o->json)
-		profile_json(o, &p, counts(r, o));
-	else if (ok)
-		print_profile(&p, counts(r, o), peak);
-	free(p.seconds);
-	free(p.run);
-	free(p.launches);
-	free(p.order);
+	const Profile p = {seconds, c.launches, r->model, r->entry};
+	if (ok)
+		put_profile(&p, o, counts(r, o), peak);
+	free(seconds);
+	free(c.run);
+	free(c.launches);
 	return ok;
 }
 
@@ -386,12 +293,15 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op,
 		     BenchRow *row)
 {
+	progress_show("reading %s", path);
 	WeftOptions c = o->compile;
 	RunnerOptions ro = {
 		.compile = &c, .load = &o->load, .entry = o->entry, .device = o->device};
 	bool jit = !is_shared_object(path);
 	double start = now();
 	c.op_by_op = op_by_op;
+	if (!jit && !is_shared_object(o->model)) /* it has been compiled by these options */
+		ro.compile = NULL, ro.load = NULL;
 	ro.backend = jit && !o->device ? RUN_JIT : RUN_DEFAULT;
 	bool ok = runner_open(r, path, &ro);
 	if (row && jit)
@@ -456,6 +366,7 @@ bool bench_write_inputs(const BenchOptions *o, const char *path)
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
 		die_with_parent();
+		progress_child(true);
 		_exit(write_inputs(o, path) ? 0 : 1);
 	}
 	return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
@@ -474,6 +385,7 @@ static bool apart(const char *path, const BenchOptions *o, bool op_by_op, int th
 		return fail("cannot start a process"), false;
 	if (pid == 0) {
 		die_with_parent();
+		progress_child(true);
 		bool ok = own_here(path, o, op_by_op, threads, peak, row);
 		if (ok && row && write(fd[1], row, sizeof *row) != sizeof *row)
 			ok = false;

@@ -139,33 +139,58 @@ static void compile_unit(Unit *x)
 
 typedef struct {
 	Unit *unit;
-	uint32_t n, next;
+	uint32_t n, next, done;
 	pthread_mutex_t lock;
+	const EmitOptions *o;
+	pthread_t caller; /* who tells how far it is */
 } Queue;
+
+/* The next unit, or n; done: one more is compiled. */
+static uint32_t take_unit(Queue *q, bool done)
+{
+	pthread_mutex_lock(&q->lock);
+	const uint32_t k = q->next < q->n ? q->next++ : q->n;
+	q->done += done;
+	pthread_mutex_unlock(&q->lock);
+	return k;
+}
+
+static void tell_done(Queue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	const uint32_t done = q->done;
+	pthread_mutex_unlock(&q->lock);
+	q->o->progress(q->o->progress_user, "llvm", done, q->n);
+}
 
 static void *work(void *arg)
 {
 	Queue *q = arg;
 	const locale_t before = c_locale_begin(); /* threads do not inherit it */
 	fatal_enter();
-	for (;;) {
-		pthread_mutex_lock(&q->lock);
-		uint32_t k = q->next < q->n ? q->next++ : q->n;
-		pthread_mutex_unlock(&q->lock);
-		if (k == q->n)
-			break;
+	uint32_t k = take_unit(q, false);
+	while (k < q->n) {
 		if (!q->unit[k].kept.data)
 			compile_unit(&q->unit[k]);
+		k = take_unit(q, true);
+		if (q->o->progress && pthread_equal(pthread_self(), q->caller))
+			tell_done(q);
 	}
 	c_locale_end(before);
 	return NULL;
 }
 
-static void compile_all(Unit *unit, uint32_t n, uint32_t jobs)
+static void compile_all(Unit *unit, uint32_t n, uint32_t jobs, const EmitOptions *o)
 {
 	enum { MAX = 64 };
 	pthread_t thread[MAX];
-	Queue q = {.unit = unit, .n = n, .lock = PTHREAD_MUTEX_INITIALIZER};
+	Queue q = {.unit = unit,
+		   .n = n,
+		   .lock = PTHREAD_MUTEX_INITIALIZER,
+		   .o = o,
+		   .caller = pthread_self()};
+	if (o->progress)
+		o->progress(o->progress_user, "llvm", 0, n);
 	long here = sysconf(_SC_NPROCESSORS_ONLN);
 	uint32_t wanted = jobs ? jobs : here > 0 ? (uint32_t)here : 1, started = 0;
 	if (wanted > n)
@@ -339,7 +364,7 @@ bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind,
 	if (ok) {
 		if (cache)
 			take_kept(ctx, x, t, cache);
-		compile_all(x->unit, x->n, jobs);
+		compile_all(x->unit, x->n, jobs, o);
 		if (cache)
 			keep_made(x, cache);
 		ok = collect(ctx, x, out);

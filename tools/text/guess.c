@@ -1,5 +1,5 @@
 /* Which word was meant. */
-#include "tool.h"
+#include "tools/tool.h"
 
 enum { MAX_WORD = 64 };
 

@@ -1,7 +1,7 @@
 /* Writing JSON. */
 #include <math.h>
 
-#include "tool.h"
+#include "tools/tool.h"
 
 /* The code point at *s, which moves behind it; U+FFFD for what is no UTF-8. */
 static uint32_t next_code_point(const unsigned char **s)

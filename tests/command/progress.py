@@ -1,0 +1,102 @@
+"""The line that says how far a command is: on a terminal, after a second, rewritten, gone at the end, never in what is printed:
+progress.py WEFT SOURCE_ROOT. A C compiler that waits makes commands long."""
+import json
+import os
+import pathlib
+import pty
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+weft, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+sys.path.insert(0, str(root / "tests/help"))
+from tensor_file import write_tensors  # noqa: E402
+
+MODEL = "graph @f(%x: f32[3]) -> f32[3] {\n  %y = aten.mul.Tensor(%x, %x) : f32[3]\n  return %y\n}\n"
+AGAIN = "\r\x1b[K"
+bad = 0
+
+
+def say(text):
+    global bad
+    bad += 1
+    print("FAIL", text)
+
+
+def on_terminal(args, folder, **env):
+    """Status, stdout, what the terminal got, which is stderr."""
+    parent, child = pty.openpty()
+    p = subprocess.Popen([weft, *args], cwd=folder, stdout=subprocess.PIPE, stderr=child, text=True, env={**os.environ, **env})
+    os.close(child)
+    got = b""
+    while True:
+        try:
+            part = os.read(parent, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        got += part
+    out = p.communicate()[0]
+    os.close(parent)
+    return p.returncode, out, got.decode().replace("\r\n", "\n")
+
+
+def lines_of(got):
+    """The lines that were shown; each rewrites the one before."""
+    return [part for part in got.split(AGAIN) if part]
+
+
+with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    (folder / "m.ir").write_text(MODEL)
+    write_tensors(folder / "m.safetensors", {"x.0": ("f", [3], [1.0, 2.0, 3.0]), "y.0": ("f", [3], [1.0, 4.0, 9.0])})
+    slow = folder / "slow"
+    slow.write_text('#!/bin/sh\nsleep 1.6\nexec cc "$@"\n')
+    slow.chmod(0o755)
+    by_slow = ["--cc", slow]
+    env = {"WEFT_CACHE": str(folder / "cache")}
+    commands = {
+        "compile": (["compile", "m.ir", "-o", "m.so", "--json"], r"code, \d+ of \d+"),
+        "check": (["check", "m.ir", "m.safetensors", "--json"], r"1 of 1, m\.ir: code, \d+ of \d+"),
+        "two checks": (["check", "m.ir", "m.safetensors", "m.ir", "m.safetensors", "-j", "2", "--json"], r"\d of 2 models checked"),
+        "run": (["run", "m.ir", "--inputs", "m.safetensors", "--outputs", "y.npz", "--json"], r"code, \d+ of \d+"),
+        "bench": (["bench", "m.ir", "--seconds", "0.02", "--no-op-by-op", "--json"], r"compiled: code, \d+ of \d+"),
+    }
+    for what, (args, line) in commands.items():
+        shutil.rmtree(folder / "cache", ignore_errors=True)  # so that the compiler is called
+        status, out, got = on_terminal([*args, *by_slow], folder, COLUMNS="60", **env)
+        shown = lines_of(got)
+        if status or not any(re.fullmatch(line, s) for s in shown):
+            say(f"{what}: status {status}, no line {line!r} among {shown}: {out}")
+        if "\n" in got or not got.endswith(AGAIN) or not got.startswith(AGAIN):
+            say(f"{what}: not one line that is rewritten and removed: {got!r}")
+        json.loads(out)
+    # what is printed on stdout stays whole, as text too
+    _, out, got = on_terminal(["check", "m.ir", "m.safetensors", *by_slow, "--no-cache"], folder)
+    if not re.fullmatch(r"ok   m\.ir  no error  [\d.]+ s\n1 passed, 0 failed\n", out) or not got.endswith(AGAIN):
+        say(f"check as text: {out!r} {got!r}")
+    # an error stands in a line of its own
+    broken = folder / "broken"
+    broken.write_text("#!/bin/sh\nsleep 1.6\nexit 3\n")
+    broken.chmod(0o755)
+    status, out, got = on_terminal(["compile", "m.ir", "-o", "m.so", "--no-cache", "--cc", broken], folder)
+    if status != 1 or out or not re.search(r"\r\x1b\[K[^\r\n]*broken failed with status 3", got):
+        say(f"an error: status {status} {out!r} {got!r}")
+    # a terminal that is narrow
+    _, _, got = on_terminal(["compile", "m.ir", "-o", "m.so", *by_slow, "--no-cache"], folder, COLUMNS="9")
+    if not lines_of(got) or any(len(s) > 8 for s in lines_of(got)):
+        say(f"9 columns: {got!r}")
+    # a second has not passed
+    status, out, got = on_terminal(["show", "m.ir"], folder)
+    if status or got:
+        say(f"a short command: {got!r}")
+    # no terminal: nothing; --progress: the same line
+    for more, expected in (([], False), (["--progress"], True)):
+        p = subprocess.run([weft, "compile", "m.ir", "-o", "m.so", *by_slow, "--no-cache", *more], cwd=folder, capture_output=True)
+        out, errors = p.stdout.decode(), p.stderr.decode()
+        if p.returncode or bool(re.search(r"\r\x1b\[Kcode, \d of \d", errors)) != expected or bool(errors) != expected or "\x1b" in out:
+            say(f"no terminal, {more}: {out!r} {errors!r}")
+sys.exit(bad != 0)

@@ -245,8 +245,22 @@ static void test_members(void **state)
 	refused(&z, NULL, "AOTInductor");
 	z = (ZipFile){0};
 	zip_put(&z, "m/models/a.json", "{\"schema_version\":{\"major\":8}}", 30);
-	zip_put(&z, "m/data/weights/a.pt", "", 0);
-	refused(&z, NULL, "weights are pickled");
+	zip_put(&z, "m/data/weights/a.pt", "text", 4); /* of PyTorch 2.8 */
+	refused(&z, NULL, "data/weights/a.pt: error: not a zip archive");
+	z = (ZipFile){0};
+	static const char old[] = "{\"schema_version\":{\"major\":5}}",
+			  flat[] = "{\"schema_version\":{\"major\":7}}";
+	zip_put(&z, "serialized_exported_program.json", old, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4); /* of PyTorch 2.7 and older */
+	refused(&z, NULL, "schema version 5 is not supported, expected 7 or 8");
+	z = (ZipFile){0};
+	zip_put(&z, "serialized_exported_program.json", flat, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4);
+	refused(&z, "other", "no model other in this archive, it has model");
+	z = (ZipFile){0};
+	zip_put(&z, "serialized_exported_program.json", flat, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4);
+	refused(&z, NULL, "serialized_state_dict.pt: error: not a zip archive");
 	z = (ZipFile){0};
 	zip_put(&z, "same", "", 0);
 	zip_put(&z, "same", "", 0);

@@ -4,7 +4,7 @@
 #
 #   scripts/deb.sh FOLDER
 #
-# FOLDER gets the packages. What is missing of debhelper, lintian and debootstrap is installed. CHROOT=FOLDER: the fresh Debian lies there and stays.
+# FOLDER gets the packages. What is missing of debhelper, lintian, debootstrap and what the packages are built with is installed. CHROOT=FOLDER: the fresh Debian lies there and stays.
 # MIRROR: Debian's archive, that of this machine's apt if it is not set. DEB_BUILD_OPTIONS: as dpkg-buildpackage has them.
 set -e
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -23,7 +23,10 @@ command -v debootstrap >/dev/null 2>&1 || need="$need debootstrap"
 
 mkdir "$work/source"
 git -C "$root" archive HEAD | tar -C "$work/source" -x
-(cd "$work/source" && dpkg-buildpackage -us -uc -b)
+cd "$work/source"
+dpkg-checkbuilddeps 2>/dev/null || { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get build-dep -y --no-install-recommends .; }
+dpkg-buildpackage -us -uc -b
+cd "$root"
 rm -rf "$work/source"
 cp "$work"/*.deb "$work"/*.changes "$work"/*.buildinfo "$folder"
 # No licence has been chosen, which debian/copyright says: what lintian says of that is no failure.

@@ -48,7 +48,7 @@ static void mend_unique(Scope *s, const Call *c, Results *r)
 	r->data[2].meta.size = count;
 }
 
-/* torch.export of 2.5 to 2.8 describes the last states of an LSTM as [layers, 1, batch, size]. They
+/* torch.export of 2.5 to 2.12 describes the last states of an LSTM as [layers, 1, batch, size]. They
  * have the shapes of the first ones. */
 static void mend_lstm(Scope *s, const Call *c, Results *r)
 {

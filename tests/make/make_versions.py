@@ -68,7 +68,7 @@ class Attention(nn.Module):
 
 class Recurrent(nn.Module):
     """An embedding, a GRU, an LSTM of two layers, and what is computed of its last states, whose shapes files of PyTorch before
-    2.11 tell wrongly."""
+    2.13 tell wrongly."""
 
     def __init__(s):
         super().__init__()

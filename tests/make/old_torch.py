@@ -75,12 +75,20 @@ def stand_in(folder):
         (lib / n).symlink_to("stand_in.so")
 
 
+def forget_kernels(folder):
+    """PyTorch 2.14 puts kernels of its own in the place of those of CUDA, which must be there: not here."""
+    init = folder / "torch/_native/__init__.py"
+    if init.exists():
+        init.write_text(init.read_text().replace("registry._register_all_overrides()", "pass"))
+
+
 def main():
     version, folder = sys.argv[1], pathlib.Path(sys.argv[2]).resolve()
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / "torch").exists():
         download(version, folder)
     stand_in(folder)
+    forget_kernels(folder)
 
 
 if __name__ == "__main__":

@@ -81,11 +81,20 @@ with tempfile.TemporaryDirectory() as here:
         refused(f"{version} schema 6", changed(path, model, of_schema(6, "2.4.1")), "schema version 6 of PyTorch 2.4.1 is not supported, expected 7 or 8 (PyTorch 2.5 and later)")
         refused(f"{version} schema 9", changed(path, model, of_schema(9, "3.1.0")), "schema version 9 of PyTorch 3.1.0 is not supported, expected 7 or 8 (PyTorch 2.5 and later)")
         refused(f"{version} no weights", changed(path, weights, lambda data: None), "weight layers.0.weight is in neither weights nor constants")
-        refused(f"{version} no archive", changed(path, weights, lambda data: b"\x80\x02}."), f"{said}: not a zip archive")
+        refused(f"{version} no archive", changed(path, weights, lambda data: b"\x80\x02}."), f"{said}: error: not a zip archive")
         refused(f"{version} no pickle", changed(path, weights, inner("/data.pkl", lambda data: None)), f"{said} is pickled, and there is no pickle")
         refused(f"{version} no dictionary", changed(path, weights, inner("/data.pkl", lambda data: b"\x80\x02].")), f"{said} is pickled, and it is no dictionary of tensors")
         refused(f"{version} no tensor", changed(path, weights, inner("/data.pkl", lambda data: b"\x80\x02}X\x0f\x00\x00\x00layers.0.weightK\x01s.")),
                 "weight layers.0.weight is pickled, and no tensor of its own nor one that wraps tensors: a number")
         refused(f"{version} big-endian", changed(path, weights, inner("/byteorder", lambda data: b"big")), f"{said} is pickled, and not little-endian")
         refused(f"{version} fewer bytes", changed(path, weights, inner("/data/0", lambda data: data[:-4])), "the tensor needs")
+    # A pickle with one other byte: read, or refused with one error.
+    path, told = here / "2.5" / "mlp.pt2", set()
+    for at in range(2, 1500, 23):
+        def flip(data, at=at):
+            return data[:at] + bytes([data[at] ^ 20]) + data[at + 1:] if at < len(data) else data
+        p = subprocess.run([weft, "compile", changed(path, SAVED, inner("/data.pkl", flip)), "-o", "-", "--emit", "ir"], capture_output=True, text=True)
+        told.add(p.returncode)
+        expect(f"byte {at}", p.returncode == 0 or (p.returncode == 1 and p.stderr.count("error:") == 1), p.stderr or f"status {p.returncode}")
+    expect("bytes", told == {0, 1}, f"statuses {told}, expected 0 and 1")
 sys.exit(bad != 0)

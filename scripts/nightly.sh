@@ -3,7 +3,7 @@
 # with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
 # without a warning, and the readers of files run under libFuzzer; where $PYTHON (python3) has onnxruntime, drawn models of ONNX are compared with it;
 # where it has PyTorch and expecttest, training under autocast, programs of users with symbolic sizes and with numbers of data in their graphs, and what
-# this PyTorch makes of the models of tests/data/versions.tar.xz.
+# this PyTorch makes of the models of tests/versions/versions.tar.xz.
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -25,7 +25,7 @@ fi
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 	built=$(cd "$build" && pwd)
 	versions=$(mktemp -d)
-	{ "$python" tests/make/make_versions.py "$versions" && "$build/weft" check "$versions" -q; } || bad=1
+	{ "$python" tests/versions/make_versions.py "$versions" && "$build/weft" check "$versions" -q; } || bad=1
 	rm -rf "$versions"
 	PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/autocast_db.py --samples 2 || bad=1
 	for way in dynamic captured; do

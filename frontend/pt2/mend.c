@@ -48,8 +48,8 @@ static void mend_unique(Scope *s, const Call *c, Results *r)
 	r->data[2].meta.size = count;
 }
 
-/* torch.export of 2.5 to 2.12 describes the last states of an LSTM as [layers, 1, batch, size]. They
- * have the shapes of the first ones. */
+/* torch.export of 2.5 to 2.12 describes the last states of an LSTM as [layers, 1, batch, size].
+ * They have the shapes of the first ones. */
 static void mend_lstm(Scope *s, const Call *c, Results *r)
 {
 	for (uint32_t k = 1; k < 3 && r->n == 3 && c->value.n > k; k++) {

@@ -1,4 +1,4 @@
-"""Files of older versions of PyTorch: versions.py WEFT ARCHIVE BACKEND... The archive (tests/make/make_versions.sh) has a folder for each
+"""Files of older versions of PyTorch: versions.py WEFT ARCHIVE BACKEND... The archive (tests/versions/make_versions.sh) has a folder for each
 version, with models and what eager PyTorch of that version gave. Then one of each layout with its schema version or its weights changed,
 of which one error must say so."""
 import json

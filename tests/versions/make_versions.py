@@ -1,7 +1,7 @@
 """Small models as this Python's PyTorch exports them, any version from 2.5 on: make_versions.py DEST [NAME...]. Each NAME.pt2 comes
 with NAME.calls.safetensors: of calls of one eager module, one after the other, <k>.x.<i> inputs, <k>.y.<i> results and <k>.b.<name>
 what the call changed. Sample inputs and names of directories are dropped, and files are stored, so that those of versions compress
-together: make_versions.sh makes tests/data/versions.tar.xz of them. Needs torch alone."""
+together: make_versions.sh makes tests/versions/versions.tar.xz of them. Needs torch alone."""
 import copy
 import json
 import re

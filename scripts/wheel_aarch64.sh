@@ -18,6 +18,7 @@ sysroot=${SYSROOT:-$work/sysroot}
 
 "$root/scripts/setup.sh" python
 need=
+command -v ld.lld-19 >/dev/null 2>&1 || command -v ld.lld >/dev/null 2>&1 || need="$need lld-19"
 command -v aarch64-linux-gnu-gcc >/dev/null 2>&1 || need="$need gcc-aarch64-linux-gnu libc6-dev-arm64-cross"
 qemu=$(command -v qemu-aarch64-static || command -v qemu-aarch64) || need="$need qemu-user"
 [ -z "$need" ] || { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $need; }
@@ -44,8 +45,11 @@ if [ ! -f "$sysroot/complete" ]; then
 	: >"$sysroot/complete"
 fi
 
-emulated() { "$qemu" -L "$sysroot" "$@"; }
+# BLAS and LAPACK lie where alternatives would be links to.
+libraries=$sysroot/usr/lib/aarch64-linux-gnu
+emulated() { "$qemu" -L "$sysroot" -E LD_LIBRARY_PATH="$libraries/blas:$libraries/lapack" "$@"; }
 # Of programs, LLVM's own linker is this machine's.
+mkdir "$work/bin"
 cat >"$work/llvm-config" <<END
 #!/bin/sh
 [ "\$*" = --bindir ] && [ -x /usr/lib/llvm-19/bin/ld.lld ] && echo /usr/lib/llvm-19/bin && exit
@@ -94,4 +98,18 @@ emulated "$work/site/weft/weft" check "$root/tests/data/mlp.pt2" "$root/tests/da
 for model in dynamic scan views batch_norm; do
 	emulated "$work/site/weft/weft" check "$root/tests/data/$model.pt2" "$root/tests/data/$model.safetensors" --backend jit
 done
-PYTHONPATH=$work/site emulated "$sysroot/usr/bin/python3.11" "$root/python/tests/plain.py" "$root"
+# A linker of this machine, which the emulated one calls for the libraries that it sees.
+cat >"$work/bin/ld.lld" <<END
+#!/bin/sh
+for word; do
+	case \$word in
+	/lib/* | /usr/lib/*) word=$sysroot\$word ;;
+	esac
+	set -- "\$@" "\$word"
+	shift
+done
+exec $(command -v ld.lld-19 || command -v ld.lld) "\$@"
+END
+chmod +x "$work/bin/ld.lld"
+PATH=$work/bin:$PATH PYTHONPATH=$work/site emulated "$sysroot/usr/bin/python3.11" "$root/python/tests/plain.py" "$root"
+echo "$wheel was built, and tried under $qemu"

@@ -4,7 +4,7 @@
 
 #include "frontend/pt2/priv.h"
 
-enum { MAX_DICTIONARY = 1 << 26 };
+enum { MAX_DICTIONARY = 1 << 24 }; /* of some 60,000 tensors */
 
 static bool refuse(Import *im, const char *what, const char *why)
 {
@@ -37,8 +37,7 @@ const PickleValue *saved_read(Import *im, const char *what, const char *member, 
 	*out = a;
 	Member *pickle = archive_find(a, "data.pkl");
 	if (!pickle || pickle->size > limit) {
-		refuse(im, what,
-		       pickle ? "the pickle is too large for a tensor's" : "there is no pickle");
+		refuse(im, what, pickle ? "the pickle is too large" : "there is no pickle");
 		return NULL;
 	}
 	if (!is_little(im, a, what) || !archive_read_text(im->ctx, a, pickle, &text))

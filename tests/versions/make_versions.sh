@@ -13,7 +13,8 @@ for version in ${@:-2.5 2.6 2.7 2.8 2.9 2.10 2.11 2.12 2.13 2.14 2.15}; do
 	echo "PyTorch $version"
 	"$python" tests/versions/old_torch.py "$version.*" "$work/torch"
 	rm -rf "$work/made/$version"
-	PYTHONPATH="$work/torch" "$python" tests/versions/make_versions.py "$work/made/$version"
+	PYTHONPATH="$work/torch" "$python" tests/versions/make_versions.py "$work/made/$version" ||
+		echo "PyTorch $version: not all models, see above (2.7 and 2.8 cannot save infinities)"
 	rm -rf "$work/torch"
 done
 [ -z "$FOLDERS" ] || cp -r "$work/made/." "$FOLDERS"

@@ -1,8 +1,9 @@
 """Files of older versions of PyTorch: versions.py WEFT ARCHIVE BACKEND... The archive (tests/versions/make_versions.sh) has a folder for each
 version, with models and what eager PyTorch of that version gave. Then one of each layout with its schema version or its weights changed,
-of which one error must say so."""
+of which one error must say so; and what has gradients."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tarfile
@@ -88,6 +89,12 @@ with tempfile.TemporaryDirectory() as here:
                 "weight layers.0.weight is pickled, and no tensor of its own nor one that wraps tensors: a number")
         refused(f"{version} big-endian", changed(path, weights, inner("/byteorder", lambda data: b"big")), f"{said} is pickled, and not little-endian")
         refused(f"{version} fewer bytes", changed(path, weights, inner("/data/0", lambda data: data[:-4])), "the tensor needs")
+    # Only parameters that learn have gradients.
+    for version in ("2.5", "2.8", "2.15"):
+        subprocess.run([weft, "compile", here / version / "mlp.pt2", "--grad=params", "-o", here / "grad.so"], capture_output=True, check=True)
+        shown = subprocess.run([weft, "show", here / "grad.so"], capture_output=True, text=True, check=True).stdout
+        learn = re.findall(r"\bg\.([\w.]+):", shown)
+        expect(f"{version} gradients", learn == [f"layers.{n}" for n in ("0.weight", "0.bias", "1.weight", "1.bias", "4.weight", "6.bias")], learn)
     # A pickle with one other byte: read, or refused with one error.
     path, told = here / "2.5" / "mlp.pt2", set()
     for at in range(2, 1500, 23):

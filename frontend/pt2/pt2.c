@@ -17,7 +17,7 @@ typedef struct {
 	JsonDoc *doc[3]; /* NULL: there is no such member */
 } JsonRoots;
 
-/* PyTorch 2.5 to 2.7 writes Infinity, -Infinity and NaN, which JSON does not have: makes strings of
+/* PyTorch 2.5 and 2.6 write Infinity, -Infinity and NaN, which JSON does not have: makes strings of
  * them, as later versions do. */
 static Bytes quote_numbers(Ctx *ctx, Bytes text)
 {

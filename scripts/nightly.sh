@@ -2,7 +2,8 @@
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
 # with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
 # without a warning, and the readers of files run under libFuzzer; where $PYTHON (python3) has onnxruntime, drawn models of ONNX are compared with it;
-# where it has PyTorch and expecttest, training under autocast, and programs of users with symbolic sizes and with numbers of data in their graphs.
+# where it has PyTorch and expecttest, training under autocast, programs of users with symbolic sizes and with numbers of data in their graphs, and what
+# this PyTorch makes of the models of tests/versions/versions.tar.xz.
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -23,12 +24,15 @@ if command -v clang >/dev/null 2>&1; then
 fi
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 	built=$(cd "$build" && pwd)
+	versions=$(mktemp -d)
+	{ "$python" tests/versions/make_versions.py "$versions" && "$build/weft" check "$versions" -q; } || bad=1
+	rm -rf "$versions"
 	PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/autocast_db.py --samples 2 || bad=1
 	for way in dynamic captured; do
 		PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/programs.py --way "$way" || bad=1
 	done
 fi
 wheels=$(mktemp -d)
-TORCH=1 scripts/wheel.sh "$wheels" || bad=1
+TORCH=1 scripts/wheel.sh --sdist "$wheels" || bad=1
 rm -rf "$wheels"
 exit $bad

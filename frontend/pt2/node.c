@@ -177,11 +177,13 @@ static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, ui
 	if (kind == VIEW_NONE) {
 		uint32_t own = value_new(st, n, &one->meta);
 		st->storage.data[st->value.data[own].storage].by_mode = by_mode;
+		st->value.data[own].mended = one->mended;
 		return scope_bind(s, one->name, own);
 	}
 	uint32_t v = value_view(st, parent, made, self, tuple ? (int32_t)k : -1, n, &one->meta);
 	if (alias_is_itself(st, made, kind, &st->value.data[parent].meta, &one->meta))
 		st->value.data[v].no_grad = st->value.data[parent].no_grad;
+	st->value.data[v].mended = one->mended;
 	return scope_bind(s, one->name, v);
 }
 
@@ -194,38 +196,12 @@ static bool check_count(Scope *s, Op op, const Results *r)
 			 schema->name, schema->nresult, r->n);
 }
 
-/* torch.export of 2.15 describes unique_consecutive along a dimension wrongly: elements as [n, u,
- * n, n], counts as [n]. They are the operand with another extent, which it names rightly, and a
- * count for each of these. */
-static void mend_results(Scope *s, const Call *c, Results *r)
-{
-	uint32_t self = c->value.n ? c->value.data[0] : 0;
-	const Schema *schema = op_schema(c->op);
-	if (strcmp(schema->name, "aten.unique_consecutive") || !self || r->n != 3)
-		return;
-	const Meta *x = &s->st->value.data[self].meta, *y = &r->data[0].meta;
-	const Attr *dim = &c->attr[op_arg_index(c->op, "dim")];
-	int64_t d =
-		dim->kind == ATTR_int ? sym_const_or(s->st->im->syms, dim->s, x->rank) : x->rank;
-	d += d < 0 ? x->rank : 0;
-	if (d < 0 || d >= x->rank || y->rank <= x->rank)
-		return;
-	Sym *size = arena_dup(s->st->im->ctx->arena, x->size, x->rank * sizeof *size),
-	    *count = arena_dup(s->st->im->ctx->arena, &y->size[d], sizeof *count);
-	size[d] = *count;
-	r->data[0].meta.rank = x->rank;
-	r->data[0].meta.size = size;
-	r->data[0].meta.stride = x->stride;
-	r->data[2].meta.rank = 1;
-	r->data[2].meta.size = count;
-}
-
 static bool add_call(Scope *s, const json_t *node, Call *c)
 {
 	State *st = s->st;
 	Results r;
 	TRY(read_results(s, node, &r));
-	mend_results(s, c, &r);
+	TRY(results_mend(s, c, &r));
 	TRY(check_count(s, c->op, &r));
 	const Schema *schema = op_schema(c->op);
 	bool tuple = schema->nresult != 1 && schema->nresult != 0;
@@ -243,9 +219,7 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
-/* The operands, with a key of random numbers for those that draw: the call's own comes when the
- * graph has been read. */
-static Node *operands_with_key(Scope *s, const Call *c)
+Node *call_operands(Scope *s, const Call *c)
 {
 	const Schema *schema = op_schema(c->op);
 	Node *in = arena_dup(s->st->im->ctx->scratch, c->in.data, c->in.n * sizeof *in);
@@ -270,7 +244,7 @@ static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 	if (op_kind(c->op) != OP_COMPOSITE || op_info(c->op)->infer)
 		return otherwise;
 	AttrId attr = ir_attrs(s->st->im->ir, op_schema(c->op)->narg, c->attr);
-	Node n = op_expand(&s->b, c->op, operands_with_key(s, c), c->in.n, attr);
+	Node n = op_expand(&s->b, c->op, call_operands(s, c), c->in.n, attr);
 	DType d = n.i ? node_dtype(g, n) : otherwise;
 	while (g->last.i != last.i)
 		graph_erase(g, g->last);

@@ -133,6 +133,20 @@ static bool wrap(Reader *r, PickleKind kind, uint32_t n)
 	return true;
 }
 
+/* A call of the upper two values. An ordered dictionary without items, which the next operations
+ * fill, is a dictionary. */
+static bool call(Reader *r)
+{
+	PickleValue *args = r->stack.n > 1 ? r->stack.data[r->stack.n - 1] : NULL;
+	if (args && pickle_is(args, PICKLE_TUPLE, NULL) && !args->item.n &&
+	    pickle_is(r->stack.data[r->stack.n - 2], PICKLE_GLOBAL, "collections OrderedDict")) {
+		r->stack.n -= 2;
+		push(r, PICKLE_DICT);
+		return true;
+	}
+	return wrap(r, PICKLE_CALL, 2);
+}
+
 /* The n uppermost values are added to the one below them. */
 static bool append(Reader *r, PickleKind kind, uint32_t n)
 {
@@ -146,6 +160,16 @@ static bool append(Reader *r, PickleKind kind, uint32_t n)
 		add_item(r, to, item[k]);
 	array_push(r->ctx->arena, &r->stack, to);
 	return true;
+}
+
+/* The uppermost value sets the state of the one below it: the last item of a call. The attributes
+ * of a dictionary are left out. */
+static bool set_state(Reader *r)
+{
+	PickleValue *state;
+	if (r->stack.n < 2 || r->stack.data[r->stack.n - 2]->kind != PICKLE_DICT)
+		return append(r, PICKLE_CALL, 1);
+	return pop(r, &state);
 }
 
 /* ---- the memo ---- */
@@ -299,8 +323,8 @@ static bool operation(Reader *r, uint8_t op)
 	case 0x94: return remember(r, r->memo.n);
 	case 'h': return recall_at(r, 1);
 	case 'j': return recall_at(r, 4);
-	case 'R': case 0x81: return wrap(r, PICKLE_CALL, 2); /* a function; a class */
-	case 'b': return append(r, PICKLE_CALL, 1);
+	case 'R': case 0x81: return call(r); /* a function; a class */
+	case 'b': return set_state(r);
 	case 'Q': return wrap(r, PICKLE_PERSISTENT, 1);
 	default: return unknown(r, op);
 	}

@@ -15,7 +15,7 @@ typedef enum {
 	PICKLE_GLOBAL, /* text: "torch._utils _rebuild_tensor_v2" */
 	PICKLE_TUPLE,
 	PICKLE_LIST,
-	PICKLE_DICT,       /* item: key, value, key, value, ... */
+	PICKLE_DICT,       /* item: key, value, key, value, ...; also collections.OrderedDict */
 	PICKLE_CALL,       /* item: the function, its arguments, then the values that set its
 	                      state */
 	PICKLE_PERSISTENT, /* item: the reference to something outside of the pickle */

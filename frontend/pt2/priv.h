@@ -38,6 +38,14 @@ typedef struct {
 	ConstId constant; /* the contents, if the part is a plain tensor */
 } Wrapped;
 
+/* A dictionary of tensors that torch.save wrote: the weights or the constants of a file of PyTorch
+ * 2.8 or older. */
+typedef struct {
+	Archive *archive; /* NULL: there is no such dictionary in the file */
+	Intern names;
+	ARRAY(const PickleValue *) value; /* by name id - 1 */
+} Saved;
+
 /* A state spec: one graph input that is not the user's. */
 typedef struct {
 	const char *name; /* the name of the parameter or buffer; NULL for user inputs */
@@ -83,6 +91,7 @@ typedef struct {
 	const char *model;
 	json_t *root;                /* of models/<name>.json */
 	json_t *weights, *constants; /* name -> payload; may be NULL */
+	Saved saved[2];              /* instead: weights, constants */
 	json_t *inputs, *outputs;    /* of the signature */
 	bool decomposed; /* run_decompositions() made the file, which so does not say what
 			    autograd sees */
@@ -107,6 +116,7 @@ typedef struct {
 	uint32_t self;   /* the number of the operand of `view` that is the parent */
 	bool no_grad;    /* a view made under torch.no_grad() of memory with a history: it has no
 			    history itself */
+	bool mended;     /* the file describes another shape */
 	int32_t elem;    /* the number of the result of `view`; -1: it has one result */
 	Meta meta;
 } Value;
@@ -234,11 +244,28 @@ bool share_check(Import *, uint32_t n);
  * error. */
 uint32_t share_view(Scope *, uint32_t spec, uint32_t owner, const char *name);
 
+/* ---- pt2/saved.c: what torch.save wrote ---- */
+
+/* Reads the pickle of an archive that torch.save wrote, from the bytes of a member, and sets
+ * *Archive to that archive. what: "weight a.weight", for messages. limit: of the pickle's size.
+ * Returns NULL after an error. */
+const PickleValue *saved_read(Import *, const char *what, const char *member, const Bytes *,
+			      size_t limit, Archive **);
+/* Reads the dictionary that is a member of the file. A member that is absent or empty gives a
+ * dictionary without names. Returns false after an error. */
+bool saved_open(Import *, const char *member, Saved *);
+/* Returns the value of a name; NULL, without an error, if the dictionary does not have it. */
+const PickleValue *saved_find(const Saved *, const char *name);
+
 /* ---- pt2/subclass.c: weights that wrap tensors ---- */
 
 /* Reads a weight that torch.save wrote, from the bytes of a member. Sets `constant` of the spec if
  * it is a plain tensor, else `wrapped`. label: for messages. Returns false after an error. */
 bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param,
+		  StateSpec *);
+/* Does the same with a value of a pickle, and the archive with the contents of its tensors. Also
+ * sets `member` and `meta` of the spec, and Const.frozen. */
+bool wrapped_load(Import *, const char *label, const PickleValue *, Archive *, bool is_param,
 		  StateSpec *);
 /* Binds a name of the graph to a weight that wraps tensors; replaces an earlier binding. */
 void wrapped_bind(Import *, const char *name, Wrapped *);
@@ -347,6 +374,7 @@ bool call_has_data(Scope *, const json_t *node);
 typedef struct {
 	const char *name; /* NULL: None; meta is then a tensor without elements */
 	Meta meta;
+	bool mended; /* the file describes another shape */
 } Result;
 
 typedef ARRAY(Result) Results;
@@ -379,6 +407,16 @@ void scope_init(Scope *, State *, json_t *graph);
 void state_init(State *, Import *, Graph *);
 /* Imports all nodes of scope->graph. Returns false after an error. */
 bool scope_nodes(Scope *);
+
+/* Returns the operands of a call, in the scratch arena, with a key of random numbers, a new node,
+ * for an operator that draws: the call's own key comes when the graph has been read. */
+Node *call_operands(Scope *, const Call *);
+
+/* ---- pt2/mend.c ---- */
+
+/* Corrects the shapes of results that torch.export describes wrongly, and of those that have an
+ * operand with a corrected shape. Returns false after an error. */
+bool results_mend(Scope *, const Call *, Results *);
 
 /* ---- pt2/strided.c ---- */
 

@@ -17,6 +17,37 @@ typedef struct {
 	JsonDoc *doc[3]; /* NULL: there is no such member */
 } JsonRoots;
 
+/* PyTorch 2.5 and 2.6 write Infinity, -Infinity and NaN, which JSON does not have: makes strings of
+ * them, as later versions do. */
+static Bytes quote_numbers(Ctx *ctx, Bytes text)
+{
+	static const char *const word[] = {"-Infinity", "Infinity", "NaN"};
+	const char *from = (const char *)text.data, *end = from + text.size, *kept = from;
+	bool string = false;
+	Text out;
+	text_init(&out, ctx->scratch);
+	for (const char *p = from; p < end; p++) {
+		if (string && *p == '\\' && p + 1 < end)
+			p++;
+		else if (*p == '"')
+			string = !string;
+		for (size_t k = 0; k < sizeof word / sizeof *word && !string; k++) {
+			size_t n = strlen(word[k]);
+			if ((size_t)(end - p) < n || memcmp(p, word[k], n))
+				continue;
+			text_addn(&out, kept, (size_t)(p - kept));
+			text_printf(&out, "\"%s\"", word[k]);
+			kept = p + n;
+			p = kept - 1;
+			break;
+		}
+	}
+	if (!out.n)
+		return text;
+	text_addn(&out, kept, (size_t)(end - kept));
+	return (Bytes){(const uint8_t *)out.data, out.n};
+}
+
 /* Parse a member as JSON into *slot; an absent one leaves NULL. False after ctx_error. */
 static bool read_json(Import *im, const char *name, JsonDoc **slot)
 {
@@ -25,6 +56,7 @@ static bool read_json(Import *im, const char *name, JsonDoc **slot)
 	if (!m)
 		return true;
 	TRY(archive_read_text(im->ctx, im->archive, m, &text));
+	text = quote_numbers(im->ctx, text);
 	*slot = json_read(im->ctx, text.data, text.size, 0);
 	const json_error_t *err = &(*slot)->error;
 	if (!(*slot)->root)
@@ -108,11 +140,15 @@ static bool check_version(Import *im)
 {
 	const json_t *v = json_object_get(im->root, "schema_version");
 	const json_t *major = json_object_get(v, "major");
+	const char *torch = json_str(im->root, "torch_version");
 	if (!json_is_integer(major))
 		return ctx_error(im->ctx, NULL, "no schema version: not a model of torch.export");
-	if (json_integer_value(major) != 8)
-		return ctx_error(im->ctx, NULL, "schema version %lld is not supported, expected 8",
-				 (long long)json_integer_value(major));
+	if (json_integer_value(major) < 7 || json_integer_value(major) > 8)
+		return ctx_error(im->ctx, NULL,
+				 "schema version %lld%s%s is not supported, expected 7 or 8 "
+				 "(PyTorch 2.5 and later)",
+				 (long long)json_integer_value(major), torch ? " of PyTorch " : "",
+				 torch ? torch : "");
 	return true;
 }
 
@@ -121,33 +157,63 @@ static json_t *root_of(const JsonRoots *r, int k)
 	return r->doc[k] ? r->doc[k]->root : NULL;
 }
 
-static bool open_model(Import *im, const char *want, JsonRoots *roots)
+/* The members of the model: the graph, then the configurations and the dictionaries (PyTorch 2.8)
+ * of weights and constants, around the model's name. */
+static const struct {
+	const char *before, *after;
+} members[] = {{"models/", ".json"},
+	       {"data/weights/", "_weights_config.json"},
+	       {"data/constants/", "_constants_config.json"},
+	       {"data/weights/", ".pt"},
+	       {"data/constants/", ".pt"}};
+
+static const char *member_of(Import *im, size_t k)
+{
+	return arena_printf(im->ctx->scratch, "%s%s%s", members[k].before, im->model,
+			    members[k].after);
+}
+
+/* PyTorch 2.8 and later. */
+static bool open_archive(Import *im, const char *want, JsonRoots *roots)
 {
 	TRY(check_text(im, "archive_format", "pt2", ""));
 	TRY(check_text(im, "byteorder", "little", ": big-endian archives are not supported"));
 	TRY(choose_model(im, want));
-	const char *const path[3] = {"models/%s.json", "data/weights/%s_weights_config.json",
-				     "data/constants/%s_constants_config.json"};
-	for (int k = 0; k < 3; k++) {
-		Text name;
-		text_init(&name, im->ctx->scratch);
-		text_addn(&name, path[k], (size_t)(strchr(path[k], '%') - path[k]));
-		text_add(&name, im->model);
-		text_add(&name, strchr(path[k], '%') + 2);
-		TRY(read_json(im, name.data, &roots->doc[k]));
-	}
+	for (size_t k = 0; k < 3; k++)
+		TRY(read_json(im, member_of(im, k), &roots->doc[k]));
 	im->root = root_of(roots, 0);
+	TRY(check_version(im));
+	for (size_t k = 0; k < 2; k++)
+		TRY(saved_open(im, member_of(im, 3 + k), &im->saved[k]));
 	im->weights = json_object_get(root_of(roots, 1), "config");
 	im->constants = json_object_get(root_of(roots, 2), "config");
+	return true;
+}
+
+/* PyTorch 2.5 to 2.7: one model, without a folder. */
+static const char flat_model[] = "serialized_exported_program.json";
+
+static bool open_flat(Import *im, const char *want, JsonRoots *roots)
+{
+	im->model = "model";
+	if (want && strcmp(want, im->model))
+		return ctx_error(im->ctx, NULL, "no model %s in this archive, it has %s", want,
+				 im->model);
+	TRY(read_json(im, flat_model, &roots->doc[0]));
+	im->root = root_of(roots, 0);
 	TRY(check_version(im));
+	TRY(saved_open(im, "serialized_state_dict.pt", &im->saved[0]));
+	return saved_open(im, "serialized_constants.pt", &im->saved[1]);
+}
+
+static bool open_model(Import *im, const char *want, JsonRoots *roots)
+{
+	if (archive_find(im->archive, flat_model))
+		TRY(open_flat(im, want, roots));
+	else
+		TRY(open_archive(im, want, roots));
 	tree_read(im, "in_spec", &im->input_tree);
 	tree_read(im, "out_spec", &im->output_tree);
-	char legacy[1200];
-	snprintf(legacy, sizeof legacy, "data/weights/%.1000s.pt", im->model);
-	if (!im->weights && archive_find(im->archive, legacy))
-		return ctx_error(im->ctx, NULL,
-				 "weights are pickled (an archive of PyTorch 2.8 or older): "
-				 "save it again with PyTorch 2.9 or later");
 	return true;
 }
 

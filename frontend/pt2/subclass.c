@@ -35,6 +35,9 @@ static const struct {
 	const char *storage, *dtype; /* of torch */
 	DType is;
 } dtypes[] = {
+	{"ComplexDoubleStorage", "complex128", DT_c128},
+	{"ComplexFloatStorage", "complex64", DT_c64},
+	{"", "complex32", DT_c32},
 	{"DoubleStorage", "float64", DT_f64},
 	{"FloatStorage", "float32", DT_f32},
 	{"HalfStorage", "float16", DT_f16},
@@ -103,7 +106,8 @@ static bool read_sizes(Import *im, const PickleValue *v, uint32_t rank, const Sy
 	return ok;
 }
 
-/* Shape and place; *key names the storage. */
+/* Shape and place; *key names the storage. args: of a call of _rebuild_tensor_v2; typed: of
+ * _rebuild_tensor_v3. */
 static bool read_tensor(Import *im, const PickleValue *args, bool typed, Meta *m, const char **key)
 {
 	const PickleValue *store = pickle_item(args, 0),
@@ -123,25 +127,35 @@ static bool read_tensor(Import *im, const PickleValue *args, bool typed, Meta *m
 	       read_sizes(im, pickle_item(args, 3), m->rank, &m->stride);
 }
 
-static bool load_tensor(Import *im, const Wrapped *w, ConstId *out)
+/* A plain tensor: its contents, and where they lie. */
+typedef struct {
+	ConstId constant;
+	const Member *member;
+	Meta meta;
+	bool learns; /* requires a gradient by itself */
+} Loaded;
+
+static bool load_tensor(Import *im, const Wrapped *w, Loaded *out)
 {
 	const PickleValue *v2 = made_by(w->value, "torch._utils _rebuild_tensor_v2");
 	const PickleValue *v3 = made_by(w->value, "torch._utils _rebuild_tensor_v3");
 	const char *key;
-	Meta m;
 	Bytes raw;
 	if (!v2 && !v3)
 		return refuse(im, w->label, "no tensor of its own nor one that wraps tensors: ",
 			      describe(w->value));
-	if (!read_tensor(im, v2 ? v2 : v3, !v2, &m, &key))
+	if (!read_tensor(im, v2 ? v2 : v3, !v2, &out->meta, &key))
 		return refuse(im, w->label, "its shape, dtype or storage is not one that is read",
 			      "");
+	const PickleValue *learns = pickle_item(v2 ? v2 : v3, 4);
+	out->learns = pickle_is(learns, PICKLE_BOOL, NULL) && learns->i;
 	const char *name = arena_printf(im->ctx->scratch, "data/%s", key);
 	Member *member = archive_find(w->archive, name);
 	if (!member)
 		return refuse(im, w->label, "its archive has no member ", name);
+	out->member = member;
 	TRY(archive_read(im->ctx, w->archive, member, &raw));
-	return weight_contents(im, w->label, &m, name, &raw, w->is_param, out);
+	return weight_contents(im, w->label, &out->meta, name, &raw, w->is_param, &out->constant);
 }
 
 /* ---- classes ---- */
@@ -158,35 +172,41 @@ static const PickleValue *members_of(const PickleValue *v)
 	return pickle_is(state, PICKLE_TUPLE, NULL) ? pickle_item(state, 0) : state;
 }
 
+/* Whether a tensor, or the parameter that it is of, requires a gradient. */
+static bool learns(const PickleValue *v, const Loaded *tensor)
+{
+	const PickleValue *args = pickle_call_of(v, "torch._utils _rebuild_parameter");
+	if (!args)
+		args = pickle_call_of(v, "torch._utils _rebuild_parameter_with_state");
+	const PickleValue *flag = pickle_item(args, 1);
+	return args ? pickle_is(flag, PICKLE_BOOL, NULL) && flag->i : tensor->learns;
+}
+
+bool wrapped_load(Import *im, const char *label, const PickleValue *v, Archive *a, bool is_param,
+		  StateSpec *out)
+{
+	Wrapped *w = ARENA_NEW(im->ctx->arena, Wrapped);
+	*w = (Wrapped){arena_strdup(im->ctx->arena, label), bare(v), a, is_param, {0}};
+	if (members_of(w->value)) {
+		out->wrapped = w;
+		return true;
+	}
+	Loaded tensor = {0};
+	TRY(load_tensor(im, w, &tensor));
+	out->constant = tensor.constant;
+	out->member = tensor.member;
+	out->meta = tensor.meta;
+	im->ir->constant.data[out->constant.i].frozen = !learns(v, &tensor);
+	return true;
+}
+
 bool wrapped_read(Import *im, const char *label, const char *member, const Bytes *raw,
 		  bool is_param, StateSpec *out)
 {
-	const char *where = arena_printf(im->ctx->arena, "weight %s (%s)", label, member);
-	Archive *a = ARENA_NEW(im->ctx->arena, Archive);
-	Bytes text;
-	const char *path = arena_printf(im->ctx->scratch, "%s: %s", im->ctx->file, where);
-	TRY(archive_open_bytes(im->ctx, path, raw->data, raw->size, a));
-	a->unchecked = im->archive->unchecked;
-	Member *order = archive_find(a, "byteorder"), *pickle = archive_find(a, "data.pkl");
-	if (!pickle || pickle->size > MAX_PICKLE)
-		return refuse(im, label,
-			      pickle ? "the pickle is too large for a tensor's"
-				     : "there is no pickle",
-			      "");
-	if (order)
-		TRY(archive_read_text(im->ctx, a, order, &text));
-	if (order && (text.size != 6 || memcmp(text.data, "little", 6)))
-		return refuse(im, label, "not little-endian", "");
-	TRY(archive_read_text(im->ctx, a, pickle, &text));
-	const PickleValue *v = pickle_read(im->ctx, where, text.data, text.size);
-	if (!v)
-		return false;
-	Wrapped *w = ARENA_NEW(im->ctx->arena, Wrapped);
-	*w = (Wrapped){arena_strdup(im->ctx->arena, label), bare(v), a, is_param, {0}};
-	if (!members_of(w->value))
-		return load_tensor(im, w, &out->constant);
-	out->wrapped = w;
-	return true;
+	const char *what = arena_printf(im->ctx->arena, "weight %s", label);
+	Archive *a;
+	const PickleValue *v = saved_read(im, what, member, raw, MAX_PICKLE, &a);
+	return v && wrapped_load(im, label, v, a, is_param, out);
 }
 
 /* ---- the graph ---- */
@@ -269,5 +289,8 @@ bool import_inner_tensor(Scope *s, const json_t *node)
 		wrapped_bind(im, name, w);
 		return true;
 	}
-	return load_tensor(im, w, &w->constant) && bind_constant(s, name, w);
+	Loaded tensor = {0};
+	TRY(load_tensor(im, w, &tensor));
+	w->constant = tensor.constant;
+	return bind_constant(s, name, w);
 }

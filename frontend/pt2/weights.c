@@ -153,6 +153,11 @@ bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
 {
 	const char *folder;
 	json_t *payload = find_payload(im, name, &folder);
+	for (size_t k = 0; k < 2 && !payload; k++) {
+		const PickleValue *v = saved_find(&im->saved[k], name);
+		if (v)
+			return wrapped_load(im, name, v, im->saved[k].archive, is_param, out);
+	}
 	if (!payload)
 		return ctx_error(im->ctx, NULL,
 				 "weight %s is in neither weights nor constants config", name);

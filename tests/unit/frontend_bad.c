@@ -148,7 +148,7 @@ static const struct {
 	{"mlp", "byteorder", "little", "big", "big-endian archives are not supported"},
 	{"mlp", "archive_format", "pt2", "pt3", "archive_format is \"pt3\""},
 	{"mlp", "models/model.json", "{", "[", "models/model.json is not valid JSON: "},
-	{"mlp", "models/model.json", "\"major\":8", "\"major\":7", "schema version 7"},
+	{"mlp", "models/model.json", "\"major\":8", "\"major\":6", "version 6 of PyTorch 2"},
 	{"mlp", "models/model.json", "\"schema_version\"", "\"version\"", "no schema version"},
 	{"mlp", "models/model.json", "aten.relu.default", "aten.frob.default",
 	 "1 unsupported operator: torch.ops.aten.frob.default x1 (first at relu, "
@@ -245,8 +245,22 @@ static void test_members(void **state)
 	refused(&z, NULL, "AOTInductor");
 	z = (ZipFile){0};
 	zip_put(&z, "m/models/a.json", "{\"schema_version\":{\"major\":8}}", 30);
-	zip_put(&z, "m/data/weights/a.pt", "", 0);
-	refused(&z, NULL, "weights are pickled");
+	zip_put(&z, "m/data/weights/a.pt", "text", 4); /* of PyTorch 2.8 */
+	refused(&z, NULL, "data/weights/a.pt: error: not a zip archive");
+	z = (ZipFile){0};
+	static const char old[] = "{\"schema_version\":{\"major\":5}}",
+			  flat[] = "{\"schema_version\":{\"major\":7}}";
+	zip_put(&z, "serialized_exported_program.json", old, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4); /* of PyTorch 2.7 and older */
+	refused(&z, NULL, "schema version 5 is not supported, expected 7 or 8");
+	z = (ZipFile){0};
+	zip_put(&z, "serialized_exported_program.json", flat, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4);
+	refused(&z, "other", "no model other in this archive, it has model");
+	z = (ZipFile){0};
+	zip_put(&z, "serialized_exported_program.json", flat, 30);
+	zip_put(&z, "serialized_state_dict.pt", "text", 4);
+	refused(&z, NULL, "serialized_state_dict.pt: error: not a zip archive");
 	z = (ZipFile){0};
 	zip_put(&z, "same", "", 0);
 	zip_put(&z, "same", "", 0);

@@ -118,6 +118,10 @@ static void test_containers(void **state)
 	IS("cm\nf\n)R.", "call(<m f> ())");
 	IS("cm\nf\nK\x01\x85\x81.", "call(<m f> (1))");
 	IS("cm\nf\n)R}b.", "call(<m f> () {})");
+	IS("ccollections\nOrderedDict\n)R.", "{}");
+	IS("ccollections\nOrderedDict\n)R(K\x01K\x02u}b.", "{1 2}"); /* with attributes */
+	IS("ccollections\nOrderedDict\n]\x85R.", "call(<collections OrderedDict> ([]))");
+	IS("}K\x01K\x02s}b.", "{1 2}");
 	IS("K\x07Q.", "stored(7)");
 	IS("K\x07K\x08Q\x86.", "(7 stored(8))");
 }
@@ -171,6 +175,8 @@ static void test_damaged(void **state)
 	DAMAGED("}K\x01" "a.", "items of something that has none at byte 4");
 	DAMAGED("]K\x01K\x02s.", "items of something that has none at byte 6");
 	DAMAGED("NNb.", "items of something that has none at byte 3");
+	DAMAGED("}b.", "nothing on the stack at byte 2");
+	DAMAGED("ccollections\nOrderedDict\nR.", "nothing on the stack at byte 26");
 	DAMAGED("q\x00.", "nothing to remember at byte 2");
 	DAMAGED("Nq\x04.", "an impossible number of remembered values at byte 3");
 	DAMAGED("Nr\x07\x00\x00\x00.", "an impossible number of remembered values at byte 6");

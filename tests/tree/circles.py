@@ -20,7 +20,8 @@ DEFINED = re.compile(r"^(?!static\b)(?:[A-Za-z_][\w ]*[ *]+)(\w+)\([^;{}]*\)\s*\
 
 
 def room_of(path):
-    return path.rpartition("/")[0]
+    """Its folder; the command is one room, whose header declares what its folders define."""
+    return "tools" if path.startswith("tools/") else path.rpartition("/")[0]
 
 
 def components(edges):

@@ -2,7 +2,8 @@
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
 # with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
 # without a warning, and the readers of files run under libFuzzer; where $PYTHON (python3) has onnxruntime, drawn models of ONNX are compared with it;
-# where it has PyTorch and expecttest, training under autocast, and programs of users with symbolic sizes and with numbers of data in their graphs.
+# where it has PyTorch and expecttest, training under autocast, and programs of users with symbolic sizes and with numbers of data in their graphs;
+# the trained models of examples/wheels (from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -28,6 +29,9 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 		PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/programs.py --way "$way" || bad=1
 	done
 fi
+models=$(mktemp -d)
+examples/wheels/fetch.sh "$models" && WEFT_WHEELS=$models "$python" examples/wheels/compare.py "$build/weft" || [ $? = 77 ] || bad=1
+rm -rf "$models"
 wheels=$(mktemp -d)
 TORCH=1 scripts/wheel.sh "$wheels" || bad=1
 rm -rf "$wheels"

@@ -35,10 +35,10 @@ def segmentation(name):
     return vision(name, weights_backbone=None, num_classes=5)
 
 
-def detection(name, images=1):
+def detection(name, images=1, **options):
     def make():
         import torchvision.models
-        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5)
+        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **options)
         target = {"boxes": torch.tensor([[4.0, 6.0, 40.0, 50.0], [20.0, 10.0, 60.0, 44.0]]), "labels": torch.tensor([1, 3]),
                   "masks": torch.ones(2, 64, 64, dtype=torch.uint8), "keypoints": torch.rand(2, 17, 3) * 40 + 1}
         return model, (list(image(batch=images)),), {"targets": [copy.deepcopy(target) for _ in range(images)]}
@@ -66,10 +66,9 @@ MODELS = {
     "torchvision/maxvit_t": vision("maxvit_t", 224, 1), "torchvision/vit_b_32": vision("vit_b_32", image_size=64),
     **{f"torchvision/{name}": segmentation(name) for name in ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet50",
                                                               "lraspp_mobilenet_v3_large")},
-    **{f"torchvision/{name}": detection(name) for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_resnet50_fpn", "fcos_resnet50_fpn",
-                                                           "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn",
-                                                           "ssd300_vgg16")},
-    "torchvision/ssdlite320_mobilenet_v3_large": detection("ssdlite320_mobilenet_v3_large", 2),
+    **{f"torchvision/{name}": detection(name, min_size=128, max_size=192) for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_resnet50_fpn", "fcos_resnet50_fpn",
+                                                           "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn")},
+    "torchvision/ssd300_vgg16": detection("ssd300_vgg16"), "torchvision/ssdlite320_mobilenet_v3_large": detection("ssdlite320_mobilenet_v3_large", 2),
     **{f"torchvision/{name}": video(name) for name in ("r3d_18", "mc3_18", "r2plus1d_18")},
     "torchvision/s3d": video("s3d", 16, 224), "torchvision/mvit_v1_b": video("mvit_v1_b", 16, 224), "torchvision/swin3d_t": video("swin3d_t"),
     "torchvision/raft_small": flow,
@@ -138,7 +137,7 @@ def stem(model):
 
 
 def pairs(model, config=None, **options):
-    return text(model, config, lambda: {"decoder_input_ids": tokens(2, 8)}, **options)
+    return text(model, config, lambda: {"decoder_input_ids": tokens(2, 8), "use_cache": False}, **options)
 
 
 def pixels(model, config=None, size=64, **options):

@@ -67,9 +67,8 @@ def prepared(name, train, seed=0):
             m.p = 0.0
         if kind == "DropPath":
             m.drop_prob = 0.0
-        for field in ("attn_drop", "dropout", "attention_dropout", "activation_dropout", "layerdrop", "drop_prob", "dropout_p"):
-            if isinstance(getattr(m, field, None), float):
-                setattr(m, field, 0.0)
+        for field in [k for k, v in vars(m).items() if "drop" in k and isinstance(v, float)]:
+            setattr(m, field, 0.0)
     for p in model.parameters():  # layers that begin with zeros would hide what is behind them
         if p.numel() and not p.any():
             torch.nn.init.normal_(p, std=0.02)

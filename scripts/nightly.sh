@@ -3,7 +3,8 @@
 # with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
 # without a warning, and the readers of files run under libFuzzer; where $PYTHON (python3) has onnxruntime, drawn models of ONNX are compared with it;
 # where it has PyTorch and expecttest, training under autocast, programs of users with symbolic sizes and with numbers of data in their graphs, and what
-# this PyTorch makes of the models of tests/versions/versions.tar.xz.
+# this PyTorch makes of the models of tests/versions/versions.tar.xz; where it has torchvision, timm, transformers and diffusers, the models of
+# docs/models.md; the trained models of examples/wheels (from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -32,6 +33,15 @@ if "$python" -c 'import torch, expecttest' 2>/dev/null; then
 		PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" python/tests/programs.py --way "$way" || bad=1
 	done
 fi
+if "$python" -c 'import torch, torchvision, timm, transformers, diffusers' 2>/dev/null; then
+	built=$(cd "$build" && pwd)
+	PYTHONPATH=$built/python WEFT_LLVM_FOLDER=$built "$python" bench/survey.py compare bench/survey.json || bad=1
+else
+	echo "models of docs/models.md: skipped, $python cannot import torch, torchvision, timm, transformers and diffusers (PYTHON=another)"
+fi
+models=$(mktemp -d)
+examples/wheels/fetch.sh "$models" && WEFT_WHEELS=$models "$python" examples/wheels/compare.py "$build/weft" || [ $? = 77 ] || bad=1
+rm -rf "$models"
 wheels=$(mktemp -d)
 TORCH=1 scripts/wheel.sh --sdist "$wheels" || bad=1
 rm -rf "$wheels"

@@ -332,6 +332,19 @@ static bool write_weights_stub(Compilation *c, const char *folder)
 			  strlen(text));
 }
 
+/* How the model goes without threads, memory allocation and system; nothing where it needs them. */
+static void readme_serial(const Compilation *c, Text *t)
+{
+	if (c->o.replaceable || c->level.n > 1)
+		return;
+	text_printf(t,
+		    "Without threads, memory allocation and operating system: compile model.c, the "
+		    "kernels, serial.c%s%s\nwith -DWEFT_SERIAL, leave out the other .c files, and "
+		    "call weft_serial_run (runtime.h) with memory\nof your own.\n\n",
+		    user_ops(c).n ? ", op_call.c" : "",
+		    c->program->weight_bytes ? " and weights.S" : "");
+}
+
 static bool write_readme(Compilation *c, const char *folder)
 {
 	Text t;
@@ -350,8 +363,10 @@ static bool write_readme(Compilation *c, const char *folder)
 		    "flags, and call\n\n"
 		    "    #include \"weft_model.h\"\n"
 		    "    const WeftModel *%s(void);\n\n"
-		    "weft_model.h says how a model is opened and run. The files:\n\n",
+		    "weft_model.h says how a model is opened and run.\n\n",
 		    c->program->weight_bytes ? " and weights.S" : "", symbol);
+	readme_serial(c, &t);
+	text_add(&t, "The files:\n\n");
 	for (uint32_t k = 0; k < c->files.file.n; k++)
 		text_printf(&t, "    %s\n", c->files.file.data[k].name);
 	text_add(&t, "        the kernels, and the table that describes the model\n");

@@ -200,7 +200,7 @@ expect 1 'w.weights' "$weft" check "$out/w.so" "$ref"
 "$weft" compile "$model" --emit c -o "$out/c1" >/dev/null && "$weft" compile "$model" --emit c -o "$out/c2" >/dev/null
 diff -r "$out/c1" "$out/c2" >/dev/null || { echo "FAIL: emitted C differs from run to run"; bad=1; }
 make -s -C "$out/c1" && expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref"
-for word in weft_model.h make weights.bin; do
+for word in weft_model.h make weights.bin WEFT_SERIAL weft_serial_run; do
 	grep -q "$word" "$out/c1/README" || { echo "FAIL: the README of the folder of C does not name $word"; bad=1; }
 done
 expect 0 '^1 passed' "$weft" check "$out/c1/digits_cnn.so" "$ref" --threads 1,2

@@ -73,8 +73,8 @@ for name in exported:
 # ---- files ----
 
 TOPS = "base|ir|ops|frontend|passes|lower|transform|codegen|driver|runtime|include|tools|tests|scripts|docs|examples|bench|install"
-PAGES = ["README.md", "HACKING.md", "tests/README.md", "CHANGELOG.md", "CONTRIBUTING.md", *(f"docs/{p.name}" for p in sorted((root / "docs").glob("*.md"))),
-         *(f"docs/log/{p.name}" for p in sorted((root / "docs/log").glob("*.md")))]
+PAGES = ["README.md", "HACKING.md", "tests/README.md", "CHANGELOG.md", "CONTRIBUTING.md",
+         *(str(p.relative_to(root)) for p in sorted((root / "docs").glob("**/*.md")))]
 for name in (p for p in PAGES if p not in ("docs/log/mutants.md", "docs/log/net.md")):  # which are of commits that had other files
     text = (root / name).read_text()
     for path in set(re.findall(rf"(?<![\w./*-])((?:{TOPS})/[\w./*-]*[\w*])", text)):
@@ -92,6 +92,12 @@ index = (root / "docs/README.md").read_text()
 for page in sorted((root / "docs").glob("*")):
     if page.is_file() and page.name != "README.md" and f"]({page.name})" not in index:
         complain(f"docs/README.md does not name {page.name}")
+tutorials, suite = (root / "docs/tutorials/README.md").read_text(), (root / "meson.build").read_text()
+for page in sorted((root / "docs/tutorials").glob("*.md")):
+    if page.name != "README.md" and f"]({page.name})" not in tutorials:
+        complain(f"docs/tutorials/README.md does not name {page.name}")
+    if page.name != "README.md" and f"'{page.stem}'" not in suite:
+        complain(f"meson.build has no test of docs/tutorials/{page.name}")
 for name in PAGES:
     text = (root / name).read_text()
     for target in re.findall(r"(?:\]\(|^\[[\w-]+\]: )([^)\s#]+)(?:#[\w-]*)?(?:\)|$)", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):

@@ -92,12 +92,12 @@ index = (root / "docs/README.md").read_text()
 for page in sorted((root / "docs").glob("*")):
     if page.is_file() and page.name != "README.md" and f"]({page.name})" not in index:
         complain(f"docs/README.md does not name {page.name}")
-tutorials, suite = (root / "docs/tutorials/README.md").read_text(), (root / "meson.build").read_text()
+tutorials, suite = (root / "docs/tutorials/README.md").read_text(), (root / "tests/meson.build").read_text()
 for page in sorted((root / "docs/tutorials").glob("*.md")):
     if page.name != "README.md" and f"]({page.name})" not in tutorials:
         complain(f"docs/tutorials/README.md does not name {page.name}")
     if page.name != "README.md" and f"'{page.stem}'" not in suite:
-        complain(f"meson.build has no test of docs/tutorials/{page.name}")
+        complain(f"tests/meson.build has no test of docs/tutorials/{page.name}")
 for name in PAGES:
     text = (root / name).read_text()
     for target in re.findall(r"(?:\]\(|^\[[\w-]+\]: )([^)\s#]+)(?:#[\w-]*)?(?:\)|$)", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M):
@@ -107,7 +107,7 @@ for name in PAGES:
         complain(f"{name}: weft of PyPI is other software")
 
 # The tests that the list of defects names, but for what stands in parentheses, are there.
-suite = (root / "meson.build").read_text() + (root / "install/meson.build").read_text()
+suite = "".join((root / folder / "meson.build").read_text() for folder in (".", "tests", "tests/conformance", "install"))
 rows = re.findall(r"^\d+\. .*?Tests: (.*?)(?=\n\n|\n\d+\.)", (root / "docs/log/defects.md").read_text(), re.M | re.S)
 if len(rows) != 29:
     complain(f"docs/log/defects.md: {len(rows)} entries, expected 29")

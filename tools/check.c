@@ -185,6 +185,11 @@ static bool collect(Cases *c, CheckOptions *o, int argc, char **argv)
 		if (S_ISDIR(st.st_mode)) {
 			if (!add_folder(c, argv[k]))
 				return false;
+		} else if (has_suffix(argv[k], ".npz") || has_suffix(argv[k], ".npy")) {
+			return fail_usage("%s: a reference is a .safetensors file (weft run "
+					  "takes .npz)",
+					  argv[k]),
+			       false;
 		} else if (!has_suffix(argv[k], ".safetensors")) {
 			cases_add(c, argv[k]);
 		} else {

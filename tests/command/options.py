@@ -29,6 +29,8 @@ CASES = [  # status, what is said, the command line
       (["--op-by-op"], ["--sizes", "s=1"], ["--trace-rounding"], ["--cc", "cc"], ["--set-mode", "eval"])),
     (1, "m.so is compiled: --seed is for model files", ["show", "m.so", "--seed", "3"]),
     (1, "m.ir is a model file: --weights is for compiled models", ["check", "m.ir", "--weights"]),
+    # files of another kind
+    (2, "in.npz: a reference is a .safetensors file (weft run takes .npz)", ["check", "m.ir", "in.npz"]),
     # beside other options
     *((2, f"--{o[0]} is for compiled code: --backend interp interprets the graph", [*RUN, "--backend", "interp", f"--{o[0]}", o[1]]) for o in
       (("target", "generic-c"), ("tune", "zen4"), ("cc", "cc"))),
@@ -91,6 +93,7 @@ with tempfile.TemporaryDirectory() as name:
         (folder / file).write_text(text)
     ones = ("f", [3], [1.0, 1.0, 1.0])
     write_tensors(folder / "in.safetensors", {"x.0": ones, "x.1": ones, "y.0": ones})
+    (folder / "in.npz").write_bytes(b"")
     write_tensors(folder / "one.safetensors", {"x.0": ones})
     write_tensors(folder / "foreign.safetensors", {"a": ones, "b": ones})
     write_tensors(folder / "other.safetensors", {"x": ones, "msk": ones})

@@ -426,29 +426,17 @@ static bool is_stored_anyway(const Sweep *w, Node n)
 	       w->stored[n.i] || (kernel && node_nuses(w->g, n) > 1);
 }
 
-/* All readers evaluate it, or it is stored in a phase more; what they read is as much. */
-static bool takes_longer_repeated(const Sweep *w, Node n)
-{
-	const Graph *g = w->g;
-	double mine = elements(g, n), cost = element_cost(g, n);
-	Work repeated = {.operations = node_nuses(g, n) * mine * cost};
-	Work apart = {.operations = mine * cost,
-		      .bytes = mine * dtype_size(node_dtype(g, n)),
-		      .phases = 1};
-	return target_cycles(w->target, repeated) > target_cycles(w->target, apart);
-}
-
-/* Of a node that several groups read: each of them computes it again, since that reads no more than
- * loading it would, one operand that is in memory anyway beside small ones, and takes no longer: x
- * - mean of a norm, of which mean, variance and result are kernels of their own. */
-static bool cheaper_repeated(const Sweep *w, Node n)
+/* Whether the element of n takes one element of a tensor that is in memory anyway, no smaller in
+ * bytes than n, beside elements of small tensors: n is a function of that tensor, or of such a
+ * function that n alone reads. Adds the operations to *cost. */
+static bool is_function_of_one(const Sweep *w, Node n, uint32_t depth, double *cost)
 {
 	const Graph *g = w->g;
 	int64_t mine = sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 	uint32_t large = 0;
-	if (w->no_fusion || how(w, n)->role != LOWER_MAP || w->node[n.i].loaded ||
-	    takes_longer_repeated(w, n))
+	if (how(w, n)->role != LOWER_MAP)
 		return false;
+	*cost += element_cost(g, n);
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
 		Node x = source_of(g, node_in(g, n, k));
 		if (!x.i)
@@ -460,10 +448,32 @@ static bool cheaper_repeated(const Sweep *w, Node n)
 		}
 		bool direct = x.i == node_in(g, n, k).i &&
 			      dtype_size(node_dtype(g, x)) <= dtype_size(node_dtype(g, n));
-		if (!direct || large++ || !is_stored_anyway(w, x))
+		if (!direct || large++)
+			return false;
+		if (!is_stored_anyway(w, x) &&
+		    (!depth || node_nuses(g, x) != 1 || w->node[x.i].loaded ||
+		     !is_function_of_one(w, x, depth - 1, cost)))
 			return false;
 	}
 	return large == 1;
+}
+
+/* Of a node that several groups read: each of them computes it again, since that reads no more than
+ * loading it would and takes no longer than storing it in a phase more: x - mean of a norm, of
+ * which mean, variance and result are kernels of their own; (x - mean) / deviation, which two
+ * kernels of its backward pass read. */
+static bool cheaper_repeated(const Sweep *w, Node n)
+{
+	enum { MOST_CHAIN = 2 };
+	const Graph *g = w->g;
+	double cost = 0, mine = elements(g, n);
+	if (w->no_fusion || w->node[n.i].loaded || !is_function_of_one(w, n, MOST_CHAIN, &cost))
+		return false;
+	Work repeated = {.operations = node_nuses(g, n) * mine * cost};
+	Work apart = {.operations = mine * cost,
+		      .bytes = mine * dtype_size(node_dtype(g, n)),
+		      .phases = 1};
+	return target_cycles(w->target, repeated) <= target_cycles(w->target, apart);
 }
 
 /* The group's cost if n joins it. */

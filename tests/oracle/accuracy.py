@@ -68,7 +68,8 @@ def run(weft, folder, name, n, symbolic, dtype, backend, tensors):
     model = folder / "m.ir"
     model.write_text(f"graph @f({text}){f' where 1 <= N <= {MOST}' if symbolic else ''} {{\n  {body.replace('{t}', dtype) if symbolic else body.replace('{t}', dtype).replace('[N]', f'[{n}]')}\n  return %y\n}}\n")
     write_tensors(folder / "in.safetensors", {f"x.{k}": ({'f32': 'f', 'f64': 'd'}[dtype], shape, v) for k, (shape, v) in enumerate(tensors)})
-    p = subprocess.run([weft, "run", model, "--backend", backend, "--target", TARGET, "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors"], capture_output=True, text=True)
+    target = [] if backend == "interp" else ["--target", TARGET]
+    p = subprocess.run([weft, "run", model, "--backend", backend, *target, "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors"], capture_output=True, text=True)
     if p.returncode:
         sys.exit(f"{name} of {n}: {p.stderr}")
     return next(iter(read_tensors(folder / "out.safetensors").values()))

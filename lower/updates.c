@@ -286,13 +286,13 @@ static bool store_apart(const Updates *u, const Kernel *a, const Kernel *b)
 	return true;
 }
 
-/* Whether a load of kernel k varies within a row of `outer` axes. */
-static bool varies_in_row(const SymTab *syms, const Kernel *k, const KxData *x, uint32_t outer)
+/* Whether kernel k, whose rows have `outer` axes, loads elements of a row that lie side by side
+ * (and no column, whose sums are divided among tasks). */
+static bool reads_row(const SymTab *syms, const Kernel *k, const KxData *x, uint32_t outer)
 {
-	for (uint32_t i = outer; i < k->axis.n && x->kind == KX_LOAD; i++)
-		for (uint32_t d = 0; d < x->nidx; d++)
-			if (sym_uses(syms, x->idx[d], k->axis.data[i].var))
-				return true;
+	for (uint32_t i = outer; i < k->axis.n && x->kind == KX_LOAD && x->nidx; i++)
+		if (sym_uses(syms, x->idx[x->nidx - 1], k->axis.data[i].var))
+			return true;
 	return false;
 }
 
@@ -302,9 +302,9 @@ static bool share_rows(const Updates *u, const Kernel *a, const Kernel *b)
 	const SymTab *syms = u->l->ir->syms;
 	for (uint32_t i = 1; i < a->kx.n; i++)
 		for (uint32_t k = 1;
-		     k < b->kx.n && varies_in_row(syms, a, &a->kx.data[i], a->nouter); k++)
+		     k < b->kx.n && reads_row(syms, a, &a->kx.data[i], a->nouter); k++)
 			if (b->kx.data[k].buf.i == a->kx.data[i].buf.i &&
-			    varies_in_row(syms, b, &b->kx.data[k], a->nouter))
+			    reads_row(syms, b, &b->kx.data[k], a->nouter))
 				return true;
 	return false;
 }

@@ -160,5 +160,12 @@ Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in
 		return kx_to(k, arena, to, x);
 	if (op == OP_bitcast)
 		return kx_bitcast(k, arena, from, to, in[0]);
-	return kx_op(k, arena, op, dtype_compute(to), in, nin);
+	/* A value is equal to itself as it was stored: the maximum of a row to an element of it. */
+	Kx stored[4];
+	for (uint32_t i = 0; i < nin; i++)
+		stored[i] = (op == OP_eq || op == OP_ne) && dtype_is_float(from) &&
+					    from != dtype_compute(from)
+				    ? convert(l, k, from, from, in[i])
+				    : in[i];
+	return kx_op(k, arena, op, dtype_compute(to), stored, nin);
 }

@@ -103,6 +103,16 @@ def test_ends_that_become_negative(f):
                 torch.testing.assert_close(q.grad, p.grad)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_gradients_of_a_maximum_that_was_rounded(dtype):
+    f = lambda x: (x * x).amax(-1) + torch.linalg.vector_norm(x * 3, ord=math.inf, dim=-1)
+    x = torch.randn(6, 40).to(dtype).requires_grad_()
+    y = x.detach().clone().requires_grad_()
+    f(x).sum().backward()
+    torch.compile(f, backend=dynamo.backend)(y).sum().backward()
+    torch.testing.assert_close(y.grad, x.grad)
+
+
 def test_inputs_as_outputs_and_shared_buffers():
     class M(nn.Module):
         def forward(self, x):

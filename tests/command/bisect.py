@@ -216,7 +216,7 @@ with tempfile.TemporaryDirectory() as name:
             say(f"beside a peer: {found} expected: {p.stdout}{p.stderr}")
     # what is refused
     for status, said, args in ((1, "--against torch is for models of torch.export", ["chain.onnx", "x.safetensors", "--against", "torch"]),
-                               (2, "bisect: --python is for --against", ["one.ir", "in.safetensors", "--python", "x"]), (2, "bisect takes a model and a file of inputs", ["one.ir"]), (2, "the interpreter is what is compared with", ["one.ir", "in.safetensors", "--backend", "interp"]),
+                               (2, "--set-mode is for --against interp: torch runs the file as it is", ["net.pt2", "x.safetensors", "--against", "torch", "--set-mode", "eval"]), (2, "bisect: --python is for --against", ["one.ir", "in.safetensors", "--python", "x"]), (2, "bisect takes a model and a file of inputs", ["one.ir"]), (2, "the interpreter is what is compared with", ["one.ir", "in.safetensors", "--backend", "interp"]),
                                (1, "this file is an input", ["one.ir", "in.safetensors", "-o", "in.safetensors"]), (1, "cannot open", ["one.ir", "no.safetensors", "--ops", ops])):
         p = call(folder, "bisect", *args)
         if p.returncode != status or said not in p.stderr:

@@ -9,6 +9,13 @@ sys.path.insert(0, str(root / "tests/help"))
 from tensor_file import write_tensors  # noqa: E402
 
 MODEL = "graph @f(%x: f32[3], %mask: f32[3]) -> f32[3] {\n  %y = aten.mul.Tensor(%x, %mask) : f32[3]\n  return %y\n}\n"
+WRITES = """graph @f(%x: f32[N], %y: f32[N]) where 1 <= N {
+  %a = aten.tanh(%x)
+  %b = aten.exp(%y)
+  %c = aten.add.Tensor(%a, %b)
+  return %a -> "x", %b -> "y", %c
+}
+"""
 HALF = "graph @f(%x: f32[3]) -> bf16[3] {\n  %y = aten.to.dtype(%x, dtype=bf16) : bf16[3]\n  return %y\n}\n"
 RUN = ["run", "m.ir", "--inputs", "in.safetensors", "--outputs", "y.npz"]
 CHECK = ["check", "m.ir", "in.safetensors"]
@@ -74,6 +81,7 @@ CASES = [  # status, what is said, the command line
     (2, "show takes one model", ["show", "m.ir", "--", "--graph"]),
 ]
 GOOD = [  # what is printed, the command line
+    ("1 passed", ["check", "writes.ir", "in.safetensors", "--sizes", "N=3", "--backend", "loops"]),
     ("graph @f", ["show", "--graph", "--", "-m.ir"]),
     ("usage: weft COMMAND", ["help", "--help"]),
     ("usage: weft COMMAND", ["help", "-h"]),
@@ -94,6 +102,7 @@ with tempfile.TemporaryDirectory() as name:
     ones = ("f", [3], [1.0, 1.0, 1.0])
     write_tensors(folder / "in.safetensors", {"x.0": ones, "x.1": ones, "y.0": ones})
     (folder / "in.npz").write_bytes(b"")
+    (folder / "writes.ir").write_text(WRITES)
     write_tensors(folder / "one.safetensors", {"x.0": ones})
     write_tensors(folder / "foreign.safetensors", {"a": ones, "b": ones})
     write_tensors(folder / "other.safetensors", {"x": ones, "msk": ones})

@@ -435,6 +435,10 @@ static bool check_peer(const Args *a)
 		return fail("%s: --against %s is for models of %s", a->model, peer,
 			    *peer == 't' ? "torch.export (.pt2)" : "ONNX"),
 		       false;
+	if (peer && (a->load.mode.n || a->load.precision.n))
+		return fail_usage("%s is for --against interp: %s runs the file as it is",
+				  a->load.mode.n ? "--set-mode" : "--precision", peer),
+		       false;
 	if (peer && !a->python)
 		return fail_usage("--against needs --python ENV or $WEFT_PYTHON"), false;
 	return !peer || python_find(a->python, python) ||

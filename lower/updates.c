@@ -81,13 +81,11 @@ static bool is_outer(const SymTab *syms, const Kernel *k, const Sym *idx, uint32
 	return at == outer;
 }
 
-/* Whether idx[n] are the kernel's axes, in their order. */
-static bool is_point(const Kernel *k, const Sym *idx, uint32_t n)
+/* Whether idx[n] are the kernel's axes, in their order, and 0 in dimensions between: those of one
+ * element have no axis. */
+static bool is_point(const Updates *u, const Kernel *k, const Sym *idx, uint32_t n)
 {
-	for (uint32_t i = 0; i < n && n == k->axis.n; i++)
-		if (idx[i].i != k->axis.data[i].var.i)
-			return false;
-	return n == k->axis.n;
+	return is_outer(u->l->ir->syms, k, idx, n, k->axis.n);
 }
 
 /* Whether the stage stores all elements of a row-major buffer, one at each outer point. */
@@ -271,7 +269,7 @@ static bool reads_points(const Updates *u, const Kernel *reader, const Kernel *o
 	for (uint32_t i = 1; i < reader->kx.n; i++) {
 		const KxData *x = &reader->kx.data[i];
 		if (x->kind == KX_LOAD && stores_into(u, of, u->memory[x->buf.i]) &&
-		    (!is_point(reader, x->idx, x->nidx) || (by_buffer && !stage_of(of, x->buf))))
+		    (!is_point(u, reader, x->idx, x->nidx) || (by_buffer && !stage_of(of, x->buf))))
 			return false;
 	}
 	return true;

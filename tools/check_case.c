@@ -497,8 +497,10 @@ static void one_size(Case *c, const int64_t *symbol)
 	if (ok &&
 	    (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
 		ok = put_reason(c, "the interpreter failed");
-	/* the interpreter has no results for inputs that the model writes; names are in one order */
-	for (uint32_t k = 0, theirs = 0; ok && k < c->r.noutput && theirs < c->oracle.noutput; k++) {
+	/* the interpreter has no results for inputs that the model writes; names are in one
+	 * order */
+	for (uint32_t k = 0, theirs = 0; ok && k < c->r.noutput && theirs < c->oracle.noutput;
+	     k++) {
 		if (strcmp(runner_output(&c->r, k)->name, runner_output(&c->oracle, theirs)->name))
 			continue;
 		if (runner_output_key(&c->r, k, &key))

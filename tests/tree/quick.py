@@ -43,11 +43,11 @@ def main():
     for name in missing:
         print(f"{name} has no line in tests/tree/quick.txt: quick.py BUILD --measure writes it; a test that is not quick is in the suite `long`")
     gone = [name for name in known if name not in tests]
-    for name in gone:
-        print(f"tests/tree/quick.txt: there is no quick test {name}")
+    for name in gone:  # no fault: tests depend on what a machine has
+        print(f"tests/tree/quick.txt: there is no quick test {name} here")
     total = sum(known.values())
     print(f"{len(tests)} quick tests, {total:.0f} seconds of processor time, at most {LIMIT:.0f}")
-    return bool(missing or gone or total > LIMIT)
+    return bool(missing or total > LIMIT)
 
 
 if __name__ == "__main__":

@@ -542,9 +542,17 @@ static void note(void *data, BufId b, bool write)
 	(write ? u->written : u->read)[u->memory[b.i]] = u->step;
 }
 
+/* Whether the nodes that the kernel computes are of the graph at hand, and of no body in it. */
+static bool is_of_graph(const Updates *u, const Kernel *k)
+{
+	return !k->graph || k->graph == u->l->graph;
+}
+
 static bool may_join(const Updates *u, const Step *steps, uint32_t at, const Step *s)
 {
 	const Step *from = &steps[at - 1];
+	if (!is_of_graph(u, from->kernel) || !is_of_graph(u, s->kernel))
+		return false;
 	const bool points = is_of_points(u, s);
 	if (points && is_of_points(u, from))
 		return can_join(u, from->kernel, at, s->kernel);

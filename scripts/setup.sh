@@ -24,8 +24,12 @@ if [ "$1" = python ]; then
 	[ -f "$include/Python.h" ] || need="$need python3-dev"
 	python3 -c 'import ensurepip' 2>/dev/null || need="$need python3-venv"
 fi
-if [ "$1" = tests ] && [ "$(command -v python3)" = /usr/bin/python3 ]; then
-	python3 -c 'import numpy, pytest' 2>/dev/null || need="$need python3-numpy python3-pytest python3-dev"
+if [ "$1" = tests ]; then
+	case $(command -v python3) in
+	/usr/bin/python3 | '') # '': not installed yet
+		python3 -c 'import numpy, pytest' 2>/dev/null || need="$need python3-numpy python3-pytest python3-dev"
+		;;
+	esac
 fi
 if [ -n "$need" ]; then
 	echo "installing:$need"

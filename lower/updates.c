@@ -475,8 +475,8 @@ static void find_axes(Joined *j, const Kernel *from)
 	j->var = ARENA_ARRAY(j->arena, Sym, n);
 	j->by = ARENA_ARRAY(j->arena, Sym, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = i;
-		for (at = i < j->k->nouter ? i : j->k->nouter; at < j->k->axis.n; at++)
+		uint32_t at = i < j->k->nouter ? i : j->k->nouter;
+		for (; at < j->k->axis.n; at++)
 			if (!(taken >> at & 1) &&
 			    j->k->axis.data[at].extent.i == from->axis.data[i].extent.i)
 				break;

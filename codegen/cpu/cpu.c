@@ -22,20 +22,11 @@ void cpu_finish_phase(Cpu *s, Sym ntasks, KernelCost cost)
 
 /* ---- results ---- */
 
-/* Whether two buffers are one memory, or may be: the caller may pass one for an output and the
- * input that it replaces. */
-static bool may_be_one(const Lowered *l, BufId a, BufId b)
-{
-	const Buffer *out = buf_of(l, a), *in = buf_of(l, b);
-	return a.i == b.i || (out->kind == BUF_OUTPUT && out->donated && in->kind == BUF_INPUT &&
-			      in->donated && l->donates.data[out->k] == (int32_t)in->k);
-}
-
 /* Whether the kernel reads what it stores there: it is in a cache then. */
 static bool is_read(const Lowered *l, const Kernel *k, BufId buf)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++)
-		if (k->kx.data[i].kind == KX_LOAD && may_be_one(l, buf, k->kx.data[i].buf))
+		if (k->kx.data[i].kind == KX_LOAD && buf_may_be(l, buf, k->kx.data[i].buf))
 			return true;
 	return false;
 }

@@ -104,12 +104,8 @@ static void tell_use(const Compilation *c, const TargetLevel *level, const CudaP
 
 static EmitFile *add_file(Compilation *c, const char *stem, const char *suffix)
 {
-	array_push(c->ctx->arena, &c->files.file,
-		   ((EmitFile){.name = arena_printf(c->ctx->arena, "%s%s.c", stem, suffix),
-			       .flags = c->level.data[0].target->isa.flags}));
-	EmitFile *f = &c->files.file.data[c->files.file.n - 1];
-	text_init(&f->text, c->ctx->arena);
-	return f;
+	return emit_add_file(&c->files, c->ctx->arena, c->level.data[0].target,
+			     arena_printf(c->ctx->arena, "%s%s.c", stem, suffix));
 }
 
 /* The code of all levels, and what chooses between them. */

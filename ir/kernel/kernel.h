@@ -346,6 +346,15 @@ BufId lowered_buf(Lowered *, BufKind, uint32_t k, DType, uint32_t rank, const Sy
 		  const char *name);
 /* Returns the buffer with an id other than 0; the pointer is valid until the next lowered_buf. */
 static inline Buffer *buf_of(const Lowered *l, BufId b) { return &l->buf.data[b.i]; }
+/* Whether buffer `to` is buffer `from`, or an output for which the caller may pass the memory of
+ * the input `from`. */
+static inline bool buf_may_be(const Lowered *l, BufId to, BufId from)
+{
+	const Buffer *out = buf_of(l, to), *in = buf_of(l, from);
+	return to.i == from.i ||
+	       (out->kind == BUF_OUTPUT && out->donated && in->kind == BUF_INPUT && in->donated &&
+		l->donates.data[out->k] == (int32_t)in->k);
+}
 /* Returns the row-major layout, without padding, of the shape dim[rank]. */
 Layout layout_row_major(Ir *, uint32_t rank, const Sym *dim);
 /* Returns the layout, without padding, of the shape dim[rank] with its dimensions in the order

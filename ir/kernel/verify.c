@@ -240,12 +240,9 @@ static void check_replaces(Verify *v, const Stage *s)
 		return;
 	const Buffer *b = buf_of(v->l, s->buf);
 	bool ok = b->kind != BUF_STATE || kernel_replaces(v->k, s->buf, s->buf, v->arena);
-	for (uint32_t i = 1; b->donated && ok && i < v->l->buf.n; i++) {
-		const Buffer *in = &v->l->buf.data[i];
-		if (in->donated && in->kind == BUF_INPUT &&
-		    (int32_t)in->k == v->l->donates.data[b->k])
+	for (uint32_t i = 1; b->donated && ok && i < v->l->buf.n; i++)
+		if (i != s->buf.i && buf_may_be(v->l, s->buf, (BufId){i}))
 			ok = kernel_replaces(v->k, s->buf, (BufId){i}, v->arena);
-	}
 	if (!ok)
 		fail(v, "reads state elsewhere than it replaces it: ", b->name);
 }

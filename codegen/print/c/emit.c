@@ -18,7 +18,7 @@ typedef struct {
 	EmitFiles *out;
 } Emission;
 
-static EmitFile *add_file(EmitFiles *out, Arena *arena, const Target *t, const char *name)
+EmitFile *emit_add_file(EmitFiles *out, Arena *arena, const Target *t, const char *name)
 {
 	EmitFile file = {.name = name, .flags = t->isa.flags};
 	text_init(&file.text, arena);
@@ -33,7 +33,7 @@ static const char *file_name(const Emission *e, const char *stem, const char *ex
 
 static EmitFile *add(const Emission *e, const char *name)
 {
-	return add_file(e->out, e->p->ir->ctx->arena, e->target, name);
+	return emit_add_file(e->out, e->p->ir->ctx->arena, e->target, name);
 }
 
 static void emit_header(const Emission *e)
@@ -121,7 +121,7 @@ void emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 
 void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitFiles *out)
 {
-	EmitFile *file = add_file(out, arena, least, "select.c");
+	EmitFile *file = emit_add_file(out, arena, least, "select.c");
 	Text *t = &file->text;
 	text_add(
 		t,

@@ -18,6 +18,10 @@ typedef struct {
 	ARRAY(EmitFile) file;
 } EmitFiles;
 
+/* Adds an empty file for the target and returns it; the pointer is valid until the next file.
+ * Keeps the name's pointer; the text lies in the arena. */
+EmitFile *emit_add_file(EmitFiles *out, Arena *, const Target *, const char *name);
+
 /* Adds the files of a legal program to *out, to be compiled with runtime.h and weft_model.h in the
  * include path. Their texts lie in the arena of the Ir's context. An operation without a C form,
  * which a legal program has not, is an internal error. */

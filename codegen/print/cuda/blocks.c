@@ -1,14 +1,6 @@
 /* Kernels of a GPU for this CPU, as files beside those of the C emitter. */
 #include "codegen/print/cuda/cuda.h"
 
-static EmitFile *add(EmitFiles *out, Arena *arena, const Target *t, const char *name)
-{
-	EmitFile file = {.name = name, .flags = t->isa.flags};
-	text_init(&file.text, arena);
-	array_push(arena, &out->file, file);
-	return &out->file.data[out->file.n - 1];
-}
-
 void emit_cuda_blocks(const Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 {
 	Arena *arena = p->ir->ctx->arena;
@@ -19,11 +11,11 @@ void emit_cuda_blocks(const Program *p, const Target *t, const EmitOptions *o, E
 				   : 0;
 	if (!n)
 		return;
-	EmitFile *file = add(out, arena, t,
-			     arena_printf(arena, "blocks%s.cpp", o->suffix ? o->suffix : ""));
+	EmitFile *file = emit_add_file(
+		out, arena, t, arena_printf(arena, "blocks%s.cpp", o->suffix ? o->suffix : ""));
 	file->is_cpp = true;
 	emit_cuda_host(fn, name, n, t, &file->text);
-	file = add(out, arena, t, "gpu_host.hpp");
+	file = emit_add_file(out, arena, t, "gpu_host.hpp");
 	file->is_header = true;
 	text_add(&file->text, gpu_host_text);
 }

@@ -1,6 +1,7 @@
 """Prints what the last run of `meson test` did: summary.py BUILD
 A line for each suite: tests, seconds of all of them together, how many failed as they should (meson's should_fail) or were skipped; then a
-line for each test that was skipped, with the last line that it printed, and for each that failed."""
+line for each test that was skipped, with the last line that it printed, and for each that failed. Where another run has taken the log's
+place meanwhile, says so."""
 import collections
 import json
 import pathlib
@@ -24,7 +25,11 @@ def main():
     build = pathlib.Path(sys.argv[1])
     suites = suites_of(build)
     log = max(build.glob("meson-logs/testlog*.json"), key=lambda f: f.stat().st_mtime)
-    results = [json.loads(line) for line in log.read_text().splitlines()]
+    try:
+        results = [json.loads(line) for line in log.read_text().splitlines()]
+    except ValueError:
+        print(f"{log} is being written by another run of meson test: no summary")
+        return
     rows, others = collections.defaultdict(collections.Counter), []
     for r in results:
         name = r["name"].rpartition(" / ")[2]

@@ -130,17 +130,17 @@ static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const
 {
 	SymTab *t = w->l->ir->syms;
 	const Stage *st = &k->stage.data[k->stage.n - 1];
-	const Buffer *to = buf_of(w->l, st->buf);
+	const Buffer *to = buf_of(w->l, st->store.buf);
 	const Stage *anchor = &k->stage.data[k->anchor - 1];
 	double taps = 1;
-	if (!r->channels || st->result != RESULT_GLOBAL || free_to_choose(w, st->buf) ||
+	if (!r->channels || !stage_stores(st) || free_to_choose(w, st->store.buf) ||
 	    !in_order(to) || !a->nidx || !to->rank)
 		return false;
 	for (uint32_t i = 0; i < anchor->nred; i++)
 		taps *= (double)sym_hint(t, k->axis.data[anchor->red[i]].extent);
 	for (uint32_t i = 0; i < k->nouter; i++) {
 		Sym coef, rest, var = k->axis.data[i].var;
-		if (r->only_a >> i & 1 && sym_uses(t, st->idx[to->rank - 1], var) &&
+		if (r->only_a >> i & 1 && sym_uses(t, st->store.idx[to->rank - 1], var) &&
 		    sym_linear(t, a->idx[a->nidx - 1], var, &coef, &rest) && sym_is(t, coef, 1))
 			return taps <= FEW_TAPS && sym_hint(t, k->axis.data[i].extent) >= SHORT_ROW;
 	}
@@ -192,9 +192,9 @@ static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const R
 
 static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Roles *r, double weight)
 {
-	uint32_t class[MAX_RANK], perm[MAX_RANK], rank = buf_of(w->l, st->buf)->rank;
+	uint32_t class[MAX_RANK], perm[MAX_RANK], rank = buf_of(w->l, st->store.buf)->rank;
 	for (uint32_t d = 0; d < rank; d++) {
-		uint64_t m = axes_in(w, k, st->idx[d]);
+		uint64_t m = axes_in(w, k, st->store.idx[d]);
 		if (!m)
 			class[d] = CLASS_ONE;
 		else if (m & r->only_b)
@@ -205,7 +205,7 @@ static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Role
 			class[d] = r->only_b ? CLASS_BATCH : CLASS_LAST;
 	}
 	order_by_class(class, rank, perm);
-	vote(w, st->buf, perm, weight);
+	vote(w, st->store.buf, perm, weight);
 }
 
 static const KxData *operand(const Kernel *k, uint32_t i)
@@ -239,8 +239,8 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	vote_operand_b(w, k, b, &r, elements(w->l, b->buf));
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->result == RESULT_GLOBAL)
-			vote_result(w, k, st, &r, 3 * elements(w->l, st->buf));
+		if (stage_stores(st))
+			vote_result(w, k, st, &r, 3 * elements(w->l, st->store.buf));
 	}
 	return false;
 }
@@ -267,12 +267,12 @@ static void count_votes(Layouts *w)
 
 static bool same_index(const Layouts *w, const KxData *x, const Stage *st)
 {
-	if (x->kind != KX_LOAD || x->nidx != buf_of(w->l, st->buf)->rank)
+	if (x->kind != KX_LOAD || x->nidx != buf_of(w->l, st->store.buf)->rank)
 		return false;
 	uint32_t equal = 0;
 	for (uint32_t d = 0; d < x->nidx; d++)
-		equal += sym_uses_kind(w->l->ir->syms, st->idx[d], SYMVAR_AXIS) &&
-		         sym_uses_kind(w->l->ir->syms, x->idx[d], SYMVAR_AXIS);
+		equal += sym_uses_kind(w->l->ir->syms, st->store.idx[d], SYMVAR_AXIS) &&
+			 sym_uses_kind(w->l->ir->syms, x->idx[d], SYMVAR_AXIS);
 	return equal >= 2;
 }
 
@@ -383,13 +383,13 @@ static bool follow_result(Layouts *w, const Kernel *k)
 	bool changed = false;
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->result != RESULT_GLOBAL || buf_of(w->l, st->buf)->kind != BUF_OUTPUT)
+		if (!stage_stores(st) || buf_of(w->l, st->store.buf)->kind != BUF_OUTPUT)
 			continue;
 		for (uint32_t i = 1; i < k->kx.n; i++) {
 			const KxData *x = &k->kx.data[i];
 			if (same_index(w, x, st) &&
-			    elements(w->l, st->buf) >= 2 * elements(w->l, x->buf))
-				changed |= take_order(w, x->buf, st->buf);
+			    elements(w->l, st->store.buf) >= 2 * elements(w->l, x->buf))
+				changed |= take_order(w, x->buf, st->store.buf);
 		}
 	}
 	return changed;
@@ -401,25 +401,26 @@ static bool spread(Layouts *w, const Kernel *k)
 	bool changed = false;
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		const Stage *st = &k->stage.data[s];
-		if (st->result != RESULT_GLOBAL)
+		if (!stage_stores(st))
 			continue;
 		BufId best = {0};
 		for (uint32_t i = 1; i < k->kx.n; i++) {
 			const KxData *x = &k->kx.data[i];
 			if (x->kind == KX_LOAD) {
-				const Access read = {x->buf, x->idx}, written = {st->buf, st->idx};
+				const Access read = {x->buf, x->idx},
+					     written = {st->store.buf, st->store.idx};
 				changed |= follow_order(w, k, read, written) ||
 					   follow_order(w, k, written, read);
 			}
 			if (!same_index(w, x, st))
 				continue;
-			changed |= copy_layout(w, x->buf, st->buf);
+			changed |= copy_layout(w, x->buf, st->store.buf);
 			if (w->ballot[x->buf.i].decided &&
 			    (!best.i || elements(w->l, x->buf) > elements(w->l, best)))
 				best = x->buf;
 		}
 		if (best.i)
-			changed |= copy_layout(w, st->buf, best);
+			changed |= copy_layout(w, st->store.buf, best);
 	}
 	return changed;
 }

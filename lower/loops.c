@@ -87,7 +87,7 @@ static bool stays_cached(Joining *j, const Step *a, const Step *b)
 static bool kernel_may_fail(const Kernel *k)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].check)
+		if (k->stage.data[i].kind == STAGE_CHECK && k->stage.data[i].check.message)
 			return true;
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		if (k->vvar.data[i].check)

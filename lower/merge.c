@@ -29,9 +29,9 @@ static bool stores_all(const Merge *m, const Kernel *k, const Buffer *result)
 		uint32_t a = 0;
 		if (sym_uses_kind(syms, result->dim[d], SYMVAR_UNBACKED))
 			return false;
-		if (sym_is(syms, result->dim[d], 1) && sym_is(syms, st->idx[d], 0))
+		if (sym_is(syms, result->dim[d], 1) && sym_is(syms, st->store.idx[d], 0))
 			continue;
-		while (a < k->axis.n && k->axis.data[a].var.i != st->idx[d].i)
+		while (a < k->axis.n && k->axis.data[a].var.i != st->store.idx[d].i)
 			a++;
 		if (a == k->axis.n || k->axis.data[a].extent.i != result->dim[d].i ||
 		    (seen >> a & 1))
@@ -53,12 +53,12 @@ static Sym allocated(const Merge *m, const Buffer *b)
 MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
 {
 	const Stage *st = &k->stage.data[0];
-	if (k->stage.n != 1 || st->kind != STAGE_MAP || st->result != RESULT_GLOBAL)
+	if (k->stage.n != 1 || st->kind != STAGE_MAP || !stage_stores(st))
 		return false;
 	const KxData *x = &k->kx.data[st->value.i];
-	*to = st->buf;
+	*to = st->store.buf;
 	*from = x->buf;
-	if (x->kind != KX_LOAD || x->guard.i || st->guard.i || m->writes[to->i] != 1 ||
+	if (x->kind != KX_LOAD || x->guard.i || st->where.i || m->writes[to->i] != 1 ||
 	    m->reads[to->i] || m->last_write[from->i] >= m->step)
 		return false;
 	const Buffer *a = buf_of(m->l, *from), *b = buf_of(m->l, *to);
@@ -67,7 +67,7 @@ MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *f
 		return false;
 	return allocated(m, a).i == allocated(m, b).i &&
 	       layout_offset(m->l->ir, &a->layout, x->idx).i ==
-		       layout_offset(m->l->ir, &b->layout, st->idx).i;
+		       layout_offset(m->l->ir, &b->layout, st->store.idx).i;
 }
 
 void lower_merge_results(Lowered *l)

@@ -39,14 +39,13 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	ReduceKind combine = lower_combiner(t->s, t->root, "kind", d);
 	/* One chain of as many roundings as there are elements runs in f64, as PyTorch's do. */
 	Stage st = {.kind = STAGE_RUNNING,
-	            .combine = combine,
-	            .nred = 1,
-	            .red = {(uint32_t)axis},
-	            .value = value,
-	            .dtype = d,
-	            .acc = c == DT_f32 && reduce_rounds(combine) ? DT_f64 : c,
-	            .reverse = node_bool(g, t->root, "reverse"),
-	            .result = RESULT_GLOBAL};
+		    .nred = 1,
+		    .red = {(uint32_t)axis},
+		    .value = value,
+		    .dtype = d,
+		    .running = {.combine = combine,
+				.acc = c == DT_f32 && reduce_rounds(combine) ? DT_f64 : c,
+				.reverse = node_bool(g, t->root, "reverse")}};
 	trace_push_stage(t, st);
 	return (Kx){0};
 }
@@ -57,10 +56,9 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	Node x = node_in(g, t->root, 0);
 	int64_t dim = node_int(g, t->root, "dim");
 	Stage st = {.kind = STAGE_ARGREDUCE,
-	            .combine = lower_combiner(t->s, t->root, "kind", DT_i64),
-	            .dtype = DT_i64,
-	            .acc = DT_i64,
-	            .result = RESULT_REGISTER};
+		    .dtype = DT_i64,
+		    .reduce = {.combine = lower_combiner(t->s, t->root, "kind", DT_i64),
+			       .acc = DT_i64}};
 	Sym in[MAX_RANK];
 	for (uint32_t k = 0, o = 0; k < node_rank(g, x); k++)
 		in[k] = k == (uint32_t)dim ? trace_inner_axis(t, "r", node_dim(g, x, k), &st)
@@ -79,10 +77,8 @@ static Kx root_fold(Trace *t, const Sym *idx)
 	Graph *g = t->s->g;
 	DType c = dtype_compute(node_dtype(g, t->root));
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = reduce_of(REDUCE_SUM, c),
-	            .dtype = node_dtype(g, t->root),
-	            .acc = c,
-	            .result = RESULT_REGISTER};
+		    .dtype = node_dtype(g, t->root),
+		    .reduce = {.combine = reduce_of(REDUCE_SUM, c), .acc = c}};
 	TraceMap m = trace_map(t, t->root, idx, (Kx){0}, &st);
 	trace_ask(&m);
 	t->has_reduce = true;
@@ -183,8 +179,9 @@ static Kx root_searchsorted(Trace *t, const Sym *idx)
 Stage trace_global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
 {
 	DType d = buf_of(t->s->l, p->buf)->dtype;
-	return (Stage){.kind = kind, .dtype = d, .acc = dtype_compute(d), .result = RESULT_GLOBAL,
-	               .buf = p->buf, .idx = trace_place_index(t, p, at, rank)};
+	return (Stage){.kind = kind,
+		       .dtype = d,
+		       .store = {.buf = p->buf, .idx = trace_place_index(t, p, at, rank)}};
 }
 
 /* ---- scatter ---- */
@@ -210,9 +207,9 @@ static Kernel *scatter_kernel(Lower *s, Node n, const NodePlace *to)
 	Stage st = trace_global_stage(&t, STAGE_SCATTER, to, m.map.in[0], node_rank(g, x));
 	st.nred = walk.nred;
 	memcpy(st.red, walk.red, sizeof st.red);
-	st.combine = lower_combiner(s, n, "combine", st.dtype);
+	st.scatter.combine = lower_combiner(s, n, "combine", st.dtype);
 	st.value = trace_value(&t, update, at, (Kx){0});
-	st.guard = m.cond;
+	st.where = m.cond;
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = arena_printf(s->arena, "scatter_%s", t.k->name);
@@ -327,8 +324,8 @@ static Stage sort_stage(Trace *t, Node n, const NodePlace *to, const Sym *at, ui
 				      node_rank(t->s->g, node_in(t->s->g, n, 0)));
 	st.nred = 1;
 	st.red[0] = axis;
-	st.descending = node_bool(t->s->g, n, "descending");
-	st.stable = true;
+	st.sort.descending = node_bool(t->s->g, n, "descending");
+	st.sort.stable = true;
 	return st;
 }
 
@@ -343,7 +340,7 @@ static void sort_stages(Trace *t, Node n, uint32_t dim, const NodePlace *to)
 	uint32_t axis = sorted_axis(t, dim);
 	for (uint32_t k = 0; k < 4; k++) {
 		Stage st = sort_stage(t, n, &place[k], k < 2 ? t->root_axis : at, axis);
-		st.out2 = k < 3 ? k + 1 : 0;
+		st.sort.next = k < 3 ? k + 1 : 0;
 		if (k == 0)
 			st.value = trace_value(t, node_in(g, n, 0), t->root_axis, (Kx){0});
 		trace_push_stage(t, st);
@@ -363,7 +360,7 @@ static void first_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePl
 		Stage st = sort_stage(t, n, &to[k], at, axis);
 		if (places.nred)
 			st.red[st.nred++] = places.red[0];
-		st.out2 = k ? 0 : 1;
+		st.sort.next = k ? 0 : 1;
 		if (k == 0)
 			st.value = trace_value(t, node_in(g, n, 0), t->root_axis, (Kx){0});
 		trace_push_stage(t, st);
@@ -443,15 +440,10 @@ static void root_fft_lines(Lower *s, Node n)
 		at[rank - 1] = in_table[0] = part;
 		Stage st = trace_global_stage(&t, STAGE_FFT, &to, at, rank);
 		if (k >= 2)
-			st = (Stage){.kind = STAGE_FFT,
-				     .dtype = st.acc,
-				     .acc = st.acc,
-				     .result = RESULT_REGISTER};
+			st = (Stage){.kind = STAGE_FFT, .dtype = stage_acc(&st)};
 		st.nred = 1;
 		st.red[0] = k < 2 ? line.red[0] : table.red[0];
-		st.out2 = k < 3 ? k + 1 : 0;
-		st.reverse = inverse;
-		st.real = real;
+		st.fft = (StageFft){.next = k < 3 ? k + 1 : 0, .inverse = inverse, .real = real};
 		st.value = k < 2 ? trace_value(&t, node_in(g, n, 0), at, (Kx){0})
 				 : trace_value(&t, node_in(g, n, 1), in_table, (Kx){0});
 		trace_push_stage(&t, st);
@@ -470,13 +462,12 @@ static void root_assert(Lower *s, Node n)
 	Trace t = {.s = s, .root = n};
 	trace_start_over(&t, node_in(g, n, 0));
 	trace_all_outer(&t);
-	Stage st = {
-		.kind = STAGE_CHECK, .dtype = DT_bool, .acc = DT_bool, .result = RESULT_REGISTER};
+	Stage st = {.kind = STAGE_CHECK, .dtype = DT_bool};
 	st.value = trace_value(&t, node_in(g, n, 0), t.root_axis, (Kx){0});
 	Text message;
 	text_init(&message, s->arena);
 	text_format(&message, node_str(g, n, "message"));
-	st.check = lowered_check(s->l, message.data ? message.data : "");
+	st.check.message = lowered_check(s->l, message.data ? message.data : "");
 	trace_push_stage(&t, st);
 	trace_order_axes(&t);
 	t.k->name = "assert";
@@ -514,8 +505,6 @@ static void root_assert_zero(Lower *s, Node n)
 	Kx in[2] = {kx_index(t.k, s->arena, v), kx_const_int(t.k, s->arena, DT_i64, 0)};
 	trace_push_stage(&t, (Stage){.kind = STAGE_CHECK,
 				     .dtype = DT_bool,
-				     .acc = DT_bool,
-				     .result = RESULT_REGISTER,
 				     .value = kx_op(t.k, s->arena, OP_eq, DT_bool, in, 2)});
 	trace_order_axes(&t);
 	t.k->name = "assert_zero";

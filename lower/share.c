@@ -120,11 +120,7 @@ static void share(Share *h, uint32_t i)
 	Arena *arena = h->s->arena;
 	KxData copy = k->kx.data[i];
 	array_push(arena, &k->kx, copy);
-	Stage st = {.kind = STAGE_MAP,
-		    .value = {k->kx.n - 1},
-		    .dtype = copy.dtype,
-		    .acc = copy.dtype,
-		    .result = RESULT_LOCAL};
+	Stage st = {.kind = STAGE_MAP, .value = {k->kx.n - 1}, .dtype = copy.dtype};
 	Sym *idx = ARENA_ARRAY(arena, Sym, MAX_RANK);
 	for (uint32_t a = k->nouter; a < k->axis.n; a++) {
 		if (h->deps[i] >> a & 1) {

@@ -78,9 +78,9 @@ MUST_LOOK static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, 
 
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
-	bool copies =
-		st.kind == STAGE_MAP || (st.kind == STAGE_SCATTER && st.combine == REDUCE_SET);
-	if (copies && st.result == RESULT_GLOBAL) {
+	bool copies = st.kind == STAGE_MAP ||
+		      (st.kind == STAGE_SCATTER && st.scatter.combine == REDUCE_SET);
+	if (copies && stage_stores(&st)) {
 		const KxData *x = &t->k->kx.data[st.value.i];
 		if (x->round == st.dtype) /* the store rounds */
 			st.value = x->in[0];
@@ -184,10 +184,9 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 	t->outer = outer;
 	DType acc = node_attr(g, n, "acc")->dtype;
 	Stage st = {.kind = STAGE_REDUCE,
-	            .combine = lower_combiner(t->s, n, "kind", node_dtype(g, n)),
-	            .dtype = node_dtype(g, n),
-	            .acc = acc ? dtype_compute(acc) : dtype_compute(node_dtype(g, n)),
-	            .result = RESULT_REGISTER};
+		    .dtype = node_dtype(g, n),
+		    .reduce = {.combine = lower_combiner(t->s, n, "kind", node_dtype(g, n)),
+			       .acc = dtype_compute(acc ? acc : node_dtype(g, n))}};
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
 	st.value = trace_value(t, node_in(g, n, 0), in, guard);
@@ -228,11 +227,10 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 			in[k] = kx_to(t->k, t->s->arena, d, in[k]);
 	DType acc = node_attr(g, n, "acc")->dtype;
 	st.kind = STAGE_REDUCE;
-	st.combine = reduce_of(REDUCE_SUM, d);
 	st.dtype = node_dtype(g, n);
-	st.acc = acc ? dtype_compute(acc) : d;
-	st.result = RESULT_REGISTER;
-	st.enlarged = is_enlarged(g, n);
+	st.reduce = (StageReduce){.combine = reduce_of(REDUCE_SUM, d),
+				  .acc = acc ? dtype_compute(acc) : d,
+				  .enlarged = is_enlarged(g, n)};
 	st.value = kx_product(t->k, t->s->arena, d, in);
 	uint32_t at = trace_push_stage(t, st);
 	t->k->anchor = at + 1;
@@ -277,10 +275,9 @@ void trace_add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t 
 	for (uint32_t p = 0; p < nplace; p++) {
 		DType d = buf_of(t->s->l, place[p].buf)->dtype;
 		Stage st = is_running ? running
-		                   : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d,
-		                             .acc = dtype_compute(d), .result = RESULT_GLOBAL};
-		st.buf = place[p].buf;
-		st.idx = trace_place_index(t, &place[p], t->root_axis, rank);
+				      : (Stage){.kind = STAGE_MAP, .value = value, .dtype = d};
+		st.store.buf = place[p].buf;
+		st.store.idx = trace_place_index(t, &place[p], t->root_axis, rank);
 		for (uint32_t i = 0; !is_running && i < t->nroot; i++)
 			if (t->has_reduce && !(t->outer >> i & 1))
 				st.map[st.nmap++] = i;
@@ -418,8 +415,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 	Node x = node_in(g, pad, 0);
 	NodePlace place = node_info(t->s, pad)->place.data[0];
 	DType dtype = buf_of(t->s->l, place.buf)->dtype;
-	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = dtype, .acc = dtype_compute(dtype),
-	            .result = RESULT_GLOBAL, .buf = place.buf};
+	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = dtype, .store.buf = place.buf};
 	Sym *idx = ARENA_ARRAY(t->s->arena, Sym, rank + 1);
 	if (place.t.i)
 		idx[m++] = place.t;
@@ -438,7 +434,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 		}
 		idx[m++] = place.off[k].i ? sym_add(syms, at, place.off[k]) : at;
 	}
-	st.idx = idx;
+	st.store.idx = idx;
 	trace_push_stage(t, st);
 }
 

@@ -225,14 +225,14 @@ void lower_state_extend(Lower *s, Node n)
 bool lower_state_keeps(const Lower *s, const Kernel *k)
 {
 	const Stage *st = &k->stage.data[0];
-	if (k->stage.n != 1 || st->kind != STAGE_MAP || st->result != RESULT_GLOBAL)
+	if (k->stage.n != 1 || st->kind != STAGE_MAP || !stage_stores(st))
 		return false;
-	const StateVersion *v = version_of(s, st->buf);
+	const StateVersion *v = version_of(s, st->store.buf);
 	const KxData *x = &k->kx.data[st->value.i];
 	bool keeps = v && x->kind == KX_LOAD && !x->guard.i &&
-		     (x->buf.i == st->buf.i || x->buf.i == v->before.i);
+		     (x->buf.i == st->store.buf.i || x->buf.i == v->before.i);
 	for (uint32_t d = 0; keeps && d < x->nidx; d++)
-		keeps = x->idx[d].i == st->idx[d].i;
+		keeps = x->idx[d].i == st->store.idx[d].i;
 	if (keeps && is_donated(s, v->root) && x->buf.i == s->state->version.data[v->root].buf.i)
 		s->state->copied[v->root - s->l->state.n] = true; /* once, before all else */
 	return keeps;
@@ -623,7 +623,7 @@ static void rename_list(Lower *s, StepList *list, const BufId *to)
 		for (uint32_t x = 1; k && x < k->kx.n; x++)
 			k->kx.data[x].buf = to[k->kx.data[x].buf.i];
 		for (uint32_t x = 0; k && x < k->stage.n; x++)
-			k->stage.data[x].buf = to[k->stage.data[x].buf.i];
+			k->stage.data[x].store.buf = to[k->stage.data[x].store.buf.i];
 		if (step->kind == STEP_CALL) {
 			StepCall *call = arena_dup(s->arena, step->call, sizeof *call);
 			uint32_t n = call->op->nin + call->op->nout;

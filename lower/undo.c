@@ -43,7 +43,7 @@ bool lower_step_has_effect(const Step *s)
 	bool effect = s->kind == STEP_CALL;
 	for (uint32_t k = 0; s->kind == STEP_KERNEL && k < s->kernel->stage.n; k++)
 		effect |= s->kernel->stage.data[k].kind == STAGE_CHECK &&
-			  s->kernel->stage.data[k].check;
+			  s->kernel->stage.data[k].check.message;
 	for (uint32_t k = 0, n = step_lists(s, inner); k < n; k++)
 		for (uint32_t i = 0; i < inner[k]->step.n; i++)
 			effect |= lower_step_has_effect(&inner[k]->step.data[i]);
@@ -106,8 +106,6 @@ static Kernel *check_kernel(Lower *s, const Kernel *of)
 		array_push(s->arena, &k->stage,
 			   (Stage){.kind = STAGE_CHECK,
 				   .dtype = DT_bool,
-				   .acc = DT_bool,
-				   .result = RESULT_REGISTER,
 				   .value = kx_op(k, s->arena, OP_ge, DT_bool, in, 2)});
 	}
 	drop_unused(s, k);
@@ -205,18 +203,13 @@ static void save_part(Undo *u, BufId state)
 				arena_printf(s->arena, "old_%s", s->l->state.data[b.k].name));
 	save.at = temporary(s, DT_i64, k->axis.n, dim,
 			    arena_printf(s->arena, "at_%s", s->l->state.data[b.k].name));
-	Stage st = {.kind = STAGE_MAP,
-		    .result = RESULT_GLOBAL,
-		    .idx = idx,
-		    .dtype = b.dtype,
-		    .acc = dtype_compute(b.dtype),
-		    .buf = save.values};
-	st.value = kx_load(k, s->arena, state, dtype_compute(b.dtype), b.rank, old.idx, (Kx){0},
-			   (Kx){0});
+	Stage st = {.kind = STAGE_MAP, .dtype = b.dtype, .store = {.buf = save.values, .idx = idx}};
+	st.value = kx_load(k, s->arena, state, dtype_compute(b.dtype), b.rank, old.store.idx,
+			   (Kx){0}, (Kx){0});
 	array_push(s->arena, &k->stage, st);
-	st.dtype = st.acc = DT_i64;
-	st.buf = save.at;
-	st.value = kx_index(k, s->arena, layout_offset(s->ir, &b.layout, old.idx));
+	st.dtype = DT_i64;
+	st.store.buf = save.at;
+	st.value = kx_index(k, s->arena, layout_offset(s->ir, &b.layout, old.store.idx));
 	array_push(s->arena, &k->stage, st);
 	drop_unused(s, k);
 	array_push(s->arena, &u->to->step, (Step){.kind = STEP_KERNEL, .kernel = k});

@@ -41,7 +41,7 @@ typedef struct {
 
 static bool is_stored(const Stage *st)
 {
-	return st->result == RESULT_GLOBAL;
+	return stage_stores(st);
 }
 
 /* The caller may pass one memory for an output and the input that it replaces. */
@@ -92,13 +92,13 @@ static bool is_point(const Updates *u, const Kernel *k, const Sym *idx, uint32_t
 static bool stores_points(const Updates *u, const Kernel *k, const Stage *st)
 {
 	const SymTab *syms = u->l->ir->syms;
-	const Buffer *b = buf_of(u->l, st->buf);
+	const Buffer *b = buf_of(u->l, st->store.buf);
 	uint32_t at = 0;
-	if (!is_outer(syms, k, st->idx, b->rank, k->nouter) ||
+	if (!is_outer(syms, k, st->store.idx, b->rank, k->nouter) ||
 	    !layout_is_row_major(&b->layout, b->rank))
 		return false;
 	for (uint32_t d = 0; d < b->rank; d++) {
-		const bool axis = at < k->nouter && st->idx[d].i == k->axis.data[at].var.i;
+		const bool axis = at < k->nouter && st->store.idx[d].i == k->axis.data[at].var.i;
 		if (axis ? b->dim[d].i != k->axis.data[at++].extent.i : !sym_is(syms, b->dim[d], 1))
 			return false;
 	}
@@ -132,8 +132,8 @@ static bool is_of_points(const Updates *u, const Step *s)
 		return false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if (st->kind != STAGE_MAP || st->nmap || st->guard.i ||
-		    st->result == RESULT_LOCAL || (is_stored(st) && !stores_points(u, k, st)))
+		if (st->kind != STAGE_MAP || st->nmap || st->where.i || stage_keeps_row(st) ||
+		    (is_stored(st) && !stores_points(u, k, st)))
 			return false;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
@@ -153,8 +153,8 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 		return false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if ((st->kind != STAGE_MAP && st->kind != STAGE_REDUCE) || st->guard.i ||
-		    st->result == RESULT_LOCAL || (st->nmap && (only_rows || !is_stored(st))) ||
+		if ((st->kind != STAGE_MAP && st->kind != STAGE_REDUCE) || st->where.i ||
+		    stage_keeps_row(st) || (st->nmap && (only_rows || !is_stored(st))) ||
 		    (st->kind == STAGE_REDUCE && is_stored(st)) ||
 		    (is_stored(st) && !st->nmap && !stores_points(u, k, st)))
 			return false;
@@ -176,7 +176,7 @@ static bool only_stores(const Kernel *k)
 static uint32_t stage_of(const Kernel *k, BufId b)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (is_stored(&k->stage.data[i]) && k->stage.data[i].buf.i == b.i)
+		if (is_stored(&k->stage.data[i]) && k->stage.data[i].store.buf.i == b.i)
 			return i + 1;
 	return 0;
 }
@@ -184,7 +184,8 @@ static uint32_t stage_of(const Kernel *k, BufId b)
 static bool stores_into(const Updates *u, const Kernel *k, uint32_t memory)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (is_stored(&k->stage.data[i]) && u->memory[k->stage.data[i].buf.i] == memory)
+		if (is_stored(&k->stage.data[i]) &&
+		    u->memory[k->stage.data[i].store.buf.i] == memory)
 			return true;
 	return false;
 }
@@ -201,7 +202,7 @@ static void note_sizes(const Updates *u, const Kernel *k, uint32_t *least, uint3
 		const bool touches = x ? x->kind == KX_LOAD && x->nidx : is_stored(st);
 		if (!touches)
 			continue;
-		const uint32_t size = dtype_size(buf_of(u->l, x ? x->buf : st->buf)->dtype);
+		const uint32_t size = dtype_size(buf_of(u->l, x ? x->buf : st->store.buf)->dtype);
 		*least = size < *least ? size : *least;
 		*most = size > *most ? size : *most;
 	}
@@ -250,7 +251,7 @@ static bool are_few(const Kernel *a, const Kernel *b)
 static bool is_touched(const Updates *u, const Kernel *k, uint32_t from)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++) {
-		const uint32_t m = u->memory[k->stage.data[i].buf.i];
+		const uint32_t m = u->memory[k->stage.data[i].store.buf.i];
 		if (is_stored(&k->stage.data[i]) && (u->written[m] > from || u->read[m] > from))
 			return true;
 	}
@@ -279,7 +280,7 @@ static bool store_apart(const Updates *u, const Kernel *a, const Kernel *b)
 {
 	for (uint32_t i = 0; i < b->stage.n; i++)
 		if (is_stored(&b->stage.data[i]) &&
-		    stores_into(u, a, u->memory[b->stage.data[i].buf.i]))
+		    stores_into(u, a, u->memory[b->stage.data[i].store.buf.i]))
 			return false;
 	return true;
 }
@@ -424,8 +425,7 @@ static uint32_t keep(Joined *j, Kx value, DType d)
 	const DType c = dtype_compute(d);
 	return x->kind == KX_STAGE
 		       ? x->stage
-		       : push_stage(j, (Stage){.kind = STAGE_MAP, .value = value, .dtype = c,
-					       .acc = c, .result = RESULT_REGISTER});
+		       : push_stage(j, (Stage){.kind = STAGE_MAP, .value = value, .dtype = c});
 }
 
 /* A stage with inner axes; of a kernel of points that joins a kernel of rows, the others than the
@@ -452,7 +452,8 @@ static void copy_stages(Joined *j, const Kernel *from)
 		Stage st = with_axes(j, from->stage.data[s]);
 		st.value = copy_kx(j, st.value);
 		if (is_stored(&st))
-			st.idx = copy_index(j, st.idx, buf_of(j->l, st.buf)->rank);
+			st.store.idx =
+				copy_index(j, st.store.idx, buf_of(j->l, st.store.buf)->rank);
 		if (st.kind == STAGE_REDUCE || st.nmap) {
 			j->kept[s] = push_stage(j, st);
 			continue;
@@ -598,8 +599,8 @@ static void drop_unread(Updates *u)
 		uint32_t n = 0;
 		for (uint32_t s = 0; s < k->stage.n; s++) {
 			const Stage st = k->stage.data[s];
-			const bool unread = is_stored(&st) && !read[st.buf.i] &&
-					    buf_of(u->l, st.buf)->kind == BUF_TEMP;
+			const bool unread = is_stored(&st) && !read[st.store.buf.i] &&
+					    buf_of(u->l, st.store.buf)->kind == BUF_TEMP;
 			if (!unread)
 				k->stage.data[n++] = st;
 		}

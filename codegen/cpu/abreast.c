@@ -155,7 +155,7 @@ typedef struct {
 static void enter_columns(Columns *p, uint32_t stage)
 {
 	Cpu *s = p->g->s;
-	const LType type = {s->e.k->stage.data[stage].acc, s->e.lanes.n};
+	const LType type = {stage_acc(&s->e.k->stage.data[stage]), s->e.lanes.n};
 	p->column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
 					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	eval_at(&s->e, s->e.lanes.axis, lx_add(s->e.f, p->here, p->column));
@@ -189,10 +189,11 @@ static void add_rows(Columns *p, uint32_t stage, uint32_t axis, uint32_t rows)
 static void clear_sums(const Columns *p, const Stage *st)
 {
 	Cpu *s = p->g->s;
-	const LType type = {st->acc, s->e.lanes.n};
+	const LType type = {stage_acc(st), s->e.lanes.n};
 	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
 					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
-	ls_store(s->e.f, p->sums, column, code_identity(&s->code, st->combine, type), (Lx){0});
+	ls_store(s->e.f, p->sums, column, code_identity(&s->code, stage_combine(st), type),
+		 (Lx){0});
 	ls_end(s->e.f);
 }
 
@@ -200,12 +201,13 @@ static void clear_sums(const Columns *p, const Stage *st)
 static void add_sums(const Columns *p, const Stage *st, LMem sums)
 {
 	Cpu *s = p->g->s;
-	const LType type = {st->acc, s->e.lanes.n};
+	const LType type = {stage_acc(st), s->e.lanes.n};
 	Lx column = lx_var(s->e.f, ls_for(s->e.f, "column", lx_int(s->e.f, 0),
 					  lx_int(s->e.f, COLUMN_BLOCK), s->e.lanes.n));
 	Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", sums, column, type, (Lx){0}));
 	Lx chunk = lx_var(s->e.f, ls_load(s->e.f, "part", p->sums, column, type, (Lx){0}));
-	ls_store(s->e.f, sums, column, code_combine(&s->code, st->combine, before, chunk), (Lx){0});
+	ls_store(s->e.f, sums, column, code_combine(&s->code, stage_combine(st), before, chunk),
+		 (Lx){0});
 	ls_end(s->e.f);
 }
 
@@ -227,7 +229,7 @@ static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t
 		eval_at(&s->e, axis, (Lx){0});
 		return;
 	}
-	p->sums = ls_local(s->e.f, "part", st->acc, COLUMN_BLOCK);
+	p->sums = ls_local(s->e.f, "part", stage_acc(st), COLUMN_BLOCK);
 	sum_chunks(&s->code, cut->rounds, &lo, &hi);
 	clear_sums(p, st);
 	block_chunks(p, rows, cut + 1, ncut - 1, lo, hi);
@@ -285,7 +287,7 @@ static Lx run_blocks(Generic *g, uint32_t stage, Lx lo, Lx hi)
 	const StageRole role = generic_role(g, stage);
 	if (role != RUN_WHOLE && role != RUN_PART)
 		return lo;
-	LMem sums = ls_local(s->e.f, "sums", s->e.k->stage.data[stage].acc, COLUMN_BLOCK);
+	LMem sums = ls_local(s->e.f, "sums", stage_acc(&s->e.k->stage.data[stage]), COLUMN_BLOCK);
 	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, COLUMN_BLOCK));
 	Lx end = eval_let(&s->e, "blocks", lx_sub(s->e.f, hi, rest));
 	eval_for(&s->e, s->e.lanes.axis, lo, end, COLUMN_BLOCK);

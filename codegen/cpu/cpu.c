@@ -36,7 +36,7 @@ static bool is_read(const Lowered *l, const Kernel *k, BufId buf)
 static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
-	DType d = buf_of(s->e.l, st->buf)->dtype;
+	DType d = buf_of(s->e.l, st->store.buf)->dtype;
 	if (!a->vector || a->index.i || s->e.lanes.mask.i || d != dtype_compute(d) ||
 	    s->e.lanes.n * dtype_size(d) != s->target->isa.vector_bytes)
 		return false;
@@ -46,7 +46,7 @@ static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 		if (axes >> i & 1)
 			bytes = sym_is_const(s->e.syms, s->e.nest->extent[i], &n) && n ? bytes * n
 										       : 0;
-	return bytes >= limit && !is_read(s->e.l, s->e.k, st->buf);
+	return bytes >= limit && !is_read(s->e.l, s->e.k, st->store.buf);
 }
 
 void cpu_store(Cpu *s, uint32_t stage, Lx value)
@@ -56,7 +56,7 @@ void cpu_store(Cpu *s, uint32_t stage, Lx value)
 		eval_store_at(&s->e, stage, a, value);
 		return;
 	}
-	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].buf);
+	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].store.buf);
 	ls_stream(s->e.f, mem, a.offset, eval_splat(&s->e, eval_convert(&s->e, value, mem.dtype)));
 	s->streamed = true;
 }

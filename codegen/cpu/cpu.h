@@ -26,7 +26,7 @@ void cpu_begin_phase(Cpu *, const Nest *);
  * ntasks tasks. If cpu_store made streaming stores, a fence ends the function. */
 void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
 
-/* Stores a value as the result of a RESULT_GLOBAL stage at the current point, in the active lanes,
+/* Stores a value as the result of a stage that stores at the current point, in the active lanes,
  * converted to the buffer's dtype; by a streaming store if it fills a register, all lanes are
  * active and the tensor does not stay in the caches. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);

@@ -77,7 +77,7 @@ static void tap_chunks(DepthwiseCode *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 {
 	Cpu *s = d->s;
 	const Stage *st = &s->e.k->stage.data[0];
-	SumLoop sums = {.kind = st->combine, .n = d->tile, .width = 1};
+	SumLoop sums = {.kind = stage_combine(st), .n = d->tile, .width = 1};
 	sums.ncut = sum_cuts(&d->p->sums, next, &sums.cut);
 	if (sums.ncut)
 		sum_open(&s->code, &sums, &lo, &hi, acc);

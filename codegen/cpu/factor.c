@@ -243,7 +243,7 @@ static void store(Small *t, const Stage *st, const Room *m)
 		return;
 	}
 	Tiles v = {.room = m,
-		   .mem = eval_memory(e, st->buf),
+		   .mem = eval_memory(e, st->store.buf),
 		   .dtype = dtype_compute(st->dtype),
 		   .first = first,
 		   .count = members(t)};
@@ -477,14 +477,14 @@ static void factor_solve(Small *t)
 	const Stage *st = stage_at(t, 0);
 	const Room x = load(t, "right", st), a = load(t, "triangle", stage_at(t, 1));
 	Lx zero = lx_int(f, 0), u = loop(t, "u", zero, a.rows);
-	Lx k = st->upper ? eval_let(&t->s->e, "k", lx_sub(f, lx_int(f, a.rows - 1), u)) : u;
-	if (!st->unit) {
+	Lx k = st->factor.upper ? eval_let(&t->s->e, "k", lx_sub(f, lx_int(f, a.rows - 1), u)) : u;
+	if (!st->factor.unit) {
 		Lx by = get(t, &a, k, k), j = loop(t, "j", zero, x.columns);
 		put(t, &x, k, j, quotient(t, get(t, &x, k, j), by));
 		ls_end(f);
 	}
-	Lx i = lx_var(f, ls_for(f, "i", st->upper ? zero : behind(t, k),
-				st->upper ? k : lx_int(f, a.rows), 1));
+	Lx i = lx_var(f, ls_for(f, "i", st->factor.upper ? zero : behind(t, k),
+				st->factor.upper ? k : lx_int(f, a.rows), 1));
 	subtract_row(t, &x, i, k, get(t, &a, i, k), zero);
 	ls_end(f);
 	ls_end(f);
@@ -494,8 +494,9 @@ static void factor_solve(Small *t)
 void cpu_factor(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
-	Small t = {.s = s, .f = s->e.f, .stage = stage, .lanes = s->e.lanes.n, .dtype = st->acc};
-	switch (st->factor) {
+	Small t = {
+		.s = s, .f = s->e.f, .stage = stage, .lanes = s->e.lanes.n, .dtype = stage_acc(st)};
+	switch (st->factor.kind) {
 	case FACTOR_LU:
 		factor_lu(&t);
 		break;
@@ -508,10 +509,10 @@ void cpu_factor(Cpu *s, uint32_t stage)
 	default:
 		factor_solve(&t);
 	}
-	for (uint32_t k = 0, next = stage;; next = st[k].out2, k = next - stage) {
+	for (uint32_t k = 0, next = stage;; next = stage_next(&st[k]), k = next - stage) {
 		for (uint32_t i = 0; i < st[k].nred; i++)
 			eval_at(&s->e, st[k].red[i], (Lx){0});
-		if (!st[k].out2)
+		if (!stage_next(&st[k]))
 			break;
 	}
 }

@@ -101,7 +101,7 @@ static void put_result(Fft *t, Cx x)
 	Eval *e = &t->s->e;
 	if (t->as.result == BY_NEIGHBOURS) {
 		Lx offset = fft_let_index(t, "to", eval_index(e, e->nest->store[t->re]));
-		fft_store_pairs(t, eval_memory(e, e->k->stage.data[t->re].buf), offset, x,
+		fft_store_pairs(t, eval_memory(e, e->k->stage.data[t->re].store.buf), offset, x,
 				t->as.there);
 		return;
 	}
@@ -264,9 +264,9 @@ static void find_tiles(Fft *t)
 		t->as.operand = BY_NEIGHBOURS;
 	else if (is_near_along_lines(t, re, im))
 		t->as.operand = BY_VALUE;
-	if (has_rows(t, t->axis, to[0], to[1], st[t->re].buf))
+	if (has_rows(t, t->axis, to[0], to[1], st[t->re].store.buf))
 		t->as.result = BY_PAIRS;
-	else if (has_rows(t, e->lanes.axis, to[0], to[1], st[t->re].buf))
+	else if (has_rows(t, e->lanes.axis, to[0], to[1], st[t->re].store.buf))
 		t->as.result = BY_NEIGHBOURS;
 }
 
@@ -362,7 +362,7 @@ static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 {
 	const Eval *e = &t->s->e;
-	LMem mem = eval_memory(&t->s->e, e->k->stage.data[t->re].buf);
+	LMem mem = eval_memory(&t->s->e, e->k->stage.data[t->re].store.buf);
 	Lx *row = ARENA_ARRAY(e->arena, Lx, t->type.lanes);
 	Lx last = lx_sub(t->f, elements_of(t, false), lx_int(t->f, 1));
 	from.exchanged = false;
@@ -687,14 +687,14 @@ void cpu_fft(Cpu *s, uint32_t stage, Sym ntasks)
 	Fft t = {.s = s,
 		 .f = s->e.f,
 		 .re = stage,
-		 .exchanged = st[stage].reverse,
-		 .real = st[stage].real};
-	t.im = st[t.re].out2;
-	t.root_re = st[t.im].out2;
-	t.root_im = st[t.root_re].out2;
+		 .exchanged = st[stage].fft.inverse,
+		 .real = st[stage].fft.real};
+	t.im = st[t.re].fft.next;
+	t.root_re = st[t.im].fft.next;
+	t.root_im = st[t.root_re].fft.next;
 	t.axis = st[t.re].red[0];
 	t.table = st[t.root_re].red[0];
-	t.type = (LType){st[stage].acc, s->e.lanes.n};
+	t.type = (LType){stage_acc(&st[stage]), s->e.lanes.n};
 	const Sym length = s->e.nest->extent[t.axis];
 	t.n = eval_size(&s->e, length);
 	int64_t n = 0;

@@ -117,7 +117,7 @@ static void put_pairs(Fft *t, LMem mem, Lx offset, Cx x)
 static void put_result(Fft *t, Lx at, Cx x)
 {
 	Eval *e = &t->s->e;
-	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
+	LMem mem = eval_memory(e, e->k->stage.data[t->re].store.buf);
 	eval_at(e, t->axis, at);
 	put_pairs(t, mem, fft_let_index(t, "at", eval_index(e, e->nest->store[t->re])), x);
 }
@@ -223,7 +223,7 @@ static void put_half(Fft *t, Lx room)
 	put_result(t, k,
 		   fft_half(t, a, b, neighbouring_roots(t, lx_add(f, k, lx_int(f, t->turns)))));
 	fft_end_loop(t, t->n, lanes);
-	LMem mem = eval_memory(e, e->k->stage.data[t->re].buf);
+	LMem mem = eval_memory(e, e->k->stage.data[t->re].store.buf);
 	eval_at(e, t->axis, t->n);
 	Lx offset = fft_let_index(t, "at", eval_index(e, e->nest->store[t->re]));
 	ls_store(f, mem, offset, lx_sub(f, first.re, first.im), (Lx){0});
@@ -371,7 +371,7 @@ static void separate(Fft *t, Beside *b, const Cx *a, int64_t n, uint32_t k)
 static void put_beside(Fft *t, const Lines *l, Beside *b, uint32_t k)
 {
 	LoopFn *f = t->f;
-	LMem mem = eval_memory(&t->s->e, t->s->e.k->stage.data[t->re].buf);
+	LMem mem = eval_memory(&t->s->e, t->s->e.k->stage.data[t->re].store.buf);
 	for (uint32_t i = 0; i < b->n; i++) {
 		if (b->m > 1)
 			fft_transform(t, b->y[i], b->m);

@@ -34,9 +34,9 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	Lx end = eval_let(&s->e, "whole", lx_sub(s->e.f, hi, rest));
 	Lv acc = r->acc, chain[MAX_CHAINS] = {acc};
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
-		chain[c] = ls_var(
-			s->e.f, "acc",
-			code_identity(&s->code, st->combine, lx_type(s->e.f, lx_var(s->e.f, acc))));
+		chain[c] = ls_var(s->e.f, "acc",
+				  code_identity(&s->code, stage_combine(st),
+						lx_type(s->e.f, lx_var(s->e.f, acc))));
 	eval_for(&s->e, axis, lo, end, MAX_CHAINS * lanes);
 	Lx here = s->e.at[axis];
 	for (uint32_t c = 0; c < MAX_CHAINS; c++) {
@@ -48,7 +48,7 @@ static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 	r->acc = acc;
 	for (uint32_t c = 1; c < MAX_CHAINS; c++)
 		ls_set(s->e.f, acc,
-		       code_combine(&s->code, st->combine, lx_var(s->e.f, acc),
+		       code_combine(&s->code, stage_combine(st), lx_var(s->e.f, acc),
 				    lx_var(s->e.f, chain[c])));
 	return end;
 }
@@ -58,7 +58,7 @@ static void stage_loops(StageRun *r);
 void generic_open_row(Cpu *s, const Stage *st, uint32_t axis, Lx start, Lx end)
 {
 	eval_for(&s->e, axis, start, end, 1);
-	if (st->kind == STAGE_RUNNING && st->reverse) {
+	if (st->kind == STAGE_RUNNING && st->running.reverse) {
 		Lx last = lx_sub(s->e.f, end, lx_int(s->e.f, 1));
 		eval_at(&s->e, axis, lx_sub(s->e.f, last, s->e.at[axis]));
 	}
@@ -144,14 +144,14 @@ static void stage_loops(StageRun *r)
 
 static DType reduced_dtype(const Cpu *s, const Stage *st)
 {
-	return st->kind == STAGE_ARGREDUCE ? s->e.k->kx.data[st->value.i].dtype : st->acc;
+	return st->kind == STAGE_ARGREDUCE ? s->e.k->kx.data[st->value.i].dtype : stage_acc(st);
 }
 
 static bool is_identity(const Cpu *s, const Stage *st, Kx x)
 {
 	const KxData *d = &s->e.k->kx.data[x.i];
 	const DType type = reduced_dtype(s, st);
-	const ScVal v = reduce_identity(st->combine, type);
+	const ScVal v = reduce_identity(stage_combine(st), type);
 	if (!x.i || d->kind != KX_CONST || d->dtype != type)
 		return false;
 	return dtype_is_float(type) ? d->c.f == v.f && signbit(d->c.f) == signbit(v.f)
@@ -215,7 +215,7 @@ static void arg_step(StageRun *r, const Stage *st)
 	const LType t = lx_type(s->e.f, best), places = lx_type(s->e.f, lx_var(s->e.f, r->arg));
 	if (t.lanes > 1)
 		x = eval_splat(&s->e, x);
-	Lx wins = lx_cmp(s->e.f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, x, best);
+	Lx wins = lx_cmp(s->e.f, stage_combine(st) == REDUCE_MAX ? SC_gt : SC_lt, x, best);
 	if (dtype_is_float(t.dtype)) {
 		Lx nan = lx_and(s->e.f, lx_cmp(s->e.f, SC_ne, x, x),
 				lx_cmp(s->e.f, SC_eq, best, best));
@@ -275,7 +275,7 @@ static Lx stored_vector(Cpu *s, uint32_t stage)
 static void store_pairs(Cpu *s, uint32_t stage)
 {
 	LoopFn *f = s->e.f;
-	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].buf);
+	LMem mem = eval_memory(&s->e, s->e.k->stage.data[stage].store.buf);
 	Lx a = stored_vector(s, stage), b = stored_vector(s, stage + 1);
 	Lx at = eval_let(&s->e, "at", eval_index(&s->e, s->e.nest->store[stage]));
 	ls_store(f, mem, at, lx_shuffle(f, SHUFFLE_ZIP_LOW, a, b), (Lx){0});
@@ -292,7 +292,7 @@ static void map_step(Cpu *s, StageRun *r, const Stage *st)
 		return;
 	}
 	Lx v = eval_value(&s->e, st->value);
-	if (st->result == RESULT_GLOBAL) {
+	if (stage_stores(st)) {
 		cpu_store(s, r->stage, v);
 		return;
 	}
@@ -348,7 +348,7 @@ static void plan_sums(StageRun *r, const Stage *st)
 						      : s->e.nest->extent[axis]);
 		most[i] = most[i] == INT64_MAX ? most[i] : (most[i] + per - 1) / per;
 	}
-	r->sums = sum_plan(most, r->n, sum_limit(st->combine, st->acc, st->dtype));
+	r->sums = sum_plan(most, r->n, sum_limit(stage_combine(st), stage_acc(st), st->dtype));
 }
 
 /* Inner loops of a stage in order of decreasing stride of its first access, the vector axis
@@ -371,7 +371,7 @@ static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 
 bool generic_sums(const StageRun *r, uint32_t n, SumLoop *out)
 {
-	*out = (SumLoop){.kind = r->g->s->e.k->stage.data[r->stage].combine,
+	*out = (SumLoop){.kind = stage_combine(&r->g->s->e.k->stage.data[r->stage]),
 			 .n = n,
 			 .width = round_elements(r, r->axes[r->next])};
 	out->ncut = sum_cuts(&r->sums, r->next, &out->cut);
@@ -394,15 +394,16 @@ static void start_accumulators(Cpu *s, StageRun *r, const Stage *st)
 {
 	uint32_t lanes = lanes_of_stage(s, st);
 	if (st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING)
-		r->acc = ls_var(s->e.f, "acc",
-				code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
+		r->acc = ls_var(
+			s->e.f, "acc",
+			code_identity(&s->code, stage_combine(st), (LType){stage_acc(st), lanes}));
 	if (st->kind == STAGE_ARGREDUCE) {
 		int64_t least, most;
 		sym_range(s->e.syms, s->e.nest->extent[st->red[0]], &least, &most);
 		const DType place = most <= INT32_MAX ? DT_i32 : DT_i64;
-		r->best = ls_var(
-			s->e.f, "best",
-			code_identity(&s->code, st->combine, (LType){reduced_dtype(s, st), lanes}));
+		r->best = ls_var(s->e.f, "best",
+				 code_identity(&s->code, stage_combine(st),
+					       (LType){reduced_dtype(s, st), lanes}));
 		r->arg = ls_var(s->e.f, "arg", lx_int_of(s->e.f, (LType){place, lanes}, 0));
 	}
 }
@@ -450,8 +451,8 @@ static double row_cycles(const Cpu *s, const Stage *st)
 static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 {
 	const Cpu *s = g->s;
-	bool simple = st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap &&
-		      !g->p->parts;
+	bool simple =
+		st->kind == STAGE_REDUCE && stage_keeps_value(st) && !st->nmap && !g->p->parts;
 	for (uint32_t i = 0; i < s->e.k->vvar.n; i++)
 		simple = simple && !s->e.k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->e.k, stage, s->e.arena) : (Kx){0};
@@ -477,9 +478,9 @@ static Lx first_of_lanes(Cpu *s, StageRun *r, const Stage *st)
 {
 	Lx best = lx_var(s->e.f, r->best), arg = lx_var(s->e.f, r->arg);
 	LType t = lx_type(s->e.f, arg);
-	Lx hit =
-		lx_cmp(s->e.f, SC_eq, best,
-		       lx_splat(s->e.f, lx_hreduce(s->e.f, reduce_op(st->combine), best), t.lanes));
+	Lx hit = lx_cmp(
+		s->e.f, SC_eq, best,
+		lx_splat(s->e.f, lx_hreduce(s->e.f, reduce_op(stage_combine(st)), best), t.lanes));
 	if (dtype_is_float(lx_type(s->e.f, best).dtype))
 		hit = lx_sc(s->e.f, SC_or, lx_type(s->e.f, hit),
 			    (Lx[]){hit, lx_cmp(s->e.f, SC_ne, best, best)}, 2);
@@ -495,13 +496,14 @@ void generic_finish(StageRun *r)
 	const Stage *st = &s->e.k->stage.data[r->stage];
 	const Parts *parts = r->g->p->parts;
 	eval_stage_stored(&s->e, r->stage);
-	if (st->result != RESULT_REGISTER)
+	if (!stage_keeps_value(st))
 		return;
 	Lx v = lx_var(s->e.f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->e.f, v).lanes > 1 && !eval_outer_vector(&s->e);
 	if (across)
-		v = st->kind == STAGE_ARGREDUCE ? first_of_lanes(s, r, st)
-						: lx_hreduce(s->e.f, reduce_op(st->combine), v);
+		v = st->kind == STAGE_ARGREDUCE
+			    ? first_of_lanes(s, r, st)
+			    : lx_hreduce(s->e.f, reduce_op(stage_combine(st)), v);
 	if (generic_role(r->g, r->stage) == RUN_PART)
 		eval_store_temp(&s->e, parts->temp[r->stage], parts->slot, v);
 	else
@@ -517,11 +519,11 @@ static void combine_parts(Generic *g, uint32_t stage)
 	const Stage *st = &s->e.k->stage.data[stage];
 	uint32_t lanes = eval_outer_vector(&s->e) ? s->e.lanes.n : 1;
 	Lv acc = ls_var(s->e.f, "acc",
-			code_identity(&s->code, st->combine, (LType){st->acc, lanes}));
+			code_identity(&s->code, stage_combine(st), (LType){stage_acc(st), lanes}));
 	eval_for(&s->e, p->number, lx_int(s->e.f, 0),
 		 eval_size(&s->e, s->e.nest->extent[p->number]), 1);
 	Lx part = eval_load_temp(&s->e, p->temp[stage], p->slot);
-	ls_set(s->e.f, acc, code_combine(&s->code, st->combine, lx_var(s->e.f, acc), part));
+	ls_set(s->e.f, acc, code_combine(&s->code, stage_combine(st), lx_var(s->e.f, acc), part));
 	eval_end(&s->e);
 	set_result(s, stage, lx_var(s->e.f, acc));
 }
@@ -532,7 +534,7 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	Cpu *s = r->g->s;
 	LType t = {dtype_compute(st->dtype), eval_outer_vector(&s->e) ? s->e.lanes.n : 1};
 	Lx condition = eval_value(&s->e, where);
-	Lv result = ls_var(s->e.f, "r", code_identity(&s->code, st->combine, t));
+	Lv result = ls_var(s->e.f, "r", code_identity(&s->code, stage_combine(st), t));
 	ls_if(s->e.f, condition);
 	start_accumulators(s, r, st);
 	eval_hoist(&s->e, st->value, generic_known_axes(s));
@@ -555,7 +557,7 @@ static void run_stage(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
 	const Stage *st = &s->e.k->stage.data[stage];
-	if (st->kind == STAGE_MAP && st->result == RESULT_REGISTER) {
+	if (st->kind == STAGE_MAP && stage_keeps_value(st)) {
 		keep_value(s, stage);
 		return;
 	}
@@ -569,18 +571,18 @@ static void run_stage(Generic *g, uint32_t stage)
 		return;
 	}
 	if (st->kind == STAGE_FFT) {
-		if (stage == 0 || s->e.k->stage.data[stage - 1].out2 != stage)
+		if (stage == 0 || stage_next(&s->e.k->stage.data[stage - 1]) != stage)
 			cpu_fft(s, stage, g->phase->grid.ntasks);
 		return;
 	}
 	if (st->kind == STAGE_FACTOR) {
-		if (stage == 0 || s->e.k->stage.data[stage - 1].out2 != stage)
+		if (stage == 0 || stage_next(&s->e.k->stage.data[stage - 1]) != stage)
 			cpu_factor(s, stage);
 		return;
 	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
-	if (st->result == RESULT_LOCAL)
+	if (stage_keeps_row(st))
 		eval_stage_local(&s->e, stage, axes_local_bound(s->e.nest, st));
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {
@@ -618,7 +620,7 @@ static bool reads_own_result(const Cpu *s)
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		for (uint32_t j = 1; s->e.nest->store[i].i && j < s->e.k->kx.n; j++)
 			if (s->e.nest->offset[j].i &&
-			    s->e.k->kx.data[j].buf.i == s->e.k->stage.data[i].buf.i)
+			    s->e.k->kx.data[j].buf.i == s->e.k->stage.data[i].store.buf.i)
 				return true;
 	return false;
 }

@@ -6,13 +6,13 @@
 static Lx combined(Cpu *s, const Stage *st, uint32_t stage, EvalAddress at)
 {
 	Lx v = eval_value(&s->e, st->value);
-	if (st->combine == REDUCE_SET)
+	if (stage_combine(st) == REDUCE_SET)
 		return v;
 	Lx old = eval_load_at(&s->e, stage, at);
 	LType t = lx_type(s->e.f, old);
 	if (t.lanes > 1)
 		v = eval_splat(&s->e, v);
-	return code_combine(&s->code, st->combine, old, v);
+	return code_combine(&s->code, stage_combine(st), old, v);
 }
 
 /* A scalar guard is a branch, lanes of one are masked. */
@@ -20,7 +20,7 @@ void cpu_scatter(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
 	EvalAddress at = eval_address(&s->e, stage);
-	Lx guard = st->guard.i ? eval_value(&s->e, st->guard) : (Lx){0},
+	Lx guard = st->where.i ? eval_value(&s->e, st->where) : (Lx){0},
 	   outer_mask = s->e.lanes.mask;
 	bool branch = guard.i && lx_type(s->e.f, guard).lanes == 1;
 	if (branch)

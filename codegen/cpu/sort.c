@@ -140,7 +140,7 @@ static void sort_first(Sort *r, uint32_t stage)
 	int64_t least = 1, most;
 	Sym extent = st->nred > 1 ? s->e.nest->extent[st->red[1]] : sym_int(s->e.syms, 1);
 	Lx first = eval_size(&s->e, extent);
-	Pairs heap = {stage, st->out2};
+	Pairs heap = {stage, stage_next(st)};
 	sym_range(s->e.syms, extent, &least, &most);
 	if (least < 1)
 		ls_if(s->e.f, lx_cmp(s->e.f, SC_gt, first, lx_int(s->e.f, 0)));
@@ -514,15 +514,15 @@ void cpu_sort(Cpu *s, uint32_t stage)
 	Sort r = {.s = s,
 		  .axis = st->red[0],
 		  .place = st->red[st->nred - 1],
-		  .descending = st->descending,
+		  .descending = st->sort.descending,
 		  .n = eval_size(&s->e, extent)};
-	Pairs row = {stage, st->out2}, room;
-	if (!s->e.k->stage.data[row.index].out2) {
+	Pairs row = {stage, stage_next(st)}, room;
+	if (!s->e.k->stage.data[row.index].sort.next) {
 		sort_first(&r, stage);
 		return;
 	}
-	room.value = s->e.k->stage.data[row.index].out2;
-	room.index = s->e.k->stage.data[room.value].out2;
+	room.value = s->e.k->stage.data[row.index].sort.next;
+	room.index = s->e.k->stage.data[room.value].sort.next;
 	if (s->target->isa.of_block)
 		sort_by_merging(&r, row, room, st->value);
 	else

@@ -212,7 +212,7 @@ static void interleave_point(Cpu *s, void *data)
 	const uint32_t axis = s->e.lanes.axis, lanes = s->e.lanes.n;
 	const Stage *st = &s->e.k->stage.data[0];
 	const bool whole = !s->e.lanes.mask.i;
-	LMem mem = eval_memory(&s->e, st->buf);
+	LMem mem = eval_memory(&s->e, st->store.buf);
 	Lx row[MOST_NEIGHBOURS];
 	for (uint32_t c = 0; c < t->neighbours; c++) {
 		eval_at(&s->e, t->across, lx_int(s->e.f, c));
@@ -260,7 +260,7 @@ static void run_columns(StageRun *r, Lx *const *column, Lx *result)
 	const uint32_t lanes = s->e.lanes.n;
 	Lx base = s->e.at[t->across];
 	for (uint32_t k = 0; k < lanes; k++) {
-		const uint32_t c = st->reverse ? lanes - 1 - k : k;
+		const uint32_t c = st->running.reverse ? lanes - 1 - k : k;
 		eval_at(&s->e, t->across, lx_add(s->e.f, base, lx_int(s->e.f, c)));
 		for (uint32_t i = 0; i < t->n; i++)
 			assume_column(s, t, i, column[i][c]);
@@ -298,7 +298,7 @@ Lx transpose_running_rows(StageRun *r, Lx lo, Lx hi)
 	Lx rest = lx_mod(s->e.f, lx_sub(s->e.f, hi, lo), lx_int(s->e.f, lanes));
 	Lx end = eval_let(&s->e, "tiles", lx_sub(s->e.f, hi, rest));
 	eval_for(&s->e, t->across, lo, end, lanes);
-	if (s->e.k->stage.data[r->stage].reverse) {
+	if (s->e.k->stage.data[r->stage].running.reverse) {
 		Lx last = lx_sub(s->e.f, hi, lx_int(s->e.f, lanes));
 		eval_at(&s->e, t->across, lx_sub(s->e.f, last, s->e.at[t->across]));
 	}

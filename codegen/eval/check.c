@@ -67,6 +67,6 @@ void eval_check(Eval *e, uint32_t stage)
 	Lx ok = eval_value(e, st->value);
 	ls_if(e->f, lx_any(e->f, lx_fails(e->f, ok,
 					  lx_type(e->f, ok).lanes > 1 ? e->lanes.mask : (Lx){0})));
-	ls_fail(e->f, st->check, NULL, 0);
+	ls_fail(e->f, st->check.message, NULL, 0);
 	ls_end(e->f);
 }

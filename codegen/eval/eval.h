@@ -23,9 +23,9 @@ typedef struct {
 /* The result of a stage, for later stages. */
 typedef struct {
 	uint32_t run; /* the number of the computation that made it; 0: none has */
-	Lx value;   /* RESULT_REGISTER: scalar or vector */
-	LMem local; /* RESULT_LOCAL; with `lanes` values for each element if the lane axis is an
-	               outer axis */
+	Lx value;     /* of stage_keeps_value: scalar or vector */
+	LMem local; /* of stage_keeps_row; with `lanes` values for each element if the lane axis is
+		       an outer axis */
 	uint32_t nmap;
 	uint32_t map[MAX_RANK];  /* the axes of `local`, slowest first; the lane axis is last */
 	uint32_t from[MAX_RANK]; /* map[i] is axis from[i] of the stage */
@@ -151,7 +151,7 @@ void eval_check(Eval *, uint32_t stage);
 
 /* ---- results of stages ---- */
 
-/* Says that a RESULT_REGISTER stage was computed, with this value as result. From now on
+/* Says that a stage that keeps a value was computed, with this value as result. From now on
  * expressions that read the stage are evaluated anew. */
 void eval_stage_value(Eval *, uint32_t stage, Lx);
 /* Says that a stage was computed whose result is in memory (eval_store_local, eval_store_at). From
@@ -160,7 +160,7 @@ void eval_stage_stored(Eval *, uint32_t stage);
 /* Says that the result of the stage is not known any more: reading the stage is an internal error
  * until it is computed again. */
 void eval_stage_over(Eval *, uint32_t stage);
-/* Adds a task-local array of so many elements for the results of a RESULT_LOCAL stage; each element
+/* Adds a task-local array of so many elements for a stage that keeps a row; each element
  * has all lanes if the lane axis is an outer axis. eval_store_local fills the array, and
  * eval_stage_stored says that it is filled. */
 void eval_stage_local(Eval *, uint32_t stage, uint64_t elements);
@@ -197,7 +197,7 @@ typedef struct {
 	bool vector;
 } EvalAddress;
 
-/* Returns the address at which a RESULT_GLOBAL stage stores its result at the current point. An
+/* Returns the address at which a stage stores its result at the current point. An
  * index in the address that depends on data is clamped, and checked if ValueVar.check says so. */
 EvalAddress eval_address(Eval *, uint32_t stage);
 /* Returns the value that is stored at an address of the stage's buffer, in the compute dtype; of a

@@ -83,7 +83,7 @@ EvalAddress eval_address(Eval *e, uint32_t stage)
 
 Lx eval_load_at(Eval *e, uint32_t stage, EvalAddress a)
 {
-	LMem mem = eval_memory(e, e->k->stage.data[stage].buf);
+	LMem mem = eval_memory(e, e->k->stage.data[stage].store.buf);
 	const char *name = e->f->buf.data[mem.k].name;
 	DType d = dtype_compute(mem.dtype);
 	LType t = {d, a.vector ? e->lanes.n : 1};
@@ -95,7 +95,7 @@ Lx eval_load_at(Eval *e, uint32_t stage, EvalAddress a)
 
 void eval_store_at(Eval *e, uint32_t stage, EvalAddress a, Lx value)
 {
-	LMem mem = eval_memory(e, e->k->stage.data[stage].buf);
+	LMem mem = eval_memory(e, e->k->stage.data[stage].store.buf);
 	value = eval_convert(e, value, dtype_compute(mem.dtype));
 	if (a.vector)
 		value = eval_splat(e, value);

@@ -110,7 +110,7 @@ Lx code_accumulate(Code *s, const Stage *st, Lx acc, Kx value)
 	const KxData *x = &s->e.k->kx.data[value.i];
 	LType t = lx_type(s->e.f, acc);
 	bool product = x->kind == KX_OP && x->op == OP_mul && x->dtype == t.dtype;
-	if (st->combine == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
+	if (stage_combine(st) == REDUCE_SUM && product && dtype_is_float(t.dtype) &&
 	    !eval_known(&s->e, value).i) {
 		Lx a = eval_value(&s->e, x->in[0]), b = eval_value(&s->e, x->in[1]);
 		if (t.lanes > 1) {
@@ -120,5 +120,5 @@ Lx code_accumulate(Code *s, const Stage *st, Lx acc, Kx value)
 		return code_fma(s, a, b, acc);
 	}
 	Lx v = eval_convert(&s->e, eval_value(&s->e, value), t.dtype);
-	return code_combine(s, st->combine, acc, t.lanes > 1 ? eval_splat(&s->e, v) : v);
+	return code_combine(s, stage_combine(st), acc, t.lanes > 1 ? eval_splat(&s->e, v) : v);
 }

@@ -82,7 +82,7 @@ void block_load_wide(Code *s, Kx load, uint32_t axis, Lx x, uint32_t wide)
 void block_store_wide(Code *s, uint32_t stage, uint32_t axis, Lx x, uint32_t wide, const Lx *value)
 {
 	Eval *e = &s->e;
-	LMem mem = eval_memory(e, e->k->stage.data[stage].buf);
+	LMem mem = eval_memory(e, e->k->stage.data[stage].store.buf);
 	const uint32_t lanes = access_lanes(wide, mem.dtype);
 	block_align(s, mem, lanes * dtype_size(mem.dtype));
 	for (uint32_t k = 0; k < wide; k += lanes) {
@@ -98,7 +98,7 @@ void block_point(Code *s)
 		const Stage *st = &s->e.k->stage.data[i];
 		if (st->kind == STAGE_CHECK)
 			eval_check(&s->e, i);
-		else if (st->result == RESULT_GLOBAL)
+		else if (stage_stores(st))
 			eval_store_at(&s->e, i, eval_address(&s->e, i),
 				      eval_value(&s->e, st->value));
 		else

@@ -25,12 +25,12 @@ void block_align(Code *, LMem, uint32_t bytes);
 /* Loads at `wide` elements from x on along an axis, a multiple of `wide`, in as few accesses as
  * SHARED_ALIGN allows: the value of the load is known at these elements. Other axes are set. */
 void block_load_wide(Code *, Kx load, uint32_t axis, Lx x, uint32_t wide);
-/* Stores value[wide], in the dtype_compute of the stage's result, at these elements of a stage with
- * RESULT_GLOBAL, in the same way. */
+/* Stores value[wide], in the dtype_compute of the stage's result, at these elements of a stage that
+ * stores, in the same way. */
 void block_store_wide(Code *, uint32_t stage, uint32_t axis, Lx x, uint32_t wide, const Lx *value);
 /* Evaluates all stages at the current point, in order, which has values for all their axes: a
- * STAGE_CHECK is checked, a result of RESULT_GLOBAL stored, another kept for later stages.
- * Afterwards no stage has a result. */
+ * STAGE_CHECK is checked, the result of a stage that stores is stored, another kept for later
+ * stages. Afterwards no stage has a result. */
 void block_point(Code *);
 
 /* Writes the code of a plan, and decides nothing. */

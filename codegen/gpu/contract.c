@@ -376,7 +376,7 @@ static void run_point(Contract *c, Lx row, Lx col, Lx v)
 	block_decode(c->s, row, c->p->m.axis, c->p->m.n, NULL);
 	block_decode(c->s, col, c->p->c.axis, c->p->c.n, NULL);
 	v = eval_convert(e, v, dtype_compute(st->dtype));
-	if (st->result == RESULT_GLOBAL)
+	if (stage_stores(st))
 		eval_store_at(e, 0, eval_address(e, 0), v);
 	else
 		eval_stage_value(e, 0, v);
@@ -509,8 +509,9 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
 	x->a = argument_of(e, p, p->a.load);
 	x->b = argument_of(e, p, p->b.load);
-	x->c = p->rest.apart ? argument_at(e, ARG_TEMP, partial_of(p))
-			     : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].buf.i);
+	x->c = p->rest.apart
+		       ? argument_at(e, ARG_TEMP, partial_of(p))
+		       : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].store.buf.i);
 	x->bias = p->product->bias.i ? argument_of(e, p, p->product->bias) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
@@ -576,7 +577,7 @@ static Lx value_of(Contract *c, uint32_t stage, Lx sum)
 	Eval *e = &c->s->e;
 	const Stage *st = &e->k->stage.data[stage];
 	Lx v = eval_convert(e, stage ? eval_value(e, st->value) : sum, dtype_compute(st->dtype));
-	if (st->result != RESULT_GLOBAL)
+	if (!stage_stores(st))
 		eval_stage_value(e, stage, v);
 	return v;
 }
@@ -601,7 +602,7 @@ static void run_columns(Contract *c, const Lx *sum)
 			eval_at(e, fast, plus(c, x, k));
 			value[k] = value_of(c, i, sum[k]);
 		}
-		if (e->k->stage.data[i].result == RESULT_GLOBAL)
+		if (stage_stores(&e->k->stage.data[i]))
 			block_store_wide(c->s, i, fast, x, p->rest.wide, value);
 	}
 }

@@ -33,10 +33,10 @@ static void point_wide(Points *r, Lx x)
 			}
 			r->value[k] =
 				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
-			if (st->result == RESULT_REGISTER)
+			if (stage_keeps_value(st))
 				eval_stage_value(e, i, r->value[k] = eval_let(e, "r", r->value[k]));
 		}
-		if (st->result == RESULT_GLOBAL && st->kind == STAGE_MAP)
+		if (stage_stores(st) && st->kind == STAGE_MAP)
 			block_store_wide(r->s, i, r->p->fast, x, r->p->wide, r->value);
 	}
 }

@@ -58,7 +58,7 @@ static Lx both(Rows *r, Lx a, Lx b)
 
 static DType reduced_dtype(const Rows *r, const Stage *st)
 {
-	return st->kind == STAGE_ARGREDUCE ? r->s->e.k->kx.data[st->value.i].dtype : st->acc;
+	return st->kind == STAGE_ARGREDUCE ? r->s->e.k->kx.data[st->value.i].dtype : stage_acc(st);
 }
 
 /* Whether b, whose place comes later unless it is less, takes the place of a: NaN beats everything
@@ -67,7 +67,7 @@ static Lx takes_over(Rows *r, const Stage *st, Partial a, Partial b)
 {
 	LoopFn *f = r->s->e.f;
 	const LType bit = {DT_bool, 1};
-	Lx wins = lx_cmp(f, st->combine == REDUCE_MAX ? SC_gt : SC_lt, b.v, a.v),
+	Lx wins = lx_cmp(f, stage_combine(st) == REDUCE_MAX ? SC_gt : SC_lt, b.v, a.v),
 	   same = lx_cmp(f, SC_eq, a.v, b.v);
 	if (dtype_is_float(lx_type(f, a.v).dtype)) {
 		Lx a_nan = lx_cmp(f, SC_ne, a.v, a.v), b_nan = lx_cmp(f, SC_ne, b.v, b.v);
@@ -84,7 +84,7 @@ static Partial combine(Rows *r, const Stage *st, Partial a, Partial b)
 	Eval *e = &r->s->e;
 	if (st->kind != STAGE_ARGREDUCE)
 		return (Partial){
-			.v = eval_let(e, "acc", code_combine(r->s, st->combine, a.v, b.v))};
+			.v = eval_let(e, "acc", code_combine(r->s, stage_combine(st), a.v, b.v))};
 	Lx wins = eval_let(e, "wins", takes_over(r, st, a, b));
 	return (Partial){eval_let(e, "best", lx_select(e->f, wins, b.v, a.v)),
 			 eval_let(e, "arg", lx_select(e->f, wins, b.arg, a.arg))};
@@ -180,7 +180,7 @@ static Lx stored(Rows *r, const Stage *st, Lx v)
 static bool is_local(const Rows *r, Kx x)
 {
 	const KxData *d = &r->s->e.k->kx.data[x.i];
-	return d->kind == KX_STAGE && stage_of(r, d->stage)->result == RESULT_LOCAL;
+	return d->kind == KX_STAGE && stage_keeps_row(stage_of(r, d->stage));
 }
 
 static const bool *reached(const Rows *r, uint32_t stage)
@@ -240,7 +240,7 @@ static void element(Run *run)
 		       code_accumulate(r->s, st, lx_var(e->f, run->acc), st->value));
 	} else if (st->kind == STAGE_CHECK) {
 		eval_check(e, run->stage);
-	} else if (st->result == RESULT_GLOBAL) {
+	} else if (stage_stores(st)) {
 		eval_store_at(e, run->stage, eval_address(e, run->stage), eval_value(e, st->value));
 	} else if (r->row && r->p->row_bytes) {
 		ls_store(e->f, r->row[run->stage], e->at[r->p->along], eval_value(e, st->value),
@@ -285,7 +285,7 @@ static void kept_group(Run *run, const bool *mark, uint32_t k)
 	Eval *e = &r->s->e;
 	const Stage *st = stage_of(r, run->stage);
 	const uint32_t along = r->p->along, wide = r->p->kept.wide;
-	const bool stores = wide > 1 && st->kind == STAGE_MAP && st->result == RESULT_GLOBAL;
+	const bool stores = wide > 1 && st->kind == STAGE_MAP && stage_stores(st);
 	Lx value[GPU_WIDE];
 	for (uint32_t i = 0; i < r->p->kept.nvector; i++)
 		if (mark[r->p->kept.vector[i].i] && !is_kept(r, r->p->kept.vector[i]))
@@ -297,7 +297,7 @@ static void kept_group(Run *run, const bool *mark, uint32_t k)
 			provide(r, run->stage);
 			value[i] =
 				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
-		} else if (st->result != RESULT_LOCAL) {
+		} else if (!stage_keeps_row(st)) {
 			element(run);
 		}
 	}
@@ -357,8 +357,9 @@ static void loops(Run *run, uint32_t i)
 	const bool along = axis == r->p->along;
 	Lx lo = along ? r->lo : lx_int(e->f, 0),
 	   hi = along ? r->hi : eval_size(e, e->nest->extent[axis]);
-	SumLoop sums = {
-		.kind = stage_of(r, run->stage)->combine, .n = 1, .width = along ? r->p->team : 1};
+	SumLoop sums = {.kind = stage_combine(stage_of(r, run->stage)),
+			.n = 1,
+			.width = along ? r->p->team : 1};
 	eval_hoist(e, stage_of(r, run->stage)->value, known_axes(e));
 	sums.ncut = sum_cuts(&r->p->sums[run->stage], i, &sums.cut);
 	if (sums.ncut)
@@ -389,7 +390,7 @@ static void elements(Run *run)
 static Partial identity(Rows *r, const Stage *st)
 {
 	LoopFn *f = r->s->e.f;
-	Partial p = {.v = code_identity(r->s, st->combine, (LType){reduced_dtype(r, st), 1})};
+	Partial p = {.v = code_identity(r->s, stage_combine(st), (LType){reduced_dtype(r, st), 1})};
 	if (st->kind == STAGE_ARGREDUCE) {
 		const int64_t most = sum_most(r->s->e.syms, r->s->e.nest->extent[st->red[0]]);
 		p.arg = lx_int_of(f, (LType){most <= INT32_MAX ? DT_i32 : DT_i64, 1}, 0);
@@ -409,7 +410,7 @@ static void parts_of(Run *run, const Stage *st, uint32_t temp)
 	Lx t = lx_var(e->f, ls_for(e->f, "part", r->place, parts, r->p->team));
 	Lx v = lx_var(e->f, ls_load(e->f, "partial", m, lx_add(e->f, base, t),
 				    lx_type(e->f, lx_var(e->f, run->acc)), (Lx){0}));
-	ls_set(e->f, run->acc, code_combine(r->s, st->combine, lx_var(e->f, run->acc), v));
+	ls_set(e->f, run->acc, code_combine(r->s, stage_combine(st), lx_var(e->f, run->acc), v));
 	ls_end(e->f);
 	if (r->valid.i)
 		ls_end(e->f);
@@ -464,14 +465,14 @@ static void map(Rows *r, uint32_t stage)
 {
 	const Stage *st = stage_of(r, stage);
 	Run run = {.r = r, .stage = stage};
-	if (st->result != RESULT_LOCAL && !r->last)
+	if (!stage_keeps_row(st) && !r->last)
 		return;
-	if (st->result == RESULT_LOCAL && r->p->row_bytes)
+	if (stage_keeps_row(st) && r->p->row_bytes)
 		r->row[stage] = ls_shared(
 			r->s->e.f, "row", st->dtype,
 			(uint64_t)sum_most(r->s->e.syms, r->s->e.nest->extent[r->p->along]));
 	run.n = gpu_rows_axes(r->p, st, run.axis);
-	if (st->result != RESULT_LOCAL || r->p->row_bytes || r->p->kept.n)
+	if (!stage_keeps_row(st) || r->p->row_bytes || r->p->kept.n)
 		elements(&run);
 	eval_stage_stored(&r->s->e, stage);
 }
@@ -481,7 +482,7 @@ static void single(Rows *r, uint32_t stage)
 {
 	Eval *e = &r->s->e;
 	const Stage *st = stage_of(r, stage);
-	if (st->kind == STAGE_CHECK || st->result == RESULT_GLOBAL) {
+	if (st->kind == STAGE_CHECK || stage_stores(st)) {
 		if (!r->last)
 			return;
 		Lx who = is_lead(r);
@@ -615,7 +616,7 @@ static bool stores_along(const GpuRowsPlan *p)
 {
 	for (uint32_t i = 0; i < p->nest->k->stage.n; i++) {
 		const Stage *st = &p->nest->k->stage.data[i];
-		if (has_inner(st) && (st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK))
+		if (has_inner(st) && (stage_stores(st) || st->kind == STAGE_CHECK))
 			return true;
 	}
 	return false;
@@ -651,7 +652,7 @@ void emit_gpu_rows(Code *s, const Plan *plan)
 	for (uint32_t i = 0, n = 0; p->per && i < p->nest->k->stage.n; i++) {
 		const Stage *st = &p->nest->k->stage.data[i];
 		if (st->kind == STAGE_REDUCE) {
-			code_temp(s, (SchedTemp){"partial", dtype_compute(st->acc),
+			code_temp(s, (SchedTemp){"partial", dtype_compute(stage_acc(st)),
 						 sym_mul(p->nest->syms, p->points, p->parts), n,
 						 p->phases - 1});
 			n++;

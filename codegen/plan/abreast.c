@@ -48,10 +48,10 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 		return 1;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+		if (st->kind == STAGE_MAP && stage_stores(st) && !st->nmap)
 			continue;
 		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
-		    st->result != RESULT_REGISTER || st->nmap ||
+		    !stage_keeps_value(st) || st->nmap ||
 		    (row_length(in, st) < LONG_ROW && !takes_arithmetic(in, p, st)) ||
 		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
 			return 1;
@@ -96,12 +96,11 @@ uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
 		return NO_STAGE;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind == STAGE_MAP && st->result == RESULT_GLOBAL && !st->nmap)
+		if (st->kind == STAGE_MAP && stage_stores(st) && !st->nmap)
 			continue;
-		if (found != NO_STAGE || st->kind != STAGE_REDUCE ||
-		    st->result != RESULT_REGISTER || st->nmap || !dtype_is_float(st->acc) ||
-		    row_length(in, st) < LONG_ROW || !is_far(in, p, st) ||
-		    takes_arithmetic(in, p, st) ||
+		if (found != NO_STAGE || st->kind != STAGE_REDUCE || !stage_keeps_value(st) ||
+		    st->nmap || !dtype_is_float(stage_acc(st)) || row_length(in, st) < LONG_ROW ||
+		    !is_far(in, p, st) || takes_arithmetic(in, p, st) ||
 		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
 			return NO_STAGE;
 		found = i;

@@ -104,8 +104,8 @@ bool axes_store_pairs(const Nest *nest, uint32_t stage, uint32_t axis)
 	if (stage + 1 >= k->stage.n)
 		return false;
 	const Stage *a = &k->stage.data[stage], *b = a + 1;
-	if (a->kind != STAGE_MAP || b->kind != STAGE_MAP || a->result != RESULT_GLOBAL ||
-	    b->result != RESULT_GLOBAL || a->buf.i != b->buf.i || a->nmap || b->nmap ||
+	if (a->kind != STAGE_MAP || b->kind != STAGE_MAP || !stage_stores(a) || !stage_stores(b) ||
+	    a->store.buf.i != b->store.buf.i || a->nmap || b->nmap ||
 	    dtype_size(dtype_compute(a->dtype)) > 4)
 		return false;
 	const Sym from = nest->store[stage], to = nest->store[stage + 1];
@@ -147,7 +147,7 @@ static bool can_be_spread(const PlanInput *in)
 {
 	uint64_t bytes = 0, lanes = target_lanes(in->target, DT_f32);
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
-		if (in->nest->k->stage.data[i].result == RESULT_LOCAL)
+		if (stage_keeps_row(&in->nest->k->stage.data[i]))
 			bytes += axes_local_bound(in->nest, &in->nest->k->stage.data[i]) *
 				 dtype_size(in->nest->k->stage.data[i].dtype) * lanes;
 	return bytes <= SPREAD_BYTES && bytes <= in->target->machine.l2 / 2;
@@ -185,8 +185,9 @@ static double point_operations(const PlanInput *in)
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
 		bool combines = st->kind == STAGE_REDUCE || st->kind == STAGE_RUNNING;
-		if (combines && st->combine == REDUCE_LOGADDEXP)
-			n += scalar_lib("exp", st->acc)->cost + scalar_lib("log1p", st->acc)->cost;
+		if (combines && stage_combine(st) == REDUCE_LOGADDEXP)
+			n += scalar_lib("exp", stage_acc(st))->cost +
+			     scalar_lib("log1p", stage_acc(st))->cost;
 	}
 	return n;
 }
@@ -288,22 +289,22 @@ static bool is_zero_beyond(const Nest *nest, const KxData *x)
 bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stage)
 {
 	enum { UNIT = 256, MOST_LANES = 16 };
-	const Stage *all = nest->k->stage.data, *re = &all[stage], *im = &all[re->out2];
-	const uint32_t axis = re->red[0], lanes = target_lanes(target, re->acc);
+	const Stage *all = nest->k->stage.data, *re = &all[stage], *im = &all[re->fft.next];
+	const uint32_t axis = re->red[0], lanes = target_lanes(target, stage_acc(re));
 	const KxData *x = &nest->k->kx.data[re->value.i], *y = &nest->k->kx.data[im->value.i];
 	int64_t n, table;
 	if (lanes == 1 || lanes > MOST_LANES || target->isa.of_block ||
 	    !sym_is_const(nest->syms, nest->extent[axis], &n) || n < UNIT || n % UNIT ||
 	    !has_small_factors(n) ||
-	    !sym_is_const(nest->syms, nest->extent[all[im->out2].red[0]], &table) ||
-	    table != (re->real ? 3 * n + 1 : 2 * n))
+	    !sym_is_const(nest->syms, nest->extent[all[im->fft.next].red[0]], &table) ||
+	    table != (re->fft.real ? 3 * n + 1 : 2 * n))
 		return false;
 	return x->kind == KX_LOAD && y->kind == KX_LOAD && is_zero_beyond(nest, x) &&
 	       is_zero_beyond(nest, y) && x->buf.i == y->buf.i &&
 	       are_pairs_along(nest, nest->offset[re->value.i], nest->offset[im->value.i], x->buf,
-			       re->acc, axis) &&
-	       are_pairs_along(nest, nest->store[stage], nest->store[re->out2], re->buf, re->acc,
-			       axis);
+			       stage_acc(re), axis) &&
+	       are_pairs_along(nest, nest->store[stage], nest->store[re->fft.next], re->store.buf,
+			       stage_acc(re), axis);
 }
 
 /* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the

@@ -23,11 +23,11 @@ void axes_merge_outer(Nest *, uint64_t among);
 /* Makes REDUCE and MAP stages over rows of the same shape run over the same inner axes, then merges
  * two by two all inner axes that only such stages run over, also those of a single stage, where
  * axes_can_merge holds and while the nest has less than MAX_AXES axes. Leaves stages with
- * RESULT_LOCAL and their axes as they are. k is the nest's own kernel, a kernel_copy: the lists of
- * axes of its stages, and the indices of its expressions, are updated. */
+ * rows that stages keep and their axes as they are. k is the nest's own kernel, a kernel_copy: the
+ * lists of axes of its stages, and the indices of its expressions, are updated. */
 void axes_join_rows(Nest *, Kernel *k);
-/* The number of elements of a stage's local array (RESULT_LOCAL): the product of the upper bounds
- * of its axes' extents, which must be bounded. */
+/* The number of elements of the row that a stage keeps (stage_keeps_row): the product of the upper
+ * bounds of its axes' extents, which must be bounded. */
 uint64_t axes_local_bound(const Nest *, const Stage *);
 /* Whether the transform of stage `stage`, the first of four (STAGE_FFT), is to have its lanes along
  * the line, and not a line in each lane: the length is a number, a multiple of 256 with prime

@@ -344,16 +344,16 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
 static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
-	int64_t limit = sum_limit(st->combine, st->acc, st->dtype);
+	int64_t limit = sum_limit(stage_combine(st), stage_acc(st), st->dtype);
 	if (c->axes.row->nfrag) { /* a fragment's steps are a chain, which counts once for the next
 	                             ones */
 		const int64_t groups = c->axes.step;
 		return limit == INT64_MAX ? limit : (limit - groups - 2) * groups;
 	}
-	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != st->acc;
+	const bool once = sc_is_dot(c->axes.row->op) && st->dtype != stage_acc(st);
 	if (limit == INT64_MAX)
 		return limit;
-	limit /= st->enlarged ? SUM_ENLARGED : 1;
+	limit /= st->reduce.enlarged ? SUM_ENLARGED : 1;
 	return once ? limit : limit / c->axes.row->group;
 }
 

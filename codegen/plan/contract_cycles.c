@@ -209,9 +209,9 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 	if (c->k_block.used)
 		times = 1 + ceil(n->steps / (double)(c->k_block.steps * c->k_block.inner));
 	else if (c->sums.cuts.n && (!c->sums.many || n->steps > (double)c->sums.many))
-		times = 1 +
-			ceil(n->steps * (in->nest->k->stage.data[0].enlarged ? SUM_ENLARGED : 1) /
-			     (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
+		times = 1 + ceil(n->steps *
+				 (in->nest->k->stage.data[0].reduce.enlarged ? SUM_ENLARGED : 1) /
+				 (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
 	busy->units +=
 		times * vectors * machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
 	busy->loads +=

@@ -53,7 +53,7 @@ static double per_point(const Kernel *k, uint32_t stage)
 		return computes(k, st->value);
 	case STAGE_REDUCE:
 		return stage + 1 == k->anchor ||
-				       (st->combine == REDUCE_SUM && multiplies(k, st->value))
+				       (stage_combine(st) == REDUCE_SUM && multiplies(k, st->value))
 			       ? 2
 			       : 1;
 	case STAGE_ARGREDUCE:
@@ -61,12 +61,12 @@ static double per_point(const Kernel *k, uint32_t stage)
 		return 1;
 	case STAGE_FFT: /* five for each of log2 n halvings, of which a stage has half; n is taken
 			   as some hundreds */
-		return st->out2 && st->result == RESULT_GLOBAL ? 20 : 0;
+		return stage_next(st) && stage_stores(st) ? 20 : 0;
 	case STAGE_FACTOR: /* of an element, for each row of the matrix; rows are taken as some
 			      tens */
-		return st->out2 && st->value.i ? 10 : 0;
+		return stage_next(st) && st->value.i ? 10 : 0;
 	case STAGE_SCATTER:
-		return st->combine != REDUCE_SET || computes(k, st->value);
+		return stage_combine(st) != REDUCE_SET || computes(k, st->value);
 	default:
 		return 0;
 	}
@@ -251,12 +251,12 @@ static void visit_stages(Counter *c)
 		if (!counts(c, i))
 			continue;
 		visit(c, st->value);
-		visit(c, st->guard);
-		if (st->result != RESULT_GLOBAL || !st->buf.i)
+		visit(c, st->where);
+		if (!stage_stores(st) || !st->store.buf.i)
 			continue;
-		uint32_t rank = buf_of(c->s->l, st->buf)->rank;
-		visit_indices(c, st->idx, rank);
-		add_access(c, st->buf, true, st->idx, rank);
+		uint32_t rank = buf_of(c->s->l, st->store.buf)->rank;
+		visit_indices(c, st->store.idx, rank);
+		add_access(c, st->store.buf, true, st->store.idx, rank);
 	}
 }
 

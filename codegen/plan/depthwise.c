@@ -115,7 +115,7 @@ static SumPlan plan_sums(const Nest *n)
 	int64_t most[MAX_RANK];
 	for (uint32_t i = 0; i < st->nred; i++)
 		most[i] = sum_most(n->syms, n->extent[st->red[i]]);
-	return sum_plan(most, st->nred, sum_limit(st->combine, st->acc, st->dtype));
+	return sum_plan(most, st->nred, sum_limit(stage_combine(st), stage_acc(st), st->dtype));
 }
 
 /* One for each row of pixels; of many taps, for each vector of channels. */

@@ -26,7 +26,7 @@ double generic_work_per_point(const Nest *nest, uint64_t stages)
 bool generic_has_chains(const GenericPlan *p, const Stage *st, uint32_t axis)
 {
 	return axis == p->lanes.axis && st->kind == STAGE_REDUCE &&
-	       reduce_op(st->combine) != SC_const &&
+	       reduce_op(stage_combine(st)) != SC_const &&
 	       nest_hint(p->nest, axis) >= 2 * MAX_CHAINS * (int64_t)p->lanes.n;
 }
 
@@ -129,8 +129,9 @@ static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
 	else if (p->turned.across == NO_AXIS && !running) {
 		along = axes_choose_vector(in);
 		const Stage *first = &in->nest->k->stage.data[0];
-		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR ? first->acc
-											: DT_f32;
+		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR
+					? stage_acc(first)
+					: DT_f32;
 		/* where nothing is computed, strides are 0, and no address moves with the lanes */
 		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
 								    : target_lanes(in->target, d);

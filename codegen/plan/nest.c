@@ -124,9 +124,9 @@ static void find_offsets(Nest *e)
 	}
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if (st->result == RESULT_GLOBAL)
-			e->store[i] =
-				layout_offset(e->l->ir, &buf_of(e->l, st->buf)->layout, st->idx);
+		if (stage_stores(st))
+			e->store[i] = layout_offset(e->l->ir, &buf_of(e->l, st->store.buf)->layout,
+						    st->store.idx);
 	}
 }
 

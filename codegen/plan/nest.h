@@ -23,7 +23,7 @@ typedef struct Nest {
 				  whole words */
 	Sym *offset;           /* by Kx: the offset of a KX_LOAD, in elements */
 	SchedArg *from;        /* by Kx: what a KX_LOAD reads */
-	Sym *store;            /* by stage: the offset of a RESULT_GLOBAL, in elements */
+	Sym *store;            /* by stage: the offset at which it stores, in elements */
 	const Sym **position;  /* by value variable: ValueVar.at, in terms of var[] */
 } Nest;
 

@@ -37,10 +37,11 @@ typedef struct {
 static uint64_t index_reads(const PlanInput *in, const Stage *st, const uint64_t *reads)
 {
 	uint64_t m = 0;
-	uint32_t rank = st->result == RESULT_GLOBAL ? buf_of(in->nest->l, st->buf)->rank : 0;
+	uint32_t rank = stage_stores(st) ? buf_of(in->nest->l, st->store.buf)->rank : 0;
 	for (uint32_t d = 0; d < rank; d++)
 		for (uint32_t v = 0; v < in->nest->k->vvar.n; v++)
-			if (sym_uses(in->nest->syms, st->idx[d], in->nest->k->vvar.data[v].var))
+			if (sym_uses(in->nest->syms, st->store.idx[d],
+				     in->nest->k->vvar.data[v].var))
 				m |= reads[in->nest->k->vvar.data[v].value.i];
 	return m;
 }
@@ -53,7 +54,7 @@ static void find_phases(Cuts *p)
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		p->reads[i] =
-			reads[st->value.i] | reads[st->guard.i] | index_reads(p->in, st, reads);
+			reads[st->value.i] | reads[st->where.i] | index_reads(p->in, st, reads);
 		for (uint32_t j = 0; j < i; j++)
 			if (p->reads[i] >> j & 1 && p->phase[i] <= p->phase[j])
 				p->phase[i] = p->phase[j] + 1;
@@ -88,9 +89,8 @@ static const char *unsuitable(const PlanInput *in)
 		return "too many steps";
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		bool reduces =
-			st->kind == STAGE_REDUCE && st->result == RESULT_REGISTER && !st->nmap;
-		if (!reduces && (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL))
+		bool reduces = st->kind == STAGE_REDUCE && stage_keeps_value(st) && !st->nmap;
+		if (!reduces && (st->kind != STAGE_MAP || !stage_stores(st)))
 			return "more than reductions and stores";
 		if (!reduces)
 			continue;
@@ -246,7 +246,7 @@ static void make_temps(const Cuts *p, Parts *parts)
 		temp[i] = parts->temps.n;
 		array_push(n->arena, &parts->temps,
 			   (SchedTemp){.name = "parts",
-				       .dtype = st->acc,
+				       .dtype = stage_acc(st),
 				       .numel = numel,
 				       .first = p->phase[i],
 				       .last = p->reader[i]});

@@ -182,7 +182,7 @@ static void mark_operands(const Kernel *k, Kx x, bool *part)
 static bool adds_product(const Kernel *k, const Stage *st)
 {
 	const KxData *d = &k->kx.data[st->value.i];
-	return st->kind == STAGE_REDUCE && st->combine == REDUCE_SUM && d->kind == KX_OP &&
+	return st->kind == STAGE_REDUCE && stage_combine(st) == REDUCE_SUM && d->kind == KX_OP &&
 	       d->op == OP_mul && dtype_is_float(d->dtype);
 }
 
@@ -217,17 +217,19 @@ static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 	const double times = times_at(c, depth_of(loops, axes)),
 		     rows = times_at(c, depth_of(loops, n->outer | bits(st->map, st->nmap)));
 	const uint32_t lanes = lanes_of(loops, axes);
-	c->busy->units += times * machine_cycles(m, fused ? MOP_fma : MOP_add, st->acc, lanes);
+	c->busy->units +=
+		times * machine_cycles(m, fused ? MOP_fma : MOP_add, stage_acc(st), lanes);
 	if (adds_product(n->k, st) && !fused)
-		c->busy->units += times * machine_cycles(m, MOP_mul, st->acc, lanes);
-	double waits = times * machine_latency(m, fused ? MOP_fma : MOP_add, st->acc) / chains,
+		c->busy->units += times * machine_cycles(m, MOP_mul, stage_acc(st), lanes);
+	double waits = times * machine_latency(m, fused ? MOP_fma : MOP_add, stage_acc(st)) /
+		       chains,
 	       operations = c->operations + times;
 	if (lanes > 1 && depends(bits(st->red, st->nred), loops->lane_axis)) {
-		waits += rows * 2 * log2(lanes) * machine_latency(m, MOP_shuffle, st->acc);
+		waits += rows * 2 * log2(lanes) * machine_latency(m, MOP_shuffle, stage_acc(st));
 		operations += rows * 3 * log2(lanes);
 		c->busy->units += rows * log2(lanes) *
-				  (machine_cycles(m, MOP_shuffle, st->acc, lanes) +
-				   machine_cycles(m, MOP_add, st->acc, lanes));
+				  (machine_cycles(m, MOP_shuffle, stage_acc(st), lanes) +
+				   machine_cycles(m, MOP_add, stage_acc(st), lanes));
 	}
 	if (rows > 0)
 		c->busy->waits += predict_waits(m, rows, waits / rows, operations / rows);
@@ -245,10 +247,11 @@ static void count_store(Counter *c, uint32_t stage)
 			times *
 			(machine_cycles(&c->in->target->machine, MOP_store, st->dtype, lanes) +
 			 machine_cycles(&c->in->target->machine, MOP_shuffle, st->dtype, lanes));
-	else if (st->result == RESULT_GLOBAL)
-		c->busy->stores += times * access_cycles(c, MOP_store, buf_of(n->l, st->buf)->dtype,
-							 n->store[stage], axes);
-	if (st->result == RESULT_LOCAL)
+	else if (stage_stores(st))
+		c->busy->stores +=
+			times * access_cycles(c, MOP_store, buf_of(n->l, st->store.buf)->dtype,
+					      n->store[stage], axes);
+	if (stage_keeps_row(st))
 		c->busy->stores += times * machine_cycles(&c->in->target->machine, MOP_store,
 							  st->dtype, lanes_of(c->loops, axes));
 }
@@ -268,7 +271,7 @@ void predict_stage(const PlanInput *in, const PlanLoops *loops, uint32_t stage, 
 	Counter c = {.in = in, .loops = loops, .busy = busy};
 	bool *part = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
 	start(&c);
-	part[st->value.i] = part[st->guard.i] = true;
+	part[st->value.i] = part[st->where.i] = true;
 	for (uint32_t i = n->k->kx.n; i-- > 1;) {
 		if (!part[i])
 			continue;

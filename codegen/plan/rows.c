@@ -7,7 +7,7 @@
 
 static bool runs_over_rows(const Stage *st)
 {
-	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && st->result != RESULT_LOCAL;
+	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && !stage_keeps_row(st);
 }
 
 static uint64_t bits(const uint32_t *axis, uint32_t n)

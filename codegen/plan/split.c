@@ -49,7 +49,7 @@ static bool room_to_split(const Kernel *k, uint32_t axis)
 			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
 				return false;
 		for (uint32_t j = 0; j < st->nmap; j++)
-			if (st->map[j] == axis && st->result == RESULT_LOCAL)
+			if (st->map[j] == axis && stage_keeps_row(st))
 				return false;
 	}
 	return k->axis.n < MAX_KERNEL_AXES;
@@ -80,8 +80,9 @@ static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 		Stage *st = &k->stage.data[i];
 		st->nmap = renumber(st->map, st->nmap, axis);
 		st->nred = renumber(st->red, st->nred, axis);
-		if (st->result == RESULT_GLOBAL)
-			st->idx = substitute(l, st->idx, buf_of(l, st->buf)->rank, old.var, by);
+		if (stage_stores(st))
+			st->store.idx = substitute(l, st->store.idx, buf_of(l, st->store.buf)->rank,
+						   old.var, by);
 	}
 }
 
@@ -102,9 +103,9 @@ static uint32_t offsets_of(const Lowered *l, const Kernel *k, bool packs, Sym *o
 		if (k->kx.data[i].kind == KX_LOAD)
 			offset[n++] = offset_in(l, k->kx.data[i].buf, k->kx.data[i].idx, packs);
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].result == RESULT_GLOBAL)
-			offset[n++] =
-				offset_in(l, k->stage.data[i].buf, k->stage.data[i].idx, packs);
+		if (stage_stores(&k->stage.data[i]))
+			offset[n++] = offset_in(l, k->stage.data[i].store.buf,
+						k->stage.data[i].store.idx, packs);
 	return n;
 }
 

@@ -7,7 +7,7 @@
 /* Splits axes of a kernel until every access is linear in all axes, or no axis is left that can be
  * split. An axis can be split if its extent is a known multiple of the divisor, the kernel has less
  * than MAX_KERNEL_AXES axes, the lists of axes of all stages have room, no stage but reductions
- * (STAGE_REDUCE) has the axis in its `red`, and no stage with RESULT_LOCAL maps it. Changes the
+ * (STAGE_REDUCE) has the axis in its `red`, and no stage that keeps a row maps it. Changes the
  * kernel, which the caller has copied (kernel_copy). Layouts of its buffers are final. packs: the
  * schedule will pack constants into panels: accesses to constants count as in row-major layout,
  * whatever layout they have. */

@@ -86,7 +86,7 @@ static bool is_map(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL || st->nmap)
+		if (st->kind != STAGE_MAP || !stage_stores(st) || st->nmap)
 			return false;
 	}
 	return in->nest->k->stage.n > 0;
@@ -264,7 +264,7 @@ static bool is_running(const PlanInput *in)
 	const Kernel *k = in->nest->k;
 	const Stage *st = &k->stage.data[0];
 	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 && !st->nmap &&
-	       !k->vvar.n && st->dtype != DT_bool && reduce_op(st->combine) != SC_const &&
+	       !k->vvar.n && st->dtype != DT_bool && reduce_op(stage_combine(st)) != SC_const &&
 	       nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
 	       target_width(in->target) > 1 && !in->target->isa.of_block;
 }
@@ -299,7 +299,7 @@ static uint32_t running_lanes(const PlanInput *in, const Turned *t)
 {
 	const Stage *st = &in->nest->k->stage.data[0];
 	uint32_t lanes = tile_lanes(in, t);
-	return (dtype_size(st->acc) > 4 || dtype_size(st->dtype) > 4) &&
+	return (dtype_size(stage_acc(st)) > 4 || dtype_size(st->dtype) > 4) &&
 			       lanes == target_width(in->target) && lanes > 4
 		       ? lanes / 2
 		       : lanes;

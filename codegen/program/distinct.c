@@ -147,25 +147,56 @@ static void put_axes(DistinctKernels *d, const uint32_t *axis, uint32_t n)
 		put(d, axis[k]);
 }
 
+/* What the stage's kind alone has. */
+static void put_of_kind(DistinctKernels *d, const Stage *st)
+{
+	switch (st->kind) {
+	case STAGE_REDUCE:
+	case STAGE_ARGREDUCE:
+		put(d, st->reduce.combine);
+		put(d, st->reduce.acc);
+		put(d, st->reduce.enlarged);
+		break;
+	case STAGE_RUNNING:
+		put(d, st->running.combine);
+		put(d, st->running.acc);
+		put(d, st->running.reverse);
+		break;
+	case STAGE_SORT:
+		put(d, st->sort.next);
+		put(d, (uint32_t)(st->sort.descending | st->sort.stable << 1));
+		break;
+	case STAGE_SCATTER:
+		put(d, st->scatter.combine);
+		break;
+	case STAGE_CHECK:
+		put(d, st->check.message);
+		break;
+	case STAGE_FACTOR:
+		put(d, st->factor.next);
+		put(d, st->factor.kind);
+		put(d, (uint32_t)(st->factor.upper | st->factor.unit << 1));
+		break;
+	case STAGE_FFT:
+		put(d, st->fft.next);
+		put(d, (uint32_t)(st->fft.inverse | st->fft.real << 1));
+		break;
+	case STAGE_MAP:
+		break;
+	}
+}
+
 static void put_stage(DistinctKernels *d, const Stage *st)
 {
 	put(d, st->kind);
-	put(d, st->combine);
 	put_axes(d, st->map, st->nmap);
 	put_axes(d, st->red, st->nred);
 	put(d, st->value.i);
-	put(d, st->guard.i);
-	put(d, st->check);
+	put(d, st->where.i);
 	put(d, st->dtype);
-	put(d, st->acc);
-	put(d, (uint32_t)(st->reverse | st->descending << 1 | st->stable << 2 | st->enlarged << 3 |
-			  st->real << 4 | st->upper << 5 | st->unit << 6));
-	put(d, (uint32_t)st->factor);
-	put(d, st->result);
-	put(d, st->out2);
-	bool stored = st->result == RESULT_GLOBAL && st->buf.i;
-	put_buf(d, stored ? st->buf : (BufId){0});
-	put_syms(d, st->idx, stored ? buf_of(d->l, st->buf)->rank : 0);
+	put_buf(d, st->store.buf);
+	put_syms(d, st->store.idx, stage_stores(st) ? buf_of(d->l, st->store.buf)->rank : 0);
+	put_of_kind(d, st);
 }
 
 /* Axes and value variables have the first numbers. */

@@ -25,7 +25,7 @@ void kernel_reached(const Kernel *k, uint32_t first, uint32_t end, bool *mark)
 	Reach r = {k, mark};
 	for (uint32_t i = first; i < end; i++) {
 		reach(&r, k->stage.data[i].value);
-		reach(&r, k->stage.data[i].guard);
+		reach(&r, k->stage.data[i].where);
 	}
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		reach(&r, k->vvar.data[i].value);
@@ -35,7 +35,7 @@ static bool same_index(const KxData *x, const Stage *st, uint32_t rank)
 {
 	bool same = x->nidx == rank;
 	for (uint32_t k = 0; k < rank && same; k++)
-		same = x->idx[k].i == st->idx[k].i;
+		same = x->idx[k].i == st->store.idx[k].i;
 	return same;
 }
 
@@ -66,7 +66,7 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 	if (!loads(k, mark, from))
 		return true;
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].result == RESULT_GLOBAL && k->stage.data[i].buf.i == to.i) {
+		if (stage_stores(&k->stage.data[i]) && k->stage.data[i].store.buf.i == to.i) {
 			ok = ok && at == k->stage.n && k->stage.data[i].kind == STAGE_MAP;
 			at = i;
 		}
@@ -76,7 +76,7 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 	Reach r = {k, later};
 	for (uint32_t i = at + 1; i < k->stage.n; i++) {
 		reach(&r, k->stage.data[i].value);
-		reach(&r, k->stage.data[i].guard);
+		reach(&r, k->stage.data[i].where);
 	}
 	return ok && !k->anchor && !loads(k, later, from) &&
 	       loads_at(k, mark, from, &k->stage.data[at]);
@@ -111,7 +111,8 @@ static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 static bool ends_before(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b,
 			const Stage *y, uint32_t d)
 {
-	Sym end = bound_of(syms, a, x->idx[d], true), begin = bound_of(syms, b, y->idx[d], false);
+	Sym end = bound_of(syms, a, x->store.idx[d], true),
+	    begin = bound_of(syms, b, y->store.idx[d], false);
 	return end.i && begin.i && sym_le(syms, sym_add(syms, end, sym_int(syms, 1)), begin) == YES;
 }
 
@@ -126,7 +127,7 @@ static bool stages_apart(SymTab *syms, const Kernel *a, const Stage *x, const Ke
 
 static bool stores_into(const Stage *st, BufId b)
 {
-	return st->result == RESULT_GLOBAL && st->buf.i == b.i;
+	return stage_stores(st) && st->store.buf.i == b.i;
 }
 
 bool kernel_stores_apart(const Lowered *l, const Kernel *a, const Kernel *b, BufId buf)
@@ -151,8 +152,8 @@ static void kernel_buffers(const Kernel *k, Arena *scratch,
 		if (mark[i] && k->kx.data[i].kind == KX_LOAD)
 			visit(data, k->kx.data[i].buf, false);
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (k->stage.data[i].result == RESULT_GLOBAL && k->stage.data[i].buf.i)
-			visit(data, k->stage.data[i].buf, true);
+		if (stage_stores(&k->stage.data[i]) && k->stage.data[i].store.buf.i)
+			visit(data, k->stage.data[i].store.buf, true);
 }
 
 static void save_buffers(const StepSave *s, void (*visit)(void *, BufId, bool write), void *data)
@@ -211,7 +212,7 @@ bool kernel_stores_nothing(const Lowered *l, const Kernel *k)
 			return true;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		bool stores = st->result == RESULT_GLOBAL || st->kind == STAGE_CHECK;
+		bool stores = stage_stores(st) || st->kind == STAGE_CHECK;
 		bool rows = st->kind == STAGE_RUNNING || st->kind == STAGE_SORT ||
 			    st->kind == STAGE_SCATTER || st->kind == STAGE_FFT ||
 			    st->kind == STAGE_FACTOR;

@@ -156,6 +156,30 @@ Kernel *kernel_copy(Arena *arena, const Kernel *k)
 	return copy;
 }
 
+/* ---- stages ---- */
+
+ReduceKind stage_combine(const Stage *st)
+{
+	return st->kind == STAGE_RUNNING   ? st->running.combine
+	       : st->kind == STAGE_SCATTER ? st->scatter.combine
+					   : st->reduce.combine;
+}
+
+DType stage_acc(const Stage *st)
+{
+	return st->kind == STAGE_REDUCE || st->kind == STAGE_ARGREDUCE ? st->reduce.acc
+	       : st->kind == STAGE_RUNNING                             ? st->running.acc
+								       : dtype_compute(st->dtype);
+}
+
+uint32_t stage_next(const Stage *st)
+{
+	return st->kind == STAGE_SORT     ? st->sort.next
+	       : st->kind == STAGE_FACTOR ? st->factor.next
+	       : st->kind == STAGE_FFT    ? st->fft.next
+					  : 0;
+}
+
 /* ---- bodies ---- */
 
 static bool same_list(const void *a, const void *b, size_t n)

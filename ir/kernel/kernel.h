@@ -114,23 +114,20 @@ typedef enum {
 	STAGE_REDUCE,    /* combines `value` over its reduced axes */
 	STAGE_ARGREDUCE, /* the smallest index of the maximum or minimum along one axis; NaN wins */
 	STAGE_RUNNING,   /* cumulative along one inner axis, serial */
-	STAGE_SORT,      /* stable sort along one inner axis. Four stages, linked by out2: the
-	                    values (the only stage with `value`), i64 indices, and two temporaries
-	                    of the same shape. To sort only the first elements, two stages: as many
-	                    elements as the second axis red[1] has, else one */
-	STAGE_SCATTER,   /* stores `value` at an index that depends on data, if `guard` holds, and
-	                    combines it with the old value; serial along its reduced axes, in
-	                    order */
+	STAGE_SORT,      /* stable sort along one inner axis. Four linked stages: the values (the
+			    only stage with `value`), i64 indices, and two temporaries of the same
+			    shape. To sort only the first elements, two stages: as many elements as
+			    the second axis red[1] has, else one */
+	STAGE_SCATTER,   /* stores `value` at an index that depends on data, if `where` holds, and
+			    combines it with the old value; serial along its reduced axes, in
+			    order */
 	STAGE_CHECK,     /* checks at run time that `value` is true; no result */
 	STAGE_FACTOR,    /* factorises a matrix of rows red[0] and columns red[1], or solves a
-	                    triangular system, in memory of the task; all extents are numbers.
-	                    Several stages, linked by out2, as Stage.factor says */
-	STAGE_FFT        /* a discrete Fourier transform along one inner axis. Four stages, linked
-	                    by out2: the real and the imaginary parts; then, without a place for
-	                    results, those of the roots of unity exp(-2 pi i k / n), along an axis
-	                    of their own. `reverse`: with the conjugate roots. `real`: as fft_lines
-	                    says of its argument; the line has the elements of the transform,
-	                    and element `extent` of the operand or the result too */
+			    triangular system, in memory of the task; all extents are numbers.
+			    Several linked stages, as FactorKind says */
+	STAGE_FFT        /* a discrete Fourier transform along one inner axis. Four linked stages:
+			    the real and the imaginary parts; then, without a store, those of the
+			    roots of unity exp(-2 pi i k / n), along an axis of their own */
 } StageKind;
 
 /* What a STAGE_FACTOR computes, by the conventions of the operators of these names
@@ -138,40 +135,99 @@ typedef enum {
 typedef enum {
 	FACTOR_NONE,
 	FACTOR_LU,       /* the matrix as operand and the factors; pivots, along red[0]; the order
-	                    of the rows, along red[0]; info */
+			    of the rows, along red[0]; info */
 	FACTOR_QR,       /* the matrix and geqrf's result; tau, along red[0] */
 	FACTOR_CHOLESKY, /* the matrix and the factor; info */
 	FACTOR_SOLVE     /* the right side and X, red[1] only if there is more than one column; the
-	                    matrix, as operand only, without a place for a result */
+			    matrix, as operand only, without a store */
 } FactorKind;
 
-/* where the result is stored */
-typedef enum { RESULT_REGISTER, RESULT_LOCAL, RESULT_GLOBAL } StageResult;
+/* Where a stage stores its result. The store rounds to the stage's dtype. */
+typedef struct {
+	BufId buf;      /* none: only other stages read the result */
+	const Sym *idx; /* one for each dimension of the buffer */
+} StageStore;
 
+/* What one kind of stages has. `next` is the stage that is linked to the stage, 0 for the last. */
+typedef struct { /* REDUCE, ARGREDUCE */
+	ReduceKind combine;
+	DType acc;     /* accumulation dtype */
+	bool enlarged; /* what follows enlarges the sum's errors, so that chains are shorter */
+} StageReduce;
+typedef struct {
+	ReduceKind combine;
+	DType acc;
+	bool reverse; /* from the last element to the first */
+} StageRunning;
+typedef struct {
+	uint32_t next;
+	bool descending, stable;
+} StageSort;
+typedef struct {
+	ReduceKind combine;
+} StageScatter;
+typedef struct {
+	uint32_t message; /* lowered_check */
+} StageCheck;
+typedef struct {
+	uint32_t next;
+	FactorKind kind;
+	bool upper, unit; /* FACTOR_SOLVE: the triangle; its diagonal counts as ones */
+} StageFactor;
+typedef struct {
+	uint32_t next;
+	bool inverse; /* with the conjugate roots */
+	bool real;    /* as fft_lines says of its argument; the line has the elements of the
+			 transform, and element `extent` of the operand or the result too */
+} StageFft;
+
+/* A stage that stores is a root of the kernel. A value that several buffers get is stored by as
+ * many maps of one expression, which is evaluated once. */
 typedef struct {
 	StageKind kind;
-	ReduceKind combine;
 	uint32_t nmap;    /* the inner axes that the stage maps (indices in Kernel.axis) */
 	uint32_t map[MAX_RANK];
 	uint32_t nred;    /* the inner axes that the stage reduces, runs or sorts along */
 	uint32_t red[MAX_RANK];
 	Kx value;
-	Kx guard;         /* SCATTER: the condition of the store, or none */
-	uint32_t check;   /* CHECK: the number of the message */
+	Kx where;         /* SCATTER: the condition of the store, or none */
 	DType dtype;      /* the storage dtype of the result */
-	DType acc;        /* accumulation dtype */
-	bool reverse;     /* RUNNING: from the last element to the first; FFT: see StageKind */
-	bool descending, stable; /* SORT */
-	bool real;        /* FFT: see StageKind */
-	FactorKind factor;
-	bool upper, unit; /* FACTOR_SOLVE: the triangle; its diagonal counts as ones */
-	bool enlarged;    /* REDUCE: what follows enlarges the sum's errors, so that chains are
-	                     shorter */
-	StageResult result;
-	BufId buf;        /* RESULT_GLOBAL: the buffer, stored at idx[] (one per dimension) */
-	const Sym *idx;
-	uint32_t out2;    /* SORT, FFT, FACTOR: the next stage of the same sort and so on, or 0 */
+	StageStore store;
+	union {
+		StageReduce reduce; /* of an ARGREDUCE, too */
+		StageRunning running;
+		StageSort sort;
+		StageScatter scatter;
+		StageCheck check;
+		StageFactor factor;
+		StageFft fft;
+	};
 } Stage;
+
+/* Whether the stage stores its result in a buffer. */
+static inline bool stage_stores(const Stage *st)
+{
+	return st->store.buf.i != 0;
+}
+/* Whether later stages read the result at each point of inner axes, as a row: a map without a store
+ * that has inner axes. A plan says where rows live. */
+static inline bool stage_keeps_row(const Stage *st)
+{
+	return st->kind == STAGE_MAP && !stage_stores(st) && st->nmap;
+}
+/* Whether the result is one value at each outer point, for later stages. */
+static inline bool stage_keeps_value(const Stage *st)
+{
+	return !stage_stores(st) && !stage_keeps_row(st);
+}
+/* Returns how a REDUCE, ARGREDUCE, RUNNING or SCATTER combines values. */
+ReduceKind stage_combine(const Stage *);
+/* Returns the dtype in which a stage computes: the accumulation dtype of a REDUCE, ARGREDUCE or
+ * RUNNING, the compute dtype of the result of another. */
+DType stage_acc(const Stage *);
+/* Returns the stage that is linked to a SORT, FACTOR or FFT; 0 for the last one, and for other
+ * kinds. */
+uint32_t stage_next(const Stage *);
 
 typedef struct {
 	Sym var;    /* SYMVAR_AXIS */

@@ -31,7 +31,7 @@ static bool any_reads(const Kernel *k, const bool *reads)
 {
 	bool any = false;
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		any |= reads[k->stage.data[i].value.i] || reads[k->stage.data[i].guard.i];
+		any |= reads[k->stage.data[i].value.i] || reads[k->stage.data[i].where.i];
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		any |= reads[k->vvar.data[i].value.i];
 	return any;

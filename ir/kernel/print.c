@@ -20,7 +20,6 @@ static const char *const buf_kind[] = {"temp", "input", "output", "const", "stat
 static const char *const stage_kind[] = {"map", "reduce", "argreduce", "running", "sort", "scatter",
                                          "check", "factor", "fft"};
 static const char *const factor_name[] = {"", "lu", "qr", "cholesky", "solve"};
-static const char *const result_name[] = {"register", "local", "global"};
 
 static void print_syms(const Lowered *l, Text *t, const Sym *s, uint32_t n)
 {
@@ -222,21 +221,28 @@ static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
 
 static void print_flags(Printer *p, const Stage *s)
 {
-	bool combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE ||
-			s->kind == STAGE_RUNNING || s->kind == STAGE_SCATTER;
+	const bool runs = s->kind == STAGE_RUNNING, sorts = s->kind == STAGE_SORT,
+		   transforms = s->kind == STAGE_FFT,
+		   combines = s->kind == STAGE_REDUCE || s->kind == STAGE_ARGREDUCE || runs ||
+			      s->kind == STAGE_SCATTER;
 	if (combines)
-		text_printf(p->t, " %s", reduce_name(s->combine));
-	if (s->acc != DT_none && s->acc != s->dtype)
-		text_printf(p->t, " acc %s", dtype_name(s->acc));
-	text_printf(p->t, "%s%s%s%s", s->reverse ? " reverse" : "", s->real ? " real" : "",
-		    s->descending ? " descending" : "", s->stable ? " stable" : "");
-	if (s->factor)
-		text_printf(p->t, " %s%s%s", factor_name[s->factor], s->upper ? " upper" : "",
-			    s->unit ? " unit" : "");
-	if (s->out2)
-		text_printf(p->t, " out2 stage%u", s->out2);
-	if (s->check)
-		text_printf(p->t, " check %u", s->check);
+		text_printf(p->t, " %s", reduce_name(stage_combine(s)));
+	if (stage_acc(s) != s->dtype)
+		text_printf(p->t, " acc %s", dtype_name(stage_acc(s)));
+	if ((runs && s->running.reverse) || (transforms && s->fft.inverse))
+		text_add(p->t, " reverse");
+	if (transforms && s->fft.real)
+		text_add(p->t, " real");
+	if (sorts)
+		text_printf(p->t, "%s%s", s->sort.descending ? " descending" : "",
+			    s->sort.stable ? " stable" : "");
+	if (s->kind == STAGE_FACTOR)
+		text_printf(p->t, " %s%s%s", factor_name[s->factor.kind],
+			    s->factor.upper ? " upper" : "", s->factor.unit ? " unit" : "");
+	if (stage_next(s))
+		text_printf(p->t, " out2 stage%u", stage_next(s));
+	if (s->kind == STAGE_CHECK && s->check.message)
+		text_printf(p->t, " check %u", s->check.message);
 }
 
 static void print_stage(Printer *p, uint32_t n)
@@ -244,8 +250,8 @@ static void print_stage(Printer *p, uint32_t n)
 	const Stage *s = &p->k->stage.data[n];
 	count_uses(p, s->value);
 	print_shared(p, s->value);
-	count_uses(p, s->guard);
-	print_shared(p, s->guard);
+	count_uses(p, s->where);
+	print_shared(p, s->where);
 	text_printf(p->t, "  stage%u %s (", n, stage_kind[s->kind]);
 	print_axes(p, s->map, s->nmap);
 	if (s->nred) {
@@ -254,21 +260,24 @@ static void print_stage(Printer *p, uint32_t n)
 	}
 	text_printf(p->t, ") %s", dtype_name(s->dtype));
 	print_flags(p, s);
-	text_printf(p->t, " -> %s", result_name[s->result]);
-	if (s->result == RESULT_GLOBAL) {
+	text_printf(p->t, " -> %s",
+		    stage_stores(s)      ? "global"
+		    : stage_keeps_row(s) ? "local"
+					 : "register");
+	if (stage_stores(s)) {
 		text_char(p->t, ' ');
-		print_buf_name(p->l, p->t, s->buf);
+		print_buf_name(p->l, p->t, s->store.buf);
 		uint32_t rank =
-			s->buf.i && s->buf.i < p->l->buf.n ? p->l->buf.data[s->buf.i].rank : 0;
-		print_indices(p, s->idx, s->idx ? rank : 0);
+			s->store.buf.i < p->l->buf.n ? p->l->buf.data[s->store.buf.i].rank : 0;
+		print_indices(p, s->store.idx, s->store.idx ? rank : 0);
 	}
 	if (s->value.i) {
 		text_add(p->t, "\n    = ");
 		print_kx(p, s->value);
 	}
-	if (s->guard.i) {
+	if (s->where.i) {
 		text_add(p->t, " if ");
-		print_kx(p, s->guard);
+		print_kx(p, s->where);
 	}
 	text_char(p->t, '\n');
 }

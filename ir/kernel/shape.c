@@ -38,17 +38,17 @@ static const char *why_no_product(const Kernel *k)
 		return "an index depends on data";
 	const Stage *st = &k->stage.data[0];
 	const KxData *value = &k->kx.data[st->value.i];
-	if ((st->acc != DT_f32 && st->acc != DT_f64 && st->acc != DT_i32) || value->kind != KX_OP ||
-	    value->op != OP_mul)
+	if ((stage_acc(st) != DT_f32 && stage_acc(st) != DT_f64 && stage_acc(st) != DT_i32) ||
+	    value->kind != KX_OP || value->op != OP_mul)
 		return "its products are not of f32, f64 or i32";
 	for (uint32_t i = 1; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
-		    k->stage.data[i].result != RESULT_GLOBAL)
+		    !stage_stores(&k->stage.data[i]))
 			return "more than stores at each point follows the sum";
 	for (uint32_t i = 0; i < 2; i++) {
-		const Kx x = loaded(k, value->in[i], st->acc);
+		const Kx x = loaded(k, value->in[i], stage_acc(st));
 		if (!plain_load(k, x, k->kx.data[x.i].dtype) ||
-		    (x.i == value->in[i].i && k->kx.data[x.i].dtype != st->acc))
+		    (x.i == value->in[i].i && k->kx.data[x.i].dtype != stage_acc(st)))
 			return "an operand is no plain load of what is summed";
 	}
 	return NULL;
@@ -95,9 +95,9 @@ KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
 	const Stage *st = &k->stage.data[0];
 	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
 	s.kind = SHAPE_CONTRACTION;
-	s.dtype = st->acc;
-	s.a = loaded(k, k->kx.data[st->value.i].in[0], st->acc);
-	s.b = loaded(k, k->kx.data[st->value.i].in[1], st->acc);
+	s.dtype = stage_acc(st);
+	s.a = loaded(k, k->kx.data[st->value.i].in[0], stage_acc(st));
+	s.b = loaded(k, k->kx.data[st->value.i].in[1], stage_acc(st));
 	s.in_a = axes_of(syms, k, &k->kx.data[s.a.i]) & outer;
 	s.in_b = axes_of(syms, k, &k->kx.data[s.b.i]) & outer;
 	for (uint32_t i = 0; i < st->nred; i++)

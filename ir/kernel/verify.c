@@ -219,49 +219,51 @@ static void push_value_vars(Verify *v)
 
 static void check_place(Verify *v, const Stage *s)
 {
-	if (s->result != RESULT_GLOBAL)
+	if (!stage_stores(s))
 		return;
-	check_index(v, s->buf, s->idx, s->buf.i < v->l->buf.n ? buf_of(v->l, s->buf)->rank : 0,
-		    false);
-	if (!s->buf.i || s->buf.i >= v->l->buf.n)
+	if (s->store.buf.i >= v->l->buf.n) {
+		fail(v, "buffer does not exist", "");
 		return;
-	const Buffer *b = buf_of(v->l, s->buf);
+	}
+	check_index(v, s->store.buf, s->store.idx, buf_of(v->l, s->store.buf)->rank, false);
+	const Buffer *b = buf_of(v->l, s->store.buf);
 	if (b->dtype != s->dtype)
 		fail(v, "stage and its buffer differ in dtype: ", b->name ? b->name : "?");
 	if (b->kind == BUF_INPUT || b->kind == BUF_CONST)
 		fail(v, "writes a buffer that is only readable: ", b->name ? b->name : "?");
-	v->written[s->buf.i] = true;
+	v->written[s->store.buf.i] = true;
 }
 
 /* State that a kernel reads and replaces. */
 static void check_replaces(Verify *v, const Stage *s)
 {
-	if (s->result != RESULT_GLOBAL || !v->ok)
+	if (!stage_stores(s) || !v->ok)
 		return;
-	const Buffer *b = buf_of(v->l, s->buf);
-	bool ok = b->kind != BUF_STATE || kernel_replaces(v->k, s->buf, s->buf, v->arena);
+	const Buffer *b = buf_of(v->l, s->store.buf);
+	bool ok =
+		b->kind != BUF_STATE || kernel_replaces(v->k, s->store.buf, s->store.buf, v->arena);
 	for (uint32_t i = 1; b->donated && ok && i < v->l->buf.n; i++)
-		if (i != s->buf.i && buf_may_be(v->l, s->buf, (BufId){i}))
-			ok = kernel_replaces(v->k, s->buf, (BufId){i}, v->arena);
+		if (i != s->store.buf.i && buf_may_be(v->l, s->store.buf, (BufId){i}))
+			ok = kernel_replaces(v->k, s->store.buf, (BufId){i}, v->arena);
 	if (!ok)
 		fail(v, "reads state elsewhere than it replaces it: ", b->name);
 }
 
 static bool same_place(const Verify *v, const Stage *a, const Stage *b)
 {
-	uint32_t rank = buf_of(v->l, a->buf)->rank;
-	return a->result == RESULT_GLOBAL && b->result == RESULT_GLOBAL && a->buf.i == b->buf.i &&
-	       memcmp(a->idx, b->idx, rank * sizeof *a->idx) == 0;
+	uint32_t rank = buf_of(v->l, a->store.buf)->rank;
+	return stage_stores(a) && stage_stores(b) && a->store.buf.i == b->store.buf.i &&
+	       memcmp(a->store.idx, b->store.idx, rank * sizeof *a->store.idx) == 0;
 }
 
 static void check_written_once(Verify *v, const Stage *s)
 {
-	if (s->result != RESULT_GLOBAL || s->kind == STAGE_SCATTER || !v->ok)
+	if (!stage_stores(s) || s->kind == STAGE_SCATTER || !v->ok)
 		return;
 	for (uint32_t k = 0; k < v->stage; k++)
 		if (same_place(v, s, &v->k->stage.data[k]) &&
 		    v->k->stage.data[k].kind != STAGE_SCATTER)
-			fail(v, "a place is written twice: ", buf_of(v->l, s->buf)->name);
+			fail(v, "a place is written twice: ", buf_of(v->l, s->store.buf)->name);
 }
 
 /* What messages say of indices: in terms of any of the kernel's axes. */
@@ -288,9 +290,9 @@ static void check_stage(Verify *v, const Stage *s)
 	push_value_vars(v);
 	if (s->value.i || (s->kind != STAGE_SORT && s->kind != STAGE_FACTOR))
 		check_kx(v, s->value);
-	if (s->guard.i)
-		check_kx(v, s->guard);
-	if (s->guard.i && kx_dtype(v, s->guard) != DT_bool)
+	if (s->where.i)
+		check_kx(v, s->where);
+	if (s->where.i && kx_dtype(v, s->where) != DT_bool)
 		fail(v, "guard is not bool", "");
 	if (s->dtype == DT_none)
 		fail(v, "stage without a dtype", "");
@@ -300,7 +302,7 @@ static void check_stage(Verify *v, const Stage *s)
 	    (s->kind == STAGE_SORT && s->nred != 1 && s->nred != 2) ||
 	    (s->kind == STAGE_FFT && s->nred != 1))
 		fail(v, "needs exactly one axis to work along", "");
-	if (s->kind == STAGE_FACTOR && (s->nred > 2 || s->factor == FACTOR_NONE))
+	if (s->kind == STAGE_FACTOR && (s->nred > 2 || s->factor.kind == FACTOR_NONE))
 		fail(v, "needs a factorisation and at most two axes", "");
 	check_written_once(v, s);
 	check_place(v, s);

@@ -95,8 +95,8 @@ static void matrix_axes(Small *v, Sym columns)
 
 static void push(Small *v, FactorKind kind, Stage st, bool last)
 {
-	st.factor = kind;
-	st.out2 = last ? 0 : v->t.k->stage.n + 1;
+	st.factor.kind = kind;
+	st.factor.next = last ? 0 : v->t.k->stage.n + 1;
 	trace_push_stage(&v->t, st);
 }
 
@@ -108,15 +108,11 @@ static void solve_stages(Small *v, const NodePlace *to)
 	matrix_axes(v, node_dim(g, node_in(g, f->n, 1), f->lead + 1));
 	Stage x = stage_of(v, to, 2);
 	x.value = operand(v, 1);
-	x.upper = node_bool(g, f->n, "upper");
-	x.unit = node_bool(g, f->n, "unit");
+	x.factor.upper = node_bool(g, f->n, "upper");
+	x.factor.unit = node_bool(g, f->n, "unit");
 	push(v, FACTOR_SOLVE, x, false);
 	matrix_axes(v, f->columns);
-	Stage a = {.kind = STAGE_FACTOR,
-		   .dtype = x.acc,
-		   .acc = x.acc,
-		   .result = RESULT_REGISTER,
-		   .nred = v->axes.nred};
+	Stage a = {.kind = STAGE_FACTOR, .dtype = stage_acc(&x), .nred = v->axes.nred};
 	for (uint32_t k = 0; k < a.nred; k++)
 		a.red[k] = v->axes.red[k];
 	a.value = operand(v, 0);

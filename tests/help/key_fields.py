@@ -6,8 +6,9 @@ import pathlib
 import re
 import sys
 
-STRUCTS = ("Kernel", "Axis", "Stage", "ValueVar", "KxData", "Buffer", "Layout", "LayoutDim")
-VALUES = {"bool", "uint32_t", "int64_t", "DType", "Op", "Kx", "KxKind", "StageKind", "ReduceKind", "StageResult", "FactorKind", "BufKind", "union"}
+STRUCTS = ("Kernel", "Axis", "Stage", "StageStore", "StageReduce", "StageRunning", "StageSort", "StageScatter", "StageCheck", "StageFactor",
+           "StageFft", "ValueVar", "KxData", "Buffer", "Layout", "LayoutDim")
+VALUES = {"bool", "uint32_t", "int64_t", "DType", "Op", "Kx", "KxKind", "StageKind", "ReduceKind", "FactorKind", "BufKind", "union"}
 OTHERS = {"Sym": "SYM", "BufId": "BUFFER", "const Sym *": "SYMS", "const char *": "TEXT", "SourceLines": "INSIDE", "const Graph *": "TEXT",
           "Layout": "INSIDE"}
 
@@ -15,6 +16,8 @@ OTHERS = {"Sym": "SYM", "BufId": "BUFFER", "const Sym *": "SYMS", "const char *"
 def how(struct, type_, name, array):
     if array:
         return "INSIDE" if type_ in STRUCTS else "ELEMENTS"
+    if type_ in STRUCTS:
+        return "INSIDE"
     if type_.startswith("ARRAY"):
         return "LIST"
     if type_ == "uint32_t" and (name == "rank" or re.fullmatch(r"n[a-z]*", name)):
@@ -31,7 +34,9 @@ def fields(text, struct):
     found = re.search(rf"typedef struct(?: {struct})? \{{((?:[^{{}}]|\{{[^{{}}]*\}})*)\}} {struct};", text)
     if not found:
         sys.exit(f"no struct {struct}")
-    for declaration in re.sub(r"union \{[^}]*\}", "union ", found[1]).split(";"):
+    # a union without a name has structs with fields of their own
+    body = re.sub(r"union \{([^}]*)\}\s*;", r"\1", found[1])
+    for declaration in re.sub(r"union \{[^}]*\}", "union ", body).split(";"):
         if not declaration.strip():
             continue
         type_, names = re.fullmatch(r"\s*((?:const )?\w+(?:\([^)]*\))?)\s*(.*)", declaration.strip(), re.S).groups()

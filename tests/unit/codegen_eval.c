@@ -189,14 +189,13 @@ static void random_kernel(Test *t)
 		   kx_inrange(t->k, t->a, axis_var(t, 1), sym_int(y, 1), sym_int(y, 9)));
 	while (t->k->kx.n < NKX)
 		grow(t);
-	Stage st = {.kind = STAGE_MAP, .dtype = DT_f32, .acc = DT_f32, .value = t->floats.data[0]};
+	Stage st = {.kind = STAGE_MAP, .dtype = DT_f32, .value = t->floats.data[0]};
 	for (uint32_t i = 0; i < NSTAGE; i++)
 		array_push(t->a, &t->k->stage, st);
-	st.result = RESULT_GLOBAL;
-	st.buf = lowered_buf(t->l, BUF_OUTPUT, 0, DT_f32, NOUTER,
-			     arena_dup(t->a, outer, sizeof outer), "y");
+	st.store.buf = lowered_buf(t->l, BUF_OUTPUT, 0, DT_f32, NOUTER,
+				   arena_dup(t->a, outer, sizeof outer), "y");
 	Sym idx[NOUTER] = {axis_var(t, 0), axis_var(t, 1)};
-	st.idx = arena_dup(t->a, idx, sizeof idx);
+	st.store.idx = arena_dup(t->a, idx, sizeof idx);
 	array_push(t->a, &t->k->stage, st);
 }
 

@@ -31,6 +31,12 @@ static const char *const graphs[] = {
 	"unique=false, sorted=false)\n  return %1\n}\n",
 	"graph @f(%x: f32[6]) {\n  %z = full(dtype=f32, shape=[], value=0.0)\n"
 	"  %a = pad(%x, %z, low=[1], high=[1], interior=[0])\n  %1 = neg(%a)\n  return %1\n}\n",
+	"graph @f(%x: f32[4, 6], %p: bool[4]) {\n  assert(%p, message=\"no\")\n"
+	"  %1 = cumulative(%x, kind=\"sum\", dim=1, reverse=true)\n  return %1\n}\n",
+	"graph @f(%x: f32[64, 5, 5]) {\n  %a = cholesky(%x)\n  %1 = get(%a, index=0)\n"
+	"  return %1\n}\n",
+	"graph @f(%x: f32[6, 2], %w: f32[2, 6]) {\n"
+	"  %1 = fft_lines(%x, %w, dim=0, inverse=false, real=false)\n  return %1\n}\n",
 };
 
 /* A kernel whose objects are changed, one field at a time. */
@@ -71,13 +77,13 @@ static bool is_listed(const char *type, const char *field)
 }
 
 /* The number of elements of arrays and of what pointers point to. */
-static uint32_t stored_rank(const Trial *t, const Stage *s)
+static uint32_t stored_rank(const Trial *t, const StageStore *s)
 {
-	return s->result == RESULT_GLOBAL && s->buf.i ? buf_of(t->l, s->buf)->rank : 0;
+	return s->buf.i ? buf_of(t->l, s->buf)->rank : 0;
 }
 #define COUNT_Stage_map o->nmap
 #define COUNT_Stage_red o->nred
-#define COUNT_Stage_idx stored_rank(t, o)
+#define COUNT_StageStore_idx  stored_rank(t, o)
 #define COUNT_ValueVar_at o->nat
 #define COUNT_KxData_in o->nin
 #define COUNT_KxData_idx o->nidx
@@ -135,6 +141,14 @@ static void expect_another_key(Trial *t, const char *type, const char *field, ui
 TRIES(Kernel)
 TRIES(Axis)
 TRIES(Stage)
+TRIES(StageStore)
+TRIES(StageReduce)
+TRIES(StageRunning)
+TRIES(StageSort)
+TRIES(StageScatter)
+TRIES(StageCheck)
+TRIES(StageFactor)
+TRIES(StageFft)
 TRIES(ValueVar)
 TRIES(KxData)
 TRIES(Buffer)
@@ -157,6 +171,39 @@ static void try_buffers(Trial *t)
 	}
 }
 
+/* The fields of the stage, and those that its kind alone has. */
+static void try_stage(Trial *t, Stage *st)
+{
+	try_Stage(t, st);
+	try_StageStore(t, &st->store);
+	switch (st->kind) {
+	case STAGE_REDUCE:
+	case STAGE_ARGREDUCE:
+		try_StageReduce(t, &st->reduce);
+		break;
+	case STAGE_RUNNING:
+		try_StageRunning(t, &st->running);
+		break;
+	case STAGE_SORT:
+		try_StageSort(t, &st->sort);
+		break;
+	case STAGE_SCATTER:
+		try_StageScatter(t, &st->scatter);
+		break;
+	case STAGE_CHECK:
+		try_StageCheck(t, &st->check);
+		break;
+	case STAGE_FACTOR:
+		try_StageFactor(t, &st->factor);
+		break;
+	case STAGE_FFT:
+		try_StageFft(t, &st->fft);
+		break;
+	case STAGE_MAP:
+		break;
+	}
+}
+
 static void try_kernel(Trial *t)
 {
 	bool fresh;
@@ -170,7 +217,7 @@ static void try_kernel(Trial *t)
 	for (uint32_t i = 1; i < t->k->kx.n; i++)
 		try_KxData(t, &t->k->kx.data[i]);
 	for (uint32_t i = 0; i < t->k->stage.n; i++)
-		try_Stage(t, &t->k->stage.data[i]);
+		try_stage(t, &t->k->stage.data[i]);
 	try_buffers(t);
 }
 
@@ -197,7 +244,7 @@ static uint32_t wrong_fields(const char *graph)
 	Trial t = {0};
 	Graph *g = graph_parse(ir_new(ctx), graph, "key");
 	assert_true(g && graph_verify(g));
-	t.l = lower_graph(g, &(LowerOptions){0});
+	t.l = lower_graph(g, &(LowerOptions){.target = target_find("x86-64-v3")});
 	assert_non_null(t.l);
 	add_borders(t.l);
 	const Sym odd = sym_int(t.l->ir->syms, 12345);
@@ -240,6 +287,14 @@ static void each_field_was_changed(void **state)
 	ALL_TRIED(Kernel)
 	ALL_TRIED(Axis)
 	ALL_TRIED(Stage)
+	ALL_TRIED(StageStore)
+	ALL_TRIED(StageReduce)
+	ALL_TRIED(StageRunning)
+	ALL_TRIED(StageSort)
+	ALL_TRIED(StageScatter)
+	ALL_TRIED(StageCheck)
+	ALL_TRIED(StageFactor)
+	ALL_TRIED(StageFft)
 	ALL_TRIED(ValueVar)
 	ALL_TRIED(KxData)
 	ALL_TRIED(Buffer)

@@ -45,11 +45,11 @@ static int setup(void **state)
 	array_push(arena, &it.k->axis, (Axis){it.r, n});
 	it.k->nouter = 1;
 	Kx x = kx_load(it.k, arena, it.x, DT_f32, 2, (Sym[]){it.i, it.r}, (Kx){0}, (Kx){0});
-	Stage s = {.kind = STAGE_REDUCE, .nred = 1, .red = {1}, .dtype = DT_f32, .acc = DT_f32};
+	Stage s = {
+		.kind = STAGE_REDUCE, .nred = 1, .red = {1}, .dtype = DT_f32, .reduce.acc = DT_f32};
 	s.value = kx_op(it.k, arena, op_find("mul"), DT_f32, (Kx[]){x, x}, 2);
-	s.result = RESULT_GLOBAL;
-	s.buf = it.y;
-	s.idx = arena_dup(arena, &it.i, sizeof it.i);
+	s.store.buf = it.y;
+	s.store.idx = arena_dup(arena, &it.i, sizeof it.i);
 	array_push(arena, &it.k->stage, s);
 	array_push(arena, &it.l->steps.step, (Step){.kind = STEP_KERNEL, .kernel = it.k});
 	return 0;
@@ -141,7 +141,7 @@ static void test_verify_range(void **state)
 	(void)state;
 	Sym *idx = arena_dup(it.ctx->arena, &it.i, sizeof it.i);
 	*idx = sym_addi(it.st, it.i, 8);
-	it.k->stage.data[0].idx = idx;
+	it.k->stage.data[0].store.idx = idx;
 	expect_error("index out of range");
 }
 
@@ -179,12 +179,7 @@ static void replace(Sym at)
 	Stage *s = &it.k->stage.data[0];
 	Kx x = kx_load(it.k, it.ctx->arena, m, DT_f32, 1, arena_dup(it.ctx->arena, &at, sizeof at),
 		       (Kx){0}, (Kx){0});
-	*s = (Stage){.kind = STAGE_MAP,
-		     .dtype = DT_f32,
-		     .acc = DT_f32,
-		     .result = RESULT_GLOBAL,
-		     .buf = m,
-		     .idx = s->idx};
+	*s = (Stage){.kind = STAGE_MAP, .dtype = DT_f32, .store = {.buf = m, .idx = s->store.idx}};
 	s->value = kx_op(it.k, it.ctx->arena, op_find("add"), DT_f32, (Kx[]){x, x}, 2);
 }
 

@@ -10,7 +10,7 @@ static Refusal no_pieces(const Kernel *k)
 	bool own = false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if (st->kind != STAGE_MAP || st->result != RESULT_GLOBAL || st->nred)
+		if (st->kind != STAGE_MAP || !stage_stores(st) || st->nred)
 			return refuse("a step does more than store its elements");
 		if (st->value.i != k->stage.data[0].value.i)
 			return refuse("its steps store different values");

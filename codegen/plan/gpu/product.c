@@ -147,13 +147,12 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 {
 	const uint32_t last = n->k->stage.n - 1;
 	const Stage *st = &n->k->stage.data[last];
-	if (last > 1 || st->result != RESULT_GLOBAL ||
-	    (last &&
-	     (st->kind != STAGE_MAP || st->nmap || n->k->stage.data[0].result == RESULT_GLOBAL)))
+	if (last > 1 || !stage_stores(st) ||
+	    (last && (st->kind != STAGE_MAP || st->nmap || stage_stores(&n->k->stage.data[0]))))
 		return "it has several results";
-	*out = st->buf;
+	*out = st->store.buf;
 	*store = n->store[last];
-	x->of.c_type = buf_of(n->l, st->buf)->dtype;
+	x->of.c_type = buf_of(n->l, st->store.buf)->dtype;
 	if (!last)
 		return NULL;
 	Kx v = st->value, in, load;

@@ -35,7 +35,7 @@ static Refusal no_rows(const Kernel *k)
 		const Stage *st = &k->stage.data[i];
 		if (!is_reduction(st) && st->kind != STAGE_MAP && st->kind != STAGE_CHECK)
 			return refuse("a step goes along its row in order");
-		if (is_reduction(st) && (st->nmap || st->result != RESULT_REGISTER))
+		if (is_reduction(st) && (st->nmap || !stage_keeps_value(st)))
 			return refuse("a reduction has several results at a point");
 		any = any || is_reduction(st);
 	}
@@ -47,7 +47,7 @@ static bool reads_own_elements(const Nest *n)
 {
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
 		const KxData *x = &n->k->kx.data[i];
-		if (x->kind != KX_STAGE || n->k->stage.data[x->stage].result != RESULT_LOCAL)
+		if (x->kind != KX_STAGE || !stage_keeps_row(&n->k->stage.data[x->stage]))
 			continue;
 		const Stage *st = &n->k->stage.data[x->stage];
 		for (uint32_t j = 0; j < st->nmap; j++)
@@ -187,7 +187,7 @@ static void choose_shared(const PlanInput *in, GpuRowsPlan *p)
 		return;
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		if (st->result != RESULT_LOCAL)
+		if (!stage_keeps_row(st))
 			continue;
 		if (st->nmap > 1 || sum_most(n->syms, n->extent[p->along]) == INT64_MAX)
 			return;
@@ -256,7 +256,7 @@ static SumPlan plan_sums(const GpuRowsPlan *p, const Stage *st)
 		most[n - 1] = p->per;
 	if (most[n - 1] != INT64_MAX)
 		most[n - 1] = (most[n - 1] + p->team - 1) / p->team;
-	return sum_plan(most, n, sum_limit(st->combine, st->acc, st->dtype));
+	return sum_plan(most, n, sum_limit(stage_combine(st), stage_acc(st), st->dtype));
 }
 
 static bool stores_wide(const Nest *n, uint32_t along, uint32_t wide)

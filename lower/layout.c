@@ -138,7 +138,7 @@ static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const
 		return false;
 	for (uint32_t i = 0; i < anchor->nred; i++)
 		taps *= (double)sym_hint(t, k->axis.data[anchor->red[i]].extent);
-	for (uint32_t i = 0; i < k->nouter; i++) {
+	for (uint32_t i = 0, n = kernel_nouter(k); i < n; i++) {
 		Sym coef, rest, var = k->axis.data[i].var;
 		if (r->only_a >> i & 1 && sym_uses(t, st->store.idx[to->rank - 1], var) &&
 		    sym_linear(t, a->idx[a->nidx - 1], var, &coef, &rest) && sym_is(t, coef, 1))
@@ -222,7 +222,7 @@ static bool vote_kernel(Layouts *w, const Kernel *k)
 	if (a->kind != KX_LOAD || b->kind != KX_LOAD)
 		return false;
 	uint64_t ma = axes_of_load(w, k, a), mb = axes_of_load(w, k, b);
-	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	uint64_t outer = (UINT64_C(1) << kernel_nouter(k)) - 1;
 	Roles r = {.sum = ~outer, .only_a = ma & ~mb & outer, .only_b = mb & ~ma & outer,
 	           .batch = ma & mb & outer};
 	r.channels = only_channels(w, k, a, &r);

@@ -40,7 +40,7 @@ static Kx root_cumulative(Trace *t, const Sym *idx)
 	/* One chain of as many roundings as there are elements runs in f64, as PyTorch's do. */
 	Stage st = {.kind = STAGE_RUNNING,
 		    .nred = 1,
-		    .red = {(uint32_t)axis},
+		    .red = {(uint8_t)axis},
 		    .value = value,
 		    .dtype = d,
 		    .running = {.combine = combine,
@@ -323,7 +323,7 @@ static Stage sort_stage(Trace *t, Node n, const NodePlace *to, const Sym *at, ui
 	Stage st = trace_global_stage(t, STAGE_SORT, to, at,
 				      node_rank(t->s->g, node_in(t->s->g, n, 0)));
 	st.nred = 1;
-	st.red[0] = axis;
+	st.red[0] = (uint8_t)axis;
 	st.sort.descending = node_bool(t->s->g, n, "descending");
 	st.sort.stable = true;
 	return st;

@@ -9,6 +9,7 @@ enum { SHARE_ELEMENTS = 16384 /* of a local array: what a task may have on its s
 typedef struct {
 	Lower *s;
 	Kernel *k;
+	uint32_t nouter;
 	uint64_t *readers; /* by Kx: stages that reach it */
 	uint64_t *deps;    /* by Kx: axes it depends on */
 } Share;
@@ -70,7 +71,7 @@ static bool pays(const Share *h, const ScFn *fn, DType d, uint64_t readers)
 static bool worth_sharing(const Share *h, uint32_t i)
 {
 	const KxData *x = &h->k->kx.data[i];
-	uint64_t r = h->readers[i], inner = h->deps[i] >> h->k->nouter;
+	uint64_t r = h->readers[i], inner = h->deps[i] >> h->nouter;
 	if (x->kind != KX_OP || !op_is_scalar(x->op) || !(r & (r - 1)) || !inner ||
 	    x->dtype == DT_bool)
 		return false;
@@ -81,7 +82,7 @@ static bool worth_sharing(const Share *h, uint32_t i)
 	if (!fn || !pays(h, fn, x->dtype, r))
 		return false;
 	int64_t total = 1;
-	for (uint32_t a = h->k->nouter; a < h->k->axis.n; a++) {
+	for (uint32_t a = h->nouter; a < h->k->axis.n; a++) {
 		int64_t lo, hi;
 		if (!(h->deps[i] >> a & 1))
 			continue;
@@ -121,11 +122,11 @@ static void share(Share *h, uint32_t i)
 	KxData copy = k->kx.data[i];
 	array_push(arena, &k->kx, copy);
 	Stage st = {.kind = STAGE_MAP, .value = {k->kx.n - 1}, .dtype = copy.dtype};
-	Sym *idx = ARENA_ARRAY(arena, Sym, MAX_RANK);
-	for (uint32_t a = k->nouter; a < k->axis.n; a++) {
-		if (h->deps[i] >> a & 1) {
+	Sym *idx = ARENA_ARRAY(arena, Sym, k->axis.n);
+	for (uint32_t a = 0; a < k->axis.n; a++) {
+		if (a < h->nouter || (h->deps[i] >> a & 1)) {
 			idx[st.nmap] = k->axis.data[a].var;
-			st.map[st.nmap++] = a;
+			st.map[st.nmap++] = (uint8_t)a;
 		}
 	}
 	uint32_t at = lowest_bit(h->readers[i]);
@@ -138,8 +139,11 @@ void kernel_share_values(Lower *s, Kernel *k)
 {
 	for (;;) {
 		uint32_t n = k->kx.n, found = 0;
-		Share h = {.s = s, .k = k, .readers = ARENA_ARRAY(s->arena, uint64_t, n),
-		           .deps = ARENA_ARRAY(s->arena, uint64_t, n)};
+		Share h = {.s = s,
+			   .k = k,
+			   .nouter = kernel_nouter(k),
+			   .readers = ARENA_ARRAY(s->arena, uint64_t, n),
+			   .deps = ARENA_ARRAY(s->arena, uint64_t, n)};
 		find_deps(&h);
 		for (uint32_t i = 0; i < k->stage.n && i < 64; i++)
 			mark(&h, k->stage.data[i].value, UINT64_C(1) << i);

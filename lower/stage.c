@@ -38,7 +38,7 @@ Sym trace_inner_axis(Trace *t, const char *name, Sym extent, Stage *stage)
 	if (sym_is(t->s->ir->syms, extent, 1))
 		return sym_int(t->s->ir->syms, 0);
 	uint32_t a = new_axis(t, name, extent);
-	stage->red[stage->nred++] = a;
+	stage->red[stage->nred++] = (uint8_t)a;
 	return t->k->axis.data[a].var;
 }
 
@@ -148,7 +148,7 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 		if (!reduced[k]) {
 			in[k] = idx[o++];
 		} else if (share && !sym_is(syms, node_dim(g, x, k), 1)) {
-			st->red[st->nred++] = shared[next];
+			st->red[st->nred++] = (uint8_t)shared[next];
 			in[k] = t->k->axis.data[shared[next++]].var;
 		} else {
 			in[k] = trace_inner_axis(t, "r", node_dim(g, x, k), st);
@@ -280,27 +280,47 @@ void trace_add_stores(Trace *t, Node value_of, const NodePlace *place, uint32_t 
 		st.store.idx = trace_place_index(t, &place[p], t->root_axis, rank);
 		for (uint32_t i = 0; !is_running && i < t->nroot; i++)
 			if (t->has_reduce && !(t->outer >> i & 1))
-				st.map[st.nmap++] = i;
+				st.map[st.nmap++] = (uint8_t)i;
 		trace_push_stage(t, st);
 	}
+}
+
+/* Puts the first axes of the kernel, the outer ones, in front of what the stage maps. */
+static void map_outer(Stage *st, uint32_t nouter)
+{
+	memmove(st->map + nouter, st->map, st->nmap * sizeof *st->map);
+	const uint32_t n = nouter + st->nmap;
+	stage_map_first(st, nouter);
+	st->nmap = (uint8_t)n;
+}
+
+/* Makes a read of a stage that has only inner indices one at the point of the outer axes. */
+static void read_at_outer(Trace *t, KxData *x, uint32_t nouter)
+{
+	Sym *idx = ARENA_ARRAY(t->s->arena, Sym, nouter + x->nidx);
+	for (uint32_t i = 0; i < nouter + x->nidx; i++)
+		idx[i] = i < nouter ? t->k->axis.data[i].var : x->idx[i - nouter];
+	x->idx = idx;
+	x->nidx += nouter;
 }
 
 /* Outer axes come first; stages refer to axes by number. */
 void trace_order_axes(Trace *t)
 {
 	Kernel *k = t->k;
-	uint32_t n = k->axis.n, to[64], m = 0;
+	uint32_t n = k->axis.n, m = 0, nouter = 0;
+	uint8_t to[64];
 	Axis *old = arena_dup(t->s->arena, k->axis.data, n * sizeof *old);
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < n; i++) {
 			bool outer = i < t->nroot && (!t->has_reduce || (t->outer >> i & 1));
 			if (outer == (pass == 0)) {
-				to[i] = m;
+				to[i] = (uint8_t)m;
 				k->axis.data[m++] = old[i];
 			}
 		}
 		if (pass == 0)
-			k->nouter = m;
+			nouter = m;
 	}
 	for (uint32_t s = 0; s < k->stage.n; s++) {
 		Stage *st = &k->stage.data[s];
@@ -308,7 +328,11 @@ void trace_order_axes(Trace *t)
 			st->map[i] = to[st->map[i]];
 		for (uint32_t i = 0; i < st->nred; i++)
 			st->red[i] = to[st->red[i]];
+		map_outer(st, nouter);
 	}
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		if (k->kx.data[i].kind == KX_STAGE)
+			read_at_outer(t, &k->kx.data[i], nouter);
 }
 
 void trace_start(Trace *t, const char *name)
@@ -426,7 +450,7 @@ static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sy
 			                    : k < d ? node_dim(g, x, k) : node_dim(g, pad, k);
 			at = trace_root_axis(t, extent);
 			if (!sym_is(syms, extent, 1))
-				st.map[st.nmap++] = t->k->axis.n - 1;
+				st.map[st.nmap++] = (uint8_t)(t->k->axis.n - 1);
 			if (k < d)
 				at = sym_add(syms, at, low[k]);
 			else if (k == d && side)

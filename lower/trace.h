@@ -114,9 +114,10 @@ Sym trace_root_axis(Trace *, Sym extent);
 /* Adds an inner axis that the stage reduces and returns its variable; the constant 0, and no axis,
  * for an extent of 1. */
 Sym trace_inner_axis(Trace *, const char *name, Sym extent, Stage *reduced_by);
-/* Adds a stage behind the others and returns its number. */
+/* Adds a stage behind the others and returns its number. Until trace_order_axes, what a stage maps,
+ * and the indices at which it is read, are those of inner axes alone. */
 uint32_t trace_push_stage(Trace *, Stage);
-/* Returns the result of a stage that has no map axes. */
+/* Returns the result of a stage without inner map axes. */
 Kx trace_stage_value(Trace *, uint32_t stage);
 /* Returns the number in Kernel.axis of the axis with this variable; -1 if there is none. */
 int trace_axis_number(const Trace *, Sym var);
@@ -131,8 +132,8 @@ void trace_add_stores(Trace *, Node value_of, const NodePlace *, uint32_t nplace
 /* Returns the index in its buffer, an array in the arena, of element at[0 .. rank - 1] of a value
  * of that rank at this place. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);
-/* The last step of a kernel: puts the outer axes first, sets Kernel.nouter, and renumbers the axes
- * of stages. */
+/* The last step of a kernel: puts the outer axes first, in the kernel and in what each stage maps,
+ * and renumbers the axes of stages. */
 void trace_order_axes(Trace *);
 
 #endif

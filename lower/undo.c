@@ -88,7 +88,7 @@ static void keep_axes(Lower *s, Kernel *k)
 		if (!some || uses_axis(s, k, mark, k->axis.data[i].var))
 			k->axis.data[n++] = k->axis.data[i];
 	}
-	k->axis.n = k->nouter = n;
+	k->axis.n = n;
 }
 
 static Kernel *check_kernel(Lower *s, const Kernel *of)
@@ -103,10 +103,11 @@ static Kernel *check_kernel(Lower *s, const Kernel *of)
 		/* the variable's own check is what may fail */
 		Kx in[2] = {kx_index(k, s->arena, k->vvar.data[i].var),
 			    kx_const_int(k, s->arena, DT_i64, 0)};
-		array_push(s->arena, &k->stage,
-			   (Stage){.kind = STAGE_CHECK,
-				   .dtype = DT_bool,
-				   .value = kx_op(k, s->arena, OP_ge, DT_bool, in, 2)});
+		Stage st = {.kind = STAGE_CHECK,
+			    .dtype = DT_bool,
+			    .value = kx_op(k, s->arena, OP_ge, DT_bool, in, 2)};
+		stage_map_first(&st, k->axis.n);
+		array_push(s->arena, &k->stage, st);
 	}
 	drop_unused(s, k);
 	return k;
@@ -195,7 +196,6 @@ static void save_part(Undo *u, BufId state)
 	}
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		k->vvar.data[i].check = 0;
-	k->nouter = k->axis.n;
 	k->anchor = k->stage.n = 0;
 	k->name = arena_printf(s->arena, "save_%s", k->name);
 	StepSave save = {.state = state, .n = n, .record = record(s)};
@@ -204,6 +204,7 @@ static void save_part(Undo *u, BufId state)
 	save.at = temporary(s, DT_i64, k->axis.n, dim,
 			    arena_printf(s->arena, "at_%s", s->l->state.data[b.k].name));
 	Stage st = {.kind = STAGE_MAP, .dtype = b.dtype, .store = {.buf = save.values, .idx = idx}};
+	stage_map_first(&st, k->axis.n);
 	st.value = kx_load(k, s->arena, state, dtype_compute(b.dtype), b.rank, old.store.idx,
 			   (Kx){0}, (Kx){0});
 	array_push(s->arena, &k->stage, st);

@@ -89,16 +89,16 @@ static bool is_point(const Updates *u, const Kernel *k, const Sym *idx, uint32_t
 }
 
 /* Whether the stage stores all elements of a row-major buffer, one at each outer point. */
-static bool stores_points(const Updates *u, const Kernel *k, const Stage *st)
+static bool stores_points(const Updates *u, const Kernel *k, uint32_t nouter, const Stage *st)
 {
 	const SymTab *syms = u->l->ir->syms;
 	const Buffer *b = buf_of(u->l, st->store.buf);
 	uint32_t at = 0;
-	if (!is_outer(syms, k, st->store.idx, b->rank, k->nouter) ||
+	if (!is_outer(syms, k, st->store.idx, b->rank, nouter) ||
 	    !layout_is_row_major(&b->layout, b->rank))
 		return false;
 	for (uint32_t d = 0; d < b->rank; d++) {
-		const bool axis = at < k->nouter && st->store.idx[d].i == k->axis.data[at].var.i;
+		const bool axis = at < nouter && st->store.idx[d].i == k->axis.data[at].var.i;
 		if (axis ? b->dim[d].i != k->axis.data[at++].extent.i : !sym_is(syms, b->dim[d], 1))
 			return false;
 	}
@@ -127,13 +127,15 @@ static bool is_simple(const Updates *u, const Kernel *k, const KxData *x)
 static bool is_of_points(const Updates *u, const Step *s)
 {
 	const Kernel *k = s->kernel;
-	if (s->kind != STEP_KERNEL || !k->axis.n || k->axis.n != k->nouter || k->vvar.n ||
-	    k->anchor)
+	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n || k->anchor)
+		return false;
+	const uint32_t nouter = kernel_nouter(k);
+	if (k->axis.n != nouter)
 		return false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if (st->kind != STAGE_MAP || st->nmap || st->where.i || stage_keeps_row(st) ||
-		    (is_stored(st) && !stores_points(u, k, st)))
+		if (st->kind != STAGE_MAP || st->where.i ||
+		    (is_stored(st) && !stores_points(u, k, nouter, st)))
 			return false;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
@@ -148,15 +150,18 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 {
 	const Kernel *k = s->kernel;
 	bool reduces = false;
-	if (s->kind != STEP_KERNEL || !k->nouter || k->axis.n == k->nouter || k->vvar.n ||
-	    k->anchor)
+	if (s->kind != STEP_KERNEL || k->vvar.n || k->anchor)
+		return false;
+	const uint32_t nouter = kernel_nouter(k);
+	if (!nouter || k->axis.n == nouter)
 		return false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
+		const bool inner = st->nmap > nouter;
 		if ((st->kind != STAGE_MAP && st->kind != STAGE_REDUCE) || st->where.i ||
-		    stage_keeps_row(st) || (st->nmap && (only_rows || !is_stored(st))) ||
+		    (inner && (only_rows || !is_stored(st))) ||
 		    (st->kind == STAGE_REDUCE && is_stored(st)) ||
-		    (is_stored(st) && !st->nmap && !stores_points(u, k, st)))
+		    (is_stored(st) && !inner && !stores_points(u, k, nouter, st)))
 			return false;
 		reduces |= st->kind == STAGE_REDUCE;
 	}
@@ -299,11 +304,11 @@ static bool reads_row(const SymTab *syms, const Kernel *k, const KxData *x, uint
 static bool share_rows(const Updates *u, const Kernel *a, const Kernel *b)
 {
 	const SymTab *syms = u->l->ir->syms;
+	const uint32_t nouter = kernel_nouter(a);
 	for (uint32_t i = 1; i < a->kx.n; i++)
-		for (uint32_t k = 1;
-		     k < b->kx.n && reads_row(syms, a, &a->kx.data[i], a->nouter); k++)
+		for (uint32_t k = 1; k < b->kx.n && reads_row(syms, a, &a->kx.data[i], nouter); k++)
 			if (b->kx.data[k].buf.i == a->kx.data[i].buf.i &&
-			    reads_row(syms, b, &b->kx.data[k], a->nouter))
+			    reads_row(syms, b, &b->kx.data[k], nouter))
 				return true;
 	return false;
 }
@@ -313,9 +318,10 @@ static bool has_tasks(const Updates *u, const Kernel *rows)
 {
 	enum { FEW_ROWS = 8, SHORT_ROW = 1 << 14 };
 	const SymTab *syms = u->l->ir->syms;
+	const uint32_t nouter = kernel_nouter(rows);
 	double outer = 1, inner = 1;
 	for (uint32_t i = 0; i < rows->axis.n; i++)
-		*(i < rows->nouter ? &outer : &inner) *=
+		*(i < nouter ? &outer : &inner) *=
 			(double)sym_hint(syms, rows->axis.data[i].extent);
 	return outer >= FEW_ROWS || inner <= SHORT_ROW;
 }
@@ -325,9 +331,9 @@ static bool has_tasks(const Updates *u, const Kernel *rows)
 static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
 {
 	const SymTab *syms = u->l->ir->syms;
-	const uint32_t outer = a->nouter;
-	const bool points = b->nouter > outer;
-	if (b->axis.n <= outer || (points ? !only_stores(b) : b->nouter != outer) ||
+	const uint32_t outer = kernel_nouter(a), of_b = kernel_nouter(b);
+	const bool points = of_b > outer;
+	if (b->axis.n <= outer || (points ? !only_stores(b) : of_b != outer) ||
 	    a->axis.n + b->axis.n > MAX_KERNEL_AXES)
 		return false;
 	for (uint32_t i = 0; i < outer; i++)
@@ -363,6 +369,7 @@ typedef struct {
 	SymTab *syms;
 	Arena *arena;
 	Kernel *k;
+	uint32_t nouter; /* outer axes of k */
 	const Kernel *of;
 	uint32_t *axis;   /* by axis of `of`: that of k */
 	Sym *var, *by;    /* by axis of `of`: its variable, and that of k's axis */
@@ -377,7 +384,10 @@ typedef struct {
 static Kx kept_value(Joined *j, uint32_t stage, DType d)
 {
 	const DType c = dtype_compute(j->k->stage.data[stage].dtype);
-	Kx x = kx_stage(j->k, j->arena, stage, c, 0, NULL);
+	Sym at[MAX_KERNEL_AXES];
+	for (uint32_t i = 0; i < j->nouter; i++)
+		at[i] = j->k->axis.data[i].var;
+	Kx x = kx_stage(j->k, j->arena, stage, c, j->nouter, at);
 	return dtype_compute(d) == d ? x : kx_round(j->k, j->arena, d, x);
 }
 
@@ -423,21 +433,20 @@ static uint32_t keep(Joined *j, Kx value, DType d)
 {
 	const KxData *x = &j->k->kx.data[value.i];
 	const DType c = dtype_compute(d);
-	return x->kind == KX_STAGE
-		       ? x->stage
-		       : push_stage(j, (Stage){.kind = STAGE_MAP, .value = value, .dtype = c});
+	Stage st = {.kind = STAGE_MAP, .value = value, .dtype = c};
+	if (x->kind == KX_STAGE)
+		return x->stage;
+	stage_map_first(&st, j->nouter);
+	return push_stage(j, st);
 }
 
-/* A stage with inner axes; of a kernel of points that joins a kernel of rows, the others than the
- * outer axes are inner axes now. */
+/* Returns the stage with the axes of k. */
 static Stage with_axes(const Joined *j, Stage st)
 {
 	for (uint32_t i = 0; i < st.nmap; i++)
-		st.map[i] = j->axis[st.map[i]];
+		st.map[i] = (uint8_t)j->axis[st.map[i]];
 	for (uint32_t i = 0; i < st.nred; i++)
-		st.red[i] = j->axis[st.red[i]];
-	for (uint32_t i = j->k->nouter; i < j->of->nouter; i++)
-		st.map[st.nmap++] = j->axis[i];
+		st.red[i] = (uint8_t)j->axis[st.red[i]];
 	return st;
 }
 
@@ -454,7 +463,7 @@ static void copy_stages(Joined *j, const Kernel *from)
 		if (is_stored(&st))
 			st.store.idx =
 				copy_index(j, st.store.idx, buf_of(j->l, st.store.buf)->rank);
-		if (st.kind == STAGE_REDUCE || st.nmap) {
+		if (st.kind == STAGE_REDUCE || st.nmap > j->nouter) {
 			j->kept[s] = push_stage(j, st);
 			continue;
 		}
@@ -476,7 +485,7 @@ static void find_axes(Joined *j, const Kernel *from)
 	j->var = ARENA_ARRAY(j->arena, Sym, n);
 	j->by = ARENA_ARRAY(j->arena, Sym, n);
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = i < j->k->nouter ? i : j->k->nouter;
+		uint32_t at = i < j->nouter ? i : j->nouter;
 		for (; at < j->k->axis.n; at++)
 			if (!(taken >> at & 1) &&
 			    j->k->axis.data[at].extent.i == from->axis.data[i].extent.i)
@@ -515,8 +524,11 @@ static Kernel *join(Updates *u, const Kernel *a, const Kernel *b)
 {
 	Arena *arena = u->l->ir->ctx->arena;
 	Kernel *k = arena_dup(arena, b, sizeof *k);
-	Joined j = {.l = u->l, .syms = u->l->ir->syms, .arena = arena, .k = k};
-	k->nouter = a->nouter;
+	Joined j = {.l = u->l,
+		    .syms = u->l->ir->syms,
+		    .arena = arena,
+		    .k = k,
+		    .nouter = kernel_nouter(a)};
 	k->kx.data = NULL;
 	k->stage.data = NULL;
 	k->axis.data = arena_dup(arena, b->axis.data, b->axis.n * sizeof *b->axis.data);

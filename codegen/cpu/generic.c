@@ -338,7 +338,7 @@ static void plan_sums(StageRun *r, const Stage *st)
 {
 	const Cpu *s = r->g->s;
 	int64_t most[MAX_RANK];
-	if (st->kind != STAGE_REDUCE || st->nmap)
+	if (st->kind != STAGE_REDUCE || nest_maps_inner(s->e.nest, st))
 		return;
 	for (uint32_t i = 0; i < r->n; i++) {
 		uint32_t axis = r->axes[i];
@@ -355,11 +355,12 @@ static void plan_sums(StageRun *r, const Stage *st)
  * last. */
 static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 {
+	const AxisList map = nest_inner(s->e.nest, st);
 	uint32_t all[2 * MAX_RANK], n = 0;
 	for (uint32_t i = 0; i < st->nred; i++)
 		all[n++] = st->red[i];
-	for (uint32_t i = 0; i < st->nmap; i++)
-		all[n++] = st->map[i];
+	for (uint32_t i = 0; i < map.n; i++)
+		all[n++] = map.axis[i];
 	for (uint32_t i = 0; i < n; i++)
 		if (all[i] != s->e.lanes.axis)
 			r->axes[r->n++] = all[i];
@@ -451,8 +452,8 @@ static double row_cycles(const Cpu *s, const Stage *st)
 static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 {
 	const Cpu *s = g->s;
-	bool simple =
-		st->kind == STAGE_REDUCE && stage_keeps_value(st) && !st->nmap && !g->p->parts;
+	bool simple = st->kind == STAGE_REDUCE && nest_keeps_value(s->e.nest, st) &&
+		      !nest_maps_inner(s->e.nest, st) && !g->p->parts;
 	for (uint32_t i = 0; i < s->e.k->vvar.n; i++)
 		simple = simple && !s->e.k->vvar.data[i].check;
 	Kx where = simple ? kernel_needed_where(s->e.k, stage, s->e.arena) : (Kx){0};
@@ -496,7 +497,7 @@ void generic_finish(StageRun *r)
 	const Stage *st = &s->e.k->stage.data[r->stage];
 	const Parts *parts = r->g->p->parts;
 	eval_stage_stored(&s->e, r->stage);
-	if (!stage_keeps_value(st))
+	if (!nest_keeps_value(s->e.nest, st))
 		return;
 	Lx v = lx_var(s->e.f, st->kind == STAGE_ARGREDUCE ? r->arg : r->acc);
 	bool across = lx_type(s->e.f, v).lanes > 1 && !eval_outer_vector(&s->e);
@@ -557,7 +558,7 @@ static void run_stage(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
 	const Stage *st = &s->e.k->stage.data[stage];
-	if (st->kind == STAGE_MAP && stage_keeps_value(st)) {
+	if (st->kind == STAGE_MAP && nest_keeps_value(s->e.nest, st)) {
 		keep_value(s, stage);
 		return;
 	}
@@ -582,7 +583,7 @@ static void run_stage(Generic *g, uint32_t stage)
 	}
 	StageRun r = {.g = g, .stage = stage};
 	stage_axes(s, &r, st);
-	if (stage_keeps_row(st))
+	if (nest_keeps_row(s->e.nest, st))
 		eval_stage_local(&s->e, stage, axes_local_bound(s->e.nest, st));
 	Kx where = runs_where(g, st, stage);
 	if (where.i) {

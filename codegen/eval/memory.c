@@ -128,7 +128,7 @@ static void order_row(const Eval *e, StageValue *out, const Stage *st)
 {
 	out->nmap = 0;
 	for (uint32_t last = 0; last < 2; last++)
-		for (uint32_t i = 0; i < st->nmap; i++)
+		for (uint32_t i = e->nest->nouter; i < st->nmap; i++)
 			if ((st->map[i] == e->lanes.axis) == last) {
 				out->from[out->nmap] = i;
 				out->map[out->nmap++] = st->map[i];

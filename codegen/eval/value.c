@@ -85,7 +85,7 @@ static Lx read_stage(Eval *e, const KxData *x)
 	if (!v->run)
 		ctx_bug(e->l->ir->ctx, "kernel %s: stage %u is read before it ran", e->k->name,
 			x->stage);
-	if (stage_keeps_value(&e->k->stage.data[x->stage]))
+	if (nest_keeps_value(e->nest, &e->k->stage.data[x->stage]))
 		return v->value;
 	Sym offset = sym_int(e->syms, 0);
 	for (uint32_t i = 0; i < v->nmap; i++)

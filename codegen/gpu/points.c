@@ -33,7 +33,7 @@ static void point_wide(Points *r, Lx x)
 			}
 			r->value[k] =
 				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
-			if (stage_keeps_value(st))
+			if (nest_keeps_value(e->nest, st))
 				eval_stage_value(e, i, r->value[k] = eval_let(e, "r", r->value[k]));
 		}
 		if (stage_stores(st) && st->kind == STAGE_MAP)

@@ -44,9 +44,9 @@ static const Stage *stage_of(const Rows *r, uint32_t i)
 	return &r->s->e.k->stage.data[i];
 }
 
-static bool has_inner(const Stage *st)
+static bool has_inner(const Rows *r, const Stage *st)
 {
-	return st->nred || st->nmap;
+	return st->nred || nest_maps_inner(r->s->e.nest, st);
 }
 
 static Lx both(Rows *r, Lx a, Lx b)
@@ -180,7 +180,7 @@ static Lx stored(Rows *r, const Stage *st, Lx v)
 static bool is_local(const Rows *r, Kx x)
 {
 	const KxData *d = &r->s->e.k->kx.data[x.i];
-	return d->kind == KX_STAGE && stage_keeps_row(stage_of(r, d->stage));
+	return d->kind == KX_STAGE && nest_keeps_row(r->s->e.nest, stage_of(r, d->stage));
 }
 
 static const bool *reached(const Rows *r, uint32_t stage)
@@ -297,7 +297,7 @@ static void kept_group(Run *run, const bool *mark, uint32_t k)
 			provide(r, run->stage);
 			value[i] =
 				eval_convert(e, eval_value(e, st->value), dtype_compute(st->dtype));
-		} else if (!stage_keeps_row(st)) {
+		} else if (!nest_keeps_row(r->s->e.nest, st)) {
 			element(run);
 		}
 	}
@@ -465,14 +465,14 @@ static void map(Rows *r, uint32_t stage)
 {
 	const Stage *st = stage_of(r, stage);
 	Run run = {.r = r, .stage = stage};
-	if (!stage_keeps_row(st) && !r->last)
+	if (!nest_keeps_row(r->s->e.nest, st) && !r->last)
 		return;
-	if (stage_keeps_row(st) && r->p->row_bytes)
+	if (nest_keeps_row(r->s->e.nest, st) && r->p->row_bytes)
 		r->row[stage] = ls_shared(
 			r->s->e.f, "row", st->dtype,
 			(uint64_t)sum_most(r->s->e.syms, r->s->e.nest->extent[r->p->along]));
 	run.n = gpu_rows_axes(r->p, st, run.axis);
-	if (!stage_keeps_row(st) || r->p->row_bytes || r->p->kept.n)
+	if (!nest_keeps_row(r->s->e.nest, st) || r->p->row_bytes || r->p->kept.n)
 		elements(&run);
 	eval_stage_stored(&r->s->e, stage);
 }
@@ -518,7 +518,7 @@ static void run_stages(Rows *r)
 		if (st->kind == STAGE_REDUCE || st->kind == STAGE_ARGREDUCE) {
 			if (!reduction(r, i))
 				return;
-		} else if (has_inner(st)) {
+		} else if (has_inner(r, st)) {
 			map(r, i);
 		} else {
 			single(r, i);
@@ -536,7 +536,7 @@ static void find_cached(Rows *r)
 	for (uint32_t i = 0; i < e->k->stage.n; i++) {
 		const bool *mark = reached(r, i);
 		for (uint32_t x = 1; x < e->k->kx.n; x++)
-			readers[x] += mark[x] && has_inner(stage_of(r, i));
+			readers[x] += mark[x] && has_inner(r, stage_of(r, i));
 	}
 	for (uint32_t x = 1; x < e->k->kx.n && r->ncached < MOST_CACHED; x++) {
 		const KxData *d = &e->k->kx.data[x];
@@ -616,7 +616,8 @@ static bool stores_along(const GpuRowsPlan *p)
 {
 	for (uint32_t i = 0; i < p->nest->k->stage.n; i++) {
 		const Stage *st = &p->nest->k->stage.data[i];
-		if (has_inner(st) && (stage_stores(st) || st->kind == STAGE_CHECK))
+		if ((st->nred || nest_maps_inner(p->nest, st)) &&
+		    (stage_stores(st) || st->kind == STAGE_CHECK))
 			return true;
 	}
 	return false;

@@ -48,10 +48,10 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 		return 1;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind == STAGE_MAP && stage_stores(st) && !st->nmap)
+		if (st->kind == STAGE_MAP && stage_stores(st) && !nest_maps_inner(in->nest, st))
 			continue;
 		if ((st->kind != STAGE_REDUCE && st->kind != STAGE_ARGREDUCE) ||
-		    !stage_keeps_value(st) || st->nmap ||
+		    !nest_keeps_value(in->nest, st) || nest_maps_inner(in->nest, st) ||
 		    (row_length(in, st) < LONG_ROW && !takes_arithmetic(in, p, st)) ||
 		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
 			return 1;
@@ -68,8 +68,8 @@ uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
 {
 	const Kernel *k = in->nest->k;
 	if (p->lanes.axis != NO_AXIS || in->target->isa.of_block || k->stage.n != 1 ||
-	    k->stage.data[0].kind != STAGE_RUNNING || k->stage.data[0].nmap ||
-	    nest_hint(in->nest, axis) < MAX_ABREAST)
+	    k->stage.data[0].kind != STAGE_RUNNING ||
+	    nest_maps_inner(in->nest, &k->stage.data[0]) || nest_hint(in->nest, axis) < MAX_ABREAST)
 		return 1;
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		if (k->vvar.data[i].check)
@@ -96,10 +96,11 @@ uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
 		return NO_STAGE;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind == STAGE_MAP && stage_stores(st) && !st->nmap)
+		if (st->kind == STAGE_MAP && stage_stores(st) && !nest_maps_inner(in->nest, st))
 			continue;
-		if (found != NO_STAGE || st->kind != STAGE_REDUCE || !stage_keeps_value(st) ||
-		    st->nmap || !dtype_is_float(stage_acc(st)) || row_length(in, st) < LONG_ROW ||
+		if (found != NO_STAGE || st->kind != STAGE_REDUCE ||
+		    !nest_keeps_value(in->nest, st) || nest_maps_inner(in->nest, st) ||
+		    !dtype_is_float(stage_acc(st)) || row_length(in, st) < LONG_ROW ||
 		    !is_far(in, p, st) || takes_arithmetic(in, p, st) ||
 		    kernel_needed_where(in->nest->k, i, in->nest->arena).i)
 			return NO_STAGE;

@@ -105,8 +105,8 @@ bool axes_store_pairs(const Nest *nest, uint32_t stage, uint32_t axis)
 		return false;
 	const Stage *a = &k->stage.data[stage], *b = a + 1;
 	if (a->kind != STAGE_MAP || b->kind != STAGE_MAP || !stage_stores(a) || !stage_stores(b) ||
-	    a->store.buf.i != b->store.buf.i || a->nmap || b->nmap ||
-	    dtype_size(dtype_compute(a->dtype)) > 4)
+	    a->store.buf.i != b->store.buf.i || nest_maps_inner(nest, a) ||
+	    nest_maps_inner(nest, b) || dtype_size(dtype_compute(a->dtype)) > 4)
 		return false;
 	const Sym from = nest->store[stage], to = nest->store[stage + 1];
 	return nest_coef_is(nest, from, axis, 2) &&
@@ -134,9 +134,10 @@ static double load_score(const PlanInput *in, uint32_t load, uint32_t axis)
 uint64_t axes_local_bound(const Nest *nest, const Stage *st)
 {
 	uint64_t total = 1;
-	for (uint32_t i = 0; i < st->nmap; i++) {
+	const AxisList map = nest_inner(nest, st);
+	for (uint32_t i = 0; i < map.n; i++) {
 		int64_t lo, hi;
-		sym_range(nest->syms, nest->extent[st->map[i]], &lo, &hi);
+		sym_range(nest->syms, nest->extent[map.axis[i]], &lo, &hi);
 		total *= (uint64_t)hi;
 	}
 	return total;
@@ -147,7 +148,7 @@ static bool can_be_spread(const PlanInput *in)
 {
 	uint64_t bytes = 0, lanes = target_lanes(in->target, DT_f32);
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
-		if (stage_keeps_row(&in->nest->k->stage.data[i]))
+		if (nest_keeps_row(in->nest, &in->nest->k->stage.data[i]))
 			bytes += axes_local_bound(in->nest, &in->nest->k->stage.data[i]) *
 				 dtype_size(in->nest->k->stage.data[i].dtype) * lanes;
 	return bytes <= SPREAD_BYTES && bytes <= in->target->machine.l2 / 2;
@@ -343,8 +344,9 @@ static double stores_score(const PlanInput *in, uint32_t axis)
 		if (!in->nest->store[i].i)
 			continue;
 		const double own = 2 * store_score(in, i, axis);
-		const bool row = k->stage.data[i].kind == STAGE_MAP && !k->stage.data[i].nmap &&
-				 k->axis.n > k->nouter;
+		const bool row = k->stage.data[i].kind == STAGE_MAP &&
+				 !nest_maps_inner(in->nest, &k->stage.data[i]) &&
+				 k->axis.n > in->nest->nouter;
 		if (!row)
 			score += own;
 		else if (!rows++ || own < least)

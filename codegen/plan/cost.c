@@ -88,8 +88,9 @@ static const Cost *points(const Counter *c, const Cost *n, uint64_t axes)
 static uint64_t stage_axes(const Nest *s, const Stage *st)
 {
 	uint64_t axes = s->outer;
-	for (uint32_t i = 0; i < st->nmap; i++)
-		axes |= UINT64_C(1) << st->map[i];
+	const AxisList map = nest_inner(s, st);
+	for (uint32_t i = 0; i < map.n; i++)
+		axes |= UINT64_C(1) << map.axis[i];
 	for (uint32_t i = 0; i < (st->kind == STAGE_SORT ? 1 : st->nred); i++)
 		axes |= UINT64_C(1) << st->red[i];
 	return axes;

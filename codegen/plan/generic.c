@@ -12,8 +12,9 @@ double generic_work_per_point(const Nest *nest, uint64_t stages)
 		double w = i >= 64 || stages >> i & 1;
 		for (uint32_t j = 0; j < st->nred; j++)
 			w *= (double)nest_hint(nest, st->red[j]);
-		for (uint32_t j = 0; j < st->nmap; j++)
-			w *= (double)nest_hint(nest, st->map[j]);
+		const AxisList map = nest_inner(nest, st);
+		for (uint32_t j = 0; j < map.n; j++)
+			w *= (double)nest_hint(nest, map.axis[j]);
 		if (st->kind == STAGE_FACTOR && st->nred)
 			w *= (double)nest_hint(nest, st->red[0]);
 		work += w;
@@ -158,7 +159,7 @@ static PlanLoops outer_loops(const GenericPlan *p, const TaskGrid *g)
 	return l;
 }
 
-static void add_loops(PlanLoops *l, const uint32_t *axis, uint32_t n, bool lane)
+static void add_loops(PlanLoops *l, const uint8_t *axis, uint32_t n, bool lane)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if ((axis[i] == l->lane_axis) == lane)
@@ -169,10 +170,11 @@ static void predict_whole(const PlanInput *in, const GenericPlan *p, const Gener
 			  uint32_t stage, Busy *busy)
 {
 	const Stage *st = &p->nest->k->stage.data[stage];
+	const AxisList map = nest_inner(p->nest, st);
 	PlanLoops l = outer_loops(p, &phase->grid);
 	for (uint32_t lane = 0; lane < 2; lane++) {
 		add_loops(&l, st->red, st->nred, lane);
-		add_loops(&l, st->map, st->nmap, lane);
+		add_loops(&l, map.axis, map.n, lane);
 	}
 	const uint32_t last = l.n ? l.axis[l.n - 1] : NO_AXIS;
 	const uint32_t chains = generic_outer_vector(p) || p->lanes.axis == NO_AXIS ? phase->abreast

@@ -97,7 +97,8 @@ static void copy_axes(Nest *e)
 	if (k->axis.n > MAX_KERNEL_AXES)
 		ctx_bug(e->l->ir->ctx, "kernel %s has %u axes", k->name, k->axis.n);
 	e->n = k->axis.n;
-	e->outer = (UINT64_C(1) << k->nouter) - 1;
+	e->nouter = kernel_nouter(k);
+	e->outer = (UINT64_C(1) << e->nouter) - 1;
 	for (uint32_t i = 0; i < k->axis.n; i++) {
 		e->var[i] = k->axis.data[i].var;
 		e->extent[i] = k->axis.data[i].extent;

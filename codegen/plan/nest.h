@@ -18,6 +18,7 @@ typedef struct Nest {
 	uint32_t n;                          /* axes */
 	Sym var[MAX_AXES], extent[MAX_AXES]; /* var none: the axis was merged into another */
 	uint64_t outer;                      /* the outer axes, by bit */
+	uint32_t nouter; /* kernel_nouter: the outer axes before any were merged */
 	uint64_t *deps;                      /* by Kx: the axes it depends on */
 	const uint64_t *reads; /* by Kx: stages that it reads, as many bits as there are stages, in
 				  whole words */
@@ -80,6 +81,25 @@ uint32_t nest_next_read(const Nest *, Kx x, uint32_t stage);
 /* The extent of an axis at hint sizes; may be 0, as sym_hint. */
 int64_t nest_hint(const Nest *, uint32_t axis);
 
+/* Returns the inner axes that a stage of the nest's kernel maps. */
+static inline AxisList nest_inner(const Nest *n, const Stage *st)
+{
+	return stage_inner(st, n->nouter);
+}
+/* Whether the stage maps inner axes. */
+static inline bool nest_maps_inner(const Nest *n, const Stage *st)
+{
+	return st->nmap > n->nouter;
+}
+/* stage_keeps_row, stage_keeps_value of a stage of the nest's kernel. */
+static inline bool nest_keeps_row(const Nest *n, const Stage *st)
+{
+	return stage_keeps_row(st, n->nouter);
+}
+static inline bool nest_keeps_value(const Nest *n, const Stage *st)
+{
+	return stage_keeps_value(st, n->nouter);
+}
 /* Whether the axis is still there: it was not merged into another, nor renamed. */
 static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 {

@@ -73,7 +73,7 @@ static void find_phases(Cuts *p)
 
 /* ---- which axis, and how ---- */
 
-static bool among(const uint32_t *axis, uint32_t n, uint32_t x)
+static bool among(const uint8_t *axis, uint32_t n, uint32_t x)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (axis[i] == x)
@@ -89,7 +89,8 @@ static const char *unsuitable(const PlanInput *in)
 		return "too many steps";
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		bool reduces = st->kind == STAGE_REDUCE && stage_keeps_value(st) && !st->nmap;
+		bool reduces = st->kind == STAGE_REDUCE && nest_keeps_value(in->nest, st) &&
+			       !nest_maps_inner(in->nest, st);
 		if (!reduces && (st->kind != STAGE_MAP || !stage_stores(st)))
 			return "more than reductions and stores";
 		if (!reduces)

@@ -186,7 +186,7 @@ static bool adds_product(const Kernel *k, const Stage *st)
 	       d->op == OP_mul && dtype_is_float(d->dtype);
 }
 
-static uint64_t bits(const uint32_t *axis, uint32_t n)
+static uint64_t bits(const uint8_t *axis, uint32_t n)
 {
 	uint64_t m = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -194,10 +194,16 @@ static uint64_t bits(const uint32_t *axis, uint32_t n)
 	return m;
 }
 
+static uint64_t inner_map(const Nest *n, const Stage *st)
+{
+	const AxisList map = nest_inner(n, st);
+	return bits(map.axis, map.n);
+}
+
 /* The axes of the points at which a stage combines or stores. */
 static uint64_t stage_axes(const Nest *n, const Stage *st)
 {
-	return n->outer | bits(st->map, st->nmap) | bits(st->red, st->nred);
+	return n->outer | inner_map(n, st) | bits(st->red, st->nred);
 }
 
 double predict_waits(const Machine *m, double chains, double cycles, double operations)
@@ -215,7 +221,7 @@ static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 	const bool fused = isa_has(&c->in->target->isa, ISA_FMA) && adds_product(n->k, st);
 	const uint64_t axes = stage_axes(n, st);
 	const double times = times_at(c, depth_of(loops, axes)),
-		     rows = times_at(c, depth_of(loops, n->outer | bits(st->map, st->nmap)));
+		     rows = times_at(c, depth_of(loops, n->outer | inner_map(n, st)));
 	const uint32_t lanes = lanes_of(loops, axes);
 	c->busy->units +=
 		times * machine_cycles(m, fused ? MOP_fma : MOP_add, stage_acc(st), lanes);
@@ -239,7 +245,7 @@ static void count_store(Counter *c, uint32_t stage)
 {
 	const Nest *n = c->in->nest;
 	const Stage *st = &n->k->stage.data[stage];
-	const uint64_t axes = n->outer | bits(st->map, st->nmap);
+	const uint64_t axes = n->outer | inner_map(n, st);
 	const double times = times_at(c, depth_of(c->loops, axes));
 	const uint32_t lanes = lanes_of(c->loops, axes), lane_axis = c->loops->lane_axis;
 	if (lanes > 1 && axes_in_pair(n, stage, lane_axis))
@@ -251,7 +257,7 @@ static void count_store(Counter *c, uint32_t stage)
 		c->busy->stores +=
 			times * access_cycles(c, MOP_store, buf_of(n->l, st->store.buf)->dtype,
 					      n->store[stage], axes);
-	if (stage_keeps_row(st))
+	if (nest_keeps_row(n, st))
 		c->busy->stores += times * machine_cycles(&c->in->target->machine, MOP_store,
 							  st->dtype, lanes_of(c->loops, axes));
 }

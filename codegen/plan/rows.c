@@ -5,12 +5,12 @@
  *   stage0 (n0, h0, w0)  stage1 (n1, h1, w1)   becomes   stage0 (n0, m)  stage1 (n0, m) */
 #include "codegen/plan/axes.h"
 
-static bool runs_over_rows(const Stage *st)
+static bool runs_over_rows(const Nest *nest, const Stage *st)
 {
-	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && !stage_keeps_row(st);
+	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && !nest_keeps_row(nest, st);
 }
 
-static uint64_t bits(const uint32_t *axis, uint32_t n)
+static uint64_t bits(const uint8_t *axis, uint32_t n)
 {
 	uint64_t m = 0;
 	for (uint32_t i = 0; i < n; i++)
@@ -18,9 +18,10 @@ static uint64_t bits(const uint32_t *axis, uint32_t n)
 	return m;
 }
 
-static uint64_t inner_axes(const Stage *st)
+static uint64_t inner_axes(const Nest *nest, const Stage *st)
 {
-	return bits(st->map, st->nmap) | bits(st->red, st->nred);
+	const AxisList map = nest_inner(nest, st);
+	return bits(map.axis, map.n) | bits(st->red, st->nred);
 }
 
 /* Axes of rows that nothing but reductions and maps runs over. */
@@ -29,10 +30,10 @@ static uint64_t free_axes(const Nest *nest)
 	uint64_t rows = 0, other = nest->outer;
 	for (uint32_t i = 0; i < nest->k->stage.n; i++) {
 		const Stage *st = &nest->k->stage.data[i];
-		if (runs_over_rows(st))
-			rows |= inner_axes(st);
+		if (runs_over_rows(nest, st))
+			rows |= inner_axes(nest, st);
 		else
-			other |= inner_axes(st);
+			other |= inner_axes(nest, st);
 	}
 	for (uint32_t i = 1; i < nest->k->kx.n; i++)
 		for (uint32_t j = 0;
@@ -43,10 +44,10 @@ static uint64_t free_axes(const Nest *nest)
 
 /* ---- sharing ---- */
 
-static void rename_in(uint32_t *axis, uint32_t n, uint32_t from, uint32_t to)
+static void rename_in(uint8_t *axis, uint32_t n, uint32_t from, uint32_t to)
 {
 	for (uint32_t i = 0; i < n; i++)
-		axis[i] = axis[i] == from ? to : axis[i];
+		axis[i] = axis[i] == from ? (uint8_t)to : axis[i];
 }
 
 static void rename_axis(Nest *nest, Kernel *k, uint32_t from, uint32_t to)
@@ -59,12 +60,13 @@ static void rename_axis(Nest *nest, Kernel *k, uint32_t from, uint32_t to)
 	nest_rename_axis(nest, k, from, to);
 }
 
-/* The axes of a stage in the order of its dimensions. */
-static uint32_t list_axes(const Stage *st, uint32_t *axis)
+/* The inner axes of a stage in the order of its dimensions. */
+static uint32_t list_axes(const Nest *nest, const Stage *st, uint32_t *axis)
 {
-	for (uint32_t i = 0; i < st->nmap + st->nred; i++)
-		axis[i] = i < st->nmap ? st->map[i] : st->red[i - st->nmap];
-	return st->nmap + st->nred;
+	const AxisList map = nest_inner(nest, st);
+	for (uint32_t i = 0; i < map.n + st->nred; i++)
+		axis[i] = i < map.n ? map.axis[i] : st->red[i - map.n];
+	return map.n + st->nred;
 }
 
 static bool same_rows(const Nest *nest, const uint32_t *a, const uint32_t *b, uint32_t n,
@@ -81,7 +83,7 @@ static bool same_rows(const Nest *nest, const uint32_t *a, const uint32_t *b, ui
 static bool met(const Nest *nest, uint64_t a, uint64_t b)
 {
 	for (uint32_t i = 0; i < nest->k->stage.n; i++) {
-		uint64_t axes = inner_axes(&nest->k->stage.data[i]);
+		uint64_t axes = inner_axes(nest, &nest->k->stage.data[i]);
 		if ((axes & a) && (axes & b))
 			return true;
 	}
@@ -91,9 +93,11 @@ static bool met(const Nest *nest, uint64_t a, uint64_t b)
 static void share_rows(Nest *nest, Kernel *k, uint32_t from, uint32_t to)
 {
 	const Stage *x = &k->stage.data[from], *y = &k->stage.data[to];
-	uint32_t a[2 * MAX_RANK], b[2 * MAX_RANK], n = list_axes(x, a);
-	bool one_kind = !(x->nmap && x->nred) && !(y->nmap && y->nred);
-	if (!n || !one_kind || n != list_axes(y, b) || met(nest, inner_axes(x), inner_axes(y)) ||
+	uint32_t a[2 * MAX_KERNEL_AXES], b[2 * MAX_KERNEL_AXES], n = list_axes(nest, x, a);
+	bool one_kind =
+		!(nest_maps_inner(nest, x) && x->nred) && !(nest_maps_inner(nest, y) && y->nred);
+	if (!n || !one_kind || n != list_axes(nest, y, b) ||
+	    met(nest, inner_axes(nest, x), inner_axes(nest, y)) ||
 	    !same_rows(nest, a, b, n, free_axes(nest)))
 		return;
 	for (uint32_t i = 0; i < n; i++)
@@ -114,12 +118,12 @@ static bool together(const Nest *nest, uint32_t a, uint32_t b)
 	return true;
 }
 
-static uint32_t merge_in(uint32_t *axis, uint32_t n, uint32_t a, uint32_t b, uint32_t m)
+static uint8_t merge_in(uint8_t *axis, uint32_t n, uint32_t a, uint32_t b, uint32_t m)
 {
-	uint32_t left = 0;
+	uint8_t left = 0;
 	for (uint32_t i = 0; i < n; i++)
 		if (axis[i] != b)
-			axis[left++] = axis[i] == a ? m : axis[i];
+			axis[left++] = axis[i] == a ? (uint8_t)m : axis[i];
 	return left;
 }
 
@@ -147,8 +151,8 @@ void axes_join_rows(Nest *nest, Kernel *k)
 {
 	for (uint32_t j = 1; j < nest->k->stage.n; j++)
 		for (uint32_t i = 0; i < j; i++)
-			if (runs_over_rows(&nest->k->stage.data[i]) &&
-			    runs_over_rows(&nest->k->stage.data[j]))
+			if (runs_over_rows(nest, &nest->k->stage.data[i]) &&
+			    runs_over_rows(nest, &nest->k->stage.data[j]))
 				share_rows(nest, k, j, i);
 	nest_find_deps(nest);
 	while (merge_one(nest, k))

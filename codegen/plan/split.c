@@ -25,31 +25,51 @@ static const Sym *substitute(const Lowered *l, const Sym *idx, uint32_t n, Sym v
 	return out;
 }
 
-static uint32_t renumber(uint32_t *axes, uint32_t n, uint32_t split)
+static uint8_t renumber(uint8_t *axes, uint8_t n, uint32_t split)
 {
-	for (uint32_t i = n; i-- > 0;) {
+	for (uint8_t i = n; i-- > 0;) {
 		if (axes[i] > split) {
 			axes[i]++;
 		} else if (axes[i] == split) {
 			memmove(axes + i + 2, axes + i + 1, (n - i - 1) * sizeof *axes);
-			axes[i + 1] = split + 1;
+			axes[i + 1] = (uint8_t)(split + 1);
 			n++;
 		}
 	}
 	return n;
 }
 
+/* Splits the index along an outer axis at which a stage is read, before the stages' lists of axes
+ * are renumbered; the kernel has both axes. */
+static void split_read(const Lowered *l, const Kernel *k, KxData *x, uint32_t axis, Sym old, Sym by)
+{
+	const Stage *st = &k->stage.data[x->stage];
+	Sym *out = ARENA_ARRAY(l->ir->ctx->arena, Sym, x->nidx + 1);
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < x->nidx; i++) {
+		out[n++] = sym_subst(l->ir->syms, x->idx[i], &old, &by, 1);
+		if (i >= st->nmap || st->map[i] != axis)
+			continue;
+		out[n - 1] = k->axis.data[axis].var;
+		out[n++] = k->axis.data[axis + 1].var;
+	}
+	x->idx = out;
+	x->nidx = n;
+}
+
 static bool room_to_split(const Kernel *k, uint32_t axis)
 {
+	const uint32_t nouter = kernel_nouter(k);
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if (st->nmap + 1 > MAX_RANK || st->nred + 1 > MAX_RANK)
+		if (st->nmap - nouter + 1 > MAX_RANK || st->nred + 1 > MAX_RANK)
 			return false;
 		for (uint32_t j = 0; j < st->nred; j++)
 			if (st->red[j] == axis && st->kind != STAGE_REDUCE)
 				return false;
-		for (uint32_t j = 0; j < st->nmap; j++)
-			if (st->map[j] == axis && stage_keeps_row(st))
+		const AxisList map = stage_inner(st, nouter);
+		for (uint32_t j = 0; j < map.n; j++)
+			if (map.axis[j] == axis && stage_keeps_row(st, nouter))
 				return false;
 	}
 	return k->axis.n < MAX_KERNEL_AXES;
@@ -69,10 +89,13 @@ static void split(const Lowered *l, Kernel *k, uint32_t axis, Sym d)
 		k->axis.data[i] = k->axis.data[i - 1];
 	k->axis.data[axis] = hi;
 	k->axis.data[axis + 1] = lo;
-	k->nouter += axis < k->nouter;
-	for (uint32_t i = 1; i < k->kx.n; i++)
-		k->kx.data[i].idx =
-			substitute(l, k->kx.data[i].idx, k->kx.data[i].nidx, old.var, by);
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		KxData *x = &k->kx.data[i];
+		if (x->kind == KX_STAGE)
+			split_read(l, k, x, axis, old.var, by);
+		else
+			x->idx = substitute(l, x->idx, x->nidx, old.var, by);
+	}
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		k->vvar.data[i].at =
 			substitute(l, k->vvar.data[i].at, k->vvar.data[i].nat, old.var, by);

@@ -86,7 +86,7 @@ static bool is_map(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
-		if (st->kind != STAGE_MAP || !stage_stores(st) || st->nmap)
+		if (st->kind != STAGE_MAP || !stage_stores(st) || nest_maps_inner(in->nest, st))
 			return false;
 	}
 	return in->nest->k->stage.n > 0;
@@ -263,8 +263,9 @@ static bool is_running(const PlanInput *in)
 {
 	const Kernel *k = in->nest->k;
 	const Stage *st = &k->stage.data[0];
-	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 && !st->nmap &&
-	       !k->vvar.n && st->dtype != DT_bool && reduce_op(stage_combine(st)) != SC_const &&
+	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 &&
+	       !nest_maps_inner(in->nest, st) && !k->vvar.n && st->dtype != DT_bool &&
+	       reduce_op(stage_combine(st)) != SC_const &&
 	       nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
 	       target_width(in->target) > 1 && !in->target->isa.of_block;
 }

@@ -140,7 +140,7 @@ static void put_kx(DistinctKernels *d, const KxData *x)
 	put(d, x->other.i);
 }
 
-static void put_axes(DistinctKernels *d, const uint32_t *axis, uint32_t n)
+static void put_axes(DistinctKernels *d, const uint8_t *axis, uint32_t n)
 {
 	put(d, n);
 	for (uint32_t k = 0; k < n; k++)
@@ -205,7 +205,6 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 	d->word.n = d->buf.n = d->nsym = 0;
 	d->now++;
 	put(d, k->axis.n);
-	put(d, k->nouter);
 	put(d, k->vvar.n);
 	put(d, k->kx.n);
 	put(d, k->anchor);

@@ -195,9 +195,49 @@ void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bo
 			step_buffers(&inner[k]->step.data[i], scratch, visit, data);
 }
 
+/* ---- axes ---- */
+
+uint64_t kernel_aligned_axes(const Kernel *k, uint32_t stage)
+{
+	const Stage *st = &k->stage.data[stage];
+	uint64_t axes = 0;
+	for (uint32_t i = 0; i < st->nmap; i++)
+		axes |= UINT64_C(1) << st->map[i];
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		for (uint32_t j = 0; x->kind == KX_STAGE && x->stage == stage && j < st->nmap; j++)
+			if (x->idx[j].i != k->axis.data[st->map[j]].var.i)
+				axes &= ~(UINT64_C(1) << st->map[j]);
+	}
+	return axes;
+}
+
+/* Returns how many of the first n axes the list begins with, in order. */
+static uint32_t first_axes(const Stage *st, uint32_t n)
+{
+	uint32_t same = 0;
+	while (same < n && same < st->nmap && st->map[same] == same)
+		same++;
+	return same;
+}
+
+uint32_t kernel_nouter(const Kernel *k)
+{
+	uint32_t n = k->stage.n ? k->axis.n : 0;
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		n = first_axes(&k->stage.data[i], n);
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *x = &k->kx.data[i];
+		for (uint32_t j = 0; x->kind == KX_STAGE && j < n; j++)
+			if (x->idx[j].i != k->axis.data[j].var.i)
+				n = j;
+	}
+	return n;
+}
+
 /* ---- what is empty ---- */
 
-static bool has_none(const Lowered *l, const Kernel *k, const uint32_t *axis, uint32_t n)
+static bool has_none(const Lowered *l, const Kernel *k, const uint8_t *axis, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (axis[i] < k->axis.n && sym_is(l->ir->syms, k->axis.data[axis[i]].extent, 0))
@@ -207,9 +247,6 @@ static bool has_none(const Lowered *l, const Kernel *k, const uint32_t *axis, ui
 
 bool kernel_stores_nothing(const Lowered *l, const Kernel *k)
 {
-	for (uint32_t a = 0; a < k->nouter; a++)
-		if (sym_is(l->ir->syms, k->axis.data[a].extent, 0))
-			return true;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		bool stores = stage_stores(st) || st->kind == STAGE_CHECK;

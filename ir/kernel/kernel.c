@@ -158,6 +158,13 @@ Kernel *kernel_copy(Arena *arena, const Kernel *k)
 
 /* ---- stages ---- */
 
+void stage_map_first(Stage *st, uint32_t n)
+{
+	st->nmap = (uint8_t)n;
+	for (uint32_t i = 0; i < n; i++)
+		st->map[i] = (uint8_t)i;
+}
+
 ReduceKind stage_combine(const Stage *st)
 {
 	return st->kind == STAGE_RUNNING   ? st->running.combine

@@ -1,11 +1,11 @@
 /* Kernels: lowering makes them of a graph, schedules make loop IR of them.
  *
- * A Kernel has axes, which are variables of the symbol table. The outer axes are parallel: all
- * their points are independent. At each outer point, stages run in order. A stage has inner axes of
- * its own (mapped or reduced), a scalar body over loads, and a place for its result. Softmax, norms
- * and attention are several stages. A stage that reduces products of two loads is an anchor
- * (contraction, convolution). Loads and stores use logical indices, one Sym per dimension of the
- * buffer; schedules compose them with the buffer's layout. */
+ * A Kernel has axes, which are variables of the symbol table, and stages. A stage maps axes,
+ * reduces others, has a scalar body over loads and results of earlier stages, and perhaps a store.
+ * Axes that all stages map are outer axes: their points are independent, and at each the stages run
+ * in order. Softmax, norms and attention are several stages. A stage that reduces products of two
+ * loads is an anchor (contraction, convolution). Loads and stores use logical indices, one Sym per
+ * dimension of the buffer; schedules compose them with the buffer's layout. */
 #ifndef WEFT_IR_KERNEL_H
 #define WEFT_IR_KERNEL_H
 
@@ -66,10 +66,10 @@ typedef enum {
 	KX_INDEX,   /* idx[0] as an i64 */
 	KX_INRANGE, /* a bool: idx[1] <= idx[0] < idx[2] */
 	KX_LOAD,    /* buf[idx...]. If the guard is false, nothing is read and the value is
-	               `other` */
-	KX_STAGE,   /* the result of an earlier stage; idx: its inner map axes at this point */
+		       `other` */
+	KX_STAGE,   /* the result of an earlier stage; idx: an index along each axis that it maps */
 	KX_OP       /* the scalar operator `op`, OP_convert or OP_bitcast of in[], which have
-	               compute dtypes that the operator takes; the result has `dtype` */
+		       compute dtypes that the operator takes; the result has `dtype` */
 } KxKind;
 
 typedef struct {
@@ -108,6 +108,8 @@ typedef struct {
 } ValueVar;
 
 /* ---- stages ---- */
+
+enum { MAX_KERNEL_AXES = 24 }; /* the most axes of a kernel, from lowering to schedules */
 
 typedef enum {
 	STAGE_MAP,       /* one value for each point of its inner axes */
@@ -185,10 +187,10 @@ typedef struct {
  * many maps of one expression, which is evaluated once. */
 typedef struct {
 	StageKind kind;
-	uint32_t nmap;    /* the inner axes that the stage maps (indices in Kernel.axis) */
-	uint32_t map[MAX_RANK];
-	uint32_t nred;    /* the inner axes that the stage reduces, runs or sorts along */
-	uint32_t red[MAX_RANK];
+	uint8_t nmap, nred;
+	uint8_t map[MAX_KERNEL_AXES]; /* all axes of whose points the result is a function, by
+					 number in Kernel.axis; the outer ones first */
+	uint8_t red[MAX_RANK];        /* the axes that the stage reduces, runs or sorts along */
 	Kx value;
 	Kx where;         /* SCATTER: the condition of the store, or none */
 	DType dtype;      /* the storage dtype of the result */
@@ -209,16 +211,28 @@ static inline bool stage_stores(const Stage *st)
 {
 	return st->store.buf.i != 0;
 }
-/* Whether later stages read the result at each point of inner axes, as a row: a map without a store
- * that has inner axes. A plan says where rows live. */
-static inline bool stage_keeps_row(const Stage *st)
+/* Makes the stage map the first n axes of its kernel, and no others. */
+void stage_map_first(Stage *, uint32_t n);
+
+typedef struct {
+	const uint8_t *axis; /* by number in Kernel.axis */
+	uint32_t n;
+} AxisList;
+/* Returns the inner axes that a stage maps. nouter: kernel_nouter of its kernel. */
+static inline AxisList stage_inner(const Stage *st, uint32_t nouter)
 {
-	return st->kind == STAGE_MAP && !stage_stores(st) && st->nmap;
+	return (AxisList){st->map + nouter, st->nmap - nouter};
 }
-/* Whether the result is one value at each outer point, for later stages. */
-static inline bool stage_keeps_value(const Stage *st)
+/* Whether later stages read the result at each point of inner axes, as a row: a map without a store
+ * that has inner axes. A plan says where rows live. nouter: as above. */
+static inline bool stage_keeps_row(const Stage *st, uint32_t nouter)
 {
-	return !stage_stores(st) && !stage_keeps_row(st);
+	return st->kind == STAGE_MAP && !stage_stores(st) && st->nmap > nouter;
+}
+/* Whether the result is no row (stage_keeps_row), and only other stages read it. */
+static inline bool stage_keeps_value(const Stage *st, uint32_t nouter)
+{
+	return !stage_stores(st) && !stage_keeps_row(st, nouter);
 }
 /* Returns how a REDUCE, ARGREDUCE, RUNNING or SCATTER combines values. */
 ReduceKind stage_combine(const Stage *);
@@ -233,8 +247,6 @@ typedef struct {
 	Sym var;    /* SYMVAR_AXIS */
 	Sym extent;
 } Axis;
-
-enum { MAX_KERNEL_AXES = 24 }; /* the most axes of a kernel, from lowering to schedules */
 
 /* The lines of the model's source in a kernel. Lowering finds them (lower/source.c); calls and
  * tables of artifacts have them. */
@@ -252,8 +264,7 @@ typedef struct Kernel {
 	                       it; NULL: it only copies */
 	SourceLines lines;
 	ARRAY(KxData) kx;      /* [0] unused */
-	ARRAY(Axis) axis;      /* outer axes first */
-	uint32_t nouter;
+	ARRAY(Axis) axis;      /* outer axes first (kernel_nouter) */
 	ARRAY(ValueVar) vvar;
 	ARRAY(Stage) stage;
 	uint32_t anchor;       /* index + 1 of the contraction's stage; 0: none */
@@ -468,6 +479,14 @@ Kx kx_inrange(Kernel *, Arena *, Sym e, Sym lo, Sym hi);
 Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType compute, uint32_t nidx, const Sym *idx);
 
 /* ---- questions about kernels and steps ---- */
+
+/* Returns the axes of the stage at which every expression reads its result at the axis' own
+ * variable, as bits: readers need the result only at their own point of these axes. */
+uint64_t kernel_aligned_axes(const Kernel *, uint32_t stage);
+/* Returns the number of outer axes: those that all stages map, and at which all are read at their
+ * own point (kernel_aligned_axes). They are the first axes of the kernel, and the first of each
+ * stage's map, in order. */
+uint32_t kernel_nouter(const Kernel *);
 
 /* Sets mark[x.i] for every expression x that is the value or the guard of one of the stages first
  * .. end - 1, or the value of any value variable, or an operand, guard or `other` of such an

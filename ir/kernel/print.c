@@ -9,6 +9,7 @@ typedef struct {
 	const Lowered *l;
 	const Kernel *k;
 	Text *t;
+	uint32_t nouter; /* kernel_nouter */
 	uint32_t *name; /* number of a shared expression, 0 not printed yet */
 	uint32_t *uses;
 	uint32_t nname;
@@ -145,7 +146,7 @@ static void print_kx_data(Printer *p, const KxData *d)
 		break;
 	case KX_STAGE:
 		text_printf(p->t, "stage%u", d->stage);
-		print_indices(p, d->idx, d->nidx);
+		print_indices(p, d->idx + p->nouter, d->nidx - p->nouter);
 		break;
 	case KX_OP:
 		text_printf(p->t, "%s:%s", op_name(d->op),
@@ -204,7 +205,7 @@ static void print_shared(Printer *p, Kx x)
 
 /* ---- stages and kernels ---- */
 
-static void print_axes(Printer *p, const uint32_t *axis, uint32_t n)
+static void print_axes(Printer *p, const uint8_t *axis, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		if (axis[k] >= p->k->axis.n) {
@@ -253,7 +254,7 @@ static void print_stage(Printer *p, uint32_t n)
 	count_uses(p, s->where);
 	print_shared(p, s->where);
 	text_printf(p->t, "  stage%u %s (", n, stage_kind[s->kind]);
-	print_axes(p, s->map, s->nmap);
+	print_axes(p, s->map + p->nouter, s->nmap - p->nouter);
 	if (s->nred) {
 		text_add(p->t, "; ");
 		print_axes(p, s->red, s->nred);
@@ -261,9 +262,9 @@ static void print_stage(Printer *p, uint32_t n)
 	text_printf(p->t, ") %s", dtype_name(s->dtype));
 	print_flags(p, s);
 	text_printf(p->t, " -> %s",
-		    stage_stores(s)      ? "global"
-		    : stage_keeps_row(s) ? "local"
-					 : "register");
+		    stage_stores(s)                 ? "global"
+		    : stage_keeps_row(s, p->nouter) ? "local"
+						    : "register");
 	if (stage_stores(s)) {
 		text_char(p->t, ' ');
 		print_buf_name(p->l, p->t, s->store.buf);
@@ -324,12 +325,11 @@ void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 		add_alias(&p, k->axis.data[i].var, k->axis.data[i].extent);
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		add_alias(&p, k->vvar.data[i].var, k->vvar.data[i].extent);
-	uint32_t outer[64];
-	uint32_t nouter = k->nouter < 64 ? k->nouter : 64;
-	for (uint32_t i = 0; i < nouter; i++)
-		outer[i] = i;
+	Stage outer = {0};
+	p.nouter = kernel_nouter(k);
+	stage_map_first(&outer, p.nouter);
 	text_printf(t, "kernel %s (", k->name);
-	print_axes(&p, outer, nouter);
+	print_axes(&p, outer.map, outer.nmap);
 	text_char(t, ')');
 	if (k->anchor)
 		text_printf(t, " anchor stage%u", k->anchor - 1);

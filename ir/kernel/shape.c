@@ -41,8 +41,9 @@ static const char *why_no_product(const Kernel *k)
 	if ((stage_acc(st) != DT_f32 && stage_acc(st) != DT_f64 && stage_acc(st) != DT_i32) ||
 	    value->kind != KX_OP || value->op != OP_mul)
 		return "its products are not of f32, f64 or i32";
+	const uint32_t nouter = kernel_nouter(k);
 	for (uint32_t i = 1; i < k->stage.n; i++)
-		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap ||
+		if (k->stage.data[i].kind != STAGE_MAP || k->stage.data[i].nmap > nouter ||
 		    !stage_stores(&k->stage.data[i]))
 			return "more than stores at each point follows the sum";
 	for (uint32_t i = 0; i < 2; i++) {
@@ -57,7 +58,7 @@ static const char *why_no_product(const Kernel *k)
 /* A dimension that is read at a sum of outer and inner axes. */
 static bool has_window(const SymTab *syms, const Kernel *k)
 {
-	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	uint64_t outer = (UINT64_C(1) << kernel_nouter(k)) - 1;
 	for (uint32_t i = 1; i < k->kx.n; i++) {
 		const KxData *x = &k->kx.data[i];
 		for (uint32_t d = 0; x->kind == KX_LOAD && d < x->nidx; d++) {
@@ -93,7 +94,7 @@ KernelShape kernel_shape(const SymTab *syms, const Kernel *k)
 		return s;
 	}
 	const Stage *st = &k->stage.data[0];
-	uint64_t outer = (UINT64_C(1) << k->nouter) - 1;
+	uint64_t outer = (UINT64_C(1) << kernel_nouter(k)) - 1;
 	s.kind = SHAPE_CONTRACTION;
 	s.dtype = stage_acc(st);
 	s.a = loaded(k, k->kx.data[st->value.i].in[0], stage_acc(st));

@@ -146,7 +146,8 @@ static void check_stage_ref(Verify *v, const KxData *d)
 	const Stage *s = &v->k->stage.data[d->stage];
 	bool keeps = s->kind == STAGE_RUNNING || s->kind == STAGE_SORT || s->kind == STAGE_FFT ||
 		     s->kind == STAGE_FACTOR;
-	if (d->nidx != s->nmap + (keeps ? s->nred : 0) && d->nidx != s->nmap)
+	const uint32_t n = s->nmap, all = n + (keeps ? s->nred : 0u);
+	if (d->nidx != n && d->nidx != all)
 		fail(v, "number of indices differs from the stage's axes", "");
 	if (d->dtype != dtype_compute(s->dtype))
 		fail(v, "stage and reader differ in dtype", "");
@@ -197,7 +198,7 @@ static void check_kx(Verify *v, Kx x)
 
 /* ---- stages ---- */
 
-static void push_axes(Verify *v, const uint32_t *axis, uint32_t n)
+static void push_axes(Verify *v, const uint8_t *axis, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		if (axis[k] >= v->k->axis.n) {
@@ -270,7 +271,7 @@ static void check_written_once(Verify *v, const Stage *s)
 static void check_positions(Verify *v)
 {
 	v->scope.n = 0;
-	for (uint32_t k = 0; k < v->k->axis.n; k++)
+	for (uint8_t k = 0; k < v->k->axis.n; k++)
 		push_axes(v, &k, 1);
 	push_value_vars(v);
 	for (uint32_t k = 0; k < v->k->vvar.n; k++)
@@ -278,16 +279,28 @@ static void check_positions(Verify *v)
 			check_sym(v, v->k->vvar.data[k].at[i]);
 }
 
+/* Each axis is mapped or reduced once. */
+static void check_axes_differ(Verify *v, const Stage *s)
+{
+	uint64_t seen = 0;
+	for (uint32_t k = 0; k < (uint32_t)s->nmap + s->nred; k++) {
+		const uint64_t axis = UINT64_C(1)
+				      << (k < s->nmap ? s->map[k] : s->red[k - s->nmap]);
+		if (seen & axis)
+			fail(v, "an axis is mapped or reduced twice", "");
+		seen |= axis;
+	}
+}
+
 static void check_stage(Verify *v, const Stage *s)
 {
 	v->scope.n = 0;
 	v->empty = v->stores_nothing;
 	v->nscope++;
-	for (uint32_t k = 0; k < v->k->nouter; k++)
-		push_axes(v, &k, 1);
 	push_axes(v, s->map, s->nmap);
 	push_axes(v, s->red, s->nred);
 	push_value_vars(v);
+	check_axes_differ(v, s);
 	if (s->value.i || (s->kind != STAGE_SORT && s->kind != STAGE_FACTOR))
 		check_kx(v, s->value);
 	if (s->where.i)
@@ -313,8 +326,8 @@ static void check_kernel(Verify *v, const Kernel *k)
 {
 	v->k = k;
 	v->seen = ARENA_ARRAY(v->arena, uint32_t, k->kx.n + 1);
-	if (k->nouter > k->axis.n)
-		fail(v, "more outer axes than axes", "");
+	if (k->axis.n > MAX_KERNEL_AXES)
+		fail(v, "too many axes", "");
 	if (k->anchor > k->stage.n)
 		fail(v, "anchor does not exist", "");
 	v->stores_nothing = v->ok && kernel_stores_nothing(v->l, k);

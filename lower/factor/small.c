@@ -61,7 +61,7 @@ static bool takes(const Factor *f)
 static Stage stage_of(Small *v, const NodePlace *to, uint32_t n)
 {
 	Stage st = trace_global_stage(&v->t, STAGE_FACTOR, to, v->at, v->f->lead + n);
-	st.nred = n < v->axes.nred ? n : v->axes.nred;
+	st.nred = n < v->axes.nred ? (uint8_t)n : v->axes.nred;
 	for (uint32_t k = 0; k < st.nred; k++)
 		st.red[k] = v->axes.red[k];
 	return st;

@@ -20,7 +20,7 @@ def how(struct, type_, name, array):
         return "INSIDE"
     if type_.startswith("ARRAY"):
         return "LIST"
-    if type_ == "uint32_t" and (name == "rank" or re.fullmatch(r"n[a-z]*", name)):
+    if type_ in ("uint8_t", "uint32_t") and (name == "rank" or re.fullmatch(r"n[a-z]*", name)):
         return "COUNT"
     if type_ in VALUES:
         return "VALUE"

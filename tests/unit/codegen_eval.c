@@ -107,7 +107,8 @@ static Kx random_float(Test *t)
 	Kx in[3] = {PICK(t, floats), PICK(t, floats), PICK(t, floats)};
 	switch (below(t, 8)) {
 	case 0:
-		return kx_stage(t->k, t->a, below(t, NSTAGE), DT_f32, 0, NULL);
+		return kx_stage(t->k, t->a, below(t, NSTAGE), DT_f32, NOUTER,
+				(Sym[]){axis_var(t, 0), axis_var(t, 1)});
 	case 1:
 		return kx_op(t->k, t->a, op_find("convert"), DT_f32, &PICK(t, ints), 1);
 	case 2:
@@ -175,7 +176,6 @@ static void random_kernel(Test *t)
 	t->turned = lowered_buf(t->l, BUF_INPUT, 2, DT_f32, 2, dim, "turned");
 	t->k = ARENA_NEW(t->a, Kernel);
 	t->k->name = "k";
-	t->k->nouter = NOUTER;
 	for (uint32_t i = 0; i < NAXIS; i++) {
 		t->extent[i] = 2 + below(t, 6);
 		Sym extent = sym_int(y, t->extent[i]);
@@ -190,6 +190,7 @@ static void random_kernel(Test *t)
 	while (t->k->kx.n < NKX)
 		grow(t);
 	Stage st = {.kind = STAGE_MAP, .dtype = DT_f32, .value = t->floats.data[0]};
+	stage_map_first(&st, NOUTER);
 	for (uint32_t i = 0; i < NSTAGE; i++)
 		array_push(t->a, &t->k->stage, st);
 	st.store.buf = lowered_buf(t->l, BUF_OUTPUT, 0, DT_f32, NOUTER,

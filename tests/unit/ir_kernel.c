@@ -43,10 +43,10 @@ static int setup(void **state)
 	it.k->name = "norm";
 	array_push(arena, &it.k->axis, (Axis){it.i, eight});
 	array_push(arena, &it.k->axis, (Axis){it.r, n});
-	it.k->nouter = 1;
 	Kx x = kx_load(it.k, arena, it.x, DT_f32, 2, (Sym[]){it.i, it.r}, (Kx){0}, (Kx){0});
 	Stage s = {
 		.kind = STAGE_REDUCE, .nred = 1, .red = {1}, .dtype = DT_f32, .reduce.acc = DT_f32};
+	stage_map_first(&s, 1);
 	s.value = kx_op(it.k, arena, op_find("mul"), DT_f32, (Kx[]){x, x}, 2);
 	s.store.buf = it.y;
 	s.store.idx = arena_dup(arena, &it.i, sizeof it.i);
@@ -180,6 +180,7 @@ static void replace(Sym at)
 	Kx x = kx_load(it.k, it.ctx->arena, m, DT_f32, 1, arena_dup(it.ctx->arena, &at, sizeof at),
 		       (Kx){0}, (Kx){0});
 	*s = (Stage){.kind = STAGE_MAP, .dtype = DT_f32, .store = {.buf = m, .idx = s->store.idx}};
+	stage_map_first(s, 1);
 	s->value = kx_op(it.k, it.ctx->arena, op_find("add"), DT_f32, (Kx[]){x, x}, 2);
 }
 
@@ -190,6 +191,43 @@ static void test_replaces_state(void **state)
 	assert_true(lowered_verify(it.l));
 	it.k->anchor = 1; /* some rows may be stored twice */
 	expect_error("reads state elsewhere than it replaces it: m");
+}
+
+/* A second stage that maps both axes of the kernel and reads the first one at row `at`. */
+static void read_first_at(Sym at)
+{
+	Stage s = {.kind = STAGE_MAP, .dtype = DT_f32};
+	stage_map_first(&s, 2);
+	s.value = kx_stage(it.k, it.ctx->arena, 0, DT_f32, 1, &at);
+	array_push(it.ctx->arena, &it.k->stage, s);
+}
+
+static void test_outer_axes(void **state)
+{
+	(void)state;
+	assert_int_equal(kernel_nouter(it.k), 1);
+	assert_int_equal(kernel_aligned_axes(it.k, 0), 1);
+	read_first_at(it.i);
+	assert_int_equal(kernel_nouter(it.k), 1);
+	assert_int_equal(kernel_aligned_axes(it.k, 0), 1);
+	assert_int_equal(kernel_aligned_axes(it.k, 1), 3);
+	assert_true(stage_keeps_row(&it.k->stage.data[1], 1));
+}
+
+/* Row i + 1 is another point of the first stage: no axis is an outer one. */
+static void test_axes_read_elsewhere(void **state)
+{
+	(void)state;
+	read_first_at(sym_addi(it.st, it.i, 1));
+	assert_int_equal(kernel_aligned_axes(it.k, 0), 0);
+	assert_int_equal(kernel_nouter(it.k), 0);
+}
+
+static void test_verify_axes(void **state)
+{
+	(void)state;
+	it.k->stage.data[0].red[0] = 0;
+	expect_error("an axis is mapped or reduced twice");
 }
 
 static void test_reads_state_elsewhere(void **state)
@@ -221,6 +259,9 @@ int main(void)
 		T(test_verify_order),
 		T(test_verify_dtype),
 		T(test_verify_readonly),
+		T(test_outer_axes),
+		T(test_axes_read_elsewhere),
+		T(test_verify_axes),
 		T(test_replaces_state),
 		T(test_reads_state_elsewhere),
 		T(test_two_buffers_of_state),

@@ -112,7 +112,8 @@ double gpu_inside(const PlanInput *in, const Stage *st)
 	double n = 1;
 	for (uint32_t i = 0; i < st->nred; i++)
 		n *= (double)plan_extent(in, st->red[i]);
-	for (uint32_t i = 0; i < st->nmap; i++)
-		n *= (double)plan_extent(in, st->map[i]);
+	const AxisList map = nest_inner(in->nest, st);
+	for (uint32_t i = 0; i < map.n; i++)
+		n *= (double)plan_extent(in, map.axis[i]);
 	return n;
 }

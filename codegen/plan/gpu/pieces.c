@@ -5,8 +5,9 @@
 #include <math.h>
 
 /* All stages store one value, so their order does not matter where two store the same element. */
-static Refusal no_pieces(const Kernel *k)
+static Refusal no_pieces(const Nest *n)
 {
+	const Kernel *k = n->k;
 	bool own = false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
@@ -14,7 +15,7 @@ static Refusal no_pieces(const Kernel *k)
 			return refuse("a step does more than store its elements");
 		if (st->value.i != k->stage.data[0].value.i)
 			return refuse("its steps store different values");
-		own = own || st->nmap;
+		own = own || nest_maps_inner(n, st);
 	}
 	return !own        ? refuse("no step has axes of its own")
 	       : k->vvar.n ? refuse("where it stores depends on data")
@@ -32,13 +33,14 @@ static double stride(const Nest *n, uint32_t stage, uint32_t axis)
 static GpuAxes own_axes(const Nest *n, uint32_t stage)
 {
 	const Stage *st = &n->k->stage.data[stage];
-	GpuAxes x = {.n = st->nmap};
-	for (uint32_t i = 0; i < st->nmap; i++) {
+	const AxisList map = nest_inner(n, st);
+	GpuAxes x = {.n = map.n};
+	for (uint32_t i = 0; i < map.n; i++) {
 		uint32_t at = i;
-		for (; at > 0 && stride(n, stage, x.axis[at - 1]) < stride(n, stage, st->map[i]);
+		for (; at > 0 && stride(n, stage, x.axis[at - 1]) < stride(n, stage, map.axis[i]);
 		     at--)
 			x.axis[at] = x.axis[at - 1];
-		x.axis[at] = st->map[i];
+		x.axis[at] = map.axis[i];
 	}
 	return x;
 }
@@ -76,7 +78,7 @@ static GpuTime predict(const PlanInput *in, const GpuPiecesPlan *p)
 
 Refusal plan_gpu_pieces(const PlanInput *in, Plan *plan)
 {
-	const Refusal no = no_pieces(in->nest->k);
+	const Refusal no = no_pieces(in->nest);
 	if (no.why)
 		return no;
 	Nest *nest = nest_copy(in->nest, in->nest->k);

@@ -6,11 +6,13 @@
 
 enum { MOST_POINTS = 16, MOST_CODE = 400, SHORT_AXIS = 8 };
 
-static Refusal no_points(const Kernel *k)
+static Refusal no_points(const Nest *n)
 {
+	const Kernel *k = n->k;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
-		if ((st->kind != STAGE_MAP && st->kind != STAGE_CHECK) || st->nmap || st->nred)
+		if ((st->kind != STAGE_MAP && st->kind != STAGE_CHECK) || nest_maps_inner(n, st) ||
+		    st->nred)
 			return refuse("a step has axes of its own");
 	}
 	return taken();
@@ -261,7 +263,7 @@ static const char *why(const GpuPointsPlan *p)
 
 Refusal plan_gpu_points(const PlanInput *in, Plan *plan)
 {
-	const Refusal no = no_points(in->nest->k);
+	const Refusal no = no_points(in->nest);
 	if (no.why)
 		return no;
 	Nest *nest = nest_copy(in->nest, in->nest->k);

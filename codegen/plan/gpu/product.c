@@ -148,7 +148,8 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 	const uint32_t last = n->k->stage.n - 1;
 	const Stage *st = &n->k->stage.data[last];
 	if (last > 1 || !stage_stores(st) ||
-	    (last && (st->kind != STAGE_MAP || st->nmap || stage_stores(&n->k->stage.data[0]))))
+	    (last && (st->kind != STAGE_MAP || nest_maps_inner(n, st) ||
+		      stage_stores(&n->k->stage.data[0]))))
 		return "it has several results";
 	*out = st->store.buf;
 	*store = n->store[last];

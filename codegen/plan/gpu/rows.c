@@ -8,19 +8,20 @@ enum { MOST_CODE = 600, LEAST_PART = 1024, AHEAD = 4, MOST_BLOCK = 1024 };
 
 /* ---- the form ---- */
 
-static bool is_inner(const Stage *st, uint32_t axis)
+static bool is_inner(const Nest *n, const Stage *st, uint32_t axis)
 {
 	bool found = false;
 	for (uint32_t i = 0; i < st->nred; i++)
 		found = found || st->red[i] == axis;
-	for (uint32_t i = 0; i < st->nmap; i++)
-		found = found || st->map[i] == axis;
+	const AxisList map = nest_inner(n, st);
+	for (uint32_t i = 0; i < map.n; i++)
+		found = found || map.axis[i] == axis;
 	return found;
 }
 
-static bool has_inner(const Stage *st)
+static bool has_inner(const Nest *n, const Stage *st)
 {
-	return st->nred || st->nmap;
+	return st->nred || nest_maps_inner(n, st);
 }
 
 static bool is_reduction(const Stage *st)
@@ -28,14 +29,15 @@ static bool is_reduction(const Stage *st)
 	return st->kind == STAGE_REDUCE || st->kind == STAGE_ARGREDUCE;
 }
 
-static Refusal no_rows(const Kernel *k)
+static Refusal no_rows(const Nest *n)
 {
+	const Kernel *k = n->k;
 	bool any = false;
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		if (!is_reduction(st) && st->kind != STAGE_MAP && st->kind != STAGE_CHECK)
 			return refuse("a step goes along its row in order");
-		if (is_reduction(st) && (st->nmap || !stage_keeps_value(st)))
+		if (is_reduction(st) && (nest_maps_inner(n, st) || !nest_keeps_value(n, st)))
 			return refuse("a reduction has several results at a point");
 		any = any || is_reduction(st);
 	}
@@ -47,10 +49,10 @@ static bool reads_own_elements(const Nest *n)
 {
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
 		const KxData *x = &n->k->kx.data[i];
-		if (x->kind != KX_STAGE || !stage_keeps_row(&n->k->stage.data[x->stage]))
+		if (x->kind != KX_STAGE || !nest_keeps_row(n, &n->k->stage.data[x->stage]))
 			continue;
 		const Stage *st = &n->k->stage.data[x->stage];
-		for (uint32_t j = 0; j < st->nmap; j++)
+		for (uint32_t j = n->nouter; j < st->nmap; j++)
 			if (x->idx[j].i != n->var[st->map[j]].i)
 				return false;
 	}
@@ -61,7 +63,7 @@ static bool reads_own_elements(const Nest *n)
 static bool is_shared(const Nest *n, uint32_t axis)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		if (has_inner(&n->k->stage.data[i]) && !is_inner(&n->k->stage.data[i], axis))
+		if (has_inner(n, &n->k->stage.data[i]) && !is_inner(n, &n->k->stage.data[i], axis))
 			return false;
 	return nest_has_axis(n, axis) && !nest_is_outer(n, axis);
 }
@@ -72,9 +74,10 @@ uint32_t gpu_rows_axes(const GpuRowsPlan *p, const Stage *st, uint32_t *axis)
 	for (uint32_t i = 0; i < st->nred; i++)
 		if (st->red[i] != p->along)
 			axis[n++] = st->red[i];
-	for (uint32_t i = 0; i < st->nmap; i++)
-		if (st->map[i] != p->along)
-			axis[n++] = st->map[i];
+	const AxisList map = nest_inner(p->nest, st);
+	for (uint32_t i = 0; i < map.n; i++)
+		if (map.axis[i] != p->along)
+			axis[n++] = map.axis[i];
 	axis[n++] = p->along;
 	return n;
 }
@@ -128,15 +131,15 @@ static GpuTime predict(const PlanInput *in, const GpuRowsPlan *p)
 		     .shared = (double)p->row_bytes};
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		const double around = has_inner(st) ? gpu_inside(in, st) / fmax(1, along) : 1;
-		const double rounds = has_inner(st) ? around * each : 1;
+		const double around = has_inner(n, st) ? gpu_inside(in, st) / fmax(1, along) : 1;
+		const double rounds = has_inner(n, st) ? around * each : 1;
 		w.operations += w.blocks * w.threads *
 				(rounds * (st->value.i ? gpu_operations(n, st->value) : 1) +
 				 (is_reduction(st) ? 4 * log2(p->team) : 0));
 		if (is_reduction(st))
 			/* a barrier; exchanges */
 			w.rounds += p->columns || p->team > WARP ? 0.2 : 0.1;
-		w.rounds += has_inner(st) ? rounds / AHEAD / (p->kept.n && i ? 4 : 1) : 0;
+		w.rounds += has_inner(n, st) ? rounds / AHEAD / (p->kept.n && i ? 4 : 1) : 0;
 		w.bytes += n->store[i].i ? bytes_of_store(in, p, i, points) : 0;
 	}
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
@@ -165,7 +168,7 @@ static double code_of(const Nest *n)
 static bool is_single(const Nest *n)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		if (n->k->stage.data[i].nred + n->k->stage.data[i].nmap > 1)
+		if (n->k->stage.data[i].nred + nest_inner(n, &n->k->stage.data[i]).n > 1)
 			return false;
 	return true;
 }
@@ -187,9 +190,9 @@ static void choose_shared(const PlanInput *in, GpuRowsPlan *p)
 		return;
 	for (uint32_t i = 0; i < n->k->stage.n; i++) {
 		const Stage *st = &n->k->stage.data[i];
-		if (!stage_keeps_row(st))
+		if (!nest_keeps_row(n, st))
 			continue;
-		if (st->nmap > 1 || sum_most(n->syms, n->extent[p->along]) == INT64_MAX)
+		if (nest_inner(n, st).n > 1 || sum_most(n->syms, n->extent[p->along]) == INT64_MAX)
 			return;
 		bytes += ((uint64_t)sum_most(n->syms, n->extent[p->along]) * dtype_size(st->dtype) +
 			  SHARED_ALIGN) /
@@ -262,7 +265,7 @@ static SumPlan plan_sums(const GpuRowsPlan *p, const Stage *st)
 static bool stores_wide(const Nest *n, uint32_t along, uint32_t wide)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
-		if (n->store[i].i && has_inner(&n->k->stage.data[i]) &&
+		if (n->store[i].i && has_inner(n, &n->k->stage.data[i]) &&
 		    !gpu_is_aligned(n, n->store[i], along, wide))
 			return false;
 	return true;
@@ -374,7 +377,7 @@ static const char *why(const GpuRowsPlan *p)
 
 Refusal plan_gpu_rows(const PlanInput *in, Plan *plan)
 {
-	const Refusal no = no_rows(in->nest->k);
+	const Refusal no = no_rows(in->nest);
 	if (no.why)
 		return no;
 	if (nest_is_empty(in->nest))

@@ -6,6 +6,7 @@
  * Other buffers without votes take the order of the largest buffer that is read or written with the
  * same index in one kernel. Conversions then happen inside the kernels at the borders, as loads
  * through another order. */
+#include "ir/kernel/contraction.h"
 #include "ir/kernel/build.h"
 #include "lower/priv.h"
 
@@ -129,15 +130,18 @@ static bool in_order(const Buffer *b)
 static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
 {
 	SymTab *t = w->l->ir->syms;
-	const Stage *st = &k->stage.data[k->stage.n - 1];
-	const Buffer *to = buf_of(w->l, st->store.buf);
-	const Stage *anchor = &k->stage.data[k->anchor - 1];
-	double taps = 1;
-	if (!r->channels || !stage_stores(st) || free_to_choose(w, st->store.buf) ||
-	    !in_order(to) || !a->nidx || !to->rank)
+	const uint32_t last = kernel_last_store(k);
+	if (last == k->stage.n)
 		return false;
-	for (uint32_t i = 0; i < anchor->nred; i++)
-		taps *= (double)sym_hint(t, k->axis.data[anchor->red[i]].extent);
+	const Stage *st = &k->stage.data[last];
+	const Buffer *to = buf_of(w->l, st->store.buf);
+	const Stage *sum = &k->stage.data[kernel_first_contraction(k)];
+	double taps = 1;
+	if (!r->channels || free_to_choose(w, st->store.buf) || !in_order(to) || !a->nidx ||
+	    !to->rank)
+		return false;
+	for (uint32_t i = 0; i < sum->nred; i++)
+		taps *= (double)sym_hint(t, k->axis.data[sum->red[i]].extent);
 	for (uint32_t i = 0, n = kernel_nouter(k); i < n; i++) {
 		Sym coef, rest, var = k->axis.data[i].var;
 		if (r->only_a >> i & 1 && sym_uses(t, st->store.idx[to->rank - 1], var) &&
@@ -210,13 +214,13 @@ static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Role
 
 static const KxData *operand(const Kernel *k, uint32_t i)
 {
-	Kx value = k->stage.data[k->anchor - 1].value;
+	Kx value = k->stage.data[kernel_first_contraction(k)].value;
 	return &k->kx.data[kx_unconverted(k, k->kx.data[value.i].in[i]).i];
 }
 
 static bool vote_kernel(Layouts *w, const Kernel *k)
 {
-	if (!k->anchor)
+	if (kernel_first_contraction(k) == k->stage.n)
 		return false;
 	const KxData *a = operand(k, 0), *b = operand(k, 1);
 	if (a->kind != KX_LOAD || b->kind != KX_LOAD)

@@ -111,8 +111,6 @@ static void insert_stage(Kernel *k, Arena *arena, uint32_t at, Stage st)
 	for (uint32_t i = 1; i < k->kx.n; i++)
 		if (k->kx.data[i].kind == KX_STAGE && k->kx.data[i].stage >= at)
 			k->kx.data[i].stage++;
-	if (k->anchor > at)
-		k->anchor++;
 }
 
 static void share(Share *h, uint32_t i)

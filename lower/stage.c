@@ -230,11 +230,10 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 	st.dtype = node_dtype(g, n);
 	st.reduce = (StageReduce){.combine = reduce_of(REDUCE_SUM, d),
 				  .acc = acc ? dtype_compute(acc) : d,
-				  .enlarged = is_enlarged(g, n)};
+				  .enlarged = is_enlarged(g, n),
+				  .contraction = true};
 	st.value = kx_product(t->k, t->s->arena, d, in);
-	uint32_t at = trace_push_stage(t, st);
-	t->k->anchor = at + 1;
-	return trace_stage_value(t, at);
+	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
 Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)

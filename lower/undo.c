@@ -95,7 +95,7 @@ static Kernel *check_kernel(Lower *s, const Kernel *of)
 {
 	Kernel *k = kernel_copy(s->arena, of);
 	k->name = arena_printf(s->arena, "check_%s", of->name);
-	k->stage.n = k->anchor = 0;
+	k->stage.n = 0;
 	keep_axes(s, k);
 	for (uint32_t i = 0; i < k->vvar.n; i++) {
 		if (!k->vvar.data[i].check)
@@ -196,7 +196,7 @@ static void save_part(Undo *u, BufId state)
 	}
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		k->vvar.data[i].check = 0;
-	k->anchor = k->stage.n = 0;
+	k->stage.n = 0;
 	k->name = arena_printf(s->arena, "save_%s", k->name);
 	StepSave save = {.state = state, .n = n, .record = record(s)};
 	save.values = temporary(s, b.dtype, k->axis.n, dim,

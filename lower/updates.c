@@ -19,6 +19,7 @@
  *
  *   kernel mean (i<m) { s = sum x[i, :];  mean[i] = s / n }
  *   kernel y (i<m, j<n) { y[i, j] = x[i, j] - mean[i] }      ->  one kernel (i<m) */
+#include "ir/kernel/contraction.h"
 #include "lower/priv.h"
 
 enum {
@@ -127,7 +128,8 @@ static bool is_simple(const Updates *u, const Kernel *k, const KxData *x)
 static bool is_of_points(const Updates *u, const Step *s)
 {
 	const Kernel *k = s->kernel;
-	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n || k->anchor)
+	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n ||
+	    kernel_first_contraction(k) < k->stage.n)
 		return false;
 	const uint32_t nouter = kernel_nouter(k);
 	if (k->axis.n != nouter)
@@ -150,7 +152,7 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 {
 	const Kernel *k = s->kernel;
 	bool reduces = false;
-	if (s->kind != STEP_KERNEL || k->vvar.n || k->anchor)
+	if (s->kind != STEP_KERNEL || k->vvar.n || kernel_first_contraction(k) < k->stage.n)
 		return false;
 	const uint32_t nouter = kernel_nouter(k);
 	if (!nouter || k->axis.n == nouter)

@@ -416,10 +416,7 @@ static uint64_t without_rows(const ContractCode *c)
 static void store_vector(ContractCode *c, Lx acc)
 {
 	Cpu *s = c->s;
-	eval_stage_value(&s->e, 0, acc);
-	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
-		cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
-	eval_stage_over(&s->e, 0);
+	cpu_store_sum(s, kernel_first_contraction(s->e.k), acc);
 }
 
 static void go_to_column(ContractCode *c, const Tile *t, uint32_t j)
@@ -431,10 +428,8 @@ static void go_to_column(ContractCode *c, const Tile *t, uint32_t j)
 
 static void start_column(ContractCode *c, const Tile *t, uint32_t j)
 {
-	Cpu *s = c->s;
 	go_to_column(c, t, j);
-	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
-		eval_hoist(&s->e, s->e.k->stage.data[i].value, without_rows(c));
+	cpu_hoist_stores(c->s, kernel_first_contraction(c->s->e.k), without_rows(c));
 }
 
 static void inline_epilogue(ContractCode *c, const Tile *t)

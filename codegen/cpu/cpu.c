@@ -61,6 +61,22 @@ void cpu_store(Cpu *s, uint32_t stage, Lx value)
 	s->streamed = true;
 }
 
+void cpu_store_sum(Cpu *s, uint32_t sum, Lx value)
+{
+	eval_stage_value(&s->e, sum, value);
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
+		if (i != sum)
+			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
+	eval_stage_over(&s->e, sum);
+}
+
+void cpu_hoist_stores(Cpu *s, uint32_t sum, uint64_t known)
+{
+	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
+		if (i != sum)
+			eval_hoist(&s->e, s->e.k->stage.data[i].value, known);
+}
+
 /* ---- loops ---- */
 
 void cpu_part(Cpu *s, uint32_t axis, Lx lo, Lx hi)

@@ -19,6 +19,7 @@
 typedef struct {
 	Cpu *s;
 	const DepthwisePlan *p;
+	uint32_t sum;  /* the stage of the contraction */
 	uint32_t tile; /* pixels of the tile at hand */
 	Lx start;      /* its first pixel */
 	bool beyond;   /* it may reach beyond the row */
@@ -76,7 +77,7 @@ static void taps(DepthwiseCode *d, Lv *acc, uint32_t next);
 static void tap_chunks(DepthwiseCode *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 {
 	Cpu *s = d->s;
-	const Stage *st = &s->e.k->stage.data[0];
+	const Stage *st = &s->e.k->stage.data[d->sum];
 	SumLoop sums = {.kind = stage_combine(st), .n = d->tile, .width = 1};
 	sums.ncut = sum_cuts(&d->p->sums, next, &sums.cut);
 	if (sums.ncut)
@@ -91,7 +92,7 @@ static void tap_chunks(DepthwiseCode *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 static void taps(DepthwiseCode *d, Lv *acc, uint32_t next)
 {
 	Cpu *s = d->s;
-	const Stage *st = &s->e.k->stage.data[0];
+	const Stage *st = &s->e.k->stage.data[d->sum];
 	if (next + 1 == st->nred && d->p->line.n && !d->beyond) {
 		line_of_taps(d, acc, st->red[next]);
 		return;
@@ -123,17 +124,13 @@ static void pixel_tile(DepthwiseCode *d)
 		from[t] = ls_place(s->e.f);
 		eval_at(&s->e, d->p->pixel, pixel_at(d, t));
 		Lx sum = lx_var(s->e.f, acc[t]);
-		eval_stage_value(&s->e, 0,
-				 d->p->bytes
-					 ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32))
-					 : sum);
-		for (uint32_t i = 1; i < s->e.k->stage.n; i++)
-			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
+		cpu_store_sum(s, d->sum,
+			      d->p->bytes ? eval_let(&s->e, "sum", eval_convert(&s->e, sum, DT_i32))
+					  : sum);
 	}
 	from[d->tile] = ls_place(s->e.f);
 	if (d->p->together)
 		ls_interleave(s->e.f, from, d->tile);
-	eval_stage_over(&s->e, 0);
 }
 
 static void tiles(DepthwiseCode *d, Sym begin, Sym end)
@@ -166,8 +163,7 @@ static void channels(Cpu *s, void *data)
 	uint64_t known = UINT64_C(1) << s->e.lanes.axis;
 	for (uint32_t i = 0; i < d->p->nrow; i++)
 		known |= UINT64_C(1) << d->p->row[i];
-	for (uint32_t i = 1; i < s->e.k->stage.n; i++)
-		eval_hoist(&s->e, s->e.k->stage.data[i].value, known);
+	cpu_hoist_stores(s, d->sum, known);
 	row(d);
 }
 
@@ -204,7 +200,8 @@ static void decode_task(const DepthwisePlan *p, Cpu *s, Lx *begin, Lx *end)
 void emit_depthwise(Cpu *s, const Plan *plan)
 {
 	const DepthwisePlan *p = plan->of.depthwise;
-	DepthwiseCode d = {.s = s, .p = p, .tile = p->tiles.size};
+	DepthwiseCode d = {
+		.s = s, .p = p, .sum = kernel_first_contraction(p->nest->k), .tile = p->tiles.size};
 	Lx begin, end;
 	cpu_begin_phase(s, p->nest);
 	eval_lanes(&s->e, p->channel, p->lanes);

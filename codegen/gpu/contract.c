@@ -372,17 +372,20 @@ static void run_steps(Contract *c)
 static void run_point(Contract *c, Lx row, Lx col, Lx v)
 {
 	Eval *e = &c->s->e;
-	const Stage *st = &e->k->stage.data[0];
+	const uint32_t sum = kernel_first_contraction(e->k);
+	const Stage *st = &e->k->stage.data[sum];
 	block_decode(c->s, row, c->p->m.axis, c->p->m.n, NULL);
 	block_decode(c->s, col, c->p->c.axis, c->p->c.n, NULL);
 	v = eval_convert(e, v, dtype_compute(st->dtype));
 	if (stage_stores(st))
-		eval_store_at(e, 0, eval_address(e, 0), v);
+		eval_store_at(e, sum, eval_address(e, sum), v);
 	else
-		eval_stage_value(e, 0, v);
-	for (uint32_t i = 1; i < e->k->stage.n; i++)
-		eval_store_at(e, i, eval_address(e, i), eval_value(e, e->k->stage.data[i].value));
-	eval_stage_over(e, 0);
+		eval_stage_value(e, sum, v);
+	for (uint32_t i = 0; i < e->k->stage.n; i++)
+		if (i != sum)
+			eval_store_at(e, i, eval_address(e, i),
+				      eval_value(e, e->k->stage.data[i].value));
+	eval_stage_over(e, sum);
 }
 
 /* The number of a result. */
@@ -509,9 +512,9 @@ static void tell_product(Eval *e, const GpuContractPlan *p)
 	LoopProduct *x = arena_dup(e->arena, &p->product->of, sizeof *x);
 	x->a = argument_of(e, p, p->a.load);
 	x->b = argument_of(e, p, p->b.load);
-	x->c = p->rest.apart
-		       ? argument_at(e, ARG_TEMP, partial_of(p))
-		       : argument_at(e, ARG_BUF, e->k->stage.data[e->k->stage.n - 1].store.buf.i);
+	x->c = p->rest.apart ? argument_at(e, ARG_TEMP, partial_of(p))
+			     : argument_at(e, ARG_BUF,
+					   e->k->stage.data[kernel_last_store(e->k)].store.buf.i);
 	x->bias = p->product->bias.i ? argument_of(e, p, p->product->bias) : UINT32_MAX;
 	x->param = e->args.param.n;
 	for (uint32_t k = 0; k < PRODUCT_SIZES; k++) {
@@ -576,7 +579,9 @@ static Lx value_of(Contract *c, uint32_t stage, Lx sum)
 {
 	Eval *e = &c->s->e;
 	const Stage *st = &e->k->stage.data[stage];
-	Lx v = eval_convert(e, stage ? eval_value(e, st->value) : sum, dtype_compute(st->dtype));
+	Lx v = eval_convert(
+		e, stage == kernel_first_contraction(e->k) ? sum : eval_value(e, st->value),
+		dtype_compute(st->dtype));
 	if (!stage_stores(st))
 		eval_stage_value(e, stage, v);
 	return v;

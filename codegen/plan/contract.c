@@ -54,7 +54,7 @@ static void merge_k(Nest *nest, ContractAxes *x)
 static uint32_t vector_axis(const PlanInput *in, uint64_t candidates)
 {
 	uint32_t best = NO_AXIS;
-	Sym store = in->nest->store[in->nest->k->stage.n - 1];
+	Sym store = in->nest->store[in->last_store];
 	for (uint32_t a = 0; a < in->nest->n; a++) {
 		if (!in->nest->var[a].i || !(candidates >> a & 1))
 			continue;
@@ -86,17 +86,18 @@ static void divide_axes(const PlanInput *in, uint64_t in_a, uint64_t in_b, Contr
 /* The operands, b the one with columns, and their axes. */
 static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 {
-	const Stage *st = &in->nest->k->stage.data[0];
-	uint64_t in_a = in->shape.in_a, in_b = in->shape.in_b;
-	*x = (ContractAxes){.n = vector_axis(in, shape_columns(&in->shape)), .row = in->row};
-	*a = in->shape.a;
-	*b = in->shape.b;
+	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
+	uint64_t in_a = in->contraction.in_a, in_b = in->contraction.in_b;
+	*x = (ContractAxes){.n = vector_axis(in, contraction_columns(&in->contraction)),
+			    .row = in->row};
+	*a = in->contraction.a;
+	*b = in->contraction.b;
 	if (x->n == NO_AXIS) {
-		*a = in->shape.b;
-		*b = in->shape.a;
-		in_a = in->shape.in_b;
-		in_b = in->shape.in_a;
-		x->n = vector_axis(in, shape_rows(&in->shape));
+		*a = in->contraction.b;
+		*b = in->contraction.a;
+		in_a = in->contraction.in_b;
+		in_b = in->contraction.in_a;
+		x->n = vector_axis(in, contraction_rows(&in->contraction));
 	}
 	if (x->n == NO_AXIS)
 		return refuse("no operand has a column of its own");
@@ -181,7 +182,7 @@ static ContractAxes merge_axes(const PlanInput *in, Nest *nest, Kx a, Kx b,
 	if (!nest_has_axis(nest, x.n))
 		x.n = vector_axis(in, in_b & ~in_a & nest->outer);
 	divide_axes(in, in_a, in_b, &x);
-	sort_axes(in, nest->store[nest->k->stage.n - 1], x.m, x.nm);
+	sort_axes(in, nest->store[in->last_store], x.m, x.nm);
 	return x;
 }
 
@@ -361,7 +362,8 @@ static const ContractPlan *plan_row(const PlanInput *in, bool along, Plan *p, Re
 {
 	PlanInput grouped = *in;
 	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
-	*c = (ContractPlan){.vector = {in->shape.dtype, contract_lanes(in)}, .cost = in->cost};
+	*c = (ContractPlan){.vector = {in->contraction.dtype, contract_lanes(in)},
+			    .cost = in->cost};
 	*no = recognise(&grouped, c, along);
 	if (no->why)
 		return NULL;
@@ -395,7 +397,7 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 {
 	PlanInput by = *in;
 	for (uint32_t k = 0; (by.row = micro_at(k)); k++) {
-		if (by.row->acc != in->shape.dtype || !micro_has(&in->target->isa, by.row))
+		if (by.row->acc != in->contraction.dtype || !micro_has(&in->target->isa, by.row))
 			continue;
 		/* what converts elements takes longer than what takes groups apart; only copies
 		 * may cost more */
@@ -411,7 +413,7 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 /* Whether results lie side by side along an axis of the set that has a vector's length. */
 static bool stores_along(const PlanInput *in, uint64_t axes)
 {
-	const Sym store = in->nest->store[in->nest->k->stage.n - 1];
+	const Sym store = in->nest->store[in->last_store];
 	for (uint32_t a = 0; a < in->nest->n; a++)
 		if (in->nest->var[a].i && axes >> a & 1 && nest_coef_is(in->nest, store, a, 1) &&
 		    nest_hint(in->nest, a) >= (int64_t)contract_lanes(in))
@@ -427,10 +429,10 @@ static PlanInput turned(const PlanInput *in)
 	Nest *nest = nest_copy(in->nest, in->nest->k);
 	axes_merge_outer(nest, nest->outer);
 	t.nest = nest;
-	t.shape.a = in->shape.b;
-	t.shape.b = in->shape.a;
-	t.shape.in_a = nest_axes(nest, nest->offset[t.shape.a.i]) & nest->outer;
-	t.shape.in_b = nest_axes(nest, nest->offset[t.shape.b.i]) & nest->outer;
+	t.contraction.a = in->contraction.b;
+	t.contraction.b = in->contraction.a;
+	t.contraction.in_a = nest_axes(nest, nest->offset[t.contraction.a.i]) & nest->outer;
+	t.contraction.in_b = nest_axes(nest, nest->offset[t.contraction.b.i]) & nest->outer;
 	return t;
 }
 
@@ -451,16 +453,17 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		[B_ALONG] = "steps of k are neighbours in both operands: sums are dot products",
 	};
 	Refusal no = {0};
-	if (in->shape.no_product)
-		return refuse(in->shape.no_product);
+	if (in->no_contraction)
+		return refuse(in->no_contraction);
 	if (nest_is_empty(in->nest))
 		return refuse("it is empty");
 	const ContractPlan *best = NULL;
 	double least = 0;
 	plan_rows(in, p, &best, &least, &no);
 	const Plan first = *p;
-	if (!is_constant(in, in->shape.a) && !stores_along(in, shape_columns(&in->shape)) &&
-	    stores_along(in, shape_rows(&in->shape))) {
+	if (!is_constant(in, in->contraction.a) &&
+	    !stores_along(in, contraction_columns(&in->contraction)) &&
+	    stores_along(in, contraction_rows(&in->contraction))) {
 		Refusal refused = {0};
 		const PlanInput other = turned(in);
 		const ContractPlan *as_they_are = best;

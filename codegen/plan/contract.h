@@ -222,13 +222,13 @@ typedef struct ContractPlan {
 /* The elements of a vector of the products' dtype; 1 on a target without vectors. */
 static inline uint32_t contract_lanes(const PlanInput *in)
 {
-	return tuning_lanes(in->target, in->shape.dtype);
+	return tuning_lanes(in->target, in->contraction.dtype);
 }
 
 /* The bytes of an element of the products. */
 static inline int64_t contract_size(const PlanInput *in)
 {
-	return dtype_size(in->shape.dtype);
+	return dtype_size(in->contraction.dtype);
 }
 
 /* The type of the vectors of b that are multiplied: as those of sums, or groups. */

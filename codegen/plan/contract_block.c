@@ -67,7 +67,7 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 			break;
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = tuning_tile_rows(in->target, in->shape.dtype, nv); mr > 0;
+		for (uint32_t mr = tuning_tile_rows(in->target, in->contraction.dtype, nv); mr > 0;
 		     mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
@@ -115,7 +115,8 @@ static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB 
 		       loaded = b->in_turn ? 2 : b->abreast + 1,
 		       sums = mr * (b->abreast + b->chains - 1),
 		       vectors = sums + (loaded + mr * b->held) * parts;
-	return vectors * tuning_registers(in->target, in->shape.dtype) <= in->target->isa.nvreg;
+	return vectors * tuning_registers(in->target, in->contraction.dtype) <=
+	       in->target->isa.nvreg;
 }
 
 /* Cycles of all rows and a vector of columns. */
@@ -231,13 +232,14 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 	       all = panel * (double)(c.col_tiles * c.batch), l2 = in->target->machine.l2;
 	/* Until a constant is read again, by the next run, all others are. */
 	double passed = b->access == B_PACKED && all <= l2 ? l2 + 1 : all;
-	c.stream = c.row_tiles == 1 ? tuning_stream_work(in->target, in->shape.dtype, panel, passed)
-				    : 0;
+	c.stream = c.row_tiles == 1
+			   ? tuning_stream_work(in->target, in->contraction.dtype, panel, passed)
+			   : 0;
 	if (b->access == B_GATHERED)
-		c.again = tuning_gather_work(in->target, in->shape.dtype, (double)(k * cols));
+		c.again = tuning_gather_work(in->target, in->contraction.dtype, (double)(k * cols));
 	else
 		c.again = tuning_stream_work(
-			in->target, in->shape.dtype, (double)(k * cols * contract_size(in)),
+			in->target, in->contraction.dtype, (double)(k * cols * contract_size(in)),
 			(double)(2 * k * cols * contract_size(in))); /* a and results pass */
 	return c;
 }
@@ -269,10 +271,10 @@ static BlockSize choose_block(const PlanInput *in, const ContractPlan *p, int64_
 	const TileSize tile = p->tile;
 	const Cut c = find_cut(in, p);
 	int64_t enough = tuning_tasks(machine) / 2, width = (int64_t)tile.nv * contract_lanes(in);
-	double small = tuning_block_work(in->target, in->shape.dtype) *
+	double small = tuning_block_work(in->target, in->contraction.dtype) *
 		       tuning_row_speed(in->target, in->row);
-	int64_t most =
-		tuning_block_elements(machine, in->shape.dtype) / (row_elements ? row_elements : 1);
+	int64_t most = tuning_block_elements(machine, in->contraction.dtype) /
+		       (row_elements ? row_elements : 1);
 	most = most > MAX_BLOCK_ROWS ? MAX_BLOCK_ROWS : most;
 	int64_t tiles = most / tile.mr < 1 ? 1 : most / tile.mr, per = c.col_tiles;
 	tiles = tiles > c.row_tiles
@@ -333,7 +335,7 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
 {
 	uint32_t ways = 1;
 	while (ways < UNROLL_K &&
-	       ways * tile.mr * tile.nv * tuning_registers(in->target, in->shape.dtype) * 4 <=
+	       ways * tile.mr * tile.nv * tuning_registers(in->target, in->contraction.dtype) * 4 <=
 		       in->target->isa.nvreg)
 		ways *= 2;
 	return ways;
@@ -343,7 +345,7 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
  * product for a narrow result counts once. What enlarges errors gets sums of shorter chains. */
 static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 {
-	const Stage *st = &in->nest->k->stage.data[0];
+	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
 	int64_t limit = sum_limit(stage_combine(st), stage_acc(st), st->dtype);
 	if (c->axes.row->nfrag) { /* a fragment's steps are a chain, which counts once for the next
 	                             ones */
@@ -394,7 +396,7 @@ static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64
 	const int64_t col_tiles = at_least_one(ceil_div(nest_hint(in->nest, c->axes.n), width)),
 		      row_tiles = at_least_one(ceil_div(sym_hint(in->nest->syms, c->rows), mr));
 	const int64_t most =
-		tuning_block_elements(m, in->shape.dtype) /
+		tuning_block_elements(m, in->contraction.dtype) /
 		at_least_one(smaller(row_elements, c->k_block.steps * c->k_block.inner));
 	const double k = contract_steps(in, &c->axes);
 	const int64_t batch = (int64_t)contract_members(in, &c->axes);
@@ -405,7 +407,7 @@ static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64
 	per = ceil_div(col_tiles, ceil_div(col_tiles, per));
 	while ((tiles > 1 || per > 1) &&
 	       k * (double)(tiles * mr * per * width) >
-		       tuning_block_work(in->target, in->shape.dtype) &&
+		       tuning_block_work(in->target, in->contraction.dtype) &&
 	       batch * ceil_div(row_tiles, tiles) * ceil_div(col_tiles, per) < tuning_tasks(m) / 2)
 		if (per == 1 || (tiles > 1 && tiles * mr >= per * width))
 			tiles = ceil_div(tiles, 2);
@@ -498,7 +500,8 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.ways = 1;
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&
-		  vectors * tuning_registers(in->target, in->shape.dtype) > in->target->isa.nvreg;
+		  vectors * tuning_registers(in->target, in->contraction.dtype) >
+			  in->target->isa.nvreg;
 	t.looped = predict_epilogue(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
 	t.unroll =
 		c->axes.nk > 0 && !contract_has_tail(n, &c->axes) &&

@@ -60,7 +60,7 @@ static void count_vectors_of(const PlanInput *in, const ContractAxes *x, Kx load
 			     Busy *busy)
 {
 	const Machine *m = &in->target->machine;
-	const DType d = in->shape.dtype,
+	const DType d = in->contraction.dtype,
 		    stored = buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
 	const double bytes = contract_lanes(in) * (micro_groups(x->row) ? 4 : dtype_size(stored));
 	busy->loads += vectors * machine_cycles(m, MOP_load, d, contract_lanes(in)) *
@@ -123,7 +123,7 @@ void contract_count_dots(const PlanInput *in, const ContractAxes *x, Kx a, const
 	count_vectors_of(in, x, a, times * rounds * rows * again, busy);
 	count_vectors_of(in, x, b->load, times * rounds * columns, busy);
 	busy->units += times * sums * (b->chains - 1) *
-		       machine_cycles(m, MOP_add, in->shape.dtype, contract_lanes(in));
+		       machine_cycles(m, MOP_add, in->contraction.dtype, contract_lanes(in));
 	const double chains = b->in_turn ? columns : 1,
 		     latency = DOT_SLACK * tuning_step_latency(in->target, x->row),
 		     operations = rounds * (sums + rows * again + columns) + 3 * sums;
@@ -210,7 +210,9 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 		times = 1 + ceil(n->steps / (double)(c->k_block.steps * c->k_block.inner));
 	else if (c->sums.cuts.n && (!c->sums.many || n->steps > (double)c->sums.many))
 		times = 1 + ceil(n->steps *
-				 (in->nest->k->stage.data[0].reduce.enlarged ? SUM_ENLARGED : 1) /
+				 (in->nest->k->stage.data[in->contraction.sum].reduce.enlarged
+					  ? SUM_ENLARGED
+					  : 1) /
 				 (double)sum_limit(REDUCE_SUM, c->vector.dtype, c->vector.dtype));
 	busy->units +=
 		times * vectors * machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
@@ -254,8 +256,9 @@ static void count_epilogue(const PlanInput *in, const ContractPlan *c, Busy *bus
 	loops.axis[loops.n++] = c->axes.n;
 	for (uint32_t i = 0; i < c->axes.nm; i++)
 		loops.axis[loops.n++] = c->axes.m[i];
-	for (uint32_t i = 1; i < in->nest->k->stage.n; i++)
-		predict_stage(in, &loops, i, 1, busy);
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (i != in->contraction.sum)
+			predict_stage(in, &loops, i, 1, busy);
 }
 
 static double copy_cycles(const PlanInput *in, const CopyPlan *p)

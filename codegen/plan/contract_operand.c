@@ -222,9 +222,9 @@ static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
 static bool copying_is_cheaper(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(in, x, x->n);
-	double saved =
-		tuning_gathered_cycles(in->target, in->shape.dtype, elements) -
-		tuning_copied_cycles(in->target, in->shape.dtype, elements, copy_kind(in, load, x));
+	double saved = tuning_gathered_cycles(in->target, in->contraction.dtype, elements) -
+		       tuning_copied_cycles(in->target, in->contraction.dtype, elements,
+					    copy_kind(in, load, x));
 	return saved * elements / contract_lanes(in) > in->target->machine.phase;
 }
 
@@ -253,7 +253,7 @@ static double tile_steps(const PlanInput *in, const ContractAxes *x, TileSize ti
 /* What a phase that copies so many vectors takes. */
 static double copying_cycles(const PlanInput *in, double vectors)
 {
-	return vectors * tuning_copied_cycles(in->target, in->shape.dtype,
+	return vectors * tuning_copied_cycles(in->target, in->contraction.dtype,
 					      vectors * contract_lanes(in), COPY_VECTORS) +
 	       in->target->machine.phase;
 }
@@ -600,12 +600,12 @@ const CopyPlan *contract_plan_copy(const PlanInput *in, const Panels *p, const C
 {
 	const Nest *n = in->nest;
 	CopyPlan *c = ARENA_NEW(n->arena, CopyPlan);
-	*c = (CopyPlan){
-		.nest = n,
-		.axes = *x,
-		.panels = *p,
-		.unit = contract_unit_axes(in, p->load, x),
-		.vector = {micro_groups(x->row) ? DT_u32 : in->shape.dtype, contract_lanes(in)}};
+	*c = (CopyPlan){.nest = n,
+			.axes = *x,
+			.panels = *p,
+			.unit = contract_unit_axes(in, p->load, x),
+			.vector = {micro_groups(x->row) ? DT_u32 : in->contraction.dtype,
+				   contract_lanes(in)}};
 	c->group = c->unit.n ? 1 : TASK_PANELS;
 	order_loops(c);
 	choose_parts(in, c);

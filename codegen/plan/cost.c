@@ -52,7 +52,7 @@ static double per_point(const Kernel *k, uint32_t stage)
 	case STAGE_MAP:
 		return computes(k, st->value);
 	case STAGE_REDUCE:
-		return stage + 1 == k->anchor ||
+		return st->reduce.contraction ||
 				       (stage_combine(st) == REDUCE_SUM && multiplies(k, st->value))
 			       ? 2
 			       : 1;

@@ -9,16 +9,22 @@ enum {
 	MOST_BYTES = 256 /* taps of bytes: 256 * 255 * 255 < 2^24, which f32 holds */
 };
 
+static const Stage *sum_of(const Nest *n)
+{
+	return &n->k->stage.data[kernel_first_contraction(n->k)];
+}
+
 /* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but
  * taps. */
 static uint32_t channel_axis(const PlanInput *in)
 {
 	const Nest *n = in->nest;
-	Sym store = n->store[n->k->stage.n - 1];
-	uint64_t w = nest_axes(n, n->offset[in->shape.b.i]) & n->outer;
+	Sym store = n->store[in->last_store];
+	uint64_t w = nest_axes(n, n->offset[in->contraction.b.i]) & n->outer;
 	for (uint32_t a = 0; a < n->n; a++)
 		if (nest_has_axis(n, a) && w == UINT64_C(1) << a &&
-		    nest_coef_is(n, n->offset[in->shape.a.i], a, 1) && nest_axes(n, store) & w)
+		    nest_coef_is(n, n->offset[in->contraction.a.i], a, 1) &&
+		    nest_axes(n, store) & w)
 			return a;
 	return NO_AXIS;
 }
@@ -58,7 +64,7 @@ static bool has_rows(const Nest *n, uint32_t channel)
 
 static int64_t ntaps(const Nest *n)
 {
-	const Stage *st = &n->k->stage.data[0];
+	const Stage *st = sum_of(n);
 	int64_t taps = 1;
 	for (uint32_t i = 0; i < st->nred; i++)
 		taps *= nest_hint(n, st->red[i]);
@@ -89,7 +95,7 @@ static PixelTiles choose_tiles(const Nest *n, uint32_t pixel)
 static TapLine choose_line(const PlanInput *in, const DepthwisePlan *d)
 {
 	const Nest *n = d->nest;
-	const Stage *st = &n->k->stage.data[0];
+	const Stage *st = sum_of(n);
 	TapLine line = {0};
 	if (!st->nred) /* one tap */
 		return line;
@@ -111,7 +117,7 @@ static TapLine choose_line(const PlanInput *in, const DepthwisePlan *d)
 
 static SumPlan plan_sums(const Nest *n)
 {
-	const Stage *st = &n->k->stage.data[0];
+	const Stage *st = sum_of(n);
 	int64_t most[MAX_RANK];
 	for (uint32_t i = 0; i < st->nred; i++)
 		most[i] = sum_most(n->syms, n->extent[st->red[i]]);
@@ -136,8 +142,8 @@ static void choose_tasks(DepthwisePlan *d)
 static bool holds_sums(const PlanInput *in)
 {
 	const Nest *n = in->nest;
-	const Stage *st = &n->k->stage.data[0];
-	const Kx operand[2] = {in->shape.a, in->shape.b};
+	const Stage *st = sum_of(n);
+	const Kx operand[2] = {in->contraction.a, in->contraction.b};
 	int64_t taps = 1;
 	for (uint32_t k = 0; k < 2; k++)
 		if (dtype_size(n->k->kx.data[operand[k].i].dtype) != 1)
@@ -146,7 +152,7 @@ static bool holds_sums(const PlanInput *in)
 		const int64_t most = sum_most(n->syms, n->extent[st->red[i]]);
 		taps = most > MOST_BYTES ? most : taps * most;
 	}
-	return in->shape.dtype == DT_i32 && taps <= MOST_BYTES;
+	return in->contraction.dtype == DT_i32 && taps <= MOST_BYTES;
 }
 
 /* ---- cycles ---- */
@@ -157,7 +163,7 @@ static void count_taps(const PlanInput *in, const DepthwisePlan *d, Busy *busy)
 	const Nest *n = d->nest;
 	const Machine *m = &in->target->machine;
 	const bool fused = isa_has(&in->target->isa, ISA_FMA);
-	const Stage *st = &n->k->stage.data[0];
+	const Stage *st = sum_of(n);
 	const double pixels = (double)plan_extent(in, d->pixel), size = d->tiles.size;
 	double rows = ceil((double)plan_extent(in, d->channel) / d->lanes), taps = 1;
 	for (uint32_t i = 0; i < d->nrow; i++)
@@ -198,9 +204,9 @@ static double predict(const PlanInput *in, const DepthwisePlan *d, PlanSizes at)
 static Refusal recognise(const PlanInput *in, uint32_t *channel)
 {
 	const Nest *n = in->nest;
-	if (in->shape.no_product)
-		return refuse(in->shape.no_product);
-	if (in->shape.dtype != DT_f32 && !holds_sums(in))
+	if (in->no_contraction)
+		return refuse(in->no_contraction);
+	if (in->contraction.dtype != DT_f32 && !holds_sums(in))
 		return refuse("its products are not of f32, nor of bytes, few of them");
 	if (target_width(in->target) == 1)
 		return refuse("the target has no vectors");
@@ -208,9 +214,9 @@ static Refusal recognise(const PlanInput *in, uint32_t *channel)
 	if (*channel == NO_AXIS)
 		return refuse(
 			"weights are not a vector of channels that are neighbours in the operand");
-	bool constant = buf_of(n->l, n->k->kx.data[in->shape.b.i].buf)->kind == BUF_CONST;
+	bool constant = buf_of(n->l, n->k->kx.data[in->contraction.b.i].buf)->kind == BUF_CONST;
 	if (ntaps(n) > MANY_TAPS && !constant &&
-	    !nest_coef_is(n, n->offset[in->shape.b.i], *channel, 1))
+	    !nest_coef_is(n, n->offset[in->contraction.b.i], *channel, 1))
 		return refuse_near(arena_printf(
 			n->arena,
 			"more than %u terms, and channels are no neighbours in the second operand",
@@ -221,9 +227,9 @@ static Refusal recognise(const PlanInput *in, uint32_t *channel)
 static const DepthwisePlan *decide(const PlanInput *in, uint32_t channel)
 {
 	DepthwisePlan *d = ARENA_NEW(in->nest->arena, DepthwisePlan);
-	*d = (DepthwisePlan){.x = in->shape.a,
-			     .w = in->shape.b,
-			     .bytes = in->shape.dtype == DT_i32,
+	*d = (DepthwisePlan){.x = in->contraction.a,
+			     .w = in->contraction.b,
+			     .bytes = in->contraction.dtype == DT_i32,
 			     .channel = channel,
 			     .lanes = target_width(in->target),
 			     .cost = in->cost};

@@ -58,12 +58,22 @@ PlanSizes plan_larger_sizes(const Nest *nest)
 
 /* ---- which plan takes a kernel ---- */
 
+void plan_find_contraction(PlanInput *in)
+{
+	const Kernel *k = in->nest->k;
+	const Contractions all = kernel_contractions(in->nest->syms, k);
+	in->no_contraction = kernel_no_contraction(k, &all);
+	if (!in->no_contraction)
+		in->contraction = all.contraction[0];
+	in->last_store = kernel_last_store(k);
+}
+
 PlanInput plan_input(const Lowered *l, const Kernel *kernel, const Target *target, bool packs)
 {
 	Kernel *k = kernel_copy(l->ir->ctx->arena, kernel);
 	kernel_split_axes(l, k, packs);
-	PlanInput in = {
-		.nest = nest_new(l, k), .shape = kernel_shape(l->ir->syms, k), .target = target};
+	PlanInput in = {.nest = nest_new(l, k), .target = target};
+	plan_find_contraction(&in);
 	in.cost = kernel_cost(in.nest, UINT64_MAX);
 	in.larger = plan_larger_sizes(in.nest);
 	return in;

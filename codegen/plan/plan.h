@@ -5,7 +5,7 @@
 
 #include "codegen/plan/nest.h"
 #include "ir/op/op.h"
-#include "ir/kernel/shape.h"
+#include "ir/kernel/contraction.h"
 #include "ir/target/micro.h"
 
 /* Values of size symbols. */
@@ -18,7 +18,9 @@ typedef struct {
 /* What a plan follows from. */
 typedef struct {
 	const Nest *nest;
-	KernelShape shape;
+	Contraction contraction;    /* the kernel's one contraction; zeroed if there is none */
+	const char *no_contraction; /* why there is none (kernel_no_contraction); NULL: there is */
+	uint32_t last_store;        /* kernel_last_store */
 	KernelCost cost; /* of all stages */
 	const Target *target;
 	PlanSizes
@@ -125,6 +127,8 @@ typedef struct {
  * The nest is that of a copy of the kernel whose axes kernel_split_axes has split; packs: as
  * there. */
 PlanInput plan_input(const Lowered *, const Kernel *, const Target *, bool packs);
+/* Sets the input's contraction, no_contraction and last_store to those of the nest's kernel. */
+void plan_find_contraction(PlanInput *);
 /* Asks the schedule of a row for a plan. The plan becomes the choice if there is none yet, or if
  * the plan is predicted to be clearly faster; otherwise, and if the schedule refuses, a refusal is
  * added. A plan that is replaced becomes a refusal, too. */

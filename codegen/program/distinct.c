@@ -155,7 +155,7 @@ static void put_of_kind(DistinctKernels *d, const Stage *st)
 	case STAGE_ARGREDUCE:
 		put(d, st->reduce.combine);
 		put(d, st->reduce.acc);
-		put(d, st->reduce.enlarged);
+		put(d, (uint32_t)(st->reduce.enlarged | st->reduce.contraction << 1));
 		break;
 	case STAGE_RUNNING:
 		put(d, st->running.combine);
@@ -207,7 +207,6 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 	put(d, k->axis.n);
 	put(d, k->vvar.n);
 	put(d, k->kx.n);
-	put(d, k->anchor);
 	for (uint32_t i = 0; i < k->axis.n; i++)
 		number_sym(d, k->axis.data[i].var);
 	for (uint32_t i = 0; i < k->vvar.n; i++)

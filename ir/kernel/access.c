@@ -1,5 +1,5 @@
 /* How kernels and steps touch buffers. */
-#include "ir/kernel/kernel.h"
+#include "ir/kernel/contraction.h"
 
 #include "ir/op/userop.h"
 
@@ -78,7 +78,7 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 		reach(&r, k->stage.data[i].value);
 		reach(&r, k->stage.data[i].where);
 	}
-	return ok && !k->anchor && !loads(k, later, from) &&
+	return ok && kernel_first_contraction(k) == k->stage.n && !loads(k, later, from) &&
 	       loads_at(k, mark, from, &k->stage.data[at]);
 }
 

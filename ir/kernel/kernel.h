@@ -155,6 +155,8 @@ typedef struct { /* REDUCE, ARGREDUCE */
 	ReduceKind combine;
 	DType acc;     /* accumulation dtype */
 	bool enlarged; /* what follows enlarges the sum's errors, so that chains are shorter */
+	bool contraction; /* the sum of a contraction, whose products schedules may compute in tiles
+			     that overlap (ir/kernel/contraction.h) */
 } StageReduce;
 typedef struct {
 	ReduceKind combine;
@@ -267,7 +269,6 @@ typedef struct Kernel {
 	ARRAY(Axis) axis;      /* outer axes first (kernel_nouter) */
 	ARRAY(ValueVar) vvar;
 	ARRAY(Stage) stage;
-	uint32_t anchor;       /* index + 1 of the contraction's stage; 0: none */
 } Kernel;
 
 /* ---- the list that fusion produces ---- */

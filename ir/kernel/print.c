@@ -230,6 +230,8 @@ static void print_flags(Printer *p, const Stage *s)
 		text_printf(p->t, " %s", reduce_name(stage_combine(s)));
 	if (stage_acc(s) != s->dtype)
 		text_printf(p->t, " acc %s", dtype_name(stage_acc(s)));
+	if (s->kind == STAGE_REDUCE && s->reduce.contraction)
+		text_add(p->t, " contraction");
 	if ((runs && s->running.reverse) || (transforms && s->fft.inverse))
 		text_add(p->t, " reverse");
 	if (transforms && s->fft.real)
@@ -331,8 +333,6 @@ void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 	text_printf(t, "kernel %s (", k->name);
 	print_axes(&p, outer.map, outer.nmap);
 	text_char(t, ')');
-	if (k->anchor)
-		text_printf(t, " anchor stage%u", k->anchor - 1);
 	text_add(t, " {\n");
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		print_vvar(&p, &k->vvar.data[i]);

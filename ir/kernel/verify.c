@@ -328,8 +328,6 @@ static void check_kernel(Verify *v, const Kernel *k)
 	v->seen = ARENA_ARRAY(v->arena, uint32_t, k->kx.n + 1);
 	if (k->axis.n > MAX_KERNEL_AXES)
 		fail(v, "too many axes", "");
-	if (k->anchor > k->stage.n)
-		fail(v, "anchor does not exist", "");
 	v->stores_nothing = v->ok && kernel_stores_nothing(v->l, k);
 	check_positions(v);
 	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++)

@@ -170,9 +170,8 @@ static void ask(const Case *c, uint32_t target, uint32_t schedule)
 	Lowered *l = lowered(c, ctx);
 	Kernel *k = kernel_copy(ctx->arena, l->steps.step.data[0].kernel);
 	kernel_split_axes(l, k, false);
-	PlanInput in = {.nest = nest_new(l, k),
-			.shape = kernel_shape(l->ir->syms, k),
-			.target = target_find(names[target])};
+	PlanInput in = {.nest = nest_new(l, k), .target = target_find(names[target])};
+	plan_find_contraction(&in);
 	in.cost = kernel_cost(in.nest, UINT64_MAX);
 	const Snapshot before = snapshot(&in);
 	Plan once = {0}, again = {0};

@@ -189,7 +189,11 @@ static void test_replaces_state(void **state)
 	(void)state;
 	replace(it.i);
 	assert_true(lowered_verify(it.l));
-	it.k->anchor = 1; /* some rows may be stored twice */
+	Stage sum = {.kind = STAGE_REDUCE, .dtype = DT_f32};
+	sum.reduce = (StageReduce){.acc = DT_f32, .contraction = true};
+	sum.value = it.k->stage.data[0].value;
+	stage_map_first(&sum, 1);
+	array_push(it.ctx->arena, &it.k->stage, sum); /* some rows may be stored twice */
 	expect_error("reads state elsewhere than it replaces it: m");
 }
 

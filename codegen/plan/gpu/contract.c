@@ -83,18 +83,18 @@ static void merge_summed(Nest *n, GpuAxes *x)
 }
 
 /* *want: of the constant that is packed, if one is. */
-static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p, LayoutWant *want)
+static void find_axes(Nest *n, const Contraction *of, GpuContractPlan *p, LayoutWant *want)
 {
-	const Stage *st = &n->k->stage.data[0];
+	const Stage *st = &n->k->stage.data[of->sum];
 	for (uint32_t i = 0; i < st->nred; i++)
 		add(&p->k, st->red[i]);
-	sort_axes(n, n->offset[shape->a.i], &p->k);
-	if (!gpu_pack(n, shape->b, &p->k, want))
-		gpu_pack(n, shape->a, &p->k, want);
+	sort_axes(n, n->offset[of->a.i], &p->k);
+	if (!gpu_pack(n, of->b, &p->k, want))
+		gpu_pack(n, of->a, &p->k, want);
 	merge_summed(n, &p->k);
 	axes_merge_outer(n, n->outer);
-	const uint64_t in_a = nest_axes(n, n->offset[shape->a.i]),
-		       in_b = nest_axes(n, n->offset[shape->b.i]);
+	const uint64_t in_a = nest_axes(n, n->offset[of->a.i]),
+		       in_b = nest_axes(n, n->offset[of->b.i]);
 	for (uint32_t a = 0; a < n->n; a++) {
 		if (!nest_has_axis(n, a) || !nest_is_outer(n, a))
 			continue;
@@ -104,14 +104,14 @@ static void find_axes(Nest *n, const KernelShape *shape, GpuContractPlan *p, Lay
 }
 
 /* Columns are the side along which results lie side by side. */
-static void choose_sides(const Nest *n, const KernelShape *shape, GpuContractPlan *p)
+static void choose_sides(const Nest *n, const Contraction *of, uint32_t last, GpuContractPlan *p)
 {
-	const Sym store = n->store[n->k->stage.n - 1];
+	const Sym store = n->store[last];
 	bool turned = false;
 	for (uint32_t i = 0; store.i && i < p->m.n; i++)
 		turned = turned || nest_coef_is(n, store, p->m.axis[i], 1);
-	p->a.load = turned ? shape->b : shape->a;
-	p->b.load = turned ? shape->a : shape->b;
+	p->a.load = turned ? of->b : of->a;
+	p->b.load = turned ? of->a : of->b;
 	if (turned) {
 		const GpuAxes t = p->m;
 		p->m = p->c;
@@ -223,7 +223,9 @@ static void set_tile(const Nest *n, GpuContractPlan *p, uint32_t t)
 				 sym_mul(n->syms, p->grid.row_tiles, p->grid.col_tiles));
 	p->grid.nblock = sym_mul(n->syms, p->grid.nblock, p->grid.splits);
 	const int64_t most = p->grid.per ? p->grid.per : sum_most(n->syms, p->grid.steps);
-	p->sums = sum_plan(&most, 1, sum_limit(REDUCE_SUM, p->dtype, n->k->stage.data[0].dtype));
+	p->sums = sum_plan(&most, 1,
+			   sum_limit(REDUCE_SUM, p->dtype,
+				     n->k->stage.data[kernel_first_contraction(n->k)].dtype));
 }
 
 static uint64_t shared_bytes(const GpuContractPlan *p)
@@ -305,17 +307,17 @@ static void choose_rest(const Nest *n, GpuContractPlan *p)
 
 static Refusal no_tiles(const PlanInput *in)
 {
-	const KernelShape *s = &in->shape;
+	const Contraction *s = &in->contraction;
 	const Nest *n = in->nest;
-	if (s->kind != SHAPE_CONTRACTION)
-		return refuse(s->no_product);
+	if (in->no_contraction)
+		return refuse(in->no_contraction);
 	if (!dtype_is_float(s->dtype))
 		return refuse("its products are not of floats");
 	if (n->k->kx.data[s->a.i].dtype != s->dtype || n->k->kx.data[s->b.i].dtype != s->dtype)
 		return refuse("an operand is converted where it is read");
 	if (nest_is_empty(n))
 		return refuse("it is empty");
-	if (!shape_rows(s) || !shape_columns(s))
+	if (!contraction_rows(s) || !contraction_columns(s))
 		return refuse("an operand has no axis of its own");
 	if (!s->summed)
 		return refuse("one product each, and no sum");
@@ -381,9 +383,9 @@ Refusal plan_gpu_contract(const PlanInput *in, Plan *plan)
 	PlanInput at = *in;
 	at.nest = nest;
 	GpuContractPlan *p = ARENA_NEW(nest->arena, GpuContractPlan);
-	*p = (GpuContractPlan){.nest = nest, .dtype = in->shape.dtype, .cost = in->cost};
-	find_axes(nest, &in->shape, p, &plan->want);
-	choose_sides(nest, &in->shape, p);
+	*p = (GpuContractPlan){.nest = nest, .dtype = in->contraction.dtype, .cost = in->cost};
+	find_axes(nest, &in->contraction, p, &plan->want);
+	choose_sides(nest, &in->contraction, in->last_store, p);
 	choose_operand(nest, p, &p->m, &p->a);
 	choose_operand(nest, p, &p->c, &p->b);
 	choose_rest(nest, p);

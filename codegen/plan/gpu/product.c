@@ -145,16 +145,14 @@ static DType storage(const Nest *n, Kx load)
 static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuProduct *x, BufId *out,
 				 Sym *store)
 {
-	const uint32_t last = n->k->stage.n - 1;
+	const uint32_t sum = kernel_first_contraction(n->k), last = kernel_last_store(n->k);
 	const Stage *st = &n->k->stage.data[last];
-	if (last > 1 || !stage_stores(st) ||
-	    (last && (st->kind != STAGE_MAP || nest_maps_inner(n, st) ||
-		      stage_stores(&n->k->stage.data[0]))))
+	if (n->k->stage.n > 2 || (last != sum && stage_stores(&n->k->stage.data[sum])))
 		return "it has several results";
 	*out = st->store.buf;
 	*store = n->store[last];
 	x->of.c_type = buf_of(n->l, st->store.buf)->dtype;
-	if (!last)
+	if (last == sum)
 		return NULL;
 	Kx v = st->value, in, load;
 	if (with_const(n, v, OP_maximum, 0, &in))
@@ -183,7 +181,7 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 		x->bias = load;
 		v = in;
 	}
-	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == 0
+	return at(n, v)->kind == KX_STAGE && at(n, v)->stage == sum
 		       ? NULL
 		       : "the library has no such epilogue";
 }
@@ -331,7 +329,7 @@ const GpuProduct *gpu_product(const PlanInput *in, const GpuContractPlan *p, con
 		return NULL;
 	GpuContractPlan q = *p;
 	const Sym apart = p->rest.apart ? number_of(n, p) : (Sym){0},
-		  store = p->rest.apart ? apart : n->store[n->k->stage.n - 1];
+		  store = p->rest.apart ? apart : n->store[kernel_last_store(n->k)];
 	split_side(n, n->offset[p->b.load.i], store, &q.c, &q.batch);
 	split_side(n, n->offset[p->a.load.i], store, &q.m, &q.batch);
 	const char *no = read_kernel(n, &q, apart, x);

@@ -1,0 +1,116 @@
+#include "ir/kernel/contraction.h"
+
+#include "ir/kernel/build.h"
+#include "ir/op/op.h"
+
+static uint64_t axes_of(const SymTab *syms, const Kernel *k, const KxData *x)
+{
+	uint64_t axes = 0;
+	for (uint32_t d = 0; d < x->nidx; d++)
+		for (uint32_t i = 0; i < k->axis.n; i++)
+			if (sym_uses(syms, x->idx[d], k->axis.data[i].var))
+				axes |= UINT64_C(1) << i;
+	return axes;
+}
+
+static bool plain_load(const Kernel *k, Kx id, DType dtype)
+{
+	const KxData *x = &k->kx.data[id.i];
+	return x->kind == KX_LOAD && !x->guard.i && x->dtype == dtype;
+}
+
+/* The load that is an operand of products in acc: itself, or of bytes the operand of a
+ * conversion. */
+static Kx loaded(const Kernel *k, Kx operand, DType acc)
+{
+	const Kx x = acc == DT_i32 || acc == DT_f32 ? kx_unconverted(k, operand) : operand;
+	const DType d = k->kx.data[x.i].dtype;
+	return d == acc || d == DT_i8 || d == DT_u8 ? x : operand;
+}
+
+/* Why the sum is none of products of loads; NULL: it is. */
+static const char *why_not(const Kernel *k, const Stage *st)
+{
+	const KxData *value = &k->kx.data[st->value.i];
+	const DType acc = st->reduce.acc;
+	if ((acc != DT_f32 && acc != DT_f64 && acc != DT_i32) || value->kind != KX_OP ||
+	    value->op != OP_mul)
+		return "its products are not of f32, f64 or i32";
+	for (uint32_t i = 0; i < 2; i++) {
+		const Kx x = loaded(k, value->in[i], acc);
+		if (!plain_load(k, x, k->kx.data[x.i].dtype) ||
+		    (x.i == value->in[i].i && k->kx.data[x.i].dtype != acc))
+			return "an operand is no plain load of what is summed";
+	}
+	return NULL;
+}
+
+static bool is_contraction(const Stage *st)
+{
+	return st->kind == STAGE_REDUCE && st->reduce.contraction;
+}
+
+static Contraction contraction_of(const SymTab *syms, const Kernel *k, uint32_t stage)
+{
+	const Stage *st = &k->stage.data[stage];
+	const KxData *value = &k->kx.data[st->value.i];
+	Contraction c = {.sum = stage, .dtype = st->reduce.acc};
+	uint64_t map = 0;
+	for (uint32_t i = 0; i < st->nmap; i++)
+		map |= UINT64_C(1) << st->map[i];
+	c.a = loaded(k, value->in[0], c.dtype);
+	c.b = loaded(k, value->in[1], c.dtype);
+	c.in_a = axes_of(syms, k, &k->kx.data[c.a.i]) & map;
+	c.in_b = axes_of(syms, k, &k->kx.data[c.b.i]) & map;
+	for (uint32_t i = 0; i < st->nred; i++)
+		c.summed |= UINT64_C(1) << st->red[i];
+	return c;
+}
+
+Contractions kernel_contractions(const SymTab *syms, const Kernel *k)
+{
+	Contractions all = {.why = "no sum of products of two operands"};
+	if (k->vvar.n && kernel_first_contraction(k) < k->stage.n)
+		all.why = "an index depends on data";
+	for (uint32_t i = 0; i < k->stage.n && all.n < MAX_CONTRACTIONS && !k->vvar.n; i++) {
+		if (!is_contraction(&k->stage.data[i]))
+			continue;
+		const char *why = why_not(k, &k->stage.data[i]);
+		if (!why)
+			all.contraction[all.n++] = contraction_of(syms, k, i);
+		all.why = why;
+	}
+	if (all.n)
+		all.why = NULL;
+	return all;
+}
+
+const char *kernel_no_contraction(const Kernel *k, const Contractions *all)
+{
+	const uint32_t nouter = kernel_nouter(k);
+	if (!all->n)
+		return all->why;
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const Stage *st = &k->stage.data[i];
+		const bool is_sum = i == all->contraction[0].sum;
+		if (st->nmap > nouter || (!is_sum && (st->kind != STAGE_MAP || !stage_stores(st))))
+			return "more than stores at each point follows the sum";
+	}
+	return NULL;
+}
+
+uint32_t kernel_first_contraction(const Kernel *k)
+{
+	uint32_t i = 0;
+	while (i < k->stage.n && !is_contraction(&k->stage.data[i]))
+		i++;
+	return i;
+}
+
+uint32_t kernel_last_store(const Kernel *k)
+{
+	uint32_t last = k->stage.n;
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		last = stage_stores(&k->stage.data[i]) ? i : last;
+	return last;
+}

@@ -1,0 +1,47 @@
+/* Contractions in a kernel: sums of products, which schedules compute in tiles. */
+#ifndef WEFT_IR_CONTRACTION_H
+#define WEFT_IR_CONTRACTION_H
+
+#include "ir/kernel/kernel.h"
+
+/* Sets of axes are bits: bit k is Kernel.axis k. */
+typedef struct {
+	uint32_t sum;        /* the stage that adds the products */
+	Kx a, b;             /* the loads; loaded integers of 8 bits may be converted */
+	DType dtype;         /* the dtype of products and sums: f32, f64 or i32 */
+	uint64_t in_a, in_b; /* the axes that the sum maps on which a, b depend */
+	uint64_t summed;     /* the axes that the sum reduces */
+} Contraction;
+
+enum { MAX_CONTRACTIONS = 4 };
+/* The contractions of a kernel whose operands are plain loads, in the order of their stages: the
+ * first MAX_CONTRACTIONS. */
+typedef struct {
+	uint32_t n;
+	Contraction contraction[MAX_CONTRACTIONS];
+	const char *why; /* why there is none; NULL: n is not 0 */
+} Contractions;
+
+/* Returns the contractions of the kernel. */
+Contractions kernel_contractions(const SymTab *, const Kernel *);
+/* Returns why the kernel is not one contraction that is followed by stores at its points alone, in
+ * any order; NULL: it is one. all: kernel_contractions of the kernel. */
+const char *kernel_no_contraction(const Kernel *, const Contractions *all);
+/* Returns the first stage that adds the products of a contraction, whatever its operands are; the
+ * number of stages if there is none. */
+uint32_t kernel_first_contraction(const Kernel *);
+/* Returns the last stage that stores; the number of stages if none does. */
+uint32_t kernel_last_store(const Kernel *);
+
+/* Returns, as bits, the axes on which only operand a depends: rows of the result. */
+static inline uint64_t contraction_rows(const Contraction *c)
+{
+	return c->in_a & ~c->in_b;
+}
+/* Returns, as bits, the axes on which only operand b depends: columns of the result. */
+static inline uint64_t contraction_columns(const Contraction *c)
+{
+	return c->in_b & ~c->in_a;
+}
+
+#endif

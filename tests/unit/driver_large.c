@@ -284,6 +284,70 @@ static void check(void (*make)(Text *))
 	weft_free(x.w);
 }
 
+/* ---- many small tensors ---- */
+
+enum { PARAMETERS = 1000 };
+
+/* A step of SGD with momentum for so many parameters of different lengths. */
+static void updates(Text *t)
+{
+	text_add(t, "graph @large(");
+	for (uint32_t k = 0; k < PARAMETERS; k++)
+		text_printf(t, "%s%%p%u: f32[%u], %%g%u: f32[%u], %%m%u: f32[%u]", k ? ", " : "",
+			    k, k % 3 + 8, k, k % 3 + 8, k, k % 3 + 8);
+	text_add(t, ") {\n");
+	for (uint32_t k = 0; k < PARAMETERS; k++)
+		text_printf(t,
+			    "  %%a%u = full(dtype=f32, shape=[%u], value=0.5)\n"
+			    "  %%b%u = mul(%%m%u, %%a%u)\n  %%n%u = add(%%b%u, %%g%u)\n"
+			    "  %%q%u = sub(%%p%u, %%n%u)\n",
+			    k, k % 3 + 8, k, k, k, k, k, k, k, k, k);
+	text_add(t, "  return ");
+	for (uint32_t k = 0; k < PARAMETERS; k++)
+		text_printf(t, "%s%%q%u -> \"p%u\", %%n%u -> \"m%u\"", k ? ", " : "", k, k, k, k);
+	text_add(t, "\n}\n");
+}
+
+/* Updates of parameters are a table of launches of few functions, and nobody waits between them:
+ * each outlined function is one phase. */
+static bool count_phases(void *arg)
+{
+	Large *x = arg;
+	Ctx *ctx = x->w->ctx;
+	Text t;
+	text_init(&t, ctx->arena);
+	updates(&t);
+	Graph *g = graph_parse(ir_new(ctx), t.data, "updates");
+	TRY(g && pipeline_run(g, &(PipelineOptions){0}));
+	Lowered *l = lower_graph(g, &(LowerOptions){0});
+	Program *p = schedule_program(&(ScheduleEntry){"run", l}, 1, target_find("x86-64-v3"),
+				      &(ScheduleOptions){.plain = true});
+	const ProgramEntry *e = p->entry.data;
+	uint32_t launches = 0, phases = 0;
+	for (uint32_t k = 0; k <= e->run_outlined.n; k++) {
+		const LoopFn *f = k ? e->run_outlined.data[k - 1] : e->run;
+		for (uint32_t i = 0; i < f->ls.n; i++) {
+			launches += f->ls.data[i].kind == LS_LAUNCH;
+			phases += f->ls.data[i].kind == LS_LAUNCH && !f->ls.data[i].same_phase;
+		}
+	}
+	assert_int_equal(launches, PARAMETERS);
+	assert_in_range(phases, 1, (PARAMETERS + OUTLINE_SIZE - 1) / OUTLINE_SIZE);
+	assert_int_equal(p->fn.n, 3);
+	return x->done = true;
+}
+
+static void test_many_updates(void **state)
+{
+	(void)state;
+	Large x = {.w = weft_new()};
+	assert_non_null(x.w);
+	boundary(x.w, count_phases, &x);
+	if (!x.done)
+		fail_msg("%s", weft_messages(x.w));
+	weft_free(x.w);
+}
+
 #define TEST(name)                       \
 	static void test_##name(void **state) \
 	{                                \
@@ -304,7 +368,7 @@ int main(void)
 		cmocka_unit_test(test_straight),        cmocka_unit_test(test_in_a_loop),
 		cmocka_unit_test(test_in_nested_loops), cmocka_unit_test(test_in_branches),
 		cmocka_unit_test(test_in_a_while),      cmocka_unit_test(test_after_whiles),
-		cmocka_unit_test(test_many_inputs),
+		cmocka_unit_test(test_many_inputs),     cmocka_unit_test(test_many_updates),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,6 +127,16 @@ static void stage_chunks(StageRun *r, Lx lo, Lx hi)
 		ls_end(s->e.f);
 }
 
+/* Sets *lo and *hi to the bounds of an axis that has bounds. */
+static void take_bounds(Cpu *s, uint32_t axis, Lx *lo, Lx *hi)
+{
+	const Axis *a = &s->e.k->axis.data[axis];
+	if (a->lo)
+		*lo = eval_let(&s->e, "lo", eval_index(&s->e, s->e.k->vvar.data[a->lo - 1].var));
+	if (a->hi)
+		*hi = eval_let(&s->e, "hi", eval_index(&s->e, s->e.k->vvar.data[a->hi - 1].var));
+}
+
 static void stage_loops(StageRun *r)
 {
 	Cpu *s = r->g->s;
@@ -137,7 +147,10 @@ static void stage_loops(StageRun *r)
 	uint32_t axis = r->axes[r->next];
 	if (axis != s->e.lanes.axis)
 		eval_hoist(&s->e, s->e.k->stage.data[r->stage].value, generic_known_axes(s));
-	stage_chunks(r, cpu_start(s, axis), cpu_limit(s, axis));
+	Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
+	if (!nest_axis_is_plain(s->e.nest, axis))
+		take_bounds(s, axis, &lo, &hi);
+	stage_chunks(r, lo, hi);
 }
 
 /* ---- points that add nothing ---- */

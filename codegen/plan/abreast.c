@@ -44,7 +44,8 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 {
 	uint32_t n = MAX_ABREAST;
 	bool reduces = false;
-	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS)
+	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS ||
+	    !kernel_is_plain(in->nest->k))
 		return 1;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
@@ -68,7 +69,7 @@ uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
 {
 	const Kernel *k = in->nest->k;
 	if (p->lanes.axis != NO_AXIS || in->target->isa.of_block || k->stage.n != 1 ||
-	    k->stage.data[0].kind != STAGE_RUNNING ||
+	    !kernel_is_plain(k) || k->stage.data[0].kind != STAGE_RUNNING ||
 	    nest_maps_inner(in->nest, &k->stage.data[0]) || nest_hint(in->nest, axis) < MAX_ABREAST)
 		return 1;
 	for (uint32_t i = 0; i < k->vvar.n; i++)
@@ -92,7 +93,8 @@ static bool is_far(const PlanInput *in, const GenericPlan *p, const Stage *st)
 uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
 {
 	uint32_t found = NO_STAGE;
-	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS)
+	if (!generic_outer_vector(p) || p->turned.across != NO_AXIS ||
+	    !kernel_is_plain(in->nest->k))
 		return NO_STAGE;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];

@@ -27,7 +27,9 @@ static bool contiguous(const Nest *nest, Sym offset, uint32_t a, uint32_t b)
 
 bool axes_can_merge(const Nest *nest, uint32_t a, uint32_t b)
 {
-	if (used_as_value(nest, a) || used_as_value(nest, b))
+	if (used_as_value(nest, a) || used_as_value(nest, b) || !nest_axis_is_plain(nest, a) ||
+	    !nest_axis_is_plain(nest, b) || nest_bound_axes(nest) >> a & 1 ||
+	    nest_bound_axes(nest) >> b & 1)
 		return false;
 	for (uint32_t i = 1; i < nest->k->kx.n; i++)
 		if (nest->offset[i].i && !contiguous(nest, nest->offset[i], a, b))
@@ -156,6 +158,8 @@ static bool can_be_spread(const PlanInput *in)
 
 static bool can_be_vector(const PlanInput *in, uint32_t axis)
 {
+	if (!nest_axis_is_plain(in->nest, axis) || nest_bound_axes(in->nest) >> axis & 1)
+		return false;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];
 		for (uint32_t j = 0; j < st->nred; j++)

@@ -1,6 +1,8 @@
 /* Axes and offsets of a kernel; axes that are made, merged and renamed. */
 #include "codegen/plan/nest.h"
 
+#include <math.h>
+
 /* ---- dependences ---- */
 
 uint64_t nest_axes(const Nest *e, Sym sym)
@@ -268,8 +270,27 @@ bool nest_coef_is(const Nest *e, Sym offset, uint32_t axis, int64_t value)
 	return nest_coef(e, offset, axis, &coef) && sym_is(e->syms, coef, value);
 }
 
+bool nest_axis_is_plain(const Nest *e, uint32_t axis)
+{
+	return axis >= e->k->axis.n || axis_is_plain(&e->k->axis.data[axis]);
+}
+
+uint64_t nest_bound_axes(const Nest *e)
+{
+	uint64_t axes = 0;
+	for (uint32_t a = 0; a < e->k->axis.n; a++) {
+		const uint32_t bound[] = {e->k->axis.data[a].lo, e->k->axis.data[a].hi};
+		for (uint32_t i = 0; i < 2; i++)
+			if (bound[i])
+				axes |= e->deps[e->k->vvar.data[bound[i] - 1].value.i];
+	}
+	return axes;
+}
+
 int64_t nest_hint(const Nest *e, uint32_t axis)
 {
+	if (!nest_axis_is_plain(e, axis) && e->k->axis.data[axis].mean > 0)
+		return (int64_t)ceil(e->k->axis.data[axis].mean);
 	return sym_hint(e->syms, e->extent[axis]);
 }
 

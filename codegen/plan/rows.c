@@ -35,6 +35,9 @@ static uint64_t free_axes(const Nest *nest)
 		else
 			other |= inner_axes(nest, st);
 	}
+	for (uint32_t a = 0; a < nest->n; a++)
+		if (!nest_axis_is_plain(nest, a))
+			other |= UINT64_C(1) << a;
 	for (uint32_t i = 1; i < nest->k->kx.n; i++)
 		for (uint32_t j = 0;
 		     nest->k->kx.data[i].kind == KX_STAGE && j < nest->k->kx.data[i].nidx; j++)

@@ -8,7 +8,7 @@ static Sym split_wanted(const Lowered *l, Sym offset, const Axis *a)
 {
 	SymTab *syms = l->ir->syms;
 	Sym coef;
-	if (sym_linear(syms, offset, a->var, &coef, NULL))
+	if (!axis_is_plain(a) || sym_linear(syms, offset, a->var, &coef, NULL))
 		return (Sym){0};
 	Sym d = sym_divisor_of(syms, offset, a->var);
 	if (!d.i || sym_uses_kind(syms, d, SYMVAR_AXIS))

@@ -89,7 +89,7 @@ static bool is_map(const PlanInput *in)
 		if (st->kind != STAGE_MAP || !stage_stores(st) || nest_maps_inner(in->nest, st))
 			return false;
 	}
-	return in->nest->k->stage.n > 0;
+	return in->nest->k->stage.n > 0 && kernel_is_plain(in->nest->k);
 }
 
 static uint32_t count_turned(const PlanInput *in, const bool *live, uint32_t along, uint32_t across)
@@ -263,9 +263,9 @@ static bool is_running(const PlanInput *in)
 {
 	const Kernel *k = in->nest->k;
 	const Stage *st = &k->stage.data[0];
-	return k->stage.n == 1 && st->kind == STAGE_RUNNING && st->nred == 1 &&
-	       !nest_maps_inner(in->nest, st) && !k->vvar.n && st->dtype != DT_bool &&
-	       reduce_op(stage_combine(st)) != SC_const &&
+	return k->stage.n == 1 && kernel_is_plain(k) && st->kind == STAGE_RUNNING &&
+	       st->nred == 1 && !nest_maps_inner(in->nest, st) && !k->vvar.n &&
+	       st->dtype != DT_bool && reduce_op(stage_combine(st)) != SC_const &&
 	       nest_coef_is(in->nest, in->nest->store[0], st->red[0], 1) &&
 	       target_width(in->target) > 1 && !in->target->isa.of_block;
 }

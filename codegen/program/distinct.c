@@ -199,6 +199,16 @@ static void put_stage(DistinctKernels *d, const Stage *st)
 	put_of_kind(d, st);
 }
 
+static void put_axis(DistinctKernels *d, const Axis *a)
+{
+	uint64_t mean;
+	memcpy(&mean, &a->mean, sizeof mean);
+	put(d, write_sym(d, a->extent));
+	put(d, a->lo);
+	put(d, a->hi);
+	put64(d, mean);
+}
+
 /* Axes and value variables have the first numbers. */
 static void write_key(DistinctKernels *d, const Kernel *k)
 {
@@ -212,7 +222,7 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 	for (uint32_t i = 0; i < k->vvar.n; i++)
 		number_sym(d, k->vvar.data[i].var);
 	for (uint32_t i = 0; i < k->axis.n; i++)
-		put(d, write_sym(d, k->axis.data[i].extent));
+		put_axis(d, &k->axis.data[i]);
 	for (uint32_t i = 0; i < k->vvar.n; i++) {
 		put(d, k->vvar.data[i].value.i);
 		put(d, write_sym(d, k->vvar.data[i].extent));

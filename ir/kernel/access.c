@@ -212,6 +212,14 @@ uint64_t kernel_aligned_axes(const Kernel *k, uint32_t stage)
 	return axes;
 }
 
+bool kernel_is_plain(const Kernel *k)
+{
+	for (uint32_t i = 0; i < k->axis.n; i++)
+		if (!axis_is_plain(&k->axis.data[i]))
+			return false;
+	return true;
+}
+
 /* Returns how many of the first n axes the list begins with, in order. */
 static uint32_t first_axes(const Stage *st, uint32_t n)
 {
@@ -224,6 +232,9 @@ static uint32_t first_axes(const Stage *st, uint32_t n)
 uint32_t kernel_nouter(const Kernel *k)
 {
 	uint32_t n = k->stage.n ? k->axis.n : 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (!axis_is_plain(&k->axis.data[i]))
+			n = i;
 	for (uint32_t i = 0; i < k->stage.n; i++)
 		n = first_axes(&k->stage.data[i], n);
 	for (uint32_t i = 1; i < k->kx.n; i++) {

@@ -90,6 +90,8 @@ const char *kernel_no_contraction(const Kernel *k, const Contractions *all)
 	const uint32_t nouter = kernel_nouter(k);
 	if (!all->n)
 		return all->why;
+	if (!kernel_is_plain(k))
+		return "an axis has bounds that depend on data";
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		const bool is_sum = i == all->contraction[0].sum;

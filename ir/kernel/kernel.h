@@ -245,10 +245,25 @@ DType stage_acc(const Stage *);
  * kinds. */
 uint32_t stage_next(const Stage *);
 
+/* An axis with bounds runs over rows of different lengths that lie one behind the other (segments
+ * of a ragged tensor). Its variable keeps the range of the dimension that it indexes, so that what
+ * is proven of indices holds. Axes are not merged with it, nor is it split, cut, or run along by
+ * lanes. An index through a table needs no field: it is a value variable. */
 typedef struct {
-	Sym var;    /* SYMVAR_AXIS */
+	Sym var; /* SYMVAR_AXIS, in [0, extent) */
 	Sym extent;
+	uint32_t lo, hi; /* value variable + 1: only points with lo <= var < hi are there; 0: no
+			    bound. Such a variable has the extent `extent` + 1, and depends on axes
+			    before this one alone */
+	double mean;     /* of an axis with bounds: how many points there are at hint sizes, for
+			    costs; 0: not known */
 } Axis;
+
+/* Whether the axis has no bounds. */
+static inline bool axis_is_plain(const Axis *a)
+{
+	return !a->lo && !a->hi;
+}
 
 /* The lines of the model's source in a kernel. Lowering finds them (lower/source.c); calls and
  * tables of artifacts have them. */
@@ -484,9 +499,11 @@ Kx kx_stage(Kernel *, Arena *, uint32_t stage, DType compute, uint32_t nidx, con
 /* Returns the axes of the stage at which every expression reads its result at the axis' own
  * variable, as bits: readers need the result only at their own point of these axes. */
 uint64_t kernel_aligned_axes(const Kernel *, uint32_t stage);
+/* Whether all axes are plain. */
+bool kernel_is_plain(const Kernel *);
 /* Returns the number of outer axes: those that all stages map, and at which all are read at their
- * own point (kernel_aligned_axes). They are the first axes of the kernel, and the first of each
- * stage's map, in order. */
+ * own point (kernel_aligned_axes), before the first one with bounds. They are the first axes of the
+ * kernel, and the first of each stage's map, in order. */
 uint32_t kernel_nouter(const Kernel *);
 
 /* Sets mark[x.i] for every expression x that is the value or the guard of one of the stages first

@@ -205,6 +205,21 @@ static void print_shared(Printer *p, Kx x)
 
 /* ---- stages and kernels ---- */
 
+static void print_bounds(Printer *p, const Axis *a)
+{
+	const uint32_t bound[] = {a->lo, a->hi};
+	for (uint32_t k = 0; k < 2 && !axis_is_plain(a); k++) {
+		text_add(p->t, k ? ", " : " in [");
+		if (bound[k] && bound[k] <= p->k->vvar.n)
+			sym_print(p->l->ir->syms, renamed(p, p->k->vvar.data[bound[k] - 1].var),
+				  p->t);
+		else if (bound[k])
+			text_printf(p->t, "?%u", bound[k]);
+	}
+	if (!axis_is_plain(a))
+		text_char(p->t, ')');
+}
+
 static void print_axes(Printer *p, const uint8_t *axis, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
@@ -217,6 +232,7 @@ static void print_axes(Printer *p, const uint8_t *axis, uint32_t n)
 		sym_print(p->l->ir->syms, renamed(p, a->var), p->t);
 		text_char(p->t, '<');
 		sym_print(p->l->ir->syms, renamed(p, a->extent), p->t);
+		print_bounds(p, a);
 	}
 }
 

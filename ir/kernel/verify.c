@@ -322,6 +322,55 @@ static void check_stage(Verify *v, const Stage *s)
 	check_replaces(v, s);
 }
 
+/* Whether an expression of the kernel depends on axis `from` or a later one. */
+static bool depends_on_later(const Verify *v, Kx x, uint32_t from)
+{
+	const SymTab *st = v->l->ir->syms;
+	const KxData *d = &v->k->kx.data[x.i];
+	if (!x.i)
+		return false;
+	for (uint32_t k = 0; k < d->nidx; k++)
+		for (uint32_t a = from; a < v->k->axis.n; a++)
+			if (sym_uses(st, d->idx[k], v->k->axis.data[a].var))
+				return true;
+	for (uint32_t k = 0; k < d->nin; k++)
+		if (depends_on_later(v, d->in[k], from))
+			return true;
+	return depends_on_later(v, d->guard, from) || depends_on_later(v, d->other, from);
+}
+
+static void check_bound(Verify *v, uint32_t axis, uint32_t bound)
+{
+	SymTab *st = v->l->ir->syms;
+	if (!bound)
+		return;
+	if (bound > v->k->vvar.n) {
+		fail(v, "a bound of an axis does not exist", "");
+		return;
+	}
+	const ValueVar *b = &v->k->vvar.data[bound - 1];
+	if (sym_eq(st, b->extent, sym_addi(st, v->k->axis.data[axis].extent, 1)) != YES)
+		fail(v, "a bound of an axis has another range", "");
+	if (depends_on_later(v, b->value, axis))
+		fail(v, "a bound depends on an axis that does not come before", "");
+}
+
+/* Bounds, and that nothing but maps and reductions runs over such an axis. */
+static void check_bounds(Verify *v, const Kernel *k)
+{
+	for (uint32_t a = 0; a < k->axis.n && v->ok; a++) {
+		check_bound(v, a, k->axis.data[a].lo);
+		check_bound(v, a, k->axis.data[a].hi);
+	}
+	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++) {
+		const Stage *s = &k->stage.data[v->stage];
+		for (uint32_t i = 0; i < s->nred; i++)
+			if (s->red[i] < k->axis.n && !axis_is_plain(&k->axis.data[s->red[i]]) &&
+			    s->kind != STAGE_REDUCE)
+				fail(v, "only a reduction has an axis with bounds", "");
+	}
+}
+
 static void check_kernel(Verify *v, const Kernel *k)
 {
 	v->k = k;
@@ -330,6 +379,7 @@ static void check_kernel(Verify *v, const Kernel *k)
 		fail(v, "too many axes", "");
 	v->stores_nothing = v->ok && kernel_stores_nothing(v->l, k);
 	check_positions(v);
+	check_bounds(v, k);
 	for (v->stage = 0; v->ok && v->stage < k->stage.n; v->stage++)
 		check_stage(v, &k->stage.data[v->stage]);
 	v->k = NULL;

@@ -8,7 +8,7 @@ import sys
 
 STRUCTS = ("Kernel", "Axis", "Stage", "StageStore", "StageReduce", "StageRunning", "StageSort", "StageScatter", "StageCheck", "StageFactor",
            "StageFft", "ValueVar", "KxData", "Buffer", "Layout", "LayoutDim")
-VALUES = {"bool", "uint32_t", "int64_t", "DType", "Op", "Kx", "KxKind", "StageKind", "ReduceKind", "FactorKind", "BufKind", "union"}
+VALUES = {"bool", "double", "uint32_t", "int64_t", "DType", "Op", "Kx", "KxKind", "StageKind", "ReduceKind", "FactorKind", "BufKind", "union"}
 OTHERS = {"Sym": "SYM", "BufId": "BUFFER", "const Sym *": "SYMS", "const char *": "TEXT", "SourceLines": "INSIDE", "const Graph *": "TEXT",
           "Layout": "INSIDE"}
 

@@ -5,6 +5,9 @@
 
 enum { ALIGN = 64 };
 
+/* Returns the error code after the message that an input or output is not as expected. */
+#define BAD(status, ...) weft_fail(status, WEFT_ERR_INPUT, __VA_ARGS__)
+
 static const char *dtype_text(WeftDType t, char buf[16])
 {
 	static const char *const letter[] = {"i", "u", "f", "opaque", "bf", "c", "bool"};
@@ -18,20 +21,18 @@ int check_kind(const Expected *x, const WeftTensor *t, WeftStatus *status)
 {
 	char want[16], got[16];
 	if (t->dtype.code != x->dtype.code || t->dtype.bits != x->dtype.bits)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has dtype %s, expected %s", x->role,
-				 x->name, dtype_text(t->dtype, got), dtype_text(x->dtype, want));
+		return BAD(status, "%s %s has dtype %s, expected %s", x->role, x->name,
+			   dtype_text(t->dtype, got), dtype_text(x->dtype, want));
 	if (t->dtype.lanes != 1)
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "%s %s has vectors of %u for elements, expected 1", x->role,
-				 x->name, (unsigned)t->dtype.lanes);
+		return BAD(status, "%s %s has vectors of %u for elements, expected 1", x->role,
+			   x->name, (unsigned)t->dtype.lanes);
 	if (t->ndim != (int32_t)x->rank)
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s has %d dimensions, expected %u",
-				 x->role, x->name, (int)t->ndim, (unsigned)x->rank);
+		return BAD(status, "%s %s has %d dimensions, expected %u", x->role, x->name,
+			   (int)t->ndim, (unsigned)x->rank);
 	if (x->rank && !t->shape)
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "%s %s has no shape", x->role, x->name);
 	if (!is_of_host(t) && !device_takes(t, x->role))
-		return weft_fail(status, WEFT_ERR_INPUT, "%s %s is not in the processor's memory",
-				 x->role, x->name);
+		return BAD(status, "%s %s is not in the processor's memory", x->role, x->name);
 	return WEFT_OK;
 }
 
@@ -47,9 +48,8 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 {
 	const WeftDim *d = &info->dim[k];
 	if (n < 0 || (d->value >= 0 && n != d->value))
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u is %lld, expected %s", info->name,
-				 (unsigned)k, (long long)n, d->text);
+		return BAD(status, "input %s: dimension %u is %lld, expected %s", info->name,
+			   (unsigned)k, (long long)n, d->text);
 	if (d->symbol < 0)
 		return WEFT_OK;
 	const WeftSymbolInfo *s = &e->symbol[d->symbol];
@@ -61,17 +61,16 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 			return WEFT_OK;
 		if (s->hi != INT64_MAX)
 			snprintf(most, sizeof most, " to %lld", (long long)s->hi);
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
-				 info->name, (unsigned)k, s->name, (long long)n,
-				 *most ? "" : "at least ", (long long)s->lo, most);
+		return BAD(status, "input %s: dimension %u (%s) is %lld, expected %s%lld%s",
+			   info->name, (unsigned)k, s->name, (long long)n, *most ? "" : "at least ",
+			   (long long)s->lo, most);
 	}
 	if (o->value != n)
-		return weft_fail(status, WEFT_ERR_INPUT,
-				 "input %s: dimension %u (%s) is %lld, expected %lld as dimension "
-				 "%u of input %s",
-				 info->name, k, s->name, (long long)n, (long long)o->value, o->dim,
-				 o->info->name);
+		return BAD(status,
+			   "input %s: dimension %u (%s) is %lld, expected %lld as dimension %u of "
+			   "input %s",
+			   info->name, k, s->name, (long long)n, (long long)o->value, o->dim,
+			   o->info->name);
 	return WEFT_OK;
 }
 
@@ -109,15 +108,14 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 			*x++ = t->shape[k];
 		}
 		if (__builtin_add_overflow(copies, copy_bytes(t), &copies))
-			return weft_fail(status, WEFT_ERR_INPUT,
-					 "the inputs are too large to copy");
+			return BAD(status, "the inputs are too large to copy");
 	}
 	TRY(e->sizes_fn(extent, sizes->slot, status));
 	sizes->entry = entry;
 	sizes->nslot = e->nslot;
 	if (__builtin_add_overflow((uint64_t)sizes->slot[e->nslot - 1], copies,
 				   &sizes->workspace_bytes))
-		return weft_fail(status, WEFT_ERR_INPUT, "the workspace would be too large");
+		return BAD(status, "the workspace would be too large");
 	return WEFT_OK;
 }
 
@@ -153,25 +151,22 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 		return weft_fail(c->status, WEFT_ERR_ARGUMENT, "%s %s has no data", role,
 				 info->name);
 	if ((uintptr_t)p % align)
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not aligned to %u bytes",
-				 role, info->name, (unsigned)align);
+		return BAD(c->status, "%s %s is not aligned to %u bytes", role, info->name,
+			   (unsigned)align);
 #ifdef WEFT_DEVICES
 	if (c->device)
 		return device_bind(c->device, role[0] == 'o', info->name, t, data, c->status);
 	if (t->device.type != WEFT_CPU)
-		return weft_fail(c->status, WEFT_ERR_INPUT,
-				 "%s %s is not in the processor's memory", role, info->name);
+		return BAD(c->status, "%s %s is not in the processor's memory", role, info->name);
 #endif
 	uint64_t bytes = copy_bytes(t);
 	if (bytes == 0)
 		return WEFT_OK;
 	if (c->strict || role[0] == 'o')
-		return weft_fail(c->status, WEFT_ERR_INPUT, "%s %s is not row-major", role,
-				 info->name);
+		return BAD(c->status, "%s %s is not row-major", role, info->name);
 	if (bytes > (uint64_t)(c->work_end - c->work))
-		return weft_fail(c->status, WEFT_ERR_INPUT,
-				 "input %s has other strides than when sizes were computed",
-				 info->name);
+		return BAD(c->status, "input %s has other strides than when sizes were computed",
+			   info->name);
 	copy_strided(c->work, p, t, 0, elem);
 	*data = c->work;
 	c->work += bytes;
@@ -185,10 +180,10 @@ static int check_shape(const Call *c, const char *role, const WeftTensorInfo *in
 	TRY(check_info(role, info, t, c->status));
 	for (uint32_t k = 0; k < info->rank; k++)
 		if (t->shape[k] != shape[k])
-			return weft_fail(
-				c->status, WEFT_ERR_INPUT,
-				"%s %s: dimension %u is %lld, expected %lld as found by sizes",
-				role, info->name, k, (long long)t->shape[k], (long long)shape[k]);
+			return BAD(c->status,
+				   "%s %s: dimension %u is %lld, expected %lld as found by sizes",
+				   role, info->name, k, (long long)t->shape[k],
+				   (long long)shape[k]);
 	return WEFT_OK;
 }
 
@@ -201,43 +196,50 @@ static int is_found(const WeftTensorInfo *info, const int64_t *shape)
 	return k < info->rank;
 }
 
-static int check_output(const Call *c, const WeftTensorInfo *info, const int64_t *shape,
-			const WeftTensor *t)
+static int by_first_byte(const void *a, const void *b)
 {
-	return is_found(info, shape) ? check_info("output", info, t, c->status)
-				     : check_shape(c, "output", info, shape, t);
+	const Range *x = *(const Range *const *)a, *y = *(const Range *const *)b;
+	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* The output stands exactly where the input does that it may replace in place. */
-static bool donated(const WeftTensorInfo *output, Range out, const Range *in, const Range *t)
-{
-	return output->donates >= 0 && t == in + output->donates && t->first == out.first &&
-	       t->end == out.end;
-}
-
-/* Outputs must overlap neither inputs, but for those they replace, nor each other nor the
- * workspace, and inputs not the workspace. */
+/* Outputs must overlap neither inputs, but for those they replace and stand exactly at, nor each
+ * other nor the workspace, and inputs not the workspace. A step for a thousand parameters has
+ * thousands of tensors, so their ranges are sorted. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
-	const uint32_t nx = c->e->ninput;
-	Range r[1 + nx + c->e->noutput], *in = r + 1, *out = in + nx;
+	const WeftEntry *e = c->e;
+	const uint32_t nx = e->ninput, n = 1 + nx + e->noutput;
+	Range r[n], *in = r + 1, *out = in + nx;
+	const Range none = {0, 0}, *p[n], *last = &none; /* last: the output before, in order */
+	uintptr_t inputs = 0;                            /* the end of inputs before */
+	uint32_t m = 0;
 	r[0] = (Range){(uintptr_t)work, (uintptr_t)work + c->sizes->workspace_bytes};
 	for (uint32_t k = 0; k < nx; k++) {
 		in[k] = range_of(&x[k]);
 		if (overlap(in[k], r[0]))
 			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
-					 "input %s overlaps the workspace", c->e->input[k].name);
+					 "input %s overlaps the workspace", e->input[k].name);
 		if (!tensor_row_major(&x[k])) /* copied before an output is written */
 			in[k].end = in[k].first;
 	}
-	for (uint32_t k = 0; k < c->e->noutput; k++) {
-		out[k] = y[k].data ? range_of(&y[k]) : (Range){0, 0};
-		for (const Range *t = r; t < &out[k]; t++)
-			if (overlap(out[k], *t) && !donated(&c->e->output[k], out[k], in, t))
-				return weft_fail(
-					c->status, WEFT_ERR_ARGUMENT,
-					"output %s overlaps another tensor or the workspace",
-					c->e->output[k].name);
+	for (uint32_t k = 0; k < e->noutput; k++) {
+		const int32_t d = e->output[k].donates;
+		out[k] = y[k].data ? range_of(&y[k]) : none;
+		if (d >= 0 && in[d].first == out[k].first && in[d].end == out[k].end)
+			in[d].end = in[d].first;
+	}
+	for (uint32_t k = 0; k < n; k++)
+		if (r[k].first != r[k].end)
+			p[m++] = &r[k];
+	qsort(p, m, sizeof *p, by_first_byte);
+	for (uint32_t k = 0; k < m; k++) {
+		const Range *t = p[k] < out ? last : p[k];
+		if (p[k]->first < last->end || (t == p[k] && t->first < inputs))
+			return weft_fail(c->status, WEFT_ERR_ARGUMENT,
+					 "output %s overlaps another tensor or the workspace",
+					 e->output[t - out].name);
+		inputs = p[k] < out && p[k]->end > inputs ? p[k]->end : inputs;
+		last = t;
 	}
 	return WEFT_OK;
 }
@@ -274,7 +276,9 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 		TRY(check_shape(c, "input", &e->input[i], shape, &x[i]));
 	shape = c->sizes->slot + e->nsymbol;
 	for (uint32_t i = 0; i < e->noutput; shape += e->output[i++].rank)
-		TRY(check_output(c, &e->output[i], shape, &y[i]));
+		TRY(is_found(&e->output[i], shape)
+			    ? check_info("output", &e->output[i], &y[i], c->status)
+			    : check_shape(c, "output", &e->output[i], shape, &y[i]));
 	TRY(check_overlap(c, x, y, workspace)); /* before inputs are copied into the workspace */
 	for (uint32_t i = 0; i < e->ninput; i++)
 		TRY(bind_data(c, "input", &e->input[i], &x[i], b++));
@@ -286,23 +290,22 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 	b[1] = base;
 	b[2] = c->state;
 	int32_t n = threads_wanted(c->in, ctx, &t);
-	WeftRegion r;
+	WeftRegion r = {.entry = e,
+			.buf = buf,
+			.room = buf,
+			.output = y,
+			.context = ctx,
+			.held = memset(held, 0, sizeof held),
+			.slot = c->sizes->slot,
+			.profile = ctx->profile,
+			.profile_user = ctx->profile_user,
+			.status = c->status,
+			.share_all = ctx->flags & WEFT_SHARE_ALL};
 #ifdef WEFT_DEVICES
 	r.device = c->device;
 	n = c->device ? 1 : n;
 	b[0] = c->device ? c->constants->there : b[0];
 #endif
-	r.entry = e;
-	r.buf = r.room = buf;
-	r.held = memset(held, 0, sizeof held);
-	r.output = y;
-	r.context = ctx;
-	r.leave = NULL;
-	r.slot = c->sizes->slot;
-	r.profile = ctx->profile;
-	r.profile_user = ctx->profile_user;
-	r.status = c->status;
-	r.share_all = ctx->flags & WEFT_SHARE_ALL;
 	int code = region_run(&r, t, n);
 	if (r.leave)
 		r.leave(&r, code);
@@ -336,7 +339,7 @@ static int use_begin(WeftInstance *in, const WeftEntry *e,
 		TRY(flight_begin(in, e, ctx->stream, u, status));
 	else
 #endif
-	if (u->as)
+		if (u->as)
 		TRY(instance_enter(in, (StateUse)u->as, status));
 	u->weights = in->model->replaceable ? current_begin(&in->weights) : 0;
 	u->state = u->as ? current_begin(&in->state) : 0;

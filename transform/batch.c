@@ -246,9 +246,10 @@ static bool random_key(Batch *v, Node n)
 				 "batch draw the same or different "
 				 "ones (randomness)");
 	const Cipher cipher = node_cipher(g, n);
-	if (v->randomness == RANDOM_DIFFERENT)
-		v->to[n.i] = b_random_fold(&b, cipher, b_random_key(&b, cipher, state),
-					   b_iota(&b, DT_u64, v->size));
+	if (v->randomness == RANDOM_DIFFERENT) {
+		Node member = b_iota(&b, DT_u64, v->size);
+		v->to[n.i] = b_random_fold(&b, cipher, b_random_key(&b, cipher, state), member);
+	}
 	return true;
 }
 

@@ -266,6 +266,7 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 	if (node_op(st->g, v->view) == OP_gather) /* as_strided */
 		return inverse_scatter(st, b, v, parent, update);
 	uint32_t dim = 0;
+	Sym at;
 	switch (alias_kind(st, v->view, p, &v->meta)) {
 	case VIEW_NONE:
 	case VIEW_SAME:
@@ -287,8 +288,8 @@ Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update
 	case VIEW_SELECT:
 		if (!view_dim(st, b, v->view, "dim", p->rank, &dim))
 			return (Node){0};
-		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim,
-			      attr_start(st, b, v->view, "index", p->size[dim]));
+		at = attr_start(st, b, v->view, "index", p->size[dim]);
+		return insert(st, b, parent, b_unsqueeze(b, update, (int)dim), dim, at);
 	case VIEW_PIECES:
 		return inverse_pieces(st, b, v, parent, update);
 	case VIEW_ADJOINT:

@@ -463,15 +463,29 @@ Node b_un(Build *b, Op op, Node x)
 	return b_pointwise(b, op, &x, 1);
 }
 
-Node b_bin(Build *b, Op op, Node x, Node y)
+void b_operand(Build *b, Node x)
 {
-	Node in[] = {x, y};
+	array_push(b->g->ir->ctx->arena, &b->g->ir->operand, x);
+}
+
+void b_operands(Build *b, Node *in, uint32_t n)
+{
+	Ir *ir = b->g->ir;
+	for (uint32_t k = 0; k < n; k++)
+		in[k] = ir->operand.data[--ir->operand.n];
+}
+
+Node b_bin_of_operands(Build *b, Op op)
+{
+	Node in[2];
+	b_operands(b, in, 2);
 	return b_pointwise(b, op, in, 2);
 }
 
-Node b_select(Build *b, Node cond, Node yes, Node no)
+Node b_select_of_operands(Build *b)
 {
-	Node in[] = {cond, yes, no};
+	Node in[3];
+	b_operands(b, in, 3);
 	return b_pointwise(b, OP_select, in, 3);
 }
 

@@ -105,6 +105,18 @@ Sym b_index_from_end(Build *, Sym index, Sym size);
  * nothing if x is none. */
 void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
 
+/* ---- the order of operands ----
+ * C leaves open which argument of a call is evaluated first; nodes stand in the order in which they
+ * are added, so graphs would depend on the compiler that built Weft. Where several operands of a
+ * call add nodes, the order is stated: the call is a macro that puts its operands on a stack of the
+ * Ir, from the last to the first, or the operands are variables. The macros evaluate `b` several
+ * times. tests/tree/order.py finds other calls. */
+
+/* Puts an operand on the stack. */
+void b_operand(Build *, Node);
+/* Takes the n operands that were put there last off the stack; in[0] is the very last one. */
+void b_operands(Build *, Node *in, uint32_t n);
+
 /* ---- element-wise operators ---- */
 
 /* Adds a scalar operator (op_kind OP_SCALAR) of 1 to 4 operands (another number is an internal
@@ -115,11 +127,14 @@ void b_to_size(Build *, Node x, Sym size, Sym most, const char *what);
 Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
 /* b_pointwise of one operand. */
 Node b_un(Build *, Op, Node x);
-/* b_pointwise of two operands. */
-Node b_bin(Build *, Op, Node x, Node y);
-/* cond ? yes : no, by element, broadcast to one shape. cond is converted to bool and takes no part
- * in the promotion. */
-Node b_select(Build *, Node cond, Node yes, Node no);
+/* b_pointwise of two operands: Node b_bin(Build *, Op, Node x, Node y). */
+#define b_bin(b, op, x, y) (b_operand(b, y), b_operand(b, x), b_bin_of_operands(b, op))
+Node b_bin_of_operands(Build *, Op);
+/* cond ? yes : no, by element, broadcast to one shape: Node b_select(Build *, Node cond, Node yes,
+ * Node no). cond is converted to bool and takes no part in the promotion. */
+#define b_select(b, cond, yes, no)                                                                 \
+	(b_operand(b, no), b_operand(b, yes), b_operand(b, cond), b_select_of_operands(b))
+Node b_select_of_operands(Build *);
 /* x op v. v takes x's dtype; if v is a fraction, an x of bools or integers is converted to f32
  * first, as with a Python float. v is finite unless x is of a float or complex dtype. */
 Node b_bin_scalar(Build *, Op, Node x, double v);
@@ -195,8 +210,10 @@ Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
  * extents are equal where that is not proved. */
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
-/* torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an error. */
-Node b_matmul(Build *, Node x, Node y);
+/* torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an error: Node
+ * b_matmul(Build *, Node x, Node y). */
+#define b_matmul(b, x, y) (b_operand(b, y), b_operand(b, x), b_matmul_of_operands(b))
+Node b_matmul_of_operands(Build *);
 /* b_contract without batch dimensions, but the result has the dtype of accumulation (dtype_compute
  * of the promoted dtype): for operators that follow and round once. */
 Node b_contract_wide(Build *, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum);

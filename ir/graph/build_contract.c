@@ -151,9 +151,11 @@ static Node matmul(Build *b, bool wide, Node x, Node y)
 	return batch_restore(b, z, &o, has_m, has_n);
 }
 
-Node b_matmul(Build *b, Node x, Node y)
+Node b_matmul_of_operands(Build *b)
 {
-	return matmul(b, false, x, y);
+	Node in[2];
+	b_operands(b, in, 2);
+	return matmul(b, false, in[0], in[1]);
 }
 
 Node b_matmul_wide(Build *b, Node x, Node y)

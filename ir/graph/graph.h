@@ -115,6 +115,9 @@ typedef struct Ir {
 	                               (ops/user/builtin.c) */
 	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
 	                                        (ops/user/userop.h) */
+	ARRAY(Node)
+	operand;         /* of calls whose other operands are still to be evaluated: b_operand
+			    (ir/graph/build.h) */
 	DType unrounded; /* precision was lowered to that dtype: a result that one reader widens
 	                    need not be rounded (passes/simplify_low.c); none elsewhere */
 } Ir;

@@ -253,9 +253,9 @@ static Node divide(Build *b, Node n, Node x, Node y, bool by_scalar)
 	if (!x.i || !y.i)
 		return (Node){0};
 	DType common = dtype_to_float(b_promote(b, (Node[]){x, y}, 2));
-	if (trunc)
-		return divide_trunc(b, b_convert(b, x, common), b_convert(b, y, common), by_scalar);
-	return b_bin(b, OP_div, b_convert(b, x, common), b_convert(b, y, common));
+	y = b_convert(b, y, common);
+	x = b_convert(b, x, common);
+	return trunc ? divide_trunc(b, x, y, by_scalar) : b_bin(b, OP_div, x, y);
 }
 
 static Node build_div_mode(Build *b, Node n)

@@ -24,10 +24,7 @@ static Node rounded(const Grad *r, Node y)
 	return y.i ? b_convert(r->b, y, r->d) : y;
 }
 
-static Node mul(const Grad *r, Node x, Node y)
-{
-	return b_bin(r->b, OP_mul, x, y);
-}
+#define mul(r, x, y) b_bin((r)->b, OP_mul, x, y)
 
 static Node times(const Grad *r, Node x, double v)
 {

@@ -88,9 +88,9 @@ static Node build_native_layer_norm_backward(Build *b, Node n)
 	x = b_bin(b, OP_mul, b_bin(b, OP_sub, x, mean), rstd);
 	Normalised r = {x, w.i ? b_bin(b, OP_mul, g, w) : g, inner, true};
 	Node gw = aten_sum(b, b_bin(b, OP_mul, g, x), outer, false);
-	return results(b, masked(b, n, 0, "input", norm_input(b, &r, rstd)),
-		       masked(b, n, 1, "weight", gw),
-		       masked(b, n, 2, "bias", aten_sum(b, g, outer, false)));
+	Node by_bias = masked(b, n, 2, "bias", aten_sum(b, g, outer, false));
+	Node by_weight = masked(b, n, 1, "weight", gw);
+	return results(b, masked(b, n, 0, "input", norm_input(b, &r, rstd)), by_weight, by_bias);
 }
 OP(aten_native_layer_norm_backward){
 	.schema = "aten.native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] "
@@ -173,8 +173,9 @@ static Node build_native_group_norm_backward(Build *b, Node n)
 	Normalised r = {x, aten_grouped(b, gx, groups), aten_within_groups(b, grouped), true};
 	gx = aten_reshape(b, norm_input(b, &r, rstd), &s);
 	Node gw = channel_sum(b, b_bin(b, OP_mul, g, aten_reshape(b, x, &s)));
-	return results(b, masked(b, n, 0, "input", gx), masked(b, n, 1, "weight", gw),
-		       masked(b, n, 2, "weight", channel_sum(b, g)));
+	Node by_bias = masked(b, n, 2, "weight", channel_sum(b, g));
+	Node by_weight = masked(b, n, 1, "weight", gw);
+	return results(b, masked(b, n, 0, "input", gx), by_weight, by_bias);
 }
 OP(aten_native_group_norm_backward){
 	.schema = "aten.native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, "
@@ -209,8 +210,9 @@ static Node batch_norm_backward(Build *b, Node n, bool train, const char *saved)
 	Normalised r = {x, gx, ((1u << rank) - 1) & ~2u, true};
 	gx = train ? norm_input(b, &r, rstd) : b_bin(b, OP_mul, gx, rstd);
 	Node gw = channel_sum(b, b_bin(b, OP_mul, g, x));
-	return results(b, masked(b, n, 0, "input", gx), masked(b, n, 1, "weight", gw),
-		       masked(b, n, 2, "weight", channel_sum(b, g)));
+	Node by_bias = masked(b, n, 2, "weight", channel_sum(b, g));
+	Node by_weight = masked(b, n, 1, "weight", gw);
+	return results(b, masked(b, n, 0, "input", gx), by_weight, by_bias);
 }
 static Node build_native_batch_norm_backward(Build *b, Node n)
 {
@@ -374,7 +376,8 @@ static Node build_cumprod_backward(Build *b, Node n)
 			       aten_rank(b, x));
 	DType d = b_promote(b, (Node[]){g, x}, 2);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	return b_convert(b, b_cumprod_backward(b, aten_wide(b, g), aten_wide(b, x), dim, false), d);
+	x = aten_wide(b, x);
+	return b_convert(b, b_cumprod_backward(b, aten_wide(b, g), x, dim, false), d);
 }
 OP(aten_cumprod_backward){
 	.schema = "aten.cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> "

@@ -310,8 +310,8 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 		    count = sym_ceildiv(t, some, sym_max(t, step->s, b_int(b, 1)));
 		aten_require_le(b, b_int(b, 0), some,
 				"the bounds of arange fit the sign of its step");
-		return sequence(b, count, aten_size(b, start->s, DT_i64),
-				aten_size(b, step->s, DT_i64), d);
+		Node apart = aten_size(b, step->s, DT_i64);
+		return sequence(b, count, aten_size(b, start->s, DT_i64), apart, d);
 	}
 	by = (int64_t)number(b, step);
 	if (by == 0)
@@ -371,7 +371,8 @@ static Node build_range(Build *b, Node n)
 	       len = floor((number(b, &end) - s) / by) + 1;
 	if (!(len >= 1 && len < 1e15))
 		return b_error(b, "range with bounds that do not fit its step");
-	return sequence(b, b_int(b, (int64_t)len), b_scalar(b, DT_f64, s), b_scalar(b, DT_f64, by),
+	Node each = b_scalar(b, DT_f64, by);
+	return sequence(b, b_int(b, (int64_t)len), b_scalar(b, DT_f64, s), each,
 			aten_dtype_or(b, n, "dtype", DT_f32));
 }
 

@@ -112,16 +112,8 @@ static Node all(Build *b, Node x, double v)
 	return aten_like(b, x, v);
 }
 
-static Node both(Build *b, Node x, Node y)
-{
-	return b_bin(b, OP_bit_and, x, y);
-}
-
-static Node mul(Build *b, Node x, Node y)
-{
-	return b_bin(b, OP_mul, x, y);
-}
-
+#define both(b, x, y) b_bin(b, OP_bit_and, x, y)
+#define mul(b, x, y)  b_bin(b, OP_mul, x, y)
 static Node plus(Build *b, Node x, double v)
 {
 	return b_bin_scalar(b, OP_add, x, v);
@@ -132,16 +124,8 @@ static Node times(Build *b, Node x, double v)
 	return b_bin_scalar(b, OP_mul, x, v);
 }
 
-static Node minus(Build *b, Node x, Node y)
-{
-	return b_bin(b, OP_sub, x, y);
-}
-
-static Node over(Build *b, Node x, Node y)
-{
-	return b_bin(b, OP_div, x, y);
-}
-
+#define minus(b, x, y) b_bin(b, OP_sub, x, y)
+#define over(b, x, y)  b_bin(b, OP_div, x, y)
 static Node from(Build *b, double v, Node x)
 {
 	return b_bin(b, OP_sub, aten_like(b, x, v), x);
@@ -677,8 +661,9 @@ static Node build_binomial(Build *b, Node node)
 	Recurrence c = {none, mul(b, plus(b, ns, 1), odds), b_un(b, OP_neg, odds),
 			b_bin_scalar(b, OP_minimum, ns, LIMIT)};
 	Node small = by_sums(b, &d, &s, &c, few);
-	Node large = large_binomial(b, &d, &s, b_select(b, many, n, all(b, n, 100)),
-				    b_select(b, many, p, all(b, n, 0.5)), many);
+	Node chance = b_select(b, many, p, all(b, n, 0.5)),
+	     trials = b_select(b, many, n, all(b, n, 100));
+	Node large = large_binomial(b, &d, &s, trials, chance, many);
 	Node k = b_select(b, few, small, b_select(b, many, large, zero));
 	k = b_select(b, b_bin_scalar(b, OP_lt, n, 1), zero, b_select(b, flips, minus(b, n, k), k));
 	k = b_select(b, both(b, b_bin_scalar(b, OP_ge, x[1], 1), b_bin_scalar(b, OP_gt, x[0], 0)),

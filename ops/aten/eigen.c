@@ -88,9 +88,9 @@ Node spectral_gaps(Build *b, Node d)
 {
 	if (!d.i)
 		return d;
-	return spectral_with_diagonal(
-		b, b_bin(b, OP_sub, b_unsqueeze(b, d, -2), b_unsqueeze(b, d, -1)),
-		aten_like(b, d, 1));
+	Node one = aten_like(b, d, 1);
+	Node gaps = b_bin(b, OP_sub, b_unsqueeze(b, d, -2), b_unsqueeze(b, d, -1));
+	return spectral_with_diagonal(b, gaps, one);
 }
 
 Node spectral_imaginary(Build *b, Node x)
@@ -193,9 +193,8 @@ static bool tangent_eigh(Build *b, Node n, const Node *t, Node *ty)
 	Node w = b_get(b, n, 0), v = b_get(b, n, 1), p = to_basis(b, v, t[0]),
 	     d = spectral_diagonal(b, p);
 	ty[0] = d.i && dtype_is_complex(aten_dtype(b, d)) ? b_part(b, d, false) : d;
-	Node x = p.i ? spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)),
-					      aten_like(b, p, 0))
-		     : p;
+	Node zero = aten_like(b, p, 0), turn = b_bin(b, OP_div, p, spectral_gaps(b, w));
+	Node x = p.i ? spectral_with_diagonal(b, turn, zero) : p;
 	ty[1] = x.i ? b_matmul(b, v, x) : x;
 	return ty[0].i && ty[1].i;
 }
@@ -336,7 +335,8 @@ static Node eig_cotangent(Build *b, Node x, Node w, Node v, Node gw, Node gv)
 static bool adjoint_eig(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
-	g[0] = eig_cotangent(b, node_in(b->g, n, 0), b_get(b, n, 0), b_get(b, n, 1), ct[0], ct[1]);
+	Node v = b_get(b, n, 1), w = b_get(b, n, 0);
+	g[0] = eig_cotangent(b, node_in(b->g, n, 0), w, v, ct[0], ct[1]);
 	return g[0].i;
 }
 
@@ -353,8 +353,8 @@ static bool tangent_eig(Build *b, Node n, const Node *t, Node *ty)
 	ty[0] = spectral_diagonal(b, p);
 	if (!ty[0].i)
 		return false;
-	Node x = spectral_with_diagonal(b, b_bin(b, OP_div, p, spectral_gaps(b, w)),
-					aten_like(b, p, 0));
+	Node zero = aten_like(b, p, 0), turn = b_bin(b, OP_div, p, spectral_gaps(b, w));
+	Node x = spectral_with_diagonal(b, turn, zero);
 	Node dv = b_matmul(b, v, x),
 	     along = spectral_diagonal(b, b_matmul(b, solve_adjoint(b, v), dv));
 	ty[1] = along.i ? b_bin(b, OP_sub, dv,
@@ -367,7 +367,10 @@ static bool adjoint_eigvals(Build *b, Node n, const Node *ct, const bool *want, 
 {
 	(void)want;
 	Node x = node_in(b->g, n, 0), y = b_call(b, OP_aten_linalg_eig, &x, 1, NULL, 0);
-	g[0] = y.i ? eig_cotangent(b, x, b_get(b, y, 0), b_get(b, y, 1), ct[0], (Node){0}) : y;
+	if (!y.i)
+		return false;
+	Node v = b_get(b, y, 1), w = b_get(b, y, 0);
+	g[0] = eig_cotangent(b, x, w, v, ct[0], (Node){0});
 	return g[0].i;
 }
 

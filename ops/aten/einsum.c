@@ -219,8 +219,9 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	/* By dtype alone: in ATen each operand has all the dims here, so none is a scalar that
 	 * yields. */
 	DType d = dtype_promote(aten_dtype(e->b, x->x), aten_dtype(e->b, y->x));
-	r.x = b_contract(e->b, b_convert(e->b, x->x, d), b_convert(e->b, y->x, d),
-			 (const uint32_t(*)[2])batch, nbatch, (const uint32_t(*)[2])sum, nsum);
+	Node right = b_convert(e->b, y->x, d), left = b_convert(e->b, x->x, d);
+	r.x = b_contract(e->b, left, right, (const uint32_t(*)[2])batch, nbatch,
+			 (const uint32_t(*)[2])sum, nsum);
 	return r;
 }
 

@@ -44,7 +44,8 @@ static Node real_to_pairs(Build *b, Node x)
 	for (uint32_t k = 0; k <= rank; k++)
 		low[k] = high[k] = b_int(b, 0);
 	high[rank] = b_int(b, 1);
-	return b_pad(b, b_unsqueeze(b, x, -1), low, high, aten_like(b, x, 0));
+	Node zero = aten_like(b, x, 0);
+	return b_pad(b, b_unsqueeze(b, x, -1), low, high, zero);
 }
 
 /* The first `length` elements along dim, zeros behind those that are there. */

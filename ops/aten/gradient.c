@@ -78,8 +78,9 @@ static Node uneven(Build *b, Node x, uint32_t dim, Node coordinates, bool second
 	Node run[3] = {aten_slice(b, x, dim, 0, -2), aten_slice(b, x, dim, 1, -1),
 		       aten_slice(b, x, dim, 2, INT64_MAX)};
 	Node part[3];
-	part[1] = parabola(b, AT_MIDDLE, run, distances(b, x, dim, step, 0, -1),
-			   distances(b, x, dim, step, 1, INT64_MAX));
+	Node after = distances(b, x, dim, step, 1, INT64_MAX),
+	     before = distances(b, x, dim, step, 0, -1);
+	part[1] = parabola(b, AT_MIDDLE, run, before, after);
 	for (uint32_t k = 0; k < 2; k++) {
 		Node last = distances(b, x, dim, step, -1, INT64_MAX);
 		Node first = distances(b, x, dim, step, 0, 1), v[3];

@@ -29,7 +29,8 @@ static Node grouped_rows(Build *b, Node x, Node w, Node ends)
 /* x[G, M, K] times w[K, N]: matrix group(n) times column n */
 static Node grouped_columns(Build *b, Node x, Node w, Node ends)
 {
-	Node y = grouped_rows(b, b_transpose(b, w, 0, 1), b_transpose(b, x, 1, 2), ends);
+	Node columns = b_transpose(b, x, 1, 2), rows = b_transpose(b, w, 0, 1);
+	Node y = grouped_rows(b, rows, columns, ends);
 	return b_transpose(b, y, 0, 1);
 }
 

@@ -30,8 +30,8 @@ static Node counts(Build *b, Node n, Node at, Sym bins, DType d)
 	uint32_t axis = 0;
 	Node weight = arg(b, n, "weight"),
 	     one = weight.i ? b_convert(b, b_ravel(b, weight), d) : b_full(b, d, 1, 1, &size);
-	Node hist = b_scatter(b, b_full(b, d, 0, 1, &places), b_unsqueeze(b, at, -1), one, 0, &axis,
-			      1, "add");
+	Node index = b_unsqueeze(b, at, -1), none = b_full(b, d, 0, 1, &places);
+	Node hist = b_scatter(b, none, index, one, 0, &axis, 1, "add");
 	return b_slice(b, hist, 0, b_int(b, 0), bins, b_int(b, 1));
 }
 

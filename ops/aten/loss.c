@@ -528,7 +528,8 @@ static Node linear_cross_entropy(Build *b, Node n, int64_t reduction, double smo
 	if (!x.i || !w.i || !target.i)
 		return (Node){0};
 	DType d = aten_dtype(b, arg(b, n, "input"));
-	Node y = aten_linear(b, x, aten_wide(b, w), bias.i ? aten_wide(b, bias) : bias);
+	bias = bias.i ? aten_wide(b, bias) : bias;
+	Node y = aten_linear(b, x, aten_wide(b, w), bias);
 	Ir *ir = b->g->ir;
 	Attr attr[] = {attr_none(),
 		       attr_none(),

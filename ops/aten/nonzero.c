@@ -198,8 +198,8 @@ static Node build_bincount(Build *b, Node n)
 	DType d = counts ? DT_i64 : node_dtype(b->g, w) == DT_f32 ? DT_f32 : DT_f64;
 	Shape s = aten_shape(b, x);
 	Node add = !counts ? b_convert(b, w, d) : b_full_int(b, d, 1, s.rank, s.dim);
-	return b_scatter(b, b_full(b, d, 0, 1, &size), b_unsqueeze(b, x, -1), add, 0, &axis, 1,
-			 "add");
+	Node index = b_unsqueeze(b, x, -1), zeros = b_full(b, d, 0, 1, &size);
+	return b_scatter(b, zeros, index, add, 0, &axis, 1, "add");
 }
 OP(aten_bincount){
 	.schema = "aten.bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor",

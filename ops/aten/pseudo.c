@@ -150,12 +150,14 @@ static Node rank_of(Build *b, Node n, Node x, Node atol, Node rtol)
 
 static Node build_rank(Build *b, Node n)
 {
-	return rank_of(b, n, node_in(b->g, n, 0), tolerance(b, n, "atol"), tolerance(b, n, "rtol"));
+	Node rtol = tolerance(b, n, "rtol"), atol = tolerance(b, n, "atol");
+	return rank_of(b, n, node_in(b->g, n, 0), atol, rtol);
 }
 
 static Node build_older_rank(Build *b, Node n)
 {
-	return rank_of(b, n, node_in(b->g, n, 0), tolerance(b, n, "tol"), b_scalar(b, DT_f64, 0));
+	Node rtol = b_scalar(b, DT_f64, 0);
+	return rank_of(b, n, node_in(b->g, n, 0), tolerance(b, n, "tol"), rtol);
 }
 OP(aten_linalg_matrix_rank_atol_rtol_float){
 	.schema = "aten.linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, "
@@ -224,7 +226,8 @@ static Node pinv(Build *b, Node n, Node atol, Node rtol)
 
 static Node build_pinv(Build *b, Node n)
 {
-	return pinv(b, n, tolerance(b, n, "atol"), tolerance(b, n, "rtol"));
+	Node rtol = tolerance(b, n, "rtol");
+	return pinv(b, n, tolerance(b, n, "atol"), rtol);
 }
 
 static Node build_older_pinv(Build *b, Node n)
@@ -252,7 +255,8 @@ static bool adjoint_pinv(Build *b, Node n, const Node *ct, const bool *want, Nod
 	Node right = product(b, product(b, gh, y), yh), left = product(b, yh, product(b, y, gh));
 	right = less(b, right, product(b, x, product(b, y, right)));
 	left = less(b, left, product(b, product(b, left, y), x));
-	g[0] = less(b, b_add(b, right, left), product(b, product(b, yh, ct[0]), yh));
+	Node middle = product(b, product(b, yh, ct[0]), yh);
+	g[0] = less(b, b_add(b, right, left), middle);
 	return g[0].i;
 }
 
@@ -265,7 +269,8 @@ static bool tangent_pinv(Build *b, Node n, const Node *t, Node *ty)
 	Node right = product(b, product(b, y, yh), dh), left = product(b, product(b, dh, yh), y);
 	right = less(b, right, product(b, product(b, right, x), y));
 	left = less(b, left, product(b, y, product(b, x, left)));
-	ty[0] = less(b, b_add(b, right, left), product(b, product(b, y, t[0]), y));
+	Node middle = product(b, product(b, y, t[0]), y);
+	ty[0] = less(b, b_add(b, right, left), middle);
 	return ty[0].i;
 }
 
@@ -434,7 +439,8 @@ static Node build_sqrth(Build *b, Node n)
 	if (!y.i)
 		return y;
 	Node v = b_get(b, y, 1);
-	return product(b, spectral_scale_columns(b, v, roots(b, y)), solve_adjoint(b, v));
+	Node vh = solve_adjoint(b, v);
+	return product(b, spectral_scale_columns(b, v, roots(b, y)), vh);
 }
 
 static bool adjoint_sqrth(Build *b, Node n, const Node *ct, const bool *want, Node *g)

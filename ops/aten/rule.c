@@ -69,7 +69,8 @@ bool aten_adjoint_shared(Build *b, Node n, const Node *ct, const bool *want, Nod
 	(void)want;
 	Node x = node_in(b->g, n, 0);
 	uint32_t all = (1u << aten_rank(b, x)) - 1;
-	g[0] = shared(b, x, with_dims(b, n, all), all, with_dims(b, ct[0], all));
+	Node by = with_dims(b, ct[0], all);
+	g[0] = shared(b, x, with_dims(b, n, all), all, by);
 	return g[0].i;
 }
 
@@ -314,7 +315,8 @@ static bool adjoint_extreme(Build *b, Node n, const Node *ct, const bool *want, 
 	(void)want;
 	Node x = arg(b, n, "x");
 	uint32_t dims = aten_dims(b, n, "dims", aten_rank(b, x));
-	g[0] = shared(b, x, with_dims(b, n, dims), dims, with_dims(b, ct[0], dims));
+	Node by = with_dims(b, ct[0], dims);
+	g[0] = shared(b, x, with_dims(b, n, dims), dims, by);
 	return g[0].i;
 }
 
@@ -421,8 +423,8 @@ static bool adjoint_length(Build *b, Node n, const Node *ct, const bool *want, N
 	Node x = arg(b, n, "x");
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, x)),
 		 lost = node_bool(b->g, n, "keepdim") ? 0 : dims;
-	g[0] = length_slope(b, x, with_dims(b, n, lost), node_float(b->g, n, "order"), dims,
-			    with_dims(b, ct[0], lost));
+	Node by = with_dims(b, ct[0], lost), y = with_dims(b, n, lost);
+	g[0] = length_slope(b, x, y, node_float(b->g, n, "order"), dims, by);
 	return g[0].i;
 }
 OP(length){

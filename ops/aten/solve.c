@@ -136,8 +136,8 @@ Node solve_adjoint(Build *b, Node x)
 Node solve_triangle(Build *b, Node a, Node x, Triangle t)
 {
 	bool pairs = solve_is_complex(b, a);
-	return solve_whole(b, factor_solve(b, solve_pairs(b, a), solve_pairs(b, x), t, pairs),
-			   pairs);
+	x = solve_pairs(b, x);
+	return solve_whole(b, factor_solve(b, solve_pairs(b, a), x, t, pairs), pairs);
 }
 
 Node solve_rows(Build *b, Node x, Node order)
@@ -350,10 +350,9 @@ static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, S
 	if (node_dtype(b->g, n) != DT_none)
 		return vector ? b_squeeze(b, y, -1) : y;
 	Node z = b_get(b, y, 0);
-	return b_tuple(b,
-		       (Node[]){vector ? b_squeeze(b, z, -1) : z,
-				batched_info(b, b_get(b, y, 1), b_get(b, n, 1), batched[0], size)},
-		       2);
+	z = vector ? b_squeeze(b, z, -1) : z;
+	Node one = b_get(b, n, 1), info = b_get(b, y, 1);
+	return b_tuple(b, (Node[]){z, batched_info(b, info, one, batched[0], size)}, 2);
 }
 
 static Node build_solve(Build *b, Node n)

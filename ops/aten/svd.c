@@ -152,8 +152,8 @@ static bool adjoint_svd(Build *b, Node n, const Node *ct, const bool *want, Node
 {
 	Svd d = svd_of(b, node_in(b->g, n, 0), n);
 	(void)want;
-	g[0] = svd_cotangent(b, &d, first_of(b, ct[0], -1, d.k), ct[1],
-			     first_of(b, ct[2], -2, d.k));
+	Node rows = first_of(b, ct[2], -2, d.k), columns = first_of(b, ct[0], -1, d.k);
+	g[0] = svd_cotangent(b, &d, columns, ct[1], rows);
 	return g[0].i;
 }
 

@@ -33,15 +33,18 @@ static void unique_runs(Build *b, Node x, Node order, Sym size, UniqueAsk ask, N
 	TrueElements runs = true_elements(b, run_begins(b, x), size, ask.what);
 	*kept = runs.place;
 	*inverse = *counts = b_full_int(b, DT_i64, 0, 1, &none);
-	if (ask.inverse)
-		*inverse = order.i ? b_scatter(b, b_full_int(b, DT_i64, 0, 1, &n),
-					       b_unsqueeze(b, order, -1), runs.before, 0, &axis, 1,
-					       "set")
-				   : runs.before;
-	if (ask.counts)
-		*counts = b_scatter(b, b_full_int(b, DT_i64, 0, 1, &size),
-				    b_unsqueeze(b, runs.before, -1),
-				    b_full_int(b, DT_i64, 1, 1, &n), 0, &axis, 1, "add");
+	if (ask.inverse && order.i) {
+		Node index = b_unsqueeze(b, order, -1), zeros = b_full_int(b, DT_i64, 0, 1, &n);
+		*inverse = b_scatter(b, zeros, index, runs.before, 0, &axis, 1, "set");
+	} else if (ask.inverse) {
+		*inverse = runs.before;
+	}
+	if (ask.counts) {
+		Node one = b_full_int(b, DT_i64, 1, 1, &n);
+		Node index = b_unsqueeze(b, runs.before, -1),
+		     zeros = b_full_int(b, DT_i64, 0, 1, &size);
+		*counts = b_scatter(b, zeros, index, one, 0, &axis, 1, "add");
+	}
 }
 
 /* All elements as one row. */

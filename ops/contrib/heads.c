@@ -230,8 +230,8 @@ static Node state(Build *b, const Grouped *a, Node past, Node fresh)
 	Node index = b_bin(b, OP_minimum, b_bin(b, OP_maximum, at, zero), last);
 	Node is_new = b_bin(b, OP_ge, at, zero);
 	/* [B, T, heads, D] */
-	Node v = b_gather(b, b_transpose(b, fresh, 1, 2), b_unsqueeze(b, index, -1), 1,
-			  (uint32_t[]){1}, 1, "promise");
+	index = b_unsqueeze(b, index, -1);
+	Node v = b_gather(b, b_transpose(b, fresh, 1, 2), index, 1, (uint32_t[]){1}, 1, "promise");
 	v = b_transpose(b, v, 1, 2);
 	Node old = aten_like(b, v, 0);
 	if (past.i) {

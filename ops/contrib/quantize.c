@@ -26,14 +26,15 @@ static Node number(Build *b, Node v)
 
 static Node dequantised(Build *b, Node n, const char *x, const char *scale, const char *zero)
 {
-	return contrib_dequantised(b, arg(b, n, x), number(b, arg(b, n, scale)),
-				   number(b, arg(b, n, zero)));
+	Node zero_point = number(b, arg(b, n, zero));
+	return contrib_dequantised(b, arg(b, n, x), number(b, arg(b, n, scale)), zero_point);
 }
 
 static Node quantised(Build *b, Node n, Node v, const char *scale, const char *zero,
 		      const char *like)
 {
-	return contrib_quantised(b, v, number(b, arg(b, n, scale)), number(b, arg(b, n, zero)),
+	Node zero_point = number(b, arg(b, n, zero));
+	return contrib_quantised(b, v, number(b, arg(b, n, scale)), zero_point,
 				 aten_dtype(b, arg(b, n, like)));
 }
 
@@ -205,12 +206,13 @@ static Node build_concat(Build *b, Node n)
 		return b_error(b,
 			       "%u operands, expected a tensor, a scale and a zero point of each",
 			       count);
-	for (uint32_t k = 0; k < count / 3; k++)
-		in[k] = contrib_dequantised(b, in[3 * k], number(b, in[3 * k + 1]),
-					    number(b, in[3 * k + 2]));
+	for (uint32_t k = 0; k < count / 3; k++) {
+		Node its_zero = number(b, in[3 * k + 2]), its_scale = number(b, in[3 * k + 1]);
+		in[k] = contrib_dequantised(b, in[3 * k], its_scale, its_zero);
+	}
 	Node x = b_concat(b, in, count / 3, (int)onnx_axis(b, n, "axis", in[0]));
-	return contrib_quantised(b, x, number(b, arg(b, n, "Y_scale")), number(b, zero),
-				 aten_dtype(b, zero));
+	zero = number(b, zero);
+	return contrib_quantised(b, x, number(b, arg(b, n, "Y_scale")), zero, aten_dtype(b, zero));
 }
 
 OP(com_microsoft_QLinearConcat_1){
@@ -276,8 +278,8 @@ static Node build_dynamic_matmul(Build *b, Node n)
 		onnx_call(b, "onnx.DynamicQuantizeLinear.11", (Node[]){arg(b, n, "A")}, 1, NULL, 0);
 	if (!q.i)
 		return q;
-	return contrib_integer_product(b, b_get(b, q, 0), b_get(b, q, 1), b_get(b, q, 2),
-				       arg(b, n, "B"), arg(b, n, "b_scale"),
+	Node zero = b_get(b, q, 2), scale = b_get(b, q, 1), x = b_get(b, q, 0);
+	return contrib_integer_product(b, x, scale, zero, arg(b, n, "B"), arg(b, n, "b_scale"),
 				       arg(b, n, "b_zero_point"), arg(b, n, "bias"));
 }
 
@@ -307,9 +309,10 @@ static Node build_qgemm(Build *b, Node n)
 	Node scale = b_bin(b, OP_mul, number(b, arg(b, n, "a_scale")), arg(b, n, "b_scale"));
 	scale = alpha == 1 ? scale : b_bin_scalar(b, OP_mul, scale, alpha);
 	r = b_bin(b, OP_mul, b_convert(b, r, DT_f32), scale);
-	return y_scale.i ? contrib_quantised(b, r, number(b, y_scale), number(b, y_zero),
-					     aten_dtype(b, y_zero))
-			 : r;
+	if (!y_scale.i)
+		return r;
+	y_zero = number(b, y_zero);
+	return contrib_quantised(b, r, number(b, y_scale), y_zero, aten_dtype(b, y_zero));
 }
 
 OP(com_microsoft_QGemm_1){
@@ -339,15 +342,17 @@ static Node along(Build *b, Node n, Node v, Node x)
 static Node build_quantize(Build *b, Node n)
 {
 	Node x = arg(b, n, "x"), zero = arg(b, n, "y_zero_point");
-	return contrib_quantised(b, aten_wide(b, x), along(b, n, arg(b, n, "y_scale"), x),
-				 along(b, n, zero, x), zero.i ? aten_dtype(b, zero) : DT_u8);
+	zero = along(b, n, zero, x);
+	Node scale = along(b, n, arg(b, n, "y_scale"), x);
+	return contrib_quantised(b, aten_wide(b, x), scale, zero,
+				 zero.i ? aten_dtype(b, zero) : DT_u8);
 }
 
 static Node build_dequantize(Build *b, Node n)
 {
 	Node x = arg(b, n, "x"), scale = arg(b, n, "x_scale");
-	Node v = contrib_dequantised(b, x, along(b, n, scale, x),
-				     along(b, n, arg(b, n, "x_zero_point"), x));
+	Node zero = along(b, n, arg(b, n, "x_zero_point"), x);
+	Node v = contrib_dequantised(b, x, along(b, n, scale, x), zero);
 	return v.i ? b_convert(b, v, aten_dtype(b, scale)) : v;
 }
 
@@ -375,8 +380,9 @@ static Node build_qlinear_conv(Build *b, Node n)
 	y = b_bin(b, OP_mul, y,
 		  b_bin(b, OP_mul, number(b, arg(b, n, "x_scale")),
 			for_dim(b, arg(b, n, "w_scale"), y, 1)));
-	return contrib_quantised(b, last ? to_channels_last(b, y) : y,
-				 number(b, arg(b, n, "y_scale")), number(b, zero),
+	zero = number(b, zero);
+	Node scale = number(b, arg(b, n, "y_scale"));
+	return contrib_quantised(b, last ? to_channels_last(b, y) : y, scale, zero,
 				 aten_dtype(b, zero));
 }
 

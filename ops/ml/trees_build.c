@@ -238,9 +238,10 @@ static Node weights(Trees *w)
 		return for_rows(w, chosen(w, t->top, VALUE));
 	if (t->depth == t->top) {
 		uint32_t last = (1u << t->top) - 1;
-		return look_up(
-			w, wide_values(w, t->place + (size_t)last * w->ntree, w->ntree << t->top),
-			first_slot(w, DT_i32));
+		Node slot = first_slot(w, DT_i32);
+		Node values =
+			wide_values(w, t->place + (size_t)last * w->ntree, w->ntree << t->top);
+		return look_up(w, values, slot);
 	}
 	Slots s = slot_tables(w);
 	Node slot = first_slot(w, s.dtype);
@@ -256,9 +257,11 @@ Node trees_build(Build *b, const Forest *f, const TreeTable *t, TreesCombine com
 		 : combine == TREES_MAX ? -(double)INFINITY
 					: 0;
 	find_nan(&w);
-	for (uint32_t l = 0; l < t->top; l++)
-		w.less[l] = goes_to_no(&w, chosen(&w, l, FEATURE), chosen(&w, l, AT),
-				       w.mixed ? chosen(&w, l, NAN_TO_YES) : (Node){0});
+	for (uint32_t l = 0; l < t->top; l++) {
+		Node nan_to_yes = w.mixed ? chosen(&w, l, NAN_TO_YES) : (Node){0};
+		Node at = chosen(&w, l, AT);
+		w.less[l] = goes_to_no(&w, chosen(&w, l, FEATURE), at, nan_to_yes);
+	}
 	Node v = weights(&w);
 	uint32_t over = t->groups > 1 ? 2 : 1;
 	Node y = aten_reduce(b,

@@ -43,11 +43,7 @@ static Node is(Build *b, Node x, int64_t v)
 	return b_bin_scalar(b, OP_eq, x, (double)v);
 }
 
-static Node both(Build *b, Node x, Node y)
-{
-	return b_bin(b, OP_bit_and, x, y);
-}
-
+#define both(b, x, y) b_bin(b, OP_bit_and, x, y)
 /* ---- BMP ---- */
 
 /* Rows are filled up to words of 4 bytes, and stand upside down unless the height is negative;

@@ -18,8 +18,8 @@ static Node negative_log(Build *b, Node n, Node x, Node target, Node weight)
 				b_full_int(b, DT_i64, aten_int(b, n, "ignore_index"), 0, NULL));
 		at = b_select(b, ignored, b_full_int(b, DT_i64, 0, 0, NULL), target);
 	}
-	Node loss = b_select_dim(b, aten_gather_dim(b, aten_wide(b, x), 1, b_unsqueeze(b, at, 1)),
-				 1, b_int(b, 0));
+	Node column = b_unsqueeze(b, at, 1);
+	Node loss = b_select_dim(b, aten_gather_dim(b, aten_wide(b, x), 1, column), 1, b_int(b, 0));
 	loss = b_un(b, OP_neg, loss);
 	Node w = weight.i ? aten_take_dim(b, aten_wide(b, weight), 0, at, "check") : (Node){0};
 	if (ignores) {

@@ -73,8 +73,8 @@ static Node build_quantize(Build *b, Node n)
 		return elem ? onnx_to_stored(b, v, elem, saturate, "up")
 			    : onnx_to_f8(b, v, d, saturate);
 	}
-	return store(b, b_un(b, OP_round, v), zero.i ? spread(b, zero, x, axis, block) : zero, d,
-		     elem);
+	zero = zero.i ? spread(b, zero, x, axis, block) : zero;
+	return store(b, b_un(b, OP_round, v), zero, d, elem);
 }
 
 OP(onnx_QuantizeLinear_10){

@@ -95,22 +95,23 @@ static Node plus(Build *b, Node x, Node y)
 	return y.i ? b_bin(b, OP_add, x, y) : x;
 }
 
-static Node peephole(Build *b, const Reads *r, uint32_t k, Node c)
+/* Part k of the sum g for a gate, and peephole `eye` of the state c. */
+static Node peeping(Build *b, const Reads *r, Node g, uint32_t k, uint32_t eye, Node c)
 {
-	return r->peep.i ? b_bin(b, OP_mul, gate(b, r->peep, k, 3), c) : (Node){0};
+	Node seen = r->peep.i ? b_bin(b, OP_mul, gate(b, r->peep, eye, 3), c) : (Node){0};
+	return plus(b, gate(b, g, k, 4), seen);
 }
 
 /* Gates i, o, f, c. */
 static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
 {
 	Node g = b_bin(b, OP_add, x, b_matmul(b, state[0], r->weight));
-	Node in = apply(b, l, &l->f[0], plus(b, gate(b, g, 0, 4), peephole(b, r, 0, state[1])));
+	Node in = apply(b, l, &l->f[0], peeping(b, r, g, 0, 0, state[1]));
 	Node forget = l->coupled ? b_bin_scalar(b, OP_add, b_un(b, OP_neg, in), 1)
-				 : apply(b, l, &l->f[0],
-					 plus(b, gate(b, g, 2, 4), peephole(b, r, 2, state[1])));
+				 : apply(b, l, &l->f[0], peeping(b, r, g, 2, 2, state[1]));
 	Node cell = apply(b, l, &l->f[1], gate(b, g, 3, 4));
 	state[1] = b_bin(b, OP_add, b_bin(b, OP_mul, forget, state[1]), b_bin(b, OP_mul, in, cell));
-	Node out = apply(b, l, &l->f[0], plus(b, gate(b, g, 1, 4), peephole(b, r, 1, state[1])));
+	Node out = apply(b, l, &l->f[0], peeping(b, r, g, 1, 1, state[1]));
 	state[0] = b_bin(b, OP_mul, out, apply(b, l, &l->f[2], state[1]));
 }
 
@@ -120,11 +121,12 @@ static void cell_gru(Build *b, const Layer *l, Node *state, Node x, const Reads 
 	Node h = plus(b, b_matmul(b, state[0], r->weight), r->bias);
 	Node update = apply(b, l, &l->f[0], b_bin(b, OP_add, gate(b, x, 0, 3), gate(b, h, 0, 3)));
 	Node reset = apply(b, l, &l->f[0], b_bin(b, OP_add, gate(b, x, 1, 3), gate(b, h, 1, 3)));
+	Node bias = l->before ? (Node){0} : gate(b, r->bias, 2, 3);
 	Node next = l->before ? b_bin(b, OP_mul, reset, gate(b, h, 2, 3))
 			      : plus(b,
 				     b_matmul(b, b_bin(b, OP_mul, reset, state[0]),
 					      gate(b, r->weight, 2, 3)),
-				     gate(b, r->bias, 2, 3));
+				     bias);
 	next = apply(b, l, &l->f[1], b_bin(b, OP_add, gate(b, x, 2, 3), next));
 	state[0] =
 		b_bin(b, OP_add, next, b_bin(b, OP_mul, update, b_bin(b, OP_sub, state[0], next)));
@@ -230,7 +232,8 @@ static Node direction(Build *b, const Layer *l, Node x, uint32_t d, bool reverse
 	Node bias = of_direction(b, arg(b, l->n, "B"), d), length = arg(b, l->n, "sequence_lens");
 	Node w = of_direction(b, arg(b, l->n, "W"), d);
 	Reads r = {.weight = b_transpose(b, of_direction(b, arg(b, l->n, "R"), d), 0, 1)};
-	Node xs = plus(b, b_matmul(b, x, b_transpose(b, w, 0, 1)), half_bias(b, bias, 0));
+	Node first_bias = half_bias(b, bias, 0);
+	Node xs = plus(b, b_matmul(b, x, b_transpose(b, w, 0, 1)), first_bias);
 	if (l->cell == CELL_GRU)
 		r.bias = half_bias(b, bias, 1);
 	else

@@ -191,8 +191,9 @@ static Node first_places(Build *b, Node inverse, Sym count)
 {
 	uint32_t axis = 0;
 	Sym n = b_dim(b, inverse, 0);
-	return b_scatter(b, b_broadcast(b, aten_size(b, n, DT_i64), 1, &count),
-			 b_unsqueeze(b, inverse, -1), b_iota(b, DT_i64, n), 0, &axis, 1, "min");
+	Node place = b_iota(b, DT_i64, n), index = b_unsqueeze(b, inverse, -1);
+	Node behind = b_broadcast(b, aten_size(b, n, DT_i64), 1, &count);
+	return b_scatter(b, behind, index, place, 0, &axis, 1, "min");
 }
 
 /* Not sorted: in the order in which values come. */

@@ -51,8 +51,8 @@ static TrueElements places(Build *b, Node flat, Node one, Sym n, Sym size, int64
 {
 	Node before = b_bin_scalar(b, OP_sub, b_cumulative(b, "sum", one, 0, false), 1);
 	Node to = b_select(b, flat, before, b_full_int(b, DT_i64, -1, 0, NULL));
-	Node place =
-		scatter_some(b, b_full_int(b, DT_i64, absent, 1, &size), to, b_iota(b, DT_i64, n));
+	Node number = b_iota(b, DT_i64, n);
+	Node place = scatter_some(b, b_full_int(b, DT_i64, absent, 1, &size), to, number);
 	return (TrueElements){place, before};
 }
 

@@ -503,13 +503,15 @@ static Parts hermitian_of_upper(Build *b, Parts x)
 static Parts mat_solve(Build *b, Parts a, Parts x, Triangle t)
 {
 	bool pairs = a.im.i != 0;
-	return mat_of(b, factor_solve(b, mat_node(b, a), mat_node(b, x), t, pairs), pairs);
+	Node right = mat_node(b, x);
+	return mat_of(b, factor_solve(b, mat_node(b, a), right, t, pairs), pairs);
 }
 
 /* x A^-1 */
 static Parts mat_solve_right(Build *b, Parts a, Parts x, Triangle t)
 {
-	return mat_adjoint(b, mat_solve(b, mat_adjoint(b, a), mat_adjoint(b, x), (Triangle){!t.upper, t.unit}));
+	Parts xh = mat_adjoint(b, x), ah = mat_adjoint(b, a);
+	return mat_adjoint(b, mat_solve(b, ah, xh, (Triangle){!t.upper, t.unit}));
 }
 
 /* ---- cholesky ---- */
@@ -524,7 +526,8 @@ static bool adjoint_cholesky(Build *b, Node n, const Node *ct, const bool *want,
 	bool pairs = node_bool(b->g, n, "pairs");
 	Parts u = mat_of(b, b_get(b, n, 0), pairs), by = mat_of(b, ct[0], pairs);
 	Parts p = mat_times(b, by, mat_adjoint(b, u));
-	Parts both = mat_add(b, mat_upper(b, p, 0), mat_adjoint(b, mat_upper(b, p, 1)));
+	Parts lower = mat_adjoint(b, mat_upper(b, p, 1));
+	Parts both = mat_add(b, mat_upper(b, p, 0), lower);
 	both.re = b_bin_scalar(b, OP_mul, both.re, 0.5);
 	if (pairs)
 		both.im = b_bin_scalar(b, OP_mul, both.im, 0.5);
@@ -575,7 +578,7 @@ static bool adjoint_lu(Build *b, Node n, const Node *ct, const bool *want, Node 
 		above = mat_sub(b, above, mat_times(b, mat_adjoint(b, mat_columns(b, mat_rows(b, f, k, m), zero, k)), gl));
 		more = mat_solve_right(b, uh, gl, (Triangle){false, false});
 	}
-	Parts phi = mat_add(b, mat_lower(b, below, -1), mat_upper(b, above, 0));
+	Parts upper = mat_upper(b, above, 0), phi = mat_add(b, mat_lower(b, below, -1), upper);
 	Parts y = mat_solve(b, lh, mat_solve_right(b, uh, phi, (Triangle){false, false}), (Triangle){true, true});
 	y = wide ? mat_join(b, y, right, -1) : y;
 	if (tall && wide) { /* one of them has no elements */
@@ -707,10 +710,13 @@ Node factor_reflect(Build *b, Node a, Node tau, Node c, Sym ncolumns, bool conju
 		e = unit_columns(b, v, b_dim(b, all.re, -2), ncolumns);
 		w = mat_adjoint(b, mat_rows(b, v, zero, ncolumns));
 	}
-	if (conjugate)
-		w = scaled_rows(b, mat_solve(b, mat_adjoint(b, s), w, (Triangle){.upper = false, .unit = true}), mat_conj(b, t));
-	else
+	if (conjugate) {
+		Parts scale = mat_conj(b, t);
+		w = mat_solve(b, mat_adjoint(b, s), w, (Triangle){.upper = false, .unit = true});
+		w = scaled_rows(b, w, scale);
+	} else {
 		w = mat_solve(b, s, scaled_rows(b, w, t), (Triangle){.upper = true, .unit = true});
+	}
 	return mat_node(b, mat_sub(b, e, mat_times(b, v, w)));
 }
 
@@ -736,12 +742,12 @@ static bool adjoint_orgqr(Build *b, Node n, const Node *ct, const bool *want, No
 	      s = mat_upper(b, scaled_rows(b, product, tau), 1);
 	Parts w = mat_solve(b, s, scaled_rows(b, first, tau),
 			    (Triangle){.upper = true, .unit = true});
-	Parts y = mat_solve(b, mat_adjoint(b, s), mat_neg(b, mat_times(b, vh, by)),
-			    (Triangle){.upper = false, .unit = true});
+	Parts right = mat_neg(b, mat_times(b, vh, by));
+	Parts y = mat_solve(b, mat_adjoint(b, s), right, (Triangle){.upper = false, .unit = true});
 	Parts gs = mat_upper(b, mat_neg(b, mat_times(b, y, mat_adjoint(b, w))), 1),
 	      gp = scaled_rows(b, gs, mat_conj(b, tau));
-	Parts gv = mat_sub(b, mat_times(b, v, mat_add(b, gp, mat_adjoint(b, gp))),
-			   mat_times(b, by, mat_adjoint(b, w)));
+	Parts by_w = mat_times(b, by, mat_adjoint(b, w));
+	Parts gv = mat_sub(b, mat_times(b, v, mat_add(b, gp, mat_adjoint(b, gp))), by_w);
 	Parts gfirst = mat_adjoint(b, scaled_rows(b, y, mat_conj(b, tau))),
 	      below = mat_zeros(b, mat_rows(b, v, c, rows));
 	gv = mat_lower(b, mat_add(b, gv, mat_join(b, gfirst, below, -2)), -1);
@@ -750,7 +756,8 @@ static bool adjoint_orgqr(Build *b, Node n, const Node *ct, const bool *want, No
 	Parts both = mat_multiply(b, y, mat_conj(b, first)),
 	      more = mat_multiply(b, gs, mat_conj(b, product));
 	uint32_t last = 1u << (node_rank(b->g, y.re) - 1);
-	g[1] = mat_node(b, mat_add(b, mat_sum(b, both, last), mat_sum(b, more, last)));
+	more = mat_sum(b, more, last);
+	g[1] = mat_node(b, mat_add(b, mat_sum(b, both, last), more));
 	return g[0].i && g[1].i;
 }
 

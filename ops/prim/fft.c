@@ -722,7 +722,8 @@ static Node with_zeros(Build *b, Node x)
 	for (uint32_t k = 0; k <= rank; k++)
 		low[k] = high[k] = b_int(b, 0);
 	high[rank] = b_int(b, 1);
-	return b_pad(b, b_unsqueeze(b, x, -1), low, high, b_scalar(b, node_dtype(b->g, x), 0));
+	Node zero = b_scalar(b, node_dtype(b->g, x), 0);
+	return b_pad(b, b_unsqueeze(b, x, -1), low, high, zero);
 }
 
 static Node build_r2c(Build *b, Node node)

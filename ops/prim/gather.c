@@ -498,10 +498,10 @@ static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
 	const Type t = *node_type(b->g, x);
 	Node zero = b_scalar(b, t.dtype, 0), one = b_scalar(b, t.dtype, 1),
 	     is_zero = is_number(b, u, 0);
-	Node zeros = write_places(b, n, b_zeros_like(b, x), b_convert(b, is_zero, t.dtype), "add",
-				  false);
-	Node product = write_places(b, n, b_full(b, t.dtype, 1, t.n, t.dim),
-				    b_select(b, is_zero, one, u), "mul", false);
+	Node each_zero = b_convert(b, is_zero, t.dtype);
+	Node zeros = write_places(b, n, b_zeros_like(b, x), each_zero, "add", false);
+	Node others = b_select(b, is_zero, one, u);
+	Node product = write_places(b, n, b_full(b, t.dtype, 1, t.n, t.dim), others, "mul", false);
 	if (want[0])
 		g[0] = b_select(b, is_number(b, zeros, 0), b_bin(b, OP_mul, ct, product), zero);
 	if (!want[2])
@@ -521,7 +521,8 @@ static void adjoint_extremum(Build *b, Node n, Node ct, const bool *want, Node *
 	DType d = node_dtype(b->g, x);
 	Node zero = b_scalar(b, d, 0), is_x = b_bin(b, OP_eq, x, n),
 	     is_u = b_bin(b, OP_eq, u, read_places(b, n, n));
-	Node count = write_places(b, n, b_convert(b, is_x, d), b_convert(b, is_u, d), "add", false);
+	Node each_u = b_convert(b, is_u, d), each_x = b_convert(b, is_x, d);
+	Node count = write_places(b, n, each_x, each_u, "add", false);
 	Node share = b_bin(b, OP_div, ct, count);
 	if (want[0])
 		g[0] = b_select(b, is_x, share, zero);

@@ -518,10 +518,11 @@ static bool adjoint_pad(Build *b, Node n, const Node *ct, const bool *want, Node
 		g[0] = unpadded(b, n, ct[0]);
 	if (want[1]) {
 		uint32_t rank;
-		Node is_x = padded(
-			b, b_full_int(b, DT_bool, 1, t.n, t.dim),
-			b_full_int(b, DT_bool, 0, 0, NULL), node_ints(b->g, n, "low", &rank),
-			node_ints(b->g, n, "high", &rank), node_ints(b->g, n, "interior", &rank));
+		Node no = b_full_int(b, DT_bool, 0, 0, NULL),
+		     yes = b_full_int(b, DT_bool, 1, t.n, t.dim);
+		Node is_x = padded(b, yes, no, node_ints(b->g, n, "low", &rank),
+				   node_ints(b->g, n, "high", &rank),
+				   node_ints(b->g, n, "interior", &rank));
 		Node of_value = b_select(b, is_x, b_scalar(b, d, 0), ct[0]);
 		g[1] = b_reduce(b, REDUCE_SUM, of_value, (1u << rank) - 1, DT_none);
 	}

@@ -208,8 +208,8 @@ static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 {
 	const Type t = *node_type(b->g, v);
 	Node zero = b_scalar(b, t.dtype, 0), other = shifted(b, v, dim, later != reverse, zero);
-	Node edge = shifted(b, b_full_int(b, DT_bool, 0, t.n, t.dim), dim, later != reverse,
-			    b_full_int(b, DT_bool, 1, 0, NULL));
+	Node yes = b_full_int(b, DT_bool, 1, 0, NULL), no = b_full_int(b, DT_bool, 0, t.n, t.dim);
+	Node edge = shifted(b, no, dim, later != reverse, yes);
 	Node change = later ? b_bin(b, OP_sub, other, v) : b_bin(b, OP_sub, v, other);
 	return b_un(
 		b, OP_exp,
@@ -241,8 +241,8 @@ static Node cumulative_logaddexp(Build *b, Node n, Node ct, uint32_t dim, bool r
 {
 	Node x = wide(b, node_in(b->g, n, 0));
 	LogSum l = log_sum(b, x, dim, reverse);
-	Node sum = recurrence(b, b_bin(b, OP_div, wide(b, ct), l.s),
-			      step_of(b, l.m, dim, reverse, true), dim, reverse);
+	Node step = step_of(b, l.m, dim, reverse, true), by = b_bin(b, OP_div, wide(b, ct), l.s);
+	Node sum = recurrence(b, by, step, dim, reverse);
 	return b_select(b, l.lost, b_scalar(b, node_dtype(b->g, x), NAN),
 			b_bin(b, OP_mul, l.part, sum));
 }
@@ -253,8 +253,9 @@ bool tangent_cumulative(Build *b, Node n, const Node *t, Node *ty)
 	uint32_t dim = (uint32_t)node_int(b->g, n, "dim");
 	Node x = wide(b, node_in(b->g, n, 0));
 	LogSum l = log_sum(b, x, dim, reverse);
-	Node u = recurrence(b, b_bin(b, OP_mul, l.part, wide(b, t[0])),
-			    step_of(b, l.m, dim, reverse, false), dim, !reverse);
+	Node step = step_of(b, l.m, dim, reverse, false),
+	     by = b_bin(b, OP_mul, l.part, wide(b, t[0]));
+	Node u = recurrence(b, by, step, dim, !reverse);
 	Node infinite = b_bin_scalar(b, OP_eq, b_un(b, OP_abs, l.m), HUGE_VAL);
 	Node y = b_bin(b, OP_div, u,
 		       b_select(b, infinite, b_scalar(b, node_dtype(b->g, x), NAN), l.s));

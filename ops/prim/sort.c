@@ -122,10 +122,12 @@ static bool adjoint_sort(Build *b, Node n, const Node *ct, const bool *want, Nod
 {
 	Node x = node_in(b->g, n, 0);
 	(void)want;
-	if (ct[0].i)
-		g[0] = rule_scatter_along(b, b_zeros_like(b, x), b_get(b, n, 1), ct[0],
-					  (uint32_t)node_int(b->g, n, "dim"), "set", true);
-	return g[0].i || !ct[0].i;
+	if (!ct[0].i)
+		return true;
+	Node from = b_get(b, n, 1);
+	g[0] = rule_scatter_along(b, b_zeros_like(b, x), from, ct[0],
+				  (uint32_t)node_int(b->g, n, "dim"), "set", true);
+	return g[0].i;
 }
 
 OP(sort) {

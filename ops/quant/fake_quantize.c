@@ -154,8 +154,15 @@ static Node build_per_tensor_cachemask(Build *b, Node n)
 	if (low <= high && (zero < low || zero > high))
 		return b_error(b, "zero_point is %g, expected one between quant_min and quant_max",
 			       zero);
-	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32),
-			       quant_parameter(b, n, "zero_point", DT_f64));
+	Node zero_point = quant_parameter(b, n, "zero_point", DT_f64);
+	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32), zero_point);
+}
+
+/* fake_per_tensor by tensors of one element. */
+static Node fake_by_numbers(Build *b, Node n, Node scale, Node zero)
+{
+	zero = b_reshape(b, zero, 0, NULL);
+	return fake_per_tensor(b, n, b_reshape(b, scale, 0, NULL), zero);
 }
 
 /* The values without the mask. */
@@ -183,8 +190,8 @@ static Node fake_if(Build *b, Node on, Node pair, Node x)
 static Node fake_tensor_qparams(Build *b, Node n)
 {
 	Node zero = quant_parameter(b, n, "zero_point", aten_dtype(b, arg(b, n, "zero_point")));
-	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32),
-			       b_convert(b, zero, DT_i32));
+	zero = b_convert(b, zero, DT_i32);
+	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32), zero);
 }
 
 /* Where fake_quant_enabled is 0, x stays. */
@@ -341,8 +348,7 @@ static Node build_learnable(Build *b, Node n)
 	if (channels)
 		y = values_of(b, fake_per_channel(b, n, scale, whole, aten_int(b, n, "axis")));
 	else
-		y = values_of(b, fake_per_tensor(b, n, b_reshape(b, scale, 0, NULL),
-						 b_reshape(b, whole, 0, NULL)));
+		y = values_of(b, fake_by_numbers(b, n, scale, whole));
 	if (!y.i)
 		return y;
 	DType d = node_dtype(b->g, y);
@@ -551,9 +557,7 @@ static Node build_fused_observed(Build *b, Node n)
 	high = aten_detached(b, moved(b, n, high, REDUCE_MAX, dims, observe));
 	if (!low.i || !high.i || !range_params(b, n, low, high, &s, &z))
 		return (Node){0};
-	Node pair =
-		rows ? fake_per_channel(b, n, s, z, 0)
-		     : fake_per_tensor(b, n, b_reshape(b, s, 0, NULL), b_reshape(b, z, 0, NULL));
+	Node pair = rows ? fake_per_channel(b, n, s, z, 0) : fake_by_numbers(b, n, s, z);
 	pair = fake_if(b, on, pair, x);
 	if (!pair.i)
 		return pair;

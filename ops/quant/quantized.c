@@ -121,8 +121,8 @@ static Node build_quantize_per_tensor(Build *b, Node n)
 	if (!x.i || !scale.i || !bounds_fit(b, n, to))
 		return (Node){0};
 	DType d = node_dtype(b->g, x);
-	return quantize(b, n, x, b_convert(b, scale, d), quant_parameter(b, n, "zero_point", d),
-			to);
+	Node zero = quant_parameter(b, n, "zero_point", d);
+	return quantize(b, n, x, b_convert(b, scale, d), zero, to);
 }
 
 /* The integers, the zero point and their difference are rounded to the result's dtype; the scale is
@@ -147,8 +147,9 @@ static Node build_quantize_per_channel(Build *b, Node n)
 	Node x = aten_wide(b, arg(b, n, "input")), zero = arg(b, n, "zero_points");
 	if (!bounds_fit(b, n, aten_dtype_or(b, n, "dtype", DT_none)))
 		return (Node){0};
-	return quantize(b, n, x, along(b, n, quant_inverse(b, arg(b, n, "scales")), x),
-			along(b, n, zero, x), aten_dtype_or(b, n, "dtype", DT_none));
+	zero = along(b, n, zero, x);
+	Node inverse = along(b, n, quant_inverse(b, arg(b, n, "scales")), x);
+	return quantize(b, n, x, inverse, zero, aten_dtype_or(b, n, "dtype", DT_none));
 }
 
 static Node build_dequantize_per_channel(Build *b, Node n)
@@ -156,7 +157,8 @@ static Node build_dequantize_per_channel(Build *b, Node n)
 	Node x = arg(b, n, "input"), zero = arg(b, n, "zero_points");
 	if (!bounds_fit(b, n, aten_dtype_or(b, n, "dtype", DT_none)))
 		return (Node){0};
-	return dequantize(b, x, along(b, n, arg(b, n, "scales"), x), along(b, n, zero, x),
+	zero = along(b, n, zero, x);
+	return dequantize(b, x, along(b, n, arg(b, n, "scales"), x), zero,
 			  aten_dtype_or(b, n, "out_dtype", DT_f32));
 }
 
@@ -262,8 +264,8 @@ OP(quantized_decomposed_quantize_per_tensor){
 static Node build_dequantize_per_channel_group(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
-	Node v = dequantize(b, grouped(b, n, x), column(b, arg(b, n, "scales")),
-			    column(b, arg(b, n, "zero_points")),
+	Node zero = column(b, arg(b, n, "zero_points")), scale = column(b, arg(b, n, "scales"));
+	Node v = dequantize(b, grouped(b, n, x), scale, zero,
 			    aten_dtype_or(b, n, "output_dtype", DT_f32));
 	Shape s = aten_shape(b, x);
 	return v.i ? aten_reshape(b, v, &s) : v;
@@ -423,8 +425,9 @@ static Node build_choose_qparams_per_token_asymmetric(Build *b, Node n)
 	scale = b_bin_scalar(b, OP_maximum, scale, 1.1920928955078125e-07);
 	low = quant_step(b, OP_div, low, scale);
 	high = quant_step(b, OP_div, high, scale);
-	Node error = quant_step(b, OP_add, quant_step_scalar(b, OP_add, low, -128),
-				quant_step_scalar(b, OP_add, high, 127));
+	Node above = quant_step_scalar(b, OP_add, high, 127),
+	     below = quant_step_scalar(b, OP_add, low, -128);
+	Node error = quant_step(b, OP_add, below, above);
 	Node zero = b_select(b, b_bin_scalar(b, OP_gt, error, 0),
 			     quant_step(b, OP_sub, aten_like(b, low, -128), low),
 			     quant_step(b, OP_sub, aten_like(b, high, 127), high));

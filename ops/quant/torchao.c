@@ -106,9 +106,9 @@ static Node build_quantize_affine(Build *b, Node n)
 	if (!zero.i)
 		return b_error(b, "quantisation without zero point is not supported");
 	Shape s = aten_shape(b, x);
-	Node v = quantize(b, n, aten_reshape(b, x, &k.split),
-			  quant_inverse(b, aten_reshape(b, scale, &k.scale)),
-			  aten_reshape(b, zero, &k.scale),
+	zero = aten_reshape(b, zero, &k.scale);
+	Node inverse = quant_inverse(b, aten_reshape(b, scale, &k.scale));
+	Node v = quantize(b, n, aten_reshape(b, x, &k.split), inverse, zero,
 			  aten_dtype_or(b, n, "output_dtype", DT_none));
 	return v.i ? aten_reshape(b, v, &s) : v;
 }
@@ -133,8 +133,8 @@ static Node build_dequantize_affine(Build *b, Node n)
 	if (zero.i)
 		zero = b_convert(b, aten_reshape(b, zero, &k.scale), d);
 	Shape s = aten_shape(b, x);
-	Node v = dequantize(b, b_convert(b, aten_reshape(b, x, &k.split), d),
-			    aten_reshape(b, scale, &k.scale), zero, d);
+	scale = aten_reshape(b, scale, &k.scale);
+	Node v = dequantize(b, b_convert(b, aten_reshape(b, x, &k.split), d), scale, zero, d);
 	return v.i ? aten_reshape(b, v, &s) : v;
 }
 OP(torchao_dequantize_affine){

@@ -11,10 +11,13 @@ Node b_part(Build *b, Node x, bool imaginary)
 	return b_select_dim(b, pairs, -1, b_int(b, imaginary));
 }
 
-Node b_complex(Build *b, Node re, Node im)
+Node b_complex_of_operands(Build *b)
 {
-	Node last[2] = {b_unsqueeze(b, re, -1), b_unsqueeze(b, im, -1)};
-	Node pairs = b_concat(b, last, 2, -1);
+	Node part[2];
+	b_operands(b, part, 2);
+	for (uint32_t k = 0; k < 2; k++)
+		part[k] = b_unsqueeze(b, part[k], -1);
+	Node pairs = b_concat(b, part, 2, -1);
 	return pairs.i ? b_node(b, OP_view_complex, &pairs, 1, NULL, 0) : pairs;
 }
 

@@ -45,8 +45,9 @@ Node b_sum_to(Build *, Node x, Node like);
  * no node; no node is returned for no node. */
 Node b_part(Build *, Node x, bool imaginary);
 /* Returns the complex tensor whose parts are two real tensors of one shape and dtype; no node if
- * one of them is no node. */
-Node b_complex(Build *, Node re, Node im);
+ * one of them is no node: Node b_complex(Build *, Node re, Node im). */
+#define b_complex(b, re, im) (b_operand(b, im), b_operand(b, re), b_complex_of_operands(b))
+Node b_complex_of_operands(Build *);
 
 /* ---- checks ---- */
 

@@ -55,10 +55,10 @@ static Node overlap(Build *b, const Boxes *one, const Boxes *many, double thresh
 {
 	Node side[2], none = aten_like(b, one->area, 0);
 	for (uint32_t k = 0; k < 2; k++) {
-		Node from = larger(b, b_unsqueeze(b, corner(b, one->box, k), 1),
-				   b_unsqueeze(b, corner(b, many->box, k), 0));
-		Node to = lesser(b, b_unsqueeze(b, corner(b, one->box, k + 2), 1),
-				 b_unsqueeze(b, corner(b, many->box, k + 2), 0));
+		Node others = b_unsqueeze(b, corner(b, many->box, k), 0);
+		Node from = larger(b, b_unsqueeze(b, corner(b, one->box, k), 1), others);
+		others = b_unsqueeze(b, corner(b, many->box, k + 2), 0);
+		Node to = lesser(b, b_unsqueeze(b, corner(b, one->box, k + 2), 1), others);
 		side[k] = larger(b, none, b_bin(b, OP_sub, to, from));
 	}
 	Node common = b_bin(b, OP_mul, side[0], side[1]);

@@ -1,9 +1,9 @@
-"""Record PyTorch's values and derivatives where operators have borders: make_borders.py FILE [OP...] (tests/data/borders.txt).
+"""Record PyTorch's values and derivatives where operators have borders: make_borders.py FOLDER [OP...] (tests/data/borders).
 tests/unit/passes_border_samples.c compares.
 
     aten.clamp_min f64[3] of 0 -1 nan, min=0.0    a sample whose operands are drawn from what operators compare with: ties, 0 and
                                                   -0, arguments of the call, edges of images, infinities, NaN
-    = f64[3] 2.25 3                               results, as in tests/data/edges.txt
+    = f64[3] 2.25 3                               results, as in tests/data/edges
     < 1 f64[3] 0.5                                the gradient by operand 1 of the sum of all results with weights
     > 0 f64[3] 1.5                                the tangent of result 0 along the vector of the same weights
     ? < 1 f64[3] 0.5                              not PyTorch's here: none may be added
@@ -207,40 +207,32 @@ def digest(f, scalar, args, text):
 
 
 def main():
-    path, only = sys.argv[1], sys.argv[2:]
+    folder, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--differs"]:
-        return me.mark(path, only[1], lines=True)
+        return me.mark(folder, only[1], lines=True)
     me.digest = digest
-    old, name = {}, ""
-    for text in open(path) if only else ():
-        name = text.strip() if text[0] not in " =?<>" else name
-        old[name] = old.get(name, "") + text
-    parts, todo = [], []
+    old = ms.read_entries(folder, " =?<>") if only else {}
+    texts, begin, todo = {}, {}, []
     for name, args, cases, scalar in ms.blocks_in_order(old):
+        texts[name] = old.get(name, "")
         if only and name not in only:
-            parts.append(old.get(name, ""))
             continue
-        parts.append((len(todo), name))
+        begin[name] = len(todo)
         if ms.function(name, scalar) is None or re.search(LEFT_OUT, name) or "backward" in name:
             continue
         for k, case in enumerate(cases):
             todo += [(name, args, text, scalar, k) for text in changed(name, args, case, k) if not re.search(r"graph @|c64\[|c128\[", text)]
     found = me.results([t[:4] for t in todo])
-    with open(path, "w") as out:
-        for part in parts:
-            if isinstance(part, str):
-                out.write(part)
-                continue
-            entries = []
-            for at in range(part[0], len(todo)):
-                if todo[at][0] != part[1]:
-                    break
-                if found.get(at):
-                    entries.append(f" {todo[at][2]}\n{found[at]}\n")
-            n = min(MOST, len(entries))
-            if entries:
-                out.write(part[1] + "\n")
-            out.writelines(entries[k * len(entries) // n] for k in range(n))
+    for name, first in begin.items():
+        entries = []
+        for at in range(first, len(todo)):
+            if todo[at][0] != name:
+                break
+            if found.get(at):
+                entries.append(f" {todo[at][2]}\n{found[at]}\n")
+        n = min(MOST, len(entries))
+        texts[name] = (name + "\n" if entries else "") + "".join(entries[k * len(entries) // n] for k in range(n))
+    ms.families.write(folder, texts)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Record what PyTorch gives for the samples of the op table with one thing changed: make_edges.py FILE [OP...] (tests/data/edges.txt).
+"""Record what PyTorch gives for the samples of the op table with one thing changed: make_edges.py FOLDER [OP...] (tests/data/edges).
 tests/unit/ir_edge_samples.c compares the interpreter with it.
 
     aten.max.dim f32[1, 3], dim=1     a sample in which an extent is 0 or 1, an operand has another dtype or is missing, or an argument
@@ -160,19 +160,21 @@ def results(todo):
     return found
 
 
-def mark(path, differs, lines=False):
+def mark(folder, differs, lines=False):
     """Marks what the file DIFFERS names: operator and sample, whose result gets "?" for "="; lines: a tab and the line behind them, which gets
     "? " in front (make_borders.py)."""
-    wrong, out, name, key = set(open(differs).read().splitlines()), [], "", ""
-    for line in open(path).read().splitlines():
-        if line[0] == " ":
-            key = name + line
-        elif line[0] not in "=?<>":
-            name = line
-        if line[0] in "=<>" and (f"{key}\t{line}" if lines else key) in wrong:
-            line = "? " + line if lines else "?" + line[1:]
-        out.append(line)
-    open(path, "w").write("\n".join(out) + "\n")
+    wrong = set(open(differs).read().splitlines())
+    for path in ms.families.files(folder):
+        out, name, key = [], "", ""
+        for line in path.read_text().splitlines():
+            if line[0] == " ":
+                key = name + line
+            elif line[0] not in "=?<>":
+                name = line
+            if line[0] in "=<>" and (f"{key}\t{line}" if lines else key) in wrong:
+                line = "? " + line if lines else "?" + line[1:]
+            out.append(line)
+        path.write_text("\n".join(out) + "\n")
 
 
 def thinned(entries):
@@ -182,41 +184,34 @@ def thinned(entries):
 
 
 def main():
-    path, only = sys.argv[1], sys.argv[2:]
+    folder, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--differs"]:
-        return mark(path, only[1])
+        return mark(folder, only[1])
     ms.known(only)
-    old = {}
-    for line in open(path) if only else ():
-        name = line.strip() if line[0] not in " =?" else name
-        old[name] = old.get(name, "") + line
-    parts, todo = [], []
+    old = ms.read_entries(folder, " =?") if only else {}
+    texts, begin, todo = {}, {}, []
     for name, args, cases, scalar in ms.blocks_in_order(old):
+        texts[name] = old.get(name, "")
         if only and name not in only:
-            parts.append(old.get(name, ""))
             continue
-        parts.append((len(todo), name))
+        begin[name] = len(todo)
         if ms.function(name, scalar) is None or re.search("rand|empty|dropout|bernoulli|normal|multinomial|rrelu|exponential|uniform", name):
             continue
         for k, case in enumerate(cases):
             todo += [(name, args, text, scalar, k) for text in changed(case, name, k) if not re.search(r"graph @|\bf64\[", text)]  # f32 is as f64
     found = results([t[:4] for t in todo])
-    with open(path, "w") as out:
-        for part in parts:
-            if isinstance(part, str):
-                out.write(part)
-                continue
-            count = {}
-            entries = []
-            out.write(part[1] + "\n")
-            for at in range(part[0], len(todo)):
-                if todo[at][0] != part[1]:
-                    break
-                k = todo[at][4]
-                if found.get(at) and count.get(k, 0) < MOST:
-                    count[k] = count.get(k, 0) + 1
-                    entries.append(f" {todo[at][2]}\n{found[at]}\n")
-            out.writelines(thinned(entries))
+    for name, first in begin.items():
+        count = {}
+        entries = []
+        for at in range(first, len(todo)):
+            if todo[at][0] != name:
+                break
+            k = todo[at][4]
+            if found.get(at) and count.get(k, 0) < MOST:
+                count[k] = count.get(k, 0) + 1
+                entries.append(f" {todo[at][2]}\n{found[at]}\n")
+        texts[name] = name + "\n" + "".join(thinned(entries))
+    ms.families.write(folder, texts)
 
 
 if __name__ == "__main__":

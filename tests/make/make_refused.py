@@ -1,4 +1,4 @@
-"""Record which arguments PyTorch refuses: make_refused.py FILE [OP...] (tests/data/refused.txt). tests/unit/ir_refused_samples.c asks the
+"""Record which arguments PyTorch refuses: make_refused.py FOLDER [OP...] (tests/data/refused). tests/unit/ir_refused_samples.c asks the
 same of the op table.
 
     aten.softmax.int
@@ -74,38 +74,31 @@ def work(out, todo):
         out.put((at, said))
 
 
-def mark(path, accepted):
-    wrong, name, lines = set(open(accepted).read().splitlines()), "", []
-    for line in open(path).read().splitlines():
-        if line[0] not in " ?+":
-            name = line
-        elif line[0] != "+":
-            line = ("?" if f"{name} {line[1:]}" in wrong else " ") + line[1:]
-        lines.append(line)
-    open(path, "w").write("\n".join(lines) + "\n")
-
-
-def recorded(path):
-    old, name = {}, ""
-    for line in open(path):
-        name = line.strip() if line[0] not in " ?+" else name
-        old[name] = old.get(name, "") + line
-    return old
+def mark(folder, accepted):
+    wrong = set(open(accepted).read().splitlines())
+    for path in ms.families.files(folder):
+        name, lines = "", []
+        for line in path.read_text().splitlines():
+            if line[0] not in " ?+":
+                name = line
+            elif line[0] != "+":
+                line = ("?" if f"{name} {line[1:]}" in wrong else " ") + line[1:]
+            lines.append(line)
+        path.write_text("\n".join(lines) + "\n")
 
 
 def main():
-    path, only = sys.argv[1], sys.argv[2:]
+    folder, only = sys.argv[1], sys.argv[2:]
     if only[:1] == ["--accepted"]:
-        return mark(path, only[1])
+        return mark(folder, only[1])
     ms.known(only)
-    old = recorded(path)
+    old = ms.read_entries(folder, " ?+")
     decided = {line[1:].partition(" | ")[0]: line for text in old.values() for line in text.splitlines() if line[0] == "+"}
-    parts, todo = [], []
+    texts, todo = {}, []
     for name, args, cases, scalar in ms.blocks_in_order(old):
+        texts[name] = old.get(name, "") if only and name not in only else ""
         if only and name not in only:
-            parts.append(old.get(name, ""))
             continue
-        parts.append(name)
         if scalar or "." not in name or ms.function(name, scalar) is None:
             continue
         todo += [(name, args, (case, text), scalar) for case in cases for text in dict.fromkeys(changed(args, case)) if "graph @" not in text]
@@ -115,14 +108,11 @@ def main():
     for at, (name, _, (case, text), _) in enumerate(todo):
         if found.get(at):
             by.setdefault(name, {}).setdefault(case, []).append(text)
-    with open(path, "w") as out:
-        for part in parts:
-            if part not in by:
-                out.write(part if "\n" in part else "")
-                continue
-            texts = list(dict.fromkeys(t for case in by[part].values() for t in me.thinned(case)))
-            n = min(ALL, len(texts))
-            out.write(part + "\n" + "".join(decided.get(t, f" {t}") + "\n" for t in (texts[k * len(texts) // n] for k in range(n))))
+    for name in by:
+        all_of = list(dict.fromkeys(t for case in by[name].values() for t in me.thinned(case)))
+        n = min(ALL, len(all_of))
+        texts[name] = name + "\n" + "".join(decided.get(t, f" {t}") + "\n" for t in (all_of[k * len(all_of) // n] for k in range(n)))
+    ms.families.write(folder, texts)
 
 
 if __name__ == "__main__":

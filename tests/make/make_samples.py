@@ -1,4 +1,4 @@
-"""Record what PyTorch gives for the samples of the op table: make_samples.py FILE [OP...] (tests/data/samples.txt; only those ops anew).
+"""Record what PyTorch gives for the samples of the op table: make_samples.py FOLDER [OP...] (tests/data/samples; only those ops anew).
 tests/unit/ir_samples.c compares the interpreter with it.
 
     aten.max.dim 0            sample 0 of the op
@@ -19,6 +19,9 @@ import torch
 import torch.ao.quantization.fx._decomposed  # noqa: F401 (registers quantized_decomposed)
 import torchao  # noqa: F401 (registers torchao)
 import torchvision  # noqa: F401 (registers torchvision)
+
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../help"))
+import families
 
 warnings.simplefilter("ignore")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -335,12 +338,21 @@ def wider(sample):
     return sample
 
 
-def read(path):
+def read(folder):
     """The lines of every op, by its name."""
     old = {}
-    for line in open(path):
+    for line in families.lines(folder):
         if line[0] not in "=~^":
             name = line.split(" ")[1 if line[0] == "#" else 0]
+        old[name] = old.get(name, "") + line
+    return old
+
+
+def read_entries(folder, marks):
+    """The same of a record where the op has a line of its own, and all others begin with one of the marks."""
+    old = {}
+    for line in families.lines(folder):
+        name = line.strip() if line[0] not in marks else name
         old[name] = old.get(name, "") + line
     return old
 
@@ -353,13 +365,13 @@ def known(names):
 
 
 def blocks_in_order(old):
-    """blocks() in the order of a file, by whose names `old` is."""
+    """blocks() in the order of a record, by whose names `old` is."""
     made = {block[0]: block for block in blocks()}
     return [made[name] for name in in_order(old, list(made))]
 
 
 def in_order(old, names):
-    """The names in the order of the file, `old`; one that is not there stands behind the one that it follows in the source."""
+    """The names in the order of the record, `old`; one that is not there stands behind the one that it follows in the source."""
     there, after = set(names), {}
     for name, before in zip(names, [None, *names]):
         if name not in old:
@@ -373,9 +385,9 @@ def in_order(old, names):
 
 
 def main():
-    path, only = sys.argv[1], sys.argv[2:]
+    folder, only = sys.argv[1], sys.argv[2:]
     known(only)
-    old = read(path) if os.path.exists(path) else {}
+    old = read(folder)
     made = {}
     for name, args, cases, scalar in blocks():
         if only and name not in only:
@@ -383,8 +395,7 @@ def main():
             continue
         lines = [record(name, args, case, k, scalar) for k, case in enumerate(cases)]
         made[name] = "".join(line + "\n" for line in lines if line)
-    with open(path, "w") as f:
-        f.writelines(made[name] for name in in_order(old, list(made)))
+    families.write(folder, {name: made[name] for name in in_order(old, list(made))})
 
 
 if __name__ == "__main__":

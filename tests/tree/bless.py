@@ -1,5 +1,5 @@
 """What records expectations: bless.py FILE_RUNNER SOURCE_ROOT. --bless writes no error as an expectation, unless the test is one of
-errors or has expected as many; make_samples.py keeps the order of its file."""
+errors or has expected as many; make_samples.py keeps the order of its files, which have the operators of one family each."""
 import ast
 import pathlib
 import random
@@ -60,4 +60,16 @@ for seed in range(500):
     for name, before in zip(names[1:], names):
         if name not in there and out.index(name) < out.index(before):
             wrong(f"seed {seed}: {name} stands in front of {before}")
+# each operator's records stand in the file that is named like that of its block
+sys.path.append(str(root / "tests/help"))
+import families  # noqa: E402
+
+for record in ("samples", "edges", "borders", "refused", "bad_samples"):
+    if not families.files(root / "tests/data" / record):
+        wrong(f"tests/data/{record} has no files")
+    for path in families.files(root / "tests/data" / record):
+        family = path.relative_to(root / "tests/data" / record).with_suffix("").as_posix()
+        for line in path.read_text().splitlines():
+            if line[0] not in " =~^?+<>#" and families.families().get(line.split(" ")[0]) != family:
+                wrong(f"{path}: {line.split(' ')[0]} is of {families.families().get(line.split(' ')[0], 'no file')}")
 sys.exit(bad > 0)

@@ -122,7 +122,7 @@ static void expect_another_key(Trial *t, const char *type, const char *field, ui
 }
 
 /* try_T: changes each field of the object in turn. tried_T[]: how often each field was changed. */
-#define NAME(T, f, how) #f,
+#define ONE(T, f, how) +1
 #define TRY_FIELD(T, f, how)                                                                       \
 	if (is_listed(#T, #f) ? (tried_##T[n]++, false) : CHANGE_##how(T, f)) {                    \
 		expect_another_key(t, #T, #f, &tried_##T[n]);                                      \
@@ -130,8 +130,7 @@ static void expect_another_key(Trial *t, const char *type, const char *field, ui
 	}                                                                                          \
 	n++;
 #define TRIES(T)                                                                                   \
-	static const char *const name_##T[] = {KEY_FIELDS_##T(NAME)};                              \
-	static uint32_t tried_##T[sizeof name_##T / sizeof *name_##T];                             \
+	static uint32_t tried_##T[0 KEY_FIELDS_##T(ONE)];                                          \
 	static void try_##T(Trial *t, T *o)                                                        \
 	{                                                                                          \
 		const T kept = *o;                                                                 \

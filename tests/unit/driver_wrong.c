@@ -607,7 +607,7 @@ TRACE(block_forward, weft_invertible(k->t, "b", &k->x, 1, &(WeftValue){0, 0}, 1,
 TRACE(block_inverse, weft_invertible(k->t, "b", &k->x, 1, &(WeftValue){0, 0}, 1, block, NULL, NULL))
 TRACE(mark, weft_checkpoint(k->t, k->x, "nonsense"))
 TRACE(mark_null, weft_checkpoint(k->t, k->x, NULL))
-/* Arguments that PyTorch refuses; tests/data/refused.txt has many more. */
+/* Arguments that PyTorch refuses; tests/data/refused has many more. */
 TRACE(softmax_dim, weft_softmax(k->t, k->x, 2))
 TRACE(softmax_negative, weft_softmax(k->t, k->x, -3))
 TRACE(log_softmax_dim, weft_log_softmax(k->t, k->x, 7))

@@ -1,6 +1,6 @@
 /* Damaged and hostile archives: one clear error, never a crash. Archives of tests/data are taken
  * apart, changed and put together again in memory. tests/data/mangled.txt: what is said where a
- * value is of another kind; changed.txt: where it is another one of its kind, or is not there, with
+ * value is of another kind; changed: where it is another one of its kind, or is not there, with
  * a hash of the graph where there is one. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -552,13 +552,15 @@ static void test_changed_json(void **state)
 		      {"import/tangle", 9},
 		      {"import/operators", 17}};
 	Ctx *ctx = ctx_new();
-	Text said;
 	assert_non_null(ctx);
 	assert_int_equal(setjmp(ctx->unwind), 0);
-	text_init(&said, ctx->arena);
-	for (size_t k = 0; k < sizeof models / sizeof *models; k++)
+	for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+		Text said;
+		text_init(&said, ctx->arena);
 		change(models[k].name, "models/model.json", models[k].step, &said);
-	golden_check(TEST_DATA "/changed.txt", said.data);
+		golden_check(arena_printf(ctx->arena, TEST_DATA "/changed/%s.txt", models[k].name),
+			     said.data);
+	}
 	ctx_free(ctx);
 }
 

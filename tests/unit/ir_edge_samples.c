@@ -1,6 +1,6 @@
 /* The samples of the op table with one thing changed (an extent of 0 or 1, another dtype of one
  * operand, another value of an argument, an operand that is missing): results are PyTorch's,
- * recorded in tests/data/edges.txt by tests/make/make_edges.py as one sum with weights each; behind
+ * recorded in tests/data/edges by tests/make/make_edges.py as one sum with weights each; behind
  * each operator's name a line for each sample, and one for each result of that. What is not
  * PyTorch's is marked there with a "?", and must still differ, so that none stays marked that is
  * right. OP=name in the environment: that op alone; EDGES=list: print the samples that differ. */
@@ -17,6 +17,7 @@
 
 #include "ir/interp/interp.h"
 #include "tests/help/digest.h"
+#include "tests/help/records.h"
 #include "tests/help/sample.h"
 
 enum { MAX_RESULTS = 16, MAX_LINE = 4096 };
@@ -89,8 +90,7 @@ static void edges(void **state)
 	uint32_t failures = 0, count = 0;
 	static Entry e;
 	static char line[MAX_LINE], op[MAX_LINE];
-	FILE *f = fopen(TEST_DATA "/edges.txt", "r");
-	assert_non_null(f);
+	FILE *f = records_open("edges");
 	for (bool more = true; more;) {
 		more = fgets(line, sizeof line, f) != NULL;
 		line[strcspn(line, "\n")] = 0;

@@ -1,5 +1,5 @@
 /* The samples of the op table with one argument that PyTorch refuses (a dimension, a size, a bound,
- * a word), recorded in tests/data/refused.txt by tests/make/make_refused.py: each gives one error
+ * a word), recorded in tests/data/refused by tests/make/make_refused.py: each gives one error
  * here. What is accepted is marked there with a "?", or with a "+" and the reason after " | " where
  * that is right, and must still be, so that none stays marked that is refused. OP=name in the
  * environment: that op alone; REFUSED=list: print the samples that are accepted. */
@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
+#include "tests/help/records.h"
 #include "tests/help/sample.h"
 
 enum { MAX_LINE = 4096, MAX_LEVEL = 12, MAX_NODES = 5000, MAX_RESULTS = 64 };
@@ -86,8 +87,7 @@ static void refused(void **state)
 	const char *only = sample_only();
 	uint32_t failures = 0, count = 0;
 	static char line[MAX_LINE], op[MAX_LINE];
-	FILE *f = fopen(TEST_DATA "/refused.txt", "r");
-	assert_non_null(f);
+	FILE *f = records_open("refused");
 	while (fgets(line, sizeof line, f)) {
 		line[strcspn(line, "\n")] = 0;
 		if (!strchr(" ?+", line[0])) {

@@ -2,7 +2,7 @@
  *   - the sample builds through the builder, verifies, and reads back from its text;
  *   - it expands to primitives and scalar functions in bounded depth, with the results' types;
  *   - block and expansion give the same bits, with sizes as numbers and as symbols;
- *   - results are PyTorch's, recorded in tests/data/samples.txt by tests/make/make_samples.py, and
+ *   - results are PyTorch's, recorded in tests/data/samples by tests/make/make_samples.py, and
  *     so are dtypes where other dtypes take the place of f32;
  *   - scalar functions: typed loops and single values agree; derivatives are PyTorch's and central
  *     differences.
@@ -22,6 +22,7 @@
 
 #include "ir/interp/interp.h"
 #include "ir/scalar/scalar.h"
+#include "tests/help/records.h"
 #include "tests/help/sample.h"
 
 /* Expansions are shallow and small: what grows without end is met at once. */
@@ -57,8 +58,7 @@ static char *recorded;
 static int read_recorded(void **state)
 {
 	(void)state;
-	FILE *f = fopen(TEST_DATA "/samples.txt", "rb");
-	assert_non_null(f);
+	FILE *f = records_open("samples");
 	assert_int_equal(fseek(f, 0, SEEK_END), 0);
 	long n = ftell(f);
 	rewind(f);

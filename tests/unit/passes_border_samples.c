@@ -1,5 +1,5 @@
 /* Values and derivatives of every operator at its borders: ties, 0 and -0, arguments of the call,
- * edges of images, infinities, NaN. They are PyTorch's, recorded in tests/data/borders.txt by
+ * edges of images, infinities, NaN. They are PyTorch's, recorded in tests/data/borders by
  * tests/make/make_borders.py, which describes the file; each line has one sum with weights. What is
  * not PyTorch's is marked there with a "?", and must still differ, so that none stays marked that
  * is right. OP=name in the environment: that op alone; BORDERS=list: print what differs, as the
@@ -18,6 +18,7 @@
 
 #include "ir/interp/interp.h"
 #include "tests/help/digest.h"
+#include "tests/help/records.h"
 #include "tests/help/sample.h"
 #include "transform/transform.h"
 
@@ -187,8 +188,7 @@ static void borders(void **state)
 	uint32_t failures = 0, count = 0;
 	static Entry e;
 	static char line[MAX_LINE], op[MAX_LINE];
-	FILE *f = fopen(TEST_DATA "/borders.txt", "r");
-	assert_non_null(f);
+	FILE *f = records_open("borders");
 	for (bool more = true; more;) {
 		more = fgets(line, sizeof line, f) != NULL;
 		line[strcspn(line, "\n")] = 0;

@@ -112,8 +112,11 @@ static Node all(Build *b, Node x, double v)
 	return aten_like(b, x, v);
 }
 
-#define both(b, x, y) b_bin(b, OP_bit_and, x, y)
-#define mul(b, x, y)  b_bin(b, OP_mul, x, y)
+#define both(b, x, y)  b_bin(b, OP_bit_and, x, y)
+#define mul(b, x, y)   b_bin(b, OP_mul, x, y)
+#define minus(b, x, y) b_bin(b, OP_sub, x, y)
+#define over(b, x, y)  b_bin(b, OP_div, x, y)
+
 static Node plus(Build *b, Node x, double v)
 {
 	return b_bin_scalar(b, OP_add, x, v);
@@ -124,8 +127,6 @@ static Node times(Build *b, Node x, double v)
 	return b_bin_scalar(b, OP_mul, x, v);
 }
 
-#define minus(b, x, y) b_bin(b, OP_sub, x, y)
-#define over(b, x, y)  b_bin(b, OP_div, x, y)
 static Node from(Build *b, double v, Node x)
 {
 	return b_bin(b, OP_sub, aten_like(b, x, v), x);

@@ -44,6 +44,7 @@ static Node is(Build *b, Node x, int64_t v)
 }
 
 #define both(b, x, y) b_bin(b, OP_bit_and, x, y)
+
 /* ---- BMP ---- */
 
 /* Rows are filled up to words of 4 bytes, and stand upside down unless the height is negative;

@@ -1,10 +1,10 @@
 #!/bin/sh
-# What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random graphs
-# with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
-# without a warning, what it built passes the unit and file tests, and the readers of files run under libFuzzer; where $PYTHON (python3) has
-# onnxruntime, drawn models of ONNX are compared with it; where it has PyTorch and expecttest, training under autocast, programs of users with
-# symbolic sizes and with numbers of data in their graphs, and what this PyTorch makes of the models of tests/versions/versions.tar.xz; where it
-# has torchvision, timm, transformers and diffusers, the models of docs/models.md; the trained models of examples/wheels (from PyPI).
+# What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random
+# graphs with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
+# without a warning, what it built passes the unit and file tests and emits the same code, and the readers of files run under libFuzzer; where $PYTHON
+# (python3) has onnxruntime, drawn models of ONNX are compared with it; where it has PyTorch and expecttest, training under autocast, programs of
+# users with symbolic sizes and with numbers of data in their graphs, and what this PyTorch makes of the models of tests/versions/versions.tar.xz;
+# where it has torchvision, timm, transformers and diffusers, the models of docs/models.md; the trained models of examples/wheels (from PyPI).
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
@@ -22,6 +22,7 @@ if command -v clang >/dev/null 2>&1; then
 	[ -f "$build-clang/build.ninja" ] || CC=clang meson setup "$build-clang" >/dev/null
 	ninja -C "$build-clang" || bad=1
 	meson test -C "$build-clang" --suite unit --suite file || bad=1
+	python3 tests/tree/emitted.py "$build-clang/weft" . || bad=1
 	scripts/fuzz.sh 120 || bad=1
 fi
 if "$python" -c 'import torch, expecttest' 2>/dev/null; then

@@ -62,8 +62,9 @@ static void decode_task(Copy *c)
 static Lx place(Copy *c, uint32_t j)
 {
 	Cpu *s = c->s;
-	Lx at = lx_add(s->e.f, lx_mul(s->e.f, c->panel, eval_size(&s->e, c->p->panels.stride)),
-		       eval_index(&s->e, c->p->panels.offset));
+	Lx offset = eval_index(&s->e, c->p->panels.offset);
+	Lx panel = lx_mul(s->e.f, c->panel, eval_size(&s->e, c->p->panels.stride));
+	Lx at = lx_add(s->e.f, panel, offset);
 	return lx_add(s->e.f, at, lx_int(s->e.f, (int64_t)j * s->e.lanes.n));
 }
 

@@ -130,14 +130,15 @@ static void load_a(ContractCode *c, uint32_t k, bool in_place)
 {
 	LoopFn *f = c->s->e.f;
 	const ContractFrags *g = &c->frags;
-	if (in_place)
-		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c),
-			     lx_add(f, g->base[k], contract_step_offset(c, c->p->a.load)),
-			     eval_size(&c->s->e, c->p->a.runs.distance));
-	else
+	if (in_place) {
+		Lx distance = eval_size(&c->s->e, c->p->a.runs.distance);
+		Lx at = lx_add(f, g->base[k], contract_step_offset(c, c->p->a.load));
+		ls_frag_load(f, lfrag(g->a[k], 0), a_memory(c), at, distance);
+	} else {
 		ls_frag_load(f, lfrag(g->a[k], 0), as(g->left, c->p->axes.row->a),
 			     int_of(c, (int64_t)k * rows_of(c) * step_of(c)),
 			     int_of(c, step_of(c)));
+	}
 }
 
 /* ---- operand b ---- */

@@ -138,8 +138,8 @@ static void add_fragment(ContractCode *c, Lx k, Lx first, Lv nsegment)
 	Lx at = r->first ? lx_mod(f, number, in_run) : number;
 	at = eval_let(&s->e, "at", lx_mul(f, at, rows));
 	Lx start = eval_let(&s->e, "start", lx_min(f, at, lx_sub(f, length, rows)));
-	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c, c->p->a.load)),
-			 lx_mul(f, start, eval_size(&s->e, r->distance)));
+	Lx in_rows = lx_mul(f, start, eval_size(&s->e, r->distance));
+	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c, c->p->a.load)), in_rows);
 	store(c, c->frags.runs.base, k, base);
 	store(c, c->frags.runs.first, k, lx_var(f, nsegment));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)

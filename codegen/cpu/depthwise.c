@@ -136,8 +136,8 @@ static void pixel_tile(DepthwiseCode *d)
 static void tiles(DepthwiseCode *d, Sym begin, Sym end)
 {
 	Cpu *s = d->s;
-	d->start = lx_var(s->e.f, ls_for(s->e.f, "pixel", eval_size(&s->e, begin),
-					 eval_size(&s->e, end), d->tile));
+	Lx last = eval_size(&s->e, end), first = eval_size(&s->e, begin);
+	d->start = lx_var(s->e.f, ls_for(s->e.f, "pixel", first, last, d->tile));
 	pixel_tile(d);
 	ls_end(s->e.f);
 }

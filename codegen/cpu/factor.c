@@ -206,8 +206,8 @@ static void store_element(Small *t, const Stage *st, const Room *m, Lx i, Lx j)
 {
 	Eval *e = &t->s->e;
 	const uint32_t stage = (uint32_t)(st - e->k->stage.data);
-	eval_store_at(e, stage, eval_address(e, stage),
-		      eval_convert(e, get(t, m, i, j), dtype_compute(st->dtype)));
+	Lx v = eval_convert(e, get(t, m, i, j), dtype_compute(st->dtype));
+	eval_store_at(e, stage, eval_address(e, stage), v);
 }
 
 /* A room with the operand of a stage. */
@@ -275,7 +275,8 @@ static Lx behind(Small *t, Lx k)
 static void subtract_row(Small *t, const Room *m, Lx i, Lx k, Lx l, Lx from)
 {
 	Lx j = loop(t, "j", from, m->columns);
-	put(t, m, i, j, less_product(t, get(t, m, i, j), l, get(t, m, k, j)));
+	Lx other = get(t, m, k, j);
+	put(t, m, i, j, less_product(t, get(t, m, i, j), l, other));
 	ls_end(t->f);
 }
 
@@ -411,7 +412,8 @@ static void apply_reflector(Small *t, const Room *m, const Room *w, Lx k, Lx tau
 	ls_end(f);
 	Lx i = loop(t, "i", next, m->rows), v = get(t, m, i, k);
 	j = loop(t, "j", next, m->columns);
-	put(t, w, j, zero, code_fma(&t->s->code, v, get(t, m, i, j), get(t, w, j, zero)));
+	Lx sum = get(t, w, j, zero);
+	put(t, w, j, zero, code_fma(&t->s->code, v, get(t, m, i, j), sum));
 	ls_end(f);
 	ls_end(f);
 	j = loop(t, "j", next, m->columns);
@@ -422,7 +424,8 @@ static void apply_reflector(Small *t, const Room *m, const Room *w, Lx k, Lx tau
 	i = loop(t, "i", next, m->rows);
 	v = get(t, m, i, k);
 	j = loop(t, "j", next, m->columns);
-	put(t, m, i, j, less_product(t, get(t, m, i, j), v, get(t, w, j, zero)));
+	part = get(t, w, j, zero);
+	put(t, m, i, j, less_product(t, get(t, m, i, j), v, part));
 	ls_end(f);
 	ls_end(f);
 }

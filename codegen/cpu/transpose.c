@@ -172,8 +172,9 @@ static void tile_at(Cpu *s, const Turned *t, const LMem *tile)
 		return;
 	}
 	Lx yes = lx_int_of(s->e.f, (LType){DT_bool, 1}, 1);
-	ls_if(s->e.f, lx_and(s->e.f, a ? yes : is_whole(s, t->across),
-			     b ? yes : is_whole(s, s->e.lanes.axis)));
+	Lx lanes = b ? yes : is_whole(s, s->e.lanes.axis),
+	   across = a ? yes : is_whole(s, t->across);
+	ls_if(s->e.f, lx_and(s->e.f, across, lanes));
 	transpose_tile(s, t, tile, true);
 	ls_else(s->e.f);
 	transpose_tile(s, t, tile, false);

@@ -92,6 +92,12 @@ void block_store_wide(Code *s, uint32_t stage, uint32_t axis, Lx x, uint32_t wid
 	}
 }
 
+void block_store(Code *s, uint32_t stage)
+{
+	Lx value = eval_value(&s->e, s->e.k->stage.data[stage].value);
+	eval_store_at(&s->e, stage, eval_address(&s->e, stage), value);
+}
+
 void block_point(Code *s)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++) {
@@ -99,8 +105,7 @@ void block_point(Code *s)
 		if (st->kind == STAGE_CHECK)
 			eval_check(&s->e, i);
 		else if (stage_stores(st))
-			eval_store_at(&s->e, i, eval_address(&s->e, i),
-				      eval_value(&s->e, st->value));
+			block_store(s, i);
 		else
 			eval_stage_value(&s->e, i,
 					 eval_let(&s->e, "r",

@@ -28,6 +28,9 @@ void block_load_wide(Code *, Kx load, uint32_t axis, Lx x, uint32_t wide);
 /* Stores value[wide], in the dtype_compute of the stage's result, at these elements of a stage that
  * stores, in the same way. */
 void block_store_wide(Code *, uint32_t stage, uint32_t axis, Lx x, uint32_t wide, const Lx *value);
+/* Evaluates the value of a stage with RESULT_GLOBAL at the current point, then its address, and
+ * stores the value there. */
+void block_store(Code *, uint32_t stage);
 /* Evaluates all stages at the current point, in order, which has values for all their axes: a
  * STAGE_CHECK is checked, the result of a stage that stores is stored, another kept for later
  * stages. Afterwards no stage has a result. */

@@ -383,8 +383,7 @@ static void run_point(Contract *c, Lx row, Lx col, Lx v)
 		eval_stage_value(e, sum, v);
 	for (uint32_t i = 0; i < e->k->stage.n; i++)
 		if (i != sum)
-			eval_store_at(e, i, eval_address(e, i),
-				      eval_value(e, e->k->stage.data[i].value));
+			block_store(c->s, i);
 	eval_stage_over(e, sum);
 }
 

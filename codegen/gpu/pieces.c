@@ -8,8 +8,7 @@ static void store_element(Code *s, const GpuPiecesPlan *p, uint32_t stage, Lx nu
 	if (!all)
 		ls_if(e->f, lx_cmp(e->f, SC_lt, number, eval_size(e, p->count[stage])));
 	block_decode(s, number, p->own[stage].axis, p->own[stage].n, NULL);
-	eval_store_at(e, stage, eval_address(e, stage),
-		      eval_value(e, e->k->stage.data[stage].value));
+	block_store(s, stage);
 	if (!all)
 		ls_end(e->f);
 }

@@ -241,7 +241,7 @@ static void element(Run *run)
 	} else if (st->kind == STAGE_CHECK) {
 		eval_check(e, run->stage);
 	} else if (stage_stores(st)) {
-		eval_store_at(e, run->stage, eval_address(e, run->stage), eval_value(e, st->value));
+		block_store(r->s, run->stage);
 	} else if (r->row && r->p->row_bytes) {
 		ls_store(e->f, r->row[run->stage], e->at[r->p->along], eval_value(e, st->value),
 			 (Lx){0});
@@ -492,7 +492,7 @@ static void single(Rows *r, uint32_t stage)
 		if (st->kind == STAGE_CHECK)
 			eval_check(e, stage);
 		else
-			eval_store_at(e, stage, eval_address(e, stage), eval_value(e, st->value));
+			block_store(r->s, stage);
 		ls_end(e->f);
 		return;
 	}

@@ -157,10 +157,22 @@ static uint64_t shared(ModelImage *im, Shared *s, const ImageType *type, const c
 	return at;
 }
 
+/* Fills in an object. Bytes between the members stay 0: those of `data` are whatever they are. */
+static void put(ModelImage *im, const ImageType *type, uint64_t at, const void *data)
+{
+	static const uint8_t size[] = {
+		[IMAGE_U8] = 1,  [IMAGE_I32] = 4, [IMAGE_U32] = 4,   [IMAGE_I64] = 8,
+		[IMAGE_U64] = 8, [IMAGE_F64] = 8, [IMAGE_DTYPE] = 4, [IMAGE_POINTER] = 8};
+	for (uint32_t k = 0; k < type->nfield; k++) {
+		const ImageField *f = &type->field[k];
+		memcpy(im->data + at + f->at, (const char *)data + f->at, size[f->kind]);
+	}
+}
+
 static uint64_t one(ModelImage *im, const ImageType *type, const char *name, const void *data)
 {
 	uint64_t at = object(im, type, name, 1, false);
-	memcpy(im->data + at, data, type->size);
+	put(im, type, at, data);
 	return at;
 }
 
@@ -230,7 +242,7 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 		if (!sym_is_const(b->p->ir->syms, t->dim[k], &value))
 			value = -1;
 		WeftDim d = {.value = value, .symbol = symbol_index(b->e, t->dim[k])};
-		memcpy(im->data + at + k * sizeof d, &d, sizeof d);
+		put(im, &dim_type, at + k * sizeof d, &d);
 		point_text(im, at + k * sizeof d + FIELD(WeftDim, text),
 			   sym_str(b->p->ir->syms, t->dim[k]));
 	}
@@ -247,7 +259,7 @@ static uint64_t add_tensors(Builder *b, bool input, const ProgramTensor *t, uint
 		WeftTensorInfo info = {.dtype = dtype_to_api(t[k].dtype),
 				       .rank = t[k].rank,
 				       .donates = t[k].donates};
-		memcpy(im->data + next, &info, sizeof info);
+		put(im, &tensor_type, next, &info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
 		point_text(im, next + FIELD(WeftTensorInfo, role),
 			   input ? input_role(INPUT_USER, t[k].name) : "output");
@@ -270,7 +282,7 @@ static uint64_t add_symbols(Builder *b)
 		sym_range(b->p->ir->syms, e->symbol.data[k], &s.lo, &s.hi);
 		if (s.hi == SYM_INF)
 			s.hi = INT64_MAX;
-		memcpy(b->im->data + at + k * sizeof s, &s, sizeof s);
+		put(b->im, &symbol_type, at + k * sizeof s, &s);
 		point_text(b->im, at + k * sizeof s + FIELD(WeftSymbolInfo, name),
 		           sym_str(b->p->ir->syms, e->symbol.data[k]));
 	}
@@ -297,7 +309,7 @@ static uint64_t add_calls(Builder *b)
 		ProgramCount n = program_count(e, k, NULL);
 		WeftCallInfo info = {.flops = n.flops, .bytes = n.bytes, .nline = c->lines.nline};
 		uint64_t here = at + k * sizeof info;
-		memcpy(b->im->data + here, &info, sizeof info);
+		put(b->im, &call_type, here, &info);
 		point_text(b->im, here + FIELD(WeftCallInfo, name), c->name);
 		point_text(b->im, here + FIELD(WeftCallInfo, algorithm), c->algorithm);
 		if (c->lines.at.i)
@@ -319,7 +331,7 @@ static uint64_t add_launches(Builder *b, const Machine *m)
 		WeftLaunch l = {.nbuf = f->buf.n,
 				.nparam = f->param.n,
 				.ns = ceil(cycles[k] / (double)m->ghz)};
-		memcpy(b->im->data + at + k * sizeof l, &l, sizeof l);
+		put(b->im, &launch_type, at + k * sizeof l, &l);
 	}
 	return at;
 }
@@ -363,7 +375,7 @@ static uint64_t add_state(Builder *b)
 				       .bytes = s->bytes,
 				       .init = s->first == PROGRAM_ZEROS ? WEFT_ZEROS : s->first};
 		uint64_t here = at + k * sizeof info;
-		memcpy(im->data + here, &info, sizeof info);
+		put(im, &tensor_type, here, &info);
 		if (s->first == PROGRAM_ZEROS)
 			number(im, here + FIELD(WeftTensorInfo, init), "WEFT_ZEROS");
 		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
@@ -485,7 +497,7 @@ static uint64_t add_params(Builder *b)
 				      .offset = pc->offset,
 				      .bytes = pc->bytes};
 		uint64_t here = at + k * sizeof info;
-		memcpy(im->data + here, &info, sizeof info);
+		put(im, &param_type, here, &info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->is_param ? c->name : "");
 		add_aliases(b, here + FIELD(WeftParamInfo, aliases), pc->source);
 		if (c->rank)
@@ -544,7 +556,7 @@ static uint64_t add_sources(Builder *b)
 		for (uint32_t d = 0; d < c->rank; d++)
 			info.bytes *= (uint64_t)c->dim[d];
 		uint64_t here = at + k * sizeof info;
-		memcpy(im->data + here, &info, sizeof info);
+		put(im, &param_type, here, &info);
 		point_text(im, here + FIELD(WeftParamInfo, name), c->name);
 		add_aliases(b, here + FIELD(WeftParamInfo, aliases), w->source.data[k]);
 		if (c->rank)
@@ -563,7 +575,7 @@ static uint64_t add_from(Builder *b, const Role *role)
 		WeftFrom from = {r->source, r->group, r->output};
 		if (p->constant.data[k].first)
 			from = (WeftFrom){-1, -1, -1};
-		memcpy(b->im->data + at + k * sizeof from, &from, sizeof from);
+		put(b->im, &from_type, at + k * sizeof from, &from);
 	}
 	return at;
 }
@@ -583,7 +595,7 @@ static uint64_t add_groups(Builder *b, const Role *role)
 		uint64_t stored =
 			object(im, &i32_type, arena_printf(im->arena, "group_stored_%u", k),
 			       g->input.n, true);
-		memcpy(im->data + here, &info, sizeof info);
+		put(im, &group_type, here, &info);
 		for (uint32_t i = 0; i < g->input.n; i++) {
 			const Role *r = &role[const_root(b->p->ir, g->input.data[i]).i];
 			memcpy(im->data + source + i * sizeof r->source, &r->source,

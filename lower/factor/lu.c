@@ -163,8 +163,8 @@ static void lu_factor(const Lu *v, StepList *list, const Panel *p, Sym u)
 	Build *b = &y.b;
 	const LuColumn c = lu_take_column(&y, v, p, u);
 	Sym zero = factor_int(&v->f, 0), end = sym_addi(v->f.syms, u, 1);
-	Parts column = mat_select(b, b_unsqueeze(b, c.is_best, -1), mat_columns(b, c.mine, u, end),
-				  mat_columns(b, c.x, u, end));
+	Parts own = mat_columns(b, c.x, u, end), mine = mat_columns(b, c.mine, u, end);
+	Parts column = mat_select(b, b_unsqueeze(b, c.is_best, -1), mine, own);
 	Parts pivot = mat_columns(b, c.best, u, end);
 	Node none = b_bin(b, OP_eq, pivot.re, aten_like(b, pivot.re, 0));
 	if (v->f.pairs)
@@ -264,8 +264,8 @@ static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 	if (!alone) {
 		Parts x = body_take_matrix(&to, v->result, zero, zero, f->rows, f->columns);
 		Parts moved = body_take_matrix(&to, v->moved, zero, zero, many, f->columns);
-		body_put(&to,
-			 factor_place(b, mat_node(b, x), rows_now, mat_node(b, moved), f->lead),
+		Node moved_rows = mat_node(b, moved);
+		body_put(&to, factor_place(b, mat_node(b, x), rows_now, moved_rows, f->lead),
 			 v->result);
 	}
 	body_lower(&to, list);
@@ -298,7 +298,8 @@ static void lu_rows(const Lu *v, StepList *list, const LuPart *k, Sym end)
 	Build *b = &y.b;
 	Parts l = body_take_matrix(&y, v->result, p->first, p->first, p->width, p->width);
 	Parts rest = body_take_matrix(&y, v->rows, zero, zero, p->width, columns);
-	Node u = factor_solve(b, mat_node(b, l), mat_node(b, rest),
+	Node right_side = mat_node(b, rest);
+	Node u = factor_solve(b, mat_node(b, l), right_side,
 			      (Triangle){.upper = false, .unit = true}, f->pairs);
 	body_put(&y, u, factor_region(f, v->result, p->first, p->end));
 	body_lower(&y, list);

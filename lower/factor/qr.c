@@ -42,14 +42,15 @@ static void reflect_panel(const Factor *f, StepList *list, const Reflect *r, con
 		b,
 		body_take(&z, factor_part(f, tau, &p->first, 1), f->dtype, &p->width, 1, f->pairs),
 		f->pairs);
-	Parts s = mat_upper(
-		b, mat_multiply(b, mat_unsqueeze(b, t, -1), mat_times(b, mat_adjoint(b, v), v)), 1);
+	Parts product = mat_times(b, mat_adjoint(b, v), v);
+	Parts s = mat_upper(b, mat_multiply(b, mat_unsqueeze(b, t, -1), product), 1);
 	Node on = b_bin(b, OP_eq, b_unsqueeze(b, b_iota(b, DT_i64, p->width), -1),
 			b_iota(b, DT_i64, p->width));
-	Parts d = mat_select(b, on, mat_unsqueeze(b, t, -1), mat_number(b, t, 0));
+	Parts none = mat_number(b, t, 0), d = mat_select(b, on, mat_unsqueeze(b, t, -1), none);
+	Node right = mat_node(b, d);
 	body_put(&z,
-		 factor_solve(b, mat_node(b, s), mat_node(b, d),
-			      (Triangle){.upper = true, .unit = true}, f->pairs),
+		 factor_solve(b, mat_node(b, s), right, (Triangle){.upper = true, .unit = true},
+			      f->pairs),
 		 r->t);
 	body_lower(&z, list);
 }
@@ -142,8 +143,10 @@ static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 
 	/* w = conj(tau) v^H x */
 	Parts sum = mat_sum(b, mat_multiply(b, mat_conj(b, below), behind), 1u << f->lead);
-	sum = mat_divide(b, mat_unsqueeze(b, sum, (int)f->lead), mat_conj(b, scale));
-	Parts w = mat_multiply(b, mat_conj(b, tau), mat_add(b, mine, sum));
+	Parts by = mat_conj(b, scale);
+	sum = mat_divide(b, mat_unsqueeze(b, sum, (int)f->lead), by);
+	sum = mat_add(b, mine, sum);
+	Parts w = mat_multiply(b, mat_conj(b, tau), sum);
 	Node i = b_unsqueeze(b, b_iota(b, DT_i64, rows), -1), j = b_iota(b, DT_i64, p->width),
 	     at = b_from_size(b, u);
 	Parts unit = mat_divide(b, mat_columns(b, x, u, next), scale);

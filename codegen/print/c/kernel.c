@@ -20,13 +20,15 @@ static void print_store(Fn *f, const LsData *s)
 	bool scatter = s->kind == LS_SCATTER, masked = s->mask.i != 0;
 	if (type.lanes == 1) {
 		line(f);
-		text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, text_of(f, s->x));
+		const char *value = text_of(f, s->x);
+		text_printf(f->out, "%s = %s;\n", c_element(f, s, true).s, value);
 		return;
 	}
 	if (u->dialect->block) {
 		line(f);
+		const char *value = text_of(f, s->x);
 		text_printf(f->out, "*(%s *)(%s) = %s;\n", c_type(u, type),
-			    c_pointer(f, s->mem, s->offset, true).s, text_of(f, s->x));
+			    c_pointer(f, s->mem, s->offset, true).s, value);
 		return;
 	}
 	CExpr in[4];
@@ -285,9 +287,11 @@ static void print_shared(Fn *f, const LsData *s)
 static void print_copy_async(Fn *f, const LsData *s)
 {
 	line(f);
+	const char *mask = s->mask.i ? text_of(f, s->mask) : "true";
+	const char *from = c_pointer(f, s->from, s->x, false).s;
 	text_printf(f->out, "%s_%llu(%s, %s, %s);\n", f->u->dialect->block->copy,
-		    (unsigned long long)s->count, c_pointer(f, s->mem, s->offset, true).s,
-		    c_pointer(f, s->from, s->x, false).s, s->mask.i ? text_of(f, s->mask) : "true");
+		    (unsigned long long)s->count, c_pointer(f, s->mem, s->offset, true).s, from,
+		    mask);
 }
 
 static void print_block_statement(Fn *f, const LsData *s)
@@ -479,6 +483,13 @@ static void print_room(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
+static void print_copy(Fn *f, const LsData *s)
+{
+	const char *bytes = text_of(f, s->y), *from = text_of(f, s->x);
+	line(f);
+	text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset), from, bytes);
+}
+
 static void print_program(Fn *f, const LsData *s)
 {
 	switch (s->kind) {
@@ -492,9 +503,7 @@ static void print_program(Fn *f, const LsData *s)
 		print_room(f, s);
 		break;
 	case LS_COPY:
-		line(f);
-		text_printf(f->out, "weft_copy(r, %s, %s, %s);\n", text_of(f, s->offset),
-			    text_of(f, s->x), text_of(f, s->y));
+		print_copy(f, s);
 		break;
 	case LS_SAVE:
 		print_save(f, s);

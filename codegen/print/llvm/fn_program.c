@@ -268,8 +268,8 @@ static void result(Fn *f, const LsData *s)
 {
 	LLVMValueRef at = l_i64(f->u, s->k), slot = LLVMGetParam(f->fn, 1);
 	LLVMTypeRef i64 = LLVMInt64TypeInContext(f->u->c);
-	LLVMBuildStore(f->u->b, l_lx(f, s->x),
-		       LLVMBuildInBoundsGEP2(f->u->b, i64, slot, &at, 1, ""));
+	LLVMValueRef to = LLVMBuildInBoundsGEP2(f->u->b, i64, slot, &at, 1, "");
+	LLVMBuildStore(f->u->b, l_lx(f, s->x), to);
 }
 
 void fn_program(Fn *f, const LsData *s)

@@ -180,8 +180,8 @@ static void build_fail(Fn *f, const LsData *s)
 	LLVMBuildStore(u->b, f->var[f->f->task.i], to);
 	for (uint32_t k = 0; k < s->narg; k++) {
 		at = l_i64(u, k + 1);
-		LLVMBuildStore(u->b, l_lx(f, s->arg[k]),
-			       LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, ""));
+		LLVMValueRef slot = LLVMBuildInBoundsGEP2(u->b, i64, to, &at, 1, "");
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), slot);
 	}
 	fn_forget(f);
 	fn_pop(f, mark);
@@ -199,8 +199,8 @@ static void build_call(Fn *f, const LsData *s)
 	uint32_t mark = fn_push(f);
 	for (uint32_t k = 0; k < s->narg; k++) {
 		LLVMValueRef at = l_i64(u, k);
-		LLVMBuildStore(u->b, l_lx(f, s->arg[k]),
-			       LLVMBuildInBoundsGEP2(u->b, i64, value, &at, 1, ""));
+		LLVMValueRef slot = LLVMBuildInBoundsGEP2(u->b, i64, value, &at, 1, "");
+		LLVMBuildStore(u->b, l_lx(f, s->arg[k]), slot);
 	}
 	LLVMBuildStore(u->b, fn_user_call(f, s->call, value), f->failed);
 	fn_forget(f);

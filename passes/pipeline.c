@@ -63,12 +63,9 @@ bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
 {
 	bool changed = false;
 	for (Node n = g->first; n.i && !c->failed; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
-		for (uint32_t k = 0; k < s->narg && !c->failed; k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-				changed |= run(a->graph, c);
-		}
+		Graph *body;
+		for (uint32_t k = 0; !c->failed && (body = node_next_body(g, n, &k));)
+			changed |= run(body, c);
 	}
 	return changed;
 }

@@ -232,13 +232,10 @@ static void visit(Lowering *l, Node n)
 
 static bool lower_bodies(Graph *g, Node n, DType low)
 {
-	const Schema *s = op_schema(node_op(g, n));
 	bool changed = false;
-	for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-			changed |= precision_lower(a->graph, low);
-	}
+	Graph *body;
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		changed |= precision_lower(body, low);
 	return changed;
 }
 

@@ -300,10 +300,8 @@ static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t n
 static Node integer_product(Build *b, Node n, Node *q, Node zero, bool keep_params)
 {
 	const Op op = node_op(b->g, n);
-	const uint32_t narg = op_schema(op)->narg;
 	Attr attr[MAX_ARGS];
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
+	const uint32_t narg = node_copy_attrs(b->g, n, attr);
 	const uint32_t more = more_channels(b->g, n);
 	if (more) {
 		Sym low[MAX_RANK], high[MAX_RANK];

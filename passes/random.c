@@ -44,14 +44,12 @@ static bool graph_lacks(const Graph *g)
 
 static bool node_lacks(const Graph *g, Node n)
 {
+	const Graph *body;
 	if (lacks_key(g, n))
 		return true;
-	const Schema *s = op_schema(node_op(g, n));
-	for (uint32_t k = 0; k < s->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (a->kind == ATTR_graph && a->graph && graph_lacks(a->graph))
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		if (graph_lacks(body))
 			return true;
-	}
 	return false;
 }
 
@@ -60,14 +58,13 @@ static uint32_t first_free_stream(const Graph *g)
 {
 	uint32_t free = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
+		const Graph *body;
 		uint32_t used = node_draws(g, n) && !lacks_key(g, n)
 					? (uint32_t)node_int(g, n, "stream") + 1
 					: 0;
 		free = used > free ? used : free;
-		for (uint32_t k = 0; k < s->narg; k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			used = a->kind == ATTR_graph && a->graph ? first_free_stream(a->graph) : 0;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));) {
+			used = first_free_stream(body);
 			free = used > free ? used : free;
 		}
 	}
@@ -78,10 +75,8 @@ static uint32_t first_free_stream(const Graph *g)
 
 static Attr *attrs_of(Graph *g, Node n)
 {
-	uint32_t narg = op_schema(node_op(g, n))->narg;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, narg + 1);
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
+	node_copy_attrs(g, n, attr);
 	return attr;
 }
 

@@ -594,8 +594,7 @@ static AttrId part_attrs(Build *b, Node n, const Cut *c)
 	const Schema *schema = op_schema(node_op(g, n));
 	Attr attr[MAX_ARGS];
 	Sym list[MAX_RANK];
-	for (uint32_t k = 0; k < schema->narg; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	node_copy_attrs(g, n, attr);
 	for (uint32_t k = 0; k < 2; k++) {
 		const int at = op_arg_index(node_op(g, n), extents[k]);
 		uint32_t rank;

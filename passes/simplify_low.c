@@ -46,10 +46,8 @@ static Node wide_product(Build *b, Node x)
 	if (op_lower(d.op)->role != LOWER_ANCHOR || d.nin != 2 ||
 	    node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
 		return (Node){0};
-	const uint32_t n = op_schema(d.op)->narg;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, n);
-	for (uint32_t k = 0; k < n; k++)
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	Attr attr[MAX_ARGS];
+	const uint32_t n = node_copy_attrs(g, x, attr);
 	attr[op_arg_index(d.op, "out")] = attr_dtype(DT_f32);
 	return graph_add(g, b->before, d.op, (Node[]){node_in(g, x, 0), node_in(g, x, 1)}, 2,
 			 ir_attrs(g->ir, n, attr), wide, d.loc);

@@ -23,14 +23,13 @@ typedef struct {
 static bool find_shared(const Graph *g, Node n, Shared *s)
 {
 	const Schema *schema = op_schema(node_op(g, n));
+	Graph *body;
 	*s = (Shared){0};
-	for (uint32_t k = 0; k < schema->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+	for (uint32_t k = 0; s->nbody < 2 && (body = node_next_body(g, n, &k));)
+		s->body[s->nbody++] = body;
+	for (uint32_t k = 0; k < schema->narg; k++)
 		if (schema->arg[k].kind == ARG_tensors)
 			s->arg = k;
-		if (schema->arg[k].kind == ARG_graph && a->kind == ATTR_graph && s->nbody < 2)
-			s->body[s->nbody++] = a->graph;
-	}
 	if (s->nbody)
 		s->n = node_args(g, n, schema->arg[s->arg].name, &s->first);
 	return s->n != 0;
@@ -88,8 +87,7 @@ static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 		if (keep)
 			in[nin++] = node_in(g, n, k);
 	}
-	for (uint32_t k = 0; k < schema->narg; k++)
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	node_copy_attrs(g, n, attr);
 	attr[s->arg] = attr_int(g->ir, nkept);
 	Node made =
 		graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, schema->narg, attr), d.type, d.loc);

@@ -207,16 +207,10 @@ static bool pairs_of_results(Graph *g, Node n)
 /* What a node with graphs passes to them and gets from them. */
 static bool pairs_of_control(Graph *g, Node n)
 {
-	const Schema *schema = op_schema(node_op(g, n));
-	bool has_graph = false;
-	for (uint32_t k = 0; k < schema->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (schema->arg[k].kind != ARG_graph || a->kind != ATTR_graph)
-			continue;
-		has_graph = true;
-		pairs_in_body(a->graph);
-	}
-	if (!has_graph)
+	Graph *body;
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		pairs_in_body(body);
+	if (!node_has_graph(g, n))
 		return false;
 	Build b = pass_build(g, n);
 	bool changed = false;

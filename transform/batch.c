@@ -166,8 +166,6 @@ static Node mask_of(const Batch *v, Build *b, Node x, bool batched)
 static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, Node extents)
 {
 	Graph *g = b->g;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
-	uint32_t nattr = op_schema(node_op(g, n))->narg;
 	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
 	if (node_index_mode(g, n) == INDEX_CHECK)
 		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents),
@@ -178,10 +176,7 @@ static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, 
 	Node all = b_reduce(b, REDUCE_AND, ok, (1u << node_rank(g, ok)) - 1, DT_bool);
 	b_node(b, OP_assert, &all, 1,
 	       (Attr[]){attr_none(), attr_str(g->ir, "an index is out of range")}, 2);
-	for (uint32_t k = 0; k < nattr; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
-	attr[op_arg_index(node_op(g, n), "mode")] = attr_str(g->ir, "clamp");
-	graph_set_attrs(g, n, ir_attrs(g->ir, nattr, attr));
+	graph_set_attr(g, n, "mode", attr_str(g->ir, "clamp"));
 	return index;
 }
 

@@ -110,11 +110,11 @@ static bool graph_needs_mask(const Graph *g)
 bool control_needs_mask(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	Graph *body[2];
+	const Graph *body;
 	if (info->endless || info->marks)
 		return info->endless;
-	for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
-		if (graph_needs_mask(body[k - 1]))
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		if (graph_needs_mask(body))
 			return true;
 	return false;
 }
@@ -125,12 +125,12 @@ static bool maskable(const Graph *g);
 static bool node_maskable(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	Graph *body[2];
-	uint32_t nbody = info->marks ? 0 : bodies_of(g, n, body);
-	for (uint32_t k = 0; k < nbody; k++)
-		if (!maskable(body[k]))
+	const Graph *body;
+	for (uint32_t k = 0; !info->marks && (body = node_next_body(g, n, &k));)
+		if (!maskable(body))
 			return false;
-	if (nbody || info->marks || info->checks == CHECKS_TRUTH || info->checks == CHECKS_ZERO)
+	if (node_has_graph(g, n) || info->marks || info->checks == CHECKS_TRUTH ||
+	    info->checks == CHECKS_ZERO)
 		return true;
 	return !info->foreign && !node_has_effect(g, n);
 }

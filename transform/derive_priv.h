@@ -146,10 +146,6 @@ void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, cons
  * tangents (none: zero). Returns false after an error: an operator without a derivative. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
 
-/* Sets body[] to the graphs that are attributes of a node, of which it has at most two. Returns
- * their number. */
-uint32_t bodies_of(const Graph *, Node n, Graph *body[2]);
-
 /* ---- nodes that execute graphs: scan, cond (derive_control.c), while (derive_while.c) ----
  * Contracts of op_vjp and op_jvp. In ct[], g[], t[] and ty[] none means zero. Cotangents: a node
  * may be replaced, before the function returns, by one that has more results. Tangents: forward_end

@@ -17,15 +17,12 @@ static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 
 /* ---- constants ---- */
 
-uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
+/* Sets body[] to the subgraphs of a node, at most two, and returns their number. */
+static uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
 {
-	const Schema *s = op_schema(node_op(g, n));
 	uint32_t count = 0;
-	for (uint32_t k = 0; k < s->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph && count < 2)
-			body[count++] = a->graph;
-	}
+	for (uint32_t k = 0; count < 2 && (body[count] = node_next_body(g, n, &k));)
+		count++;
 	return count;
 }
 
@@ -37,10 +34,9 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 	Attr attr[MAX_ARGS];
 	Node *in = ZEROED(g, Node, d.nin + count);
 	uint32_t last = 0;
-	for (uint32_t k = 0; k < s->narg; k++) {
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	node_copy_attrs(g, n, attr);
+	for (uint32_t k = 0; k < s->narg; k++)
 		last = s->arg[k].kind == ARG_tensors ? k : last;
-	}
 	attr[last].s = sym_addi(g->ir->syms, attr[last].s, count);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(g, n, k);
@@ -54,9 +50,9 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 static bool reads_wanted(const Graph *g, const bool *wanted)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		Graph *body[2];
-		for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
-			if (reads_wanted(body[k - 1], wanted))
+		const Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			if (reads_wanted(body, wanted))
 				return true;
 		if (wanted[node_const(g, n).i])
 			return true;

@@ -247,10 +247,9 @@ static bool check_inner(const States *s, const Graph *g, uint32_t entry)
 					 "loop: not supported",
 					 ir_const_of(s->ir, c)->name,
 					 path_of(s, find(s, ir_const_of(s->ir, c)->name)->entry));
-		for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
-			TRY(a->kind != ATTR_graph || !a->graph || check_inner(s, a->graph, entry));
-		}
+		const Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			TRY(check_inner(s, body, entry));
 	}
 	return true;
 }
@@ -282,10 +281,9 @@ static bool replace_constants(States *s, uint32_t entry)
 		ConstId c = node_const(g, n);
 		if (c.i && node_nuses(g, n) && find(s, ir_const_of(s->ir, c)->name))
 			TRY(replace_constant(s, entry, n, c));
-		for (uint32_t k = 0; !c.i && k < op_schema(node_op(g, n))->narg; k++) {
-			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
-			TRY(a->kind != ATTR_graph || !a->graph || check_inner(s, a->graph, entry));
-		}
+		const Graph *body;
+		for (uint32_t k = 0; !c.i && (body = node_next_body(g, n, &k));)
+			TRY(check_inner(s, body, entry));
 	}
 	return true;
 }

@@ -13,28 +13,15 @@ typedef struct {
 	uint32_t found;
 } Bounding;
 
-static void bound_one(Graph *g, Node n, int64_t rounds)
-{
-	const Schema *s = op_schema(OP_while);
-	Attr attr[MAX_ARGS];
-	for (uint32_t k = 0; k < s->narg; k++)
-		attr[k] = strcmp(s->arg[k].name, "most") ? *ir_attr(g->ir, node_data(g, n)->attr, k)
-							 : attr_int(g->ir, rounds);
-	graph_set_attrs(g, n, ir_attrs(g->ir, s->narg, attr));
-}
-
 /* Bodies, too: a loop in a loop. */
 static void bound_all(Bounding *b, Graph *g)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
-		for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (a->kind == ATTR_graph)
-				bound_all(b, a->graph);
-		}
+		Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			bound_all(b, body);
 		if (node_op(g, n) == OP_while && !strcmp(graph_name(g, n), b->node)) {
-			bound_one(g, n, b->rounds);
+			graph_set_attr(g, n, "most", attr_int(g->ir, b->rounds));
 			b->found++;
 		}
 	}
@@ -43,14 +30,11 @@ static void bound_all(Bounding *b, Graph *g)
 static void list_loops(Graph *g, Text *names)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
+		Graph *body;
 		if (node_op(g, n) == OP_while)
 			text_printf(names, "%s%s", names->n ? ", " : "", graph_name(g, n));
-		for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (a->kind == ATTR_graph)
-				list_loops(a->graph, names);
-		}
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			list_loops(body, names);
 	}
 }
 

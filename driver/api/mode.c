@@ -41,12 +41,10 @@ typedef bool Visit(Setting *, Graph *, Node);
 static bool visit(Setting *s, Graph *g, Visit *f)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *schema = op_schema(node_op(g, n));
+		Graph *body;
 		TRY(f(s, g, n));
-		for (uint32_t k = 0; k < schema->narg && node_has_graph(g, n); k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			TRY(a->kind != ATTR_graph || !a->graph || visit(s, a->graph, f));
-		}
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			TRY(visit(s, body, f));
 	}
 	return true;
 }
@@ -69,16 +67,6 @@ static bool trains(const Graph *g, Node n)
 {
 	const Attr *a = node_attr(g, n, op_info(node_op(g, n))->mode);
 	return a->kind != ATTR_bool || a->b;
-}
-
-static void set_attr(Graph *g, Node n, const char *name, Attr value)
-{
-	const uint32_t narg = op_schema(node_op(g, n))->narg;
-	Attr attr[MAX_ARGS];
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
-	attr[op_arg_index(node_op(g, n), name)] = value;
-	graph_set_attrs(g, n, ir_attrs(g->ir, narg, attr));
 }
 
 /* ---- what is possible ---- */
@@ -219,16 +207,6 @@ static bool check(Setting *s, Graph *g, Node n)
 
 /* ---- inputs and outputs ---- */
 
-static void remove_output(Graph *g, uint32_t k)
-{
-	const uint32_t n = g->output.n;
-	GraphOutput *all = arena_dup(g->ir->ctx->scratch, g->output.data, n * sizeof *all);
-	graph_clear_outputs(g);
-	for (uint32_t i = 0; i < n; i++)
-		if (i != k)
-			graph_add_output(g, all[i].name, all[i].node, all[i].writes);
-}
-
 static void shift_writes(Graph *g, uint32_t from, int32_t by)
 {
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -318,7 +296,7 @@ static void freeze_statistic(Graph *g, ConstId c)
 		int32_t o = graph_writer(g, k);
 		if (in.init.i != c.i || o < 0 || g->output.data[o].node.i != in.node.i)
 			continue;
-		remove_output(g, (uint32_t)o);
+		graph_remove_output(g, (uint32_t)o);
 		graph_freeze_input(g, k);
 		return;
 	}
@@ -379,14 +357,14 @@ static void drop_keys(Graph *g)
 		node_args(g, n, "rng", &at);
 		if (at < node_nin(g, n))
 			graph_set_operand(g, n, at, (Node){0});
-		set_attr(g, n, "stream", attr_int(g->ir, 0));
+		graph_set_attr(g, n, "stream", attr_int(g->ir, 0));
 	}
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		if (strcmp(g->input.data[k].name, RANDOM_STATE) != 0)
 			continue;
 		int32_t o = graph_writer(g, k);
 		if (o >= 0)
-			remove_output(g, (uint32_t)o);
+			graph_remove_output(g, (uint32_t)o);
 		graph_dce(g);
 		graph_remove_input(g, k);
 		return;
@@ -482,7 +460,7 @@ static bool switch_mode(Setting *s, Graph *g, Node n)
 	if (!has_mode(g, n) || trains(g, n) == s->train)
 		return true;
 	const Running *r = statistics_of(g, n);
-	set_attr(g, n, op_info(node_op(g, n))->mode, attr_bool(s->train));
+	graph_set_attr(g, n, op_info(node_op(g, n))->mode, attr_bool(s->train));
 	if (s->train && r && !(r->some && is_empty(g, node_arg(g, n, "input"))))
 		array_push(s->w->ctx->scratch, &s->beginner,
 			   ((Beginner){n, first_of(g, node_arg(g, n, "running_mean")),

@@ -213,8 +213,7 @@ static void parts_of(const NodeStep *s, Node **in, Attr **attr)
 	*attr = ARENA_ARRAY(s->w->ctx->scratch, Attr, narg);
 	for (uint32_t k = 0; k < nin; k++)
 		(*in)[k] = node_in(s->g, s->n, k);
-	for (uint32_t k = 0; k < narg; k++)
-		(*attr)[k] = *ir_attr(s->g->ir, node_data(s->g, s->n)->attr, k);
+	node_copy_attrs(s->g, s->n, *attr);
 }
 
 /* The argument that operand k belongs to. */

@@ -386,29 +386,13 @@ bool graph_dce(Graph *g)
 	return changed;
 }
 
-/* The attributes with every subgraph cloned. */
-static AttrId attrs_clone(Ir *ir, Op op, AttrId id)
-{
-	const Schema *s = op_schema(op);
-	Attr copy[MAX_ARGS];
-	bool any = false;
-	for (uint32_t k = 0; k < s->narg && id.i; k++) {
-		copy[k] = *ir_attr(ir, id, k);
-		if (copy[k].kind == ATTR_graph && copy[k].graph) {
-			copy[k].graph = graph_clone(copy[k].graph);
-			any = true;
-		}
-	}
-	return any ? ir_attrs(ir, s->narg, copy) : id;
-}
-
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map)
 {
 	const NodeData d = *node_data(src, n);
 	Node *in = ARENA_ARRAY(src->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = map[node_in(src, n, k).i];
-	AttrId attr = attrs_clone(src->ir, d.op, d.attr);
+	AttrId attr = node_clone_attrs(src, n);
 	Node made = graph_add(dst, before, d.op, in, d.nin, attr, d.type, d.loc);
 	if (src->node_name.data[n.i])
 		graph_set_name(dst, made, src->node_name.data[n.i]);

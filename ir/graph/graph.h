@@ -336,6 +336,9 @@ void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 void graph_set_type(Graph *, Node, TypeId);
 /* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
+/* Changes one attribute of a node, by its name in the schema, as graph_set_attrs does. A name that
+ * the schema lacks is an internal error. */
+void graph_set_attr(Graph *, Node, const char *name, Attr);
 /* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
  * name that begins with a digit gets a "_" in front. If a node of the graph, this one included, has
  * or ever had the name, "_" and a number are appended. */
@@ -459,6 +462,15 @@ static inline bool node_is_tensor(const Graph *g, Node n)
 {
 	return node_type_id(g, n).i && node_dtype(g, n) != DT_none;
 }
+/* Walks the subgraphs of a node, in the order of the schema. Returns the first whose argument is *k
+ * or a later one, and moves *k behind that argument; returns NULL at the end. Start: uint32_t k =
+ * 0. */
+Graph *node_next_body(const Graph *, Node, uint32_t *k);
+/* Copies the node's attributes to attr[], one for each argument of the schema, and returns how many
+ * there are: at most MAX_ARGS. */
+uint32_t node_copy_attrs(const Graph *, Node, Attr *attr);
+/* Returns the node's attributes with a copy of each subgraph (graph_clone) in its place. */
+AttrId node_clone_attrs(const Graph *, Node);
 /* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
 uint32_t node_nresult(const Graph *, Node);
 /* Returns the type of result k < node_nresult. */

@@ -38,11 +38,9 @@ void graph_require(Graph *g)
 			require_type(g, n,
 				     op_infer(&(Build){.g = g, .where = node_near(g, n)}, d.op, in,
 					      d.nin, d.attr));
-		for (uint32_t k = 0; k < op_schema(d.op)->narg; k++) {
-			const Attr *a = ir_attr(g->ir, d.attr, k);
-			if (op_schema(d.op)->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-				graph_require(a->graph);
-		}
+		Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			graph_require(body);
 	}
 	g->requires = false;
 }

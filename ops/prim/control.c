@@ -566,11 +566,10 @@ static bool is_pure(const Graph *body)
 		if (info->effect || (info->has_effect && info->has_effect(body, n)) ||
 		    (node_draws(body, n) && !node_arg(body, n, "rng").i))
 			return false;
-		for (uint32_t k = 0; k < op_schema(node_op(body, n))->narg; k++) {
-			const Attr *a = ir_attr(body->ir, node_data(body, n)->attr, k);
-			if (a->kind == ATTR_graph && a->graph && !is_pure(a->graph))
+		const Graph *inner;
+		for (uint32_t k = 0; (inner = node_next_body(body, n, &k));)
+			if (!is_pure(inner))
 				return false;
-		}
 	}
 	return true;
 }

@@ -7,10 +7,8 @@
 
 Attr *batch_attrs(Build *b, Node n)
 {
-	const Schema *s = op_schema(node_op(b->g, n));
-	Attr *attr = ARENA_ARRAY(b->g->ir->ctx->scratch, Attr, s->narg + 1);
-	for (uint32_t k = 0; k < s->narg; k++)
-		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
+	Attr *attr = ARENA_ARRAY(b->g->ir->ctx->scratch, Attr, MAX_ARGS);
+	node_copy_attrs(b->g, n, attr);
 	return attr;
 }
 
@@ -254,18 +252,6 @@ Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym si
 
 /* ---- without a rule ---- */
 
-static AttrId own_graphs(Ir *ir, const NodeData *d)
-{
-	Attr copy[MAX_ARGS];
-	const Schema *s = op_schema(d->op);
-	for (uint32_t k = 0; k < s->narg; k++) {
-		copy[k] = *ir_attr(ir, d->attr, k);
-		if (copy[k].kind == ATTR_graph)
-			copy[k].graph = graph_clone(copy[k].graph);
-	}
-	return d->attr.i ? ir_attrs(ir, s->narg, copy) : d->attr;
-}
-
 /* n alone, of the operands that it has: first the batched ones, then the others. */
 static Graph *lane(Build *b, Node n, const bool *batched)
 {
@@ -278,7 +264,7 @@ static Graph *lane(Build *b, Node n, const bool *batched)
 			if (node_in(g, n, k).i && batched[k] != shared)
 				in[k] = graph_add_input(body, "", INPUT_USER,
 							node_type_id(g, node_in(g, n, k)));
-	Node y = graph_add(body, (Node){0}, d.op, in, d.nin, own_graphs(g->ir, &d), d.type, d.loc);
+	Node y = graph_add(body, (Node){0}, d.op, in, d.nin, node_clone_attrs(g, n), d.type, d.loc);
 	if (!d.type.i)
 		return body;
 	const Type t = *ir_type_of(g->ir, d.type);

@@ -84,8 +84,9 @@ bool pass_winograd(Graph *, PassCtx *);
  * more. */
 bool pass_pad(Graph *, PassCtx *);
 
-/* For passes: runs `run` on each subgraph of each node, until it sets PassCtx.failed. Subgraphs of
- * subgraphs are left to `run`. Returns whether a `run` returned true. */
+/* For passes: gives each subgraph of each node the graph's `unrounded` and runs `run` on it, until
+ * `run` sets PassCtx.failed. Subgraphs of subgraphs are left to `run`. Returns whether a `run`
+ * returned true. */
 bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 
 /* For passes: returns a builder that adds nodes in front of `before`, a node of the graph, with its

@@ -64,8 +64,10 @@ bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
 	bool changed = false;
 	for (Node n = g->first; n.i && !c->failed; n = node_next(g, n)) {
 		Graph *body;
-		for (uint32_t k = 0; !c->failed && (body = node_next_body(g, n, &k));)
+		for (uint32_t k = 0; !c->failed && (body = node_next_body(g, n, &k));) {
+			body->unrounded = g->unrounded;
 			changed |= run(body, c);
+		}
 	}
 	return changed;
 }

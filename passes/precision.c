@@ -242,6 +242,7 @@ static bool lower_bodies(Graph *g, Node n, DType low)
 bool precision_lower(Graph *g, DType low)
 {
 	Lowering l = {.g = g, .low = low};
+	g->unrounded = low;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		l.changed |= lower_bodies(g, n, low);

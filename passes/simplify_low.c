@@ -1,5 +1,5 @@
-/* Roundings that lower precision does not ask for. After precision_lower, a value of Ir.unrounded
- * that nobody stores and one reader widens stays f32:
+/* Roundings that lower precision does not ask for. After precision_lower, a value of
+ * Graph.unrounded that nobody stores and one reader widens stays f32:
  *
  *   %1 = conv(%x, %w, ..., acc=f32) : bf16          %1 = conv(%x, %w, ..., acc=f32, out=f32) : f32
  *   %2 = convert(%1, dtype=f32)                     %3 = mul(%1, %s) : f32
@@ -13,7 +13,7 @@
 
 static DType low_of(const Build *b)
 {
-	return b->g->ir->unrounded;
+	return b->g->unrounded;
 }
 
 static bool is_low(const Build *b, Node x)

@@ -35,6 +35,7 @@ static Part part_new(const Parting *p)
 		  .from = p->g,
 		  .g = graph_new(p->g->ir, p->g->name),
 		  .map = ZEROED(p->g, Node, p->g->node.n)};
+	a.g->unrounded = p->g->unrounded;
 	for (uint32_t k = 0; k < p->g->guard.n; k++) {
 		const GraphGuard *o = &p->g->guard.data[k];
 		graph_guard(a.g, o->kind, o->a, o->b, o->why);

@@ -24,7 +24,6 @@ static bool set_precision(void *arg)
 	graph_enter(s->g->g);
 	const DType low = s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16;
 	precision_lower(s->g->g, low);
-	s->g->g->ir->unrounded = low;
 	s->g->transformed = true;
 	return graph_verify(s->g->g);
 }

@@ -246,8 +246,8 @@ static bool run_passes(Compilation *c)
 		TRY(run_passes_on(c, k, &po));
 	if (!c->from->g || both || c->o.weights == WEFT_WEIGHTS_FILE)
 		hash_constants(c); /* that folding made */
-	TRY((c->from->g && !both) ||
-	    join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
+	TRY((c->from->g && !both) || join_constants(c->from->entry, c->from->nentry, c->g,
+						    both ? 2 * n : n, c->o.replaceable));
 	c->w->dump = dump.data;
 	c->floats = floats.data;
 	phase_end(c, "passes");

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
-#include "ops/aten/running.h"
+#include "ops/rules/running.h"
 
 static bool update(Scope *s, const json_t *node, const Running *r)
 {

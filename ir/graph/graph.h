@@ -113,10 +113,9 @@ typedef struct Ir {
 	ARRAY(Const) constant;    /* by ConstId */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
 	                               (ops/user/builtin.c) */
-	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
-	                                        (ops/user/userop.h) */
-	DType unrounded; /* precision was lowered to that dtype: a result that one reader widens
-	                    need not be rounded (passes/simplify_low.c); none elsewhere */
+	ARRAY(const struct UserOp *)
+	userop; /* user operators that nodes may call
+		   (ops/user/userop.h) */
 } Ir;
 
 /* Returns an Ir without constants, whose only type and attribute tuple are those of handle 0. */
@@ -274,6 +273,9 @@ struct Graph {
 	const char *other_mode; /* a node that writes memory which some operator shares in training
 				   or in evaluation only, so that the graph of the other mode is not
 				   this one with other arguments; NULL: none */
+	DType unrounded; /* precision_lower made the graph compute in that dtype: a result that one
+			    reader widens need not be rounded (passes/simplify_low.c). DT_none
+			    elsewhere. Passes give subgraphs that of the graph around them */
 	bool requires; /* private to graph_require: infer functions add guards */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */
@@ -404,7 +406,8 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
  * attributes, locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
- * different Irs are not equal. The fields decomposed, exported and other_mode do not count. */
+ * different Irs are not equal. The fields decomposed, exported, other_mode and unrounded do not
+ * count. */
 bool graph_equal(const Graph *, const Graph *);
 
 /* ---- questions about a node ----

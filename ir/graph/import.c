@@ -97,6 +97,7 @@ static Graph *import(Import *m, const Graph *src)
 	Graph *g = graph_new(m->to, src->name);
 	g->decomposed = src->decomposed;
 	g->exported = src->exported;
+	g->unrounded = src->unrounded;
 	g->other_mode = src->other_mode ? intern_str(&m->to->strings, src->other_mode) : NULL;
 	Node *map = ARENA_ARRAY(arena, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n))

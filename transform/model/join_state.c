@@ -2,10 +2,11 @@
  *
  * What one graph writes is state in all of them: a constant of that name in another graph becomes
  * an input of state, which reads what was written. A name is one tensor, of one type, with one
- * first contents; WeftJoinOptions says otherwise. */
+ * first contents, except where Joining.private and Joining.same say otherwise. */
+#include "transform/model/join.h"
+
 #include <string.h>
 
-#include "driver/api/join.h"
 #include "ir/op/op.h"
 
 /* A tensor of that name, in whatever graphs have it. */
@@ -269,7 +270,7 @@ static bool replace_constant(States *s, uint32_t entry, Node n, ConstId id)
 	Node in = state_input(g, state, &c, id);
 	graph_replace(g, n, in);
 	graph_erase(g, n);
-	array_push(s->ctx->arena, &s->j->out->joined, (JoinedConstant){state->name, entry});
+	array_push(s->ctx->arena, s->j->joined, (JoinedConstant){state->name, entry});
 	return true;
 }
 
@@ -288,14 +289,15 @@ static bool replace_constants(States *s, uint32_t entry)
 	return true;
 }
 
-bool join_state(const Joining *j, const WeftJoinOptions *o)
+bool join_state(const Joining *j)
 {
-	States s = {.j = j, .ctx = j->w->ctx, .ir = j->entry[0].g->ir};
+	Ir *ir = j->entry[0].g->ir;
+	States s = {.j = j, .ctx = ir->ctx, .ir = ir};
 	intern_init(&s.names, s.ctx->arena);
-	for (uint32_t k = 0; k < o->nsame; k++)
-		TRY(join_same(&s, o->same_state[k]));
-	for (uint32_t k = 0; k < o->nprivate; k++)
-		TRY(make_private(&s, o->private_state[k]));
+	for (uint32_t k = 0; k < j->nsame; k++)
+		TRY(join_same(&s, j->same[k]));
+	for (uint32_t k = 0; k < j->nprivate; k++)
+		TRY(make_private(&s, j->private[k]));
 	for (uint32_t k = 0; k < j->n; k++)
 		TRY(gather(&s, k));
 	for (uint32_t k = 0; k < j->n && s.state.n; k++)

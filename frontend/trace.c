@@ -13,7 +13,7 @@ typedef struct {
 	Attr attr[MAX_ARGS];
 	const TraceArg *arg[MAX_ARGS]; /* by argument of the schema */
 	ARRAY(Node) in;
-} Call;
+} TracedCall;
 
 /* ---- which operator ---- */
 
@@ -63,7 +63,7 @@ static int arg_index(const Schema *s, const char *name)
 	return -1;
 }
 
-static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
+static bool place_args(TracedCall *c, const TraceArg *arg, uint32_t n)
 {
 	uint32_t next = 0;
 	for (uint32_t k = 0; k < n; k++) {
@@ -83,18 +83,18 @@ static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
 	return true;
 }
 
-static bool wrong(Call *c, const Arg *a, const char *expected)
+static bool wrong(TracedCall *c, const Arg *a, const char *expected)
 {
 	b_error(c->b, "%s: argument %s: expected %s", c->s->name, a->name, expected);
 	return false;
 }
 
-static void push(Call *c, Node n)
+static void push(TracedCall *c, Node n)
 {
 	array_push(c->b->g->ir->ctx->scratch, &c->in, n);
 }
 
-static bool take_tensor(Call *c, const Arg *a, const TraceArg *t)
+static bool take_tensor(TracedCall *c, const Arg *a, const TraceArg *t)
 {
 	bool absent = !t || (!t->is_values && t->attr.kind == ATTR_none);
 	if (absent && !a->optional)
@@ -105,7 +105,7 @@ static bool take_tensor(Call *c, const Arg *a, const TraceArg *t)
 	return true;
 }
 
-static bool take_tensors(Call *c, const Arg *a, const TraceArg *t, Attr *out)
+static bool take_tensors(TracedCall *c, const Arg *a, const TraceArg *t, Attr *out)
 {
 	if (!t || !t->is_values || !t->is_list)
 		return wrong(c, a, "a list of values");
@@ -118,7 +118,7 @@ static bool take_tensors(Call *c, const Arg *a, const TraceArg *t, Attr *out)
 	return true;
 }
 
-static bool take_attr(Call *c, const Arg *a, const TraceArg *t, Attr *out)
+static bool take_attr(TracedCall *c, const Arg *a, const TraceArg *t, Attr *out)
 {
 	if (t && t->is_values)
 		return wrong(c, a, "no tensor");
@@ -136,7 +136,7 @@ static bool take_attr(Call *c, const Arg *a, const TraceArg *t, Attr *out)
 	return true;
 }
 
-static bool take_args(Call *c)
+static bool take_args(TracedCall *c)
 {
 	for (uint32_t k = 0; k < c->s->narg; k++) {
 		const Arg *a = &c->s->arg[k];
@@ -156,7 +156,7 @@ static bool take_args(Call *c)
 }
 
 /* The call of an operator of the user: a value where that has one result. */
-static Node user_call(Call *c)
+static Node user_call(TracedCall *c)
 {
 	Attr attr[4];
 	const char *wrong = userop_attrs(c->b->g->ir, c->user, c->attr, attr);
@@ -170,8 +170,8 @@ static Node user_call(Call *c)
 
 Node trace_call(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
-	Call *c = arena_calloc(b->g->ir->ctx->scratch, 1, sizeof *c);
-	*c = (Call){.b = b, .user = find_user(b->g->ir, name)};
+	TracedCall *c = arena_calloc(b->g->ir->ctx->scratch, 1, sizeof *c);
+	*c = (TracedCall){.b = b, .user = find_user(b->g->ir, name)};
 	c->op = c->user ? OP_call : find_op(b, name, arg, n);
 	if (!c->op)
 		return (Node){0};

@@ -49,11 +49,11 @@ typedef struct {
 	Graph *g;
 	uint32_t first_new; /* nodes from here on are made by the walk, in front of where it is */
 	bool *reached;      /* of the nodes before */
-} Walk;
+} PadWalk;
 
 /* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot
  * be read yet. */
-static Node existing_pad(const Walk *w, Node x, AttrId attr)
+static Node existing_pad(const PadWalk *w, Node x, AttrId attr)
 {
 	const Graph *g = w->g;
 	for (Use u = node_data(g, x)->first_use; u.i; u = g->use.data[u.i].next) {
@@ -72,7 +72,7 @@ typedef struct {
 	int64_t channels; /* behind those that there are */
 } Padding;
 
-static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
+static Node make_pad(const PadWalk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
 {
 	Graph *g = w->g;
 	uint32_t rank = node_rank(g, x);
@@ -129,7 +129,7 @@ static Node pad_weights(Build *b, Node w, int64_t channels)
 }
 
 /* True if there was something to pad. */
-static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
+static bool pad_operand(const PadWalk *w, Node conv, PassCtx *c)
 {
 	Graph *g = w->g;
 	SymTab *syms = g->ir->syms;
@@ -191,7 +191,7 @@ bool pass_pad(Graph *g, PassCtx *c)
 {
 	bool changed = false;
 	const uint32_t before = g->node.n;
-	const Walk w = {g, before, ARENA_ARRAY(g->ir->ctx->scratch, bool, before)};
+	const PadWalk w = {g, before, ARENA_ARRAY(g->ir->ctx->scratch, bool, before)};
 	for (Node n = g->first, next; n.i && !c->failed; n = next) {
 		next = node_next(g, n);
 		w.reached[n.i] = true;

@@ -25,19 +25,19 @@ typedef struct {
 	Node low;    /* the value converted to `low`, if there is such a node; it stands before all
 	                readers that have not been visited */
 	bool is_low; /* the value is convert(low, f32), and loses nothing by it */
-} Value;
+} LoweredValue;
 
 typedef struct {
 	Graph *g;
 	DType low;
-	ARRAY(Value) value; /* by node */
+	ARRAY(LoweredValue) value; /* by node */
 	bool changed;
 } Lowering;
 
-static Value *value_of(Lowering *l, Node x)
+static LoweredValue *value_of(Lowering *l, Node x)
 {
 	while (l->value.n <= x.i)
-		array_push(l->g->ir->ctx->scratch, &l->value, (Value){0});
+		array_push(l->g->ir->ctx->scratch, &l->value, (LoweredValue){0});
 	return &l->value.data[x.i];
 }
 
@@ -120,7 +120,7 @@ static bool may_convert(const Graph *g, Node n)
 
 static Node low_operand(Lowering *l, Build *b, Node x)
 {
-	Value *v = value_of(l, x);
+	LoweredValue *v = value_of(l, x);
 	if (node_dtype(l->g, x) == l->low)
 		return x;
 	if (!v->low.i) {
@@ -182,7 +182,7 @@ static Node widened(Lowering *l, Build *b, Node y)
 	if (node_dtype(l->g, y) != l->low)
 		return y;
 	Node wide = b_convert(b, y, DT_f32);
-	*value_of(l, wide) = (Value){y, true};
+	*value_of(l, wide) = (LoweredValue){y, true};
 	return wide;
 }
 

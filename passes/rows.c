@@ -38,20 +38,20 @@ typedef struct {
 typedef struct {
 	uint32_t n;
 	Along at[MAX_DIMS];
-} Cut;
+} RowsCut;
 
 /* A part of a node's value that is read. */
 typedef struct {
-	Cut cut;
+	RowsCut cut;
 	uint32_t place; /* of the first cut, in program order, that leads to it */
 	bool gains;     /* a product or a reduction becomes smaller */
 	Node made;
-} Part;
+} ReadPart;
 
 typedef struct {
 	bool all; /* the value is read, or must be computed, as a whole */
 	uint32_t n;
-	Part part[MAX_PARTS];
+	ReadPart part[MAX_PARTS];
 } Need;
 
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
 	bool *stays;      /* by node: a cut that does not move */
 	Sym at[MAX_RANK]; /* an index of a result, for .index; and an axis, a start */
 	Sym axis;
-} Rows;
+} RowsPass;
 
 /* Dimension d of a result is dimension to[k][d] of operand k, from the first element to the last;
  * -1: operand k is read without regard to it; -2: in another way. */
@@ -75,15 +75,15 @@ enum { APART = -1, BENT = -2 };
 
 typedef struct {
 	IndexMap map;
-	const Rows *r;
+	const RowsPass *r;
 	bool by_value; /* the index depends on elements */
-} Asked;
+} AskedIndex;
 
 static Sym ask_axis(IndexMap *m, const char *name, Sym extent)
 {
 	(void)name;
 	(void)extent;
-	return ((Asked *)m)->r->axis;
+	return ((AskedIndex *)m)->r->axis;
 }
 
 static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMode mode)
@@ -92,8 +92,8 @@ static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMo
 	(void)at;
 	(void)extent;
 	(void)mode;
-	((Asked *)m)->by_value = true;
-	return ((Asked *)m)->r->axis;
+	((AskedIndex *)m)->by_value = true;
+	return ((AskedIndex *)m)->r->axis;
 }
 
 /* Dimension d of n is dimension k of operand x, if both have the same extent. */
@@ -103,7 +103,7 @@ static void join_dims(const Graph *g, Node n, uint32_t d, Node x, uint32_t k, in
 }
 
 /* By the indices that an operator reads in[]. */
-static void follow(const Rows *r, Node n, Node x, const Sym *in, Straight to)
+static void follow(const RowsPass *r, Node n, Node x, const Sym *in, Straight to)
 {
 	const SymTab *syms = r->g->ir->syms;
 	for (uint32_t d = 0; d < node_rank(r->g, n); d++)
@@ -128,19 +128,19 @@ static void follow_reduce(const Graph *g, Node n, Straight to)
 }
 
 /* Of an index map, a sum of products. False: operands are read at places that depend on data. */
-static bool follow_index(const Rows *r, Node n, uint32_t k, Straight to)
+static bool follow_index(const RowsPass *r, Node n, uint32_t k, Straight to)
 {
 	const Graph *g = r->g;
 	const OpLower *l = op_lower(node_op(g, n));
 	bool holds = l->holds == HOLDS_OPERANDS;
-	Asked a = {.map = {.g = g,
-			   .n = n,
-			   .operand = k,
-			   .start = r->axis,
-			   .at = r->at,
-			   .axis = ask_axis,
-			   .value = ask_value},
-		   .r = r};
+	AskedIndex a = {.map = {.g = g,
+				.n = n,
+				.operand = k,
+				.start = r->axis,
+				.at = r->at,
+				.axis = ask_axis,
+				.value = ask_value},
+			.r = r};
 	if (!l->index || (l->role == LOWER_INDEX && k && !holds && node_rank(g, node_in(g, n, k))))
 		return false;
 	l->index(&a.map);
@@ -150,7 +150,7 @@ static bool follow_index(const Rows *r, Node n, uint32_t k, Straight to)
 }
 
 /* Sets to[] for operand k. False: nothing passes n. */
-static bool straight(const Rows *r, Node n, uint32_t k, Straight to)
+static bool straight(const RowsPass *r, Node n, uint32_t k, Straight to)
 {
 	const Graph *g = r->g;
 	const Node x = node_in(g, n, k);
@@ -243,7 +243,7 @@ static bool regroup(const Graph *g, Node n, const Along *a, Along *to)
 	return false;
 }
 
-static void add_along(Cut *c, Along a)
+static void add_along(RowsCut *c, Along a)
 {
 	uint32_t at = c->n++;
 	for (; at > 0 && c->at[at - 1].dim > a.dim; at--)
@@ -253,11 +253,11 @@ static void add_along(Cut *c, Along a)
 
 /* Sets *to to the part of the operand that the part `from` of n reads: nothing but zeros if that is
  * all of it. False: the cut does not pass. */
-static bool pass_cut(const Graph *g, Node n, const Cut *from, const Straight dim, Cut *to)
+static bool pass_cut(const Graph *g, Node n, const RowsCut *from, const Straight dim, RowsCut *to)
 {
 	const bool reshapes = op_lower(node_op(g, n))->keeps == KEEPS_ORDER;
 	uint32_t regrouped = 0;
-	*to = (Cut){0};
+	*to = (RowsCut){0};
 	for (uint32_t k = 0; k < from->n; k++) {
 		Along a = from->at[k], own = a;
 		if (dim[a.dim] == APART) {
@@ -295,7 +295,7 @@ static bool is_provable(const Graph *g, Node n)
 		      type_numel(g->ir, node_type_id(g, node_in(g, n, 0)))) == YES;
 }
 
-static bool has_index(const Cut *c)
+static bool has_index(const RowsCut *c)
 {
 	for (uint32_t k = 0; k < c->n; k++)
 		if (c->at[k].index.i)
@@ -304,7 +304,7 @@ static bool has_index(const Cut *c)
 }
 
 /* Sets operand[k] to what the part `cut` of n reads of operand k. */
-static bool pass(const Rows *r, Node n, const Cut *cut, Cut *operand)
+static bool pass(const RowsPass *r, Node n, const RowsCut *cut, RowsCut *operand)
 {
 	const Graph *g = r->g;
 	Straight dim;
@@ -320,14 +320,14 @@ static bool pass(const Rows *r, Node n, const Cut *cut, Cut *operand)
 
 /* ---- what is read ---- */
 
-static Need *need_of(Rows *r, Node x)
+static Need *need_of(RowsPass *r, Node x)
 {
 	if (!r->need[x.i])
 		r->need[x.i] = arena_calloc(r->arena, 1, sizeof(Need));
 	return r->need[x.i];
 }
 
-static Part *find_part(const Rows *r, Node x, const Cut *c)
+static ReadPart *find_part(const RowsPass *r, Node x, const RowsCut *c)
 {
 	Need *need = x.i < r->nold ? r->need[x.i] : NULL;
 	for (uint32_t k = 0; need && !need->all && k < need->n; k++)
@@ -336,19 +336,19 @@ static Part *find_part(const Rows *r, Node x, const Cut *c)
 	return NULL;
 }
 
-static void need_part(Rows *r, Node x, const Cut *c, uint32_t place)
+static void need_part(RowsPass *r, Node x, const RowsCut *c, uint32_t place)
 {
 	Need *need = need_of(r, x);
-	Part *part = find_part(r, x, c);
+	ReadPart *part = find_part(r, x, c);
 	if (part)
 		part->place = place < part->place ? place : part->place;
 	else if (c->n == 0 || need->n == MAX_PARTS)
 		need->all = true;
 	else if (!need->all)
-		need->part[need->n++] = (Part){.cut = *c, .place = place};
+		need->part[need->n++] = (ReadPart){.cut = *c, .place = place};
 }
 
-static void need_operands(Rows *r, Node n)
+static void need_operands(RowsPass *r, Node n)
 {
 	for (uint32_t k = 0; k < node_nin(r->g, n); k++)
 		if (node_in(r->g, n, k).i)
@@ -370,7 +370,7 @@ static bool is_gather(const Graph *g, Node n)
 }
 
 /* The cut that the slice n is. False: it cuts nothing, or more dimensions than a cut has. */
-static bool slice_cut(const Graph *g, Node n, Cut *c)
+static bool slice_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t rank;
 	const Sym *start = node_ints(g, n, "start", &rank), *end = node_ints(g, n, "end", &rank),
@@ -389,7 +389,7 @@ static bool slice_cut(const Graph *g, Node n, Cut *c)
 }
 
 /* The cut that the gather n is: of one dimension, at places in one dimension or at one place. */
-static bool gather_cut(const Graph *g, Node n, Cut *c)
+static bool gather_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t naxes;
 	const Node index = node_in(g, n, 1);
@@ -406,9 +406,9 @@ static bool gather_cut(const Graph *g, Node n, Cut *c)
 	return true;
 }
 
-static bool find_cut(const Rows *r, Node n, Cut *c)
+static bool find_cut(const RowsPass *r, Node n, RowsCut *c)
 {
-	*c = (Cut){0};
+	*c = (RowsCut){0};
 	if (r->stays[n.i])
 		return false;
 	return is_slice(r->g, n)    ? slice_cut(r->g, n, c)
@@ -418,7 +418,7 @@ static bool find_cut(const Rows *r, Node n, Cut *c)
 
 /* The elements of a part by those of the whole, at the hints. A few of a number that is a symbol
  * are a part, whatever its hint. */
-static double share(const Graph *g, Node n, const Cut *c)
+static double share(const Graph *g, Node n, const RowsCut *c)
 {
 	const SymTab *syms = g->ir->syms;
 	double part = 1;
@@ -446,12 +446,12 @@ static bool pays(const Graph *g, Node n, const Need *need)
 }
 
 /* n is made again for each part that is read of it. */
-static bool is_divided(Rows *r, Node n, Need *need)
+static bool is_divided(RowsPass *r, Node n, Need *need)
 {
-	Cut in[MAX_PARTS][4];
+	RowsCut in[MAX_PARTS][4];
 	uint32_t nin = node_nin(r->g, n);
 	TRY(need->n && !need->all && nin);
-	Cut *big = nin > 4 ? ARENA_ARRAY(r->arena, Cut, (size_t)nin * need->n) : NULL;
+	RowsCut *big = nin > 4 ? ARENA_ARRAY(r->arena, RowsCut, (size_t)nin * need->n) : NULL;
 	for (uint32_t p = 0; p < need->n; p++)
 		TRY(pass(r, n, &need->part[p].cut, big ? big + p * nin : in[p]));
 	TRY(pays(r->g, n, need));
@@ -462,10 +462,10 @@ static bool is_divided(Rows *r, Node n, Need *need)
 	return true;
 }
 
-static void visit(Rows *r, Node n)
+static void visit(RowsPass *r, Node n)
 {
 	Need *need = r->need[n.i];
-	Cut c;
+	RowsCut c;
 	if (!need && !node_has_effect(r->g, n))
 		return; /* dead */
 	if (need && is_divided(r, n, need))
@@ -481,7 +481,7 @@ static void visit(Rows *r, Node n)
 		need_of(r, node_in(r->g, n, k))->all = true;
 }
 
-static void find_needs(Rows *r)
+static void find_needs(RowsPass *r)
 {
 	const Graph *g = r->g;
 	memset(r->need, 0, r->nold * sizeof(Need *));
@@ -499,26 +499,26 @@ static bool is_work(const Graph *g, Node n)
 	return role == LOWER_REDUCE || role == LOWER_ANCHOR;
 }
 
-static void find_gain(const Rows *r, Node n, Part *part)
+static void find_gain(const RowsPass *r, Node n, ReadPart *part)
 {
 	const uint32_t nin = node_nin(r->g, n);
-	Cut *in = ARENA_ARRAY(r->arena, Cut, nin);
+	RowsCut *in = ARENA_ARRAY(r->arena, RowsCut, nin);
 	part->gains = is_work(r->g, n);
 	if (part->gains || !pass(r, n, &part->cut, in))
 		return;
 	for (uint32_t k = 0; k < nin; k++) {
-		const Part *below = find_part(r, node_in(r->g, n, k), &in[k]);
+		const ReadPart *below = find_part(r, node_in(r->g, n, k), &in[k]);
 		part->gains |= below && below->gains;
 	}
 }
 
 /* Cuts that make no product and no reduction smaller stay. True: there were some, so more may be
  * read as a whole. */
-static bool find_gains(Rows *r, bool *any)
+static bool find_gains(RowsPass *r, bool *any)
 {
 	const Graph *g = r->g;
 	bool more = false;
-	Cut c;
+	RowsCut c;
 	*any = false;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		Need *need = r->need[n.i];
@@ -526,7 +526,7 @@ static bool find_gains(Rows *r, bool *any)
 			find_gain(r, n, &need->part[k]);
 		if (!need || !need->all || !find_cut(r, n, &c))
 			continue;
-		const Part *part = find_part(r, node_in(g, n, 0), &c);
+		const ReadPart *part = find_part(r, node_in(g, n, 0), &c);
 		bool gains = part && part->gains;
 		r->stays[n.i] = !gains;
 		more |= !gains;
@@ -565,7 +565,7 @@ static Node gather_along(Build *b, Node x, const Along *a)
 	return b_permute(b, y, perm);
 }
 
-static Node cut_node(Build *b, Node x, const Cut *c)
+static Node cut_node(Build *b, Node x, const RowsCut *c)
 {
 	for (uint32_t k = 0; k < c->n; k++) {
 		const Along *a = &c->at[k];
@@ -576,7 +576,7 @@ static Node cut_node(Build *b, Node x, const Cut *c)
 }
 
 /* The type of a part of n. */
-static TypeId part_type(const Graph *g, Node n, const Cut *c)
+static TypeId part_type(const Graph *g, Node n, const RowsCut *c)
 {
 	Type t = *node_type(g, n);
 	Sym dim[MAX_RANK];
@@ -587,7 +587,7 @@ static TypeId part_type(const Graph *g, Node n, const Cut *c)
 }
 
 /* The attributes that say extents of the result: `shape`, and `end` of a slice. */
-static AttrId part_attrs(Build *b, Node n, const Cut *c)
+static AttrId part_attrs(Build *b, Node n, const RowsCut *c)
 {
 	static const char *const extents[] = {"shape", "end"};
 	const Graph *g = b->g;
@@ -610,19 +610,19 @@ static AttrId part_attrs(Build *b, Node n, const Cut *c)
 }
 
 /* In front of the first cut that leads to it: what the cut is of stands in front of that. */
-static void make_part(Rows *r, Node n, Part *part)
+static void make_part(RowsPass *r, Node n, ReadPart *part)
 {
 	Graph *g = r->g;
 	Build b = pass_build(g, r->order[part->place]);
 	const uint32_t nin = node_nin(g, n);
 	Node *in = ARENA_ARRAY(r->arena, Node, nin);
-	Cut *cut = ARENA_ARRAY(r->arena, Cut, nin);
+	RowsCut *cut = ARENA_ARRAY(r->arena, RowsCut, nin);
 	b.loc = node_data(g, n)->loc;
 	if (!pass(r, n, &part->cut, cut))
 		ctx_bug(g->ir->ctx, "a cut passes %s no more", node_where(g, n));
 	for (uint32_t k = 0; k < nin; k++) {
 		const Node x = node_in(g, n, k);
-		const Part *below = find_part(r, x, &cut[k]);
+		const ReadPart *below = find_part(r, x, &cut[k]);
 		in[k] = below ? below->made : cut_node(&b, x, &cut[k]);
 	}
 	const AttrId attrs = part_attrs(&b, n, &part->cut);
@@ -635,7 +635,7 @@ static void make_part(Rows *r, Node n, Part *part)
 }
 
 /* Returns the value of the cut n, of a part of its operand that keeps all dimensions. */
-static Node made_of(Build *b, Node n, Node part, const Cut *c)
+static Node made_of(Build *b, Node n, Node part, const RowsCut *c)
 {
 	const Type t = *node_type(b->g, n);
 	uint32_t perm[MAX_RANK], dim = c->at[0].dim;
@@ -646,14 +646,14 @@ static Node made_of(Build *b, Node n, Node part, const Cut *c)
 	return b_permute(b, part, perm);
 }
 
-static bool move_cut(Rows *r, Node n)
+static bool move_cut(RowsPass *r, Node n)
 {
 	Graph *g = r->g;
 	const Need *need = r->need[n.i];
-	Cut c;
+	RowsCut c;
 	if (!need || !need->all || !find_cut(r, n, &c))
 		return false;
-	const Part *part = find_part(r, node_in(g, n, 0), &c);
+	const ReadPart *part = find_part(r, node_in(g, n, 0), &c);
 	if (!part)
 		return false;
 	Build b = pass_build(g, n);
@@ -666,7 +666,7 @@ static bool move_cut(Rows *r, Node n)
 	return true;
 }
 
-static bool move_cuts(Rows *r)
+static bool move_cuts(RowsPass *r)
 {
 	Graph *g = r->g;
 	bool changed = false;
@@ -691,20 +691,20 @@ static bool has_cuts(const Graph *g)
 	return false;
 }
 
-static Rows rows_of(Graph *g)
+static RowsPass rows_of(Graph *g)
 {
 	SymTab *syms = g->ir->syms;
 	Arena *arena = g->ir->ctx->scratch;
 	const Sym most = sym_int(syms, INT32_MAX);
 	uint32_t place = 0;
-	Rows r = {.g = g,
-		  .arena = arena,
-		  .nold = g->node.n,
-		  .need = ARENA_ARRAY(arena, Need *, g->node.n),
-		  .place = ARENA_ARRAY(arena, uint32_t, g->node.n),
-		  .order = ARENA_ARRAY(arena, Node, g->node.n),
-		  .stays = arena_calloc(arena, g->node.n, sizeof(bool)),
-		  .axis = sym_axis(syms, "k", most)};
+	RowsPass r = {.g = g,
+		      .arena = arena,
+		      .nold = g->node.n,
+		      .need = ARENA_ARRAY(arena, Need *, g->node.n),
+		      .place = ARENA_ARRAY(arena, uint32_t, g->node.n),
+		      .order = ARENA_ARRAY(arena, Node, g->node.n),
+		      .stays = arena_calloc(arena, g->node.n, sizeof(bool)),
+		      .axis = sym_axis(syms, "k", most)};
 	for (uint32_t d = 0; d < MAX_RANK; d++)
 		r.at[d] = sym_axis(syms, "i", most);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -718,7 +718,7 @@ bool pass_rows(Graph *g, PassCtx *c)
 {
 	bool changed = false, any = false, more = has_cuts(g);
 	if (more) {
-		Rows r = rows_of(g);
+		RowsPass r = rows_of(g);
 		for (uint32_t round = 0; more && round < MAX_ROUNDS; round++) {
 			find_needs(&r);
 			more = find_gains(&r, &any);

@@ -12,7 +12,7 @@ enum { MAX_SYMBOLS = 16, MAX_VALUES = 16 };
 typedef struct {
 	void *data;
 	uint64_t bytes;
-} Bytes;
+} CaseBytes;
 
 typedef struct {
 	const CheckCase *cs;
@@ -25,8 +25,8 @@ typedef struct {
 	bool calls; /* it has several calls: 0.x.0, 1.x.0, ... */
 	bool nothing; /* no reference has anything for --mode */
 	WeftTensor *in;
-	Bytes *first; /* results with the first number of threads; those of the runner go with its
-	                 next call */
+	CaseBytes *first; /* results with the first number of threads; those of the runner go with
+			 its next call */
 	CheckRecord whole;
 } Case;
 
@@ -164,7 +164,7 @@ static bool keep_first(Case *c)
 {
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
 		uint64_t n = bytes_of(&c->r.result[k]);
-		c->first[k] = (Bytes){malloc(n + 1), n};
+		c->first[k] = (CaseBytes){malloc(n + 1), n};
 		if (!c->first[k].data)
 			return put_reason(c, "out of memory");
 		memcpy(c->first[k].data, c->r.result[k].data, n);
@@ -189,7 +189,7 @@ static void drop_first(Case *c)
 
 static bool device_output_same(Case *c, OnDevice *d, uint32_t k)
 {
-	const Bytes *want = &c->first[k];
+	const CaseBytes *want = &c->first[k];
 	void *got = malloc(want->bytes + 1);
 	const bool known = got && on_device_output(d, k, got, want->bytes),
 		   same = known && !memcmp(got, want->data, want->bytes);
@@ -408,7 +408,7 @@ typedef struct {
 	uint32_t n;
 	int64_t value[MAX_SYMBOLS][MAX_VALUES];
 	int count[MAX_SYMBOLS];
-} Sizes;
+} CaseSizes;
 
 static int find_symbol(const WeftSymbolInfo *symbol, uint32_t n, const char *name, size_t len)
 {
@@ -442,7 +442,7 @@ static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
 }
 
 /* "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
-static bool parse_sizes(Case *c, Sizes *s)
+static bool parse_sizes(Case *c, CaseSizes *s)
 {
 	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.one, &s->n);
 	if (s->n > MAX_SYMBOLS)
@@ -517,7 +517,7 @@ static void one_size(Case *c, const int64_t *symbol)
 
 static void all_sizes(Case *c)
 {
-	Sizes s = {0};
+	CaseSizes s = {0};
 	int at[MAX_SYMBOLS] = {0};
 	if (!parse_sizes(c, &s)) {
 		add_record(c, &c->whole);

@@ -87,17 +87,17 @@ enum { NKIND = 13, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 typedef struct {
 	const struct Kind *kind;
 	char path[4096];
-} Item;
+} EmittedItem;
 
 typedef struct {
 	const char *out, *emit, *weights, *dump, *backend, *grad, *budget;
 	WeftOptions o;
 	LoadArgs load;
 	StringList link, backend_library;
-	Item item[NKIND];
+	EmittedItem item[NKIND];
 	int nitem, jobs;
 	bool json, quiet, progress;
-} Args;
+} CompileArgs;
 
 /* ---- what is written ---- */
 
@@ -134,7 +134,7 @@ static const Kind *find_kind(const char *all, const char *name, size_t n)
 	return NULL;
 }
 
-static bool parse_emit(Args *a)
+static bool parse_emit(CompileArgs *a)
 {
 	for (const char *p = a->emit; *p || a->nitem == 0;) {
 		size_t n = strcspn(p, ",");
@@ -170,11 +170,11 @@ static size_t stem_length(const char *out)
 
 /* One item is OUT itself; several lie beside each other, but for the shared object, which is OUT.
  */
-static bool place(Args *a)
+static bool place(CompileArgs *a)
 {
 	size_t n = stem_length(a->out);
 	for (int k = 0; k < a->nitem; k++) {
-		Item *i = &a->item[k];
+		EmittedItem *i = &a->item[k];
 		const Kind *kind = i->kind;
 		bool itself = a->nitem == 1 || kind->emit == NO_EMIT;
 		int len = itself ? snprintf(i->path, sizeof i->path, "%s", a->out)
@@ -193,7 +193,7 @@ static bool place(Args *a)
 }
 
 /* "-": where the summary goes otherwise. */
-static bool to_stdout(Args *a)
+static bool to_stdout(CompileArgs *a)
 {
 	if (strcmp(a->out, "-") != 0)
 		return true;
@@ -211,10 +211,10 @@ static bool to_stdout(Args *a)
 	return true;
 }
 
-static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
+static bool emit_all(Weft *w, const WeftGraph *g, const CompileArgs *a)
 {
 	for (int k = 0; k < a->nitem; k++) {
-		const Item *i = &a->item[k];
+		const EmittedItem *i = &a->item[k];
 		bool ok = i->kind->emit == NO_EMIT
 				  ? weft_compile(w, g, &a->o, i->path)
 				  : weft_emit(w, g, &a->o, (WeftEmit)i->kind->emit, i->path);
@@ -341,7 +341,7 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("; peak memory %sB\n", human(peak_memory(), a));
 }
 
-static bool emits(const Args *a, const char *name)
+static bool emits(const CompileArgs *a, const char *name)
 {
 	for (int k = 0; k < a->nitem; k++)
 		if (!strcmp(a->item[k].kind->name, name))
@@ -350,14 +350,14 @@ static bool emits(const Args *a, const char *name)
 }
 
 /* A back end makes the shared object, and what is of its own kind. */
-static bool by_backend(const Args *a)
+static bool by_backend(const CompileArgs *a)
 {
 	const bool llvm = emits(a, "obj") || emits(a, "a") || emits(a, "llvm") || emits(a, "asm");
 	return emits(a, "so") || (a->backend && ((!strcmp(a->backend, "llvm") && llvm) ||
 						 (!strcmp(a->backend, "c") && emits(a, "c"))));
 }
 
-static bool check_use(const Args *a)
+static bool check_use(const CompileArgs *a)
 {
 	static const char *const export[] = {"so", "obj", "a", "c", "llvm", "asm", "header"};
 	bool exports = false;
@@ -373,7 +373,7 @@ static bool check_use(const Args *a)
 	return options_used(&command_compile, use, sizeof use / sizeof *use);
 }
 
-static bool parse(Args *a, int *argc, char **argv)
+static bool parse(CompileArgs *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
@@ -426,7 +426,7 @@ static bool parse(Args *a, int *argc, char **argv)
 }
 
 /* Before anything is written. */
-static bool keep_inputs(const Args *a, const char *model)
+static bool keep_inputs(const CompileArgs *a, const char *model)
 {
 	for (int k = 0; k < a->nitem; k++) {
 		const char *out = a->item[k].path;
@@ -442,7 +442,7 @@ static bool keep_inputs(const Args *a, const char *model)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
+	CompileArgs a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
 	const double start = now();
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;

@@ -157,7 +157,7 @@ typedef struct {
 	int32_t *dim, *out_dim; /* of a batch: as many as inputs, and outputs, or one */
 	uint32_t nout_dim;
 	uint32_t nplace, nwrt;
-} Asked;
+} AskedTransform;
 
 /* What is called KIND.<i> or KIND.NAME without its call's number; NULL: something else. */
 static const char *of_kind(const char *name, const char *kind)
@@ -170,8 +170,8 @@ static const char *of_kind(const char *name, const char *kind)
 
 /* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not
  * there. */
-static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t,
-		      uint32_t n, bool by_name)
+static bool all_known(const AskedTransform *q, const char *kind, const char *what,
+		      const WeftTensorInfo *t, uint32_t n, bool by_name)
 {
 	for (uint32_t k = 0; k < weft_tensors_count(q->a->file); k++) {
 		const char *name = weft_tensors_name(q->a->file, k), *rest = of_kind(name, kind);
@@ -244,7 +244,7 @@ WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt, const char *bu
 }
 
 /* Those of which the file has a gradient. */
-static void wrt_of_reference(Asked *q)
+static void wrt_of_reference(AskedTransform *q)
 {
 	const WeftTensors *file = q->a->file;
 	if (has_kind(file, "g", true, NULL))
@@ -258,7 +258,7 @@ static void wrt_of_reference(Asked *q)
 	}
 }
 
-static WeftGraph *ask_vjp(Asked *q, Runner *r)
+static WeftGraph *ask_vjp(AskedTransform *q, Runner *r)
 {
 	if (!all_known(q, "ct", "output", q->output, q->noutput, true))
 		return NULL;
@@ -279,7 +279,7 @@ static WeftGraph *ask_vjp(Asked *q, Runner *r)
 	return weft_vjp(q->w, q->g, &o);
 }
 
-static WeftGraph *ask_jvp(Asked *q)
+static WeftGraph *ask_jvp(AskedTransform *q)
 {
 	if (!all_known(q, "t", "input", q->input, q->ninput, true))
 		return NULL;
@@ -294,7 +294,7 @@ static WeftGraph *ask_jvp(Asked *q)
 	return weft_jvp(q->w, q->g, &o);
 }
 
-static const WeftTensor *batched_input(const Asked *q, uint32_t k)
+static const WeftTensor *batched_input(const AskedTransform *q, uint32_t k)
 {
 	char text[32];
 	for (int call = -1; call <= 0; call++) {
@@ -336,7 +336,7 @@ static bool parse_dims(const char *option, const char *text, uint32_t count, con
 	return true;
 }
 
-static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
+static bool parse_all_dims(AskedTransform *q, WeftVmapOptions *o)
 {
 	q->dim = calloc(q->ninput + q->noutput + 2, sizeof *q->dim);
 	if (!q->dim)
@@ -352,7 +352,7 @@ static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
 }
 
 /* What the file and the option say of input k, t: its batch, NULL if it has none there. */
-static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTensor *t)
+static bool take_batched(AskedTransform *q, WeftVmapOptions *o, uint32_t k, const WeftTensor *t)
 {
 	int32_t dim = !o->nin_dim ? 0 : o->in_dim[o->nin_dim == 1 ? 0 : k];
 	if (!t)
@@ -367,7 +367,7 @@ static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTen
 	return true;
 }
 
-static WeftGraph *ask_vmap(Asked *q)
+static WeftGraph *ask_vmap(AskedTransform *q)
 {
 	if (!all_known(q, "vx", "input", q->input, q->ninput, false))
 		return NULL;
@@ -415,12 +415,12 @@ static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, ui
 }
 
 /* The same for all members of a batch. */
-static bool is_shared_output(const Asked *q, uint32_t k)
+static bool is_shared_output(const AskedTransform *q, uint32_t k)
 {
 	return q->nout_dim && q->out_dim[q->nout_dim == 1 ? 0 : k] == WEFT_NO_BATCH;
 }
 
-static bool name_tensors(Runner *r, const Asked *q)
+static bool name_tensors(Runner *r, const AskedTransform *q)
 {
 	uint32_t nin, nout;
 	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin),
@@ -449,7 +449,7 @@ static bool name_tensors(Runner *r, const Asked *q)
 	return true;
 }
 
-static bool transform(Runner *r, Asked *q)
+static bool transform(Runner *r, AskedTransform *q)
 {
 	size_t most = weft_tensors_count(q->a->file) + 2,
 	       length = q->a->wrt ? strlen(q->a->wrt) : 0;
@@ -473,7 +473,7 @@ static bool transform(Runner *r, Asked *q)
 
 bool mode_apply(Runner *r, const ModeArgs *a)
 {
-	Asked q = {.w = r->w, .g = r->one, .a = a};
+	AskedTransform q = {.w = r->w, .g = r->one, .a = a};
 	if (r->one != r->g)
 		return fail_usage("--mode is for one model file, not for several as NAME=FILE"),
 		       false;

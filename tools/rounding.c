@@ -21,7 +21,7 @@ typedef struct {
 	const WeftGraph *model;
 	const WeftTensor *in;
 	uint32_t nin, nout, n; /* n: nodes that round */
-} Trace;
+} RoundingTrace;
 
 /* ---- which nodes round ---- */
 
@@ -112,8 +112,8 @@ static void free_copies(WeftTensor *t, uint32_t n)
 }
 
 /* Interprets a graph with inputs behind the model's; returns copies of its results. */
-static WeftTensor *interpret(const Trace *t, WeftGraph *g, const WeftTensor *more, uint32_t nmore,
-			     uint32_t nout)
+static WeftTensor *interpret(const RoundingTrace *t, WeftGraph *g, const WeftTensor *more,
+			     uint32_t nmore, uint32_t nout)
 {
 	WeftTensor *in = calloc(t->nin + nmore + 1, sizeof *in),
 		   *out = calloc(nout + 1, sizeof *out), *copy = calloc(nout + 1, sizeof *copy);
@@ -132,7 +132,7 @@ static WeftTensor *interpret(const Trace *t, WeftGraph *g, const WeftTensor *mor
 }
 
 /* The model's results, what is rounded, and what becomes of that. */
-static WeftTensor *first_run(const Trace *t)
+static WeftTensor *first_run(const RoundingTrace *t)
 {
 	uint32_t n;
 	char name[40];
@@ -149,7 +149,8 @@ static WeftTensor *first_run(const Trace *t)
 
 /* The model's results, and what becomes of x[last - first], which nodes first to last - 1 round in
  * place of their operands. */
-static WeftTensor *run_with(const Trace *t, const WeftTensor *x, uint32_t first, uint32_t last)
+static WeftTensor *run_with(const RoundingTrace *t, const WeftTensor *x, uint32_t first,
+			    uint32_t last)
 {
 	uint32_t n;
 	char name[40];
@@ -227,7 +228,8 @@ typedef struct {
 } Otherwise;
 
 /* False: none does, or there is no answer. */
-static bool rounds_otherwise(const Trace *t, const WeftTensor *all, bool away, Otherwise *found)
+static bool rounds_otherwise(const RoundingTrace *t, const WeftTensor *all, bool away,
+			     Otherwise *found)
 {
 	const WeftTensor *x = all + t->nout, *q = x + t->n;
 	WeftTensor *near = calloc(t->n + 1, sizeof *near);
@@ -249,7 +251,8 @@ static bool rounds_otherwise(const Trace *t, const WeftTensor *all, bool away, O
 	return is;
 }
 
-static void tell(const Trace *t, const Rounding *r, const Otherwise *o, char *text, size_t size)
+static void tell(const RoundingTrace *t, const Rounding *r, const Otherwise *o, char *text,
+		 size_t size)
 {
 	const char *line = weft_node_line(t->w, r->node);
 	snprintf(
@@ -263,7 +266,7 @@ static void tell(const Trace *t, const Rounding *r, const Otherwise *o, char *te
 void trace_rounding(Weft *w, const WeftGraph *g, const WeftTensor *in, uint32_t nin, uint32_t nout,
 		    char *text, size_t size)
 {
-	Trace t = {.w = w, .model = g, .in = in, .nin = nin, .nout = nout};
+	RoundingTrace t = {.w = w, .model = g, .in = in, .nin = nin, .nout = nout};
 	WeftGraph *own = weft_copy_graph(w, g);
 	Rounding *r = own ? roundings(w, own, &t.n) : NULL;
 	WeftTensor *all = r ? first_run(&t) : NULL;

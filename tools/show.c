@@ -54,7 +54,7 @@ typedef struct {
 	StringList backend_library;
 	WeftOptions o;
 	LoadArgs load;
-} Args;
+} ShowArgs;
 
 /* m: as tensor_info's */
 static void print_tensors(Json *j, const char *what, const WeftModel *m,
@@ -388,7 +388,7 @@ static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
 		json_close(j, ']');
 }
 
-static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const Args *a)
+static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const ShowArgs *a)
 {
 	if (!a->kernels) {
 		if (m->nstate)
@@ -411,7 +411,7 @@ static void open_entry(Json *j, const char *name)
 	json_put_string(j, "name", name);
 }
 
-static int show_object(const char *path, const Args *a)
+static int show_object(const char *path, const ShowArgs *a)
 {
 	Runner r;
 	RunnerOptions ro = {.entry = a->entry,
@@ -516,7 +516,7 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 }
 
 /* Of the graphs that became entries, all or the chosen one, what is asked for beside the text. */
-static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a, bool interface,
+static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const ShowArgs *a, bool interface,
 			 const WeftReport *r)
 {
 	uint32_t n = a->load.entry.n;
@@ -543,7 +543,7 @@ static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a,
 		json_close(j, ']');
 }
 
-static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args *a)
+static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const ShowArgs *a)
 {
 	bool all = !a->graph && !a->kernels && !a->after;
 	Json j = {.f = a->json ? stdout : NULL};
@@ -574,7 +574,7 @@ static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args 
 }
 
 /* compiled: a shared object is shown; listed: targets or back ends, without a model. */
-static bool check_options(const Args *a, bool compiled, bool listed)
+static bool check_options(const ShowArgs *a, bool compiled, bool listed)
 {
 	const bool plan = a->kernels || (!a->graph && !a->after && !a->svg);
 	const char *load = load_option_given(&a->load);
@@ -603,7 +603,7 @@ static bool check_options(const Args *a, bool compiled, bool listed)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.o = {.size = sizeof a.o}};
+	ShowArgs a = {.o = {.size = sizeof a.o}};
 	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
 			   {"--after", OPT_STRING, &a.after},
 			   {"--graph", OPT_FLAG, &a.graph},

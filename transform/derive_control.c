@@ -371,11 +371,11 @@ typedef struct {
 	uint32_t n;
 	TypeId *type;
 	uint32_t *of[2]; /* by kept value of a branch: its place */
-} Places;
+} KeptPlaces;
 
-static Places share_places(const Cond *c, const Linearized *l)
+static KeptPlaces share_places(const Cond *c, const Linearized *l)
 {
-	Places p = {.type = ZEROED(c->g, TypeId, l[0].nkept + l[1].nkept)};
+	KeptPlaces p = {.type = ZEROED(c->g, TypeId, l[0].nkept + l[1].nkept)};
 	for (uint32_t k = 0; k < 2; k++) {
 		p.of[k] = ZEROED(c->g, uint32_t, l[k].nkept);
 		bool *taken = ZEROED(c->g, bool, p.n + l[k].nkept);
@@ -394,7 +394,7 @@ static Places share_places(const Cond *c, const Linearized *l)
 }
 
 /* A branch with the values of all places behind its results. */
-static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, const uint32_t *of)
+static Graph *branch_keeping(const Cond *c, Linearized *l, const KeptPlaces *p, const uint32_t *of)
 {
 	Graph *g = body_forward(l, UINT32_MAX);
 	Build b = {.g = g};
@@ -414,7 +414,7 @@ static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, cons
 
 /* The cotangents of inputs with out[k], from the inputs, the places and the cotangents of results,
  * in that order. */
-static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Places *p,
+static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const KeptPlaces *p,
 			       const uint32_t *of, const bool *has_ct, const bool *out)
 {
 	Graph *to = graph_new(b->g->ir, l->g->name);
@@ -462,7 +462,7 @@ bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		return true;
 	for (uint32_t k = 0; k < 2; k++)
 		TRY(body_linearize(c.body[k], b, active, has_ct, step, &l[k]));
-	Places p = share_places(&c, l);
+	KeptPlaces p = share_places(&c, l);
 	Node by = n;
 	if (p.n) {
 		Build before = {b->g, n, node_data(b->g, n)->loc, node_near(b->g, n)};

@@ -49,10 +49,10 @@ typedef struct {
 	const While *w; /* the loop whose condition or body g is; NULL: none */
 	Intern met;     /* nodes that are known */
 	ARRAY(Sym) value;
-} Known;
+} KnownIntegers;
 
 static bool known(const Graph *g, Node x, const While *w, Sym *v);
-static bool known_here(Known *s, Node x, Sym *v);
+static bool known_here(KnownIntegers *s, Node x, Sym *v);
 
 /* Whatever v is, x's dtype has it: nothing wraps around. Sizes without a bound fit into 32 bits: no
  * loop runs 2^31 rounds. */
@@ -67,7 +67,7 @@ static bool fits(const Graph *g, Node x, Sym v)
 	return above && (bits >= 63 || hi < end || (bits >= 31 && hi >= SYM_INF));
 }
 
-static bool known_fresh(Known *s, Node x, Sym *v)
+static bool known_fresh(KnownIntegers *s, Node x, Sym *v)
 {
 	enum { MOST_OPERANDS = 4 };
 	const Graph *g = s->g;
@@ -86,7 +86,7 @@ static bool known_fresh(Known *s, Node x, Sym *v)
 	return v->i;
 }
 
-static bool known_here(Known *s, Node x, Sym *v)
+static bool known_here(KnownIntegers *s, Node x, Sym *v)
 {
 	uint32_t id = intern_find(&s->met, &x, sizeof x);
 	if (!id) {
@@ -102,7 +102,7 @@ static bool known_here(Known *s, Node x, Sym *v)
  * body g is; NULL: none. */
 static bool known(const Graph *g, Node x, const While *w, Sym *v)
 {
-	Known s = {.g = g, .w = w};
+	KnownIntegers s = {.g = g, .w = w};
 	intern_init(&s.met, g->ir->ctx->scratch);
 	return known_here(&s, x, v);
 }
@@ -157,9 +157,9 @@ static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 typedef struct {
 	Op op;
 	bool up, closed;
-} Order;
+} LimitOrder;
 
-static const Order orders[] = {
+static const LimitOrder orders[] = {
 	{OP_lt, true, false}, {OP_le, true, true}, {OP_gt, false, false}, {OP_ge, false, true}};
 
 /* Rounds for which a carry x that steps towards the limit is on its side of it, from 0 on. */
@@ -205,7 +205,7 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 	Node x = node_in(g, more, 0), y = node_in(g, more, 1);
 	*exact = true;
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-		const Order *o = &orders[k];
+		const LimitOrder *o = &orders[k];
 		if (o->op == op)
 			return rounds_of(w, o->up, o->closed, x, y, rounds) ||
 			       rounds_of(w, !o->up, o->closed, y, x, rounds);

@@ -27,14 +27,14 @@ typedef struct {
 	Graph *g;
 	Node *map;        /* by node of `from` */
 	ARRAY(Node) wait; /* to be copied, the last one first */
-} Part;
+} GraphPart;
 
-static Part part_new(const Parting *p)
+static GraphPart part_new(const Parting *p)
 {
-	Part a = {.p = p,
-		  .from = p->g,
-		  .g = graph_new(p->g->ir, p->g->name),
-		  .map = ZEROED(p->g, Node, p->g->node.n)};
+	GraphPart a = {.p = p,
+		       .from = p->g,
+		       .g = graph_new(p->g->ir, p->g->name),
+		       .map = ZEROED(p->g, Node, p->g->node.n)};
 	a.g->unrounded = p->g->unrounded;
 	for (uint32_t k = 0; k < p->g->guard.n; k++) {
 		const GraphGuard *o = &p->g->guard.data[k];
@@ -43,7 +43,7 @@ static Part part_new(const Parting *p)
 	return a;
 }
 
-static void add_input(Part *a, uint32_t k)
+static void add_input(GraphPart *a, uint32_t k)
 {
 	const GraphInput *in = &a->from->input.data[k];
 	a->map[in->node.i] =
@@ -51,7 +51,7 @@ static void add_input(Part *a, uint32_t k)
 	a->g->input.data[a->g->input.n - 1].init = in->init;
 }
 
-static void copy(Part *a, Node n)
+static void copy(GraphPart *a, Node n)
 {
 	a->map[n.i] = graph_copy_node(a->g, (Node){0}, a->from, n, a->map);
 }
@@ -105,7 +105,7 @@ static bool marks_several(const Graph *g, Node n)
 
 static Graph *first_part(const Parting *p, int64_t mark)
 {
-	Part a = part_new(p);
+	GraphPart a = part_new(p);
 	Build b = {.g = a.g};
 	for (uint32_t k = 0; k < p->ninput; k++)
 		add_input(&a, k);
@@ -130,7 +130,7 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	return finished(a.g);
 }
 
-static void check_mark(Part *a, Node given, int64_t mark)
+static void check_mark(GraphPart *a, Node given, int64_t mark)
 {
 	Build b = {.g = a->g};
 	Node same = b_bin(&b, OP_eq, given, mark_node(&b, mark));
@@ -142,7 +142,7 @@ static void check_mark(Part *a, Node given, int64_t mark)
 }
 
 /* n, and before it what it is computed from, in the order of its operands. */
-static void copy_with_operands(Part *a, Node n)
+static void copy_with_operands(GraphPart *a, Node n)
 {
 	Arena *scratch = a->g->ir->ctx->scratch;
 	array_push(scratch, &a->wait, n);
@@ -167,7 +167,7 @@ static void copy_with_operands(Part *a, Node n)
 
 static Graph *second_part(const Parting *p, int64_t mark)
 {
-	Part a = part_new(p);
+	GraphPart a = part_new(p);
 	const Graph *from = a.from;
 	for (uint32_t k = 0; k < p->ninput; k++)
 		if (from->input.data[k].kind == INPUT_USER)

@@ -248,11 +248,11 @@ typedef struct {
 	Weft *w;
 	const WeftGraph *from;
 	WeftGraph *out;
-} Copy;
+} GraphCopy;
 
 static bool copy(void *arg)
 {
-	Copy *c = arg;
+	GraphCopy *c = arg;
 	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
 	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
 	c->out->transformed = c->from->transformed;
@@ -264,6 +264,6 @@ static bool copy(void *arg)
 
 WeftGraph *weft_copy_graph(Weft *w, const WeftGraph *g)
 {
-	Copy c = {.w = w, .from = g};
+	GraphCopy c = {.w = w, .from = g};
 	return boundary(w, copy, &c) ? c.out : NULL;
 }

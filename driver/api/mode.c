@@ -7,9 +7,9 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g;
 	WeftMode mode;
-} Setting;
+} ModeSetting;
 
-static bool check_graph(const Setting *s)
+static bool check_graph(const ModeSetting *s)
 {
 	static const char here[] = "weft_set_mode";
 	Ctx *ctx = s->w->ctx;
@@ -33,7 +33,7 @@ static bool check_graph(const Setting *s)
 
 static bool set_mode(void *arg)
 {
-	const Setting *s = arg;
+	const ModeSetting *s = arg;
 	Ctx *ctx = s->w->ctx;
 	TRY(check_graph(s));
 	RandomSource random = {.seed = s->g->seed, .input = s->g->rng_input};
@@ -56,6 +56,6 @@ static bool set_mode(void *arg)
 
 bool weft_set_mode(Weft *w, WeftGraph *g, WeftMode mode)
 {
-	Setting s = {.w = w, .g = g, .mode = mode};
+	ModeSetting s = {.w = w, .g = g, .mode = mode};
 	return boundary(w, set_mode, &s);
 }

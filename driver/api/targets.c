@@ -11,7 +11,7 @@ typedef struct {
 	Weft *w;
 	const char *name; /* NULL: the whole table */
 	ARRAY(WeftTargetInfo) list;
-} Ask;
+} TargetListing;
 
 static const char *or_empty(const char *text)
 {
@@ -59,7 +59,7 @@ WeftTargetInfo target_info(const Target *t)
 
 static bool list(void *arg)
 {
-	Ask *a = arg;
+	TargetListing *a = arg;
 	TargetList named = {0};
 	TRY(!a->name || given_text(a->w, "weft_targets", "the name", a->name));
 	TRY(!a->name || targets_read(a->w->ctx, a->name, NULL, &named));
@@ -72,7 +72,7 @@ static bool list(void *arg)
 
 const WeftTargetInfo *weft_targets(Weft *w, const char *name, uint32_t *n)
 {
-	Ask a = {.w = w, .name = name};
+	TargetListing a = {.w = w, .name = name};
 	bool ok = boundary(w, list, &a);
 	if (n)
 		*n = ok ? a.list.n : 0;

@@ -16,16 +16,17 @@ typedef struct {
 	bool has_functions;
 	NodeList capture; /* what else the inverse reads */
 	Graph *body;
-} Block;
+} TracedBlock;
 
-static bool block_error(const Block *k, const char *what)
+static bool block_error(const TracedBlock *k, const char *what)
 {
 	return ctx_error(k->step.t->w->ctx, k->step.t->name,
 			 "call %u (weft_invertible): block \"%s\": %s", k->call, k->step.name,
 			 what);
 }
 
-static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t number, Node *out)
+static bool block_value(const TracedBlock *k, WeftValue v, const char *of, uint32_t number,
+			Node *out)
 {
 	const WeftTrace *t = k->step.t;
 	*out = (Node){v.node};
@@ -36,7 +37,7 @@ static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t nu
 	return tracing_is_tensor(&k->step, t->scope, *out);
 }
 
-static Build block_build(const Block *k)
+static Build block_build(const TracedBlock *k)
 {
 	WeftTrace *t = k->step.t;
 	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (weft_invertible)",
@@ -46,7 +47,7 @@ static Build block_build(const Block *k)
 /* The region that it is begins. */
 static bool begin_block(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	WeftTrace *t = k->step.t;
 	Arena *arena = weft_arena(t->w);
 	TRY(tracing_ready_named(&k->step));
@@ -74,7 +75,7 @@ static bool begin_block(void *arg)
 /* Values for the inverse, which nothing that is built of them sees through. */
 static bool begin_inverse(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	WeftTrace *t = k->step.t;
 	TRY(tracing_ready(&k->step));
 	Build b = block_build(k);
@@ -88,7 +89,7 @@ static bool begin_inverse(void *arg)
 }
 
 /* Sets node[] to what the inverse takes, then what the inverse gives. */
-static bool inverse_nodes(const Block *k, Node *node)
+static bool inverse_nodes(const TracedBlock *k, Node *node)
 {
 	for (uint32_t j = 0; j < k->ny; j++)
 		node[j] = (Node){k->stand[j].node};
@@ -98,7 +99,7 @@ static bool inverse_nodes(const Block *k, Node *node)
 }
 
 /* Makes a graph of what the inverse computes, which leaves the model. */
-static bool take_inverse(Block *k)
+static bool take_inverse(TracedBlock *k)
 {
 	Graph *g = k->step.t->scope->g;
 	Node *node = ARENA_ARRAY(g->ir->ctx->scratch, Node, k->ny + k->nx);
@@ -117,7 +118,7 @@ static bool take_inverse(Block *k)
 
 static bool end_block(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	Graph *g = k->step.t->scope->g;
 	TRY(tracing_ready(&k->step) && take_inverse(k));
 	uint32_t n = 0;
@@ -142,12 +143,12 @@ static bool end_block(void *arg)
 void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y,
 		     uint32_t ny, WeftBlockFn forward, WeftBlockFn inverse, void *user)
 {
-	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name},
-		   .x = x,
-		   .y = y,
-		   .nx = nx,
-		   .ny = ny,
-		   .has_functions = forward && inverse};
+	TracedBlock k = {.step = {.t = t, .function = "weft_invertible", .name = name},
+			 .x = x,
+			 .y = y,
+			 .nx = nx,
+			 .ny = ny,
+			 .has_functions = forward && inverse};
 	bool ok = t && tracing_perform(&k.step, begin_block);
 	if (!y)
 		return;

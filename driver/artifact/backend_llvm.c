@@ -46,16 +46,16 @@ static uint32_t units(uint32_t kernels)
 typedef struct {
 	Compilation *c;
 	const char *folder;
-} Kept;
+} KeptObjects;
 
-static const char *kept_at(const Kept *k, const char *const *key)
+static const char *kept_at(const KeptObjects *k, const char *const *key)
 {
 	return cache_path(k->c->ctx, k->folder, (const char *const[]){"llvm", NULL}, key);
 }
 
 static bool take_object(void *user, const char *const *key, const char **data, size_t *n)
 {
-	const Kept *k = user;
+	const KeptObjects *k = user;
 	bool there = cache_read(k->c->ctx->arena, kept_at(k, key), data, n);
 	k->c->w->report.cached += there;
 	return there;
@@ -63,7 +63,7 @@ static bool take_object(void *user, const char *const *key, const char **data, s
 
 static void keep_object(void *user, const char *const *key, const char *data, size_t n)
 {
-	const Kept *k = user;
+	const KeptObjects *k = user;
 	cache_write(k->c->ctx, data, n, kept_at(k, key));
 }
 
@@ -71,9 +71,9 @@ static void keep_object(void *user, const char *const *key, const char *data, si
 static const ObjectCache *object_cache(Compilation *c)
 {
 	const char *folder = c->o.no_cache ? NULL : cache_folder(c->ctx);
-	Kept *k = ARENA_NEW(c->ctx->arena, Kept);
+	KeptObjects *k = ARENA_NEW(c->ctx->arena, KeptObjects);
 	ObjectCache *cache = ARENA_NEW(c->ctx->arena, ObjectCache);
-	*k = (Kept){c, folder};
+	*k = (KeptObjects){c, folder};
 	*cache = (ObjectCache){k, take_object, keep_object};
 	return folder ? cache : NULL;
 }

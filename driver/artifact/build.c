@@ -18,7 +18,7 @@ typedef struct {
 	Jobs jobs;
 	const char *made[64 + 2][2]; /* temporary object, where it belongs in the cache */
 	uint32_t nmade;
-} Builder;
+} ArtifactBuild;
 
 static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 {
@@ -27,7 +27,7 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 }
 
 /* flags: of the target. */
-static void compile_words(Builder *b, Words *w, const char *flags, const char *opt, bool cpp)
+static void compile_words(ArtifactBuild *b, Words *w, const char *flags, const char *opt, bool cpp)
 {
 	words_split(b->a, w, b->cc);
 	words_split(b->a, w, opt);
@@ -49,7 +49,7 @@ static const EmbeddedFile *embedded_files(const Compilation *c)
 }
 
 /* Everything a unit includes is part of its key. The runtime includes nothing of the model. */
-static const char *const *key_texts(Builder *b, const char *source, bool runtime)
+static const char *const *key_texts(ArtifactBuild *b, const char *source, bool runtime)
 {
 	ARRAY(const char *) list = {0};
 	array_push(b->a, &list, source);
@@ -70,7 +70,7 @@ typedef struct {
 } Unit;
 
 /* Compile folder/name unless the cache has the object. */
-static void add_unit(Builder *b, const Unit *u)
+static void add_unit(ArtifactBuild *b, const Unit *u)
 {
 	Ctx *ctx = b->c->ctx;
 	Words w = {0};
@@ -114,7 +114,7 @@ static int by_cost(const void *pa, const void *pb)
 	return strcmp((*a)->name, (*b)->name);
 }
 
-static bool add_model(Builder *b)
+static bool add_model(ArtifactBuild *b)
 {
 	const EmitFiles *f = &b->c->files;
 	Ctx *ctx = b->c->ctx;
@@ -144,7 +144,7 @@ static bool is_cross(const Target *t)
 }
 
 /* The runtime: the embedded object, or compiled from its text where that does not fit. */
-static bool add_runtime(Builder *b)
+static bool add_runtime(ArtifactBuild *b)
 {
 	Ctx *ctx = b->c->ctx;
 	const Target *least = b->c->level.data[0].target;
@@ -170,13 +170,13 @@ static bool add_runtime(Builder *b)
 	return true;
 }
 
-static void fill_cache(Builder *b)
+static void fill_cache(ArtifactBuild *b)
 {
 	for (uint32_t k = 0; k < b->nmade; k++)
 		cache_keep(b->c->ctx, b->made[k][0], b->made[k][1]);
 }
 
-static bool link_all(Builder *b, const char *weights_object, const char *out)
+static bool link_all(ArtifactBuild *b, const char *weights_object, const char *out)
 {
 	Words w = {0};
 	words_split(b->a, &w, b->cc);
@@ -218,7 +218,7 @@ static const char *default_compiler(const Compilation *c)
 
 bool build_shared(Compilation *c, const char *folder, const char *weights_object, const char *out)
 {
-	Builder b = {.c = c, .a = weft_arena(c->w), .folder = folder};
+	ArtifactBuild b = {.c = c, .a = weft_arena(c->w), .folder = folder};
 	b.cc = c->o.cc ? c->o.cc : default_compiler(c);
 	b.cache = c->o.no_cache ? NULL : cache_folder(c->ctx);
 	b.jobs.limit = c->o.jobs;

@@ -39,19 +39,19 @@ typedef struct {
 	WeftPacking packing;
 	DType source, stored; /* converted on the way where they differ */
 	uint64_t at, bytes;
-} Piece;
+} SectionPiece;
 
 /* By offset. What lies between pieces is zero. */
 typedef struct {
-	const Piece *piece;
+	const SectionPiece *piece;
 	uint32_t n;
 	uint64_t bytes;
-} Section;
+} ConstSection;
 
 /* What a thread takes at once: it stays in a cache on its way to the file. */
 enum { PART = 1 << 20 };
 
-static Piece piece_of(Program *p, const ProgramConst *c)
+static SectionPiece piece_of(Program *p, const ProgramConst *c)
 {
 	Ctx *ctx = p->ir->ctx;
 	const Const *s = ir_const_of(p->ir, c->source);
@@ -59,7 +59,7 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 	size_t item = dtype_size(c->dtype);
 	if (!layout_numbers(p, c, layout))
 		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
-	Piece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
+	SectionPiece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
 	q.packing =
 		weft_packing(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
 	q.bytes = q.packing.count * item;
@@ -72,21 +72,21 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 
 static int by_offset(const void *a, const void *b)
 {
-	const Piece *x = a, *y = b;
+	const SectionPiece *x = a, *y = b;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static Section section_of(Program *p, Arena *a)
+static ConstSection section_of(Program *p, Arena *a)
 {
-	Piece *piece = ARENA_ARRAY(a, Piece, p->constant.n);
+	SectionPiece *piece = ARENA_ARRAY(a, SectionPiece, p->constant.n);
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		piece[k] = piece_of(p, &p->constant.data[k]);
 	qsort(piece, p->constant.n, sizeof *piece, by_offset);
-	return (Section){piece, p->constant.n, p->weight_bytes};
+	return (ConstSection){piece, p->constant.n, p->weight_bytes};
 }
 
 /* Elements first to first + n in the dtype they are stored in. */
-static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
+static void piece_part(const SectionPiece *c, uint64_t first, uint64_t n, char *to)
 {
 	enum { CHUNK = 1024 };
 	double wide[CHUNK], packed[2 * CHUNK];
@@ -107,11 +107,11 @@ static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
 }
 
 /* Bytes lo to hi of the section; both are multiples of 64, or the end. */
-static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
+static void section_part(const ConstSection *s, uint64_t lo, uint64_t hi, char *to)
 {
 	uint64_t done = lo;
 	for (uint32_t k = 0; k < s->n && s->piece[k].at < hi; k++) {
-		const Piece *c = &s->piece[k];
+		const SectionPiece *c = &s->piece[k];
 		uint64_t end = c->at + c->bytes < hi ? c->at + c->bytes : hi,
 			 begin = c->at > lo ? c->at : lo;
 		if (end <= begin)
@@ -125,7 +125,7 @@ static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
 	memset(to + (done - lo), 0, hi - done);
 }
 
-static uint64_t part_end(const Section *s, uint64_t lo)
+static uint64_t part_end(const ConstSection *s, uint64_t lo)
 {
 	return s->bytes - lo < PART ? s->bytes : lo + PART;
 }
@@ -133,7 +133,7 @@ static uint64_t part_end(const Section *s, uint64_t lo)
 /* ---- in memory ---- */
 
 typedef struct {
-	const Section *section;
+	const ConstSection *section;
 	char *to;
 	atomic_uint_least64_t next;
 } Filling;
@@ -150,7 +150,7 @@ static void section_fill(Program *p, char *to, uint32_t jobs)
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);
-	const Section s = section_of(p, scratch);
+	const ConstSection s = section_of(p, scratch);
 	Filling f = {.section = &s, .to = to};
 	/* Starting a thread costs about what copying a part does. */
 	parallel_run(s.bytes > PART ? jobs : 1, fill, &f);
@@ -216,7 +216,7 @@ const char *section_hash(Program *p)
 /* ---- in a file ---- */
 
 typedef struct {
-	const Section *section;
+	const ConstSection *section;
 	int fd;
 	uint64_t start; /* of the section in the file */
 	char *buffer;   /* of PART bytes, of the first thread */
@@ -317,7 +317,7 @@ static int write_rest(Program *p, const Writing *w, SectionKind kind, const Sect
 static int write_all(Program *p, int fd, SectionKind kind, const SectionNames *names, uint32_t jobs)
 {
 	Arena *scratch = p->ir->ctx->scratch;
-	const Section s = section_of(p, scratch);
+	const ConstSection s = section_of(p, scratch);
 	Writing w = {.section = &s,
 		     .fd = fd,
 		     .start = start_of(p, kind),

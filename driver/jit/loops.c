@@ -88,11 +88,11 @@ typedef struct {
 	void *const *buf;   /* of run */
 	LoopReport report;
 	LoopOutcome outcome;
-} Call;
+} EntryCall;
 
 static bool interpret(void *arg)
 {
-	Call *c = arg;
+	EntryCall *c = arg;
 	const ProgramEntry *e = c->e->program;
 	c->outcome = c->buf ? loop_interp_run(e, c->arena, c->buf, c->in, &c->report)
 			    : loop_interp_sizes(e, c->arena, c->in, c->out, &c->report);
@@ -100,7 +100,7 @@ static bool interpret(void *arg)
 }
 
 /* In an arena of its own: a call leaves nothing behind. */
-static bool call(Call *c, char message[MESSAGE])
+static bool call(EntryCall *c, char message[MESSAGE])
 {
 	Weft *w = c->e->model->w;
 	c->arena = w->dead ? NULL : arena_new(&w->ctx->unwind);
@@ -116,7 +116,7 @@ static bool call(Call *c, char message[MESSAGE])
 
 int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message[MESSAGE])
 {
-	Call c = {.e = e, .in = extent, .out = slot};
+	EntryCall c = {.e = e, .in = extent, .out = slot};
 	if (!call(&c, message))
 		return WEFT_ERR_MEMORY;
 	return c.outcome == LOOP_DONE     ? WEFT_OK
@@ -128,10 +128,10 @@ int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot,
 	      bool (*room)(void *, uint32_t, const int64_t *), void *user,
 	      const WeftOpContext *context, char message[MESSAGE])
 {
-	Call c = {.e = e,
-		  .in = slot,
-		  .buf = buf,
-		  .report = {.room = room, .user = user, .context = context}};
+	EntryCall c = {.e = e,
+		       .in = slot,
+		       .buf = buf,
+		       .report = {.room = room, .user = user, .context = context}};
 	bool ok = call(&c, message);
 	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM
 	       : ok && c.outcome == LOOP_DONE  ? WEFT_OK

@@ -44,26 +44,26 @@ static const char *base_name(const char *path)
 typedef struct {
 	OutFile *so, *weights; /* NULL: not there */
 	const char *folder;    /* of temporary files; removed at the latest with the context */
-} Places;
+} OutputPlaces;
 
 static void remove_folder(void *arg)
 {
-	Places *p = arg;
+	OutputPlaces *p = arg;
 	if (p->folder)
 		temp_remove(p->folder);
 	temp_end(p->folder);
 	p->folder = NULL;
 }
 
-static Places *places_new(Ctx *ctx)
+static OutputPlaces *places_new(Ctx *ctx)
 {
-	Places *p = ARENA_NEW(ctx->arena, Places);
+	OutputPlaces *p = ARENA_NEW(ctx->arena, OutputPlaces);
 	ctx_defer(ctx, remove_folder, p);
 	return p;
 }
 
 /* However it went. */
-static void places_drop(Places *p)
+static void places_drop(OutputPlaces *p)
 {
 	remove_folder(p);
 	if (p->so)
@@ -72,7 +72,7 @@ static void places_drop(Places *p)
 		out_drop(p->weights);
 }
 
-static bool place_weights(Ctx *ctx, Places *p)
+static bool place_weights(Ctx *ctx, OutputPlaces *p)
 {
 	const OutFile *so = p->so;
 	if (!so->to)
@@ -110,7 +110,7 @@ static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 }
 
 /* Link to a name beside the final one, so that the rename is atomic. */
-static bool build(Output *x, const Places *p, const char *weights_name)
+static bool build(Output *x, const OutputPlaces *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
@@ -129,7 +129,7 @@ static bool build(Output *x, const Places *p, const char *weights_name)
 	return true;
 }
 
-static bool compile_to(Output *x, Places *p)
+static bool compile_to(Output *x, OutputPlaces *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
@@ -169,7 +169,7 @@ static bool emit_folder(Output *x)
 		n--;
 	const char *path = arena_strndup(ctx->arena, x->path, n);
 	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
-	Places *p = places_new(ctx);
+	OutputPlaces *p = places_new(ctx);
 	path_sweep(ctx, path);
 	p->folder = path_temp(ctx, path);
 	temp_begin(p->folder);
@@ -282,7 +282,7 @@ static bool emit_text(Output *x, OutFile *out)
 }
 
 /* A file that a back end makes. */
-static bool emit_made(Output *x, Places *p)
+static bool emit_made(Output *x, OutputPlaces *p)
 {
 	Ctx *ctx = x->w->ctx;
 	const Backend *b = x->c.backend;
@@ -294,7 +294,7 @@ static bool emit_made(Output *x, Places *p)
 	return out_commit(ctx, p->so);
 }
 
-static bool emit_to(Output *x, Places *p)
+static bool emit_to(Output *x, OutputPlaces *p)
 {
 	const Backend *made_by =
 		x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
@@ -313,7 +313,7 @@ static bool emit_to(Output *x, Places *p)
 }
 
 /* A shared object, what a back end makes instead, or another form. */
-static bool make_output(Output *x, Places *p)
+static bool make_output(Output *x, OutputPlaces *p)
 {
 	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p)
 								   : emit_to(x, p);
@@ -324,7 +324,7 @@ static bool compile(void *arg)
 	Output *x = arg;
 	TRY(given_text(x->w, "weft_compile", "the path", x->path));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	Places *p = places_new(x->w->ctx);
+	OutputPlaces *p = places_new(x->w->ctx);
 	bool ok = make_output(x, p);
 	places_drop(p);
 	return ok;
@@ -348,7 +348,7 @@ static bool emit(void *arg)
 	TRY(given_text(x->w, "weft_emit", "the path", x->path));
 	TRY(check_kind(x, "weft_emit"));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	Places *p = places_new(x->w->ctx);
+	OutputPlaces *p = places_new(x->w->ctx);
 	bool ok = make_output(x, p);
 	places_drop(p);
 	return ok;
@@ -397,7 +397,7 @@ static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
 }
 
 /* A linker writes files; so what is in memory is read from one, whatever it is. */
-static bool save_to(Saving *s, const char *folder, Places *p)
+static bool save_to(Saving *s, const char *folder, OutputPlaces *p)
 {
 	Output *x = &s->o;
 	Ctx *ctx = x->w->ctx;
@@ -427,7 +427,7 @@ static bool save(void *arg)
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",
 			  s->weights));
-	Places *around = places_new(ctx), *p = places_new(ctx);
+	OutputPlaces *around = places_new(ctx), *p = places_new(ctx);
 	bool ok = (around->folder = folder_temp(ctx)) && save_to(s, around->folder, p);
 	places_drop(p);
 	places_drop(around);

@@ -272,9 +272,9 @@ bool weft_backend_load(Weft *w, const char *path)
 typedef struct {
 	Weft *w;
 	ARRAY(WeftBackendInfo) list;
-} Ask;
+} BackendListing;
 
-static void describe(Ask *a, const Backend *b)
+static void describe(BackendListing *a, const Backend *b)
 {
 	const Compilation none = {.w = a->w, .ctx = a->w->ctx};
 	array_push(weft_arena(a->w), &a->list,
@@ -283,7 +283,7 @@ static void describe(Ask *a, const Backend *b)
 
 static bool list(void *arg)
 {
-	Ask *a = arg;
+	BackendListing *a = arg;
 	for (const Backend *const *b = backends; *b; b++)
 		describe(a, *b);
 	for (uint32_t k = 0; k < a->w->backend.n; k++)
@@ -293,7 +293,7 @@ static bool list(void *arg)
 
 const WeftBackendInfo *weft_backends(Weft *w, uint32_t *n)
 {
-	Ask a = {.w = w};
+	BackendListing a = {.w = w};
 	bool ok = boundary(w, list, &a);
 	if (n)
 		*n = ok ? a.list.n : 0;

@@ -36,9 +36,9 @@ static const Field fields[] = {
 typedef struct {
 	FieldReader r;
 	Target *t;
-} Reader;
+} TargetReader;
 
-static bool read_masks(Reader *r, const Field *f, const json_t *v)
+static bool read_masks(TargetReader *r, const Field *f, const json_t *v)
 {
 	static const char *const name[] = {
 		[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
@@ -54,11 +54,11 @@ static bool read_masks(Reader *r, const Field *f, const json_t *v)
 /* The machine was taken before the other fields, which change it. */
 static bool read_other(void *data, const Field *f, const json_t *v)
 {
-	Reader *r = data;
+	TargetReader *r = data;
 	return f->at == AT(machine) || read_masks(r, f, v);
 }
 
-static bool read_base(Reader *r, const json_t *root)
+static bool read_base(TargetReader *r, const json_t *root)
 {
 	Ctx *ctx = r->r.ctx;
 	const char *base = json_string_value(json_object_get(root, "base"));
@@ -88,7 +88,7 @@ static bool has_word(const char *list, const char *word)
 }
 
 /* What x86-64 code of these fields uses, the processor must be asked for. */
-static bool check_features(Reader *r)
+static bool check_features(TargetReader *r)
 {
 	const Target *t = r->t;
 	const char *vectors = t->isa.vector_bytes == 64   ? "avx512f"
@@ -108,7 +108,7 @@ static bool check_features(Reader *r)
 
 /* Fields that do not fit together. What the prelude of a family can express, its widest row
  * does. */
-static bool check(Reader *r, const Target *base)
+static bool check(TargetReader *r, const Target *base)
 {
 	const Target *t = r->t;
 	uint32_t widest = 0;
@@ -136,7 +136,7 @@ static bool check(Reader *r, const Target *base)
 	return check_features(r);
 }
 
-static bool read_object(Reader *r, json_t *root)
+static bool read_object(TargetReader *r, json_t *root)
 {
 	TRY(read_base(r, root));
 	const Target base = *r->t;
@@ -148,8 +148,8 @@ static const Target *read_file(Ctx *ctx, const char *path)
 	JsonDoc *doc = fields_open(ctx, path, "a target");
 	if (!doc)
 		return NULL;
-	Reader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"},
-		    ARENA_NEW(ctx->arena, Target)};
+	TargetReader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"},
+			  ARENA_NEW(ctx->arena, Target)};
 	bool ok = read_object(&r, doc->root);
 	json_release(doc);
 	return ok ? r.t : NULL;

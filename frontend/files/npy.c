@@ -21,15 +21,15 @@ static const struct {
 typedef struct {
 	Ctx *ctx;
 	const char *where, *p, *end; /* the header, a Python dict */
-} Reader;
+} NpyReader;
 
-static void skip_space(Reader *r)
+static void skip_space(NpyReader *r)
 {
 	while (r->p < r->end && (*r->p == ' ' || *r->p == '\n'))
 		r->p++;
 }
 
-static bool accept(Reader *r, char c)
+static bool accept(NpyReader *r, char c)
 {
 	skip_space(r);
 	bool yes = r->p < r->end && *r->p == c;
@@ -37,12 +37,12 @@ static bool accept(Reader *r, char c)
 	return yes;
 }
 
-static bool bad_header(Reader *r)
+static bool bad_header(NpyReader *r)
 {
 	return ctx_error(r->ctx, r->where, "bad header of a .npy array");
 }
 
-static bool quoted(Reader *r, char *out, size_t cap)
+static bool quoted(NpyReader *r, char *out, size_t cap)
 {
 	skip_space(r);
 	char q = r->p < r->end ? *r->p : 0;
@@ -56,7 +56,7 @@ static bool quoted(Reader *r, char *out, size_t cap)
 	return accept(r, q) || bad_header(r);
 }
 
-static bool read_dtype(Reader *r, Tensor *t)
+static bool read_dtype(NpyReader *r, Tensor *t)
 {
 	char d[16];
 	TRY(quoted(r, d, sizeof d));
@@ -70,7 +70,7 @@ static bool read_dtype(Reader *r, Tensor *t)
 			 "unsupported element type %s, expected a little-endian number", d);
 }
 
-static bool read_shape(Reader *r, Tensor *t)
+static bool read_shape(NpyReader *r, Tensor *t)
 {
 	if (!accept(r, '('))
 		return bad_header(r);
@@ -92,7 +92,7 @@ static bool read_shape(Reader *r, Tensor *t)
 	return true;
 }
 
-static bool read_bool(Reader *r, bool *out)
+static bool read_bool(NpyReader *r, bool *out)
 {
 	skip_space(r);
 	size_t left = (size_t)(r->end - r->p);
@@ -104,7 +104,7 @@ static bool read_bool(Reader *r, bool *out)
 }
 
 /* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
-static bool read_header(Reader *r, Tensor *t, bool *fortran)
+static bool read_header(NpyReader *r, Tensor *t, bool *fortran)
 {
 	uint32_t seen = 0;
 	if (!accept(r, '{'))
@@ -158,7 +158,7 @@ bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Te
 		n += ((size_t)data[10] << 16) + ((size_t)data[11] << 24);
 	if (data[6] < 1 || data[6] > 3 || size < at || n > size - at)
 		return ctx_error(ctx, where, "truncated .npy array, or an unknown version");
-	Reader r = {ctx, where, (const char *)data + at, (const char *)data + at + n};
+	NpyReader r = {ctx, where, (const char *)data + at, (const char *)data + at + n};
 	bool fortran = false;
 	TRY(read_header(&r, t, &fortran));
 	uint64_t bytes = dtype_size(t->dtype), have = size - at - n;

@@ -27,7 +27,7 @@ typedef struct {
 	ARRAY(Node) in;
 	uint32_t next; /* input */
 	uint32_t used; /* attributes of the node that are arguments */
-} Call;
+} OnnxCall;
 
 /* Attributes whose names are not those of the inputs that they became, and attributes without a
  * meaning. */
@@ -76,14 +76,14 @@ Op op_find_onnx(Ctx *ctx, const char *domain, const char *name, int64_t opset)
 	return op;
 }
 
-static bool wrong(const Call *c, const Arg *a, const char *expected)
+static bool wrong(const OnnxCall *c, const Arg *a, const char *expected)
 {
 	return onnx_item_error(c->it, "%s: expected %s", a->name, expected);
 }
 
 /* ---- attributes ---- */
 
-static const OnnxAttr *find_attr(Call *c, const Arg *a)
+static const OnnxAttr *find_attr(OnnxCall *c, const Arg *a)
 {
 	const OnnxAttr *found = onnx_item_attr(c->it, a->name);
 	for (size_t k = 0; k < sizeof renamed / sizeof *renamed && !found; k++)
@@ -93,7 +93,7 @@ static const OnnxAttr *find_attr(Call *c, const Arg *a)
 	return found;
 }
 
-static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+static bool text_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ctx *ctx = c->it->s->im->ctx;
 	if (x->strings.n) {
@@ -113,7 +113,7 @@ static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 	return true;
 }
 
-static Attr ints_attr(const Call *c, const OnnxAttr *x)
+static Attr ints_attr(const OnnxCall *c, const OnnxAttr *x)
 {
 	Import *im = c->it->s->im;
 	Sym *v = ARENA_ARRAY(im->ctx->arena, Sym, x->ints.n);
@@ -122,7 +122,7 @@ static Attr ints_attr(const Call *c, const OnnxAttr *x)
 	return attr_ints(v, x->ints.n);
 }
 
-static Attr floats_attr(const Call *c, const OnnxAttr *x)
+static Attr floats_attr(const OnnxCall *c, const OnnxAttr *x)
 {
 	double *v = ARENA_ARRAY(c->it->s->im->ctx->arena, double, x->floats.n);
 	for (uint32_t k = 0; k < x->floats.n; k++)
@@ -156,7 +156,7 @@ static const char *misses(ArgKind kind, int64_t type)
 }
 
 /* An attribute of the file as one of the argument's kind. */
-static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+static bool convert_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
 	/* old files have no type */
@@ -198,7 +198,7 @@ static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *o
 }
 
 /* A tensor that the file gives as an attribute: numbers have the dtype of the first operand. */
-static Node attr_node(Call *c, const OnnxAttr *x)
+static Node attr_node(OnnxCall *c, const OnnxAttr *x)
 {
 	Scope *s = c->it->s;
 	Import *im = s->im;
@@ -224,7 +224,7 @@ static Node attr_node(Call *c, const OnnxAttr *x)
 					: b_full_int(&s->b, d, x->i, 0, NULL);
 }
 
-static bool take_attr(Call *c, const Arg *a, Attr *out)
+static bool take_attr(OnnxCall *c, const Arg *a, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
 	if (!strcmp(a->name, "outputs")) {
@@ -257,7 +257,7 @@ static bool is_key(const Arg *a)
 	return a->kw_only && !strcmp(a->name, "rng");
 }
 
-static bool take_tensor(Call *c, const Arg *a)
+static bool take_tensor(OnnxCall *c, const Arg *a)
 {
 	const OnnxAttr *x;
 	Node n = {0};
@@ -278,7 +278,7 @@ static bool take_tensor(Call *c, const Arg *a)
 	return true;
 }
 
-static bool take_tensors(Call *c, Attr *out)
+static bool take_tensors(OnnxCall *c, Attr *out)
 {
 	uint32_t n = 0;
 	for (; c->next < c->it->nin; c->next++, n++) {
@@ -292,7 +292,7 @@ static bool take_tensors(Call *c, Attr *out)
 }
 
 /* The elements of an input as integers. */
-static bool take_ints(Call *c, const Arg *a, Value *v, Attr *out)
+static bool take_ints(OnnxCall *c, const Arg *a, Value *v, Attr *out)
 {
 	const Sym *size;
 	uint32_t n;
@@ -305,7 +305,7 @@ static bool take_ints(Call *c, const Arg *a, Value *v, Attr *out)
 	return n == 1 || wrong(c, a, "one integer");
 }
 
-static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
+static bool take_known(OnnxCall *c, const Arg *a, Value *v, Attr *out)
 {
 	Import *im = c->it->s->im;
 	const Tensor *t = onnx_value_elements(c->it->s, v);
@@ -326,7 +326,7 @@ static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
 	return true;
 }
 
-static bool take_positional(Call *c, const Arg *a, Attr *out)
+static bool take_positional(OnnxCall *c, const Arg *a, Attr *out)
 {
 	Value *v = onnx_item_in(c->it, c->next++);
 	if (!v || (v->is_list && !v->item.n))
@@ -335,7 +335,7 @@ static bool take_positional(Call *c, const Arg *a, Attr *out)
 	return ints ? take_ints(c, a, v, out) : take_known(c, a, v, out);
 }
 
-static bool take_arg(Call *c, uint32_t k)
+static bool take_arg(OnnxCall *c, uint32_t k)
 {
 	const Arg *a = &c->schema->arg[k];
 	c->attr[k] = attr_none();
@@ -347,7 +347,7 @@ static bool take_arg(Call *c, uint32_t k)
 }
 
 /* An attribute that no argument has would change what the node means. */
-static bool check_attrs(const Call *c)
+static bool check_attrs(const OnnxCall *c)
 {
 	const OnnxNode *n = c->it->n;
 	for (uint32_t k = 0; k < n->attr.n; k++) {
@@ -417,7 +417,7 @@ static void drop_key(Graph *g, Node n)
 
 bool onnx_import_call(const Item *it, Op op)
 {
-	Call c = {.it = it, .op = op, .schema = op_schema(op)};
+	OnnxCall c = {.it = it, .op = op, .schema = op_schema(op)};
 	for (uint32_t k = 0; k < c.schema->narg; k++)
 		TRY(take_arg(&c, k));
 	for (; c.next < it->nin; c.next++)

@@ -10,12 +10,12 @@ typedef struct {
 	bool has_dim;
 	uint32_t rows; /* of two dimensions; 0: at most one */
 	DType dtype;
-} Sizes;
+} SizeList;
 
 typedef struct {
 	const Item *it;
 	SymTab *t;
-	Sizes in[8];
+	SizeList in[8];
 	uint32_t nin;
 	Sym out[MAX_SIZES];
 	uint32_t n;
@@ -224,7 +224,7 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 /* Of opset 10 on, where starts are an input; of two dimensions the rows. */
 static bool slice(Fold *f)
 {
-	const Sizes *x = &f->in[0];
+	const SizeList *x = &f->in[0];
 	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n,
 			    wide = x->rows ? x->n / x->rows : 1;
 	TRY(f->nin < 4 || (f->in[3].n == 1 && constant(f, 3, 0, &axis) &&
@@ -288,7 +288,7 @@ static bool reshape(Fold *f)
 static bool transpose(Fold *f)
 {
 	const OnnxAttr *perm = onnx_item_attr(f->it, "perm");
-	const Sizes *x = &f->in[0];
+	const SizeList *x = &f->in[0];
 	bool turned = x->rows && (!perm || (perm->ints.n == 2 && perm->ints.data[0] == 1 &&
 					    perm->ints.data[1] == 0));
 	TRY(f->nin == 1 && turned);
@@ -445,7 +445,7 @@ static bool operands(Fold *f)
 	TRY(it->nin && it->nin <= 8);
 	for (uint32_t k = 0; k < it->nin; k++) {
 		Value *v = it->in[k];
-		Sizes *x = &f->in[k];
+		SizeList *x = &f->in[k];
 		x->rows = v && v->size ? v->rows : 0;
 		if (x->rows) {
 			x->v = v->size;

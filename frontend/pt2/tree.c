@@ -14,7 +14,7 @@ typedef struct {
 	Tree *tree;
 	PathKey path[MAX_TREE_DEPTH];
 	ARRAY(JsonDoc *) doc; /* of JSON that stood in strings */
-} Walk;
+} TreeWalk;
 
 static json_t *signature_of(const Import *im)
 {
@@ -31,7 +31,7 @@ static json_t *signature_of(const Import *im)
 }
 
 /* NULL for a text that is absent or no JSON. */
-static const json_t *parse(Walk *w, const char *text)
+static const json_t *parse(TreeWalk *w, const char *text)
 {
 	if (!text)
 		return NULL;
@@ -87,7 +87,7 @@ static const json_t *tuple_fields(const Import *im, const json_t *context)
 	return name ? json_object_get(json_object_get(all, name), "field_names") : NULL;
 }
 
-static PathKey child_key(Walk *w, const json_t *keys, size_t k)
+static PathKey child_key(TreeWalk *w, const json_t *keys, size_t k)
 {
 	const json_t *v = json_array_get(keys, k);
 	if (json_is_string(v))
@@ -95,7 +95,7 @@ static PathKey child_key(Walk *w, const json_t *keys, size_t k)
 	return (PathKey){NULL, json_is_integer(v) ? json_integer_value(v) : (int64_t)k};
 }
 
-static bool walk(Walk *w, const json_t *spec, uint32_t depth)
+static bool walk(TreeWalk *w, const json_t *spec, uint32_t depth)
 {
 	const json_t *children = json_object_get(spec, "children_spec");
 	const char *type = json_str(spec, "type"), *context = json_str(spec, "context");
@@ -122,7 +122,7 @@ static bool walk(Walk *w, const json_t *spec, uint32_t depth)
 
 void tree_read(Import *im, const char *which, Tree *tree)
 {
-	Walk w = {.im = im, .tree = tree};
+	TreeWalk w = {.im = im, .tree = tree};
 	*tree = (Tree){0};
 	if (!walk(&w, json_array_get(parse(&w, json_str(signature_of(im), which)), 1), 0))
 		*tree = (Tree){0};

@@ -17,13 +17,13 @@ typedef enum {
 typedef struct {
 	int e, m;
 	Special special;
-} Small;
+} NarrowFloat;
 
 static const struct {
 	const char *name;
 	uint8_t size, category;
 	DType real;
-	Small small;
+	NarrowFloat small;
 } info[DT_COUNT] = {
 	[DT_none] = {"none", 0, 0, DT_none},
 	[DT_bool] = {"bool", 1, CAT_BOOL, DT_bool},
@@ -104,7 +104,7 @@ bool dtype_is_signed(DType d)
 }
 
 /* The bits of the greatest number. */
-static uint32_t greatest(Small k)
+static uint32_t greatest(NarrowFloat k)
 {
 	uint32_t ones = (1u << (k.e + k.m)) - 1;
 	return k.special == FNUZ ? ones : k.special == TOP_NAN ? ones - 1 : ones - (1u << k.m);
@@ -253,13 +253,13 @@ static float float_of(uint32_t u)
 	return f;
 }
 
-static int bias_of(Small k)
+static int bias_of(NarrowFloat k)
 {
 	return (1 << (k.e - 1)) - (k.special != FNUZ);
 }
 
 /* NaN without a sign. */
-static uint32_t nan_of(Small k)
+static uint32_t nan_of(NarrowFloat k)
 {
 	return k.special == FNUZ      ? 1u << (k.e + k.m)
 	       : k.special == TOP_NAN ? greatest(k) + 1
@@ -267,12 +267,12 @@ static uint32_t nan_of(Small k)
 }
 
 /* What is greater than the greatest number, by its bits without the sign: infinity or NaN. */
-static float beyond(Small k, uint32_t v)
+static float beyond(NarrowFloat k, uint32_t v)
 {
 	return float_of(k.special == TOP_INF && v == greatest(k) + 1 ? 0x7f800000u : 0x7fc00000u);
 }
 
-static float small_to_f32(Small k, uint32_t v)
+static float small_to_f32(NarrowFloat k, uint32_t v)
 {
 	uint32_t sign = 1u << (k.e + k.m), a = v & (sign - 1), exp = a >> k.m;
 	uint32_t man = a & ((1u << k.m) - 1);
@@ -285,7 +285,7 @@ static float small_to_f32(Small k, uint32_t v)
 }
 
 /* The bits of |f|, which is no NaN, as if exponents had no end. */
-static uint32_t nearest(Small k, uint32_t a)
+static uint32_t nearest(NarrowFloat k, uint32_t a)
 {
 	int bias = bias_of(k), drop = 23 - k.m;
 	if (a < (uint32_t)(128 - bias) << 23) /* subnormal result: count units of the last place */
@@ -294,7 +294,7 @@ static uint32_t nearest(Small k, uint32_t a)
 	return r - ((uint32_t)(127 - bias) << k.m);
 }
 
-static uint32_t f32_to_small(Small k, float f)
+static uint32_t f32_to_small(NarrowFloat k, float f)
 {
 	uint32_t u = bits_of(f), a = u & 0x7fffffffu, sign = u >> 31 << (k.e + k.m);
 	bool none = a > 0x7f800000u;

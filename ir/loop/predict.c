@@ -377,7 +377,7 @@ typedef struct {
 	                         addresses only */
 	double *cycles;
 	bool tasks;           /* cycles are those of a task */
-} Run;
+} PredictRun;
 
 static bool calls_user(const LoopFn *f)
 {
@@ -387,7 +387,7 @@ static bool calls_user(const LoopFn *f)
 	return false;
 }
 
-static void predict_launch(Run *r, const LsData *s)
+static void predict_launch(PredictRun *r, const LsData *s)
 {
 	const uint32_t fn = program_call(r->entry, s->k)->fn;
 	const LoopFn *f = r->entry->program->fn.data[fn];
@@ -415,7 +415,7 @@ static void predict_launch(Run *r, const LsData *s)
 }
 
 /* Loops by their first round, branches both. */
-static void predict_steps(Run *r, Lb b)
+static void predict_steps(PredictRun *r, Lb b)
 {
 	const LoopFn *f = r->p.f;
 	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
@@ -430,7 +430,7 @@ static void predict_steps(Run *r, Lb b)
 	}
 }
 
-static void predict_function(Run *r, const LoopFn *f, const Machine *m)
+static void predict_function(PredictRun *r, const LoopFn *f, const Machine *m)
 {
 	const ProgramEntry *e = r->entry;
 	Arena *arena = f->ir->ctx->scratch;
@@ -444,7 +444,7 @@ static void predict_function(Run *r, const LoopFn *f, const Machine *m)
 	arena_release(arena, mark);
 }
 
-static void predict_run(Run r, const Machine *m)
+static void predict_run(PredictRun r, const Machine *m)
 {
 	const ProgramEntry *e = r.entry;
 	const Program *p = e->program;
@@ -467,10 +467,10 @@ static void predict_run(Run r, const Machine *m)
 
 void program_predict(const ProgramEntry *e, const Machine *m, const int64_t *value, double *cycles)
 {
-	predict_run((Run){.entry = e, .value = value, .cycles = cycles}, m);
+	predict_run((PredictRun){.entry = e, .value = value, .cycles = cycles}, m);
 }
 
 void program_predict_tasks(const ProgramEntry *e, const Machine *m, double *cycles)
 {
-	predict_run((Run){.entry = e, .cycles = cycles, .tasks = true}, m);
+	predict_run((PredictRun){.entry = e, .cycles = cycles, .tasks = true}, m);
 }

@@ -81,11 +81,11 @@ typedef struct {
 	const ScFn *(*find)(const Query *);
 	const Query *q;
 	const ScFn *found;
-} Asked;
+} CacheCall;
 
 static void find_in_cache(void *arg)
 {
-	Asked *a = arg;
+	CacheCall *a = arg;
 	make_cache();
 	a->found = a->find(a->q);
 }
@@ -94,7 +94,7 @@ static void find_in_cache(void *arg)
  * whoever asks next. */
 static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 {
-	Asked a = {.find = find, .q = q};
+	CacheCall a = {.find = find, .q = q};
 	lock_cache();
 	const bool ok = arena_try(find_in_cache, &a);
 	for (uint32_t k = 0; !ok && k < cache.slot.n; k++)
@@ -110,18 +110,18 @@ static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 typedef struct {
 	size_t n;
 	char text[128];
-} Key;
+} CacheKey;
 
-static void key_add(Key *key, const void *part, size_t n)
+static void key_add(CacheKey *key, const void *part, size_t n)
 {
 	assert(n <= sizeof key->text - key->n);
 	memcpy(key->text + key->n, part, n);
 	key->n += n;
 }
 
-static Key key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
+static CacheKey key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
 {
-	Key key;
+	CacheKey key;
 	key.n = 0;
 	key_add(&key, kind, strlen(kind) + 1);
 	key_add(&key, name, strlen(name) + 1);
@@ -131,7 +131,7 @@ static Key key_of(const char *kind, const char *name, const DType *in, uint32_t 
 
 /* Where the function of this key is kept; *fresh when it has to be built, and then told by
  * slot_fill. Building may add keys; who asks for what is being built gets none. */
-static uint32_t slot_of(const Key *key, bool *fresh)
+static uint32_t slot_of(const CacheKey *key, bool *fresh)
 {
 	uint32_t id = intern(&cache.keys, key->text, key->n, NULL);
 	while (cache.slot.n < id)
@@ -207,7 +207,7 @@ static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, con
 static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 {
 	bool fresh;
-	const Key key = key_of("lib", d->name, in, nin);
+	const CacheKey key = key_of("lib", d->name, in, nin);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh)
 		slot_fill(k, build_lib(d, in, nin, NULL));
@@ -235,7 +235,7 @@ static const ScFn *op_fn(Op op, const DType *in, uint32_t nin)
 	if (!info->scalar)
 		return NULL;
 	bool fresh;
-	const Key key = key_of("op", op_name(op), in, nin);
+	const CacheKey key = key_of("op", op_name(op), in, nin);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = in[nin - 1];
@@ -316,7 +316,7 @@ static const ScFn *find_deriv(const Query *q)
 	bool fresh;
 	const char kind[] = {'d', (char)('0' + q->deriv), '\0'};
 	const uint32_t nin = q->nin;
-	const Key key = key_of(kind, op_name(q->op), q->in, nin);
+	const CacheKey key = key_of(kind, op_name(q->op), q->in, nin);
 	uint32_t slot = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = q->in[nin - 1];
@@ -348,7 +348,7 @@ static const ScFn *find_convert(const Query *q)
 {
 	const char *x = "x";
 	bool fresh;
-	const Key key = key_of("convert", "", q->in, 2);
+	const CacheKey key = key_of("convert", "", q->in, 2);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		const char *from = dtype_name(q->in[0]), *to = dtype_name(q->in[1]);
@@ -377,7 +377,7 @@ static const ScFn *find_bitcast(const Query *q)
 	      result = dtype_compute(to);
 	const char *x = "x";
 	bool fresh;
-	const Key key = key_of("bitcast", "", q->in, 2);
+	const CacheKey key = key_of("bitcast", "", q->in, 2);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from),

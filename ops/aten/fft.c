@@ -14,7 +14,7 @@ typedef enum { SCALE_NONE, SCALE_BY_ROOT, SCALE_BY_COUNT } Scale;
 typedef struct {
 	uint32_t n, dim[MAX_RANK];
 	Sym length[MAX_RANK]; /* of a signal that is made of half a transform: the signal's */
-} Axes;
+} TransformAxes;
 
 /* ---- one dimension ---- */
 
@@ -65,7 +65,7 @@ static Sym half_length(const Build *b, Sym length)
 }
 
 /* x times the scale of a transform over so many elements. */
-static Node scaled(Build *b, Node x, const Axes *d, Scale scale)
+static Node scaled(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Sym count = b_int(b, 1);
 	int64_t n;
@@ -85,7 +85,7 @@ static Node scaled(Build *b, Node x, const Axes *d, Scale scale)
 /* ---- transforms over several dimensions ---- */
 
 /* Of complex x. */
-static Node complex_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool inverse)
+static Node complex_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool inverse)
 {
 	Node pairs = to_pairs(b, x);
 	for (uint32_t k = 0; k < d->n; k++)
@@ -94,7 +94,7 @@ static Node complex_to_complex(Build *b, Node x, const Axes *d, Scale scale, boo
 }
 
 /* Of real x; half: of the last dimension of d only the first half. */
-static Node real_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool half)
+static Node real_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool half)
 {
 	const uint32_t last = d->n - 1;
 	Attr attr[2] = {attr_none(), attr_int(b->g->ir, half ? d->dim[last] : 0)};
@@ -107,7 +107,7 @@ static Node real_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool h
 }
 
 /* The real signal whose transform has the first half x along the last dimension of d. */
-static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
+static Node complex_to_real(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Node pairs = to_pairs(b, x);
 	if (!pairs.i)
@@ -168,7 +168,7 @@ static Scale scale_number(Build *b, Node n)
 	return v == SCALE_NONE || v == SCALE_BY_ROOT ? (Scale)v : SCALE_BY_COUNT;
 }
 
-static void require_points(Build *b, const Axes *d)
+static void require_points(Build *b, const TransformAxes *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
 		aten_require_le(b, b_int(b, 1), d->length[k],
@@ -176,7 +176,7 @@ static void require_points(Build *b, const Axes *d)
 }
 
 /* The argument "dim", a list of different dimensions. */
-static bool listed_dims(Build *b, Node n, Node x, Axes *d)
+static bool listed_dims(Build *b, Node n, Node x, TransformAxes *d)
 {
 	const Sym *dim = node_ints(b->g, n, "dim", &d->n);
 	uint32_t seen = 0;
@@ -196,7 +196,7 @@ static bool listed_dims(Build *b, Node n, Node x, Axes *d)
 }
 
 /* Arguments "n" and "dim" of a transform of one dimension. half: x is half a transform. */
-static bool one_dim(Build *b, Node n, Node x, bool half, Axes *d)
+static bool one_dim(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
 	if (!x.i || aten_rank(b, x) == 0)
@@ -213,7 +213,7 @@ static bool one_dim(Build *b, Node n, Node x, bool half, Axes *d)
 
 /* Arguments "s" and "dim" of a transform of several dimensions: those of dim; without dim the last
  * ones, as many as s has, else all. -1 in s: the extent that is there. */
-static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
+static bool several_dims(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
 	uint32_t ns = 0, rank = aten_rank(b, x);
@@ -246,7 +246,7 @@ static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
 	return true;
 }
 
-static Node resized_to(Build *b, Node x, const Axes *d, bool half)
+static Node resized_to(Build *b, Node x, const TransformAxes *d, bool half)
 {
 	for (uint32_t k = 0; k < d->n; k++)
 		x = resized(b, x, d->dim[k],
@@ -259,11 +259,12 @@ static Node resized_to(Build *b, Node x, const Axes *d, bool half)
 /* What the functions of torch.fft have in common. */
 typedef struct {
 	Node x;
-	Axes d;
+	TransformAxes d;
 	Scale scale;
-} Call;
+} TransformCall;
 
-static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool forward, Call *c)
+static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool forward,
+		      TransformCall *c)
 {
 	c->x = x;
 	if (!(several ? several_dims(b, n, x, half, &c->d) : one_dim(b, n, x, half, &c->d)))
@@ -274,7 +275,7 @@ static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool fo
 
 static Node full_transform(Build *b, Node n, bool several, bool inverse)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, false, !inverse, &c))
 		return (Node){0};
 	return complex_to_complex(b, c.x, &c.d, c.scale, inverse);
@@ -299,7 +300,7 @@ static Node build_ifftn(Build *b, Node n)
 
 static Node real_transform(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, true, &c))
 		return (Node){0};
 	if (!c.d.n)
@@ -318,7 +319,7 @@ static Node build_rfftn(Build *b, Node n)
 
 static Node real_inverse(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, false, &c))
 		return (Node){0};
 	return complex_to_real(b, c.x, &c.d, c.scale);
@@ -336,7 +337,7 @@ static Node build_irfftn(Build *b, Node n)
 /* The real transform of a signal of which half is given: that of the conjugate, inverse. */
 static Node half_transform(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, true, &c))
 		return (Node){0};
 	return complex_to_real(b, aten_conj(b, c.x), &c.d, c.scale);
@@ -353,7 +354,7 @@ static Node build_hfftn(Build *b, Node n)
 
 static Node half_inverse(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, false, &c))
 		return (Node){0};
 	if (!c.d.n)
@@ -475,7 +476,7 @@ OP(aten_fft_irfft){
 static Node build_c2c(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Axes d;
+	TransformAxes d;
 	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
 	return complex_to_complex(b, complex_only(b, x), &d, scale_number(b, n),
@@ -493,7 +494,7 @@ OP(aten__fft_c2c){
 static Node build_r2c(Build *b, Node n)
 {
 	Node x = real_only(b, arg(b, n, "self"));
-	Axes d;
+	TransformAxes d;
 	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
 	if (!d.n)
@@ -512,7 +513,7 @@ OP(aten__fft_r2c){
 static Node build_c2r(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Axes d;
+	TransformAxes d;
 	uint32_t count;
 	const Sym *dim = node_ints(b->g, n, "dim", &count);
 	for (uint32_t k = 0; k < count; k++)
@@ -647,7 +648,7 @@ static Node build_stft(Build *b, Node n)
 	Sym count = sym_addi(t, sym_divi(t, room, f.hop), 1);
 	Node frames = b_window(b, x, time, f.n, f.hop, 1, 0, count);
 	frames = b_bin(b, OP_mul, frames, f.window);
-	Axes d = {.n = 1, .dim = {rank}, .length = {b_int(b, f.n)}};
+	TransformAxes d = {.n = 1, .dim = {rank}, .length = {b_int(b, f.n)}};
 	f.scale = node_bool(b->g, n, "normalized") ? SCALE_BY_ROOT : SCALE_NONE;
 	const bool half = bool_or(b, n, "onesided", !is_complex);
 	if (half && is_complex)
@@ -724,7 +725,7 @@ static Node build_istft(Build *b, Node n)
 	x = b_transpose(b, x, 1, 2);
 	const Sym count = b_dim(b, x, 1),
 		  length = sym_addi(t, sym_muli(t, sym_addi(t, count, -1), f.hop), f.n);
-	Axes d = {.n = 1, .dim = {2}, .length = {b_int(b, f.n)}};
+	TransformAxes d = {.n = 1, .dim = {2}, .length = {b_int(b, f.n)}};
 	const bool is_complex = node_bool(b->g, n, "return_complex"),
 		   center = node_bool(b->g, n, "center");
 	const bool half = bool_or(b, n, "onesided", sym_eq(t, b_dim(b, x, 2), d.length[0]) != YES);

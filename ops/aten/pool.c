@@ -12,11 +12,11 @@ typedef struct {
 	int64_t kernel[MAX_SPACE], stride[MAX_SPACE], pad[MAX_SPACE], dilation[MAX_SPACE];
 	Sym in[MAX_SPACE], out[MAX_SPACE];
 	bool ceil;
-} Pool;
+} PoolShape;
 
 /* Number of windows; in ceil mode the last one still starts inside the input or its left padding.
  */
-static Sym pooled(Build *b, const Pool *p, uint32_t k)
+static Sym pooled(Build *b, const PoolShape *p, uint32_t k)
 {
 	SymTab *t = b_syms(b);
 	int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
@@ -39,11 +39,11 @@ static bool require_elements(Build *b, Node x, uint32_t first)
 }
 
 /* All but how many windows there are. */
-static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+static bool read_windows(Build *b, Node n, Node x, uint32_t ns, PoolShape *p)
 {
 	uint32_t rank = aten_rank(b, x), len = 0;
 	bool dilated = op_arg_index(node_op(b->g, n), "dilation") >= 0;
-	*p = (Pool){.ns = ns, .ceil = node_bool(b->g, n, "ceil_mode")};
+	*p = (PoolShape){.ns = ns, .ceil = node_bool(b->g, n, "ceil_mode")};
 	if (!x.i || (rank != ns + 1 && rank != ns + 2)) {
 		b_error(b, "pooling over %u dims of an operand of rank %u", ns, rank);
 		return false;
@@ -69,7 +69,7 @@ static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 	return true;
 }
 
-static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+static bool read_pool(Build *b, Node n, Node x, uint32_t ns, PoolShape *p)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
 	TRY(read_windows(b, n, x, ns, p) && require_elements(b, x, p->first - 1));
@@ -81,7 +81,7 @@ static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 }
 
 /* [..., *out, *kernel]; what lies outside the input is `fill`, or zero without one. */
-static Node windows(Build *b, Node x, const Pool *p, Node fill)
+static Node windows(Build *b, Node x, const PoolShape *p, Node fill)
 {
 	SymTab *t = b_syms(b);
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -106,7 +106,7 @@ static Node windows(Build *b, Node x, const Pool *p, Node fill)
 	return x;
 }
 
-static uint32_t window_dims(const Pool *p, uint32_t rank)
+static uint32_t window_dims(const PoolShape *p, uint32_t rank)
 {
 	return ((1u << p->ns) - 1) << rank;
 }
@@ -133,7 +133,7 @@ static Node lowest(Build *b, Node x)
 
 /* What each of the windows holds goes back to where it was read, added up; nothing to what was
  * padding. */
-static Node unwindows(Build *b, Node w, const Pool *p)
+static Node unwindows(Build *b, Node w, const PoolShape *p)
 {
 	for (uint32_t k = p->ns; k-- > 0 && w.i;) {
 		Ir *ir = b->g->ir;
@@ -149,7 +149,7 @@ static Node unwindows(Build *b, Node w, const Pool *p)
 }
 
 /* How many elements of each window along dim k lie before the input: [out]. */
-static Node outside_before(Build *b, const Pool *p, uint32_t k)
+static Node outside_before(Build *b, const PoolShape *p, uint32_t k)
 {
 	Node o = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, p->out[k]), (double)p->stride[k]);
 	Node far =
@@ -162,7 +162,7 @@ static Node outside_before(Build *b, const Pool *p, uint32_t k)
  * over *kernel, NaN being greater than all numbers. Only elements of the input have a part in it:
  * where all of them are as low as what fills the padding, and so place 0 is found, it is the first
  * one that the input has. No element of the input is in front of that. */
-static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
+static Node place_in_window(Build *b, Node w, const PoolShape *p, uint32_t rank)
 {
 	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank),
 	     first = {0};
@@ -183,7 +183,7 @@ static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want,
 	(void)want;
 	Node x = arg(b, n, "self"), place = {0};
 	uint32_t rank = aten_rank(b, x), ns = aten_named_dims(b, n);
-	Pool p;
+	PoolShape p;
 	if (!ct[0].i)
 		return true;
 	if (!read_pool(b, n, x, ns, &p))
@@ -217,7 +217,7 @@ static Node batch_max_pool(Build *b, Node n, const Node *in, const bool *batched
 static Node max_pool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	return aten_reduce(b, REDUCE_MAX, windows(b, x, &p, lowest(b, x)),
@@ -229,7 +229,7 @@ static Node build_max_pool(Build *b, Node n)
 }
 
 /* Position along spatial dim k of element `inner` (flat within the window) of each window. */
-static Node window_position(Build *b, Node inner, const Pool *p, uint32_t k)
+static Node window_position(Build *b, Node inner, const PoolShape *p, uint32_t k)
 {
 	Shape s = aten_shape(b, inner);
 	int64_t below = 1;
@@ -248,7 +248,7 @@ static Node window_position(Build *b, Node inner, const Pool *p, uint32_t k)
 static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	uint32_t rank = aten_rank(b, x);
@@ -314,7 +314,7 @@ OP(aten_max_pool1d){
 static Node build_max_pool2d_backward(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), g = arg(b, n, "grad_output");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, 2, &p))
 		return (Node){0};
 	Shape s = aten_shape(b, x);
@@ -329,7 +329,7 @@ static Node build_max_pool2d_backward(Build *b, Node n)
 static Node build_max_pool3d_backward(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	return read_windows(b, n, x, 3, &p)
 		       ? aten_pool_backward(b, x, arg(b, n, "indices"), arg(b, n, "grad_output"), 3)
 		       : (Node){0};
@@ -359,7 +359,7 @@ OP(aten_max_pool2d_with_indices_backward){
 
 /* How many elements of window o along dim k count: those inside the input, or also those of the
  * padding (but not what ceil mode adds beyond it). A vector over the windows. */
-static Node window_count(Build *b, const Pool *p, uint32_t k, bool with_pad)
+static Node window_count(Build *b, const PoolShape *p, uint32_t k, bool with_pad)
 {
 	SymTab *t = b_syms(b);
 	Node start = b_iota(b, DT_i64, p->out[k]);
@@ -373,7 +373,7 @@ static Node window_count(Build *b, const Pool *p, uint32_t k, bool with_pad)
 	return b_bin(b, OP_sub, end, start);
 }
 
-static Node avg_divisor(Build *b, Node n, const Pool *p, Node sum)
+static Node avg_divisor(Build *b, Node n, const PoolShape *p, Node sum)
 {
 	bool with_pad = node_bool(b->g, n, "count_include_pad"), uniform = true;
 	DType d = aten_dtype(b, sum);
@@ -401,7 +401,7 @@ static Node avg_pool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	Node w = windows(b, aten_wide(b, x), &p, (Node){0});

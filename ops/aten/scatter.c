@@ -306,9 +306,9 @@ OP(aten_unfold){
 typedef struct {
 	int64_t kernel[2], dilation[2], pad[2], stride[2];
 	Sym count[2];
-} Columns;
+} ColumnShape;
 
-static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
+static bool read_columns(Build *b, Node n, const Sym *in, ColumnShape *c)
 {
 	SymTab *t = b_syms(b);
 	static const char *const name[] = {"kernel_size", "dilation", "padding", "stride"};
@@ -334,7 +334,7 @@ static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 static Node build_im2col(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Columns c;
+	ColumnShape c;
 	bool single = aten_rank(b, x) == 3;
 	if (single)
 		x = b_unsqueeze(b, x, 0);
@@ -363,7 +363,7 @@ OP(aten_im2col){
 		  "padding=[1, 0], stride=[1, 1]",
 };
 
-static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, uint32_t k)
+static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const ColumnShape *c, uint32_t k)
 {
 	Ir *ir = b->g->ir;
 	if (!x.i)
@@ -380,7 +380,7 @@ static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, u
 static Node build_col2im(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Columns c;
+	ColumnShape c;
 	uint32_t len;
 	bool single = aten_rank(b, x) == 2;
 	const Sym *out = node_ints(b->g, n, "output_size", &len);

@@ -7,7 +7,7 @@
 
 typedef struct {
 	Node part[3]; /* Q, K, V: [B, heads, length, size] */
-} Parts;
+} HeadParts;
 
 /* A part of merged ones, x[B, S, heads, count, D]. */
 static Node of_merged(Build *b, Node x, int64_t k)
@@ -27,7 +27,7 @@ static Node in_heads(Build *b, Node x, Node bias, Sym from, int64_t heads)
 	return contrib_heads(b, x, heads);
 }
 
-static bool read_parts(Build *b, Node n, int64_t heads, Parts *p)
+static bool read_parts(Build *b, Node n, int64_t heads, HeadParts *p)
 {
 	Node q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value"),
 	     bias = arg(b, n, "bias");
@@ -65,7 +65,7 @@ static Node multi_head(Build *b, Node n, const char *mask_name, bool causal)
 	Node past[2] = {arg(b, n, "past_key"), arg(b, n, "past_value")},
 	     mask = arg(b, n, mask_name), bias = arg(b, n, "attention_bias"), score;
 	double filter = node_float(b->g, n, "mask_filter_value");
-	Parts p;
+	HeadParts p;
 	if (arg(b, n, "past_sequence_length").i || arg(b, n, "cache_indirection").i)
 		return b_error(b, "buffers that past and present share are not supported");
 	if (!read_parts(b, n, heads, &p))

@@ -12,7 +12,7 @@ enum { MAX_FUNCTIONS = 3, MAX_CONSTS = 5 };
 typedef struct {
 	const char *name;
 	double alpha, beta;
-} Function;
+} Activation;
 
 typedef struct {
 	Node n;
@@ -21,7 +21,7 @@ typedef struct {
 	double clip; /* 0: none */
 	bool before; /* linear_before_reset */
 	bool coupled; /* input_forget */
-	Function f[MAX_FUNCTIONS];
+	Activation f[MAX_FUNCTIONS];
 } Layer;
 
 /* What a cell reads in each step beside the state and the projected input: transposed weights, and
@@ -31,7 +31,7 @@ typedef struct {
 } Reads;
 
 static const struct {
-	Function f;
+	Activation f;
 	bool parameters;
 } functions[] = {
 	{{"Sigmoid", 0, 0}, false},        {{"Tanh", 0, 0}, false},
@@ -42,7 +42,7 @@ static const struct {
 	{{"ScaledTanh", 1, 1}, true},
 };
 
-static bool is(const Function *f, const char *name)
+static bool is(const Activation *f, const char *name)
 {
 	return !strcmp(f->name, name);
 }
@@ -52,7 +52,7 @@ static Node scaled(Build *b, Node x, double scale, double shift)
 	return b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, scale), shift);
 }
 
-static Node apply(Build *b, const Layer *l, const Function *f, Node x)
+static Node apply(Build *b, const Layer *l, const Activation *f, Node x)
 {
 	if (l->clip > 0)
 		x = onnx_clamp(b, x, -l->clip, l->clip);

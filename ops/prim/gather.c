@@ -156,10 +156,10 @@ typedef struct {
 	int64_t nbatch, nindex;   /* product of B, product of I */
 	uint32_t rest;            /* axes taken whole */
 	int64_t rest_dim[MAX_RANK], rest_stride[MAX_RANK], rest_numel;
-} Places;
+} IndexPlaces;
 
 /* What inference could not decide: batch extents of x and index, the shape of the slices. */
-static bool check_extents(const Places *p, const Tensor *slices)
+static bool check_extents(const IndexPlaces *p, const Tensor *slices)
 {
 	uint32_t lead = p->index->rank - 1;
 	bool ok = slices->rank == lead + p->rest;
@@ -171,10 +171,11 @@ static bool check_extents(const Places *p, const Tensor *slices)
 	       eval_error(p->e, p->g, p->n, "the extents of the operands do not fit together");
 }
 
-static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
-                        const Tensor *slices)
+static bool places_init(IndexPlaces *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
+			const Tensor *slices)
 {
-	*p = (Places){.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
+	*p = (IndexPlaces){
+		.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
 	p->batch = (uint32_t)node_int(g, n, "batch");
 	p->mode = node_index_mode(g, n);
 	TRY(eval_ints(e, g, n, "axes", p->axis, &p->naxis));
@@ -196,7 +197,7 @@ static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *i
 }
 
 /* "[3, 17]": where slice i's indices stand in the index operand. */
-static const char *position_of(const Places *p, int64_t i)
+static const char *position_of(const IndexPlaces *p, int64_t i)
 {
 	Text text;
 	int64_t at[MAX_RANK];
@@ -213,7 +214,7 @@ static const char *position_of(const Places *p, int64_t i)
 
 /* One index value, of slice i, made legal. *drop: the element is outside and mode fill says to
  * ignore it. */
-static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
+static bool resolve_index(const IndexPlaces *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
 {
 	int64_t extent = p->x->dim[axis], given = *v;
 	if (p->mode == INDEX_CHECK && given < 0)
@@ -234,7 +235,7 @@ static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v,
 }
 
 /* Offset in x of slice i (of nbatch * nindex). */
-static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
+static bool place_of(const IndexPlaces *p, int64_t i, int64_t *offset, bool *drop)
 {
 	int64_t b = i / p->nindex, at = 0;
 	for (uint32_t k = p->batch; k-- > 0;) {
@@ -252,7 +253,7 @@ static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
 }
 
 /* The walk over one slice: dense on one side, inside x on the other. */
-static void slice_walk(const Places *p, Walk *w, bool into_x)
+static void slice_walk(const IndexPlaces *p, Walk *w, bool into_x)
 {
 	w->rank = p->rest;
 	memcpy(w->dim, p->rest_dim, sizeof p->rest_dim);
@@ -262,7 +263,7 @@ static void slice_walk(const Places *p, Walk *w, bool into_x)
 
 static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Places p;
+	IndexPlaces p;
 	Walk w;
 	TRY(places_init(&p, e, g, n, in, out));
 	slice_walk(&p, &w, false);
@@ -356,7 +357,7 @@ OP(gather) {
 };
 
 /* Sums of floats are rounded to the dtype once, at the end. */
-static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *update, Tensor *out)
+static bool scatter_combine(const IndexPlaces *p, ReduceKind how, const Tensor *update, Tensor *out)
 {
 	bool floats = eval_as_float(out->dtype);
 	int64_t n = tensor_numel(out), m = p->rest_numel;
@@ -402,7 +403,7 @@ static void combine_pair(ReduceKind how, double acc[2], const double x[2])
 }
 
 /* Of complex numbers: sums and products, rounded to the dtype once, at the end. */
-static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tensor *update,
+static bool scatter_combine_complex(const IndexPlaces *p, ReduceKind how, const Tensor *update,
 				    Tensor *out)
 {
 	int64_t n = tensor_numel(out), m = p->rest_numel;
@@ -430,7 +431,7 @@ static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tenso
 	return true;
 }
 
-static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
+static bool scatter_set(const IndexPlaces *p, const Tensor *update, Tensor *out)
 {
 	Walk w;
 	slice_walk(p, &w, true);
@@ -448,7 +449,7 @@ static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
 
 static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Places p;
+	IndexPlaces p;
 	ReduceKind how;
 	if (!reduce_parse(node_str(g, n, "combine"), &how))
 		return eval_error(e, g, n, "unknown combine");

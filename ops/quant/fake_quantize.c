@@ -447,14 +447,14 @@ typedef struct {
 	double qmin, qmax;
 	bool symmetric;
 	Node both; /* low < 0 < high */
-} Range;
+} QuantRange;
 
 static Node f32_of(Build *b, Node v) /* rounded to f32, in f64 */
 {
 	return b_convert(b, b_convert(b, v, DT_f32), DT_f64);
 }
 
-static void make_symmetric(Build *b, Range *r)
+static void make_symmetric(Build *b, QuantRange *r)
 {
 	double half = trunc((r->qmax - r->qmin) / 2);
 	Node low = f32_of(b, b_bin_scalar(b, OP_div, r->low, -(half + 1))),
@@ -466,7 +466,7 @@ static void make_symmetric(Build *b, Range *r)
 }
 
 /* A scale that is too small is raised, and the range with it. */
-static Node raise_scale(Build *b, Range *r, Node scale)
+static Node raise_scale(Build *b, QuantRange *r, Node scale)
 {
 	const double least = (double)6.1e-5f;
 	Node narrow = f32_of(b, scale), small = b_bin_scalar(b, OP_lt, scale, least),
@@ -485,7 +485,7 @@ static Node raise_scale(Build *b, Range *r, Node scale)
 	return b_select(b, small, aten_like(b, scale, least), scale);
 }
 
-static Node range_scale(Build *b, Range *r)
+static Node range_scale(Build *b, QuantRange *r)
 {
 	r->low = b_bin_scalar(b, OP_minimum, r->low, 0);
 	r->high = b_bin_scalar(b, OP_maximum, r->high, 0);
@@ -496,7 +496,7 @@ static Node range_scale(Build *b, Range *r)
 }
 
 /* From the end of the range whose error is smaller, an integer of the quantised ones. */
-static Node range_zero(Build *b, const Range *r, Node scale)
+static Node range_zero(Build *b, const QuantRange *r, Node scale)
 {
 	Node low = b_bin(b, OP_div, r->low, scale), high = b_bin(b, OP_div, r->high, scale);
 	Node low_error = b_bin(b, OP_sub, aten_like(b, low, fabs(r->qmin)), b_un(b, OP_abs, low));
@@ -513,7 +513,7 @@ static Node range_zero(Build *b, const Range *r, Node scale)
 
 static bool range_params(Build *b, Node n, Node low, Node high, Node *scale, Node *zero)
 {
-	Range r = {.low = b_convert(b, low, DT_f64), .high = b_convert(b, high, DT_f64)};
+	QuantRange r = {.low = b_convert(b, low, DT_f64), .high = b_convert(b, high, DT_f64)};
 	r.qmin = (double)aten_int(b, n, "quant_min");
 	r.qmax = (double)aten_int(b, n, "quant_max");
 	r.symmetric = node_bool(b->g, n, "symmetric_quant");

@@ -106,9 +106,9 @@ typedef struct {
 	char *data;
 	size_t n, room;
 	bool failed;
-} Bytes;
+} GrowingBytes;
 
-static void put(Bytes *b, const void *data, size_t n)
+static void put(GrowingBytes *b, const void *data, size_t n)
 {
 	if (b->n + n > b->room) {
 		const size_t room = 2 * (b->n + n) + 256;
@@ -124,7 +124,7 @@ static void put(Bytes *b, const void *data, size_t n)
 }
 
 /* The lowest byte first. */
-static void put_number(Bytes *b, uint64_t v, int bytes)
+static void put_number(GrowingBytes *b, uint64_t v, int bytes)
 {
 	unsigned char text[8];
 	for (int k = 0; k < bytes; k++)
@@ -145,7 +145,7 @@ static uint32_t crc_of(const char *data, size_t n)
 
 /* What the header in front of a member and its line of the directory share: version, flags, method,
  * time, date (1 January 1980), checksum, sizes, the length of the name, and no more fields. */
-static void put_facts(Bytes *b, const File *f)
+static void put_facts(GrowingBytes *b, const File *f)
 {
 	put_number(b, 20, 2);
 	put_number(b, 0, 2);
@@ -159,7 +159,7 @@ static void put_facts(Bytes *b, const File *f)
 	put_number(b, 0, 2);
 }
 
-static bool make_zip(const File *file, Bytes *b)
+static bool make_zip(const File *file, GrowingBytes *b)
 {
 	uint64_t at[FILES];
 	for (int k = 0; k < FILES; k++) {
@@ -223,7 +223,7 @@ void archive_remove(const char *folder)
 
 static bool write_zip(Weft *w, const char *path, const File *file)
 {
-	Bytes b = {0};
+	GrowingBytes b = {0};
 	const bool ok = make_zip(file, &b) &&
 			(weft_write_file(w, path, b.data, b.n) || (fail_messages(w), false));
 	free(b.data);

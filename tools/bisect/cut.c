@@ -272,9 +272,9 @@ typedef struct {
 	bool *read;     /* by a step that is kept */
 	Form form;
 	Piece *out;
-} Cut;
+} ModelCut;
 
-static int64_t number_of(const Cut *c, WeftNode n)
+static int64_t number_of(const ModelCut *c, WeftNode n)
 {
 	for (uint32_t k = 0; n.index && k < c->m->n; k++)
 		if (weft_node_same(c->node[k], n))
@@ -282,7 +282,7 @@ static int64_t number_of(const Cut *c, WeftNode n)
 	return -1;
 }
 
-static void note_reads(Cut *c)
+static void note_reads(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++)
 		for (uint32_t i = 0; c->keep[k] && i < c->m->step[k].noperand; i++)
@@ -290,7 +290,7 @@ static void note_reads(Cut *c)
 				c->read[c->m->step[k].operand[i]] = true;
 }
 
-static bool add_value(Cut *c, WeftTensor value, bool weight)
+static bool add_value(ModelCut *c, WeftTensor value, bool weight)
 {
 	Piece *p = c->out;
 	const bool draw =
@@ -301,7 +301,7 @@ static bool add_value(Cut *c, WeftTensor value, bool weight)
 	return true;
 }
 
-static bool by_input(Cut *c, uint32_t k)
+static bool by_input(ModelCut *c, uint32_t k)
 {
 	Weft *w = c->m->w;
 	char name[32];
@@ -314,7 +314,7 @@ static bool by_input(Cut *c, uint32_t k)
 
 /* sin(0.7548776662 * i) of as many elements, in the shape and dtype of the constant, times the
  * size of its values. */
-static bool by_formula(Cut *c, uint32_t k)
+static bool by_formula(ModelCut *c, uint32_t k)
 {
 	Weft *w = c->m->w;
 	const WeftTensor *t = &c->m->step[k].value;
@@ -338,7 +338,7 @@ static bool by_formula(Cut *c, uint32_t k)
 }
 
 /* What kept steps read of others. */
-static bool replace_reads(Cut *c)
+static bool replace_reads(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {
 		const Step *s = &c->m->step[k];
@@ -357,7 +357,7 @@ static bool replace_reads(Cut *c)
 }
 
 /* Of the model's inputs those that are read, in front of the others. */
-static bool take_inputs(Cut *c)
+static bool take_inputs(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->nin; k++) {
 		const int64_t at = number_of(c, weft_node_of_input(c->m->w, c->g, k));
@@ -368,7 +368,7 @@ static bool take_inputs(Cut *c)
 }
 
 /* Whether some step outside of the piece, or nothing inside of it, reads a step. */
-static bool *outputs_of(const Cut *c)
+static bool *outputs_of(const ModelCut *c)
 {
 	const Model *m = c->m;
 	bool *out = calloc(m->n + 1, sizeof *out);
@@ -392,7 +392,7 @@ static bool *outputs_of(const Cut *c)
 }
 
 /* The outputs of the piece in place of the model's. */
-static bool set_outputs(Cut *c, const bool *is_out)
+static bool set_outputs(ModelCut *c, const bool *is_out)
 {
 	Piece *p = c->out;
 	const bool known = c->form.weight_values == KEEP_VALUES &&
@@ -417,7 +417,7 @@ static bool set_outputs(Cut *c, const bool *is_out)
 }
 
 /* From the last node on, so that readers go first. */
-static void erase_rest(Cut *c)
+static void erase_rest(ModelCut *c)
 {
 	for (uint32_t k = c->m->n; k-- > 0;)
 		if (!c->keep[k] && !weft_node_nread(c->m->w, c->node[k]))
@@ -425,7 +425,7 @@ static void erase_rest(Cut *c)
 }
 
 /* Inputs and state that the model writes keep their values. */
-static bool write_nothing(Cut *c)
+static bool write_nothing(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {
 		const WeftNodeKind kind = c->m->step[k].kind;
@@ -437,7 +437,7 @@ static bool write_nothing(Cut *c)
 	return true;
 }
 
-static bool make(Cut *c)
+static bool make(ModelCut *c)
 {
 	const uint32_t n = c->m->n;
 	uint32_t same;
@@ -466,7 +466,7 @@ static bool make(Cut *c)
 
 bool piece_make(const Model *m, const bool *keep, Form form, Piece *p)
 {
-	Cut c = {.m = m, .form = form, .out = p};
+	ModelCut c = {.m = m, .form = form, .out = p};
 	*p = (Piece){0};
 	c.keep = calloc(m->n + 1, sizeof *c.keep);
 	c.read = calloc(m->n + 1, sizeof *c.read);

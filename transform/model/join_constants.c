@@ -9,7 +9,7 @@
 typedef struct {
 	ConstId c, next; /* next: another one with the same key */
 	uint32_t entry;  /* that had it first */
-} Kept;
+} KeptConstant;
 
 typedef struct {
 	const GraphEntry *of;
@@ -19,8 +19,8 @@ typedef struct {
 	uint32_t entry;        /* at hand */
 	Intern key, param;     /* hash and, where names are kept, name; the names of parameters */
 	ARRAY(uint32_t) first; /* by id of key - 1: in kept, + 1 */
-	ARRAY(Kept) kept;
-	ARRAY(Kept) owner; /* by id of param - 1: the first of that name */
+	ARRAY(KeptConstant) kept;
+	ARRAY(KeptConstant) owner; /* by id of param - 1: the first of that name */
 	ConstId *one;      /* by constant: what it became; none: not met yet */
 } Constants;
 
@@ -54,7 +54,7 @@ static ConstId find_equal(Constants *x, ConstId c)
 	for (; at; at = x->kept.data[at - 1].next.i)
 		if (same_contents(ir_const_of(x->ir, x->kept.data[at - 1].c), k))
 			return x->kept.data[at - 1].c;
-	array_push(x->arena, &x->kept, (Kept){c, {x->first.data[id - 1]}, x->entry});
+	array_push(x->arena, &x->kept, (KeptConstant){c, {x->first.data[id - 1]}, x->entry});
 	x->first.data[id - 1] = x->kept.n;
 	return c;
 }
@@ -68,8 +68,8 @@ static bool check_name(Constants *x, ConstId c)
 		return true;
 	uint32_t id = intern(&x->param, k->name, strlen(k->name), &fresh);
 	if (fresh)
-		array_push(x->arena, &x->owner, (Kept){c, {0}, x->entry});
-	const Kept *o = &x->owner.data[id - 1];
+		array_push(x->arena, &x->owner, (KeptConstant){c, {0}, x->entry});
+	const KeptConstant *o = &x->owner.data[id - 1];
 	return o->c.i == c.i || o->entry == x->entry ||
 	       ctx_error(x->ir->ctx, x->of[x->entry].path,
 			 "its parameter %s is not that of %s, and weights that can be replaced go "

@@ -31,12 +31,12 @@ typedef struct {
 	bool keyed_body; /* random numbers in a body have their key */
 	bool begins;     /* something begins to train */
 	Unclear unclear;
-} Setting;
+} ModeChange;
 
-typedef bool Visit(Setting *, Graph *, Node);
+typedef bool VisitNode(ModeChange *, Graph *, Node);
 
 /* Bodies, too, behind their nodes. */
-static bool visit(Setting *s, Graph *g, Visit *f)
+static bool visit(ModeChange *s, Graph *g, VisitNode *f)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		Graph *body;
@@ -129,7 +129,7 @@ static Counters counters_of(const Ir *ir, ConstId mean, ConstId var)
 	return all;
 }
 
-static bool check_statistics(Setting *s, Graph *g, Node n, const Running *r)
+static bool check_statistics(ModeChange *s, Graph *g, Node n, const Running *r)
 {
 	static const char *const name[] = {"running_mean", "running_var"};
 	Ctx *ctx = s->ctx;
@@ -179,13 +179,13 @@ static bool returns_operand(const Graph *g, Node n)
 	return op_info(node_op(g, n))->view_if == VIEW_IF_IDLE && has_mode(g, n) && !trains(g, n);
 }
 
-static void look_for_unclear(Setting *s, Graph *g, Node n)
+static void look_for_unclear(ModeChange *s, Graph *g, Node n)
 {
 	if (g->exported && returns_operand(g, n) && node_nuses(g, n) > 1 && !s->unclear.n++)
 		s->unclear.first = arena_strdup(s->ctx->arena, node_where(g, n));
 }
 
-static bool check(Setting *s, Graph *g, Node n)
+static bool check(ModeChange *s, Graph *g, Node n)
 {
 	const Running *r = statistics_of(g, n);
 	const OpInfo *info = op_info(node_op(g, n));
@@ -371,7 +371,7 @@ static void drop_keys(Graph *g)
 
 /* ---- to training ---- */
 
-static Statistic *statistic_at(Setting *s, ConstId c)
+static Statistic *statistic_at(ModeChange *s, ConstId c)
 {
 	Graph *g = s->g;
 	for (uint32_t k = 0; k < s->statistic.n; k++) {
@@ -392,7 +392,7 @@ static Statistic *statistic_at(Setting *s, ConstId c)
 }
 
 /* Readers behind `value` read it. */
-static void renew(Setting *s, Statistic *t, Node value)
+static void renew(ModeChange *s, Statistic *t, Node value)
 {
 	Graph *g = s->g;
 	uint32_t input = 0;
@@ -409,7 +409,7 @@ static void renew(Setting *s, Statistic *t, Node value)
 	t->now = value;
 }
 
-static void count_batch(Setting *s, Node before, ConstId counter)
+static void count_batch(ModeChange *s, Node before, ConstId counter)
 {
 	Graph *g = s->g;
 	Statistic *t = statistic_at(s, counter);
@@ -421,7 +421,7 @@ static void count_batch(Setting *s, Node before, ConstId counter)
 }
 
 /* What the importer makes of a normalisation that trains. */
-static void add_statistics(Setting *s, const Beginner *beginner)
+static void add_statistics(ModeChange *s, const Beginner *beginner)
 {
 	const Node n = beginner->n;
 	Graph *g = s->g;
@@ -448,7 +448,7 @@ static bool is_empty(const Graph *g, Node n)
 	return sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, n)), 0);
 }
 
-static bool switch_mode(Setting *s, Graph *g, Node n)
+static bool switch_mode(ModeChange *s, Graph *g, Node n)
 {
 	if (!has_mode(g, n) || trains(g, n) == s->train)
 		return true;
@@ -463,7 +463,7 @@ static bool switch_mode(Setting *s, Graph *g, Node n)
 
 /* ---- the graph ---- */
 
-static bool set_mode(Setting *s)
+static bool set_mode(ModeChange *s)
 {
 	TRY(visit(s, s->g, check));
 	if (s->keyed_body && s->begins)
@@ -484,7 +484,7 @@ static bool set_mode(Setting *s)
 
 bool transform_mode(Graph *g, bool train, const RandomSource *random, Unclear *unclear)
 {
-	Setting s = {.ctx = g->ir->ctx, .g = g, .train = train, .random = random}, copy = s;
+	ModeChange s = {.ctx = g->ir->ctx, .g = g, .train = train, .random = random}, copy = s;
 	graph_enter(g);
 	copy.g = graph_clone(g);
 	TRY(set_mode(&copy) && set_mode(&s));

@@ -33,7 +33,8 @@ static void no_operator(Build *b, const char *name)
 	ctx_kind(ctx, REFUSAL_OPERATOR);
 }
 
-/* aten.add.Tensor(x, 2) is aten.add.Scalar(x, 2). */
+/* Finds an operator by its name. Of aten.add.Tensor(x, 2) that is aten.add.Scalar. Returns
+ * OP_none after an error. */
 static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
 	Op op = op_find(name), scalar;
@@ -47,7 +48,7 @@ static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 	return scalar ? scalar : op;
 }
 
-/* One that somebody has registered, "mylib::decay". */
+/* Finds an operator that somebody has registered, "mylib::decay". */
 static const UserOp *find_user(const Ir *ir, const char *name)
 {
 	return userop_among(ir->userop.data, ir->userop.n, name);
@@ -155,7 +156,7 @@ static bool take_args(TracedCall *c)
 	return true;
 }
 
-/* The call of an operator of the user: a value where that has one result. */
+/* Adds the call of an operator of the user. Returns the result itself if the operator has one. */
 static Node user_call(TracedCall *c)
 {
 	Attr attr[4];

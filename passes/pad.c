@@ -11,7 +11,7 @@
 #include "passes/pass.h"
 #include "passes/rules.h"
 
-/* How far the window of the last output reaches past the end of the input. */
+/* Returns how far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 {
 	SymTab *syms = g->ir->syms;
@@ -51,8 +51,8 @@ typedef struct {
 	bool *reached;      /* of the nodes before */
 } PadWalk;
 
-/* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot
- * be read yet. */
+/* Returns a padding of x with zeros, of these widths, that the walk has come past: what is to
+ * come cannot be read yet. None if there is none. */
 static Node existing_pad(const PadWalk *w, Node x, AttrId attr)
 {
 	const Graph *g = w->g;
@@ -97,8 +97,8 @@ static Node make_pad(const PadWalk *w, Build *b, Node x, const Padding *p, uint3
 	return b_node(&at, OP_pad, operand, 2, attr, 5);
 }
 
-/* Channels of bf16 that are missing to two groups: rows of groups refuse fewer. Not more than there
- * are, and only where channels are not divided (`base` has the operand's). */
+/* Returns how many channels of bf16 are missing to two groups: rows of groups refuse fewer. Not
+ * more than there are, and only where channels are not divided (`base` has the operand's). */
 static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t nsp)
 {
 	enum { TWO_GROUPS = 4 };
@@ -112,7 +112,7 @@ static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t n
 	return TWO_GROUPS - n;
 }
 
-/* Weights with so many channels of zeros behind theirs. */
+/* Returns the weights with so many channels of zeros behind theirs. */
 static Node pad_weights(Build *b, Node w, int64_t channels)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -128,7 +128,7 @@ static Node pad_weights(Build *b, Node w, int64_t channels)
 	return b_node(b, OP_pad, (Node[]){w, b_scalar(b, node_dtype(b->g, w), 0)}, 2, attr, 5);
 }
 
-/* True if there was something to pad. */
+/* Pads the operand of a convolution. Returns true if there was something to pad. */
 static bool pad_operand(const PadWalk *w, Node conv, PassCtx *c)
 {
 	Graph *g = w->g;

@@ -62,7 +62,7 @@ static bool is_low(Lowering *l, Node x)
 	return node_dtype(l->g, x) == l->low || value_of(l, x)->is_low;
 }
 
-/* A dtype that the call names is the result's, whatever operands are. */
+/* Whether the call names f32: such a dtype is the result's, whatever operands are. */
 static bool names_f32(const Graph *g, Node n)
 {
 	const Schema *s = op_schema(node_op(g, n));
@@ -74,7 +74,8 @@ static bool names_f32(const Graph *g, Node n)
 	return false;
 }
 
-/* Some operand is low, and none that decides is not: of rank 0 beside others does not decide. */
+/* Whether some operand is low, and none that decides is not: one of rank 0 beside others does
+ * not decide. */
 static bool promotes_to_low(Lowering *l, Node n)
 {
 	bool some = false, ranked = false;
@@ -131,7 +132,7 @@ static Node low_operand(Lowering *l, Build *b, Node x)
 	return v->low;
 }
 
-/* The file's type of a result with the dtypes of another; none if they are not alike. */
+/* Returns the file's type of a result with the dtypes of another; none if they are not alike. */
 static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
 {
 	const Type t = *ir_type_of(ir, file), u = *ir_type_of(ir, like);
@@ -146,9 +147,9 @@ static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
 	return ir_tuple(ir, t.n, part);
 }
 
-/* n with low operands: all floats if the operator is LOW, else those whose values are low. Which
- * results are low then its expansion says, which is dead afterwards. None if it has none, or
- * n has low operands already. */
+/* Returns n with low operands: all floats if the operator is LOW, else those whose values are
+ * low. Which results are low then its expansion says, which is dead afterwards. None if it has
+ * none, or n has low operands already. */
 static Node with_low_operands(Lowering *l, Build *b, Node n)
 {
 	Graph *g = l->g;
@@ -176,7 +177,7 @@ static Node with_low_operands(Lowering *l, Build *b, Node n)
 	return y;
 }
 
-/* The f32 by which readers know y, a low result. */
+/* Returns the f32 by which readers know y, a low result. */
 static Node widened(Lowering *l, Build *b, Node y)
 {
 	if (node_dtype(l->g, y) != l->low)
@@ -186,7 +187,7 @@ static Node widened(Lowering *l, Build *b, Node y)
 	return wide;
 }
 
-/* Readers of n read y. */
+/* Makes readers of n read y. */
 static void replace(Lowering *l, Build *b, Node n, Node y)
 {
 	Graph *g = l->g;
@@ -207,7 +208,8 @@ static void replace(Lowering *l, Build *b, Node n, Node y)
 		graph_replace(g, n, b_tuple(b, part, nresult));
 }
 
-/* A list of tensors or a tuple in a tuple is nobody's result here. */
+/* Whether no result of n is a tuple: a list of tensors or a tuple in a tuple is nobody's result
+ * here. */
 static bool is_flat(const Graph *g, Node n)
 {
 	for (uint32_t k = 0; !node_is_tensor(g, n) && k < node_nresult(g, n); k++)

@@ -96,13 +96,13 @@ static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMo
 	return ((AskedIndex *)m)->r->axis;
 }
 
-/* Dimension d of n is dimension k of operand x, if both have the same extent. */
+/* Notes that dimension d of n is dimension k of operand x, if both have the same extent. */
 static void join_dims(const Graph *g, Node n, uint32_t d, Node x, uint32_t k, int8_t *to)
 {
 	to[d] = to[d] == APART && node_dim(g, n, d).i == node_dim(g, x, k).i ? (int8_t)k : BENT;
 }
 
-/* By the indices that an operator reads in[]. */
+/* Follows the dimensions of n to x, by the indices in[] that an operator reads. */
 static void follow(const RowsPass *r, Node n, Node x, const Sym *in, Straight to)
 {
 	const SymTab *syms = r->g->ir->syms;
@@ -115,7 +115,7 @@ static void follow(const RowsPass *r, Node n, Node x, const Sym *in, Straight to
 		}
 }
 
-/* Of a reduction: the dimensions that are left, in order. */
+/* Follows the dimensions of a reduction: those that are left, in order. */
 static void follow_reduce(const Graph *g, Node n, Straight to)
 {
 	uint32_t ndim, reduced = 0, d = 0;
@@ -127,7 +127,8 @@ static void follow_reduce(const Graph *g, Node n, Straight to)
 			join_dims(g, n, d++, node_in(g, n, 0), k, to);
 }
 
-/* Of an index map, a sum of products. False: operands are read at places that depend on data. */
+/* Follows the dimensions of an index map or a sum of products. Returns false if operands are
+ * read at places that depend on data. */
 static bool follow_index(const RowsPass *r, Node n, uint32_t k, Straight to)
 {
 	const Graph *g = r->g;
@@ -175,7 +176,7 @@ static bool straight(const RowsPass *r, Node n, uint32_t k, Straight to)
 	}
 }
 
-/* The extents [from, end) multiplied, but for that of `without`. */
+/* Returns the product of the extents [from, end), but for that of `without`. */
 static Sym product(const Graph *g, Node x, uint32_t from, uint32_t end, uint32_t without)
 {
 	Sym all = sym_int(g->ir->syms, 1);
@@ -192,7 +193,8 @@ static Sym end_of(SymTab *syms, Sym start, Sym count, Sym every)
 	return sym_addi(syms, last, 1);
 }
 
-/* One row of each matrix is every L-th row of all: n[B, L] of x[B * L]. */
+/* Makes one row of each matrix every L-th row of all: n[B, L] of x[B * L]. Returns false where
+ * that is not provable. */
 static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group,
 			Along *to)
 {
@@ -207,7 +209,7 @@ static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGro
 	       sym_ceildiv(syms, sym_sub(syms, end, a->start), every).i == rest.i;
 }
 
-/* The other way: n[B * L] of x[B, L]. */
+/* Does as split_along, the other way: n[B * L] of x[B, L]. */
 static bool join_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group, Along *to)
 {
 	SymTab *syms = g->ir->syms;
@@ -274,7 +276,7 @@ static bool pass_cut(const Graph *g, Node n, const RowsCut *from, const Straight
 	return true;
 }
 
-/* A node of elements that have nothing to do with each other, or of sums of them. */
+/* Whether n is a node of elements that have nothing to do with each other, or of sums of them. */
 static bool may_pass(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
@@ -284,8 +286,8 @@ static bool may_pass(const Graph *g, Node n)
 	       node_checks(g, n) == CHECKS_NOTHING && !l->updates;
 }
 
-/* A reshape of which not even the rest has provably as many elements gets another condition on
- * sizes when it is made again. */
+/* Whether n, if a reshape, provably has as many elements as its operand: another one gets
+ * another condition on sizes when it is made again. */
 static bool is_provable(const Graph *g, Node n)
 {
 	if (op_lower(node_op(g, n))->keeps != KEEPS_ORDER)
@@ -355,21 +357,22 @@ static void need_operands(RowsPass *r, Node n)
 			need_of(r, node_in(r->g, n, k))->all = true;
 }
 
-/* Some elements of the operand along its dimensions, from `start` to `end`. */
+/* Whether n has some elements of the operand along its dimensions, from `start` to `end`. */
 static bool is_slice(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
 	return op_info(op)->moves && op_arg_index(op, "start") > 0 && op_arg_index(op, "step") > 0;
 }
 
-/* Elements of operand 0 where operand 1 says. */
+/* Whether n has elements of operand 0 where operand 1 says. */
 static bool is_gather(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
 	return op_lower(op)->role == LOWER_INDEX && op_info(op)->checks == CHECKS_INDEX;
 }
 
-/* The cut that the slice n is. False: it cuts nothing, or more dimensions than a cut has. */
+/* Sets *c to the cut that the slice n is. Returns false if it cuts nothing, or more dimensions
+ * than a cut has. */
 static bool slice_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t rank;
@@ -388,7 +391,8 @@ static bool slice_cut(const Graph *g, Node n, RowsCut *c)
 	return c->n;
 }
 
-/* The cut that the gather n is: of one dimension, at places in one dimension or at one place. */
+/* Sets *c to the cut that the gather n is: of one dimension, at places in one dimension or at
+ * one place. Returns false for another gather. */
 static bool gather_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t naxes;
@@ -416,8 +420,8 @@ static bool find_cut(const RowsPass *r, Node n, RowsCut *c)
 				    : false;
 }
 
-/* The elements of a part by those of the whole, at the hints. A few of a number that is a symbol
- * are a part, whatever its hint. */
+/* Returns the share of a part in the elements of the whole, at the hints. A few of a number that
+ * is a symbol are a part, whatever its hint. */
 static double share(const Graph *g, Node n, const RowsCut *c)
 {
 	const SymTab *syms = g->ir->syms;
@@ -436,7 +440,8 @@ static double share(const Graph *g, Node n, const RowsCut *c)
 	return part;
 }
 
-/* Half of it at most; of several parts, which read the other operands each, an eighth. */
+/* Whether making the parts again pays: they are half of n at most; several parts, which read the
+ * other operands each, an eighth. */
 static bool pays(const Graph *g, Node n, const Need *need)
 {
 	double sum = 0;
@@ -445,7 +450,7 @@ static bool pays(const Graph *g, Node n, const Need *need)
 	return sum <= (need->n > 1 ? 1.0 / 8 : 1.0 / 2);
 }
 
-/* n is made again for each part that is read of it. */
+/* Whether n is made again for each part that is read of it. */
 static bool is_divided(RowsPass *r, Node n, Need *need)
 {
 	RowsCut in[MAX_PARTS][4];
@@ -537,7 +542,8 @@ static bool find_gains(RowsPass *r, bool *any)
 
 /* ---- making parts ---- */
 
-/* What is left of the node is dead, or goes by a number. */
+/* Gives the new node the name of the old one, of which what is left is dead, or goes by a
+ * number. */
 static void take_name(Graph *g, Node new, Node old)
 {
 	if (g->node_name.data[new.i])
@@ -546,7 +552,8 @@ static void take_name(Graph *g, Node new, Node old)
 	g->node_name.data[old.i] = NULL;
 }
 
-/* x at an index along one dimension, which stays where it is. A message names the gather. */
+/* Gathers x at an index along one dimension, which stays where it is. A message names the
+ * gather. */
 static Node gather_along(Build *b, Node x, const Along *a)
 {
 	Graph *g = b->g;
@@ -575,7 +582,7 @@ static Node cut_node(Build *b, Node x, const RowsCut *c)
 	return x;
 }
 
-/* The type of a part of n. */
+/* Returns the type of a part of n. */
 static TypeId part_type(const Graph *g, Node n, const RowsCut *c)
 {
 	Type t = *node_type(g, n);
@@ -586,7 +593,8 @@ static TypeId part_type(const Graph *g, Node n, const RowsCut *c)
 	return ir_type(g->ir, t.dtype, t.n, dim);
 }
 
-/* The attributes that say extents of the result: `shape`, and `end` of a slice. */
+/* Returns the attributes of a part: those of n but for the extents of the result, `shape`, and
+ * `end` of a slice. */
 static AttrId part_attrs(Build *b, Node n, const RowsCut *c)
 {
 	static const char *const extents[] = {"shape", "end"};
@@ -609,7 +617,8 @@ static AttrId part_attrs(Build *b, Node n, const RowsCut *c)
 	return ir_attrs(g->ir, schema->narg, attr);
 }
 
-/* In front of the first cut that leads to it: what the cut is of stands in front of that. */
+/* Makes a part in front of the first cut that leads to it: what the cut is of stands in front of
+ * that. */
 static void make_part(RowsPass *r, Node n, ReadPart *part)
 {
 	Graph *g = r->g;

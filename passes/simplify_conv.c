@@ -7,8 +7,8 @@ typedef struct {
 	int64_t taps, first, end;                   /* taps [first, end) may read the operand */
 } ConvWindow;
 
-/* A tap that reads padding at every output, for being before the operand at the last one or behind
- * it at the first. At least one tap stays. */
+/* Finds the taps that may read the operand. A tap that reads padding at every output is before
+ * the operand at the last one or behind it at the first. At least one tap stays. */
 static void find_live(SymTab *t, ConvWindow *w)
 {
 	Sym last = sym_mul(t, sym_addi(t, w->outputs, -1), w->stride);
@@ -45,8 +45,8 @@ static bool read_windows(const Build *b, Node n, ConvWindow *w, uint32_t *nsp)
 	return true;
 }
 
-/* Wide dilation on a small image: what is left of the window may be a single tap, and no
- * padding. */
+/* Removes taps that read padding only, as of a wide dilation on a small image: what is left of
+ * the window may be a single tap, and no padding. */
 static Node conv_dead_taps(Build *b, Node n)
 {
 	ConvWindow w[MAX_RANK];
@@ -122,8 +122,8 @@ static TapRun phase_of(const Phases *p, int64_t r)
 	return (TapRun){1, c, c < p->taps ? (p->taps - c + p->gap - 1) / p->gap : 0, pad};
 }
 
-/* Runs of one length, so that runs and the phases in them are axes of the result; else each phase
- * alone. */
+/* Finds runs of one length, so that runs and the phases in them are axes of the result; else
+ * takes each phase alone. */
 static bool find_runs(Phases *p)
 {
 	for (int64_t whole = 1; whole >= 0; whole--) {
@@ -197,8 +197,8 @@ static bool gaps_cost_more(const Gaps *q)
 	return results * (taps - left - COPY_WORK) > launches * LAUNCH_WORK;
 }
 
-/* Axis k of w in blocks of `gap` taps, of which the first n stay, in reverse: taps, then phases in
- * the order of r. */
+/* Divides axis k of w into blocks of `gap` taps, of which the first n stay, in reverse: taps,
+ * then phases in the order of r. */
 static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const TapRun *r)
 {
 	SymTab *t = b_syms(b);
@@ -222,7 +222,7 @@ static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const TapR
 	return b_reverse(b, w, (int)k + 1);
 }
 
-/* [G, phases O, C, taps...] of the runs at hand. */
+/* Returns the weights [G, phases O, C, taps...] of the runs at hand. */
 static Node run_weights(const Gaps *q)
 {
 	Build *b = q->b;
@@ -252,7 +252,8 @@ static Node run_weights(const Gaps *q)
 	return b_reshape(b, w, 3 + q->nsp, shape);
 }
 
-/* The operand with the zeros that any of the runs reads around it: at low[d] its first element. */
+/* Returns the operand with the zeros that any of the runs reads around it: at low[d] its first
+ * element. */
 static Node pad_for_all(const Gaps *q, Sym *low)
 {
 	Build *b = q->b;
@@ -281,7 +282,7 @@ static Node pad_for_all(const Gaps *q, Sym *low)
 	return b_reshape(b, base, rank, shape);
 }
 
-/* [N, G, phases O, results of a phase...] of the runs at hand. */
+/* Returns the results [N, G, phases O, results of a phase...] of the runs at hand. */
 static Node run_results(const Gaps *q, Node x, const Sym *low)
 {
 	Build *b = q->b;
@@ -318,7 +319,8 @@ static Node run_results(const Gaps *q, Node x, const Sym *low)
 	return b_node(b, OP_conv, (Node[]){x, run_weights(q)}, 2, attr, 9);
 }
 
-/* The next choice of a run for each dimension, the last one first; false after the last. */
+/* Moves to the next choice of a run for each dimension, the last one first. Returns false after
+ * the last choice. */
 static bool next_runs(Gaps *q)
 {
 	for (uint32_t d = q->nsp; d-- > 0;) {
@@ -330,7 +332,7 @@ static bool next_runs(Gaps *q)
 	return false;
 }
 
-/* Channels [runs..., phases of a run..., O] between the pixels. */
+/* Puts the channels [runs..., phases of a run..., O] between the pixels. */
 static Node interleave(const Gaps *q, Node y)
 {
 	Build *b = q->b;

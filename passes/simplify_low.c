@@ -21,7 +21,7 @@ static bool is_low(const Build *b, Node x)
 	return low_of(b) && node_is_tensor(b->g, x) && node_dtype(b->g, x) == low_of(b);
 }
 
-/* A conversion of an f32, and nobody else reads it. */
+/* Whether x is a conversion of an f32 that nobody else reads. */
 static bool is_rounding(const Build *b, Node x)
 {
 	const OpInfo *op = op_info(node_op(b->g, x));
@@ -29,8 +29,8 @@ static bool is_rounding(const Build *b, Node x)
 	       node_nuses(b->g, x) == 1 && node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
 }
 
-/* x with sums that are not rounded: elements of a product or convolution, of which nobody else
- * reads anything. None, if x is no such value. */
+/* Returns x with sums that are not rounded: elements of a product or convolution, of which
+ * nobody else reads anything. None if x is no such value. */
 static Node wide_product(Build *b, Node x)
 {
 	Graph *g = b->g;
@@ -61,8 +61,8 @@ static Node convert_unrounded(Build *b, Node n)
 	return is_rounding(b, x) ? node_in(b->g, x, 0) : wide_product(b, x);
 }
 
-/* An element-wise function of low values, one of them a rounding, rounds its result instead. Of two
- * roundings one may be stored, for a kernel has one product: narrow. */
+/* Makes an element-wise function of low values, one of them a rounding, round its result
+ * instead. Of two roundings one may be stored, for a kernel has one product: narrow. */
 static Node round_later(Build *b, Node n)
 {
 	Graph *g = b->g;

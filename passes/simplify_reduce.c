@@ -9,7 +9,7 @@ static Node reshape_to(Build *b, Node x, Node like)
 	return b_reshape(b, x, t.n, t.dim);
 }
 
-/* Over dims of extent 1 every kind of reduction gives its operand. */
+/* Replaces a reduction over dims of extent 1, of whatever kind, by its operand. */
 static Node reduce_ones(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
@@ -23,7 +23,7 @@ static Node reduce_ones(Build *b, Node n)
 	return reshape_to(b, x, n);
 }
 
-/* max over broadcast dims is max over the others; likewise min, and, or. */
+/* Rewrites max over broadcast dims as max over the others; likewise min, and, or. */
 static Node reduce_repeated(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
@@ -79,7 +79,8 @@ static void read_axes(const Graph *g, Node n, bool left, PairedAxes *a)
 	a->nsum = read_list(g, n, left ? "sum_x" : "sum_y", a->sum);
 }
 
-/* The same axes of the permuted operand; false when the free ones would come in another order. */
+/* Makes the axes those of the permuted operand. Returns false when the free ones would come in
+ * another order. */
 static bool through_permute(Build *b, Node p, PairedAxes *a)
 {
 	int64_t perm[MAX_RANK], last = -1;

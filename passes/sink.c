@@ -54,7 +54,7 @@ static bool is_read(const Shared *s, uint32_t k)
 	return false;
 }
 
-/* Readers of an input read a node of the body's own, made like x. */
+/* Makes readers of an input read a node of the body's own, made like x. */
 static void make_inside(const Graph *g, Node x, Graph *body, Node input)
 {
 	const NodeData d = *node_data(g, x);
@@ -72,7 +72,7 @@ static void remove_input(Graph *body, uint32_t k)
 	body->input.n--;
 }
 
-/* The node without those of its shared operands that are not kept. */
+/* Makes the node again without those of its shared operands that are not kept. */
 static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 {
 	const NodeData d = *node_data(g, n);
@@ -120,7 +120,7 @@ static bool sink(Graph *g, Node n)
 	return true;
 }
 
-/* From the outside: what an inner body reads may come from further out. */
+/* Goes from the outside in: what an inner body reads may come from further out. */
 bool pass_sink(Graph *g, PassCtx *c)
 {
 	bool changed = false;

@@ -104,9 +104,9 @@ void forward_end(Forward *);
 /* Sets out[k] to whether result k of a body may have a derivative other than zero by one of the
  * inputs j with in[j]. Inputs that are neither float nor complex do not count. */
 void body_activity(const Graph *, const bool *in, bool *out);
-/* body_activity of the body of a loop, whose first ncarry results are the first inputs of the next
- * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. Afterwards out[k]
- * of each carry is in[k]. */
+/* Does as body_activity, for the body of a loop, whose first ncarry results are the first inputs
+ * of the next round: also sets in[k] of a carry if its out[k] is true, until nothing changes.
+ * Afterwards out[k] of each carry is in[k]. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* Sets in[k] to whether a result j with out[j] depends on input k of the body. */
 void body_readers(const Graph *, const bool *out, bool *in);

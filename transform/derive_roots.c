@@ -26,7 +26,8 @@ static uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
 	return count;
 }
 
-/* n with more operands in its last list, which are the last inputs of its bodies. */
+/* Replaces n by a node with more operands in its last list, which are the last inputs of its
+ * bodies. */
 static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 {
 	const NodeData d = *node_data(g, n);
@@ -60,10 +61,10 @@ static bool reads_wanted(const Graph *g, const bool *wanted)
 	return false;
 }
 
-/* One node for each of the constants that count, before all that read it: node[c]. */
+/* Collects the constants that count: one node for each, before all that read it, node[c]. */
 static void collect(Graph *g, const bool *wanted, Node *node);
 
-/* Those that bodies of n read become operands. */
+/* Makes the constants that bodies of n read operands of n. */
 static void lift(Graph *g, Node n, const bool *wanted, Node *node)
 {
 	uint32_t nconst = g->ir->constant.n, count = 0;
@@ -118,7 +119,8 @@ static void collect(Graph *g, const bool *wanted, Node *node)
 
 /* ---- complex constants ---- */
 
-/* The complex constant whose pairs c is, as split_complex reads it; 0: c is none of these. */
+/* Returns the complex constant whose pairs c is, as split_complex reads it; 0 if c is none of
+ * these. */
 static ConstId whole_of(const Ir *ir, uint32_t c)
 {
 	const ConstId of = ir_const_of(ir, (ConstId){c})->view_of;
@@ -131,7 +133,7 @@ static void want_pairs(const Ir *ir, bool *wanted)
 		wanted[c] |= wanted[whole_of(ir, c).i];
 }
 
-/* What was collected of pairs becomes view_real of the constant itself, which is the root. */
+/* Makes what was collected of pairs view_real of the constant itself, which is the root. */
 static void join_pairs(Graph *g, const bool *wanted, Node *node)
 {
 	for (uint32_t c = 1; c < g->ir->constant.n; c++) {

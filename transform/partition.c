@@ -86,7 +86,7 @@ static void find_regions(Parting *p)
 	}
 }
 
-/* What depends on cotangents has no size that only data says. */
+/* Checks that nothing that depends on cotangents has a size that only data says. */
 static bool check_late(const Parting *p)
 {
 	Graph *g = p->g;
@@ -129,7 +129,7 @@ static bool is_fixed(const SaveChoice *c, Node n)
 	return c->cost[n.i].fixed || c->p->kept[n.i];
 }
 
-/* How many values computing n again takes, and number k of them. */
+/* Returns how many values computing n again takes. */
 static uint32_t nneeds(const SaveChoice *c, Node n)
 {
 	return c->p->again[n.i].i          ? 1
@@ -144,7 +144,7 @@ static Node need(const SaveChoice *c, Node n, uint32_t k)
 	return same.i ? same : node_in(c->p->g, n, k);
 }
 
-/* What is wanted, and all that it is computed from. */
+/* Finds what is wanted, and all that it is computed from. */
 static void find_nodes(SaveChoice *c)
 {
 	const Parting *p = c->p;
@@ -258,8 +258,9 @@ static double cut(SaveChoice *c, Price price)
 	return c->bytes;
 }
 
-/* The least price at which no more than that is saved, to within an eighth; then as few nodes pay
- * it as is enough. Fails where no price is high enough: the cut is then that of the highest. */
+/* Finds the least price at which no more than that is saved, to within an eighth; then as few
+ * nodes pay it as is enough. Returns false where no price is high enough: the cut is then that
+ * of the highest. */
 static bool cut_within(SaveChoice *c, double bytes)
 {
 	enum { HIGHEST = 24, STEPS = 5 }; /* powers of two */
@@ -288,7 +289,8 @@ static bool cut_within(SaveChoice *c, double bytes)
 	return true;
 }
 
-/* Up to 1 a part of what is saved without a budget, else bytes. */
+/* Chooses what is saved within a budget: up to 1 a part of what is saved without a budget, else
+ * bytes. */
 static bool choose_within(SaveChoice *c, double budget)
 {
 	Graph *g = c->p->g;

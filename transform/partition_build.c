@@ -10,7 +10,8 @@ static const char *saved_name(const Graph *g, uint32_t k)
 	return arena_printf(g->ir->ctx->arena, "saved.%u", k);
 }
 
-/* Of the graph with what is saved of it: another one's values are refused by it. */
+/* Returns a number of the graph with what is saved of it, by which it refuses another one's
+ * values. */
 static int64_t mark_of(const Parting *p)
 {
 	Text t;
@@ -69,7 +70,7 @@ static Node mark_node(Build *b, int64_t mark)
 	return b_full_int(b, DT_i64, mark, 0, NULL);
 }
 
-/* Of saved value k: what is kept of it, or from that the value itself. */
+/* Returns saved value k in the order in which it is kept, or from that (back) the value itself. */
 static Node reordered(const Parting *p, Graph *g, uint32_t k, Node x, bool back)
 {
 	Build b = {.g = g};
@@ -97,7 +98,7 @@ static TypeId kept_type(const Parting *p, uint32_t k)
 	return ir_type(p->g->ir, t.dtype, t.n, dim);
 }
 
-/* Its results are its operands, so that nobody reads the node. */
+/* Whether n marks several values: its results are its operands, so that nobody reads the node. */
 static bool marks_several(const Graph *g, Node n)
 {
 	return op_info(node_op(g, n))->marks && node_dtype(g, n) == DT_none;
@@ -141,7 +142,7 @@ static void check_mark(GraphPart *a, Node given, int64_t mark)
 	b_node(&b, OP_assert, &same, 1, attr, 2);
 }
 
-/* n, and before it what it is computed from, in the order of its operands. */
+/* Copies n, and before it what it is computed from, in the order of its operands. */
 static void copy_with_operands(GraphPart *a, Node n)
 {
 	Arena *scratch = a->g->ir->ctx->scratch;
@@ -201,8 +202,8 @@ void partition_build(const Parting *p, Graph *part[2])
 	part[1] = second_part(p, mark);
 }
 
-/* Composites become what they are made of: a norm is saved as the mean and variance of its rows,
- * and the rest is computed again. */
+/* Whether n only marks values, and stays. Composites become what they are made of: a norm is
+ * saved as the mean and variance of its rows, and the rest is computed again. */
 static bool is_mark(const Graph *g, Node n, void *user)
 {
 	(void)user;

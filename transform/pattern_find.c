@@ -18,7 +18,7 @@ bool pattern_is_call(const Graph *g, Node n)
 
 /* ---- sizes ---- */
 
-/* Once all sizes are given. */
+/* Whether both sizes are equal, once all sizes of the pattern are given. */
 static bool is_equal_size(const PatternSearch *s, Sym pattern, Sym actual)
 {
 	Ir *ir = s->x->g->ir;
@@ -56,7 +56,7 @@ static bool is_equal_const(Ir *ir, ConstId a, ConstId b)
 	return !s->bytes || memcmp(s->data, t->data, s->bytes) == 0;
 }
 
-/* 2 and 2.0 are equal. */
+/* Sets *out to a number, so that 2 and 2.0 are equal. Returns false for what is no number. */
 static bool number_of(const Ir *ir, const Attr *a, double *out)
 {
 	int64_t v;
@@ -212,8 +212,8 @@ static bool sizes_fit(PatternSearch *s)
 	return true;
 }
 
-/* The first reader outside, in order; of no reader UINT32_MAX. What an earlier place reads is read
- * where its new nodes are. */
+/* Returns the place in the order of n's first reader outside; UINT32_MAX if there is none. What
+ * an earlier place reads is read where its new nodes are. */
 static uint32_t first_reader(const PatternSearch *s, Node n)
 {
 	const Patterns *x = s->x;
@@ -231,7 +231,7 @@ static uint32_t first_reader(const PatternSearch *s, Node n)
 	return first;
 }
 
-/* Inner values have no other readers. */
+/* Whether inner values have no other readers. */
 static bool is_closed(const PatternSearch *s)
 {
 	const Graph *p = s->x->pattern;
@@ -244,8 +244,8 @@ static bool is_closed(const PatternSearch *s)
 	return true;
 }
 
-/* New nodes go where the last one of the place stands. Returns false if that is not behind all that
- * the place reads and in front of all that reads it. */
+/* Puts new nodes where the last one of the place stands. Returns false if that is not behind all
+ * that the place reads and in front of all that reads it. */
 static bool find_position(const PatternSearch *s, Place *place)
 {
 	const Patterns *x = s->x;
@@ -287,7 +287,8 @@ static bool complete(PatternSearch *s)
 	return true;
 }
 
-/* A call without a node that reads a value with one; *k is the operand. */
+/* Returns a call that has no node yet and reads a value that has one; sets *k to the operand.
+ * None if there is none. */
 static Node next_call(const PatternSearch *s, uint32_t *k)
 {
 	const Graph *p = s->x->pattern;
@@ -316,7 +317,7 @@ static bool search(PatternSearch *s)
 	return false;
 }
 
-/* The nodes of the last place are its own, but for constants. */
+/* Gives the last place its nodes, but for constants. */
 static void own(Patterns *x)
 {
 	const Place *place = &x->place.data[x->place.n - 1];

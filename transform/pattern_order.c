@@ -123,7 +123,7 @@ static void find_hidden(NodeOrder *o)
 	}
 }
 
-/* A node that n depends on and that is not placed yet. */
+/* Returns a node that n depends on and that is not placed yet; none if there is none. */
 static Node missing(const NodeOrder *o, Node n)
 {
 	const Graph *g = o->g;
@@ -141,7 +141,7 @@ static Node missing(const NodeOrder *o, Node n)
 	return before.i && o->state[before.i] != PLACED ? before : (Node){0};
 }
 
-/* Behind all that it depends on. */
+/* Places n behind all that it depends on. */
 static void place_node(NodeOrder *o, Node n)
 {
 	Arena *scratch = o->g->ir->ctx->scratch;

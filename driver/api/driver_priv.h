@@ -87,7 +87,7 @@ WeftTargetInfo target_info(const struct Target *);
  * after which the Weft is dead and `fatal` says why. If the Weft is NULL or dead already, returns
  * false without calling f. Calls may be nested. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
-/* The time in seconds since some fixed moment, which never goes back. */
+/* Returns the time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);
 
 /* Returns the Weft's arena, which lives until weft_free. */

@@ -47,7 +47,7 @@ static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (
 	return ok ? a.out : NULL;
 }
 
-/* Size symbols of the graph, those that its input types mention, in order of creation. */
+/* Returns the size symbols that the graph's input types mention, in order of creation. */
 static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
 {
 	SymTab *t = g->ir->syms;

@@ -32,7 +32,7 @@ static bool check_entry(const Join *j, uint32_t k)
 	return true;
 }
 
-/* Copies of the graphs in one Ir. */
+/* Copies the graphs into one Ir. */
 static Joining import_all(Join *j)
 {
 	Arena *arena = weft_arena(j->w);

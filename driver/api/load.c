@@ -97,7 +97,7 @@ static const Pt2Transforms transforms[] = {
 	[CIPHER_AES] = {member_batch, with_tangents, attach_aes},
 };
 
-/* data: as long as the Weft. */
+/* Loads a model of bytes, which stay as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
 {
 	Ctx *ctx = l->w->ctx;
@@ -144,7 +144,7 @@ static bool is_taken(const Graph *g, uint32_t k, const char *name)
 	return false;
 }
 
-/* The outputs of the user, those that replace no state, get the names of the options. */
+/* Gives the outputs of the user, those that replace no state, the names of the options. */
 static bool rename_outputs(Load *l)
 {
 	Graph *g = l->out->g;
@@ -224,7 +224,7 @@ WeftGraph *weft_parse(Weft *w, const char *text, const char *name)
 	return boundary(w, parse, &l) ? l.out : NULL;
 }
 
-/* Its sizes are its own, its constants those of the other graph. */
+/* Parses a graph whose constants are those of the other graph; its sizes are its own. */
 static bool parse_like(void *arg)
 {
 	static const char here[] = "weft_parse_like";

@@ -18,7 +18,8 @@ static const char *or_empty(const char *text)
 	return text ? text : "";
 }
 
-/* The native target, or the row of the table that it extends by features of this processor. */
+/* Whether t is the native target, or the row of the table that the native target extends by
+ * features of this processor. */
 static bool is_native(const Target *t)
 {
 	const char *native = target_native()->isa.name;

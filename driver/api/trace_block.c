@@ -44,7 +44,7 @@ static Build block_build(const TracedBlock *k)
 					     t->name, k->call));
 }
 
-/* The region that it is begins. */
+/* Begins the marked block that the call is: forward gets its operands behind checkpoints. */
 static bool begin_block(void *arg)
 {
 	TracedBlock *k = arg;
@@ -72,7 +72,8 @@ static bool begin_block(void *arg)
 	return true;
 }
 
-/* Values for the inverse, which nothing that is built of them sees through. */
+/* Makes values for the inverse, behind barriers, so that nothing that is built of them sees
+ * through. */
 static bool begin_inverse(void *arg)
 {
 	TracedBlock *k = arg;

@@ -14,7 +14,8 @@ typedef struct {
 	size_t before; /* its length when the entry at hand began */
 } GraphView;
 
-/* Labels hold no quotes: names are identifiers, types have none. */
+/* Draws a node and the edges to it. Labels hold no quotes: names are identifiers, types have
+ * none. */
 static void draw_node(GraphView *v, const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
@@ -57,7 +58,8 @@ static void render(GraphView *v, const Graph *g)
 	v->found = true;
 }
 
-/* A pass may run several times: the last one counts. */
+/* Draws the graph behind a pass. A pass may run several times: the last run that changed
+ * something counts. */
 static void after_pass(void *user, const char *pass, const Graph *g, bool changed)
 {
 	GraphView *v = user;

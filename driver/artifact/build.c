@@ -26,7 +26,7 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 			  f->size);
 }
 
-/* flags: of the target. */
+/* Adds the words of a compiler's command line. flags: of the target. */
 static void compile_words(ArtifactBuild *b, Words *w, const char *flags, const char *opt, bool cpp)
 {
 	words_split(b->a, w, b->cc);
@@ -69,7 +69,7 @@ typedef struct {
 	bool cpp, runtime;
 } Unit;
 
-/* Compile folder/name unless the cache has the object. */
+/* Compiles folder/name unless the cache has the object. */
 static void add_unit(ArtifactBuild *b, const Unit *u)
 {
 	Ctx *ctx = b->c->ctx;
@@ -143,7 +143,7 @@ static bool is_cross(const Target *t)
 	return t->isa.triple && runtime_object_for(t->isa.triple) != runtime_object;
 }
 
-/* The runtime: the embedded object, or compiled from its text where that does not fit. */
+/* Adds the runtime: the embedded object, or compiled from its text where that does not fit. */
 static bool add_runtime(ArtifactBuild *b)
 {
 	Ctx *ctx = b->c->ctx;
@@ -207,7 +207,8 @@ static bool link_all(ArtifactBuild *b, const char *weights_object, const char *o
 	return jobs_run(b->c->ctx, &one);
 }
 
-/* Of another machine: gcc by its usual name; $CC is this machine's. */
+/* Returns the compiler to call where none is named: for another machine gcc by its usual name,
+ * since $CC is this machine's. */
 static const char *default_compiler(const Compilation *c)
 {
 	const char *env = getenv("CC");
@@ -255,7 +256,7 @@ static void makefile_object(const char *source, Text *t)
 		text_printf(t, " %.*s.o", (int)strlen(source) - 2, source);
 }
 
-/* Units of other levels than the least have flags of their own. */
+/* Writes the flags of units of other levels than the least, which have their own. */
 static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 {
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
@@ -266,7 +267,7 @@ static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 	}
 }
 
-/* Libraries of the user's operators. */
+/* Writes the libraries of the user's operators. */
 static void makefile_link(const Compilation *c, Text *t)
 {
 	Words w = {0};
@@ -277,7 +278,8 @@ static void makefile_link(const Compilation *c, Text *t)
 	text_char(t, '\n');
 }
 
-/* Models without user operators, state, or replaceable weights go without some files. */
+/* Whether the model needs the file. Models without user operators, state, or replaceable weights
+ * go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
 	if (strcmp(f->name, "op_call.c") == 0)
@@ -332,7 +334,8 @@ static bool write_weights_stub(Compilation *c, const char *folder)
 			  strlen(text));
 }
 
-/* How the model goes without threads, memory allocation and system; nothing where it needs them. */
+/* Says how the model goes without threads, memory allocation and system; nothing where it needs
+ * them. */
 static void readme_serial(const Compilation *c, Text *t)
 {
 	if (c->o.replaceable || c->level.n > 1)

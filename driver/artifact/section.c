@@ -19,7 +19,7 @@
 
 enum { PAGE = WEFT_WEIGHT_HEADER, LINE = 64, SMALL = 16 * PAGE };
 
-/* The layout with numbers for symbols: constants have constant shapes. */
+/* Sets out[] to the layout with numbers for symbols: constants have constant shapes. */
 static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out)
 {
 	const SymTab *t = p->ir->syms;
@@ -85,7 +85,7 @@ static ConstSection section_of(Program *p, Arena *a)
 	return (ConstSection){piece, p->constant.n, p->weight_bytes};
 }
 
-/* Elements first to first + n in the dtype they are stored in. */
+/* Packs the elements first to first + n in the dtype they are stored in. */
 static void piece_part(const SectionPiece *c, uint64_t first, uint64_t n, char *to)
 {
 	enum { CHUNK = 1024 };
@@ -106,7 +106,7 @@ static void piece_part(const SectionPiece *c, uint64_t first, uint64_t n, char *
 	}
 }
 
-/* Bytes lo to hi of the section; both are multiples of 64, or the end. */
+/* Writes the bytes lo to hi of the section; both are multiples of 64, or the end. */
 static void section_part(const ConstSection *s, uint64_t lo, uint64_t hi, char *to)
 {
 	uint64_t done = lo;
@@ -188,7 +188,8 @@ bool section_map(Program *p, uint32_t jobs, SectionMap **out)
 	       ctx_error(ctx, NULL, "cannot protect the weights: %s", strerror(errno));
 }
 
-/* The file's kind of integers is the machine's: so are the weights. */
+/* Returns a hash of the section. The file's kind of integers is the machine's: so are the
+ * weights. */
 const char *section_hash(Program *p)
 {
 	Ctx *ctx = p->ir->ctx;
@@ -230,7 +231,7 @@ typedef struct {
 	uint64_t summed, checksum[4];
 } Writing;
 
-/* All of it, at that place of the file. Returns 0 or errno. */
+/* Writes all n bytes, at that place of the file. Returns 0 or errno. */
 static int write_at(int fd, const char *data, uint64_t n, uint64_t at)
 {
 	while (n) {
@@ -279,8 +280,8 @@ static void *write_parts(void *arg)
 	return NULL;
 }
 
-/* Where the section begins in the file. In an object that is its alignment too: a small section at
- * a page would take mostly padding. */
+/* Returns where the section begins in the file. In an object that is its alignment too: a small
+ * section at a page would take mostly padding. */
 static uint64_t start_of(const Program *p, SectionKind kind)
 {
 	if (kind == SECTION_RAW)
@@ -288,7 +289,7 @@ static uint64_t start_of(const Program *p, SectionKind kind)
 	return kind == SECTION_OBJECT && p->weight_bytes < SMALL ? LINE : PAGE;
 }
 
-/* What stands before and behind the section. */
+/* Writes what stands before and behind the section. */
 static int write_rest(Program *p, const Writing *w, SectionKind kind, const SectionNames *names)
 {
 	Arena *scratch = p->ir->ctx->scratch;

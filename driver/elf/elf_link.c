@@ -328,7 +328,7 @@ static void need_stub(Link *l, const RelocTarget *t)
 	t->import->stub = l->stub.n;
 }
 
-/* What a relocation needs; the target's section is live from then on. */
+/* Notes what a relocation needs; the target's section is live from then on. */
 static bool follow(Link *l, InputSection *s, const Elf64_Rela *r, uint64_t *dynamic)
 {
 	Object *o = s->object;
@@ -388,7 +388,7 @@ static uint64_t up(uint64_t n, uint64_t align)
 	return align > 1 ? (n + align - 1) / align * align : n;
 }
 
-/* Sections of a part, from its beginning. */
+/* Places the sections of a part, from its beginning. */
 static void place_sections(Link *l, PartName p)
 {
 	uint64_t size = l->part[p].size;
@@ -402,7 +402,8 @@ static void place_sections(Link *l, PartName p)
 	l->part[p].size = size;
 }
 
-/* A segment begins on a page of its own in memory, and where the last one ends in the file. */
+/* Places the parts. A segment begins on a page of its own in memory, and where the last one ends
+ * in the file. */
 static void place_parts(Link *l)
 {
 	uint64_t offset = sizeof(Elf64_Ehdr) + NHEADER * sizeof(Elf64_Phdr), ahead = 0;
@@ -444,7 +445,7 @@ static void *make(Link *l, PartName p, uint64_t size)
 	return l->part[p].data;
 }
 
-/* The sizes of all tables are known once sections are. */
+/* Makes the tables, whose sizes are known once sections are. */
 static void make_tables(Link *l, uint64_t dynamic)
 {
 	const uint32_t nsymbol = 1 + l->import.n + l->exported.n;
@@ -529,7 +530,7 @@ static void fill_dynamic(Link *l)
 	*d++ = (Elf64_Dyn){DT_FLAGS_1, {DF_1_NOW}};
 }
 
-/* jmp *slot(%rip); int3 */
+/* Fills in the stubs: jmp *slot(%rip); int3. */
 static void fill_stubs(Link *l)
 {
 	for (uint32_t k = 0; k < l->stub.n; k++) {
@@ -557,7 +558,7 @@ static void fill_slots(Link *l)
 	}
 }
 
-/* Addresses in tables. */
+/* Adds the relocations of addresses in tables. */
 static bool dynamic_relocations(Link *l)
 {
 	for (uint32_t p = 0; p < NPART; p++)

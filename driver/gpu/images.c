@@ -238,7 +238,7 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	return file_write(ctx, path, t.data, t.n);
 }
 
-/* The images of a program, which are files of the folder. */
+/* Makes the images of a program, which are files of the folder. */
 static bool make_program(Compilation *c, const char *folder, const CudaProgram *p, Image *made)
 {
 	Arena *a = weft_arena(c->w);
@@ -258,7 +258,7 @@ static bool make_program(Compilation *c, const char *folder, const CudaProgram *
 	return make(c, folder, made, p->nimage, t);
 }
 
-/* For the stand-in all kernels are one image. */
+/* Returns the number of images. For the stand-in all kernels are one. */
 static uint32_t count_images(const CudaProgram *p)
 {
 	return p->target->gpu->arch ? p->n : p->n > 0;

@@ -31,7 +31,7 @@ static void release(void *arg)
 	*r = (Resident){0};
 }
 
-/* The runtime, of which the compiler has its own copy, and the weights. */
+/* Links the code with the runtime, of which the compiler has its own copy, and the weights. */
 static bool link_here(Compilation *c, Resident *r, bool small)
 {
 #define F(name) {#name, (const void *)(uintptr_t)name}

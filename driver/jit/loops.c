@@ -13,7 +13,8 @@
 
 /* ---- the table ---- */
 
-/* The image in memory. Its pointers to functions stay NULL: loops_functions sets them. */
+/* Fills in the pointers of the image in memory. Pointers to functions stay NULL: loops_functions
+ * sets them. */
 static const WeftModel *load_image(ModelImage *im, const void *weights, const char *weights_symbol)
 {
 	for (uint32_t k = 0; k < im->pointer.n; k++) {
@@ -37,7 +38,7 @@ static void copy_entries(LoopModel *m, const Program *p)
 	m->model.entry = entry;
 }
 
-/* Instead of a function that returns it. */
+/* Gives the model the recipes' model instead of a function that returns it. */
 static void point_to_recipes(LoopModel *m, const WeftModel *recipes)
 {
 	WeftRecipes *p = ARENA_NEW(weft_arena(m->w), WeftRecipes);
@@ -46,7 +47,7 @@ static void point_to_recipes(LoopModel *m, const WeftModel *recipes)
 	m->model.recipes = p;
 }
 
-/* level: c->program's, or c->recipes. */
+/* Makes a model of a level: c->program's, or c->recipes. */
 static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void *weights)
 {
 	ModelImage im;
@@ -99,7 +100,7 @@ static bool interpret(void *arg)
 	return true;
 }
 
-/* In an arena of its own: a call leaves nothing behind. */
+/* Executes a call in an arena of its own: it leaves nothing behind. */
 static bool call(EntryCall *c, char message[MESSAGE])
 {
 	Weft *w = c->e->model->w;

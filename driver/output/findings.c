@@ -26,7 +26,7 @@ static void add(FindingSearch *s, const char *name, bool found, const char *what
 		   (WeftFinding){name, what, found ? "" : advice, found});
 }
 
-/* The first message since the mark; it and later ones are removed. */
+/* Returns the first message since the mark; removes it and later ones. */
 static const char *taken_back(Ctx *ctx, CtxMark mark)
 {
 	const Diag *d = mark.last ? mark.last->next : ctx->first;

@@ -25,8 +25,8 @@ typedef struct {
 	const char *path;
 } Output;
 
-/* The weight file lies beside the object: model.so -> model.weights; no other ending is taken off,
- * so that m.v2 and m.v3 have each their own. */
+/* Returns the path of the weight file beside the object: model.so -> model.weights; no other
+ * ending is taken off, so that m.v2 and m.v3 have each their own. */
 static const char *weights_path(Arena *a, const char *so)
 {
 	size_t n = strlen(so);
@@ -62,7 +62,7 @@ static OutputPlaces *places_new(Ctx *ctx)
 	return p;
 }
 
-/* However it went. */
+/* Drops files and folder, however it went. */
 static void places_drop(OutputPlaces *p)
 {
 	remove_folder(p);
@@ -83,7 +83,7 @@ static bool place_weights(Ctx *ctx, OutputPlaces *p)
 	       ctx_error(ctx, p->weights->path, "the weights would be written to %s", so->path);
 }
 
-/* The weights as an object; NULL in *object when there are none. */
+/* Writes the weights as an object; sets *object to NULL when there are none. */
 static bool write_weights_object(Compilation *c, const char *folder, const char **object)
 {
 	*object = NULL;
@@ -100,7 +100,7 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
 }
 
-/* Into the temporary file of w. */
+/* Writes the weights into the temporary file of w. */
 static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 {
 	const SectionNames names = {.hash = c->weights_hash};
@@ -109,7 +109,7 @@ static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
 }
 
-/* Link to a name beside the final one, so that the rename is atomic. */
+/* Links to a name beside the final one, so that the rename is atomic. */
 static bool build(Output *x, const OutputPlaces *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
@@ -158,7 +158,7 @@ static bool fill_folder(Output *x, const char *folder)
 	return weights && write_weights(c, SECTION_RAW, weights) && out_commit(ctx, weights);
 }
 
-/* A new folder appears when it is complete; in one that exists files are replaced. */
+/* Writes a folder. A new one appears when it is complete; in one that exists files are replaced. */
 static bool emit_folder(Output *x)
 {
 	Ctx *ctx = x->w->ctx;
@@ -199,7 +199,7 @@ static void list_interface(const Graph *g, Text *t)
 			list_type(g, t, k, g->output.data[k].name, g->output.data[k].node);
 }
 
-/* For whoever links the model: what goes in, what comes out, how to reach it. */
+/* Writes, for whoever links the model, what goes in, what comes out, how to reach it. */
 static void header_text(Output *x, Text *t)
 {
 	const Compilation *c = &x->c;
@@ -217,7 +217,7 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
-/* What the launches of `run` count. */
+/* Lists the calls of an entry: what the launches of `run` count. */
 static void list_calls(const ProgramEntry *e, Text *t)
 {
 	for (uint32_t k = 0; k < e->ncall; k++) {
@@ -281,7 +281,7 @@ static bool emit_text(Output *x, OutFile *out)
 	return out_commit(c->ctx, out);
 }
 
-/* A file that a back end makes. */
+/* Writes a file that a back end makes. */
 static bool emit_made(Output *x, OutputPlaces *p)
 {
 	Ctx *ctx = x->w->ctx;
@@ -312,7 +312,7 @@ static bool emit_to(Output *x, OutputPlaces *p)
 	return folder ? emit_folder(x) : emit_text(x, p->so);
 }
 
-/* A shared object, what a back end makes instead, or another form. */
+/* Makes a shared object, what a back end makes instead, or another form. */
 static bool make_output(Output *x, OutputPlaces *p)
 {
 	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p)
@@ -373,7 +373,7 @@ static void free_data(void *user, const void *data)
 	free((void *)(uintptr_t)data);
 }
 
-/* All of a file, at an address that a weight section may have. */
+/* Reads all of a file, to an address that a weight section may have. */
 static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
 {
 	enum { ALIGN = 64 };
@@ -396,7 +396,8 @@ static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
 	return ctx_error(ctx, path, "cannot read %zu bytes into memory", n);
 }
 
-/* A linker writes files; so what is in memory is read from one, whatever it is. */
+/* Writes the output into a folder and reads it back: a linker writes files, whatever the output
+ * is. */
 static bool save_to(Saving *s, const char *folder, OutputPlaces *p)
 {
 	Output *x = &s->o;

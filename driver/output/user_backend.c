@@ -60,7 +60,7 @@ static bool fits(Made *m, const char *name)
 	return !*m->wrong;
 }
 
-/* The file of that name, perhaps new; NULL: there is no memory. */
+/* Returns the file of that name, perhaps a new one; NULL if there is no memory. */
 static MadeFile *made_file(Made *m, const char *name)
 {
 	for (size_t k = 0; k < m->n; k++)
@@ -131,7 +131,7 @@ static uint32_t units(uint32_t kernels)
 	return 1;
 }
 
-/* After emit. */
+/* Checks what the back end's function emit made. */
 static bool check(Compilation *c, Made *m, int code)
 {
 	const char *name = def_of(c)->name;

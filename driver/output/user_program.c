@@ -83,7 +83,7 @@ static void walk(FunctionWalk *w, Lb b)
 	}
 }
 
-/* What the function calls and reads. */
+/* Adds what the function calls and reads. */
 static void add_calls(ProgramView *v, const LoopFn *f)
 {
 	FunctionWalk w = {v, f, ARENA_ARRAY(v->arena, bool, f->lx.n)};

@@ -51,7 +51,8 @@ static bool read_masks(TargetReader *r, const Field *f, const json_t *v)
 	return field_refuse(&r->r, f, "\"none\", \"vector\" or \"bits\"");
 }
 
-/* The machine was taken before the other fields, which change it. */
+/* Reads a field other than the machine, which was taken before, since the other fields change
+ * it. */
 static bool read_other(void *data, const Field *f, const json_t *v)
 {
 	TargetReader *r = data;
@@ -87,7 +88,7 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* What x86-64 code of these fields uses, the processor must be asked for. */
+/* Checks that the processor is asked for what x86-64 code of these fields uses. */
 static bool check_features(TargetReader *r)
 {
 	const Target *t = r->t;
@@ -106,8 +107,8 @@ static bool check_features(TargetReader *r)
 	return true;
 }
 
-/* Fields that do not fit together. What the prelude of a family can express, its widest row
- * does. */
+/* Refuses fields that do not fit together. What the prelude of a family can express, its widest
+ * row does. */
 static bool check(TargetReader *r, const Target *base)
 {
 	const Target *t = r->t;
@@ -155,7 +156,7 @@ static const Target *read_file(Ctx *ctx, const char *path)
 	return ok ? r.t : NULL;
 }
 
-/* "v3" after "x86-64-v2" is x86-64-v3. */
+/* Finds a target by a short name: "v3" after "x86-64-v2" is x86-64-v3. */
 static const Target *find_short(Ctx *ctx, const char *name, const char *before)
 {
 	const char *dash = strrchr(before, '-');
@@ -186,8 +187,8 @@ static bool same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* CPUs behind GPUs, which are rows of one table; by the width of the vectors, then by features;
- * else in the order given. */
+/* Whether a comes before b: CPUs behind GPUs, which are rows of one table; by the width of the
+ * vectors, then by features; else in the order given. */
 static bool is_more(const Target *a, const Target *b)
 {
 	const int features = __builtin_popcount(a->isa.ops) - __builtin_popcount(b->isa.ops);
@@ -197,7 +198,7 @@ static bool is_more(const Target *a, const Target *b)
 	       (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
 }
 
-/* NULL: they fit into one artifact. */
+/* Says why both targets do not fit into one artifact; NULL if they do. */
 static const char *apart(Arena *a, const Target *x, const Target *y)
 {
 	const Target *cpu = x->gpu ? y : x, *gpu = x->gpu ? x : y;
@@ -238,7 +239,7 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 	return true;
 }
 
-/* The target for another machine than it assumes. */
+/* Returns the target for another machine than it assumes. */
 static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
 {
 	const Machine *m = machine_read(ctx, tune, t->isa.family);
@@ -249,7 +250,7 @@ static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
 	return other;
 }
 
-/* Where there are CPUs, a machine is one for these. */
+/* Tunes all targets for a machine. Where there are CPUs, it is a machine for these. */
 static bool tune_all(Ctx *ctx, const char *tune, TargetList *list)
 {
 	const bool cpus = !list->data[list->n - 1]->gpu;

@@ -103,7 +103,7 @@ static bool read_bool(NpyReader *r, bool *out)
 	return true;
 }
 
-/* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
+/* Reads a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. */
 static bool read_header(NpyReader *r, Tensor *t, bool *fortran)
 {
 	uint32_t seen = 0;
@@ -131,8 +131,8 @@ static bool read_header(NpyReader *r, Tensor *t, bool *fortran)
 	return seen == 7 || bad_header(r);
 }
 
-/* dst[i, j, ...] in row-major order = src[..., j, i]: source index advances fastest in the first
- * dim. */
+/* Sets dst[i, j, ...] in row-major order to src[..., j, i]: the source index advances fastest in
+ * the first dim. */
 static void from_fortran(const Tensor *t, const uint8_t *src, uint8_t *dst)
 {
 	size_t item = dtype_size(t->dtype);
@@ -213,7 +213,7 @@ bool npz_open(Ctx *ctx, const char *path, StFile *out)
 
 /* ---- writing ---- */
 
-/* The header, padded so that the data is 64-byte aligned within the file. */
+/* Writes the header, padded so that the data is 64-byte aligned within the file. */
 static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
 {
 	const char *name = NULL;

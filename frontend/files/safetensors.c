@@ -185,8 +185,8 @@ static void add_quoted(Text *t, const char *s)
 	text_char(t, '"');
 }
 
-/* Tensors follow each other without gaps, as the format demands: so only those whose predecessors
- * are multiples of the alignment are aligned. */
+/* Adds the index. Tensors follow each other without gaps, as the format demands: so only those
+ * whose predecessors are multiples of the alignment are aligned. */
 static bool add_index(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, Text *t)
 {
 	uint64_t at = 0;

@@ -53,7 +53,8 @@ bool onnx_is_main_domain(const char *domain)
 	return !domain || !*domain || !strcmp(domain, "ai.onnx");
 }
 
-/* "ai.onnx.ml" -> "onnx_ml", others with "_" for ".". */
+/* Returns the word for a domain in names of operators: "ai.onnx.ml" -> "onnx_ml", others with
+ * "_" for ".". */
 static const char *domain_word(Ctx *ctx, const char *domain)
 {
 	if (onnx_is_main_domain(domain))
@@ -130,8 +131,8 @@ static Attr floats_attr(const OnnxCall *c, const OnnxAttr *x)
 	return (Attr){ATTR_floats, x->floats.n, {.floats = v}};
 }
 
-/* What an argument of a kind expects of an attribute, which is stored by its
- * AttributeProto.type. */
+/* Returns what an argument of a kind expects of an attribute, which is stored by its
+ * AttributeProto.type; NULL if the type is right. */
 static const char *misses(ArgKind kind, int64_t type)
 {
 	enum { UNDEFINED, FLOAT, INT, STRING, FLOATS = 6, INTS, STRINGS };
@@ -155,7 +156,7 @@ static const char *misses(ArgKind kind, int64_t type)
 	}
 }
 
-/* An attribute of the file as one of the argument's kind. */
+/* Converts an attribute of the file to one of the argument's kind. */
 static bool convert_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
@@ -197,7 +198,8 @@ static bool convert_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Att
 	}
 }
 
-/* A tensor that the file gives as an attribute: numbers have the dtype of the first operand. */
+/* Returns a tensor that the file gives as an attribute: numbers have the dtype of the first
+ * operand. */
 static Node attr_node(OnnxCall *c, const OnnxAttr *x)
 {
 	Scope *s = c->it->s;
@@ -251,7 +253,7 @@ static bool take_attr(OnnxCall *c, const Arg *a, Attr *out)
 
 /* ---- inputs ---- */
 
-/* The key of operators that draw random numbers (ops/prim/random.h). */
+/* Whether the argument is the key of operators that draw random numbers (ops/prim/random.h). */
 static bool is_key(const Arg *a)
 {
 	return a->kw_only && !strcmp(a->name, "rng");
@@ -291,7 +293,7 @@ static bool take_tensors(OnnxCall *c, Attr *out)
 	return true;
 }
 
-/* The elements of an input as integers. */
+/* Takes the elements of an input as integers. */
 static bool take_ints(OnnxCall *c, const Arg *a, Value *v, Attr *out)
 {
 	const Sym *size;
@@ -346,7 +348,7 @@ static bool take_arg(OnnxCall *c, uint32_t k)
 	return a->kw_only ? take_attr(c, a, &c->attr[k]) : take_positional(c, a, &c->attr[k]);
 }
 
-/* An attribute that no argument has would change what the node means. */
+/* Checks that every attribute is an argument: another one would change what the node means. */
 static bool check_attrs(const OnnxCall *c)
 {
 	const OnnxNode *n = c->it->n;
@@ -364,8 +366,8 @@ static bool check_attrs(const OnnxCall *c)
 	return true;
 }
 
-/* The data type of results that are kept in another dtype: the one that the node names, that of a
- * target or zero point, or the first operand's, whose elements it moves. */
+/* Returns the data type of results that are kept in another dtype: the one that the node names,
+ * that of a target or zero point, or the first operand's, whose elements it moves. */
 static int64_t result_elem(const Item *it)
 {
 	const char *op = it->n->op;
@@ -407,7 +409,8 @@ static bool bind_results(const Item *it, Node y)
 	return true;
 }
 
-/* The type is known now; random_attach (passes/random.h) gives the node the model's key. */
+/* Removes a node's key, once its type is known; random_attach (passes/random.h) gives the node
+ * the model's key. */
 static void drop_key(Graph *g, Node n)
 {
 	uint32_t at;

@@ -43,7 +43,7 @@ static bool not_negative(SymTab *t, Sym a)
 	return sym_le(t, sym_int(t, 0), a) == YES;
 }
 
-/* ONNX truncates, which is rounding down where neither is negative. */
+/* Divides sizes. ONNX truncates, which is rounding down where neither is negative. */
 static bool quotient(SymTab *t, const Sym *x, Sym *out)
 {
 	TRY(not_negative(t, x[0]) && sym_lt(t, sym_int(t, 0), x[1]) == YES);
@@ -221,7 +221,7 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 	return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Of opset 10 on, where starts are an input; of two dimensions the rows. */
+/* Takes a slice, of opset 10 on, where starts are an input; of two dimensions the rows. */
 static bool slice(Fold *f)
 {
 	const SizeList *x = &f->in[0];
@@ -305,7 +305,7 @@ static bool identity(Fold *f)
 	return f->nin == 1 && copy(f, f->in[0].has_dim);
 }
 
-/* Integers of one value. */
+/* Makes integers of one value. */
 static bool constant_of_shape(Fold *f)
 {
 	const OnnxAttr *a = onnx_item_attr(f->it, "value");
@@ -353,7 +353,7 @@ static bool range(Fold *f)
 	return true;
 }
 
-/* A row of one number. */
+/* Makes a row of one number. */
 static bool expand(Fold *f)
 {
 	int64_t n;
@@ -438,7 +438,7 @@ static bool size(const Item *it)
 
 /* ---- dispatch ---- */
 
-/* False: an operand's sizes are not known. */
+/* Finds the operands' sizes. Returns false if those of one are not known. */
 static bool operands(Fold *f)
 {
 	const Item *it = f->it;
@@ -505,7 +505,7 @@ static const Sym *pair(Import *im, Sym less, Sym than)
 	return arena_dup(im->ctx->arena, (Sym[]){less, than}, 2 * sizeof(Sym));
 }
 
-/* Of one size and one other. strict: x < y, else x <= y. */
+/* Finds a comparison of one size and one other. strict: x < y, else x <= y. */
 static const Sym *compared(const Item *it, Value *x, Value *y, bool strict)
 {
 	SymTab *t = it->s->im->syms;

@@ -80,14 +80,15 @@ static bool mode_of(const TreeReader *r, WireBytes text, Mode *out)
 
 /* ---- branches ---- */
 
-/* The greatest number of the dtype of comparisons that is less. */
+/* Returns the greatest number of the dtype of comparisons that is less. */
 static double before(const Forest *f, double v)
 {
 	return f->dtype == DT_f64 ? nextafter(v, -INFINITY)
 				  : (double)nextafterf((float)v, -INFINITY);
 }
 
-/* A branch as one or two comparisons, the first of which becomes node k. nan: NaN goes to `yes`. */
+/* Adds a branch as one or two comparisons, the first of which becomes node k. nan: NaN goes to
+ * `yes`. */
 static void add_branch(TreeReader *r, uint32_t k, Mode mode, uint32_t feature, double at,
 		       uint32_t yes, uint32_t no, bool nan)
 {
@@ -130,7 +131,7 @@ typedef struct {
 	bool left;
 } TreeVisit;
 
-/* No node is below itself. */
+/* Checks that no node is below itself. */
 static bool check_cycles(TreeReader *r)
 {
 	Forest *f = r->f;
@@ -250,7 +251,7 @@ static bool read_nodes(TreeReader *r, const TreeColumns *c)
 	return f->root.n || onnx_item_error(r->it, "the nodes of a tree form a cycle");
 }
 
-/* Weights, sorted by leaf. */
+/* Reads the weights, sorted by leaf. */
 static bool read_weights(TreeReader *r, const TreeColumns *c, const char *prefix)
 {
 	Forest *f = r->f;
@@ -324,14 +325,14 @@ static bool read_ensemble_attrs(TreeReader *r, Ensemble *e)
 	       (!e->missing.n || length(r, "nodes_missing_value_tracks_true", e->missing.n, n));
 }
 
-/* The node of a branch: nodes come first, then leaves. */
+/* Returns the node of a branch: nodes come first, then leaves. */
 static uint32_t branch(const Ensemble *e, int64_t id, bool leaf)
 {
 	uint32_t n = leaf ? e->nleaf : e->n;
 	return id < 0 || id >= (int64_t)n ? NO_NODE : (uint32_t)id + (leaf ? e->n : 0);
 }
 
-/* A set is a comparison with each of its values; NaN ends its list. */
+/* Adds a set as a comparison with each of its values; NaN ends its list. */
 static bool add_member(TreeReader *r, Ensemble *e, uint32_t k, uint32_t yes, uint32_t no, bool nan)
 {
 	Forest *f = r->f;

@@ -48,7 +48,7 @@ static bool take(WireBytes *from, uint64_t n, WireBytes *out)
 	return true;
 }
 
-/* The next field. False after an error. */
+/* Reads the next field. Returns false after an error. */
 static bool next_item(const WireReader *r, const WireMessage *m, WireBytes *from, WireItem *it)
 {
 	const uint8_t *at = from->p;
@@ -106,7 +106,7 @@ static uint32_t expected_type(WireKind kind)
 	return kind == WIRE_INT ? VARINT : kind == WIRE_FLOAT ? FIXED32 : DELIMITED;
 }
 
-/* A repeated number: one, or a run of them. */
+/* Reads a repeated number: one, or a run of them. */
 static bool read_numbers(const WireReader *r, const WireMessage *m, const WireField *f,
 			 const WireItem *it, void *at)
 {

@@ -103,7 +103,7 @@ bool dtype_is_signed(DType d)
 	return category(d) >= CAT_INT;
 }
 
-/* The bits of the greatest number. */
+/* Returns the bits of the greatest number. */
 static uint32_t greatest(NarrowFloat k)
 {
 	uint32_t ones = (1u << (k.e + k.m)) - 1;
@@ -190,7 +190,7 @@ bool dtype_keeps(DType from, DType to)
 
 /* ---- promotion ---- */
 
-/* The smallest signed type that holds both; i64 when there is none. */
+/* Returns the smallest signed type that holds both; i64 if there is none. */
 static DType promote_int(DType a, DType b)
 {
 	if (category(a) == category(b))
@@ -201,7 +201,8 @@ static DType promote_int(DType a, DType b)
 	return info[u].size == 1 ? DT_i16 : info[u].size == 2 ? DT_i32 : DT_i64;
 }
 
-/* f8 kinds have no promotion in ATen; here they behave as narrow floats. */
+/* Returns the float dtype that both become. ATen has no promotion of f8 kinds; here they behave
+ * as narrow floats. */
 static DType promote_float(DType a, DType b)
 {
 	if (info[a].size != info[b].size)
@@ -258,7 +259,7 @@ static int bias_of(NarrowFloat k)
 	return (1 << (k.e - 1)) - (k.special != FNUZ);
 }
 
-/* NaN without a sign. */
+/* Returns the bits of NaN; of two, those without a sign. */
 static uint32_t nan_of(NarrowFloat k)
 {
 	return k.special == FNUZ      ? 1u << (k.e + k.m)
@@ -266,7 +267,8 @@ static uint32_t nan_of(NarrowFloat k)
 				      : greatest(k) + 1 + (1u << (k.m - 1));
 }
 
-/* What is greater than the greatest number, by its bits without the sign: infinity or NaN. */
+/* Returns what the bits v (without the sign) above those of the greatest number mean: infinity
+ * or NaN. */
 static float beyond(NarrowFloat k, uint32_t v)
 {
 	return float_of(k.special == TOP_INF && v == greatest(k) + 1 ? 0x7f800000u : 0x7fc00000u);
@@ -284,7 +286,8 @@ static float small_to_f32(NarrowFloat k, uint32_t v)
 	return v & sign ? -f : f;
 }
 
-/* The bits of |f|, which is no NaN, as if exponents had no end. */
+/* Returns the bits of the number nearest to the float with the bits a, which is neither negative
+ * nor NaN, as if exponents had no end. */
 static uint32_t nearest(NarrowFloat k, uint32_t a)
 {
 	int bias = bias_of(k), drop = 23 - k.m;

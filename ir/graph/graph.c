@@ -43,7 +43,7 @@ static void use_unlink(Graph *g, Use u)
 	d->prev = d->next = (Use){0};
 }
 
-/* u must be unlinked. */
+/* Makes u read def, and adds it to def's readers. u must be unlinked. */
 static void use_link(Graph *g, Use u, Node def)
 {
 	UseData *d = &g->use.data[u.i];
@@ -120,7 +120,8 @@ void graph_set_order(Graph *g, const Node *order, uint32_t n)
 	g->numbered = false;
 }
 
-/* Inputs come first, so that any node may read a new one; in the order of the list. */
+/* Skips the inputs. They come first, in the order of the list, so that any node may read a new
+ * one. */
 Node graph_behind_inputs(const Graph *g)
 {
 	Node n = g->input.n ? g->input.data[g->input.n - 1].node : g->first;
@@ -170,7 +171,7 @@ void graph_set_output(Graph *g, uint32_t k, Node n)
 	g->output.data[k].node = n;
 }
 
-/* A name moves along, so that what replaces a model's value is still called like it. */
+/* Moves a name along, so that what replaces a model's value is still called like it. */
 static void name_move(Graph *g, Node old, Node new)
 {
 	if (!g->node_name.data[new.i] && node_op(g, old) != OP_input) {
@@ -236,7 +237,8 @@ static bool name_char(char c)
 	       c == '_' || c == '.' || c == '$';
 }
 
-/* Printable, and never a number alone: those are unnamed nodes. */
+/* Returns the name with printable characters only, and never a number alone: those are unnamed
+ * nodes. */
 static char *name_clean(Graph *g, const char *name)
 {
 	bool digits = *name >= '0' && *name <= '9';

@@ -124,7 +124,7 @@ Ir *ir_new(Ctx *);
 /* Returns the tensor type with these extents, which are copied. Equal types have equal handles. A
  * rank above MAX_RANK is an internal error, and so is DT_none or a dtype out of range. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
-/* ir_type with constant extents, which become symbolic integers. */
+/* Does as ir_type, with constant extents, which become symbolic integers. */
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 /* Returns the tuple type of these n elements, which are copied. Equal types have equal handles. */
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
@@ -152,7 +152,7 @@ bool attr_equal(const Attr *, const Attr *);
 LocId ir_loc(Ir *, const char *text);
 /* Returns the text of a location; "" for 0. */
 const char *ir_loc_text(const Ir *, LocId);
-/* Of the text "net.py:12 in MODULE", returns the length of "net.py:12": of what stands before the
+/* Returns the length of "net.py:12" in the text "net.py:12 in MODULE": of what stands before the
  * first " in " that follows a digit. Of a text without one, returns the whole length. */
 size_t ir_loc_line(const char *text);
 /* Adds a constant and returns its id, which is not 0. Equal constants are not merged. Copies the
@@ -184,9 +184,9 @@ uint64_t const_hash(Ir *, ConstId);
  * at the same time. */
 void const_hash_all(Ir *, uint32_t jobs);
 
-/* Each returns an attribute of the kind in its name, with this value. attr_sym and attr_int:
- * ATTR_int. A list and a graph are referred to, not copied (ir_attrs copies lists). attr_str
- * interns the string. */
+/* Returns an attribute of the kind in the function's name, with this value. attr_sym and
+ * attr_int: ATTR_int. A list and a graph are referred to, not copied (ir_attrs copies lists).
+ * attr_str interns the string. */
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
@@ -349,9 +349,9 @@ void graph_set_name(Graph *, Node, const char *);
  * "17", inputs first, then in program order, in the scratch arena; "none" for 0. May number all
  * nodes, in O(nodes). */
 const char *graph_name(Graph *, Node);
-/* As graph_name, but with the numbers that the last call of graph_name gave which had to number; of
- * an unnamed node that has no such number, returns the name of its operator. For messages: takes
- * O(1), but numbers all nodes if no call has numbered yet. */
+/* Does as graph_name, but with the numbers that the last call of graph_name gave which had to
+ * number; of an unnamed node that has no such number, returns the name of its operator. For
+ * messages: takes O(1), but numbers all nodes if no call has numbered yet. */
 const char *graph_last_name(Graph *, Node);
 /* Compares two extents. YES: they are provably equal. NO: they provably differ, or they differ at a
  * point that no guard of the graph refuses: the hints of the symbols, or one of 16 samples of
@@ -387,12 +387,12 @@ Graph *graph_clone(const Graph *);
  * constants is not copied, and must stay valid as long as `to`. No constant of src may have a
  * recipe, and `to` has the user operators that nodes of src call, by name. */
 Graph *graph_import(Ir *to, const Graph *src);
-/* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
+/* Does as graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
  * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
- * constant to `to` if the graph reads it, and writes it there. constant[] has an element for each
- * constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the range of
- * size[k]: the caller adds guards for that. */
+ * constant to `to` if the graph reads it, and writes it there. constant[] has an element for
+ * each constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the
+ * range of size[k]: the caller adds guards for that. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
 		       ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
@@ -498,7 +498,7 @@ bool node_finds(const Graph *, Node, Sym var);
 bool graph_finds(const Graph *, Sym var);
 /* Whether the type of an input of the graph contains the symbol. */
 bool graph_is_given(const Graph *, Sym var);
-/* If the node is an OP_tuple, returns its operand k < node_nin; else none. */
+/* Returns operand k < node_nin of an OP_tuple; none for another node. */
 Node node_element(const Graph *, Node, uint32_t k);
 /* Walks the readers of a node that are an OP_get of result k, in no particular order. Returns the
  * first of them from the use *u on, and moves *u behind it; returns none at the end. Start: Use u =
@@ -561,16 +561,16 @@ uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 /* Returns the message of an OP_to_size node for a value out of the size's range, a format of printf
  * with one %lld for the value. */
 const char *node_size_message(const Graph *, Node);
-/* For an OP_to_size node whose size is known before it runs: returns the message for another value,
- * a format of printf with two %lld: the value and the known size. bound: the graph of whose inputs
- * the size is an extent, or NULL. */
+/* Returns the message of an OP_to_size node whose size is known before it runs, for another
+ * value: a format of printf with two %lld, the value and the known size. bound: the graph of
+ * whose inputs the size is an extent, or NULL. */
 const char *node_size_differs(const Graph *, Node, const Graph *bound);
 /* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)", with
  * ctx->file and the node's location where they are known, and the name of graph_name. In the
  * scratch arena. The node may be none. */
 const char *node_where(Graph *, Node);
-/* As node_where, but with the name of graph_last_name, which takes O(1): for texts that are made
- * for every node and rarely read. */
+/* Does as node_where, but with the name of graph_last_name, which takes O(1): for texts that are
+ * made for every node and rarely read. */
 const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */

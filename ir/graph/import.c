@@ -43,7 +43,7 @@ static ConstId import_const(GraphImport *m, ConstId id)
 	return m->constant[id.i];
 }
 
-/* Other names of what came along: no graph reads them. */
+/* Imports the other names of constants that came along: no graph reads them. */
 static void import_names(GraphImport *m)
 {
 	for (uint32_t k = 1; k < m->from->constant.n; k++) {

@@ -104,7 +104,7 @@ bool node_has_data_size(const Graph *g, Node n)
 	return node_type_id(g, n).i && has_data_size(g->ir, node_type_id(g, n));
 }
 
-/* What has a size, and where the model says so. */
+/* Adds what has a size, and where the model says so. */
 static void add_size_owner(const Graph *g, Node n, Text *text)
 {
 	const char *line = ir_loc_text(g->ir, node_data(g, n)->loc);
@@ -283,7 +283,7 @@ uint32_t node_dim_bits(const Graph *g, Node n, const char *name)
 
 /* ---- operands by name ---- */
 
-/* How many operands argument k of the schema takes. */
+/* Returns how many operands argument k of the schema takes. */
 static uint32_t arg_width(const Graph *g, Node n, uint32_t k)
 {
 	const Arg *a = &op_schema(node_op(g, n))->arg[k];

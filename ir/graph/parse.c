@@ -16,7 +16,7 @@ static bool parse_graph(Parser *, Graph **);
 
 /* ---- names ---- */
 
-/* "%name" that is new, or an operand's. */
+/* Parses "%name", a new one or an operand's. */
 static const char *value_name(ParsedGraph *s)
 {
 	if (!parse_expect(s->r, "%"))
@@ -68,7 +68,8 @@ typedef struct {
 	ARRAY(Node) in;
 } ParsedCall;
 
-/* The positional arguments before the next one of that kind: absent optional tensors. */
+/* Moves to the next positional argument of that kind. The arguments before are absent optional
+ * tensors. */
 static bool advance(ParsedGraph *s, ParsedCall *c, ArgKind kind)
 {
 	for (; c->slot < c->schema->narg; c->slot++) {
@@ -129,7 +130,7 @@ static bool attribute(ParsedGraph *s, ParsedCall *c)
 	return parse_attr(s->r, arg, &c->attr[k]);
 }
 
-/* Defaults and absent operands, then: does everything fit the schema? */
+/* Adds defaults and absent operands, then checks that everything fits the schema. */
 static bool complete(ParsedGraph *s, ParsedCall *c)
 {
 	Ir *ir = s->r->ir;
@@ -166,7 +167,7 @@ static bool arguments(ParsedGraph *s, ParsedCall *c)
 	return complete(s, c);
 }
 
-/* For inference: operands are values, and none only where the schema allows that. */
+/* Checks, for inference, that operands are values, and none only where the schema allows that. */
 static bool have_values(ParsedGraph *s, const ParsedCall *c)
 {
 	const SymTab *syms = s->r->ir->syms;
@@ -184,7 +185,7 @@ static bool have_values(ParsedGraph *s, const ParsedCall *c)
 	return true;
 }
 
-/* The type as written, or as inferred where none is written. */
+/* Sets *out to the type as written, or as inferred where none is written. */
 static bool result_type(ParsedGraph *s, ParsedCall *c, AttrId attr, TypeId *out)
 {
 	*out = (TypeId){0};
@@ -201,7 +202,7 @@ static bool result_type(ParsedGraph *s, ParsedCall *c, AttrId attr, TypeId *out)
 	return out->i || !c->schema->nresult || parse_fail(s->r, "expected \":\" and a type");
 }
 
-/* Between a statement and its end of line. */
+/* Parses the location between a statement and its end of line, if there is one. */
 static LocId location(Parser *r)
 {
 	r->p += strspn(r->p, " \t");
@@ -366,7 +367,7 @@ static bool results_match(ParsedGraph *s, const Types *t)
 	return same || parse_fail(s->r, "expected outputs of the types after \"->\"");
 }
 
-/* The ranges stand at the end of the header, but the types before need them. */
+/* Parses the ranges, which stand at the end of the header, ahead: the types before need them. */
 static bool ranges_ahead(Parser *r)
 {
 	const char *start = r->p;

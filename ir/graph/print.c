@@ -64,7 +64,7 @@ static void print_string(Text *out, const char *s)
 	text_char(out, '"');
 }
 
-/* Always distinct from an integer. */
+/* Prints a float so that it is always distinct from an integer. */
 static void print_float(Text *out, double f)
 {
 	size_t start = out->n;
@@ -133,7 +133,8 @@ static void print_attr(GraphPrinter p, const Attr *a)
 
 /* ---- nodes ---- */
 
-/* The numbers of unnamed nodes are a cache of the graph, nothing else changes. */
+/* Returns the node's name. The numbers of unnamed nodes are a cache of the graph; nothing else
+ * changes. */
 static const char *name_of(const Graph *g, Node n)
 {
 	return graph_name((Graph *)g, n);
@@ -147,7 +148,7 @@ static void print_operand(GraphPrinter p, Node n)
 		text_add(p.out, "none");
 }
 
-/* One past the last operand that is present. */
+/* Returns the number of operands up to the last that is present. */
 static uint32_t operands_present(const Graph *g, Node n)
 {
 	uint32_t k = node_nin(g, n);
@@ -312,7 +313,7 @@ static void used_in_attrs(Ir *ir, Op op, AttrId id, bool *used)
 	}
 }
 
-/* Every type and attribute tuple is looked at once. */
+/* Looks at every type and attribute tuple once. */
 void graph_used_symbols(const Graph *g, bool *used)
 {
 	Ir *ir = g->ir;
@@ -387,7 +388,7 @@ static void print_where(GraphPrinter p, bool top)
 
 /* ---- graphs ---- */
 
-/* The input that an output replaces: by name where that is unique. */
+/* Prints the input that an output replaces: its name where that is unique, else its number. */
 static void print_target(GraphPrinter p, uint32_t input)
 {
 	uint32_t same = 0;

@@ -25,7 +25,8 @@ bool eval_syms(EvalCtx *e, const Sym *s, uint32_t n, int64_t *out)
 	return true;
 }
 
-/* dtype and extents of a tensor type, checked: extents not negative, bytes within int64. */
+/* Sets dtype and extents of t to those of a tensor type. Returns false after an error: an extent
+ * is negative, or the bytes leave int64. */
 static bool concrete_type(EvalCtx *e, const Graph *g, TypeId id, Tensor *t)
 {
 	Type type = *ir_type_of(g->ir, id);
@@ -114,7 +115,7 @@ static void value_alias(InterpValue *to, uint32_t at, const InterpValue *from, u
 		to->own[at]->refs++;
 }
 
-/* Storage for a result of the node's type: one tensor, or each element of a tuple of tensors. */
+/* Allocates storage for a result of the type: one tensor, or each element of a tuple of tensors. */
 static bool value_alloc(InterpRun *r, TypeId id, InterpValue *v)
 {
 	const Graph *g = r->g;
@@ -158,7 +159,7 @@ static bool run_input(InterpRun *r, Node n, InterpValue *v)
 	return true;
 }
 
-/* A constant that no code has computed yet. */
+/* Computes a constant that no code has computed yet. */
 static bool run_recipe(InterpRun *r, const Const *c, InterpValue *v)
 {
 	Tensor out;
@@ -168,7 +169,7 @@ static bool run_recipe(InterpRun *r, const Const *c, InterpValue *v)
 	return true;
 }
 
-/* Files need not align their tensors; such a constant is copied. */
+/* Gives a constant as it lies in the file. A constant that the file does not align is copied. */
 static bool run_constant(InterpRun *r, Node n, InterpValue *v)
 {
 	const Const *c = ir_const_of(r->g->ir, node_attr(r->g, n, "value")->c);
@@ -251,13 +252,15 @@ static bool run_node(InterpRun *r, Node n)
 	}
 }
 
-/* Nobody reads the value of a node whose turn it is, so it is not computed, as in compiled code. */
+/* Whether nobody reads the value of a node whose turn it is: then it is not computed, as in
+ * compiled code. */
 static bool is_dead(const InterpRun *r, Node n)
 {
 	return !r->value[n.i].uses && node_op(r->g, n) != OP_input && !node_has_effect(r->g, n);
 }
 
-/* Count readers that are not dead themselves, and the most operands of a node. */
+/* Counts the readers of each node that are not dead themselves, and makes room for the most
+ * operands of a node. */
 static void count_readers(InterpRun *r)
 {
 	const Graph *g = r->g;
@@ -274,7 +277,7 @@ static void count_readers(InterpRun *r)
 	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
 }
 
-/* An output that the caller could not allocate: its sizes are known now. */
+/* Allocates an output that the caller could not allocate: its sizes are known now. */
 static void size_output(InterpRun *r, uint32_t k, const Tensor *v)
 {
 	if (r->out[k].data || !r->results)
@@ -312,7 +315,8 @@ static bool run_nodes(InterpRun *r)
 	return true;
 }
 
-/* An unwinding bug or lack of memory must not lose the values: free them, then unwind on. */
+/* Runs the nodes. If an internal error or lack of memory unwinds, frees the values first, then
+ * unwinds on. */
 static bool run_guarded(InterpRun *r)
 {
 	Ctx *ctx = r->e.ctx;

@@ -37,7 +37,8 @@ static bool word_char(char c)
 	       c == '_';
 }
 
-/* The length of the word that begins at the result; 0: none does. */
+/* Returns the word that begins here, and moves behind it; sets *n to its length, 0 if none
+ * begins. */
 static const char *word(SchemaReader *r, size_t *n)
 {
 	skip(r);
@@ -74,7 +75,7 @@ static const struct {
 	{"QScheme", ARG_ignored, ARG_ignored},
 };
 
-/* (a), (a!), (a -> *) */
+/* Reads (a), (a!), (a -> *), or nothing. */
 static bool alias(SchemaReader *r, Arg *a)
 {
 	if (!accept(r, '('))
@@ -85,7 +86,7 @@ static bool alias(SchemaReader *r, Arg *a)
 	return accept(r, ')') || fail(r, "\")\"");
 }
 
-/* Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
+/* Reads Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
 static bool type(SchemaReader *r, Arg *a)
 {
 	size_t n, k = 0, ntype = sizeof types / sizeof *types;

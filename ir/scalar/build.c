@@ -54,7 +54,7 @@ static bool same_ins(const ScIns *a, const ScIns *b)
 	       !memcmp(a->in, b->in, sizeof a->in);
 }
 
-/* Append, or find the equal instruction. */
+/* Appends an instruction, or finds the equal one. */
 static uint32_t intern_ins(FnBuild *b, ScIns ins)
 {
 	for (uint32_t k = 0; k < b->ins.n; k++)
@@ -116,7 +116,7 @@ static bool is_one(const ScIns *c)
 	return c->op == SC_const && (dtype_is_float(c->dtype) ? c->f == 1.0 : c->i == 1);
 }
 
-/* An operand that equals the result bit for bit, or NO_INS. */
+/* Returns an operand that equals the result bit for bit, or NO_INS. */
 static uint32_t identity(const FnBuild *b, const ScIns *ins)
 {
 	const ScIns *d = b->ins.data;
@@ -185,7 +185,7 @@ static bool is_compare(ScOp op)
 	return op >= SC_eq && op <= SC_ge;
 }
 
-/* What an operation on bool means, where it means anything. */
+/* Returns what an operation means on bool; SC_COUNT if it means nothing. */
 static ScOp bool_op(ScOp op)
 {
 	switch (op) {
@@ -200,7 +200,7 @@ static ScOp bool_op(ScOp op)
 	}
 }
 
-/* No change on integers (absolute value: on unsigned ones). */
+/* Whether the operation changes nothing on integers (absolute value: on unsigned ones). */
 static bool is_int_identity(ScOp op, DType t)
 {
 	switch (op) {
@@ -228,7 +228,7 @@ static bool op_takes(ScOp op, DType t)
 	}
 }
 
-/* The common dtype of v[0..n): that of the first which is not a literal. */
+/* Gives v[0..n) a common dtype, that of the first which is not a literal, and returns it. */
 static DType unify(FnBuild *b, const TypedVal *v, uint32_t n, uint32_t *in)
 {
 	DType t = DT_none;
@@ -270,8 +270,8 @@ static TypedVal build_basic(FnBuild *b, ScOp op, const TypedVal *v, uint32_t n)
 
 static TypedVal build_named(FnBuild *b, const char *name, const TypedVal *v, uint32_t n);
 
-/* A basic operation, but for floats to other integers than i32 and i64: those are library
- * functions. */
+/* Converts by a basic operation, but for floats to other integers than i32 and i64: those are
+ * library functions. */
 static TypedVal convert_to(FnBuild *b, DType t, uint32_t x)
 {
 	bool basic =
@@ -308,7 +308,7 @@ static TypedVal build_table(FnBuild *b, const Expr *e, const TypedVal *v)
 	return val(intern_ins(b, ins));
 }
 
-/* poly(x, c0, c1, ...): Horner's scheme in fma. */
+/* Builds poly(x, c0, c1, ...) by Horner's scheme in fma. */
 static TypedVal build_poly(FnBuild *b, const TypedVal *v, uint32_t n)
 {
 	if (n < 2 || v[0].lit)
@@ -368,7 +368,8 @@ static TypedVal build_named(FnBuild *b, const char *name, const TypedVal *v, uin
 	return val(intern_ins(b, ins));
 }
 
-/* The table's floordiv takes floats too; the basic operation is the one on integers. */
+/* Whether this is a floordiv of floats, which the op table has; the basic operation is the one
+ * on integers. */
 static bool is_float_floordiv(const FnBuild *b, ScOp op, const TypedVal *v, uint32_t n)
 {
 	bool is_float = false;
@@ -432,7 +433,8 @@ static uint32_t ins_cost(const ScIns *ins, const ScIns *first)
 	}
 }
 
-/* Constants keep a slot each; any other value's slot is free again after its last reader. */
+/* Gives values slots. Constants keep one each; any other value's slot is free again after its
+ * last reader. */
 static void plan_slots(Arena *a, ScFnPlan *plan)
 {
 	const ScFn *f = &plan->fn;
@@ -456,7 +458,8 @@ static void plan_slots(Arena *a, ScFnPlan *plan)
 	plan->slot = slot;
 }
 
-/* The select arm that alone reads call k, if its condition is computed before the call. */
+/* Finds the arm of a select that alone reads call k, if its condition is computed before the
+ * call. */
 static ScGuard find_guard(const ScFn *f, uint32_t k)
 {
 	ScGuard g = {false, false, 0};
@@ -474,7 +477,7 @@ static ScGuard find_guard(const ScFn *f, uint32_t k)
 	return g;
 }
 
-/* Keep what the result needs, in order. */
+/* Makes a function of what the result needs, in order. */
 static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const DType *in,
                           uint32_t result)
 {
@@ -512,7 +515,8 @@ static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const D
 	return f;
 }
 
-/* The callee of a text that only passes its parameters on, so that both share one function. */
+/* Returns the callee of a text that only passes its parameters on, so that both share one
+ * function; NULL for another text. */
 static const ScFn *forwarded(const ScText *t, uint32_t nparam, const char *const *param,
                              const DType *in)
 {

@@ -58,7 +58,8 @@ static Expr *new_expr(ScalarParser *p, ExprKind kind)
 
 static Expr *parse_sum(ScalarParser *p);
 
-/* Decimal or hexadecimal; a point, an exponent or inf/nan (by name) makes it a float. */
+/* Parses a decimal or hexadecimal number; a point, an exponent or inf/nan (by name) makes it a
+ * float. */
 static Expr *parse_number(ScalarParser *p)
 {
 	const char *s = p->at;
@@ -168,8 +169,8 @@ static void parse_let(ScalarParser *p, ScText *t, const char *name)
 	expect(p, ';');
 }
 
-/* Behind the word. The lets between the braces stand there so many times: each time names mean what
- * was last given to them. */
+/* Parses what stands behind the word "repeat". The lets between the braces stand there so many
+ * times: each time names mean what was last given to them. */
 static void parse_repeat(ScalarParser *p, ScText *t)
 {
 	skip_space(p);

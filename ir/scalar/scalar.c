@@ -90,8 +90,8 @@ static void find_in_cache(void *arg)
 	a->found = a->find(a->q);
 }
 
-/* Find or build under the lock. Without memory, what was being built is forgotten, and built by
- * whoever asks next. */
+/* Finds or builds a function under the lock. Without memory, what was being built is forgotten,
+ * and built by whoever asks next. */
 static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 {
 	CacheCall a = {.find = find, .q = q};
@@ -129,8 +129,8 @@ static CacheKey key_of(const char *kind, const char *name, const DType *in, uint
 	return key;
 }
 
-/* Where the function of this key is kept; *fresh when it has to be built, and then told by
- * slot_fill. Building may add keys; who asks for what is being built gets none. */
+/* Returns where the function of this key is kept; sets *fresh if it has to be built, and then
+ * told by slot_fill. Building may add keys; who asks for what is being built gets none. */
 static uint32_t slot_of(const CacheKey *key, bool *fresh)
 {
 	uint32_t id = intern(&cache.keys, key->text, key->n, NULL);
@@ -180,7 +180,7 @@ static const LibDef *find_def(const char *name, DType t)
 	return NULL;
 }
 
-/* Split "x, y" into names; returns the count. */
+/* Splits "x, y" into names; returns the count. */
 static uint32_t split_names(const char *list, const char **name)
 {
 	uint32_t n = 0;
@@ -193,7 +193,8 @@ static uint32_t split_names(const char *list, const char **name)
 	return n;
 }
 
-/* The compute dtype of an instance: that of the last operand (a select starts with a bool). */
+/* Builds an instance. Its compute dtype is that of the last operand (a select starts with a
+ * bool). */
 static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, const char **why)
 {
 	const char *param[4];
@@ -214,7 +215,7 @@ static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 	return cache.slot.data[k].fn;
 }
 
-/* A text of the op table over the op's operand names, and y for a derivative. */
+/* Builds a text of the op table over the op's operand names, and y for a derivative. */
 static const ScFn *build_op(Op op, const char *name, const char *text, const DType *in,
                             uint32_t nin, DType T)
 {
@@ -310,7 +311,7 @@ const ScFn *scalar_round(DType d)
 	return scalar_lib(name, DT_f32);
 }
 
-/* in: of the operands and the result. */
+/* Finds or builds a derivative. in: of the operands and the result. */
 static const ScFn *find_deriv(const Query *q)
 {
 	bool fresh;
@@ -365,7 +366,7 @@ const ScFn *scalar_convert(DType from, DType to)
 	return is_real(from) && is_real(to) ? ask(find_convert, &q) : NULL;
 }
 
-/* Bools have no bits of their own. */
+/* Returns the name of the type whose bits a value has. Bools have no bits of their own. */
 static const char *bits_name(DType d)
 {
 	return dtype_name(d == DT_bool ? DT_u8 : d);

@@ -1,7 +1,7 @@
 /* Values, substitution, and what an expression reads. */
 #include "ir/sym/priv.h"
 
-/* Results of one walk are kept in the nodes. */
+/* Returns the number of a new walk, whose results are kept in the nodes beside it. */
 static uint32_t next_visit(const SymTab *t)
 {
 	return ++sym_mutable(t)->visit;

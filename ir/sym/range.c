@@ -49,7 +49,8 @@ static SymRange range_mul(SymRange a, SymRange b)
 	return (SymRange){least(least(w, x), least(y, z)), most(most(w, x), most(y, z))};
 }
 
-/* a >= 0, whatever the sign of the value: an even power. */
+/* Returns the range of the square of a value in a. It is at least 0, whatever the sign of the
+ * value. */
 static SymRange range_square(SymRange a)
 {
 	SymRange r = range_mul(a, a);
@@ -59,7 +60,7 @@ static SymRange range_square(SymRange a)
 	return r;
 }
 
-/* a / b rounded down; b > 0 and not SYM_INF, a may be infinite. */
+/* Returns a / b rounded down, where b > 0 is finite; an infinite a stays. */
 static int64_t end_div(int64_t a, int64_t b)
 {
 	return is_inf(a) ? a : sym_floor(a, b);

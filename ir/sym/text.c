@@ -38,7 +38,7 @@ static void print_atom(const SymTab *t, Sym e, Text *out)
 	text_char(out, ')');
 }
 
-/* The term without its sign. */
+/* Prints a term without its sign. */
 static void print_term(const SymTab *t, SymTerm term, Text *out)
 {
 	uint64_t coef = term.coef < 0 ? 0 - (uint64_t)term.coef : (uint64_t)term.coef;
@@ -100,7 +100,7 @@ static bool accept(SymParser *p, char c)
 	return true;
 }
 
-/* An unsigned number that is negated or not; none if it leaves int64. */
+/* Parses an unsigned number, and negates it or not. Returns none if the result leaves int64. */
 static Sym parse_int(SymParser *p, bool negative)
 {
 	uint64_t v = 0, limit = (uint64_t)INT64_MAX + negative;
@@ -118,8 +118,8 @@ static Sym parse_int(SymParser *p, bool negative)
 
 static Sym parse_real_call(SymParser *p, SymKind kind);
 
-/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "("
- * then. */
+/* Returns the kind of the function called at p->at, and moves p->at to its "("; SYM_CONST if
+ * none is called. */
 static SymKind called(SymParser *p)
 {
 	const char *end = p->at;
@@ -136,7 +136,7 @@ static SymKind called(SymParser *p)
 	return SYM_CONST;
 }
 
-/* A constant in hexadecimal, or a function that gives a double. */
+/* Parses a constant in hexadecimal, or a function that gives a double. */
 static Sym parse_real(SymParser *p)
 {
 	char c = peek(p);
@@ -227,7 +227,7 @@ static Sym parse_factor(SymParser *p, bool negative)
 	return e.i && negative ? sym_muli(p->t, e, -1) : e;
 }
 
-/* Factors; where the term has a minus sign, the first one takes it. */
+/* Parses a product of factors. The first one takes the term's minus sign. */
 static Sym parse_term(SymParser *p, bool negative)
 {
 	Sym e = parse_factor(p, negative);

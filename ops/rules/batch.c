@@ -160,7 +160,7 @@ TypeId batch_type(Ir *ir, TypeId type, Sym size)
 	return ir_type(ir, t.dtype, t.n + 1, dim);
 }
 
-/* n of other operands and attributes, not expanded. */
+/* Adds n of other operands and attributes, not expanded. */
 static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 {
 	Graph *g = b->g;
@@ -169,7 +169,8 @@ static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 			 b->loc);
 }
 
-/* x with its batch, of the rank `rank` besides. */
+/* Returns x, which has the batch, with dimensions of extent 1 behind the batch, up to `rank`
+ * besides it. */
 static Node with_rank(Build *b, Node x, uint32_t rank)
 {
 	while (x.i && node_rank(b->g, x) < rank + 1)
@@ -177,8 +178,8 @@ static Node with_rank(Build *b, Node x, uint32_t rank)
 	return x;
 }
 
-/* A number of a member has the dimension of the batch now, with which it would outrank the others:
- * it is converted to the dtype that they have together. */
+/* Converts a number of each member to the dtype that the operands have together. It has the
+ * dimension of the batch now, with which it would outrank the others. */
 static Node as_number(Build *b, Node n, uint32_t k, Node x)
 {
 	const Graph *g = b->g;
@@ -216,7 +217,7 @@ Node batch_along(Build *b, Node n, const Node *in, const bool *batched, Sym size
 	return kept_again(b, n, in, ir_attrs(g->ir, op_schema(node_op(g, n))->narg, attr), size);
 }
 
-/* The type with its first dimension `size` times as large. */
+/* Returns the type with its first dimension `size` times as large. */
 static TypeId with_more(Ir *ir, TypeId type, Sym size)
 {
 	const Type t = *ir_type_of(ir, type);
@@ -252,7 +253,8 @@ Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym si
 
 /* ---- without a rule ---- */
 
-/* n alone, of the operands that it has: first the batched ones, then the others. */
+/* Returns a body that is n alone, of the operands that n has: first the batched ones, then the
+ * others. */
 static Graph *lane(Build *b, Node n, const bool *batched)
 {
 	Graph *g = b->g, *body = graph_new(g->ir, "lane");

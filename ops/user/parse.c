@@ -59,7 +59,7 @@ static bool accept(DefReader *r, const char *s)
 	return true;
 }
 
-/* NULL when there is none. */
+/* Reads a word. Returns NULL if there is none. */
 static const char *word(DefReader *r)
 {
 	r->p += strspn(r->p, " \t\n");
@@ -225,7 +225,7 @@ static bool tensor(DefReader *r)
 	return true;
 }
 
-/* How many, up to `end` ("" is that of the text). */
+/* Reads the types of `want` tensors, up to `end` ("" is that of the text). */
 static bool tensors(DefReader *r, const char *end, uint32_t want, const char *what)
 {
 	uint32_t first = r->type.n;
@@ -241,7 +241,7 @@ static bool tensors(DefReader *r, const char *end, uint32_t want, const char *wh
 	       refuse(r, "types: %u %s, the schema has %u", r->type.n - first, what, want);
 }
 
-/* Each name is what an operand or an argument gives; "..." is an operand's. */
+/* Checks that each name is what an operand or an argument gives, and that "..." is an operand's. */
 static bool check_names(DefReader *r)
 {
 	bool leading = false;

@@ -24,7 +24,8 @@ typedef struct {
 	ConstId *one;      /* by constant: what it became; none: not met yet */
 } Constants;
 
-/* Of recipes, those that compute the same from the same constants, which were joined before. */
+/* Whether two constants have equal contents. Recipes have if they compute the same from the same
+ * constants, which were joined before. */
 static bool same_contents(const Const *a, const Const *b)
 {
 	return a->dtype == b->dtype && a->rank == b->rank && a->bytes == b->bytes &&
@@ -34,14 +35,14 @@ static bool same_contents(const Const *a, const Const *b)
 			  : memcmp(a->data, b->data, a->bytes) == 0);
 }
 
-/* NULL: it has none that matters. Interned. */
+/* Returns the name of a constant, interned; NULL if it has none that matters. */
 static const char *kept_name(const Constants *x, ConstId c)
 {
 	const Const *k = ir_const_of(x->ir, const_root(x->ir, c));
 	return x->keep_names && k->is_param ? k->name : NULL;
 }
 
-/* The one that stands for this one. */
+/* Returns the constant that stands for this one: the first with equal contents. */
 static ConstId find_equal(Constants *x, ConstId c)
 {
 	const Const *k = ir_const_of(x->ir, c);
@@ -59,7 +60,7 @@ static ConstId find_equal(Constants *x, ConstId c)
 	return c;
 }
 
-/* Who replaces weights names them: a name means one thing. */
+/* Checks that a name means one constant, since who replaces weights names them. */
 static bool check_name(Constants *x, ConstId c)
 {
 	const Const *k = ir_const_of(x->ir, c);
@@ -79,7 +80,8 @@ static bool check_name(Constants *x, ConstId c)
 
 static bool replace_in(Constants *x, Graph *g);
 
-/* What it is a view of, and what it is computed from, come first. */
+/* Replaces *c by the constant that stands for it. What *c is a view of, and what it is computed
+ * from, come first. */
 static bool replace_const(Constants *x, ConstId *c)
 {
 	const ConstId root = const_root(x->ir, *c);

@@ -75,7 +75,7 @@ static bool parse_same(const States *s, const char *text, Same *out)
 	return true;
 }
 
-/* How often a graph has the name: of state, or of a constant. */
+/* Returns how often a graph has the name, of state or of a constant. */
 static uint32_t count_name(const States *s, uint32_t entry, const char *name)
 {
 	const Graph *g = s->j->entry[entry].g;
@@ -129,7 +129,7 @@ static bool is_state(const Graph *g, const char *name)
 	return false;
 }
 
-/* Each graph that writes it has one of its own. */
+/* Gives each graph that writes the state one of its own. */
 static bool make_private(const States *s, const char *name)
 {
 	uint32_t n = 0;
@@ -152,7 +152,7 @@ static bool same_type(const Const *a, const Const *b)
 	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* What is called like a state is it. */
+/* Checks that the constant, which is called like a state, is that state. */
 static bool check_same(const States *s, const State *state, uint32_t entry, ConstId c,
 		       const char *name)
 {
@@ -209,7 +209,7 @@ static const char *name_here(const States *s, uint32_t entry, const char *name)
 	return name;
 }
 
-/* Names of other tensors that a file has in the memory of a state. */
+/* Adds the names of other tensors that a file has in the memory of a state. */
 static void gather_parts(States *s, uint32_t entry)
 {
 	const Ir *file = s->j->from[entry]->ir;
@@ -237,7 +237,7 @@ static Node state_input(Graph *g, const State *state, const Const *c, ConstId in
 	return n;
 }
 
-/* In a branch or a loop: what is read there would have to come in as an operand. */
+/* Checks that branches and loops read no state: it would have to come in as an operand. */
 static bool check_inner(const States *s, const Graph *g, uint32_t entry)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {

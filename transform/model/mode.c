@@ -35,7 +35,7 @@ typedef struct {
 
 typedef bool VisitNode(ModeChange *, Graph *, Node);
 
-/* Bodies, too, behind their nodes. */
+/* Calls f for the nodes of a graph, and for those of their bodies behind each. */
 static bool visit(ModeChange *s, Graph *g, VisitNode *f)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -53,7 +53,8 @@ static const Running *statistics_of(const Graph *g, Node n)
 	return r && r->flag ? r : NULL;
 }
 
-/* Without running statistics a normalisation takes those of its input in both modes. */
+/* Whether the node's operator says whether it trains. Without running statistics a normalisation
+ * does not: it takes those of its input in both modes. */
 static bool has_mode(const Graph *g, Node n)
 {
 	const bool kept = op_arg_index(node_op(g, n), "running_mean") >= 0;
@@ -79,7 +80,7 @@ static bool is_state(const Graph *g, Node n, uint32_t *input)
 	return false;
 }
 
-/* The constant in which a statistic begins; 0: it is computed. */
+/* Returns the constant in which a statistic begins; 0 if the statistic is computed. */
 static ConstId first_of(const Graph *g, Node n)
 {
 	uint32_t k;
@@ -108,8 +109,8 @@ static bool module_has(const Ir *ir, const char *module, size_t n, const char *b
 	return false;
 }
 
-/* "bn.num_batches_tracked" of "bn.running_mean" and "bn.running_var", which modules of PyTorch
- * count in training. Modules that share both have several. */
+/* Finds "bn.num_batches_tracked" of "bn.running_mean" and "bn.running_var", which modules of
+ * PyTorch count in training. Modules that share both have several. */
 static Counters counters_of(const Ir *ir, ConstId mean, ConstId var)
 {
 	static const char end[] = "num_batches_tracked";
@@ -172,8 +173,9 @@ static bool check_statistics(ModeChange *s, Graph *g, Node n, const Running *r)
 	return true;
 }
 
-/* In evaluation dropout returns its operand itself. torch.export then takes what reads the operand
- * behind it for a reader of the result. With one reader there is no doubt. */
+/* Whether n is a dropout that does not train, which returns its operand itself. torch.export
+ * then takes what reads the operand behind it for a reader of the result. With one reader there
+ * is no doubt. */
 static bool returns_operand(const Graph *g, Node n)
 {
 	return op_info(node_op(g, n))->view_if == VIEW_IF_IDLE && has_mode(g, n) && !trains(g, n);
@@ -212,7 +214,7 @@ static void shift_writes(Graph *g, uint32_t from, int32_t by)
 			g->output.data[k].writes += by;
 }
 
-/* In the order of the file, as the importer makes them. */
+/* Makes a constant state, in the order of the file, as the importer does. */
 static Node add_state(Graph *g, ConstId c)
 {
 	Ir *ir = g->ir;
@@ -243,8 +245,8 @@ static Node add_state(Graph *g, ConstId c)
 	return n;
 }
 
-/* The user's, those of state in the order of inputs, written inputs, the source of random
- * numbers. */
+/* Returns the place of an output: those of the user come first, then state in the order of
+ * inputs, then written inputs, and the source of random numbers. */
 static uint32_t output_place(const Graph *g, const GraphOutput *o)
 {
 	if (o->writes < 0)
@@ -272,7 +274,7 @@ static bool adds_one(const Graph *g, Node n)
 	       node_int(g, n, "other") == 1;
 }
 
-/* Behind a normalisation that does not train, the counter is what it was before. A model that
+/* Makes a counter behind a normalisation that does not train what it was before. A model that
  * counts more than the calls of its modules does so in evaluation, too. */
 static void uncount(Graph *g, Node value, Node input, uint32_t calls)
 {
@@ -286,7 +288,7 @@ static void uncount(Graph *g, Node value, Node input, uint32_t calls)
 	}
 }
 
-/* State that keeps its value. */
+/* Makes state that keeps its value a constant. */
 static void freeze_statistic(Graph *g, ConstId c)
 {
 	for (uint32_t k = 0; c.i && k < g->input.n; k++) {
@@ -344,7 +346,7 @@ static void drop_statistics(Graph *g)
 			freeze_counter(g, (ConstId){c}, calls[c]);
 }
 
-/* Nodes that draw get their keys and streams again, in program order. */
+/* Removes the keys and streams of nodes that draw, which get them again, in program order. */
 static void drop_keys(Graph *g)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -391,7 +393,7 @@ static Statistic *statistic_at(ModeChange *s, ConstId c)
 	return &s->statistic.data[s->statistic.n - 1];
 }
 
-/* Readers behind `value` read it. */
+/* Makes the readers behind `value` read it in place of the statistic. */
 static void renew(ModeChange *s, Statistic *t, Node value)
 {
 	Graph *g = s->g;
@@ -420,7 +422,7 @@ static void count_batch(ModeChange *s, Node before, ConstId counter)
 	renew(s, t, n);
 }
 
-/* What the importer makes of a normalisation that trains. */
+/* Adds what the importer makes of a normalisation that trains. */
 static void add_statistics(ModeChange *s, const Beginner *beginner)
 {
 	const Node n = beginner->n;

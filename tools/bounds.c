@@ -26,7 +26,7 @@ static void limit(BoundWalk *k, int64_t n)
 		k->bound = n;
 }
 
-/* The smallest of the extents that the indices of a gather are for. */
+/* Limits the bound by the smallest of the extents that the indices of a gather are for. */
 static void limit_by_table(BoundWalk *k, WeftNode gather)
 {
 	int64_t shape[12];
@@ -38,7 +38,7 @@ static void limit_by_table(BoundWalk *k, WeftNode gather)
 		limit(k, shape[axes.u.ints[i]]);
 }
 
-/* Classes that a value is compared with, one by one: 0, 1, ... n - 1. */
+/* Limits the bound by classes that a value is compared with, one by one: 0, 1, ... n - 1. */
 static void limit_by_classes(BoundWalk *k, WeftNode n)
 {
 	WeftAttr count;
@@ -94,7 +94,7 @@ static uint32_t count_nodes(Weft *w, WeftGraph *g)
 	return n;
 }
 
-/* One more than the largest; 0: nothing says so. */
+/* Returns one more than the largest value of an input; 0 if nothing says so. */
 static int64_t input_bound(Weft *w, WeftGraph *g, uint32_t input)
 {
 	BoundWalk k = {.w = w, .n = count_nodes(w, g)};

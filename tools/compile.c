@@ -120,7 +120,7 @@ static const Kind kinds[] = {{"so", ".so", NO_EMIT},
 			     {"cuda", ".cu", WEFT_EMIT_CUDA},
 			     {"hip", ".hip", WEFT_EMIT_HIP}};
 
-/* The kind of that name of n bytes, in the list `all`. */
+/* Returns the kind of that name of n bytes, in the list `all`. */
 static const Kind *find_kind(const char *all, const char *name, size_t n)
 {
 	for (size_t k = 0; k < NKIND; k++)
@@ -155,8 +155,8 @@ static bool parse_emit(CompileArgs *a)
 	return true;
 }
 
-/* Length of OUT without an extension that one of the kinds has; others belong to the name, as in
- * model.v2. */
+/* Returns the length of OUT without an extension that one of the kinds has; others belong to the
+ * name, as in model.v2. */
 static size_t stem_length(const char *out)
 {
 	size_t n = strlen(out);
@@ -168,8 +168,8 @@ static size_t stem_length(const char *out)
 	return n;
 }
 
-/* One item is OUT itself; several lie beside each other, but for the shared object, which is OUT.
- */
+/* Names the files. One item is OUT itself; several lie beside each other, but for the shared
+ * object, which is OUT. */
 static bool place(CompileArgs *a)
 {
 	size_t n = stem_length(a->out);
@@ -192,7 +192,7 @@ static bool place(CompileArgs *a)
 	return true;
 }
 
-/* "-": where the summary goes otherwise. */
+/* Handles "-": the output goes where the summary goes otherwise. */
 static bool to_stdout(CompileArgs *a)
 {
 	if (strcmp(a->out, "-") != 0)
@@ -228,7 +228,7 @@ static bool emit_all(Weft *w, const WeftGraph *g, const CompileArgs *a)
 
 /* ---- the summary ---- */
 
-/* Of this process, or the largest of its compilers and linkers. */
+/* Returns the peak memory of this process, or the largest of its compilers and linkers. */
 static double peak_memory(void)
 {
 	struct rusage children;
@@ -284,7 +284,7 @@ static void summary_json(const WeftReport *r, double seconds)
 	json_close(&j, '}');
 }
 
-/* What entries share by writing it. */
+/* Prints what entries share by writing it. */
 static void summary_state(const WeftReport *r)
 {
 	enum { LINES = 8 };
@@ -349,7 +349,7 @@ static bool emits(const CompileArgs *a, const char *name)
 	return false;
 }
 
-/* A back end makes the shared object, and what is of its own kind. */
+/* Whether a back end makes the shared object, and what is of its own kind. */
 static bool by_backend(const CompileArgs *a)
 {
 	const bool llvm = emits(a, "obj") || emits(a, "a") || emits(a, "llvm") || emits(a, "asm");
@@ -425,7 +425,7 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 	return to_stdout(a) && place(a);
 }
 
-/* Before anything is written. */
+/* Checks, before anything is written, that no output is an input. */
 static bool keep_inputs(const CompileArgs *a, const char *model)
 {
 	for (int k = 0; k < a->nitem; k++) {

@@ -47,7 +47,8 @@ static bool rounds_floats(const char *op)
 	return false;
 }
 
-/* The operand that is rounded has the shape of the result. */
+/* Finds out whether a node rounds, and what: the operand that is rounded has the shape of the
+ * result. */
 static bool find_rounded(Weft *w, WeftNode n, Rounding *r)
 {
 	WeftDType to, from;
@@ -69,7 +70,8 @@ static bool find_rounded(Weft *w, WeftNode n, Rounding *r)
 	return false;
 }
 
-/* In the order of the graph: the same in each copy. The caller frees it. */
+/* Lists the nodes that round in the order of the graph: the same in each copy. The caller frees
+ * the list. */
 static Rounding *roundings(Weft *w, WeftGraph *g, uint32_t *n)
 {
 	Rounding *list = NULL, r;
@@ -131,7 +133,7 @@ static WeftTensor *interpret(const RoundingTrace *t, WeftGraph *g, const WeftTen
 	return NULL;
 }
 
-/* The model's results, what is rounded, and what becomes of that. */
+/* Returns the model's results, what is rounded, and what becomes of that. */
 static WeftTensor *first_run(const RoundingTrace *t)
 {
 	uint32_t n;
@@ -147,8 +149,8 @@ static WeftTensor *first_run(const RoundingTrace *t)
 	return ok ? interpret(t, g, NULL, 0, t->nout + 2 * n) : NULL;
 }
 
-/* The model's results, and what becomes of x[last - first], which nodes first to last - 1 round in
- * place of their operands. */
+/* Returns the model's results, and what becomes of x[last - first], which nodes first to last -
+ * 1 round in place of their operands. */
 static WeftTensor *run_with(const RoundingTrace *t, const WeftTensor *x, uint32_t first,
 			    uint32_t last)
 {
@@ -170,7 +172,7 @@ static WeftTensor *run_with(const RoundingTrace *t, const WeftTensor *x, uint32_
 
 /* ---- units in the last place ---- */
 
-/* Away from 0, or towards it; zeros and what is not finite stay. */
+/* Moves values to the next number away from 0, or towards it; zeros and what is not finite stay. */
 static void nudge(WeftTensor *t, bool away)
 {
 	const size_t bytes = t->dtype.bits / 8;
@@ -188,7 +190,7 @@ static void nudge(WeftTensor *t, bool away)
 	}
 }
 
-/* Nothing is rounded there: another node has rounded. */
+/* Whether all values are integers. Nothing is rounded there: another node has rounded. */
 static bool are_integers(const WeftTensor *t)
 {
 	for (int64_t i = 0; i < numel_of(t); i++) {
@@ -227,7 +229,7 @@ typedef struct {
 	double change; /* of the results, if it alone does */
 } Otherwise;
 
-/* False: none does, or there is no answer. */
+/* Finds a node that rounds otherwise. Returns false if none does, or there is no answer. */
 static bool rounds_otherwise(const RoundingTrace *t, const WeftTensor *all, bool away,
 			     Otherwise *found)
 {

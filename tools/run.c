@@ -93,7 +93,7 @@ static bool is_tensor_file(const char *option, const char *path)
 	       false;
 }
 
-/* Of the last call. */
+/* Describes the last call. */
 static void describe(const Session *s)
 {
 	Json j = {.f = stdout};
@@ -141,7 +141,7 @@ static bool copy_tensor(const WeftTensor *from, WeftTensor *to)
 	return true;
 }
 
-/* The results of the runner live until its next call. */
+/* Keeps the results, which the runner has until its next call. */
 static bool keep_outputs(Session *s)
 {
 	if (s->ncall == s->capacity) {
@@ -228,7 +228,7 @@ static bool execute(Weft *w, Runner *r, const RunArgs *a)
 	return ok;
 }
 
-/* Neither output is written over what is read. */
+/* Checks that neither output is written over what is read. */
 static bool check_paths(const RunArgs *a, const char *model)
 {
 	const char *out[] = {a->outputs, a->save_state};
@@ -249,7 +249,7 @@ static bool check_paths(const RunArgs *a, const char *model)
 	return !same || (fail_usage("--outputs and --save-state are one file"), false);
 }
 
-/* What is asked for with --mode is what the first file has. */
+/* Finds out what is asked for with --mode: what the first file has. */
 static bool ask(Weft *w, RunArgs *a)
 {
 	a->transform.path = a->inputs.item[0];

@@ -29,7 +29,7 @@ static bool take(PickleReader *r, uint64_t n, const uint8_t **out)
 	return true;
 }
 
-/* n bytes, least first. */
+/* Reads a number of n bytes, least first. */
 static bool take_number(PickleReader *r, uint32_t n, uint64_t *out)
 {
 	const uint8_t *p;
@@ -83,7 +83,7 @@ static void add_item(PickleReader *r, PickleValue *to, PickleValue *v)
 	array_push(r->ctx->arena, &to->item, v);
 }
 
-/* The number of the first value above the last mark, which goes. */
+/* Removes the last mark, and sets *first to the number of the first value above it. */
 static bool find_mark(PickleReader *r, uint32_t *first)
 {
 	uint32_t k = r->stack.n;
@@ -95,7 +95,7 @@ static bool find_mark(PickleReader *r, uint32_t *first)
 	return true;
 }
 
-/* What lies above the last mark becomes items of `to`, or of what lies below the mark. */
+/* Makes what lies above the last mark items of `to`, or of what lies below the mark. */
 static bool collect(PickleReader *r, PickleValue *to)
 {
 	uint32_t first = 0;
@@ -120,7 +120,7 @@ static bool collect_new(PickleReader *r, PickleKind kind)
 	return true;
 }
 
-/* The n uppermost values become items of a new one. */
+/* Makes the n uppermost values items of a new one. */
 static bool wrap(PickleReader *r, PickleKind kind, uint32_t n)
 {
 	PickleValue *v = ARENA_NEW(r->ctx->arena, PickleValue), *item[3];
@@ -133,8 +133,8 @@ static bool wrap(PickleReader *r, PickleKind kind, uint32_t n)
 	return true;
 }
 
-/* A call of the upper two values. An ordered dictionary without items, which the next operations
- * fill, is a dictionary. */
+/* Makes a call of the upper two values. An ordered dictionary without items, which the next
+ * operations fill, is a dictionary. */
 static bool call(PickleReader *r)
 {
 	PickleValue *args = r->stack.n > 1 ? r->stack.data[r->stack.n - 1] : NULL;
@@ -147,7 +147,7 @@ static bool call(PickleReader *r)
 	return wrap(r, PICKLE_CALL, 2);
 }
 
-/* The n uppermost values are added to the one below them. */
+/* Adds the n uppermost values to the one below them. */
 static bool append(PickleReader *r, PickleKind kind, uint32_t n)
 {
 	PickleValue *item[2], *to;
@@ -162,8 +162,8 @@ static bool append(PickleReader *r, PickleKind kind, uint32_t n)
 	return true;
 }
 
-/* The uppermost value sets the state of the one below it: the last item of a call. The attributes
- * of a dictionary are left out. */
+/* Makes the uppermost value the state of the one below it: the last item of a call. The
+ * attributes of a dictionary are left out. */
 static bool set_state(PickleReader *r)
 {
 	PickleValue *state;
@@ -218,7 +218,7 @@ static bool push_int(PickleReader *r, uint32_t bytes, bool is_signed)
 	return true;
 }
 
-/* A length, then that many bytes of a two's complement. */
+/* Reads a length, then that many bytes of a two's complement. */
 static bool push_long(PickleReader *r)
 {
 	uint64_t n;
@@ -228,7 +228,7 @@ static bool push_long(PickleReader *r)
 	return n ? push_int(r, (uint32_t)n, true) : (push(r, PICKLE_INT), true);
 }
 
-/* Eight bytes, most significant first. */
+/* Reads a float of eight bytes, most significant first. */
 static bool push_float(PickleReader *r)
 {
 	const uint8_t *p;
@@ -285,7 +285,7 @@ static bool unknown(PickleReader *r, uint8_t op)
 		r->where, op, r->at - 1);
 }
 
-/* One operation; a table. */
+/* Executes one operation; a table. */
 static bool operation(PickleReader *r, uint8_t op)
 {
 	switch (op) {

@@ -30,7 +30,7 @@ static json_t *signature_of(const Import *im)
 	return NULL;
 }
 
-/* NULL for a text that is absent or no JSON. */
+/* Parses a text; NULL for one that is absent or no JSON. */
 static const json_t *parse(TreeWalk *w, const char *text)
 {
 	if (!text)
@@ -46,7 +46,7 @@ const char *tree_argument(const Import *im, size_t k)
 		json_array_get(json_object_get(signature_of(im), "forward_arg_names"), k));
 }
 
-/* The list of n keys somewhere in a context: by itself, in a list or in an object. */
+/* Finds the list of n keys somewhere in a context: by itself, in a list or in an object. */
 static const json_t *find_keys(const json_t *context, size_t n, int depth)
 {
 	const char *name;
@@ -78,7 +78,8 @@ static const json_t *find_keys(const json_t *context, size_t n, int depth)
 	return NULL;
 }
 
-/* A named tuple's context is the name of its class, whose fields are listed elsewhere. */
+/* Returns the fields of a named tuple. Its context is the name of its class, whose fields are
+ * listed elsewhere. */
 static const json_t *tuple_fields(const Import *im, const json_t *context)
 {
 	const json_t *all = json_object_get(json_object_get(im->root, "graph_module"),
@@ -149,7 +150,7 @@ static bool rest_matches(const TreeLeaf *leaf, uint32_t from, const PathKey *pat
 	return true;
 }
 
-/* Is argument k the member `index` of *name? It is called name_index then. */
+/* Whether argument k is the member `index` of *name. It is called name_index then. */
 static bool is_variadic(const Import *im, int64_t k, const char *name, int64_t index)
 {
 	const char *have = tree_argument(im, (size_t)k);
@@ -159,8 +160,8 @@ static bool is_variadic(const Import *im, int64_t k, const char *name, int64_t i
 	return have && !strncmp(have, name, n) && !strcmp(have + n, digits);
 }
 
-/* A leaf's first key is 0 for a positional argument, 1 for one by keyword; the second says which.
- */
+/* Whether a leaf is what the path names. A leaf's first key is 0 for a positional argument, 1
+ * for one by keyword; the second says which. */
 static bool leaf_matches(const Import *im, const TreeLeaf *leaf, const PathKey *path, uint32_t n)
 {
 	if (leaf->n < 2)

@@ -30,14 +30,14 @@ static bool skip(LoopParser *p, const char *word)
 	return true;
 }
 
-/* The absent expression; "none.3" and "nonempty" are names. */
+/* Skips the absent expression, "none"; "none.3" and "nonempty" are names. */
 static bool skip_none(LoopParser *p)
 {
 	const char behind = strncmp(p->s, "none", 4) ? 0 : p->s[4];
 	return !isalnum((unsigned char)behind) && behind != '_' && behind != '.' && skip(p, "none");
 }
 
-/* What precedes any of these characters. */
+/* Reads what precedes any of these characters. */
 static const char *word(LoopParser *p, const char *until)
 {
 	size_t n = strcspn(p->s, until);
@@ -55,7 +55,7 @@ static bool number(LoopParser *p, int64_t *out)
 	return any;
 }
 
-/* "f32", "f32x8" */
+/* Parses a type: "f32", "f32x8". */
 static bool type_of(const char *w, LType *t)
 {
 	size_t n = strlen(w), digits = n;
@@ -86,7 +86,7 @@ static bool find_name(LoopParser *p, const char *name, uint32_t *k)
 	return *k != UINT32_MAX;
 }
 
-/* name_is; whether nothing else has the name. */
+/* Does as name_is. Returns whether nothing else has the name. */
 static bool name_new(LoopParser *p, const char *name, uint32_t k)
 {
 	uint32_t other;
@@ -169,7 +169,7 @@ static bool lanes_call(LoopParser *p, const char *name, LType t, const Lx *in, u
 	return out->i;
 }
 
-/* NAME(..), NAME:type(..) */
+/* Parses NAME(..), NAME:type(..). */
 static bool call(LoopParser *p, char *name, Lx *out)
 {
 	LType t = {DT_none, 0};
@@ -194,7 +194,7 @@ static bool call(LoopParser *p, char *name, Lx *out)
 	return out->i;
 }
 
-/* (a + b) */
+/* Parses (a + b). */
 static bool infix(LoopParser *p, Lx *out)
 {
 	static const char *const name[] = {"+", "-", "*", "/", "%", "<", "<=", ">", ">="};
@@ -226,7 +226,7 @@ static bool literal(LoopParser *p, Lx *out)
 	return *w;
 }
 
-/* A temporary, a parameter, a variable; or a call. */
+/* Parses a temporary, a parameter, a variable; or a call. */
 static bool named(LoopParser *p, Lx *out)
 {
 	uint32_t k;
@@ -297,7 +297,7 @@ static bool is_shared(const LoopFn *f, uint32_t v)
 	return false;
 }
 
-/* @x.f32, b0.f32, a.7.f32 */
+/* Parses @x.f32, b0.f32, a.7.f32. */
 static bool memory(LoopParser *p, LMem *m)
 {
 	const char *w = word(p, "[\n"), *dot = strrchr(w, '.');
@@ -347,7 +347,7 @@ static bool dtype_field(LoopParser *p, LsData *s)
 	return s->dtype != DT_none;
 }
 
-/* acc.3[1] */
+/* Parses acc.3[1]. */
 static bool fragment(LoopParser *p, LFrag *r)
 {
 	int64_t k;
@@ -358,7 +358,7 @@ static bool fragment(LoopParser *p, LFrag *r)
 	return true;
 }
 
-/* 16, 32 */
+/* Parses 16, 32. */
 static bool shape(LoopParser *p, LsData *s)
 {
 	int64_t rows, cols;
@@ -377,7 +377,8 @@ static bool frag_op(LoopParser *p, LsData *s)
 	return s->k < FRAG_OPS;
 }
 
-/* Asked for when expressions over the variable are made. */
+/* Notes whether the variable is not negative, which is asked for when expressions over the
+ * variable are made. */
 static void know_sign(LoopParser *p, const LsData *s)
 {
 	LsVariable v = ls_row(s->kind)->v;
@@ -428,7 +429,7 @@ static bool form(LoopParser *p, LsData *s)
 	return *p->s == '\n';
 }
 
-/* The kind whose form fits. */
+/* Parses a statement, as the kind whose form fits. */
 static bool statement(LoopParser *p)
 {
 	const char *start = p->s;
@@ -453,7 +454,7 @@ static void indent(LoopParser *p)
 	p->s += strspn(p->s, " ");
 }
 
-/* tN = EXPR */
+/* Parses tN = EXPR. */
 static bool temporary(LoopParser *p)
 {
 	const char *start = p->s;
@@ -492,7 +493,7 @@ static bool block(LoopParser *p, Lb *out)
 
 /* ---- functions ---- */
 
-/* "  @x: f32 read written restrict align 4" */
+/* Parses " @x: f32 read written restrict align 4". */
 static bool buffer(LoopParser *p)
 {
 	const char *name = word(p, ":\n");
@@ -510,7 +511,7 @@ static bool buffer(LoopParser *p)
 	return name_new(p, name, loop_buf(p->f, arg));
 }
 
-/* "threads 128 shared 49152" */
+/* Parses "threads 128 shared 49152", if that stands there. */
 static bool threads(LoopParser *p)
 {
 	int64_t n, shared;

@@ -97,7 +97,7 @@ static void print_literal(LoopPrinter *p, const LxData *d)
 	print_type(p, d->type);
 }
 
-/* What legal functions know of an operation. */
+/* Prints what legal functions know of an operation. */
 static void print_known(LoopPrinter *p, const LxData *d)
 {
 	if (d->kind == LX_SC && d->known)
@@ -209,7 +209,7 @@ static void print_expr(LoopPrinter *p, Lx x)
 
 /* ---- statements ---- */
 
-/* Shared subexpressions are printed once, ahead of the statement. */
+/* Prints shared subexpressions once, ahead of the statement. */
 static void print_shared(LoopPrinter *p, const LsData *s)
 {
 	loop_shared(p->f, s, &p->shared);
@@ -282,7 +282,7 @@ static void print_arg_name(LoopPrinter *p, int32_t buf)
 		text_printf(p->t, "@%s ", p->buf[buf]);
 }
 
-/* "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n" */
+/* Prints "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n". */
 static void print_user_call(LoopPrinter *p, const LsData *s)
 {
 	const LoopCall *c = s->call;
@@ -309,7 +309,7 @@ static void print_frag(LoopPrinter *p, LFrag r)
 	text_printf(p->t, "[%u]", r.k);
 }
 
-/* A letter of a form. */
+/* Prints what a letter of a form stands for. */
 static void print_field(LoopPrinter *p, const LsData *s, char letter)
 {
 	switch (letter) {
@@ -386,7 +386,7 @@ static void print_buf(LoopPrinter *p, uint32_t k)
 	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
 }
 
-/* "fn name(x.1: f32) -> f32 {" statements "  result expression" "}" */
+/* Prints "fn name(x.1: f32) -> f32 {" statements " result expression" "}". */
 static void print_library_function(LoopPrinter *p)
 {
 	const LoopFn *f = p->f;

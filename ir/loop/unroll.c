@@ -60,7 +60,8 @@ static void copy_reserve(BodyCopy *c)
 	c->now++;
 }
 
-/* Expressions made while copying are new, so they are not met again in the same statement. */
+/* Copies an expression. Expressions made while copying are new, so they are not met again in the
+ * same statement. */
 static Lx copy_expr(BodyCopy *c, Lx x)
 {
 	if (!x.i)
@@ -132,7 +133,7 @@ static Lb copy_block(BodyCopy *c, Lb b)
 	return (Lb){f->block.n - 1};
 }
 
-/* A few rounds of a few statements: cheaper without the loop. */
+/* Whether a loop has a few rounds of a few statements: cheaper without the loop. */
 static bool is_small(const LoopFn *f, const LsData *s, int64_t *lo, int64_t *hi)
 {
 	enum { ROUNDS = 4, STATEMENTS = 6 };

@@ -68,8 +68,8 @@ static bool of_warps(const BlockVerifier *b, Lx x)
 	return lx_is_int(b->f, x, &n) && n > 0 && n % WARP == 0;
 }
 
-/* Consecutive threads of a warp have consecutive values, and those of lane 0 are multiples of
- * WARP. */
+/* Whether consecutive threads of a warp have consecutive values, and those of lane 0 are
+ * multiples of WARP. */
 static bool has_lanes(BlockVerifier *b, Lx x)
 {
 	const LxData *d = at(b, x);
@@ -122,7 +122,7 @@ static void raise(BlockVerifier *b, Lv v, Alike a)
 	b->changed = true;
 }
 
-/* Which threads are in the body of the statement together. */
+/* Returns which threads are in the body of the statement together. */
 static Alike control_of(BlockVerifier *b, const LsData *s, Alike control)
 {
 	if (ls_row(s->kind)->body && s->x.i)
@@ -153,7 +153,8 @@ static void spread(BlockVerifier *b, Lb body, Alike control)
 	}
 }
 
-/* Variables are the same everywhere until something shows that they are not. */
+/* Spreads what is not the same everywhere: variables are, until something shows that they are
+ * not. */
 static void spread_all(BlockVerifier *b)
 {
 	do {

@@ -53,7 +53,8 @@ static void fit(TableLayout *l, int width, int name, int last)
 	l->last = rest - l->name > 8 ? rest - l->name : 8;
 }
 
-/* A text of more than n columns loses its middle (or left part), in which "..." stands. */
+/* Prints a text. One of more than n columns loses its middle (or left part), in which "..."
+ * stands. */
 static void print_cut(const char *text, int n, bool left)
 {
 	const int length = (int)strlen(text), tail = left ? n - 3 : (n - 3) / 2;
@@ -120,8 +121,8 @@ static void order(uint32_t *out, const double *seconds, uint32_t n)
 	qsort(out, n, sizeof *out, by_time);
 }
 
-/* The least time the launches of a call can take. Caches may hold data from before: memory must
- * deliver what is beyond them, in every launch. */
+/* Returns the least time the launches of a call can take. Caches may hold data from before:
+ * memory must deliver what is beyond them, in every launch. */
 static double least_time(const WeftKernelInfo *c, double launches, const Peak *peak, bool *cached)
 {
 	double beyond = c->bytes / launches - peak->cache;
@@ -147,7 +148,7 @@ static void counted_cells(const WeftKernelInfo *c, double launches, double t, co
 	human(t > 0 ? c->flops / t : 0, cell[RATE]);
 }
 
-/* "model.py:31 in encoder.0 (+3 lines)" */
+/* Writes "model.py:31 in encoder.0 (+3 lines)". */
 static void line_text(const WeftKernelInfo *k, char *out, size_t n)
 {
 	*out = 0;
@@ -157,14 +158,14 @@ static void line_text(const WeftKernelInfo *k, char *out, size_t n)
 		snprintf(out, n, "%s", k->line);
 }
 
-/* "gemm" of "gemm, b in place, 8x32 tile". */
+/* Returns the length of "gemm" of "gemm, b in place, 8x32 tile". */
 static int first_word(const char *algorithm)
 {
 	return (int)strcspn(algorithm, ",");
 }
 
-/* Without counts their columns are not there. Before columns are left out, algorithms lose what
- * stands behind their first comma. */
+/* Chooses the columns. Without counts their columns are not there. Before columns are left out,
+ * algorithms lose what stands behind their first comma. */
 static TableLayout kernel_layout(const Profile *p, bool counted)
 {
 	static const Column all[] = {{.title = "us", .width = 9},
@@ -275,7 +276,8 @@ static Sum *sum_of(Sums *s, const char *name, size_t length)
 
 static const char unknown[] = "(unknown)";
 
-/* The module of "model.py:31 in encoder.0", or the line; `unknown` where the file has none. */
+/* Returns the module of "model.py:31 in encoder.0", or the line; `unknown` where the file has
+ * none. */
 static const char *place_of(const WeftKernelInfo *k, ProfileBy by, char out[300])
 {
 	const char *in = k->line ? strstr(k->line, " in ") : NULL;
@@ -289,7 +291,7 @@ static const char *place_of(const WeftKernelInfo *k, ProfileBy by, char out[300]
 	return out;
 }
 
-/* Of "a/b.c" the parts end at "/", of "a.b" at ".". */
+/* Returns where the next part ends: of "a/b.c" at "/", of "a.b" at ".". */
 static size_t next_part(const char *name, size_t at)
 {
 	const char split = strchr(name, '/') ? '/' : '.';
@@ -362,7 +364,7 @@ static int by_own(const void *pa, const void *pb)
 				: strcmp(a->name, b->name);
 }
 
-/* The numbers of the sums in the order in which they are printed; the caller frees them. */
+/* Returns the numbers of the sums in the order in which they are printed; the caller frees them. */
 static uint32_t *sorted_sums(const Sums *s, ProfileBy by)
 {
 	uint32_t *sorted = calloc(s->n + 1, sizeof *sorted);

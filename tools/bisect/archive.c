@@ -30,7 +30,7 @@ static bool add_all(Weft *w, WeftTensors *t, const char *kind, const WeftTensor 
 	return true;
 }
 
-/* The bytes of a file, which the caller frees. */
+/* Reads the bytes of a file, which the caller frees. */
 static char *read_file(const char *path, size_t *n)
 {
 	struct stat st;
@@ -44,7 +44,7 @@ static char *read_file(const char *path, size_t *n)
 	return data;
 }
 
-/* A temporary file of tensors, whose name path receives. */
+/* Makes a temporary file of tensors; sets path to its name. */
 static bool new_file(char path[4096])
 {
 	const char *base = getenv("TMPDIR");
@@ -63,7 +63,7 @@ static void end_file(const char *path)
 	weft_not_temporary(path);
 }
 
-/* As a file of tensors has them: there is one for a while. */
+/* Returns the bytes that a file of tensors has: there is one for a while. */
 static char *tensors_text(Weft *w, const Piece *p, size_t *n)
 {
 	char path[4096];
@@ -123,7 +123,7 @@ static void put(GrowingBytes *b, const void *data, size_t n)
 	b->n += n;
 }
 
-/* The lowest byte first. */
+/* Puts a number, the lowest byte first. */
 static void put_number(GrowingBytes *b, uint64_t v, int bytes)
 {
 	unsigned char text[8];
@@ -143,8 +143,9 @@ static uint32_t crc_of(const char *data, size_t n)
 	return ~crc;
 }
 
-/* What the header in front of a member and its line of the directory share: version, flags, method,
- * time, date (1 January 1980), checksum, sizes, the length of the name, and no more fields. */
+/* Puts what the header in front of a member and its line of the directory share: version, flags,
+ * method, time, date (1 January 1980), checksum, sizes, the length of the name, and no more
+ * fields. */
 static void put_facts(GrowingBytes *b, const File *f)
 {
 	put_number(b, 20, 2);

@@ -94,7 +94,7 @@ static void add(Text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
-/* "%conv2d_3 (aten.conv2d, net.py:12 in layer.0)" */
+/* Adds "%conv2d_3 (aten.conv2d, net.py:12 in layer.0)". */
 static void add_step(Text *t, const Model *m, uint32_t k)
 {
 	const WeftNode n = m->step[k].node;
@@ -103,7 +103,7 @@ static void add_step(Text *t, const Model *m, uint32_t k)
 	    line);
 }
 
-/* The error of the output that differs most; of a process that ended nothing is known. */
+/* Adds the error of the output that differs most; of a process that ended nothing is known. */
 static void add_error(Text *t, const Judge *j, const FoundSteps *f)
 {
 	if (j->crashes)
@@ -140,7 +140,7 @@ typedef struct {
 	char threads[16];
 } Words;
 
-/* The command that repeats it, on these files. */
+/* Lists the words of the command that repeats the difference, on these files. */
 static void list_words(Words *w, const BisectArgs *a, const char *graph, const char *tensors)
 {
 	const char *const first[] = {"weft", "check", graph, tensors, "--backend", backend_name(a)},
@@ -253,8 +253,8 @@ static bool repeats(const BisectArgs *a, Weft *w, const Piece *p, const char *gr
 	return failed;
 }
 
-/* The first form in which it differs. Returns false, after a message, where it cannot be written;
- * f->form stays NULL where there is no such form. */
+/* Writes the first form in which the piece differs. Returns false, after a message, where it
+ * cannot be written; f->form stays NULL where there is no such form. */
 static bool write_archive(const BisectArgs *a, Judge *j, FoundSteps *f)
 {
 	const Model *m = f->m;
@@ -490,7 +490,7 @@ static bool parse(BisectArgs *a, Judge *j, int *argc, char **argv)
 	return runner_backend_takes(j->run.backend, &a->o);
 }
 
-/* "net.bisect.zip" of "models/net.pt2". */
+/* Names the output: "net.bisect.zip" of "models/net.pt2". */
 static void default_out(BisectArgs *a)
 {
 	const char *name = base_name(a->model), *dot = strrchr(name, '.');

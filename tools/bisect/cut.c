@@ -7,7 +7,7 @@
 
 /* ---- the model ---- */
 
-/* The nodes in program order, the same in each copy; the caller frees the list. */
+/* Lists the nodes in program order, the same in each copy; the caller frees the list. */
 static WeftNode *nodes_of(Weft *w, WeftGraph *g, uint32_t *n)
 {
 	WeftNode *list = NULL;
@@ -31,7 +31,7 @@ static bool is_tensor(Weft *w, WeftNode n)
 	return weft_node_nresult(w, n) == 1 && weft_node_shape(w, n, 0, NULL, NULL) >= 0;
 }
 
-/* A node whose extents depend on data can be no input. */
+/* Whether a node can be an input: its extents do not depend on data. */
 static bool can_be_input(Weft *w, WeftGraph *scratch, WeftNode n, uint32_t k)
 {
 	char name[32];
@@ -40,7 +40,7 @@ static bool can_be_input(Weft *w, WeftGraph *scratch, WeftNode n, uint32_t k)
 	return type && weft_graph_add_input(w, scratch, name, type).index;
 }
 
-/* What a copy of the graph gives that has all values as outputs. */
+/* Reads what a copy of the graph gives that has all values as outputs. */
 static bool read_values(Model *m, WeftGraph *g, const WeftNode *node)
 {
 	uint32_t n = m->nout;
@@ -147,7 +147,7 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b)
 	return same;
 }
 
-/* In place of the interpreter's values those of the peer. */
+/* Takes the peer's values in place of the interpreter's. */
 static bool take_peer(Model *m, const WeftTensors *peer)
 {
 	WeftTensor *out = (WeftTensor *)(uintptr_t)m->out;
@@ -218,7 +218,7 @@ static bool is_plain_float(WeftDType t)
 	return t.code == WEFT_FLOAT && (t.bits == 32 || t.bits == 64);
 }
 
-/* The root of the mean of the squares of what is finite; 1 without any. */
+/* Returns the root of the mean of the squares of what is finite; 1 without any. */
 static double size_of_values(const WeftTensor *t)
 {
 	double sum = 0;
@@ -312,8 +312,8 @@ static bool by_input(ModelCut *c, uint32_t k)
 	       add_value(c, c->m->step[k].value, c->m->step[k].kind != WEFT_NODE_CALL);
 }
 
-/* sin(0.7548776662 * i) of as many elements, in the shape and dtype of the constant, times the
- * size of its values. */
+/* Replaces a constant by sin(0.7548776662 * i) of as many elements, in its shape and dtype,
+ * times the size of its values. */
 static bool by_formula(ModelCut *c, uint32_t k)
 {
 	Weft *w = c->m->w;
@@ -337,7 +337,7 @@ static bool by_formula(ModelCut *c, uint32_t k)
 	return n.index && weft_node_replace(w, c->node[k], n);
 }
 
-/* What kept steps read of others. */
+/* Replaces what kept steps read of others. */
 static bool replace_reads(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {
@@ -356,7 +356,7 @@ static bool replace_reads(ModelCut *c)
 	return true;
 }
 
-/* Of the model's inputs those that are read, in front of the others. */
+/* Puts those of the model's inputs that are read in front of the others. */
 static bool take_inputs(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->nin; k++) {
@@ -391,7 +391,7 @@ static bool *outputs_of(const ModelCut *c)
 	return out;
 }
 
-/* The outputs of the piece in place of the model's. */
+/* Sets the outputs of the piece in place of the model's. */
 static bool set_outputs(ModelCut *c, const bool *is_out)
 {
 	Piece *p = c->out;
@@ -416,7 +416,7 @@ static bool set_outputs(ModelCut *c, const bool *is_out)
 	return p->nout;
 }
 
-/* From the last node on, so that readers go first. */
+/* Erases the rest from the last node on, so that readers go first. */
 static void erase_rest(ModelCut *c)
 {
 	for (uint32_t k = c->m->n; k-- > 0;)
@@ -424,7 +424,7 @@ static void erase_rest(ModelCut *c)
 			weft_node_erase(c->m->w, c->node[k]);
 }
 
-/* Inputs and state that the model writes keep their values. */
+/* Makes inputs and state that the model writes keep their values. */
 static bool write_nothing(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {

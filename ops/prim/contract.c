@@ -6,7 +6,7 @@
 
 /* ---- inference ---- */
 
-/* Pairs of axes: dims[0] of x, dims[1] of y. */
+/* Finds pairs of axes: dims[0] of x, dims[1] of y. */
 static bool axis_pairs(Infer *f, const char *xs, const char *ys, uint32_t (*dims)[MAX_RANK],
                        uint32_t *n)
 {
@@ -31,7 +31,7 @@ static bool mark_dims(Infer *f, uint32_t *mask, const uint32_t *dim, uint32_t n)
 	return true;
 }
 
-/* Integers of 8 bits are converted where they meet f32. */
+/* Whether integers of 8 bits are converted, as where they meet f32. */
 static bool converts_bytes(DType x, DType y)
 {
 	return x == DT_f32 && (y == DT_i8 || y == DT_u8);
@@ -63,8 +63,9 @@ static bool shape_contract(Infer *f)
 }
 INFER(contract)
 
-/* Of two batches one more pair of axes. That of one operand is the first of its free axes, so of x
- * it stands behind those of pairs in the result, and of y behind x's as well. */
+/* Adds the batch. Of two batches it is one more pair of axes. That of one operand is the first
+ * of its free axes, so of x it stands behind those of pairs in the result, and of y behind x's
+ * as well. */
 static Node batch_contract(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	static const char *const axes[2][2] = {{"batch_x", "sum_x"}, {"batch_y", "sum_y"}};
@@ -94,7 +95,7 @@ typedef struct {
 	int64_t *batch, *free, *sum;
 } OperandSide;
 
-/* Row-major offsets over the chosen dims of t, in the given order. */
+/* Returns row-major offsets over the chosen dims of t, in the given order. */
 static int64_t *offsets(EvalCtx *e, const Tensor *t, const int64_t *dim, uint32_t n, int64_t *count)
 {
 	int64_t stride[MAX_RANK];
@@ -129,7 +130,7 @@ static bool split_operand(EvalCtx *e, Graph *g, Node n, bool is_y, const Tensor 
 	return true;
 }
 
-/* c[b, i, j] += sum over k of x[b, i, k] * y[b, j, k] */
+/* Computes c[b, i, j] += sum over k of x[b, i, k] * y[b, j, k]. */
 static void contract_f64(EvalCtx *e, const OperandSide *x, const double *dx, const OperandSide *y,
 			 const double *dy, double *c)
 {
@@ -151,7 +152,7 @@ static void contract_i64(const OperandSide *x, const int64_t *dx, const OperandS
 	}
 }
 
-/* The real (part 0) or imaginary (part 1) plane, negated if asked. */
+/* Returns the real (part 0) or imaginary (part 1) plane, negated if asked. */
 static double *plane(EvalCtx *e, const Tensor *t, int part, double sign)
 {
 	Tensor flat = tensor_flat_real(t);
@@ -272,9 +273,9 @@ static OperandAxes axes_of(const Graph *g, Node n, uint32_t side)
 	return a;
 }
 
-/* The cotangent of one operand: of the result, [batch, free x, free y], and the other operand the
- * sum over what only that one has; [batch, free, what was summed in the order of the other's axes],
- * so permuted. */
+/* Returns the cotangent of one operand: of the result's, [batch, free x, free y], and the other
+ * operand the sum over what only that one has; [batch, free, what was summed in the order of the
+ * other's axes], so permuted. */
 static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
 {
 	OperandAxes own = axes_of(b->g, n, side), other = axes_of(b->g, n, !side);
@@ -313,7 +314,7 @@ static bool adjoint_contract(Build *b, Node n, const Node *ct, const bool *want,
 	return true;
 }
 
-/* Batch dimensions, then the free ones of x, then those of y. */
+/* Sets from[] for the batch dimensions, then the free ones of x, then those of y. */
 static void along_contract(const Graph *g, Node n, int from[MAX_RANK])
 {
 	const SymTab *syms = g->ir->syms;

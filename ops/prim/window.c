@@ -23,7 +23,8 @@ static bool check_window(Infer *f, bool has_size)
 	return true;
 }
 
-/* Positions p for which 0 <= p * stride + shift < extent, as [*first, *end) within [0, count). */
+/* Finds the positions p for which 0 <= p * stride + shift < extent, as [*first, *end) within [0,
+ * count). */
 static void valid_positions(const WindowDim *w, int64_t shift, int64_t *first, int64_t *end)
 {
 	*first = shift < 0 ? (-shift + w->stride - 1) / w->stride : 0;
@@ -205,7 +206,8 @@ static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
-/* The elements (p, k) of the windows with p * stride + k * dilation - low == i, over all k. */
+/* Maps an index to the elements (p, k) of the windows with p * stride + k * dilation - low == i,
+ * over all k. */
 static void index_fold(IndexMap *m)
 {
 	const Graph *g = m->g;

@@ -22,7 +22,7 @@ static Node byte_at(Build *b, Node data, int64_t k)
 	return b_convert(b, b_select_dim(b, data, 0, b_int(b, k)), DT_i64);
 }
 
-/* The number of n bytes, the lowest first. */
+/* Returns the number of n bytes, the lowest first. */
 static Node number_at(Build *b, Node data, int64_t at, int n)
 {
 	Node v = byte_at(b, data, at);
@@ -50,8 +50,8 @@ static Node both(Build *b, Node x, Node y)
 
 /* ---- BMP ---- */
 
-/* Rows are filled up to words of 4 bytes, and stand upside down unless the height is negative;
- * pixels are blue, green, red. */
+/* Reads a header of BMP. Rows are filled up to words of 4 bytes, and stand upside down unless
+ * the height is negative; pixels are blue, green, red. */
 static PixelLayout bmp(Build *b, Node data)
 {
 	Node bits = number_at(b, data, BMP_BITS, 2),
@@ -96,7 +96,7 @@ static Digits digits_of(Build *b, Node head)
 	return d;
 }
 
-/* Number k of the header; *end: the place of its last digit. */
+/* Returns number k of the header; *end: the place of its last digit. */
 static Node header_number(Build *b, const Digits *d, int64_t k, Node *end)
 {
 	Node mine = both(b, d->is_digit, is(b, d->of, k));
@@ -148,7 +148,8 @@ typedef struct {
 	Node tag, count, value;
 } Directory;
 
-/* The numbers of n bytes at these places, which must be within the file only if they matter. */
+/* Returns the numbers of n bytes at these places, which must be within the file only if they
+ * matter. */
 static Node numbers_at(Build *b, Node data, Node at, int n)
 {
 	Node v = i64(b, 0);
@@ -178,7 +179,7 @@ static Directory directory(Build *b, Node data)
 	return d;
 }
 
-/* Of the entry with that tag; `otherwise` if there is none. */
+/* Returns `what` of the entry with that tag; `otherwise` if there is none. */
 static Node entry(Build *b, const Directory *d, Node what, int64_t tag, int64_t otherwise)
 {
 	Node found = is(b, d->tag, tag),
@@ -226,7 +227,7 @@ static PixelLayout chosen(Build *b, const PixelLayout *x, const PixelLayout *y)
 	};
 }
 
-/* A size of the image; 0 where the format is none of these, so that the message says so. */
+/* Returns a size of the image; 0 where the format is none of these, so that the message says so. */
 static Sym extent(Build *b, const PixelLayout *l, Node v, const char *what)
 {
 	Sym size = data_size_new(b);
@@ -234,7 +235,7 @@ static Sym extent(Build *b, const PixelLayout *l, Node v, const char *what)
 	return size;
 }
 
-/* [H, W, 3] of the bytes: red, green, blue. */
+/* Returns [H, W, 3] of the bytes: red, green, blue. */
 static Node pixels(Build *b, Node data, const PixelLayout *l)
 {
 	Sym height = extent(b, l, l->height, "the height of the image"),
@@ -248,7 +249,7 @@ static Node pixels(Build *b, Node data, const PixelLayout *l)
 	return aten_take_dim(b, data, 0, place, "check");
 }
 
-/* The luma of ITU-R 601, rounded as PIL does: [H, W, 1]. */
+/* Returns the luma of ITU-R 601, rounded as PIL does: [H, W, 1]. */
 static Node grey_of(Build *b, Node rgb)
 {
 	static const double weight[] = {19595, 38470, 7471};

@@ -33,13 +33,13 @@ static Node scale_of(Build *b, const ResizedAxis *a)
 				    aten_size(b, a->in, DT_f64));
 }
 
-/* The distance of the corners of that many elements. */
+/* Returns the distance of the corners of that many elements. */
 static Node corners(Build *b, Node v)
 {
 	return b_bin_scalar(b, OP_sub, v, 1);
 }
 
-/* The position in the operand of each output, f64[out]. */
+/* Returns the position in the operand of each output, f64[out]. */
 static Node source(Build *b, const ResizedAxis *a)
 {
 	Node o = b_iota(b, DT_f64, a->out), scale = scale_of(b, a),
@@ -74,7 +74,7 @@ static Node source(Build *b, const ResizedAxis *a)
 	return b_bin(b, OP_add, offset, x);
 }
 
-/* x read along the axis at index, f64[out], which is clamped. */
+/* Reads x along the axis at index, f64[out], which is clamped. */
 static Node tap(Build *b, Node x, const ResizedAxis *a, Node index)
 {
 	Node last = aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_i64);
@@ -93,13 +93,13 @@ static Node nearest(Build *b, Node x, const ResizedAxis *a, Node at)
 	return tap(b, x, a, b_un(b, OP_ceil, b_bin_scalar(b, OP_sub, at, 0.5)));
 }
 
-/* The weight of a tap at a distance of 0 or more. */
+/* Returns the weight of a tap at a distance of 0 or more. */
 static Node linear_weight(Build *b, Node d)
 {
 	return b_bin_scalar(b, OP_maximum, b_bin(b, OP_sub, number(b, 1), d), 0);
 }
 
-/* c0 + d (c1 + d (c2 + d c3)) */
+/* Returns c0 + d (c1 + d (c2 + d c3)). */
 static Node polynomial(Build *b, Node d, const double c[4])
 {
 	Node p = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, d, c[3]), c[2]);
@@ -115,8 +115,8 @@ static Node cubic_weight(Build *b, Node d, double a)
 	return b_select(b, b_bin_scalar(b, OP_le, d, 1), near, y);
 }
 
-/* The sum of weighted taps. With antialias the filter is as wide as the operand is denser than the
- * result. Weights that do not sum to 1 are divided by their sum. */
+/* Returns the sum of weighted taps. With antialias the filter is as wide as the operand is
+ * denser than the result. Weights that do not sum to 1 are divided by their sum. */
 static Node weighted(Build *b, Node x, const ResizedAxis *a, Node at)
 {
 	bool cubic = a->mode[0] == 'c', smooth = a->antialias && a->scale < 1;
@@ -167,8 +167,8 @@ static Node resize_axis(Build *b, Node x, const ResizedAxis *a)
 
 static const double most_extent = 0x1p62; /* larger ones end as this one, which no memory has */
 
-/* floor(extent * scale), whose product is rounded to f32 as scales are. The product of a symbolic
- * extent is f64, with as much more as that rounding may add. */
+/* Returns floor(extent * scale), whose product is rounded to f32 as scales are. The product of a
+ * symbolic extent is f64, with as much more as that rounding may add. */
 static Sym scaled(Build *b, Sym extent, double scale)
 {
 	SymTab *t = b_syms(b);
@@ -185,7 +185,8 @@ static Sym scaled(Build *b, Sym extent, double scale)
 		(Sym){0});
 }
 
-/* One scale for all axes, so that no extent is larger (or none smaller) than its size. */
+/* Chooses one scale for all axes, so that no extent is larger (or none smaller) than its size.
+ * Returns false after b_error. */
 static bool keep_aspect(Build *b, Node n, ResizedAxis *axis, uint32_t count)
 {
 	bool larger = is(b, n, "keep_aspect_ratio_policy", "not_smaller");
@@ -285,7 +286,7 @@ OP(onnx_Resize_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Before opset 11: asymmetric, and the nearest element is the one in front. */
+/* Resizes as before opset 11: asymmetric, and the nearest element is the one in front. */
 static Node build_upsample(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");

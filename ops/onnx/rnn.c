@@ -81,7 +81,7 @@ static Node apply(Build *b, const Layer *l, const Activation *f, Node x)
 
 /* ---- cells ---- */
 
-/* Gate k of x[B, gates * H] or x[gates * H]. */
+/* Returns gate k of x[B, gates * H] or x[gates * H]. */
 static Node gate(Build *b, Node x, uint32_t k, uint32_t gates)
 {
 	if (!x.i)
@@ -100,7 +100,7 @@ static Node peephole(Build *b, const Reads *r, uint32_t k, Node c)
 	return r->peep.i ? b_bin(b, OP_mul, gate(b, r->peep, k, 3), c) : (Node){0};
 }
 
-/* Gates i, o, f, c. */
+/* Computes a step of an LSTM. Gates i, o, f, c. */
 static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
 {
 	Node g = b_bin(b, OP_add, x, b_matmul(b, state[0], r->weight));
@@ -114,7 +114,8 @@ static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads
 	state[0] = b_bin(b, OP_mul, out, apply(b, l, &l->f[2], state[1]));
 }
 
-/* Gates z, r, h. The recurrence's bias is added here, since that of h may be reset. */
+/* Computes a step of a GRU. Gates z, r, h. The recurrence's bias is added here, since that of h
+ * may be reset. */
 static void cell_gru(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
 {
 	Node h = plus(b, b_matmul(b, state[0], r->weight), r->bias);
@@ -144,8 +145,8 @@ static Node add_input(Build *b, Graph *g, const char *name, Node like, bool slic
 			       ir_type(g->ir, t.dtype, t.n - sliced, t.dim + sliced));
 }
 
-/* body(states..., x, [step], weight, [bias], [peep], [length]) -> (states..., y): behind its length
- * a sequence keeps its states and gives zeros. */
+/* Makes body(states..., x, [step], weight, [bias], [peep], [length]) -> (states..., y): behind
+ * its length a sequence keeps its states and gives zeros. NULL after b_error. */
 static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Reads *r)
 {
 	Graph *g = graph_new(b->g->ir, "cell");
@@ -183,7 +184,7 @@ static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Re
 	return g;
 }
 
-/* xs: [T, B, gates * H]. Final states replace init; returns [T, B, H]. */
+/* Runs the cell over xs: [T, B, gates * H]. Final states replace init; returns [T, B, H]. */
 static Node run(Build *b, const Layer *l, Node *init, Node xs, const Reads *r, bool reverse)
 {
 	Ir *ir = b->g->ir;
@@ -218,13 +219,13 @@ static Node of_direction(Build *b, Node x, uint32_t d)
 	return x.i ? b_select_dim(b, x, 0, b_int(b, d)) : x;
 }
 
-/* One half of B[2 * gates * H]: of the input, or of the recurrence. */
+/* Returns one half of B[2 * gates * H]: of the input, or of the recurrence. */
 static Node half_bias(Build *b, Node bias, uint32_t k)
 {
 	return bias.i ? gate(b, bias, k, 2) : bias;
 }
 
-/* Direction d of x[T, B, I]. */
+/* Computes direction d of x[T, B, I]. */
 static Node direction(Build *b, const Layer *l, Node x, uint32_t d, bool reverse, Node *state)
 {
 	Node bias = of_direction(b, arg(b, l->n, "B"), d), length = arg(b, l->n, "sequence_lens");
@@ -244,7 +245,7 @@ static Node direction(Build *b, const Layer *l, Node x, uint32_t d, bool reverse
 	return run(b, l, state, xs, &r, reverse);
 }
 
-/* The initial state of a direction: zeros without one. */
+/* Returns the initial state of a direction: zeros without one. */
 static Node initial(Build *b, const Layer *l, const char *name, Node x, Sym hidden, uint32_t d)
 {
 	Node given = op_arg_index(node_op(b->g, l->n), name) >= 0 ? arg(b, l->n, name) : (Node){0};
@@ -254,7 +255,7 @@ static Node initial(Build *b, const Layer *l, const char *name, Node x, Sym hidd
 		       : b_full(b, node_dtype(b->g, x), 0, 2, (Sym[]){b_dim(b, x, 1), hidden});
 }
 
-/* The k-th word of the argument activations, of all directions. */
+/* Returns the k-th word of the argument activations, of all directions. */
 static const char *word(Build *b, Node n, uint32_t k, size_t *length)
 {
 	const char *p = aten_has(b, n, "activations") ? node_str(b->g, n, "activations") : "";
@@ -272,7 +273,8 @@ static double parameter(Build *b, Node n, const char *name, uint32_t k, double o
 	return a->kind == ATTR_floats && k < a->n ? a->floats[k] : otherwise;
 }
 
-/* Functions of direction d; by default Sigmoid and Tanh as the cell has them. */
+/* Reads the functions of direction d; by default Sigmoid and Tanh as the cell has them. Returns
+ * false after b_error. */
 static bool read_functions(Build *b, Layer *l, uint32_t d)
 {
 	static const char *const usual[3][MAX_FUNCTIONS] = {

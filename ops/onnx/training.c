@@ -28,13 +28,13 @@ static bool read_step(Build *b, Node n, uint32_t nstate, TrainingStep *s)
 	return s->r.i && s->t.i;
 }
 
-/* Group `which` of parameter k. */
+/* Returns group `which` of parameter k. */
 static Node of(const TrainingStep *s, uint32_t which, uint32_t k)
 {
 	return s->x[which * s->n + k];
 }
 
-/* The gradient with that of the regularisation. */
+/* Returns the gradient with that of the regularisation. */
 static Node gradient(Build *b, Node n, const TrainingStep *s, uint32_t k)
 {
 	return b_bin(b, OP_add,
@@ -42,7 +42,7 @@ static Node gradient(Build *b, Node n, const TrainingStep *s, uint32_t k)
 		     of(s, GRADIENT, k));
 }
 
-/* x * v + (1 - x) * more */
+/* Returns x * v + (1 - x) * more. */
 static Node mixed(Build *b, double x, Node v, Node more)
 {
 	return b_bin(b, OP_add, b_bin_scalar(b, OP_mul, v, x),
@@ -84,7 +84,7 @@ OP(onnx_preview_training_Adagrad_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* The rate, corrected for means that began with 0: of the first step as it is. */
+/* Returns the rate, corrected for means that began with 0: of the first step as it is. */
 static Node corrected(Build *b, const TrainingStep *s, double alpha, double beta)
 {
 	DType d = aten_dtype(b, s->r);
@@ -126,7 +126,7 @@ OP(onnx_preview_training_Adam_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* The gradient counts in full at the first step. */
+/* Updates parameters; the gradient counts in full at the first step. */
 static Node build_momentum(Build *b, Node n)
 {
 	TrainingStep s;

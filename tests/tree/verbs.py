@@ -11,19 +11,19 @@ import sys
 
 TOPS = ("base", "ir", "ops", "frontend", "passes", "lower", "transform", "codegen", "driver", "runtime", "tools")
 MOST = pathlib.Path(__file__).with_suffix(".txt")
-VERBS = set("""Adds Adopts Aligns Allocates Allows Answers Appends Applies Arranges Asks Assigns Attaches Averages Batches Becomes Begins Binds Blocks
-Brings Broadcasts Builds Calls Cancels Changes Checks Chooses Clears Closes Collects Combines Compares Compiles Completes Computes
-Converts Copies Corrects Counts Creates Cuts Decides Declares Decodes Defines Describes Detaches Differentiates Divides Draws Drops Emits
+VERBS = set("""Accepts Adds Adopts Aligns Allocates Allows Answers Appends Applies Arranges Asks Assigns Attaches Averages Batches Becomes Begins Binds Blocks
+Brings Broadcasts Builds Calls Cancels Changes Checks Chooses Classifies Clears Closes Collects Combines Compares Compiles Completes Computes
+Converts Copies Corrects Counts Creates Cuts Decides Declares Decodes Defines Dequantises Describes Detaches Differentiates Divides Draws Drops Emits
 Encodes Ends Enters Erases Estimates Evaluates Exchanges Executes Expands Extends Fetches Fills Finds Finishes Fixes Flattens Folds Follows
 Forces Forgets Forms Frees Gathers Gives Goes Groups Guards Handles Hands Hashes Holds Imports Increments Inflates Inlines Inserts
 Installs Interns Interprets Inverts Joins Judges Keeps Leaves Legalises Lets Lifts Limits Links Lists Loads Locates Locks Looks Lowers
 Makes Maps Marks Masks Matches Measures Mends Merges Moves Multiplies Names Narrows Negates Normalises Notes Numbers Offers Opens Orders Overwrites
-Packs Pads Pairs Parses Passes Permutes Picks Places Plans Posts Predicts Prepares Presents Prints Promotes Proves Puts Raises Reads Rearranges
+Packs Pads Pairs Parses Passes Permutes Picks Places Plans Posts Predicts Prepares Presents Prints Promotes Proves Puts Quantises Raises Reads Rearranges
 Records Reduces Refers Refuses Registers Reinterprets Rejects Releases Remembers Removes Renames Repeats Replaces Reports Requires
 Reserves Resets Resizes Resolves Restores Returns Reverses Rewrites Rounds Runs Samples Saves Says Scales Scans Scatters Schedules
 Searches Sees Selects Sends Sets Shares Shifts Shows Shuffles Simplifies Sketches Skips Slices Solves Sorts Splits Spreads Squares Stacks
 Starts States Stops Stores Strips Subtracts Sums Swaps Switches Takes Tells Tests Times Traces Transforms Translates Transposes Tries
-Truncates Tunes Turns Unfolds Unifies Unites Unmaps Unwinds Updates Uses Verifies Views Visits Waits Walks Whether Widens Wraps Writes""".split())
+Truncates Tunes Turns Unfolds Unifies Unites Unmaps Unpacks Unwinds Updates Uses Verifies Views Visits Waits Walks Whether Widens Wraps Writes""".split())
 # Behind these words a plural was meant: "Notes of", "Counts are".
 NOUN = set("of are is and do must".split())
 FUNCTION = re.compile(r"^/\*((?:(?!\*/).)*)\*/\n(?=(?:static |const |inline |_Noreturn |struct |extern )*[A-Za-z_]\w*[ *]+(?:\w+|\(\w+\))"

@@ -34,7 +34,7 @@ static Node to_complex(Build *b, Node pairs)
 	return pairs.i ? b_node(b, OP_view_complex, &pairs, 1, NULL, 0) : pairs;
 }
 
-/* x [...] with imaginary parts 0. */
+/* Returns x [...] with imaginary parts 0. */
 static Node real_to_pairs(Build *b, Node x)
 {
 	Sym low[MAX_RANK] = {{0}}, high[MAX_RANK] = {{0}};
@@ -47,7 +47,7 @@ static Node real_to_pairs(Build *b, Node x)
 	return b_pad(b, b_unsqueeze(b, x, -1), low, high, aten_like(b, x, 0));
 }
 
-/* The first `length` elements along dim, zeros behind those that are there. */
+/* Returns the first `length` elements along dim, zeros behind those that are there. */
 static Node resized(Build *b, Node x, uint32_t dim, Sym length)
 {
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -64,7 +64,7 @@ static Sym half_length(const Build *b, Sym length)
 	return sym_addi(b_syms(b), sym_divi(b_syms(b), length, 2), 1);
 }
 
-/* x times the scale of a transform over so many elements. */
+/* Returns x times the scale of a transform over so many elements. */
 static Node scaled(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Sym count = b_int(b, 1);
@@ -84,7 +84,7 @@ static Node scaled(Build *b, Node x, const TransformAxes *d, Scale scale)
 
 /* ---- transforms over several dimensions ---- */
 
-/* Of complex x. */
+/* Transforms complex x. */
 static Node complex_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool inverse)
 {
 	Node pairs = to_pairs(b, x);
@@ -93,7 +93,7 @@ static Node complex_to_complex(Build *b, Node x, const TransformAxes *d, Scale s
 	return to_complex(b, scaled(b, pairs, d, scale));
 }
 
-/* Of real x; half: of the last dimension of d only the first half. */
+/* Transforms real x; half: of the last dimension of d only the first half. */
 static Node real_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool half)
 {
 	const uint32_t last = d->n - 1;
@@ -106,7 +106,7 @@ static Node real_to_complex(Build *b, Node x, const TransformAxes *d, Scale scal
 	return to_complex(b, scaled(b, pairs, d, scale));
 }
 
-/* The real signal whose transform has the first half x along the last dimension of d. */
+/* Returns the real signal whose transform has the first half x along the last dimension of d. */
 static Node complex_to_real(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Node pairs = to_pairs(b, x);
@@ -123,7 +123,7 @@ static Node complex_to_real(Build *b, Node x, const TransformAxes *d, Scale scal
 
 /* ---- arguments ---- */
 
-/* Operands as PyTorch promotes them on CPUs. */
+/* Returns operands as PyTorch promotes them on CPUs. */
 static Node promoted(Build *b, Node x)
 {
 	const DType d = aten_dtype(b, x);
@@ -150,7 +150,7 @@ static Node complex_only(Build *b, Node x)
 		       : x;
 }
 
-/* The argument "norm" of a transform in that direction. */
+/* Reads the argument "norm" of a transform in that direction. */
 static bool scale_of(Build *b, Node n, bool forward, Scale *scale)
 {
 	if (!aten_check_word(b, n, "norm", "backward forward ortho"))
@@ -161,7 +161,7 @@ static bool scale_of(Build *b, Node n, bool forward, Scale *scale)
 	return true;
 }
 
-/* The argument "normalization"; other numbers than those of Scale count as SCALE_BY_COUNT. */
+/* Reads the argument "normalization"; other numbers than those of Scale count as SCALE_BY_COUNT. */
 static Scale scale_number(Build *b, Node n)
 {
 	const int64_t v = aten_int(b, n, "normalization");
@@ -175,7 +175,7 @@ static void require_points(Build *b, const TransformAxes *d)
 				"number of data points of a transform");
 }
 
-/* The argument "dim", a list of different dimensions. */
+/* Reads the argument "dim", a list of different dimensions. */
 static bool listed_dims(Build *b, Node n, Node x, TransformAxes *d)
 {
 	const Sym *dim = node_ints(b->g, n, "dim", &d->n);
@@ -195,7 +195,7 @@ static bool listed_dims(Build *b, Node n, Node x, TransformAxes *d)
 	return true;
 }
 
-/* Arguments "n" and "dim" of a transform of one dimension. half: x is half a transform. */
+/* Reads arguments "n" and "dim" of a transform of one dimension. half: x is half a transform. */
 static bool one_dim(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
@@ -211,8 +211,8 @@ static bool one_dim(Build *b, Node n, Node x, bool half, TransformAxes *d)
 	return true;
 }
 
-/* Arguments "s" and "dim" of a transform of several dimensions: those of dim; without dim the last
- * ones, as many as s has, else all. -1 in s: the extent that is there. */
+/* Reads arguments "s" and "dim" of a transform of several dimensions: those of dim; without dim
+ * the last ones, as many as s has, else all. -1 in s: the extent that is there. */
 static bool several_dims(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
@@ -334,7 +334,7 @@ static Node build_irfftn(Build *b, Node n)
 	return real_inverse(b, n, true);
 }
 
-/* The real transform of a signal of which half is given: that of the conjugate, inverse. */
+/* Builds the real transform of a signal of which half is given: that of the conjugate, inverse. */
 static Node half_transform(Build *b, Node n, bool several)
 {
 	TransformCall c;
@@ -608,7 +608,7 @@ static bool bool_or(const Build *b, Node n, const char *name, bool otherwise)
 	return aten_has(b, n, name) ? node_bool(b->g, n, name) : otherwise;
 }
 
-/* x [.., L] with as many elements in front and behind; mode NULL: zeros. */
+/* Returns x [.., L] with as many elements in front and behind; mode NULL: zeros. */
 static Node with_border(Build *b, Node x, int64_t low, int64_t high, const char *mode)
 {
 	Sym pad[2] = {b_int(b, low), b_int(b, high)};
@@ -686,7 +686,7 @@ OP(aten_stft){
 	},
 };
 
-/* The frames [B, T, n] added where they stand: [B, length]. */
+/* Adds the frames [B, T, n] where they stand: [B, length]. */
 static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 {
 	Attr attr[6] = {attr_none(),           attr_int(b->g->ir, 1),
@@ -698,7 +698,7 @@ static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 	return b_complex(b, overlapped(b, re, f, length), overlapped(b, im, f, length));
 }
 
-/* The sums of the squares of the windows, none of which may be 0: [length]. */
+/* Returns the sums of the squares of the windows, none of which may be 0: [length]. */
 static Node envelope(Build *b, const Frames *f, Sym count, Sym length, Sym start, Sym end)
 {
 	Shape s = {3, {b_int(b, 1), count, b_int(b, f->n)}};

@@ -12,7 +12,7 @@ static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
 }
 
-/* old * (1 - momentum) + stat * momentum where `some` holds (none: always). */
+/* Returns old * (1 - momentum) + stat * momentum where `some` holds (none: always). */
 static Node blend(Build *b, Node old, Node stat, double momentum, Node some)
 {
 	if (!old.i)
@@ -23,7 +23,7 @@ static Node blend(Build *b, Node old, Node stat, double momentum, Node some)
 	return some.i ? b_select(b, some, blended, old) : blended;
 }
 
-/* The dimensions that statistics are taken over, and how many elements these have. */
+/* Returns the dimensions that statistics are taken over, and how many elements these have. */
 static uint32_t stat_dims(Build *b, Node x, bool instance, Sym *n)
 {
 	uint32_t dims = 0;

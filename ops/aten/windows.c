@@ -20,7 +20,7 @@ static bool window_begin(Build *b, Node n, WindowPositions *w)
 	return w->k.i;
 }
 
-/* Of one element the window is 1. */
+/* Returns the window, which is 1 of one element. */
 static Node window_end(Build *b, Node n, const WindowPositions *w, Node y)
 {
 	DType d = aten_dtype_or(b, n, "dtype", DT_f32);
@@ -30,7 +30,7 @@ static Node window_end(Build *b, Node n, const WindowPositions *w, Node y)
 	return b_convert(b, sym_is(b_syms(b), length, 1) ? b_full(b, DT_f64, 1, 1, &length) : y, d);
 }
 
-/* a0 - a1 cos(2 pi k / last) + a2 cos(4 pi k / last) */
+/* Returns a0 - a1 cos(2 pi k / last) + a2 cos(4 pi k / last). */
 static Node cosines(Build *b, Node n, double a0, double a1, double a2)
 {
 	static const double turn = 6.283185307179586476925286766559;
@@ -73,7 +73,7 @@ static Node build_bartlett(Build *b, Node n)
 	return window_end(b, n, &w, b_bin(b, OP_sub, aten_like(b, x, 1), b_un(b, OP_abs, x)));
 }
 
-/* I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1 */
+/* Builds I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1. */
 static Node build_kaiser(Build *b, Node n)
 {
 	WindowPositions w;

@@ -30,17 +30,17 @@ enum { LOST = 0xa5 };
 #endif
 
 /* The bytes follow the header. Free bytes of a block are zero. */
-typedef struct Block {
-	struct Block *prev;
+typedef struct ArenaBlock {
+	struct ArenaBlock *prev;
 	size_t start; /* arena->used when the block was made */
 	size_t fill, size;
-} Block;
-_Static_assert(sizeof(Block) % ALIGN == 0, "data behind the header is aligned");
+} ArenaBlock;
+_Static_assert(sizeof(ArenaBlock) % ALIGN == 0, "data behind the header is aligned");
 
 struct Arena {
 	jmp_buf *unwind;
-	Block *head;  /* small allocations come from here */
-	Block *large; /* one allocation each */
+	ArenaBlock *head;  /* small allocations come from here */
+	ArenaBlock *large; /* one allocation each */
 	size_t used;
 	size_t next_size;
 };
@@ -108,10 +108,10 @@ Arena *arena_new(jmp_buf *unwind)
 	return a;
 }
 
-static Block *free_blocks(Block *b, const Block *stop)
+static ArenaBlock *free_blocks(ArenaBlock *b, const ArenaBlock *stop)
 {
 	while (b != stop) {
-		Block *prev = b->prev;
+		ArenaBlock *prev = b->prev;
 		free(b);
 		b = prev;
 	}
@@ -127,9 +127,9 @@ void arena_free(Arena *a)
 	free(a);
 }
 
-static Block *block_new(Arena *a, size_t size, Block *prev)
+static ArenaBlock *block_new(Arena *a, size_t size, ArenaBlock *prev)
 {
-	Block *b = zeroed(sizeof *b + size);
+	ArenaBlock *b = zeroed(sizeof *b + size);
 	if (!b)
 		out_of_memory(a);
 	b->prev = prev;
@@ -138,7 +138,7 @@ static Block *block_new(Arena *a, size_t size, Block *prev)
 	return b;
 }
 
-static Block *block_with_room(Arena *a, size_t n)
+static ArenaBlock *block_with_room(Arena *a, size_t n)
 {
 	if (tiny_blocks)
 		return a->large = block_new(a, n, a->large);
@@ -158,7 +158,7 @@ void *arena_alloc(Arena *a, size_t n)
 		out_of_memory(a);
 	size_t wanted = n;
 	n = (n ? (n + ALIGN - 1) & ~(size_t)(ALIGN - 1) : ALIGN) + GUARD;
-	Block *b = block_with_room(a, n);
+	ArenaBlock *b = block_with_room(a, n);
 	char *p = (char *)(b + 1) + b->fill;
 	b->fill += n;
 	a->used += n;
@@ -245,7 +245,7 @@ void arena_release(Arena *a, ArenaMark m)
 		return;
 	/* What the head held at the mark: all bytes since it was made but those of large blocks. */
 	size_t fill = m.used - a->head->start;
-	for (const Block *b = a->large; b && b->start >= a->head->start; b = b->prev)
+	for (const ArenaBlock *b = a->large; b && b->start >= a->head->start; b = b->prev)
 		fill -= b->fill;
 	ASAN_UNPOISON_MEMORY_REGION((char *)(a->head + 1) + fill, a->head->fill - fill);
 	memset((char *)(a->head + 1) + fill, 0, a->head->fill - fill);

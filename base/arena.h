@@ -69,11 +69,11 @@ void arena_lost(void *p, size_t n);
 void arena_found(void *p, size_t n);
 #endif
 
-/* For tests: makes arenas of this thread find no memory when they next take a block from the system
- * for the nth time from now on (1: the next time); once. 0: never. */
+/* Makes arenas of this thread find no memory, once, when they next take a block from the system
+ * for the nth time from now on (1: the next time; 0: never). For tests. */
 void arena_fail_after(size_t n);
-/* For tests: whether every allocation from arenas by this thread is a block of its own from now
- * on. */
+/* Sets whether every allocation from arenas by this thread is a block of its own from now on.
+ * For tests. */
 void arena_tiny_blocks(bool on);
 
 /* A zeroed T, and a zeroed array of n Ts, in the arena. */

@@ -13,9 +13,9 @@
 		uint32_t n, cap;                                                                   \
 	}
 
-/* For array_push: makes room behind the n elements at `data` (of `size` bytes each, room for *cap
- * of them; NULL if *cap is 0) for one more, whose contents are unspecified. Returns the data:
- * `data`, or a larger copy in the arena, whose room *cap then is. */
+/* Makes room for one more element, whose contents are unspecified, behind the n elements at
+ * `data` (of `size` bytes each, room for *cap of them; NULL if *cap is 0). Returns the data:
+ * `data`, or a larger copy in the arena, whose room *cap then is. For array_push. */
 void *array_grow(Arena *, void *data, uint32_t n, uint32_t *cap, size_t size);
 
 /* Appends an element: array_push(arena, &list, value). The list must always grow in the same

@@ -1,7 +1,7 @@
 #include "base/c_locale.h"
 
-/* In an implementation that must allocate the C locale and has no memory, the thread keeps its
- * locale: uselocale of 0 changes nothing. */
+/* Makes C the locale of the thread. An implementation that must allocate this locale and has no
+ * memory keeps the thread's: uselocale of 0 changes nothing. */
 locale_t c_locale_begin(void)
 {
 	return uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));

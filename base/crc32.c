@@ -29,7 +29,7 @@ static uint64_t little(const uint8_t *p)
 	return v;
 }
 
-/* From the state c to the state after p, eight bytes at a time. */
+/* Returns the state that c becomes behind the n bytes at p. Takes eight bytes at a time. */
 static uint32_t by_table(uint32_t c, const uint8_t *p, size_t n)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -81,10 +81,10 @@ void ctx_note(Ctx *, const char *where, const char *fmt, ...) __attribute__((for
 /* Reports an internal error, which is a bug of Weft: writes the pass and the text to ctx->bug_text
  * and unwinds with UNWIND_BUG. */
 _Noreturn void ctx_bug(Ctx *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* ctx_bug because a verifier refused the result of `stage`; the text repeats the last diagnostic,
- * which is the verifier's. */
+/* Calls ctx_bug because a verifier refused the result of `stage`; the text repeats the last
+ * diagnostic, which is the verifier's. */
 _Noreturn void ctx_bug_verify(Ctx *, const char *stage);
-/* Memory outside of the arena ran out: unwinds with UNWIND_OOM. */
+/* Unwinds with UNWIND_OOM, because memory outside of the arena ran out. */
 _Noreturn void ctx_out_of_memory(Ctx *);
 /* A position in the diagnostics, for ctx_rewind and ctx_first_only. */
 typedef struct {

@@ -36,8 +36,8 @@ uint64_t hash_bytes(const void *p, size_t n, uint64_t seed)
 	return combine(h, tail);
 }
 
-/* The hashes of four blocks, seed 0, side by side: of one alone each step waits for the three
- * multiplications before it. */
+/* Sets h[] to the hashes of four blocks, of seed 0, side by side: in the hash of one block each
+ * step waits for the three multiplications before the step. */
 static void hash_four(const unsigned char *p, uint64_t h[4])
 {
 	for (int k = 0; k < 4; k++)

@@ -11,7 +11,7 @@ void intern_init(Intern *t, Arena *arena)
 	*t = (Intern){.arena = arena};
 }
 
-/* The slot that holds the key, or the empty one where it belongs. */
+/* Returns the slot that holds the key, or the empty slot where the key belongs. */
 static uint32_t *probe(const Intern *t, const void *key, size_t len, uint64_t hash)
 {
 	uint32_t mask = t->nslot - 1;

@@ -9,7 +9,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Both are shorter than MAX_WORD. */
+/* Returns the number of letters inserted, removed, replaced or exchanged with a neighbour that
+ * make b of a. Both are shorter than MAX_WORD. */
 static uint32_t edits_between(const char *a, const char *b)
 {
 	uint32_t row[3][MAX_WORD + 1], n = (uint32_t)strlen(b);

@@ -100,7 +100,8 @@ static void remove_at(int folder, const char *name, int depth)
 	close(fd);
 }
 
-/* What begins so. opendir allocates memory, which a signal handler must not. */
+/* Removes what the folder has whose name begins with the prefix. Does not call opendir, which
+ * allocates memory: a signal handler must not. */
 static void remove_prefixed(int folder, const char *prefix, int depth)
 {
 	_Alignas(struct dirent64) char entries[2048];
@@ -119,8 +120,8 @@ static void remove_below(int folder, int depth)
 	remove_prefixed(folder, "", depth);
 }
 
-/* A linker that is ended early may leave NAME.tmp... beside its output NAME. Only beside names that
- * nobody else has: those of out_file.h. */
+/* Removes the files path.tmp..., which a linker that is ended early may leave, where nobody else
+ * has such names: beside the files of out_file.h, whose names contain ".tmp-". */
 static void remove_siblings(const char *path)
 {
 	char text[PATH_MAX];
@@ -150,8 +151,8 @@ void temp_remove_all(const char *path)
 	remove_siblings(path);
 }
 
-/* A compiler removes its own temporary files when it is asked to end. One that does not end is
- * killed. */
+/* Asks the programs that process `self` started to end, so that a compiler removes its temporary
+ * files, and kills those that do not end within a second. */
 static void end_programs(pid_t self)
 {
 	for (int k = 0; k < PROGRAMS; k++)

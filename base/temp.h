@@ -21,8 +21,8 @@ void temp_end_program(pid_t);
 /* Removes a file, or a folder with its contents (up to 16 folders deep), listed or not. Symbolic
  * links are removed, not followed. Errors are ignored. Async-signal-safe. */
 void temp_remove(const char *path);
-/* temp_remove, and also removes the files path.tmp... that a linker which crashed or was ended left
- * beside a path whose name contains ".tmp-". */
+/* Does as temp_remove, and also removes the files path.tmp... that a linker which crashed or was
+ * ended left beside a path whose name contains ".tmp-". */
 void temp_remove_all(const char *path);
 /* Ends all programs of the list (SIGTERM, after a second SIGKILL) and removes all files and folders
  * of the list, but not those that were listed by a process from which this one was forked.

@@ -19,7 +19,7 @@ void text_init(Text *t, Arena *arena)
 	*t = (Text){arena, arena_alloc(arena, FIRST_CAP), 0, FIRST_CAP};
 }
 
-/* Make room for n more bytes and the NUL. */
+/* Makes room for n more bytes and the NUL. */
 static void reserve(Text *t, size_t n)
 {
 	if (n < t->cap - t->n)
@@ -128,7 +128,8 @@ static bool write_and_close(int fd, const Text *t)
 	return ok;
 }
 
-/* A new file beside path; its name goes to *temp. */
+/* Creates a new file beside path and returns its descriptor; sets *temp to its name. Returns a
+ * negative number after an error. */
 static int open_temp(const Text *t, const char *path, char **temp)
 {
 	for (int k = 0;; k++) {

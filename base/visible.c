@@ -22,7 +22,8 @@ uint32_t text_code_point(const char *text, uint32_t *length)
 	return c;
 }
 
-/* Controls, and format characters: direction, joining, invisible signs, tags. */
+/* Whether c is neither a control nor a format character: direction, joining, invisible sign,
+ * tag. */
 bool text_is_visible(uint32_t c)
 {
 	static const struct {

@@ -5,8 +5,8 @@
 
 #include "frontend/files/file.h"
 
-/* One of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py"? The folder alone does
- * not tell, a user may have one of that name. */
+/* Whether a path is one of PyTorch's own files: ".../site-packages/torch/nn/modules/linear.py".
+ * The folder "torch" alone does not tell: a user may have one of that name. */
 static bool is_torch_file(const char *path, size_t n)
 {
 	static const char *const inside[] = {"nn/",           "_",           "fx/",       "ao/",

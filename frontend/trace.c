@@ -13,7 +13,7 @@ typedef struct {
 	Attr attr[MAX_ARGS];
 	const TraceArg *arg[MAX_ARGS]; /* by argument of the schema */
 	ARRAY(Node) in;
-} Call;
+} TracedCall;
 
 /* ---- which operator ---- */
 
@@ -33,7 +33,8 @@ static void no_operator(Build *b, const char *name)
 	ctx_kind(ctx, REFUSAL_OPERATOR);
 }
 
-/* aten.add.Tensor(x, 2) is aten.add.Scalar(x, 2). */
+/* Finds an operator by its name. Of aten.add.Tensor(x, 2) that is aten.add.Scalar. Returns
+ * OP_none after an error. */
 static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
 	Op op = op_find(name), scalar;
@@ -47,7 +48,7 @@ static Op find_op(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 	return scalar ? scalar : op;
 }
 
-/* One that somebody has registered, "mylib::decay". */
+/* Finds an operator that somebody has registered, "mylib::decay". */
 static const UserOp *find_user(const Ir *ir, const char *name)
 {
 	return userop_among(ir->userop.data, ir->userop.n, name);
@@ -63,7 +64,7 @@ static int arg_index(const Schema *s, const char *name)
 	return -1;
 }
 
-static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
+static bool place_args(TracedCall *c, const TraceArg *arg, uint32_t n)
 {
 	uint32_t next = 0;
 	for (uint32_t k = 0; k < n; k++) {
@@ -83,18 +84,18 @@ static bool place_args(Call *c, const TraceArg *arg, uint32_t n)
 	return true;
 }
 
-static bool wrong(Call *c, const Arg *a, const char *expected)
+static bool wrong(TracedCall *c, const Arg *a, const char *expected)
 {
 	b_error(c->b, "%s: argument %s: expected %s", c->s->name, a->name, expected);
 	return false;
 }
 
-static void push(Call *c, Node n)
+static void push(TracedCall *c, Node n)
 {
 	array_push(c->b->g->ir->ctx->scratch, &c->in, n);
 }
 
-static bool take_tensor(Call *c, const Arg *a, const TraceArg *t)
+static bool take_tensor(TracedCall *c, const Arg *a, const TraceArg *t)
 {
 	bool absent = !t || (!t->is_values && t->attr.kind == ATTR_none);
 	if (absent && !a->optional)
@@ -105,7 +106,7 @@ static bool take_tensor(Call *c, const Arg *a, const TraceArg *t)
 	return true;
 }
 
-static bool take_tensors(Call *c, const Arg *a, const TraceArg *t, Attr *out)
+static bool take_tensors(TracedCall *c, const Arg *a, const TraceArg *t, Attr *out)
 {
 	if (!t || !t->is_values || !t->is_list)
 		return wrong(c, a, "a list of values");
@@ -118,7 +119,7 @@ static bool take_tensors(Call *c, const Arg *a, const TraceArg *t, Attr *out)
 	return true;
 }
 
-static bool take_attr(Call *c, const Arg *a, const TraceArg *t, Attr *out)
+static bool take_attr(TracedCall *c, const Arg *a, const TraceArg *t, Attr *out)
 {
 	if (t && t->is_values)
 		return wrong(c, a, "no tensor");
@@ -136,7 +137,7 @@ static bool take_attr(Call *c, const Arg *a, const TraceArg *t, Attr *out)
 	return true;
 }
 
-static bool take_args(Call *c)
+static bool take_args(TracedCall *c)
 {
 	for (uint32_t k = 0; k < c->s->narg; k++) {
 		const Arg *a = &c->s->arg[k];
@@ -155,8 +156,8 @@ static bool take_args(Call *c)
 	return true;
 }
 
-/* The call of an operator of the user: a value where that has one result. */
-static Node user_call(Call *c)
+/* Adds the call of an operator of the user. Returns the result itself if the operator has one. */
+static Node user_call(TracedCall *c)
 {
 	Attr attr[4];
 	const char *wrong = userop_attrs(c->b->g->ir, c->user, c->attr, attr);
@@ -170,8 +171,8 @@ static Node user_call(Call *c)
 
 Node trace_call(Build *b, const char *name, const TraceArg *arg, uint32_t n)
 {
-	Call *c = arena_calloc(b->g->ir->ctx->scratch, 1, sizeof *c);
-	*c = (Call){.b = b, .user = find_user(b->g->ir, name)};
+	TracedCall *c = arena_calloc(b->g->ir->ctx->scratch, 1, sizeof *c);
+	*c = (TracedCall){.b = b, .user = find_user(b->g->ir, name)};
 	c->op = c->user ? OP_call : find_op(b, name, arg, n);
 	if (!c->op)
 		return (Node){0};

@@ -19,7 +19,7 @@
 
 /* ---- what a branch costs ---- */
 
-/* The most elements that it may have; less than 0: no bound is known. */
+/* Returns the most elements that n may have; -1 if no bound is known. */
 static int64_t most_elements(const Graph *g, Node n)
 {
 	int64_t lo, hi;
@@ -54,7 +54,7 @@ static bool stays_within(const SymTab *t, Sym e)
 	return sym_kind(t, e) == SYM_VAR || (lo > -SYM_INF && hi < SYM_INF);
 }
 
-/* No number that it is given can leave 64 bits. */
+/* Whether no number among n's arguments can leave 64 bits. */
 static bool numbers_stay_within(const Graph *g, Node n)
 {
 	const SymTab *t = g->ir->syms;
@@ -86,7 +86,7 @@ static bool count_body(const Graph *body, Work *work)
 	return true;
 }
 
-/* Computing both and selecting takes no longer than a phase. */
+/* Whether computing both bodies and selecting takes no longer than a phase. */
 static bool worth_selecting(const PassCtx *c, const Graph *yes, const Graph *no)
 {
 	Work work = {0};
@@ -110,7 +110,7 @@ static void inline_body(Graph *g, Node n, const char *name, Node *out)
 	graph_inline(g, n, node_attr(g, n, name)->graph, arg, out);
 }
 
-/* Readers of result k read out[k]; the branch goes. */
+/* Makes readers of result k read out[k], and erases the branch. */
 static void replace_results(Graph *g, Node n, const Node *out, uint32_t nout)
 {
 	for (uint32_t k = 0; k < nout; k++) {
@@ -123,7 +123,8 @@ static void replace_results(Graph *g, Node n, const Node *out, uint32_t nout)
 	graph_erase(g, n);
 }
 
-/* YES: pred holds. Parameters that may be replaced are not looked at. */
+/* Says whether pred holds, where that is known. Parameters that may be replaced are not looked
+ * at. */
 static Truth known(const Graph *g, const PassCtx *c, Node pred)
 {
 	if (is_splat(g, pred, 1) || is_splat(g, pred, 0))
@@ -160,7 +161,7 @@ static bool rewrite(Graph *g, const PassCtx *c, Node n)
 	return true;
 }
 
-/* What stands inside comes first: without branches it may be element-wise. */
+/* Rewrites what stands inside of a branch first: without branches it may be element-wise. */
 bool pass_branch(Graph *g, PassCtx *c)
 {
 	bool changed = pass_subgraphs(g, c, pass_branch);

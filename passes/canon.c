@@ -16,7 +16,7 @@
 
 /* ---- expansion ---- */
 
-/* The replacement of n, none after ctx_error or for an op without result. */
+/* Returns the replacement of n, none after ctx_error or for an op without result. */
 static Node expand(Graph *g, Node n)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -44,8 +44,8 @@ static Node expand(Graph *g, Node n)
 	return same == MAYBE ? adopt_type(&b, new, file) : new;
 }
 
-/* Elements read from what now stands there, if it is a tuple; the last reader is the first of the
- * list. */
+/* Makes readers of elements read what now stands there, if it is a tuple. The last reader is the
+ * first of the list. */
 static void forward_gets(Graph *g, Node tuple)
 {
 	ARRAY(Node) get = {0};

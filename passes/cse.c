@@ -12,7 +12,7 @@
 
 typedef struct {
 	uint32_t op, nin, type, attr, in[];
-} Key;
+} NodeKey;
 
 static bool unique(const Graph *g, Node n)
 {
@@ -32,9 +32,9 @@ bool pass_cse(Graph *g, PassCtx *c)
 		const NodeData *d = node_data(g, n);
 		if (unique(g, n))
 			continue;
-		size_t size = sizeof(Key) + d->nin * sizeof(uint32_t);
-		Key *k = arena_alloc(scratch, size);
-		*k = (Key){d->op, d->nin, d->type.i, d->attr.i};
+		size_t size = sizeof(NodeKey) + d->nin * sizeof(uint32_t);
+		NodeKey *k = arena_alloc(scratch, size);
+		*k = (NodeKey){d->op, d->nin, d->type.i, d->attr.i};
 		for (uint32_t i = 0; i < d->nin; i++)
 			k->in[i] = node_in(g, n, i).i;
 		bool fresh;

@@ -28,7 +28,7 @@ typedef struct {
 	bool keep_params;
 } Fold;
 
-/* Bytes of a value of concrete shape; false otherwise. */
+/* Sets *bytes to those of a value of concrete shape. Returns false for another value. */
 static bool value_bytes(const Graph *g, TypeId id, uint64_t *bytes)
 {
 	const Type *t = ir_type_of(g->ir, id);
@@ -61,14 +61,15 @@ static Folds folds(const Graph *g, Node n)
 	return op_is_scalar(op) ? FOLDS : op_info(op)->folds;
 }
 
-/* Weights for which a recipe cannot be followed are refused when they are set; those of the model
- * stay in the graph, which will say so when it is run: indices must be in range. */
+/* Whether following a recipe may fail at n: an index may be out of range. Weights with which
+ * that happens are refused when they are set; those of the model stay in the graph, which will
+ * say so when it is run. */
 static bool recipe_may_fail(const Fold *f, Node n)
 {
 	return f->kept[n.i] && node_checks(f->g, n) == CHECKS_INDEX && !gather_is_in_range(f->g, n);
 }
 
-/* Is the value worth being a constant of its own? */
+/* Whether the value is worth being a constant of its own. */
 static bool wanted(const Fold *f, Node n)
 {
 	uint64_t bytes;
@@ -78,7 +79,8 @@ static bool wanted(const Fold *f, Node n)
 	return bytes <= f->source[n.i] || bytes <= SMALL;
 }
 
-/* Can n be computed now, and is what it needs on the way not much larger than where it starts? */
+/* Notes whether n can be computed now, and what is needed on the way is not much larger than
+ * where it starts. */
 static void visit(Fold *f, Node n)
 {
 	const Graph *g = f->g;
@@ -107,7 +109,7 @@ static void visit(Fold *f, Node n)
 		f->source[n.i] = bytes;
 }
 
-/* A value that stays in the graph reads it. */
+/* Whether a value that stays in the graph reads n. */
 static bool frontier(const Fold *f, const bool *want, Node n)
 {
 	const Graph *g = f->g;
@@ -121,7 +123,7 @@ static bool frontier(const Fold *f, const bool *want, Node n)
 
 /* ---- evaluation ---- */
 
-/* A graph of what the wanted values need, with them as outputs. */
+/* Returns a graph of what the wanted values need, with them as outputs. */
 static Graph *extract(const Graph *g, const Node *root, uint32_t nroot)
 {
 	Arena *scratch = g->ir->ctx->scratch;
@@ -166,7 +168,7 @@ static void free_values(void *arg)
 	*values = NULL;
 }
 
-/* Replace the roots by constants; made[k] is the node of the k-th, or NULL. Values that fail to
+/* Replaces the roots by constants; made[k] is the node of the k-th, or NULL. Values that fail to
  * evaluate (an index out of range) stay. */
 static bool evaluate(Graph *g, const Node *root, uint32_t nroot, Node *made)
 {
@@ -203,8 +205,8 @@ static bool evaluate(Graph *g, const Node *root, uint32_t nroot, Node *made)
 	return ok;
 }
 
-/* How many of the next roots are computed together: what they need on the way is there until all
- * are done, beside the constants made so far. */
+/* Returns how many of the next roots are computed together: what they need on the way is there
+ * until all are done, beside the constants made so far. */
 static uint32_t group(const Graph *g, const Node *root, uint32_t nroot)
 {
 	uint64_t sum = 0, bytes;
@@ -247,8 +249,8 @@ static bool share_reshaped(Graph *g)
 
 /* ---- constants of one element ---- */
 
-/* The number of a constant of one element that a splat can hold: false for NaN, complex numbers,
- * and integers that are no i64. */
+/* Sets *out to the number of a constant of one element that a splat can hold. Returns false for
+ * NaN, complex numbers, and integers that are no i64. */
 static bool number_of(const Graph *g, const Const *c, Attr *out)
 {
 	int64_t n = 1;

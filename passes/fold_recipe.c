@@ -33,7 +33,7 @@ static void copy_one(Copying *c, Node n)
 	arena_release(c->scratch, mark);
 }
 
-/* Operands before those who read them, each once. */
+/* Copies what the root needs into a graph, operands before those who read them, each once. */
 static Graph *extract(Copying *c, Node root)
 {
 	c->out = graph_new(c->g->ir, "recipe");
@@ -59,8 +59,8 @@ static Graph *extract(Copying *c, Node root)
 	return c->out;
 }
 
-/* Of its text without the numbers of constants (#12), which it names by their hashes, too: the same
- * computation in another file has the same. */
+/* Hashes the text of a recipe without the numbers of constants (#12), which the text names by
+ * their hashes, too: the same computation in another file has the same hash. */
 static uint64_t recipe_hash(const Graph *recipe, Arena *scratch)
 {
 	Text t;
@@ -109,7 +109,8 @@ void fold_recipes(Graph *g, const Node *root, uint32_t n, Node *made)
 	}
 }
 
-/* What it is now. False: not a constant, or it cannot be computed. */
+/* Sets *out to the value that n has now. Returns false if n is no constant, or one that cannot
+ * be computed. */
 static bool value_now(const Graph *g, Node n, Arena *a, Tensor *out)
 {
 	Ctx *ctx = g->ir->ctx;

@@ -61,7 +61,8 @@ static bool is_along(const Build *b, Node n, Along *a)
 	return true;
 }
 
-/* The operand of n = f(y, constant along some dims), with that; none otherwise. */
+/* Returns the operand y of n = f(y, constant along some dims), and sets *a to the constant; none
+ * otherwise. */
 static Node operand_along(const Build *b, Node n, Along *a)
 {
 	if (is_along(b, in(b, n, 1), a))
@@ -87,8 +88,9 @@ static bool is_anchor(const Graph *g, Node n)
 	return op_lower(node_op(g, n))->role == LOWER_ANCHOR;
 }
 
-/* Where the dimensions of n come from in its weights: from[d] is one of them, or -1. The weights
- * must be of the result's dtype: scaled by what that holds, others would become it. */
+/* Sets from[d] to the dimension of n's weights that dimension d of n comes from, or -1. Returns
+ * false if n has no constant weights, or weights of another dtype than the result's: scaled by
+ * what that holds, they would become it. */
 static bool weight_dims(const Build *b, Node n, int *from)
 {
 	const Graph *g = b->g;
@@ -98,7 +100,8 @@ static bool weight_dims(const Build *b, Node n, int *from)
 	return true;
 }
 
-/* w * s, where dim k of s runs along weight dim to[k]: s is reshaped so that its dims increase. */
+/* Returns w * s, where dim k of s runs along weight dim to[k]; none if these dims do not
+ * increase. */
 static Node scaled_weight(Build *b, Node w, Node s, const uint32_t *to, uint32_t rank)
 {
 	const Type t = *node_type(b->g, w);
@@ -115,7 +118,8 @@ static Node with_weight(Build *b, Node n, Node w)
 	return graph_add(b->g, b->before, d.op, (Node[]){in(b, n, 0), w}, 2, d.attr, d.type, d.loc);
 }
 
-/* y * s for y = conv or contract with constant weights; none when s does not run along them. */
+/* Returns y * s for y = conv or contract with constant weights; none when s does not run along
+ * them. */
 static Node scale_anchor(Build *b, Node y, Node s, const uint32_t *map, uint32_t rank)
 {
 	int from[MAX_RANK];
@@ -131,7 +135,8 @@ static Node scale_anchor(Build *b, Node y, Node s, const uint32_t *map, uint32_t
 	return w.i ? with_weight(b, y, w) : w;
 }
 
-/* The dims of the operand of a reshape that make up dim d of its result: first .. first + n - 1. */
+/* Finds the dims of the operand of a reshape that make up dim d of its result: first .. first +
+ * n - 1. */
 static bool reshape_group(const Build *b, Node r, uint32_t d, uint32_t *first, uint32_t *n)
 {
 	const Type to = *node_type(b->g, r), from = *node_type(b->g, in(b, r, 0));
@@ -149,7 +154,8 @@ static bool reshape_group(const Build *b, Node r, uint32_t d, uint32_t *first, u
 	return true;
 }
 
-/* y * s for y = reshape(anchor): a vector along one dim that is a product of anchor dims. */
+/* Returns y * s for y = reshape(anchor): a vector along one dim that is a product of anchor
+ * dims. */
 static Node scale_reshaped(Build *b, Node y, const Along *s)
 {
 	uint32_t first, n, rank = 0, map[MAX_RANK];
@@ -189,8 +195,8 @@ static Node spread(Build *b, const Along *a, Node v, Node like)
 	return b_broadcast_in_dim(b, v, t.n, t.dim, a->map);
 }
 
-/* Is y an anchor with constant weights, perhaps reshaped and with a constant bias, that a scale
- * along these dims can reach? Answered by trying. */
+/* Returns y * s, where y is an anchor with constant weights, perhaps reshaped and with a
+ * constant bias, that a scale along these dims can reach. Answers by trying: none if y is not. */
 static Node scale(Build *b, Node y, Along s)
 {
 	Along bias;
@@ -220,7 +226,7 @@ static Node rule_scale(Build *b, Node n)
 	return scale(b, y, s);
 }
 
-/* (x + b) + t with constants along the same dims */
+/* Rewrites (x + b) + t with constants along the same dims as x + (b + t). */
 static Node rule_bias(Build *b, Node n)
 {
 	Along t, bias;
@@ -235,8 +241,8 @@ static Node rule_bias(Build *b, Node n)
 
 enum { LARGEST_SCALE = 1 << 16 };
 
-/* Behind values that only move elements and have no other reader: is there a value scaled by a
- * number? Sets *scale to the number. */
+/* Whether there is a value scaled by a number, behind values that only move elements and have no
+ * other reader. Sets *scale to the number. */
 static bool scaled_below(const Build *b, Node x, double *scale)
 {
 	Along a;
@@ -250,7 +256,7 @@ static bool scaled_below(const Build *b, Node x, double *scale)
 	return fabs(v.f) <= LARGEST_SCALE && fabs(v.f) * LARGEST_SCALE >= 1;
 }
 
-/* The same value without the scale. */
+/* Returns the same value without the scale. */
 static Node without_scale(Build *b, Node x)
 {
 	Along a;
@@ -278,7 +284,7 @@ static Node rule_contract(Build *b, Node n)
 	return b_bin(b, OP_mul, plain, b_full(b, t.dtype, of_x * of_y, t.n, t.dim));
 }
 
-/* Erase what an attempt that failed has built between two nodes. */
+/* Erases what an attempt that failed has built between two nodes. */
 static void undo(Graph *g, Node after, Node n)
 {
 	for (Node k = node_prev(g, n), prev; k.i != after.i; k = prev) {

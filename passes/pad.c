@@ -11,7 +11,7 @@
 #include "passes/pass.h"
 #include "passes/rules.h"
 
-/* How far the window of the last output reaches past the end of the input. */
+/* Returns how far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 {
 	SymTab *syms = g->ir->syms;
@@ -49,11 +49,11 @@ typedef struct {
 	Graph *g;
 	uint32_t first_new; /* nodes from here on are made by the walk, in front of where it is */
 	bool *reached;      /* of the nodes before */
-} Walk;
+} PadWalk;
 
-/* A padding of x with zeros, of these widths, that the walk has come past: what is to come cannot
- * be read yet. */
-static Node existing_pad(const Walk *w, Node x, AttrId attr)
+/* Returns a padding of x with zeros, of these widths, that the walk has come past: what is to
+ * come cannot be read yet. None if there is none. */
+static Node existing_pad(const PadWalk *w, Node x, AttrId attr)
 {
 	const Graph *g = w->g;
 	for (Use u = node_data(g, x)->first_use; u.i; u = g->use.data[u.i].next) {
@@ -72,7 +72,7 @@ typedef struct {
 	int64_t channels; /* behind those that there are */
 } Padding;
 
-static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
+static Node make_pad(const PadWalk *w, Build *b, Node x, const Padding *p, uint32_t nsp)
 {
 	Graph *g = w->g;
 	uint32_t rank = node_rank(g, x);
@@ -97,8 +97,8 @@ static Node make_pad(const Walk *w, Build *b, Node x, const Padding *p, uint32_t
 	return b_node(&at, OP_pad, operand, 2, attr, 5);
 }
 
-/* Channels of bf16 that are missing to two groups: rows of groups refuse fewer. Not more than there
- * are, and only where channels are not divided (`base` has the operand's). */
+/* Returns how many channels of bf16 are missing to two groups: rows of groups refuse fewer. Not
+ * more than there are, and only where channels are not divided (`base` has the operand's). */
 static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t nsp)
 {
 	enum { TWO_GROUPS = 4 };
@@ -112,7 +112,7 @@ static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t n
 	return TWO_GROUPS - n;
 }
 
-/* Weights with so many channels of zeros behind theirs. */
+/* Returns the weights with so many channels of zeros behind theirs. */
 static Node pad_weights(Build *b, Node w, int64_t channels)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -128,8 +128,8 @@ static Node pad_weights(Build *b, Node w, int64_t channels)
 	return b_node(b, OP_pad, (Node[]){w, b_scalar(b, node_dtype(b->g, w), 0)}, 2, attr, 5);
 }
 
-/* True if there was something to pad. */
-static bool pad_operand(const Walk *w, Node conv, PassCtx *c)
+/* Pads the operand of a convolution. Returns true if there was something to pad. */
+static bool pad_operand(const PadWalk *w, Node conv, PassCtx *c)
 {
 	Graph *g = w->g;
 	SymTab *syms = g->ir->syms;
@@ -191,7 +191,7 @@ bool pass_pad(Graph *g, PassCtx *c)
 {
 	bool changed = false;
 	const uint32_t before = g->node.n;
-	const Walk w = {g, before, ARENA_ARRAY(g->ir->ctx->scratch, bool, before)};
+	const PadWalk w = {g, before, ARENA_ARRAY(g->ir->ctx->scratch, bool, before)};
 	for (Node n = g->first, next; n.i && !c->failed; n = next) {
 		next = node_next(g, n);
 		w.reached[n.i] = true;

@@ -56,7 +56,7 @@ bool pass_branch(Graph *, PassCtx *);
 /* Applies the rules of rules.h to each node that has readers, and to each node that a rule adds.
  * Erases the nodes that it replaces; other nodes that lose their readers are left to dce. */
 bool pass_simplify(Graph *, PassCtx *);
-/* Common subexpressions: of equal nodes keeps the first, which readers of the others then read.
+/* Keeps the first of equal nodes (common subexpressions), which readers of the others then read.
  * Leaves nodes with effects and nodes whose operator says so (OpInfo.apart) alone. */
 bool pass_cse(Graph *, PassCtx *);
 /* Moves slices, and gathers along one dimension, in front of products, reductions and element-wise
@@ -84,19 +84,20 @@ bool pass_winograd(Graph *, PassCtx *);
  * more. */
 bool pass_pad(Graph *, PassCtx *);
 
-/* For passes: runs `run` on each subgraph of each node, until it sets PassCtx.failed. Subgraphs of
- * subgraphs are left to `run`. Returns whether a `run` returned true. */
+/* Gives each subgraph of each node the graph's `unrounded` and runs `run` on it, until `run`
+ * sets PassCtx.failed. Subgraphs of subgraphs are left to `run`. Returns whether a `run`
+ * returned true. For passes. */
 bool pass_subgraphs(Graph *, PassCtx *, bool (*run)(Graph *, PassCtx *));
 
-/* For passes: returns a builder that adds nodes in front of `before`, a node of the graph, with its
- * location. */
+/* Returns a builder that adds nodes in front of `before`, a node of the graph, with its
+ * location. For passes. */
 Build pass_build(Graph *, Node before);
-/* For passes: replaces a node that is computed of constants in a few steps, and has a constant
- * shape, by a constant, whatever its size: as pass_fold does, by its value or by a recipe. Returns
- * the node of the constant; n itself if its evaluation fails. */
+/* Replaces a node that is computed of constants in a few steps, and has a constant shape, by a
+ * constant, whatever its size: as pass_fold does, by its value or by a recipe. Returns the node
+ * of the constant; n itself if its evaluation fails. For passes. */
 Node fold_node(Graph *, PassCtx *, Node n);
-/* For passes: makes readers of `old` and outputs read `new`, and erases `old` unless it has an
- * effect. Does nothing if both are the same node. `new` must not depend on `old`. */
+/* Makes readers of `old` and outputs read `new`, and erases `old` unless it has an effect. Does
+ * nothing if both are the same node. `new` must not depend on `old`. For passes. */
 void pass_replace(Graph *, Node old, Node new);
 
 #endif

@@ -63,11 +63,10 @@ bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
 {
 	bool changed = false;
 	for (Node n = g->first; n.i && !c->failed; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
-		for (uint32_t k = 0; k < s->narg && !c->failed; k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-				changed |= run(a->graph, c);
+		Graph *body;
+		for (uint32_t k = 0; !c->failed && (body = node_next_body(g, n, &k));) {
+			body->unrounded = g->unrounded;
+			changed |= run(body, c);
 		}
 	}
 	return changed;
@@ -82,7 +81,7 @@ bool pass_dce(Graph *g, PassCtx *c)
 /* ---- driver ---- */
 
 #ifndef NDEBUG
-/* parse(print(g)) is g. Constants are looked up by id. */
+/* Checks that parse(print(g)) is g. Constants are looked up by id. */
 static void check_round_trip(Graph *g, const char *pass)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -97,8 +96,8 @@ static void check_round_trip(Graph *g, const char *pass)
 		ctx_bug(ctx, "the graph after %s is another one when read back", pass);
 }
 
-/* Its text without what is dead: what a pass that changes nothing leaves as it is. NULL for large
- * graphs. */
+/* Returns the graph's text without what is dead: a pass that changes nothing leaves it as it is.
+ * NULL for large graphs. */
 static const char *live_text(const Graph *g)
 {
 	enum { LARGE = 600 };
@@ -138,7 +137,7 @@ static void dump(const Graph *g, const PipelineOptions *o, const char *pass, boo
 		graph_print(g, o->dump_to);
 }
 
-/* True if the graph changed. */
+/* Runs a pass. Returns true if the graph changed. */
 static bool run(Graph *g, const PipelineOptions *o, const Pass *p, PassCtx *c)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -234,7 +233,7 @@ bool pipeline_run(Graph *g, const PipelineOptions *o)
 	return pipeline_expand(g, o) && pipeline_finish(g, o);
 }
 
-/* In the order of pipeline_names; NULL after the last. */
+/* Returns pass k in the order of pipeline_names; NULL after the last. */
 static const Pass *pass_at(size_t k)
 {
 	if (k < COUNT(expanding))

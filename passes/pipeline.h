@@ -27,8 +27,8 @@ typedef struct {
  * after each pass that changed the graph. Returns false after an error: bad input; the graph must
  * not be used then. What a pass allocates in the scratch arena is released after it. */
 bool pipeline_run(Graph *, const PipelineOptions *);
-/* The two parts of pipeline_run: up to split_complex, whose result no target changes; the others,
- * on the graph or a clone of it. Each returns false after an error. */
+/* Runs one of the two parts of pipeline_run: up to split_complex, whose result no target
+ * changes; the others, on the graph or a clone of it. Each returns false after an error. */
 bool pipeline_expand(Graph *, const PipelineOptions *);
 bool pipeline_finish(Graph *, const PipelineOptions *);
 /* Runs the cleaning passes only, until nothing changes: for results of transforms. The options are

@@ -25,19 +25,19 @@ typedef struct {
 	Node low;    /* the value converted to `low`, if there is such a node; it stands before all
 	                readers that have not been visited */
 	bool is_low; /* the value is convert(low, f32), and loses nothing by it */
-} Value;
+} LoweredValue;
 
 typedef struct {
 	Graph *g;
 	DType low;
-	ARRAY(Value) value; /* by node */
+	ARRAY(LoweredValue) value; /* by node */
 	bool changed;
 } Lowering;
 
-static Value *value_of(Lowering *l, Node x)
+static LoweredValue *value_of(Lowering *l, Node x)
 {
 	while (l->value.n <= x.i)
-		array_push(l->g->ir->ctx->scratch, &l->value, (Value){0});
+		array_push(l->g->ir->ctx->scratch, &l->value, (LoweredValue){0});
 	return &l->value.data[x.i];
 }
 
@@ -62,7 +62,7 @@ static bool is_low(Lowering *l, Node x)
 	return node_dtype(l->g, x) == l->low || value_of(l, x)->is_low;
 }
 
-/* A dtype that the call names is the result's, whatever operands are. */
+/* Whether the call names f32: such a dtype is the result's, whatever operands are. */
 static bool names_f32(const Graph *g, Node n)
 {
 	const Schema *s = op_schema(node_op(g, n));
@@ -74,7 +74,8 @@ static bool names_f32(const Graph *g, Node n)
 	return false;
 }
 
-/* Some operand is low, and none that decides is not: of rank 0 beside others does not decide. */
+/* Whether some operand is low, and none that decides is not: one of rank 0 beside others does
+ * not decide. */
 static bool promotes_to_low(Lowering *l, Node n)
 {
 	bool some = false, ranked = false;
@@ -120,7 +121,7 @@ static bool may_convert(const Graph *g, Node n)
 
 static Node low_operand(Lowering *l, Build *b, Node x)
 {
-	Value *v = value_of(l, x);
+	LoweredValue *v = value_of(l, x);
 	if (node_dtype(l->g, x) == l->low)
 		return x;
 	if (!v->low.i) {
@@ -131,7 +132,7 @@ static Node low_operand(Lowering *l, Build *b, Node x)
 	return v->low;
 }
 
-/* The file's type of a result with the dtypes of another; none if they are not alike. */
+/* Returns the file's type of a result with the dtypes of another; none if they are not alike. */
 static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
 {
 	const Type t = *ir_type_of(ir, file), u = *ir_type_of(ir, like);
@@ -146,9 +147,9 @@ static TypeId with_dtypes(Ir *ir, TypeId file, TypeId like)
 	return ir_tuple(ir, t.n, part);
 }
 
-/* n with low operands: all floats if the operator is LOW, else those whose values are low. Which
- * results are low then its expansion says, which is dead afterwards. None if it has none, or
- * n has low operands already. */
+/* Returns n with low operands: all floats if the operator is LOW, else those whose values are
+ * low. Which results are low then its expansion says, which is dead afterwards. None if it has
+ * none, or n has low operands already. */
 static Node with_low_operands(Lowering *l, Build *b, Node n)
 {
 	Graph *g = l->g;
@@ -176,17 +177,17 @@ static Node with_low_operands(Lowering *l, Build *b, Node n)
 	return y;
 }
 
-/* The f32 by which readers know y, a low result. */
+/* Returns the f32 by which readers know y, a low result. */
 static Node widened(Lowering *l, Build *b, Node y)
 {
 	if (node_dtype(l->g, y) != l->low)
 		return y;
 	Node wide = b_convert(b, y, DT_f32);
-	*value_of(l, wide) = (Value){y, true};
+	*value_of(l, wide) = (LoweredValue){y, true};
 	return wide;
 }
 
-/* Readers of n read y. */
+/* Makes readers of n read y. */
 static void replace(Lowering *l, Build *b, Node n, Node y)
 {
 	Graph *g = l->g;
@@ -207,7 +208,8 @@ static void replace(Lowering *l, Build *b, Node n, Node y)
 		graph_replace(g, n, b_tuple(b, part, nresult));
 }
 
-/* A list of tensors or a tuple in a tuple is nobody's result here. */
+/* Whether no result of n is a tuple: a list of tensors or a tuple in a tuple is nobody's result
+ * here. */
 static bool is_flat(const Graph *g, Node n)
 {
 	for (uint32_t k = 0; !node_is_tensor(g, n) && k < node_nresult(g, n); k++)
@@ -232,19 +234,17 @@ static void visit(Lowering *l, Node n)
 
 static bool lower_bodies(Graph *g, Node n, DType low)
 {
-	const Schema *s = op_schema(node_op(g, n));
 	bool changed = false;
-	for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-			changed |= precision_lower(a->graph, low);
-	}
+	Graph *body;
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		changed |= precision_lower(body, low);
 	return changed;
 }
 
 bool precision_lower(Graph *g, DType low)
 {
 	Lowering l = {.g = g, .low = low};
+	g->unrounded = low;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		l.changed |= lower_bodies(g, n, low);

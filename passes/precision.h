@@ -8,6 +8,7 @@
  * (OpInfo.autocast): converts operands, and results back, so that the types of inputs, outputs and
  * of all values that stay do not change. Bodies of control flow take and give f32. The graph is one
  * of composites, as it was imported: canon has not run, and the derivatives are taken afterwards.
+ * Sets Graph.unrounded, so that simplify leaves out roundings that nobody asked for.
  * Returns true if the graph changed; a graph that was lowered before does not. */
 bool precision_lower(Graph *, DType low);
 

@@ -41,7 +41,7 @@ enum {
 
 /* ---- moving the parts ---- */
 
-/* A node of another dtype in the shape of x, all elements v's. */
+/* Returns a node in the shape of x whose elements are all those of v; none if v is no splat. */
 static Node filled(Build *b, Node v, Node x)
 {
 	Attr a;
@@ -50,8 +50,8 @@ static Node filled(Build *b, Node v, Node x)
 				       : (Node){0};
 }
 
-/* A scale or zero point of q's shape where the product reads it; none if a pad needs one number and
- * there are several. */
+/* Returns a scale or zero point of q's shape where the product reads it; none if a pad needs one
+ * number and there are several. */
 static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
 {
 	if (node_splat(b->g, v, NULL))
@@ -64,7 +64,7 @@ static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
 
 /* ---- along which dimensions a value differs ---- */
 
-/* The one operand of x that is no splat, or none. */
+/* Returns the one operand of x that is no splat, or none. */
 static Node varying(const Graph *g, Node x)
 {
 	Node only = {0};
@@ -79,8 +79,8 @@ static Node varying(const Graph *g, Node x)
 	return only;
 }
 
-/* The node from which x has its elements, by index maps and functions of one operand and numbers;
- * at[] becomes the index there. */
+/* Returns the node from which x has its elements, by index maps and functions of one operand and
+ * numbers; at[] becomes the index there. */
 static Node origin(const Graph *g, Node x, Sym *at)
 {
 	for (;;) {
@@ -100,7 +100,7 @@ static Node origin(const Graph *g, Node x, Sym *at)
 	}
 }
 
-/* A bit for each dimension along which elements of x may differ. */
+/* Returns a bit for each dimension along which elements of x may differ. */
 static uint32_t differs(const Graph *g, Node x)
 {
 	SymTab *t = g->ir->syms;
@@ -159,7 +159,8 @@ static void read_contract(const Graph *g, Node n, Product *p)
 	}
 }
 
-/* x[N, G, C, ...], w[G, O, C, ...]: every result reads all positions of x and its own of w. */
+/* Reads a convolution of x[N, G, C, ...] and w[G, O, C, ...]: every result reads all positions
+ * of x and its own of w. */
 static void read_conv(const Graph *g, Node n, Product *p)
 {
 	p->sum[0] = p->sum[1] = ((1u << node_rank(g, n)) - 1) & ~3u;
@@ -168,7 +169,7 @@ static void read_conv(const Graph *g, Node n, Product *p)
 	p->to[1][1] = 2;
 }
 
-/* A contraction or a convolution. */
+/* Whether n is a contraction or a convolution. */
 static bool is_product(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
@@ -193,7 +194,7 @@ static bool read_product(const Graph *g, Node n, Product *p)
 	       sym_le(t, p->terms, sym_int(t, MOST_TERMS)) == YES;
 }
 
-/* v with the dimensions of an operand that are not summed over, in the result's shape. */
+/* Puts v, with the dimensions of an operand that are not summed over, into the result's shape. */
 static Node spread(Build *b, const Product *p, uint32_t side, Node v, Node n)
 {
 	const Type t = *node_type(b->g, n);
@@ -212,8 +213,8 @@ static Node spread(Build *b, const Product *p, uint32_t side, Node v, Node n)
 	return v.i ? b_broadcast_in_dim(b, v, t.n, t.dim, map) : v;
 }
 
-/* An operand's scale or zero point in the result's shape. It must not differ along what is summed
- * over. */
+/* Returns an operand's scale or zero point in the result's shape; none if it differs along what
+ * is summed over. */
 static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised *o, Node v, Node n)
 {
 	const Node like = node_in(b->g, n, side), one = quant_one(b, v);
@@ -238,7 +239,7 @@ static Node sum_of(Build *b, const Product *p, uint32_t side, Node q, DType acc,
 
 /* ---- the product ---- */
 
-/* Of a convolution: there are no zeros between elements of its operand. */
+/* Whether there are no zeros between elements of a convolution's operand. */
 static bool has_no_gaps(const Graph *g, Node n)
 {
 	uint32_t count;
@@ -249,7 +250,8 @@ static bool has_no_gaps(const Graph *g, Node n)
 	return true;
 }
 
-/* Channels that are added, with zeros as weights, where there are too few for a group. */
+/* Returns how many channels are added, with zeros as weights, where there are too few for a
+ * group. */
 static uint32_t more_channels(const Graph *g, Node n)
 {
 	int64_t c;
@@ -259,7 +261,8 @@ static uint32_t more_channels(const Graph *g, Node n)
 	return few ? (uint32_t)(-c & (GROUP - 1)) : 0;
 }
 
-/* Operand q of a convolution with its padding, which is the zero point, as a node of its own. */
+/* Returns operand q of a convolution with its padding, which is the zero point, as a node of its
+ * own. */
 static Node padded(Build *b, Node n, Node q, Node zero, bool keep_params)
 {
 	uint32_t nsp, rank = node_rank(b->g, q);
@@ -296,14 +299,12 @@ static Node integer_node(Build *b, Node n, const Node *q, Attr *attr, uint32_t n
 	return b_node(b, node_op(b->g, n), q, 2, attr, narg);
 }
 
-/* The sum of products of integers, i32. */
+/* Returns the sum of products of integers, i32. */
 static Node integer_product(Build *b, Node n, Node *q, Node zero, bool keep_params)
 {
 	const Op op = node_op(b->g, n);
-	const uint32_t narg = op_schema(op)->narg;
 	Attr attr[MAX_ARGS];
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
+	const uint32_t narg = node_copy_attrs(b->g, n, attr);
 	const uint32_t more = more_channels(b->g, n);
 	if (more) {
 		Sym low[MAX_RANK], high[MAX_RANK];
@@ -326,7 +327,7 @@ static Node integer_product(Build *b, Node n, Node *q, Node zero, bool keep_para
 	return integer_node(b, n, q, attr, narg);
 }
 
-/* minus zero of one side times the sum of the other */
+/* Subtracts the zero of one side times the sum of the other. */
 static Node without_zero(Build *b, const Product *p, uint32_t side, Node y, Node zero, Node other,
 			 Node n)
 {
@@ -360,7 +361,7 @@ static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DTy
 			run) == YES));
 }
 
-/* The integers as i8, `less` lower, and the zero point, too, which is none if it becomes 0. */
+/* Makes the integers i8, `less` lower, and the zero point, too, which is none if it becomes 0. */
 static void lower_integers(Build *b, Dequantised *o, int64_t less)
 {
 	const Node q = o->q;
@@ -387,8 +388,8 @@ static Node stays(const char **why, const char *text)
 	return (Node){0};
 }
 
-/* The product n as one of integers; none: *why says why not, and is NULL if no operand is
- * dequantised. */
+/* Returns the product n as one of integers; none: *why says why not, and is NULL if no operand
+ * is dequantised. */
 static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 {
 	Graph *g = b->g;
@@ -470,7 +471,7 @@ static Sym numel_where(const Graph *g, Node x, uint32_t mask)
 	return all;
 }
 
-/* x, all elements of which are summed, in the order of w's summed dimensions. */
+/* Returns x, all elements of which are summed, in the order of w's summed dimensions. */
 static Node row_of(Build *b, Node n, uint32_t side)
 {
 	const Graph *g = b->g;
@@ -534,7 +535,7 @@ static bool is_row(Build *b, const PassCtx *c, WeightProduct *r)
 	return true;
 }
 
-/* The sum over the elements of w as they are stored. */
+/* Returns the sum over the elements of w as they are stored. */
 static Node row_by_elements(Build *b, const WeightProduct *r)
 {
 	const Type shape = *node_type(b->g, r->w);
@@ -547,8 +548,8 @@ static Node row_by_elements(Build *b, const WeightProduct *r)
 	return b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, r->w), summed, DT_f32);
 }
 
-/* Columns of a panel: 4 vectors of the widest registers, or less; 0: the columns are no
- * multiple. */
+/* Returns the columns of a panel: 4 vectors of the widest registers, or less; 0 if the columns
+ * are no multiple. */
 static int64_t panel_width(SymTab *t, Sym columns)
 {
 	for (int64_t p = MOST_PANEL; p >= LEAST_PANEL; p /= 2)
@@ -560,8 +561,8 @@ static int64_t panel_width(SymTab *t, Sym columns)
 /* The shape of w in panels: [columns / P][terms / G][G][P]. G: terms of a group, or all. */
 enum { PANEL_RANK = 4 };
 
-/* How many neighbours along w's summed dimension have one value of v, which has w's shape: at least
- * so many; none if it is not known. */
+/* Returns how many neighbours along w's summed dimension have one value of v, which has w's
+ * shape: at least so many; none if it is not known. */
 static Sym group_of(Build *b, Node v, uint32_t summed)
 {
 	const Graph *g = b->g;
@@ -604,7 +605,7 @@ static Sym group_of(Build *b, Node v, uint32_t summed)
 	return group;
 }
 
-/* x of w's shape in panels. */
+/* Returns x of w's shape in panels. */
 static Node in_panels(Build *b, const WeightProduct *r, Node x, const Sym *shape)
 {
 	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x),
@@ -642,8 +643,8 @@ static bool read_factor(Build *b, const WeightProduct *r, Node v, DType as, Fact
 	return f->group.i;
 }
 
-/* The factor in panels of that shape, the same for all terms of a group, as `part` of it has them;
- * none if there is none. */
+/* Returns the factor in panels of that shape, the same for all terms of a group, as `part` of it
+ * has them; none if there is none. */
 static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, const Sym *shape,
 			     const Sym *part)
 {
@@ -658,7 +659,7 @@ static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, 
 	return b_broadcast_in_dim(b, b_convert(b, first, f->as), PANEL_RANK, part, of_group);
 }
 
-/* sum + x * y; sum may be none. */
+/* Returns sum + x * y; sum may be none. */
 static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
 {
 	if (sum.i && isa_has(&c->target->isa, ISA_FMA))
@@ -666,10 +667,11 @@ static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
 	return b_add(b, b_bin(b, OP_mul, x, y), sum);
 }
 
-/* The sum over panels of columns, in which neighbouring lanes are columns; none if the columns are
- * no multiple of a panel, or if it is not known along which terms a scale or zero point differs. A
- * column's scale multiplies the sum, a group's the sum of a few products. Integers of 4 bits are
- * stored eight in a word: neighbours in a group, whose products are added before the scale. */
+/* Returns the sum over panels of columns, in which neighbouring lanes are columns; none if the
+ * columns are no multiple of a panel, or if it is not known along which terms a scale or zero
+ * point differs. A column's scale multiplies the sum, a group's the sum of a few products.
+ * Integers of 4 bits are stored eight in a word: neighbours in a group, whose products are added
+ * before the scale. */
 static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
@@ -725,7 +727,7 @@ static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 	return scale.column.i ? b_bin(b, OP_mul, sum, b_reshape(b, scale.column, 2, apart)) : sum;
 }
 
-/* The product of one row and of weights. */
+/* Returns the product of one row and of weights. */
 static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	const Type result = *node_type(b->g, r->n);
@@ -737,9 +739,9 @@ static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
 
 /* ---- products of floats and stored integers ---- */
 
-/* What integers with a zero point are lowered by: the zero point times the sum of x is subtracted
- * from their sum, and of numbers around 0, as the zero point then is, the two cancel each other
- * least. */
+/* Returns what integers with a zero point are lowered by: the zero point times the sum of x is
+ * subtracted from their sum, and of numbers around 0, as the zero point then is, the two cancel
+ * each other least. */
 static int64_t middle_of(const Graph *g, const Dequantised *d, bool keep_params)
 {
 	int64_t least, most;
@@ -748,7 +750,7 @@ static int64_t middle_of(const Graph *g, const Dequantised *d, bool keep_params)
 	return node_dtype(g, d->q) == DT_u8 ? HALF_U8 : 0;
 }
 
-/* A scale and a zero point for each column. */
+/* Returns the product of weights with a scale and a zero point for each column. */
 static Node product_of_columns(Build *b, const PassCtx *c, WeightProduct *r)
 {
 	Dequantised *d = &r->weights;
@@ -771,7 +773,7 @@ static Node product_of_columns(Build *b, const PassCtx *c, WeightProduct *r)
 	return scale.i ? b_bin(b, OP_mul, y, scale) : y;
 }
 
-/* x with its one summed dimension in groups. */
+/* Returns x with its one summed dimension in groups. */
 static Node grouped(Build *b, Node x, uint32_t dim, Sym group)
 {
 	const Type t = *node_type(b->g, x);
@@ -783,9 +785,9 @@ static Node grouped(Build *b, Node x, uint32_t dim, Sym group)
 	return b_reshape(b, x, t.n + 1, apart);
 }
 
-/* The sum over groups of the products of groups, which have a scale and a zero point for each
- * column. Their sums are stored, in f32, which pays for fewer rows than half a group has terms: all
- * weights in f32 are as much otherwise. */
+/* Returns the sum over groups of the products of groups, which have a scale and a zero point for
+ * each column. Their sums are stored, in f32, which pays for fewer rows than half a group has
+ * terms: all weights in f32 are as much otherwise. */
 static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
@@ -818,8 +820,8 @@ static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r
 	return y.i ? b_reduce(b, REDUCE_SUM, y, 1, DT_f32) : y;
 }
 
-/* The product of f32 and constant weights of 8 bits, which the product converts where it reads
- * them; none if n is another. */
+/* Returns the product of f32 and constant weights of 8 bits, which the product converts where it
+ * reads them; none if n is another. */
 static Node weight_product(Build *b, Node n, const PassCtx *c)
 {
 	WeightProduct r;
@@ -838,7 +840,7 @@ static Node weight_product(Build *b, Node n, const PassCtx *c)
 	return y;
 }
 
-/* The name of the node, or of the next one behind it that has a name. */
+/* Returns the name of the node, or of the next one behind it that has a name. */
 static const char *name_near(const Graph *g, Node n)
 {
 	enum { NEAR = 16 };

@@ -46,15 +46,15 @@ Node quant_one(Build *, Node x);
 /* Returns the zero point as a number of dtype d, without dimensions; none if there are several, or
  * if d does not hold it. A zero point that is none is 0. */
 Node quant_number(Build *, Node zero, DType d);
-/* quantize_fields.c: the least and the greatest element of q, a constant of 8 bits behind index
- * maps. Returns false where they are not known: q is another value, or has no elements, or is
- * replaceable and keep_params. */
+/* Sets *least and *most to the least and the greatest element of q, a constant of 8 bits behind
+ * index maps. Returns false where they are not known: q is another value, or has no elements, or
+ * is replaceable and keep_params. In quantize_fields.c. */
 bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64_t *most);
 enum { QUANT_FIELDS = 8 };
-/* quantize_fields.c: where all elements of q, a constant behind index maps, are known to have 4
- * bits, and x, of its elements, has a multiple of 8 of them along dimension 2, sets field[k] to
- * f32: every eighth one from k on, read from words that have eight of them, less the zero point,
- * which is broadcast along the dimension, or none. */
+/* Sets field[k] to f32, where all elements of q, a constant behind index maps, are known to have
+ * 4 bits, and x, of its elements, has a multiple of 8 of them along dimension 2: to every eighth
+ * one from k on, read from words that have eight of them, less the zero point, which is
+ * broadcast along the dimension, or none. In quantize_fields.c. */
 bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
 /* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
  * point, as the quantised padded input: one kernel writes both, and the border. None if it is

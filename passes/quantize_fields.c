@@ -48,7 +48,7 @@ static bool has_four_bits(const Graph *g, Node q, bool keep_params, int64_t low)
 	       most < low + FIELD_VALUES;
 }
 
-/* Neighbours of x along dimension 2 in words, each element `low` lower. */
+/* Packs neighbours of x along dimension 2 in words, each element `low` lower. */
 static Node packed(Build *b, Node x, int64_t low)
 {
 	Node word = {0}, all = b_convert(b, x, DT_i32);

@@ -12,8 +12,8 @@
 #include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
-/* What dequantisation and quantisation are written in: the basic operation that is all of the
- * node's scalar function, or SC_convert; SC_param: another. */
+/* Returns the step that n is, as dequantisation and quantisation are written in them: the basic
+ * operation that is all of the node's scalar function, or SC_convert; SC_param: another. */
 static ScOp step_of(const Graph *g, Node n)
 {
 	DType in[3];
@@ -53,7 +53,8 @@ static bool holds_differences(DType d)
 	return d == DT_f32 || d == DT_f64 || d == DT_i16 || d == DT_i32 || d == DT_i64;
 }
 
-/* Such an integer is where quantisation ends, also when it is converted from a float. */
+/* Skips converts to integers that hold all differences. Such an integer is where quantisation
+ * ends, also when it is converted from a float. */
 Node quant_below_converts(const Graph *g, Node x)
 {
 	while (step_of(g, x) == SC_convert && holds_differences(node_dtype(g, x)))
@@ -98,7 +99,7 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 	return data;
 }
 
-/* (q - zero), q, or a convert of one of them. */
+/* Reads (q - zero), q, or a convert of one of them. */
 static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
 	x = quant_below_converts(g, x);
@@ -135,7 +136,8 @@ bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
 	return o->q.i != x.i && is_byte(node_dtype(g, o->q));
 }
 
-/* A scale may be f64, in which the number is then computed before it becomes f32. */
+/* Reads a dequantisation. Its scale may be f64, in which the number is then computed before it
+ * becomes f32. */
 bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
 	*o = (Dequantised){0};
@@ -157,7 +159,7 @@ bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantise
 
 /* ---- what a quantised value is ---- */
 
-/* The number that all elements of x are, if it is known. */
+/* Sets *v to the number that all elements of x are. Returns false if it is not known. */
 static bool known(const Graph *g, Node x, bool keep_params, double *v)
 {
 	Attr a;
@@ -193,7 +195,7 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 	}
 }
 
-/* x without maxima and minima with numbers. */
+/* Returns x without maxima and minima with numbers, which become the bounds in q. */
 static Node below_clamp(const Graph *g, Node x, bool keep_params, Quantised *q)
 {
 	double v;
@@ -260,7 +262,7 @@ static bool is_user_input(const Graph *g, Node x)
 	return false;
 }
 
-/* The element-wise value n of the padded input. */
+/* Makes the element-wise value n of the padded input. */
 static Node again_padded(PaddedInput *p, Node n)
 {
 	Build *b = p->b;
@@ -304,7 +306,7 @@ Node quant_padded_input(Build *b, Node q, const Sym *low, const Sym *high, Node 
 	return again_padded(&p, q);
 }
 
-/* The node behind converts and copies. */
+/* Returns the node behind converts and copies. */
 static Node source(const Graph *g, Node x)
 {
 	while (!node_splat(g, x, NULL) &&
@@ -323,8 +325,8 @@ static bool same_number(const Graph *g, Node x, Node y, bool keep_params)
 	return known(g, x, keep_params, &a) && known(g, y, keep_params, &b) && a == b;
 }
 
-/* The scale that x was multiplied by is the one that it is divided by: as it is, or as a factor
- * that is its reciprocal. */
+/* Whether the scale that x was multiplied by is the one that it is divided by: as it is, or as a
+ * factor that is its reciprocal. */
 static bool same_scale(const Graph *g, const Quantised *q, Node scale, bool keep_params)
 {
 	double a, b;
@@ -343,8 +345,8 @@ static bool same_zero(const Graph *g, Node x, Node y, bool keep_params)
 
 /* ---- moving the parts ---- */
 
-/* The value of which all elements of x are copies, or converts, without dimensions; none if it is
- * not known to be one. */
+/* Returns the value of which all elements of x are copies, or converts, without dimensions; none
+ * if it is not known to be one. */
 Node quant_one(Build *b, Node x)
 {
 	const Graph *g = b->g;
@@ -366,8 +368,8 @@ Node quant_one(Build *b, Node x)
 	return x;
 }
 
-/* The zero point as a number of q's dtype, without dimensions; none if there are several, or if the
- * dtype does not hold it. */
+/* Returns the zero point as a number of q's dtype, without dimensions; none if there are
+ * several, or if the dtype does not hold it. */
 Node quant_number(Build *b, Node zero, DType d)
 {
 	Attr v;
@@ -387,8 +389,8 @@ Node quant_number(Build *b, Node zero, DType d)
 	return b_full_int(b, d, number, 0, NULL);
 }
 
-/* What a move does to numbers that stand for its operand's. `around`: what a pad puts around them;
- * none: the caller has a splat, which needs no moves. */
+/* Does as `move` does, to numbers that stand for its operand's. `around`: what a pad puts around
+ * them; none: the caller has a splat, which needs no moves. */
 static Node moved(Build *b, Node move, Node x, Node around)
 {
 	if (!is_pad(b->g, move))
@@ -396,8 +398,8 @@ static Node moved(Build *b, Node move, Node x, Node around)
 	return around.i ? b_again(b, move, (Node[]){x, around}) : (Node){0};
 }
 
-/* q where the product reads it. A pad with zeros is one with the zero point, which must be one
- * number. */
+/* Returns q where the product reads it. A pad with zeros is one with the zero point, which must
+ * be one number. */
 Node quant_integers(Build *b, const Dequantised *o)
 {
 	Node q = o->q;
@@ -495,7 +497,8 @@ static Node again_concat(Build *b, const Again *a, Node x)
 	return b_again(b, x, in);
 }
 
-/* The integers of x, for which is_again holds; none: a pad needs one number as zero point. */
+/* Returns the integers of x, for which is_again holds; none if a pad needs one number as zero
+ * point. */
 static Node dequantised_before(Build *b, const Again *a, Node x)
 {
 	Dequantised d;
@@ -551,8 +554,8 @@ void quant_reciprocals(Graph *g, const PassCtx *c)
 	}
 }
 
-/* The zero point of a dequantisation as a number in the code, so that kernels see where the one of
- * a quantisation is subtracted again. */
+/* Writes the zero point of a dequantisation as a number, so that kernels see where the one of a
+ * quantisation is subtracted again. Returns false if n is none. */
 static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 {
 	double zero;
@@ -566,8 +569,8 @@ static bool number_of_zero(Graph *g, const PassCtx *c, Node n)
 	return true;
 }
 
-/* The quotient or product of q. A maximum with 0 in it does nothing where the clamp's lower bound
- * is 0 or more. */
+/* Returns the quotient or product of q, without a maximum with 0, which does nothing where the
+ * clamp's lower bound is 0 or more. */
 static Node without_relu(Build *b, const Quantised *q, double low, bool keep_params)
 {
 	const Graph *g = b->g;

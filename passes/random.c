@@ -44,30 +44,27 @@ static bool graph_lacks(const Graph *g)
 
 static bool node_lacks(const Graph *g, Node n)
 {
+	const Graph *body;
 	if (lacks_key(g, n))
 		return true;
-	const Schema *s = op_schema(node_op(g, n));
-	for (uint32_t k = 0; k < s->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (a->kind == ATTR_graph && a->graph && graph_lacks(a->graph))
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		if (graph_lacks(body))
 			return true;
-	}
 	return false;
 }
 
-/* Behind the streams of the nodes that have a key, bodies included. */
+/* Returns the first number behind the streams of the nodes that have a key, bodies included. */
 static uint32_t first_free_stream(const Graph *g)
 {
 	uint32_t free = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
+		const Graph *body;
 		uint32_t used = node_draws(g, n) && !lacks_key(g, n)
 					? (uint32_t)node_int(g, n, "stream") + 1
 					: 0;
 		free = used > free ? used : free;
-		for (uint32_t k = 0; k < s->narg; k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			used = a->kind == ATTR_graph && a->graph ? first_free_stream(a->graph) : 0;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));) {
+			used = first_free_stream(body);
 			free = used > free ? used : free;
 		}
 	}
@@ -78,14 +75,12 @@ static uint32_t first_free_stream(const Graph *g)
 
 static Attr *attrs_of(Graph *g, Node n)
 {
-	uint32_t narg = op_schema(node_op(g, n))->narg;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, narg + 1);
-	for (uint32_t k = 0; k < narg; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
+	node_copy_attrs(g, n, attr);
 	return attr;
 }
 
-/* n with one more operand in place `at`, those behind it moved on; n is gone. */
+/* Replaces n by a node with one more operand in place `at`; those behind it move on. */
 static Node with_operand(Graph *g, Node n, uint32_t at, Node x, const Attr *attr, TypeId type)
 {
 	const NodeData d = *node_data(g, n);
@@ -130,7 +125,7 @@ static TypeId key_type(Ir *ir)
 	return ir_type_ints(ir, DT_u64, 1, (int64_t[]){2});
 }
 
-/* One more input of a body, as number `at`. */
+/* Adds an input to a body, as number `at`. */
 static Node add_key(Graph *body, uint32_t at)
 {
 	if (at >= body->input.n)
@@ -152,7 +147,7 @@ static void one_more(Graph *g, Node n, Attr *attr, const char *list)
 	*count = attr_int(g->ir, old + 1);
 }
 
-/* Both branches have the key of the condition. */
+/* Gives both branches the key of the condition. */
 static bool attach_cond(Attach *a, Graph *g, Node n, Node key)
 {
 	uint32_t nin = node_nin(g, n);
@@ -180,7 +175,7 @@ static bool attach_scan(Attach *a, Graph *g, Node n, Node key)
 	return true;
 }
 
-/* It carries the key of the round; that of the next is number 0 of it. */
+/* Makes the loop carry the key of the round; that of the next round is number 0 of it. */
 static bool attach_while(Attach *a, Graph *g, Node n, Node key)
 {
 	uint32_t first, at = node_args(g, n, "init", &first);
@@ -237,7 +232,7 @@ static bool attach_graph(Attach *a, Graph *g, Node key)
 
 /* ---- the graph ---- */
 
-/* The contents of the state at first. */
+/* Returns the constant in which the state begins. */
 static ConstId first_state(Ir *ir, uint64_t seed)
 {
 	for (uint32_t k = 1; k < ir->constant.n; k++) /* of a graph that had it before */
@@ -259,7 +254,7 @@ static ConstId first_state(Ir *ir, uint64_t seed)
 				    .bytes = 2 * sizeof *first});
 }
 
-/* Behind what is there: names and places of the model's own inputs stay. */
+/* Adds the source behind what is there: names and places of the model's own inputs stay. */
 static Node add_source(Graph *g, const RandomSource *source)
 {
 	Ir *ir = g->ir;
@@ -328,8 +323,8 @@ static bool is_read(const Graph *g, Node n)
 	return g->nread.data[n.i] || g->nout.data[n.i];
 }
 
-/* n without operand `at`, which is in the list of that argument, and with results of that type; n
- * is gone. */
+/* Replaces n by a node without operand `at`, which is in the list of that argument, and with
+ * results of that type. */
 static Node without_operand(Graph *g, Node n, uint32_t at, const char *list, TypeId type)
 {
 	const NodeData d = *node_data(g, n);
@@ -374,7 +369,7 @@ static bool read_control(Graph *g, Node n, Control *c)
 	return c->nbody > 0;
 }
 
-/* Other nodes may have the same bodies, whose operands stay. */
+/* Copies the bodies, once: other nodes may have the same ones, whose operands stay. */
 static void own_bodies(Control *c)
 {
 	const uint32_t narg = op_schema(node_op(c->g, c->n))->narg;
@@ -439,7 +434,7 @@ static bool has_result(const Graph *g, Node loop, uint32_t k)
 	return false;
 }
 
-/* The results of the loop behind number k move one forward. */
+/* Moves the results of the loop behind number k one forward. */
 static void renumber(Graph *g, Node loop, uint32_t k)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -553,7 +548,7 @@ bool random_release(Graph *g)
 
 /* ---- state that a call leaves as it is ---- */
 
-/* Is not written:
+/* Removes the outputs by which state is written that keeps its value, and state that nothing reads:
  *
  *   graph @main(%x: f32[8], %s: f32[8] buffer #1 "sum", %rng: u64[2] buffer #2 "weft.rng") {
  *     %y = add(%x, %s)

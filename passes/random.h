@@ -22,9 +22,9 @@ typedef struct {
  * is no key (u64[2]); the graph must not be used then. The graph's scope becomes the current one in
  * any case. */
 bool random_attach(Graph *, const RandomSource *);
-/* Where the graph has the state "weft.rng": removes the keys that loops and branches have and do
- * not read, and the state if nothing reads it then but what counts its calls, and the graph has
- * another output. Returns true if it removed something. */
+/* Removes the keys that loops and branches have and do not read, where the graph has the state
+ * "weft.rng", and the state if nothing reads it then but what counts its calls, and the graph
+ * has another output. Returns true if it removed something. */
 bool random_release(Graph *);
 
 #endif

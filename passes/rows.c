@@ -38,20 +38,20 @@ typedef struct {
 typedef struct {
 	uint32_t n;
 	Along at[MAX_DIMS];
-} Cut;
+} RowsCut;
 
 /* A part of a node's value that is read. */
 typedef struct {
-	Cut cut;
+	RowsCut cut;
 	uint32_t place; /* of the first cut, in program order, that leads to it */
 	bool gains;     /* a product or a reduction becomes smaller */
 	Node made;
-} Part;
+} ReadPart;
 
 typedef struct {
 	bool all; /* the value is read, or must be computed, as a whole */
 	uint32_t n;
-	Part part[MAX_PARTS];
+	ReadPart part[MAX_PARTS];
 } Need;
 
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
 	bool *stays;      /* by node: a cut that does not move */
 	Sym at[MAX_RANK]; /* an index of a result, for .index; and an axis, a start */
 	Sym axis;
-} Rows;
+} RowsPass;
 
 /* Dimension d of a result is dimension to[k][d] of operand k, from the first element to the last;
  * -1: operand k is read without regard to it; -2: in another way. */
@@ -75,15 +75,15 @@ enum { APART = -1, BENT = -2 };
 
 typedef struct {
 	IndexMap map;
-	const Rows *r;
+	const RowsPass *r;
 	bool by_value; /* the index depends on elements */
-} Asked;
+} AskedIndex;
 
 static Sym ask_axis(IndexMap *m, const char *name, Sym extent)
 {
 	(void)name;
 	(void)extent;
-	return ((Asked *)m)->r->axis;
+	return ((AskedIndex *)m)->r->axis;
 }
 
 static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMode mode)
@@ -92,18 +92,18 @@ static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMo
 	(void)at;
 	(void)extent;
 	(void)mode;
-	((Asked *)m)->by_value = true;
-	return ((Asked *)m)->r->axis;
+	((AskedIndex *)m)->by_value = true;
+	return ((AskedIndex *)m)->r->axis;
 }
 
-/* Dimension d of n is dimension k of operand x, if both have the same extent. */
+/* Notes that dimension d of n is dimension k of operand x, if both have the same extent. */
 static void join_dims(const Graph *g, Node n, uint32_t d, Node x, uint32_t k, int8_t *to)
 {
 	to[d] = to[d] == APART && node_dim(g, n, d).i == node_dim(g, x, k).i ? (int8_t)k : BENT;
 }
 
-/* By the indices that an operator reads in[]. */
-static void follow(const Rows *r, Node n, Node x, const Sym *in, Straight to)
+/* Follows the dimensions of n to x, by the indices in[] that an operator reads. */
+static void follow(const RowsPass *r, Node n, Node x, const Sym *in, Straight to)
 {
 	const SymTab *syms = r->g->ir->syms;
 	for (uint32_t d = 0; d < node_rank(r->g, n); d++)
@@ -115,7 +115,7 @@ static void follow(const Rows *r, Node n, Node x, const Sym *in, Straight to)
 		}
 }
 
-/* Of a reduction: the dimensions that are left, in order. */
+/* Follows the dimensions of a reduction: those that are left, in order. */
 static void follow_reduce(const Graph *g, Node n, Straight to)
 {
 	uint32_t ndim, reduced = 0, d = 0;
@@ -127,20 +127,21 @@ static void follow_reduce(const Graph *g, Node n, Straight to)
 			join_dims(g, n, d++, node_in(g, n, 0), k, to);
 }
 
-/* Of an index map, a sum of products. False: operands are read at places that depend on data. */
-static bool follow_index(const Rows *r, Node n, uint32_t k, Straight to)
+/* Follows the dimensions of an index map or a sum of products. Returns false if operands are
+ * read at places that depend on data. */
+static bool follow_index(const RowsPass *r, Node n, uint32_t k, Straight to)
 {
 	const Graph *g = r->g;
 	const OpLower *l = op_lower(node_op(g, n));
 	bool holds = l->holds == HOLDS_OPERANDS;
-	Asked a = {.map = {.g = g,
-			   .n = n,
-			   .operand = k,
-			   .start = r->axis,
-			   .at = r->at,
-			   .axis = ask_axis,
-			   .value = ask_value},
-		   .r = r};
+	AskedIndex a = {.map = {.g = g,
+				.n = n,
+				.operand = k,
+				.start = r->axis,
+				.at = r->at,
+				.axis = ask_axis,
+				.value = ask_value},
+			.r = r};
 	if (!l->index || (l->role == LOWER_INDEX && k && !holds && node_rank(g, node_in(g, n, k))))
 		return false;
 	l->index(&a.map);
@@ -150,7 +151,7 @@ static bool follow_index(const Rows *r, Node n, uint32_t k, Straight to)
 }
 
 /* Sets to[] for operand k. False: nothing passes n. */
-static bool straight(const Rows *r, Node n, uint32_t k, Straight to)
+static bool straight(const RowsPass *r, Node n, uint32_t k, Straight to)
 {
 	const Graph *g = r->g;
 	const Node x = node_in(g, n, k);
@@ -175,7 +176,7 @@ static bool straight(const Rows *r, Node n, uint32_t k, Straight to)
 	}
 }
 
-/* The extents [from, end) multiplied, but for that of `without`. */
+/* Returns the product of the extents [from, end), but for that of `without`. */
 static Sym product(const Graph *g, Node x, uint32_t from, uint32_t end, uint32_t without)
 {
 	Sym all = sym_int(g->ir->syms, 1);
@@ -192,7 +193,8 @@ static Sym end_of(SymTab *syms, Sym start, Sym count, Sym every)
 	return sym_addi(syms, last, 1);
 }
 
-/* One row of each matrix is every L-th row of all: n[B, L] of x[B * L]. */
+/* Makes one row of each matrix every L-th row of all: n[B, L] of x[B * L]. Returns false where
+ * that is not provable. */
 static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group,
 			Along *to)
 {
@@ -207,7 +209,7 @@ static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGro
 	       sym_ceildiv(syms, sym_sub(syms, end, a->start), every).i == rest.i;
 }
 
-/* The other way: n[B * L] of x[B, L]. */
+/* Does as split_along, the other way: n[B * L] of x[B, L]. */
 static bool join_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group, Along *to)
 {
 	SymTab *syms = g->ir->syms;
@@ -243,7 +245,7 @@ static bool regroup(const Graph *g, Node n, const Along *a, Along *to)
 	return false;
 }
 
-static void add_along(Cut *c, Along a)
+static void add_along(RowsCut *c, Along a)
 {
 	uint32_t at = c->n++;
 	for (; at > 0 && c->at[at - 1].dim > a.dim; at--)
@@ -253,11 +255,11 @@ static void add_along(Cut *c, Along a)
 
 /* Sets *to to the part of the operand that the part `from` of n reads: nothing but zeros if that is
  * all of it. False: the cut does not pass. */
-static bool pass_cut(const Graph *g, Node n, const Cut *from, const Straight dim, Cut *to)
+static bool pass_cut(const Graph *g, Node n, const RowsCut *from, const Straight dim, RowsCut *to)
 {
 	const bool reshapes = op_lower(node_op(g, n))->keeps == KEEPS_ORDER;
 	uint32_t regrouped = 0;
-	*to = (Cut){0};
+	*to = (RowsCut){0};
 	for (uint32_t k = 0; k < from->n; k++) {
 		Along a = from->at[k], own = a;
 		if (dim[a.dim] == APART) {
@@ -274,7 +276,7 @@ static bool pass_cut(const Graph *g, Node n, const Cut *from, const Straight dim
 	return true;
 }
 
-/* A node of elements that have nothing to do with each other, or of sums of them. */
+/* Whether n is a node of elements that have nothing to do with each other, or of sums of them. */
 static bool may_pass(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
@@ -284,8 +286,8 @@ static bool may_pass(const Graph *g, Node n)
 	       node_checks(g, n) == CHECKS_NOTHING && !l->updates;
 }
 
-/* A reshape of which not even the rest has provably as many elements gets another condition on
- * sizes when it is made again. */
+/* Whether n, if a reshape, provably has as many elements as its operand: another one gets
+ * another condition on sizes when it is made again. */
 static bool is_provable(const Graph *g, Node n)
 {
 	if (op_lower(node_op(g, n))->keeps != KEEPS_ORDER)
@@ -295,7 +297,7 @@ static bool is_provable(const Graph *g, Node n)
 		      type_numel(g->ir, node_type_id(g, node_in(g, n, 0)))) == YES;
 }
 
-static bool has_index(const Cut *c)
+static bool has_index(const RowsCut *c)
 {
 	for (uint32_t k = 0; k < c->n; k++)
 		if (c->at[k].index.i)
@@ -304,7 +306,7 @@ static bool has_index(const Cut *c)
 }
 
 /* Sets operand[k] to what the part `cut` of n reads of operand k. */
-static bool pass(const Rows *r, Node n, const Cut *cut, Cut *operand)
+static bool pass(const RowsPass *r, Node n, const RowsCut *cut, RowsCut *operand)
 {
 	const Graph *g = r->g;
 	Straight dim;
@@ -320,14 +322,14 @@ static bool pass(const Rows *r, Node n, const Cut *cut, Cut *operand)
 
 /* ---- what is read ---- */
 
-static Need *need_of(Rows *r, Node x)
+static Need *need_of(RowsPass *r, Node x)
 {
 	if (!r->need[x.i])
 		r->need[x.i] = arena_calloc(r->arena, 1, sizeof(Need));
 	return r->need[x.i];
 }
 
-static Part *find_part(const Rows *r, Node x, const Cut *c)
+static ReadPart *find_part(const RowsPass *r, Node x, const RowsCut *c)
 {
 	Need *need = x.i < r->nold ? r->need[x.i] : NULL;
 	for (uint32_t k = 0; need && !need->all && k < need->n; k++)
@@ -336,41 +338,42 @@ static Part *find_part(const Rows *r, Node x, const Cut *c)
 	return NULL;
 }
 
-static void need_part(Rows *r, Node x, const Cut *c, uint32_t place)
+static void need_part(RowsPass *r, Node x, const RowsCut *c, uint32_t place)
 {
 	Need *need = need_of(r, x);
-	Part *part = find_part(r, x, c);
+	ReadPart *part = find_part(r, x, c);
 	if (part)
 		part->place = place < part->place ? place : part->place;
 	else if (c->n == 0 || need->n == MAX_PARTS)
 		need->all = true;
 	else if (!need->all)
-		need->part[need->n++] = (Part){.cut = *c, .place = place};
+		need->part[need->n++] = (ReadPart){.cut = *c, .place = place};
 }
 
-static void need_operands(Rows *r, Node n)
+static void need_operands(RowsPass *r, Node n)
 {
 	for (uint32_t k = 0; k < node_nin(r->g, n); k++)
 		if (node_in(r->g, n, k).i)
 			need_of(r, node_in(r->g, n, k))->all = true;
 }
 
-/* Some elements of the operand along its dimensions, from `start` to `end`. */
+/* Whether n has some elements of the operand along its dimensions, from `start` to `end`. */
 static bool is_slice(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
 	return op_info(op)->moves && op_arg_index(op, "start") > 0 && op_arg_index(op, "step") > 0;
 }
 
-/* Elements of operand 0 where operand 1 says. */
+/* Whether n has elements of operand 0 where operand 1 says. */
 static bool is_gather(const Graph *g, Node n)
 {
 	const Op op = node_op(g, n);
 	return op_lower(op)->role == LOWER_INDEX && op_info(op)->checks == CHECKS_INDEX;
 }
 
-/* The cut that the slice n is. False: it cuts nothing, or more dimensions than a cut has. */
-static bool slice_cut(const Graph *g, Node n, Cut *c)
+/* Sets *c to the cut that the slice n is. Returns false if it cuts nothing, or more dimensions
+ * than a cut has. */
+static bool slice_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t rank;
 	const Sym *start = node_ints(g, n, "start", &rank), *end = node_ints(g, n, "end", &rank),
@@ -388,8 +391,9 @@ static bool slice_cut(const Graph *g, Node n, Cut *c)
 	return c->n;
 }
 
-/* The cut that the gather n is: of one dimension, at places in one dimension or at one place. */
-static bool gather_cut(const Graph *g, Node n, Cut *c)
+/* Sets *c to the cut that the gather n is: of one dimension, at places in one dimension or at
+ * one place. Returns false for another gather. */
+static bool gather_cut(const Graph *g, Node n, RowsCut *c)
 {
 	uint32_t naxes;
 	const Node index = node_in(g, n, 1);
@@ -406,9 +410,9 @@ static bool gather_cut(const Graph *g, Node n, Cut *c)
 	return true;
 }
 
-static bool find_cut(const Rows *r, Node n, Cut *c)
+static bool find_cut(const RowsPass *r, Node n, RowsCut *c)
 {
-	*c = (Cut){0};
+	*c = (RowsCut){0};
 	if (r->stays[n.i])
 		return false;
 	return is_slice(r->g, n)    ? slice_cut(r->g, n, c)
@@ -416,9 +420,9 @@ static bool find_cut(const Rows *r, Node n, Cut *c)
 				    : false;
 }
 
-/* The elements of a part by those of the whole, at the hints. A few of a number that is a symbol
- * are a part, whatever its hint. */
-static double share(const Graph *g, Node n, const Cut *c)
+/* Returns the share of a part in the elements of the whole, at the hints. A few of a number that
+ * is a symbol are a part, whatever its hint. */
+static double share(const Graph *g, Node n, const RowsCut *c)
 {
 	const SymTab *syms = g->ir->syms;
 	double part = 1;
@@ -436,7 +440,8 @@ static double share(const Graph *g, Node n, const Cut *c)
 	return part;
 }
 
-/* Half of it at most; of several parts, which read the other operands each, an eighth. */
+/* Whether making the parts again pays: they are half of n at most; several parts, which read the
+ * other operands each, an eighth. */
 static bool pays(const Graph *g, Node n, const Need *need)
 {
 	double sum = 0;
@@ -445,13 +450,13 @@ static bool pays(const Graph *g, Node n, const Need *need)
 	return sum <= (need->n > 1 ? 1.0 / 8 : 1.0 / 2);
 }
 
-/* n is made again for each part that is read of it. */
-static bool is_divided(Rows *r, Node n, Need *need)
+/* Whether n is made again for each part that is read of it. */
+static bool is_divided(RowsPass *r, Node n, Need *need)
 {
-	Cut in[MAX_PARTS][4];
+	RowsCut in[MAX_PARTS][4];
 	uint32_t nin = node_nin(r->g, n);
 	TRY(need->n && !need->all && nin);
-	Cut *big = nin > 4 ? ARENA_ARRAY(r->arena, Cut, (size_t)nin * need->n) : NULL;
+	RowsCut *big = nin > 4 ? ARENA_ARRAY(r->arena, RowsCut, (size_t)nin * need->n) : NULL;
 	for (uint32_t p = 0; p < need->n; p++)
 		TRY(pass(r, n, &need->part[p].cut, big ? big + p * nin : in[p]));
 	TRY(pays(r->g, n, need));
@@ -462,10 +467,10 @@ static bool is_divided(Rows *r, Node n, Need *need)
 	return true;
 }
 
-static void visit(Rows *r, Node n)
+static void visit(RowsPass *r, Node n)
 {
 	Need *need = r->need[n.i];
-	Cut c;
+	RowsCut c;
 	if (!need && !node_has_effect(r->g, n))
 		return; /* dead */
 	if (need && is_divided(r, n, need))
@@ -481,7 +486,7 @@ static void visit(Rows *r, Node n)
 		need_of(r, node_in(r->g, n, k))->all = true;
 }
 
-static void find_needs(Rows *r)
+static void find_needs(RowsPass *r)
 {
 	const Graph *g = r->g;
 	memset(r->need, 0, r->nold * sizeof(Need *));
@@ -499,26 +504,26 @@ static bool is_work(const Graph *g, Node n)
 	return role == LOWER_REDUCE || role == LOWER_ANCHOR;
 }
 
-static void find_gain(const Rows *r, Node n, Part *part)
+static void find_gain(const RowsPass *r, Node n, ReadPart *part)
 {
 	const uint32_t nin = node_nin(r->g, n);
-	Cut *in = ARENA_ARRAY(r->arena, Cut, nin);
+	RowsCut *in = ARENA_ARRAY(r->arena, RowsCut, nin);
 	part->gains = is_work(r->g, n);
 	if (part->gains || !pass(r, n, &part->cut, in))
 		return;
 	for (uint32_t k = 0; k < nin; k++) {
-		const Part *below = find_part(r, node_in(r->g, n, k), &in[k]);
+		const ReadPart *below = find_part(r, node_in(r->g, n, k), &in[k]);
 		part->gains |= below && below->gains;
 	}
 }
 
 /* Cuts that make no product and no reduction smaller stay. True: there were some, so more may be
  * read as a whole. */
-static bool find_gains(Rows *r, bool *any)
+static bool find_gains(RowsPass *r, bool *any)
 {
 	const Graph *g = r->g;
 	bool more = false;
-	Cut c;
+	RowsCut c;
 	*any = false;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		Need *need = r->need[n.i];
@@ -526,7 +531,7 @@ static bool find_gains(Rows *r, bool *any)
 			find_gain(r, n, &need->part[k]);
 		if (!need || !need->all || !find_cut(r, n, &c))
 			continue;
-		const Part *part = find_part(r, node_in(g, n, 0), &c);
+		const ReadPart *part = find_part(r, node_in(g, n, 0), &c);
 		bool gains = part && part->gains;
 		r->stays[n.i] = !gains;
 		more |= !gains;
@@ -537,7 +542,8 @@ static bool find_gains(Rows *r, bool *any)
 
 /* ---- making parts ---- */
 
-/* What is left of the node is dead, or goes by a number. */
+/* Gives the new node the name of the old one, of which what is left is dead, or goes by a
+ * number. */
 static void take_name(Graph *g, Node new, Node old)
 {
 	if (g->node_name.data[new.i])
@@ -546,7 +552,8 @@ static void take_name(Graph *g, Node new, Node old)
 	g->node_name.data[old.i] = NULL;
 }
 
-/* x at an index along one dimension, which stays where it is. A message names the gather. */
+/* Gathers x at an index along one dimension, which stays where it is. A message names the
+ * gather. */
 static Node gather_along(Build *b, Node x, const Along *a)
 {
 	Graph *g = b->g;
@@ -565,7 +572,7 @@ static Node gather_along(Build *b, Node x, const Along *a)
 	return b_permute(b, y, perm);
 }
 
-static Node cut_node(Build *b, Node x, const Cut *c)
+static Node cut_node(Build *b, Node x, const RowsCut *c)
 {
 	for (uint32_t k = 0; k < c->n; k++) {
 		const Along *a = &c->at[k];
@@ -575,8 +582,8 @@ static Node cut_node(Build *b, Node x, const Cut *c)
 	return x;
 }
 
-/* The type of a part of n. */
-static TypeId part_type(const Graph *g, Node n, const Cut *c)
+/* Returns the type of a part of n. */
+static TypeId part_type(const Graph *g, Node n, const RowsCut *c)
 {
 	Type t = *node_type(g, n);
 	Sym dim[MAX_RANK];
@@ -586,16 +593,16 @@ static TypeId part_type(const Graph *g, Node n, const Cut *c)
 	return ir_type(g->ir, t.dtype, t.n, dim);
 }
 
-/* The attributes that say extents of the result: `shape`, and `end` of a slice. */
-static AttrId part_attrs(Build *b, Node n, const Cut *c)
+/* Returns the attributes of a part: those of n but for the extents of the result, `shape`, and
+ * `end` of a slice. */
+static AttrId part_attrs(Build *b, Node n, const RowsCut *c)
 {
 	static const char *const extents[] = {"shape", "end"};
 	const Graph *g = b->g;
 	const Schema *schema = op_schema(node_op(g, n));
 	Attr attr[MAX_ARGS];
 	Sym list[MAX_RANK];
-	for (uint32_t k = 0; k < schema->narg; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	node_copy_attrs(g, n, attr);
 	for (uint32_t k = 0; k < 2; k++) {
 		const int at = op_arg_index(node_op(g, n), extents[k]);
 		uint32_t rank;
@@ -610,20 +617,21 @@ static AttrId part_attrs(Build *b, Node n, const Cut *c)
 	return ir_attrs(g->ir, schema->narg, attr);
 }
 
-/* In front of the first cut that leads to it: what the cut is of stands in front of that. */
-static void make_part(Rows *r, Node n, Part *part)
+/* Makes a part in front of the first cut that leads to it: what the cut is of stands in front of
+ * that. */
+static void make_part(RowsPass *r, Node n, ReadPart *part)
 {
 	Graph *g = r->g;
 	Build b = pass_build(g, r->order[part->place]);
 	const uint32_t nin = node_nin(g, n);
 	Node *in = ARENA_ARRAY(r->arena, Node, nin);
-	Cut *cut = ARENA_ARRAY(r->arena, Cut, nin);
+	RowsCut *cut = ARENA_ARRAY(r->arena, RowsCut, nin);
 	b.loc = node_data(g, n)->loc;
 	if (!pass(r, n, &part->cut, cut))
 		ctx_bug(g->ir->ctx, "a cut passes %s no more", node_where(g, n));
 	for (uint32_t k = 0; k < nin; k++) {
 		const Node x = node_in(g, n, k);
-		const Part *below = find_part(r, x, &cut[k]);
+		const ReadPart *below = find_part(r, x, &cut[k]);
 		in[k] = below ? below->made : cut_node(&b, x, &cut[k]);
 	}
 	const AttrId attrs = part_attrs(&b, n, &part->cut);
@@ -636,7 +644,7 @@ static void make_part(Rows *r, Node n, Part *part)
 }
 
 /* Returns the value of the cut n, of a part of its operand that keeps all dimensions. */
-static Node made_of(Build *b, Node n, Node part, const Cut *c)
+static Node made_of(Build *b, Node n, Node part, const RowsCut *c)
 {
 	const Type t = *node_type(b->g, n);
 	uint32_t perm[MAX_RANK], dim = c->at[0].dim;
@@ -647,14 +655,14 @@ static Node made_of(Build *b, Node n, Node part, const Cut *c)
 	return b_permute(b, part, perm);
 }
 
-static bool move_cut(Rows *r, Node n)
+static bool move_cut(RowsPass *r, Node n)
 {
 	Graph *g = r->g;
 	const Need *need = r->need[n.i];
-	Cut c;
+	RowsCut c;
 	if (!need || !need->all || !find_cut(r, n, &c))
 		return false;
-	const Part *part = find_part(r, node_in(g, n, 0), &c);
+	const ReadPart *part = find_part(r, node_in(g, n, 0), &c);
 	if (!part)
 		return false;
 	Build b = pass_build(g, n);
@@ -667,7 +675,7 @@ static bool move_cut(Rows *r, Node n)
 	return true;
 }
 
-static bool move_cuts(Rows *r)
+static bool move_cuts(RowsPass *r)
 {
 	Graph *g = r->g;
 	bool changed = false;
@@ -692,20 +700,20 @@ static bool has_cuts(const Graph *g)
 	return false;
 }
 
-static Rows rows_of(Graph *g)
+static RowsPass rows_of(Graph *g)
 {
 	SymTab *syms = g->ir->syms;
 	Arena *arena = g->ir->ctx->scratch;
 	const Sym most = sym_int(syms, INT32_MAX);
 	uint32_t place = 0;
-	Rows r = {.g = g,
-		  .arena = arena,
-		  .nold = g->node.n,
-		  .need = ARENA_ARRAY(arena, Need *, g->node.n),
-		  .place = ARENA_ARRAY(arena, uint32_t, g->node.n),
-		  .order = ARENA_ARRAY(arena, Node, g->node.n),
-		  .stays = arena_calloc(arena, g->node.n, sizeof(bool)),
-		  .axis = sym_axis(syms, "k", most)};
+	RowsPass r = {.g = g,
+		      .arena = arena,
+		      .nold = g->node.n,
+		      .need = ARENA_ARRAY(arena, Need *, g->node.n),
+		      .place = ARENA_ARRAY(arena, uint32_t, g->node.n),
+		      .order = ARENA_ARRAY(arena, Node, g->node.n),
+		      .stays = arena_calloc(arena, g->node.n, sizeof(bool)),
+		      .axis = sym_axis(syms, "k", most)};
 	for (uint32_t d = 0; d < MAX_RANK; d++)
 		r.at[d] = sym_axis(syms, "i", most);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -719,7 +727,7 @@ bool pass_rows(Graph *g, PassCtx *c)
 {
 	bool changed = false, any = false, more = has_cuts(g);
 	if (more) {
-		Rows r = rows_of(g);
+		RowsPass r = rows_of(g);
 		for (uint32_t round = 0; more && round < MAX_ROUNDS; round++) {
 			find_needs(&r);
 			more = find_gains(&r, &any);

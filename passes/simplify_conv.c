@@ -5,11 +5,11 @@
 typedef struct {
 	Sym stride, dilation, pad, outputs, extent; /* of the operand */
 	int64_t taps, first, end;                   /* taps [first, end) may read the operand */
-} Window;
+} ConvWindow;
 
-/* A tap that reads padding at every output, for being before the operand at the last one or behind
- * it at the first. At least one tap stays. */
-static void find_live(SymTab *t, Window *w)
+/* Finds the taps that may read the operand. A tap that reads padding at every output is before
+ * the operand at the last one or behind it at the first. At least one tap stays. */
+static void find_live(SymTab *t, ConvWindow *w)
 {
 	Sym last = sym_mul(t, sym_addi(t, w->outputs, -1), w->stride);
 	w->first = 0;
@@ -22,7 +22,7 @@ static void find_live(SymTab *t, Window *w)
 		w->end--;
 }
 
-static bool read_windows(const Build *b, Node n, Window *w, uint32_t *nsp)
+static bool read_windows(const Build *b, Node n, ConvWindow *w, uint32_t *nsp)
 {
 	Node x = node_in(b->g, n, 0), k = node_in(b->g, n, 1);
 	SymTab *t = b->g->ir->syms;
@@ -31,25 +31,25 @@ static bool read_windows(const Build *b, Node n, Window *w, uint32_t *nsp)
 	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", nsp),
 		  *pad = node_ints(b->g, n, "pad", nsp);
 	for (uint32_t d = 0; d < *nsp; d++) {
-		w[d] = (Window){stride[d],
-				dilation[d],
-				pad[d],
-				node_dim(b->g, n, 3 + d),
-				node_dim(b->g, x, 3 + d),
-				0,
-				0,
-				0};
+		w[d] = (ConvWindow){stride[d],
+				    dilation[d],
+				    pad[d],
+				    node_dim(b->g, n, 3 + d),
+				    node_dim(b->g, x, 3 + d),
+				    0,
+				    0,
+				    0};
 		TRY(is_one(b->g, dilation_in[d]) &&
 		    sym_is_const(t, node_dim(b->g, k, 3 + d), &w[d].taps));
 	}
 	return true;
 }
 
-/* Wide dilation on a small image: what is left of the window may be a single tap, and no
- * padding. */
+/* Removes taps that read padding only, as of a wide dilation on a small image: what is left of
+ * the window may be a single tap, and no padding. */
 static Node conv_dead_taps(Build *b, Node n)
 {
-	Window w[MAX_RANK];
+	ConvWindow w[MAX_RANK];
 	SymTab *t = b->g->ir->syms;
 	Sym pad[MAX_RANK];
 	uint32_t nsp;
@@ -92,7 +92,7 @@ typedef struct {
 	int64_t n;         /* phases r, following each other */
 	int64_t tap, ntap; /* c of the last one, which is the least; how many each has */
 	int64_t pad;
-} Run;
+} TapRun;
 
 enum { MAX_RUNS = 8 };
 
@@ -100,7 +100,7 @@ enum { MAX_RUNS = 8 };
 typedef struct {
 	int64_t gap, taps, pad;
 	Sym each; /* results of a phase, rounded up */
-	Run run[MAX_RUNS];
+	TapRun run[MAX_RUNS];
 	uint32_t nrun, pick; /* pick: the run at hand */
 } Phases;
 
@@ -116,21 +116,21 @@ static int64_t floor_div(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-static Run phase_of(const Phases *p, int64_t r)
+static TapRun phase_of(const Phases *p, int64_t r)
 {
 	int64_t pad = floor_div(p->pad - r, p->gap), c = p->pad - r - pad * p->gap;
-	return (Run){1, c, c < p->taps ? (p->taps - c + p->gap - 1) / p->gap : 0, pad};
+	return (TapRun){1, c, c < p->taps ? (p->taps - c + p->gap - 1) / p->gap : 0, pad};
 }
 
-/* Runs of one length, so that runs and the phases in them are axes of the result; else each phase
- * alone. */
+/* Finds runs of one length, so that runs and the phases in them are axes of the result; else
+ * takes each phase alone. */
 static bool find_runs(Phases *p)
 {
 	for (int64_t whole = 1; whole >= 0; whole--) {
 		bool equal = true;
 		p->nrun = 0;
 		for (int64_t r = 0; r < p->gap; r++) {
-			Run at = phase_of(p, r), *last = p->nrun ? &p->run[p->nrun - 1] : NULL;
+			TapRun at = phase_of(p, r), *last = p->nrun ? &p->run[p->nrun - 1] : NULL;
 			if (whole && last && last->pad == at.pad && last->ntap == at.ntap) {
 				last->tap = at.tap;
 				last->n++;
@@ -197,9 +197,9 @@ static bool gaps_cost_more(const Gaps *q)
 	return results * (taps - left - COPY_WORK) > launches * LAUNCH_WORK;
 }
 
-/* Axis k of w in blocks of `gap` taps, of which the first n stay, in reverse: taps, then phases in
- * the order of r. */
-static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const Run *r)
+/* Divides axis k of w into blocks of `gap` taps, of which the first n stay, in reverse: taps,
+ * then phases in the order of r. */
+static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const TapRun *r)
 {
 	SymTab *t = b_syms(b);
 	uint32_t rank = node_rank(b->g, w);
@@ -222,7 +222,7 @@ static Node split_taps(Build *b, Node w, uint32_t k, const Phases *p, const Run 
 	return b_reverse(b, w, (int)k + 1);
 }
 
-/* [G, phases O, C, taps...] of the runs at hand. */
+/* Returns the weights [G, phases O, C, taps...] of the runs at hand. */
 static Node run_weights(const Gaps *q)
 {
 	Build *b = q->b;
@@ -252,7 +252,8 @@ static Node run_weights(const Gaps *q)
 	return b_reshape(b, w, 3 + q->nsp, shape);
 }
 
-/* The operand with the zeros that any of the runs reads around it: at low[d] its first element. */
+/* Returns the operand with the zeros that any of the runs reads around it: at low[d] its first
+ * element. */
 static Node pad_for_all(const Gaps *q, Sym *low)
 {
 	Build *b = q->b;
@@ -267,7 +268,7 @@ static Node pad_for_all(const Gaps *q, Sym *low)
 		Sym *high = &hi[of - q->nsp + d];
 		low[d] = sym_int(t, 0);
 		for (uint32_t k = 0; p->gap > 1 && k < p->nrun; k++) {
-			const Run *r = &p->run[k];
+			const TapRun *r = &p->run[k];
 			Sym over = sym_sub(t, sym_addi(t, p->each, r->ntap - 1 - r->pad),
 					   node_dim(b->g, x, 3 + d));
 			low[d] = sym_max(t, low[d], sym_int(t, r->pad));
@@ -281,7 +282,7 @@ static Node pad_for_all(const Gaps *q, Sym *low)
 	return b_reshape(b, base, rank, shape);
 }
 
-/* [N, G, phases O, results of a phase...] of the runs at hand. */
+/* Returns the results [N, G, phases O, results of a phase...] of the runs at hand. */
 static Node run_results(const Gaps *q, Node x, const Sym *low)
 {
 	Build *b = q->b;
@@ -295,7 +296,7 @@ static Node run_results(const Gaps *q, Node x, const Sym *low)
 		shape[k] = node_dim(g, q->conv, k);
 	for (uint32_t d = 0; d < nsp; d++) {
 		const Phases *p = &q->dim[d];
-		const Run *r = &p->run[p->pick];
+		const TapRun *r = &p->run[p->pick];
 		pad[d] = p->gap == 1 ? own_pad[d] : sym_sub(t, sym_int(t, r->pad), low[d]);
 		one[d] = sym_int(t, 1);
 		size[d] = p->each;
@@ -318,7 +319,8 @@ static Node run_results(const Gaps *q, Node x, const Sym *low)
 	return b_node(b, OP_conv, (Node[]){x, run_weights(q)}, 2, attr, 9);
 }
 
-/* The next choice of a run for each dimension, the last one first; false after the last. */
+/* Moves to the next choice of a run for each dimension, the last one first. Returns false after
+ * the last choice. */
 static bool next_runs(Gaps *q)
 {
 	for (uint32_t d = q->nsp; d-- > 0;) {
@@ -330,7 +332,7 @@ static bool next_runs(Gaps *q)
 	return false;
 }
 
-/* Channels [runs..., phases of a run..., O] between the pixels. */
+/* Puts the channels [runs..., phases of a run..., O] between the pixels. */
 static Node interleave(const Gaps *q, Node y)
 {
 	Build *b = q->b;

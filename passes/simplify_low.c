@@ -1,5 +1,5 @@
-/* Roundings that lower precision does not ask for. After precision_lower, a value of Ir.unrounded
- * that nobody stores and one reader widens stays f32:
+/* Roundings that lower precision does not ask for. After precision_lower, a value of
+ * Graph.unrounded that nobody stores and one reader widens stays f32:
  *
  *   %1 = conv(%x, %w, ..., acc=f32) : bf16          %1 = conv(%x, %w, ..., acc=f32, out=f32) : f32
  *   %2 = convert(%1, dtype=f32)                     %3 = mul(%1, %s) : f32
@@ -13,7 +13,7 @@
 
 static DType low_of(const Build *b)
 {
-	return b->g->ir->unrounded;
+	return b->g->unrounded;
 }
 
 static bool is_low(const Build *b, Node x)
@@ -21,7 +21,7 @@ static bool is_low(const Build *b, Node x)
 	return low_of(b) && node_is_tensor(b->g, x) && node_dtype(b->g, x) == low_of(b);
 }
 
-/* A conversion of an f32, and nobody else reads it. */
+/* Whether x is a conversion of an f32 that nobody else reads. */
 static bool is_rounding(const Build *b, Node x)
 {
 	const OpInfo *op = op_info(node_op(b->g, x));
@@ -29,8 +29,8 @@ static bool is_rounding(const Build *b, Node x)
 	       node_nuses(b->g, x) == 1 && node_dtype(b->g, node_in(b->g, x, 0)) == DT_f32;
 }
 
-/* x with sums that are not rounded: elements of a product or convolution, of which nobody else
- * reads anything. None, if x is no such value. */
+/* Returns x with sums that are not rounded: elements of a product or convolution, of which
+ * nobody else reads anything. None if x is no such value. */
 static Node wide_product(Build *b, Node x)
 {
 	Graph *g = b->g;
@@ -46,10 +46,8 @@ static Node wide_product(Build *b, Node x)
 	if (op_lower(d.op)->role != LOWER_ANCHOR || d.nin != 2 ||
 	    node_attr(g, x, "acc")->dtype != DT_f32 || node_attr(g, x, "out")->kind != ATTR_none)
 		return (Node){0};
-	const uint32_t n = op_schema(d.op)->narg;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, n);
-	for (uint32_t k = 0; k < n; k++)
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	Attr attr[MAX_ARGS];
+	const uint32_t n = node_copy_attrs(g, x, attr);
 	attr[op_arg_index(d.op, "out")] = attr_dtype(DT_f32);
 	return graph_add(g, b->before, d.op, (Node[]){node_in(g, x, 0), node_in(g, x, 1)}, 2,
 			 ir_attrs(g->ir, n, attr), wide, d.loc);
@@ -63,8 +61,8 @@ static Node convert_unrounded(Build *b, Node n)
 	return is_rounding(b, x) ? node_in(b->g, x, 0) : wide_product(b, x);
 }
 
-/* An element-wise function of low values, one of them a rounding, rounds its result instead. Of two
- * roundings one may be stored, for a kernel has one product: narrow. */
+/* Makes an element-wise function of low values, one of them a rounding, round its result
+ * instead. Of two roundings one may be stored, for a kernel has one product: narrow. */
 static Node round_later(Build *b, Node n)
 {
 	Graph *g = b->g;

@@ -9,7 +9,7 @@ static Node reshape_to(Build *b, Node x, Node like)
 	return b_reshape(b, x, t.n, t.dim);
 }
 
-/* Over dims of extent 1 every kind of reduction gives its operand. */
+/* Replaces a reduction over dims of extent 1, of whatever kind, by its operand. */
 static Node reduce_ones(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
@@ -23,7 +23,7 @@ static Node reduce_ones(Build *b, Node n)
 	return reshape_to(b, x, n);
 }
 
-/* max over broadcast dims is max over the others; likewise min, and, or. */
+/* Rewrites max over broadcast dims as max over the others; likewise min, and, or. */
 static Node reduce_repeated(Build *b, Node n)
 {
 	Node x = node_in(b->g, n, 0);
@@ -62,7 +62,7 @@ static Node window_trivial(Build *b, Node n)
 typedef struct {
 	Sym batch[MAX_RANK], sum[MAX_RANK];
 	uint32_t nbatch, nsum;
-} Axes;
+} PairedAxes;
 
 static uint32_t read_list(const Graph *g, Node n, const char *name, Sym *out)
 {
@@ -73,14 +73,15 @@ static uint32_t read_list(const Graph *g, Node n, const char *name, Sym *out)
 	return len;
 }
 
-static void read_axes(const Graph *g, Node n, bool left, Axes *a)
+static void read_axes(const Graph *g, Node n, bool left, PairedAxes *a)
 {
 	a->nbatch = read_list(g, n, left ? "batch_x" : "batch_y", a->batch);
 	a->nsum = read_list(g, n, left ? "sum_x" : "sum_y", a->sum);
 }
 
-/* The same axes of the permuted operand; false when the free ones would come in another order. */
-static bool through_permute(Build *b, Node p, Axes *a)
+/* Makes the axes those of the permuted operand. Returns false when the free ones would come in
+ * another order. */
+static bool through_permute(Build *b, Node p, PairedAxes *a)
 {
 	int64_t perm[MAX_RANK], last = -1;
 	uint32_t rank, used = 0;
@@ -108,11 +109,11 @@ static bool through_permute(Build *b, Node p, Axes *a)
 static Node contract_permuted(Build *b, Node n)
 {
 	Node arg[2] = {node_in(b->g, n, 0), node_in(b->g, n, 1)};
-	Axes a[2];
+	PairedAxes a[2];
 	bool any = false;
 	for (uint32_t k = 0; k < 2; k++) {
 		read_axes(b->g, n, k == 0, &a[k]);
-		Axes moved = a[k];
+		PairedAxes moved = a[k];
 		if (is_op(b->g, arg[k], OP_permute) && through_permute(b, arg[k], &moved)) {
 			a[k] = moved;
 			arg[k] = node_in(b->g, arg[k], 0);

@@ -16,8 +16,8 @@ static bool floats(const Build *b, Node n)
 
 /* ---- splats ---- */
 
-/* The element of a splat in the representation of scalar_eval; false when it is symbolic or
- * complex. */
+/* Sets *v to the element of a splat in the representation of scalar_eval. Returns false when it
+ * is symbolic or complex. */
 static bool splat_value(const Build *b, Node n, ScVal *v)
 {
 	Attr a;
@@ -35,7 +35,7 @@ static bool splat_value(const Build *b, Node n, ScVal *v)
 	return true;
 }
 
-/* An element-wise op of splats is a splat. */
+/* Computes an element-wise op of splats, which is a splat. */
 static Node op_of_splats(Build *b, Node n)
 {
 	Op op = node_op(b->g, n);
@@ -71,7 +71,8 @@ static bool is_known(const Graph *g, Node n)
 	return node_splat(g, n, NULL) || node_const(g, n).i;
 }
 
-/* Splats and constants go to the right of operators that commute, where the rules look for them. */
+/* Moves splats and constants to the right of operators that commute, where the rules look for
+ * them. */
 static Node splat_right(Build *b, Node n)
 {
 	Op op = node_op(b->g, n);
@@ -81,7 +82,7 @@ static Node splat_right(Build *b, Node n)
 	return is_known(b->g, x) && !is_known(b->g, y) ? b_bin(b, op, y, x) : (Node){0};
 }
 
-/* x + -0 is x for every x; x + 0 is not for x = -0, so only of integers. */
+/* Rewrites x + -0 as x. x + 0 is not x for x = -0, so only of integers. */
 static Node add_zero(Build *b, Node n)
 {
 	bool neutral =
@@ -109,7 +110,7 @@ static Node mul_minus_one(Build *b, Node n)
 	return is_splat(b->g, in(b, n, 1), -1) ? b_un(b, OP_neg, in(b, n, 0)) : (Node){0};
 }
 
-/* Division by a power of two is an exact product. */
+/* Rewrites division by a power of two as an exact product. */
 static Node div_power(Build *b, Node n)
 {
 	ScVal v;
@@ -143,7 +144,7 @@ static Node twice(Build *b, Node n)
 	return is_nested(b->g, n, x) ? in(b, x, 0) : (Node){0};
 }
 
-/* |-x| is |x|, but unsigned integers are their own absolute values. */
+/* Rewrites |-x| as |x|, but unsigned integers are their own absolute values. */
 static Node abs_abs(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
@@ -153,7 +154,7 @@ static Node abs_abs(Build *b, Node n)
 	return sign && is_op(b->g, x, OP_neg) ? b_un(b, OP_abs, in(b, x, 0)) : (Node){0};
 }
 
-/* x - -y, x + -y */
+/* Rewrites x - -y as x + y. */
 static Node sub_neg(Build *b, Node n)
 {
 	Node y = in(b, n, 1);
@@ -165,7 +166,7 @@ static Node add_neg(Build *b, Node n)
 	return is_op(b->g, y, OP_neg) ? b_bin(b, OP_sub, in(b, n, 0), in(b, y, 0)) : (Node){0};
 }
 
-/* max(max(x, c), c), and of equal operands */
+/* Rewrites max(max(x, c), c), and max of equal operands; likewise min, and the like. */
 static Node idempotent(Build *b, Node n)
 {
 	Node x = in(b, n, 0), y = in(b, n, 1);
@@ -188,8 +189,8 @@ static bool is_storage(DType d)
 	return d != dtype_compute(d);
 }
 
-/* The value is one of its dtype wherever it is read. What arithmetic in a storage dtype gives is so
- * only once it has been stored (docs/numerics.md). */
+/* Whether the value is one of its dtype wherever it is read. What arithmetic in a storage dtype
+ * gives is so only once it has been stored (docs/numerics.md). */
 static bool is_rounded(const Graph *g, Node n)
 {
 	while (op_info(node_op(g, n))->moves)
@@ -197,7 +198,7 @@ static bool is_rounded(const Graph *g, Node n)
 	return op_info(node_op(g, n))->rounded;
 }
 
-/* convert[a](convert[b](x)) when b keeps every value of x */
+/* Rewrites convert[a](convert[b](x)) as convert[a](x) when b keeps every value of x. */
 static Node convert_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
@@ -211,7 +212,7 @@ static Node convert_twice(Build *b, Node n)
 	return b_convert(b, y, to);
 }
 
-/* convert(x) != 0 of a bool x, and the like */
+/* Rewrites convert(x) != 0 of a bool x, and the like, as x. */
 static Node truth_of_bool(Build *b, Node n)
 {
 	Node x = in(b, n, 0);

@@ -14,7 +14,7 @@ static uint32_t rank_of(const Build *b, Node n)
 	return node_rank(b->g, n);
 }
 
-/* Two nodes of one shape, provably. */
+/* Whether two nodes have one shape, provably. */
 static bool same_shape(const Build *b, Node x, Node y)
 {
 	if (rank_of(b, x) != rank_of(b, y))
@@ -30,7 +30,7 @@ static Node reshape_to(Build *b, Node x, Node like)
 	return b_reshape(b, x, t.n, t.dim);
 }
 
-/* Any movement of a splat is a splat. */
+/* Rewrites any movement of a splat as a splat. */
 static Node move_splat(Build *b, Node n)
 {
 	Attr v;
@@ -55,7 +55,7 @@ static Node reshape_twice(Build *b, Node n)
 
 /* ---- permute ---- */
 
-/* An attribute that lists dims, which the verifier found constant. */
+/* Sets dim[] to an attribute that lists dims, which the verifier found constant. */
 static void dims_of(const Build *b, Node n, const char *name, uint32_t dim[MAX_RANK])
 {
 	int64_t v[MAX_RANK] = {0};
@@ -71,7 +71,7 @@ static void perm_of(const Build *b, Node n, uint32_t perm[MAX_RANK])
 	dims_of(b, n, "perm", perm);
 }
 
-/* A permutation that keeps the order of all extents other than 1 is a reshape. */
+/* Rewrites a permutation that keeps the order of all extents other than 1 as a reshape. */
 static Node permute_trivial(Build *b, Node n)
 {
 	uint32_t perm[MAX_RANK], last = 0;
@@ -115,7 +115,7 @@ static Node broadcast_to(Build *b, Node x, Node like, const uint32_t *map)
 	return b_broadcast_in_dim(b, x, t.n, t.dim, map);
 }
 
-/* Nothing repeats: new dims are of extent 1. */
+/* Rewrites a broadcast that repeats nothing, where new dims are of extent 1, as a reshape. */
 static Node broadcast_trivial(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
@@ -146,8 +146,8 @@ static Node broadcast_twice(Build *b, Node n)
 	return broadcast_to(b, in(b, x, 0), n, inner);
 }
 
-/* broadcast(reshape(x)) where the reshape only adds dims of extent 1: those are new dims of the
- * broadcast as well. */
+/* Rewrites broadcast(reshape(x)) as broadcast(x) where the reshape only adds dims of extent 1:
+ * those are new dims of the broadcast as well. */
 static Node broadcast_unsqueezed(Build *b, Node n)
 {
 	Node r = in(b, n, 0);
@@ -173,8 +173,8 @@ static bool is_of_number(const Build *b, Node broadcast)
 	return rank_of(b, in(b, broadcast, 0)) == 0;
 }
 
-/* f(broadcast(x), ...) = broadcast(f(x, ...)) when all operands are alike, or one number: fewer
- * elements. */
+/* Rewrites f(broadcast(x), ...) as broadcast(f(x, ...)) when all operands are alike, or one
+ * number: fewer elements. */
 static Node broadcast_outside(Build *b, Node n)
 {
 	const Graph *g = b->g;
@@ -214,7 +214,8 @@ static Node broadcast_outside(Build *b, Node n)
 
 /* ---- gather ---- */
 
-/* The same place for all indices, which is in range: a slice, repeated. */
+/* Rewrites a gather whose indices are all the same place, which is in range, as a slice,
+ * repeated. */
 static Node gather_number(Build *b, Node n)
 {
 	const Graph *g = b->g;
@@ -251,7 +252,7 @@ static Node slice_all(Build *b, Node n)
 	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
 }
 
-/* Slice of slice: start + step * start', step * step'. */
+/* Rewrites a slice of a slice: start + step * start', step * step'. */
 static Node slice_twice(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
@@ -281,7 +282,7 @@ static Node slice_twice(Build *b, Node n)
 	return node_type_id(b->g, y).i == node_type_id(b->g, n).i ? y : (Node){0};
 }
 
-/* The dim that alone is cut, with step 1; false when there is none or several. */
+/* Finds the dim that alone is cut, with step 1. Returns false when there is none or several. */
 static bool single_cut(const Build *b, Node n, uint32_t *dim, Sym *start, Sym *end)
 {
 	uint32_t len, found = 0;
@@ -298,7 +299,7 @@ static bool single_cut(const Build *b, Node n, uint32_t *dim, Sym *start, Sym *e
 	return found == 1;
 }
 
-/* A slice that lies in one part of a concat. */
+/* Rewrites a slice that lies in one part of a concat as a slice of the part. */
 static Node slice_of_concat(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
@@ -334,7 +335,7 @@ static Node pad_nothing(Build *b, Node n)
 	return none ? in(b, n, 0) : (Node){0};
 }
 
-/* Parts without elements go; one part is itself; nested concats along one dim are one. */
+/* Removes parts without elements. One part is itself; nested concats along one dim are one. */
 static Node concat_parts(Build *b, Node n)
 {
 	uint32_t nin = node_nin(b->g, n), dim = (uint32_t)node_int(b->g, n, "dim"), total = 0,

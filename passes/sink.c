@@ -23,14 +23,13 @@ typedef struct {
 static bool find_shared(const Graph *g, Node n, Shared *s)
 {
 	const Schema *schema = op_schema(node_op(g, n));
+	Graph *body;
 	*s = (Shared){0};
-	for (uint32_t k = 0; k < schema->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
+	for (uint32_t k = 0; s->nbody < 2 && (body = node_next_body(g, n, &k));)
+		s->body[s->nbody++] = body;
+	for (uint32_t k = 0; k < schema->narg; k++)
 		if (schema->arg[k].kind == ARG_tensors)
 			s->arg = k;
-		if (schema->arg[k].kind == ARG_graph && a->kind == ATTR_graph && s->nbody < 2)
-			s->body[s->nbody++] = a->graph;
-	}
 	if (s->nbody)
 		s->n = node_args(g, n, schema->arg[s->arg].name, &s->first);
 	return s->n != 0;
@@ -55,7 +54,7 @@ static bool is_read(const Shared *s, uint32_t k)
 	return false;
 }
 
-/* Readers of an input read a node of the body's own, made like x. */
+/* Makes readers of an input read a node of the body's own, made like x. */
 static void make_inside(const Graph *g, Node x, Graph *body, Node input)
 {
 	const NodeData d = *node_data(g, x);
@@ -73,7 +72,7 @@ static void remove_input(Graph *body, uint32_t k)
 	body->input.n--;
 }
 
-/* The node without those of its shared operands that are not kept. */
+/* Makes the node again without those of its shared operands that are not kept. */
 static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 {
 	const NodeData d = *node_data(g, n);
@@ -88,8 +87,7 @@ static void rebuild(Graph *g, Node n, const Shared *s, const bool *kept)
 		if (keep)
 			in[nin++] = node_in(g, n, k);
 	}
-	for (uint32_t k = 0; k < schema->narg; k++)
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	node_copy_attrs(g, n, attr);
 	attr[s->arg] = attr_int(g->ir, nkept);
 	Node made =
 		graph_add(g, n, d.op, in, nin, ir_attrs(g->ir, schema->narg, attr), d.type, d.loc);
@@ -122,7 +120,7 @@ static bool sink(Graph *g, Node n)
 	return true;
 }
 
-/* From the outside: what an inner body reads may come from further out. */
+/* Goes from the outside in: what an inner body reads may come from further out. */
 bool pass_sink(Graph *g, PassCtx *c)
 {
 	bool changed = false;

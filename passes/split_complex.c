@@ -26,7 +26,7 @@ static bool is_complex(const Graph *g, Node n)
 	return n.i && dtype_is_complex(node_type(g, n)->dtype);
 }
 
-/* The value whose pairs these are; none: they were computed. */
+/* Returns the value whose pairs these are; none if they were computed. */
 static Node whole_of(const Graph *g, Node pairs)
 {
 	return pairs.i && node_op(g, pairs) == OP_view_real ? node_in(g, pairs, 0) : (Node){0};
@@ -67,7 +67,7 @@ static bool expand_functions(Graph *g)
 
 /* ---- the sweep ---- */
 
-/* An operator without a rule: it reads and gives whole values. */
+/* Keeps an operator without a rule: it reads and gives whole values. */
 static void keep(Split *s, Node n)
 {
 	Graph *g = s->b.g;
@@ -91,7 +91,7 @@ static bool reads_complex(const Graph *g, Node n)
 	return false;
 }
 
-/* Real operands are their own real parts. */
+/* Returns the parts of n's operands. Real operands are their own real parts. */
 static Parts *operands(Split *s, Node n)
 {
 	const Graph *g = s->b.g;
@@ -121,7 +121,7 @@ static bool visit(Split *s, Node n)
 	return true;
 }
 
-/* Outputs are made of parts, an input that is one too: of its own. */
+/* Makes outputs of parts; an input that is an output, too, of its own. */
 static void join_outputs(Split *s)
 {
 	Graph *g = s->b.g;
@@ -153,7 +153,7 @@ static TypeId pairs_type(Ir *ir, TypeId type)
 	return ir_type(ir, dtype_real(t.dtype), t.n + 1, dim);
 }
 
-/* x becomes pairs; its readers read view_complex of it, ahead of `before`. */
+/* Makes x pairs; its readers read view_complex of it, ahead of `before`. */
 static void become_pairs(Graph *g, Node x, Node before)
 {
 	Build b = {.g = g, .before = before, .loc = node_data(g, x)->loc};
@@ -184,7 +184,7 @@ static void pairs_in_body(Graph *body)
 	}
 }
 
-/* Results of n, a tuple. */
+/* Makes complex results of n, a tuple, pairs. Returns whether there are any. */
 static bool pairs_of_results(Graph *g, Node n)
 {
 	const Type t = *node_type(g, n);
@@ -204,19 +204,14 @@ static bool pairs_of_results(Graph *g, Node n)
 	return changed;
 }
 
-/* What a node with graphs passes to them and gets from them. */
+/* Makes complex values that a node with graphs passes to them and gets from them pairs. Returns
+ * whether the node changed. */
 static bool pairs_of_control(Graph *g, Node n)
 {
-	const Schema *schema = op_schema(node_op(g, n));
-	bool has_graph = false;
-	for (uint32_t k = 0; k < schema->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (schema->arg[k].kind != ARG_graph || a->kind != ATTR_graph)
-			continue;
-		has_graph = true;
-		pairs_in_body(a->graph);
-	}
-	if (!has_graph)
+	Graph *body;
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		pairs_in_body(body);
+	if (!node_has_graph(g, n))
 		return false;
 	Build b = pass_build(g, n);
 	bool changed = false;

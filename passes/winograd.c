@@ -24,7 +24,7 @@ static bool is_all(const Graph *g, Node n, const char *list, int64_t value)
 	return all;
 }
 
-/* A constant of 3 x 3 taps, f32 throughout, stride 1, one group. */
+/* Whether n is a convolution by a constant of 3 x 3 taps, f32 throughout, stride 1, one group. */
 static bool has_form(const Graph *g, Node n)
 {
 	const SymTab *syms = g->ir->syms;
@@ -40,7 +40,8 @@ static bool has_form(const Graph *g, Node n)
 	       is_all(g, n, "dilation_in", 1);
 }
 
-/* At hint sizes. What wins there wins at larger sizes: the weights are transformed before. */
+/* Returns the layer at hint sizes. What wins there wins at larger sizes: the weights are
+ * transformed before. */
 static WinogradLayer layer_of(const Graph *g, Node n)
 {
 	const SymTab *syms = g->ir->syms;
@@ -64,8 +65,8 @@ static Node taps_matrix(Build *b, const Winograd *w)
 	return b_const(b, ir_const(ir, c));
 }
 
-/* transformed_taps of a constant whose data are there: what the contractions give, in a fifth of
- * the time. */
+/* Returns transformed_taps of a constant whose data are there: what the contractions give, in a
+ * fifth of the time. */
 static Node transformed_now(Build *b, const Const *taps, const Winograd *w)
 {
 	Ir *ir = b->g->ir;
@@ -80,7 +81,7 @@ static Node transformed_now(Build *b, const Const *taps, const Winograd *w)
 	return b_const(b, ir_const(ir, c));
 }
 
-/* taps [1, O, C, 3, 3] -> [n * n, C, O] */
+/* Returns the transformed taps: [1, O, C, 3, 3] -> [n * n, C, O]. */
 static Node transformed_taps(Build *b, PassCtx *c, Node taps, const Winograd *w)
 {
 	const Graph *g = b->g;
@@ -102,7 +103,7 @@ static Node transformed_taps(Build *b, PassCtx *c, Node taps, const Winograd *w)
 
 /* ---- the convolution ---- */
 
-/* x of n, padded as far as tiles reach: [N, C, H, W]. */
+/* Returns x of n, padded as far as tiles reach: [N, C, H, W]. */
 static Node padded_input(Build *b, Node n, uint32_t m, const Sym *tiles)
 {
 	SymTab *syms = b_syms(b);

@@ -12,22 +12,22 @@ typedef struct {
 	bool *met; /* by index of a node */
 	uint32_t n;
 	int64_t bound; /* 0: nothing is known */
-} Walk;
+} BoundWalk;
 
-static bool is_op(const Walk *k, WeftNode n, const char *op)
+static bool is_op(const BoundWalk *k, WeftNode n, const char *op)
 {
 	return n.index && weft_node_kind(k->w, n) == WEFT_NODE_CALL &&
 	       !strcmp(weft_node_op(k->w, n), op);
 }
 
-static void limit(Walk *k, int64_t n)
+static void limit(BoundWalk *k, int64_t n)
 {
 	if (n > 0 && (!k->bound || n < k->bound))
 		k->bound = n;
 }
 
-/* The smallest of the extents that the indices of a gather are for. */
-static void limit_by_table(Walk *k, WeftNode gather)
+/* Limits the bound by the smallest of the extents that the indices of a gather are for. */
+static void limit_by_table(BoundWalk *k, WeftNode gather)
 {
 	int64_t shape[12];
 	WeftAttr axes;
@@ -38,8 +38,8 @@ static void limit_by_table(Walk *k, WeftNode gather)
 		limit(k, shape[axes.u.ints[i]]);
 }
 
-/* Classes that a value is compared with, one by one: 0, 1, ... n - 1. */
-static void limit_by_classes(Walk *k, WeftNode n)
+/* Limits the bound by classes that a value is compared with, one by one: 0, 1, ... n - 1. */
+static void limit_by_classes(BoundWalk *k, WeftNode n)
 {
 	WeftAttr count;
 	while (is_op(k, n, "broadcast") || is_op(k, n, "reshape") || is_op(k, n, "convert"))
@@ -49,16 +49,16 @@ static void limit_by_classes(Walk *k, WeftNode n)
 		limit(k, count.u.i);
 }
 
-static bool is_integer(const Walk *k, WeftNode n)
+static bool is_integer(const BoundWalk *k, WeftNode n)
 {
 	WeftDType t;
 	return weft_node_nresult(k->w, n) == 1 && weft_node_shape(k->w, n, 0, &t, NULL) >= 0 &&
 	       (t.code == WEFT_INT || t.code == WEFT_UINT);
 }
 
-static void walk(Walk *k, WeftNode n);
+static void walk(BoundWalk *k, WeftNode n);
 
-static void visit(Walk *k, WeftNode user, WeftNode n)
+static void visit(BoundWalk *k, WeftNode user, WeftNode n)
 {
 	if (is_op(k, user, "gather") && weft_node_same(weft_node_arg(k->w, user, "index"), n)) {
 		limit_by_table(k, user);
@@ -71,7 +71,7 @@ static void visit(Walk *k, WeftNode user, WeftNode n)
 		walk(k, user);
 }
 
-static void walk(Walk *k, WeftNode n)
+static void walk(BoundWalk *k, WeftNode n)
 {
 	uint32_t nuser;
 	if (n.index >= k->n || k->met[n.index])
@@ -94,10 +94,10 @@ static uint32_t count_nodes(Weft *w, WeftGraph *g)
 	return n;
 }
 
-/* One more than the largest; 0: nothing says so. */
+/* Returns one more than the largest value of an input; 0 if nothing says so. */
 static int64_t input_bound(Weft *w, WeftGraph *g, uint32_t input)
 {
-	Walk k = {.w = w, .n = count_nodes(w, g)};
+	BoundWalk k = {.w = w, .n = count_nodes(w, g)};
 	WeftNode n = weft_node_of_input(w, g, input);
 	k.met = calloc(k.n + 1, sizeof *k.met);
 	if (k.met && n.index && is_integer(&k, n))

@@ -96,7 +96,7 @@ static bool is_data_set(const char *name)
 	return !strncmp(name, DATA_SET, strlen(DATA_SET));
 }
 
-/* The layout of ONNX's tests: model.onnx beside test_data_set_0, test_data_set_1, ... */
+/* Adds the cases of ONNX's layout: model.onnx beside test_data_set_0, test_data_set_1, ... */
 static void add_node_test(Cases *c, const char *folder, const char *model)
 {
 	CheckCase *one = NULL;
@@ -149,7 +149,7 @@ static bool add_folder(Cases *c, const char *path)
 	return true;
 }
 
-/* NAME=FILE: one of several models that are compiled together. */
+/* Adds NAME=FILE, one of several models that are compiled together. */
 static bool add_joined(Cases *c, CheckOptions *o, char *arg)
 {
 	if (!add_entry(&o->load, arg))
@@ -158,7 +158,7 @@ static bool add_joined(Cases *c, CheckOptions *o, char *arg)
 	return true;
 }
 
-/* Entries are of one model, and beside it is no other. */
+/* Checks that entries are of one model, and that beside it is no other. */
 static bool check_entries(const Cases *c, const CheckOptions *o)
 {
 	for (int k = 0; k < c->n && o->load.entry.n; k++)
@@ -265,7 +265,8 @@ static void print_errors(const CheckCase *c)
 		fwrite(text, 1, n, stderr);
 }
 
-/* "largest error 3.1e-7, 0.12 of what is allowed (output 0)". What is not finite has been said. */
+/* Prints "largest error 3.1e-7, 0.12 of what is allowed (output 0)". What is not finite has been
+ * said. */
 static void print_share(const CheckRecord *r)
 {
 	if (!*r->of || !isfinite(r->c.largest) || (!r->c.ok && r->c.largest == 0))
@@ -312,7 +313,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	printf("  %.3f s\n", r->seconds);
 }
 
-/* Print what a finished case left; it failed if its process did, or says nothing of a reference. */
+/* Prints what a finished case left; it failed if its process did, or says nothing of a
+ * reference. */
 static void finish(Summary *s, CheckCase *c)
 {
 	CheckRecord r;
@@ -358,7 +360,7 @@ static void finish(Summary *s, CheckCase *c)
 	fclose(c->errors);
 }
 
-/* Of one model at a time its process goes on with the line. */
+/* Shows the progress. Of one model at a time its process goes on with the line. */
 static void show_progress(const Cases *cs, const CheckOptions *o, int next, int done)
 {
 	if (o->jobs > 1)

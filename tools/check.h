@@ -58,9 +58,9 @@ typedef struct {
 	int nown;
 } AgainstFiles;
 
-/* With --against: replaces the references of the case, which are inputs then, by files of the other
- * system's results. Returns false after a message. against_end, which follows also then, removes
- * the files and undoes that. */
+/* Replaces the references of the case, with --against, which are inputs then, by files of the
+ * other system's results. Returns false after a message. against_end, which follows also then,
+ * removes the files and undoes that. */
 bool against_begin(CheckCase *, const CheckOptions *, AgainstFiles *);
 void against_end(CheckCase *, AgainstFiles *);
 

@@ -12,7 +12,7 @@ enum { MAX_SYMBOLS = 16, MAX_VALUES = 16 };
 typedef struct {
 	void *data;
 	uint64_t bytes;
-} Bytes;
+} CaseBytes;
 
 typedef struct {
 	const CheckCase *cs;
@@ -25,8 +25,8 @@ typedef struct {
 	bool calls; /* it has several calls: 0.x.0, 1.x.0, ... */
 	bool nothing; /* no reference has anything for --mode */
 	WeftTensor *in;
-	Bytes *first; /* results with the first number of threads; those of the runner go with its
-	                 next call */
+	CaseBytes *first; /* results with the first number of threads; those of the runner go with
+			 its next call */
 	CheckRecord whole;
 } Case;
 
@@ -44,7 +44,7 @@ static bool put_reason(Case *c, const char *text)
 	return false;
 }
 
-/* The model draws random numbers, which are not the reference's. */
+/* Whether the model draws random numbers, which are not the reference's. */
 static bool draws(const Case *c)
 {
 	for (uint32_t k = 0; k < runner_nstate(&c->r); k++)
@@ -56,13 +56,14 @@ static bool draws(const Case *c)
 	return false;
 }
 
-/* ONNX defines no generator of random numbers, so its tests compare types and shapes of them. */
+/* Whether values are free: ONNX defines no generator of random numbers, so its tests compare
+ * types and shapes of them. */
 static bool has_free_values(const Case *c)
 {
 	return has_suffix(c->cs->model, ".onnx") && draws(c);
 }
 
-/* "NaN", "infinity", "0.5". */
+/* Returns a number in words: "NaN", "infinity", "0.5". */
 static const char *in_words(double v, char text[32])
 {
 	if (isnan(v))
@@ -74,7 +75,7 @@ static const char *in_words(double v, char text[32])
 	return text;
 }
 
-/* Where value i (value_at) stands: "[2, 3]". */
+/* Returns where value i (value_at) stands: "[2, 3]". */
 static const char *place_in(const WeftTensor *t, int64_t i, char text[128])
 {
 	int64_t rest = t->dtype.code == WEFT_COMPLEX ? i / 2 : i, stride = numel_of(t);
@@ -90,7 +91,7 @@ static const char *place_in(const WeftTensor *t, int64_t i, char text[128])
 	return text;
 }
 
-/* What differs most between tensors of the same type. */
+/* Says what differs most between tensors of the same type. */
 static void tell_difference(const char *what, const WeftTensor *got, const WeftTensor *want,
 			    CheckRecord *r)
 {
@@ -110,7 +111,7 @@ static void tell_difference(const char *what, const WeftTensor *got, const WeftT
 			 (long long)r->c.wrong, (long long)n);
 }
 
-/* Compare an output, or state of that name ("state x"; no key); keeps the worst of them in
+/* Compares an output, or state of that name ("state x"; no key); keeps the worst of them in
  * c->whole. */
 static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got,
 		     const WeftTensor *want)
@@ -164,7 +165,7 @@ static bool keep_first(Case *c)
 {
 	for (uint32_t k = 0; k < c->r.noutput; k++) {
 		uint64_t n = bytes_of(&c->r.result[k]);
-		c->first[k] = (Bytes){malloc(n + 1), n};
+		c->first[k] = (CaseBytes){malloc(n + 1), n};
 		if (!c->first[k].data)
 			return put_reason(c, "out of memory");
 		memcpy(c->first[k].data, c->r.result[k].data, n);
@@ -189,7 +190,7 @@ static void drop_first(Case *c)
 
 static bool device_output_same(Case *c, OnDevice *d, uint32_t k)
 {
-	const Bytes *want = &c->first[k];
+	const CaseBytes *want = &c->first[k];
 	void *got = malloc(want->bytes + 1);
 	const bool known = got && on_device_output(d, k, got, want->bytes),
 		   same = known && !memcmp(got, want->data, want->bytes);
@@ -200,8 +201,8 @@ static bool device_output_same(Case *c, OnDevice *d, uint32_t k)
 	return same || put_reason(c, known ? text : "failed with tensors in the GPU's memory");
 }
 
-/* Tensors of the GPU give the bits that those of the host gave: launches one by one, while the
- * graph is made, and by the graph. */
+/* Checks that tensors of the GPU give the bits that those of the host gave: launches one by one,
+ * while the graph is made, and by the graph. */
 static bool execute_on_device(Case *c)
 {
 	enum { CALLS = 4 };
@@ -217,7 +218,7 @@ static bool execute_on_device(Case *c)
 	return ok;
 }
 
-/* Run once per number of threads, and with tensors at each place; all must agree to the bit. */
+/* Runs once per number of threads, and with tensors at each place; all must agree to the bit. */
 static bool execute(Case *c)
 {
 	char text[100];
@@ -249,8 +250,8 @@ static bool execute(Case *c)
 	return ok;
 }
 
-/* An input that the model writes comes back as a further result of that name; references and the
- * interpreter have only the model's own. */
+/* Whether the output is an input that the model writes, which comes back as a further result of
+ * that name; references and the interpreter have only the model's own. */
 static bool is_written_input(const Runner *r, uint32_t output)
 {
 	for (uint32_t k = 0; k < r->ninput; k++)
@@ -261,13 +262,13 @@ static bool is_written_input(const Runner *r, uint32_t output)
 
 /* ---- references ---- */
 
-/* "y.0", or of a reference with several calls "0.y.0", "1.y.0", ... NULL: it has none. */
+/* Finds "y.0", or of a reference with several calls "0.y.0", "1.y.0", ... NULL: it has none. */
 static const WeftTensor *find(const Case *c, uint32_t call, TensorKey key)
 {
 	return key_find(c->ref, &key, c->calls ? (int)call : -1);
 }
 
-/* Gradients of parameters are called gp.NAME or g.NAME. */
+/* Finds the reference of an output. Gradients of parameters are called gp.NAME or g.NAME. */
 static const WeftTensor *find_output(const Case *c, uint32_t call, TensorKey key)
 {
 	const WeftTensor *t = find(c, call, key);
@@ -276,7 +277,7 @@ static const WeftTensor *find_output(const Case *c, uint32_t call, TensorKey key
 	return t;
 }
 
-/* State "b.NAME" after that call. */
+/* Compares state with "b.NAME" after that call. */
 static void against_state(Case *c, uint32_t call)
 {
 	for (uint32_t k = 0; k < runner_nstate(&c->r); k++) {
@@ -298,8 +299,8 @@ static void against_state(Case *c, uint32_t call)
 	}
 }
 
-/* What a reference does not have is not compared, but for a model's own results where it is not
- * transformed. */
+/* Compares the outputs. What a reference does not have is not compared, but for a model's own
+ * results where it is not transformed. */
 static void against_outputs(Case *c, uint32_t call)
 {
 	TensorKey key;
@@ -313,13 +314,13 @@ static void against_outputs(Case *c, uint32_t call)
 	}
 }
 
-/* Those that a call has none of stay as they were. */
+/* Takes the inputs of a call. Those that it has none of stay as they were. */
 static bool take_inputs(Case *c, int call)
 {
 	return runner_call_inputs(&c->r, c->ref, c->cs->ref[c->k], call, c->in);
 }
 
-/* State goes from one call to the next. */
+/* Executes all calls of a reference; state goes from one call to the next. */
 static void all_calls(Case *c, int threads)
 {
 	if (!runner_reset(&c->r))
@@ -334,9 +335,9 @@ static void all_calls(Case *c, int threads)
 		}
 }
 
-/* A file's cotangents of vectors that are fixed up to phase are those of the file's vectors: turns
- * them as the model's own vectors are turned. Returns the number of cotangents that it replaced, in
- * data of their own: turned[] by input. */
+/* Turns a file's cotangents of vectors that are fixed up to phase, which are those of the file's
+ * vectors, as the model's own vectors are turned. Returns the number of cotangents that it
+ * replaced, in data of their own: turned[] by input. */
 static uint32_t turn_cotangents(Case *c, bool *turned)
 {
 	const char *op = weft_tensors_meta(c->ref, "op");
@@ -368,7 +369,7 @@ static bool execute_turned(Case *c)
 	return ok;
 }
 
-/* Why results may differ from the reference's although neither is wrong. */
+/* Says why results may differ from the reference's although neither is wrong. */
 static void explain_rounding(Case *c)
 {
 	uint32_t n;
@@ -408,7 +409,7 @@ typedef struct {
 	uint32_t n;
 	int64_t value[MAX_SYMBOLS][MAX_VALUES];
 	int count[MAX_SYMBOLS];
-} Sizes;
+} CaseSizes;
 
 static int find_symbol(const WeftSymbolInfo *symbol, uint32_t n, const char *name, size_t len)
 {
@@ -418,7 +419,7 @@ static int find_symbol(const WeftSymbolInfo *symbol, uint32_t n, const char *nam
 	return -1;
 }
 
-/* "1,2,5", up to the end or a blank. */
+/* Parses "1,2,5", up to the end or a blank. */
 static bool parse_values(const char *text, int64_t value[MAX_VALUES], int *count)
 {
 	for (const char *p = text;; p++) {
@@ -441,8 +442,8 @@ static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
 	return put_reason(c, text);
 }
 
-/* "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
-static bool parse_sizes(Case *c, Sizes *s)
+/* Parses "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
+static bool parse_sizes(Case *c, CaseSizes *s)
 {
 	const WeftSymbolInfo *symbol = weft_symbols(c->oracle.w, c->oracle.one, &s->n);
 	if (s->n > MAX_SYMBOLS)
@@ -464,7 +465,7 @@ static bool parse_sizes(Case *c, Sizes *s)
 	return true;
 }
 
-/* An input of the given extents whose values repeat those of the reference's. */
+/* Makes an input of the given extents whose values repeat those of the reference's. */
 static bool refill(WeftTensor *t, const WeftTensor *from, const int64_t *shape)
 {
 	size_t elem = (from->dtype.bits + 7u) / 8;
@@ -517,7 +518,7 @@ static void one_size(Case *c, const int64_t *symbol)
 
 static void all_sizes(Case *c)
 {
-	Sizes s = {0};
+	CaseSizes s = {0};
 	int at[MAX_SYMBOLS] = {0};
 	if (!parse_sizes(c, &s)) {
 		add_record(c, &c->whole);
@@ -580,8 +581,8 @@ static void one_reference(Case *c)
 	add_record(c, &c->whole);
 }
 
-/* What is asked for with --mode is what the first reference that has something for it says. False:
- * none has, or after a message. */
+/* Finds out what is asked for with --mode: what the first reference that has something for it
+ * says. Returns false if none has, or after a message. */
 static bool ask(Case *c, ModeArgs *mode)
 {
 	*mode = c->o->mode;

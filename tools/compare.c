@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* torch.testing.assert_close, times ten for f32 and f64 (and the complex types made of them). */
+/* Sets the tolerances of torch.testing.assert_close, times ten for f32 and f64 (and the complex
+ * types made of them). */
 static void tolerances(WeftDType t, double *rtol, double *atol)
 {
 	uint8_t bits = t.code == WEFT_COMPLEX ? t.bits / 2 : t.bits;
@@ -44,7 +45,8 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b, Comparison *c)
 	return false;
 }
 
-/* Mantissa bits behind the point and the exponent of the smallest normal number, by dtype. */
+/* Sets the mantissa bits behind the point and the exponent of the smallest normal number, by
+ * dtype. */
 static void precision(WeftDType t, int *mantissa, int *lowest)
 {
 	const FloatKind *k = float_kind(t);
@@ -52,7 +54,7 @@ static void precision(WeftDType t, int *mantissa, int *lowest)
 	*lowest = k ? 1 - k->bias : -14;
 }
 
-/* The unit in the last place of dtype t at x, which is finite. */
+/* Returns the unit in the last place of dtype t at x, which is finite. */
 static double ulp_of(WeftDType t, double x)
 {
 	int mantissa, lowest, e;
@@ -61,8 +63,8 @@ static double ulp_of(WeftDType t, double x)
 	return ldexp(1, (x == 0 || e - 1 < lowest ? lowest : e - 1) - mantissa);
 }
 
-/* What would stand in place of an infinity were there one more exponent: so that the largest number
- * is one unit in the last place off. */
+/* Returns what would stand in place of an infinity were there one more exponent: so that the
+ * largest number is one unit in the last place off. */
 static double past_largest(WeftDType t, double x)
 {
 	int mantissa, lowest;
@@ -70,7 +72,7 @@ static double past_largest(WeftDType t, double x)
 	return isinf(x) ? copysign(ldexp(1, 2 - lowest), x) : x;
 }
 
-/* NaN equals NaN, infinities equal themselves. */
+/* Returns |a - b|. NaN equals NaN, infinities equal themselves. */
 static double difference(double a, double b)
 {
 	if (a == b || (isnan(a) && isnan(b)))
@@ -79,7 +81,7 @@ static double difference(double a, double b)
 	return isnan(d) ? (double)INFINITY : d;
 }
 
-/* Of integers of 64 bits, which doubles do not hold. */
+/* Whether both integers of 64 bits, which doubles do not hold, are the same. */
 static bool same_integer(const WeftTensor *a, const WeftTensor *b, int64_t i)
 {
 	const char *x = (const char *)a->data + a->byte_offset,
@@ -149,7 +151,7 @@ Tolerance tolerance_in(const char *precision, const WeftTensors *ref, const Tens
 			   .atol = 8 * unit * largest(reference, values_of(reference))};
 }
 
-/* rtol and atol of one comparison; units in the last place come on top. */
+/* Returns rtol and atol of one comparison; units in the last place come on top. */
 static Tolerance chosen(const Tolerance *given, const WeftTensor *reference, WeftDType as)
 {
 	Tolerance t = *given;
@@ -227,7 +229,7 @@ static const struct {
 	{"qr", 1, true},
 };
 
-/* v[0], v[step], ...: n values of w doubles (1 real, 2 complex). */
+/* Fixes the phase of v[0], v[step], ...: n values of w doubles (1 real, 2 complex). */
 static void fix_phase(double *v, int64_t n, int64_t step, int w)
 {
 	int64_t top = 0;
@@ -249,8 +251,8 @@ static void fix_phase(double *v, int64_t n, int64_t step, int w)
 	}
 }
 
-/* The entry of phase_free for output k of the operator, whose vectors t holds; -1: there is
- * none. */
+/* Returns the entry of phase_free for output k of the operator, whose vectors t holds; -1 if
+ * there is none. */
 static int phase_entry(const char *op, uint32_t k, const WeftTensor *t)
 {
 	const int count = sizeof phase_free / sizeof *phase_free;
@@ -304,7 +306,8 @@ bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor
 	return true;
 }
 
-/* z times the phase of the inner product of y and x, of n elements `step` apart from `at` on. */
+/* Multiplies z by the phase of the inner product of y and x, of n elements `step` apart from
+ * `at` on. */
 static void turn_vector(const WeftTensor *x, const WeftTensor *y, double *z, int64_t at, int64_t n,
 			int64_t step)
 {

@@ -31,16 +31,16 @@ typedef struct {
 	double ulps; /* units in the last place of the reference's dtype, at its value */
 } Tolerance;
 
-/* The tolerance for a tensor that the file's metadata states: for y.<k> `eager_err.<k>` "E" or
- * `allow.<k>` "RTOL ATOL ULPS"; for gradients (g, gp) `eager_grad_err` or `allow.g.<k>`,
+/* Returns the tolerance for a tensor that the file's metadata states: for y.<k> `eager_err.<k>`
+ * "E" or `allow.<k>` "RTOL ATOL ULPS"; for gradients (g, gp) `eager_grad_err` or `allow.g.<k>`,
  * `allow.gp.NAME`. For other keys, and without metadata: eager_err -1 and not stated. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
-/* The tolerance for a tensor of a model that computes in the precision "bf16" or "f16", against the
- * file's reference in full precision: `autocast_err.bf16.<k>` (of gradients
- * `autocast_grad_err.bf16`) in the metadata is the largest error of torch.autocast, which is taken
- * as `eager_err` of tolerance_of is; else, and without a key (of state), 8 units in the last place
- * of that dtype at the largest reference are stated. Values that are no floats, and NULL as the
- * precision: as tolerance_of, of state without an error and not stated. */
+/* Returns the tolerance for a tensor of a model that computes in the precision "bf16" or "f16",
+ * against the file's reference in full precision: `autocast_err.bf16.<k>` (of gradients
+ * `autocast_grad_err.bf16`) in the metadata is the largest error of torch.autocast, which is
+ * taken as `eager_err` of tolerance_of is; else, and without a key (of state), 8 units in the
+ * last place of that dtype at the largest reference are stated. Values that are no floats, and
+ * NULL as the precision: as tolerance_of, of state without an error and not stated. */
 Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorKey *,
 		       const WeftTensor *reference);
 
@@ -52,18 +52,18 @@ Tolerance tolerance_in(const char *precision, const WeftTensors *, const TensorK
  * 0. */
 Comparison compare(const WeftTensor *result, const WeftTensor *reference, WeftDType as,
 		   const Tolerance *);
-/* As compare, of dtypes and shapes only: ok with any values. */
+/* Does as compare, of dtypes and shapes only: ok with any values. */
 Comparison compare_types(const WeftTensor *result, const WeftTensor *reference);
-/* For results that are defined only up to a phase (vectors of eig, eigh, svd, qr), so that two of
- * them can be compared: if output k of the operator op ("linalg.eigh") is one, sets *out to a copy
- * of t, a row-major tensor, in double precision, in which every vector is multiplied by a number of
- * modulus 1 so that its largest component (the first of about the same size) is positive. The shape
- * is t's; the caller frees out->data by free. Returns false, with *out unchanged, if the output is
- * no such result or there is no memory. */
+/* Sets *out to a copy of t, a row-major tensor, in double precision, if output k of the operator
+ * op ("linalg.eigh") is defined only up to a phase (vectors of eig, eigh, svd, qr), so that two
+ * such results can be compared: every vector is multiplied by a number of modulus 1 so that its
+ * largest component (the first of about the same size) is positive. The shape is t's; the caller
+ * frees out->data by free. Returns false, with *out unchanged, if the output is no such result
+ * or there is no memory. */
 bool normalise_phase(const char *op, uint32_t k, const WeftTensor *t, WeftTensor *out);
-/* x and y are output k of the operator, its vectors up to phase; z, a cotangent of y's, becomes
- * that of x's, in data of its own that the caller frees. Returns false, and z stays, if the output
- * has no such vectors or shapes differ. */
+/* Turns z, a cotangent of y's, into that of x's, in data of its own that the caller frees. x and
+ * y are output k of the operator, its vectors up to phase. Returns false, and z stays, if the
+ * output has no such vectors or shapes differ. */
 bool turn_phase(const char *op, uint32_t k, const WeftTensor *x, const WeftTensor *y,
 		WeftTensor *z);
 

@@ -87,17 +87,17 @@ enum { NKIND = 13, NO_EMIT = -1 /* the shared object is weft_compile's */ };
 typedef struct {
 	const struct Kind *kind;
 	char path[4096];
-} Item;
+} EmittedItem;
 
 typedef struct {
 	const char *out, *emit, *weights, *dump, *backend, *grad, *budget;
 	WeftOptions o;
 	LoadArgs load;
 	StringList link, backend_library;
-	Item item[NKIND];
+	EmittedItem item[NKIND];
 	int nitem, jobs;
 	bool json, quiet, progress;
-} Args;
+} CompileArgs;
 
 /* ---- what is written ---- */
 
@@ -120,7 +120,7 @@ static const Kind kinds[] = {{"so", ".so", NO_EMIT},
 			     {"cuda", ".cu", WEFT_EMIT_CUDA},
 			     {"hip", ".hip", WEFT_EMIT_HIP}};
 
-/* The kind of that name of n bytes, in the list `all`. */
+/* Returns the kind of that name of n bytes, in the list `all`. */
 static const Kind *find_kind(const char *all, const char *name, size_t n)
 {
 	for (size_t k = 0; k < NKIND; k++)
@@ -134,7 +134,7 @@ static const Kind *find_kind(const char *all, const char *name, size_t n)
 	return NULL;
 }
 
-static bool parse_emit(Args *a)
+static bool parse_emit(CompileArgs *a)
 {
 	for (const char *p = a->emit; *p || a->nitem == 0;) {
 		size_t n = strcspn(p, ",");
@@ -155,8 +155,8 @@ static bool parse_emit(Args *a)
 	return true;
 }
 
-/* Length of OUT without an extension that one of the kinds has; others belong to the name, as in
- * model.v2. */
+/* Returns the length of OUT without an extension that one of the kinds has; others belong to the
+ * name, as in model.v2. */
 static size_t stem_length(const char *out)
 {
 	size_t n = strlen(out);
@@ -168,13 +168,13 @@ static size_t stem_length(const char *out)
 	return n;
 }
 
-/* One item is OUT itself; several lie beside each other, but for the shared object, which is OUT.
- */
-static bool place(Args *a)
+/* Names the files. One item is OUT itself; several lie beside each other, but for the shared
+ * object, which is OUT. */
+static bool place(CompileArgs *a)
 {
 	size_t n = stem_length(a->out);
 	for (int k = 0; k < a->nitem; k++) {
-		Item *i = &a->item[k];
+		EmittedItem *i = &a->item[k];
 		const Kind *kind = i->kind;
 		bool itself = a->nitem == 1 || kind->emit == NO_EMIT;
 		int len = itself ? snprintf(i->path, sizeof i->path, "%s", a->out)
@@ -192,8 +192,8 @@ static bool place(Args *a)
 	return true;
 }
 
-/* "-": where the summary goes otherwise. */
-static bool to_stdout(Args *a)
+/* Handles "-": the output goes where the summary goes otherwise. */
+static bool to_stdout(CompileArgs *a)
 {
 	if (strcmp(a->out, "-") != 0)
 		return true;
@@ -211,10 +211,10 @@ static bool to_stdout(Args *a)
 	return true;
 }
 
-static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
+static bool emit_all(Weft *w, const WeftGraph *g, const CompileArgs *a)
 {
 	for (int k = 0; k < a->nitem; k++) {
-		const Item *i = &a->item[k];
+		const EmittedItem *i = &a->item[k];
 		bool ok = i->kind->emit == NO_EMIT
 				  ? weft_compile(w, g, &a->o, i->path)
 				  : weft_emit(w, g, &a->o, (WeftEmit)i->kind->emit, i->path);
@@ -228,7 +228,7 @@ static bool emit_all(Weft *w, const WeftGraph *g, const Args *a)
 
 /* ---- the summary ---- */
 
-/* Of this process, or the largest of its compilers and linkers. */
+/* Returns the peak memory of this process, or the largest of its compilers and linkers. */
 static double peak_memory(void)
 {
 	struct rusage children;
@@ -284,7 +284,7 @@ static void summary_json(const WeftReport *r, double seconds)
 	json_close(&j, '}');
 }
 
-/* What entries share by writing it. */
+/* Prints what entries share by writing it. */
 static void summary_state(const WeftReport *r)
 {
 	enum { LINES = 8 };
@@ -341,7 +341,7 @@ static void summary(const WeftReport *r, const char *out, double seconds)
 	printf("; peak memory %sB\n", human(peak_memory(), a));
 }
 
-static bool emits(const Args *a, const char *name)
+static bool emits(const CompileArgs *a, const char *name)
 {
 	for (int k = 0; k < a->nitem; k++)
 		if (!strcmp(a->item[k].kind->name, name))
@@ -349,15 +349,15 @@ static bool emits(const Args *a, const char *name)
 	return false;
 }
 
-/* A back end makes the shared object, and what is of its own kind. */
-static bool by_backend(const Args *a)
+/* Whether a back end makes the shared object, and what is of its own kind. */
+static bool by_backend(const CompileArgs *a)
 {
 	const bool llvm = emits(a, "obj") || emits(a, "a") || emits(a, "llvm") || emits(a, "asm");
 	return emits(a, "so") || (a->backend && ((!strcmp(a->backend, "llvm") && llvm) ||
 						 (!strcmp(a->backend, "c") && emits(a, "c"))));
 }
 
-static bool check_use(const Args *a)
+static bool check_use(const CompileArgs *a)
 {
 	static const char *const export[] = {"so", "obj", "a", "c", "llvm", "asm", "header"};
 	bool exports = false;
@@ -373,7 +373,7 @@ static bool check_use(const Args *a)
 	return options_used(&command_compile, use, sizeof use / sizeof *use);
 }
 
-static bool parse(Args *a, int *argc, char **argv)
+static bool parse(CompileArgs *a, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--emit", OPT_STRING, &a->emit},
@@ -425,8 +425,8 @@ static bool parse(Args *a, int *argc, char **argv)
 	return to_stdout(a) && place(a);
 }
 
-/* Before anything is written. */
-static bool keep_inputs(const Args *a, const char *model)
+/* Checks, before anything is written, that no output is an input. */
+static bool keep_inputs(const CompileArgs *a, const char *model)
 {
 	for (int k = 0; k < a->nitem; k++) {
 		const char *out = a->item[k].path;
@@ -442,7 +442,7 @@ static bool keep_inputs(const Args *a, const char *model)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
+	CompileArgs a = {.emit = "so", .weights = "embed", .o = {.size = sizeof a.o}};
 	const double start = now();
 	if (!parse(&a, &argc, argv))
 		return argc == -1 ? 0 : 1;

@@ -78,7 +78,8 @@ static bool start(const char *const *argv, int out, int other, pid_t *pid)
 	return !err;
 }
 
-/* The version of a package, or of Python itself; false: it is not there. Nothing is imported. */
+/* Asks for the version of a package, or of Python itself; false if it is not there. Nothing is
+ * imported. */
 static bool version_of(const char *python, const char *package, char version[64])
 {
 	static const char script[] =

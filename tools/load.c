@@ -31,7 +31,7 @@ const char *load_option_given(const LoadArgs *a)
 
 /* ---- NAME=FILE ---- */
 
-/* The length of NAME; 0: there is none. */
+/* Returns the length of NAME in "NAME=TEXT"; 0 if there is none. */
 static size_t name_length(const char *text)
 {
 	size_t n = 0;
@@ -87,7 +87,7 @@ const char *entry_file(const LoadArgs *a, const char *entry)
 	return fail("choose one of the entries with --entry: %s", all), NULL;
 }
 
-/* TEXT of "NAME=TEXT"; NULL: it is of another one. */
+/* Returns TEXT of "NAME=TEXT"; NULL if it is of another one. */
 static const char *of_entry(const char *text, const char *name)
 {
 	size_t n = strlen(name);
@@ -96,7 +96,7 @@ static const char *of_entry(const char *text, const char *name)
 
 /* ---- one file ---- */
 
-/* What is said of one of the entries; NULL: of the only file. */
+/* Picks what is said of one of the entries; NULL: of the only file. */
 static uint32_t pick(const StringList *from, const char *entry, const char **out)
 {
 	uint32_t found = 0;
@@ -108,7 +108,7 @@ static uint32_t pick(const StringList *from, const char *entry, const char **out
 	return found;
 }
 
-/* Split a copy of "a,b" in place; the number of items. */
+/* Splits a copy of "a,b" in place; returns the number of items. */
 static uint32_t split(char *list, const char **item)
 {
 	uint32_t n = 0;
@@ -121,7 +121,7 @@ static uint32_t split(char *list, const char **item)
 	}
 }
 
-/* What is said of random numbers. */
+/* Takes what is said of random numbers. */
 static bool random_options(const LoadArgs *a, WeftLoadOptions *o)
 {
 	char *end = NULL;
@@ -156,7 +156,7 @@ static bool draws(Weft *w, const WeftGraph *g)
 	return has_rng(s, ns) || has_rng(i, ni);
 }
 
-/* One of the graphs at least draws what the options are about. */
+/* Checks that one of the graphs at least draws what the options are about. */
 static bool check_random(Weft *w, WeftGraph *const *g, uint32_t n, const LoadArgs *a)
 {
 	const char *given = a->seed         ? "--seed"
@@ -171,7 +171,7 @@ static bool check_random(Weft *w, WeftGraph *const *g, uint32_t n, const LoadArg
 		false);
 }
 
-/* "NODE=N": of several models NAME=NODE=N. */
+/* Limits the rounds of loops by "NODE=N"; of several models NAME=NODE=N. */
 static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
 	const char *item[MAX_LIST];
@@ -195,7 +195,7 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 	return true;
 }
 
-/* The last one counts, as of other options. */
+/* Sets the mode. The last one counts, as of other options. */
 static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
 	const char *item[MAX_LIST];
@@ -222,7 +222,8 @@ static uint32_t count_operators(Weft *w, const WeftGraph *g)
 	return all;
 }
 
-/* What autocast changes gets conversions. */
+/* Sets the precision. Refuses a model of ONNX that the precision does not change: what autocast
+ * changes gets conversions. */
 static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArgs *a,
 			  const char *entry)
 {
@@ -274,7 +275,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 
 /* ---- all of them ---- */
 
-/* Every text is of an entry that is there. */
+/* Checks that every text is of an entry that is there. */
 static bool check_texts(const char *option, const StringList *text, const StringList *entry)
 {
 	for (uint32_t k = 0; entry->n && k < text->n; k++) {

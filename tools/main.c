@@ -24,7 +24,7 @@ static void help(FILE *f)
 	      f);
 }
 
-/* What was printed is there, or an error says that it is not. */
+/* Checks that what was printed is there, or an error says that it is not. */
 static int finish(int code)
 {
 	progress_end();
@@ -52,7 +52,7 @@ static int unexpected(const char *arg)
 	return fail_usage("unexpected argument %s; see weft --help", arg);
 }
 
-/* weft help W0001, weft help refusals. */
+/* Answers weft help W0001, weft help refusals. */
 static bool explained(const char *what)
 {
 	const WeftExplanation e = weft_explain(what);
@@ -65,7 +65,7 @@ static bool explained(const char *what)
 	return true;
 }
 
-/* weft help COMMAND; alone, as weft --help, the commands. */
+/* Answers weft help COMMAND; alone, as weft --help, the commands. */
 static int answer(int argc, char **argv)
 {
 	static const char *const same[] = {"--help", "-h", "help"}; /* weft help --help */

@@ -49,7 +49,7 @@ bool parse_mode(const char *text, const char *wrt, ModeArgs *out)
 
 /* ---- names of tensors in files ---- */
 
-/* "1." of call 1; "" of the only one, -1. */
+/* Returns "1." of call 1; "" of the only one, -1. */
 static const char *call_prefix(int call, char before[16])
 {
 	*before = 0;
@@ -66,7 +66,7 @@ void key_text(const TensorKey *key, int call, char *out, size_t n)
 		 key->name ? key->name : number);
 }
 
-/* "x.3.0": a tensor of a list. */
+/* Whether the name is that of a tensor of a list: "x.3.0". */
 static bool in_list(const char *name)
 {
 	if ((*name != 'x' && *name != 'y') || name[1] != '.')
@@ -83,7 +83,7 @@ static bool has_lists(const WeftTensors *t)
 	return weft_tensors_meta(t, "lists");
 }
 
-/* A file with lists has its tensors in order. */
+/* Finds a tensor by its key. A file with lists has its tensors in order. */
 const WeftTensor *key_find(const WeftTensors *t, const TensorKey *key, int call)
 {
 	char text[512];
@@ -106,7 +106,8 @@ static TensorKey numbered(const char *kind, uint32_t k)
 	return (TensorKey){kind, k, NULL};
 }
 
-/* Also of a file with several calls: the first has it, and others may. */
+/* Whether the file has a tensor of that key or name, also of several calls: the first has it,
+ * and others may. */
 static bool has(const WeftTensors *file, TensorKey key, const char *name)
 {
 	char text[512];
@@ -119,7 +120,7 @@ static bool has(const WeftTensors *file, TensorKey key, const char *name)
 	return !isdigit((unsigned char)*name) && weft_tensors_find(file, text);
 }
 
-/* What begins with "KIND." and goes on with a number, or with something else. */
+/* Whether a name begins with "KIND." and goes on with a number, or with something else. */
 static bool has_kind(const WeftTensors *file, const char *kind, bool number, const char **rest)
 {
 	size_t n = strlen(kind);
@@ -157,9 +158,10 @@ typedef struct {
 	int32_t *dim, *out_dim; /* of a batch: as many as inputs, and outputs, or one */
 	uint32_t nout_dim;
 	uint32_t nplace, nwrt;
-} Asked;
+} AskedTransform;
 
-/* What is called KIND.<i> or KIND.NAME without its call's number; NULL: something else. */
+/* Returns <i> or NAME of KIND.<i> or KIND.NAME, without its call's number; NULL of something
+ * else. */
 static const char *of_kind(const char *name, const char *kind)
 {
 	size_t n = strlen(kind), digits = strspn(name, "0123456789");
@@ -168,10 +170,10 @@ static const char *of_kind(const char *name, const char *kind)
 	return !strncmp(name, kind, n) && name[n] == '.' ? name + n + 1 : NULL;
 }
 
-/* Every tensor of this kind belongs to one of t[n]: one that does not would be taken as not
- * there. */
-static bool all_known(const Asked *q, const char *kind, const char *what, const WeftTensorInfo *t,
-		      uint32_t n, bool by_name)
+/* Checks that every tensor of this kind belongs to one of t[n]: one that does not would be taken
+ * as not there. */
+static bool all_known(const AskedTransform *q, const char *kind, const char *what,
+		      const WeftTensorInfo *t, uint32_t n, bool by_name)
 {
 	for (uint32_t k = 0; k < weft_tensors_count(q->a->file); k++) {
 		const char *name = weft_tensors_name(q->a->file, k), *rest = of_kind(name, kind);
@@ -192,7 +194,7 @@ static bool all_known(const Asked *q, const char *kind, const char *what, const 
 	return true;
 }
 
-/* "inputs,params,NAME", in place; the number of items. */
+/* Splits "inputs,params,NAME" in place; returns the number of items. */
 static uint32_t split_wrt(char *text, const char **item)
 {
 	uint32_t n = 0;
@@ -201,7 +203,7 @@ static uint32_t split_wrt(char *text, const char **item)
 	return n;
 }
 
-/* "0.5", a part; "200k", "64M", "1.5G" or "4096": bytes. */
+/* Parses "0.5", a part; "200k", "64M", "1.5G" or "4096": bytes. */
 static bool parse_budget(const char *text, double *out)
 {
 	static const char unit[] = "kMG";
@@ -243,8 +245,8 @@ WeftGraph *with_gradients(Weft *w, WeftGraph *g, const char *wrt, const char *bu
 	return all;
 }
 
-/* Those of which the file has a gradient. */
-static void wrt_of_reference(Asked *q)
+/* Sets what is differentiated by to that of which the file has a gradient. */
+static void wrt_of_reference(AskedTransform *q)
 {
 	const WeftTensors *file = q->a->file;
 	if (has_kind(file, "g", true, NULL))
@@ -258,7 +260,7 @@ static void wrt_of_reference(Asked *q)
 	}
 }
 
-static WeftGraph *ask_vjp(Asked *q, Runner *r)
+static WeftGraph *ask_vjp(AskedTransform *q, Runner *r)
 {
 	if (!all_known(q, "ct", "output", q->output, q->noutput, true))
 		return NULL;
@@ -279,7 +281,7 @@ static WeftGraph *ask_vjp(Asked *q, Runner *r)
 	return weft_vjp(q->w, q->g, &o);
 }
 
-static WeftGraph *ask_jvp(Asked *q)
+static WeftGraph *ask_jvp(AskedTransform *q)
 {
 	if (!all_known(q, "t", "input", q->input, q->ninput, true))
 		return NULL;
@@ -294,7 +296,7 @@ static WeftGraph *ask_jvp(Asked *q)
 	return weft_jvp(q->w, q->g, &o);
 }
 
-static const WeftTensor *batched_input(const Asked *q, uint32_t k)
+static const WeftTensor *batched_input(const AskedTransform *q, uint32_t k)
 {
 	char text[32];
 	for (int call = -1; call <= 0; call++) {
@@ -307,8 +309,8 @@ static const WeftTensor *batched_input(const Asked *q, uint32_t k)
 	return NULL;
 }
 
-/* "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and no
- * number: no text. */
+/* Parses "0,none,-1" for count inputs or outputs, or one number for all; *n: how many. NULL, and
+ * no number: no text. */
 static bool parse_dims(const char *option, const char *text, uint32_t count, const char *what,
 		       int32_t *dim, uint32_t *n)
 {
@@ -336,7 +338,7 @@ static bool parse_dims(const char *option, const char *text, uint32_t count, con
 	return true;
 }
 
-static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
+static bool parse_all_dims(AskedTransform *q, WeftVmapOptions *o)
 {
 	q->dim = calloc(q->ninput + q->noutput + 2, sizeof *q->dim);
 	if (!q->dim)
@@ -351,8 +353,8 @@ static bool parse_all_dims(Asked *q, WeftVmapOptions *o)
 	return ok;
 }
 
-/* What the file and the option say of input k, t: its batch, NULL if it has none there. */
-static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTensor *t)
+/* Takes what the file and the option say of input k, t: its batch, NULL if it has none there. */
+static bool take_batched(AskedTransform *q, WeftVmapOptions *o, uint32_t k, const WeftTensor *t)
 {
 	int32_t dim = !o->nin_dim ? 0 : o->in_dim[o->nin_dim == 1 ? 0 : k];
 	if (!t)
@@ -367,7 +369,7 @@ static bool take_batched(Asked *q, WeftVmapOptions *o, uint32_t k, const WeftTen
 	return true;
 }
 
-static WeftGraph *ask_vmap(Asked *q)
+static WeftGraph *ask_vmap(AskedTransform *q)
 {
 	if (!all_known(q, "vx", "input", q->input, q->ninput, false))
 		return NULL;
@@ -387,8 +389,8 @@ static WeftGraph *ask_vmap(Asked *q)
 
 /* ---- what it takes and gives ---- */
 
-/* The next of the tensors, from *at on, that has this name: those of a transformed model are in the
- * order of the model's. */
+/* Finds the next of the tensors, from *at on, that has this name: those of a transformed model
+ * are in the order of the model's. */
 static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char *name,
 		   uint32_t *found)
 {
@@ -401,8 +403,8 @@ static bool follow(const WeftTensorInfo *t, uint32_t n, uint32_t *at, const char
 	return false;
 }
 
-/* KIND.PLACE for what is called PREFIX.NAME after the model's own; PARAM.NAME where NAME is none of
- * these. */
+/* Sets keys to KIND.PLACE for what is called PREFIX.NAME after the model's own; to PARAM.NAME
+ * where NAME is none of these. */
 static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, uint32_t n,
 		      const WeftTensorInfo *own, uint32_t nown, const char *kind, const char *param)
 {
@@ -414,13 +416,13 @@ static void name_rest(TensorKey *key, const WeftTensorInfo *t, uint32_t from, ui
 	}
 }
 
-/* The same for all members of a batch. */
-static bool is_shared_output(const Asked *q, uint32_t k)
+/* Whether output k is the same for all members of a batch. */
+static bool is_shared_output(const AskedTransform *q, uint32_t k)
 {
 	return q->nout_dim && q->out_dim[q->nout_dim == 1 ? 0 : k] == WEFT_NO_BATCH;
 }
 
-static bool name_tensors(Runner *r, const Asked *q)
+static bool name_tensors(Runner *r, const AskedTransform *q)
 {
 	uint32_t nin, nout;
 	const WeftTensorInfo *in = weft_inputs(r->w, r->one, &nin),
@@ -449,7 +451,7 @@ static bool name_tensors(Runner *r, const Asked *q)
 	return true;
 }
 
-static bool transform(Runner *r, Asked *q)
+static bool transform(Runner *r, AskedTransform *q)
 {
 	size_t most = weft_tensors_count(q->a->file) + 2,
 	       length = q->a->wrt ? strlen(q->a->wrt) : 0;
@@ -473,7 +475,7 @@ static bool transform(Runner *r, Asked *q)
 
 bool mode_apply(Runner *r, const ModeArgs *a)
 {
-	Asked q = {.w = r->w, .g = r->one, .a = a};
+	AskedTransform q = {.w = r->w, .g = r->one, .a = a};
 	if (r->one != r->g)
 		return fail_usage("--mode is for one model file, not for several as NAME=FILE"),
 		       false;
@@ -490,9 +492,9 @@ TensorKey runner_input_key(const Runner *r, uint32_t k)
 	return r->in_key ? r->in_key[k] : numbered("x", k);
 }
 
-/* Inputs that the model writes stand among a compiled model's outputs, in order, and nowhere else:
- * they are the ones that the graph's do not have. They donate only where the model can write them
- * in place. */
+/* Sets *key to that of output k. Inputs that the model writes stand among a compiled model's
+ * outputs, in order, and nowhere else: they are the ones that the graph's do not have. They
+ * donate only where the model can write them in place. */
 bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 {
 	*key = numbered("y", k);
@@ -523,7 +525,8 @@ static void set_one(WeftTensor *t)
 	memcpy(t->data, from, (size_t)bits / 8);
 }
 
-/* The shape of the tensor that it belongs to, or the type's where that is constant. */
+/* Sets shape[] to the shape of the tensor that input k belongs to, or to the type's where that
+ * is constant. */
 static bool shape_of(const Runner *r, uint32_t k, const WeftTensor *like, int64_t *shape)
 {
 	const WeftTensorInfo *info = runner_input(r, k);

@@ -58,7 +58,7 @@ static bool is_fnuz(const FloatKind *k)
 	return k->bias == 1 << (k->exponent - 1);
 }
 
-/* The number with these bits, of a kind of at most 16. */
+/* Returns the number with these bits, of a kind of at most 16. */
 static double small_float(const FloatKind *k, uint32_t bits)
 {
 	int e = k->exponent, m = k->mantissa, sign = (int)(bits >> (e + m)) & 1, bias = k->bias;
@@ -166,7 +166,8 @@ WeftKernelInfo call_info(const WeftModel *m, const WeftCallInfo *c)
 	return k;
 }
 
-/* Not getrusage's, which begins with that of the process that started this one. */
+/* Returns the most memory that this process had. Not getrusage's, which begins with that of the
+ * process that started this one. */
 double peak_bytes(void)
 {
 	char line[256];

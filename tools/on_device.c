@@ -67,7 +67,7 @@ static bool has_failed(int code, const char *what)
 	return code && (fail("%s on the GPU: error %d of NVIDIA's driver", what, code), true);
 }
 
-/* The tensor, with memory of the GPU. */
+/* Gives the tensor memory of the GPU. */
 static bool place(OnDevice *d, WeftTensor *to, const WeftTensor *from)
 {
 	uint64_t at = 0;

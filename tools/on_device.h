@@ -18,8 +18,8 @@ OnDevice *on_device_new(Runner *, const WeftTensor *inputs);
 bool on_device_begin(OnDevice *);
 /* Waits for all calls. Returns false after a message: a call failed. */
 bool on_device_wait(OnDevice *);
-/* Waits, and copies output k to out[bytes], the size of the output. Returns false after a
- * message. */
+/* Copies output k to out[bytes], the size of the output, after waiting for it. Returns false
+ * after a message. */
 bool on_device_output(OnDevice *, uint32_t k, void *out, uint64_t bytes);
 /* Does nothing to NULL. */
 void on_device_free(OnDevice *);

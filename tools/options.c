@@ -69,7 +69,8 @@ static uint32_t count_lines(const char *text)
 	return n;
 }
 
-/* A message is a line, but for one that repeats what another program has printed. */
+/* Prints the messages. A message is a line, but for one that repeats what another program has
+ * printed. */
 static void print_messages(Weft *w)
 {
 	const char *text = weft_messages(w);
@@ -177,8 +178,8 @@ static bool unknown(const Command *c, const Opt *opt, const char *arg)
 	return fail_usage("%s: no option %s; see weft %s --help-all", c->name, arg, c->name), false;
 }
 
-/* The value of a flag is true; OPT_MAYBE has "" without one. given: the bits of the options so far.
- */
+/* Stores the value of an option. That of a flag is true; OPT_MAYBE has "" without one. given:
+ * the bits of the options so far. */
 static bool put(const Command *c, const Opt *o, const char *value, uint64_t bit, uint64_t *given)
 {
 	bool again = *given & bit;

@@ -80,7 +80,7 @@ bool python_run(const char *env, const char *what, const char *script, const cha
 
 /* ---- references of another system ---- */
 
-/* A temporary file for the results, whose name `path` is. */
+/* Makes a temporary file for the results; sets `path` to its name. */
 static bool new_file(char path[256])
 {
 	const char *base = getenv("TMPDIR");
@@ -94,7 +94,7 @@ static bool new_file(char path[256])
 	return true;
 }
 
-/* What the program says of inputs that it made up: its last line. */
+/* Reads what the program says of inputs that it made up: its last line. */
 static void read_made(FILE *out, char made[300])
 {
 	char line[300];
@@ -105,7 +105,8 @@ static void read_made(FILE *out, char made[300])
 	}
 }
 
-/* Inputs that decide shapes are those of the reference that is named, or made up. */
+/* Makes the reference. Inputs that decide shapes are those of the reference that is named, or
+ * made up. */
 static bool make_reference(CheckCase *cs, const CheckOptions *o, const char *inputs, char path[256])
 {
 	if (inputs && !has_suffix(inputs, ".safetensors"))

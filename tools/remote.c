@@ -51,8 +51,8 @@ static bool read_outputs(const char *path, Runner *r)
 	return ok || (fail("%s: not the outputs of this model", r->remote), false);
 }
 
-/* The words of the command, then the model, inputs, outputs, the number of threads, and the entry
- * where there are several. */
+/* Executes the words of the command, then the model, inputs, outputs, the number of threads, and
+ * the entry where there are several. */
 static void execute(const char *command, char *const last[6])
 {
 	char *argv[64], *text = strdup(command);

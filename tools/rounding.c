@@ -21,7 +21,7 @@ typedef struct {
 	const WeftGraph *model;
 	const WeftTensor *in;
 	uint32_t nin, nout, n; /* n: nodes that round */
-} Trace;
+} RoundingTrace;
 
 /* ---- which nodes round ---- */
 
@@ -47,7 +47,8 @@ static bool rounds_floats(const char *op)
 	return false;
 }
 
-/* The operand that is rounded has the shape of the result. */
+/* Finds out whether a node rounds, and what: the operand that is rounded has the shape of the
+ * result. */
 static bool find_rounded(Weft *w, WeftNode n, Rounding *r)
 {
 	WeftDType to, from;
@@ -69,7 +70,8 @@ static bool find_rounded(Weft *w, WeftNode n, Rounding *r)
 	return false;
 }
 
-/* In the order of the graph: the same in each copy. The caller frees it. */
+/* Lists the nodes that round in the order of the graph: the same in each copy. The caller frees
+ * the list. */
 static Rounding *roundings(Weft *w, WeftGraph *g, uint32_t *n)
 {
 	Rounding *list = NULL, r;
@@ -112,8 +114,8 @@ static void free_copies(WeftTensor *t, uint32_t n)
 }
 
 /* Interprets a graph with inputs behind the model's; returns copies of its results. */
-static WeftTensor *interpret(const Trace *t, WeftGraph *g, const WeftTensor *more, uint32_t nmore,
-			     uint32_t nout)
+static WeftTensor *interpret(const RoundingTrace *t, WeftGraph *g, const WeftTensor *more,
+			     uint32_t nmore, uint32_t nout)
 {
 	WeftTensor *in = calloc(t->nin + nmore + 1, sizeof *in),
 		   *out = calloc(nout + 1, sizeof *out), *copy = calloc(nout + 1, sizeof *copy);
@@ -131,8 +133,8 @@ static WeftTensor *interpret(const Trace *t, WeftGraph *g, const WeftTensor *mor
 	return NULL;
 }
 
-/* The model's results, what is rounded, and what becomes of that. */
-static WeftTensor *first_run(const Trace *t)
+/* Returns the model's results, what is rounded, and what becomes of that. */
+static WeftTensor *first_run(const RoundingTrace *t)
 {
 	uint32_t n;
 	char name[40];
@@ -147,9 +149,10 @@ static WeftTensor *first_run(const Trace *t)
 	return ok ? interpret(t, g, NULL, 0, t->nout + 2 * n) : NULL;
 }
 
-/* The model's results, and what becomes of x[last - first], which nodes first to last - 1 round in
- * place of their operands. */
-static WeftTensor *run_with(const Trace *t, const WeftTensor *x, uint32_t first, uint32_t last)
+/* Returns the model's results, and what becomes of x[last - first], which nodes first to last -
+ * 1 round in place of their operands. */
+static WeftTensor *run_with(const RoundingTrace *t, const WeftTensor *x, uint32_t first,
+			    uint32_t last)
 {
 	uint32_t n;
 	char name[40];
@@ -169,7 +172,7 @@ static WeftTensor *run_with(const Trace *t, const WeftTensor *x, uint32_t first,
 
 /* ---- units in the last place ---- */
 
-/* Away from 0, or towards it; zeros and what is not finite stay. */
+/* Moves values to the next number away from 0, or towards it; zeros and what is not finite stay. */
 static void nudge(WeftTensor *t, bool away)
 {
 	const size_t bytes = t->dtype.bits / 8;
@@ -187,7 +190,7 @@ static void nudge(WeftTensor *t, bool away)
 	}
 }
 
-/* Nothing is rounded there: another node has rounded. */
+/* Whether all values are integers. Nothing is rounded there: another node has rounded. */
 static bool are_integers(const WeftTensor *t)
 {
 	for (int64_t i = 0; i < numel_of(t); i++) {
@@ -226,8 +229,9 @@ typedef struct {
 	double change; /* of the results, if it alone does */
 } Otherwise;
 
-/* False: none does, or there is no answer. */
-static bool rounds_otherwise(const Trace *t, const WeftTensor *all, bool away, Otherwise *found)
+/* Finds a node that rounds otherwise. Returns false if none does, or there is no answer. */
+static bool rounds_otherwise(const RoundingTrace *t, const WeftTensor *all, bool away,
+			     Otherwise *found)
 {
 	const WeftTensor *x = all + t->nout, *q = x + t->n;
 	WeftTensor *near = calloc(t->n + 1, sizeof *near);
@@ -249,7 +253,8 @@ static bool rounds_otherwise(const Trace *t, const WeftTensor *all, bool away, O
 	return is;
 }
 
-static void tell(const Trace *t, const Rounding *r, const Otherwise *o, char *text, size_t size)
+static void tell(const RoundingTrace *t, const Rounding *r, const Otherwise *o, char *text,
+		 size_t size)
 {
 	const char *line = weft_node_line(t->w, r->node);
 	snprintf(
@@ -263,7 +268,7 @@ static void tell(const Trace *t, const Rounding *r, const Otherwise *o, char *te
 void trace_rounding(Weft *w, const WeftGraph *g, const WeftTensor *in, uint32_t nin, uint32_t nout,
 		    char *text, size_t size)
 {
-	Trace t = {.w = w, .model = g, .in = in, .nin = nin, .nout = nout};
+	RoundingTrace t = {.w = w, .model = g, .in = in, .nin = nin, .nout = nout};
 	WeftGraph *own = weft_copy_graph(w, g);
 	Rounding *r = own ? roundings(w, own, &t.n) : NULL;
 	WeftTensor *all = r ? first_run(&t) : NULL;

@@ -62,7 +62,7 @@ typedef struct {
 	bool json, progress;
 	WeftOptions o;
 	LoadArgs load;
-} Args;
+} RunArgs;
 
 /* What a call gave, while the next one runs. */
 typedef struct {
@@ -73,7 +73,7 @@ typedef struct {
 typedef struct {
 	Weft *w; /* of the files */
 	Runner *r;
-	const Args *a;
+	const RunArgs *a;
 	Outputs *call;
 	uint32_t ncall, capacity;
 	bool numbered;
@@ -93,7 +93,7 @@ static bool is_tensor_file(const char *option, const char *path)
 	       false;
 }
 
-/* Of the last call. */
+/* Describes the last call. */
 static void describe(const Session *s)
 {
 	Json j = {.f = stdout};
@@ -141,7 +141,7 @@ static bool copy_tensor(const WeftTensor *from, WeftTensor *to)
 	return true;
 }
 
-/* The results of the runner live until its next call. */
+/* Keeps the results, which the runner has until its next call. */
 static bool keep_outputs(Session *s)
 {
 	if (s->ncall == s->capacity) {
@@ -209,7 +209,7 @@ static bool call_with(Session *s, const char *file)
 	return ok;
 }
 
-static bool execute(Weft *w, Runner *r, const Args *a)
+static bool execute(Weft *w, Runner *r, const RunArgs *a)
 {
 	Session s = {.w = w, .r = r, .a = a};
 	if ((a->load_state || a->save_state) && !runner_nstate(r))
@@ -228,8 +228,8 @@ static bool execute(Weft *w, Runner *r, const Args *a)
 	return ok;
 }
 
-/* Neither output is written over what is read. */
-static bool check_paths(const Args *a, const char *model)
+/* Checks that neither output is written over what is read. */
+static bool check_paths(const RunArgs *a, const char *model)
 {
 	const char *out[] = {a->outputs, a->save_state};
 	if (!is_tensor_file("--outputs", a->outputs) ||
@@ -249,15 +249,15 @@ static bool check_paths(const Args *a, const char *model)
 	return !same || (fail_usage("--outputs and --save-state are one file"), false);
 }
 
-/* What is asked for with --mode is what the first file has. */
-static bool ask(Weft *w, Args *a)
+/* Finds out what is asked for with --mode: what the first file has. */
+static bool ask(Weft *w, RunArgs *a)
 {
 	a->transform.path = a->inputs.item[0];
 	a->transform.file = a->transform.mode ? weft_tensors_read(w, a->transform.path) : NULL;
 	return !a->transform.mode || a->transform.file || (fail_messages(w), false);
 }
 
-static bool run_model(Args *a, const char *model)
+static bool run_model(RunArgs *a, const char *model)
 {
 	Runner r;
 	RunnerOptions ro = {.compile = &a->o,
@@ -283,7 +283,7 @@ static bool run_model(Args *a, const char *model)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.o = {.size = sizeof a.o}};
+	RunArgs a = {.o = {.size = sizeof a.o}};
 	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
 			   {"--inputs", OPT_LIST, &a.inputs},
 			   {"--outputs", OPT_STRING, &a.outputs},

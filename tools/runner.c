@@ -106,7 +106,7 @@ static bool find_entry(Runner *r, const char *path)
 	return fail("%s: choose one of its entries with --entry: %s", path, all), false;
 }
 
-/* "cuda", "cuda:1"; NULL: the first. */
+/* Parses "cuda", "cuda:1"; NULL: the first. */
 static bool parse_device(const char *text, WeftDevice *out)
 {
 	const size_t n = strlen("cuda");
@@ -193,7 +193,7 @@ static void remove_folder(Runner *r)
 	*r->folder = 0;
 }
 
-/* The graph knows what the model takes and gives. */
+/* Asks the graph what the model takes and gives. */
 static bool open_graph(Runner *r)
 {
 	r->input = weft_inputs(r->w, r->one, &r->ninput);
@@ -201,8 +201,8 @@ static bool open_graph(Runner *r)
 	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
 }
 
-/* Compile into a temporary file that is gone once it is loaded, or at the end where another program
- * loads it. */
+/* Compiles into a temporary file that is gone once it is loaded, or at the end where another
+ * program loads it. */
 static bool open_compiled(Runner *r, const WeftOptions *o, const RunnerOptions *how)
 {
 	const char *base = getenv("TMPDIR");
@@ -222,7 +222,7 @@ static bool open_compiled(Runner *r, const WeftOptions *o, const RunnerOptions *
 	return ok;
 }
 
-/* By LLVM, or as loop IR that is interpreted. */
+/* Opens the model in this process: by LLVM, or as loop IR that is interpreted. */
 static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, bool loops,
 			    const RunnerOptions *how)
 {
@@ -230,7 +230,7 @@ static bool open_in_process(Runner *r, const char *path, const WeftOptions *o, b
 	return r->model ? open_model(r, path, how) : (fail_messages(r->w), false);
 }
 
-/* The file, or those that are joined, and what is the entry. */
+/* Loads the file, or those that are joined, and finds what is the entry. */
 static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 {
 	WeftGraph *one[MAX_LIST];
@@ -247,7 +247,7 @@ static bool load_graph(Runner *r, const char *path, const LoadArgs *a)
 	return r->one || entry_file(a, r->want);
 }
 
-/* Another program needs a file, made as weft compile would. */
+/* Chooses the back end. Another program needs a file, made as weft compile would. */
 static RunBackend choose(const RunnerOptions *o)
 {
 	return o->remote || (o->device && o->backend == RUN_DEFAULT)
@@ -262,7 +262,8 @@ static WeftBackend compiler_of(RunBackend b)
 			     : WEFT_BACKEND_DEFAULT;
 }
 
-/* A compiled file has its target, and is not compiled again. */
+/* Checks that no option is for compiling: a compiled file has its target, and is not compiled
+ * again. */
 static bool takes_no_target(const char *path, const WeftOptions *c)
 {
 	const char *given = !c          ? NULL
@@ -273,7 +274,7 @@ static bool takes_no_target(const char *path, const WeftOptions *c)
 	return !given || (fail("%s is compiled: %s is for model files", path, given), false);
 }
 
-/* What has been loaded. */
+/* Opens what has been loaded. */
 static bool open_loaded(Runner *r, const char *path, const RunnerOptions *o, RunBackend backend)
 {
 	WeftOptions c = {.size = sizeof c};
@@ -369,7 +370,7 @@ static void free_results(Runner *r)
 		memset(r->result, 0, r->noutput * sizeof *r->result);
 }
 
-/* `run` finds out the shape of the result, and gives it memory. */
+/* Whether `run` finds out the shape of the result, and gives it memory. */
 static bool is_found(const Runner *r, uint32_t k)
 {
 	const int64_t *shape = weft_output_shape(r->model, r->entry, r->sizes, k);
@@ -473,7 +474,8 @@ void runner_close(Runner *r)
 	*r = (Runner){0};
 }
 
-/* "x.0" or the input's name; of a file with several calls "0.x.0", "1.x.0", ... or "0.NAME". */
+/* Finds "x.0" or the input's name; of a file with several calls "0.x.0", "1.x.0", ... or
+ * "0.NAME". */
 const WeftTensor *runner_find_input(const Runner *r, const WeftTensors *t, int call, uint32_t k)
 {
 	char text[512];
@@ -508,14 +510,14 @@ int runner_calls(const WeftTensors *t)
 	return n;
 }
 
-/* The name of a tensor without the number of its call. */
+/* Returns the name of a tensor without the number of its call. */
 static const char *without_call(const char *name)
 {
 	size_t n = strspn(name, "0123456789");
 	return n && name[n] == '.' ? name + n + 1 : name;
 }
 
-/* Which input a name asks for: "x.2" input 2; -1: it has another form. */
+/* Returns which input a name asks for: "x.2" input 2; -1 if it has another form. */
 static int64_t asked_input(const char *name)
 {
 	char *end;
@@ -533,7 +535,7 @@ static bool is_input_name(const Runner *r, const char *name)
 	return false;
 }
 
-/* "x, mask", in the order of x.0, x.1, ...; of many the first. */
+/* Lists "x, mask", in the order of x.0, x.1, ...; of many the first. */
 static const char *names_of_inputs(const Runner *r, char text[400])
 {
 	size_t n = 0;

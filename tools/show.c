@@ -54,9 +54,9 @@ typedef struct {
 	StringList backend_library;
 	WeftOptions o;
 	LoadArgs load;
-} Args;
+} ShowArgs;
 
-/* m: as tensor_info's */
+/* Prints tensors. m: as tensor_info's. */
 static void print_tensors(Json *j, const char *what, const WeftModel *m,
 			  const WeftTensorInfo *first, uint32_t n)
 {
@@ -274,7 +274,8 @@ static void print_kernels(Json *j, const WeftKernelInfo *kernel, uint32_t n)
 		json_close(j, ']');
 }
 
-/* Of the whole model on a GPU. Kernels of which nothing is known count 0. */
+/* Prints what is estimated of the whole model on a GPU. Kernels of which nothing is known count
+ * 0. */
 static void print_estimated(const WeftReport *r)
 {
 	double part[NPART] = {0}, all = 0, library = 0;
@@ -345,8 +346,8 @@ static void print_manifest(Json *j, const WeftModel *m)
 	       m->replaceable ? ", replaceable" : "");
 }
 
-/* The table holds the calls; how many functions they share and what they need beside weights it
- * does not say. */
+/* Prints the calls that the table holds; how many functions they share and what they need beside
+ * weights it does not say. */
 static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 {
 	char a[32], b[32];
@@ -360,7 +361,7 @@ static void print_calls(Json *j, const WeftModel *m, const WeftEntry *e)
 	free(k);
 }
 
-/* Which state the entry uses, and how. */
+/* Prints which state the entry uses, and how. */
 static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
 {
 	bool first = true;
@@ -388,7 +389,7 @@ static void print_uses(Json *j, const WeftModel *m, const WeftEntry *e)
 		json_close(j, ']');
 }
 
-static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const Args *a)
+static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const ShowArgs *a)
 {
 	if (!a->kernels) {
 		if (m->nstate)
@@ -400,7 +401,7 @@ static void print_entry(Json *j, const WeftModel *m, const WeftEntry *e, const A
 	print_calls(j, m, e);
 }
 
-/* What follows is of one of several entries. */
+/* Begins what follows of one of several entries. */
 static void open_entry(Json *j, const char *name)
 {
 	if (!j->f) {
@@ -411,7 +412,7 @@ static void open_entry(Json *j, const char *name)
 	json_put_string(j, "name", name);
 }
 
-static int show_object(const char *path, const Args *a)
+static int show_object(const char *path, const ShowArgs *a)
 {
 	Runner r;
 	RunnerOptions ro = {.entry = a->entry,
@@ -449,7 +450,7 @@ static int show_object(const char *path, const Args *a)
 	return 0;
 }
 
-/* dot between two files. */
+/* Runs dot between two files. */
 static bool run_dot(FILE *in, FILE *out)
 {
 	int status;
@@ -515,8 +516,9 @@ static void print_interface(Json *j, Weft *w, const WeftGraph *g)
 	print_operators(j, ops, n);
 }
 
-/* Of the graphs that became entries, all or the chosen one, what is asked for beside the text. */
-static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a, bool interface,
+/* Prints what is asked for beside the text, of all graphs that became entries, or of the chosen
+ * one. */
+static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const ShowArgs *a, bool interface,
 			 const WeftReport *r)
 {
 	uint32_t n = a->load.entry.n;
@@ -543,7 +545,7 @@ static void print_graphs(Json *j, Weft *w, WeftGraph *const *one, const Args *a,
 		json_close(j, ']');
 }
 
-static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args *a)
+static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const ShowArgs *a)
 {
 	bool all = !a->graph && !a->kernels && !a->after;
 	Json j = {.f = a->json ? stdout : NULL};
@@ -573,8 +575,9 @@ static bool show_graph(Weft *w, WeftGraph *g, WeftGraph *const *one, const Args 
 	return planned || (fail_messages(w), false);
 }
 
-/* compiled: a shared object is shown; listed: targets or back ends, without a model. */
-static bool check_options(const Args *a, bool compiled, bool listed)
+/* Checks the options. compiled: a shared object is shown; listed: targets or back ends, without
+ * a model. */
+static bool check_options(const ShowArgs *a, bool compiled, bool listed)
 {
 	const bool plan = a->kernels || (!a->graph && !a->after && !a->svg);
 	const char *load = load_option_given(&a->load);
@@ -603,7 +606,7 @@ static bool check_options(const Args *a, bool compiled, bool listed)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.o = {.size = sizeof a.o}};
+	ShowArgs a = {.o = {.size = sizeof a.o}};
 	const Opt opt[] = {{"--entry", OPT_STRING, &a.entry},
 			   {"--after", OPT_STRING, &a.after},
 			   {"--graph", OPT_FLAG, &a.graph},

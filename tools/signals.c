@@ -3,7 +3,8 @@
 
 #include "tool.h"
 
-/* The handler is gone by now: the signal ends the process, as whoever sent it expects. */
+/* Removes what is temporary, and raises the signal again. The handler is gone by now: the signal
+ * ends the process, as whoever sent it expects. */
 static void clear_up(int number)
 {
 	weft_abandon();

@@ -16,7 +16,7 @@ const WeftTensorInfo *runner_state(const Runner *r, uint32_t k)
 
 /* ---- one tensor ---- */
 
-/* Row-major memory for state k; false after a message. */
+/* Allocates row-major memory for state k. Returns false after a message. */
 static bool alloc_state(const Runner *r, uint32_t k, WeftTensor *t)
 {
 	const WeftTensorInfo *info = runner_state(r, k);
@@ -81,7 +81,8 @@ static bool is_like(const WeftTensor *t, const WeftTensor *want)
 	       !memcmp(t->shape, want->shape, (size_t)t->ndim * sizeof *t->shape);
 }
 
-/* Its name, or one of the other ones that the model's file has for it. */
+/* Whether the name is that of state k, or one of the other ones that the model's file has for
+ * it. */
 static bool is_named(const Runner *r, uint32_t k, const char *name)
 {
 	const WeftTensorInfo *info = runner_state(r, k);
@@ -102,7 +103,8 @@ static bool is_equal(const WeftTensor *a, const WeftTensor *b)
 					(char *)b->data + b->byte_offset, bytes_of(a));
 }
 
-/* The file's tensor for state k, which may be there under several names; NULL after a message. */
+/* Finds the file's tensor for state k, which may be there under several names; NULL after a
+ * message. */
 static const WeftTensor *find_state(const Runner *r, const WeftTensors *file, const char *path,
 				    uint32_t k)
 {

@@ -6,7 +6,7 @@ static const char *here(const WeftTargetInfo *t)
 	return t->native ? "native" : t->runs_here ? "yes" : "no";
 }
 
-/* 49152 -> "48 KiB" */
+/* Writes a size: 49152 -> "48 KiB". */
 static const char *cache(uint32_t bytes, char buf[16])
 {
 	if (bytes >> 20 && !(bytes & ((1u << 20) - 1)))
@@ -29,7 +29,7 @@ static void print_row(const WeftTargetInfo *t)
 	       t->has_runtime ? "yes" : "no", here(t), or_dash(t->features));
 }
 
-/* The fields of a target file, and what holds of it here. */
+/* Writes the fields of a target file, and what holds of it here. */
 static void write_object(Json *j, const WeftTargetInfo *t)
 {
 	const struct {

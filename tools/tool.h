@@ -201,7 +201,7 @@ int fail_messages(Weft *);
  * with the number of its kind. path: of the model; NULL: none. Returns 1. */
 int fail_status(const char *path, int code, const char *message);
 
-/* Called in a child process: asks the system to end it when its parent ends. */
+/* Asks the system to end this process when its parent ends. Called in a child process. */
 void die_with_parent(void);
 /* Makes SIGINT, SIGTERM and SIGHUP remove temporary files and end programs that the compiler has
  * started before they end the process. Signals that are ignored stay ignored. */
@@ -222,9 +222,9 @@ int show_targets(const char *name, bool json);
  * terminal, else 100. */
 int terminal_width(int fd);
 
-/* The line on stderr that says how far the command is. It is rewritten, and shown once a second has
- * passed, if stderr is a terminal or `always`. Without progress_begin the other functions do
- * nothing. A line is never longer than the terminal is wide. */
+/* Begins the line on stderr that says how far the command is. It is rewritten, and shown once a
+ * second has passed, if stderr is a terminal or `always`. Without progress_begin the other
+ * functions do nothing. A line is never longer than the terminal is wide. */
 void progress_begin(bool always);
 /* Sets what stands in front of all further lines. */
 void progress_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
@@ -235,8 +235,8 @@ void progress_phase(void *user, const char *phase, uint32_t done, uint32_t total
 void progress_clear(void);
 /* Removes the line for good. */
 void progress_end(void);
-/* To be called first in a forked child, whose stderr may be another: it goes on with the line, or
- * (shows false) leaves it to the parent. */
+/* Begins the progress of a forked child, whose stderr may be another: it goes on with the line,
+ * or (shows false) leaves it to the parent. Called first in the child. */
 void progress_child(bool shows);
 
 /* ---- JSON ---- */
@@ -280,8 +280,8 @@ typedef enum {
 /* Sets *RunBackend to the value of --backend; text NULL: RUN_DEFAULT. Returns false after a
  * message. */
 bool parse_backend(const char *text, RunBackend *);
-/* RUN_DEFAULT becomes RUN_C with the option cc, else RUN_JIT if LLVM is found, else RUN_C; others
- * are returned unchanged. The options may be NULL. */
+/* Returns RUN_C for RUN_DEFAULT with the option cc, else RUN_JIT if LLVM is found, else RUN_C;
+ * returns others unchanged. The options may be NULL. */
 RunBackend backend_resolve(RunBackend, const WeftOptions *);
 /* Prints a note on stderr if RUN_DEFAULT is given and LLVM is not found: a C compiler is used. Only
  * the first call with RUN_DEFAULT prints; children that are forked later do not repeat the note. */
@@ -444,9 +444,9 @@ const WeftDim *tensor_dim(const WeftModel *m, const WeftTensorInfo *, uint32_t d
 const WeftTensorInfo *runner_input(const Runner *, uint32_t k);
 /* Returns what is known of output k < r->noutput. */
 const WeftTensorInfo *runner_output(const Runner *, uint32_t k);
-/* The runner_call of a runner with r->remote, whose r->result is zeros: writes the inputs, which
- * are row-major, to a file, runs the command on r->folder's model.so, and reads the outputs into
- * r->result. Returns false after a message; r->result may have some outputs then. */
+/* Writes the inputs, which are row-major, to a file, runs the command on r->folder's model.so,
+ * and reads the outputs into r->result. Returns false after a message; r->result may have some
+ * outputs then. The runner_call of a runner with r->remote, whose r->result is zeros. */
 bool remote_call(Runner *, const WeftTensor *inputs, int threads);
 /* Sets out[r->ninput] to the inputs in a file: by the names of runner_find_input; of a .npy file
  * the one tensor. An input that the file does not have is runner_absent's. The tensors stay those
@@ -470,10 +470,10 @@ bool is_shared_object(const char *path);
  * front of the name. Returns NULL, without a message, if the file has neither. */
 const WeftTensor *runner_find_input(const Runner *, const WeftTensors *, int call, uint32_t k);
 
-/* A step of runner_open: replaces r->one and r->g by the transformed graph, and sets the keys.
- * Returns false after a message: also if the runner has several entries. */
+/* Replaces r->one and r->g by the transformed graph, and sets the keys. Returns false after a
+ * message: also if the runner has several entries. A step of runner_open. */
 bool mode_apply(Runner *, const ModeArgs *);
-/* A step of runner_close: frees the keys and the values of absent inputs. */
+/* Frees the keys and the values of absent inputs. A step of runner_close. */
 void mode_close(Runner *);
 /* Returns the name of input k in files. */
 TensorKey runner_input_key(const Runner *, uint32_t k);
@@ -504,10 +504,10 @@ bool runner_load_state(Runner *, Weft *, const char *path);
 /* Writes all state into a file as runner_load_state reads it, one tensor of its name for each.
  * Replaces a file that is there. Not for a remote program. Returns false after a message. */
 bool runner_save_state(Runner *, Weft *, const char *path);
-/* A step of runner_open, for the interpreter: allocates r->state and sets it to the initial
- * contents. Returns false after a message. */
+/* Allocates r->state and sets it to the initial contents. Returns false after a message. A step
+ * of runner_open, for the interpreter. */
 bool runner_begin_state(Runner *);
-/* A step of runner_close: frees r->state. */
+/* Frees r->state. A step of runner_close. */
 void runner_end_state(Runner *);
 
 /* ---- numbers ---- */

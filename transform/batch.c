@@ -82,14 +82,14 @@ static Node wide(Build *b, Node x, Sym size)
 	return b_broadcast(b, x, t.n, t.dim);
 }
 
-/* None: it is the same for all members, as what was added since is that is read in the place of
- * something. */
+/* Returns what stands for n with the batch. None: n is the same for all members, as is every
+ * node that was added since and is read in the place of another one. */
 static Node with_batch(const Batch *v, Node n)
 {
 	return n.i < v->n ? v->to[n.i] : (Node){0};
 }
 
-/* The type with the batch as dimension `place`. */
+/* Returns the type with the batch as dimension `place`. */
 static TypeId type_at(Ir *ir, TypeId type, Sym size, uint32_t place)
 {
 	Type t = *ir_type_of(ir, batch_type(ir, type, size));
@@ -100,7 +100,7 @@ static TypeId type_at(Ir *ir, TypeId type, Sym size, uint32_t place)
 	return ir_type(ir, t.dtype, t.n, dim);
 }
 
-/* A new node in the place of input k, with the batch as dimension `place`. */
+/* Puts a new node in the place of input k, with the batch as dimension `place`. */
 static bool batch_input(Batch *v, uint32_t k, uint32_t place)
 {
 	Graph *g = v->g;
@@ -136,7 +136,7 @@ static void get(Batch *v, Node n)
 	}
 }
 
-/* Its elements that have the batch. */
+/* Notes the elements of a tuple that have the batch. */
 static void tuple(Batch *v, Node n, const Node *in, const bool *batched, bool any)
 {
 	uint32_t nin = node_nin(v->g, n);
@@ -154,20 +154,18 @@ bool node_needs_mask(const Graph *g, Node n)
 	return node_checks(g, n) || (node_has_graph(g, n) && control_needs_mask(g, n));
 }
 
-/* Who is active, for a value with or without the batch. */
+/* Returns who is active, in the shape of x, a value with or without the batch. */
 static Node mask_of(const Batch *v, Build *b, Node x, bool batched)
 {
 	const Type t = *node_type(b->g, x);
 	return b_broadcast_in_dim(b, batched ? v->active : v->any, t.n, t.dim, (uint32_t[]){0});
 }
 
-/* Instead of the check of an index, which may have no value that passes: an assertion, and a value
- * that does no harm. */
+/* Puts an assertion in the place of the check of an index, which may have no value that passes;
+ * the node itself clamps the index, which does no harm. */
 static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, Node extents)
 {
 	Graph *g = b->g;
-	Attr *attr = ARENA_ARRAY(g->ir->ctx->scratch, Attr, MAX_ARGS);
-	uint32_t nattr = op_schema(node_op(g, n))->narg;
 	Node zero = b_full_int(b, DT_i64, 0, 0, NULL);
 	if (node_index_mode(g, n) == INDEX_CHECK)
 		index = b_select(b, b_bin(b, OP_lt, index, zero), b_bin(b, OP_add, index, extents),
@@ -178,10 +176,7 @@ static Node checked(const Batch *v, Build *b, Node n, Node index, bool batched, 
 	Node all = b_reduce(b, REDUCE_AND, ok, (1u << node_rank(g, ok)) - 1, DT_bool);
 	b_node(b, OP_assert, &all, 1,
 	       (Attr[]){attr_none(), attr_str(g->ir, "an index is out of range")}, 2);
-	for (uint32_t k = 0; k < nattr; k++)
-		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
-	attr[op_arg_index(node_op(g, n), "mode")] = attr_str(g->ir, "clamp");
-	graph_set_attrs(g, n, ir_attrs(g->ir, nattr, attr));
+	graph_set_attr(g, n, "mode", attr_str(g->ir, "clamp"));
 	return index;
 }
 
@@ -206,7 +201,7 @@ static Node masked_index(const Batch *v, Build *b, Node n, Node index, bool batc
 	return b_select(b, mask_of(v, b, index, batched), index, b_full_int(b, DT_i64, 0, 0, NULL));
 }
 
-/* The operand of n that is checked passes where its member is not active. */
+/* Returns the operand of n that is checked, changed to pass where its member is not active. */
 static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 {
 	if (node_checks(b->g, n) == CHECKS_TRUTH)
@@ -218,7 +213,7 @@ static Node masked(const Batch *v, Build *b, Node n, Node x, bool batched)
 
 /* ---- the walk ---- */
 
-/* The type of what stands for n: its own, one dimension more. */
+/* Gives what stands for n the type of n with one dimension more. */
 static void set_type(Batch *v, Node n, Node new)
 {
 	Graph *g = v->g;
@@ -234,7 +229,8 @@ static void set_type(Batch *v, Node n, Node new)
 		graph_set_type(g, new, want);
 }
 
-/* A key that all share: of member k number k of it, unless they are to draw the same. */
+/* Handles a key that all members share: of member k number k of it, unless they are to draw the
+ * same. */
 static bool random_key(Batch *v, Node n)
 {
 	Graph *g = v->g;
@@ -324,7 +320,8 @@ static bool batch_run(Batch *v)
 	return true;
 }
 
-/* What something stands for goes; readers are those that went before, and outputs. */
+/* Erases the nodes that something stands for. Their readers are those that went before, and
+ * outputs. */
 static void batch_end(Batch *v)
 {
 	Graph *g = v->g;
@@ -367,7 +364,8 @@ bool batch_body(Graph *g, Sym size, const bool *in, const bool *want, bool mask)
 
 /* ---- the transform ---- */
 
-/* `dim` of a value that has `rank` dimensions with the batch. */
+/* Sets *place to `dim` of a value that has `rank` dimensions with the batch. Returns false after
+ * an error: there is no such dimension. */
 static bool place_of(const Graph *g, const char *what, const char *name, int32_t dim, uint32_t rank,
 		     uint32_t *place)
 {
@@ -381,7 +379,7 @@ static bool place_of(const Graph *g, const char *what, const char *name, int32_t
 	return true;
 }
 
-/* Where input k has its batch. */
+/* Sets *place to where input k has its batch. Returns false after an error. */
 static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const BatchDims *dims,
 			   uint32_t *place)
 {
@@ -389,7 +387,8 @@ static bool place_of_input(const Graph *g, uint32_t k, uint32_t rank, const Batc
 			place);
 }
 
-/* Inputs with their batch, and, behind all inputs, permutations of those that have it elsewhere. */
+/* Adds inputs with their batch, and, behind all inputs, permutations of those that have it
+ * elsewhere than at dimension 0. */
 static bool batch_inputs(Batch *v, const bool *batched, const BatchDims *dims)
 {
 	Graph *g = v->g;
@@ -430,7 +429,7 @@ static bool check_state(const Batch *v, GraphOutput o)
 			 g->input.data[o.writes].name);
 }
 
-/* The value of an output with the batch as dimension `place`. */
+/* Returns the value of an output with the batch as dimension `place`. */
 static Node with_batch_at(Batch *v, Node y, uint32_t place)
 {
 	Build b = {.g = v->g};
@@ -445,8 +444,8 @@ static Node with_batch_at(Batch *v, Node y, uint32_t place)
 	return b_broadcast_in_dim(&b, y, t.n, t.dim, map);
 }
 
-/* Output k: what callers get has the batch, unless they want it without; what is written has it
- * where its input does. */
+/* Sets output k. What callers get has the batch, unless they want it without; what is written
+ * has the batch where its input does. */
 static bool set_output(Batch *v, uint32_t k, const BatchDims *dims)
 {
 	Graph *g = v->g;
@@ -477,8 +476,8 @@ Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness 
 	return transform_vmap_at(g, batched, size, randomness, NULL);
 }
 
-/* The batch is what the caller says, so sizes that are too large with it are no error of the
- * transform. */
+/* Checks that no value is too large with the batch. The batch is what the caller says, so this
+ * is no error of the transform. */
 static bool sizes_fit(Graph *g, Sym size)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n))

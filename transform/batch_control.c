@@ -33,8 +33,8 @@ static Graph *graph_of(const Graph *g, Node n, const char *name)
 
 /* ---- which values differ ---- */
 
-/* Results that are carried from round to round; in[] is changed to what the body gets in the last
- * one. */
+/* Sets out[] to which results differ between members, where the first ninit are carried from
+ * round to round; changes in[] to what the body gets in the last round. */
 static void spread_carry(const Graph *body, bool *in, uint32_t ninit, bool *out)
 {
 	bool more = true;
@@ -110,27 +110,27 @@ static bool graph_needs_mask(const Graph *g)
 bool control_needs_mask(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	Graph *body[2];
+	const Graph *body;
 	if (info->endless || info->marks)
 		return info->endless;
-	for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
-		if (graph_needs_mask(body[k - 1]))
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		if (graph_needs_mask(body))
 			return true;
 	return false;
 }
 
 static bool maskable(const Graph *g);
 
-/* n can be computed where nobody wants its results: checks are told to pass. */
+/* Whether n can be computed where nobody wants its results: checks are told to pass. */
 static bool node_maskable(const Graph *g, Node n)
 {
 	const OpInfo *info = op_info(node_op(g, n));
-	Graph *body[2];
-	uint32_t nbody = info->marks ? 0 : bodies_of(g, n, body);
-	for (uint32_t k = 0; k < nbody; k++)
-		if (!maskable(body[k]))
+	const Graph *body;
+	for (uint32_t k = 0; !info->marks && (body = node_next_body(g, n, &k));)
+		if (!maskable(body))
 			return false;
-	if (nbody || info->marks || info->checks == CHECKS_TRUTH || info->checks == CHECKS_ZERO)
+	if (node_has_graph(g, n) || info->marks || info->checks == CHECKS_TRUTH ||
+	    info->checks == CHECKS_ZERO)
 		return true;
 	return !info->foreign && !node_has_effect(g, n);
 }
@@ -147,7 +147,7 @@ static bool maskable(const Graph *g)
 
 /* ---- results ---- */
 
-/* Result k of n is y, with the batch or without. */
+/* Makes y, with the batch or without, result k of n. */
 static void set_result(Batch *v, Node n, uint32_t k, Node y, bool batched)
 {
 	Graph *g = v->g;
@@ -168,7 +168,7 @@ static void set_results(Batch *v, Build *b, Node n, Node new, const bool *batche
 		set_result(v, n, k, b_get(b, new, k), batched[k]);
 }
 
-/* Each of its elements has the batch. */
+/* Computes n by a scan over the members. Each of the results has the batch. */
 static bool lane_after_lane(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Node new = batch_by_scan(b, n, in, batched, v->size);
@@ -187,7 +187,7 @@ static Node *operands(const Batch *v, Node n, const Node *in, uint32_t more)
 	return copy;
 }
 
-/* x, through which nothing is differentiated. */
+/* Returns x, through which nothing is differentiated. */
 static Node cut(Build *b, Node x)
 {
 	static const DType bits[] = {DT_none, DT_i8,   DT_i16,  DT_none, DT_i32,
@@ -199,7 +199,7 @@ static Node cut(Build *b, Node x)
 	return b_node(b, OP_bitcast, &x, 1, (Attr[]){attr_none(), attr_dtype(d)}, 2);
 }
 
-/* x [B, ...] where `active`, else a value without derivatives. */
+/* Returns x [B, ...] where `active`, else the same value without derivatives. */
 static Node safe(Build *b, Node x, Node active)
 {
 	if (!x.i || !dtype_is_float(node_dtype(b->g, x)))
@@ -260,7 +260,7 @@ bool batch_scan(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 
 /* ---- cond ---- */
 
-/* One of the bodies for those who take it, instead of a branch. */
+/* Inlines one of the bodies of a branch for those who take it. */
 static bool inline_branch(Batch *v, Build *b, Node n, const char *name, const Node *in,
 			  const bool *batched, Node taken, Node *out)
 {
@@ -322,8 +322,8 @@ bool batch_cond(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 
 /* ---- while ---- */
 
-/* One condition for all: where not all are active it holds only if one is, or the loop might not
- * end. */
+/* Batches a loop with one condition for all. Where not all are active the condition holds only
+ * if one is, or the loop might not end. */
 static bool shared_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched,
 			 const bool *of, const bool *out)
 {
@@ -347,7 +347,8 @@ static bool shared_while(Batch *v, Build *b, Node n, const Node *in, const bool 
 	return new.i;
 }
 
-/* A body of what the loop carries, who is active, and constants: of the types of x. */
+/* Returns a new body with inputs of the types of x: what the loop carries, who is active, and
+ * constants. */
 static Graph *loop_body(Graph *g, const char *name, const Node *x, uint32_t nx, Node *input)
 {
 	Graph *body = graph_new(g->ir, name);
@@ -357,8 +358,8 @@ static Graph *loop_body(Graph *g, const char *name, const Node *x, uint32_t nx, 
 	return body;
 }
 
-/* Operands of a body that was given one more input at the end: x without number ninit, which comes
- * last. */
+/* Returns the operands of a body that was given one more input at the end: x with number ninit
+ * moved to the end. */
 static Node *active_last(Graph *g, const Node *x, uint32_t nx, uint32_t ninit)
 {
 	Node *arg = ARENA_ARRAY(g->ir->ctx->scratch, Node, nx);
@@ -377,7 +378,8 @@ static Graph *any_active(Graph *g, const Node *x, uint32_t nx, uint32_t ninit)
 	return test;
 }
 
-/* One round for those who are active, and who is in the next. */
+/* Returns a body that executes one round for those who are active, and says who is in the next
+ * one. */
 static Graph *masked_round(Graph *g, const Graph *body, const Graph *test, const Node *x,
 			   uint32_t nx, uint32_t ninit)
 {
@@ -440,8 +442,8 @@ bool batch_while(Batch *v, Build *b, Node n, const Node *in, const bool *batched
 
 /* ---- invertible ---- */
 
-/* Of a block in what only some members execute: nobody asks for the inverse, and the region that it
- * is ends. */
+/* Ends the region that a block is, where only some members execute the block: nobody asks for
+ * its inverse. */
 static bool end_region(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	for (uint32_t k = 0; k < node_nresult(v->g, n); k++)
@@ -452,8 +454,8 @@ static bool end_region(Batch *v, Build *b, Node n, const Node *in, const bool *b
 	return true;
 }
 
-/* Where members of a batch differ in some of what a block takes and gives, all of it has the
- * batch. */
+/* Batches a block. Where members differ in some of what the block takes and gives, all of it has
+ * the batch. */
 bool batch_invertible(Batch *v, Build *b, Node n, const Node *in, const bool *batched)
 {
 	Graph *g = v->g;

@@ -40,41 +40,42 @@ bool node_needs_mask(const Graph *, Node);
 /* ---- nodes with graphs: batch_control.c; contracts of spread and batch: Control in control.h ----
  */
 
-/* Control.spread of a scan: sets out[k] to whether result k differs between members, if the
- * operands with in[k] do. Also sets in[k] of a carry that differs after the first round. */
+/* Sets out[k] to whether result k of a scan differs between members, if the operands with in[k]
+ * do. Also sets in[k] of a carry that differs after the first round. Control.spread of a scan. */
 void spread_scan(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of a while loop: sets out[k] to whether result k differs between members, if the
- * operands with in[k] do; all results differ if the condition does. Also sets in[k] of a carry that
- * differs after the first round. */
+/* Sets out[k] to whether result k of a while loop differs between members, if the operands with
+ * in[k] do; all results differ if the condition does. Also sets in[k] of a carry that differs
+ * after the first round. Control.spread of a while loop. */
 void spread_while(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of a cond: sets out[k] to whether result k differs between members, if the
- * operands with in[k] do: in one of the branches, or because the condition does. */
+/* Sets out[k] to whether result k of a cond differs between members, if the operands with in[k]
+ * do: in one of the branches, or because the condition does. Control.spread of a cond. */
 void spread_cond(const Graph *, Node n, bool *in, bool *out);
-/* Control.spread of an invertible block: sets out[k] to in[k] for each result k. */
+/* Sets out[k] to in[k] for each result k of an invertible block. Control.spread of an invertible
+ * block. */
 void spread_invertible(const Graph *, Node n, bool *in, bool *out);
-/* Control.batch of a scan: adds a scan whose body has the batch. Returns false after an error. */
+/* Adds a scan whose body has the batch. Returns false after an error. Control.batch of a scan. */
 bool batch_scan(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of a while loop: adds a loop whose graphs have the batch. If the condition differs
- * between members, those that are done keep their values; a loop whose body cannot be executed for
- * members that are done (calls and effects of the user) is executed for one member after the other.
- * Returns false after an error. */
+/* Adds a while loop whose graphs have the batch. If the condition differs between members, those
+ * that are done keep their values; a loop whose body cannot be executed for members that are
+ * done (calls and effects of the user) is executed for one member after the other. Returns false
+ * after an error. Control.batch of a while loop. */
 bool batch_while(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of a cond: adds a cond whose branches have the batch. If the condition differs
- * between members, both branches are executed and results selected; branches that cannot be
- * executed for members that do not take them (calls and effects of the user) are executed for one
- * member after the other. Returns false after an error. */
+/* Adds a cond whose branches have the batch. If the condition differs between members, both
+ * branches are executed and results selected; branches that cannot be executed for members that
+ * do not take them (calls and effects of the user) are executed for one member after the other.
+ * Returns false after an error. Control.batch of a cond. */
 bool batch_cond(Batch *, Build *, Node n, const Node *in, const bool *batched);
-/* Control.batch of an invertible block: adds a block whose inverse has the batch; only the ends of
- * the block's checkpoints where some members only execute it (v->active). Returns false after an
- * error. */
+/* Adds a block whose inverse has the batch; only the ends of the block's checkpoints where some
+ * members only execute it (v->active). Returns false after an error. Control.batch of an
+ * invertible block. */
 bool batch_invertible(Batch *, Build *, Node n, const Node *in, const bool *batched);
 
 /* Calls n's row of control.c: sets out[k] to whether result k of n differs between members, if the
  * operands with in[k] do. */
 void control_spread(const Graph *, Node n, const bool *in, bool *out);
-/* What node_needs_mask answers of a node that has graphs: whether the operator may execute them
- * without end (.endless), or, unless it only marks values (.marks), a node in them needs the
- * mask. */
+/* Returns what node_needs_mask answers of a node that has graphs: whether the operator may
+ * execute them without end (.endless), or, unless it only marks values (.marks), a node in them
+ * needs the mask. */
 bool control_needs_mask(const Graph *, Node n);
 /* Calls n's row of control.c: adds, by b, nodes that compute n for the batch. in[k]: operand k,
  * with the batch if batched[k]. Sets v->element[n][k] to result k if that differs between members;

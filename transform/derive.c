@@ -158,8 +158,8 @@ Node forward_tangent(const Forward *f, Node value)
 	return f->t[value.i];
 }
 
-/* Unknown values for the cotangents of n's results, which no simplification of builders sees
- * through. */
+/* Sets ct[] to unknown values for the cotangents of n's results, behind barriers, so that no
+ * simplification of builders sees through. */
 static void unknowns(Build *b, Node n, Node *ct)
 {
 	for (uint32_t k = 0; k < node_nresult(b->g, n); k++) {
@@ -170,7 +170,8 @@ static void unknowns(Build *b, Node n, Node *ct)
 	}
 }
 
-/* The rule for cotangents, transposed: <g, t> = <ct, ty> for all ct. */
+/* Sets ty[] to the tangents of n's results by the rule for cotangents, transposed: <g, t> = <ct,
+ * ty> for all ct. */
 static bool transposed(Build *b, Node n, const Node *t, Node *ty)
 {
 	Graph *g = b->g;
@@ -276,7 +277,7 @@ void forward_end(Forward *f)
 
 /* ---- the transforms ---- */
 
-/* Is it a result that has derivatives? */
+/* Whether output k is a result that has derivatives. */
 static bool has_derivative(const Graph *g, uint32_t k)
 {
 	return !graph_output_is_state(g, k) &&
@@ -288,7 +289,7 @@ static const char *prefixed(Graph *g, const char *prefix, const char *name)
 	return arena_printf(g->ir->ctx->arena, "%s.%s", prefix, name);
 }
 
-/* What only helped to make the rest goes. */
+/* Removes what only helped to make the rest, and verifies the graph. */
 static Graph *finished(Graph *g)
 {
 	graph_dce(g);

@@ -72,7 +72,8 @@ static void start(Linearized *l, const Graph *body)
 	graph_inline(g, (Node){0}, body, l->in, l->out);
 }
 
-/* Computed again rather than kept: what is made of nothing, element-wise functions, index maps. */
+/* Whether n is computed again rather than kept: what is made of nothing, element-wise functions,
+ * index maps. */
 static bool is_cheap(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
@@ -102,7 +103,7 @@ static bool uses_found_size(const Graph *g, Node n)
 	return false;
 }
 
-/* From the cotangents back to what they are made of. */
+/* Finds the values to keep, from the cotangents back to what they are made of. */
 static bool find_kept(Linearized *l, const bool *step)
 {
 	Graph *g = l->g;
@@ -191,7 +192,7 @@ Graph *body_forward(Linearized *l, uint32_t shared)
 	return to;
 }
 
-/* What nobody reads goes, checks too: they were made forwards. */
+/* Removes what nobody reads, checks too: they were made forwards. */
 static void drop_unread(Graph *g)
 {
 	for (Node n = g->last, prev; n.i; n = prev) {

@@ -67,7 +67,8 @@ static Making making(Build *b, const char *name, uint32_t most)
 	return (Making){.b = b, .body = graph_new(b->g->ir, name), .in = ZEROED(b->g, Node, most)};
 }
 
-/* The next operand, of the same list as the one before or a later one; the body's input for it. */
+/* Adds the next operand, of the same list as the one before or a later one. Returns the body's
+ * input for it. */
 static Node add_operand(Making *m, uint32_t list, Node x, const char *name)
 {
 	Type t = *node_type(m->b->g, x);
@@ -96,7 +97,7 @@ static uint32_t list_of(const Scan *s, uint32_t k)
 	return k < s->ninit ? 0 : k < s->ninit + s->nxs ? 1 : 2;
 }
 
-/* Results for which a cotangent is asked for or which a later round needs. */
+/* Adds to out[] the results for which a later round needs a cotangent. */
 static void spread_cotangents(const Scan *s, const bool *active, bool *out)
 {
 	bool *read = ZEROED(s->g, bool, s->nin);
@@ -154,8 +155,8 @@ bool scan_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 	return by.i;
 }
 
-/* The same scan with what is kept among its results; kept[]: all rounds of it, or an operand that
- * is the same in all. */
+/* Replaces the scan by the same scan with what is kept among its results. Sets kept[] to all
+ * rounds of a kept value, or to an operand that is the same in all. */
 static bool keep_rounds(const Scan *s, Linearized *l, Node *kept)
 {
 	Graph *g = s->g;
@@ -176,7 +177,7 @@ static bool keep_rounds(const Scan *s, Linearized *l, Node *kept)
 	return true;
 }
 
-/* A carry that is read backwards is kept, as if the round had computed it. */
+/* Keeps the carries that are read backwards, as if the round had computed them. */
 static void keep_carries(Linearized *l, uint32_t ninit)
 {
 	for (uint32_t k = 0; k < ninit; k++)
@@ -310,7 +311,8 @@ static Node input_like(Graph *body, const char *name, const Graph *g, Node x)
 	return graph_add_input(body, name, INPUT_USER, node_type_id(g, x));
 }
 
-/* One branch: its results, then the tangents of those with out[k]. NULL after ctx_error. */
+/* Returns a branch that gives its results, then the tangents of those with out[k]. NULL after
+ * ctx_error. */
 static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const Node *t,
 			      const bool *out)
 {
@@ -371,11 +373,11 @@ typedef struct {
 	uint32_t n;
 	TypeId *type;
 	uint32_t *of[2]; /* by kept value of a branch: its place */
-} Places;
+} KeptPlaces;
 
-static Places share_places(const Cond *c, const Linearized *l)
+static KeptPlaces share_places(const Cond *c, const Linearized *l)
 {
-	Places p = {.type = ZEROED(c->g, TypeId, l[0].nkept + l[1].nkept)};
+	KeptPlaces p = {.type = ZEROED(c->g, TypeId, l[0].nkept + l[1].nkept)};
 	for (uint32_t k = 0; k < 2; k++) {
 		p.of[k] = ZEROED(c->g, uint32_t, l[k].nkept);
 		bool *taken = ZEROED(c->g, bool, p.n + l[k].nkept);
@@ -393,8 +395,8 @@ static Places share_places(const Cond *c, const Linearized *l)
 	return p;
 }
 
-/* A branch with the values of all places behind its results. */
-static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, const uint32_t *of)
+/* Returns a branch with the values of all places behind its results. */
+static Graph *branch_keeping(const Cond *c, Linearized *l, const KeptPlaces *p, const uint32_t *of)
 {
 	Graph *g = body_forward(l, UINT32_MAX);
 	Build b = {.g = g};
@@ -412,9 +414,9 @@ static Graph *branch_keeping(const Cond *c, Linearized *l, const Places *p, cons
 	return g;
 }
 
-/* The cotangents of inputs with out[k], from the inputs, the places and the cotangents of results,
- * in that order. */
-static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const Places *p,
+/* Returns a branch that computes the cotangents of inputs with out[k], from the inputs, the
+ * places and the cotangents of results, in that order. */
+static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const KeptPlaces *p,
 			       const uint32_t *of, const bool *has_ct, const bool *out)
 {
 	Graph *to = graph_new(b->g->ir, l->g->name);
@@ -462,7 +464,7 @@ bool cond_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 		return true;
 	for (uint32_t k = 0; k < 2; k++)
 		TRY(body_linearize(c.body[k], b, active, has_ct, step, &l[k]));
-	Places p = share_places(&c, l);
+	KeptPlaces p = share_places(&c, l);
 	Node by = n;
 	if (p.n) {
 		Build before = {b->g, n, node_data(b->g, n)->loc, node_near(b->g, n)};

@@ -104,9 +104,9 @@ void forward_end(Forward *);
 /* Sets out[k] to whether result k of a body may have a derivative other than zero by one of the
  * inputs j with in[j]. Inputs that are neither float nor complex do not count. */
 void body_activity(const Graph *, const bool *in, bool *out);
-/* body_activity of the body of a loop, whose first ncarry results are the first inputs of the next
- * round: also sets in[k] of a carry if its out[k] is true, until nothing changes. Afterwards out[k]
- * of each carry is in[k]. */
+/* Does as body_activity, for the body of a loop, whose first ncarry results are the first inputs
+ * of the next round: also sets in[k] of a carry if its out[k] is true, until nothing changes.
+ * Afterwards out[k] of each carry is in[k]. */
 void body_carries(const Graph *, uint32_t ncarry, bool *in, bool *out);
 /* Sets in[k] to whether a result j with out[j] depends on input k of the body. */
 void body_readers(const Graph *, const bool *out, bool *in);
@@ -145,10 +145,6 @@ void body_backward(Linearized *l, Build *b, const Node *in, const Node *ct, cons
  * tangents from t[], those of the inputs (none: zero). Sets out[] to the results, ty[] to their
  * tangents (none: zero). Returns false after an error: an operator without a derivative. */
 bool body_tangents(const Graph *body, Build *b, const Node *in, const Node *t, Node *out, Node *ty);
-
-/* Sets body[] to the graphs that are attributes of a node, of which it has at most two. Returns
- * their number. */
-uint32_t bodies_of(const Graph *, Node n, Graph *body[2]);
 
 /* ---- nodes that execute graphs: scan, cond (derive_control.c), while (derive_while.c) ----
  * Contracts of op_vjp and op_jvp. In ct[], g[], t[] and ty[] none means zero. Cotangents: a node

@@ -17,19 +17,17 @@ static bool wanted_input(const Graph *g, const Wrt *w, uint32_t k)
 
 /* ---- constants ---- */
 
-uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
+/* Sets body[] to the subgraphs of a node, at most two, and returns their number. */
+static uint32_t bodies_of(const Graph *g, Node n, Graph *body[2])
 {
-	const Schema *s = op_schema(node_op(g, n));
 	uint32_t count = 0;
-	for (uint32_t k = 0; k < s->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (s->arg[k].kind == ARG_graph && a->kind == ATTR_graph && count < 2)
-			body[count++] = a->graph;
-	}
+	for (uint32_t k = 0; count < 2 && (body[count] = node_next_body(g, n, &k));)
+		count++;
 	return count;
 }
 
-/* n with more operands in its last list, which are the last inputs of its bodies. */
+/* Replaces n by a node with more operands in its last list, which are the last inputs of its
+ * bodies. */
 static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 {
 	const NodeData d = *node_data(g, n);
@@ -37,10 +35,9 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 	Attr attr[MAX_ARGS];
 	Node *in = ZEROED(g, Node, d.nin + count);
 	uint32_t last = 0;
-	for (uint32_t k = 0; k < s->narg; k++) {
-		attr[k] = *ir_attr(g->ir, d.attr, k);
+	node_copy_attrs(g, n, attr);
+	for (uint32_t k = 0; k < s->narg; k++)
 		last = s->arg[k].kind == ARG_tensors ? k : last;
-	}
 	attr[last].s = sym_addi(g->ir->syms, attr[last].s, count);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(g, n, k);
@@ -54,9 +51,9 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 static bool reads_wanted(const Graph *g, const bool *wanted)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		Graph *body[2];
-		for (uint32_t k = bodies_of(g, n, body); k > 0; k--)
-			if (reads_wanted(body[k - 1], wanted))
+		const Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			if (reads_wanted(body, wanted))
 				return true;
 		if (wanted[node_const(g, n).i])
 			return true;
@@ -64,10 +61,10 @@ static bool reads_wanted(const Graph *g, const bool *wanted)
 	return false;
 }
 
-/* One node for each of the constants that count, before all that read it: node[c]. */
+/* Collects the constants that count: one node for each, before all that read it, node[c]. */
 static void collect(Graph *g, const bool *wanted, Node *node);
 
-/* Those that bodies of n read become operands. */
+/* Makes the constants that bodies of n read operands of n. */
 static void lift(Graph *g, Node n, const bool *wanted, Node *node)
 {
 	uint32_t nconst = g->ir->constant.n, count = 0;
@@ -122,7 +119,8 @@ static void collect(Graph *g, const bool *wanted, Node *node)
 
 /* ---- complex constants ---- */
 
-/* The complex constant whose pairs c is, as split_complex reads it; 0: c is none of these. */
+/* Returns the complex constant whose pairs c is, as split_complex reads it; 0 if c is none of
+ * these. */
 static ConstId whole_of(const Ir *ir, uint32_t c)
 {
 	const ConstId of = ir_const_of(ir, (ConstId){c})->view_of;
@@ -135,7 +133,7 @@ static void want_pairs(const Ir *ir, bool *wanted)
 		wanted[c] |= wanted[whole_of(ir, c).i];
 }
 
-/* What was collected of pairs becomes view_real of the constant itself, which is the root. */
+/* Makes what was collected of pairs view_real of the constant itself, which is the root. */
 static void join_pairs(Graph *g, const bool *wanted, Node *node)
 {
 	for (uint32_t c = 1; c < g->ir->constant.n; c++) {

@@ -49,13 +49,13 @@ typedef struct {
 	const While *w; /* the loop whose condition or body g is; NULL: none */
 	Intern met;     /* nodes that are known */
 	ARRAY(Sym) value;
-} Known;
+} KnownIntegers;
 
 static bool known(const Graph *g, Node x, const While *w, Sym *v);
-static bool known_here(Known *s, Node x, Sym *v);
+static bool known_here(KnownIntegers *s, Node x, Sym *v);
 
-/* Whatever v is, x's dtype has it: nothing wraps around. Sizes without a bound fit into 32 bits: no
- * loop runs 2^31 rounds. */
+/* Whether x's dtype has v, whatever v is, so that nothing wraps around. Sizes without a bound
+ * fit into 32 bits: no loop runs 2^31 rounds. */
 static bool fits(const Graph *g, Node x, Sym v)
 {
 	DType d = node_dtype(g, x);
@@ -67,7 +67,7 @@ static bool fits(const Graph *g, Node x, Sym v)
 	return above && (bits >= 63 || hi < end || (bits >= 31 && hi >= SYM_INF));
 }
 
-static bool known_fresh(Known *s, Node x, Sym *v)
+static bool known_fresh(KnownIntegers *s, Node x, Sym *v)
 {
 	enum { MOST_OPERANDS = 4 };
 	const Graph *g = s->g;
@@ -86,7 +86,7 @@ static bool known_fresh(Known *s, Node x, Sym *v)
 	return v->i;
 }
 
-static bool known_here(Known *s, Node x, Sym *v)
+static bool known_here(KnownIntegers *s, Node x, Sym *v)
 {
 	uint32_t id = intern_find(&s->met, &x, sizeof x);
 	if (!id) {
@@ -98,22 +98,22 @@ static bool known_here(Known *s, Node x, Sym *v)
 	return true;
 }
 
-/* An integer that is known before anything runs, maybe as a size. w: the loop whose condition or
- * body g is; NULL: none. */
+/* Sets *v to an integer that is known before anything runs, maybe as a size. w: the loop whose
+ * condition or body g is; NULL: none. Returns false if x is not known. */
 static bool known(const Graph *g, Node x, const While *w, Sym *v)
 {
-	Known s = {.g = g, .w = w};
+	KnownIntegers s = {.g = g, .w = w};
 	intern_init(&s.met, g->ir->ctx->scratch);
 	return known_here(&s, x, v);
 }
 
-/* None: x is no conversion. */
+/* Returns what x is converted from; none if x is no conversion. */
 static Node converted_from(const Graph *g, Node x)
 {
 	return node_op(g, x) == OP_convert ? node_in(g, x, 0) : (Node){0};
 }
 
-/* The carry that x is; UINT32_MAX: none. */
+/* Returns the number of the carry that x is; UINT32_MAX if x is none. */
 static uint32_t carry_of(const Graph *g, uint32_t ninit, Node x)
 {
 	for (Node from; (from = converted_from(g, x)).i && dtype_is_int(node_dtype(g, from));)
@@ -124,7 +124,7 @@ static uint32_t carry_of(const Graph *g, uint32_t ninit, Node x)
 	return UINT32_MAX;
 }
 
-/* x, and what it is converted from on the way to a carry, has both values. */
+/* Whether x, and what x is converted from on the way to a carry, has both values. */
 static bool holds(const Graph *g, Node x, Sym from, Sym to)
 {
 	TRY(fits(g, x, from) && fits(g, x, to));
@@ -132,7 +132,8 @@ static bool holds(const Graph *g, Node x, Sym from, Sym to)
 	return !before.i || holds(g, before, from, to);
 }
 
-/* By how much carry k grows in each round; *x: what it is added to. */
+/* Sets *step to how much carry k grows in each round, and *x to what that is added to. Returns
+ * false if the carry does not count. */
 static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 {
 	const Graph *g = w->body;
@@ -157,9 +158,9 @@ static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 typedef struct {
 	Op op;
 	bool up, closed;
-} Order;
+} LimitOrder;
 
-static const Order orders[] = {
+static const LimitOrder orders[] = {
 	{OP_lt, true, false}, {OP_le, true, true}, {OP_gt, false, false}, {OP_ge, false, true}};
 
 /* Rounds for which a carry x that steps towards the limit is on its side of it, from 0 on. */
@@ -185,8 +186,9 @@ static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, 
 	return holds(w->test, x, from, last) && holds(w->body, before, from, last);
 }
 
-/* The least number of rounds after which a condition, or a part of it that must hold, does not.
- * *exact: it is the whole one. */
+/* Sets *rounds to the least number of rounds after which a condition, or a part of it that must
+ * hold, does not. Sets *exact to false if that is a part. Returns false if the number is not
+ * known. */
 static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 {
 	const Graph *g = w->test;
@@ -205,7 +207,7 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 	Node x = node_in(g, more, 0), y = node_in(g, more, 1);
 	*exact = true;
 	for (size_t k = 0; k < sizeof orders / sizeof *orders; k++) {
-		const Order *o = &orders[k];
+		const LimitOrder *o = &orders[k];
 		if (o->op == op)
 			return rounds_of(w, o->up, o->closed, x, y, rounds) ||
 			       rounds_of(w, !o->up, o->closed, y, x, rounds);
@@ -255,7 +257,7 @@ static Making making(Build *b, uint32_t most)
 	return m;
 }
 
-/* The next operand; its place. */
+/* Adds the next operand, and returns its place. */
 static uint32_t add_operand(Making *m, bool constant, Node x, const char *name)
 {
 	TypeId type = node_type_id(m->b->g, x);
@@ -280,7 +282,7 @@ static const char *input_name(const While *w, uint32_t k)
 	return w->body->input.data[k].name;
 }
 
-/* The condition, of the inputs that are places[] by those of w. */
+/* Gives the test the condition of w; place[k]: the input that stands for input k of w. */
 static void inline_test(Making *m, const While *w, const uint32_t *place)
 {
 	Node *arg = ZEROED(w->g, Node, w->nin), more;
@@ -338,7 +340,7 @@ bool while_jvp(Forward *f, Build *b, Node n, const Node *t, Node *ty)
 
 /* ---- cotangents ---- */
 
-/* The same loop, of so many rounds. */
+/* Replaces the loop by a scan of so many rounds, and computes the cotangents of its operands. */
 static bool counted(Build *b, const While *w, Sym rounds, const Node *ct, const bool *want, Node *g)
 {
 	Ir *ir = b->g->ir;
@@ -352,7 +354,7 @@ static bool counted(Build *b, const While *w, Sym rounds, const Node *ct, const 
 	return scan_vjp(b, scan, ct, want, g);
 }
 
-/* A 0-d start, then zeros: a row of a stack. */
+/* Sets start[] to where row `at` of a stack begins: `at`, then zeros. */
 static void row_start(Build *b, Node at, uint32_t rank, Node *start)
 {
 	start[0] = at;
@@ -382,8 +384,8 @@ static Node row_at(Build *b, Node stack, Node at)
 	return row.i ? b_reshape(b, row, t.n - 1, dim + 1) : row;
 }
 
-/* The loop that counts its rounds and keeps what they do; *count: how many they were; kept[]: the
- * stacks. */
+/* Replaces the loop by one that counts its rounds and keeps what they do. Sets *count to their
+ * number, kept[] to the stacks. */
 static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *kept)
 {
 	Graph *g = w->g, *forward = body_forward(l, UINT32_MAX);
@@ -429,7 +431,7 @@ static bool keep_rounds(While *w, Linearized *l, Sym rounds, Node *count, Node *
 	return true;
 }
 
-/* More rounds than there are places is an error. */
+/* Adds the check that there are no more rounds than places. */
 static void check_count(Build *b, const char *loop, Node count, Sym rounds)
 {
 	Node over = b_bin(b, OP_gt, count, b_from_size(b, rounds));
@@ -442,7 +444,7 @@ static void check_count(Build *b, const char *loop, Node count, Sym rounds)
 	b_node(b, OP_assert_zero, &code, 1, attr, 2);
 }
 
-/* From the last round back to the first. */
+/* Computes the cotangents of operands from the last round back to the first. */
 static bool rounds_backwards(Build *b, const While *w, Linearized *l, const bool *has_ct,
 			     const Node *ct, Node count, const Node *kept, Sym rounds, Node *g)
 {

@@ -3,7 +3,7 @@
 
 #include "transform/derive_priv.h"
 
-/* The largest of |x - y|, f64[]. */
+/* Returns the largest of |x - y|, f64[]. */
 static Node distance(Build *b, Node x, Node y)
 {
 	Node both[2] = {x, y};

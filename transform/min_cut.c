@@ -62,8 +62,8 @@ void network_set_capacity(Network *w, uint32_t k, int64_t capacity)
 	w->capacity.data[k] = capacity;
 }
 
-/* How far each vertex is from the sink, by edges that have room; the source's, 0 where there is no
- * way. */
+/* Measures how far each vertex is from the sink, by edges that have room. Returns the source's
+ * distance, 0 where there is no way. */
 static uint32_t measure(Network *w, uint32_t source, uint32_t sink)
 {
 	uint32_t n = 0;
@@ -81,7 +81,8 @@ static uint32_t measure(Network *w, uint32_t source, uint32_t sink)
 	return w->away[source];
 }
 
-/* Along the path of n edges; how many of them, from the source, have room afterwards. */
+/* Sends along the path of n edges what has room on all of them. Returns how many edges, from the
+ * source, have room afterwards. */
 static uint32_t send(Network *w, uint32_t n)
 {
 	int64_t room = INT64_MAX;
@@ -99,7 +100,7 @@ static uint32_t send(Network *w, uint32_t n)
 	return kept;
 }
 
-/* The next edge of v that has room and is one nearer to the sink. */
+/* Returns the next edge of v that has room and is one nearer to the sink; END if there is none. */
 static uint32_t forward(Network *w, uint32_t v)
 {
 	for (; w->at[v] != END; w->at[v] = w->edge.data[w->at[v]].next) {
@@ -110,7 +111,7 @@ static uint32_t forward(Network *w, uint32_t v)
 	return END;
 }
 
-/* Along all shortest paths. */
+/* Sends what it can along all shortest paths. */
 static void fill(Network *w, uint32_t source, uint32_t sink)
 {
 	uint32_t n = 0, v = source;

@@ -86,7 +86,7 @@ static void find_regions(Parting *p)
 	}
 }
 
-/* What depends on cotangents has no size that only data says. */
+/* Checks that nothing that depends on cotangents has a size that only data says. */
 static bool check_late(const Parting *p)
 {
 	Graph *g = p->g;
@@ -122,15 +122,15 @@ typedef struct {
 	                       in to its out */
 	bool *below;        /* by vertex */
 	double bytes;       /* saved by the last cut */
-} Choice;
+} SaveChoice;
 
-static bool is_fixed(const Choice *c, Node n)
+static bool is_fixed(const SaveChoice *c, Node n)
 {
 	return c->cost[n.i].fixed || c->p->kept[n.i];
 }
 
-/* How many values computing n again takes, and number k of them. */
-static uint32_t nneeds(const Choice *c, Node n)
+/* Returns how many values computing n again takes. */
+static uint32_t nneeds(const SaveChoice *c, Node n)
 {
 	return c->p->again[n.i].i          ? 1
 	       : is_fixed(c, n)            ? 0
@@ -138,14 +138,14 @@ static uint32_t nneeds(const Choice *c, Node n)
 					   : node_nin(c->p->g, n);
 }
 
-static Node need(const Choice *c, Node n, uint32_t k)
+static Node need(const SaveChoice *c, Node n, uint32_t k)
 {
 	Node same = partition_same(c->p, n);
 	return same.i ? same : node_in(c->p->g, n, k);
 }
 
-/* What is wanted, and all that it is computed from. */
-static void find_nodes(Choice *c)
+/* Finds what is wanted, and all that it is computed from. */
+static void find_nodes(SaveChoice *c)
 {
 	const Parting *p = c->p;
 	const Graph *g = p->g;
@@ -175,12 +175,12 @@ static void find_nodes(Choice *c)
 		}
 }
 
-static uint32_t vertex(const Choice *c, Node n)
+static uint32_t vertex(const SaveChoice *c, Node n)
 {
 	return NVERTEX + 2 * (c->place[n.i] - 1);
 }
 
-static void build_network(Choice *c)
+static void build_network(SaveChoice *c)
 {
 	const Parting *p = c->p;
 	const Graph *g = p->g;
@@ -217,7 +217,7 @@ static int64_t capacity(double cycles)
 	return c < (double)MOST ? (int64_t)c : MOST;
 }
 
-static int64_t recompute_capacity(const Choice *c, Node n, const Price *price)
+static int64_t recompute_capacity(const SaveChoice *c, Node n, const Price *price)
 {
 	const SaveCost *cost = &c->cost[n.i];
 	if (c->p->again[n.i].i)
@@ -230,7 +230,7 @@ static int64_t recompute_capacity(const Choice *c, Node n, const Price *price)
 	return cost->heavy && !price->heavy ? CUT_NEVER : capacity(cost->again);
 }
 
-static int64_t save_capacity(const Choice *c, uint32_t k, const Price *price)
+static int64_t save_capacity(const SaveChoice *c, uint32_t k, const Price *price)
 {
 	Node n = c->node.data[k];
 	const SaveCost *cost = &c->cost[n.i];
@@ -240,12 +240,12 @@ static int64_t save_capacity(const Choice *c, uint32_t k, const Price *price)
 	return capacity(cost->save + cost->hold * (k < price->nfirst ? price->first : price->rest));
 }
 
-static bool is_cut(const Choice *c, uint32_t k)
+static bool is_cut(const SaveChoice *c, uint32_t k)
 {
 	return !c->below[NVERTEX + 2 * k] && c->below[NVERTEX + 2 * k + 1];
 }
 
-static double cut(Choice *c, Price price)
+static double cut(SaveChoice *c, Price price)
 {
 	for (uint32_t k = 0; k < c->node.n; k++) {
 		network_set_capacity(c->net, 2 * k, recompute_capacity(c, c->node.data[k], &price));
@@ -258,9 +258,10 @@ static double cut(Choice *c, Price price)
 	return c->bytes;
 }
 
-/* The least price at which no more than that is saved, to within an eighth; then as few nodes pay
- * it as is enough. Fails where no price is high enough: the cut is then that of the highest. */
-static bool cut_within(Choice *c, double bytes)
+/* Finds the least price at which no more than that is saved, to within an eighth; then as few
+ * nodes pay it as is enough. Returns false where no price is high enough: the cut is then that
+ * of the highest. */
+static bool cut_within(SaveChoice *c, double bytes)
 {
 	enum { HIGHEST = 24, STEPS = 5 }; /* powers of two */
 	double low = 0, high = 0;
@@ -288,8 +289,9 @@ static bool cut_within(Choice *c, double bytes)
 	return true;
 }
 
-/* Up to 1 a part of what is saved without a budget, else bytes. */
-static bool choose_within(Choice *c, double budget)
+/* Chooses what is saved within a budget: up to 1 a part of what is saved without a budget, else
+ * bytes. */
+static bool choose_within(SaveChoice *c, double budget)
 {
 	Graph *g = c->p->g;
 	double bytes = budget <= 1 ? floor(budget * c->bytes) : budget;
@@ -326,7 +328,7 @@ static bool save(Parting *p, Node n)
 
 bool partition_choose(Parting *p, double budget)
 {
-	Choice c = {.p = p};
+	SaveChoice c = {.p = p};
 	find_late(p);
 	TRY(check_late(p));
 	c.cost = p->cost = partition_costs(p);

@@ -10,7 +10,8 @@ static const char *saved_name(const Graph *g, uint32_t k)
 	return arena_printf(g->ir->ctx->arena, "saved.%u", k);
 }
 
-/* Of the graph with what is saved of it: another one's values are refused by it. */
+/* Returns a number of the graph with what is saved of it, by which it refuses another one's
+ * values. */
 static int64_t mark_of(const Parting *p)
 {
 	Text t;
@@ -27,14 +28,15 @@ typedef struct {
 	Graph *g;
 	Node *map;        /* by node of `from` */
 	ARRAY(Node) wait; /* to be copied, the last one first */
-} Part;
+} GraphPart;
 
-static Part part_new(const Parting *p)
+static GraphPart part_new(const Parting *p)
 {
-	Part a = {.p = p,
-		  .from = p->g,
-		  .g = graph_new(p->g->ir, p->g->name),
-		  .map = ZEROED(p->g, Node, p->g->node.n)};
+	GraphPart a = {.p = p,
+		       .from = p->g,
+		       .g = graph_new(p->g->ir, p->g->name),
+		       .map = ZEROED(p->g, Node, p->g->node.n)};
+	a.g->unrounded = p->g->unrounded;
 	for (uint32_t k = 0; k < p->g->guard.n; k++) {
 		const GraphGuard *o = &p->g->guard.data[k];
 		graph_guard(a.g, o->kind, o->a, o->b, o->why);
@@ -42,7 +44,7 @@ static Part part_new(const Parting *p)
 	return a;
 }
 
-static void add_input(Part *a, uint32_t k)
+static void add_input(GraphPart *a, uint32_t k)
 {
 	const GraphInput *in = &a->from->input.data[k];
 	a->map[in->node.i] =
@@ -50,7 +52,7 @@ static void add_input(Part *a, uint32_t k)
 	a->g->input.data[a->g->input.n - 1].init = in->init;
 }
 
-static void copy(Part *a, Node n)
+static void copy(GraphPart *a, Node n)
 {
 	a->map[n.i] = graph_copy_node(a->g, (Node){0}, a->from, n, a->map);
 }
@@ -68,7 +70,7 @@ static Node mark_node(Build *b, int64_t mark)
 	return b_full_int(b, DT_i64, mark, 0, NULL);
 }
 
-/* Of saved value k: what is kept of it, or from that the value itself. */
+/* Returns saved value k in the order in which it is kept, or from that (back) the value itself. */
 static Node reordered(const Parting *p, Graph *g, uint32_t k, Node x, bool back)
 {
 	Build b = {.g = g};
@@ -96,7 +98,7 @@ static TypeId kept_type(const Parting *p, uint32_t k)
 	return ir_type(p->g->ir, t.dtype, t.n, dim);
 }
 
-/* Its results are its operands, so that nobody reads the node. */
+/* Whether n marks several values: its results are its operands, so that nobody reads the node. */
 static bool marks_several(const Graph *g, Node n)
 {
 	return op_info(node_op(g, n))->marks && node_dtype(g, n) == DT_none;
@@ -104,7 +106,7 @@ static bool marks_several(const Graph *g, Node n)
 
 static Graph *first_part(const Parting *p, int64_t mark)
 {
-	Part a = part_new(p);
+	GraphPart a = part_new(p);
 	Build b = {.g = a.g};
 	for (uint32_t k = 0; k < p->ninput; k++)
 		add_input(&a, k);
@@ -129,7 +131,7 @@ static Graph *first_part(const Parting *p, int64_t mark)
 	return finished(a.g);
 }
 
-static void check_mark(Part *a, Node given, int64_t mark)
+static void check_mark(GraphPart *a, Node given, int64_t mark)
 {
 	Build b = {.g = a->g};
 	Node same = b_bin(&b, OP_eq, given, mark_node(&b, mark));
@@ -140,8 +142,8 @@ static void check_mark(Part *a, Node given, int64_t mark)
 	b_node(&b, OP_assert, &same, 1, attr, 2);
 }
 
-/* n, and before it what it is computed from, in the order of its operands. */
-static void copy_with_operands(Part *a, Node n)
+/* Copies n, and before it what it is computed from, in the order of its operands. */
+static void copy_with_operands(GraphPart *a, Node n)
 {
 	Arena *scratch = a->g->ir->ctx->scratch;
 	array_push(scratch, &a->wait, n);
@@ -166,7 +168,7 @@ static void copy_with_operands(Part *a, Node n)
 
 static Graph *second_part(const Parting *p, int64_t mark)
 {
-	Part a = part_new(p);
+	GraphPart a = part_new(p);
 	const Graph *from = a.from;
 	for (uint32_t k = 0; k < p->ninput; k++)
 		if (from->input.data[k].kind == INPUT_USER)
@@ -200,8 +202,8 @@ void partition_build(const Parting *p, Graph *part[2])
 	part[1] = second_part(p, mark);
 }
 
-/* Composites become what they are made of: a norm is saved as the mean and variance of its rows,
- * and the rest is computed again. */
+/* Whether n only marks values, and stays. Composites become what they are made of: a norm is
+ * saved as the mean and variance of its rows, and the rest is computed again. */
 static bool is_mark(const Graph *g, Node n, void *user)
 {
 	(void)user;

@@ -36,7 +36,8 @@ typedef struct {
 
 /* ---- sizes ---- */
 
-/* Where the file has no hint: neither 1 nor large. */
+/* Chooses values for the sizes: their hints; where the file has none, values that are neither 1
+ * nor large. */
 static void choose_sizes(Pricing *c)
 {
 	const SymTab *s = c->p->g->ir->syms;
@@ -86,8 +87,8 @@ static double bytes_of(const Pricing *c, Node n)
 
 /* ---- readers ---- */
 
-/* Made of one value that is in memory in any case, and of small ones: kernels repeat it rather than
- * store it, as lowering does. */
+/* Whether n is made of one value that is in memory in any case, and of small ones: kernels
+ * repeat such a value rather than store it, as lowering does. */
 static bool is_repeated(const Pricing *c, Node n)
 {
 	enum { SMALL = 8 };
@@ -106,8 +107,8 @@ static bool is_repeated(const Pricing *c, Node n)
 	return true;
 }
 
-/* Where the second graph computes n: in the kernel of its readers, in all of them (MANY), or in its
- * own. 0: it does not. */
+/* Says where the second graph computes n: in the kernel of its readers, in all of them (MANY),
+ * or in its own. 0: it does not. */
 static uint32_t kernel_of(const Pricing *c, Node n)
 {
 	const Readers *r = &c->read[n.i];
@@ -122,7 +123,7 @@ static uint32_t kernel_of(const Pricing *c, Node n)
 	return r->kernel;
 }
 
-/* A sketch of how lowering groups nodes (lower/group.c), of both graphs in one. */
+/* Sketches how lowering groups nodes (lower/group.c), of both graphs in one. */
 static void find_readers(Pricing *c)
 {
 	const Graph *g = c->p->g;
@@ -149,7 +150,8 @@ static void find_readers(Pricing *c)
 
 /* ---- computing it again ---- */
 
-/* Several cores compute as many times faster; the memory that they share does not read faster. */
+/* Estimates cycles. Several cores compute as many times faster; the memory that they share does
+ * not read faster. */
 static double cycles(const Pricing *c, double operations, double bytes, double phases)
 {
 	enum { CORES = 8 };
@@ -174,7 +176,7 @@ static double operand_bytes(const Pricing *c, Node n)
 	return sum;
 }
 
-/* Products for each element of the result: what is left of operand 1. */
+/* Returns the products for each element of the result: what is left of operand 1. */
 static double reach_of(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;
@@ -190,7 +192,7 @@ static double reach_of(const Pricing *c, Node n)
 	return reach;
 }
 
-/* Of what is computed for each element by itself. */
+/* Estimates the cycles of computing again what is computed for each element by itself. */
 static double map_again(const Pricing *c, Node n)
 {
 	const Readers *r = &c->read[n.i];
@@ -237,7 +239,7 @@ static bool is_heavy(const Pricing *c, Node n)
 
 /* ---- all together ---- */
 
-/* Its type or an attribute has a size that is known where it was born only. */
+/* Whether n's type or an attribute has a size that is known where it was born only. */
 static bool uses_data(const Graph *g, Node n)
 {
 	const SymTab *s = g->ir->syms;
@@ -252,7 +254,7 @@ static bool uses_data(const Graph *g, Node n)
 	return node_has_data_size(g, n);
 }
 
-/* The one reader of the first graph, behind reshapes; none where there are several. */
+/* Returns the one reader of the first graph, behind reshapes; none where there are several. */
 static Node only_reader(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;
@@ -270,15 +272,15 @@ static Node only_reader(const Pricing *c, Node n)
 								     : found;
 }
 
-/* One function reads it, element by element, and is part of its kernel. */
+/* Whether one function reads n, element by element, and is part of its kernel. */
 static bool has_epilogue(const Pricing *c, Node n)
 {
 	Node reader = only_reader(c, n);
 	return reader.i && op_lower(node_op(c->p->g, reader))->role == LOWER_MAP;
 }
 
-/* Of what is not stored in the first graph anyway, saving is a kernel more. A reshape is another
- * name for what it reads. */
+/* Finds out whether the first graph stores n anyway: if not, saving n is a kernel more. A
+ * reshape is another name for what it reads. */
 static void find_stored(const Pricing *c, Node n)
 {
 	const Graph *g = c->p->g;

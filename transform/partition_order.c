@@ -15,7 +15,8 @@ typedef struct {
 	uint8_t space, tail; /* dimensions of space (0: no image), and how many are behind them */
 } Image;
 
-/* How many dimensions a reduction takes, if they are the last ones of its operand; else 0. */
+/* Returns how many dimensions a reduction takes, if they are the last ones of its operand; else
+ * 0. */
 static uint32_t taken_from_end(const Graph *g, Node n)
 {
 	const uint32_t rank = node_rank(g, node_in(g, n, 0));
@@ -29,8 +30,8 @@ static uint32_t taken_from_end(const Graph *g, Node n)
 	return count;
 }
 
-/* The image y of so many dimensions behind space, where x is the image `of`: none where their
- * extents differ. */
+/* Returns the image y with `tail` dimensions behind space, where x is the image `of`; none where
+ * their extents differ. */
 static Image with_tail(const Graph *g, Node x, Node y, Image of, uint32_t tail)
 {
 	const Type *from = node_type(g, x), *to = node_type(g, y);
@@ -54,8 +55,8 @@ static Dims dims_of(const Graph *g, Node n)
 							  : op_info(node_op(g, n))->dims;
 }
 
-/* By how many dimensions the tail of n's result is longer than that of operand 0; false: no
- * image. */
+/* Sets *longer to by how many dimensions the tail of n's result is longer than that of operand
+ * 0. Returns false if the result is no image. */
 static bool tail_grows(const Graph *g, Node n, int32_t *longer)
 {
 	switch (dims_of(g, n)) {
@@ -77,7 +78,7 @@ static bool tail_grows(const Graph *g, Node n, int32_t *longer)
 	}
 }
 
-/* What y is, an operand or result of n, where x, the other one, is `of`. */
+/* Returns the image that y is, an operand or result of n, where x, the other one, is `of`. */
 static Image same_image(const Graph *g, Node n, Node x, Node y, Image of)
 {
 	if (!of.space || !node_type_id(g, x).i || !node_type_id(g, y).i ||

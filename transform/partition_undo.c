@@ -18,7 +18,7 @@
 
 #include "transform/partition_priv.h"
 
-/* What depends on the inputs from `ninput` on. */
+/* Marks what depends on the inputs from `ninput` on. */
 static bool *late_nodes(const Graph *g, uint32_t ninput)
 {
 	bool *late = ZEROED(g, bool, g->node.n);
@@ -30,8 +30,8 @@ static bool *late_nodes(const Graph *g, uint32_t ninput)
 	return late;
 }
 
-/* Each result is there once, after which the graph is as it was for all that is computed
- * forwards. */
+/* Finds a node for each result of n, once: behind these nodes the graph is as it was for all
+ * that is computed forwards. */
 static void find_results(Undo *u, Graph *g, Node n)
 {
 	Build b = {.g = g,
@@ -56,13 +56,13 @@ static void add(Undo *u, const Graph *g, Node value, Node from)
 	array_push(g->ir->ctx->scratch, &u->same, ((Same){value, from}));
 }
 
-/* A mark of one value. */
+/* Whether n marks one value. */
 static bool is_mark(const Graph *g, Node n)
 {
 	return op_info(node_op(g, n))->marks && node_dtype(g, n) != DT_none;
 }
 
-/* The value, and what it is marked as the beginning of a region of. */
+/* Adds the value, and, while the value is a mark, what it marks. */
 static void add_with_operands(Undo *u, const Graph *g, Node value, Node from)
 {
 	add(u, g, value, from);
@@ -120,7 +120,7 @@ static Node unmarked(const Graph *g, Node n)
 	return n;
 }
 
-/* What is given backwards needs no inverse. */
+/* Finds what the inverses give. What is given backwards needs no inverse. */
 static void find_undone(Parting *p)
 {
 	for (uint32_t k = 0; k < p->undo.same.n; k++) {
@@ -132,7 +132,7 @@ static void find_undone(Parting *p)
 		p->kept[p->undo.result.data[k].i] = true;
 }
 
-/* Those constants of inverses that depend on what is undone. */
+/* Keeps those constants of inverses that depend on what is undone. */
 static void keep_constants(Parting *p)
 {
 	const Graph *g = p->g;

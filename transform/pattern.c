@@ -70,7 +70,7 @@ static bool check_pattern(const Graph *p)
 		     "has an input or a call that is not connected with its first output");
 }
 
-/* The sizes that a graph uses. */
+/* Sets *out to the sizes that a graph uses. */
 static void find_sizes(const Graph *p, Sym **out, uint32_t *n)
 {
 	graph_enter(p);
@@ -262,7 +262,8 @@ static void take_back(const Patterns *x, uint32_t guards)
 	g->guard.n = guards;
 }
 
-/* What replaces an output may itself be an output that was replaced before. */
+/* Makes readers read what replaces an output, which may itself be an output that was replaced
+ * before. */
 static void rewire(const Patterns *x)
 {
 	Graph *g = x->g;

@@ -9,7 +9,7 @@ typedef struct {
 	Node *node;        /* by node of the pattern */
 	ARRAY(Node) trail; /* nodes of the pattern that have one, in order */
 	Sizes sizes;
-} Search;
+} PatternSearch;
 
 bool pattern_is_call(const Graph *g, Node n)
 {
@@ -18,14 +18,14 @@ bool pattern_is_call(const Graph *g, Node n)
 
 /* ---- sizes ---- */
 
-/* Once all sizes are given. */
-static bool is_equal_size(const Search *s, Sym pattern, Sym actual)
+/* Whether both sizes are equal, once all sizes of the pattern are given. */
+static bool is_equal_size(const PatternSearch *s, Sym pattern, Sym actual)
 {
 	Ir *ir = s->x->g->ir;
 	return sym_eq(ir->syms, sizes_put(ir, &s->sizes, pattern), actual) == YES;
 }
 
-static bool is_equal_type(const Search *s, TypeId type, TypeId actual)
+static bool is_equal_type(const PatternSearch *s, TypeId type, TypeId actual)
 {
 	const Ir *ir = s->x->g->ir;
 	const Type t = *ir_type_of(ir, type), a = *ir_type_of(ir, actual);
@@ -56,7 +56,7 @@ static bool is_equal_const(Ir *ir, ConstId a, ConstId b)
 	return !s->bytes || memcmp(s->data, t->data, s->bytes) == 0;
 }
 
-/* 2 and 2.0 are equal. */
+/* Sets *out to a number, so that 2 and 2.0 are equal. Returns false for what is no number. */
 static bool number_of(const Ir *ir, const Attr *a, double *out)
 {
 	int64_t v;
@@ -69,7 +69,7 @@ static bool number_of(const Ir *ir, const Attr *a, double *out)
 	return v == (int64_t)*out;
 }
 
-static bool is_equal_attr(const Search *s, const Attr *p, const Attr *a)
+static bool is_equal_attr(const PatternSearch *s, const Attr *p, const Attr *a)
 {
 	double x, y;
 	if (p->kind != a->kind)
@@ -84,7 +84,7 @@ static bool is_equal_attr(const Search *s, const Attr *p, const Attr *a)
 	return p->n == a->n;
 }
 
-static bool attrs_are_equal(const Search *s, Node q, Node n)
+static bool attrs_are_equal(const PatternSearch *s, Node q, Node n)
 {
 	Ir *ir = s->x->g->ir;
 	Op op = node_op(s->x->g, n);
@@ -110,9 +110,9 @@ static bool attrs_are_equal(const Search *s, Node q, Node n)
 	return true;
 }
 
-static bool bind(Search *s, Node q, Node n);
+static bool bind(PatternSearch *s, Node q, Node n);
 
-static bool bind_operands(Search *s, Node q, Node n)
+static bool bind_operands(PatternSearch *s, Node q, Node n)
 {
 	const Graph *g = s->x->g, *p = s->x->pattern;
 	for (uint32_t k = 0; k < node_nin(p, q); k++) {
@@ -123,7 +123,7 @@ static bool bind_operands(Search *s, Node q, Node n)
 	return true;
 }
 
-static bool may_be(const Search *s, Node q, Node n)
+static bool may_be(const PatternSearch *s, Node q, Node n)
 {
 	Graph *g = s->x->g;
 	const Graph *p = s->x->pattern;
@@ -137,7 +137,7 @@ static bool may_be(const Search *s, Node q, Node n)
 	return node_nin(g, n) == node_nin(p, q) && !s->x->owner[n.i] && !s->x->call[n.i].i;
 }
 
-static bool bind(Search *s, Node q, Node n)
+static bool bind(PatternSearch *s, Node q, Node n)
 {
 	if (s->node[q.i].i)
 		return s->node[q.i].i == n.i;
@@ -151,7 +151,7 @@ static bool bind(Search *s, Node q, Node n)
 	return bind_operands(s, q, n);
 }
 
-static void unbind(Search *s, uint32_t to)
+static void unbind(PatternSearch *s, uint32_t to)
 {
 	while (s->trail.n > to) {
 		Node q = s->trail.data[--s->trail.n];
@@ -179,7 +179,7 @@ static bool is_required(const Graph *g, GuardKind kind, Sym a, Sym b)
 	return false;
 }
 
-static bool sizes_fit(Search *s)
+static bool sizes_fit(PatternSearch *s)
 {
 	const Graph *p = s->x->pattern;
 	Graph *g = s->x->g;
@@ -212,9 +212,9 @@ static bool sizes_fit(Search *s)
 	return true;
 }
 
-/* The first reader outside, in order; of no reader UINT32_MAX. What an earlier place reads is read
- * where its new nodes are. */
-static uint32_t first_reader(const Search *s, Node n)
+/* Returns the place in the order of n's first reader outside; UINT32_MAX if there is none. What
+ * an earlier place reads is read where its new nodes are. */
+static uint32_t first_reader(const PatternSearch *s, Node n)
 {
 	const Patterns *x = s->x;
 	uint32_t first = UINT32_MAX;
@@ -231,8 +231,8 @@ static uint32_t first_reader(const Search *s, Node n)
 	return first;
 }
 
-/* Inner values have no other readers. */
-static bool is_closed(const Search *s)
+/* Whether inner values have no other readers. */
+static bool is_closed(const PatternSearch *s)
 {
 	const Graph *p = s->x->pattern;
 	for (Node q = p->first; q.i; q = node_next(p, q)) {
@@ -244,9 +244,9 @@ static bool is_closed(const Search *s)
 	return true;
 }
 
-/* New nodes go where the last one of the place stands. Returns false if that is not behind all that
- * the place reads and in front of all that reads it. */
-static bool find_position(const Search *s, Place *place)
+/* Puts new nodes where the last one of the place stands. Returns false if that is not behind all
+ * that the place reads and in front of all that reads it. */
+static bool find_position(const PatternSearch *s, Place *place)
 {
 	const Patterns *x = s->x;
 	const Graph *p = x->pattern;
@@ -272,7 +272,7 @@ static bool find_position(const Search *s, Place *place)
 	return true;
 }
 
-static bool complete(Search *s)
+static bool complete(PatternSearch *s)
 {
 	Patterns *x = s->x;
 	Arena *scratch = x->g->ir->ctx->scratch;
@@ -287,8 +287,9 @@ static bool complete(Search *s)
 	return true;
 }
 
-/* A call without a node that reads a value with one; *k is the operand. */
-static Node next_call(const Search *s, uint32_t *k)
+/* Returns a call that has no node yet and reads a value that has one; sets *k to the operand.
+ * None if there is none. */
+static Node next_call(const PatternSearch *s, uint32_t *k)
 {
 	const Graph *p = s->x->pattern;
 	for (Node q = p->first; q.i; q = node_next(p, q))
@@ -300,7 +301,7 @@ static Node next_call(const Search *s, uint32_t *k)
 	return (Node){0};
 }
 
-static bool search(Search *s)
+static bool search(PatternSearch *s)
 {
 	const Graph *g = s->x->g;
 	uint32_t k, mark = s->trail.n;
@@ -316,7 +317,7 @@ static bool search(Search *s)
 	return false;
 }
 
-/* The nodes of the last place are its own, but for constants. */
+/* Gives the last place its nodes, but for constants. */
 static void own(Patterns *x)
 {
 	const Place *place = &x->place.data[x->place.n - 1];
@@ -334,7 +335,7 @@ void pattern_find(Patterns *x)
 	x->order = ARENA_ARRAY(scratch, uint32_t, g->node.n);
 	x->owner = ARENA_ARRAY(scratch, uint32_t, g->node.n);
 	x->call = ARENA_ARRAY(scratch, Node, g->node.n);
-	Search s = {.x = x, .node = ARENA_ARRAY(scratch, Node, x->pattern->node.n)};
+	PatternSearch s = {.x = x, .node = ARENA_ARRAY(scratch, Node, x->pattern->node.n)};
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		x->order[n.i] = 2 * ++k;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {

@@ -16,9 +16,9 @@ typedef struct {
 	bool *seen;   /* by node of g */
 	bool *walked; /* by place that was found before */
 	bool begins;  /* the nodes of the place itself are left out */
-} Walk;
+} PlaceWalk;
 
-static void push(Walk *k, Node n)
+static void push(PlaceWalk *k, Node n)
 {
 	if (k->seen[n.i] || (k->begins && k->x->call[n.i].i))
 		return;
@@ -26,7 +26,7 @@ static void push(Walk *k, Node n)
 	array_push(k->x->g->ir->ctx->scratch, &k->todo, n);
 }
 
-static void push_users(Walk *k, Node finder)
+static void push_users(PlaceWalk *k, Node finder)
 {
 	const Graph *g = k->x->g;
 	const SymTab *syms = g->ir->syms;
@@ -48,7 +48,7 @@ static Node next_effect(const Graph *g, Node n)
 	return n;
 }
 
-static void push_dependents(Walk *k, Node n)
+static void push_dependents(PlaceWalk *k, Node n)
 {
 	const Graph *g = k->x->g;
 	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next)
@@ -59,7 +59,7 @@ static void push_dependents(Walk *k, Node n)
 		push(k, next);
 }
 
-static void push_place(Walk *k, const Node *node)
+static void push_place(PlaceWalk *k, const Node *node)
 {
 	const Graph *p = k->x->pattern;
 	for (Node q = p->first; q.i; q = node_next(p, q))
@@ -70,7 +70,7 @@ static void push_place(Walk *k, const Node *node)
 bool pattern_is_one_step(const Patterns *x, const Node *node)
 {
 	Arena *scratch = x->g->ir->ctx->scratch;
-	Walk k = {.x = x, .seen = ARENA_ARRAY(scratch, bool, x->g->node.n), .begins = true};
+	PlaceWalk k = {.x = x, .seen = ARENA_ARRAY(scratch, bool, x->g->node.n), .begins = true};
 	k.walked = ARENA_ARRAY(scratch, bool, x->place.n);
 	push_place(&k, node);
 	k.begins = false;
@@ -100,9 +100,9 @@ typedef struct {
 	ARRAY(Sym) size; /* sizes that nodes find, and ... */
 	Nodes finder;    /* ... the first node that finds each */
 	Nodes open, order;
-} Order;
+} NodeOrder;
 
-static void find_hidden(Order *o)
+static void find_hidden(NodeOrder *o)
 {
 	const Graph *g = o->g;
 	const SymTab *syms = g->ir->syms;
@@ -123,8 +123,8 @@ static void find_hidden(Order *o)
 	}
 }
 
-/* A node that n depends on and that is not placed yet. */
-static Node missing(const Order *o, Node n)
+/* Returns a node that n depends on and that is not placed yet; none if there is none. */
+static Node missing(const NodeOrder *o, Node n)
 {
 	const Graph *g = o->g;
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
@@ -141,8 +141,8 @@ static Node missing(const Order *o, Node n)
 	return before.i && o->state[before.i] != PLACED ? before : (Node){0};
 }
 
-/* Behind all that it depends on. */
-static void place_node(Order *o, Node n)
+/* Places n behind all that it depends on. */
+static void place_node(NodeOrder *o, Node n)
 {
 	Arena *scratch = o->g->ir->ctx->scratch;
 	array_push(scratch, &o->open, n);
@@ -167,9 +167,9 @@ static void place_node(Order *o, Node n)
 void pattern_order(Graph *g)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	Order o = {.g = g,
-		   .state = ARENA_ARRAY(scratch, uint8_t, g->node.n),
-		   .effect = ARENA_ARRAY(scratch, Node, g->node.n)};
+	NodeOrder o = {.g = g,
+		       .state = ARENA_ARRAY(scratch, uint8_t, g->node.n),
+		       .effect = ARENA_ARRAY(scratch, Node, g->node.n)};
 	find_hidden(&o);
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		place_node(&o, n);

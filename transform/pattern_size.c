@@ -44,7 +44,7 @@ bool sizes_unify(Ir *ir, Sizes *s, TypeId type, TypeId actual)
 	return true;
 }
 
-/* The one size in e that has no value yet; none if there is none or several. */
+/* Returns the one size in e that has no value yet; none if there is none or several. */
 static Sym unknown_in(const Ir *ir, const Sizes *s, Sym e)
 {
 	Sym unknown = {0};
@@ -58,7 +58,8 @@ static Sym unknown_in(const Ir *ir, const Sizes *s, Sym e)
 	return unknown;
 }
 
-/* coef * var + rest of an extent with one size that has no value yet. */
+/* Sets *coef, *var and *rest to those of an extent coef * var + rest with one size, var, that
+ * has no value yet. Returns false for another extent. */
 static bool is_solvable(Ir *ir, const Sizes *s, Sym e, Sym *var, int64_t *coef, Sym *rest)
 {
 	Sym c;
@@ -90,7 +91,8 @@ bool sizes_solve(Ir *ir, Sizes *s, TypeId type, TypeId actual)
 	return true;
 }
 
-/* A size is known where it is an extent, or the only unknown one in an extent. */
+/* Notes the sizes that the type gives: a size is known where it is an extent, or the only
+ * unknown one in an extent. */
 static void know(Ir *ir, Sizes *s, TypeId type)
 {
 	const Type t = *ir_type_of(ir, type);

@@ -119,8 +119,8 @@ typedef struct {
  * forbids them. */
 Graph *transform_vmap_at(const Graph *g, const bool *batched, Sym size, Randomness,
 			 const BatchDims *dims);
-/* transform_vmap_at with BatchDims of NULL: the batch is dimension 0 of every input with batched[k]
- * and of every output that callers get. */
+/* Does as transform_vmap_at with BatchDims of NULL: the batch is dimension 0 of every input with
+ * batched[k] and of every output that callers get. */
 Graph *transform_vmap(const Graph *g, const bool *batched, Sym size, Randomness);
 
 #endif

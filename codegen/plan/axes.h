@@ -26,8 +26,8 @@ void axes_merge_outer(Nest *, uint64_t among);
  * rows that stages keep and their axes as they are. k is the nest's own kernel, a kernel_copy: the
  * lists of axes of its stages, and the indices of its expressions, are updated. */
 void axes_join_rows(Nest *, Kernel *k);
-/* The number of elements of the row that a stage keeps (stage_keeps_row): the product of the upper
- * bounds of its axes' extents, which must be bounded. */
+/* Returns the number of elements of the row that a stage keeps (stage_keeps_row): the product of
+ * the upper bounds of its axes' extents, which must be bounded. */
 uint64_t axes_local_bound(const Nest *, const Stage *);
 /* Whether the transform of stage `stage`, the first of four (STAGE_FFT), is to have its lanes along
  * the line, and not a line in each lane: the length is a number, a multiple of 256 with prime

@@ -78,7 +78,8 @@ MUST_LOOK bool nest_coef_is(const Nest *, Sym offset, uint32_t axis, int64_t val
 /* Returns the first stage, from `stage` on, whose result x reads, or an expression of which x is
  * computed; the number of stages if there is none. Values of value variables in indices count. */
 uint32_t nest_next_read(const Nest *, Kx x, uint32_t stage);
-/* The points of an axis at hint sizes, of one with bounds Axis.mean; may be 0, as sym_hint. */
+/* Returns the points of an axis at hint sizes, of one with bounds Axis.mean; may be 0, as sym_hint.
+ */
 int64_t nest_hint(const Nest *, uint32_t axis);
 
 /* Returns the inner axes that a stage of the nest's kernel maps. */
@@ -91,7 +92,7 @@ static inline bool nest_maps_inner(const Nest *n, const Stage *st)
 {
 	return st->nmap > n->nouter;
 }
-/* stage_keeps_row, stage_keeps_value of a stage of the nest's kernel. */
+/* Returns stage_keeps_row, stage_keeps_value of a stage of the nest's kernel. */
 static inline bool nest_keeps_row(const Nest *n, const Stage *st)
 {
 	return stage_keeps_row(st, n->nouter);
@@ -107,7 +108,7 @@ static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 }
 /* Whether an axis, perhaps one made by merging, has no bounds (Axis.lo, hi). */
 bool nest_axis_is_plain(const Nest *, uint32_t axis);
-/* The axes on which bounds of other axes depend, by bit. */
+/* Returns the axes on which bounds of other axes depend, by bit. */
 uint64_t nest_bound_axes(const Nest *);
 /* Whether the extent of some axis is the number 0: then nothing is summed, or nothing stored. What
  * a schedule evaluates ahead of a loop over such an axis may read tensors without elements. */

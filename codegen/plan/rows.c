@@ -63,7 +63,7 @@ static void rename_axis(Nest *nest, Kernel *k, uint32_t from, uint32_t to)
 	nest_rename_axis(nest, k, from, to);
 }
 
-/* The inner axes of a stage in the order of its dimensions. */
+/* Lists the inner axes of a stage in the order of its dimensions. */
 static uint32_t list_axes(const Nest *nest, const Stage *st, uint32_t *axis)
 {
 	const AxisList map = nest_inner(nest, st);

@@ -147,7 +147,7 @@ static void put_axes(DistinctKernels *d, const uint8_t *axis, uint32_t n)
 		put(d, axis[k]);
 }
 
-/* What the stage's kind alone has. */
+/* Adds what the stage's kind alone has. */
 static void put_of_kind(DistinctKernels *d, const Stage *st)
 {
 	switch (st->kind) {

@@ -10,6 +10,7 @@
 #include "ir/graph/graph.h"
 #include "ir/interp/tensor.h"
 #include "ir/target/target.h"
+#include "transform/model/join.h"
 #include "weft.h"
 
 struct Weft {
@@ -31,19 +32,6 @@ struct Weft {
 	struct Held *held; /* memory of the caller (weft_hold); its release is called last */
 };
 
-/* A graph that becomes an entry of a compiled model. */
-typedef struct {
-	const char *name;
-	Graph *g;
-	const char *path; /* of the model file */
-} GraphEntry;
-
-/* A constant of one graph that another graph writes; it is state in both. */
-typedef struct {
-	const char *name;
-	uint32_t entry;
-} JoinedConstant;
-
 /* A graph of the API. Graphs of a Weft use its memory and diagnostics; each has its own types and
  * symbols, except joined graphs, which are in one Ir. */
 struct WeftGraph {
@@ -52,7 +40,7 @@ struct WeftGraph {
 	const char *path; /* the path of the (first) model file */
 	uint32_t nentry;  /* at least 1; the entry of a graph that was not joined is "run" */
 	GraphEntry *entry;
-	ARRAY(JoinedConstant) joined;
+	JoinedConstants joined;
 	bool changed; /* weft_graph.h changed it or a body of it, and nobody has verified it
 	                 since */
 	/* Of a body of control flow: the graph whose node has it, and the node. It is no graph for
@@ -71,11 +59,6 @@ void release_held(Weft *);
 /* Returns a new object of the API for a graph, with one entry "run", in the arena. path: the model
  * file, for messages and the model's name; it is copied. */
 WeftGraph *graph_wrap(Weft *, Graph *, const char *path);
-/* Merges constants with equal contents in graphs of one Ir, g[n], in place; g[k] is of entry k
- * modulo from->nentry. keep_names: parameters are merged only if their names are equal, too.
- * Returns false after an error: with keep_names, if parameters of two graphs have one name and
- * different contents. from: its entries' paths are for messages. */
-bool join_constants(Weft *, const WeftGraph *from, Graph *const *g, uint32_t n, bool keep_names);
 /* Returns what has the name: "an input" of the graph, or "a parameter", which is state of the graph
  * or a parameter of any graph of its Ir. Returns NULL if the name is free. */
 const char *graph_name_owner(const Graph *, const char *name);
@@ -104,7 +87,7 @@ WeftTargetInfo target_info(const struct Target *);
  * after which the Weft is dead and `fatal` says why. If the Weft is NULL or dead already, returns
  * false without calling f. Calls may be nested. */
 bool boundary(Weft *, bool (*f)(void *arg), void *arg);
-/* The time in seconds since some fixed moment, which never goes back. */
+/* Returns the time in seconds since some fixed moment, which never goes back. */
 double seconds_now(void);
 
 /* Returns the Weft's arena, which lives until weft_free. */

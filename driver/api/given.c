@@ -55,11 +55,10 @@ static bool node_has_body(const Graph *g, Node n, const Graph *body)
 {
 	if (n.i >= g->node.n || node_op(g, n) == OP_none)
 		return false;
-	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (a->kind == ATTR_graph && a->graph == body)
+	const Graph *own;
+	for (uint32_t k = 0; (own = node_next_body(g, n, &k));)
+		if (own == body)
 			return true;
-	}
 	return false;
 }
 

@@ -20,8 +20,8 @@ bool given_texts(Weft *, const char *function, const char *what, const char *con
  * (if it was changed, it is verified). Joined graphs pass: see graph_is_one. Returns false after an
  * error. */
 bool given_graph(Weft *, const char *function, const WeftGraph *);
-/* given_graph, but also accepts a body of control flow, if the node that has the body is still
- * there and the graph around it is correct. Returns false after an error. */
+/* Does as given_graph, but also accepts a body of control flow, if the node that has the body is
+ * still there and the graph around it is correct. Returns false after an error. */
 bool given_graph_or_body(Weft *, const char *function, WeftGraph *);
 
 /* Copies options of a caller, a structure that begins with its size in a uint32_t, into ours at

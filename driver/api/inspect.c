@@ -13,11 +13,11 @@ typedef struct {
 	bool (*answer)(void *ask);
 	uint32_t n;
 	const void *out;
-} Ask;
+} Inspection;
 
 static bool answer(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	return given_graph(a->w, a->function, a->g) && graph_is_one(a->w, a->g) && a->answer(a);
 }
 
@@ -40,14 +40,14 @@ bool graph_is_one(Weft *w, const WeftGraph *g)
 static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (*f)(void *),
 		       uint32_t *n)
 {
-	Ask a = {.w = w, .function = function, .g = g, .answer = f};
+	Inspection a = {.w = w, .function = function, .g = g, .answer = f};
 	bool ok = boundary(w, answer, &a);
 	if (n)
 		*n = ok ? a.n : 0;
 	return ok ? a.out : NULL;
 }
 
-/* Size symbols of the graph, those that its input types mention, in order of creation. */
+/* Returns the size symbols that the graph's input types mention, in order of creation. */
 static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
 {
 	SymTab *t = g->ir->syms;
@@ -65,7 +65,7 @@ static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
 	return list.data;
 }
 
-static WeftTensorInfo describe(Ask *a, const char *name, const char *role, Node node)
+static WeftTensorInfo describe(Inspection *a, const char *name, const char *role, Node node)
 {
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
@@ -92,7 +92,7 @@ static WeftTensorInfo describe(Ask *a, const char *name, const char *role, Node 
 
 static bool ask_inputs(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
@@ -106,7 +106,7 @@ static bool ask_inputs(void *arg)
 
 static bool ask_states(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	const char **aliases = ir_const_aliases(g->ir, weft_arena(a->w));
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
@@ -127,7 +127,7 @@ static bool ask_states(void *arg)
 
 static bool ask_outputs(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
@@ -140,7 +140,7 @@ static bool ask_outputs(void *arg)
 
 static bool ask_symbols(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	SymTab *t = a->g->g->ir->syms;
 	const Sym *s = size_symbols(a->w, a->g->g, &a->n);
 	WeftSymbolInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftSymbolInfo, a->n);
@@ -155,7 +155,7 @@ static bool ask_symbols(void *arg)
 static bool ask_guards(void *arg)
 {
 	static const char *const sign[] = {"==", "!=", "<="};
-	Ask *a = arg;
+	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
 	const char **list = ARENA_ARRAY(arena, const char *, g->guard.n);
@@ -180,7 +180,7 @@ static int by_count(const void *pa, const void *pb)
 
 static bool ask_operators(void *arg)
 {
-	Ask *a = arg;
+	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	Arena *arena = weft_arena(a->w);
 	WeftOpCount *count = ARENA_ARRAY(arena, WeftOpCount, op_count()),

@@ -14,7 +14,8 @@ typedef struct {
 	WeftTensor *outputs;
 } Interpret;
 
-/* State has its first contents: parameters and buffers that the graph would replace. */
+/* Sets *out to the first contents of state: of a parameter or buffer that the graph would
+ * replace. */
 static bool state_value(WeftGraph *wg, const GraphInput *in, Tensor *out)
 {
 	if (!in->init.i)
@@ -50,7 +51,8 @@ static bool check_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *
 	return true;
 }
 
-/* A copy: results may be views of operands, and are stored where these came from. */
+/* Sets *out to a copy of the state that the caller gives: results may be views of operands, and
+ * are stored where these came from. */
 static bool given_state(Interpret *a, const GraphInput *in, uint32_t k, Tensor *out)
 {
 	TRY(check_state(a, in, k, out));

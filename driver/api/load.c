@@ -97,7 +97,7 @@ static const Pt2Transforms transforms[] = {
 	[CIPHER_AES] = {member_batch, with_tangents, attach_aes},
 };
 
-/* data: as long as the Weft. */
+/* Loads a model of bytes, which stay as long as the Weft. */
 static bool load_bytes(Load *l, const void *data, size_t size)
 {
 	Ctx *ctx = l->w->ctx;
@@ -144,7 +144,7 @@ static bool is_taken(const Graph *g, uint32_t k, const char *name)
 	return false;
 }
 
-/* The outputs of the user, those that replace no state, get the names of the options. */
+/* Gives the outputs of the user, those that replace no state, the names of the options. */
 static bool rename_outputs(Load *l)
 {
 	Graph *g = l->out->g;
@@ -224,7 +224,7 @@ WeftGraph *weft_parse(Weft *w, const char *text, const char *name)
 	return boundary(w, parse, &l) ? l.out : NULL;
 }
 
-/* Its sizes are its own, its constants those of the other graph. */
+/* Parses a graph whose constants are those of the other graph; its sizes are its own. */
 static bool parse_like(void *arg)
 {
 	static const char here[] = "weft_parse_like";
@@ -248,11 +248,11 @@ typedef struct {
 	Weft *w;
 	const WeftGraph *from;
 	WeftGraph *out;
-} Copy;
+} GraphCopy;
 
 static bool copy(void *arg)
 {
-	Copy *c = arg;
+	GraphCopy *c = arg;
 	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
 	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
 	c->out->transformed = c->from->transformed;
@@ -264,6 +264,6 @@ static bool copy(void *arg)
 
 WeftGraph *weft_copy_graph(Weft *w, const WeftGraph *g)
 {
-	Copy c = {.w = w, .from = g};
+	GraphCopy c = {.w = w, .from = g};
 	return boundary(w, copy, &c) ? c.out : NULL;
 }

@@ -1,58 +1,14 @@
-/* What the user knows of a loop on data and the model does not say: how many rounds it has at
- * most. */
-#include <string.h>
+/* weft_bound_loop. */
+#include "transform/model/loop_bound.h"
 
 #include "driver/api/given.h"
-#include "ir/op/op.h"
 
 typedef struct {
 	Weft *w;
 	WeftGraph *g;
 	const char *node;
 	int64_t rounds;
-	uint32_t found;
 } Bounding;
-
-static void bound_one(Graph *g, Node n, int64_t rounds)
-{
-	const Schema *s = op_schema(OP_while);
-	Attr attr[MAX_ARGS];
-	for (uint32_t k = 0; k < s->narg; k++)
-		attr[k] = strcmp(s->arg[k].name, "most") ? *ir_attr(g->ir, node_data(g, n)->attr, k)
-							 : attr_int(g->ir, rounds);
-	graph_set_attrs(g, n, ir_attrs(g->ir, s->narg, attr));
-}
-
-/* Bodies, too: a loop in a loop. */
-static void bound_all(Bounding *b, Graph *g)
-{
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
-		for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (a->kind == ATTR_graph)
-				bound_all(b, a->graph);
-		}
-		if (node_op(g, n) == OP_while && !strcmp(graph_name(g, n), b->node)) {
-			bound_one(g, n, b->rounds);
-			b->found++;
-		}
-	}
-}
-
-static void list_loops(Graph *g, Text *names)
-{
-	for (Node n = g->first; n.i; n = node_next(g, n)) {
-		const Schema *s = op_schema(node_op(g, n));
-		if (node_op(g, n) == OP_while)
-			text_printf(names, "%s%s", names->n ? ", " : "", graph_name(g, n));
-		for (uint32_t k = 0; k < s->narg && node_has_graph(g, n); k++) {
-			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-			if (a->kind == ATTR_graph)
-				list_loops(a->graph, names);
-		}
-	}
-}
 
 static bool bound_loop(void *arg)
 {
@@ -65,12 +21,11 @@ static bool bound_loop(void *arg)
 		return ctx_error(ctx, b->g->path, "a loop of at most %lld rounds",
 				 (long long)b->rounds);
 	graph_enter(b->g->g);
-	bound_all(b, b->g->g);
-	if (b->found)
+	if (transform_bound_loops(b->g->g, b->node, b->rounds))
 		return true;
 	Text names;
 	text_init(&names, ctx->arena);
-	list_loops(b->g->g, &names);
+	transform_list_loops(b->g->g, &names);
 	return ctx_error(ctx, b->g->path, "no loop on data is called %s: %s%s", b->node,
 			 names.n ? "there are " : "there is none", names.n ? names.data : "");
 }

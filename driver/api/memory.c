@@ -40,7 +40,7 @@ static bool hold(void *arg)
 	return x->memory->bytes || ctx_error(x->w->ctx, "weft_hold", "the memory is empty");
 }
 
-/* Outside of the boundary: it is released whatever happens there. */
+/* Takes memory, outside of the boundary: the memory is released whatever happens there. */
 bool weft_hold(Weft *w, const WeftMemory *memory)
 {
 	Holding x = {.w = w, .memory = memory, .held = w && memory ? malloc(sizeof *x.held) : NULL};

@@ -16,7 +16,8 @@ static const char *kind_of(const OpInfo *op)
 	return op->scalar ? "scalar" : op->expand ? "expansion" : op->build ? "code" : "primitive";
 }
 
-/* Of a composite without a rule the expansion is differentiated and batched. */
+/* Says what differentiates or batches an operator: a rule of its `own`, else, of a composite,
+ * the rules of its expansion. */
 static const char *rule(bool own, const OpInfo *op, const char *otherwise)
 {
 	return own ? "rule" : op->expand || op->build ? "expansion" : otherwise;

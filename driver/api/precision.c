@@ -6,12 +6,12 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g;
 	WeftPrecision to;
-} Setting;
+} PrecisionSetting;
 
 static bool set_precision(void *arg)
 {
 	static const char here[] = "weft_set_precision";
-	const Setting *s = arg;
+	const PrecisionSetting *s = arg;
 	Ctx *ctx = s->w->ctx;
 	TRY(given_graph(s->w, here, s->g) && graph_is_one(s->w, s->g));
 	if (s->to != WEFT_PRECISION_BF16 && s->to != WEFT_PRECISION_F16)
@@ -24,13 +24,12 @@ static bool set_precision(void *arg)
 	graph_enter(s->g->g);
 	const DType low = s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16;
 	precision_lower(s->g->g, low);
-	s->g->g->ir->unrounded = low;
 	s->g->transformed = true;
 	return graph_verify(s->g->g);
 }
 
 bool weft_set_precision(Weft *w, WeftGraph *g, WeftPrecision to)
 {
-	Setting s = {.w = w, .g = g, .to = to};
+	PrecisionSetting s = {.w = w, .g = g, .to = to};
 	return boundary(w, set_precision, &s);
 }

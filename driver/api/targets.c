@@ -11,14 +11,15 @@ typedef struct {
 	Weft *w;
 	const char *name; /* NULL: the whole table */
 	ARRAY(WeftTargetInfo) list;
-} Ask;
+} TargetListing;
 
 static const char *or_empty(const char *text)
 {
 	return text ? text : "";
 }
 
-/* The native target, or the row of the table that it extends by features of this processor. */
+/* Whether t is the native target, or the row of the table that the native target extends by
+ * features of this processor. */
 static bool is_native(const Target *t)
 {
 	const char *native = target_native()->isa.name;
@@ -59,7 +60,7 @@ WeftTargetInfo target_info(const Target *t)
 
 static bool list(void *arg)
 {
-	Ask *a = arg;
+	TargetListing *a = arg;
 	TargetList named = {0};
 	TRY(!a->name || given_text(a->w, "weft_targets", "the name", a->name));
 	TRY(!a->name || targets_read(a->w->ctx, a->name, NULL, &named));
@@ -72,7 +73,7 @@ static bool list(void *arg)
 
 const WeftTargetInfo *weft_targets(Weft *w, const char *name, uint32_t *n)
 {
-	Ask a = {.w = w, .name = name};
+	TargetListing a = {.w = w, .name = name};
 	bool ok = boundary(w, list, &a);
 	if (n)
 		*n = ok ? a.list.n : 0;

@@ -29,7 +29,7 @@ static char *copy_strided(char *to, const char *from, const WeftTensor *t, int32
 	return to;
 }
 
-/* Extents, bytes and data that can be. */
+/* Checks that a tensor's extents, bytes and data can be. */
 static bool fits(Ctx *ctx, const char *what, const WeftTensor *t)
 {
 	int64_t bytes = t->dtype.bits < 8 ? 1 : t->dtype.bits / 8;

@@ -61,7 +61,7 @@ const NamedTensor *tensors_list(const WeftTensors *t, uint32_t *n)
 
 /* ---- reading ---- */
 
-/* "x.0,x.1", with or without brackets, quotes and blanks, names the key. */
+/* Whether the list names the key: "x.0,x.1", with or without brackets, quotes and blanks. */
 static bool listed(const char *list, const char *key)
 {
 	static const char ends[] = " ,[]\"'";
@@ -183,7 +183,7 @@ bool weft_tensors_add(Weft *w, WeftTensors *t, const char *name, const WeftTenso
 	return boundary(w, add, &a);
 }
 
-/* Complex tensors as pairs, their names in *list. */
+/* Returns the tensors with complex ones as pairs of numbers; adds the names of those to *list. */
 static NamedTensor *split_complex(Arena *a, const WeftTensors *t, Text *list)
 {
 	NamedTensor *out = ARENA_ARRAY(a, NamedTensor, t->item.n);

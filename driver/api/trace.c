@@ -31,7 +31,7 @@ bool tracing_ready(const TraceStep *s)
 					 s->name ? s->name : s->function);
 }
 
-/* The same where the caller gives a name. */
+/* Does as tracing_ready, and checks that the caller gives a name. */
 bool tracing_ready_named(const TraceStep *s)
 {
 	TRY(tracing_ready(s));
@@ -95,7 +95,7 @@ WeftValue tracing_value(const WeftTrace *t, Node n)
 	return (WeftValue){n.i, t->scope->id};
 }
 
-/* Of the model's own graph, whatever the scope is. */
+/* Returns the value that names a node of the model's own graph, whatever the scope is. */
 static WeftValue model_value(const WeftTrace *t, Node n)
 {
 	return (WeftValue){n.i, t->model.id};
@@ -116,7 +116,7 @@ bool tracing_owner(const TraceStep *s, WeftValue v, Scope **scope, Node *out)
 	       tracing_error(s, "a value of an inverse, which is there in that only");
 }
 
-/* The node of `owner` in scope `at`: an input of each body between them. */
+/* Returns what is node n of `owner` in scope `at`: an input of each body between them. */
 static Node captured(const TraceStep *s, Scope *at, const Scope *owner, Node n)
 {
 	if (at == owner)
@@ -153,8 +153,8 @@ Build tracing_build(WeftTrace *t, const char *where)
 	return (Build){.g = t->scope->g, .loc = t->loc, .where = where};
 }
 
-/* A size between lo and hi by the name that the caller gave; a SIZE is an extent and not negative.
- * None after ctx_error. */
+/* Makes a size between lo and hi, by the name that the caller gave; a SIZE is an extent and not
+ * negative. Returns none after ctx_error. */
 static Sym new_size(const TraceStep *s, SymVarKind kind)
 {
 	SymTab *syms = s->t->model.g->ir->syms;
@@ -187,7 +187,8 @@ void weft_trace_symbol(WeftTrace *t, const char *name, int64_t lo, int64_t hi)
 		tracing_perform(&s, add_symbol);
 }
 
-/* Inputs, parameters and state have names of one kind: gradients go by them. */
+/* Checks that the name is free. Inputs, parameters and state have names of one kind: gradients
+ * go by them. */
 static bool is_free(const TraceStep *s)
 {
 	const char *owner = graph_name_owner(s->t->model.g, s->name);
@@ -295,7 +296,7 @@ WeftValue weft_trace_buffer(WeftTrace *t, const char *name, const char *type, co
 
 /* ---- outputs ---- */
 
-/* Only the model gives outputs and has state. */
+/* Checks that no body is traced: only the model gives outputs and has state. */
 static bool outside(const TraceStep *s)
 {
 	return !s->t->scope->outer ||
@@ -377,7 +378,7 @@ static bool take_values(const TraceStep *s, const WeftArg *a, TraceArg *out)
 	return true;
 }
 
-/* An expression of sizes. None after ctx_error. */
+/* Parses an expression of sizes. Returns none after ctx_error. */
 static Sym size_of(const TraceStep *s, const char *text)
 {
 	SymTab *syms = s->t->scope->g->ir->syms;
@@ -430,7 +431,7 @@ static Attr attr_of(Ir *ir, const WeftArg *a)
 	}
 }
 
-/* What an argument points to is there. */
+/* Checks that argument k is of a known kind, and that what it points to is there. */
 static bool is_whole(const TraceStep *s, uint32_t k)
 {
 	const WeftArg *a = &s->arg[k];

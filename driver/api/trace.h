@@ -61,8 +61,8 @@ bool tracing_perform(TraceStep *, bool (*f)(void *));
  * if it returns false. Checks that the trace has not ended. Returns false after an error: it has
  * ended. */
 bool tracing_ready(const TraceStep *);
-/* tracing_ready, and checks that step->name is neither NULL nor empty. Returns false after an
- * error. */
+/* Does as tracing_ready, and checks that step->name is neither NULL nor empty. Returns false
+ * after an error. */
 bool tracing_ready_named(const TraceStep *);
 
 /* Returns the value that names a node of the current scope. */

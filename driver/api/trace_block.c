@@ -3,8 +3,10 @@
 
 #include <string.h>
 
-/* What its inverse computes becomes a graph of its own: nodes from handle `first` on, those that
- * stand for the results first. */
+#include "transform/model/outline.h"
+
+/* The inverse computes the nodes from handle `first` on, which become a graph of their own: first
+ * those that stand for the results. */
 typedef struct {
 	TraceStep step; /* the first, for perform */
 	const WeftValue *x;
@@ -12,19 +14,19 @@ typedef struct {
 	                                     takes */
 	uint32_t nx, ny, call, first;
 	bool has_functions;
-	ARRAY(Node) capture; /* what else the inverse reads */
+	NodeList capture; /* what else the inverse reads */
 	Graph *body;
-	Node *map; /* by node from `first` on: in the body */
-} Block;
+} TracedBlock;
 
-static bool block_error(const Block *k, const char *what)
+static bool block_error(const TracedBlock *k, const char *what)
 {
 	return ctx_error(k->step.t->w->ctx, k->step.t->name,
 			 "call %u (weft_invertible): block \"%s\": %s", k->call, k->step.name,
 			 what);
 }
 
-static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t number, Node *out)
+static bool block_value(const TracedBlock *k, WeftValue v, const char *of, uint32_t number,
+			Node *out)
 {
 	const WeftTrace *t = k->step.t;
 	*out = (Node){v.node};
@@ -35,17 +37,17 @@ static bool block_value(const Block *k, WeftValue v, const char *of, uint32_t nu
 	return tracing_is_tensor(&k->step, t->scope, *out);
 }
 
-static Build block_build(const Block *k)
+static Build block_build(const TracedBlock *k)
 {
 	WeftTrace *t = k->step.t;
 	return tracing_build(t, arena_printf(t->w->ctx->scratch, "%s: call %u (weft_invertible)",
 					     t->name, k->call));
 }
 
-/* The region that it is begins. */
+/* Begins the marked block that the call is: forward gets its operands behind checkpoints. */
 static bool begin_block(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	WeftTrace *t = k->step.t;
 	Arena *arena = weft_arena(t->w);
 	TRY(tracing_ready_named(&k->step));
@@ -70,10 +72,11 @@ static bool begin_block(void *arg)
 	return true;
 }
 
-/* Values for the inverse, which nothing that is built of them sees through. */
+/* Makes values for the inverse, behind barriers, so that nothing that is built of them sees
+ * through. */
 static bool begin_inverse(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	WeftTrace *t = k->step.t;
 	TRY(tracing_ready(&k->step));
 	Build b = block_build(k);
@@ -86,93 +89,39 @@ static bool begin_inverse(void *arg)
 	return true;
 }
 
-static bool of_inverse(const Block *k, Node n)
+/* Sets node[] to what the inverse takes, then what the inverse gives. */
+static bool inverse_nodes(const TracedBlock *k, Node *node)
 {
-	Op op = node_op(k->step.t->scope->g, n);
-	return n.i >= k->first && op != OP_input && op != OP_constant;
-}
-
-static Node body_value(Block *k, Node n)
-{
-	const Graph *g = k->step.t->scope->g;
-	if (!n.i)
-		return n;
-	if (of_inverse(k, n))
-		return k->map[n.i - k->first];
-	for (uint32_t j = 0; j < k->capture.n; j++)
-		if (k->capture.data[j].i == n.i)
-			return k->body->input.data[k->ny + j].node;
-	array_push(g->ir->ctx->scratch, &k->capture, n);
-	return graph_add_input(k->body, "", INPUT_USER, node_type_id(g, n));
-}
-
-static void copy_node(Block *k, Node n)
-{
-	const Graph *g = k->step.t->scope->g;
-	const NodeData d = *node_data(g, n);
-	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin);
-	for (uint32_t j = 0; j < d.nin; j++)
-		in[j] = body_value(k, node_in(g, n, j));
-	k->map[n.i - k->first] =
-		graph_add(k->body, (Node){0}, d.op, in, d.nin, d.attr, d.type, d.loc);
-}
-
-static bool make_inverse(Block *k)
-{
-	Graph *g = k->step.t->scope->g;
-	Arena *scratch = g->ir->ctx->scratch;
-	Node from = {k->stand[0].node}, *back = ARENA_ARRAY(scratch, Node, k->nx);
-	bool *needed = ARENA_ARRAY(scratch, bool, g->node.n - k->first);
-	k->map = ARENA_ARRAY(scratch, Node, g->node.n - k->first);
-	k->body = graph_new(g->ir, "inverse");
-	k->body->scope = g->scope;
-	for (uint32_t j = 0; j < k->nx; j++) {
-		TRY(block_value(k, k->back[j], "the inverse", j, &back[j]));
-		if (of_inverse(k, back[j]))
-			needed[back[j].i - k->first] = true;
-	}
-	for (Node n = g->last; n.i != from.i; n = node_prev(g, n))
-		for (uint32_t j = 0;
-		     of_inverse(k, n) && needed[n.i - k->first] && j < node_nin(g, n); j++)
-			if (of_inverse(k, node_in(g, n, j)))
-				needed[node_in(g, n, j).i - k->first] = true;
-	for (uint32_t j = 0; j < k->ny; j++) {
-		Node stand = {k->stand[j].node};
-		k->map[stand.i - k->first] =
-			graph_add_input(k->body, "", INPUT_USER, node_type_id(g, stand));
-	}
-	for (Node n = from; n.i; n = node_next(g, n))
-		if (of_inverse(k, n) && needed[n.i - k->first] && !k->map[n.i - k->first].i)
-			copy_node(k, n);
+	for (uint32_t j = 0; j < k->ny; j++)
+		node[j] = (Node){k->stand[j].node};
 	for (uint32_t j = 0; j < k->nx; j++)
-		graph_add_output(k->body, arena_printf(weft_arena(k->step.t->w), "x%u", j),
-				 body_value(k, back[j]), -1);
+		TRY(block_value(k, k->back[j], "the inverse", j, &node[k->ny + j]));
 	return true;
 }
 
-/* What the inverse computes is gone from the model. */
-static bool erase_inverse(const Block *k)
+/* Makes a graph of what the inverse computes, which leaves the model. */
+static bool take_inverse(TracedBlock *k)
 {
 	Graph *g = k->step.t->scope->g;
-	bool read = false;
-	for (uint32_t j = 0; j < g->output.n; j++)
-		read |= of_inverse(k, g->output.data[j].node);
-	for (Node n = g->last, prev; n.i && n.i >= k->first && !read; n = prev) {
-		prev = node_prev(g, n);
-		if (!of_inverse(k, n))
-			continue;
-		read = node_nuses(g, n) != 0;
-		if (!read)
-			graph_erase(g, n);
-	}
-	return !read || block_error(k, "what its inverse computes is read outside of it");
+	Node *node = ARENA_ARRAY(g->ir->ctx->scratch, Node, k->ny + k->nx);
+	TRY(inverse_nodes(k, node));
+	const Outline inverse = {.from = g,
+				 .name = "inverse",
+				 .first = k->first,
+				 .in = node,
+				 .out = node + k->ny,
+				 .nin = k->ny,
+				 .nout = k->nx};
+	k->body = graph_outline(&inverse, &k->capture);
+	return graph_erase_outlined(&inverse) ||
+	       block_error(k, "what its inverse computes is read outside of it");
 }
 
 static bool end_block(void *arg)
 {
-	Block *k = arg;
+	TracedBlock *k = arg;
 	Graph *g = k->step.t->scope->g;
-	TRY(tracing_ready(&k->step) && make_inverse(k) && erase_inverse(k));
+	TRY(tracing_ready(&k->step) && take_inverse(k));
 	uint32_t n = 0;
 	Build b = block_build(k);
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, k->ny + k->nx + k->capture.n);
@@ -195,12 +144,12 @@ static bool end_block(void *arg)
 void weft_invertible(WeftTrace *t, const char *name, const WeftValue *x, uint32_t nx, WeftValue *y,
 		     uint32_t ny, WeftBlockFn forward, WeftBlockFn inverse, void *user)
 {
-	Block k = {.step = {.t = t, .function = "weft_invertible", .name = name},
-		   .x = x,
-		   .y = y,
-		   .nx = nx,
-		   .ny = ny,
-		   .has_functions = forward && inverse};
+	TracedBlock k = {.step = {.t = t, .function = "weft_invertible", .name = name},
+			 .x = x,
+			 .y = y,
+			 .nx = nx,
+			 .ny = ny,
+			 .has_functions = forward && inverse};
 	bool ok = t && tracing_perform(&k.step, begin_block);
 	if (!y)
 		return;

@@ -40,7 +40,7 @@ static Build body_build(const Bodies *k)
 
 /* ---- bodies ---- */
 
-/* The type of input j: the operand's, or that of one of its slices. */
+/* Sets *out to the type of input j: the operand's, or that of one of its slices. */
 static bool input_type(Bodies *k, uint32_t j, TypeId *out)
 {
 	const WeftTrace *t = k->step.t;
@@ -66,7 +66,7 @@ static bool find_types(Bodies *k)
 	return true;
 }
 
-/* The next body becomes the current scope; value[] are its inputs. */
+/* Makes the next body the current scope; value[] are its inputs. */
 static void open_body(Bodies *k)
 {
 	WeftTrace *t = k->step.t;
@@ -106,7 +106,7 @@ static bool count_results(Bodies *k)
 	return true;
 }
 
-/* The results of its function become its outputs. */
+/* Makes the results of the body's function its outputs, and leaves the body. */
 static bool close_body(Bodies *k)
 {
 	WeftTrace *t = k->step.t;
@@ -125,7 +125,7 @@ static bool close_body(Bodies *k)
 	return true;
 }
 
-/* What later bodies have captured is an input of the earlier ones, too. */
+/* Gives earlier bodies the inputs that later ones have captured. */
 static void complete_bodies(Bodies *k)
 {
 	const Graph *outside = k->step.t->scope->g;
@@ -173,7 +173,8 @@ static Sym length_of(const Bodies *k, Node slices)
 	return node_dim(k->step.t->scope->g, slices, 0);
 }
 
-/* The operands: of the caller, then captured ones; one in front of them for a branch. */
+/* Sets in[] to the operands: of the caller, then captured ones; in front of them, of a branch,
+ * the condition. */
 static bool operands(const Bodies *k, Node *in, uint32_t *n)
 {
 	if (k->op == OP_cond)
@@ -212,7 +213,7 @@ static uint32_t attributes(const Bodies *k, const Node *in, Attr *attr)
 	return n;
 }
 
-/* Slices are as many in all that is scanned over: required where it is not known. */
+/* Requires that all that is scanned over has as many slices, where that is not known. */
 static bool require_lengths(Bodies *k, const Node *in)
 {
 	Graph *g = k->step.t->scope->g;

@@ -39,7 +39,8 @@ static bool is_bound(const Inlining *k, Sym size)
 	return false;
 }
 
-/* Extents that are a symbol give it its value. */
+/* Checks the type of an argument. Extents of the input that are a symbol give the symbol its
+ * value. */
 static bool bind_argument(Inlining *k, const GraphInput *in, Node arg)
 {
 	Arena *scratch = k->step.t->w->ctx->scratch;
@@ -67,7 +68,8 @@ static bool same_data(const Const *a, const Const *b)
 	return a->dtype == b->dtype && a->bytes == b->bytes && a->data == b->data;
 }
 
-/* The trace has state of that name already: it must be that of the same graph, traced before. */
+/* Sets *out to the state of the trace that has the name already, if there is one: it must be
+ * that of the same graph, traced before. */
 static bool find_state(Inlining *k, const GraphInput *in, Node *out)
 {
 	const Graph *model = k->step.t->model.g;
@@ -86,7 +88,8 @@ static bool find_state(Inlining *k, const GraphInput *in, Node *out)
 	return true;
 }
 
-/* Parameters of the same name that are the same memory are one. */
+/* Finds the constants that the trace has already: parameters of the same name must be the same
+ * memory, and are one. */
 static bool find_constants(Inlining *k)
 {
 	Ir *ir = k->dst->ir;
@@ -127,7 +130,7 @@ static bool find_constants(Inlining *k)
 	return true;
 }
 
-/* State is the model's; a body reads it from there. */
+/* Adds state to the model, unless it is there; a body reads it from there. */
 static bool add_state(Inlining *k, uint32_t j, const Graph *imported)
 {
 	WeftTrace *t = k->step.t;
@@ -144,7 +147,7 @@ static bool add_state(Inlining *k, uint32_t j, const Graph *imported)
 
 /* ---- sizes ---- */
 
-/* What the graph requires of its sizes, of the arguments' extents. */
+/* Requires the graph's conditions on its sizes, of the arguments' extents. */
 static bool check_sizes(Inlining *k, const Graph *imported)
 {
 	SymTab *syms = k->dst->ir->syms;
@@ -201,7 +204,7 @@ static bool take_arguments(Inlining *k)
 	return next == k->nin || inline_error(k, "it takes fewer values");
 }
 
-/* Outputs that are state, and those that the caller gets. */
+/* Adds the outputs that are state to the model, and gives the caller the others. */
 static bool give_outputs(Inlining *k, const Graph *imported, const Node *out)
 {
 	Graph *model = k->step.t->model.g;

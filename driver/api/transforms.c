@@ -32,7 +32,7 @@ static bool has_gradient(const Graph *g, Node n)
 
 /* ---- inputs ---- */
 
-/* The k-th of weft_inputs. */
+/* Chooses the input that is the k-th of weft_inputs. */
 static bool choose_place(Transforming *t, uint32_t place)
 {
 	const Graph *g = t->from->g;
@@ -78,7 +78,7 @@ static int by_place(const void *a, const void *b)
 	return (x->i > y->i) - (x->i < y->i);
 }
 
-/* The order of the file, whatever they were named in, each once. */
+/* Puts parameters in the order of the file, whatever they were named in, each once. */
 static void order_params(Transforming *t)
 {
 	ConstId *c = t->param.data;
@@ -91,15 +91,15 @@ static void order_params(Transforming *t)
 	t->param.n = n;
 }
 
-/* A parameter that can be learned, under its first name; of those that require no gradients only if
- * `all` are asked for. */
+/* Whether c is a parameter that can be learned, under its first name; a parameter that requires
+ * no gradients counts only if `all` are asked for. */
 static bool is_learned(const Const *c, bool all)
 {
 	return c->is_param && !c->is_buffer && !c->same_as.i && dtype_is_inexact(c->dtype) &&
 	       (all || !c->frozen);
 }
 
-/* Of weights; those that the graph replaces are inputs. */
+/* Chooses the weights; those that the graph replaces are inputs. */
 static bool choose_params(Transforming *t, bool all)
 {
 	const Graph *g = t->from->g;
@@ -117,7 +117,8 @@ static bool choose_params(Transforming *t, bool all)
 	return true;
 }
 
-/* The input that holds it where the graph replaces it, else the constant. */
+/* Chooses a constant: the input that holds it where the graph replaces it, else the constant
+ * itself. */
 static void choose_constant(Transforming *t, ConstId c)
 {
 	const Graph *g = t->from->g;
@@ -184,7 +185,7 @@ static bool choose_wrt(Transforming *t)
 	return true;
 }
 
-/* The k-th of weft_outputs, or all. */
+/* Chooses the outputs that the options name by their place in weft_outputs; without any, all. */
 static bool choose_outputs(Transforming *t)
 {
 	const Graph *g = t->from->g;
@@ -220,7 +221,7 @@ static bool any(const bool *x, uint32_t n)
 	return false;
 }
 
-/* A gradient of nothing, or by nothing, was not meant. */
+/* Checks that there is something to differentiate, and something to differentiate by. */
 static bool is_defined(Transforming *t)
 {
 	const Graph *g = t->from->g;
@@ -352,7 +353,7 @@ WeftGraph *weft_check_inverses(Weft *w, const WeftGraph *g)
 
 /* ---- batches ---- */
 
-/* A size of the graph's that is not there yet. */
+/* Makes a size for the batch, of a name that the graph does not have yet. */
 static Sym new_symbol(Transforming *t)
 {
 	SymTab *s = t->from->g->ir->syms;
@@ -364,8 +365,8 @@ static Sym new_symbol(Transforming *t)
 	return v;
 }
 
-/* One number for each of `count` inputs or outputs, from none, one for all of them or one for
- * each. */
+/* Sets *out to a number for each of `count` inputs or outputs: of none (0), one for all of them,
+ * or one for each. */
 static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, uint32_t ndim,
 			uint32_t count, int32_t **out)
 {
@@ -379,7 +380,7 @@ static bool spread_dims(Transforming *t, const char *what, const int32_t *dim, u
 	return true;
 }
 
-/* Where the batch stands, by input and output of the graph. */
+/* Sets *dims to where the batch stands, by input and output of the graph. */
 static bool choose_dims(Transforming *t, BatchDims *dims)
 {
 	const Graph *g = t->from->g;
@@ -401,7 +402,7 @@ static bool choose_dims(Transforming *t, BatchDims *dims)
 	return true;
 }
 
-/* Those that are named and have no dimension for it were not meant so. */
+/* Chooses the inputs with a batch. Refuses those that are named and have no dimension for it. */
 static bool choose_batched(Transforming *t, const BatchDims *dims)
 {
 	const Graph *g = t->from->g;

@@ -25,7 +25,8 @@ const UserOp *user_op(const Weft *w, const char *name)
 	return userop_among(w->userop.data, w->userop.n, name);
 }
 
-/* Emitted code has names of its own. */
+/* Says why a user's function cannot have that symbol; NULL if it can. Emitted code has names of
+ * its own. */
 static const char *symbol_refused(const char *symbol)
 {
 	if (!strncmp(symbol, "weft_", 5) || !strncmp(symbol, "k_", 2))
@@ -39,7 +40,7 @@ typedef struct {
 	const char *path; /* of the library; NULL: of none */
 } Registering;
 
-/* A symbol that would stand for two things; NULL: none. */
+/* Returns a symbol that would stand for two things; NULL if none does. */
 static const char *clash(const WeftOpDef *a, const WeftOpDef *b)
 {
 	if (!strcmp(a->symbol, b->symbol) && a->fn != b->fn)
@@ -88,8 +89,8 @@ static bool register_op(void *arg)
 	return true;
 }
 
-/* Of the operators from `first` on, which rules may call whatever their order: all of them are
- * there, or none. */
+/* Checks the rules of the operators from `first` on, which may call each other whatever their
+ * order: if one is wrong, none of these operators is there. */
 static bool check_rules(Weft *w, uint32_t first)
 {
 	for (uint32_t k = first; k < w->userop.n; k++)

@@ -12,10 +12,11 @@ typedef struct {
 	bool dot, found;
 	Text out;
 	size_t before; /* its length when the entry at hand began */
-} View;
+} GraphView;
 
-/* Labels hold no quotes: names are identifiers, types have none. */
-static void draw_node(View *v, const Graph *g, Node n)
+/* Draws a node and the edges to it. Labels hold no quotes: names are identifiers, types have
+ * none. */
+static void draw_node(GraphView *v, const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
 	const Type *t = node_type(g, n);
@@ -35,7 +36,7 @@ static void draw_node(View *v, const Graph *g, Node n)
 			text_printf(&v->out, "\tn%u -> n%u;\n", node_in(g, n, k).i, n.i);
 }
 
-static void draw(View *v, const Graph *g)
+static void draw(GraphView *v, const Graph *g)
 {
 	text_printf(&v->out, "digraph \"%s\" {\n\tnode [fontname=\"monospace\", fontsize=10];\n",
 		    g->name);
@@ -47,7 +48,7 @@ static void draw(View *v, const Graph *g)
 	text_add(&v->out, "}\n");
 }
 
-static void render(View *v, const Graph *g)
+static void render(GraphView *v, const Graph *g)
 {
 	v->out.n = v->before;
 	if (v->dot)
@@ -57,15 +58,16 @@ static void render(View *v, const Graph *g)
 	v->found = true;
 }
 
-/* A pass may run several times: the last one counts. */
+/* Draws the graph behind a pass. A pass may run several times: the last run that changed
+ * something counts. */
 static void after_pass(void *user, const char *pass, const Graph *g, bool changed)
 {
-	View *v = user;
+	GraphView *v = user;
 	if (!strcmp(pass, v->after) && (changed || !v->found))
 		render(v, g);
 }
 
-static bool view_entry(View *v, const GraphEntry *e)
+static bool view_entry(GraphView *v, const GraphEntry *e)
 {
 	v->w->ctx->file = e->path;
 	v->before = v->out.n;
@@ -83,7 +85,7 @@ static bool view_entry(View *v, const GraphEntry *e)
 
 static bool view(void *arg)
 {
-	View *v = arg;
+	GraphView *v = arg;
 	const char *function = v->dot ? "weft_graph_dot" : "weft_graph_text";
 	TRY(v->after ? given_graph(v->w, function, v->g)
 		     : given_graph_or_body(v->w, function, (WeftGraph *)(uintptr_t)v->g));
@@ -96,13 +98,13 @@ static bool view(void *arg)
 
 const char *weft_graph_text(Weft *w, const WeftGraph *g, const char *after)
 {
-	View v = {.w = w, .g = g, .after = after};
+	GraphView v = {.w = w, .g = g, .after = after};
 	return boundary(w, view, &v) ? v.out.data : NULL;
 }
 
 const char *weft_graph_dot(Weft *w, const WeftGraph *g, const char *after)
 {
-	View v = {.w = w, .g = g, .after = after, .dot = true};
+	GraphView v = {.w = w, .g = g, .after = after, .dot = true};
 	return boundary(w, view, &v) ? v.out.data : NULL;
 }
 

@@ -19,7 +19,7 @@ typedef struct {
 	Text out;
 } Ar;
 
-/* Section k of an object, if it lies within the file. */
+/* Reads section header k of an object. Returns false unless the section lies within the file. */
 static bool section(const ArMember *m, uint32_t k, Elf64_Shdr *s)
 {
 	Elf64_Ehdr h;
@@ -32,7 +32,7 @@ static bool section(const ArMember *m, uint32_t k, Elf64_Shdr *s)
 	       (s->sh_offset <= m->size && s->sh_size <= m->size - s->sh_offset);
 }
 
-/* What others may refer to: global, defined here. */
+/* Adds the symbols of a member that others may refer to: global, defined here. */
 static void add_symbols(Ar *ar, const ArMember *m, uint32_t member, const Elf64_Shdr *table,
 			const Elf64_Shdr *names)
 {
@@ -69,7 +69,7 @@ static void put_u32(Ar *ar, uint64_t v)
 		text_char(&ar->out, (char)(v >> shift));
 }
 
-/* The index: count, the offset of each symbol's member, the names. */
+/* Writes the index: count, the offset of each symbol's member, the names. */
 static void put_index(Ar *ar, const ArMember *m)
 {
 	uint64_t bytes = 4, at = 8 + HEADER;

@@ -59,7 +59,8 @@ bool backend_takes(const Backend *b, const Compilation *c)
 			 name, b->name);
 }
 
-/* The first that suits and is there. The last row of CPUs, and one of GPUs, always is. */
+/* Chooses the first back end that suits and is there. The last row of CPUs, and one of GPUs,
+ * always is. */
 static void choose_default(Compilation *c)
 {
 	for (const Backend *const *b = backends; *b && !c->backend; b++)
@@ -74,7 +75,7 @@ static void choose_default(Compilation *c)
 /* By WeftOptions.backend. */
 static const char *const names[] = {NULL, "c", "llvm"};
 
-/* "llvm, c, toy" */
+/* Returns the names of all back ends: "llvm, c, toy". */
 static const char *list_names(const Weft *w, Arena *a)
 {
 	Text t;

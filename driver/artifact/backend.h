@@ -80,11 +80,11 @@ const Backend *backend_of_kind(WeftEmit);
 /* Returns the built-in row that makes code in this process. The row is there in builds without
  * LLVM, too; backend_available says whether it can be used. */
 const Backend *backend_here(void);
-/* A step of compile_begin, after c->o, c->level and c->target are set: sets c->backend as the
- * options say. If they name none, c->backend is the first built-in row that suits and is available,
- * and c->fallback the note of a row before it that suits but is not available; else c->fallback
- * stays. Loads nothing. Returns false after an error: the options name a back end that does not
- * exist or does not fit, or two different ones. */
+/* Sets c->backend as the options say. If they name none, c->backend is the first built-in row
+ * that suits and is available, and c->fallback the note of a row before it that suits but is not
+ * available; else c->fallback stays. Loads nothing. Returns false after an error: the options
+ * name a back end that does not exist or does not fit, or two different ones. A step of
+ * compile_begin, after c->o, c->level and c->target are set. */
 bool backend_choose(Compilation *);
 /* Loads what c->backend needs (Backend.load). May be repeated. Returns false after errors. */
 bool backend_load(Compilation *);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* weights_file: NULL if weights are embedded. */
+/* Prints the programs of all levels. weights_file: NULL if weights are embedded. */
 static bool print(Compilation *c, const char *weights_file)
 {
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);
@@ -28,7 +28,8 @@ static bool suits(const Compilation *c)
 	return true;
 }
 
-/* Few: each costs a C compiler a quarter of a second for its own vector header. */
+/* Returns into how many units kernels are divided. Few: each costs a C compiler a quarter of a
+ * second for its own vector header. */
 static uint32_t units(uint32_t kernels)
 {
 	return kernels < 4 ? 1 : kernels < 16 ? 2 : kernels < 100 ? 4 : 8;

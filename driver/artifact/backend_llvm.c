@@ -14,7 +14,7 @@ static const char *refuses(const Compilation *c)
 	return c->o.cc ? "another C compiler is for the C back end, not for LLVM" : NULL;
 }
 
-/* A shared object needs the runtime for the target. */
+/* Whether the build has the runtime for the target, which a shared object needs. */
 static bool suits(const Compilation *c)
 {
 #ifdef WEFT_LLVM
@@ -35,7 +35,7 @@ static bool load(Compilation *c)
 	return llvm_backend(c->ctx, c->o.llvm_folder);
 }
 
-/* Compiled in parallel at no cost. */
+/* Returns into how many units kernels are divided, which are compiled in parallel at no cost. */
 static uint32_t units(uint32_t kernels)
 {
 	return kernels < 4 ? 1 : kernels < 16 ? 4 : 8;
@@ -46,16 +46,16 @@ static uint32_t units(uint32_t kernels)
 typedef struct {
 	Compilation *c;
 	const char *folder;
-} Kept;
+} KeptObjects;
 
-static const char *kept_at(const Kept *k, const char *const *key)
+static const char *kept_at(const KeptObjects *k, const char *const *key)
 {
 	return cache_path(k->c->ctx, k->folder, (const char *const[]){"llvm", NULL}, key);
 }
 
 static bool take_object(void *user, const char *const *key, const char **data, size_t *n)
 {
-	const Kept *k = user;
+	const KeptObjects *k = user;
 	bool there = cache_read(k->c->ctx->arena, kept_at(k, key), data, n);
 	k->c->w->report.cached += there;
 	return there;
@@ -63,17 +63,17 @@ static bool take_object(void *user, const char *const *key, const char **data, s
 
 static void keep_object(void *user, const char *const *key, const char *data, size_t n)
 {
-	const Kept *k = user;
+	const KeptObjects *k = user;
 	cache_write(k->c->ctx, data, n, kept_at(k, key));
 }
 
-/* NULL: there is none. */
+/* Returns the cache of objects; NULL if there is none. */
 static const ObjectCache *object_cache(Compilation *c)
 {
 	const char *folder = c->o.no_cache ? NULL : cache_folder(c->ctx);
-	Kept *k = ARENA_NEW(c->ctx->arena, Kept);
+	KeptObjects *k = ARENA_NEW(c->ctx->arena, KeptObjects);
 	ObjectCache *cache = ARENA_NEW(c->ctx->arena, ObjectCache);
-	*k = (Kept){c, folder};
+	*k = (KeptObjects){c, folder};
 	*cache = (ObjectCache){k, take_object, keep_object};
 	return folder ? cache : NULL;
 }
@@ -123,7 +123,7 @@ static bool shared(Compilation *c, const Place *p)
 	return true;
 }
 
-/* Texts of all units, one after the other. */
+/* Writes the texts of all units, one after the other. */
 static bool emit_text(Compilation *c, LlvmKind kind, const char *out)
 {
 	const LlvmBackend *llvm = llvm_backend(c->ctx, c->o.llvm_folder);

@@ -18,7 +18,7 @@ typedef struct {
 	Jobs jobs;
 	const char *made[64 + 2][2]; /* temporary object, where it belongs in the cache */
 	uint32_t nmade;
-} Builder;
+} ArtifactBuild;
 
 static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 {
@@ -26,8 +26,8 @@ static bool write_embedded(Ctx *ctx, const char *folder, const EmbeddedFile *f)
 			  f->size);
 }
 
-/* flags: of the target. */
-static void compile_words(Builder *b, Words *w, const char *flags, const char *opt, bool cpp)
+/* Adds the words of a compiler's command line. flags: of the target. */
+static void compile_words(ArtifactBuild *b, Words *w, const char *flags, const char *opt, bool cpp)
 {
 	words_split(b->a, w, b->cc);
 	words_split(b->a, w, opt);
@@ -49,7 +49,7 @@ static const EmbeddedFile *embedded_files(const Compilation *c)
 }
 
 /* Everything a unit includes is part of its key. The runtime includes nothing of the model. */
-static const char *const *key_texts(Builder *b, const char *source, bool runtime)
+static const char *const *key_texts(ArtifactBuild *b, const char *source, bool runtime)
 {
 	ARRAY(const char *) list = {0};
 	array_push(b->a, &list, source);
@@ -69,8 +69,8 @@ typedef struct {
 	bool cpp, runtime;
 } Unit;
 
-/* Compile folder/name unless the cache has the object. */
-static void add_unit(Builder *b, const Unit *u)
+/* Compiles folder/name unless the cache has the object. */
+static void add_unit(ArtifactBuild *b, const Unit *u)
 {
 	Ctx *ctx = b->c->ctx;
 	Words w = {0};
@@ -114,7 +114,7 @@ static int by_cost(const void *pa, const void *pb)
 	return strcmp((*a)->name, (*b)->name);
 }
 
-static bool add_model(Builder *b)
+static bool add_model(ArtifactBuild *b)
 {
 	const EmitFiles *f = &b->c->files;
 	Ctx *ctx = b->c->ctx;
@@ -143,8 +143,8 @@ static bool is_cross(const Target *t)
 	return t->isa.triple && runtime_object_for(t->isa.triple) != runtime_object;
 }
 
-/* The runtime: the embedded object, or compiled from its text where that does not fit. */
-static bool add_runtime(Builder *b)
+/* Adds the runtime: the embedded object, or compiled from its text where that does not fit. */
+static bool add_runtime(ArtifactBuild *b)
 {
 	Ctx *ctx = b->c->ctx;
 	const Target *least = b->c->level.data[0].target;
@@ -170,13 +170,13 @@ static bool add_runtime(Builder *b)
 	return true;
 }
 
-static void fill_cache(Builder *b)
+static void fill_cache(ArtifactBuild *b)
 {
 	for (uint32_t k = 0; k < b->nmade; k++)
 		cache_keep(b->c->ctx, b->made[k][0], b->made[k][1]);
 }
 
-static bool link_all(Builder *b, const char *weights_object, const char *out)
+static bool link_all(ArtifactBuild *b, const char *weights_object, const char *out)
 {
 	Words w = {0};
 	words_split(b->a, &w, b->cc);
@@ -207,7 +207,8 @@ static bool link_all(Builder *b, const char *weights_object, const char *out)
 	return jobs_run(b->c->ctx, &one);
 }
 
-/* Of another machine: gcc by its usual name; $CC is this machine's. */
+/* Returns the compiler to call where none is named: for another machine gcc by its usual name,
+ * since $CC is this machine's. */
 static const char *default_compiler(const Compilation *c)
 {
 	const char *env = getenv("CC");
@@ -218,7 +219,7 @@ static const char *default_compiler(const Compilation *c)
 
 bool build_shared(Compilation *c, const char *folder, const char *weights_object, const char *out)
 {
-	Builder b = {.c = c, .a = weft_arena(c->w), .folder = folder};
+	ArtifactBuild b = {.c = c, .a = weft_arena(c->w), .folder = folder};
 	b.cc = c->o.cc ? c->o.cc : default_compiler(c);
 	b.cache = c->o.no_cache ? NULL : cache_folder(c->ctx);
 	b.jobs.limit = c->o.jobs;
@@ -255,7 +256,7 @@ static void makefile_object(const char *source, Text *t)
 		text_printf(t, " %.*s.o", (int)strlen(source) - 2, source);
 }
 
-/* Units of other levels than the least have flags of their own. */
+/* Writes the flags of units of other levels than the least, which have their own. */
 static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 {
 	for (uint32_t k = 0; k < c->files.file.n; k++) {
@@ -266,7 +267,7 @@ static void makefile_flags(const Compilation *c, const Target *least, Text *t)
 	}
 }
 
-/* Libraries of the user's operators. */
+/* Writes the libraries of the user's operators. */
 static void makefile_link(const Compilation *c, Text *t)
 {
 	Words w = {0};
@@ -277,7 +278,8 @@ static void makefile_link(const Compilation *c, Text *t)
 	text_char(t, '\n');
 }
 
-/* Models without user operators, state, or replaceable weights go without some files. */
+/* Whether the model needs the file. Models without user operators, state, or replaceable weights
+ * go without some files. */
 static bool is_needed(const Compilation *c, const EmbeddedFile *f)
 {
 	if (strcmp(f->name, "op_call.c") == 0)
@@ -332,7 +334,8 @@ static bool write_weights_stub(Compilation *c, const char *folder)
 			  strlen(text));
 }
 
-/* How the model goes without threads, memory allocation and system; nothing where it needs them. */
+/* Says how the model goes without threads, memory allocation and system; nothing where it needs
+ * them. */
 static void readme_serial(const Compilation *c, Text *t)
 {
 	if (c->o.replaceable || c->level.n > 1)

@@ -90,7 +90,7 @@ static EntryHeader header_of(const char *object, size_t n)
 		"weft object 1", n, {hash_bytes(object, n, 21), hash_bytes(object, n, 22)}};
 }
 
-/* The object within the entry of n bytes is what was put there. */
+/* Whether the object within the entry of n bytes is what was put there. */
 static bool entry_is_whole(const char *entry, size_t n)
 {
 	EntryHeader h;

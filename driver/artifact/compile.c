@@ -34,7 +34,7 @@ void phase_end(Compilation *c, const char *name)
 		c->o.progress(c->o.progress_user, name, 1, 1);
 }
 
-/* Names of several levels' code end differently. */
+/* Sets c->level to the levels that the names say. Names of several levels' code end differently. */
 static bool begin_levels(Compilation *c, const char *names)
 {
 	Arena *a = c->ctx->arena;
@@ -50,7 +50,7 @@ static bool begin_levels(Compilation *c, const char *names)
 	return true;
 }
 
-/* Texts that must be something. */
+/* Checks the texts that must be something: a pass, an identifier. */
 static bool check_texts(const Compilation *c)
 {
 	const char *const *pass = pipeline_names(), *dump = c->o.dump;
@@ -71,7 +71,7 @@ static bool check_texts(const Compilation *c)
 	       ctx_error(c->ctx, NULL, "the name of the C compiler is empty");
 }
 
-/* What a model is called: after its file, or after its entries, if they are of several. */
+/* Returns what a model is called: after its file, or after its entries, if they are of several. */
 static const char *graph_file_name(Arena *a, const WeftGraph *g)
 {
 	bool one = true;
@@ -129,13 +129,13 @@ bool compile_for_here(Compilation *c)
 			 c->target->isa.name);
 }
 
-/* Those that are new. */
+/* Hashes the constants that have no hash yet. */
 static void hash_constants(const Compilation *c)
 {
 	const_hash_all(c->from->entry[0].g->ir, c->o.jobs ? c->o.jobs : jobs_default());
 }
 
-/* Of the printed graphs, which name every constant by its hash. */
+/* Hashes the printed graphs, which name every constant by its hash. */
 static const char *hash_source(Compilation *c)
 {
 	Text t;
@@ -159,7 +159,7 @@ static const char *hash_source(Compilation *c)
 			    (unsigned long long)b);
 }
 
-/* Every graph for every level: of a level one after the other. */
+/* Lowers every graph for every level: of a level one after the other. */
 static bool lower_levels(Compilation *c, ScheduleLevel *out)
 {
 	uint32_t errors = c->ctx->nerror, n = c->from->nentry;
@@ -179,7 +179,7 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 	return true;
 }
 
-/* The weight section of each level continues the one of the level before. */
+/* Schedules every level. The weight section of each continues the one of the level before. */
 static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 {
 	uint32_t n = c->from->nentry;
@@ -205,8 +205,8 @@ static bool schedule_levels(Compilation *c, const ScheduleLevel *lowered)
 	return true;
 }
 
-/* The passes on the graph of an entry. Those whose result depends on costs follow once for GPUs,
- * once for CPUs, on copies. */
+/* Runs the passes on the graph of an entry. Those whose result depends on costs follow once for
+ * GPUs, once for CPUs, on copies. */
 static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
 {
 	const GraphEntry *e = &c->from->entry[entry];
@@ -246,8 +246,8 @@ static bool run_passes(Compilation *c)
 		TRY(run_passes_on(c, k, &po));
 	if (!c->from->g || both || c->o.weights == WEFT_WEIGHTS_FILE)
 		hash_constants(c); /* that folding made */
-	TRY((c->from->g && !both) ||
-	    join_constants(c->w, c->from, c->g, both ? 2 * n : n, c->o.replaceable));
+	TRY((c->from->g && !both) || join_constants(c->from->entry, c->from->nentry, c->g,
+						    both ? 2 * n : n, c->o.replaceable));
 	c->w->dump = dump.data;
 	c->floats = floats.data;
 	phase_end(c, "passes");
@@ -271,7 +271,7 @@ bool compile_lower(Compilation *c)
 	return true;
 }
 
-/* Of the function that returns its table. */
+/* Returns the name of the function that returns a level's table. */
 static const char *level_export(const Compilation *c, const TargetLevel *level)
 {
 	const char *name = c->o.symbol ? c->o.symbol : "weft_model";
@@ -326,7 +326,8 @@ static const WeftEstimate *estimate_of(Arena *a, const Gpu *g, const GpuTime *t,
 			 sizeof(WeftEstimate));
 }
 
-/* The kernels of an entry; returns their number. Times of a GPU are known at hint sizes only. */
+/* Reports the kernels of an entry; returns their number. Times of a GPU are known at hint sizes
+ * only. */
 static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
 			       const int64_t *value, WeftKernelInfo *k)
 {
@@ -364,8 +365,8 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
 	return e->ncall;
 }
 
-/* The counts of a report, at the values of the entries' symbols, one entry after the other; NULL:
- * at those seen while exporting. */
+/* Fills in the counts of a report, at the values of the entries' symbols, one entry after the
+ * other; NULL: at those seen while exporting. */
 static void report_counts(Arena *a, const Program *p, const Target *t, const int64_t *value,
 			  WeftReport *r)
 {
@@ -392,7 +393,7 @@ static void report_counts(Arena *a, const Program *p, const Target *t, const int
 	r->nentry = p->entry.n;
 }
 
-/* Constants that are stored before in another layout. */
+/* Returns the bytes of constants that are stored before in another layout. */
 static uint64_t count_copies(Compilation *c)
 {
 	const Program *p = c->program;

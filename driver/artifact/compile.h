@@ -59,27 +59,27 @@ typedef struct {
 bool compile_begin(Compilation *c, Weft *, const WeftGraph *, const WeftOptions *);
 /* Returns the number of levels that are GPUs, which are the first ones. */
 uint32_t compile_gpus(const Compilation *);
-/* Before compile_lower: keeps only the most capable level that this machine runs, with suffix "".
- * Returns false after an error: this machine runs none. */
+/* Keeps only the most capable level that this machine runs, with suffix "". Called before
+ * compile_lower. Returns false after an error: this machine runs none. */
 bool compile_for_here(Compilation *);
 /* Runs passes, lowering and schedules on a copy of the graph: sets c->g, the programs of all
  * levels, c->recipes (recipes_lower) and the hashes. Sets the Weft's dump. Ends the phases "hash",
  * "passes", "lower", "schedule" and, with WeftOptions.replaceable, "recipes". Returns false after
  * errors. */
 bool compile_lower(Compilation *);
-/* After compile_lower: sets out[], room for level.n + 1, to all programs to emit: the levels, then
- * `recipes` if there is one. Returns their number. */
+/* Sets out[], room for level.n + 1, to all programs to emit: the levels, then `recipes` if there
+ * is one. Returns their number. Called after compile_lower. */
 uint32_t compile_programs(const Compilation *, const TargetLevel **out);
-/* After compile_lower: returns the options with which an emitter prints the program of a level, one
- * of compile_programs. weights_file: the name of the weight file; NULL: weights are embedded, or
- * there are none. */
+/* Returns the options with which an emitter prints the program of a level, one of
+ * compile_programs. weights_file: the name of the weight file; NULL: weights are embedded, or
+ * there are none. Called after compile_lower. */
 EmitOptions compile_emit_options(const Compilation *, const TargetLevel *,
 				 const char *weights_file);
 /* Returns the options with which an emitter prints the function that chooses between several
  * levels, the most capable one first. Needed if their n is above 1. */
 EmitSelect compile_select(const Compilation *);
-/* After compile_lower: fills in the Weft's report (WeftReport) from the program of the most capable
- * level. Fields about objects and phases stay. */
+/* Fills in the Weft's report (WeftReport) from the program of the most capable level. Fields
+ * about objects and phases stay. Called after compile_lower. */
 void compile_report(Compilation *);
 /* Tells WeftOptions.progress that a phase of that name begins. */
 void phase_begin(const Compilation *, const char *name);

@@ -23,7 +23,7 @@ static bool note_is(const Elf64_Nhdr *h, const char *content, const char *name, 
 	       !memcmp(content + padded(h->n_namesz), text, h->n_descsz);
 }
 
-/* Notes of reasonable size are all that is looked at. */
+/* Whether a segment has a note of that name and text. Looks at the first 4096 bytes only. */
 static bool segment_has(int fd, const Elf64_Phdr *p, const char *name, const char *text)
 {
 	_Alignas(Elf64_Nhdr) char buf[4096];

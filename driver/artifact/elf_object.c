@@ -12,11 +12,11 @@ enum { NAME_DATA = 1, NAME_SYMTAB = 17, NAME_STRTAB = 25, NAME_SHSTRTAB = 33, NA
 /* Offsets in the file: section, symbols, symbol names, section names, section headers. */
 typedef struct {
 	uint64_t symtab, strtab, shstrtab, headers, end;
-} Places;
+} ObjectOffsets;
 
-static Places places(uint64_t start, uint64_t bytes, const char *symbol)
+static ObjectOffsets places(uint64_t start, uint64_t bytes, const char *symbol)
 {
-	Places p;
+	ObjectOffsets p;
 	p.symtab = (start + bytes + 15) / 16 * 16;
 	p.strtab = p.symtab + 2 * sizeof(Elf64_Sym);
 	p.shstrtab = p.strtab + 1 + strlen(symbol) + 1;
@@ -69,7 +69,7 @@ static const Machine *machine_of(const char *triple)
 void elf_object_write(char *head, char *tail, uint64_t start, uint64_t bytes, const char *symbol,
 		      const char *triple)
 {
-	Places p = places(start, bytes, symbol);
+	ObjectOffsets p = places(start, bytes, symbol);
 	const uint64_t from = start + bytes; /* of the tail */
 	Elf64_Ehdr *h = (Elf64_Ehdr *)head;
 	memset(h, 0, sizeof *h);

@@ -42,7 +42,7 @@ uint32_t jobs_default(void)
 	return 1;
 }
 
-/* No signal comes between the start of the program and its place in the list of those to be
+/* Starts a program. No signal comes between its start and its place in the list of those to be
  * ended. */
 static int spawn(Job *j, const posix_spawn_file_actions_t *fa, char *const *argv, char *const *env)
 {
@@ -84,7 +84,7 @@ static bool start(Ctx *ctx, Job *j, char *const *env)
 	return true;
 }
 
-/* Of the objects that a command line names: about what linking them takes. */
+/* Returns the bytes of the objects that a command line names: about what linking them takes. */
 static uint64_t object_bytes(const char *const *argv)
 {
 	struct stat st;
@@ -97,8 +97,8 @@ static uint64_t object_bytes(const char *const *argv)
 	return sum;
 }
 
-/* Programs that cannot write may say so among much else, or crash. The reason as errno; 0: some
- * other one. */
+/* Returns why a program could not write, as errno; 0 for some other reason. Programs that cannot
+ * write may say so among much else, or crash. */
 static int no_room(const Job *j, int status, const char *said)
 {
 	enum { LITTLE = 16 << 10 };
@@ -144,7 +144,7 @@ static bool report(Ctx *ctx, const Job *j, int status)
 			 WEXITSTATUS(status), text);
 }
 
-/* A program that is no compiler may succeed at nothing. */
+/* Checks that a job made its object. A program that is no compiler may succeed at nothing. */
 static bool has_made(Ctx *ctx, const Job *j)
 {
 	struct stat st;
@@ -152,7 +152,7 @@ static bool has_made(Ctx *ctx, const Job *j)
 	       ctx_error(ctx, j->what, "%s succeeded, but made no object", j->argv[0]);
 }
 
-/* Look after the running ones. False when one failed. */
+/* Looks after the running jobs. Returns false when one failed. */
 static bool reap(Ctx *ctx, Jobs *js, uint32_t *running, uint32_t *done)
 {
 	bool ok = true;

@@ -60,7 +60,8 @@ bool on_path(Arena *a, const char *name)
 	return false;
 }
 
-/* lld serves every machine; the system's own linker one. NULL: there is none. */
+/* Returns a linker for the machine; NULL if there is none. lld serves every machine; the
+ * system's own linker one. */
 static const char *linker_on_path(Arena *a, const Linking *m)
 {
 	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(a, "%s-ld", m->triple),
@@ -87,7 +88,8 @@ static const char *const folders[] = {"/lib/%s", "/usr/lib/%s", "/usr/%s/lib", "
 				      "/usr/lib/gcc-cross/%s/*"};
 static const char *const host_folders[] = {"/lib64", "/usr/lib64", "/lib", "/usr/lib"};
 
-/* The last match; the copy for the arena, which may unwind, is made when glob's memory is free. */
+/* Returns the last file that matches the pattern; NULL if none does. The copy for the arena,
+ * which may unwind, is made when glob's memory is free. */
 static const char *last_match(Arena *a, const char *pattern)
 {
 	glob_t g = {0};
@@ -114,7 +116,7 @@ static void missing_library(Ctx *ctx, const Linking *m, const Library *library)
 		  library->file, m->triple, library->package, cross);
 }
 
-/* Its path. NULL: it is not there. */
+/* Returns the path of a library; NULL if it is not there. */
 static const char *library_path(Arena *a, const Linking *m, const Library *library)
 {
 	const char *found = NULL;
@@ -130,7 +132,7 @@ static const char *library_path(Arena *a, const Linking *m, const Library *libra
 	return found;
 }
 
-/* Its path. NULL after ctx_error. */
+/* Returns the path of a library; NULL after ctx_error. */
 static const char *find_library(Ctx *ctx, const Linking *m, const Library *library)
 {
 	const char *found = library_path(ctx->arena, m, library);
@@ -200,7 +202,7 @@ static bool add_library(Compilation *c, Words *w, const Linking *m, const Librar
 	return true;
 }
 
-/* --as-needed drops what is not used. */
+/* Adds the libraries of C. --as-needed drops what is not used. */
 static bool add_libraries(Compilation *c, Words *w)
 {
 	const Linking *m = machine_for(c->ctx, c->target);
@@ -211,7 +213,8 @@ static bool add_libraries(Compilation *c, Words *w)
 	return true;
 }
 
-/* The linker knows no folders of the system by itself. */
+/* Adds the libraries of the user, and folders for them: the linker knows no folders of the
+ * system by itself. */
 static bool add_user_libraries(Compilation *c, Words *w)
 {
 	Arena *a = c->ctx->arena;
@@ -235,7 +238,7 @@ static bool add_user_libraries(Compilation *c, Words *w)
 	return true;
 }
 
-/* Without a linker. object: the runtime's. */
+/* Links without a linker. object: the runtime's. */
 static bool link_here(Compilation *c, const Linking *m, const LinkInput *in, const char *object,
 		      const char *out)
 {

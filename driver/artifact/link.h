@@ -11,17 +11,19 @@ typedef struct {
 
 /* Whether a program is there: in $PATH, or where a name with a slash says. */
 bool on_path(Arena *, const char *name);
-/* After compile_lower: links the model's objects, the runtime for its target and the libraries of
- * WeftOptions.link into the shared object `out`, which is overwritten. folder: an existing one for
- * temporary files, which the caller removes. Returns false after errors: also if this build has no
- * runtime for the target, or there is no linker. */
+/* Links the model's objects, the runtime for its target and the libraries of WeftOptions.link
+ * into the shared object `out`, which is overwritten. folder: an existing one for temporary
+ * files, which the caller removes. Called after compile_lower. Returns false after errors: also
+ * if this build has no runtime for the target, or there is no linker. */
 bool link_shared(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* After compile_lower: links the model's objects, without the runtime, into the relocatable object
- * `out`, which is overwritten. folder: as in link_shared. Returns false after errors. */
+/* Links the model's objects, without the runtime, into the relocatable object `out`, which is
+ * overwritten. folder: as in link_shared. Called after compile_lower. Returns false after
+ * errors. */
 bool link_object(Compilation *, const char *folder, const LinkInput *, const char *out);
-/* After compile_lower: makes the static library `out` of two members, the object that link_object
- * makes and the compiled runtime for the target, with an index of symbols. folder: as in
- * link_shared. Returns false after errors: also if this build has no runtime for the target. */
+/* Makes the static library `out` of two members, the object that link_object makes and the
+ * compiled runtime for the target, with an index of symbols. folder: as in link_shared. Called
+ * after compile_lower. Returns false after errors: also if this build has no runtime for the
+ * target. */
 bool link_archive(Compilation *, const char *folder, const LinkInput *, const char *out);
 
 #endif

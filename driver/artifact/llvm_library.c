@@ -32,8 +32,8 @@ static bool library_in(const char *folder, size_t n, const char *below, char pat
 	return len < 4096 && access(path, R_OK) == 0;
 }
 
-/* The file that holds this code, links followed: libweft.so, or a program that the compiler is
- * linked into. */
+/* Finds the file that holds this code, links followed: libweft.so, or a program that the
+ * compiler is linked into. */
 static bool own_file(char self[PATH_MAX])
 {
 	Dl_info info;
@@ -44,8 +44,8 @@ static bool own_file(char self[PATH_MAX])
 	return realpath(*map->l_name ? map->l_name : "/proc/self/exe", self);
 }
 
-/* Beside that file; where an installation has it, seen from the library or from the command:
- * prefixes may be moved. */
+/* Finds the library beside that file, or where an installation has it, seen from the library or
+ * from the command: prefixes may be moved. */
 static bool library_near(char path[4096])
 {
 	static const char *const below[] = {"", "weft/", WEFT_LLVM_FROM_COMMAND};
@@ -57,7 +57,8 @@ static bool library_near(char path[4096])
 	return false;
 }
 
-/* A folder that is named is the only one; else nearby, then where it is installed. */
+/* Finds the library. A folder that is named is the only one; else it is nearby, or where it is
+ * installed. */
 static bool library_path(const char *folder, char path[4096])
 {
 	const char *set = folder ? folder : getenv(FOLDER);
@@ -71,7 +72,7 @@ static bool of_this_build(const char *path)
 	return elf_has_note(path, LLVM_BACKEND_NOTE, WEFT_INTERFACE_ID);
 }
 
-/* As LLVM would, but nothing is left behind. */
+/* Ends the process as LLVM would, but leaves nothing behind. */
 static void end_process(const char *why)
 {
 	temp_abandon();
@@ -79,7 +80,7 @@ static void end_process(const char *why)
 	_exit(1);
 }
 
-/* The table, or NULL and why. */
+/* Loads the library and returns its table, or NULL and why. */
 static const LlvmBackend *load(const char *folder, char *why, size_t size)
 {
 	char path[4096];

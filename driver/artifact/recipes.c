@@ -48,7 +48,7 @@ static uint32_t find(Recipes *r, uint32_t k)
 	return k;
 }
 
-/* The least stands for all. */
+/* Unites two groups. The least constant stands for all. */
 static void unite(Recipes *r, uint32_t a, uint32_t b)
 {
 	a = find(r, a);
@@ -63,7 +63,7 @@ static void follow(Recipes *r, ConstId c)
 	r->is[c.i] |= FOLLOWED;
 }
 
-/* Constants in a recipe that weights change belong to its group. */
+/* Unites constants in a recipe that weights change with its group. */
 static void follow_recipes(Recipes *r)
 {
 	for (uint32_t k = 0; k < r->made.n; k++) {
@@ -85,7 +85,7 @@ static int by_number(const void *a, const void *b)
 	return x->i < y->i ? -1 : x->i > y->i;
 }
 
-/* In the order in which the section stores what they make. */
+/* Finds the groups, in the order in which the section stores what they make. */
 static void find_groups(Recipes *r)
 {
 	const Program *p = r->c->program;
@@ -123,7 +123,7 @@ static Node input_of(Recipes *r, Graph *g, ProgramGroup *group, ConstId c)
 	return graph_add_input(g, "w", INPUT_USER, ir_type_ints(r->ir, k->dtype, k->rank, k->dim));
 }
 
-/* The constants that it begins with. */
+/* Adds the constants that a recipe begins with as inputs. */
 static void add_inputs(Recipes *r, Graph *g, ProgramGroup *group, ConstId made)
 {
 	const Graph *recipe = ir_const_of(r->ir, made)->recipe;
@@ -153,7 +153,7 @@ static void add_recipe(Recipes *r, Graph *g, ConstId made)
 	arena_release(r->ir->ctx->scratch, mark);
 }
 
-/* made: those of the group. */
+/* Makes the graph of a group. made: the constants of the group. */
 static Graph *group_graph(Recipes *r, ProgramGroup *group, const ConstId *made, uint32_t n)
 {
 	Graph *g = graph_new(r->ir, "recipes");
@@ -204,7 +204,7 @@ static void list_source(Recipes *r, ConstId c)
 	array_push(r->arena, &r->out->source, c);
 }
 
-/* In all levels at the same place. */
+/* Stores a constant row-major, in all levels at the same place. */
 static void store_plain(Recipes *r, ConstId c)
 {
 	Program *last = r->c->program;

@@ -6,11 +6,11 @@
 
 #include "driver/artifact/compile.h"
 
-/* The step of compile_lower after scheduling: sets Program.recipes of all levels, and c->recipes,
- * the level whose program computes the constants (NULL if none of the weight section has a recipe).
- * Adds to the weight sections, row-major, constants that recipes read: those that cannot be
- * replaced, and replaceable ones of at most 64 KiB. Ends the phase "recipes". Does nothing without
- * WeftOptions.replaceable. Returns false after errors. */
+/* Sets Program.recipes of all levels, and c->recipes, the level whose program computes the
+ * constants (NULL if none of the weight section has a recipe). Adds to the weight sections,
+ * row-major, constants that recipes read: those that cannot be replaced, and replaceable ones of
+ * at most 64 KiB. Ends the phase "recipes". Does nothing without WeftOptions.replaceable.
+ * Returns false after errors. The step of compile_lower after scheduling. */
 bool recipes_lower(Compilation *);
 
 #endif

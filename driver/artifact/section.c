@@ -19,7 +19,7 @@
 
 enum { PAGE = WEFT_WEIGHT_HEADER, LINE = 64, SMALL = 16 * PAGE };
 
-/* The layout with numbers for symbols: constants have constant shapes. */
+/* Sets out[] to the layout with numbers for symbols: constants have constant shapes. */
 static bool layout_numbers(Program *p, const ProgramConst *c, WeftLayoutDim *out)
 {
 	const SymTab *t = p->ir->syms;
@@ -39,19 +39,19 @@ typedef struct {
 	WeftPacking packing;
 	DType source, stored; /* converted on the way where they differ */
 	uint64_t at, bytes;
-} Piece;
+} SectionPiece;
 
 /* By offset. What lies between pieces is zero. */
 typedef struct {
-	const Piece *piece;
+	const SectionPiece *piece;
 	uint32_t n;
 	uint64_t bytes;
-} Section;
+} ConstSection;
 
 /* What a thread takes at once: it stays in a cache on its way to the file. */
 enum { PART = 1 << 20 };
 
-static Piece piece_of(Program *p, const ProgramConst *c)
+static SectionPiece piece_of(Program *p, const ProgramConst *c)
 {
 	Ctx *ctx = p->ir->ctx;
 	const Const *s = ir_const_of(p->ir, c->source);
@@ -59,7 +59,7 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 	size_t item = dtype_size(c->dtype);
 	if (!layout_numbers(p, c, layout))
 		ctx_bug(ctx, "constant %s has a symbolic layout", c->name);
-	Piece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
+	SectionPiece q = {.source = s->dtype, .stored = c->dtype, .at = c->offset};
 	q.packing =
 		weft_packing(s->data, dtype_size(s->dtype), s->rank, s->dim, c->layout.n, layout);
 	q.bytes = q.packing.count * item;
@@ -72,21 +72,21 @@ static Piece piece_of(Program *p, const ProgramConst *c)
 
 static int by_offset(const void *a, const void *b)
 {
-	const Piece *x = a, *y = b;
+	const SectionPiece *x = a, *y = b;
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-static Section section_of(Program *p, Arena *a)
+static ConstSection section_of(Program *p, Arena *a)
 {
-	Piece *piece = ARENA_ARRAY(a, Piece, p->constant.n);
+	SectionPiece *piece = ARENA_ARRAY(a, SectionPiece, p->constant.n);
 	for (uint32_t k = 0; k < p->constant.n; k++)
 		piece[k] = piece_of(p, &p->constant.data[k]);
 	qsort(piece, p->constant.n, sizeof *piece, by_offset);
-	return (Section){piece, p->constant.n, p->weight_bytes};
+	return (ConstSection){piece, p->constant.n, p->weight_bytes};
 }
 
-/* Elements first to first + n in the dtype they are stored in. */
-static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
+/* Packs the elements first to first + n in the dtype they are stored in. */
+static void piece_part(const SectionPiece *c, uint64_t first, uint64_t n, char *to)
 {
 	enum { CHUNK = 1024 };
 	double wide[CHUNK], packed[2 * CHUNK];
@@ -106,12 +106,12 @@ static void piece_part(const Piece *c, uint64_t first, uint64_t n, char *to)
 	}
 }
 
-/* Bytes lo to hi of the section; both are multiples of 64, or the end. */
-static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
+/* Writes the bytes lo to hi of the section; both are multiples of 64, or the end. */
+static void section_part(const ConstSection *s, uint64_t lo, uint64_t hi, char *to)
 {
 	uint64_t done = lo;
 	for (uint32_t k = 0; k < s->n && s->piece[k].at < hi; k++) {
-		const Piece *c = &s->piece[k];
+		const SectionPiece *c = &s->piece[k];
 		uint64_t end = c->at + c->bytes < hi ? c->at + c->bytes : hi,
 			 begin = c->at > lo ? c->at : lo;
 		if (end <= begin)
@@ -125,7 +125,7 @@ static void section_part(const Section *s, uint64_t lo, uint64_t hi, char *to)
 	memset(to + (done - lo), 0, hi - done);
 }
 
-static uint64_t part_end(const Section *s, uint64_t lo)
+static uint64_t part_end(const ConstSection *s, uint64_t lo)
 {
 	return s->bytes - lo < PART ? s->bytes : lo + PART;
 }
@@ -133,7 +133,7 @@ static uint64_t part_end(const Section *s, uint64_t lo)
 /* ---- in memory ---- */
 
 typedef struct {
-	const Section *section;
+	const ConstSection *section;
 	char *to;
 	atomic_uint_least64_t next;
 } Filling;
@@ -150,7 +150,7 @@ static void section_fill(Program *p, char *to, uint32_t jobs)
 {
 	Arena *scratch = p->ir->ctx->scratch;
 	ArenaMark mark = arena_mark(scratch);
-	const Section s = section_of(p, scratch);
+	const ConstSection s = section_of(p, scratch);
 	Filling f = {.section = &s, .to = to};
 	/* Starting a thread costs about what copying a part does. */
 	parallel_run(s.bytes > PART ? jobs : 1, fill, &f);
@@ -188,7 +188,8 @@ bool section_map(Program *p, uint32_t jobs, SectionMap **out)
 	       ctx_error(ctx, NULL, "cannot protect the weights: %s", strerror(errno));
 }
 
-/* The file's kind of integers is the machine's: so are the weights. */
+/* Returns a hash of the section. The file's kind of integers is the machine's: so are the
+ * weights. */
 const char *section_hash(Program *p)
 {
 	Ctx *ctx = p->ir->ctx;
@@ -216,7 +217,7 @@ const char *section_hash(Program *p)
 /* ---- in a file ---- */
 
 typedef struct {
-	const Section *section;
+	const ConstSection *section;
 	int fd;
 	uint64_t start; /* of the section in the file */
 	char *buffer;   /* of PART bytes, of the first thread */
@@ -230,7 +231,7 @@ typedef struct {
 	uint64_t summed, checksum[4];
 } Writing;
 
-/* All of it, at that place of the file. Returns 0 or errno. */
+/* Writes all n bytes, at that place of the file. Returns 0 or errno. */
 static int write_at(int fd, const char *data, uint64_t n, uint64_t at)
 {
 	while (n) {
@@ -279,8 +280,8 @@ static void *write_parts(void *arg)
 	return NULL;
 }
 
-/* Where the section begins in the file. In an object that is its alignment too: a small section at
- * a page would take mostly padding. */
+/* Returns where the section begins in the file. In an object that is its alignment too: a small
+ * section at a page would take mostly padding. */
 static uint64_t start_of(const Program *p, SectionKind kind)
 {
 	if (kind == SECTION_RAW)
@@ -288,7 +289,7 @@ static uint64_t start_of(const Program *p, SectionKind kind)
 	return kind == SECTION_OBJECT && p->weight_bytes < SMALL ? LINE : PAGE;
 }
 
-/* What stands before and behind the section. */
+/* Writes what stands before and behind the section. */
 static int write_rest(Program *p, const Writing *w, SectionKind kind, const SectionNames *names)
 {
 	Arena *scratch = p->ir->ctx->scratch;
@@ -317,7 +318,7 @@ static int write_rest(Program *p, const Writing *w, SectionKind kind, const Sect
 static int write_all(Program *p, int fd, SectionKind kind, const SectionNames *names, uint32_t jobs)
 {
 	Arena *scratch = p->ir->ctx->scratch;
-	const Section s = section_of(p, scratch);
+	const ConstSection s = section_of(p, scratch);
 	Writing w = {.section = &s,
 		     .fd = fd,
 		     .start = start_of(p, kind),

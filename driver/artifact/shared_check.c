@@ -31,8 +31,8 @@ typedef struct {
 	uint64_t size;
 } File;
 
-/* n bytes at that place; NULL: the file ends before, or they are not aligned for what is read
- * there. */
+/* Returns n bytes at that place; NULL if the file ends before, or they are not aligned for what
+ * is read there. */
 static const void *bytes_at(const File *f, uint64_t at, uint64_t n)
 {
 	return at > f->size || n > f->size - at || at % 8 ? NULL : f->data + at;
@@ -52,7 +52,8 @@ static bool names_symbol(const File *f, const Elf64_Shdr *symbols, const Elf64_S
 	return false;
 }
 
-/* The section headers lie at the end, so what is cut off fails here. */
+/* Whether the object defines the symbol. The section headers lie at the end, so what is cut off
+ * fails here. */
 static bool defines(const File *f, const Elf64_Ehdr *e, const char *want)
 {
 	const Elf64_Shdr *s = e->e_shentsize == sizeof *s
@@ -69,7 +70,8 @@ static bool defines(const File *f, const Elf64_Ehdr *e, const char *want)
 	return false;
 }
 
-/* *machine: what it is for; EM_NONE: nothing this process could load. */
+/* Whether the file is a complete shared object. Sets *machine to what it is for; EM_NONE:
+ * nothing this process could load. */
 static bool is_complete(const File *f, const char *want, uint16_t *machine)
 {
 	const Elf64_Ehdr *e = bytes_at(f, 0, sizeof *e);
@@ -102,7 +104,7 @@ static bool file_check(const char *so, const char *want, uint16_t *machine)
 
 static const char *const loaded = "ok";
 
-/* What is wrong with the object, or `loaded`. */
+/* Loads the object. Returns what is wrong with it, or `loaded`. */
 static const char *try_load(const char *so, const char *symbol, const char *source_hash)
 {
 	const WeftModel *(*get)(void);
@@ -116,8 +118,9 @@ static const char *try_load(const char *so, const char *symbol, const char *sour
 	return strcmp(m->manifest->source_hash, source_hash) ? "it holds another model" : loaded;
 }
 
-/* The child ends without handlers of this process and leaves no core. A lock that another thread
- * held when this process was copied may block it: then the alarm ends it, and nothing is known. */
+/* Loads the object, in a child, which ends without handlers of this process and leaves no core.
+ * A lock that another thread held when this process was copied may block it: then the alarm ends
+ * it, and nothing is known. */
 static _Noreturn void child(int to, const Compilation *c, const char *so, const char *symbol)
 {
 	enum { SECONDS = 30 };
@@ -133,7 +136,7 @@ static _Noreturn void child(int to, const Compilation *c, const char *so, const 
 	_exit(write(to, text, n) != (ssize_t)n);
 }
 
-/* Everything until the other end is closed. */
+/* Reads everything until the other end is closed. */
 static void read_answer(int from, char *buf, size_t size)
 {
 	size_t n = 0;

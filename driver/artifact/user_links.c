@@ -34,7 +34,7 @@ uint32_t user_ops_of_user(const Compilation *c)
 
 /* ---- linking ---- */
 
-/* A file, not the name of a library. */
+/* Whether a link is a file, not the name of a library. */
 static bool is_path(const char *link)
 {
 	size_t n = strlen(link);

@@ -72,7 +72,7 @@ typedef struct {
 	const Elf64_Rela *rela;
 	uint64_t nrela, address;
 	bool live;
-} Section;
+} InputSection;
 
 struct Object {
 	const char *path;
@@ -82,7 +82,7 @@ struct Object {
 	const char *text;
 	uint64_t ntext;
 	uint32_t nsection, nsymbol;
-	Section *section;
+	InputSection *section;
 	uint32_t *slot; /* by symbol: 1 + its place in the table of addresses */
 };
 
@@ -91,27 +91,27 @@ typedef struct {
 	const char *name;
 	uint32_t slot, stub, version; /* slot, stub: 1 + place; version: its number in the file */
 	uint32_t number;              /* of the dynamic symbol */
-} Import;
+} ImportedSymbol;
 
 /* A symbol that all objects see, or one of a library. */
 typedef struct {
 	const char *name;
 	Object *object;
 	uint32_t symbol;
-	Import *import; /* with no object */
+	ImportedSymbol *import; /* with no object */
 } Global;
 
 /* A target of relocations. */
 typedef struct {
 	Object *object; /* NULL: import, or nothing if that is NULL: a weak symbol */
 	uint32_t symbol;
-	Import *import;
-} Target;
+	ImportedSymbol *import;
+} RelocTarget;
 
 typedef struct {
 	uint64_t offset, address, size, align;
 	uint8_t *data; /* of parts that are made here */
-} Part;
+} OutputPart;
 
 typedef struct {
 	Ctx *ctx;
@@ -119,15 +119,15 @@ typedef struct {
 	Object *object;
 	Global *global;
 	uint32_t nglobal, mask;
-	ARRAY(Section *) todo;          /* live, with relocations to follow */
-	ARRAY(Section *) live[NPART];
-	ARRAY(Import *) import;
+	ARRAY(InputSection *) todo; /* live, with relocations to follow */
+	ARRAY(InputSection *) live[NPART];
+	ARRAY(ImportedSymbol *) import;
 	ARRAY(Global *) exported;
-	ARRAY(Target) slot;
-	ARRAY(Import *) stub;
+	ARRAY(RelocTarget) slot;
+	ARRAY(ImportedSymbol *) stub;
 	ARRAY(Elf64_Rela) relative, other;
 	ElfVersions versions;
-	Part part[NPART];
+	OutputPart part[NPART];
 	uint8_t *scratch;
 	size_t nscratch;
 } Link;
@@ -175,7 +175,7 @@ static bool read_object(Link *l, Object *o, const char *path)
 	o->nsection = e->e_shnum;
 	o->section = arena_calloc(l->ctx->arena, o->nsection + 1, sizeof *o->section);
 	for (uint32_t k = 0; k < o->nsection; k++) {
-		o->section[k] = (Section){.object = o, .header = &s[k]};
+		o->section[k] = (InputSection){.object = o, .header = &s[k]};
 		if (s[k].sh_type != SHT_NOBITS && !inside(o, s[k].sh_offset, s[k].sh_size, 1))
 			return object_error(l, o, "its sections");
 		if ((s[k].sh_flags & SHF_ALLOC && s[k].sh_flags & SHF_TLS) ||
@@ -183,9 +183,9 @@ static bool read_object(Link *l, Object *o, const char *path)
 			return object_error(l, o, "thread-local variables, or an alignment");
 	}
 	for (uint32_t k = 0; k < o->nsection; k++) {
-		Section *to = s[k].sh_type == SHT_RELA && s[k].sh_info < o->nsection
-				      ? &o->section[s[k].sh_info]
-				      : NULL;
+		InputSection *to = s[k].sh_type == SHT_RELA && s[k].sh_info < o->nsection
+					   ? &o->section[s[k].sh_info]
+					   : NULL;
 		if (s[k].sh_type == SHT_SYMTAB)
 			TRY(read_symbols(l, o, &s[k]));
 		if (to && (to->rela || !inside(o, s[k].sh_offset, s[k].sh_size, 8)))
@@ -268,7 +268,7 @@ static const char *section_name(const Object *o, const Elf64_Shdr *s)
 		       : "";
 }
 
-static void need(Link *l, Section *s)
+static void need(Link *l, InputSection *s)
 {
 	if (s->live || !(s->header->sh_flags & SHF_ALLOC))
 		return;
@@ -287,28 +287,28 @@ static bool import(Link *l, const Object *o, Global *g, const char *name, bool w
 		return ctx_error(l->ctx, o->path, "%s is defined nowhere", name);
 	}
 	g->name = name;
-	g->import = ARENA_NEW(l->ctx->arena, Import);
-	*g->import = (Import){.name = name, .version = version, .number = l->import.n + 1};
+	g->import = ARENA_NEW(l->ctx->arena, ImportedSymbol);
+	*g->import = (ImportedSymbol){.name = name, .version = version, .number = l->import.n + 1};
 	array_push(l->ctx->arena, &l->import, g->import);
 	return true;
 }
 
-static bool target_of(Link *l, Object *o, uint32_t k, Target *out)
+static bool target_of(Link *l, Object *o, uint32_t k, RelocTarget *out)
 {
 	if (k >= o->nsymbol || o->symbol[k].st_shndx == SHN_COMMON)
 		return object_error(l, o, "its relocations");
-	*out = (Target){.object = o, .symbol = k};
+	*out = (RelocTarget){.object = o, .symbol = k};
 	if (o->symbol[k].st_shndx != SHN_UNDEF)
 		return true;
 	Global *g = find_global(l, symbol_name(o, k));
 	if (!g->object && !g->import)
 		TRY(import(l, o, g, symbol_name(o, k),
 			   ELF64_ST_BIND(o->symbol[k].st_info) == STB_WEAK));
-	*out = (Target){g->object, g->symbol, g->object ? NULL : g->import};
+	*out = (RelocTarget){g->object, g->symbol, g->object ? NULL : g->import};
 	return true;
 }
 
-static void need_slot(Link *l, const Target *t)
+static void need_slot(Link *l, const RelocTarget *t)
 {
 	uint32_t *at = t->object   ? &t->object->slot[t->symbol]
 		       : t->import ? &t->import->slot
@@ -319,7 +319,7 @@ static void need_slot(Link *l, const Target *t)
 	*at = l->slot.n;
 }
 
-static void need_stub(Link *l, const Target *t)
+static void need_stub(Link *l, const RelocTarget *t)
 {
 	if (!t->import || t->import->stub)
 		return;
@@ -328,11 +328,11 @@ static void need_stub(Link *l, const Target *t)
 	t->import->stub = l->stub.n;
 }
 
-/* What a relocation needs; the target's section is live from then on. */
-static bool follow(Link *l, Section *s, const Elf64_Rela *r, uint64_t *dynamic)
+/* Notes what a relocation needs; the target's section is live from then on. */
+static bool follow(Link *l, InputSection *s, const Elf64_Rela *r, uint64_t *dynamic)
 {
 	Object *o = s->object;
-	Target t;
+	RelocTarget t;
 	TRY(target_of(l, o, (uint32_t)ELF64_R_SYM(r->r_info), &t));
 	if (t.object) {
 		uint16_t at = t.object->symbol[t.symbol].st_shndx;
@@ -374,7 +374,7 @@ static bool find_needed(Link *l, uint64_t *dynamic)
 				need(l, &l->object[k].section[j]);
 		}
 	while (l->todo.n) {
-		Section *s = l->todo.data[--l->todo.n];
+		InputSection *s = l->todo.data[--l->todo.n];
 		for (uint64_t k = 0; k < s->nrela; k++)
 			TRY(follow(l, s, &s->rela[k], dynamic));
 	}
@@ -388,12 +388,12 @@ static uint64_t up(uint64_t n, uint64_t align)
 	return align > 1 ? (n + align - 1) / align * align : n;
 }
 
-/* Sections of a part, from its beginning. */
+/* Places the sections of a part, from its beginning. */
 static void place_sections(Link *l, PartName p)
 {
 	uint64_t size = l->part[p].size;
 	for (uint32_t k = 0; k < l->live[p].n; k++) {
-		Section *s = l->live[p].data[k];
+		InputSection *s = l->live[p].data[k];
 		if (s->header->sh_addralign > l->part[p].align)
 			l->part[p].align = s->header->sh_addralign;
 		s->address = size = up(size, s->header->sh_addralign);
@@ -402,12 +402,13 @@ static void place_sections(Link *l, PartName p)
 	l->part[p].size = size;
 }
 
-/* A segment begins on a page of its own in memory, and where the last one ends in the file. */
+/* Places the parts. A segment begins on a page of its own in memory, and where the last one ends
+ * in the file. */
 static void place_parts(Link *l)
 {
 	uint64_t offset = sizeof(Elf64_Ehdr) + NHEADER * sizeof(Elf64_Phdr), ahead = 0;
 	for (uint32_t p = 0; p < NPART; p++) {
-		Part *part = &l->part[p];
+		OutputPart *part = &l->part[p];
 		if (kinds[p].align > part->align)
 			part->align = kinds[p].align;
 		place_sections(l, p);
@@ -422,14 +423,14 @@ static void place_parts(Link *l)
 	}
 }
 
-static uint64_t address_of(const Target *t)
+static uint64_t address_of(const RelocTarget *t)
 {
 	const Elf64_Sym *s = &t->object->symbol[t->symbol];
 	return s->st_value +
 	       (s->st_shndx < t->object->nsection ? t->object->section[s->st_shndx].address : 0);
 }
 
-static uint64_t slot_address(const Link *l, const Target *t)
+static uint64_t slot_address(const Link *l, const RelocTarget *t)
 {
 	return l->part[GOT].address +
 	       ((t->object ? t->object->slot[t->symbol] : t->import->slot) - 1) * (uint64_t)SLOT;
@@ -444,7 +445,7 @@ static void *make(Link *l, PartName p, uint64_t size)
 	return l->part[p].data;
 }
 
-/* The sizes of all tables are known once sections are. */
+/* Makes the tables, whose sizes are known once sections are. */
 static void make_tables(Link *l, uint64_t dynamic)
 {
 	const uint32_t nsymbol = 1 + l->import.n + l->exported.n;
@@ -491,7 +492,7 @@ static void fill_symbols(Link *l)
 		const Elf64_Sym *from = &g->object->symbol[g->symbol];
 		s->st_info = from->st_info;
 		s->st_shndx = TEXT + 1; /* it is defined: loaders look at no more */
-		s->st_value = address_of(&(Target){g->object, g->symbol, NULL});
+		s->st_value = address_of(&(RelocTarget){g->object, g->symbol, NULL});
 		s->st_size = from->st_size;
 	}
 }
@@ -499,7 +500,7 @@ static void fill_symbols(Link *l)
 static void fill_dynamic(Link *l)
 {
 	Elf64_Dyn *d = (Elf64_Dyn *)(void *)l->part[DYNAMIC].data;
-	const Part *p = l->part;
+	const OutputPart *p = l->part;
 	for (uint32_t k = 0; k < l->versions.nneeded; k++)
 		*d++ = (Elf64_Dyn){DT_NEEDED, {l->versions.needed[k]}};
 	const struct {
@@ -529,12 +530,12 @@ static void fill_dynamic(Link *l)
 	*d++ = (Elf64_Dyn){DT_FLAGS_1, {DF_1_NOW}};
 }
 
-/* jmp *slot(%rip); int3 */
+/* Fills in the stubs: jmp *slot(%rip); int3. */
 static void fill_stubs(Link *l)
 {
 	for (uint32_t k = 0; k < l->stub.n; k++) {
 		uint8_t *at = l->part[STUBS].data + k * STUB;
-		int32_t to = (int32_t)(slot_address(l, &(Target){.import = l->stub.data[k]}) -
+		int32_t to = (int32_t)(slot_address(l, &(RelocTarget){.import = l->stub.data[k]}) -
 				       (l->part[STUBS].address + k * STUB + 6));
 		memcpy(at, (const uint8_t[]){0xff, 0x25, 0, 0, 0, 0, 0xcc, 0xcc}, STUB);
 		memcpy(at + 2, &to, sizeof to);
@@ -544,7 +545,7 @@ static void fill_stubs(Link *l)
 static void fill_slots(Link *l)
 {
 	for (uint32_t k = 0; k < l->slot.n; k++) {
-		const Target *t = &l->slot.data[k];
+		const RelocTarget *t = &l->slot.data[k];
 		uint64_t at = l->part[GOT].address + k * (uint64_t)SLOT;
 		if (t->object)
 			array_push(l->ctx->arena, &l->relative,
@@ -557,15 +558,15 @@ static void fill_slots(Link *l)
 	}
 }
 
-/* Addresses in tables. */
+/* Adds the relocations of addresses in tables. */
 static bool dynamic_relocations(Link *l)
 {
 	for (uint32_t p = 0; p < NPART; p++)
 		for (uint32_t k = 0; k < l->live[p].n; k++) {
-			const Section *s = l->live[p].data[k];
+			const InputSection *s = l->live[p].data[k];
 			for (uint64_t j = 0; j < s->nrela; j++) {
 				const Elf64_Rela *r = &s->rela[j];
-				Target t;
+				RelocTarget t;
 				if (ELF64_R_TYPE(r->r_info) != R_X86_64_64)
 					continue;
 				TRY(target_of(l, s->object, (uint32_t)ELF64_R_SYM(r->r_info), &t));
@@ -606,12 +607,12 @@ static bool fill_relocations(Link *l)
 /* ---- the file ---- */
 
 /* Computes a section's relocations relative to where it is, in a copy. */
-static bool relocate(Link *l, const Section *s, uint8_t *data)
+static bool relocate(Link *l, const InputSection *s, uint8_t *data)
 {
 	for (uint64_t k = 0; k < s->nrela; k++) {
 		const Elf64_Rela *r = &s->rela[k];
 		const uint32_t type = (uint32_t)ELF64_R_TYPE(r->r_info);
-		Target t;
+		RelocTarget t;
 		TRY(target_of(l, s->object, (uint32_t)ELF64_R_SYM(r->r_info), &t));
 		if (r->r_offset > s->header->sh_size ||
 		    s->header->sh_size - r->r_offset < (type == R_X86_64_64 ? 8u : 4u))
@@ -647,7 +648,7 @@ static bool pad(FILE *f, uint64_t to, uint64_t *at)
 	return put(f, zero, to - *at, at);
 }
 
-static bool write_section(Link *l, FILE *f, const Section *s, uint64_t *at)
+static bool write_section(Link *l, FILE *f, const InputSection *s, uint64_t *at)
 {
 	const uint8_t *data = s->object->data + s->header->sh_offset;
 	const size_t n = s->header->sh_size;
@@ -690,7 +691,7 @@ static void headers(const Link *l, uint64_t sections, Elf64_Ehdr *e, Elf64_Phdr 
 		*h++ = (Elf64_Phdr){PT_LOAD, segment_flags[k], begin,          address,
 				    address, end - begin,      high - address, PAGE};
 	}
-	const Part *d = &l->part[DYNAMIC];
+	const OutputPart *d = &l->part[DYNAMIC];
 	*h++ = (Elf64_Phdr){PT_DYNAMIC, PF_R | PF_W, d->offset, d->address,
 			    d->address, d->size,     d->size,   8};
 	const Elf64_Phdr *relro = h - 3; /* segment 2; the next one begins on another page */
@@ -709,7 +710,7 @@ static bool write_section_headers(const Link *l, FILE *f, uint64_t *at)
 	text_init(&names, l->ctx->arena);
 	text_addn(&names, "", 1);
 	for (uint32_t p = 0; p < NPART; p++) {
-		const Part *part = &l->part[p];
+		const OutputPart *part = &l->part[p];
 		s[p + 1] = (Elf64_Shdr){
 			.sh_name = (uint32_t)names.n,
 			.sh_type = kinds[p].type,
@@ -744,14 +745,14 @@ static bool write_file(Link *l, FILE *f)
 	headers(l, up(l->part[BSS].offset, 8), &e, h);
 	TRY(put(f, &e, sizeof e, &at) && put(f, h, sizeof h, &at));
 	for (uint32_t p = 0; p < BSS; p++) {
-		const Part *part = &l->part[p];
+		const OutputPart *part = &l->part[p];
 		TRY(pad(f, part->offset, &at));
 		if (part->data) {
 			TRY(put(f, part->data, part->size, &at));
 			continue;
 		}
 		for (uint32_t k = 0; k < l->live[p].n; k++) {
-			const Section *s = l->live[p].data[k];
+			const InputSection *s = l->live[p].data[k];
 			TRY(pad(f, part->offset + (s->address - part->address), &at) &&
 			    write_section(l, f, s, &at));
 		}

@@ -23,7 +23,7 @@ static uint32_t units(uint32_t kernels)
 	return 1;
 }
 
-/* The kernels of one level that blocks of threads execute. */
+/* Returns the kernels of one level that blocks of threads execute. */
 static CudaProgram kernels(const Compilation *c, const TargetLevel *level)
 {
 	const Program *p = level->program;
@@ -58,7 +58,7 @@ static bool emit(Compilation *c, WeftEmit kind, const Place *p)
 
 /* ---- shared objects ---- */
 
-/* What a shared object cannot have yet. NULL: nothing that is asked for. */
+/* Says what a shared object cannot have yet; NULL if it can have all that is asked for. */
 static const char *not_done(const Compilation *c)
 {
 	const Target *first = c->level.data[0].target;
@@ -79,7 +79,8 @@ static const char *not_done(const Compilation *c)
 	return NULL;
 }
 
-/* For reports and the artifact's table: what the kernels of calls take of a multiprocessor. */
+/* Notes, for reports and the artifact's table, what the kernels of calls take of a
+ * multiprocessor. */
 static void tell_use(const Compilation *c, const TargetLevel *level, const CudaProgram *x,
 		     const GpuUse *use)
 {
@@ -108,7 +109,7 @@ static EmitFile *add_file(Compilation *c, const char *stem, const char *suffix)
 			     arena_printf(c->ctx->arena, "%s%s.c", stem, suffix));
 }
 
-/* The code of all levels, and what chooses between them. */
+/* Prints the code of all levels, and what chooses between them. */
 static void print(Compilation *c, const Place *p, CudaProgram *x, uint32_t n)
 {
 	const TargetLevel **level = ARENA_ARRAY(c->ctx->arena, const TargetLevel *, c->level.n + 1);

@@ -36,7 +36,7 @@ typedef struct {
 	uint32_t n;
 	const char *arch;
 	_Atomic uint32_t next, failed;
-} Work;
+} ImageWork;
 
 static bool write_image(Ctx *ctx, const Image *im, const GpuImage *made)
 {
@@ -65,7 +65,7 @@ static void compile_one(Ctx *ctx, Image *im, const char *arch)
 
 static void *compile_some(void *arg)
 {
-	Work *w = arg;
+	ImageWork *w = arg;
 	const locale_t before = c_locale_begin(); /* threads do not inherit it */
 	for (uint32_t k; !w->failed && (k = w->next++) < w->n;) {
 		Image *im = &w->image[k];
@@ -84,7 +84,7 @@ static void *compile_some(void *arg)
 	return NULL;
 }
 
-static void compile_all(Work *w, uint32_t jobs)
+static void compile_all(ImageWork *w, uint32_t jobs)
 {
 	enum { MOST = 64 };
 	pthread_t thread[MOST];
@@ -97,7 +97,7 @@ static void compile_all(Work *w, uint32_t jobs)
 		pthread_join(thread[--n], NULL);
 }
 
-static bool all_made(Compilation *c, const Work *w)
+static bool all_made(Compilation *c, const ImageWork *w)
 {
 	bool ok = true;
 	for (uint32_t k = 0; k < w->n; k++) {
@@ -116,7 +116,7 @@ static bool all_made(Compilation *c, const Work *w)
 
 static bool by_nvrtc(Compilation *c, Image *im, uint32_t n, const Target *t)
 {
-	Work w = {.image = im, .n = n, .arch = t->gpu->arch};
+	ImageWork w = {.image = im, .n = n, .arch = t->gpu->arch};
 	compile_all(&w, c->o.jobs ? c->o.jobs : jobs_default());
 	return all_made(c, &w);
 }
@@ -238,7 +238,7 @@ static bool write_object(Compilation *c, const Image *made, uint32_t n, const ch
 	return file_write(ctx, path, t.data, t.n);
 }
 
-/* The images of a program, which are files of the folder. */
+/* Makes the images of a program, which are files of the folder. */
 static bool make_program(Compilation *c, const char *folder, const CudaProgram *p, Image *made)
 {
 	Arena *a = weft_arena(c->w);
@@ -258,7 +258,7 @@ static bool make_program(Compilation *c, const char *folder, const CudaProgram *
 	return make(c, folder, made, p->nimage, t);
 }
 
-/* For the stand-in all kernels are one image. */
+/* Returns the number of images. For the stand-in all kernels are one. */
 static uint32_t count_images(const CudaProgram *p)
 {
 	return p->target->gpu->arch ? p->n : p->n > 0;

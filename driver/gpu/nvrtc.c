@@ -52,7 +52,7 @@ static void *open_in(const char *folder, const char *begin)
 	return so;
 }
 
-/* named: the folder, or a file in it. */
+/* Opens the library. named: the folder, or a file in it. */
 static void *open_named(const char *named)
 {
 	char folder[4096];
@@ -136,7 +136,8 @@ uint32_t nvrtc_version(void)
 
 /* ---- the report ---- */
 
-/* The number ahead of the word in a line, "0 bytes stack frame"; 0 if the word is not there. */
+/* Returns the number ahead of the word in a line, "0 bytes stack frame"; 0 if the word is not
+ * there. */
 static uint32_t number_before(const char *line, const char *word)
 {
 	const char *at = strstr(line, word);
@@ -153,7 +154,7 @@ static const char *next_line(const char *s)
 	return end ? end + 1 : s + strlen(s);
 }
 
-/* What follows the word in a line, up to one of `ends`; NULL if the word is not there. */
+/* Returns what follows the word in a line, up to one of `ends`; NULL if the word is not there. */
 static const char *text_after(Arena *a, const char *line, const char *word, const char *ends)
 {
 	const char *at = strstr(line, word);

@@ -28,7 +28,7 @@ typedef struct {
  * call in the process looks for the library: in the folder $WEFT_NVRTC, or of the
  * file of that name, if that is set, else where the system's loader looks. */
 const char *nvrtc_missing(Arena *);
-/* The version of NVRTC, 1000 * major + 10 * minor; 0 if the library cannot be used. */
+/* Returns the version of NVRTC, 1000 * major + 10 * minor; 0 if the library cannot be used. */
 uint32_t nvrtc_version(void);
 /* Compiles CUDA C for an architecture, "sm_90", without contraction of multiplications and
  * additions. `name` is for messages. Any number of threads may call at the same time, each with a

@@ -16,7 +16,7 @@ typedef struct {
 	WeftStatus status;
 } Computing;
 
-/* Files need not align their tensors. */
+/* Returns the data of a constant, aligned: files need not align their tensors. */
 static void *aligned(Arena *a, const Const *c)
 {
 	if ((uintptr_t)c->data % dtype_size(c->dtype) == 0)
@@ -77,7 +77,7 @@ static bool compute_groups(Computing *x)
 	return ok;
 }
 
-/* A compilation of the program that computes, which ends in this process. */
+/* Makes a model of the program that computes, by a compilation that ends in this process. */
 static bool model_here(Compilation *c, const WeftModel **m)
 {
 	Weft *w = c->w;

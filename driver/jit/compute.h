@@ -5,10 +5,10 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower: sets the contents of the constants that c->recipes computes (recipes_lower),
- * by executing c->recipes: as code in this process if that runs here, else by the interpreter of
- * loop IR. Sets c->computed. Adds no phase to the report. Does nothing if c->computed is set, or
- * there are no such constants. Returns false after errors. */
+/* Sets the contents of the constants that c->recipes computes (recipes_lower), by executing
+ * c->recipes: as code in this process if that runs here, else by the interpreter of loop IR.
+ * Sets c->computed. Adds no phase to the report. Does nothing if c->computed is set, or there
+ * are no such constants. Called after compile_lower. Returns false after errors. */
 bool recipes_compute(Compilation *);
 
 #endif

@@ -31,7 +31,7 @@ static void release(void *arg)
 	*r = (Resident){0};
 }
 
-/* The runtime, of which the compiler has its own copy, and the weights. */
+/* Links the code with the runtime, of which the compiler has its own copy, and the weights. */
 static bool link_here(Compilation *c, Resident *r, bool small)
 {
 #define F(name) {#name, (const void *)(uintptr_t)name}
@@ -109,15 +109,15 @@ bool jit_model(Compilation *c, const WeftModel **out)
 
 /* ---- models that outlive their Weft ---- */
 
-typedef struct Kept {
+typedef struct KeptModel {
 	const WeftModel *model;
 	Here here;
 	SectionMap weights;
-	struct Kept *next;
-} Kept;
+	struct KeptModel *next;
+} KeptModel;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static Kept *kept;
+static KeptModel *kept;
 
 bool jit_keep(Compilation *c, const WeftModel **out)
 {
@@ -127,10 +127,10 @@ bool jit_keep(Compilation *c, const WeftModel **out)
 				 "the model calls operators of the user, whose libraries end with "
 				 "the Weft: use weft_jit");
 	TRY(make(c, r, true, out));
-	Kept *k = malloc(sizeof *k);
+	KeptModel *k = malloc(sizeof *k);
 	if (!k)
 		ctx_out_of_memory(c->ctx);
-	*k = (Kept){.model = *out, .here = r->here, .weights = *r->weights};
+	*k = (KeptModel){.model = *out, .here = r->here, .weights = *r->weights};
 	r->here.code = NULL;
 	r->weights->data = NULL;
 	pthread_mutex_lock(&lock);
@@ -143,7 +143,7 @@ bool jit_keep(Compilation *c, const WeftModel **out)
 void weft_jit_free(const WeftModel *m)
 {
 	pthread_mutex_lock(&lock);
-	Kept **at = &kept, *k;
+	KeptModel **at = &kept, *k;
 	while (*at && (*at)->model != m)
 		at = &(*at)->next;
 	if ((k = *at))

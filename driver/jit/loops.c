@@ -13,7 +13,8 @@
 
 /* ---- the table ---- */
 
-/* The image in memory. Its pointers to functions stay NULL: loops_functions sets them. */
+/* Fills in the pointers of the image in memory. Pointers to functions stay NULL: loops_functions
+ * sets them. */
 static const WeftModel *load_image(ModelImage *im, const void *weights, const char *weights_symbol)
 {
 	for (uint32_t k = 0; k < im->pointer.n; k++) {
@@ -37,7 +38,7 @@ static void copy_entries(LoopModel *m, const Program *p)
 	m->model.entry = entry;
 }
 
-/* Instead of a function that returns it. */
+/* Gives the model the recipes' model instead of a function that returns it. */
 static void point_to_recipes(LoopModel *m, const WeftModel *recipes)
 {
 	WeftRecipes *p = ARENA_NEW(weft_arena(m->w), WeftRecipes);
@@ -46,7 +47,7 @@ static void point_to_recipes(LoopModel *m, const WeftModel *recipes)
 	m->model.recipes = p;
 }
 
-/* level: c->program's, or c->recipes. */
+/* Makes a model of a level: c->program's, or c->recipes. */
 static LoopModel *model_of(Compilation *c, const TargetLevel *level, const void *weights)
 {
 	ModelImage im;
@@ -88,19 +89,19 @@ typedef struct {
 	void *const *buf;   /* of run */
 	LoopReport report;
 	LoopOutcome outcome;
-} Call;
+} EntryCall;
 
 static bool interpret(void *arg)
 {
-	Call *c = arg;
+	EntryCall *c = arg;
 	const ProgramEntry *e = c->e->program;
 	c->outcome = c->buf ? loop_interp_run(e, c->arena, c->buf, c->in, &c->report)
 			    : loop_interp_sizes(e, c->arena, c->in, c->out, &c->report);
 	return true;
 }
 
-/* In an arena of its own: a call leaves nothing behind. */
-static bool call(Call *c, char message[MESSAGE])
+/* Executes a call in an arena of its own: it leaves nothing behind. */
+static bool call(EntryCall *c, char message[MESSAGE])
 {
 	Weft *w = c->e->model->w;
 	c->arena = w->dead ? NULL : arena_new(&w->ctx->unwind);
@@ -116,7 +117,7 @@ static bool call(Call *c, char message[MESSAGE])
 
 int loops_sizes(LoopEntry *e, const int64_t *extent, int64_t *slot, char message[MESSAGE])
 {
-	Call c = {.e = e, .in = extent, .out = slot};
+	EntryCall c = {.e = e, .in = extent, .out = slot};
 	if (!call(&c, message))
 		return WEFT_ERR_MEMORY;
 	return c.outcome == LOOP_DONE     ? WEFT_OK
@@ -128,10 +129,10 @@ int loops_run(LoopEntry *e, void *const *buf, const int64_t *slot,
 	      bool (*room)(void *, uint32_t, const int64_t *), void *user,
 	      const WeftOpContext *context, char message[MESSAGE])
 {
-	Call c = {.e = e,
-		  .in = slot,
-		  .buf = buf,
-		  .report = {.room = room, .user = user, .context = context}};
+	EntryCall c = {.e = e,
+		       .in = slot,
+		       .buf = buf,
+		       .report = {.room = room, .user = user, .context = context}};
 	bool ok = call(&c, message);
 	return ok && c.outcome == LOOP_NO_ROOM ? LOOPS_NO_ROOM
 	       : ok && c.outcome == LOOP_DONE  ? WEFT_OK

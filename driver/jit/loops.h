@@ -5,10 +5,10 @@
 
 #include "driver/artifact/compile.h"
 
-/* After compile_lower of one level, with any c->backend: computes recipes (recipes_compute), and
- * sets *out to the model, valid until weft_free. The model uses the Weft: only one thread at a time
- * may call functions of the model or of the Weft. Ends the phase "weights". Returns false after
- * errors. */
+/* Computes recipes (recipes_compute), and sets *out to the model, valid until weft_free. The
+ * model uses the Weft: only one thread at a time may call functions of the model or of the Weft.
+ * Ends the phase "weights". Called after compile_lower of one level, with any c->backend.
+ * Returns false after errors. */
 bool loops_model(Compilation *, const WeftModel **out);
 
 #endif

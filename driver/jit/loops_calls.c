@@ -62,7 +62,7 @@ static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *input
 	return weft_rt_run(in, sizes, inputs, outputs, workspace, &one, status);
 }
 
-/* The interpreter belongs to one thread at a time. */
+/* Sets weights with one thread: the interpreter belongs to one thread at a time. */
 static int set_weights(WeftInstance *in, uint32_t n, const char *const *names,
 		       const WeftTensor *values, const WeftContext *given, WeftStatus *status)
 {

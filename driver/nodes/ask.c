@@ -129,7 +129,7 @@ void step_changed(const NodeStep *s)
 	graph_root(s->graph)->changed = true;
 }
 
-/* A text that lasts as long as the Weft, once. */
+/* Returns a text that lasts as long as the Weft, once. */
 static const char *lasting(const NodeStep *s, const char *text)
 {
 	return intern_str(&s->g->ir->strings, text);

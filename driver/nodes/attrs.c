@@ -79,7 +79,7 @@ static void give_nodes(const NodeStep *s, const Arg *arg, WeftAttr *out)
 	out->u.nodes = list;
 }
 
-/* Argument k of a call of the user's operator. */
+/* Gives argument k of a call of the user's operator. */
 static void give_user(const NodeStep *s, const UserOp *user, uint32_t k, WeftAttr *out)
 {
 	uint32_t operand = 0;
@@ -208,7 +208,7 @@ static bool take_nodes(const NodeStep *s, const WeftAttr *a, TraceArg *out)
 	return true;
 }
 
-/* What an argument points to is there. */
+/* Checks that an argument is of a known kind, and that what it points to is there. */
 static bool is_whole(const NodeStep *s, const WeftAttr *a)
 {
 	bool list = a->kind == WEFT_ATTR_NODES ||

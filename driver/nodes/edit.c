@@ -24,7 +24,8 @@ static const char *type_of(const NodeStep *s, Node n)
 
 /* ---- insert ---- */
 
-/* Inputs and state come first. */
+/* Returns the node in front of which new nodes stand: behind the inputs and state, which come
+ * first. */
 static Node place(const NodeStep *s)
 {
 	Node before = s->after ? node_next(s->g, s->n) : s->n;
@@ -148,8 +149,8 @@ bool weft_node_replace(Weft *w, WeftNode old, WeftNode by)
 	return step(&s, replace);
 }
 
-/* A node that makes a size has a bound for it, which follows from the types of operands and from
- * attributes. */
+/* Checks that a node that makes a size keeps the bound for it, which follows from the types of
+ * operands and from attributes. */
 static bool keeps_bound(const NodeStep *s, const Node *in, const Attr *attr)
 {
 	const Graph *g = s->g;
@@ -213,11 +214,10 @@ static void parts_of(const NodeStep *s, Node **in, Attr **attr)
 	*attr = ARENA_ARRAY(s->w->ctx->scratch, Attr, narg);
 	for (uint32_t k = 0; k < nin; k++)
 		(*in)[k] = node_in(s->g, s->n, k);
-	for (uint32_t k = 0; k < narg; k++)
-		(*attr)[k] = *ir_attr(s->g->ir, node_data(s->g, s->n)->attr, k);
+	node_copy_attrs(s->g, s->n, *attr);
 }
 
-/* The argument that operand k belongs to. */
+/* Returns the argument that operand k belongs to. */
 static const Arg *arg_of_operand(const NodeStep *s, uint32_t k)
 {
 	const Schema *schema = op_schema(node_op(s->g, s->n));
@@ -419,7 +419,7 @@ static bool forget_sizes(const NodeStep *s)
 	return true;
 }
 
-/* Its number, if the node is an input. */
+/* Sets *k to the number of the input that the node is. Returns false if it is none. */
 static bool find_input(const NodeStep *s, uint32_t *k)
 {
 	for (*k = 0; *k < s->g->input.n; ++*k)
@@ -514,7 +514,7 @@ static bool is_tensor(const NodeStep *s, Node n)
 	       step_error(s, "node %s is several results, expected a tensor", step_name(s, n));
 }
 
-/* The index among all outputs. */
+/* Sets *out to the output's index among all outputs. */
 static bool find_output(const NodeStep *s, uint32_t *out)
 {
 	uint32_t k = 0;

@@ -9,7 +9,7 @@ typedef struct {
 	uint32_t places;
 } Replacing;
 
-/* A graph in the Ir of another one. Its constants are no parameters there. */
+/* Brings a graph into the Ir of another one. Its constants are no parameters there. */
 static Graph *bring(Ir *ir, const WeftGraph *from)
 {
 	uint32_t first = ir->constant.n;

@@ -17,15 +17,16 @@
 typedef struct {
 	Weft *w;
 	ARRAY(WeftFinding) list;
-} Search;
+} FindingSearch;
 
-static void add(Search *s, const char *name, bool found, const char *what, const char *advice)
+static void add(FindingSearch *s, const char *name, bool found, const char *what,
+		const char *advice)
 {
 	array_push(weft_arena(s->w), &s->list,
 		   (WeftFinding){name, what, found ? "" : advice, found});
 }
 
-/* The first message since the mark; it and later ones are removed. */
+/* Returns the first message since the mark; removes it and later ones. */
 static const char *taken_back(Ctx *ctx, CtxMark mark)
 {
 	const Diag *d = mark.last ? mark.last->next : ctx->first;
@@ -36,7 +37,7 @@ static const char *taken_back(Ctx *ctx, CtxMark mark)
 
 /* ---- the processor ---- */
 
-static void find_target(Search *s)
+static void find_target(FindingSearch *s)
 {
 	uint32_t n;
 	const WeftTargetInfo *t = weft_targets(s->w, "native", &n);
@@ -48,7 +49,7 @@ static void find_target(Search *s)
 }
 
 /* Adds the back ends that make files for the processor, of which one may be missing in a build. */
-static void find_backends(Search *s)
+static void find_backends(FindingSearch *s)
 {
 	const Compilation none = {.w = s->w, .ctx = s->w->ctx};
 	for (const Backend *const *b = backends; *b; b++)
@@ -63,7 +64,7 @@ static const char *const own_linker = "Weft's own";
 static const char *const own_linker = NULL;
 #endif
 
-static void find_compilers(Search *s)
+static void find_compilers(FindingSearch *s)
 {
 	static const char *const linker[] = {"ld.lld", "ld.lld-19", "ld"};
 	Arena *a = weft_arena(s->w);
@@ -81,7 +82,7 @@ static void find_compilers(Search *s)
 
 /* ---- libraries ---- */
 
-static void find_lapack(Search *s)
+static void find_lapack(FindingSearch *s)
 {
 	WeftStatus status;
 	bool found = weft_lapack_load(&status) == WEFT_OK;
@@ -90,7 +91,7 @@ static void find_lapack(Search *s)
 	    "large matrices need it");
 }
 
-static void find_gpu(Search *s)
+static void find_gpu(FindingSearch *s)
 {
 	static const char *const cublas[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 	Ctx *ctx = s->w->ctx;
@@ -132,7 +133,7 @@ static const char *contents(Arena *a, const char *folder)
 			    (double)bytes / 1e6, access(folder, W_OK) ? ", read only" : "");
 }
 
-static void find_cache(Search *s)
+static void find_cache(FindingSearch *s)
 {
 	Ctx *ctx = s->w->ctx;
 	CtxMark mark = ctx_mark(ctx);
@@ -143,7 +144,7 @@ static void find_cache(Search *s)
 
 static bool search(void *arg)
 {
-	Search *s = arg;
+	FindingSearch *s = arg;
 	find_target(s);
 	find_backends(s);
 	find_compilers(s);
@@ -155,7 +156,7 @@ static bool search(void *arg)
 
 const WeftFinding *weft_findings(Weft *w, uint32_t *n)
 {
-	Search s = {.w = w};
+	FindingSearch s = {.w = w};
 	bool ok = boundary(w, search, &s);
 	if (n)
 		*n = ok ? s.list.n : 0;

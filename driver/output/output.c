@@ -25,8 +25,8 @@ typedef struct {
 	const char *path;
 } Output;
 
-/* The weight file lies beside the object: model.so -> model.weights; no other ending is taken off,
- * so that m.v2 and m.v3 have each their own. */
+/* Returns the path of the weight file beside the object: model.so -> model.weights; no other
+ * ending is taken off, so that m.v2 and m.v3 have each their own. */
 static const char *weights_path(Arena *a, const char *so)
 {
 	size_t n = strlen(so);
@@ -44,26 +44,26 @@ static const char *base_name(const char *path)
 typedef struct {
 	OutFile *so, *weights; /* NULL: not there */
 	const char *folder;    /* of temporary files; removed at the latest with the context */
-} Places;
+} OutputPlaces;
 
 static void remove_folder(void *arg)
 {
-	Places *p = arg;
+	OutputPlaces *p = arg;
 	if (p->folder)
 		temp_remove(p->folder);
 	temp_end(p->folder);
 	p->folder = NULL;
 }
 
-static Places *places_new(Ctx *ctx)
+static OutputPlaces *places_new(Ctx *ctx)
 {
-	Places *p = ARENA_NEW(ctx->arena, Places);
+	OutputPlaces *p = ARENA_NEW(ctx->arena, OutputPlaces);
 	ctx_defer(ctx, remove_folder, p);
 	return p;
 }
 
-/* However it went. */
-static void places_drop(Places *p)
+/* Drops files and folder, however it went. */
+static void places_drop(OutputPlaces *p)
 {
 	remove_folder(p);
 	if (p->so)
@@ -72,7 +72,7 @@ static void places_drop(Places *p)
 		out_drop(p->weights);
 }
 
-static bool place_weights(Ctx *ctx, Places *p)
+static bool place_weights(Ctx *ctx, OutputPlaces *p)
 {
 	const OutFile *so = p->so;
 	if (!so->to)
@@ -83,7 +83,7 @@ static bool place_weights(Ctx *ctx, Places *p)
 	       ctx_error(ctx, p->weights->path, "the weights would be written to %s", so->path);
 }
 
-/* The weights as an object; NULL in *object when there are none. */
+/* Writes the weights as an object; sets *object to NULL when there are none. */
 static bool write_weights_object(Compilation *c, const char *folder, const char **object)
 {
 	*object = NULL;
@@ -100,7 +100,7 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
 }
 
-/* Into the temporary file of w. */
+/* Writes the weights into the temporary file of w. */
 static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 {
 	const SectionNames names = {.hash = c->weights_hash};
@@ -109,8 +109,8 @@ static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
 }
 
-/* Link to a name beside the final one, so that the rename is atomic. */
-static bool build(Output *x, const Places *p, const char *weights_name)
+/* Links to a name beside the final one, so that the rename is atomic. */
+static bool build(Output *x, const OutputPlaces *p, const char *weights_name)
 {
 	Compilation *c = &x->c;
 	const char *object = NULL;
@@ -129,7 +129,7 @@ static bool build(Output *x, const Places *p, const char *weights_name)
 	return true;
 }
 
-static bool compile_to(Output *x, Places *p)
+static bool compile_to(Output *x, OutputPlaces *p)
 {
 	Compilation *c = &x->c;
 	Ctx *ctx = x->w->ctx;
@@ -158,7 +158,7 @@ static bool fill_folder(Output *x, const char *folder)
 	return weights && write_weights(c, SECTION_RAW, weights) && out_commit(ctx, weights);
 }
 
-/* A new folder appears when it is complete; in one that exists files are replaced. */
+/* Writes a folder. A new one appears when it is complete; in one that exists files are replaced. */
 static bool emit_folder(Output *x)
 {
 	Ctx *ctx = x->w->ctx;
@@ -169,7 +169,7 @@ static bool emit_folder(Output *x)
 		n--;
 	const char *path = arena_strndup(ctx->arena, x->path, n);
 	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
-	Places *p = places_new(ctx);
+	OutputPlaces *p = places_new(ctx);
 	path_sweep(ctx, path);
 	p->folder = path_temp(ctx, path);
 	temp_begin(p->folder);
@@ -199,7 +199,7 @@ static void list_interface(const Graph *g, Text *t)
 			list_type(g, t, k, g->output.data[k].name, g->output.data[k].node);
 }
 
-/* For whoever links the model: what goes in, what comes out, how to reach it. */
+/* Writes, for whoever links the model, what goes in, what comes out, how to reach it. */
 static void header_text(Output *x, Text *t)
 {
 	const Compilation *c = &x->c;
@@ -217,7 +217,7 @@ static void header_text(Output *x, Text *t)
 		    symbol);
 }
 
-/* What the launches of `run` count. */
+/* Lists the calls of an entry: what the launches of `run` count. */
 static void list_calls(const ProgramEntry *e, Text *t)
 {
 	for (uint32_t k = 0; k < e->ncall; k++) {
@@ -281,8 +281,8 @@ static bool emit_text(Output *x, OutFile *out)
 	return out_commit(c->ctx, out);
 }
 
-/* A file that a back end makes. */
-static bool emit_made(Output *x, Places *p)
+/* Writes a file that a back end makes. */
+static bool emit_made(Output *x, OutputPlaces *p)
 {
 	Ctx *ctx = x->w->ctx;
 	const Backend *b = x->c.backend;
@@ -294,7 +294,7 @@ static bool emit_made(Output *x, Places *p)
 	return out_commit(ctx, p->so);
 }
 
-static bool emit_to(Output *x, Places *p)
+static bool emit_to(Output *x, OutputPlaces *p)
 {
 	const Backend *made_by =
 		x->emit == WEFT_EMIT_SHARED ? x->c.backend : backend_of_kind(x->emit);
@@ -312,8 +312,8 @@ static bool emit_to(Output *x, Places *p)
 	return folder ? emit_folder(x) : emit_text(x, p->so);
 }
 
-/* A shared object, what a back end makes instead, or another form. */
-static bool make_output(Output *x, Places *p)
+/* Makes a shared object, what a back end makes instead, or another form. */
+static bool make_output(Output *x, OutputPlaces *p)
 {
 	return x->emit == WEFT_EMIT_SHARED && x->c.backend->shared ? compile_to(x, p)
 								   : emit_to(x, p);
@@ -324,7 +324,7 @@ static bool compile(void *arg)
 	Output *x = arg;
 	TRY(given_text(x->w, "weft_compile", "the path", x->path));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	Places *p = places_new(x->w->ctx);
+	OutputPlaces *p = places_new(x->w->ctx);
 	bool ok = make_output(x, p);
 	places_drop(p);
 	return ok;
@@ -348,7 +348,7 @@ static bool emit(void *arg)
 	TRY(given_text(x->w, "weft_emit", "the path", x->path));
 	TRY(check_kind(x, "weft_emit"));
 	TRY(compile_begin(&x->c, x->w, x->g, x->o));
-	Places *p = places_new(x->w->ctx);
+	OutputPlaces *p = places_new(x->w->ctx);
 	bool ok = make_output(x, p);
 	places_drop(p);
 	return ok;
@@ -373,7 +373,7 @@ static void free_data(void *user, const void *data)
 	free((void *)(uintptr_t)data);
 }
 
-/* All of a file, at an address that a weight section may have. */
+/* Reads all of a file, to an address that a weight section may have. */
 static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
 {
 	enum { ALIGN = 64 };
@@ -396,8 +396,9 @@ static bool read_back(Ctx *ctx, const char *path, WeftMemory *out)
 	return ctx_error(ctx, path, "cannot read %zu bytes into memory", n);
 }
 
-/* A linker writes files; so what is in memory is read from one, whatever it is. */
-static bool save_to(Saving *s, const char *folder, Places *p)
+/* Writes the output into a folder and reads it back: a linker writes files, whatever the output
+ * is. */
+static bool save_to(Saving *s, const char *folder, OutputPlaces *p)
 {
 	Output *x = &s->o;
 	Ctx *ctx = x->w->ctx;
@@ -427,7 +428,7 @@ static bool save(void *arg)
 	if (x->emit == WEFT_EMIT_SHARED && x->c.o.weights == WEFT_WEIGHTS_FILE)
 		TRY(given(x->w, "weft_save_memory", "the result for weights that are not embedded",
 			  s->weights));
-	Places *around = places_new(ctx), *p = places_new(ctx);
+	OutputPlaces *around = places_new(ctx), *p = places_new(ctx);
 	bool ok = (around->folder = folder_temp(ctx)) && save_to(s, around->folder, p);
 	places_drop(p);
 	places_drop(around);

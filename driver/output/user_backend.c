@@ -60,7 +60,7 @@ static bool fits(Made *m, const char *name)
 	return !*m->wrong;
 }
 
-/* The file of that name, perhaps new; NULL: there is no memory. */
+/* Returns the file of that name, perhaps a new one; NULL if there is no memory. */
 static MadeFile *made_file(Made *m, const char *name)
 {
 	for (size_t k = 0; k < m->n; k++)
@@ -131,7 +131,7 @@ static uint32_t units(uint32_t kernels)
 	return 1;
 }
 
-/* After emit. */
+/* Checks what the back end's function emit made. */
 static bool check(Compilation *c, Made *m, int code)
 {
 	const char *name = def_of(c)->name;
@@ -272,9 +272,9 @@ bool weft_backend_load(Weft *w, const char *path)
 typedef struct {
 	Weft *w;
 	ARRAY(WeftBackendInfo) list;
-} Ask;
+} BackendListing;
 
-static void describe(Ask *a, const Backend *b)
+static void describe(BackendListing *a, const Backend *b)
 {
 	const Compilation none = {.w = a->w, .ctx = a->w->ctx};
 	array_push(weft_arena(a->w), &a->list,
@@ -283,7 +283,7 @@ static void describe(Ask *a, const Backend *b)
 
 static bool list(void *arg)
 {
-	Ask *a = arg;
+	BackendListing *a = arg;
 	for (const Backend *const *b = backends; *b; b++)
 		describe(a, *b);
 	for (uint32_t k = 0; k < a->w->backend.n; k++)
@@ -293,7 +293,7 @@ static bool list(void *arg)
 
 const WeftBackendInfo *weft_backends(Weft *w, uint32_t *n)
 {
-	Ask a = {.w = w};
+	BackendListing a = {.w = w};
 	bool ok = boundary(w, list, &a);
 	if (n)
 		*n = ok ? a.list.n : 0;

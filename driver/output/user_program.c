@@ -14,9 +14,10 @@ typedef struct {
 	Intern known; /* functions and tables by name */
 	ARRAY(WeftBackendFunction) function;
 	ARRAY(WeftBackendTable) table;
-} View;
+} ProgramView;
 
-static WeftBackendFunction text_of(View *v, const LoopFn *f, const char *name, uint32_t lanes)
+static WeftBackendFunction text_of(ProgramView *v, const LoopFn *f, const char *name,
+				   uint32_t lanes)
 {
 	LoopFn named = *f;
 	Text t;
@@ -26,23 +27,23 @@ static WeftBackendFunction text_of(View *v, const LoopFn *f, const char *name, u
 	return (WeftBackendFunction){.name = name, .text = t.data, .lanes = lanes};
 }
 
-static bool is_new(View *v, const char *name)
+static bool is_new(ProgramView *v, const char *name)
 {
 	bool fresh;
 	intern(&v->known, name, strlen(name), &fresh);
 	return fresh;
 }
 
-static void add_table(View *v, const ScTable *t)
+static void add_table(ProgramView *v, const ScTable *t)
 {
 	if (is_new(v, arena_printf(v->arena, "table %s", t->name)))
 		array_push(v->arena, &v->table,
 			   (WeftBackendTable){t->name, dtype_to_api(t->dtype), t->n, t->data});
 }
 
-static void add_calls(View *, const LoopFn *);
+static void add_calls(ProgramView *, const LoopFn *);
 
-static void add_function(View *v, const ScFn *fn, uint32_t lanes)
+static void add_function(ProgramView *v, const ScFn *fn, uint32_t lanes)
 {
 	if (!is_new(v, arena_printf(v->arena, "%s x%u", fn->name, lanes)))
 		return;
@@ -52,14 +53,14 @@ static void add_function(View *v, const ScFn *fn, uint32_t lanes)
 }
 
 typedef struct {
-	View *view;
+	ProgramView *view;
 	const LoopFn *f;
 	bool *met; /* by expression */
-} Walk;
+} FunctionWalk;
 
 static void meet(void *arg, Lx x)
 {
-	Walk *w = arg;
+	FunctionWalk *w = arg;
 	const LxData *d = &w->f->lx.data[x.i];
 	if (w->met[x.i])
 		return;
@@ -72,7 +73,7 @@ static void meet(void *arg, Lx x)
 		add_table(w->view, d->table);
 }
 
-static void walk(Walk *w, Lb b)
+static void walk(FunctionWalk *w, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < w->f->block.data[b.i].stmt.n; k++) {
 		const LsData *s = &w->f->ls.data[w->f->block.data[b.i].stmt.data[k]];
@@ -82,16 +83,16 @@ static void walk(Walk *w, Lb b)
 	}
 }
 
-/* What the function calls and reads. */
-static void add_calls(View *v, const LoopFn *f)
+/* Adds what the function calls and reads. */
+static void add_calls(ProgramView *v, const LoopFn *f)
 {
-	Walk w = {v, f, ARENA_ARRAY(v->arena, bool, f->lx.n)};
+	FunctionWalk w = {v, f, ARENA_ARRAY(v->arena, bool, f->lx.n)};
 	walk(&w, f->body);
 	if (f->result.i)
 		meet(&w, f->result);
 }
 
-static const WeftBackendFunction *outlined_of(View *v, LoopFn *const *fn, uint32_t n)
+static const WeftBackendFunction *outlined_of(ProgramView *v, LoopFn *const *fn, uint32_t n)
 {
 	WeftBackendFunction *out = ARENA_ARRAY(v->arena, WeftBackendFunction, n);
 	for (uint32_t k = 0; k < n; k++) {
@@ -101,7 +102,7 @@ static const WeftBackendFunction *outlined_of(View *v, LoopFn *const *fn, uint32
 	return out;
 }
 
-static WeftBackendEntry entry_of(View *v, const ProgramEntry *e)
+static WeftBackendEntry entry_of(ProgramView *v, const ProgramEntry *e)
 {
 	uint32_t *kernel = ARENA_ARRAY(v->arena, uint32_t, e->ncall);
 	for (uint32_t k = 0; k < e->ncall; k++)
@@ -121,7 +122,7 @@ bool user_program(Compilation *c, WeftBackendProgram *out)
 {
 	const Program *p = c->program;
 	Arena *a = c->ctx->arena;
-	View v = {.arena = a, .ir = p->ir, .isa = &c->target->isa};
+	ProgramView v = {.arena = a, .ir = p->ir, .isa = &c->target->isa};
 	const WeftModel *model;
 	TRY(loops_model(c, &model));
 	intern_init(&v.known, a);

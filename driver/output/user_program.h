@@ -5,9 +5,9 @@
 #include "driver/artifact/compile.h"
 #include "weft_backend.h"
 
-/* After compile_lower of one level: computes recipes (recipes_compute), and fills in the
- * description of the program; what the description points to is in the arena. Ends the phase
- * "weights". Returns false after errors. */
+/* Computes recipes (recipes_compute), and fills in the description of the program; what the
+ * description points to is in the arena. Ends the phase "weights". Called after compile_lower of
+ * one level. Returns false after errors. */
 bool user_program(Compilation *, WeftBackendProgram *);
 
 #endif

@@ -67,8 +67,8 @@ static bool read_reals(const FieldReader *r, const Field *f, const json_t *v, vo
 					       f->lo, f->hi));
 }
 
-/* Texts go into the Makefile of emitted sources, command lines and comments: nothing that means
- * something there. */
+/* Reads a text. Texts go into the Makefile of emitted sources, command lines and comments:
+ * characters that mean something there are refused. */
 static bool read_text(const FieldReader *r, const Field *f, const json_t *v, void *to)
 {
 	static const char allowed[] =

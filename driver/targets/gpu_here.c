@@ -12,7 +12,8 @@ bool gpu_here_is(const char *name)
 			     !name[n + 1 + strspn(name + n + 1, "0123456789")]));
 }
 
-/* The architecture, 10 * major + minor; 0 after an error. The functions are those of cuda.h. */
+/* Asks the driver for the architecture, 10 * major + minor; 0 after an error. The functions are
+ * those of cuda.h. */
 static int ask(Ctx *ctx, const char *name, int ordinal)
 {
 	enum { MAJOR = 75, MINOR = 76 };

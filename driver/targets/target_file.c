@@ -36,9 +36,9 @@ static const Field fields[] = {
 typedef struct {
 	FieldReader r;
 	Target *t;
-} Reader;
+} TargetReader;
 
-static bool read_masks(Reader *r, const Field *f, const json_t *v)
+static bool read_masks(TargetReader *r, const Field *f, const json_t *v)
 {
 	static const char *const name[] = {
 		[MASK_NONE] = "none", [MASK_VECTOR] = "vector", [MASK_BITS] = "bits"};
@@ -51,14 +51,15 @@ static bool read_masks(Reader *r, const Field *f, const json_t *v)
 	return field_refuse(&r->r, f, "\"none\", \"vector\" or \"bits\"");
 }
 
-/* The machine was taken before the other fields, which change it. */
+/* Reads a field other than the machine, which was taken before, since the other fields change
+ * it. */
 static bool read_other(void *data, const Field *f, const json_t *v)
 {
-	Reader *r = data;
+	TargetReader *r = data;
 	return f->at == AT(machine) || read_masks(r, f, v);
 }
 
-static bool read_base(Reader *r, const json_t *root)
+static bool read_base(TargetReader *r, const json_t *root)
 {
 	Ctx *ctx = r->r.ctx;
 	const char *base = json_string_value(json_object_get(root, "base"));
@@ -87,8 +88,8 @@ static bool has_word(const char *list, const char *word)
 	return false;
 }
 
-/* What x86-64 code of these fields uses, the processor must be asked for. */
-static bool check_features(Reader *r)
+/* Checks that the processor is asked for what x86-64 code of these fields uses. */
+static bool check_features(TargetReader *r)
 {
 	const Target *t = r->t;
 	const char *vectors = t->isa.vector_bytes == 64   ? "avx512f"
@@ -106,9 +107,9 @@ static bool check_features(Reader *r)
 	return true;
 }
 
-/* Fields that do not fit together. What the prelude of a family can express, its widest row
- * does. */
-static bool check(Reader *r, const Target *base)
+/* Refuses fields that do not fit together. What the prelude of a family can express, its widest
+ * row does. */
+static bool check(TargetReader *r, const Target *base)
 {
 	const Target *t = r->t;
 	uint32_t widest = 0;
@@ -136,7 +137,7 @@ static bool check(Reader *r, const Target *base)
 	return check_features(r);
 }
 
-static bool read_object(Reader *r, json_t *root)
+static bool read_object(TargetReader *r, json_t *root)
 {
 	TRY(read_base(r, root));
 	const Target base = *r->t;
@@ -148,14 +149,14 @@ static const Target *read_file(Ctx *ctx, const char *path)
 	JsonDoc *doc = fields_open(ctx, path, "a target");
 	if (!doc)
 		return NULL;
-	Reader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"},
-		    ARENA_NEW(ctx->arena, Target)};
+	TargetReader r = {{ctx, path, fields, sizeof fields / sizeof *fields, "docs/targets.md"},
+			  ARENA_NEW(ctx->arena, Target)};
 	bool ok = read_object(&r, doc->root);
 	json_release(doc);
 	return ok ? r.t : NULL;
 }
 
-/* "v3" after "x86-64-v2" is x86-64-v3. */
+/* Finds a target by a short name: "v3" after "x86-64-v2" is x86-64-v3. */
 static const Target *find_short(Ctx *ctx, const char *name, const char *before)
 {
 	const char *dash = strrchr(before, '-');
@@ -186,8 +187,8 @@ static bool same(const char *a, const char *b)
 	return a && b ? !strcmp(a, b) : a == b;
 }
 
-/* CPUs behind GPUs, which are rows of one table; by the width of the vectors, then by features;
- * else in the order given. */
+/* Whether a comes before b: CPUs behind GPUs, which are rows of one table; by the width of the
+ * vectors, then by features; else in the order given. */
 static bool is_more(const Target *a, const Target *b)
 {
 	const int features = __builtin_popcount(a->isa.ops) - __builtin_popcount(b->isa.ops);
@@ -197,7 +198,7 @@ static bool is_more(const Target *a, const Target *b)
 	       (a->isa.vector_bytes == b->isa.vector_bytes && features > 0);
 }
 
-/* NULL: they fit into one artifact. */
+/* Says why both targets do not fit into one artifact; NULL if they do. */
 static const char *apart(Arena *a, const Target *x, const Target *y)
 {
 	const Target *cpu = x->gpu ? y : x, *gpu = x->gpu ? x : y;
@@ -238,7 +239,7 @@ static bool insert(Ctx *ctx, TargetList *list, const Target *t)
 	return true;
 }
 
-/* The target for another machine than it assumes. */
+/* Returns the target for another machine than it assumes. */
 static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
 {
 	const Machine *m = machine_read(ctx, tune, t->isa.family);
@@ -249,7 +250,7 @@ static const Target *tuned(Ctx *ctx, const Target *t, const char *tune)
 	return other;
 }
 
-/* Where there are CPUs, a machine is one for these. */
+/* Tunes all targets for a machine. Where there are CPUs, it is a machine for these. */
 static bool tune_all(Ctx *ctx, const char *tune, TargetList *list)
 {
 	const bool cpus = !list->data[list->n - 1]->gpu;

@@ -66,7 +66,8 @@ static bool find_directory(Ctx *ctx, const Archive *a, Directory *d)
 	return ctx_error(ctx, a->path, "not a zip archive");
 }
 
-/* Sizes and offset that do not fit 32 bits are in the extra field, in this order. */
+/* Reads sizes and offset that do not fit 32 bits from the extra field, where they are in this
+ * order. */
 static bool read_extra64(const uint8_t *x, size_t n, Member *m)
 {
 	uint64_t *slot[] = {&m->size, &m->stored, &m->header};
@@ -125,7 +126,7 @@ static bool read_entry(Ctx *ctx, Archive *a, const uint8_t **p, size_t *left)
 	return true;
 }
 
-/* The folder of the first member, when all others are in it too. */
+/* Returns the folder of the first member, when all others are in it, too. */
 static const char *common_root(Ctx *ctx, const Archive *a)
 {
 	const char *slash = a->member.n ? strchr(a->member.data[0].name, '/') : NULL;
@@ -204,7 +205,7 @@ static int inflate_all(const uint8_t *from, const Member *m, uint8_t *to)
 	return status;
 }
 
-/* from: the bytes of m in the file. */
+/* Reads a compressed member. from: the bytes of m in the file. */
 static bool read_compressed(Ctx *ctx, const Archive *a, const uint8_t *from, const Member *m,
 			    Bytes *out)
 {

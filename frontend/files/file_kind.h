@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* data: the first `size` bytes of a file that is no model. Returns a constant sentence for messages
- * that says which kind of file it is, and what to do: "it is compiled code (ELF)", "it is empty",
- * "it is a binary file of an unknown kind". Returns NULL if the bytes may be a text. */
+/* Returns a constant sentence for messages that says which kind of file it is, and what to do:
+ * "it is compiled code (ELF)", "it is empty", "it is a binary file of an unknown kind". Returns
+ * NULL if the bytes may be a text. data: the first `size` bytes of a file that is no model. */
 const char *file_kind(const void *data, size_t size);
 /* Whether the bytes may be an ONNX model: a protobuf whose first field is the version of the format
  * (1 to 20), followed by a field of the model. */

@@ -21,15 +21,15 @@ static const struct {
 typedef struct {
 	Ctx *ctx;
 	const char *where, *p, *end; /* the header, a Python dict */
-} Reader;
+} NpyReader;
 
-static void skip_space(Reader *r)
+static void skip_space(NpyReader *r)
 {
 	while (r->p < r->end && (*r->p == ' ' || *r->p == '\n'))
 		r->p++;
 }
 
-static bool accept(Reader *r, char c)
+static bool accept(NpyReader *r, char c)
 {
 	skip_space(r);
 	bool yes = r->p < r->end && *r->p == c;
@@ -37,12 +37,12 @@ static bool accept(Reader *r, char c)
 	return yes;
 }
 
-static bool bad_header(Reader *r)
+static bool bad_header(NpyReader *r)
 {
 	return ctx_error(r->ctx, r->where, "bad header of a .npy array");
 }
 
-static bool quoted(Reader *r, char *out, size_t cap)
+static bool quoted(NpyReader *r, char *out, size_t cap)
 {
 	skip_space(r);
 	char q = r->p < r->end ? *r->p : 0;
@@ -56,7 +56,7 @@ static bool quoted(Reader *r, char *out, size_t cap)
 	return accept(r, q) || bad_header(r);
 }
 
-static bool read_dtype(Reader *r, Tensor *t)
+static bool read_dtype(NpyReader *r, Tensor *t)
 {
 	char d[16];
 	TRY(quoted(r, d, sizeof d));
@@ -70,7 +70,7 @@ static bool read_dtype(Reader *r, Tensor *t)
 			 "unsupported element type %s, expected a little-endian number", d);
 }
 
-static bool read_shape(Reader *r, Tensor *t)
+static bool read_shape(NpyReader *r, Tensor *t)
 {
 	if (!accept(r, '('))
 		return bad_header(r);
@@ -92,7 +92,7 @@ static bool read_shape(Reader *r, Tensor *t)
 	return true;
 }
 
-static bool read_bool(Reader *r, bool *out)
+static bool read_bool(NpyReader *r, bool *out)
 {
 	skip_space(r);
 	size_t left = (size_t)(r->end - r->p);
@@ -103,8 +103,8 @@ static bool read_bool(Reader *r, bool *out)
 	return true;
 }
 
-/* {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), } */
-static bool read_header(Reader *r, Tensor *t, bool *fortran)
+/* Reads a header: {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }. */
+static bool read_header(NpyReader *r, Tensor *t, bool *fortran)
 {
 	uint32_t seen = 0;
 	if (!accept(r, '{'))
@@ -131,8 +131,8 @@ static bool read_header(Reader *r, Tensor *t, bool *fortran)
 	return seen == 7 || bad_header(r);
 }
 
-/* dst[i, j, ...] in row-major order = src[..., j, i]: source index advances fastest in the first
- * dim. */
+/* Sets dst[i, j, ...] in row-major order to src[..., j, i]: the source index advances fastest in
+ * the first dim. */
 static void from_fortran(const Tensor *t, const uint8_t *src, uint8_t *dst)
 {
 	size_t item = dtype_size(t->dtype);
@@ -158,7 +158,7 @@ bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Te
 		n += ((size_t)data[10] << 16) + ((size_t)data[11] << 24);
 	if (data[6] < 1 || data[6] > 3 || size < at || n > size - at)
 		return ctx_error(ctx, where, "truncated .npy array, or an unknown version");
-	Reader r = {ctx, where, (const char *)data + at, (const char *)data + at + n};
+	NpyReader r = {ctx, where, (const char *)data + at, (const char *)data + at + n};
 	bool fortran = false;
 	TRY(read_header(&r, t, &fortran));
 	uint64_t bytes = dtype_size(t->dtype), have = size - at - n;
@@ -213,7 +213,7 @@ bool npz_open(Ctx *ctx, const char *path, StFile *out)
 
 /* ---- writing ---- */
 
-/* The header, padded so that the data is 64-byte aligned within the file. */
+/* Writes the header, padded so that the data is 64-byte aligned within the file. */
 static bool header_text(Ctx *ctx, const char *path, const Tensor *t, Text *out)
 {
 	const char *name = NULL;

@@ -17,7 +17,8 @@
 
 /* ---- where it goes ---- */
 
-/* Process numbers are unique within this: a machine, or a container of it. */
+/* Returns a number for that in which process numbers are unique: a machine, or a container of
+ * it. */
 static unsigned process_space(void)
 {
 	char text[320] = "", *end = text;
@@ -34,7 +35,7 @@ const char *path_temp(Ctx *ctx, const char *path)
 			    serial++);
 }
 
-/* Is it of a process that is no more? Of other machines nobody here knows. */
+/* Whether the file is of a process that is no more. Of other machines nobody here knows. */
 static bool is_stale(const char *suffix)
 {
 	unsigned space;
@@ -84,7 +85,8 @@ const char *folder_temp(Ctx *ctx)
 	return NULL;
 }
 
-/* One link on the way: its target, relative to its folder. NULL: not a link. */
+/* Follows one link on the way: returns its target, relative to its folder. NULL if the path is
+ * no link. */
 static const char *follow(Ctx *ctx, const char *path)
 {
 	char to[PATH_MAX];
@@ -97,8 +99,8 @@ static const char *follow(Ctx *ctx, const char *path)
 			    path, to);
 }
 
-/* The descriptor of this process that a path names, or -1. It is written where it stands, which
- * opening it anew would not do. */
+/* Returns the descriptor of this process that a path names, or -1. It is written where it
+ * stands, which opening it anew would not do. */
 static int named_descriptor(const char *path)
 {
 	static const char *const folder[] = {"/proc/self/fd/", "/dev/fd/"};
@@ -220,7 +222,7 @@ void out_drop(OutFile *o)
 
 /* ---- writing ---- */
 
-/* For messages: of a file in a temporary folder, the name that it would have got. */
+/* Returns, for messages, the name that a file in a temporary folder would have got. */
 static const char *final_path(Ctx *ctx, const char *path)
 {
 	unsigned space, number;
@@ -246,7 +248,7 @@ void out_write(OutFile *o, const void *data, size_t n)
 		o->why = errno ? errno : EIO;
 }
 
-/* Copy tmp into what cannot be replaced. Returns 0 or errno. */
+/* Copies tmp into what cannot be replaced. Returns 0 or errno. */
 static int pour(const OutFile *o)
 {
 	char buf[65536];

@@ -30,7 +30,7 @@ void out_spare(Ctx *, const char *path);
 OutFile *out_begin(Ctx *, const char *path);
 /* Opens tmp for out_write. Returns false after an error. */
 bool out_open(Ctx *, OutFile *);
-/* After out_open: appends n bytes. A failure is reported by out_commit. */
+/* Appends n bytes. A failure is reported by out_commit. Called after out_open. */
 void out_write(OutFile *, const void *data, size_t n);
 /* Ends the output: tmp becomes the file at the path. Returns false after an error, with the old
  * file unchanged and tmp removed; a device may have got a part. */

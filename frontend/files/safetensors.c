@@ -42,9 +42,10 @@ typedef struct {
 	const char *path;
 	uint8_t *data; /* behind the index */
 	uint64_t size;
-} Reader;
+} TensorReader;
 
-static bool read_shape(Reader *r, const char *name, const json_t *entry, Tensor *t, uint64_t *bytes)
+static bool read_shape(TensorReader *r, const char *name, const json_t *entry, Tensor *t,
+		       uint64_t *bytes)
 {
 	const json_t *shape = json_object_get(entry, "shape");
 	const char *dtype = json_string_value(json_object_get(entry, "dtype"));
@@ -65,7 +66,7 @@ static bool read_shape(Reader *r, const char *name, const json_t *entry, Tensor 
 	return true;
 }
 
-static bool read_tensor(Reader *r, const char *name, const json_t *entry, Tensor *t)
+static bool read_tensor(TensorReader *r, const char *name, const json_t *entry, Tensor *t)
 {
 	uint64_t bytes = 0;
 	TRY(read_shape(r, name, entry, t, &bytes));
@@ -89,7 +90,7 @@ static int by_name(const void *a, const void *b)
 	return name_compare(((const NamedTensor *)a)->name, ((const NamedTensor *)b)->name);
 }
 
-static bool read_meta(Reader *r, json_t *map, StFile *out)
+static bool read_meta(TensorReader *r, json_t *map, StFile *out)
 {
 	const char *key;
 	json_t *v;
@@ -105,7 +106,7 @@ static bool read_meta(Reader *r, json_t *map, StFile *out)
 	return true;
 }
 
-static bool read_index(Reader *r, json_t *index, StFile *out)
+static bool read_index(TensorReader *r, json_t *index, StFile *out)
 {
 	const char *key;
 	json_t *entry;
@@ -139,7 +140,7 @@ bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *
 	if (!json_is_object(doc->root))
 		return ctx_error(ctx, path, "the index is not valid JSON: %s",
 				 doc->root ? "no object" : doc->error.text);
-	Reader r = {ctx, path, p + 8 + n, size - 8 - n};
+	TensorReader r = {ctx, path, p + 8 + n, size - 8 - n};
 	bool ok = read_index(&r, doc->root, out);
 	json_release(doc);
 	return ok;
@@ -184,8 +185,8 @@ static void add_quoted(Text *t, const char *s)
 	text_char(t, '"');
 }
 
-/* Tensors follow each other without gaps, as the format demands: so only those whose predecessors
- * are multiples of the alignment are aligned. */
+/* Adds the index. Tensors follow each other without gaps, as the format demands: so only those
+ * whose predecessors are multiples of the alignment are aligned. */
 static bool add_index(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, Text *t)
 {
 	uint64_t at = 0;

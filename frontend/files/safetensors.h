@@ -21,9 +21,9 @@ typedef struct {
 	StMeta *meta;        /* in the order of the file */
 } StFile;
 
-/* Maps and checks a file. A tensor lies in the mapping, or in the arena if it is not aligned for
- * its dtype there; both are valid as long as the context, and writes do not reach the file. Returns
- * false after an error. */
+/* Maps a file and checks it. A tensor lies in the mapping, or in the arena if it is not aligned
+ * for its dtype there; both are valid as long as the context, and writes do not reach the file.
+ * Returns false after an error. */
 bool st_open(Ctx *, const char *path, StFile *);
 /* Checks the contents of a file in memory, to which tensors that are aligned refer: they must stay
  * as long as the context. path: for messages. Returns false after an error. */

@@ -83,7 +83,7 @@ void captures_local(Captures *c, Scope *outer, const char *name)
 	add_local(c, name);
 }
 
-/* A value of the body's graph like v, which is one of the graph around. */
+/* Returns a value of the body's graph like v, which is one of the graph around. */
 static Value *inner_value(Scope *s, const Value *v, Node n)
 {
 	Value *in = onnx_value_of(s, n);

@@ -29,21 +29,21 @@ Node body_input(Scope *, const char *name, TypeId);
 const OnnxGraph *body_of(const Item *, const char *name);
 /* Returns the value of result k of a body; NULL after an error. */
 Value *body_result(const Item *, Scope *, const OnnxGraph *, uint32_t k);
-/* A scope of the same graph, for a body that is inlined. */
+/* Makes a scope of the same graph, for a body that is inlined. */
 void inline_scope(Scope *, const Item *);
 /* Whether a result of the body is a sequence or an optional. */
 bool gives_lists(const OnnxGraph *);
 
 /* Whether one bool is known: *out. given: also by an input whose value was given. */
 bool known_bool(Scope *, Value *, bool given, bool *out);
-/* A condition as a bool without dimensions. */
+/* Returns a condition as a bool without dimensions. */
 Node body_condition(Scope *, Value *);
 /* Returns what a list of pieces of one type holds, whose number is a size: [n, ...piece]. Returns
  * NULL for another list. */
 Value *list_rows(const Value *list);
 /* Returns the list of n pieces, the rows of a tensor [n, ...piece]. */
 Value *list_of_rows(Import *, Value *rows, Sym n);
-/* x with dimension `from` moved to place `to`. */
+/* Returns x with dimension `from` moved to place `to`. */
 Node moved(Build *, Node x, uint32_t from, uint32_t to);
 
 #endif

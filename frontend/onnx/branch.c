@@ -95,7 +95,7 @@ static void add_reads(Intern *set, const OnnxNode *n)
 			add_graph_reads(set, n->attr.data[k].g);
 }
 
-/* What the scope reads behind the nodes that the branches take. */
+/* Finds what the scope reads behind the nodes that the branches take. */
 static void find_needed(const Fork *f, Intern *needed)
 {
 	const OnnxNames *last = &f->it->s->rest.results;
@@ -157,7 +157,7 @@ static bool wait_for_others(const Item *it)
 
 /* ---- branches ---- */
 
-/* The results of the branch by the names of the If's. */
+/* Adds nodes that give the results of the branch the names of the If's. */
 static bool name_results(const Item *it, const OnnxGraph *g, OnnxNode *node, uint32_t *n)
 {
 	Arena *a = it->s->im->ctx->arena;
@@ -174,8 +174,8 @@ static bool name_results(const Item *it, const OnnxGraph *g, OnnxNode *node, uin
 	return true;
 }
 
-/* The nodes of a branch, names of its results, and n nodes behind: *out. Returns false after an
- * error. */
+/* Sets *out to the nodes of a branch, names of its results, and n nodes behind. Returns false
+ * after an error. */
 static bool branch_nodes(const Item *it, const OnnxGraph *g, const OnnxNode *behind, uint32_t n,
 			 const OnnxNode **out, uint32_t *nout)
 {
@@ -292,9 +292,9 @@ static Meeting try_fork(Fork *f, uint32_t taken)
 
 /* ---- one cond ---- */
 
-/* Room for a dimension: the most that either branch needs. What operators count is bounded once
- * they are expanded. Returns false, without a message, if no bound is known before the graph runs.
- */
+/* Finds room for a dimension: the most that either branch needs. What operators count is bounded
+ * once they are expanded. Returns false, without a message, if no bound is known before the
+ * graph runs. */
 static bool find_room(const Fork *f, Uneven *u)
 {
 	SymTab *t = f->it->s->im->syms;
@@ -316,7 +316,7 @@ static bool find_rooms(Fork *f)
 	return true;
 }
 
-/* The first dimension of the same extents. */
+/* Returns the first dimension of the same extents. */
 static uint32_t first_like(const Fork *f, uint32_t k)
 {
 	const Uneven *u = f->uneven.data;
@@ -443,7 +443,8 @@ static bool inline_branch(const Item *it, const OnnxGraph *g)
 	return true;
 }
 
-/* Branch k alone: a call that would take the other one ends. why: what is wrong with that one. */
+/* Imports branch k alone: a call that would take the other one ends. why: what is wrong with
+ * that one. */
 static bool require_branch(const Item *it, const OnnxGraph *g, uint32_t k, Value *pred,
 			   const char *why)
 {
@@ -505,8 +506,8 @@ static bool say_apart(const Fork *f)
 					       "that is known when the model is read");
 }
 
-/* Ways to import an If whose branches alone do not give the same types: with few nodes behind it,
- * filled up, with many nodes, with one branch alone. */
+/* Tries ways to import an If whose branches alone do not give the same types: with few nodes
+ * behind it, filled up, with many nodes, with one branch alone. */
 static bool reconcile(Fork *f, Meeting alone, Value *pred)
 {
 	enum { FEW = 16 };

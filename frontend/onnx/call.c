@@ -27,7 +27,7 @@ typedef struct {
 	ARRAY(Node) in;
 	uint32_t next; /* input */
 	uint32_t used; /* attributes of the node that are arguments */
-} Call;
+} OnnxCall;
 
 /* Attributes whose names are not those of the inputs that they became, and attributes without a
  * meaning. */
@@ -53,7 +53,8 @@ bool onnx_is_main_domain(const char *domain)
 	return !domain || !*domain || !strcmp(domain, "ai.onnx");
 }
 
-/* "ai.onnx.ml" -> "onnx_ml", others with "_" for ".". */
+/* Returns the word for a domain in names of operators: "ai.onnx.ml" -> "onnx_ml", others with
+ * "_" for ".". */
 static const char *domain_word(Ctx *ctx, const char *domain)
 {
 	if (onnx_is_main_domain(domain))
@@ -76,14 +77,14 @@ Op op_find_onnx(Ctx *ctx, const char *domain, const char *name, int64_t opset)
 	return op;
 }
 
-static bool wrong(const Call *c, const Arg *a, const char *expected)
+static bool wrong(const OnnxCall *c, const Arg *a, const char *expected)
 {
 	return onnx_item_error(c->it, "%s: expected %s", a->name, expected);
 }
 
 /* ---- attributes ---- */
 
-static const OnnxAttr *find_attr(Call *c, const Arg *a)
+static const OnnxAttr *find_attr(OnnxCall *c, const Arg *a)
 {
 	const OnnxAttr *found = onnx_item_attr(c->it, a->name);
 	for (size_t k = 0; k < sizeof renamed / sizeof *renamed && !found; k++)
@@ -93,7 +94,7 @@ static const OnnxAttr *find_attr(Call *c, const Arg *a)
 	return found;
 }
 
-static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+static bool text_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ctx *ctx = c->it->s->im->ctx;
 	if (x->strings.n) {
@@ -113,7 +114,7 @@ static bool text_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
 	return true;
 }
 
-static Attr ints_attr(const Call *c, const OnnxAttr *x)
+static Attr ints_attr(const OnnxCall *c, const OnnxAttr *x)
 {
 	Import *im = c->it->s->im;
 	Sym *v = ARENA_ARRAY(im->ctx->arena, Sym, x->ints.n);
@@ -122,7 +123,7 @@ static Attr ints_attr(const Call *c, const OnnxAttr *x)
 	return attr_ints(v, x->ints.n);
 }
 
-static Attr floats_attr(const Call *c, const OnnxAttr *x)
+static Attr floats_attr(const OnnxCall *c, const OnnxAttr *x)
 {
 	double *v = ARENA_ARRAY(c->it->s->im->ctx->arena, double, x->floats.n);
 	for (uint32_t k = 0; k < x->floats.n; k++)
@@ -130,8 +131,8 @@ static Attr floats_attr(const Call *c, const OnnxAttr *x)
 	return (Attr){ATTR_floats, x->floats.n, {.floats = v}};
 }
 
-/* What an argument of a kind expects of an attribute, which is stored by its
- * AttributeProto.type. */
+/* Returns what an argument of a kind expects of an attribute, which is stored by its
+ * AttributeProto.type; NULL if the type is right. */
 static const char *misses(ArgKind kind, int64_t type)
 {
 	enum { UNDEFINED, FLOAT, INT, STRING, FLOATS = 6, INTS, STRINGS };
@@ -155,8 +156,8 @@ static const char *misses(ArgKind kind, int64_t type)
 	}
 }
 
-/* An attribute of the file as one of the argument's kind. */
-static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *out)
+/* Converts an attribute of the file to one of the argument's kind. */
+static bool convert_attr(const OnnxCall *c, const Arg *a, const OnnxAttr *x, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
 	/* old files have no type */
@@ -197,8 +198,9 @@ static bool convert_attr(const Call *c, const Arg *a, const OnnxAttr *x, Attr *o
 	}
 }
 
-/* A tensor that the file gives as an attribute: numbers have the dtype of the first operand. */
-static Node attr_node(Call *c, const OnnxAttr *x)
+/* Returns a tensor that the file gives as an attribute: numbers have the dtype of the first
+ * operand. */
+static Node attr_node(OnnxCall *c, const OnnxAttr *x)
 {
 	Scope *s = c->it->s;
 	Import *im = s->im;
@@ -224,7 +226,7 @@ static Node attr_node(Call *c, const OnnxAttr *x)
 					: b_full_int(&s->b, d, x->i, 0, NULL);
 }
 
-static bool take_attr(Call *c, const Arg *a, Attr *out)
+static bool take_attr(OnnxCall *c, const Arg *a, Attr *out)
 {
 	Ir *ir = c->it->s->im->ir;
 	if (!strcmp(a->name, "outputs")) {
@@ -251,13 +253,13 @@ static bool take_attr(Call *c, const Arg *a, Attr *out)
 
 /* ---- inputs ---- */
 
-/* The key of operators that draw random numbers (ops/prim/random.h). */
+/* Whether the argument is the key of operators that draw random numbers (ops/prim/random.h). */
 static bool is_key(const Arg *a)
 {
 	return a->kw_only && !strcmp(a->name, "rng");
 }
 
-static bool take_tensor(Call *c, const Arg *a)
+static bool take_tensor(OnnxCall *c, const Arg *a)
 {
 	const OnnxAttr *x;
 	Node n = {0};
@@ -278,7 +280,7 @@ static bool take_tensor(Call *c, const Arg *a)
 	return true;
 }
 
-static bool take_tensors(Call *c, Attr *out)
+static bool take_tensors(OnnxCall *c, Attr *out)
 {
 	uint32_t n = 0;
 	for (; c->next < c->it->nin; c->next++, n++) {
@@ -291,8 +293,8 @@ static bool take_tensors(Call *c, Attr *out)
 	return true;
 }
 
-/* The elements of an input as integers. */
-static bool take_ints(Call *c, const Arg *a, Value *v, Attr *out)
+/* Takes the elements of an input as integers. */
+static bool take_ints(OnnxCall *c, const Arg *a, Value *v, Attr *out)
 {
 	const Sym *size;
 	uint32_t n;
@@ -305,7 +307,7 @@ static bool take_ints(Call *c, const Arg *a, Value *v, Attr *out)
 	return n == 1 || wrong(c, a, "one integer");
 }
 
-static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
+static bool take_known(OnnxCall *c, const Arg *a, Value *v, Attr *out)
 {
 	Import *im = c->it->s->im;
 	const Tensor *t = onnx_value_elements(c->it->s, v);
@@ -326,7 +328,7 @@ static bool take_known(Call *c, const Arg *a, Value *v, Attr *out)
 	return true;
 }
 
-static bool take_positional(Call *c, const Arg *a, Attr *out)
+static bool take_positional(OnnxCall *c, const Arg *a, Attr *out)
 {
 	Value *v = onnx_item_in(c->it, c->next++);
 	if (!v || (v->is_list && !v->item.n))
@@ -335,7 +337,7 @@ static bool take_positional(Call *c, const Arg *a, Attr *out)
 	return ints ? take_ints(c, a, v, out) : take_known(c, a, v, out);
 }
 
-static bool take_arg(Call *c, uint32_t k)
+static bool take_arg(OnnxCall *c, uint32_t k)
 {
 	const Arg *a = &c->schema->arg[k];
 	c->attr[k] = attr_none();
@@ -346,8 +348,8 @@ static bool take_arg(Call *c, uint32_t k)
 	return a->kw_only ? take_attr(c, a, &c->attr[k]) : take_positional(c, a, &c->attr[k]);
 }
 
-/* An attribute that no argument has would change what the node means. */
-static bool check_attrs(const Call *c)
+/* Checks that every attribute is an argument: another one would change what the node means. */
+static bool check_attrs(const OnnxCall *c)
 {
 	const OnnxNode *n = c->it->n;
 	for (uint32_t k = 0; k < n->attr.n; k++) {
@@ -364,8 +366,8 @@ static bool check_attrs(const Call *c)
 	return true;
 }
 
-/* The data type of results that are kept in another dtype: the one that the node names, that of a
- * target or zero point, or the first operand's, whose elements it moves. */
+/* Returns the data type of results that are kept in another dtype: the one that the node names,
+ * that of a target or zero point, or the first operand's, whose elements it moves. */
 static int64_t result_elem(const Item *it)
 {
 	const char *op = it->n->op;
@@ -407,7 +409,8 @@ static bool bind_results(const Item *it, Node y)
 	return true;
 }
 
-/* The type is known now; random_attach (passes/random.h) gives the node the model's key. */
+/* Removes a node's key, once its type is known; random_attach (passes/random.h) gives the node
+ * the model's key. */
 static void drop_key(Graph *g, Node n)
 {
 	uint32_t at;
@@ -417,7 +420,7 @@ static void drop_key(Graph *g, Node n)
 
 bool onnx_import_call(const Item *it, Op op)
 {
-	Call c = {.it = it, .op = op, .schema = op_schema(op)};
+	OnnxCall c = {.it = it, .op = op, .schema = op_schema(op)};
 	for (uint32_t k = 0; k < c.schema->narg; k++)
 		TRY(take_arg(&c, k));
 	for (; c.next < it->nin; c.next++)

@@ -25,7 +25,7 @@ typedef struct {
 
 /* ---- types ---- */
 
-/* The model beside the folder of data. */
+/* Reads the model beside the folder of data. */
 static bool read_model(Data *d)
 {
 	FileMap map;
@@ -62,7 +62,8 @@ static bool add_tensor(Data *d, const char *key, const OnnxTensor *t)
 	return onnx_tensor(d->ctx, t, NULL, "the tensor", &f->tensor[f->n++].tensor);
 }
 
-/* A sequence's tensors are KEY.0, KEY.1, ..., an optional's value is KEY, or is not there. */
+/* Adds what a file holds: a sequence's tensors are KEY.0, KEY.1, ..., an optional's value is
+ * KEY, or is not there. */
 static bool add_held(Data *d, const char *key, const OnnxType *type, const OnnxHeld *h)
 {
 	d->lists = true;
@@ -90,7 +91,7 @@ static bool read_value(Data *d, const char *key, const OnnxType *type, const Fil
 	return onnx_tensor_read(d->ctx, map->data, map->size, &t) && add_tensor(d, key, &t);
 }
 
-/* input_3.pb is x.3; files of other names are skipped. */
+/* Reads a file: input_3.pb is x.3; files of other names are skipped. */
 static bool read_file(Data *d, const char *file)
 {
 	static const char *const kind[2] = {"input_", "output_"};
@@ -116,7 +117,7 @@ static int by_name(const void *a, const void *b)
 	return name_compare(((const NamedTensor *)a)->name, ((const NamedTensor *)b)->name);
 }
 
-/* What is allowed of each float output, and whether there are lists. */
+/* Adds what is allowed of each float output, and whether there are lists. */
 static void add_meta(Data *d)
 {
 	StFile *f = d->f;

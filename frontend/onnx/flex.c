@@ -4,7 +4,8 @@
 
 #include "frontend/onnx/priv.h"
 
-/* x as the graph of that attribute changes it, in x's dtype; x itself without the attribute. */
+/* Returns x as the graph of that attribute changes it, in x's dtype; x itself without the
+ * attribute. */
 static Node modified(const Item *it, const char *name, Node x)
 {
 	const OnnxAttr *a = onnx_item_attr(it, name);
@@ -26,7 +27,7 @@ static Node modified(const Item *it, const char *name, Node x)
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
 }
 
-/* Each head `times` times in turn. */
+/* Repeats each head `times` times in turn. */
 static Node repeated(Build *b, Node x, int64_t times)
 {
 	Type t = *node_type(b->g, x);

@@ -43,7 +43,7 @@ static Value *number(Import *im, DType d, int64_t v)
 	return onnx_value_known(im, &t);
 }
 
-/* Round after round in the graph itself: for sequences, and for types that change. */
+/* Imports round after round in the graph itself: for sequences, and for types that change. */
 static bool unroll(const Loop *l)
 {
 	const Item *it = l->it;
@@ -127,7 +127,7 @@ static Value *size_like(Import *im, const Value *like, DType d, Sym size)
 				like && (like->known ? like->known->rank > 0 : like->has_dim));
 }
 
-/* A list of what the sequence holds in front of a round, which nothing is known of. */
+/* Returns a list of what the sequence holds in front of a round, which nothing is known of. */
 static Value *earlier(Import *im)
 {
 	Value *rest = onnx_value_new(im);
@@ -135,7 +135,7 @@ static Value *earlier(Import *im)
 	return onnx_value_list(im, &rest, 1);
 }
 
-/* A counter as a size, from the number of the round. */
+/* Returns a counter as a size, from the number of the round. */
 static Value *counter_in(Scope *s, const Carry *c, Node round)
 {
 	Build *b = &s->b;
@@ -186,7 +186,7 @@ static bool add_tensors(const Loop *l, Scope *s)
 	return true;
 }
 
-/* The pieces that the body adds to sequence k: nodes, those in front first. */
+/* Finds the pieces that the body adds to sequence k: nodes, those in front first. */
 static bool pieces_of(Loop *l, Scope *s, uint32_t k, Rows *out)
 {
 	Carry *c = &l->carry[k];
@@ -219,8 +219,8 @@ static bool all_pieces(Loop *l, Scope *s, Rows *out)
 	return true;
 }
 
-/* The body of a loop whose condition stays true: body(carry..., round, consts...) -> (carry...,
- * rows..., pieces...). *stays: whether it does. */
+/* Makes the body of a loop whose condition stays true: body(carry..., round, consts...) ->
+ * (carry..., rows..., pieces...). Sets *stays to whether the condition does. */
 static Graph *counted_body(Loop *l, bool *stays)
 {
 	Scope s;
@@ -254,7 +254,7 @@ static Graph *counted_body(Loop *l, bool *stays)
 
 /* ---- results ---- */
 
-/* One part of a list: its rows, which have an element for each round, from row `at` on. */
+/* Returns one part of a list: its rows, which have an element for each round, from row `at` on. */
 static Value *part(const Loop *l, const Node *row, uint32_t n, bool reverse, Sym rounds)
 {
 	Scope *s = l->it->s;
@@ -337,8 +337,8 @@ static bool by_scan(Loop *l, Graph *body)
 
 /* ---- while ---- */
 
-/* The carry of a while loop: the round, the condition, the loop's own values, and rows of results,
- * [rounds, ...] each. */
+/* Adds rows of results, [rounds, ...] each, to the carry of a while loop, behind the round, the
+ * condition, and the loop's own values. */
 static bool add_rows(const Loop *l, const Graph *counted, Node *in)
 {
 	const Item *it = l->it;
@@ -379,7 +379,7 @@ static Graph *while_condition(const Loop *l, const Node *in, uint32_t n)
 	return more.i ? g : NULL;
 }
 
-/* rows with x in the row of that round. */
+/* Returns the rows with x in the row of that round. */
 static Node row_written(Build *b, Node rows, Node x, Node round)
 {
 	x = b_unsqueeze(b, x, 0);
@@ -467,7 +467,7 @@ static bool by_while(Loop *l, const Graph *counted, Node first)
 
 /* ---- counters ---- */
 
-/* What may be a counter: one size that is not negative. */
+/* Whether a carry may be a counter: one size that is not negative. */
 static bool may_count(const Loop *l, Carry *c)
 {
 	const Sym *size;
@@ -494,7 +494,7 @@ static void add_name(Intern *set, const char *name)
 		intern(set, name, strlen(name), NULL);
 }
 
-/* The nodes of the body that decide the condition and what may count. */
+/* Returns the nodes of the body that decide the condition and what may count. */
 static OnnxGraph deciding_nodes(const Loop *l)
 {
 	Arena *a = l->it->s->im->ctx->scratch;
@@ -562,7 +562,8 @@ static bool uses_new(const SymTab *t, Sym e, uint32_t n)
 	return false;
 }
 
-/* The counter that the condition behind a round compares, and by what it is ahead there: *ahead. */
+/* Returns the counter that the condition behind a round compares; sets *ahead to by what it is
+ * ahead there. NULL if there is none. */
 static Carry *compared_counter(const Loop *l, const Value *more, int64_t *ahead)
 {
 	SymTab *t = l->it->s->im->syms;
@@ -575,7 +576,7 @@ static Carry *compared_counter(const Loop *l, const Value *more, int64_t *ahead)
 	return NULL;
 }
 
-/* How often start, start + step, ... stays below the end. */
+/* Returns how often start, start + step, ... stays below the end. */
 static Sym steps(SymTab *t, Sym start, int64_t step, Sym end)
 {
 	Sym n = sym_ceildiv(t, sym_sub(t, end, start), sym_int(t, step));
@@ -620,8 +621,8 @@ static bool set_counted(Loop *l, Carry *c, Sym end)
 	return true;
 }
 
-/* If the condition compares a counter with a size, sets the number of rounds, and what carries
- * count. */
+/* Sets the number of rounds, and what carries count, if the condition compares a counter with a
+ * size. */
 static bool find_counters(Loop *l)
 {
 	const Item *it = l->it;
@@ -657,7 +658,7 @@ static bool list_among(const Item *it, const OnnxGraph *g)
 	return found;
 }
 
-/* Tensor k of those that are carried. */
+/* Returns the name of tensor k of those that are carried. */
 static const char *tensor_name(const Loop *l, uint32_t k)
 {
 	uint32_t i = 0;
@@ -677,7 +678,8 @@ static bool keeps_types(const Loop *l, const Graph *counted)
 	return true;
 }
 
-/* A type that changes from round to round is one of the loop that is unrolled alone. */
+/* Checks that no carry changes its type from round to round: only a loop that is unrolled may
+ * have such a carry. */
 static bool check_carries(const Loop *l, const Graph *counted)
 {
 	const Item *it = l->it;
@@ -700,7 +702,7 @@ static bool check_carries(const Loop *l, const Graph *counted)
 	return true;
 }
 
-/* What goes from round to round. */
+/* Finds out what goes from round to round. */
 static bool set_carries(Loop *l)
 {
 	const Item *it = l->it;

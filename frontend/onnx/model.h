@@ -127,8 +127,8 @@ typedef struct {
 
 /* Reads a model. Returns NULL after an error, also if it has no graph. */
 OnnxModel *onnx_model_read(Ctx *, const void *data, size_t size);
-/* Read a file of ONNX's test data, a TensorProto; a SequenceProto or an OptionalProto. Return false
- * after an error. */
+/* Reads a file of ONNX's test data: a TensorProto; a SequenceProto or an OptionalProto. Each
+ * returns false after an error. */
 bool onnx_tensor_read(Ctx *, const void *data, size_t size, OnnxTensor *out);
 bool onnx_held_read(Ctx *, const void *data, size_t size, OnnxHeld *out);
 
@@ -159,7 +159,7 @@ typedef struct {
  * external data is an error. what: "initializer w", for messages. Sizes are checked against the
  * bytes that are there before memory is allocated. Returns false after an error. */
 bool onnx_tensor(Ctx *, const OnnxTensor *, OnnxFolder *, const char *what, Tensor *out);
-/* The same of a sparse tensor, whose result is dense. */
+/* Computes the dense tensor that a sparse one is, as onnx_tensor does for a dense one. */
 bool onnx_sparse(Ctx *, const OnnxSparse *, OnnxFolder *, const char *what, Tensor *out);
 
 #endif

@@ -16,7 +16,7 @@ enum { USUAL_SIZE = 16 };
 /* The extent that old files state where they know none. */
 enum { UNKNOWN = -1 };
 
-/* An identifier made of a name of the file. */
+/* Makes an identifier of a name of the file. */
 static const char *symbol_name(Import *im, const char *text)
 {
 	char *name = arena_printf(im->ctx->scratch, "%s%s",
@@ -52,8 +52,8 @@ static bool names_nothing(const char *text)
 	return !letters;
 }
 
-/* The symbol of a dimension's name. "a.b" and "a_b" are two. own: of a dimension without a name,
- * which no name of the file means. */
+/* Returns the symbol of a dimension's name. "a.b" and "a_b" are two. own: of a dimension without
+ * a name, which no name of the file means. */
 static Sym symbol(Import *im, const char *text, bool own, int64_t hint)
 {
 	bool fresh;
@@ -127,7 +127,7 @@ TypeId onnx_type_of_info(Import *im, const OnnxInfo *v, const Tensor *hint)
 	return ir_type(im->ir, d, rank, dim);
 }
 
-/* "FLOAT[N, 3]", as the file states it. */
+/* Returns a type as the file states it, "FLOAT[N, 3]". */
 static const char *stated(Import *im, const OnnxTensorType *t)
 {
 	Text text;
@@ -167,7 +167,7 @@ static Agreement agreement(Scope *s, const OnnxTensorType *t, const Value *v)
 	return AGREES;
 }
 
-/* "NAME: the model states the type FLOAT[2], but it is f32[N, 3]". */
+/* Returns the text "NAME: the model states the type FLOAT[2], but it is f32[N, 3]". */
 static const char *contradiction(Scope *s, const OnnxInfo *info, Value *v)
 {
 	Sym dim[MAX_RANK];
@@ -185,7 +185,8 @@ static const OnnxTensorType *stated_tensor(const OnnxInfo *info, const Value *v)
 	return v && !v->is_list && info->type ? info->type->tensor : NULL;
 }
 
-/* A caller relies on the dtype of an output; its extents come with it. */
+/* Checks an output against the type that the file states. A caller relies on its dtype; its
+ * extents come with it. */
 static bool check_output(Scope *s, const OnnxInfo *info, Value *v)
 {
 	const OnnxTensorType *t = stated_tensor(info, v);
@@ -248,20 +249,21 @@ static const Tensor *given_value(const Import *im, const char *name)
 	return NULL;
 }
 
-/* The value of a tensor that is an input, by its key (x.0) or by its name. */
+/* Returns the value of a tensor that is an input, by its key (x.0) or by its name. */
 static const Tensor *given_input(const Import *im, const char *key, const char *name)
 {
 	const Tensor *t = given_value(im, key);
 	return t ? t : given_value(im, name);
 }
 
-/* The value that the caller gave, where it may decide a shape: it is small, and of the type. */
+/* Returns the value that the caller gave, where it may decide a shape: it is small, and of the
+ * type. Else NULL. */
 static const Tensor *deciding(const Tensor *t, DType d)
 {
 	return t && t->dtype == d && tensor_numel(t) <= MAX_SIZES ? t : NULL;
 }
 
-/* An input of the graph. given: the value that the caller gave, or NULL. */
+/* Adds an input of the graph. given: the value that the caller gave, or NULL. */
 static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 {
 	Import *im = s->im;
@@ -283,7 +285,7 @@ static Value *tensor_input(Scope *s, const OnnxInfo *info, const Tensor *given)
 	return v;
 }
 
-/* The tensors of a sequence have sizes of their own. */
+/* Returns the type of a sequence's tensor, with sizes of its own. */
 static OnnxType *own_sizes(Import *im, const OnnxTensorType *t)
 {
 	OnnxType *type = ARENA_NEW(im->ctx->arena, OnnxType);
@@ -299,7 +301,7 @@ static OnnxType *own_sizes(Import *im, const OnnxTensorType *t)
 	return type;
 }
 
-/* As many inputs NAME.0, NAME.1, ... as the caller gave values for. */
+/* Adds as many inputs NAME.0, NAME.1, ... as the caller gave values for. */
 static Value *sequence_input(Scope *s, const OnnxInfo *info, const OnnxType *elem, const char *key)
 {
 	Import *im = s->im;
@@ -317,7 +319,7 @@ static Value *sequence_input(Scope *s, const OnnxInfo *info, const OnnxType *ele
 	return list;
 }
 
-/* A sequence, an optional, or an optional sequence of tensors. */
+/* Adds the inputs of a sequence, an optional, or an optional sequence of tensors. */
 static Value *list_input(Scope *s, const OnnxInfo *info, const char *key)
 {
 	Import *im = s->im;
@@ -466,7 +468,7 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 	}
 }
 
-/* Operators may mean something else in later versions. */
+/* Checks the opset: operators may mean something else in later versions. */
 static bool check_version(Import *im, const OnnxOpsets *o)
 {
 	enum { NEWEST = 28 }; /* of ONNX 1.23 */
@@ -476,7 +478,7 @@ static bool check_version(Import *im, const OnnxOpsets *o)
 			 (long long)version, NEWEST);
 }
 
-/* One error names all operators that are not supported. */
+/* Checks that all operators are supported. One error names all that are not. */
 static bool check_operators(Import *im)
 {
 	TRY(check_version(im, &im->model->opset));
@@ -526,7 +528,7 @@ static const OnnxAttr *attr_by_name(const OnnxAttr *attr, uint32_t n, const char
 	return NULL;
 }
 
-/* An attribute of the call that the scope's function inlines. */
+/* Returns an attribute of the call that the scope's function inlines. */
 static const OnnxAttr *attr_of_call(const Scope *s, const char *name)
 {
 	if (!s->function)
@@ -604,7 +606,7 @@ static const char *metadata(const OnnxNode *n, const char *key)
 	return NULL;
 }
 
-/* "layers.0" of "['', 'layers.0', 'relu']", modules around a node; "" without any. */
+/* Returns the module around a node: "layers.0" of "['', 'layers.0', 'relu']"; "" without any. */
 static const char *module_of(Import *im, const OnnxNode *n)
 {
 	const char *scopes = metadata(n, "pkg.torch.onnx.name_scopes"),
@@ -619,7 +621,8 @@ static const char *module_of(Import *im, const OnnxNode *n)
 				: "";
 }
 
-/* "net.py:12 in layers.0", which PyTorch's exporter states; NULL: it does not. */
+/* Returns the source line "net.py:12 in layers.0", which PyTorch's exporter states; NULL if the
+ * file does not. */
 static const char *source_of(Import *im, const OnnxNode *n)
 {
 	const char *frame = frame_of_trace(im->ctx, metadata(n, "pkg.torch.onnx.stack_trace")),
@@ -627,8 +630,8 @@ static const char *source_of(Import *im, const OnnxNode *n)
 	return frame && *module ? arena_printf(im->ctx->scratch, "%s in %s", frame, module) : frame;
 }
 
-/* "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it; NULL: it
- * is none. */
+/* Returns "/layer1/conv1/Conv in /layer1/conv1" of a name that is a path, as exporters write it;
+ * NULL if the name is none. */
 static const char *path_of(Import *im, const OnnxNode *n)
 {
 	const char *last = n->name ? strrchr(n->name, '/') : NULL;
@@ -639,7 +642,8 @@ static const char *path_of(Import *im, const OnnxNode *n)
 					      (int)(last - n->name), n->name);
 }
 
-/* A node without a line has its name, if that is a path, else the place of the call around it. */
+/* Sets the place for messages and nodes. A node without a line has its name, if that is a path,
+ * else the place of the call around it. */
 static void set_place(Scope *s, const OnnxNode *n)
 {
 	Import *im = s->im;
@@ -739,8 +743,8 @@ static bool add_functions(Import *im)
 	return true;
 }
 
-/* Types that the file states of values inside: nothing is computed from them, so one warning says
- * where they are wrong. */
+/* Checks the types that the file states of values inside: nothing is computed from them, so one
+ * warning says where they are wrong. */
 static void check_infos(Scope *s, const OnnxGraph *g)
 {
 	const char *first = NULL;

@@ -93,9 +93,9 @@ Value *onnx_scope_find(const Scope *, const char *name);
 /* Gives a name its value. "" is no name. Returns false after an error: the name has one already. */
 bool onnx_scope_bind(Scope *, const char *name, Value *);
 Value *onnx_value_new(Import *);
-/* The value of a node of the scope's graph. */
+/* Returns the value of a node of the scope's graph. */
 Value *onnx_value_of(Scope *, Node);
-/* The value of these elements; sizes are copied. */
+/* Returns the value of these elements; sizes are copied. */
 Value *onnx_value_sizes(Import *, DType, const Sym *, uint32_t n, bool has_dim);
 Value *onnx_value_known(Import *, const Tensor *);
 Value *onnx_value_list(Import *, Value *const *, uint32_t n);
@@ -111,9 +111,9 @@ bool onnx_value_decided(Scope *, const Value *, Tensor *out);
 /* Sets *out and *n to the sizes of a value; false, without a message, if they are not known or have
  * two dimensions. An input's are not known, whatever value was given. */
 bool onnx_value_as_sizes(Scope *, Value *, const Sym **out, uint32_t *n);
-/* The same, for what must have sizes: those of an input are the value that was given, others that
- * are not known become sizes that depend on data. Returns false after an error. what: the name in
- * messages. */
+/* Does as onnx_value_as_sizes, for what must have sizes: those of an input are the value that
+ * was given, others that are not known become sizes that depend on data. Returns false after an
+ * error. what: the name in messages. */
 bool onnx_value_to_sizes(Scope *, Value *, const char *what, const Sym **out, uint32_t *n);
 /* Returns a new size, which the i64 x has, at most `most` (none: no bound is known); what: its name
  * in messages. */
@@ -121,7 +121,7 @@ Sym onnx_size_from_data(Scope *, Node x, Sym most, const char *what);
 /* Returns the number of a TensorProto.DataType if its values are kept in a dtype that has others,
  * too; 0 for other numbers. */
 int64_t onnx_kept_type(int64_t type);
-/* The dtype, rank and extents of a value that is a tensor; rank UINT32_MAX of a list. */
+/* Returns the dtype, rank and extents of a value that is a tensor; rank UINT32_MAX of a list. */
 DType onnx_value_dtype(Scope *, const Value *);
 uint32_t onnx_value_rank(Scope *, const Value *);
 Sym onnx_value_dim(Scope *, const Value *, uint32_t k);
@@ -164,17 +164,17 @@ bool onnx_scope_graph(Scope *, const OnnxGraph *);
 TypeId onnx_type_of_info(Import *, const OnnxInfo *, const Tensor *hint);
 /* Adds the names of all initializers. */
 void onnx_init_names(const OnnxGraph *, Intern *);
-/* Initializers become values of the scope. Returns false after an error. */
+/* Makes initializers values of the scope. Returns false after an error. */
 bool onnx_scope_inits(Scope *, const OnnxGraph *);
 
-/* An operator of the op table for a node: OP_none if there is none (call.c). */
+/* Returns the operator of the op table for a node; OP_none if there is none (call.c). */
 Op op_find_onnx(Ctx *, const char *domain, const char *name, int64_t opset);
 /* Imports a node as a call of an operator (call.c). Returns false after an error. */
 bool onnx_import_call(const Item *, Op);
-/* If all results of the node follow from sizes of its operands, binds them and sets *done
+/* Binds all results of the node and sets *done, if they follow from sizes of its operands
  * (sizes.c). Returns false after an error. */
 bool onnx_import_sizes(const Item *, bool *done);
-/* Notes of an imported node's result that it compares sizes (Value.below; sizes.c). */
+/* Notes that an imported node's result compares sizes, if it does (Value.below; sizes.c). */
 void onnx_note_comparison(const Item *);
 
 /* Imports of operators that are more than a call; false after an error. */

@@ -17,7 +17,7 @@ static int64_t list_int(const Item *it, const char *name, uint32_t k, int64_t ot
 	return a && k < a->ints.n ? a->ints.data[k] : otherwise;
 }
 
-/* in[]: the states, then the scanned values with the scanned dimension in front. */
+/* Adds a scan of in[]: the states, then the scanned values with the scanned dimension in front. */
 static Node scan_once(ScanOf *c, const Node *in)
 {
 	const Item *it = c->it;
@@ -82,7 +82,7 @@ static bool scan_inputs(const ScanOf *c, uint32_t first, Node *in)
 	return true;
 }
 
-/* Of opset 8: one scan for each element of the batch, the first dimension of all. */
+/* Adds a scan of opset 8: one for each element of the batch, the first dimension of all. */
 static bool scan_batch(ScanOf *c)
 {
 	const Item *it = c->it;

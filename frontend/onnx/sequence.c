@@ -21,7 +21,7 @@ static bool is_plain(const Value *list)
 	return true;
 }
 
-/* A list whose values are all known. */
+/* Returns input k, a list whose values are all known; NULL after an error. */
 static Value *plain_in(const Item *it, uint32_t k)
 {
 	Value *v = list_in(it, k);
@@ -32,7 +32,7 @@ static Value *plain_in(const Item *it, uint32_t k)
 	return NULL;
 }
 
-/* The position that input k names, among n; n - 1 without the input. */
+/* Sets *out to the position that input k names, among n; n - 1 without the input. */
 static bool position(const Item *it, uint32_t k, int64_t n, int64_t *out)
 {
 	Value *v = onnx_item_in(it, k);
@@ -50,8 +50,8 @@ static bool position(const Item *it, uint32_t k, int64_t n, int64_t *out)
 							  (long long)*out, (long long)n);
 }
 
-/* The values of the list with `more` in front of position `at`, and without the one there if
- * `skip`. */
+/* Returns the values of the list with `more` in front of position `at`, and without the one
+ * there if `skip`. */
 static Value *edited(const Item *it, const Value *list, uint32_t at, Value *more, bool skip)
 {
 	Value *out = onnx_value_list(it->s->im, NULL, 0);
@@ -64,7 +64,7 @@ static Value *edited(const Item *it, const Value *list, uint32_t at, Value *more
 	return out;
 }
 
-/* The same value under another name. */
+/* Returns the same value under another name. */
 static Value *renamed(const Item *it, const Value *v)
 {
 	Value *out = arena_dup(it->s->im->ctx->arena, v, sizeof *v);
@@ -185,7 +185,7 @@ static bool split_ones(const Item *it, Node x, uint32_t axis, bool keep)
 	       onnx_item_bind(it, 0, list_of_rows(it->s->im, onnx_value_of(it->s, rows), n));
 }
 
-/* In pieces of 1, of one extent, or of given extents. */
+/* Splits a tensor in pieces of 1, of one extent, or of given extents. */
 static bool split(const Item *it)
 {
 	Build *b = &it->s->b;
@@ -232,8 +232,8 @@ static bool split(const Item *it)
 	return onnx_item_bind(it, 0, out);
 }
 
-/* What a loop added, in one tensor: the pieces one behind the other along the axis, or stacked
- * there. */
+/* Joins what a loop added in one tensor: the pieces one behind the other along the axis, or
+ * stacked there. */
 static Node join_rows(const Item *it, const Value *part, int64_t axis, bool fresh)
 {
 	Build *b = &it->s->b;
@@ -292,7 +292,8 @@ static bool concat(const Item *it)
 	return y.i && onnx_item_bind(it, 0, onnx_value_of(it->s, y));
 }
 
-/* The body once for each element of the first sequence; other sequences are read beside it. */
+/* Imports the body once for each element of the first sequence; other sequences are read beside
+ * it. */
 static bool map(const Item *it)
 {
 	const OnnxAttr *a = onnx_item_attr(it, "body");
@@ -333,7 +334,8 @@ static bool map(const Item *it)
 	return true;
 }
 
-/* An optional that holds nothing is a list of nothing; one that holds a value is that value. */
+/* Makes an optional: one that holds nothing is a list of nothing; one that holds a value is that
+ * value. */
 static bool optional(const Item *it)
 {
 	Value *v = onnx_item_in(it, 0);

@@ -10,12 +10,12 @@ typedef struct {
 	bool has_dim;
 	uint32_t rows; /* of two dimensions; 0: at most one */
 	DType dtype;
-} Sizes;
+} SizeList;
 
 typedef struct {
 	const Item *it;
 	SymTab *t;
-	Sizes in[8];
+	SizeList in[8];
 	uint32_t nin;
 	Sym out[MAX_SIZES];
 	uint32_t n;
@@ -43,7 +43,7 @@ static bool not_negative(SymTab *t, Sym a)
 	return sym_le(t, sym_int(t, 0), a) == YES;
 }
 
-/* ONNX truncates, which is rounding down where neither is negative. */
+/* Divides sizes. ONNX truncates, which is rounding down where neither is negative. */
 static bool quotient(SymTab *t, const Sym *x, Sym *out)
 {
 	TRY(not_negative(t, x[0]) && sym_lt(t, sym_int(t, 0), x[1]) == YES);
@@ -221,10 +221,10 @@ static int64_t clamp(int64_t v, int64_t lo, int64_t hi)
 	return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Of opset 10 on, where starts are an input; of two dimensions the rows. */
+/* Takes a slice, of opset 10 on, where starts are an input; of two dimensions the rows. */
 static bool slice(Fold *f)
 {
-	const Sizes *x = &f->in[0];
+	const SizeList *x = &f->in[0];
 	int64_t start, end, step = 1, axis = 0, n = x->rows ? x->rows : x->n,
 			    wide = x->rows ? x->n / x->rows : 1;
 	TRY(f->nin < 4 || (f->in[3].n == 1 && constant(f, 3, 0, &axis) &&
@@ -288,7 +288,7 @@ static bool reshape(Fold *f)
 static bool transpose(Fold *f)
 {
 	const OnnxAttr *perm = onnx_item_attr(f->it, "perm");
-	const Sizes *x = &f->in[0];
+	const SizeList *x = &f->in[0];
 	bool turned = x->rows && (!perm || (perm->ints.n == 2 && perm->ints.data[0] == 1 &&
 					    perm->ints.data[1] == 0));
 	TRY(f->nin == 1 && turned);
@@ -305,7 +305,7 @@ static bool identity(Fold *f)
 	return f->nin == 1 && copy(f, f->in[0].has_dim);
 }
 
-/* Integers of one value. */
+/* Makes integers of one value. */
 static bool constant_of_shape(Fold *f)
 {
 	const OnnxAttr *a = onnx_item_attr(f->it, "value");
@@ -353,7 +353,7 @@ static bool range(Fold *f)
 	return true;
 }
 
-/* A row of one number. */
+/* Makes a row of one number. */
 static bool expand(Fold *f)
 {
 	int64_t n;
@@ -438,14 +438,14 @@ static bool size(const Item *it)
 
 /* ---- dispatch ---- */
 
-/* False: an operand's sizes are not known. */
+/* Finds the operands' sizes. Returns false if those of one are not known. */
 static bool operands(Fold *f)
 {
 	const Item *it = f->it;
 	TRY(it->nin && it->nin <= 8);
 	for (uint32_t k = 0; k < it->nin; k++) {
 		Value *v = it->in[k];
-		Sizes *x = &f->in[k];
+		SizeList *x = &f->in[k];
 		x->rows = v && v->size ? v->rows : 0;
 		if (x->rows) {
 			x->v = v->size;
@@ -505,7 +505,7 @@ static const Sym *pair(Import *im, Sym less, Sym than)
 	return arena_dup(im->ctx->arena, (Sym[]){less, than}, 2 * sizeof(Sym));
 }
 
-/* Of one size and one other. strict: x < y, else x <= y. */
+/* Finds a comparison of one size and one other. strict: x < y, else x <= y. */
 static const Sym *compared(const Item *it, Value *x, Value *y, bool strict)
 {
 	SymTab *t = it->s->im->syms;

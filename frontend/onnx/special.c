@@ -66,7 +66,7 @@ static bool import_identity(const Item *it)
 
 /* ---- ranges ---- */
 
-/* The steps from 0 up to `far`, or down to -far. */
+/* Returns the number of steps from 0 up to `far`, or down to -far. */
 static Sym steps_to(SymTab *t, Sym far, Sym step)
 {
 	return sym_max(t, sym_int(t, 0), sym_ceildiv(t, far, step));
@@ -80,7 +80,8 @@ static bool is_extent(SymTab *t, Sym step)
 	       sym_bound(t, step, 1, SYM_INF);
 }
 
-/* How many elements lie from start up to the limit, as far as that is known at import. */
+/* Sets *out to how many elements lie from start up to the limit, as far as that is known at
+ * import. */
 static bool count_known(const Item *it, Sym *out)
 {
 	Scope *s = it->s;

@@ -96,7 +96,7 @@ static bool number_of(Ctx *ctx, const OnnxTensor *t, const char *key, const char
 			 key, text);
 }
 
-/* A path that stays in the folder: relative, without "..". */
+/* Whether a path stays in the folder: relative, without "..". */
 static bool stays_inside(const char *path)
 {
 	if (!*path || *path == '/' || strchr(path, '\\'))
@@ -122,7 +122,7 @@ static bool lies_inside(const char *folder, const char *path)
 	return ok;
 }
 
-/* The file of external data at that place, which is mapped once. */
+/* Maps the file of external data at that place, once. */
 static bool file_in(Ctx *ctx, OnnxFolder *folder, const char *location, const char *what,
 		    FileMap *out)
 {
@@ -191,7 +191,8 @@ static bool from_raw(Ctx *ctx, WireBytes raw, uint64_t bytes, const char *what, 
 
 /* ---- elements of less than a byte, and types that are kept in others ---- */
 
-/* A number of `mantissa` bits behind a sign and an exponent of `bias`; subnormal for exponent 0. */
+/* Returns a number of `mantissa` bits behind a sign and an exponent of `bias`; subnormal for
+ * exponent 0. */
 static double small_float(uint32_t code, uint32_t exponent, uint32_t mantissa, int bias)
 {
 	int e = (int)(code >> mantissa & ((1u << exponent) - 1));
@@ -215,7 +216,7 @@ static double stored_value(int64_t type, uint32_t code, uint32_t bits)
 	}
 }
 
-/* The values of all codes of that many bits, one behind the other. */
+/* Returns the values of all codes of that many bits, one behind the other. */
 static Tensor values_of_codes(Ctx *ctx, int64_t type, uint32_t bits, DType d)
 {
 	Tensor all = {.dtype = d, .rank = 1, .dim = {1 << bits}};
@@ -225,7 +226,7 @@ static Tensor values_of_codes(Ctx *ctx, int64_t type, uint32_t bits, DType d)
 	return all;
 }
 
-/* One byte of the file behind the other: raw, or one in each number of the list. */
+/* Takes one byte of the file after the other: raw, or one in each number of the list. */
 static bool next_byte(WireBytes *raw, const WireList *runs, uint32_t *run, uint8_t *out)
 {
 	uint64_t v;
@@ -287,7 +288,7 @@ static const WireList *list_of(const OnnxTensor *t, List list)
 	}
 }
 
-/* Numbers of a fixed width, one run behind the other. */
+/* Reads numbers of a fixed width, one run behind the other. */
 static bool from_fixed(Ctx *ctx, const WireList *runs, uint64_t bytes, const char *what,
 		       Tensor *out)
 {
@@ -321,7 +322,7 @@ static void put(Tensor *t, uint64_t k, uint64_t v)
 		to[i] = (uint8_t)(v >> (8 * i));
 }
 
-/* Varints: a number takes a byte at least, which bounds what is allocated. */
+/* Reads varints: a number takes a byte at least, which bounds what is allocated. */
 static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tensor *out)
 {
 	uint64_t want = (uint64_t)tensor_numel(out), have = 0, v;
@@ -368,7 +369,8 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *
 
 /* ---- sparse ---- */
 
-/* The row-major place of value k; indices are places, or one row of coordinates for each. */
+/* Sets *out to the row-major place of value k; indices are places, or one row of coordinates for
+ * each. */
 static bool place_of(const Tensor *index, const Tensor *dense, int64_t k, int64_t *out)
 {
 	uint32_t rank = dense->rank;

@@ -12,7 +12,7 @@ static const char *text_of(const Item *it, const char *name, const char *otherwi
 	return a ? arena_strndup(it->s->im->ctx->scratch, (const char *)a->s.p, a->s.n) : otherwise;
 }
 
-/* The operand [N, features] in the dtype of comparisons. */
+/* Returns the operand [N, features] in the dtype of comparisons. */
 static Node rows(const Item *it, Forest *f)
 {
 	Build *b = &it->s->b;
@@ -28,7 +28,7 @@ static Node rows(const Item *it, Forest *f)
 	return b_convert(b, x, f->dtype);
 }
 
-/* The sums of the weights, [N, targets]. */
+/* Returns the sums of the weights, [N, targets]. */
 static Node evaluate(const Item *it, TreesCombine combine, const Forest *f, Node x)
 {
 	Build *b = &it->s->b;
@@ -150,7 +150,8 @@ static bool read_classes(const Item *it, Classes *c)
 	return trees_numbers(it, "base_values", &c->base, &c->nbase);
 }
 
-/* What the weights say about the classes; weights of one class of two are a target of its own. */
+/* Finds out what the weights say about the classes; weights of one class of two are a target of
+ * its own. */
 static void classify_weights(Forest *f, Classes *c)
 {
 	bool first = false;
@@ -168,7 +169,7 @@ static void classify_weights(Forest *f, Classes *c)
 		f->weight.data[k].target = 0;
 }
 
-/* Scores of both classes from one score, and the label. */
+/* Binds the scores of both classes from one score, and the label. */
 static bool one_score(const Item *it, const Classes *c, Node s)
 {
 	Build *b = &it->s->b;
@@ -194,8 +195,9 @@ static bool one_score(const Item *it, const Classes *c, Node s)
 	return z.i && bind(it, 0, label) && bind(it, 1, b_convert(b, z, DT_f32));
 }
 
-/* Where both of two classes have weights, the label is that of the greater sum, as ONNX says; ONNX
- * Runtime gives 1 or 0 by the sign of the second one, whatever the labels are. */
+/* Imports a classifier. Where both of two classes have weights, the label is that of the greater
+ * sum, as ONNX says; ONNX Runtime gives 1 or 0 by the sign of the second one, whatever the
+ * labels are. */
 bool onnx_import_tree_classifier(const Item *it)
 {
 	Build *b = &it->s->b;

@@ -21,7 +21,7 @@ typedef struct {
 	const Item *it;
 	Forest *f;
 	Arena *scratch;
-} Reader;
+} TreeReader;
 
 /* ---- attributes ---- */
 
@@ -30,7 +30,7 @@ typedef struct {
 	uint32_t n;
 } Ints;
 
-static Ints ints_of(const Reader *r, const char *name)
+static Ints ints_of(const TreeReader *r, const char *name)
 {
 	const OnnxAttr *a = onnx_item_attr(r->it, name);
 	return a ? (Ints){a->ints.data, a->ints.n} : (Ints){0};
@@ -57,13 +57,13 @@ bool trees_numbers(const Item *it, const char *name, const double **out, uint32_
 	return true;
 }
 
-static bool length(const Reader *r, const char *name, uint32_t n, uint32_t want)
+static bool length(const TreeReader *r, const char *name, uint32_t n, uint32_t want)
 {
 	return n == want ||
 	       onnx_item_error(r->it, "%s has %u elements, expected %u", name, n, want);
 }
 
-static bool mode_of(const Reader *r, WireBytes text, Mode *out)
+static bool mode_of(const TreeReader *r, WireBytes text, Mode *out)
 {
 	static const char *const names[] = {"BRANCH_LEQ",    "BRANCH_LT", "BRANCH_GTE",
 					    "BRANCH_GT",     "BRANCH_EQ", "BRANCH_NEQ",
@@ -80,16 +80,17 @@ static bool mode_of(const Reader *r, WireBytes text, Mode *out)
 
 /* ---- branches ---- */
 
-/* The greatest number of the dtype of comparisons that is less. */
+/* Returns the greatest number of the dtype of comparisons that is less. */
 static double before(const Forest *f, double v)
 {
 	return f->dtype == DT_f64 ? nextafter(v, -INFINITY)
 				  : (double)nextafterf((float)v, -INFINITY);
 }
 
-/* A branch as one or two comparisons, the first of which becomes node k. nan: NaN goes to `yes`. */
-static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, double at, uint32_t yes,
-		       uint32_t no, bool nan)
+/* Adds a branch as one or two comparisons, the first of which becomes node k. nan: NaN goes to
+ * `yes`. */
+static void add_branch(TreeReader *r, uint32_t k, Mode mode, uint32_t feature, double at,
+		       uint32_t yes, uint32_t no, bool nan)
 {
 	Forest *f = r->f;
 	if (f->nfeature <= feature)
@@ -128,18 +129,18 @@ static void add_branch(Reader *r, uint32_t k, Mode mode, uint32_t feature, doubl
 typedef struct {
 	uint32_t node;
 	bool left;
-} Visit;
+} TreeVisit;
 
-/* No node is below itself. */
-static bool check_cycles(Reader *r)
+/* Checks that no node is below itself. */
+static bool check_cycles(TreeReader *r)
 {
 	Forest *f = r->f;
 	uint8_t *state = ARENA_ARRAY(r->scratch, uint8_t, f->node.n); /* 1: on the path, 2: done */
-	ARRAY(Visit) todo = {0};
+	ARRAY(TreeVisit) todo = {0};
 	for (uint32_t k = 0; k < f->root.n; k++) {
-		array_push(r->scratch, &todo, (Visit){f->root.data[k], false});
+		array_push(r->scratch, &todo, (TreeVisit){f->root.data[k], false});
 		while (todo.n) {
-			Visit v = todo.data[--todo.n];
+			TreeVisit v = todo.data[--todo.n];
 			const TreeNode *n = &f->node.data[v.node];
 			if (v.left) {
 				state[v.node] = 2;
@@ -150,22 +151,22 @@ static bool check_cycles(Reader *r)
 			if (state[v.node] == 2 || n->leaf)
 				continue;
 			state[v.node] = 1;
-			array_push(r->scratch, &todo, (Visit){v.node, true});
-			array_push(r->scratch, &todo, (Visit){n->yes, false});
-			array_push(r->scratch, &todo, (Visit){n->no, false});
+			array_push(r->scratch, &todo, (TreeVisit){v.node, true});
+			array_push(r->scratch, &todo, (TreeVisit){n->yes, false});
+			array_push(r->scratch, &todo, (TreeVisit){n->no, false});
 		}
 	}
 	return true;
 }
 
-static bool check_target(const Reader *r, int64_t target)
+static bool check_target(const TreeReader *r, int64_t target)
 {
 	return (target >= 0 && target < (int64_t)r->f->ntarget) ||
 	       onnx_item_error(r->it, "a weight is of target %lld, of %u", (long long)target,
 			       r->f->ntarget);
 }
 
-static bool check_feature(const Reader *r, int64_t feature)
+static bool check_feature(const TreeReader *r, int64_t feature)
 {
 	return (feature >= 0 && feature < INT32_MAX) ||
 	       onnx_item_error(r->it, "a node reads feature %lld", (long long)feature);
@@ -178,16 +179,16 @@ typedef struct {
 	const double *at;
 	const WireList *mode;
 	Intern places; /* (tree, id) -> number of the node + 1 */
-} Columns;
+} TreeColumns;
 
-static uint32_t find_node(const Columns *c, int64_t tree, int64_t id)
+static uint32_t find_node(const TreeColumns *c, int64_t tree, int64_t id)
 {
 	int64_t key[2] = {tree, id};
 	uint32_t at = intern_find(&c->places, key, sizeof key);
 	return at ? at - 1 : NO_NODE;
 }
 
-static bool read_columns(Reader *r, Columns *c)
+static bool read_columns(TreeReader *r, TreeColumns *c)
 {
 	uint32_t n, nat;
 	const OnnxAttr *mode = onnx_item_attr(r->it, "nodes_modes");
@@ -221,7 +222,7 @@ static bool read_columns(Reader *r, Columns *c)
 	return true;
 }
 
-static bool read_nodes(Reader *r, const Columns *c)
+static bool read_nodes(TreeReader *r, const TreeColumns *c)
 {
 	Forest *f = r->f;
 	uint32_t n = c->id.n;
@@ -250,8 +251,8 @@ static bool read_nodes(Reader *r, const Columns *c)
 	return f->root.n || onnx_item_error(r->it, "the nodes of a tree form a cycle");
 }
 
-/* Weights, sorted by leaf. */
-static bool read_weights(Reader *r, const Columns *c, const char *prefix)
+/* Reads the weights, sorted by leaf. */
+static bool read_weights(TreeReader *r, const TreeColumns *c, const char *prefix)
 {
 	Forest *f = r->f;
 	Ints tree = ints_of(r, arena_printf(r->scratch, "%s_treeids", prefix)),
@@ -297,7 +298,7 @@ typedef struct {
 	uint32_t nmember, next; /* values of sets, and the next one that is read */
 } Ensemble;
 
-static bool read_ensemble_attrs(Reader *r, Ensemble *e)
+static bool read_ensemble_attrs(TreeReader *r, Ensemble *e)
 {
 	uint32_t n, nat, nweight;
 	e->feature = ints_of(r, "nodes_featureids");
@@ -324,15 +325,15 @@ static bool read_ensemble_attrs(Reader *r, Ensemble *e)
 	       (!e->missing.n || length(r, "nodes_missing_value_tracks_true", e->missing.n, n));
 }
 
-/* The node of a branch: nodes come first, then leaves. */
+/* Returns the node of a branch: nodes come first, then leaves. */
 static uint32_t branch(const Ensemble *e, int64_t id, bool leaf)
 {
 	uint32_t n = leaf ? e->nleaf : e->n;
 	return id < 0 || id >= (int64_t)n ? NO_NODE : (uint32_t)id + (leaf ? e->n : 0);
 }
 
-/* A set is a comparison with each of its values; NaN ends its list. */
-static bool add_member(Reader *r, Ensemble *e, uint32_t k, uint32_t yes, uint32_t no, bool nan)
+/* Adds a set as a comparison with each of its values; NaN ends its list. */
+static bool add_member(TreeReader *r, Ensemble *e, uint32_t k, uint32_t yes, uint32_t no, bool nan)
 {
 	Forest *f = r->f;
 	uint32_t feature = (uint32_t)e->feature.data[k];
@@ -354,7 +355,7 @@ static bool add_member(Reader *r, Ensemble *e, uint32_t k, uint32_t yes, uint32_
 	}
 }
 
-static bool read_ensemble(Reader *r)
+static bool read_ensemble(TreeReader *r)
 {
 	Forest *f = r->f;
 	Ensemble e = {0};
@@ -393,8 +394,8 @@ static bool read_ensemble(Reader *r)
 
 bool trees_read(const Item *it, const char *prefix, Forest *f)
 {
-	Reader r = {.it = it, .f = f, .scratch = it->s->im->ctx->scratch};
-	Columns c = {0};
+	TreeReader r = {.it = it, .f = f, .scratch = it->s->im->ctx->scratch};
+	TreeColumns c = {0};
 	if (prefix)
 		TRY(read_columns(&r, &c) && read_nodes(&r, &c) && read_weights(&r, &c, prefix));
 	else

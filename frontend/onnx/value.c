@@ -141,7 +141,7 @@ Node onnx_value_node(Scope *s, Value *v)
 
 /* ---- what is known ---- */
 
-/* The graph ends the call unless the input has the value. */
+/* Makes the graph end the call unless the input has the value that was given. */
 static void check_input(Scope *s, Value *v)
 {
 	Import *im = s->im;
@@ -181,7 +181,8 @@ static void mark_needed(const Graph *g, Node n, bool *needed)
 			needed[node_in(g, n, k).i] = true;
 }
 
-/* A graph without inputs that computes n, where their values are known; NULL: one is not. */
+/* Returns a graph without inputs that computes n, where their values are known; NULL if one is
+ * not. */
 static Graph *without_inputs(Scope *s, Node n, const bool *needed)
 {
 	Import *im = s->im;
@@ -207,7 +208,7 @@ static Graph *without_inputs(Scope *s, Node n, const bool *needed)
 	return g;
 }
 
-/* Sizes that stay open: of an input, or of data. */
+/* Whether a graph has sizes that stay open: of an input, or of data. */
 static bool uses_symbols(const Graph *g)
 {
 	uint32_t n = sym_nvars(g->ir->syms);

@@ -8,15 +8,15 @@ enum { VARINT = 0, FIXED64 = 1, DELIMITED = 2, FIXED32 = 5 };
 typedef struct {
 	Ctx *ctx;
 	const uint8_t *file;
-} Reader;
+} WireReader;
 
 typedef struct {
 	uint64_t number;
 	uint32_t type;
 	WireBytes bytes; /* as they lie in the file: of DELIMITED the contents */
-} Item;
+} WireItem;
 
-static bool malformed(const Reader *r, const WireMessage *m, const uint8_t *at, const char *why)
+static bool malformed(const WireReader *r, const WireMessage *m, const uint8_t *at, const char *why)
 {
 	return ctx_error(r->ctx, NULL, "%s at byte %llu: %s", m->name,
 			 (unsigned long long)(at - r->file), why) ||
@@ -48,8 +48,8 @@ static bool take(WireBytes *from, uint64_t n, WireBytes *out)
 	return true;
 }
 
-/* The next field. False after an error. */
-static bool next_item(const Reader *r, const WireMessage *m, WireBytes *from, Item *it)
+/* Reads the next field. Returns false after an error. */
+static bool next_item(const WireReader *r, const WireMessage *m, WireBytes *from, WireItem *it)
 {
 	const uint8_t *at = from->p;
 	uint64_t key, n;
@@ -76,7 +76,8 @@ static bool next_item(const Reader *r, const WireMessage *m, WireBytes *from, It
 	}
 }
 
-static bool read_message(const Reader *, WireBytes, const WireMessage *, void *out, uint32_t depth);
+static bool read_message(const WireReader *, WireBytes, const WireMessage *, void *out,
+			 uint32_t depth);
 
 static int64_t int_of(WireBytes bytes)
 {
@@ -92,7 +93,7 @@ static float float_of(const uint8_t *p)
 	return f;
 }
 
-static bool text_of(const Reader *r, const WireMessage *m, WireBytes bytes, const char **out)
+static bool text_of(const WireReader *r, const WireMessage *m, WireBytes bytes, const char **out)
 {
 	if (bytes.n && memchr(bytes.p, 0, bytes.n))
 		return malformed(r, m, bytes.p, "a text holds a NUL");
@@ -105,9 +106,9 @@ static uint32_t expected_type(WireKind kind)
 	return kind == WIRE_INT ? VARINT : kind == WIRE_FLOAT ? FIXED32 : DELIMITED;
 }
 
-/* A repeated number: one, or a run of them. */
-static bool read_numbers(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
-			 void *at)
+/* Reads a repeated number: one, or a run of them. */
+static bool read_numbers(const WireReader *r, const WireMessage *m, const WireField *f,
+			 const WireItem *it, void *at)
 {
 	Arena *arena = r->ctx->arena;
 	WireBytes run = it->bytes;
@@ -136,8 +137,8 @@ static void *push_struct(Arena *arena, void *array, size_t size)
 	return memset(list->data + size * list->n++, 0, size);
 }
 
-static bool read_repeated(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
-			  void *at, uint32_t depth)
+static bool read_repeated(const WireReader *r, const WireMessage *m, const WireField *f,
+			  const WireItem *it, void *at, uint32_t depth)
 {
 	Arena *arena = r->ctx->arena;
 	const char *text;
@@ -158,8 +159,8 @@ static bool read_repeated(const Reader *r, const WireMessage *m, const WireField
 	}
 }
 
-static bool read_one(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
-		     void *at, uint32_t depth)
+static bool read_one(const WireReader *r, const WireMessage *m, const WireField *f,
+		     const WireItem *it, void *at, uint32_t depth)
 {
 	switch (f->kind) {
 	case WIRE_INT:
@@ -183,8 +184,8 @@ static bool read_one(const Reader *r, const WireMessage *m, const WireField *f, 
 	return read_message(r, it->bytes, f->message, *message, depth + 1);
 }
 
-static bool read_field(const Reader *r, const WireMessage *m, const WireField *f, const Item *it,
-		       void *out, uint32_t depth)
+static bool read_field(const WireReader *r, const WireMessage *m, const WireField *f,
+		       const WireItem *it, void *out, uint32_t depth)
 {
 	void *at = (char *)out + f->at;
 	bool is_number = f->kind == WIRE_INT || f->kind == WIRE_FLOAT || f->kind == WIRE_PACKED;
@@ -206,13 +207,13 @@ static const WireField *find_field(const WireMessage *m, uint64_t number)
 	return NULL;
 }
 
-static bool read_message(const Reader *r, WireBytes bytes, const WireMessage *m, void *out,
+static bool read_message(const WireReader *r, WireBytes bytes, const WireMessage *m, void *out,
 			 uint32_t depth)
 {
 	if (depth > WIRE_DEPTH)
 		return malformed(r, m, bytes.p, "messages are nested too deeply");
 	while (bytes.n) {
-		Item it = {0};
+		WireItem it = {0};
 		TRY(next_item(r, m, &bytes, &it));
 		const WireField *f = find_field(m, it.number);
 		TRY(!f || read_field(r, m, f, &it, out, depth));
@@ -222,6 +223,6 @@ static bool read_message(const Reader *r, WireBytes bytes, const WireMessage *m,
 
 bool wire_read(Ctx *ctx, WireBytes file, WireBytes bytes, const WireMessage *m, void *out)
 {
-	const Reader r = {ctx, file.p};
+	const WireReader r = {ctx, file.p};
 	return read_message(&r, bytes, m, out, 0);
 }

@@ -5,7 +5,8 @@
 #include "frontend/pt2/priv.h"
 #include "ops/rules/rules.h"
 
-/* Equal, or equal at the values seen while exporting: the file's own sizes and strides. */
+/* Whether two sizes are equal, or equal at the values seen while exporting: the file's own sizes
+ * and strides. */
 static bool agrees(SymTab *t, Sym a, Sym b)
 {
 	Truth e = sym_eq(t, a, b);
@@ -25,8 +26,9 @@ static bool same_strides(SymTab *t, const Meta *a, const Meta *b)
 	return true;
 }
 
-/* Can `to` be had from `from` by strides alone? Both are walked from the last dimension; where a
- * run of dimensions of `from` that is dense in itself ends, `to` must have a boundary too. */
+/* Whether `to` can be had from `from` by strides alone. Both are walked from the last dimension;
+ * where a run of dimensions of `from` that is dense in itself ends, `to` must have a boundary
+ * too. */
 static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
 {
 	Sym one = sym_int(t, 1), run = one, have = one;
@@ -48,7 +50,7 @@ static bool is_viewable(SymTab *t, const Meta *from, const Meta *to)
 	return true;
 }
 
-/* The conversions of a tensor that may be itself. */
+/* Whether a conversion, whose result may be the tensor itself, asks for a copy. */
 static bool asks_for_copy(const Graph *g, Node made)
 {
 	return op_arg_index(node_op(g, made), "copy") >= 0 && node_bool(g, made, "copy");
@@ -87,7 +89,8 @@ bool alias_is_itself(const State *st, Node made, ViewKind kind, const Meta *in, 
 
 /* ---- writing through a view ---- */
 
-/* A dimension of something of this rank, negative ones from the end. False after an error. */
+/* Sets *out to a dimension of something of this rank, negative ones from the end. Returns false
+ * after an error. */
 static bool wrap_dim(State *st, Build *b, Sym dim, uint32_t rank, uint32_t *out)
 {
 	int64_t d;
@@ -139,7 +142,7 @@ static Node inverse_permute(State *st, Build *b, Node view, Node update)
 	return b_permute(b, update, inverse);
 }
 
-/* Overwrite a range of one dimension; the others are whole. */
+/* Overwrites a range of one dimension; the others are whole. */
 static Node insert(State *st, Build *b, Node parent, Node update, uint32_t dim, Sym start)
 {
 	uint32_t rank = node_rank(st->g, parent);
@@ -150,7 +153,7 @@ static Node insert(State *st, Build *b, Node parent, Node update, uint32_t dim, 
 	return b_node(b, OP_update_slice, in, 2 + rank, attr, 3);
 }
 
-/* An index as Python counts, within [0, size]. */
+/* Returns an index as Python counts, within [0, size]. */
 static Sym attr_start(State *st, Build *b, Node view, const char *name, Sym size)
 {
 	SymTab *t = st->im->syms;
@@ -186,7 +189,7 @@ static int64_t common_divisor(int64_t a, int64_t b)
 	return a;
 }
 
-/* Do two elements of the view lie in the same place, those of one dimension or of two? */
+/* Whether two elements of the view lie in the same place, those of one dimension or of two. */
 static bool overlaps_itself(SymTab *t, const Meta *m)
 {
 	for (uint32_t i = 0; i < m->rank; i++)
@@ -200,7 +203,8 @@ static bool overlaps_itself(SymTab *t, const Meta *m)
 	return false;
 }
 
-/* The view of an array of indices says where in the parent each element lies. */
+/* Writes through a view of any kind: the view of an array of indices says where in the parent
+ * each element lies. */
 static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	SymTab *t = st->im->syms;
@@ -233,8 +237,8 @@ static Node inverse_adjoint(State *st, Build *b, const Meta *p, Node update)
 		   : n;
 }
 
-/* The same bytes under another dtype. Autograd sees a write through view(dtype) as little as that
- * view. */
+/* Writes through a view of the same bytes under another dtype. Autograd sees a write through
+ * view(dtype) as little as that view. */
 static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
 {
 	const Meta *p = &st->value.data[v->parent].meta;
@@ -250,7 +254,7 @@ static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node 
 	return has_dtype ? value_with_history(b, n, parent) : n;
 }
 
-/* The other parts stay as they are. */
+/* Writes one part of complex numbers; the other stays as it is. */
 static Node inverse_part(Build *b, Node parent, Node update, bool imaginary)
 {
 	Node other = b_part(b, parent, !imaginary);

@@ -272,7 +272,7 @@ static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
 	return true;
 }
 
-/* The dtype that a Python scalar takes beside a tensor of dtype d. */
+/* Returns the dtype that a Python scalar takes beside a tensor of dtype d. */
 static DType weak_dtype(DType d, DType scalar)
 {
 	Promotion p = {d, DT_none, DT_none};
@@ -280,7 +280,7 @@ static DType weak_dtype(DType d, DType scalar)
 	return promote_result(&p);
 }
 
-/* The value of a fraction that depends on data, 0 for others. */
+/* Returns the value of a fraction that depends on data, 0 for others. */
 static uint32_t data_float(Scope *s, const char *tag, const json_t *arg)
 {
 	json_t *v;
@@ -307,7 +307,8 @@ bool call_has_data(Scope *s, const json_t *node)
 	return false;
 }
 
-/* A number that depends on data, as a value without dimensions; none: it is known from the file. */
+/* Returns a number that depends on data, as a value without dimensions; none if it is known from
+ * the file. */
 static Node data_number(Scope *s, const char *tag, const json_t *arg)
 {
 	uint32_t value = data_float(s, tag, arg);
@@ -329,7 +330,7 @@ Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
 						     : (Node){0};
 }
 
-/* A Python number where the schema wants a tensor. */
+/* Takes a Python number where the schema wants a tensor. */
 static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v)
 {
 	Attr x;
@@ -473,13 +474,15 @@ static bool absent_arg(Scope *s, const Schema *schema, const Arg *a, Call *c, At
 			 schema->name);
 }
 
-/* Arguments about where and how memory is allocated, which later versions of a schema may add. */
+/* Whether an argument is about where and how memory is allocated: later versions of a schema may
+ * add such arguments. */
 static bool is_neutral(const char *tag)
 {
 	return is(tag, "as_none") || is(tag, "as_device") || is(tag, "as_memory_format");
 }
 
-/* The first operand of an in-place operator is `self`, of its functional form sometimes `input`. */
+/* Whether the name is that of an in-place operator's first operand: `self`, or, of its
+ * functional form, sometimes `input`. */
 static bool is_first(const char *name)
 {
 	return is(name, "self") || is(name, "input");
@@ -493,7 +496,8 @@ static bool has_argument(const Schema *schema, const char *name)
 	return false;
 }
 
-/* "aten.add.out" writes its argument `out`; the functional form has none. */
+/* Whether the argument is what the operator writes: `out` of "aten.add.out"; the functional form
+ * has none. */
 static bool is_destination(const json_t *node, const char *name)
 {
 	const char *target = json_str(node, "target");
@@ -521,8 +525,8 @@ static bool check_names(Scope *s, const json_t *node, const Schema *schema)
 	return true;
 }
 
-/* add.Tensor(x, 2) is add.Scalar(x, 2) where the table has that: scalars are weaker than tensors.
- */
+/* Returns the operator that takes a number: add.Tensor(x, 2) is add.Scalar(x, 2) where the table
+ * has that: scalars are weaker than tensors. */
 static Op scalar_overload(Scope *s, const json_t *node, Op op)
 {
 	const Schema *schema = op_schema(op);
@@ -545,7 +549,7 @@ static Op scalar_overload(Scope *s, const json_t *node, Op op)
 	return op;
 }
 
-/* The name without its overload, the one behind the second dot. */
+/* Returns the length of the name without its overload, the one behind the second dot. */
 static size_t base_of(const char *name)
 {
 	const char *dot = strchr(name, '.');
@@ -553,7 +557,7 @@ static size_t base_of(const char *name)
 	return dot ? (size_t)(dot - name) : strlen(name);
 }
 
-/* An overload whose argument of that name is a tensor. */
+/* Finds an overload whose argument of that name is a tensor. */
 static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
 {
 	/* of pow, of where */
@@ -569,8 +573,9 @@ static Op overload_with_tensor(Scope *s, const Schema *schema, const char *arg)
 	return OP_none;
 }
 
-/* x > item is gt.Tensor, as the number is a tensor here: the file says gt.Scalar, or clamp where
- * there is clamp.Tensor. */
+/* Returns the operator that takes a tensor where the number depends on data: x > item is
+ * gt.Tensor, as the number is a tensor here. The file says gt.Scalar, or clamp where there is
+ * clamp.Tensor. */
 static Op tensor_overload(Scope *s, const json_t *node, Op op)
 {
 	const Schema *schema = op_schema(op);
@@ -600,8 +605,8 @@ bool call_read(Scope *s, const json_t *node, Op op, Call *c)
 	return call_read_as(s, node, op_schema(c->op), c);
 }
 
-/* Of all arguments that name a tensor, wherever they stand: in where(c, 0.5, y) the number comes
- * before y. */
+/* Returns the promoted dtype of all arguments that name a tensor, wherever they stand: in
+ * where(c, 0.5, y) the number comes before y. */
 static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
 {
 	Promotion p = {DT_none, DT_none, DT_none};
@@ -616,8 +621,8 @@ static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
 	return promote_result(&p);
 }
 
-/* An argument of ours, which no file has: whether operand 0 is row-major in PyTorch, where the
- * factors of a matrix depend on it. */
+/* Sets an argument of ours, which no file has: whether operand 0 is row-major in PyTorch, where
+ * the factors of a matrix depend on it. */
 static void read_row_major(Scope *s, const Schema *schema, Call *c)
 {
 	for (uint32_t k = 0; k < schema->narg; k++)

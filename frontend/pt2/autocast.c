@@ -3,7 +3,8 @@
  * file. To which dtype operands were converted the dtype of the result says. */
 #include "frontend/pt2/priv.h"
 
-/* On processors or on GPUs: the file does not say on which of them it was exported. */
+/* Whether autocast converts the operands, on processors or on GPUs: the file does not say on
+ * which of them it was exported. */
 static bool is_converted(Op op)
 {
 	const OpInfo *info = op_info(op);
@@ -11,7 +12,7 @@ static bool is_converted(Op op)
 	       info->autocast_gpu != AUTOCAST_ANY;
 }
 
-/* f64 is left alone. */
+/* Whether autocast may convert the dtype. It leaves f64 alone. */
 static bool may_convert(DType d)
 {
 	return d == DT_f16 || d == DT_bf16 || d == DT_f32;

@@ -102,7 +102,8 @@ Node value_with_history(Build *b, Node value, Node old)
 						   : value;
 }
 
-/* Autograd does not see a write under torch.no_grad(): the history stays what it was. */
+/* Returns the value after a write. Autograd does not see a write under torch.no_grad(): the
+ * history stays what it was. */
 static Node written(State *st, Build *b, uint32_t id, Node n)
 {
 	if (!st->no_grad || !st->storage.data[st->value.data[id].storage].history ||
@@ -111,8 +112,8 @@ static Node written(State *st, Build *b, uint32_t id, Node n)
 	return b_bin(b, OP_replaced, value_read(st, b, id), n);
 }
 
-/* Memory that was made in the region: all of its views are made again of contents without a
- * history. */
+/* Cuts the history of memory that was made in the region: all of its views are made again of
+ * contents without a history. */
 static bool cut_storage(State *st, Build *b, uint32_t storage)
 {
 	uint32_t base = st->storage.data[storage].base;
@@ -167,8 +168,8 @@ bool value_write(State *st, Build *b, uint32_t id, Node n)
 
 /* ---- memory as one dimension ---- */
 
-/* Dimensions from the outermost in memory to the innermost; false unless they fill it without gaps.
- */
+/* Sets order[] to the dimensions from the outermost in memory to the innermost. Returns false
+ * unless they fill it without gaps. */
 static bool memory_order(State *st, const Meta *m, uint32_t *order)
 {
 	SymTab *t = st->im->syms;
@@ -191,8 +192,8 @@ static bool memory_order(State *st, const Meta *m, uint32_t *order)
 	return true;
 }
 
-/* Not through b_reshape and b_permute, which may look through their operand: this node is replayed.
- */
+/* Adds a node that is replayed. Not through b_reshape and b_permute, which may look through
+ * their operand. */
 static Node map_node(State *st, Build *b, Op op, uint32_t value, const Sym *list, uint32_t n)
 {
 	Node x = value_read(st, b, value);

@@ -24,8 +24,8 @@ static json_t *graph_arg(Scope *s, const json_t *node, size_t k)
 	return json_is_object(graph) ? graph : NULL;
 }
 
-/* A symbolic integer has the same name and value in every graph of the file: it is none of a body's
- * inputs. */
+/* Whether the name is a symbolic integer, which has the same name and value in every graph of
+ * the file: it is none of a body's inputs. */
 static bool is_symbolic(const Scope *s, const char *name)
 {
 	return name && json_object_get(json_object_get(s->graph, "sym_int_values"), name);
@@ -44,7 +44,7 @@ static bool push_tensor(Scope *s, const json_t *tensor, Values *out)
 	return true;
 }
 
-/* Append the tensors of argument k: one, a list, or none. A size goes by its name. */
+/* Appends the tensors of argument k: one, a list, or none. A size goes by its name. */
 static bool tensor_args(Scope *s, const json_t *node, size_t k, Values *out)
 {
 	const char *tag;
@@ -73,7 +73,7 @@ static const char *tensor_name(const json_t *arg)
 	return tag && !strcmp(tag, "as_tensor") ? json_str(v, "name") : NULL;
 }
 
-/* The names of a graph's inputs that are tensors, n of them. NULL after ctx_error. */
+/* Returns the names of a graph's inputs that are tensors, n of them. NULL after ctx_error. */
 static const char **input_names(Scope *outer, const json_t *graph, uint32_t n)
 {
 	Ctx *ctx = outer->st->im->ctx;
@@ -107,7 +107,7 @@ static bool bind_inputs(Scope *outer, Scope *s, const uint32_t *value, uint32_t 
 	return true;
 }
 
-/* The values of a graph's outputs. */
+/* Finds the values of a graph's outputs. */
 static bool graph_results(Scope *outer, Scope *s, Values *out)
 {
 	size_t i;
@@ -130,7 +130,7 @@ static bool graph_results(Scope *outer, Scope *s, Values *out)
 	return true;
 }
 
-/* Names and types of a node's results, in order. */
+/* Finds the names and types of a node's results, in order. */
 static bool result_names(Scope *s, const json_t *node, const char ***name, Meta **meta, uint32_t *n)
 {
 	Arena *a = s->st->im->ctx->arena;
@@ -163,7 +163,8 @@ static bool result_names(Scope *s, const json_t *node, const char ***name, Meta 
 
 /* ---- regions that are part of the surrounding graph ---- */
 
-/* A region that switches autocast: on or off. Another region leaves it as it is. */
+/* Whether autocast is on in a region, which may switch it on or off. Another region leaves it as
+ * it is. */
 static bool autocast_of(Scope *s, const json_t *node, const Target *t)
 {
 	const char *tag;
@@ -172,7 +173,7 @@ static bool autocast_of(Scope *s, const json_t *node, const Target *t)
 	return !json_is_false(input_arg(node, 2, &tag));
 }
 
-/* Values that go from one region to another. */
+/* Makes values go from one region to another. */
 static bool enter_all(Scope *s, Values *v)
 {
 	for (uint32_t k = 0; k < v->n; k++)
@@ -218,7 +219,7 @@ static bool import_inline(Scope *outer, const json_t *node, const Target *t)
 
 /* ---- subgraphs ---- */
 
-/* An input that the body writes would have to change outside it. */
+/* Checks that the body writes no input, which would have to change outside of it. */
 static bool check_unwritten(Scope *outer, const State *st)
 {
 	for (uint32_t k = 1; k < st->storage.n; k++)
@@ -228,7 +229,7 @@ static bool check_unwritten(Scope *outer, const State *st)
 	return true;
 }
 
-/* A graph of its own whose inputs have the given types. NULL after ctx_error. */
+/* Imports a graph of its own whose inputs have the given types. Returns NULL after ctx_error. */
 Graph *import_subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n)
 {
 	Import *im = outer->st->im;
@@ -265,7 +266,7 @@ static void metas(const State *st, const uint32_t *value, uint32_t n, Meta *out)
 		out[k] = st->value.data[value[k]].meta;
 }
 
-/* The node, its operands `first`, or none, and the values. */
+/* Adds the node; its operands are `first`, or none, and the values. */
 static Node add_node(Scope *s, Op op, Node first, const uint32_t *value, uint32_t n, TypeId type,
 		     const Attr *attr)
 {
@@ -286,7 +287,7 @@ static bool bind_result(Scope *s, const char *name, const Meta *meta, Node x)
 	return scope_bind(s, name, value_new(s->st, x, meta));
 }
 
-/* Add the node with the types the file states, and bind its results. */
+/* Adds the node with the types the file states, and binds its results. */
 static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, uint32_t n,
 		   const Attr *attr)
 {
@@ -304,7 +305,8 @@ static bool finish(Scope *s, const json_t *node, Op op, const uint32_t *value, u
 	return true;
 }
 
-/* What a body sees of a scanned tensor: one element of its first dimension. */
+/* Makes the type of a scanned tensor that of what a body sees of it: one element of its first
+ * dimension. */
 static bool drop_first(Scope *s, Meta *m, Sym *length)
 {
 	if (m->rank == 0)
@@ -318,7 +320,7 @@ static bool drop_first(Scope *s, Meta *m, Sym *length)
 	return true;
 }
 
-/* scan(graph, init, xs, consts), map(graph, xs, consts) */
+/* Imports scan(graph, init, xs, consts), map(graph, xs, consts). */
 static bool import_scan(Scope *s, const json_t *node, bool has_init)
 {
 	Import *im = s->st->im;
@@ -348,8 +350,9 @@ static bool import_scan(Scope *s, const json_t *node, bool has_init)
 	return finish(s, node, OP_scan, in.data, in.n, attr);
 }
 
-/* associative_scan(graph, xs, consts), along dimension 0: y[0] = x[0], y[k] = graph(y[k - 1], x[k],
- * consts). One after the other; the graph may be applied in any order, of which this is one. */
+/* Imports associative_scan(graph, xs, consts), along dimension 0: y[0] = x[0], y[k] = graph(y[k
+ * - 1], x[k], consts). One after the other; the graph may be applied in any order, of which this
+ * is one. */
 static bool import_associative_scan(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
@@ -425,7 +428,7 @@ static bool set_attr(Scope *s, Op op, Attr *attr, const char *name, Attr value)
 
 /* ---- conditions ---- */
 
-/* A bool without dimensions. */
+/* Returns x as a bool without dimensions; none if it has not one element. */
 static Node as_condition(Build *b, Node x)
 {
 	if (!x.i || type_numel(b->g->ir, node_type_id(b->g, x)).i != b_int(b, 1).i)
@@ -468,8 +471,8 @@ Node symbolic_condition(Scope *s, const json_t *arg)
 	return all;
 }
 
-/* What chooses between the branches: a tensor, a condition on sizes, a constant. None after
- * ctx_error. */
+/* Returns what chooses between the branches: a tensor, a condition on sizes, a constant. None
+ * after ctx_error. */
 static Node condition(Scope *s, const json_t *node)
 {
 	const char *tag;
@@ -500,8 +503,8 @@ typedef struct {
 } Uneven;
 typedef ARRAY(Uneven) Unevens;
 
-/* At most so much, by sizes that are known before anything runs; none after ctx_error. What the
- * file's operators count is bounded once they are expanded, in a copy here. */
+/* Returns the most that a size is, by sizes that are known before anything runs; none after
+ * ctx_error. What the file's operators count is bounded once they are expanded, in a copy here. */
 static Sym room_for(Scope *s, Graph *body, const Uneven *u, Sym size)
 {
 	Import *im = s->st->im;
@@ -580,8 +583,8 @@ static bool fill_up(Scope *s, Graph *body, uint32_t branch, const Unevens *u)
 	return true;
 }
 
-/* The types the file states, but that uneven dimensions are as long as there is room, and the
- * sizes. */
+/* Sets elem[] to the types the file states, but that uneven dimensions are as long as there is
+ * room, and the sizes. */
 static void result_types(Scope *s, const Meta *meta, uint32_t n, const Unevens *u, TypeId *elem)
 {
 	Import *im = s->st->im;
@@ -600,7 +603,7 @@ static void result_types(Scope *s, const Meta *meta, uint32_t n, const Unevens *
 		elem[n + i] = meta_type(im, &size);
 }
 
-/* Result k of n: what was filled up is cut off. */
+/* Returns result k of n without what was filled up. */
 static Node cut_off(Scope *s, Node made, uint32_t k, uint32_t n, const Unevens *u)
 {
 	Build *b = &s->b;
@@ -615,7 +618,7 @@ static Node cut_off(Scope *s, Node made, uint32_t k, uint32_t n, const Unevens *
 	return x;
 }
 
-/* cond(pred, yes, no, xs) */
+/* Imports cond(pred, yes, no, xs). */
 static bool import_cond(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;
@@ -650,7 +653,7 @@ static bool import_cond(Scope *s, const json_t *node)
 
 /* ---- while ---- */
 
-/* while_loop(cond, body, init, consts) */
+/* Imports while_loop(cond, body, init, consts). */
 static bool import_while(Scope *s, const json_t *node)
 {
 	Import *im = s->st->im;

@@ -23,9 +23,9 @@ static void set_shape(Import *im, Result *r, const Sym *size, uint32_t rank)
 	r->mended = true;
 }
 
-/* torch.export of 2.15 describes unique_consecutive along a dimension wrongly: elements as [n, u,
- * n, n], counts as [n]. They are the operand with another extent, which it names rightly, and a
- * count for each of these. */
+/* Mends unique_consecutive along a dimension, which torch.export of 2.15 describes wrongly:
+ * elements as [n, u, n, n], counts as [n]. They are the operand with another extent, which it
+ * names rightly, and a count for each of these. */
 static void mend_unique(Scope *s, const Call *c, Results *r)
 {
 	uint32_t self = c->value.n ? c->value.data[0] : 0;
@@ -48,8 +48,8 @@ static void mend_unique(Scope *s, const Call *c, Results *r)
 	r->data[2].meta.size = count;
 }
 
-/* torch.export of 2.5 to 2.12 describes the last states of an LSTM as [layers, 1, batch, size].
- * They have the shapes of the first ones. */
+/* Mends the last states of an LSTM, which torch.export of 2.5 to 2.12 describes as [layers, 1,
+ * batch, size]. They have the shapes of the first ones. */
 static void mend_lstm(Scope *s, const Call *c, Results *r)
 {
 	for (uint32_t k = 1; k < 3 && r->n == 3 && c->value.n > k; k++) {
@@ -59,7 +59,7 @@ static void mend_lstm(Scope *s, const Call *c, Results *r)
 	}
 }
 
-/* The results have the shapes that the operator gives for its operands. */
+/* Gives the results the shapes that the operator gives for its operands. */
 static bool infer_again(Scope *s, const Call *c, Results *r)
 {
 	Import *im = s->st->im;

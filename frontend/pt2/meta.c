@@ -114,7 +114,8 @@ static bool read_syms(Import *im, const json_t *list, uint32_t n, const char *wh
 	return true;
 }
 
-/* A size is never negative: that bounds data-dependent sizes, and refuses damaged files. */
+/* Checks that a size is never negative: that bounds data-dependent sizes, and refuses damaged
+ * files. */
 static bool check_sizes(Import *im, const Meta *m, const char *name, const char *where)
 {
 	for (uint32_t k = 0; k < m->rank; k++) {
@@ -180,7 +181,7 @@ bool meta_is_contiguous(Import *im, const Meta *m)
 
 /* ---- symbols ---- */
 
-/* PyTorch writes its infinity as null, or as an integer next to the largest. */
+/* Reads a range. PyTorch writes its infinity as null, or as an integer next to the largest. */
 static void read_range(const json_t *range, int64_t *lo, int64_t *hi)
 {
 	const json_t *min = json_object_get(range, "min_val"),
@@ -193,7 +194,7 @@ static void read_range(const json_t *range, int64_t *lo, int64_t *hi)
 		*lo = -SYM_INF;
 }
 
-/* lo <= coef * var + rest <= hi narrows var; true when that says it all. */
+/* Narrows var by lo <= coef * var + rest <= hi. Returns true when that says it all. */
 static bool narrow(Import *im, Sym e, int64_t lo, int64_t hi)
 {
 	for (uint32_t k = 0; k < sym_nvars(im->syms); k++) {
@@ -215,7 +216,7 @@ static bool narrow(Import *im, Sym e, int64_t lo, int64_t hi)
 	return false;
 }
 
-/* A size like 32*s39 with the hint 224 tells the hint of s39. */
+/* Reads the hint of a symbol from that of a size: 32*s39 with the hint 224 tells that of s39. */
 static void read_hint(Import *im, const json_t *size)
 {
 	const json_t *e = json_object_get(size, "as_expr");
@@ -236,9 +237,9 @@ static void read_hint(Import *im, const json_t *size)
 	}
 }
 
-/* torchvision says of the result of nms that it has an unknown size, and PyTorch takes such sizes
- * for 2 at least, "which are not 0 or 1": an assumption of export, which the model does not
- * make. */
+/* Finds sizes whose range is an assumption of export, which the model does not make: torchvision
+ * says of the result of nms that it has an unknown size, and PyTorch takes such sizes for 2 at
+ * least, "which are not 0 or 1". */
 static void find_loose(Import *im, const json_t *graph, uint32_t depth)
 {
 	size_t i, k;
@@ -328,7 +329,7 @@ bool meta_symbols(Import *im)
 
 /* ---- guards ---- */
 
-/* The user's input that leaf k of the inputs is: the name of a tensor, or NULL. */
+/* Returns the name of the tensor that leaf k of the user's inputs is, or NULL. */
 static const char *leaf_tensor(const Import *im, int64_t k)
 {
 	size_t i;

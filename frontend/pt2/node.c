@@ -50,8 +50,8 @@ bool scope_meta(Scope *s, const char *name, Meta *m)
 
 /* ---- positions ---- */
 
-/* "encoder.layer.0": the innermost module of "key,path,class;key,path,class;..."; "" for the model
- * itself. */
+/* Returns "encoder.layer.0", the innermost module of "key,path,class;key,path,class;..."; "" for
+ * the model itself. */
 static const char *module_path(Import *im, const json_t *metadata)
 {
 	const char *stack = json_str(metadata, "nn_module_stack");
@@ -150,7 +150,7 @@ static TypeId results_type(Scope *s, const Results *r)
 	return ir_tuple(s->st->im->ir, r->n, elem);
 }
 
-/* Bind result k of `made`, as a view where the operator returns one. */
+/* Binds result k of `made`, as a view where the operator returns one. */
 static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, uint32_t k,
 			bool tuple)
 {
@@ -236,7 +236,7 @@ Node *call_operands(Scope *s, const Call *c)
 	return in;
 }
 
-/* The dtype of what a call means: its expansion is built to see, and goes again. */
+/* Returns the dtype of what a call means: its expansion is built to see, and goes again. */
 static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 {
 	Graph *g = s->st->g;
@@ -251,8 +251,8 @@ static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 	return d;
 }
 
-/* The dtype that the functional form computes, before it is stored into the dtype of the operand.
- */
+/* Returns the dtype that the functional form computes, before it is stored into the dtype of the
+ * operand. */
 static DType functional_dtype(Scope *s, const Call *c, DType self)
 {
 	Promotion p = {0};
@@ -280,7 +280,7 @@ static DType functional_dtype(Scope *s, const Call *c, DType self)
 	return d;
 }
 
-/* After the write the result is the operand under one more name. */
+/* Makes the result of a write the operand under one more name. */
 static bool finish_write(Scope *s, const json_t *node, uint32_t self, Node n)
 {
 	Results r;
@@ -297,7 +297,7 @@ bool meta_shapes_agree(const Meta *a, const Meta *b)
 	return same;
 }
 
-/* resize_: another shape under the old names. */
+/* Binds the result of resize_: another shape under the old names. */
 static bool finish_resize(Scope *s, uint32_t self, Node n, const Result *r)
 {
 	graph_set_name(s->st->g, n, r->name);
@@ -334,7 +334,7 @@ static bool import_in_place(Scope *s, const json_t *node, const Target *t)
 	return finish_write(s, node, self, n);
 }
 
-/* x.transpose_(0, 1): from now on the name of x stands for a view of what it was. */
+/* Imports x.transpose_(0, 1): from now on the name of x stands for a view of what it was. */
 static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 {
 	State *st = s->st;
@@ -357,7 +357,7 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 	return !r.n || !r.data[0].name || scope_bind(s, r.data[0].name, v);
 }
 
-/* copy_, fill_ and zero_ replace all elements. */
+/* Imports copy_, fill_ and zero_, which replace all elements. */
 static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
 {
 	State *st = s->st;
@@ -402,8 +402,8 @@ static bool assert_value(Scope *s, Node holds, const char *message)
 	return true;
 }
 
-/* What cannot hold is an error of the file, but in a body, which may never run: there it fails when
- * it does. */
+/* Refuses what cannot hold, which is an error of the file; in a body, which may never run, adds
+ * an assertion that fails when it does. */
 static bool never_holds(Scope *s, const char *message)
 {
 	if (!s->st->is_body)
@@ -470,8 +470,8 @@ const char *effects_target(const json_t *node)
 	return json_str(json_object_get(input, "arg"), "as_operator");
 }
 
-/* with_effects(token, operator, arguments...) gives the next token and the results. Nodes keep
- * their order here, so that nothing reads a token. */
+/* Imports with_effects(token, operator, arguments...), which gives the next token and the
+ * results. Nodes keep their order here, so that nothing reads a token. */
 static bool import_with_effects(Scope *s, const json_t *node)
 {
 	const char *target = effects_target(node);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "frontend/pt2/priv.h"
-#include "ops/aten/running.h"
+#include "ops/rules/running.h"
 
 static bool update(Scope *s, const json_t *node, const Running *r)
 {
@@ -45,7 +45,7 @@ Op observed_operator(const char *name)
 	return known ? OP_aten__fused_moving_avg_obs_fq_helper_functional : OP_none;
 }
 
-/* The values, where none was clamped, and what is observed. */
+/* Returns the types of the values, where none was clamped, and of what is observed. */
 static TypeId observed_types(const Scope *s, const Call *c)
 {
 	const Graph *g = s->st->g;

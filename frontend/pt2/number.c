@@ -3,8 +3,8 @@
 
 #include "frontend/pt2/priv.h"
 
-/* The symbol that an item() is: of an integer itself, of a bool the one that is 1 where it is true.
- * None: another kind. */
+/* Returns the symbol that an item() is: of an integer itself, of a bool the one that is 1 where
+ * it is true. None: another kind. */
 static Sym item_symbol(Scope *s, const char *tag, const json_t *v)
 {
 	Import *im = s->st->im;
@@ -69,7 +69,7 @@ static const Arithmetic arithmetic[] = {
 	{"_operator.or_", OP_bit_or, 2, true},   {"torch.sym_not", OP_bit_not, 1, true},
 };
 
-/* The node computes with a fraction that depends on data, or with what was made of one. */
+/* Whether the node computes with a fraction that depends on data, or with what was made of one. */
 static bool reads_data(Scope *s, const json_t *node, uint32_t nin)
 {
 	for (uint32_t i = 0; i < nin; i++) {
@@ -131,8 +131,8 @@ bool import_symbolic(Scope *s, const json_t *node, const char *target)
 
 /* ---- numbers where the schema has a constant ---- */
 
-/* The argument that is a fraction that depends on data, of those that a table names for the
- * operator. */
+/* Returns the argument that is a fraction that depends on data, of those that a table names for
+ * the operator. */
 static Node data_argument(Scope *s, const json_t *node, const char *name, size_t place)
 {
 	const char *tag;
@@ -140,13 +140,13 @@ static Node data_argument(Scope *s, const json_t *node, const char *name, size_t
 	return tag && arg_is_data(s, tag, v) ? arg_float_value(s, tag, v) : (Node){0};
 }
 
-/* Every element is the number. */
+/* Returns a tensor of which every element is the number. */
 static Node filled(Scope *s, Node x, const Meta *m)
 {
 	return b_broadcast(&s->b, b_convert(&s->b, x, m->dtype), m->rank, m->size);
 }
 
-/* self + alpha other, computed in the dtype that the expansion with a constant takes. */
+/* Returns self + alpha other, computed in the dtype that the expansion with a constant takes. */
 static Node scaled(Scope *s, const json_t *node, Node alpha, bool minus, const Meta *m)
 {
 	Build *b = &s->b;

@@ -10,9 +10,9 @@ typedef struct {
 	size_t size, at;
 	ARRAY(PickleValue *) stack;
 	ARRAY(PickleValue *) memo; /* by index, NULL: nothing there */
-} Reader;
+} PickleReader;
 
-static bool fails(const Reader *r, const char *why)
+static bool fails(const PickleReader *r, const char *why)
 {
 	return ctx_error(r->ctx, NULL, "%s: the pickle is damaged: %s at byte %zu", r->where, why,
 			 r->at);
@@ -20,7 +20,7 @@ static bool fails(const Reader *r, const char *why)
 
 /* ---- input ---- */
 
-static bool take(Reader *r, uint64_t n, const uint8_t **out)
+static bool take(PickleReader *r, uint64_t n, const uint8_t **out)
 {
 	if (n > r->size - r->at)
 		return fails(r, "cut off");
@@ -29,8 +29,8 @@ static bool take(Reader *r, uint64_t n, const uint8_t **out)
 	return true;
 }
 
-/* n bytes, least first. */
-static bool take_number(Reader *r, uint32_t n, uint64_t *out)
+/* Reads a number of n bytes, least first. */
+static bool take_number(PickleReader *r, uint32_t n, uint64_t *out)
 {
 	const uint8_t *p;
 	TRY(take(r, n, &p));
@@ -40,7 +40,7 @@ static bool take_number(Reader *r, uint32_t n, uint64_t *out)
 	return true;
 }
 
-static bool take_text(Reader *r, uint64_t n, const char **out)
+static bool take_text(PickleReader *r, uint64_t n, const char **out)
 {
 	const uint8_t *p;
 	TRY(take(r, n, &p));
@@ -50,7 +50,7 @@ static bool take_text(Reader *r, uint64_t n, const char **out)
 	return true;
 }
 
-static bool take_line(Reader *r, const char **out)
+static bool take_line(PickleReader *r, const char **out)
 {
 	const uint8_t *p = r->data + r->at, *end = memchr(p, '\n', r->size - r->at);
 	if (!end)
@@ -62,7 +62,7 @@ static bool take_line(Reader *r, const char **out)
 
 /* ---- the stack ---- */
 
-static PickleValue *push(Reader *r, PickleKind kind)
+static PickleValue *push(PickleReader *r, PickleKind kind)
 {
 	PickleValue *v = ARENA_NEW(r->ctx->arena, PickleValue);
 	v->kind = kind;
@@ -70,7 +70,7 @@ static PickleValue *push(Reader *r, PickleKind kind)
 	return v;
 }
 
-static bool pop(Reader *r, PickleValue **out)
+static bool pop(PickleReader *r, PickleValue **out)
 {
 	if (!r->stack.n || r->stack.data[r->stack.n - 1]->kind == PICKLE_MARK)
 		return fails(r, "nothing on the stack");
@@ -78,13 +78,13 @@ static bool pop(Reader *r, PickleValue **out)
 	return true;
 }
 
-static void add_item(Reader *r, PickleValue *to, PickleValue *v)
+static void add_item(PickleReader *r, PickleValue *to, PickleValue *v)
 {
 	array_push(r->ctx->arena, &to->item, v);
 }
 
-/* The number of the first value above the last mark, which goes. */
-static bool find_mark(Reader *r, uint32_t *first)
+/* Removes the last mark, and sets *first to the number of the first value above it. */
+static bool find_mark(PickleReader *r, uint32_t *first)
 {
 	uint32_t k = r->stack.n;
 	while (k > 0 && r->stack.data[k - 1]->kind != PICKLE_MARK)
@@ -95,8 +95,8 @@ static bool find_mark(Reader *r, uint32_t *first)
 	return true;
 }
 
-/* What lies above the last mark becomes items of `to`, or of what lies below the mark. */
-static bool collect(Reader *r, PickleValue *to)
+/* Makes what lies above the last mark items of `to`, or of what lies below the mark. */
+static bool collect(PickleReader *r, PickleValue *to)
 {
 	uint32_t first = 0;
 	TRY(find_mark(r, &first));
@@ -111,7 +111,7 @@ static bool collect(Reader *r, PickleValue *to)
 	return true;
 }
 
-static bool collect_new(Reader *r, PickleKind kind)
+static bool collect_new(PickleReader *r, PickleKind kind)
 {
 	PickleValue *v = ARENA_NEW(r->ctx->arena, PickleValue);
 	v->kind = kind;
@@ -120,8 +120,8 @@ static bool collect_new(Reader *r, PickleKind kind)
 	return true;
 }
 
-/* The n uppermost values become items of a new one. */
-static bool wrap(Reader *r, PickleKind kind, uint32_t n)
+/* Makes the n uppermost values items of a new one. */
+static bool wrap(PickleReader *r, PickleKind kind, uint32_t n)
 {
 	PickleValue *v = ARENA_NEW(r->ctx->arena, PickleValue), *item[3];
 	v->kind = kind;
@@ -133,9 +133,9 @@ static bool wrap(Reader *r, PickleKind kind, uint32_t n)
 	return true;
 }
 
-/* A call of the upper two values. An ordered dictionary without items, which the next operations
- * fill, is a dictionary. */
-static bool call(Reader *r)
+/* Makes a call of the upper two values. An ordered dictionary without items, which the next
+ * operations fill, is a dictionary. */
+static bool call(PickleReader *r)
 {
 	PickleValue *args = r->stack.n > 1 ? r->stack.data[r->stack.n - 1] : NULL;
 	if (args && pickle_is(args, PICKLE_TUPLE, NULL) && !args->item.n &&
@@ -147,8 +147,8 @@ static bool call(Reader *r)
 	return wrap(r, PICKLE_CALL, 2);
 }
 
-/* The n uppermost values are added to the one below them. */
-static bool append(Reader *r, PickleKind kind, uint32_t n)
+/* Adds the n uppermost values to the one below them. */
+static bool append(PickleReader *r, PickleKind kind, uint32_t n)
 {
 	PickleValue *item[2], *to;
 	for (uint32_t k = n; k-- > 0;)
@@ -162,9 +162,9 @@ static bool append(Reader *r, PickleKind kind, uint32_t n)
 	return true;
 }
 
-/* The uppermost value sets the state of the one below it: the last item of a call. The attributes
- * of a dictionary are left out. */
-static bool set_state(Reader *r)
+/* Makes the uppermost value the state of the one below it: the last item of a call. The
+ * attributes of a dictionary are left out. */
+static bool set_state(PickleReader *r)
 {
 	PickleValue *state;
 	if (r->stack.n < 2 || r->stack.data[r->stack.n - 2]->kind != PICKLE_DICT)
@@ -174,7 +174,7 @@ static bool set_state(Reader *r)
 
 /* ---- the memo ---- */
 
-static bool remember(Reader *r, uint64_t index)
+static bool remember(PickleReader *r, uint64_t index)
 {
 	if (index >= r->size) /* each takes at least a byte */
 		return fails(r, "an impossible number of remembered values");
@@ -186,7 +186,7 @@ static bool remember(Reader *r, uint64_t index)
 	return true;
 }
 
-static bool recall(Reader *r, uint64_t index)
+static bool recall(PickleReader *r, uint64_t index)
 {
 	if (index >= r->memo.n || !r->memo.data[index])
 		return fails(r, "a value that was not remembered");
@@ -194,13 +194,13 @@ static bool recall(Reader *r, uint64_t index)
 	return true;
 }
 
-static bool remember_at(Reader *r, uint32_t bytes)
+static bool remember_at(PickleReader *r, uint32_t bytes)
 {
 	uint64_t index;
 	return take_number(r, bytes, &index) && remember(r, index);
 }
 
-static bool recall_at(Reader *r, uint32_t bytes)
+static bool recall_at(PickleReader *r, uint32_t bytes)
 {
 	uint64_t index;
 	return take_number(r, bytes, &index) && recall(r, index);
@@ -208,7 +208,7 @@ static bool recall_at(Reader *r, uint32_t bytes)
 
 /* ---- values ---- */
 
-static bool push_int(Reader *r, uint32_t bytes, bool is_signed)
+static bool push_int(PickleReader *r, uint32_t bytes, bool is_signed)
 {
 	uint64_t v;
 	TRY(take_number(r, bytes, &v));
@@ -218,8 +218,8 @@ static bool push_int(Reader *r, uint32_t bytes, bool is_signed)
 	return true;
 }
 
-/* A length, then that many bytes of a two's complement. */
-static bool push_long(Reader *r)
+/* Reads a length, then that many bytes of a two's complement. */
+static bool push_long(PickleReader *r)
 {
 	uint64_t n;
 	TRY(take_number(r, 1, &n));
@@ -228,8 +228,8 @@ static bool push_long(Reader *r)
 	return n ? push_int(r, (uint32_t)n, true) : (push(r, PICKLE_INT), true);
 }
 
-/* Eight bytes, most significant first. */
-static bool push_float(Reader *r)
+/* Reads a float of eight bytes, most significant first. */
+static bool push_float(PickleReader *r)
 {
 	const uint8_t *p;
 	uint64_t bits = 0;
@@ -240,7 +240,7 @@ static bool push_float(Reader *r)
 	return true;
 }
 
-static bool push_text(Reader *r, uint32_t bytes)
+static bool push_text(PickleReader *r, uint32_t bytes)
 {
 	uint64_t n;
 	const char *text;
@@ -250,7 +250,7 @@ static bool push_text(Reader *r, uint32_t bytes)
 	return true;
 }
 
-static bool push_global(Reader *r)
+static bool push_global(PickleReader *r)
 {
 	const char *module, *name;
 	TRY(take_line(r, &module));
@@ -259,7 +259,7 @@ static bool push_global(Reader *r)
 	return true;
 }
 
-static bool stack_global(Reader *r)
+static bool stack_global(PickleReader *r)
 {
 	PickleValue *module, *name;
 	TRY(pop(r, &name));
@@ -271,13 +271,13 @@ static bool stack_global(Reader *r)
 	return true;
 }
 
-static bool discard(Reader *r, uint32_t bytes)
+static bool discard(PickleReader *r, uint32_t bytes)
 {
 	const uint8_t *p;
 	return take(r, bytes, &p);
 }
 
-static bool unknown(Reader *r, uint8_t op)
+static bool unknown(PickleReader *r, uint8_t op)
 {
 	return ctx_error(
 		r->ctx, NULL,
@@ -285,8 +285,8 @@ static bool unknown(Reader *r, uint8_t op)
 		r->where, op, r->at - 1);
 }
 
-/* One operation; a table. */
-static bool operation(Reader *r, uint8_t op)
+/* Executes one operation; a table. */
+static bool operation(PickleReader *r, uint8_t op)
 {
 	switch (op) {
 	case 0x80: return discard(r, 1); /* protocol */
@@ -332,7 +332,7 @@ static bool operation(Reader *r, uint8_t op)
 
 const PickleValue *pickle_read(Ctx *ctx, const char *where, const uint8_t *data, size_t size)
 {
-	Reader r = {.ctx = ctx, .where = where, .data = data, .size = size};
+	PickleReader r = {.ctx = ctx, .where = where, .data = data, .size = size};
 	PickleValue *result;
 	while (r.at < size && data[r.at] != '.') {
 		uint8_t op = data[r.at++];

@@ -154,18 +154,19 @@ typedef struct {
 	Build b;               /* where nodes are added */
 } Scope;
 
-/* Does what pt2_load_bytes does (pt2.h), with an archive that is open; the options may be NULL.
- * Sets ctx->file to the archive's path. Returns NULL after errors. */
+/* Does as pt2_load_bytes (pt2.h), with an archive that is open; the options may be NULL. Sets
+ * ctx->file to the archive's path. Returns NULL after errors. */
 Graph *pt2_load_archive(Ir *, Archive *, const Pt2Options *);
 
 /* ---- pt2/meta.c: JSON to types ---- */
 
-/* The member `key` of an object, if it is a string; else NULL. */
+/* Returns the member `key` of an object, if it is a string; else NULL. */
 const char *json_str(const json_t *object, const char *key);
-/* A tagged union, {"as_int": 3}: returns the one key, and sets *value to its value. Returns NULL,
- * with *value NULL, if there is not exactly one key. */
+/* Returns the one key of a tagged union, {"as_int": 3}, and sets *value to its value. Returns
+ * NULL, with *value NULL, if there is not exactly one key. */
 const char *json_tag(const json_t *object, json_t **value);
-/* The dtype of a code of torch.export's schema (ScalarType); DT_none if Weft does not have it. */
+/* Returns the dtype of a code of torch.export's schema (ScalarType); DT_none if Weft does not
+ * have it. */
 DType pt2_dtype(int64_t code);
 /* Returns the name of a code of the schema's, for messages: a constant text; "unknown" if no dtype
  * has the code. */
@@ -196,7 +197,7 @@ bool meta_guards(Import *, Graph *);
 /* Adds a condition on sizes as a guard of the graph, with the text for messages; nothing if the
  * condition always holds. Returns false after an error at `where`: the condition never holds. */
 bool meta_require(Import *, Graph *, const Cond *, const char *where, const char *text);
-/* Requires of the graph what the sizes read since the last such call need: no divisor is zero.
+/* Adds to the graph what the sizes read since the last such call require: no divisor is zero.
  * Returns false after an error at `where`. */
 bool meta_require_divisors(Import *, Graph *, const char *where);
 /* Reports that the model requires a condition which cannot be checked, for the reason of the
@@ -263,8 +264,8 @@ const PickleValue *saved_find(const Saved *, const char *name);
  * it is a plain tensor, else `wrapped`. label: for messages. Returns false after an error. */
 bool wrapped_read(Import *, const char *label, const char *member, const Bytes *, bool is_param,
 		  StateSpec *);
-/* Does the same with a value of a pickle, and the archive with the contents of its tensors. Also
- * sets `member` and `meta` of the spec, and Const.frozen. */
+/* Does as wrapped_read, with a value of a pickle, and the archive with the contents of its
+ * tensors. Also sets `member` and `meta` of the spec, and Const.frozen. */
 bool wrapped_load(Import *, const char *label, const PickleValue *, Archive *, bool is_param,
 		  StateSpec *);
 /* Binds a name of the graph to a weight that wraps tensors; replaces an earlier binding. */
@@ -478,8 +479,8 @@ typedef struct Target {
 /* Returns how to import nodes with this target, "torch.ops.aten.add.Tensor"; TARGET_UNKNOWN if none
  * is known. Its name lives as long as the context. */
 Target target_of(Import *, const char *target);
-/* Why nodes with this target are not imported, where that is so on purpose: a constant text that
- * goes on from "an operator, which". NULL for other targets (refused.c). */
+/* Returns why nodes with this target are not imported, where that is so on purpose: a constant
+ * text that goes on from "an operator, which". NULL for other targets (refused.c). */
 const char *target_refusal(const char *target);
 /* Checks that all nodes of a graph of the file, and of graphs in it, can be imported. Returns false
  * after one error that lists the operators that cannot. */
@@ -493,8 +494,8 @@ bool targets_check(Import *, const json_t *graph);
 /* Returns a bool of Python that is an argument, {as_sym_bool}, as a bool tensor without dimensions.
  * Returns no node after an error (hop.c). */
 Node symbolic_condition(Scope *, const json_t *arg);
-/* In a region with autocast on: converts the operands of a call as autocast did, which the dtype of
- * the node's result says (autocast.c). Returns false after an error. */
+/* Converts the operands of a call in a region with autocast on as autocast did, which the dtype
+ * of the node's result says (autocast.c). Returns false after an error. */
 bool autocast_operands(Scope *, const json_t *node, Call *);
 /* Makes a graph of its own of a graph of the file, whose n inputs have these types. Returns NULL
  * after an error (hop.c). */

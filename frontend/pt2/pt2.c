@@ -17,8 +17,8 @@ typedef struct {
 	JsonDoc *doc[3]; /* NULL: there is no such member */
 } JsonRoots;
 
-/* PyTorch 2.5 and 2.6 write Infinity, -Infinity and NaN, which JSON does not have: makes strings of
- * them, as later versions do. */
+/* Makes strings of Infinity, -Infinity and NaN, which PyTorch 2.5 and 2.6 write though JSON does
+ * not have them, as later versions do. */
 static Bytes quote_numbers(Ctx *ctx, Bytes text)
 {
 	static const char *const word[] = {"-Infinity", "Infinity", "NaN"};
@@ -48,7 +48,7 @@ static Bytes quote_numbers(Ctx *ctx, Bytes text)
 	return (Bytes){(const uint8_t *)out.data, out.n};
 }
 
-/* Parse a member as JSON into *slot; an absent one leaves NULL. False after ctx_error. */
+/* Parses a member as JSON into *slot; an absent one leaves NULL. Returns false after ctx_error. */
 static bool read_json(Import *im, const char *name, JsonDoc **slot)
 {
 	Bytes text;
@@ -80,7 +80,7 @@ static bool check_text(Import *im, const char *name, const char *want, const cha
 			 text.size > 32 ? 32 : (int)text.size, (const char *)text.data, want, why);
 }
 
-/* "a" of "<root>models/a.json"; NULL for other members. */
+/* Returns "a" of "<root>models/a.json"; NULL for other members. */
 static const char *model_name(Import *im, const Member *m)
 {
 	size_t root = strlen(im->archive->root), n = strlen(m->name), dir = strlen("models/");
@@ -173,7 +173,7 @@ static const char *member_of(Import *im, size_t k)
 			    members[k].after);
 }
 
-/* PyTorch 2.8 and later. */
+/* Opens an archive of PyTorch 2.8 and later. */
 static bool open_archive(Import *im, const char *want, JsonRoots *roots)
 {
 	TRY(check_text(im, "archive_format", "pt2", ""));
@@ -229,13 +229,14 @@ static const struct {
 	{"tensor_constant", "tensor_constant_name", INPUT_BUFFER, false},
 };
 
-/* The order of operators with effects, which is that of nodes here. */
+/* Whether an input or output is a token: the order of operators with effects, which is that of
+ * nodes here. */
 static bool is_token(const json_t *spec)
 {
 	return json_object_get(spec, "token");
 }
 
-/* The state behind each input spec, weights loaded. */
+/* Reads the state behind each input spec, weights loaded. */
 static bool read_state(Import *im)
 {
 	size_t i;
@@ -277,7 +278,7 @@ static const struct {
 	{"user_input_mutation", "user_input_name", true},
 };
 
-/* The name of a graph input that is a tensor. */
+/* Returns the name of a graph input that is a tensor. */
 static const char *input_name(Import *im, const json_t *graph, size_t i)
 {
 	json_t *v;
@@ -286,7 +287,7 @@ static const char *input_name(Import *im, const json_t *graph, size_t i)
 	return tag && !strcmp(tag, "as_tensor") ? json_str(v, "name") : NULL;
 }
 
-/* The input spec that an output spec writes, or -1; *value receives the tensor written. */
+/* Returns the input spec that an output spec writes, or -1; sets *value to the tensor written. */
 static int32_t mutation_of(Import *im, const json_t *graph, const json_t *output,
 			   const char **value)
 {
@@ -383,7 +384,8 @@ static bool add_input(Pass *p, size_t i)
 	return scope_bind(&p->scope, name, v);
 }
 
-/* Python values that were baked into the graph, and tokens, are no inputs. */
+/* Whether an input spec is no input: Python values that were baked into the graph, and tokens,
+ * are none. */
 static bool is_no_input(Import *im, size_t i, const json_t *graph)
 {
 	json_t *v;
@@ -413,7 +415,7 @@ static bool add_inputs(Pass *p)
 	return true;
 }
 
-/* The output of a user: a tensor, or a number as a 0-d tensor. None has no output. */
+/* Adds the output of a user: a tensor, or a number as a 0-d tensor. None has no output. */
 static bool add_user_output(Pass *p, const json_t *arg, size_t i, const char *named)
 {
 	Scope *s = &p->scope;
@@ -461,8 +463,8 @@ static bool is_output(const Graph *g, const char *name)
 	return false;
 }
 
-/* What the model calls its k-th result: the keys of dictionaries, the fields of classes. NULL when
- * it has no name, or another one has it. */
+/* Returns what the model calls its k-th result: the keys of dictionaries, the fields of classes.
+ * NULL when it has no name, or another one has it. */
 static const char *output_name(Pass *p, size_t k)
 {
 	const Tree *tree = &p->state.im->output_tree;
@@ -502,7 +504,7 @@ static const char *spec_label(Pass *p, int32_t spec)
 	return name ? name : input_name(p->state.im, p->scope.graph, (size_t)spec);
 }
 
-/* Outputs that replace inputs: stated by the signature, or written in place. */
+/* Adds outputs that replace inputs: stated by the signature, or written in place. */
 static bool add_writes(Pass *p)
 {
 	Import *im = p->state.im;
@@ -550,7 +552,8 @@ static bool add_writes(Pass *p)
 	return true;
 }
 
-/* *again: state turned out to be written that this pass took for constant. */
+/* Imports the graph once. Sets *again if state turned out to be written that this pass took for
+ * constant. */
 static bool run_pass(Import *im, Graph **out, bool *again)
 {
 	json_t *graph = json_object_get(json_object_get(im->root, "graph_module"), "graph");
@@ -574,8 +577,8 @@ static bool run_pass(Import *im, Graph **out, bool *again)
 	return true;
 }
 
-/* The archive names the dialect it was checked as: TRAINING as exported, else what is left of that
- * by run_decompositions(). */
+/* Whether the graph is decomposed. The archive names the dialect it was checked as: TRAINING as
+ * exported, else what is left of that by run_decompositions(). */
 static bool is_decomposed(const json_t *root)
 {
 	size_t i;

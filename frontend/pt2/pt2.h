@@ -42,8 +42,8 @@ typedef struct {
  * constants, which refer to the mapped file; it stays mapped as long as the context. Returns NULL
  * after errors. */
 Graph *pt2_load(Ir *, const char *path, const Pt2Options *);
-/* Does the same as pt2_load with the contents of an archive in memory, to which constants refer:
- * they must stay as long as the context. path: for messages. Returns NULL after errors. */
+/* Does as pt2_load with the contents of an archive in memory, to which constants refer: they
+ * must stay as long as the context. path: for messages. Returns NULL after errors. */
 Graph *pt2_load_bytes(Ir *, const char *path, const void *data, size_t size, const Pt2Options *);
 
 #endif

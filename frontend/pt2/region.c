@@ -32,7 +32,7 @@ typedef struct {
 
 enum { DIM_ABSENT = INT32_MIN };
 
-/* "_make_dual" of a function of torch._functorch.predispatch; NULL of other targets. */
+/* Returns "_make_dual" of a function of torch._functorch.predispatch; NULL of other targets. */
 static const char *region_call(const json_t *node)
 {
 	const char *target = json_str(node, "target");
@@ -77,7 +77,7 @@ static bool has_name(Intern *set, const char *name)
 
 typedef void EachName(Region *r, const char *name);
 
-/* The names of the tensors in an argument or a result. */
+/* Calls fn with the names of the tensors in an argument or a result. */
 static void each_tensor(Region *r, const json_t *arg, EachName *fn)
 {
 	size_t i;
@@ -115,7 +115,7 @@ static bool add_input(Region *r, const char *name, uint32_t value, const Meta *m
 	return !json_array_append_new(json_object_get(r->graph, "inputs"), input);
 }
 
-/* A value from outside is an input. */
+/* Makes a value that is read from outside an input. */
 static void reads(Region *r, const char *name)
 {
 	uint32_t v = scope_find(r->outer, name);
@@ -162,7 +162,7 @@ static bool region_start(Region *r, Scope *s, size_t at)
 	return true;
 }
 
-/* The name of the tensor that is argument k, or NULL. */
+/* Returns the name of the tensor that is argument k, or NULL. */
 static const char *tensor_of(const json_t *node, const char *name, size_t k)
 {
 	const char *tag;
@@ -187,7 +187,7 @@ static bool integer(Scope *s, const json_t *node, size_t k, int64_t *out)
 	return true;
 }
 
-/* What enters the level: of argument 0 member by member along `dim`. */
+/* Adds what enters the level: argument 0, member by member along `dim`. */
 static bool enter(Region *r, const json_t *node, int32_t dim)
 {
 	Scope *s = r->outer;
@@ -221,7 +221,7 @@ static void own_node(Region *r, json_t *node)
 	}
 }
 
-/* Inputs for what the nodes, and the outputs, read from outside. */
+/* Adds inputs for what the nodes, and the outputs, read from outside. */
 static void find_reads(Region *r)
 {
 	size_t i, k;
@@ -239,15 +239,15 @@ static void find_reads(Region *r)
 	}
 }
 
-/* The level as a graph; if it draws random numbers its last input is a key, which is none of
- * r->value. */
+/* Returns the level as a graph; if it draws random numbers its last input is a key, which is
+ * none of r->value. */
 static Graph *region_body(Region *r, const Pt2Transforms *t)
 {
 	Graph *body = import_subgraph(r->outer, r->graph, r->meta.data, r->meta.n);
 	return body && t->attach(body) ? body : NULL;
 }
 
-/* A key for the level; where it comes from is told when the model has been read
+/* Adds a key for the level; where it comes from is told when the model has been read
  * (passes/random.h). */
 static Node own_key(Build *b)
 {
@@ -257,7 +257,8 @@ static Node own_key(Build *b)
 			 ir_type_ints(ir, DT_u64, 1, (int64_t[]){2}), b->loc);
 }
 
-/* The transformed graph in the place of the level: its results for arguments. body: the level. */
+/* Puts the transformed graph in the place of the level: sets out[] to its results for arguments.
+ * body: the level. */
 static void place(Region *r, const Graph *body, const Graph *made, const Node *more, uint32_t nmore,
 		  Node *out)
 {
@@ -326,7 +327,8 @@ static Pt2Randomness randomness(const json_t *node)
 						    : PT2_NONE;
 }
 
-/* What enters member by member has one more dimension than a member, of the batch's size. */
+/* Checks that what enters member by member has one more dimension than a member, of the batch's
+ * size. */
 static bool check_members(const Region *r, Sym size)
 {
 	Scope *s = r->outer;
@@ -392,7 +394,7 @@ static bool import_vmap(Scope *s, size_t *at)
 
 /* ---- jvp ---- */
 
-/* The last _make_dual of the level, and the first _unpack_dual. */
+/* Finds the last _make_dual of the level, and the first _unpack_dual. */
 static void find_duals(const Region *r, size_t *make, size_t *unpack)
 {
 	*make = r->begin;

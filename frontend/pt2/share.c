@@ -30,7 +30,7 @@ static int by_place(const void *a, const void *b)
 	return x->spec < y->spec ? -1 : x->spec > y->spec;
 }
 
-/* Extents were checked when the contents were read. */
+/* Finds the bytes that a tensor has. Its extents were checked when the contents were read. */
 static bool room_of(Import *im, uint32_t k, Room *r)
 {
 	const StateSpec *s = &im->state[k];
@@ -59,8 +59,8 @@ static bool same_place(Import *im, const Meta *a, const Meta *b)
 	return same;
 }
 
-/* Several names of one parameter or buffer: the first is its name. Room k is compared with those
- * before it in the same bytes. */
+/* Finds several names of one parameter or buffer: the first is its name. Room k is compared with
+ * those before it in the same bytes. */
 static void find_names(Import *im, const Room *room, uint32_t k)
 {
 	StateSpec *s = &im->state[room[k].spec];

@@ -19,7 +19,7 @@ static bool parse_unary(Parser *, Val *);
 
 /* ---- symbols ---- */
 
-/* u0, u1, ...: a number that is data. */
+/* Whether the name is u0, u1, ...: a number that is data. */
 static bool is_unbacked(const char *name)
 {
 	return name[0] == 'u' && isdigit((unsigned char)name[1]);
@@ -65,7 +65,7 @@ static bool expect(Parser *p, const char *token)
 	return expr_fail(p, arena_printf(p->env->ctx->scratch, "expected %s", token));
 }
 
-/* A quoted string in the scratch arena; the only escapes are of quotes and backslashes. */
+/* Parses a quoted string into the scratch arena; the only escapes are of quotes and backslashes. */
 static bool quoted(Parser *p, const char **out)
 {
 	skip_space(p);
@@ -114,15 +114,16 @@ static bool number(Parser *p, Val *out)
 
 /* ---- calls ---- */
 
-/* item() of a fraction: no integer, so no size or guard can be made of it. */
+/* Whether the name is the item() of a fraction: no integer, so no size or guard can be made of
+ * it. */
 static bool is_fraction(const char *name)
 {
 	size_t n = !strncmp(name, "zuf", 3) ? 3 : !strncmp(name, "zf", 2) ? 2 : 0;
 	return n && name[n] && !name[n + strspn(name + n, "0123456789")];
 }
 
-/* Symbol('s77', positive=True, integer=True). Export assumes that sizes are positive even where the
- * file's range begins at 0: a range that has been read holds. */
+/* Parses Symbol('s77', positive=True, integer=True). Export assumes that sizes are positive even
+ * where the file's range begins at 0: a range that has been read holds. */
 static bool symbol_call(Parser *p, Val *out)
 {
 	const char *name;
@@ -153,7 +154,7 @@ static bool symbol_call(Parser *p, Val *out)
 	return s.i || expr_fail(p, "bad symbol");
 }
 
-/* Float('0.5', precision=53) */
+/* Parses Float('0.5', precision=53). */
 static bool float_call(Parser *p, Val *out)
 {
 	const char *text;
@@ -243,7 +244,8 @@ static const struct {
 
 typedef ARRAY(Val) ValList;
 
-/* In the scratch arena: a size may be the sum of one number for each of many classes. */
+/* Parses arguments into the scratch arena: a size may be the sum of one number for each of many
+ * classes. */
 static bool call_args(Parser *p, ValList *arg)
 {
 	if (accept(p, ")"))
@@ -264,8 +266,8 @@ static bool modular_indexing(Parser *p, const Val *arg, uint32_t n, Val *out)
 	return val_mod(p, *out, arg[2], out);
 }
 
-/* Piecewise(ExprCondPair(value, condition), ..., ExprCondPair(value, true)): the value of the first
- * condition that holds. */
+/* Parses Piecewise(ExprCondPair(value, condition), ..., ExprCondPair(value, true)): the value of
+ * the first condition that holds. */
 static bool piecewise_call(Parser *p, Val *out)
 {
 	ARRAY(Val) pair = {0}; /* value, condition, value, ... */
@@ -321,7 +323,7 @@ static bool call(Parser *p, const char *name, Val *out)
 
 /* ---- grammar ---- */
 
-/* "" when there is none. */
+/* Reads a word; "" when there is none. */
 static const char *word(Parser *p)
 {
 	size_t n = 0;
@@ -331,7 +333,7 @@ static const char *word(Parser *p)
 	return arena_strndup(p->env->ctx->scratch, p->s - n, n);
 }
 
-/* [3], [-1] */
+/* Parses [3], [-1]. */
 static bool constant_index(Parser *p, int64_t *out)
 {
 	Val v = {0};
@@ -339,7 +341,7 @@ static bool constant_index(Parser *p, int64_t *out)
 	return sym_is_const(p->env->syms, v.num, out) || expr_fail(p, "expected a constant index");
 }
 
-/* One of ['x'], [0], .name; *size: it was .size() */
+/* Parses one of ['x'], [0], .name. Sets *size to whether it was .size(). */
 static bool path_key(Parser *p, PathKey *key, bool *size)
 {
 	*key = (PathKey){0};
@@ -358,7 +360,7 @@ static bool path_key(Parser *p, PathKey *key, bool *size)
 	return constant_index(p, &key->index);
 }
 
-/* L['x'][0].size()[1], behind the L. */
+/* Parses L['x'][0].size()[1], behind the L. */
 static bool input_dim(Parser *p, Val *out)
 {
 	PathKey path[MAX_PATH];
@@ -481,7 +483,7 @@ static bool parse_sum(Parser *p, Val *out)
 	}
 }
 
-/* Of integers, or of conditions, as SymPy writes them. */
+/* Parses "&" and "|" of integers, or of conditions, as SymPy writes them. */
 static bool parse_bits(Parser *p, Val *out)
 {
 	TRY(parse_sum(p, out));

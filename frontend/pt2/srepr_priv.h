@@ -61,8 +61,7 @@ bool val_neg(Parser *, Val a, Val *out);
  * holds), the result is a REAL. Either way b != 0 is added to Parser.need, unless it is certain.
  * Returns false after expr_fail: also if b is provably 0. */
 bool val_div(Parser *, Val a, Val b, Val *out);
-/* Does the same as val_div for SymPy's Rational: a NUM is not `rounded`. Returns false after
- * expr_fail. */
+/* Does as val_div, for SymPy's Rational: a NUM is not `rounded`. Returns false after expr_fail. */
 bool val_rational(Parser *, Val a, Val b, Val *out);
 /* Sets *out to a ** b. b: a small constant integer, 1/2, or (if a is a constant >= 2) an integer >=
  * 0. Returns false after expr_fail. */

@@ -35,7 +35,7 @@ bool val_is_int(Parser *p, const Val *v)
 	return !v->den.i || expr_fail(p, "expected an integer, this is a fraction");
 }
 
-/* Small binary fractions are exact ratios, others doubles. */
+/* Returns the value of a double: small binary fractions are exact ratios, others doubles. */
 Val val_double(Parser *p, double v)
 {
 	SymTab *t = p->env->syms;
@@ -51,7 +51,7 @@ Val val_double(Parser *p, double v)
 
 /* ---- fractions and doubles ---- */
 
-/* Divide out what is provably divisible. */
+/* Returns num / den, with what is provably divisible divided out. */
 static Val ratio(Parser *p, Sym num, Sym den, bool rounded)
 {
 	SymTab *t = p->env->syms;
@@ -61,14 +61,14 @@ static Val ratio(Parser *p, Sym num, Sym den, bool rounded)
 	return (Val){.kind = VAL_NUM, .num = num, .den = den, .rounded = den.i && rounded};
 }
 
-/* A fraction that a double holds exactly. */
+/* Whether a double holds the fraction exactly. */
 static bool is_dyadic(Parser *p, const Val *v)
 {
 	int64_t d;
 	return !v->den.i || (sym_is_const(p->env->syms, v->den, &d) && d > 0 && !(d & (d - 1)));
 }
 
-/* What Python has rounded to a double already, and computes with. */
+/* Whether Python has rounded the value to a double already, and computes with that. */
 static bool is_inexact(Parser *p, const Val *v)
 {
 	return v->kind == VAL_REAL || (v->rounded && !is_dyadic(p, v));
@@ -91,7 +91,8 @@ static bool real_op(Parser *p, SymKind kind, Val a, Val b, Val *out)
 	return true;
 }
 
-/* Distributing sums over sums grows exponentially; honest files hold a few such products. */
+/* Multiplies. Distributing sums over sums grows exponentially; honest files hold a few such
+ * products. */
 static bool mul(Parser *p, Sym a, Sym b, Sym *out)
 {
 	SymTab *t = p->env->syms;
@@ -313,7 +314,7 @@ bool val_shift_right(Parser *p, Val a, Val b, Val *out)
 	return shift(p, a, b, sym_floordiv, out);
 }
 
-/* x & 5 = x % 2 + 4 * (x // 4 % 2) */
+/* Computes a & b: x & 5 = x % 2 + 4 * (x // 4 % 2). */
 bool val_bit_and(Parser *p, Val a, Val b, Val *out)
 {
 	SymTab *t = p->env->syms;
@@ -372,7 +373,7 @@ bool val_round(Parser *p, Val a, Val *out)
 	return round_to(p, SYM_RINT, NULL, a, out);
 }
 
-/* Truncation is floor where the value cannot be negative. */
+/* Truncates, which is floor where the value cannot be negative. */
 bool val_trunc(Parser *p, Val a, Val *out)
 {
 	int64_t lo = 0, hi, dlo = 1, dhi;
@@ -432,7 +433,7 @@ static Cond real_compare(SymTab *t, const char *op, Sym x, Sym y)
 	return (Cond){.kind = GUARD_EQ, .a = truth, .b = sym_int(t, !negated)};
 }
 
-/* base ** n against a constant: n against its logarithm. */
+/* Compares base ** n with a constant: n with its logarithm. */
 static bool power_compare(Parser *p, const char *op, Val a, Val b, Val *out)
 {
 	SymTab *t = p->env->syms;
@@ -464,7 +465,7 @@ static bool positive(const SymTab *t, Sym s)
 	return lo > 0;
 }
 
-/* Denominators of known sign may be multiplied with. */
+/* Whether a comparison may be multiplied with the denominator, whose sign is known. */
 static bool can_cross(Parser *p, const Val *v)
 {
 	return v->kind == VAL_NUM && (!v->den.i || positive(p->env->syms, v->den));
@@ -505,7 +506,7 @@ bool val_and(Parser *p, Val a, Val b, Val *out)
 	return true;
 }
 
-/* 1 where the condition holds, else 0. */
+/* Returns 1 where the condition holds, else 0. */
 static Sym cond_number(SymTab *t, const Cond *c)
 {
 	Sym zero = sym_int(t, 0), one = sym_int(t, 1);

@@ -4,7 +4,8 @@
 
 #include "frontend/pt2/priv.h"
 
-/* Where element (i, k, ...) of a strided view lies in memory: offset + i * stride[0] + ... */
+/* Returns where element (i, k, ...) of a strided view lies in memory: offset + i * stride[0] +
+ * ... */
 static Node strided_index(Scope *s, uint32_t rank, const Sym *size, const Sym *stride, Sym offset)
 {
 	Build *b = &s->b;
@@ -18,7 +19,7 @@ static Node strided_index(Scope *s, uint32_t rank, const Sym *size, const Sym *s
 	return b_unsqueeze(b, at, -1);
 }
 
-/* Elements that follow one another in memory, from the start-th on. */
+/* Returns the elements that follow one another in memory, from the start-th on. */
 static uint32_t dense_view(Scope *s, uint32_t flat, const Meta *m, Sym start, const char *name)
 {
 	State *st = s->st;
@@ -68,7 +69,7 @@ uint32_t strided_view(Scope *s, uint32_t self, const Meta *m, Sym offset, const 
 	return value_view(st, flat, n, 0, -1, n, m);
 }
 
-/* The sizes or strides of a call. */
+/* Reads the sizes or strides of a call. */
 static bool list_argument(Scope *s, const json_t *node, const char *name, size_t k, const Sym **out,
 			  uint32_t *n)
 {
@@ -79,7 +80,7 @@ static bool list_argument(Scope *s, const json_t *node, const char *name, size_t
 	return arg_syms(s, tag, v, out, n);
 }
 
-/* The value that the call views, 0 after ctx_error. */
+/* Returns the value that the call views, 0 after ctx_error. */
 static uint32_t viewed(Scope *s, const json_t *node)
 {
 	uint32_t self = arg_value(s, node, "self", 0);
@@ -113,8 +114,9 @@ bool import_as_strided(Scope *s, const json_t *node)
 	return view && scope_bind(s, r.data[0].name, view);
 }
 
-/* resize_ and resize_as_ lay the shape of the result over the memory of the operand, resize and
- * resize_as over a copy. What lies beyond that memory has no value in PyTorch. */
+/* Imports resize_ and resize_as_, which lay the shape of the result over the memory of the
+ * operand, and resize and resize_as, over a copy. What lies beyond that memory has no value in
+ * PyTorch. */
 bool import_resize(Scope *s, const json_t *node, const Target *target)
 {
 	State *st = s->st;

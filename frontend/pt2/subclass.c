@@ -13,7 +13,7 @@ static bool refuse(Import *im, const char *label, const char *why, const char *w
 	return ctx_error(im->ctx, NULL, "weight %s is pickled, and %s%s", label, why, what);
 }
 
-/* What a message may say of a value. */
+/* Returns what a message may say of a value. */
 static const char *describe(const PickleValue *v)
 {
 	static const char *const kind[] = {
@@ -57,7 +57,7 @@ static const struct {
 	{"", "float8_e5m2fnuz", DT_f8e5m2fnuz},
 };
 
-/* "torch float32" or "torch FloatStorage". */
+/* Returns the dtype of "torch float32" or "torch FloatStorage"; DT_none for others. */
 static DType dtype_of(const PickleValue *v)
 {
 	if (!pickle_is(v, PICKLE_GLOBAL, NULL) || strncmp(v->text, "torch ", 6))
@@ -69,7 +69,7 @@ static DType dtype_of(const PickleValue *v)
 	return DT_none;
 }
 
-/* Parameters, and values with attributes, are what they are made from. */
+/* Returns what a value is made from, if it is a parameter, or a value with attributes. */
 static const PickleValue *bare(const PickleValue *v)
 {
 	for (int depth = 0; depth < 4; depth++) {
@@ -83,8 +83,8 @@ static const PickleValue *bare(const PickleValue *v)
 	return v;
 }
 
-/* The function that makes the value, and its arguments: through a call that sets a type and
- * attributes too. */
+/* Returns the arguments of the function that makes the value, if it is that one: through a call
+ * that sets a type and attributes too. Else NULL. */
 static const PickleValue *made_by(const PickleValue *v, const char *function)
 {
 	const PickleValue *typed = pickle_call_of(v, "torch._tensor _rebuild_from_type_v2");
@@ -106,8 +106,8 @@ static bool read_sizes(Import *im, const PickleValue *v, uint32_t rank, const Sy
 	return ok;
 }
 
-/* Shape and place; *key names the storage. args: of a call of _rebuild_tensor_v2; typed: of
- * _rebuild_tensor_v3. */
+/* Reads shape and place; *key names the storage. args: of a call of _rebuild_tensor_v2; typed:
+ * of _rebuild_tensor_v3. */
 static bool read_tensor(Import *im, const PickleValue *args, bool typed, Meta *m, const char **key)
 {
 	const PickleValue *store = pickle_item(args, 0),
@@ -160,7 +160,7 @@ static bool load_tensor(Import *im, const Wrapped *w, Loaded *out)
 
 /* ---- classes ---- */
 
-/* The members of a value that wraps tensors, NULL for others. */
+/* Returns the members of a value that wraps tensors, NULL for others. */
 static const PickleValue *members_of(const PickleValue *v)
 {
 	const PickleValue *typed = pickle_call_of(v, "torch._tensor _rebuild_from_type_v2");
@@ -227,7 +227,7 @@ Wrapped *wrapped_find(const Import *im, const char *name)
 	return id ? im->wrapped.data[id - 1] : NULL;
 }
 
-/* "qdata, scale": those that are tensors or wrap tensors. */
+/* Returns "qdata, scale", the names of members that are tensors or wrap tensors. */
 static const char *member_names(Import *im, const PickleValue *members)
 {
 	Text t;

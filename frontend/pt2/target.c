@@ -58,7 +58,7 @@ static bool starts(const char *s, const char *prefix)
 	return !strncmp(s, prefix, strlen(prefix));
 }
 
-/* relu_ and __iand__ write their first operand; __and__ does not. */
+/* Whether the operator writes its first operand: relu_ and __iand__ do; __and__ does not. */
 static bool is_in_place(const char *op, size_t n)
 {
 	if (n > 5 && !strncmp(op, "__i", 3))
@@ -66,9 +66,9 @@ static bool is_in_place(const char *op, size_t n)
 	return n > 1 && op[n - 1] == '_' && op[n - 2] != '_';
 }
 
-/* "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor" -> "aten.__and__.Tensor", "aten.pow_.Scalar"
- * -> "aten.pow.Tensor_Scalar", "aten.ldexp_" -> "aten.ldexp.Tensor": what is written is a tensor,
- * and "aten.pow.Scalar" has a number there. */
+/* Returns the name of the functional form: "aten.relu_" -> "aten.relu", "aten.__iand__.Tensor"
+ * -> "aten.__and__.Tensor", "aten.pow_.Scalar" -> "aten.pow.Tensor_Scalar", "aten.ldexp_" ->
+ * "aten.ldexp.Tensor": what is written is a tensor, and "aten.pow.Scalar" has a number there. */
 static const char *functional_name(Arena *a, const char *name, size_t base)
 {
 	const char *dot = strchr(name, '.');
@@ -82,7 +82,7 @@ static const char *functional_name(Arena *a, const char *name, size_t base)
 	return op_find(both) && (name[base] || !op_find(same)) ? both : same;
 }
 
-/* Length of "aten.add" in "aten.add.Tensor". */
+/* Returns the length of "aten.add" in "aten.add.Tensor". */
 static size_t base_length(const char *name)
 {
 	const char *dot = strchr(name, '.');
@@ -90,8 +90,8 @@ static size_t base_length(const char *name)
 	return end ? (size_t)(end - name) : strlen(name);
 }
 
-/* "aten.add.out" is "aten.add.Tensor" whose result goes to an operand, "aten.pow.Scalar_out" is
- * "aten.pow.Scalar". None for other overloads. */
+/* Finds the operator whose result goes to an operand: "aten.add.out" is "aten.add.Tensor",
+ * "aten.pow.Scalar_out" is "aten.pow.Scalar". None for other overloads. */
 static Op out_operator(Import *im, const char *name, size_t base)
 {
 	static const char *const overload[] = {"", ".Tensor", ".dim"};
@@ -211,8 +211,8 @@ static int by_target(const void *a, const void *b)
 	return strcmp(((const Missing *)a)->target, ((const Missing *)b)->target);
 }
 
-/* "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)", and why if that is known: ",
- * which calls cuDNN" */
+/* Adds "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)", and why if that is
+ * known: ", which calls cuDNN". */
 static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 {
 	const char *frame = node_frame(im, m->first);
@@ -223,7 +223,7 @@ static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 		text_printf(t, ", which %s", why);
 }
 
-/* Not of PyTorch's namespaces. */
+/* Whether the target is none of PyTorch's namespaces. */
 static bool is_foreign(const char *target)
 {
 	static const char *const own[] = {"aten.",         "prims.",   "prim.",

@@ -14,7 +14,7 @@ typedef struct {
 	Tree *tree;
 	PathKey path[MAX_TREE_DEPTH];
 	ARRAY(JsonDoc *) doc; /* of JSON that stood in strings */
-} Walk;
+} TreeWalk;
 
 static json_t *signature_of(const Import *im)
 {
@@ -30,8 +30,8 @@ static json_t *signature_of(const Import *im)
 	return NULL;
 }
 
-/* NULL for a text that is absent or no JSON. */
-static const json_t *parse(Walk *w, const char *text)
+/* Parses a text; NULL for one that is absent or no JSON. */
+static const json_t *parse(TreeWalk *w, const char *text)
 {
 	if (!text)
 		return NULL;
@@ -46,7 +46,7 @@ const char *tree_argument(const Import *im, size_t k)
 		json_array_get(json_object_get(signature_of(im), "forward_arg_names"), k));
 }
 
-/* The list of n keys somewhere in a context: by itself, in a list or in an object. */
+/* Finds the list of n keys somewhere in a context: by itself, in a list or in an object. */
 static const json_t *find_keys(const json_t *context, size_t n, int depth)
 {
 	const char *name;
@@ -78,7 +78,8 @@ static const json_t *find_keys(const json_t *context, size_t n, int depth)
 	return NULL;
 }
 
-/* A named tuple's context is the name of its class, whose fields are listed elsewhere. */
+/* Returns the fields of a named tuple. Its context is the name of its class, whose fields are
+ * listed elsewhere. */
 static const json_t *tuple_fields(const Import *im, const json_t *context)
 {
 	const json_t *all = json_object_get(json_object_get(im->root, "graph_module"),
@@ -87,7 +88,7 @@ static const json_t *tuple_fields(const Import *im, const json_t *context)
 	return name ? json_object_get(json_object_get(all, name), "field_names") : NULL;
 }
 
-static PathKey child_key(Walk *w, const json_t *keys, size_t k)
+static PathKey child_key(TreeWalk *w, const json_t *keys, size_t k)
 {
 	const json_t *v = json_array_get(keys, k);
 	if (json_is_string(v))
@@ -95,7 +96,7 @@ static PathKey child_key(Walk *w, const json_t *keys, size_t k)
 	return (PathKey){NULL, json_is_integer(v) ? json_integer_value(v) : (int64_t)k};
 }
 
-static bool walk(Walk *w, const json_t *spec, uint32_t depth)
+static bool walk(TreeWalk *w, const json_t *spec, uint32_t depth)
 {
 	const json_t *children = json_object_get(spec, "children_spec");
 	const char *type = json_str(spec, "type"), *context = json_str(spec, "context");
@@ -122,7 +123,7 @@ static bool walk(Walk *w, const json_t *spec, uint32_t depth)
 
 void tree_read(Import *im, const char *which, Tree *tree)
 {
-	Walk w = {.im = im, .tree = tree};
+	TreeWalk w = {.im = im, .tree = tree};
 	*tree = (Tree){0};
 	if (!walk(&w, json_array_get(parse(&w, json_str(signature_of(im), which)), 1), 0))
 		*tree = (Tree){0};
@@ -149,7 +150,7 @@ static bool rest_matches(const TreeLeaf *leaf, uint32_t from, const PathKey *pat
 	return true;
 }
 
-/* Is argument k the member `index` of *name? It is called name_index then. */
+/* Whether argument k is the member `index` of *name. It is called name_index then. */
 static bool is_variadic(const Import *im, int64_t k, const char *name, int64_t index)
 {
 	const char *have = tree_argument(im, (size_t)k);
@@ -159,8 +160,8 @@ static bool is_variadic(const Import *im, int64_t k, const char *name, int64_t i
 	return have && !strncmp(have, name, n) && !strcmp(have + n, digits);
 }
 
-/* A leaf's first key is 0 for a positional argument, 1 for one by keyword; the second says which.
- */
+/* Whether a leaf is what the path names. A leaf's first key is 0 for a positional argument, 1
+ * for one by keyword; the second says which. */
 static bool leaf_matches(const Import *im, const TreeLeaf *leaf, const PathKey *path, uint32_t n)
 {
 	if (leaf->n < 2)

@@ -3,7 +3,8 @@
 #include "frontend/pt2/priv.h"
 #include "ops/user/userop.h"
 
-/* What its types give is what the file says; what is not known is required of the sizes. */
+/* Checks that what the operator's types give is what the file says; what is not known is
+ * required of the sizes. */
 static bool check_type(Scope *s, const UserOp *op, uint32_t k, Node made, const Result *r)
 {
 	Import *im = s->st->im;

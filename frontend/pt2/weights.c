@@ -20,7 +20,7 @@ static bool const_int(Import *im, Sym s, int64_t *out)
 	return sym_is_const(im->syms, s, out) && *out >= 0;
 }
 
-/* Overflow-checked extents. */
+/* Measures extents and strides, overflow-checked. */
 static bool measure(Import *im, const char *name, const Meta *m, Strided *s)
 {
 	*s = (Strided){.dtype = m->dtype, .rank = m->rank, .numel = 1, .contiguous = true};
@@ -71,7 +71,7 @@ static void free_pages(void *arg)
 		munmap(z->p, z->n);
 }
 
-/* Fresh pages of zeros cost nothing until they are read. */
+/* Returns n bytes of zeros. Fresh pages of zeros cost nothing until they are read. */
 static const uint8_t *zeros(Import *im, const char *name, size_t n)
 {
 	if (n < 4096)

@@ -21,7 +21,7 @@ Node(b_error)(Build *b, const char *fmt, ...)
 
 /* ---- any op ---- */
 
-/* A lone integer or a list of one stands for arg->size of them. */
+/* Returns the list of arg->size elements that a lone integer, or a list of one, stands for. */
 static Attr attr_repeat(Ir *ir, const Arg *arg, Attr a)
 {
 	Sym one = a.kind == ATTR_int ? a.s : a.ints[0];
@@ -32,7 +32,8 @@ static Attr attr_repeat(Ir *ir, const Arg *arg, Attr a)
 	return attr_ints(v, n);
 }
 
-/* What Python would accept for this argument: int for float, bool for int, one int for several. */
+/* Returns a as the argument's kind, where Python would accept it: an int for a float, a bool for
+ * an int, one int for several. */
 static Attr attr_coerce(Ir *ir, const Arg *arg, Attr a)
 {
 	int64_t v;
@@ -53,7 +54,8 @@ static Attr attr_coerce(Ir *ir, const Arg *arg, Attr a)
 	return a;
 }
 
-/* The operands that belong to Tensor[] arguments, when there is but one of those. */
+/* Returns how many operands belong to the Tensor[] argument, if there is but one of those; else
+ * -1. */
 static int64_t list_length(const Schema *s, uint32_t nin)
 {
 	uint32_t single = 0, lists = 0;
@@ -86,8 +88,8 @@ static bool attrs_complete(Build *b, Op op, uint32_t nin, const Attr *attr, uint
 	return true;
 }
 
-/* Operands one per tensor argument; *n receives how many the schema wants. False: one is missing,
- * which is an error only if nothing was reported before. */
+/* Sets out[] to the operands, one for each tensor argument, and *n to how many the schema wants.
+ * Returns false if one is missing, which is an error only if nothing was reported before. */
 static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, const Attr *full,
 			      Node *out, uint32_t max, uint32_t *n)
 {
@@ -116,13 +118,14 @@ static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, con
 	return true;
 }
 
-/* Is operand k a condition, exempt from promotion? */
+/* Whether operand k is a condition, exempt from promotion. */
 static bool is_condition(Op op, uint32_t k)
 {
 	return op == OP_select && k == 0;
 }
 
-/* Complex numbers become pairs of real ones later. */
+/* Whether a scalar operator takes nin operands of the dtype. Complex numbers pass: they become
+ * pairs of real ones later. */
 static bool takes_dtype(Op op, DType d, uint32_t nin)
 {
 	DType in[4];
@@ -167,8 +170,8 @@ TypeId op_infer(Build *b, Op op, const Node *in, uint32_t nin, AttrId attr)
 	return info->infer ? info->infer(b->g, op, in, nin, attr, where) : (TypeId){0};
 }
 
-/* Operators take tensors, but for `get` and `tuple`, which take several results apart and put them
- * together. */
+/* Checks that operands are tensors, but for `get` and `tuple`, which take several results apart
+ * and put them together. */
 static bool operands_are_tensors(Build *b, Op op, const Node *in, uint32_t nin)
 {
 	for (uint32_t k = 0; k < nin && op != OP_get && op != OP_tuple; k++) {
@@ -274,15 +277,16 @@ static int64_t float_to_int(DType d, double v)
 	return scalar_eval(scalar_convert(DT_f64, d), &(ScVal){.f = v}).i;
 }
 
-/* Without an imaginary part it is the real number, so that values have one form. */
+/* Returns a complex number rounded to the dtype; without an imaginary part the real number, so
+ * that values have one form. */
 static Attr complex_rounded(DType d, Attr v)
 {
 	double re = round_to(d, v.z.re), im = round_to(d, v.z.im);
 	return im == 0 && !signbit(im) ? attr_float(re) : attr_complex(re, im);
 }
 
-/* *v as a value of the dtype: ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. False: a symbol that
- * must be converted at run time. */
+/* Makes *v a value of the dtype: ATTR_bool, ATTR_int, ATTR_float or ATTR_complex. Returns false
+ * for a symbol that must be converted at run time. */
 static bool value_convert(Ir *ir, DType d, Attr *v)
 {
 	if (v->kind == ATTR_complex && dtype_is_complex(d))

@@ -56,8 +56,8 @@ DType b_promote(const Build *, const Node *x, uint32_t n);
  * result gives an empty tuple. */
 Node b_node(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
-/* As b_node, but expands no composite: adds a node of the composite itself, with the type that its
- * expansion would have, and returns that node. The pass canon expands it later. */
+/* Does as b_node, but expands no composite: adds a node of the composite itself, with the type
+ * that its expansion would have, and returns that node. The pass canon expands it later. */
 Node b_call(Build *, Op, const Node *in, uint32_t nin, const Attr *attr, uint32_t nattr);
 
 /* Returns the type of the node that b_call would add. in[] has one operand for each tensor of the
@@ -68,31 +68,32 @@ TypeId b_type(Build *, Op, const Node *in, uint32_t nin, AttrId);
 
 /* ---- constants and sizes ---- */
 
-/* A tensor of this dtype and shape whose elements are all v, converted to the dtype: rounded to a
- * float; towards zero to an integer; v != 0 for bool. */
+/* Returns a tensor of this dtype and shape whose elements are all v, converted to the dtype:
+ * rounded to a float; towards zero to an integer; v != 0 for bool. */
 Node b_full(Build *, DType, double v, uint32_t rank, const Sym *dim);
-/* A tensor of this dtype and shape whose elements are all v, converted to the dtype: rounded to a
- * float; integers wrap around; v != 0 for bool. */
+/* Returns a tensor of this dtype and shape whose elements are all v, converted to the dtype:
+ * rounded to a float; integers wrap around; v != 0 for bool. */
 Node b_full_int(Build *, DType, int64_t v, uint32_t rank, const Sym *dim);
-/* A tensor of this dtype and shape whose elements are all a Python scalar: ATTR_bool, ATTR_int
- * (which may be symbolic), ATTR_float, or ATTR_complex, of which an integer or float dtype takes
- * the real part, and bool whether it is not 0. Converts as b_full and b_full_int do. */
+/* Returns a tensor of this dtype and shape whose elements are all a Python scalar: ATTR_bool,
+ * ATTR_int (which may be symbolic), ATTR_float, or ATTR_complex, of which an integer or float
+ * dtype takes the real part, and bool whether it is not 0. Converts as b_full and b_full_int do. */
 Node b_full_attr(Build *, DType, Attr v, uint32_t rank, const Sym *dim);
-/* Zeros of a tensor type. */
+/* Returns zeros of a tensor type. */
 Node b_zeros(Build *, TypeId);
-/* The tensor of this dtype without dimensions whose element is v, converted as by b_full. */
+/* Returns the tensor of this dtype without dimensions whose element is v, converted as by
+ * b_full. */
 Node b_scalar(Build *, DType, double v);
-/* As node_splat, of a node of b->g. */
+/* Does as node_splat, of a node of b->g. */
 bool b_splat(const Build *, Node, Attr *v);
 /* Returns true, and sets *v to the value of the elements (ATTR_bool, ATTR_int, ATTR_float or
  * ATTR_complex), if the node is a splat. Returns false for other nodes and none, with *v unchanged.
  * v may be NULL. */
 bool node_splat(const Graph *, Node, Attr *v);
-/* The tensor [n] of 0, 1, ..., n - 1 in this dtype. */
+/* Returns the tensor [n] of 0, 1, ..., n - 1 in this dtype. */
 Node b_iota(Build *, DType, Sym n);
-/* The node that reads a constant of the Ir (OP_constant). */
+/* Returns the node that reads a constant of the Ir (OP_constant). */
 Node b_const(Build *, ConstId);
-/* The value of the size as an i64 without dimensions. */
+/* Returns the value of the size as an i64 without dimensions. */
 Node b_from_size(Build *, Sym);
 /* Returns the index counted from 0, of an index as Python counts: a negative index counts from the
  * end, so `size` is added. If the sign of the index is unknown, the sign is computed at run time
@@ -125,20 +126,20 @@ void b_operands(Build *, Node *in, uint32_t n);
  * converts to f32; where that is bool, PROMOTE_INT converts to i64. A condition (operand 0 of
  * OP_select) is converted to bool. */
 Node b_pointwise(Build *, Op, const Node *in, uint32_t nin);
-/* b_pointwise of one operand. */
+/* Does as b_pointwise, of one operand. */
 Node b_un(Build *, Op, Node x);
-/* b_pointwise of two operands: Node b_bin(Build *, Op, Node x, Node y). */
+/* Does as b_pointwise, of two operands: Node b_bin(Build *, Op, Node x, Node y). */
 #define b_bin(b, op, x, y) (b_operand(b, y), b_operand(b, x), b_bin_of_operands(b, op))
 Node b_bin_of_operands(Build *, Op);
-/* cond ? yes : no, by element, broadcast to one shape: Node b_select(Build *, Node cond, Node yes,
- * Node no). cond is converted to bool and takes no part in the promotion. */
+/* Returns cond ? yes : no, by element, broadcast to one shape: Node b_select(Build *, Node cond,
+ * Node yes, Node no). cond is converted to bool and takes no part in the promotion. */
 #define b_select(b, cond, yes, no)                                                                 \
 	(b_operand(b, no), b_operand(b, yes), b_operand(b, cond), b_select_of_operands(b))
 Node b_select_of_operands(Build *);
-/* x op v. v takes x's dtype; if v is a fraction, an x of bools or integers is converted to f32
- * first, as with a Python float. v is finite unless x is of a float or complex dtype. */
+/* Returns x op v. v takes x's dtype; if v is a fraction, an x of bools or integers is converted
+ * to f32 first, as with a Python float. v is finite unless x is of a float or complex dtype. */
 Node b_bin_scalar(Build *, Op, Node x, double v);
-/* x converted to the dtype; x itself if x has the dtype. A tuple is an error. */
+/* Returns x converted to the dtype; x itself if x has the dtype. A tuple is an error. */
 Node b_convert(Build *, Node x, DType);
 
 /* Sets *rank and dim[] (room for MAX_RANK) to the shape that n tensors broadcast to; absent ones
@@ -162,13 +163,13 @@ bool b_extent_broadcasts(Build *, Sym x, Sym to);
  * increases. The other dimensions of the result are new. An extent of x that does not broadcast
  * (b_extent_broadcasts) equals that of the result: a guard requires that where it is not proved. */
 Node b_broadcast_in_dim(Build *, Node x, uint32_t rank, const Sym *dim, const uint32_t *map);
-/* x with another shape and the same elements in row-major order. A guard requires that the numbers
- * of elements are equal where that is not proved. */
+/* Returns x with another shape and the same elements in row-major order. A guard requires that
+ * the numbers of elements are equal where that is not proved. */
 Node b_reshape(Build *, Node x, uint32_t rank, const Sym *dim);
-/* x as one dimension of all its elements in row-major order. */
+/* Returns x as one dimension of all its elements in row-major order. */
 Node b_ravel(Build *, Node x);
-/* x with its dimensions in another order: dimension k of the result is dimension perm[k] of x. An
- * error if perm[] is no permutation. */
+/* Returns x with its dimensions in another order: dimension k of the result is dimension perm[k]
+ * of x. It is an error if perm[] is no permutation. */
 Node b_permute(Build *, Node x, const uint32_t *perm);
 /* Exchanges dimensions d0 and d1 of x; returns x itself if x has rank 0. */
 Node b_transpose(Build *, Node x, int d0, int d1);
@@ -176,22 +177,22 @@ Node b_transpose(Build *, Node x, int d0, int d1);
 Node b_unsqueeze(Build *, Node x, int dim);
 /* Removes the dimension if its extent is the constant 1; else returns x, also if x has rank 0. */
 Node b_squeeze(Build *, Node x, int dim);
-/* Elements start, start + step, ... before end along the dimension; an x of rank 0 is an error. The
- * caller sees to it that 0 <= start <= end <= extent and step >= 1. */
+/* Returns the elements start, start + step, ... before end along the dimension; an x of rank 0
+ * is an error. The caller sees to it that 0 <= start <= end <= extent and step >= 1. */
 Node b_slice(Build *, Node x, int dim, Sym start, Sym end, Sym step);
-/* Element `index` along the dimension, which the result lacks; an x of rank 0 is an error. A
- * constant negative index counts from the end; otherwise the caller sees to it that 0 <= index <
- * extent. */
+/* Returns element `index` along the dimension, which the result lacks; an x of rank 0 is an
+ * error. A constant negative index counts from the end; otherwise the caller sees to it that 0
+ * <= index < extent. */
 Node b_select_dim(Build *, Node x, int dim, Sym index);
 /* Puts low[k] elements in front of, and high[k] behind, those of x along each dimension k; a
  * negative number removes elements. The new elements are `value`, a tensor without dimensions,
  * which is converted to x's dtype. A result with an extent that is provably negative is an error;
  * where that is not known, graph_require (ir/op/op.h) adds a guard later. */
 Node b_pad(Build *, Node x, const Sym *low, const Sym *high, Node value);
-/* The n >= 1 tensors one behind the other along the dimension, in their promoted dtype; x[0] itself
- * if n is 1. Tensors of rank 0 are an error if n is more. */
+/* Returns the n >= 1 tensors one behind the other along the dimension, in their promoted dtype;
+ * x[0] itself if n is 1. Tensors of rank 0 are an error if n is more. */
 Node b_concat(Build *, const Node *x, uint32_t n, int dim);
-/* x with the order of elements along the dimension reversed; x itself if it has rank 0. */
+/* Returns x with the order of elements along the dimension reversed; x itself if it has rank 0. */
 Node b_reverse(Build *, Node x, int dim);
 
 /* ---- reductions and contractions ---- */
@@ -200,45 +201,47 @@ Node b_reverse(Build *, Node x, int dim);
  * acc: the dtype in which elements are accumulated; DT_none: dtype_compute of x's. The result has
  * x's dtype if that is a float or complex one, else acc. If dims is 0, returns x. */
 Node b_reduce(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
-/* As b_reduce, but the result has the reduced dimensions, with extent 1. */
+/* Does as b_reduce, but the result has the reduced dimensions, with extent 1. */
 Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
-/* The contraction (general matrix product) of x and y: the sum of x * y over the pairs in sum[].
- * batch[], sum[]: pairs (dimension of x, dimension of y); those in sum[] are summed over; a pair in
- * batch[] is one dimension of the result. The result has the batch dimensions, then the other
- * dimensions of x, then those of y, each in order. x and y are converted to their promoted dtype,
- * which the result has; sums are accumulated in its dtype_compute. A guard requires that paired
- * extents are equal where that is not proved. */
+/* Returns the contraction (general matrix product) of x and y: the sum of x * y over the pairs
+ * in sum[]. batch[], sum[]: pairs (dimension of x, dimension of y); those in sum[] are summed
+ * over; a pair in batch[] is one dimension of the result. The result has the batch dimensions,
+ * then the other dimensions of x, then those of y, each in order. x and y are converted to their
+ * promoted dtype, which the result has; sums are accumulated in its dtype_compute. A guard
+ * requires that paired extents are equal where that is not proved. */
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
-/* torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an error: Node
- * b_matmul(Build *, Node x, Node y). */
+/* Returns torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an
+ * error: Node b_matmul(Build *, Node x, Node y). */
 #define b_matmul(b, x, y) (b_operand(b, y), b_operand(b, x), b_matmul_of_operands(b))
 Node b_matmul_of_operands(Build *);
-/* b_contract without batch dimensions, but the result has the dtype of accumulation (dtype_compute
- * of the promoted dtype): for operators that follow and round once. */
+/* Does as b_contract without batch dimensions, but the result has the dtype of accumulation
+ * (dtype_compute of the promoted dtype): for operators that follow and round once. */
 Node b_contract_wide(Build *, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum);
-/* b_matmul whose result has the dtype of accumulation (dtype_compute of the promoted dtype). */
+/* Does as b_matmul, but the result has the dtype of accumulation (dtype_compute of the promoted
+ * dtype). */
 Node b_matmul_wide(Build *, Node x, Node y);
 
 /* ---- tuples ---- */
 
-/* The tuple of n tensors (OP_tuple). */
+/* Returns the tuple of n tensors (OP_tuple). */
 Node b_tuple(Build *, const Node *x, uint32_t n);
-/* Element k of a tuple (OP_get); of an OP_tuple the operand itself. An error if the tuple has no
- * element k. */
+/* Returns element k of a tuple (OP_get); of an OP_tuple the operand itself. It is an error if
+ * the tuple has no element k. */
 Node b_get(Build *, Node tuple, uint32_t k);
 
 /* ---- symbolic helpers ---- */
 
-/* The extent of dimension `dim` of x, a negative one counted from the end; 1 if x is none or has no
- * dimensions. A dimension out of range is an error, which returns the extent of dimension 0. */
+/* Returns the extent of dimension `dim` of x, a negative one counted from the end; 1 if x is
+ * none or has no dimensions. A dimension out of range is an error, which returns the extent of
+ * dimension 0. */
 Sym b_dim(const Build *, Node x, int dim);
-/* The constant as a symbolic integer. */
+/* Returns the constant as a symbolic integer. */
 Sym b_int(const Build *, int64_t);
 /* Returns the dimension counted from 0: a negative one counts from the end. rank 0 counts as 1. A
  * dimension out of range is an error, which returns 0. */
 uint32_t b_wrap_dim(const Build *, int64_t dim, uint32_t rank);
-/* The table of the graph's symbols. */
+/* Returns the table of the graph's symbols. */
 SymTab *b_syms(const Build *);
 /* Records an error at b->where (ctx_error). Returns none. */
 Node b_error(Build *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

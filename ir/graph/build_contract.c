@@ -3,7 +3,7 @@
 
 #include "ir/op/op.h"
 
-/* One column of the pairs as an attribute, in scratch memory. */
+/* Returns one column of the pairs as an attribute, in scratch memory. */
 static Attr axes(Build *b, const uint32_t (*pair)[2], uint32_t n, int side)
 {
 	Sym *v = ARENA_ARRAY(b->g->ir->ctx->scratch, Sym, n);
@@ -60,7 +60,7 @@ Node b_contract_wide(Build *b, Node x, Node y, const uint32_t (*sum)[2], uint32_
 	return contract(b, true, x, y, NULL, 0, sum, nsum);
 }
 
-/* x without its unit dimensions in the set. */
+/* Returns x without the dimensions in the set, which have extent 1. */
 static Node drop_dims(Build *b, Node x, uint32_t dims)
 {
 	Sym keep[MAX_RANK];
@@ -81,7 +81,8 @@ typedef struct {
 	uint32_t pair[MAX_RANK][2]; /* dims of both[], after dropping */
 } Batch;
 
-/* bx, by: how many leading batch dimensions. A unit one is dropped: nothing is broadcast. */
+/* Sets *o to where the leading batch dimensions go, bx of x and by of y. Of two aligned ones a
+ * dimension of extent 1 is dropped: nothing is broadcast. */
 static void batch_split(Build *b, Node x, uint32_t bx, Node y, uint32_t by, Batch *o)
 {
 	uint32_t px = 0, py = 0;
@@ -110,7 +111,7 @@ static void batch_split(Build *b, Node x, uint32_t bx, Node y, uint32_t by, Batc
 	}
 }
 
-/* The contraction's axes [both, only_x, m, only_y, n] back to [batch..., m, n]. */
+/* Puts the contraction's axes [both, only_x, m, only_y, n] back to [batch..., m, n]. */
 static Node batch_restore(Build *b, Node z, const Batch *o, bool has_m, bool has_n)
 {
 	uint32_t perm[MAX_RANK], at = 0;

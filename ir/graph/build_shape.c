@@ -33,8 +33,8 @@ Sym b_dim(const Build *b, Node x, int dim)
 	return rank ? node_dim(b->g, x, d) : b_int(b, 1);
 }
 
-/* The extents of x, which a later type would move. False (reported) for a tuple; silent for none.
- */
+/* Copies the extents of x, which a later type would move. Returns false for a tuple, which is an
+ * error, and, without one, for none. */
 static bool dims_of(Build *b, Node x, uint32_t *rank, Sym *dim)
 {
 	if (!x.i)
@@ -56,7 +56,7 @@ static bool same_dims(const Sym *a, const Sym *b, uint32_t n)
 	return true;
 }
 
-/* a == b, by proof or by a guard at entry. */
+/* Requires a == b, by proof or by a guard at entry. Returns false if they differ. */
 static bool require_equal(Build *b, Sym x, Sym y, const char *why)
 {
 	Truth eq = sym_eq(b_syms(b), x, y);
@@ -74,7 +74,8 @@ bool b_extent_broadcasts(Build *b, Sym x, Sym to)
 	       (x.i != to.i && sym_eq(t, x, sym_min(t, to, b_int(b, 1))) == YES);
 }
 
-/* The extent that two aligned extents broadcast to. A constant is preferred to a symbol. */
+/* Sets *out to the extent that two aligned extents broadcast to; a constant is preferred to a
+ * symbol. Returns false after an error: they do not broadcast. */
 static bool unify(Build *b, Sym x, Sym y, Sym *out)
 {
 	SymTab *t = b_syms(b);
@@ -130,7 +131,8 @@ Node b_broadcast(Build *b, Node x, uint32_t rank, const Sym *dim)
 	return b_broadcast_in_dim(b, x, rank, dim, map);
 }
 
-/* x of extent min(n, 1) along `axis` as x of extent n: its only element is at every place. */
+/* Returns x, of extent min(n, 1) along `axis`, with extent n: its only element is at every
+ * place. */
 static Node repeat_only(Build *b, Node x, uint32_t axis, Sym n)
 {
 	uint32_t perm[MAX_RANK], rank = node_rank(b->g, x);
@@ -259,7 +261,7 @@ Node b_unsqueeze(Build *b, Node x, int dim)
 	return b_reshape(b, x, r + 1, out);
 }
 
-/* As ATen: a dimension that is not provably 1 stays. */
+/* Removes a dimension of extent 1. As in ATen, a dimension that is not provably 1 stays. */
 Node b_squeeze(Build *b, Node x, int dim)
 {
 	Sym own[MAX_RANK];

@@ -62,7 +62,7 @@ static uint64_t known(uint64_t h)
 	return h ? h : 1;
 }
 
-/* Small ones at once; the others are listed. */
+/* Hashes a small constant at once, and lists the pieces of another one. */
 static void hash_or_list(Const *c, Arena *a, Hashing *x, Large *to)
 {
 	if (c->bytes <= HASH_BLOCK) {

@@ -17,13 +17,13 @@ typedef enum {
 typedef struct {
 	int e, m;
 	Special special;
-} Small;
+} NarrowFloat;
 
 static const struct {
 	const char *name;
 	uint8_t size, category;
 	DType real;
-	Small small;
+	NarrowFloat small;
 } info[DT_COUNT] = {
 	[DT_none] = {"none", 0, 0, DT_none},
 	[DT_bool] = {"bool", 1, CAT_BOOL, DT_bool},
@@ -103,8 +103,8 @@ bool dtype_is_signed(DType d)
 	return category(d) >= CAT_INT;
 }
 
-/* The bits of the greatest number. */
-static uint32_t greatest(Small k)
+/* Returns the bits of the greatest number. */
+static uint32_t greatest(NarrowFloat k)
 {
 	uint32_t ones = (1u << (k.e + k.m)) - 1;
 	return k.special == FNUZ ? ones : k.special == TOP_NAN ? ones - 1 : ones - (1u << k.m);
@@ -190,7 +190,7 @@ bool dtype_keeps(DType from, DType to)
 
 /* ---- promotion ---- */
 
-/* The smallest signed type that holds both; i64 when there is none. */
+/* Returns the smallest signed type that holds both; i64 if there is none. */
 static DType promote_int(DType a, DType b)
 {
 	if (category(a) == category(b))
@@ -201,7 +201,8 @@ static DType promote_int(DType a, DType b)
 	return info[u].size == 1 ? DT_i16 : info[u].size == 2 ? DT_i32 : DT_i64;
 }
 
-/* f8 kinds have no promotion in ATen; here they behave as narrow floats. */
+/* Returns the float dtype that both become. ATen has no promotion of f8 kinds; here they behave
+ * as narrow floats. */
 static DType promote_float(DType a, DType b)
 {
 	if (info[a].size != info[b].size)
@@ -253,26 +254,27 @@ static float float_of(uint32_t u)
 	return f;
 }
 
-static int bias_of(Small k)
+static int bias_of(NarrowFloat k)
 {
 	return (1 << (k.e - 1)) - (k.special != FNUZ);
 }
 
-/* NaN without a sign. */
-static uint32_t nan_of(Small k)
+/* Returns the bits of NaN; of two, those without a sign. */
+static uint32_t nan_of(NarrowFloat k)
 {
 	return k.special == FNUZ      ? 1u << (k.e + k.m)
 	       : k.special == TOP_NAN ? greatest(k) + 1
 				      : greatest(k) + 1 + (1u << (k.m - 1));
 }
 
-/* What is greater than the greatest number, by its bits without the sign: infinity or NaN. */
-static float beyond(Small k, uint32_t v)
+/* Returns what the bits v (without the sign) above those of the greatest number mean: infinity
+ * or NaN. */
+static float beyond(NarrowFloat k, uint32_t v)
 {
 	return float_of(k.special == TOP_INF && v == greatest(k) + 1 ? 0x7f800000u : 0x7fc00000u);
 }
 
-static float small_to_f32(Small k, uint32_t v)
+static float small_to_f32(NarrowFloat k, uint32_t v)
 {
 	uint32_t sign = 1u << (k.e + k.m), a = v & (sign - 1), exp = a >> k.m;
 	uint32_t man = a & ((1u << k.m) - 1);
@@ -284,8 +286,9 @@ static float small_to_f32(Small k, uint32_t v)
 	return v & sign ? -f : f;
 }
 
-/* The bits of |f|, which is no NaN, as if exponents had no end. */
-static uint32_t nearest(Small k, uint32_t a)
+/* Returns the bits of the number nearest to the float with the bits a, which is neither negative
+ * nor NaN, as if exponents had no end. */
+static uint32_t nearest(NarrowFloat k, uint32_t a)
 {
 	int bias = bias_of(k), drop = 23 - k.m;
 	if (a < (uint32_t)(128 - bias) << 23) /* subnormal result: count units of the last place */
@@ -294,7 +297,7 @@ static uint32_t nearest(Small k, uint32_t a)
 	return r - ((uint32_t)(127 - bias) << k.m);
 }
 
-static uint32_t f32_to_small(Small k, float f)
+static uint32_t f32_to_small(NarrowFloat k, float f)
 {
 	uint32_t u = bits_of(f), a = u & 0x7fffffffu, sign = u >> 31 << (k.e + k.m);
 	bool none = a > 0x7f800000u;

@@ -53,10 +53,10 @@ DType dtype_raw(DType);
 /* Whether a conversion is known to keep every value. True if the dtypes are equal. Otherwise false
  * if one of them is f8 or complex, and from integers to f16, also where values would be kept. */
 bool dtype_keeps(DType from, DType to);
-/* ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as absent: the
- * other dtype is returned. What ATen does not promote: two different f8 dtypes give f16; f8 and a
- * wider float dtype give the wider one; u16, u32 or u64 and a signed integer that is no wider give
- * the next wider signed integer, i64 at most. */
+/* Returns ATen's promotion of the dtypes of two tensors with dimensions. DT_none counts as
+ * absent: the other dtype is returned. What ATen does not promote: two different f8 dtypes give
+ * f16; f8 and a wider float dtype give the wider one; u16, u32 or u64 and a signed integer that
+ * is no wider give the next wider signed integer, i64 at most. */
 DType dtype_promote(DType, DType);
 
 /* Conversions between f32 and the bits of a narrow float. Those to f32 are exact. Those from f32

@@ -4,7 +4,7 @@
 
 enum { SAMPLES = 16 };
 
-/* A pseudo-random number that depends on its arguments only. */
+/* Returns a pseudo-random number that depends on its arguments only. */
 static uint64_t mix(uint64_t a, uint64_t b)
 {
 	uint64_t h = a * 0x9e3779b97f4a7c15u + b;
@@ -13,8 +13,9 @@ static uint64_t mix(uint64_t a, uint64_t b)
 	return h ^ h >> 32;
 }
 
-/* Point 0 is the hints, point 1 the least values, the others lie within range. torch.export takes
- * sizes to be 2 at least when it writes types, whatever their range. */
+/* Returns the value of variable k at a sample point. Point 0 is the hints, point 1 the least
+ * values, the others lie within range. torch.export takes sizes to be 2 at least when it writes
+ * types, whatever their range. */
 static int64_t sample(const SymTab *t, Sym var, uint32_t k, uint32_t point)
 {
 	int64_t lo, hi;
@@ -30,7 +31,7 @@ static int64_t sample(const SymTab *t, Sym var, uint32_t k, uint32_t point)
 	return lo + (int64_t)(mix(point, k) % span);
 }
 
-/* Do the entry conditions hold there? Unless they do, the point says nothing. */
+/* Whether the guards hold at the point. Unless they do, the point says nothing. */
 static bool admissible(const Graph *g, const Sym *var, const int64_t *value, uint32_t n)
 {
 	for (uint32_t k = 0; k < g->guard.n; k++) {

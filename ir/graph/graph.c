@@ -43,7 +43,7 @@ static void use_unlink(Graph *g, Use u)
 	d->prev = d->next = (Use){0};
 }
 
-/* u must be unlinked. */
+/* Makes u read def, and adds it to def's readers. u must be unlinked. */
 static void use_link(Graph *g, Use u, Node def)
 {
 	UseData *d = &g->use.data[u.i];
@@ -120,7 +120,8 @@ void graph_set_order(Graph *g, const Node *order, uint32_t n)
 	g->numbered = false;
 }
 
-/* Inputs come first, so that any node may read a new one; in the order of the list. */
+/* Skips the inputs. They come first, in the order of the list, so that any node may read a new
+ * one. */
 Node graph_behind_inputs(const Graph *g)
 {
 	Node n = g->input.n ? g->input.data[g->input.n - 1].node : g->first;
@@ -170,7 +171,7 @@ void graph_set_output(Graph *g, uint32_t k, Node n)
 	g->output.data[k].node = n;
 }
 
-/* A name moves along, so that what replaces a model's value is still called like it. */
+/* Moves a name along, so that what replaces a model's value is still called like it. */
 static void name_move(Graph *g, Node old, Node new)
 {
 	if (!g->node_name.data[new.i] && node_op(g, old) != OP_input) {
@@ -236,7 +237,8 @@ static bool name_char(char c)
 	       c == '_' || c == '.' || c == '$';
 }
 
-/* Printable, and never a number alone: those are unnamed nodes. */
+/* Returns the name with printable characters only, and never a number alone: those are unnamed
+ * nodes. */
 static char *name_clean(Graph *g, const char *name)
 {
 	bool digits = *name >= '0' && *name <= '9';
@@ -386,29 +388,13 @@ bool graph_dce(Graph *g)
 	return changed;
 }
 
-/* The attributes with every subgraph cloned. */
-static AttrId attrs_clone(Ir *ir, Op op, AttrId id)
-{
-	const Schema *s = op_schema(op);
-	Attr copy[MAX_ARGS];
-	bool any = false;
-	for (uint32_t k = 0; k < s->narg && id.i; k++) {
-		copy[k] = *ir_attr(ir, id, k);
-		if (copy[k].kind == ATTR_graph && copy[k].graph) {
-			copy[k].graph = graph_clone(copy[k].graph);
-			any = true;
-		}
-	}
-	return any ? ir_attrs(ir, s->narg, copy) : id;
-}
-
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map)
 {
 	const NodeData d = *node_data(src, n);
 	Node *in = ARENA_ARRAY(src->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = map[node_in(src, n, k).i];
-	AttrId attr = attrs_clone(src->ir, d.op, d.attr);
+	AttrId attr = node_clone_attrs(src, n);
 	Node made = graph_add(dst, before, d.op, in, d.nin, attr, d.type, d.loc);
 	if (src->node_name.data[n.i])
 		graph_set_name(dst, made, src->node_name.data[n.i]);
@@ -422,6 +408,7 @@ Graph *graph_clone(const Graph *src)
 	g->decomposed = src->decomposed;
 	g->exported = src->exported;
 	g->other_mode = src->other_mode;
+	g->unrounded = src->unrounded;
 	Node *map = ARENA_ARRAY(src->ir->ctx->scratch, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n)) {
 		map[n.i] = graph_copy_node(g, (Node){0}, src, n, map);

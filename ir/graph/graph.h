@@ -113,13 +113,12 @@ typedef struct Ir {
 	ARRAY(Const) constant;    /* by ConstId */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
 	                               (ops/user/builtin.c) */
-	ARRAY(const struct UserOp *) userop; /* user operators that nodes may call
-	                                        (ops/user/userop.h) */
+	ARRAY(const struct UserOp *)
+	userop; /* user operators that nodes may call
+		   (ops/user/userop.h) */
 	ARRAY(Node)
-	operand;         /* of calls whose other operands are still to be evaluated: b_operand
-			    (ir/graph/build.h) */
-	DType unrounded; /* precision was lowered to that dtype: a result that one reader widens
-	                    need not be rounded (passes/simplify_low.c); none elsewhere */
+	operand; /* of calls whose other operands are still to be evaluated: b_operand
+		    (ir/graph/build.h) */
 } Ir;
 
 /* Returns an Ir without constants, whose only type and attribute tuple are those of handle 0. */
@@ -128,7 +127,7 @@ Ir *ir_new(Ctx *);
 /* Returns the tensor type with these extents, which are copied. Equal types have equal handles. A
  * rank above MAX_RANK is an internal error, and so is DT_none or a dtype out of range. */
 TypeId ir_type(Ir *, DType, uint32_t rank, const Sym *dim);
-/* ir_type with constant extents, which become symbolic integers. */
+/* Does as ir_type, with constant extents, which become symbolic integers. */
 TypeId ir_type_ints(Ir *, DType, uint32_t rank, const int64_t *dim);
 /* Returns the tuple type of these n elements, which are copied. Equal types have equal handles. */
 TypeId ir_tuple(Ir *, uint32_t n, const TypeId *elem);
@@ -156,7 +155,7 @@ bool attr_equal(const Attr *, const Attr *);
 LocId ir_loc(Ir *, const char *text);
 /* Returns the text of a location; "" for 0. */
 const char *ir_loc_text(const Ir *, LocId);
-/* Of the text "net.py:12 in MODULE", returns the length of "net.py:12": of what stands before the
+/* Returns the length of "net.py:12" in the text "net.py:12 in MODULE": of what stands before the
  * first " in " that follows a digit. Of a text without one, returns the whole length. */
 size_t ir_loc_line(const char *text);
 /* Adds a constant and returns its id, which is not 0. Equal constants are not merged. Copies the
@@ -188,9 +187,9 @@ uint64_t const_hash(Ir *, ConstId);
  * at the same time. */
 void const_hash_all(Ir *, uint32_t jobs);
 
-/* Each returns an attribute of the kind in its name, with this value. attr_sym and attr_int:
- * ATTR_int. A list and a graph are referred to, not copied (ir_attrs copies lists). attr_str
- * interns the string. */
+/* Returns an attribute of the kind in the function's name, with this value. attr_sym and
+ * attr_int: ATTR_int. A list and a graph are referred to, not copied (ir_attrs copies lists).
+ * attr_str interns the string. */
 static inline Attr attr_none(void) { return (Attr){ATTR_none, 0, {0}}; }
 static inline Attr attr_bool(bool b) { return (Attr){ATTR_bool, 0, {.b = b}}; }
 static inline Attr attr_sym(Sym s) { return (Attr){ATTR_int, 0, {.s = s}}; }
@@ -277,6 +276,9 @@ struct Graph {
 	const char *other_mode; /* a node that writes memory which some operator shares in training
 				   or in evaluation only, so that the graph of the other mode is not
 				   this one with other arguments; NULL: none */
+	DType unrounded; /* precision_lower made the graph compute in that dtype: a result that one
+			    reader widens need not be rounded (passes/simplify_low.c). DT_none
+			    elsewhere. Passes give subgraphs that of the graph around them */
 	bool requires; /* private to graph_require: infer functions add guards */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */
@@ -339,6 +341,9 @@ void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 void graph_set_type(Graph *, Node, TypeId);
 /* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
+/* Changes one attribute of a node, by its name in the schema, as graph_set_attrs does. A name that
+ * the schema lacks is an internal error. */
+void graph_set_attr(Graph *, Node, const char *name, Attr);
 /* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
  * name that begins with a digit gets a "_" in front. If a node of the graph, this one included, has
  * or ever had the name, "_" and a number are appended. */
@@ -347,9 +352,9 @@ void graph_set_name(Graph *, Node, const char *);
  * "17", inputs first, then in program order, in the scratch arena; "none" for 0. May number all
  * nodes, in O(nodes). */
 const char *graph_name(Graph *, Node);
-/* As graph_name, but with the numbers that the last call of graph_name gave which had to number; of
- * an unnamed node that has no such number, returns the name of its operator. For messages: takes
- * O(1), but numbers all nodes if no call has numbered yet. */
+/* Does as graph_name, but with the numbers that the last call of graph_name gave which had to
+ * number; of an unnamed node that has no such number, returns the name of its operator. For
+ * messages: takes O(1), but numbers all nodes if no call has numbered yet. */
 const char *graph_last_name(Graph *, Node);
 /* Compares two extents. YES: they are provably equal. NO: they provably differ, or they differ at a
  * point that no guard of the graph refuses: the hints of the symbols, or one of 16 samples of
@@ -385,12 +390,12 @@ Graph *graph_clone(const Graph *);
  * constants is not copied, and must stay valid as long as `to`. No constant of src may have a
  * recipe, and `to` has the user operators that nodes of src call, by name. */
 Graph *graph_import(Ir *to, const Graph *src);
-/* As graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
+/* Does as graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
  * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
  * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
- * constant to `to` if the graph reads it, and writes it there. constant[] has an element for each
- * constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the range of
- * size[k]: the caller adds guards for that. */
+ * constant to `to` if the graph reads it, and writes it there. constant[] has an element for
+ * each constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the
+ * range of size[k]: the caller adds guards for that. */
 Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
 		       ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
@@ -404,7 +409,8 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
  * attributes, locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
- * different Irs are not equal. The fields decomposed, exported and other_mode do not count. */
+ * different Irs are not equal. The fields decomposed, exported, other_mode and unrounded do not
+ * count. */
 bool graph_equal(const Graph *, const Graph *);
 
 /* ---- questions about a node ----
@@ -462,6 +468,15 @@ static inline bool node_is_tensor(const Graph *g, Node n)
 {
 	return node_type_id(g, n).i && node_dtype(g, n) != DT_none;
 }
+/* Walks the subgraphs of a node, in the order of the schema. Returns the first whose argument is *k
+ * or a later one, and moves *k behind that argument; returns NULL at the end. Start: uint32_t k =
+ * 0. */
+Graph *node_next_body(const Graph *, Node, uint32_t *k);
+/* Copies the node's attributes to attr[], one for each argument of the schema, and returns how many
+ * there are: at most MAX_ARGS. */
+uint32_t node_copy_attrs(const Graph *, Node, Attr *attr);
+/* Returns the node's attributes with a copy of each subgraph (graph_clone) in its place. */
+AttrId node_clone_attrs(const Graph *, Node);
 /* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
 uint32_t node_nresult(const Graph *, Node);
 /* Returns the type of result k < node_nresult. */
@@ -486,7 +501,7 @@ bool node_finds(const Graph *, Node, Sym var);
 bool graph_finds(const Graph *, Sym var);
 /* Whether the type of an input of the graph contains the symbol. */
 bool graph_is_given(const Graph *, Sym var);
-/* If the node is an OP_tuple, returns its operand k < node_nin; else none. */
+/* Returns operand k < node_nin of an OP_tuple; none for another node. */
 Node node_element(const Graph *, Node, uint32_t k);
 /* Walks the readers of a node that are an OP_get of result k, in no particular order. Returns the
  * first of them from the use *u on, and moves *u behind it; returns none at the end. Start: Use u =
@@ -549,16 +564,16 @@ uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
 /* Returns the message of an OP_to_size node for a value out of the size's range, a format of printf
  * with one %lld for the value. */
 const char *node_size_message(const Graph *, Node);
-/* For an OP_to_size node whose size is known before it runs: returns the message for another value,
- * a format of printf with two %lld: the value and the known size. bound: the graph of whose inputs
- * the size is an extent, or NULL. */
+/* Returns the message of an OP_to_size node whose size is known before it runs, for another
+ * value: a format of printf with two %lld, the value and the known size. bound: the graph of
+ * whose inputs the size is an extent, or NULL. */
 const char *node_size_differs(const Graph *, Node, const Graph *bound);
 /* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)", with
  * ctx->file and the node's location where they are known, and the name of graph_name. In the
  * scratch arena. The node may be none. */
 const char *node_where(Graph *, Node);
-/* As node_where, but with the name of graph_last_name, which takes O(1): for texts that are made
- * for every node and rarely read. */
+/* Does as node_where, but with the name of graph_last_name, which takes O(1): for texts that are
+ * made for every node and rarely read. */
 const char *node_near(Graph *, Node);
 
 /* ---- text form ---- */

@@ -9,9 +9,9 @@ typedef struct {
 	SymImport *syms;
 	TypeId *type;      /* by TypeId of `from`; none: not yet */
 	ConstId *constant; /* the same */
-} Import;
+} GraphImport;
 
-static const Sym *import_syms(Import *m, const Sym *e, uint32_t n)
+static const Sym *import_syms(GraphImport *m, const Sym *e, uint32_t n)
 {
 	Sym *made = ARENA_ARRAY(m->to->ctx->arena, Sym, n);
 	for (uint32_t k = 0; k < n; k++)
@@ -19,7 +19,7 @@ static const Sym *import_syms(Import *m, const Sym *e, uint32_t n)
 	return made;
 }
 
-static TypeId import_type(Import *m, TypeId id)
+static TypeId import_type(GraphImport *m, TypeId id)
 {
 	const Type *t = ir_type_of(m->from, id);
 	if (!id.i || m->type[id.i].i)
@@ -32,7 +32,7 @@ static TypeId import_type(Import *m, TypeId id)
 							     import_syms(m, t->dim, t->n));
 }
 
-static ConstId import_const(Import *m, ConstId id)
+static ConstId import_const(GraphImport *m, ConstId id)
 {
 	if (id.i && !m->constant[id.i].i) {
 		Const c = *ir_const_of(m->from, id);
@@ -43,8 +43,8 @@ static ConstId import_const(Import *m, ConstId id)
 	return m->constant[id.i];
 }
 
-/* Other names of what came along: no graph reads them. */
-static void import_names(Import *m)
+/* Imports the other names of constants that came along: no graph reads them. */
+static void import_names(GraphImport *m)
 {
 	for (uint32_t k = 1; k < m->from->constant.n; k++) {
 		ConstId first = ir_const_of(m->from, (ConstId){k})->same_as;
@@ -53,9 +53,9 @@ static void import_names(Import *m)
 	}
 }
 
-static Graph *import(Import *m, const Graph *src);
+static Graph *import(GraphImport *m, const Graph *src);
 
-static AttrId import_attrs(Import *m, Op op, AttrId id)
+static AttrId import_attrs(GraphImport *m, Op op, AttrId id)
 {
 	const Schema *s = op_schema(op);
 	Attr copy[MAX_ARGS];
@@ -74,7 +74,7 @@ static AttrId import_attrs(Import *m, Op op, AttrId id)
 	return id.i ? ir_attrs(m->to, s->narg, copy) : id;
 }
 
-static Node import_node(Import *m, Graph *g, const Graph *src, Node n, const Node *map)
+static Node import_node(GraphImport *m, Graph *g, const Graph *src, Node n, const Node *map)
 {
 	const NodeData *d = node_data(src, n);
 	Node *in = ARENA_ARRAY(m->to->ctx->scratch, Node, d->nin);
@@ -91,12 +91,13 @@ static Node import_node(Import *m, Graph *g, const Graph *src, Node n, const Nod
 	return made;
 }
 
-static Graph *import(Import *m, const Graph *src)
+static Graph *import(GraphImport *m, const Graph *src)
 {
 	Arena *arena = m->to->ctx->arena;
 	Graph *g = graph_new(m->to, src->name);
 	g->decomposed = src->decomposed;
 	g->exported = src->exported;
+	g->unrounded = src->unrounded;
 	g->other_mode = src->other_mode ? intern_str(&m->to->strings, src->other_mode) : NULL;
 	Node *map = ARENA_ARRAY(arena, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n))
@@ -124,7 +125,7 @@ static Graph *import(Import *m, const Graph *src)
 
 static Graph *import_with(Ir *to, const Graph *src, SymImport *syms, ConstId *constant)
 {
-	Import m = {.to = to, .from = src->ir, .syms = syms, .constant = constant};
+	GraphImport m = {.to = to, .from = src->ir, .syms = syms, .constant = constant};
 	m.type = ARENA_ARRAY(to->ctx->arena, TypeId, m.from->type.n);
 	Graph *g = import(&m, src);
 	import_names(&m);

@@ -27,7 +27,8 @@ Ir *ir_new(Ctx *ctx)
 
 /* ---- types ---- */
 
-/* The key of a type is its dtype, its length, and its dims or elements (both one uint32_t each). */
+/* Interns a type. Its key is its dtype, its length, and its dims or elements (both one uint32_t
+ * each). */
 static TypeId type_intern(Ir *ir, DType dtype, uint32_t n, const void *items)
 {
 	uint32_t small[2 + MAX_RANK], *key = small;
@@ -129,7 +130,7 @@ static size_t attr_list_bytes(const Attr *a)
 	}
 }
 
-/* One NaN only, so that equal attributes have equal bytes. */
+/* Returns f, and one NaN for every NaN, so that equal attributes have equal bytes. */
 static double attr_canon_float(double f)
 {
 	return isnan(f) ? (double)NAN : f;
@@ -174,8 +175,8 @@ static const void *attr_list(const Attr *a)
 					: (const void *)a->bools;
 }
 
-/* The list contents follow the fixed part of the key, in slot order; the tuple points into the key.
- */
+/* Copies a tuple of attributes. The contents of lists follow the fixed part of the key, in slot
+ * order; the copy points into the key. */
 static const Attr *attr_tuple(Ir *ir, uint32_t n, const Attr *a, const char *lists)
 {
 	Attr *copy = arena_dup(ir->ctx->arena, a, n * sizeof *a);

@@ -26,15 +26,13 @@ static bool graph_has_effect(const Graph *g)
 
 bool node_has_effect(const Graph *g, Node n)
 {
-	const NodeData *d = node_data(g, n);
-	const OpInfo *info = op_info(d->op);
+	const OpInfo *info = op_info(node_op(g, n));
+	const Graph *body;
 	if (info->effect || (info->has_effect && info->has_effect(g, n)))
 		return true;
-	for (uint32_t k = 0; d->attr.i && k < op_schema(d->op)->narg; k++) {
-		const Attr *a = ir_attr(g->ir, d->attr, k);
-		if (a->kind == ATTR_graph && a->graph && graph_has_effect(a->graph))
+	for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+		if (graph_has_effect(body))
 			return true;
-	}
 	return false;
 }
 
@@ -45,6 +43,38 @@ bool node_has_graph(const Graph *g, Node n)
 		if (s->arg[k].kind == ARG_graph)
 			return true;
 	return false;
+}
+
+Graph *node_next_body(const Graph *g, Node n, uint32_t *k)
+{
+	const AttrId id = node_data(g, n)->attr;
+	for (uint32_t narg = id.i ? op_schema(node_op(g, n))->narg : 0; *k < narg;) {
+		const Attr *a = ir_attr(g->ir, id, (*k)++);
+		if (a->kind == ATTR_graph && a->graph)
+			return a->graph;
+	}
+	return NULL;
+}
+
+uint32_t node_copy_attrs(const Graph *g, Node n, Attr *attr)
+{
+	const uint32_t narg = op_schema(node_op(g, n))->narg;
+	for (uint32_t k = 0; k < narg; k++)
+		attr[k] = *ir_attr(g->ir, node_data(g, n)->attr, k);
+	return narg;
+}
+
+AttrId node_clone_attrs(const Graph *g, Node n)
+{
+	Attr copy[MAX_ARGS];
+	uint32_t k = 0;
+	if (!node_next_body(g, n, &k))
+		return node_data(g, n)->attr;
+	const uint32_t narg = node_copy_attrs(g, n, copy);
+	for (k = 0; k < narg; k++)
+		if (copy[k].kind == ATTR_graph && copy[k].graph)
+			copy[k].graph = graph_clone(copy[k].graph);
+	return ir_attrs(g->ir, narg, copy);
 }
 
 uint32_t node_nresult(const Graph *g, Node n)
@@ -74,7 +104,7 @@ bool node_has_data_size(const Graph *g, Node n)
 	return node_type_id(g, n).i && has_data_size(g->ir, node_type_id(g, n));
 }
 
-/* What has a size, and where the model says so. */
+/* Adds what has a size, and where the model says so. */
 static void add_size_owner(const Graph *g, Node n, Text *text)
 {
 	const char *line = ir_loc_text(g->ir, node_data(g, n)->loc);
@@ -176,6 +206,14 @@ const Attr *node_attr(const Graph *g, Node n, const char *name)
 	return ir_attr(g->ir, node_data(g, n)->attr, arg_slot(g, n, name));
 }
 
+void graph_set_attr(Graph *g, Node n, const char *name, Attr value)
+{
+	Attr attr[MAX_ARGS];
+	const uint32_t narg = node_copy_attrs(g, n, attr);
+	attr[arg_slot(g, n, name)] = value;
+	graph_set_attrs(g, n, ir_attrs(g->ir, narg, attr));
+}
+
 Sym node_sym(const Graph *g, Node n, const char *name)
 {
 	const Attr *a = node_attr(g, n, name);
@@ -245,7 +283,7 @@ uint32_t node_dim_bits(const Graph *g, Node n, const char *name)
 
 /* ---- operands by name ---- */
 
-/* How many operands argument k of the schema takes. */
+/* Returns how many operands argument k of the schema takes. */
 static uint32_t arg_width(const Graph *g, Node n, uint32_t k)
 {
 	const Arg *a = &op_schema(node_op(g, n))->arg[k];

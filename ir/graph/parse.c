@@ -10,14 +10,14 @@ typedef struct {
 	Graph *g;
 	Intern names;
 	ARRAY(Node) node; /* by name id */
-} Scope;
+} ParsedGraph;
 
 static bool parse_graph(Parser *, Graph **);
 
 /* ---- names ---- */
 
-/* "%name" that is new, or an operand's. */
-static const char *value_name(Scope *s)
+/* Parses "%name", a new one or an operand's. */
+static const char *value_name(ParsedGraph *s)
 {
 	if (!parse_expect(s->r, "%"))
 		return NULL;
@@ -29,7 +29,7 @@ static const char *value_name(Scope *s)
 	return NULL;
 }
 
-static bool define(Scope *s, const char *name, Node n)
+static bool define(ParsedGraph *s, const char *name, Node n)
 {
 	bool fresh;
 	uint32_t id = intern(&s->names, name, (uint32_t)strlen(name), &fresh);
@@ -42,7 +42,7 @@ static bool define(Scope *s, const char *name, Node n)
 	return true;
 }
 
-static bool operand(Scope *s, Node *out)
+static bool operand(ParsedGraph *s, Node *out)
 {
 	*out = (Node){0};
 	if (parse_accept(s->r, "none"))
@@ -66,10 +66,11 @@ typedef struct {
 	bool given[MAX_ARGS];
 	uint32_t slot; /* the next positional argument */
 	ARRAY(Node) in;
-} Call;
+} ParsedCall;
 
-/* The positional arguments before the next one of that kind: absent optional tensors. */
-static bool advance(Scope *s, Call *c, ArgKind kind)
+/* Moves to the next positional argument of that kind. The arguments before are absent optional
+ * tensors. */
+static bool advance(ParsedGraph *s, ParsedCall *c, ArgKind kind)
 {
 	for (; c->slot < c->schema->narg; c->slot++) {
 		const Arg *arg = &c->schema->arg[c->slot];
@@ -85,7 +86,7 @@ static bool advance(Scope *s, Call *c, ArgKind kind)
 	return parse_fail(s->r, "expected no more operands of %s", c->schema->name);
 }
 
-static bool positional(Scope *s, Call *c)
+static bool positional(ParsedGraph *s, ParsedCall *c)
 {
 	Arena *a = s->r->ir->ctx->scratch;
 	Node n;
@@ -110,7 +111,7 @@ static bool positional(Scope *s, Call *c)
 	return true;
 }
 
-static bool attribute(Scope *s, Call *c)
+static bool attribute(ParsedGraph *s, ParsedCall *c)
 {
 	const char *start = s->r->p, *name = parse_word(s->r);
 	int k = name ? op_arg_index(c->op, name) : -1;
@@ -129,8 +130,8 @@ static bool attribute(Scope *s, Call *c)
 	return parse_attr(s->r, arg, &c->attr[k]);
 }
 
-/* Defaults and absent operands, then: does everything fit the schema? */
-static bool complete(Scope *s, Call *c)
+/* Adds defaults and absent operands, then checks that everything fits the schema. */
+static bool complete(ParsedGraph *s, ParsedCall *c)
 {
 	Ir *ir = s->r->ir;
 	for (uint32_t k = 0; k < c->schema->narg; k++) {
@@ -152,7 +153,7 @@ static bool complete(Scope *s, Call *c)
 	return true;
 }
 
-static bool arguments(Scope *s, Call *c)
+static bool arguments(ParsedGraph *s, ParsedCall *c)
 {
 	bool first = true;
 	TRY(parse_expect(s->r, "("));
@@ -166,8 +167,8 @@ static bool arguments(Scope *s, Call *c)
 	return complete(s, c);
 }
 
-/* For inference: operands are values, and none only where the schema allows that. */
-static bool have_values(Scope *s, const Call *c)
+/* Checks, for inference, that operands are values, and none only where the schema allows that. */
+static bool have_values(ParsedGraph *s, const ParsedCall *c)
 {
 	const SymTab *syms = s->r->ir->syms;
 	for (uint32_t k = 0, at = 0; k < c->schema->narg; k++) {
@@ -184,8 +185,8 @@ static bool have_values(Scope *s, const Call *c)
 	return true;
 }
 
-/* The type as written, or as inferred where none is written. */
-static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
+/* Sets *out to the type as written, or as inferred where none is written. */
+static bool result_type(ParsedGraph *s, ParsedCall *c, AttrId attr, TypeId *out)
 {
 	*out = (TypeId){0};
 	s->r->p += strspn(s->r->p, " \t"); /* not past a location */
@@ -201,7 +202,7 @@ static bool result_type(Scope *s, Call *c, AttrId attr, TypeId *out)
 	return out->i || !c->schema->nresult || parse_fail(s->r, "expected \":\" and a type");
 }
 
-/* Between a statement and its end of line. */
+/* Parses the location between a statement and its end of line, if there is one. */
 static LocId location(Parser *r)
 {
 	r->p += strspn(r->p, " \t");
@@ -213,7 +214,7 @@ static LocId location(Parser *r)
 	return loc;
 }
 
-static bool constant(Scope *s, Node *out)
+static bool constant(ParsedGraph *s, Node *out)
 {
 	Parser *r = s->r;
 	Arg arg = {.name = "value", .kind = ARG_const};
@@ -240,13 +241,13 @@ static bool constant(Scope *s, Node *out)
 	return true;
 }
 
-static bool operation(Scope *s, Node *out)
+static bool operation(ParsedGraph *s, Node *out)
 {
 	Parser *r = s->r;
 	const char *start = r->p, *name = parse_word(r);
 	if (name && strcmp(name, "const") == 0)
 		return constant(s, out);
-	Call *c = ARENA_NEW(r->ir->ctx->scratch, Call);
+	ParsedCall *c = ARENA_NEW(r->ir->ctx->scratch, ParsedCall);
 	c->op = name ? op_find(name) : OP_none;
 	if (c->op == OP_none || c->op == OP_input) {
 		r->p = start;
@@ -264,7 +265,7 @@ static bool operation(Scope *s, Node *out)
 	return true;
 }
 
-static bool statement(Scope *s)
+static bool statement(ParsedGraph *s)
 {
 	const char *name = NULL;
 	Node n;
@@ -279,7 +280,7 @@ static bool statement(Scope *s)
 
 /* ---- header and return ---- */
 
-static bool input(Scope *s)
+static bool input(ParsedGraph *s)
 {
 	Parser *r = s->r;
 	const char *name = value_name(s), *label = name;
@@ -303,7 +304,7 @@ static bool input(Scope *s)
 	return define(s, name, n);
 }
 
-static bool target(Scope *s, int32_t *out)
+static bool target(ParsedGraph *s, int32_t *out)
 {
 	Parser *r = s->r;
 	const char *name;
@@ -320,7 +321,7 @@ static bool target(Scope *s, int32_t *out)
 	return (k >= 0 && k < (int64_t)s->g->input.n) || parse_fail(r, "expected an input");
 }
 
-static bool output(Scope *s)
+static bool output(ParsedGraph *s)
 {
 	Node n;
 	int32_t writes = -1;
@@ -334,7 +335,7 @@ static bool output(Scope *s)
 	return true;
 }
 
-static bool outputs(Scope *s)
+static bool outputs(ParsedGraph *s)
 {
 	if (parse_at(s->r, "}"))
 		return true;
@@ -356,7 +357,7 @@ static bool results(Parser *r, Types *out)
 	return true;
 }
 
-static bool results_match(Scope *s, const Types *t)
+static bool results_match(ParsedGraph *s, const Types *t)
 {
 	bool same = t->n == s->g->output.n;
 	for (uint32_t k = 0; same && k < t->n; k++) {
@@ -366,7 +367,7 @@ static bool results_match(Scope *s, const Types *t)
 	return same || parse_fail(s->r, "expected outputs of the types after \"->\"");
 }
 
-/* The ranges stand at the end of the header, but the types before need them. */
+/* Parses the ranges, which stand at the end of the header, ahead: the types before need them. */
 static bool ranges_ahead(Parser *r)
 {
 	const char *start = r->p;
@@ -388,7 +389,7 @@ static bool ranges_ahead(Parser *r)
 	return !r->failed;
 }
 
-static bool header(Scope *s, Types *types)
+static bool header(ParsedGraph *s, Types *types)
 {
 	Parser *r = s->r;
 	TRY(parse_expect(r, "("));
@@ -405,7 +406,7 @@ static bool header(Scope *s, Types *types)
 	return parse_expect(r, "{");
 }
 
-static bool body(Scope *s)
+static bool body(ParsedGraph *s)
 {
 	Types types = {0};
 	TRY(header(s, &types));
@@ -426,7 +427,7 @@ static bool parse_graph(Parser *r, Graph **out)
 		name = parse_name(r);
 	if (++r->depth > PARSE_DEPTH)
 		return parse_fail(r, "expected fewer nested graphs");
-	Scope s = {.r = r, .g = graph_new(r->ir, name)};
+	ParsedGraph s = {.r = r, .g = graph_new(r->ir, name)};
 	intern_init(&s.names, r->ir->ctx->scratch);
 	TRY(body(&s));
 	r->depth--;

@@ -150,8 +150,8 @@ bool parse_i64(Parser *r, int64_t *out)
 
 enum { SYM_TEXT = 4096, SYM_DEPTH = 32 };
 
-/* The length of the expression at p: it ends before a comma or bracket of the outside, a relation,
- * a hint, a string, a brace, or the end of the line. 0: too long or too deep. */
+/* Returns the length of the expression at p: it ends before a comma or bracket of the outside, a
+ * relation, a hint, a string, a brace, or the end of the line. 0: too long or too deep. */
 static size_t sym_length(const char *p)
 {
 	int depth = 0;
@@ -166,8 +166,8 @@ static size_t sym_length(const char *p)
 	return n;
 }
 
-/* The symbols of the expression exist from here on, unless all have been declared; numbers fit 64
- * bits. */
+/* Makes the symbols of the expression, unless all have been declared, and checks that numbers
+ * fit 64 bits. */
 static bool sym_prepare(Parser *r, const char *s)
 {
 	while (*s) {
@@ -262,7 +262,7 @@ bool parse_type(Parser *r, TypeId *out)
 
 /* ---- attribute values ---- */
 
-/* Does a float stand here: digits with a point or exponent, inf, nan? */
+/* Whether a float stands here: digits with a point or exponent, inf, nan. */
 static bool at_float(Parser *r)
 {
 	parse_skip(r);
@@ -343,7 +343,7 @@ static bool parse_dtype(Parser *r, Attr *out)
 	return d || parse_fail(r, "expected an element type");
 }
 
-/* "(" re "," im ")" */
+/* Parses "(" re "," im ")". */
 static bool parse_complex(Parser *r, Attr *out)
 {
 	*out = attr_complex(0, 0);
@@ -409,7 +409,7 @@ static bool parse_bound(Parser *r, int64_t *out)
 	return parse_i64(r, out);
 }
 
-/* ["unbacked"] [lo "<="] name ["<=" hi] ["~" hint] */
+/* Parses ["unbacked"] [lo "<="] name ["<=" hi] ["~" hint]. */
 static bool parse_range(Parser *r)
 {
 	int64_t lo = 0, hi = SYM_INF, hint = 0;
@@ -456,7 +456,7 @@ static bool parse_guard(Parser *r, Graph *g)
 	return true;
 }
 
-/* Past a guard without looking at it: its symbols may have no range yet. */
+/* Skips a guard without looking at it: its symbols may have no range yet. */
 static void skip_guard(Parser *r)
 {
 	int depth = 0;

@@ -18,9 +18,9 @@ typedef struct {
 	Ir *ir;
 	Text *out;
 	int indent;
-} Printer;
+} GraphPrinter;
 
-static void print_graph(Printer, bool top);
+static void print_graph(GraphPrinter, bool top);
 
 /* ---- types and attributes ---- */
 
@@ -64,7 +64,7 @@ static void print_string(Text *out, const char *s)
 	text_char(out, '"');
 }
 
-/* Always distinct from an integer. */
+/* Prints a float so that it is always distinct from an integer. */
 static void print_float(Text *out, double f)
 {
 	size_t start = out->n;
@@ -73,7 +73,7 @@ static void print_float(Text *out, double f)
 		text_add(out, ".0");
 }
 
-static void print_item(Printer p, const Attr *a, uint32_t k)
+static void print_item(GraphPrinter p, const Attr *a, uint32_t k)
 {
 	if (a->kind == ATTR_ints)
 		sym_print(p.ir->syms, a->ints[k], p.out);
@@ -83,7 +83,7 @@ static void print_item(Printer p, const Attr *a, uint32_t k)
 		text_add(p.out, a->bools[k] ? "true" : "false");
 }
 
-static void print_attr(Printer p, const Attr *a)
+static void print_attr(GraphPrinter p, const Attr *a)
 {
 	switch (a->kind) {
 	case ATTR_none:
@@ -133,13 +133,14 @@ static void print_attr(Printer p, const Attr *a)
 
 /* ---- nodes ---- */
 
-/* The numbers of unnamed nodes are a cache of the graph, nothing else changes. */
+/* Returns the node's name. The numbers of unnamed nodes are a cache of the graph; nothing else
+ * changes. */
 static const char *name_of(const Graph *g, Node n)
 {
 	return graph_name((Graph *)g, n);
 }
 
-static void print_operand(Printer p, Node n)
+static void print_operand(GraphPrinter p, Node n)
 {
 	if (n.i)
 		text_printf(p.out, "%%%s", name_of(p.g, n));
@@ -147,7 +148,7 @@ static void print_operand(Printer p, Node n)
 		text_add(p.out, "none");
 }
 
-/* One past the last operand that is present. */
+/* Returns the number of operands up to the last that is present. */
 static uint32_t operands_present(const Graph *g, Node n)
 {
 	uint32_t k = node_nin(g, n);
@@ -156,7 +157,7 @@ static uint32_t operands_present(const Graph *g, Node n)
 	return k;
 }
 
-static void print_list(Printer p, Node n, uint32_t first, uint32_t count)
+static void print_list(GraphPrinter p, Node n, uint32_t first, uint32_t count)
 {
 	text_char(p.out, '[');
 	for (uint32_t k = 0; k < count; k++) {
@@ -166,7 +167,7 @@ static void print_list(Printer p, Node n, uint32_t first, uint32_t count)
 	text_char(p.out, ']');
 }
 
-static void print_args(Printer p, Node n)
+static void print_args(GraphPrinter p, Node n)
 {
 	const NodeData *d = node_data(p.g, n);
 	const Schema *s = op_schema(d->op);
@@ -199,7 +200,7 @@ static void print_args(Printer p, Node n)
 	}
 }
 
-static void print_constant(Printer p, Node n)
+static void print_constant(GraphPrinter p, Node n)
 {
 	ConstId c = ir_attr(p.ir, node_data(p.g, n)->attr, 0)->c;
 	text_printf(p.out, "const #%u ", c.i);
@@ -207,13 +208,13 @@ static void print_constant(Printer p, Node n)
 	text_printf(p.out, " sha=%016llx", (unsigned long long)const_hash(p.ir, c));
 }
 
-static void print_indent(Printer p)
+static void print_indent(GraphPrinter p)
 {
 	for (int k = 0; k < p.indent; k++)
 		text_add(p.out, "  ");
 }
 
-static void print_node(Printer p, Node n)
+static void print_node(GraphPrinter p, Node n)
 {
 	const NodeData d = *node_data(p.g, n);
 	print_indent(p);
@@ -237,7 +238,7 @@ static void print_node(Printer p, Node n)
 
 /* ---- header ---- */
 
-static void print_input(Printer p, const GraphInput *in)
+static void print_input(GraphPrinter p, const GraphInput *in)
 {
 	const char *name = name_of(p.g, in->node);
 	text_printf(p.out, "%%%s: ", name);
@@ -252,7 +253,7 @@ static void print_input(Printer p, const GraphInput *in)
 	}
 }
 
-static void print_inputs(Printer p)
+static void print_inputs(GraphPrinter p)
 {
 	bool lines = p.g->input.n > 4;
 	for (uint32_t k = 0; k < p.g->input.n; k++) {
@@ -268,7 +269,7 @@ static void print_inputs(Printer p)
 	}
 }
 
-static void print_results(Printer p)
+static void print_results(GraphPrinter p)
 {
 	for (uint32_t k = 0; k < p.g->output.n; k++) {
 		Node n = p.g->output.data[k].node;
@@ -312,7 +313,7 @@ static void used_in_attrs(Ir *ir, Op op, AttrId id, bool *used)
 	}
 }
 
-/* Every type and attribute tuple is looked at once. */
+/* Looks at every type and attribute tuple once. */
 void graph_used_symbols(const Graph *g, bool *used)
 {
 	Ir *ir = g->ir;
@@ -328,7 +329,7 @@ void graph_used_symbols(const Graph *g, bool *used)
 	}
 }
 
-static void print_range(Printer p, Sym v)
+static void print_range(GraphPrinter p, Sym v)
 {
 	const SymTab *t = p.ir->syms;
 	int64_t lo, hi, hint = sym_hint(t, v);
@@ -346,7 +347,7 @@ static void print_range(Printer p, Sym v)
 		text_printf(p.out, " ~ %lld", (long long)hint);
 }
 
-static void print_guard(Printer p, const GraphGuard *guard)
+static void print_guard(GraphPrinter p, const GraphGuard *guard)
 {
 	static const char *const relation[] = {
 		[GUARD_EQ] = " == ", [GUARD_NE] = " != ", [GUARD_LE] = " <= "};
@@ -360,7 +361,7 @@ static void print_guard(Printer p, const GraphGuard *guard)
 	}
 }
 
-static void print_where(Printer p, bool top)
+static void print_where(GraphPrinter p, bool top)
 {
 	uint32_t n = sym_nvars(p.ir->syms);
 	bool *used = ARENA_ARRAY(p.ir->ctx->scratch, bool, n);
@@ -387,8 +388,8 @@ static void print_where(Printer p, bool top)
 
 /* ---- graphs ---- */
 
-/* The input that an output replaces: by name where that is unique. */
-static void print_target(Printer p, uint32_t input)
+/* Prints the input that an output replaces: its name where that is unique, else its number. */
+static void print_target(GraphPrinter p, uint32_t input)
 {
 	uint32_t same = 0;
 	const char *name = input < p.g->input.n ? p.g->input.data[input].name : "";
@@ -401,7 +402,7 @@ static void print_target(Printer p, uint32_t input)
 		text_printf(p.out, "%u", input);
 }
 
-static void print_return(Printer p)
+static void print_return(GraphPrinter p)
 {
 	print_indent(p);
 	text_add(p.out, "return");
@@ -425,7 +426,7 @@ static bool plain_name(const char *s)
 	return *s && !s[strspn(s, chars)];
 }
 
-static void print_graph(Printer p, bool top)
+static void print_graph(GraphPrinter p, bool top)
 {
 	text_add(p.out, "graph @");
 	if (plain_name(p.g->name))
@@ -450,11 +451,11 @@ static void print_graph(Printer p, bool top)
 
 void graph_print_node(const Graph *g, Node n, Text *out)
 {
-	print_node((Printer){g, g->ir, out, 0}, n);
+	print_node((GraphPrinter){g, g->ir, out, 0}, n);
 }
 
 void graph_print(const Graph *g, Text *out)
 {
-	print_graph((Printer){g, g->ir, out, 0}, true);
+	print_graph((GraphPrinter){g, g->ir, out, 0}, true);
 	text_char(out, '\n');
 }

@@ -5,7 +5,8 @@ static DType to_complex(DType d)
 	return d == DT_f64 ? DT_c128 : d == DT_f16 ? DT_c32 : DT_c64;
 }
 
-/* `higher` is of higher priority: `lower` changes it only by being of a higher category. */
+/* Returns the promoted dtype where `higher` is of higher priority: `lower` changes it only by
+ * being of a higher category. */
 static DType combine(DType higher, DType lower)
 {
 	if (dtype_is_complex(higher))

@@ -13,7 +13,7 @@ typedef struct {
 	uint32_t depth;
 } Verifier;
 
-/* A node's type may say more than what is inferred. */
+/* Adds guards for what a node's type says beyond what is inferred. */
 static void require_type(Graph *g, Node n, TypeId inferred)
 {
 	if (!inferred.i || inferred.i == node_type_id(g, n).i)
@@ -38,11 +38,9 @@ void graph_require(Graph *g)
 			require_type(g, n,
 				     op_infer(&(Build){.g = g, .where = node_near(g, n)}, d.op, in,
 					      d.nin, d.attr));
-		for (uint32_t k = 0; k < op_schema(d.op)->narg; k++) {
-			const Attr *a = ir_attr(g->ir, d.attr, k);
-			if (op_schema(d.op)->arg[k].kind == ARG_graph && a->kind == ATTR_graph)
-				graph_require(a->graph);
-		}
+		Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			graph_require(body);
 	}
 	g->requires = false;
 }
@@ -102,8 +100,8 @@ static bool check_operands(Verifier *v, Node n, uint32_t *linked)
 	return true;
 }
 
-/* The readers in n's list read n; with the count over all lists, every operand is in its list once.
- */
+/* Checks that the readers in n's list read n. With the count over all lists, every operand is in
+ * its list once. */
 static bool check_uses(Verifier *v, Node n, uint32_t *listed)
 {
 	const Graph *g = v->g;
@@ -130,7 +128,7 @@ static bool check_structure(Verifier *v)
 
 /* ---- inputs and outputs ---- */
 
-/* The first contents are state's, and of its type. */
+/* Checks that only state has first contents, and that these are of its type. */
 static bool check_init(Verifier *v, const GraphInput *in)
 {
 	Ir *ir = v->g->ir;
@@ -274,7 +272,8 @@ static bool check_size(Verifier *v, Node n)
 				 type_str(v->g->ir, node_type_id(v->g, n))));
 }
 
-/* An extent that is not provably different may have been replaced under a guard. */
+/* Checks the node's type against the one that is inferred. An extent that is not provably
+ * different may have been replaced under a guard. */
 static bool check_type(Verifier *v, Node n)
 {
 	const NodeData d = *node_data(v->g, n);
@@ -338,7 +337,7 @@ static bool attrs_equal(const Graph *a, Node n, const Graph *b, Node m)
 	return true;
 }
 
-/* map: the nodes of a before n to those of b. */
+/* Whether both nodes are equal. map: the nodes of a before n to those of b. */
 static bool nodes_equal(const Graph *a, Node n, const Graph *b, Node m, const Node *map)
 {
 	const NodeData *x = node_data(a, n), *y = node_data(b, m);

@@ -10,7 +10,7 @@ typedef struct {
 	const Tensor *in;
 } Binder;
 
-/* "input "x" dimension 1": the where of every message. */
+/* Records an error that begins with: input "x" dimension 1. */
 static bool bind_error(const Binder *b, uint32_t input, uint32_t dim, const char *expected,
                        int64_t got)
 {
@@ -27,7 +27,8 @@ static bool is_bound(const EvalCtx *e, Sym var)
 	return false;
 }
 
-/* The only unbound variable of s; *count says how many there are. */
+/* Returns an unbound variable of s, and sets *count to their number: with one it is the only
+ * one. */
 static Sym unbound_var(const Binder *b, Sym s, uint32_t *count)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -55,7 +56,8 @@ static char *print_range(const Binder *b, Sym var)
 	return arena_printf(scratch, "%" PRId64 " <= %s <= %" PRId64, lo, name, hi);
 }
 
-/* Give var its value; input and dim are where it was found. */
+/* Gives var its value; input and dim are where the value was found. Returns false after an
+ * error: the value is out of range. */
 static bool bind_var(const Binder *b, Sym var, int64_t v, uint32_t input, uint32_t dim)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -79,7 +81,7 @@ static bool bind_var(const Binder *b, Sym var, int64_t v, uint32_t input, uint32
 	return true;
 }
 
-/* Solve coef * var + rest = got where the dimension has one unknown. */
+/* Solves coef * var + rest = got where the dimension has one unknown. */
 static bool solve_dim(const Binder *b, uint32_t input, uint32_t dim, bool *progress)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -115,7 +117,7 @@ static bool solve_all(const Binder *b)
 	return true;
 }
 
-/* What is not known of it are sizes that nodes will find out. */
+/* Whether all that is not known of s are sizes that nodes will find out. */
 static bool found_later(const Binder *b, Sym s)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -128,7 +130,7 @@ static bool found_later(const Binder *b, Sym s)
 	return true;
 }
 
-/* Every extent equals what its expression says now. */
+/* Checks that the extent equals what its expression says now. */
 static bool check_dim(const Binder *b, uint32_t input, uint32_t dim)
 {
 	SymTab *syms = b->g->ir->syms;
@@ -163,8 +165,8 @@ static bool check_kind(const Binder *b, uint32_t input)
 	return true;
 }
 
-/* "s0 = 3 (input "x" dimension 0), s1 = 4 (...)": the variables of a guard of g. The inputs are
- * those of the graph that is run, also of a guard in a body. */
+/* Returns the values of the variables of a guard of g: s0 = 3 (input "x" dimension 0), s1 = 4
+ * (...). The inputs are those of the graph that is run, also of a guard in a body. */
 static const char *print_values(const EvalCtx *e, const Graph *g, Sym x, Sym y)
 {
 	const Graph *bound = e->bound ? e->bound : g;
@@ -203,7 +205,7 @@ static bool check_guard(EvalCtx *e, const Graph *g, const GraphGuard *u)
 			 print_values(e, g, u->a, u->b), *u->why ? ": " : "", u->why);
 }
 
-/* A size in it depends on data, and has no value yet. */
+/* Whether a size of the guard depends on data, and has no value yet. */
 static bool waits(const EvalCtx *e, const GraphGuard *u)
 {
 	int64_t v;
@@ -244,7 +246,7 @@ bool interp_born(EvalCtx *e, Graph *g, Node n, Sym var, int64_t value)
 	return true;
 }
 
-/* What the caller bound is kept. */
+/* Makes room for all variables of the table. Keeps what the caller has bound. */
 void interp_grow_symbols(EvalCtx *e)
 {
 	uint32_t room = e->nsym + sym_nvars(e->syms);

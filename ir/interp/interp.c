@@ -25,7 +25,8 @@ bool eval_syms(EvalCtx *e, const Sym *s, uint32_t n, int64_t *out)
 	return true;
 }
 
-/* dtype and extents of a tensor type, checked: extents not negative, bytes within int64. */
+/* Sets dtype and extents of t to those of a tensor type. Returns false after an error: an extent
+ * is negative, or the bytes leave int64. */
 static bool concrete_type(EvalCtx *e, const Graph *g, TypeId id, Tensor *t)
 {
 	Type type = *ir_type_of(g->ir, id);
@@ -64,7 +65,7 @@ typedef struct {
 	uint32_t n, uses; /* uses: readers that have not run yet */
 	Tensor *t;
 	Storage **own;
-} Value;
+} InterpValue;
 
 typedef struct {
 	EvalCtx e; /* the caller's, with an arena of this run */
@@ -74,9 +75,9 @@ typedef struct {
 	Tensor *out;
 	uint32_t nout;
 	Arena *results;  /* for outputs whose sizes depend on data */
-	Value *value;    /* by node */
+	InterpValue *value; /* by node */
 	Tensor *operand; /* scratch: operands of the node that runs */
-} Run;
+} InterpRun;
 
 static Storage *storage_new(Ctx *ctx, uint64_t bytes)
 {
@@ -90,7 +91,7 @@ static Storage *storage_new(Ctx *ctx, uint64_t bytes)
 	return s;
 }
 
-static void value_drop(Value *v)
+static void value_drop(InterpValue *v)
 {
 	for (uint32_t k = 0; k < v->n; k++) {
 		if (v->own[k] && --v->own[k]->refs == 0)
@@ -99,14 +100,14 @@ static void value_drop(Value *v)
 	v->n = 0;
 }
 
-static void value_shape(Run *r, Value *v, uint32_t n)
+static void value_shape(InterpRun *r, InterpValue *v, uint32_t n)
 {
 	v->t = ARENA_ARRAY(r->e.arena, Tensor, n);
 	v->own = ARENA_ARRAY(r->e.arena, Storage *, n);
 	v->n = n;
 }
 
-static void value_alias(Value *to, uint32_t at, const Value *from, uint32_t k)
+static void value_alias(InterpValue *to, uint32_t at, const InterpValue *from, uint32_t k)
 {
 	to->t[at] = from->t[k];
 	to->own[at] = from->own[k];
@@ -114,8 +115,8 @@ static void value_alias(Value *to, uint32_t at, const Value *from, uint32_t k)
 		to->own[at]->refs++;
 }
 
-/* Storage for a result of the node's type: one tensor, or each element of a tuple of tensors. */
-static bool value_alloc(Run *r, TypeId id, Value *v)
+/* Allocates storage for a result of the type: one tensor, or each element of a tuple of tensors. */
+static bool value_alloc(InterpRun *r, TypeId id, InterpValue *v)
 {
 	const Graph *g = r->g;
 	Type type = *ir_type_of(g->ir, id);
@@ -138,7 +139,7 @@ static bool same_shape(const Tensor *a, const Tensor *b)
 
 /* ---- the four ops without .eval ---- */
 
-static bool run_input(Run *r, Node n, Value *v)
+static bool run_input(InterpRun *r, Node n, InterpValue *v)
 {
 	uint32_t k = 0;
 	while (k < r->nin && r->g->input.data[k].node.i != n.i)
@@ -158,8 +159,8 @@ static bool run_input(Run *r, Node n, Value *v)
 	return true;
 }
 
-/* A constant that no code has computed yet. */
-static bool run_recipe(Run *r, const Const *c, Value *v)
+/* Computes a constant that no code has computed yet. */
+static bool run_recipe(InterpRun *r, const Const *c, InterpValue *v)
 {
 	Tensor out;
 	TRY(interp(r->e.ctx, c->recipe, NULL, 0, &out, 1, r->e.arena));
@@ -168,8 +169,8 @@ static bool run_recipe(Run *r, const Const *c, Value *v)
 	return true;
 }
 
-/* Files need not align their tensors; such a constant is copied. */
-static bool run_constant(Run *r, Node n, Value *v)
+/* Gives a constant as it lies in the file. A constant that the file does not align is copied. */
+static bool run_constant(InterpRun *r, Node n, InterpValue *v)
 {
 	const Const *c = ir_const_of(r->g->ir, node_attr(r->g, n, "value")->c);
 	if (c->recipe && !c->data)
@@ -191,11 +192,11 @@ static bool run_constant(Run *r, Node n, Value *v)
 	return true;
 }
 
-static bool run_tuple(Run *r, Node n, Value *v)
+static bool run_tuple(InterpRun *r, Node n, InterpValue *v)
 {
 	value_shape(r, v, node_nin(r->g, n));
 	for (uint32_t k = 0; k < v->n; k++) {
-		const Value *x = &r->value[node_in(r->g, n, k).i];
+		const InterpValue *x = &r->value[node_in(r->g, n, k).i];
 		if (x->n != 1)
 			return ctx_error(r->e.ctx, node_where(r->g, n), "a tuple inside a tuple");
 		value_alias(v, k, x, 0);
@@ -203,9 +204,9 @@ static bool run_tuple(Run *r, Node n, Value *v)
 	return true;
 }
 
-static bool run_get(Run *r, Node n, Value *v)
+static bool run_get(InterpRun *r, Node n, InterpValue *v)
 {
-	const Value *x = &r->value[node_in(r->g, n, 0).i];
+	const InterpValue *x = &r->value[node_in(r->g, n, 0).i];
 	int64_t k = node_int(r->g, n, "index");
 	if (k < 0 || k >= x->n) /* a file says how many results a composite has */
 		return ctx_error(r->e.ctx, node_where(r->g, n),
@@ -218,7 +219,7 @@ static bool run_get(Run *r, Node n, Value *v)
 
 /* ---- running ---- */
 
-static bool eval_node(Run *r, Node n, Value *v)
+static bool eval_node(InterpRun *r, Node n, InterpValue *v)
 {
 	const OpInfo *op = op_info(node_op(r->g, n));
 	for (uint32_t k = 0; k < node_nin(r->g, n); k++) {
@@ -239,9 +240,9 @@ static bool eval_node(Run *r, Node n, Value *v)
 	return ok;
 }
 
-static bool run_node(Run *r, Node n)
+static bool run_node(InterpRun *r, Node n)
 {
-	Value *v = &r->value[n.i];
+	InterpValue *v = &r->value[n.i];
 	switch (node_op(r->g, n)) {
 	case OP_input: return run_input(r, n, v);
 	case OP_constant: return run_constant(r, n, v);
@@ -251,18 +252,20 @@ static bool run_node(Run *r, Node n)
 	}
 }
 
-/* Nobody reads the value of a node whose turn it is, so it is not computed, as in compiled code. */
-static bool is_dead(const Run *r, Node n)
+/* Whether nobody reads the value of a node whose turn it is: then it is not computed, as in
+ * compiled code. */
+static bool is_dead(const InterpRun *r, Node n)
 {
 	return !r->value[n.i].uses && node_op(r->g, n) != OP_input && !node_has_effect(r->g, n);
 }
 
-/* Count readers that are not dead themselves, and the most operands of a node. */
-static void count_readers(Run *r)
+/* Counts the readers of each node that are not dead themselves, and makes room for the most
+ * operands of a node. */
+static void count_readers(InterpRun *r)
 {
 	const Graph *g = r->g;
 	uint32_t most = 0;
-	r->value = ARENA_ARRAY(r->e.arena, Value, g->node.n);
+	r->value = ARENA_ARRAY(r->e.arena, InterpValue, g->node.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		r->value[g->output.data[k].node.i].uses++;
 	for (Node n = g->last; n.i; n = node_prev(g, n)) {
@@ -274,8 +277,8 @@ static void count_readers(Run *r)
 	r->operand = ARENA_ARRAY(r->e.arena, Tensor, most);
 }
 
-/* An output that the caller could not allocate: its sizes are known now. */
-static void size_output(Run *r, uint32_t k, const Tensor *v)
+/* Allocates an output that the caller could not allocate: its sizes are known now. */
+static void size_output(InterpRun *r, uint32_t k, const Tensor *v)
 {
 	if (r->out[k].data || !r->results)
 		return;
@@ -283,7 +286,7 @@ static void size_output(Run *r, uint32_t k, const Tensor *v)
 	r->out[k].data = arena_alloc(r->results, tensor_bytes(v));
 }
 
-static bool run_nodes(Run *r)
+static bool run_nodes(InterpRun *r)
 {
 	Graph *g = r->g;
 	count_readers(r);
@@ -295,13 +298,13 @@ static bool run_nodes(Run *r)
 		if (r->value[n.i].uses == 0)
 			value_drop(&r->value[n.i]);
 		for (uint32_t k = 0; k < node_nin(g, n); k++) {
-			Value *x = &r->value[node_in(g, n, k).i];
+			InterpValue *x = &r->value[node_in(g, n, k).i];
 			if (--x->uses == 0)
 				value_drop(x);
 		}
 	}
 	for (uint32_t k = 0; k < r->nout; k++) {
-		const Value *v = &r->value[g->output.data[k].node.i];
+		const InterpValue *v = &r->value[g->output.data[k].node.i];
 		if (v->n == 1)
 			size_output(r, k, &v->t[0]);
 		if (v->n != 1 || !same_shape(&v->t[0], &r->out[k]))
@@ -312,8 +315,9 @@ static bool run_nodes(Run *r)
 	return true;
 }
 
-/* An unwinding bug or lack of memory must not lose the values: free them, then unwind on. */
-static bool run_guarded(Run *r)
+/* Runs the nodes. If an internal error or lack of memory unwinds, frees the values first, then
+ * unwinds on. */
+static bool run_guarded(InterpRun *r)
 {
 	Ctx *ctx = r->e.ctx;
 	jmp_buf outer;
@@ -343,13 +347,13 @@ static bool call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *o
 	if (nin != full->input.n || nout != full->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u inputs and %u outputs, got %u and %u",
 		                 full->input.n, full->output.n, nin, nout);
-	Run r = {.e = *e,
-		 .g = full,
-		 .in = in,
-		 .nin = nin,
-		 .out = out,
-		 .nout = nout,
-		 .results = results};
+	InterpRun r = {.e = *e,
+		       .g = full,
+		       .in = in,
+		       .nin = nin,
+		       .out = out,
+		       .nout = nout,
+		       .results = results};
 	return run_guarded(&r);
 }
 

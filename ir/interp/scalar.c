@@ -57,7 +57,8 @@ static void put_complex(Tensor *t, int64_t i, Complex v)
 	tensor_set_f64(&flat, 2 * i + 1, v.im);
 }
 
-/* False for an operator that is not defined. */
+/* Sets *y to the operator's value at element i. Returns false for an operator that is not
+ * defined. */
 static bool eval_complex(Op op, const Tensor *in, uint32_t nin, int64_t i, Complex *y)
 {
 	if (op == OP_select) {

@@ -37,7 +37,7 @@ Tensor tensor_flat_real(const Tensor *t)
 	return flat;
 }
 
-/* What compiled code computes: the scalar function. */
+/* Converts n floats to integers as compiled code does: by the scalar function. */
 static void floats_to_ints(DType to, const double *src, int64_t *dst, int64_t n)
 {
 	const ScFn *fn = scalar_convert(DT_f64, to);
@@ -65,7 +65,7 @@ static void floats_to_ints(DType to, const double *src, int64_t *dst, int64_t n)
 		return;                                                                            \
 	}
 
-/* A complex element is two of its real dtype: step over the imaginary part. */
+/* Returns how many numbers an element is: a complex element is two of its real dtype. */
 static int64_t real_step(const Tensor *t)
 {
 	return dtype_is_complex(t->dtype) ? 2 : 1;
@@ -150,7 +150,8 @@ static void write_ints(Tensor *t, int64_t first, int64_t n, const double *src)
 	}
 }
 
-/* Doubles reach the narrow float types through f32, as PyTorch converts them. */
+/* Writes n doubles as elements from `first` on. They reach the narrow float types through f32,
+ * as PyTorch converts them. */
 void tensor_write_f64(Tensor *t, int64_t first, int64_t n, const double *src)
 {
 	int64_t step = real_step(t);

@@ -19,7 +19,7 @@ static bool plain_load(const Kernel *k, Kx id, DType dtype)
 	return x->kind == KX_LOAD && !x->guard.i && x->dtype == dtype;
 }
 
-/* The load that is an operand of products in acc: itself, or of bytes the operand of a
+/* Returns the load that is an operand of products in acc: itself, or of bytes the operand of a
  * conversion. */
 static Kx loaded(const Kernel *k, Kx operand, DType acc)
 {
@@ -28,7 +28,7 @@ static Kx loaded(const Kernel *k, Kx operand, DType acc)
 	return d == acc || d == DT_i8 || d == DT_u8 ? x : operand;
 }
 
-/* Why the sum is none of products of loads; NULL: it is. */
+/* Returns why the sum is none of products of loads; NULL: it is. */
 static const char *why_not(const Kernel *k, const Stage *st)
 {
 	const KxData *value = &k->kx.data[st->value.i];

@@ -279,7 +279,7 @@ static void check_positions(Verify *v)
 			check_sym(v, v->k->vvar.data[k].at[i]);
 }
 
-/* Each axis is mapped or reduced once. */
+/* Checks that each axis is mapped or reduced once. */
 static void check_axes_differ(Verify *v, const Stage *s)
 {
 	uint64_t seen = 0;
@@ -355,7 +355,7 @@ static void check_bound(Verify *v, uint32_t axis, uint32_t bound)
 		fail(v, "a bound depends on an axis that does not come before", "");
 }
 
-/* Bounds, and that nothing but maps and reductions runs over such an axis. */
+/* Checks bounds, and that nothing but maps and reductions runs over such an axis. */
 static void check_bounds(Verify *v, const Kernel *k)
 {
 	for (uint32_t a = 0; a < k->axis.n && v->ok; a++) {

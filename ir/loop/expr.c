@@ -9,7 +9,7 @@ static Arena *arena_of(const LoopFn *f)
 	return f->ir->ctx->arena;
 }
 
-/* A cleared record: interning compares bytes, so padding must be zero too. */
+/* Clears a record: interning compares bytes, so padding must be zero, too. */
 static LxData *lx_clear(LxData *d, LxKind kind, LType type)
 {
 	memset(d, 0, sizeof *d);
@@ -150,7 +150,7 @@ bool lx_nonneg(const LoopFn *f, Lx x)
 
 /* ---- folding ---- */
 
-/* min and max of floats tell zeros apart by their order. */
+/* Whether the operands may be exchanged. min and max of floats tell zeros apart by their order. */
 static bool is_commutative(ScOp op, DType dtype)
 {
 	switch (op) {
@@ -168,7 +168,8 @@ static int64_t floordiv_i64(int64_t a, int64_t b)
 	return a / b - (a % b != 0 && (a < 0) != (b < 0));
 }
 
-/* Two i64 literals. False where the result would overflow or is undefined. */
+/* Computes an operation of two i64 literals. Returns false where the result would overflow or is
+ * undefined. */
 static bool fold_i64(ScOp op, int64_t a, int64_t b, int64_t *r)
 {
 	switch (op) {
@@ -198,7 +199,8 @@ static bool fold_i64(ScOp op, int64_t a, int64_t b, int64_t *r)
 	}
 }
 
-/* x op c with c an integer literal on the right; none when nothing is simpler. */
+/* Simplifies x op c with c an integer literal on the right; returns none when nothing is
+ * simpler. */
 static Lx fold_right(LoopFn *f, ScOp op, LType type, Lx x, Lx cx, int64_t c)
 {
 	const LxData d = *lx_at(f, x);
@@ -352,7 +354,8 @@ Lx lx_min(LoopFn *f, Lx a, Lx b) { return lx_binary(f, SC_min, a, b); }
 Lx lx_max(LoopFn *f, Lx a, Lx b) { return lx_binary(f, SC_max, a, b); }
 Lx lx_and(LoopFn *f, Lx a, Lx b) { return lx_binary(f, SC_and, a, b); }
 
-/* The result has the divisor's sign: remainder where nothing is negative, else spelled out. */
+/* Returns the remainder with the divisor's sign: SC_rem where nothing is negative, else spelled
+ * out. */
 Lx lx_mod(LoopFn *f, Lx a, Lx b)
 {
 	int64_t c;

@@ -19,8 +19,9 @@ static float flush(float x)
 	return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-/* Rounded at a scale where the result is normal, a result below the scaled limit is what would be
- * subnormal; too large at that scale, it is not. */
+/* Returns fma(a, b, c) with a zero for a subnormal result. Rounded at a scale where the result
+ * is normal, a result below the scaled limit is what would be subnormal; too large at that
+ * scale, it is not. */
 static float flush_fma(float a, float b, float c)
 {
 	float r = fmaf(a, b, c), scaled = fmaf(a * 0x1p64f, b, c * 0x1p64f);

@@ -31,13 +31,12 @@ const FragRow *frag_row(FragOp);
 /* The most bytes of a row, and the most rows, of any fragment. */
 enum { FRAG_ROW_BYTES = 64, FRAG_ROWS = 16 };
 
-/* c += a . b, for fragments whose rows lie one behind the other.
- *
- * FRAG_TILE_BF16: one sum of the even steps of K and one of the odd steps, each a chain of
- * multiplications with an addition, rounded once, that begins with 0; the sum of the two is added
- * to c. Operands that are subnormal count as zeros of their sign. A result that would be
- * subnormal is a zero of its sign; whether it would be is found after rounding to 24 bits without
- * a limit of the exponent. numerics.md keeps subnormals otherwise. */
+/* Computes c += a . b, for fragments whose rows lie one behind the other. FRAG_TILE_BF16: one
+ * sum of the even steps of K and one of the odd steps, each a chain of multiplications with an
+ * addition, rounded once, that begins with 0; the sum of the two is added to c. Operands that
+ * are subnormal count as zeros of their sign. A result that would be subnormal is a zero of its
+ * sign; whether it would be is found after rounding to 24 bits without a limit of the exponent.
+ * numerics.md keeps subnormals otherwise. */
 void frag_dot(FragOp, uint32_t m, uint32_t n, uint32_t k, void *c, const void *a, const void *b);
 
 #endif

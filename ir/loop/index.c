@@ -63,7 +63,8 @@ static void classify_block(LoopIndex *n, Lb b)
 	}
 }
 
-/* All variables and local arrays hold indices, until something shows that they do not. */
+/* Finds what holds indices: all variables and local arrays, until something shows that they do
+ * not. */
 void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
 {
 	*n = (LoopIndex){f, ARENA_ARRAY(a, bool, f->lv.n), ARENA_ARRAY(a, uint8_t, f->lx.n), false};
@@ -75,7 +76,7 @@ void loop_index_init(LoopIndex *n, const LoopFn *f, Arena *a)
 	} while (n->changed);
 }
 
-/* Operands come before what reads them. */
+/* Finds the expressions that read a mutable variable. Operands come before what reads them. */
 const bool *loop_find_mutable(const LoopFn *f, Arena *a)
 {
 	bool *reads = ARENA_ARRAY(a, bool, f->lx.n);

@@ -188,7 +188,7 @@ void loop_tasks_to_threads(LoopFn *f, uint32_t threads, uint64_t shared, Lx ntas
 				   .body = statements});
 }
 
-/* Open a block that belongs to the statement just added. */
+/* Opens a block that belongs to the statement just added. */
 static Lb ls_open(LoopFn *f)
 {
 	Lb b = block_new(f);
@@ -196,7 +196,7 @@ static Lb ls_open(LoopFn *f)
 	return b;
 }
 
-/* A literal mask of all lanes is no mask. */
+/* Returns the mask; none for a literal mask of all lanes. */
 static Lx clean_mask(const LoopFn *f, Lx mask)
 {
 	int64_t c;
@@ -358,7 +358,7 @@ const char *ls_subject(const LoopFn *f, const LsData *s)
 	return s->mem.k < f->buf.n ? f->buf.data[s->mem.k].name : "";
 }
 
-/* Up to the statement; *found: it was met. */
+/* Counts the statements of a kind up to the statement. Sets *found if it was met. */
 static uint32_t count_kind(const LoopFn *f, Lb b, const LsData *of, bool *found)
 {
 	uint32_t n = 0;

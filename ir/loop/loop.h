@@ -196,8 +196,9 @@ typedef struct {
 	DType dtype;  /* the storage dtype of the elements */
 } LMem;
 
-/* How many elements of the memory an LS_LOAD reads for each lane of a value of that type: a u32 of
- * a narrower dtype is a whole group, its first element in the lowest bits; else 1. */
+/* Returns how many elements of the memory an LS_LOAD reads for each lane of a value of that
+ * type: a u32 of a narrower dtype is a whole group, its first element in the lowest bits; else
+ * 1. */
 static inline uint32_t ls_group(LMem m, LType t)
 {
 	return t.dtype == DT_u32 && m.dtype != DT_bool && dtype_size(m.dtype) < 4
@@ -411,10 +412,10 @@ uint32_t loop_param(LoopFn *, const char *name);
  * the name, without copying it. */
 Lv loop_arg(LoopFn *, const char *name, LType);
 
-/* Functions that return an expression; equal expressions are one Lx. Operations become a simpler
- * expression of the same value where a rule says so (literals, x + 0, x * 1, x - x); the rules take
- * i64 scalars not to overflow. Of a vector and a scalar operand the scalar is splat. Types are
- * checked by loop_verify, not here. */
+/* Makes an expression, as each of the next functions does; equal expressions are one Lx.
+ * Operations become a simpler expression of the same value where a rule says so (literals, x +
+ * 0, x * 1, x - x); the rules take i64 scalars not to overflow. Of a vector and a scalar operand
+ * the scalar is splat. Types are checked by loop_verify, not here. */
 Lx lx_int(LoopFn *, int64_t value); /* an i64 scalar literal */
 Lx lx_int_of(LoopFn *, LType, int64_t value); /* an integer or bool literal in all lanes */
 Lx lx_float(LoopFn *, LType, double value);   /* an f32 or f64 literal in all lanes; f32: rounded */
@@ -426,8 +427,9 @@ Lx lx_sc(LoopFn *, ScOp, LType, const Lx *in, uint32_t nin);
 /* Returns a call of a scalar function on `lanes` lanes, to which scalar operands are splat. nin:
  * the function's number of parameters. */
 Lx lx_fn(LoopFn *, const ScFn *, uint32_t lanes, const Lx *in, uint32_t nin);
-/* Functions that return a basic operation on operands of one dtype, which the result has, too, or a
- * simpler expression of the same value. A scalar operand beside a vector is splat. */
+/* Makes a basic operation on operands of one dtype, which the result has, too, as each of the
+ * next functions does, or a simpler expression of the same value. A scalar operand beside a
+ * vector is splat. */
 Lx lx_add(LoopFn *, Lx a, Lx b); /* the sum; integers wrap around */
 Lx lx_sub(LoopFn *, Lx a, Lx b); /* the difference a - b; integers wrap around */
 Lx lx_mul(LoopFn *, Lx a, Lx b); /* the product; integers wrap around */
@@ -510,10 +512,10 @@ int ls_stride(const LoopFn *, const LsData *);
 /* Returns the type of an expression's value. */
 static inline LType lx_type(const LoopFn *f, Lx x) { return f->lx.data[x.i].type; }
 
-/* These functions, and all below that say "adds", add a statement at the end of the innermost open
- * block; LsKind says what the statements do. Those that return an Lv return the new variable. A
- * mask may be none: all lanes. Offsets count elements. An access to a buffer argument sets its
- * LArg.read or LArg.written. Names and texts are kept, not copied. */
+/* Adds a statement at the end of the innermost open block, as each of the next functions does,
+ * and all below that say "adds"; LsKind says what the statements do. Those that return an Lv
+ * return the new variable. A mask may be none: all lanes. Offsets count elements. An access to a
+ * buffer argument sets its LArg.read or LArg.written. Names and texts are kept, not copied. */
 Lv ls_let(LoopFn *, const char *name, Lx value); /* an immutable variable with this value */
 Lv ls_var(LoopFn *, const char *name, Lx init);  /* a mutable variable with this first value */
 void ls_set(LoopFn *, Lv v, Lx value); /* sets the mutable v; a scalar is splat to its lanes */
@@ -522,7 +524,7 @@ void ls_set(LoopFn *, Lv v, Lx value); /* sets the mutable v; a scalar is splat 
  * elements (ls_group), for which offset need be no multiple of the group. mask: none, or a bool in
  * each lane. Returns the variable that holds the value. */
 Lv ls_load(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);
-/* As ls_load; back ends keep the load's position among other loads. */
+/* Does as ls_load; back ends keep the load's position among other loads. */
 Lv ls_load_in_order(LoopFn *, const char *name, LMem, Lx offset, LType type, Lx mask);
 /* Adds an LS_GATHER: lane k has the element at offset + index[k]. index: i32 or i64 lanes. dtype:
  * of the loaded value, the compute dtype of the memory's dtype. mask: as for ls_load. Returns the
@@ -587,8 +589,8 @@ static inline uint32_t ls_locality(const LsData *prefetch) { return 4 - prefetch
 /* Adds an LS_FENCE: whoever sees a later store of the thread also sees what it wrote by LS_STREAM
  * before. */
 void ls_fence(LoopFn *);
-/* For kernels of CPUs, in loop_enter. Adds an LS_FRAG: `count` fragments of rows x cols elements of
- * a storage dtype, numbered behind those declared before. Returns the variable for lfrag. */
+/* Adds an LS_FRAG, for kernels of CPUs, in loop_enter: `count` fragments of rows x cols elements
+ * of a storage dtype, numbered behind those declared before. Returns the variable for lfrag. */
 Lv ls_frag(LoopFn *, const char *name, DType dtype, uint32_t rows, uint32_t cols, uint32_t count);
 /* Returns fragment k of those that ls_frag declared together. */
 static inline LFrag lfrag(Lv of, uint32_t k) { return (LFrag){of, k}; }
@@ -597,7 +599,7 @@ void ls_frag_zero(LoopFn *, LFrag);
 /* Adds an LS_FRAG_LOAD of rows from memory of the fragment's dtype; `stride` elements lie between
  * the first elements of two rows. */
 void ls_frag_load(LoopFn *, LFrag, LMem, Lx offset, Lx stride);
-/* As ls_frag_load, of rows that other data in the first cache shall not give way to. */
+/* Does as ls_frag_load, of rows that other data in the first cache shall not give way to. */
 void ls_frag_load_passing(LoopFn *, LFrag, LMem, Lx offset, Lx stride);
 /* Adds an LS_FRAG_STORE of rows to memory of the fragment's dtype; stride: as for ls_frag_load. */
 void ls_frag_store(LoopFn *, LMem, Lx offset, Lx stride, LFrag);
@@ -615,7 +617,7 @@ void loop_frag_config(const LoopFn *, uint8_t config[FRAG_CONFIG_BYTES]);
 /* Adds an LS_COMMENT, a line of text that emitted C shows at this place. Keeps the text, without
  * copying it. */
 void ls_comment(LoopFn *, const char *text);
-/* For blocks of threads, outside of loops and branches. Adds an LS_SHARED: an array of `count`
+/* Adds an LS_SHARED, for blocks of threads, outside of loops and branches: an array of `count`
  * elements in shared memory. Returns its memory. */
 LMem ls_shared(LoopFn *, const char *name, DType dtype, uint64_t count);
 /* Adds an LS_SYNC: a barrier of all threads of the block. */
@@ -729,7 +731,8 @@ typedef struct {
 	uint8_t *index; /* by expression: 0 unknown yet, 1 index arithmetic, 2 not */
 	bool changed;
 } LoopIndex;
-/* Analyses the function and sets *n; arrays lie in the arena. Not for library functions. */
+/* Finds out which variables and local arrays of the function hold indices, and sets *n; arrays
+ * lie in the arena. Not for library functions. */
 void loop_index_init(LoopIndex *n, const LoopFn *, Arena *);
 /* Whether the expression is index arithmetic. It existed when loop_index_init was called. */
 bool loop_is_index(LoopIndex *, Lx x);

@@ -17,11 +17,11 @@ typedef struct {
 	ARRAY(uint32_t) is; /* by name - 1: the number of the variable, parameter or buffer */
 	ARRAY(Lx) temp;     /* by number */
 	Lb block;           /* that is filled */
-} Parser;
+} LoopParser;
 
 /* ---- words ---- */
 
-static bool skip(Parser *p, const char *word)
+static bool skip(LoopParser *p, const char *word)
 {
 	size_t n = strlen(word);
 	if (strncmp(p->s, word, n))
@@ -30,15 +30,15 @@ static bool skip(Parser *p, const char *word)
 	return true;
 }
 
-/* The absent expression; "none.3" and "nonempty" are names. */
-static bool skip_none(Parser *p)
+/* Skips the absent expression, "none"; "none.3" and "nonempty" are names. */
+static bool skip_none(LoopParser *p)
 {
 	const char behind = strncmp(p->s, "none", 4) ? 0 : p->s[4];
 	return !isalnum((unsigned char)behind) && behind != '_' && behind != '.' && skip(p, "none");
 }
 
-/* What precedes any of these characters. */
-static const char *word(Parser *p, const char *until)
+/* Reads what precedes any of these characters. */
+static const char *word(LoopParser *p, const char *until)
 {
 	size_t n = strcspn(p->s, until);
 	const char *w = arena_strndup(p->arena, p->s, n);
@@ -46,7 +46,7 @@ static const char *word(Parser *p, const char *until)
 	return w;
 }
 
-static bool number(Parser *p, int64_t *out)
+static bool number(LoopParser *p, int64_t *out)
 {
 	char *end;
 	*out = strtoll(p->s, &end, 10);
@@ -55,7 +55,7 @@ static bool number(Parser *p, int64_t *out)
 	return any;
 }
 
-/* "f32", "f32x8" */
+/* Parses a type: "f32", "f32x8". */
 static bool type_of(const char *w, LType *t)
 {
 	size_t n = strlen(w), digits = n;
@@ -67,7 +67,7 @@ static bool type_of(const char *w, LType *t)
 	return t->dtype != DT_none && t->lanes;
 }
 
-static void name_is(Parser *p, const char *name, uint32_t k)
+static void name_is(LoopParser *p, const char *name, uint32_t k)
 {
 	bool fresh;
 	uint32_t id = intern(&p->name, name, strlen(name), &fresh);
@@ -76,7 +76,7 @@ static void name_is(Parser *p, const char *name, uint32_t k)
 	p->is.data[id - 1] = k;
 }
 
-static bool find_name(Parser *p, const char *name, uint32_t *k)
+static bool find_name(LoopParser *p, const char *name, uint32_t *k)
 {
 	bool fresh;
 	uint32_t id = intern(&p->name, name, strlen(name), &fresh);
@@ -86,8 +86,8 @@ static bool find_name(Parser *p, const char *name, uint32_t *k)
 	return *k != UINT32_MAX;
 }
 
-/* name_is; whether nothing else has the name. */
-static bool name_new(Parser *p, const char *name, uint32_t k)
+/* Does as name_is. Returns whether nothing else has the name. */
+static bool name_new(LoopParser *p, const char *name, uint32_t k)
 {
 	uint32_t other;
 	const bool taken = find_name(p, name, &other);
@@ -97,9 +97,9 @@ static bool name_new(Parser *p, const char *name, uint32_t k)
 
 /* ---- expressions ---- */
 
-static bool expr(Parser *p, Lx *out);
+static bool expr(LoopParser *p, Lx *out);
 
-static bool exprs(Parser *p, char end, Lx *x, uint32_t most, uint32_t *n)
+static bool exprs(LoopParser *p, char end, Lx *x, uint32_t most, uint32_t *n)
 {
 	for (*n = 0; *p->s != end; ++*n)
 		if (*n == most || (*n && !skip(p, ", ")) || !expr(p, &x[*n]) || !x[*n].i)
@@ -125,7 +125,7 @@ static unsigned known_of(char *name)
 	return name[n - 1] == 'n' ? KNOWN_INDEX | KNOWN_NONNEG : KNOWN_INDEX;
 }
 
-static Lx operation(Parser *p, ScOp op, LType typed, const Lx *in, uint32_t nin, unsigned known)
+static Lx operation(LoopParser *p, ScOp op, LType typed, const Lx *in, uint32_t nin, unsigned known)
 {
 	LType t = lx_type(p->f, in[op == SC_select]);
 	if (typed.lanes)
@@ -141,7 +141,8 @@ static Lx operation(Parser *p, ScOp op, LType typed, const Lx *in, uint32_t nin,
 	return lx_op(p->f, op, t, in, nin, known);
 }
 
-static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint32_t nin, Lx *out)
+static bool lanes_call(LoopParser *p, const char *name, LType t, const Lx *in, uint32_t nin,
+		       Lx *out)
 {
 	ScOp op;
 	*out = (Lx){0};
@@ -168,8 +169,8 @@ static bool lanes_call(Parser *p, const char *name, LType t, const Lx *in, uint3
 	return out->i;
 }
 
-/* NAME(..), NAME:type(..) */
-static bool call(Parser *p, char *name, Lx *out)
+/* Parses NAME(..), NAME:type(..). */
+static bool call(LoopParser *p, char *name, Lx *out)
 {
 	LType t = {DT_none, 0};
 	Lx in[4] = {{0}};
@@ -193,8 +194,8 @@ static bool call(Parser *p, char *name, Lx *out)
 	return out->i;
 }
 
-/* (a + b) */
-static bool infix(Parser *p, Lx *out)
+/* Parses (a + b). */
+static bool infix(LoopParser *p, Lx *out)
 {
 	static const char *const name[] = {"+", "-", "*", "/", "%", "<", "<=", ">", ">="};
 	static const ScOp op[] = {SC_add, SC_sub, SC_mul, SC_floordiv, SC_rem,
@@ -213,7 +214,7 @@ static bool infix(Parser *p, Lx *out)
 	return false;
 }
 
-static bool literal(Parser *p, Lx *out)
+static bool literal(LoopParser *p, Lx *out)
 {
 	const char *w = word(p, ":, )]{}\n;");
 	LType t = {DT_i64, 1};
@@ -225,8 +226,8 @@ static bool literal(Parser *p, Lx *out)
 	return *w;
 }
 
-/* A temporary, a parameter, a variable; or a call. */
-static bool named(Parser *p, Lx *out)
+/* Parses a temporary, a parameter, a variable; or a call. */
+static bool named(LoopParser *p, Lx *out)
 {
 	uint32_t k;
 	char *w = arena_strndup(p->arena, p->s, strcspn(p->s, "(:, )]{}\n;"));
@@ -247,7 +248,7 @@ static bool named(Parser *p, Lx *out)
 	return true;
 }
 
-static bool expr(Parser *p, Lx *out)
+static bool expr(LoopParser *p, Lx *out)
 {
 	int64_t k;
 	*out = (Lx){0};
@@ -265,9 +266,9 @@ static bool expr(Parser *p, Lx *out)
 
 /* ---- statements ---- */
 
-static bool block(Parser *p, Lb *out);
+static bool block(LoopParser *p, Lb *out);
 
-static bool new_variable(Parser *p, const char *name, LType t, LsVariable how, Lv *v)
+static bool new_variable(LoopParser *p, const char *name, LType t, LsVariable how, Lv *v)
 {
 	const char *dot = strrchr(name, '.');
 	const char *stem = dot ? arena_strndup(p->arena, name, (size_t)(dot - name)) : name;
@@ -278,7 +279,7 @@ static bool new_variable(Parser *p, const char *name, LType t, LsVariable how, L
 	return *name;
 }
 
-static bool variable(Parser *p, LsVariable how, bool typed, Lv *v)
+static bool variable(LoopParser *p, LsVariable how, bool typed, Lv *v)
 {
 	LType t = {DT_i64, 1};
 	const char *name = word(p, ": {\n");
@@ -296,8 +297,8 @@ static bool is_shared(const LoopFn *f, uint32_t v)
 	return false;
 }
 
-/* @x.f32, b0.f32, a.7.f32 */
-static bool memory(Parser *p, LMem *m)
+/* Parses @x.f32, b0.f32, a.7.f32. */
+static bool memory(LoopParser *p, LMem *m)
 {
 	const char *w = word(p, "[\n"), *dot = strrchr(w, '.');
 	uint32_t k;
@@ -310,7 +311,7 @@ static bool memory(Parser *p, LMem *m)
 	return m->dtype != DT_none;
 }
 
-static bool arguments(Parser *p, char letter, LsData *s)
+static bool arguments(LoopParser *p, char letter, LsData *s)
 {
 	enum { MOST = 4096 };
 	Lx *x = ARENA_ARRAY(p->arena, Lx, MOST);
@@ -324,7 +325,7 @@ static bool arguments(Parser *p, char letter, LsData *s)
 	return true;
 }
 
-static bool count_field(Parser *p, char letter, LsData *s)
+static bool count_field(LoopParser *p, char letter, LsData *s)
 {
 	int64_t n;
 	bool ok = number(p, &n);
@@ -337,7 +338,7 @@ static bool count_field(Parser *p, char letter, LsData *s)
 	return ok;
 }
 
-static bool dtype_field(Parser *p, LsData *s)
+static bool dtype_field(LoopParser *p, LsData *s)
 {
 	const char *w = word(p, " [\n");
 	s->dtype = dtype_parse(w, (uint32_t)strlen(w));
@@ -346,8 +347,8 @@ static bool dtype_field(Parser *p, LsData *s)
 	return s->dtype != DT_none;
 }
 
-/* acc.3[1] */
-static bool fragment(Parser *p, LFrag *r)
+/* Parses acc.3[1]. */
+static bool fragment(LoopParser *p, LFrag *r)
 {
 	int64_t k;
 	if (!find_name(p, word(p, "[ \n"), &r->of.i) || !skip(p, "[") || !number(p, &k) ||
@@ -357,8 +358,8 @@ static bool fragment(Parser *p, LFrag *r)
 	return true;
 }
 
-/* 16, 32 */
-static bool shape(Parser *p, LsData *s)
+/* Parses 16, 32. */
+static bool shape(LoopParser *p, LsData *s)
 {
 	int64_t rows, cols;
 	if (!number(p, &rows) || !skip(p, ", ") || !number(p, &cols))
@@ -368,7 +369,7 @@ static bool shape(Parser *p, LsData *s)
 	return true;
 }
 
-static bool frag_op(Parser *p, LsData *s)
+static bool frag_op(LoopParser *p, LsData *s)
 {
 	const char *w = word(p, " \n");
 	for (s->k = 0; s->k < FRAG_OPS && strcmp(frag_row((FragOp)s->k)->name, w); s->k++)
@@ -376,15 +377,16 @@ static bool frag_op(Parser *p, LsData *s)
 	return s->k < FRAG_OPS;
 }
 
-/* Asked for when expressions over the variable are made. */
-static void know_sign(Parser *p, const LsData *s)
+/* Notes whether the variable is not negative, which is asked for when expressions over the
+ * variable are made. */
+static void know_sign(LoopParser *p, const LsData *s)
 {
 	LsVariable v = ls_row(s->kind)->v;
 	if (v == V_LET || v == V_LOOP)
 		p->f->lv.data[s->v.i].nonneg = lx_nonneg(p->f, s->x);
 }
 
-static bool field(Parser *p, char letter, LsData *s)
+static bool field(LoopParser *p, char letter, LsData *s)
 {
 	switch (letter) {
 	case 'v': case 'n': return variable(p, ls_row(s->kind)->v, letter == 'v', &s->v);
@@ -417,7 +419,7 @@ static bool field(Parser *p, char letter, LsData *s)
 	}
 }
 
-static bool form(Parser *p, LsData *s)
+static bool form(LoopParser *p, LsData *s)
 {
 	for (const char *c = ls_row(s->kind)->form; *c; c++) {
 		p->furthest = p->s > p->furthest ? p->s : p->furthest;
@@ -427,8 +429,8 @@ static bool form(Parser *p, LsData *s)
 	return *p->s == '\n';
 }
 
-/* The kind whose form fits. */
-static bool statement(Parser *p)
+/* Parses a statement, as the kind whose form fits. */
+static bool statement(LoopParser *p)
 {
 	const char *start = p->s;
 	uint32_t nvar = p->f->lv.n, nblock = p->f->block.n;
@@ -447,13 +449,13 @@ static bool statement(Parser *p)
 	return false;
 }
 
-static void indent(Parser *p)
+static void indent(LoopParser *p)
 {
 	p->s += strspn(p->s, " ");
 }
 
-/* tN = EXPR */
-static bool temporary(Parser *p)
+/* Parses tN = EXPR. */
+static bool temporary(LoopParser *p)
 {
 	const char *start = p->s;
 	int64_t k;
@@ -469,7 +471,7 @@ static bool temporary(Parser *p)
 	return true;
 }
 
-static bool statements(Parser *p)
+static bool statements(LoopParser *p)
 {
 	for (indent(p); *p->s != '}'; indent(p))
 		if (!temporary(p) && !statement(p))
@@ -477,7 +479,7 @@ static bool statements(Parser *p)
 	return skip(p, "}");
 }
 
-static bool block(Parser *p, Lb *out)
+static bool block(LoopParser *p, Lb *out)
 {
 	Lb outer = p->block;
 	if (!skip(p, " {\n"))
@@ -491,8 +493,8 @@ static bool block(Parser *p, Lb *out)
 
 /* ---- functions ---- */
 
-/* "  @x: f32 read written restrict align 4" */
-static bool buffer(Parser *p)
+/* Parses " @x: f32 read written restrict align 4". */
+static bool buffer(LoopParser *p)
 {
 	const char *name = word(p, ":\n");
 	LType t;
@@ -509,8 +511,8 @@ static bool buffer(Parser *p)
 	return name_new(p, name, loop_buf(p->f, arg));
 }
 
-/* "threads 128 shared 49152" */
-static bool threads(Parser *p)
+/* Parses "threads 128 shared 49152", if that stands there. */
+static bool threads(LoopParser *p)
 {
 	int64_t n, shared;
 	if (!skip(p, "threads "))
@@ -520,12 +522,12 @@ static bool threads(Parser *p)
 	return true;
 }
 
-static bool part(Parser *p, Lb *out)
+static bool part(LoopParser *p, Lb *out)
 {
 	return block(p, out) && skip(p, "\n");
 }
 
-static bool function(Parser *p)
+static bool function(LoopParser *p)
 {
 	if (!skip(p, "loop "))
 		return false;
@@ -552,7 +554,8 @@ static bool function(Parser *p)
 
 LoopFn *loop_parse(Ir *ir, const char *text)
 {
-	Parser p = {.ir = ir, .arena = ir->ctx->arena, .text = text, .s = text, .furthest = text};
+	LoopParser p = {
+		.ir = ir, .arena = ir->ctx->arena, .text = text, .s = text, .furthest = text};
 	intern_init(&p.name, p.arena);
 	if (function(&p))
 		return p.f;

@@ -80,8 +80,8 @@ static bool ask(Predict *p, Lx x, int64_t *out)
 	return p->asked[x.i] % 2;
 }
 
-/* Of an integer or bool scalar, where it follows from the parameters. What variables are changes
- * from one question to the next. */
+/* Sets *out to the value of an integer or bool scalar, where it follows from the parameters.
+ * What variables are changes from one question to the next. */
 static bool value_of(Predict *p, Lx x, int64_t *out)
 {
 	int64_t v;
@@ -156,7 +156,7 @@ static void count_node(const Predict *p, const LxData *d, double *busy)
 	}
 }
 
-/* Each expression once in a block: what it repeats is computed once. */
+/* Counts each expression once in a block: what it repeats is computed once. */
 static void count_expr(Predict *p, Lx x, double *busy)
 {
 	if (!x.i || p->met[x.i] == p->first + p->block)
@@ -170,7 +170,8 @@ static void count_expr(Predict *p, Lx x, double *busy)
 
 /* ---- statements ---- */
 
-/* A variable that becomes an operation on itself waits for its last value. */
+/* Returns the cycles that a round waits for the last one: a variable that becomes an operation
+ * on itself waits for its last value. */
 static double carried(const Predict *p, Lv v, Lx x)
 {
 	const LxData *d = &p->f->lx.data[x.i];
@@ -202,8 +203,8 @@ static void count_access(Predict *p, const LsData *s, double *busy)
 
 static double block_cycles(Predict *p, Lb b);
 
-/* The loop goes from chunk to chunk: its body begins with the end of the chunk at hand, which is
- * min(chunk + step, ..). */
+/* Whether the loop goes from chunk to chunk: its body begins with the end of the chunk at hand,
+ * which is min(chunk + step, ..). */
 static bool goes_by_chunks(const Predict *p, const LsData *s)
 {
 	const LoopFn *f = p->f;
@@ -256,7 +257,7 @@ static double loop_cycles(Predict *p, const LsData *s)
 	return rounds > 0 ? rounds * block_cycles(p, s->body) : 0;
 }
 
-/* A row of an operand each cycle. */
+/* Counts an operation on fragments: a row of an operand each cycle. */
 static void count_fragments(Predict *p, const LsData *s, double *busy)
 {
 	const LsData *d = loop_frag(p->f, s->frag[0]);
@@ -312,8 +313,8 @@ static double block_cycles(Predict *p, Lb b)
 	return inner + most;
 }
 
-/* Room for predictions of functions with at most so many variables and expressions, one after the
- * other. */
+/* Makes room for predictions of functions with at most so many variables and expressions, one
+ * after the other. */
 static Predict predict_room(const Machine *m, uint32_t nlv, uint32_t nlx, Arena *arena)
 {
 	return (Predict){.m = m,
@@ -325,8 +326,8 @@ static Predict predict_room(const Machine *m, uint32_t nlv, uint32_t nlx, Arena 
 			 .chain = ARENA_ARRAY(arena, double, nlv)};
 }
 
-/* What the room holds of an earlier function is not asked for: no variable is known, and questions
- * and blocks have new numbers. */
+/* Begins a prediction. What the room holds of an earlier function is not asked for: no variable
+ * is known, and questions and blocks have new numbers. */
 static void predict_begin(Predict *p, const LoopFn *f, const int64_t *param)
 {
 	p->first += p->f ? p->f->block.n : 0;
@@ -377,7 +378,7 @@ typedef struct {
 	                         addresses only */
 	double *cycles;
 	bool tasks;           /* cycles are those of a task */
-} Run;
+} PredictRun;
 
 static bool calls_user(const LoopFn *f)
 {
@@ -387,7 +388,7 @@ static bool calls_user(const LoopFn *f)
 	return false;
 }
 
-static void predict_launch(Run *r, const LsData *s)
+static void predict_launch(PredictRun *r, const LsData *s)
 {
 	const uint32_t fn = program_call(r->entry, s->k)->fn;
 	const LoopFn *f = r->entry->program->fn.data[fn];
@@ -414,8 +415,8 @@ static void predict_launch(Run *r, const LsData *s)
 		r->cycles[s->k] = n.launches * now.cycles;
 }
 
-/* Loops by their first round, branches both. */
-static void predict_steps(Run *r, Lb b)
+/* Predicts the steps of a block: loops by their first round, branches both. */
+static void predict_steps(PredictRun *r, Lb b)
 {
 	const LoopFn *f = r->p.f;
 	for (uint32_t k = 0; b.i && k < f->block.data[b.i].stmt.n; k++) {
@@ -430,7 +431,7 @@ static void predict_steps(Run *r, Lb b)
 	}
 }
 
-static void predict_function(Run *r, const LoopFn *f, const Machine *m)
+static void predict_function(PredictRun *r, const LoopFn *f, const Machine *m)
 {
 	const ProgramEntry *e = r->entry;
 	Arena *arena = f->ir->ctx->scratch;
@@ -444,7 +445,7 @@ static void predict_function(Run *r, const LoopFn *f, const Machine *m)
 	arena_release(arena, mark);
 }
 
-static void predict_run(Run r, const Machine *m)
+static void predict_run(PredictRun r, const Machine *m)
 {
 	const ProgramEntry *e = r.entry;
 	const Program *p = e->program;
@@ -467,10 +468,10 @@ static void predict_run(Run r, const Machine *m)
 
 void program_predict(const ProgramEntry *e, const Machine *m, const int64_t *value, double *cycles)
 {
-	predict_run((Run){.entry = e, .value = value, .cycles = cycles}, m);
+	predict_run((PredictRun){.entry = e, .value = value, .cycles = cycles}, m);
 }
 
 void program_predict_tasks(const ProgramEntry *e, const Machine *m, double *cycles)
 {
-	predict_run((Run){.entry = e, .cycles = cycles, .tasks = true}, m);
+	predict_run((PredictRun){.entry = e, .cycles = cycles, .tasks = true}, m);
 }

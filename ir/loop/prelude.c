@@ -29,7 +29,7 @@ static bool is_native(const Isa *isa, LType t)
 	return prelude_bits(t) >= 128 && prelude_bits(t) <= isa->vector_bytes * 8;
 }
 
-/* What instruction sets may lack. */
+/* Whether the instruction set has what a row needs and instruction sets may lack. */
 static bool has_ops(const Isa *isa, uint32_t w)
 {
 	return (!(w & ROW_FMA) || isa_has(isa, ISA_FMA)) &&
@@ -71,7 +71,8 @@ const PreludeRow *prelude_find(const Isa *isa, const PreludeRow *table, const ch
 	return NULL;
 }
 
-/* Lane by lane, from and to values of as many bits in halves. */
+/* Whether an operation works lane by lane, from and to values of as many bits, so that it can be
+ * done in halves. */
 static bool can_split(const char *name)
 {
 	for (ScOp op = SC_add; op < SC_call; op++)

@@ -26,27 +26,27 @@ typedef struct {
 	uint32_t *var;   /* number by variable, 0 not yet met */
 	uint32_t *temp;  /* by expression: number of a shared subexpression, 0 none */
 	LoopShared shared;
-} Printer;
+} LoopPrinter;
 
-static const LxData *at(const Printer *p, Lx x)
+static const LxData *at(const LoopPrinter *p, Lx x)
 {
 	return &p->f->lx.data[x.i];
 }
 
-static void line(Printer *p)
+static void line(LoopPrinter *p)
 {
 	for (uint32_t k = 0; k < p->indent; k++)
 		text_add(p->t, "  ");
 }
 
-static void print_type(Printer *p, LType type)
+static void print_type(LoopPrinter *p, LType type)
 {
 	text_add(p->t, dtype_name(type.dtype));
 	if (type.lanes != 1)
 		text_printf(p->t, "x%u", type.lanes);
 }
 
-static void print_var(Printer *p, Lv v)
+static void print_var(LoopPrinter *p, Lv v)
 {
 	if (!p->var[v.i])
 		p->var[v.i] = ++p->nvar;
@@ -56,9 +56,9 @@ static void print_var(Printer *p, Lv v)
 		text_printf(p->t, "%s.%u", p->f->lv.data[v.i].name, p->var[v.i]);
 }
 
-static void print_expr(Printer *p, Lx x);
+static void print_expr(LoopPrinter *p, Lx x);
 
-static void print_list(Printer *p, const Lx *in, uint32_t n)
+static void print_list(LoopPrinter *p, const Lx *in, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++) {
 		if (k)
@@ -85,7 +85,7 @@ static const char *infix(const LxData *d)
 	}
 }
 
-static void print_literal(Printer *p, const LxData *d)
+static void print_literal(LoopPrinter *p, const LxData *d)
 {
 	if (d->kind == LX_INT)
 		text_printf(p->t, "%lld", (long long)d->u.i);
@@ -97,14 +97,14 @@ static void print_literal(Printer *p, const LxData *d)
 	print_type(p, d->type);
 }
 
-/* What legal functions know of an operation. */
-static void print_known(Printer *p, const LxData *d)
+/* Prints what legal functions know of an operation. */
+static void print_known(LoopPrinter *p, const LxData *d)
 {
 	if (d->kind == LX_SC && d->known)
 		text_add(p->t, d->known & KNOWN_NONNEG ? ".n" : ".i");
 }
 
-static void print_call(Printer *p, const char *name, const LxData *d, bool typed)
+static void print_call(LoopPrinter *p, const char *name, const LxData *d, bool typed)
 {
 	text_add(p->t, name);
 	print_known(p, d);
@@ -117,7 +117,7 @@ static void print_call(Printer *p, const char *name, const LxData *d, bool typed
 	text_char(p->t, ')');
 }
 
-static void print_sc(Printer *p, const LxData *d)
+static void print_sc(LoopPrinter *p, const LxData *d)
 {
 	const char *op = infix(d);
 	if (!op) {
@@ -134,7 +134,7 @@ static void print_sc(Printer *p, const LxData *d)
 	text_char(p->t, ')');
 }
 
-static void print_fresh(Printer *p, const LxData *d)
+static void print_fresh(LoopPrinter *p, const LxData *d)
 {
 	switch (d->kind) {
 	case LX_INT:
@@ -197,7 +197,7 @@ static void print_fresh(Printer *p, const LxData *d)
 	}
 }
 
-static void print_expr(Printer *p, Lx x)
+static void print_expr(LoopPrinter *p, Lx x)
 {
 	if (!x.i)
 		text_add(p->t, "none");
@@ -209,8 +209,8 @@ static void print_expr(Printer *p, Lx x)
 
 /* ---- statements ---- */
 
-/* Shared subexpressions are printed once, ahead of the statement. */
-static void print_shared(Printer *p, const LsData *s)
+/* Prints shared subexpressions once, ahead of the statement. */
+static void print_shared(LoopPrinter *p, const LsData *s)
 {
 	loop_shared(p->f, s, &p->shared);
 	for (uint32_t k = 0; k < p->shared.x.n; k++) {
@@ -223,14 +223,14 @@ static void print_shared(Printer *p, const LsData *s)
 	}
 }
 
-static void forget_shared(Printer *p, const LsData *s)
+static void forget_shared(LoopPrinter *p, const LsData *s)
 {
 	loop_shared(p->f, s, &p->shared);
 	for (uint32_t k = 0; k < p->shared.x.n; k++)
 		p->temp[p->shared.x.data[k].i] = 0;
 }
 
-static void print_mem(Printer *p, LMem m)
+static void print_mem(LoopPrinter *p, LMem m)
 {
 	if (lmem_is_array(m))
 		print_var(p, (Lv){m.k});
@@ -241,7 +241,7 @@ static void print_mem(Printer *p, LMem m)
 	text_printf(p->t, ".%s", dtype_name(m.dtype));
 }
 
-static void print_mask(Printer *p, Lx mask)
+static void print_mask(LoopPrinter *p, Lx mask)
 {
 	if (!mask.i)
 		return;
@@ -249,22 +249,22 @@ static void print_mask(Printer *p, Lx mask)
 	print_expr(p, mask);
 }
 
-static void print_def(Printer *p, Lv v)
+static void print_def(LoopPrinter *p, Lv v)
 {
 	print_var(p, v);
 	text_add(p->t, ": ");
 	print_type(p, p->f->lv.data[v.i].type);
 }
 
-static void print_stmt(Printer *p, const LsData *s);
+static void print_stmt(LoopPrinter *p, const LsData *s);
 
-static void print_stmts(Printer *p, Lb b)
+static void print_stmts(LoopPrinter *p, Lb b)
 {
 	for (uint32_t k = 0; b.i && k < p->f->block.data[b.i].stmt.n; k++)
 		print_stmt(p, &p->f->ls.data[p->f->block.data[b.i].stmt.data[k]]);
 }
 
-static void print_block(Printer *p, Lb b)
+static void print_block(LoopPrinter *p, Lb b)
 {
 	text_add(p->t, " {\n");
 	p->indent++;
@@ -274,7 +274,7 @@ static void print_block(Printer *p, Lb b)
 	text_char(p->t, '}');
 }
 
-static void print_arg_name(Printer *p, int32_t buf)
+static void print_arg_name(LoopPrinter *p, int32_t buf)
 {
 	if (buf >= 0 && p->anonymous)
 		text_printf(p->t, "b%d ", (int)buf);
@@ -282,8 +282,8 @@ static void print_arg_name(Printer *p, int32_t buf)
 		text_printf(p->t, "@%s ", p->buf[buf]);
 }
 
-/* "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n" */
-static void print_user_call(Printer *p, const LsData *s)
+/* Prints "lib::op(@x f32[n, 3], i64[] 5) -> (@y f32[n]) work @w n". */
+static void print_user_call(LoopPrinter *p, const LsData *s)
 {
 	const LoopCall *c = s->call;
 	const Lx *arg = s->arg;
@@ -303,14 +303,14 @@ static void print_user_call(Printer *p, const LsData *s)
 	print_expr(p, *arg);
 }
 
-static void print_frag(Printer *p, LFrag r)
+static void print_frag(LoopPrinter *p, LFrag r)
 {
 	print_var(p, r.of);
 	text_printf(p->t, "[%u]", r.k);
 }
 
-/* A letter of a form. */
-static void print_field(Printer *p, const LsData *s, char letter)
+/* Prints what a letter of a form stands for. */
+static void print_field(LoopPrinter *p, const LsData *s, char letter)
 {
 	switch (letter) {
 	case 'v': print_def(p, s->v); break;
@@ -355,7 +355,7 @@ static void print_field(Printer *p, const LsData *s, char letter)
 	}
 }
 
-static void print_form(Printer *p, const LsData *s)
+static void print_form(LoopPrinter *p, const LsData *s)
 {
 	for (const char *c = ls_row(s->kind)->form; *c; c++)
 		if (*c == '$')
@@ -364,7 +364,7 @@ static void print_form(Printer *p, const LsData *s)
 			text_char(p->t, *c);
 }
 
-static void print_stmt(Printer *p, const LsData *s)
+static void print_stmt(LoopPrinter *p, const LsData *s)
 {
 	if (s->kind == LS_COMMENT && p->anonymous)
 		return;
@@ -375,7 +375,7 @@ static void print_stmt(Printer *p, const LsData *s)
 	forget_shared(p, s);
 }
 
-static void print_buf(Printer *p, uint32_t k)
+static void print_buf(LoopPrinter *p, uint32_t k)
 {
 	const LArg *b = &p->f->buf.data[k];
 	if (p->anonymous)
@@ -386,8 +386,8 @@ static void print_buf(Printer *p, uint32_t k)
 	            b->written ? " written" : "", b->restrict_ok ? " restrict" : "", b->align);
 }
 
-/* "fn name(x.1: f32) -> f32 {" statements "  result expression" "}" */
-static void print_library_function(Printer *p)
+/* Prints "fn name(x.1: f32) -> f32 {" statements " result expression" "}". */
+static void print_library_function(LoopPrinter *p)
 {
 	const LoopFn *f = p->f;
 	text_printf(p->t, "fn %s(", f->name);
@@ -406,7 +406,7 @@ static void print_library_function(Printer *p)
 	text_add(p->t, "\n}\n");
 }
 
-static void print_part(Printer *p, const char *name, Lb b)
+static void print_part(LoopPrinter *p, const char *name, Lb b)
 {
 	if (!b.i)
 		return;
@@ -427,7 +427,7 @@ static const char *another(Intern *taken, const char *name, uint32_t k)
 
 /* Gives parameters and buffers names of their own: those of equal sizes, or of one value that is
  * two operands, are equal in the function. */
-static void name_arguments(Printer *p)
+static void name_arguments(LoopPrinter *p)
 {
 	Arena *arena = p->f->ir->ctx->arena;
 	Intern params, bufs;
@@ -444,7 +444,7 @@ static void name_arguments(Printer *p)
 void loop_print(const LoopFn *f, Text *t, bool anonymous)
 {
 	Arena *arena = f->ir->ctx->arena;
-	Printer p = {.f = f, .t = t, .anonymous = anonymous};
+	LoopPrinter p = {.f = f, .t = t, .anonymous = anonymous};
 	p.var = ARENA_ARRAY(arena, uint32_t, f->lv.n);
 	p.temp = ARENA_ARRAY(arena, uint32_t, f->lx.n);
 	if (!anonymous)

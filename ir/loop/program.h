@@ -185,8 +185,8 @@ bool program_is_room(const ProgramEntry *, uint32_t buf);
  * there. The program of the recipes is not checked. Returns true if all is well; false after
  * errors, which the context has recorded. */
 MUST_LOOK bool program_verify(const Program *, const struct Isa *isa);
-/* f: `sizes` or a function outlined from it. Returns how many of its parameters, the first ones,
- * are read from result slots; 0 for `sizes` itself. */
+/* Returns how many parameters of f, the first ones, are read from result slots; 0 for `sizes`
+ * itself. f: `sizes` or a function outlined from it. */
 uint32_t program_nslot_params(const ProgramEntry *, const LoopFn *f);
 /* Sets *op to the user operators that kernels call, each once, in order of appearance, in the arena
  * of the Ir's context. Returns their number. */

@@ -15,7 +15,8 @@ typedef ARRAY(uint32_t) StmtList;
 
 static void splice(LoopFn *f, StmtList *out, Lb b);
 
-/* Loops of no or one iteration and branches on literals disappear. */
+/* Adds a statement to the list, but for loops of no or one iteration and branches on literals,
+ * which disappear. */
 static void splice_stmt(LoopFn *f, StmtList *out, uint32_t at)
 {
 	LsData *s = &f->ls.data[at];
@@ -91,7 +92,7 @@ static void mark_expr(void *data, Lx x)
 
 static bool block_live(Live *l, Lb b);
 
-/* What has no effect lives by what it holds, gives or writes. */
+/* Whether a statement is live. One without an effect lives by what it holds, gives or writes. */
 static bool stmt_live(Live *l, const LsData *s)
 {
 	const LsRow *row = ls_row(s->kind);
@@ -106,8 +107,8 @@ static bool stmt_live(Live *l, const LsData *s)
 	return row->mem != MEM_NONE && (!lmem_is_array(s->mem) || l->live[s->mem.k]);
 }
 
-/* From the last statement to the first: what reads a value comes after what sets it, but for
- * loops. */
+/* Whether something in the block is live. Goes from the last statement to the first: what reads
+ * a value comes after what sets it, but for loops. */
 static bool block_live(Live *l, Lb b)
 {
 	bool any = false;
@@ -170,7 +171,7 @@ typedef struct {
 	uint32_t first; /* index of the first new parameter */
 } Param;
 
-/* The parameter that stands for a positive literal: one per distinct value. */
+/* Returns the parameter that stands for a positive literal: one per distinct value. */
 static Lx param_for(Param *p, int64_t v)
 {
 	for (uint32_t k = 0; k < p->value.n; k++)
@@ -206,7 +207,7 @@ static bool of_thread(const LoopFn *f, Lx x)
 	return any && (all || d->kind == LX_THREAD);
 }
 
-/* The same operation on new operands; adding a negative literal becomes a subtraction. */
+/* Returns the same operation on new operands; adding a negative literal becomes a subtraction. */
 static Lx param_rebuild(Param *p, Lx x)
 {
 	LoopFn *f = p->f;

@@ -40,9 +40,9 @@ typedef struct {
 	Lx *memo;     /* by expression, valid in one statement */
 	uint32_t *stamp;
 	uint32_t nmemo, now;
-} Copy;
+} BodyCopy;
 
-static void copy_reserve(Copy *c)
+static void copy_reserve(BodyCopy *c)
 {
 	Arena *arena = arena_of(c->f);
 	if (!c->by || c->nby < c->f->lv.n) {
@@ -60,8 +60,9 @@ static void copy_reserve(Copy *c)
 	c->now++;
 }
 
-/* Expressions made while copying are new, so they are not met again in the same statement. */
-static Lx copy_expr(Copy *c, Lx x)
+/* Copies an expression. Expressions made while copying are new, so they are not met again in the
+ * same statement. */
+static Lx copy_expr(BodyCopy *c, Lx x)
 {
 	if (!x.i)
 		return x;
@@ -93,9 +94,9 @@ static Lx copy_of(void *copy, Lx x)
 	return copy_expr(copy, x);
 }
 
-static Lb copy_block(Copy *c, Lb b);
+static Lb copy_block(BodyCopy *c, Lb b);
 
-static uint32_t copy_stmt(Copy *c, uint32_t at)
+static uint32_t copy_stmt(BodyCopy *c, uint32_t at)
 {
 	LoopFn *f = c->f;
 	LsData s = f->ls.data[at];
@@ -120,7 +121,7 @@ static uint32_t copy_stmt(Copy *c, uint32_t at)
 	return f->ls.n - 1;
 }
 
-static Lb copy_block(Copy *c, Lb b)
+static Lb copy_block(BodyCopy *c, Lb b)
 {
 	if (!b.i)
 		return b;
@@ -132,7 +133,7 @@ static Lb copy_block(Copy *c, Lb b)
 	return (Lb){f->block.n - 1};
 }
 
-/* A few rounds of a few statements: cheaper without the loop. */
+/* Whether a loop has a few rounds of a few statements: cheaper without the loop. */
 static bool is_small(const LoopFn *f, const LsData *s, int64_t *lo, int64_t *hi)
 {
 	enum { ROUNDS = 4, STATEMENTS = 6 };
@@ -150,7 +151,7 @@ static bool is_small(const LoopFn *f, const LsData *s, int64_t *lo, int64_t *hi)
 static void unroll_loop(LoopFn *f, const LsData *s, int64_t lo, int64_t hi, StmtList *out)
 {
 	for (int64_t i = lo; i < hi; i += s->step) {
-		Copy c = {.f = f};
+		BodyCopy c = {.f = f};
 		copy_reserve(&c);
 		c.by[s->v.i] = lx_int(f, i);
 		for (uint32_t k = 0; k < f->block.data[s->body.i].stmt.n; k++)
@@ -221,7 +222,7 @@ static bool is_masked_off(LoopFn *f, LsData *s)
 	return false;
 }
 
-static void propagate_block(Copy *c, Lb b)
+static void propagate_block(BodyCopy *c, Lb b)
 {
 	LoopFn *f = c->f;
 	StmtList out = {0};
@@ -251,7 +252,7 @@ static void propagate_block(Copy *c, Lb b)
 
 void loop_propagate(LoopFn *f)
 {
-	Copy c = {.f = f};
+	BodyCopy c = {.f = f};
 	for (uint32_t k = 0; k < LOOP_TOPS; k++)
 		propagate_block(&c, loop_top(f, k));
 }

@@ -188,7 +188,7 @@ static bool is_legal(const Verify *v, const LxData *d)
 	       isa_takes(v->isa, d->sc, d->type, lx_type(v->f, d->in[0]), d->known);
 }
 
-/* Types of an expression are checked once; scopes at every use. */
+/* Checks the types of an expression, once; scopes are checked at every use. */
 static void check_types(Verify *v, Lx x)
 {
 	if (v->checked[x.i])
@@ -209,8 +209,8 @@ static void check_types(Verify *v, Lx x)
 		     lx_label(d));
 }
 
-/* Scopes nest, so an expression stays valid for as long as the newest definition in it is
- * visible. */
+/* Checks that what an expression reads is in scope. Scopes nest, so an expression stays valid
+ * for as long as the newest definition in it is visible. */
 static void check_scope(Verify *v, Lx x)
 {
 	const LxData *d = &v->f->lx.data[x.i];
@@ -331,7 +331,7 @@ static void check_mem(Verify *v, const LsRow *row, const LsData *s, LType value)
 	}
 }
 
-/* Buffers are what the call makes of them, and arguments as many as it has. */
+/* Checks that buffers are what the call makes of them, and arguments as many as it has. */
 static void check_call(Verify *v, const LsData *s)
 {
 	const LoopCall *c = s->call;
@@ -358,7 +358,7 @@ static void check_nested(Verify *v, const LsData *s, Lb b)
 	v->s = s;
 }
 
-/* What v becomes; before the body, where that sees it. */
+/* Checks what v becomes; before the body, where that sees it. */
 static void check_variable(Verify *v, const LsRow *row, const LsData *s)
 {
 	const LvData *d = &v->f->lv.data[s->v.i];
@@ -426,7 +426,7 @@ static void check_stmt(Verify *v, const LsData *s)
 		check_nested(v, s, s->other);
 }
 
-/* A launch whose phase goes on is followed by one. */
+/* Checks that a launch whose phase goes on is followed by one. */
 static void check_same_phase(Verify *v, Lb b)
 {
 	const struct LBlock *block = &v->f->block.data[b.i];
@@ -440,7 +440,7 @@ static void check_same_phase(Verify *v, Lb b)
 	}
 }
 
-/* What it defines stays visible. */
+/* Checks a block. What it defines stays visible. */
 static void check_open_block(Verify *v, Lb b)
 {
 	if (b.i >= v->f->block.n) {
@@ -452,7 +452,7 @@ static void check_open_block(Verify *v, Lb b)
 	check_same_phase(v, b);
 }
 
-/* What a block defines is not visible after it. */
+/* Ends a block. What it defines is not visible after it. */
 static void close_block(Verify *v, Lb b)
 {
 	if (b.i >= v->f->block.n)
@@ -471,7 +471,7 @@ static void check_block(Verify *v, Lb b)
 	close_block(v, b);
 }
 
-/* Of a library function, at the end of its body. */
+/* Checks the result of a library function, at the end of its body. */
 static void check_result(Verify *v)
 {
 	static const LsData result = {.kind = LS_RESULT};

@@ -29,12 +29,12 @@ typedef struct {
 	uint64_t shared;     /* bytes so far */
 	uint32_t depth;      /* of loops and branches around */
 	bool changed, ok;
-} Block;
+} BlockVerifier;
 
-static void fail(Block *b, const LsData *s, const char *fmt, ...)
+static void fail(BlockVerifier *b, const LsData *s, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-static void fail(Block *b, const LsData *s, const char *fmt, ...)
+static void fail(BlockVerifier *b, const LsData *s, const char *fmt, ...)
 {
 	Text t;
 	va_list ap;
@@ -50,7 +50,7 @@ static void fail(Block *b, const LsData *s, const char *fmt, ...)
 		  t.data);
 }
 
-static const LxData *at(const Block *b, Lx x)
+static const LxData *at(const BlockVerifier *b, Lx x)
 {
 	return &b->f->lx.data[x.i];
 }
@@ -62,15 +62,15 @@ static Alike apart(Alike a, Alike b)
 	return a > b ? a : b;
 }
 
-static bool of_warps(const Block *b, Lx x)
+static bool of_warps(const BlockVerifier *b, Lx x)
 {
 	int64_t n;
 	return lx_is_int(b->f, x, &n) && n > 0 && n % WARP == 0;
 }
 
-/* Consecutive threads of a warp have consecutive values, and those of lane 0 are multiples of
- * WARP. */
-static bool has_lanes(Block *b, Lx x)
+/* Whether consecutive threads of a warp have consecutive values, and those of lane 0 are
+ * multiples of WARP. */
+static bool has_lanes(BlockVerifier *b, Lx x)
 {
 	const LxData *d = at(b, x);
 	if (b->lanes[x.i])
@@ -85,7 +85,7 @@ static bool has_lanes(Block *b, Lx x)
 }
 
 /* Tells warps apart and nothing in them. */
-static bool splits_warps(Block *b, const LxData *d)
+static bool splits_warps(BlockVerifier *b, const LxData *d)
 {
 	int64_t n;
 	if (d->kind != LX_SC || d->nin != 2 || !has_lanes(b, d->in[0]))
@@ -96,7 +96,7 @@ static bool splits_warps(Block *b, const LxData *d)
 	       of_warps(b, d->in[1]);
 }
 
-static Alike alike(Block *b, Lx x)
+static Alike alike(BlockVerifier *b, Lx x)
 {
 	const LxData *d = at(b, x);
 	Alike all = d->kind == LX_THREAD ? APART
@@ -114,7 +114,7 @@ static Alike alike(Block *b, Lx x)
 	return all;
 }
 
-static void raise(Block *b, Lv v, Alike a)
+static void raise(BlockVerifier *b, Lv v, Alike a)
 {
 	if (b->var[v.i] >= a)
 		return;
@@ -122,15 +122,15 @@ static void raise(Block *b, Lv v, Alike a)
 	b->changed = true;
 }
 
-/* Which threads are in the body of the statement together. */
-static Alike control_of(Block *b, const LsData *s, Alike control)
+/* Returns which threads are in the body of the statement together. */
+static Alike control_of(BlockVerifier *b, const LsData *s, Alike control)
 {
 	if (ls_row(s->kind)->body && s->x.i)
 		control = apart(control, alike(b, s->x));
 	return s->kind == LS_FOR ? apart(control, alike(b, s->y)) : control;
 }
 
-static void spread_variable(Block *b, const LsData *s, Alike control)
+static void spread_variable(BlockVerifier *b, const LsData *s, Alike control)
 {
 	switch (ls_row(s->kind)->v) {
 	case V_LET: b->let[s->v.i] = s->x; raise(b, s->v, alike(b, s->x)); break;
@@ -142,7 +142,7 @@ static void spread_variable(Block *b, const LsData *s, Alike control)
 	}
 }
 
-static void spread(Block *b, Lb body, Alike control)
+static void spread(BlockVerifier *b, Lb body, Alike control)
 {
 	for (uint32_t k = 0; body.i && k < b->f->block.data[body.i].stmt.n; k++) {
 		const LsData *s = &b->f->ls.data[b->f->block.data[body.i].stmt.data[k]];
@@ -153,8 +153,9 @@ static void spread(Block *b, Lb body, Alike control)
 	}
 }
 
-/* Variables are the same everywhere until something shows that they are not. */
-static void spread_all(Block *b)
+/* Spreads what is not the same everywhere: variables are, until something shows that they are
+ * not. */
+static void spread_all(BlockVerifier *b)
 {
 	do {
 		b->changed = false;
@@ -183,9 +184,9 @@ static Residue residue(uint64_t of, uint64_t rem)
 	return (Residue){of, rem & (of - 1)};
 }
 
-static Residue residue_of(Block *b, Lx x);
+static Residue residue_of(BlockVerifier *b, Lx x);
 
-static Residue residue_of_operation(Block *b, const LxData *d)
+static Residue residue_of_operation(BlockVerifier *b, const LxData *d)
 {
 	if (d->kind != LX_SC || d->nin != 2 ||
 	    (d->sc != SC_add && d->sc != SC_sub && d->sc != SC_mul))
@@ -198,7 +199,7 @@ static Residue residue_of_operation(Block *b, const LxData *d)
 	return residue(lesser(x.of, y.of), d->sc == SC_add ? x.rem + y.rem : x.rem - y.rem);
 }
 
-static Residue residue_of(Block *b, Lx x)
+static Residue residue_of(BlockVerifier *b, Lx x)
 {
 	const LxData *d = at(b, x);
 	Residue r = b->residue[x.i];
@@ -218,7 +219,7 @@ static Residue residue_of(Block *b, Lx x)
 	return b->residue[x.i] = r;
 }
 
-static void check_aligned(Block *b, const LsData *s, LMem m, Lx offset, uint64_t bytes)
+static void check_aligned(BlockVerifier *b, const LsData *s, LMem m, Lx offset, uint64_t bytes)
 {
 	uint64_t size = dtype_size(m.dtype),
 		 base = m.kind == MEM_BUFFER ? b->f->buf.data[m.k].align : SHARED_ALIGN;
@@ -233,7 +234,7 @@ static void check_aligned(Block *b, const LsData *s, LMem m, Lx offset, uint64_t
 
 /* ---- statements ---- */
 
-static void check_shared(Block *b, const LsData *s)
+static void check_shared(BlockVerifier *b, const LsData *s)
 {
 	if (b->depth)
 		fail(b, s, "in a loop or a branch");
@@ -244,7 +245,7 @@ static void check_shared(Block *b, const LsData *s)
 		     (unsigned long long)b->shared, (unsigned long long)b->f->shared_most);
 }
 
-static void check_copy(Block *b, const LsData *s)
+static void check_copy(BlockVerifier *b, const LsData *s)
 {
 	uint64_t size = dtype_size(s->mem.dtype);
 	if (s->mem.kind != MEM_SHARED || s->from.kind != MEM_BUFFER) {
@@ -259,7 +260,7 @@ static void check_copy(Block *b, const LsData *s)
 	}
 }
 
-static void check_access(Block *b, const LsData *s)
+static void check_access(BlockVerifier *b, const LsData *s)
 {
 	const LsRow *row = ls_row(s->kind);
 	uint32_t lanes = row->mem == MEM_WRITE ? lx_type(b->f, s->x).lanes
@@ -270,7 +271,7 @@ static void check_access(Block *b, const LsData *s)
 			      lesser((uint64_t)lanes * dtype_size(s->mem.dtype), SHARED_ALIGN));
 }
 
-static void check_exchange(Block *b, const LsData *s, Alike control)
+static void check_exchange(BlockVerifier *b, const LsData *s, Alike control)
 {
 	int64_t lane;
 	const LxData *d = at(b, s->x);
@@ -282,7 +283,7 @@ static void check_exchange(Block *b, const LsData *s, Alike control)
 		     (long long)lane, WARP - 1);
 }
 
-static bool is_exchange(const Block *b, const LsData *s)
+static bool is_exchange(const BlockVerifier *b, const LsData *s)
 {
 	LsVariable v = ls_row(s->kind)->v;
 	const LxData *d = at(b, s->x);
@@ -293,25 +294,25 @@ static bool is_exchange(const Block *b, const LsData *s)
 }
 
 typedef struct {
-	Block *b;
+	BlockVerifier *b;
 	const LsData *s;
 	bool exchange;
-} Visit;
+} BlockVisit;
 
 static void check_expr(void *visit, Lx x)
 {
-	Visit *v = visit;
+	BlockVisit *v = visit;
 	if (v->b->exchanges[x.i] && !(v->exchange && x.i == v->s->x.i))
 		fail(v->b, v->s,
 		     "an exchange between threads is not all of what a variable becomes");
 }
 
-static void check(Block *b, Lb body, Alike control);
+static void check(BlockVerifier *b, Lb body, Alike control);
 
-static void check_statement(Block *b, const LsData *s, Alike control)
+static void check_statement(BlockVerifier *b, const LsData *s, Alike control)
 {
 	Alike together = b->f->threads == WARP ? ALIKE_WARP : ALIKE_BLOCK;
-	Visit v = {b, s, is_exchange(b, s)};
+	BlockVisit v = {b, s, is_exchange(b, s)};
 	ls_visit(b->f, s, check_expr, &v);
 	if (v.exchange)
 		check_exchange(b, s, control);
@@ -335,13 +336,13 @@ static void check_statement(Block *b, const LsData *s, Alike control)
 	b->depth--;
 }
 
-static void check(Block *b, Lb body, Alike control)
+static void check(BlockVerifier *b, Lb body, Alike control)
 {
 	for (uint32_t k = 0; body.i && k < b->f->block.data[body.i].stmt.n; k++)
 		check_statement(b, &b->f->ls.data[b->f->block.data[body.i].stmt.data[k]], control);
 }
 
-static void find_exchanges(Block *b)
+static void find_exchanges(BlockVerifier *b)
 {
 	for (uint32_t k = 1; k < b->f->lx.n; k++) { /* operands come first */
 		const LxData *d = &b->f->lx.data[k];
@@ -354,7 +355,7 @@ static void find_exchanges(Block *b)
 bool verify_block(LoopFn *f)
 {
 	Arena *a = f->ir->ctx->scratch;
-	Block b = {.f = f, .ok = true};
+	BlockVerifier b = {.f = f, .ok = true};
 	if (f->threads > MAX_THREADS || f->threads % WARP)
 		return ctx_error(
 			f->ir->ctx, f->name,

@@ -27,7 +27,8 @@ static void fail(Frags *v, const LsData *s, const char *fmt, ...)
 		  ls_subject(v->f, s), t.data);
 }
 
-/* The most fragments of any operation: a function without operations may have as many. */
+/* Returns the most fragments that the function may have: the least number that one of its
+ * operations allows; without operations, what the first operation of the table allows. */
 static uint32_t most_fragments(const LoopFn *f)
 {
 	uint32_t most = UINT32_MAX;

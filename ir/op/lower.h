@@ -99,7 +99,7 @@ typedef struct IndexMap {
 	Sym (*value)(struct IndexMap *, uint32_t operand, const Sym *at, Sym extent, IndexMode);
 } IndexMap;
 
-/* For .index: adds a condition to the answer: the element exists only if lo <= e < hi. At most 2 *
+/* Adds a condition to the answer of .index: the element exists only if lo <= e < hi. At most 2 *
  * MAX_RANK conditions. */
 static inline void index_range(IndexMap *m, Sym e, Sym lo, Sym hi)
 {

@@ -4,7 +4,8 @@
 #include "base/nearest.h"
 #include "ir/op/op.h"
 
-/* "aten.add" of aten.add.Tensor and others. */
+/* Finds an operator by its name without the overload: of "aten.add", aten.add.Tensor if there is
+ * one, else the first. Returns OP_none if there is none. */
 static Op with_overload(const char *name)
 {
 	const size_t n = strlen(name);

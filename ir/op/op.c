@@ -34,7 +34,8 @@ void op_install(const OpTable *t)
 	table = t;
 }
 
-/* A bad table cannot be a run-time condition: the unit test of the table meets it first. */
+/* Ends the process: a bad table cannot be a run-time condition. The unit test of the table meets
+ * the error first. */
 _Noreturn static void table_bug(Op op, const char *text)
 {
 	fprintf(stderr, "op table: op %u: %s\n", op, text);
@@ -103,7 +104,7 @@ static void build_schema(Op op)
 	atomic_store_explicit(&table->schema[op], s, memory_order_release);
 }
 
-/* i, a copy of its block, becomes what the row of op says. */
+/* Makes i, a copy of the block of op, what the row of op says. */
 static void adopt(OpInfo *i, Op op, const Overload *row)
 {
 	i->schema = row->schema;
@@ -262,7 +263,8 @@ static Attr default_scalar(Ir *ir, const char *text)
 	return attr_int(ir, strtoll(text, NULL, 10));
 }
 
-/* "[0, 1]" or a lone "1", which stands for arg->size of them. item receives each text. */
+/* Sets item[] to the texts of the elements of "[0, 1]", or to a lone "1" for each of arg->size
+ * elements. Returns their number, at most max. */
 static uint32_t default_items(const Arg *arg, const char **item, uint32_t max)
 {
 	const char *p = arg->text;
@@ -344,7 +346,7 @@ Attr op_default(Ir *ir, const Arg *arg)
 	}
 }
 
-/* The n characters at s are a number, and all of them. */
+/* Whether the n characters at s, all of them, are a number. */
 static bool is_number(const char *s, size_t n, bool integer)
 {
 	char *end;

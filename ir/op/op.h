@@ -412,8 +412,8 @@ uint32_t op_count(void);
  * .overloads NULL. Never NULL: of OP_none and of numbers out of range it is a block with nothing
  * but a schema. */
 const OpInfo *op_info(Op);
-/* Of an overload: returns the operator whose block has the row. Of other operators: the operator
- * itself. Of a number out of range: OP_none. */
+/* Returns the operator whose block has the row of an overload; another operator itself; OP_none
+ * for a number out of range. */
 Op op_block(Op);
 /* Returns what defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has
  * .expand or .build, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
@@ -450,10 +450,11 @@ const OpLower *op_lower(Op);
  * None, if there is no default, and for arguments that are tensors, graphs, constants or ignored.
  * Lists lie in the arena of the Ir's context. */
 Attr op_default(Ir *, const Arg *);
-/* For the test of the table: whether the default's text is well-formed for the argument's kind.
- * int: an integer of 64 bits, Mean or Sum. float: a finite number, inf or nan. bool: True or False.
- * int[]: a list of integers, or one integer if the schema says how many. Any kind if the argument
- * is optional: None. True for arguments of other kinds, and if there is no default. */
+/* Whether the default's text is well-formed for the argument's kind. int: an integer of 64 bits,
+ * Mean or Sum. float: a finite number, inf or nan. bool: True or False. int[]: a list of
+ * integers, or one integer if the schema says how many. Any kind if the argument is optional:
+ * None. True for arguments of other kinds, and if there is no default. For the test of the
+ * table. */
 bool op_default_reads(const Arg *);
 /* Whether an attribute is of the argument's kind. The attribute of a Tensor argument, and of an
  * ignored one, is ATTR_none. The attribute of a Tensor[] argument is the constant number of its
@@ -492,7 +493,7 @@ Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 Node op_expand_node(Build *b, Node n);
 /* Whether n's last operand is complex and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);
-/* Adds and returns n's value computed by .complex, from real and imaginary parts; node_has_complex
- * must hold. Returns no node after errors. */
+/* Adds nodes that compute n's value by .complex, from real and imaginary parts, and returns it;
+ * node_has_complex must hold. Returns no node after errors. */
 Node op_complex(Build *, Node n);
 #endif

@@ -6,9 +6,9 @@
 typedef struct {
 	Arena *arena;
 	const char *text, *p, *err;
-} Reader;
+} SchemaReader;
 
-static bool fail(Reader *r, const char *expected)
+static bool fail(SchemaReader *r, const char *expected)
 {
 	if (!r->err)
 		r->err = arena_printf(r->arena, "expected %s at \"%.24s\" in \"%s\"", expected,
@@ -16,13 +16,13 @@ static bool fail(Reader *r, const char *expected)
 	return false;
 }
 
-static void skip(Reader *r)
+static void skip(SchemaReader *r)
 {
 	while (*r->p == ' ' || *r->p == '\n' || *r->p == '\t')
 		r->p++;
 }
 
-static bool accept(Reader *r, char c)
+static bool accept(SchemaReader *r, char c)
 {
 	skip(r);
 	if (*r->p != c)
@@ -37,8 +37,9 @@ static bool word_char(char c)
 	       c == '_';
 }
 
-/* The length of the word that begins at the result; 0: none does. */
-static const char *word(Reader *r, size_t *n)
+/* Returns the word that begins here, and moves behind it; sets *n to its length, 0 if none
+ * begins. */
+static const char *word(SchemaReader *r, size_t *n)
 {
 	skip(r);
 	const char *s = r->p;
@@ -74,8 +75,8 @@ static const struct {
 	{"QScheme", ARG_ignored, ARG_ignored},
 };
 
-/* (a), (a!), (a -> *) */
-static bool alias(Reader *r, Arg *a)
+/* Reads (a), (a!), (a -> *), or nothing. */
+static bool alias(SchemaReader *r, Arg *a)
 {
 	if (!accept(r, '('))
 		return true;
@@ -85,8 +86,8 @@ static bool alias(Reader *r, Arg *a)
 	return accept(r, ')') || fail(r, "\")\"");
 }
 
-/* Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
-static bool type(Reader *r, Arg *a)
+/* Reads Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
+static bool type(SchemaReader *r, Arg *a)
 {
 	size_t n, k = 0, ntype = sizeof types / sizeof *types;
 	const char *start = r->p, *name = word(r, &n);
@@ -111,7 +112,7 @@ static bool type(Reader *r, Arg *a)
 	return true;
 }
 
-static bool default_text(Reader *r, Arg *a)
+static bool default_text(SchemaReader *r, Arg *a)
 {
 	if (!accept(r, '='))
 		return true;
@@ -140,7 +141,7 @@ static bool default_text(Reader *r, Arg *a)
 	return true;
 }
 
-static bool arguments(Reader *r, Schema *s)
+static bool arguments(SchemaReader *r, Schema *s)
 {
 	Arg arg[MAX_ARGS] = {0};
 	bool kw_only = false;
@@ -172,7 +173,7 @@ static bool arguments(Reader *r, Schema *s)
 	return true;
 }
 
-static bool one_result(Reader *r, Schema *s)
+static bool one_result(SchemaReader *r, Schema *s)
 {
 	Arg a = {0};
 	skip(r);
@@ -185,7 +186,7 @@ static bool one_result(Reader *r, Schema *s)
 	return true;
 }
 
-static bool results(Reader *r, Schema *s)
+static bool results(SchemaReader *r, Schema *s)
 {
 	skip(r);
 	if (strncmp(r->p, "->", 2) != 0)
@@ -203,7 +204,7 @@ static bool results(Reader *r, Schema *s)
 
 bool schema_parse(Arena *arena, const char *text, Schema *s, const char **err)
 {
-	Reader r = {arena, text, text, NULL};
+	SchemaReader r = {arena, text, text, NULL};
 	*s = (Schema){.tensor_results = true};
 	size_t n = strcspn(text, "(");
 	s->name = arena_strndup(arena, text, n);

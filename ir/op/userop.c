@@ -57,7 +57,7 @@ static bool is_number(const Ir *ir, const Attr *a)
 	       (a->kind == ATTR_int && sym_is_const(ir->syms, a->s, NULL));
 }
 
-/* Where an argument is no tensor. */
+/* Adds the value of an argument that is no tensor. Returns what is wrong, NULL if nothing is. */
 static const char *add_scalar(Ir *ir, const Arg *arg, const Attr *a, Scalars *to)
 {
 	Arena *arena = ir->ctx->arena;

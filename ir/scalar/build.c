@@ -11,11 +11,11 @@ enum { INLINE_COST = 12, MAX_PARAM = 4 };
 typedef struct {
 	const Expr *lit; /* NULL: ins */
 	uint32_t ins;
-} Val;
+} TypedVal;
 
 typedef struct {
 	const char *name;
-	Val v;
+	TypedVal v;
 } Binding;
 
 typedef struct {
@@ -26,16 +26,16 @@ typedef struct {
 	const char *why; /* NULL while all is well */
 } FnBuild;
 
-static Val fail(FnBuild *b, const char *why)
+static TypedVal fail(FnBuild *b, const char *why)
 {
 	if (!b->why)
 		b->why = why;
-	return (Val){NULL, 0};
+	return (TypedVal){NULL, 0};
 }
 
-static Val val(uint32_t ins)
+static TypedVal val(uint32_t ins)
 {
-	return (Val){NULL, ins};
+	return (TypedVal){NULL, ins};
 }
 
 static DType type_of(const FnBuild *b, uint32_t k)
@@ -54,7 +54,7 @@ static bool same_ins(const ScIns *a, const ScIns *b)
 	       !memcmp(a->in, b->in, sizeof a->in);
 }
 
-/* Append, or find the equal instruction. */
+/* Appends an instruction, or finds the equal one. */
 static uint32_t intern_ins(FnBuild *b, ScIns ins)
 {
 	for (uint32_t k = 0; k < b->ins.n; k++)
@@ -86,7 +86,7 @@ static uint32_t materialise(FnBuild *b, const Expr *lit, DType t)
 	return emit_const(b, t, (ScVal){.i = lit->i});
 }
 
-static uint32_t typed(FnBuild *b, Val v, DType t)
+static uint32_t typed(FnBuild *b, TypedVal v, DType t)
 {
 	return v.lit ? materialise(b, v.lit, t) : v.ins;
 }
@@ -116,7 +116,7 @@ static bool is_one(const ScIns *c)
 	return c->op == SC_const && (dtype_is_float(c->dtype) ? c->f == 1.0 : c->i == 1);
 }
 
-/* An operand that equals the result bit for bit, or NO_INS. */
+/* Returns an operand that equals the result bit for bit, or NO_INS. */
 static uint32_t identity(const FnBuild *b, const ScIns *ins)
 {
 	const ScIns *d = b->ins.data;
@@ -185,7 +185,7 @@ static bool is_compare(ScOp op)
 	return op >= SC_eq && op <= SC_ge;
 }
 
-/* What an operation on bool means, where it means anything. */
+/* Returns what an operation means on bool; SC_COUNT if it means nothing. */
 static ScOp bool_op(ScOp op)
 {
 	switch (op) {
@@ -200,7 +200,7 @@ static ScOp bool_op(ScOp op)
 	}
 }
 
-/* No change on integers (absolute value: on unsigned ones). */
+/* Whether the operation changes nothing on integers (absolute value: on unsigned ones). */
 static bool is_int_identity(ScOp op, DType t)
 {
 	switch (op) {
@@ -228,8 +228,8 @@ static bool op_takes(ScOp op, DType t)
 	}
 }
 
-/* The common dtype of v[0..n): that of the first which is not a literal. */
-static DType unify(FnBuild *b, const Val *v, uint32_t n, uint32_t *in)
+/* Gives v[0..n) a common dtype, that of the first which is not a literal, and returns it. */
+static DType unify(FnBuild *b, const TypedVal *v, uint32_t n, uint32_t *in)
 {
 	DType t = DT_none;
 	for (uint32_t k = 0; k < n && t == DT_none; k++)
@@ -245,7 +245,7 @@ static DType unify(FnBuild *b, const Val *v, uint32_t n, uint32_t *in)
 	return t;
 }
 
-static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
+static TypedVal build_basic(FnBuild *b, ScOp op, const TypedVal *v, uint32_t n)
 {
 	if (n != sc_arity(op))
 		return fail(b, "wrong number of operands");
@@ -268,21 +268,21 @@ static Val build_basic(FnBuild *b, ScOp op, const Val *v, uint32_t n)
 	return val(emit(b, op, is_compare(op) ? DT_bool : t, in, n));
 }
 
-static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n);
+static TypedVal build_named(FnBuild *b, const char *name, const TypedVal *v, uint32_t n);
 
-/* A basic operation, but for floats to other integers than i32 and i64: those are library
- * functions. */
-static Val convert_to(FnBuild *b, DType t, uint32_t x)
+/* Converts by a basic operation, but for floats to other integers than i32 and i64: those are
+ * library functions. */
+static TypedVal convert_to(FnBuild *b, DType t, uint32_t x)
 {
 	bool basic =
 		!dtype_is_int(t) || t == DT_i32 || t == DT_i64 || !dtype_is_float(type_of(b, x));
 	if (basic)
 		return val(emit(b, SC_convert, t, &x, 1));
-	Val v = val(x);
+	TypedVal v = val(x);
 	return build_named(b, arena_printf(b->arena, "to_%s", dtype_name(t)), &v, 1);
 }
 
-static Val build_convert(FnBuild *b, const Expr *e, const Val *v, bool bits)
+static TypedVal build_convert(FnBuild *b, const Expr *e, const TypedVal *v, bool bits)
 {
 	DType t = bracket_type(b, e->bracket);
 	if (e->arg.n != 1)
@@ -297,7 +297,7 @@ static Val build_convert(FnBuild *b, const Expr *e, const Val *v, bool bits)
 	return bits ? val(emit(b, SC_bitcast, t, &x, 1)) : convert_to(b, t, x);
 }
 
-static Val build_table(FnBuild *b, const Expr *e, const Val *v)
+static TypedVal build_table(FnBuild *b, const Expr *e, const TypedVal *v)
 {
 	const ScTable *table = e->bracket ? lib_table(e->bracket) : NULL;
 	if (!table || e->arg.n != 1)
@@ -308,8 +308,8 @@ static Val build_table(FnBuild *b, const Expr *e, const Val *v)
 	return val(intern_ins(b, ins));
 }
 
-/* poly(x, c0, c1, ...): Horner's scheme in fma. */
-static Val build_poly(FnBuild *b, const Val *v, uint32_t n)
+/* Builds poly(x, c0, c1, ...) by Horner's scheme in fma. */
+static TypedVal build_poly(FnBuild *b, const TypedVal *v, uint32_t n)
 {
 	if (n < 2 || v[0].lit)
 		return fail(b, "poly wants a variable and coefficients");
@@ -343,7 +343,7 @@ static uint32_t inline_fn(FnBuild *b, const ScFn *f, const uint32_t *arg)
 	return at[f->nins - 1];
 }
 
-static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n)
+static TypedVal build_named(FnBuild *b, const char *name, const TypedVal *v, uint32_t n)
 {
 	uint32_t in[MAX_PARAM];
 	DType t[MAX_PARAM];
@@ -368,8 +368,9 @@ static Val build_named(FnBuild *b, const char *name, const Val *v, uint32_t n)
 	return val(intern_ins(b, ins));
 }
 
-/* The table's floordiv takes floats too; the basic operation is the one on integers. */
-static bool is_float_floordiv(const FnBuild *b, ScOp op, const Val *v, uint32_t n)
+/* Whether this is a floordiv of floats, which the op table has; the basic operation is the one
+ * on integers. */
+static bool is_float_floordiv(const FnBuild *b, ScOp op, const TypedVal *v, uint32_t n)
 {
 	bool is_float = false;
 	for (uint32_t k = 0; k < n && op == SC_floordiv; k++)
@@ -377,19 +378,19 @@ static bool is_float_floordiv(const FnBuild *b, ScOp op, const Val *v, uint32_t 
 	return is_float;
 }
 
-static Val build_expr(FnBuild *b, const Expr *e)
+static TypedVal build_expr(FnBuild *b, const Expr *e)
 {
 	if (b->why)
 		return val(0);
 	if (e->kind == EXPR_INT || e->kind == EXPR_FLOAT)
-		return (Val){e, 0};
+		return (TypedVal){e, 0};
 	if (e->kind == EXPR_NAME) {
 		for (uint32_t k = b->env.n; k-- > 0;)
 			if (!strcmp(b->env.data[k].name, e->name))
 				return b->env.data[k].v;
 		return fail(b, arena_printf(b->arena, "unknown name %s", e->name));
 	}
-	Val *v = ARENA_ARRAY(b->arena, Val, e->arg.n);
+	TypedVal *v = ARENA_ARRAY(b->arena, TypedVal, e->arg.n);
 	for (uint32_t k = 0; k < e->arg.n; k++)
 		v[k] = build_expr(b, e->arg.data[k]);
 	if (b->why)
@@ -432,7 +433,8 @@ static uint32_t ins_cost(const ScIns *ins, const ScIns *first)
 	}
 }
 
-/* Constants keep a slot each; any other value's slot is free again after its last reader. */
+/* Gives values slots. Constants keep one each; any other value's slot is free again after its
+ * last reader. */
 static void plan_slots(Arena *a, ScFnPlan *plan)
 {
 	const ScFn *f = &plan->fn;
@@ -456,7 +458,8 @@ static void plan_slots(Arena *a, ScFnPlan *plan)
 	plan->slot = slot;
 }
 
-/* The select arm that alone reads call k, if its condition is computed before the call. */
+/* Finds the arm of a select that alone reads call k, if its condition is computed before the
+ * call. */
 static ScGuard find_guard(const ScFn *f, uint32_t k)
 {
 	ScGuard g = {false, false, 0};
@@ -474,7 +477,7 @@ static ScGuard find_guard(const ScFn *f, uint32_t k)
 	return g;
 }
 
-/* Keep what the result needs, in order. */
+/* Makes a function of what the result needs, in order. */
 static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const DType *in,
                           uint32_t result)
 {
@@ -512,7 +515,8 @@ static const ScFn *finish(FnBuild *b, const char *name, uint32_t nparam, const D
 	return f;
 }
 
-/* The callee of a text that only passes its parameters on, so that both share one function. */
+/* Returns the callee of a text that only passes its parameters on, so that both share one
+ * function; NULL for another text. */
 static const ScFn *forwarded(const ScText *t, uint32_t nparam, const char *const *param,
                              const DType *in)
 {
@@ -539,7 +543,7 @@ static const ScFn *build_text(FnBuild *b, const char *name, const ScText *t, uin
 		array_push(b->arena, &b->env, (Binding){param[k], val(k)});
 	}
 	for (uint32_t k = 0; k < t->let.n && !b->why; k++) {
-		Val v = build_expr(b, t->let.data[k].value);
+		TypedVal v = build_expr(b, t->let.data[k].value);
 		array_push(b->arena, &b->env, (Binding){t->let.data[k].name, v});
 	}
 	uint32_t result = typed(b, build_expr(b, t->result), b->T);

@@ -9,7 +9,7 @@ static float flush(float x)
 	return fabsf(x) < 0x1p-126f ? copysignf(0, x) : x;
 }
 
-/* The bf16 in the high half of the bits. */
+/* Returns the bf16 in the high half of the bits. */
 static float of_bits(uint32_t u)
 {
 	float x;
@@ -18,7 +18,8 @@ static float of_bits(uint32_t u)
 	return flush(x);
 }
 
-/* Of normal numbers. Tiny is what would be below 2**-126 if rounded with any exponent. */
+/* Returns fma(a, b, c) of normal numbers, with a zero for a tiny result: for what would be below
+ * 2**-126 if rounded with any exponent. */
 static float flush_fma(float a, float b, float c)
 {
 	const float r = fmaf(a, b, c), s = fmaf(a * 0x1p64f, b, c * 0x1p64f);
@@ -31,7 +32,7 @@ static float dot_bf16(uint32_t a, uint32_t b, float c)
 	return flush_fma(of_bits(a << 16), of_bits(b << 16), high);
 }
 
-/* Element k of the group, of so many bits. */
+/* Returns element k of the group, of so many bits. */
 static uint32_t element(uint32_t group, uint32_t k, uint32_t bits, bool is_signed)
 {
 	const uint32_t low = group >> k * bits & ((1u << bits) - 1), sign = 1u << (bits - 1);

@@ -241,7 +241,8 @@ static uint32_t repr_size(DType t)
 	return dtype_is_float(t) && t != DT_f64 ? 4 : dtype_size(t);
 }
 
-/* Storage floats are kept as float, so their bits have to be made first. */
+/* Reinterprets the bits of values. Storage floats are kept as float, so their bits have to be
+ * made first. */
 static void bitcast(DType from, DType to, void *out, const void *in, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
@@ -372,7 +373,8 @@ static void fill_const(const ScIns *ins, void *out, uint32_t n)
 	}
 }
 
-/* How many lanes fit when every function on the deepest chain of calls has its slots. */
+/* Returns how many slots a lane takes: those of the function, and of all on its deepest chain of
+ * calls. */
 static uint32_t slots_needed(const ScFn *f)
 {
 	uint32_t deepest = 0;
@@ -385,7 +387,7 @@ static uint32_t slots_needed(const ScFn *f)
 	return ((const ScFnPlan *)f)->nslot + deepest;
 }
 
-/* Where the values of instruction k lie. */
+/* Returns where the values of instruction k lie. */
 static const void *value(const ScFnPlan *plan, const char *mem, uint32_t cap, uint32_t k,
                          const void *const *arg)
 {
@@ -405,7 +407,8 @@ static bool is_needed(const ScFnPlan *plan, uint32_t k, const char *mem, uint32_
 	return any || !g.found;
 }
 
-/* mem has 8 * cap bytes for each slot of this function and, after them, of those it calls. */
+/* Evaluates a function on n elements. mem has 8 * cap bytes for each slot of this function and,
+ * after them, of those it calls. */
 static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, char *mem,
                 uint32_t cap)
 {
@@ -432,7 +435,7 @@ static void run(const ScFn *f, const void *const *arg, void *out, uint32_t n, ch
 	}
 }
 
-/* Lanes for which a function with that many slots of arguments has room. */
+/* Returns the number of lanes for which a function with that many slots of arguments has room. */
 static uint32_t lanes_that_fit(const ScFn *f, uint32_t arguments)
 {
 	uint32_t cap = STACK_BYTES / 8 / (slots_needed(f) + arguments);

@@ -14,15 +14,15 @@ typedef struct {
 	Arena *arena;
 	const char *at;
 	bool failed; /* at stays at the offending character */
-} Parser;
+} ScalarParser;
 
-static void skip_space(Parser *p)
+static void skip_space(ScalarParser *p)
 {
 	while (isspace((unsigned char)*p->at))
 		p->at++;
 }
 
-static bool accept(Parser *p, char c)
+static bool accept(ScalarParser *p, char c)
 {
 	skip_space(p);
 	if (p->failed || *p->at != c)
@@ -31,13 +31,13 @@ static bool accept(Parser *p, char c)
 	return true;
 }
 
-static void expect(Parser *p, char c)
+static void expect(ScalarParser *p, char c)
 {
 	if (!accept(p, c))
 		p->failed = true;
 }
 
-static const char *parse_name(Parser *p)
+static const char *parse_name(ScalarParser *p)
 {
 	skip_space(p);
 	const char *start = p->at;
@@ -49,17 +49,18 @@ static const char *parse_name(Parser *p)
 	return arena_strndup(p->arena, start, (size_t)(p->at - start));
 }
 
-static Expr *new_expr(Parser *p, ExprKind kind)
+static Expr *new_expr(ScalarParser *p, ExprKind kind)
 {
 	Expr *e = ARENA_NEW(p->arena, Expr);
 	e->kind = kind;
 	return e;
 }
 
-static Expr *parse_sum(Parser *p);
+static Expr *parse_sum(ScalarParser *p);
 
-/* Decimal or hexadecimal; a point, an exponent or inf/nan (by name) makes it a float. */
-static Expr *parse_number(Parser *p)
+/* Parses a decimal or hexadecimal number; a point, an exponent or inf/nan (by name) makes it a
+ * float. */
+static Expr *parse_number(ScalarParser *p)
 {
 	const char *s = p->at;
 	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
@@ -76,7 +77,7 @@ static Expr *parse_number(Parser *p)
 	return e;
 }
 
-static Expr *parse_name_or_call(Parser *p)
+static Expr *parse_name_or_call(ScalarParser *p)
 {
 	Expr *e = new_expr(p, EXPR_NAME);
 	e->name = parse_name(p);
@@ -102,7 +103,7 @@ static Expr *parse_name_or_call(Parser *p)
 	return e;
 }
 
-static Expr *parse_unary(Parser *p)
+static Expr *parse_unary(ScalarParser *p)
 {
 	skip_space(p);
 	if (accept(p, '-')) {
@@ -125,7 +126,7 @@ static Expr *parse_unary(Parser *p)
 	return isdigit((unsigned char)*p->at) ? parse_number(p) : parse_name_or_call(p);
 }
 
-static Expr *infix(Parser *p, const char *name, Expr *a, Expr *b)
+static Expr *infix(ScalarParser *p, const char *name, Expr *a, Expr *b)
 {
 	Expr *e = new_expr(p, EXPR_CALL);
 	e->name = name;
@@ -134,7 +135,7 @@ static Expr *infix(Parser *p, const char *name, Expr *a, Expr *b)
 	return e;
 }
 
-static Expr *parse_term(Parser *p)
+static Expr *parse_term(ScalarParser *p)
 {
 	Expr *e = parse_unary(p);
 	while (!p->failed) {
@@ -148,7 +149,7 @@ static Expr *parse_term(Parser *p)
 	return e;
 }
 
-static Expr *parse_sum(Parser *p)
+static Expr *parse_sum(ScalarParser *p)
 {
 	Expr *e = parse_term(p);
 	while (!p->failed) {
@@ -162,15 +163,15 @@ static Expr *parse_sum(Parser *p)
 	return e;
 }
 
-static void parse_let(Parser *p, ScText *t, const char *name)
+static void parse_let(ScalarParser *p, ScText *t, const char *name)
 {
 	array_push(p->arena, &t->let, ((ScLet){name, parse_sum(p)}));
 	expect(p, ';');
 }
 
-/* Behind the word. The lets between the braces stand there so many times: each time names mean what
- * was last given to them. */
-static void parse_repeat(Parser *p, ScText *t)
+/* Parses what stands behind the word "repeat". The lets between the braces stand there so many
+ * times: each time names mean what was last given to them. */
+static void parse_repeat(ScalarParser *p, ScText *t)
 {
 	skip_space(p);
 	int64_t n = isdigit((unsigned char)*p->at) ? parse_number(p)->i : 0;
@@ -189,7 +190,7 @@ static void parse_repeat(Parser *p, ScText *t)
 
 const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
 {
-	Parser p = {arena, text, false};
+	ScalarParser p = {arena, text, false};
 	ScText *t = ARENA_NEW(arena, ScText);
 	for (;;) {
 		Expr *e = parse_sum(&p);

@@ -76,7 +76,7 @@ ScOp reduce_op(ReduceKind k)
 	return kinds[k].op;
 }
 
-/* Smallest and largest of an integer type, as 64 bits hold them. */
+/* Returns the smallest value of an integer type, as 64 bits hold it. */
 static int64_t lowest(DType d)
 {
 	return d == DT_bool || !dtype_is_signed(d)

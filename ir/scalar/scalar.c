@@ -81,20 +81,20 @@ typedef struct {
 	const ScFn *(*find)(const Query *);
 	const Query *q;
 	const ScFn *found;
-} Asked;
+} CacheCall;
 
 static void find_in_cache(void *arg)
 {
-	Asked *a = arg;
+	CacheCall *a = arg;
 	make_cache();
 	a->found = a->find(a->q);
 }
 
-/* Find or build under the lock. Without memory, what was being built is forgotten, and built by
- * whoever asks next. */
+/* Finds or builds a function under the lock. Without memory, what was being built is forgotten,
+ * and built by whoever asks next. */
 static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 {
-	Asked a = {.find = find, .q = q};
+	CacheCall a = {.find = find, .q = q};
 	lock_cache();
 	const bool ok = arena_try(find_in_cache, &a);
 	for (uint32_t k = 0; !ok && k < cache.slot.n; k++)
@@ -110,18 +110,18 @@ static const ScFn *ask(const ScFn *(*find)(const Query *), const Query *q)
 typedef struct {
 	size_t n;
 	char text[128];
-} Key;
+} CacheKey;
 
-static void key_add(Key *key, const void *part, size_t n)
+static void key_add(CacheKey *key, const void *part, size_t n)
 {
 	assert(n <= sizeof key->text - key->n);
 	memcpy(key->text + key->n, part, n);
 	key->n += n;
 }
 
-static Key key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
+static CacheKey key_of(const char *kind, const char *name, const DType *in, uint32_t nin)
 {
-	Key key;
+	CacheKey key;
 	key.n = 0;
 	key_add(&key, kind, strlen(kind) + 1);
 	key_add(&key, name, strlen(name) + 1);
@@ -129,9 +129,9 @@ static Key key_of(const char *kind, const char *name, const DType *in, uint32_t 
 	return key;
 }
 
-/* Where the function of this key is kept; *fresh when it has to be built, and then told by
- * slot_fill. Building may add keys; who asks for what is being built gets none. */
-static uint32_t slot_of(const Key *key, bool *fresh)
+/* Returns where the function of this key is kept; sets *fresh if it has to be built, and then
+ * told by slot_fill. Building may add keys; who asks for what is being built gets none. */
+static uint32_t slot_of(const CacheKey *key, bool *fresh)
 {
 	uint32_t id = intern(&cache.keys, key->text, key->n, NULL);
 	while (cache.slot.n < id)
@@ -180,7 +180,7 @@ static const LibDef *find_def(const char *name, DType t)
 	return NULL;
 }
 
-/* Split "x, y" into names; returns the count. */
+/* Splits "x, y" into names; returns the count. */
 static uint32_t split_names(const char *list, const char **name)
 {
 	uint32_t n = 0;
@@ -193,7 +193,8 @@ static uint32_t split_names(const char *list, const char **name)
 	return n;
 }
 
-/* The compute dtype of an instance: that of the last operand (a select starts with a bool). */
+/* Builds an instance. Its compute dtype is that of the last operand (a select starts with a
+ * bool). */
 static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, const char **why)
 {
 	const char *param[4];
@@ -207,14 +208,14 @@ static const ScFn *build_lib(const LibDef *d, const DType *in, uint32_t nin, con
 static const ScFn *lib_fn(const LibDef *d, const DType *in, uint32_t nin)
 {
 	bool fresh;
-	const Key key = key_of("lib", d->name, in, nin);
+	const CacheKey key = key_of("lib", d->name, in, nin);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh)
 		slot_fill(k, build_lib(d, in, nin, NULL));
 	return cache.slot.data[k].fn;
 }
 
-/* A text of the op table over the op's operand names, and y for a derivative. */
+/* Builds a text of the op table over the op's operand names, and y for a derivative. */
 static const ScFn *build_op(Op op, const char *name, const char *text, const DType *in,
                             uint32_t nin, DType T)
 {
@@ -235,7 +236,7 @@ static const ScFn *op_fn(Op op, const DType *in, uint32_t nin)
 	if (!info->scalar)
 		return NULL;
 	bool fresh;
-	const Key key = key_of("op", op_name(op), in, nin);
+	const CacheKey key = key_of("op", op_name(op), in, nin);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = in[nin - 1];
@@ -310,13 +311,13 @@ const ScFn *scalar_round(DType d)
 	return scalar_lib(name, DT_f32);
 }
 
-/* in: of the operands and the result. */
+/* Finds or builds a derivative. in: of the operands and the result. */
 static const ScFn *find_deriv(const Query *q)
 {
 	bool fresh;
 	const char kind[] = {'d', (char)('0' + q->deriv), '\0'};
 	const uint32_t nin = q->nin;
-	const Key key = key_of(kind, op_name(q->op), q->in, nin);
+	const CacheKey key = key_of(kind, op_name(q->op), q->in, nin);
 	uint32_t slot = slot_of(&key, &fresh);
 	if (fresh) {
 		DType t = q->in[nin - 1];
@@ -348,7 +349,7 @@ static const ScFn *find_convert(const Query *q)
 {
 	const char *x = "x";
 	bool fresh;
-	const Key key = key_of("convert", "", q->in, 2);
+	const CacheKey key = key_of("convert", "", q->in, 2);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		const char *from = dtype_name(q->in[0]), *to = dtype_name(q->in[1]);
@@ -365,7 +366,7 @@ const ScFn *scalar_convert(DType from, DType to)
 	return is_real(from) && is_real(to) ? ask(find_convert, &q) : NULL;
 }
 
-/* Bools have no bits of their own. */
+/* Returns the name of the type whose bits a value has. Bools have no bits of their own. */
 static const char *bits_name(DType d)
 {
 	return dtype_name(d == DT_bool ? DT_u8 : d);
@@ -377,7 +378,7 @@ static const ScFn *find_bitcast(const Query *q)
 	      result = dtype_compute(to);
 	const char *x = "x";
 	bool fresh;
-	const Key key = key_of("bitcast", "", q->in, 2);
+	const CacheKey key = key_of("bitcast", "", q->in, 2);
 	uint32_t k = slot_of(&key, &fresh);
 	if (fresh) {
 		char *name = arena_printf(cache.arena, "bitcast_%s_%s", dtype_name(from),

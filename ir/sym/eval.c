@@ -1,7 +1,7 @@
 /* Values, substitution, and what an expression reads. */
 #include "ir/sym/priv.h"
 
-/* Results of one walk are kept in the nodes. */
+/* Returns the number of a new walk, whose results are kept in the nodes beside it. */
 static uint32_t next_visit(const SymTab *t)
 {
 	return ++sym_mutable(t)->visit;
@@ -14,11 +14,11 @@ typedef struct {
 	const int64_t *value;
 	uint32_t n;
 	bool hints; /* variables have the values seen while exporting */
-} Eval;
+} SymEval;
 
-static bool eval(const Eval *v, Sym e, int64_t *out);
+static bool eval(const SymEval *v, Sym e, int64_t *out);
 
-static bool eval_sum(const Eval *v, Sym e, int64_t *out)
+static bool eval_sum(const SymEval *v, Sym e, int64_t *out)
 {
 	SymWide sum = 0;
 	for (uint32_t k = 0; k < sym_nterms(v->t, e); k++) {
@@ -31,7 +31,7 @@ static bool eval_sum(const Eval *v, Sym e, int64_t *out)
 	return *out == sum;
 }
 
-static bool eval_product(const Eval *v, Sym e, int64_t *out)
+static bool eval_product(const SymEval *v, Sym e, int64_t *out)
 {
 	const SymNode *n = sym_node(v->t, e);
 	*out = 1;
@@ -46,7 +46,7 @@ static bool eval_product(const Eval *v, Sym e, int64_t *out)
 	return true;
 }
 
-static bool eval_var(const Eval *v, Sym e, int64_t *out)
+static bool eval_var(const SymEval *v, Sym e, int64_t *out)
 {
 	if (v->hints) {
 		const SymVar *var = &v->t->var.data[sym_node(v->t, e)->value];
@@ -61,7 +61,7 @@ static bool eval_var(const Eval *v, Sym e, int64_t *out)
 	return false;
 }
 
-static bool eval_division(const Eval *v, const SymNode *n, int64_t *out)
+static bool eval_division(const SymEval *v, const SymNode *n, int64_t *out)
 {
 	int64_t a, b;
 	TRY(eval(v, n->args[0], &a));
@@ -77,7 +77,7 @@ static bool eval_division(const Eval *v, const SymNode *n, int64_t *out)
 	return true;
 }
 
-static bool eval_choice(const Eval *v, const SymNode *n, int64_t *out)
+static bool eval_choice(const SymEval *v, const SymNode *n, int64_t *out)
 {
 	int64_t a, b;
 	TRY(eval(v, n->args[0], &a));
@@ -86,7 +86,7 @@ static bool eval_choice(const Eval *v, const SymNode *n, int64_t *out)
 	return true;
 }
 
-static bool eval_real(const Eval *v, const SymNode *n, int64_t *out)
+static bool eval_real(const SymEval *v, const SymNode *n, int64_t *out)
 {
 	int64_t arg[2];
 	if (n->kind == SYM_REAL_CONST) {
@@ -98,7 +98,7 @@ static bool eval_real(const Eval *v, const SymNode *n, int64_t *out)
 	return sym_real_eval((SymKind)n->kind, arg, out);
 }
 
-static bool eval_node(const Eval *v, Sym e, int64_t *out)
+static bool eval_node(const SymEval *v, Sym e, int64_t *out)
 {
 	const SymNode *n = sym_node(v->t, e);
 	switch ((SymKind)n->kind) {
@@ -114,7 +114,7 @@ static bool eval_node(const Eval *v, Sym e, int64_t *out)
 	}
 }
 
-static bool eval(const Eval *v, Sym e, int64_t *out)
+static bool eval(const SymEval *v, Sym e, int64_t *out)
 {
 	SymNode *n = sym_node(v->t, e);
 	if (n->visit == v->visit) {
@@ -131,14 +131,14 @@ bool sym_eval(const SymTab *t, Sym e, const Sym *var, const int64_t *value, uint
         int64_t *out)
 {
 	sym_check(t, e);
-	Eval v = {t, next_visit(t), var, value, n, false};
+	SymEval v = {t, next_visit(t), var, value, n, false};
 	return eval(&v, e, out);
 }
 
 int64_t sym_hint(const SymTab *t, Sym e)
 {
 	sym_check(t, e);
-	Eval v = {.t = t, .visit = next_visit(t), .hints = true};
+	SymEval v = {.t = t, .visit = next_visit(t), .hints = true};
 	int64_t out;
 	return eval(&v, e, &out) ? out : 0;
 }

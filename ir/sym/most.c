@@ -4,7 +4,7 @@
 
 static Sym bound(SymTab *, Sym e, bool upper);
 
-/* Known before anything runs. */
+/* Whether e is known before anything runs: e contains neither unbacked sizes nor axes. */
 static bool is_planned(const SymTab *t, Sym e)
 {
 	return !sym_uses_kind(t, e, SYMVAR_UNBACKED) && !sym_uses_kind(t, e, SYMVAR_AXIS);
@@ -34,7 +34,8 @@ static Sym bound_var(SymTab *t, Sym e, bool upper)
 	return number.i ? sym_min(t, most, number) : most;
 }
 
-/* Of several bounds all or one will do. */
+/* Returns a bound of a minimum or maximum: of its operands' bounds; where not `all` are needed,
+ * one that is known will do. None if nothing is known. */
 static Sym bound_choice(SymTab *t, Sym e, bool upper, bool all)
 {
 	Sym a = bound(t, sym_node(t, e)->args[0], upper),
@@ -117,7 +118,8 @@ static Sym find_bound(SymTab *t, Sym e, bool upper)
 	return b.i ? b : bound_number(t, e, upper);
 }
 
-/* Once for each part of an expression, however often it stands there. */
+/* Returns the bound of e, which find_bound computes once for each part of an expression, however
+ * often the part stands there. */
 static Sym bound(SymTab *t, Sym e, bool upper)
 {
 	if (is_planned(t, e))

@@ -49,7 +49,8 @@ static int compare_atoms(const SymTab *t, Sym a, Sym b)
 	return c;
 }
 
-/* By degree, then by factors: an order that multiplication preserves; the constant 1 is last. */
+/* Compares monomials by degree, then by factors: an order that multiplication preserves. The
+ * constant 1 is last. */
 static int compare_monos(const SymTab *t, Sym a, Sym b)
 {
 	if (sym_same(a, b))
@@ -81,7 +82,7 @@ int sym_compare(const SymTab *t, Sym a, Sym b)
 	return m < n ? -1 : m > n;
 }
 
-/* The product of atoms that are in order already. */
+/* Returns the product of atoms that are in order already. */
 static Sym mono_make(SymTab *t, const Sym *factor, uint32_t n)
 {
 	return !n ? t->one : n == 1 ? factor[0] : sym_make(t, SYM_PRODUCT, factor, n);
@@ -175,7 +176,7 @@ static void poly_remove(Poly *p, uint32_t at)
 	memmove(p->term + at, p->term + at + 1, (p->n - at) * sizeof *p->term);
 }
 
-/* The first term not before mono. */
+/* Returns the place of the first term that is not before mono. */
 static uint32_t poly_place(const Poly *p, Sym mono)
 {
 	uint32_t lo = 0, hi = p->n;
@@ -221,8 +222,9 @@ void poly_add(Poly *p, Sym e, SymTerm times)
 	}
 }
 
-/* Term k is c * m * mod(e, d), f the mod. If c * m * d * floordiv(e, d) is there too, with exactly
- * that coefficient, put c * m * e for both. */
+/* Puts c * m * e in place of term k, which is c * m * mod(e, d) with the factor f = mod(e, d),
+ * and of c * m * d * floordiv(e, d). Returns false, and changes nothing, if the second is not
+ * there with exactly that coefficient. */
 static bool recombine_factor(Poly *p, uint32_t k, Sym f)
 {
 	SymTab *t = p->t;

@@ -109,11 +109,11 @@ static inline SymTab *sym_mutable(const SymTab *t)
 /* Returns the expression of this kind with the n arguments args[], which must be in canonical form:
  * simplifies nothing. */
 Sym sym_make(SymTab *, SymKind, const Sym *args, uint32_t n);
-/* The first call for a table records the error that op(a, b) leaves int64, and makes t->unknown;
- * later calls record nothing. Returns t->unknown. */
+/* Records the error that op(a, b) leaves int64, and makes t->unknown, in the first call for a
+ * table; later calls record nothing. Returns t->unknown. */
 Sym sym_give_up(SymTab *, const char *op, Sym a, Sym b);
-/* An internal error if the handle is none or no handle of this table (a handle of another table is
- * not recognised). */
+/* Records an internal error if the handle is none or no handle of this table (a handle of
+ * another table is not recognised). */
 void sym_check(const SymTab *, Sym);
 /* Returns a / b rounded towards minus infinity; b > 0. */
 int64_t sym_floor(int64_t a, int64_t b);
@@ -140,8 +140,8 @@ MUST_LOOK bool sym_real_eval(SymKind, const int64_t *arg, int64_t *out);
  * bound is known. */
 void sym_real_range(const SymTab *, Sym, int64_t *lo, int64_t *hi);
 
-/* range.c: computes lo and hi of the expression's node from those of its arguments; of a variable
- * from its SymVar. */
+/* Computes lo and hi of the expression's node from those of its arguments; of a variable from
+ * its SymVar. In range.c. */
 void sym_set_range(const SymTab *, Sym);
 
 /* poly.c */
@@ -186,15 +186,15 @@ Sym mul_quiet(SymTab *, Sym a, Sym b);
 /* Returns a * scale; none where it cannot (*_quiet, see the top). */
 Sym scale_quiet(SymTab *, Sym a, int64_t scale);
 
-/* simplify.c: returns what sym_floordiv returns; none, without an error, where that gives up, and
- * if an operand is none. */
+/* Returns what sym_floordiv returns; none, without an error, where that gives up, and if an
+ * operand is none. In simplify.c. */
 Sym floordiv_quiet(SymTab *, Sym e, Sym d);
-/* simplify.c: returns what sym_mod returns; none, without an error, where that gives up, and if an
- * operand is none. */
+/* Returns what sym_mod returns; none, without an error, where that gives up, and if an operand
+ * is none. In simplify.c. */
 Sym mod_quiet(SymTab *, Sym e, Sym d);
 
-/* prove.c: returns true if e >= 0 is proved for all values of the variables within their
- * bounds; false if it is not proved, and for none. */
+/* Returns true if e >= 0 is proved for all values of the variables within their bounds; false if
+ * it is not proved, and for none. In prove.c. */
 bool sym_nonneg(SymTab *, Sym e);
 
 #endif

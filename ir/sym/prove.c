@@ -20,7 +20,8 @@ typedef struct {
 
 static bool prove(Prover *p, Sym e);
 
-/* False if the atom occurs squared. */
+/* Sets *l to e as a linear form in the atom. Returns false if the atom occurs squared, or after
+ * an overflow. */
 static bool isolate(SymTab *t, Sym e, Sym atom, Linear *l)
 {
 	Poly coef, rest;
@@ -41,7 +42,8 @@ static bool isolate(SymTab *t, Sym e, Sym atom, Linear *l)
 	return l->coef.i && l->rest.i;
 }
 
-/* 1: never negative, -1: never positive, 0: not known, as of none (an overflow). */
+/* Returns 1 if e is never negative, -1 if e is never positive, 0 if neither is known, as of none
+ * (an overflow). */
 static int sign_of(Prover *p, Sym e)
 {
 	if (!e.i)
@@ -56,13 +58,15 @@ static int sign_of(Prover *p, Sym e)
 	return prove(p, scale_quiet(p->t, e, -1)) ? -1 : 0;
 }
 
-/* A bound of none is unknown and proves nothing. */
+/* Proves that the form is at least 0 where its atom is `bound`. A bound of none is unknown and
+ * proves nothing. */
 static bool prove_at(Prover *p, Linear l, Sym bound)
 {
 	return bound.i && prove(p, add_quiet(p->t, mul_quiet(p->t, l.coef, bound), l.rest));
 }
 
-/* With either end known to suffice: by sign one of them, without it both. */
+/* Proves that the form is at least 0 where its atom is between the bounds: at one of them, which
+ * `sign`, that of the coefficient, says; at both if the sign is not known (0). */
 static bool prove_between(Prover *p, Linear l, int sign, Sym lower, Sym upper)
 {
 	return (sign > 0 || prove_at(p, l, upper)) && (sign < 0 || prove_at(p, l, lower));
@@ -101,7 +105,8 @@ static bool by_divisor(Prover *p, Linear l, int sign, Sym atom)
 	return sign < 0 && sign_of(p, e) > 0 && prove_at(p, l, e);
 }
 
-/* With d > 0: C*q + R >= 0 follows from C*(d*q) + R*d > -d, where e-d+1 <= d*q <= e. */
+/* Proves C*q + R >= 0, where q = floordiv(e, d) is the atom and d > 0: it follows from C*(d*q) +
+ * R*d > -d, where e-d+1 <= d*q <= e. */
 static bool by_quotient(Prover *p, Linear l, int sign, Sym atom)
 {
 	SymTab *t = p->t;
@@ -142,7 +147,7 @@ static bool eliminate(Prover *p, Sym e, Sym atom)
 	return done || by_interval(p, l, sign, atom);
 }
 
-/* The latest atom before the given one, or none. */
+/* Returns the latest atom of e before the given one; none if there is none. */
 static Sym latest_atom(const SymTab *t, Sym e, uint32_t before)
 {
 	Sym found = {0};
@@ -157,7 +162,7 @@ static Sym latest_atom(const SymTab *t, Sym e, uint32_t before)
 	return found;
 }
 
-/* A linear form in variables with constant bounds: its interval is exact. */
+/* Whether e is a linear form in variables with constant bounds: then its interval is exact. */
 static bool interval_is_exact(const SymTab *t, Sym e)
 {
 	for (uint32_t k = 0; k < sym_nterms(t, e); k++) {
@@ -206,8 +211,8 @@ static bool prove(Prover *p, Sym e)
 	return ok;
 }
 
-/* What has the same sign as e, without a divisor that all terms but the constant share: 2x - 3 >= 0
- * where x - 2 >= 0. */
+/* Returns an expression with the sign of e, without a divisor that all terms but the constant
+ * share: 2x - 3 >= 0 where x - 2 >= 0. */
 static Sym without_divisor(SymTab *t, Sym e)
 {
 	int64_t g = 0;
@@ -248,7 +253,7 @@ Truth sym_lt(const SymTab *t, Sym a, Sym b)
 	return le == YES ? NO : le == NO ? YES : MAYBE;
 }
 
-/* A sum whose terms share a divisor that its constant lacks is never 0. */
+/* Whether the terms of the sum d share a divisor that its constant lacks: then d is never 0. */
 static bool constant_excludes_zero(const SymTab *t, Sym d)
 {
 	int64_t g = 0, constant = 0;

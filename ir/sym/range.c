@@ -3,7 +3,7 @@
 
 typedef struct {
 	int64_t lo, hi;
-} Range;
+} SymRange;
 
 static int64_t saturate(SymWide v)
 {
@@ -34,44 +34,45 @@ static int64_t most(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-static Range range_add(Range a, Range b)
+static SymRange range_add(SymRange a, SymRange b)
 {
 	bool no_lo = a.lo <= -SYM_INF || b.lo <= -SYM_INF;
 	bool no_hi = a.hi >= SYM_INF || b.hi >= SYM_INF;
-	return (Range){no_lo ? -SYM_INF : saturate((SymWide)a.lo + b.lo),
-	        no_hi ? SYM_INF : saturate((SymWide)a.hi + b.hi)};
+	return (SymRange){no_lo ? -SYM_INF : saturate((SymWide)a.lo + b.lo),
+			  no_hi ? SYM_INF : saturate((SymWide)a.hi + b.hi)};
 }
 
-static Range range_mul(Range a, Range b)
+static SymRange range_mul(SymRange a, SymRange b)
 {
 	int64_t w = end_mul(a.lo, b.lo), x = end_mul(a.lo, b.hi);
 	int64_t y = end_mul(a.hi, b.lo), z = end_mul(a.hi, b.hi);
-	return (Range){least(least(w, x), least(y, z)), most(most(w, x), most(y, z))};
+	return (SymRange){least(least(w, x), least(y, z)), most(most(w, x), most(y, z))};
 }
 
-/* a >= 0, whatever the sign of the value: an even power. */
-static Range range_square(Range a)
+/* Returns the range of the square of a value in a. It is at least 0, whatever the sign of the
+ * value. */
+static SymRange range_square(SymRange a)
 {
-	Range r = range_mul(a, a);
+	SymRange r = range_mul(a, a);
 	if (a.lo <= 0 && a.hi >= 0)
 		r.lo = 0;
 	r.lo = most(r.lo, 0);
 	return r;
 }
 
-/* a / b rounded down; b > 0 and not SYM_INF, a may be infinite. */
+/* Returns a / b rounded down, where b > 0 is finite; an infinite a stays. */
 static int64_t end_div(int64_t a, int64_t b)
 {
 	return is_inf(a) ? a : sym_floor(a, b);
 }
 
-static Range range_floordiv(Range e, Range d)
+static SymRange range_floordiv(SymRange e, SymRange d)
 {
 	if (d.lo <= 0) { /* of unknown sign: no larger in magnitude */
 		int64_t far = most(e.hi, -e.lo);
-		return (Range){-far, far};
+		return (SymRange){-far, far};
 	}
-	Range r;
+	SymRange r;
 	if (e.lo >= 0)
 		r.lo = is_inf(d.hi) ? 0 : end_div(e.lo, d.hi);
 	else
@@ -83,9 +84,9 @@ static Range range_floordiv(Range e, Range d)
 	return r;
 }
 
-static Range range_mod(Range e, Range d)
+static SymRange range_mod(SymRange e, SymRange d)
 {
-	Range r = {0, 0};
+	SymRange r = {0, 0};
 	if (d.hi > 0)
 		r.hi = is_inf(d.hi) ? SYM_INF : d.hi - 1;
 	if (d.lo < 0)
@@ -95,17 +96,17 @@ static Range range_mod(Range e, Range d)
 	return r;
 }
 
-static Range range_of(const SymTab *t, Sym e)
+static SymRange range_of(const SymTab *t, Sym e)
 {
 	const SymNode *n = sym_node(t, e);
-	return (Range){n->lo, n->hi};
+	return (SymRange){n->lo, n->hi};
 }
 
-static Range range_product(const SymTab *t, const SymNode *n)
+static SymRange range_product(const SymTab *t, const SymNode *n)
 {
-	Range r = {1, 1};
+	SymRange r = {1, 1};
 	for (uint32_t k = 0; k < n->nargs; k++) {
-		Range arg = range_of(t, n->args[k]);
+		SymRange arg = range_of(t, n->args[k]);
 		if (k + 1 < n->nargs && sym_same(n->args[k], n->args[k + 1])) {
 			arg = range_square(arg);
 			k++;
@@ -115,10 +116,10 @@ static Range range_product(const SymTab *t, const SymNode *n)
 	return r;
 }
 
-static Range range_var(const SymTab *t, const SymNode *n)
+static SymRange range_var(const SymTab *t, const SymNode *n)
 {
 	const SymVar *v = &t->var.data[n->value];
-	Range r = {v->lo, v->hi};
+	SymRange r = {v->lo, v->hi};
 	if (v->extent.i) {
 		int64_t extent = sym_node(t, v->extent)->hi;
 		if (!is_inf(extent))
@@ -130,9 +131,9 @@ static Range range_var(const SymTab *t, const SymNode *n)
 void sym_set_range(const SymTab *t, Sym e)
 {
 	SymNode *n = sym_node(t, e);
-	Range r = {0, 0};
-	Range a = n->nargs ? range_of(t, n->args[0]) : r;
-	Range b = n->nargs > 1 ? range_of(t, n->args[1]) : r;
+	SymRange r = {0, 0};
+	SymRange a = n->nargs ? range_of(t, n->args[0]) : r;
+	SymRange b = n->nargs > 1 ? range_of(t, n->args[1]) : r;
 	switch ((SymKind)n->kind) {
 	case SYM_CONST: r.lo = r.hi = saturate(n->value); break;
 	case SYM_VAR: r = range_var(t, n); break;
@@ -143,8 +144,12 @@ void sym_set_range(const SymTab *t, Sym e)
 	case SYM_PRODUCT: r = range_product(t, n); break;
 	case SYM_FLOORDIV: r = range_floordiv(a, b); break;
 	case SYM_MOD: r = range_mod(a, b); break;
-	case SYM_MIN: r = (Range){least(a.lo, b.lo), least(a.hi, b.hi)}; break;
-	case SYM_MAX: r = (Range){most(a.lo, b.lo), most(a.hi, b.hi)}; break;
+	case SYM_MIN:
+		r = (SymRange){least(a.lo, b.lo), least(a.hi, b.hi)};
+		break;
+	case SYM_MAX:
+		r = (SymRange){most(a.lo, b.lo), most(a.hi, b.hi)};
+		break;
 	default: sym_real_range(t, e, &r.lo, &r.hi); break;
 	}
 	n->lo = r.lo;

@@ -92,7 +92,8 @@ typedef struct {
 	double lo, hi;
 } Ends;
 
-/* Beyond 2^52 doubles round integers, so that an end there says nothing. */
+/* Returns the range of e in doubles. An end at 2^52 or beyond becomes infinite: doubles round
+ * integers there. */
 static Ends ends_of(const SymTab *t, Sym e)
 {
 	static const int64_t exact = (int64_t)1 << 52;

@@ -1,6 +1,7 @@
 #include "ir/sym/reshape.h"
 
-/* One group of dimensions with equal element counts: linearise over `from`, split over `to`. */
+/* Sets out[] to the index idx[] in one group of dimensions with equal element counts: linearises
+ * over `from`, splits over `to`. */
 static void regroup(SymTab *syms, const Sym *from, const Sym *idx, uint32_t nfrom, const Sym *to,
                     Sym *out, uint32_t nto)
 {

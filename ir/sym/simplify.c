@@ -18,7 +18,8 @@ static bool split_done(Split *s, Poly *quot, Poly *rest)
 	return s->quot.i && s->rest.i;
 }
 
-/* Divide term by term; d.coef > 0. Only the constant is rounded down, coefficients towards 0. */
+/* Divides e by the term d, d.coef > 0, term by term. Only the constant is rounded down,
+ * coefficients towards 0. Returns false after an overflow. */
 static bool split_by_term(SymTab *t, Sym e, SymTerm d, Split *s)
 {
 	Poly quot, rest;
@@ -39,7 +40,7 @@ static bool split_by_term(SymTab *t, Sym e, SymTerm d, Split *s)
 	return split_done(s, &quot, &rest);
 }
 
-/* The term of the highest degree that comes last. */
+/* Returns the term of the highest degree; of several the last one. */
 static SymTerm leading_term(const SymTab *t, Sym d)
 {
 	uint32_t n = sym_nterms(t, d);
@@ -47,7 +48,8 @@ static SymTerm leading_term(const SymTab *t, Sym d)
 	return n > 1 && sym_same(last.mono, t->one) ? sym_term(t, d, n - 2) : last;
 }
 
-/* Take one multiple of the sum d out of s->rest, if that makes it shorter. */
+/* Takes one multiple of the sum d out of s->rest. Returns false, and changes nothing, if no
+ * multiple makes it shorter. */
 static bool split_step(SymTab *t, Sym d, SymTerm lead, Split *s)
 {
 	uint32_t n = sym_nterms(t, s->rest);
@@ -73,7 +75,7 @@ static bool split_step(SymTab *t, Sym d, SymTerm lead, Split *s)
 	return false;
 }
 
-/* The leading coefficient of d is positive. */
+/* Divides e by d, whose leading coefficient is positive. Returns false after an overflow. */
 static bool split(SymTab *t, Sym e, Sym d, Split *s)
 {
 	if (sym_nterms(t, d) == 1)
@@ -85,7 +87,7 @@ static bool split(SymTab *t, Sym e, Sym d, Split *s)
 	return true;
 }
 
-/* e / d if d divides it, else none. */
+/* Returns e / d if d divides e, else none. */
 static Sym divide_exactly(SymTab *t, Sym e, Sym d)
 {
 	if (!e.i || !d.i || sym_same(d, t->zero) || leading_term(t, d).coef < 0)
@@ -104,7 +106,7 @@ static bool term_is_one(const SymTab *t, SymTerm term)
 	return term.coef == 1 && sym_same(term.mono, t->one);
 }
 
-/* What divides every term of a and b. */
+/* Returns the greatest term that divides every term of a and b. */
 static SymTerm common_factor(SymTab *t, Sym a, Sym b)
 {
 	SymTerm g = sym_term(t, a, 0);
@@ -123,7 +125,8 @@ static Sym term_sym(SymTab *t, SymTerm term)
 	return poly_done(&p);
 }
 
-/* True if floor(e / g) is the same number *q for all values; g > 0 then. */
+/* Returns true if floor(e / g), g > 0, is proved to be the same number for all values, and sets
+ * *q to that number. */
 static bool quotient_is_fixed(SymTab *t, Sym e, SymTerm g, int64_t *q)
 {
 	const SymNode *n = sym_node(t, e);
@@ -138,7 +141,8 @@ static bool quotient_is_fixed(SymTab *t, Sym e, SymTerm g, int64_t *q)
 	return room.i && sym_nonneg(t, e) && sym_nonneg(t, room);
 }
 
-/* e = g * quot + rest, where quot takes the whole multiples of g and 0 <= rest < g. */
+/* Divides e by g so that quot takes the whole multiples of g and 0 <= rest < g. Returns false if
+ * that cannot be proved. */
 static bool split_off_small(SymTab *t, Sym e, SymTerm g, Split *s)
 {
 	Poly quot, rest;
@@ -164,7 +168,8 @@ static bool split_off_small(SymTab *t, Sym e, SymTerm g, Split *s)
 	return s->quot.i && s->rest.i;
 }
 
-/* The same for g = d, of which e has no multiples. */
+/* Divides e by d, of which e has no multiples, as split_off_small does. Returns false if 0 <=
+ * rest < d cannot be proved. */
 static bool rest_is_small(SymTab *t, Sym e, Sym d, Split *s)
 {
 	if (sym_nterms(t, d) == 1)
@@ -183,7 +188,8 @@ static bool is_just_below(SymTab *t, Sym e, Sym d, Split *s)
 	return s->rest.i && sym_nonneg(t, s->rest);
 }
 
-/* A proper factor g of the monomial d by which e = g*quot + rest with 0 <= rest < g. */
+/* Finds a proper factor g of the monomial d by which e = g*quot + rest with 0 <= rest < g.
+ * Returns false if there is none. */
 static bool find_factor(SymTab *t, Sym e, Sym d, SymTerm *g, Split *s)
 {
 	if (sym_nterms(t, d) != 1)
@@ -209,8 +215,8 @@ static bool is_positive(SymTab *t, Sym e)
 	return sym_node(t, e)->lo > 0 || sym_nonneg(t, addi_quiet(t, e, -1));
 }
 
-/* floordiv(floordiv(x, a) + k, d) = floordiv(x + k*a, a*d), and floordiv(mod(x, d*b), d) =
- * mod(floordiv(x, d), b). None if e has neither form. */
+/* Returns floordiv(e, d) by floordiv(floordiv(x, a) + k, d) = floordiv(x + k*a, a*d), or by
+ * floordiv(mod(x, d*b), d) = mod(floordiv(x, d), b). None if e has neither form. */
 static Sym floordiv_nested(SymTab *t, Sym e, Sym d)
 {
 	const SymNode *n = sym_node(t, e);
@@ -238,7 +244,9 @@ static int64_t mod_int(int64_t a, int64_t b)
 	return rest && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-/* What needs no algebra: constants and a divisor of 1, 0 or negative lead. *out may be none. */
+/* Whether floordiv(e, d), or mod(e, d) if want_mod, needs no division of polynomials: of none,
+ * by 0, by a divisor whose leading coefficient is negative, of 0, by 1, of two constants. Sets
+ * *out to the result, which may be none. */
 static bool division_is_trivial(SymTab *t, Sym e, Sym d, bool want_mod, Sym *out)
 {
 	*out = (Sym){0};
@@ -263,7 +271,7 @@ static bool division_is_trivial(SymTab *t, Sym e, Sym d, bool want_mod, Sym *out
 
 static Sym floordiv_reduced(SymTab *t, Sym e, Sym d);
 
-/* Cancel the common factor of e (without multiples of d) and d. */
+/* Cancels the common factor of d and of what is no multiple of d in e. */
 Sym floordiv_quiet(SymTab *t, Sym e, Sym d)
 {
 	Sym trivial;
@@ -300,7 +308,7 @@ static Sym floordiv_reduced(SymTab *t, Sym e, Sym d)
 	return sym_make(t, SYM_FLOORDIV, (Sym[]){e, d}, 2);
 }
 
-/* Put c*m*x for the terms c*m*mod(x, y) of e where d divides c*m*y. */
+/* Returns e with c*m*x in place of the terms c*m*mod(x, y) where d divides c*m*y. */
 static Sym drop_inner_mods(SymTab *t, Sym e, Sym d)
 {
 	for (uint32_t k = 0; e.i && k < sym_nterms(t, e); k++) {
@@ -418,14 +426,15 @@ typedef struct {
 	uint32_t n;
 } Choices;
 
-/* a makes b superfluous. */
+/* Whether a makes b superfluous as an operand of a minimum or maximum (kind). */
 static bool wins(SymTab *t, SymKind kind, Sym a, Sym b)
 {
 	Sym margin = kind == SYM_MIN ? sub_quiet(t, b, a) : sub_quiet(t, a, b);
 	return margin.i && sym_nonneg(t, margin);
 }
 
-/* False if there are too many. */
+/* Adds e, or the operands of e, to the choices, without those that others make superfluous.
+ * Returns false if there are too many. */
 static bool choices_add(SymTab *t, Choices *c, Sym e)
 {
 	const SymNode *n = sym_node(t, e);
@@ -450,7 +459,8 @@ static bool choices_add(SymTab *t, Choices *c, Sym e)
 	return true;
 }
 
-/* Positive factors common to all choices go outside. */
+/* Returns the minimum or maximum of a and b (kind). Positive factors common to all choices go
+ * outside. */
 static Sym choose(SymTab *t, SymKind kind, Sym a, Sym b)
 {
 	Choices c = {.kind = kind};

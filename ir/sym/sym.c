@@ -46,7 +46,8 @@ int64_t sym_floor(int64_t a, int64_t b)
 	return a / b - (a % b < 0);
 }
 
-/* A divisor of v that int64 holds. */
+/* Returns the absolute value of v; of INT64_MIN, whose absolute value int64 does not hold, a
+ * divisor, 2^62. */
 static int64_t magnitude(int64_t v)
 {
 	return v == INT64_MIN ? (int64_t)1 << 62 : v < 0 ? -v : v;
@@ -81,7 +82,8 @@ static int64_t known_divisor(const SymTab *t, const SymNode *n)
 	}
 }
 
-/* What a new node knows: everything but mono and coefficient of a PRODUCT. */
+/* Fills in what a new node knows. Of a PRODUCT with a coefficient, sym_make changes the mono
+ * afterwards. */
 static void fill(SymTab *t, Sym e)
 {
 	SymNode *n = sym_node(t, e);

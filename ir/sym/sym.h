@@ -121,13 +121,13 @@ Sym sym_ceildiv(SymTab *, Sym a, Sym b);
 Sym sym_min(SymTab *, Sym a, Sym b);
 /* Returns the greater of a and b. */
 Sym sym_max(SymTab *, Sym a, Sym b);
-/* sym_add with a constant b. */
+/* Does as sym_add with a constant b. */
 Sym sym_addi(SymTab *, Sym a, int64_t b);
-/* sym_mul with a constant b. */
+/* Does as sym_mul with a constant b. */
 Sym sym_muli(SymTab *, Sym a, int64_t b);
-/* sym_floordiv with a constant divisor b. */
+/* Does as sym_floordiv with a constant divisor b. */
 Sym sym_divi(SymTab *, Sym a, int64_t b);
-/* sym_mod with a constant divisor b. */
+/* Does as sym_mod with a constant divisor b. */
 Sym sym_modi(SymTab *, Sym a, int64_t b);
 
 /* Whether the expression is the unknown variable, which an operation returned that gave up. False

@@ -38,7 +38,7 @@ static void print_atom(const SymTab *t, Sym e, Text *out)
 	text_char(out, ')');
 }
 
-/* The term without its sign. */
+/* Prints a term without its sign. */
 static void print_term(const SymTab *t, SymTerm term, Text *out)
 {
 	uint64_t coef = term.coef < 0 ? 0 - (uint64_t)term.coef : (uint64_t)term.coef;
@@ -81,18 +81,18 @@ typedef struct {
 	SymTab *t;
 	const char *at;
 	int depth;
-} Parser;
+} SymParser;
 
-static Sym parse_sum(Parser *p);
+static Sym parse_sum(SymParser *p);
 
-static char peek(Parser *p)
+static char peek(SymParser *p)
 {
 	while (*p->at == ' ')
 		p->at++;
 	return *p->at;
 }
 
-static bool accept(Parser *p, char c)
+static bool accept(SymParser *p, char c)
 {
 	if (peek(p) != c)
 		return false;
@@ -100,8 +100,8 @@ static bool accept(Parser *p, char c)
 	return true;
 }
 
-/* An unsigned number that is negated or not; none if it leaves int64. */
-static Sym parse_int(Parser *p, bool negative)
+/* Parses an unsigned number, and negates it or not. Returns none if the result leaves int64. */
+static Sym parse_int(SymParser *p, bool negative)
 {
 	uint64_t v = 0, limit = (uint64_t)INT64_MAX + negative;
 	const char *start = p->at;
@@ -116,11 +116,11 @@ static Sym parse_int(Parser *p, bool negative)
 	return sym_int(p->t, (int64_t)(negative ? 0 - v : v));
 }
 
-static Sym parse_real_call(Parser *p, SymKind kind);
+static Sym parse_real_call(SymParser *p, SymKind kind);
 
-/* The kind of the function called at p->at, SYM_CONST if there is none; p->at is at its "("
- * then. */
-static SymKind called(Parser *p)
+/* Returns the kind of the function called at p->at, and moves p->at to its "("; SYM_CONST if
+ * none is called. */
+static SymKind called(SymParser *p)
 {
 	const char *end = p->at;
 	while (isalnum((unsigned char)*end) || *end == '_')
@@ -136,8 +136,8 @@ static SymKind called(Parser *p)
 	return SYM_CONST;
 }
 
-/* A constant in hexadecimal, or a function that gives a double. */
-static Sym parse_real(Parser *p)
+/* Parses a constant in hexadecimal, or a function that gives a double. */
+static Sym parse_real(SymParser *p)
 {
 	char c = peek(p);
 	if (isdigit((unsigned char)c) || c == '-') {
@@ -155,7 +155,7 @@ static Sym parse_real(Parser *p)
 	return parse_real_call(p, kind);
 }
 
-static Sym parse_real_call(Parser *p, SymKind kind)
+static Sym parse_real_call(SymParser *p, SymKind kind)
 {
 	bool of_reals, gives_real;
 	uint32_t n = sym_real_signature(kind, &of_reals, &gives_real);
@@ -174,7 +174,7 @@ static Sym parse_real_call(Parser *p, SymKind kind)
 	return accept(p, ')') ? sym_real_op(p->t, kind, arg[0], arg[1]) : (Sym){0};
 }
 
-static Sym parse_call(Parser *p, SymKind kind)
+static Sym parse_call(SymParser *p, SymKind kind)
 {
 	bool of_reals, gives_real;
 	if (sym_real_signature(kind, &of_reals, &gives_real))
@@ -196,7 +196,7 @@ static Sym parse_call(Parser *p, SymKind kind)
 	}
 }
 
-static Sym parse_name(Parser *p)
+static Sym parse_name(SymParser *p)
 {
 	const char *start = p->at, *end = start;
 	SymKind kind = called(p);
@@ -211,7 +211,7 @@ static Sym parse_name(Parser *p)
 	return var;
 }
 
-static Sym parse_factor(Parser *p, bool negative)
+static Sym parse_factor(SymParser *p, bool negative)
 {
 	char c = peek(p);
 	if (isdigit((unsigned char)c))
@@ -227,8 +227,8 @@ static Sym parse_factor(Parser *p, bool negative)
 	return e.i && negative ? sym_muli(p->t, e, -1) : e;
 }
 
-/* Factors; where the term has a minus sign, the first one takes it. */
-static Sym parse_term(Parser *p, bool negative)
+/* Parses a product of factors. The first one takes the term's minus sign. */
+static Sym parse_term(SymParser *p, bool negative)
 {
 	Sym e = parse_factor(p, negative);
 	while (e.i) {
@@ -243,7 +243,7 @@ static Sym parse_term(Parser *p, bool negative)
 	return e;
 }
 
-static Sym parse_sum(Parser *p)
+static Sym parse_sum(SymParser *p)
 {
 	if (++p->depth > MAX_DEPTH)
 		return (Sym){0};
@@ -264,7 +264,7 @@ static Sym parse_sum(Parser *p)
 
 Sym sym_parse(SymTab *t, const char **s)
 {
-	Parser p = {t, *s, 0};
+	SymParser p = {t, *s, 0};
 	Sym e = parse_sum(&p);
 	*s = p.at;
 	return e;

@@ -60,8 +60,9 @@ const Gpu *gpu_find(const char *name)
 	return NULL;
 }
 
-/* cuda_occupancy.h: registers are given to warps in units of 256, shared memory to blocks in units
- * of 128 bytes, beside 1 KB that the system has. */
+/* Returns how many warps are resident, as cuda_occupancy.h counts: registers are given to warps
+ * in units of 256, shared memory to blocks in units of 128 bytes, beside 1 KB that the system
+ * has. */
 uint32_t gpu_resident(const Gpu *g, uint32_t threads, uint32_t registers, uint32_t shared)
 {
 	enum { REGISTERS = 65536, UNIT = 256, SHARED_UNIT = 128, SYSTEM = 1024 };
@@ -78,7 +79,8 @@ uint32_t gpu_resident(const Gpu *g, uint32_t threads, uint32_t registers, uint32
 
 #define SAME(issue, latency) {{issue, latency}, {issue, latency}}
 
-/* Latencies of a thread; a barrier between launches takes about 3 microseconds. */
+/* Makes a machine of the GPU. Latencies are those of a thread; a barrier between launches takes
+ * about 3 microseconds. */
 Machine gpu_machine(const Gpu *g)
 {
 	const float lanes = g->f32 * 1000 / (2 * g->ghz), memory = g->memory / g->ghz;
@@ -120,7 +122,7 @@ Machine gpu_machine(const Gpu *g)
 	return m;
 }
 
-/* A phase so short that parts of 64 elements pay. */
+/* Makes a machine of one thread of a GPU, with a phase so short that parts of 64 elements pay. */
 Machine gpu_thread_machine(const Gpu *g)
 {
 	Machine m = {

@@ -164,7 +164,8 @@ static void find_or_make(void *arg)
 	w->found = &extended.at[k].target;
 }
 
-/* NULL if there is no room for one more. Out of memory, the lock is given back first. */
+/* Returns the target that extends `base` by a set of features; NULL if there is no room for one
+ * more. If memory runs out, gives the lock back before it unwinds. */
 static const Target *extended_target(const Target *base, uint64_t set)
 {
 	Wanted w = {.base = base, .set = set};
@@ -186,7 +187,8 @@ const char *target_feature_at(const Target *base, uint32_t k, const char **needs
 	return NULL;
 }
 
-/* The names behind the base's, each with its plus. */
+/* Returns the target that extends `base` by features, "+amx+bf16": their names, each behind a
+ * plus. NULL if one is no feature of it. */
 static const Target *find_extended(const Target *base, const char *names)
 {
 	uint64_t set = 0;

@@ -26,7 +26,8 @@ static double square_sum(const double *v, uint32_t n)
 	return sum;
 }
 
-/* The mean over the results of a line: the variance of what is added up, by that of the sum. */
+/* Returns by how much rounding errors grow along a line, as the mean over its results: the
+ * variance of what is added up, by that of the sum. */
 static double grown(const Winograd *w)
 {
 	double sum = 0;
@@ -83,8 +84,7 @@ static double direct_cycles(const Target *t, const WinogradLayer *l)
 	return phase_cycles(t, &p);
 }
 
-/* Additions and multiplications of a line of numbers with coef[]: even and odd parts of a pair
- * count for one of the two. */
+/* Returns the number of additions and multiplications of a sum of n numbers with coef[]. */
 static double line_operations(const double *coef, uint32_t n)
 {
 	double operations = -1;

@@ -1,7 +1,7 @@
 #include "ir/target/winograd_matrices.h"
 
-/* The coefficients of the product of (x - p) over the n points but point `without` (n: over
- * all). */
+/* Sets coef[] to the coefficients of the product of (x - p) over the n points but point
+ * `without` (n: over all). */
 static void polynomial(const double *point, uint32_t n, uint32_t without, double *coef)
 {
 	uint32_t degree = 0;
@@ -49,7 +49,7 @@ enum { FILTERS = 8, NTAPS = WINOGRAD_TAPS * WINOGRAD_TAPS };
 /* A number of each of some filters, which are transformed together. */
 typedef double Filters __attribute__((vector_size(FILTERS * sizeof(double))));
 
-/* u[i * n + j] of tap[3 * 3]. */
+/* Computes u[i * n + j] of tap[3 * 3]. */
 static void transform(const Winograd *w, const Filters *tap, Filters *u)
 {
 	for (uint32_t i = 0; i < w->n; i++) {

@@ -71,7 +71,7 @@ OP(aten_special_log_ndtr){
 		  "u8[4] of 0 1 5 200",
 };
 
-/* A bound of integers is an integer. */
+/* Reads a bound; that of integers is an integer. */
 static Attr hardtanh_bound(Build *b, Node n, const char *name, DType d)
 {
 	Attr a = *node_attr(b->g, n, name);
@@ -179,7 +179,7 @@ OP(aten_celu){
 		  "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5, alpha=1.75",
 };
 
-/* x/2 * (1 + erf(x/sqrt 2)), or ATen's tanh approximation. */
+/* Builds x/2 * (1 + erf(x/sqrt 2)), or ATen's tanh approximation. */
 static Node build_gelu(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), t;

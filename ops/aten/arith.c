@@ -5,14 +5,15 @@
 
 /* ---- sums and products ---- */
 
-/* The dtype in which ATen computes on x, y and z (if any): results are rounded to *d at the end. */
+/* Returns the dtype in which ATen computes on x, y and z (if any): results are rounded to *d at
+ * the end. */
 static DType computed_in(const Build *b, Node x, Node y, Node z, DType *d)
 {
 	*d = b_promote(b, (Node[]){x, y, z}, 3);
 	return dtype_compute(*d);
 }
 
-/* An operand of dtype d, computed with in c. */
+/* Returns an operand of dtype d, computed with in c. */
 static Node operand(Build *b, Node x, DType d, DType c)
 {
 	return b_convert(b, b_convert(b, x, d), c);
@@ -42,8 +43,8 @@ static Attr negated(Build *b, Attr a)
 	}
 }
 
-/* x + alpha y, or x - alpha y: of floats a product and a sum that are rounded once, as PyTorch's
- * kernel computes them */
+/* Returns x + alpha y, or x - alpha y: of floats a product and a sum that are rounded once, as
+ * PyTorch's kernel computes them. */
 static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 {
 	DType d, c;
@@ -194,7 +195,8 @@ OP(aten_div_Tensor){
 	},
 };
 
-/* Of integers by a constant 0, which ATen refuses where there are elements. */
+/* Tells whether integers are divided by a constant 0, which ATen refuses where there are
+ * elements. */
 static bool divides_by_zero(Build *b, Node x, Node y)
 {
 	Attr v;
@@ -209,7 +211,7 @@ static bool divides_by_zero(Build *b, Node x, Node y)
 	return zero;
 }
 
-/* floordiv, remainder, fmod of two tensors or of a tensor and a scalar on either side */
+/* Builds floordiv, remainder, fmod of two tensors or of a tensor and a scalar on either side. */
 static Node int_divide(Build *b, Node n, Op op)
 {
 	uint32_t first;
@@ -222,8 +224,8 @@ static Node int_divide(Build *b, Node n, Op op)
 	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, op, x, y);
 }
 
-/* Towards zero. ATen's kernels round the quotient of two tensors of a storage type first, that by a
- * scalar or by a tensor of one element not. */
+/* Divides towards zero. ATen's kernels round the quotient of two tensors of a storage type
+ * first, that by a scalar or by a tensor of one element not. */
 static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
 {
 	DType d = node_dtype(b->g, x), wide = dtype_compute(d);
@@ -381,7 +383,8 @@ OP(aten_copysign_Tensor){
 	},
 };
 
-/* Of types that numbers are stored in: bits as an integer grow with the magnitude. */
+/* Finds the next number of types that numbers are stored in: bits as an integer grow with the
+ * magnitude. */
 static Node next_bits(Build *b, Node x, Node y, DType d)
 {
 	Node up = b_bin(b, OP_lt, x, y), positive = b_bin_scalar(b, OP_gt, x, 0);
@@ -505,7 +508,7 @@ OP(aten_logaddexp2){
 	.sample = "f32[n=2, 4] of 1 -2 3 -0.5 300 -inf -inf 5, f32[4] of -1 1 -inf 4",
 };
 
-/* x log(y), or x log(1 + y): 0 for x = 0 unless y is NaN. Either may be a scalar. */
+/* Returns x log(y), or x log(1 + y): 0 for x = 0 unless y is NaN. Either may be a scalar. */
 static Node xlogy(Build *b, Node n, bool plus_one)
 {
 	const Attr *sx = node_attr(b->g, n, "self"), *sy = node_attr(b->g, n, "other");
@@ -580,7 +583,7 @@ OP(aten_special_xlog1py_self_scalar){
 
 /* ---- powers ---- */
 
-/* x^e for e >= 0 by repeated squaring. */
+/* Returns x^e for e >= 0 by repeated squaring. */
 static Node int_power(Build *b, Node x, int64_t e)
 {
 	Node r = {0};
@@ -630,7 +633,8 @@ static Node pow_scalar(Build *b, Node n)
 	}
 	return b_bin(b, OP_pow, x, y);
 }
-/* Of bools eager PyTorch gives bools, but in files they are i64, by which what follows goes. */
+/* Returns bools as i64 where the file has that, by which what follows goes; eager PyTorch gives
+ * bools. */
 static Node build_pow_scalar(Build *b, Node n)
 {
 	Node y = pow_scalar(b, n);
@@ -707,8 +711,8 @@ OP(aten_float_power_Tensor_Tensor){
 	},
 };
 
-/* x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may be out of
- * range. */
+/* Returns x * 2^y. An integer y changes the exponent alone: in two steps, because 2^y itself may
+ * be out of range. */
 static Node build_ldexp(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
@@ -734,7 +738,7 @@ OP(aten_ldexp_Tensor){
 
 /* ---- fused arithmetic ---- */
 
-/* self + value * tensor1 * tensor2, or / tensor2, in that order and in one dtype */
+/* Returns self + value * tensor1 * tensor2, or / tensor2, in that order and in one dtype. */
 static Node add_combined(Build *b, Node n, Op op)
 {
 	Node x = arg(b, n, "self"), t1 = arg(b, n, "tensor1"), t2 = arg(b, n, "tensor2");
@@ -773,7 +777,7 @@ OP(aten_addcmul){
 	},
 };
 
-/* |w| < 1/2 */
+/* Tells where |w| < 1/2. */
 static Node is_small(Build *b, Node w)
 {
 	if (!dtype_is_complex(aten_dtype(b, w)))
@@ -784,7 +788,7 @@ static Node is_small(Build *b, Node w)
 			    0.25);
 }
 
-/* The form that is exact at the nearer end, as ATen. */
+/* Computes the form that is exact at the nearer end, as ATen. */
 static Node lerp(Build *b, Node x, Node y, Node w)
 {
 	Node d = b_bin(b, OP_sub, y, x);

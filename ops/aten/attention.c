@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-/* [.., H, S, D] to [.., H * times, S, D], each head repeated. */
+/* Makes [.., H * times, S, D] of [.., H, S, D], each head repeated. */
 static Node repeat_heads(Build *b, Node x, Sym times)
 {
 	Shape s = aten_shape(b, x);
@@ -20,7 +20,7 @@ static Node repeat_heads(Build *b, Node x, Sym times)
 	return aten_reshape(b, b_broadcast_in_dim(b, x, wide.rank, wide.dim, map), &s);
 }
 
-/* How many heads of q share one of k. */
+/* Returns how many heads of q share one of k. */
 static Sym heads_shared(Build *b, Node q, Node k)
 {
 	if (!q.i || !k.i || node_rank(b->g, q) < 3 || node_rank(b->g, k) < 3)
@@ -28,7 +28,7 @@ static Sym heads_shared(Build *b, Node q, Node k)
 	return sym_floordiv(b_syms(b), b_dim(b, q, -3), b_dim(b, k, -3));
 }
 
-/* Scores with what must not be seen at -inf. */
+/* Returns scores with what must not be seen at -inf. */
 static Node masked(Build *b, Node scores, Node mask, bool causal)
 {
 	if (!scores.i)
@@ -47,7 +47,8 @@ static Node masked(Build *b, Node scores, Node mask, bool causal)
 	return b_bin(b, OP_add, scores, b_convert(b, mask, aten_dtype(b, scores)));
 }
 
-/* Softmax over the last dim; a row without any finite score gives 0. *lse: log of the sum. */
+/* Returns the softmax over the last dim; a row without any finite score gives 0. *lse: log of
+ * the sum. */
 static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
 {
 	uint32_t rank = aten_rank(b, x), dims = rank ? 1u << (rank - 1) : 0; /* 0 after an error */
@@ -73,7 +74,7 @@ static bool drops(const Graph *g, Node n)
 	return node_float(g, n, "dropout_p") != 0;
 }
 
-/* scores / sqrt(width), or as the call says */
+/* Returns scores / sqrt(width), or as the call says. */
 static Node scaled(Build *b, Node n, Node scores)
 {
 	int64_t width;
@@ -96,7 +97,7 @@ typedef struct {
 	Node keep; /* what dropout leaves of p; none: all */
 } Attention;
 
-/* p is none after b_error. */
+/* Computes the probabilities. p is none after b_error. */
 static Attention attention_of(Build *b, Node n, bool lse)
 {
 	Attention a = {.q = arg(b, n, "query"),
@@ -143,7 +144,7 @@ static Node attended(Build *b, const Attention *a)
 		      : a->p;
 }
 
-/* The sum over the heads of q that share one of `like`, which may have as many. */
+/* Sums over the heads of q that share one of `like`, which may have as many. */
 static Node sum_heads(Build *b, Node g, Node like, Sym times)
 {
 	Shape s = aten_shape(b, g);
@@ -155,9 +156,10 @@ static Node sum_heads(Build *b, Node g, Node like, Sym times)
 	return aten_sum(b, aten_reshape(b, g, &s), 1u << (h + 1), false);
 }
 
-/* With P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the others follow.
- * The maximum that the scores are measured from has no part in it. A row that sees nothing has P =
- * 0; one that sees a single value has exactly 0 as gS, which rowsum(g y) would not give. */
+/* Computes, with P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the
+ * others follow. The maximum that the scores are measured from has no part in it. A row that
+ * sees nothing has P = 0; one that sees a single value has exactly 0 as gS, which rowsum(g y)
+ * would not give. */
 static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	bool pair = node_dtype(b->g, n) == DT_none;
@@ -195,7 +197,7 @@ static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want
 	return gs.i;
 }
 
-/* Dimensions in front of the heads are as good as a batch; a mask, which may have fewer, is spread
+/* Takes dimensions in front of the heads as a batch; a mask, which may have fewer, is spread
  * under it. */
 static Node batch_attention(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
@@ -244,7 +246,7 @@ OP(aten_scaled_dot_product_attention){
 		  "f32[1, 4, 3, 4], f32[1, 2, 5, 4], f32[1, 2, 5, 3], f32[3, 5], enable_gqa=true",
 };
 
-/* (output, logsumexp) */
+/* Returns (output, logsumexp). */
 static Node build_sdpa_flash(Build *b, Node n)
 {
 	Attention a = attention_of(b, n, true);
@@ -267,8 +269,8 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 		  "f32[1, 4, 3, 4], f32[1, 2, 3, 4], f32[1, 2, 3, 4], is_causal=true",
 };
 
-/* With P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none. What dropout
- * left is not known here. */
+/* Computes with P = exp(S - logsumexp) of the forward pass: a row that saw nothing has none.
+ * What dropout left is not known here. */
 static Node build_flash_backward(Build *b, Node n)
 {
 	Node g = arg(b, n, "grad_out"), q = arg(b, n, "query"), k = arg(b, n, "key"),

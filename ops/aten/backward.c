@@ -36,13 +36,13 @@ static Node plus(const Grad *r, Node x, double v)
 	return b_bin_scalar(r->b, OP_add, x, v);
 }
 
-/* v - x */
+/* Returns v - x. */
 static Node from(const Grad *r, double v, Node x)
 {
 	return b_bin(r->b, OP_sub, aten_like(r->b, x, v), x);
 }
 
-/* The gradient where the condition holds, else nothing. */
+/* Returns the gradient where the condition holds, else nothing. */
 static Node pass_if(const Grad *r, Node condition)
 {
 	return rounded(r, b_select(r->b, condition, r->g, aten_like(r->b, r->g, 0)));
@@ -53,7 +53,7 @@ static Node block_if(const Grad *r, Node condition)
 	return rounded(r, b_select(r->b, condition, aten_like(r->b, r->g, 0), r->g));
 }
 
-/* A Scalar argument beside the wide operand. */
+/* Returns a Scalar argument beside the wide operand. */
 static Node scalar(const Grad *r, Node n, const char *name)
 {
 	return aten_scalar_as(r->b, node_attr(r->b->g, n, name), aten_dtype(r->b, r->x));
@@ -189,7 +189,7 @@ OP(aten_leaky_relu_backward){
 		  "self_is_result=true",
 };
 
-/* Training multiplies by the noise of the forward pass, evaluation by the middle slope. */
+/* Multiplies in training by the noise of the forward pass, in evaluation by the middle slope. */
 static Node build_rrelu_with_noise_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
@@ -232,8 +232,8 @@ OP(aten__prelu_kernel_backward){
 
 /* ---- exponentials ---- */
 
-/* alpha, scale and input_scale in one: with the result known, its distance from the limit is the
- * slope. */
+/* Takes alpha, scale and input_scale in one: with the result known, its distance from the limit
+ * is the slope. */
 static Node build_elu_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self_or_result");
@@ -298,7 +298,7 @@ OP(aten_softplus_backward){
 		  "threshold=20",
 };
 
-/* The buffer holds exp(-|x|), which is as soon computed. */
+/* Computes exp(-|x|), which the buffer holds, anew: that is as soon done. */
 static Node build_log_sigmoid_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
@@ -322,7 +322,7 @@ OP(aten_log_sigmoid_forward){
 	.sample = "f32[n=2, 6] of -4 -3 -1.5 -0.5 -0.25 0 0.25 0.5 1.5 3 4 6.5",
 };
 
-/* With eps, what was clamped passes nothing; without, there is no slope outside of 0 .. 1. */
+/* Passes, with eps, nothing of what was clamped; without, there is no slope outside of 0 .. 1. */
 static Node build_logit_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
@@ -430,7 +430,8 @@ OP(aten_fake_quantize_per_tensor_affine_cachemask_backward){
 
 /* ---- losses ---- */
 
-/* The slope of a loss of self - target in r.x, times the gradient, averaged if the loss was. */
+/* Reads a loss of self - target into r.x, from which the slope comes that is multiplied by the
+ * gradient and averaged if the loss was. */
 static Grad difference(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
@@ -462,7 +463,7 @@ OP(aten_mse_loss_backward){
 		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2",
 };
 
-/* x between the limits, times the factor */
+/* Returns x between the limits, times the factor. */
 static Node limited(const Grad *r, double limit, double factor)
 {
 	Node y = b_bin_scalar(r->b, OP_maximum, r->x, -limit);
@@ -500,7 +501,7 @@ OP(aten_huber_loss_backward){
 		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2, delta=1.5",
 };
 
-/* The least spread is 1e-12 as f32 has it. */
+/* Keeps the spread from 1e-12 on, as f32 has it. */
 static Node build_binary_cross_entropy_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");
@@ -536,8 +537,8 @@ OP(aten_soft_margin_loss_backward){
 		  "f32[] of 1.5, f32[n=2, 6], f32[n, 6] in -2..2, reduction=2",
 };
 
-/* The gradient of each loss, or one of all of them, which becomes 0-d; that of a lone one is of
- * either kind. */
+/* Requires the gradient of each loss, or one of all of them, which becomes 0-d; that of a lone
+ * one is of either kind. Returns false after b_error. */
 static bool nll_gradient_fits(Build *b, Node n, Grad *r, Node target)
 {
 	Shape s = aten_shape(b, target),
@@ -552,7 +553,7 @@ static bool nll_gradient_fits(Build *b, Node n, Grad *r, Node target)
 	return r->g.i;
 }
 
-/* -weight[target] at the target's class; self is [C], [N, C] or [N, C, ...]. */
+/* Puts -weight[target] at the target's class; self is [C], [N, C] or [N, C, ...]. */
 static Node build_nll_loss_backward(Build *b, Node n)
 {
 	Grad r = grad_of(b, n, "grad_output", "self");

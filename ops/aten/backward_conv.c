@@ -27,7 +27,7 @@ static Attr ints(Build *b, const int64_t *v, uint32_t n)
 	return attr_ints(s, n);
 }
 
-/* The primitive on x [N, G, C, *in] and w [G, O, C, *k]. */
+/* Builds the primitive on x [N, G, C, *in] and w [G, O, C, *k]. */
 static Node conv(Build *b, Node x, Node w, uint32_t ns, ConvMap m)
 {
 	if (!x.i || !w.i)
@@ -43,7 +43,7 @@ static Node conv(Build *b, Node x, Node w, uint32_t ns, ConvMap m)
 	return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 8);
 }
 
-/* Dimension dim as (groups, rest). */
+/* Splits dimension dim into (groups, rest). */
 static Node split_groups(Build *b, Node x, uint32_t dim, int64_t groups)
 {
 	Shape s = aten_shape(b, x);
@@ -56,7 +56,7 @@ static Node split_groups(Build *b, Node x, uint32_t dim, int64_t groups)
 	return aten_reshape(b, x, &s);
 }
 
-/* [a, b, c, *space] with the first three dims in another order */
+/* Returns [a, b, c, *space] with the first three dims in another order. */
 static Node reordered(Build *b, Node x, uint32_t d0, uint32_t d1, uint32_t d2)
 {
 	uint32_t perm[MAX_RANK] = {d0, d1, d2};
@@ -90,8 +90,8 @@ static Node input_gradient(Build *b, Node g, Node x, Node w, const ConvGrad *a, 
 	return aten_flatten(b, y, 1, 2);
 }
 
-/* `wide` is the side that the kernel moves over: the input, of a transposed convolution the
- * gradient. */
+/* Computes the weight's gradient. `wide` is the side that the kernel moves over: the input, of a
+ * transposed convolution the gradient. */
 static Node weight_gradient(Build *b, Node wide, Node narrow, Node w, const ConvGrad *a)
 {
 	Shape sw = aten_shape(b, w);
@@ -102,16 +102,16 @@ static Node weight_gradient(Build *b, Node wide, Node narrow, Node w, const Conv
 	return aten_flatten(b, reordered(b, y, 1, 2, 0), 0, 1);
 }
 
-/* What output_mask[k] asks for, else nothing: no elements. */
+/* Tells whether output_mask[k] asks for a result. */
 static bool asked(Build *b, Node n, uint32_t k)
 {
 	const Attr *mask = node_attr(b->g, n, "output_mask");
 	return mask->kind == ATTR_bools && k < mask->n && mask->bools[k];
 }
 
-/* Along each dim the gradient is as long as the result; that of a transposed convolution is as long
- * as what gives the input by a plain one, and output_padding adds to it. PyTorch does not look
- * where there is no element. */
+/* Requires that along each dim the gradient is as long as the result; that of a transposed
+ * convolution is as long as what gives the input by a plain one, and output_padding adds to it.
+ * PyTorch does not look where there is no element. */
 static bool gradient_fits(Build *b, Node n, Node g, Node x, Node w, const ConvGrad *a)
 {
 	SymTab *t = b_syms(b);

@@ -10,7 +10,7 @@ enum { MAX_SPACE = 3 };
 /* The operator along an axis: unit vectors [in, 1, in] to [in, 1, out]. */
 typedef Node AxisFn(Build *b, Node units, Node n, uint32_t k, Sym out);
 
-/* Operands of at least f32: what the kernels of PyTorch accumulate in. */
+/* Returns the unit vectors of dtype d, [n, 1, n]. */
 static Node units(Build *b, DType d, Sym n)
 {
 	Shape s = shape_of(3, (Sym[]){n, b_int(b, 1), n});
@@ -20,7 +20,7 @@ static Node units(Build *b, DType d, Sym n)
 		d);
 }
 
-/* Along dim of g: sum over out of g[out] * m[in, 1, out]. */
+/* Sums along dim of g: over out, g[out] * m[in, 1, out]. */
 static Node contracted(Build *b, Node g, uint32_t dim, Node m)
 {
 	if (!g.i || !m.i)
@@ -31,7 +31,7 @@ static Node contracted(Build *b, Node g, uint32_t dim, Node m)
 	return aten_move_dim(b, g, aten_rank(b, g) - 1, dim);
 }
 
-/* The gradient of an operand with extents in[] along the last ns dims. */
+/* Computes the gradient of an operand with extents in[] along the last ns dims. */
 static Node adjoint(Build *b, Node n, const char *grad, uint32_t ns, const Sym *in, AxisFn *fn)
 {
 	Node g = arg(b, n, grad);
@@ -49,7 +49,7 @@ static Node adjoint(Build *b, Node n, const char *grad, uint32_t ns, const Sym *
 	return g.i ? b_convert(b, g, d) : g;
 }
 
-/* The extents of operand "self". */
+/* Takes the extents of operand "self". */
 static Node adjoint_of_self(Build *b, Node n, uint32_t ns, AxisFn *fn)
 {
 	Node x = arg(b, n, "self");
@@ -83,7 +83,7 @@ OP(aten__adaptive_avg_pool2d_backward){
 	},
 };
 
-/* A window of one row, so that the divisor may be given. */
+/* Pools by a window of one row, so that the divisor may be given. */
 static Node avg_axis(Build *b, Node e, Node n, uint32_t k, Sym out)
 {
 	(void)out;
@@ -195,7 +195,7 @@ OP(aten_reflection_pad1d_backward){
 
 /* ---- interpolation ---- */
 
-/* The given scale of axis k: scales, scales_h, ... */
+/* Returns the given scale of axis k: scales, scales_h, ... */
 static Attr scale_of(Build *b, Node n, uint32_t k, uint32_t ns)
 {
 	static const char *const names[][3] = {{"scales", NULL, NULL},
@@ -230,7 +230,7 @@ static Node linear_axis(Build *b, Node e, Node n, uint32_t k, Sym out)
 		       scale_of(b, n, k, space_of(b, n))};
 	return b_node(b, OP_aten_upsample_linear1d, &e, 1, attr, 4);
 }
-/* Over two dims, the first of extent one. */
+/* Calls an operator over two dims, the first of extent one. */
 static Node two_axes(Build *b, Node e, Node n, uint32_t k, Sym out, Op op)
 {
 	Attr attr[] = {attr_none(), attr_ints((Sym[]){b_int(b, 1), out}, 2),

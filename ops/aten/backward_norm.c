@@ -52,7 +52,7 @@ typedef struct {
 	bool centred;  /* there was a mean */
 } Normalised;
 
-/* rstd * (g - mean(g) - x * mean(g * x)) */
+/* Returns rstd * (g - mean(g) - x * mean(g * x)); mean(g) only where x was centred. */
 static Node norm_input(Build *b, const Normalised *r, Node rstd)
 {
 	Node along = aten_mean(b, b_bin(b, OP_mul, r->g, r->x), r->dims, true);
@@ -62,7 +62,7 @@ static Node norm_input(Build *b, const Normalised *r, Node rstd)
 	return b_bin(b, OP_mul, y, rstd);
 }
 
-/* What output_mask[k] asks for, else nothing: no elements. */
+/* Returns what output_mask[k] asks for, else nothing: no elements. */
 static Node masked(Build *b, Node n, uint32_t k, const char *like, Node y)
 {
 	const Attr *mask = node_attr(b->g, n, "output_mask");
@@ -133,13 +133,13 @@ OP(aten__fused_rms_norm_backward){
 		  "1] in 0.5..2, none, output_mask=[true, false]",
 };
 
-/* All but the channels, dim 1. */
+/* Sums over all but the channels, dim 1. */
 static Node channel_sum(Build *b, Node x)
 {
 	return aten_sum(b, x, ((1u << aten_rank(b, x)) - 1) & ~2u, false);
 }
 
-/* N, C and HxW are what the operand has. */
+/* Requires that N, C and HxW are what the operand has. */
 static bool group_sizes_fit(Build *b, Node n, const Shape *x)
 {
 	static const char *const name[] = {"N", "C", "HxW"};
@@ -188,7 +188,7 @@ OP(aten_native_group_norm_backward){
 		  "none, N=2, C=4, HxW=3, group=2, output_mask=[true, false, true]",
 };
 
-/* In evaluation mode the statistics are constants. */
+/* Computes the gradients; in evaluation mode the statistics are constants. */
 static Node batch_norm_backward(Build *b, Node n, bool train, const char *saved)
 {
 	Node x = aten_wide(b, arg(b, n, "input")), g = aten_wide(b, arg(b, n, "grad_out"));
@@ -251,7 +251,7 @@ OP(aten_native_batch_norm_backward){
 
 /* ---- weights as direction and length ---- */
 
-/* |v| over all dims but one, kept; dim -1: over all. */
+/* Returns |v| over all dims but one, kept; dim -1: over all. */
 static Node norm_except(Build *b, Node v, int64_t dim)
 {
 	uint32_t all = (1u << aten_rank(b, v)) - 1;
@@ -292,7 +292,7 @@ OP(aten__weight_norm){
 	},
 };
 
-/* w = v * g / |v|: what of the gradient lies along v changes the length alone. */
+/* Differentiates w = v * g / |v|: what of the gradient lies along v changes the length alone. */
 static Node build_weight_norm_backward(Build *b, Node n)
 {
 	Node gw = aten_wide(b, arg(b, n, "grad_w")), v = arg(b, n, "saved_v");
@@ -431,7 +431,7 @@ OP(aten_trace_backward){
 	.sample = "f32[] of 2.5, sizes=[3, 4]; f32[] of 2.5, sizes=[3, 2]",
 };
 
-/* The gradient is of the windows that input_sizes has along dim. */
+/* Requires that the gradient is of the windows that input_sizes has along dim. */
 static bool windows_fit(Build *b, Node n, Node g, uint32_t dim)
 {
 	uint32_t rank;
@@ -446,7 +446,7 @@ static bool windows_fit(Build *b, Node n, Node g, uint32_t dim)
 	return aten_require_shape(b, g, &want, "grad_in is of the windows of input_sizes");
 }
 
-/* Windows overlap: window w, element k came from w * step + k. */
+/* Sums overlapping windows: window w, element k came from w * step + k. */
 static Node build_unfold_backward(Build *b, Node n)
 {
 	Node g = arg(b, n, "grad_in");
@@ -485,7 +485,7 @@ OP(aten_unfold_backward){
 		  "f32[3, 2, 3], input_sizes=[5, 2], dim=0, size=3, step=1",
 };
 
-/* Rows of the gradient added to the rows they were read from. */
+/* Adds rows of the gradient to the rows they were read from. */
 static Node embedding_backward(Build *b, Node n, const char *grad)
 {
 	Node g = arg(b, n, grad), index = arg(b, n, "indices");

@@ -32,13 +32,13 @@ static Node combine_rows(const Bags *r, Node start, Node rows, ReduceKind kind)
 	return b_reduce(r->b, kind, b_reshape(r->b, rows, apart.rank, apart.dim), 1u << 1, DT_none);
 }
 
-/* One column, broadcast over rows. */
+/* Makes one column of v, broadcast over rows. */
 static Node column(const Bags *r, Node v)
 {
 	return b_unsqueeze(r->b, v, -1);
 }
 
-/* The number that all elements of an integer tensor are; none: not known. */
+/* Returns the number that all elements of an integer tensor are; none: not known. */
 static Sym number_of(const Graph *g, Node v)
 {
 	while (node_op(g, v) == OP_broadcast || node_op(g, v) == OP_convert)
@@ -49,8 +49,8 @@ static Sym number_of(const Graph *g, Node v)
 	return a && a->kind == ATTR_int ? a->s : (Sym){0};
 }
 
-/* The step of offsets 0, step, 2 step, ..., as arange makes them; none: they are not known to be
- * such. */
+/* Returns the step of offsets 0, step, 2 step, ..., as arange makes them; none: they are not
+ * known to be such. */
 static Sym step_of(Build *b, Node offsets)
 {
 	const Graph *g = b->g;
@@ -65,7 +65,8 @@ static Sym step_of(Build *b, Node offsets)
 	return steps ? number_of(g, node_in(g, offsets, 1)) : (Sym){0};
 }
 
-/* PyTorch adds up what lies behind the last offset in some modes and not in others. */
+/* Requires that nothing lies behind the last offset: PyTorch adds that up in some modes and not
+ * in others. */
 static void require_all_in_bags(const Bags *r, Node offsets)
 {
 	Build *b = r->b;
@@ -136,7 +137,7 @@ static Node reduce_rows(const Bags *r, Node rows, int64_t mode)
 	return y;
 }
 
-/* Which is the first row that has the maximum, by column; r->n: none. */
+/* Finds the first row that has the maximum, by column; r->n: none. */
 static Node first_of_max(const Bags *r, Node rows, Node y)
 {
 	Build *b = r->b;
@@ -149,7 +150,7 @@ static Node first_of_max(const Bags *r, Node rows, Node y)
 	return combine_rows(r, aten_expand_shape(b, none, &t), at, REDUCE_MIN);
 }
 
-/* The derivative of the maximum y is that of the first row that has it. */
+/* Gives the maximum y the derivative of the first row that has it. */
 static Node with_first_row(const Bags *r, Node rows, Node first, Node y)
 {
 	Build *b = r->b;
@@ -167,8 +168,8 @@ static Node max_indices(const Bags *r, Node first)
 	return aten_take_dim(b, b_concat(b, (Node[]){r->index, no_row}, 2, 0), 0, first, "check");
 }
 
-/* What only gradients read: PyTorch leaves elements out or adds some that mean nothing, and its
- * files say how many there are. */
+/* Returns what only gradients read: PyTorch leaves elements out or adds some that mean nothing,
+ * and its files say how many there are. */
 static Node for_gradients(Build *b, Node n, uint32_t k, Node v)
 {
 	SymTab *t = b_syms(b);
@@ -187,7 +188,7 @@ static Node for_gradients(Build *b, Node n, uint32_t k, Node v)
 	return b_pad(b, v, low, high, aten_like(b, v, 0));
 }
 
-/* (result, offset2bag, bag_size, max_indices) */
+/* Returns (result, offset2bag, bag_size, max_indices). */
 static Node build_embedding_bag(Build *b, Node n)
 {
 	Node w = arg(b, n, "weight"), scale = arg(b, n, "per_sample_weights");

@@ -1,7 +1,7 @@
 /* Views of a tensor's bits as another dtype. */
 #include "ops/aten/priv.h"
 
-/* Integers of as many bits as dtype d has; those of a byte have no sign. */
+/* Returns integers of as many bits as dtype d has; those of a byte have no sign. */
 static DType bits_of(DType d)
 {
 	uint32_t size = dtype_size(d);
@@ -14,13 +14,13 @@ Node aten_bitcast(Build *b, Node x, DType d)
 	return x.i && node_dtype(b->g, x) != d ? b_node(b, OP_bitcast, &x, 1, attr, 2) : x;
 }
 
-/* 0, w, 2 w, ... for `parts` of w bits */
+/* Returns 0, w, 2 w, ... for `parts` of w bits. */
 static Node bit_offsets(Build *b, DType wide, int64_t parts, DType narrow)
 {
 	return b_bin_scalar(b, OP_mul, b_iota(b, wide, b_int(b, parts)), 8 * dtype_size(narrow));
 }
 
-/* [.., n] to [.., n * parts]: the lowest bits come first. */
+/* Makes [.., n * parts] of [.., n]: the lowest bits come first. */
 static Node split_bits(Build *b, Node x, DType narrow, int64_t parts)
 {
 	Shape s = aten_shape(b, x);
@@ -31,7 +31,7 @@ static Node split_bits(Build *b, Node x, DType narrow, int64_t parts)
 	return aten_reshape(b, b_convert(b, y, narrow), &s);
 }
 
-/* [.., n * parts] to [.., n] */
+/* Makes [.., n] of [.., n * parts]. */
 static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 {
 	Shape s = aten_shape(b, x);
@@ -50,7 +50,7 @@ static Node join_bits(Build *b, Node x, DType wide, int64_t parts)
 	return b_reduce(b, REDUCE_SUM, y, 1u << (s.rank - 1), wide);
 }
 
-/* Real numbers of any size as others. */
+/* Views real numbers of any size as others. */
 static Node view_real(Build *b, Node x, DType to)
 {
 	DType from = aten_dtype(b, x);
@@ -62,7 +62,7 @@ static Node view_real(Build *b, Node x, DType to)
 	return aten_bitcast(b, x, to);
 }
 
-/* [.., n] of complex numbers as [.., 2 n] parts, and back */
+/* Returns [.., n] of complex numbers as [.., 2 n] parts; join_parts the other way. */
 static Node parts_along(Build *b, Node x)
 {
 	x = b_node(b, OP_view_real, &x, 1, NULL, 0);
@@ -81,8 +81,8 @@ static Node join_parts(Build *b, Node x)
 	return b_node(b, OP_view_complex, &x, 1, NULL, 0);
 }
 
-/* The same bits as another dtype; the last dim grows or shrinks with the size of an element.
- * PyTorch has no derivative, of floats neither. */
+/* Builds the same bits as another dtype; the last dim grows or shrinks with the size of an
+ * element. PyTorch has no derivative, of floats neither. */
 static Node build_view_dtype(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -118,7 +118,7 @@ OP(aten_view_dtype){
 
 /* ---- mantissa and exponent ---- */
 
-/* 2^e for an integer that is the exponent of a normal number. */
+/* Returns 2^e for an integer that is the exponent of a normal number. */
 static Node power_of_two(Build *b, Node e, bool wide)
 {
 	Node k = b_bin(b, OP_add, e, aten_like(b, e, wide ? 1023 : 127));
@@ -126,7 +126,8 @@ static Node power_of_two(Build *b, Node e, bool wide)
 	return aten_bitcast(b, k, wide ? DT_f64 : DT_f32);
 }
 
-/* x = m * 2^e with 0.5 <= |m| < 1; what has no exponent is m. Small numbers are scaled first. */
+/* Splits x = m * 2^e with 0.5 <= |m| < 1; what has no exponent is m. Small numbers are scaled
+ * first. */
 static Node build_frexp(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");

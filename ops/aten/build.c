@@ -56,8 +56,8 @@ Node aten_index(Build *b, Node index)
 	return index.i ? b_convert(b, index, DT_i64) : index;
 }
 
-/* Dimensions in front of dim that x and the index have alike are a batch. The others are components
- * of the index, since that may be smaller than x in every dimension. */
+/* Takes dimensions in front of dim that x and the index have alike as a batch. The others are
+ * components of the index, since that may be smaller than x in every dimension. */
 bool aten_places_along(Build *b, Node x, Node index, uint32_t dim, Places *p)
 {
 	const Shape s = aten_shape(b, index);
@@ -229,7 +229,7 @@ Node aten_per_group(Build *b, Node v, Node grouped)
 	return v;
 }
 
-/* The reduced sum over `count` elements. */
+/* Divides the reduced sum by `count` elements. */
 static Node over(Build *b, Node sum, Sym count)
 {
 	return sum.i ? b_bin(b, OP_div, sum, aten_size(b, count, node_dtype(b->g, sum))) : sum;
@@ -243,7 +243,7 @@ Node aten_mean(Build *b, Node x, uint32_t dims, bool keep)
 	return y.i ? b_convert(b, y, d) : y;
 }
 
-/* x * x, of complex numbers how long they are, squared. */
+/* Returns x * x, of complex numbers how long they are, squared. */
 static Node square(Build *b, Node x)
 {
 	if (!dtype_is_complex(aten_dtype(b, x)))

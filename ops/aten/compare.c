@@ -382,7 +382,7 @@ static Node clamp(Build *b, Node x, Node low, Node high)
 	return high.i ? b_bin(b, OP_minimum, x, high) : x;
 }
 
-/* Does the bound lie outside dtype d, on the side where it bounds nothing? */
+/* Tells whether the bound lies outside dtype d, on the side where it bounds nothing. */
 static bool bounds_nothing(const Build *b, const Attr *a, DType d, bool upper)
 {
 	int64_t v, low, high;
@@ -394,7 +394,8 @@ static bool bounds_nothing(const Build *b, const Attr *a, DType d, bool upper)
 	return upper ? v >= high && d != DT_u64 : v <= low; /* u64 has values above INT64_MAX */
 }
 
-/* A lower bound of an unsigned dtype is not negative here, and an upper one must not be. */
+/* Returns the bound; a lower one of an unsigned dtype is not negative here, and an upper one
+ * must not be. */
 static Node clamp_bound(Build *b, const Attr *a, DType d)
 {
 	int64_t v;

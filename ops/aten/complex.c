@@ -145,7 +145,7 @@ OP(aten_isreal){
 	.sample = "c64[n=2, 2] of 1 0 2 3 0 0 0 1; f32[3]",
 };
 
-/* Of a real number 0 or pi, NaN for NaN: constants, whose derivative is 0. */
+/* Returns 0 or pi for a real number, NaN for NaN: constants, whose derivative is 0. */
 static Node build_angle(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");

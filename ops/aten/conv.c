@@ -18,7 +18,7 @@ static Attr ints_attr(Build *b, const int64_t *v, uint32_t n)
 	return attr_ints(s, n);
 }
 
-/* Complex operands: four products of parts. */
+/* Builds the convolution, of complex operands as four products of parts. */
 static Node conv_node(Build *b, Node x, Node w, Attr *attr)
 {
 	Node y[2][2];
@@ -33,7 +33,8 @@ static Node conv_node(Build *b, Node x, Node w, Attr *attr)
 	return b_complex(b, b_bin(b, OP_sub, y[0][0], y[1][1]), b_bin(b, OP_add, y[0][1], y[1][0]));
 }
 
-/* x [N, G*C, *sp], w [G, O, C, *k]: result [N, G*O, *size], not rounded where it is wide */
+/* Convolves x [N, G*C, *sp] with w [G, O, C, *k]: result [N, G*O, *size], not rounded where it
+ * is wide. */
 static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 {
 	SymTab *t = b_syms(b);
@@ -70,13 +71,13 @@ static Node conv_core(Build *b, Node x, Node w, const ConvArgs *a, bool wide)
 	return aten_flatten(b, y, 1, 2);
 }
 
-/* What a kernel of that extent reaches over, without its first element. */
+/* Returns what a kernel of that extent reaches over, without its first element. */
 static Sym kernel_reach(const Build *b, Sym extent, int64_t dilation)
 {
 	return sym_muli(b_syms(b), sym_addi(b_syms(b), extent, -1), dilation);
 }
 
-/* [G*O, C, *k] to [G, O, C, *k] */
+/* Makes [G, O, C, *k] of [G*O, C, *k]. */
 static Node split_groups(Build *b, Node w, int64_t groups)
 {
 	Shape s = aten_shape(b, w);
@@ -86,7 +87,8 @@ static Node split_groups(Build *b, Node w, int64_t groups)
 	return aten_reshape(b, w, &s);
 }
 
-/* Transposed convolution reads its input dilated by the stride with the kernel flipped. */
+/* Returns the weight, with the kernel flipped, by which a transposed convolution reads its input
+ * dilated by the stride. */
 static Node transposed_weight(Build *b, Node w, ConvArgs *a, const Sym *extra)
 {
 	SymTab *t = b_syms(b);
@@ -102,9 +104,9 @@ static Node transposed_weight(Build *b, Node w, ConvArgs *a, const Sym *extra)
 	return w;
 }
 
-/* PyTorch's conditions, `forward` being false for a transposed convolution: the kernel fits into
- * the padded input, the weight makes channels, and the input has elements unless there are no
- * channels or no batch at all. */
+/* Requires PyTorch's conditions, `forward` being false for a transposed convolution: the kernel
+ * fits into the padded input, the weight makes channels, and the input has elements unless there
+ * are no channels or no batch at all. */
 static void require_room(Build *b, Node x, Node w, const ConvArgs *a, bool forward)
 {
 	SymTab *t = b_syms(b);
@@ -128,7 +130,8 @@ static Node add_bias(Build *b, Node y, Node bias)
 	return bias.i ? b_bin(b, OP_add, y, aten_per_dim(b, bias, y, 1)) : y;
 }
 
-/* With or without a batch dim; `extra` is output_padding of a transposed convolution, else NULL. */
+/* Builds it with or without a batch dim; `extra` is output_padding of a transposed convolution,
+ * else NULL. */
 static Node conv(Build *b, Node x, Node w, Node bias, ConvArgs *a, const Sym *extra)
 {
 	uint32_t rank = a->ns + 2, rx = aten_rank(b, x);
@@ -195,7 +198,7 @@ static Node build_conv(Build *b, Node n)
 	return plain(b, n, aten_named_dims(b, n));
 }
 
-/* padding = "valid" or "same" */
+/* Builds a convolution with padding = "valid" or "same". */
 static Node named_padding(Build *b, Node n, uint32_t ns)
 {
 	ConvArgs a;

@@ -278,7 +278,7 @@ static double number(Build *b, const Attr *a)
 	return a->kind == ATTR_float ? a->f : a->kind == ATTR_bool ? a->b : (double)v;
 }
 
-/* start + k * step for k < n: computed in i64, or in f64 and rounded once. */
+/* Returns start + k * step for k < n: computed in i64, or in f64 and rounded once. */
 static Node sequence(Build *b, Sym count, Node start, Node step, DType d)
 {
 	if (!start.i || !step.i)
@@ -326,7 +326,7 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 	return sequence(b, len, from, b_full_int(b, DT_i64, by, 0, NULL), d);
 }
 
-/* Of a bool, its value as an integer. */
+/* Returns the value of a bool as an integer, other numbers as they are. */
 static Attr arange_number(Build *b, const Attr *a)
 {
 	return a->kind == ATTR_bool ? attr_int(b->g->ir, a->b) : *a;
@@ -361,7 +361,7 @@ static Node build_arange_step(Build *b, Node n)
 	Attr step = *node_attr(b->g, n, "step");
 	return arange(b, n, &start, &end, &step);
 }
-/* With its end, of floats unless a dtype is given. */
+/* Builds a range with its end, of floats unless a dtype is given. */
 static Node build_range(Build *b, Node n)
 {
 	Attr one = attr_int(b->g->ir, 1), start = *node_attr(b->g, n, "start"),
@@ -408,7 +408,8 @@ OP(aten_arange){
 
 /* Evenly spaced in f64: from the start in the lower half, from the end in the upper one, as ATen.
  */
-/* A number or the one element of a tensor, in f64; integers go from one integer to another. */
+/* Returns a number or the one element of a tensor, in f64; integers go from one integer to
+ * another. */
 static Node end_of(Build *b, Node n, const char *name)
 {
 	DType d = aten_dtype_or(b, n, "dtype", DT_f32);
@@ -423,7 +424,7 @@ static Node end_of(Build *b, Node n, const char *name)
 	return x.i ? b_convert(b, x, DT_f64) : x;
 }
 
-/* From either end to the middle. */
+/* Computes from either end to the middle. */
 static Node spaced(Build *b, Node n)
 {
 	int64_t steps = aten_int(b, n, "steps");
@@ -504,8 +505,8 @@ OP(aten_logspace){
 
 /* ---- indices of triangles ---- */
 
-/* How many columns of a row are in the triangle of a matrix with so many columns, whose diagonal
- * begins at column `offset`; *first: the first of them. */
+/* Returns how many columns of a row are in the triangle of a matrix with so many columns, whose
+ * diagonal begins at column `offset`; *first: the first of them. */
 static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool lower,
 			      int64_t *first)
 {
@@ -516,7 +517,8 @@ static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool
 	return lower ? edge : columns - edge;
 }
 
-/* [2, elements]: the rows, then the columns, of the elements of a triangle in row-major order. */
+/* Returns [2, elements]: the rows, then the columns, of the elements of a triangle in row-major
+ * order. */
 static Node triangle_indices(Build *b, Node n, bool lower)
 {
 	const int64_t rows = aten_int(b, n, "row"), columns = aten_int(b, n, "col"),
@@ -597,7 +599,7 @@ OP(aten_eye){
 	},
 };
 
-/* keep x[..., i, j] where j - i <= d (tril) or >= d (triu) */
+/* Keeps x[..., i, j] where j - i <= d (tril) or >= d (triu). */
 static Node triangle(Build *b, Node n, bool lower)
 {
 	Node x = arg(b, n, "self");

@@ -26,7 +26,7 @@ typedef struct {
 /* One round: new states, and which elements are still open. */
 typedef void RoundFn(Build *b, Rounds *r);
 
-/* Inputs of a body like the operands of the loop, in the order of its schema: carries, then
+/* Adds inputs to a body like the operands of the loop, in the order of its schema: carries, then
  * parameters. */
 static Build rounds_body(const Build *b, const char *name, const Rounds *r, Rounds *in)
 {
@@ -74,8 +74,8 @@ static Graph *rounds_step(const Build *b, const Rounds *r, RoundFn *fn)
 	return body.g;
 }
 
-/* State 0 when no element is open any more. The keys of the rounds are folded from one of this
- * node's own, so that they are no keys of a loop around it. */
+/* Runs the rounds and returns state 0 when no element is open any more. The keys of the rounds
+ * are folded from one of this node's own, so that they are no keys of a loop around it. */
 static Node rounds(Build *b, Rounds *r, RoundFn *fn)
 {
 	Node in[MAX_STATE + MAX_PARAM + 2];
@@ -142,7 +142,8 @@ static double smallest(DType d)
 	return d == DT_f64 ? 0x1p-1022 : d == DT_f16 ? 0x1p-14 : 0x1p-126;
 }
 
-/* The operands of a draw: f64 of the shape that they have together, and of a batch of keys. */
+/* Reads the operands of a draw: f64 of the shape that they have together, and of a batch of
+ * keys. */
 static bool operands(Build *b, Node n, Draw *d, Shape *own, const char *const *name, Node *x,
 		     uint32_t nx)
 {
@@ -189,8 +190,8 @@ static void require_all(Build *b, Node holds, const char *message)
 
 enum { GAMMA_D, GAMMA_C };
 
-/* G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 2000, without the
- * test that only saves logarithms. */
+/* Draws by G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables", 2000,
+ * without the test that only saves logarithms. */
 static void gamma_round(Build *b, Rounds *r)
 {
 	Node d = r->param[GAMMA_D], x = draw_normal(b, &r->draw, DT_f64, &r->shape),
@@ -204,8 +205,8 @@ static void gamma_round(Build *b, Rounds *r)
 	r->open = b_un(b, OP_bit_not, accepted);
 }
 
-/* Gamma numbers of shape parameter alpha, f64. Of 0 and infinity these, of a negative one NaN.
- * Below 1, those of alpha + 1 times u^(1/alpha). */
+/* Draws gamma numbers of shape parameter alpha, f64. Of 0 and infinity these, of a negative one
+ * NaN. Below 1, those of alpha + 1 times u^(1/alpha). */
 static Node gamma_numbers(Build *b, Draw *draw, const Shape *shape, Node alpha)
 {
 	Node small = b_bin_scalar(b, OP_lt, alpha, 1),
@@ -232,9 +233,9 @@ static Node gamma_numbers(Build *b, Draw *draw, const Shape *shape, Node alpha)
 	return b_select(b, both(b, small, open), mul(b, g, scale), g);
 }
 
-/* y, which was drawn, with the derivatives of `linear`, which is linear in the parameters: its
- * factors are the derivatives of y at their values, as constants. So all transforms have them, in
- * any order. */
+/* Gives y, which was drawn, the derivatives of `linear`, which is linear in the parameters: its
+ * factors are the derivatives of y at their values, as constants. So all transforms have them,
+ * in any order. */
 static Node with_slope(Build *b, Node y, Node linear)
 {
 	if (!y.i || !linear.i)
@@ -581,7 +582,7 @@ OP(aten_poisson){
 
 enum { BINOMIAL_N = HAT_V + 1, BINOMIAL_M, BINOMIAL_ODDS, BINOMIAL_ALPHA, BINOMIAL_PARAMS };
 
-/* log(k!) minus Stirling's formula, (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2. */
+/* Returns log(k!) minus Stirling's formula, (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2. */
 static Node stirling_tail(Build *b, Node k)
 {
 	Node x = plus(b, k, 1), few = b_bin_scalar(b, OP_lt, k, 10),
@@ -640,8 +641,8 @@ static Node large_binomial(Build *b, Draw *draw, const Shape *shape, Node n, Nod
 	return rounds(b, &r, binomial_round);
 }
 
-/* Counts of at most n by chances p up to 1/2; the others are n less those by 1 - p. A count that is
- * no integer counts as the one below, as in PyTorch's method for few. */
+/* Draws counts of at most n by chances p up to 1/2; the others are n less those by 1 - p. A
+ * count that is no integer counts as the one below, as in PyTorch's method for few. */
 static Node build_binomial(Build *b, Node node)
 {
 	static const char *const names[] = {"count", "prob"};

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* The identity unless it drops. */
+/* Tells whether some elements are dropped. Else it is the identity, or with p 1 nothing is left. */
 static bool drops(const Graph *g, Node n)
 {
 	const Attr *train = node_attr(g, n, "train");
@@ -17,7 +17,7 @@ static Node dropped_operand(Build *b, Node n)
 	return arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
 }
 
-/* Dims whose elements are dropped together: of features, all behind batch and channel. */
+/* Drops elements of some dims together: of features, all behind batch and channel. */
 static Node drop_shared(Build *b, Node n, uint32_t shared)
 {
 	Node x = dropped_operand(b, n);
@@ -67,9 +67,9 @@ OP(aten_dropout){
 		},
 };
 
-/* What is dropped becomes the value that SELU has at minus infinity, and the rest is scaled and
- * shifted, so that mean and variance stay (G. Klambauer et al., "Self-normalizing neural networks",
- * 2017). */
+/* Makes what is dropped the value that SELU has at minus infinity; the rest is scaled and
+ * shifted, so that mean and variance stay (G. Klambauer et al., "Self-normalizing neural
+ * networks", 2017). */
 static Node alpha_dropout(Build *b, Node n, uint32_t shared)
 {
 	static const double alpha = 1.7580993408473766;
@@ -118,7 +118,7 @@ OP(aten_alpha_dropout){
 		},
 };
 
-/* (y, mask) */
+/* Returns (y, mask). */
 static Node build_native_dropout(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");

@@ -109,7 +109,7 @@ void spectral_require_gauge(Build *b, Node x, const char *message)
 
 /* ---- Hermitian matrices ---- */
 
-/* 1: the upper triangle is read; 0: the lower one; -1 after an error. */
+/* Returns 1: the upper triangle is read; 0: the lower one; -1 after an error. */
 static int is_upper(Build *b, Node n)
 {
 	const char *text = node_str(b->g, n, "UPLO");
@@ -155,19 +155,19 @@ static Node build_eigvalsh(Build *b, Node n)
 	"The "                                                                                     \
 	"specified loss function depends on this quantity, so it is ill-defined."
 
-/* V M V^H */
+/* Returns V M V^H. */
 static Node in_basis(Build *b, Node v, Node m)
 {
 	return m.i ? b_matmul(b, b_matmul(b, v, m), solve_adjoint(b, v)) : m;
 }
 
-/* V^H M V */
+/* Returns V^H M V. */
 static Node to_basis(Build *b, Node v, Node m)
 {
 	return m.i ? b_matmul(b, b_matmul(b, solve_adjoint(b, v), m), v) : m;
 }
 
-/* V (diag gw) V^H, or with gV the Hermitian part of V (F * (V^H gV) + diag gw) V^H. */
+/* Computes V (diag gw) V^H, or with gV the Hermitian part of V (F * (V^H gV) + diag gw) V^H. */
 static bool adjoint_eigh(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node w = b_get(b, n, 0), v = b_get(b, n, 1), gw = ct[0], gv = ct[1];
@@ -199,7 +199,7 @@ static bool tangent_eigh(Build *b, Node n, const Node *t, Node *ty)
 	return ty[0].i && ty[1].i;
 }
 
-/* Values and vectors of the operand of n, which gives values alone. */
+/* Returns values and vectors of the operand of n, which gives values alone. */
 static Node with_vectors(Build *b, Node n, Op op)
 {
 	Node x = node_in(b->g, n, 0);
@@ -252,7 +252,8 @@ OP(aten_linalg_eigvalsh){
 		  "UPLO=\"U\"; c128[2, 2] of 4 0 1 1 1 -1 3 0; f64[0, 0]; f32[2, 1, 1]",
 };
 
-/* What linalg_eigh and linalg_eigvalsh decompose to: without vectors these are an empty tensor. */
+/* Builds what linalg_eigh and linalg_eigvalsh decompose to: without vectors these are an empty
+ * tensor. */
 static Node build_eigh_either(Build *b, Node n)
 {
 	const bool vectors = node_bool(b->g, n, "compute_v");
@@ -307,13 +308,13 @@ static Node solved(Build *b, Node a, Node x)
 	return a.i && x.i ? b_call(b, OP_aten_linalg_solve, (Node[]){a, x}, 2, attr, 3) : (Node){0};
 }
 
-/* g as the cotangent of x, which may be real. */
+/* Returns g as the cotangent of x, which may be real. */
 static Node of_dtype(Build *b, Node g, Node x)
 {
 	return g.i && !dtype_is_complex(aten_dtype(b, x)) ? b_part(b, g, false) : g;
 }
 
-/* V^-H (conj(F) * (V^H gV - V^H V Re diag(V^H gV)) + diag gw) V^H */
+/* Returns V^-H (conj(F) * (V^H gV - V^H V Re diag(V^H gV)) + diag gw) V^H. */
 static Node eig_cotangent(Build *b, Node x, Node w, Node v, Node gw, Node gv)
 {
 	Node vh = solve_adjoint(b, v), m;

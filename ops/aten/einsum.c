@@ -28,8 +28,8 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* Read labels up to ',' or '-' or the end. `rank`: of the operand, or 0 with `dots` the dims that
- * an ellipsis stands for. */
+/* Reads labels up to ',' or '-' or the end. `rank`: of the operand, or 0 with `dots` the dims
+ * that an ellipsis stands for. */
 static bool read_labels(Einsum *e, const char **p, uint32_t rank, uint32_t dots, uint8_t *label,
 			uint32_t *n)
 {
@@ -57,7 +57,7 @@ static bool read_labels(Einsum *e, const char **p, uint32_t rank, uint32_t dots,
 	return true;
 }
 
-/* Without "->": the ellipsis, then the labels that occur once, in order. */
+/* Sets the output without "->": the ellipsis, then the labels that occur once, in order. */
 static void implicit_output(Einsum *e)
 {
 	uint32_t seen[MAX_LABEL] = {0};
@@ -121,7 +121,7 @@ static void drop_dim(Labelled *v, uint32_t dim)
 	v->rank--;
 }
 
-/* A label that occurs twice selects a diagonal: of equal positions, by a mask and a sum. */
+/* Selects a diagonal for a label that occurs twice: of equal positions, by a mask and a sum. */
 static void take_diagonals(Build *b, Labelled *v)
 {
 	for (uint32_t k = 0; k < v->rank; k++)
@@ -139,7 +139,7 @@ static void take_diagonals(Build *b, Labelled *v)
 		}
 }
 
-/* Extents of 1 that another operand repeats are left out. */
+/* Leaves out extents of 1 that another operand repeats. */
 static void squeeze_repeated(Einsum *e, Labelled *v)
 {
 	SymTab *t = b_syms(e->b);
@@ -177,7 +177,7 @@ static void take_extents(Einsum *e)
 		e->count[e->out[k]]++;
 }
 
-/* Sum away what nothing else reads; sums of integers are i64. */
+/* Sums away what nothing else reads; sums of integers are i64. */
 static void sum_private(Einsum *e, Labelled *v)
 {
 	uint32_t dims = 0;
@@ -225,7 +225,8 @@ static Labelled product(Einsum *e, const Labelled *x, const Labelled *y)
 	return r;
 }
 
-/* In the order of the output; labels that were squeezed everywhere come back as extents of 1. */
+/* Puts the dims in the order of the output; labels that were squeezed everywhere come back as
+ * extents of 1. */
 static Node arrange(Einsum *e, Labelled *v)
 {
 	uint32_t perm[MAX_RANK], n = 0;

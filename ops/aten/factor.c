@@ -3,7 +3,7 @@
 
 /* ---- triangular systems ---- */
 
-/* X of A X = B, or of X A = B; batches are broadcast. */
+/* Returns X of A X = B, or of X A = B; batches are broadcast. */
 static Node solve_side(Build *b, Node a, Node x, Triangle t, bool left, const char *name)
 {
 	if (!solve_takes(b, a, name) || !x.i)
@@ -51,7 +51,7 @@ OP(aten_linalg_solve_triangular){
 		  "f32[0, 0], f32[0, 2], upper=true",
 };
 
-/* The older form, whose arguments stand the other way round. */
+/* Builds the older form, whose arguments stand the other way round. */
 static Node build_triangular_solve(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), a = arg(b, n, "A");
@@ -81,7 +81,7 @@ OP(aten_triangular_solve){
 
 /* ---- Cholesky ---- */
 
-/* L L^H = x, or U^H U. */
+/* Returns L with L L^H = x, or U with U^H U. */
 static Node cholesky(Build *b, Node n, Node *info)
 {
 	Node x = arg(b, n, "self");
@@ -127,7 +127,7 @@ OP(aten_linalg_cholesky){
 	},
 };
 
-/* The solution of L L^H X = B. */
+/* Returns the solution of L L^H X = B. */
 static Node solve_factored(Build *b, Node x, Node l, bool upper)
 {
 	if (!x.i || !l.i || !solve_takes(b, l, "cholesky_solve"))

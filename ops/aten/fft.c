@@ -14,7 +14,7 @@ typedef enum { SCALE_NONE, SCALE_BY_ROOT, SCALE_BY_COUNT } Scale;
 typedef struct {
 	uint32_t n, dim[MAX_RANK];
 	Sym length[MAX_RANK]; /* of a signal that is made of half a transform: the signal's */
-} Axes;
+} TransformAxes;
 
 /* ---- one dimension ---- */
 
@@ -34,7 +34,7 @@ static Node to_complex(Build *b, Node pairs)
 	return pairs.i ? b_node(b, OP_view_complex, &pairs, 1, NULL, 0) : pairs;
 }
 
-/* x [...] with imaginary parts 0. */
+/* Returns x [...] with imaginary parts 0. */
 static Node real_to_pairs(Build *b, Node x)
 {
 	Sym low[MAX_RANK] = {{0}}, high[MAX_RANK] = {{0}};
@@ -48,7 +48,7 @@ static Node real_to_pairs(Build *b, Node x)
 	return b_pad(b, b_unsqueeze(b, x, -1), low, high, zero);
 }
 
-/* The first `length` elements along dim, zeros behind those that are there. */
+/* Returns the first `length` elements along dim, zeros behind those that are there. */
 static Node resized(Build *b, Node x, uint32_t dim, Sym length)
 {
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -65,8 +65,8 @@ static Sym half_length(const Build *b, Sym length)
 	return sym_addi(b_syms(b), sym_divi(b_syms(b), length, 2), 1);
 }
 
-/* x times the scale of a transform over so many elements. */
-static Node scaled(Build *b, Node x, const Axes *d, Scale scale)
+/* Returns x times the scale of a transform over so many elements. */
+static Node scaled(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Sym count = b_int(b, 1);
 	int64_t n;
@@ -85,8 +85,8 @@ static Node scaled(Build *b, Node x, const Axes *d, Scale scale)
 
 /* ---- transforms over several dimensions ---- */
 
-/* Of complex x. */
-static Node complex_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool inverse)
+/* Transforms complex x. */
+static Node complex_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool inverse)
 {
 	Node pairs = to_pairs(b, x);
 	for (uint32_t k = 0; k < d->n; k++)
@@ -94,8 +94,8 @@ static Node complex_to_complex(Build *b, Node x, const Axes *d, Scale scale, boo
 	return to_complex(b, scaled(b, pairs, d, scale));
 }
 
-/* Of real x; half: of the last dimension of d only the first half. */
-static Node real_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool half)
+/* Transforms real x; half: of the last dimension of d only the first half. */
+static Node real_to_complex(Build *b, Node x, const TransformAxes *d, Scale scale, bool half)
 {
 	const uint32_t last = d->n - 1;
 	Attr attr[2] = {attr_none(), attr_int(b->g->ir, half ? d->dim[last] : 0)};
@@ -107,8 +107,8 @@ static Node real_to_complex(Build *b, Node x, const Axes *d, Scale scale, bool h
 	return to_complex(b, scaled(b, pairs, d, scale));
 }
 
-/* The real signal whose transform has the first half x along the last dimension of d. */
-static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
+/* Returns the real signal whose transform has the first half x along the last dimension of d. */
+static Node complex_to_real(Build *b, Node x, const TransformAxes *d, Scale scale)
 {
 	Node pairs = to_pairs(b, x);
 	if (!pairs.i)
@@ -124,7 +124,7 @@ static Node complex_to_real(Build *b, Node x, const Axes *d, Scale scale)
 
 /* ---- arguments ---- */
 
-/* Operands as PyTorch promotes them on CPUs. */
+/* Returns operands as PyTorch promotes them on CPUs. */
 static Node promoted(Build *b, Node x)
 {
 	const DType d = aten_dtype(b, x);
@@ -151,7 +151,7 @@ static Node complex_only(Build *b, Node x)
 		       : x;
 }
 
-/* The argument "norm" of a transform in that direction. */
+/* Reads the argument "norm" of a transform in that direction. */
 static bool scale_of(Build *b, Node n, bool forward, Scale *scale)
 {
 	if (!aten_check_word(b, n, "norm", "backward forward ortho"))
@@ -162,22 +162,22 @@ static bool scale_of(Build *b, Node n, bool forward, Scale *scale)
 	return true;
 }
 
-/* The argument "normalization"; other numbers than those of Scale count as SCALE_BY_COUNT. */
+/* Reads the argument "normalization"; other numbers than those of Scale count as SCALE_BY_COUNT. */
 static Scale scale_number(Build *b, Node n)
 {
 	const int64_t v = aten_int(b, n, "normalization");
 	return v == SCALE_NONE || v == SCALE_BY_ROOT ? (Scale)v : SCALE_BY_COUNT;
 }
 
-static void require_points(Build *b, const Axes *d)
+static void require_points(Build *b, const TransformAxes *d)
 {
 	for (uint32_t k = 0; k < d->n; k++)
 		aten_require_le(b, b_int(b, 1), d->length[k],
 				"number of data points of a transform");
 }
 
-/* The argument "dim", a list of different dimensions. */
-static bool listed_dims(Build *b, Node n, Node x, Axes *d)
+/* Reads the argument "dim", a list of different dimensions. */
+static bool listed_dims(Build *b, Node n, Node x, TransformAxes *d)
 {
 	const Sym *dim = node_ints(b->g, n, "dim", &d->n);
 	uint32_t seen = 0;
@@ -196,8 +196,8 @@ static bool listed_dims(Build *b, Node n, Node x, Axes *d)
 	return true;
 }
 
-/* Arguments "n" and "dim" of a transform of one dimension. half: x is half a transform. */
-static bool one_dim(Build *b, Node n, Node x, bool half, Axes *d)
+/* Reads arguments "n" and "dim" of a transform of one dimension. half: x is half a transform. */
+static bool one_dim(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
 	if (!x.i || aten_rank(b, x) == 0)
@@ -212,9 +212,9 @@ static bool one_dim(Build *b, Node n, Node x, bool half, Axes *d)
 	return true;
 }
 
-/* Arguments "s" and "dim" of a transform of several dimensions: those of dim; without dim the last
- * ones, as many as s has, else all. -1 in s: the extent that is there. */
-static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
+/* Reads arguments "s" and "dim" of a transform of several dimensions: those of dim; without dim
+ * the last ones, as many as s has, else all. -1 in s: the extent that is there. */
+static bool several_dims(Build *b, Node n, Node x, bool half, TransformAxes *d)
 {
 	SymTab *t = b_syms(b);
 	uint32_t ns = 0, rank = aten_rank(b, x);
@@ -247,7 +247,7 @@ static bool several_dims(Build *b, Node n, Node x, bool half, Axes *d)
 	return true;
 }
 
-static Node resized_to(Build *b, Node x, const Axes *d, bool half)
+static Node resized_to(Build *b, Node x, const TransformAxes *d, bool half)
 {
 	for (uint32_t k = 0; k < d->n; k++)
 		x = resized(b, x, d->dim[k],
@@ -260,11 +260,12 @@ static Node resized_to(Build *b, Node x, const Axes *d, bool half)
 /* What the functions of torch.fft have in common. */
 typedef struct {
 	Node x;
-	Axes d;
+	TransformAxes d;
 	Scale scale;
-} Call;
+} TransformCall;
 
-static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool forward, Call *c)
+static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool forward,
+		      TransformCall *c)
 {
 	c->x = x;
 	if (!(several ? several_dims(b, n, x, half, &c->d) : one_dim(b, n, x, half, &c->d)))
@@ -275,7 +276,7 @@ static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool fo
 
 static Node full_transform(Build *b, Node n, bool several, bool inverse)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, false, !inverse, &c))
 		return (Node){0};
 	return complex_to_complex(b, c.x, &c.d, c.scale, inverse);
@@ -300,7 +301,7 @@ static Node build_ifftn(Build *b, Node n)
 
 static Node real_transform(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, true, &c))
 		return (Node){0};
 	if (!c.d.n)
@@ -319,7 +320,7 @@ static Node build_rfftn(Build *b, Node n)
 
 static Node real_inverse(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, false, &c))
 		return (Node){0};
 	return complex_to_real(b, c.x, &c.d, c.scale);
@@ -334,10 +335,10 @@ static Node build_irfftn(Build *b, Node n)
 	return real_inverse(b, n, true);
 }
 
-/* The real transform of a signal of which half is given: that of the conjugate, inverse. */
+/* Builds the real transform of a signal of which half is given: that of the conjugate, inverse. */
 static Node half_transform(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, true, &c))
 		return (Node){0};
 	return complex_to_real(b, aten_conj(b, c.x), &c.d, c.scale);
@@ -354,7 +355,7 @@ static Node build_hfftn(Build *b, Node n)
 
 static Node half_inverse(Build *b, Node n, bool several)
 {
-	Call c;
+	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, false, &c))
 		return (Node){0};
 	if (!c.d.n)
@@ -476,7 +477,7 @@ OP(aten_fft_irfft){
 static Node build_c2c(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Axes d;
+	TransformAxes d;
 	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
 	return complex_to_complex(b, complex_only(b, x), &d, scale_number(b, n),
@@ -494,7 +495,7 @@ OP(aten__fft_c2c){
 static Node build_r2c(Build *b, Node n)
 {
 	Node x = real_only(b, arg(b, n, "self"));
-	Axes d;
+	TransformAxes d;
 	if (!listed_dims(b, n, x, &d))
 		return (Node){0};
 	if (!d.n)
@@ -513,7 +514,7 @@ OP(aten__fft_r2c){
 static Node build_c2r(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Axes d;
+	TransformAxes d;
 	uint32_t count;
 	const Sym *dim = node_ints(b->g, n, "dim", &count);
 	for (uint32_t k = 0; k < count; k++)
@@ -608,7 +609,7 @@ static bool bool_or(const Build *b, Node n, const char *name, bool otherwise)
 	return aten_has(b, n, name) ? node_bool(b->g, n, name) : otherwise;
 }
 
-/* x [.., L] with as many elements in front and behind; mode NULL: zeros. */
+/* Returns x [.., L] with as many elements in front and behind; mode NULL: zeros. */
 static Node with_border(Build *b, Node x, int64_t low, int64_t high, const char *mode)
 {
 	Sym pad[2] = {b_int(b, low), b_int(b, high)};
@@ -648,7 +649,7 @@ static Node build_stft(Build *b, Node n)
 	Sym count = sym_addi(t, sym_divi(t, room, f.hop), 1);
 	Node frames = b_window(b, x, time, f.n, f.hop, 1, 0, count);
 	frames = b_bin(b, OP_mul, frames, f.window);
-	Axes d = {.n = 1, .dim = {rank}, .length = {b_int(b, f.n)}};
+	TransformAxes d = {.n = 1, .dim = {rank}, .length = {b_int(b, f.n)}};
 	f.scale = node_bool(b->g, n, "normalized") ? SCALE_BY_ROOT : SCALE_NONE;
 	const bool half = bool_or(b, n, "onesided", !is_complex);
 	if (half && is_complex)
@@ -686,7 +687,7 @@ OP(aten_stft){
 	},
 };
 
-/* The frames [B, T, n] added where they stand: [B, length]. */
+/* Adds the frames [B, T, n] where they stand: [B, length]. */
 static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 {
 	Attr attr[6] = {attr_none(),           attr_int(b->g->ir, 1),
@@ -698,7 +699,7 @@ static Node overlapped(Build *b, Node frames, const Frames *f, Sym length)
 	return b_complex(b, overlapped(b, re, f, length), overlapped(b, im, f, length));
 }
 
-/* The sums of the squares of the windows, none of which may be 0: [length]. */
+/* Returns the sums of the squares of the windows, none of which may be 0: [length]. */
 static Node envelope(Build *b, const Frames *f, Sym count, Sym length, Sym start, Sym end)
 {
 	Shape s = {3, {b_int(b, 1), count, b_int(b, f->n)}};
@@ -725,7 +726,7 @@ static Node build_istft(Build *b, Node n)
 	x = b_transpose(b, x, 1, 2);
 	const Sym count = b_dim(b, x, 1),
 		  length = sym_addi(t, sym_muli(t, sym_addi(t, count, -1), f.hop), f.n);
-	Axes d = {.n = 1, .dim = {2}, .length = {b_int(b, f.n)}};
+	TransformAxes d = {.n = 1, .dim = {2}, .length = {b_int(b, f.n)}};
 	const bool is_complex = node_bool(b->g, n, "return_complex"),
 		   center = node_bool(b->g, n, "center");
 	const bool half = bool_or(b, n, "onesided", sym_eq(t, b_dim(b, x, 2), d.length[0]) != YES);

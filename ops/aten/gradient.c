@@ -1,13 +1,13 @@
 /* torch.gradient: slopes between neighbours along dims, at even or given distances. */
 #include "ops/aten/priv.h"
 
-/* x[at] along dim, kept; negative from the end */
+/* Returns x[at] along dim, kept; negative from the end. */
 static Node element(Build *b, Node x, uint32_t dim, int64_t at)
 {
 	return aten_slice(b, x, dim, at, at == -1 ? INT64_MAX : at + 1);
 }
 
-/* Central differences inside, one-sided ones at the ends, of edge_order 1 or 2. */
+/* Returns central differences inside, one-sided ones at the ends, of edge_order 1 or 2. */
 static Node even(Build *b, Node x, uint32_t dim, Node h, bool second)
 {
 	Node a = aten_slice(b, x, dim, 2, INT64_MAX);
@@ -57,7 +57,7 @@ static Node parabola(Build *b, Where where, const Node *x, Node p, Node q)
 	return b_bin(b, OP_add, y, b_bin(b, OP_mul, w[2], x[2]));
 }
 
-/* A slice of the distances, along dim of x. */
+/* Returns a slice of the distances, along dim of x. */
 static Node distances(Build *b, Node x, uint32_t dim, Node step, int64_t start, int64_t end)
 {
 	Node v = aten_slice(b, step, 0, start, end);
@@ -67,7 +67,7 @@ static Node distances(Build *b, Node x, uint32_t dim, Node step, int64_t start, 
 	return v.i ? aten_reshape(b, v, &s) : v;
 }
 
-/* The slope at coordinates[size of dim]. */
+/* Returns the slope at coordinates[size of dim]. */
 static Node uneven(Build *b, Node x, uint32_t dim, Node coordinates, bool second)
 {
 	if (!x.i || aten_rank(b, coordinates) != 1)
@@ -98,7 +98,7 @@ static Node uneven(Build *b, Node x, uint32_t dim, Node coordinates, bool second
 	return b_concat(b, part, 3, (int)dim);
 }
 
-/* The dims in order: an int, a list, or all. */
+/* Reads the dims in order: an int, a list, or all. */
 static uint32_t gradient_dims(Build *b, Node n, uint32_t rank, uint32_t *dim)
 {
 	const Attr *a = node_attr(b->g, n, "dim");
@@ -118,7 +118,7 @@ static uint32_t gradient_dims(Build *b, Node n, uint32_t rank, uint32_t *dim)
 	return count < MAX_RANK ? count : MAX_RANK;
 }
 
-/* The k-th distance: one number for all, or one each. */
+/* Returns the k-th distance: one number for all, or one each. */
 static Node spacing(Build *b, Node n, Node x, uint32_t k)
 {
 	if (op_arg_index(node_op(b->g, n), "spacing") < 0 || !aten_has(b, n, "spacing"))

@@ -21,8 +21,8 @@ static Node extent(Build *b, const Sampler *s, uint32_t k, int64_t add)
 	return aten_size(b, sym_addi(b_syms(b), s->in[k], add), aten_dtype(b, s->at[k]));
 }
 
-/* -1..1 to pixels. Of images PyTorch rounds the product with half the extent, less 0.5, once: that
- * decides whether the place is at the border. */
+/* Converts -1..1 to pixels. Of images PyTorch rounds the product with half the extent, less 0.5,
+ * once: that decides whether the place is at the border. */
 static Node unnormalise(Build *b, const Sampler *s, uint32_t k, Node g)
 {
 	Node one = b_bin_scalar(b, OP_add, g, 1);
@@ -40,7 +40,7 @@ static Node unnormalise(Build *b, const Sampler *s, uint32_t k, Node g)
 	return b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_sub, y, 1), 0.5);
 }
 
-/* Mirror at low and low + span (span may be 0). */
+/* Mirrors at low and low + span (span may be 0). */
 static Node reflect(Build *b, Node x, double low, Node span)
 {
 	x = b_un(b, OP_abs, b_bin_scalar(b, OP_sub, x, low));
@@ -54,8 +54,8 @@ static Node reflect(Build *b, Node x, double low, Node span)
 	return b_select(b, none, aten_like(b, y, 0), y);
 }
 
-/* Into 0 .. last. The place is one that is computed with only strictly between them, so the
- * derivative is 0 at both ends. NaN is the first in images and the last in volumes. */
+/* Clamps into 0 .. last. The place is one that is computed with only strictly between them, so
+ * the derivative is 0 at both ends. NaN is the first in images and the last in volumes. */
 static Node clip(Build *b, const Sampler *s, uint32_t k, Node x)
 {
 	Node last = extent(b, s, k, -1), none = aten_like(b, x, 0);
@@ -65,15 +65,15 @@ static Node clip(Build *b, const Sampler *s, uint32_t k, Node x)
 	return b_select(b, b_bin(b, OP_gt, x, none), below, none);
 }
 
-/* A place of the image, for numbers that have no derivative. */
+/* Returns a place of the image, for numbers that have no derivative. */
 static Node inner(Build *b, const Sampler *s, uint32_t k, Node x)
 {
 	x = b_bin_scalar(b, OP_maximum, x, 0);
 	return b_bin(b, OP_minimum, x, extent(b, s, k, -1));
 }
 
-/* The place with the padding mode applied. What is not finite is outside of a volume; in images its
- * weights are NaN. */
+/* Applies the padding mode to the place. What is not finite is outside of a volume; in images
+ * its weights are NaN. */
 static Node settle(Build *b, const Sampler *s, uint32_t k, Node x)
 {
 	if (s->pad == PAD_ZEROS && s->ns < 3)
@@ -87,7 +87,7 @@ static Node settle(Build *b, const Sampler *s, uint32_t k, Node x)
 	return clip(b, s, k, x);
 }
 
-/* x at whole places p[k], 0 outside: [N, C, *out]. */
+/* Reads x at whole places p[k], 0 outside: [N, C, *out]. */
 static Node pixels(Build *b, const Sampler *s, const Node *p)
 {
 	Node inside = {0}, part[3];
@@ -118,7 +118,7 @@ static Node sample_nearest(Build *b, const Sampler *s)
 	return pixels(b, s, p);
 }
 
-/* Each of the 2^ns corners times the volume opposite to it. */
+/* Sums each of the 2^ns corners times the volume opposite to it. */
 static Node sample_linear(Build *b, const Sampler *s)
 {
 	Node low[3], frac[3], sum = {0};
@@ -143,7 +143,7 @@ static Node sample_linear(Build *b, const Sampler *s)
 	return sum;
 }
 
-/* Keys' cubic with A = -0.75 at distance t: |t| <= 1 (near), else |t| < 2. */
+/* Returns Keys' cubic with A = -0.75 at distance t: |t| <= 1 (near), else |t| < 2. */
 static Node cubic(Build *b, Node t, bool near)
 {
 	Node p = near ? b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, t, 1.25), 2.25)
@@ -260,7 +260,7 @@ OP(aten_grid_sampler){
 	},
 };
 
-/* theta [N, 2, 3] times (x, y, 1) over the output: [N, H, W, 2]; likewise in three dims. */
+/* Multiplies theta [N, 2, 3] by (x, y, 1) over the output: [N, H, W, 2]; likewise in three dims. */
 static Node build_affine_grid(Build *b, Node n)
 {
 	Node theta = arg(b, n, "theta"), part[4];

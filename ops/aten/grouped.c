@@ -7,7 +7,7 @@
  * group give zeros. */
 #include "ops/aten/priv.h"
 
-/* The group of each of `count` positions: how many groups end at or before it. */
+/* Returns the group of each of `count` positions: how many groups end at or before it. */
 static Node group_of(Build *b, Node ends, Sym count)
 {
 	Node at = b_unsqueeze(b, b_iota(b, DT_i64, count), -1);
@@ -15,7 +15,7 @@ static Node group_of(Build *b, Node ends, Sym count)
 	return aten_sum(b, b_convert(b, past, DT_i64), 2, false);
 }
 
-/* x[S, K] times w[G, K, N]: row s times matrix group(s). The sum is wide. */
+/* Multiplies x[S, K] by w[G, K, N]: row s by matrix group(s). The sum is wide. */
 static Node grouped_rows(Build *b, Node x, Node w, Node ends)
 {
 	Node group = group_of(b, ends, b_dim(b, x, 0));
@@ -26,7 +26,7 @@ static Node grouped_rows(Build *b, Node x, Node w, Node ends)
 	return b_select(b, b_unsqueeze(b, inside, -1), y, aten_like(b, y, 0));
 }
 
-/* x[G, M, K] times w[K, N]: matrix group(n) times column n */
+/* Multiplies x[G, M, K] by w[K, N]: matrix group(n) by column n. */
 static Node grouped_columns(Build *b, Node x, Node w, Node ends)
 {
 	Node columns = b_transpose(b, x, 1, 2), rows = b_transpose(b, w, 0, 1);

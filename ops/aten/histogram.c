@@ -1,7 +1,8 @@
 /* How many elements lie in each bin between edges, of which the last bin has both. */
 #include "ops/aten/priv.h"
 
-/* In which bin between ascending edges each element of x[n] lies, and whether it lies in one. */
+/* Finds in which bin between ascending edges each element of x[n] lies, and whether it lies in
+ * one. */
 static Node place_between(Build *b, Node x, Node edges, Node *inside)
 {
 	Sym bins = sym_addi(b_syms(b), b_dim(b, edges, 0), -1);
@@ -14,7 +15,7 @@ static Node place_between(Build *b, Node x, Node edges, Node *inside)
 	return b_bin(b, OP_minimum, at, b_bin_scalar(b, OP_sub, end, 1));
 }
 
-/* The differences of edges. */
+/* Returns the differences of edges. */
 static Node lengths(Build *b, Node edges)
 {
 	Sym n = b_dim(b, edges, 0), one = b_int(b, 1);
@@ -22,8 +23,8 @@ static Node lengths(Build *b, Node edges)
 		     b_slice(b, edges, 0, b_int(b, 0), sym_addi(b_syms(b), n, -1), one));
 }
 
-/* How many elements, or which weight, have each number below `bins`; the number `bins` counts
- * nowhere. */
+/* Counts how many elements, or which weight, have each number below `bins`; the number `bins`
+ * counts nowhere. */
 static Node counts(Build *b, Node n, Node at, Sym bins, DType d)
 {
 	Sym size = b_dim(b, at, 0), places = sym_addi(b_syms(b), bins, 1);
@@ -35,8 +36,8 @@ static Node counts(Build *b, Node n, Node at, Sym bins, DType d)
 	return b_slice(b, hist, 0, b_int(b, 0), bins, b_int(b, 1));
 }
 
-/* (hist, edges) of the elements of x[n] in bins between ascending edges[bins + 1]. What is outside
- * of them goes to one place more. */
+/* Returns (hist, edges) of the elements of x[n] in bins between ascending edges[bins + 1]. What
+ * is outside of them goes to one place more. */
 static Node counted(Build *b, Node n, Node x, Node edges)
 {
 	if (!x.i || !edges.i || aten_rank(b, edges) != 1)
@@ -52,8 +53,8 @@ static Node counted(Build *b, Node n, Node x, Node edges)
 	return b_tuple(b, (Node[]){hist, edges}, 2);
 }
 
-/* Of the range that is given (two numbers for each axis), or of the elements, of none 0 to 1; a
- * range of one value becomes one of length 1 around it. */
+/* Sets the ends of the range that is given (two numbers for each axis), or of the elements, of
+ * none 0 to 1; a range of one value becomes one of length 1 around it. */
 static bool ends(Build *b, Node n, Node x, uint32_t axis, uint32_t axes, Node *low, Node *high)
 {
 	const Attr *range = node_attr(b->g, n, "range");
@@ -80,7 +81,7 @@ static bool ends(Build *b, Node n, Node x, uint32_t axis, uint32_t axes, Node *l
 	return true;
 }
 
-/* Edges at equal distances between the ends. */
+/* Returns edges at equal distances between the ends. */
 static Node spaced_edges(Build *b, Node n, Node x, int64_t bins, uint32_t axis, uint32_t axes)
 {
 	Node end[2];
@@ -132,7 +133,8 @@ OP(aten_histogram_bin_ct){
 
 /* ---- of points ---- */
 
-/* (hist, edges of each axis) of points[.., axes] in boxes between the edges of each axis. */
+/* Returns (hist, edges of each axis) of points[.., axes] in boxes between the edges of each
+ * axis. */
 static Node counted_points(Build *b, Node n, Node x, const Node *edges, uint32_t axes)
 {
 	SymTab *t = b_syms(b);
@@ -167,7 +169,7 @@ static Node counted_points(Build *b, Node n, Node x, const Node *edges, uint32_t
 	return b_tuple(b, r, axes + 1);
 }
 
-/* points[.., axes] as [n, axes] */
+/* Reads points[.., axes] as [n, axes]. */
 static Node points(Build *b, Node n, uint32_t *axes)
 {
 	Node x = arg(b, n, "self");

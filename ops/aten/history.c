@@ -21,7 +21,7 @@ static bool shape_pair(Infer *f)
 }
 INFER(pair)
 
-/* Operand k, which n is; of complex numbers n on their parts. */
+/* Returns operand k, which n is; of complex numbers n on their parts. */
 static Node operand_or_parts(Build *b, Node n, uint32_t k)
 {
 	Node in[2] = {node_in(b->g, n, 0), node_nin(b->g, n) > 1 ? node_in(b->g, n, 1) : (Node){0}};
@@ -122,7 +122,7 @@ OP(straight_through){
 	.sample = "f32[n=3, 4], f32[n, 4]",
 };
 
-/* A convention of tangents stays where the composite that has it is expanded, as for a batch. */
+/* Keeps a convention of tangents where the composite that has it is expanded, as for a batch. */
 Node aten_without_tangent(Build *b, Node x)
 {
 	return x.i && dtype_is_inexact(node_dtype(b->g, x))

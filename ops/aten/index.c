@@ -8,8 +8,7 @@ static Node build_embedding(Build *b, Node n)
 	return aten_take_dim(b, arg(b, n, "weight"), 0, arg(b, n, "indices"), "within");
 }
 
-/* Rows of padding take nothing, and with scale_grad_by_freq a row takes the mean over its
- * places. */
+/* Gives rows of padding nothing, and with scale_grad_by_freq a row the mean over its places. */
 static bool adjoint_embedding(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node index = arg(b, n, "indices"), w = arg(b, n, "weight");
@@ -21,7 +20,8 @@ static bool adjoint_embedding(Build *b, Node n, const Node *ct, const bool *want
 	return g[0].i;
 }
 
-/* All indices are one list, but for counts of them; a batch of tables is one of more columns. */
+/* Takes all indices as one list, but for counts of them; a batch of tables is one of more
+ * columns. */
 static Node batch_embedding(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Graph *g = b->g;
@@ -83,7 +83,7 @@ OP(aten_take){
 	.sample = "f32[n=3, 4], i64[2, 3] of 0 11 -1 5 7 -12",
 };
 
-/* Negative indices count from the end. */
+/* Counts negative indices from the end. */
 static Node from_end(Build *b, Node index, Sym size)
 {
 	index = aten_index(b, index);
@@ -144,7 +144,8 @@ static bool is_mask(const Graph *g, Node i)
 	return i.i && (node_dtype(g, i) == DT_bool || node_dtype(g, i) == DT_u8);
 }
 
-/* The dims of x that indices stand for: a mask covers as many as it has. False after b_error. */
+/* Finds the dims of x that indices stand for: a mask covers as many as it has. False after
+ * b_error. */
 static bool find_axes(Build *b, Node n, Node x, Indexed *out)
 {
 	uint32_t first, count = node_args(b->g, n, "indices", &first), dim = 0,
@@ -166,7 +167,7 @@ static bool find_axes(Build *b, Node n, Node x, Indexed *out)
 	return x.i;
 }
 
-/* The places of a mask's true elements as indices of the dims of x from there on. */
+/* Sets the places of a mask's true elements as indices of the dims of x from there on. */
 static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Node *index)
 {
 	Shape s = aten_shape(b, mask);
@@ -178,7 +179,7 @@ static void expand_mask(Build *b, Node x, uint32_t dim, Node mask, Sym size, Nod
 		index[d] = place_along(b, place, &s, d);
 }
 
-/* The rank that all indices have when they are broadcast: a mask's places are a vector. */
+/* Returns the rank that all indices have when they are broadcast: a mask's places are a vector. */
 static uint32_t index_rank(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "indices", &first), rank = 0;
@@ -190,8 +191,8 @@ static uint32_t index_rank(Build *b, Node n)
 	return rank;
 }
 
-/* Read Tensor?[] indices: integers broadcast together. reads: the result of n is what they read.
- * False after b_error. */
+/* Reads Tensor?[] indices: integers broadcast together. reads: the result of n is what they
+ * read. False after b_error. */
 static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
 {
 	uint32_t first, count = node_args(b->g, n, "indices", &first), at = 0;
@@ -229,7 +230,7 @@ static bool read_indices(Build *b, Node n, Node x, bool reads, Indexed *out)
 	return true;
 }
 
-/* [I..., rest...] to rest[..at], I, rest[at..], or back. */
+/* Moves [I..., rest...] to rest[..at], I, rest[at..], or back. */
 static Node place_indices(Build *b, Node x, const Indexed *i, bool back)
 {
 	uint32_t rank = aten_rank(b, x), perm[MAX_RANK], inverse[MAX_RANK];
@@ -242,7 +243,7 @@ static Node place_indices(Build *b, Node x, const Indexed *i, bool back)
 	return b_permute(b, x, back ? inverse : perm);
 }
 
-/* The only index given, when it is a mask; *at is the dim it starts at. */
+/* Returns the only index given, when it is a mask; *at is the dim it starts at. */
 static Node lone_mask(Build *b, Node n, uint32_t *at)
 {
 	uint32_t first, count = node_args(b->g, n, "indices", &first);
@@ -259,7 +260,7 @@ static Node lone_mask(Build *b, Node n, uint32_t *at)
 	return mask;
 }
 
-/* The dims that it covers are as one. A mask without dims selects all or nothing. */
+/* Takes the dims that the mask covers as one. A mask without dims selects all or nothing. */
 static Node select_by_mask(Build *b, Node n, Node x, uint32_t dim, Node mask)
 {
 	Shape s = aten_shape(b, mask), sx = aten_shape(b, x);
@@ -351,7 +352,7 @@ OP(aten_index_put){
 
 /* ---- along one dim ---- */
 
-/* self with x[index[j]] along dim combined with source[j]. */
+/* Returns self with x[index[j]] along dim combined with source[j]. */
 static Node index_into(Build *b, Node n, Node source, const char *combine, const char *mode)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index");
@@ -409,8 +410,8 @@ static Node build_index_fill(Build *b, Node n)
 	}
 	return index_into(b, n, aten_expand_shape(b, value, &s), "set", "check");
 }
-/* A value of data is selected, not set: its cotangent is that of each element once, however often
- * an index names it. */
+/* Selects a value of data, and does not set it: its cotangent is that of each element once,
+ * however often an index names it. */
 static Node build_index_fill_tensor(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index"), value = arg(b, n, "value");
@@ -446,7 +447,7 @@ OP(aten_index_fill_int_Scalar){
 	},
 };
 
-/* aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. */
+/* Builds aten.scatter: element (.., j, ..) of src goes to (.., index[.., j, ..], ..) along dim. */
 static Node scatter_dim(Build *b, Node n, Node src, const char *combine)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "index");
@@ -536,7 +537,7 @@ OP(aten_scatter_src){
 
 /* ---- diagonals ---- */
 
-/* Positions along a diagonal: (k + max(0, -offset), k + max(0, offset)). */
+/* Returns positions along a diagonal: (k + max(0, -offset), k + max(0, offset)). */
 static Node diagonal_index(Build *b, Sym rows, Sym cols, int64_t offset, Sym *count)
 {
 	SymTab *t = b_syms(b);
@@ -587,8 +588,8 @@ OP(aten_diagonal){
 	},
 };
 
-/* Of a matrix that is taller than wide the diagonal starts again, a row apart, below: the places
- * whose row and column differ by a multiple of its width + 1. */
+/* Tells what is on the diagonal. Of a matrix that is taller than wide it starts again, a row
+ * apart, below: the places whose row and column differ by a multiple of its width + 1. */
 static Node on_diagonal(Build *b, const Shape *s, bool wrap)
 {
 	Node row = aten_iota_dim(b, s, 0, DT_i64), all = {0};
@@ -643,7 +644,7 @@ OP(aten_trace){
 	.sample = "f32[n=3, 4]; i32[3, 2] in -9..9",
 };
 
-/* x[..., k] onto a diagonal of a zero matrix, its dims at d0 and d1. */
+/* Puts x[..., k] onto a diagonal of a zero matrix, its dims at d0 and d1. */
 static Node embed(Build *b, Node x, int64_t offset, uint32_t d0, uint32_t d1)
 {
 	SymTab *t = b_syms(b);
@@ -688,7 +689,7 @@ OP(aten_diag){
 	.sample = "f32[n=3, 4]; f32[n=3], diagonal=1; f32[3, 4], diagonal=-1; f32[3], diagonal=-2",
 };
 
-/* x with a diagonal replaced by src: selected by position from src spread over the rows. */
+/* Replaces a diagonal of x by src: selected by position from src spread over the rows. */
 static Node build_diagonal_scatter(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), src = arg(b, n, "src");
@@ -733,7 +734,7 @@ OP(aten_diag_embed){
 	},
 };
 
-/* Where the mask is false, any index is as good: it is clamped, and the result replaced. */
+/* Clamps the index where the mask is false: any is as good, and the result is replaced. */
 static Node build_masked_index(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask"));
@@ -752,7 +753,7 @@ OP(aten__unsafe_masked_index){
 		  "fill=complex(7.5, -1.25)",
 };
 
-/* Masked values add 0 at a clamped place. */
+/* Adds 0 at a clamped place for masked values. */
 static Node build_masked_index_put(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), m = aten_truth(b, arg(b, n, "mask")), v = arg(b, n, "values");

@@ -31,7 +31,8 @@ OP(aten_gcd){
 		  "i64[4] of -120 34 17 0",
 };
 
-/* PyTorch multiplies narrow integers as i32: the low bits of the multiple's magnitude stay. */
+/* Multiplies narrow integers as i32, as PyTorch does: the low bits of the multiple's magnitude
+ * stay. */
 static Node build_lcm(Build *b, Node n)
 {
 	Node in[] = {arg(b, n, "self"), arg(b, n, "other")};

@@ -28,7 +28,7 @@ OP(aten__cast_Float){
 	},
 };
 
-/* f16 and bf16 to f32, where the flag of the processor says so. */
+/* Converts f16 and bf16 to f32, where the flag of the processor says so. */
 static Node build_full_precision(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -203,7 +203,7 @@ OP(aten_linalg__powsum){
 	.sample = "f32[n=3, 4] in 0.5..4, dim=[1]; f32[3, 4] in 0.5..4, ord=3, keepdim=true",
 };
 
-/* The norm of each slice along dim, which stays; -1: of everything. */
+/* Returns the norm of each slice along dim, which stays; -1: of everything. */
 static Node build_norm_except_dim(Build *b, Node n)
 {
 	Node v = arg(b, n, "v");
@@ -221,8 +221,7 @@ OP(aten_norm_except_dim){
 		  "f32[2, 3] in 0.5..4, dim=-1",
 };
 
-/* The sum over some dimensions of the product of three tensors, each with new dimensions in some
- * places. */
+/* Returns an operand with new dimensions in the places that the node lists. */
 static Node unsqueezed(Build *b, Node n, const char *tensor, const char *places)
 {
 	uint32_t count;
@@ -282,7 +281,7 @@ OP(aten__weight_int8pack_mm){
 	.sample = "bf16[n=3, 16], i8[5, 16] in -9..9, bf16[5] in 0.5..2",
 };
 
-/* Products of f8 by scales of all, of rows of the first or of columns of the second operand. */
+/* Multiplies f8 by scales of all, of rows of the first or of columns of the second operand. */
 static Node build_scaled_mm(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "mat2"), bias = arg(b, n, "bias"),
@@ -374,7 +373,7 @@ static Node build_flatten_dense(Build *b, Node n)
 	return count ? b_concat(b, x, count, 0) : b_error(b, "flatten_dense_tensors of no tensors");
 }
 
-/* Pieces of flat in the shapes of the tensors. */
+/* Returns pieces of flat in the shapes of the tensors. */
 static Node build_unflatten_dense(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "tensors", &first);
@@ -402,7 +401,8 @@ OP(aten_flatten_dense_tensors){
 	},
 };
 
-/* [batch, time, *] or [time, batch, *] of sequences [time k, *], filled up behind, or in front. */
+/* Makes [batch, time, *] or [time, batch, *] of sequences [time k, *], filled up behind, or in
+ * front. */
 static Node build_pad_sequence(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "sequences", &first);

@@ -4,15 +4,16 @@
 
 /* ---- slices ---- */
 
-/* Python's rule for a slice bound: negative counts from the end, then clamped to 0..size. */
+/* Applies Python's rule for a slice bound: negative counts from the end, then clamped to
+ * 0..size. */
 static Sym bound(Build *b, Sym v, Sym size)
 {
 	SymTab *t = b_syms(b);
 	return sym_max(t, b_int(b, 0), sym_min(t, b_index_from_end(b, v, size), size));
 }
 
-/* The extent that the file gives the sliced dimension where bounds depend on data is a symbol of
- * its own, and none of the call's. */
+/* Tells whether the extent that the file gives the sliced dimension, where bounds depend on
+ * data, is a symbol of its own, and none of the call's. */
 static bool gives_size(const Graph *g, Node n)
 {
 	const SymTab *t = g->ir->syms;
@@ -35,7 +36,7 @@ static bool gives_size(const Graph *g, Node n)
 	return fresh;
 }
 
-/* x from start on, of that extent by steps, whose size is known when it runs. */
+/* Slices x from start on, of that extent by steps, whose size is known when it runs. */
 static Node slice_of_size(Build *b, Node x, uint32_t dim, Sym start, Sym extent, int64_t step,
 			  Sym size, const char *what)
 {
@@ -136,7 +137,7 @@ OP(aten_narrow){
 	},
 };
 
-/* self with a part replaced: pad the source to self's shape and select by position. */
+/* Replaces a part of self: pads the source to self's shape and selects by position. */
 static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sym end, int64_t step)
 {
 	SymTab *t = b_syms(b);
@@ -168,7 +169,7 @@ static Node replace_part(Build *b, Node x, Node src, uint32_t dim, Sym start, Sy
 	return b_select(b, in, aten_take_dim(b, src, dim, row, "clamp"), x);
 }
 
-/* src has the shape of x but for its extent along dim. False after b_error. */
+/* Requires that src has the shape of x but for its extent along dim. False after b_error. */
 static bool same_but(Build *b, Node x, Node src, uint32_t dim, Sym extent)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
@@ -250,7 +251,7 @@ OP(aten_select_scatter){
 
 enum { MAX_PARTS = 65536 };
 
-/* Parts of the given extents along dim. */
+/* Splits into parts of the given extents along dim. */
 static Node split_sizes(Build *b, Node x, uint32_t dim, const Sym *size, uint32_t n)
 {
 	Node *part = arena_calloc(b->g->ir->ctx->scratch, n, sizeof *part);
@@ -267,7 +268,7 @@ static Node split_sizes(Build *b, Node x, uint32_t dim, const Sym *size, uint32_
 	return b_tuple(b, part, n);
 }
 
-/* Equal parts of `size`, the last one smaller. */
+/* Splits into equal parts of `size`, the last one smaller. */
 static Node split_every(Build *b, Node x, uint32_t dim, int64_t size)
 {
 	int64_t extent;
@@ -284,7 +285,7 @@ static Node split_every(Build *b, Node x, uint32_t dim, int64_t size)
 	return split_sizes(b, x, dim, part, (uint32_t)n);
 }
 
-/* A symbolic extent splits into as many parts as the file says the node has results. */
+/* Splits a symbolic extent into as many parts as the file says the node has results. */
 static Node split_symbolic(Build *b, Node n, Node x, uint32_t dim, Sym size)
 {
 	const Type *t = node_type_id(b->g, n).i ? node_type(b->g, n) : NULL;
@@ -475,8 +476,8 @@ OP(aten_unbind_int){
 
 /* ---- joins ---- */
 
-/* The operands of a Tensor[] in their common dtype; legacy empty [0] tensors of another rank left
- * out. */
+/* Returns the operands of a Tensor[] in their common dtype; legacy empty [0] tensors of another
+ * rank left out. */
 static Node *joined(Build *b, Node n, uint32_t *count, bool skip_empty)
 {
 	uint32_t first, len = node_args(b->g, n, "tensors", &first), kept = 0, rank = 0;
@@ -632,7 +633,7 @@ OP(aten_roll){
 
 /* ---- padding ---- */
 
-/* pad lists (low, high) per dim from the last one backwards. */
+/* Reads pad lists (low, high) per dim from the last one backwards. */
 static bool pad_lists(Build *b, Node n, Node x, Sym *low, Sym *high, uint32_t *ndim)
 {
 	uint32_t len, rank = aten_rank(b, x);
@@ -662,7 +663,7 @@ static Node pad_constant(Build *b, Node n, Node x, Node value)
 	return b_pad(b, x, low, high, value);
 }
 
-/* Where element i - low of a dim lies that is cropped where padding is negative, and then
+/* Finds where element i - low of a dim lies that is cropped where padding is negative, and then
  * repeats. */
 static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
 {
@@ -679,7 +680,7 @@ static Node circular_index(Build *b, Node i, Sym size, Sym low, Sym high)
 	return b_bin(b, OP_add, b_bin(b, OP_remainder, b_bin(b, OP_sub, i, start), by), start);
 }
 
-/* What stands ahead of (or behind) the elements of a dim. */
+/* Returns what stands ahead of (or behind) the elements of a dim. */
 static Node pad_border(Build *b, Node x, uint32_t d, Sym n, char mode, bool ahead)
 {
 	SymTab *t = b_syms(b);
@@ -705,8 +706,9 @@ static Node pad_border(Build *b, Node x, uint32_t d, Sym n, char mode, bool ahea
 	return aten_expand_shape(b, y, &s);
 }
 
-/* Padding of which all sizes are known to have what they copy: the elements between two borders,
- * which move as whole rows where an index vector would be asked for each element. */
+/* Tells whether padding, of which all sizes are known to have what they copy, is the elements
+ * between two borders, which move as whole rows where an index vector would be asked for each
+ * element. */
 static bool pads_by_pieces(Build *b, Sym size, Sym low, Sym high, char mode)
 {
 	SymTab *t = b_syms(b);
@@ -729,7 +731,7 @@ static Node pad_pieces(Build *b, Node x, uint32_t d, Sym low, Sym high, char mod
 	return b_concat(b, part, n, (int)d);
 }
 
-/* Padding by other elements of the same dim: in pieces, or gather with an index vector. */
+/* Pads by other elements of the same dim: in pieces, or gather with an index vector. */
 static Node pad_gather(Build *b, Node n, Node x, const char *mode)
 {
 	SymTab *t = b_syms(b);
@@ -787,7 +789,7 @@ static Node build_circular_pad(Build *b, Node n)
 	return pad_gather(b, n, arg(b, n, "self"), "circular");
 }
 
-/* The mode is a number: reflect, replicate, circular, constant. */
+/* Reads the mode, a number: reflect, replicate, circular, constant. */
 static Node build_pad_enum(Build *b, Node n)
 {
 	static const char *const known[] = {"reflect", "replicate", "circular"};

@@ -4,7 +4,7 @@
 #include "ops/aten/spectral.h"
 #include "ops/rules/batch.h"
 
-/* Hermitian is said of complex matrices only. */
+/* Tells whether the matrix is Hermitian, which is said of complex ones only. */
 static int is_hermitian(const Build *b, Node n, Node x)
 {
 	return node_bool(b->g, n, "hermitian") && dtype_is_complex(aten_dtype(b, x));
@@ -104,8 +104,8 @@ static Node build_ldl_solve(Build *b, Node n)
 	return y.i ? spectral_matrix(b, b_get(b, y, 0), dtype_is_complex(aten_dtype(b, x))) : y;
 }
 
-/* By B alone: the matrix is its own transpose, or its own adjoint. By the factors there is no
- * derivative, in PyTorch neither. */
+/* Differentiates by B alone: the matrix is its own transpose, or its own adjoint. By the factors
+ * there is no derivative, in PyTorch neither. */
 static bool adjoint_ldl_solve(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node ld = arg(b, n, "LD"), pivots = arg(b, n, "pivots");

@@ -21,7 +21,7 @@ OP(aten_linalg_vecdot){
 	.sample = "f32[n=3, 4], f32[n, 4]; f32[3, 4], f32[3, 4], dim=0; c64[2, 3], c64[2, 3]",
 };
 
-/* Element k along dim, with the dim kept. */
+/* Returns element k along dim, with the dim kept. */
 static Node component(Build *b, Node x, uint32_t dim, int64_t k)
 {
 	return aten_slice(b, x, dim, k, k + 1);
@@ -134,7 +134,7 @@ OP(aten_kron){
 	.sample = "f32[n=2, 3], f32[3, 2]; f32[2], f32[2, 2]",
 };
 
-/* x^0, x^1, ... along a new last dim */
+/* Returns x^0, x^1, ... along a new last dim. */
 static Node powers(Build *b, Node x, Sym count)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -158,7 +158,7 @@ static Node build_vander(Build *b, Node n)
 	return powers(b, x, aten_has(b, n, "N") ? node_sym(b->g, n, "N") : b_dim(b, x, -1));
 }
 
-/* The same of a vector, the highest power first. */
+/* Builds the same of a vector, the highest power first. */
 static Node build_vander_of_vector(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
@@ -220,7 +220,7 @@ static Node norm_of(Build *b, Node x, double p, uint32_t dims, bool keep)
 	return aten_vector_norm(b, x, p, dims, keep);
 }
 
-/* The two dims of a matrix norm; false after b_error. */
+/* Reads the two dims of a matrix norm; false after b_error. */
 static bool matrix_dims(Build *b, Node n, uint32_t rank, uint32_t *row, uint32_t *col)
 {
 	int64_t d[2] = {-2, -1};
@@ -302,7 +302,7 @@ OP(aten_linalg_matrix_norm){
 			   "f32[n=2, 3, 4], ord=\"nuc\", dim=[0, 2]"},
 	},
 };
-/* Without dims it is of a matrix, not of several. */
+/* Builds the norm, without dims of a matrix, not of several. */
 static Node build_linalg_norm_str(Build *b, Node n)
 {
 	uint32_t rank = aten_rank(b, arg(b, n, "self"));
@@ -312,8 +312,8 @@ static Node build_linalg_norm_str(Build *b, Node n)
 	return build_matrix_norm_str(b, n);
 }
 
-/* Of vectors by default; a given order with two dims, or on a matrix without dims, is a matrix
- * norm. */
+/* Builds the norm of vectors by default; a given order with two dims, or on a matrix without
+ * dims, is a matrix norm. */
 static Node build_linalg_norm(Build *b, Node n)
 {
 	Node x = float_self(b, n);
@@ -340,7 +340,7 @@ OP(aten_linalg_norm_ord_str){
 	},
 };
 
-/* x with its slices along dim whose p-norm is above max scaled down to it. */
+/* Returns x with its slices along dim whose p-norm is above max scaled down to it. */
 static Node scaled_down(Build *b, Node x, uint32_t dim, double p, double max)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -370,9 +370,9 @@ OP(aten_renorm){
 	.sample = "f32[n=3, 4], p=2, dim=0, maxnorm=4; f32[3, 4], p=1, dim=1, maxnorm=3.5",
 };
 
-/* The rows of a table that are about to be read. One that is named twice is scaled once: all are
- * computed from the old table. Derivatives pass through it: to PyTorch it happens outside of what
- * is differentiated. */
+/* Scales the rows of a table that are about to be read. One that is named twice is scaled once:
+ * all are computed from the old table. Derivatives pass through it: to PyTorch it happens
+ * outside of what is differentiated. */
 static Node build_embedding_renorm(Build *b, Node n)
 {
 	Node w = arg(b, n, "self"), index = arg(b, n, "indices");
@@ -401,7 +401,7 @@ OP(aten_embedding_renorm){
 
 /* ---- distances ---- */
 
-/* x with a 0 where its last dim has no element. */
+/* Returns x with a 0 where its last dim has no element. */
 static Node some(Build *b, Node x)
 {
 	Sym low[MAX_RANK], high[MAX_RANK], size = b_dim(b, x, -1);
@@ -414,8 +414,8 @@ static Node some(Build *b, Node x)
 	return b_pad(b, x, low, high, aten_like(b, x, 0));
 }
 
-/* The greatest |d|, to which NaN adds nothing: of equal ones each has the whole slope, where a
- * norm's share it. NaN and infinities have NaN. */
+/* Returns the greatest |d|, to which NaN adds nothing: of equal ones each has the whole slope,
+ * where a norm's share it. NaN and infinities have NaN. */
 static Node greatest_distance(Build *b, Node d, uint32_t dims)
 {
 	Node a = aten_abs(b, d), none = aten_like(b, a, 0), nan = b_un(b, OP_isnan, d);
@@ -490,7 +490,7 @@ OP(aten_cdist){
 	},
 };
 
-/* Distances of rows i < j, in that order. */
+/* Builds distances of rows i < j, in that order. */
 static Node build_pdist(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -549,7 +549,8 @@ OP(aten_cartesian_prod){
 	.sample = "[f32[n=2], f32[3]]; [f32[3]]",
 };
 
-/* Index tuples of r out of len elements, in lexicographic order, row-major. NULL when too many. */
+/* Returns index tuples of r out of len elements, in lexicographic order, row-major. NULL when
+ * too many. */
 static int64_t *choices(Arena *a, int64_t len, int64_t r, bool repeat, int64_t *count)
 {
 	enum { LIMIT = 1 << 20 };
@@ -600,8 +601,8 @@ OP(aten_combinations){
 
 /* ---- integrals ---- */
 
-/* (y[k] + y[k+1]) times the distances of the points, in the arithmetic of their dtypes: that of
- * integers wraps. */
+/* Returns (y[k] + y[k+1]) times the distances of the points, in the arithmetic of their dtypes:
+ * that of integers wraps. */
 static Node trapezoid_products(Build *b, Node n, uint32_t *dim)
 {
 	Node y = arg(b, n, "y");
@@ -620,14 +621,14 @@ static Node trapezoid_products(Build *b, Node n, uint32_t *dim)
 	return b_bin(b, OP_mul, both, dx);
 }
 
-/* What is summed: of integers in i64. */
+/* Returns what is summed: of integers in i64. */
 static Node trapezoids(Build *b, Node n, uint32_t *dim)
 {
 	Node t = trapezoid_products(b, n, dim);
 	return t.i && dtype_is_int(node_dtype(b->g, t)) ? b_convert(b, t, DT_i64) : t;
 }
 
-/* Half of it, times the distance where that is a number. */
+/* Returns half of it, times the distance where that is a number. */
 static Node half_of(Build *b, Node n, Node sum)
 {
 	bool points = op_arg_index(node_op(b->g, n), "x") >= 0;

@@ -28,15 +28,16 @@ OP(aten_l1_loss){
 		  "reduction=1; f32[n=3, 4], f32[n, 4] in -2..2, reduction=2",
 };
 
-/* d * d, and 0 where the loss is linear: nothing infinite comes into the derivative of the arm that
- * is not taken. Of d, not of its magnitude, whose second derivative at 0 is that of a kink. */
+/* Returns d * d, and 0 where the loss is linear: nothing infinite comes into the derivative of
+ * the arm that is not taken. Of d, not of its magnitude, whose second derivative at 0 is that of
+ * a kink. */
 static Node near_square(Build *b, Node d, Node far)
 {
 	Node near = b_select(b, far, aten_like(b, d, 0), d);
 	return b_bin(b, OP_mul, near, near);
 }
 
-/* NaN is near, where its slope is NaN; so is that of PyTorch. */
+/* Takes NaN as near, where its slope is NaN; so is that of PyTorch. */
 static Node build_smooth_l1_loss(Build *b, Node n)
 {
 	Node signed_d = b_bin(b, OP_sub, arg(b, n, "self"), arg(b, n, "target")),
@@ -86,7 +87,7 @@ static Node weighted(Build *b, Node n, Node loss)
 	return aten_reduce_loss(b, n, w.i ? b_bin(b, OP_mul, loss, w) : loss);
 }
 
-/* ATen bounds the logarithms below by -100. */
+/* Keeps the logarithms from -100 on, as ATen does. */
 static Node build_bce(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target");
@@ -98,7 +99,7 @@ static Node build_bce(Build *b, Node n)
 	return weighted(b, n, b_bin(b, OP_sub, rest, b_bin(b, OP_mul, y, lx)));
 }
 
-/* By the input the slope is bounded, by the target it is not. */
+/* Differentiates: by the input the slope is bounded, by the target it is not. */
 static bool adjoint_bce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), w = arg(b, n, "weight");
@@ -120,7 +121,7 @@ static bool adjoint_bce(Build *b, Node n, const Node *ct, const bool *want, Node
 	return g[0].i && g[1].i;
 }
 
-/* Element by element, and then over all but the batch. */
+/* Computes element by element, and then over all but the batch. */
 static Node batch_bce(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	int64_t how = aten_int(b, n, "reduction");
@@ -150,7 +151,7 @@ OP(aten_binary_cross_entropy){
 		  "f32[n=2, 3] of 0 1 0.5 0.25, f32[n, 3] in 0..1, f32[3] in 0.5..2",
 };
 
-/* (1 - y) x - (1 + (pos - 1) y) log(sigmoid(x)) */
+/* Builds (1 - y) x - (1 + (pos - 1) y) log(sigmoid(x)). */
 static Node build_bce_logits(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), pos = arg(b, n, "pos_weight");
@@ -286,8 +287,8 @@ OP(aten_poisson_nll_loss){
 
 /* ---- classification ---- */
 
-/* Per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class dim of logp
- * is `dim`; the target has logp's shape without it; w may be absent. */
+/* Returns per element: -w[t] * logp[t], 0 where t is ignored; *weight is w[t] or 0. The class
+ * dim of logp is `dim`; the target has logp's shape without it; w may be absent. */
 static Node nll(Build *b, Node n, Node logp, Node target, Node w, uint32_t dim, Node *weight)
 {
 	if (aten_rank(b, target) + 1 != aten_rank(b, logp))
@@ -311,7 +312,8 @@ static Node sum_all(Build *b, Node x)
 	return aten_sum(b, x, (1u << aten_rank(b, x)) - 1, false);
 }
 
-/* reduction 1 is the weighted mean; PyTorch leaves the weight 0 where nothing is reduced. */
+/* Reduces the losses; reduction 1 is the weighted mean; PyTorch leaves the weight 0 where
+ * nothing is reduced. */
 static Node reduce_nll(Build *b, Node n, Node l, Node weight, Node *total)
 {
 	int64_t how = aten_int(b, n, "reduction");
@@ -339,9 +341,9 @@ static Node nll_loss(Build *b, Node n, bool pair)
 	Node y = l.i ? reduce_nll(b, n, l, weight, &total) : l;
 	return y.i && pair ? b_tuple(b, (Node[]){y, aten_detached(b, total)}, 2) : y;
 }
-/* At the class that is the target, nothing where it is ignored: selected, since the mean over none
- * is divided by 0. PyTorch has no derivative by the class weights: cotangents are those of the
- * function, but tangents pass them over. */
+/* Puts the cotangent at the class that is the target, nothing where it is ignored: selected,
+ * since the mean over none is divided by 0. PyTorch has no derivative by the class weights:
+ * cotangents are those of the function, but tangents pass them over. */
 static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), target = b_convert(b, arg(b, n, "target"), DT_i64), weight,
@@ -443,7 +445,7 @@ OP(aten_nll_loss_forward){
 	},
 };
 
-/* Targets are probabilities of x's shape. */
+/* Computes the loss of targets that are probabilities of x's shape. */
 static Node soft_cross_entropy(Build *b, Node n, Node logp, Node target, uint32_t dim,
 			       double smooth)
 {
@@ -519,8 +521,8 @@ OP(aten_cross_entropy_loss){
 		  "ignore_index=1",
 };
 
-/* linear, then cross entropy. PyTorch goes through the batch in chunks, so that it never holds all
- * logits. */
+/* Builds linear, then cross entropy. PyTorch goes through the batch in chunks, so that it never
+ * holds all logits. */
 static Node linear_cross_entropy(Build *b, Node n, int64_t reduction, double smooth)
 {
 	Node x = aten_wide(b, arg(b, n, "input")), w = arg(b, n, "linear_weight");
@@ -542,7 +544,8 @@ static Node linear_cross_entropy(Build *b, Node n, int64_t reduction, double smo
 	return y.i ? b_convert(b, y, d) : y;
 }
 
-/* PyTorch computes the gradients beside the loss, for a backward pass that may never come. */
+/* Tells whether anything reads the gradients, which PyTorch computes beside the loss, for a
+ * backward pass that may never come. */
 static bool gradients_are_read(const Build *b, Node n)
 {
 	for (Use u = node_data(b->g, n)->first_use; u.i; u = b->g->use.data[u.i].next) {

@@ -55,8 +55,8 @@ OP(aten_linalg_lu_factor){
 
 /* ---- what run_decompositions() makes of functions that factor ---- */
 
-/* The factors that PyTorch keeps of a determinant, for its derivatives: of A^T where A is real and
- * row-major. */
+/* Returns the factors that PyTorch keeps of a determinant, for its derivatives: of A^T where A
+ * is real and row-major. */
 static SolveLu kept_factors(Build *b, Node n, Node a)
 {
 	bool transposed = node_bool(b->g, n, "row_major") && !solve_is_complex(b, a);
@@ -128,7 +128,7 @@ OP(aten__linalg_check_errors){
 
 /* ---- the matrices P, L and U ---- */
 
-/* Columns 0 .. k - 1 of the factors below the diagonal, with ones on it. */
+/* Returns columns 0 .. k - 1 of the factors below the diagonal, with ones on it. */
 static Node left_of(Build *b, Node f, Sym k)
 {
 	Node x = b_slice(b, f, -1, b_int(b, 0), k, b_int(b, 1));
@@ -148,7 +148,7 @@ static Node right_of(Build *b, Node f, Sym k)
 	return b_select(b, b_bin(b, OP_le, i, j), x, aten_like(b, x, 0));
 }
 
-/* P with P (L U) in the old order: one where the row is order[column]. */
+/* Returns P with P (L U) in the old order: one where the row is order[column]. */
 static Node permutation(Build *b, Node order, DType d)
 {
 	Node i = b_unsqueeze(b, b_iota(b, DT_i64, b_dim(b, order, -1)), -1);
@@ -180,7 +180,8 @@ OP(aten_linalg_lu){
 
 /* ---- the order that pivots make ---- */
 
-/* (order), k, pivots of all members -> order with elements k and pivots - 1 exchanged */
+/* Makes the body (order), k, pivots of all members -> order with elements k and pivots - 1
+ * exchanged. */
 static Graph *exchange_body(Build *outer, TypeId type, TypeId pivots)
 {
 	Graph *g = graph_new(outer->g->ir, "exchange");
@@ -202,7 +203,7 @@ static Graph *exchange_body(Build *outer, TypeId type, TypeId pivots)
 	return g;
 }
 
-/* The order [.., rows] of rows that pivots [.., k], from 1 on, make by exchanges. */
+/* Returns the order [.., rows] of rows that pivots [.., k], from 1 on, make by exchanges. */
 static Node order_of(Build *b, Node pivots, Sym rows)
 {
 	if (!pivots.i)
@@ -263,7 +264,7 @@ OP(aten_lu_unpack){
 
 /* ---- solutions ---- */
 
-/* X of A X = B, or of A^H X = B. */
+/* Returns X of A X = B, or of A^H X = B. */
 static Node solve_factors(Build *b, Node f, Node pivots, Node x, bool adjoint)
 {
 	Node order = order_of(b, pivots, b_dim(b, f, -1));

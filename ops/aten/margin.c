@@ -58,16 +58,16 @@ OP(aten_cosine_embedding_loss){
 		  "f32[n=3, 4], f32[n, 4], f32[n] of -1 1, margin=0.25, reduction=0",
 };
 
-/* ATen adds a margin to the loss only where it is greater than 0, so NaN counts as 0. */
+/* Adds, as ATen, a margin only where it is greater than 0, so NaN counts as 0. */
 static Node counted_hinge(Build *b, Node z)
 {
 	Node zero = aten_like(b, z, 0);
 	return b_select(b, b_bin(b, OP_gt, z, zero), z, zero);
 }
 
-/* The loss of each sample, or their mean or sum. Of one sample without a dimension for samples that
- * is a number; torch.export says one of rank 1 of it, which counts where a file says so. `as_one`:
- * PyTorch gives rank 1. */
+/* Returns the loss of each sample, or their mean or sum. Of one sample without a dimension for
+ * samples that is a number; torch.export says one of rank 1 of it, which counts where a file
+ * says so. `as_one`: PyTorch gives rank 1. */
 static Node sample_losses(Build *b, Node n, Node loss, bool as_one)
 {
 	const bool file = node_type_id(b->g, n).i && node_type(b->g, n)->dtype != DT_none;
@@ -77,7 +77,7 @@ static Node sample_losses(Build *b, Node n, Node loss, bool as_one)
 	return aten_reduce_loss(b, n, loss);
 }
 
-/* Mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
+/* Builds the mean over the classes of max(0, margin - x[y] + x[i])^p * w[y], i other than y. */
 static Node build_multi_margin(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target"), w = arg(b, n, "weight");
@@ -123,7 +123,8 @@ OP(aten_multi_margin_loss){
 
 /* Targets before the first -1 are labels: mean over pairs (label j, other class i) of
  * max(0, 1 - x[j] + x[i]), over the classes. */
-/* is_label, if not NULL: 1 where an element of x is one of a sample's labels, else 0. */
+/* Computes the loss. is_label, if not NULL: 1 where an element of x is one of a sample's labels,
+ * else 0. */
 static Node multilabel_margin(Build *b, Node n, Node *is_label)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "target");

@@ -19,8 +19,8 @@ static Node build_matmul(Build *b, Node n)
 	return b_matmul(b, x, arg(b, n, "other"));
 }
 
-/* Product of the operands after `self`, both of the given rank; wide: not rounded to a storage
- * type. */
+/* Returns the product of the operands after `self`, both of the given rank; wide: not rounded to
+ * a storage type. */
 static Node product_of(Build *b, Node n, bool wide, const char *left, const char *right,
 		       uint32_t r0, uint32_t r1)
 {
@@ -102,7 +102,8 @@ static Node accumulate_as(Build *b, Node n, Node x, Node p)
 	return aten_add(b, aten_expand_shape(b, x, &s), p);
 }
 
-/* beta * self + alpha * product, rounded once; with beta 0 self is ignored, NaN included. */
+/* Returns beta * self + alpha * product, rounded once; with beta 0 self is ignored, NaN
+ * included. */
 static Node accumulate(Build *b, Node n, Node p)
 {
 	Node x = arg(b, n, "self");

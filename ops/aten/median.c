@@ -20,7 +20,8 @@ static Node like(Build *b, Node x, int64_t v)
 	return x.i ? b_full_int(b, node_dtype(b->g, x), v, 0, NULL) : x;
 }
 
-/* The bits of a float as a signed integer: zeros are equal, and so are all NaN, which come last. */
+/* Returns the bits of a float as a signed integer: zeros are equal, and so are all NaN, which
+ * come last. */
 static Node float_keys(Build *b, Node x, DType as)
 {
 	const DType d = node_dtype(b->g, x);
@@ -53,15 +54,15 @@ static Keys keys_of(Build *b, Node x)
 	return k;
 }
 
-/* The number of keys along dim that are less than `than`, which lacks dim. */
+/* Counts the keys along dim that are less than `than`, which lacks dim. */
 static Node count_less(Build *b, const Keys *k, Node than, uint32_t dim, DType as)
 {
 	Node less = b_bin(b, OP_lt, k->of, b_unsqueeze(b, than, (int)dim));
 	return b_reduce(b, REDUCE_SUM, b_convert(b, less, as), 1u << dim, as);
 }
 
-/* The key of that rank: the greatest that at most `rank` keys are less than. Its bits are found one
- * by one, the highest first. */
+/* Finds the key of that rank: the greatest that at most `rank` keys are less than. Its bits are
+ * found one by one, the highest first. */
 static Node key_at(Build *b, const Keys *k, uint32_t dim, Node rank)
 {
 	int64_t least, most;
@@ -78,7 +79,8 @@ static Node key_at(Build *b, const Keys *k, uint32_t dim, Node rank)
 	return found;
 }
 
-/* r[0] the value, r[1] the index of the element of that rank, both with extent 1 along dim. */
+/* Sets r[0] to the value, r[1] to the index of the element of that rank, both with extent 1
+ * along dim. */
 static void find_rank(Build *b, Node x, uint32_t dim, Node rank, Node r[2])
 {
 	Keys k = keys_of(b, x);
@@ -95,7 +97,7 @@ static void sort_for_rank(Build *b, Node x, uint32_t dim, Node rank, Node r[2])
 		r[j] = aten_gather_dim(b, b_get(b, s, j), dim, at);
 }
 
-/* (value, index) of the element of that rank along dim. rank: i64, without dim. */
+/* Returns (value, index) of the element of that rank along dim. rank: i64, without dim. */
 static Node at_rank(Build *b, Node x, uint32_t dim, Node rank, bool keep)
 {
 	enum { SHORT_ROW = 32 };
@@ -138,8 +140,8 @@ OP(aten_kthvalue){
 
 /* ---- medians ---- */
 
-/* (value, index) of the lower median of x along dim: with skip_nan of what is no NaN, otherwise any
- * NaN is the answer. NaN have the last ranks. */
+/* Returns (value, index) of the lower median of x along dim: with skip_nan of what is no NaN,
+ * otherwise any NaN is the answer. NaN have the last ranks. */
 static Node median(Build *b, Node x, uint32_t dim, bool skip_nan, bool keep)
 {
 	if (aten_rank(b, x) == 0)
@@ -176,7 +178,7 @@ static Node build_nanmedian_dim(Build *b, Node n)
 {
 	return median_dim(b, n, true);
 }
-/* All elements; of nothing NaN, or what NaN is among integers. */
+/* Returns all elements; of nothing NaN, or what NaN is among integers. */
 static Node flat_or_nan(Build *b, Node x)
 {
 	x = b_ravel(b, x);

@@ -16,7 +16,7 @@ static Node build_nonzero(Build *b, Node n)
 	return s.rank ? aten_stack(b, part, s.rank, 1) : b_full_int(b, DT_i64, 0, 2, dim);
 }
 
-/* As many rows as asked for, of which those that nothing is found for are filled. */
+/* Returns as many rows as asked for, of which those that nothing is found for are filled. */
 static Node build_nonzero_static(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), part[MAX_RANK];
@@ -39,7 +39,7 @@ OP(aten_nonzero_static){
 		  "f32[0, 3], size=0",
 };
 
-/* One index for each dimension; a number counts as one element. */
+/* Returns one index for each dimension; a number counts as one element. */
 static Node places_of_true(Build *b, Node n, Node x)
 {
 	Node part[MAX_RANK];
@@ -106,7 +106,7 @@ OP(aten_masked_select){
 
 /* ---- repetitions ---- */
 
-/* For each element of the result, of which repetition it is one: repeats is i64[n]. */
+/* Returns for each element of the result of which repetition it is one: repeats is i64[n]. */
 static Node repetitions(Build *b, Node n, Node repeats, Sym size)
 {
 	const char *what = "aten.repeat_interleave";
@@ -170,7 +170,7 @@ OP(aten_repeat_interleave_Tensor){
 
 /* ---- counts ---- */
 
-/* The largest value plus one, or minlength. */
+/* Counts values: as many numbers as the largest value plus one, or minlength. */
 static Node build_bincount(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), w = arg(b, n, "weights");

@@ -3,8 +3,8 @@
 
 /* ---- batch norm: statistics of channel dim 1 ---- */
 
-/* x * scale[c] + shift[c], where scale and shift depend on the statistics and parameters alone, so
- * that constant folding reduces them to two vectors. */
+/* Returns x * scale[c] + shift[c], where scale and shift depend on the statistics and parameters
+ * alone, so that constant folding reduces them to two vectors. */
 static Node per_channel(Build *b, Node x, Node w, Node bias, Node mean, Node invstd)
 {
 	DType d = aten_dtype(b, x);
@@ -31,7 +31,7 @@ typedef struct {
 	Node y, mean, invstd, new_mean, new_var;
 } BatchNorm;
 
-/* running + momentum * (seen - running) */
+/* Returns running + momentum * (seen - running). */
 static Node blend(Build *b, Node running, Node seen, double momentum)
 {
 	if (!running.i || !seen.i)
@@ -41,7 +41,7 @@ static Node blend(Build *b, Node running, Node seen, double momentum)
 	return b_convert(b, b_bin(b, OP_add, keep, add), node_dtype(b->g, running));
 }
 
-/* Normalised by the batch: centred first, so that the variance does not cancel. */
+/* Normalises by the batch: centred first, so that the variance does not cancel. */
 static BatchNorm train(Build *b, Node x, Node w, Node bias, Node mean, Node var, double momentum,
 		       double eps)
 {
@@ -80,7 +80,7 @@ static Node empty(Build *b, DType d)
 	return b_full(b, d, 0, 1, (Sym[]){b_int(b, 0)});
 }
 
-/* Of nothing PyTorch asks for no channels. */
+/* Tells whether x is a vector without elements, of which PyTorch asks for no channels. */
 static bool is_nothing(const Build *b, Node x)
 {
 	return aten_rank(b, x) == 1 && sym_is(b_syms(b), b_dim(b, x, 0), 0);
@@ -112,7 +112,8 @@ static BatchNorm batch_norm(Build *b, Node n, bool training)
 	return r;
 }
 
-/* The cotangents that a backward operator gives for operands 0 to 2, as far as they are wanted. */
+/* Takes the cotangents that a backward operator gives for operands 0 to 2, as far as they are
+ * wanted. */
 static void take_wanted(Build *b, Node all, const bool *want, Node *g)
 {
 	for (uint32_t k = 0; k < 3 && all.i; k++)
@@ -120,7 +121,8 @@ static void take_wanted(Build *b, Node all, const bool *want, Node *g)
 			g[k] = b_get(b, all, k);
 }
 
-/* In evaluation mode, by the running statistics: y = (x - mean) * w / sqrt(var + eps) + bias. */
+/* Differentiates in evaluation mode, by the running statistics: y = (x - mean) * w / sqrt(var +
+ * eps) + bias. */
 static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), mean = arg(b, n, "running_mean");
@@ -139,8 +141,9 @@ static void adjoint_running(Build *b, Node n, Node ct, const bool *want, Node *g
 	g[4] = b_bin(b, OP_mul, scale, sum);
 }
 
-/* From x and the statistics, which the expansion has too. Through its derivative there were the
- * centred operand, its square and several sums. The statistics have none, as in PyTorch. */
+/* Computes it from x and the statistics, which the expansion has too. Through its derivative
+ * there were the centred operand, its square and several sums. The statistics have none, as in
+ * PyTorch. */
 static bool adjoint_batch_norm_as(Build *b, Node n, const Node *ct, const bool *want, bool training,
 				  Node *g)
 {
@@ -189,8 +192,8 @@ static Node build_batch_norm(Build *b, Node n)
 	return batch_norm(b, n, node_bool(b->g, n, "training")).y;
 }
 
-/* (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which is empty on
- * CPUs, and the new running statistics where the operator has them. */
+/* Returns (y, mean, invstd): the statistics are empty in evaluation mode. With a reserve, which
+ * is empty on CPUs, and the new running statistics where the operator has them. */
 static Node with_statistics(Build *b, Node n, BatchNorm r)
 {
 	uint32_t nresult = op_schema(node_op(b->g, n))->nresult, at = 3;
@@ -417,7 +420,7 @@ static Node build_layer_norm(Build *b, Node n)
 	return layer_norm(b, n).y;
 }
 
-/* As of batch norm. */
+/* Differentiates as that of batch norm does. */
 static bool adjoint_layer_norm(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	if (!ct[0].i)
@@ -466,7 +469,7 @@ OP(aten_layer_norm){
 	},
 };
 
-/* 1 / sqrt(mean(x * x) + eps), which keeps the dims */
+/* Returns 1 / sqrt(mean(x * x) + eps), which keeps the dims. */
 static Node rms_norm_statistic(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
@@ -525,7 +528,7 @@ OP(aten__fused_rms_norm){
 
 /* ---- group norm ---- */
 
-/* mean and rstd keep the dims */
+/* Computes mean and rstd, which keep the dims. */
 static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node *wide)
 {
 	Norm r = {0};
@@ -539,7 +542,7 @@ static Norm group_norm_statistics(Build *b, Node n, Node x, int64_t groups, Node
 	return r;
 }
 
-/* [N, groups] */
+/* Returns x as [N, groups]. */
 static Node of_groups(Build *b, Node x)
 {
 	return aten_squeeze_dims(b, x, aten_within_groups(b, x));
@@ -564,8 +567,8 @@ static Norm group_norm(Build *b, Node n, Node x, int64_t groups)
 	return r;
 }
 
-/* By the mean and by rstd, each of which [N, groups] elements of x share; these PyTorch
- * differentiates. */
+/* Differentiates by the mean and by rstd, each of which [N, groups] elements of x share; these
+ * PyTorch differentiates. */
 static Node group_statistics_cotangent(Build *b, Node x, Node wide, const Norm *r, const Node *ct)
 {
 	DType d = aten_dtype(b, wide);

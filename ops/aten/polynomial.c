@@ -9,7 +9,8 @@ static Node constant(Build *b, double v)
 	return b_scalar(b, DT_f64, v);
 }
 
-/* An operand that is a tensor or, in some overloads, a Python scalar beside the other one. */
+/* Returns an operand that is a tensor or, in some overloads, a Python scalar beside the other
+ * one. */
 static Node operand(Build *b, Node n, const char *name, const char *other)
 {
 	Op op = node_op(b->g, n);
@@ -19,7 +20,7 @@ static Node operand(Build *b, Node n, const char *name, const char *other)
 	return beside.i ? aten_scalar_arg(b, n, name, beside) : beside;
 }
 
-/* x and the order truncated, in the result's dtype *d: as f32 where that is a half. */
+/* Reads x and the order truncated, in the result's dtype *d: as f32 where that is a half. */
 static bool polynomial_operands(Build *b, Node n, Node *x, Node *k, DType *d)
 {
 	*x = operand(b, n, "x", "n");
@@ -35,7 +36,7 @@ static bool polynomial_operands(Build *b, Node n, Node *x, Node *k, DType *d)
 	return true;
 }
 
-/* y from order 1 on; 1 for order 0, whatever x is; 0 below, and for NaN. */
+/* Returns y from order 1 on; 1 for order 0, whatever x is; 0 below, and for NaN. */
 static Node from_order_zero(Build *b, Node k, Node y)
 {
 	y = b_select(b, b_bin_scalar(b, OP_gt, k, 0), y, aten_like(b, y, 0));
@@ -46,21 +47,21 @@ static Node from_order_zero(Build *b, Node k, Node y)
 
 typedef enum { FIRST, SECOND, THIRD, FOURTH } Kind;
 
-/* num / den, and the limit where den is 0 */
+/* Returns num / den, and the limit where den is 0. */
 static Node ratio(Build *b, Node num, Node den, Node limit)
 {
 	Node zero = b_bin_scalar(b, OP_eq, den, 0);
 	return b_select(b, zero, limit, b_bin(b, OP_div, num, den));
 }
 
-/* cos or cosh, sin or sinh of k * t */
+/* Returns cos or cosh, sin or sinh of k * t. */
 static Node wave(Build *b, bool inside, bool odd, Node k, Node t)
 {
 	Op op = inside ? (odd ? OP_sin : OP_cos) : (odd ? OP_sinh : OP_cosh);
 	return b_un(b, op, b_bin(b, OP_mul, k, t));
 }
 
-/* For x = cos t or cosh t, t >= 0; n is a whole number >= 0. */
+/* Computes it for x = cos t or cosh t, t >= 0; n is a whole number >= 0. */
 static Node by_angle(Build *b, Kind kind, Node t, Node n, bool inside)
 {
 	Node half = constant(b, 0.5), one = constant(b, 1);
@@ -82,7 +83,8 @@ static Node by_angle(Build *b, Kind kind, Node t, Node n, bool inside)
 	}
 }
 
-/* P_n(-x) = (-1)^n Q_n(x), where Q is P but for third and fourth, which change places. */
+/* Builds P by P_n(-x) = (-1)^n Q_n(x), where Q is P but for third and fourth, which change
+ * places. */
 static Node chebyshev(Build *b, Node n, Kind kind, bool shifted)
 {
 	Node x, k;
@@ -135,7 +137,7 @@ static Node order_one(Build *b, Family f, Node x)
 	}
 }
 
-/* Order k + 1 from q of order k and p of order k - 1. */
+/* Computes order k + 1 from q of order k and p of order k - 1. */
 static Node next_order(Build *b, Family f, Node x, Node k, Node q, Node p)
 {
 	Node twice = b_bin(b, OP_add, k, k), up = b_bin_scalar(b, OP_add, k, 1), y;
@@ -155,7 +157,7 @@ static Node next_order(Build *b, Family f, Node x, Node k, Node q, Node p)
 	return b_bin(b, OP_div, b_bin(b, OP_sub, y, b_bin(b, OP_mul, k, p)), up);
 }
 
-/* The body of the scan: (p, q), k, (x, n) to the next (p, q) where k < n. */
+/* Makes the body of the scan: (p, q), k, (x, n) to the next (p, q) where k < n. */
 static Graph *step_body(Build *b, Family f, Node x, Node n)
 {
 	Graph *g = graph_new(b->g->ir, "recurrence");
@@ -173,7 +175,7 @@ static Graph *step_body(Build *b, Family f, Node x, Node n)
 	return g;
 }
 
-/* Order n, up to `highest`. */
+/* Computes order n, up to `highest`. */
 static Node recurrence(Build *b, Family f, Node x, Node n, int64_t highest)
 {
 	Shape s;
@@ -194,7 +196,7 @@ static Node recurrence(Build *b, Family f, Node x, Node n, int64_t highest)
 	return b_get(b, b_node(b, OP_scan, in, 5, attr, 6), 1);
 }
 
-/* The highest order that is computed. */
+/* Returns the highest order that is computed. */
 static int64_t highest_order(Build *b, Family f, Node k)
 {
 	Attr v;

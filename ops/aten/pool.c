@@ -12,11 +12,11 @@ typedef struct {
 	int64_t kernel[MAX_SPACE], stride[MAX_SPACE], pad[MAX_SPACE], dilation[MAX_SPACE];
 	Sym in[MAX_SPACE], out[MAX_SPACE];
 	bool ceil;
-} Pool;
+} PoolShape;
 
-/* Number of windows; in ceil mode the last one still starts inside the input or its left padding.
- */
-static Sym pooled(Build *b, const Pool *p, uint32_t k)
+/* Returns the number of windows; in ceil mode the last one still starts inside the input or its
+ * left padding. */
+static Sym pooled(Build *b, const PoolShape *p, uint32_t k)
 {
 	SymTab *t = b_syms(b);
 	int64_t span = p->dilation[k] * (p->kernel[k] - 1) + 1;
@@ -29,8 +29,8 @@ static Sym pooled(Build *b, const Pool *p, uint32_t k)
 	return sym_min(t, up, sym_addi(t, last, 1));
 }
 
-/* PyTorch pools what has elements: of the dims from `first` on, which leaves out that of the batch.
- */
+/* Requires, as PyTorch, that what is pooled has elements: in the dims from `first` on, which
+ * leaves out that of the batch. */
 static bool require_elements(Build *b, Node x, uint32_t first)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
@@ -38,12 +38,12 @@ static bool require_elements(Build *b, Node x, uint32_t first)
 	return b->g->ir->ctx->nerror == errors;
 }
 
-/* All but how many windows there are. */
-static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+/* Reads all but how many windows there are. */
+static bool read_windows(Build *b, Node n, Node x, uint32_t ns, PoolShape *p)
 {
 	uint32_t rank = aten_rank(b, x), len = 0;
 	bool dilated = op_arg_index(node_op(b->g, n), "dilation") >= 0;
-	*p = (Pool){.ns = ns, .ceil = node_bool(b->g, n, "ceil_mode")};
+	*p = (PoolShape){.ns = ns, .ceil = node_bool(b->g, n, "ceil_mode")};
 	if (!x.i || (rank != ns + 1 && rank != ns + 2)) {
 		b_error(b, "pooling over %u dims of an operand of rank %u", ns, rank);
 		return false;
@@ -69,7 +69,7 @@ static bool read_windows(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 	return true;
 }
 
-static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
+static bool read_pool(Build *b, Node n, Node x, uint32_t ns, PoolShape *p)
 {
 	uint32_t errors = b->g->ir->ctx->nerror;
 	TRY(read_windows(b, n, x, ns, p) && require_elements(b, x, p->first - 1));
@@ -80,8 +80,8 @@ static bool read_pool(Build *b, Node n, Node x, uint32_t ns, Pool *p)
 	return b->g->ir->ctx->nerror == errors;
 }
 
-/* [..., *out, *kernel]; what lies outside the input is `fill`, or zero without one. */
-static Node windows(Build *b, Node x, const Pool *p, Node fill)
+/* Returns [..., *out, *kernel]; what lies outside the input is `fill`, or zero without one. */
+static Node windows(Build *b, Node x, const PoolShape *p, Node fill)
 {
 	SymTab *t = b_syms(b);
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -106,13 +106,13 @@ static Node windows(Build *b, Node x, const Pool *p, Node fill)
 	return x;
 }
 
-static uint32_t window_dims(const Pool *p, uint32_t rank)
+static uint32_t window_dims(const PoolShape *p, uint32_t rank)
 {
 	return ((1u << p->ns) - 1) << rank;
 }
 
-/* The least value of a dtype: what pads a maximum, whose value it cannot change. The place of the
- * maximum it can: see place_in_window. */
+/* Returns the least value of a dtype: what pads a maximum, whose value it cannot change. The
+ * place of the maximum it can: see place_in_window. */
 static Node lowest(Build *b, Node x)
 {
 	switch (aten_dtype(b, x)) {
@@ -131,9 +131,9 @@ static Node lowest(Build *b, Node x)
 	}
 }
 
-/* What each of the windows holds goes back to where it was read, added up; nothing to what was
+/* Puts what each of the windows holds back to where it was read, added up; nothing to what was
  * padding. */
-static Node unwindows(Build *b, Node w, const Pool *p)
+static Node unwindows(Build *b, Node w, const PoolShape *p)
 {
 	for (uint32_t k = p->ns; k-- > 0 && w.i;) {
 		Ir *ir = b->g->ir;
@@ -148,8 +148,8 @@ static Node unwindows(Build *b, Node w, const Pool *p)
 	return w;
 }
 
-/* How many elements of each window along dim k lie before the input: [out]. */
-static Node outside_before(Build *b, const Pool *p, uint32_t k)
+/* Counts the elements of each window along dim k that lie before the input: [out]. */
+static Node outside_before(Build *b, const PoolShape *p, uint32_t k)
 {
 	Node o = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, p->out[k]), (double)p->stride[k]);
 	Node far =
@@ -158,11 +158,11 @@ static Node outside_before(Build *b, const Pool *p, uint32_t k)
 			    b_bin_scalar(b, OP_floordiv, far, (double)p->dilation[k]), 0);
 }
 
-/* The place of the first of the greatest elements in each window w[..., *out, *kernel], counted
- * over *kernel, NaN being greater than all numbers. Only elements of the input have a part in it:
- * where all of them are as low as what fills the padding, and so place 0 is found, it is the first
- * one that the input has. No element of the input is in front of that. */
-static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
+/* Finds the place of the first of the greatest elements in each window w[..., *out, *kernel],
+ * counted over *kernel, NaN being greater than all numbers. Only elements of the input have a
+ * part in it: where all of them are as low as what fills the padding, and so place 0 is found,
+ * it is the first one that the input has. No element of the input is in front of that. */
+static Node place_in_window(Build *b, Node w, const PoolShape *p, uint32_t rank)
 {
 	Node at = b_arg_reduce(b, true, aten_flatten(b, w, rank, rank + p->ns - 1), rank),
 	     first = {0};
@@ -177,13 +177,13 @@ static Node place_in_window(Build *b, Node w, const Pool *p, uint32_t rank)
 	return padded ? b_bin(b, OP_maximum, at, first) : at;
 }
 
-/* To the first of the greatest elements of each window. */
+/* Gives the cotangent to the first of the greatest elements of each window. */
 static bool adjoint_max_pool(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
 	Node x = arg(b, n, "self"), place = {0};
 	uint32_t rank = aten_rank(b, x), ns = aten_named_dims(b, n);
-	Pool p;
+	PoolShape p;
 	if (!ct[0].i)
 		return true;
 	if (!read_pool(b, n, x, ns, &p))
@@ -217,7 +217,7 @@ static Node batch_max_pool(Build *b, Node n, const Node *in, const bool *batched
 static Node max_pool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	return aten_reduce(b, REDUCE_MAX, windows(b, x, &p, lowest(b, x)),
@@ -228,8 +228,9 @@ static Node build_max_pool(Build *b, Node n)
 	return max_pool(b, n, aten_named_dims(b, n));
 }
 
-/* Position along spatial dim k of element `inner` (flat within the window) of each window. */
-static Node window_position(Build *b, Node inner, const Pool *p, uint32_t k)
+/* Returns the position along spatial dim k of element `inner` (flat within the window) of each
+ * window. */
+static Node window_position(Build *b, Node inner, const PoolShape *p, uint32_t k)
 {
 	Shape s = aten_shape(b, inner);
 	int64_t below = 1;
@@ -244,11 +245,11 @@ static Node window_position(Build *b, Node inner, const Pool *p, uint32_t k)
 	return b_bin(b, OP_add, at, start);
 }
 
-/* (values, flat indices into the spatial dims) */
+/* Returns (values, flat indices into the spatial dims). */
 static Node max_pool_indices(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	uint32_t rank = aten_rank(b, x);
@@ -310,11 +311,11 @@ OP(aten_max_pool1d){
 	},
 };
 
-/* grad_output is of the windows that the pooling has. */
+/* Requires that grad_output is of the windows that the pooling has. */
 static Node build_max_pool2d_backward(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), g = arg(b, n, "grad_output");
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, 2, &p))
 		return (Node){0};
 	Shape s = aten_shape(b, x);
@@ -324,12 +325,12 @@ static Node build_max_pool2d_backward(Build *b, Node n)
 		       ? aten_pool_backward(b, x, arg(b, n, "indices"), g, 2)
 		       : (Node){0};
 }
-/* grad_output says how many windows there are: PyTorch does not compare it with those that the
+/* Takes the number of windows from grad_output: PyTorch does not compare it with those that the
  * pooling has. */
 static Node build_max_pool3d_backward(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Pool p;
+	PoolShape p;
 	return read_windows(b, n, x, 3, &p)
 		       ? aten_pool_backward(b, x, arg(b, n, "indices"), arg(b, n, "grad_output"), 3)
 		       : (Node){0};
@@ -357,9 +358,9 @@ OP(aten_max_pool2d_with_indices_backward){
 
 /* ---- averages ---- */
 
-/* How many elements of window o along dim k count: those inside the input, or also those of the
- * padding (but not what ceil mode adds beyond it). A vector over the windows. */
-static Node window_count(Build *b, const Pool *p, uint32_t k, bool with_pad)
+/* Counts the elements of window o along dim k that count: those inside the input, or also those
+ * of the padding (but not what ceil mode adds beyond it). A vector over the windows. */
+static Node window_count(Build *b, const PoolShape *p, uint32_t k, bool with_pad)
 {
 	SymTab *t = b_syms(b);
 	Node start = b_iota(b, DT_i64, p->out[k]);
@@ -373,7 +374,7 @@ static Node window_count(Build *b, const Pool *p, uint32_t k, bool with_pad)
 	return b_bin(b, OP_sub, end, start);
 }
 
-static Node avg_divisor(Build *b, Node n, const Pool *p, Node sum)
+static Node avg_divisor(Build *b, Node n, const PoolShape *p, Node sum)
 {
 	bool with_pad = node_bool(b->g, n, "count_include_pad"), uniform = true;
 	DType d = aten_dtype(b, sum);
@@ -401,7 +402,7 @@ static Node avg_pool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
-	Pool p;
+	PoolShape p;
 	if (!read_pool(b, n, x, ns, &p))
 		return (Node){0};
 	Node w = windows(b, aten_wide(b, x), &p, (Node){0});
@@ -449,7 +450,7 @@ OP(aten_avg_pool1d){
 
 /* ---- adaptive pooling: window o covers floor(o*in/out) .. ceil((o+1)*in/out) ---- */
 
-/* Bounds of the windows of one dim, as vectors over them. */
+/* Gives the bounds of the windows of one dim, as vectors over them. */
 static void adaptive_bounds(Build *b, Sym in, Sym out, Node *start, Node *end)
 {
 	Node o = b_iota(b, DT_i64, out), size = aten_size(b, in, DT_i64),
@@ -460,8 +461,8 @@ static void adaptive_bounds(Build *b, Sym in, Sym out, Node *start, Node *end)
 	*end = b_bin(b, OP_floordiv, next, parts);
 }
 
-/* x[.., in, ..] to [.., out, ..] and a window axis after it, padded by repeating; *inside says
- * which elements count, shaped alike (none: all of them). */
+/* Makes [.., out, ..] and a window axis after it of x[.., in, ..], padded by repeating; *inside
+ * says which elements count, shaped alike (none: all of them). */
 static Node adaptive_windows(Build *b, Node x, uint32_t dim, Sym out, Node *inside)
 {
 	SymTab *t = b_syms(b);
@@ -488,7 +489,7 @@ static Node adaptive_windows(Build *b, Node x, uint32_t dim, Sym out, Node *insi
 	return x;
 }
 
-/* The requested output extents. */
+/* Reads the requested output extents. Returns false after b_error. */
 static bool adaptive_sizes(Build *b, Node n, Node x, uint32_t ns, Sym *out)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -573,7 +574,8 @@ OP(aten_adaptive_avg_pool1d){
 	},
 };
 
-/* To the elements that result 1 names: windows overlap, so one may get several. */
+/* Gives the cotangent to the elements that result 1 names: windows overlap, so one may get
+ * several. */
 static bool adjoint_adaptive_max(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -591,7 +593,8 @@ static Node batch_adaptive_max(Build *b, Node n, const Node *in, const bool *bat
 		      : batch_members(b, n, in, batched, size);
 }
 
-/* (values, flat indices): the windows of all dims are taken of the values and of the positions. */
+/* Returns (values, flat indices): the windows of all dims are taken of the values and of the
+ * positions. */
 static Node adaptive_max(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self");

@@ -33,7 +33,7 @@ static bool read_fractional(Build *b, Node n, uint32_t ns, Fractional *f)
 	return true;
 }
 
-/* [1 or N, C, ns] samples: that of dim k, [*lead]. */
+/* Returns from [1 or N, C, ns] samples that of dim k, [*lead]. */
 static Node sample_of(Build *b, Node samples, const Fractional *f, uint32_t k)
 {
 	Shape s = aten_shape(b, samples), want = shape_of(f->lead, f->x.dim);
@@ -46,8 +46,9 @@ static Node sample_of(Build *b, Node samples, const Fractional *f, uint32_t k)
 	return aten_reshape(b, samples, &want);
 }
 
-/* Where the windows of dim k begin, [*lead, out]: trunc((i + u) a) - trunc(u a), a = (in - size) /
- * (out - 1), and the last one at the end. Rounded as PyTorch does in the operand's dtype. */
+/* Returns where the windows of dim k begin, [*lead, out]: trunc((i + u) a) - trunc(u a), a = (in
+ * - size) / (out - 1), and the last one at the end. Rounded as PyTorch does in the operand's
+ * dtype. */
 static Node window_starts(Build *b, Node sample, const Fractional *f, uint32_t k, DType d)
 {
 	SymTab *t = b_syms(b);
@@ -66,8 +67,8 @@ static Node window_starts(Build *b, Node sample, const Fractional *f, uint32_t k
 	return b_select(b, b_bin_scalar(b, OP_lt, i, (double)(f->out[k] - 1)), start, last);
 }
 
-/* x[*lead, .., in, ..] with the windows of pooled dim k: its place is out, a window axis is new at
- * the end. */
+/* Returns x[*lead, .., in, ..] with the windows of pooled dim k: its place is out, a window axis
+ * is new at the end. */
 static Node take_windows(Build *b, Node x, Node start, const Fractional *f, uint32_t k)
 {
 	uint32_t dim = f->lead + k, rank = aten_rank(b, x);
@@ -89,7 +90,7 @@ static Node take_windows(Build *b, Node x, Node start, const Fractional *f, uint
 	return aten_move_dim(b, aten_reshape(b, x, &wide), dim + 1, rank);
 }
 
-/* Of each element of a plane its place there. */
+/* Returns for each element of a plane its place there. */
 static Node places(Build *b, const Fractional *f)
 {
 	Node at = aten_iota_dim(b, &f->x, f->lead, DT_i64);
@@ -100,8 +101,8 @@ static Node places(Build *b, const Fractional *f)
 	return at;
 }
 
-/* Along the last dim the first of the greatest, or the last NaN: PyTorch lets each NaN replace what
- * it has. */
+/* Finds along the last dim the first of the greatest, or the last NaN: PyTorch lets each NaN
+ * replace what it has. */
 static Node place_of_greatest(Build *b, Node x)
 {
 	uint32_t last = aten_rank(b, x) - 1;
@@ -113,7 +114,7 @@ static Node place_of_greatest(Build *b, Node x)
 			b_arg_reduce(b, true, x, last));
 }
 
-/* (values, places in the plane) */
+/* Returns (values, places in the plane). */
 static Node fractional(Build *b, Node n, uint32_t ns)
 {
 	Fractional f;

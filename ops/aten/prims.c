@@ -139,7 +139,7 @@ OP(prims_pow){
 	.sample = "f32[n=3, 4] in 0.5..4, f32[n, 4]",
 };
 
-/* Of integers the quotient is cut off. */
+/* Divides. The quotient of integers is cut off. */
 static Node build_div(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), y = arg(b, n, "other");
@@ -155,7 +155,7 @@ OP(prims_div){
 	.sample = "f32[n=3, 4], f32[n, 4] in 1..4; i32[4] of -7 7 -9 3, i32[4] of 2 -2 4 5",
 };
 
-/* The list of dims as a bit set, of which none is negative. False after b_error. */
+/* Reads the list of dims as a bit set, of which none is negative. False after b_error. */
 static bool dims_of(Build *b, Node n, const char *name, uint32_t rank, uint32_t *bits)
 {
 	const Attr *a = node_attr(b->g, n, name);
@@ -189,8 +189,8 @@ static ReduceKind reduction(Op op)
 	}
 }
 
-/* What several elements over dims become. No dims are all of them, but for products, as in PyTorch.
- */
+/* Builds what several elements over dims become. No dims are all of them, but for products, as
+ * in PyTorch. */
 static Node build_reduction(Build *b, Node n)
 {
 	Node x = arg(b, n, "inp");
@@ -273,7 +273,7 @@ OP(prims_rev){
 	.build = build_rev,
 	.sample = "f32[n=3, 4], dims=[0]; f32[n=3, 4], dims=[1, 0]",
 };
-/* The dtype is the first one's. */
+/* Joins tensors in the dtype of the first one. */
 static Node build_cat(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "tensors", &first);

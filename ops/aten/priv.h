@@ -196,17 +196,17 @@ Node b_gather(Build *, Node x, Node index, uint32_t batch, const uint32_t *axes,
  * "set", "add", "mul", "max" or "min". The mode of indices is "check". */
 Node b_scatter(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 	       uint32_t naxes, const char *combine);
-/* As b_scatter with a mode of indices, as for b_gather. */
+/* Does as b_scatter with a mode of indices, as for b_gather. */
 Node b_scatter_as(Build *, Node x, Node index, Node update, uint32_t batch, const uint32_t *axes,
 		  uint32_t naxes, const char *combine, const char *mode);
 /* Returns x[..., index, ...] along dim, as torch.take: x[P..., D, Q...] and integers index[I...]
  * give [P..., I..., Q...]. mode: as for b_gather. */
 Node aten_take_dim(Build *, Node x, uint32_t dim, Node index, const char *mode);
-/* torch.gather: returns a tensor of the shape of index, whose element at i is that of x at i with
- * index[i] as the position along dim. index has x's rank and extents of at most x's in the other
- * dimensions. An index out of range, also a negative one, is an error at run time. */
+/* Builds torch.gather: returns a tensor of the shape of index, whose element at i is that of x
+ * at i with index[i] as the position along dim. index has x's rank and extents of at most x's in
+ * the other dimensions. An index out of range, also a negative one, is an error at run time. */
 Node aten_gather_dim(Build *, Node x, uint32_t dim, Node index);
-/* The same with a mode of indices, as for b_gather. */
+/* Does as aten_gather_dim with a mode of indices, as for b_gather. */
 Node aten_gather_dim_as(Build *, Node x, uint32_t dim, Node index, const char *mode);
 /* Where a scatter writes: its operand `index` and its arguments `batch` and `axes`. */
 typedef struct {
@@ -279,7 +279,7 @@ Node aten_hinge(Build *, Node x);
 /* Returns x[N, C, *space] as [N, groups, C / groups, *space], for group norm. If that exceeds
  * MAX_RANK, the last dimensions are merged. An error if `groups` does not provably divide C. */
 Node aten_grouped(Build *, Node x, int64_t groups);
-/* Returns, of a result of aten_grouped, the set of the dimensions behind N and groups. */
+/* Returns the set of the dimensions behind N and groups, of a result of aten_grouped. */
 uint32_t aten_within_groups(const Build *, Node grouped);
 /* Returns v[N, groups] with dimensions of extent 1 appended, to broadcast with a result of
  * aten_grouped. */
@@ -301,8 +301,8 @@ Node aten_sample_linear(Build *, Node x, const Node *at, uint32_t n);
 /* Returns the loss of the elements x, by n's argument "reduction": 0 x itself, 1 the mean of all, 2
  * the sum of all. Another value is an error. */
 Node aten_reduce_loss(Build *, Node n, Node x);
-/* torch.nn.functional.linear: returns x w^T + bias, of x [..., in], w [out, in] or [in], bias no
- * node or [out]; rounded once, after the bias. Other ranks are errors. */
+/* Builds torch.nn.functional.linear: returns x w^T + bias, of x [..., in], w [out, in] or [in],
+ * bias no node or [out]; rounded once, after the bias. Other ranks are errors. */
 Node aten_linear(Build *, Node x, Node w, Node bias);
 /* Returns the cotangent of x[..., *in] that was pooled over its last nd dimensions: zeros, to which
  * each g [..., *out] is added at the position index [..., *out], row-major within *in. An index out
@@ -314,31 +314,33 @@ Node aten_without_tangent(Build *, Node x);
 
 /* ---- rules for cotangents (.adjoint of ir/op/op.h, which has the contract); aten/rule.c ---- */
 
-/* The .adjoint of operators with results (values, indices): values are the elements of operand 0
- * along the argument "dim" that indices name, as of max.dim, kthvalue and mode. Returns false after
- * errors. */
-bool aten_adjoint_picked(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of operators with a result without dimensions that is an element of operand 0, as of
- * median: all elements equal to it (or, of NaN, all NaN) share the cotangent. Returns false after
- * errors. */
-bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of clamp with Scalar bounds: the cotangent passes where x is strictly within.
+/* Differentiates (.adjoint) operators with results (values, indices): values are the elements of
+ * operand 0 along the argument "dim" that indices name, as of max.dim, kthvalue and mode.
  * Returns false after errors. */
+bool aten_adjoint_picked(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Differentiates (.adjoint) operators with a result without dimensions that is an element of
+ * operand 0, as of median: all elements equal to it (or, of NaN, all NaN) share the cotangent.
+ * Returns false after errors. */
+bool aten_adjoint_shared(Build *, Node n, const Node *ct, const bool *want, Node *g);
+/* Differentiates (.adjoint) clamp with Scalar bounds: the cotangent passes where x is strictly
+ * within. Returns false after errors. */
 bool aten_adjoint_clamp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of clamp with tensors as bounds: x and a bound that is equal to x share the
- * cotangent. If both bounds are equal, none of the cotangent goes to the bounds for such an x; if
- * the lower bound is above the upper one, the upper one gets all of it. Returns false after
- * errors. */
+/* Differentiates (.adjoint) clamp with tensors as bounds: x and a bound that is equal to x share
+ * the cotangent. If both bounds are equal, none of the cotangent goes to the bounds for such an
+ * x; if the lower bound is above the upper one, the upper one gets all of it. Returns false
+ * after errors. */
 bool aten_adjoint_clamp_tensor(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of a variance, with or without the mean as result 1. Returns false after errors. */
+/* Differentiates (.adjoint) a variance, with or without the mean as result 1. Returns false
+ * after errors. */
 bool aten_adjoint_var(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of a standard deviation, with or without the mean as result 1. The derivative of a
- * deviation of 0 is 0. Returns false after errors. */
+/* Differentiates (.adjoint) a standard deviation, with or without the mean as result 1. The
+ * derivative of a deviation of 0 is 0. Returns false after errors. */
 bool aten_adjoint_std(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .adjoint of logsumexp: exp(x - result) times the cotangent. Returns false after errors. */
+/* Differentiates (.adjoint) logsumexp: exp(x - result) times the cotangent. Returns false after
+ * errors. */
 bool aten_adjoint_logsumexp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .batch of var, std, var_mean and std_mean in all overloads: over the same dimensions behind
- * the batch. */
+/* Batches (.batch) var, std, var_mean and std_mean in all overloads: over the same dimensions
+ * behind the batch. */
 Node aten_batch_moments(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

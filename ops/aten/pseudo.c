@@ -13,7 +13,7 @@ static Node values(Build *b, Node x)
 	return x.i ? b_call(b, OP_aten_linalg_svdvals, &x, 1, NULL, 0) : x;
 }
 
-/* |eigenvalues| of a Hermitian x, or singular values. */
+/* Returns |eigenvalues| of a Hermitian x, or singular values. */
 static Node magnitudes(Build *b, Node x, bool hermitian)
 {
 	if (!hermitian)
@@ -87,7 +87,7 @@ static double epsilon(DType d)
 	return dtype_real(d) == DT_f64 ? 0x1p-52 : 0x1p-23;
 }
 
-/* A tolerance of the call, as a tensor; no node if it is not given. */
+/* Returns a tolerance of the call, as a tensor; no node if it is not given. */
 static Node tolerance(Build *b, Node n, const char *name)
 {
 	const int k = op_arg_index(node_op(b->g, n), name);
@@ -98,8 +98,8 @@ static Node tolerance(Build *b, Node n, const char *name)
 	return aten_has(b, n, name) ? b_scalar(b, DT_f64, node_float(b->g, n, name)) : (Node){0};
 }
 
-/* [..., 1], of the dtype of s [..., k]: max(atol, rtol * the greatest of s). Without rtol it is eps
- * times the greater extent, but 0 where atol is above 0. */
+/* Returns [..., 1], of the dtype of s [..., k]: max(atol, rtol * the greatest of s). Without
+ * rtol it is eps times the greater extent, but 0 where atol is above 0. */
 static Node bound(Build *b, Node n, Node x, Node s, Node atol, Node rtol)
 {
 	const DType d = aten_dtype(b, s);
@@ -186,7 +186,7 @@ OP(aten_linalg_matrix_rank_atol_rtol_float){
 
 /* ---- pseudo-inverse ---- */
 
-/* 1 / s where |s| is above the bound, else 0. */
+/* Returns 1 / s where |s| is above the bound, else 0. */
 static Node inverted(Build *b, Node s, Node size, Node most)
 {
 	Node zero = aten_like(b, s, 0), large = most.i ? b_bin(b, OP_gt, size, most) : most;
@@ -240,13 +240,13 @@ static Node product(Build *b, Node x, Node y)
 	return x.i && y.i ? b_matmul(b, x, y) : (Node){0};
 }
 
-/* x - y */
+/* Returns x - y. */
 static Node less(Build *b, Node x, Node y)
 {
 	return x.i && y.i ? b_bin(b, OP_sub, x, y) : (Node){0};
 }
 
-/* Of y = pinv x: - y^H g y^H + (1 - x y) g^H y y^H + y^H y g^H (1 - y x) */
+/* Computes with y = pinv x: - y^H g y^H + (1 - x y) g^H y y^H + y^H y g^H (1 - y x). */
 static bool adjoint_pinv(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), y = n, yh = solve_adjoint(b, y), gh = solve_adjoint(b, ct[0]);
@@ -260,7 +260,7 @@ static bool adjoint_pinv(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return g[0].i;
 }
 
-/* - y dx y + y y^H dx^H (1 - x y) + (1 - y x) dx^H y^H y */
+/* Computes - y dx y + y y^H dx^H (1 - x y) + (1 - y x) dx^H y^H y. */
 static bool tangent_pinv(Build *b, Node n, const Node *t, Node *ty)
 {
 	Node x = node_in(b->g, n, 0), y = n, yh = solve_adjoint(b, y), dh = solve_adjoint(b, t[0]);
@@ -274,7 +274,7 @@ static bool tangent_pinv(Build *b, Node n, const Node *t, Node *ty)
 	return ty[0].i;
 }
 
-/* Tolerances of a batch are batches, too: they get as many dimensions as there are matrices. */
+/* Batches tolerances, too: they get as many dimensions as there are matrices. */
 static Node batch_pinv(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	const NodeData d = *node_data(b->g, n);
@@ -330,7 +330,7 @@ static Node norm_by(Build *b, Node x, const Attr *p, bool text)
 		   : x;
 }
 
-/* The norm of x times that of its inverse, infinite where there is none. */
+/* Returns the norm of x times that of its inverse, infinite where there is none. */
 static Node by_inverse(Build *b, Node x, const Attr *p, bool text)
 {
 	if (!solve_takes(b, x, "linalg.cond"))
@@ -345,8 +345,8 @@ static Node by_inverse(Build *b, Node x, const Attr *p, bool text)
 	return product.i ? b_select(b, whole, product, aten_like(b, product, INFINITY)) : product;
 }
 
-/* The sum of singular values times that of their reciprocals: of singular matrices what their
- * rounding gives, as in PyTorch. */
+/* Returns the sum of singular values times that of their reciprocals: of singular matrices what
+ * their rounding gives, as in PyTorch. */
 static Node by_nuclear(Build *b, Node x)
 {
 	Node s = solve_takes(b, x, "linalg.cond") ? values(b, x) : (Node){0};
@@ -407,13 +407,13 @@ OP(aten_linalg_cond){
 
 /* ---- square roots of Hermitian matrices ---- */
 
-/* Of eigenvalues below 0, which rounding may make, 0. */
+/* Returns the roots of eigenvalues; of those below 0, which rounding may make, 0. */
 static Node roots(Build *b, Node y)
 {
 	return y.i ? b_un(b, OP_sqrt, b_bin_scalar(b, OP_maximum, b_get(b, y, 0), 0)) : y;
 }
 
-/* V M V^H, or V (M / (r[i] + r[j])) V^H */
+/* Returns V M V^H, or V (M / (r[i] + r[j])) V^H. */
 static Node in_basis(Build *b, Node y, Node m, bool inverse)
 {
 	Node v = b_get(b, y, 1), vh = solve_adjoint(b, v);

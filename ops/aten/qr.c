@@ -23,7 +23,7 @@ OP(aten_geqrf){
 		  "c64[2, 2] of 0 1 2 0 1 -1 3 0.5; f32[0, 2]; f32[3, 2] of -0 1 2 3 4 1",
 };
 
-/* Q C, Q^H C, C Q or C Q^H. c no node: columns of Q. */
+/* Returns Q C, Q^H C, C Q or C Q^H. c no node: columns of Q. */
 static Node reflected(Build *b, Node a, Node tau, Node c, Sym columns, bool left, bool conjugate)
 {
 	bool pairs = solve_is_complex(b, a);
@@ -121,7 +121,7 @@ static Node qr_of(Build *b, Node x)
 		   : y;
 }
 
-/* R in the first rows of a. */
+/* Returns R in the first rows of a. */
 static Node triangle_of(Build *b, Node a, Sym rows)
 {
 	Node x = b_slice(b, a, -2, b_int(b, 0), rows, b_int(b, 1));

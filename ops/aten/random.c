@@ -52,13 +52,13 @@ static bool float_begin(Build *b, Node n, Sample *s)
 	return sample_begin(b, n, DT_f32, s) && require_float(b, s->dtype);
 }
 
-/* What a dtype is computed in. */
+/* Returns what a dtype is computed in. */
 static DType wide(DType d)
 {
 	return d == DT_f64 || !dtype_is_float(d) ? DT_f64 : DT_f32;
 }
 
-/* x * factor + offset of the result's dtype */
+/* Returns x * factor + offset of the result's dtype. */
 static Node placed(Build *b, Node x, double factor, double offset, DType d)
 {
 	if (factor != 1)
@@ -142,8 +142,8 @@ static Node build_normal(Build *b, Node n)
 	return normal(b, &s, node_float(b->g, n, "mean"), std);
 }
 
-/* Mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates what is drawn
- * by neither. */
+/* Returns mean or deviation, a tensor or a number, of a compute dtype. PyTorch differentiates
+ * what is drawn by neither. */
 static Node tensor_or_number(Build *b, Node n, const char *name, DType d)
 {
 	Node x = aten_detached(b, arg(b, n, name));
@@ -258,7 +258,7 @@ OP(aten_log_normal) {
 
 /* ---- by the inverse of their distribution function ---- */
 
-/* Natural logarithms of numbers in (0, 1). */
+/* Draws natural logarithms of numbers in (0, 1). */
 static Node log_uniform(Build *b, Sample *s)
 {
 	return b_un(b, OP_log, draw_open(b, &s->draw, wide(s->dtype), &s->shape));
@@ -296,7 +296,7 @@ OP(aten_cauchy) {
 	.sample = "f32[n=3, 4], " KEY ", sigma=2.0",
 };
 
-/* 1, 2, ...: how many trials until the first that succeeds. */
+/* Draws 1, 2, ...: how many trials until the first that succeeds. */
 static Node build_geometric(Build *b, Node n)
 {
 	Sample s;
@@ -327,7 +327,7 @@ static Node build_bernoulli_p(Build *b, Node n)
 	return b_convert(b, draw_chance(b, &s.draw, p, &s.shape), s.dtype);
 }
 
-/* The operand, or the argument p, says how likely each is. */
+/* Builds the draw of bools; the operand, or the argument p, says how likely each is. */
 static Node build_bernoulli(Build *b, Node n)
 {
 	Sample s;
@@ -355,8 +355,9 @@ OP(aten_bernoulli_p) {
 
 /* ---- integers ---- */
 
-/* u64 in [0, range): the bits as a fraction of 1, times the range, where that fits 64 bits; else
- * their remainder. Each number is as likely as the others to within 2^-32, or range / 2^64. */
+/* Draws u64 in [0, range): the bits as a fraction of 1, times the range, where that fits 64
+ * bits; else their remainder. Each number is as likely as the others to within 2^-32, or range /
+ * 2^64. */
 static Node below(Build *b, Draw *d, Sym range, const Shape *s)
 {
 	SymTab *t = b_syms(b);
@@ -371,8 +372,8 @@ static Node below(Build *b, Draw *d, Sym range, const Shape *s)
 	return b_bin(b, OP_shift_right, b_bin(b, OP_add, high, carry), half);
 }
 
-/* low + a number below `range`, modulo 2^64; range 0: below 2^64. Each number is as likely as the
- * others to within range / 2^64. */
+/* Draws low + a number below `range`, modulo 2^64; range 0: below 2^64. Each number is as likely
+ * as the others to within range / 2^64. */
 static Node integers_of_all(Build *b, Sample *s, int64_t low, uint64_t range)
 {
 	Node x = draw_bits(b, &s->draw, &s->shape);
@@ -404,8 +405,8 @@ static Node build_randint(Build *b, Node n)
 			node_sym(b->g, n, "high"));
 }
 
-/* The bound is a tensor without dimensions: the remainder of the bits, of which no number is
- * likelier than another by more than bound / 2^64. */
+/* Reads the bound from a tensor without dimensions: the remainder of the bits, of which no
+ * number is likelier than another by more than bound / 2^64. */
 static Node build_randint_tensor(Build *b, Node n)
 {
 	Sample s;
@@ -418,8 +419,8 @@ static Node build_randint_tensor(Build *b, Node n)
 	return b_convert(b, x, s.dtype);
 }
 
-/* The greatest of random_: of integers and bool all values from 0, of floats the integers that they
- * hold. */
+/* Returns the greatest of random_: of integers and bool all values from 0, of floats the
+ * integers that they hold. */
 static Sym greatest(Build *b, DType d)
 {
 	int64_t low, high;
@@ -492,7 +493,7 @@ OP(aten_randint) {
 
 /* ---- choices ---- */
 
-/* Indices in the order of random keys; equal ones, of 2^63, stay in theirs. */
+/* Returns indices in the order of random keys; equal ones, of 2^63, stay in theirs. */
 static Node build_randperm(Build *b, Node n)
 {
 	Sample s;
@@ -511,8 +512,8 @@ OP(aten_randperm) {
 	.sample = KEY ", n=7; " KEY ", n=3, dtype=f32",
 };
 
-/* w[.., C] divided by exponential numbers: the place of the greatest is i with probability w[i] /
- * sum, and so on without it. */
+/* Divides w[.., C] by exponential numbers: the place of the greatest is i with probability w[i]
+ * / sum, and so on without it. */
 static Node without_replacement(Build *b, Sample *s, Node w, Sym count)
 {
 	Shape shape = aten_shape(b, w);
@@ -526,7 +527,7 @@ static Node without_replacement(Build *b, Sample *s, Node w, Sym count)
 			: sorted;
 }
 
-/* Where the running sum of w[.., C] passes a number in [0, sum). */
+/* Finds where the running sum of w[.., C] passes a number in [0, sum). */
 static Node with_replacement(Build *b, Sample *s, Node w, Sym count)
 {
 	Shape shape = aten_shape(b, w);
@@ -544,7 +545,7 @@ static Node with_replacement(Build *b, Sample *s, Node w, Sym count)
 	return b_reduce(b, REDUCE_SUM, both, 1u << (dim + 1), DT_i64);
 }
 
-/* w[.., C] is what PyTorch takes. */
+/* Requires that w[.., C] is what PyTorch takes. */
 static void require_weights(Build *b, Node w, uint32_t dim)
 {
 	Node zero = aten_like(b, w, 0),
@@ -598,7 +599,7 @@ static bool trains(const Graph *g, Node n)
 	return node_bool(g, n, "training");
 }
 
-/* (y, slope): of negative numbers random, or in evaluation the middle. */
+/* Returns y and sets *slope: of negative numbers random, or in evaluation the middle. */
 static Node rrelu(Build *b, Node n, Node *slope)
 {
 	Node x = arg(b, n, "self");

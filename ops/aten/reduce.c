@@ -9,7 +9,7 @@ static uint32_t all_dims(const Build *b, Node x)
 	return (1u << aten_rank(b, x)) - 1;
 }
 
-/* Operand in the dtype a sum or product is taken in: bool and ints count in i64. */
+/* Returns the operand in the dtype a sum or product is taken in: bool and ints count in i64. */
 static Node summand(Build *b, Node n, Node x)
 {
 	DType d = aten_dtype(b, x);
@@ -47,7 +47,7 @@ OP(aten_sum){
 	},
 };
 
-/* Elements that are NaN count as 0 (or 1 for a count of the others). */
+/* Counts elements that are NaN as 0. */
 static Node build_nansum(Build *b, Node n)
 {
 	Node x = summand(b, n, arg(b, n, "self"));
@@ -164,7 +164,7 @@ OP(aten_count_nonzero_dim_IntList){
 
 /* ---- and, or ---- */
 
-/* u8 keeps its dtype, as ATen. */
+/* Keeps the dtype of u8, as ATen. */
 static Node truth_reduce(Build *b, Node n, ReduceKind kind, uint32_t dims)
 {
 	Node x = arg(b, n, "self");
@@ -248,7 +248,7 @@ OP(aten_all){
 
 /* ---- extremes ---- */
 
-/* The greatest or least along dims: of nothing there is none. */
+/* Returns the greatest or least along dims: of nothing there is none. */
 static Node extreme(Build *b, Node n, bool max, uint32_t dims)
 {
 	Node x = arg(b, n, "self");
@@ -790,7 +790,7 @@ OP(aten_diff){
 		  "bool[4] of 0 1 1 0",
 };
 
-/* The bits of all elements, as f64 or i64, combined by xor. */
+/* Combines the bits of all elements, as f64 or i64, by xor. */
 static Node build_hash_tensor(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");

@@ -5,7 +5,7 @@
 
 enum { MAX_SPACE = 3 };
 
-/* Input distance between two outputs, 0-d f64. */
+/* Returns the input distance between two outputs, 0-d f64. */
 static Node step(Build *b, const Axis *a)
 {
 	SymTab *t = b_syms(b);
@@ -35,13 +35,13 @@ static Node last_index(Build *b, const Axis *a)
 	return aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_i64);
 }
 
-/* x read along the axis at index [out]. */
+/* Reads x along the axis at index [out]. */
 static Node tap(Build *b, Node x, const Axis *a, Node index)
 {
 	return aten_take_dim(b, x, a->dim, index, "clamp");
 }
 
-/* The element that is copied decides, so it is found as in ATen: with a distance of f32. */
+/* Finds the element that is copied as in ATen, since it decides: with a distance of f32. */
 static Node nearest(Build *b, Node x, const Axis *a, bool exact)
 {
 	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
@@ -58,7 +58,7 @@ static Node nearest(Build *b, Node x, const Axis *a, bool exact)
 	return tap(b, x, a, b_bin(b, OP_minimum, at, last_index(b, a)));
 }
 
-/* x0 + w * (x1 - x0) would round twice near x1: both taps are weighted, as ATen. */
+/* Sums both taps by weights, as ATen: x0 + w * (x1 - x0) would round twice near x1. */
 static Node linear(Build *b, Node x, const Axis *a)
 {
 	if (sym_eq(b_syms(b), a->in, a->out) == YES && a->scale == 0)
@@ -127,13 +127,13 @@ typedef enum {
 	SMOOTH_LANCZOS
 } Method;
 
-/* How far the filter reaches, in its own unit. */
+/* Returns how far the filter reaches, in its own unit. */
 static int64_t reach_of(Method how)
 {
 	return how == SMOOTH_LINEAR ? 1 : how == SMOOTH_CUBIC ? 2 : 3;
 }
 
-/* As step, but an output of one element aligned at the corners is the input's first. */
+/* Does as step, but an output of one element aligned at the corners is the input's first. */
 static Node smooth_step(Build *b, const Axis *a)
 {
 	Node by = step(b, a);
@@ -143,7 +143,7 @@ static Node smooth_step(Build *b, const Axis *a)
 	return b_bin(b, OP_mul, by, b_convert(b, several, DT_f64));
 }
 
-/* Taps that any output needs: 2 * ceil(reach * max(step, 1)) + 1. */
+/* Returns the taps that any output needs: 2 * ceil(reach * max(step, 1)) + 1. */
 static Sym tap_count(Build *b, const Axis *a, int64_t reach)
 {
 	SymTab *t = b_syms(b);
@@ -159,7 +159,7 @@ static Sym tap_count(Build *b, const Axis *a, int64_t reach)
 	return sym_addi(t, sym_muli(t, half, 2), 1);
 }
 
-/* sin(pi x) / (pi x) */
+/* Returns sin(pi x) / (pi x). */
 static Node sinc(Build *b, Node x)
 {
 	Node t = b_bin_scalar(b, OP_mul, x, 3.141592653589793);
@@ -167,7 +167,7 @@ static Node sinc(Build *b, Node x)
 	return b_select(b, b_bin_scalar(b, OP_eq, x, 0), b_scalar(b, DT_f64, 1), y);
 }
 
-/* The filter's value at distance x >= 0, 0 beyond its reach. */
+/* Returns the filter's value at distance x >= 0, 0 beyond its reach. */
 static Node filter(Build *b, Method how, Node x)
 {
 	Node zero = b_scalar(b, DT_f64, 0), y;
@@ -181,8 +181,8 @@ static Node filter(Build *b, Method how, Node x)
 	return b_select(b, b_bin_scalar(b, OP_lt, x, (double)reach_of(how)), y, zero);
 }
 
-/* Output o is the mean of the inputs near step * (o + 1/2), weighted by the filter; inputs outside
- * of the image have no weight. Weights [out, taps] are computed in f64. */
+/* Computes the taps of output o, the mean of the inputs near step * (o + 1/2), weighted by the
+ * filter; inputs outside of the image have no weight. Weights [out, taps] are computed in f64. */
 static Taps smooth_taps(Build *b, Method how, const Axis *a)
 {
 	Node by = smooth_step(b, a), one = b_scalar(b, DT_f64, 1);
@@ -234,7 +234,7 @@ static double scale_of(const Build *b, Node n, uint32_t k, uint32_t ns)
 	return aten_has(b, n, s) ? node_float(b->g, n, s) : 0;
 }
 
-/* The output extent of axis k: given, or floor(in * scale). */
+/* Returns the output extent of axis k: given, or floor(in * scale). */
 static Sym extent(Build *b, Node n, uint32_t k, Sym in, double scale)
 {
 	uint32_t len = 0;
@@ -278,10 +278,10 @@ static Node resize_axis(Build *b, Node x, Method how, const Axis *a)
 	}
 }
 
-/* The taps of the last axis are gathered lane by lane, those of the others are whole rows: the last
- * axis is resized while there are the fewest rows. So axes that shrink go first, then the others
- * from the last one on, as in ATen. What is only copied is not computed before the copy: in order.
- */
+/* Orders the axes. The taps of the last axis are gathered lane by lane, those of the others are
+ * whole rows: the last axis is resized while there are the fewest rows. So axes that shrink go
+ * first, then the others from the last one on, as in ATen. What is only copied is not computed
+ * before the copy: in order. */
 static void order_axes(Build *b, const Axis *axis, uint32_t ns, Method how, uint32_t *order)
 {
 	bool in_order = how == BY_NEAREST || how == BY_NEAREST_EXACT;
@@ -294,7 +294,7 @@ static void order_axes(Build *b, const Axis *axis, uint32_t ns, Method how, uint
 			order[n++] = k;
 }
 
-/* Of 8 bits: the last axis first, as every pass rounds. */
+/* Resizes 8 bits: the last axis first, as every pass rounds. */
 static Node resize_bytes(Build *b, Node x, Method how, const Axis *axis)
 {
 	for (uint32_t k = 2; k-- > 0 && x.i;) {
@@ -323,7 +323,7 @@ static bool can_resize(Build *b, const Axis *a)
 	return false;
 }
 
-/* As many as there are dims to resize. */
+/* Requires as many as there are dims to resize. */
 static bool has_extents(Build *b, Node n, const char *name, uint32_t ns)
 {
 	if (op_arg_index(node_op(b->g, n), name) < 0 || !aten_has(b, n, name))

@@ -4,7 +4,7 @@
  * computation, in f64. */
 #include "ops/aten/resize_priv.h"
 
-/* v[out] as a column */
+/* Returns v[out] as a column. */
 static Node column(Build *b, Node v)
 {
 	return b_unsqueeze(b, v, -1);
@@ -20,7 +20,7 @@ static Node filter(Build *b, Node dist, bool cubic)
 	return b_select(b, b_bin_scalar(b, OP_lt, x, 2), y, zero);
 }
 
-/* Taps of one output that read the same element become one: the first of them. */
+/* Makes taps of one output that read the same element one: the first of them. */
 static Node merge_taps(Build *b, Node index, Node weight, int64_t taps)
 {
 	Node same = b_bin(b, OP_eq, b_unsqueeze(b, index, 2), b_unsqueeze(b, index, 1));
@@ -46,7 +46,8 @@ Taps resize_near_taps(Build *b, const Axis *a, bool cubic)
 	return (Taps){.index = index, .weight = merge_taps(b, index, w, taps)};
 }
 
-/* How many fraction bits (at most 22) the greatest weight leaves in 16 bits with sign, 0-d i64. */
+/* Returns how many fraction bits (at most 22) the greatest weight leaves in 16 bits with sign,
+ * 0-d i64. */
 static Node fraction_bits(Build *b, Node weight)
 {
 	Node top = aten_reduce(b, REDUCE_MAX, weight, 3, false);
@@ -57,7 +58,7 @@ static Node fraction_bits(Build *b, Node weight)
 	return aten_sum(b, b_convert(b, fits, DT_i64), 1, false);
 }
 
-/* weight * 2^bits, rounded to nearest, halves away from zero */
+/* Returns weight * 2^bits, rounded to nearest, halves away from zero. */
 static Node fixed_weight(Build *b, Node weight, Node bits)
 {
 	Node one = b_bin(b, OP_shift_left, b_full_int(b, DT_i64, 1, 0, NULL), bits);

@@ -26,7 +26,7 @@ static bool drops(const Graph *g, Node n)
 
 /* ---- cells: (state, projected input, weights) to the new state ---- */
 
-/* Gate k of [B, gates * H]. */
+/* Returns gate k of [B, gates * H]. */
 static Node gate(Build *b, Node x, uint32_t k, uint32_t gates)
 {
 	if (!x.i)
@@ -36,7 +36,7 @@ static Node gate(Build *b, Node x, uint32_t k, uint32_t gates)
 	return b_slice(b, x, 1, from, sym_add(b_syms(b), from, h), b_int(b, 1));
 }
 
-/* h, c, x + bias [B, 4H], w_hh, w_hr or none; gates i, f, g, o. */
+/* Computes a step of h, c, x + bias [B, 4H], w_hh, w_hr or none; gates i, f, g, o. */
 static void cell_lstm(Build *b, Node *state, Node x, const Node *w)
 {
 	Node g = b_bin(b, OP_add, x, aten_linear(b, state[0], w[0], (Node){0}));
@@ -51,8 +51,8 @@ static void cell_lstm(Build *b, Node *state, Node x, const Node *w)
 		state[0] = aten_linear(b, state[0], w[1], (Node){0});
 }
 
-/* h, x + b_ih [B, 3H], w_hh, b_hh or none; gates r, z, n: the hidden bias of n is inside r * (..).
- */
+/* Computes a step of h, x + b_ih [B, 3H], w_hh, b_hh or none; gates r, z, n: the hidden bias of
+ * n is inside r * (..). */
 static void cell_gru(Build *b, Node *state, Node x, const Node *w)
 {
 	Node h = aten_linear(b, state[0], w[0], w[1]);
@@ -74,7 +74,7 @@ static void cell_plain(Build *b, Cell cell, Node *state, Node x, const Node *w)
 	state[0] = cell == CELL_TANH ? b_un(b, OP_tanh, h) : aten_hinge(b, h);
 }
 
-/* The body of the scan: inputs state..., x_t, weights...; outputs state'..., h'. */
+/* Makes the body of the scan: inputs state..., x_t, weights...; outputs state'..., h'. */
 static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node *w, uint32_t nw)
 {
 	static const char *const state_name[] = {"h", "c"}, *const weight_name[] = {"w0", "w1"};
@@ -105,8 +105,8 @@ static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node
 	return g;
 }
 
-/* One layer in one direction: xs is [T, B, gates * H] with biases. Final states replace init; the
- * result is [T, B, H]. */
+/* Runs one layer in one direction: xs is [T, B, gates * H] with biases. Final states replace
+ * init; the result is [T, B, H]. */
 static Node run(Build *b, const Rnn *r, Node *init, Node xs, const Node *w, uint32_t nw,
 		bool reverse)
 {
@@ -133,7 +133,8 @@ static Node run(Build *b, const Rnn *r, Node *init, Node xs, const Node *w, uint
 
 /* ---- layers ---- */
 
-/* Layer `l` in direction `dir` of input x [T, B, I]; state[] is [B, H] each and is updated. */
+/* Computes layer `l` in direction `dir` of input x [T, B, I]; state[] is [B, H] each and is
+ * updated. */
 static Node direction(Build *b, const Rnn *r, uint32_t l, uint32_t dir, Node x, Node *state)
 {
 	uint32_t per = 2 + (r->biases ? 2 : 0) + r->projected;
@@ -149,13 +150,13 @@ static Node direction(Build *b, const Rnn *r, uint32_t l, uint32_t dir, Node x, 
 	return run(b, r, state, aten_linear(b, x, p[0], bias), w, nw, dir == 1);
 }
 
-/* Row `k` of [layers * directions, B, H]. */
+/* Returns row `k` of [layers * directions, B, H]. */
 static Node row(Build *b, Node x, uint32_t k)
 {
 	return b_select_dim(b, x, 0, b_int(b, k));
 }
 
-/* (output, final states...) of all layers. */
+/* Returns (output, final states...) of all layers. */
 static Node layers(Build *b, Rnn *r, Node x, const Node *hx)
 {
 	uint32_t nd = r->bidirectional ? 2 : 1, total = (uint32_t)r->layers * nd;

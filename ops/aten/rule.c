@@ -7,7 +7,7 @@
 #include "ops/prim/priv.h"
 #include "ops/rules/batch.h"
 
-/* v, which lacks these dims, with extents of one in their places. */
+/* Returns v, which lacks these dims, with extents of one in their places. */
 static Node with_dims(Build *b, Node v, uint32_t dims)
 {
 	for (uint32_t k = 0; k < 32 && v.i; k++)
@@ -21,7 +21,8 @@ static bool keeps_dims(const Build *b, Node n)
 	return op_arg_index(node_op(b->g, n), "keepdim") >= 0 && node_bool(b->g, n, "keepdim");
 }
 
-/* The dims that n reduces of an operand of that rank: all where it has no argument for them. */
+/* Returns the dims that n reduces of an operand of that rank: all where it has no argument for
+ * them. */
 static uint32_t reduced_dims(Build *b, Node n, uint32_t rank)
 {
 	return op_arg_index(node_op(b->g, n), "dim") >= 0 ? aten_dims(b, n, "dim", rank)
@@ -54,8 +55,8 @@ bool aten_adjoint_picked(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return g[0].i;
 }
 
-/* The result y, which keeps the reduced dims, is an element of x: all that are equal to it share
- * its cotangent. */
+/* Shares the cotangent of the result y, which keeps the reduced dims and is an element of x,
+ * among all that are equal to it. */
 static Node shared(Build *b, Node x, Node y, uint32_t dims, Node ct)
 {
 	Node nan = b_bin(b, OP_bit_and, b_un(b, OP_isnan, x), b_un(b, OP_isnan, y));
@@ -76,7 +77,7 @@ bool aten_adjoint_shared(Build *b, Node n, const Node *ct, const bool *want, Nod
 
 /* ---- bounds ---- */
 
-/* Of scalars: nothing passes where x is not strictly within. */
+/* Passes, with scalars, nothing where x is not strictly within. */
 bool aten_adjoint_clamp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -102,8 +103,9 @@ static Node but_not(Build *b, Node x, Node y)
 	return x.i && y.i ? b_bin(b, OP_bit_and, x, b_un(b, OP_bit_not, y)) : x;
 }
 
-/* Of tensors: an operand that is equal to one of two different bounds shares with it; where they
- * are equal they take nothing of it, and where they are crossed the upper one takes all. */
+/* Shares, with tensors, between an operand and the one of two different bounds that it is equal
+ * to; where they are equal they take nothing of it, and where they are crossed the upper one
+ * takes all. */
 bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = arg(b, n, "self"), low = arg(b, n, "min"), high = arg(b, n, "max"), both = {0},
@@ -132,9 +134,9 @@ bool aten_adjoint_clamp_tensor(Build *b, Node n, const Node *ct, const bool *wan
 
 /* ---- variance, deviation and mean ---- */
 
-/* 2 (x - mean) / free. Where there are fewer elements than the correction the variance is infinite;
- * then PyTorch has a slope of the other sign where dims are named, and none otherwise. No elements
- * have no slope, and tangents along none add up to 0. */
+/* Returns 2 (x - mean) / free. Where there are fewer elements than the correction the variance
+ * is infinite; then PyTorch has a slope of the other sign where dims are named, and none
+ * otherwise. No elements have no slope, and tangents along none add up to 0. */
 static Node slope_of_var(Build *b, Node n, Node x, uint32_t dims, Node free)
 {
 	Node away = b_bin(b, OP_sub, x, aten_mean(b, x, dims, true));
@@ -207,7 +209,7 @@ static Attr dims_attr(Build *b, uint32_t dims)
 	return attr_ints(dim, n);
 }
 
-/* The overload of a moment over all dims that names them. */
+/* Returns the overload of a moment over all dims that names them. */
 static Op over_dims(Op op)
 {
 	switch (op) {
@@ -219,7 +221,7 @@ static Op over_dims(Op op)
 	}
 }
 
-/* The same over the dims behind the batch, by name. */
+/* Builds the same over the dims behind the batch, by name. */
 Node aten_batch_moments(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Graph *g = b->g;
@@ -388,7 +390,7 @@ Node aten_length(Build *b, Node x, double p, uint32_t dims, bool keep)
 		      (Attr[]){attr_none(), attr_float(p), dims_attr(b, dims), attr_bool(keep)}, 4);
 }
 
-/* The slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
+/* Returns the slope of a norm of order p at x times by, where the norm is y: 0 at 0. */
 static Node length_slope(Build *b, Node x, Node y, double p, uint32_t dims, Node by)
 {
 	Node zero = aten_like(b, x, 0), one = aten_like(b, x, 1),

@@ -1,40 +1,9 @@
 /* In training, batch_norm stores (1 - momentum) * running + momentum * batch statistics. The mean
  * and variance here are the same expressions that the expansion of batch_norm computes, so they
  * merge with it. */
-#include "ops/aten/running.h"
-
-#include <string.h>
+#include "ops/rules/running.h"
 
 #include "ops/aten/priv.h"
-
-static const Running running[] = {
-	{"aten.batch_norm", "training", false, true},
-	{"aten.native_batch_norm", "training", false, false},
-	{"aten.cudnn_batch_norm", "training", false, false},
-	{"aten._native_batch_norm_legit", "training", false, false},
-	{"aten._batch_norm_with_update", NULL, false, false},
-	{"aten.instance_norm", "use_input_stats", true, false},
-};
-
-const Running *running_of(const char *name)
-{
-	for (size_t k = 0; k < sizeof running / sizeof *running; k++)
-		if (!strcmp(name, running[k].name))
-			return &running[k];
-	return NULL;
-}
-
-Node b_running_stats(Build *b, const Running *r, Node x, Node mean, Node var, double momentum)
-{
-	const Node in[] = {x, mean, var};
-	const Attr attr[] = {attr_none(),
-			     attr_none(),
-			     attr_none(),
-			     attr_float(momentum),
-			     attr_bool(r->instance),
-			     attr_bool(r->some)};
-	return b_node(b, OP_running_stats, in, 3, attr, 6);
-}
 
 static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 {
@@ -43,7 +12,7 @@ static Node mean_over(Build *b, Node x, uint32_t dims, Sym n, bool keep)
 	return b_bin(b, OP_div, sum, b_convert(b, b_from_size(b, n), node_dtype(b->g, x)));
 }
 
-/* old * (1 - momentum) + stat * momentum where `some` holds (none: always). */
+/* Returns old * (1 - momentum) + stat * momentum where `some` holds (none: always). */
 static Node blend(Build *b, Node old, Node stat, double momentum, Node some)
 {
 	if (!old.i)
@@ -54,7 +23,7 @@ static Node blend(Build *b, Node old, Node stat, double momentum, Node some)
 	return some.i ? b_select(b, some, blended, old) : blended;
 }
 
-/* The dimensions that statistics are taken over, and how many elements these have. */
+/* Returns the dimensions that statistics are taken over, and how many elements these have. */
 static uint32_t stat_dims(Build *b, Node x, bool instance, Sym *n)
 {
 	uint32_t dims = 0;

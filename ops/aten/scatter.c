@@ -6,7 +6,7 @@
 
 /* ---- scatter_reduce, index_reduce ---- */
 
-/* What a reduction starts from, 0-d. */
+/* Returns what a reduction starts from, 0-d. */
 static Node identity(Build *b, Node x, const char *how)
 {
 	DType d = aten_dtype(b, x);
@@ -30,7 +30,7 @@ static const char *combine_of(const char *how)
 					  : "add";
 }
 
-/* Values combined into the places of x; with `include` x's own elements count too. */
+/* Combines values into the places of x; with `include` x's own elements count too. */
 static Node reduce_into(Build *b, Node x, const Places *p, Node v, const char *how, bool include)
 {
 	Shape s = aten_shape(b, x), sv = aten_shape(b, v);
@@ -69,7 +69,7 @@ static Node with_dim(Build *b, Node x)
 	return x.i && aten_rank(b, x) == 0 ? b_unsqueeze(b, x, 0) : x;
 }
 
-/* False: an operand is missing. */
+/* Reads the operands. Returns false where one is missing. */
 static bool reduced(Build *b, Node n, const char *values, Reduced *r)
 {
 	Node x = arg(b, n, "self");
@@ -169,7 +169,7 @@ OP(aten_put){
 		  "f32[2, 2], accumulate=true",
 };
 
-/* Element k of values for the k-th true element of the mask (flat, of the mask's shape). */
+/* Returns element k of values for the k-th true element of the mask (flat, of the mask's shape). */
 static Node spread_masked(Build *b, Node mask, Node values)
 {
 	Shape s = aten_shape(b, mask);
@@ -178,8 +178,8 @@ static Node spread_masked(Build *b, Node mask, Node values)
 	return aten_take_dim(b, values, 0, aten_reshape(b, count, &s), "clamp");
 }
 
-/* Each true element of the mask takes a value of its own: there have to be so many, or at least so
- * many. */
+/* Requires a value of its own for each true element of the mask: there have to be so many, or at
+ * least so many. */
 static void require_values(Build *b, Node mask, Sym values, bool exactly, const char *message)
 {
 	Node all = b_ravel(b, mask);
@@ -212,8 +212,8 @@ OP(aten_masked_scatter){
 	.sample = "f32[n=3, 4], bool[n, 4], f32[12]; f32[3, 4], bool[4] of 1 0 1 0, f32[2, 4]",
 };
 
-/* Values for x[:, ..., mask] = values, which broadcast to [lead..., true elements, tail...], as
- * values for [mask..., lead..., tail...]. */
+/* Returns values for x[:, ..., mask] = values, which broadcast to [lead..., true elements,
+ * tail...], as values for [mask..., lead..., tail...]. */
 static Node values_by_mask(Build *b, Node mask, uint32_t lead, uint32_t tail, Node values)
 {
 	uint32_t rank = aten_rank(b, values), perm[MAX_RANK], at = 0;
@@ -306,9 +306,9 @@ OP(aten_unfold){
 typedef struct {
 	int64_t kernel[2], dilation[2], pad[2], stride[2];
 	Sym count[2];
-} Columns;
+} ColumnShape;
 
-static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
+static bool read_columns(Build *b, Node n, const Sym *in, ColumnShape *c)
 {
 	SymTab *t = b_syms(b);
 	static const char *const name[] = {"kernel_size", "dilation", "padding", "stride"};
@@ -330,11 +330,11 @@ static bool read_columns(Build *b, Node n, const Sym *in, Columns *c)
 	return true;
 }
 
-/* [N, C, H, W] to [N, C * kh * kw, oh * ow] */
+/* Makes [N, C * kh * kw, oh * ow] of [N, C, H, W]. */
 static Node build_im2col(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Columns c;
+	ColumnShape c;
 	bool single = aten_rank(b, x) == 3;
 	if (single)
 		x = b_unsqueeze(b, x, 0);
@@ -363,7 +363,7 @@ OP(aten_im2col){
 		  "padding=[1, 0], stride=[1, 1]",
 };
 
-static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, uint32_t k)
+static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const ColumnShape *c, uint32_t k)
 {
 	Ir *ir = b->g->ir;
 	if (!x.i)
@@ -380,7 +380,7 @@ static Node fold(Build *b, Node x, uint32_t dim, Sym extent, const Columns *c, u
 static Node build_col2im(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
-	Columns c;
+	ColumnShape c;
 	uint32_t len;
 	bool single = aten_rank(b, x) == 2;
 	const Sym *out = node_ints(b->g, n, "output_size", &len);
@@ -411,7 +411,7 @@ OP(aten_col2im){
 		  "stride=[2, 2]",
 };
 
-/* Values to their flat places in zeros of output_size. */
+/* Puts values to their flat places in zeros of output_size. */
 static Node unpool(Build *b, Node n, uint32_t ns)
 {
 	Node x = arg(b, n, "self"), index = arg(b, n, "indices");
@@ -485,8 +485,8 @@ static Node pool_backward(Build *b, Node n, uint32_t nd)
 	return aten_pool_backward(b, arg(b, n, "self"), arg(b, n, "indices"),
 				  arg(b, n, "grad_output"), nd);
 }
-/* grad_output has output_size[k] along each pooled dim, and the operand's extents along the others.
- */
+/* Requires that grad_output has output_size[k] along each pooled dim, and the operand's extents
+ * along the others. */
 static Node fractional_backward(Build *b, Node n, uint32_t nd)
 {
 	Shape s = aten_shape(b, arg(b, n, "self"));

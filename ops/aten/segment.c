@@ -11,7 +11,7 @@ static const struct {
 } kinds[] = {{"sum", REDUCE_SUM, 0}, {"mean", REDUCE_SUM, 0}, {"prod", REDUCE_PROD, 1},
 	     {"max", REDUCE_MAX, -(double)INFINITY}, {"min", REDUCE_MIN, (double)INFINITY}};
 
-/* Where segments begin and end: [..., segments]. */
+/* Finds where segments begin and end: [..., segments]. */
 static bool bounds(Build *b, Node n, uint32_t axis, Node *start, Node *end)
 {
 	Node lengths = arg(b, n, "lengths"), offsets = arg(b, n, "offsets"),
@@ -31,7 +31,8 @@ static bool bounds(Build *b, Node n, uint32_t axis, Node *start, Node *end)
 	return start->i && end->i;
 }
 
-/* x [..., N, rest] read by every segment, [..., S, N, rest], where `inside` [..., S, N] holds. */
+/* Returns x [..., N, rest] read by every segment, [..., S, N, rest], where `inside` [..., S, N]
+ * holds. */
 static Node segments_of(Build *b, Node x, Node inside, uint32_t axis, double otherwise)
 {
 	Shape s = aten_shape(b, x), wide = shape_insert(s, axis, b_dim(b, inside, (int)axis));
@@ -45,7 +46,8 @@ static Node segments_of(Build *b, Node x, Node inside, uint32_t axis, double oth
 	return x.i && inside.i ? b_select(b, inside, x, aten_like(b, x, otherwise)) : (Node){0};
 }
 
-/* The mean: of what is there by how many there are; of nothing NaN, or the initial value. */
+/* Returns the mean: of what is there by how many there are; of nothing NaN, or the initial
+ * value. */
 static Node by_count(Build *b, Node y, Node inside, uint32_t axis, bool initial)
 {
 	Node count =

@@ -83,7 +83,7 @@ OP(aten_type_as){
 
 /* ---- reshapes ---- */
 
-/* Resolve one -1 of a requested shape. */
+/* Resolves one -1 of a requested shape. */
 static bool infer_shape(Build *b, Node n, Node x, const Sym *want, uint32_t nwant, Shape *out)
 {
 	SymTab *t = b_syms(b);
@@ -293,7 +293,7 @@ OP(aten_unsqueeze){
 	},
 };
 
-/* Of these dims, those of extent 1. */
+/* Removes those of these dims that have extent 1. */
 static Node squeeze(Build *b, Node x, uint32_t dims)
 {
 	Shape s = aten_shape(b, x);
@@ -468,7 +468,7 @@ OP(aten_permute){
 	},
 };
 
-/* The source dims, wrapped, go to the destination dims; the others keep their order. */
+/* Moves the source dims, wrapped, to the destination dims; the others keep their order. */
 static Node move_dims(Build *b, Node x, const Sym *src, const Sym *dst, uint32_t len)
 {
 	uint32_t rank = aten_rank(b, x), perm[MAX_RANK], taken = 0;
@@ -593,7 +593,7 @@ OP(aten_broadcast_tensors){
 	.sample = "[f32[n=3, 1], f32[1, 4], f32[]]",
 };
 
-/* [d0, d1] repeated (r0, r1): new axes before each dim, broadcast, merged. */
+/* Repeats [d0, d1] (r0, r1) times: new axes before each dim, broadcast, merged. */
 static Node repeat(Build *b, Node x, const Sym *times, uint32_t len)
 {
 	Shape s = aten_shape(b, x), wide = {0}, r = {0};

@@ -194,7 +194,7 @@ Node solve_batch_matrices(Build *b, Node n, const Node *in, const bool *batched,
 			 b->loc);
 }
 
-/* -y^T g y^T */
+/* Computes -y^T g y^T. */
 static bool adjoint_inv(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -231,7 +231,8 @@ OP(aten_linalg_inv){
 
 /* ---- systems ---- */
 
-/* A batch of vectors where it has A's shape without the last dim, as PyTorch decides. */
+/* Tells whether x is a batch of vectors: where it has A's shape without the last dim, as PyTorch
+ * decides. */
 static bool is_vector(Build *b, Node a, Node x)
 {
 	Shape sa = aten_shape(b, a), sx = aten_shape(b, x);
@@ -259,14 +260,15 @@ bool solve_broadcast(Build *b, Node *a, Node *x)
 	return a->i && x->i;
 }
 
-/* The order [.., n] for the batch of `like` [.., n, m]. */
+/* Returns the order [.., n] for the batch of `like` [.., n, m]. */
 static Node expand_order(Build *b, Node order, Node like)
 {
 	Shape s = shape_remove(aten_shape(b, like), node_rank(b->g, like) - 1);
 	return aten_expand_shape(b, order, &s);
 }
 
-/* X of A X = B, of matrices; batches are broadcast, and each matrix of A is factored once. */
+/* Returns X of A X = B, of matrices; batches are broadcast, and each matrix of A is factored
+ * once. */
 static Node solve_left(Build *b, Node a, Node x, const char *name, Node *info)
 {
 	if (aten_rank(b, x) < 2 || sym_eq(b_syms(b), b_dim(b, x, -2), b_dim(b, a, -1)) == NO)
@@ -279,7 +281,7 @@ static Node solve_left(Build *b, Node a, Node x, const char *name, Node *info)
 	return solve_by_lu(b, f, x);
 }
 
-/* X of A X = B, or of X A = B. */
+/* Returns X of A X = B, or of X A = B. */
 static Node solve(Build *b, Node n, const char *name, Node *info)
 {
 	Node a = arg(b, n, "A"), x = arg(b, n, "B");
@@ -299,7 +301,7 @@ static Node solve(Build *b, Node n, const char *name, Node *info)
 	return b_transpose(b, solve_left(b, a, b_transpose(b, x, -1, -2), name, info), -1, -2);
 }
 
-/* Of B: the solution with A^T; of A: - that times y^T. */
+/* Differentiates by B: the solution with A^T; by A: - that times y^T. */
 static bool adjoint_solve(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	if (!ct[0].i)
@@ -318,8 +320,8 @@ static bool adjoint_solve(Build *b, Node n, const Node *ct, const bool *want, No
 	return true;
 }
 
-/* info of each member of a batch, which A's batch has if it is batched, with dims of 1 in it; one:
- * that of a member. */
+/* Returns info of each member of a batch, which A's batch has if it is batched, with dims of 1
+ * in it; one: that of a member. */
 static Node batched_info(Build *b, Node info, Node one, bool batched, Sym size)
 {
 	const Shape own = aten_shape(b, one), all = shape_insert(own, 0, size);
@@ -327,8 +329,8 @@ static Node batched_info(Build *b, Node info, Node one, bool batched, Sym size)
 	return aten_expand_shape(b, info, &all);
 }
 
-/* Vectors become matrices of one column, and both operands get as many dims, so that none is taken
- * for vectors. */
+/* Makes vectors matrices of one column, and gives both operands as many dims, so that none is
+ * taken for vectors. */
 static Node batch_solve(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Node x[] = {in[0], in[1]};
@@ -390,7 +392,8 @@ OP(aten_linalg_solve){
 
 /* ---- determinants ---- */
 
-/* The pivots, [.., n]; the first one with a minus if an odd number of rows changed places. */
+/* Returns the pivots, [.., n]; the first one with a minus if an odd number of rows changed
+ * places. */
 static Node pivots_of(Build *b, SolveLu f)
 {
 	if (!f.factors.i)
@@ -411,8 +414,8 @@ static Node det_operand(Build *b, Node n)
 	return arg(b, n, op_arg_index(node_op(b->g, n), "A") >= 0 ? "A" : "self");
 }
 
-/* By factors of the transposed matrix, which the rule for cotangents and aten._linalg_det read,
- * too: they are computed once. */
+/* Computes it by factors of the transposed matrix, which the rule for cotangents and
+ * aten._linalg_det read, too: they are computed once. */
 static Node build_det(Build *b, Node n)
 {
 	Node x = det_operand(b, n);
@@ -422,8 +425,8 @@ static Node build_det(Build *b, Node n)
 	return p.i ? b_reduce(b, REDUCE_PROD, p, 1u << (node_rank(b->g, p) - 1), DT_none) : p;
 }
 
-/* The solution Y of A^T Y = det ct: where A is singular that is 0, by factors in which pivots that
- * are 0 are small instead, as PyTorch has it. */
+/* Computes the solution Y of A^T Y = det ct: where A is singular that is 0, by factors in which
+ * pivots that are 0 are small instead, as PyTorch has it. */
 static bool adjoint_det(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -465,7 +468,7 @@ static Node build_slogdet(Build *b, Node n)
 	return b_tuple(b, (Node[]){sign, aten_sum(b, b_un(b, OP_log, aten_abs(b, p)), last, false)},
 		       2);
 }
-/* by times the transposed inverse of x. */
+/* Returns by times the transposed inverse of x. */
 static Node transposed_inverse(Build *b, Node x, Node by)
 {
 	Node y = b_call(b, OP_aten_linalg_inv_ex, &x, 1, NULL, 0);
@@ -475,7 +478,7 @@ static Node transposed_inverse(Build *b, Node x, Node by)
 	return b_bin(b, OP_mul, by, b_transpose(b, b_get(b, y, 0), -1, -2));
 }
 
-/* A sign has no derivative. */
+/* Differentiates by the logarithm alone: a sign has no derivative. */
 static bool adjoint_slogdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -497,7 +500,7 @@ OP(aten_linalg_slogdet){
 	},
 };
 
-/* Of a real matrix NaN where the determinant is negative. */
+/* Builds the logarithm, of a real matrix NaN where the determinant is negative. */
 static Node build_logdet(Build *b, Node n)
 {
 	Node x = det_operand(b, n), y = x.i ? b_call(b, OP_aten_linalg_slogdet, &x, 1, NULL, 0) : x;
@@ -510,7 +513,7 @@ static Node build_logdet(Build *b, Node n)
 	return b_select(b, b_bin_scalar(b, OP_eq, sign, -1), aten_like(b, size, (double)NAN), size);
 }
 
-/* 0 where the value is NaN because the determinant is negative. */
+/* Gives 0 where the value is NaN because the determinant is negative. */
 static bool adjoint_logdet(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), by = ct[0];
@@ -540,7 +543,7 @@ OP(aten_logdet){
  * for more. */
 enum { MOST_SQUARINGS = 24, BLOCK = 4, TERMS = 20 };
 
-/* (y), i, squarings -> (y * y) of the matrices that have more than i */
+/* Makes the body (y), i, squarings -> (y * y) of the matrices that have more than i. */
 static Graph *square_body(Build *outer, TypeId type, TypeId count)
 {
 	Graph *g = graph_new(outer->g->ir, "square");
@@ -553,15 +556,15 @@ static Graph *square_body(Build *outer, TypeId type, TypeId count)
 	return g;
 }
 
-/* The norm up to which the series is taken: as far as the dtype's precision goes, since every
- * squaring doubles the error. */
+/* Returns the norm up to which the series is taken: as far as the dtype's precision goes, since
+ * every squaring doubles the error. */
 static double series_norm(DType d)
 {
 	return dtype_real(d) == DT_f64 ? 1 : 3;
 }
 
-/* The sum of x^k / k! for k < TERMS: within norm^TERMS / TERMS!. BLOCK powers, and Horner's rule
- * over blocks. */
+/* Returns the sum of x^k / k! for k < TERMS: within norm^TERMS / TERMS!. BLOCK powers, and
+ * Horner's rule over blocks. */
 static Node exp_series(Build *b, Node x)
 {
 	Node power[BLOCK + 1] = {solve_identity(b, x), x}, y = {0};
@@ -580,8 +583,8 @@ static Node exp_series(Build *b, Node x)
 	return y;
 }
 
-/* exp(x / 2^s) squared s times, s of each matrix such that the norm, the largest sum of a column,
- * is small after scaling. */
+/* Builds exp(x / 2^s) squared s times, s of each matrix such that the norm, the largest sum of a
+ * column, is small after scaling. */
 static Node build_matrix_exp(Build *b, Node n)
 {
 	DType d = aten_dtype(b, arg(b, n, "self"));

@@ -24,22 +24,23 @@ void solve_require(Build *, Node good, const char *message);
 /* Adds a check that info (i32 [batch...]) is 0, the node `assert_zero`. The message is PyTorch's
  * for the function of that name ("torch.linalg.solve"). Does nothing for no node. */
 void solve_require_info(Build *, Node info, const char *name);
-/* The tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...] of A, 0 or
- * the number of the step that failed. y [batch..., ...] is NaN in matrices with a failed step. If
- * n's argument check_errors is true, the call of the model fails as well (solve_require_info). */
+/* Returns the tuple (y, info) that operators with the suffix _ex return. info: i32 [batch...] of
+ * A, 0 or the number of the step that failed. y [batch..., ...] is NaN in matrices with a failed
+ * step. If n's argument check_errors is true, the call of the model fails as well
+ * (solve_require_info). */
 Node solve_checked(Build *, Node n, Node y, Node info, const char *name);
 
 /* Whether the dtype is complex. */
 bool solve_is_complex(const Build *, Node x);
-/* A complex x as pairs (OP_view_real); a real x itself. */
+/* Returns a complex x as pairs (OP_view_real); a real x itself. */
 Node solve_pairs(Build *, Node x);
-/* The reverse, if `pairs`; else x itself. */
+/* Returns x from pairs, if `pairs`; else x itself. */
 Node solve_whole(Build *, Node x, bool pairs);
-/* The conjugate transpose of matrices; no node for no node. */
+/* Returns the conjugate transpose of matrices; no node for no node. */
 Node solve_adjoint(Build *, Node x);
-/* X of A X = B for a triangle of A; A and x have equal batches and one dtype. */
+/* Returns X of A X = B for a triangle of A; A and x have equal batches and one dtype. */
 Node solve_triangle(Build *, Node a, Node x, Triangle);
-/* Rows of matrices in another order (factor_rows). */
+/* Puts rows of matrices in another order (factor_rows). */
 Node solve_rows(Build *, Node x, Node order);
 
 /* The results of the primitive lu; no nodes after an error. */
@@ -47,12 +48,12 @@ typedef struct {
 	Node factors, pivots, order, info;
 } SolveLu;
 SolveLu solve_lu(Build *, Node x);
-/* X of A X = B from the factors of A, of equal batches; only factors and order are read. */
+/* Returns X of A X = B from the factors of A, of equal batches; only factors and order are read. */
 Node solve_by_lu(Build *, SolveLu, Node x);
 /* Broadcasts the batches of matrices a and x to each other. Returns false after an error. */
 bool solve_broadcast(Build *, Node *a, Node *x);
-/* .batch (ir/op/op.h) of an operator whose one operand is a batch of matrices: n's operator,
- * applied to in[0], which has one more dimension in front. */
+/* Batches (.batch, ir/op/op.h) an operator whose one operand is a batch of matrices: n's
+ * operator, applied to in[0], which has one more dimension in front. */
 Node solve_batch_matrices(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

@@ -84,7 +84,7 @@ OP(aten_heaviside){
 	.sample = "f32[n=2, 4] of 0 -1 1 0 nan 2 -0 0, f32[4] of 0.25 7 7 -3",
 };
 
-/* Run `f` on the operand in f64. */
+/* Converts the operand to f64. */
 static Node wide(Build *b, Node x)
 {
 	return x.i ? b_convert(b, x, DT_f64) : x;
@@ -100,7 +100,7 @@ static Node constant(Build *b, double v)
 	return b_scalar(b, DT_f64, v);
 }
 
-/* p (p - 1) / 4 log(pi) + sum of lgamma(x - j / 2) for j < p */
+/* Builds p (p - 1) / 4 log(pi) + sum of lgamma(x - j / 2) for j < p. */
 static Node build_mvlgamma(Build *b, Node n)
 {
 	Node x = aten_to_float(b, arg(b, n, "self"));
@@ -135,7 +135,7 @@ static Exponent exponent(Build *b, Node s, int64_t whole)
 	return (Exponent){s, b_un(b, OP_neg, s), whole > 0 && whole <= 8 ? (uint32_t)whole : 0};
 }
 
-/* x^-s */
+/* Returns x^-s. */
 static Node inverse_power(Build *b, Node x, const Exponent *e)
 {
 	Node y = {0};
@@ -150,7 +150,7 @@ static Node inverse_power(Build *b, Node x, const Exponent *e)
 	return b_bin(b, OP_div, constant(b, 1), y);
 }
 
-/* sum of (q + k)^-s over k >= 0, for q >= 0, in f64 */
+/* Returns the sum of (q + k)^-s over k >= 0, for q >= 0, in f64. */
 static Node zeta_above(Build *b, const Exponent *e, Node q)
 {
 	enum { TERMS = 32 };
@@ -179,9 +179,9 @@ static Node zeta_above(Build *b, const Exponent *e, Node q)
 	return sum;
 }
 
-/* The same for all q, where s is a whole number if q < 0. There the sum over all integers k, of
- * which only the distance a of q from the nearest one matters, loses the terms k < 0. By pairs, so
- * that what cancels at a = 1/2 cancels to the bit. */
+/* Returns the same for all q, where s is a whole number if q < 0. There the sum over all
+ * integers k, of which only the distance a of q from the nearest one matters, loses the terms k
+ * < 0. By pairs, so that what cancels at a = 1/2 cancels to the bit. */
 static Node zeta(Build *b, const Exponent *e, Node q)
 {
 	Node below = b_bin_scalar(b, OP_lt, q, 0), f = b_bin(b, OP_sub, q, b_un(b, OP_round, q));
@@ -203,7 +203,7 @@ static Node zeta(Build *b, const Exponent *e, Node q)
 	return b_select(b, below, b_bin(b, OP_sub, all, b_bin(b, OP_mul, sign, above)), above);
 }
 
-/* The argument in f64: a tensor or a scalar. */
+/* Returns the argument in f64: a tensor or a scalar. */
 static Node zeta_argument(Build *b, Node n, const char *name, Node *tensor)
 {
 	uint32_t first;
@@ -248,7 +248,7 @@ OP(aten_special_zeta){
 	},
 };
 
-/* (-1)^(n+1) n! zeta(n + 1, x) */
+/* Builds (-1)^(n+1) n! zeta(n + 1, x). */
 static Node build_polygamma(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -268,7 +268,7 @@ static Node build_polygamma(Build *b, Node n)
 	y = b_select(b, pole, constant(b, (double)INFINITY), y);
 	return narrow(b, b_bin_scalar(b, OP_mul, y, factor), d);
 }
-/* Polygamma of the next order. */
+/* Returns the polygamma of the next order. */
 static Node next_order(Build *b, Node x, int64_t order)
 {
 	Node in[] = {aten_to_float(b, x)};
@@ -307,7 +307,7 @@ OP(aten_special_spherical_bessel_j0){
 
 /* ---- quantiles of the normal distribution ---- */
 
-/* A polynomial, the highest power first. */
+/* Evaluates a polynomial, the highest power first. */
 static Node polynomial(Build *b, Node x, const double *c, uint32_t n)
 {
 	Node y = aten_like(b, x, c[0]);

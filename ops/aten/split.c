@@ -78,7 +78,7 @@ OP(aten_vsplit_int){
 
 /* ---- at places that are data ---- */
 
-/* x[.., start : start + size, ..] along dim, start 0-d */
+/* Returns x[.., start : start + size, ..] along dim, start 0-d. */
 static Node part_at(Build *b, Node x, uint32_t dim, Node start, Sym size)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -91,8 +91,8 @@ static Node part_at(Build *b, Node x, uint32_t dim, Node start, Sym size)
 	return start.i ? b_node(b, OP_slice_at, in, 1 + rank, attr, 3) : start;
 }
 
-/* As many parts as there are indices, and one: a negative index counts from the end, each is
- * clamped. */
+/* Splits into as many parts as there are indices, and one: a negative index counts from the end,
+ * each is clamped. */
 static Node split_at_indices(Build *b, Node n, Node x, uint32_t dim, Node index, int64_t count)
 {
 	Sym size = b_dim(b, x, (int)dim);
@@ -112,7 +112,7 @@ static Node split_at_indices(Build *b, Node n, Node x, uint32_t dim, Node index,
 	return b_tuple(b, part, (uint32_t)count + 1);
 }
 
-/* As many parts as the model was exported with: the number has to be that. */
+/* Splits into as many parts as the model was exported with: the number has to be that. */
 static Node split_into(Build *b, Node n, Node x, uint32_t dim, Node number)
 {
 	SymTab *t = b_syms(b);
@@ -169,8 +169,8 @@ OP(aten_tensor_split_tensor_indices_or_sections){
 
 /* ---- chunks ---- */
 
-/* Each tensor padded to a multiple of num_chunks along dim, cut into chunks, flattened behind the
- * chunk axis, and joined there. */
+/* Joins the tensors: each is padded to a multiple of num_chunks along dim, cut into chunks,
+ * flattened behind the chunk axis, and joined there. */
 static Node build_chunk_cat(Build *b, Node n)
 {
 	uint32_t first, count = node_args(b->g, n, "tensors", &first);

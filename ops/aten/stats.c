@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-/* Element index[...] along dim, where index lacks that dim. */
+/* Returns element index[...] along dim, where index lacks that dim. */
 static Node pick(Build *b, Node x, uint32_t dim, Node index)
 {
 	Node i = b_unsqueeze(b, index, (int)dim);
@@ -25,7 +25,7 @@ static bool read_between(Build *b, Node n, Between *how)
 	return false;
 }
 
-/* Of sorted values [.., size] at the fractional ranks `rank` [.., k]. */
+/* Interpolates sorted values [.., size] at the fractional ranks `rank` [.., k]. */
 static Node at_rank(Build *b, Node sorted, Node rank, Between how)
 {
 	uint32_t last = aten_rank(b, sorted) - 1;
@@ -159,7 +159,7 @@ OP(aten_quantile){
 
 /* ---- mode ---- */
 
-/* Where every value stands once, ATen's order leaves a NaN in front that is there already. */
+/* Sets r to a NaN that is in front, where every value stands once: ATen's order leaves it there. */
 static void mode_of_nan(Build *b, Node x, uint32_t dim, Node most, Node *r)
 {
 	Node first = b_squeeze(b, aten_slice(b, x, dim, 0, 1), (int)dim);
@@ -168,8 +168,8 @@ static void mode_of_nan(Build *b, Node x, uint32_t dim, Node most, Node *r)
 	r[1] = b_select(b, nan, aten_like(b, r[1], 0), r[1]);
 }
 
-/* The most frequent value (the smallest of several) and the last place it stands at: by comparing
- * all pairs along dim. A NaN is equal to nothing. */
+/* Finds the most frequent value (the smallest of several) and the last place it stands at: by
+ * comparing all pairs along dim. A NaN is equal to nothing. */
 static Node build_mode(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), r[2];
@@ -207,7 +207,7 @@ OP(aten_mode){
 
 /* ---- running extremes ---- */
 
-/* (running extreme, the last place so far where it stands) */
+/* Returns (running extreme, the last place so far where it stands). */
 static Node running(Build *b, Node n, bool max)
 {
 	Node x = arg(b, n, "self");
@@ -249,7 +249,7 @@ OP(aten_cummax){
 
 /* ---- searches ---- */
 
-/* How many of sequence [.., m] stand before each of x [.., k]. */
+/* Counts how many of sequence [.., m] stand before each of x [.., k]. */
 static Node search(Build *b, Node n, Node sequence, Node x, bool right)
 {
 	if (!sequence.i || !x.i)
@@ -340,7 +340,7 @@ static Node build_isin_scalar(Build *b, Node n)
 	Node x = arg(b, n, "elements");
 	return is_in(b, n, x, aten_scalar_arg(b, n, "test_element", x));
 }
-/* The scalar keeps its value: what the tensor's dtype lacks is not in it. */
+/* Keeps the value of the scalar: what the tensor's dtype lacks is not in it. */
 static Node build_isin_of_scalar(Build *b, Node n)
 {
 	const Attr *a = node_attr(b->g, n, "element");
@@ -366,7 +366,7 @@ OP(aten_isin_Tensor_Tensor){
 	},
 };
 
-/* Elements in equal bins of [min, max]; with min = max, of the data's own range. */
+/* Counts elements in equal bins of [min, max]; with min = max, of the data's own range. */
 static Node build_histc(Build *b, Node n)
 {
 	Node x = b_ravel(b, arg(b, n, "self"));

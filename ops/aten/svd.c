@@ -92,20 +92,20 @@ static bool is_less(Build *b, Sym x, Sym y)
 	return sym_eq(b_syms(b), x, y) != YES && sym_le(b_syms(b), y, x) != YES;
 }
 
-/* E of the top of the file. */
+/* Returns E of the top of the file. */
 static Node square_gaps(Build *b, Node s)
 {
 	return spectral_gaps(b, b_bin(b, OP_mul, s, s));
 }
 
-/* x - U (U^H x): the part of the columns that U does not span. */
+/* Returns x - U (U^H x): the part of the columns that U does not span. */
 static Node outside(Build *b, Node u, Node x)
 {
 	return x.i ? b_bin(b, OP_sub, x, b_matmul(b, u, b_matmul(b, solve_adjoint(b, u), x))) : x;
 }
 
-/* The matrix between U and V^H, of the cotangents of vectors; the diagonal is gs and, of complex
- * numbers, what is left of skew(U^H gU). */
+/* Returns the matrix between U and V^H, of the cotangents of vectors; the diagonal is gs and, of
+ * complex numbers, what is left of skew(U^H gU). */
 static Node inner_cotangent(Build *b, const Svd *d, Node gu, Node gs, Node gvh)
 {
 	Node u = gu.i ? skew(b, b_matmul(b, solve_adjoint(b, d->u), gu)) : gu;
@@ -168,7 +168,7 @@ static bool adjoint_svdvals(Build *b, Node n, const Node *ct, const bool *want, 
 
 /* ---- tangents ---- */
 
-/* U^H dA V */
+/* Returns U^H dA V. */
 static Node to_basis(Build *b, const Svd *d, Node dx)
 {
 	return b_matmul(b, b_matmul(b, solve_adjoint(b, d->u), dx), solve_adjoint(b, d->vh));
@@ -180,7 +180,7 @@ static Node values_tangent(Build *b, const Svd *d, Node p)
 	return on.i && d->complex ? b_part(b, on, false) : on;
 }
 
-/* x / E with 0 on the diagonal, or there i Im diag P / (2 S): half of the phase each. */
+/* Returns x / E with 0 on the diagonal, or there i Im diag P / (2 S): half of the phase each. */
 static Node turned(Build *b, const Svd *d, Node x, Node p, bool minus)
 {
 	Node on = aten_like(b, p, 0);
@@ -192,7 +192,7 @@ static Node turned(Build *b, const Svd *d, Node x, Node p, bool minus)
 	return spectral_with_diagonal(b, b_bin(b, OP_div, x, square_gaps(b, d->s)), on);
 }
 
-/* Of the columns behind the first k of a square matrix: - U dU^H of these. */
+/* Appends what belongs to the columns behind the first k of a square matrix: - U dU^H of these. */
 static Node behind(Build *b, Node all, Node first, Node dfirst, Sym k)
 {
 	Node rest = b_slice(b, all, -1, k, b_dim(b, all, -1), b_int(b, 1));
@@ -277,7 +277,8 @@ static Node call_svdvals(Build *b, Node x)
 	return x.i ? b_call(b, OP_aten_linalg_svdvals, &x, 1, NULL, 0) : x;
 }
 
-/* What linalg_svd and linalg_svdvals decompose to: without vectors these are empty tensors. */
+/* Builds what linalg_svd and linalg_svdvals decompose to: without vectors these are empty
+ * tensors. */
 static Node build_svd_either(Build *b, Node n)
 {
 	Node x = arg(b, n, "A");
@@ -293,7 +294,7 @@ OP(aten__linalg_svd){
 	.sample = "f32[3, 2] of 1 2 3 -1 0.5 4 -> 1; f32[3, 2] of 1 2 3 -1 0.5 4, compute_uv=false",
 };
 
-/* The older form: V, not V^H; zeros without vectors. */
+/* Builds the older form: V, not V^H; zeros without vectors. */
 static Node build_older_svd(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
@@ -329,7 +330,7 @@ OP(aten_svd){
 
 /* ---- A = U H ---- */
 
-/* U is U V^H of the singular vectors, H is V S V^H. */
+/* Builds U as U V^H of the singular vectors, H as V S V^H. */
 static Node build_polar(Build *b, Node n)
 {
 	Node x = arg(b, n, "A");
@@ -345,13 +346,13 @@ static Node build_polar(Build *b, Node n)
 	return b_tuple(b, (Node[]){b_matmul(b, d.u, d.vh), h}, 2);
 }
 
-/* [..., k, k]: s[i] + s[j] */
+/* Returns [..., k, k]: s[i] + s[j]. */
 static Node sums(Build *b, Node s)
 {
 	return b_bin(b, OP_add, b_unsqueeze(b, s, -2), b_unsqueeze(b, s, -1));
 }
 
-/* (1 - U U^H) x V / S V^H */
+/* Returns (1 - U U^H) x V / S V^H. */
 static Node outer_turn(Build *b, const Svd *d, Node x)
 {
 	Node v = solve_adjoint(b, d->vh);
@@ -360,8 +361,8 @@ static Node outer_turn(Build *b, const Svd *d, Node x)
 		d->vh);
 }
 
-/* With W the left singular vectors, M = V^H (U^H gU - gH H) V / (s[i] + s[j]):
- * U gH + W (M - M^H) V^H + (1 - W W^H) gU V / S V^H */
+/* Computes, with W the left singular vectors, M = V^H (U^H gU - gH H) V / (s[i] + s[j]): U gH +
+ * W (M - M^H) V^H + (1 - W W^H) gU V / S V^H. */
 static bool adjoint_polar(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), y = call_svd(b, x, false), u = b_get(b, n, 0),
@@ -384,7 +385,8 @@ static bool adjoint_polar(Build *b, Node n, const Node *ct, const bool *want, No
 	return g[0].i;
 }
 
-/* dU = W (P - P^H) / (s[i] + s[j]) V^H + (1 - W W^H) dA V / S V^H, dH = U^H (dA - dU H) */
+/* Computes dU = W (P - P^H) / (s[i] + s[j]) V^H + (1 - W W^H) dA V / S V^H, dH = U^H (dA - dU
+ * H). */
 static bool tangent_polar(Build *b, Node n, const Node *t, Node *ty)
 {
 	if (!t[0].i)

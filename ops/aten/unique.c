@@ -5,8 +5,8 @@
 #include "ops/aten/priv.h"
 #include "ops/prim/data_size.h"
 
-/* Neighbours that differ: row i of [n] or [n, m] from the row before it; the first one does. NaN
- * differs from itself. */
+/* Finds neighbours that differ: row i of [n] or [n, m] from the row before it; the first one
+ * does. NaN differs from itself. */
 static Node run_begins(Build *b, Node x)
 {
 	Node k = b_iota(b, DT_i64, b_dim(b, x, 0));
@@ -23,8 +23,8 @@ typedef struct {
 	const char *what;
 } UniqueAsk;
 
-/* The three results: x is [n] or [n, m], in an order in which equal rows are neighbours; order:
- * where row i came from, none: that is its own order. kept: the first rows of runs. */
+/* Gives the three results: x is [n] or [n, m], in an order in which equal rows are neighbours;
+ * order: where row i came from, none: that is its own order. kept: the first rows of runs. */
 static void unique_runs(Build *b, Node x, Node order, Sym size, UniqueAsk ask, Node *kept,
 			Node *inverse, Node *counts)
 {
@@ -47,14 +47,14 @@ static void unique_runs(Build *b, Node x, Node order, Sym size, UniqueAsk ask, N
 	}
 }
 
-/* All elements as one row. */
+/* Reads which results the node asks for. */
 static UniqueAsk asked(const Build *b, Node n)
 {
 	return (UniqueAsk){node_bool(b->g, n, "return_inverse"),
 			   node_bool(b->g, n, "return_counts"), op_name(node_op(b->g, n))};
 }
 
-/* Of the elements, sorted or as they stand. */
+/* Finds the different ones of all elements as one row, sorted or as they stand. */
 static Node unique_elements(Build *b, Node n, bool sorts)
 {
 	Node x = arg(b, n, "self"), r[3], kept, order = {0};
@@ -82,8 +82,8 @@ static Node build_unique(Build *b, Node n)
 
 /* ---- along a dimension ---- */
 
-/* One step of sorting rows by their columns, from the last to the first: (order, column) to the
- * next order. */
+/* Makes one step of sorting rows by their columns, from the last to the first: (order, column)
+ * to the next order. */
 static Graph *sort_step(Build *b, DType d, Sym n)
 {
 	Graph *g = graph_new(b->g->ir, "by_column");
@@ -96,7 +96,8 @@ static Graph *sort_step(Build *b, DType d, Sym n)
 	return g;
 }
 
-/* The lexicographic order of the rows of [n, m]: stable sorts by one column after the other. */
+/* Returns the lexicographic order of the rows of [n, m]: stable sorts by one column after the
+ * other. */
 static Node row_order(Build *b, Node x)
 {
 	Ir *ir = b->g->ir;

@@ -318,8 +318,8 @@ void dtype_limits(DType d, int64_t *low, int64_t *high)
 	*low = dtype_is_signed(d) ? -*high - 1 : 0;
 }
 
-/* A negative integer is a value of an unsigned dtype, modulo its range, but a negative float is
- * not. */
+/* Tells whether a number is a value of dtype d. A negative integer is one of an unsigned dtype,
+ * modulo its range, but a negative float is not. */
 static bool int_fits(const Build *b, const Attr *a, DType d)
 {
 	int64_t v, low, high;

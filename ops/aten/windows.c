@@ -7,21 +7,21 @@
 typedef struct {
 	Node k;
 	double last; /* the position of the last element, of a periodic window of one more */
-} Window;
+} WindowPositions;
 
-static bool window_begin(Build *b, Node n, Window *w)
+static bool window_begin(Build *b, Node n, WindowPositions *w)
 {
 	int64_t length = aten_int(b, n, "window_length");
 	bool periodic =
 		op_arg_index(node_op(b->g, n), "periodic") < 0 || node_bool(b->g, n, "periodic");
 	if (length < 0)
 		return b_error(b, "a window of %lld elements", (long long)length).i;
-	*w = (Window){b_iota(b, DT_f64, b_int(b, length)), (double)(length - !periodic)};
+	*w = (WindowPositions){b_iota(b, DT_f64, b_int(b, length)), (double)(length - !periodic)};
 	return w->k.i;
 }
 
-/* Of one element the window is 1. */
-static Node window_end(Build *b, Node n, const Window *w, Node y)
+/* Returns the window, which is 1 of one element. */
+static Node window_end(Build *b, Node n, const WindowPositions *w, Node y)
 {
 	DType d = aten_dtype_or(b, n, "dtype", DT_f32);
 	if (!dtype_is_float(d))
@@ -30,11 +30,11 @@ static Node window_end(Build *b, Node n, const Window *w, Node y)
 	return b_convert(b, sym_is(b_syms(b), length, 1) ? b_full(b, DT_f64, 1, 1, &length) : y, d);
 }
 
-/* a0 - a1 cos(2 pi k / last) + a2 cos(4 pi k / last) */
+/* Returns a0 - a1 cos(2 pi k / last) + a2 cos(4 pi k / last). */
 static Node cosines(Build *b, Node n, double a0, double a1, double a2)
 {
 	static const double turn = 6.283185307179586476925286766559;
-	Window w;
+	WindowPositions w;
 	if (!window_begin(b, n, &w))
 		return (Node){0};
 	Node first = b_un(b, OP_cos, b_bin_scalar(b, OP_mul, w.k, turn / w.last));
@@ -66,17 +66,17 @@ static Node build_blackman(Build *b, Node n)
 
 static Node build_bartlett(Build *b, Node n)
 {
-	Window w;
+	WindowPositions w;
 	if (!window_begin(b, n, &w))
 		return (Node){0};
 	Node x = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, w.k, 2 / w.last), 1);
 	return window_end(b, n, &w, b_bin(b, OP_sub, aten_like(b, x, 1), b_un(b, OP_abs, x)));
 }
 
-/* I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1 */
+/* Builds I0(beta sqrt(1 - x^2)) / I0(beta), x from -1 to 1. */
 static Node build_kaiser(Build *b, Node n)
 {
-	Window w;
+	WindowPositions w;
 	if (!window_begin(b, n, &w))
 		return (Node){0};
 	double beta = given(b, n, "beta", 12);

@@ -96,8 +96,8 @@ static Node plus(Build *b, Node x, Node y)
 	return x.i && y.i ? b_bin(b, OP_add, x, y) : x.i ? x : y;
 }
 
-/* The product of the input and the merged weights, x[B, S, sum of size], becomes the result; the
- * state of keys and values [2, B, H, T, D] is another. */
+/* Computes, from the product of the input and the merged weights, x[B, S, sum of size], the
+ * result and, where keys and values are of the same size, the state of both [2, B, H, T, D]. */
 static Node attention_of(Build *b, Node n, Node x, const int64_t *size, Node bias)
 {
 	SymTab *t = b_syms(b);
@@ -130,7 +130,8 @@ static Node attention_of(Build *b, Node n, Node x, const int64_t *size, Node bia
 		      : b_tuple(b, &y, 1);
 }
 
-/* The sizes of Q, K and V: thirds of the columns, unless the node says them. */
+/* Reads the sizes of Q, K and V: thirds of the columns, unless the node says them. Returns false
+ * after b_error. */
 static bool hidden_sizes(Build *b, Node n, Node w, int64_t size[3])
 {
 	int64_t all;
@@ -206,7 +207,7 @@ OP(com_microsoft_QAttention_1){
 
 /* ---- rotary embedding ---- */
 
-/* position_ids: [B, S], or [1], the position of the first. */
+/* Reads position_ids as [B, S], or as [1], the position of the first. */
 static Node build_rotary(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), at = b_convert(b, arg(b, n, "position_ids"), DT_i64),

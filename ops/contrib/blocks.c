@@ -44,7 +44,7 @@ Node contrib_blocks(Build *b, Node w, Node scale, Node zero, int64_t block, doub
 
 /* ---- products ---- */
 
-/* x[N * count] or [N, count] as [N, count]. */
+/* Returns x[N * count] or [N, count] as [N, count]. */
 static Node by_row(Build *b, Node x, int64_t rows, int64_t count)
 {
 	return b_reshape(b, x, 2, (Sym[]){b_int(b, rows), b_int(b, count)});
@@ -111,7 +111,7 @@ static const float nf4[16] = {-1.0f,
 			      0.7229568362236023f,
 			      1.0f};
 
-/* Bytes hold two numbers, the high half first. */
+/* Unpacks bytes that hold two numbers, the high half first. */
 static Node build_matmul_bnb4(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), w = arg(b, n, "B"), most = arg(b, n, "absmax");
@@ -148,7 +148,7 @@ OP(com_microsoft_MatMulBnb4_1){
 
 /* ---- rows by index ---- */
 
-/* Rows are taken as they are stored, then unpacked. */
+/* Takes rows as they are stored, then unpacks them. */
 static Node build_gather_blocks(Build *b, Node n)
 {
 	Node data = arg(b, n, "data"), index = arg(b, n, "indices"), scale = arg(b, n, "scales"),

@@ -7,15 +7,15 @@
 
 typedef struct {
 	Node part[3]; /* Q, K, V: [B, heads, length, size] */
-} Parts;
+} HeadParts;
 
-/* A part of merged ones, x[B, S, heads, count, D]. */
+/* Returns a part of merged ones, x[B, S, heads, count, D]. */
 static Node of_merged(Build *b, Node x, int64_t k)
 {
 	return b_transpose(b, b_select_dim(b, x, 3, b_int(b, k)), 1, 2);
 }
 
-/* A part in heads, with its share of the bias. */
+/* Returns a part in heads, with its share of the bias. */
 static Node in_heads(Build *b, Node x, Node bias, Sym from, int64_t heads)
 {
 	if (!x.i || node_rank(b->g, x) == 4)
@@ -27,7 +27,7 @@ static Node in_heads(Build *b, Node x, Node bias, Sym from, int64_t heads)
 	return contrib_heads(b, x, heads);
 }
 
-static bool read_parts(Build *b, Node n, int64_t heads, Parts *p)
+static bool read_parts(Build *b, Node n, int64_t heads, HeadParts *p)
 {
 	Node q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value"),
 	     bias = arg(b, n, "bias");
@@ -65,7 +65,7 @@ static Node multi_head(Build *b, Node n, const char *mask_name, bool causal)
 	Node past[2] = {arg(b, n, "past_key"), arg(b, n, "past_value")},
 	     mask = arg(b, n, mask_name), bias = arg(b, n, "attention_bias"), score;
 	double filter = node_float(b->g, n, "mask_filter_value");
-	Parts p;
+	HeadParts p;
 	if (arg(b, n, "past_sequence_length").i || arg(b, n, "cache_indirection").i)
 		return b_error(b, "buffers that past and present share are not supported");
 	if (!read_parts(b, n, heads, &p))
@@ -145,7 +145,8 @@ static double float_or(Build *b, Node n, const char *name, double otherwise)
 	return aten_has(b, n, name) ? node_float(b->g, n, name) : otherwise;
 }
 
-/* [B, S, heads of Q and of K and V] one behind the other, if there is no key. */
+/* Reads Q, K and V, [B, S, heads of Q and of K and V] one behind the other if there is no key.
+ * Returns false after b_error. */
 static bool read_grouped(Build *b, Node n, Grouped *a)
 {
 	Node q = arg(b, n, "query"), k = arg(b, n, "key"), v = arg(b, n, "value");
@@ -174,8 +175,8 @@ static bool read_grouped(Build *b, Node n, Grouped *a)
 	return a->q.i && a->k.i && a->v.i;
 }
 
-/* New keys begin behind the ones that the batch element has; at 0 if the call is the first one,
- * whose queries are all keys. */
+/* Reads where new keys begin: behind the ones that the batch element has; at 0 if the call is
+ * the first one, whose queries are all keys. */
 static void read_lengths(Build *b, Node n, Grouped *a)
 {
 	SymTab *t = b_syms(b);
@@ -189,7 +190,7 @@ static void read_lengths(Build *b, Node n, Grouped *a)
 	a->before = b_select(b, first, aten_like(b, a->before, 0), a->before);
 }
 
-/* [B, S]: the places of the queries. */
+/* Returns [B, S]: the places of the queries. */
 static Node places(Build *b, const Grouped *a)
 {
 	return b_bin(b, OP_add, b_unsqueeze(b, a->before, 1), b_iota(b, DT_i64, a->queries));
@@ -220,7 +221,7 @@ static void turn(Build *b, Node n, Grouped *a)
 			      : b_error(b, "do_rotary without cos_cache");
 }
 
-/* The state: new ones [B, heads, S, D] behind those before, and zeros behind these. */
+/* Returns the state: new ones [B, heads, S, D] behind those before, and zeros behind these. */
 static Node state(Build *b, const Grouped *a, Node past, Node fresh)
 {
 	/* among the new ones */
@@ -245,7 +246,7 @@ static Node state(Build *b, const Grouped *a, Node past, Node fresh)
 	return b_select(b, behind, aten_like(b, v, 0), v);
 }
 
-/* [B, 1, S, T]: minus infinity for keys that a query does not see. */
+/* Returns [B, 1, S, T]: minus infinity for keys that a query does not see, else 0. */
 static Node window(Build *b, Node n, const Grouped *a)
 {
 	int64_t size = aten_int(b, n, "local_window_size");

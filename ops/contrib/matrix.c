@@ -1,7 +1,8 @@
 /* Products of matrices and convolutions with what follows them. */
 #include "ops/contrib/priv.h"
 
-/* The factor, transposed as the node says: `batch` moves the first dimension behind the batch. */
+/* Returns the factor, transposed as the node says: `batch` moves the first dimension behind the
+ * batch. */
 static Node factor(Build *b, Node x, bool transposed, bool batch)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -73,7 +74,7 @@ OP(com_microsoft_FusedGemm_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* The numbers of an activation: alpha and beta, or the bounds. */
+/* Reads the numbers of an activation: alpha and beta, or the bounds. */
 static Node build_fused_conv(Build *b, Node n)
 {
 	Node y = onnx_conv(b, n, arg(b, n, "X"), arg(b, n, "W"), arg(b, n, "B")),
@@ -96,7 +97,7 @@ OP(com_microsoft_FusedConv_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* Of each row of A and each row of B. */
+/* Builds the distance of each row of A from each row of B, or its square. */
 static Node build_cdist(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), y = arg(b, n, "B");

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* What stands between the two layers of an expert; x[..., width]. fused: gates and values lie in
- * turn (1), or one behind the other (2). */
+/* Computes what stands between the two layers of an expert; x[..., width]. fused: gates and
+ * values lie in turn (1), or one behind the other (2). */
 static Node activated(Build *b, Node n, Node x)
 {
 	int64_t fused = aten_int(b, n, "swiglu_fusion");
@@ -39,7 +39,8 @@ static Node activated(Build *b, Node n, Node x)
 	return b_bin(b, OP_mul, gate, b_bin_scalar(b, OP_add, value, beta));
 }
 
-/* By token and expert, the weight of the expert: 0 of those that are not among the first k. */
+/* Returns, by token and expert, the weight of the expert: 0 of those that are not among the
+ * first k. */
 static Node routing(Build *b, Node n, Node router)
 {
 	int64_t k = aten_int(b, n, "k");
@@ -55,8 +56,8 @@ static Node routing(Build *b, Node n, Node router)
 		       : p;
 }
 
-/* All experts compute all tokens: x[tokens, in] and w[experts, out, in] give [experts, tokens,
- * out]. */
+/* Lets all experts compute all tokens: x[tokens, in] and w[experts, out, in] give [experts,
+ * tokens, out]. */
 static Node layer(Build *b, Node x, Node w, Node bias)
 {
 	Node y = b_matmul(b, x, b_transpose(b, w, 1, 2));
@@ -101,8 +102,8 @@ OP(com_microsoft_MoE_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* Weights w[experts, out, in] of few bits, with a scale for each output or for each block of
- * inputs. */
+/* Reads weights w[experts, out, in] of few bits, with a scale for each output or for each block
+ * of inputs. */
 static Node weights(Build *b, Node n, const char *w_name, const char *scale_name,
 		    const char *zero_name)
 {

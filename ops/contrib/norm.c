@@ -48,7 +48,7 @@ OP(onnx_SimplifiedLayerNormalization_1){
 
 /* ---- sums that are normalised ---- */
 
-/* Results: the normalised sum, its mean and inverse deviation, the sum. */
+/* Returns the normalised sum, its mean and inverse deviation, the sum. */
 static Node skip_norm(Build *b, Node n, bool simple)
 {
 	Node sum = b_bin(b, OP_add, arg(b, n, "input"), arg(b, n, "skip")),
@@ -86,7 +86,7 @@ OP(com_microsoft_SkipSimplifiedLayerNormalization_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* Words, places and segments; the mask becomes its number of ones in each row. */
+/* Adds words, places and segments; the mask becomes its number of ones in each row. */
 static Node build_embed(Build *b, Node n)
 {
 	Node ids = arg(b, n, "input_ids"), segment = arg(b, n, "segment_ids"),

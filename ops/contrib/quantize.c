@@ -18,7 +18,7 @@ Node contrib_quantised(Build *b, Node v, Node scale, Node zero, DType d)
 	return v.i ? b_convert(b, v, d) : v;
 }
 
-/* One number, which the file may hold with a dimension. */
+/* Returns one number, which the file may hold with a dimension. */
 static Node number(Build *b, Node v)
 {
 	return v.i ? b_reshape(b, v, 0, NULL) : v;
@@ -119,7 +119,7 @@ OP(com_microsoft_QLinearWhere_1){
 
 /* ---- along dimensions ---- */
 
-/* Before opset 13 over all dimensions from the axis on. */
+/* Normalises, before opset 13, over all dimensions from the axis on. */
 static Node build_softmax(Build *b, Node n)
 {
 	Node x = dequantised(b, n, "X", "X_scale", "x_zero_point");
@@ -197,7 +197,7 @@ OP(com_microsoft_QLinearGlobalAveragePool_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* Operands are (tensor, scale, zero point), one behind the other. */
+/* Joins operands that are (tensor, scale, zero point), one behind the other. */
 static Node build_concat(Build *b, Node n)
 {
 	uint32_t count;
@@ -290,7 +290,8 @@ OP(com_microsoft_DynamicQuantizeMatMul_1){
 	.no_sample = CONTRIB_CASES,
 };
 
-/* C has the scale a_scale * b_scale. Without y_scale the result is not quantised. */
+/* Multiplies A by B; C has the scale a_scale * b_scale. Without y_scale the result is not
+ * quantised. */
 static Node build_qgemm(Build *b, Node n)
 {
 	Node x = onnx_centred(b, arg(b, n, "A"), number(b, arg(b, n, "a_zero_point")), false),
@@ -325,7 +326,7 @@ OP(com_microsoft_QGemm_1){
 
 /* ---- conversions ---- */
 
-/* v as one number, or one for each position along dimension dim of x. */
+/* Returns v as one number, or one for each position along dimension dim of x. */
 static Node for_dim(Build *b, Node v, Node x, uint32_t dim)
 {
 	if (!v.i || !x.i || sym_is(b_syms(b), type_numel(b->g->ir, node_type_id(b->g, v)), 1))
@@ -333,7 +334,7 @@ static Node for_dim(Build *b, Node v, Node x, uint32_t dim)
 	return aten_per_dim(b, v, x, dim);
 }
 
-/* The axis that no node names is 1, as in ONNX. */
+/* Returns v for the axis of the node; one that no node names is 1, as in ONNX. */
 static Node along(Build *b, Node n, Node v, Node x)
 {
 	return for_dim(b, v, x, aten_has(b, n, "axis") ? onnx_axis(b, n, "axis", x) : 1);

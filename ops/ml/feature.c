@@ -44,7 +44,7 @@ OP(onnx_ml_Binarizer_1){
 	.no_sample = ML_CASES,
 };
 
-/* Rows; a row of zeros stays. */
+/* Normalises rows; a row of zeros stays. */
 static Node build_normalizer(Build *b, Node n)
 {
 	Node x = b_convert(b, arg(b, n, "X"), DT_f32), norm;
@@ -66,7 +66,7 @@ OP(onnx_ml_Normalizer_1){
 	.no_sample = ML_CASES,
 };
 
-/* What equals the replaced value, which may be NaN, becomes the imputed one. */
+/* Replaces what equals the replaced value, which may be NaN, by the imputed one. */
 static Node build_imputer(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), wanted;
@@ -98,7 +98,7 @@ OP(onnx_ml_Imputer_1){
 
 /* ---- columns ---- */
 
-/* Columns by index; a vector is a row. */
+/* Takes columns by index; a vector is a row. */
 static Node build_extractor(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), y = arg(b, n, "Y");
@@ -119,7 +119,8 @@ OP(onnx_ml_ArrayFeatureExtractor_1){
 	.no_sample = ML_CASES,
 };
 
-/* Each input has inputdimensions columns: missing ones are zeros, others are dropped. */
+/* Joins the inputs. Each has inputdimensions columns: missing ones are zeros, others are
+ * dropped. */
 static Node build_vectorizer(Build *b, Node n)
 {
 	uint32_t count, want = 0;
@@ -156,7 +157,7 @@ OP(onnx_ml_FeatureVectorizer_1){
 
 /* ---- categories ---- */
 
-/* A dimension of the categories is added. An element that is none of them is an error unless
+/* Adds a dimension of the categories. An element that is none of them is an error unless
  * `zeros`. */
 static Node build_one_hot(Build *b, Node n)
 {
@@ -180,15 +181,16 @@ OP(onnx_ml_OneHotEncoder_1){
 
 /* ---- labels ---- */
 
-/* A table of keys or values, of integers, floats or a tensor: the last one that is there. */
+/* Returns a table of keys or values, of integers, floats or a tensor: the last one that is
+ * there. */
 static Node table(Build *b, Node n, const char *ints, const char *floats, const char *tensor)
 {
 	Node t = arg(b, n, tensor), v = ml_integers(b, n, ints);
 	return t.i ? t : v.i ? v : ml_numbers(b, n, floats);
 }
 
-/* The value whose key is x, of equal keys the last one; NaN is a key. Places count from 1: 0 is
- * none. */
+/* Looks up the value whose key is x, of equal keys the last one; NaN is a key. Places count from
+ * 1: 0 is none. */
 static Node build_label_encoder(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), key = table(b, n, "keys_int64s", "keys_floats", "keys_tensor"),

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The operand as f32[N, features]. */
+/* Returns the operand as f32[N, features]. */
 static Node rows(Build *b, Node x)
 {
 	x = b_convert(b, x, DT_f32);
@@ -15,7 +15,7 @@ static Node rows(Build *b, Node x)
 						 node_rank(b->g, x));
 }
 
-/* A list of numbers as [count, the rest]. */
+/* Returns a list of numbers as [count, the rest]. */
 static Node by_row(Build *b, Node v, int64_t count, const char *name)
 {
 	int64_t n;
@@ -27,7 +27,7 @@ static Node by_row(Build *b, Node v, int64_t count, const char *name)
 	return b_reshape(b, v, 2, (Sym[]){b_int(b, count), b_int(b, n / count)});
 }
 
-/* x w^T + bias of [count] targets. */
+/* Returns x w^T + bias of [count] targets. */
 static Node linear(Build *b, Node n, int64_t count)
 {
 	Node x = rows(b, arg(b, n, "X")),
@@ -54,7 +54,7 @@ OP(onnx_ml_LinearRegressor_1){
 	.no_sample = ML_CASES,
 };
 
-/* The labels of a classifier as constants. Returns false after an error: strings. */
+/* Reads the labels of a classifier, which are constants. Returns false after an error: strings. */
 static bool labels_of(Build *b, Node n, int64_t **label, uint32_t *count)
 {
 	const Sym *v = aten_has(b, n, "classlabels_ints")
@@ -75,8 +75,8 @@ static bool labels_of(Build *b, Node n, int64_t **label, uint32_t *count)
 	return false;
 }
 
-/* One score of two classes: the label is the second one above 0, or above one half where the score
- * becomes a probability. */
+/* Classifies. With one score of two classes the label is the second one above 0, or above one
+ * half where the score becomes a probability. */
 static Node build_classifier(Build *b, Node n)
 {
 	int64_t *label;
@@ -107,7 +107,7 @@ OP(onnx_ml_LinearClassifier_1){
 
 /* ---- support vectors ---- */
 
-/* The kernel of each row of x and each row of v: [N, vectors]. */
+/* Returns the kernel of each row of x and each row of v: [N, vectors]. */
 static Node kernel_of(Build *b, Node n, Node x, Node v)
 {
 	const Attr *p = node_attr(b->g, n, "kernel_params");
@@ -130,7 +130,7 @@ static Node kernel_of(Build *b, Node n, Node x, Node v)
 						    : b_un(b, OP_tanh, y);
 }
 
-/* Without support vectors the coefficients are the one vector. */
+/* Builds a regressor. Without support vectors the coefficients are the one vector. */
 static Node build_svm_regressor(Build *b, Node n)
 {
 	int64_t count = aten_int(b, n, "n_supports");

@@ -38,14 +38,14 @@ Node ml_integers(Build *b, Node n, const char *name)
 
 /* ---- scores ---- */
 
-/* Equal to 1 / (1 + exp(-x)), without overflow. */
+/* Returns what equals 1 / (1 + exp(-x)), without overflow. */
 static Node logistic(Build *b, Node x)
 {
 	return b_un(b, OP_sigmoid, x);
 }
 
-/* sqrt(2) times the inverse of erf at 2 x - 1, by the formula that the runtimes of ONNX have:
- * an approximation (Winitzki), with pi and the constant a to few digits. */
+/* Returns sqrt(2) times the inverse of erf at 2 x - 1, by the formula that the runtimes of ONNX
+ * have: an approximation (Winitzki), with pi and the constant a to few digits. */
 static Node probit(Build *b, Node x)
 {
 	const double a = 0.147, pi = 3.14159;
@@ -62,7 +62,7 @@ static Node probit(Build *b, Node x)
 	return b_bin_scalar(b, OP_mul, y, 1.41421356);
 }
 
-/* Softmax in which scores of about 0 do not count: they are only scaled. */
+/* Returns a softmax in which scores of about 0 do not count: they are only scaled. */
 static Node softmax_zero(Build *b, Node x)
 {
 	Node most = aten_reduce(b, REDUCE_MAX, x, 2, true),

@@ -41,7 +41,7 @@ static Node constant(Trees *w, const Tensor *t)
 	return b_const(w->b, ir_const(w->b->g->ir, c));
 }
 
-/* An element for each tree: [groups, trees], or [trees] of one group. */
+/* Returns a tensor with an element for each tree: [groups, trees], or [trees] of one group. */
 static Tensor by_tree(Trees *w, DType d)
 {
 	return w->t->groups > 1 ? table(w, d, 2, (int64_t[]){w->t->groups, w->t->trees})
@@ -60,7 +60,7 @@ static double field_of(const Trees *w, uint32_t node, Field field)
 	return field == FEATURE ? (double)n->feature : field == AT ? n->at : n->nan;
 }
 
-/* A field of the nodes at a place. */
+/* Returns a field of the nodes at a place. */
 static Node of_place(Trees *w, uint32_t place, Field field)
 {
 	DType d = field == FEATURE ? DT_i64 : field == NAN_TO_YES ? DT_bool : w->f->dtype;
@@ -70,7 +70,7 @@ static Node of_place(Trees *w, uint32_t place, Field field)
 	return constant(w, &t);
 }
 
-/* The field at the place of a level that the comparisons of the levels above lead to. */
+/* Returns the field at the place of a level that the comparisons of the levels above lead to. */
 static Node chosen(Trees *w, uint32_t level, Field field)
 {
 	Node x[1u << TREES_MOST_COMPLETE];
@@ -87,7 +87,7 @@ static Node chosen(Trees *w, uint32_t level, Field field)
 
 /* ---- comparisons ---- */
 
-/* [N, groups, trees], or [N, trees] of one group, of any shape that broadcasts to it. */
+/* Returns [N, groups, trees], or [N, trees] of one group, of any shape that broadcasts to it. */
 static Node for_rows(Trees *w, Node v)
 {
 	Shape s = {.dim = {b_dim(w->b, w->x, 0)}};
@@ -183,7 +183,7 @@ static Node step_down(Trees *w, const Slots *s, Node slot)
 	return b_bin(b, OP_add, below, b_convert(b, no, s->dtype));
 }
 
-/* The slot behind the complete levels: place * T + tree. */
+/* Returns the slot behind the complete levels: place * T + tree. */
 static Node first_slot(Trees *w, DType d)
 {
 	Build *b = w->b;
@@ -200,7 +200,7 @@ static Node first_slot(Trees *w, DType d)
 
 /* ---- weights ---- */
 
-/* By slot or place, a weight for each target. */
+/* Returns, by slot or place, a weight for each target. */
 static Node wide_values(Trees *w, const uint32_t *node, uint32_t n)
 {
 	Tensor t = table(w, w->f->dtype, 2, (int64_t[]){n, w->f->ntarget});
@@ -229,8 +229,8 @@ static Node narrow_values(Trees *w)
 	return constant(w, &t);
 }
 
-/* The weights that each row gets of each tree: [N, trees, targets] if leaves are wide, [N, groups,
- * trees] or [N, trees] else. */
+/* Returns the weights that each row gets of each tree: [N, trees, targets] if leaves are wide,
+ * [N, groups, trees] or [N, trees] else. */
 static Node weights(Trees *w)
 {
 	const TreeTable *t = w->t;

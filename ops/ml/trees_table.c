@@ -64,8 +64,8 @@ static uint32_t common(uint32_t x, uint32_t y)
 	return x == NO_TARGET ? y : y == NO_TARGET || x == y ? x : MANY_TARGETS;
 }
 
-/* By node, the one target of all leaves below it. Children of a node are found first, as depth_of
- * does. */
+/* Finds, by node, the one target of all leaves below it. Children of a node are found first, as
+ * depth_of does. */
 static uint32_t *targets(const Arranger *a)
 {
 	const Forest *f = a->f;
@@ -97,8 +97,8 @@ static uint32_t *targets(const Arranger *a)
 	return target;
 }
 
-/* The roots of T trees, in groups if each tree has one target and the groups are about as large.
- * Groups are filled up with trees that give nothing: UINT32_MAX. */
+/* Orders the roots of T trees, in groups if each tree has one target and the groups are about as
+ * large. Groups are filled up with trees that give nothing: UINT32_MAX. */
 static uint32_t *order(const Arranger *a)
 {
 	const Forest *f = a->f;
@@ -139,7 +139,8 @@ static uint32_t child(const Arranger *a, uint32_t node, bool no)
 	return !n || n->leaf ? node : no ? n->no : n->yes;
 }
 
-/* Level l begins at (2^l - 1) * T; place p of it has the places 2p and 2p + 1 below. */
+/* Fills in the places. Level l begins at (2^l - 1) * T; place p of it has the places 2p and 2p +
+ * 1 below. */
 static void fill_places(const Arranger *a, const uint32_t *root)
 {
 	TreeTable *t = a->t;

@@ -67,7 +67,7 @@ OP(onnx_Gelu_20){
 	.no_sample = NODE_TESTS,
 };
 
-/* min(max(x, low), high), so that `high` wins; an absent bound, and NaN in x, are kept. */
+/* Returns min(max(x, low), high), so that `high` wins; an absent bound, and NaN in x, are kept. */
 static Node build_clip(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low = arg(b, n, "min"), high = arg(b, n, "max");

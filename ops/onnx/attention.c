@@ -43,7 +43,7 @@ static Node minus_infinity(Build *b, Node allowed, DType d)
 	return b_select(b, allowed, b_scalar(b, d, 0), b_scalar(b, d, -(double)INFINITY));
 }
 
-/* A bool mask becomes one that is added; one for fewer keys is filled up. */
+/* Turns a bool mask into one that is added; one for fewer keys is filled up. */
 static Node mask_bias(Build *b, Node mask, Sym keys, DType d)
 {
 	uint32_t rank = aten_rank(b, mask);
@@ -62,7 +62,7 @@ static Node mask_bias(Build *b, Node mask, Sym keys, DType d)
 	return b_convert(b, b_pad(b, mask, low, high, b_scalar(b, d, -(double)INFINITY)), d);
 }
 
-/* The place of each query among the keys, i64 [S, 1] or [B, 1, S, 1]. */
+/* Returns the place of each query among the keys, i64 [S, 1] or [B, 1, S, 1]. */
 static Node query_places(Build *b, Node n, Sym queries, Sym past)
 {
 	Node place = b_unsqueeze(b, b_iota(b, DT_i64, queries), 1),
@@ -83,7 +83,7 @@ static Node both(Build *b, Node x, Node y)
 			  : y;
 }
 
-/* Which keys each query may see; no node: all. */
+/* Tells which keys each query may see; no node: all. */
 static Node allowed_keys(Build *b, Node n, Sym queries, Sym keys, Sym past)
 {
 	Node place = query_places(b, n, queries, past), key = b_iota(b, DT_i64, keys), ok = {0},
@@ -109,7 +109,7 @@ static Node allowed_keys(Build *b, Node n, Sym queries, Sym keys, Sym past)
 
 /* ---- attention ---- */
 
-/* Rows in which no key is allowed are zeros. */
+/* Returns the softmax of the scores; rows in which no key is allowed are zeros. */
 static Node probabilities(Build *b, Node score, Node bias, DType precision)
 {
 	uint32_t last = aten_rank(b, score) - 1;
@@ -124,7 +124,7 @@ static Node probabilities(Build *b, Node score, Node bias, DType precision)
 	return b_convert(b, b_select(b, none, aten_like(b, p, 0), p), d);
 }
 
-/* How scores are scaled: by the attribute, or by 1 / sqrt(size of a head). */
+/* Scales the scores: by the attribute, or by 1 / sqrt(size of a head). */
 static Node scaled(Build *b, Node n, Node score, Sym size)
 {
 	int64_t width;
@@ -242,7 +242,8 @@ OP(onnx_RotaryEmbedding_23){
 
 /* ---- caches ---- */
 
-/* The update lies in the cache from write_indices of its batch on; circular: modulo the length. */
+/* Puts the update into the cache from write_indices of its batch on; circular: modulo the
+ * length. */
 static Node build_tensor_scatter(Build *b, Node n)
 {
 	Node cache = arg(b, n, "past_cache"), update = arg(b, n, "update"),

@@ -9,7 +9,8 @@ static Attr ints(Build *b, const int64_t *v, uint32_t n)
 	return attr_ints(s, n);
 }
 
-/* The extents of w[out, in, *kernel] as constants, as kernel_shape says them if it is there. */
+/* Reads the extents of w[out, in, *kernel] as constants, which kernel_shape says too if it is
+ * there. Returns false after b_error. */
 static bool kernel_of(Build *b, Node n, Node w, uint32_t ns, int64_t *kernel)
 {
 	int64_t stated[MAX_SPACE];
@@ -71,8 +72,8 @@ OP(onnx_Conv_1){
 
 /* ---- with a state ---- */
 
-/* A convolution of each channel with the elements up to the present one: those before the first are
- * the state, zeros without one. The new state is the last elements. */
+/* Builds a convolution of each channel with the elements up to the present one: those before the
+ * first are the state, zeros without one. The new state is the last elements. */
 static Node build_causal_conv(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), w = arg(b, n, "weight"), past = arg(b, n, "past_state");
@@ -108,7 +109,8 @@ OP(onnx_CausalConvWithState_27){
 
 /* ---- transposed ---- */
 
-/* The borders that are cut off, and those that are added behind: low[], high[] as of b_pad. */
+/* Computes the borders that are cut off, and those that are added behind: low[], high[] as of
+ * b_pad. Returns false after b_error. */
 static bool crops(Build *b, Node n, Node x, const Window *v, const int64_t *more, Sym *low,
 		  Sym *high)
 {

@@ -14,7 +14,7 @@ static bool drops(const Graph *g, Node n)
 	return training->kind == ATTR_bool && training->b && ratio_of(g, n) > 0;
 }
 
-/* Without training, and with ratio 0, the operand itself; the mask says what is kept. */
+/* Returns, without training and with ratio 0, the operand itself; the mask says what is kept. */
 static Node build_dropout(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");

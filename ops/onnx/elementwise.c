@@ -235,7 +235,7 @@ OP(onnx_BitwiseXor_18){
 	.no_sample = NODE_TESTS,
 };
 
-/* Integers are divided with truncation. */
+/* Divides integers with truncation. */
 static Node build_div(Build *b, Node n)
 {
 	Node in[] = {arg(b, n, "A"), arg(b, n, "B")};
@@ -263,7 +263,7 @@ OP(onnx_Mod_10){
 	.no_sample = NODE_TESTS,
 };
 
-/* The result has the dtype of the base; computed in the common one. */
+/* Returns the power in the dtype of the base, computed in the common one. */
 static Node build_pow(Build *b, Node n)
 {
 	Node in[] = {arg(b, n, "X"), arg(b, n, "Y")};
@@ -291,8 +291,8 @@ OP(onnx_BitShift_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Before opset 7: B is broadcast if `broadcast` is set, its dimensions from `axis` on, the last
- * ones without it. */
+/* Returns B as before opset 7: it is broadcast if `broadcast` is set, its dimensions from `axis`
+ * on, the last ones without it. */
 static Node legacy_operand(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), y = arg(b, n, "B");

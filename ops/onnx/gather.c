@@ -27,8 +27,8 @@ OP(onnx_GatherElements_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Positions along the dimensions first, first + 1, ... in the last dimension of index, as i64. Sets
- * *naxes and axes[]. */
+/* Reads positions along the dimensions first, first + 1, ... in the last dimension of index, as
+ * i64. Sets *naxes and axes[]. */
 static Node positions(Build *b, Node x, Node index, uint32_t first, uint32_t *naxes,
 		      uint32_t axes[MAX_RANK])
 {
@@ -95,8 +95,8 @@ OP(onnx_ScatterND_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Indices as i64, where negative ones count from the end of `extent` elements: ATen's scatter has
- * none of these. */
+/* Returns indices as i64, where negative ones count from the end of `extent` elements: ATen's
+ * scatter has none of these. */
 static Node counted_from_start(Build *b, Node index, Sym extent)
 {
 	index = aten_index(b, index);
@@ -151,7 +151,8 @@ OP(onnx_NonZero_9){
 	.no_sample = NODE_TESTS,
 };
 
-/* Without an axis of the flattened operand. The condition may be shorter than the axis. */
+/* Takes, without an axis, elements of the flattened operand. The condition may be shorter than
+ * the axis. */
 static Node build_compress(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), condition = arg(b, n, "condition");
@@ -169,7 +170,7 @@ OP(onnx_Compress_9){
 	.no_sample = NODE_TESTS,
 };
 
-/* The first elements along time_axis, as many as sequence_lens says, in reverse order. */
+/* Reverses the first elements along time_axis, as many as sequence_lens says. */
 static Node build_reverse_sequence(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), length = arg(b, n, "sequence_lens");

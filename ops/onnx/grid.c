@@ -5,7 +5,7 @@
 
 /* ---- grids ---- */
 
-/* Of opset 16 modes are called bilinear and bicubic. */
+/* Accepts the names of opset 16 too, bilinear and bicubic. */
 static Node build_grid_sample(Build *b, Node n)
 {
 	Node in[] = {arg(b, n, "X"), arg(b, n, "grid")};
@@ -50,7 +50,7 @@ OP(onnx_AffineGrid_20){
 
 /* ---- columns to images ---- */
 
-/* x[N, C * kernel, windows]: each element is added where its window has it. */
+/* Adds each element of x[N, C * kernel, windows] where its window has it. */
 static Node build_col2im(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
@@ -115,7 +115,7 @@ OP(onnx_Col2Im_18){
 
 /* ---- regions ---- */
 
-/* torchvision's regions have the number of their image in front. */
+/* Calls torchvision's operator, whose regions have the number of their image in front. */
 static Node build_roi_align(Build *b, Node n)
 {
 	Node rois = arg(b, n, "rois"), image = arg(b, n, "batch_indices"), x = arg(b, n, "X");
@@ -158,7 +158,7 @@ OP(onnx_RoiAlign_16){
 	.no_sample = NODE_TESTS,
 };
 
-/* Offsets and a mask of the whole kernel for each output. */
+/* Reads offsets and a mask of the whole kernel for each output. */
 static Node build_deform_conv(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), w = arg(b, n, "W"), offset = arg(b, n, "offset"),

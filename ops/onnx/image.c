@@ -15,14 +15,14 @@ enum {
  * first + row * line + column * step + c * channel. */
 typedef struct {
 	Node is, width, height, first, line, step, channel;
-} Layout;
+} PixelLayout;
 
 static Node byte_at(Build *b, Node data, int64_t k)
 {
 	return b_convert(b, b_select_dim(b, data, 0, b_int(b, k)), DT_i64);
 }
 
-/* The number of n bytes, the lowest first. */
+/* Returns the number of n bytes, the lowest first. */
 static Node number_at(Build *b, Node data, int64_t at, int n)
 {
 	Node v = byte_at(b, data, at);
@@ -47,15 +47,15 @@ static Node is(Build *b, Node x, int64_t v)
 
 /* ---- BMP ---- */
 
-/* Rows are filled up to words of 4 bytes, and stand upside down unless the height is negative;
- * pixels are blue, green, red. */
-static Layout bmp(Build *b, Node data)
+/* Reads a header of BMP. Rows are filled up to words of 4 bytes, and stand upside down unless
+ * the height is negative; pixels are blue, green, red. */
+static PixelLayout bmp(Build *b, Node data)
 {
 	Node bits = number_at(b, data, BMP_BITS, 2),
 	     height = b_convert(b, b_convert(b, number_at(b, data, BMP_HEIGHT, 4), DT_i32), DT_i64);
-	Layout l = {.width = number_at(b, data, BMP_WIDTH, 4),
-		    .height = b_un(b, OP_abs, height),
-		    .channel = i64(b, -1)};
+	PixelLayout l = {.width = number_at(b, data, BMP_WIDTH, 4),
+			 .height = b_un(b, OP_abs, height),
+			 .channel = i64(b, -1)};
 	l.is = both(b, is(b, byte_at(b, data, 0), 'B'), is(b, byte_at(b, data, 1), 'M'));
 	l.is = both(b, l.is, b_bin(b, OP_bit_or, is(b, bits, 24), is(b, bits, 32)));
 	l.is = both(b, l.is, is(b, number_at(b, data, BMP_PACKING, 4), 0));
@@ -93,7 +93,7 @@ static Digits digits_of(Build *b, Node head)
 	return d;
 }
 
-/* Number k of the header; *end: the place of its last digit. */
+/* Returns number k of the header; *end: the place of its last digit. */
 static Node header_number(Build *b, const Digits *d, int64_t k, Node *end)
 {
 	Node mine = both(b, d->is_digit, is(b, d->of, k));
@@ -105,13 +105,13 @@ static Node header_number(Build *b, const Digits *d, int64_t k, Node *end)
 	return b_convert(b, b_reduce(b, REDUCE_SUM, parts, 1, DT_none), DT_i64);
 }
 
-static Layout pnm(Build *b, Node data)
+static PixelLayout pnm(Build *b, Node data)
 {
 	Node head = b_slice(b, data, 0, b_int(b, 0), b_int(b, HEADER), b_int(b, 1)), end;
 	Digits d = digits_of(b, head);
 	Node kind = header_number(b, &d, 0, &end);
-	Layout l = {.width = header_number(b, &d, 1, &end),
-		    .height = header_number(b, &d, 2, &end)};
+	PixelLayout l = {.width = header_number(b, &d, 1, &end),
+			 .height = header_number(b, &d, 2, &end)};
 	Node most = header_number(b, &d, 3, &end), grey = is(b, kind, 5);
 	Node comment =
 		both(b, is(b, b_convert(b, head, DT_i64), '#'), b_bin(b, OP_lt, d.place, end));
@@ -145,7 +145,8 @@ typedef struct {
 	Node tag, count, value;
 } Directory;
 
-/* The numbers of n bytes at these places, which must be within the file only if they matter. */
+/* Returns the numbers of n bytes at these places, which must be within the file only if they
+ * matter. */
 static Node numbers_at(Build *b, Node data, Node at, int n)
 {
 	Node v = i64(b, 0);
@@ -175,7 +176,7 @@ static Directory directory(Build *b, Node data)
 	return d;
 }
 
-/* Of the entry with that tag; `otherwise` if there is none. */
+/* Returns `what` of the entry with that tag; `otherwise` if there is none. */
 static Node entry(Build *b, const Directory *d, Node what, int64_t tag, int64_t otherwise)
 {
 	Node found = is(b, d->tag, tag),
@@ -183,13 +184,13 @@ static Node entry(Build *b, const Directory *d, Node what, int64_t tag, int64_t 
 	return b_select(b, b_reduce(b, REDUCE_OR, found, 1, DT_none), v, i64(b, otherwise));
 }
 
-static Layout tiff(Build *b, Node data)
+static PixelLayout tiff(Build *b, Node data)
 {
 	Directory d = directory(b, data);
 	Node samples = entry(b, &d, d.value, TIFF_SAMPLES, 1), grey = is(b, samples, 1),
 	     bits = entry(b, &d, d.value, TIFF_BITS, 1);
-	Layout l = {.width = entry(b, &d, d.value, TIFF_WIDTH, 0),
-		    .height = entry(b, &d, d.value, TIFF_HEIGHT, 0)};
+	PixelLayout l = {.width = entry(b, &d, d.value, TIFF_WIDTH, 0),
+			 .height = entry(b, &d, d.value, TIFF_HEIGHT, 0)};
 	Node many = b_bin_scalar(b, OP_gt, entry(b, &d, d.count, TIFF_BITS, 1), 1);
 	bits = b_select(b, many, numbers_at(b, data, bits, 2), bits);
 	l.is = both(b, is(b, number_at(b, data, 0, 4), 0x2a4949),
@@ -210,9 +211,9 @@ static Layout tiff(Build *b, Node data)
 
 /* ---- all of them ---- */
 
-static Layout chosen(Build *b, const Layout *x, const Layout *y)
+static PixelLayout chosen(Build *b, const PixelLayout *x, const PixelLayout *y)
 {
-	return (Layout){
+	return (PixelLayout){
 		.is = b_bin(b, OP_bit_or, x->is, y->is),
 		.width = b_select(b, x->is, x->width, y->width),
 		.height = b_select(b, x->is, x->height, y->height),
@@ -223,16 +224,16 @@ static Layout chosen(Build *b, const Layout *x, const Layout *y)
 	};
 }
 
-/* A size of the image; 0 where the format is none of these, so that the message says so. */
-static Sym extent(Build *b, const Layout *l, Node v, const char *what)
+/* Returns a size of the image; 0 where the format is none of these, so that the message says so. */
+static Sym extent(Build *b, const PixelLayout *l, Node v, const char *what)
 {
 	Sym size = data_size_new(b);
 	b_to_size(b, b_select(b, l->is, v, i64(b, 0)), size, (Sym){0}, what);
 	return size;
 }
 
-/* [H, W, 3] of the bytes: red, green, blue. */
-static Node pixels(Build *b, Node data, const Layout *l)
+/* Returns [H, W, 3] of the bytes: red, green, blue. */
+static Node pixels(Build *b, Node data, const PixelLayout *l)
 {
 	Sym height = extent(b, l, l->height, "the height of the image"),
 	    width = extent(b, l, l->width, "the width of the image");
@@ -245,7 +246,7 @@ static Node pixels(Build *b, Node data, const Layout *l)
 	return aten_take_dim(b, data, 0, place, "check");
 }
 
-/* The luma of ITU-R 601, rounded as PIL does: [H, W, 1]. */
+/* Returns the luma of ITU-R 601, rounded as PIL does: [H, W, 1]. */
 static Node grey_of(Build *b, Node rgb)
 {
 	static const double weight[] = {19595, 38470, 7471};
@@ -269,7 +270,7 @@ static Node build_image_decoder(Build *b, Node n)
 	/* so that a short file has a header, too */
 	Sym none = b_int(b, 0), more = b_int(b, HEADER);
 	Node head = b_pad(b, data, &none, &more, b_full_int(b, DT_u8, 0, 0, NULL));
-	Layout formats[] = {bmp(b, head), pnm(b, head), tiff(b, head)}, l = formats[0];
+	PixelLayout formats[] = {bmp(b, head), pnm(b, head), tiff(b, head)}, l = formats[0];
 	for (uint32_t k = 1; k < 3; k++)
 		l = chosen(b, &l, &formats[k]);
 	Attr attr[] = {attr_none(),

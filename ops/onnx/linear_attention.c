@@ -15,7 +15,7 @@ typedef struct {
 	double scale;
 } Recurrence;
 
-/* [B, T, count * D] as [T, B, count, D]. */
+/* Returns [B, T, count * D] as [T, B, count, D]. */
 static Node by_position(Build *b, Node x, Sym count)
 {
 	if (!x.i || node_rank(b->g, x) != 3)
@@ -32,7 +32,7 @@ static Node by_position(Build *b, Node x, Sym count)
 	return b_transpose(b, x, 0, 1);
 }
 
-/* One position: the new memory; *out: [B, H, G, V]. x[]: without the position. */
+/* Computes one position: the new memory; *out: [B, H, G, V]. x[]: without the position. */
 static Node step(Build *b, const Node *x, Node memory, double scale, Node *out)
 {
 	static const uint32_t heads[2][2] = {{0, 0}, {1, 1}}, of_key[1][2] = {{2, 2}},
@@ -50,7 +50,7 @@ static Node step(Build *b, const Node *x, Node memory, double scale, Node *out)
 	return memory;
 }
 
-/* (memory, slices that are there) -> (memory, result) */
+/* Makes the graph (memory, slices that are there) -> (memory, result). */
 static Graph *step_graph(const Build *b, const Recurrence *r)
 {
 	Build in = {.g = graph_new(b->g->ir, "position"), .loc = b->loc, .where = b->where};

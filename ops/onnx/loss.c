@@ -1,8 +1,8 @@
 /* Losses. */
 #include "ops/onnx/priv.h"
 
-/* -x[n, target, ...] times the weight of the target, where that is not ignored; then reduced. x
- * holds logarithms of probabilities [N, C, ...]. */
+/* Returns -x[n, target, ...] times the weight of the target, where that is not ignored; then
+ * reduced. x holds logarithms of probabilities [N, C, ...]. */
 static Node negative_log(Build *b, Node n, Node x, Node target, Node weight)
 {
 	if (!x.i || !target.i || node_rank(b->g, x) < 2)

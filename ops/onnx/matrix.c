@@ -9,7 +9,7 @@ OP(onnx_MatMul_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* alpha * A' * B' + beta * C, rounded once. Integers are computed as they are. */
+/* Builds alpha * A' * B' + beta * C, rounded once. Integers are computed as they are. */
 static Node build_gemm(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), y = arg(b, n, "B"), c = arg(b, n, "C");

@@ -11,7 +11,7 @@ static bool normalised(Build *b, Node n, Node x, uint32_t *dims)
 
 /* ---- over the last dimensions ---- */
 
-/* The mean and the inverse deviation are results, too. Statistics have the dtype of stash_type. */
+/* Returns the mean and the inverse deviation, too. Statistics have the dtype of stash_type. */
 static Node build_layer_norm(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), scale = arg(b, n, "Scale"), bias = arg(b, n, "B");
@@ -88,7 +88,7 @@ OP(onnx_InstanceNormalization_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Since opset 21 scale and bias are of channels; of groups before. */
+/* Normalises within groups. Since opset 21 scale and bias are of channels; of groups before. */
 static Node group_norm(Build *b, Node n, bool of_groups)
 {
 	Node x = arg(b, n, "X"), scale = arg(b, n, "scale"), bias = arg(b, n, "bias");
@@ -137,7 +137,7 @@ OP(onnx_GroupNormalization_21){
 	.no_sample = NODE_TESTS,
 };
 
-/* Training: by the statistics of the batch, and the running ones are results. */
+/* Normalises, in training, by the statistics of the batch; the running ones are results then. */
 static Node batch_norm(Build *b, Node n, bool training)
 {
 	Node x = arg(b, n, "X"), mean = arg(b, n, "input_mean"), var = arg(b, n, "input_var");
@@ -229,7 +229,7 @@ OP(onnx_LpNormalization_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* By default over all but the channels. */
+/* Normalises, by default, over all but the channels. */
 static Node build_mean_variance_norm(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");

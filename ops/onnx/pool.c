@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* The argument kernel_shape. */
+/* Reads the window, its size from the argument kernel_shape. Returns false after b_error. */
 static bool read_window(Build *b, Node n, Node x, Window *w)
 {
 	int64_t kernel[MAX_SPACE];
@@ -21,8 +21,8 @@ static uint32_t window_dims(const Window *w)
 	return ((1u << w->ns) - 1) << (w->ns + 2);
 }
 
-/* The element of the operand, along dimension k, that each element of a window is: i64[out,
- * kernel], negative in the border in front. */
+/* Returns the element of the operand, along dimension k, that each element of a window is:
+ * i64[out, kernel], negative in the border in front. */
 static Node places(Build *b, const Window *w, uint32_t k)
 {
 	Node first = b_bin_scalar(b, OP_mul, b_iota(b, DT_i64, w->out[k]), (double)w->stride[k]);
@@ -34,7 +34,7 @@ static Node places(Build *b, const Window *w, uint32_t k)
 
 /* ---- averages ---- */
 
-/* How many elements of each window along dimension k count: f32[out]. */
+/* Counts the elements of each window along dimension k that count: f32[out]. */
 static Node counts(Build *b, const Window *w, uint32_t k, bool borders)
 {
 	SymTab *t = b_syms(b);
@@ -86,7 +86,7 @@ static Node lowest(Build *b, Node x)
 	return b_full_int(b, d, low, 0, NULL);
 }
 
-/* The place in the whole operand of the greatest element of each window. */
+/* Returns the place in the whole operand of the greatest element of each window. */
 static Node greatest_places(Build *b, Node n, Node x, Node elements, const Window *w)
 {
 	uint32_t rank = w->ns + 2;
@@ -123,8 +123,8 @@ static Node greatest_places(Build *b, Node n, Node x, Node elements, const Windo
 	return b_bin(b, OP_add, image, place);
 }
 
-/* By PyTorch's operator, whose derivative goes to the first of equal elements; with borders of its
- * own if it has such ones. */
+/* Computes it by PyTorch's operator, whose derivative goes to the first of equal elements; with
+ * borders of its own if it has such ones. */
 static Node aten_max_pool(Build *b, Node n, Node x, const Window *w)
 {
 	static const char *const name[] = {"aten.max_pool1d", "aten.max_pool2d", "aten.max_pool3d"};
@@ -170,7 +170,7 @@ OP(onnx_MaxPool_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Indices count over the whole operand that was pooled. */
+/* Puts elements back at indices, which count over the whole operand that was pooled. */
 static Node build_max_unpool(Build *b, Node n)
 {
 	Node x = arg(b, n, "X"), index = arg(b, n, "I");

@@ -5,7 +5,8 @@
 
 /* ---- scales and zero points ---- */
 
-/* v for x: one number, one for each position along the axis, or one for each block of positions. */
+/* Returns v for x: one number, one for each position along the axis, or one for each block of
+ * positions. */
 static Node spread(Build *b, Node v, Node x, uint32_t axis, int64_t block)
 {
 	if (!v.i || !x.i)
@@ -23,7 +24,7 @@ static Node spread(Build *b, Node v, Node x, uint32_t axis, int64_t block)
 	return b_slice(b, v, (int)axis, b_int(b, 0), b_dim(b, x, (int)axis), b_int(b, 1));
 }
 
-/* The axis, which one number needs not. */
+/* Returns the axis, which one number needs not. */
 static uint32_t axis_of(Build *b, Node n, Node x)
 {
 	int64_t axis = aten_int(b, n, "axis"), rank = aten_rank(b, x);
@@ -31,7 +32,7 @@ static uint32_t axis_of(Build *b, Node n, Node x)
 	return axis >= 0 && axis < rank ? (uint32_t)axis : rank ? (uint32_t)rank - 1 : 0;
 }
 
-/* The bounds of integers of a dtype, or of a data type of fewer bits that is kept in it. */
+/* Gives the bounds of integers of a dtype, or of a data type of fewer bits that is kept in it. */
 static void limits(DType d, int64_t elem, double *low, double *high)
 {
 	int64_t lo, hi;
@@ -45,7 +46,7 @@ static void limits(DType d, int64_t elem, double *low, double *high)
 	}
 }
 
-/* Whole numbers v plus the zero point, within the bounds. */
+/* Returns whole numbers v plus the zero point, within the bounds. */
 static Node store(Build *b, Node v, Node zero, DType d, int64_t elem)
 {
 	double low, high;
@@ -114,7 +115,8 @@ OP(onnx_DequantizeLinear_10){
 	.no_sample = NODE_TESTS,
 };
 
-/* The range of x, widened to 0, becomes 0 .. 255; of zeros alone the scale is 1. */
+/* Quantises so that the range of x, widened to 0, becomes 0 .. 255; of zeros alone the scale is
+ * 1. */
 static Node build_dynamic_quantize(Build *b, Node n)
 {
 	Node x = arg(b, n, "x");
@@ -151,7 +153,7 @@ Node onnx_centred(Build *b, Node x, Node zero, bool rows)
 	return b_bin(b, OP_sub, x, b_convert(b, zero, DT_i32));
 }
 
-/* A scale for each row, or for each column. */
+/* Returns a scale for each row, or for each column. */
 static Node row_scale(Build *b, Node v)
 {
 	bool rows = aten_rank(b, v) == 1 && !sym_is(b_syms(b), b_dim(b, v, 0), 1);
@@ -192,7 +194,7 @@ OP(onnx_QLinearMatMul_10){
 	.no_sample = NODE_TESTS,
 };
 
-/* Weights w[out, ...] minus a zero point for each channel. */
+/* Returns weights w[out, ...] minus a zero point for each channel. */
 static Node centred_weights(Build *b, Node w, Node zero)
 {
 	w = b_convert(b, w, DT_i32);

@@ -31,7 +31,7 @@ static bool drawn_begin(Build *b, Node n, Drawn *d)
 	return draw_begin(b, n, &d->draw);
 }
 
-/* x * factor + offset, in the dtype that was drawn. */
+/* Returns x * factor + offset, in the dtype that was drawn. */
 static Node placed(Build *b, const Drawn *d, Node x, double factor, double offset)
 {
 	if (!dtype_is_float(d->dtype))
@@ -81,7 +81,7 @@ OP(onnx_RandomNormal_1){
 	},
 };
 
-/* The operand says how likely each 1 is. */
+/* Builds the draw of bools, of which the operand says how likely each 1 is. */
 static Node build_bernoulli(Build *b, Node n)
 {
 	Drawn d;
@@ -97,8 +97,9 @@ OP(onnx_Bernoulli_15){
 	.no_sample = NODE_TESTS,
 };
 
-/* x: logarithms of likelihoods [B, classes], not normalised. The class with the greatest sum of its
- * logarithm and a number of the Gumbel distribution is as likely as that says. */
+/* Draws classes; x: logarithms of likelihoods [B, classes], not normalised. The class with the
+ * greatest sum of its logarithm and a number of the Gumbel distribution is as likely as that
+ * says. */
 static Node build_multinomial(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");

@@ -3,7 +3,8 @@
 
 /* ---- reductions ---- */
 
-/* The dimensions in the argument axes; all without axes, none if noop_with_empty_axes says so. */
+/* Reads the dimensions in the argument axes; all without axes, none if noop_with_empty_axes says
+ * so. Returns false after b_error. */
 static bool reduced(Build *b, Node n, Node x, uint32_t *dims)
 {
 	uint32_t axes[MAX_RANK], count = 0, rank = aten_rank(b, x);
@@ -41,7 +42,7 @@ static Node build_reduce_prod(Build *b, Node n)
 	return reduce(b, n, REDUCE_PROD, arg(b, n, "data"));
 }
 
-/* Bools are reduced as u8, whose order is theirs. */
+/* Reduces bools as u8, whose order is theirs. */
 static Node build_extreme(Build *b, Node n, ReduceKind kind)
 {
 	Node x = arg(b, n, "data");
@@ -90,7 +91,7 @@ static Node build_reduce_sum_square(Build *b, Node n)
 	return reduce(b, n, REDUCE_SUM, b_bin(b, OP_mul, x, x));
 }
 
-/* Of zeros the derivative is 0. */
+/* Builds the length; of zeros its derivative is 0. */
 static Node build_reduce_l2(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
@@ -250,7 +251,7 @@ OP(onnx_TopK_1){
 
 /* ---- softmax ---- */
 
-/* Before opset 13 all dimensions from the axis on are one. */
+/* Computes a softmax as before opset 13: all dimensions from the axis on are one. */
 static Node flat_softmax(Build *b, Node n, Node (*softmax)(Build *, Node, uint32_t))
 {
 	Node x = arg(b, n, "input");
@@ -265,7 +266,7 @@ static Node flat_softmax(Build *b, Node n, Node (*softmax)(Build *, Node, uint32
 	return aten_reshape(b, softmax(b, aten_reshape(b, x, &flat), 1), &s);
 }
 
-/* 1 at the first of the greatest elements, else 0. */
+/* Returns 1 at the first of the greatest elements, else 0. */
 static Node hardmax(Build *b, Node x, uint32_t axis)
 {
 	if (!x.i || !node_rank(b->g, x)) /* onnx_axis has said so */
@@ -344,7 +345,7 @@ OP(onnx_Hardmax_13){
 
 /* ---- running ---- */
 
-/* exclusive: each element is combined from those before it alone. */
+/* Combines each element with those before it; exclusive: those before it alone. */
 static Node running(Build *b, Node n, const char *kind, double neutral)
 {
 	Node x = arg(b, n, "x");

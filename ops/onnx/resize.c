@@ -14,7 +14,7 @@ typedef struct {
 	const char *mode; /* nearest, linear, cubic */
 	bool antialias, exclude;
 	double cubic;
-} Axis;
+} ResizedAxis;
 
 static bool is(Build *b, Node n, const char *name, const char *text)
 {
@@ -26,21 +26,21 @@ static Node number(Build *b, double v)
 	return b_scalar(b, DT_f64, v);
 }
 
-static Node scale_of(Build *b, const Axis *a)
+static Node scale_of(Build *b, const ResizedAxis *a)
 {
 	return a->scale > 0 ? number(b, a->scale)
 			    : b_bin(b, OP_div, aten_size(b, a->out, DT_f64),
 				    aten_size(b, a->in, DT_f64));
 }
 
-/* The distance of the corners of that many elements. */
+/* Returns the distance of the corners of that many elements. */
 static Node corners(Build *b, Node v)
 {
 	return b_bin_scalar(b, OP_sub, v, 1);
 }
 
-/* The position in the operand of each output, f64[out]. */
-static Node source(Build *b, const Axis *a)
+/* Returns the position in the operand of each output, f64[out]. */
+static Node source(Build *b, const ResizedAxis *a)
 {
 	Node o = b_iota(b, DT_f64, a->out), scale = scale_of(b, a),
 	     in = aten_size(b, a->in, DT_f64);
@@ -74,15 +74,15 @@ static Node source(Build *b, const Axis *a)
 	return b_bin(b, OP_add, offset, x);
 }
 
-/* x read along the axis at index, f64[out], which is clamped. */
-static Node tap(Build *b, Node x, const Axis *a, Node index)
+/* Reads x along the axis at index, f64[out], which is clamped. */
+static Node tap(Build *b, Node x, const ResizedAxis *a, Node index)
 {
 	Node last = aten_size(b, sym_addi(b_syms(b), a->in, -1), DT_i64);
 	index = b_bin_scalar(b, OP_maximum, b_convert(b, index, DT_i64), 0);
 	return aten_take_dim(b, x, a->dim, b_bin(b, OP_minimum, index, last), "within");
 }
 
-static Node nearest(Build *b, Node x, const Axis *a, Node at)
+static Node nearest(Build *b, Node x, const ResizedAxis *a, Node at)
 {
 	if (is(b, a->n, "nearest_mode", "floor"))
 		return tap(b, x, a, b_un(b, OP_floor, at));
@@ -93,13 +93,13 @@ static Node nearest(Build *b, Node x, const Axis *a, Node at)
 	return tap(b, x, a, b_un(b, OP_ceil, b_bin_scalar(b, OP_sub, at, 0.5)));
 }
 
-/* The weight of a tap at a distance of 0 or more. */
+/* Returns the weight of a tap at a distance of 0 or more. */
 static Node linear_weight(Build *b, Node d)
 {
 	return b_bin_scalar(b, OP_maximum, b_bin(b, OP_sub, number(b, 1), d), 0);
 }
 
-/* c0 + d (c1 + d (c2 + d c3)) */
+/* Returns c0 + d (c1 + d (c2 + d c3)). */
 static Node polynomial(Build *b, Node d, const double c[4])
 {
 	Node p = b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, d, c[3]), c[2]);
@@ -115,9 +115,9 @@ static Node cubic_weight(Build *b, Node d, double a)
 	return b_select(b, b_bin_scalar(b, OP_le, d, 1), near, y);
 }
 
-/* The sum of weighted taps. With antialias the filter is as wide as the operand is denser than the
- * result. Weights that do not sum to 1 are divided by their sum. */
-static Node weighted(Build *b, Node x, const Axis *a, Node at)
+/* Returns the sum of weighted taps. With antialias the filter is as wide as the operand is
+ * denser than the result. Weights that do not sum to 1 are divided by their sum. */
+static Node weighted(Build *b, Node x, const ResizedAxis *a, Node at)
 {
 	bool cubic = a->mode[0] == 'c', smooth = a->antialias && a->scale < 1;
 	double by = smooth ? a->scale : 1, reach = cubic ? 2 : 1;
@@ -153,7 +153,7 @@ static Node weighted(Build *b, Node x, const Axis *a, Node at)
 	return y;
 }
 
-static Node resize_axis(Build *b, Node x, const Axis *a)
+static Node resize_axis(Build *b, Node x, const ResizedAxis *a)
 {
 	Node at = source(b, a);
 	Node y = a->mode[0] == 'n' ? nearest(b, x, a, at) : weighted(b, x, a, at);
@@ -167,8 +167,8 @@ static Node resize_axis(Build *b, Node x, const Axis *a)
 
 static const double most_extent = 0x1p62; /* larger ones end as this one, which no memory has */
 
-/* floor(extent * scale), whose product is rounded to f32 as scales are. The product of a symbolic
- * extent is f64, with as much more as that rounding may add. */
+/* Returns floor(extent * scale), whose product is rounded to f32 as scales are. The product of a
+ * symbolic extent is f64, with as much more as that rounding may add. */
 static Sym scaled(Build *b, Sym extent, double scale)
 {
 	SymTab *t = b_syms(b);
@@ -185,8 +185,9 @@ static Sym scaled(Build *b, Sym extent, double scale)
 		(Sym){0});
 }
 
-/* One scale for all axes, so that no extent is larger (or none smaller) than its size. */
-static bool keep_aspect(Build *b, Node n, Axis *axis, uint32_t count)
+/* Chooses one scale for all axes, so that no extent is larger (or none smaller) than its size.
+ * Returns false after b_error. */
+static bool keep_aspect(Build *b, Node n, ResizedAxis *axis, uint32_t count)
 {
 	bool larger = is(b, n, "keep_aspect_ratio_policy", "not_smaller");
 	double scale = 0;
@@ -212,7 +213,7 @@ static bool keep_aspect(Build *b, Node n, Axis *axis, uint32_t count)
 }
 
 /* Scales or sizes, one for each of the axes. */
-static bool read_axes(Build *b, Node n, Node x, Axis *axis, uint32_t *count)
+static bool read_axes(Build *b, Node n, Node x, ResizedAxis *axis, uint32_t *count)
 {
 	uint32_t axes[MAX_RANK], nsizes = 0;
 	const Attr *scales = node_attr(b->g, n, "scales"), *roi = node_attr(b->g, n, "roi");
@@ -227,8 +228,9 @@ static bool read_axes(Build *b, Node n, Node x, Axis *axis, uint32_t *count)
 	}
 	for (uint32_t k = 0; k < *count; k++) {
 		int64_t in, out;
-		Axis *a = &axis[k];
-		*a = (Axis){.n = n, .dim = axes[k], .in = b_dim(b, x, (int)axes[k]), .to = 1};
+		ResizedAxis *a = &axis[k];
+		*a = (ResizedAxis){
+			.n = n, .dim = axes[k], .in = b_dim(b, x, (int)axes[k]), .to = 1};
 		a->from = region ? roi->floats[k] : 0;
 		a->to = region ? roi->floats[*count + k] : 1;
 		a->scale = by_scales ? scales->floats[k] : 0;
@@ -247,7 +249,7 @@ static bool read_axes(Build *b, Node n, Node x, Axis *axis, uint32_t *count)
 static Node build_resize(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");
-	Axis axis[MAX_RANK];
+	ResizedAxis axis[MAX_RANK];
 	uint32_t count;
 	if (!aten_check_word(b, n, "mode", "nearest linear cubic") ||
 	    !aten_check_word(b, n, "nearest_mode",
@@ -284,7 +286,7 @@ OP(onnx_Resize_11){
 	.no_sample = NODE_TESTS,
 };
 
-/* Before opset 11: asymmetric, and the nearest element is the one in front. */
+/* Resizes as before opset 11: asymmetric, and the nearest element is the one in front. */
 static Node build_upsample(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");

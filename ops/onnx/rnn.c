@@ -12,7 +12,7 @@ enum { MAX_FUNCTIONS = 3, MAX_CONSTS = 5 };
 typedef struct {
 	const char *name;
 	double alpha, beta;
-} Function;
+} Activation;
 
 typedef struct {
 	Node n;
@@ -21,7 +21,7 @@ typedef struct {
 	double clip; /* 0: none */
 	bool before; /* linear_before_reset */
 	bool coupled; /* input_forget */
-	Function f[MAX_FUNCTIONS];
+	Activation f[MAX_FUNCTIONS];
 } Layer;
 
 /* What a cell reads in each step beside the state and the projected input: transposed weights, and
@@ -31,7 +31,7 @@ typedef struct {
 } Reads;
 
 static const struct {
-	Function f;
+	Activation f;
 	bool parameters;
 } functions[] = {
 	{{"Sigmoid", 0, 0}, false},        {{"Tanh", 0, 0}, false},
@@ -42,7 +42,7 @@ static const struct {
 	{{"ScaledTanh", 1, 1}, true},
 };
 
-static bool is(const Function *f, const char *name)
+static bool is(const Activation *f, const char *name)
 {
 	return !strcmp(f->name, name);
 }
@@ -52,7 +52,7 @@ static Node scaled(Build *b, Node x, double scale, double shift)
 	return b_bin_scalar(b, OP_add, b_bin_scalar(b, OP_mul, x, scale), shift);
 }
 
-static Node apply(Build *b, const Layer *l, const Function *f, Node x)
+static Node apply(Build *b, const Layer *l, const Activation *f, Node x)
 {
 	if (l->clip > 0)
 		x = onnx_clamp(b, x, -l->clip, l->clip);
@@ -81,7 +81,7 @@ static Node apply(Build *b, const Layer *l, const Function *f, Node x)
 
 /* ---- cells ---- */
 
-/* Gate k of x[B, gates * H] or x[gates * H]. */
+/* Returns gate k of x[B, gates * H] or x[gates * H]. */
 static Node gate(Build *b, Node x, uint32_t k, uint32_t gates)
 {
 	if (!x.i)
@@ -95,14 +95,14 @@ static Node plus(Build *b, Node x, Node y)
 	return y.i ? b_bin(b, OP_add, x, y) : x;
 }
 
-/* Part k of the sum g for a gate, and peephole `eye` of the state c. */
+/* Returns part k of the sum g for a gate, and peephole `eye` of the state c. */
 static Node peeping(Build *b, const Reads *r, Node g, uint32_t k, uint32_t eye, Node c)
 {
 	Node seen = r->peep.i ? b_bin(b, OP_mul, gate(b, r->peep, eye, 3), c) : (Node){0};
 	return plus(b, gate(b, g, k, 4), seen);
 }
 
-/* Gates i, o, f, c. */
+/* Computes a step of an LSTM. Gates i, o, f, c. */
 static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
 {
 	Node g = b_bin(b, OP_add, x, b_matmul(b, state[0], r->weight));
@@ -115,7 +115,8 @@ static void cell_lstm(Build *b, const Layer *l, Node *state, Node x, const Reads
 	state[0] = b_bin(b, OP_mul, out, apply(b, l, &l->f[2], state[1]));
 }
 
-/* Gates z, r, h. The recurrence's bias is added here, since that of h may be reset. */
+/* Computes a step of a GRU. Gates z, r, h. The recurrence's bias is added here, since that of h
+ * may be reset. */
 static void cell_gru(Build *b, const Layer *l, Node *state, Node x, const Reads *r)
 {
 	Node h = plus(b, b_matmul(b, state[0], r->weight), r->bias);
@@ -146,8 +147,8 @@ static Node add_input(Build *b, Graph *g, const char *name, Node like, bool slic
 			       ir_type(g->ir, t.dtype, t.n - sliced, t.dim + sliced));
 }
 
-/* body(states..., x, [step], weight, [bias], [peep], [length]) -> (states..., y): behind its length
- * a sequence keeps its states and gives zeros. */
+/* Makes body(states..., x, [step], weight, [bias], [peep], [length]) -> (states..., y): behind
+ * its length a sequence keeps its states and gives zeros. NULL after b_error. */
 static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Reads *r)
 {
 	Graph *g = graph_new(b->g->ir, "cell");
@@ -185,7 +186,7 @@ static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Re
 	return g;
 }
 
-/* xs: [T, B, gates * H]. Final states replace init; returns [T, B, H]. */
+/* Runs the cell over xs: [T, B, gates * H]. Final states replace init; returns [T, B, H]. */
 static Node run(Build *b, const Layer *l, Node *init, Node xs, const Reads *r, bool reverse)
 {
 	Ir *ir = b->g->ir;
@@ -220,13 +221,13 @@ static Node of_direction(Build *b, Node x, uint32_t d)
 	return x.i ? b_select_dim(b, x, 0, b_int(b, d)) : x;
 }
 
-/* One half of B[2 * gates * H]: of the input, or of the recurrence. */
+/* Returns one half of B[2 * gates * H]: of the input, or of the recurrence. */
 static Node half_bias(Build *b, Node bias, uint32_t k)
 {
 	return bias.i ? gate(b, bias, k, 2) : bias;
 }
 
-/* Direction d of x[T, B, I]. */
+/* Computes direction d of x[T, B, I]. */
 static Node direction(Build *b, const Layer *l, Node x, uint32_t d, bool reverse, Node *state)
 {
 	Node bias = of_direction(b, arg(b, l->n, "B"), d), length = arg(b, l->n, "sequence_lens");
@@ -247,7 +248,7 @@ static Node direction(Build *b, const Layer *l, Node x, uint32_t d, bool reverse
 	return run(b, l, state, xs, &r, reverse);
 }
 
-/* The initial state of a direction: zeros without one. */
+/* Returns the initial state of a direction: zeros without one. */
 static Node initial(Build *b, const Layer *l, const char *name, Node x, Sym hidden, uint32_t d)
 {
 	Node given = op_arg_index(node_op(b->g, l->n), name) >= 0 ? arg(b, l->n, name) : (Node){0};
@@ -257,7 +258,7 @@ static Node initial(Build *b, const Layer *l, const char *name, Node x, Sym hidd
 		       : b_full(b, node_dtype(b->g, x), 0, 2, (Sym[]){b_dim(b, x, 1), hidden});
 }
 
-/* The k-th word of the argument activations, of all directions. */
+/* Returns the k-th word of the argument activations, of all directions. */
 static const char *word(Build *b, Node n, uint32_t k, size_t *length)
 {
 	const char *p = aten_has(b, n, "activations") ? node_str(b->g, n, "activations") : "";
@@ -275,7 +276,8 @@ static double parameter(Build *b, Node n, const char *name, uint32_t k, double o
 	return a->kind == ATTR_floats && k < a->n ? a->floats[k] : otherwise;
 }
 
-/* Functions of direction d; by default Sigmoid and Tanh as the cell has them. */
+/* Reads the functions of direction d; by default Sigmoid and Tanh as the cell has them. Returns
+ * false after b_error. */
 static bool read_functions(Build *b, Layer *l, uint32_t d)
 {
 	static const char *const usual[3][MAX_FUNCTIONS] = {

@@ -16,7 +16,7 @@ typedef struct {
 
 enum { LEFT, KEPT, ROUND, MORE, CARRIED, MOST = CARRIED + PARTS, LIMIT, WHILE_INPUTS };
 
-/* boxes [B, N, 4] as coordinates [B, N]: corners in any order, or centre and size. */
+/* Reads boxes [B, N, 4] as coordinates [B, N]: corners in any order, or centre and size. */
 static void box_sides(Build *b, Node boxes, bool centred, BoxRows *out)
 {
 	Node c[4];
@@ -37,8 +37,8 @@ static void box_sides(Build *b, Node boxes, bool centred, BoxRows *out)
 				b_bin(b, OP_sub, out->part[Y1], out->part[Y0]));
 }
 
-/* bool [R, N]: whether the box `one` of each row, [R, 1], and each of its row share more than
- * `limit` of their union. */
+/* Returns bool [R, N]: whether the box `one` of each row, [R, 1], and each of its row share more
+ * than `limit` of their union. */
 static Node overlaps(Build *b, const Node *one, const Node *all, Node limit)
 {
 	Node side[2], none = aten_like(b, one[AREA], 0);
@@ -68,7 +68,8 @@ static Node goes_on(Build *b, Node left, Node round, Node most)
 		     b_bin(b, OP_lt, round, most));
 }
 
-/* Each round takes the first box that is left of each row, and with it all that overlap it. */
+/* Makes the body of a round, which takes the first box that is left of each row, and with it all
+ * that overlap it. */
 static Graph *take_first(const Build *b, const Node *like)
 {
 	Node x[WHILE_INPUTS], one[PARTS];
@@ -98,14 +99,14 @@ static Graph *is_more(const Build *b, const Node *like)
 	return in.g;
 }
 
-/* An input of one number; its value where there is no input. */
+/* Returns an input of one number; `otherwise` where there is no input. */
 static Node number(Build *b, Node n, const char *name, DType d, double otherwise)
 {
 	Node x = arg(b, n, name);
 	return x.i ? b_convert(b, b_reshape(b, x, 0, NULL), d) : b_full(b, d, otherwise, 0, NULL);
 }
 
-/* bool [R, N]: which boxes are kept, of those that stand in the order of their scores. */
+/* Returns bool [R, N]: which boxes are kept, of those that stand in the order of their scores. */
 static Node kept_boxes(Build *b, Node n, Node score, const BoxRows *boxes)
 {
 	Ir *ir = b->g->ir;
@@ -130,7 +131,7 @@ static Node kept_boxes(Build *b, Node n, Node score, const BoxRows *boxes)
 	return b_get(b, b_node(b, OP_while, in, WHILE_INPUTS, attr, 4), KEPT);
 }
 
-/* Rows are classes of images. */
+/* Chooses boxes by rows, which are classes of images. */
 static Node build_non_max_suppression(Build *b, Node n)
 {
 	Node boxes = arg(b, n, "boxes"), scores = arg(b, n, "scores");
@@ -176,7 +177,7 @@ OP(onnx_NonMaxSuppression_10){
 
 /* ---- different values ---- */
 
-/* values, inverse and counts as ATen gives them; along the axis, or of all elements. */
+/* Returns values, inverse and counts as ATen gives them; along the axis, or of all elements. */
 static Node unique_of(Build *b, Node x, bool flat, uint32_t axis)
 {
 	Attr all[] = {attr_none(), attr_bool(true), attr_bool(true), attr_bool(true)};
@@ -186,7 +187,7 @@ static Node unique_of(Build *b, Node x, bool flat, uint32_t axis)
 		    : onnx_call(b, "aten.unique_dim", &x, 1, along, 5);
 }
 
-/* Where each value stands first. */
+/* Finds where each value stands first. */
 static Node first_places(Build *b, Node inverse, Sym count)
 {
 	uint32_t axis = 0;
@@ -196,7 +197,7 @@ static Node first_places(Build *b, Node inverse, Sym count)
 	return b_scatter(b, behind, index, place, 0, &axis, 1, "min");
 }
 
-/* Not sorted: in the order in which values come. */
+/* Orders values, if they are not sorted, as they come. */
 static Node build_unique(Build *b, Node n)
 {
 	Node x = arg(b, n, "X");

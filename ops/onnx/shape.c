@@ -3,7 +3,8 @@
 
 /* ---- shapes ---- */
 
-/* 0 is the operand's extent, unless allowzero says that 0 is 0; -1 is what is left. */
+/* Reads the shape: 0 is the operand's extent, unless allowzero says that 0 is 0; -1 is what is
+ * left. */
 static Node build_reshape(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
@@ -50,7 +51,7 @@ OP(onnx_Flatten_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Without axes: all dimensions of extent 1. */
+/* Removes, without axes, all dimensions of extent 1. */
 static Node build_squeeze(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
@@ -73,7 +74,7 @@ OP(onnx_Squeeze_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Axes are dimensions of the result, in any order. */
+/* Inserts axes, which are dimensions of the result, in any order. */
 static Node build_unsqueeze(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
@@ -99,7 +100,7 @@ OP(onnx_Unsqueeze_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Without perm: reversed. */
+/* Reverses the dimensions, without perm. */
 static Node build_transpose(Build *b, Node n)
 {
 	Node x = arg(b, n, "data");
@@ -119,7 +120,7 @@ OP(onnx_Transpose_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* An extent of the shape keeps that of the operand: it is 1 or the same. */
+/* Requires that an extent of the shape keeps that of the operand: it is 1 or the same. */
 static void require_kept(Build *b, Sym want, Sym have)
 {
 	SymTab *t = b_syms(b);
@@ -128,7 +129,7 @@ static void require_kept(Build *b, Sym want, Sym have)
 				   b_int(b, 0), "an extent of the shape is 1 or the tensor's");
 }
 
-/* Both are broadcast: extents of 1 in the shape keep the operand's. */
+/* Broadcasts both: extents of 1 in the shape keep the operand's. */
 static Node build_expand(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
@@ -189,8 +190,8 @@ OP(onnx_Concat_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* In pieces of the given extents, or in equal ones, of which with num_outputs the last may be
- * smaller. */
+/* Splits into pieces of the given extents, or into equal ones, of which with num_outputs the
+ * last may be smaller. */
 static Node build_split(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");

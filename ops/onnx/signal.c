@@ -5,8 +5,8 @@
 
 /* ---- transforms ---- */
 
-/* Bins 0 and n / 2 of a transform of n real numbers are real, whatever its sums round to. y: pairs
- * along the last dimension, bins along `axis`. */
+/* Makes bins 0 and n / 2 of a transform of n real numbers real, whatever its sums round to. y:
+ * pairs along the last dimension, bins along `axis`. */
 static Node real_bins(Build *b, Node y, uint32_t axis, Sym n)
 {
 	Shape s = aten_shape(b, y);
@@ -19,7 +19,8 @@ static Node real_bins(Build *b, Node y, uint32_t axis, Sym n)
 	return b_select(b, b_bin(b, OP_bit_and, is_real, imaginary), aten_like(b, y, 0), y);
 }
 
-/* Complex numbers are pairs along the last dimension, which has extent 1 for real ones. */
+/* Transforms complex numbers that are pairs along the last dimension, which has extent 1 for
+ * real ones. */
 static Node dft(Build *b, Node n, int64_t axis)
 {
 	Node x = arg(b, n, "input");
@@ -65,7 +66,7 @@ OP(onnx_DFT_20){
 	.no_sample = NODE_TESTS,
 };
 
-/* Frames of signal[B, n, 1 or 2] times the window, transformed: [B, frames, bins, 2]. */
+/* Transforms frames of signal[B, n, 1 or 2] times the window: [B, frames, bins, 2]. */
 static Node build_stft(Build *b, Node n)
 {
 	Node x = arg(b, n, "signal"), window = arg(b, n, "window");
@@ -103,8 +104,8 @@ OP(onnx_STFT_17){
 
 /* ---- windows ---- */
 
-/* c0 - c1 cos(2 pi i / n) + c2 cos(4 pi i / n); of a symmetric window n is one less than the
- * size. */
+/* Returns c0 - c1 cos(2 pi i / n) + c2 cos(4 pi i / n); of a symmetric window n is one less than
+ * the size. */
 static Node window(Build *b, Node n, const double c[3])
 {
 	Sym size = node_sym(b->g, n, "size");
@@ -158,7 +159,7 @@ OP(onnx_BlackmanWindow_17){
 
 enum { HERTZ_PER_UNIT = 700, MELS = 2595 };
 
-/* f64 of an input of one number. */
+/* Returns f64 of an input of one number. */
 static Node one_number(Build *b, Node n, const char *name)
 {
 	return b_convert(b, b_reshape(b, arg(b, n, name), 0, NULL), DT_f64);
@@ -170,8 +171,8 @@ static Node mel_of_hertz(Build *b, Node hertz)
 	return b_bin_scalar(b, OP_div, b_bin_scalar(b, OP_mul, units, MELS), log(10));
 }
 
-/* The bins of the transform at which triangle i begins, peaks and ends are i, i + 1 and i + 2 of
- * the result, f64 [bins + 2]. */
+/* Returns the bins of the transform at which triangle i begins, peaks and ends: i, i + 1 and i +
+ * 2 of the result, f64 [bins + 2]. */
 static Node mel_edges(Build *b, Node n, Sym bins, Sym length)
 {
 	Node low = mel_of_hertz(b, one_number(b, n, "lower_edge_hertz")),
@@ -188,7 +189,7 @@ static Node mel_edges(Build *b, Node n, Sym bins, Sym length)
 	return b_un(b, OP_floor, b_bin(b, OP_div, scaled, one_number(b, n, "sample_rate")));
 }
 
-/* [length / 2 + 1, bins]: each column is a triangle over the bins of a Fourier transform. */
+/* Builds [length / 2 + 1, bins]: each column is a triangle over the bins of a Fourier transform. */
 static Node build_mel(Build *b, Node n)
 {
 	SymTab *t = b_syms(b);

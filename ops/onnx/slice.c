@@ -3,8 +3,8 @@
 
 /* ---- slices ---- */
 
-/* A start or end as an index from 0 on, between 0 (or -1: low) and the extent (high). Constants far
- * beyond are the bounds. */
+/* Returns a start or end as an index from 0 on, between 0 (or -1: low) and the extent (high).
+ * Constants far beyond are the bounds. */
 static Sym bound(Build *b, Sym at, Sym extent, int64_t low, Sym high)
 {
 	SymTab *t = b_syms(b);
@@ -70,7 +70,7 @@ OP(onnx_Slice_1){
 
 /* ---- borders ---- */
 
-/* The element of the operand that element p of the padded dimension repeats: i64[count]. */
+/* Returns the element of the operand that element p of the padded dimension repeats: i64[count]. */
 static Node mirrored(Build *b, Sym count, Sym low, Sym extent, const char *mode)
 {
 	Node p = b_bin(b, OP_sub, b_iota(b, DT_i64, count), aten_size(b, low, DT_i64));
@@ -142,7 +142,7 @@ OP(onnx_Pad_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* Each axis is cropped, or padded with zeros, about its centre. */
+/* Cuts each axis, or pads it with zeros, about its centre. */
 static Node build_center_crop_pad(Build *b, Node n)
 {
 	Node x = arg(b, n, "input_data");
@@ -180,7 +180,7 @@ OP(onnx_CenterCropPad_18){
 
 /* ---- triangles, diagonals, fills ---- */
 
-/* Row and column of each element of the last two dimensions, i64. */
+/* Keeps elements on one side of a diagonal, by the row and column of each, i64. */
 static Node build_trilu(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), k = arg(b, n, "k");
@@ -238,7 +238,7 @@ OP(onnx_ConstantOfShape_9){
 	.no_sample = NODE_TESTS,
 };
 
-/* The value at `on`, else at `off`, along a new axis; negative indices count from the end. */
+/* Puts the value at `on`, else at `off`, along a new axis; negative indices count from the end. */
 static Node build_one_hot(Build *b, Node n)
 {
 	Node index = arg(b, n, "indices"), values = arg(b, n, "values");

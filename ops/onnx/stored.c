@@ -18,15 +18,15 @@ static Node shifted(Build *b, Op op, Node x, int64_t by)
 	return b_bin(b, op, x, b_full_int(b, DT_i32, by, 0, NULL));
 }
 
-/* The exponent of each |x|, i32: of zeros and subnormals -127. */
+/* Returns the exponent of each |x|, i32: of zeros and subnormals -127. */
 static Node exponents(Build *b, Node x)
 {
 	return b_bin_scalar(b, OP_sub,
 			    shifted(b, OP_shift_right, bits_of(b, b_un(b, OP_abs, x)), 23), 127);
 }
 
-/* x, f32, to the nearest number of that many bits behind the point, even if there are two; below
- * 2^least such numbers have equal distances. */
+/* Rounds x, f32, to the nearest number of that many bits behind the point, even if there are
+ * two; below 2^least such numbers have equal distances. */
 static Node round_float(Build *b, Node x, int mantissa, int least)
 {
 	Node e = b_bin_scalar(b, OP_maximum, exponents(b, x), least);
@@ -35,7 +35,7 @@ static Node round_float(Build *b, Node x, int mantissa, int least)
 	return b_bin(b, OP_mul, b_un(b, OP_round, b_bin(b, OP_div, x, unit)), unit);
 }
 
-/* FLOAT4E2M1, which has no NaN and no infinity. */
+/* Rounds to FLOAT4E2M1, which has no NaN and no infinity. */
 static Node to_f4(Build *b, Node x)
 {
 	x = b_select(b, b_un(b, OP_isnan, x), aten_like(b, x, -0.0), x);
@@ -43,7 +43,8 @@ static Node to_f4(Build *b, Node x)
 	return b_bin_scalar(b, OP_maximum, y, -6);
 }
 
-/* A power of two; mode: of the numbers between two. Without saturate infinity is NaN. */
+/* Rounds to a power of two; mode: which of the two that x is between. Without saturate infinity
+ * is NaN. */
 static Node to_power(Build *b, Node x, bool saturate, const char *mode)
 {
 	Node bits = bits_of(b, b_un(b, OP_abs, x)), e = shifted(b, OP_shift_right, bits, 23);
@@ -63,7 +64,7 @@ static Node to_power(Build *b, Node x, bool saturate, const char *mode)
 	return b_select(b, b_un(b, OP_isnan, x), x, y);
 }
 
-/* The low bits of an integer. */
+/* Returns the low bits of an integer. */
 static Node to_int(Build *b, Node x, int bits, bool is_signed)
 {
 	int64_t n = INT64_C(1) << bits;

@@ -18,7 +18,7 @@ typedef struct {
 	int64_t width; /* columns */
 } Grams;
 
-/* The elements `by` places behind each, [B, C]: 0 behind the end. */
+/* Returns the elements `by` places behind each, [B, C]: 0 behind the end. */
 static Node ahead(Build *b, const Texts *t, int64_t by)
 {
 	Sym zero = b_int(b, 0), low[2] = {zero, zero}, high[2] = {zero, b_int(b, by)};
@@ -26,8 +26,8 @@ static Node ahead(Build *b, const Texts *t, int64_t by)
 	return b_slice(b, x, 1, b_int(b, by), sym_addi(b_syms(b), t->len, by), b_int(b, 1));
 }
 
-/* f32 [B, G]: how often each of the n-grams, i64 [G, n], stands in each text, whose elements stand
- * `step` apart. */
+/* Counts, f32 [B, G], how often each of the n-grams, i64 [G, n], stands in each text, whose
+ * elements stand `step` apart. */
 static Node count_grams(Build *b, const Texts *t, const int64_t *gram, int64_t n, int64_t count,
 			int64_t step)
 {
@@ -94,8 +94,8 @@ static bool read_grams(Build *b, Node n, Grams *g)
 	return true;
 }
 
-/* f32 [B, width]: the counts [B, G] of the n-grams of numbers first, first + 1, ... added to their
- * columns. */
+/* Adds the counts [B, G] of the n-grams of numbers first, first + 1, ... to their columns of f32
+ * [B, width]. */
 static Node add_counts(Build *b, const Grams *g, Node sum, Node counts, uint32_t first,
 		       int64_t count)
 {
@@ -105,7 +105,7 @@ static Node add_counts(Build *b, const Grams *g, Node sum, Node counts, uint32_t
 			    "promise");
 }
 
-/* [count] of n's weights, which are of the n-grams in their order, from `first` on. */
+/* Returns [count] of the weights, which are of the n-grams in their order, from `first` on. */
 static Node weights_of(Build *b, const Attr *w, uint32_t first, int64_t count)
 {
 	Ir *ir = b->g->ir;
@@ -132,7 +132,7 @@ static Node weighted(Build *b, Node n, Node counts, uint32_t first, int64_t coun
 	return has_weights ? b_bin(b, OP_mul, counts, weights_of(b, w, first, count)) : counts;
 }
 
-/* How often each n-gram stands in each text, its words 1, 2, ... skips + 1 places apart. */
+/* Counts how often each n-gram stands in each text, its words 1, 2, ... skips + 1 places apart. */
 static Node frequencies(Build *b, Node n, const Grams *g, const Texts *t)
 {
 	int64_t least = aten_int(b, n, "min_gram_length"), most = aten_int(b, n, "max_gram_length"),

@@ -8,11 +8,11 @@ typedef struct {
 	Node r, t;
 	Node *x;
 	uint32_t n;
-} Step;
+} TrainingStep;
 
 enum { GRADIENT = 1, STATE = 2 };
 
-static bool read_step(Build *b, Node n, uint32_t nstate, Step *s)
+static bool read_step(Build *b, Node n, uint32_t nstate, TrainingStep *s)
 {
 	uint32_t count;
 	s->r = b_reshape(b, arg(b, n, "R"), 0, NULL);
@@ -28,21 +28,21 @@ static bool read_step(Build *b, Node n, uint32_t nstate, Step *s)
 	return s->r.i && s->t.i;
 }
 
-/* Group `which` of parameter k. */
-static Node of(const Step *s, uint32_t which, uint32_t k)
+/* Returns group `which` of parameter k. */
+static Node of(const TrainingStep *s, uint32_t which, uint32_t k)
 {
 	return s->x[which * s->n + k];
 }
 
-/* The gradient with that of the regularisation. */
-static Node gradient(Build *b, Node n, const Step *s, uint32_t k)
+/* Returns the gradient with that of the regularisation. */
+static Node gradient(Build *b, Node n, const TrainingStep *s, uint32_t k)
 {
 	return b_bin(b, OP_add,
 		     b_bin_scalar(b, OP_mul, of(s, 0, k), node_float(b->g, n, "norm_coefficient")),
 		     of(s, GRADIENT, k));
 }
 
-/* x * v + (1 - x) * more */
+/* Returns x * v + (1 - x) * more. */
 static Node mixed(Build *b, double x, Node v, Node more)
 {
 	return b_bin(b, OP_add, b_bin_scalar(b, OP_mul, v, x),
@@ -56,7 +56,7 @@ static Node *results(const Build *b, uint32_t n)
 
 static Node build_adagrad(Build *b, Node n)
 {
-	Step s;
+	TrainingStep s;
 	if (!read_step(b, n, 1, &s))
 		return (Node){0};
 	Node *y = results(b, 2 * s.n), t = b_convert(b, s.t, aten_dtype(b, s.r));
@@ -84,8 +84,8 @@ OP(onnx_preview_training_Adagrad_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* The rate, corrected for means that began with 0: of the first step as it is. */
-static Node corrected(Build *b, const Step *s, double alpha, double beta)
+/* Returns the rate, corrected for means that began with 0: of the first step as it is. */
+static Node corrected(Build *b, const TrainingStep *s, double alpha, double beta)
 {
 	DType d = aten_dtype(b, s->r);
 	Node t = b_convert(b, s->t, d), one = b_scalar(b, d, 1);
@@ -97,7 +97,7 @@ static Node corrected(Build *b, const Step *s, double alpha, double beta)
 
 static Node build_adam(Build *b, Node n)
 {
-	Step s;
+	TrainingStep s;
 	double alpha = node_float(b->g, n, "alpha"), beta = node_float(b->g, n, "beta"),
 	       post = node_float(b->g, n, "norm_coefficient_post");
 	if (!read_step(b, n, 2, &s))
@@ -126,10 +126,10 @@ OP(onnx_preview_training_Adam_1){
 	.no_sample = NODE_TESTS,
 };
 
-/* The gradient counts in full at the first step. */
+/* Updates parameters; the gradient counts in full at the first step. */
 static Node build_momentum(Build *b, Node n)
 {
-	Step s;
+	TrainingStep s;
 	double alpha = node_float(b->g, n, "alpha");
 	if (!aten_check_word(b, n, "mode", "standard nesterov") || !read_step(b, n, 1, &s))
 		return (Node){0};

@@ -20,7 +20,8 @@ bool window_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill
 	return ok;
 }
 
-/* As many windows as strides cover; borders are shared out, the odd element behind or in front. */
+/* Sets as many windows as strides cover; borders are shared out, the odd element behind or in
+ * front. */
 static void same_borders(Build *b, Window *w, uint32_t k, bool upper)
 {
 	SymTab *t = b_syms(b);

@@ -6,7 +6,7 @@
 
 /* ---- inference ---- */
 
-/* Pairs of axes: dims[0] of x, dims[1] of y. */
+/* Finds pairs of axes: dims[0] of x, dims[1] of y. */
 static bool axis_pairs(Infer *f, const char *xs, const char *ys, uint32_t (*dims)[MAX_RANK],
                        uint32_t *n)
 {
@@ -31,7 +31,7 @@ static bool mark_dims(Infer *f, uint32_t *mask, const uint32_t *dim, uint32_t n)
 	return true;
 }
 
-/* Integers of 8 bits are converted where they meet f32. */
+/* Whether integers of 8 bits are converted, as where they meet f32. */
 static bool converts_bytes(DType x, DType y)
 {
 	return x == DT_f32 && (y == DT_i8 || y == DT_u8);
@@ -63,8 +63,9 @@ static bool shape_contract(Infer *f)
 }
 INFER(contract)
 
-/* Of two batches one more pair of axes. That of one operand is the first of its free axes, so of x
- * it stands behind those of pairs in the result, and of y behind x's as well. */
+/* Adds the batch. Of two batches it is one more pair of axes. That of one operand is the first
+ * of its free axes, so of x it stands behind those of pairs in the result, and of y behind x's
+ * as well. */
 static Node batch_contract(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	static const char *const axes[2][2] = {{"batch_x", "sum_x"}, {"batch_y", "sum_y"}};
@@ -92,9 +93,9 @@ static Node batch_contract(Build *b, Node n, const Node *in, const bool *batched
 typedef struct {
 	int64_t nbatch, nfree, nsum;
 	int64_t *batch, *free, *sum;
-} Side;
+} OperandSide;
 
-/* Row-major offsets over the chosen dims of t, in the given order. */
+/* Returns row-major offsets over the chosen dims of t, in the given order. */
 static int64_t *offsets(EvalCtx *e, const Tensor *t, const int64_t *dim, uint32_t n, int64_t *count)
 {
 	int64_t stride[MAX_RANK];
@@ -109,7 +110,7 @@ static int64_t *offsets(EvalCtx *e, const Tensor *t, const int64_t *dim, uint32_
 	return at;
 }
 
-static bool split_operand(EvalCtx *e, Graph *g, Node n, bool is_y, const Tensor *t, Side *s)
+static bool split_operand(EvalCtx *e, Graph *g, Node n, bool is_y, const Tensor *t, OperandSide *s)
 {
 	int64_t batch[MAX_RANK], sum[MAX_RANK], left[MAX_RANK];
 	uint32_t nbatch, nsum, nfree = 0, taken = 0;
@@ -129,9 +130,9 @@ static bool split_operand(EvalCtx *e, Graph *g, Node n, bool is_y, const Tensor 
 	return true;
 }
 
-/* c[b, i, j] += sum over k of x[b, i, k] * y[b, j, k] */
-static void contract_f64(EvalCtx *e, const Side *x, const double *dx, const Side *y,
-                         const double *dy, double *c)
+/* Computes c[b, i, j] += sum over k of x[b, i, k] * y[b, j, k]. */
+static void contract_f64(EvalCtx *e, const OperandSide *x, const double *dx, const OperandSide *y,
+			 const double *dy, double *c)
 {
 	double *work = EVAL_ARRAY(e, double, GEMM_WORK);
 	for (int64_t b = 0; b < x->nbatch; b++) {
@@ -141,8 +142,8 @@ static void contract_f64(EvalCtx *e, const Side *x, const double *dx, const Side
 	}
 }
 
-static void contract_i64(const Side *x, const int64_t *dx, const Side *y, const int64_t *dy,
-                         int64_t *c)
+static void contract_i64(const OperandSide *x, const int64_t *dx, const OperandSide *y,
+			 const int64_t *dy, int64_t *c)
 {
 	for (int64_t b = 0; b < x->nbatch; b++) {
 		MatI64 a = {dx + x->batch[b], x->free, x->sum},
@@ -151,7 +152,7 @@ static void contract_i64(const Side *x, const int64_t *dx, const Side *y, const 
 	}
 }
 
-/* The real (part 0) or imaginary (part 1) plane, negated if asked. */
+/* Returns the real (part 0) or imaginary (part 1) plane, negated if asked. */
 static double *plane(EvalCtx *e, const Tensor *t, int part, double sign)
 {
 	Tensor flat = tensor_flat_real(t);
@@ -162,8 +163,8 @@ static double *plane(EvalCtx *e, const Tensor *t, int part, double sign)
 	return p;
 }
 
-static void contract_complex(EvalCtx *e, const Side *x, const Side *y, const Tensor *in,
-                             Tensor *out)
+static void contract_complex(EvalCtx *e, const OperandSide *x, const OperandSide *y,
+			     const Tensor *in, Tensor *out)
 {
 	int64_t n = tensor_numel(out);
 	double *re = EVAL_ARRAY(e, double, n), *im = EVAL_ARRAY(e, double, n);
@@ -190,7 +191,7 @@ static const double *as_f64(EvalCtx *e, const Tensor *t)
 
 static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Side x, y;
+	OperandSide x, y;
 	TRY(split_operand(e, g, n, false, &in[0], &x));
 	TRY(split_operand(e, g, n, true, &in[1], &y));
 	int64_t nx = tensor_numel(&in[0]), ny = tensor_numel(&in[1]), nz = tensor_numel(out);
@@ -247,7 +248,7 @@ static void index_contract(IndexMap *m)
 /* The axes of one operand: those that the node pairs, and the others in order. */
 typedef struct {
 	uint32_t nbatch, nsum, nfree, batch[MAX_RANK], sum[MAX_RANK], free[MAX_RANK];
-} Axes;
+} OperandAxes;
 
 static uint32_t read_axes(const Graph *g, Node n, const char *name, uint32_t *dim, uint32_t *taken)
 {
@@ -260,9 +261,9 @@ static uint32_t read_axes(const Graph *g, Node n, const char *name, uint32_t *di
 	return count;
 }
 
-static Axes axes_of(const Graph *g, Node n, uint32_t side)
+static OperandAxes axes_of(const Graph *g, Node n, uint32_t side)
 {
-	Axes a = {0};
+	OperandAxes a = {0};
 	uint32_t taken = 0;
 	a.nbatch = read_axes(g, n, side ? "batch_y" : "batch_x", a.batch, &taken);
 	a.nsum = read_axes(g, n, side ? "sum_y" : "sum_x", a.sum, &taken);
@@ -272,12 +273,12 @@ static Axes axes_of(const Graph *g, Node n, uint32_t side)
 	return a;
 }
 
-/* The cotangent of one operand: of the result, [batch, free x, free y], and the other operand the
- * sum over what only that one has; [batch, free, what was summed in the order of the other's axes],
- * so permuted. */
+/* Returns the cotangent of one operand: of the result's, [batch, free x, free y], and the other
+ * operand the sum over what only that one has; [batch, free, what was summed in the order of the
+ * other's axes], so permuted. */
 static Node cotangent(Build *b, Node n, Node ct, uint32_t side)
 {
-	Axes own = axes_of(b->g, n, side), other = axes_of(b->g, n, !side);
+	OperandAxes own = axes_of(b->g, n, side), other = axes_of(b->g, n, !side);
 	uint32_t batch[MAX_RANK][2], sum[MAX_RANK][2], perm[MAX_RANK] = {0};
 	uint32_t first = own.nbatch + (side ? 0 : own.nfree);
 	for (uint32_t k = 0; k < own.nbatch; k++) {
@@ -313,7 +314,7 @@ static bool adjoint_contract(Build *b, Node n, const Node *ct, const bool *want,
 	return true;
 }
 
-/* Batch dimensions, then the free ones of x, then those of y. */
+/* Sets from[] for the batch dimensions, then the free ones of x, then those of y. */
 static void along_contract(const Graph *g, Node n, int from[MAX_RANK])
 {
 	const SymTab *syms = g->ir->syms;

@@ -14,7 +14,7 @@ static const char *type_text(const Graph *g, Node n)
 	return arena_strdup(g->ir->ctx->scratch, type_str(g->ir, node_type_id(g, n)));
 }
 
-/* Operand k against input `input` of a body; a slice has lost its leading axis. */
+/* Checks operand k against input `input` of a body; a slice has lost its leading axis. */
 static bool check_body_input(Infer *f, const Graph *body, uint32_t input, uint32_t k, bool sliced)
 {
 	Type t = infer_in(f, k), want = *node_type(body, body->input.data[input].node);
@@ -36,7 +36,7 @@ static bool infer_body(Infer *f, const char *name, const Graph **body)
 	return true;
 }
 
-/* The graph's inputs are the n operands from `first` on. */
+/* Checks that the graph's inputs are the n operands from `first` on. */
 static bool check_whole_inputs(Infer *f, const char *name, const Graph *body, uint32_t first,
 			       uint32_t n)
 {
@@ -53,8 +53,8 @@ static bool known_equal(const Infer *f, const Graph *g, const Graph *h, Sym a, S
 	       graph_requires_equal(h, a, b);
 }
 
-/* Rounds of a loop share memory: sizes that are not known to be equal have to be required by the
- * graph or by the body. */
+/* Checks that two sizes are the same. Rounds of a loop share memory: sizes that are not known to
+ * be equal have to be required by the graph or by the body. */
 static bool known_same(Infer *f, const Graph *body, const char *what, Sym a, Sym b)
 {
 	TRY(infer_same(f, what, a, b));
@@ -64,7 +64,7 @@ static bool known_same(Infer *f, const Graph *body, const char *what, Sym a, Sym
 			  sym_str(f->syms, a), sym_str(f->syms, b));
 }
 
-/* Output k of the body is what operand k, which it replaces, was. */
+/* Checks that output k of the body is what operand k, which it replaces, was. */
 static bool check_carry(Infer *f, const Graph *body, uint32_t k)
 {
 	Type t = infer_in(f, k), got = *node_type(body, body->output.data[k].node);
@@ -87,7 +87,7 @@ static bool is_known_outside(const Infer *f, const Graph *body, Sym var)
 	       !graph_finds(body, var) || graph_is_given(f->g, var) || graph_finds(f->g, var);
 }
 
-/* Memory of a result has its size before the body runs. */
+/* Checks that the size of a result is known before the body runs, as its memory needs. */
 static bool check_known_size(Infer *f, const Graph *body, uint32_t k, const char *why)
 {
 	Node y = body->output.data[k].node;
@@ -106,15 +106,15 @@ static bool is_condition(const Type *t)
 	return t->dtype == DT_bool && t->n == 0;
 }
 
-/* The values of a body's inputs; its results are stored in out[]. What it requires of sizes is
- * checked. */
+/* Executes a body on the values of its inputs; its results are stored in out[]. What the body
+ * requires of sizes is checked. */
 static bool eval_body(EvalCtx *e, Graph *body, const Tensor *in, Tensor *out)
 {
 	TRY(interp_guards(e, body, 0));
 	return interp_call(e, body, in, body->input.n, out, body->output.n);
 }
 
-/* Room of their own for the values of operands. */
+/* Copies the values of operands to memory of their own. */
 static Tensor *copies(EvalCtx *e, const Tensor *in, uint32_t n)
 {
 	Tensor *copy = EVAL_ARRAY(e, Tensor, n);
@@ -178,7 +178,7 @@ static bool shape_scan(Infer *f)
 }
 INFER(scan)
 
-/* Slice t of a stacked tensor, without a copy. */
+/* Returns slice t of a stacked tensor, without a copy. */
 static Tensor slice_of(const Tensor *x, int64_t t)
 {
 	Tensor s = {.dtype = x->dtype, .rank = x->rank - 1};
@@ -260,7 +260,7 @@ static bool shape_while(Infer *f)
 }
 INFER(while)
 
-/* out[] holds what is carried. */
+/* Executes a loop; out[] holds what is carried. */
 static bool eval_while(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	uint32_t first, nin = node_nin(g, n), ninit = node_args(g, n, "init", &first);
@@ -303,8 +303,8 @@ OP(while) {
 
 /* ---- cond ---- */
 
-/* Either branch writes the same memory, so sizes that are not known to be equal have to be required
- * by one of them. */
+/* Checks a dimension of a result. Either branch writes the same memory, so sizes that are not
+ * known to be equal have to be required by one of them. */
 static bool check_branch_size(Infer *f, const Graph *yes, const Graph *no, uint32_t k, uint32_t d)
 {
 	Sym a = node_dim(yes, yes->output.data[k].node, d),
@@ -491,7 +491,8 @@ static void index_barrier(IndexMap *m)
 	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
 }
 
-/* It keeps a recomputation of x from being merged back, which tangents have no part in. */
+/* Returns the tangent of x itself: a barrier keeps a recomputation of x from being merged back,
+ * which tangents have no part in. */
 static bool tangent_barrier(Build *b, Node n, const Node *t, Node *ty)
 {
 	(void)b, (void)n;
@@ -556,7 +557,8 @@ OP(checkpoint) {
 
 /* ---- invertible ---- */
 
-/* What is computed to find the inputs again is computed anew each time. */
+/* Whether the body may be executed again: what is computed to find the inputs is computed anew
+ * each time. */
 static bool is_pure(const Graph *body)
 {
 	for (Node n = body->first; n.i; n = node_next(body, n)) {
@@ -566,16 +568,15 @@ static bool is_pure(const Graph *body)
 		if (info->effect || (info->has_effect && info->has_effect(body, n)) ||
 		    (node_draws(body, n) && !node_arg(body, n, "rng").i))
 			return false;
-		for (uint32_t k = 0; k < op_schema(node_op(body, n))->narg; k++) {
-			const Attr *a = ir_attr(body->ir, node_data(body, n)->attr, k);
-			if (a->kind == ATTR_graph && a->graph && !is_pure(a->graph))
+		const Graph *inner;
+		for (uint32_t k = 0; (inner = node_next_body(body, n, &k));)
+			if (!is_pure(inner))
 				return false;
-		}
 	}
 	return true;
 }
 
-/* Sizes that are not known to differ may be equal. */
+/* Whether both types may be the same. Sizes that are not known to differ may be equal. */
 static bool may_be_same(const Infer *f, Node x, const Graph *body, Node y)
 {
 	const Type a = *node_type(f->g, x), b = *node_type(body, y);
@@ -585,7 +586,7 @@ static bool may_be_same(const Infer *f, Node x, const Graph *body, Node y)
 	return same;
 }
 
-/* The inverse takes the results and the constants, and gives what went in. */
+/* Checks that the inverse takes the results and the constants, and gives what went in. */
 static bool check_inverse(Infer *f, const char *name, const Graph *body)
 {
 	uint32_t first_x, first_const, first, ny = infer_args(f, "ys", &first),
@@ -655,7 +656,7 @@ static Node build_invertible(Build *b, Node n)
 	return b_tuple(b, y, ny);
 }
 
-/* A block ends the region that it is. */
+/* Marks the end of a region: a block ends the one that it is. */
 static Mark mark_invertible(const Graph *g, Node n)
 {
 	(void)g, (void)n;
@@ -669,7 +670,7 @@ static bool adjoint_invertible(Build *b, Node n, const Node *ct, const bool *wan
 	return true;
 }
 
-/* Tangents leave the region, too. */
+/* Makes tangents leave the region, too. */
 static bool tangent_invertible(Build *b, Node n, const Node *t, Node *ty)
 {
 	Attr attr[] = {attr_none(), attr_str(b->g->ir, "end")};

@@ -45,8 +45,8 @@ static bool shape_conv(Infer *f)
 }
 INFER(conv)
 
-/* Batches of x are more images, those of w more channels of the result, those of both more
- * groups. */
+/* Adds the batch. Batches of x are more images, those of w more channels of the result, those of
+ * both more groups. */
 static Node batch_conv(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Graph *g = b->g;
@@ -124,8 +124,8 @@ static bool read_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Conv *c)
 	return true;
 }
 
-/* at[i] = place in the plane of point i of a grid, index * step + shift in every dim; -1
- * outside. */
+/* Returns at[i], the place in the plane of point i of a grid, index * step + shift in every dim;
+ * -1 outside. */
 static int64_t *grid_places(EvalCtx *e, const Conv *c, const int64_t *dim, const int64_t *step,
                             const int64_t *shift)
 {
@@ -163,7 +163,8 @@ static void build_tables(EvalCtx *e, Conv *c)
 		c->w_row[o] = o * depth;
 }
 
-/* Channel planes of image and group ng (of batch * groups); the rest of `planes` stays 0. */
+/* Fills in the channel planes of image and group ng (of batch * groups); the rest of `planes`
+ * stays 0. */
 static void fill_planes_f64(const Conv *c, const Tensor *x, int64_t ng, double *row, double *planes)
 {
 	for (int64_t ch = 0; ch < c->in_channels; ch++) {
@@ -237,9 +238,9 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
-/* x[n, g, c, i*stride + k*dilation - pad] and w[g, o, c, k], over c and k. Neither is outside nor
- * between elements of x any more: padding and dilation of the operand are an operator of their own
- * by then (passes/pad.c). */
+/* Maps to x[n, g, c, i*stride + k*dilation - pad] and w[g, o, c, k], over c and k. Neither is
+ * outside nor between elements of x any more: padding and dilation of the operand are an
+ * operator of their own by then (passes/pad.c). */
 static void index_conv(IndexMap *m)
 {
 	const Graph *g = m->g;
@@ -289,7 +290,7 @@ static Node convolve(Build *b, Node x, Node w, const Sym *stride, const Sym *dil
 	return b_node(b, OP_conv, (Node[]){x, w}, 2, attr, 9);
 }
 
-/* x with its first three dimensions in another order. */
+/* Returns x with its first three dimensions in another order. */
 static Node permute_head(Build *b, Node x, uint32_t d0, uint32_t d1, uint32_t d2)
 {
 	uint32_t perm[MAX_RANK] = {d0, d1, d2};
@@ -298,8 +299,8 @@ static Node permute_head(Build *b, Node x, uint32_t d0, uint32_t d1, uint32_t d2
 	return x.i ? b_permute(b, x, perm) : x;
 }
 
-/* gx[n, g, c, i] = sum over o, k of gy[n, g, o, q] w[g, o, c, K - 1 - k] with q s = i e + k d - ((K
- * - 1) d - p) */
+/* Computes gx[n, g, c, i] = sum over o, k of gy[n, g, o, q] w[g, o, c, K - 1 - k] with q s = i e
+ * + k d - ((K - 1) d - p). */
 static Node cotangent_x(Build *b, Node n, Node ct)
 {
 	SymTab *syms = b_syms(b);
@@ -323,7 +324,8 @@ static Node cotangent_x(Build *b, Node n, Node ct)
 			: turned;
 }
 
-/* gw[g, o, c, k] = sum over n, q of x[n, g, c, i] gy[n, g, o, q] with i e = k d + q s - p */
+/* Computes gw[g, o, c, k] = sum over n, q of x[n, g, c, i] gy[n, g, o, q] with i e = k d + q s -
+ * p. */
 static Node cotangent_w(Build *b, Node n, Node ct)
 {
 	Node x = permute_head(b, node_in(b->g, n, 0), 2, 1, 0), w = node_in(b->g, n, 1);
@@ -350,7 +352,7 @@ static bool adjoint_conv(Build *b, Node n, const Node *ct, const bool *want, Nod
 	return true;
 }
 
-/* [N, G, O, ...] and [G, O, C, ...]. */
+/* Sets from[] of [N, G, O, ...] to dimensions of [G, O, C, ...]. */
 static void along_conv(const Graph *g, Node n, int from[MAX_RANK])
 {
 	for (uint32_t d = 0; d < node_rank(g, n); d++)
@@ -430,7 +432,7 @@ INFER(winograd_output)
 
 /* ---- Winograd: evaluation ---- */
 
-/* y = M x M' of a square x[n][n]; M has so many rows, of WINOGRAD_MAX numbers each. */
+/* Computes y = M x M' of a square x[n][n]; M has so many rows, of WINOGRAD_MAX numbers each. */
 static void two_sided(const double (*mat)[WINOGRAD_MAX], uint32_t rows, uint32_t n, const double *x,
 		      double *y)
 {

@@ -31,7 +31,7 @@ static TypeId infer_constant(Graph *g, Op op, const Node *in, uint32_t nin, Attr
 	return ir_type_ints(g->ir, c->dtype, c->rank, c->dim);
 }
 
-/* The file holds pairs: a constant of them, which the caller knows under another type. */
+/* Makes a constant of the pairs that the file holds, which the caller knows under another type. */
 static bool parts_constant(Build *b, Node n, const Parts *in, Parts *out)
 {
 	Ir *ir = b->g->ir;
@@ -51,7 +51,8 @@ static bool parts_constant(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i;
 }
 
-/* Of a parameter, which may be replaced, nothing is known. */
+/* Returns the integer that a constant is. Of a parameter, which may be replaced, nothing is
+ * known. */
 static Sym integer_constant(const Graph *g, Node n, const Sym *in)
 {
 	const Const *c = ir_const_of(g->ir, node_const(g, n));

@@ -174,7 +174,8 @@ INFER(convert)
 
 enum { BLOCK = 1024 };
 
-/* Real to real, by the scalar function that kernels use; storing rounds to a storage dtype. */
+/* Converts real numbers to real numbers, by the scalar function that kernels use; storing rounds
+ * to a storage dtype. */
 static void convert_flat(const Tensor *from, Tensor *to)
 {
 	const ScFn *fn = scalar_convert(dtype_compute(from->dtype), dtype_compute(to->dtype));
@@ -195,7 +196,7 @@ static void convert_flat(const Tensor *from, Tensor *to)
 	}
 }
 
-/* Real part only (complex to real), or imaginary part zero (real to complex). */
+/* Converts the real part only (complex to real), or with imaginary part zero (real to complex). */
 static void convert_real_part(const Tensor *from, Tensor *to)
 {
 	int64_t n = tensor_numel(from);
@@ -239,7 +240,8 @@ static bool adjoint_convert(Build *b, Node n, const Node *ct, const bool *want, 
 	return g[0].i;
 }
 
-/* A complex number is true where one of its parts is, and a real number by its real part. */
+/* Converts complex numbers. A complex number is true where one of its parts is; a real number is
+ * its real part. */
 static bool parts_convert(Build *b, Node n, const Parts *in, Parts *out)
 {
 	const Parts x = in[0];
@@ -304,7 +306,7 @@ static bool eval_bitcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 	return true;
 }
 
-/* Nothing flows through bits, as in PyTorch's view of another dtype. */
+/* Gives no cotangent: nothing flows through bits, as in PyTorch's view of another dtype. */
 static bool adjoint_bitcast(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)b, (void)n, (void)ct, (void)want, (void)g;
@@ -327,7 +329,7 @@ OP(bitcast) {
 
 /* ---- batches of slice_at, update_slice ---- */
 
-/* The axes along which a box is smaller than x: where it begins along others is 0. */
+/* Finds the axes along which a box is smaller than x: where the box begins along others is 0. */
 static uint32_t partial_axes(Build *b, Node x, const Sym *size, uint32_t *axis)
 {
 	uint32_t count = 0;
@@ -337,8 +339,8 @@ static uint32_t partial_axes(Build *b, Node x, const Sym *size, uint32_t *axis)
 	return count;
 }
 
-/* The places in x, one for each member of the batch and element of its box along those axes: [B,
- * extents..., axes]. */
+/* Returns the places in x, one for each member of the batch and element of its box along those
+ * axes: [B, extents..., axes]. */
 static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym *size,
 		      const uint32_t *axis, uint32_t count)
 {
@@ -360,7 +362,7 @@ static Node box_index(Build *b, Node x, const Node *start, Sym batch, const Sym 
 	return b_concat(b, part, count, (int)count + 1);
 }
 
-/* Where axis k of x's box stands among [those axes..., the others...]. */
+/* Sets to[k] to where axis k of x's box stands among [those axes..., the others...]. */
 static void box_order(uint32_t rank, const uint32_t *axis, uint32_t count, uint32_t *to)
 {
 	uint32_t partial = 0, at = 0;
@@ -373,7 +375,7 @@ static void box_order(uint32_t rank, const uint32_t *axis, uint32_t count, uint3
 			to[k] = at++;
 }
 
-/* Boxes that begin at the same place have the batch as one more axis. */
+/* Adds the batch as one more axis of boxes that begin at the same place. */
 static Node shared_box(Build *b, Node n, const Node *in, const Node *x, uint32_t nx, Attr *attr)
 {
 	uint32_t nin = node_nin(b->g, n);
@@ -459,7 +461,7 @@ static Node batch_update_slice(Build *b, Node n, const Node *in, const bool *bat
 
 /* ---- slice_at, update_slice ---- */
 
-/* Row-major offset of a box of extents size[] in x, starts clamped so that it fits. */
+/* Returns the row-major offset of a box of extents size[] in x, starts clamped so that it fits. */
 static int64_t clamped_offset(const Tensor *x, const int64_t *size, const Tensor *start)
 {
 	int64_t stride[MAX_RANK], at = 0;
@@ -513,8 +515,8 @@ static bool eval_slice_at(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	return true;
 }
 
-/* Operands from `first` on say where in x a box of that shape begins: at[] of it is in[0][] of
- * x. */
+/* Maps an index of a box to x: operands from `first` on say where the box begins; at[] of it is
+ * in[0][] of x. */
 static void index_box(IndexMap *m, Node x, const Sym *size, uint32_t first)
 {
 	SymTab *syms = m->g->ir->syms;

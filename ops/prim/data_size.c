@@ -28,7 +28,7 @@ bool data_size_effect(const Graph *g, Node n)
 	return node_has_data_size(g, n);
 }
 
-/* Index -1 is none: nothing is stored for it. */
+/* Scatters. Index -1 is none: nothing is stored for it. */
 static Node scatter_some(Build *b, Node x, Node index, Node update)
 {
 	Sym zero = b_int(b, 0);

@@ -12,8 +12,8 @@ Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);
 /* Returns a new SYMVAR_UNBACKED symbol, in 0..SYM_INF, in the current scope: a size that depends on
  * data. */
 Sym data_size_new(Build *);
-/* .has_effect (ir/op/op.h) of operators with such results: whether the result of n has a size that
- * depends on data. n gives the size its value, so n stays even if nobody reads it. */
+/* Whether the result of n has a size that depends on data: .has_effect (ir/op/op.h) of operators
+ * with such results. n gives the size its value, so n stays even if nobody reads it. */
 bool data_size_effect(const Graph *, Node);
 
 /* The true elements of a mask in row-major order. Positions are row-major in the flat mask. */

@@ -17,7 +17,7 @@
 
 /* ---- types ---- */
 
-/* The number of dimensions of matrices with their batches. */
+/* Sets *rank to the number of dimensions of matrices with their batches. */
 static bool matrix_rank(Infer *f, uint32_t operand, bool *pairs, uint32_t *rank)
 {
 	Type x = infer_in(f, operand);
@@ -47,7 +47,7 @@ static bool shape_cholesky(Infer *f)
 }
 INFER(cholesky)
 
-/* [batches, extent] of a dtype; pairs: with a last dimension of two. */
+/* Returns the type [batches, extent] of a dtype; pairs: with a last dimension of two. */
 static TypeId vector_type(Infer *f, DType d, const Type *x, uint32_t rank, Sym extent, bool pairs)
 {
 	Sym dim[MAX_RANK];
@@ -150,7 +150,7 @@ static C64 c_conj(C64 a)
 	return (C64){a.re, -a.im};
 }
 
-/* By Smith's method; real numbers are divided as such. */
+/* Divides by Smith's method; real numbers are divided as such. */
 static C64 c_div(C64 a, C64 b)
 {
 	if (a.im == 0 && b.im == 0)
@@ -199,7 +199,7 @@ static void write_numbers(Tensor *x, int64_t at, int64_t n, bool pairs, const C6
 	}
 }
 
-/* Row r of the factor, in place. Returns whether the pivot is positive. */
+/* Computes row r of the factor, in place. Returns whether the pivot is positive. */
 static bool cholesky_row(C64 *a, int64_t n, int64_t r)
 {
 	for (int64_t j = r; j < n; j++)
@@ -227,8 +227,8 @@ static bool eval_cholesky(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 	return true;
 }
 
-/* The row from c on with the largest |re| + |im| in column c; the first of equal ones, and of
- * NaN. */
+/* Returns the row from c on with the largest |re| + |im| in column c; the first of equal ones,
+ * and of NaN. */
 static int64_t pivot_row(const Matrices *a, int64_t c)
 {
 	int64_t best = c;
@@ -290,7 +290,7 @@ static bool eval_lu(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 	return true;
 }
 
-/* Column c becomes a reflector; returns its tau. */
+/* Makes column c a reflector; returns its tau. */
 static C64 geqrf_reflector(const Matrices *a, int64_t c)
 {
 	C64 *x = a->at, alpha = x[c * a->n + c];
@@ -308,7 +308,7 @@ static C64 geqrf_reflector(const Matrices *a, int64_t c)
 	return (C64){(beta - alpha.re) / beta, -alpha.im / beta};
 }
 
-/* (I - conj(tau) v v^H) times the columns behind c. */
+/* Multiplies the columns behind c by (I - conj(tau) v v^H). */
 static void geqrf_apply(const Matrices *a, int64_t c, C64 tau)
 {
 	C64 *x = a->at;
@@ -341,8 +341,8 @@ static bool eval_geqrf(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 	return true;
 }
 
-/* (I - tau v v^H) times q, whose columns in front of c are 0 from row c on; v is column c of a
- * below row c, and 1 there. */
+/* Multiplies q, whose columns in front of c are 0 from row c on, by (I - tau v v^H); v is column
+ * c of a below row c, and 1 there. */
 static void orgqr_apply(const Matrices *a, const Matrices *q, int64_t c, C64 tau)
 {
 	for (int64_t j = c; j < q->n; j++) {
@@ -376,7 +376,7 @@ static bool eval_orgqr(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 	return true;
 }
 
-/* Row i of the solution from the rows that are known. */
+/* Computes row i of the solution from the rows that are known. */
 static void solve_row(const Matrices *a, const Matrices *x, int64_t i, bool upper, bool unit)
 {
 	for (int64_t q = upper ? i + 1 : 0; q < (upper ? a->n : i); q++)
@@ -417,8 +417,8 @@ Node factor_lu(Build *b, Node x, bool pairs)
 	return factored(b, OP_lu, x, pairs);
 }
 
-/* For each element m >= 0, 2^-e, where 2^e is the greatest power of two that is at most m; 1 for
- * inf and NaN. */
+/* Returns, for each element m >= 0, 2^-e, where 2^e is the greatest power of two that is at most
+ * m; 1 for inf and NaN. */
 static Node inverse_power(Build *b, Node m)
 {
 	const bool wide = node_dtype(b->g, m) == DT_f64;
@@ -431,8 +431,8 @@ static Node inverse_power(Build *b, Node m)
 	return b_select(b, b_bin_scalar(b, OP_eq, bits, (double)all), b_full(b, node_dtype(b->g, m), 1, 0, NULL), power);
 }
 
-/* Squares of elements must not leave the range of the dtype: x is multiplied by a power of two,
- * which changes R only. */
+/* Adds a geqrf of x multiplied by a power of two, which changes R only: squares of elements must
+ * not leave the range of the dtype. */
 Node factor_geqrf(Build *b, Node x, bool pairs)
 {
 	if (!x.i)
@@ -456,7 +456,7 @@ Node factor_solve(Build *b, Node a, Node x, Triangle t, bool pairs)
 	return a.i && x.i ? b_node(b, OP_triangular_solve, (Node[]){a, x}, 2, attr, 5) : (Node){0};
 }
 
-/* A call of gather or scatter along the dimension behind the batches. */
+/* Calls gather or scatter along the dimension behind the batches. */
 static Node by_index(Build *b, Op op, const Node *in, uint32_t nin, uint32_t batch)
 {
 	const Schema *s = op_schema(op);
@@ -492,7 +492,7 @@ Node factor_rows(Build *b, Node x, Node order, bool pairs)
 
 /* ---- matrices of parts ---- */
 
-/* x + x^H of the upper triangle of x, but on the diagonal the real part of x. */
+/* Returns x + x^H of the upper triangle of x, but on the diagonal the real part of x. */
 static Parts hermitian_of_upper(Build *b, Parts x)
 {
 	Parts above = mat_upper(b, x, 1), z = mat_add(b, above, mat_adjoint(b, above));
@@ -507,7 +507,7 @@ static Parts mat_solve(Build *b, Parts a, Parts x, Triangle t)
 	return mat_of(b, factor_solve(b, mat_node(b, a), right, t, pairs), pairs);
 }
 
-/* x A^-1 */
+/* Returns x A^-1. */
 static Parts mat_solve_right(Build *b, Parts a, Parts x, Triangle t)
 {
 	Parts xh = mat_adjoint(b, x), ah = mat_adjoint(b, a);
@@ -516,8 +516,8 @@ static Parts mat_solve_right(Build *b, Parts a, Parts x, Triangle t)
 
 /* ---- cholesky ---- */
 
-/* With P = gU U^H: U^-1 of the Hermitian matrix whose upper triangle is P's, its diagonal halved,
- * and U^-H, symmetrised. */
+/* Computes, with P = gU U^H, U^-1 of the Hermitian matrix whose upper triangle is P's, its
+ * diagonal halved, and U^-H, symmetrised. */
 static bool adjoint_cholesky(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -552,8 +552,9 @@ OP(cholesky) {
 
 /* ---- lu ---- */
 
-/* With the factors L and U of the rows in another order: L^-H (tril(L^H gL, -1) + triu(gU U^H))
- * U^-H; what is below a square L, or to the right of a square U, is solved for first. */
+/* Computes, with the factors L and U of the rows in another order, L^-H (tril(L^H gL, -1) +
+ * triu(gU U^H)) U^-H; what is below a square L, or to the right of a square U, is solved for
+ * first. */
 static bool adjoint_lu(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -613,7 +614,8 @@ OP(lu) {
 
 /* ---- triangular systems ---- */
 
-/* Of B: the solution with A^H; of A: - that times X^H, in the triangle that is read. */
+/* Computes the cotangent of B: the solution with A^H; and of A: - that times X^H, in the
+ * triangle that is read. */
 static bool adjoint_triangular_solve(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	bool pairs = node_bool(b->g, n, "pairs"), upper = node_bool(b->g, n, "upper"), unit = node_bool(b->g, n, "unit");
@@ -627,7 +629,7 @@ static bool adjoint_triangular_solve(Build *b, Node n, const Node *ct, const boo
 	return g[0].i;
 }
 
-/* A that is no batch solves for the columns of all members at once. */
+/* Adds the batch. An A that is no batch solves for the columns of all members at once. */
 static Node batch_triangular_solve(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	bool pairs = node_bool(b->g, n, "pairs");
@@ -676,13 +678,13 @@ OP(geqrf) {
 
 /* ---- reflectors ---- */
 
-/* x with row i times by[.., i]. */
+/* Returns x with row i times by[.., i]. */
 static Parts scaled_rows(Build *b, Parts x, Parts by)
 {
 	return mat_multiply(b, mat_unsqueeze(b, by, -1), x);
 }
 
-/* The first columns of the identity, in the batches of a matrix. */
+/* Returns the first columns of the identity, in the batches of a matrix. */
 static Parts unit_columns(Build *b, Parts like, Sym rows, Sym columns)
 {
 	Shape s = aten_shape(b, like.re);
@@ -693,8 +695,8 @@ static Parts unit_columns(Build *b, Parts like, Sym rows, Sym columns)
 	return mat_with_ones(b, zeros);
 }
 
-/* Q = I - V S^-1 D V^H, where D is the diagonal matrix of tau and S = I + D N, with N what V^H V
- * has above its diagonal. */
+/* Computes Q = I - V S^-1 D V^H, where D is the diagonal matrix of tau and S = I + D N, with N
+ * what V^H V has above its diagonal. */
 Node factor_reflect(Build *b, Node a, Node tau, Node c, Sym ncolumns, bool conjugate, bool pairs)
 {
 	if (!a.i || !tau.i)
@@ -727,7 +729,8 @@ static Parts mat_zeros(Build *b, Parts like)
 	return zeros;
 }
 
-/* Q = E - V W with W = S^-1 D V1^H, as above, where E and V1 are the first rows of I and V. */
+/* Computes the cotangents by Q = E - V W with W = S^-1 D V1^H, as above, where E and V1 are the
+ * first rows of I and V. */
 static bool adjoint_orgqr(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;
@@ -825,7 +828,7 @@ static Node build_qr(Build *b, Node n)
 	return q.i ? b_tuple(b, (Node[]){q, mat_node(b, r)}, 2) : q;
 }
 
-/* The cotangent of a square or tall matrix Q R. */
+/* Returns the cotangent of a square or tall matrix Q R. */
 static Parts square_qr(Build *b, Parts q, Parts r, Parts gq, Parts gr)
 {
 	Parts rh = mat_adjoint(b, r), m = {0};
@@ -837,7 +840,8 @@ static Parts square_qr(Build *b, Parts q, Parts r, Parts gq, Parts gr)
 	return mat_solve_right(b, rh, y, (Triangle){false, false});
 }
 
-/* A wide matrix [X Y] is Q [U V] with X = Q U square and V = Q^H Y. */
+/* Computes the cotangent of a matrix. A wide one [X Y] is Q [U V] with X = Q U square and V =
+ * Q^H Y. */
 static bool adjoint_qr(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;

@@ -13,28 +13,28 @@ typedef struct {
 	bool upper, unit;
 } Triangle;
 
-/* The node `cholesky`: a tuple (factor, info). */
+/* Adds the node `cholesky`: a tuple (factor, info). */
 Node factor_cholesky(Build *, Node x, bool pairs);
-/* The node `lu`: a tuple (factors, pivots, order, info). */
+/* Adds the node `lu`: a tuple (factors, pivots, order, info). */
 Node factor_lu(Build *, Node x, bool pairs);
-/* The tuple (a, tau) of the node `geqrf`, of x of any magnitude: that node itself squares elements
- * of x. */
+/* Returns the tuple (a, tau) of the node `geqrf`, of x of any magnitude: that node itself
+ * squares elements of x. */
 Node factor_geqrf(Build *, Node x, bool pairs);
-/* The node `triangular_solve`: the X of A X = B. A and B have the same batches. */
+/* Adds the node `triangular_solve`: the X of A X = B. A and B have the same batches. */
 Node factor_solve(Build *, Node a, Node b, Triangle, bool pairs);
-/* x[B.., index[B.., i..], ...], with `batch` dimensions B; the index (i64) is in range, which
- * nothing checks. */
+/* Returns x[B.., index[B.., i..], ...], with `batch` dimensions B; the index (i64) is in range,
+ * which nothing checks. */
 Node factor_take(Build *, Node x, Node index, uint32_t batch);
-/* x with part[B.., i.., ...] in place of what factor_take of that index takes. The index is in
- * range and does not occur twice; nothing checks either. */
+/* Returns x with part[B.., i.., ...] in place of what factor_take of that index takes. The index
+ * is in range and does not occur twice; nothing checks either. */
 Node factor_place(Build *, Node x, Node index, Node part, uint32_t batch);
-/* x[.., order[.., i], :] for order i64 [.., k]: rows of matrices in another order. */
+/* Returns x[.., order[.., i], :] for order i64 [.., k]: rows of matrices in another order. */
 Node factor_rows(Build *, Node x, Node order, bool pairs);
-/* Q C, or Q^H C, for Q = H_1 H_2 ... H_k with H_i = I - tau_i v_i v_i^H, where v_i is 0 above the
- * diagonal of column i of a [.., m, n], n >= k, 1 on it, and what a has below it. tau: [.., k]. c
- * no node: the first `columns` columns of Q, without adjoint. */
+/* Returns Q C, or Q^H C, for Q = H_1 H_2 ... H_k with H_i = I - tau_i v_i v_i^H, where v_i is 0
+ * above the diagonal of column i of a [.., m, n], n >= k, 1 on it, and what a has below it. tau:
+ * [.., k]. c no node: the first `columns` columns of Q, without adjoint. */
 Node factor_reflect(Build *, Node a, Node tau, Node c, Sym columns, bool adjoint, bool pairs);
-/* factor_reflect without C: by it, or by the node `orgqr`, whichever is faster. */
+/* Does as factor_reflect without C: by it, or by the node `orgqr`, whichever is faster. */
 Node factor_columns(Build *, Node a, Node tau, Sym columns, bool pairs);
 
 #endif

@@ -41,7 +41,8 @@ static bool has_first_roots(SymTab *t, Sym n)
 	return sym_is_const(t, n, &length) && length && length % FIRST == 0;
 }
 
-/* first: with the roots of a first step; real: with those of halves. */
+/* Returns the length of the table. first: with the roots of a first step; real: with those of
+ * halves. */
 static Sym table_length(SymTab *t, Sym n, bool first, bool real)
 {
 	Sym length = sym_muli(t, n, 1 + first + real);
@@ -123,7 +124,8 @@ static C64 times(C64 a, C64 b)
 	return (C64){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* exp(-2 pi i k / n), 0 <= k < n. The angle is reduced to an eighth of a turn by integers. */
+/* Returns exp(-2 pi i k / n), 0 <= k < n. The angle is reduced to an eighth of a turn by
+ * integers. */
 static C64 root_of(int64_t k, int64_t n)
 {
 	int64_t quarter = (8 * k + n) / (2 * n), rest = 4 * k - quarter * n;
@@ -166,7 +168,7 @@ typedef struct {
 
 static void dft(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n);
 
-/* y = transform of x[0], x[stride], ... of a length with a large prime factor. */
+/* Computes y = transform of x[0], x[stride], ... of a length with a large prime factor. */
 static void dft_chirp(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n)
 {
 	int64_t m = 1;
@@ -193,7 +195,7 @@ static void dft_chirp(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_
 		y[k] = times(chirp[k], (C64){c[k].re / (double)m, -c[k].im / (double)m});
 }
 
-/* y[k + q m] for q < p, of p transforms of length m in y. */
+/* Computes y[k + q m] for q < p, of p transforms of length m in y. */
 static void butterfly(const Dft *d, C64 *y, int64_t p, int64_t m, int64_t k, C64 *t)
 {
 	int64_t step = d->all / (p * m);
@@ -209,7 +211,7 @@ static void butterfly(const Dft *d, C64 *y, int64_t p, int64_t m, int64_t k, C64
 	}
 }
 
-/* y = transform of x[0], x[stride], ... */
+/* Computes y = transform of x[0], x[stride], ... */
 static void dft(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n)
 {
 	int64_t p = least_factor(n), m = n / p;
@@ -226,7 +228,7 @@ static void dft(const Dft *d, const C64 *x, int64_t stride, C64 *y, int64_t n)
 	}
 }
 
-/* The inverse is the transform of exchanged parts, exchanged. */
+/* Exchanges the parts if `inverse`: the inverse is the transform of exchanged parts, exchanged. */
 static void exchange(bool inverse, C64 *x, int64_t n)
 {
 	for (int64_t k = 0; inverse && k < n; k++)
@@ -268,7 +270,7 @@ static bool eval_fft(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 	return true;
 }
 
-/* n numbers x to the first half, or back. */
+/* Transforms n numbers x to the first half. */
 static void dft_of_reals(const Dft *d, const double *x, C64 *a, C64 *half, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++)
@@ -276,7 +278,8 @@ static void dft_of_reals(const Dft *d, const double *x, C64 *a, C64 *half, int64
 	dft(d, a, 1, half, n);
 }
 
-/* The real part of the inverse of twice the half, since the other half gives the conjugate. */
+/* Returns the real part of the inverse of twice the half, since the other half gives the
+ * conjugate. */
 static void reals_of_dft(const Dft *d, const C64 *half, C64 *a, C64 *b, double *out, int64_t n)
 {
 	for (int64_t k = 0; k < n; k++) {
@@ -290,7 +293,7 @@ static void reals_of_dft(const Dft *d, const C64 *half, C64 *a, C64 *b, double *
 		out[k] = b[k].im;
 }
 
-/* Dimension dim last, or in front of the pairs. */
+/* Sets perm[] so that dimension dim is last, or in front of the pairs. */
 static void put_last(uint32_t rank, uint32_t dim, bool pairs, uint32_t *perm)
 {
 	if (pairs)
@@ -299,8 +302,8 @@ static void put_last(uint32_t rank, uint32_t dim, bool pairs, uint32_t *perm)
 		perm_dim_last(rank, dim, perm);
 }
 
-/* Of n real numbers along dim. in_pairs, out_pairs: the values are pairs; of real numbers,
- * neighbours. */
+/* Transforms n real numbers along dim. in_pairs, out_pairs: the values are pairs; of real
+ * numbers, neighbours. */
 static bool eval_real(EvalCtx *e, const Tensor *in, Tensor *out, uint32_t dim, bool inverse, bool in_pairs, bool out_pairs,
 		      int64_t n)
 {
@@ -356,7 +359,8 @@ static bool eval_c2r(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 
 /* ---- rules ---- */
 
-/* The adjoint of the matrix exp(-2 pi i j k / n), which is symmetric, is its conjugate. */
+/* Computes the cotangent: the adjoint of the matrix exp(-2 pi i j k / n), which is symmetric, is
+ * its conjugate. */
 static bool adjoint_fft(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Attr *attr = batch_attrs(b, n);
@@ -383,7 +387,7 @@ static Node batch_fft_lines(Build *b, Node n, const Node *in, const bool *batche
 
 /* ---- the table of roots ---- */
 
-/* exp(-2 pi i k / n), for k * 8 in i64, of dtype d; see root_of. */
+/* Returns exp(-2 pi i k / n), for k * 8 in i64, of dtype d; see root_of. */
 static Parts roots_table(Build *b, Node k, Sym n, DType d)
 {
 	Node size = b_from_size(b, n);
@@ -412,7 +416,7 @@ static Node constant(Build *b, const Tensor *t)
 
 enum { MOST_TABLE = 1 << 24 }; /* bytes. (pass_fold makes no large constant of iotas.) */
 
-/* The same for k = r * c, where r < rows and c < columns, as a constant of pairs
+/* Returns these roots for k = r * c, where r < rows and c < columns, as a constant of pairs
  * [rows, columns, 2], or no node if it would be too large. */
 static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, DType d)
 {
@@ -430,7 +434,7 @@ static Node constant_roots(Build *b, int64_t rows, int64_t columns, int64_t n, D
 	return constant(b, &t);
 }
 
-/* The table of fft_lines as a constant; no node if it would be too large. */
+/* Returns the table of fft_lines as a constant; no node if it would be too large. */
 static Node constant_table(Build *b, int64_t n, DType d, bool real)
 {
 	const bool first = has_first_roots(b_syms(b), b_int(b, n));
@@ -449,7 +453,7 @@ static Node constant_table(Build *b, int64_t n, DType d, bool real)
 	return constant(b, &t);
 }
 
-/* The roots for all k < n, as fft_lines takes them. */
+/* Returns the roots for all k < n, as fft_lines takes them. */
 static Node all_roots(Build *b, Sym n, DType d)
 {
 	int64_t count;
@@ -471,8 +475,8 @@ static Node all_lines(Build *b, Node x, uint32_t dim, bool inverse)
 	return b_node(b, OP_fft_lines, in, 2, attr, 5);
 }
 
-/* A vector [n], or a matrix, whose last dimension is to be dimension dim of a value of that rank,
- * so that both broadcast. */
+/* Returns a vector [n], or a matrix, whose last dimension is to be dimension dim of a value of
+ * that rank, so that both broadcast. */
 static Node along(Build *b, Node v, uint32_t rank, uint32_t dim)
 {
 	for (uint32_t k = dim + 1; v.i && k < rank; k++)
@@ -499,7 +503,7 @@ static Parts conjugate_if(Build *b, bool conjugate, Parts c)
 
 /* ---- few long lines ---- */
 
-/* The greatest divisor of n up to its square root. */
+/* Returns the greatest divisor of n up to its square root. */
 static int64_t near_root(int64_t n)
 {
 	int64_t best = 1;
@@ -509,11 +513,11 @@ static int64_t near_root(int64_t n)
 	return best;
 }
 
-/* A line as n1 rows of n2 elements, so that there are many short lines. Element (r, c) of the line,
- * r n2 + c, is taken as element (c, r): the transform along r has element k for each c, which is
- * multiplied by exp(-2 pi i c k / n); element l of the transform of that along c is element
- * (l, k), or l n1 + k, of the result. So the second transform and its result are contiguous across
- * lines. */
+/* Transforms a line as n1 rows of n2 elements, so that there are many short lines. Element (r,
+ * c) of the line, r n2 + c, is taken as element (c, r): the transform along r has element k for
+ * each c, which is multiplied by exp(-2 pi i c k / n); element l of the transform of that along
+ * c is element (l, k), or l n1 + k, of the result. So the second transform and its result are
+ * contiguous across lines. */
 static Node by_rows(Build *b, Node x, uint32_t dim, bool inverse, int64_t n1, int64_t n2)
 {
 	const DType d = dtype_compute(node_dtype(b->g, x));
@@ -550,7 +554,7 @@ static bool are_few(const Build *b, Node x, uint32_t dim)
 	return sym_is_const(b_syms(b), count, &n) && n <= FEW;
 }
 
-/* How many rows a line of pairs x, of n elements, is cut into; 1: it stays whole. */
+/* Returns how many rows a line of pairs x, of n elements, is cut into; 1: it stays whole. */
 static int64_t rows_of(const Build *b, Node x, uint32_t dim, int64_t n)
 {
 	enum { LONG = 256, SHORT = 8, MOST_ALONG = 4096 };
@@ -574,8 +578,8 @@ static Node lines(Build *b, Node x, uint32_t dim, bool inverse)
 
 /* ---- lengths with a large prime factor ---- */
 
-/* The least power of two from 2 n - 1 on, which is less than 4 n; n >= 1. Of an n that is no number
- * it is a symbol, whose value each call computes. */
+/* Returns the least power of two from 2 n - 1 on, which is less than 4 n; n >= 1. Of an n that
+ * is no number it is a symbol, whose value each call computes. */
 static Sym chirp_length(Build *b, Sym n)
 {
 	SymTab *t = b_syms(b);
@@ -593,7 +597,7 @@ static Sym chirp_length(Build *b, Sym n)
 	return symbol;
 }
 
-/* exp(-i pi k^2 / n), or the conjugates. */
+/* Returns exp(-i pi k^2 / n), or the conjugates. */
 static Parts chirp(Build *b, Node k, Sym n, DType d, bool conjugate)
 {
 	Sym turn = sym_muli(b_syms(b), n, 2);
@@ -601,7 +605,7 @@ static Parts chirp(Build *b, Node k, Sym n, DType d, bool conjugate)
 	return conjugate_if(b, conjugate, roots_table(b, square, turn, d));
 }
 
-/* The transform, of length m, of what x * chirp is convolved with, over m. */
+/* Returns the transform, of length m, of what x * chirp is convolved with, over m. */
 static Parts chirp_spectrum(Build *b, Sym n, Sym m, DType d, bool inverse)
 {
 	Node k = b_iota(b, DT_i64, m);
@@ -657,7 +661,7 @@ static Graph *branch(Build *b, Node x, uint32_t dim, bool inverse, bool smooth)
 	return g;
 }
 
-/* Of a length that is no number, each call chooses. */
+/* Adds a transform of a length that is no number: each call chooses. */
 static Node chosen(Build *b, Node x, uint32_t dim, bool inverse)
 {
 	Graph *yes = branch(b, x, dim, inverse, true), *no = branch(b, x, dim, inverse, false);
@@ -714,7 +718,7 @@ static Node half_lines(Build *b, Node x, uint32_t dim, bool inverse, int64_t pai
 	return x.i && in[1].i ? b_node(b, OP_fft_lines, in, 2, attr, 5) : (Node){0};
 }
 
-/* x [...] with imaginary parts 0. */
+/* Returns x [...] with imaginary parts 0. */
 static Node with_zeros(Build *b, Node x)
 {
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -743,7 +747,7 @@ static Node build_r2c(Build *b, Node node)
 	return half_lines(b, b_permute(b, b_reshape(b, x, rank + 1, cut), perm), dim, false, pairs);
 }
 
-/* [n / 2 + 1]: 1 for elements that are their own mirror images, else `other`. */
+/* Returns [n / 2 + 1]: 1 for elements that are their own mirror images, else `other`. */
 static Node mirror_weights(Build *b, Sym n, DType d, double other)
 {
 	Node k = b_iota(b, DT_i64, half_length(b_syms(b), n));
@@ -760,7 +764,7 @@ static Node weighted(Build *b, Node pairs, uint32_t dim, Sym n, double other)
 	return b_bin(b, OP_mul, pairs, along(b, weights, node_rank(b->g, pairs), dim));
 }
 
-/* As reals_of_dft; of a length that is not even or no number. */
+/* Does as reals_of_dft, of a length that is not even or no number. */
 static Node real_part(Build *b, Node x, uint32_t dim, Sym n)
 {
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -802,7 +806,8 @@ static Node c2r(Build *b, Node x, int64_t dim, Sym n)
 	return x.i ? b_node(b, OP_fft_c2r, &x, 1, attr, 3) : x;
 }
 
-/* All elements but those that are their own mirror images count twice in c2r, once in r2c. */
+/* Computes the cotangent. All elements but those that are their own mirror images count twice in
+ * c2r, once in r2c. */
 static bool adjoint_r2c(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	const int64_t dim = node_int(b->g, n, "dim");

@@ -8,7 +8,7 @@
 
 /* ---- inference ---- */
 
-/* The shape gather gives: [B..., I..., remaining axes of x]. */
+/* Sets dim[] to the shape gather gives: [B..., I..., remaining axes of x]. */
 static bool gathered_shape(Infer *f, Sym *dim, uint32_t *rank)
 {
 	Type x = infer_in(f, 0), index = infer_in(f, 1);
@@ -72,9 +72,9 @@ INFER(scatter)
 
 /* ---- batches ---- */
 
-/* Batches of x and index are one more batch axis. Those of x alone become the first axis that is
- * taken whole, those of index alone the first one of places; both stand behind the batch axes, and
- * in the result behind what comes before them. */
+/* Adds the batch. Batches of x and index are one more batch axis. Those of x alone become the
+ * first axis that is taken whole, those of index alone the first one of places; both stand
+ * behind the batch axes, and in the result behind what comes before them. */
 static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
@@ -93,7 +93,7 @@ static Node batch_gather(Build *b, Node n, const Node *in, const bool *batched, 
 	return batch_from(b, y, batched[0] ? lead : nbatch);
 }
 
-/* The same, where every member of the batch has an x of its own. */
+/* Adds the batch in the same way, where every member has an x of its own. */
 static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
@@ -113,8 +113,8 @@ static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched,
 
 /* ---- index ---- */
 
-/* at[] is [B..., I..., remaining axes of x]: those of the index but its last, then those taken
- * whole. */
+/* Maps at[], [B..., I..., remaining axes of x]: those of the index but its last, then those
+ * taken whole. */
 static void index_gather(IndexMap *m)
 {
 	const Graph *g = m->g;
@@ -156,10 +156,10 @@ typedef struct {
 	int64_t nbatch, nindex;   /* product of B, product of I */
 	uint32_t rest;            /* axes taken whole */
 	int64_t rest_dim[MAX_RANK], rest_stride[MAX_RANK], rest_numel;
-} Places;
+} IndexPlaces;
 
-/* What inference could not decide: batch extents of x and index, the shape of the slices. */
-static bool check_extents(const Places *p, const Tensor *slices)
+/* Checks what inference could not decide: batch extents of x and index, the shape of the slices. */
+static bool check_extents(const IndexPlaces *p, const Tensor *slices)
 {
 	uint32_t lead = p->index->rank - 1;
 	bool ok = slices->rank == lead + p->rest;
@@ -171,10 +171,11 @@ static bool check_extents(const Places *p, const Tensor *slices)
 	       eval_error(p->e, p->g, p->n, "the extents of the operands do not fit together");
 }
 
-static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
-                        const Tensor *slices)
+static bool places_init(IndexPlaces *p, EvalCtx *e, Graph *g, Node n, const Tensor *in,
+			const Tensor *slices)
 {
-	*p = (Places){.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
+	*p = (IndexPlaces){
+		.e = e, .g = g, .n = n, .x = in, .index = in + 1, .nbatch = 1, .nindex = 1};
 	p->batch = (uint32_t)node_int(g, n, "batch");
 	p->mode = node_index_mode(g, n);
 	TRY(eval_ints(e, g, n, "axes", p->axis, &p->naxis));
@@ -195,8 +196,8 @@ static bool places_init(Places *p, EvalCtx *e, Graph *g, Node n, const Tensor *i
 	return check_extents(p, slices);
 }
 
-/* "[3, 17]": where slice i's indices stand in the index operand. */
-static const char *position_of(const Places *p, int64_t i)
+/* Returns where slice i's indices stand in the index operand: "[3, 17]". */
+static const char *position_of(const IndexPlaces *p, int64_t i)
 {
 	Text text;
 	int64_t at[MAX_RANK];
@@ -211,9 +212,9 @@ static const char *position_of(const Places *p, int64_t i)
 	return lead ? text.data : "";
 }
 
-/* One index value, of slice i, made legal. *drop: the element is outside and mode fill says to
- * ignore it. */
-static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
+/* Makes one index value, of slice i, legal. Sets *drop if the element is outside and mode fill
+ * says to ignore it. */
+static bool resolve_index(const IndexPlaces *p, int64_t i, uint32_t axis, int64_t *v, bool *drop)
 {
 	int64_t extent = p->x->dim[axis], given = *v;
 	if (p->mode == INDEX_CHECK && given < 0)
@@ -233,8 +234,8 @@ static bool resolve_index(const Places *p, int64_t i, uint32_t axis, int64_t *v,
 			  (long long)given, position_of(p, i), axis, (long long)extent);
 }
 
-/* Offset in x of slice i (of nbatch * nindex). */
-static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
+/* Sets *offset to the offset in x of slice i (of nbatch * nindex). */
+static bool place_of(const IndexPlaces *p, int64_t i, int64_t *offset, bool *drop)
 {
 	int64_t b = i / p->nindex, at = 0;
 	for (uint32_t k = p->batch; k-- > 0;) {
@@ -251,8 +252,8 @@ static bool place_of(const Places *p, int64_t i, int64_t *offset, bool *drop)
 	return true;
 }
 
-/* The walk over one slice: dense on one side, inside x on the other. */
-static void slice_walk(const Places *p, Walk *w, bool into_x)
+/* Sets *w to the walk over one slice: dense on one side, inside x on the other. */
+static void slice_walk(const IndexPlaces *p, Walk *w, bool into_x)
 {
 	w->rank = p->rest;
 	memcpy(w->dim, p->rest_dim, sizeof p->rest_dim);
@@ -262,7 +263,7 @@ static void slice_walk(const Places *p, Walk *w, bool into_x)
 
 static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Places p;
+	IndexPlaces p;
 	Walk w;
 	TRY(places_init(&p, e, g, n, in, out));
 	slice_walk(&p, &w, false);
@@ -281,7 +282,7 @@ static bool eval_gather(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 
 /* ---- derivatives ---- */
 
-/* The places of n, a gather or a scatter, combined with update. */
+/* Combines the places of n, a gather or a scatter, with update. */
 static Node write_places(Build *b, Node n, Node x, Node update, const char *combine, bool unique)
 {
 	Ir *ir = b->g->ir;
@@ -298,7 +299,7 @@ static Node write_places(Build *b, Node n, Node x, Node update, const char *comb
 	return x.i && update.i ? b_node(b, OP_scatter, in, 3, attr, 9) : (Node){0};
 }
 
-/* What n, a scatter, combines with of x. */
+/* Returns what n, a scatter, combines with of x. */
 static Node read_places(Build *b, Node n, Node x)
 {
 	Attr attr[] = {attr_none(), attr_none(), *node_attr(b->g, n, "batch"),
@@ -355,8 +356,8 @@ OP(gather) {
 		  "f32[2, 5, 3], i64[2, 4, 1] in -2..7, batch=1, axes=[2], mode=\"fill\"",
 };
 
-/* Sums of floats are rounded to the dtype once, at the end. */
-static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *update, Tensor *out)
+/* Combines the updates. Sums of floats are rounded to the dtype once, at the end. */
+static bool scatter_combine(const IndexPlaces *p, ReduceKind how, const Tensor *update, Tensor *out)
 {
 	bool floats = eval_as_float(out->dtype);
 	int64_t n = tensor_numel(out), m = p->rest_numel;
@@ -393,7 +394,7 @@ static bool scatter_combine(const Places *p, ReduceKind how, const Tensor *updat
 	return true;
 }
 
-/* acc = acc combined with x; pairs of parts. */
+/* Combines acc with x; pairs of parts. */
 static void combine_pair(ReduceKind how, double acc[2], const double x[2])
 {
 	double re = acc[0], im = acc[1];
@@ -401,8 +402,8 @@ static void combine_pair(ReduceKind how, double acc[2], const double x[2])
 	acc[1] = how == REDUCE_SUM ? im + x[1] : re * x[1] + im * x[0];
 }
 
-/* Of complex numbers: sums and products, rounded to the dtype once, at the end. */
-static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tensor *update,
+/* Combines complex numbers: sums and products, rounded to the dtype once, at the end. */
+static bool scatter_combine_complex(const IndexPlaces *p, ReduceKind how, const Tensor *update,
 				    Tensor *out)
 {
 	int64_t n = tensor_numel(out), m = p->rest_numel;
@@ -430,7 +431,7 @@ static bool scatter_combine_complex(const Places *p, ReduceKind how, const Tenso
 	return true;
 }
 
-static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
+static bool scatter_set(const IndexPlaces *p, const Tensor *update, Tensor *out)
 {
 	Walk w;
 	slice_walk(p, &w, true);
@@ -448,7 +449,7 @@ static bool scatter_set(const Places *p, const Tensor *update, Tensor *out)
 
 static bool eval_scatter(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Places p;
+	IndexPlaces p;
 	ReduceKind how;
 	if (!reduce_parse(node_str(g, n, "combine"), &how))
 		return eval_error(e, g, n, "unknown combine");
@@ -479,8 +480,8 @@ static Node is_number(Build *b, Node x, double v)
 	return b_bin_scalar(b, OP_eq, x, v);
 }
 
-/* As PyTorch does it: an element takes 0 where it is overwritten, and each update its cotangent,
- * also one that a later one overwrites. */
+/* Computes the cotangents as PyTorch does: an element takes 0 where it is overwritten, and each
+ * update its cotangent, also one that a later one overwrites. */
 static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	if (want[0])
@@ -490,8 +491,8 @@ static void adjoint_set(Build *b, Node n, Node ct, const bool *want, Node *g)
 		g[2] = read_places(b, n, ct);
 }
 
-/* Of several factors at a place each gets the product of the others: with one 0 among them that is
- * 0 but for that one, with more it is 0. */
+/* Computes the cotangents of products. Of several factors at a place each gets the product of
+ * the others: with one 0 among them that is 0 but for that one, with more it is 0. */
 static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);
@@ -514,7 +515,8 @@ static void adjoint_mul(Build *b, Node n, Node ct, const bool *want, Node *g)
 		     b_select(b, is_zero, if_zero, b_bin(b, OP_div, else_all, factor)));
 }
 
-/* Shared evenly by all that are the extremum, x included, as PyTorch's scatter_reduce does. */
+/* Shares the cotangent evenly among all that are the extremum, x included, as PyTorch's
+ * scatter_reduce does. */
 static void adjoint_extremum(Build *b, Node n, Node ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0), u = node_in(b->g, n, 2);

@@ -14,7 +14,7 @@ static int64_t min_i64(int64_t a, int64_t b)
 	return a < b ? a : b;
 }
 
-/* Panels of TILE rows: [panel][k][TILE], zero beyond m. */
+/* Packs panels of TILE rows: [panel][k][TILE], zero beyond m. */
 static void pack_a(double *p, MatF64 a, int64_t m, int64_t k)
 {
 	for (int64_t i = 0; i < m; i += TILE) {
@@ -28,7 +28,7 @@ static void pack_a(double *p, MatF64 a, int64_t m, int64_t k)
 	}
 }
 
-/* Panels of TILE columns: [panel][k][TILE], zero beyond n. */
+/* Packs panels of TILE columns: [panel][k][TILE], zero beyond n. */
 static void pack_b(double *p, MatF64 b, int64_t k, int64_t n)
 {
 	for (int64_t j = 0; j < n; j += TILE) {
@@ -51,7 +51,7 @@ static void pack_b(double *p, MatF64 b, int64_t k, int64_t n)
 	}
 }
 
-/* t[TILE][TILE] = product of one panel of each. */
+/* Sets t[TILE][TILE] to the product of one panel of each. */
 static void multiply_panels(int64_t k, const double *a, const double *b, double *t)
 {
 	Pair c00 = {0}, c01 = {0}, c10 = {0}, c11 = {0}, c20 = {0}, c21 = {0}, c30 = {0}, c31 = {0};
@@ -103,7 +103,7 @@ void gemm_f64(int64_t m, int64_t n, int64_t k, MatF64 a, MatF64 b, double *c, do
 	}
 }
 
-/* Integer products wrap, so they are computed unsigned. */
+/* Multiplies integers. Products wrap, so they are computed unsigned. */
 void gemm_i64(int64_t m, int64_t n, int64_t k, MatI64 a, MatI64 b, int64_t *c)
 {
 	for (int64_t i = 0; i < m; i++) {

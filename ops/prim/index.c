@@ -5,7 +5,7 @@
 #include "ops/prim/priv.h"
 #include "ops/rules/batch.h"
 
-/* Entry k of a list of dimensions, which are numbers. */
+/* Returns entry k of a list of dimensions, which are numbers. */
 static uint32_t node_dim_at(const Graph *g, const Sym *list, uint32_t k)
 {
 	return (uint32_t)sym_const(g->ir->syms, list[k]);
@@ -251,7 +251,7 @@ OP(permute) {
 
 /* ---- slice ---- */
 
-/* So many elements with as many gaps between each two. */
+/* Returns the extent of so many elements with as many gaps between each two. */
 static Sym dilated(SymTab *syms, Sym extent, Sym gaps)
 {
 	if (sym_is(syms, gaps, 0))
@@ -261,7 +261,7 @@ static Sym dilated(SymTab *syms, Sym extent, Sym gaps)
 	return sym_le(syms, zero, wide) == YES ? wide : sym_max(syms, wide, zero);
 }
 
-/* x with `value` around and between; x itself where that is nothing. */
+/* Returns x with `value` around and between; x itself where that is nothing. */
 static Node padded(Build *b, Node x, Node value, const Sym *low, const Sym *high,
 		   const Sym *interior)
 {
@@ -340,7 +340,7 @@ static void index_slice(IndexMap *m)
 		m->in[0][k] = sym_add(syms, start[k], sym_mul(syms, m->at[k], step[k]));
 }
 
-/* Back to where they were, among zeros. */
+/* Puts the cotangents back to where the elements were, among zeros. */
 static bool adjoint_slice(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	SymTab *syms = b_syms(b);
@@ -397,7 +397,7 @@ static bool shape_pad(Infer *f)
 }
 INFER(pad)
 
-/* Values that differ are selected where none of the elements is. */
+/* Adds the batch. Values that differ are selected where none of the elements is. */
 static Node batch_pad(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	Attr *attr = batch_attrs(b, n);
@@ -475,7 +475,7 @@ static void index_pad(IndexMap *m)
 	}
 }
 
-/* Every stride-th element of dim from `first` on, count of them; zeros outside. */
+/* Returns every stride-th element of dim from `first` on, count of them; zeros outside. */
 static Node every(Build *b, Node x, uint32_t dim, Sym stride, Sym first, Sym count)
 {
 	Sym one = b_int(b, 1);
@@ -486,7 +486,7 @@ static Node every(Build *b, Node x, uint32_t dim, Sym stride, Sym first, Sym cou
 	return b_squeeze(b, b_node(b, OP_window, &x, 1, attr, 7), -1);
 }
 
-/* What was put between and around is dropped again, and what was cropped gets zeros. */
+/* Drops what was put between and around; what was cropped gets zeros. */
 static Node unpadded(Build *b, Node n, Node ct)
 {
 	SymTab *syms = b_syms(b);

@@ -44,7 +44,8 @@ uint32_t infer_args(const Infer *f, const char *name, uint32_t *first)
 	return 0;
 }
 
-/* How many operands the schema wants; false when a Tensor[] slot holds no count. */
+/* Sets *n to how many operands the schema wants. Returns false when a Tensor[] slot holds no
+ * count. */
 static bool count_operands(Infer *f, uint32_t *n)
 {
 	const Schema *s = op_schema(f->op);
@@ -215,7 +216,7 @@ bool infer_acc(Infer *f, DType x, DType *result)
 	return true;
 }
 
-/* A condition that is not decided here. */
+/* Requires a condition that is not decided here, where the graph's conditions are collected. */
 static bool undecided(Infer *f, const char *what, GuardKind kind, Sym a, Sym b)
 {
 	if (f->g->requires)

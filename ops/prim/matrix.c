@@ -131,7 +131,8 @@ Parts mat_conj(Build *b, Parts x)
 	return (Parts){.re = x.re, .im = x.im.i ? b_un(b, OP_neg, x.im) : x.im};
 }
 
-/* x / y = x * conj(y / s) / (|y / s|^2 s), with s the larger part, so that no square overflows. */
+/* Returns x / y = x * conj(y / s) / (|y / s|^2 s), with s the larger part, so that no square
+ * overflows. */
 Parts mat_divide(Build *b, Parts x, Parts y)
 {
 	if (!x.im.i)

@@ -9,49 +9,49 @@
 #include "ops/rules/common.h"
 #include "ops/rules/parts.h"
 
-/* The matrices of a node; pairs: the node has a last dimension of two, the parts. No node gives no
- * parts. */
+/* Returns the matrices of a node; pairs: the node has a last dimension of two, the parts. No
+ * node gives no parts. */
 Parts mat_of(Build *, Node x, bool pairs);
-/* The reverse: the node that mat_of takes. */
+/* Returns the node that mat_of takes: the reverse. */
 Node mat_node(Build *, Parts x);
 
-/* The sum; if one operand has no parts, the other one. */
+/* Returns the sum; if one operand has no parts, the other one. */
 Parts mat_add(Build *, Parts x, Parts y);
-/* x - y; x if y has no parts. */
+/* Returns x - y; x if y has no parts. */
 Parts mat_sub(Build *, Parts x, Parts y);
-/* -x */
+/* Returns -x. */
 Parts mat_neg(Build *, Parts x);
-/* The conjugate. */
+/* Returns the conjugate. */
 Parts mat_conj(Build *, Parts x);
-/* The product of elements, broadcast. */
+/* Returns the product of elements, broadcast. */
 Parts mat_multiply(Build *, Parts x, Parts y);
-/* The quotient of elements, broadcast. */
+/* Returns the quotient of elements, broadcast. */
 Parts mat_divide(Build *, Parts x, Parts y);
-/* The product of matrices. */
+/* Returns the product of matrices. */
 Parts mat_times(Build *, Parts x, Parts y);
-/* The conjugate transpose. */
+/* Returns the conjugate transpose. */
 Parts mat_adjoint(Build *, Parts x);
-/* The number v, without dimensions, as an operand beside `like`: of its dtype, and with an
- * imaginary part 0 if `like` is complex. No parts if `like` has none. */
+/* Returns the number v, without dimensions, as an operand beside `like`: of its dtype, and with
+ * an imaginary part 0 if `like` is complex. No parts if `like` has none. */
 Parts mat_number(Build *, Parts like, double v);
-/* x where cond (bool) holds, y elsewhere, broadcast. */
+/* Returns x where cond (bool) holds, y elsewhere, broadcast. */
 Parts mat_select(Build *, Node cond, Parts x, Parts y);
 
-/* x where the column is at least (mat_upper) or at most (mat_lower) the row + above, 0
+/* Returns x where the column is at least (mat_upper) or at most (mat_lower) the row + above, 0
  * elsewhere. */
 Parts mat_upper(Build *, Parts x, int64_t above);
 Parts mat_lower(Build *, Parts x, int64_t above);
-/* x with ones on the diagonal. */
+/* Returns x with ones on the diagonal. */
 Parts mat_with_ones(Build *, Parts x);
-/* Rows, or columns, first .. end - 1. */
+/* Returns the rows, or columns, first .. end - 1. */
 Parts mat_rows(Build *, Parts x, Sym first, Sym end);
 Parts mat_columns(Build *, Parts x, Sym first, Sym end);
-/* x and y one behind the other along a dimension. */
+/* Returns x and y one behind the other along a dimension. */
 Parts mat_join(Build *, Parts x, Parts y, int dim);
 
-/* The sum over a set of dimensions (bits), which the result lacks. */
+/* Returns the sum over a set of dimensions (bits), which the result lacks. */
 Parts mat_sum(Build *, Parts x, uint32_t dims);
-/* b_unsqueeze and b_select_dim of both parts. */
+/* Does as b_unsqueeze and b_select_dim, of both parts. */
 Parts mat_unsqueeze(Build *, Parts x, int dim);
 Parts mat_select_dim(Build *, Parts x, int dim, Sym index);
 

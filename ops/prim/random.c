@@ -108,7 +108,7 @@ static Source source_of(Build *b, Cipher c, Node key, uint32_t word)
 	return (Source){c, b_bin(b, OP_bit_xor, key_word(b, key, 1), high), {key_word(b, key, 0)}};
 }
 
-/* Two of the four words for lower halves of counters. */
+/* Returns two of the four words for lower halves of counters. */
 static Node bits_of(Build *b, const Source *s, bool upper, Node lo)
 {
 	if (s->cipher == CIPHER_AES)
@@ -158,7 +158,7 @@ Node b_random_key(Build *b, Cipher c, Node state)
 	return state.i ? b_node(b, OP_random_key, &state, 1, attr, 2) : state;
 }
 
-/* No stream is 2^24 - 1, so none shares a counter with this. */
+/* Folds data into a key. No stream is 2^24 - 1, so none shares a counter with this. */
 Node b_random_fold(Build *b, Cipher c, Node key, Node data)
 {
 	if (!key.i || !data.i)
@@ -240,8 +240,8 @@ OP(random_bits) {
 		  "cipher=\"aes128-ctr\"",
 };
 
-/* Streams of one Draw are below 2^24 and rounds of loops below 2^48: no other key is folded from
- * such a number. */
+/* Builds a key of the node's own. Streams of one Draw are below 2^24 and rounds of loops below
+ * 2^48: no other key is folded from such a number. */
 static Node build_random_own(Build *b, Node n)
 {
 	Draw d;
@@ -290,8 +290,8 @@ static Node shifted(Build *b, Node x, int64_t by)
 	return by ? b_bin(b, OP_shift_right, x, b_full_int(b, DT_u64, by, 0, NULL)) : x;
 }
 
-/* The upper `n` bits of 64 as a fraction of 1, plus `more` / 2^n. n < 63: signed numbers convert
- * faster. */
+/* Returns the upper `n` bits of 64 as a fraction of 1, plus `more` / 2^n. n < 63: signed numbers
+ * convert faster. */
 static Node fraction(Build *b, Node bits, int n, double more, DType d)
 {
 	Node x = b_convert(b, b_convert(b, shifted(b, bits, 64 - n), n < 32 ? DT_i32 : DT_i64), d);
@@ -300,7 +300,7 @@ static Node fraction(Build *b, Node bits, int n, double more, DType d)
 	return b_bin_scalar(b, OP_mul, x, ldexp(1, -n));
 }
 
-/* A fraction of so many bits is exact, and below 1. */
+/* Returns how many bits a fraction has that is exact, and below 1. */
 static int digits_of(DType d)
 {
 	return (int)dtype_digits(d);
@@ -316,8 +316,8 @@ Node draw_open(Build *b, Draw *d, DType t, const Shape *s)
 	return fraction(b, draw_bits(b, d, s), digits_of(t) - 1, 0.5, t);
 }
 
-/* By Box and Muller, of two words of the same counter; of f64 of all four. Its logarithm is of (0,
- * 1). */
+/* Draws by Box and Muller, of two words of the same counter; of f64 of all four. Its logarithm
+ * is of (0, 1). */
 Node draw_normal(Build *b, Draw *d, DType t, const Shape *s)
 {
 	static const double turn = 6.283185307179586476925286766559;
@@ -342,7 +342,7 @@ Node draw_chance(Build *b, Draw *d, double p, const Shape *s)
 	return b_bin(b, OP_lt, x, b_full_int(b, DT_u64, below, 0, NULL));
 }
 
-/* The shape with the dims in `shared` of extent 1. */
+/* Returns the shape with the dims in `shared` of extent 1. */
 static Shape shape_shared(const Build *b, Shape s, uint32_t shared)
 {
 	for (uint32_t k = 0; k < s.rank; k++)
@@ -357,7 +357,8 @@ Node draw_keep(Build *b, Draw *d, Node x, double p, uint32_t shared)
 	return x.i ? draw_chance(b, d, 1 - p, &s) : x;
 }
 
-/* A product, so that infinity that is dropped is NaN, as PyTorch has it. */
+/* Returns x with some elements dropped, by a product, so that infinity that is dropped is NaN,
+ * as PyTorch has it. */
 Node dropout_of(Build *b, Node x, Node keep, double p)
 {
 	if (!x.i || !keep.i)

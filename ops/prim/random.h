@@ -82,10 +82,10 @@ Node draw_dropout(Build *, Draw *, Node x, double p, uint32_t shared);
 
 /* Returns the key of a call, made of the state: vmap gives each member one of its own there. */
 Node b_random_key(Build *, Cipher, Node state);
-/* jax.random.fold_in: returns a key [B..., 2] made, by a cipher, of a key u64[2] or u64[B..., 2]
- * and integers data[B...]. Other keys and other data give other keys. The result has the shape
- * [data's shape and the key's leading dimensions broadcast, 2]. Another dtype or shape of the key
- * is an error. */
+/* Returns a key [B..., 2] made, by a cipher, of a key u64[2] or u64[B..., 2] and integers
+ * data[B...]: jax.random.fold_in. Other keys and other data give other keys. The result has the
+ * shape [data's shape and the key's leading dimensions broadcast, 2]. Another dtype or shape of
+ * the key is an error. */
 Node b_random_fold(Build *, Cipher, Node key, Node data);
 
 #endif

@@ -35,7 +35,7 @@ static bool shape_reduce(Infer *f)
 }
 INFER(reduce)
 
-/* The operand with the reduced dims last; *n is the product of their extents. */
+/* Returns the operand with the reduced dims last; *n is the product of their extents. */
 static Tensor reduced_last(EvalCtx *e, const Tensor *x, const int64_t *dim, uint32_t count,
                            int64_t *n)
 {
@@ -88,7 +88,7 @@ static void reduce_rows_i64(ReduceKind kind, const Tensor *x, int64_t n, Tensor 
 	}
 }
 
-/* Sum or product of complex rows. */
+/* Reduces complex rows to their sum or product. */
 static void reduce_rows_complex(ReduceKind kind, const Tensor *x, int64_t n, Tensor *out)
 {
 	Tensor from = tensor_flat_real(x), to = tensor_flat_real(out);
@@ -243,7 +243,7 @@ static bool shape_cumulative(Infer *f)
 }
 INFER(cumulative)
 
-/* One lane, front to back or back to front, in place. */
+/* Runs along one lane, front to back or back to front, in place. */
 static void run_lane(ReduceKind kind, DType d, bool reverse, double *f, int64_t *v, int64_t n)
 {
 	int64_t step = reverse ? -1 : 1;

@@ -22,13 +22,13 @@ bool is_logaddexp(const Graph *g, Node n)
 	return kind_of(g, n) == REDUCE_LOGADDEXP;
 }
 
-/* In the precision in which sums and products are computed. */
+/* Returns x in the precision in which sums and products are computed. */
 static Node wide(Build *b, Node x)
 {
 	return b_convert(b, x, dtype_compute(node_dtype(b->g, x)));
 }
 
-/* x one place later along dim, or earlier; `first` comes in. */
+/* Returns x one place later along dim, or earlier; `first` comes in. */
 static Node shifted(Build *b, Node x, uint32_t dim, bool later, Node first)
 {
 	Sym low[MAX_RANK], high[MAX_RANK], none[MAX_RANK];
@@ -43,7 +43,7 @@ static Node shifted(Build *b, Node x, uint32_t dim, bool later, Node first)
 	return x.i && first.i ? b_node(b, OP_pad, (Node[]){x, first}, 2, attr, 5) : (Node){0};
 }
 
-/* The product of the elements before each along dim; of those behind it where reverse. */
+/* Returns the product of the elements before each along dim; of those behind it where reverse. */
 static Node product_of_others(Build *b, Node x, uint32_t dim, bool reverse)
 {
 	return b_cumulative(b, "prod",
@@ -53,7 +53,7 @@ static Node product_of_others(Build *b, Node x, uint32_t dim, bool reverse)
 
 /* ---- reduce ---- */
 
-/* A value of the result's shape, repeated over the dimensions that were reduced. */
+/* Repeats a value of the result's shape over the dimensions that were reduced. */
 static Node over_dims(Build *b, Node n, Node y)
 {
 	const Type t = *node_type(b->g, node_in(b->g, n, 0));
@@ -64,7 +64,7 @@ static Node over_dims(Build *b, Node n, Node y)
 	return b_broadcast_in_dim(b, y, t.n, t.dim, map);
 }
 
-/* Of each element the product of all others that are reduced with it. */
+/* Returns, for each element, the product of all others that are reduced with it. */
 static Node products(Build *b, Node n)
 {
 	Node x = wide(b, node_in(b->g, n, 0));
@@ -112,7 +112,8 @@ static Extrema find_extrema(Build *b, Node n)
 		acc};
 }
 
-/* Shared evenly by the elements that are the extremum, as PyTorch's amax does; beside NaN 0 / 0. */
+/* Shares the cotangent evenly among the elements that are the extremum, as PyTorch's amax does;
+ * beside NaN 0 / 0. */
 static Node shared(Build *b, Node n, Node ct)
 {
 	Extrema e = find_extrema(b, n);
@@ -123,8 +124,8 @@ static Node shared(Build *b, Node n, Node ct)
 	return b_convert(b, part, node_dtype(b->g, n));
 }
 
-/* The mean of the tangents of the elements that are the extremum. The transpose of `shared` would
- * be 0 beside NaN, where it is NaN. */
+/* Computes the mean of the tangents of the elements that are the extremum. The transpose of
+ * `shared` would be 0 beside NaN, where it is NaN. */
 bool tangent_extremum(Build *b, Node n, const Node *t, Node *ty)
 {
 	Extrema e = find_extrema(b, n);
@@ -162,7 +163,7 @@ bool adjoint_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 
 /* ---- cumulative ---- */
 
-/* r = g + carry; the next carry is a * r */
+/* Returns the body r = g + carry; the next carry is a * r. */
 static Graph *recurrence_body(Build *b, TypeId type)
 {
 	Graph *g = graph_new(b->g->ir, "recurrence");
@@ -175,8 +176,8 @@ static Graph *recurrence_body(Build *b, TypeId type)
 	return g;
 }
 
-/* r[i] = own[i] + a[i + 1] r[i + 1] along dim, from the last element on; from the first on where
- * reverse (i - 1). Linear in `own`. */
+/* Computes r[i] = own[i] + a[i + 1] r[i + 1] along dim, from the last element on; from the first
+ * on where reverse (i - 1). Linear in `own`. */
 static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 {
 	if (!own.i || !a.i)
@@ -193,8 +194,8 @@ static Node recurrence(Build *b, Node own, Node a, uint32_t dim, bool reverse)
 	return aten_move_dim(b, b_get(b, b_node(b, OP_scan, in, 3, attr, 6), 1), 0, dim);
 }
 
-/* y[i] = x[0] ... x[i]: what is before x[i], times the cotangents of all later ones with what lies
- * between. */
+/* Computes the cotangents of y[i] = x[0] ... x[i]: what is before x[i], times the cotangents of
+ * all later ones with what lies between. */
 Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 {
 	Node wide_x = wide(b, x);
@@ -202,8 +203,8 @@ Node b_cumprod_backward(Build *b, Node ct, Node x, uint32_t dim, bool reverse)
 		     recurrence(b, wide(b, ct), wide_x, dim, reverse));
 }
 
-/* exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal elements,
- * which may be infinite. v grows along dim, from the end if reverse. */
+/* Returns exp(v[j - 1] - v[j]), at j where later, else at j - 1; 1 at the edge and between equal
+ * elements, which may be infinite. v grows along dim, from the end if reverse. */
 static Node step_of(Build *b, Node v, uint32_t dim, bool reverse, bool later)
 {
 	const Type t = *node_type(b->g, v);
@@ -263,7 +264,8 @@ bool tangent_cumulative(Build *b, Node n, const Node *t, Node *ty)
 	return ty[0].i;
 }
 
-/* To the element that y[i] is: the latest of equal ones, and each NaN, as in PyTorch's cummax. */
+/* Gives the cotangent of y[i] to the element that y[i] is: the latest of equal ones, and each
+ * NaN, as in PyTorch's cummax. */
 static Node cumulative_extremum(Build *b, Node n, Node ct, uint32_t dim, bool reverse)
 {
 	Node x = node_in(b->g, n, 0);
@@ -308,7 +310,7 @@ bool adjoint_cumulative(Build *b, Node n, const Node *ct, const bool *want, Node
 
 enum { MOST_FACTORS = 64 }; /* that are written one by one */
 
-/* carry * x */
+/* Returns the body carry * x. */
 static Graph *product_body(Build *b, TypeId type)
 {
 	static const char *const name[] = {"carry_re", "carry_im", "x_re", "x_im"};
@@ -323,7 +325,7 @@ static Graph *product_body(Build *b, TypeId type)
 	return g;
 }
 
-/* The product along dimension k of any extent. */
+/* Returns the product along dimension k of any extent. */
 static Parts product_by_scan(Build *b, Parts x, uint32_t k)
 {
 	Ir *ir = b->g->ir;
@@ -343,7 +345,7 @@ static Parts product_by_scan(Build *b, Parts x, uint32_t k)
 	return (Parts){b_get(b, y, 0), b_get(b, y, 1), {0}};
 }
 
-/* The product along dimension k, of one element after the other. */
+/* Returns the product along dimension k, of one element after the other. */
 static Parts product_along(Build *b, Parts x, uint32_t k)
 {
 	int64_t extent;

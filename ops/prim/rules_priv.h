@@ -14,15 +14,17 @@ Node rule_scatter_along(Build *, Node x, Node index, Node update, uint32_t dim, 
 /* Rules (ir/op/op.h has the contracts) of the primitives reduce and cumulative, in
  * reduce_rules.c. */
 
-/* The .adjoint of reduce of kind "sum", "prod", "max" or "min"; another kind is an error. Elements
- * that are equal to the extremum share the cotangent. Returns false after errors. */
+/* Computes the cotangents of reduce of kind "sum", "prod", "max" or "min" (.adjoint); another
+ * kind is an error. Elements that are equal to the extremum share the cotangent. Returns false
+ * after errors. */
 bool adjoint_reduce(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .tangent of reduce of kind "max" or "min". Returns false after errors. */
+/* Computes the tangents of reduce of kind "max" or "min" (.tangent). Returns false after errors. */
 bool tangent_extremum(Build *, Node n, const Node *t, Node *ty);
-/* The .adjoint of cumulative, of every kind that b_cumulative names. For "max" and "min" the latest
- * of equal elements gets the cotangent. Returns false after errors. */
+/* Computes the cotangents of cumulative, of every kind that b_cumulative names (.adjoint). For
+ * "max" and "min" the latest of equal elements gets the cotangent. Returns false after errors. */
 bool adjoint_cumulative(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* The .tangent of cumulative of kind "logaddexp". Returns false after errors. */
+/* Computes the tangents of cumulative of kind "logaddexp" (.tangent). Returns false after
+ * errors. */
 bool tangent_cumulative(Build *, Node n, const Node *t, Node *ty);
 /* Whether the attribute `kind` of a reduce or cumulative is "sum". */
 bool is_sum(const Graph *, Node);
@@ -30,8 +32,8 @@ bool is_sum(const Graph *, Node);
 bool is_extremum(const Graph *, Node);
 /* Whether the attribute `kind` of a reduce or cumulative is "logaddexp". */
 bool is_logaddexp(const Graph *, Node);
-/* The .parts of reduce of kind "sum", and of kind "prod" over dimensions with constant extents of
- * at most 64. Returns false for others: their parts are not known. */
+/* Computes the parts of reduce of kind "sum", and of kind "prod" over dimensions with constant
+ * extents of at most 64 (.parts). Returns false for others: their parts are not known. */
 bool parts_reduce(Build *, Node n, const Parts *in, Parts *out);
 
 /* Returns the cotangent of x from the cotangent ct of b_cumulative(b, "prod", x, dim, reverse);

@@ -563,7 +563,7 @@ OP(digamma) {
 	.deriv = {"trigamma(x)"},
 	.sample = "f32[n=3, 4] in 0.2..8; f32[8] of -0.5 -2.5 1e6 0 -0.25 12.5 40 1e-6",
 };
-/* Trigamma is the polygamma of order 1. */
+/* Computes the cotangent: trigamma is the polygamma of order 1. */
 static bool adjoint_trigamma(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	(void)want;

@@ -21,7 +21,7 @@ static bool shape_to_size(Infer *f)
 }
 INFER(to_size)
 
-/* What the size is where there are no members to say so. */
+/* Returns what the size is where there are no members to say so. */
 static Node size_of_none(Build *b, Sym size)
 {
 	int64_t lo, hi;
@@ -31,7 +31,7 @@ static Node size_of_none(Build *b, Sym size)
 	return b_from_size(b, b_int(b, lo > 0 ? lo : 0));
 }
 
-/* A tensor has one size: that of all members, which are compared when it runs. */
+/* Adds the batch. A tensor has one size: that of all members, which are compared when it runs. */
 static Node batch_to_size(Build *b, Node n, const Node *in, const bool *batched, Sym batch)
 {
 	(void)batched;

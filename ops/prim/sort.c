@@ -55,7 +55,7 @@ static int compare_items(const void *a, const void *b)
 	return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Order of doubles as integers: -0 equals 0 and every NaN comes last. */
+/* Returns an integer that orders doubles: -0 equals 0 and every NaN comes last. */
 static int64_t key_of_f64(double v)
 {
 	if (isnan(v))
@@ -81,7 +81,7 @@ static void read_keys(const Tensor *x, int64_t first, int64_t n, bool descending
 	}
 }
 
-/* Ties keep their order always, so `stable` needs nothing more. */
+/* Sorts. Ties keep their order always, so `stable` needs nothing more. */
 static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	bool descending = node_bool(g, n, "descending");
@@ -117,7 +117,7 @@ static bool eval_sort(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
-/* Back to where each value came from. */
+/* Puts the cotangents back to where each value came from. */
 static bool adjoint_sort(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	Node x = node_in(b->g, n, 0);
@@ -162,7 +162,7 @@ static bool shape_searchsorted(Infer *f)
 }
 INFER(searchsorted)
 
-/* One row for all values stays one. */
+/* Adds the batch. One row for all values stays one. */
 static Node batch_searchsorted(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	bool one = !batched[0] && node_rank(b->g, in[0]) == 1;
@@ -171,8 +171,8 @@ static Node batch_searchsorted(Build *b, Node n, const Node *in, const bool *bat
 	return batch_again(b, n, wide, batch_attrs(b, n));
 }
 
-/* Element i of the rows stands after element j of x. NaN of x stands behind all, as it compares
- * with none. */
+/* Whether element i of the rows stands after element j of x. NaN of x stands behind all, as it
+ * compares with none. */
 static bool stands_after(const Tensor *sorted, int64_t i, const Tensor *x, int64_t j, bool right)
 {
 	if (eval_as_float(x->dtype)) {
@@ -187,7 +187,8 @@ static bool stands_after(const Tensor *sorted, int64_t i, const Tensor *x, int64
 	return right ? a > b : a >= b;
 }
 
-/* PyTorch's bisection, step by step: where a row is not sorted it leads to the same place. */
+/* Searches by PyTorch's bisection, step by step: where a row is not sorted it leads to the same
+ * place. */
 static bool eval_searchsorted(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
 	(void)e;

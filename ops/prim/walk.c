@@ -10,7 +10,7 @@
 	for (int64_t i = 0; i < n; i++)                                                            \
 		memcpy(d + i * ds * (bytes), s + i * ss * (bytes), (bytes));
 
-/* The element at s, n > 0 times: what is there is doubled. */
+/* Repeats the element at s, n > 0 times: what is there is doubled. */
 static void repeat(char *d, const char *s, int64_t n, size_t size)
 {
 	size_t all = (size_t)n * size, have = size;
@@ -38,8 +38,8 @@ static void copy_strip(char *d, int64_t ds, const char *s, int64_t ss, int64_t n
 	}
 }
 
-/* The same walk by as few dimensions as can be: neighbours that are one in both arrays are one, and
- * strips become long. */
+/* Returns the same walk by as few dimensions as can be: neighbours that are one in both arrays
+ * are one, and strips become long. */
 static Walk merged(const Walk *w)
 {
 	Walk m = {0};

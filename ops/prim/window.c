@@ -6,7 +6,7 @@
 
 typedef struct {
 	int64_t dim, size, stride, dilation, low, count, extent;
-} Window;
+} WindowDim;
 
 static bool check_window(Infer *f, bool has_size)
 {
@@ -23,8 +23,9 @@ static bool check_window(Infer *f, bool has_size)
 	return true;
 }
 
-/* Positions p for which 0 <= p * stride + shift < extent, as [*first, *end) within [0, count). */
-static void valid_positions(const Window *w, int64_t shift, int64_t *first, int64_t *end)
+/* Finds the positions p for which 0 <= p * stride + shift < extent, as [*first, *end) within [0,
+ * count). */
+static void valid_positions(const WindowDim *w, int64_t shift, int64_t *first, int64_t *end)
 {
 	*first = shift < 0 ? (-shift + w->stride - 1) / w->stride : 0;
 	*end = w->extent > shift ? (w->extent - shift + w->stride - 1) / w->stride : 0;
@@ -32,7 +33,7 @@ static void valid_positions(const Window *w, int64_t shift, int64_t *first, int6
 	*end = *end > *first ? *end : *first;
 }
 
-static bool read_window(EvalCtx *e, Graph *g, Node n, Window *w)
+static bool read_window(EvalCtx *e, Graph *g, Node n, WindowDim *w)
 {
 	TRY(eval_int(e, g, n, "dim", &w->dim));
 	TRY(eval_int(e, g, n, "stride", &w->stride));
@@ -61,7 +62,7 @@ INFER(window)
 
 static bool eval_window(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Window v;
+	WindowDim v;
 	TRY(read_window(e, g, n, &v));
 	v.size = out->dim[in->rank];
 	v.count = out->dim[v.dim];
@@ -165,20 +166,20 @@ INFER(fold)
 		}                                                                                  \
 	}
 
-static void fold_f64(const Window *v, int64_t outer, int64_t inner, const double *x, double *acc)
+static void fold_f64(const WindowDim *v, int64_t outer, int64_t inner, const double *x, double *acc)
 {
 	FOLD
 }
 
-static void fold_u64(const Window *v, int64_t outer, int64_t inner, const uint64_t *x,
-                     uint64_t *acc)
+static void fold_u64(const WindowDim *v, int64_t outer, int64_t inner, const uint64_t *x,
+		     uint64_t *acc)
 {
 	FOLD
 }
 
 static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 {
-	Window v;
+	WindowDim v;
 	TRY(read_window(e, g, n, &v));
 	v.size = in->dim[out->rank];
 	v.count = in->dim[v.dim];
@@ -205,7 +206,8 @@ static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 	return true;
 }
 
-/* The elements (p, k) of the windows with p * stride + k * dilation - low == i, over all k. */
+/* Maps an index to the elements (p, k) of the windows with p * stride + k * dilation - low == i,
+ * over all k. */
 static void index_fold(IndexMap *m)
 {
 	const Graph *g = m->g;

@@ -13,7 +13,7 @@ typedef struct {
 	DType d;
 } Bounds;
 
-/* False after b_error. */
+/* Reads the bounds, and the dtype in which they are exact. Returns false after b_error. */
 static bool bounds_of(Build *b, Node n, DType x, Bounds *r)
 {
 	const double exact = 1 << 24; /* as far as f32 has every integer */
@@ -25,7 +25,7 @@ static bool bounds_of(Build *b, Node n, DType x, Bounds *r)
 	return r->low <= r->high;
 }
 
-/* x / scale, of floats; in f64 if x is, else in f32. */
+/* Returns x / scale, of floats; in f64 if x is, else in f32. */
 static Node in_steps(Build *b, Node x, Node scale)
 {
 	x = aten_wide(b, x);
@@ -33,7 +33,7 @@ static Node in_steps(Build *b, Node x, Node scale)
 	return x.i && inv.i ? b_bin(b, OP_mul, x, b_convert(b, inv, node_dtype(b->g, x))) : inv;
 }
 
-/* low <= v <= high, between numbers of v's dtype. */
+/* Returns low <= v <= high, between numbers of v's dtype. */
 static Node inside(Build *b, Node v, const Bounds *r)
 {
 	return b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, v, r->low),
@@ -46,14 +46,14 @@ typedef struct {
 	Bounds r;
 } Fake;
 
-/* What a number becomes that is no 64-bit integer, by which PyTorch's kernel for channels goes: the
- * least of these. */
+/* Returns v, but for a number that is no 64-bit integer the least of these, by which PyTorch's
+ * kernel for channels goes. */
 static Node as_int64(Build *b, Node v)
 {
 	return b_select(b, b_bin_scalar(b, OP_lt, v, 0x1p63), v, aten_like(b, v, -0x1p63));
 }
 
-/* (the values, where none was clamped). The derivative is that of x times the mask. */
+/* Returns (the values, where none was clamped). The derivative is that of x times the mask. */
 static Node faked(Build *b, const Fake *f, Node q, Node mask, DType product)
 {
 	DType d = node_dtype(b->g, f->x);
@@ -79,7 +79,7 @@ static bool fake_begin(Build *b, Node n, Fake *f)
 	return bounds_of(b, n, d, &f->r);
 }
 
-/* One scale and one zero point. NaN becomes quant_min. */
+/* Quantises with one scale and one zero point. NaN becomes quant_min. */
 static Node fake_per_tensor(Build *b, Node n, Node scale, Node zero)
 {
 	Fake f = {.scale = scale, .zero = zero};
@@ -92,7 +92,7 @@ static Node fake_per_tensor(Build *b, Node n, Node scale, Node zero)
 	return faked(b, &f, b_bin(b, OP_fmax, q, aten_like(b, q, f.r.low)), mask, DT_f32);
 }
 
-/* v[channels] along that axis of x. */
+/* Returns v[channels] along that axis of x. */
 static Node along_axis(Build *b, int64_t axis, Node v, Node x)
 {
 	uint32_t rank = aten_rank(b, x);
@@ -109,8 +109,8 @@ static Node along_axis(Build *b, int64_t axis, Node v, Node x)
 	return aten_per_dim(b, v, x, (uint32_t)axis);
 }
 
-/* Zero points that are integers must lie between the bounds, as in PyTorch, when the program runs.
- */
+/* Requires that zero points that are integers lie between the bounds, as in PyTorch, when the
+ * program runs. */
 static void require_zero_points(Build *b, Node zero, const Bounds *r)
 {
 	static const char why[] =
@@ -121,8 +121,8 @@ static void require_zero_points(Build *b, Node zero, const Bounds *r)
 	b_node(b, OP_assert, &good, 1, (Attr[]){attr_none(), attr_str(b->g->ir, why)}, 2);
 }
 
-/* A scale and a zero point for each channel. With zero points that are floats, the sum is rounded,
- * not the quotient. NaN and what is no 64-bit integer become quant_min. */
+/* Quantises with a scale and a zero point for each channel. With zero points that are floats,
+ * the sum is rounded, not the quotient. NaN and what is no 64-bit integer become quant_min. */
 static Node fake_per_channel(Build *b, Node n, Node scale, Node zero, int64_t axis)
 {
 	Node x = arg(b, n, "self");
@@ -158,14 +158,14 @@ static Node build_per_tensor_cachemask(Build *b, Node n)
 	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32), zero_point);
 }
 
-/* fake_per_tensor by tensors of one element. */
+/* Does as fake_per_tensor, by tensors of one element. */
 static Node fake_by_numbers(Build *b, Node n, Node scale, Node zero)
 {
 	zero = b_reshape(b, zero, 0, NULL);
 	return fake_per_tensor(b, n, b_reshape(b, scale, 0, NULL), zero);
 }
 
-/* The values without the mask. */
+/* Returns the values without the mask. */
 static Node values_of(Build *b, Node pair)
 {
 	return pair.i ? b_get(b, pair, 0) : pair;
@@ -176,7 +176,7 @@ static Node build_per_tensor(Build *b, Node n)
 	return values_of(b, build_per_tensor_cachemask(b, n));
 }
 
-/* The pair where `on` holds, else x, of which nothing was clamped. */
+/* Returns the pair where `on` holds, else x, of which nothing was clamped. */
 static Node fake_if(Build *b, Node on, Node pair, Node x)
 {
 	if (!on.i || !pair.i || !x.i)
@@ -186,7 +186,7 @@ static Node fake_if(Build *b, Node on, Node pair, Node x)
 	return b_tuple(b, (Node[]){y, mask}, 2);
 }
 
-/* A zero point is truncated to an integer. */
+/* Quantises with parameters that are tensors. A zero point is truncated to an integer. */
 static Node fake_tensor_qparams(Build *b, Node n)
 {
 	Node zero = quant_parameter(b, n, "zero_point", aten_dtype(b, arg(b, n, "zero_point")));
@@ -194,7 +194,7 @@ static Node fake_tensor_qparams(Build *b, Node n)
 	return fake_per_tensor(b, n, quant_parameter(b, n, "scale", DT_f32), zero);
 }
 
-/* Where fake_quant_enabled is 0, x stays. */
+/* Builds the operator with a switch: where fake_quant_enabled is 0, x stays. */
 static Node build_tensor_qparams_cachemask(Build *b, Node n)
 {
 	Node on = aten_truth(b, quant_parameter(b, n, "fake_quant_enabled", DT_i64));
@@ -286,8 +286,8 @@ static Node shaped_like(Build *b, Node v, Node like)
 
 /* ---- scales and zero points that are learnt: floats ---- */
 
-/* To an integer between the bounds: rounded, halves to even; in the derivative by one scale half a
- * step is added and the fraction dropped. */
+/* Makes a zero point an integer between the bounds: rounded, halves to even; in the derivative
+ * by one scale half a step is added and the fraction dropped. */
 static Node learnt_zero(Build *b, Node zero, const Bounds *r, bool truncated)
 {
 	zero = b_convert(b, zero, DT_f32);
@@ -296,7 +296,8 @@ static Node learnt_zero(Build *b, Node zero, const Bounds *r, bool truncated)
 	return truncated ? b_un(b, OP_trunc, zero) : zero;
 }
 
-/* Operands of x's rank or 0-d; the zero point is an integer, in f32. False after b_error. */
+/* Reads the operands, of x's rank or 0-d; the zero point is an integer, in f32. Returns false
+ * after b_error. */
 static bool learnt_begin(Build *b, Node n, Fake *f, uint32_t *dims)
 {
 	bool channels = op_arg_index(node_op(b->g, n), "axis") >= 0;
@@ -315,9 +316,9 @@ static bool learnt_begin(Build *b, Node n, Fake *f, uint32_t *dims)
 	return fake_begin(b, n, f);
 }
 
-/* What each element says of the scale and of the zero point (fake_quantize_core.cpp, "Learned Step
- * Size Quantization", Esser et al. 2020): one that is clamped moves with the end of the range,
- * another one by its error of rounding. *in: none is clamped. */
+/* Computes what each element says of the scale and of the zero point (fake_quantize_core.cpp,
+ * "Learned Step Size Quantization", Esser et al. 2020): one that is clamped moves with the end
+ * of the range, another one by its error of rounding. *in: none is clamped. */
 static bool learnt_slopes(Build *b, Node n, const Fake *f, Node *in, Node *by_scale, Node *by_zero)
 {
 	double factor = node_float(b->g, n, "grad_factor");
@@ -335,7 +336,7 @@ static bool learnt_slopes(Build *b, Node n, const Fake *f, Node *in, Node *by_sc
 	return by_scale->i && by_zero->i;
 }
 
-/* The derivative is what the operator's own backward gives. */
+/* Builds the operator whose derivative is what the operator's own backward gives. */
 static Node build_learnable(Build *b, Node n)
 {
 	bool channels = op_arg_index(node_op(b->g, n), "axis") >= 0;
@@ -431,7 +432,7 @@ OP(aten__fake_quantize_learnable_per_tensor_affine_backward){
 
 /* ---- with an observer: scale and zero point follow a moving range ---- */
 
-/* Where the observer is on, the range moves towards that of x; an infinite one takes it. In f32. */
+/* Moves the range towards that of x, where the observer is on; an infinite one takes it. In f32. */
 static Node moved(Build *b, Node n, Node running, ReduceKind kind, uint32_t dims, Node on)
 {
 	Node x = arg(b, n, "self"), now = b_reduce(b, kind, x, dims, node_dtype(b->g, x));
@@ -453,14 +454,14 @@ typedef struct {
 	double qmin, qmax;
 	bool symmetric;
 	Node both; /* low < 0 < high */
-} Range;
+} QuantRange;
 
 static Node f32_of(Build *b, Node v) /* rounded to f32, in f64 */
 {
 	return b_convert(b, b_convert(b, v, DT_f32), DT_f64);
 }
 
-static void make_symmetric(Build *b, Range *r)
+static void make_symmetric(Build *b, QuantRange *r)
 {
 	double half = trunc((r->qmax - r->qmin) / 2);
 	Node low = f32_of(b, b_bin_scalar(b, OP_div, r->low, -(half + 1))),
@@ -471,8 +472,8 @@ static void make_symmetric(Build *b, Range *r)
 	r->high = b_select(b, r->both, f32_of(b, b_bin_scalar(b, OP_mul, most, half)), r->high);
 }
 
-/* A scale that is too small is raised, and the range with it. */
-static Node raise_scale(Build *b, Range *r, Node scale)
+/* Raises a scale that is too small, and the range with it. */
+static Node raise_scale(Build *b, QuantRange *r, Node scale)
 {
 	const double least = (double)6.1e-5f;
 	Node narrow = f32_of(b, scale), small = b_bin_scalar(b, OP_lt, scale, least),
@@ -491,7 +492,7 @@ static Node raise_scale(Build *b, Range *r, Node scale)
 	return b_select(b, small, aten_like(b, scale, least), scale);
 }
 
-static Node range_scale(Build *b, Range *r)
+static Node range_scale(Build *b, QuantRange *r)
 {
 	r->low = b_bin_scalar(b, OP_minimum, r->low, 0);
 	r->high = b_bin_scalar(b, OP_maximum, r->high, 0);
@@ -501,8 +502,9 @@ static Node range_scale(Build *b, Range *r)
 	return raise_scale(b, r, b_select(b, none, aten_like(b, scale, 0.1), scale));
 }
 
-/* From the end of the range whose error is smaller, an integer of the quantised ones. */
-static Node range_zero(Build *b, const Range *r, Node scale)
+/* Returns the zero point from the end of the range whose error is smaller, an integer of the
+ * quantised ones. */
+static Node range_zero(Build *b, const QuantRange *r, Node scale)
 {
 	Node low = b_bin(b, OP_div, r->low, scale), high = b_bin(b, OP_div, r->high, scale);
 	Node low_error = b_bin(b, OP_sub, aten_like(b, low, fabs(r->qmin)), b_un(b, OP_abs, low));
@@ -519,7 +521,7 @@ static Node range_zero(Build *b, const Range *r, Node scale)
 
 static bool range_params(Build *b, Node n, Node low, Node high, Node *scale, Node *zero)
 {
-	Range r = {.low = b_convert(b, low, DT_f64), .high = b_convert(b, high, DT_f64)};
+	QuantRange r = {.low = b_convert(b, low, DT_f64), .high = b_convert(b, high, DT_f64)};
 	r.qmin = (double)aten_int(b, n, "quant_min");
 	r.qmax = (double)aten_int(b, n, "quant_max");
 	r.symmetric = node_bool(b->g, n, "symmetric_quant");
@@ -533,7 +535,7 @@ static bool range_params(Build *b, Node n, Node low, Node high, Node *scale, Nod
 	return scale->i && zero->i;
 }
 
-/* (values, mask, running_min, running_max, scale, zero_point). */
+/* Builds (values, mask, running_min, running_max, scale, zero_point). */
 static Node build_fused_observed(Build *b, Node n)
 {
 	Node x = arg(b, n, "self"), low = arg(b, n, "running_min"), high = arg(b, n, "running_max");

@@ -20,7 +20,8 @@ Node quant_step_scalar(Build *b, Op op, Node x, double v)
 	return y.i ? b_convert(b, y, node_dtype(b->g, x)) : y;
 }
 
-/* A bound of the quantised values as 0-d: an int, a Scalar or a tensor; absent: `otherwise`. */
+/* Returns a bound of the quantised values as 0-d: an int, a Scalar or a tensor; absent:
+ * `otherwise`. */
 static Node bound(Build *b, Node n, const char *name, double otherwise, DType d)
 {
 	Node given = arg(b, n, name);
@@ -48,7 +49,7 @@ bool quant_bounds(Build *b, DType d, double *low, double *high)
 	return true;
 }
 
-/* v between quant_min and quant_max, as the dtype. */
+/* Returns v between quant_min and quant_max, as the dtype. */
 static Node store(Build *b, Node n, Node v, DType d)
 {
 	double low, high;
@@ -90,7 +91,7 @@ Node quant_parameter(Build *b, Node n, const char *name, DType d)
 	return b_convert(b, b_reshape(b, given, 0, NULL), d);
 }
 
-/* v[channels] along the axis of x. */
+/* Returns v[channels] along the axis of x. */
 static Node along(Build *b, Node n, Node v, Node x)
 {
 	uint32_t rank = aten_rank(b, x), axis = b_wrap_dim(b, aten_int(b, n, "axis"), rank);
@@ -101,7 +102,7 @@ static Node along(Build *b, Node n, Node v, Node x)
 	return aten_per_dim(b, v, x, axis);
 }
 
-/* quant_min and quant_max are values of the dtype, as far as they are known. */
+/* Checks that quant_min and quant_max are values of the dtype, as far as they are known. */
 static bool bounds_fit(Build *b, Node n, DType d)
 {
 	double low, high;
@@ -112,7 +113,7 @@ static bool bounds_fit(Build *b, Node n, DType d)
 
 /* ---- one scale for all ---- */
 
-/* The scale is inverted as a Python number, in double. */
+/* Quantises. The scale is inverted as a Python number, in double. */
 static Node build_quantize_per_tensor(Build *b, Node n)
 {
 	Node x = aten_wide(b, arg(b, n, "input"));
@@ -125,8 +126,8 @@ static Node build_quantize_per_tensor(Build *b, Node n)
 	return quantize(b, n, x, b_convert(b, scale, d), zero, to);
 }
 
-/* The integers, the zero point and their difference are rounded to the result's dtype; the scale is
- * not. */
+/* Dequantises. The integers, the zero point and their difference are rounded to the result's
+ * dtype; the scale is not. */
 static Node build_dequantize_per_tensor(Build *b, Node n)
 {
 	DType d = aten_dtype_or(b, n, "out_dtype", DT_f32);
@@ -182,7 +183,7 @@ static Node build_dequantize_per_token(Build *b, Node n)
 
 /* ---- a scale for each group of a row ---- */
 
-/* [M, N] as [M * N / group, group] */
+/* Returns [M, N] as [M * N / group, group]. */
 static Node grouped(Build *b, Node n, Node x)
 {
 	Shape s = aten_shape(b, x), scales = aten_shape(b, arg(b, n, "scales"));
@@ -330,7 +331,7 @@ void quant_range(Build *b, Node x, uint32_t dims, Node *low, Node *high)
 		      zero);
 }
 
-/* Both as vectors of one element, f64 and i64. */
+/* Returns both as vectors of one element, f64 and i64. */
 static Node one_pair(Build *b, Node scale, Node zero_point)
 {
 	Sym one = b_int(b, 1);
@@ -342,7 +343,7 @@ static Node one_pair(Build *b, Node scale, Node zero_point)
 		       2);
 }
 
-/* max(x / by, eps) in f32, in which eps comes */
+/* Returns max(x / by, eps) in f32, in which eps comes. */
 static Node scale_of(Build *b, Node n, Node x, double by)
 {
 	Node scale = quant_step_scalar(b, OP_div, x, by);
@@ -350,14 +351,15 @@ static Node scale_of(Build *b, Node n, Node x, double by)
 	return scale.i ? b_bin(b, OP_maximum, b_convert(b, scale, DT_f32), eps) : scale;
 }
 
-/* The range that parameters are chosen for has 0 in it, and more than 0. */
+/* Checks that the range that parameters are chosen for has 0 in it, and more than 0. */
 static bool range_fits(Build *b, int64_t least, int64_t most)
 {
 	return aten_check_within(b, "quant_min", (double)least, -INFINITY, 0) &&
 	       aten_check_within(b, "quant_max", (double)most, least < 0 ? 0 : 1, INFINITY);
 }
 
-/* Floats as i32: what i32 does not hold, and NaN, is its smallest, as processors of x86 have it. */
+/* Returns floats as i32: what i32 does not hold, and NaN, is its smallest, as processors of x86
+ * have it. */
 static Node as_i32(Build *b, Node x)
 {
 	Node fits = b_bin(b, OP_bit_and, b_bin_scalar(b, OP_ge, x, -0x1p31),
@@ -396,7 +398,8 @@ static Node build_choose_qparams_symmetric(Build *b, Node n)
 	return one_pair(b, scale, b_scalar(b, DT_i64, is_u8 ? 128 : 0));
 }
 
-/* The files say f64 and i64, eager PyTorch returns f32 for both: values are f32's. */
+/* Builds parameters per token. The files say f64 and i64, eager PyTorch returns f32 for both:
+ * values are f32's. */
 static Node build_choose_qparams_per_token(Build *b, Node n)
 {
 	Node x = arg(b, n, "input");
@@ -413,7 +416,7 @@ static Node build_choose_qparams_per_token(Build *b, Node n)
 	return scale.i ? b_tuple(b, (Node[]){b_convert(b, scale, DT_f64), zero}, 2) : scale;
 }
 
-/* The zero point is the end of the range whose error is smaller. */
+/* Builds parameters per token whose zero point is the end of the range whose error is smaller. */
 static Node build_choose_qparams_per_token_asymmetric(Build *b, Node n)
 {
 	Node x = arg(b, n, "input"), low, high;

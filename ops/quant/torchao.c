@@ -6,7 +6,7 @@
 
 /* ---- products of narrow integers ---- */
 
-/* i8 [M, K] x i8 [K, N], summed in i32 */
+/* Returns i8 [M, K] x i8 [K, N], summed in i32. */
 static Node int_matmul(Build *b, Node x, Node y)
 {
 	if (!x.i || !y.i || node_rank(b->g, x) != 2 || node_rank(b->g, y) != 2)
@@ -155,7 +155,7 @@ static double number_or(Build *b, Node n, const char *name, double otherwise)
 	return a->kind == ATTR_int && aten_const(b, a->s, &v) ? (double)v : otherwise;
 }
 
-/* The greater of the scales that either side asks for. */
+/* Returns the greater of the scales that either side asks for. */
 static Node symmetric_scale(Build *b, Node n, Node low, Node high, double least, double most)
 {
 	if (aten_is(b, n, "mapping_type", "SYMMETRIC")) {

@@ -7,10 +7,8 @@
 
 Attr *batch_attrs(Build *b, Node n)
 {
-	const Schema *s = op_schema(node_op(b->g, n));
-	Attr *attr = ARENA_ARRAY(b->g->ir->ctx->scratch, Attr, s->narg + 1);
-	for (uint32_t k = 0; k < s->narg; k++)
-		attr[k] = *ir_attr(b->g->ir, node_data(b->g, n)->attr, k);
+	Attr *attr = ARENA_ARRAY(b->g->ir->ctx->scratch, Attr, MAX_ARGS);
+	node_copy_attrs(b->g, n, attr);
 	return attr;
 }
 
@@ -162,7 +160,7 @@ TypeId batch_type(Ir *ir, TypeId type, Sym size)
 	return ir_type(ir, t.dtype, t.n + 1, dim);
 }
 
-/* n of other operands and attributes, not expanded. */
+/* Adds n of other operands and attributes, not expanded. */
 static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 {
 	Graph *g = b->g;
@@ -171,7 +169,8 @@ static Node kept_again(Build *b, Node n, const Node *in, AttrId attr, Sym size)
 			 b->loc);
 }
 
-/* x with its batch, of the rank `rank` besides. */
+/* Returns x, which has the batch, with dimensions of extent 1 behind the batch, up to `rank`
+ * besides it. */
 static Node with_rank(Build *b, Node x, uint32_t rank)
 {
 	while (x.i && node_rank(b->g, x) < rank + 1)
@@ -179,8 +178,8 @@ static Node with_rank(Build *b, Node x, uint32_t rank)
 	return x;
 }
 
-/* A number of a member has the dimension of the batch now, with which it would outrank the others:
- * it is converted to the dtype that they have together. */
+/* Converts a number of each member to the dtype that the operands have together. It has the
+ * dimension of the batch now, with which it would outrank the others. */
 static Node as_number(Build *b, Node n, uint32_t k, Node x)
 {
 	const Graph *g = b->g;
@@ -218,7 +217,7 @@ Node batch_along(Build *b, Node n, const Node *in, const bool *batched, Sym size
 	return kept_again(b, n, in, ir_attrs(g->ir, op_schema(node_op(g, n))->narg, attr), size);
 }
 
-/* The type with its first dimension `size` times as large. */
+/* Returns the type with its first dimension `size` times as large. */
 static TypeId with_more(Ir *ir, TypeId type, Sym size)
 {
 	const Type t = *ir_type_of(ir, type);
@@ -254,19 +253,8 @@ Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym si
 
 /* ---- without a rule ---- */
 
-static AttrId own_graphs(Ir *ir, const NodeData *d)
-{
-	Attr copy[MAX_ARGS];
-	const Schema *s = op_schema(d->op);
-	for (uint32_t k = 0; k < s->narg; k++) {
-		copy[k] = *ir_attr(ir, d->attr, k);
-		if (copy[k].kind == ATTR_graph)
-			copy[k].graph = graph_clone(copy[k].graph);
-	}
-	return d->attr.i ? ir_attrs(ir, s->narg, copy) : d->attr;
-}
-
-/* n alone, of the operands that it has: first the batched ones, then the others. */
+/* Returns a body that is n alone, of the operands that n has: first the batched ones, then the
+ * others. */
 static Graph *lane(Build *b, Node n, const bool *batched)
 {
 	Graph *g = b->g, *body = graph_new(g->ir, "lane");
@@ -278,7 +266,7 @@ static Graph *lane(Build *b, Node n, const bool *batched)
 			if (node_in(g, n, k).i && batched[k] != shared)
 				in[k] = graph_add_input(body, "", INPUT_USER,
 							node_type_id(g, node_in(g, n, k)));
-	Node y = graph_add(body, (Node){0}, d.op, in, d.nin, own_graphs(g->ir, &d), d.type, d.loc);
+	Node y = graph_add(body, (Node){0}, d.op, in, d.nin, node_clone_attrs(g, n), d.type, d.loc);
 	if (!d.type.i)
 		return body;
 	const Type t = *ir_type_of(g->ir, d.type);

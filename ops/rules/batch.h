@@ -11,14 +11,14 @@
 /* Returns a copy of n's attributes in the scratch arena, one for each argument of its schema. The
  * next three functions change attributes in such a copy. */
 Attr *batch_attrs(Build *b, Node n);
-/* In attr[], a copy of n's attributes (batch_attrs): adds 1 to a dimension, the int attribute of
- * that name, or to each dimension of an int[] attribute. Dimensions are not negative. An absent
- * attribute becomes the empty list. */
+/* Adds 1 to a dimension in attr[], a copy of n's attributes (batch_attrs): to the int attribute
+ * of that name, or to each dimension of an int[] attribute. Dimensions are not negative. An
+ * absent attribute becomes the empty list. */
 void batch_next(Build *b, Node n, Attr *attr, const char *name);
-/* In attr[], a copy of n's attributes (batch_attrs): adds the element `first` in front of the int[]
- * attribute of that name; an absent one counts as empty. */
+/* Adds the element `first` in front of the int[] attribute of that name in attr[], a copy of n's
+ * attributes (batch_attrs); an absent one counts as empty. */
 void batch_first(Build *b, Node n, Attr *attr, const char *name, Sym first);
-/* As batch_first, with a constant. */
+/* Does as batch_first, with a constant. */
 void batch_first_int(Build *b, Node n, Attr *attr, const char *name, int64_t first);
 /* Returns a call of n's operator with the operands in[], as many as n has, and the attributes
  * attr[], one for each argument of the schema. Adds the call by b_node, so a composite without
@@ -47,26 +47,26 @@ Node batch_split(Build *b, Node x, uint32_t k, Sym first, Sym second);
  * operand that n has not. size: the extent of the batch. Each returns n's result, a tuple if n is
  * one, with the batch dimension in front; no node after an error. */
 
-/* The .batch of any operator: executes n for one member of the batch after the other, by a scan. */
+/* Executes n for one member of the batch after the other, by a scan. The .batch of any operator. */
 Node batch_by_scan(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* The .batch of operators that work along the dimension of the attribute "dim", which is not
- * negative: n's operator on all operands with the batch (batch_wide), and "dim" + 1. */
+/* Adds n's operator on all operands with the batch (batch_wide), and "dim" + 1. The .batch of
+ * operators that work along the dimension of the attribute "dim", which is not negative. */
 Node batch_dim(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* The .batch of operators that work along each dimension of the attribute "dims", none of them
- * negative: n's operator on all operands with the batch (batch_wide), and 1 added to every element
- * of "dims". */
+/* Adds n's operator on all operands with the batch (batch_wide), and 1 added to every element of
+ * "dims". The .batch of operators that work along each dimension of the attribute "dims", none
+ * of them negative. */
 Node batch_dims(Build *b, Node n, const Node *in, const bool *batched, Sym size);
-/* The .batch of element-wise composites: operands broadcast, or there is one operand, which may
- * have any number of leading dimensions. Returns a call of n's operator, which is not expanded.
- * Operands without a batch stay as they are. */
+/* Returns a call of n's operator, which is not expanded. Operands without a batch stay as they
+ * are. The .batch of element-wise composites: operands broadcast, or there is one operand, which
+ * may have any number of leading dimensions. */
 Node batch_element_wise(Build *, Node n, const Node *in, const bool *batched, Sym size);
-/* The .batch of composites of one operand that work along its dimension "dim", which may be
- * negative. Returns a call of n's operator, which is not expanded; of an operand without dimensions
- * as batch_by_scan. */
+/* Returns a call of n's operator, which is not expanded; of an operand without dimensions as
+ * batch_by_scan. The .batch of composites of one operand that work along its dimension "dim",
+ * which may be negative. */
 Node batch_along(Build *, Node n, const Node *in, const bool *batched, Sym size);
-/* The .batch of composites of one operand that treat each index of its first dimension alone: calls
- * n's operator, which is not expanded, on the operand with batch and first dimension merged, and
- * splits them in the results. */
+/* Calls n's operator, which is not expanded, on the operand with batch and first dimension
+ * merged, and splits them in the results. The .batch of composites of one operand that treat
+ * each index of its first dimension alone. */
 Node batch_members(Build *, Node n, const Node *in, const bool *batched, Sym size);
 
 #endif

@@ -132,10 +132,10 @@ static Node is_nan(Build *b, Node x)
 	return b_bin(b, OP_bit_or, b_bin(b, OP_ne, re, re), b_bin(b, OP_ne, im, im));
 }
 
-/* log(exp(carry) + exp(x)) as PyTorch has it (LogAddExp.h): from the one with the greater real
- * part, and the angle is what comes out, not between -pi and pi. Where both real parts are -inf it
- * is one of them, where both are inf the sum itself. Branches that are not taken have finite
- * operands, so that their derivatives add nothing. */
+/* Returns log(exp(carry) + exp(x)) as PyTorch has it (LogAddExp.h): from the one with the
+ * greater real part, and the angle is what comes out, not between -pi and pi. Where both real
+ * parts are -inf it is one of them, where both are inf the sum itself. Branches that are not
+ * taken have finite operands, so that their derivatives add nothing. */
 static Node log_added(Build *b, Node carry, Node x)
 {
 	Node less = b_bin(b, OP_lt, b_part(b, x, false), b_part(b, carry, false));
@@ -156,7 +156,8 @@ static Node log_added(Build *b, Node carry, Node x)
 
 typedef Node CombineFn(Build *, Node carry, Node x);
 
-/* The next carry, a result too, is what fn makes of the carry and x. */
+/* Returns a body of one step: the next carry, which is a result too, is what fn makes of the
+ * carry and x. */
 static Graph *running_body(Build *b, TypeId type, CombineFn *fn)
 {
 	Graph *g = graph_new(b->g->ir, "running");
@@ -169,7 +170,8 @@ static Graph *running_body(Build *b, TypeId type, CombineFn *fn)
 	return g;
 }
 
-/* Of complex numbers, which nothing that runs over real ones gives: one step for each along dim. */
+/* Runs over complex numbers, which nothing that runs over real ones gives: one step for each
+ * along dim. */
 static Node running(Build *b, Node x, uint32_t dim, bool reverse, double first, CombineFn *fn)
 {
 	Ir *ir = b->g->ir;

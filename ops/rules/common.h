@@ -52,8 +52,8 @@ Node aten_size(Build *, Sym, DType);
 Node aten_like(Build *, Node x, double v);
 /* Returns x with dimension `from` moved to position `to`; the others keep their order. */
 Node aten_move_dim(Build *, Node x, uint32_t from, uint32_t to);
-/* torch.stack: returns n >= 1 tensors of one shape, one behind the other along a new dimension dim,
- * in their promoted dtype. No node if one of them is no node. */
+/* Returns n >= 1 tensors of one shape, one behind the other along a new dimension dim, in their
+ * promoted dtype: torch.stack. No node if one of them is no node. */
 Node aten_stack(Build *, const Node *x, uint32_t n, uint32_t dim);
 /* Returns a tensor of that shape and dtype, each element of which is its own index along dim. */
 Node aten_iota_dim(Build *, const Shape *, uint32_t dim, DType);

@@ -21,7 +21,7 @@ Node b_complex_of_operands(Build *b)
 	return pairs.i ? b_node(b, OP_view_complex, &pairs, 1, NULL, 0) : pairs;
 }
 
-/* Operands and, where the text asks for them, their parts. */
+/* Binds the operands and, where the text asks for them, their parts. */
 static void bind(Eval *e, Build *b, Node n, const Node *in, const char *text)
 {
 	const NodeData d = *node_data(b->g, n);

@@ -43,7 +43,7 @@ Node b_add(Build *b, Node x, Node y)
 
 /* ---- texts ---- */
 
-/* The schema's argument that operand k is, or is one of. */
+/* Returns the schema's argument that operand k is, or is one of. */
 static const Arg *operand_arg(const Graph *g, Node n, uint32_t k)
 {
 	const Schema *s = op_schema(node_op(g, n));
@@ -59,8 +59,8 @@ static const Arg *operand_arg(const Graph *g, Node n, uint32_t k)
 	return NULL;
 }
 
-/* What rules of composites compute with: as expansions do, several steps are rounded to a storage
- * type once, at the end. */
+/* Returns what rules of composites compute with: as expansions do, several steps are rounded to
+ * a storage type once, at the end. */
 static Node unrounded(Build *b, Node n, Node x)
 {
 	DType d = x.i ? node_dtype(b->g, x) : DT_none;
@@ -73,7 +73,7 @@ static Val operand_value(Build *b, Node n, Node x)
 	return (Val){.kind = VAL_node, .node = unrounded(b, n, x)};
 }
 
-/* The node's arguments and results under the names that rules use. */
+/* Binds the node's arguments and results to the names that rules use. */
 static void bind_node(Eval *e, Build *b, Node n, const char *text)
 {
 	Graph *g = b->g;
@@ -105,7 +105,7 @@ static bool text_failed(const Eval *e, Build *b, Node n, const char *rule)
 	return true;
 }
 
-/* d result / d operand k, times `by`. */
+/* Sets *out to d result / d operand k, times `by`. */
 static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 {
 	Eval e;

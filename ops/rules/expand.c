@@ -50,7 +50,7 @@ static Span span(const Eval *e, const char *from)
 	return (Span){from, (uint32_t)(e->p - from)};
 }
 
-/* v, which the text from there on gives. */
+/* Returns v, which the text from there on gives, unless the judge of values refuses it. */
 static Val judged(Eval *e, const char *from, Val v)
 {
 	const char *why = e->judge && !e->err ? e->judge(e->judged, &v) : NULL;
@@ -93,7 +93,7 @@ static bool is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-/* The length of the name at p; names of ops have dots, those of users' "::". */
+/* Returns the length of the name at p; names of ops have dots, those of users' "::". */
 static uint32_t name_length(const char *p)
 {
 	uint32_t n = 0;
@@ -103,7 +103,8 @@ static uint32_t name_length(const char *p)
 	return n;
 }
 
-/* "name =" but not "name ==": at a binding or a keyword argument. */
+/* Reads "name =", but not "name ==": at a binding or a keyword argument. Returns false where
+ * something else stands. */
 static bool name_and_equals(Eval *e, const char **name, uint32_t *len)
 {
 	skip(e);
@@ -129,7 +130,8 @@ static double weak_value(const Eval *e, const Val *v, bool *known)
 	return *known ? (double)i : 0;
 }
 
-/* Integers stay integers, symbolic ones too. */
+/* Computes with integers, which stay integers, symbolic ones too. Returns false for other
+ * numbers and operators. */
 static bool fold_ints(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 {
 	SymTab *t = b_syms(e->b);
@@ -179,7 +181,8 @@ static double fold_double(Op op, double a, double c, bool *known)
 	}
 }
 
-/* Arithmetic of weak scalars happens here, in double as in Python. */
+/* Computes arithmetic of weak scalars, in double as in Python. Returns false if an operand is no
+ * such number, or the operator is not computed here. */
 static bool weak_result(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 {
 	bool known = true;
@@ -193,7 +196,7 @@ static bool weak_result(Eval *e, Op op, const Val *x, uint32_t n, Val *out)
 	return known;
 }
 
-/* A tensor operand: a weak scalar takes the dtype d. */
+/* Returns a tensor operand; a weak scalar becomes one of dtype d. */
 Node expand_operand(Eval *e, const Val *v, DType d)
 {
 	if (v->kind == VAL_node)
@@ -245,7 +248,8 @@ static Val scalar_call(Eval *e, Op op, const Val *x, uint32_t n)
 	return val_node(b_pointwise(e->b, op, in, n));
 }
 
-/* Arguments in schema order: operands and attributes of b_node. */
+/* Calls an operator with arguments in schema order: they become operands and attributes of
+ * b_node. */
 static Val node_call(Eval *e, Op op, const Val *slot)
 {
 	const Schema *s = op_schema(op);
@@ -307,7 +311,8 @@ static int slot_of(const Schema *s, const char *name, uint32_t len)
 	return -1;
 }
 
-/* What a user's rule may not call: it has no operands, or is how graphs are held together. */
+/* Whether a user's rule may not call the operator: it has no operands, or is how graphs are held
+ * together. */
 static bool is_structure(Op op)
 {
 	return op == OP_input || op == OP_constant || op == OP_tuple || op == OP_call ||
@@ -396,7 +401,7 @@ static Val name(Eval *e)
 	return constant_name(e, s, n);
 }
 
-/* Tensors (or none, beside tensors) or integers. */
+/* Evaluates a list: of tensors (or none, beside tensors) or of integers. */
 static Val list(Eval *e)
 {
 	Arena *a = e->b ? e->b->g->ir->ctx->scratch : NULL;
@@ -477,7 +482,8 @@ typedef struct {
 	Op op;
 } Infix;
 
-/* The operator at e->p, or OP_none. Longer spellings stand first. */
+/* Reads an operator of the table at e->p, and returns it; OP_none if there is none. Longer
+ * spellings stand first. */
 static Op infix(Eval *e, const Infix *table, uint32_t n)
 {
 	for (uint32_t k = 0; k < n && !e->err; k++)
@@ -558,7 +564,8 @@ Val expand_program(Eval *e)
 	return ended(e, expression(e));
 }
 
-/* Does the expression at e->p end with the call that begins there? */
+/* Whether the expression at e->p is one call of that name, with which it ends; then moves behind
+ * the bracket. */
 static bool only_call(Eval *e, const char *callee)
 {
 	const char *p = e->p;
@@ -608,7 +615,7 @@ Val expand_scaled(Eval *e, Val by)
 
 /* ---- arguments ---- */
 
-/* Does this Scalar take part in promotion? Those with a default (alpha=1, beta=1) do not. */
+/* Whether this Scalar takes part in promotion. Those with a default (alpha=1, beta=1) do not. */
 static bool scalar_promotes(const Arg *a)
 {
 	return a->kind == ARG_scalar && (!a->has_default || strcmp(a->text, "None") == 0);
@@ -642,7 +649,7 @@ void expand_bind(Eval *e, Op op, const Node *in, uint32_t nin, AttrId id)
 	}
 }
 
-/* Convert the tensor arguments to the op's common dtype. */
+/* Converts the tensor arguments to the op's common dtype. */
 static void promote_arguments(Eval *e, Op op)
 {
 	const OpInfo *info = op_info(op);
@@ -692,8 +699,8 @@ static Node expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 	return y;
 }
 
-/* Helpers of expansions go on after an error, with what may be wrong because of it: none of that is
- * seen. */
+/* Expands a call, and keeps its first error only: helpers of expansions go on after an error,
+ * with what may be wrong because of it. */
 Node ops_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 {
 	CtxMark mark = ctx_mark(b->g->ir->ctx);
@@ -712,7 +719,7 @@ static Node expand_node(Build *b, Node n)
 	return expand(b, d.op, in, d.nin, d.attr);
 }
 
-/* The expansion y that stands between prev and b->before goes for one in f32. */
+/* Replaces the expansion y, which stands between prev and b->before, by one in f32. */
 static Node expand_again(Build *b, Node n, Node prev, Node y)
 {
 	TypeId type = node_type_id(b->g, y);
@@ -739,7 +746,7 @@ Node ops_expand_node(Build *b, Node n)
 	return expand_rounds_often(&inner, n, prev, y) ? expand_again(&inner, n, prev, y) : y;
 }
 
-/* One text with the names that it may use; NULL or what is wrong. */
+/* Checks one text with the names that it may use. Returns NULL or what is wrong. */
 static const char *check_text(Op op, const char *text, bool result)
 {
 	static const char *const names[] = {"y", "y0", "y1", "y2", "g", "g0", "g1", "g2"};

@@ -29,7 +29,8 @@ static DType storage_operand(const Graph *g, Node n)
 	return DT_none;
 }
 
-/* Sums and products do; the greatest or least element, or one that is set, is there as it is. */
+/* Whether n adds up values. Sums and products do; the greatest or least element, or one that is
+ * set, is there as it is. */
 static bool accumulates(const Graph *g, Node n)
 {
 	Op op = node_op(g, n);
@@ -56,7 +57,7 @@ static bool holds(DType d, double x)
 	return (double)narrow_round(d, (float)x) == x || isnan(x);
 }
 
-/* Has n an argument that d, a storage type, does not hold? */
+/* Whether n has an argument that d, a storage type, does not hold. */
 static bool has_fine_constant(const Graph *g, Node n, DType d)
 {
 	const Schema *s = op_schema(node_op(g, n));
@@ -72,8 +73,9 @@ static bool has_fine_constant(const Graph *g, Node n, DType d)
 	return false;
 }
 
-/* The dtype that all operands of n are converted to, if n is arithmetic of tensors in their common
- * dtype: its operator promotes, or the result, which has that type, shows it; else DT_none. */
+/* Returns the dtype that all operands of n are converted to, if n is arithmetic of tensors in
+ * their common dtype: its operator promotes, or the result, which has that type, shows it; else
+ * DT_none. */
 static DType common_dtype(const Build *b, Node n, TypeId result)
 {
 	const Graph *g = b->g;
@@ -92,8 +94,8 @@ static DType common_dtype(const Build *b, Node n, TypeId result)
 	return shown ? d : DT_none;
 }
 
-/* Is operand k of such arithmetic a number of another type beside a tensor of the storage type
- * d? */
+/* Whether operand k of such arithmetic is a number of another type beside a tensor of the
+ * storage type d. */
 static bool is_number(const Graph *g, Node n, uint32_t k, DType d)
 {
 	Node x = node_in(g, n, k), other = node_in(g, n, !k);
@@ -120,7 +122,7 @@ static bool keeps_number(const Build *b, Node n, TypeId result)
 	       is_number(b->g, n, 1, ir_type_of(b->g->ir, result)->dtype);
 }
 
-/* A dtype that the node names is one it computes in. */
+/* Whether the node names a storage dtype: then it computes in that dtype. */
 static bool names_storage(const Graph *g, Node n)
 {
 	const Schema *s = op_schema(node_op(g, n));

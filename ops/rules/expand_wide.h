@@ -9,11 +9,11 @@
 
 #include "ir/op/op.h"
 
-/* n was expanded to y, in the types of n; the new nodes stand behind `prev` (no node: from the
- * first node of the graph on), in front of b->before. Returns whether the expansion rounds more
- * often than PyTorch does: then it is done again with expand_widen. Returns false if n has no
- * operand of a storage type, or a new node is a contraction, whose kernel accumulates in f32 and
- * rounds once by itself. */
+/* Returns whether the expansion of n to y rounds more often than PyTorch does: then it is done
+ * again with expand_widen. y is in the types of n; the new nodes stand behind `prev` (no node:
+ * from the first node of the graph on), in front of b->before. Returns false if n has no operand
+ * of a storage type, or a new node is a contraction, whose kernel accumulates in f32 and rounds
+ * once by itself. */
 bool expand_rounds_often(const Build *b, Node n, Node prev, Node y);
 
 /* Adds a copy of n, whose result has that type, in which operands of a storage type are converted

@@ -49,7 +49,7 @@ static void give(LinearTable *t, Node n, const Lin *result, uint32_t count)
 	to->result = arena_dup(scratch(t), result, (count + 1) * sizeof *result);
 }
 
-/* All results of n are the same. */
+/* Gives all results of n the same answer. */
 static void give_all(LinearTable *t, Node n, Lin lin)
 {
 	uint32_t count = node_nresult(t->g, n);
@@ -64,7 +64,7 @@ void linear_set(LinearTable *t, Node n, Lin lin)
 	give_all(t, n, lin);
 }
 
-/* Of a tensor; of an absent operand zero. */
+/* Returns what is known of a tensor; of an absent operand that it is zero. */
 static Lin of(LinearTable *t, Node n)
 {
 	const NodeLin *from = n.i ? slot(t, n) : NULL;
@@ -99,7 +99,7 @@ static Lin together(LinearTable *t, Node n, uint32_t linear_in)
 	return lin;
 }
 
-/* Each factor while the others stay. */
+/* Judges a product: it is linear in each factor while the others stay. */
 static Lin alone(LinearTable *t, Node n)
 {
 	Lin lin = LIN_FREE;
@@ -113,7 +113,7 @@ static Lin alone(LinearTable *t, Node n)
 	return lin;
 }
 
-/* A splat of zeros, of whatever kind the number is. */
+/* Whether n is a splat of zeros, of whatever kind the number is. */
 static bool is_zero(Graph *g, Node n)
 {
 	Attr v;
@@ -122,8 +122,8 @@ static bool is_zero(Graph *g, Node n)
 					(v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
 }
 
-/* What a function written by the user does with its operands is known to its author only, who calls
- * it where it is linear. */
+/* Judges a call of a function written by the user. What it does with its operands is known to
+ * its author only, who calls it where it is linear. */
 static void give_call(LinearTable *t, Node n)
 {
 	uint32_t count = node_nresult(t->g, n);
@@ -142,7 +142,7 @@ static void give_call(LinearTable *t, Node n)
 
 /* ---- regions ---- */
 
-/* The outputs of a region whose inputs are these. */
+/* Returns what the outputs of a region are whose inputs are in[]. */
 static Lin *region(LinearTable *outer, Graph *body, const Lin *in)
 {
 	LinearTable *t = linear_new(body);
@@ -154,7 +154,7 @@ static Lin *region(LinearTable *outer, Graph *body, const Lin *in)
 	return out;
 }
 
-/* Around until carried values stay as they are: each changes twice at most. */
+/* Goes around until carried values stay as they are: each changes twice at most. */
 static Lin *rounds(LinearTable *t, Graph *body, uint32_t ncarry, Lin *in)
 {
 	for (;;) {
@@ -200,7 +200,7 @@ static void give_region(LinearTable *t, Node n)
 
 static void meet(LinearTable *t, Node n);
 
-/* What it expands into stands before it, and is met. */
+/* Judges n by what it expands into, which stands before n. */
 static void give_expansion(LinearTable *t, Node n)
 {
 	Node prev = node_prev(t->g, n);

@@ -1,8 +1,8 @@
 /* Linear and bilinear operators of complex numbers, of their parts. */
 #include "ops/rules/parts.h"
 
-/* n of other operands; the precision of sums is that of the parts. wide: not rounded to a storage
- * type, if the operator can say so. */
+/* Adds n of other operands; the precision of sums is that of the parts. wide: not rounded to a
+ * storage type, if the operator can say so. */
 static Node same_op(Build *b, Node n, const Node *in, bool wide)
 {
 	Graph *g = b->g;
@@ -37,7 +37,7 @@ bool parts_each(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i && out->im.i;
 }
 
-/* x * y by any bilinear operator; both parts are rounded once. */
+/* Computes x * y by any bilinear operator; both parts are rounded once. */
 static bool product(Build *b, Node n, const Parts *in, Parts *out)
 {
 	const Parts x = in[0], y = in[1];
@@ -50,7 +50,7 @@ static bool product(Build *b, Node n, const Parts *in, Parts *out)
 	return out->re.i && out->im.i;
 }
 
-/* Every operand in which n is linear is complex, and no other. */
+/* Whether every operand in which n is linear is complex, and no other. */
 static bool is_linear_in_complex(const Graph *g, Node n, const Parts *in)
 {
 	const OpInfo *info = op_info(node_op(g, n));

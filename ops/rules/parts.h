@@ -27,11 +27,11 @@ bool node_parts(Build *b, Node n, const Parts *in, Parts *out);
  * parts. Both read a real operand itself. An attribute that is a complex dtype becomes the dtype of
  * its real part. Returns false after an error. */
 bool parts_each(Build *b, Node n, const Parts *in, Parts *out);
-/* The rule of eq. Sets out->re to a bool: both parts are equal. All operands are complex. Returns
- * false after an error. */
+/* Sets out->re to a bool: both parts are equal. All operands are complex. Returns false after an
+ * error. The rule of eq. */
 bool parts_eq(Build *b, Node n, const Parts *in, Parts *out);
-/* The rule of ne. Sets out->re to a bool: a part differs. All operands are complex. Returns false
- * after an error. */
+/* Sets out->re to a bool: a part differs. All operands are complex. Returns false after an
+ * error. The rule of ne. */
 bool parts_ne(Build *b, Node n, const Parts *in, Parts *out);
 
 /* Returns the product of two complex values with both parts, which broadcast; `pairs` of the result

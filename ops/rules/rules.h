@@ -6,7 +6,7 @@
 
 #include "ir/op/op.h"
 
-/* What op_expand, op_expand_node and op_complex (ir/op/op.h) call. */
+/* Does as op_expand, op_expand_node and op_complex (ir/op/op.h) say, which call this. */
 Node ops_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 Node ops_expand_node(Build *, Node);
 Node ops_complex(Build *, Node);
@@ -35,8 +35,8 @@ Node b_again(Build *, Node n, const Node *in);
  * the batch dimension. Without a rule, a scan executes n for one member after the other. Returns no
  * node after errors. If n has no result, returns a node without results, or no node. */
 Node op_batch(Build *, Node n, const Node *in, const bool *batched, Sym size);
-/* The reverse of broadcasting: returns the sum of x over the dimensions that broadcasting `like` to
- * x's shape repeats, of the shape and dtype of `like`. x that is no node is returned. */
+/* Returns the sum of x over the dimensions that broadcasting `like` to x's shape repeats, of the
+ * shape and dtype of `like`: the reverse of broadcasting. x that is no node is returned. */
 Node b_sum_to(Build *, Node x, Node like);
 
 /* ---- complex numbers ---- */
@@ -55,9 +55,9 @@ Node b_complex_of_operands(Build *);
  * where place is NULL, and `{code}` becomes the text `code`. Returns the number of the latter. */
 uint32_t assert_zero_message(Text *, const char *message, const char *place, const char *code);
 
-/* For the test of the table: checks the texts of .expand, .vjp and .jvp, and of composites .deriv:
- * names and calls are known, numbers of arguments right. Returns NULL, or what is wrong: a static
- * text. */
+/* Checks the texts of .expand, .vjp and .jvp, and of composites .deriv: names and calls are
+ * known, numbers of arguments right. Returns NULL, or what is wrong: a static text. For the test
+ * of the table. */
 const char *op_expand_check(Op);
 
 #endif

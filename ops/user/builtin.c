@@ -75,7 +75,7 @@ struct Builtins {
 	const UserOp *op[COUNT][TYPES];
 };
 
-/* The text for one type. */
+/* Fills in the text for one type. */
 static const char *fill_in(Arena *a, const char *text, bool wide, bool pairs)
 {
 	Text t;

@@ -42,7 +42,7 @@ static bool shape_call(Infer *f)
 }
 INFER(call)
 
-/* As the definition says of itself, or one call for each member. */
+/* Batches a call as the definition says of itself, or makes one call for each member. */
 static Node batch_call(Build *b, Node n, const Node *in, const bool *batched, Sym size)
 {
 	const UserOp *op = userop_of(b->g, n);
@@ -76,7 +76,8 @@ static WeftTensor api_tensor(EvalCtx *e, const Tensor *t)
 			    .shape = shape};
 }
 
-/* The extents that operands have here fit the definition, and so do those of the results. */
+/* Checks that the extents that operands have here fit the definition, and so do those of the
+ * results. */
 static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op,
 			  const UserScalars *scalars, const Tensor *in, const Tensor *out,
 			  int64_t *work)
@@ -107,7 +108,8 @@ static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op,
 	       eval_error(e, g, n, "%s: the size of its workspace is not known", op->name);
 }
 
-/* Scalars in the order of the schema, as tensors that point to them. */
+/* Sets arg[] to the arguments in the order of the schema; scalars are tensors that point to
+ * them. */
 static void scalar_arguments(EvalCtx *e, const UserOp *op, int64_t *ints, double *floats,
 			     const Tensor *in, WeftTensor *arg)
 {

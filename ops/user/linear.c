@@ -22,7 +22,7 @@ static Lin lin_of(const Judging *j, Node n)
 	return linear_of(j->table, n, 0);
 }
 
-/* Eval.judge: of any value, a tuple too. */
+/* Says why a value, or an element of a tuple, is not linear; NULL if it is. Eval.judge. */
 static const char *judge(void *arg, const Val *v)
 {
 	const Judging *j = arg;
@@ -40,7 +40,8 @@ static Node input(Judging *j, uint32_t k, Lin lin)
 	return n;
 }
 
-/* Derivatives are of fractions only: those of other values are zero, or not there. */
+/* Returns the derivative of value k. Only fractions have one: that of another value is zero, or
+ * not there. */
 static Val derivative(Judging *j, uint32_t k, ValKind other)
 {
 	bool inexact = dtype_is_inexact(ir_type_of(j->ir, j->type[k])->dtype);
@@ -83,7 +84,7 @@ static const char *complaint(const Judging *j, Span s, const char *what)
 			    s.len > SHOWN ? "..." : "", what, by);
 }
 
-/* One of those that the rule gives. */
+/* Says what is wrong with a value that the rule gives; NULL if nothing is. */
 static const char *complain_value(const Judging *j, const Val *v, Span s)
 {
 	if (v->kind == VAL_attr)
@@ -134,7 +135,7 @@ const char *userop_nonlinear(Ir *ir, const UserOp *op, bool vjp, const TypeId *t
 
 /* ---- a call that may be ---- */
 
-/* As many and as large as the default says; else one 0. */
+/* Sets ints[] to as many integers, and as large ones, as the default says; else to zeros. */
 static void sample_ints(Ir *ir, const Arg *arg, Sym *ints, uint32_t *n)
 {
 	Attr a = op_default(ir, arg);
@@ -144,7 +145,7 @@ static void sample_ints(Ir *ir, const Arg *arg, Sym *ints, uint32_t *n)
 		ints[(*n)++] = a.kind == ATTR_ints ? a.ints[k] : sym_int(ir->syms, 0);
 }
 
-/* What an int argument is, also where types name it. */
+/* Returns what an int argument is, also where types name it. */
 static Sym sample_int(Ir *ir, const UserOp *op, const UserSolution *s, uint32_t arg)
 {
 	for (uint32_t k = 0; k < op->var.n; k++)

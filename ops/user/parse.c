@@ -22,9 +22,9 @@ typedef struct {
 	bool results; /* being read */
 	const char *any[MAX_USER_VARS];
 	ARRAY(UserType) type;
-} Reader;
+} DefReader;
 
-__attribute__((format(printf, 2, 3))) static bool(refuse)(Reader *r, const char *fmt, ...)
+__attribute__((format(printf, 2, 3))) static bool(refuse)(DefReader *r, const char *fmt, ...)
 {
 	Text t;
 	va_list ap;
@@ -37,19 +37,19 @@ __attribute__((format(printf, 2, 3))) static bool(refuse)(Reader *r, const char 
 }
 #define refuse(...) ctx_false(refuse(__VA_ARGS__))
 
-static bool expected(Reader *r, const char *what)
+static bool expected(DefReader *r, const char *what)
 {
 	return refuse(r, "%s: expected %s at \"%.24s\" in \"%s\"", r->what, what, r->p, r->text);
 }
 
-static void begin(Reader *r, const char *what, const char *text)
+static void begin(DefReader *r, const char *what, const char *text)
 {
 	r->what = what;
 	r->text = r->p = text;
 	r->depth = 0;
 }
 
-static bool accept(Reader *r, const char *s)
+static bool accept(DefReader *r, const char *s)
 {
 	r->p += strspn(r->p, " \t\n");
 	size_t n = strlen(s);
@@ -59,8 +59,8 @@ static bool accept(Reader *r, const char *s)
 	return true;
 }
 
-/* NULL when there is none. */
-static const char *word(Reader *r)
+/* Reads a word. Returns NULL if there is none. */
+static const char *word(DefReader *r)
 {
 	r->p += strspn(r->p, " \t\n");
 	const char *s = r->p;
@@ -73,16 +73,16 @@ static const char *word(Reader *r)
 
 /* ---- expressions ---- */
 
-static const UserExpr *sum(Reader *r);
+static const UserExpr *sum(DefReader *r);
 
-static const UserExpr *expr_new(Reader *r, UserExpr e)
+static const UserExpr *expr_new(DefReader *r, UserExpr e)
 {
 	UserExpr *x = ARENA_NEW(r->ctx->arena, UserExpr);
 	*x = e;
 	return x;
 }
 
-static int32_t int_argument(const Reader *r, const char *name)
+static int32_t int_argument(const DefReader *r, const char *name)
 {
 	const Schema *s = &r->op->schema;
 	for (uint32_t k = 0; k < s->narg; k++)
@@ -91,7 +91,7 @@ static int32_t int_argument(const Reader *r, const char *name)
 	return -1;
 }
 
-static const UserExpr *variable(Reader *r, const char *name)
+static const UserExpr *variable(DefReader *r, const char *name)
 {
 	uint32_t k = 0;
 	while (k < r->op->var.n && strcmp(r->op->var.data[k].name, name) != 0)
@@ -103,7 +103,7 @@ static const UserExpr *variable(Reader *r, const char *name)
 	return expr_new(r, (UserExpr){.kind = UX_VAR, .var = k});
 }
 
-static const UserExpr *number(Reader *r)
+static const UserExpr *number(DefReader *r)
 {
 	int64_t v = 0;
 	for (; isdigit((unsigned char)*r->p); r->p++)
@@ -112,7 +112,7 @@ static const UserExpr *number(Reader *r)
 	return expr_new(r, (UserExpr){.kind = UX_INT, .i = v});
 }
 
-static const UserExpr *factor(Reader *r)
+static const UserExpr *factor(DefReader *r)
 {
 	const UserExpr *a, *b = NULL;
 	r->p += strspn(r->p, " \t\n");
@@ -139,7 +139,7 @@ static const UserExpr *factor(Reader *r)
 	return name ? expr_new(r, (UserExpr){.kind = least ? UX_MIN : UX_MAX, .a = a, .b = b}) : a;
 }
 
-static const UserExpr *product(Reader *r)
+static const UserExpr *product(DefReader *r)
 {
 	const UserExpr *a = factor(r), *b;
 	while (a) {
@@ -158,7 +158,7 @@ static const UserExpr *product(Reader *r)
 	return NULL;
 }
 
-static const UserExpr *sum(Reader *r)
+static const UserExpr *sum(DefReader *r)
 {
 	const UserExpr *a = product(r), *b;
 	while (a) {
@@ -176,7 +176,7 @@ static const UserExpr *sum(Reader *r)
 
 /* ---- types ---- */
 
-static bool element_type(Reader *r, UserType *t)
+static bool element_type(DefReader *r, UserType *t)
 {
 	const char *name = word(r);
 	if (!name)
@@ -200,7 +200,7 @@ static bool element_type(Reader *r, UserType *t)
 	return true;
 }
 
-static bool tensor(Reader *r)
+static bool tensor(DefReader *r)
 {
 	UserType t = {0};
 	TRY(element_type(r, &t));
@@ -225,8 +225,8 @@ static bool tensor(Reader *r)
 	return true;
 }
 
-/* How many, up to `end` ("" is that of the text). */
-static bool tensors(Reader *r, const char *end, uint32_t want, const char *what)
+/* Reads the types of `want` tensors, up to `end` ("" is that of the text). */
+static bool tensors(DefReader *r, const char *end, uint32_t want, const char *what)
 {
 	uint32_t first = r->type.n;
 	while (*end ? !accept(r, end) : (r->p += strspn(r->p, " \t\n"), *r->p != 0)) {
@@ -241,8 +241,8 @@ static bool tensors(Reader *r, const char *end, uint32_t want, const char *what)
 	       refuse(r, "types: %u %s, the schema has %u", r->type.n - first, what, want);
 }
 
-/* Each name is what an operand or an argument gives; "..." is an operand's. */
-static bool check_names(Reader *r)
+/* Checks that each name is what an operand or an argument gives, and that "..." is an operand's. */
+static bool check_names(DefReader *r)
 {
 	bool leading = false;
 	for (uint32_t k = 0; k < r->op->var.n; k++)
@@ -260,7 +260,7 @@ static bool check_names(Reader *r)
 	return true;
 }
 
-static bool read_types(Reader *r)
+static bool read_types(DefReader *r)
 {
 	UserOp *op = r->op;
 	bool own[MAX_USER_VARS] = {false};
@@ -282,7 +282,7 @@ static bool read_types(Reader *r)
 
 /* ---- the schema ---- */
 
-static bool check_argument(Reader *r, const Arg *a)
+static bool check_argument(DefReader *r, const Arg *a)
 {
 	bool known = a->kind == ARG_tensor || a->kind == ARG_int || a->kind == ARG_ints ||
 		     a->kind == ARG_float || a->kind == ARG_bool;
@@ -304,7 +304,7 @@ static bool check_argument(Reader *r, const Arg *a)
 	                                     : "a list of integers of 64 bits");
 }
 
-static bool check_name(Reader *r, const char *name)
+static bool check_name(DefReader *r, const char *name)
 {
 	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 	bool ok = n && !strncmp(name + n, "::", 2) && strlen(name) > n + 2 &&
@@ -314,7 +314,7 @@ static bool check_name(Reader *r, const char *name)
 	return ok || refuse(r, "schema: expected a name as mylib::decay, got \"%s\"", name);
 }
 
-static bool read_schema(Reader *r)
+static bool read_schema(DefReader *r)
 {
 	UserOp *op = r->op;
 	const char *err;
@@ -385,7 +385,7 @@ const UserOp *userop_new(Ctx *ctx, const char *where, const WeftOpDef *def)
 	op->def.user_symbol = copy(ctx, def->user_symbol);
 	op->def.vjp = copy(ctx, def->vjp);
 	op->def.jvp = copy(ctx, def->jvp);
-	Reader r = {.ctx = ctx, .op = op};
+	DefReader r = {.ctx = ctx, .op = op};
 	enum {
 		KNOWN = WEFT_OP_EFFECT | WEFT_OP_BATCH_LEADING | WEFT_OP_THREAD_SAFE |
 			WEFT_OP_DEVICE

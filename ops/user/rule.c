@@ -57,7 +57,7 @@ void userop_bind_tangents(Eval *e, Arena *a, const UserOp *op, const Val *value)
 			expand_let(e, arena_printf(a, "t_%s", op->schema.arg[k].name), *value++);
 }
 
-/* "y", "y0", "y1", ... */
+/* Whether the name is that letter, or the letter and a number: "y", "y0", "y1", ... */
 static bool is_numbered(const char *name, char letter)
 {
 	return name[0] == letter && name[1 + strspn(name + 1, "0123456789")] == 0;
@@ -103,7 +103,7 @@ static bool refuse(Ctx *ctx, const UserOp *op, const char *rule, const Eval *e)
 			 e->errp);
 }
 
-/* want: how many results, of which one may be without brackets. */
+/* Checks the text of a rule. want: how many results, of which one may be without brackets. */
 static bool check_rule(Ctx *ctx, const UserOp *op, const char *rule, const char *text,
 		       uint32_t want, Eval *e)
 {
@@ -140,7 +140,7 @@ static bool check_names(Ctx *ctx, const UserOp *op)
 	return true;
 }
 
-/* With types and scalars that it may be called with. */
+/* Checks that the rules are linear, with types and scalars that the operator may be called with. */
 static bool check_linear(Ctx *ctx, const UserOp *op, const UserOp *const *userop, uint32_t n)
 {
 	Ir *ir = ir_new(ctx);
@@ -189,7 +189,7 @@ static Eval begin(Build *b, const UserOp *op, Node n, const char *text)
 	return e;
 }
 
-/* Types of the call are known now, and so is whether the rule is linear. */
+/* Checks that the rule is linear for the types of the call, which are known now. */
 static bool is_linear(Build *b, const UserOp *op, Node n, bool vjp)
 {
 	TypeId *type = ARENA_ARRAY(b->g->ir->ctx->scratch, TypeId, op->nin + op->nout);
@@ -202,7 +202,8 @@ static bool is_linear(Build *b, const UserOp *op, Node n, bool vjp)
 	return !why || b_error(b, "%s", why).i;
 }
 
-/* False after b_error. */
+/* Whether evaluating the rule met no error. Records one by b_error if the evaluation has it and
+ * nobody did. */
 static bool done(Build *b, const UserOp *op, const char *rule, const Eval *e, uint32_t errors)
 {
 	if (b->g->ir->ctx->nerror != errors)
@@ -210,7 +211,7 @@ static bool done(Build *b, const UserOp *op, const char *rule, const Eval *e, ui
 	return !e->err || b_error(b, "%s: .%s: %s at \"%.32s\"", op->name, rule, e->err, e->errp).i;
 }
 
-/* What cannot be told is required of the sizes. */
+/* Whether both extents are equal; requires that of the sizes where it cannot be told. */
 static bool same_extent(Graph *g, const UserOp *op, const char *rule, Sym got, Sym want)
 {
 	Truth same = graph_same_extent(g, got, want);
@@ -222,8 +223,8 @@ static bool same_extent(Graph *g, const UserOp *op, const char *rule, Sym got, S
 	return true;
 }
 
-/* A derivative of a value has its type; by a rule perhaps with dimensions that were broadcast,
- * which are summed later. */
+/* Checks that a derivative has the type of its value; by a rule perhaps with dimensions that
+ * were broadcast (wider), which are summed later. */
 static bool check_type(Build *b, const UserOp *op, const char *rule, Node got, TypeId want,
 		       bool wider)
 {

@@ -4,7 +4,8 @@
 
 #include "ops/user/userop.h"
 
-/* "mylib::decay" is "mylib.decay" or "mylib.decay.default" as PyTorch writes it. */
+/* Whether op, "mylib::decay", is called so: "mylib.decay" or "mylib.decay.default", as PyTorch
+ * writes it. */
 static bool is_called(const char *op, const char *name)
 {
 	for (; *op; op++, name++) {
@@ -110,7 +111,7 @@ static Sym expr(SymTab *t, const UserSolution *s, const UserExpr *e)
 	return (Sym){0};
 }
 
-/* The name of operand k. */
+/* Returns the name of operand k. */
 static const char *operand_name(const UserOp *op, uint32_t k)
 {
 	for (uint32_t i = 0; i < op->schema.narg; i++)
@@ -119,7 +120,8 @@ static const char *operand_name(const UserOp *op, uint32_t k)
 	return "?";
 }
 
-/* The values of int arguments; that there are as many scalars as the schema has. */
+/* Gives variables that are int arguments their values. Checks that there are as many scalars as
+ * the schema has. */
 static bool bind_scalars(Solver *v, const UserScalars *x)
 {
 	uint32_t at = 0, nfloat = 0;
@@ -185,8 +187,8 @@ static bool bind_dtype(Solver *v, uint32_t k)
 	return true;
 }
 
-/* Dtype, rank, what "..." stands for; names that are a dimension of their own, of which the first
- * counts. */
+/* Checks dtype and rank of operand k, and what "..." stands for; gives names that are a
+ * dimension of their own a value, of which the first counts. */
 static bool bind_operand(Solver *v, uint32_t k)
 {
 	const UserType *want = &v->op->type[k];

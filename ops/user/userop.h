@@ -4,9 +4,10 @@
 
 #include "ir/op/userop.h"
 
-/* Reads and checks a definition, but not its rules (userop_check_rules). where: the file it comes
- * from, for messages. Returns the operator, with copies of the definition's texts and of `where`,
- * in the context's arena; NULL after errors, which the context has recorded. */
+/* Makes an operator of a definition, which is read and checked, but for its rules
+ * (userop_check_rules). where: the file it comes from, for messages. Returns the operator, with
+ * copies of the definition's texts and of `where`, in the context's arena; NULL after errors,
+ * which the context has recorded. */
 const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 /* Returns the registered operator (Ir.userop) of that name, "mylib::decay", "mylib.decay" or
  * "mylib.decay.default". Of a name that begins with "weft::" or "weft.", returns the compiler's own
@@ -14,8 +15,8 @@ const UserOp *userop_new(Ctx *, const char *where, const WeftOpDef *);
 const UserOp *userop_find(const Ir *, const char *name);
 /* Returns the operator among op[n] of that name, as userop_find; NULL if there is none. */
 const UserOp *userop_among(const UserOp *const *op, uint32_t n, const char *name);
-/* The compiler's own operator of that name, which begins with "weft::" or "weft."; NULL if there is
- * none. */
+/* Returns the compiler's own operator of that name, which begins with "weft::" or "weft."; NULL
+ * if there is none. */
 const UserOp *userop_builtin(const Ir *, const char *name);
 /* Returns the operator that a node of OP_call calls: a registered one, or the compiler's own (as
  * userop_find). NULL if there is no operator of that name. */
@@ -44,11 +45,11 @@ const char *userop_nonlinear(Ir *, const UserOp *, bool vjp, const TypeId *type,
  * arguments have their defaults. Makes the symbols in the Ir, so a second call for the same Ir and
  * the same `vjp` is an internal error. */
 const char *userop_nonlinear_sample(Ir *, const UserOp *, bool vjp);
-/* .adjoint (ir/op/op.h) of OP_call, by the rule .vjp of the operator that n calls. An operator
- * without .vjp is an error. Returns false after errors. */
+/* Computes the cotangents of OP_call, by the rule .vjp of the operator that n calls: .adjoint
+ * (ir/op/op.h). An operator without .vjp is an error. Returns false after errors. */
 bool userop_vjp(Build *, Node n, const Node *ct, const bool *want, Node *g);
-/* .tangent (ir/op/op.h) of OP_call, by the rule .jvp, which the operator must have. Returns false
- * after errors. */
+/* Computes the tangents of OP_call, by the rule .jvp, which the operator must have: .tangent
+ * (ir/op/op.h). Returns false after errors. */
 bool userop_jvp(Build *, Node n, const Node *t, Node *ty);
 
 /* ---- a call ---- */

@@ -12,7 +12,7 @@ typedef struct {
 static const char *const stride[] = {"stride_h", "stride_w"}, *const pad[] = {"pad_h", "pad_w"};
 static const char *const dilation[] = {"dilation_h", "dilation_w"};
 
-/* v[N, parts * k, OH, OW], k = taps (* 2), as [N * parts, k, OH, OW]. */
+/* Returns v[N, parts * k, OH, OW], k = taps (* 2), as [N * parts, k, OH, OW]. */
 static Node by_part(Build *b, const Deform *c, Node v, int64_t k)
 {
 	SymTab *t = b_syms(b);
@@ -26,7 +26,7 @@ static Node by_part(Build *b, const Deform *c, Node v, int64_t k)
 	return b_reshape(b, v, 4, (Sym[]){rows, many, c->out[0], c->out[1]});
 }
 
-/* Where each tap is along an axis: [N * parts, taps, OH, OW]. */
+/* Returns where each tap is along an axis: [N * parts, taps, OH, OW]. */
 static Node place_of_taps(Build *b, Node n, const Deform *c, Node offset, uint32_t a)
 {
 	Shape s = shape_of(4, (Sym[]){c->kernel[0], c->kernel[1], c->out[0], c->out[1]});
@@ -44,7 +44,7 @@ static Node place_of_taps(Build *b, Node n, const Deform *c, Node offset, uint32
 	return b_bin(b, OP_add, at, b_select_dim(b, pair, 2, b_int(b, a)));
 }
 
-/* [N, groups, (C / groups) * taps, OH * OW] with the weights: [N, O, OH, OW]. */
+/* Multiplies [N, groups, (C / groups) * taps, OH * OW] with the weights: [N, O, OH, OW]. */
 static Node multiply(Build *b, const Deform *c, Node columns)
 {
 	static const uint32_t batch[1][2] = {{0, 1}}, sum[1][2] = {{2, 2}};
@@ -64,7 +64,7 @@ static Node multiply(Build *b, const Deform *c, Node columns)
 	return b_reshape(b, y, 4, (Sym[]){c->n, o, c->out[0], c->out[1]});
 }
 
-/* The offsets are of as many places along an axis as the convolution has. */
+/* Checks that the offsets are of as many places along an axis as the convolution has. */
 static bool places_fit(Build *b, Node n, const Deform *c, Sym in, uint32_t a)
 {
 	SymTab *t = b_syms(b);

@@ -38,7 +38,8 @@ static void require_images(Build *b, const Rois *r)
 		b_node(b, OP_assert, &legal, 1, attr, 2);
 }
 
-/* Coordinates times spatial_scale, less `offset`. They have no derivative, as in torchvision. */
+/* Reads the regions: coordinates times spatial_scale, less `offset`. They have no derivative, as
+ * in torchvision. */
 static bool read_rois(Build *b, Node n, double offset, bool own_channels, Rois *r)
 {
 	Node x = arg(b, n, "input"), rois = arg(b, n, "rois");
@@ -86,19 +87,19 @@ static bool read_rois(Build *b, Node n, double offset, bool own_channels, Rois *
 
 /* ---- points ---- */
 
-/* v[K] beside [K, bins, n]. */
+/* Returns v[K] beside [K, bins, n]. */
 static Node of_roi(Build *b, const Rois *r, Node v)
 {
 	return b_reshape(b, v, 3, (Sym[]){r->k, b_int(b, 1), b_int(b, 1)});
 }
 
-/* 0, 1, ... of the bins beside [K, bins, n]. */
+/* Returns 0, 1, ... of the bins beside [K, bins, n]. */
 static Node bin_number(Build *b, const Rois *r, Axis a, DType d)
 {
 	return b_reshape(b, b_iota(b, d, r->bins[a]), 2, (Sym[]){r->bins[a], b_int(b, 1)});
 }
 
-/* v[K, bins, n] of an axis as [K, PH, PW, rows, columns]. */
+/* Returns v[K, bins, n] of an axis as [K, PH, PW, rows, columns]. */
 static Node spread(Build *b, const Rois *r, const Points *p, Axis a, Node v)
 {
 	uint32_t map[] = {0, 1 + (uint32_t)a, 3 + (uint32_t)a};
@@ -106,14 +107,14 @@ static Node spread(Build *b, const Rois *r, const Points *p, Axis a, Node v)
 	return b_broadcast_in_dim(b, v, 5, dim, map);
 }
 
-/* The numbers along one dimension of the points' shape. */
+/* Returns the numbers along one dimension of the points' shape. */
 static Node numbers(Build *b, const Rois *r, const Points *p, uint32_t dim)
 {
 	Shape s = shape_of(5, (Sym[]){r->k, r->bins[ROW], r->bins[COLUMN], p[ROW].n, p[COLUMN].n});
 	return aten_iota_dim(b, &s, dim, DT_i64);
 }
 
-/* Pixels of x: [K, PH, PW, rows, columns, C]. */
+/* Returns pixels of x: [K, PH, PW, rows, columns, C]. */
 static Node pixels(Build *b, const Rois *r, const Points *p, Node row, Node column)
 {
 	static const uint32_t images[] = {0, 2, 3}, bins[] = {0, 2, 3, 4, 5};
@@ -129,14 +130,14 @@ static Node pixels(Build *b, const Rois *r, const Points *p, Node row, Node colu
 			"promise");
 }
 
-/* [K, PH, PW, C] as [K, C, PH, PW], in the input's dtype. */
+/* Returns [K, PH, PW, C] as [K, C, PH, PW], in the input's dtype. */
 static Node pooled(Build *b, Node n, Node y)
 {
 	y = aten_move_dim(b, y, 3, 1);
 	return y.i ? b_convert(b, y, aten_dtype(b, arg(b, n, "input"))) : y;
 }
 
-/* Which channel each bin of the result is made of: i32[K, C, PH, PW]. */
+/* Returns which channel each bin of the result is made of: i32[K, C, PH, PW]. */
 static Node channel_of(Build *b, const Rois *r)
 {
 	Sym c = b_dim(b, r->x, 1);
@@ -154,7 +155,7 @@ typedef struct {
 	Node pixel[2], weight[2]; /* [K, bins, n] */
 } Between;
 
-/* How many points the bins of each region have along an axis; *most: of all regions. */
+/* Returns how many points the bins of each region have along an axis; *most: of all regions. */
 static Node adaptive_count(Build *b, const Rois *r, Axis a, Node len, const char *what, Sym *most)
 {
 	Node count = b_un(b, OP_ceil, b_bin(b, OP_div, len, aten_size(b, r->bins[a], r->dtype)));
@@ -165,7 +166,8 @@ static Node adaptive_count(Build *b, const Rois *r, Axis a, Node len, const char
 	return count;
 }
 
-/* Point s of n in bin p lies at from + p * bin + (s + 0.5) * bin / n, as torchvision rounds it. */
+/* Finds the points: point s of n in bin p lies at from + p * bin + (s + 0.5) * bin / n, as
+ * torchvision rounds it. */
 static Between between(Build *b, const Rois *r, Axis a, Node len, Node count, Points *p)
 {
 	Node bin = of_roi(b, r, b_bin(b, OP_div, len, aten_size(b, r->bins[a], r->dtype)));
@@ -214,7 +216,7 @@ static Grid grid_of(Build *b, Node n, const Rois *r, const Node *len)
 	return g;
 }
 
-/* The pixels around the points, times their weights, joined by `op`: [K, PH, PW, rows, columns,
+/* Joins the pixels around the points, times their weights, by `op`: [K, PH, PW, rows, columns,
  * C]. */
 static Node join_corners(Build *b, const Rois *r, const Grid *g, Op op)
 {
@@ -231,8 +233,8 @@ static Node join_corners(Build *b, const Rois *r, const Grid *g, Op op)
 	return all;
 }
 
-/* [K, PH, PW, C]: the sum over the points of each bin, divided by their number; at least 1 where
- * least_one. */
+/* Returns [K, PH, PW, C]: the sum over the points of each bin, divided by their number; at least
+ * 1 where least_one. */
 static Node mean_of_points(Build *b, Node n, const Rois *r, const Node *len, bool least_one)
 {
 	int64_t each = aten_int(b, n, "sampling_ratio");
@@ -248,7 +250,7 @@ static Node mean_of_points(Build *b, Node n, const Rois *r, const Node *len, boo
 		aten_per_dim(b, least_one ? b_bin_scalar(b, OP_maximum, all, 1) : all, sum, 0));
 }
 
-/* [K, PH, PW, C]: the greatest over the points of each bin; 0 of a bin without points. */
+/* Returns [K, PH, PW, C]: the greatest over the points of each bin; 0 of a bin without points. */
 static Node greatest_of_points(Build *b, Node n, const Rois *r, const Node *len)
 {
 	Grid g = grid_of(b, n, r, len);
@@ -268,8 +270,8 @@ static Node greatest_of_points(Build *b, Node n, const Rois *r, const Node *len)
 	return b_select(b, aten_reduce(b, REDUCE_OR, all, 3u << 3, false), most, zero);
 }
 
-/* The regions and the extents of theirs; aligned: a pixel's centre is half a pixel from its edge,
- * and regions may be smaller than a pixel. */
+/* Reads the regions and the extents of theirs; aligned: a pixel's centre is half a pixel from
+ * its edge, and regions may be smaller than a pixel. */
 static bool read_aligned(Build *b, Node n, Rois *r, Node *len)
 {
 	bool aligned = node_bool(b->g, n, "aligned");
@@ -290,7 +292,7 @@ static Node build_roi_align(Build *b, Node n)
 					   : (Node){0};
 }
 
-/* ONNX's mode max. */
+/* Builds ONNX's mode max. */
 static Node build_roi_align_max(Build *b, Node n)
 {
 	Rois r;
@@ -354,7 +356,7 @@ OP(torchvision_ps_roi_align){
 
 /* ---- roi_pool ---- */
 
-/* std::round: halves away from 0. */
+/* Rounds as std::round: halves away from 0. */
 static Node round_half_out(Build *b, Node x)
 {
 	Node whole = b_un(b, OP_trunc, x), rest = b_bin(b, OP_sub, x, whole);
@@ -385,7 +387,7 @@ static Bin bin_of(Build *b, const Rois *r, Axis a, Node from, Node len, Sym end)
 	return (Bin){side[0], b_bin_scalar(b, OP_maximum, b_bin(b, OP_sub, side[1], side[0]), 0)};
 }
 
-/* Room for the largest bin. */
+/* Makes room for the points of the largest bin. */
 static Points points_of(Build *b, const Rois *r, Axis a, const Bin *bin, const char *what)
 {
 	Points p = {.n = data_size_new(b)};
@@ -400,8 +402,8 @@ static Points points_of(Build *b, const Rois *r, Axis a, const Bin *bin, const c
 	return p;
 }
 
-/* Pixels of bins [K, PH, PW, rows, columns, C] and which of them are in the bin, the same with 1
- * for C. */
+/* Returns the pixels of bins [K, PH, PW, rows, columns, C]; *used: which of them are in the bin,
+ * the same with 1 for C. */
 static Node bin_pixels(Build *b, Node n, const Rois *r, const Bin *bin, Points *p, Node *used)
 {
 	for (uint32_t a = 0; a < 2; a++)
@@ -417,7 +419,7 @@ static double lowest(DType d)
 	return d == DT_f64 ? -DBL_MAX : -(double)FLT_MAX;
 }
 
-/* [K, PH, PW, rows, columns, C] as [K, PH, PW, rows * columns, C]. */
+/* Returns [K, PH, PW, rows, columns, C] as [K, PH, PW, rows * columns, C]. */
 static Node join_points(Build *b, const Rois *r, const Points *p, Node v)
 {
 	Sym dim[] = {r->k, r->bins[ROW], r->bins[COLUMN], sym_mul(b_syms(b), p[ROW].n, p[COLUMN].n),

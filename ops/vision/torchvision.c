@@ -9,8 +9,8 @@
 
 /* ---- nms ---- */
 
-/* As std::max and std::min choose where one is NaN or both are equal: the second only if it is
- * larger, or less. */
+/* Chooses as std::max and std::min do where one is NaN or both are equal: the second only if it
+ * is larger, or less. */
 static Node larger(Build *b, Node x, Node y)
 {
 	return b_select(b, b_bin(b, OP_lt, x, y), y, x);
@@ -21,7 +21,7 @@ static Node lesser(Build *b, Node x, Node y)
 	return b_select(b, b_bin(b, OP_lt, y, x), y, x);
 }
 
-/* Coordinate k of boxes [4, ...]: x1, y1, x2, y2. */
+/* Returns coordinate k of boxes [4, ...]: x1, y1, x2, y2. */
 static Node corner(Build *b, Node boxes, uint32_t k)
 {
 	return b_select_dim(b, boxes, 0, b_int(b, k));
@@ -38,7 +38,7 @@ typedef struct {
 	Node box, area;
 } Boxes;
 
-/* x > threshold, a double: of float the next one below it decides the same. */
+/* Compares x > threshold, a double: of float the next one below it decides the same. */
 static Node exceeds(Build *b, Node x, double threshold)
 {
 	if (aten_dtype(b, x) != DT_f32)
@@ -49,8 +49,8 @@ static Node exceeds(Build *b, Node x, double threshold)
 	return b_bin(b, OP_gt, x, b_scalar(b, DT_f32, (double)below));
 }
 
-/* bool[m, n]: does more than the threshold of the union of one of m boxes and one of n belong to
- * both? torchvision's operations in its order. */
+/* Returns bool[m, n]: whether more than the threshold of the union of one of m boxes and one of
+ * n belongs to both. torchvision's operations in its order. */
 static Node overlap(Build *b, const Boxes *one, const Boxes *many, double threshold)
 {
 	Node side[2], none = aten_like(b, one->area, 0);
@@ -89,9 +89,9 @@ static Build settle_body(const Build *b, const char *name, const Node *like, Nod
 	return in;
 }
 
-/* Which of the boxes that are alive are kept: those that no box kept before them takes away.
- * over[j, i]: j would take i. This asks again with the answer until it stays; as many times as one
- * decides the next, mostly three or four. */
+/* Finds which of the boxes that are alive are kept: those that no box kept before them takes
+ * away. over[j, i]: j would take i. This asks again with the answer until it stays; as many
+ * times as one decides the next, mostly three or four. */
 static Node settle(Build *b, Node over, Node alive)
 {
 	if (!over.i || !alive.i)
@@ -114,7 +114,7 @@ static Node settle(Build *b, Node over, Node alive)
 	return b_get(b, b_node(b, OP_while, init, SETTLE_INPUTS, attr, 4), 0);
 }
 
-/* Boxes in the order of their scores, all at once. */
+/* Finds the boxes that are kept of boxes in the order of their scores, all at once. */
 static Node kept_of_few(Build *b, const Boxes *few, Node alive, double threshold)
 {
 	Sym n = b_dim(b, few->area, 0);
@@ -127,9 +127,10 @@ static Node kept_of_few(Build *b, const Boxes *few, Node alive, double threshold
 
 enum { BLOCK = 128 }; /* boxes */
 
-/* One step, over blocks of boxes in the order of their scores: (which are gone), the block's
- * number, boxes and areas, those of all, to (which are gone), which of the block are kept. Those
- * that are kept take with them what comes after the block; only they are looked at. */
+/* Makes the body of one step, over blocks of boxes in the order of their scores: (which are
+ * gone), the block's number, boxes and areas, those of all, to (which are gone), which of the
+ * block are kept. Those that are kept take with them what comes after the block; only they are
+ * looked at. */
 static Graph *nms_step(Build *b, const Boxes *all, double threshold)
 {
 	Build in = body_of(b, "nms");
@@ -157,7 +158,7 @@ static Graph *nms_step(Build *b, const Boxes *all, double threshold)
 	return g;
 }
 
-/* Of the numbers below n, which are not below `count`. */
+/* Tells which of the numbers below n are not below `count`. */
 static Node missing(Build *b, Sym n, Sym count)
 {
 	return b_bin(b, OP_ge, b_iota(b, DT_i64, n), aten_size(b, count, DT_i64));

@@ -283,17 +283,14 @@ static bool closed(Derivative *d, const Graph *g)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		Op op = node_op(g, n);
-		const Schema *s = op_schema(op);
-		bool real = false, graphs = false;
-		for (uint32_t k = 0; k < s->narg; k++)
-			if (s->arg[k].kind == ARG_graph) {
-				graphs = true;
-				TRY(closed(d, ir_attr(g->ir, node_data(g, n)->attr, k)->graph));
-			}
+		bool real = false;
+		const Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			TRY(closed(d, body));
 		for (uint32_t k = 0; k < node_nin(g, n); k++)
 			real |= has_real(g, node_in(g, n, k));
-		if (real && has_real(g, n) && !graphs && op != OP_get && op != OP_tuple &&
-		    !op_has_vjp(op) && !op_info(op)->no_deriv)
+		if (real && has_real(g, n) && !node_has_graph(g, n) && op != OP_get &&
+		    op != OP_tuple && !op_has_vjp(op) && !op_info(op)->no_deriv)
 			return BAD(d, "has %s, which has no rule", op_name(op));
 	}
 	return true;

@@ -192,7 +192,6 @@ static bool run_random(Run *r)
 static bool run_bf16(Run *r)
 {
 	precision_lower(r->g, DT_bf16);
-	r->g->ir->unrounded = DT_bf16;
 	return graph_verify(r->g);
 }
 

@@ -67,7 +67,7 @@ typedef struct {
 	bool have_peak;
 } Table;
 
-/* Compile in a process of its own, so that its memory does not count as the model's. */
+/* Compiles in a process of its own, so that its memory does not count as the model's. */
 static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 {
 	fflush(NULL);
@@ -94,7 +94,7 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 	return true;
 }
 
-/* One row per number of threads; false when all of them failed. */
+/* Adds one row per number of threads. Returns false when all of them failed. */
 static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *path,
 		    double compile)
 {
@@ -114,8 +114,8 @@ static bool own_row(const BenchOptions *o, Table *t, bool op_by_op, const char *
 	return any;
 }
 
-/* Once, after the rows that measured it between their runs: what is printed is what shares are
- * computed with. */
+/* Measures peaks once, after the rows that measured them between their runs: what is printed is
+ * what shares are computed with. */
 static void measure_peaks(const BenchOptions *o, Table *t)
 {
 	for (int k = 0; !t->have_peak && k < o->nthreads; k++) {
@@ -127,13 +127,14 @@ static void measure_peaks(const BenchOptions *o, Table *t)
 	t->have_peak = true;
 }
 
-/* The part of the windows in which the threads had a processor. */
+/* Returns the part of the windows in which the threads had a processor. */
 static double had_processor(const Peak *p)
 {
 	return p->wall > 0 ? fmin(p->cpu / p->wall, 1) : 1;
 }
 
-/* A quiet machine gives threads their processors nearly all the time. */
+/* Prints that the machine is busy. A quiet machine gives threads their processors nearly all the
+ * time. */
 static void print_busy(const BenchOptions *o, const Table *t)
 {
 	const double quiet = 0.9;
@@ -155,7 +156,7 @@ static bool profile_row(const BenchOptions *o, Table *t, const char *path)
 	return bench_profile(path, o, o->threads[0], &t->peak[0]);
 }
 
-/* Compiled and run in the same process, one for each row. */
+/* Times code that is compiled and run in the same process, one for each row. */
 static bool jit_rows(const BenchOptions *o, Table *t)
 {
 	for (int fused = o->no_op_by_op; fused < 2; fused++)
@@ -222,7 +223,7 @@ static const BenchRow *find_row(const Table *t, const char *name, int threads)
 	return NULL;
 }
 
-/* All rows are the same model at the same sizes: operations are those of the compiled one. */
+/* Gives all rows the operations of the compiled one: they are the same model at the same sizes. */
 static void same_counts(Table *t)
 {
 	for (int k = 0; k < t->n; k++) {
@@ -235,7 +236,7 @@ static void same_counts(Table *t)
 	}
 }
 
-/* The row that says at which sizes the model ran: all did at the same. */
+/* Returns the row that says at which sizes the model ran: all did at the same. */
 static const BenchRow *sized_row(const Table *t)
 {
 	for (int k = 0; k < t->n; k++)
@@ -307,7 +308,8 @@ Json bench_json_begin(const BenchOptions *o)
 	return j;
 }
 
-/* After a profile, which another process printed: it began the object. */
+/* Prints the object, or what is left of it after a profile, which another process printed: it
+ * began the object. */
 static void print_json(const BenchOptions *o, const Table *t)
 {
 	Json j = o->profile ? (Json){.f = stdout, .depth = 1, .comma = true} : bench_json_begin(o);
@@ -351,7 +353,7 @@ static void print_json(const BenchOptions *o, const Table *t)
 	json_close(&j, '}');
 }
 
-/* What a shared object was made by is not a question any more. */
+/* Chooses the back end. What a shared object was made by is not a question any more. */
 static bool choose_backend(BenchOptions *o, const char *text)
 {
 	if (!parse_backend(text, &o->backend))
@@ -373,7 +375,7 @@ static bool choose_backend(BenchOptions *o, const char *text)
 	return true;
 }
 
-/* Before anything is timed. */
+/* Checks the peers, before anything is timed. */
 static bool check_peers(const BenchOptions *o)
 {
 	static const char *const peer[] = {"torch", "aoti", "onnxruntime", "openvino"};
@@ -456,7 +458,7 @@ static bool parse(BenchOptions *o, int *argc, char **argv)
 	return o->nthreads > 0 && choose_backend(o, backend);
 }
 
-/* The peers take tensors from a file, and so do all rows then. */
+/* Makes a file of inputs: the peers take tensors from a file, and so do all rows then. */
 static bool make_inputs(BenchOptions *o, char made[4096])
 {
 	const char *base = getenv("TMPDIR");

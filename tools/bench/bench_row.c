@@ -31,7 +31,7 @@ void bench_statistics(double *s, int n, BenchRow *r)
 
 /* ---- one model ---- */
 
-/* Symbol k's value while exporting; 2 for one of which that is not known, if it may be. */
+/* Returns symbol k's value while exporting; 2 for one of which that is not known, if it may be. */
 static int64_t seen_size(const Runner *r, uint32_t k)
 {
 	const WeftSymbolInfo *s = weft_symbol(r->model, r->entry, k);
@@ -39,7 +39,7 @@ static int64_t seen_size(const Runner *r, uint32_t k)
 	return v == s->lo && v < 2 && s->hi >= 2 ? 2 : v;
 }
 
-/* The shape of input k at such sizes. */
+/* Sets shape[] to the shape of input k at such sizes. */
 static bool seen_shape(const Runner *r, uint32_t k, int64_t *shape)
 {
 	const WeftTensorInfo *info = runner_input(r, k);
@@ -62,7 +62,7 @@ static bool seen_shape(const Runner *r, uint32_t k, int64_t *shape)
 	return true;
 }
 
-/* Inputs when no file is given. */
+/* Makes inputs when no file is given. */
 static bool make_inputs(const Runner *r, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
@@ -103,8 +103,8 @@ static bool calls(const Timed *t, int abreast)
 	return ok && (!t->device || on_device_wait(t->device));
 }
 
-/* Windows of the peak between the runs, so that both see the same machine. The call behind them
- * finds the caches and clocks as they are between runs. */
+/* Measures windows of the peak between the runs, so that both see the same machine. The call
+ * behind them finds the caches and clocks as they are between runs. */
 static bool measure_between(const Timed *t, int abreast, BenchRow *row, int part, int parts)
 {
 	enum { WINDOWS = 8 };
@@ -139,7 +139,7 @@ static bool time_calls(const Timed *t, int abreast, double seconds, BenchRow *ro
 	return ok;
 }
 
-/* On a GPU tensors lie in its memory. */
+/* Times the runs. On a GPU tensors lie in its memory. */
 static bool time_runs(Runner *r, const WeftTensor *in, const BenchOptions *o, int threads,
 		      BenchRow *row)
 {
@@ -169,7 +169,7 @@ static void on_call(void *user, uint32_t call, double seconds)
 	c->launches[call]++;
 }
 
-/* What the entry's table says, for a shared object, if it ran at these sizes. */
+/* Returns what the entry's table says, for a shared object, if it ran at these sizes. */
 static const WeftReport *table_counts(const Runner *r)
 {
 	const WeftEntry *e = r->entry;
@@ -189,8 +189,8 @@ static const WeftReport *table_counts(const Runner *r)
 	return report;
 }
 
-/* The entry's part of the last compilation of w, at the sizes that run; of other entries at their
- * least. */
+/* Returns the entry's part of the last compilation of w, at the sizes that run; of other entries
+ * at their least. */
 static const WeftReport *planned_counts(Weft *w, const Runner *r)
 {
 	uint32_t n = 0;
@@ -289,7 +289,7 @@ static bool profile_runs(Runner *r, const WeftTensor *in, const BenchOptions *o,
 	return ok;
 }
 
-/* A shared object is there; a model file is compiled in this process. */
+/* Opens a shared object, which is there, or a model file, which is compiled in this process. */
 static bool open_own(Runner *r, const char *path, const BenchOptions *o, bool op_by_op,
 		     BenchRow *row)
 {
@@ -356,7 +356,7 @@ static bool write_inputs(const BenchOptions *o, const char *path)
 	return (t && weft_tensors_write(w, t, path)) || (fail_messages(w), false);
 }
 
-/* In a process of its own, which the model goes with. */
+/* Writes the inputs in a process of its own, which the model goes with. */
 bool bench_write_inputs(const BenchOptions *o, const char *path)
 {
 	int status;

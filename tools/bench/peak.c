@@ -84,7 +84,7 @@ static long long cache_field(int cpu, int index, const char *field)
 	return n < 1 ? -1 : unit == 'K' ? v << 10 : unit == 'M' ? v << 20 : v;
 }
 
-/* The caches of one level that the processors have. */
+/* Returns the number of caches of one level that the processors have. */
 static int cache_count(int index)
 {
 	int n = 0;
@@ -99,7 +99,8 @@ static int cache_count(int index)
 	return n;
 }
 
-/* Where the system does not say: more than most have, so that no share is too high. */
+/* Returns the bytes of all caches; where the system does not say, more than most have, so that
+ * no share is too high. */
 static double cache_bytes(int threads)
 {
 	double sum = 0;
@@ -114,7 +115,7 @@ static double cache_bytes(int threads)
 
 enum { PIECE = 4 << 20, LEAST_MEMORY = 64 << 20, MOST_MEMORY = 512 << 20 };
 
-/* What each thread reads: together twice what the caches hold. */
+/* Returns how much each thread reads: together twice what the caches hold. */
 static size_t memory_bytes(double cache, int threads)
 {
 	double each = 2 * cache / threads;
@@ -179,8 +180,8 @@ static double do_window(const Burst *b, int window, const Four *memory, float *s
 	return work;
 }
 
-/* All threads together, from the first that begins to the last that ends: one that waits for a
- * processor holds up the window. */
+/* Counts the work of all threads together, from the first that begins to the last that ends: one
+ * that waits for a processor holds up the window. */
 static void count_window(const Burst *b)
 {
 	double start = INFINITY, end = 0, work = 0,
@@ -196,7 +197,7 @@ static void count_window(const Burst *b)
 	*rate = fmax(*rate, work / (end - start));
 }
 
-/* Threads that wake up at different times begin together. */
+/* Makes threads that wake up at different times begin together. */
 static void begin(Burst *b, int window)
 {
 	pthread_barrier_wait(&b->gate);

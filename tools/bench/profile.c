@@ -25,9 +25,9 @@ typedef struct {
 	int last;     /* the most columns of the last text */
 	bool brief;   /* of algorithms the first word */
 	const char *first_title, *last_title;
-} Layout;
+} TableLayout;
 
-static int width_of(const Layout *l)
+static int width_of(const TableLayout *l)
 {
 	int w = 0;
 	for (int k = 0; k < l->n; k++)
@@ -36,7 +36,7 @@ static int width_of(const Layout *l)
 }
 
 /* Leaves columns out until the rest has room for names and last texts of these widths. */
-static void fit(Layout *l, int width, int name, int last)
+static void fit(TableLayout *l, int width, int name, int last)
 {
 	const int least_name = name < LEAST_NAME ? name : LEAST_NAME,
 		  least_last = last < LEAST_LAST ? last : LEAST_LAST;
@@ -53,7 +53,8 @@ static void fit(Layout *l, int width, int name, int last)
 	l->last = rest - l->name > 8 ? rest - l->name : 8;
 }
 
-/* A text of more than n columns loses its middle (or left part), in which "..." stands. */
+/* Prints a text. One of more than n columns loses its middle (or left part), in which "..."
+ * stands. */
 static void print_cut(const char *text, int n, bool left)
 {
 	const int length = (int)strlen(text), tail = left ? n - 3 : (n - 3) / 2;
@@ -63,14 +64,14 @@ static void print_cut(const char *text, int n, bool left)
 		printf("%.*s...%s", n - 3 - tail, text, text + length - tail);
 }
 
-static void print_name(const Layout *l, const char *name)
+static void print_name(const TableLayout *l, const char *name)
 {
 	const int n = (int)strlen(name);
 	print_cut(name, l->name, false);
 	printf("%*s", n < l->name ? l->name - n : 0, "");
 }
 
-static void print_cells(const Layout *l, char cell[][CELL])
+static void print_cells(const TableLayout *l, char cell[][CELL])
 {
 	for (int k = 0; k < l->n; k++) {
 		const Column *c = &l->column[k];
@@ -79,7 +80,7 @@ static void print_cells(const Layout *l, char cell[][CELL])
 	}
 }
 
-static void print_head(const Layout *l)
+static void print_head(const TableLayout *l)
 {
 	char cell[MOST_COLUMNS][CELL];
 	for (int k = 0; k < l->n; k++)
@@ -89,7 +90,7 @@ static void print_head(const Layout *l)
 	printf("%s%s\n", *l->last_title ? "  " : "", l->last_title);
 }
 
-static void print_dropped(const Layout *l)
+static void print_dropped(const TableLayout *l)
 {
 	bool any = false;
 	for (int k = 0; k < l->n; k++) {
@@ -120,8 +121,8 @@ static void order(uint32_t *out, const double *seconds, uint32_t n)
 	qsort(out, n, sizeof *out, by_time);
 }
 
-/* The least time the launches of a call can take. Caches may hold data from before: memory must
- * deliver what is beyond them, in every launch. */
+/* Returns the least time the launches of a call can take. Caches may hold data from before:
+ * memory must deliver what is beyond them, in every launch. */
 static double least_time(const WeftKernelInfo *c, double launches, const Peak *peak, bool *cached)
 {
 	double beyond = c->bytes / launches - peak->cache;
@@ -147,7 +148,7 @@ static void counted_cells(const WeftKernelInfo *c, double launches, double t, co
 	human(t > 0 ? c->flops / t : 0, cell[RATE]);
 }
 
-/* "model.py:31 in encoder.0 (+3 lines)" */
+/* Writes "model.py:31 in encoder.0 (+3 lines)". */
 static void line_text(const WeftKernelInfo *k, char *out, size_t n)
 {
 	*out = 0;
@@ -157,15 +158,15 @@ static void line_text(const WeftKernelInfo *k, char *out, size_t n)
 		snprintf(out, n, "%s", k->line);
 }
 
-/* "gemm" of "gemm, b in place, 8x32 tile". */
+/* Returns the length of "gemm" of "gemm, b in place, 8x32 tile". */
 static int first_word(const char *algorithm)
 {
 	return (int)strcspn(algorithm, ",");
 }
 
-/* Without counts their columns are not there. Before columns are left out, algorithms lose what
- * stands behind their first comma. */
-static Layout kernel_layout(const Profile *p, bool counted)
+/* Chooses the columns. Without counts their columns are not there. Before columns are left out,
+ * algorithms lose what stands behind their first comma. */
+static TableLayout kernel_layout(const Profile *p, bool counted)
 {
 	static const Column all[] = {{.title = "us", .width = 9},
 				     {.title = "%", .width = 6},
@@ -175,7 +176,7 @@ static Layout kernel_layout(const Profile *p, bool counted)
 				     {.title = "B", .width = 6, .drop = 2},
 				     {.title = "FLOP/s", .width = 6, .drop = 5},
 				     {.title = "roofline", .width = 8}};
-	Layout l = {.first_title = "kernel", .last_title = "line"};
+	TableLayout l = {.first_title = "kernel", .last_title = "line"};
 	int algorithm = (int)strlen("algorithm"), shorter = algorithm,
 	    name = (int)strlen("kernel"), last = 4;
 	for (uint32_t k = 0; k < p->e->ncall; k++) {
@@ -209,7 +210,7 @@ static Layout kernel_layout(const Profile *p, bool counted)
 
 static void print_kernels(const Profile *p, const WeftReport *count, const Peak *peak, double total)
 {
-	const Layout l = kernel_layout(p, count);
+	const TableLayout l = kernel_layout(p, count);
 	uint32_t *sorted = calloc(p->e->ncall + 1, sizeof *sorted);
 	double before = 0;
 	if (!sorted)
@@ -275,7 +276,8 @@ static Sum *sum_of(Sums *s, const char *name, size_t length)
 
 static const char unknown[] = "(unknown)";
 
-/* The module of "model.py:31 in encoder.0", or the line; `unknown` where the file has none. */
+/* Returns the module of "model.py:31 in encoder.0", or the line; `unknown` where the file has
+ * none. */
 static const char *place_of(const WeftKernelInfo *k, ProfileBy by, char out[300])
 {
 	const char *in = k->line ? strstr(k->line, " in ") : NULL;
@@ -289,7 +291,7 @@ static const char *place_of(const WeftKernelInfo *k, ProfileBy by, char out[300]
 	return out;
 }
 
-/* Of "a/b.c" the parts end at "/", of "a.b" at ".". */
+/* Returns where the next part ends: of "a/b.c" at "/", of "a.b" at ".". */
 static size_t next_part(const char *name, size_t at)
 {
 	const char split = strchr(name, '/') ? '/' : '.';
@@ -362,7 +364,7 @@ static int by_own(const void *pa, const void *pb)
 				: strcmp(a->name, b->name);
 }
 
-/* The numbers of the sums in the order in which they are printed; the caller frees them. */
+/* Returns the numbers of the sums in the order in which they are printed; the caller frees them. */
 static uint32_t *sorted_sums(const Sums *s, ProfileBy by)
 {
 	uint32_t *sorted = calloc(s->n + 1, sizeof *sorted);
@@ -377,14 +379,14 @@ static uint32_t *sorted_sums(const Sums *s, ProfileBy by)
 static void print_sums(const Profile *p, ProfileBy by, double total)
 {
 	const bool modules = by == PROFILE_BY_MODULE;
-	Layout l = {.first_title = modules ? "module" : "line",
-		    .last_title = "",
-		    .column = {{.title = modules ? "us with its parts" : "us",
-				.width = modules ? 17 : 9},
-			       {.title = "%", .width = 6},
-			       {.title = "us alone", .width = 9},
-			       {.title = "calls", .width = 6}},
-		    .n = 4};
+	TableLayout l = {.first_title = modules ? "module" : "line",
+			 .last_title = "",
+			 .column = {{.title = modules ? "us with its parts" : "us",
+				     .width = modules ? 17 : 9},
+				    {.title = "%", .width = 6},
+				    {.title = "us alone", .width = 9},
+				    {.title = "calls", .width = 6}},
+			 .n = 4};
 	Sums s;
 	uint32_t *sorted = sum_up(p, by, &s) ? sorted_sums(&s, by) : NULL;
 	int name = (int)strlen("all calls");

@@ -30,7 +30,7 @@ static bool add_all(Weft *w, WeftTensors *t, const char *kind, const WeftTensor 
 	return true;
 }
 
-/* The bytes of a file, which the caller frees. */
+/* Reads the bytes of a file, which the caller frees. */
 static char *read_file(const char *path, size_t *n)
 {
 	struct stat st;
@@ -44,7 +44,7 @@ static char *read_file(const char *path, size_t *n)
 	return data;
 }
 
-/* A temporary file of tensors, whose name path receives. */
+/* Makes a temporary file of tensors; sets path to its name. */
 static bool new_file(char path[4096])
 {
 	const char *base = getenv("TMPDIR");
@@ -63,7 +63,7 @@ static void end_file(const char *path)
 	weft_not_temporary(path);
 }
 
-/* As a file of tensors has them: there is one for a while. */
+/* Returns the bytes that a file of tensors has: there is one for a while. */
 static char *tensors_text(Weft *w, const Piece *p, size_t *n)
 {
 	char path[4096];
@@ -106,9 +106,9 @@ typedef struct {
 	char *data;
 	size_t n, room;
 	bool failed;
-} Bytes;
+} GrowingBytes;
 
-static void put(Bytes *b, const void *data, size_t n)
+static void put(GrowingBytes *b, const void *data, size_t n)
 {
 	if (b->n + n > b->room) {
 		const size_t room = 2 * (b->n + n) + 256;
@@ -123,8 +123,8 @@ static void put(Bytes *b, const void *data, size_t n)
 	b->n += n;
 }
 
-/* The lowest byte first. */
-static void put_number(Bytes *b, uint64_t v, int bytes)
+/* Puts a number, the lowest byte first. */
+static void put_number(GrowingBytes *b, uint64_t v, int bytes)
 {
 	unsigned char text[8];
 	for (int k = 0; k < bytes; k++)
@@ -143,9 +143,10 @@ static uint32_t crc_of(const char *data, size_t n)
 	return ~crc;
 }
 
-/* What the header in front of a member and its line of the directory share: version, flags, method,
- * time, date (1 January 1980), checksum, sizes, the length of the name, and no more fields. */
-static void put_facts(Bytes *b, const File *f)
+/* Puts what the header in front of a member and its line of the directory share: version, flags,
+ * method, time, date (1 January 1980), checksum, sizes, the length of the name, and no more
+ * fields. */
+static void put_facts(GrowingBytes *b, const File *f)
 {
 	put_number(b, 20, 2);
 	put_number(b, 0, 2);
@@ -159,7 +160,7 @@ static void put_facts(Bytes *b, const File *f)
 	put_number(b, 0, 2);
 }
 
-static bool make_zip(const File *file, Bytes *b)
+static bool make_zip(const File *file, GrowingBytes *b)
 {
 	uint64_t at[FILES];
 	for (int k = 0; k < FILES; k++) {
@@ -223,7 +224,7 @@ void archive_remove(const char *folder)
 
 static bool write_zip(Weft *w, const char *path, const File *file)
 {
-	Bytes b = {0};
+	GrowingBytes b = {0};
 	const bool ok = make_zip(file, &b) &&
 			(weft_write_file(w, path, b.data, b.n) || (fail_messages(w), false));
 	free(b.data);

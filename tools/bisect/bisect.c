@@ -56,7 +56,7 @@ typedef struct {
 	int threads;
 	bool json, progress;
 	char path[4096]; /* of the default of -o */
-} Args;
+} BisectArgs;
 
 /* What was found. */
 typedef struct {
@@ -66,7 +66,7 @@ typedef struct {
 	Comparison worst;
 	const char *form; /* what weights and inputs of the archive are; NULL: there is none */
 	bool repeats;     /* the command of the archive fails in a process of its own */
-} Found;
+} FoundSteps;
 
 /* ---- texts ---- */
 
@@ -94,7 +94,7 @@ static void add(Text *t, const char *fmt, ...)
 	t->n += (size_t)n;
 }
 
-/* "%conv2d_3 (aten.conv2d, net.py:12 in layer.0)" */
+/* Adds "%conv2d_3 (aten.conv2d, net.py:12 in layer.0)". */
 static void add_step(Text *t, const Model *m, uint32_t k)
 {
 	const WeftNode n = m->step[k].node;
@@ -103,8 +103,8 @@ static void add_step(Text *t, const Model *m, uint32_t k)
 	    line);
 }
 
-/* The error of the output that differs most; of a process that ended nothing is known. */
-static void add_error(Text *t, const Judge *j, const Found *f)
+/* Adds the error of the output that differs most; of a process that ended nothing is known. */
+static void add_error(Text *t, const Judge *j, const FoundSteps *f)
 {
 	if (j->crashes)
 		add(t, "its process ends");
@@ -115,7 +115,7 @@ static void add_error(Text *t, const Judge *j, const Found *f)
 		    f->worst.share);
 }
 
-static const char *backend_name(const Args *a)
+static const char *backend_name(const BisectArgs *a)
 {
 	RunBackend b;
 	parse_backend(a->backend, &b);
@@ -140,8 +140,8 @@ typedef struct {
 	char threads[16];
 } Words;
 
-/* The command that repeats it, on these files. */
-static void list_words(Words *w, const Args *a, const char *graph, const char *tensors)
+/* Lists the words of the command that repeats the difference, on these files. */
+static void list_words(Words *w, const BisectArgs *a, const char *graph, const char *tensors)
 {
 	const char *const first[] = {"weft", "check", graph, tensors, "--backend", backend_name(a)},
 		   *const pair[][2] = {{"--threads", a->threads == 1 ? NULL : w->threads},
@@ -163,7 +163,7 @@ static void list_words(Words *w, const Args *a, const char *graph, const char *t
 	w->word[w->n] = NULL;
 }
 
-static void add_command(Text *t, const Args *a)
+static void add_command(Text *t, const BisectArgs *a)
 {
 	Words w;
 	list_words(&w, a, "graph.ir", "graph.safetensors");
@@ -195,7 +195,7 @@ static const char *base_name(const char *path)
 static const char not_repeated[] =
 	"\n(that alone does not repeat it: it depends on what has run before in the process)";
 
-static void add_report(Text *t, const Args *a, const Judge *j, const Found *f)
+static void add_report(Text *t, const BisectArgs *a, const Judge *j, const FoundSteps *f)
 {
 	const Model *m = f->m;
 	add(t, "A compiled result that is not that of %s.\n\nrepeat: ",
@@ -234,7 +234,7 @@ static const struct {
 enum { NFORM = sizeof forms / sizeof *forms };
 
 /* Whether the command fails on these files, which are there for a while. */
-static bool repeats(const Args *a, Weft *w, const Piece *p, const char *graph)
+static bool repeats(const BisectArgs *a, Weft *w, const Piece *p, const char *graph)
 {
 	const char *base = getenv("TMPDIR");
 	char folder[4000], path[2][4096];
@@ -253,9 +253,9 @@ static bool repeats(const Args *a, Weft *w, const Piece *p, const char *graph)
 	return failed;
 }
 
-/* The first form in which it differs. Returns false, after a message, where it cannot be written;
- * f->form stays NULL where there is no such form. */
-static bool write_archive(const Args *a, Judge *j, Found *f)
+/* Writes the first form in which the piece differs. Returns false, after a message, where it
+ * cannot be written; f->form stays NULL where there is no such form. */
+static bool write_archive(const BisectArgs *a, Judge *j, FoundSteps *f)
 {
 	const Model *m = f->m;
 	/* of other numbers than the model's the other system has not given the results */
@@ -282,7 +282,7 @@ static bool write_archive(const Args *a, Judge *j, Found *f)
 
 /* ---- what is printed ---- */
 
-static void print_found(const Args *a, const Judge *j, const Found *f)
+static void print_found(const BisectArgs *a, const Judge *j, const FoundSteps *f)
 {
 	Text t = {0};
 	add(&t, "%s: ", a->model);
@@ -308,7 +308,7 @@ static void print_found(const Args *a, const Judge *j, const Found *f)
 	free(t.data);
 }
 
-static void print_json(const Args *a, const Judge *j, const Found *f)
+static void print_json(const BisectArgs *a, const Judge *j, const FoundSteps *f)
 {
 	Json json = {.f = stdout};
 	Text command = {0};
@@ -348,7 +348,7 @@ static void print_json(const Args *a, const Judge *j, const Found *f)
 /* ---- the command ---- */
 
 /* Returns false after a message. Sets f->n to 0 where nothing differs. */
-static bool search(const Args *a, Judge *j, Found *f)
+static bool search(const BisectArgs *a, Judge *j, FoundSteps *f)
 {
 	const Model *m = f->m;
 	const Form same = {AS_CONSTANTS, KEEP_VALUES, KEEP_VALUES, false};
@@ -373,9 +373,9 @@ static bool search(const Args *a, Judge *j, Found *f)
 	return write_archive(a, j, f);
 }
 
-static int bisect(const Args *a, Judge *j, const Model *m)
+static int bisect(const BisectArgs *a, Judge *j, const Model *m)
 {
-	Found f = {.m = m, .keep = calloc(m->n + 1, sizeof *f.keep)};
+	FoundSteps f = {.m = m, .keep = calloc(m->n + 1, sizeof *f.keep)};
 	if (!f.keep)
 		return fail("out of memory");
 	const bool ok = search(a, j, &f);
@@ -391,7 +391,7 @@ static int bisect(const Args *a, Judge *j, const Model *m)
 	return ok && !f.n ? 0 : 1;
 }
 
-static int bisect_file(Args *a, Judge *j)
+static int bisect_file(BisectArgs *a, Judge *j)
 {
 	Runner r;
 	Model m = {0};
@@ -422,7 +422,7 @@ static int bisect_file(Args *a, Judge *j)
 	return code;
 }
 
-static bool check_peer(const Args *a)
+static bool check_peer(const BisectArgs *a)
 {
 	char python[4096];
 	const char *peer = a->against && strcmp(a->against, "interp") ? a->against : NULL;
@@ -445,7 +445,7 @@ static bool check_peer(const Args *a)
 	       (fail_usage("--python: no Python %s", a->python), false);
 }
 
-static bool parse(Args *a, Judge *j, int *argc, char **argv)
+static bool parse(BisectArgs *a, Judge *j, int *argc, char **argv)
 {
 	const Opt opt[] = {{"-o", OPT_STRING, &a->out},
 			   {"--backend", OPT_STRING, &a->backend},
@@ -490,8 +490,8 @@ static bool parse(Args *a, Judge *j, int *argc, char **argv)
 	return runner_backend_takes(j->run.backend, &a->o);
 }
 
-/* "net.bisect.zip" of "models/net.pt2". */
-static void default_out(Args *a)
+/* Names the output: "net.bisect.zip" of "models/net.pt2". */
+static void default_out(BisectArgs *a)
 {
 	const char *name = base_name(a->model), *dot = strrchr(name, '.');
 	snprintf(a->path, sizeof a->path, "%.*s.bisect.zip",
@@ -501,10 +501,10 @@ static void default_out(Args *a)
 
 static int run(int argc, char **argv)
 {
-	Args a = {.o = {.size = sizeof a.o},
-		  .threads = 1,
-		  .seconds = "600",
-		  .python = python_default()};
+	BisectArgs a = {.o = {.size = sizeof a.o},
+			.threads = 1,
+			.seconds = "600",
+			.python = python_default()};
 	Judge j = {.run = {.compile = &a.o, .load = &a.load}};
 	if (!parse(&a, &j, &argc, argv))
 		return argc == -1 ? 0 : 1;

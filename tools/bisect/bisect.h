@@ -96,7 +96,7 @@ const char *bisect_name(const Model *, uint32_t k);
  * false, without a message, if it is no graph. The lists are freed by piece_free; the graph is the
  * Weft's. Call it in a process that ends: graphs stay in memory. */
 bool piece_make(const Model *, const bool *keep, Form, Piece *);
-/* The whole model as a piece, with the model's own outputs. */
+/* Makes the whole model a piece, with the model's own outputs. */
 bool piece_whole(const Model *, Piece *);
 /* Replaces the graph by what its text says. Returns the text; NULL, without a message, if the text
  * does not say all, because the graph has constants. */

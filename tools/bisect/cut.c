@@ -7,7 +7,7 @@
 
 /* ---- the model ---- */
 
-/* The nodes in program order, the same in each copy; the caller frees the list. */
+/* Lists the nodes in program order, the same in each copy; the caller frees the list. */
 static WeftNode *nodes_of(Weft *w, WeftGraph *g, uint32_t *n)
 {
 	WeftNode *list = NULL;
@@ -31,7 +31,7 @@ static bool is_tensor(Weft *w, WeftNode n)
 	return weft_node_nresult(w, n) == 1 && weft_node_shape(w, n, 0, NULL, NULL) >= 0;
 }
 
-/* A node whose extents depend on data can be no input. */
+/* Whether a node can be an input: its extents do not depend on data. */
 static bool can_be_input(Weft *w, WeftGraph *scratch, WeftNode n, uint32_t k)
 {
 	char name[32];
@@ -40,7 +40,7 @@ static bool can_be_input(Weft *w, WeftGraph *scratch, WeftNode n, uint32_t k)
 	return type && weft_graph_add_input(w, scratch, name, type).index;
 }
 
-/* What a copy of the graph gives that has all values as outputs. */
+/* Reads what a copy of the graph gives that has all values as outputs. */
 static bool read_values(Model *m, WeftGraph *g, const WeftNode *node)
 {
 	uint32_t n = m->nout;
@@ -147,7 +147,7 @@ static bool same_type(const WeftTensor *a, const WeftTensor *b)
 	return same;
 }
 
-/* In place of the interpreter's values those of the peer. */
+/* Takes the peer's values in place of the interpreter's. */
 static bool take_peer(Model *m, const WeftTensors *peer)
 {
 	WeftTensor *out = (WeftTensor *)(uintptr_t)m->out;
@@ -218,7 +218,7 @@ static bool is_plain_float(WeftDType t)
 	return t.code == WEFT_FLOAT && (t.bits == 32 || t.bits == 64);
 }
 
-/* The root of the mean of the squares of what is finite; 1 without any. */
+/* Returns the root of the mean of the squares of what is finite; 1 without any. */
 static double size_of_values(const WeftTensor *t)
 {
 	double sum = 0;
@@ -272,9 +272,9 @@ typedef struct {
 	bool *read;     /* by a step that is kept */
 	Form form;
 	Piece *out;
-} Cut;
+} ModelCut;
 
-static int64_t number_of(const Cut *c, WeftNode n)
+static int64_t number_of(const ModelCut *c, WeftNode n)
 {
 	for (uint32_t k = 0; n.index && k < c->m->n; k++)
 		if (weft_node_same(c->node[k], n))
@@ -282,7 +282,7 @@ static int64_t number_of(const Cut *c, WeftNode n)
 	return -1;
 }
 
-static void note_reads(Cut *c)
+static void note_reads(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++)
 		for (uint32_t i = 0; c->keep[k] && i < c->m->step[k].noperand; i++)
@@ -290,7 +290,7 @@ static void note_reads(Cut *c)
 				c->read[c->m->step[k].operand[i]] = true;
 }
 
-static bool add_value(Cut *c, WeftTensor value, bool weight)
+static bool add_value(ModelCut *c, WeftTensor value, bool weight)
 {
 	Piece *p = c->out;
 	const bool draw =
@@ -301,7 +301,7 @@ static bool add_value(Cut *c, WeftTensor value, bool weight)
 	return true;
 }
 
-static bool by_input(Cut *c, uint32_t k)
+static bool by_input(ModelCut *c, uint32_t k)
 {
 	Weft *w = c->m->w;
 	char name[32];
@@ -312,9 +312,9 @@ static bool by_input(Cut *c, uint32_t k)
 	       add_value(c, c->m->step[k].value, c->m->step[k].kind != WEFT_NODE_CALL);
 }
 
-/* sin(0.7548776662 * i) of as many elements, in the shape and dtype of the constant, times the
- * size of its values. */
-static bool by_formula(Cut *c, uint32_t k)
+/* Replaces a constant by sin(0.7548776662 * i) of as many elements, in its shape and dtype,
+ * times the size of its values. */
+static bool by_formula(ModelCut *c, uint32_t k)
 {
 	Weft *w = c->m->w;
 	const WeftTensor *t = &c->m->step[k].value;
@@ -337,8 +337,8 @@ static bool by_formula(Cut *c, uint32_t k)
 	return n.index && weft_node_replace(w, c->node[k], n);
 }
 
-/* What kept steps read of others. */
-static bool replace_reads(Cut *c)
+/* Replaces what kept steps read of others. */
+static bool replace_reads(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {
 		const Step *s = &c->m->step[k];
@@ -356,8 +356,8 @@ static bool replace_reads(Cut *c)
 	return true;
 }
 
-/* Of the model's inputs those that are read, in front of the others. */
-static bool take_inputs(Cut *c)
+/* Puts those of the model's inputs that are read in front of the others. */
+static bool take_inputs(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->nin; k++) {
 		const int64_t at = number_of(c, weft_node_of_input(c->m->w, c->g, k));
@@ -368,7 +368,7 @@ static bool take_inputs(Cut *c)
 }
 
 /* Whether some step outside of the piece, or nothing inside of it, reads a step. */
-static bool *outputs_of(const Cut *c)
+static bool *outputs_of(const ModelCut *c)
 {
 	const Model *m = c->m;
 	bool *out = calloc(m->n + 1, sizeof *out);
@@ -391,8 +391,8 @@ static bool *outputs_of(const Cut *c)
 	return out;
 }
 
-/* The outputs of the piece in place of the model's. */
-static bool set_outputs(Cut *c, const bool *is_out)
+/* Sets the outputs of the piece in place of the model's. */
+static bool set_outputs(ModelCut *c, const bool *is_out)
 {
 	Piece *p = c->out;
 	const bool known = c->form.weight_values == KEEP_VALUES &&
@@ -416,16 +416,16 @@ static bool set_outputs(Cut *c, const bool *is_out)
 	return p->nout;
 }
 
-/* From the last node on, so that readers go first. */
-static void erase_rest(Cut *c)
+/* Erases the rest from the last node on, so that readers go first. */
+static void erase_rest(ModelCut *c)
 {
 	for (uint32_t k = c->m->n; k-- > 0;)
 		if (!c->keep[k] && !weft_node_nread(c->m->w, c->node[k]))
 			weft_node_erase(c->m->w, c->node[k]);
 }
 
-/* Inputs and state that the model writes keep their values. */
-static bool write_nothing(Cut *c)
+/* Makes inputs and state that the model writes keep their values. */
+static bool write_nothing(ModelCut *c)
 {
 	for (uint32_t k = 0; k < c->m->n; k++) {
 		const WeftNodeKind kind = c->m->step[k].kind;
@@ -437,7 +437,7 @@ static bool write_nothing(Cut *c)
 	return true;
 }
 
-static bool make(Cut *c)
+static bool make(ModelCut *c)
 {
 	const uint32_t n = c->m->n;
 	uint32_t same;
@@ -466,7 +466,7 @@ static bool make(Cut *c)
 
 bool piece_make(const Model *m, const bool *keep, Form form, Piece *p)
 {
-	Cut c = {.m = m, .form = form, .out = p};
+	ModelCut c = {.m = m, .form = form, .out = p};
 	*p = (Piece){0};
 	c.keep = calloc(m->n + 1, sizeof *c.keep);
 	c.read = calloc(m->n + 1, sizeof *c.read);

@@ -15,7 +15,8 @@ typedef struct {
 	Comparison c;
 } Finding;
 
-/* New values of inputs are among a compiled model's outputs, but not of the graph's. */
+/* Whether the output is the new value of an input: these are among a compiled model's outputs,
+ * but not of the graph's. */
 static bool is_written_input(const Runner *r, uint32_t k)
 {
 	for (uint32_t i = 0; i < r->ninput; i++)
@@ -70,7 +71,8 @@ static Verdict read_findings(FILE *f, bool *wrong, Comparison *worst, uint32_t *
 	return differs ? DIFFERS : AGREES;
 }
 
-/* Messages of pieces that are refused say nothing to the user: only the whole model's are shown. */
+/* Tries a piece in a child. Messages of pieces that are refused say nothing to the user: only
+ * the whole model's are shown. */
 static int run_child(const Judge *j, const Model *m, const bool *keep, Form form, FILE *findings)
 {
 	die_with_parent();
@@ -154,7 +156,7 @@ static bool time_left(const Reducing *r)
 	return now() < r->j->end;
 }
 
-/* Part k of n of the steps that are kept alone, or all but that part. */
+/* Tries part k of n of the steps that are kept alone, or all but that part. */
 static bool try_part(Reducing *r, uint32_t k, uint32_t n, bool alone)
 {
 	const uint32_t from = (uint32_t)((uint64_t)r->n * k / n),
@@ -169,8 +171,8 @@ static bool try_part(Reducing *r, uint32_t k, uint32_t n, bool alone)
 	return true;
 }
 
-/* One operator is wrong by itself, most often: all of them in one graph, each on its own inputs,
- * tell which; alone it must differ, too. */
+/* Finds the one operator that is wrong by itself, as it is most often: all of them in one graph,
+ * each on its own inputs, tell which; alone it must differ, too. */
 static bool find_single(Reducing *r)
 {
 	const Form apart = {AS_CONSTANTS, KEEP_VALUES, KEEP_VALUES, true};
@@ -192,8 +194,8 @@ static bool find_single(Reducing *r)
 	return found;
 }
 
-/* Parts of half the steps, a quarter, ...: as long as one of them alone, or all without one,
- * differs. */
+/* Tries parts of half the steps, a quarter, ...: as long as one of them alone, or all without
+ * one, differs. */
 static void halve(Reducing *r)
 {
 	for (uint32_t n = 2; r->n > 1 && time_left(r);) {

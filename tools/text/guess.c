@@ -8,8 +8,8 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
-/* Edits that make b of a: letters inserted, removed, replaced, and neighbours exchanged. The words
- * are shorter than MAX_WORD. */
+/* Returns the number of edits that make b of a: letters inserted, removed, replaced, and
+ * neighbours exchanged. The words are shorter than MAX_WORD. */
 static uint32_t distance(const char *a, const char *b)
 {
 	uint32_t row[3][MAX_WORD + 1], n = (uint32_t)strlen(b);

@@ -38,7 +38,7 @@ static void print_row(const HelpRow *r)
 	putchar('\n');
 }
 
-/* The rows of one group behind its heading; returns the heading of the next. */
+/* Prints the rows of one group behind its heading; returns the heading of the next. */
 static const HelpRow *print_group(const HelpRow *heading, bool all)
 {
 	bool any = false;

@@ -3,7 +3,7 @@
 
 #include "tools/tool.h"
 
-/* The code point at *s, which moves behind it; U+FFFD for what is no UTF-8. */
+/* Returns the code point at *s, which moves behind it; U+FFFD for what is no UTF-8. */
 static uint32_t next_code_point(const unsigned char **s)
 {
 	uint32_t c = *(*s)++;

@@ -48,7 +48,7 @@ static void on_time(int sig)
 		put(line.text[line.now]);
 }
 
-/* A program that this one starts has no such clock. */
+/* Sets the clock. A program that this one starts has no such clock. */
 static void set_clock(void)
 {
 	const double left = AFTER - (now() - line.start);

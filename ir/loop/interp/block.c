@@ -28,7 +28,7 @@ static uint32_t vote(const uint8_t *of)
 	return votes;
 }
 
-/* All threads of a warp are here, or none. */
+/* Checks that all threads of a warp are here, or none. */
 static bool is_whole(Exec *e, const Active *a, uint32_t first, WarpOp op)
 {
 	uint32_t n = 0, missing = first;
@@ -84,7 +84,7 @@ bool block_exchange(Exec *e, const Active *a, const LxData *d, const void *const
 
 /* ---- shared memory ---- */
 
-/* n bytes from byte `at` of the array are there; *to is where in shared memory. */
+/* Checks that n bytes from byte `at` of the array are there; sets *to to where in shared memory. */
 static bool has(const Exec *e, Lv v, int64_t at, uint64_t n, bool write, uint64_t *to)
 {
 	uint64_t bytes = e->plan->bytes[v.i], from = (uint64_t)at;
@@ -163,7 +163,7 @@ static void source_depths(const View *v, const char *from, BlockCopy *c)
 		       c->n * sizeof *c->depth);
 }
 
-/* What is copied is read now, and written when the thread has waited. */
+/* Begins a copy. What is copied is read now, and written when the thread has waited. */
 static bool begin_copy(Exec *e, const LsData *s, uint32_t thread, int64_t to, int64_t from, bool on)
 {
 	Block *b = e->block;
@@ -212,7 +212,7 @@ static bool commit(Exec *e, const Active *a)
 	return true;
 }
 
-/* Nobody says when it is read, so it stays as it is. */
+/* Ends a copy. Nobody says when it is read, so what is copied must have stayed as it is. */
 static bool end_copy(Exec *e, const BlockCopy *c)
 {
 	Block *b = e->block;
@@ -272,7 +272,7 @@ static Block *block_new(Exec *e)
 	return b;
 }
 
-/* Shared memory of another block is as good as never written. */
+/* Starts a block. Shared memory of another block is as good as never written. */
 static bool start(Exec *e, uint32_t task)
 {
 	if (e->plan->shared_bytes > LOOP_INTERP_BYTES)

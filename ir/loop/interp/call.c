@@ -12,8 +12,8 @@ typedef struct {
 	uint64_t part, parts, count;
 } Share;
 
-/* The integers part, parts and count of a divided operator are behind the operands that are
- * buffers. */
+/* Reads the integers part, parts and count of a divided operator, which are behind the operands
+ * that are buffers. */
 static bool share_of(Exec *e, const Active *a, const LsData *s, uint32_t thread, Share *share)
 {
 	const LoopCall *c = s->call;
@@ -33,7 +33,8 @@ static bool share_of(Exec *e, const Active *a, const LsData *s, uint32_t thread,
 	return true;
 }
 
-/* The address of a buffer that a call is given, of which the task's share is touched. */
+/* Sets *data to the address of a buffer that a call is given, of which the task's share is
+ * touched. */
 static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, const Share *share, bool write,
 			void **data)
 {
@@ -49,7 +50,7 @@ static bool call_buffer(Exec *e, int32_t buf, uint64_t bytes, const Share *share
 	return true;
 }
 
-/* One tensor of a call from arg[], which goes on after it. */
+/* Makes one tensor of a call from arg[], which goes on after it. */
 static bool call_tensor(Exec *e, const Active *a, const struct LoopCallTensor *c, const Lx **arg,
 			uint32_t thread, const Share *share, bool write, WeftTensor *t)
 {

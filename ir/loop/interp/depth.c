@@ -48,7 +48,7 @@ uint16_t *depth_of(Exec *e, Lx x)
 	return e->depth[x.i];
 }
 
-/* Lane by lane. */
+/* Computes the chains of an operation lane by lane. */
 static void of_operation(const Exec *e, const LxData *d, const uint16_t *const *in, uint16_t *out)
 {
 	uint32_t first = d->kind == LX_SC && d->sc == SC_select; /* what is selected, not by what */
@@ -83,7 +83,7 @@ static void of_shuffle(const Exec *e, const LxData *d, uint32_t lanes, const uin
 		}
 }
 
-/* A vote is as deep as any of the warp. */
+/* Computes the chains of an exchange in a warp. A vote is as deep as any of the warp. */
 static void of_warp(const Exec *e, const LxData *d, const uint16_t *in, uint16_t *out)
 {
 	uint32_t lanes = d->type.lanes;

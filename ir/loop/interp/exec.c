@@ -12,7 +12,7 @@ static const LxData *lx_at(const Exec *e, Lx x)
 	return &e->f->lx.data[x.i];
 }
 
-/* Bytes of a value in one thread. */
+/* Returns the bytes of a value in one thread. */
 static uint32_t value_bytes(LType t)
 {
 	return t.lanes * dtype_size(t.dtype);
@@ -46,7 +46,7 @@ static void plan_arrays(FnPlan *p, const LoopFn *f, Arena *a)
 	}
 }
 
-/* The most loops and branches in one another. */
+/* Returns the most loops and branches in one another. */
 static uint32_t nest_of(const LoopFn *f, Lb b)
 {
 	uint32_t most = 0;
@@ -101,7 +101,7 @@ void exec_locate(Exec *e, uint32_t thread)
 
 /* ---- expressions ---- */
 
-/* Every element is the one at `from`. */
+/* Makes every element the one at `from`. */
 static void repeat(void *to, const void *from, uint32_t size, uint32_t n)
 {
 	for (uint32_t k = 0; k < n; k++)
@@ -132,7 +132,7 @@ static void ramp(const Exec *e, const LxData *d, const void *const *in, char *ou
 	}
 }
 
-/* Lane k with lane k + half, then the halves again. */
+/* Reduces lane k with lane k + half, then the halves again. */
 static void reduce(const LxData *d, LType from, const char *in, char *out, uint32_t n)
 {
 	uint32_t size = dtype_size(from.dtype);
@@ -164,7 +164,7 @@ static void mask_or_any(const Exec *e, const LxData *d, LType from, const void *
 	}
 }
 
-/* Of each thread's value one element, to all lanes. */
+/* Picks one element of each thread's value, for all lanes. */
 static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, const char *in,
 		 char *out)
 {
@@ -199,7 +199,8 @@ static void look_up(const Exec *e, const LxData *d, const void *index, void *out
 	scalar_step(&ins, DT_i32, out, &index, e->n * d->type.lanes);
 }
 
-/* Index arithmetic must neither overflow nor divide by zero: emitted code relies on it. */
+/* Checks that index arithmetic neither overflows nor divides by zero: emitted code relies on
+ * that. */
 static bool check_index(Exec *e, const Active *a, const LxData *d, const void *const *in)
 {
 	const int64_t *x = in[0], *y = in[1];
@@ -402,7 +403,7 @@ static bool touch_local(const Move *m, int64_t at, uint32_t n, char **out)
 	return true;
 }
 
-/* n elements at element `at`. */
+/* Sets *out to where n elements from element `at` on lie. */
 static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 {
 	int64_t byte;
@@ -417,7 +418,7 @@ static bool touch(const Move *m, int64_t at, uint32_t n, char **out)
 	return view_touch(&m->e->at, &m->e->view[m->s->mem.k], byte, n * m->size, m->store, out);
 }
 
-/* Memory has the natural representation of the compute dtype. */
+/* Whether memory has the natural representation of the compute dtype. */
 static bool is_plain(DType d)
 {
 	return d != DT_bool && !dtype_is_narrow(d);
@@ -453,7 +454,7 @@ static void store_elements(DType d, uint32_t size, char *to, const void *from, u
 	}
 }
 
-/* The chains behind n elements at p, element `at` of what the statement reads or writes. */
+/* Moves the chains behind n elements at p, element `at` of what the statement reads or writes. */
 static void move_depths(const Move *m, int64_t at, uint32_t n, const char *p, const char *value)
 {
 	Exec *e = m->e;
@@ -502,7 +503,7 @@ static bool move_elements(const Move *m, int64_t at, uint32_t n, char *value)
 	return true;
 }
 
-/* Lanes that are masked off are not touched; loaded they give 0. */
+/* Moves lanes. Those that are masked off are not touched; loaded they give 0. */
 static bool move_lanes(Move *m, int64_t offset, DType index_type, const void *index,
 		       const uint8_t *mask, char *value)
 {
@@ -594,7 +595,7 @@ bool exec_row(Exec *e, const LsData *s, uint32_t thread, int64_t at, uint32_t n,
 
 static bool exec_block(Exec *e, const Active *a, Lb b);
 
-/* The next statement, or the next round of a loop. */
+/* Counts the next statement, or the next round of a loop. */
 static bool step(Exec *e, const Active *a, const LsData *s)
 {
 	Interp *in = e->at.in;
@@ -641,7 +642,7 @@ static bool run_for(Exec *e, const Active *a, const LsData *s)
 	return ok;
 }
 
-/* Of a condition those where it is `when`. False after a finding. */
+/* Finds the threads in which a condition is `when`. Returns false after a finding. */
 static bool split(Exec *e, const Active *a, Lx x, bool when, bool *on, uint32_t *n)
 {
 	const uint8_t *c = exec_value(e, a, x);

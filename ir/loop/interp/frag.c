@@ -45,8 +45,8 @@ static bool move(Exec *e, const LsData *s, const Frag *g, uint32_t thread, int64
 	return true;
 }
 
-/* Of bf16: chains through half of the steps, their sum, and the addition to c. Integers are
- * exact. */
+/* Computes the chains of bf16: through half of the steps, their sum, and the addition to c.
+ * Integers are exact. */
 static void deepen(FragOp op, const Frag *c, const Frag *a, const Frag *b)
 {
 	const uint32_t steps = a->d->cols, group = frag_row(op)->group, n = c->d->cols;

@@ -7,7 +7,7 @@
 
 /* ---- launches ---- */
 
-/* A permutation of 0 .. n-1. */
+/* Returns a permutation of 0 .. n-1. */
 static uint32_t *permute(Arena *a, uint32_t n, uint64_t seed)
 {
 	uint32_t *order = ARENA_ARRAY(a, uint32_t, n);
@@ -30,7 +30,7 @@ static bool eval_size(const Interp *in, Sym e, uint64_t *out)
 	return ok;
 }
 
-/* The largest power of two, up to the region's alignment, that divides the address. */
+/* Returns the largest power of two, up to the region's alignment, that divides the address. */
 static uint64_t alignment(const View *v)
 {
 	uint64_t low = v->first & (~v->first + 1);
@@ -72,7 +72,7 @@ static bool make_view(Exec *run, const LsData *s, const LoopFn *f, uint32_t k, V
 	return true;
 }
 
-/* Memory of a restrict argument is reached through no other one, if either writes. */
+/* Checks that memory of a restrict argument is reached through no other one, if either writes. */
 static bool check_restrict(const Exec *run, const LoopFn *f, const View *v)
 {
 	for (uint32_t i = 0; i < f->buf.n; i++)
@@ -91,7 +91,7 @@ static bool check_restrict(const Exec *run, const LoopFn *f, const View *v)
 	return true;
 }
 
-/* Each thread is a call for some of the tasks. */
+/* Executes tasks in lockstep. Each thread is a call for some of the tasks. */
 static bool run_lockstep(Exec *e, const uint32_t *order, uint32_t ntasks)
 {
 	bool on[LOCKSTEP] = {false};
@@ -154,7 +154,7 @@ static bool launch_args(Exec *run, const LsData *s, const LoopFn *f, View *view,
 	return check_restrict(run, f, view);
 }
 
-/* Message k, in which %lld stands for the next argument and %% for a percent sign. */
+/* Stops with message k, in which %lld stands for the next argument and %% for a percent sign. */
 static bool stop_with_message(Interp *in, uint32_t k, const int64_t *arg)
 {
 	Text t;
@@ -305,7 +305,8 @@ static bool run_save(Exec *run, const LsData *s)
 	       saved_view(run, s->arg[3], x->n * sizeof(int64_t), (uint32_t)s->count, &x->at);
 }
 
-/* Newest first. What was saved is read like any buffer: nobody may have taken its place. */
+/* Puts back what was saved, newest first. It is read like any buffer: nobody may have taken its
+ * place. */
 static bool put_back(Interp *in, const LoopFn *f)
 {
 	Access a = {.in = in, .f = f};
@@ -329,7 +330,7 @@ static bool put_back(Interp *in, const LoopFn *f)
 	return true;
 }
 
-/* The symbol's value, in place of the one that it had in the iteration before. */
+/* Remembers the symbol's value, in place of the one that it had in the iteration before. */
 static void remember_size(Interp *in, Sym size, int64_t value)
 {
 	uint32_t k = 0;
@@ -354,7 +355,7 @@ static bool run_read(Exec *run, const LsData *s)
 	return true;
 }
 
-/* Memory that nobody has written. */
+/* Makes room: memory that nobody has written. */
 static bool run_room(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
@@ -377,7 +378,7 @@ static bool run_room(Exec *run, const LsData *s)
 	return follow(in, r);
 }
 
-/* The text of an assertion. */
+/* Executes an assertion; stops with its text if it fails. */
 static bool run_assert(Exec *run, const LsData *s)
 {
 	const Active all = {(const bool[]){true}, 1};
@@ -393,8 +394,8 @@ static bool run_assert(Exec *run, const LsData *s)
 
 static bool run_function(Interp *in, const LoopFn *f, const int64_t *param);
 
-/* Parameters of a function outlined from `sizes` are slots and extents; from `run` they are
- * arguments, or those of the caller. */
+/* Executes an outlined function. Parameters of a function outlined from `sizes` are slots and
+ * extents; from `run` they are arguments, or those of the caller. */
 static bool run_outlined(Exec *run, const LsData *s)
 {
 	Interp *in = run->at.in;
@@ -487,7 +488,8 @@ LoopOutcome loop_interp_sizes(const ProgramEntry *e, Arena *a, const int64_t *ex
 	return finish(&in);
 }
 
-/* A GPU's tensors are aligned to what one access of a thread moves. */
+/* Whether the program is for blocks of threads. A GPU's tensors are aligned to what one access
+ * of a thread moves. */
 static bool is_for_blocks(const Program *p)
 {
 	for (uint32_t k = 0; k < p->fn.n; k++)
@@ -512,13 +514,13 @@ static bool tensor_region(Interp *in, const char *role, const ProgramTensor *t, 
 	return true;
 }
 
-/* There is no byte of it until LS_ROOM. */
+/* Makes a region of which there is no byte until LS_ROOM. */
 static void later_region(Interp *in, uint32_t k, const char *name)
 {
 	in->region[k] = (Region){.name = name, .align = 64};
 }
 
-/* In the order of the buffers that `run` has. */
+/* Makes the regions, in the order of the buffers that `run` has. */
 static bool make_regions(Interp *in, void *const *buf, const int64_t *slot)
 {
 	const ProgramEntry *e = in->entry;

@@ -109,7 +109,7 @@ static bool write_bytes(const Access *a, const View *v, uint64_t at, Shadow *s, 
 
 /* ---- threads of a block ---- */
 
-/* The thread that reads or writes the byte must not. */
+/* Records that the thread must not read or write the byte. */
 static bool cell_race(const Access *a, const Cell *c, const char *name, uint64_t at, bool write)
 {
 	const char *how = write ? "writes" : "reads";

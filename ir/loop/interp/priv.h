@@ -240,8 +240,8 @@ bool block_exchange(Exec *, const Active *, const LxData *, const void *const *i
 /* Sets *out to the lane from which lane `lane` reads in an exchange that is no vote, with
  * in[1] = by. Returns false, with *out as before, if `by` is not within 0 .. WARP - 1. */
 bool block_lane(WarpOp, uint32_t lane, int64_t by, uint32_t *out);
-/* As view_touch, for the n bytes from byte `at` of the shared array v; reading a byte that the
- * block has not written is a finding. Returns false after a finding. */
+/* Does as view_touch, for the n bytes from byte `at` of the shared array v; reading a byte that
+ * the block has not written is a finding. Returns false after a finding. */
 bool block_touch(Exec *, Lv v, int64_t at, uint32_t n, bool write, char **out);
 /* Checks that an access that moves n bytes at once, from element `at` on, is aligned to n bytes, at
  * most SHARED_ALIGN. Accesses to local arrays and of one element are not checked. Returns false

@@ -1,6 +1,6 @@
 /* Running statistics: what normalisations keep of their inputs while a model trains. */
-#ifndef WEFT_OPS_ATEN_RUNNING_H
-#define WEFT_OPS_ATEN_RUNNING_H
+#ifndef WEFT_OPS_RULES_RUNNING_H
+#define WEFT_OPS_RULES_RUNNING_H
 
 #include "ir/graph/build.h"
 

@@ -2,10 +2,11 @@
  *
  * What one graph writes is state in all of them: a constant of that name in another graph becomes
  * an input of state, which reads what was written. A name is one tensor, of one type, with one
- * first contents; WeftJoinOptions says otherwise. */
+ * first contents, except where Joining.private and Joining.same say otherwise. */
+#include "transform/model/join.h"
+
 #include <string.h>
 
-#include "driver/api/join.h"
 #include "ir/op/op.h"
 
 /* A tensor of that name, in whatever graphs have it. */
@@ -74,7 +75,7 @@ static bool parse_same(const States *s, const char *text, Same *out)
 	return true;
 }
 
-/* How often a graph has the name: of state, or of a constant. */
+/* Returns how often a graph has the name, of state or of a constant. */
 static uint32_t count_name(const States *s, uint32_t entry, const char *name)
 {
 	const Graph *g = s->j->entry[entry].g;
@@ -128,7 +129,7 @@ static bool is_state(const Graph *g, const char *name)
 	return false;
 }
 
-/* Each graph that writes it has one of its own. */
+/* Gives each graph that writes the state one of its own. */
 static bool make_private(const States *s, const char *name)
 {
 	uint32_t n = 0;
@@ -151,7 +152,7 @@ static bool same_type(const Const *a, const Const *b)
 	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0;
 }
 
-/* What is called like a state is it. */
+/* Checks that the constant, which is called like a state, is that state. */
 static bool check_same(const States *s, const State *state, uint32_t entry, ConstId c,
 		       const char *name)
 {
@@ -208,7 +209,7 @@ static const char *name_here(const States *s, uint32_t entry, const char *name)
 	return name;
 }
 
-/* Names of other tensors that a file has in the memory of a state. */
+/* Adds the names of other tensors that a file has in the memory of a state. */
 static void gather_parts(States *s, uint32_t entry)
 {
 	const Ir *file = s->j->from[entry]->ir;
@@ -236,7 +237,7 @@ static Node state_input(Graph *g, const State *state, const Const *c, ConstId in
 	return n;
 }
 
-/* In a branch or a loop: what is read there would have to come in as an operand. */
+/* Checks that branches and loops read no state: it would have to come in as an operand. */
 static bool check_inner(const States *s, const Graph *g, uint32_t entry)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -247,10 +248,9 @@ static bool check_inner(const States *s, const Graph *g, uint32_t entry)
 					 "loop: not supported",
 					 ir_const_of(s->ir, c)->name,
 					 path_of(s, find(s, ir_const_of(s->ir, c)->name)->entry));
-		for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
-			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
-			TRY(a->kind != ATTR_graph || !a->graph || check_inner(s, a->graph, entry));
-		}
+		const Graph *body;
+		for (uint32_t k = 0; (body = node_next_body(g, n, &k));)
+			TRY(check_inner(s, body, entry));
 	}
 	return true;
 }
@@ -270,7 +270,7 @@ static bool replace_constant(States *s, uint32_t entry, Node n, ConstId id)
 	Node in = state_input(g, state, &c, id);
 	graph_replace(g, n, in);
 	graph_erase(g, n);
-	array_push(s->ctx->arena, &s->j->out->joined, (JoinedConstant){state->name, entry});
+	array_push(s->ctx->arena, s->j->joined, (JoinedConstant){state->name, entry});
 	return true;
 }
 
@@ -282,22 +282,22 @@ static bool replace_constants(States *s, uint32_t entry)
 		ConstId c = node_const(g, n);
 		if (c.i && node_nuses(g, n) && find(s, ir_const_of(s->ir, c)->name))
 			TRY(replace_constant(s, entry, n, c));
-		for (uint32_t k = 0; !c.i && k < op_schema(node_op(g, n))->narg; k++) {
-			const Attr *a = ir_attr(s->ir, node_data(g, n)->attr, k);
-			TRY(a->kind != ATTR_graph || !a->graph || check_inner(s, a->graph, entry));
-		}
+		const Graph *body;
+		for (uint32_t k = 0; !c.i && (body = node_next_body(g, n, &k));)
+			TRY(check_inner(s, body, entry));
 	}
 	return true;
 }
 
-bool join_state(const Joining *j, const WeftJoinOptions *o)
+bool join_state(const Joining *j)
 {
-	States s = {.j = j, .ctx = j->w->ctx, .ir = j->entry[0].g->ir};
+	Ir *ir = j->entry[0].g->ir;
+	States s = {.j = j, .ctx = ir->ctx, .ir = ir};
 	intern_init(&s.names, s.ctx->arena);
-	for (uint32_t k = 0; k < o->nsame; k++)
-		TRY(join_same(&s, o->same_state[k]));
-	for (uint32_t k = 0; k < o->nprivate; k++)
-		TRY(make_private(&s, o->private_state[k]));
+	for (uint32_t k = 0; k < j->nsame; k++)
+		TRY(join_same(&s, j->same[k]));
+	for (uint32_t k = 0; k < j->nprivate; k++)
+		TRY(make_private(&s, j->private[k]));
 	for (uint32_t k = 0; k < j->n; k++)
 		TRY(gather(&s, k));
 	for (uint32_t k = 0; k < j->n && s.state.n; k++)

@@ -151,7 +151,8 @@ typedef struct {
 #define PROGRESS_HELP                                                                              \
 	{                                                                                          \
 		"--progress",                                                                      \
-			"say on standard error how far it is, also where that is no terminal",     \
+			"say on standard error how far it is, also where that is no terminal: "    \
+			"lines then, one a second at most",                                        \
 			false                                                                      \
 	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
@@ -222,9 +223,9 @@ int show_targets(const char *name, bool json);
  * terminal, else 100. */
 int terminal_width(int fd);
 
-/* The line on stderr that says how far the command is. It is rewritten, and shown once a second has
- * passed, if stderr is a terminal or `always`. Without progress_begin the other functions do
- * nothing. A line is never longer than the terminal is wide. */
+/* The line on stderr that says how far the command is, once a second has passed. On a terminal it
+ * is rewritten, and never longer than that is wide; elsewhere, if `always`, lines follow each
+ * other, at most one a second. Without progress_begin the other functions do nothing. */
 void progress_begin(bool always);
 /* Sets what stands in front of all further lines. */
 void progress_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -490,9 +490,8 @@ TensorKey runner_input_key(const Runner *r, uint32_t k)
 	return r->in_key ? r->in_key[k] : numbered("x", k);
 }
 
-/* Inputs that the model writes stand among a compiled model's outputs, in order, and nowhere else:
- * they are the ones that the graph's do not have. They donate only where the model can write them
- * in place. */
+/* Inputs that the model writes stand among the outputs of what runs, in order: they are the ones
+ * that the graph's do not have. They donate only where the model can write them in place. */
 bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 {
 	*key = numbered("y", k);
@@ -502,8 +501,7 @@ bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 	bool given = false;
 	for (uint32_t j = 0; j <= k; j++) {
 		n += given;
-		given = n < r->ngiven &&
-			(!r->model || !strcmp(runner_output(r, j)->name, r->given[n].name));
+		given = n < r->ngiven && !strcmp(runner_output(r, j)->name, r->given[n].name);
 	}
 	*key = given ? r->out_key[n] : *key;
 	return given;

@@ -197,7 +197,7 @@ static void remove_folder(Runner *r)
 static bool open_graph(Runner *r)
 {
 	r->input = weft_inputs(r->w, r->one, &r->ninput);
-	r->output = weft_outputs(r->w, r->one, &r->noutput);
+	r->output = weft_results(r->w, r->one, &r->noutput);
 	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
 }
 
@@ -422,7 +422,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
 {
 	if (r->interp)
-		return weft_interpret_on(r->w, r->one, r->state, inputs, r->ninput, r->result) ||
+		return weft_interpret_all(r->w, r->one, r->state, inputs, r->ninput, r->result) ||
 		       (fail_messages(r->w), false);
 	if (r->remote)
 		return free_results(r), remote_call(r, inputs, threads);

@@ -441,6 +441,20 @@ static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
 	return put_reason(c, text);
 }
 
+/* The name of a symbol is item[n]. */
+static bool no_symbol(Case *c, const WeftSymbolInfo *symbol, uint32_t count, const char *item,
+		      size_t n)
+{
+	char name[64], text[400];
+	snprintf(name, sizeof name, "%.*s", (int)n, item);
+	Guess g = {.word = name};
+	for (uint32_t k = 0; k < count; k++)
+		guess_offer(&g, symbol[k].name, symbol[k].name);
+	snprintf(text, sizeof text, "--sizes: the model has no symbol %s%s", name,
+		 count ? guess_text(&g) : "; it has none");
+	return put_reason(c, text);
+}
+
 /* "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
 static bool parse_sizes(Case *c, Sizes *s)
 {
@@ -451,8 +465,7 @@ static bool parse_sizes(Case *c, Sizes *s)
 		size_t n = strcspn(p, " "), name = strcspn(p, "= ");
 		int k = find_symbol(symbol, s->n, p, name);
 		if (k < 0)
-			return bad_sizes(c, "the model has no such symbol (weft show lists them)",
-					 p, name);
+			return no_symbol(c, symbol, s->n, p, name);
 		if (s->count[k])
 			return bad_sizes(c, "given twice", p, name);
 		if (p[name] != '=' || !parse_values(p + name + 1, s->value[k], &s->count[k]))

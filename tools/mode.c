@@ -573,8 +573,8 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 		Guess g = {.word = runner_input(r, k)->name};
 		for (uint32_t i = 0; i < weft_tensors_count(file); i++)
 			guess_offer(&g, weft_tensors_name(file, i), weft_tensors_name(file, i));
-		return fail("%s: no tensor %s or %s%s for input %u%s", path, name,
-			    call_prefix(call, before), g.word, (unsigned)k, guess_text(&g)),
+		return fail_id("W0008", "%s: no tensor %s or %s%s for input %u%s", path, name,
+			       call_prefix(call, before), g.word, (unsigned)k, guess_text(&g)),
 		       NULL;
 	}
 	of.kind = tangent ? "x" : "y";

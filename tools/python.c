@@ -49,13 +49,14 @@ static bool run_file(const char *env, const char *what, const char *file, const 
 	int err = posix_spawnp(&pid, python, &fa, NULL, (char *const *)(uintptr_t)argv, environ);
 	posix_spawn_file_actions_destroy(&fa);
 	if (err)
-		return fail("cannot run %s: %s", python, strerror(err)), false;
+		return fail_id("W0012", "cannot run %s: %s", python, strerror(err)), false;
 	if (waitpid(pid, &status, 0) != pid)
 		return fail("lost the process of %s", what), false;
 	if (WIFSIGNALED(status))
 		return fail("%s was ended by signal %d", what, WTERMSIG(status)), false;
 	if (WEXITSTATUS(status) > 1)
-		return fail("%s failed with status %d", what, WEXITSTATUS(status)), false;
+		return fail_id("W0012", "%s failed with status %d", what, WEXITSTATUS(status)),
+		       false;
 	return WEXITSTATUS(status) == 0; /* after 1 the program has said why */
 }
 
@@ -71,7 +72,7 @@ bool python_run(const char *env, const char *what, const char *script, const cha
 	bool ok = f && n <= MAX_ARGS && fputs(script, f) >= 0;
 	ok = f && fclose(f) == 0 && ok;
 	if (!ok)
-		fail("%s: cannot write a temporary file", what);
+		fail_id("W0010", "%s: cannot write a temporary file", what);
 	ok = ok && run_file(env, what, file, arg, n, out);
 	unlink(file);
 	weft_not_temporary(file);

@@ -186,6 +186,8 @@ void link_with_ops(WeftOptions *, const LoadArgs *);
 int parse_list(const char *what, const char *text, int *out, int max);
 /* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints as fail(), with the number of the kind behind it ("W0008"); NULL: without. */
+int fail_id(const char *id, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints as fail(), of a command line that nothing can be done with: an unknown option, a value
  * that the option does not take, options that exclude each other, a missing file name. Returns
  * USAGE, and status_of() gives it for the whole command. */

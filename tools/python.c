@@ -60,6 +60,10 @@ static bool run_file(const char *env, const char *what, const char *file, const 
 	return WEXITSTATUS(status) == 0; /* after 1 the program has said why */
 }
 
+/* Python looks for modules beside its script first, which is a folder where anyone may write. */
+static const char own_modules[] =
+	"import sys\nsys.path = [p for p in sys.path if p != __file__.rpartition('/')[0]]\n";
+
 bool python_run(const char *env, const char *what, const char *script, const char *const *arg,
 		int n, FILE *out)
 {
@@ -69,7 +73,7 @@ bool python_run(const char *env, const char *what, const char *script, const cha
 	int fd = mkstemp(file);
 	weft_temporary(file);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool ok = f && n <= MAX_ARGS && fputs(script, f) >= 0;
+	bool ok = f && n <= MAX_ARGS && fputs(own_modules, f) >= 0 && fputs(script, f) >= 0;
 	ok = f && fclose(f) == 0 && ok;
 	if (!ok)
 		fail_id("W0010", "%s: cannot write a temporary file", what);

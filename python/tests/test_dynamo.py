@@ -153,6 +153,8 @@ def test_a_kept_backward_graph_may_run_as_pytorchs(tmp_path):
                 torch.testing.assert_close(derive(unsolved, compiled, x := torch.randn(n), True), derive(unsolved, lambda f: f, x, False))
             for f in (constants, branches, written):
                 torch.testing.assert_close(derive(f, compiled, x := torch.rand(2, 3), True), derive(f, lambda f: f, x, False))
+            pairs = torch.nn.functional.pdist  # its gradient has constants, which the text of a graph has not
+            torch.testing.assert_close(derive(pairs, compiled, x := torch.rand(5, 3), False), derive(pairs, lambda f: f, x, False))
             try:
                 derive(refuses, compiled, x, True)
             except dynamo._weft.Error:

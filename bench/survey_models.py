@@ -38,7 +38,8 @@ def segmentation(name):
 def detection(name, images=1, **options):
     def make():
         import torchvision.models
-        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **options)
+        all_regions = dict(rpn_batch_size_per_image=1 << 20, box_batch_size_per_image=1 << 20) if "rcnn" in name else {}  # drawn are others with each generator
+        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **options, **all_regions)
         target = {"boxes": torch.tensor([[4.0, 6.0, 40.0, 50.0], [20.0, 10.0, 60.0, 44.0]]), "labels": torch.tensor([1, 3]),
                   "masks": torch.ones(2, 64, 64, dtype=torch.uint8), "keypoints": torch.rand(2, 17, 3) * 40 + 1}
         return model, (list(image(batch=images)),), {"targets": [copy.deepcopy(target) for _ in range(images)]}

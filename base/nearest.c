@@ -40,3 +40,23 @@ void nearest_offer(Nearest *n, const char *word)
 	n->found = word;
 	n->edits = edits;
 }
+
+uint32_t nearest_most(size_t letters)
+{
+	return letters < 3 ? 0 : letters < 6 ? 1 : 2;
+}
+
+const char *nearest_hint(Arena *a, const Nearest *n)
+{
+	return n->found ? arena_printf(a, "; did you mean %s?", n->found) : "";
+}
+
+const char *nearest_of_list(Arena *a, const char *word, const char *list)
+{
+	Nearest near = {.word = word, .most = nearest_most(strlen(word))};
+	for (size_t n; *list; list += n + strspn(list + n, ", ")) {
+		n = strcspn(list, ",");
+		nearest_offer(&near, arena_strndup(a, list, n));
+	}
+	return nearest_hint(a, &near);
+}

@@ -14,13 +14,12 @@ static const RefusalInfo all[NREFUSAL] = {
 		 "  (docs/user-operators.md).\n"
 		 "- In a text or a trace the name may be misspelt: names have a namespace and an\n"
 		 "  overload, as in aten.add.Tensor."},
-	[REFUSAL_DTYPE] =
-		{"W0002", "a dtype that is not supported",
-		 "A tensor of the model has a dtype that Weft has not: strings, "
-		 "integers of 2 or 4 bits\noutside of quantised weights, "
-		 "or a dtype that came after this version. Convert the\n"
-		 "tensor before the model is exported; f64, f32, f16, bf16, f8, "
-		 "integers of 8 to 64\nbits, bool and complex numbers are there."},
+	[REFUSAL_DTYPE] = {"W0002", "a dtype that is not supported",
+			   "A tensor of the model has a dtype that Weft has not: strings, "
+			   "integers of 2 or 4 bits\noutside of quantised weights, "
+			   "or a dtype that came after this version. Convert the\n"
+			   "tensor before the model is exported; f64, f32, f16, bf16, f8, "
+			   "integers of 8 to 64\nbits, bool and complex numbers are there."},
 	[REFUSAL_FILE] =
 		{"W0003", "a file that is damaged",
 		 "The file is cut off, changed, or of another kind than its name says; "
@@ -49,26 +48,62 @@ static const RefusalInfo all[NREFUSAL] = {
 		 "kernels of windows. Compute such a number from the\n"
 		 "shapes of inputs, or fix it while exporting. Inputs of ONNX models that decide "
 		 "the\ngraph get their values by --values FILE."},
-	[REFUSAL_TARGET] =
-		{"W0007", "a target that is not there",
-		 "`weft show --targets` lists the targets, and which of them run here; "
-		 "docs/targets.md\ndescribes them, features that are added to one "
-		 "(x86-64-v4+bf16), several levels in one\n"
-		 "file (x86-64-v2,v3,v4), and files of your own (.json)."},
+	[REFUSAL_TARGET] = {"W0007", "a target that is not there",
+			    "`weft show --targets` lists the targets, and which of them run here; "
+			    "docs/targets.md\ndescribes them, features that are added to one "
+			    "(x86-64-v4+bf16), several levels in one\n"
+			    "file (x86-64-v2,v3,v4), and files of your own (.json). --tune takes "
+			    "one of the machines\n"
+			    "that the message lists, or a .json file."},
 	[REFUSAL_INPUT] =
 		{"W0008", "an input that the model does not take",
 		 "A tensor of the call has another dtype, rank or extent than the model says, "
-		 "or sizes\nviolate a condition between them. `weft show MODEL` lists inputs, "
-		 "symbols with their\n"
-		 "ranges, and guards. A size that was a number while exporting stays one: name it "
-		 "in\ndynamic_shapes of torch.export, or dynamic_axes of an ONNX export, "
-		 "to let it change."},
+		 "or sizes\nviolate a condition between them; or the file lacks a tensor that the "
+		 "model takes, or\nhas one that is no input. `weft show MODEL` lists inputs, "
+		 "symbols with their ranges, and\nguards; tensors are called x.0, x.1, ... or like "
+		 "the inputs. A size "
+		 "that was a\nnumber while exporting stays one: name it in dynamic_shapes of "
+		 "torch.export, or\ndynamic_axes of an ONNX export, to let it change."},
 	[REFUSAL_CHECK] =
 		{"W0009", "a check inside of the model has failed",
 		 "The model itself ends the call: an index out of range, an assertion, "
 		 "a size that\nbecomes negative, or a user operator that reports an error. The "
 		 "message names the\n"
 		 "node and the value. State is as before the call; other calls are not affected."},
+	[REFUSAL_PATH] =
+		{"W0010", "a file that cannot be opened or written",
+		 "The system refuses the file, for the reason that stands behind its name: it is "
+		 "not\nthere, it is a folder, rights are missing, or the disk is full. Outputs are "
+		 "written\nwhole or not at all: what was there before is still there."},
+	[REFUSAL_MACHINE] =
+		{"W0011", "compiled code for another machine",
+		 "A compiled model runs on processors of its target only. `weft doctor` says what "
+		 "this\nmachine is, `weft show --targets` what runs here.\n"
+		 "- For this machine: compile without --target.\n"
+		 "- For several levels of x86-64 in one file: --target x86-64-v2,v3,v4.\n"
+		 "- To check a model of another machine from here: weft check --runner COMMAND."},
+	[REFUSAL_TOOL] = {"W0012", "a program or library that is missing or fails",
+			  "Something that Weft calls is not there, or ended with an error, which "
+			  "the message "
+			  "has: a\nC compiler (--backend c), a linker, LLVM (weft_llvm.so), "
+			  "NVIDIA's driver, "
+			  "or Python\n(--against). `weft doctor` lists what was found, and the "
+			  "commands that "
+			  "install the rest."},
+	[REFUSAL_DERIVATIVE] =
+		{"W0013", "a derivative that is not there",
+		 "An operator has no derivative by the operand that the message names, as in "
+		 "PyTorch, or\nthe tensor has a dtype without derivatives (integers, bool).\n"
+		 "- Leave such inputs out: weft compile --grad=NAME,..., weft run --wrt NAME,...\n"
+		 "- Where no gradient is wanted, write detach() in the model in front of the "
+		 "operator."},
+	[REFUSAL_VERSION] =
+		{"W0014", "a file of a version that is not read",
+		 "The file was written by a version of PyTorch, ONNX or Weft that is older or "
+		 "newer "
+		 "than\nthis version of Weft reads; the message names both. Export it again with "
+		 "PyTorch 2.5 to\n2.15, or with an opset up to 28. A compiled model is compiled "
+		 "again from its model file\n(CHANGELOG.md says which versions go together)."},
 };
 
 const RefusalInfo *refusal_info(unsigned kind)

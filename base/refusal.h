@@ -8,13 +8,18 @@ typedef enum {
 	REFUSAL_NONE,
 	REFUSAL_OPERATOR, /* no such operator, or not supported */
 	REFUSAL_DTYPE,
-	REFUSAL_FILE, /* damaged, or no file of its kind */
-	REFUSAL_GUARD, /* a condition on inputs that cannot be checked */
-	REFUSAL_TYPES, /* operands that do not fit */
+	REFUSAL_FILE,      /* damaged, or no file of its kind */
+	REFUSAL_GUARD,     /* a condition on inputs that cannot be checked */
+	REFUSAL_TYPES,     /* operands that do not fit */
 	REFUSAL_DATA_SIZE, /* a number depends on data where a constant is needed */
 	REFUSAL_TARGET,
-	REFUSAL_INPUT, /* of a call: dtype, shape, a violated guard */
-	REFUSAL_CHECK, /* of a call: a check inside of the model */
+	REFUSAL_INPUT,   /* of a call: dtype, shape, a violated guard, a tensor that is missing */
+	REFUSAL_CHECK,   /* of a call: a check inside of the model */
+	REFUSAL_PATH,    /* a file cannot be opened or written */
+	REFUSAL_MACHINE, /* compiled code of another machine */
+	REFUSAL_TOOL,    /* a program or library is missing, or fails */
+	REFUSAL_DERIVATIVE,
+	REFUSAL_VERSION, /* a file of a version that is not read */
 	NREFUSAL
 } RefusalKind;
 

@@ -38,7 +38,8 @@ def segmentation(name):
 def detection(name, images=1, **options):
     def make():
         import torchvision.models
-        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **options)
+        all_regions = dict(rpn_batch_size_per_image=1 << 20, box_batch_size_per_image=1 << 20) if "rcnn" in name else {}  # drawn are others with each generator
+        model = torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=5, **options, **all_regions)
         target = {"boxes": torch.tensor([[4.0, 6.0, 40.0, 50.0], [20.0, 10.0, 60.0, 44.0]]), "labels": torch.tensor([1, 3]),
                   "masks": torch.ones(2, 64, 64, dtype=torch.uint8), "keypoints": torch.rand(2, 17, 3) * 40 + 1}
         return model, (list(image(batch=images)),), {"targets": [copy.deepcopy(target) for _ in range(images)]}
@@ -317,14 +318,14 @@ DIFFUSERS = {
     "SD3Transformer2DModel": (dict(sample_size=8, patch_size=1, in_channels=4, num_layers=2, attention_head_dim=8, num_attention_heads=4,
                                    caption_projection_dim=32, joint_attention_dim=32, pooled_projection_dim=64, out_channels=4),
                               conditioned((2, 4, 8, 8), (2, 6, 32), pooled_projections=lambda: torch.randn(2, 64))),
-    "FluxTransformer2DModel": (FLUX, conditioned((2, 16, 4), (2, 6, 32), pooled_projections=lambda: torch.randn(2, 32), img_ids=lambda: torch.zeros(16, 3),
-                                                 txt_ids=lambda: torch.zeros(6, 3))),
+    "FluxTransformer2DModel": (FLUX, conditioned((2, 16, 4), (2, 6, 32), timestep=lambda: STEP / 10, pooled_projections=lambda: torch.randn(2, 32),
+                                                 img_ids=lambda: torch.zeros(16, 3), txt_ids=lambda: torch.zeros(6, 3))),  # the model multiplies by 1000
     "SanaTransformer2DModel": (dict(patch_size=1, in_channels=4, out_channels=4, num_layers=1, attention_head_dim=4, num_attention_heads=2,
                                     num_cross_attention_heads=2, cross_attention_head_dim=4, cross_attention_dim=8, caption_channels=8, sample_size=16),
                                conditioned((2, 4, 16, 16), (2, 6, 8))),
     "AuraFlowTransformer2DModel": (dict(sample_size=16, patch_size=2, in_channels=4, num_mmdit_layers=1, num_single_dit_layers=1, attention_head_dim=8,
                                         num_attention_heads=4, caption_projection_dim=32, joint_attention_dim=32, out_channels=4, pos_embed_max_size=256),
-                                   conditioned((2, 4, 16, 16), (2, 6, 32))),
+                                   conditioned((2, 4, 16, 16), (2, 6, 32), timestep=lambda: STEP / 10)),  # times 1000, too
     "CogVideoXTransformer3DModel": (dict(num_attention_heads=2, attention_head_dim=16, in_channels=4, out_channels=4, time_embed_dim=2, text_embed_dim=8,
                                          num_layers=1, sample_width=8, sample_height=8, sample_frames=5, patch_size=2, temporal_compression_ratio=4,
                                          max_text_seq_length=6), conditioned((1, 2, 4, 8, 8), (1, 6, 8), timestep=lambda: STEP[:1])),

@@ -317,9 +317,11 @@ const char *const *weft_passes(void);
  * Returns the list of the model's inputs, in order, without state. */
 const WeftTensorInfo *weft_inputs(Weft *, const WeftGraph *, uint32_t *n);
 /* Returns, as weft_inputs does, the list of the model's outputs, in order, without new values of
- * state and without new values of inputs that the model writes. (The outputs of a compiled model,
- * weft_output, include those of inputs.) */
+ * state and without new values of inputs that the model writes. */
 const WeftTensorInfo *weft_outputs(Weft *, const WeftGraph *, uint32_t *n);
+/* Returns, as weft_inputs does, the list of the outputs of the compiled model (weft_output): those
+ * of weft_outputs and the new values of inputs, in the order of the graph. */
+const WeftTensorInfo *weft_results(Weft *, const WeftGraph *, uint32_t *n);
 /* Returns, as weft_inputs does, the list of the state: the parameters and buffers that the graph
  * writes. Each instance of the compiled model has its own. */
 const WeftTensorInfo *weft_states(Weft *, const WeftGraph *, uint32_t *n);
@@ -356,11 +358,14 @@ bool weft_interpret(Weft *, WeftGraph *, const WeftTensor *inputs, uint32_t n, W
  * weft_interpret. Returns false after an error. */
 bool weft_interpret_on(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs,
 		       uint32_t n, WeftTensor *outputs);
+/* weft_interpret_on that gives all of weft_results: results has room for as many. */
+bool weft_interpret_all(Weft *, WeftGraph *, const WeftTensor *state, const WeftTensor *inputs,
+			uint32_t n, WeftTensor *results);
 /* Writes the initial contents of the state into the memory of state[]: row-major tensors of the
  * caller, in the order of weft_states, of their types. state may be NULL if weft_states has none.
  * Returns false after an error. */
 bool weft_first_state(Weft *, const WeftGraph *, const WeftTensor *state);
-/* Frees the outputs of all weft_interpret and weft_interpret_on of this Weft so far. NULL is
+/* Frees the outputs of all weft_interpret, _on and _all of this Weft so far. NULL is
  * allowed. */
 void weft_release(Weft *);
 

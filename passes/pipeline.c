@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "ir/target/target.h"
 #include "passes/pass.h"
 
@@ -275,4 +276,12 @@ const char *const *pipeline_names(void)
 					       COUNT(closing) + 1,
 		       "one name per pass");
 	return names;
+}
+
+const char *pipeline_hint(Arena *a, const char *name)
+{
+	Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+	for (const char *const *p = pipeline_names(); *p; p++)
+		nearest_offer(&near, *p);
+	return near.found ? nearest_hint(a, &near) : "; see weft show --after list";
 }

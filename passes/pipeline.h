@@ -40,5 +40,8 @@ void pipeline_clean(Graph *, const PipelineOptions *);
 bool pipeline_run_one(Graph *, const char *pass);
 /* Returns the names of all passes, in order, followed by NULL. */
 const char *const *pipeline_names(void);
+/* Returns what stands behind "no pass NAME": the pass that may be meant, or where all are listed.
+ */
+const char *pipeline_hint(Arena *, const char *name);
 
 #endif

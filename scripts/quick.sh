@@ -4,7 +4,4 @@
 set -e
 cd "$(dirname "$0")/.."
 scripts/build.sh
-build=${BUILD:-build} status=0
-meson test -C "$build" --print-errorlogs -q --suite unit --suite file --no-suite long "$@" || status=$?
-python3 scripts/summary.py "$build"
-exit $status
+exec scripts/meson_test.sh -q --suite unit --suite file --no-suite long "$@"

@@ -4,13 +4,11 @@ set -e
 cd "$(dirname "$0")/.."
 scripts/setup.sh tests
 scripts/build.sh
-build=${BUILD:-build} status=0
+build=${BUILD:-build}
 # Another Python than Debian's gets what its tests need from PyPI; where that fails, they say that they are skipped.
 packages=$build/python-packages
 if [ ! -d "$packages" ] && ! python3 -c 'import numpy, pytest' 2>/dev/null; then
 	echo "installing numpy and pytest in $packages"
 	python3 -m pip install -q --disable-pip-version-check --target "$packages" numpy pytest || rm -rf "$packages"
 fi
-meson test -C "$build" --print-errorlogs "$@" || status=$?
-python3 scripts/summary.py "$build"
-exit $status
+exec scripts/meson_test.sh "$@"

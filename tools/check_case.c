@@ -251,7 +251,7 @@ static bool execute(Case *c)
 }
 
 /* Whether the output is an input that the model writes, which comes back as a further result of
- * that name; references and the interpreter have only the model's own. */
+ * that name; references have only the model's own. */
 static bool is_written_input(const Runner *r, uint32_t output)
 {
 	for (uint32_t k = 0; k < r->ninput; k++)
@@ -442,6 +442,20 @@ static bool bad_sizes(Case *c, const char *why, const char *item, size_t n)
 	return put_reason(c, text);
 }
 
+/* Says that the model has no symbol of the name item[n]. Returns false. */
+static bool no_symbol(Case *c, const WeftSymbolInfo *symbol, uint32_t count, const char *item,
+		      size_t n)
+{
+	char name[64], text[400];
+	snprintf(name, sizeof name, "%.*s", (int)n, item);
+	Guess g = {.word = name};
+	for (uint32_t k = 0; k < count; k++)
+		guess_offer(&g, symbol[k].name, symbol[k].name);
+	snprintf(text, sizeof text, "--sizes: the model has no symbol %s%s", name,
+		 count ? guess_text(&g) : "; it has none");
+	return put_reason(c, text);
+}
+
 /* Parses "s0=1,2 s1=17": every symbol of the model must be given, once, and nothing else. */
 static bool parse_sizes(Case *c, CaseSizes *s)
 {
@@ -452,8 +466,7 @@ static bool parse_sizes(Case *c, CaseSizes *s)
 		size_t n = strcspn(p, " "), name = strcspn(p, "= ");
 		int k = find_symbol(symbol, s->n, p, name);
 		if (k < 0)
-			return bad_sizes(c, "the model has no such symbol (weft show lists them)",
-					 p, name);
+			return no_symbol(c, symbol, s->n, p, name);
 		if (s->count[k])
 			return bad_sizes(c, "given twice", p, name);
 		if (p[name] != '=' || !parse_values(p + name + 1, s->value[k], &s->count[k]))
@@ -498,16 +511,9 @@ static void one_size(Case *c, const int64_t *symbol)
 	if (ok &&
 	    (!runner_prepare(&c->oracle, own) || !runner_call(&c->oracle, own, 1, NULL, NULL)))
 		ok = put_reason(c, "the interpreter failed");
-	/* the interpreter has no results for inputs that the model writes; names are in one
-	 * order */
-	for (uint32_t k = 0, theirs = 0; ok && k < c->r.noutput && theirs < c->oracle.noutput;
-	     k++) {
-		if (strcmp(runner_output(&c->r, k)->name, runner_output(&c->oracle, theirs)->name))
-			continue;
+	for (uint32_t k = 0; ok && k < c->r.noutput && k < c->oracle.noutput; k++)
 		if (runner_output_key(&c->r, k, &key))
-			judge(c, k, &key, &c->r.result[k], &c->oracle.result[theirs]);
-		theirs++;
-	}
+			judge(c, k, &key, &c->r.result[k], &c->oracle.result[k]);
 	for (uint32_t k = 0; own && k < c->r.ninput; k++) {
 		free(own[k].data);
 		free(own[k].shape);

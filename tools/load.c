@@ -76,14 +76,16 @@ bool take_entries(LoadArgs *a, int *argc, char **argv)
 const char *entry_file(const LoadArgs *a, const char *entry)
 {
 	char all[1000] = "";
+	Guess g = {.word = entry ? entry : ""};
 	for (uint32_t k = 0; k < a->entry.n; k++) {
+		guess_offer(&g, a->entry.item[k], a->entry.item[k]);
 		size_t n = strlen(all);
 		if (entry ? !strcmp(a->entry.item[k], entry) : a->entry.n == 1)
 			return a->file.item[k];
 		snprintf(all + n, sizeof all - n, "%s%s", k ? ", " : "", a->entry.item[k]);
 	}
 	if (entry)
-		return fail("no entry %s: there are %s", entry, all), NULL;
+		return fail("no entry %s: there are %s%s", entry, all, guess_text(&g)), NULL;
 	return fail("choose one of the entries with --entry: %s", all), NULL;
 }
 

@@ -492,9 +492,9 @@ TensorKey runner_input_key(const Runner *r, uint32_t k)
 	return r->in_key ? r->in_key[k] : numbered("x", k);
 }
 
-/* Sets *key to that of output k. Inputs that the model writes stand among a compiled model's
- * outputs, in order, and nowhere else: they are the ones that the graph's do not have. They
- * donate only where the model can write them in place. */
+/* Sets *key to that of output k. Inputs that the model writes stand among the outputs of what
+ * runs, in order: they are the ones that the graph's do not have. They donate only where the
+ * model can write them in place. */
 bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 {
 	*key = numbered("y", k);
@@ -504,8 +504,7 @@ bool runner_output_key(const Runner *r, uint32_t k, TensorKey *key)
 	bool given = false;
 	for (uint32_t j = 0; j <= k; j++) {
 		n += given;
-		given = n < r->ngiven &&
-			(!r->model || !strcmp(runner_output(r, j)->name, r->given[n].name));
+		given = n < r->ngiven && !strcmp(runner_output(r, j)->name, r->given[n].name);
 	}
 	*key = given ? r->out_key[n] : *key;
 	return given;
@@ -578,8 +577,8 @@ const WeftTensor *runner_absent(Runner *r, uint32_t k, const WeftTensors *file, 
 		Guess g = {.word = runner_input(r, k)->name};
 		for (uint32_t i = 0; i < weft_tensors_count(file); i++)
 			guess_offer(&g, weft_tensors_name(file, i), weft_tensors_name(file, i));
-		return fail("%s: no tensor %s or %s%s for input %u%s", path, name,
-			    call_prefix(call, before), g.word, (unsigned)k, guess_text(&g)),
+		return fail_id("W0008", "%s: no tensor %s or %s%s for input %u%s", path, name,
+			       call_prefix(call, before), g.word, (unsigned)k, guess_text(&g)),
 		       NULL;
 	}
 	of.kind = tangent ? "x" : "y";

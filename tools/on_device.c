@@ -46,7 +46,7 @@ static bool load_driver(Driver *cu)
 		{"cuStreamSynchronize", &cu->wait},
 	};
 	if (!so)
-		return fail("NVIDIA's driver is not there: %s", dlerror()), false;
+		return fail_id("W0012", "NVIDIA's driver is not there: %s", dlerror()), false;
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 		void *function = dlsym(so, all[k].name);
 		if (!function)

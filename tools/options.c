@@ -19,11 +19,14 @@ void die_with_parent(void)
 #endif
 }
 
-static void say(const char *fmt, va_list ap)
+/* Prints a message of the command. id: the number of the kind of refusal, or NULL. */
+static void say(const char *id, const char *fmt, va_list ap)
 {
 	progress_clear();
 	fputs("weft: ", stderr);
 	vfprintf(stderr, fmt, ap);
+	if (id)
+		fprintf(stderr, " [%s]", id);
 	fputc('\n', stderr);
 }
 
@@ -31,7 +34,16 @@ int fail(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say(NULL, fmt, ap);
+	va_end(ap);
+	return 1;
+}
+
+int fail_id(const char *id, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	say(id, fmt, ap);
 	va_end(ap);
 	return 1;
 }
@@ -42,7 +54,7 @@ int fail_usage(const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
-	say(fmt, ap);
+	say(NULL, fmt, ap);
 	va_end(ap);
 	misused = true;
 	return USAGE;
@@ -57,7 +69,7 @@ int fail_open(const char *path)
 {
 	const int why = errno;
 	progress_clear();
-	fprintf(stderr, "%s: error: cannot open: %s\n", path, strerror(why));
+	fprintf(stderr, "%s: error: cannot open: %s [W0010]\n", path, strerror(why));
 	return 1;
 }
 
@@ -96,11 +108,14 @@ int fail_messages(Weft *w)
 
 int fail_status(const char *path, int code, const char *message)
 {
-	const char *id = code == WEFT_ERR_INPUT   ? " [W0008]"
-			 : code == WEFT_ERR_CHECK ? " [W0009]"
-			 : code == WEFT_ERR_FILE  ? " [W0003]"
-						  : "";
-	return fail("%s%s%s%s", path ? path : "", path ? ": " : "", message, id);
+	const char *id = code == WEFT_ERR_INPUT    ? "W0008"
+			 : code == WEFT_ERR_CHECK  ? "W0009"
+			 : code == WEFT_ERR_FILE   ? "W0003"
+			 : code == WEFT_ERR_CPU    ? "W0011"
+			 : code == WEFT_ERR_DEVICE ? "W0012"
+			 : code == WEFT_ERR_ABI    ? "W0014"
+						   : NULL;
+	return fail_id(id, "%s%s%s", path ? path : "", path ? ": " : "", message);
 }
 
 bool same_file(const char *a, const char *b)

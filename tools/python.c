@@ -49,15 +49,20 @@ static bool run_file(const char *env, const char *what, const char *file, const 
 	int err = posix_spawnp(&pid, python, &fa, NULL, (char *const *)(uintptr_t)argv, environ);
 	posix_spawn_file_actions_destroy(&fa);
 	if (err)
-		return fail("cannot run %s: %s", python, strerror(err)), false;
+		return fail_id("W0012", "cannot run %s: %s", python, strerror(err)), false;
 	if (waitpid(pid, &status, 0) != pid)
 		return fail("lost the process of %s", what), false;
 	if (WIFSIGNALED(status))
 		return fail("%s was ended by signal %d", what, WTERMSIG(status)), false;
 	if (WEXITSTATUS(status) > 1)
-		return fail("%s failed with status %d", what, WEXITSTATUS(status)), false;
+		return fail_id("W0012", "%s failed with status %d", what, WEXITSTATUS(status)),
+		       false;
 	return WEXITSTATUS(status) == 0; /* after 1 the program has said why */
 }
+
+/* Python looks for modules beside its script first, which is a folder where anyone may write. */
+static const char own_modules[] =
+	"import sys\nsys.path = [p for p in sys.path if p != __file__.rpartition('/')[0]]\n";
 
 bool python_run(const char *env, const char *what, const char *script, const char *const *arg,
 		int n, FILE *out)
@@ -68,10 +73,10 @@ bool python_run(const char *env, const char *what, const char *script, const cha
 	int fd = mkstemp(file);
 	weft_temporary(file);
 	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-	bool ok = f && n <= MAX_ARGS && fputs(script, f) >= 0;
+	bool ok = f && n <= MAX_ARGS && fputs(own_modules, f) >= 0 && fputs(script, f) >= 0;
 	ok = f && fclose(f) == 0 && ok;
 	if (!ok)
-		fail("%s: cannot write a temporary file", what);
+		fail_id("W0010", "%s: cannot write a temporary file", what);
 	ok = ok && run_file(env, what, file, arg, n, out);
 	unlink(file);
 	weft_not_temporary(file);

@@ -62,7 +62,7 @@ static void execute(const char *command, char *const last[6])
 	memcpy(&argv[n], last, 6 * sizeof *last);
 	die_with_parent();
 	execvp(argv[0], argv);
-	fail("cannot run %s: %s", argv[0], strerror(errno));
+	fail_id("W0012", "cannot run %s: %s", argv[0], strerror(errno));
 	_exit(127);
 }
 

@@ -90,9 +90,11 @@ const WeftTensorInfo *runner_output(const Runner *r, uint32_t k)
 static bool find_entry(Runner *r, const char *path)
 {
 	char all[1000] = "";
+	Guess g = {.word = r->want ? r->want : ""};
 	uint32_t n = r->model->nentry;
 	for (uint32_t k = 0; k < n; k++) {
 		const char *name = weft_entry(r->model, k)->name;
+		guess_offer(&g, name, name);
 		size_t length = strlen(all);
 		r->which = k;
 		if (r->want ? !strcmp(name, r->want) : r->any || n == 1)
@@ -100,8 +102,8 @@ static bool find_entry(Runner *r, const char *path)
 		snprintf(all + length, sizeof all - length, "%s%s", k ? ", " : "", name);
 	}
 	if (r->want)
-		return fail("%s: no entry %s: there %s %s", path, r->want, n == 1 ? "is" : "are",
-			    all),
+		return fail("%s: no entry %s: there %s %s%s", path, r->want, n == 1 ? "is" : "are",
+			    all, guess_text(&g)),
 		       false;
 	return fail("%s: choose one of its entries with --entry: %s", path, all), false;
 }
@@ -152,10 +154,9 @@ static bool is_whole(const char *path)
 	WeftStatus status;
 	if (!weft_file_check(path, &status))
 		return true;
-	return fail("%s%s", status.message,
-		    strstr(status.message, "is for another machine")
-			    ? "; run it there, or its model file with weft check --runner"
-			    : ""),
+	const bool foreign = strstr(status.message, "is for another machine");
+	return fail_id(foreign ? "W0011" : "W0003", "%s%s", status.message,
+		       foreign ? "; run it there, or its model file with weft check --runner" : ""),
 	       false;
 }
 
@@ -197,7 +198,7 @@ static void remove_folder(Runner *r)
 static bool open_graph(Runner *r)
 {
 	r->input = weft_inputs(r->w, r->one, &r->ninput);
-	r->output = weft_outputs(r->w, r->one, &r->noutput);
+	r->output = weft_results(r->w, r->one, &r->noutput);
 	return r->output || r->noutput == 0 || (fail_messages(r->w), false);
 }
 
@@ -423,7 +424,7 @@ bool runner_prepare(Runner *r, const WeftTensor *inputs)
 bool runner_call(Runner *r, const WeftTensor *inputs, int threads, WeftProfile profile, void *user)
 {
 	if (r->interp)
-		return weft_interpret_on(r->w, r->one, r->state, inputs, r->ninput, r->result) ||
+		return weft_interpret_all(r->w, r->one, r->state, inputs, r->ninput, r->result) ||
 		       (fail_messages(r->w), false);
 	if (r->remote)
 		return free_results(r), remote_call(r, inputs, threads);
@@ -568,12 +569,13 @@ bool runner_takes_all(const Runner *r, const WeftTensors *t, const char *file)
 		char names[400];
 		for (uint32_t i = 0; i < r->ninput; i++)
 			guess_offer(&g, runner_input(r, i)->name, runner_input(r, i)->name);
-		return fail("%s: tensor %s is no input of %s, which takes %u%s%s%s%s", file,
-			    weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
-			    r->ninput ? ": " : "", names_of_inputs(r, names), guess_text(&g),
-			    has_suffix(r->path, ".onnx") ? " (an initializer that is a graph input "
-							   "too is a constant: docs/onnx.md)"
-							 : ""),
+		return fail_id("W0008", "%s: tensor %s is no input of %s, which takes %u%s%s%s%s",
+			       file, weft_tensors_name(t, k), r->path, (unsigned)r->ninput,
+			       r->ninput ? ": " : "", names_of_inputs(r, names), guess_text(&g),
+			       has_suffix(r->path, ".onnx")
+				       ? " (an initializer that is a graph input "
+					 "too is a constant: docs/onnx.md)"
+				       : ""),
 		       false;
 	}
 	return true;
@@ -604,10 +606,12 @@ bool runner_inputs(Runner *r, const WeftTensors *t, const char *file, WeftTensor
 		if (!v && r->ninput == 1 && npy)
 			v = weft_tensors_at(t, 0);
 		if (!v && r->ninput > 1 && npy)
-			return fail("%s: a .npy file holds one tensor, and the model takes %u: put "
-				    "them into a .npz or .safetensors "
-				    "file as x.0, x.1, ...",
-				    file, (unsigned)r->ninput),
+			return fail_id("W0008",
+				       "%s: a .npy file holds one tensor, and the model takes %u: "
+				       "put "
+				       "them into a .npz or .safetensors "
+				       "file as x.0, x.1, ...",
+				       file, (unsigned)r->ninput),
 			       false;
 		if (!v && !(v = runner_absent(r, k, t, file, -1)))
 			return false;

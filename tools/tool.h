@@ -151,7 +151,8 @@ typedef struct {
 #define PROGRESS_HELP                                                                              \
 	{                                                                                          \
 		"--progress",                                                                      \
-			"say on standard error how far it is, also where that is no terminal",     \
+			"say on standard error how far it is, also where that is no terminal: "    \
+			"lines then, one a second at most",                                        \
 			false                                                                      \
 	}
 /* Whether the argument is NAME=FILE with an identifier NAME, and no file has that whole name. */
@@ -185,6 +186,8 @@ void link_with_ops(WeftOptions *, const LoadArgs *);
 int parse_list(const char *what, const char *text, int *out, int max);
 /* Prints "weft: ", the text and a line break on stderr. Returns 1, the exit status. */
 int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* Prints as fail(), with the number of the kind behind it ("W0008"); NULL: without. */
+int fail_id(const char *id, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints as fail(), of a command line that nothing can be done with: an unknown option, a value
  * that the option does not take, options that exclude each other, a missing file name. Returns
  * USAGE, and status_of() gives it for the whole command. */
@@ -222,9 +225,10 @@ int show_targets(const char *name, bool json);
  * terminal, else 100. */
 int terminal_width(int fd);
 
-/* Begins the line on stderr that says how far the command is. It is rewritten, and shown once a
- * second has passed, if stderr is a terminal or `always`. Without progress_begin the other
- * functions do nothing. A line is never longer than the terminal is wide. */
+/* Begins the line on stderr that says how far the command is, once a second has passed. On a
+ * terminal the line is rewritten, and never longer than that is wide; elsewhere, if `always`, lines
+ * follow each other, at most one a second. Without progress_begin the other functions do nothing.
+ */
 void progress_begin(bool always);
 /* Sets what stands in front of all further lines. */
 void progress_prefix(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -163,7 +163,8 @@ static bool check_wrt(Graph *g, const Wrt *w)
 			return ctx_error(g->ir->ctx, node_where(g, g->input.data[k].node),
 					 "there is no derivative by a value of dtype %s: leave "
 					 "this input out",
-					 dtype_name(d));
+					 dtype_name(d)) ||
+			       ctx_kind(g->ir->ctx, REFUSAL_DERIVATIVE);
 	}
 	return true;
 }

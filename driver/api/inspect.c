@@ -125,17 +125,27 @@ static bool ask_states(void *arg)
 	return true;
 }
 
-static bool ask_outputs(void *arg)
+/* Lists the model's own outputs, and with `all` those that are new values of inputs. */
+static bool list_outputs(Inspection *a, bool all)
 {
-	Inspection *a = arg;
 	const Graph *g = a->g->g;
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].writes < 0)
+		if (g->output.data[k].writes < 0 || (all && !graph_output_is_state(g, k)))
 			list[a->n++] = describe(a, g->output.data[k].name, "output",
 						g->output.data[k].node);
 	a->out = list;
 	return true;
+}
+
+static bool ask_outputs(void *arg)
+{
+	return list_outputs(arg, false);
+}
+
+static bool ask_results(void *arg)
+{
+	return list_outputs(arg, true);
 }
 
 static bool ask_symbols(void *arg)
@@ -208,6 +218,11 @@ const WeftTensorInfo *weft_states(Weft *w, const WeftGraph *g, uint32_t *n)
 const WeftTensorInfo *weft_outputs(Weft *w, const WeftGraph *g, uint32_t *n)
 {
 	return ask(w, "weft_outputs", g, ask_outputs, n);
+}
+
+const WeftTensorInfo *weft_results(Weft *w, const WeftGraph *g, uint32_t *n)
+{
+	return ask(w, "weft_results", g, ask_results, n);
 }
 
 const WeftSymbolInfo *weft_symbols(Weft *w, const WeftGraph *g, uint32_t *n)

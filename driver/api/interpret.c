@@ -12,6 +12,7 @@ typedef struct {
 	const WeftTensor *inputs;
 	uint32_t n;
 	WeftTensor *outputs;
+	bool all; /* outputs has room for the new values of inputs, too */
 } Interpret;
 
 /* Sets *out to the first contents of state: of a parameter or buffer that the graph would
@@ -73,11 +74,17 @@ static void keep_state(const Interpret *a, const Graph *g, const Tensor *out)
 	}
 }
 
-static uint32_t user_outputs(const Graph *g)
+/* Whether the caller gets output k. */
+static bool is_given_out(const Interpret *a, const Graph *g, uint32_t k)
+{
+	return g->output.data[k].writes < 0 || (a->all && !graph_output_is_state(g, k));
+}
+
+static uint32_t user_outputs(const Interpret *a, const Graph *g)
 {
 	uint32_t n = 0;
 	for (uint32_t k = 0; k < g->output.n; k++)
-		n += g->output.data[k].writes < 0;
+		n += is_given_out(a, g, k);
 	return n;
 }
 
@@ -89,7 +96,7 @@ static bool interpret(void *arg)
 	TRY(given_graph(a->w, here, a->g) && graph_is_one(a->w, a->g));
 	Graph *g = a->g->g;
 	TRY(given_list(a->w, here, "inputs", a->inputs, a->n) &&
-	    given_list(a->w, here, "outputs", a->outputs, user_outputs(g)));
+	    given_list(a->w, here, "outputs", a->outputs, user_outputs(a, g)));
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(arena, Tensor, g->output.n);
@@ -112,7 +119,7 @@ static bool interpret(void *arg)
 	TRY(interp(ctx, g, in, g->input.n, out, g->output.n, arena) ||
 	    ctx_kind(ctx, REFUSAL_CHECK));
 	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].writes < 0)
+		if (is_given_out(a, g, k))
 			a->outputs[nout++] = tensor_to_api(arena, &out[k]);
 	keep_state(a, g, out);
 	return true;
@@ -127,7 +134,14 @@ bool weft_interpret(Weft *w, WeftGraph *g, const WeftTensor *inputs, uint32_t n,
 bool weft_interpret_on(Weft *w, WeftGraph *g, const WeftTensor *state, const WeftTensor *inputs,
 		       uint32_t n, WeftTensor *outputs)
 {
-	Interpret a = {w, g, state, inputs, n, outputs};
+	Interpret a = {w, g, state, inputs, n, outputs, false};
+	return boundary(w, interpret, &a);
+}
+
+bool weft_interpret_all(Weft *w, WeftGraph *g, const WeftTensor *state, const WeftTensor *inputs,
+			uint32_t n, WeftTensor *results)
+{
+	Interpret a = {w, g, state, inputs, n, results, true};
 	return boundary(w, interpret, &a);
 }
 

@@ -61,7 +61,8 @@ static bool no_model(Ctx *ctx, const void *data, size_t size)
 			 "no model: %s; weft reads .pt2 archives of torch.export.save, ONNX models "
 			 "(.onnx) and the text "
 			 "form of graphs (graph @name...)",
-			 what ? what : "it is text that does not begin with \"graph\"");
+			 what ? what : "it is text that does not begin with \"graph\"") ||
+	       ctx_kind(ctx, REFUSAL_FILE);
 }
 
 /* ---- torch.vmap and torch.func.jvp in models ---- */

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/nearest.h"
 #include "driver/api/given.h"
 #include "transform/derive_priv.h"
 #include "passes/pipeline.h"
@@ -132,6 +133,18 @@ static void choose_constant(Transforming *t, ConstId c)
 	add_param(t, c);
 }
 
+/* Returns the input or parameter that may be meant. */
+static const char *name_hint(const Transforming *t, const char *name)
+{
+	const Graph *g = t->from->g;
+	Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+	for (uint32_t k = 0; k < g->input.n; k++)
+		nearest_offer(&near, g->input.data[k].name);
+	for (uint32_t k = 1; k < g->ir->constant.n; k++)
+		nearest_offer(&near, g->ir->constant.data[k].name);
+	return nearest_hint(weft_arena(t->w), &near);
+}
+
 static bool choose_param(Transforming *t, const char *name)
 {
 	const Ir *ir = t->from->g->ir;
@@ -142,13 +155,14 @@ static bool choose_param(Transforming *t, const char *name)
 		if (!dtype_is_inexact(c->dtype))
 			return ctx_error(t->w->ctx, t->from->path,
 					 "there is no derivative by %s, which is %s", name,
-					 dtype_name(c->dtype));
+					 dtype_name(c->dtype)) ||
+			       ctx_kind(t->w->ctx, REFUSAL_DERIVATIVE);
 		choose_constant(t, (ConstId){k});
 		return true;
 	}
 	return ctx_error(t->w->ctx, t->from->path,
-			 "no input or parameter is called %s; the inputs are %s", name,
-			 input_names(t));
+			 "no input or parameter is called %s; the inputs are %s%s", name,
+			 input_names(t), name_hint(t, name));
 }
 
 /* ---- derivatives ---- */

@@ -79,8 +79,8 @@ static bool view_entry(GraphView *v, const GraphEntry *e)
 	}
 	PipelineOptions po = {.after = after_pass, .user = v};
 	TRY(pipeline_run(graph_clone(e->g), &po) || v->found);
-	return v->found ||
-	       ctx_error(v->w->ctx, NULL, "no pass %s; see weft show --after list", v->after);
+	return v->found || ctx_error(v->w->ctx, NULL, "no pass %s%s", v->after,
+				     pipeline_hint(weft_arena(v->w), v->after));
 }
 
 static bool view(void *arg)

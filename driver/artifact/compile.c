@@ -57,8 +57,8 @@ static bool check_texts(const Compilation *c)
 	while (dump && *pass && strcmp(*pass, dump) != 0)
 		pass++;
 	if (dump && !*pass && strcmp(dump, "all") != 0)
-		return ctx_error(c->ctx, NULL, "no pass %s to dump; see weft show --after list",
-				 dump);
+		return ctx_error(c->ctx, NULL, "no pass %s to dump%s", dump,
+				 pipeline_hint(c->ctx->arena, dump));
 	const char *symbol = c->o.symbol, *why = symbol ? c_export_refused(symbol) : NULL;
 	if (why)
 		return ctx_error(c->ctx, NULL, "the exported function cannot be called %s: %s",
@@ -126,7 +126,8 @@ bool compile_for_here(Compilation *c)
 	return target_runs_here(c->target) ||
 	       ctx_error(c->ctx, NULL,
 			 "this machine does not run code for %s: compile a shared object for it",
-			 c->target->isa.name);
+			 c->target->isa.name) ||
+	       ctx_kind(c->ctx, REFUSAL_MACHINE);
 }
 
 /* Hashes the constants that have no hash yet. */

@@ -79,7 +79,8 @@ static bool start(Ctx *ctx, Job *j, char *const *env)
 	int err = spawn(j, &fa, argv.out, env);
 	posix_spawn_file_actions_destroy(&fa);
 	if (err)
-		return ctx_error(ctx, j->what, "cannot run %s: %s", j->argv[0], strerror(err));
+		return ctx_error(ctx, j->what, "cannot run %s: %s", j->argv[0], strerror(err)) ||
+		       ctx_kind(ctx, REFUSAL_TOOL);
 	j->started = true;
 	return true;
 }
@@ -133,15 +134,19 @@ static bool report(Ctx *ctx, const Job *j, int status)
 	int why = no_room(j, status, text);
 	if (why)
 		return ctx_error(ctx, j->output ? j->output : j->makes, "cannot write: %s",
-				 strerror(why));
+				 strerror(why)) ||
+		       ctx_kind(ctx, REFUSAL_PATH);
 	for (uint32_t k = 0; k < j->nmissing; k++)
 		if (strstr(text, j->missing[k].word))
-			return ctx_error(ctx, j->what, "%s", j->missing[k].text);
+			return ctx_error(ctx, j->what, "%s", j->missing[k].text) ||
+			       ctx_kind(ctx, REFUSAL_TOOL);
 	if (WIFSIGNALED(status))
 		return ctx_error(ctx, j->what, "%s was killed by signal %d: %s", j->argv[0],
-				 WTERMSIG(status), text);
+				 WTERMSIG(status), text) ||
+		       ctx_kind(ctx, REFUSAL_TOOL);
 	return ctx_error(ctx, j->what, "%s failed with status %d: %s", j->argv[0],
-			 WEXITSTATUS(status), text);
+			 WEXITSTATUS(status), text) ||
+	       ctx_kind(ctx, REFUSAL_TOOL);
 }
 
 /* Checks that a job made its object. A program that is no compiler may succeed at nothing. */

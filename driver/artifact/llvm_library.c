@@ -134,7 +134,7 @@ const LlvmBackend *llvm_backend(Ctx *ctx, const char *folder)
 	const LlvmBackend *t = loaded.table;
 	pthread_mutex_unlock(&loaded.lock);
 	if (!t)
-		ctx_error(ctx, NULL, "%s", why);
+		ctx_error(ctx, NULL, "%s", why), ctx_kind(ctx, REFUSAL_TOOL);
 	return t;
 }
 

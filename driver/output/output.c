@@ -97,7 +97,8 @@ static bool write_weights_object(Compilation *c, const char *folder, const char 
 	*object = arena_printf(c->ctx->arena, "%s/weights.o", folder);
 	const SectionNames names = {.symbol = c->weights_symbol, .triple = c->target->isa.triple};
 	int why = section_write(c->program, SECTION_OBJECT, &names, c->o.jobs, *object);
-	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why));
+	return !why || ctx_error(c->ctx, *object, "cannot write: %s", strerror(why)) ||
+	       ctx_kind(c->ctx, REFUSAL_PATH);
 }
 
 /* Writes the weights into the temporary file of w. */
@@ -106,7 +107,8 @@ static bool write_weights(Compilation *c, SectionKind kind, OutFile *w)
 	const SectionNames names = {.hash = c->weights_hash};
 	TRY(recipes_compute(c));
 	w->why = section_write(c->program, kind, &names, c->o.jobs, w->tmp);
-	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why));
+	return !w->why || ctx_error(c->ctx, w->path, "cannot write: %s", strerror(w->why)) ||
+	       ctx_kind(c->ctx, REFUSAL_PATH);
 }
 
 /* Links to a name beside the final one, so that the rename is atomic. */
@@ -168,14 +170,16 @@ static bool emit_folder(Output *x)
 	while (n > 1 && x->path[n - 1] == '/')
 		n--;
 	const char *path = arena_strndup(ctx->arena, x->path, n);
-	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write")));
+	TRY(folder_make(ctx, path) && (rmdir(path) == 0 || ctx_error(ctx, path, "cannot write") ||
+				       ctx_kind(ctx, REFUSAL_PATH)));
 	OutputPlaces *p = places_new(ctx);
 	path_sweep(ctx, path);
 	p->folder = path_temp(ctx, path);
 	temp_begin(p->folder);
 	bool ok = fill_folder(x, p->folder) &&
 		  (rename(p->folder, path) == 0 ||
-		   ctx_error(ctx, path, "cannot write: %s", strerror(errno)));
+		   ctx_error(ctx, path, "cannot write: %s", strerror(errno)) ||
+		   ctx_kind(ctx, REFUSAL_PATH));
 	places_drop(p);
 	return ok;
 }

@@ -23,13 +23,15 @@ static int ask(Ctx *ctx, const char *name, int ordinal)
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL); /* stays */
 	if (!so)
 		return ctx_error(ctx, NULL, "%s: NVIDIA's driver is not there: %s", name,
-				 dlerror());
+				 dlerror()) ||
+		       ctx_kind(ctx, REFUSAL_TOOL);
 	*(void **)&init = dlsym(so, "cuInit");
 	*(void **)&count = dlsym(so, "cuDeviceGetCount");
 	*(void **)&get = dlsym(so, "cuDeviceGet");
 	*(void **)&attribute = dlsym(so, "cuDeviceGetAttribute");
 	if (!init || !count || !get || !attribute || init(0) || count(&n) || n == 0)
-		return ctx_error(ctx, NULL, "%s: NVIDIA's driver finds no GPU", name);
+		return ctx_error(ctx, NULL, "%s: NVIDIA's driver finds no GPU", name) ||
+		       ctx_kind(ctx, REFUSAL_TOOL);
 	if (ordinal >= n)
 		return ctx_error(ctx, NULL, "%s: there is no such GPU, only 0 to %d", name, n - 1);
 	if (get(&device, ordinal) || attribute(&major, MAJOR, device) ||

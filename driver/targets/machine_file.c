@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "driver/targets/fields.h"
 
 #define AT(field) offsetof(Machine, field)
@@ -34,11 +35,13 @@ static const Machine *named(Ctx *ctx, const char *name, const char *family)
 	const Machine *m = machine_find(name);
 	if (m && !strcmp(m->family, family))
 		return m;
-	return ctx_error(ctx, NULL,
-			 "no machine %s of the family %s; there are %s, or a .json file that "
-			 "describes one",
-			 name, family, machine_list(ctx->arena, family)),
-	       NULL;
+	const char *all = machine_list(ctx->arena, family);
+	ctx_error(ctx, NULL,
+		  "no machine %s of the family %s; there are %s, or a .json file that describes "
+		  "one%s",
+		  name, family, all, nearest_of_list(ctx->arena, name, all));
+	ctx_kind(ctx, REFUSAL_TARGET);
+	return NULL;
 }
 
 const Machine *machine_read(Ctx *ctx, const char *name, const char *family)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "codegen/cpu/host.h"
 #include "codegen/print/names.h"
 #include "driver/targets/embed.h"
@@ -174,10 +175,12 @@ static const Target *target_read(Ctx *ctx, const char *name, const char *before)
 	const Target *t = target_named(name);
 	if (!t && before)
 		t = find_short(ctx, name, before);
+	const char *all = target_list(ctx->arena);
 	if (!t)
-		ctx_error(ctx, NULL,
-			  "no target %s; there are native, %s, or a .json file that describes one",
-			  name, target_list(ctx->arena)),
+		ctx_error(
+			ctx, NULL,
+			"no target %s; there are native, %s, or a .json file that describes one%s",
+			name, all, nearest_of_list(ctx->arena, name, all)),
 			ctx_kind(ctx, REFUSAL_TARGET);
 	return t;
 }

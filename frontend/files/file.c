@@ -33,12 +33,14 @@ bool file_map(Ctx *ctx, const char *path, FileMap *out)
 	/* a FIFO would wait for a writer */
 	m->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (m->fd < 0)
-		return ctx_error(ctx, path, "cannot open: %s", strerror(errno));
+		return ctx_error(ctx, path, "cannot open: %s", strerror(errno)) ||
+		       ctx_kind(ctx, REFUSAL_PATH);
 	struct stat st;
 	if (fstat(m->fd, &st) < 0)
-		return ctx_error(ctx, path, "cannot read: %s", strerror(errno));
+		return ctx_error(ctx, path, "cannot read: %s", strerror(errno)) ||
+		       ctx_kind(ctx, REFUSAL_PATH);
 	if (!S_ISREG(st.st_mode))
-		return ctx_error(ctx, path, "not a regular file");
+		return ctx_error(ctx, path, "not a regular file") || ctx_kind(ctx, REFUSAL_PATH);
 	if (st.st_size > 0) {
 		void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, m->fd,
 			       0);
@@ -57,7 +59,8 @@ bool file_map(Ctx *ctx, const char *path, FileMap *out)
 bool file_map_full(Ctx *ctx, const char *path, FileMap *out)
 {
 	TRY(file_map(ctx, path, out));
-	return out->size || ctx_error(ctx, path, "the file is empty");
+	return out->size || ctx_error(ctx, path, "the file is empty") ||
+	       ctx_kind(ctx, REFUSAL_FILE);
 }
 
 const char *file_base(const char *path)

@@ -147,7 +147,7 @@ static void from_fortran(const Tensor *t, const uint8_t *src, uint8_t *dst)
 	}
 }
 
-bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Tensor *t)
+static bool parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Tensor *t)
 {
 	*t = (Tensor){0};
 	if (size < 10 || memcmp(data, "\x93NUMPY", 6))
@@ -175,6 +175,11 @@ bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Te
 	else if (bytes)
 		memcpy(t->data, data + at + n, bytes);
 	return true;
+}
+
+bool npy_parse(Ctx *ctx, const char *where, const uint8_t *data, size_t size, Tensor *t)
+{
+	return parse(ctx, where, data, size, t) || ctx_kind(ctx, REFUSAL_FILE);
 }
 
 bool npy_open(Ctx *ctx, const char *path, Tensor *t)

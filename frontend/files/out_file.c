@@ -138,6 +138,12 @@ void out_spare(Ctx *ctx, const char *path)
 		ctx_input(ctx, (uint64_t)st.st_dev, (uint64_t)st.st_ino);
 }
 
+static bool cannot_write(Ctx *ctx, const char *path, int why)
+{
+	return ctx_error(ctx, path, "cannot write: %s", strerror(why)) ||
+	       ctx_kind(ctx, REFUSAL_PATH);
+}
+
 static bool refuse_input(Ctx *ctx, const char *path, const struct stat *st)
 {
 	return !ctx_is_input(ctx, (uint64_t)st->st_dev, (uint64_t)st->st_ino) ||
@@ -152,17 +158,16 @@ static bool find_target(Ctx *ctx, OutFile *o)
 	o->descriptor = -1;
 	follow_all(ctx, o);
 	if (stat(o->path, &named))
-		return (errno == ENOENT && o->descriptor < 0) ||
-		       ctx_error(ctx, o->path, "cannot write: %s", strerror(errno));
+		return (errno == ENOENT && o->descriptor < 0) || cannot_write(ctx, o->path, errno);
 	if (S_ISDIR(named.st_mode))
-		return ctx_error(ctx, o->path, "cannot write: is a folder");
+		return ctx_error(ctx, o->path, "cannot write: is a folder") ||
+		       ctx_kind(ctx, REFUSAL_PATH);
 	TRY(refuse_input(ctx, o->path, &named));
 	if (o->descriptor < 0 && S_ISREG(named.st_mode) && stat(o->to, &found) == 0 &&
 	    same_file(&named, &found))
 		return true;
 	o->to = NULL;
-	return access(o->path, W_OK) == 0 ||
-	       ctx_error(ctx, o->path, "cannot write: %s", strerror(errno));
+	return access(o->path, W_OK) == 0 || cannot_write(ctx, o->path, errno);
 }
 
 /* ---- the temporary file ---- */
@@ -171,7 +176,7 @@ static bool probe(Ctx *ctx, const OutFile *o)
 {
 	int fd = open(o->tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 	if (fd < 0)
-		return ctx_error(ctx, o->path, "cannot write: %s", strerror(errno));
+		return cannot_write(ctx, o->path, errno);
 	close(fd);
 	unlink(o->tmp);
 	return true;
@@ -237,8 +242,7 @@ static const char *final_path(Ctx *ctx, const char *path)
 bool out_open(Ctx *ctx, OutFile *o)
 {
 	o->f = fopen(o->tmp, "wbe");
-	return o->f ||
-	       ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(errno));
+	return o->f || cannot_write(ctx, final_path(ctx, o->path), errno);
 }
 
 void out_write(OutFile *o, const void *data, size_t n)
@@ -283,6 +287,5 @@ bool out_commit(Ctx *ctx, OutFile *o)
 		o->tmp = NULL;
 	}
 	out_drop(o); /* first the file: the message may find no memory */
-	return !o->why ||
-	       ctx_error(ctx, final_path(ctx, o->path), "cannot write: %s", strerror(o->why));
+	return !o->why || cannot_write(ctx, final_path(ctx, o->path), o->why);
 }

@@ -127,7 +127,7 @@ static bool read_index(TensorReader *r, json_t *index, StFile *out)
 	return true;
 }
 
-bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *out)
+static bool read_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *out)
 {
 	*out = (StFile){0};
 	uint8_t *p = data;
@@ -144,6 +144,11 @@ bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *
 	bool ok = read_index(&r, doc->root, out);
 	json_release(doc);
 	return ok;
+}
+
+bool st_open_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *out)
+{
+	return read_bytes(ctx, path, data, size, out) || ctx_kind(ctx, REFUSAL_FILE);
 }
 
 bool st_open(Ctx *ctx, const char *path, StFile *out)

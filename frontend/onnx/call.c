@@ -77,6 +77,30 @@ Op op_find_onnx(Ctx *ctx, const char *domain, const char *name, int64_t opset)
 	return op;
 }
 
+/* Offers the operators of a domain, and those that have no row in the table. */
+static void offer_operators(Ctx *ctx, const char *domain, Nearest *near)
+{
+	const char *start = arena_printf(ctx->scratch, "%s.", domain_word(ctx, domain));
+	const size_t n = strlen(start);
+	for (uint32_t k = 1; k < op_count(); k++) {
+		const char *of = op_name((Op)k), *version = strrchr(of, '.');
+		if (!strncmp(of, start, n) && version > of + n)
+			nearest_offer(near, arena_strndup(ctx->scratch, of + n,
+							  (size_t)(version - of) - n));
+	}
+	onnx_offer_specials(domain, near);
+}
+
+const char *onnx_op_hint(Ctx *ctx, const char *domain, const char *name, int64_t opset)
+{
+	for (int64_t v = opset + 1; v <= 64; v++)
+		if (op_find_onnx(ctx, domain, name, v))
+			return arena_printf(ctx->scratch, "; opset %d has it", (int)v);
+	Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+	offer_operators(ctx, domain, &near);
+	return nearest_hint(ctx->scratch, &near);
+}
+
 static bool wrong(const OnnxCall *c, const Arg *a, const char *expected)
 {
 	return onnx_item_error(c->it, "%s: expected %s", a->name, expected);
@@ -348,6 +372,16 @@ static bool take_arg(OnnxCall *c, uint32_t k)
 	return a->kw_only ? take_attr(c, a, &c->attr[k]) : take_positional(c, a, &c->attr[k]);
 }
 
+/* Returns the attribute that may be meant: one that the node does not have. */
+static const char *attr_hint(const OnnxCall *c, const char *name)
+{
+	Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+	for (uint32_t k = 0; k < c->schema->narg; k++)
+		if (!onnx_item_attr(c->it, c->schema->arg[k].name))
+			nearest_offer(&near, c->schema->arg[k].name);
+	return nearest_hint(c->it->s->im->ctx->scratch, &near);
+}
+
 /* Checks that every attribute is an argument: another one would change what the node means. */
 static bool check_attrs(const OnnxCall *c)
 {
@@ -361,7 +395,8 @@ static bool check_attrs(const OnnxCall *c)
 			known = (!ignored[j].op || !strcmp(ignored[j].op, n->op)) &&
 				!strcmp(ignored[j].attr, name);
 		if (!known)
-			return onnx_item_error(c->it, "attribute %s is not supported", name);
+			return onnx_item_error(c->it, "attribute %s is not supported%s", name,
+					       attr_hint(c, name));
 	}
 	return true;
 }

@@ -359,6 +359,27 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 	return v && onnx_scope_bind(s, info->name, v);
 }
 
+/* Checks that every given value has the name of an input. Names with a dot are of references: x.0, y.0. */
+static bool check_values(Import *im, const OnnxGraph *g)
+{
+	for (uint32_t i = 0; im->options && i < im->options->nvalue; i++) {
+		const char *name = im->options->value[i].name;
+		Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+		bool known = strchr(name, '.');
+		for (uint32_t k = 0; k < g->in.n && !known; k++) {
+			const char *of = g->in.data[k].name;
+			known = of && !strcmp(of, name);
+			if (of)
+				nearest_offer(&near, of);
+		}
+		if (!known)
+			return ctx_error(im->ctx, NULL, "the values have %s, which is no input%s",
+					 name, nearest_hint(im->ctx->scratch, &near)) ||
+			       ctx_kind(im->ctx, REFUSAL_INPUT);
+	}
+	return true;
+}
+
 static bool add_inputs(Scope *s, const OnnxGraph *g)
 {
 	uint32_t n = 0;
@@ -370,7 +391,7 @@ static bool add_inputs(Scope *s, const OnnxGraph *g)
 		if (!name || !intern_find(&inits, name, strlen(name)))
 			TRY(add_input(s, &g->in.data[k], n++));
 	}
-	return true;
+	return check_values(s->im, g);
 }
 
 static bool add_output(Scope *s, const char *name, Value *v)
@@ -456,7 +477,9 @@ static void list_unknown(Unknown *u, const OnnxOpsets *opset, const OnnxNode *no
 		int64_t version = version_of(opset, x->domain);
 		if (op_find_onnx(u->im->ctx, x->domain, x->op, version))
 			continue;
-		const char *why = onnx_refusal(x);
+		const char *why = onnx_refusal(x), *meant = "";
+		if (!why && *(meant = onnx_op_hint(u->im->ctx, x->domain, x->op, version)))
+			why = meant + strlen("; ");
 		const char *name = arena_printf(u->im->ctx->scratch, "%s%s%s of opset %lld%s%s%s",
 						onnx_is_main_domain(x->domain) ? "" : x->domain,
 						onnx_is_main_domain(x->domain) ? "" : ".", x->op,
@@ -475,7 +498,8 @@ static bool check_version(Import *im, const OnnxOpsets *o)
 	int64_t version = version_of(o, "");
 	return version <= NEWEST ||
 	       ctx_error(im->ctx, NULL, "the model has opset %lld, expected at most %d",
-			 (long long)version, NEWEST);
+			 (long long)version, NEWEST) ||
+	       ctx_kind(im->ctx, REFUSAL_VERSION);
 }
 
 /* Checks that all operators are supported. One error names all that are not. */

@@ -9,6 +9,7 @@
 #define WEFT_FRONTEND_ONNX_PRIV_H
 
 #include "base/intern.h"
+#include "base/nearest.h"
 #include "frontend/onnx/model.h"
 #include "frontend/onnx/onnx.h"
 #include "ir/graph/build.h"
@@ -169,6 +170,9 @@ bool onnx_scope_inits(Scope *, const OnnxGraph *);
 
 /* Returns the operator of the op table for a node; OP_none if there is none (call.c). */
 Op op_find_onnx(Ctx *, const char *domain, const char *name, int64_t opset);
+/* Returns what may be meant by a name that op_find_onnx does not find: "; opset 20 has it", or
+ * "; did you mean Relu?"; "" if nothing is near. */
+const char *onnx_op_hint(Ctx *, const char *domain, const char *name, int64_t opset);
 /* Imports a node as a call of an operator (call.c). Returns false after an error. */
 bool onnx_import_call(const Item *, Op);
 /* Binds all results of the node and sets *done, if they follow from sizes of its operands
@@ -181,6 +185,8 @@ void onnx_note_comparison(const Item *);
 typedef bool (*Importer)(const Item *);
 /* Returns how a node is imported; NULL if it is a call or unknown (special.c). */
 Importer onnx_special_importer(const OnnxNode *);
+/* Offers the operators of a domain that have such a function. */
+void onnx_offer_specials(const char *domain, Nearest *);
 /* Returns why a node is not supported, where more can be said than that; else NULL (special.c). */
 const char *onnx_refusal(const OnnxNode *);
 bool onnx_import_flex_attention(const Item *); /* flex.c */

@@ -196,6 +196,16 @@ Importer onnx_special_importer(const OnnxNode *n)
 	return NULL;
 }
 
+void onnx_offer_specials(const char *domain, Nearest *near)
+{
+	for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+		if (domain && !strcmp(others[k].domain, domain))
+			nearest_offer(near, others[k].op);
+	for (size_t k = 0; k < sizeof specials / sizeof *specials && onnx_is_main_domain(domain);
+	     k++)
+		nearest_offer(near, specials[k].op);
+}
+
 static const struct {
 	const char *domain, *op, *why;
 } refused[] = {

@@ -148,7 +148,8 @@ static bool check_version(Import *im)
 				 "schema version %lld%s%s is not supported, expected 7 or 8 "
 				 "(PyTorch 2.5 and later)",
 				 (long long)json_integer_value(major), torch ? " of PyTorch " : "",
-				 torch ? torch : "");
+				 torch ? torch : "") ||
+		       ctx_kind(im->ctx, REFUSAL_VERSION);
 	return true;
 }
 

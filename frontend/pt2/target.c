@@ -212,13 +212,15 @@ static int by_target(const void *a, const void *b)
 }
 
 /* Adds "torch.ops.aten.x.default x2 (first at x, net.py:12 in encoder)", and why if that is
- * known: ", which calls cuDNN". */
+ * known: ", which calls cuDNN"; else the operator of a name that is near. */
 static void report_one(Import *im, const Missing *m, uint32_t k, Text *t)
 {
 	const char *frame = node_frame(im, m->first);
-	text_printf(t, "%s%s x%u (first at %s%s%s)", k ? "; " : "", m->target, m->count,
-		    node_label(m->first), frame ? ", " : "", frame ? frame : "");
 	const char *why = target_refusal(m->target);
+	const bool guess = !why && starts(m->target, "torch.ops.");
+	text_printf(t, "%s%s x%u (first at %s%s%s%s)", k ? "; " : "", m->target, m->count,
+		    node_label(m->first), frame ? ", " : "", frame ? frame : "",
+		    guess ? op_hint(im->ctx->scratch, strip(im, m->target)) : "");
 	if (why)
 		text_printf(t, ", which %s", why);
 }

@@ -22,10 +22,12 @@ static Op with_overload(const char *name)
 
 const char *op_hint(Arena *a, const char *name)
 {
-	Nearest near = {.word = name, .most = strlen(name) < 6 ? 1 : 2};
-	const Op op = strchr(name, '.') ? with_overload(name) : OP_none;
+	const char *dot = strchr(name, '.'); /* a namespace is no reason for more edits */
+	Nearest near = {.word = name, .most = nearest_most(strlen(dot ? dot + 1 : name))};
+	const Op op = dot ? with_overload(name) : OP_none;
 	for (uint32_t k = 1; !op && k < op_count(); k++)
 		nearest_offer(&near, op_name((Op)k));
-	const char *meant = op ? op_name(op) : near.found;
-	return meant ? arena_printf(a, "; did you mean %s?", meant) : "";
+	if (op)
+		near.found = op_name(op);
+	return nearest_hint(a, &near);
 }

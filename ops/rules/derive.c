@@ -105,6 +105,15 @@ static bool text_failed(const Eval *e, Build *b, Node n, const char *rule)
 	return true;
 }
 
+/* Says that a node has no derivative. by: " by NAME", or "". */
+static bool none(Build *b, Node n, const char *by)
+{
+	const OpInfo *info = op_info(node_op(b->g, n));
+	b_error(b, "%s has no derivative%s%s%s", op_name(node_op(b->g, n)), by,
+		info->no_deriv ? ": " : "", info->no_deriv ? info->no_deriv : "");
+	return ctx_kind(b->g->ir->ctx, REFUSAL_DERIVATIVE);
+}
+
 /* Sets *out to d result / d operand k, times `by`. */
 static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 {
@@ -112,10 +121,9 @@ static bool local(Build *b, Node n, uint32_t k, Node by, Node *out)
 	const OpInfo *info = op_info(node_op(b->g, n));
 	*out = (Node){0};
 	if (!info->deriv[k])
-		return b_error(b, "%s has no derivative by %s%s%s", op_name(node_op(b->g, n)),
-			       operand_arg(b->g, n, k)->name, info->no_deriv ? ": " : "",
-			       info->no_deriv ? info->no_deriv : "")
-			.i;
+		return none(b, n,
+			    arena_printf(b->g->ir->ctx->scratch, " by %s",
+					 operand_arg(b->g, n, k)->name));
 	bind_node(&e, b, n, info->deriv[k]);
 	Val v = expand_scaled(&e, operand_value(b, n, by));
 	if (text_failed(&e, b, n, ".deriv"))
@@ -177,9 +185,7 @@ bool op_vjp(Build *outer, Node n, const Node *ct, const bool *want, Node *g)
 	uint32_t nin = node_nin(b->g, n), errors = b->g->ir->ctx->nerror;
 	memset(g, 0, nin * sizeof *g);
 	if (!op_has_vjp(node_op(b->g, n)))
-		return b_error(b, "%s has no derivative%s%s", op_name(node_op(b->g, n)),
-			       info->no_deriv ? ": " : "", info->no_deriv ? info->no_deriv : "")
-			.i;
+		return none(b, n, "");
 	if (info->adjoint)
 		TRY(info->adjoint(b, n, ct, want, g));
 	else if (info->vjp)

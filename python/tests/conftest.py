@@ -28,6 +28,17 @@ def fresh():
     torch.manual_seed(0)
 
 
+@pytest.fixture(scope="session")
+def sum_of():
+    """An operator that Weft does not have."""
+    import torch
+
+    @torch.library.custom_op("weft_tests::sum_of", mutates_args=())
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.sum()
+    f.register_fake(lambda x: x.new_empty(()))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def registered(tmp_path_factory):
     """In the build folder nothing is installed: the entry point that a wheel has, for torch.compile."""

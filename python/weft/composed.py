@@ -174,7 +174,7 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
         asked = [w for k, w in enumerate(wrt) if mask is None or mask[k]]
         there = [n for n in tensors if given.get(n) is not None]
         trace = lowering.session.trace(forward)
-        inputs = dict(zip(there, _inputs_of(lowering, trace, there)))
+        inputs = _inputs_of(lowering, trace, {n: lowering.value_of(n) for n in there})
         trace.output("y", trace.call(forward, (), {**inputs, **{n: given[n] for n in rest if n in given}, **more}))
         gradient = lowering.session.vjp(trace.end(), asked)
         values = lowering.trace.graph(gradient, [*(given[n] for n in there), given[grad]], 1 + len(asked))[1:]
@@ -182,8 +182,21 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
     return call
 
 
-def _inputs_of(lowering: Any, trace: Any, arguments: list[str]) -> list[Any]:
-    """Inputs of the types of these arguments, in which each extent that differs is a symbol: where the graph is called, it may be
+def _of_regions(forward: str, rest: tuple[str, ...], results: int = 1) -> Callable[..., Any]:
+    """The gradient by the image of an operator of torchvision that pools regions. It is linear in the image, so that zeros of its
+    type, which is the gradient's, stand for it."""
+    def call(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
+        trace = lowering.session.trace(forward)
+        inputs = _inputs_of(lowering, trace, {"input": node.meta["val"], "rois": lowering.value_of("rois")})
+        y = trace.call(forward, (), {**inputs, **{n: given[n] for n in rest}})
+        trace.output("y", y if results == 1 else trace.result(y, 0))
+        gradient = lowering.session.vjp(trace.end(), ["input"])
+        return lowering.trace.graph(gradient, [_zeros_like_meta(lowering, node, given), given["rois"], given["grad"]], 2)[1]
+    return call
+
+
+def _inputs_of(lowering: Any, trace: Any, values: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """Inputs of the types of these values, in which each extent that differs is a symbol: where the graph is called, it may be
     an expression that no shape gives back, or be equal to another one by a guard."""
     known: list[tuple[Any, str | int]] = []
 
@@ -198,12 +211,12 @@ def _inputs_of(lowering: Any, trace: Any, arguments: list[str]) -> list[Any]:
             text = name
         known.append((n, text))
         return text
-    values = [lowering.value_of(n) for n in arguments]
-    for n in sorted((n for v in values for n in v.shape), key=is_symbolic):
+    for n in sorted((n for v in values.values() for n in v.shape), key=is_symbolic):
         extent(n)  # constants first
-    return [trace.input(n, f"{DTYPES[v.dtype]}[{', '.join(str(extent(d)) for d in v.shape)}]") for n, v in zip(arguments, values)]
+    return {name: trace.input(name, f"{DTYPES[v.dtype]}[{', '.join(str(extent(d)) for d in v.shape)}]") for name, v in values.items()}
 
 
+_BINS = ("spatial_scale", "pooled_height", "pooled_width")
 _GRID = (("input", "grid"), ("input", "grid"), ("interpolation_mode", "padding_mode", "align_corners"))
 
 
@@ -232,6 +245,9 @@ CALLS: dict[str, Callable[..., Any]] = {
     "aten._pdist_backward": _derived("aten._pdist_forward", ("self",), ("self",), ("p",)),
     "aten.grid_sampler_2d_backward": _derived("aten.grid_sampler_2d", *_GRID),
     "aten.grid_sampler_3d_backward": _derived("aten.grid_sampler_3d", *_GRID),
+    # not _ps_roi_pool_backward: torchvision's reads the last row and column, which its forward operator leaves out
+    "torchvision._roi_align_backward": _of_regions("torchvision.roi_align", (*_BINS, "sampling_ratio", "aligned")),
+    "torchvision._ps_roi_align_backward": _of_regions("torchvision.ps_roi_align", (*_BINS, "sampling_ratio"), 2),
     "aten._segment_reduce_backward": _derived("aten.segment_reduce", ("data",), ("data", "lengths", "offsets"), ("reduce", "axis", "initial"), "grad",
                                               unsafe=True),
     "aten._histogramdd_from_bin_cts": lambda lowering, node, given: lowering.trace.result(_histogram(lowering, given), 0),

@@ -113,7 +113,8 @@ class Compiled(Boxed):
         super().__init__()
         # An entry of AOTAutograd's cache calls without the tokens that order effects.
         effects = any(n.target is torch.ops.higher_order.with_effects for n in lowering.gm.graph.nodes)
-        self.text = lowering.graph.text() if not lowering.nparam and not effects else None
+        text = lowering.graph.text()
+        self.text = None if lowering.nparam or effects or " = const #" in text else text  # a text has constants by number only
         self._libraries = lowering.libraries
         self.name = lowering.name
         self.nodes = _count(lowering.gm)

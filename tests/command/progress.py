@@ -1,4 +1,4 @@
-"""The line that says how far a command is: on a terminal, after a second, rewritten, gone at the end, never in what is printed:
+"""What says how far a command is. On a terminal a line, after a second, rewritten, gone at the end, never in what is printed; elsewhere lines:
 progress.py WEFT SOURCE_ROOT. A C compiler that waits makes commands long."""
 import json
 import os
@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 weft, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(root / "tests/help"))
@@ -42,6 +43,14 @@ def on_terminal(args, folder, **env):
     out = p.communicate()[0]
     os.close(parent)
     return p.returncode, out, got.decode().replace("\r\n", "\n")
+
+
+def through_pipe(args, folder, **env):
+    """Status, stdout, and of stderr, which is a pipe, the lines with the times at which they came."""
+    with subprocess.Popen([weft, *args], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **env}) as p:
+        got = [(time.monotonic(), line.removesuffix("\n")) for line in p.stderr]
+        out = p.stdout.read()
+    return p.returncode, out, got
 
 
 def lines_of(got):
@@ -93,10 +102,23 @@ with tempfile.TemporaryDirectory() as name:
     status, out, got = on_terminal(["show", "m.ir"], folder)
     if status or got:
         say(f"a short command: {got!r}")
-    # no terminal: nothing; --progress: the same line
-    for more, expected in (([], False), (["--progress"], True)):
-        p = subprocess.run([weft, "compile", "m.ir", "-o", "m.so", *by_slow, "--no-cache", *more], cwd=folder, capture_output=True)
-        out, errors = p.stdout.decode(), p.stderr.decode()
-        if p.returncode or bool(re.search(r"\r\x1b\[Kcode, \d of \d", errors)) != expected or bool(errors) != expected or "\x1b" in out:
-            say(f"no terminal, {more}: {out!r} {errors!r}")
+    # no terminal: nothing; --progress: lines, without control codes, at most one a second
+    for what, (args, line) in commands.items():
+        for more in ([], ["--progress"])[what != "compile":]:
+            shutil.rmtree(folder / "cache", ignore_errors=True)
+            status, out, got = through_pipe([*args, *by_slow, *more], folder, **env)
+            lines = [text for _, text in got]
+            if status or bool(more) != any(re.fullmatch(line, text) for text in lines) or (lines and not more):
+                say(f"{what}, {more}: no terminal, status {status}, {lines}")
+            if any(ord(c) < 32 for text in lines for c in text):
+                say(f"{what}, {more}: control codes: {lines}")
+            if any(later - earlier < 0.9 for (earlier, _), (later, _) in zip(got, got[1:])):
+                say(f"{what}, {more}: more than a line a second: {got}")
+            json.loads(out)
+    # the width of a terminal is none of a file's
+    long = folder / ("m" * 120 + ".ir")
+    long.write_text(MODEL)
+    _, _, got = through_pipe(["check", long.name, "m.safetensors", *by_slow, "--no-cache", "--progress"], folder, COLUMNS="9")
+    if not any(re.fullmatch(r"1 of 1, m{60}: code, \d+ of \d+", text) for _, text in got):
+        say(f"a pipe and 9 columns: {got}")
 sys.exit(bad != 0)

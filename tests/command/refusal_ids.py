@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import zipfile
 
 weft, root = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
 sys.path.insert(0, str(root / "tests/help"))
@@ -27,16 +28,34 @@ def say(text):
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
     texts = {"unknown.ir": "aten.frobnicate(%x)", "near.ir": "aten.reluu(%x)", "base.ir": "aten.add(%x, %x)", "types.ir": "aten.mm(%x, %x)",
-             "good.ir": "aten.embedding(%x, %i)", "asks.ir": "aten.embedding(%x, %i)"}
+             "good.ir": "aten.embedding(%x, %i)", "asks.ir": "aten.embedding(%x, %i)", "gamma.ir": "aten.igamma(%x, %x)"}
     for file, text in texts.items():
         (folder / file).write_text(GRAPH.format(text))
     whole = (root / "tests/data/mlp.pt2").read_bytes()
     (folder / "cut.pt2").write_bytes(whole[:len(whole) // 2])
+    (folder / "empty.pt2").write_bytes(b"")
+    (folder / "pointer.pt2").write_text("version https://git-lfs.github.com/spec/v1")
+    (folder / "text.ir").write_text("hello")
+    (folder / "cut.npy").write_bytes(b"\x93NUMPY\x01\0")
+    (folder / "sized.ir").write_text("graph @f(%x: f32[N, 2]) where 1 <= N, N <= 2 {\n  %y = aten.relu(%x)\n  return %y\n}\n")
+    onnx = (root / "tests/exported/tf_functions.onnx").read_bytes()
+    (folder / "cut.onnx").write_bytes(onnx[:len(onnx) // 2])
+    with zipfile.ZipFile(root / "tests/data/mlp.pt2") as source, zipfile.ZipFile(folder / "schema9.pt2", "w") as target:
+        for item in source.infolist():
+            target.writestr(item.filename, source.read(item).replace(b'"major":8', b'"major":9'))
     f, q = "f", "q"
-    write_tensors(folder / "in.safetensors", {"x.0": (f, [3, 2], [1.0] * 6), "x.1": (q, [2, 1], [0, 1])})
+    write_tensors(folder / "good.safetensors", {"x.0": (f, [3, 2], [1.0] * 6), "x.1": (q, [2, 1], [0, 1])})
     write_tensors(folder / "shape.safetensors", {"x.0": (f, [2, 2], [1.0] * 4), "x.1": (q, [2, 1], [0, 1])})
+    write_tensors(folder / "double.safetensors", {"x.0": ("d", [3, 2], [1.0] * 6), "x.1": (q, [2, 1], [0, 1])})
+    write_tensors(folder / "few.safetensors", {"x.0": (f, [3, 2], [1.0] * 6)})
+    write_tensors(folder / "named.safetensors", {"x": (f, [3, 2], [1.0] * 6), "j": (q, [2, 1], [0, 1])})
+    (folder / "cut.safetensors").write_bytes((folder / "few.safetensors").read_bytes()[:60])
     write_tensors(folder / "index.safetensors", {"x.0": (f, [3, 2], [1.0] * 6), "x.1": (q, [2, 1], [0, 9])})
     run = ["--outputs", "y.safetensors", "--inputs"]
+    assert not call(folder, "compile", "sized.ir", "-o", "whole.so").returncode
+    code = (folder / "whole.so").read_bytes()
+    (folder / "cut.so").write_bytes(code[:len(code) // 2])
+    (folder / "arm.so").write_bytes(code[:18] + (183).to_bytes(2, "little") + code[20:])
     cases = [
         ("W0001", "expected an operation, got aten.frobnicate", ["show", "unknown.ir"]),
         ("W0001", "got aten.reluu; did you mean aten.relu?", ["show", "near.ir"]),
@@ -48,6 +67,25 @@ with tempfile.TemporaryDirectory() as name:
         ("W0008", 'input "x"', ["run", "asks.ir", *run, "shape.safetensors", "--backend", "interp"]),
         ("W0009", "index 9", ["run", "asks.ir", *run, "index.safetensors"]),
         ("W0009", "index 9", ["run", "asks.ir", *run, "index.safetensors", "--backend", "interp"]),
+        *(("W0003", file, ["show", file]) for file in ("cut.onnx", "empty.pt2", "pointer.pt2", "text.ir", "cut.so")),
+        *(("W0003", file, ["run", "asks.ir", *run, file]) for file in ("cut.safetensors", "cut.npy")),
+        ("W0007", "no machine frobnicate", ["compile", "good.ir", "-o", "m.so", "--tune", "frobnicate"]),
+        ("W0008", "dimension 0 (N) is 3, expected 1 to 2", ["run", "sized.ir", *run, "few.safetensors"]),
+        ("W0008", "dimension 0 (N) is 3, expected 1 to 2", ["run", "whole.so", *run, "few.safetensors"]),
+        ("W0008", "expected N <= 2, got 3", ["run", "sized.ir", *run, "few.safetensors", "--backend", "interp"]),
+        ("W0008", "input x has dtype f64, expected f32", ["run", "asks.ir", *run, "double.safetensors"]),
+        ("W0008", 'input "x": expected dtype f32, got f64', ["run", "asks.ir", *run, "double.safetensors", "--backend", "interp"]),
+        ("W0008", "no tensor x.1 or i for input 1", ["run", "asks.ir", *run, "few.safetensors"]),
+        ("W0008", "tensor j is no input of asks.ir", ["run", "asks.ir", *run, "named.safetensors"]),
+        *(("W0010", f"{file}: error: cannot open", ["show", file]) for file in ("none.pt2", "none.onnx", "none.so")),
+        ("W0010", "none.npz: error: cannot open", ["run", "asks.ir", *run, "none.npz"]),
+        ("W0010", "none/m.so: error: cannot write", ["compile", "good.ir", "-o", "none/m.so"]),
+        ("W0010", "none/y.npz: error: cannot write", ["run", "asks.ir", "--inputs", "good.safetensors", "--outputs", "none/y.npz"]),
+        ("W0011", "arm.so: is for another machine", ["run", "arm.so", *run, "few.safetensors"]),
+        ("W0012", "cannot run nosuchcc", ["compile", "good.ir", "-o", "m.so", "--cc", "nosuchcc", "--no-cache"]),
+        ("W0012", "false failed with status 1", ["compile", "good.ir", "-o", "m.so", "--cc", "false", "--no-cache"]),
+        ("W0013", "igamma has no derivative", ["compile", "gamma.ir", "-o", "m.so", "--grad"]),
+        ("W0014", "schema version 9", ["show", "schema9.pt2"]),
     ]
     for model, text in ((root / "tests/data/guard_log.pt2", "which weft cannot check"),):
         cases.append(("W0004", text, ["show", model]))

@@ -261,6 +261,10 @@ printf '#!/bin/sh\nexec python3 -S -E "$@"\n' >"$out/env/bin/python"
 chmod +x "$out/env/bin/python"
 expect 1 '^weft: torch: ModuleNotFoundError: No module named .* (-v: where)$' "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
 grep -q Traceback "$out/log" && echo "FAIL: a traceback that nobody asked for" && bad=1
+# What lies in the folder for temporary files is no module of its script.
+mkdir "$out/tmp"
+echo 'raise SystemExit("a stranger")' | tee "$out/tmp/logging.py" >"$out/tmp/types.py"
+expect 1 '^weft: torch: ModuleNotFoundError: No module named .* (-v: where)$' env TMPDIR="$out/tmp" "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env"
 expect 1 Traceback "$weft" bench "$model" --inputs "$ref" --seconds 0.02 --no-op-by-op --against torch --python "$out/env" -v
 # One that says nothing, or something else, has no times.
 for does in 'exit 0' 'echo no line of times'; do

@@ -185,6 +185,36 @@ static void test_interpret(void **state)
 	weft_free(w);
 }
 
+/* New values of inputs are results, and no outputs. */
+static void test_results(void **state)
+{
+	(void)state;
+	static const char text[] = "graph @f(%x: f32[1, 2], %c: f32[1, 2]) {\n"
+				   "  %y = neg(%x)\n"
+				   "  %z = add(%c, %x)\n"
+				   "  return %z \"c\" -> \"c\", %y\n"
+				   "}\n";
+	float x[] = {1, 2};
+	int64_t shape[2] = {1, 2};
+	const WeftTensor in[2] = {tensor(x, shape), tensor(x, shape)};
+	WeftTensor out[3];
+	uint32_t n;
+	Weft *w = weft_new();
+	WeftGraph *g = weft_parse(w, text, "written");
+	assert_string_equal(weft_outputs(w, g, &n)[0].name, "y");
+	assert_int_equal(n, 1);
+	const WeftTensorInfo *results = weft_results(w, g, &n);
+	assert_int_equal(n, 2);
+	assert_string_equal(results[0].name, "c");
+	assert_string_equal(results[1].name, "y");
+	assert_true(weft_interpret(w, g, in, 2, out));
+	assert_true(((float *)out[0].data)[1] == -2);
+	assert_true(weft_interpret_all(w, g, NULL, in, 2, out));
+	assert_true(((float *)out[0].data)[1] == 4);
+	assert_true(((float *)out[1].data)[1] == -2);
+	weft_free(w);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -483,12 +513,19 @@ static void test_tensor_files(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_llvm_folder),    cmocka_unit_test(test_table_end),
-		cmocka_unit_test(test_inspect),        cmocka_unit_test(test_counts),
-		cmocka_unit_test(test_counts_refused), cmocka_unit_test(test_interpret),
-		cmocka_unit_test(test_older_options),  cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_fork),           cmocka_unit_test(test_compile_in_threads),
-		cmocka_unit_test(test_cache),          cmocka_unit_test(test_tensor_files),
+		cmocka_unit_test(test_llvm_folder),
+		cmocka_unit_test(test_table_end),
+		cmocka_unit_test(test_inspect),
+		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_counts_refused),
+		cmocka_unit_test(test_interpret),
+		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_older_options),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_fork),
+		cmocka_unit_test(test_compile_in_threads),
+		cmocka_unit_test(test_cache),
+		cmocka_unit_test(test_tensor_files),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

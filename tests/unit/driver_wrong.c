@@ -194,6 +194,8 @@ WRONG(shape_graph, weft_input_shape(p->w, NULL, 0, (const int64_t[]){2}, (int64_
 WRONG(shape_symbols, weft_input_shape(p->w, p->g, 0, NULL, (int64_t[2]){0}))
 WRONG(shape_room, weft_input_shape(p->w, p->g, 0, (const int64_t[]){2}, NULL))
 WRONG(shape_9, weft_input_shape(p->w, p->g, 9, (const int64_t[]){2}, (int64_t[2]){0}))
+WRONG(results_null, weft_results(p->w, NULL, NULL))
+WRONG(run_all, weft_interpret_all(p->w, p->g, NULL, several(&p->x), 2, NULL))
 WRONG(run_graph, weft_interpret(p->w, NULL, &p->x, 1, &(WeftTensor){0}))
 WRONG(run_foreign, weft_interpret(p->w, p->foreign, &p->x, 1, &(WeftTensor){0}))
 WRONG(run_inputs, weft_interpret(p->w, p->g, NULL, 2, &(WeftTensor){0}))
@@ -366,24 +368,25 @@ static const struct {
 	W(inputs_joined),     W(outputs_null),      W(states_null),       W(symbols_null),
 	W(guards_null),       W(operators_null),    W(shape_graph),       W(shape_symbols),
 	W(shape_room),        W(shape_9),           W(run_graph),         W(run_foreign),
-	W(run_inputs),        W(run_outputs),       W(run_few),           W(run_many),
-	W(run_zeros),         W(run_no_data),       W(run_no_shape),      W(run_rank),
-	W(run_rank_99),       W(run_other_rank),    W(run_negative),      W(run_other),
-	W(run_below),         W(run_huge),          W(run_strides),       W(run_dtype),
-	W(run_no_dtype),      W(state_zeros),       W(state_shape),       W(state_dtype),
-	W(first_graph),       W(first_null),        W(first_zeros),       W(first_short),
-	W(targets_empty),     W(targets_none),      W(compile_graph),     W(compile_null),
-	W(compile_empty),     W(compile_foreign),   W(compile_link),      W(compile_link_null),
-	W(compile_target),    W(compile_backend),   W(compile_weights),   W(compile_symbol),
-	W(compile_tune),      W(compile_newer),     W(emit_graph),        W(emit_null),
-	W(emit_kind),         W(emit_negative),     W(jit_graph),         W(jit_target),
-	W(keep_graph),        W(keep_foreign),      W(keep_joined),       W(loops_graph),
-	W(plan_graph),        W(report_none),       W(report_null),       W(report_few),
-	W(report_below),      W(tensors_null),      W(tensors_empty),     W(tensors_none),
-	W(add_null),          W(add_name),          W(add_empty),         W(add_tensor),
-	W(add_zeros),         W(add_twice),         W(add_no_data),       W(write_null),
-	W(write_path),        W(write_empty),       W(write_folder),      W(file_null),
-	W(file_empty),        W(file_data),         W(trace_null),        W(trace_empty),
+	W(results_null),      W(run_all),           W(run_inputs),        W(run_outputs),
+	W(run_few),           W(run_many),          W(run_zeros),         W(run_no_data),
+	W(run_no_shape),      W(run_rank),          W(run_rank_99),       W(run_other_rank),
+	W(run_negative),      W(run_other),         W(run_below),         W(run_huge),
+	W(run_strides),       W(run_dtype),         W(run_no_dtype),      W(state_zeros),
+	W(state_shape),       W(state_dtype),       W(first_graph),       W(first_null),
+	W(first_zeros),       W(first_short),       W(targets_empty),     W(targets_none),
+	W(compile_graph),     W(compile_null),      W(compile_empty),     W(compile_foreign),
+	W(compile_link),      W(compile_link_null), W(compile_target),    W(compile_backend),
+	W(compile_weights),   W(compile_symbol),    W(compile_tune),      W(compile_newer),
+	W(emit_graph),        W(emit_null),         W(emit_kind),         W(emit_negative),
+	W(jit_graph),         W(jit_target),        W(keep_graph),        W(keep_foreign),
+	W(keep_joined),       W(loops_graph),       W(plan_graph),        W(report_none),
+	W(report_null),       W(report_few),        W(report_below),      W(tensors_null),
+	W(tensors_empty),     W(tensors_none),      W(add_null),          W(add_name),
+	W(add_empty),         W(add_tensor),        W(add_zeros),         W(add_twice),
+	W(add_no_data),       W(write_null),        W(write_path),        W(write_empty),
+	W(write_folder),      W(file_null),         W(file_empty),        W(file_data),
+	W(trace_null),        W(trace_empty),
 };
 
 /* Whether it was taken for right, or said something else than one error; 1 then. */

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/nearest.h"
 #include "ir/op/op.h"
 
 /* A tensor of that name, in whatever graphs have it. */
@@ -87,6 +88,19 @@ static uint32_t count_name(const States *s, uint32_t entry, const char *name)
 	return n;
 }
 
+/* Returns the state or constant of a graph that may be meant. */
+static const char *name_hint(const States *s, uint32_t entry, const char *name)
+{
+	const Graph *g = s->j->entry[entry].g;
+	Nearest near = {.word = name, .most = nearest_most(strlen(name))};
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind != INPUT_USER)
+			nearest_offer(&near, g->input.data[k].name);
+	for (uint32_t k = s->j->first[entry]; k < s->j->first[entry + 1]; k++)
+		nearest_offer(&near, s->ir->constant.data[k].name);
+	return nearest_hint(s->ctx->arena, &near);
+}
+
 static void rename_tensor(const States *s, uint32_t entry, const char *from, const char *to)
 {
 	Graph *g = s->j->entry[entry].g;
@@ -110,8 +124,8 @@ static bool join_same(States *s, const char *text)
 		if (!count_name(s, x.entry[k], x.name[k]))
 			return ctx_error(
 				s->ctx, path_of(s, x.entry[k]),
-				"\"%s\" joins no state: the graph has no parameter or buffer %s",
-				text, x.name[k]);
+				"\"%s\" joins no state: the graph has no parameter or buffer %s%s",
+				text, x.name[k], name_hint(s, x.entry[k], x.name[k]));
 	if (strcmp(x.name[0], x.name[1]) != 0 && count_name(s, x.entry[1], x.name[0]))
 		return ctx_error(s->ctx, path_of(s, x.entry[1]),
 				 "\"%s\" joins no state: the graph has a tensor %s of its own",

@@ -359,7 +359,8 @@ static bool add_input(Scope *s, const OnnxInfo *info, uint32_t k)
 	return v && onnx_scope_bind(s, info->name, v);
 }
 
-/* Checks that every given value has the name of an input. Names with a dot are of references: x.0, y.0. */
+/* Checks that every given value has the name of an input. Names with a dot are of references: x.0,
+ * y.0. */
 static bool check_values(Import *im, const OnnxGraph *g)
 {
 	for (uint32_t i = 0; im->options && i < im->options->nvalue; i++) {

@@ -460,9 +460,9 @@ static bool stays_inside(const Graph *g, Node x)
 	return true;
 }
 
-/* Whether x is made of values that were dequantised as `a` quantises, by what orders them as it
- * orders the integers: moves, a maximum (as of max-pool, whose padding is -inf), a
- * concatenation. */
+/* Whether x is made of values that were dequantised with the scale and zero point with which `a`
+ * quantises, by operators that give the same elements of integers as of values: moves, a maximum
+ * (as of max-pool, whose padding is -inf), a concatenation. */
 static bool is_again(const Graph *g, Again *a, Node x)
 {
 	Dequantised d;

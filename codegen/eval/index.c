@@ -19,8 +19,9 @@ static Lx parameter(Eval *e, Sym sym)
 	return lx_param(e->f, loop_param(e->f, "n"));
 }
 
-/* Parameters are never negative, which index arithmetic relies on: what may be (an offset from a
- * symbolic pad) is the difference of two. */
+/* Returns the value of a size from the parameters of the function. Parameters are never negative,
+ * which index arithmetic relies on: a size that may be negative (an offset from a symbolic pad) is
+ * the difference of two parameters. */
 Lx eval_size(Eval *e, Sym sym)
 {
 	int64_t lo, hi;

@@ -94,7 +94,8 @@ static void touch_carry(Planner *p, const struct StepCarry *c, uint32_t first, u
 	stretch(p, to, from->first, from->last);
 }
 
-/* The condition is read after the test has written it. */
+/* Notes the lives of buffers in a loop: what lives beyond the loop, or is carried, lives in all of
+ * it. The condition of a STEP_WHILE is read after the test has written it. */
 static void walk_loop(Planner *p, const Step *s)
 {
 	uint32_t first = ++p->now, begin = p->touched.n;

@@ -110,7 +110,8 @@ void sym_lower_forget(SymLower *s, uint32_t n)
 		s->value.data[s->log.data[--s->log.n] - 1] = (Lx){0};
 }
 
-/* What can be is lowered at once, so that each part of an expression is asked about once. */
+/* Lowers the parts that can be lowered before the whole, so that each part of an expression is
+ * asked about once. */
 bool sym_lower_can(SymLower *s, Sym e)
 {
 	uint32_t n = sym_nargs(s->syms, e);

@@ -583,8 +583,8 @@ static bool fill_up(Scope *s, Graph *body, uint32_t branch, const Unevens *u)
 	return true;
 }
 
-/* Sets elem[] to the types the file states, but that uneven dimensions are as long as there is
- * room, and the sizes. */
+/* Sets elem[] to the types of n results, as the file states them, except that each uneven dimension
+ * has the extent of its room; behind them to the types of the sizes of these dimensions. */
 static void result_types(Scope *s, const Meta *meta, uint32_t n, const Unevens *u, TypeId *elem)
 {
 	Import *im = s->st->im;

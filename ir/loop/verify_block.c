@@ -84,7 +84,8 @@ static bool has_lanes(BlockVerifier *b, Lx x)
 	return is;
 }
 
-/* Tells warps apart and nothing in them. */
+/* Whether an expression has one value for all threads of a warp, which may be another for the next
+ * warp. */
 static bool splits_warps(BlockVerifier *b, const LxData *d)
 {
 	int64_t n;

@@ -177,7 +177,8 @@ static void take_extents(Einsum *e)
 		e->count[e->out[k]]++;
 }
 
-/* Sums away what nothing else reads; sums of integers are i64. */
+/* Sums an operand over its dimensions whose label no other operand and no result has. A sum of
+ * integers is i64. */
 static void sum_private(Einsum *e, Labelled *v)
 {
 	uint32_t dims = 0;

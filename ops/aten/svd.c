@@ -352,7 +352,7 @@ static Node sums(Build *b, Node s)
 	return b_bin(b, OP_add, b_unsqueeze(b, s, -2), b_unsqueeze(b, s, -1));
 }
 
-/* Returns (1 - U U^H) x V / S V^H. */
+/* Returns (1 - U U^H) (x V / S) V^H. */
 static Node outer_turn(Build *b, const Svd *d, Node x)
 {
 	Node v = solve_adjoint(b, d->vh);

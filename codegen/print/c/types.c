@@ -49,7 +49,8 @@ static uint32_t vector_size(LType t)
 	return t.lanes * dtype_size(dtype_compute(t.dtype));
 }
 
-/* What a thread moves in one access: the language has no vectors to compute with. */
+/* Declares a type of several elements, which a thread loads or stores in one access. CUDA C has no
+ * vectors to compute with. */
 static void declare_pack(CUnit *u, const char *name, LType t)
 {
 	text_printf(&u->types, "struct __align__(%u) %s {\n\t%s at[%u];\n};\n", vector_size(t),

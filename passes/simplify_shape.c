@@ -381,6 +381,17 @@ static Node reverse_twice(Build *b, Node n)
 	return same ? in(b, x, 0) : (Node){0};
 }
 
+/* Starts are clamped so that the box fits: a box as large as x is all of it. */
+static Node slice_at_all(Build *b, Node n)
+{
+	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+}
+
+static Node update_slice_all(Build *b, Node n)
+{
+	return same_shape(b, n, in(b, n, 1)) ? in(b, n, 1) : (Node){0};
+}
+
 const Rule shape_rules[] = {
 	{"move_splat", OP_none, move_splat},
 	{"reshape_same", OP_reshape, reshape_same},
@@ -394,6 +405,8 @@ const Rule shape_rules[] = {
 	{"gather_number", OP_gather, gather_number},
 	{"slice_all", OP_slice, slice_all},
 	{"slice_twice", OP_slice, slice_twice},
+	{"slice_at_all", OP_slice_at, slice_at_all},
+	{"update_slice_all", OP_update_slice, update_slice_all},
 	{"slice_of_concat", OP_slice, slice_of_concat},
 	{"pad_nothing", OP_pad, pad_nothing},
 	{"concat_parts", OP_concat, concat_parts},

@@ -62,7 +62,7 @@ static bool run_file(const char *env, const char *what, const char *file, const 
 
 /* Python looks for modules beside its script first, which is a folder where anyone may write. */
 static const char own_modules[] =
-	"import sys\nsys.path = [p for p in sys.path if p != __file__.rpartition('/')[0]]\n";
+	"import sys\nif sys.path[:1] == [__file__.rpartition('/')[0]]:\n    del sys.path[0]\n";
 
 bool python_run(const char *env, const char *what, const char *script, const char *const *arg,
 		int n, FILE *out)

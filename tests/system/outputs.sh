@@ -228,7 +228,7 @@ expect 2 'beside standard output' "$weft" compile "$model" --weights file -o -
 # ---- a full disk ----
 # full FORMAT COMMAND...: the reason, in one line that names the output.
 full() {
-	expect 1 'error: cannot write: No space left on device$' "$@"
+	expect 1 'error: cannot write: No space left on device \[W0010\]$' "$@"
 	[ "$(wc -l <"$out/log")" -eq 1 ] || wrong "$*: more than one line: $(cat "$out/log")"
 }
 for extension in safetensors npz npy; do

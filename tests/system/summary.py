@@ -100,7 +100,7 @@ def full(folder):
         for limit in range(0, 48 << 10, 3 << 10):
             done = subprocess.run([weft, "run", model, "--backend", "interp", "--inputs", given, "--outputs", made / f"y.{kind}"], capture_output=True, text=True,
                                   restore_signals=False, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
-            if done.stderr != f"{made}/y.{kind}: error: cannot write: File too large\n" or done.returncode != 1 or any(made.iterdir()):
+            if done.stderr != f"{made}/y.{kind}: error: cannot write: File too large [W0010]\n" or done.returncode != 1 or any(made.iterdir()):
                 return wrong(f"a disk of {limit} bytes, {kind}", done.stderr + str(list(made.iterdir())))
     done = subprocess.run([weft, "compile", model, "--emit", "c", "-o", made / "c"], capture_output=True, text=True, restore_signals=False,
                           preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)))

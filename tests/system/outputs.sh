@@ -273,7 +273,7 @@ for backend in $backends; do
 		(
 			ulimit -f 8
 			[ $emit = c ] && backend=c
-			expect 1 'error: cannot write: File too large$' "$weft" compile "$model" --backend $backend --emit $emit -o "$out/limit"
+			expect 1 'error: cannot write: File too large \[W0010\]$' "$weft" compile "$model" --backend $backend --emit $emit -o "$out/limit"
 			exit $bad
 		) || bad=1
 	done

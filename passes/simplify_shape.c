@@ -381,7 +381,7 @@ static Node reverse_twice(Build *b, Node n)
 	return same ? in(b, x, 0) : (Node){0};
 }
 
-/* Starts are clamped so that the box fits: a box as large as x is all of it. */
+/* Returns x for a box as large as x, which is all of it: starts are clamped so that a box fits. */
 static Node slice_at_all(Build *b, Node n)
 {
 	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};

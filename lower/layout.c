@@ -220,7 +220,7 @@ static const KxData *operand(const Kernel *k, uint32_t i)
 
 static bool vote_kernel(Layouts *w, const Kernel *k)
 {
-	if (kernel_first_contraction(k) == k->stage.n)
+	if (!kernel_contracts(k))
 		return false;
 	const KxData *a = operand(k, 0), *b = operand(k, 1);
 	if (a->kind != KX_LOAD || b->kind != KX_LOAD)

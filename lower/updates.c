@@ -40,11 +40,6 @@ typedef struct {
 	uint32_t *place;          /* by node of the graph: its place in program order */
 } Updates;
 
-static bool is_stored(const Stage *st)
-{
-	return stage_stores(st);
-}
-
 /* The caller may pass one memory for an output and the input that it replaces. */
 static void find_memory(Updates *u)
 {
@@ -128,8 +123,7 @@ static bool is_simple(const Updates *u, const Kernel *k, const KxData *x)
 static bool is_of_points(const Updates *u, const Step *s)
 {
 	const Kernel *k = s->kernel;
-	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n ||
-	    kernel_first_contraction(k) < k->stage.n)
+	if (s->kind != STEP_KERNEL || !k->axis.n || k->vvar.n || kernel_contracts(k))
 		return false;
 	const uint32_t nouter = kernel_nouter(k);
 	if (k->axis.n != nouter)
@@ -137,7 +131,7 @@ static bool is_of_points(const Updates *u, const Step *s)
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		if (st->kind != STAGE_MAP || st->where.i ||
-		    (is_stored(st) && !stores_points(u, k, nouter, st)))
+		    (stage_stores(st) && !stores_points(u, k, nouter, st)))
 			return false;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
@@ -152,7 +146,7 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 {
 	const Kernel *k = s->kernel;
 	bool reduces = false;
-	if (s->kind != STEP_KERNEL || k->vvar.n || kernel_first_contraction(k) < k->stage.n)
+	if (s->kind != STEP_KERNEL || k->vvar.n || kernel_contracts(k))
 		return false;
 	const uint32_t nouter = kernel_nouter(k);
 	if (!nouter || k->axis.n == nouter)
@@ -161,9 +155,9 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 		const Stage *st = &k->stage.data[i];
 		const bool inner = st->nmap > nouter;
 		if ((st->kind != STAGE_MAP && st->kind != STAGE_REDUCE) || st->where.i ||
-		    (inner && (only_rows || !is_stored(st))) ||
-		    (st->kind == STAGE_REDUCE && is_stored(st)) ||
-		    (is_stored(st) && !inner && !stores_points(u, k, nouter, st)))
+		    (inner && (only_rows || !stage_stores(st))) ||
+		    (st->kind == STAGE_REDUCE && stage_stores(st)) ||
+		    (stage_stores(st) && !inner && !stores_points(u, k, nouter, st)))
 			return false;
 		reduces |= st->kind == STAGE_REDUCE;
 	}
@@ -174,7 +168,7 @@ static bool is_of_rows(const Updates *u, const Step *s, bool only_rows)
 static bool only_stores(const Kernel *k)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (!is_stored(&k->stage.data[i]))
+		if (!stage_stores(&k->stage.data[i]))
 			return false;
 	return true;
 }
@@ -183,7 +177,7 @@ static bool only_stores(const Kernel *k)
 static uint32_t stage_of(const Kernel *k, BufId b)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (is_stored(&k->stage.data[i]) && k->stage.data[i].store.buf.i == b.i)
+		if (stage_stores(&k->stage.data[i]) && k->stage.data[i].store.buf.i == b.i)
 			return i + 1;
 	return 0;
 }
@@ -191,7 +185,7 @@ static uint32_t stage_of(const Kernel *k, BufId b)
 static bool stores_into(const Updates *u, const Kernel *k, uint32_t memory)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (is_stored(&k->stage.data[i]) &&
+		if (stage_stores(&k->stage.data[i]) &&
 		    u->memory[k->stage.data[i].store.buf.i] == memory)
 			return true;
 	return false;
@@ -206,7 +200,7 @@ static void note_sizes(const Updates *u, const Kernel *k, uint32_t *least, uint3
 	for (uint32_t i = 0; i < k->kx.n + k->stage.n; i++) {
 		const KxData *x = i < k->kx.n ? &k->kx.data[i] : NULL;
 		const Stage *st = x ? NULL : &k->stage.data[i - k->kx.n];
-		const bool touches = x ? x->kind == KX_LOAD && x->nidx : is_stored(st);
+		const bool touches = x ? x->kind == KX_LOAD && x->nidx : stage_stores(st);
 		if (!touches)
 			continue;
 		const uint32_t size = dtype_size(buf_of(u->l, x ? x->buf : st->store.buf)->dtype);
@@ -239,7 +233,7 @@ typedef struct {
 static void count(const Kernel *k, Counts *c)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++) {
-		c->stores += is_stored(&k->stage.data[i]);
+		c->stores += stage_stores(&k->stage.data[i]);
 		c->reductions += k->stage.data[i].kind == STAGE_REDUCE;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++)
@@ -259,7 +253,7 @@ static bool is_touched(const Updates *u, const Kernel *k, uint32_t from)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const uint32_t m = u->memory[k->stage.data[i].store.buf.i];
-		if (is_stored(&k->stage.data[i]) && (u->written[m] > from || u->read[m] > from))
+		if (stage_stores(&k->stage.data[i]) && (u->written[m] > from || u->read[m] > from))
 			return true;
 	}
 	for (uint32_t i = 1; i < k->kx.n; i++) {
@@ -286,7 +280,7 @@ static bool reads_points(const Updates *u, const Kernel *reader, const Kernel *o
 static bool store_apart(const Updates *u, const Kernel *a, const Kernel *b)
 {
 	for (uint32_t i = 0; i < b->stage.n; i++)
-		if (is_stored(&b->stage.data[i]) &&
+		if (stage_stores(&b->stage.data[i]) &&
 		    stores_into(u, a, u->memory[b->stage.data[i].store.buf.i]))
 			return false;
 	return true;
@@ -462,7 +456,7 @@ static void copy_stages(Joined *j, const Kernel *from)
 	for (uint32_t s = 0; s < from->stage.n; s++) {
 		Stage st = with_axes(j, from->stage.data[s]);
 		st.value = copy_kx(j, st.value);
-		if (is_stored(&st))
+		if (stage_stores(&st))
 			st.store.idx =
 				copy_index(j, st.store.idx, buf_of(j->l, st.store.buf)->rank);
 		if (st.kind == STAGE_REDUCE || st.nmap > j->nouter) {
@@ -470,7 +464,7 @@ static void copy_stages(Joined *j, const Kernel *from)
 			continue;
 		}
 		j->kept[s] = keep(j, st.value, st.dtype);
-		if (!is_stored(&st))
+		if (!stage_stores(&st))
 			continue;
 		st.value = kept_value(j, j->kept[s], dtype_compute(st.dtype));
 		array_push(j->arena, &j->store, st);
@@ -613,7 +607,7 @@ static void drop_unread(Updates *u)
 		uint32_t n = 0;
 		for (uint32_t s = 0; s < k->stage.n; s++) {
 			const Stage st = k->stage.data[s];
-			const bool unread = is_stored(&st) && !read[st.store.buf.i] &&
+			const bool unread = stage_stores(&st) && !read[st.store.buf.i] &&
 					    buf_of(u->l, st.store.buf)->kind == BUF_TEMP;
 			if (!unread)
 				k->stage.data[n++] = st;

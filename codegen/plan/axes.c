@@ -27,9 +27,8 @@ static bool contiguous(const Nest *nest, Sym offset, uint32_t a, uint32_t b)
 
 bool axes_can_merge(const Nest *nest, uint32_t a, uint32_t b)
 {
-	if (used_as_value(nest, a) || used_as_value(nest, b) || !nest_axis_is_plain(nest, a) ||
-	    !nest_axis_is_plain(nest, b) || nest_bound_axes(nest) >> a & 1 ||
-	    nest_bound_axes(nest) >> b & 1)
+	if (used_as_value(nest, a) || used_as_value(nest, b) || !nest_axis_is_free(nest, a) ||
+	    !nest_axis_is_free(nest, b))
 		return false;
 	for (uint32_t i = 1; i < nest->k->kx.n; i++)
 		if (nest->offset[i].i && !contiguous(nest, nest->offset[i], a, b))
@@ -158,7 +157,7 @@ static bool can_be_spread(const PlanInput *in)
 
 static bool can_be_vector(const PlanInput *in, uint32_t axis)
 {
-	if (!nest_axis_is_plain(in->nest, axis) || nest_bound_axes(in->nest) >> axis & 1)
+	if (!nest_axis_is_free(in->nest, axis))
 		return false;
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
 		const Stage *st = &in->nest->k->stage.data[i];

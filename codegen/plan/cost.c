@@ -253,7 +253,7 @@ static void visit_stages(Counter *c)
 			continue;
 		visit(c, st->value);
 		visit(c, st->where);
-		if (!stage_stores(st) || !st->store.buf.i)
+		if (!stage_stores(st))
 			continue;
 		uint32_t rank = buf_of(c->s->l, st->store.buf)->rank;
 		visit_indices(c, st->store.idx, rank);

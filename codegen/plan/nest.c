@@ -275,16 +275,15 @@ bool nest_axis_is_plain(const Nest *e, uint32_t axis)
 	return axis >= e->k->axis.n || axis_is_plain(&e->k->axis.data[axis]);
 }
 
-uint64_t nest_bound_axes(const Nest *e)
+bool nest_axis_is_free(const Nest *e, uint32_t axis)
 {
-	uint64_t axes = 0;
 	for (uint32_t a = 0; a < e->k->axis.n; a++) {
 		const uint32_t bound[] = {e->k->axis.data[a].lo, e->k->axis.data[a].hi};
 		for (uint32_t i = 0; i < 2; i++)
-			if (bound[i])
-				axes |= e->deps[e->k->vvar.data[bound[i] - 1].value.i];
+			if (bound[i] && e->deps[e->k->vvar.data[bound[i] - 1].value.i] >> axis & 1)
+				return false;
 	}
-	return axes;
+	return nest_axis_is_plain(e, axis);
 }
 
 int64_t nest_hint(const Nest *e, uint32_t axis)

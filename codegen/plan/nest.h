@@ -108,8 +108,9 @@ static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 }
 /* Whether an axis, perhaps one made by merging, has no bounds (Axis.lo, hi). */
 bool nest_axis_is_plain(const Nest *, uint32_t axis);
-/* Returns the axes on which bounds of other axes depend, by bit. */
-uint64_t nest_bound_axes(const Nest *);
+/* Whether the axis has no bounds, and no bound of another axis depends on it: such axes may be
+ * merged, and lanes may run along them. */
+bool nest_axis_is_free(const Nest *, uint32_t axis);
 /* Whether the extent of some axis is the number 0: then nothing is summed, or nothing stored. What
  * a schedule evaluates ahead of a loop over such an axis may read tensors without elements. */
 bool nest_is_empty(const Nest *);

@@ -78,7 +78,7 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 		reach(&r, k->stage.data[i].value);
 		reach(&r, k->stage.data[i].where);
 	}
-	return ok && kernel_first_contraction(k) == k->stage.n && !loads(k, later, from) &&
+	return ok && !kernel_contracts(k) && !loads(k, later, from) &&
 	       loads_at(k, mark, from, &k->stage.data[at]);
 }
 
@@ -152,7 +152,7 @@ static void kernel_buffers(const Kernel *k, Arena *scratch,
 		if (mark[i] && k->kx.data[i].kind == KX_LOAD)
 			visit(data, k->kx.data[i].buf, false);
 	for (uint32_t i = 0; i < k->stage.n; i++)
-		if (stage_stores(&k->stage.data[i]) && k->stage.data[i].store.buf.i)
+		if (stage_stores(&k->stage.data[i]))
 			visit(data, k->stage.data[i].store.buf, true);
 }
 

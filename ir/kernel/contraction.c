@@ -70,7 +70,7 @@ static Contraction contraction_of(const SymTab *syms, const Kernel *k, uint32_t 
 Contractions kernel_contractions(const SymTab *syms, const Kernel *k)
 {
 	Contractions all = {.why = "no sum of products of two operands"};
-	if (k->vvar.n && kernel_first_contraction(k) < k->stage.n)
+	if (k->vvar.n && kernel_contracts(k))
 		all.why = "an index depends on data";
 	for (uint32_t i = 0; i < k->stage.n && all.n < MAX_CONTRACTIONS && !k->vvar.n; i++) {
 		if (!is_contraction(&k->stage.data[i]))

@@ -30,6 +30,11 @@ const char *kernel_no_contraction(const Kernel *, const Contractions *all);
 /* Returns the first stage that adds the products of a contraction, whatever its operands are; the
  * number of stages if there is none. */
 uint32_t kernel_first_contraction(const Kernel *);
+/* Whether a stage adds the products of a contraction. */
+static inline bool kernel_contracts(const Kernel *k)
+{
+	return kernel_first_contraction(k) < k->stage.n;
+}
 /* Returns the last stage that stores; the number of stages if none does. */
 uint32_t kernel_last_store(const Kernel *);
 

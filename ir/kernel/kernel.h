@@ -4,8 +4,9 @@
  * reduces others, has a scalar body over loads and results of earlier stages, and perhaps a store.
  * Axes that all stages map are outer axes: their points are independent, and at each the stages run
  * in order. Softmax, norms and attention are several stages. A stage that reduces products of two
- * loads is an anchor (contraction, convolution). Loads and stores use logical indices, one Sym per
- * dimension of the buffer; schedules compose them with the buffer's layout. */
+ * loads is that of a contraction (a product of matrices, a convolution). Loads and stores use
+ * logical indices, one Sym per dimension of the buffer; schedules compose them with the buffer's
+ * layout. */
 #ifndef WEFT_IR_KERNEL_H
 #define WEFT_IR_KERNEL_H
 

@@ -87,13 +87,9 @@ static const Cost *points(const Counter *c, const Cost *n, uint64_t axes)
 
 static uint64_t stage_axes(const Nest *s, const Stage *st)
 {
-	uint64_t axes = s->outer;
 	const AxisList map = nest_inner(s, st);
-	for (uint32_t i = 0; i < map.n; i++)
-		axes |= UINT64_C(1) << map.axis[i];
-	for (uint32_t i = 0; i < (st->kind == STAGE_SORT ? 1 : st->nred); i++)
-		axes |= UINT64_C(1) << st->red[i];
-	return axes;
+	return s->outer | axes_set(map.axis, map.n) |
+	       axes_set(st->red, st->kind == STAGE_SORT ? 1 : st->nred);
 }
 
 static const Cost *count_operations(const Counter *c)

@@ -186,24 +186,16 @@ static bool adds_product(const Kernel *k, const Stage *st)
 	       d->op == OP_mul && dtype_is_float(d->dtype);
 }
 
-static uint64_t bits(const uint8_t *axis, uint32_t n)
-{
-	uint64_t m = 0;
-	for (uint32_t i = 0; i < n; i++)
-		m |= UINT64_C(1) << axis[i];
-	return m;
-}
-
 static uint64_t inner_map(const Nest *n, const Stage *st)
 {
 	const AxisList map = nest_inner(n, st);
-	return bits(map.axis, map.n);
+	return axes_set(map.axis, map.n);
 }
 
 /* The axes of the points at which a stage combines or stores. */
 static uint64_t stage_axes(const Nest *n, const Stage *st)
 {
-	return n->outer | inner_map(n, st) | bits(st->red, st->nred);
+	return n->outer | inner_map(n, st) | axes_set(st->red, st->nred);
 }
 
 double predict_waits(const Machine *m, double chains, double cycles, double operations)
@@ -230,7 +222,7 @@ static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 	double waits = times * machine_latency(m, fused ? MOP_fma : MOP_add, stage_acc(st)) /
 		       chains,
 	       operations = c->operations + times;
-	if (lanes > 1 && depends(bits(st->red, st->nred), loops->lane_axis)) {
+	if (lanes > 1 && depends(axes_set(st->red, st->nred), loops->lane_axis)) {
 		waits += rows * 2 * log2(lanes) * machine_latency(m, MOP_shuffle, stage_acc(st));
 		operations += rows * 3 * log2(lanes);
 		c->busy->units += rows * log2(lanes) *

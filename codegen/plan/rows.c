@@ -10,18 +10,10 @@ static bool runs_over_rows(const Nest *nest, const Stage *st)
 	return (st->kind == STAGE_REDUCE || st->kind == STAGE_MAP) && !nest_keeps_row(nest, st);
 }
 
-static uint64_t bits(const uint8_t *axis, uint32_t n)
-{
-	uint64_t m = 0;
-	for (uint32_t i = 0; i < n; i++)
-		m |= UINT64_C(1) << axis[i];
-	return m;
-}
-
 static uint64_t inner_axes(const Nest *nest, const Stage *st)
 {
 	const AxisList map = nest_inner(nest, st);
-	return bits(map.axis, map.n) | bits(st->red, st->nred);
+	return axes_set(map.axis, map.n) | axes_set(st->red, st->nred);
 }
 
 /* Axes of rows that nothing but reductions and maps runs over. */
@@ -114,7 +106,7 @@ static bool together(const Nest *nest, uint32_t a, uint32_t b)
 {
 	for (uint32_t i = 0; i < nest->k->stage.n; i++) {
 		const Stage *st = &nest->k->stage.data[i];
-		uint64_t map = bits(st->map, st->nmap), red = bits(st->red, st->nred);
+		uint64_t map = axes_set(st->map, st->nmap), red = axes_set(st->red, st->nred);
 		if ((map >> a & 1) != (map >> b & 1) || (red >> a & 1) != (red >> b & 1))
 			return false;
 	}

@@ -200,9 +200,7 @@ void step_buffers(const Step *s, Arena *scratch, void (*visit)(void *, BufId, bo
 uint64_t kernel_aligned_axes(const Kernel *k, uint32_t stage)
 {
 	const Stage *st = &k->stage.data[stage];
-	uint64_t axes = 0;
-	for (uint32_t i = 0; i < st->nmap; i++)
-		axes |= UINT64_C(1) << st->map[i];
+	uint64_t axes = axes_set(st->map, st->nmap);
 	for (uint32_t i = 1; i < k->kx.n; i++) {
 		const KxData *x = &k->kx.data[i];
 		for (uint32_t j = 0; x->kind == KX_STAGE && x->stage == stage && j < st->nmap; j++)

@@ -55,15 +55,12 @@ static Contraction contraction_of(const SymTab *syms, const Kernel *k, uint32_t 
 	const Stage *st = &k->stage.data[stage];
 	const KxData *value = &k->kx.data[st->value.i];
 	Contraction c = {.sum = stage, .dtype = st->reduce.acc};
-	uint64_t map = 0;
-	for (uint32_t i = 0; i < st->nmap; i++)
-		map |= UINT64_C(1) << st->map[i];
+	const uint64_t map = axes_set(st->map, st->nmap);
 	c.a = loaded(k, value->in[0], c.dtype);
 	c.b = loaded(k, value->in[1], c.dtype);
 	c.in_a = axes_of(syms, k, &k->kx.data[c.a.i]) & map;
 	c.in_b = axes_of(syms, k, &k->kx.data[c.b.i]) & map;
-	for (uint32_t i = 0; i < st->nred; i++)
-		c.summed |= UINT64_C(1) << st->red[i];
+	c.summed = axes_set(st->red, st->nred);
 	return c;
 }
 

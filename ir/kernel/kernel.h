@@ -217,6 +217,15 @@ static inline bool stage_stores(const Stage *st)
 /* Makes the stage map the first n axes of its kernel, and no others. */
 void stage_map_first(Stage *, uint32_t n);
 
+/* Returns the set of axes in a list, as bits. */
+static inline uint64_t axes_set(const uint8_t *axis, uint32_t n)
+{
+	uint64_t set = 0;
+	for (uint32_t i = 0; i < n; i++)
+		set |= UINT64_C(1) << axis[i];
+	return set;
+}
+
 typedef struct {
 	const uint8_t *axis; /* by number in Kernel.axis */
 	uint32_t n;

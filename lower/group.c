@@ -60,6 +60,7 @@ typedef struct {
 	bool below_reduce; /* an element-wise function of a reduction */
 	bool below_anchor; /* an epilogue of a contraction that nobody else reads */
 	uint32_t anchor;   /* the place of that contraction in the program, of several the last */
+	Node ends;         /* that contraction, also of the contraction itself */
 	bool cut;          /* another contraction is in the kernel that reads it: see
 			      cut_narrow */
 	bool long_map;     /* see find_long_maps */
@@ -196,6 +197,39 @@ static const char *not_once(const Sweep *w, Node n, uint32_t root)
 	return once ? NULL : "the kernel that reads it does not read each element once";
 }
 
+/* Those of the dimensions that have more than one element. */
+static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
+{
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (sym_is(g->ir->syms, node_dim(g, x, k), 1))
+			bits &= ~(1u << k);
+	return bits;
+}
+
+/* Whether n, which ends a contraction or is one, is read by the sum of the kernel, the kernel's
+ * only one, along the batch dimensions of the contraction and no others, at every point of the
+ * kernel's: each term of the sum has a sum of products of its own, of integers. Tracing asks the
+ * indices. */
+static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
+{
+	const Graph *g = w->g;
+	const Group *group = &w->node[root].group;
+	const Node c = w->node[n.i].ends;
+	uint32_t nbatch;
+	if (!c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
+	    dtype_is_float(node_dtype(g, c)) || group->special || group->cost.anchors ||
+	    group->cost.reductions != 1 || group_makes_pairs(g, (Node){root}))
+		return false;
+	node_ints(g, c, "batch_x", &nbatch);
+	const uint32_t batch = of_extent(g, c, (1u << nbatch) - 1);
+	Sym all = type_numel(g->ir, node_type_id(g, (Node){root}));
+	for (uint32_t k = 0; k < nbatch; k++)
+		all = sym_mul(g->ir->syms, all, node_dim(g, c, k));
+	return batch && w->node[n.i].summed == batch &&
+	       all.i == type_numel(g->ir, node_type_id(g, c)).i &&
+	       all.i == type_numel(g->ir, node_type_id(g, n)).i;
+}
+
 /* NULL: n is computed in the kernel of `root`; else why not. */
 static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 {
@@ -205,7 +239,7 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 		return "operators are not fused";
 	switch (how(w, n)->fuses) {
 	case FUSE_ONCE:
-		return not_once(w, n, root);
+		return sums_blocks(w, n, root) ? NULL : not_once(w, n, root);
 	case FUSE_ROW:
 		return holds_other_work(&w->node[root].group);
 	case FUSE_FEW:
@@ -215,7 +249,8 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	case FUSE_CHEAP:
 		/* An epilogue is computed once where it is stored; a reduction may read its operand
 		 * often. */
-		if (reduces && self->below_anchor && !self->below_reduce)
+		if (reduces && self->below_anchor && !self->below_reduce &&
+		    !sums_blocks(w, n, root))
 			return "it ends a contraction, and the kernel that reads it reduces";
 		return recomputed_too_often(w, n, root)
 			       ? "computing it wherever it is read takes longer"
@@ -292,15 +327,6 @@ static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
 			if (summed >> d & 1)
 				for (uint32_t k = part.from; k < part.from_end; k++)
 					bits |= 1u << k;
-	return bits;
-}
-
-/* Those of the dimensions that have more than one element. */
-static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
-{
-	for (uint32_t k = 0; k < node_rank(g, x); k++)
-		if (sym_is(g->ir->syms, node_dim(g, x, k), 1))
-			bits &= ~(1u << k);
 	return bits;
 }
 
@@ -627,6 +653,7 @@ static void mark_below(Sweep *w, Node n, uint32_t place)
 	}
 	const Node last = ended(w, n);
 	self->anchor = last.i ? w->node[last.i].anchor : place;
+	self->ends = last.i ? w->node[last.i].ends : self->below_anchor ? n : (Node){0};
 	for (uint32_t k = 0; k < node_nin(g, n) && last.i; k++) {
 		Node x = node_in(g, n, k);
 		if (x.i != last.i && w->node[x.i].below_anchor && node_nuses(g, x) == 1)

@@ -281,6 +281,9 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 	if (nasked == nvar && is_outside(&m))
 		return outside;
 	Kx x = trace_guarded(t, node_in(t->s->g, n, 0), m.map.in[0], guard, m.cond, outside);
+	if (op_lower(node_op(t->s->g, n))->fields)
+		return kx_field(t->s->l, t->k, x, idx[node_int(t->s->g, n, "dim")],
+				(uint32_t)node_int(t->s->g, n, "bits"));
 	return nasked == nvar || trace_reads_stored(t, node_in(t->s->g, n, 0))
 		       ? x
 		       : keep_checks(t, x, nvar, nasked);

@@ -189,7 +189,11 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 			       .acc = dtype_compute(acc ? acc : node_dtype(g, n))}};
 	Sym in[MAX_RANK];
 	reduce_index(t, n, idx, outer, &st, in);
+	if (!t->k->stage.n && !guard.i && st.reduce.combine == REDUCE_SUM &&
+	    dtype_is_float(st.reduce.acc))
+		t->summed = axes_set(st.red, st.nred);
 	st.value = trace_value(t, node_in(g, n, 0), in, guard);
+	t->summed = 0;
 	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
@@ -203,7 +207,49 @@ static bool is_enlarged(const Graph *g, Node n)
 	return user.i && op_lower(node_op(g, user))->role == LOWER_TILES;
 }
 
-static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
+/* Reads the bounds of operands, if a byte holds them. */
+static void read_bounds(const Graph *g, Node n, uint8_t most[2])
+{
+	uint32_t count;
+	int64_t bound[2];
+	const Sym *list = node_ints(g, n, "most", &count);
+	for (uint32_t k = 0; k < 2; k++)
+		if (count != 2 || !sym_is_const(g->ir->syms, list[k], &bound[k]) || bound[k] < 0 ||
+		    bound[k] > UINT8_MAX)
+			return;
+	for (uint32_t k = 0; k < 2; k++)
+		most[k] = (uint8_t)bound[k];
+}
+
+/* Returns the number, from 1, of the operand that has fields of 4 bits; 0: none. */
+static uint8_t half_operand(const Graph *g, Node n)
+{
+	for (uint8_t k = 0; k < 2; k++) {
+		Node x = node_in(g, n, k);
+		while (lower_is_map(op_lower(node_op(g, x))) && !op_lower(node_op(g, x))->fields)
+			x = node_in(g, x, 0);
+		if (op_lower(node_op(g, x))->fields && node_int(g, x, "bits") == 4)
+			return (uint8_t)(k + 1);
+	}
+	return 0;
+}
+
+/* Makes the stage map the axes of a set. Returns the value of the stage at its own point. */
+static Kx read_at(Trace *t, uint32_t stage, uint64_t axes)
+{
+	Stage *st = &t->k->stage.data[stage];
+	Sym at[MAX_RANK];
+	for (uint32_t i = 0; i < t->k->axis.n; i++)
+		if (axes >> i & 1) {
+			at[st->nmap] = t->k->axis.data[i].var;
+			st->map[st->nmap++] = (uint8_t)i;
+		}
+	return kx_stage(t->k, t->s->arena, stage, dtype_compute(st->dtype), st->nmap, at);
+}
+
+/* Adds the stage of a contraction. blocks: the inner axes at each of whose points it is a sum of
+ * its own. */
+static Kx trace_anchor(Trace *t, Node n, const Sym *idx, uint64_t blocks)
 {
 	Graph *g = t->s->g;
 	Stage st = {0};
@@ -232,8 +278,34 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx)
 				  .acc = acc ? dtype_compute(acc) : d,
 				  .enlarged = is_enlarged(g, n),
 				  .contraction = true};
+	if (op_arg_index(node_op(g, n), "most") >= 0)
+		read_bounds(g, n, st.reduce.most);
+	st.reduce.half = half_operand(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
-	return trace_stage_value(t, trace_push_stage(t, st));
+	return read_at(t, trace_push_stage(t, st), blocks);
+}
+
+/* Whether n is a contraction whose sums are exact and are read once, at idx, by the sum that is
+ * being traced, of which each term has a contraction of its own: its batch dimensions, and no
+ * others, are the axes that are summed, and its other dimensions axes of the root. */
+static bool is_sum_of_block(const Trace *t, Node n, const Sym *idx)
+{
+	const Graph *g = t->s->g;
+	uint32_t nbatch;
+	uint64_t summed = 0, outer = 0;
+	if (!t->summed || t->k->stage.n || dtype_is_float(node_dtype(g, n)) ||
+	    op_arg_index(node_op(g, n), "batch_x") < 0 || t->outer != (UINT64_C(1) << t->nroot) - 1)
+		return false;
+	node_ints(g, n, "batch_x", &nbatch);
+	for (uint32_t k = 0; k < node_rank(g, n); k++) {
+		uint64_t *of = k < nbatch ? &summed : &outer;
+		const uint64_t axes = axes_of(t, idx[k]);
+		const int axis = trace_axis_number(t, idx[k]);
+		if (uses_value_var(t, idx[k]) || (axes && (axis < 0 || *of & axes)))
+			return false;
+		*of |= axes;
+	}
+	return summed == t->summed && !(outer >> t->nroot);
 }
 
 Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
@@ -246,9 +318,11 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
 	uint64_t outer;
+	if (!guard.i && is_sum_of_block(t, n, idx))
+		return trace_anchor(t, n, idx, t->summed);
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
 		return trace_store_first(t, n, "a contraction is what its kernel begins with");
-	return trace_anchor(t, n, idx);
+	return trace_anchor(t, n, idx, 0);
 }
 
 /* ---- finishing ---- */

@@ -34,6 +34,8 @@ typedef struct {
 	uint32_t nroot; /* the number of root axes: the first of Kernel.axis */
 	uint64_t outer; /* a bit set: the root axes on which reductions found so far depend */
 	bool has_reduce;
+	uint64_t summed; /* a bit set: the axes over which the first reduction adds floats, while
+			    its operand is traced and no stage is there; else 0 */
 	TracedTiles tiles;
 	Intern memo;    /* the requests of trace_value, and by their ids the answers */
 	ARRAY(Kx) memo_value;

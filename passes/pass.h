@@ -45,7 +45,8 @@ bool pass_decompose(Graph *, PassCtx *);
  * outputs, and values for which there is no rule. */
 bool pass_split_complex(Graph *, PassCtx *);
 /* Makes products and convolutions of dequantised integers of 8 bits sums of integer products, whose
- * zero points and scales follow them (quantize.c), where that is faster or PassCtx.integers. */
+ * zero points and scales follow them (quantize.c), where that is faster or
+ * PassCtx.integers. */
 bool pass_quantize(Graph *, PassCtx *);
 /* Copies nodes without operands (constants, splats, iotas) into the subgraphs that get them as
  * inputs, and removes inputs that no subgraph reads. Leaves what loops carry or slice alone. */

@@ -67,6 +67,7 @@ bool pass_subgraphs(Graph *g, PassCtx *c, bool (*run)(Graph *, PassCtx *))
 		Graph *body;
 		for (uint32_t k = 0; !c->failed && (body = node_next_body(g, n, &k));) {
 			body->unrounded = g->unrounded;
+			body->activations = g->activations;
 			changed |= run(body, c);
 		}
 	}

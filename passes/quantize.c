@@ -52,7 +52,7 @@ static Node filled(Build *b, Node v, Node x)
 
 /* Returns a scale or zero point of q's shape where the product reads it; none if a pad needs one
  * number and there are several. */
-static Node moved_along(Build *b, const Dequantised *o, Node v, Node like)
+Node quant_moved_along(Build *b, const Dequantised *o, Node v, Node like)
 {
 	if (node_splat(b->g, v, NULL))
 		return filled(b, v, like);
@@ -101,7 +101,7 @@ static Node origin(const Graph *g, Node x, Sym *at)
 }
 
 /* Returns a bit for each dimension along which elements of x may differ. */
-static uint32_t differs(const Graph *g, Node x)
+uint32_t quant_differs(const Graph *g, Node x)
 {
 	SymTab *t = g->ir->syms;
 	const uint32_t rank = node_rank(g, x);
@@ -120,13 +120,6 @@ static uint32_t differs(const Graph *g, Node x)
 }
 
 /* ---- what a product sums over, and where the rest goes ---- */
-
-typedef struct {
-	uint32_t sum[2];        /* bits: dimensions of each operand */
-	int to[2][MAX_RANK];    /* the dimension of the result that one of an operand is; -1:
-	                           summed */
-	Sym terms;              /* how many are summed */
-} Product;
 
 static bool has_windows(Op op)
 {
@@ -220,10 +213,10 @@ static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised 
 	const Node like = node_in(b->g, n, side), one = quant_one(b, v);
 	if (one.i)
 		return b_broadcast(b, one, node_rank(b->g, n), node_type(b->g, n)->dim);
-	v = moved_along(b, o, v, like);
+	v = quant_moved_along(b, o, v, like);
 	if (!v.i || node_splat(b->g, v, NULL))
 		return v.i ? filled(b, v, n) : v;
-	if (differs(b->g, v) & p->sum[side])
+	if (quant_differs(b->g, v) & p->sum[side])
 		return (Node){0};
 	for (uint32_t d = node_rank(b->g, like); d-- > 0;)
 		if (p->sum[side] >> d & 1)
@@ -453,15 +446,6 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 
 /* ---- products of one row ---- */
 
-/* The product of x and of constant weights w that are dequantised. */
-typedef struct {
-	Node n, x, w;
-	uint32_t side;           /* of w */
-	Dequantised weights;
-	Product p;
-	Node row;                /* of one row: x in the order of w's summed dimensions */
-} WeightProduct;
-
 static Sym numel_where(const Graph *g, Node x, uint32_t mask)
 {
 	Sym all = sym_int(g->ir->syms, 1);
@@ -516,7 +500,7 @@ static bool read_weights(const Graph *g, Node n, uint32_t side, const PassCtx *c
 	return true;
 }
 
-static uint32_t batches(const Graph *g, Node n)
+uint32_t quant_batches(const Graph *g, Node n)
 {
 	uint32_t nbatch;
 	node_ints(g, n, "batch_x", &nbatch);
@@ -527,7 +511,7 @@ static uint32_t batches(const Graph *g, Node n)
 static bool is_row(Build *b, const PassCtx *c, WeightProduct *r)
 {
 	const Graph *g = b->g;
-	TRY(!batches(g, r->n) && r->p.sum[0]);
+	TRY(!quant_batches(g, r->n) && r->p.sum[0]);
 	TRY(!quant_read_dequantised(g, r->x, c->keep_params, &(Dequantised){0}));
 	TRY(sym_is(b_syms(b), r->p.terms, 0) ||
 	    type_numel(g->ir, node_type_id(g, r->x)).i == r->p.terms.i);
@@ -563,7 +547,7 @@ enum { PANEL_RANK = 4 };
 
 /* Returns how many neighbours along w's summed dimension have one value of v, which has w's
  * shape: at least so many; none if it is not known. */
-static Sym group_of(Build *b, Node v, uint32_t summed)
+Sym quant_group_of(Build *b, Node v, uint32_t summed)
 {
 	const Graph *g = b->g;
 	SymTab *t = b_syms(b);
@@ -638,8 +622,8 @@ static bool read_factor(Build *b, const WeightProduct *r, Node v, DType as, Fact
 	f->column = factor(b, &r->p, r->side, &r->weights, b_convert(b, v, as), r->n);
 	if (f->column.i)
 		return true;
-	f->element = moved_along(b, &r->weights, narrow ? stored : b_convert(b, v, as), r->w);
-	f->group = group_of(b, f->element, r->p.sum[r->side]);
+	f->element = quant_moved_along(b, &r->weights, narrow ? stored : b_convert(b, v, as), r->w);
+	f->group = quant_group_of(b, f->element, r->p.sum[r->side]);
 	return f->group.i;
 }
 
@@ -795,7 +779,7 @@ static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r
 	Factor scale, zero;
 	int64_t size, low, high;
 	const uint32_t nx = node_rank(g, r->x), nw = node_rank(g, r->w);
-	if (batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK ||
+	if (quant_batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK ||
 	    node_rank(g, r->n) == MAX_RANK ||
 	    !read_factor(b, r, r->weights.scale, DT_f32, &scale) ||
 	    !read_factor(b, r, r->weights.zero, DT_f32, &zero))
@@ -829,9 +813,12 @@ static Node weight_product(Build *b, Node n, const PassCtx *c)
 	for (uint32_t side = 0; side < 2 && !y.i; side++) {
 		if (!read_weights(b->g, n, side, c, &r))
 			continue;
+		y = b->g->activations ? quant_block_product(b, c, &r) : y;
+		if (y.i)
+			return y;
 		if (is_row(b, c, &r))
 			return row_product(b, c, &r);
-		if (node_dtype(b->g, r.x) != DT_f32 || batches(b->g, n))
+		if (node_dtype(b->g, r.x) != DT_f32 || quant_batches(b->g, n))
 			continue;
 		y = product_of_groups(b, c, &r);
 		if (!y.i)

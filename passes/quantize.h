@@ -16,6 +16,23 @@ typedef struct {
 	uint32_t nmove;   /* the last one is next to the dequantisation */
 } Dequantised;
 
+/* What a product sums over, and where its other dimensions go. */
+typedef struct {
+	uint32_t sum[2];     /* bits: dimensions of each operand */
+	int to[2][MAX_RANK]; /* the dimension of the result that one of an operand is; -1:
+				summed */
+	Sym terms;           /* how many are summed */
+} Product;
+
+/* The product of x and of constant weights w that are dequantised. */
+typedef struct {
+	Node n, x, w;
+	uint32_t side; /* of w */
+	Dequantised weights;
+	Product p;
+	Node row; /* of one row: x in the order of w's summed dimensions */
+} WeightProduct;
+
 /* A value clamp(round(x / scale) + zero) in 8 bits, or clamp(round(x * scale) + zero). */
 typedef struct {
 	Node ratio;       /* the div or mul, f32 */
@@ -34,6 +51,20 @@ bool quant_read_integers(const Graph *, Node x, bool keep_params, Dequantised *)
 bool quant_read_bytes(const Graph *, Node x, Dequantised *);
 /* Reads n as a quantised value. Returns false if n is none. */
 bool quant_read(const Graph *, Node n, bool keep_params, Quantised *);
+/* Returns a scale or zero point of q's shape where the product reads it, in the shape of `like`;
+ * none if a pad needs one number and there are several. In quantize.c, as the next three. */
+Node quant_moved_along(Build *, const Dequantised *, Node v, Node like);
+/* Returns a bit for each dimension along which elements of x may differ. */
+uint32_t quant_differs(const Graph *, Node x);
+/* Returns how many neighbours along w's summed dimension have one value of v, which has w's
+ * shape: at least so many; none if it is not known. */
+Sym quant_group_of(Build *, Node v, uint32_t summed);
+/* Returns the number of batch dimensions of a contraction. */
+uint32_t quant_batches(const Graph *, Node n);
+/* Returns a product with constant weights as sums of products of bytes, whose other operand is
+ * rounded to 8 bits by blocks of terms (numerics.md); none if the product has another form. The
+ * target is no GPU. In quantize_blocks.c. */
+Node quant_block_product(Build *, const PassCtx *, const WeightProduct *);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
  * point. */
 Node quant_integers(Build *, const Dequantised *);
@@ -48,13 +79,13 @@ Node quant_one(Build *, Node x);
 Node quant_number(Build *, Node zero, DType d);
 /* Sets *least and *most to the least and the greatest element of q, a constant of 8 bits behind
  * index maps. Returns false where they are not known: q is another value, or has no elements, or
- * is replaceable and keep_params. In quantize_fields.c. */
+ * is replaceable and keep_params. In quantize_steps.c. */
 bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64_t *most);
 enum { QUANT_FIELDS = 8 };
 /* Sets field[k] to f32, where all elements of q, a constant behind index maps, are known to have
  * 4 bits, and x, of its elements, has a multiple of 8 of them along dimension 2: to every eighth
  * one from k on, read from words that have eight of them, less the zero point, which is
- * broadcast along the dimension, or none. In quantize_fields.c. */
+ * broadcast along the dimension, or none. In quantize_steps.c. */
 bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
 /* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
  * point, as the quantised padded input: one kernel writes both, and the border. None if it is

@@ -18,6 +18,7 @@ const char *load_option_given(const LoadArgs *a)
 			      {.given = a->loop_bound.n, .option = "--loop-bound"},
 			      {.given = a->mode.n, .option = "--set-mode"},
 			      {.given = a->precision.n, .option = "--precision"},
+			      {.given = a->activations.n, .option = "--activations"},
 			      {.given = a->private_state.n, .option = "--private"},
 			      {.given = a->same_state.n, .option = "--state"},
 			      {.given = a->seed, .option = "--seed"},
@@ -243,6 +244,16 @@ static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArg
 		false);
 }
 
+/* Sets the activations. The last ones count, as of other options. */
+static bool set_activations(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+{
+	const char *item[MAX_LIST];
+	const uint32_t n = pick(&a->activations, entry, item);
+	if (n && strcmp(item[n - 1], "int8"))
+		return fail_usage("--activations is int8, not %s", item[n - 1]), false;
+	return !n || weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8);
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
@@ -270,7 +281,8 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	free(item);
 	free(text);
 	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
-			       set_precision(w, g, path, a, entry)
+			       set_precision(w, g, path, a, entry) &&
+			       set_activations(w, g, a, entry)
 		       ? g
 		       : NULL;
 }
@@ -310,6 +322,7 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	    !check_texts("--loop-bound", &a->loop_bound, &a->entry) ||
 	    !check_texts("--set-mode", &a->mode, &a->entry) ||
 	    !check_texts("--precision", &a->precision, &a->entry) ||
+	    !check_texts("--activations", &a->activations, &a->entry) ||
 	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))

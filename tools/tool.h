@@ -108,6 +108,7 @@ typedef struct {
 	StringList output_names; /* "a,b" */
 	StringList mode;         /* "train" or "eval" */
 	StringList precision;    /* "bf16" or "f16" */
+	StringList activations;  /* "int8" */
 	const char *seed, *rng, *rng_cipher; /* NULL: not given */
 	const char *values;      /* a file, of an ONNX model's inputs; NULL: none */
 } LoadArgs;
@@ -116,6 +117,7 @@ typedef struct {
 	{"--ignore-guard", OPT_LIST, &(a)->ignore_guard},                                          \
 		{"--loop-bound", OPT_LIST, &(a)->loop_bound}, {"--ops", OPT_LIST, &(a)->ops},      \
 		{"--set-mode", OPT_LIST, &(a)->mode}, {"--precision", OPT_LIST, &(a)->precision},  \
+		{"--activations", OPT_LIST, &(a)->activations},                                    \
 		{"--private", OPT_LIST, &(a)->private_state},                                      \
 		{"--state", OPT_LIST, &(a)->same_state}, {"--seed", OPT_STRING, &(a)->seed},       \
 		{"--rng", OPT_STRING, &(a)->rng}, {"--rng-cipher", OPT_STRING, &(a)->rng_cipher},  \
@@ -128,6 +130,8 @@ typedef struct {
 		{"--set-mode train|eval", "the graph of the model in that mode "                   \
 					  "(docs/transforms.md)", false},                          \
 		{"--precision bf16|f16", "compute as under torch.autocast", false},                \
+		{"--activations int8", "round what weights of at most 8 bits are multiplied "      \
+				       "with to 8 bits (docs/numerics.md)", false},                \
 		{"--values FILE", "inputs of an ONNX model (x.0, ..., or by name), which its "     \
 				  "code may fix", false},                                          \
 		{"--output-names A,B", "call the outputs so", false},                              \

@@ -37,6 +37,7 @@ static GraphPart part_new(const Parting *p)
 		       .g = graph_new(p->g->ir, p->g->name),
 		       .map = ZEROED(p->g, Node, p->g->node.n)};
 	a.g->unrounded = p->g->unrounded;
+	a.g->activations = p->g->activations;
 	for (uint32_t k = 0; k < p->g->guard.n; k++) {
 		const GraphGuard *o = &p->g->guard.data[k];
 		graph_guard(a.g, o->kind, o->a, o->b, o->why);

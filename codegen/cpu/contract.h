@@ -64,6 +64,21 @@ typedef struct {
 	Interval taps[MAX_WINDOWS]; /* of the current tile */
 } ContractCode;
 
+/* A register tile. */
+typedef struct {
+	const TileCode *how;
+	Lx mask;      /* of the last vector, none: whole */
+	Lx left;      /* the columns that there are, if the last vector may not be whole */
+	uint32_t way; /* the accumulator at hand */
+	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
+	uint32_t ncut;          /* of the summed axes */
+	LMem sum[MAX_SUM_CUTS + 1]; /* by cut: [mr][nv * lanes], of the chunks before; with blocks
+	                               behind them the sums of functions of sums of blocks */
+	Lx a[MAX_TILE_ROWS];    /* row offsets */
+	Lx panel;               /* packed: offset of the first panel */
+	Lx next;                /* packed: what to prefetch */
+} ContractTile;
+
 /* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
  * caller has set s, p, rows and cols, zeroed the other fields, and given the batch axes values
  * (eval_at). contract_block sets the other fields for the functions below. */
@@ -120,6 +135,10 @@ Lx contract_load_b(ContractCode *, uint32_t j, const TileCode *, Lx panel, Lx ma
 Lx contract_load_a(ContractCode *, Lx offset, Lx left);
 /* Returns sum + a * b, of elements or groups, in the plan's vectors. */
 Lx contract_add_product(ContractCode *, Lx a, Lx b, Lx sum);
+/* Returns the halves of bytes with that number, 0 or 1: the low or the high ones. */
+Lx contract_half(ContractCode *, Lx bytes, uint32_t number);
+/* Returns the sum of a block, of an accumulator of it. */
+Lx contract_block_sum(ContractCode *, Lx accumulator);
 /* Sets c->bias to what is subtracted from the sums of the current columns: of a row that adds 128
  * to the elements of a, what that adds to them. */
 void contract_sum_columns(ContractCode *, const TileCode *);
@@ -152,7 +171,7 @@ void contract_late_rows(ContractCode *, const TileCode *);
 void contract_late_finish(ContractCode *, const TileCode *);
 /* Does the same, and makes the current tile, whose sums are complete, the late one. */
 void contract_late_tile(ContractCode *, const TileCode *);
-/* contract_tile.c: the epilogue of row `place` of the sums in frags.tile, for the columns from
+/* contract_epilogue.c: the epilogue of row `place` of the sums in frags.tile, for the columns from
  * c->col on. The row axes have values. */
 void contract_finish_row(ContractCode *, const TileCode *, Lx place);
 
@@ -171,5 +190,21 @@ void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 /* contract_copy.c: writes the phase that copies an operand, and adds the temporary that it fills,
  * which phases until number `last` read. */
 void contract_copy(Cpu *, const CopyPlan *, uint32_t last);
+
+/* contract_epilogue.c */
+
+/* The offset of vector j of row i in local sums of a tile, [mr][nv * lanes]. */
+Lx contract_sum_offset(const ContractCode *, const ContractTile *, uint32_t i, uint32_t j);
+/* Adds up n accumulators of a vector of a row, from `first` on, pairwise. */
+Lx contract_chains(Cpu *, const ContractTile *, uint32_t first, uint32_t n, uint32_t i, uint32_t j);
+/* Adds to the sums of the tile what the stage of blocks makes of the accumulators, the sums of a
+ * block, which begin again. */
+void contract_end_block(ContractCode *, const ContractTile *);
+/* Writes the epilogue of a tile whose sums are in its first accumulators, for each vector. */
+void contract_inline_epilogue(ContractCode *, const ContractTile *);
+/* Does the same by a loop over a copy of the tile: long epilogues are less code so. */
+void contract_looped_epilogue(ContractCode *, const ContractTile *);
+/* Does the same for sums in frags.tile: a loop over rows, in each all columns. */
+void contract_epilogue_of_fragments(ContractCode *, const ContractTile *);
 
 #endif

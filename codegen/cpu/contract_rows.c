@@ -32,12 +32,15 @@ static Lx clamp_row(ContractCode *c, Lx row)
 Sym contract_row_offset(const ContractCode *c, Kx load)
 {
 	Cpu *s = c->s;
-	Sym var[MAX_AXES], zero[MAX_AXES];
-	for (uint32_t i = 0; i < c->p->axes.nk; i++) {
-		var[i] = s->e.nest->var[c->p->axes.k[i]];
+	Sym var[MAX_AXES + 1], zero[MAX_AXES + 1];
+	uint32_t n = 0;
+	for (; n < c->p->axes.nk; n++)
+		var[n] = s->e.nest->var[c->p->axes.k[n]];
+	if (c->p->axes.half != NO_AXIS)
+		var[n++] = s->e.nest->var[c->p->axes.half];
+	for (uint32_t i = 0; i < n; i++)
 		zero[i] = sym_int(s->e.syms, 0);
-	}
-	return sym_subst(s->e.syms, s->e.nest->offset[load.i], var, zero, c->p->axes.nk);
+	return sym_subst(s->e.syms, s->e.nest->offset[load.i], var, zero, n);
 }
 
 /* The row axes of the block's first row, as variables. */

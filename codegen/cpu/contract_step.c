@@ -122,6 +122,15 @@ static Lx bf16_of_group(ContractCode *c, Lx group, uint32_t k)
 	return lx_sc(f, SC_bitcast, (LType){DT_f32, u32.lanes}, &bits, 1);
 }
 
+/* Adds two sums of 16 bits in each lane of `pairs` to a sum. */
+static Lx add_pairs(ContractCode *c, Lx pairs, Lx sum)
+{
+	LoopFn *f = c->s->e.f;
+	const LType u32 = {DT_u32, c->p->vector.lanes};
+	const Lx two = lx_sc(f, SC_bitcast, u32, &pairs, 1), ones = lx_int_of(f, u32, 0x10001);
+	return lx_sc(f, SC_dot2_s16, c->p->vector, (Lx[]){two, ones, sum}, 3);
+}
+
 /* a * b + sum, of elements or groups. */
 Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
 {
@@ -132,11 +141,37 @@ Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
 				       sum);
 		return sum;
 	}
-	if (micro_groups(c->p->axes.row))
-		return lx_sc(s->e.f, c->p->axes.row->op, c->p->vector, (Lx[]){a, b, sum}, 3);
+	if (c->p->axes.row->signs)
+		return add_pairs(c,
+				 lx_sc(s->e.f, c->p->axes.row->op, c->p->vector,
+				       (Lx[]){a, b, contract_zero(c)}, 3),
+				 sum);
+	if (micro_groups(c->p->axes.row)) {
+		const bool turned = c->p->axes.row->turned;
+		return lx_sc(s->e.f, c->p->axes.row->op, c->p->vector,
+			     (Lx[]){turned ? b : a, turned ? a : b, sum}, 3);
+	}
 	if (!dtype_is_float(c->p->vector.dtype))
 		return lx_add(s->e.f, sum, lx_mul(s->e.f, a, b));
 	return code_fma(&s->code, a, b, sum);
+}
+
+/* Adds the two sums of 16 bits of a row that keeps such. */
+Lx contract_block_sum(ContractCode *c, Lx accumulator)
+{
+	return c->p->axes.row->pairs ? add_pairs(c, accumulator, contract_zero(c)) : accumulator;
+}
+
+Lx contract_half(ContractCode *c, Lx bytes, uint32_t number)
+{
+	enum { HALF_BITS = 4, LOW_HALVES = 0x0f0f0f0f };
+	LoopFn *f = c->s->e.f;
+	const LType t = lx_type(f, bytes);
+	if (number)
+		bytes = lx_sc(f, SC_shr, t, (Lx[]){bytes, lx_int_of(f, t, HALF_BITS)}, 2);
+	return lx_var(f,
+		      ls_let(f, "half",
+			     lx_sc(f, SC_and, t, (Lx[]){bytes, lx_int_of(f, t, LOW_HALVES)}, 2)));
 }
 
 /* ---- sums of columns ---- */

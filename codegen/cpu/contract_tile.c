@@ -44,25 +44,12 @@ static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 
 /* ---- the register tile ---- */
 
-typedef struct {
-	const TileCode *how;
-	Lx mask;          /* of the last vector, none: whole */
-	Lx left;          /* the columns that there are, if the last vector may not be whole */
-	uint32_t way;     /* the accumulator at hand */
-	Lv acc[UNROLL_K][MAX_TILE_ROWS][MAX_TILE_VECTORS];
-	uint32_t ncut;    /* of the summed axes */
-	LMem sum[MAX_SUM_CUTS]; /* by cut: [mr][nv * lanes], of the chunks before */
-	Lx a[MAX_TILE_ROWS];    /* row offsets */
-	Lx panel;         /* packed: offset of the first panel */
-	Lx next;          /* packed: what to prefetch */
-} Tile;
-
 static int64_t panel_width(const ContractCode *c)
 {
 	return (int64_t)c->p->b.vectors * c->s->e.lanes.n * c->p->b.panels.unit;
 }
 
-static int64_t panels_of_tile(const ContractCode *c, const Tile *t)
+static int64_t panels_of_tile(const ContractCode *c, const ContractTile *t)
 {
 	return (t->how->nv + c->p->b.vectors - 1) / c->p->b.vectors;
 }
@@ -74,7 +61,7 @@ static Lx tile_of_rows(const ContractCode *c)
 }
 
 /* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
-static Lx next_panels(ContractCode *c, const Tile *t)
+static Lx next_panels(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
 	Lx lines = int_of(s, t->how->ahead), part;
@@ -149,16 +136,11 @@ Lx contract_step_offset(ContractCode *c, Kx load)
 	return eval_index(&s->e, k_part);
 }
 
-/* left: of the last group; none: the group is whole. */
-static void multiply_add(ContractCode *c, Tile *t, Lx left)
+/* Multiplies vectors of b with a of the current step, k_offset from the rows' offsets. left: of the
+ * last group; none: the group is whole. */
+static void multiply_rows(ContractCode *c, ContractTile *t, const Lx *b, Lx k_offset, Lx left)
 {
 	Cpu *s = c->s;
-	Lx b[MAX_TILE_VECTORS];
-	for (uint32_t j = 0; j < t->how->nv; j++) {
-		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
-		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
-	}
-	Lx k_offset = contract_step_offset(c, c->p->a.load);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 		Lx x = lx_splat(s->e.f, contract_load_a(c, lx_add(s->e.f, t->a[i], k_offset), left),
 				s->e.lanes.n);
@@ -169,48 +151,60 @@ static void multiply_add(ContractCode *c, Tile *t, Lx left)
 	}
 }
 
-static Lx sum_offset(const ContractCode *c, const Tile *t, uint32_t i, uint32_t j)
-{
-	return int_of(c->s, ((int64_t)i * t->how->nv + j) * c->s->e.lanes.n);
-}
-
-/* Chains to one value, pairwise. */
-static Lx chains(Cpu *s, const Tile *t, uint32_t first, uint32_t n, uint32_t i, uint32_t j)
-{
-	if (n == 1)
-		return lx_var(s->e.f, t->acc[first][i][j]);
-	return lx_add(s->e.f, chains(s, t, first, n / 2, i, j),
-		      chains(s, t, first + n / 2, n / 2, i, j));
-}
-
-static Lx load_sum(const ContractCode *c, const Tile *t, LMem sum, uint32_t i, uint32_t j)
+/* Adds the products of a step. left: as for multiply_rows. */
+static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 {
 	Cpu *s = c->s;
-	return lx_var(s->e.f,
-		      ls_load(s->e.f, "sum", sum, sum_offset(c, t, i, j), c->p->vector, (Lx){0}));
+	const uint32_t half = c->p->axes.half;
+	Lx b[MAX_TILE_VECTORS], field[MAX_TILE_VECTORS];
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
+		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
+	}
+	const Lx k_offset = contract_step_offset(c, c->p->a.load);
+	if (half == NO_AXIS) {
+		multiply_rows(c, t, b, k_offset, left);
+		return;
+	}
+	const Lx apart = eval_size(&s->e, coef_of(s, c->p->a.load, half));
+	for (uint32_t k = 0; k < 2; k++) {
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			field[j] = contract_half(c, b[j], k);
+		multiply_rows(c, t, field, k ? lx_add(s->e.f, k_offset, apart) : k_offset, left);
+	}
 }
 
-static void clear_sum(const ContractCode *c, const Tile *t, LMem sum)
+static Lx load_sum(const ContractCode *c, const ContractTile *t, LMem sum, uint32_t i, uint32_t j)
 {
+	Cpu *s = c->s;
+	return lx_var(s->e.f, ls_load(s->e.f, "sum", sum, contract_sum_offset(c, t, i, j),
+				      c->p->sums.result, (Lx){0}));
+}
+
+static void clear_sum(const ContractCode *c, const ContractTile *t, LMem sum)
+{
+	LoopFn *f = c->s->e.f;
+	const LType r = c->p->sums.result;
+	const Lx zero = dtype_is_float(r.dtype) ? lx_float(f, r, 0) : lx_int_of(f, r, 0);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(c->s->e.f, sum, sum_offset(c, t, i, j), contract_zero(c), (Lx){0});
+			ls_store(f, sum, contract_sum_offset(c, t, i, j), zero, (Lx){0});
 }
 
 /* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin
  * again. */
-static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
+static void end_chunk(ContractCode *c, const ContractTile *t, uint32_t cut)
 {
 	Cpu *s = c->s;
-	const bool innermost = cut + 1 == t->ncut;
+	const bool innermost = cut + 1 == t->ncut && !c->p->sums.blocks.stage;
 	if (c->many.i)
 		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++) {
 			Lx before = load_sum(c, t, t->sum[cut], i, j);
-			Lx chunk = innermost ? chains(s, t, 0, t->how->ways, i, j)
+			Lx chunk = innermost ? contract_chains(s, t, 0, t->how->ways, i, j)
 					     : load_sum(c, t, t->sum[cut + 1], i, j);
-			ls_store(s->e.f, t->sum[cut], sum_offset(c, t, i, j),
+			ls_store(s->e.f, t->sum[cut], contract_sum_offset(c, t, i, j),
 				 lx_add(s->e.f, before, chunk), (Lx){0});
 			for (uint32_t w = 0; innermost && w < t->how->ways; w++)
 				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
@@ -221,10 +215,10 @@ static void end_chunk(ContractCode *c, const Tile *t, uint32_t cut)
 		ls_end(s->e.f);
 }
 
-static void k_loops(ContractCode *c, Tile *t, uint32_t next);
+static void k_loops(ContractCode *c, ContractTile *t, uint32_t next);
 
 /* The last group of the innermost axis, if it is in [whole, end) and not whole. */
-static void last_group(ContractCode *c, Tile *t, uint32_t axis, Lx whole, Lx end)
+static void last_group(ContractCode *c, ContractTile *t, uint32_t axis, Lx whole, Lx end)
 {
 	Cpu *s = c->s;
 	ls_if(s->e.f, lx_cmp(s->e.f, SC_lt, whole, end));
@@ -237,7 +231,7 @@ static void last_group(ContractCode *c, Tile *t, uint32_t axis, Lx whole, Lx end
 	ls_end(s->e.f);
 }
 
-static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
+static void k_loop(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx end)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
@@ -264,13 +258,15 @@ static void k_loop(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 		else
 			k_loops(c, t, next + 1);
 	}
+	if (next + 1 == c->p->axes.nblock)
+		contract_end_block(c, t);
 	eval_end(&s->e);
 	if (tail)
 		last_group(c, t, axis, whole, end);
 }
 
 /* The loop over a summed axis in [start, end), perhaps in chunks. */
-static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
+static void k_chunks(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx end)
 {
 	const uint32_t cut = c->cut;
 	if (cut >= t->ncut || c->p->sums.cuts.cut[cut].loop != next) {
@@ -285,7 +281,7 @@ static void k_chunks(ContractCode *c, Tile *t, uint32_t next, Lx start, Lx end)
 	ls_end(c->s->e.f);
 }
 
-static void k_loops(ContractCode *c, Tile *t, uint32_t next)
+static void k_loops(ContractCode *c, ContractTile *t, uint32_t next)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
@@ -299,7 +295,7 @@ static void k_loops(ContractCode *c, Tile *t, uint32_t next)
 }
 
 /* Zero for all sums, and for the chunks'. */
-static void start_sums(ContractCode *c, Tile *t)
+static void start_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
 	t->ncut = c->p->k_block.used ? 0 : c->p->sums.cuts.n;
@@ -313,12 +309,13 @@ static void start_sums(ContractCode *c, Tile *t)
 				t->acc[w][i][j] =
 					ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j),
 					       contract_zero(c));
-	for (uint32_t k = 0; k < t->ncut; k++)
-		t->sum[k] = ls_local(s->e.f, "sums", c->p->vector.dtype,
+	const uint32_t nsum = t->ncut + (c->p->sums.blocks.stage != 0);
+	for (uint32_t k = 0; k < nsum; k++)
+		t->sum[k] = ls_local(s->e.f, "sums", c->p->sums.result.dtype,
 				     (uint64_t)c->p->tile.mr * t->how->nv * s->e.lanes.n);
 	if (t->ncut && c->many.i)
 		ls_if(s->e.f, c->many);
-	for (uint32_t k = 0; k < t->ncut; k++)
+	for (uint32_t k = 0; k < nsum; k++)
 		clear_sum(c, t, t->sum[k]);
 	if (t->ncut && c->many.i)
 		ls_end(s->e.f);
@@ -339,7 +336,7 @@ static Lx sum_at(ContractCode *c, Lx tile, uint32_t i, uint32_t j)
 	return lx_add(c->s->e.f, tile, int_of(c->s, (j * c->p->block.rows + i) * c->s->e.lanes.n));
 }
 
-static void add_to_sums(ContractCode *c, const Tile *t)
+static void add_to_sums(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
@@ -349,12 +346,13 @@ static void add_to_sums(ContractCode *c, const Tile *t)
 			Lx before = lx_var(
 				s->e.f, ls_load(s->e.f, "sum", c->sums, at, c->p->vector, (Lx){0}));
 			ls_store(s->e.f, c->sums, at,
-				 lx_add(s->e.f, before, chains(s, t, 0, t->how->ways, i, j)),
+				 lx_add(s->e.f, before,
+					contract_chains(s, t, 0, t->how->ways, i, j)),
 				 (Lx){0});
 		}
 }
 
-static void load_sums(ContractCode *c, Tile *t)
+static void load_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
 	Lx tile = tile_sums(c);
@@ -366,14 +364,19 @@ static void load_sums(ContractCode *c, Tile *t)
 
 /* All sums into the first chain: without cuts, or where they do not count, they are in the
  * accumulators. */
-static void finish_sums(ContractCode *c, Tile *t)
+static void finish_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
+	for (uint32_t i = 0; c->p->sums.blocks.stage && i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			t->acc[0][i][j] = ls_let(s->e.f, "sum", load_sum(c, t, t->sum[0], i, j));
+	if (c->p->sums.blocks.stage)
+		return;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			if (t->how->ways > 1 && (!t->ncut || c->many.i))
 				ls_set(s->e.f, t->acc[0][i][j],
-				       chains(s, t, 0, t->how->ways, i, j));
+				       contract_chains(s, t, 0, t->how->ways, i, j));
 	if (!t->ncut)
 		return;
 	if (c->many.i)
@@ -385,7 +388,7 @@ static void finish_sums(ContractCode *c, Tile *t)
 		ls_end(s->e.f);
 }
 
-static void subtract_bias(ContractCode *c, Tile *t)
+static void subtract_bias(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
 	for (uint32_t j = 0; j < t->how->nv; j++) {
@@ -397,157 +400,6 @@ static void subtract_bias(ContractCode *c, Tile *t)
 				ls_let(s->e.f, "sum",
 				       lx_sub(s->e.f, lx_var(s->e.f, t->acc[0][i][j]), bias));
 	}
-}
-
-/* ---- the epilogue ---- */
-
-static uint64_t without_rows(const ContractCode *c)
-{
-	uint64_t known = 0;
-	for (uint32_t a = 0; a < c->p->nest->n; a++)
-		known |= UINT64_C(1) << a;
-	for (uint32_t i = 0; i < c->p->axes.nm; i++)
-		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
-	for (uint32_t i = 0; i < c->p->axes.nk; i++)
-		known &= ~(UINT64_C(1) << c->p->axes.k[i]);
-	return known;
-}
-
-static void store_vector(ContractCode *c, Lx acc)
-{
-	Cpu *s = c->s;
-	cpu_store_sum(s, kernel_first_contraction(s->e.k), acc);
-}
-
-static void go_to_column(ContractCode *c, const Tile *t, uint32_t j)
-{
-	Cpu *s = c->s;
-	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
-	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
-}
-
-static void start_column(ContractCode *c, const Tile *t, uint32_t j)
-{
-	go_to_column(c, t, j);
-	cpu_hoist_stores(c->s, kernel_first_contraction(c->s->e.k), without_rows(c));
-}
-
-static void inline_epilogue(ContractCode *c, const Tile *t)
-{
-	Cpu *s = c->s;
-	for (uint32_t j = 0; j < t->how->nv; j++) {
-		start_column(c, t, j);
-		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
-			contract_go_to_row(c, int_of(s, i));
-			store_vector(c, lx_var(s->e.f, t->acc[0][i][j]));
-		}
-		eval_mask(&s->e, (Lx){0});
-	}
-}
-
-/* A loop over the rows of a copy of the tile. */
-static void epilogue_of_copy(ContractCode *c, const Tile *t, LMem tile)
-{
-	Cpu *s = c->s;
-	const uint32_t width = t->how->nv * s->e.lanes.n;
-	for (uint32_t j = 0; j < t->how->nv; j++) {
-		start_column(c, t, j);
-		Lx i = lx_var(s->e.f,
-			      ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
-		contract_go_to_row(c, i);
-		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)),
-			       int_of(s, (int64_t)j * s->e.lanes.n));
-		store_vector(
-			c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, c->p->vector, (Lx){0})));
-		ls_end(s->e.f);
-		eval_mask(&s->e, (Lx){0});
-	}
-}
-
-/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in
- * turn. */
-static void epilogue_of_rows(ContractCode *c, const Tile *t, const RowSpan *span, Lx lo, Lx hi,
-			     uint32_t together)
-{
-	Cpu *s = c->s;
-	LoopFn *f = s->e.f;
-	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
-	uint32_t from[MAX_TOGETHER * MAX_FRAG_ROWS + 1], n = 0;
-	Lx first = lx_var(f, ls_for(f, "row", lo, hi, together));
-	for (uint32_t i = 0; i < together; i++) {
-		Lx row = lx_add(f, first, int_of(s, i));
-		from[n] = ls_place(f);
-		if (c->p->a.runs.used)
-			contract_go_to_segment_row(c, row);
-		else
-			contract_go_to_row(c, row);
-		Lx at = eval_let(&s->e, "at",
-				 lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
-		for (uint32_t j = 0; j < t->how->nv; j++) {
-			from[n] = j ? ls_place(f) : from[n];
-			go_to_column(c, t, j);
-			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
-			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place,
-							  c->p->vector, (Lx){0})));
-			n++;
-		}
-	}
-	from[n] = ls_place(f);
-	if (together > 1)
-		ls_interleave(f, from, n);
-	ls_end(f);
-}
-
-void contract_finish_row(ContractCode *c, const TileCode *how, Lx place)
-{
-	Cpu *s = c->s;
-	const Tile t = {.how = how};
-	const int64_t lanes = s->e.lanes.n;
-	Lx at = eval_let(&s->e, "at", lx_mul(s->e.f, place, int_of(s, how->nv * lanes)));
-	for (uint32_t j = 0; j < how->nv; j++) {
-		Lx from = lx_add(s->e.f, at, int_of(s, j * lanes));
-		go_to_column(c, &t, j);
-		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, from,
-						       c->p->vector, (Lx){0})));
-	}
-	eval_at(&s->e, c->p->axes.n, (Lx){0});
-	eval_mask(&s->e, (Lx){0});
-}
-
-/* A loop over rows, in each all columns. */
-static void epilogue_of_fragments(ContractCode *c, const Tile *t)
-{
-	Cpu *s = c->s;
-	const uint32_t together = t->how->together;
-	for (uint32_t j = 0; j < t->how->nv; j++)
-		start_column(c, t, j);
-	RowSpan span = {int_of(s, 0), int_of(s, c->p->tile.mr), int_of(s, 0)};
-	if (c->p->a.runs.used)
-		span = contract_open_segment(c);
-	Lx left = lx_mod(s->e.f, lx_sub(s->e.f, span.hi, span.lo), int_of(s, together));
-	Lx whole = together > 1 ? eval_let(&s->e, "whole", lx_sub(s->e.f, span.hi, left)) : span.lo;
-	if (together > 1)
-		epilogue_of_rows(c, t, &span, span.lo, whole, together);
-	epilogue_of_rows(c, t, &span, whole, span.hi, 1);
-	if (c->p->a.runs.used)
-		ls_end(s->e.f);
-	for (uint32_t k = 0; k < c->p->axes.nm; k++)
-		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
-	eval_mask(&s->e, (Lx){0});
-}
-
-/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
-static void looped_epilogue(ContractCode *c, const Tile *t)
-{
-	Cpu *s = c->s;
-	uint32_t width = t->how->nv * s->e.lanes.n;
-	LMem tile = ls_local(s->e.f, "tile", c->p->vector.dtype, (uint64_t)c->p->tile.mr * width);
-	for (uint32_t i = 0; i < c->p->tile.mr; i++)
-		for (uint32_t j = 0; j < t->how->nv; j++)
-			ls_store(s->e.f, tile,
-				 int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
-				 lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
-	epilogue_of_copy(c, t, tile);
 }
 
 static void fetch_row(ContractCode *c, Kx load, int64_t width)
@@ -563,7 +415,7 @@ static void fetch_row(ContractCode *c, Kx load, int64_t width)
 }
 
 /* While sums are made. */
-static void fetch_rows(ContractCode *c, const Tile *t)
+static void fetch_rows(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
 	const LoadList *fetched = &c->p->fetched;
@@ -584,7 +436,7 @@ typedef enum {
 	TILE_FINISH /* their epilogue */
 } TilePart;
 
-static void start_tile(ContractCode *c, Tile *t)
+static void start_tile(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
 	for (uint32_t i = 0; i < c->p->tile.mr && !c->p->axes.row->nfrag; i++)
@@ -599,7 +451,7 @@ static void start_tile(ContractCode *c, Tile *t)
 }
 
 /* All steps of k, or those of a block. */
-static void sum_tile(ContractCode *c, Tile *t, TilePart part)
+static void sum_tile(ContractCode *c, ContractTile *t, TilePart part)
 {
 	Lv sum[MAX_TILE_ROWS];
 	if (c->p->b.access != B_ALONG) {
@@ -612,7 +464,7 @@ static void sum_tile(ContractCode *c, Tile *t, TilePart part)
 		t->acc[0][i][0] = sum[i];
 }
 
-static void run_tile(ContractCode *c, Tile *t, TilePart part)
+static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 {
 	Cpu *s = c->s;
 	if (c->p->tile.mr == 0)
@@ -630,7 +482,7 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 	}
 	if (c->p->axes.row->nfrag) {
 		contract_store_frags(c, t->how->nv);
-		epilogue_of_fragments(c, t);
+		contract_epilogue_of_fragments(c, t);
 		return;
 	}
 	if (part == TILE_SUM) {
@@ -644,9 +496,9 @@ static void run_tile(ContractCode *c, Tile *t, TilePart part)
 	if (c->p->axes.row->biased)
 		subtract_bias(c, t);
 	if (t->how->looped)
-		looped_epilogue(c, t);
+		contract_looped_epilogue(c, t);
 	else
-		inline_epilogue(c, t);
+		contract_inline_epilogue(c, t);
 }
 
 /* left: of the columns from c->col on, where a vector of them may not be whole; none: it is. */
@@ -657,7 +509,7 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart par
 	if (left.i)
 		mask = lx_var(s->e.f,
 			      ls_let(s->e.f, "edge", lx_mask(s->e.f, left, s->e.lanes.n)));
-	Tile t = {.how = how, .mask = mask, .left = left};
+	ContractTile t = {.how = how, .mask = mask, .left = left};
 	if (c->p->b.access == B_GATHERED)
 		gather_panel(c, how->nv, mask);
 	if (c->p->axes.row->biased && part != TILE_SUM)
@@ -687,7 +539,7 @@ static void columns_in_turn(ContractCode *c, Lx end)
 	LoopFn *f = s->e.f;
 	const int64_t width = (int64_t)c->p->tile.nv * s->e.lanes.n,
 		      all = c->p->columns.turn * width;
-	Tile t = {.how = &c->p->columns.whole};
+	ContractTile t = {.how = &c->p->columns.whole};
 	if (t.how->late)
 		contract_late_begin(c);
 	Lx first = lx_var(f, ls_for(f, "cols", c->cols.lo, end, all));

@@ -65,7 +65,7 @@ void cpu_store_sum(Cpu *s, uint32_t sum, Lx value)
 {
 	eval_stage_value(&s->e, sum, value);
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
-		if (i != sum)
+		if (i != sum && stage_stores(&s->e.k->stage.data[i]))
 			cpu_store(s, i, eval_value(&s->e, s->e.k->stage.data[i].value));
 	eval_stage_over(&s->e, sum);
 }
@@ -73,7 +73,7 @@ void cpu_store_sum(Cpu *s, uint32_t sum, Lx value)
 void cpu_hoist_stores(Cpu *s, uint32_t sum, uint64_t known)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
-		if (i != sum)
+		if (i != sum && stage_stores(&s->e.k->stage.data[i]))
 			eval_hoist(&s->e, s->e.k->stage.data[i].value, known);
 }
 

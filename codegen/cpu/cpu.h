@@ -30,10 +30,10 @@ void cpu_finish_phase(Cpu *, Sym ntasks, KernelCost);
  * converted to the buffer's dtype; by a streaming store if it fills a register, all lanes are
  * active and the tensor does not stay in the caches. */
 void cpu_store(Cpu *, uint32_t stage, Lx value);
-/* Stores the results of all stages but `sum` at the current point. They are computed of `value`,
+/* Stores the results of all stages that store at the current point. They are computed of `value`,
  * the result of stage `sum`. */
 void cpu_store_sum(Cpu *, uint32_t sum, Lx value);
-/* Evaluates what the stages but `sum` compute of the known axes alone (eval_hoist). */
+/* Evaluates what the stages that store compute of the known axes alone (eval_hoist). */
 void cpu_hoist_stores(Cpu *, uint32_t sum, uint64_t known);
 /* Says that the task has [lo, hi) of an axis, until the phase ends. */
 void cpu_part(Cpu *, uint32_t axis, Lx lo, Lx hi);

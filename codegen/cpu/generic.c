@@ -312,6 +312,18 @@ static void map_step(Cpu *s, StageRun *r, const Stage *st)
 	eval_store_local(&s->e, r->stage, v);
 }
 
+static void run_stage(Generic *g, uint32_t stage);
+
+/* Computes the sums that are terms of the stage's sum, at the current point. */
+static void run_terms(StageRun *r, const Stage *st)
+{
+	const Cpu *s = r->g->s;
+	const Nest *n = s->e.nest;
+	for (uint32_t i = 0; (i = nest_next_read(n, st->value, i)) < r->stage; i++)
+		if (nest_is_term(n, &s->e.k->stage.data[i]))
+			run_stage(r->g, i);
+}
+
 static void stage_body(Cpu *s, void *data)
 {
 	StageRun *r = data;
@@ -320,6 +332,7 @@ static void stage_body(Cpu *s, void *data)
 	switch (st->kind) {
 	case STAGE_REDUCE:
 	case STAGE_ARGREDUCE:
+		run_terms(r, st);
 		b = generic_branch(r);
 		generic_reduce_step(r);
 		generic_branch_end(s, &b);
@@ -368,7 +381,9 @@ static void plan_sums(StageRun *r, const Stage *st)
  * last. */
 static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 {
-	const AxisList map = nest_inner(s->e.nest, st);
+	AxisList map = nest_inner(s->e.nest, st);
+	if (nest_is_term(s->e.nest, st)) /* the loops of the stage that reads it are open */
+		map.n = 0;
 	uint32_t all[2 * MAX_RANK], n = 0;
 	for (uint32_t i = 0; i < st->nred; i++)
 		all[n++] = st->red[i];
@@ -622,7 +637,8 @@ static void outer_point(Cpu *s, void *data)
 {
 	Generic *g = data;
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
-		generic_stage(g, i);
+		if (!nest_is_term(s->e.nest, &s->e.k->stage.data[i]))
+			generic_stage(g, i);
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
 		eval_stage_over(&s->e, i);
 }

@@ -168,6 +168,10 @@ static bool can_be_vector(const PlanInput *in, uint32_t axis)
 		/* rows are sorted one by one */
 		if (st->kind == STAGE_SORT)
 			return false;
+		/* a sum that is a term of another one is one value */
+		const AxisList map = nest_inner(in->nest, st);
+		if (nest_is_term(in->nest, st) && axes_set(map.axis, map.n) >> axis & 1)
+			return false;
 	}
 	return !(in->nest->outer >> axis & 1) || can_be_spread(in);
 }

@@ -37,7 +37,7 @@ static void sort_axes(const PlanInput *in, Sym offset, uint32_t *axis, uint32_t 
 static void merge_k(Nest *nest, ContractAxes *x)
 {
 	const uint32_t apart = x->nk && contract_has_tail(nest, x);
-	for (uint32_t i = 0; i + 1 + apart < x->nk;) {
+	for (uint32_t i = x->nblock; i + 1 + apart < x->nk;) {
 		if (nest->n < MAX_AXES && axes_can_merge(nest, x->k[i], x->k[i + 1])) {
 			x->k[i] = nest_merge_axes(nest, x->k[i], x->k[i + 1]);
 			for (uint32_t j = i + 1; j + 1 < x->nk; j++)
@@ -89,6 +89,7 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
 	uint64_t in_a = in->contraction.in_a, in_b = in->contraction.in_b;
 	*x = (ContractAxes){.n = vector_axis(in, contraction_columns(&in->contraction)),
+			    .half = in->contraction.half ? in->contraction.half - 1 : NO_AXIS,
 			    .row = in->row};
 	*a = in->contraction.a;
 	*b = in->contraction.b;
@@ -103,12 +104,19 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 		return refuse("no operand has a column of its own");
 	if (!st->nred)
 		return refuse("one product each, and no sum");
+	if (x->half != NO_AXIS && in->contraction.half_of_b != (b->i == in->contraction.b.i))
+		return refuse_near("the operand without columns has halves of bytes");
 	if (!contract_linear(in, in->nest->offset[a->i]))
 		return refuse_near("operand a is read at an index that is not linear");
+	const AxisList blocks = nest_inner(in->nest, st);
+	for (uint32_t i = 0; i < blocks.n; i++)
+		x->k[x->nk++] = blocks.axis[i];
+	x->nblock = x->nk;
 	for (uint32_t i = 0; i < st->nred; i++)
-		x->k[x->nk++] = st->red[i];
+		if (st->red[i] != x->half)
+			x->k[x->nk++] = st->red[i];
 	divide_axes(in, in_a, in_b, x);
-	sort_axes(in, in->nest->offset[a->i], x->k, x->nk);
+	sort_axes(in, in->nest->offset[a->i], x->k + x->nblock, x->nk - x->nblock);
 	return taken();
 }
 
@@ -124,13 +132,42 @@ static DType stored(const PlanInput *in, Kx load)
 	return buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
 }
 
+/* Whether the sum of every other pair of neighbours' products in a block is one of 16 bits. */
+static bool pairs_fit(const PlanInput *in, const ContractAxes *x)
+{
+	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
+	int64_t sum = (int64_t)st->reduce.most[0] * st->reduce.most[1], extent;
+	sum *= x->half == NO_AXIS ? 1 : 2;
+	for (uint32_t i = x->nblock; i < x->nk; i++) {
+		if (!sym_is_const(in->nest->syms, in->nest->extent[x->k[i]], &extent) ||
+		    extent < 1 || sum > INT16_MAX / extent * 2)
+			return false;
+		sum *= extent;
+	}
+	return x->nblock && sum && (sum + 1) / 2 <= INT16_MAX;
+}
+
 /* Whether the row multiplies these operands, which lie along the last summed axis, a in one
  * piece. */
 static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b)
 {
 	const MicroKernel *row = in->row;
-	if (row->a != DT_none && (stored(in, a) != row->a || stored(in, b) != row->b))
+	/* a half of a byte is an element of i8, too */
+	const DType of_b = x->half != NO_AXIS && row->b == DT_i8 ? DT_i8 : stored(in, b);
+	if (row->a != DT_none && (stored(in, a) != row->a || of_b != row->b))
 		return refuse("operands have other dtypes");
+	if (x->half != NO_AXIS &&
+	    (!micro_groups(row) || x->nk == x->nblock ||
+	     !sym_divides(in->nest->syms, row->group, in->nest->extent[x->k[x->nk - 1]])))
+		return refuse_near("halves of bytes are multiplied, by whole groups");
+	if (x->nblock && (row->biased || row->nfrag))
+		return refuse_near("sums of blocks are not what the instruction adds up");
+	const uint8_t *most = in->nest->k->stage.data[in->contraction.sum].reduce.most;
+	if (row->signs && (!most[0] || 2 * most[0] * most[1] > INT16_MAX ||
+			   most[a.i != in->contraction.a.i] > INT8_MAX))
+		return refuse("sums of pairs of 16 bits may overflow");
+	if (row->pairs && !pairs_fit(in, x))
+		return refuse("sums of 16 bits may overflow");
 	if (!micro_groups(row))
 		return taken();
 	if (row->nfrag && contract_lanes(in) != row->cols)
@@ -269,6 +306,11 @@ static Nest *read_b(const PlanInput *in, ContractPlan *c)
 	if (c->b.access == B_PACKED)
 		nest_read(nest, c->b.load, nest_packed(nest, c->b.load, &c->b.layout),
 			  c->b.panels.offset);
+	for (uint32_t i = 0; i < c->sums.blocks.nscale; i++) {
+		const PanelLoad *s = &c->sums.blocks.scale[i];
+		nest_read(nest, s->load, nest_packed(nest, s->load, &s->layout),
+			  nest->offset[s->load.i]);
+	}
 	if (is_copied(&c->b))
 		nest_read(nest, c->b.load, add_copy(in, c, &c->b.panels), c->b.panels.offset);
 	return nest;
@@ -314,7 +356,7 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
 	if (c->axes.row->nfrag)
 		choose_fragments(in, c, reads_all);
-	if (c->axes.row->biased || c->b.access == B_ALONG)
+	if (c->axes.row->biased || c->b.access == B_ALONG || c->sums.blocks.stage)
 		c->windows.n = 0; /* the sums of columns are those of all taps */
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
@@ -327,6 +369,8 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 	const int64_t row_elements = contract_row_elements(in, c->a.load, &before);
 	const Windows windows = contract_find_windows(in, c->a.load, &before);
 	const bool reads_all = contract_reads_all(in, c->a.load);
+	if (c->sums.blocks.stage && c->b.access == B_PACKED)
+		contract_pack_scales(in, c);
 	Nest *nest = read_b(in, c);
 	PlanInput merged = *in;
 	merged.nest = nest;
@@ -344,16 +388,17 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 static const char *describe(const PlanInput *in, const ContractPlan *c)
 {
 	return arena_printf(
-		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s",
+		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s%s",
 		micro_groups(c->axes.row) ? c->axes.row->name : "",
 		micro_groups(c->axes.row) ? ", " : "",
-		c->b.access == B_PACKED    ? "packed b"
-		: is_copied(&c->b)         ? "copied b"
-		: c->b.access == B_ALONG   ? "b along k"
-					   : "b in place",
+		c->b.access == B_PACKED  ? "packed b"
+		: is_copied(&c->b)       ? "copied b"
+		: c->b.access == B_ALONG ? "b along k"
+					 : "b in place",
 		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
 		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
-		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "");
+		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "",
+		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
 }
 
 /* The plan that multiplies by in->row, and reads b along k or across; NULL, with the reason, if it
@@ -362,7 +407,10 @@ static const ContractPlan *plan_row(const PlanInput *in, bool along, Plan *p, Re
 {
 	PlanInput grouped = *in;
 	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
-	*c = (ContractPlan){.vector = {in->contraction.dtype, contract_lanes(in)},
+	const uint32_t blocks = in->contraction.blocks, lanes = contract_lanes(in);
+	*c = (ContractPlan){.vector = {in->contraction.dtype, lanes},
+			    .sums = {.result = {blocks ? DT_f32 : in->contraction.dtype, lanes},
+				     .blocks = {.stage = blocks}},
 			    .cost = in->cost};
 	*no = recognise(&grouped, c, along);
 	if (no->why)
@@ -406,7 +454,8 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 			break;
 		Refusal refused;
 		consider(&by, false, p, best, least, no);
-		consider(&by, true, p, best, least, &refused);
+		if (!in->contraction.blocks)
+			consider(&by, true, p, best, least, &refused);
 	}
 }
 
@@ -453,7 +502,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		[B_ALONG] = "steps of k are neighbours in both operands: sums are dot products",
 	};
 	Refusal no = {0};
-	if (in->no_contraction)
+	if (in->no_contraction && !in->contraction.blocks)
 		return refuse(in->no_contraction);
 	if (nest_is_empty(in->nest))
 		return refuse("it is empty");
@@ -461,7 +510,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 	double least = 0;
 	plan_rows(in, p, &best, &least, &no);
 	const Plan first = *p;
-	if (!is_constant(in, in->contraction.a) &&
+	if (!in->contraction.blocks && !is_constant(in, in->contraction.a) &&
 	    !stores_along(in, contraction_columns(&in->contraction)) &&
 	    stores_along(in, contraction_rows(&in->contraction))) {
 		Refusal refused = {0};

@@ -28,6 +28,10 @@ enum {
 typedef struct {
 	uint32_t n; /* the column axis that runs over lanes */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
+	uint32_t nblock; /* with Contraction.blocks: the first axes of k[], which number blocks; the
+			    sums of a block are complete when the axes behind them are */
+	uint32_t half;   /* the axis, of extent 2 and not in k[], that numbers the halves of b's
+			    bytes; NO_AXIS: whole elements are multiplied */
 	const MicroKernel *row; /* how steps are multiplied */
 	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */
 	Sym whole_groups;       /* those that are complete */
@@ -47,6 +51,23 @@ typedef struct {
 	Sym count, numel;    /* count: panels of one member of the batch; numel: elements of all
 				panels */
 } Panels;
+
+/* A constant that differs by column and by block, which is packed as b is:
+ * [panel][block...][column]. The stage `blocks` reads it. */
+typedef struct {
+	Kx load;
+	Panels panels;
+	Layout layout;
+} PanelLoad;
+
+enum { MAX_SCALES = 2 };
+
+/* With Contraction.blocks: how functions of sums of blocks are added. */
+typedef struct {
+	uint32_t stage; /* Contraction.blocks; 0: nothing of this is used */
+	PanelLoad scale[MAX_SCALES];
+	uint32_t nscale;
+} BlockSums;
 
 /* Summed axes of which an operand's elements follow each other as if they were one axis: axis[0]
  * has stride 1, each further one the product of the extents before it. `inner` is that product of
@@ -160,6 +181,8 @@ typedef struct {
 			 blocks */
 	Sym terms;    /* of a sum */
 	int64_t many; /* sums of more terms go by chunks; 0: all do */
+	LType result; /* of the sums when they are complete */
+	BlockSums blocks;
 } ChunkPlan;
 
 typedef struct {
@@ -264,6 +287,9 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
+/* Fills in p->sums.blocks.scale and nscale, before axes are merged: constants that the stage
+ * `blocks` reads, where b is packed. */
+void contract_pack_scales(const PlanInput *, ContractPlan *p);
 /* Does the same for the plan that reads b along k (B_ALONG). Refuses if steps of the last summed
  * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a
  * constant, which is packed, and without vectors. */

@@ -375,15 +375,17 @@ static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 {
 	const KBlock *b = &c->k_block;
+	const bool blocks = c->sums.blocks.stage;
 	int64_t most[MAX_AXES];
-	uint32_t n = b->used ? b->k + 1 : c->axes.nk;
+	uint32_t n = b->used ? b->k + 1 : blocks ? c->axes.nblock : c->axes.nk;
 	for (uint32_t i = 0; i < n; i++)
 		most[i] = sum_most(in->nest->syms, in->nest->extent[c->axes.k[i]]);
 	if (c->b.access == B_ALONG && most[n - 1] != INT64_MAX)
 		most[n - 1] = ceil_div(most[n - 1], contract_lanes(in));
 	if (b->used && most[b->k] != INT64_MAX)
 		most[b->k] = ceil_div(most[b->k], b->steps);
-	return sum_plan(most, n, chunk_limit(in, c));
+	const DType d = c->sums.result.dtype;
+	return sum_plan(most, n, blocks ? sum_limit(REDUCE_SUM, d, d) : chunk_limit(in, c));
 }
 
 /* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in
@@ -425,7 +427,7 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 	const double panel = (double)contract_size(in) * c->tile.nv * contract_lanes(in) *
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
-	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n ||
+	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n || c->sums.blocks.stage ||
 	    c->b.access == B_GATHERED || c->b.access == B_ALONG ||
 	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
 	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
@@ -443,7 +445,7 @@ static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 	const int64_t limit = steps_limit(in, c);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
-	if (c->b.access == B_ALONG)
+	if (c->b.access == B_ALONG || c->sums.blocks.stage)
 		return 0;
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
 }
@@ -496,7 +498,7 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 {
 	const Nest *n = in->nest;
 	TileCode t = {.nv = nv, .edge = edge, .ways = ways_of(in, (TileSize){c->tile.mr, nv})};
-	if (c->b.access == B_ALONG)
+	if (c->b.access == B_ALONG || c->axes.row->pairs)
 		t.ways = 1;
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&

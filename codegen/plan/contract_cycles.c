@@ -34,6 +34,9 @@ static void count_vectors(const PlanInput *in, const ContractPlan *c, const Tile
 	const uint32_t mr = c->tile.mr;
 	busy->units += steps * mr * t->nv * step * tuning_tile_spills(in->target, d, mr, t->nv);
 	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
+	if (c->axes.half != NO_AXIS) /* a shift for two steps, and a mask for each */
+		busy->units +=
+			steps * t->nv * 1.5 * machine_cycles(m, MOP_simple, d, c->vector.lanes);
 	busy->loads += steps * (mr * machine_cycles(m, MOP_load, d, 1) +
 				t->nv * machine_cycles(m, MOP_load, d, c->vector.lanes));
 }
@@ -256,9 +259,12 @@ static void count_epilogue(const PlanInput *in, const ContractPlan *c, Busy *bus
 	loops.axis[loops.n++] = c->axes.n;
 	for (uint32_t i = 0; i < c->axes.nm; i++)
 		loops.axis[loops.n++] = c->axes.m[i];
+	PlanLoops terms = loops; /* of the stage that adds functions of sums of blocks */
+	for (uint32_t i = 0; i < c->axes.nblock; i++)
+		terms.axis[terms.n++] = c->axes.k[i];
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
 		if (i != in->contraction.sum)
-			predict_stage(in, &loops, i, 1, busy);
+			predict_stage(in, i == c->sums.blocks.stage ? &terms : &loops, i, 1, busy);
 }
 
 static double copy_cycles(const PlanInput *in, const CopyPlan *p)

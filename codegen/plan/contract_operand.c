@@ -199,7 +199,7 @@ static double extents(const PlanInput *in, const uint32_t *axis, uint32_t n)
 
 double contract_steps(const PlanInput *in, const ContractAxes *x)
 {
-	return extents(in, x->k, x->nk);
+	return extents(in, x->k, x->nk) * (x->half == NO_AXIS ? 1 : 2);
 }
 
 double contract_members(const PlanInput *in, const ContractAxes *x)
@@ -316,6 +316,43 @@ Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, O
 	if (lanes > 1 && (!small || copying_is_cheaper(in, load, x)))
 		copy_panels(in, load, x, b);
 	return taken();
+}
+
+/* Whether a load is of a constant that differs by column, and perhaps by block, but not else. */
+static bool is_scale(const PlanInput *in, const ContractAxes *x, Kx load)
+{
+	const KxData *d = &in->nest->k->kx.data[load.i];
+	uint64_t axes = UINT64_C(1) << x->n;
+	if (d->kind != KX_LOAD || d->guard.i || buf_of(in->nest->l, d->buf)->kind != BUF_CONST)
+		return false;
+	const uint64_t of = nest_axes(in->nest, in->nest->offset[load.i]);
+	if (!(of & axes))
+		return false;
+	for (uint32_t i = 0; i < x->nblock; i++)
+		axes |= UINT64_C(1) << x->k[i];
+	return of == axes;
+}
+
+void contract_pack_scales(const PlanInput *in, ContractPlan *p)
+{
+	const Nest *n = in->nest;
+	const uint32_t lanes = contract_lanes(in), width = p->b.vectors * lanes;
+	ContractAxes x = p->axes;
+	x.nk = x.nblock;
+	x.nbatch = 0;
+	x.row = micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
+	bool *reached = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
+	kernel_reached(n->k, p->sums.blocks.stage, p->sums.blocks.stage + 1, reached);
+	for (uint32_t i = 1; i < n->k->kx.n && p->sums.blocks.nscale < MAX_SCALES; i++) {
+		PanelLoad s = {.load = {i}};
+		if (!reached[i] || i == p->a.load.i || i == p->b.load.i ||
+		    !is_scale(in, &x, s.load) ||
+		    !pack_layout(in, &x, &n->k->kx.data[i], width, &s.layout) ||
+		    !nest_may_repack(n, s.load, &s.layout))
+			continue;
+		s.panels = place_panels(in, s.load, &x, x.n, width, width, 1);
+		p->sums.blocks.scale[p->sums.blocks.nscale++] = s;
+	}
 }
 
 /* Steps of the last summed axis, or its groups, are neighbours in both operands. */

@@ -101,6 +101,11 @@ static inline bool nest_keeps_value(const Nest *n, const Stage *st)
 {
 	return stage_keeps_value(st, n->nouter);
 }
+/* Returns stage_is_term of a stage of the nest's kernel. */
+static inline bool nest_is_term(const Nest *n, const Stage *st)
+{
+	return stage_is_term(st, n->nouter);
+}
 /* Whether the axis is still there: it was not merged into another, nor renamed. */
 static inline bool nest_has_axis(const Nest *n, uint32_t axis)
 {

@@ -63,8 +63,10 @@ void plan_find_contraction(PlanInput *in)
 	const Kernel *k = in->nest->k;
 	const Contractions all = kernel_contractions(in->nest->syms, k);
 	in->no_contraction = kernel_no_contraction(k, &all);
-	if (!in->no_contraction)
+	const uint32_t blocks = kernel_adds_blocks(k, &all);
+	if (!in->no_contraction || blocks)
 		in->contraction = all.contraction[0];
+	in->contraction.blocks = blocks;
 	in->last_store = kernel_last_store(k);
 }
 

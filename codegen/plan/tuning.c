@@ -54,6 +54,10 @@ double tuning_step_cycles(const Target *t, const MicroKernel *row)
 					  lanes);
 	if (row->cost == MOP_dot || row->cost == MOP_dot_bf16)
 		return machine_cycles(m, row->cost, row->acc, lanes);
+	if (row->signs)
+		return 2 * machine_cycles(m, MOP_mul, DT_f32, lanes) + 2 * add;
+	if (row->pairs)
+		return machine_cycles(m, MOP_mul, DT_f32, lanes) + add;
 	if (row->acc == DT_i32 && row->group > 1) /* by products of 16 bits: two with their sums,
 	                                             and what takes groups of a apart */
 		return 2 * (machine_cycles(m, MOP_mul, DT_f32, lanes) + add);
@@ -64,10 +68,12 @@ double tuning_step_cycles(const Target *t, const MicroKernel *row)
 
 double tuning_parts_cycles(const Target *t, const MicroKernel *row, uint32_t vectors)
 {
-	const uint32_t operations =
-		row->group == 1 || row->cost == MOP_dot || row->cost == MOP_dot_bf16 ? 0
-		: row->acc == DT_f32                                                 ? 2
-										     : 8;
+	const uint32_t operations = row->group == 1 || row->pairs || row->signs ||
+						    row->cost == MOP_dot ||
+						    row->cost == MOP_dot_bf16
+					    ? 0
+				    : row->acc == DT_f32 ? 2
+							 : 8;
 	return vectors * operations *
 	       machine_cycles(&t->machine, MOP_simple, row->acc, tuning_lanes(t, row->acc));
 }

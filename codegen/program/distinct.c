@@ -155,7 +155,9 @@ static void put_of_kind(DistinctKernels *d, const Stage *st)
 	case STAGE_ARGREDUCE:
 		put(d, st->reduce.combine);
 		put(d, st->reduce.acc);
-		put(d, (uint32_t)(st->reduce.enlarged | st->reduce.contraction << 1));
+		put(d, (uint32_t)(st->reduce.enlarged | st->reduce.contraction << 1 |
+				  st->reduce.most[0] << 8 | st->reduce.most[1] << 16));
+		put(d, st->reduce.half);
 		break;
 	case STAGE_RUNNING:
 		put(d, st->running.combine);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
+#include "passes/pipeline.h"
 
 typedef struct {
 	Weft *w;
@@ -88,20 +89,31 @@ static uint32_t user_outputs(const Interpret *a, const Graph *g)
 	return n;
 }
 
+/* Returns the graph that is interpreted: one whose operands are to be rounded is rewritten. NULL
+ * after an error. */
+static Graph *interpreted(Graph *g)
+{
+	const PipelineOptions o = {0};
+	if (!g->activations)
+		return g;
+	g = graph_clone(g);
+	return pipeline_run(g, &o) ? g : NULL;
+}
+
 static bool interpret(void *arg)
 {
 	Interpret *a = arg;
 	Ctx *ctx = a->w->ctx;
 	static const char here[] = "weft_interpret";
 	TRY(given_graph(a->w, here, a->g) && graph_is_one(a->w, a->g));
-	Graph *g = a->g->g;
-	TRY(given_list(a->w, here, "inputs", a->inputs, a->n) &&
+	ctx->file = a->g->path;
+	Graph *g = interpreted(a->g->g);
+	TRY(g && given_list(a->w, here, "inputs", a->inputs, a->n) &&
 	    given_list(a->w, here, "outputs", a->outputs, user_outputs(a, g)));
 	Arena *arena = a->w->results;
 	Tensor *in = ARENA_ARRAY(arena, Tensor, g->input.n);
 	Tensor *out = ARENA_ARRAY(arena, Tensor, g->output.n);
 	uint32_t used = 0, nout = 0;
-	ctx->file = a->g->path;
 	for (uint32_t k = 0; k < g->input.n; k++) {
 		const GraphInput *gi = &g->input.data[k];
 		if (gi->kind != INPUT_USER) {

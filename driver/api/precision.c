@@ -1,4 +1,4 @@
-/* Lower precision behind the API. */
+/* Lower precision, and rounded operands of products, behind the API. */
 #include "driver/api/given.h"
 #include "passes/precision.h"
 
@@ -26,6 +26,34 @@ static bool set_precision(void *arg)
 	precision_lower(s->g->g, low);
 	s->g->transformed = true;
 	return graph_verify(s->g->g);
+}
+
+typedef struct {
+	Weft *w;
+	WeftGraph *g;
+	WeftActivations to;
+} ActivationSetting;
+
+static bool set_activations(void *arg)
+{
+	static const char here[] = "weft_set_activations";
+	const ActivationSetting *s = arg;
+	Ctx *ctx = s->w->ctx;
+	TRY(given_graph(s->w, here, s->g) && graph_is_one(s->w, s->g));
+	if (s->to != WEFT_ACTIVATIONS_INT8)
+		return ctx_error(ctx, here, "there are no activations %d", (int)s->to);
+	if (s->g->transformed && !s->g->g->unrounded)
+		return ctx_error(ctx, s->g->path,
+				 "the graph was transformed: set the activations of the graph that "
+				 "was loaded, then transform it");
+	s->g->g->activations = DT_i8;
+	return true;
+}
+
+bool weft_set_activations(Weft *w, WeftGraph *g, WeftActivations to)
+{
+	ActivationSetting s = {.w = w, .g = g, .to = to};
+	return boundary(w, set_activations, &s);
 }
 
 bool weft_set_precision(Weft *w, WeftGraph *g, WeftPrecision to)

@@ -276,6 +276,7 @@ static bool done(Transforming *t, Graph *g)
 	TRY(g);
 	t->out = graph_wrap(t->w, g, t->from->path);
 	t->out->transformed = true;
+	g->activations = t->from->g->activations;
 	return true;
 }
 
@@ -287,6 +288,10 @@ static bool derive(void *arg)
 		  : t->vjp ? "weft_vjp"
 			   : "weft_jvp",
 		  t->grad.size, sizeof t->grad));
+	if (t->from->g->activations)
+		return ctx_error(t->w->ctx, t->from->path,
+				 "what is rounded to 8 bits (weft_set_activations, --activations) "
+				 "has no derivative");
 	TRY(choose_wrt(t) && choose_outputs(t) && is_defined(t));
 	if (t->from->g->decomposed)
 		ctx_note(t->w->ctx, t->from->path,

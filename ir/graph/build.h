@@ -211,6 +211,10 @@ Node b_reduce_keep(Build *, ReduceKind, Node x, uint32_t dims, DType acc);
  * requires that paired extents are equal where that is not proved. */
 Node b_contract(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
                 const uint32_t (*sum)[2], uint32_t nsum);
+/* Does as b_contract, of integers that are not converted. The result is i32. most: the caller knows
+ * that the magnitudes of x's and y's elements do not exceed them. */
+Node b_contract_integers(Build *, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
+			 const uint32_t (*sum)[2], uint32_t nsum, const int64_t most[2]);
 /* Returns torch.matmul of x and y, of ranks from 1 on, in their promoted dtype; rank 0 is an
  * error: Node b_matmul(Build *, Node x, Node y). */
 #define b_matmul(b, x, y) (b_operand(b, y), b_operand(b, x), b_matmul_of_operands(b))

@@ -28,16 +28,20 @@ static bool check_pairs(Build *b, Node x, Node y, const uint32_t (*pair)[2], uin
 	return true;
 }
 
-static Node contract(Build *b, bool wide, Node x, Node y, const uint32_t (*batch)[2],
-		     uint32_t nbatch, const uint32_t (*sum)[2], uint32_t nsum)
+typedef enum { PROMOTED, WIDE, INTEGERS } ContractKind;
+
+/* Returns the contraction. bound: of INTEGERS, two. */
+static Node contract(Build *b, ContractKind kind, Node x, Node y, const uint32_t (*batch)[2],
+		     uint32_t nbatch, const uint32_t (*sum)[2], uint32_t nsum, const Sym *bound)
 {
 	Node in[] = {x, y};
 	if (!x.i || !y.i || !check_pairs(b, x, y, batch, nbatch) ||
 	    !check_pairs(b, x, y, sum, nsum))
 		return (Node){0};
-	DType d = b_promote(b, in, 2);
-	in[0] = b_convert(b, x, d);
-	in[1] = b_convert(b, y, d);
+	DType d = kind == INTEGERS ? DT_i32 : b_promote(b, in, 2);
+	for (uint32_t k = 0; k < 2 && kind != INTEGERS; k++)
+		in[k] = b_convert(b, in[k], d);
+	const Attr most = kind == INTEGERS ? attr_ints(bound, 2) : attr_none();
 	Attr attr[] = {attr_none(),
 		       attr_none(),
 		       axes(b, batch, nbatch, 0),
@@ -45,19 +49,28 @@ static Node contract(Build *b, bool wide, Node x, Node y, const uint32_t (*batch
 		       axes(b, sum, nsum, 0),
 		       axes(b, sum, nsum, 1),
 		       attr_dtype(dtype_compute(d)),
-		       wide && dtype_compute(d) != d ? attr_dtype(dtype_compute(d)) : attr_none()};
-	return b_node(b, OP_contract, in, 2, attr, 8);
+		       kind == WIDE && dtype_compute(d) != d ? attr_dtype(dtype_compute(d))
+							     : attr_none(),
+		       most};
+	return b_node(b, OP_contract, in, 2, attr, 9);
 }
 
 Node b_contract(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
 		const uint32_t (*sum)[2], uint32_t nsum)
 {
-	return contract(b, false, x, y, batch, nbatch, sum, nsum);
+	return contract(b, PROMOTED, x, y, batch, nbatch, sum, nsum, NULL);
 }
 
 Node b_contract_wide(Build *b, Node x, Node y, const uint32_t (*sum)[2], uint32_t nsum)
 {
-	return contract(b, true, x, y, NULL, 0, sum, nsum);
+	return contract(b, WIDE, x, y, NULL, 0, sum, nsum, NULL);
+}
+
+Node b_contract_integers(Build *b, Node x, Node y, const uint32_t (*batch)[2], uint32_t nbatch,
+			 const uint32_t (*sum)[2], uint32_t nsum, const int64_t most[2])
+{
+	const Sym bound[2] = {b_int(b, most[0]), b_int(b, most[1])};
+	return contract(b, INTEGERS, x, y, batch, nbatch, sum, nsum, bound);
 }
 
 /* Returns x without the dimensions in the set, which have extent 1. */
@@ -148,7 +161,8 @@ static Node matmul(Build *b, bool wide, Node x, Node y)
 	if (o.nboth + o.nonly_x + o.nonly_y + has_m + has_n > MAX_RANK)
 		return b_error(b, "matmul: expected at most %d dimensions in the result", MAX_RANK);
 	const uint32_t sum[1][2] = {{rx - 1, has_n ? ry - 2 : 0}};
-	Node z = contract(b, wide, x, y, (const uint32_t(*)[2])o.pair, o.nboth, sum, 1);
+	Node z = contract(b, wide ? WIDE : PROMOTED, x, y, (const uint32_t(*)[2])o.pair, o.nboth,
+			  sum, 1, NULL);
 	return batch_restore(b, z, &o, has_m, has_n);
 }
 

@@ -409,6 +409,7 @@ Graph *graph_clone(const Graph *src)
 	g->exported = src->exported;
 	g->other_mode = src->other_mode;
 	g->unrounded = src->unrounded;
+	g->activations = src->activations;
 	Node *map = ARENA_ARRAY(src->ir->ctx->scratch, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n)) {
 		map[n.i] = graph_copy_node(g, (Node){0}, src, n, map);

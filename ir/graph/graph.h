@@ -279,6 +279,9 @@ struct Graph {
 	DType unrounded; /* precision_lower made the graph compute in that dtype: a result that one
 			    reader widens need not be rounded (passes/simplify_low.c). DT_none
 			    elsewhere. Passes give subgraphs that of the graph around them */
+	DType activations; /* DT_i8: what products multiply with constant weights of at most 8 bits
+			      is rounded to 8 bits (passes/quantize_blocks.c), and the graph has no
+			      derivative. DT_none elsewhere. Passes give it to subgraphs, too */
 	bool requires; /* private to graph_require: infer functions add guards */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */
@@ -409,8 +412,8 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
  * attributes, locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
- * different Irs are not equal. The fields decomposed, exported, other_mode and unrounded do not
- * count. */
+ * different Irs are not equal. The fields decomposed, exported, other_mode, unrounded and
+ * activations do not count. */
 bool graph_equal(const Graph *, const Graph *);
 
 /* ---- questions about a node ----

@@ -98,6 +98,7 @@ static Graph *import(GraphImport *m, const Graph *src)
 	g->decomposed = src->decomposed;
 	g->exported = src->exported;
 	g->unrounded = src->unrounded;
+	g->activations = src->activations;
 	g->other_mode = src->other_mode ? intern_str(&m->to->strings, src->other_mode) : NULL;
 	Node *map = ARENA_ARRAY(arena, Node, src->node.n);
 	for (Node n = src->first; n.i; n = node_next(src, n))

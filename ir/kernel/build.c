@@ -169,3 +169,38 @@ Kx kx_map(const Lowered *l, Kernel *k, Op op, DType from, DType to, const Kx *in
 				    : in[i];
 	return kx_op(k, arena, op, dtype_compute(to), stored, nin);
 }
+
+/* ---- fields of integers ---- */
+
+enum { HALF_BITS = 4 };
+
+static Kx mask_of(Kernel *k, Arena *arena, DType d, uint32_t bits)
+{
+	return kx_const_int(k, arena, d, (INT64_C(1) << bits) - 1);
+}
+
+Kx kx_field(const Lowered *l, Kernel *k, Kx x, Sym number, uint32_t bits)
+{
+	Arena *arena = l->ir->ctx->arena;
+	const DType d = k->kx.data[x.i].dtype;
+	const Sym at = sym_muli(l->ir->syms, number, bits);
+	const Kx by = kx_to(k, arena, d, kx_index(k, arena, at)),
+		 low = kx_op(k, arena, OP_shift_right, d, (Kx[]){x, by}, 2);
+	return kx_op(k, arena, OP_bit_and, d, (Kx[]){low, mask_of(k, arena, d, bits)}, 2);
+}
+
+Kx kx_half(SymTab *syms, const Kernel *k, Kx field, uint32_t *axis)
+{
+	const KxData *d = k->kx.data, *low = &d[d[kx_unconverted(k, field).i].in[0].i],
+		     *by = &d[kx_unconverted(k, low->in[1]).i];
+	Sym coef, rest;
+	for (uint32_t i = 0; by->kind == KX_INDEX && i < k->axis.n; i++) {
+		const Axis *a = &k->axis.data[i];
+		*axis = i + 1;
+		if (sym_uses(syms, by->idx[0], a->var) && sym_is(syms, a->extent, 2) &&
+		    sym_linear(syms, by->idx[0], a->var, &coef, &rest) &&
+		    sym_is(syms, coef, HALF_BITS) && sym_is(syms, rest, 0))
+			return low->in[0];
+	}
+	return (Kx){0};
+}

@@ -24,6 +24,12 @@ Kx kx_as(Kernel *, Arena *, DType, Kx x);
 /* Returns the operand if x is a conversion or a rounding (kx_round); else x. Adds nothing. */
 Kx kx_unconverted(const Kernel *, Kx x);
 
+/* Returns field `number` of the integer x, of so many bits, from the lowest bits on. */
+Kx kx_field(const Lowered *, Kernel *, Kx x, Sym number, uint32_t bits);
+/* Returns the integer of which `field`, a kx_field of 4 bits, perhaps converted, is a field, if its
+ * number is an axis of the kernel, of extent 2: sets *axis to the axis' number + 1. Else none. */
+Kx kx_half(SymTab *, const Kernel *, Kx field, uint32_t *axis);
+
 /* Returns v < 0 ? v + extent : v, of an i64 v. */
 Kx kx_wrap(Kernel *, Arena *, Kx v, Sym extent);
 /* Returns the bool: cond, and 0 <= v < extent, of an i64 v. cond may be none, which is true. */

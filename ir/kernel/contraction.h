@@ -11,6 +11,11 @@ typedef struct {
 	DType dtype;         /* the dtype of products and sums: f32, f64 or i32 */
 	uint64_t in_a, in_b; /* the axes that the sum maps on which a, b depend */
 	uint64_t summed;     /* the axes that the sum reduces */
+	uint32_t half;       /* the summed axis + 1, of extent 2, that numbers the halves of one
+				operand's bytes, which are multiplied; 0: whole elements are */
+	bool half_of_b;
+	uint32_t blocks; /* the stage that adds functions of the sums of blocks
+			    (kernel_adds_blocks); 0: none */
 } Contraction;
 
 enum { MAX_CONTRACTIONS = 4 };
@@ -23,10 +28,15 @@ typedef struct {
 } Contractions;
 
 /* Returns the contractions of the kernel. */
-Contractions kernel_contractions(const SymTab *, const Kernel *);
+Contractions kernel_contractions(SymTab *, const Kernel *);
 /* Returns why the kernel is not one contraction that is followed by stores at its points alone, in
  * any order; NULL: it is one. all: kernel_contractions of the kernel. */
 const char *kernel_no_contraction(const Kernel *, const Contractions *all);
+/* Returns the stage that adds, over all inner axes that the contraction's sum maps, functions of
+ * these sums, if the kernel is one contraction whose sums of blocks only that stage reads, at their
+ * own points, and what follows it are stores at its points alone; 0: it is another kernel. all:
+ * kernel_contractions of the kernel. */
+uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
 /* Returns the first stage that adds the products of a contraction, whatever its operands are; the
  * number of stages if there is none. */
 uint32_t kernel_first_contraction(const Kernel *);

@@ -158,6 +158,10 @@ typedef struct { /* REDUCE, ARGREDUCE */
 	bool enlarged; /* what follows enlarges the sum's errors, so that chains are shorter */
 	bool contraction; /* the sum of a contraction, whose products schedules may compute in tiles
 			     that overlap (ir/kernel/contraction.h) */
+	uint8_t most[2];  /* of a contraction: what the magnitudes of its first and second operand's
+			     integers do not exceed; 0: not known */
+	uint32_t half;    /* of a contraction: which operand, 1 or 2, is a field of 4 bits of bytes
+			     (kx_field); 0: none */
 } StageReduce;
 typedef struct {
 	ReduceKind combine;
@@ -245,6 +249,12 @@ static inline bool stage_keeps_row(const Stage *st, uint32_t nouter)
 static inline bool stage_keeps_value(const Stage *st, uint32_t nouter)
 {
 	return !stage_stores(st) && !stage_keeps_row(st, nouter);
+}
+/* Whether later stages read the result at each point of inner axes, which they reduce: a REDUCE
+ * without a store that maps inner axes. It is computed anew where it is read. nouter: as above. */
+static inline bool stage_is_term(const Stage *st, uint32_t nouter)
+{
+	return st->kind == STAGE_REDUCE && !stage_stores(st) && st->nmap > nouter;
 }
 /* Returns how a REDUCE, ARGREDUCE, RUNNING or SCATTER combines values. */
 ReduceKind stage_combine(const Stage *);

@@ -107,7 +107,8 @@ static MachineOp class_of(ScOp op, LType t)
 	case SC_mul: return is_float ? MOP_mul : MOP_int_mul;
 	case SC_fma: return MOP_fma;
 	case SC_dot2_bf16: return MOP_dot_bf16;
-	case SC_dot2_s16: case SC_dot4_u8s8: case SC_dot4_s8s8: return MOP_dot;
+	case SC_dot2_s16: case SC_pairs_u8s8: case SC_pairs_s8s8:
+	case SC_dot4_u8s8: case SC_dot4_s8s8: return MOP_dot;
 	case SC_div: case SC_floordiv: case SC_rem: case SC_quot: case SC_mod: return MOP_div;
 	case SC_sqrt: return MOP_sqrt;
 	case SC_convert:

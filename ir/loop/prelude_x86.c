@@ -88,6 +88,25 @@ const PreludeRow prelude_x86[] = {
 	DOT("dot4_u8s8", DT_i32, ROW_VNNI | ROW_512, "($T)_mm512_dpbusd_epi32((__m512i)c, $a, $b)", "llvm.x86.avx512.vpdpbusd.512(c, a, b)"),
 	DOT("dot4_u8s8", DT_i32, ROW_VNNI | ROW_256 | ROW_LANES, "($T)_mm256_dpbusd_avx_epi32((__m256i)c, $a, $b)",
 	    "llvm.x86.avx512.vpdpbusd.256(c, a, b)"),
+	DOT("pairs_u8s8", DT_i32, ROW_512,
+	    "($T)_mm512_add_epi16((__m512i)c, _mm512_maddubs_epi16($a, $b))",
+	    "bitcast(add(words(c), words(llvm.x86.avx512.pmaddubs.w.512(a, b))))"),
+	DOT("pairs_u8s8", DT_i32, ROW_256,
+	    "($T)_mm256_add_epi16((__m256i)c, _mm256_maddubs_epi16($a, $b))",
+	    "bitcast(add(words(c), words(llvm.x86.avx2.pmadd.ub.sw(a, b))))"),
+	DOT("pairs_u8s8", DT_i32, ROW_128,
+	    "($T)_mm_add_epi16((__m128i)c, _mm_maddubs_epi16($a, $b))",
+	    "bitcast(add(words(c), words(llvm.x86.ssse3.pmadd.ub.sw.128(a, b))))"),
+	DOT("pairs_s8s8", DT_i32, ROW_256 | ROW_LANES,
+	    "($T)_mm256_add_epi16((__m256i)c, _mm256_maddubs_epi16(_mm256_abs_epi8($b), "
+	    "_mm256_sign_epi8($a, $b)))",
+	    "bitcast(add(words(c), words(llvm.x86.avx2.pmadd.ub.sw(llvm.abs(bytes(b), false), "
+	    "llvm.x86.avx2.psign.b(a, b)))))"),
+	DOT("pairs_s8s8", DT_i32, ROW_128 | ROW_LANES,
+	    "($T)_mm_add_epi16((__m128i)c, _mm_maddubs_epi16(_mm_abs_epi8($b), "
+	    "_mm_sign_epi8($a, $b)))",
+	    "bitcast(add(words(c), words(llvm.x86.ssse3.pmadd.ub.sw.128(llvm.abs(bytes(b), "
+	    "false), llvm.x86.ssse3.psign.b.128(a, b)))))"),
 	DOT("dot2_s16", DT_i32, ROW_VNNI | ROW_512, "($T)_mm512_dpwssd_epi32((__m512i)c, $a, $b)", "llvm.x86.avx512.vpdpwssd.512(c, a, b)"),
 	DOT("dot2_s16", DT_i32, ROW_512, "($T)_mm512_add_epi32((__m512i)c, _mm512_madd_epi16($a, "
 					 "$b))",

@@ -125,6 +125,8 @@ typedef struct {
 	bool updates;     /* ROOT: the result is operand 0 with parts replaced, as operand 1 says */
 	bool own_results; /* ROOT: chooses the places of its results; no reader gives them a
 	                     place */
+	bool fields;      /* INDEX: the value is a field, of `bits` bits, of the operand's element;
+	                     dimension `dim` of the result counts fields from the lowest on */
 	bool complex;     /* accepts complex operands or results, with which it does no
 	                     arithmetic */
 	void (*index)(IndexMap *);

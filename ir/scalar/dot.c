@@ -39,8 +39,37 @@ static uint32_t element(uint32_t group, uint32_t k, uint32_t bits, bool is_signe
 	return is_signed ? (low ^ sign) - sign : low;
 }
 
+/* Returns |b| times a with the sign of b, as 8 bits hold it. */
+static int32_t by_sign(int32_t a, int32_t b)
+{
+	return b < 0 ? -b * (int8_t)-a : b * a;
+}
+
+/* Returns the sum of elements 2 half and 2 half + 1, as 16 bits hold it, or the nearest number that
+ * they hold. */
+static int32_t pair(ScOp op, uint32_t a, uint32_t b, uint32_t half)
+{
+	int32_t sum = 0;
+	for (uint32_t k = 2 * half; k < 2 * half + 2; k++) {
+		const int32_t x = (int32_t)element(a, k, 8, op == SC_pairs_s8s8),
+			      y = (int32_t)element(b, k, 8, true);
+		sum += op == SC_pairs_s8s8 ? by_sign(x, y) : x * y;
+	}
+	return sum < INT16_MIN ? INT16_MIN : sum > INT16_MAX ? INT16_MAX : sum;
+}
+
+static uint32_t dot_pairs(ScOp op, uint32_t a, uint32_t b, uint32_t c)
+{
+	const uint32_t low = c + (uint32_t)pair(op, a, b, 0),
+		       high = (c >> 16) + (uint32_t)pair(op, a, b, 1);
+	return (low & UINT16_MAX) | high << 16;
+}
+
 static uint32_t dot_int(ScOp op, uint32_t a, uint32_t b, uint32_t c)
 {
+	if (op == SC_pairs_u8s8 || op == SC_pairs_s8s8)
+		return dot_pairs(op, a, b, c);
+
 	const uint32_t bits = op == SC_dot2_s16 ? 16 : 8;
 	for (uint32_t k = 0; k < 32 / bits; k++)
 		c += element(a, k, bits, op != SC_dot4_u8s8) * element(b, k, bits, true);

@@ -142,6 +142,28 @@ static const LibDef generic[] = {
 	{"even_s8", LIB_UINT, "a", EXPAND, "e = and(a, 0xff00ff); s = and(a, 0x800080); "
 					   "or(e, shl(s, 9) - shl(s, 1))"},
 	{"odd_s8", LIB_UINT, "a", EXPAND, "even_s8(shr(a, 8))"},
+	{"clamp_s16", LIB_SINT, "x", EXPAND, "min(max(x, -32768), 32767)"},
+	/* Of a group of four the sums of two products each, which saturate, added to the halves of
+	 * c, which wrap. */
+	{"pairs_u8s8", LIB_SINT, "a, b, c", 0,
+		"y = bitcast[i32](b); "
+		"l = clamp_s16(bitcast[i32](and(a, 255)) * shr(shl(y, 24), 24) + "
+		"bitcast[i32](and(shr(a, 8), 255)) * shr(shl(y, 16), 24)); "
+		"h = clamp_s16(bitcast[i32](and(shr(a, 16), 255)) * shr(shl(y, 8), 24) + "
+		"bitcast[i32](shr(a, 24)) * shr(y, 24)); "
+		"or(and(c + l, 0xffff), shl(shr(c, 16) + h, 16))"},
+	/* The same of |b| by a with the sign of b: of a b, where that fits. */
+	{"signed_of", LIB_SINT, "a, b", EXPAND,
+		"select(lt(b, 0), shr(shl(0 - a, 24), 24), select(eq(b, 0), 0, a))"},
+	{"pairs_s8s8", LIB_SINT, "a, b, c", 0,
+		"x = bitcast[i32](a); y = bitcast[i32](b); "
+		"p = shr(shl(y, 24), 24); q = shr(shl(y, 16), 24); r = shr(shl(y, 8), 24); "
+		"s = shr(y, 24); "
+		"l = clamp_s16(abs(p) * signed_of(shr(shl(x, 24), 24), p) + "
+		"abs(q) * signed_of(shr(shl(x, 16), 24), q)); "
+		"h = clamp_s16(abs(r) * signed_of(shr(shl(x, 8), 24), r) + "
+		"abs(s) * signed_of(shr(x, 24), s)); "
+		"or(and(c + l, 0xffff), shl(shr(c, 16) + h, 16))"},
 	{"dot4_u8s8", LIB_SINT, "a, b, c", 0,
 		"y = bitcast[i32](b); "
 		"c + bitcast[i32](and(a, 255)) * shr(shl(y, 24), 24) + bitcast[i32](and(shr(a, 8), "

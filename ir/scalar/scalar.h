@@ -46,7 +46,8 @@
 									     * a and b as u32, c   \
 									     * f32 or i32          \
 									     * (scalar_dot) */     \
-		X(dot2_bf16, 3) X(dot2_s16, 3) X(dot4_u8s8, 3) X(dot4_s8s8, 3)                     \
+		X(dot2_bf16, 3) X(dot2_s16, 3) X(pairs_u8s8, 3) X(pairs_s8s8, 3)                   \
+		X(dot4_u8s8, 3) X(dot4_s8s8, 3)                                                    \
 			X(call, 0) /* another function, not inlined: emitted once per module and   \
 				      lane count */                                                \
 		X(table, 1)        /* table look-up: constant array, i32 index already in range */

@@ -28,6 +28,11 @@ typedef struct MicroKernel {
 			      first), or a dot product of groups (a, b, acc) */
 	bool biased;       /* a is signed, and the operation wants it unsigned: 128 is added to its
 			      elements, and 128 times the sums of columns of b are subtracted */
+	bool turned;       /* the operation's first operand is the group of b */
+	bool pairs;        /* an accumulator has two sums of 16 bits, each of half of the products;
+			      only where none of them overflows */
+	bool signs;        /* the operation gives sums of pairs of products, of 16 bits, which are
+			      added: only where they do not overflow, and -128 is not in a */
 	uint8_t rows, cols, k; /* of one instruction on fragments; 0: op is lane by lane */
 	uint8_t nfrag;     /* the fragments that there are; 0: operands are in vector registers */
 	MachineOp cost;    /* the class of its instruction in Machine.rate */

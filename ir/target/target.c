@@ -11,11 +11,11 @@ static const Isa isas[] = {
 		.features = "", .flags = "", .machine = "generic",
 	}, {
 		.name = "x86-64-v2", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v2",
-		.vector_bytes = 16, .nvreg = 16, .npointer = 10, .ops = ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_VECTOR, .page = 4096,
+		.vector_bytes = 16, .nvreg = 16, .npointer = 10, .ops = ISA_LESSER | ISA_CONVERT | ISA_MADD | ISA_SIGNS, .masks = MASK_VECTOR, .page = 4096,
 		.features = "sse3 ssse3 sse4.1 sse4.2 popcnt", .flags = "-march=x86-64-v2", .machine = "sapphire-rapids",
 	}, {
 		.name = "x86-64-v3", .family = "x86-64", .triple = "x86_64-linux-gnu", .cpu = "x86-64-v3",
-		.vector_bytes = 32, .nvreg = 16, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT | ISA_MADD, .masks = MASK_VECTOR,
+		.vector_bytes = 32, .nvreg = 16, .npointer = 10, .ops = ISA_FMA | ISA_F16 | ISA_LESSER | ISA_CONVERT | ISA_MADD | ISA_SIGNS, .masks = MASK_VECTOR,
 		.masked_memory = true, .page = 4096,
 		.features = "avx avx2 fma bmi bmi2 f16c lzcnt movbe", .flags = "-march=x86-64-v3",
 		.machine = "sapphire-rapids",

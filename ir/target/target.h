@@ -26,6 +26,7 @@ typedef enum {
 	ISA_VNNI = 64,   /* dot4_u8s8 and dot2_s16 */
 	ISA_SDOT = 128,  /* dot4_s8s8 */
 	ISA_MADD = 256,  /* dot2_s16, of which dot4_u8s8 and dot4_s8s8 are made */
+	ISA_SIGNS = 512, /* pairs_s8s8 */
 	ISA_CONVERT = 16, /* floats to i32 and i64 give the smallest value where they do not fit */
 	ISA_TILE_BF16 = 1 << 16, /* AMX: products of matrices of bf16 in fragments, sums in f32 */
 	ISA_TILE_INT8 = 1 << 17  /* AMX: of i8 and u8, sums in i32 */

@@ -339,15 +339,17 @@ OP(contract) {
 	.linear = LINEAR_ALONE,
 	.adjoint = adjoint_contract,
 	.schema = "contract(Tensor x, Tensor y, *, int[] batch_x, int[] batch_y, int[] sum_x, "
-		  "int[] sum_y, ScalarType acc, ScalarType? out=None) -> Tensor",
+		  "int[] sum_y, ScalarType acc, ScalarType? out=None, int[]? most=None) -> Tensor",
 	.doc = "sum of products over paired axes: result [batch, free x axes, free y axes]; "
 	       "ints give acc, floats out, which is acc or their own dtype; "
-	       "i8 and u8 beside f32 are converted",
+	       "i8 and u8 beside f32 are converted; most: two bounds, which the magnitudes of x's "
+	       "and of y's elements do not exceed",
 	.along = along_contract,
 	.infer = infer_contract,
 	.eval = eval_contract,
 	.batch = batch_contract,
-	.lower = {.role = LOWER_ANCHOR, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS, .index = index_contract},
+	.lower = {.role = LOWER_ANCHOR, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS,
+		  .index = index_contract},
 	.accumulates = true,
 	.sample = "f32[2, 3, 4], f32[5, 4, 2], batch_x=[0], batch_y=[2], sum_x=[2], sum_y=[1], "
 		  "acc=f32; "

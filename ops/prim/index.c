@@ -691,3 +691,57 @@ OP(reverse) {
 	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .index = index_reverse},
 	.sample = "f32[2, 3, 4], dims=[0, 2]",
 };
+
+/* ---- fields ---- */
+
+enum { BYTE_BITS = 8 };
+
+static bool shape_fields(Infer *f)
+{
+	const Type x = infer_in(f, 0);
+	uint32_t dim;
+	int64_t bits;
+	Sym d[MAX_RANK];
+	TRY(infer_dim(f, "dim", x.n + 1, &dim) && infer_const(f, "bits", &bits));
+	if (x.dtype != DT_u8 || (bits != 2 && bits != 4) || x.n == MAX_RANK)
+		return infer_fail(f, "expected u8 of less than %d dimensions, and 2 or 4 bits",
+				  MAX_RANK);
+	for (uint32_t k = 0; k <= x.n; k++)
+		d[k] = k == dim ? sym_int(f->syms, BYTE_BITS / bits) : x.dim[k - (k > dim)];
+	return infer_result(f, DT_u8, x.n + 1, d);
+}
+INFER(fields)
+
+static bool eval_fields(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
+{
+	int64_t dim, bits, inner = 1;
+	TRY(eval_int(e, g, n, "dim", &dim) && eval_int(e, g, n, "bits", &bits));
+	for (uint32_t k = (uint32_t)dim; k < in->rank; k++)
+		inner *= in->dim[k];
+	const int64_t count = BYTE_BITS / bits, numel = tensor_numel(in);
+	const uint8_t *x = in->data;
+	uint8_t *y = out->data;
+	for (int64_t i = 0; i < numel; i++)
+		for (int64_t k = 0; k < count; k++)
+			y[(i / inner * count + k) * inner + i % inner] =
+				(uint8_t)(x[i] >> k * bits & ((1 << bits) - 1));
+	return true;
+}
+
+static void index_fields(IndexMap *m)
+{
+	const uint32_t dim = (uint32_t)node_int(m->g, m->n, "dim");
+	for (uint32_t k = 0, at = 0; k < node_rank(m->g, m->n); k++)
+		if (k != dim)
+			m->in[0][at++] = m->at[k];
+}
+
+OP(fields) {
+	.schema = "fields(Tensor x, *, int dim, int bits) -> Tensor",
+	.doc = "the fields of `bits` bits of each u8, from the lowest on, along a new dimension dim",
+	.infer = infer_fields,
+	.eval = eval_fields,
+	.batch = batch_dim,
+	.lower = {.role = LOWER_INDEX, .fuses = FUSE_ALWAYS, .fields = true, .index = index_fields},
+	.sample = "u8[3, 4], dim=1, bits=4",
+};

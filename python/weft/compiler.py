@@ -18,13 +18,14 @@ _SHARED = 10  # WEFT_EMIT_SHARED
 
 def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
             target: str | None = None, path: str | os.PathLike[str] | None = None, precision: str | None = None,
-            grad: str | list[str] | None = None, name: str | None = None, ops: Any = (), link: Any = (), **options: Any) -> Model:
+            activations: str | None = None, grad: str | list[str] | None = None, name: str | None = None, ops: Any = (), link: Any = (), **options: Any) -> Model:
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
     ExportedProgram, whose sizes are named by the Dims of dynamic_shapes; the path of a .pt2 or .onnx file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
+    activations: "int8" rounds what weights of at most 8 bits are multiplied with to 8 bits (docs/numerics.md).
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
     ops: libraries of operators that the model calls, paths or one (docs/user-operators.md); a weft.Graph has its own.
     link: what path= is linked with, files or names for -l: a library that has the operators' functions.
@@ -42,6 +43,8 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
         graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
     if precision is not None:
         session.set_precision(graph, precision)
+    if activations is not None:
+        session.set_activations(graph, activations)
     if grad is not None:
         forward, backward = session.split(graph, differentiated(grad))
         graph = session.join(["run", "forward_saving", "backward"], [graph, forward, backward])

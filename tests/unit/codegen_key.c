@@ -83,6 +83,7 @@ static uint32_t stored_rank(const Trial *t, const StageStore *s)
 }
 #define COUNT_Stage_map o->nmap
 #define COUNT_Stage_red o->nred
+#define COUNT_StageReduce_most 2
 #define COUNT_StageStore_idx  stored_rank(t, o)
 #define COUNT_ValueVar_at o->nat
 #define COUNT_KxData_in o->nin

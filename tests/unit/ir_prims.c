@@ -270,6 +270,9 @@ static void test_reverse(void **state)
 	check("reverse", "dims=[1]", "i64[2,3] 1 2 3 4 5 6", "i64[2,3] 3 2 1 6 5 4");
 	check("reverse", "dims=[0,1]", "i64[2,3] 1 2 3 4 5 6", "i64[2,3] 6 5 4 3 2 1");
 	check("reverse", "dims=[0]", "i64[0,3]", "i64[0,3]");
+	check("fields", "dim=1, bits=4", "u8[2,1] 18 240", "u8[2,2,1] 2 1 0 15");
+	check("fields", "dim=0, bits=2", "u8[2] 228 1", "u8[4,2] 0 1 1 0 2 0 3 0");
+	check("fields", "dim=1, bits=4", "u8[0]", "u8[0,2]");
 }
 
 static void test_window(void **state)

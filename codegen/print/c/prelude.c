@@ -58,6 +58,8 @@ static const Signature signatures[] = {
 	{"scatter", "void", "$S *p, $A i, $T v", 0, 1},
 	{"scatter_masked", "void", "$S *p, $A i, $T v, $M m", 0, 1},
 	{"dot2_bf16", "$T", "$A a, $A b, $T c", 0, 0}, {"dot2_s16", "$T", "$A a, $A b, $T c", 0, 0},
+	{"pairs_u8s8", "$T", "$A a, $A b, $T c", 0, 0},
+	{"pairs_s8s8", "$T", "$A a, $A b, $T c", 0, 0},
 	{"dot4_u8s8", "$T", "$A a, $A b, $T c", 0, 0}, {"dot4_s8s8", "$T", "$A a, $A b, $T c", 0, 0},
 	{"nearest", "$T", "$A a", 0, 0}, {"from_f16", "$T", "$[u16] a", 0, 0}, {"to_f16", "$[u16]", "$T a", 0, 0},
 	{"lo", "$fn[half:T:T:H]", "$T a", 0, 0}, {"hi", "$fn[half:T:T:H]", "$T a", 0, 0},

@@ -108,11 +108,17 @@ static V build_cast(Expr *e, const char *name, V x)
 {
 	LUnit *u = e->u;
 	LLVMTypeRef to = l_type(u, e->to),
-		    half = LLVMVectorType(LLVMHalfTypeInContext(u->c), e->to.lanes);
+		    half = LLVMVectorType(LLVMHalfTypeInContext(u->c), e->to.lanes),
+		    bytes = LLVMVectorType(LLVMInt8TypeInContext(u->c), 4 * e->to.lanes),
+		    words = LLVMVectorType(LLVMInt16TypeInContext(u->c), 2 * e->to.lanes);
 	if (!strncmp(name, "intcast", 7))
 		return LLVMBuildIntCast2(u->b, x, to, name[8] == 's', "");
 	if (!strcmp(name, "half"))
 		return LLVMBuildBitCast(u->b, x, half, "");
+	if (!strcmp(name, "bytes"))
+		return LLVMBuildBitCast(u->b, x, bytes, "");
+	if (!strcmp(name, "words"))
+		return LLVMBuildBitCast(u->b, x, words, "");
 	if (!strcmp(name, "to.half"))
 		return LLVMBuildFPTrunc(u->b, x, half, "");
 	FIND(casts, name);

@@ -1,0 +1,236 @@
+/* What is done with the sums of a tile: those of blocks are added up, and the epilogue stores. */
+#include "codegen/cpu/contract.h"
+
+static Lx int_of(Cpu *s, int64_t v)
+{
+	return lx_int(s->e.f, v);
+}
+
+/* ---- sums ---- */
+
+Lx contract_sum_offset(const ContractCode *c, const ContractTile *t, uint32_t i, uint32_t j)
+{
+	return int_of(c->s, ((int64_t)i * t->how->nv + j) * c->s->e.lanes.n);
+}
+
+Lx contract_chains(Cpu *s, const ContractTile *t, uint32_t first, uint32_t n, uint32_t i,
+		   uint32_t j)
+{
+	if (n == 1)
+		return lx_var(s->e.f, t->acc[first][i][j]);
+	return lx_add(s->e.f, contract_chains(s, t, first, n / 2, i, j),
+		      contract_chains(s, t, first + n / 2, n / 2, i, j));
+}
+
+/* ---- blocks ---- */
+
+static void go_to_column(ContractCode *c, const ContractTile *t, uint32_t j)
+{
+	Cpu *s = c->s;
+	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
+}
+
+/* Says what the scales are for vector j of the tile's columns, at the current block. */
+static void load_scales(ContractCode *c, uint32_t j)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t vectors = c->p->b.vectors, lanes = s->e.lanes.n;
+	for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++) {
+		const PanelLoad *of = &c->p->sums.blocks.scale[i];
+		const LMem m = eval_load_memory(&s->e, of->load);
+		const Lx stride = eval_size(&s->e, of->panels.stride),
+			 panel = lx_mul(f, lx_div(f, c->col, int_of(s, (int64_t)vectors * lanes)),
+					stride);
+		Lx at = lx_add(f, panel, eval_index(&s->e, of->panels.offset));
+		at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
+		at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+		const Lv v =
+			ls_load(f, "scale", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
+		eval_assume(&s->e, of->load,
+			    eval_convert(&s->e, lx_var(f, v), s->e.k->kx.data[of->load.i].dtype));
+	}
+}
+
+/* Adds to the sums of the tile what the stage `blocks` makes of the accumulators, the sums of a
+ * block, which begin again. */
+void contract_end_block(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		go_to_column(c, t, j);
+		load_scales(c, j);
+		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+			contract_go_to_row(c, int_of(s, i));
+			eval_stage_value(
+				&s->e, 0,
+				eval_let(&s->e, "block",
+					 contract_block_sum(
+						 c, contract_chains(s, t, 0, t->how->ways, i, j))));
+			const Lx at = contract_sum_offset(c, t, i, j),
+				 before = lx_var(s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at,
+								 c->p->sums.result, (Lx){0}));
+			ls_store(s->e.f, t->sum[t->ncut], at,
+				 code_accumulate(&s->code, st, before, st->value), (Lx){0});
+			for (uint32_t w = 0; w < t->how->ways; w++)
+				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
+		}
+	}
+	eval_mask(&s->e, (Lx){0});
+	eval_at(&s->e, c->p->axes.n, (Lx){0});
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
+}
+
+/* ---- the epilogue ---- */
+
+static uint64_t without_rows(const ContractCode *c)
+{
+	uint64_t known = 0;
+	for (uint32_t a = 0; a < c->p->nest->n; a++)
+		known |= UINT64_C(1) << a;
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.m[i]);
+	for (uint32_t i = 0; i < c->p->axes.nk; i++)
+		known &= ~(UINT64_C(1) << c->p->axes.k[i]);
+	return known;
+}
+
+/* Returns the stage of whose result the epilogue is computed. */
+static uint32_t result_stage(const ContractCode *c)
+{
+	return c->p->sums.blocks.stage ? c->p->sums.blocks.stage
+				       : kernel_first_contraction(c->s->e.k);
+}
+
+static void store_vector(ContractCode *c, Lx acc)
+{
+	cpu_store_sum(c->s, result_stage(c), acc);
+}
+
+static void start_column(ContractCode *c, const ContractTile *t, uint32_t j)
+{
+	go_to_column(c, t, j);
+	cpu_hoist_stores(c->s, result_stage(c), without_rows(c));
+}
+
+void contract_inline_epilogue(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		start_column(c, t, j);
+		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+			contract_go_to_row(c, int_of(s, i));
+			store_vector(c, lx_var(s->e.f, t->acc[0][i][j]));
+		}
+		eval_mask(&s->e, (Lx){0});
+	}
+}
+
+/* A loop over the rows of a copy of the tile. */
+static void epilogue_of_copy(ContractCode *c, const ContractTile *t, LMem tile)
+{
+	Cpu *s = c->s;
+	const uint32_t width = t->how->nv * s->e.lanes.n;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		start_column(c, t, j);
+		Lx i = lx_var(s->e.f,
+			      ls_for(s->e.f, "i", int_of(s, 0), int_of(s, c->p->tile.mr), 1));
+		contract_go_to_row(c, i);
+		Lx at = lx_add(s->e.f, lx_mul(s->e.f, i, int_of(s, width)),
+			       int_of(s, (int64_t)j * s->e.lanes.n));
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", tile, at, c->p->sums.result,
+						       (Lx){0})));
+		ls_end(s->e.f);
+		eval_mask(&s->e, (Lx){0});
+	}
+}
+
+/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in
+ * turn. */
+static void epilogue_of_rows(ContractCode *c, const ContractTile *t, const RowSpan *span, Lx lo,
+			     Lx hi, uint32_t together)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
+	uint32_t from[MAX_TOGETHER * MAX_FRAG_ROWS + 1], n = 0;
+	Lx first = lx_var(f, ls_for(f, "row", lo, hi, together));
+	for (uint32_t i = 0; i < together; i++) {
+		Lx row = lx_add(f, first, int_of(s, i));
+		from[n] = ls_place(f);
+		if (c->p->a.runs.used)
+			contract_go_to_segment_row(c, row);
+		else
+			contract_go_to_row(c, row);
+		Lx at = eval_let(&s->e, "at",
+				 lx_mul(f, lx_add(f, span->place, row), int_of(s, width)));
+		for (uint32_t j = 0; j < t->how->nv; j++) {
+			from[n] = j ? ls_place(f) : from[n];
+			go_to_column(c, t, j);
+			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
+			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place,
+							  c->p->vector, (Lx){0})));
+			n++;
+		}
+	}
+	from[n] = ls_place(f);
+	if (together > 1)
+		ls_interleave(f, from, n);
+	ls_end(f);
+}
+
+void contract_finish_row(ContractCode *c, const TileCode *how, Lx place)
+{
+	Cpu *s = c->s;
+	const ContractTile t = {.how = how};
+	const int64_t lanes = s->e.lanes.n;
+	Lx at = eval_let(&s->e, "at", lx_mul(s->e.f, place, int_of(s, how->nv * lanes)));
+	for (uint32_t j = 0; j < how->nv; j++) {
+		Lx from = lx_add(s->e.f, at, int_of(s, j * lanes));
+		go_to_column(c, &t, j);
+		store_vector(c, lx_var(s->e.f, ls_load(s->e.f, "acc", c->frags.tile, from,
+						       c->p->vector, (Lx){0})));
+	}
+	eval_at(&s->e, c->p->axes.n, (Lx){0});
+	eval_mask(&s->e, (Lx){0});
+}
+
+/* Writes a loop over rows, in each all columns. */
+void contract_epilogue_of_fragments(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	const uint32_t together = t->how->together;
+	for (uint32_t j = 0; j < t->how->nv; j++)
+		start_column(c, t, j);
+	RowSpan span = {int_of(s, 0), int_of(s, c->p->tile.mr), int_of(s, 0)};
+	if (c->p->a.runs.used)
+		span = contract_open_segment(c);
+	Lx left = lx_mod(s->e.f, lx_sub(s->e.f, span.hi, span.lo), int_of(s, together));
+	Lx whole = together > 1 ? eval_let(&s->e, "whole", lx_sub(s->e.f, span.hi, left)) : span.lo;
+	if (together > 1)
+		epilogue_of_rows(c, t, &span, span.lo, whole, together);
+	epilogue_of_rows(c, t, &span, whole, span.hi, 1);
+	if (c->p->a.runs.used)
+		ls_end(s->e.f);
+	for (uint32_t k = 0; k < c->p->axes.nm; k++)
+		eval_at(&s->e, c->p->axes.m[k], (Lx){0});
+	eval_mask(&s->e, (Lx){0});
+}
+
+/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
+void contract_looped_epilogue(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	uint32_t width = t->how->nv * s->e.lanes.n;
+	LMem tile =
+		ls_local(s->e.f, "tile", c->p->sums.result.dtype, (uint64_t)c->p->tile.mr * width);
+	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			ls_store(s->e.f, tile,
+				 int_of(s, (int64_t)i * width + (int64_t)j * s->e.lanes.n),
+				 lx_var(s->e.f, t->acc[0][i][j]), (Lx){0});
+	epilogue_of_copy(c, t, tile);
+}

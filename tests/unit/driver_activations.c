@@ -1,0 +1,303 @@
+/* Operands rounded to 8 bits (weft_set_activations): the bits that docs/numerics.md defines,
+ * computed here by loops, for sizes around those of blocks, groups, vectors and tiles; special
+ * values; what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "weft_trace.h"
+
+enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 20, BLOCK = 32 };
+
+/* A product of x[rows, terms] and of the transpose of w[columns, terms], with a scale and a zero
+ * point for each group of a column's terms. */
+typedef struct {
+	int64_t rows, terms, columns, group;
+	bool is_unsigned, has_zero;
+	int least, most; /* of the weights */
+	float x[MOST_ROWS * MOST_TERMS], want[MOST_ROWS * MOST_COLUMNS];
+	int w[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
+	float scale[MOST_COLUMNS * MOST_TERMS];
+} Case;
+
+static uint32_t draw(uint32_t *s)
+{
+	*s ^= *s << 13;
+	*s ^= *s >> 17;
+	*s ^= *s << 5;
+	return *s;
+}
+
+static float uniform(uint32_t *s)
+{
+	return (float)(draw(s) >> 8) * 0x1p-23f - 1;
+}
+
+static void fill(Case *c, uint32_t seed)
+{
+	const int64_t groups = c->terms / c->group;
+	uint32_t s = seed * 2654435761u + 1;
+	for (int64_t i = 0; i < c->rows * c->terms; i++)
+		c->x[i] = uniform(&s) * ldexpf(1, (int)(i / c->terms) % 9 - 4);
+	for (int64_t i = 0; i < c->columns * c->terms; i++)
+		c->w[i] = c->least + (int)(draw(&s) % (uint32_t)(c->most - c->least + 1));
+	for (int64_t i = 0; i < c->columns * groups; i++) {
+		c->scale[i] = 0.01f + 0.01f * uniform(&s) * uniform(&s);
+		c->zero[i] = c->has_zero ? c->least / 2 + (int)(draw(&s) % 7) : 0;
+	}
+}
+
+/* ---- the definition ---- */
+
+static float block_scale(const float *x, int64_t n)
+{
+	float most = 0;
+	for (int64_t i = 0; i < n; i++) {
+		if (!isfinite(x[i]))
+			return NAN;
+		most = fmaxf(most, fabsf(x[i]));
+	}
+	return most < 127 * 0x1p-126f ? 0 : most / 127;
+}
+
+static int64_t rounded(float x, float scale)
+{
+	return scale > 0 ? (int64_t)rintf(x * (1 / scale)) : 0;
+}
+
+static float sum_of_column(const Case *c, int64_t row, int64_t column, int64_t block)
+{
+	const float *x = c->x + row * c->terms;
+	const int64_t groups = c->terms / c->group;
+	float y = 0;
+	for (int64_t first = 0; first < c->terms; first += block) {
+		const int64_t n = c->terms - first < block ? c->terms - first : block;
+		const int64_t g = column * groups + first / c->group;
+		const float scale = block_scale(x + first, n);
+		int64_t sum = 0;
+		for (int64_t i = first; i < first + n; i++)
+			sum += rounded(x[i], scale) * (c->w[column * c->terms + i] - c->zero[g]);
+		y = fmaf((float)sum, scale * c->scale[g], y);
+	}
+	return y;
+}
+
+static void define(Case *c)
+{
+	int64_t block = BLOCK;
+	while (c->group != c->terms && c->group % block)
+		block /= 2;
+	for (int64_t i = 0; i < c->rows; i++)
+		for (int64_t j = 0; j < c->columns; j++)
+			c->want[i * c->columns + j] = sum_of_column(c, i, j, block);
+}
+
+/* ---- the model ---- */
+
+static WeftGraph *model(Weft *w, const Case *c, bool symbolic)
+{
+	static int8_t q[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
+	const int64_t groups = c->terms / c->group;
+	const char *const dtype = c->is_unsigned ? "u8" : "i8";
+	char type[64];
+	for (int64_t i = 0; i < c->columns * c->terms; i++)
+		q[i] = (int8_t)c->w[i];
+	for (int64_t i = 0; i < c->columns * groups; i++)
+		zero[i] = (int8_t)c->zero[i];
+	WeftTrace *t = weft_trace_new(w, "product");
+	if (symbolic)
+		weft_trace_symbol(t, "B", 0, 64);
+	snprintf(type, sizeof type, symbolic ? "f32[B, %lld]" : "f32[%lld, %lld]",
+		 (long long)(symbolic ? c->terms : c->rows), (long long)c->terms);
+	const WeftValue x = weft_trace_input(t, "x", type);
+	snprintf(type, sizeof type, "%s[%lld, %lld]", dtype, (long long)c->columns,
+		 (long long)c->terms);
+	const WeftValue weights = weft_trace_param(t, "w", type, q);
+	snprintf(type, sizeof type, "f32[%lld, %lld]", (long long)c->columns, (long long)groups);
+	const WeftValue scale = weft_trace_param(t, "s", type, c->scale);
+	snprintf(type, sizeof type, "%s[%lld, %lld]", dtype, (long long)c->columns,
+		 (long long)groups);
+	const WeftValue point = weft_trace_param(t, "z", type, zero);
+	const WeftArg args[] = {weft_arg(weights),
+				weft_arg(scale),
+				weft_arg(point),
+				weft_arg_int(c->is_unsigned ? 0 : -128),
+				weft_arg_int(c->is_unsigned ? 255 : 127),
+				weft_arg_text(dtype),
+				weft_arg_int(c->group),
+				weft_arg_text("f32")};
+	const WeftValue wide =
+		weft_trace_call(t, "quantized_decomposed.dequantize_per_channel_group", args, 8);
+	weft_trace_output(t, "y", weft_linear(t, x, wide, (WeftValue){0, 0}));
+	WeftGraph *g = weft_trace_end(t);
+	if (!g || !weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8))
+		fail_msg("%s", weft_messages(w));
+	return g;
+}
+
+static void compare(const Case *c, const float *y, const char *who)
+{
+	for (int64_t i = 0; i < c->rows * c->columns; i++)
+		if (memcmp(&y[i], &c->want[i], sizeof *y) && !(isnan(y[i]) && isnan(c->want[i])))
+			fail_msg("%s, %lld x %lld x %lld, groups of %lld: element %lld is %a, "
+				 "expected %a",
+				 who, (long long)c->rows, (long long)c->terms,
+				 (long long)c->columns, (long long)c->group, (long long)i, y[i],
+				 c->want[i]);
+}
+
+static WeftTensor tensor(const float *data, int64_t *shape)
+{
+	return (WeftTensor){.data = (void *)(uintptr_t)data,
+			    .device = {WEFT_CPU, 0},
+			    .ndim = 2,
+			    .dtype = {WEFT_FLOAT, 32, 1},
+			    .shape = shape};
+}
+
+static void run(Weft *w, const WeftModel *m, const Case *c, const char *who)
+{
+	static float y[MOST_ROWS * MOST_COLUMNS];
+	int64_t in[2] = {c->rows, c->terms}, out[2] = {c->rows, c->columns};
+	const WeftTensor x = tensor(c->x, in);
+	WeftTensor result = tensor(y, out);
+	WeftInstance *instance;
+	WeftStatus status = {0};
+	if (!m)
+		fail_msg("%s: %s", who, weft_messages(w));
+	if (m->open(m, NULL, &instance, &status))
+		fail_msg("%s: %s", who, status.message);
+	WeftSizes *s = malloc(weft_entry(m, 0)->sizes_bytes);
+	memset(y, 0x55, sizeof y);
+	int code = m->sizes(instance, 0, &x, s, &status);
+	void *work = malloc(code ? 1 : s->workspace_bytes);
+	code = code ? code : m->run(instance, s, &x, &result, work, NULL, &status);
+	if (code)
+		fail_msg("%s: %s", who, status.message);
+	free(work);
+	free(s);
+	m->close(instance);
+	compare(c, y, who);
+}
+
+/* loops: by the interpreter of loop IR, which is slow, too. */
+static void check(Case *c, bool symbolic, bool loops)
+{
+	/* without fused multiply-add the bits are others */
+	const char *const level[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4+vnni"};
+	Weft *w = weft_new();
+	WeftGraph *g = model(w, c, symbolic);
+	define(c);
+	for (uint32_t k = 0; loops && k < sizeof level / sizeof *level; k++) {
+		const WeftOptions o = {.size = sizeof o, .target = level[k]};
+		run(w, weft_loops(w, g, &o), c, level[k]);
+	}
+	if (weft_has_llvm())
+		run(w, weft_jit(w, g, NULL), c, "jit");
+	weft_free(w);
+}
+
+/* ---- tests ---- */
+
+static Case it;
+
+/* Sizes around those of groups of instructions, blocks, vectors, panels and tiles. */
+static void test_sizes(void **state)
+{
+	(void)state;
+	static const int64_t terms[] = {1, 2, 3, 5, 31, 32, 33, 63, 64, 65, 70, 96, 129},
+			     columns[] = {1, 2, 7, 8, 15, 16, 17, 33, 64, 80},
+			     rows[] = {1, 2, 5, 13};
+	uint32_t n = 0;
+	for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+		for (size_t j = 0; j < sizeof columns / sizeof *columns; j++, n++) {
+			it = (Case){.rows = rows[n % 4],
+				    .terms = terms[i],
+				    .columns = columns[j],
+				    .group = terms[i],
+				    .is_unsigned = n % 3 == 0,
+				    .has_zero = n % 2,
+				    .least = n % 3 ? -128 : 0,
+				    .most = n % 3 ? 127 : 255};
+			if (n % 5 < 2) { /* of 4 bits */
+				it.least = it.is_unsigned ? 0 : -8;
+				it.most = it.least + 15;
+			}
+			fill(&it, n);
+			check(&it, n % 7 == 0, n % 4 == 0);
+		}
+}
+
+static void test_groups(void **state)
+{
+	(void)state;
+	static const int64_t group[] = {8, 16, 32, 48, 64, 96, 128};
+	uint32_t n = 100;
+	for (size_t i = 0; i < sizeof group / sizeof *group; i++)
+		for (uint32_t bits = 4; bits <= 8; bits += 4, n++) {
+			it = (Case){.rows = 1 + n % 9,
+				    .terms = 3 * group[i],
+				    .columns = 1 + n % 79,
+				    .group = group[i],
+				    .has_zero = n % 3 == 0,
+				    .least = bits == 4 ? -8 : -128,
+				    .most = bits == 4 ? 7 : 127};
+			fill(&it, n);
+			check(&it, n % 2, true);
+		}
+}
+
+/* A block with what no scale fits leaves the other rows as they are. */
+static void test_special_values(void **state)
+{
+	(void)state;
+	static const float special[] = {NAN,
+					INFINITY,
+					-INFINITY,
+					0,
+					0x1p-149f,
+					0x1p-126f,
+					126 * 0x1p-126f,
+					127 * 0x1p-126f,
+					3.4028234663852886e38f};
+	it = (Case){.rows = 9, .terms = 96, .columns = 20, .group = 32, .least = -8, .most = 7};
+	fill(&it, 7);
+	for (int64_t r = 0; r < it.rows; r++) {
+		if (special[r] == 0 || fabsf(special[r]) < 1)
+			memset(it.x + r * 96 + 32, 0, 32 * sizeof *it.x);
+		it.x[r * 96 + 40] = special[r];
+	}
+	check(&it, false, true);
+	assert_true(isnan(it.want[0]) && isnan(it.want[20]) && !isnan(it.want[60]));
+}
+
+static void test_refused(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	it = (Case){.rows = 2, .terms = 32, .columns = 4, .group = 32, .least = -8, .most = 7};
+	fill(&it, 1);
+	WeftGraph *g = model(w, &it, false);
+	const char *const by[] = {"x"};
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by};
+	assert_null(weft_vjp(w, g, &o));
+	assert_non_null(strstr(weft_messages(w), "has no derivative"));
+	assert_false(weft_set_activations(w, g, (WeftActivations)2));
+	weft_free(w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes), cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_special_values), cmocka_unit_test(test_refused)};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -52,6 +52,19 @@ static bool is_better(const OperandB *b, double cost, double best, bool wider)
 	return best == 0 || cost < best * (apart ? 1.005 : 0.995);
 }
 
+/* Returns the most rows of a tile of nv vectors. Steps with halves of bytes keep, besides the sums,
+ * vectors of b as they are loaded and as they are multiplied, an element of a, a product and a
+ * mask. */
+static uint32_t most_rows(const PlanInput *in, const ContractAxes *x, uint32_t nv)
+{
+	const uint32_t most = tuning_tile_rows(in->target, in->contraction.dtype, nv),
+		       besides = 2 * nv + 3, all = in->target->isa.nvreg;
+	if (x->half == NO_AXIS)
+		return most;
+	const uint32_t rows = all > besides + nv ? (all - besides) / nv : 1;
+	return rows < most ? rows : most;
+}
+
 TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const OperandB *b)
 {
 	Sym m = contract_product(in, x->m, x->nm);
@@ -67,8 +80,7 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 			break;
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = tuning_tile_rows(in->target, in->contraction.dtype, nv); mr > 0;
-		     mr--) {
+		for (uint32_t mr = most_rows(in, x, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,

@@ -1,7 +1,7 @@
 """Products with weights of 8 and 4 bits that are dequantised: chains of N products of SIZE x SIZE, one thread.
 
 weight_only.py WEFT FOLDER [--rows 1,4,64] [--chain 4,24] [--size 2048] [--seconds S] [--rounds R] [--forms NAME,...]
-               [--onnxruntime] [--compiled]
+               [--activations int8] [--onnxruntime] [--openvino] [--compiled]
 Forms: f32; int8 (a scale for each column), int8-zero (with a zero point), int8-32 (groups of 32 terms), int8-32-zero, int4-32,
 int4-32-zero. Writes ONNX files into FOLDER, compiles them, and prints the least time of a product in alternating rounds, in
 microseconds, the bytes of its weights, scales and zero points, and how many of them are read in a nanosecond."""
@@ -85,6 +85,19 @@ def onnxruntime_time(path, rows, size, seconds):
     return least * 1e6
 
 
+def openvino_time(path, rows, size, seconds):
+    import openvino
+    model = openvino.Core().compile_model(path, "CPU", {"INFERENCE_NUM_THREADS": 1, "PERFORMANCE_HINT": "LATENCY"})
+    request, x = model.create_infer_request(), np.ones((rows, size), np.float32)
+    request.infer([x])
+    least, end = 1e9, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        begin = time.perf_counter()
+        request.infer([x])
+        least = min(least, time.perf_counter() - begin)
+    return least * 1e6
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     numbers = lambda text: [int(x) for x in text.split(",")]
@@ -96,11 +109,16 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--forms", type=lambda text: text.split(","), default=list(FORMS))
+    parser.add_argument("--activations", help="int8: round what the weights are multiplied with")
     parser.add_argument("--onnxruntime", action="store_true")
+    parser.add_argument("--openvino", action="store_true")
     parser.add_argument("--compiled", action="store_true", help="FOLDER has the models of an earlier call")
     args = parser.parse_args()
     cases = [(form, rows, chain) for chain in args.chain for rows in args.rows for form in args.forms]
     nbytes, least, peer = {}, {}, {}
+    options = ["--activations", args.activations] if args.activations else []
+    peers = {"onnxruntime": onnxruntime_time} if args.onnxruntime else {}
+    peers |= {"openvino": openvino_time} if args.openvino else {}
     for case in cases:
         path = os.path.join(args.folder, f"{case[0]}_{case[1]}_{case[2]}")
         record = path + ".bytes"
@@ -108,19 +126,21 @@ def main():
             nbytes[case] = make(path + ".onnx", *case, args.size)
             with open(record, "w") as f:
                 f.write(str(nbytes[case]))
-            subprocess.run([args.weft, "compile", path + ".onnx", "-o", path + ".so", "--no-cache"], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([args.weft, "compile", path + ".onnx", "-o", path + ".so", "--no-cache", *options], check=True,
+                           stdout=subprocess.DEVNULL)
         with open(record) as f:
             nbytes[case] = float(f.read())
     for _ in range(args.rounds):
         for case in cases:
             path = os.path.join(args.folder, f"{case[0]}_{case[1]}_{case[2]}")
             least[case] = min(least.get(case, 1e9), weft_time(args.weft, path + ".so", args.seconds))
-            if args.onnxruntime:
-                peer[case] = min(peer.get(case, 1e9), onnxruntime_time(path + ".onnx", case[1], args.size, args.seconds))
+            for name, time_of in peers.items():
+                took = time_of(path + ".onnx", case[1], args.size, args.seconds)
+                peer[case, name] = min(peer.get((case, name), 1e9), took)
     for case in cases:
         form, rows, chain = case
         each = least[case] / chain
-        beside = f", onnxruntime {peer[case] / chain:9.1f}" if case in peer else ""
+        beside = "".join(f", {name} {peer[case, name] / chain:9.1f}" for name in peers)
         print(f"{form:14} {rows:4} rows, chain of {chain:3}: {each:9.1f} us, {nbytes[case] / 1e6:6.2f} MB, {nbytes[case] / each / 1e3:6.2f} GB/s{beside}")
 
 

@@ -119,7 +119,10 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
-	Tolerance t = tolerance_in(precision_given(&c->o->load, c->cs->entry), c->ref, key, want);
+	const char *precision = precision_given(&c->o->load, c->cs->entry),
+		   *given = precision ? precision
+				      : activations_given(&c->o->load, c->cs->entry);
+	Tolerance t = tolerance_in(given, c->ref, key, want);
 	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") ||
 				    !strcmp(key->kind, "vy"));
 	uint32_t k = values ? key->k : UINT32_MAX;

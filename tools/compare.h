@@ -35,7 +35,8 @@ typedef struct {
  * "E" or `allow.<k>` "RTOL ATOL ULPS"; for gradients (g, gp) `eager_grad_err` or `allow.g.<k>`,
  * `allow.gp.NAME`. For other keys, and without metadata: eager_err -1 and not stated. */
 Tolerance tolerance_of(const WeftTensors *, const TensorKey *);
-/* Returns the tolerance for a tensor of a model that computes in the precision "bf16" or "f16",
+/* Returns the tolerance for a tensor of a model that computes in the precision "bf16" or "f16", or
+ * that rounds activations to 8 bits ("int8"), which is allowed as much as bf16,
  * against the file's reference in full precision: `autocast_err.bf16.<k>` (of gradients
  * `autocast_grad_err.bf16`) in the metadata is the largest error of torch.autocast, which is
  * taken as `eager_err` of tolerance_of is; else, and without a key (of state), 8 units in the

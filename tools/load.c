@@ -216,6 +216,13 @@ const char *precision_given(const LoadArgs *a, const char *entry)
 	return n ? item[n - 1] : NULL;
 }
 
+const char *activations_given(const LoadArgs *a, const char *entry)
+{
+	const char *item[MAX_LIST];
+	uint32_t n = pick(&a->activations, entry, item);
+	return n ? item[n - 1] : NULL;
+}
+
 static uint32_t count_operators(Weft *w, const WeftGraph *g)
 {
 	uint32_t n, all = 0;
@@ -247,11 +254,10 @@ static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArg
 /* Sets the activations. The last ones count, as of other options. */
 static bool set_activations(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
-	const char *item[MAX_LIST];
-	const uint32_t n = pick(&a->activations, entry, item);
-	if (n && strcmp(item[n - 1], "int8"))
-		return fail_usage("--activations is int8, not %s", item[n - 1]), false;
-	return !n || weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8);
+	const char *to = activations_given(a, entry);
+	if (to && strcmp(to, "int8"))
+		return fail_usage("--activations is int8, not %s", to), false;
+	return !to || weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)

@@ -178,6 +178,8 @@ const char *entry_file(const LoadArgs *, const char *entry);
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
 /* Returns what --precision says of the entry (NULL: of the only file): "bf16", "f16", or NULL. */
 const char *precision_given(const LoadArgs *, const char *entry);
+/* Returns what --activations says of the entry (NULL: of the only file): "int8", or NULL. */
+const char *activations_given(const LoadArgs *, const char *entry);
 /* Returns the first option that is given of those that change how model files are loaded, "--seed";
  * NULL: none is. Entries do not count. a may be NULL. */
 const char *load_option_given(const LoadArgs *a);

@@ -230,6 +230,20 @@ static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
 	       all.i == type_numel(g->ir, node_type_id(g, n)).i;
 }
 
+/* Whether n is a sum of which each term has a contraction of its own, of integers: its kernel is
+ * that of a contraction. */
+static bool adds_blocks(const Sweep *w, Node n)
+{
+	const Graph *g = w->g;
+	const Node x = node_in(g, n, 0), c = w->node[x.i].ends;
+	uint32_t nbatch;
+	if (!c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
+	    dtype_is_float(node_dtype(g, c)) || node_nuses(g, x) != 1)
+		return false;
+	node_ints(g, c, "batch_x", &nbatch);
+	return nbatch && node_dim_bits(g, n, "dims") == (1u << nbatch) - 1;
+}
+
 /* NULL: n is computed in the kernel of `root`; else why not. */
 static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 {
@@ -241,7 +255,8 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	case FUSE_ONCE:
 		return sums_blocks(w, n, root) ? NULL : not_once(w, n, root);
 	case FUSE_ROW:
-		return holds_other_work(&w->node[root].group);
+		return adds_blocks(w, n) ? not_once(w, n, root)
+					 : holds_other_work(&w->node[root].group);
 	case FUSE_FEW:
 		return chooses_cheaply(w, n) ? NULL
 					     : "choosing among so many values, or such, takes "

@@ -212,17 +212,22 @@ static void vote_result(Layouts *w, const Kernel *k, const Stage *st, const Role
 	vote(w, st->store.buf, perm, weight);
 }
 
-static const KxData *operand(const Kernel *k, uint32_t i)
+/* Returns what operand i of the contraction is computed of: without conversion, of halves of bytes
+ * the bytes. */
+static const KxData *operand(const Layouts *w, const Kernel *k, uint32_t i)
 {
-	Kx value = k->stage.data[kernel_first_contraction(k)].value;
-	return &k->kx.data[kx_unconverted(k, k->kx.data[value.i].in[i]).i];
+	const Stage *sum = &k->stage.data[kernel_first_contraction(k)];
+	const Kx x = kx_unconverted(k, k->kx.data[sum->value.i].in[i]);
+	uint32_t axis;
+	const Kx bytes = sum->reduce.half == i + 1 ? kx_half(w->l->ir->syms, k, x, &axis) : x;
+	return &k->kx.data[bytes.i];
 }
 
 static bool vote_kernel(Layouts *w, const Kernel *k)
 {
 	if (!kernel_contracts(k))
 		return false;
-	const KxData *a = operand(k, 0), *b = operand(k, 1);
+	const KxData *a = operand(w, k, 0), *b = operand(w, k, 1);
 	if (a->kind != KX_LOAD || b->kind != KX_LOAD)
 		return false;
 	uint64_t ma = axes_of_load(w, k, a), mb = axes_of_load(w, k, b);

@@ -409,7 +409,8 @@ def test_a_session_refuses_a_second_thread():
         "report": session.report, "trace": lambda: session.trace("f"),
         "supports": lambda: session.supports("aten.sin", ["f32"]), "parse": lambda: session.parse("graph @g() {}", "g"),
         "transform": lambda: session.transform(graph, "cse"), "set_mode": lambda: session.set_mode(graph, True),
-        "set_precision": lambda: session.set_precision(graph, "bf16"), "join": lambda: session.join(["a"], [graph]),
+        "set_precision": lambda: session.set_precision(graph, "bf16"),
+        "set_activations": lambda: session.set_activations(graph, "int8"), "join": lambda: session.join(["a"], [graph]),
         "input": lambda: trace.input("x", "f32[3]"), "symbol": lambda: trace.symbol("B", 1, 2), "line": lambda: trace.line("a.py:1"),
         "integer": lambda: trace.integer("3"), "end": trace.end}
 

@@ -178,6 +178,34 @@ def test_a_lower_precision():
         weft.compile(net, (x,), precision="f8")
 
 
+class FourBits(torch.nn.Module):
+    """A linear layer whose weights have 4 bits, and a scale for each 32 of a row."""
+
+    def __init__(self, inputs, outputs):
+        super().__init__()
+        self.register_buffer("w", torch.randint(-8, 8, (outputs, inputs), dtype=torch.int8))
+        self.register_buffer("scale", torch.rand(outputs, inputs // 32) * 0.02 + 0.01)
+
+    def forward(self, x):
+        w = self.w.view(self.w.shape[0], -1, 32).float() * self.scale.unsqueeze(2)
+        return torch.nn.functional.linear(x, w.view(self.w.shape))
+
+
+def test_activations_of_8_bits():
+    net = torch.nn.Sequential(FourBits(256, 512), torch.nn.SiLU(), FourBits(512, 64)).eval()
+    x = torch.randn(33, 256)
+    batch = torch.export.Dim("batch", min=0, max=64)
+    model = weft.compile(net, (x,), dynamic_shapes={"input": {0: batch}}, activations="int8")
+    got, want = model(x), net(x)
+    assert 1e-3 < (got - want).norm() / want.norm() < 2e-2  # rounded, and by no more than 8 bits round
+    for rows in (0, 1, 2, 5, 32):
+        assert torch.equal(model(x[:rows]), got[:rows])  # a row's bits do not depend on the others
+    with pytest.raises(ValueError, match="activations"):
+        weft.compile(net, (x,), activations="int4")
+    with pytest.raises(weft.Error, match="no derivative"):
+        weft.compile(net, (x,), activations="int8", grad="inputs")
+
+
 @pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"])
 def test_floats_of_8_bits(dtype):
     d = getattr(torch, dtype)

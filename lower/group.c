@@ -216,7 +216,7 @@ static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
 	const Group *group = &w->node[root].group;
 	const Node c = w->node[n.i].ends;
 	uint32_t nbatch;
-	if (!c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
+	if (w->target->isa.of_block || !c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
 	    dtype_is_float(node_dtype(g, c)) || group->special || group->cost.anchors ||
 	    group->cost.reductions != 1 || group_makes_pairs(g, (Node){root}))
 		return false;
@@ -231,13 +231,13 @@ static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
 }
 
 /* Whether n is a sum of which each term has a contraction of its own, of integers: its kernel is
- * that of a contraction. */
+ * that of a contraction. On GPUs the library of the vendor does these. */
 static bool adds_blocks(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
 	const Node x = node_in(g, n, 0), c = w->node[x.i].ends;
 	uint32_t nbatch;
-	if (!c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
+	if (w->target->isa.of_block || !c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
 	    dtype_is_float(node_dtype(g, c)) || node_nuses(g, x) != 1)
 		return false;
 	node_ints(g, c, "batch_x", &nbatch);

@@ -213,6 +213,11 @@ static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
 	const GraphEntry *e = &c->from->entry[entry];
 	const uint32_t ngpu = compile_gpus(c);
 	c->ctx->file = e->path;
+	if (e->g->activations && ngpu)
+		return ctx_error(c->ctx, e->path,
+				 "activations of 8 bits (weft_set_activations, --activations) are "
+				 "for processors, and %s is a GPU",
+				 c->level.data[0].target->isa.name);
 	Graph *g = graph_clone(e->g);
 	if (c->from->g)
 		g->name = c->name;

@@ -291,6 +291,9 @@ static void test_refused(void **state)
 	assert_null(weft_vjp(w, g, &o));
 	assert_non_null(strstr(weft_messages(w), "has no derivative"));
 	assert_false(weft_set_activations(w, g, (WeftActivations)2));
+	const WeftOptions gpu = {.size = sizeof gpu, .target = "gpu-model"};
+	assert_null(weft_loops(w, g, &gpu));
+	assert_non_null(strstr(weft_messages(w), "gpu-model is a GPU"));
 	weft_free(w);
 }
 

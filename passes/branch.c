@@ -23,7 +23,7 @@
 static int64_t most_elements(const Graph *g, Node n)
 {
 	int64_t lo, hi;
-	sym_range(g->ir->syms, type_numel(g->ir, node_type_id(g, n)), &lo, &hi);
+	sym_range(graph_syms(g), type_numel(g->ir, node_type_id(g, n)), &lo, &hi);
 	return hi == SYM_INF ? -1 : hi;
 }
 
@@ -57,7 +57,7 @@ static bool stays_within(const SymTab *t, Sym e)
 /* Whether no number among n's arguments can leave 64 bits. */
 static bool numbers_stay_within(const Graph *g, Node n)
 {
-	const SymTab *t = g->ir->syms;
+	const SymTab *t = graph_syms(g);
 	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
 		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
 		if (a->kind == ATTR_int && !stays_within(t, a->s))

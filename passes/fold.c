@@ -33,10 +33,10 @@ static bool value_bytes(const Graph *g, TypeId id, uint64_t *bytes)
 {
 	const Type *t = ir_type_of(g->ir, id);
 	int64_t n;
-	if (t->dtype == DT_none || !sym_is_const(g->ir->syms, type_numel(g->ir, id), &n))
+	if (t->dtype == DT_none || !sym_is_const(graph_syms(g), type_numel(g->ir, id), &n))
 		return false;
 	for (uint32_t k = 0; k < t->n; k++)
-		TRY(sym_is_const(g->ir->syms, t->dim[k], NULL));
+		TRY(sym_is_const(graph_syms(g), t->dim[k], NULL));
 	*bytes = (uint64_t)n * dtype_size(t->dtype);
 	return true;
 }
@@ -46,10 +46,10 @@ static bool has_symbols(const Graph *g, Node n)
 	const Schema *s = op_schema(node_op(g, n));
 	for (uint32_t k = 0; k < s->narg; k++) {
 		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
-		if (a->kind == ATTR_int && !sym_is_const(g->ir->syms, a->s, NULL))
+		if (a->kind == ATTR_int && !sym_is_const(graph_syms(g), a->s, NULL))
 			return true;
 		for (uint32_t j = 0; a->kind == ATTR_ints && j < a->n; j++)
-			if (!sym_is_const(g->ir->syms, a->ints[j], NULL))
+			if (!sym_is_const(graph_syms(g), a->ints[j], NULL))
 				return true;
 	}
 	return false;
@@ -127,7 +127,7 @@ static bool frontier(const Fold *f, const bool *want, Node n)
 static Graph *extract(const Graph *g, const Node *root, uint32_t nroot)
 {
 	Arena *scratch = g->ir->ctx->scratch;
-	Graph *out = graph_new(g->ir, "fold");
+	Graph *out = graph_beside(g, "fold");
 	bool *need = ARENA_ARRAY(scratch, bool, g->node.n);
 	Node *copy = ARENA_ARRAY(scratch, Node, g->node.n);
 	for (uint32_t k = 0; k < nroot; k++)
@@ -235,7 +235,7 @@ static bool share_reshaped(Graph *g)
 		const Type *t = node_type(g, n);
 		int64_t *dim = ARENA_ARRAY(g->ir->ctx->arena, int64_t, t->n);
 		for (uint32_t k = 0; k < t->n; k++)
-			dim[k] = sym_const(g->ir->syms, t->dim[k]);
+			dim[k] = sym_const(graph_syms(g), t->dim[k]);
 		c.rank = t->n;
 		c.dim = dim;
 		c.view_of = node_const(g, x);

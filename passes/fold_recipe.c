@@ -36,7 +36,7 @@ static void copy_one(Copying *c, Node n)
 /* Copies what the root needs into a graph, operands before those who read them, each once. */
 static Graph *extract(Copying *c, Node root)
 {
-	c->out = graph_new(c->g->ir, "recipe");
+	c->out = graph_beside(c->g, "recipe");
 	array_push(c->scratch, &c->todo, root);
 	while (c->todo.n) {
 		Node n = c->todo.data[c->todo.n - 1];
@@ -132,8 +132,8 @@ static bool all_in_range(const Graph *g, Node gather, bool wraps, const Tensor *
 	const Sym *axes = node_ints(g, gather, "axes", &naxes);
 	for (int64_t i = 0, n = tensor_numel(index); i < n; i++) {
 		int64_t axis = 0, extent = 0, at = tensor_i64(index, i);
-		TRY(sym_is_const(g->ir->syms, axes[i % naxes], &axis));
-		TRY(sym_is_const(g->ir->syms, node_dim(g, node_in(g, gather, 0), (uint32_t)axis),
+		TRY(sym_is_const(graph_syms(g), axes[i % naxes], &axis));
+		TRY(sym_is_const(graph_syms(g), node_dim(g, node_in(g, gather, 0), (uint32_t)axis),
 				 &extent));
 		TRY(at >= (wraps ? -extent : 0) && at < extent);
 	}

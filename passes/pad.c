@@ -14,7 +14,7 @@
 /* Returns how far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 {
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, conv, 0), w = node_in(g, conv, 1);
 	uint32_t n;
 	Sym stride = node_ints(g, conv, "stride", &n)[d],
@@ -36,7 +36,7 @@ Node below_reshape(const Graph *g, Node x, uint32_t nsp)
 		if (ry <= nsp)
 			return x;
 		for (uint32_t k = 1; k <= nsp; k++)
-			if (sym_eq(g->ir->syms, node_dim(g, x, rx - k), node_dim(g, y, ry - k)) !=
+			if (sym_eq(graph_syms(g), node_dim(g, x, rx - k), node_dim(g, y, ry - k)) !=
 			    YES)
 				return x;
 		x = y;
@@ -76,12 +76,12 @@ static Node make_pad(const PadWalk *w, Build *b, Node x, const Padding *p, uint3
 {
 	Graph *g = w->g;
 	uint32_t rank = node_rank(g, x);
-	Sym zero = sym_int(g->ir->syms, 0), lo[MAX_RANK], hi[MAX_RANK], in[MAX_RANK];
+	Sym zero = sym_int(graph_syms(g), 0), lo[MAX_RANK], hi[MAX_RANK], in[MAX_RANK];
 	for (uint32_t k = 0; k < rank; k++) {
 		bool spatial = k + nsp >= rank;
 		lo[k] = spatial ? p->low[k + nsp - rank] : zero;
 		hi[k] = spatial               ? p->high[k + nsp - rank]
-			: k + nsp + 1 == rank ? sym_int(g->ir->syms, p->channels)
+			: k + nsp + 1 == rank ? sym_int(graph_syms(g), p->channels)
 					      : zero;
 		in[k] = spatial ? p->interior[k + nsp - rank] : zero;
 	}
@@ -104,10 +104,11 @@ static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t n
 	enum { TWO_GROUPS = 4 };
 	const Node x = node_in(g, conv, 0);
 	const uint32_t rank = node_rank(g, base);
-	const int64_t n = sym_const_or(g->ir->syms, node_dim(g, x, 2), 0);
+	const int64_t n = sym_const_or(graph_syms(g), node_dim(g, x, 2), 0);
 	if (node_dtype(g, x) != DT_bf16 || node_dtype(g, node_in(g, conv, 1)) != DT_bf16 ||
-	    n < TWO_GROUPS / 2 || n >= TWO_GROUPS || !sym_is(g->ir->syms, node_dim(g, x, 1), 1) ||
-	    rank != nsp + 2 || sym_eq(g->ir->syms, node_dim(g, base, 1), node_dim(g, x, 2)) != YES)
+	    n < TWO_GROUPS / 2 || n >= TWO_GROUPS || !sym_is(graph_syms(g), node_dim(g, x, 1), 1) ||
+	    rank != nsp + 2 ||
+	    sym_eq(graph_syms(g), node_dim(g, base, 1), node_dim(g, x, 2)) != YES)
 		return 0;
 	return TWO_GROUPS - n;
 }
@@ -115,7 +116,7 @@ static int64_t missing_channels(const Graph *g, Node conv, Node base, uint32_t n
 /* Returns the weights with so many channels of zeros behind theirs. */
 static Node pad_weights(Build *b, Node w, int64_t channels)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	const uint32_t rank = node_rank(b->g, w);
 	Sym none[MAX_RANK], high[MAX_RANK];
 	if (!channels)
@@ -132,7 +133,7 @@ static Node pad_weights(Build *b, Node w, int64_t channels)
 static bool pad_operand(const PadWalk *w, Node conv, PassCtx *c)
 {
 	Graph *g = w->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	uint32_t nsp;
 	const Sym *pad = node_ints(g, conv, "pad", &nsp);
 	const Sym *dilation_in = node_ints(g, conv, "dilation_in", &nsp);

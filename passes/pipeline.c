@@ -90,7 +90,7 @@ static void check_round_trip(Graph *g, const char *pass)
 	Text text;
 	text_init(&text, ctx->scratch);
 	graph_print(g, &text);
-	Graph *copy = graph_parse(g->ir, text.data, pass);
+	Graph *copy = graph_parse_beside(g, text.data, pass);
 	if (!copy)
 		ctx_bug(ctx, "the graph after %s does not parse: %s", pass,
 			ctx->last ? ctx->last->text : "");
@@ -202,7 +202,6 @@ static void clean(Graph *g, const PipelineOptions *o, PassCtx *c)
 
 void pipeline_clean(Graph *g, const PipelineOptions *o)
 {
-	graph_enter(g);
 	PassCtx c = context(o);
 	clean(g, o, &c);
 }
@@ -216,14 +215,12 @@ static bool run_list(Graph *g, const PipelineOptions *o, const Pass *list, size_
 
 bool pipeline_expand(Graph *g, const PipelineOptions *o)
 {
-	graph_enter(g);
 	PassCtx c = context(o);
 	return run_list(g, o, expanding, COUNT(expanding), &c);
 }
 
 bool pipeline_finish(Graph *g, const PipelineOptions *o)
 {
-	graph_enter(g);
 	PassCtx c = context(o);
 	TRY(run_list(g, o, choosing, COUNT(choosing), &c));
 	clean(g, o, &c);
@@ -252,7 +249,6 @@ static const Pass *pass_at(size_t k)
 
 bool pipeline_run_one(Graph *g, const char *pass)
 {
-	graph_enter(g);
 	const PipelineOptions o = {0};
 	PassCtx c = context(&o);
 	c.integers = true;

@@ -103,7 +103,7 @@ static Node origin(const Graph *g, Node x, Sym *at)
 /* Returns a bit for each dimension along which elements of x may differ. */
 uint32_t quant_differs(const Graph *g, Node x)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	const uint32_t rank = node_rank(g, x);
 	Sym axis[MAX_RANK] = {{0}}, at[MAX_RANK];
 	uint32_t mask = 0;
@@ -131,7 +131,7 @@ static uint32_t bits_of(const Graph *g, Node n, const char *name, int *to, uint3
 	uint32_t count, mask = 0;
 	const Sym *list = node_ints(g, n, name, &count);
 	for (uint32_t k = 0; k < count; k++) {
-		const int64_t d = sym_const(g->ir->syms, list[k]);
+		const int64_t d = sym_const(graph_syms(g), list[k]);
 		mask |= 1u << d;
 		if (to)
 			to[d] = (int)(first + k);
@@ -172,7 +172,7 @@ static bool is_product(const Graph *g, Node n)
 
 static bool read_product(const Graph *g, Node n, Product *p)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Node w = node_in(g, n, 1);
 	*p = (Product){.terms = sym_int(t, 1)};
 	memset(p->to, -1, sizeof p->to);
@@ -249,8 +249,8 @@ static uint32_t more_channels(const Graph *g, Node n)
 {
 	int64_t c;
 	const bool few = has_windows(node_op(g, n)) &&
-			 sym_is_const(g->ir->syms, node_dim(g, node_in(g, n, 1), 2), &c) && c > 1 &&
-			 c < LEAST_RUN;
+			 sym_is_const(graph_syms(g), node_dim(g, node_in(g, n, 1), 2), &c) &&
+			 c > 1 && c < LEAST_RUN;
 	return few ? (uint32_t)(-c & (GROUP - 1)) : 0;
 }
 
@@ -344,13 +344,14 @@ static bool is_depthwise(const Graph *g, Node n)
 static bool pays(const Graph *g, Node n, const PassCtx *c, const Product *p, DType a, DType b)
 {
 	const Sym run = has_windows(node_op(g, n))
-				? sym_addi(g->ir->syms, node_dim(g, node_in(g, n, 1), 2),
+				? sym_addi(graph_syms(g), node_dim(g, node_in(g, n, 1), 2),
 					   more_channels(g, n))
 				: p->terms;
 	return c->integers ||
 	       (target_multiplies_bytes(c->target, a, b) &&
 		(is_depthwise(g, n) ||
-		 sym_le(g->ir->syms, sym_int(g->ir->syms, more_channels(g, n) ? GROUP : LEAST_RUN),
+		 sym_le(graph_syms(g),
+			sym_int(graph_syms(g), more_channels(g, n) ? GROUP : LEAST_RUN),
 			run) == YES));
 }
 
@@ -448,10 +449,10 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 
 static Sym numel_where(const Graph *g, Node x, uint32_t mask)
 {
-	Sym all = sym_int(g->ir->syms, 1);
+	Sym all = sym_int(graph_syms(g), 1);
 	for (uint32_t d = 0; d < node_rank(g, x); d++)
 		if (mask >> d & 1)
-			all = sym_mul(g->ir->syms, all, node_dim(g, x, d));
+			all = sym_mul(graph_syms(g), all, node_dim(g, x, d));
 	return all;
 }
 

@@ -168,7 +168,7 @@ static bool known(const Graph *g, Node x, bool keep_params, double *v)
 		x = node_in(g, x, 0);
 	if (node_splat(g, x, &a)) {
 		int64_t n;
-		const bool whole = a.kind == ATTR_int && sym_is_const(g->ir->syms, a.s, &n);
+		const bool whole = a.kind == ATTR_int && sym_is_const(graph_syms(g), a.s, &n);
 		*v = a.kind == ATTR_float ? a.f : whole ? (double)n : 0;
 		return a.kind == ATTR_float || whole;
 	}
@@ -320,7 +320,7 @@ static bool same_number(const Graph *g, Node x, Node y, bool keep_params)
 	double a = 0, b = 0;
 	const Node from = source(g, x);
 	if (from.i == source(g, y).i &&
-	    sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, from)), 1))
+	    sym_is(graph_syms(g), type_numel(g->ir, node_type_id(g, from)), 1))
 		return true;
 	return known(g, x, keep_params, &a) && known(g, y, keep_params, &b) && a == b;
 }
@@ -443,7 +443,7 @@ static bool is_low_pad(const Graph *g, Node x)
  * windows that stay inside. */
 static bool stays_inside(const Graph *g, Node x)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	const OpLower *lower = op_lower(node_op(g, x));
 	Sym at[MAX_RANK];
 	IndexMap m = {.g = g, .n = x, .at = at};

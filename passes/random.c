@@ -143,7 +143,7 @@ static Node add_key(Graph *body, uint32_t at)
 static void one_more(Graph *g, Node n, Attr *attr, const char *list)
 {
 	Attr *count = &attr[op_arg_index(node_op(g, n), list)];
-	int64_t old = count->kind == ATTR_int ? sym_const_or(g->ir->syms, count->s, 0) : 0;
+	int64_t old = count->kind == ATTR_int ? sym_const_or(graph_syms(g), count->s, 0) : 0;
 	*count = attr_int(g->ir, old + 1);
 }
 
@@ -284,7 +284,6 @@ static Node add_source(Graph *g, const RandomSource *source)
 
 bool random_attach(Graph *g, const RandomSource *source)
 {
-	graph_enter(g);
 	if (!graph_lacks(g))
 		return true;
 	Attach a = {.g = g, .stream = first_free_stream(g), .cipher = source->cipher};
@@ -315,7 +314,7 @@ bool random_attach(Graph *g, const RandomSource *source)
 static bool is_key(const Graph *g, Node x)
 {
 	const Type *t = x.i && node_is_tensor(g, x) ? node_type(g, x) : NULL;
-	return t && t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2);
+	return t && t->dtype == DT_u64 && t->n && sym_is(graph_syms(g), t->dim[t->n - 1], 2);
 }
 
 static bool is_read(const Graph *g, Node n)
@@ -331,7 +330,7 @@ static Node without_operand(Graph *g, Node n, uint32_t at, const char *list, Typ
 	const uint32_t narg = op_schema(d.op)->narg;
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin + 1u);
 	Attr *attr = attrs_of(g, n), *count = &attr[op_arg_index(d.op, list)];
-	*count = attr_int(g->ir, sym_const(g->ir->syms, count->s) - 1);
+	*count = attr_int(g->ir, sym_const(graph_syms(g), count->s) - 1);
 	for (uint32_t k = 0, i = 0; k < d.nin; k++)
 		if (k != at)
 			in[i++] = node_in(g, n, k);

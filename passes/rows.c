@@ -105,7 +105,7 @@ static void join_dims(const Graph *g, Node n, uint32_t d, Node x, uint32_t k, in
 /* Follows the dimensions of n to x, by the indices in[] that an operator reads. */
 static void follow(const RowsPass *r, Node n, Node x, const Sym *in, Straight to)
 {
-	const SymTab *syms = r->g->ir->syms;
+	const SymTab *syms = graph_syms(r->g);
 	for (uint32_t d = 0; d < node_rank(r->g, n); d++)
 		for (uint32_t k = 0; k < node_rank(r->g, x); k++) {
 			if (in[k].i == r->at[d].i)
@@ -121,7 +121,7 @@ static void follow_reduce(const Graph *g, Node n, Straight to)
 	uint32_t ndim, reduced = 0, d = 0;
 	const Sym *dim = node_ints(g, n, "dims", &ndim);
 	for (uint32_t k = 0; k < ndim; k++)
-		reduced |= 1u << (uint32_t)sym_const(g->ir->syms, dim[k]);
+		reduced |= 1u << (uint32_t)sym_const(graph_syms(g), dim[k]);
 	for (uint32_t k = 0; k < node_rank(g, node_in(g, n, 0)); k++)
 		if (!(reduced >> k & 1))
 			join_dims(g, n, d++, node_in(g, n, 0), k, to);
@@ -179,10 +179,10 @@ static bool straight(const RowsPass *r, Node n, uint32_t k, Straight to)
 /* Returns the product of the extents [from, end), but for that of `without`. */
 static Sym product(const Graph *g, Node x, uint32_t from, uint32_t end, uint32_t without)
 {
-	Sym all = sym_int(g->ir->syms, 1);
+	Sym all = sym_int(graph_syms(g), 1);
 	for (uint32_t k = from; k < end; k++)
 		if (k != without)
-			all = sym_mul(g->ir->syms, all, node_dim(g, x, k));
+			all = sym_mul(graph_syms(g), all, node_dim(g, x, k));
 	return all;
 }
 
@@ -198,7 +198,7 @@ static Sym end_of(SymTab *syms, Sym start, Sym count, Sym every)
 static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group,
 			Along *to)
 {
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	const Sym one = sym_int(syms, 1), every = node_dim(g, n, a->dim),
 		  rest = product(g, n, group->to, group->to_end, a->dim),
 		  end = end_of(syms, a->start, rest, every);
@@ -212,7 +212,7 @@ static bool split_along(const Graph *g, Node n, const Along *a, const ReshapeGro
 /* Does as split_along, the other way: n[B * L] of x[B, L]. */
 static bool join_along(const Graph *g, Node n, const Along *a, const ReshapeGroup *group, Along *to)
 {
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	const Node x = node_in(g, n, 0);
 	const uint32_t last = group->from_end - 1;
 	const Sym one = sym_int(syms, 1);
@@ -233,7 +233,7 @@ static bool regroup(const Graph *g, Node n, const Along *a, Along *to)
 	const Node x = node_in(g, n, 0);
 	ReshapeGroup group = {0};
 	TRY(op_lower(node_op(g, n))->keeps == KEEPS_ORDER && !a->index.i);
-	while (reshape_group(g->ir->syms, node_type(g, x)->dim, node_rank(g, x),
+	while (reshape_group(graph_syms(g), node_type(g, x)->dim, node_rank(g, x),
 			     node_type(g, n)->dim, node_rank(g, n), &group)) {
 		if (a->dim < group.to || a->dim >= group.to_end)
 			continue;
@@ -292,7 +292,7 @@ static bool is_provable(const Graph *g, Node n)
 {
 	if (op_lower(node_op(g, n))->keeps != KEEPS_ORDER)
 		return true;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	return sym_eq(syms, type_numel(g->ir, node_type_id(g, n)),
 		      type_numel(g->ir, node_type_id(g, node_in(g, n, 0)))) == YES;
 }
@@ -403,8 +403,8 @@ static bool gather_cut(const Graph *g, Node n, RowsCut *c)
 	/* the element does not exist: zero is no function of it */
 	TRY(node_index_mode(g, n) != INDEX_FILL);
 	c->at[c->n++] =
-		(Along){.dim = (uint32_t)sym_const(g->ir->syms, axis[0]),
-			.count = rank == 2 ? node_dim(g, index, 0) : sym_int(g->ir->syms, 1),
+		(Along){.dim = (uint32_t)sym_const(graph_syms(g), axis[0]),
+			.count = rank == 2 ? node_dim(g, index, 0) : sym_int(graph_syms(g), 1),
 			.index = index,
 			.gather = n};
 	return true;
@@ -424,7 +424,7 @@ static bool find_cut(const RowsPass *r, Node n, RowsCut *c)
  * is a symbol are a part, whatever its hint. */
 static double share(const Graph *g, Node n, const RowsCut *c)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	double part = 1;
 	for (uint32_t k = 0; k < c->n; k++) {
 		const Sym extent = node_dim(g, n, c->at[k].dim);
@@ -702,7 +702,7 @@ static bool has_cuts(const Graph *g)
 
 static RowsPass rows_of(Graph *g)
 {
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Arena *arena = g->ir->ctx->scratch;
 	const Sym most = sym_int(syms, INT32_MAX);
 	uint32_t place = 0;

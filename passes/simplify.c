@@ -27,7 +27,7 @@ bool is_splat(const Graph *g, Node n, double v)
 		number = a.b;
 		break;
 	case ATTR_int:
-		TRY(sym_is_const(g->ir->syms, a.s, &i));
+		TRY(sym_is_const(graph_syms(g), a.s, &i));
 		number = (double)i;
 		break;
 	case ATTR_float:
@@ -41,14 +41,14 @@ bool is_splat(const Graph *g, Node n, double v)
 
 bool is_one(const Graph *g, Sym s)
 {
-	return sym_is(g->ir->syms, s, 1);
+	return sym_is(graph_syms(g), s, 1);
 }
 
 bool const_list(const Graph *g, Node n, const char *name, int64_t *out, uint32_t *len)
 {
 	const Sym *v = node_ints(g, n, name, len);
 	for (uint32_t k = 0; k < *len && k < MAX_RANK; k++)
-		TRY(sym_is_const(g->ir->syms, v[k], &out[k]));
+		TRY(sym_is_const(graph_syms(g), v[k], &out[k]));
 	return true;
 }
 

@@ -25,7 +25,7 @@ static void find_live(SymTab *t, ConvWindow *w)
 static bool read_windows(const Build *b, Node n, ConvWindow *w, uint32_t *nsp)
 {
 	Node x = node_in(b->g, n, 0), k = node_in(b->g, n, 1);
-	SymTab *t = b->g->ir->syms;
+	SymTab *t = graph_syms(b->g);
 	const Sym *stride = node_ints(b->g, n, "stride", nsp),
 		  *dilation = node_ints(b->g, n, "dilation", nsp);
 	const Sym *dilation_in = node_ints(b->g, n, "dilation_in", nsp),
@@ -50,7 +50,7 @@ static bool read_windows(const Build *b, Node n, ConvWindow *w, uint32_t *nsp)
 static Node conv_dead_taps(Build *b, Node n)
 {
 	ConvWindow w[MAX_RANK];
-	SymTab *t = b->g->ir->syms;
+	SymTab *t = graph_syms(b->g);
 	Sym pad[MAX_RANK];
 	uint32_t nsp;
 	bool any = false;
@@ -151,7 +151,7 @@ static bool find_runs(Phases *p)
 static bool read_gaps(Gaps *q)
 {
 	const Graph *g = q->b->g;
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Node w = node_in(g, q->conv, 1);
 	const Sym *stride = node_ints(g, q->conv, "stride", &q->nsp),
 		  *dilation = node_ints(g, q->conv, "dilation", &q->nsp);
@@ -180,7 +180,7 @@ enum { COPY_WORK = 16, LAUNCH_WORK = 50000 };
 static bool gaps_cost_more(const Gaps *q)
 {
 	const Graph *g = q->b->g;
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Node w = node_in(g, q->conv, 1);
 	if (3 + 3 * q->nsp > MAX_RANK)
 		return false;

@@ -24,7 +24,7 @@ static bool splat_value(const Build *b, Node n, ScVal *v)
 	int64_t i = 0;
 	DType d = node_dtype(b->g, n);
 	if (!b_splat(b, n, &a) || dtype_is_complex(d) ||
-	    (a.kind == ATTR_int && !sym_is_const(b->g->ir->syms, a.s, &i)))
+	    (a.kind == ATTR_int && !sym_is_const(graph_syms(b->g), a.s, &i)))
 		return false;
 	if (a.kind == ATTR_bool)
 		i = a.b;

@@ -27,7 +27,7 @@ static bool is_all(const Graph *g, Node n, const char *list, int64_t value)
 /* Whether n is a convolution by a constant of 3 x 3 taps, f32 throughout, stride 1, one group. */
 static bool has_form(const Graph *g, Node n)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	if (node_op(g, n) != OP_conv || node_rank(g, n) != 5)
 		return false;
 	Node x = node_in(g, n, 0), w = node_in(g, n, 1);
@@ -44,7 +44,7 @@ static bool has_form(const Graph *g, Node n)
  * transformed before. */
 static WinogradLayer layer_of(const Graph *g, Node n)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	Node x = node_in(g, n, 0);
 	return (WinogradLayer){.images = sym_hint(syms, node_dim(g, n, 0)),
 			       .rows = sym_hint(syms, node_dim(g, n, 3)),
@@ -124,7 +124,7 @@ static Node padded_input(Build *b, Node n, uint32_t m, const Sym *tiles)
 
 static void replace(Graph *g, Node n, uint32_t m, PassCtx *c)
 {
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	const Winograd w = winograd_matrices(m);
 	Build b = pass_build(g, n);
 	const Type *t = node_type(g, n);

@@ -485,7 +485,7 @@ static bool sizes_fit(Graph *g, Sym size)
 			return ctx_error(
 				g->ir->ctx, node_where(g, n),
 				"with a batch of %s, %s is %s: expected fewer than 2^48 bytes",
-				sym_str(g->ir->syms, size), op_name(node_op(g, n)),
+				sym_str(graph_syms(g), size), op_name(node_op(g, n)),
 				type_str(g->ir, node_type_id(g, n)));
 	return true;
 }

@@ -351,7 +351,7 @@ static bool shared_while(Batch *v, Build *b, Node n, const Node *in, const bool 
  * constants. */
 static Graph *loop_body(Graph *g, const char *name, const Node *x, uint32_t nx, Node *input)
 {
-	Graph *body = graph_new(g->ir, name);
+	Graph *body = graph_beside(g, name);
 	body->scope = g->scope;
 	for (uint32_t k = 0; k < nx; k++)
 		input[k] = graph_add_input(body, "", INPUT_USER, node_type_id(g, x[k]));

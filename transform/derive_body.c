@@ -56,7 +56,7 @@ void body_readers(const Graph *body, const bool *out, bool *in)
 
 static void start(Linearized *l, const Graph *body)
 {
-	Graph *g = graph_new(body->ir, body->name);
+	Graph *g = graph_beside(body, body->name);
 	*l = (Linearized){.g = g,
 			  .nin = body->input.n,
 			  .nout = body->output.n,
@@ -93,7 +93,7 @@ static bool reads_any(const Graph *g, Node n, const bool *of)
 /* Whether a size of the node gets its value in the body, in every round another one. */
 static bool uses_found_size(const Graph *g, Node n)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
 		Sym var = sym_var_at(syms, v);
 		if (sym_var_kind(syms, var) == SYMVAR_UNBACKED && node_uses(g, n, var) &&
@@ -167,7 +167,7 @@ bool body_linearize(const Graph *body, const Build *at, const bool *active, cons
 
 Graph *body_forward(Linearized *l, uint32_t shared)
 {
-	Graph *g = l->g, *to = graph_new(g->ir, g->name);
+	Graph *g = l->g, *to = graph_beside(g, g->name);
 	Build b = {.g = to};
 	Node *arg = ZEROED(g, Node, g->input.n), *out = ZEROED(g, Node, l->nout + l->nkept);
 	for (uint32_t k = 0; k < l->nout; k++)

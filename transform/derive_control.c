@@ -64,7 +64,7 @@ typedef struct {
 
 static Making making(Build *b, const char *name, uint32_t most)
 {
-	return (Making){.b = b, .body = graph_new(b->g->ir, name), .in = ZEROED(b->g, Node, most)};
+	return (Making){.b = b, .body = graph_beside(b->g, name), .in = ZEROED(b->g, Node, most)};
 }
 
 /* Adds the next operand, of the same list as the one before or a later one. Returns the body's
@@ -316,7 +316,7 @@ static Node input_like(Graph *body, const char *name, const Graph *g, Node x)
 static Graph *branch_tangents(Build *b, const Cond *c, const Graph *body, const Node *t,
 			      const bool *out)
 {
-	Graph *to = graph_new(b->g->ir, body->name);
+	Graph *to = graph_beside(b->g, body->name);
 	Build inner = {.g = to, .loc = b->loc, .where = b->where};
 	Node *arg = ZEROED(b->g, Node, c->nin), *ta = ZEROED(b->g, Node, c->nin);
 	Node *y = ZEROED(b->g, Node, c->nout), *ty = ZEROED(b->g, Node, c->nout);
@@ -419,7 +419,7 @@ static Graph *branch_keeping(const Cond *c, Linearized *l, const KeptPlaces *p, 
 static Graph *branch_backwards(Build *b, const Cond *c, Linearized *l, const KeptPlaces *p,
 			       const uint32_t *of, const bool *has_ct, const bool *out)
 {
-	Graph *to = graph_new(b->g->ir, l->g->name);
+	Graph *to = graph_beside(b->g, l->g->name);
 	Build inner = {.g = to, .loc = b->loc, .where = b->where};
 	Node *in = ZEROED(b->g, Node, c->nin), *ct = ZEROED(b->g, Node, c->nout),
 	     *grad = ZEROED(b->g, Node, c->nin);

@@ -38,7 +38,7 @@ static Node with_operands(Graph *g, Node n, const Node *more, uint32_t count)
 	node_copy_attrs(g, n, attr);
 	for (uint32_t k = 0; k < s->narg; k++)
 		last = s->arg[k].kind == ARG_tensors ? k : last;
-	attr[last].s = sym_addi(g->ir->syms, attr[last].s, count);
+	attr[last].s = sym_addi(graph_syms(g), attr[last].s, count);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(g, n, k);
 	memcpy(in + d.nin, more, count * sizeof *more);

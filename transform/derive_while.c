@@ -61,7 +61,7 @@ static bool fits(const Graph *g, Node x, Sym v)
 	DType d = node_dtype(g, x);
 	uint32_t bits = 8 * dtype_size(d) - dtype_is_signed(d);
 	int64_t lo, hi, end = bits < 63 ? INT64_C(1) << bits : SYM_INF;
-	sym_range(g->ir->syms, v, &lo, &hi);
+	sym_range(graph_syms(g), v, &lo, &hi);
 	bool above = lo >= 0 || (dtype_is_signed(d) &&
 				 (bits >= 63 || lo >= -end || (bits == 31 && lo <= -SYM_INF)));
 	return above && (bits >= 63 || hi < end || (bits >= 31 && hi >= SYM_INF));
@@ -146,7 +146,7 @@ static bool step_of(const While *w, uint32_t k, int64_t *step, Node *x)
 	bool first = carry_of(g, w->ninit, node_in(g, next, 0)) == k;
 	if (!first && (down || carry_of(g, w->ninit, node_in(g, next, 1)) != k))
 		return false;
-	if (!known(g, node_in(g, next, first), w, &v) || !sym_is_const(g->ir->syms, v, step))
+	if (!known(g, node_in(g, next, first), w, &v) || !sym_is_const(graph_syms(g), v, step))
 		return false;
 	*step = down ? -*step : *step;
 	*x = node_in(g, next, !first);
@@ -166,7 +166,7 @@ static const LimitOrder orders[] = {
 /* Rounds for which a carry x that steps towards the limit is on its side of it, from 0 on. */
 static bool rounds_of(const While *w, bool up, bool closed, Node x, Node limit, Sym *rounds)
 {
-	SymTab *syms = w->g->ir->syms;
+	SymTab *syms = graph_syms(w->g);
 	uint32_t k = carry_of(w->test, w->ninit, x);
 	int64_t step;
 	Sym from, to;
@@ -199,7 +199,7 @@ static bool rounds_until(const While *w, Node more, Sym *rounds, bool *exact)
 		     second = rounds_until(w, node_in(g, more, 1), &other, exact);
 		*exact = false;
 		if (second)
-			*rounds = first ? sym_min(g->ir->syms, *rounds, other) : other;
+			*rounds = first ? sym_min(graph_syms(g), *rounds, other) : other;
 		return first || second;
 	}
 	if (node_nin(g, more) != 2)
@@ -247,8 +247,8 @@ typedef struct {
 static Making making(Build *b, uint32_t most)
 {
 	Making m = {.b = b,
-		    .test = graph_new(b->g->ir, "test"),
-		    .body = graph_new(b->g->ir, "body"),
+		    .test = graph_beside(b->g, "test"),
+		    .body = graph_beside(b->g, "body"),
 		    .in = ZEROED(b->g, Node, most),
 		    .of_test = ZEROED(b->g, Node, most),
 		    .of_body = ZEROED(b->g, Node, most)};
@@ -439,7 +439,7 @@ static void check_count(Build *b, const char *loop, Node count, Sym rounds)
 	const char *text = arena_printf(b->g->ir->ctx->scratch,
 					"{place}the loop %s has {code} rounds, more than the %s "
 					"that its bound for derivatives says",
-					loop, sym_str(b->g->ir->syms, rounds));
+					loop, sym_str(graph_syms(b->g), rounds));
 	Attr attr[] = {attr_none(), attr_str(b->g->ir, text)};
 	b_node(b, OP_assert_zero, &code, 1, attr, 2);
 }
@@ -542,7 +542,7 @@ bool while_vjp(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 	const char *name = graph_name(b->g, n);
 	Node count, *kept = ZEROED(b->g, Node, l.nkept);
 	/* the body of a loop without rounds has a place to write to, too */
-	Sym places = sym_is(b->g->ir->syms, rounds, 0) ? b_int(b, 1) : rounds;
+	Sym places = sym_is(graph_syms(b->g), rounds, 0) ? b_int(b, 1) : rounds;
 	TRY(keep_rounds(&w, &l, places, &count, kept));
 	if (kind == ROUNDS_GIVEN)
 		check_count(b, name, count, rounds);

@@ -53,7 +53,6 @@ static void check_block(Graph *g, Node n)
 
 Graph *transform_check_inverses(const Graph *src)
 {
-	graph_enter(src);
 	Graph *g = graph_clone(src);
 	ARRAY(Node) block = {0};
 	for (Node n = g->first; n.i; n = node_next(g, n))

@@ -34,7 +34,7 @@ static GraphPart part_new(const Parting *p)
 {
 	GraphPart a = {.p = p,
 		       .from = p->g,
-		       .g = graph_new(p->g->ir, p->g->name),
+		       .g = graph_beside(p->g, p->g->name),
 		       .map = ZEROED(p->g, Node, p->g->node.n)};
 	a.g->unrounded = p->g->unrounded;
 	a.g->activations = p->g->activations;
@@ -224,7 +224,6 @@ static bool expand(Graph *g)
 bool transform_partition(Graph *joint, uint32_t ninput, uint32_t noutput, double budget,
 			 Graph *part[2])
 {
-	graph_enter(joint);
 	TRY(expand(joint));
 	Undo undo = partition_undo(joint, ninput);
 	Parting p = {.undo = undo,

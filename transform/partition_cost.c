@@ -40,7 +40,7 @@ typedef struct {
  * nor large. */
 static void choose_sizes(Pricing *c)
 {
-	const SymTab *s = c->p->g->ir->syms;
+	const SymTab *s = graph_syms(c->p->g);
 	Arena *scratch = c->p->g->ir->ctx->scratch;
 	c->nvar = sym_nvars(s);
 	c->var = ARENA_ARRAY(scratch, Sym, c->nvar);
@@ -57,9 +57,9 @@ static void choose_sizes(Pricing *c)
 static double size_of(const Pricing *c, Sym e)
 {
 	int64_t v;
-	if (sym_eval(c->p->g->ir->syms, e, c->var, c->value, c->nvar, &v))
+	if (sym_eval(graph_syms(c->p->g), e, c->var, c->value, c->nvar, &v))
 		return (double)v;
-	return (double)sym_hint(c->p->g->ir->syms, e);
+	return (double)sym_hint(graph_syms(c->p->g), e);
 }
 
 static double elements_of(const Pricing *c, TypeId type)
@@ -242,7 +242,7 @@ static bool is_heavy(const Pricing *c, Node n)
 /* Whether n's type or an attribute has a size that is known where it was born only. */
 static bool uses_data(const Graph *g, Node n)
 {
-	const SymTab *s = g->ir->syms;
+	const SymTab *s = graph_syms(g);
 	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
 		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
 		if (a->kind == ATTR_int && sym_uses_kind(s, a->s, SYMVAR_UNBACKED))

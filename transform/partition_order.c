@@ -25,7 +25,7 @@ static uint32_t taken_from_end(const Graph *g, Node n)
 	uint32_t count;
 	const Sym *dim = node_ints(g, n, "dims", &count);
 	for (uint32_t k = 0; k < count; k++)
-		if (!sym_is(g->ir->syms, dim[k], rank - count + k))
+		if (!sym_is(graph_syms(g), dim[k], rank - count + k))
 			return 0;
 	return count;
 }

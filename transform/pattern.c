@@ -73,26 +73,24 @@ static bool check_pattern(const Graph *p)
 /* Sets *out to the sizes that a graph uses. */
 static void find_sizes(const Graph *p, Sym **out, uint32_t *n)
 {
-	graph_enter(p);
-	const uint32_t nvar = sym_nvars(p->ir->syms);
+	const uint32_t nvar = sym_nvars(graph_syms(p));
 	bool *used = ARENA_ARRAY(p->ir->ctx->scratch, bool, nvar);
 	*out = ARENA_ARRAY(p->ir->ctx->scratch, Sym, nvar);
 	graph_used_symbols(p, used);
 	for (uint32_t v = 0; v < nvar; v++)
 		if (used[v])
-			(*out)[(*n)++] = sym_var_at(p->ir->syms, v);
+			(*out)[(*n)++] = sym_var_at(graph_syms(p), v);
 }
 
 static bool check_sizes(Patterns *x)
 {
 	find_sizes(x->pattern, &x->size.data, &x->size.n);
 	find_sizes(x->replacement, &x->new_size.data, &x->new_size.n);
-	graph_enter(x->g);
 	Sym s = sizes_unknown(x->pattern, x->size.data, x->size.n);
 	return !s.i || ctx_error(x->g->ir->ctx, "weft_replace_pattern",
 				 "the pattern has the size %s, whose value does not follow from "
 				 "the extents of its values",
-				 sym_name(x->g->ir->syms, s));
+				 sym_name(graph_syms(x->g), s));
 }
 
 static bool check_both(Patterns *x)
@@ -193,7 +191,7 @@ static bool is_equal_type(const Graph *g, Node a, Node b)
 	const Type *s = node_type(g, a), *t = node_type(g, b);
 	bool same = s->dtype == t->dtype && s->n == t->n && s->dtype != DT_none;
 	for (uint32_t k = 0; same && k < s->n; k++)
-		same = sym_eq(g->ir->syms, s->dim[k], t->dim[k]) == YES;
+		same = sym_eq(graph_syms(g), s->dim[k], t->dim[k]) == YES;
 	return same;
 }
 
@@ -220,8 +218,8 @@ static bool put_guards(const Patterns *x, const Place *place, const Sizes *sizes
 	for (uint32_t k = 0; k < x->replacement->guard.n; k++) {
 		const GraphGuard *o = &x->replacement->guard.data[k];
 		Sym a = sizes_put(g->ir, sizes, o->a), b = sizes_put(g->ir, sizes, o->b);
-		if (sym_uses_kind(g->ir->syms, a, SYMVAR_UNBACKED) ||
-		    sym_uses_kind(g->ir->syms, b, SYMVAR_UNBACKED))
+		if (sym_uses_kind(graph_syms(g), a, SYMVAR_UNBACKED) ||
+		    sym_uses_kind(graph_syms(g), b, SYMVAR_UNBACKED))
 			return ctx_error(g->ir->ctx, node_near(g, place->before),
 					 "weft_replace_pattern: the replacement requires of a size "
 					 "that depends "

@@ -166,7 +166,7 @@ static void unbind(PatternSearch *s, uint32_t to)
 /* Whether the graph requires the condition, or it holds. */
 static bool is_required(const Graph *g, GuardKind kind, Sym a, Sym b)
 {
-	const SymTab *t = g->ir->syms;
+	const SymTab *t = graph_syms(g);
 	Truth eq = sym_eq(t, a, b);
 	if (kind == GUARD_LE ? sym_le(t, a, b) == YES : kind == GUARD_EQ ? eq == YES : eq == NO)
 		return true;

@@ -29,7 +29,7 @@ static void push(PlaceWalk *k, Node n)
 static void push_users(PlaceWalk *k, Node finder)
 {
 	const Graph *g = k->x->g;
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
 		Sym var = sym_var_at(syms, v);
 		if (sym_var_kind(syms, var) != SYMVAR_UNBACKED || !node_finds(g, finder, var))
@@ -105,7 +105,7 @@ typedef struct {
 static void find_hidden(NodeOrder *o)
 {
 	const Graph *g = o->g;
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	Node effect = {0};
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		o->effect[n.i] = effect;

@@ -24,7 +24,6 @@ static bool stays(const Graph *g, Node n, void *user)
 
 Graph *transform_begin(const Graph *src, bool (*has_rule)(Op))
 {
-	graph_enter(src);
 	Graph *g = graph_clone(src);
 	Stay s = {has_rule};
 	PassCtx c = {.stays = stays, .stays_user = &s};

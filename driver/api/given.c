@@ -85,7 +85,6 @@ bool graph_is_sound(const WeftGraph *g)
 	if (!g->changed)
 		return true;
 	g->w->ctx->file = g->path;
-	graph_enter(g->g);
 	TRY(graph_verify(g->g));
 	changed->changed = false;
 	return true;

@@ -50,7 +50,7 @@ static const void *ask(Weft *w, const char *function, const WeftGraph *g, bool (
 /* Returns the size symbols that the graph's input types mention, in order of creation. */
 static const Sym *size_symbols(Weft *w, const Graph *g, uint32_t *n)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	ARRAY(Sym) list = {0};
 	for (uint32_t k = 0; k < sym_nvars(t); k++) {
 		Sym v = sym_var_at(t, k);
@@ -74,8 +74,8 @@ static WeftTensorInfo describe(Inspection *a, const char *name, const char *role
 	WeftDim *dim = ARENA_ARRAY(arena, WeftDim, rank);
 	for (uint32_t k = 0; k < rank; k++) {
 		Sym s = node_dim(g, node, k);
-		dim[k].text = arena_strdup(arena, sym_str(g->ir->syms, s));
-		if (!sym_is_const(g->ir->syms, s, &dim[k].value))
+		dim[k].text = arena_strdup(arena, sym_str(graph_syms(g), s));
+		if (!sym_is_const(graph_syms(g), s, &dim[k].value))
 			dim[k].value = -1;
 		dim[k].symbol = -1;
 		for (uint32_t i = 0; i < nsym; i++)
@@ -151,7 +151,7 @@ static bool ask_results(void *arg)
 static bool ask_symbols(void *arg)
 {
 	Inspection *a = arg;
-	SymTab *t = a->g->g->ir->syms;
+	SymTab *t = graph_syms(a->g->g);
 	const Sym *s = size_symbols(a->w, a->g->g, &a->n);
 	WeftSymbolInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftSymbolInfo, a->n);
 	for (uint32_t k = 0; k < a->n; k++) {
@@ -171,9 +171,9 @@ static bool ask_guards(void *arg)
 	const char **list = ARENA_ARRAY(arena, const char *, g->guard.n);
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const struct GraphGuard *c = &g->guard.data[k];
-		char *left = arena_strdup(arena, sym_str(g->ir->syms, c->a));
+		char *left = arena_strdup(arena, sym_str(graph_syms(g), c->a));
 		list[k] = arena_printf(arena, "%s %s %s", left, sign[c->kind],
-				       sym_str(g->ir->syms, c->b));
+				       sym_str(graph_syms(g), c->b));
 	}
 	a->n = g->guard.n;
 	a->out = list;
@@ -263,7 +263,7 @@ static bool input_shape(void *arg)
 		if (g->input.data[i].kind != INPUT_USER || user++ != s->k)
 			continue;
 		for (uint32_t d = 0; d < node_rank(g, node); d++)
-			if (!sym_eval(g->ir->syms, node_dim(g, node, d), symbol, s->symbol, nsym,
+			if (!sym_eval(graph_syms(g), node_dim(g, node, d), symbol, s->symbol, nsym,
 				      &s->shape[d]))
 				return ctx_error(s->w->ctx, NULL,
 						 "input %s: dimension %u has no value",

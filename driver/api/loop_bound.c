@@ -20,7 +20,6 @@ static bool bound_loop(void *arg)
 	if (b->rounds < 0)
 		return ctx_error(ctx, b->g->path, "a loop of at most %lld rounds",
 				 (long long)b->rounds);
-	graph_enter(b->g->g);
 	if (transform_bound_loops(b->g->g, b->node, b->rounds))
 		return true;
 	Text names;

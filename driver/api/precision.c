@@ -21,7 +21,6 @@ static bool set_precision(void *arg)
 				 "the graph was transformed: set the precision of the graph that "
 				 "was loaded, then transform it");
 	ctx->file = s->g->path;
-	graph_enter(s->g->g);
 	const DType low = s->to == WEFT_PRECISION_BF16 ? DT_bf16 : DT_f16;
 	precision_lower(s->g->g, low);
 	s->g->transformed = true;

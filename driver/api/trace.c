@@ -26,7 +26,6 @@ bool tracing_perform(TraceStep *s, bool (*f)(void *))
 
 bool tracing_ready(const TraceStep *s)
 {
-	graph_enter(s->t->scope->g);
 	return !s->t->ended || ctx_error(s->t->w->ctx, s->t->name, "%s: the trace has ended",
 					 s->name ? s->name : s->function);
 }
@@ -157,7 +156,7 @@ Build tracing_build(WeftTrace *t, const char *where)
  * negative. Returns none after ctx_error. */
 static Sym new_size(const TraceStep *s, SymVarKind kind)
 {
-	SymTab *syms = s->t->model.g->ir->syms;
+	SymTab *syms = graph_syms(s->t->model.g);
 	const char *wrong = NULL;
 	if (!text_is_identifier(s->name))
 		wrong = "a size's name must be an identifier";
@@ -198,10 +197,11 @@ static bool is_free(const TraceStep *s)
 
 static bool read_type(const TraceStep *s, TypeId *out)
 {
-	Ir *ir = s->t->model.g->ir;
+	const Graph *g = s->t->model.g;
+	Ir *ir = g->ir;
 	if (!s->type)
 		return tracing_error(s, "its type is missing: NULL");
-	*out = type_parse(ir, s->type,
+	*out = type_parse(g, s->type,
 			  arena_printf(ir->ctx->scratch, "%s: type of %s", s->t->name, s->name));
 	return out->i &&
 	       (ir_type_of(ir, *out)->dtype != DT_none || tracing_error(s, "its type is several"));
@@ -381,7 +381,7 @@ static bool take_values(const TraceStep *s, const WeftArg *a, TraceArg *out)
 /* Parses an expression of sizes. Returns none after ctx_error. */
 static Sym size_of(const TraceStep *s, const char *text)
 {
-	SymTab *syms = s->t->scope->g->ir->syms;
+	SymTab *syms = graph_syms(s->t->scope->g);
 	const char *at = text;
 	Sym e = text ? sym_parse(syms, &at) : (Sym){0};
 	if (e.i && !*at)
@@ -541,7 +541,7 @@ static bool get_shape(void *arg)
 	const Graph *g = scope->g;
 	s->rank = (int32_t)node_rank(g, n);
 	for (uint32_t k = 0; k < node_rank(g, n); k++)
-		if (!sym_is_const(g->ir->syms, node_dim(g, n, k), &s->shape[k]))
+		if (!sym_is_const(graph_syms(g), node_dim(g, n, k), &s->shape[k]))
 			s->shape[k] = -1;
 	return true;
 }
@@ -562,7 +562,7 @@ static bool get_extent(void *arg)
 	if (s->n >= node_rank(scope->g, n))
 		return tracing_error(s, "there is no such dimension");
 	s->type = arena_strdup(weft_arena(s->t->w),
-			       sym_str(scope->g->ir->syms, node_dim(scope->g, n, s->n)));
+			       sym_str(graph_syms(scope->g), node_dim(scope->g, n, s->n)));
 	return true;
 }
 

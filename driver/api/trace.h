@@ -57,9 +57,7 @@ bool tracing_error(const TraceStep *, const char *what);
 /* Calls f(step) within the Weft's boundary, unless the trace has failed before. If f returns false,
  * records an error or unwinds, the trace has failed. Returns whether the trace has not failed. */
 bool tracing_perform(TraceStep *, bool (*f)(void *));
-/* Makes the current scope's graph the one in which names of sizes are looked up (graph_enter), also
- * if it returns false. Checks that the trace has not ended. Returns false after an error: it has
- * ended. */
+/* Checks that the trace has not ended. Returns false after an error: it has ended. */
 bool tracing_ready(const TraceStep *);
 /* Does as tracing_ready, and checks that step->name is neither NULL nor empty. Returns false
  * after an error. */

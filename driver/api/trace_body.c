@@ -71,7 +71,7 @@ static void open_body(Bodies *k)
 {
 	WeftTrace *t = k->step.t;
 	Scope *s = &k->body[k->nbody++];
-	Graph *g = graph_new(t->scope->g->ir, "body");
+	Graph *g = graph_beside(t->scope->g, "body");
 	g->scope = t->scope->g->scope;
 	*s = (Scope){.g = g,
 		     .id = ++t->w->ntrace,
@@ -219,11 +219,11 @@ static bool require_lengths(Bodies *k, const Node *in)
 	Graph *g = k->step.t->scope->g;
 	for (uint32_t j = 1; j < k->nxs; j++) {
 		Sym a = length_of(k, in[k->ncarry]), b = length_of(k, in[k->ncarry + j]);
-		if (sym_eq(g->ir->syms, a, b) == NO)
+		if (sym_eq(graph_syms(g), a, b) == NO)
 			return body_error(k, arena_printf(g->ir->ctx->scratch,
 							  "leading extents %s and %s differ",
-							  sym_str(g->ir->syms, a),
-							  sym_str(g->ir->syms, b)));
+							  sym_str(graph_syms(g), a),
+							  sym_str(graph_syms(g), b)));
 		graph_guard(g, GUARD_EQ, a, b, "weft_scan");
 	}
 	return true;

@@ -53,7 +53,7 @@ static bool bind_argument(Inlining *k, const GraphInput *in, Node arg)
 						     dtype_name(want->dtype), want->n,
 						     dtype_name(have->dtype), have->n)));
 	for (uint32_t d = 0; d < want->n; d++)
-		if (sym_kind(k->src->ir->syms, want->dim[d]) == SYM_VAR &&
+		if (sym_kind(graph_syms(k->src), want->dim[d]) == SYM_VAR &&
 		    !is_bound(k, want->dim[d])) {
 			array_push(scratch, &k->size, want->dim[d]);
 			array_push(scratch, &k->by, have->dim[d]);
@@ -150,7 +150,7 @@ static bool add_state(Inlining *k, uint32_t j, const Graph *imported)
 /* Requires the graph's conditions on its sizes, of the arguments' extents. */
 static bool check_sizes(Inlining *k, const Graph *imported)
 {
-	SymTab *syms = k->dst->ir->syms;
+	SymTab *syms = graph_syms(k->dst);
 	for (uint32_t j = 0; j < imported->input.n; j++) {
 		const GraphInput *in = &imported->input.data[j];
 		for (uint32_t d = 0; d < node_rank(imported, in->node); d++) {
@@ -169,12 +169,12 @@ static bool check_sizes(Inlining *k, const Graph *imported)
 	}
 	for (uint32_t j = 0; j < k->size.n; j++) {
 		int64_t lo, hi, least, most;
-		sym_range(k->src->ir->syms, k->size.data[j], &lo, &hi);
+		sym_range(graph_syms(k->src), k->size.data[j], &lo, &hi);
 		sym_range(syms, k->by.data[j], &least, &most);
 		if (most >= 0 && (most < lo || (hi >= 0 && least > hi)))
 			return inline_error(
 				k, arena_printf(k->dst->ir->ctx->scratch, "%s is %s, out of range",
-						sym_str(k->src->ir->syms, k->size.data[j]),
+						sym_str(graph_syms(k->src), k->size.data[j]),
 						sym_str(syms, k->by.data[j])));
 		if (least < lo)
 			graph_guard(k->dst, GUARD_LE, sym_int(syms, lo), k->by.data[j],
@@ -243,9 +243,8 @@ static bool inline_graph(void *arg)
 	k->dst = t->scope->g;
 	k->arg = ARENA_ARRAY(t->w->ctx->scratch, Node, k->src->input.n);
 	TRY(take_arguments(k) && find_constants(k));
-	graph_enter(k->dst);
-	Graph *imported = graph_import_at(k->dst->ir, k->src, k->size.data, k->by.data, k->size.n,
-					  k->constant);
+	Graph *imported =
+		graph_import_at(k->dst, k->src, k->size.data, k->by.data, k->size.n, k->constant);
 	for (uint32_t j = 0; j < k->src->input.n; j++)
 		TRY(k->src->input.data[j].kind == INPUT_USER || add_state(k, j, imported));
 	TRY(check_sizes(k, imported));

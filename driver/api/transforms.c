@@ -265,7 +265,6 @@ static bool begin(Transforming *t, const char *function, uint32_t size, size_t k
 	TRY(given_list(t->w, function, "dimensions of inputs", vmap->in_dim, vmap->nin_dim));
 	TRY(given_list(t->w, function, "dimensions of outputs", vmap->out_dim, vmap->nout_dim));
 	ctx->file = t->from->path;
-	graph_enter(t->from->g);
 	t->input = arena_calloc(ctx->arena, t->from->g->input.n, sizeof(bool));
 	t->output = arena_calloc(ctx->arena, t->from->g->output.n, sizeof(bool));
 	return true;
@@ -375,7 +374,7 @@ WeftGraph *weft_check_inverses(Weft *w, const WeftGraph *g)
 /* Makes a size for the batch, of a name that the graph does not have yet. */
 static Sym new_symbol(Transforming *t)
 {
-	SymTab *s = t->from->g->ir->syms;
+	SymTab *s = graph_syms(t->from->g);
 	const char *base = t->vmap.symbol ? t->vmap.symbol : "batch", *name = base;
 	for (uint32_t k = 1; sym_find(s, name, (uint32_t)strlen(name)).i; k++)
 		name = arena_printf(t->w->ctx->arena, "%s%u", base, k);
@@ -471,7 +470,7 @@ static bool batch(void *arg)
 			t->w->ctx, t->from->path,
 			"\"%s\" cannot be the name of a size: it must be an identifier of C",
 			t->vmap.symbol);
-	Sym size = t->vmap.extent ? sym_int(t->from->g->ir->syms, t->vmap.extent) : new_symbol(t);
+	Sym size = t->vmap.extent ? sym_int(graph_syms(t->from->g), t->vmap.extent) : new_symbol(t);
 	return done(t, transform_vmap_at(t->from->g, t->input, size, (Randomness)t->vmap.randomness,
 					 &dims));
 }

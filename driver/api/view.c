@@ -27,7 +27,7 @@ static void draw_node(GraphView *v, const Graph *g, Node n)
 		text_printf(&v->out, "\\n%s[", dtype_name(t->dtype));
 		for (uint32_t d = 0; d < t->n; d++)
 			text_printf(&v->out, "%s%s", d ? ", " : "",
-				    sym_str(g->ir->syms, t->dim[d]));
+				    sym_str(graph_syms(g), t->dim[d]));
 		text_add(&v->out, "]");
 	}
 	text_printf(&v->out, "\", shape=%s];\n", quiet ? "ellipse" : "box");
@@ -72,7 +72,6 @@ static bool view_entry(GraphView *v, const GraphEntry *e)
 	v->w->ctx->file = e->path;
 	v->before = v->out.n;
 	v->found = false;
-	graph_enter(e->g);
 	if (!v->after) {
 		render(v, e->g);
 		return true;

@@ -146,7 +146,6 @@ static const char *hash_source(Compilation *c)
 	hash_constants(c);
 	for (uint32_t k = 0; k < c->from->nentry; k++) {
 		const Graph *g = c->from->entry[k].g;
-		graph_enter(g);
 		graph_print(g, &t);
 		for (uint32_t i = 0; i < g->input.n; i++)
 			if (g->input.data[i].init.i)

@@ -74,7 +74,6 @@ static bool enter_graph(NodeStep *s, WeftGraph *graph)
 	s->graph = graph;
 	s->g = graph->g;
 	s->w->ctx->file = graph->path;
-	graph_enter(s->g);
 	return true;
 }
 
@@ -491,7 +490,7 @@ int32_t weft_node_shape(Weft *w, WeftNode n, uint32_t k, WeftDType *dtype, int64
 	if (dtype)
 		*dtype = dtype_to_api(t->dtype);
 	for (uint32_t d = 0; shape && d < t->n; d++)
-		if (!sym_is_const(s.g->ir->syms, t->dim[d], &shape[d]))
+		if (!sym_is_const(graph_syms(s.g), t->dim[d], &shape[d]))
 			shape[d] = -1;
 	return (int32_t)t->n;
 }
@@ -503,7 +502,7 @@ static bool ask_extent(NodeStep *s)
 	if (s->d >= t->n)
 		return step_error(s, "node %s has rank %u, no dimension %u", step_name(s, s->n),
 				  t->n, s->d);
-	s->answer = lasting(s, sym_str(s->g->ir->syms, t->dim[s->d]));
+	s->answer = lasting(s, sym_str(graph_syms(s->g), t->dim[s->d]));
 	return true;
 }
 

@@ -8,7 +8,7 @@
 
 static const char *size_text(const NodeStep *s, Sym e)
 {
-	return intern_str(&s->g->ir->strings, sym_str(s->g->ir->syms, e));
+	return intern_str(&s->g->ir->strings, sym_str(graph_syms(s->g), e));
 }
 
 /* Numbers where all are numbers, else texts. */
@@ -17,7 +17,7 @@ static void give_ints(const NodeStep *s, const Attr *a, WeftAttr *out)
 	Arena *arena = weft_arena(s->w);
 	int64_t *number = ARENA_ARRAY(arena, int64_t, a->n);
 	uint32_t known = 0;
-	while (known < a->n && sym_is_const(s->g->ir->syms, a->ints[known], &number[known]))
+	while (known < a->n && sym_is_const(graph_syms(s->g), a->ints[known], &number[known]))
 		known++;
 	out->kind = known == a->n ? WEFT_ATTR_INTS : WEFT_ATTR_SIZES;
 	out->u.ints = number;
@@ -48,7 +48,7 @@ static void give_value(const NodeStep *s, const Attr *a, WeftAttr *out)
 	out->n = a->kind >= ATTR_ints ? a->n : 1;
 	if (a->kind == ATTR_bool)
 		out->u.b = a->b;
-	else if (a->kind == ATTR_int && !sym_is_const(s->g->ir->syms, a->s, &out->u.i))
+	else if (a->kind == ATTR_int && !sym_is_const(graph_syms(s->g), a->s, &out->u.i))
 		give_text(out, WEFT_ATTR_SIZE, size_text(s, a->s));
 	else if (a->kind == ATTR_float)
 		out->u.f = a->f;
@@ -151,7 +151,7 @@ static bool operand_has(const NodeStep *s, Sym var)
 
 static bool size_is_known(const NodeStep *s, Sym e, const char *text)
 {
-	const SymTab *t = s->g->ir->syms;
+	const SymTab *t = graph_syms(s->g);
 	uint32_t input, dim;
 	for (uint32_t k = 0; k < sym_nvars(t); k++) {
 		Sym var = sym_var_at(t, k);
@@ -168,7 +168,7 @@ static bool size_is_known(const NodeStep *s, Sym e, const char *text)
 
 static bool take_size(const NodeStep *s, const char *text, Sym *out)
 {
-	SymTab *t = s->g->ir->syms;
+	SymTab *t = graph_syms(s->g);
 	const char *end = text;
 	if (!text)
 		return step_error(s, "a size is missing: NULL");

@@ -109,7 +109,7 @@ static bool used_elsewhere(const NodeStep *s, Sym var)
 
 static bool makes_a_size(const NodeStep *s)
 {
-	const SymTab *t = s->g->ir->syms;
+	const SymTab *t = graph_syms(s->g);
 	bool found = false,
 	     may = node_has_data_size(s->g, s->n) || node_op(s->g, s->n) == OP_to_size;
 	for (uint32_t k = 0; may && k < sym_nvars(t) && !found; k++) {
@@ -368,7 +368,7 @@ static bool is_no_body(const NodeStep *s)
 
 static bool sizes_are_free(const NodeStep *s)
 {
-	const SymTab *t = s->g->ir->syms;
+	const SymTab *t = graph_syms(s->g);
 	if (!node_has_data_size(s->g, s->n) && node_op(s->g, s->n) != OP_to_size)
 		return true;
 	for (uint32_t k = 0; k < sym_nvars(t); k++) {
@@ -398,7 +398,7 @@ static bool gives_alone(const NodeStep *s, Sym var)
 static bool forget_sizes(const NodeStep *s)
 {
 	Graph *g = s->g;
-	const SymTab *t = g->ir->syms;
+	const SymTab *t = graph_syms(g);
 	for (uint32_t k = 0; k < sym_nvars(t); k++) {
 		Sym var = sym_var_at(t, k);
 		if (gives_alone(s, var) && used_elsewhere(s, var))
@@ -546,7 +546,7 @@ static bool rename_size(NodeStep *s)
 {
 	TRY(step_graph(s) && is_no_body(s) && given_text(s->w, s->function, "the size", s->text) &&
 	    given_text(s->w, s->function, "the name", s->type));
-	SymTab *syms = s->g->ir->syms;
+	SymTab *syms = graph_syms(s->g);
 	Sym size = sym_find(syms, s->text, (uint32_t)strlen(s->text));
 	if (!size.i)
 		return step_error(s, "there is no size %s", s->text);
@@ -607,7 +607,7 @@ static bool extents_are_sizes(const NodeStep *s, TypeId id)
 {
 	const Type *t = ir_type_of(s->g->ir, id);
 	for (uint32_t k = 0; k < t->n; k++)
-		if (sym_uses_kind(s->g->ir->syms, t->dim[k], SYMVAR_UNBACKED))
+		if (sym_uses_kind(graph_syms(s->g), t->dim[k], SYMVAR_UNBACKED))
 			return step_error(s, "type %s: an input has no size that depends on data",
 					  s->type);
 	return true;
@@ -621,7 +621,7 @@ static bool add_input(NodeStep *s)
 	if (owner)
 		return step_error(s, "there is %s %s already", owner, s->text);
 	TypeId type = type_parse(
-		s->g->ir, s->type,
+		s->g, s->type,
 		arena_printf(s->w->ctx->scratch, "%s: type of %s", s->function, s->text));
 	TRY(type.i);
 	if (ir_type_of(s->g->ir, type)->dtype == DT_none)

@@ -41,9 +41,8 @@ bool step(NodeStep *, bool (*f)(NodeStep *));
 bool step_error(const NodeStep *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 #define step_error(...) ctx_false(step_error(__VA_ARGS__))
 /* Sets s->g to the graph of s->graph, which may be a body, and need not be correct: nothing is
- * verified. Messages are about this graph then, and names of sizes are its (graph_enter). Returns
- * false after an error: s->graph is NULL, of another Weft, several joined graphs, or the body of a
- * node that was erased. */
+ * verified. Messages are about this graph then. Returns false after an error: s->graph is NULL, of
+ * another Weft, several joined graphs, or the body of a node that was erased. */
 bool step_graph(NodeStep *);
 /* Sets s->graph and s->g to the graph of s->node, which may be any graph or body of the Weft, and
  * s->n to the node, as step_graph does; what s->graph was before has no effect. Returns false after

@@ -36,7 +36,6 @@ static bool replace(NodeStep *s)
 	if (pattern == s->g || replacement == s->g)
 		return step_error(s, "the graph itself is the %s",
 				  pattern == s->g ? "pattern" : "replacement");
-	graph_enter(s->g);
 	s->w->ctx->file = s->graph->path;
 	TRY(pattern_replace(s->g, pattern, replacement, &r->places));
 	if (r->places)

@@ -262,7 +262,6 @@ static void level_text(const Output *x, const TargetLevel *level, Text *t)
 static void print_graphs(const Compilation *c, Text *t)
 {
 	for (uint32_t k = 0; k < c->from->nentry; k++) {
-		graph_enter(c->g[k]);
 		graph_print(c->g[k], t);
 	}
 }

@@ -211,7 +211,7 @@ static Graph *without_inputs(Scope *s, Node n, const bool *needed)
 /* Whether a graph has sizes that stay open: of an input, or of data. */
 static bool uses_symbols(const Graph *g)
 {
-	uint32_t n = sym_nvars(g->ir->syms);
+	uint32_t n = sym_nvars(graph_syms(g));
 	bool *used = arena_calloc(g->ir->ctx->scratch, n, sizeof *used), any = false;
 	graph_used_symbols(g, used);
 	for (uint32_t k = 0; k < n; k++)

@@ -266,7 +266,6 @@ static void place(Region *r, const Graph *body, const Graph *made, const Node *m
 	Build *b = &r->outer->b;
 	Node *in = ARENA_ARRAY(st->im->ctx->scratch, Node, made->input.n + 1);
 	uint32_t n = 0;
-	graph_enter(st->g);
 	while (n < r->value.n) {
 		in[n] = value_read(st, b, r->value.data[n]);
 		n++;

@@ -100,7 +100,7 @@ static bool operands_complete(Build *b, Op op, const Node *in, uint32_t nin, con
 		const Arg *arg = &s->arg[k];
 		int64_t count = arg->kind == ARG_tensor;
 		if (arg->kind == ARG_tensors)
-			count = sym_const_or(b->g->ir->syms, full[k].s, count);
+			count = sym_const_or(graph_syms(b->g), full[k].s, count);
 		for (int64_t j = 0; j < count && *n < max; j++, ++*n) {
 			out[*n] = *n < nin ? in[*n] : (Node){0};
 			if (!out[*n].i && !arg->optional) {
@@ -146,7 +146,7 @@ static TypeId scalar_type(Build *b, Op op, const Node *in, uint32_t nin)
 		DType expected = is_condition(op, k) ? DT_bool : t->dtype;
 		bool same = o->dtype == expected && o->n == t->n;
 		for (uint32_t d = 0; same && d < t->n; d++)
-			same = sym_eq(g->ir->syms, o->dim[d], t->dim[d]) == YES;
+			same = sym_eq(graph_syms(g), o->dim[d], t->dim[d]) == YES;
 		if (!same) {
 			TypeId want = ir_type(g->ir, expected, t->n, t->dim);
 			b_error(b, "%s: operand %u is %s, expected %s", op_name(op), k,
@@ -357,7 +357,7 @@ Node b_from_size(Build *b, Sym s)
 {
 	Attr attr = attr_sym(s);
 	int64_t v;
-	if (sym_is_const(b->g->ir->syms, s, &v))
+	if (sym_is_const(graph_syms(b->g), s, &v))
 		return b_full_int(b, DT_i64, v, 0, NULL);
 	return b_node(b, OP_from_size, NULL, 0, &attr, 1);
 }

@@ -7,7 +7,7 @@
 
 SymTab *b_syms(const Build *b)
 {
-	return b->g->ir->syms;
+	return graph_syms(b->g);
 }
 
 Sym b_int(const Build *b, int64_t v)

@@ -37,8 +37,8 @@ static bool admissible(const Graph *g, const Sym *var, const int64_t *value, uin
 	for (uint32_t k = 0; k < g->guard.n; k++) {
 		const GraphGuard *d = &g->guard.data[k];
 		int64_t a, b;
-		if (!sym_eval(g->ir->syms, d->a, var, value, n, &a) ||
-		    !sym_eval(g->ir->syms, d->b, var, value, n, &b))
+		if (!sym_eval(graph_syms(g), d->a, var, value, n, &a) ||
+		    !sym_eval(graph_syms(g), d->b, var, value, n, &b))
 			continue;
 		if ((d->kind == GUARD_EQ && a != b) || (d->kind == GUARD_NE && a == b) ||
 		    (d->kind == GUARD_LE && a > b))
@@ -49,7 +49,7 @@ static bool admissible(const Graph *g, const Sym *var, const int64_t *value, uin
 
 Truth graph_same_extent(const Graph *g, Sym x, Sym y)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Truth eq = sym_eq(t, x, y);
 	if (eq != MAYBE)
 		return eq;

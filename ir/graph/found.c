@@ -34,7 +34,7 @@ static bool attrs_use(const Graph *g, Node n, Sym var, bool bodies)
 	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
 		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
 		bool body = bodies && a->kind == ATTR_graph && a->graph;
-		if (body ? graph_uses(a->graph, var) : attr_uses(g->ir->syms, a, var))
+		if (body ? graph_uses(a->graph, var) : attr_uses(graph_syms(g), a, var))
 			return true;
 	}
 	return false;
@@ -53,7 +53,7 @@ bool node_uses_itself(const Graph *g, Node n, Sym var)
 bool node_finds(const Graph *g, Node n, Sym var)
 {
 	if (node_op(g, n) == OP_to_size)
-		return sym_uses(g->ir->syms, node_sym(g, n, "size"), var);
+		return sym_uses(graph_syms(g), node_sym(g, n, "size"), var);
 	if (node_op(g, n) == OP_input || !type_uses(g->ir, node_type_id(g, n), var) ||
 	    attrs_use(g, n, var, true))
 		return false;

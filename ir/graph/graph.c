@@ -26,6 +26,13 @@ Graph *graph_new(Ir *ir, const char *name)
 	return g;
 }
 
+Graph *graph_beside(const Graph *other, const char *name)
+{
+	Graph *g = graph_new(other->ir, name);
+	g->scope = other->scope;
+	return g;
+}
+
 /* ---- use lists ---- */
 
 static void use_unlink(Graph *g, Use u)
@@ -344,7 +351,7 @@ bool graph_requires_equal(const Graph *g, Sym a, Sym b)
 
 void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
 {
-	if (guard_holds(g->ir->syms, kind, a, b) == YES || has_guard(g, kind, a, b))
+	if (guard_holds(graph_syms(g), kind, a, b) == YES || has_guard(g, kind, a, b))
 		return;
 	GraphGuard new = {kind, a, b, intern_str(&g->ir->strings, why ? why : "")};
 	array_push(graph_arena(g), &g->guard, new);
@@ -357,7 +364,7 @@ bool graph_symbol_input(const Graph *g, Sym var, uint32_t *input, uint32_t *dim)
 	for (*input = 0; *input < g->input.n; ++*input) {
 		Node x = g->input.data[*input].node;
 		for (*dim = 0; *dim < node_rank(g, x); ++*dim)
-			if (sym_uses(g->ir->syms, node_dim(g, x, *dim), var))
+			if (sym_uses(graph_syms(g), node_dim(g, x, *dim), var))
 				return true;
 	}
 	return false;
@@ -403,8 +410,7 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
 
 Graph *graph_clone(const Graph *src)
 {
-	Graph *g = graph_new(src->ir, src->name);
-	g->scope = src->scope;
+	Graph *g = graph_beside(src, src->name);
 	g->decomposed = src->decomposed;
 	g->exported = src->exported;
 	g->other_mode = src->other_mode;

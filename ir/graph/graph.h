@@ -306,9 +306,23 @@ typedef struct GraphGuard GraphGuard;
 
 /* Returns an empty graph in the current scope of symbols. The name is copied; NULL counts as "". */
 Graph *graph_new(Ir *, const char *name);
-/* Makes the graph's scope the current one: names of symbols mean this graph's. Needed if the Ir
- * holds graphs of several files. */
-static inline void graph_enter(const Graph *g) { sym_set_scope(g->ir->syms, g->scope); }
+/* Returns an empty graph in the Ir and the scope of another one: a body of one of its nodes, or a
+ * part of it. The name is as in graph_new. */
+Graph *graph_beside(const Graph *, const char *name);
+/* Returns the table of symbols of the graph's Ir, whose current scope is the graph's from then on:
+ * questions about names and variables are about this graph. */
+static inline SymTab *graph_syms(const Graph *g)
+{
+	if (sym_scope(g->ir->syms) != g->scope)
+		sym_set_scope(g->ir->syms, g->scope);
+	return g->ir->syms;
+}
+/* Makes the graph's scope the current one, for code that asks the table of an Ir which graphs of
+ * several scopes have in common (lower, codegen). */
+static inline void graph_enter(const Graph *g)
+{
+	graph_syms(g);
+}
 /* Adds a node in front of `before` (none: at the end) and returns it. in[k] may be none for an
  * absent optional tensor. The node has no name. Does not check whether operands, attributes and
  * type fit: b_node (build.h) checks, and infers the type. Invalidates NodeData pointers. */
@@ -388,19 +402,19 @@ bool graph_dce(Graph *);
  * order. */
 Graph *graph_clone(const Graph *);
 /* Returns a copy of src in another Ir, in a new scope of symbols (sym.h), which becomes the current
- * one of `to`; src's scope becomes that of its Ir. Adds to `to` the constants that the graph and
+ * one of `to`. Adds to `to` the constants that the graph and
  * its subgraphs have, and their other names (same_as), without holder and view_of. The data of
  * constants is not copied, and must stay valid as long as `to`. No constant of src may have a
  * recipe, and `to` has the user operators that nodes of src call, by name. */
 Graph *graph_import(Ir *to, const Graph *src);
-/* Does as graph_import, but in the current scope of `to`: the symbol size[k] of src becomes the
- * expression by[k] of `to` (k < n); other symbols get names that are new there. constant[], by
- * ConstId of src's Ir: the constant of `to` that stands for it; where it is 0, the call adds a
- * constant to `to` if the graph reads it, and writes it there. constant[] has an element for
- * each constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in the
- * range of size[k]: the caller adds guards for that. */
-Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
-		       ConstId *constant);
+/* Does as graph_import, but in the Ir and the scope of the graph `to`: the symbol size[k] of src
+ * becomes the expression by[k] of to's Ir (k < n); other symbols get names that are new there.
+ * constant[], by ConstId of src's Ir: the constant of to's Ir that stands for it; where it is 0,
+ * the call adds a constant there if the graph reads it, and writes it there. constant[] has an
+ * element for each constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in
+ * the range of size[k]: the caller adds guards for that. */
+Graph *graph_import_at(const Graph *to, const Graph *src, const Sym *size, const Sym *by,
+		       uint32_t n, ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
  * by graph_set_name), and returns the copy. map[i]: the node of dst that the copy reads where n
  * reads node i of src; map[0] is none. Subgraphs are copied. Both graphs are of one Ir. map[]
@@ -584,7 +598,7 @@ const char *node_near(Graph *, Node);
 /* Appends the text form of the graph, with the hashes of constants (const_hash), and ends the last
  * line. */
 void graph_print(const Graph *, Text *);
-/* Sets used[k] to true if the symbol sym_var_at(k) of the current scope occurs in the types or
+/* Sets used[k] to true if the symbol sym_var_at(k) of the graph's scope occurs in the types or
  * attributes of the nodes, subgraphs included; other elements stay. Guards do not count. used has
  * sym_nvars elements. */
 void graph_used_symbols(const Graph *, bool *used);
@@ -595,16 +609,18 @@ void graph_print_node(const Graph *, Node, Text *);
 void type_print(const Ir *, TypeId, Text *);
 /* Returns the text of type_print, in the scratch arena. */
 const char *type_str(const Ir *, TypeId);
-/* Parses the text form; `name` is the text's name in messages. Parsing a printed graph in the same
- * Ir gives an equal graph, if the current scope is the one of the printed graph. Constants are
- * looked up by id in the Ir, and an id that the Ir lacks is an error. Symbols that the current
- * scope lacks are added; the ranges of symbols that it has are narrowed to those in the text, both
- * also before an error. Does not check the types that the text says (graph_verify does). Returns
- * NULL after an error, whose place is "name:line:col". */
+/* Parses the text form; `name` is the text's name in messages. Constants are looked up by id in the
+ * Ir, and an id that the Ir lacks is an error. Symbols that the current scope lacks are added; the
+ * ranges of symbols that it has are narrowed to those in the text, both also before an error. Does
+ * not check the types that the text says (graph_verify does). Returns NULL after an error, whose
+ * place is "name:line:col". */
 Graph *graph_parse(Ir *, const char *text, const char *name);
-/* Parses a type, "f32[B, 3]"; `name` is the text's name in messages. Symbols that the current scope
- * lacks are added. Returns 0 after an error, whose place is "name:line:col". */
-TypeId type_parse(Ir *, const char *text, const char *name);
+/* Does as graph_parse, in the Ir and the scope of a graph: parsing its text gives an equal one. */
+Graph *graph_parse_beside(const Graph *, const char *text, const char *name);
+/* Parses a type, "f32[B, 3]", in the Ir of a graph; `name` is the text's name in messages. Symbols
+ * that the graph's scope lacks are added to it. Returns 0 after an error, whose place is
+ * "name:line:col". */
+TypeId type_parse(const Graph *, const char *text, const char *name);
 /* Checks structure, use lists, inputs, outputs, and that operands, attributes and types are as the
  * operators say, of the graph and its subgraphs. Returns true if all is well, false after
  * errors. */

@@ -135,15 +135,14 @@ static Graph *import_with(Ir *to, const Graph *src, SymImport *syms, ConstId *co
 
 Graph *graph_import(Ir *to, const Graph *src)
 {
-	graph_enter(src);
-	SymImport *syms = sym_import_new(to->syms, src->ir->syms);
+	SymImport *syms = sym_import_new(to->syms, graph_syms(src));
 	return import_with(to, src, syms,
 			   ARENA_ARRAY(to->ctx->arena, ConstId, src->ir->constant.n));
 }
 
-Graph *graph_import_at(Ir *to, const Graph *src, const Sym *size, const Sym *by, uint32_t n,
-		       ConstId *constant)
+Graph *graph_import_at(const Graph *to, const Graph *src, const Sym *size, const Sym *by,
+		       uint32_t n, ConstId *constant)
 {
-	graph_enter(src);
-	return import_with(to, src, sym_import_at(to->syms, src->ir->syms, size, by, n), constant);
+	SymImport *syms = sym_import_at(graph_syms(to), graph_syms(src), size, by, n);
+	return import_with(to->ir, src, syms, constant);
 }

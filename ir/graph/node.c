@@ -118,7 +118,7 @@ static void add_size_owner(const Graph *g, Node n, Text *text)
 
 const char *node_size_differs(const Graph *g, Node n, const Graph *bound)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	Sym size = node_sym(g, n, "size");
 	uint32_t input, dim;
 	Text text;
@@ -144,7 +144,7 @@ const char *node_size_differs(const Graph *g, Node n, const Graph *bound)
 
 const char *node_size_message(const Graph *g, Node n)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	Sym size = node_sym(g, n, "size");
 	int64_t lo, hi;
 	Text text;
@@ -218,7 +218,7 @@ Sym node_sym(const Graph *g, Node n, const char *name)
 {
 	const Attr *a = node_attr(g, n, name);
 	if (a->kind == ATTR_bool)
-		return sym_int(g->ir->syms, a->b);
+		return sym_int(graph_syms(g), a->b);
 	if (a->kind != ATTR_int)
 		attr_bug(g, n, name, "an integer");
 	return a->s;
@@ -227,7 +227,7 @@ Sym node_sym(const Graph *g, Node n, const char *name)
 int64_t node_int(const Graph *g, Node n, const char *name)
 {
 	int64_t v;
-	if (!sym_is_const(g->ir->syms, node_sym(g, n, name), &v))
+	if (!sym_is_const(graph_syms(g), node_sym(g, n, name), &v))
 		attr_bug(g, n, name, "a constant");
 	return v;
 }
@@ -277,7 +277,7 @@ uint32_t node_dim_bits(const Graph *g, Node n, const char *name)
 	uint32_t count, bits = 0;
 	const Sym *dim = node_ints(g, n, name, &count);
 	for (uint32_t k = 0; k < count; k++)
-		bits |= 1u << sym_const(g->ir->syms, dim[k]);
+		bits |= 1u << sym_const(graph_syms(g), dim[k]);
 	return bits;
 }
 
@@ -292,7 +292,7 @@ static uint32_t arg_width(const Graph *g, Node n, uint32_t k)
 	const Attr *attr = ir_attr(g->ir, node_data(g, n)->attr, k);
 	if (a->kind != ARG_tensors || attr->kind != ATTR_int)
 		return 0;
-	return (uint32_t)sym_const_or(g->ir->syms, attr->s, 0);
+	return (uint32_t)sym_const_or(graph_syms(g), attr->s, 0);
 }
 
 uint32_t node_args(const Graph *g, Node n, const char *name, uint32_t *first)

@@ -435,9 +435,10 @@ static bool parse_graph(Parser *r, Graph **out)
 	return true;
 }
 
-TypeId type_parse(Ir *ir, const char *text, const char *name)
+TypeId type_parse(const Graph *g, const char *text, const char *name)
 {
-	Parser r = {.ir = ir, .text = text, .p = text, .name = name};
+	graph_syms(g);
+	Parser r = {.ir = g->ir, .text = text, .p = text, .name = name};
 	TypeId type;
 	if (!parse_type(&r, &type))
 		return (TypeId){0};
@@ -457,4 +458,10 @@ Graph *graph_parse(Ir *ir, const char *text, const char *name)
 	if (*r.p)
 		return parse_fail(&r, "expected the end"), NULL;
 	return g;
+}
+
+Graph *graph_parse_beside(const Graph *g, const char *text, const char *name)
+{
+	graph_syms(g);
+	return graph_parse(g->ir, text, name);
 }

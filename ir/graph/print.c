@@ -76,7 +76,7 @@ static void print_float(Text *out, double f)
 static void print_item(GraphPrinter p, const Attr *a, uint32_t k)
 {
 	if (a->kind == ATTR_ints)
-		sym_print(p.ir->syms, a->ints[k], p.out);
+		sym_print(graph_syms(p.g), a->ints[k], p.out);
 	else if (a->kind == ATTR_floats)
 		print_float(p.out, a->floats[k]);
 	else
@@ -93,7 +93,7 @@ static void print_attr(GraphPrinter p, const Attr *a)
 		text_add(p.out, a->b ? "true" : "false");
 		break;
 	case ATTR_int:
-		sym_print(p.ir->syms, a->s, p.out);
+		sym_print(graph_syms(p.g), a->s, p.out);
 		break;
 	case ATTR_float:
 		print_float(p.out, a->f);
@@ -188,7 +188,7 @@ static void print_args(GraphPrinter p, Node n)
 			print_operand(p, node_in(p.g, n, at - 1));
 		} else if (arg->kind == ARG_tensors) {
 			if (a->kind == ATTR_int)
-				count = sym_const_or(p.ir->syms, a->s, count);
+				count = sym_const_or(graph_syms(p.g), a->s, count);
 			if (count < 0 || (uint64_t)count > node_nin(p.g, n) - at)
 				count = node_nin(p.g, n) - at;
 			print_list(p, n, at, (uint32_t)count);
@@ -283,31 +283,32 @@ static void print_results(GraphPrinter p)
 
 /* ---- symbols ---- */
 
-static void used_in(Ir *ir, Sym e, bool *used)
+static void used_in(const Graph *g, Sym e, bool *used)
 {
-	for (uint32_t k = 0; k < sym_nvars(ir->syms); k++)
-		used[k] = used[k] || sym_uses(ir->syms, e, sym_var_at(ir->syms, k));
+	const SymTab *t = graph_syms(g);
+	for (uint32_t k = 0; k < sym_nvars(t); k++)
+		used[k] = used[k] || sym_uses(t, e, sym_var_at(t, k));
 }
 
-static void used_in_type(Ir *ir, TypeId id, bool *used)
+static void used_in_type(const Graph *g, TypeId id, bool *used)
 {
-	const Type *t = ir_type_of(ir, id);
+	const Type *t = ir_type_of(g->ir, id);
 	for (uint32_t k = 0; k < t->n; k++)
 		if (t->dtype == DT_none)
-			used_in_type(ir, t->elem[k], used);
-		else if (!sym_is_const(ir->syms, t->dim[k], NULL))
-			used_in(ir, t->dim[k], used);
+			used_in_type(g, t->elem[k], used);
+		else if (!sym_is_const(graph_syms(g), t->dim[k], NULL))
+			used_in(g, t->dim[k], used);
 }
 
-static void used_in_attrs(Ir *ir, Op op, AttrId id, bool *used)
+static void used_in_attrs(const Graph *g, Op op, AttrId id, bool *used)
 {
 	for (uint32_t k = 0; id.i && k < op_schema(op)->narg; k++) {
-		const Attr *a = ir_attr(ir, id, k);
+		const Attr *a = ir_attr(g->ir, id, k);
 		if (a->kind == ATTR_int)
-			used_in(ir, a->s, used);
+			used_in(g, a->s, used);
 		for (uint32_t j = 0; a->kind == ATTR_ints && j < a->n; j++)
-			if (!sym_is_const(ir->syms, a->ints[j], NULL))
-				used_in(ir, a->ints[j], used);
+			if (!sym_is_const(graph_syms(g), a->ints[j], NULL))
+				used_in(g, a->ints[j], used);
 		if (a->kind == ATTR_graph && a->graph)
 			graph_used_symbols(a->graph, used);
 	}
@@ -322,16 +323,16 @@ void graph_used_symbols(const Graph *g, bool *used)
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		const NodeData *d = node_data(g, n);
 		if (!seen_type[d->type.i])
-			used_in_type(ir, d->type, used);
+			used_in_type(g, d->type, used);
 		if (!seen_attr[d->attr.i])
-			used_in_attrs(ir, d->op, d->attr, used);
+			used_in_attrs(g, d->op, d->attr, used);
 		seen_type[d->type.i] = seen_attr[d->attr.i] = true;
 	}
 }
 
 static void print_range(GraphPrinter p, Sym v)
 {
-	const SymTab *t = p.ir->syms;
+	const SymTab *t = graph_syms(p.g);
 	int64_t lo, hi, hint = sym_hint(t, v);
 	sym_range(t, v, &lo, &hi);
 	if (sym_var_kind(t, v) == SYMVAR_UNBACKED)
@@ -352,9 +353,9 @@ static void print_guard(GraphPrinter p, const GraphGuard *guard)
 	static const char *const relation[] = {
 		[GUARD_EQ] = " == ", [GUARD_NE] = " != ", [GUARD_LE] = " <= "};
 	text_add(p.out, "require ");
-	sym_print(p.ir->syms, guard->a, p.out);
+	sym_print(graph_syms(p.g), guard->a, p.out);
 	text_add(p.out, relation[guard->kind]);
-	sym_print(p.ir->syms, guard->b, p.out);
+	sym_print(graph_syms(p.g), guard->b, p.out);
 	if (*guard->why) {
 		text_char(p.out, ' ');
 		print_string(p.out, guard->why);
@@ -363,20 +364,20 @@ static void print_guard(GraphPrinter p, const GraphGuard *guard)
 
 static void print_where(GraphPrinter p, bool top)
 {
-	uint32_t n = sym_nvars(p.ir->syms);
+	uint32_t n = sym_nvars(graph_syms(p.g));
 	bool *used = ARENA_ARRAY(p.ir->ctx->scratch, bool, n);
 	const char *lead = " where ";
 	if (top)
 		graph_used_symbols(p.g, used);
 	for (uint32_t k = 0; top && k < p.g->guard.n; k++) {
-		used_in(p.ir, p.g->guard.data[k].a, used);
-		used_in(p.ir, p.g->guard.data[k].b, used);
+		used_in(p.g, p.g->guard.data[k].a, used);
+		used_in(p.g, p.g->guard.data[k].b, used);
 	}
 	for (uint32_t k = 0; k < n; k++) {
 		if (!used[k])
 			continue;
 		text_add(p.out, lead);
-		print_range(p, sym_var_at(p.ir->syms, k));
+		print_range(p, sym_var_at(graph_syms(p.g), k));
 		lead = ", ";
 	}
 	for (uint32_t k = 0; k < p.g->guard.n; k++) {

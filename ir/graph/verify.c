@@ -219,7 +219,7 @@ static bool check_schema(Verifier *v, Node n)
 				    arena_printf(v->ctx->scratch,
 						 "argument \"%s\" has the wrong kind", arg->name));
 		if (arg->kind == ARG_tensors)
-			count = sym_const_or(v->g->ir->syms, a->s, count);
+			count = sym_const_or(graph_syms(v->g), a->s, count);
 		if (count < 0 || nin + (uint64_t)count > d->nin)
 			return fail(v, n, "expected more operands");
 		for (uint64_t j = nin; j < nin + (uint64_t)count; j++)
@@ -256,7 +256,7 @@ bool node_fits(const Graph *g, Node n)
 	bool empty = false;
 	for (uint32_t k = 0; t->dtype != DT_none && k < t->n; k++) {
 		int64_t lo, hi;
-		sym_range(g->ir->syms, t->dim[k], &lo, &hi);
+		sym_range(graph_syms(g), t->dim[k], &lo, &hi);
 		empty |= lo <= 0;
 		if (lo > 0 && __builtin_mul_overflow(bytes, (uint64_t)lo, &bytes))
 			bytes = UINT64_MAX;

@@ -31,7 +31,7 @@ static bool is_bound(const EvalCtx *e, Sym var)
  * one. */
 static Sym unbound_var(const Binder *b, Sym s, uint32_t *count)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	Sym found = {0};
 	*count = 0;
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
@@ -46,7 +46,7 @@ static Sym unbound_var(const Binder *b, Sym s, uint32_t *count)
 
 static char *print_range(const Binder *b, Sym var)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	Arena *scratch = b->e->ctx->scratch;
 	int64_t lo, hi;
 	sym_range(syms, var, &lo, &hi);
@@ -60,7 +60,7 @@ static char *print_range(const Binder *b, Sym var)
  * error: the value is out of range. */
 static bool bind_var(const Binder *b, Sym var, int64_t v, uint32_t input, uint32_t dim)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	EvalCtx *e = b->e;
 	int64_t lo, hi, got = b->in[input].dim[dim];
 	sym_range(syms, var, &lo, &hi);
@@ -84,7 +84,7 @@ static bool bind_var(const Binder *b, Sym var, int64_t v, uint32_t input, uint32
 /* Solves coef * var + rest = got where the dimension has one unknown. */
 static bool solve_dim(const Binder *b, uint32_t input, uint32_t dim, bool *progress)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	EvalCtx *e = b->e;
 	Sym s = node_dim(b->g, b->g->input.data[input].node, dim), coef, rest;
 	uint32_t unknown;
@@ -120,7 +120,7 @@ static bool solve_all(const Binder *b)
 /* Whether all that is not known of s are sizes that nodes will find out. */
 static bool found_later(const Binder *b, Sym s)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
 		Sym var = sym_var_at(syms, k);
 		if (sym_var_kind(syms, var) != SYMVAR_UNBACKED && sym_uses(syms, s, var) &&
@@ -133,7 +133,7 @@ static bool found_later(const Binder *b, Sym s)
 /* Checks that the extent equals what its expression says now. */
 static bool check_dim(const Binder *b, uint32_t input, uint32_t dim)
 {
-	SymTab *syms = b->g->ir->syms;
+	SymTab *syms = graph_syms(b->g);
 	EvalCtx *e = b->e;
 	Sym s = node_dim(b->g, b->g->input.data[input].node, dim);
 	int64_t want, got = b->in[input].dim[dim];
@@ -218,7 +218,7 @@ static bool waits(const EvalCtx *e, const GraphGuard *u)
 
 bool interp_guards(EvalCtx *e, const Graph *g, uint32_t first)
 {
-	e->syms = g->ir->syms;
+	e->syms = graph_syms(g);
 	for (uint32_t k = first; k < g->guard.n; k++)
 		if (!waits(e, &g->guard.data[k]))
 			TRY(check_guard(e, g, &g->guard.data[k]));
@@ -264,7 +264,7 @@ void interp_grow_symbols(EvalCtx *e)
 static bool bind(EvalCtx *e, Graph *g, const Tensor *input, uint32_t n)
 {
 	Binder b = {e, g, input};
-	e->syms = g->ir->syms;
+	e->syms = graph_syms(g);
 	e->bound = g;
 	e->given = input;
 	if (n != g->input.n)

@@ -45,7 +45,7 @@ static bool concrete_type(EvalCtx *e, const Graph *g, TypeId id, Tensor *t)
 
 bool eval_alloc(EvalCtx *e, TypeId id, Graph *g, Tensor *out)
 {
-	e->syms = g->ir->syms;
+	e->syms = graph_syms(g);
 	TRY(concrete_type(e, g, id, out));
 	out->data = arena_alloc(e->arena, tensor_bytes(out));
 	return true;
@@ -364,7 +364,7 @@ bool interp_call(EvalCtx *e, Graph *g, const Tensor *in, uint32_t nin, Tensor *o
 
 bool interp_run(EvalCtx *e, Graph *g, const Tensor *input, uint32_t nin, Tensor *out, uint32_t nout)
 {
-	e->syms = g->ir->syms;
+	e->syms = graph_syms(g);
 	if (nout != g->output.n)
 		return ctx_error(e->ctx, NULL, "expected %u outputs, got %u", g->output.n, nout);
 	for (uint32_t k = 0; k < nout; k++) {

@@ -30,7 +30,7 @@ typedef void RoundFn(Build *b, Rounds *r);
  * parameters. */
 static Build rounds_body(const Build *b, const char *name, const Rounds *r, Rounds *in)
 {
-	Build body = {.g = graph_new(b->g->ir, name), .loc = b->loc, .where = b->where};
+	Build body = {.g = graph_beside(b->g, name), .loc = b->loc, .where = b->where};
 	*in = *r;
 	for (uint32_t k = 0; k < r->nstate; k++)
 		in->state[k] = graph_add_input(body.g, "state", INPUT_USER,

@@ -16,7 +16,7 @@ static Sym bound(Build *b, Sym v, Sym size)
  * data, is a symbol of its own, and none of the call's. */
 static bool gives_size(const Graph *g, Node n)
 {
-	const SymTab *t = g->ir->syms;
+	const SymTab *t = graph_syms(g);
 	const Type *x = node_type(g, node_arg(g, n, "self")),
 		   *y = node_type_id(g, n).i ? node_type(g, n) : NULL;
 	const Attr *dim = node_attr(g, n, "dim");

@@ -184,7 +184,7 @@ OP(aten_linalg_lu){
  * exchanged. */
 static Graph *exchange_body(Build *outer, TypeId type, TypeId pivots)
 {
-	Graph *g = graph_new(outer->g->ir, "exchange");
+	Graph *g = graph_beside(outer->g, "exchange");
 	Build in = {.g = g, .loc = outer->loc, .where = outer->where}, *b = &in;
 	Node x = graph_add_input(g, "order", INPUT_USER, type),
 	     k = graph_add_input(g, "k", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));

@@ -160,7 +160,7 @@ static Node next_order(Build *b, Family f, Node x, Node k, Node q, Node p)
 /* Makes the body of the scan: (p, q), k, (x, n) to the next (p, q) where k < n. */
 static Graph *step_body(Build *b, Family f, Node x, Node n)
 {
-	Graph *g = graph_new(b->g->ir, "recurrence");
+	Graph *g = graph_beside(b->g, "recurrence");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	TypeId many = node_type_id(b->g, x), one = ir_type(g->ir, node_dtype(b->g, x), 0, NULL);
 	Node p = graph_add_input(g, "p", INPUT_USER, many),

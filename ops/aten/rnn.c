@@ -21,7 +21,7 @@ typedef struct {
 static bool drops(const Graph *g, Node n)
 {
 	return node_bool(g, n, "train") && node_float(g, n, "dropout") != 0 &&
-	       !sym_is(g->ir->syms, node_sym(g, n, "num_layers"), 1);
+	       !sym_is(graph_syms(g), node_sym(g, n, "num_layers"), 1);
 }
 
 /* ---- cells: (state, projected input, weights) to the new state ---- */
@@ -78,7 +78,7 @@ static void cell_plain(Build *b, Cell cell, Node *state, Node x, const Node *w)
 static Graph *body(Build *b, const Rnn *r, const Node *init, Node xs, const Node *w, uint32_t nw)
 {
 	static const char *const state_name[] = {"h", "c"}, *const weight_name[] = {"w0", "w1"};
-	Graph *g = graph_new(b->g->ir, "cell");
+	Graph *g = graph_beside(b->g, "cell");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node state[MAX_STATE] = {{0}}, weight[2] = {{0}};
 	Shape s = aten_shape(b, xs);

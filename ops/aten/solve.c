@@ -546,7 +546,7 @@ enum { MOST_SQUARINGS = 24, BLOCK = 4, TERMS = 20 };
 /* Makes the body (y), i, squarings -> (y * y) of the matrices that have more than i. */
 static Graph *square_body(Build *outer, TypeId type, TypeId count)
 {
-	Graph *g = graph_new(outer->g->ir, "square");
+	Graph *g = graph_beside(outer->g, "square");
 	Build in = {.g = g, .loc = outer->loc, .where = outer->where}, *b = &in;
 	Node y = graph_add_input(g, "y", INPUT_USER, type),
 	     i = graph_add_input(g, "i", INPUT_USER, ir_type(g->ir, DT_i64, 0, NULL));

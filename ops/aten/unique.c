@@ -86,7 +86,7 @@ static Node build_unique(Build *b, Node n)
  * to the next order. */
 static Graph *sort_step(Build *b, DType d, Sym n)
 {
-	Graph *g = graph_new(b->g->ir, "by_column");
+	Graph *g = graph_beside(b->g, "by_column");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node order = graph_add_input(g, "order", INPUT_USER, ir_type(g->ir, DT_i64, 1, &n));
 	Node column = graph_add_input(g, "column", INPUT_USER, ir_type(g->ir, d, 1, &n));

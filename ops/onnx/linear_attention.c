@@ -53,7 +53,7 @@ static Node step(Build *b, const Node *x, Node memory, double scale, Node *out)
 /* Makes the graph (memory, slices that are there) -> (memory, result). */
 static Graph *step_graph(const Build *b, const Recurrence *r)
 {
-	Build in = {.g = graph_new(b->g->ir, "position"), .loc = b->loc, .where = b->where};
+	Build in = {.g = graph_beside(b->g, "position"), .loc = b->loc, .where = b->where};
 	Node x[NSLICES] = {{0}}, y,
 	     memory = graph_add_input(in.g, "memory", INPUT_USER, node_type_id(b->g, r->memory));
 	for (uint32_t k = 0; k < NSLICES; k++) {

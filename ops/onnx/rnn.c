@@ -151,7 +151,7 @@ static Node add_input(Build *b, Graph *g, const char *name, Node like, bool slic
  * its length a sequence keeps its states and gives zeros. NULL after b_error. */
 static Graph *body(Build *b, const Layer *l, const Node *init, Node xs, const Reads *r)
 {
-	Graph *g = graph_new(b->g->ir, "cell");
+	Graph *g = graph_beside(b->g, "cell");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node state[2] = {{0}}, old[2] = {{0}};
 	Reads c = {0};

@@ -55,7 +55,7 @@ static Node overlaps(Build *b, const Node *one, const Node *all, Node limit)
 
 static Build loop_graph(const Build *b, const char *name, const Node *like, Node *x)
 {
-	Build in = {.g = graph_new(b->g->ir, name), .loc = b->loc, .where = b->where};
+	Build in = {.g = graph_beside(b->g, name), .loc = b->loc, .where = b->where};
 	for (uint32_t k = 0; k < WHILE_INPUTS; k++)
 		x[k] = graph_add_input(in.g, "x", INPUT_USER, node_type_id(b->g, like[k]));
 	return in;

@@ -222,7 +222,7 @@ static bool eval_contract(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
 static void index_contract(IndexMap *m)
 {
 	const Graph *g = m->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, m->n, 0), y = node_in(g, m->n, 1);
 	uint32_t nbatch, nsum, n, o = 0;
 	const Sym *bx = node_ints(g, m->n, "batch_x", &nbatch),
@@ -255,7 +255,7 @@ static uint32_t read_axes(const Graph *g, Node n, const char *name, uint32_t *di
 	uint32_t count;
 	const Sym *list = node_ints(g, n, name, &count);
 	for (uint32_t k = 0; k < count; k++) {
-		dim[k] = (uint32_t)sym_hint(g->ir->syms, list[k]);
+		dim[k] = (uint32_t)sym_hint(graph_syms(g), list[k]);
 		*taken |= 1u << dim[k];
 	}
 	return count;
@@ -317,7 +317,7 @@ static bool adjoint_contract(Build *b, Node n, const Node *ct, const bool *want,
 /* Sets from[] for the batch dimensions, then the free ones of x, then those of y. */
 static void along_contract(const Graph *g, Node n, int from[MAX_RANK])
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	Node x = node_in(g, n, 0), y = node_in(g, n, 1);
 	uint32_t nbatch, nsum, used = 0, at = 0;
 	const Sym *batch = node_ints(g, n, "batch_y", &nbatch),

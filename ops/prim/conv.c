@@ -244,7 +244,7 @@ static bool eval_conv(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 static void index_conv(IndexMap *m)
 {
 	const Graph *g = m->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, m->n, 0), w = node_in(g, m->n, 1);
 	uint32_t n;
 	const Sym *stride = node_ints(g, m->n, "stride", &n),

@@ -59,7 +59,7 @@ static Sym integer_constant(const Graph *g, Node n, const Sym *in)
 	(void)in;
 	if (c->is_param || !c->data)
 		return (Sym){0};
-	return sym_int(g->ir->syms,
+	return sym_int(graph_syms(g),
 		       tensor_i64(&(Tensor){.dtype = c->dtype, .data = (void *)c->data}, 0));
 }
 

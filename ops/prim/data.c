@@ -66,7 +66,7 @@ static Sym integer_full(const Graph *g, Node n, const Sym *in)
 	(void)in;
 	return v->kind == ATTR_int
 		       ? v->s
-		       : sym_int(g->ir->syms, v->kind == ATTR_bool ? v->b : (int64_t)v->f);
+		       : sym_int(graph_syms(g), v->kind == ATTR_bool ? v->b : (int64_t)v->f);
 }
 
 OP(full) {
@@ -519,7 +519,7 @@ static bool eval_slice_at(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor
  * in[0][] of x. */
 static void index_box(IndexMap *m, Node x, const Sym *size, uint32_t first)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	for (uint32_t k = 0; k < node_rank(m->g, x); k++) {
 		Sym room = sym_sub(syms, node_dim(m->g, x, k), size[k]);
 		Sym start = m->value(m, first + k, NULL, sym_addi(syms, room, 1), INDEX_FITS);

@@ -9,8 +9,8 @@
 /* Returns the extent of dimension dim of result k of n: the one of the type that the model file
  * gives n, else a new symbol (data_size_new). */
 Sym data_size(Build *, Node n, uint32_t k, uint32_t dim);
-/* Returns a new SYMVAR_UNBACKED symbol, in 0..SYM_INF, in the current scope: a size that depends on
- * data. */
+/* Returns a new SYMVAR_UNBACKED symbol, in 0..SYM_INF, in the scope of b's graph: a size that
+ * depends on data. */
 Sym data_size_new(Build *);
 /* Whether the result of n has a size that depends on data: .has_effect (ir/op/op.h) of operators
  * with such results. n gives the size its value, so n stays even if nobody reads it. */

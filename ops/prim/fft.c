@@ -651,7 +651,7 @@ static Node is_smooth(Build *b, Sym n)
 
 static Graph *branch(Build *b, Node x, uint32_t dim, bool inverse, bool smooth)
 {
-	Graph *g = graph_new(b->g->ir, smooth ? "smooth" : "chirp");
+	Graph *g = graph_beside(b->g, smooth ? "smooth" : "chirp");
 	Build inner = {.g = g, .loc = b->loc, .where = b->where};
 	Node in = graph_add_input(g, "x", INPUT_USER, node_type_id(b->g, x));
 	Node y = smooth ? lines(&inner, in, dim, inverse) : by_chirp(&inner, in, dim, inverse);

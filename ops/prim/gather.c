@@ -118,7 +118,7 @@ static Node batch_scatter(Build *b, Node n, const Node *in, const bool *batched,
 static void index_gather(IndexMap *m)
 {
 	const Graph *g = m->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, m->n, 0);
 	uint32_t naxes, batch = (uint32_t)node_int(g, m->n, "batch"),
 			lead = node_rank(g, node_in(g, m->n, 1)) - 1;

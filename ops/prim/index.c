@@ -8,7 +8,7 @@
 /* Returns entry k of a list of dimensions, which are numbers. */
 static uint32_t node_dim_at(const Graph *g, const Sym *list, uint32_t k)
 {
-	return (uint32_t)sym_const(g->ir->syms, list[k]);
+	return (uint32_t)sym_const(graph_syms(g), list[k]);
 }
 
 static uint32_t dim_at(const IndexMap *m, const Sym *list, uint32_t k)
@@ -68,7 +68,7 @@ static bool eval_broadcast(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tenso
 
 static void index_broadcast(IndexMap *m)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	Node x = node_in(m->g, m->n, 0);
 	uint32_t n;
 	const Sym *map = node_ints(m->g, m->n, "map", &n);
@@ -148,7 +148,7 @@ static bool eval_reshape(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 static void index_reshape(IndexMap *m)
 {
 	const Type *to = node_type(m->g, m->n), *from = node_type(m->g, node_in(m->g, m->n, 0));
-	reshape_index(m->g->ir->syms, to->dim, m->at, to->n, from->dim, m->in[0], from->n);
+	reshape_index(graph_syms(m->g), to->dim, m->at, to->n, from->dim, m->in[0], from->n);
 }
 
 static bool adjoint_reshape(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -332,7 +332,7 @@ static bool eval_slice(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *o
 
 static void index_slice(IndexMap *m)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	uint32_t rank;
 	const Sym *start = node_ints(m->g, m->n, "start", &rank),
 		  *step = node_ints(m->g, m->n, "step", &rank);
@@ -458,7 +458,7 @@ static bool eval_pad(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out
 
 static void index_pad(IndexMap *m)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	Node x = node_in(m->g, m->n, 0);
 	uint32_t rank, n;
 	const Sym *low = node_ints(m->g, m->n, "low", &rank),
@@ -594,7 +594,7 @@ static bool eval_concat(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 
 static void index_concat(IndexMap *m)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	uint32_t dim = (uint32_t)node_int(m->g, m->n, "dim");
 	Sym extent = node_dim(m->g, node_in(m->g, m->n, m->operand), dim);
 	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);
@@ -661,7 +661,7 @@ static bool eval_reverse(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor 
 
 static void index_reverse(IndexMap *m)
 {
-	SymTab *syms = m->g->ir->syms;
+	SymTab *syms = graph_syms(m->g);
 	uint32_t n;
 	const Sym *dims = node_ints(m->g, m->n, "dims", &n);
 	memcpy(m->in[0], m->at, node_rank(m->g, m->n) * sizeof *m->at);

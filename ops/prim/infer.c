@@ -81,7 +81,7 @@ static bool check_operands(Infer *f)
 TypeId infer_with(InferFn *fn, Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,
                   const char *where)
 {
-	Infer f = {.g = g, .syms = g->ir->syms, .op = op, .in = in, .nin = nin, .where = where};
+	Infer f = {.g = g, .syms = graph_syms(g), .op = op, .in = in, .nin = nin, .where = where};
 	f.attr = attr.i ? g->ir->attr.data[attr.i] : NULL;
 	if (!check_operands(&f) || !fn(&f))
 		return (TypeId){0};

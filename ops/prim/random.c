@@ -121,7 +121,7 @@ static Node bits_of(Build *b, const Source *s, bool upper, Node lo)
 static bool is_key(const Graph *g, Node key)
 {
 	const Type *t = node_type(g, key);
-	return t->dtype == DT_u64 && t->n && sym_is(g->ir->syms, t->dim[t->n - 1], 2);
+	return t->dtype == DT_u64 && t->n && sym_is(graph_syms(g), t->dim[t->n - 1], 2);
 }
 
 static TypeId infer_random_key(Graph *g, Op op, const Node *in, uint32_t nin, AttrId attr,

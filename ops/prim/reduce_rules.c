@@ -166,7 +166,7 @@ bool adjoint_reduce(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 /* Returns the body r = g + carry; the next carry is a * r. */
 static Graph *recurrence_body(Build *b, TypeId type)
 {
-	Graph *g = graph_new(b->g->ir, "recurrence");
+	Graph *g = graph_beside(b->g, "recurrence");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node carry = graph_add_input(g, "carry", INPUT_USER, type),
 	     own = graph_add_input(g, "g", INPUT_USER, type);
@@ -314,7 +314,7 @@ enum { MOST_FACTORS = 64 }; /* that are written one by one */
 static Graph *product_body(Build *b, TypeId type)
 {
 	static const char *const name[] = {"carry_re", "carry_im", "x_re", "x_im"};
-	Graph *g = graph_new(b->g->ir, "product");
+	Graph *g = graph_beside(b->g, "product");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node x[4];
 	for (uint32_t k = 0; k < 4; k++)
@@ -371,7 +371,7 @@ bool parts_reduce(Build *b, Node n, const Parts *in, Parts *out)
 	if (is_sum(g, n))
 		return parts_each(b, n, in, out);
 	for (uint32_t k = 0; k < ndim; k++)
-		reduced |= 1u << sym_hint(g->ir->syms, dims[k]);
+		reduced |= 1u << sym_hint(graph_syms(g), dims[k]);
 	Parts x = {0};
 	x.re = b_convert(b, in[0].re, acc);
 	x.im = b_convert(b, in[0].im, acc);

@@ -11,7 +11,7 @@
 static Sym integer_add(const Graph *g, Node n, const Sym *in)
 {
 	(void)n;
-	return sym_add(g->ir->syms, in[0], in[1]);
+	return sym_add(graph_syms(g), in[0], in[1]);
 }
 
 OP(add) {
@@ -28,7 +28,7 @@ OP(add) {
 static Sym integer_sub(const Graph *g, Node n, const Sym *in)
 {
 	(void)n;
-	return sym_sub(g->ir->syms, in[0], in[1]);
+	return sym_sub(graph_syms(g), in[0], in[1]);
 }
 
 OP(sub) {

@@ -90,7 +90,7 @@ static bool eval_window(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *
 static void index_window(IndexMap *m)
 {
 	const Graph *g = m->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, m->n, 0);
 	uint32_t rank = node_rank(g, x), dim = (uint32_t)node_int(g, m->n, "dim");
 	memcpy(m->in[0], m->at, rank * sizeof *m->at);
@@ -211,7 +211,7 @@ static bool eval_fold(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 static void index_fold(IndexMap *m)
 {
 	const Graph *g = m->g;
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Node x = node_in(g, m->n, 0);
 	uint32_t rank = node_rank(g, m->n), dim = (uint32_t)node_int(g, m->n, "dim");
 	Sym *in = m->in[0], zero = sym_int(syms, 0), stride = node_sym(g, m->n, "stride");

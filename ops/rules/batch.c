@@ -257,7 +257,7 @@ Node batch_members(Build *b, Node n, const Node *in, const bool *batched, Sym si
  * others. */
 static Graph *lane(Build *b, Node n, const bool *batched)
 {
-	Graph *g = b->g, *body = graph_new(g->ir, "lane");
+	Graph *g = b->g, *body = graph_beside(g, "lane");
 	const NodeData d = *node_data(g, n);
 	Node *in = ARENA_ARRAY(g->ir->ctx->scratch, Node, d.nin + 1);
 	body->scope = g->scope;

@@ -160,7 +160,7 @@ typedef Node CombineFn(Build *, Node carry, Node x);
  * carry and x. */
 static Graph *running_body(Build *b, TypeId type, CombineFn *fn)
 {
-	Graph *g = graph_new(b->g->ir, "running");
+	Graph *g = graph_beside(b->g, "running");
 	Build in = {.g = g, .loc = b->loc, .where = b->where};
 	Node carry = graph_add_input(g, "carry", INPUT_USER, type),
 	     x = graph_add_input(g, "x", INPUT_USER, type);

@@ -67,7 +67,7 @@ static bool has_fine_constant(const Graph *g, Node n, DType d)
 		if (a->kind == ATTR_float && !holds(d, a->f))
 			return true;
 		if (a->kind == ATTR_int && s->arg[k].kind == ARG_scalar &&
-		    sym_is_const(g->ir->syms, a->s, &v) && !holds(d, (double)v))
+		    sym_is_const(graph_syms(g), a->s, &v) && !holds(d, (double)v))
 			return true;
 	}
 	return false;

@@ -117,7 +117,7 @@ static Lin alone(LinearTable *t, Node n)
 static bool is_zero(Graph *g, Node n)
 {
 	Attr v;
-	return node_splat(g, n, &v) && ((v.kind == ATTR_int && sym_is(g->ir->syms, v.s, 0)) ||
+	return node_splat(g, n, &v) && ((v.kind == ATTR_int && sym_is(graph_syms(g), v.s, 0)) ||
 					(v.kind == ATTR_float && v.f == 0) ||
 					(v.kind == ATTR_complex && v.z.re == 0 && v.z.im == 0));
 }

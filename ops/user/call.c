@@ -82,7 +82,7 @@ static bool check_extents(EvalCtx *e, Graph *g, Node n, const UserOp *op,
 			  const UserScalars *scalars, const Tensor *in, const Tensor *out,
 			  int64_t *work)
 {
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Type *operand = EVAL_ARRAY(e, Type, op->nin);
 	UserSolution s;
 	for (uint32_t k = 0; k < op->nin; k++) {
@@ -143,7 +143,7 @@ static bool eval_call(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *ou
 				  node_str(g, n, "op"));
 	for (uint32_t k = 0; k < scalars.nint; k++) {
 		TRY(eval_sym(e, scalars.ints[k], &ints[k]));
-		known[k] = sym_int(g->ir->syms, ints[k]);
+		known[k] = sym_int(graph_syms(g), ints[k]);
 	}
 	scalars.ints = known;
 	if (scalars.nfloat)

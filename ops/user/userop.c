@@ -62,12 +62,13 @@ Attr userop_argument(const Graph *g, Node n, const UserOp *op, uint32_t k)
 		}
 		if (kind == ARG_tensor)
 			continue;
-		uint32_t len = list ? (uint32_t)sym_const(g->ir->syms, s.ints[ints]) : 1;
+		uint32_t len = list ? (uint32_t)sym_const(graph_syms(g), s.ints[ints]) : 1;
 		ints += list;
 		if (i == k)
-			return list               ? attr_ints(s.ints + ints, len)
-			       : kind == ARG_bool ? attr_bool(sym_const(g->ir->syms, s.ints[ints]))
-						  : attr_sym(s.ints[ints]);
+			return list ? attr_ints(s.ints + ints, len)
+			       : kind == ARG_bool
+				       ? attr_bool(sym_const(graph_syms(g), s.ints[ints]))
+				       : attr_sym(s.ints[ints]);
 		ints += len;
 	}
 }

@@ -68,7 +68,7 @@ static Node overlap(Build *b, const Boxes *one, const Boxes *many, double thresh
 
 static Build body_of(const Build *b, const char *name)
 {
-	return (Build){.g = graph_new(b->g->ir, name), .loc = b->loc, .where = b->where};
+	return (Build){.g = graph_beside(b->g, name), .loc = b->loc, .where = b->where};
 }
 
 static Node body_input(Build *in, const char *name, TypeId type)

@@ -93,7 +93,7 @@ static Node origin(const Graph *g, Node x, bool *through)
 static int64_t least(const Graph *g, Sym s)
 {
 	int64_t lo, hi;
-	sym_range(g->ir->syms, s, &lo, &hi);
+	sym_range(graph_syms(g), s, &lo, &hi);
 	return lo;
 }
 
@@ -118,8 +118,8 @@ static void count_sum(const Graph *g, Node n, uint32_t *count)
 	bool one = true, nothing = false;
 	const Sym *sum = node_ints(g, n, "sum_x", &nsum);
 	for (uint32_t k = 0; k < nsum; k++) {
-		Sym d = node_dim(g, node_in(g, n, 0), (uint32_t)sym_const(g->ir->syms, sum[k]));
-		one &= sym_is(g->ir->syms, d, 1);
+		Sym d = node_dim(g, node_in(g, n, 0), (uint32_t)sym_const(graph_syms(g), sum[k]));
+		one &= sym_is(graph_syms(g), d, 1);
 		nothing |= may_be_0(g, d);
 	}
 	count[NO_SUM] += nsum == 0;
@@ -132,7 +132,7 @@ static void count_conv(const Graph *g, Node n, uint32_t *count)
 	Node w = node_in(g, n, 1);
 	bool one = true;
 	for (uint32_t k = 3; k < node_rank(g, w); k++)
-		one &= sym_is(g->ir->syms, node_dim(g, w, k), 1);
+		one &= sym_is(graph_syms(g), node_dim(g, w, k), 1);
 	count[CONV_OF_ONE] += one;
 }
 
@@ -143,7 +143,7 @@ static void count_type(const Graph *g, Node n, uint32_t *count)
 	bool zero = false, one = false;
 	for (uint32_t k = 0; k < node_rank(g, n); k++) {
 		zero |= may_be_0(g, node_dim(g, n, k));
-		one |= sym_is(g->ir->syms, node_dim(g, n, k), 1);
+		one |= sym_is(graph_syms(g), node_dim(g, n, k), 1);
 	}
 	count[EXTENT_0] += zero;
 	count[EXTENT_1] += one;
@@ -185,8 +185,8 @@ static void count_node(const Graph *g, Node n, uint32_t *count)
 	else if (op == OP_concat)
 		count[WRAPS] += wraps(g, n);
 	else if (op == OP_window) {
-		count[WINDOW_OF_ONE] += sym_is(g->ir->syms, node_sym(g, n, "size"), 1);
-		count[ONE_WINDOW] += sym_is(g->ir->syms, node_sym(g, n, "count"), 1);
+		count[WINDOW_OF_ONE] += sym_is(graph_syms(g), node_sym(g, n, "size"), 1);
+		count[ONE_WINDOW] += sym_is(graph_syms(g), node_sym(g, n, "count"), 1);
 	}
 	count[BODY] += node_has_graph(g, n);
 }

@@ -35,7 +35,7 @@ static int code_of(Writer *w, DType d)
 /* The text of an expression: functions are capitalised there. */
 static json_t *expression(Writer *w, Sym s)
 {
-	const char *from = sym_str(w->g->ir->syms, s);
+	const char *from = sym_str(graph_syms(w->g), s);
 	Text t;
 	text_init(&t, w->g->ir->ctx->arena);
 	for (const char *p = from; *p; p++) {
@@ -51,13 +51,15 @@ static json_t *expression(Writer *w, Sym s)
 		}
 	}
 	w->ok = w->ok && !strstr(t.data, "sqrt") && !strstr(t.data, "floor(");
-	return json_pack("{s:{s:s, s:{s:I}}}", "as_expr", "expr_str", t.data, "hint", "as_int", (json_int_t)sym_hint(w->g->ir->syms, s));
+	return json_pack("{s:{s:s, s:{s:I}}}", "as_expr", "expr_str", t.data, "hint", "as_int",
+			 (json_int_t)sym_hint(graph_syms(w->g), s));
 }
 
 static json_t *size(Writer *w, Sym s)
 {
 	int64_t v;
-	return sym_is_const(w->g->ir->syms, s, &v) ? json_pack("{s:I}", "as_int", (json_int_t)v) : expression(w, s);
+	return sym_is_const(graph_syms(w->g), s, &v) ? json_pack("{s:I}", "as_int", (json_int_t)v)
+						     : expression(w, s);
 }
 
 static json_t *tensor(Writer *w, TypeId id)
@@ -102,7 +104,7 @@ static json_t *symbolic(Writer *w, const char *tag, const char *table, json_t *v
 static json_t *integer(Writer *w, Sym s)
 {
 	int64_t v;
-	bool known = sym_is_const(w->g->ir->syms, s, &v);
+	bool known = sym_is_const(graph_syms(w->g), s, &v);
 	if (!known)
 		return symbolic(w, "as_sym_int", "sym_int_values", expression(w, s));
 	json_t *plain = tagged("as_int", json_integer(v));
@@ -158,7 +160,7 @@ static json_t *integers(Writer *w, const Attr *a)
 	int64_t v;
 	json_t *list = json_array();
 	for (uint32_t k = 0; k < a->n; k++)
-		plain &= sym_is_const(w->g->ir->syms, a->ints[k], &v);
+		plain &= sym_is_const(graph_syms(w->g), a->ints[k], &v);
 	for (uint32_t k = 0; k < a->n; k++) {
 		json_t *one = integer(w, a->ints[k]), *inner = json_object_get(one, plain ? "as_int" : "as_sym_int");
 		/* {"as_name": ...}, or {"as_int": 3} as it is */
@@ -329,9 +331,10 @@ json_t *exported(Graph *g, ArgsForm form)
 		json_array_append_new(outputs, tagged("as_tensor", named(&w, g->output.data[k].node)));
 		json_array_append_new(out, json_pack("{s:{s:{s:o}}}", "user_output", "arg", "as_tensor", named(&w, g->output.data[k].node)));
 	}
-	json_t *root = json_pack("{s:{s:o, s:{s:o, s:o}}, s:o, s:{s:i, s:i}, s:[]}", "graph_module", "graph", w.graph, "signature", "input_specs",
-	                         in, "output_specs", out, "range_constraints", ranges(g->ir->syms), "schema_version", "major", 8, "minor", 20,
-	                         "guards_code");
+	json_t *root = json_pack("{s:{s:o, s:{s:o, s:o}}, s:o, s:{s:i, s:i}, s:[]}", "graph_module",
+				 "graph", w.graph, "signature", "input_specs", in, "output_specs",
+				 out, "range_constraints", ranges(graph_syms(g)), "schema_version",
+				 "major", 8, "minor", 20, "guards_code");
 	if (w.ok)
 		return root;
 	json_decref(root);

@@ -33,8 +33,8 @@ static bool make_inputs(DeriveCheck *r, uint32_t size, Tensor *in)
 		s += strcspn(s, " ");
 		s += strspn(s, " ");
 	}
-	TRY(values_bind(r->w->ctx, g->ir->syms, arena_strndup(r->w->ctx->arena, s, strcspn(s, " ")),
-			&e));
+	TRY(values_bind(r->w->ctx, graph_syms(g),
+			arena_strndup(r->w->ctx->arena, s, strcspn(s, " ")), &e));
 	for (uint32_t k = 0; k < g->input.n; k++)
 		TRY(values_input(r->test, &e, g, k, &in[k]));
 	return true;
@@ -131,7 +131,7 @@ static bool batch_of(DeriveCheck *r, const Point *p, bool integers, Batch *b)
 		batched[k] = p->wrt[k] || (integers && known && !dtype_is_inexact(p->in[k].dtype));
 		in[k] = batched[k] ? lanes_of(r, &p->in[k], range, k * LANES) : p->in[k];
 	}
-	Graph *g = transform_vmap(p->g, batched, sym_int(p->g->ir->syms, LANES), RANDOM_SAME);
+	Graph *g = transform_vmap(p->g, batched, sym_int(graph_syms(p->g), LANES), RANDOM_SAME);
 	*b = (Batch){{g, p->nin, in, p->wrt}, batched};
 	return g || differs(r, "vmap: %s", "no batch");
 }
@@ -183,7 +183,7 @@ static bool check_batches(DeriveCheck *r, const Point *p, const Point *vjp, Batc
 	TRY(batch_of(r, p, true, &once) && is_loop(r, p, &once, "vmap"));
 	TRY(batch_of(r, &once.p, false, &twice) && is_loop(r, &once.p, &twice, "vmap of vmap"));
 	TRY(batch_of(r, vjp, false, of_vjp) && is_loop(r, vjp, of_vjp, "vmap of vjp"));
-	Graph *g = transform_vmap(p->g, p->wrt, sym_int(p->g->ir->syms, LANES), RANDOM_SAME);
+	Graph *g = transform_vmap(p->g, p->wrt, sym_int(graph_syms(p->g), LANES), RANDOM_SAME);
 	g = g ? transform_vjp(g, &(Wrt){.input = p->wrt}) : NULL;
 	if (!g)
 		return differs(r, "vjp of vmap: %s", "no derivative");

@@ -138,7 +138,7 @@ static bool compare_in(GraphCheck *c, const char *sizes, Candidate *by, Arena *a
 	Ctx *ctx = c->w->ctx;
 	Graph *g = c->g;
 	EvalCtx e;
-	TRY(values_bind(ctx, g->ir->syms, sizes, &e));
+	TRY(values_bind(ctx, graph_syms(g), sizes, &e));
 	e.arena = a;
 	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n),
 	       *want = ARENA_ARRAY(a, Tensor, g->output.n),

@@ -124,7 +124,7 @@ static bool run_vmap(Run *r)
 {
 	Arena *a = r->w->ctx->arena;
 	const char *line = header_find(a, r->test->text, "vmap:", NULL);
-	SymTab *syms = r->g->ir->syms;
+	SymTab *syms = graph_syms(r->g);
 	char *save = NULL, *size = line ? strtok_r(arena_strdup(a, line), " ", &save) : NULL;
 	bool *batched = arena_calloc(a, r->g->input.n, sizeof *batched), output = false;
 	int32_t *in = arena_calloc(a, r->g->input.n, sizeof *in), *out = arena_calloc(a, r->g->output.n, sizeof *out);
@@ -429,7 +429,7 @@ static bool run_emit_cuda(Run *r)
 
 static bool bind(Run *r, EvalCtx *e, const char *s)
 {
-	return values_bind(r->w->ctx, r->g->ir->syms, s, e);
+	return values_bind(r->w->ctx, graph_syms(r->g), s, e);
 }
 
 static void print_result(Run *r, const char *sizes, const char *name)

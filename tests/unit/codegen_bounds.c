@@ -242,7 +242,7 @@ static Case *start(uint64_t seed)
 	c->random = seed;
 	Graph *g = graph_parse(ir_new(ctx), graph, "segments");
 	assert_true(g && graph_verify(g));
-	c->syms = g->ir->syms;
+	c->syms = graph_syms(g);
 	c->l = lower_graph(g, &(LowerOptions){0});
 	assert_non_null(c->l);
 	c->x = find_buf(c, BUF_INPUT, 0);

@@ -209,8 +209,8 @@ static Tensor *make_inputs(Graph *g, int64_t s)
 {
 	Arena *a = g->ir->ctx->arena;
 	Tensor *in = ARENA_ARRAY(a, Tensor, g->input.n);
-	EvalCtx e = {.ctx = g->ir->ctx, .arena = a, .syms = g->ir->syms};
-	Sym sym[] = {sym_find(g->ir->syms, "S", 1), sym_find(g->ir->syms, "T", 1)};
+	EvalCtx e = {.ctx = g->ir->ctx, .arena = a, .syms = graph_syms(g)};
+	Sym sym[] = {sym_find(graph_syms(g), "S", 1), sym_find(graph_syms(g), "T", 1)};
 	int64_t value[] = {s, 2};
 	e.sym = sym;
 	e.value = value;

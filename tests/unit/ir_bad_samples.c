@@ -137,7 +137,7 @@ static bool change_attr(Ir *ir, const Arg *arg, uint32_t which, uint32_t rank, A
 static Node change_operand(Graph *g, Node x, uint32_t which, Text *name)
 {
 	Type t = *node_type(g, x);
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	Sym dim[MAX_RANK + 1];
 	for (uint32_t k = 0; k < t.n; k++)
 		dim[k] = t.dim[k];

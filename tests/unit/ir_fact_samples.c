@@ -115,7 +115,7 @@ static void check_dims(const Known *k)
 /* Of the first elements; false: there is no integer. */
 static bool check_integer(const Known *k)
 {
-	SymTab *syms = k->s.g->ir->syms;
+	SymTab *syms = graph_syms(k->s.g);
 	Sym in[SAMPLE_INPUTS];
 	int64_t v;
 	if (!dtype_is_int(k->out->dtype) || !tensor_numel(k->out))

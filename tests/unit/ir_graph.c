@@ -244,7 +244,6 @@ static void test_import(void **state)
 	for (int k = 1; k >= 0; k--) {
 		Text t;
 		text_init(&t, ctx->arena);
-		graph_enter(copy[k]);
 		graph_print(copy[k], &t);
 		assert_string_equal(t.data, text[k]);
 		assert_int_equal(sym_find(to->syms, "s0", 2).i, s0[k].i);

@@ -27,7 +27,7 @@ typedef struct {
 
 static SymTab *syms_of(const Asked *a)
 {
-	return a->map.g->ir->syms;
+	return graph_syms(a->map.g);
 }
 
 static int64_t number(const Asked *a, Sym e)
@@ -165,21 +165,21 @@ static bool has_padding(const Graph *g, Node n)
 		  *dilation = node_ints(g, n, "dilation_in", &rank);
 	bool any = false;
 	for (uint32_t k = 0; k < rank; k++)
-		any |= sym_le(g->ir->syms, pad[k], sym_int(g->ir->syms, 0)) != YES ||
-		       !sym_is(g->ir->syms, dilation[k], 1);
+		any |= sym_le(graph_syms(g), pad[k], sym_int(graph_syms(g), 0)) != YES ||
+		       !sym_is(graph_syms(g), dilation[k], 1);
 	if (any)
 		return true;
 	/* the last window may reach beyond the end */
 	for (uint32_t k = 0; k < rank; k++) {
 		Sym stride = node_ints(g, n, "stride", &rank)[k],
 		    step = node_ints(g, n, "dilation", &rank)[k];
-		Sym last = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, n, 3 + k), -1),
-				   stride);
+		Sym last = sym_mul(graph_syms(g),
+				   sym_addi(graph_syms(g), node_dim(g, n, 3 + k), -1), stride);
 		Node w = node_in(g, n, 1);
-		Sym tap = sym_mul(g->ir->syms, sym_addi(g->ir->syms, node_dim(g, w, 3 + k), -1),
+		Sym tap = sym_mul(graph_syms(g), sym_addi(graph_syms(g), node_dim(g, w, 3 + k), -1),
 				  step);
-		Sym top = sym_sub(g->ir->syms, sym_add(g->ir->syms, last, tap), pad[k]);
-		any |= sym_lt(g->ir->syms, top, node_dim(g, node_in(g, n, 0), 3 + k)) != YES;
+		Sym top = sym_sub(graph_syms(g), sym_add(graph_syms(g), last, tap), pad[k]);
+		any |= sym_lt(graph_syms(g), top, node_dim(g, node_in(g, n, 0), 3 + k)) != YES;
 	}
 	return any;
 }

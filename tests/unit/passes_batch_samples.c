@@ -162,7 +162,7 @@ static Graph *batched(const Case *c, Graph *g, const Sample *s, int64_t extent, 
 	for (uint32_t k = 0; k < g->output.n; k++)
 		out_dim[k] =
 			written(place_of_output(c, g, k), node_rank(g, g->output.data[k].node));
-	SymTab *t = g->ir->syms;
+	SymTab *t = graph_syms(g);
 	Sym size =
 		c->form.symbolic ? sym_var(t, name, SYMVAR_SIZE, 0, SYM_INF) : sym_int(t, extent);
 	Graph *y = transform_vmap_at(g, in, size, RANDOM_SAME,
@@ -407,7 +407,7 @@ static bool commutes(Case *c, const Sample *s)
 	Graph *plain = c->derive(s->g, &(Wrt){0});
 	if (!plain) /* no derivative */
 		return true;
-	Sym size = sym_int(s->g->ir->syms, c->inner);
+	Sym size = sym_int(graph_syms(s->g), c->inner);
 	memset(all, true, sizeof all);
 	Graph *first = transform_vmap(s->g, all, size, RANDOM_SAME);
 	Graph *derived = first ? c->derive(first, &(Wrt){0}) : NULL,

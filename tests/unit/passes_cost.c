@@ -112,7 +112,7 @@ static void check_branch(const char *body)
 		fail_msg("%s", ctx->bug_text);
 	Graph *g = graph_parse(ir_new(ctx), text, "f");
 	assert_non_null(g);
-	SymTab *syms = g->ir->syms;
+	SymTab *syms = graph_syms(g);
 	if (body)
 		graph_guard(node_attr(g, branch_of(g), body)->graph, GUARD_EQ,
 			    sym_find(syms, "B", 1), sym_int(syms, 7), body);

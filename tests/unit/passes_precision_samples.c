@@ -60,7 +60,6 @@ static bool check(Ctx *ctx, Op op, const char *text, DType to, SampleForm form, 
 	if (behind)
 		put_low_operators(s.g);
 	Graph *low = graph_clone(s.g);
-	graph_enter(low);
 	const bool changed = precision_lower(low, to);
 	if (!graph_verify(low))
 		fail_sample(ctx, op, text, "the graph is wrong");

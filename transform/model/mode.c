@@ -447,7 +447,7 @@ static void add_statistics(ModeChange *s, const Beginner *beginner)
 
 static bool is_empty(const Graph *g, Node n)
 {
-	return sym_is(g->ir->syms, type_numel(g->ir, node_type_id(g, n)), 0);
+	return sym_is(graph_syms(g), type_numel(g->ir, node_type_id(g, n)), 0);
 }
 
 static bool switch_mode(ModeChange *s, Graph *g, Node n)
@@ -487,7 +487,6 @@ static bool set_mode(ModeChange *s)
 bool transform_mode(Graph *g, bool train, const RandomSource *random, Unclear *unclear)
 {
 	ModeChange s = {.ctx = g->ir->ctx, .g = g, .train = train, .random = random}, copy = s;
-	graph_enter(g);
 	copy.g = graph_clone(g);
 	TRY(set_mode(&copy) && set_mode(&s));
 	*unclear = s.unclear;

@@ -64,7 +64,7 @@ Graph *graph_outline(const Outline *o, NodeList *captured)
 	Arena *scratch = g->ir->ctx->scratch;
 	Outlining s = {.o = o,
 		       .captured = captured,
-		       .to = graph_new(g->ir, o->name),
+		       .to = graph_beside(g, o->name),
 		       .needed = ARENA_ARRAY(scratch, bool, g->node.n - o->first),
 		       .map = ARENA_ARRAY(scratch, Node, g->node.n - o->first)};
 	s.to->scope = g->scope;

@@ -13,14 +13,17 @@ static const char *or_empty(const char *text)
 
 static const char *kind_of(const OpInfo *op)
 {
-	return op->scalar ? "scalar" : op->expand ? "expansion" : op->build ? "code" : "primitive";
+	return op->scalar      ? "scalar"
+	       : op->expand    ? "expansion"
+	       : op_builds(op) ? "code"
+			       : "primitive";
 }
 
 /* Says what differentiates or batches an operator: a rule of its `own`, else, of a composite,
  * the rules of its expansion. */
 static const char *rule(bool own, const OpInfo *op, const char *otherwise)
 {
-	return own ? "rule" : op->expand || op->build ? "expansion" : otherwise;
+	return own ? "rule" : op->expand || op_builds(op) ? "expansion" : otherwise;
 }
 
 static const char *dtypes(const OpInfo *op)

@@ -112,9 +112,10 @@ static void adopt(OpInfo *i, Op op, const Overload *row)
 	i->overloads = NULL;
 	i->doc = row->doc ? row->doc : i->doc;
 	i->narrow_scalars |= row->narrow_scalars;
-	if (row->expand || row->build) {
+	if (row->expand || row->build || row->build_as.f) {
 		i->expand = row->expand;
 		i->build = row->build;
+		i->build_as = row->build_as;
 	}
 	if (row->sample || row->no_sample) {
 		i->sample = row->sample;
@@ -196,7 +197,7 @@ OpKind op_kind(Op op)
 	const OpInfo *i = op_info(op);
 	if (i->scalar)
 		return OP_SCALAR;
-	return i->expand || i->build ? OP_COMPOSITE : OP_PRIMITIVE;
+	return i->expand || op_builds(i) ? OP_COMPOSITE : OP_PRIMITIVE;
 }
 
 const OpLower *op_lower(Op op)

@@ -16,9 +16,9 @@
 /* The kind of an operator's definition. */
 typedef enum {
 	OP_SCALAR,    /* element-wise primitive: operands and result have one shape; meaning in
-	                 .scalar */
+			 .scalar */
 	OP_PRIMITIVE, /* structural primitive: .infer and .eval */
-	OP_COMPOSITE  /* expands: .expand or .build */
+	OP_COMPOSITE  /* expands: .expand, .build or .build_as */
 } OpKind;
 
 /* ATen type promotion of an element-wise composite (ATen's names in brackets). */
@@ -121,6 +121,13 @@ typedef enum {
 	MARK_KEEP   /* the value is saved although it is in a block */
 } Mark;
 
+/* A function for several operators, and what it is called with for one of them: an operator, a
+ * kind, a flag. */
+typedef struct {
+	Node (*f)(Build *b, Node n, int how);
+	int how;
+} BuildAs;
+
 struct Tensor;     /* ir/interp/tensor.h */
 struct EvalCtx;    /* ir/interp/interp.h */
 struct Parts;      /* ops/rules/parts.h */
@@ -134,8 +141,9 @@ struct Parts;      /* ops/rules/parts.h */
  *
  * A row says its schema and what differs. What it does not say it has from its block:
  *   - .aliases are its own; there are none if it says none;
- *   - .expand or .build replace what the block expands to; a row that says neither is expanded by
- *     the block's, whose function finds the arguments by their names and asks which are there;
+ *   - .expand, .build or .build_as replace what the block expands to; a row that says neither is
+ * expanded by the block's, whose function finds the arguments by their names and asks which are
+ * there;
  *   - .sample or .no_sample replace the block's samples; a row that says neither has the samples of
  *     the block, whose calls must then be calls of its own schema;
  *   - .view, .view_if, .view_undo and .itself are the block's if the schemas of both mark a result
@@ -150,6 +158,7 @@ typedef struct {
 	const char *doc;
 	const char *expand;
 	Node (*build)(Build *b, Node n);
+	BuildAs build_as;
 	bool narrow_scalars; /* as in OpInfo, or as the block */
 	const char *sample;
 	const char *no_sample;
@@ -327,8 +336,9 @@ typedef struct OpInfo {
 
 	/* Composites: .expand is a text over the names of arguments (the grammar is in
 	 * ops/rules/expand.c); .build is a function that adds the expansion of n and returns its
-	 * result, a tuple if there are several, or no node after an error. A composite may have
-	 * .infer and .eval, too. */
+	 * result, a tuple if there are several, or no node after an error; .build_as is such a
+	 * function with a parameter, {triangle, true}. A composite may have .infer and .eval, too.
+	 */
 	bool rounds_each; /* PyTorch computes it by several operators, each of which rounds to the
 	                     storage type; so does the expansion (else see
 	                     ops/rules/expand_wide.h) */
@@ -338,6 +348,7 @@ typedef struct OpInfo {
 				 type is not rounded to that type: it is f32 */
 	const char *expand;
 	Node (*build)(Build *b, Node n);
+	BuildAs build_as;
 
 	const char *sample;    /* calls for the generic tests, see above */
 	const char *no_sample; /* why there is no sample */
@@ -416,7 +427,7 @@ const OpInfo *op_info(Op);
  * for a number out of range. */
 Op op_block(Op);
 /* Returns what defines the operator: OP_SCALAR if its block has .scalar, OP_COMPOSITE if it has
- * .expand or .build, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
+ * .expand, .build or .build_as, else OP_PRIMITIVE, also for OP_none and numbers out of range. */
 OpKind op_kind(Op);
 /* Returns the parsed schema; never NULL. Of OP_none and of numbers out of range: a schema without
  * arguments and results. */
@@ -440,6 +451,11 @@ Mark node_mark(const Graph *, Node);
  * tensor: operand 0. If n is a `get` of result k of a node whose operator has .marks: operand k of
  * that node. No node for other nodes. */
 Node node_marked(const Graph *, Node n);
+/* Whether the expansion is a function: .build or .build_as. */
+static inline bool op_builds(const OpInfo *i)
+{
+	return i->build || i->build_as.f;
+}
 /* Whether the operator is a scalar function. */
 static inline bool op_is_scalar(Op op) { return op_kind(op) == OP_SCALAR; }
 /* Returns how the operator becomes part of kernels; never NULL. Of a scalar function the row is of
@@ -483,8 +499,8 @@ bool op_is_element_wise(Op);
 /* Whether pass canon keeps the composite: it has a rule, or EXPANDS_IN_DECOMPOSE. */
 bool op_is_kept(Op);
 
-/* Adds the expansion of a call of a composite with these operands and attributes, by .expand or
- * .build. Returns the result, a tuple if there are several or none; no node after errors. Of
+/* Adds the expansion of a call of a composite with these operands and attributes, by its
+ * block. Returns the result, a tuple if there are several or none; no node after errors. Of
  * several errors only the first is recorded. */
 Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
 /* Adds the expansion of a node n of a composite and returns as op_expand does; n stays in the

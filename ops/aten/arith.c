@@ -70,13 +70,8 @@ static Node add_scaled(Build *b, Node n, Node x, Node y, bool minus)
 
 static Node build_add(Build *b, Node n)
 {
-	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
-}
-
-static Node build_add_scalar(Build *b, Node n)
-{
 	Node x = arg(b, n, "self");
-	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), false);
+	return add_scaled(b, n, x, aten_arg_beside(b, n, "other", x), false);
 }
 OP(aten_add_Tensor){
 	.schema = "aten.add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -88,7 +83,6 @@ OP(aten_add_Tensor){
 		  "c64[n=3, 4], c64[4], alpha=complex(2.5, -1)",
 	.overloads = (const Overload[]){
 		{.schema = "aten.add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-		 .build = build_add_scalar,
 		 .narrow_scalars = true,
 		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
 			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
@@ -97,24 +91,14 @@ OP(aten_add_Tensor){
 
 static Node build_sub(Build *b, Node n)
 {
-	return add_scaled(b, n, arg(b, n, "self"), arg(b, n, "other"), true);
-}
-
-static Node build_sub_scalar(Build *b, Node n)
-{
 	Node x = arg(b, n, "self");
-	return add_scaled(b, n, x, aten_scalar_arg(b, n, "other", x), true);
+	return add_scaled(b, n, x, aten_arg_beside(b, n, "other", x), true);
 }
 
 static Node build_rsub(Build *b, Node n)
 {
-	return add_scaled(b, n, arg(b, n, "other"), arg(b, n, "self"), true);
-}
-
-static Node build_rsub_scalar(Build *b, Node n)
-{
 	Node x = arg(b, n, "self");
-	return add_scaled(b, n, aten_scalar_arg(b, n, "other", x), x, true);
+	return add_scaled(b, n, aten_arg_beside(b, n, "other", x), x, true);
 }
 OP(aten_sub_Tensor){
 	.schema = "aten.sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
@@ -127,7 +111,6 @@ OP(aten_sub_Tensor){
 	.overloads = (const Overload[]){
 		{.schema = "aten.sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
 		 .aliases = "aten.subtract.Scalar",
-		 .build = build_sub_scalar,
 		 .narrow_scalars = true,
 		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
 			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391"},
@@ -137,7 +120,7 @@ OP(aten_sub_Tensor){
 		 .sample = "f32[n=3, 4], f32[4]; f32[n=3, 4], f32[4], alpha=2.5; "
 			   "i32[n=3, 4] in -9..9, i32[4] in -9..9, alpha=3; i64[3], f32[]"},
 		{.schema = "aten.rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor",
-		 .build = build_rsub_scalar,
+		 .build = build_rsub,
 		 .narrow_scalars = true,
 		 .sample = "f32[n=3, 4], other=1.25, alpha=3; i32[3] in -9..9, other=7, alpha=2; "
 			   "i64[3] in -9..9, other=0.5; bf16[2] of 1 -1, other=0.00391; "
@@ -147,14 +130,8 @@ OP(aten_sub_Tensor){
 
 static Node build_mul(Build *b, Node n)
 {
-	Node x = arg(b, n, "self"), y = arg(b, n, "other");
-	return aten_mul(b, x, y);
-}
-
-static Node build_mul_scalar(Build *b, Node n)
-{
 	Node x = arg(b, n, "self");
-	return aten_mul(b, x, aten_scalar_arg(b, n, "other", x));
+	return aten_mul(b, x, aten_arg_beside(b, n, "other", x));
 }
 OP(aten_mul_Tensor){
 	.schema = "aten.mul.Tensor(Tensor self, Tensor other) -> Tensor",
@@ -168,7 +145,6 @@ OP(aten_mul_Tensor){
 	.overloads = (const Overload[]){
 		{.schema = "aten.mul.Scalar(Tensor self, Scalar other) -> Tensor",
 		 .aliases = "aten.multiply.Scalar",
-		 .build = build_mul_scalar,
 		 .sample = "f32[n=3, 4], other=-1.75; i32[3] in -9..9, other=7; "
 			   "i64[3] in -9..9, other=0.5; f64[n=3, 4], other=complex(0.5, -1); "
 			   "i32[3], other=complex(0.5, -1)"},
@@ -212,7 +188,7 @@ static bool divides_by_zero(Build *b, Node x, Node y)
 }
 
 /* Builds floordiv, remainder, fmod of two tensors or of a tensor and a scalar on either side. */
-static Node int_divide(Build *b, Node n, Op op)
+static Node int_divide(Build *b, Node n, int op)
 {
 	uint32_t first;
 	Node x = node_args(b->g, n, "self", &first) ? arg(b, n, "self") : (Node){0};
@@ -221,7 +197,7 @@ static Node int_divide(Build *b, Node n, Op op)
 		x = aten_scalar_arg(b, n, "self", y);
 	else if (!y.i && x.i)
 		y = aten_scalar_arg(b, n, "other", x);
-	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, op, x, y);
+	return divides_by_zero(b, x, y) ? (Node){0} : b_bin(b, (Op)op, x, y);
 }
 
 /* Divides towards zero. ATen's kernels round the quotient of two tensors of a storage type
@@ -237,8 +213,10 @@ static Node divide_trunc(Build *b, Node x, Node y, bool by_scalar)
 	return b_convert(b, b_un(b, OP_trunc, x), d);
 }
 
-static Node divide(Build *b, Node n, Node x, Node y, bool by_scalar)
+static Node build_div_mode(Build *b, Node n)
 {
+	const bool by_scalar = !aten_is_tensor(b, n, "other");
+	Node x = arg(b, n, "self"), y = aten_arg_beside(b, n, "other", x);
 	bool rounds = aten_has(b, n, "rounding_mode");
 	if (!aten_check_word(b, n, "rounding_mode", "floor trunc"))
 		return (Node){0};
@@ -260,16 +238,6 @@ static Node divide(Build *b, Node n, Node x, Node y, bool by_scalar)
 	return trunc ? divide_trunc(b, x, y, by_scalar) : b_bin(b, OP_div, x, y);
 }
 
-static Node build_div_mode(Build *b, Node n)
-{
-	return divide(b, n, arg(b, n, "self"), arg(b, n, "other"), false);
-}
-
-static Node build_div_scalar_mode(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return divide(b, n, x, aten_scalar_arg(b, n, "other", x), true);
-}
 OP(aten_div_Tensor_mode){
 	.schema = "aten.div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> "
 		  "Tensor",
@@ -286,23 +254,18 @@ OP(aten_div_Tensor_mode){
 		{.schema = "aten.div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) "
 			   "-> Tensor",
 		 .aliases = "aten.divide.Scalar_mode",
-		 .build = build_div_scalar_mode,
 		 .sample = "f32[n=3, 4], other=-0.75, rounding_mode=\"floor\"; "
 			   "i32[4] in -9..9, other=4, rounding_mode=\"trunc\"; "
 			   "i32[4] in -9..9, other=-4, rounding_mode=\"floor\""},
 	},
 };
 
-static Node build_floor_divide(Build *b, Node n)
-{
-	return int_divide(b, n, OP_floordiv);
-}
 OP(aten_floor_divide){
 	.schema = "aten.floor_divide(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.floor_divide.Tensor", /* x //= y, without its underscore */
 	.unrounded_other = true,
 	.promote = PROMOTE_DEFAULT,
-	.build = build_floor_divide,
+	.build_as = {int_divide, OP_floordiv},
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1; f16[4] of 1 3 7 11, f32[] of 0.1; "
 		  "bf16[4] of 1 3 7 11, f16[] of 0.3",
@@ -312,15 +275,11 @@ OP(aten_floor_divide){
 			   "bf16[2] of 4 9, other=1.1"},
 	},
 };
-static Node build_remainder(Build *b, Node n)
-{
-	return int_divide(b, n, OP_remainder);
-}
 OP(aten_remainder_Tensor){
 	.schema = "aten.remainder.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.remainder",
 	.promote = PROMOTE_DEFAULT,
-	.build = build_remainder,
+	.build_as = {int_divide, OP_remainder},
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1",
 	.overloads = (const Overload[]){
@@ -334,15 +293,11 @@ OP(aten_remainder_Tensor){
 			   "self=9.01, bf16[2] of 1.1015625 2"},
 	},
 };
-static Node build_fmod(Build *b, Node n)
-{
-	return int_divide(b, n, OP_fmod);
-}
 OP(aten_fmod_Tensor){
 	.schema = "aten.fmod.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "prims.fmod",
 	.promote = PROMOTE_DEFAULT,
-	.build = build_fmod,
+	.build_as = {int_divide, OP_fmod},
 	.sample = "f32[n=3, 4], f32[4] of 0.5 -1.5 2 3.25; i32[n=3, 4] in -9..9, "
 		  "i32[4] of 2 -3 4 1",
 	.overloads = (const Overload[]){
@@ -509,7 +464,7 @@ OP(aten_logaddexp2){
 };
 
 /* Returns x log(y), or x log(1 + y): 0 for x = 0 unless y is NaN. Either may be a scalar. */
-static Node xlogy(Build *b, Node n, bool plus_one)
+static Node xlogy(Build *b, Node n, int plus_one)
 {
 	const Attr *sx = node_attr(b->g, n, "self"), *sy = node_attr(b->g, n, "other");
 	uint32_t first;
@@ -529,19 +484,11 @@ static Node xlogy(Build *b, Node n, bool plus_one)
 	return b_select(b, is_nan, aten_like(b, p, (double)NAN), r);
 }
 
-static Node build_xlogy(Build *b, Node n)
-{
-	return xlogy(b, n, false);
-}
-static Node build_xlog1py(Build *b, Node n)
-{
-	return xlogy(b, n, true);
-}
 OP(aten_xlogy_Tensor){
 	.schema = "aten.xlogy.Tensor(Tensor self, Tensor other) -> Tensor",
 	.aliases = "aten.special_xlogy",
 	.promote = PROMOTE_FLOAT,
-	.build = build_xlogy,
+	.build_as = {xlogy, false},
 	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))", "self / other"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
 		  "f32[2] of 0 1, f32[2] of nan 2",
@@ -549,34 +496,34 @@ OP(aten_xlogy_Tensor){
 OP(aten_xlogy_Scalar_Other){
 	.schema = "aten.xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor",
 	.aliases = "aten.special_xlogy.other_scalar",
-	.build = build_xlogy,
+	.build_as = {xlogy, false},
 	.deriv = {"select(bit_and(eq(self, 0), le(other, 0)), 0, log(other))"},
 	.sample = "f32[n=3, 4], other=2.5; f32[n=3, 4], other=0",
 };
 OP(aten_xlogy_Scalar_Self){
 	.schema = "aten.xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor",
 	.aliases = "aten.special_xlogy.self_scalar",
-	.build = build_xlogy,
+	.build_as = {xlogy, false},
 	.deriv = {"self / other"},
 	.sample = "self=1.5, f32[n=2, 3] in 0.5..4; self=0, f32[3] of 0 nan 2",
 };
 OP(aten_special_xlog1py){
 	.schema = "aten.special_xlog1py(Tensor self, Tensor other) -> Tensor",
 	.promote = PROMOTE_FLOAT,
-	.build = build_xlog1py,
+	.build_as = {xlogy, true},
 	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))", "self / (other + 1)"},
 	.sample = "f32[n=2, 4] of 0 -2 1.5 -0.5 0 3 0.25 0, f32[4] of 0 1 0.75 4; "
 		  "f32[3] of 0 1 0, f32[3] of nan 2 -1",
 };
 OP(aten_special_xlog1py_other_scalar){
 	.schema = "aten.special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor",
-	.build = build_xlog1py,
+	.build_as = {xlogy, true},
 	.deriv = {"select(bit_and(eq(self, 0), le(other, -1)), 0, log1p(other))"},
 	.sample = "f32[n=3, 4], other=2.5",
 };
 OP(aten_special_xlog1py_self_scalar){
 	.schema = "aten.special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor",
-	.build = build_xlog1py,
+	.build_as = {xlogy, true},
 	.deriv = {"self / (other + 1)"},
 	.sample = "self=1.5, f32[n=2, 3] in -0.5..4",
 };
@@ -739,7 +686,7 @@ OP(aten_ldexp_Tensor){
 /* ---- fused arithmetic ---- */
 
 /* Returns self + value * tensor1 * tensor2, or / tensor2, in that order and in one dtype. */
-static Node add_combined(Build *b, Node n, Op op)
+static Node add_combined(Build *b, Node n, int op)
 {
 	Node x = arg(b, n, "self"), t1 = arg(b, n, "tensor1"), t2 = arg(b, n, "tensor2");
 	DType d, c;
@@ -748,30 +695,21 @@ static Node add_combined(Build *b, Node n, Op op)
 	c = computed_in(b, x, t1, t2, &d);
 	Node p = aten_scaled(b, operand(b, t1, d, c), n, "value");
 	t2 = operand(b, t2, d, c);
-	p = op == OP_mul ? aten_mul(b, p, t2) : b_bin(b, op, p, t2);
+	p = (Op)op == OP_mul ? aten_mul(b, p, t2) : b_bin(b, (Op)op, p, t2);
 	return b_convert(b, aten_add(b, operand(b, x, d, c), p), d);
 }
 
-static Node build_addcmul(Build *b, Node n)
-{
-	return add_combined(b, n, OP_mul);
-}
-
-static Node build_addcdiv(Build *b, Node n)
-{
-	return add_combined(b, n, OP_div);
-}
 OP(aten_addcmul){
 	.schema = "aten.addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) "
 		  "-> Tensor",
 	.autocast_gpu = AUTOCAST_WIDEST,
-	.build = build_addcmul,
+	.build_as = {add_combined, OP_mul},
 	.sample = "f32[n=3, 4], f32[n, 1], f32[4]; f32[n=3, 4], f32[n, 1], f32[4], value=2.5; "
 		  "i32[4] in -9..9, i32[4] in -9..9, i32[4] in -9..9, value=3",
 	.overloads = (const Overload[]){
 		{.schema = "aten.addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar "
 			   "value=1) -> Tensor",
-		 .build = build_addcdiv,
+		 .build_as = {add_combined, OP_div},
 		 .sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25; "
 			   "f32[n=3, 4], f32[n, 1], f32[4] of 0.5 -1.5 2 3.25, value=2.5"},
 	},
@@ -789,8 +727,9 @@ static Node is_small(Build *b, Node w)
 }
 
 /* Computes the form that is exact at the nearer end, as ATen. */
-static Node lerp(Build *b, Node x, Node y, Node w)
+static Node build_lerp(Build *b, Node n)
 {
+	Node x = arg(b, n, "self"), y = arg(b, n, "end"), w = aten_arg_beside(b, n, "weight", x);
 	Node d = b_bin(b, OP_sub, y, x);
 	Node low = b_bin(b, OP_mul, w, d);
 	low = b_bin(b, OP_add, x, low);
@@ -799,23 +738,12 @@ static Node lerp(Build *b, Node x, Node y, Node w)
 	return b_select(b, is_small(b, w), low, high);
 }
 
-static Node build_lerp(Build *b, Node n)
-{
-	return lerp(b, arg(b, n, "self"), arg(b, n, "end"), arg(b, n, "weight"));
-}
-
-static Node build_lerp_scalar(Build *b, Node n)
-{
-	Node x = arg(b, n, "self");
-	return lerp(b, x, arg(b, n, "end"), aten_scalar_arg(b, n, "weight", x));
-}
 OP(aten_lerp_Tensor){
 	.schema = "aten.lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor",
 	.build = build_lerp,
 	.sample = "f32[n=3, 4], f32[n, 1], f32[4] of 0.25 0.5 0.75 -2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor",
-		 .build = build_lerp_scalar,
 		 .sample = "f32[n=3, 4], f32[n, 1], weight=0.25; "
 			   "f32[n=3, 4], f32[n, 1], weight=0.75; "
 			   "c64[n=3, 4], c64[n, 1], weight=complex(0.25, -0.375); "

@@ -141,43 +141,31 @@ OP(aten_isclose){
 
 /* ---- logic on truth values ---- */
 
-static Node logical(Build *b, Node n, Op op)
+static Node logical(Build *b, Node n, int op)
 {
 	Node x = aten_truth(b, arg(b, n, "self"));
-	return b_bin(b, op, x, aten_truth(b, arg(b, n, "other")));
+	return b_bin(b, (Op)op, x, aten_truth(b, arg(b, n, "other")));
 }
 
-static Node build_logical_and(Build *b, Node n)
-{
-	return logical(b, n, OP_bit_and);
-}
-static Node build_logical_or(Build *b, Node n)
-{
-	return logical(b, n, OP_bit_or);
-}
-static Node build_logical_xor(Build *b, Node n)
-{
-	return logical(b, n, OP_bit_xor);
-}
 static Node build_logical_not(Build *b, Node n)
 {
 	return b_un(b, OP_bit_not, aten_truth(b, arg(b, n, "self")));
 }
 OP(aten_logical_and){
 	.schema = "aten.logical_and(Tensor self, Tensor other) -> Tensor",
-	.build = build_logical_and,
+	.build_as = {logical, OP_bit_and},
 	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
 		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_or){
 	.schema = "aten.logical_or(Tensor self, Tensor other) -> Tensor",
-	.build = build_logical_or,
+	.build_as = {logical, OP_bit_or},
 	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
 		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };
 OP(aten_logical_xor){
 	.schema = "aten.logical_xor(Tensor self, Tensor other) -> Tensor",
-	.build = build_logical_xor,
+	.build_as = {logical, OP_bit_xor},
 	.sample = "f32[n=2, 4] of 0 0 1 -2 0 3 0.5 0, f32[4] of 0 1 0 2; "
 		  "bool[4] of 0 0 1 1, i32[4] of 0 2 0 3",
 };

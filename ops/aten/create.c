@@ -5,52 +5,32 @@
 
 /* ---- filled tensors ---- */
 
-static Node filled(Build *b, Node n, const char *size, DType d, double v)
+static Node filled(Build *b, Node n, int v)
 {
 	uint32_t len;
-	const Sym *dim = node_ints(b->g, n, size, &len);
+	const bool like = op_arg_index(node_op(b->g, n), "self") >= 0;
+	const DType d = like ? aten_dtype(b, arg(b, n, "self")) : DT_f32;
+	const Sym *dim = node_ints(b->g, n, "size", &len);
 	if (len > MAX_RANK)
 		return b_error(b, "rank %u is above the limit %d", len, MAX_RANK);
 	Shape s = shape_of(len, dim);
 	return b_full(b, aten_dtype_or(b, n, "dtype", d), v, s.rank, s.dim);
 }
 
-static Node build_zeros(Build *b, Node n)
-{
-	return filled(b, n, "size", DT_f32, 0);
-}
-static Node build_ones(Build *b, Node n)
-{
-	return filled(b, n, "size", DT_f32, 1);
-}
-
-static Node build_new_zeros(Build *b, Node n)
-{
-	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 0);
-}
-static Node build_new_ones(Build *b, Node n)
-{
-	return filled(b, n, "size", aten_dtype(b, arg(b, n, "self")), 1);
-}
-static Node build_new_empty_strided(Build *b, Node n)
-{
-	return aten_check_strides(b, n) ? build_new_zeros(b, n) : (Node){0};
-}
 static Node build_empty_strided(Build *b, Node n)
 {
-	return aten_check_strides(b, n) ? build_zeros(b, n) : (Node){0};
+	return aten_check_strides(b, n) ? filled(b, n, 0) : (Node){0};
 }
 OP(aten_new_empty_strided){
 	.schema = "aten.new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, "
 		  "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
 		  "pin_memory=None) -> Tensor",
-	.build = build_new_empty_strided,
+	.build = build_empty_strided,
 	.sample = "f32[n=3, 4], size=[2, n], stride=[n, 1]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? "
 			   "dtype=None, Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
-		 .build = build_empty_strided,
 		 .sample = "size=[2, 3], stride=[3, 1]"},
 		{.schema = "prims.empty_strided(SymInt[] shape, SymInt[] strides, *, "
 			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
@@ -71,7 +51,7 @@ static Node build_empty_permuted(Build *b, Node n)
 	}
 	if (rank <= MAX_RANK && (len != rank || seen != (1u << rank) - 1))
 		return b_error(b, "physical_layout is no permutation of the %u dimensions", rank);
-	return build_zeros(b, n);
+	return filled(b, n, 0);
 }
 OP(aten_empty_permuted){
 	.schema = "aten.empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? "
@@ -90,7 +70,7 @@ OP(aten_empty_permuted){
 	},
 };
 
-static Node like(Build *b, Node n, double v)
+static Node like(Build *b, Node n, int v)
 {
 	Node x = arg(b, n, "self");
 	Shape s = aten_shape(b, x);
@@ -98,19 +78,11 @@ static Node like(Build *b, Node n, double v)
 		return x;
 	return b_full(b, aten_dtype_or(b, n, "dtype", node_dtype(b->g, x)), v, s.rank, s.dim);
 }
-static Node build_zeros_like(Build *b, Node n)
-{
-	return like(b, n, 0);
-}
-static Node build_ones_like(Build *b, Node n)
-{
-	return like(b, n, 1);
-}
 OP(aten_zeros){
 	.schema = "aten.zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
 	.aliases = "aten._efficientzerotensor",
-	.build = build_zeros,
+	.build_as = {filled, 0},
 	.sample = "size=[2, 3]; size=[3], dtype=i32",
 	.overloads = (const Overload[]){
 		{.schema = "aten.empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, "
@@ -121,14 +93,13 @@ OP(aten_zeros){
 			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
 		 .aliases = "aten.new_empty",
-		 .build = build_new_zeros,
 		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
 		{.schema = "aten.zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? "
 			   "layout=None, Device? device=None, bool? pin_memory=None, "
 			   "MemoryFormat? memory_format=None) "
 			   "-> Tensor",
 		 .aliases = "aten.empty_like",
-		 .build = build_zeros_like,
+		 .build_as = {like, 0},
 		 .sample = "f32[n=3, 4]; i32[n=3], dtype=f16"},
 		{.schema = "prims.empty(SymInt[] shape, *, "
 			   "ScalarType dtype, Device device, bool requires_grad) -> Tensor",
@@ -139,19 +110,18 @@ OP(aten_zeros){
 OP(aten_ones){
 	.schema = "aten.ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, "
 		  "Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_ones,
+	.build_as = {filled, 1},
 	.sample = "size=[2, 3]; size=[3], dtype=i32",
 	.overloads = (const Overload[]){
 		{.schema = "aten.new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, "
 			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
-		 .build = build_new_ones,
 		 .sample = "f32[n=3, 4], size=[2, n]; f32[2], size=[3], dtype=i32"},
 		{.schema = "aten.ones_like(Tensor self, *, ScalarType? dtype=None, Layout? "
 			   "layout=None, Device? device=None, bool? pin_memory=None, "
 			   "MemoryFormat? memory_format=None) "
 			   "-> Tensor",
-		 .build = build_ones_like,
+		 .build_as = {like, 1},
 		 .sample = "f32[n=3, 4]; i32[n=3], dtype=f16"},
 	},
 };
@@ -326,41 +296,25 @@ static Node arange_numbers(Build *b, Node n, const Attr *start, const Attr *end,
 	return sequence(b, len, from, b_full_int(b, DT_i64, by, 0, NULL), d);
 }
 
-/* Returns the value of a bool as an integer, other numbers as they are. */
-static Attr arange_number(Build *b, const Attr *a)
+/* Returns an argument of arange, a bool as an integer; the number `otherwise` where the operator
+ * has no such argument. */
+static Attr arange_number(Build *b, Node n, const char *name, int64_t otherwise)
 {
+	if (op_arg_index(node_op(b->g, n), name) < 0)
+		return attr_int(b->g->ir, otherwise);
+	const Attr *a = node_attr(b->g, n, name);
 	return a->kind == ATTR_bool ? attr_int(b->g->ir, a->b) : *a;
-}
-
-static Node arange(Build *b, Node n, const Attr *from, const Attr *to, const Attr *by)
-{
-	if (from->kind == ATTR_complex || to->kind == ATTR_complex || by->kind == ATTR_complex)
-		return b_error(b, "expected real bounds and a real step, got a complex number");
-	Attr start = arange_number(b, from), end = arange_number(b, to),
-	     step = arange_number(b, by);
-	return arange_numbers(b, n, &start, &end, &step);
 }
 
 static Node build_arange(Build *b, Node n)
 {
-	Attr zero = attr_int(b->g->ir, 0), one = attr_int(b->g->ir, 1);
-	Attr end = *node_attr(b->g, n, "end");
-	return arange(b, n, &zero, &end, &one);
+	Attr start = arange_number(b, n, "start", 0), end = arange_number(b, n, "end", 0),
+	     step = arange_number(b, n, "step", 1);
+	if (start.kind == ATTR_complex || end.kind == ATTR_complex || step.kind == ATTR_complex)
+		return b_error(b, "expected real bounds and a real step, got a complex number");
+	return arange_numbers(b, n, &start, &end, &step);
 }
 
-static Node build_arange_start(Build *b, Node n)
-{
-	Attr one = attr_int(b->g->ir, 1);
-	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
-	return arange(b, n, &start, &end, &one);
-}
-
-static Node build_arange_step(Build *b, Node n)
-{
-	Attr start = *node_attr(b->g, n, "start"), end = *node_attr(b->g, n, "end");
-	Attr step = *node_attr(b->g, n, "step");
-	return arange(b, n, &start, &end, &step);
-}
 /* Builds a range with its end, of floats unless a dtype is given. */
 static Node build_range(Build *b, Node n)
 {
@@ -385,12 +339,10 @@ OP(aten_arange){
 		{.schema = "aten.arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, "
 			   "Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
-		 .build = build_arange_start,
 		 .sample = "start=2, end=6; start=-1.5, end=3; start=1, end=4, dtype=f16"},
 		{.schema = "aten.arange.start_step(Scalar start, Scalar end, Scalar step=1, *, "
 			   "ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
-		 .build = build_arange_step,
 		 .sample = "start=2, end=9, step=3; start=3, end=-4, step=-2; "
 			   "start=0.5, end=2, step=0.25; start=1, end=9, step=3, dtype=f32"},
 		{.schema = "aten.range(Scalar start, Scalar end, *, ScalarType? dtype=None, "
@@ -519,7 +471,7 @@ static int64_t columns_of_row(int64_t row, int64_t columns, int64_t offset, bool
 
 /* Returns [2, elements]: the rows, then the columns, of the elements of a triangle in row-major
  * order. */
-static Node triangle_indices(Build *b, Node n, bool lower)
+static Node triangle_indices(Build *b, Node n, int lower)
 {
 	const int64_t rows = aten_int(b, n, "row"), columns = aten_int(b, n, "col"),
 		      offset = aten_int(b, n, "offset");
@@ -545,47 +497,32 @@ static Node triangle_indices(Build *b, Node n, bool lower)
 	Node index = b_reshape(b, aten_const_ints(b, v, 2 * count), 2, dim);
 	return index.i ? b_convert(b, index, aten_dtype_or(b, n, "dtype", DT_i64)) : index;
 }
-static Node build_tril_indices(Build *b, Node n)
-{
-	return triangle_indices(b, n, true);
-}
-static Node build_triu_indices(Build *b, Node n)
-{
-	return triangle_indices(b, n, false);
-}
 OP(aten_tril_indices){
 	.schema = "aten.tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=None, "
 		  "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_tril_indices,
+	.build_as = {triangle_indices, true},
 	.sample = "row=3, col=4; row=4, col=2, offset=1; row=3, col=5, offset=-1, dtype=i32; "
 		  "row=0, col=3; row=2, col=2, offset=-4; row=3, col=0",
 	.overloads = (const Overload[]){
 		{.schema = "aten.triu_indices(int row, int col, int offset=0, *, ScalarType? "
 			   "dtype=None, Layout? layout=None, Device? device=None, "
 			   "bool? pin_memory=None) -> Tensor",
-		 .build = build_triu_indices},
+		 .build_as = {triangle_indices, false}},
 	},
 };
 
 /* ---- matrices ---- */
 
-static Node eye(Build *b, Node n, Sym rows, Sym cols)
+static Node build_eye(Build *b, Node n)
 {
+	const bool square = op_arg_index(node_op(b->g, n), "m") < 0;
+	Sym rows = node_sym(b->g, n, "n"), cols = square ? rows : node_sym(b->g, n, "m");
 	Shape s = shape_of(2, (Sym[]){rows, cols});
 	Node i = aten_iota_dim(b, &s, 0, DT_i64), j = aten_iota_dim(b, &s, 1, DT_i64);
 	Node y = b_bin(b, OP_eq, i, j);
 	return b_convert(b, y, aten_dtype_or(b, n, "dtype", DT_f32));
 }
 
-static Node build_eye(Build *b, Node n)
-{
-	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "n"));
-}
-
-static Node build_eye_m(Build *b, Node n)
-{
-	return eye(b, n, node_sym(b->g, n, "n"), node_sym(b->g, n, "m"));
-}
 OP(aten_eye){
 	.schema = "aten.eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? "
 		  "device=None, bool? pin_memory=None) -> Tensor",
@@ -594,13 +531,12 @@ OP(aten_eye){
 	.overloads = (const Overload[]){
 		{.schema = "aten.eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? "
 			   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-		 .build = build_eye_m,
 		 .sample = "n=3, m=4; n=3, m=2, dtype=bool"},
 	},
 };
 
 /* Keeps x[..., i, j] where j - i <= d (tril) or >= d (triu). */
-static Node triangle(Build *b, Node n, bool lower)
+static Node triangle(Build *b, Node n, int lower)
 {
 	Node x = arg(b, n, "self");
 	Shape s = aten_shape(b, x);
@@ -613,22 +549,14 @@ static Node triangle(Build *b, Node n, bool lower)
 			  aten_size(b, node_sym(b->g, n, "diagonal"), DT_i64));
 	return b_select(b, keep, x, aten_like(b, x, 0));
 }
-static Node build_tril(Build *b, Node n)
-{
-	return triangle(b, n, true);
-}
-static Node build_triu(Build *b, Node n)
-{
-	return triangle(b, n, false);
-}
 OP(aten_tril){
 	.schema = "aten.tril(Tensor self, SymInt diagonal=0) -> Tensor",
-	.build = build_tril,
+	.build_as = {triangle, true},
 	.sample = "f32[n=3, 4] in 1..2; f32[n=2, 4, 3] in 1..2, diagonal=1; "
 		  "i32[4, 3] in 1..9, diagonal=-2",
 	.overloads = (const Overload[]){
 		{.schema = "aten.triu(Tensor self, SymInt diagonal=0) -> Tensor",
-		 .build = build_triu},
+		 .build_as = {triangle, false}},
 	},
 };
 

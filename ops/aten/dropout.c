@@ -18,7 +18,7 @@ static Node dropped_operand(Build *b, Node n)
 }
 
 /* Drops elements of some dims together: of features, all behind batch and channel. */
-static Node drop_shared(Build *b, Node n, uint32_t shared)
+static Node drop_shared(Build *b, Node n, int shared)
 {
 	Node x = dropped_operand(b, n);
 	Draw draw;
@@ -28,11 +28,6 @@ static Node drop_shared(Build *b, Node n, uint32_t shared)
 	if (!drops(b->g, n))
 		return p == 1 && node_bool(b->g, n, "train") ? b_bin_scalar(b, OP_mul, x, 0) : x;
 	return draw_begin(b, n, &draw) ? draw_dropout(b, &draw, x, p, shared) : (Node){0};
-}
-
-static Node build_dropout(Build *b, Node n)
-{
-	return drop_shared(b, n, 0);
 }
 
 static const uint32_t behind_channels = ~3u; /* dims whose elements are a feature */
@@ -54,7 +49,7 @@ OP(aten_dropout){
 	.view_if = VIEW_IF_IDLE,
 	.draws = drops,
 	.mode = "train",
-	.build = build_dropout,
+	.build_as = {drop_shared, 0},
 	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], p=0.0, train=true; "
 		  "f32[n=3, 4], u64[2] of 1 2, p=0.25, train=true; f32[n=3, 4], p=1.0, train=true",
 	.overloads =
@@ -70,7 +65,7 @@ OP(aten_dropout){
 /* Makes what is dropped the value that SELU has at minus infinity; the rest is scaled and
  * shifted, so that mean and variance stay (G. Klambauer et al., "Self-normalizing neural
  * networks", 2017). */
-static Node alpha_dropout(Build *b, Node n, uint32_t shared)
+static Node alpha_dropout(Build *b, Node n, int shared)
 {
 	static const double alpha = 1.7580993408473766;
 	Node x = dropped_operand(b, n);
@@ -89,11 +84,6 @@ static Node alpha_dropout(Build *b, Node n, uint32_t shared)
 	return b_convert(b, y, aten_dtype(b, x));
 }
 
-static Node build_alpha_dropout(Build *b, Node n)
-{
-	return alpha_dropout(b, n, 0);
-}
-
 static Node build_feature_alpha_dropout(Build *b, Node n)
 {
 	return has_features(b, n) ? alpha_dropout(b, n, behind_channels) : (Node){0};
@@ -105,7 +95,7 @@ OP(aten_alpha_dropout){
 	.view_if = VIEW_IF_IDLE,
 	.draws = drops,
 	.mode = "train",
-	.build = build_alpha_dropout,
+	.build_as = {alpha_dropout, 0},
 	.sample = "f32[n=3, 4, 2], p=0.5, train=false; f32[n=3, 4], u64[2] of 1 2, p=0.25, "
 		  "train=true",
 	.overloads =

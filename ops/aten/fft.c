@@ -274,32 +274,18 @@ static bool read_call(Build *b, Node n, Node x, bool several, bool half, bool fo
 	return scale_of(b, n, forward, &c->scale);
 }
 
-static Node full_transform(Build *b, Node n, bool several, bool inverse)
+enum { SEVERAL = 1 /* dimensions */, INVERSE = 2 };
+
+static Node full_transform(Build *b, Node n, int how)
 {
 	TransformCall c;
+	bool several = how & SEVERAL, inverse = how & INVERSE;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, false, !inverse, &c))
 		return (Node){0};
 	return complex_to_complex(b, c.x, &c.d, c.scale, inverse);
 }
 
-static Node build_fft(Build *b, Node n)
-{
-	return full_transform(b, n, false, false);
-}
-static Node build_ifft(Build *b, Node n)
-{
-	return full_transform(b, n, false, true);
-}
-static Node build_fftn(Build *b, Node n)
-{
-	return full_transform(b, n, true, false);
-}
-static Node build_ifftn(Build *b, Node n)
-{
-	return full_transform(b, n, true, true);
-}
-
-static Node real_transform(Build *b, Node n, bool several)
+static Node real_transform(Build *b, Node n, int several)
 {
 	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, true, &c))
@@ -309,16 +295,7 @@ static Node real_transform(Build *b, Node n, bool several)
 	return real_to_complex(b, c.x, &c.d, c.scale, true);
 }
 
-static Node build_rfft(Build *b, Node n)
-{
-	return real_transform(b, n, false);
-}
-static Node build_rfftn(Build *b, Node n)
-{
-	return real_transform(b, n, true);
-}
-
-static Node real_inverse(Build *b, Node n, bool several)
+static Node real_inverse(Build *b, Node n, int several)
 {
 	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, false, &c))
@@ -326,17 +303,8 @@ static Node real_inverse(Build *b, Node n, bool several)
 	return complex_to_real(b, c.x, &c.d, c.scale);
 }
 
-static Node build_irfft(Build *b, Node n)
-{
-	return real_inverse(b, n, false);
-}
-static Node build_irfftn(Build *b, Node n)
-{
-	return real_inverse(b, n, true);
-}
-
 /* Builds the real transform of a signal of which half is given: that of the conjugate, inverse. */
-static Node half_transform(Build *b, Node n, bool several)
+static Node half_transform(Build *b, Node n, int several)
 {
 	TransformCall c;
 	if (!read_call(b, n, complex_only(b, arg(b, n, "self")), several, true, true, &c))
@@ -344,16 +312,7 @@ static Node half_transform(Build *b, Node n, bool several)
 	return complex_to_real(b, aten_conj(b, c.x), &c.d, c.scale);
 }
 
-static Node build_hfft(Build *b, Node n)
-{
-	return half_transform(b, n, false);
-}
-static Node build_hfftn(Build *b, Node n)
-{
-	return half_transform(b, n, true);
-}
-
-static Node half_inverse(Build *b, Node n, bool several)
+static Node half_inverse(Build *b, Node n, int several)
 {
 	TransformCall c;
 	if (!read_call(b, n, real_only(b, arg(b, n, "self")), several, false, false, &c))
@@ -363,44 +322,35 @@ static Node half_inverse(Build *b, Node n, bool several)
 	return aten_conj(b, real_to_complex(b, c.x, &c.d, c.scale, true));
 }
 
-static Node build_ihfft(Build *b, Node n)
-{
-	return half_inverse(b, n, false);
-}
-static Node build_ihfftn(Build *b, Node n)
-{
-	return half_inverse(b, n, true);
-}
-
 
 OP(aten_fft_fft){
 	.schema = "aten.fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
 		   "-> Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_fft,
+	.build_as = {full_transform, 0},
 	.sample = "c64[n=3, 4]; f32[2, n=6], n=5, dim=1; c64[n=4, 3], n=6, dim=0, norm=\"ortho\"; "
 		  "i64[5], norm=\"forward\"; c128[3, 1]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
-		   "-> Tensor", .build = build_ifft},
+		   "-> Tensor", .build_as = {full_transform, INVERSE}},
 		{.schema = "aten.fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? "
 		   "norm=None) -> Tensor",
-		 .build = build_fftn,
+		 .build_as = {full_transform, SEVERAL},
 		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
 			   "c64[2, 3, 4], s=[-1, 5], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
-		 .build = build_ifftn,
+		 .build_as = {full_transform, SEVERAL | INVERSE},
 		 .sample = "c64[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
 			   "c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_fftn,
+		 .build_as = {full_transform, SEVERAL},
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_ifftn,
+		 .build_as = {full_transform, SEVERAL | INVERSE},
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
@@ -410,30 +360,30 @@ OP(aten_fft_rfft){
 	.schema = "aten.fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
 		   "-> Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_rfft,
+	.build_as = {real_transform, false},
 	.sample = "f32[2, n=6]; f32[3, 5], n=8, dim=0; f64[4], norm=\"ortho\"; "
 		  "i64[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? "
-		   "norm=None) -> Tensor", .build = build_ihfft},
+		   "norm=None) -> Tensor", .build_as = {half_inverse, false}},
 		{.schema = "aten.fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
-		 .build = build_rfftn,
+		 .build_as = {real_transform, true},
 		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
 			   "f32[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
-		 .build = build_ihfftn,
+		 .build_as = {half_inverse, true},
 		 .sample = "f32[n=3, 4]; f32[2, 3, n=6], s=[2, 5]; "
 			   "f32[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_rfftn,
+		 .build_as = {real_transform, true},
 		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "f32[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_ihfftn,
+		 .build_as = {half_inverse, true},
 		 .sample = "f32[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "f32[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
@@ -443,30 +393,30 @@ OP(aten_fft_irfft){
 	.schema = "aten.fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? "
 		   "norm=None) -> Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_irfft,
+	.build_as = {real_inverse, false},
 	.sample = "c64[2, n=4]; c64[3, 5], n=7, dim=0; c128[4], n=5, norm=\"ortho\"; "
 		  "f32[n=7], norm=\"forward\"",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) "
-		   "-> Tensor", .build = build_hfft},
+		   "-> Tensor", .build_as = {half_transform, false}},
 		{.schema = "aten.fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
-		 .build = build_irfftn,
+		 .build_as = {real_inverse, true},
 		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; "
 			   "c64[2, 3, 4], dim=[2, 0], norm=\"ortho\""},
 		{.schema = "aten.fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], "
 		   "str? norm=None) -> Tensor",
-		 .build = build_hfftn,
+		 .build_as = {half_transform, true},
 		 .sample = "c64[n=3, 4]; c64[2, 3, n=6], s=[2, 5]; "
 			   "c64[2, 3, 4], dim=[2, 0], norm=\"forward\""},
 		{.schema = "aten.fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_irfftn,
+		 .build_as = {real_inverse, true},
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 		{.schema = "aten.fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? "
 		   "norm=None) -> Tensor",
-		 .build = build_hfftn,
+		 .build_as = {half_transform, true},
 		 .sample = "c64[n=3, 4, 2]; f32[2, n=6], s=[5]; "
 			   "c64[2, 3, 4], dim=[1], norm=\"ortho\""},
 	},
@@ -538,7 +488,7 @@ OP(aten__fft_c2r){
 
 /* ---- frequencies ---- */
 
-static Node frequencies(Build *b, Node n, bool half)
+static Node frequencies(Build *b, Node n, int half)
 {
 	const int64_t count = aten_int(b, n, "n");
 	const double step = node_float(b->g, n, "d");
@@ -553,24 +503,16 @@ static Node frequencies(Build *b, Node n, bool half)
 	}
 	return b_bin_scalar(b, OP_mul, b_convert(b, k, d), 1 / ((double)count * step));
 }
-static Node build_fftfreq(Build *b, Node n)
-{
-	return frequencies(b, n, false);
-}
-static Node build_rfftfreq(Build *b, Node n)
-{
-	return frequencies(b, n, true);
-}
 
 OP(aten_fft_fftfreq){
 	.schema = "aten.fft_fftfreq(int n, float d=1., *, ScalarType? dtype=None, Layout? "
 		   "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor",
-	.build = build_fftfreq,
+	.build_as = {frequencies, false},
 	.sample = "n=5; n=6, d=0.25; n=1, dtype=f64",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_rfftfreq(int n, float d=1., *, ScalarType? dtype=None, "
 		   "Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
-		   "Tensor", .build = build_rfftfreq},
+		   "Tensor", .build_as = {frequencies, true}},
 	},
 };
 

@@ -22,7 +22,7 @@ static bool shape_pair(Infer *f)
 INFER(pair)
 
 /* Returns operand k, which n is; of complex numbers n on their parts. */
-static Node operand_or_parts(Build *b, Node n, uint32_t k)
+static Node operand_or_parts(Build *b, Node n, int k)
 {
 	Node in[2] = {node_in(b->g, n, 0), node_nin(b->g, n) > 1 ? node_in(b->g, n, 1) : (Node){0}};
 	if (!dtype_is_complex(node_dtype(b->g, in[0])))
@@ -31,16 +31,6 @@ static Node operand_or_parts(Build *b, Node n, uint32_t k)
 		in[i] = b_node(b, OP_view_real, &in[i], 1, NULL, 0);
 	Node pairs = b_node(b, node_op(b->g, n), in, node_nin(b->g, n), NULL, 0);
 	return pairs.i ? b_node(b, OP_view_complex, &pairs, 1, NULL, 0) : pairs;
-}
-
-static Node build_first(Build *b, Node n)
-{
-	return operand_or_parts(b, n, 0);
-}
-
-static Node build_second(Build *b, Node n)
-{
-	return operand_or_parts(b, n, 1);
 }
 
 static bool no_cotangent(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -61,7 +51,7 @@ OP(detached){
 	.schema = "detached(Tensor x) -> Tensor",
 	.doc = "x, without a derivative",
 	.infer = infer_unchanged,
-	.build = build_first,
+	.build_as = {operand_or_parts, 0},
 	.adjoint = no_cotangent,
 	.tangent = no_tangent,
 	.batch_leading = true,
@@ -90,7 +80,7 @@ OP(without_cotangent){
 	.schema = "without_cotangent(Tensor x) -> Tensor",
 	.doc = "x, with its tangents and without cotangents",
 	.infer = infer_unchanged,
-	.build = build_first,
+	.build_as = {operand_or_parts, 0},
 	.adjoint = no_cotangent,
 	.jvp = "without_cotangent(t_x)",
 	.batch_leading = true,
@@ -102,7 +92,7 @@ OP(replaced){
 	.schema = "replaced(Tensor x, Tensor value) -> Tensor",
 	.doc = "value and its tangents, with the cotangents of x, which it takes the place of",
 	.infer = infer_pair,
-	.build = build_second,
+	.build_as = {operand_or_parts, 1},
 	.vjp = "[g, none]",
 	.jvp = "replaced(t_x, t_value)",
 	.batch_leading = true,
@@ -118,7 +108,7 @@ OP(straight_through){
 	.jvp = "t_y",
 	.batch_leading = true,
 	.infer = infer_pair,
-	.build = build_first,
+	.build_as = {operand_or_parts, 0},
 	.sample = "f32[n=3, 4], f32[n, 4]",
 };
 
@@ -133,7 +123,7 @@ OP(without_tangent){
 	.schema = "without_tangent(Tensor x) -> Tensor",
 	.doc = "x, with its cotangents and without tangents",
 	.infer = infer_unchanged,
-	.build = build_first,
+	.build_as = {operand_or_parts, 0},
 	.vjp = "[g]",
 	.tangent = no_tangent,
 	.batch_leading = true,
@@ -162,7 +152,7 @@ OP(maybe_detached){
 	.doc = "self, of which nobody knows whether it has derivatives",
 	.view = VIEW_SAME,
 	.infer = infer_unchanged,
-	.build = build_first,
+	.build_as = {operand_or_parts, 0},
 	.adjoint = unknown_cotangent,
 	.tangent = unknown_tangent,
 	.batch_leading = true,

@@ -331,7 +331,7 @@ static uint32_t class_dim(const Build *b, Node x)
 	return aten_rank(b, x) > 1 ? 1 : 0;
 }
 
-static Node nll_loss(Build *b, Node n, bool pair)
+static Node nll_loss(Build *b, Node n, int pair)
 {
 	Node x = arg(b, n, "self"), weight, total;
 	if (aten_rank(b, x) == 0)
@@ -379,19 +379,11 @@ static bool adjoint_nll_loss(Build *b, Node n, const Node *ct, const bool *want,
 	return g[0].i;
 }
 
-static Node build_nll_loss(Build *b, Node n)
-{
-	return nll_loss(b, n, false);
-}
-static Node build_nll_loss_forward(Build *b, Node n)
-{
-	return nll_loss(b, n, true);
-}
 OP(aten_nll_loss){
 	.schema = "aten.nll_loss(Tensor self, Tensor target, Tensor? weight=None, int "
 		  "reduction=1, SymInt ignore_index=-100) -> Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_nll_loss,
+	.build_as = {nll_loss, false},
 	.adjoint = adjoint_nll_loss,
 	.jvp = "nll_loss(t_self, target, weight, reduction, ignore_index)",
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "
@@ -424,7 +416,7 @@ OP(aten_nll_loss_forward){
 	.schema = "aten.nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int "
 		  "reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)",
 	.autocast = AUTOCAST_F32,
-	.build = build_nll_loss_forward,
+	.build_as = {nll_loss, true},
 	.adjoint = adjoint_nll_loss,
 	.jvp = "[nll_loss(t_self, target, weight, reduction, ignore_index), none]",
 	.sample = "f32[n=4, 3], i64[n] of 0 2 1 2, f32[3] in 0.5..1.5, reduction=0, "

@@ -163,20 +163,12 @@ static Node median(Build *b, Node x, uint32_t dim, bool skip_nan, bool keep)
 	return at_rank(b, x, dim, aten_expand_shape(b, at, &one), keep);
 }
 
-static Node median_dim(Build *b, Node n, bool skip_nan)
+static Node median_dim(Build *b, Node n, int skip_nan)
 {
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
 	aten_require_elements(b, x, 1u << dim, "a median has an element");
 	return median(b, x, dim, skip_nan, aten_keepdim(b, n));
-}
-static Node build_median_dim(Build *b, Node n)
-{
-	return median_dim(b, n, false);
-}
-static Node build_nanmedian_dim(Build *b, Node n)
-{
-	return median_dim(b, n, true);
 }
 /* Returns all elements; of nothing NaN, or what NaN is among integers. */
 static Node flat_or_nan(Build *b, Node x)
@@ -200,7 +192,7 @@ static Node build_nanmedian(Build *b, Node n)
 OP(aten_median_dim){
 	.schema = "aten.median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
-	.build = build_median_dim,
+	.build_as = {median_dim, false},
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
 	.sample = "f32[n=3, 5] distinct -4..5, dim=1; f32[4, 2] distinct -4..5, dim=0, "
@@ -209,7 +201,7 @@ OP(aten_median_dim){
 	.overloads = (const Overload[]){
 		{.schema = "aten.nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> "
 			   "(Tensor values, Tensor indices)",
-		 .build = build_nanmedian_dim},
+		 .build_as = {median_dim, true}},
 	},
 };
 OP(aten_median){

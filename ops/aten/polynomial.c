@@ -46,6 +46,7 @@ static Node from_order_zero(Build *b, Node k, Node y)
 /* ---- Chebyshev polynomials by angle: x = cos t inside -1..1, +-cosh t outside ---- */
 
 typedef enum { FIRST, SECOND, THIRD, FOURTH } Kind;
+enum { SHIFTED = 4 }; /* of 2 x - 1 */
 
 /* Returns num / den, and the limit where den is 0. */
 static Node ratio(Build *b, Node num, Node den, Node limit)
@@ -85,15 +86,16 @@ static Node by_angle(Build *b, Kind kind, Node t, Node n, bool inside)
 
 /* Builds P by P_n(-x) = (-1)^n Q_n(x), where Q is P but for third and fourth, which change
  * places. */
-static Node chebyshev(Build *b, Node n, Kind kind, bool shifted)
+static Node chebyshev(Build *b, Node n, int how)
 {
+	const Kind kind = (Kind)(how & ~SHIFTED);
 	Node x, k;
 	DType d;
 	if (!polynomial_operands(b, n, &x, &k, &d))
 		return (Node){0};
 	x = b_convert(b, x, DT_f64);
 	k = b_convert(b, k, DT_f64);
-	if (shifted)
+	if (how & SHIFTED)
 		x = b_bin_scalar(b, OP_sub, b_bin_scalar(b, OP_mul, x, 2), 1);
 	Node a = b_un(b, OP_abs, x), neg = b_bin_scalar(b, OP_lt, x, 0);
 	/* what is not taken is of another argument, so that its derivative is finite */
@@ -215,7 +217,7 @@ static void require_all(Build *b, Node cond, const char *message)
 	b_node(b, OP_assert, &cond, 1, attr, 2);
 }
 
-static Node polynomial(Build *b, Node n, Family f)
+static Node polynomial(Build *b, Node n, int f)
 {
 	Node x, k;
 	DType d;
@@ -236,25 +238,9 @@ static Node polynomial(Build *b, Node n, Family f)
 	return b_convert(b, from_order_zero(b, k, y), d);
 }
 
-static Node build_t(Build *b, Node n)
-{
-	return chebyshev(b, n, FIRST, false);
-}
-static Node build_u(Build *b, Node n)
-{
-	return chebyshev(b, n, SECOND, false);
-}
-static Node build_v(Build *b, Node n)
-{
-	return chebyshev(b, n, THIRD, false);
-}
-static Node build_w(Build *b, Node n)
-{
-	return chebyshev(b, n, FOURTH, false);
-}
 OP(aten_special_chebyshev_polynomial_t){
 	.schema = "aten.special_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-	.build = build_t,
+	.build_as = {chebyshev, FIRST},
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor n) -> "
@@ -267,65 +253,49 @@ OP(aten_special_chebyshev_polynomial_t){
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_u(Tensor x, Tensor n) -> Tensor",
-		 .build = build_u},
+		 .build_as = {chebyshev, SECOND}},
 		{.schema = "aten.special_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_u,
+		 .build_as = {chebyshev, SECOND},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar n) -> "
 			   "Tensor",
-		 .build = build_u,
+		 .build_as = {chebyshev, SECOND},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_v(Tensor x, Tensor n) -> Tensor",
-		 .build = build_v},
+		 .build_as = {chebyshev, THIRD}},
 		{.schema = "aten.special_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_v,
+		 .build_as = {chebyshev, THIRD},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar n) -> "
 			   "Tensor",
-		 .build = build_v,
+		 .build_as = {chebyshev, THIRD},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_chebyshev_polynomial_w(Tensor x, Tensor n) -> Tensor",
-		 .build = build_w},
+		 .build_as = {chebyshev, FOURTH}},
 		{.schema = "aten.special_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_w,
+		 .build_as = {chebyshev, FOURTH},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar n) -> "
 			   "Tensor",
-		 .build = build_w,
+		 .build_as = {chebyshev, FOURTH},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 	},
 };
-static Node build_st(Build *b, Node n)
-{
-	return chebyshev(b, n, FIRST, true);
-}
-static Node build_su(Build *b, Node n)
-{
-	return chebyshev(b, n, SECOND, true);
-}
-static Node build_sv(Build *b, Node n)
-{
-	return chebyshev(b, n, THIRD, true);
-}
-static Node build_sw(Build *b, Node n)
-{
-	return chebyshev(b, n, FOURTH, true);
-}
 OP(aten_special_shifted_chebyshev_polynomial_t){
 	.schema = "aten.special_shifted_chebyshev_polynomial_t(Tensor x, Tensor n) -> Tensor",
-	.build = build_st,
+	.build_as = {chebyshev, FIRST | SHIFTED},
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_shifted_chebyshev_polynomial_t.x_scalar(Scalar x, Tensor "
@@ -339,59 +309,51 @@ OP(aten_special_shifted_chebyshev_polynomial_t){
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_u(Tensor x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_su},
+		 .build_as = {chebyshev, SECOND | SHIFTED}},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_u.x_scalar(Scalar x, Tensor "
 			   "n) -> Tensor",
-		 .build = build_su,
+		 .build_as = {chebyshev, SECOND | SHIFTED},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_u.n_scalar(Tensor x, Scalar "
 			   "n) -> Tensor",
-		 .build = build_su,
+		 .build_as = {chebyshev, SECOND | SHIFTED},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_v(Tensor x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_sv},
+		 .build_as = {chebyshev, THIRD | SHIFTED}},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_v.x_scalar(Scalar x, Tensor "
 			   "n) -> Tensor",
-		 .build = build_sv,
+		 .build_as = {chebyshev, THIRD | SHIFTED},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_v.n_scalar(Tensor x, Scalar "
 			   "n) -> Tensor",
-		 .build = build_sv,
+		 .build_as = {chebyshev, THIRD | SHIFTED},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_w(Tensor x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_sw},
+		 .build_as = {chebyshev, FOURTH | SHIFTED}},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_w.x_scalar(Scalar x, Tensor "
 			   "n) -> Tensor",
-		 .build = build_sw,
+		 .build_as = {chebyshev, FOURTH | SHIFTED},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_shifted_chebyshev_polynomial_w.n_scalar(Tensor x, Scalar "
 			   "n) -> Tensor",
-		 .build = build_sw,
+		 .build_as = {chebyshev, FOURTH | SHIFTED},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 	},
 };
-static Node build_h(Build *b, Node n)
-{
-	return polynomial(b, n, HERMITE_H);
-}
-static Node build_he(Build *b, Node n)
-{
-	return polynomial(b, n, HERMITE_HE);
-}
 OP(aten_special_hermite_polynomial_h){
 	.schema = "aten.special_hermite_polynomial_h(Tensor x, Tensor n) -> Tensor",
-	.build = build_h,
+	.build_as = {polynomial, HERMITE_H},
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_hermite_polynomial_h.x_scalar(Scalar x, Tensor n) -> "
@@ -404,27 +366,23 @@ OP(aten_special_hermite_polynomial_h){
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 		{.schema = "aten.special_hermite_polynomial_he(Tensor x, Tensor n) -> Tensor",
-		 .build = build_he},
+		 .build_as = {polynomial, HERMITE_HE}},
 		{.schema = "aten.special_hermite_polynomial_he.x_scalar(Scalar x, Tensor n) -> "
 			   "Tensor",
-		 .build = build_he,
+		 .build_as = {polynomial, HERMITE_HE},
 		 .sample = "x=0.3, f32[n=8] of 0 1 2 3 4 5 7 -1; x=1.0, f32[4] of 0 1 4 7; "
 			   "x=-1.0, f32[4] of 0 1 4 7"},
 		{.schema = "aten.special_hermite_polynomial_he.n_scalar(Tensor x, Scalar n) -> "
 			   "Tensor",
-		 .build = build_he,
+		 .build_as = {polynomial, HERMITE_HE},
 		 .sample = "f32[n=8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, n=6; "
 			   "f32[4] of -1.5 -1 0.25 1, n=1; f32[4] of -1.5 -1 0.25 1, n=2; "
 			   "f32[3] of -1 0 1, n=0"},
 	},
 };
-static Node build_l(Build *b, Node n)
-{
-	return polynomial(b, n, LAGUERRE);
-}
 OP(aten_special_laguerre_polynomial_l){
 	.schema = "aten.special_laguerre_polynomial_l(Tensor x, Tensor n) -> Tensor",
-	.build = build_l,
+	.build_as = {polynomial, LAGUERRE},
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_laguerre_polynomial_l.x_scalar(Scalar x, Tensor n) -> "
@@ -438,13 +396,9 @@ OP(aten_special_laguerre_polynomial_l){
 			   "f32[3] of -1 0 1, n=0"},
 	},
 };
-static Node build_p(Build *b, Node n)
-{
-	return polynomial(b, n, LEGENDRE);
-}
 OP(aten_special_legendre_polynomial_p){
 	.schema = "aten.special_legendre_polynomial_p(Tensor x, Tensor n) -> Tensor",
-	.build = build_p,
+	.build_as = {polynomial, LEGENDRE},
 	.sample = "f32[8] of -1 -0.6 -0.25 0 0.3 0.75 1 1.5, f32[8, 1] of 0 1 2 3 4 5 7 -1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.special_legendre_polynomial_p.x_scalar(Scalar x, Tensor n) -> "

@@ -125,6 +125,10 @@ DType aten_scalar_dtype(DType d, const Attr *);
 Node aten_scalar(Build *, Node x, const Attr *);
 /* Returns aten_scalar, beside x, of a Scalar argument of n. */
 Node aten_scalar_arg(Build *, Node n, const char *name, Node x);
+/* Whether the argument of n's operator is a Tensor, and no Scalar as in another overload. */
+bool aten_is_tensor(const Build *, Node n, const char *name);
+/* Returns a Tensor argument of n; of another one aten_scalar_arg. */
+Node aten_arg_beside(Build *, Node n, const char *name, Node x);
 /* Returns a Python scalar as a value of fills and bounds, in the given dtype. A value out of range
  * is an error, but a negative integer that an unsigned dtype has with the other sign wraps, and a
  * symbolic integer is not checked. An integer dtype takes the integer part of a float; a real dtype

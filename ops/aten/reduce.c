@@ -190,18 +190,12 @@ static Node build_all_dim(Build *b, Node n)
 	return truth_reduce(b, n, REDUCE_AND,
 			    aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self"))));
 }
-static Node bool_only(Build *b, Node n, Node (*build)(Build *, Node))
+static Node bool_only(Build *b, Node n, int all)
 {
 	const DType d = aten_dtype(b, arg(b, n, "self"));
-	return d == DT_bool ? build(b, n) : b_error(b, "expected bool, got %s", dtype_name(d));
-}
-static Node build_is_any_true(Build *b, Node n)
-{
-	return bool_only(b, n, build_any);
-}
-static Node build_is_all_true(Build *b, Node n)
-{
-	return bool_only(b, n, build_all);
+	if (d != DT_bool)
+		return b_error(b, "expected bool, got %s", dtype_name(d));
+	return all ? build_all(b, n) : build_any(b, n);
 }
 OP(aten_any){
 	.schema = "aten.any(Tensor self) -> Tensor",
@@ -210,7 +204,7 @@ OP(aten_any){
 		  "u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten._is_any_true(Tensor self) -> Tensor",
-		 .build = build_is_any_true,
+		 .build_as = {bool_only, false},
 		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_any_dim,
@@ -231,7 +225,7 @@ OP(aten_all){
 		  "u8[3] of 0 2 1",
 	.overloads = (const Overload[]){
 		{.schema = "aten._is_all_true(Tensor self) -> Tensor",
-		 .build = build_is_all_true,
+		 .build_as = {bool_only, true},
 		 .sample = "bool[n=3, 2] of 1 1 1 1 0 1; bool[2] of 1; bool[0]; bool[2] of 0"},
 		{.schema = "aten.all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
 		 .build = build_all_dim,
@@ -339,7 +333,7 @@ static Node arg_of(Build *b, Node x, bool max, uint32_t dim, bool keep)
 	return keep ? b_unsqueeze(b, y, (int)dim) : y;
 }
 
-static Node extreme_dim(Build *b, Node n, bool max)
+static Node extreme_dim(Build *b, Node n, int max)
 {
 	Node x = arg(b, n, "self"), r[2];
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
@@ -347,18 +341,10 @@ static Node extreme_dim(Build *b, Node n, bool max)
 	r[1] = arg_of(b, x, max, dim, aten_keepdim(b, n));
 	return b_tuple(b, r, 2);
 }
-static Node build_max_dim(Build *b, Node n)
-{
-	return extreme_dim(b, n, true);
-}
-static Node build_min_dim(Build *b, Node n)
-{
-	return extreme_dim(b, n, false);
-}
 OP(aten_max_dim){
 	.schema = "aten.max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
-	.build = build_max_dim,
+	.build_as = {extreme_dim, true},
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
@@ -367,14 +353,14 @@ OP(aten_max_dim){
 OP(aten_min_dim){
 	.schema = "aten.min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, "
 		  "Tensor indices)",
-	.build = build_min_dim,
+	.build_as = {extreme_dim, false},
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; i32[3, 4] in -2..2, dim=0, keepdim=true; "
 		  "f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 };
 
-static Node arg_extreme(Build *b, Node n, bool max)
+static Node arg_extreme(Build *b, Node n, int max)
 {
 	Node x = arg(b, n, "self");
 	Shape s = aten_shape(b, x);
@@ -389,29 +375,24 @@ static Node arg_extreme(Build *b, Node n, bool max)
 		s.dim[k] = b_int(b, 1);
 	return aten_reshape(b, y, &s);
 }
-static Node build_argmax(Build *b, Node n)
-{
-	return arg_extreme(b, n, true);
-}
-static Node build_argmin(Build *b, Node n)
-{
-	return arg_extreme(b, n, false);
-}
 OP(aten_argmax){
 	.schema = "aten.argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-	.build = build_argmax,
+	.build_as = {arg_extreme, true},
 	.sample = "f32[n=3, 4] distinct -4..5; f32[n=3, 4] distinct -4..5, dim=1; "
 		  "i32[3, 4] in -2..2, dim=0, keepdim=true; f32[2, 3] of 1 nan 2 nan nan 0, dim=1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor",
-		 .build = build_argmin},
+		 .build_as = {arg_extreme, false}},
 	},
 };
 
 /* ---- variance, norms ---- */
 
-static Node moments(Build *b, Node n, uint32_t dims, double correction, bool root, bool pair)
+enum { ROOT = 1 /* the standard deviation */, PAIR = 2 /* with the mean */ };
+
+static Node moments(Build *b, Node n, uint32_t dims, double correction, int how)
 {
+	const bool root = how & ROOT, pair = how & PAIR;
 	Node x = arg(b, n, "self");
 	DType d = aten_dtype(b, x);
 	uint32_t drop = aten_keepdim(b, n) ? 0 : dims;
@@ -436,97 +417,49 @@ static Node moments(Build *b, Node n, uint32_t dims, double correction, bool roo
 	return b_tuple(b, (Node[]){v, m}, 2);
 }
 
-static Node moments_dim(Build *b, Node n, bool root, bool pair)
+static Node moments_dim(Build *b, Node n, int how)
 {
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
-	return moments(b, n, dims, node_bool(b->g, n, "unbiased"), root, pair);
+	return moments(b, n, dims, node_bool(b->g, n, "unbiased"), how);
 }
-static Node moments_correction(Build *b, Node n, bool root, bool pair)
+static Node moments_correction(Build *b, Node n, int how)
 {
 	uint32_t dims = aten_dims(b, n, "dim", aten_rank(b, arg(b, n, "self")));
 	double c = aten_has(b, n, "correction") ? node_float(b->g, n, "correction") : 1;
-	return moments(b, n, dims, c, root, pair);
+	return moments(b, n, dims, c, how);
 }
-static Node moments_all(Build *b, Node n, bool root, bool pair)
+static Node moments_all(Build *b, Node n, int how)
 {
 	uint32_t dims = all_dims(b, arg(b, n, "self"));
-	return moments(b, n, dims, node_bool(b->g, n, "unbiased"), root, pair);
-}
-static Node build_var(Build *b, Node n)
-{
-	return moments_all(b, n, false, false);
-}
-static Node build_std(Build *b, Node n)
-{
-	return moments_all(b, n, true, false);
-}
-static Node build_var_dim(Build *b, Node n)
-{
-	return moments_dim(b, n, false, false);
-}
-static Node build_std_dim(Build *b, Node n)
-{
-	return moments_dim(b, n, true, false);
-}
-static Node build_var_c(Build *b, Node n)
-{
-	return moments_correction(b, n, false, false);
-}
-static Node build_std_c(Build *b, Node n)
-{
-	return moments_correction(b, n, true, false);
-}
-static Node build_var_mean(Build *b, Node n)
-{
-	return moments_all(b, n, false, true);
-}
-static Node build_std_mean(Build *b, Node n)
-{
-	return moments_all(b, n, true, true);
-}
-static Node build_var_mean_dim(Build *b, Node n)
-{
-	return moments_dim(b, n, false, true);
-}
-static Node build_std_mean_dim(Build *b, Node n)
-{
-	return moments_dim(b, n, true, true);
-}
-static Node build_var_mean_c(Build *b, Node n)
-{
-	return moments_correction(b, n, false, true);
-}
-static Node build_std_mean_c(Build *b, Node n)
-{
-	return moments_correction(b, n, true, true);
+	return moments(b, n, dims, node_bool(b->g, n, "unbiased"), how);
 }
 OP(aten_var){
 	.schema = "aten.var(Tensor self, bool unbiased=True) -> Tensor",
-	.build = build_var,
+	.build_as = {moments_all, 0},
 	.adjoint = aten_adjoint_var,
 	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 	.overloads = (const Overload[]){
 		{.schema = "aten.var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> Tensor",
-		 .build = build_var_dim,
+		 .build_as = {moments_dim, 0},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
 			   "keepdim=true"},
 		{.schema = "aten.var.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> Tensor",
-		 .build = build_var_c,
+		 .build_as = {moments_correction, 0},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
 			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
 		{.schema = "aten.var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
-		 .build = build_var_mean},
+		 .build_as = {moments_all, PAIR}},
 		{.schema = "aten.var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> (Tensor, Tensor)",
-		 .build = build_var_mean_dim,
+		 .build_as = {moments_dim, PAIR},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
 			   "keepdim=true"},
 		{.schema = "aten.var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-		 .build = build_var_mean_c,
+		 .build_as = {moments_correction, PAIR},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
 			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]; "
 			   "f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
@@ -534,31 +467,31 @@ OP(aten_var){
 };
 OP(aten_std){
 	.schema = "aten.std(Tensor self, bool unbiased=True) -> Tensor",
-	.build = build_std,
+	.build_as = {moments_all, ROOT},
 	.adjoint = aten_adjoint_std,
 	.batch = aten_batch_moments,
 	.sample = "f32[n=3, 4]; f32[n=3, 4], unbiased=false",
 	.overloads = (const Overload[]){
 		{.schema = "aten.std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> Tensor",
-		 .build = build_std_dim,
+		 .build_as = {moments_dim, ROOT},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
 			   "keepdim=true"},
 		{.schema = "aten.std.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> Tensor",
-		 .build = build_std_c,
+		 .build_as = {moments_correction, ROOT},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
 			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]"},
 		{.schema = "aten.std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)",
-		 .build = build_std_mean},
+		 .build_as = {moments_all, ROOT | PAIR}},
 		{.schema = "aten.std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool "
 			   "keepdim=False) -> (Tensor, Tensor)",
-		 .build = build_std_mean_dim,
+		 .build_as = {moments_dim, ROOT | PAIR},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], unbiased=false, "
 			   "keepdim=true"},
 		{.schema = "aten.std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? "
 			   "correction=None, bool keepdim=False) -> (Tensor, Tensor)",
-		 .build = build_std_mean_c,
+		 .build_as = {moments_correction, ROOT | PAIR},
 		 .sample = "f32[n=3, 4], dim=[1]; f32[2, 3, 4], dim=[0, 2], correction=0, "
 			   "keepdim=true; f32[n=3, 4], correction=2.5; f32[4], dim=[0]; "
 			   "f32[4, 3] of -inf -inf -inf 1 2 inf inf 1 2 1 -inf inf, dim=[1]"},
@@ -697,8 +630,9 @@ OP(aten_cosine_similarity){
 
 /* ---- scans ---- */
 
-static Node cumulative(Build *b, Node n, const char *kind)
+static Node cumulative(Build *b, Node n, int combine)
 {
+	const char *kind = combine == REDUCE_SUM ? "sum" : "prod";
 	Node x = summand(b, n, arg(b, n, "self"));
 	const DType d = aten_dtype(b, x);
 	if (aten_rank(b, x) == 0)
@@ -708,25 +642,17 @@ static Node cumulative(Build *b, Node n, const char *kind)
 	x = b_cumulative(b, kind, x, b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x)), false);
 	return b_convert(b, x, d);
 }
-static Node build_cumsum(Build *b, Node n)
-{
-	return cumulative(b, n, "sum");
-}
-static Node build_cumprod(Build *b, Node n)
-{
-	return cumulative(b, n, "prod");
-}
 OP(aten_cumsum){
 	.schema = "aten.cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
-	.build = build_cumsum,
+	.build_as = {cumulative, REDUCE_SUM},
 	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; "
 		  "f32[4] in -2..2, dim=0, dtype=f64",
 };
 OP(aten_cumprod){
 	.schema = "aten.cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
-	.build = build_cumprod,
+	.build_as = {cumulative, REDUCE_PROD},
 	.sample = "f32[n=3, 4] in -2..2, dim=1; i32[3, 4] in -3..3, dim=0; "
 		  "f32[4] in -2..2, dim=0, dtype=f64; c64[n=3, 4] in -2..2, dim=0; "
 		  "c64[4] of 1 0 0 0 2 1 -1 3, dim=-1",

@@ -332,8 +332,10 @@ static bool has_extents(Build *b, Node n, const char *name, uint32_t ns)
 	return len == ns || b_error(b, "%s has %u elements, expected %u", name, len, ns).i;
 }
 
-static Node resize(Build *b, Node n, Method how, uint32_t ns)
+static Node resize(Build *b, Node n, int method)
 {
+	const Method how = (Method)method;
+	const uint32_t ns = aten_named_dims(b, n);
 	Node x = arg(b, n, op_arg_index(node_op(b->g, n), "self") >= 0 ? "self" : "input");
 	DType d = aten_dtype(b, x);
 	bool align = op_arg_index(node_op(b->g, n), "align_corners") >= 0 &&
@@ -370,38 +372,10 @@ static Node resize(Build *b, Node n, Method how, uint32_t ns)
 	return x.i ? b_convert(b, x, d) : x;
 }
 
-static Node build_nearest(Build *b, Node n)
-{
-	return resize(b, n, BY_NEAREST, aten_named_dims(b, n));
-}
-static Node build_exact(Build *b, Node n)
-{
-	return resize(b, n, BY_NEAREST_EXACT, aten_named_dims(b, n));
-}
-static Node build_linear(Build *b, Node n)
-{
-	return resize(b, n, BY_LINEAR, aten_named_dims(b, n));
-}
-static Node build_cubic2(Build *b, Node n)
-{
-	return resize(b, n, BY_CUBIC, 2);
-}
-static Node build_smooth_linear(Build *b, Node n)
-{
-	return resize(b, n, SMOOTH_LINEAR, 2);
-}
-static Node build_smooth_cubic(Build *b, Node n)
-{
-	return resize(b, n, SMOOTH_CUBIC, 2);
-}
-static Node build_smooth_lanczos(Build *b, Node n)
-{
-	return resize(b, n, SMOOTH_LANCZOS, 2);
-}
 OP(aten_upsample_nearest1d){
 	.schema = "aten.upsample_nearest1d(Tensor self, SymInt[1] output_size, float? "
 		  "scales=None) -> Tensor",
-	.build = build_nearest,
+	.build_as = {resize, BY_NEAREST},
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]; f32[n=2, 1, 5], output_size=[5], scales=1.19; "
 		  "f32[2, 1, 5], output_size=[5]",
@@ -433,7 +407,7 @@ OP(aten_upsample_nearest1d){
 OP(aten__upsample_nearest_exact1d){
 	.schema = "aten._upsample_nearest_exact1d(Tensor self, SymInt[1] output_size, float? "
 		  "scales=None) -> Tensor",
-	.build = build_exact,
+	.build_as = {resize, BY_NEAREST_EXACT},
 	.sample = "f32[n=2, 1, 5], output_size=[7]; f32[n=2, 1, 5], output_size=[8], scales=1.7; "
 		  "f32[n=2, 1, 5], output_size=[4]",
 	.overloads = (const Overload[]){
@@ -465,7 +439,7 @@ OP(aten__upsample_nearest_exact1d){
 OP(aten_upsample_linear1d){
 	.schema = "aten.upsample_linear1d(Tensor self, SymInt[1] output_size, bool "
 		  "align_corners, float? scales=None) -> Tensor",
-	.build = build_linear,
+	.build_as = {resize, BY_LINEAR},
 	.sample = "f32[n=2, 1, 5], output_size=[7], align_corners=false; "
 		  "f32[n=2, 1, 5], output_size=[7], align_corners=true; "
 		  "f32[n=2, 1, 5], output_size=[8], align_corners=false, scales=1.7; "
@@ -506,7 +480,7 @@ OP(aten_upsample_linear1d){
 OP(aten_upsample_bicubic2d){
 	.schema = "aten.upsample_bicubic2d(Tensor self, SymInt[2] output_size, bool "
 		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_cubic2,
+	.build_as = {resize, BY_CUBIC},
 	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
 		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, "
@@ -522,7 +496,7 @@ OP(aten_upsample_bicubic2d){
 OP(aten__upsample_bilinear2d_aa){
 	.schema = "aten._upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool "
 		  "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-	.build = build_smooth_linear,
+	.build_as = {resize, SMOOTH_LINEAR},
 	.sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=false; "
 		  "f32[1, 1, 5, 4], output_size=[7, 3], align_corners=true; "
 		  "f32[1, 1, 5, 4], output_size=[8, 10], align_corners=false, scales_h=1.7, "
@@ -535,19 +509,19 @@ OP(aten__upsample_bilinear2d_aa){
 			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten._upsample_bicubic2d_aa(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_smooth_cubic},
+		 .build_as = {resize, SMOOTH_CUBIC}},
 		{.schema = "aten._upsample_bicubic2d_aa.vec(Tensor input, SymInt[]? output_size, "
 			   "bool align_corners, float[]? scale_factors) -> Tensor",
-		 .build = build_smooth_cubic,
+		 .build_as = {resize, SMOOTH_CUBIC},
 		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
 			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
 			   "align_corners=false, scale_factors=[1.7, 2.5]"},
 		{.schema = "aten._upsample_lanczos2d_aa(Tensor self, SymInt[2] output_size, bool "
 			   "align_corners, float? scales_h=None, float? scales_w=None) -> Tensor",
-		 .build = build_smooth_lanczos},
+		 .build_as = {resize, SMOOTH_LANCZOS}},
 		{.schema = "aten._upsample_lanczos2d_aa.vec(Tensor input, SymInt[]? output_size, "
 			   "bool align_corners, float[]? scale_factors) -> Tensor",
-		 .build = build_smooth_lanczos,
+		 .build_as = {resize, SMOOTH_LANCZOS},
 		 .sample = "f32[n=2, 1, 5, 4], output_size=[7, 3], align_corners=true, "
 			   "scale_factors=none; f32[1, 1, 5, 4], output_size=none, "
 			   "align_corners=false, scale_factors=[1.7, 2.5]"},

@@ -217,10 +217,11 @@ static bool read_rnn(Build *b, Node n, Node x, const Node *hx, Rnn *r)
 	return true;
 }
 
-static Node rnn(Build *b, Node n, Cell cell, uint32_t gates)
+static Node rnn(Build *b, Node n, int cell)
 {
 	Node x = arg(b, n, "input"), hx[MAX_STATE] = {{0}};
-	Rnn r = {.cell = cell, .gates = gates, .nstate = cell == CELL_LSTM ? 2 : 1};
+	Rnn r = {.cell = cell, .nstate = cell == CELL_LSTM ? 2 : 1};
+	r.gates = cell == CELL_LSTM ? 4 : cell == CELL_GRU ? 3 : 1;
 	if (cell == CELL_LSTM) {
 		if (aten_list(b, n, "hx", hx, MAX_STATE) != 2)
 			return b_error(b, "an LSTM needs two states");
@@ -232,22 +233,6 @@ static Node rnn(Build *b, Node n, Cell cell, uint32_t gates)
 	return layers(b, &r, x, hx);
 }
 
-static Node build_lstm(Build *b, Node n)
-{
-	return rnn(b, n, CELL_LSTM, 4);
-}
-static Node build_gru(Build *b, Node n)
-{
-	return rnn(b, n, CELL_GRU, 3);
-}
-static Node build_rnn_tanh(Build *b, Node n)
-{
-	return rnn(b, n, CELL_TANH, 1);
-}
-static Node build_rnn_relu(Build *b, Node n)
-{
-	return rnn(b, n, CELL_RELU, 1);
-}
 OP(aten_lstm_input){
 	.schema = "aten.lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, "
 		  "int num_layers, float dropout, bool train, bool bidirectional, bool "
@@ -255,7 +240,7 @@ OP(aten_lstm_input){
 	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
-	.build = build_lstm,
+	.build_as = {rnn, CELL_LSTM},
 	.sample = "f32[m=3, n=2, 3], [f32[1, n, 2], f32[1, n, 2]], [f32[8, 3] in -1..1, f32[8, 2] "
 		  "in -1..1, "
 		  "f32[8] in -1..1, f32[8] in -1..1], has_biases=true, num_layers=1, dropout=0.0, "
@@ -276,7 +261,7 @@ OP(aten_gru_input){
 	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
-	.build = build_gru,
+	.build_as = {rnn, CELL_GRU},
 	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[6, 3] in -1..1, f32[6, 2] in -1..1, f32[6] "
 		  "in -1..1, "
 		  "f32[6] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
@@ -295,7 +280,7 @@ OP(aten_rnn_tanh_input){
 	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.mode = "train",
-	.build = build_rnn_tanh,
+	.build_as = {rnn, CELL_TANH},
 	.sample = "f32[m=3, n=2, 3], f32[1, n, 2], [f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2] "
 		  "in -1..1, "
 		  "f32[2] in -1..1], has_biases=true, num_layers=1, dropout=0.0, train=false, "
@@ -313,7 +298,7 @@ OP(aten_rnn_tanh_input){
 				   "has_biases, int num_layers, float dropout, bool train, bool "
 				   "bidirectional, "
 				   "bool batch_first, *, " RANDOM_ARGS ") -> (Tensor, Tensor)",
-			 .build = build_rnn_relu},
+			 .build_as = {rnn, CELL_RELU}},
 		},
 };
 
@@ -360,31 +345,23 @@ OP(aten_gru_cell){
 		  "f32[n=2, 3], f32[n, 2], f32[6, 3] in -1..1, f32[6, 2] in -1..1",
 };
 
-static Node plain_cell(Build *b, Node n, Cell cell)
+static Node plain_cell(Build *b, Node n, int cell)
 {
 	Node state = arg(b, n, "hx"), w[2] = {arg(b, n, "w_hh")}, bias = arg(b, n, "b_hh");
 	Node x = with_bias(b, n, "input", "w_ih", "b_ih");
 	cell_plain(b, cell, &state, bias.i ? b_bin(b, OP_add, x, bias) : x, w);
 	return state;
 }
-static Node build_rnn_tanh_cell(Build *b, Node n)
-{
-	return plain_cell(b, n, CELL_TANH);
-}
-static Node build_rnn_relu_cell(Build *b, Node n)
-{
-	return plain_cell(b, n, CELL_RELU);
-}
 OP(aten_rnn_tanh_cell){
 	.schema = "aten.rnn_tanh_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? "
 		  "b_ih=None, Tensor? b_hh=None) -> Tensor",
 	.autocast = AUTOCAST_LOW,
-	.build = build_rnn_tanh_cell,
+	.build_as = {plain_cell, CELL_TANH},
 	.sample = "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1, f32[2], f32[2]; "
 		  "f32[n=2, 3], f32[n, 2], f32[2, 3] in -1..1, f32[2, 2] in -1..1",
 	.overloads = (const Overload[]){
 		{.schema = "aten.rnn_relu_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, "
 			   "Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor",
-		 .build = build_rnn_relu_cell},
+		 .build_as = {plain_cell, CELL_RELU}},
 	},
 };

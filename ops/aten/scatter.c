@@ -412,8 +412,9 @@ OP(aten_col2im){
 };
 
 /* Puts values to their flat places in zeros of output_size. */
-static Node unpool(Build *b, Node n, uint32_t ns)
+static Node unpool(Build *b, Node n, int space)
 {
+	const uint32_t ns = (uint32_t)space;
 	Node x = arg(b, n, "self"), index = arg(b, n, "indices");
 	uint32_t len, rank = aten_rank(b, x);
 	const Sym *out = node_ints(b->g, n, "output_size", &len);
@@ -434,10 +435,6 @@ static Node unpool(Build *b, Node n, uint32_t ns)
 	return aten_reshape(b, b_scatter_as(b, zero, index, x, lead, &lead, 1, "set", "within"),
 			    &r);
 }
-static Node build_unpool2(Build *b, Node n)
-{
-	return unpool(b, n, 2);
-}
 static Node build_unpool3(Build *b, Node n)
 {
 	int64_t stride[3];
@@ -453,7 +450,7 @@ OP(aten_max_unpool2d){
 	.schema = "aten.max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> "
 		  "Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_unpool2,
+	.build_as = {unpool, 2},
 	.sample = "f32[n=2, 1, 2, 2], i64[n, 1, 2, 2] of 0 3 9 14, output_size=[4, 4]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.max_unpool3d(Tensor self, Tensor indices, SymInt[3] output_size, "
@@ -628,7 +625,7 @@ OP(aten_block_diag){
 	.sample = "[f32[n=2, 3], f32[1, 2], f32[2]]",
 };
 
-static Node roll_half(Build *b, Node n, bool back)
+static Node roll_half(Build *b, Node n, int back)
 {
 	Node x = arg(b, n, "self");
 	const Attr *given = node_attr(b->g, n, "dim");
@@ -647,21 +644,13 @@ static Node roll_half(Build *b, Node n, bool back)
 	}
 	return x;
 }
-static Node build_fftshift(Build *b, Node n)
-{
-	return roll_half(b, n, false);
-}
-static Node build_ifftshift(Build *b, Node n)
-{
-	return roll_half(b, n, true);
-}
 OP(aten_fft_fftshift){
 	.schema = "aten.fft_fftshift(Tensor self, int[1]? dim=None) -> Tensor",
-	.build = build_fftshift,
+	.build_as = {roll_half, false},
 	.sample = "f32[n=5]; f32[3, 4], dim=[0]; f32[3, 4]",
 	.overloads = (const Overload[]){
 		{.schema = "aten.fft_ifftshift(Tensor self, int[1]? dim=None) -> Tensor",
-		 .build = build_ifftshift},
+		 .build_as = {roll_half, true}},
 	},
 };
 

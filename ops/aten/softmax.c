@@ -4,9 +4,9 @@
 
 #include <math.h>
 
-static Node softmax(Build *b, Node n, const char *self, bool log)
+static Node softmax(Build *b, Node n, int log)
 {
-	Node x = arg(b, n, self);
+	Node x = arg(b, n, "self");
 	bool typed = op_arg_index(node_op(b->g, n), "dtype") >= 0;
 	if (!x.i)
 		return x;
@@ -15,19 +15,11 @@ static Node softmax(Build *b, Node n, const char *self, bool log)
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return log ? aten_log_softmax(b, x, dim) : aten_softmax(b, x, dim);
 }
-static Node build_softmax(Build *b, Node n)
-{
-	return softmax(b, n, "self", false);
-}
-static Node build_log_softmax(Build *b, Node n)
-{
-	return softmax(b, n, "self", true);
-}
 OP(aten_softmax_int){
 	.schema = "aten.softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
 	.aliases = "aten.special_softmax",
-	.build = build_softmax,
+	.build_as = {softmax, false},
 	.vjp = "[(g - sum.dim_IntList(g * y, [dim], true)) * y]",
 	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
@@ -41,7 +33,7 @@ OP(aten_softmax_int){
 OP(aten_log_softmax_int){
 	.schema = "aten.log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",
 	.autocast_gpu = AUTOCAST_F32,
-	.build = build_log_softmax,
+	.build_as = {softmax, true},
 	.vjp = "[g - exp(y) * sum.dim_IntList(g, [dim], true)]",
 	.batch = batch_along,
 	.sample = "f32[n=3, 4], dim=1; f32[n=3, 4], dim=0; f32[3], dim=-1, dtype=f64; "
@@ -59,11 +51,11 @@ static Node build_safe_softmax(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	if (aten_rank(b, x) == 0)
-		return build_softmax(b, n);
+		return softmax(b, n, false);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	Node high = aten_reduce(b, REDUCE_MAX, x, 1u << dim, true);
 	Node masked = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);
-	Node y = build_softmax(b, n);
+	Node y = softmax(b, n, false);
 	return b_select(b, masked, aten_like(b, y, 0), y);
 }
 OP(aten__safe_softmax){

@@ -49,8 +49,18 @@ static Node at_rank(Build *b, Node sorted, Node rank, Between how)
 	return b_select(b, b_bin_scalar(b, OP_lt, frac, 0.5), from_low, from_high);
 }
 
-static Node quantile(Build *b, Node n, Node q, bool skip_nan)
+static Node quantile_q(Build *b, Node n)
 {
+	if (aten_is_tensor(b, n, "q"))
+		return arg(b, n, "q");
+	if (!aten_check_arg_within(b, n, "q", 0, 1))
+		return (Node){0};
+	return aten_scalar_as(b, node_attr(b->g, n, "q"), aten_dtype(b, arg(b, n, "self")));
+}
+
+static Node quantile(Build *b, Node n, int skip_nan)
+{
+	Node q = quantile_q(b, n);
 	Node x = arg(b, n, "self");
 	Between how;
 	uint32_t rank = aten_rank(b, x), dim = 0, nq = aten_rank(b, q);
@@ -95,33 +105,11 @@ static Node quantile(Build *b, Node n, Node q, bool skip_nan)
 	return nq == 0 ? b_squeeze(b, y, 0) : y;
 }
 
-static Node scalar_q(Build *b, Node n)
-{
-	if (!aten_check_arg_within(b, n, "q", 0, 1))
-		return (Node){0};
-	return aten_scalar_as(b, node_attr(b->g, n, "q"), aten_dtype(b, arg(b, n, "self")));
-}
-static Node build_quantile(Build *b, Node n)
-{
-	return quantile(b, n, arg(b, n, "q"), false);
-}
-static Node build_nanquantile(Build *b, Node n)
-{
-	return quantile(b, n, arg(b, n, "q"), true);
-}
-static Node build_quantile_scalar(Build *b, Node n)
-{
-	return quantile(b, n, scalar_q(b, n), false);
-}
-static Node build_nanquantile_scalar(Build *b, Node n)
-{
-	return quantile(b, n, scalar_q(b, n), true);
-}
 OP(aten_quantile){
 	.schema = "aten.quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, "
 		  "str interpolation=\"linear\") -> Tensor",
 	.autocast = AUTOCAST_F32,
-	.build = build_quantile,
+	.build_as = {quantile, false},
 	.sample = "f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, dim=1, "
 		  "interpolation=\"linear\"; f32[n=3, 5] distinct -4..5, f32[3] of 0.1 0.6 1, "
 		  "dim=1, interpolation=\"lower\"; "
@@ -135,7 +123,6 @@ OP(aten_quantile){
 	.overloads = (const Overload[]){
 		{.schema = "aten.quantile.scalar(Tensor self, float q, int? dim=None, bool "
 			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-		 .build = build_quantile_scalar,
 		 .sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
@@ -144,10 +131,10 @@ OP(aten_quantile){
 			   "f32[4, 2] distinct -4..5, q=0.8"},
 		{.schema = "aten.nanquantile(Tensor self, Tensor q, int? dim=None, bool "
 			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-		 .build = build_nanquantile},
+		 .build_as = {quantile, true}},
 		{.schema = "aten.nanquantile.scalar(Tensor self, float q, int? dim=None, bool "
 			   "keepdim=False, *, str interpolation=\"linear\") -> Tensor",
-		 .build = build_nanquantile_scalar,
+		 .build_as = {quantile, true},
 		 .sample = "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"linear\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"lower\"; "
 			   "f32[n=3, 5] distinct -4..5, q=0.35, dim=1, interpolation=\"higher\"; "
@@ -208,7 +195,7 @@ OP(aten_mode){
 /* ---- running extremes ---- */
 
 /* Returns (running extreme, the last place so far where it stands). */
-static Node running(Build *b, Node n, bool max)
+static Node running(Build *b, Node n, int max)
 {
 	Node x = arg(b, n, "self");
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), aten_rank(b, x));
@@ -226,24 +213,16 @@ static Node running(Build *b, Node n, bool max)
 	at = b_cumulative(b, "max", at, dim, false);
 	return high.i && at.i ? b_tuple(b, (Node[]){b_convert(b, high, d), at}, 2) : (Node){0};
 }
-static Node build_cummax(Build *b, Node n)
-{
-	return running(b, n, true);
-}
-static Node build_cummin(Build *b, Node n)
-{
-	return running(b, n, false);
-}
 OP(aten_cummax){
 	.schema = "aten.cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-	.build = build_cummax,
+	.build_as = {running, true},
 	.adjoint = aten_adjoint_picked,
 	.batch = batch_along,
 	.sample = "f32[n=3, 4] distinct -4..5, dim=1; f32[5] of 1 1 nan 2 0, dim=0; "
 		  "i32[4, 2] in -2..2, dim=0",
 	.overloads = (const Overload[]){
 		{.schema = "aten.cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)",
-		 .build = build_cummin},
+		 .build_as = {running, false}},
 	},
 };
 
@@ -277,22 +256,13 @@ static Node sorted_by(Build *b, Node n)
 
 static Node build_searchsorted(Build *b, Node n)
 {
-	return search(b, n, sorted_by(b, n), arg(b, n, "self"), right_side(b, n));
-}
-static Node build_searchsorted_scalar(Build *b, Node n)
-{
 	Node s = sorted_by(b, n);
-	return search(b, n, s, aten_scalar_arg(b, n, "self", s), right_side(b, n));
+	return search(b, n, s, aten_arg_beside(b, n, "self", s), right_side(b, n));
 }
 static Node build_bucketize(Build *b, Node n)
 {
-	return search(b, n, arg(b, n, "boundaries"), arg(b, n, "self"),
-			    node_bool(b->g, n, "right"));
-}
-static Node build_bucketize_scalar(Build *b, Node n)
-{
 	Node s = arg(b, n, "boundaries");
-	return search(b, n, s, aten_scalar_arg(b, n, "self", s), node_bool(b->g, n, "right"));
+	return search(b, n, s, aten_arg_beside(b, n, "self", s), node_bool(b->g, n, "right"));
 }
 OP(aten_searchsorted_Tensor){
 	.schema = "aten.searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool "
@@ -307,7 +277,6 @@ OP(aten_searchsorted_Tensor){
 		{.schema = "aten.searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool "
 			   "out_int32=False, bool right=False, str? side=None, "
 			   "Tensor? sorter=None) -> Tensor",
-		 .build = build_searchsorted_scalar,
 		 .sample = "f32[5] of -2 0 1 1 3.5, self=1; f32[5] of -2 0 1 1 3.5, self=1, "
 			   "right=true, out_int32=true"},
 		{.schema = "aten.bucketize.Tensor(Tensor self, Tensor boundaries, *, bool "
@@ -318,7 +287,7 @@ OP(aten_searchsorted_Tensor){
 			   "out_int32=true"},
 		{.schema = "aten.bucketize.Scalar(Scalar self, Tensor boundaries, *, bool "
 			   "out_int32=False, bool right=False) -> Tensor",
-		 .build = build_bucketize_scalar,
+		 .build = build_bucketize,
 		 .sample = "self=1, f32[5] of -2 0 1 1 3.5; self=1, f32[5] of -2 0 1 1 3.5, "
 			   "right=true, out_int32=true"},
 	},

@@ -55,7 +55,7 @@ static UniqueAsk asked(const Build *b, Node n)
 }
 
 /* Finds the different ones of all elements as one row, sorted or as they stand. */
-static Node unique_elements(Build *b, Node n, bool sorts)
+static Node unique_elements(Build *b, Node n, int sorts)
 {
 	Node x = arg(b, n, "self"), r[3], kept, order = {0};
 	Shape s = aten_shape(b, x);
@@ -73,11 +73,6 @@ static Node unique_elements(Build *b, Node n, bool sorts)
 	if (ask.inverse)
 		r[1] = aten_reshape(b, r[1], &s);
 	return b_tuple(b, r, 3);
-}
-
-static Node build_unique(Build *b, Node n)
-{
-	return unique_elements(b, n, true);
 }
 
 /* ---- along a dimension ---- */
@@ -155,7 +150,7 @@ static Node build_unique_consecutive(Build *b, Node n)
 OP(aten__unique2){
 	.schema = "aten._unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool "
 		  "return_counts=False) -> (Tensor, Tensor, Tensor)",
-	.build = build_unique,
+	.build_as = {unique_elements, true},
 	.has_effect = data_size_effect,
 	.sample = "i64[n=3, 4] in 0..4, return_inverse=true, return_counts=true; "
 		  "f32[6] of 1 nan -2 1 nan 0; i32[0], return_inverse=true, return_counts=true; "

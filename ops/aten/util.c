@@ -380,6 +380,17 @@ Node aten_scalar_arg(Build *b, Node n, const char *name, Node x)
 	return aten_scalar(b, x, node_attr(b->g, n, name));
 }
 
+bool aten_is_tensor(const Build *b, Node n, const char *name)
+{
+	const Op op = node_op(b->g, n);
+	return op_schema(op)->arg[op_arg_index(op, name)].kind == ARG_tensor;
+}
+
+Node aten_arg_beside(Build *b, Node n, const char *name, Node x)
+{
+	return aten_is_tensor(b, n, name) ? arg(b, n, name) : aten_scalar_arg(b, n, name, x);
+}
+
 Node aten_scalar_factor(Build *b, const Attr *a, DType d)
 {
 	return dtype_is_int(d) ? aten_scalar_as(b, a, d) : scalar_wrapped(b, a, d);

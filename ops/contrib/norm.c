@@ -49,7 +49,7 @@ OP(onnx_SimplifiedLayerNormalization_1){
 /* ---- sums that are normalised ---- */
 
 /* Returns the normalised sum, its mean and inverse deviation, the sum. */
-static Node skip_norm(Build *b, Node n, bool simple)
+static Node skip_norm(Build *b, Node n, int simple)
 {
 	Node sum = b_bin(b, OP_add, arg(b, n, "input"), arg(b, n, "skip")),
 	     bias = arg(b, n, "bias"), mean, inverse;
@@ -61,28 +61,19 @@ static Node skip_norm(Build *b, Node n, bool simple)
 	return y.i ? b_tuple(b, (Node[]){y, mean, inverse, sum}, 4) : y;
 }
 
-static Node build_skip_norm(Build *b, Node n)
-{
-	return skip_norm(b, n, false);
-}
-
-static Node build_skip_simplified(Build *b, Node n)
-{
-	return skip_norm(b, n, true);
-}
 
 OP(com_microsoft_SkipLayerNormalization_1){
 	.schema = "com_microsoft.SkipLayerNormalization.1(Tensor input, Tensor skip, Tensor gamma, "
 		  "Tensor? beta, Tensor? bias, *, float epsilon=1e-12) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
-	.build = build_skip_norm,
+	.build_as = {skip_norm, false},
 	.no_sample = CONTRIB_CASES,
 };
 OP(com_microsoft_SkipSimplifiedLayerNormalization_1){
 	.schema = "com_microsoft.SkipSimplifiedLayerNormalization.1(Tensor input, Tensor skip, "
 		  "Tensor gamma, Tensor? bias, *, float epsilon=1e-12) -> (Tensor, Tensor, Tensor, "
 		  "Tensor)",
-	.build = build_skip_simplified,
+	.build_as = {skip_norm, true},
 	.no_sample = CONTRIB_CASES,
 };
 

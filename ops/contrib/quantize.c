@@ -40,35 +40,26 @@ static Node quantised(Build *b, Node n, Node v, const char *scale, const char *z
 
 /* ---- element by element ---- */
 
-static Node build_binary(Build *b, Node n, Op op)
+static Node build_binary(Build *b, Node n, int op)
 {
 	Node x = dequantised(b, n, "A", "A_scale", "A_zero_point"),
 	     y = dequantised(b, n, "B", "B_scale", "B_zero_point");
-	return quantised(b, n, b_bin(b, op, x, y), "C_scale", "C_zero_point", "A");
+	return quantised(b, n, b_bin(b, (Op)op, x, y), "C_scale", "C_zero_point", "A");
 }
 
-static Node build_add(Build *b, Node n)
-{
-	return build_binary(b, n, OP_add);
-}
-
-static Node build_mul(Build *b, Node n)
-{
-	return build_binary(b, n, OP_mul);
-}
 
 OP(com_microsoft_QLinearAdd_1){
 	.schema = "com_microsoft.QLinearAdd.1(Tensor A, Tensor A_scale, Tensor? A_zero_point, "
 		  "Tensor B, Tensor B_scale, Tensor? B_zero_point, Tensor C_scale, "
 		  "Tensor? C_zero_point) -> Tensor",
-	.build = build_add,
+	.build_as = {build_binary, OP_add},
 	.no_sample = CONTRIB_CASES,
 };
 OP(com_microsoft_QLinearMul_1){
 	.schema = "com_microsoft.QLinearMul.1(Tensor A, Tensor A_scale, Tensor? A_zero_point, "
 		  "Tensor B, Tensor B_scale, Tensor? B_zero_point, Tensor C_scale, "
 		  "Tensor? C_zero_point) -> Tensor",
-	.build = build_mul,
+	.build_as = {build_binary, OP_mul},
 	.no_sample = CONTRIB_CASES,
 };
 

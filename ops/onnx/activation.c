@@ -119,30 +119,15 @@ OP(onnx_Where_9){
 
 /* ---- any number of operands ---- */
 
-static Node build_list(Build *b, Node n, Op op)
+static Node build_list(Build *b, Node n, int op)
 {
 	uint32_t first, count = node_args(b->g, n, "data", &first);
 	if (!count)
 		return b_error(b, "no operand, expected one at least");
 	Node y = node_in(b->g, n, first);
 	for (uint32_t k = 1; k < count; k++)
-		y = b_bin(b, op, y, node_in(b->g, n, first + k));
+		y = b_bin(b, (Op)op, y, node_in(b->g, n, first + k));
 	return y;
-}
-
-static Node build_max(Build *b, Node n)
-{
-	return build_list(b, n, OP_maximum);
-}
-
-static Node build_min(Build *b, Node n)
-{
-	return build_list(b, n, OP_minimum);
-}
-
-static Node build_sum(Build *b, Node n)
-{
-	return build_list(b, n, OP_add);
 }
 
 static Node build_mean(Build *b, Node n)
@@ -154,17 +139,17 @@ static Node build_mean(Build *b, Node n)
 
 OP(onnx_Max_1){
 	.schema = "onnx.Max.1(Tensor[] data) -> Tensor",
-	.build = build_max,
+	.build_as = {build_list, OP_maximum},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Min_1){
 	.schema = "onnx.Min.1(Tensor[] data) -> Tensor",
-	.build = build_min,
+	.build_as = {build_list, OP_minimum},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Sum_1){
 	.schema = "onnx.Sum.1(Tensor[] data) -> Tensor",
-	.build = build_sum,
+	.build_as = {build_list, OP_add},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Mean_1){

@@ -308,137 +308,93 @@ static Node legacy_operand(Build *b, Node n)
 	return y;
 }
 
-static Node build_add_1(Build *b, Node n)
+static Node legacy(Build *b, Node n, int op)
 {
-	return b_bin(b, OP_add, arg(b, n, "A"), legacy_operand(b, n));
+	return b_bin(b, (Op)op, arg(b, n, "A"), legacy_operand(b, n));
+}
+
+static Node legacy_logical(Build *b, Node n, int op)
+{
+	const char *name = op == OP_bit_and  ? "aten.logical_and"
+			   : op == OP_bit_or ? "aten.logical_or"
+					     : "aten.logical_xor";
+	Node x = arg(b, n, "A"), y = legacy_operand(b, n);
+	return onnx_call(b, name, (Node[]){x, y}, 2, NULL, 0);
 }
 
 OP(onnx_Add_1){
 	.schema = "onnx.Add.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_add_1,
+	.build_as = {legacy, OP_add},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_sub_1(Build *b, Node n)
-{
-	return b_bin(b, OP_sub, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Sub_1){
 	.schema = "onnx.Sub.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_sub_1,
+	.build_as = {legacy, OP_sub},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_mul_1(Build *b, Node n)
-{
-	return b_bin(b, OP_mul, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Mul_1){
 	.schema = "onnx.Mul.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_mul_1,
+	.build_as = {legacy, OP_mul},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_div_1(Build *b, Node n)
-{
-	return b_bin(b, OP_div, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Div_1){
 	.schema = "onnx.Div.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_div_1,
+	.build_as = {legacy, OP_div},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_pow_1(Build *b, Node n)
-{
-	return b_bin(b, OP_pow, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Pow_1){
 	.schema = "onnx.Pow.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_pow_1,
+	.build_as = {legacy, OP_pow},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_and_1(Build *b, Node n)
-{
-	return onnx_call(b, "aten.logical_and", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
-			 NULL, 0);
-}
 
 OP(onnx_And_1){
 	.schema = "onnx.And.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_and_1,
+	.build_as = {legacy_logical, OP_bit_and},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_or_1(Build *b, Node n)
-{
-	return onnx_call(b, "aten.logical_or", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
-			 NULL, 0);
-}
 
 OP(onnx_Or_1){
 	.schema = "onnx.Or.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_or_1,
+	.build_as = {legacy_logical, OP_bit_or},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_xor_1(Build *b, Node n)
-{
-	return onnx_call(b, "aten.logical_xor", (Node[]){arg(b, n, "A"), legacy_operand(b, n)}, 2,
-			 NULL, 0);
-}
 
 OP(onnx_Xor_1){
 	.schema = "onnx.Xor.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_xor_1,
+	.build_as = {legacy_logical, OP_bit_xor},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_equal_1(Build *b, Node n)
-{
-	return b_bin(b, OP_eq, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Equal_1){
 	.schema = "onnx.Equal.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_equal_1,
+	.build_as = {legacy, OP_eq},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_less_1(Build *b, Node n)
-{
-	return b_bin(b, OP_lt, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Less_1){
 	.schema = "onnx.Less.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_less_1,
+	.build_as = {legacy, OP_lt},
 	.no_sample = NODE_TESTS,
 };
-
-static Node build_greater_1(Build *b, Node n)
-{
-	return b_bin(b, OP_gt, arg(b, n, "A"), legacy_operand(b, n));
-}
 
 OP(onnx_Greater_1){
 	.schema = "onnx.Greater.1(Tensor A, Tensor B, *, int? axis=None, bool broadcast=False) -> "
 		  "Tensor",
-	.build = build_greater_1,
+	.build_as = {legacy, OP_gt},
 	.no_sample = NODE_TESTS,
 };

@@ -89,7 +89,7 @@ OP(onnx_InstanceNormalization_1){
 };
 
 /* Normalises within groups. Since opset 21 scale and bias are of channels; of groups before. */
-static Node group_norm(Build *b, Node n, bool of_groups)
+static Node group_norm(Build *b, Node n, int of_groups)
 {
 	Node x = arg(b, n, "X"), scale = arg(b, n, "scale"), bias = arg(b, n, "bias");
 	int64_t groups = aten_int(b, n, "num_groups");
@@ -114,26 +114,17 @@ static Node group_norm(Build *b, Node n, bool of_groups)
 	return b_convert(b, b_bin(b, OP_add, y, aten_per_dim(b, aten_wide(b, bias), y, 1)), d);
 }
 
-static Node build_group_norm_18(Build *b, Node n)
-{
-	return group_norm(b, n, true);
-}
-
-static Node build_group_norm(Build *b, Node n)
-{
-	return group_norm(b, n, false);
-}
 
 OP(onnx_GroupNormalization_18){
 	.schema = "onnx.GroupNormalization.18(Tensor X, Tensor scale, Tensor bias, *, float "
 		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
-	.build = build_group_norm_18,
+	.build_as = {group_norm, true},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_GroupNormalization_21){
 	.schema = "onnx.GroupNormalization.21(Tensor X, Tensor scale, Tensor bias, *, float "
 		  "epsilon=1e-05, int num_groups, int stash_type=1) -> Tensor",
-	.build = build_group_norm,
+	.build_as = {group_norm, false},
 	.no_sample = NODE_TESTS,
 };
 

@@ -43,22 +43,12 @@ static Node build_reduce_prod(Build *b, Node n)
 }
 
 /* Reduces bools as u8, whose order is theirs. */
-static Node build_extreme(Build *b, Node n, ReduceKind kind)
+static Node build_extreme(Build *b, Node n, int kind)
 {
 	Node x = arg(b, n, "data");
 	if (aten_dtype(b, x) != DT_bool)
 		return reduce(b, n, kind, x);
 	return b_convert(b, reduce(b, n, kind, b_convert(b, x, DT_u8)), DT_bool);
-}
-
-static Node build_reduce_max(Build *b, Node n)
-{
-	return build_extreme(b, n, REDUCE_MAX);
-}
-
-static Node build_reduce_min(Build *b, Node n)
-{
-	return build_extreme(b, n, REDUCE_MIN);
 }
 
 static Node build_reduce_mean(Build *b, Node n)
@@ -149,13 +139,13 @@ OP(onnx_ReduceProd_1){
 OP(onnx_ReduceMax_1){
 	.schema = "onnx.ReduceMax.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
-	.build = build_reduce_max,
+	.build_as = {build_extreme, REDUCE_MAX},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceMin_1){
 	.schema = "onnx.ReduceMin.1(Tensor data, int[]? axes, *, bool keepdims=True, bool "
 		  "noop_with_empty_axes=False) -> Tensor",
-	.build = build_reduce_min,
+	.build_as = {build_extreme, REDUCE_MIN},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ReduceMean_1){
@@ -197,7 +187,7 @@ OP(onnx_ReduceLogSumExp_1){
 
 /* ---- places of the greatest and least ---- */
 
-static Node arg_extreme(Build *b, Node n, bool max)
+static Node arg_extreme(Build *b, Node n, int max)
 {
 	Node x = arg(b, n, "data");
 	uint32_t axis = onnx_axis(b, n, "axis", x);
@@ -211,26 +201,17 @@ static Node arg_extreme(Build *b, Node n, bool max)
 	return node_bool(b->g, n, "keepdims") ? b_unsqueeze(b, y, (int)axis) : y;
 }
 
-static Node build_arg_max(Build *b, Node n)
-{
-	return arg_extreme(b, n, true);
-}
-
-static Node build_arg_min(Build *b, Node n)
-{
-	return arg_extreme(b, n, false);
-}
 
 OP(onnx_ArgMax_1){
 	.schema = "onnx.ArgMax.1(Tensor data, *, int axis=0, bool keepdims=True, bool "
 		  "select_last_index=False) -> Tensor",
-	.build = build_arg_max,
+	.build_as = {arg_extreme, true},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_ArgMin_1){
 	.schema = "onnx.ArgMin.1(Tensor data, *, int axis=0, bool keepdims=True, bool "
 		  "select_last_index=False) -> Tensor",
-	.build = build_arg_min,
+	.build_as = {arg_extreme, false},
 	.no_sample = NODE_TESTS,
 };
 
@@ -251,21 +232,6 @@ OP(onnx_TopK_1){
 
 /* ---- softmax ---- */
 
-/* Computes a softmax as before opset 13: all dimensions from the axis on are one. */
-static Node flat_softmax(Build *b, Node n, Node (*softmax)(Build *, Node, uint32_t))
-{
-	Node x = arg(b, n, "input");
-	uint32_t rank = aten_rank(b, x);
-	int64_t axis = aten_int(b, n, "axis");
-	axis += axis < 0 ? rank : 0;
-	if (axis < 0 || axis > rank)
-		return b_error(b, "axis %lld of a tensor of rank %u", (long long)axis, rank);
-	Shape s = aten_shape(b, x), flat = {2, {b_int(b, 1), b_int(b, 1)}};
-	for (uint32_t k = 0; k < rank; k++)
-		flat.dim[k >= axis] = sym_mul(b_syms(b), flat.dim[k >= axis], s.dim[k]);
-	return aten_reshape(b, softmax(b, aten_reshape(b, x, &flat), 1), &s);
-}
-
 /* Returns 1 at the first of the greatest elements, else 0. */
 static Node hardmax(Build *b, Node x, uint32_t axis)
 {
@@ -277,83 +243,81 @@ static Node hardmax(Build *b, Node x, uint32_t axis)
 			 node_dtype(b->g, x));
 }
 
-static Node build_softmax_1(Build *b, Node n)
+enum { SOFTMAX, LOG_SOFTMAX, HARDMAX };
+
+static Node softmax_along(Build *b, Node x, uint32_t axis, int kind)
 {
-	return flat_softmax(b, n, aten_softmax);
+	return kind == HARDMAX   ? hardmax(b, x, axis)
+	       : kind == SOFTMAX ? aten_softmax(b, x, axis)
+				 : aten_log_softmax(b, x, axis);
 }
 
-static Node build_softmax(Build *b, Node n)
+/* Computes a softmax as before opset 13: all dimensions from the axis on are one. */
+static Node flat_softmax(Build *b, Node n, int kind)
 {
 	Node x = arg(b, n, "input");
-	return aten_softmax(b, x, onnx_axis(b, n, "axis", x));
+	uint32_t rank = aten_rank(b, x);
+	int64_t axis = aten_int(b, n, "axis");
+	axis += axis < 0 ? rank : 0;
+	if (axis < 0 || axis > rank)
+		return b_error(b, "axis %lld of a tensor of rank %u", (long long)axis, rank);
+	Shape s = aten_shape(b, x), flat = {2, {b_int(b, 1), b_int(b, 1)}};
+	for (uint32_t k = 0; k < rank; k++)
+		flat.dim[k >= axis] = sym_mul(b_syms(b), flat.dim[k >= axis], s.dim[k]);
+	return aten_reshape(b, softmax_along(b, aten_reshape(b, x, &flat), 1, kind), &s);
+}
+
+static Node softmax(Build *b, Node n, int kind)
+{
+	Node x = arg(b, n, "input");
+	return softmax_along(b, x, onnx_axis(b, n, "axis", x), kind);
 }
 
 OP(onnx_Softmax_1){
 	.schema = "onnx.Softmax.1(Tensor input, *, int axis=1) -> Tensor",
-	.build = build_softmax_1,
+	.build_as = {flat_softmax, SOFTMAX},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Softmax_13){
 	.schema = "onnx.Softmax.13(Tensor input, *, int axis=-1) -> Tensor",
-	.build = build_softmax,
+	.build_as = {softmax, SOFTMAX},
 	.no_sample = NODE_TESTS,
 };
 
-static Node build_logsoftmax_1(Build *b, Node n)
-{
-	return flat_softmax(b, n, aten_log_softmax);
-}
-
-static Node build_logsoftmax(Build *b, Node n)
-{
-	Node x = arg(b, n, "input");
-	return aten_log_softmax(b, x, onnx_axis(b, n, "axis", x));
-}
-
 OP(onnx_LogSoftmax_1){
 	.schema = "onnx.LogSoftmax.1(Tensor input, *, int axis=1) -> Tensor",
-	.build = build_logsoftmax_1,
+	.build_as = {flat_softmax, LOG_SOFTMAX},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_LogSoftmax_13){
 	.schema = "onnx.LogSoftmax.13(Tensor input, *, int axis=-1) -> Tensor",
-	.build = build_logsoftmax,
+	.build_as = {softmax, LOG_SOFTMAX},
 	.no_sample = NODE_TESTS,
 };
 
-static Node build_hardmax_1(Build *b, Node n)
-{
-	return flat_softmax(b, n, hardmax);
-}
-
-static Node build_hardmax(Build *b, Node n)
-{
-	Node x = arg(b, n, "input");
-	return hardmax(b, x, onnx_axis(b, n, "axis", x));
-}
-
 OP(onnx_Hardmax_1){
 	.schema = "onnx.Hardmax.1(Tensor input, *, int axis=1) -> Tensor",
-	.build = build_hardmax_1,
+	.build_as = {flat_softmax, HARDMAX},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_Hardmax_13){
 	.schema = "onnx.Hardmax.13(Tensor input, *, int axis=-1) -> Tensor",
-	.build = build_hardmax,
+	.build_as = {softmax, HARDMAX},
 	.no_sample = NODE_TESTS,
 };
 
 /* ---- running ---- */
 
 /* Combines each element with those before it; exclusive: those before it alone. */
-static Node running(Build *b, Node n, const char *kind, double neutral)
+static Node running(Build *b, Node n, int combine)
 {
+	const bool sum = combine == REDUCE_SUM;
 	Node x = arg(b, n, "x");
 	uint32_t axis = onnx_axis(b, n, "axis", x), rank = aten_rank(b, x);
 	bool reverse = node_bool(b->g, n, "reverse");
 	if (!x.i)
 		return x;
-	Node y = b_cumulative(b, kind, x, axis, reverse);
+	Node y = b_cumulative(b, sum ? "sum" : "prod", x, axis, reverse);
 	if (!node_bool(b->g, n, "exclusive"))
 		return y;
 	Sym low[MAX_RANK], high[MAX_RANK];
@@ -361,28 +325,18 @@ static Node running(Build *b, Node n, const char *kind, double neutral)
 		low[k] = high[k] = b_int(b, 0);
 	low[axis] = b_int(b, reverse ? -1 : 1);
 	high[axis] = b_int(b, reverse ? 1 : -1);
-	return b_pad(b, y, low, high, aten_like(b, x, neutral));
-}
-
-static Node build_cum_sum(Build *b, Node n)
-{
-	return running(b, n, "sum", 0);
-}
-
-static Node build_cum_prod(Build *b, Node n)
-{
-	return running(b, n, "prod", 1);
+	return b_pad(b, y, low, high, aten_like(b, x, !sum));
 }
 
 OP(onnx_CumSum_11){
 	.schema = "onnx.CumSum.11(Tensor x, int axis, *, bool exclusive=False, bool reverse=False) "
 		  "-> Tensor",
-	.build = build_cum_sum,
+	.build_as = {running, REDUCE_SUM},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_CumProd_26){
 	.schema = "onnx.CumProd.26(Tensor x, int axis, *, bool exclusive=False, bool "
 		  "reverse=False) -> Tensor",
-	.build = build_cum_prod,
+	.build_as = {running, REDUCE_PROD},
 	.no_sample = NODE_TESTS,
 };

@@ -307,11 +307,12 @@ static bool read_functions(Build *b, Layer *l, uint32_t d)
 	return true;
 }
 
-static Node layer(Build *b, Node n, Cell cell, uint32_t gates)
+static Node layer(Build *b, Node n, int cell)
 {
 	Node x = arg(b, n, "X"), recurrent = arg(b, n, "R"), out[2], last[2][2];
 	bool batch_first = node_int(b->g, n, "layout") != 0;
-	Layer l = {.n = n, .cell = cell, .gates = gates, .nstate = cell == CELL_LSTM ? 2 : 1};
+	Layer l = {.n = n, .cell = cell, .nstate = cell == CELL_LSTM ? 2 : 1};
+	l.gates = cell == CELL_LSTM ? 4 : cell == CELL_GRU ? 3 : 1;
 	if (!aten_check_word(b, n, "direction", "forward reverse bidirectional"))
 		return (Node){0};
 	if (aten_rank(b, x) != 3 || aten_rank(b, recurrent) != 3)
@@ -342,28 +343,13 @@ static Node layer(Build *b, Node n, Cell cell, uint32_t gates)
 	return y[0].i ? b_tuple(b, y, 1 + l.nstate) : y[0];
 }
 
-static Node build_rnn(Build *b, Node n)
-{
-	return layer(b, n, CELL_RNN, 1);
-}
-
-static Node build_gru(Build *b, Node n)
-{
-	return layer(b, n, CELL_GRU, 3);
-}
-
-static Node build_lstm(Build *b, Node n)
-{
-	return layer(b, n, CELL_LSTM, 4);
-}
-
 OP(onnx_RNN_1){
 	.schema = "onnx.RNN.1(Tensor X, Tensor W, Tensor R, Tensor? B, Tensor? sequence_lens, "
 		  "Tensor? initial_h, *, float[]? activation_alpha=None, "
 		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
 		  "int output_sequence=0) -> (Tensor, Tensor)",
-	.build = build_rnn,
+	.build_as = {layer, CELL_RNN},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_GRU_1){
@@ -372,7 +358,7 @@ OP(onnx_GRU_1){
 		  "float[]? activation_beta=None, str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, int layout=0, "
 		  "bool linear_before_reset=False, int output_sequence=0) -> (Tensor, Tensor)",
-	.build = build_gru,
+	.build_as = {layer, CELL_GRU},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_LSTM_1){
@@ -382,6 +368,6 @@ OP(onnx_LSTM_1){
 		  "str? activations=None, float? clip=None, "
 		  "str direction=\"forward\", int? hidden_size=None, bool input_forget=False, "
 		  "int layout=0, int output_sequence=0) -> (Tensor, Tensor, Tensor)",
-	.build = build_lstm,
+	.build_as = {layer, CELL_LSTM},
 	.no_sample = NODE_TESTS,
 };

@@ -228,7 +228,7 @@ OP(onnx_Split_1){
 
 /* ---- blocks ---- */
 
-static Node blocks(Build *b, Node n, bool to_space)
+static Node blocks(Build *b, Node n, int to_space)
 {
 	Node x = arg(b, n, "input");
 	int64_t size = aten_int(b, n, "blocksize");
@@ -273,23 +273,14 @@ static Node blocks(Build *b, Node n, bool to_space)
 			 4, out);
 }
 
-static Node build_depth_to_space(Build *b, Node n)
-{
-	return blocks(b, n, true);
-}
-
-static Node build_space_to_depth(Build *b, Node n)
-{
-	return blocks(b, n, false);
-}
 
 OP(onnx_DepthToSpace_1){
 	.schema = "onnx.DepthToSpace.1(Tensor input, *, int blocksize, str mode=\"DCR\") -> Tensor",
-	.build = build_depth_to_space,
+	.build_as = {blocks, true},
 	.no_sample = NODE_TESTS,
 };
 OP(onnx_SpaceToDepth_1){
 	.schema = "onnx.SpaceToDepth.1(Tensor input, *, int blocksize, str mode=\"DCR\") -> Tensor",
-	.build = build_space_to_depth,
+	.build_as = {blocks, false},
 	.no_sample = NODE_TESTS,
 };

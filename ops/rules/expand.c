@@ -1,4 +1,4 @@
-/* Composites: their .expand text evaluated through the builder, or their .build function.
+/* Composites: their .expand text evaluated through the builder, or their function.
  *
  *   text  = { name "=" expr ";" } expr
  *   expr  = sum [ ("<" | "<=" | ">" | ">=" | "==" | "!=") sum ]
@@ -684,6 +684,12 @@ static Node expand_text(Build *b, Op op, const Node *in, uint32_t nin, AttrId id
 	return op_info(op)->promote == PROMOTE_BOOL ? b_convert(b, y, DT_bool) : y;
 }
 
+static Node built(Build *b, Node n)
+{
+	const OpInfo *info = op_info(node_op(b->g, n));
+	return info->build ? info->build(b, n) : info->build_as.f(b, n, info->build_as.how);
+}
+
 static Node expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 {
 	const OpInfo *info = op_info(op);
@@ -691,10 +697,10 @@ static Node expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 	inner.where = b->where ? b->where : op_name(op);
 	if (info->expand)
 		return expand_text(&inner, op, in, nin, id);
-	if (!info->build)
+	if (!op_builds(info))
 		return b_error(b, "%s: has no expansion", op_name(op));
 	inner.before = graph_add(b->g, b->before, op, in, nin, id, (TypeId){0}, b->loc);
-	Node y = info->build(&inner, inner.before);
+	Node y = built(&inner, inner.before);
 	graph_erase(b->g, inner.before);
 	return y;
 }
@@ -711,8 +717,8 @@ Node ops_expand(Build *b, Op op, const Node *in, uint32_t nin, AttrId id)
 static Node expand_node(Build *b, Node n)
 {
 	const NodeData d = *node_data(b->g, n);
-	if (!op_info(d.op)->expand && op_info(d.op)->build)
-		return op_info(d.op)->build(b, n);
+	if (!op_info(d.op)->expand && op_builds(op_info(d.op)))
+		return built(b, n);
 	Node *in = ARENA_ARRAY(b->g->ir->ctx->scratch, Node, d.nin);
 	for (uint32_t k = 0; k < d.nin; k++)
 		in[k] = node_in(b->g, n, k);

@@ -23,7 +23,7 @@ static void test_table(void **state)
 		assert_string_not_equal(s->name, "");
 		assert_int_equal(op_find(s->name), op);
 		assert_string_equal(op_name(op), s->name);
-		int kinds = !!info->scalar + !!info->expand + !!info->build;
+		int kinds = !!info->scalar + !!info->expand + !!info->build + !!info->build_as.f;
 		if (kinds != (op_kind(op) != OP_PRIMITIVE) || (!kinds && !info->infer))
 			fail_msg("%s: expected exactly one kind of definition", s->name);
 		if (op_expand_check(op))
@@ -143,13 +143,15 @@ static bool same_text(const char *a, const char *b)
 /* What is wrong with a row of the block, else NULL. */
 static const char *row_fault(const OpInfo *block, const Overload *row)
 {
-	if (!block->expand && !block->build)
+	if (!block->expand && !op_builds(block))
 		return "an overload of what is no composite";
-	if (row->expand && row->build)
-		return "both .expand and .build";
+	if (!!row->expand + !!row->build + !!row->build_as.f > 1)
+		return "two of .expand, .build and .build_as";
 	if (row->sample && row->no_sample)
 		return "both .sample and .no_sample";
-	if (same_text(row->expand, block->expand) || (row->build && row->build == block->build))
+	if (same_text(row->expand, block->expand) || (row->build && row->build == block->build) ||
+	    (row->build_as.f && row->build_as.f == block->build_as.f &&
+	     row->build_as.how == block->build_as.how))
 		return "expands to what its block expands to anyway";
 	if (same_text(row->sample, block->sample) || same_text(row->no_sample, block->no_sample))
 		return "has the samples of its block anyway";
@@ -178,9 +180,11 @@ static void check_row(Op op, Op block, uint32_t k)
 	assert_int_equal(op_block(op), block);
 	assert_string_equal(info->schema, row->schema);
 	assert_null(info->overloads);
-	bool own = row->expand || row->build;
+	bool own = row->expand || row->build || row->build_as.f;
 	assert_ptr_equal(info->expand, own ? row->expand : of->expand);
 	assert_true(info->build == (own ? row->build : of->build));
+	assert_true(info->build_as.f == (own ? row->build_as.f : of->build_as.f));
+	assert_int_equal(info->build_as.how, own ? row->build_as.how : of->build_as.how);
 	if (!row->sample && !row->no_sample)
 		assert_ptr_equal(info->sample, of->sample);
 	assert_int_equal(info->promote, of->promote);

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/scan.h"
+
 typedef struct {
 	Arena *arena;
 	const char *text, *p, *err;
@@ -16,37 +18,14 @@ static bool fail(SchemaReader *r, const char *expected)
 	return false;
 }
 
-static void skip(SchemaReader *r)
-{
-	while (*r->p == ' ' || *r->p == '\n' || *r->p == '\t')
-		r->p++;
-}
-
-static bool accept(SchemaReader *r, char c)
-{
-	skip(r);
-	if (*r->p != c)
-		return false;
-	r->p++;
-	return true;
-}
-
-static bool word_char(char c)
-{
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-	       c == '_';
-}
-
 /* Returns the word that begins here, and moves behind it; sets *n to its length, 0 if none
  * begins. */
 static const char *word(SchemaReader *r, size_t *n)
 {
-	skip(r);
-	const char *s = r->p;
-	while (word_char(*r->p))
-		r->p++;
-	*n = (size_t)(r->p - s);
-	return s;
+	scan_blanks(&r->p);
+	*n = scan_word(r->p);
+	r->p += *n;
+	return r->p - *n;
 }
 
 static const struct {
@@ -78,12 +57,12 @@ static const struct {
 /* Reads (a), (a!), (a -> *), or nothing. */
 static bool alias(SchemaReader *r, Arg *a)
 {
-	if (!accept(r, '('))
+	if (!scan_accept(&r->p, "("))
 		return true;
 	a->shares = true;
 	while (*r->p && *r->p != ')')
 		a->writes |= *r->p++ == '!';
-	return accept(r, ')') || fail(r, "\")\"");
+	return scan_accept(&r->p, ")") || fail(r, "\")\"");
 }
 
 /* Reads Tensor, Tensor(a!), Tensor?, Tensor(a!)[], Tensor?[], int[2]?, ... */
@@ -99,24 +78,24 @@ static bool type(SchemaReader *r, Arg *a)
 	}
 	a->kind = types[k].one;
 	TRY(alias(r, a));
-	a->optional = accept(r, '?');
-	if (accept(r, '[')) {
+	a->optional = scan_accept(&r->p, "?");
+	if (scan_accept(&r->p, "[")) {
 		a->kind = types[k].many;
 		while (*r->p >= '0' && *r->p <= '9' && a->size < 1000)
 			a->size = a->size * 10 + (uint32_t)(*r->p++ - '0');
-		if (!accept(r, ']'))
+		if (!scan_accept(&r->p, "]"))
 			return fail(r, "\"]\"");
 		TRY(alias(r, a));
-		a->optional |= accept(r, '?');
+		a->optional |= scan_accept(&r->p, "?");
 	}
 	return true;
 }
 
 static bool default_text(SchemaReader *r, Arg *a)
 {
-	if (!accept(r, '='))
+	if (!scan_accept(&r->p, "="))
 		return true;
-	skip(r);
+	scan_blanks(&r->p);
 	const char *s = r->p;
 	int depth = 0;
 	for (char quote = 0; *r->p; r->p++) {
@@ -145,19 +124,19 @@ static bool arguments(SchemaReader *r, Schema *s)
 {
 	Arg arg[MAX_ARGS] = {0};
 	bool kw_only = false;
-	for (bool more = !accept(r, ')'); more; more = !accept(r, ')')) {
-		if (s->narg && !accept(r, ','))
+	for (bool more = !scan_accept(&r->p, ")"); more; more = !scan_accept(&r->p, ")")) {
+		if (s->narg && !scan_accept(&r->p, ","))
 			return fail(r, "\",\" or \")\"");
-		if (accept(r, '*')) {
+		if (scan_accept(&r->p, "*")) {
 			kw_only = true;
-			TRY(accept(r, ',') || fail(r, "\",\""));
+			TRY(scan_accept(&r->p, ",") || fail(r, "\",\""));
 		}
 		if (s->narg == MAX_ARGS)
 			return fail(r, "fewer arguments");
 		Arg *a = &arg[s->narg];
 		a->text = "";
 		a->kw_only = kw_only;
-		skip(r);
+		scan_blanks(&r->p);
 		TRY(type(r, a));
 		size_t n;
 		const char *name = word(r, &n);
@@ -176,7 +155,7 @@ static bool arguments(SchemaReader *r, Schema *s)
 static bool one_result(SchemaReader *r, Schema *s)
 {
 	Arg a = {0};
-	skip(r);
+	scan_blanks(&r->p);
 	TRY(type(r, &a));
 	size_t n;
 	word(r, &n); /* its name has no meaning here */
@@ -188,14 +167,13 @@ static bool one_result(SchemaReader *r, Schema *s)
 
 static bool results(SchemaReader *r, Schema *s)
 {
-	skip(r);
-	if (strncmp(r->p, "->", 2) != 0)
+	scan_blanks(&r->p);
+	if (!scan_accept(&r->p, "->"))
 		return fail(r, "\"->\"");
-	r->p += 2;
-	if (!accept(r, '('))
+	if (!scan_accept(&r->p, "("))
 		return one_result(r, s);
-	for (bool more = !accept(r, ')'); more; more = !accept(r, ')')) {
-		if (s->nresult && !accept(r, ','))
+	for (bool more = !scan_accept(&r->p, ")"); more; more = !scan_accept(&r->p, ")")) {
+		if (s->nresult && !scan_accept(&r->p, ","))
 			return fail(r, "\",\" or \")\"");
 		TRY(one_result(r, s));
 	}
@@ -209,9 +187,9 @@ bool schema_parse(Arena *arena, const char *text, Schema *s, const char **err)
 	size_t n = strcspn(text, "(");
 	s->name = arena_strndup(arena, text, n);
 	r.p = text + n;
-	bool ok = n ? accept(&r, '(') || fail(&r, "\"(\"") : fail(&r, "a name");
+	bool ok = n ? scan_accept(&r.p, "(") || fail(&r, "\"(\"") : fail(&r, "a name");
 	ok = ok && arguments(&r, s) && results(&r, s);
-	skip(&r);
+	scan_blanks(&r.p);
 	if (ok && *r.p)
 		ok = fail(&r, "the end");
 	*err = r.err;

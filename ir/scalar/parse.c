@@ -1,9 +1,10 @@
 #include "ir/scalar/priv.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/scan.h"
 
 /* body  = { let | 'repeat' number '{' { let } '}' } sum
  * let   = name '=' sum ';'
@@ -16,37 +17,24 @@ typedef struct {
 	bool failed; /* at stays at the offending character */
 } ScalarParser;
 
-static void skip_space(ScalarParser *p)
+static bool accept(ScalarParser *p, const char *token)
 {
-	while (isspace((unsigned char)*p->at))
-		p->at++;
+	return !p->failed && scan_accept(&p->at, token);
 }
 
-static bool accept(ScalarParser *p, char c)
+static void expect(ScalarParser *p, const char *token)
 {
-	skip_space(p);
-	if (p->failed || *p->at != c)
-		return false;
-	p->at++;
-	return true;
-}
-
-static void expect(ScalarParser *p, char c)
-{
-	if (!accept(p, c))
+	if (!accept(p, token))
 		p->failed = true;
 }
 
 static const char *parse_name(ScalarParser *p)
 {
-	skip_space(p);
-	const char *start = p->at;
-	if (isalpha((unsigned char)*start) || *start == '_')
-		while (isalnum((unsigned char)*p->at) || *p->at == '_')
-			p->at++;
-	if (p->at == start)
-		p->failed = true;
-	return arena_strndup(p->arena, start, (size_t)(p->at - start));
+	scan_blanks(&p->at);
+	const size_t n = scan_word(p->at);
+	p->failed |= !n;
+	p->at += n;
+	return arena_strndup(p->arena, p->at - n, n);
 }
 
 static Expr *new_expr(ScalarParser *p, ExprKind kind)
@@ -86,18 +74,18 @@ static Expr *parse_name_or_call(ScalarParser *p)
 		e->f = e->name[0] == 'i' ? INFINITY : NAN;
 		return e;
 	}
-	if (accept(p, '[')) {
+	if (accept(p, "[")) {
 		e->bracket = parse_name(p);
-		expect(p, ']');
+		expect(p, "]");
 	}
-	if (!accept(p, '('))
+	if (!accept(p, "("))
 		return e;
 	e->kind = EXPR_CALL;
-	while (!p->failed && !accept(p, ')')) {
+	while (!p->failed && !accept(p, ")")) {
 		array_push(p->arena, &e->arg, parse_sum(p));
-		if (accept(p, ','))
+		if (accept(p, ","))
 			continue;
-		expect(p, ')');
+		expect(p, ")");
 		break;
 	}
 	return e;
@@ -105,8 +93,8 @@ static Expr *parse_name_or_call(ScalarParser *p)
 
 static Expr *parse_unary(ScalarParser *p)
 {
-	skip_space(p);
-	if (accept(p, '-')) {
+	scan_blanks(&p->at);
+	if (accept(p, "-")) {
 		Expr *x = parse_unary(p);
 		if (x->kind == EXPR_INT || x->kind == EXPR_FLOAT) {
 			x->i = (int64_t)(0 - (uint64_t)x->i);
@@ -118,71 +106,63 @@ static Expr *parse_unary(ScalarParser *p)
 		array_push(p->arena, &e->arg, x);
 		return e;
 	}
-	if (accept(p, '(')) {
+	if (accept(p, "(")) {
 		Expr *e = parse_sum(p);
-		expect(p, ')');
+		expect(p, ")");
 		return e;
 	}
-	return isdigit((unsigned char)*p->at) ? parse_number(p) : parse_name_or_call(p);
+	return scan_is_digit(*p->at) ? parse_number(p) : parse_name_or_call(p);
 }
 
-static Expr *infix(ScalarParser *p, const char *name, Expr *a, Expr *b)
+static bool operand(void *reader, void *value)
 {
-	Expr *e = new_expr(p, EXPR_CALL);
-	e->name = name;
-	array_push(p->arena, &e->arg, a);
-	array_push(p->arena, &e->arg, b);
-	return e;
+	ScalarParser *p = reader;
+	*(Expr **)value = parse_unary(p);
+	return !p->failed;
 }
 
-static Expr *parse_term(ScalarParser *p)
+static bool join(void *reader, int op, const char *from, void *left, const void *right)
 {
-	Expr *e = parse_unary(p);
-	while (!p->failed) {
-		if (accept(p, '*'))
-			e = infix(p, "mul", e, parse_unary(p));
-		else if (accept(p, '/'))
-			e = infix(p, "div", e, parse_unary(p));
-		else
-			break;
-	}
-	return e;
+	ScalarParser *p = reader;
+	Expr **x = left, *e = new_expr(p, EXPR_CALL);
+	(void)from;
+	e->name = op == '+' ? "add" : op == '-' ? "sub" : op == '*' ? "mul" : "div";
+	array_push(p->arena, &e->arg, *x);
+	array_push(p->arena, &e->arg, *(Expr *const *)right);
+	*x = e;
+	return true;
 }
 
 static Expr *parse_sum(ScalarParser *p)
 {
-	Expr *e = parse_term(p);
-	while (!p->failed) {
-		if (accept(p, '+'))
-			e = infix(p, "add", e, parse_term(p));
-		else if (accept(p, '-'))
-			e = infix(p, "sub", e, parse_term(p));
-		else
-			break;
-	}
+	static const ScanInfix infix[] = {
+		{"*", 2, '*'}, {"/", 2, '/'}, {"+", 1, '+'}, {"-", 1, '-'}, {NULL}};
+	static const ScanGrammar sums = {infix, sizeof(Expr *), operand, join};
+	Expr *e = NULL;
+	scan_expression(&sums, &p->at, p, &e);
 	return e;
 }
 
 static void parse_let(ScalarParser *p, ScText *t, const char *name)
 {
 	array_push(p->arena, &t->let, ((ScLet){name, parse_sum(p)}));
-	expect(p, ';');
+	expect(p, ";");
 }
 
 /* Parses what stands behind the word "repeat". The lets between the braces stand there so many
  * times: each time names mean what was last given to them. */
 static void parse_repeat(ScalarParser *p, ScText *t)
 {
-	skip_space(p);
-	int64_t n = isdigit((unsigned char)*p->at) ? parse_number(p)->i : 0;
-	expect(p, '{');
+	scan_blanks(&p->at);
+	int64_t n = scan_is_digit(*p->at) ? parse_number(p)->i : 0;
+	expect(p, "{");
 	const char *begin = p->at;
 	p->failed = p->failed || n < 1;
 	for (int64_t k = 0; k < n && !p->failed; k++) {
 		p->at = begin;
-		while (!p->failed && !accept(p, '}')) {
+		while (!p->failed && !accept(p, "}")) {
 			const char *name = parse_name(p);
-			expect(p, '=');
+			expect(p, "=");
 			parse_let(p, t, name);
 		}
 	}
@@ -196,7 +176,7 @@ const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
 		Expr *e = parse_sum(&p);
 		if (p.failed)
 			break;
-		if (e->kind == EXPR_NAME && accept(&p, '=')) {
+		if (e->kind == EXPR_NAME && accept(&p, "=")) {
 			parse_let(&p, t, e->name);
 			continue;
 		}
@@ -205,7 +185,7 @@ const ScText *scalar_parse(Arena *arena, const char *text, const char **at)
 			continue;
 		}
 		t->result = e;
-		skip_space(&p);
+		scan_blanks(&p.at);
 		if (*p.at)
 			p.failed = true;
 		break;

@@ -1,10 +1,10 @@
 /* Printing and parsing. */
-#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "ir/sym/priv.h"
 
 static const char *function_name(SymKind kind)
@@ -85,34 +85,12 @@ typedef struct {
 
 static Sym parse_sum(SymParser *p);
 
-static char peek(SymParser *p)
-{
-	while (*p->at == ' ')
-		p->at++;
-	return *p->at;
-}
-
-static bool accept(SymParser *p, char c)
-{
-	if (peek(p) != c)
-		return false;
-	p->at++;
-	return true;
-}
-
 /* Parses an unsigned number, and negates it or not. Returns none if the result leaves int64. */
 static Sym parse_int(SymParser *p, bool negative)
 {
-	uint64_t v = 0, limit = (uint64_t)INT64_MAX + negative;
-	const char *start = p->at;
-	for (; isdigit((unsigned char)*p->at); p->at++) {
-		uint64_t digit = (uint64_t)(*p->at - '0');
-		if (v > (limit - digit) / 10) {
-			p->at = start;
-			return (Sym){0};
-		}
-		v = v * 10 + digit;
-	}
+	uint64_t v;
+	if (!scan_number(&p->at, (uint64_t)INT64_MAX + negative, &v))
+		return (Sym){0};
 	return sym_int(p->t, (int64_t)(negative ? 0 - v : v));
 }
 
@@ -122,10 +100,8 @@ static Sym parse_real_call(SymParser *p, SymKind kind);
  * none is called. */
 static SymKind called(SymParser *p)
 {
-	const char *end = p->at;
-	while (isalnum((unsigned char)*end) || *end == '_')
-		end++;
-	size_t n = (size_t)(end - p->at);
+	const size_t n = scan_word(p->at);
+	const char *end = p->at + n;
 	for (SymKind kind = SYM_FLOORDIV; *end == '(' && kind <= SYM_REAL_EQUAL; kind++) {
 		const char *name = kind == SYM_REAL_CONST ? "" : function_name(kind);
 		if (strlen(name) == n && !memcmp(name, p->at, n)) {
@@ -139,8 +115,8 @@ static SymKind called(SymParser *p)
 /* Parses a constant in hexadecimal, or a function that gives a double. */
 static Sym parse_real(SymParser *p)
 {
-	char c = peek(p);
-	if (isdigit((unsigned char)c) || c == '-') {
+	scan_blanks(&p->at);
+	if (scan_is_digit(*p->at) || *p->at == '-') {
 		char *end;
 		double v = strtod(p->at, &end);
 		if (end == p->at || !isfinite(v))
@@ -164,14 +140,14 @@ static Sym parse_real_call(SymParser *p, SymKind kind)
 		return (Sym){0};
 	p->at++;
 	for (uint32_t k = 0; k < n; k++) {
-		if (k && !accept(p, ','))
+		if (k && !scan_accept(&p->at, ","))
 			return (Sym){0};
 		arg[k] = of_reals ? parse_real(p) : parse_sum(p);
 		if (!arg[k].i)
 			return (Sym){0};
 	}
 	p->depth--;
-	return accept(p, ')') ? sym_real_op(p->t, kind, arg[0], arg[1]) : (Sym){0};
+	return scan_accept(&p->at, ")") ? sym_real_op(p->t, kind, arg[0], arg[1]) : (Sym){0};
 }
 
 static Sym parse_call(SymParser *p, SymKind kind)
@@ -181,10 +157,10 @@ static Sym parse_call(SymParser *p, SymKind kind)
 		return gives_real ? (Sym){0} : parse_real_call(p, kind);
 	p->at++;
 	Sym a = parse_sum(p);
-	if (!a.i || !accept(p, ','))
+	if (!a.i || !scan_accept(&p->at, ","))
 		return (Sym){0};
 	Sym b = parse_sum(p);
-	if (!b.i || !accept(p, ')'))
+	if (!b.i || !scan_accept(&p->at, ")"))
 		return (Sym){0};
 	if ((kind == SYM_FLOORDIV || kind == SYM_MOD) && sym_is(p->t, b, 0))
 		return (Sym){0};
@@ -198,66 +174,55 @@ static Sym parse_call(SymParser *p, SymKind kind)
 
 static Sym parse_name(SymParser *p)
 {
-	const char *start = p->at, *end = start;
 	SymKind kind = called(p);
 	if (kind != SYM_CONST)
 		return parse_call(p, kind);
-	while (isalnum((unsigned char)*end) || *end == '_')
-		end++;
-	size_t n = (size_t)(end - start);
-	Sym var = sym_find(p->t, start, (uint32_t)n);
-	if (var.i)
-		p->at = end;
+	const size_t n = scan_word(p->at);
+	Sym var = sym_find(p->t, p->at, (uint32_t)n);
+	p->at += var.i ? n : 0;
 	return var;
 }
 
-static Sym parse_factor(SymParser *p, bool negative)
+/* Parses a factor, which takes the minus sign of its term. */
+static bool parse_factor(void *reader, void *value)
 {
-	char c = peek(p);
-	if (isdigit((unsigned char)c))
-		return parse_int(p, negative);
-	Sym e = {0};
-	if (isalpha((unsigned char)c) || c == '_') {
-		e = parse_name(p);
-	} else if (accept(p, '(')) {
-		e = parse_sum(p);
-		if (e.i && !accept(p, ')'))
-			return (Sym){0};
+	SymParser *p = reader;
+	Sym *e = value;
+	const bool negative = scan_accept(&p->at, "-");
+	scan_blanks(&p->at);
+	if (scan_is_digit(*p->at)) {
+		*e = parse_int(p, negative);
+		return e->i;
 	}
-	return e.i && negative ? sym_muli(p->t, e, -1) : e;
+	if (scan_accept(&p->at, "(")) {
+		*e = parse_sum(p);
+		if (!e->i || !scan_accept(&p->at, ")"))
+			return false;
+	} else {
+		*e = scan_word(p->at) ? parse_name(p) : (Sym){0};
+	}
+	if (e->i && negative)
+		*e = sym_muli(p->t, *e, -1);
+	return e->i;
 }
 
-/* Parses a product of factors. The first one takes the term's minus sign. */
-static Sym parse_term(SymParser *p, bool negative)
+static bool join(void *reader, int op, const char *from, void *left, const void *right)
 {
-	Sym e = parse_factor(p, negative);
-	while (e.i) {
-		const char *end = p->at;
-		if (!accept(p, '*')) {
-			p->at = end;
-			break;
-		}
-		Sym f = parse_factor(p, false);
-		e = f.i ? sym_mul(p->t, e, f) : f;
-	}
-	return e;
+	const SymParser *p = reader;
+	Sym *e = left;
+	(void)from;
+	*e = (op == '*' ? sym_mul : sym_add)(p->t, *e, *(const Sym *)right);
+	return e->i;
 }
 
 static Sym parse_sum(SymParser *p)
 {
-	if (++p->depth > MAX_DEPTH)
+	static const ScanInfix infix[] = {
+		{"*", 2, '*'}, {"+", 1, '+'}, {"-", 1, '+', .stays = true}, {NULL}};
+	static const ScanGrammar sums = {infix, sizeof(Sym), parse_factor, join};
+	Sym e;
+	if (++p->depth > MAX_DEPTH || !scan_expression(&sums, &p->at, p, &e))
 		return (Sym){0};
-	Sym e = parse_term(p, accept(p, '-'));
-	while (e.i) {
-		const char *end = p->at;
-		bool minus = accept(p, '-');
-		if (!minus && !accept(p, '+')) {
-			p->at = end;
-			break;
-		}
-		Sym term = parse_term(p, minus);
-		e = term.i ? sym_add(p->t, e, term) : term;
-	}
 	p->depth--;
 	return e;
 }

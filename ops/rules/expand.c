@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "ops/rules/expand_priv.h"
 #include "ops/rules/expand_wide.h"
 #include "ir/op/userop.h"
@@ -67,37 +68,16 @@ static bool is_weak(const Val *v)
 
 /* ---- scanning ---- */
 
-static void skip(Eval *e)
-{
-	while (*e->p == ' ' || *e->p == '\t' || *e->p == '\n')
-		e->p++;
-}
-
-static bool accept(Eval *e, const char *s)
-{
-	skip(e);
-	size_t n = strlen(s);
-	if (strncmp(e->p, s, n) != 0)
-		return false;
-	e->p += n;
-	return true;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_letter(char c)
 {
-	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+	return !scan_is_digit(c) && scan_word((char[]){c, 0});
 }
 
 /* Returns the length of the name at p; names of ops have dots, those of users' "::". */
 static uint32_t name_length(const char *p)
 {
 	uint32_t n = 0;
-	while (is_letter(p[n]) || (n && (is_digit(p[n]) || p[n] == '.')) ||
+	while (is_letter(p[n]) || (n && (scan_is_digit(p[n]) || p[n] == '.')) ||
 	       (n && p[n] == ':' && p[n + 1] == ':' && is_letter(p[n + 2])))
 		n += p[n] == ':' ? 2 : 1;
 	return n;
@@ -107,7 +87,7 @@ static uint32_t name_length(const char *p)
  * something else stands. */
 static bool name_and_equals(Eval *e, const char **name, uint32_t *len)
 {
-	skip(e);
+	scan_blanks(&e->p);
 	uint32_t n = name_length(e->p), k = n + (uint32_t)strspn(e->p + n, " \t\n");
 	if (!n || e->p[k] != '=' || e->p[k + 1] == '=')
 		return false;
@@ -329,10 +309,11 @@ static Val call(Eval *e, const char *name, uint32_t len)
 	if (!user && (!op || (e->user && is_structure(op))))
 		return fail(e, "no such op");
 	const Schema *s = user ? &user->schema : op_schema(op);
-	for (bool more = !accept(e, ")"); more && !e->err; more = !accept(e, ")")) {
+	for (bool more = !scan_accept(&e->p, ")"); more && !e->err;
+	     more = !scan_accept(&e->p, ")")) {
 		const char *key;
 		uint32_t klen;
-		if (n && !accept(e, ","))
+		if (n && !scan_accept(&e->p, ","))
 			return fail(e, "expected \",\" or \")\"");
 		int at = name_and_equals(e, &key, &klen) ? slot_of(s, key, klen) : (int)n;
 		if (at < 0 || at >= (int)s->narg)
@@ -393,7 +374,7 @@ static Val name(Eval *e)
 	const char *s = e->p;
 	uint32_t n = name_length(s);
 	e->p += n;
-	if (accept(e, "("))
+	if (scan_accept(&e->p, "("))
 		return judged(e, s, call(e, s, n));
 	for (uint32_t k = e->nlet; k-- > 0;)
 		if (e->let[k].len == n && memcmp(e->let[k].name, s, n) == 0)
@@ -409,12 +390,13 @@ static Val list(Eval *e)
 	Sym ints[MAX_CALL];
 	Span item[MAX_CALL];
 	uint32_t n = 0, nnode = 0;
-	for (bool more = !accept(e, "]"); more && !e->err; more = !accept(e, "]")) {
-		if (n && !accept(e, ","))
+	for (bool more = !scan_accept(&e->p, "]"); more && !e->err;
+	     more = !scan_accept(&e->p, "]")) {
+		if (n && !scan_accept(&e->p, ","))
 			return fail(e, "expected \",\" or \"]\"");
 		if (n == MAX_CALL)
 			return fail(e, "list too long");
-		skip(e);
+		scan_blanks(&e->p);
 		const char *from = e->p;
 		Val v = expression(e);
 		item[n] = span(e, from);
@@ -454,86 +436,71 @@ static Val text(Eval *e)
 
 static Val unary(Eval *e)
 {
-	skip(e);
+	scan_blanks(&e->p);
 	if (e->err || e->depth > MAX_DEPTH)
 		return fail(e, "too deep");
 	const char *from = e->p;
-	if (accept(e, "-")) {
+	if (scan_accept(&e->p, "-")) {
 		e->depth++;
 		Val v = unary(e);
 		e->depth--;
 		return e->err ? v : judged(e, from, scalar_call(e, OP_neg, &v, 1));
 	}
-	if (accept(e, "(")) {
+	if (scan_accept(&e->p, "(")) {
 		Val v = expression(e);
-		return accept(e, ")") ? v : fail(e, "expected \")\"");
+		return scan_accept(&e->p, ")") ? v : fail(e, "expected \")\"");
 	}
-	if (accept(e, "["))
+	if (scan_accept(&e->p, "["))
 		return list(e);
-	if (accept(e, "\""))
+	if (scan_accept(&e->p, "\""))
 		return text(e);
-	if (is_digit(*e->p) || (*e->p == '.' && is_digit(e->p[1])))
+	if (scan_is_digit(*e->p) || (*e->p == '.' && scan_is_digit(e->p[1])))
 		return number(e);
 	return is_letter(*e->p) ? name(e) : fail(e, "expected an expression");
 }
 
-typedef struct {
-	const char *text;
-	Op op;
-} Infix;
-
-/* Reads an operator of the table at e->p, and returns it; OP_none if there is none. Longer
- * spellings stand first. */
-static Op infix(Eval *e, const Infix *table, uint32_t n)
+static bool operand(void *reader, void *value)
 {
-	for (uint32_t k = 0; k < n && !e->err; k++)
-		if (accept(e, table[k].text))
-			return table[k].op;
-	return OP_none;
+	Eval *e = reader;
+	*(Val *)value = unary(e);
+	return !e->err;
 }
 
-static Val term(Eval *e)
+static bool join(void *reader, int op, const char *from, void *left, const void *right)
 {
-	static const Infix ops[] = {{"*", OP_mul}, {"/", OP_div}};
-	skip(e);
-	const char *from = e->p;
-	Val x[2] = {unary(e)};
-	for (Op op; (op = infix(e, ops, 2)) != OP_none;) {
-		x[1] = unary(e);
-		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
-	}
-	return x[0];
+	Eval *e = reader;
+	Val *x = left;
+	*x = judged(e, from, scalar_call(e, (Op)op, (Val[]){*x, *(const Val *)right}, 2));
+	return !e->err;
 }
 
-static Val sum(Eval *e)
+static bool sum(Eval *e, Val *out)
 {
-	static const Infix ops[] = {{"+", OP_add}, {"-", OP_sub}};
-	skip(e);
-	const char *from = e->p;
-	Val x[2] = {term(e)};
-	for (Op op; (op = infix(e, ops, 2)) != OP_none;) {
-		x[1] = term(e);
-		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
-	}
-	return x[0];
+	static const ScanInfix infix[] = {
+		{"*", 2, OP_mul}, {"/", 2, OP_div}, {"+", 1, OP_add}, {"-", 1, OP_sub}, {NULL}};
+	static const ScanGrammar sums = {infix, sizeof(Val), operand, join};
+	return scan_expression(&sums, &e->p, e, out);
 }
 
 static Val expression(Eval *e)
 {
-	static const Infix ops[] = {{"<=", OP_le}, {">=", OP_ge}, {"==", OP_eq},
-				    {"!=", OP_ne}, {"<", OP_lt},  {">", OP_gt}};
+	static const ScanInfix infix[] = {{"<=", 1, OP_le},
+					  {">=", 1, OP_ge},
+					  {"==", 1, OP_eq},
+					  {"!=", 1, OP_ne},
+					  {"<", 1, OP_lt},
+					  {">", 1, OP_gt},
+					  {NULL}};
+	Val x = {VAL_none}, y;
 	if (e->depth++ > MAX_DEPTH)
 		return fail(e, "too deep");
-	skip(e);
+	scan_blanks(&e->p);
 	const char *from = e->p;
-	Val x[2] = {sum(e)};
-	Op op = infix(e, ops, 6);
-	if (op) {
-		x[1] = sum(e);
-		x[0] = e->err ? x[0] : judged(e, from, scalar_call(e, op, x, 2));
-	}
+	const ScanInfix *op = sum(e, &x) ? scan_infix(infix, &e->p) : NULL;
+	if (op && sum(e, &y))
+		join(e, op->op, from, &x, &y);
 	e->depth--;
-	return x[0];
+	return x;
 }
 
 static void bindings(Eval *e)
@@ -547,14 +514,14 @@ static void bindings(Eval *e)
 			return;
 		}
 		e->let[e->nlet++] = (Binding){key, len, v};
-		if (!accept(e, ";"))
+		if (!scan_accept(&e->p, ";"))
 			fail(e, "expected \";\"");
 	}
 }
 
 static Val ended(Eval *e, Val v)
 {
-	skip(e);
+	scan_blanks(&e->p);
 	return *e->p ? fail(e, "expected the end") : v;
 }
 
@@ -569,7 +536,7 @@ Val expand_program(Eval *e)
 static bool only_call(Eval *e, const char *callee)
 {
 	const char *p = e->p;
-	bool found = accept(e, callee) && accept(e, "(");
+	bool found = scan_accept(&e->p, callee) && scan_accept(&e->p, "(");
 	const char *args = e->p, *q = args;
 	for (uint32_t open = 1; found && open && *q; q++)
 		open += *q == '(' ? 1u : *q == ')' ? -1u : 0;
@@ -586,8 +553,8 @@ static Val scaled(Eval *e, Val by)
 	if (only_call(e, "select")) {
 		Val x[3] = {expression(e)};
 		for (uint32_t k = 1; k < 3 && !e->err; k++)
-			x[k] = accept(e, ",") ? scaled(e, by) : fail(e, "expected \",\"");
-		if (!e->err && !accept(e, ")"))
+			x[k] = scan_accept(&e->p, ",") ? scaled(e, by) : fail(e, "expected \",\"");
+		if (!e->err && !scan_accept(&e->p, ")"))
 			return fail(e, "expected \")\"");
 		if (e->err || (x[1].kind == VAL_none && x[2].kind == VAL_none))
 			return x[1];

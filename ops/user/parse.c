@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "base/scan.h"
 #include "ops/user/userop.h"
 
 enum { MAX_DEPTH = 32 /* of brackets */, MAX_TEXT = 4096 };
@@ -49,26 +50,13 @@ static void begin(DefReader *r, const char *what, const char *text)
 	r->depth = 0;
 }
 
-static bool accept(DefReader *r, const char *s)
-{
-	r->p += strspn(r->p, " \t\n");
-	size_t n = strlen(s);
-	if (strncmp(r->p, s, n) != 0)
-		return false;
-	r->p += n;
-	return true;
-}
-
 /* Reads a word. Returns NULL if there is none. */
 static const char *word(DefReader *r)
 {
-	r->p += strspn(r->p, " \t\n");
-	const char *s = r->p;
-	if (!isalpha((unsigned char)*s) && *s != '_')
-		return NULL;
-	while (isalnum((unsigned char)*r->p) || *r->p == '_')
-		r->p++;
-	return arena_strndup(r->ctx->arena, s, (size_t)(r->p - s));
+	scan_blanks(&r->p);
+	const size_t n = scan_word(r->p);
+	r->p += n;
+	return n ? arena_strndup(r->ctx->arena, r->p - n, n) : NULL;
 }
 
 /* ---- expressions ---- */
@@ -105,73 +93,67 @@ static const UserExpr *variable(DefReader *r, const char *name)
 
 static const UserExpr *number(DefReader *r)
 {
-	int64_t v = 0;
-	for (; isdigit((unsigned char)*r->p); r->p++)
-		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *r->p - '0', &v))
-			return expected(r, "a number of 63 bits"), NULL;
-	return expr_new(r, (UserExpr){.kind = UX_INT, .i = v});
+	uint64_t v;
+	if (!scan_number(&r->p, INT64_MAX, &v))
+		return expected(r, "a number of 63 bits"), NULL;
+	return expr_new(r, (UserExpr){.kind = UX_INT, .i = (int64_t)v});
 }
 
 static const UserExpr *factor(DefReader *r)
 {
 	const UserExpr *a, *b = NULL;
-	r->p += strspn(r->p, " \t\n");
-	if (isdigit((unsigned char)*r->p))
+	scan_blanks(&r->p);
+	if (scan_is_digit(*r->p))
 		return number(r);
 	const char *name = word(r);
 	bool least = name && !strcmp(name, "min"), most = name && !strcmp(name, "max");
-	if (name && !((least || most) && accept(r, "(")))
+	if (name && !((least || most) && scan_accept(&r->p, "(")))
 		return variable(r, name);
-	if (!name && !accept(r, "("))
+	if (!name && !scan_accept(&r->p, "("))
 		return expected(r, "a number or a name"), NULL;
 	if (++r->depth > MAX_DEPTH)
 		return refuse(r, "%s: more than %d brackets in each other", r->what, MAX_DEPTH),
 		       NULL;
 	if (!(a = sum(r)))
 		return NULL;
-	if (name && !accept(r, ","))
+	if (name && !scan_accept(&r->p, ","))
 		return expected(r, "\",\""), NULL;
 	if (name && !(b = sum(r)))
 		return NULL;
-	if (!accept(r, ")"))
+	if (!scan_accept(&r->p, ")"))
 		return expected(r, "\")\""), NULL;
 	r->depth--;
 	return name ? expr_new(r, (UserExpr){.kind = least ? UX_MIN : UX_MAX, .a = a, .b = b}) : a;
 }
 
-static const UserExpr *product(DefReader *r)
+static bool operand(void *reader, void *value)
 {
-	const UserExpr *a = factor(r), *b;
-	while (a) {
-		UserExprKind kind = accept(r, "*")   ? UX_MUL
-				    : accept(r, "/") ? UX_DIV
-				    : accept(r, "%") ? UX_MOD
-						     : UX_INT;
-		if (kind == UX_INT)
-			return a;
-		if (!(b = factor(r)))
-			return NULL;
-		if (kind != UX_MUL && (b->kind != UX_INT || b->i < 1))
-			return expected(r, "a positive number to divide by before this"), NULL;
-		a = expr_new(r, (UserExpr){.kind = kind, .i = b->i, .a = a, .b = b});
-	}
-	return NULL;
+	return (*(const UserExpr **)value = factor(reader));
+}
+
+static bool join(void *reader, int op, const char *from, void *left, const void *right)
+{
+	DefReader *r = reader;
+	const UserExpr **a = left, *b = *(const UserExpr *const *)right;
+	(void)from;
+	if ((op == UX_DIV || op == UX_MOD) && (b->kind != UX_INT || b->i < 1))
+		return expected(r, "a positive number to divide by before this");
+	*a = expr_new(r, (UserExpr){.kind = (UserExprKind)op, .i = b->i, .a = *a, .b = b});
+	return true;
 }
 
 static const UserExpr *sum(DefReader *r)
 {
-	const UserExpr *a = product(r), *b;
-	while (a) {
-		r->p += strspn(r->p, " \t\n");
-		bool minus = r->p[0] == '-' && r->p[1] != '>';
-		if (!minus && *r->p != '+')
-			return a;
-		r->p++;
-		if (!(b = product(r)))
-			return NULL;
-		a = expr_new(r, (UserExpr){.kind = minus ? UX_SUB : UX_ADD, .a = a, .b = b});
-	}
-	return NULL;
+	static const ScanInfix infix[] = {{"*", 2, UX_MUL},
+					  {"/", 2, UX_DIV},
+					  {"%", 2, UX_MOD},
+					  {"+", 1, UX_ADD},
+					  {"->", 0},
+					  {"-", 1, UX_SUB},
+					  {NULL}};
+	static const ScanGrammar sums = {infix, sizeof(UserExpr *), operand, join};
+	const UserExpr *e;
+	return scan_expression(&sums, &r->p, r, &e) ? e : NULL;
 }
 
 /* ---- types ---- */
@@ -204,14 +186,14 @@ static bool tensor(DefReader *r)
 {
 	UserType t = {0};
 	TRY(element_type(r, &t));
-	if (!accept(r, "["))
+	if (!scan_accept(&r->p, "["))
 		return expected(r, "\"[\"");
-	t.leading = accept(r, "...");
-	bool more = !accept(r, "]");
-	if (t.leading && more && !accept(r, ","))
+	t.leading = scan_accept(&r->p, "...");
+	bool more = !scan_accept(&r->p, "]");
+	if (t.leading && more && !scan_accept(&r->p, ","))
 		return expected(r, "\",\" or \"]\"");
-	for (; more; more = !accept(r, "]")) {
-		if (t.rank && !accept(r, ","))
+	for (; more; more = !scan_accept(&r->p, "]")) {
+		if (t.rank && !scan_accept(&r->p, ","))
 			return expected(r, "\",\" or \"]\"");
 		if (t.rank == MAX_RANK)
 			return refuse(r, "types: more than %d dimensions", MAX_RANK);
@@ -229,8 +211,8 @@ static bool tensor(DefReader *r)
 static bool tensors(DefReader *r, const char *end, uint32_t want, const char *what)
 {
 	uint32_t first = r->type.n;
-	while (*end ? !accept(r, end) : (r->p += strspn(r->p, " \t\n"), *r->p != 0)) {
-		if (r->type.n > first && !accept(r, ","))
+	while (*end ? !scan_accept(&r->p, end) : (scan_blanks(&r->p), *r->p != 0)) {
+		if (r->type.n > first && !scan_accept(&r->p, ","))
 			return expected(r, *end ? "\",\" or \"->\"" : "\",\" or the end");
 		if (r->type.n - first == want)
 			return refuse(r, "types: more %s than the schema has, which is %u", what,
@@ -276,7 +258,7 @@ static bool read_types(DefReader *r)
 	begin(r, "work_bytes", op->def.work_bytes);
 	op->work = sum(r);
 	TRY(op->work);
-	r->p += strspn(r->p, " \t\n");
+	scan_blanks(&r->p);
 	return *r->p ? expected(r, "the end") : check_names(r);
 }
 

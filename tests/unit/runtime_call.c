@@ -1,5 +1,6 @@
 /* sizes and run on a model written by hand: y[n, 2] = 2 * x[n, 2] + w; what is refused and how it
  * is said. */
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -453,6 +454,45 @@ static void test_no_function(void **state)
 	fix_free(f);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+static bool thread_sleeps(const char *id)
+{
+	char path[512], line[256];
+	snprintf(path, sizeof path, "/proc/self/task/%s/stat", id);
+	FILE *f = fopen(path, "r");
+	const char *name_end = f && fgets(line, sizeof line, f) ? strrchr(line, ')') : NULL;
+	bool sleeps = !f || (name_end && name_end[1] && name_end[2] == 'S'); /* or has ended */
+	if (f)
+		fclose(f);
+	return sleeps;
+}
+
+static bool others_sleep(void)
+{
+	DIR *d = opendir("/proc/self/task");
+	bool sleep = true;
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		if (*e->d_name != '.' && atoi(e->d_name) != (int)getpid())
+			sleep = sleep && thread_sleeps(e->d_name);
+	closedir(d);
+	return sleep;
+}
+
+/* Waits until every other thread sleeps. A child inherits the lock of AddressSanitizer's allocator
+ * as it is at the fork: a thread that begins in the parent may hold it, and nobody gives it back.
+ */
+static void settle(void)
+{
+	while (!others_sleep())
+		usleep(1000);
+}
+#else
+static void settle(void)
+{
+}
+#endif
+
 /* In the child of a fork threads are gone: run there, for one provider (NULL: the default), is
  * right and ends. */
 static void run_in_child(const WeftThreads *threads)
@@ -461,6 +501,7 @@ static void run_in_child(const WeftThreads *threads)
 	WeftContext c = {.size = sizeof c, .threads = threads, .nthreads = 4};
 	assert_int_equal(fix_sizes(f), WEFT_OK);
 	assert_int_equal(fix_run(f, &c), WEFT_OK);
+	settle();
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {

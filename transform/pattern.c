@@ -130,7 +130,7 @@ static bool solve_inputs(const Patterns *x, Sizes *sizes, const Node *map)
 	return true;
 }
 
-static bool put_inputs(const Patterns *x, const Place *place, Sizes *sizes, Node *map)
+static bool put_inputs(const Patterns *x, const PatternPlace *place, Sizes *sizes, Node *map)
 {
 	Graph *g = x->g, *r = x->replacement;
 	sizes->all = x->new_size.data;
@@ -195,7 +195,7 @@ static bool is_equal_type(const Graph *g, Node a, Node b)
 	return same;
 }
 
-static bool put_outputs(const Patterns *x, Place *place, const Node *map)
+static bool put_outputs(const Patterns *x, PatternPlace *place, const Node *map)
 {
 	Graph *g = x->g;
 	place->made = ARENA_ARRAY(g->ir->ctx->scratch, Node, x->replacement->output.n);
@@ -212,7 +212,7 @@ static bool put_outputs(const Patterns *x, Place *place, const Node *map)
 	return true;
 }
 
-static bool put_guards(const Patterns *x, const Place *place, const Sizes *sizes)
+static bool put_guards(const Patterns *x, const PatternPlace *place, const Sizes *sizes)
 {
 	Graph *g = x->g;
 	for (uint32_t k = 0; k < x->replacement->guard.n; k++) {
@@ -230,7 +230,7 @@ static bool put_guards(const Patterns *x, const Place *place, const Sizes *sizes
 	return true;
 }
 
-static bool put(const Patterns *x, Place *place)
+static bool put(const Patterns *x, PatternPlace *place)
 {
 	Graph *r = x->replacement;
 	Sizes sizes = {0};
@@ -267,7 +267,7 @@ static void rewire(const Patterns *x)
 	Graph *g = x->g;
 	Node *moved = ARENA_ARRAY(g->ir->ctx->scratch, Node, g->node.n);
 	for (uint32_t i = 0; i < x->place.n; i++) {
-		const Place *place = &x->place.data[i];
+		const PatternPlace *place = &x->place.data[i];
 		for (uint32_t k = 0; k < x->pattern->output.n; k++) {
 			Node old = place->node[x->pattern->output.data[k].node.i],
 			     by = place->made[k];

@@ -223,7 +223,8 @@ static uint32_t first_reader(const PatternSearch *s, Node n)
 		if (x->call[user.i].i)
 			continue;
 		uint32_t at = x->order[user.i];
-		const Place *owner = x->owner[user.i] ? &x->place.data[x->owner[user.i] - 1] : NULL;
+		const PatternPlace *owner =
+			x->owner[user.i] ? &x->place.data[x->owner[user.i] - 1] : NULL;
 		if (owner && x->order[owner->before.i] <= at)
 			at = x->order[owner->before.i] - 1;
 		first = at < first ? at : first;
@@ -246,7 +247,7 @@ static bool is_closed(const PatternSearch *s)
 
 /* Puts new nodes where the last one of the place stands. Returns false if that is not behind all
  * that the place reads and in front of all that reads it. */
-static bool find_position(const PatternSearch *s, Place *place)
+static bool find_position(const PatternSearch *s, PatternPlace *place)
 {
 	const Patterns *x = s->x;
 	const Graph *p = x->pattern;
@@ -264,7 +265,7 @@ static bool find_position(const PatternSearch *s, Place *place)
 		return false;
 	for (uint32_t k = 0; k < p->input.n; k++) {
 		Node value = s->node[p->input.data[k].node.i];
-		const Place *owner =
+		const PatternPlace *owner =
 			x->owner[value.i] ? &x->place.data[x->owner[value.i] - 1] : NULL;
 		if (owner && x->order[owner->before.i] > before)
 			return false;
@@ -276,7 +277,7 @@ static bool complete(PatternSearch *s)
 {
 	Patterns *x = s->x;
 	Arena *scratch = x->g->ir->ctx->scratch;
-	Place place = {0};
+	PatternPlace place = {0};
 	TRY(is_closed(s) && sizes_fit(s));
 	if (!find_position(s, &place) || x->moves) {
 		TRY(pattern_is_one_step(x, s->node));
@@ -320,7 +321,7 @@ static bool search(PatternSearch *s)
 /* Gives the last place its nodes, but for constants. */
 static void own(Patterns *x)
 {
-	const Place *place = &x->place.data[x->place.n - 1];
+	const PatternPlace *place = &x->place.data[x->place.n - 1];
 	for (Node q = x->pattern->first; q.i; q = node_next(x->pattern, q))
 		if (pattern_is_call(x->pattern, q))
 			x->owner[place->node[q.i].i] = x->place.n;

@@ -19,11 +19,11 @@ typedef struct {
 	Node *node;  /* by node of the pattern: the node of the graph */
 	Node before; /* new nodes are added in front of this node */
 	Node *made;  /* by output of the pattern: the new node that replaces it */
-} Place;
+} PatternPlace;
 
 typedef struct {
 	Graph *g, *pattern, *replacement;
-	ARRAY(Place) place;
+	ARRAY(PatternPlace) place;
 	uint32_t *order; /* by node of g before any is added: twice its position, from 2 on */
 	uint32_t
 		*owner; /* by node of g: 1 + the number of the place to which the call belongs; 0:

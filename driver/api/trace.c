@@ -56,7 +56,7 @@ static bool begin(void *arg)
 	WeftTrace *t = ARENA_NEW(arena, WeftTrace);
 	*t = (WeftTrace){.w = b->w, .name = arena_strdup(arena, b->name), .gives = NOT_SAID};
 	t->scope = &t->model;
-	t->model = (Scope){.g = graph_new(user_ir(b->w), "main"), .id = ++b->w->ntrace};
+	t->model = (TraceScope){.g = graph_new(user_ir(b->w), "main"), .id = ++b->w->ntrace};
 	b->out = t;
 	return true;
 }
@@ -100,9 +100,9 @@ static WeftValue model_value(const WeftTrace *t, Node n)
 	return (WeftValue){n.i, t->model.id};
 }
 
-bool tracing_owner(const TraceStep *s, WeftValue v, Scope **scope, Node *out)
+bool tracing_owner(const TraceStep *s, WeftValue v, TraceScope **scope, Node *out)
 {
-	Scope *at = s->t->scope;
+	TraceScope *at = s->t->scope;
 	*out = (Node){v.node};
 	if (!v.node)
 		return tracing_error(s, "no value");
@@ -116,7 +116,7 @@ bool tracing_owner(const TraceStep *s, WeftValue v, Scope **scope, Node *out)
 }
 
 /* Returns what is node n of `owner` in scope `at`: an input of each body between them. */
-static Node captured(const TraceStep *s, Scope *at, const Scope *owner, Node n)
+static Node captured(const TraceStep *s, TraceScope *at, const TraceScope *owner, Node n)
 {
 	if (at == owner)
 		return n;
@@ -131,7 +131,7 @@ static Node captured(const TraceStep *s, Scope *at, const Scope *owner, Node n)
 
 bool tracing_node(const TraceStep *s, WeftValue v, Node *out)
 {
-	Scope *owner;
+	TraceScope *owner;
 	TRY(tracing_owner(s, v, &owner, out));
 	if (owner == s->t->scope)
 		return true;
@@ -140,7 +140,7 @@ bool tracing_node(const TraceStep *s, WeftValue v, Node *out)
 	return true;
 }
 
-bool tracing_is_tensor(const TraceStep *s, const Scope *scope, Node n)
+bool tracing_is_tensor(const TraceStep *s, const TraceScope *scope, Node n)
 {
 	TypeId t = node_type_id(scope->g, n);
 	return (t.i && ir_type_of(scope->g->ir, t)->dtype != DT_none) ||
@@ -487,7 +487,7 @@ WeftValue weft_trace_call(WeftTrace *t, const char *op, const WeftArg *arg, uint
 }
 
 /* Sets *type to that of the step's value, NULL if it has none: an assertion. */
-static bool value_type(TraceStep *s, Scope **scope, Node *n, const Type **type)
+static bool value_type(TraceStep *s, TraceScope **scope, Node *n, const Type **type)
 {
 	TRY(tracing_ready(s) && tracing_owner(s, s->value, scope, n));
 	TypeId id = node_type_id((*scope)->g, *n);
@@ -498,7 +498,7 @@ static bool value_type(TraceStep *s, Scope **scope, Node *n, const Type **type)
 static bool get_result(void *arg)
 {
 	TraceStep *s = arg;
-	Scope *scope;
+	TraceScope *scope;
 	const Type *type;
 	Node n;
 	TRY(value_type(s, &scope, &n, &type));
@@ -517,7 +517,7 @@ WeftValue weft_trace_result(WeftTrace *t, WeftValue several, uint32_t k)
 static bool get_nresult(void *arg)
 {
 	TraceStep *s = arg;
-	Scope *scope;
+	TraceScope *scope;
 	const Type *type;
 	Node n;
 	TRY(value_type(s, &scope, &n, &type));
@@ -534,7 +534,7 @@ int32_t weft_trace_nresult(WeftTrace *t, WeftValue v)
 static bool get_shape(void *arg)
 {
 	TraceStep *s = arg;
-	Scope *scope;
+	TraceScope *scope;
 	Node n;
 	TRY(tracing_ready(s) && given(s->t->w, s->name, "room for the extents", s->shape) &&
 	    tracing_owner(s, s->value, &scope, &n) && tracing_is_tensor(s, scope, n));
@@ -555,7 +555,7 @@ int32_t weft_trace_shape(WeftTrace *t, WeftValue v, int64_t shape[12])
 static bool get_extent(void *arg)
 {
 	TraceStep *s = arg;
-	Scope *scope;
+	TraceScope *scope;
 	Node n;
 	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n) &&
 	    tracing_is_tensor(s, scope, n));
@@ -575,7 +575,7 @@ const char *weft_trace_extent(WeftTrace *t, WeftValue v, uint32_t dim)
 static bool get_dtype(void *arg)
 {
 	TraceStep *s = arg;
-	Scope *scope;
+	TraceScope *scope;
 	Node n;
 	TRY(tracing_ready(s) && tracing_owner(s, s->value, &scope, &n) &&
 	    tracing_is_tensor(s, scope, n));
@@ -594,7 +594,7 @@ const char *weft_trace_dtype(WeftTrace *t, WeftValue v)
 static bool add_size(void *arg)
 {
 	TraceStep *s = arg;
-	const Scope *scope = s->t->scope;
+	const TraceScope *scope = s->t->scope;
 	Node n;
 	TRY(tracing_ready_named(s) && tracing_node(s, s->value, &n) &&
 	    tracing_is_tensor(s, scope, n));

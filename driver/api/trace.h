@@ -14,20 +14,20 @@ typedef struct {
 } Captured;
 
 /* A graph under construction: the model's, or a body in it. */
-typedef struct Scope {
+typedef struct TraceScope {
 	Graph *g;
 	uint32_t id;         /* WeftValue.trace of its values */
-	struct Scope *outer; /* NULL: the model's */
+	struct TraceScope *outer; /* NULL: the model's */
 	uint32_t nin;        /* the number of a body's inputs that are no captured values */
 	Captured *captured;  /* of a body; NULL: the model's scope */
-} Scope;
+} TraceScope;
 
 enum { NOT_SAID = -1 };
 
 struct WeftTrace {
 	Weft *w;
-	Scope *scope; /* the scope in which calls add nodes */
-	Scope model;
+	TraceScope *scope; /* the scope in which calls add nodes */
+	TraceScope model;
 	const char *name;
 	LocId loc; /* the source line of nodes that calls add */
 	uint32_t ncall;
@@ -68,12 +68,12 @@ WeftValue tracing_value(const WeftTrace *, Node);
 /* Sets *Node to the node of the current scope that has the value. A value of an outer scope becomes
  * an input of each body between, and must be one tensor. Returns false after an error. */
 bool tracing_node(const TraceStep *, WeftValue, Node *);
-/* Sets *Node to the node that a value names, and *Scope to its scope: the current one or an outer
- * one. Returns false after an error: the value is none, of another trace, of a body that has ended,
- * or of an inverse that has ended. */
-bool tracing_owner(const TraceStep *, WeftValue, Scope **, Node *);
+/* Sets *Node to the node that a value names, and *TraceScope to its scope: the current one or an
+ * outer one. Returns false after an error: the value is none, of another trace, of a body that has
+ * ended, or of an inverse that has ended. */
+bool tracing_owner(const TraceStep *, WeftValue, TraceScope **, Node *);
 /* Checks that a node of the scope is one tensor. Returns false after an error. */
-bool tracing_is_tensor(const TraceStep *, const Scope *, Node);
+bool tracing_is_tensor(const TraceStep *, const TraceScope *, Node);
 /* Returns a Build that appends to the current scope; where: the name of the call, for messages. */
 Build tracing_build(WeftTrace *, const char *where);
 

@@ -10,7 +10,7 @@ enum { BODIES = 2 };
 typedef struct {
 	TraceStep step; /* the first, for tracing_perform */
 	Captured captured;
-	Scope body[BODIES];
+	TraceScope body[BODIES];
 	const TypeId *type; /* of the bodies' own inputs */
 	const WeftValue *in; /* operands for these */
 	uint32_t nin, ncarry, nxs, nbody, call;
@@ -44,7 +44,7 @@ static Build body_build(const Bodies *k)
 static bool input_type(Bodies *k, uint32_t j, TypeId *out)
 {
 	const WeftTrace *t = k->step.t;
-	Scope *owner;
+	TraceScope *owner;
 	Node n;
 	TRY(tracing_owner(&k->step, k->in[j], &owner, &n) && tracing_is_tensor(&k->step, owner, n));
 	*out = node_type_id(owner->g, n);
@@ -70,14 +70,14 @@ static bool find_types(Bodies *k)
 static void open_body(Bodies *k)
 {
 	WeftTrace *t = k->step.t;
-	Scope *s = &k->body[k->nbody++];
+	TraceScope *s = &k->body[k->nbody++];
 	Graph *g = graph_beside(t->scope->g, "body");
 	g->scope = t->scope->g->scope;
-	*s = (Scope){.g = g,
-		     .id = ++t->w->ntrace,
-		     .outer = t->scope,
-		     .nin = k->nin,
-		     .captured = &k->captured};
+	*s = (TraceScope){.g = g,
+			  .id = ++t->w->ntrace,
+			  .outer = t->scope,
+			  .nin = k->nin,
+			  .captured = &k->captured};
 	for (uint32_t j = 0; j < k->nin; j++)
 		k->value[j] = (WeftValue){graph_add_input(g, "", INPUT_USER, k->type[j]).i, s->id};
 	for (uint32_t j = 0; j < k->captured.value.n; j++)

@@ -162,7 +162,7 @@ static Sym attr_start(State *st, Build *b, Node view, const char *name, Sym size
 	return sym_min(t, sym_max(t, start, sym_int(t, 0)), size);
 }
 
-static Node inverse_pieces(State *st, Build *b, const Value *v, Node parent, Node update)
+static Node inverse_pieces(State *st, Build *b, const FileValue *v, Node parent, Node update)
 {
 	const Graph *g = st->g;
 	uint32_t rank = node_rank(g, parent), dim;
@@ -205,7 +205,7 @@ static bool overlaps_itself(SymTab *t, const Meta *m)
 
 /* Writes through a view of any kind: the view of an array of indices says where in the parent
  * each element lies. */
-static Node inverse_scatter(State *st, Build *b, const Value *v, Node parent, Node update)
+static Node inverse_scatter(State *st, Build *b, const FileValue *v, Node parent, Node update)
 {
 	SymTab *t = st->im->syms;
 	Ir *ir = st->im->ir;
@@ -239,7 +239,7 @@ static Node inverse_adjoint(State *st, Build *b, const Meta *p, Node update)
 
 /* Writes through a view of the same bytes under another dtype. Autograd sees a write through
  * view(dtype) as little as that view. */
-static Node inverse_bits(State *st, Build *b, const Value *v, Node parent, Node update)
+static Node inverse_bits(State *st, Build *b, const FileValue *v, Node parent, Node update)
 {
 	const Meta *p = &st->value.data[v->parent].meta;
 	Op viewed = node_op(st->g, v->view);
@@ -261,7 +261,7 @@ static Node inverse_part(Build *b, Node parent, Node update, bool imaginary)
 	return imaginary ? b_complex(b, other, update) : b_complex(b, update, other);
 }
 
-Node alias_inverse(State *st, Build *b, const Value *v, Node parent, Node update)
+Node alias_inverse(State *st, Build *b, const FileValue *v, Node parent, Node update)
 {
 	SymTab *t = st->im->syms;
 	const Meta *p = &st->value.data[v->parent].meta;

@@ -248,14 +248,14 @@ static bool bool_list(Scope *s, const Arg *a, const char *tag, const json_t *v, 
 
 /* ---- operands ---- */
 
-static void push_operand(Scope *s, Call *c, uint32_t value)
+static void push_operand(Scope *s, NodeCall *c, uint32_t value)
 {
 	Arena *a = s->st->im->ctx->scratch;
 	array_push(a, &c->value, value);
 	array_push(a, &c->in, value ? value_read(s->st, &s->b, value) : (Node){0});
 }
 
-static bool named_tensor(Scope *s, const Arg *a, Call *c, const json_t *tensor)
+static bool named_tensor(Scope *s, const Arg *a, NodeCall *c, const json_t *tensor)
 {
 	const char *name = json_str(tensor, "name");
 	uint32_t v = name ? scope_find(s, name) : 0;
@@ -331,7 +331,7 @@ Node arg_float_value(Scope *s, const char *tag, const json_t *arg)
 }
 
 /* Takes a Python number where the schema wants a tensor. */
-static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v)
+static bool number_operand(Scope *s, const Arg *a, NodeCall *c, const char *tag, const json_t *v)
 {
 	Attr x;
 	Node data = data_number(s, tag, v);
@@ -351,7 +351,7 @@ static bool number_operand(Scope *s, const Arg *a, Call *c, const char *tag, con
 	return c->in.data[c->in.n - 1].i;
 }
 
-static bool read_tensor(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v)
+static bool read_tensor(Scope *s, const Arg *a, NodeCall *c, const char *tag, const json_t *v)
 {
 	if (is(tag, "as_tensor"))
 		return named_tensor(s, a, c, v);
@@ -366,7 +366,7 @@ static bool read_tensor(Scope *s, const Arg *a, Call *c, const char *tag, const 
 	return number_operand(s, a, c, tag, v);
 }
 
-static bool read_tensors(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v,
+static bool read_tensors(Scope *s, const Arg *a, NodeCall *c, const char *tag, const json_t *v,
 			 Attr *out)
 {
 	size_t i, n = 0;
@@ -450,7 +450,8 @@ static bool read_attr(Scope *s, const Arg *a, const char *tag, const json_t *v, 
 	return op_attr_fits(im->ir, a, out) || bad(s, a->name, tag);
 }
 
-static bool read_arg(Scope *s, const Arg *a, Call *c, const char *tag, const json_t *v, Attr *out)
+static bool read_arg(Scope *s, const Arg *a, NodeCall *c, const char *tag, const json_t *v,
+		     Attr *out)
 {
 	*out = attr_none();
 	if (a->kind == ARG_tensor)
@@ -460,7 +461,7 @@ static bool read_arg(Scope *s, const Arg *a, Call *c, const char *tag, const jso
 	return read_attr(s, a, tag, v, out);
 }
 
-static bool absent_arg(Scope *s, const Schema *schema, const Arg *a, Call *c, Attr *out)
+static bool absent_arg(Scope *s, const Schema *schema, const Arg *a, NodeCall *c, Attr *out)
 {
 	Import *im = s->st->im;
 	*out = a->has_default ? op_default(im->ir, a) : attr_none();
@@ -599,9 +600,9 @@ static json_t *schema_arg(const json_t *node, const Schema *schema, uint32_t k, 
 	return v;
 }
 
-bool call_read(Scope *s, const json_t *node, Op op, Call *c)
+bool call_read(Scope *s, const json_t *node, Op op, NodeCall *c)
 {
-	*c = (Call){.op = tensor_overload(s, node, scalar_overload(s, node, op))};
+	*c = (NodeCall){.op = tensor_overload(s, node, scalar_overload(s, node, op))};
 	return call_read_as(s, node, op_schema(c->op), c);
 }
 
@@ -623,7 +624,7 @@ static DType tensors_dtype(Scope *s, const json_t *node, const Schema *schema)
 
 /* Sets an argument of ours, which no file has: whether operand 0 is row-major in PyTorch, where
  * the factors of a matrix depend on it. */
-static void read_row_major(Scope *s, const Schema *schema, Call *c)
+static void read_row_major(Scope *s, const Schema *schema, NodeCall *c)
 {
 	for (uint32_t k = 0; k < schema->narg; k++)
 		if (is(schema->arg[k].name, "row_major") && c->value.n && c->value.data[0])
@@ -631,7 +632,7 @@ static void read_row_major(Scope *s, const Schema *schema, Call *c)
 				s->st->im, &s->st->value.data[c->value.data[0]].meta));
 }
 
-bool call_read_as(Scope *s, const json_t *node, const Schema *schema, Call *c)
+bool call_read_as(Scope *s, const json_t *node, const Schema *schema, NodeCall *c)
 {
 	TRY(check_names(s, node, schema));
 	c->beside = tensors_dtype(s, node, schema);

@@ -18,7 +18,7 @@ static bool may_convert(DType d)
 	return d == DT_f16 || d == DT_bf16 || d == DT_f32;
 }
 
-bool autocast_operands(Scope *s, const json_t *node, Call *c)
+bool autocast_operands(Scope *s, const json_t *node, NodeCall *c)
 {
 	Results r;
 	if (!s->st->autocast || !is_converted(c->op))

@@ -21,7 +21,7 @@ uint32_t value_new(State *st, Node n, const Meta *m)
 	array_push(arena(st), &st->storage,
 		   (Storage){.base = id, .spec = -1, .history = !st->no_grad});
 	array_push(arena(st), &st->value,
-		   (Value){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
+		   (FileValue){.node = n, .storage = st->storage.n - 1, .elem = -1, .meta = *m});
 	return id;
 }
 
@@ -29,15 +29,15 @@ uint32_t value_view(State *st, uint32_t parent, Node view, uint32_t self, int32_
 		    const Meta *m)
 {
 	uint32_t storage = st->value.data[parent].storage;
-	Value v = {.node = n,
-		   .storage = storage,
-		   .version = st->storage.data[storage].version,
-		   .parent = parent,
-		   .view = view,
-		   .self = self,
-		   .no_grad = st->no_grad && st->storage.data[storage].history,
-		   .elem = elem,
-		   .meta = *m};
+	FileValue v = {.node = n,
+		       .storage = storage,
+		       .version = st->storage.data[storage].version,
+		       .parent = parent,
+		       .view = view,
+		       .self = self,
+		       .no_grad = st->no_grad && st->storage.data[storage].history,
+		       .elem = elem,
+		       .meta = *m};
 	array_push(arena(st), &st->value, v);
 	return st->value.n - 1;
 }
@@ -54,10 +54,10 @@ static TypeId with_dtype(Ir *ir, TypeId type, DType d)
 	return ir_tuple(ir, t.n, elem);
 }
 
-Node view_replay(State *st, const Value *v, Node parent, DType d)
+Node view_replay(State *st, const FileValue *v, Node parent, DType d)
 {
 	Graph *g = st->g;
-	Value copy = *v;
+	FileValue copy = *v;
 	if (!copy.view.i)
 		return parent;
 	NodeData old = *node_data(g, copy.view);
@@ -74,7 +74,7 @@ Node view_replay(State *st, const Value *v, Node parent, DType d)
 
 Node value_read(State *st, Build *b, uint32_t id)
 {
-	Value v = st->value.data[id];
+	FileValue v = st->value.data[id];
 	uint32_t version = st->storage.data[v.storage].version;
 	if (v.version != version) {
 		v.node = view_replay(st, &v, value_read(st, b, v.parent), v.meta.dtype);
@@ -152,7 +152,7 @@ bool value_write(State *st, Build *b, uint32_t id, Node n)
 	while (n.i) {
 		uint32_t parent = st->value.data[id].parent;
 		Node before = parent ? value_read(st, b, parent) : (Node){0};
-		Value v = st->value.data[id];
+		FileValue v = st->value.data[id];
 		st->value.data[id].node = n;
 		st->value.data[id].version = version;
 		if (!parent) {

@@ -165,7 +165,7 @@ static bool result_names(Scope *s, const json_t *node, const char ***name, Meta 
 
 /* Whether autocast is on in a region, which may switch it on or off. Another region leaves it as
  * it is. */
-static bool autocast_of(Scope *s, const json_t *node, const Target *t)
+static bool autocast_of(Scope *s, const json_t *node, const CallTarget *t)
 {
 	const char *tag;
 	if (strcmp(t->name, "higher_order.wrap_with_autocast"))
@@ -181,7 +181,7 @@ static bool enter_all(Scope *s, Values *v)
 	return true;
 }
 
-static bool import_inline(Scope *outer, const json_t *node, const Target *t)
+static bool import_inline(Scope *outer, const json_t *node, const CallTarget *t)
 {
 	size_t n = json_array_size(json_object_get(node, "inputs")), at = 0;
 	const char *tag;
@@ -681,7 +681,7 @@ static bool import_while(Scope *s, const json_t *node)
 	return finish(s, node, OP_while, in.data, in.n, attr);
 }
 
-bool import_hop(Scope *s, const json_t *node, Target t)
+bool import_hop(Scope *s, const json_t *node, CallTarget t)
 {
 	switch (t.kind) {
 	case TARGET_INLINE:

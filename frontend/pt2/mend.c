@@ -26,7 +26,7 @@ static void set_shape(Import *im, Result *r, const Sym *size, uint32_t rank)
 /* Mends unique_consecutive along a dimension, which torch.export of 2.15 describes wrongly:
  * elements as [n, u, n, n], counts as [n]. They are the operand with another extent, which it
  * names rightly, and a count for each of these. */
-static void mend_unique(Scope *s, const Call *c, Results *r)
+static void mend_unique(Scope *s, const NodeCall *c, Results *r)
 {
 	uint32_t self = c->value.n ? c->value.data[0] : 0;
 	if (!self || r->n != 3)
@@ -50,7 +50,7 @@ static void mend_unique(Scope *s, const Call *c, Results *r)
 
 /* Mends the last states of an LSTM, which torch.export of 2.5 to 2.12 describes as [layers, 1,
  * batch, size]. They have the shapes of the first ones. */
-static void mend_lstm(Scope *s, const Call *c, Results *r)
+static void mend_lstm(Scope *s, const NodeCall *c, Results *r)
 {
 	for (uint32_t k = 1; k < 3 && r->n == 3 && c->value.n > k; k++) {
 		const Meta *first = &s->st->value.data[c->value.data[k]].meta;
@@ -60,7 +60,7 @@ static void mend_lstm(Scope *s, const Call *c, Results *r)
 }
 
 /* Gives the results the shapes that the operator gives for its operands. */
-static bool infer_again(Scope *s, const Call *c, Results *r)
+static bool infer_again(Scope *s, const NodeCall *c, Results *r)
 {
 	Import *im = s->st->im;
 	Graph *g = s->st->g;
@@ -84,7 +84,7 @@ static bool infer_again(Scope *s, const Call *c, Results *r)
 	return true;
 }
 
-bool results_mend(Scope *s, const Call *c, Results *r)
+bool results_mend(Scope *s, const NodeCall *c, Results *r)
 {
 	const char *name = op_schema(c->op)->name;
 	if (!strcmp(name, "aten.unique_consecutive"))

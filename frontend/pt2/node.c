@@ -9,7 +9,7 @@
 void state_init(State *st, Import *im, Graph *g)
 {
 	*st = (State){.im = im, .g = g};
-	array_push(im->ctx->arena, &st->value, (Value){0});
+	array_push(im->ctx->arena, &st->value, (FileValue){0});
 	array_push(im->ctx->arena, &st->storage, (Storage){0});
 }
 
@@ -151,7 +151,7 @@ static TypeId results_type(Scope *s, const Results *r)
 }
 
 /* Binds result k of `made`, as a view where the operator returns one. */
-static bool bind_result(Scope *s, Node made, const Call *c, const Results *r, uint32_t k,
+static bool bind_result(Scope *s, Node made, const NodeCall *c, const Results *r, uint32_t k,
 			bool tuple)
 {
 	State *st = s->st;
@@ -196,7 +196,7 @@ static bool check_count(Scope *s, Op op, const Results *r)
 			 schema->name, schema->nresult, r->n);
 }
 
-static bool add_call(Scope *s, const json_t *node, Call *c)
+static bool add_call(Scope *s, const json_t *node, NodeCall *c)
 {
 	State *st = s->st;
 	Results r;
@@ -219,7 +219,7 @@ static bool add_call(Scope *s, const json_t *node, Call *c)
 
 /* ---- in-place operators ---- */
 
-Node *call_operands(Scope *s, const Call *c)
+Node *call_operands(Scope *s, const NodeCall *c)
 {
 	const Schema *schema = op_schema(c->op);
 	Node *in = arena_dup(s->st->im->ctx->scratch, c->in.data, c->in.n * sizeof *in);
@@ -237,7 +237,7 @@ Node *call_operands(Scope *s, const Call *c)
 }
 
 /* Returns the dtype of what a call means: its expansion is built to see, and goes again. */
-static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
+static DType expanded_dtype(Scope *s, const NodeCall *c, DType otherwise)
 {
 	Graph *g = s->st->g;
 	const Node last = g->last;
@@ -253,7 +253,7 @@ static DType expanded_dtype(Scope *s, const Call *c, DType otherwise)
 
 /* Returns the dtype that the functional form computes, before it is stored into the dtype of the
  * operand. */
-static DType functional_dtype(Scope *s, const Call *c, DType self)
+static DType functional_dtype(Scope *s, const NodeCall *c, DType self)
 {
 	Promotion p = {0};
 	const Schema *schema = op_schema(c->op);
@@ -306,10 +306,10 @@ static bool finish_resize(Scope *s, uint32_t self, Node n, const Result *r)
 	return scope_bind(s, r->name, v);
 }
 
-static bool import_in_place(Scope *s, const json_t *node, const Target *t)
+static bool import_in_place(Scope *s, const json_t *node, const CallTarget *t)
 {
 	State *st = s->st;
-	Call c;
+	NodeCall c;
 	Results r;
 	TRY(call_read(s, node, t->op, &c));
 	TRY(read_results(s, node, &r));
@@ -335,7 +335,7 @@ static bool import_in_place(Scope *s, const json_t *node, const Target *t)
 }
 
 /* Imports x.transpose_(0, 1): from now on the name of x stands for a view of what it was. */
-static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
+static bool import_in_place_view(Scope *s, const json_t *node, const CallTarget *t)
 {
 	State *st = s->st;
 	uint32_t self = arg_value(s, node, "self", 0);
@@ -343,7 +343,7 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 	TRY(read_results(s, node, &r));
 	if (!self)
 		return ctx_error(st->im->ctx, s->where, "no operand to change");
-	Call c;
+	NodeCall c;
 	TRY(call_read(s, node, t->op, &c));
 	AttrId attr = ir_attrs(st->im->ir, op_schema(c.op)->narg, c.attr);
 	const Meta *m = r.n ? &r.data[0].meta : &st->value.data[self].meta;
@@ -358,7 +358,7 @@ static bool import_in_place_view(Scope *s, const json_t *node, const Target *t)
 }
 
 /* Imports copy_, fill_ and zero_, which replace all elements. */
-static bool import_overwrite(Scope *s, const json_t *node, const Target *t)
+static bool import_overwrite(Scope *s, const json_t *node, const CallTarget *t)
 {
 	State *st = s->st;
 	uint32_t self = arg_value(s, node, "self", 0);
@@ -499,9 +499,9 @@ static bool import_with_effects(Scope *s, const json_t *node)
 
 /* ---- dispatch ---- */
 
-static bool import_op(Scope *s, const json_t *node, const Target *t)
+static bool import_op(Scope *s, const json_t *node, const CallTarget *t)
 {
-	Call c;
+	NodeCall c;
 	Results r;
 	uint32_t errors = s->st->im->ctx->nerror;
 	if (call_has_data(s, node)) {
@@ -524,7 +524,7 @@ bool scope_node(Scope *s, const json_t *node)
 	const char *target = json_str(node, "target");
 	if (!target)
 		return ctx_error(im->ctx, NULL, "a node has no target");
-	Target t = target_of(im, target);
+	CallTarget t = target_of(im, target);
 	s->where = s->b.where = node_position(im, node);
 	const char *frame = node_frame(im, node);
 	s->b.loc = frame ? ir_loc(im->ir, frame) : (LocId){0};

@@ -46,7 +46,7 @@ Op observed_operator(const char *name)
 }
 
 /* Returns the types of the values, where none was clamped, and of what is observed. */
-static TypeId observed_types(const Scope *s, const Call *c)
+static TypeId observed_types(const Scope *s, const NodeCall *c)
 {
 	const Graph *g = s->st->g;
 	Ir *ir = s->st->im->ir;
@@ -61,7 +61,7 @@ static TypeId observed_types(const Scope *s, const Call *c)
 bool import_observed(Scope *s, const json_t *node, Op functional)
 {
 	State *st = s->st;
-	Call c;
+	NodeCall c;
 	Results r;
 	TRY(call_read(s, node, functional, &c) && read_results(s, node, &r));
 	if (r.n > OBSERVED_RESULT)

@@ -119,7 +119,7 @@ typedef struct {
 	bool mended;     /* the file describes another shape */
 	int32_t elem;    /* the number of the result of `view`; -1: it has one result */
 	Meta meta;
-} Value;
+} FileValue;
 
 typedef struct {
 	uint32_t base;    /* the value that covers the memory */
@@ -133,7 +133,7 @@ typedef struct {
 typedef struct {
 	Import *im;
 	Graph *g;
-	ARRAY(Value) value;     /* [0] unused */
+	ARRAY(FileValue) value; /* [0] unused */
 	ARRAY(Storage) storage; /* [0] unused */
 	bool rewrote;           /* a view was written through: there may be dead nodes */
 	bool is_body; /* the graph is a body of control flow: conditions are checked when it
@@ -287,7 +287,7 @@ ViewKind alias_kind(State *, Node made, const Meta *in, const Meta *out);
 bool alias_is_itself(const State *, Node made, ViewKind, const Meta *in, const Meta *out);
 /* Returns the new contents of the parent of v, which had the contents `parent`, after v was
  * overwritten with `update`. Returns no node after an error. */
-Node alias_inverse(State *, Build *, const Value *v, Node parent, Node update);
+Node alias_inverse(State *, Build *, const FileValue *v, Node parent, Node update);
 
 /* ---- pt2/functional.c: memory ---- */
 
@@ -300,7 +300,7 @@ uint32_t value_view(State *, uint32_t parent, Node view, uint32_t self, int32_t 
 		    const Meta *);
 /* Adds a copy of the view that made v, applied to `parent`: contents of the parent's shape and of
  * this dtype. Returns the result; `parent` itself if v is equal to its parent. */
-Node view_replay(State *, const Value *v, Node parent, DType);
+Node view_replay(State *, const FileValue *v, Node parent, DType);
 /* Returns the current contents of a value. If its memory was written through another value since,
  * adds nodes that apply the view again. */
 Node value_read(State *, Build *, uint32_t v);
@@ -330,14 +330,14 @@ typedef struct {
 	Attr attr[MAX_ARGS];   /* by argument of the schema */
 	DType beside; /* the promoted dtype of the tensors among the arguments; numbers that
 			 depend on data are promoted with it */
-} Call;
+} NodeCall;
 
 /* Reads the arguments of a node for the operator, or for the overload of it that fits the arguments
  * (c->op). Returns false after an error. */
-bool call_read(Scope *, const json_t *node, Op op, Call *c);
+bool call_read(Scope *, const json_t *node, Op op, NodeCall *c);
 /* Reads the arguments of a node for a given schema. c must be zeros; c->op stays as it is. Returns
  * false after an error. */
-bool call_read_as(Scope *, const json_t *node, const Schema *, Call *c);
+bool call_read_as(Scope *, const json_t *node, const Schema *, NodeCall *c);
 /* Finds the argument of that name, or, where the file gives no names, argument k. Returns its
  * value, and sets *tag to its tag, "as_tensor". Returns NULL, with *tag NULL, if there is no such
  * argument. */
@@ -411,25 +411,25 @@ bool scope_nodes(Scope *);
 
 /* Returns the operands of a call, in the scratch arena, with a key of random numbers, a new node,
  * for an operator that draws: the call's own key comes when the graph has been read. */
-Node *call_operands(Scope *, const Call *);
+Node *call_operands(Scope *, const NodeCall *);
 
 /* ---- pt2/mend.c ---- */
 
 /* Corrects the shapes of results that torch.export describes wrongly, and of those that have an
  * operand with a corrected shape. Returns false after an error. */
-bool results_mend(Scope *, const Call *, Results *);
+bool results_mend(Scope *, const NodeCall *, Results *);
 
 /* ---- pt2/strided.c ---- */
 
 /* Makes a view of the memory in which value `self` lies: sizes and strides of *m from `offset` on,
  * in elements of the file's storage (Meta). name: of the node. Returns 0 after an error. */
 uint32_t strided_view(Scope *, uint32_t self, const Meta *m, Sym offset, const char *name);
-struct Target;
+struct CallTarget;
 /* Imports a call of as_strided. Returns false after an error. */
 bool import_as_strided(Scope *, const json_t *node);
 /* Imports a call of resize, resize_, resize_as or resize_as_. Returns false after an error: also if
  * the result needs more memory than the operand has. */
-bool import_resize(Scope *, const json_t *node, const struct Target *);
+bool import_resize(Scope *, const json_t *node, const struct CallTarget *);
 
 /* ---- pt2/target.c ---- */
 
@@ -469,16 +469,16 @@ typedef enum {
 	TARGET_MAP
 } TargetKind;
 
-typedef struct Target {
+typedef struct CallTarget {
 	TargetKind kind;
 	Op op;                     /* as the kind says; else OP_none */
 	const struct UserOp *user; /* of TARGET_USER */
 	const char *name;          /* "aten.add.Tensor"; an overload "default" is left out */
-} Target;
+} CallTarget;
 
 /* Returns how to import nodes with this target, "torch.ops.aten.add.Tensor"; TARGET_UNKNOWN if none
  * is known. Its name lives as long as the context. */
-Target target_of(Import *, const char *target);
+CallTarget target_of(Import *, const char *target);
 /* Returns why nodes with this target are not imported, where that is so on purpose: a constant
  * text that goes on from "an operator, which". NULL for other targets (refused.c). */
 const char *target_refusal(const char *target);
@@ -496,13 +496,13 @@ bool targets_check(Import *, const json_t *graph);
 Node symbolic_condition(Scope *, const json_t *arg);
 /* Converts the operands of a call in a region with autocast on as autocast did, which the dtype
  * of the node's result says (autocast.c). Returns false after an error. */
-bool autocast_operands(Scope *, const json_t *node, Call *);
+bool autocast_operands(Scope *, const json_t *node, NodeCall *);
 /* Makes a graph of its own of a graph of the file, whose n inputs have these types. Returns NULL
  * after an error (hop.c). */
 Graph *import_subgraph(Scope *outer, json_t *json, const Meta *in, uint32_t n);
 /* Imports a node whose operator has graphs as arguments: TARGET_INLINE to TARGET_MAP (hop.c).
  * Returns false after an error. */
-bool import_hop(Scope *, const json_t *node, Target);
+bool import_hop(Scope *, const json_t *node, CallTarget);
 
 /* Adds a call of the operator `op` that has a number which depends on data where the schema has a
  * constant: the value of aten.full, the alpha of aten.add. Returns the result, of the type of *m.

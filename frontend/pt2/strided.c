@@ -117,7 +117,7 @@ bool import_as_strided(Scope *s, const json_t *node)
 /* Imports resize_ and resize_as_, which lay the shape of the result over the memory of the
  * operand, and resize and resize_as, over a copy. What lies beyond that memory has no value in
  * PyTorch. */
-bool import_resize(Scope *s, const json_t *node, const Target *target)
+bool import_resize(Scope *s, const json_t *node, const CallTarget *target)
 {
 	State *st = s->st;
 	SymTab *t = st->im->syms;

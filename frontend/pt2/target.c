@@ -116,9 +116,9 @@ static const char *strip(Import *im, const char *target)
 	return arena_strndup(im->ctx->arena, name, n);
 }
 
-Target target_of(Import *im, const char *target)
+CallTarget target_of(Import *im, const char *target)
 {
-	Target t = {.name = strip(im, target)};
+	CallTarget t = {.name = strip(im, target)};
 	if (starts(target, "_operator.") || starts(target, "math.") ||
 	    starts(target, "torch.sym_") || starts(target, "torch._sym_")) {
 		t.kind = TARGET_SYMBOLIC;

@@ -29,7 +29,7 @@ bool import_user(Scope *s, const json_t *node, const UserOp *op)
 {
 	State *st = s->st;
 	Import *im = st->im;
-	Call c = {0};
+	NodeCall c = {0};
 	Results r;
 	Attr attr[4];
 	TRY(call_read_as(s, node, &op->schema, &c) && read_results(s, node, &r));

@@ -15,8 +15,8 @@ typedef struct {
 
 /* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
  * many exist as calls were in progress at the same time. */
-typedef struct Call {
-	struct Call *next;
+typedef struct CallRoom {
+	struct CallRoom *next;
 	WeftSizes *sizes;
 	void *work;
 	uint64_t work_bytes;
@@ -28,7 +28,7 @@ typedef struct Call {
 	double *spent;      /* in a profile: seconds by kernel call */
 	Range *range;       /* of update: the memory of the inputs */
 	bool *shared;       /* of update: by input: others have parts of its memory */
-} Call;
+} CallRoom;
 
 typedef struct {
 	PyObject_HEAD Instance *instance;
@@ -40,7 +40,7 @@ typedef struct {
 	PyObject **name; /* of the inputs, interned */
 	PyObject *like;  /* outputs of calls without a tensor are of its class; NULL: NumPy
 			    arrays */
-	Call *spare;
+	CallRoom *spare;
 	double *spent; /* in a profile: seconds by kernel call; NULL: not profiled */
 	uint64_t runs;
 } Function;
@@ -53,7 +53,7 @@ static PyObject *word_out;
 
 /* ---- calls ---- */
 
-static void call_free(Call *c)
+static void call_free(CallRoom *c)
 {
 	if (!c)
 		return;
@@ -72,12 +72,12 @@ static void call_free(Call *c)
 	free(c);
 }
 
-static Call *call_new(const Function *f)
+static CallRoom *call_new(const Function *f)
 {
 	const WeftEntry *e = f->entry;
-	Call *c = calloc(1, sizeof *c);
+	CallRoom *c = calloc(1, sizeof *c);
 	if (!c)
-		return (Call *)no_memory("a call");
+		return (CallRoom *)no_memory("a call");
 	c->sizes = malloc(e->sizes_bytes);
 	c->given = calloc(e->ninput + 1, sizeof *c->given);
 	c->made = calloc(e->noutput + 1, sizeof *c->made);
@@ -92,19 +92,19 @@ static Call *call_new(const Function *f)
 	    c->shape && c->range && c->shared)
 		return c;
 	call_free(c);
-	return (Call *)no_memory("a call");
+	return (CallRoom *)no_memory("a call");
 }
 
-static Call *call_begin(Function *f)
+static CallRoom *call_begin(Function *f)
 {
-	Call *c = f->spare;
+	CallRoom *c = f->spare;
 	if (!c)
 		return call_new(f);
 	f->spare = c->next;
 	return c;
 }
 
-static void call_end(Function *f, Call *c)
+static void call_end(Function *f, CallRoom *c)
 {
 	while (c->nin)
 		view_close(&c->in_view[--c->nin]);
@@ -163,7 +163,8 @@ static int find_input(const Function *f, PyObject *name)
 	return -1;
 }
 
-static int give_named(const Function *f, Call *c, PyObject *name, PyObject *value, PyObject **out)
+static int give_named(const Function *f, CallRoom *c, PyObject *name, PyObject *value,
+		      PyObject **out)
 {
 	int k = find_input(f, name);
 	if (k >= 0 && c->given[k]) {
@@ -195,7 +196,7 @@ static int warn_of_gradient(const char *name)
 		name);
 }
 
-static int open_inputs(const Function *f, Call *c)
+static int open_inputs(const Function *f, CallRoom *c)
 {
 	for (; c->nin < f->entry->ninput; c->nin++) {
 		uint32_t k = c->nin;
@@ -220,7 +221,7 @@ static int open_inputs(const Function *f, Call *c)
 /* ---- outputs ---- */
 
 /* A tensor of whose class outputs are: the first input that is exchanged. */
-static PyObject *first_tensor(const Function *f, const Call *c)
+static PyObject *first_tensor(const Function *f, const CallRoom *c)
 {
 	for (uint32_t k = 0; k < f->entry->ninput; k++)
 		if (is_exchanged(c->given[k]))
@@ -261,7 +262,7 @@ static int bad_out(const char *name, const char *what, const WeftTensorInfo *inf
 }
 
 /* A tensor of the caller for output k. */
-static int take_output(Call *c, uint32_t k, PyObject *o, const WeftTensorInfo *info,
+static int take_output(CallRoom *c, uint32_t k, PyObject *o, const WeftTensorInfo *info,
 		       const int64_t *shape)
 {
 	WeftTensor *t = &c->out[k];
@@ -368,7 +369,7 @@ static int by_first(const void *a, const void *b)
 }
 
 /* Notes the inputs that have memory in common with others. */
-static void find_shared(const Function *f, Call *c)
+static void find_shared(const Function *f, CallRoom *c)
 {
 	const uint32_t n = f->entry->ninput;
 	for (uint32_t k = 0; k < n; k++)
@@ -386,7 +387,7 @@ static void find_shared(const Function *f, Call *c)
 }
 
 /* Whether output k takes the memory of the input that it replaces. */
-static bool update_in_place(const Function *f, Call *c, uint32_t k)
+static bool update_in_place(const Function *f, CallRoom *c, uint32_t k)
 {
 	const int32_t in = f->entry->flags & WEFT_ENTRY_HALF_UPDATES
 				   ? -1
@@ -401,7 +402,7 @@ static bool update_in_place(const Function *f, Call *c, uint32_t k)
 	return true;
 }
 
-static int open_outputs(const Function *f, Call *c, PyObject *out, bool update)
+static int open_outputs(const Function *f, CallRoom *c, PyObject *out, bool update)
 {
 	PyObject *like = NULL;
 	bool asked = false;
@@ -445,7 +446,7 @@ static int open_outputs(const Function *f, Call *c, PyObject *out, bool update)
 }
 
 /* Outputs that `run` allocated become tensors of Python. */
-static int adopt_outputs(const Function *f, Call *c, bool failed)
+static int adopt_outputs(const Function *f, CallRoom *c, bool failed)
 {
 	for (uint32_t k = 0; k < f->entry->noutput; k++) {
 		WeftTensor made, *t = &c->out[k];
@@ -468,7 +469,7 @@ static int adopt_outputs(const Function *f, Call *c, bool failed)
 	return failed ? -1 : 0;
 }
 
-static PyObject *results(const Function *f, Call *c, bool update)
+static PyObject *results(const Function *f, CallRoom *c, bool update)
 {
 	PyObject *out;
 	if (f->entry->noutput == 1 && !update) {
@@ -491,7 +492,7 @@ static void spend(void *user, uint32_t call, double seconds)
 	((double *)user)[call] += seconds;
 }
 
-static int profile_begin_call(Function *f, Call *c)
+static int profile_begin_call(Function *f, CallRoom *c)
 {
 	size_t n = f->entry->ncall + 1;
 	if (!f->spent) {
@@ -508,7 +509,7 @@ static int profile_begin_call(Function *f, Call *c)
 }
 
 /* The profile may have ended during the call. */
-static void profile_end_call(Function *f, const Call *c)
+static void profile_end_call(Function *f, const CallRoom *c)
 {
 	for (uint32_t k = 0; f->spent && k < f->entry->ncall; k++)
 		f->spent[k] += c->spent[k];
@@ -563,7 +564,7 @@ static PyObject *profile_end(PyObject *module, PyObject *none)
 
 /* ---- the call ---- */
 
-static int make_room(Call *c)
+static int make_room(CallRoom *c)
 {
 	if (c->sizes->workspace_bytes <= c->work_bytes)
 		return 0;
@@ -584,7 +585,7 @@ static int64_t now(void)
 }
 
 /* The instance counts the call. Short calls do not pay for OpenMP's threads. */
-static PyObject *execute(Function *f, Call *c, PyObject *out, bool update)
+static PyObject *execute(Function *f, CallRoom *c, PyObject *out, bool update)
 {
 	const WeftModel *m = f->model;
 	WeftInstance *in = f->instance->instance;
@@ -625,7 +626,7 @@ static PyObject *execute(Function *f, Call *c, PyObject *out, bool update)
 }
 
 /* The rest of a call whose arguments are in c->given, unless they were wrong. */
-static PyObject *finish(Function *f, Call *c, PyObject *out, bool wrong, bool update)
+static PyObject *finish(Function *f, CallRoom *c, PyObject *out, bool wrong, bool update)
 {
 	PyObject *result = NULL;
 	f->instance->running++;
@@ -644,7 +645,7 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
 	PyObject *key, *value, *out = NULL;
 	if (!instance_ready(f->instance))
 		return NULL;
-	Call *c = call_begin(f);
+	CallRoom *c = call_begin(f);
 	if (!c)
 		return NULL;
 	int wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
@@ -657,9 +658,9 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
 
 /* Begins a call with n inputs by position. Returns NULL after an error without a call; sets *wrong
  * after one that finish() ends. */
-static Call *begin_with(Function *f, PyObject *const *args, Py_ssize_t n, int *wrong)
+static CallRoom *begin_with(Function *f, PyObject *const *args, Py_ssize_t n, int *wrong)
 {
-	Call *c = instance_ready(f->instance) ? call_begin(f) : NULL;
+	CallRoom *c = instance_ready(f->instance) ? call_begin(f) : NULL;
 	if (!c)
 		return NULL;
 	*wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
@@ -674,7 +675,7 @@ static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t 
 	Function *f = (Function *)self;
 	PyObject *out = NULL;
 	int wrong = 0;
-	Call *c = begin_with(f, args, n, &wrong);
+	CallRoom *c = begin_with(f, args, n, &wrong);
 	if (!c)
 		return NULL;
 	Py_ssize_t nnamed = names ? PyTuple_Size(names) : 0;
@@ -690,7 +691,7 @@ static PyObject *function_update(PyObject *self, PyObject *const *args, Py_ssize
 {
 	Function *f = (Function *)self;
 	int wrong = 0;
-	Call *c = begin_with(f, args, n, &wrong);
+	CallRoom *c = begin_with(f, args, n, &wrong);
 	return c ? finish(f, c, NULL, wrong, true) : NULL;
 }
 
@@ -700,7 +701,7 @@ static void function_dealloc(PyObject *self)
 {
 	Function *f = (Function *)self;
 	PyTypeObject *type = Py_TYPE(self);
-	for (Call *c = f->spare, *next; c; c = next) {
+	for (CallRoom *c = f->spare, *next; c; c = next) {
 		next = c->next;
 		call_free(c);
 	}

@@ -8,8 +8,7 @@
 
 /* A node of a graph, which the node keeps alive. */
 typedef struct {
-	PyObject_HEAD
-	Graph *graph;
+	PyObject_HEAD GraphObject *graph;
 	uint32_t index;
 } Node;
 
@@ -18,7 +17,7 @@ static PyTypeObject *node_type;
 /* ---- nodes ---- */
 
 /* A Node; None for no node, unless the function recorded an error. */
-static PyObject *node_object(Graph *g, WeftNode n)
+static PyObject *node_object(GraphObject *g, WeftNode n)
 {
 	if (!n.index && session_failed(g->session))
 		return session_raise(g->session);
@@ -33,7 +32,7 @@ static PyObject *node_object(Graph *g, WeftNode n)
 }
 
 /* The node of a Node of this graph, or no node of None. */
-static bool node_of(Graph *g, PyObject *o, WeftNode *n)
+static bool node_of(GraphObject *g, PyObject *o, WeftNode *n)
 {
 	*n = (WeftNode){g->graph, 0};
 	if (o == Py_None)
@@ -48,13 +47,13 @@ static bool node_of(Graph *g, PyObject *o, WeftNode *n)
 	return n->index;
 }
 
-static bool graph_ready(Graph *g)
+static bool graph_ready(GraphObject *g)
 {
 	return session_ready(g->session);
 }
 
 /* The arguments (graph, node). */
-static bool graph_and_node(PyObject *args, Graph **g, WeftNode *n)
+static bool graph_and_node(PyObject *args, GraphObject **g, WeftNode *n)
 {
 	PyObject *o;
 	return PyArg_ParseTuple(args, "O!O", graph_type, g, &o) && graph_ready(*g) &&
@@ -62,21 +61,21 @@ static bool graph_and_node(PyObject *args, Graph **g, WeftNode *n)
 }
 
 /* The arguments (graph, node, k). */
-static bool graph_node_and_number(PyObject *args, Graph **g, WeftNode *n, unsigned *k)
+static bool graph_node_and_number(PyObject *args, GraphObject **g, WeftNode *n, unsigned *k)
 {
 	PyObject *o;
 	return PyArg_ParseTuple(args, "O!OI", graph_type, g, &o, k) && graph_ready(*g) &&
 	       node_of(*g, o, n);
 }
 
-static PyObject *done_or_raise(Graph *g, bool done)
+static PyObject *done_or_raise(GraphObject *g, bool done)
 {
 	if (!done)
 		return session_raise(g->session);
 	Py_RETURN_NONE;
 }
 
-static PyObject *text_of(Graph *g, const char *text)
+static PyObject *text_of(GraphObject *g, const char *text)
 {
 	return text ? PyUnicode_FromString(text) : session_raise(g->session);
 }
@@ -89,7 +88,7 @@ static PyObject *nodes(PyObject *module, PyObject *graph)
 	(void)module;
 	if (Py_TYPE(graph) != graph_type)
 		return PyErr_Format(PyExc_TypeError, "expected a Graph");
-	Graph *g = (Graph *)graph;
+	GraphObject *g = (GraphObject *)graph;
 	PyObject *list = graph_ready(g) ? PyList_New(0) : NULL;
 	if (!list)
 		return NULL;
@@ -108,7 +107,7 @@ static PyObject *nodes(PyObject *module, PyObject *graph)
 
 static PyObject *beside(PyObject *args, WeftNode (*f)(Weft *, WeftNode))
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	return graph_and_node(args, &g, &n) ? node_object(g, f(g->session->w, n)) : NULL;
 }
@@ -127,7 +126,7 @@ static PyObject *node_prev(PyObject *module, PyObject *args)
 
 static PyObject *numbered(PyObject *args, WeftNode (*f)(Weft *, WeftGraph *, uint32_t))
 {
-	Graph *g;
+	GraphObject *g;
 	unsigned k;
 	if (!PyArg_ParseTuple(args, "O!I", graph_type, &g, &k) || !graph_ready(g))
 		return NULL;
@@ -152,7 +151,7 @@ static PyObject *node_of_output(PyObject *module, PyObject *args)
 static PyObject *node_info(PyObject *module, PyObject *args)
 {
 	static const char *const kinds[] = {"", "input", "state", "constant", "call"};
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	(void)module;
 	if (!graph_and_node(args, &g, &n))
@@ -168,7 +167,7 @@ static PyObject *node_info(PyObject *module, PyObject *args)
 /* node_is(graph, node, op) -> whether the node calls the operator, by any of its names */
 static PyObject *node_is(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o;
 	WeftNode n;
 	const char *op;
@@ -182,7 +181,7 @@ static PyObject *node_is(PyObject *module, PyObject *args)
 
 static PyObject *asked_text(PyObject *args, const char *(*f)(Weft *, WeftNode))
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	return graph_and_node(args, &g, &n) ? text_of(g, f(g->session->w, n)) : NULL;
 }
@@ -201,7 +200,7 @@ static PyObject *node_text(PyObject *module, PyObject *args)
 
 static PyObject *node_set_name(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o;
 	WeftNode n;
 	const char *name;
@@ -215,7 +214,7 @@ static PyObject *node_set_name(PyObject *module, PyObject *args)
 /* node_result_type(graph, node, k) -> (dtype, extents) */
 static PyObject *node_result_type(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	unsigned k;
 	WeftDType dtype;
@@ -243,7 +242,7 @@ static PyObject *node_result_type(PyObject *module, PyObject *args)
 /* ---- arguments ---- */
 
 /* Element k of a list. */
-static PyObject *element_object(Graph *g, const WeftAttr *a, uint32_t k)
+static PyObject *element_object(GraphObject *g, const WeftAttr *a, uint32_t k)
 {
 	switch (a->kind) {
 	case WEFT_ATTR_NODES:
@@ -259,7 +258,7 @@ static PyObject *element_object(Graph *g, const WeftAttr *a, uint32_t k)
 	}
 }
 
-static PyObject *list_object(Graph *g, const WeftAttr *a)
+static PyObject *list_object(GraphObject *g, const WeftAttr *a)
 {
 	PyObject *list = PyList_New(a->n);
 	for (uint32_t k = 0; list && k < a->n; k++) {
@@ -274,7 +273,7 @@ static PyObject *list_object(Graph *g, const WeftAttr *a)
 
 static PyObject *node_users(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	uint32_t count;
 	(void)module;
@@ -287,7 +286,7 @@ static PyObject *node_users(PyObject *module, PyObject *args)
 		     : session_raise(g->session);
 }
 
-static PyObject *attr_object(Graph *g, const WeftAttr *a)
+static PyObject *attr_object(GraphObject *g, const WeftAttr *a)
 {
 	switch (a->kind) {
 	case WEFT_ATTR_NODE:
@@ -322,7 +321,7 @@ static PyObject *attr_object(Graph *g, const WeftAttr *a)
 /* node_arguments(graph, node) -> list of (name, value) */
 static PyObject *node_arguments(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	(void)module;
 	if (!graph_and_node(args, &g, &n))
@@ -367,7 +366,8 @@ static WeftAttrKind list_kind(PyObject *list, Py_ssize_t n)
 }
 
 /* An element of at most 16 bytes. */
-static bool set_element(Graph *g, const WeftAttr *a, void *to, uint32_t k, PyObject *o, Memory **m)
+static bool set_element(GraphObject *g, const WeftAttr *a, void *to, uint32_t k, PyObject *o,
+			Memory **m)
 {
 	if (a->kind == WEFT_ATTR_NODES)
 		return node_of(g, o, &((WeftNode *)to)[k]);
@@ -382,7 +382,7 @@ static bool set_element(Graph *g, const WeftAttr *a, void *to, uint32_t k, PyObj
 	return !PyErr_Occurred();
 }
 
-static bool list_attr(Graph *g, WeftAttr *a, PyObject *list, Memory **m)
+static bool list_attr(GraphObject *g, WeftAttr *a, PyObject *list, Memory **m)
 {
 	Py_ssize_t n = PySequence_Size(list);
 	void *to = n < 0 ? NULL : memory_take(m, ((size_t)n + 1) * sizeof(WeftNode));
@@ -402,7 +402,7 @@ static bool list_attr(Graph *g, WeftAttr *a, PyObject *list, Memory **m)
 }
 
 /* What *a refers to lives as long as the object and the memory. */
-static bool attr_of(Graph *g, WeftAttr *a, PyObject *o, Memory **m)
+static bool attr_of(GraphObject *g, WeftAttr *a, PyObject *o, Memory **m)
 {
 	*a = weft_attr_none();
 	if (PyList_Check(o) || PyTuple_Check(o))
@@ -435,7 +435,7 @@ static bool attr_of(Graph *g, WeftAttr *a, PyObject *o, Memory **m)
 /* node_insert(graph, at, after, op, args, named) -> Node */
 static PyObject *node_insert(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o, *list, *named, *key, *value, *out = NULL;
 	const char *op;
 	int after;
@@ -467,7 +467,7 @@ static PyObject *node_insert(PyObject *module, PyObject *args)
 /* node_result(graph, node, k) -> Node */
 static PyObject *node_result(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	unsigned k;
 	(void)module;
@@ -479,7 +479,7 @@ static PyObject *node_result(PyObject *module, PyObject *args)
 /* node_replace(graph, old, by) */
 static PyObject *node_replace(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *a, *b;
 	WeftNode old, by;
 	(void)module;
@@ -492,7 +492,7 @@ static PyObject *node_replace(PyObject *module, PyObject *args)
 /* node_set_argument(graph, node, name, value) */
 static PyObject *node_set_argument(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o, *value, *out = NULL;
 	WeftNode n;
 	WeftAttr a;
@@ -512,7 +512,7 @@ static PyObject *node_set_argument(PyObject *module, PyObject *args)
 
 static PyObject *node_erase(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	WeftNode n;
 	(void)module;
 	return graph_and_node(args, &g, &n) ? done_or_raise(g, weft_node_erase(g->session->w, n))
@@ -522,7 +522,7 @@ static PyObject *node_erase(PyObject *module, PyObject *args)
 /* graph_sweep(graph) -> how many nodes are erased */
 static PyObject *graph_sweep(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!", graph_type, &g) || !graph_ready(g))
 		return NULL;
@@ -533,7 +533,7 @@ static PyObject *graph_sweep(PyObject *module, PyObject *args)
 
 static PyObject *graph_verify(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!", graph_type, &g) || !graph_ready(g))
 		return NULL;
@@ -543,7 +543,7 @@ static PyObject *graph_verify(PyObject *module, PyObject *args)
 /* graph_set_output(graph, k, node) */
 static PyObject *graph_set_output(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o;
 	WeftNode n;
 	unsigned k;
@@ -557,7 +557,7 @@ static PyObject *graph_set_output(PyObject *module, PyObject *args)
 /* graph_rename_size(graph, size, name) */
 static PyObject *graph_rename_size(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	const char *size, *name;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!ss", graph_type, &g, &size, &name) || !graph_ready(g))
@@ -568,7 +568,7 @@ static PyObject *graph_rename_size(PyObject *module, PyObject *args)
 /* graph_add_output(graph, name, node) */
 static PyObject *graph_add_output(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o;
 	WeftNode n;
 	const char *name;
@@ -582,7 +582,7 @@ static PyObject *graph_add_output(PyObject *module, PyObject *args)
 /* graph_remove_output(graph, k) */
 static PyObject *graph_remove_output(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	unsigned k;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!I", graph_type, &g, &k) || !graph_ready(g))
@@ -593,7 +593,7 @@ static PyObject *graph_remove_output(PyObject *module, PyObject *args)
 /* graph_add_input(graph, name, type) -> Node */
 static PyObject *graph_add_input(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	const char *name, *type;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!ss", graph_type, &g, &name, &type) || !graph_ready(g))
@@ -604,7 +604,7 @@ static PyObject *graph_add_input(PyObject *module, PyObject *args)
 /* graph_constant(graph, name or None, array) -> Node: the array, row-major, is copied. */
 static PyObject *graph_constant(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o;
 	const char *name;
 	View v;
@@ -622,7 +622,7 @@ static PyObject *graph_constant(PyObject *module, PyObject *args)
  * a state */
 static PyObject *node_value(PyObject *module, PyObject *args)
 {
-	Graph *g;
+	GraphObject *g;
 	PyObject *o, *like;
 	WeftNode n;
 	WeftTensor t, to;
@@ -645,7 +645,7 @@ static PyObject *node_value(PyObject *module, PyObject *args)
 /* replace_pattern(graph, pattern, replacement) -> the number of places */
 static PyObject *replace_pattern(PyObject *module, PyObject *args)
 {
-	Graph *g, *pattern, *replacement;
+	GraphObject *g, *pattern, *replacement;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!O!O!", graph_type, &g, graph_type, &pattern, graph_type,
 			      &replacement) ||

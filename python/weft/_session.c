@@ -135,18 +135,18 @@ PyObject *graph_object(Session *s, WeftGraph *g)
 {
 	if (!g)
 		return session_raise(s);
-	Graph *out = PyObject_New(Graph, graph_type);
+	GraphObject *out = PyObject_New(GraphObject, graph_type);
 	if (!out)
 		return NULL;
 	Py_INCREF((PyObject *)s);
-	*out = (Graph){.ob_base = out->ob_base, .session = s, .graph = g};
+	*out = (GraphObject){.ob_base = out->ob_base, .session = s, .graph = g};
 	return (PyObject *)out;
 }
 
 static void graph_dealloc(PyObject *self)
 {
 	PyTypeObject *type = Py_TYPE(self);
-	Py_XDECREF((PyObject *)((Graph *)self)->session);
+	Py_XDECREF((PyObject *)((GraphObject *)self)->session);
 	PyObject_Free(self);
 	Py_DECREF((PyObject *)type);
 }
@@ -258,11 +258,11 @@ static PyObject *session_parse_like(PyObject *self, PyObject *args)
 
 static bool graph_of(Session *s, PyObject *o, WeftGraph **g)
 {
-	if (!PyObject_TypeCheck(o, graph_type) || ((Graph *)o)->session != s) {
+	if (!PyObject_TypeCheck(o, graph_type) || ((GraphObject *)o)->session != s) {
 		PyErr_SetString(PyExc_TypeError, "expected a Graph of this Session");
 		return false;
 	}
-	*g = ((Graph *)o)->graph;
+	*g = ((GraphObject *)o)->graph;
 	return true;
 }
 
@@ -720,7 +720,7 @@ static PyType_Spec session_spec = {"weft._weft.Session", sizeof(Session), 0, Py_
 
 /* ---- graphs ---- */
 
-static PyObject *infos(Graph *g,
+static PyObject *infos(GraphObject *g,
 		       const WeftTensorInfo *(*list)(Weft *, const WeftGraph *, uint32_t *))
 {
 	uint32_t n;
@@ -746,22 +746,22 @@ static PyObject *infos(Graph *g,
 static PyObject *graph_inputs(PyObject *self, PyObject *none)
 {
 	(void)none;
-	return infos((Graph *)self, weft_inputs);
+	return infos((GraphObject *)self, weft_inputs);
 }
 
 static PyObject *graph_outputs(PyObject *self, PyObject *none)
 {
 	(void)none;
-	return infos((Graph *)self, weft_outputs);
+	return infos((GraphObject *)self, weft_outputs);
 }
 
 static PyObject *graph_states(PyObject *self, PyObject *none)
 {
 	(void)none;
-	return infos((Graph *)self, weft_states);
+	return infos((GraphObject *)self, weft_states);
 }
 
-static PyObject *text_or_raise(Graph *g, const char *text)
+static PyObject *text_or_raise(GraphObject *g, const char *text)
 {
 	return text ? PyUnicode_FromString(text) : session_raise(g->session);
 }
@@ -769,7 +769,7 @@ static PyObject *text_or_raise(Graph *g, const char *text)
 /* text(after=None) */
 static PyObject *graph_text(PyObject *self, PyObject *args)
 {
-	Graph *g = (Graph *)self;
+	GraphObject *g = (GraphObject *)self;
 	const char *after = NULL;
 	bool ready = PyArg_ParseTuple(args, "|z", &after) && session_ready(g->session);
 	return ready ? text_or_raise(g, weft_graph_text(g->session->w, g->graph, after)) : NULL;
@@ -778,15 +778,16 @@ static PyObject *graph_text(PyObject *self, PyObject *args)
 /* dot(after=None) */
 static PyObject *graph_dot(PyObject *self, PyObject *args)
 {
-	Graph *g = (Graph *)self;
+	GraphObject *g = (GraphObject *)self;
 	const char *after = NULL;
 	bool ready = PyArg_ParseTuple(args, "|z", &after) && session_ready(g->session);
 	return ready ? text_or_raise(g, weft_graph_dot(g->session->w, g->graph, after)) : NULL;
 }
 
 static PyMemberDef graph_members[] = {
-	{"session", T_OBJECT, offsetof(Graph, session), READONLY, "The Session that owns the "
-								  "graph."},
+	{"session", T_OBJECT, offsetof(GraphObject, session), READONLY,
+	 "The Session that owns the "
+	 "graph."},
 	{0},
 };
 static PyMethodDef graph_methods[] = {
@@ -805,7 +806,7 @@ static PyType_Slot graph_slots[] = {
 	{Py_tp_doc, "A graph of a Session."},
 	{0, NULL},
 };
-static PyType_Spec graph_spec = {"weft._weft.Graph", sizeof(Graph), 0,
+static PyType_Spec graph_spec = {"weft._weft.Graph", sizeof(GraphObject), 0,
 				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 				 graph_slots};
 

@@ -13,20 +13,20 @@ static struct {
 typedef struct {
 	void (*body)(void *, int32_t, int32_t);
 	void *arg;
-} Work;
+} ParallelBody;
 
 static bool forked;
 
 static void run_body(void *arg)
 {
-	const Work *w = arg;
+	const ParallelBody *w = arg;
 	w->body(w->arg, omp.number(), omp.count());
 }
 
 static void run_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
 	(void)user;
-	Work w = {body, arg};
+	ParallelBody w = {body, arg};
 	omp.parallel(run_body, &w, (unsigned)n, 0);
 }
 

@@ -12,7 +12,7 @@ typedef struct {
 	PyObject_HEAD
 	WeftValue value;
 	uint64_t trace;
-} Value;
+} TraceValue;
 
 typedef struct {
 	PyObject_HEAD
@@ -46,9 +46,9 @@ void memory_drop(Memory *m)
 
 static PyObject *value_object(const Trace *t, WeftValue v)
 {
-	Value *out = PyObject_New(Value, value_type);
+	TraceValue *out = PyObject_New(TraceValue, value_type);
 	if (out)
-		*out = (Value){.ob_base = out->ob_base, .value = v, .trace = t->number};
+		*out = (TraceValue){.ob_base = out->ob_base, .value = v, .trace = t->number};
 	return (PyObject *)out;
 }
 
@@ -65,11 +65,11 @@ static bool value_of(const Trace *t, PyObject *o, WeftValue *v)
 			     (PyObject *)Py_TYPE(o));
 		return false;
 	}
-	if (((Value *)o)->trace != t->number) {
+	if (((TraceValue *)o)->trace != t->number) {
 		PyErr_SetString(PyExc_ValueError, "this is a value of another trace");
 		return false;
 	}
-	*v = ((Value *)o)->value;
+	*v = ((TraceValue *)o)->value;
 	return true;
 }
 
@@ -469,7 +469,7 @@ static PyObject *trace_graph(PyObject *self, PyObject *args)
 		return NULL;
 	WeftValue *in = values_of(t, list, &n), *out = in ? list_memory(nout, sizeof *out) : NULL;
 	if (out) {
-		weft_trace_graph(t->trace, ((Graph *)graph)->graph, in, n, out, nout);
+		weft_trace_graph(t->trace, ((GraphObject *)graph)->graph, in, n, out, nout);
 		result = value_list(t, out, nout);
 	}
 	free(in);
@@ -693,7 +693,7 @@ static PyType_Spec trace_spec = {"weft._weft.Trace", sizeof(Trace), 0,
 				 trace_slots};
 static PyType_Slot value_slots[] = {
 	{Py_tp_dealloc, value_dealloc}, {Py_tp_doc, "A value of a Trace."}, {0, NULL}};
-static PyType_Spec value_spec = {"weft._weft.Value", sizeof(Value), 0,
+static PyType_Spec value_spec = {"weft._weft.Value", sizeof(TraceValue), 0,
 				 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 				 value_slots};
 

@@ -119,7 +119,7 @@ typedef struct {
 	PyObject_HEAD
 	Session *session;
 	WeftGraph *graph;
-} Graph;
+} GraphObject;
 extern PyTypeObject *session_type, *graph_type;
 /* Sets weft.Error with the messages since the last call. Returns NULL. */
 PyObject *session_raise(Session *);

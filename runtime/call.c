@@ -74,7 +74,8 @@ static int check_dim(const WeftEntry *e, const WeftTensorInfo *info, uint32_t k,
 	return WEFT_OK;
 }
 
-/* Bytes of the workspace that a row-major copy of the tensor takes; 0 when none is needed. */
+/* Returns the bytes of the workspace that a row-major copy of the tensor takes; 0 where none is
+ * needed. */
 static uint64_t copy_bytes(const WeftTensor *t)
 {
 	return tensor_row_major(t) ? 0 : (tensor_bytes(t) + ALIGN - 1) / ALIGN * ALIGN;
@@ -173,7 +174,7 @@ static int bind_data(Call *c, const char *role, const WeftTensorInfo *info, cons
 	return WEFT_OK;
 }
 
-/* role: "input" or "output", of the given shape. */
+/* Checks that a tensor is as the table says and has the given shape; role: "input" or "output". */
 static int check_shape(const Call *c, const char *role, const WeftTensorInfo *info,
 		       const int64_t *shape, const WeftTensor *t)
 {
@@ -187,7 +188,7 @@ static int check_shape(const Call *c, const char *role, const WeftTensorInfo *in
 	return WEFT_OK;
 }
 
-/* `run` finds out the shape. */
+/* Whether `run` finds out the shape: an extent of it is not known yet. */
 static int is_found(const WeftTensorInfo *info, const int64_t *shape)
 {
 	uint32_t k = 0;
@@ -202,8 +203,8 @@ static int by_first_byte(const void *a, const void *b)
 	return x->first < y->first ? -1 : x->first > y->first;
 }
 
-/* Outputs must overlap neither inputs, but for those they replace and stand exactly at, nor each
- * other nor the workspace, and inputs not the workspace. A step for a thousand parameters has
+/* Checks that outputs overlap neither inputs, but for those they replace and stand exactly at, nor
+ * each other nor the workspace, and inputs not the workspace. A step for a thousand parameters has
  * thousands of tensors, so their ranges are sorted. */
 static int check_overlap(const Call *c, const WeftTensor *x, const WeftTensor *y, const void *work)
 {
@@ -313,7 +314,7 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 }
 
 #ifdef WEFT_DEVICES
-/* The call with tensors and workspace on the device. */
+/* Makes the call with tensors and workspace on the device. */
 static int call_there(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 		      const WeftContext *ctx)
 {

@@ -26,7 +26,7 @@ static const Feature feature[] = {
 	{.name = ""},
 };
 
-/* XCR0, as far as the system lets one ask. */
+/* Returns XCR0, as far as the system lets one ask; 0 where it does not. */
 static uint32_t saved_registers(void)
 {
 	uint32_t a, b, c, d;
@@ -36,9 +36,9 @@ static uint32_t saved_registers(void)
 	return a;
 }
 
-/* Linux saves the registers of AMX for processes that have asked for it by arch_prctl (158) with
- * ARCH_REQ_XCOMP_PERM, XTILEDATA, once for all threads. It may refuse; older systems do not know
- * the question. */
+/* Whether Linux saves the registers of AMX for this process: it does for those that have asked by
+ * arch_prctl (158) with ARCH_REQ_XCOMP_PERM, XTILEDATA, once for all threads. It may refuse; older
+ * systems do not know the question. */
 static bool tiles_permitted(void)
 {
 	static _Atomic long refused = -1; /* -1: not asked; 0: permitted */
@@ -89,7 +89,8 @@ static bool present(const Feature *f)
 }
 #endif
 
-/* A name that is not listed is implied by another, or cannot be asked for here. */
+/* Whether the processor has the feature. A name that is not listed is implied by another, or
+ * cannot be asked for here: true. */
 static bool has(const char *name)
 {
 	const Feature *f = feature;

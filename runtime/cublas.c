@@ -157,7 +157,8 @@ void weft_products_close(WeftProducts *w)
 	free(w);
 }
 
-/* A matrix of the library, whose columns have a stride of at least `rows`. */
+/* Returns a matrix of the library, whose columns have a stride of at least `rows`; NULL if it
+ * takes none such. */
 static Layout *layout_of(uint32_t type, int64_t rows, int64_t cols, int64_t stride, int64_t batch,
 			 int64_t member)
 {
@@ -242,8 +243,8 @@ static uint32_t align_of(uint64_t address)
 	return bit && bit < 256 ? (uint32_t)bit : 256;
 }
 
-/* The library's answer for sizes and alignments, in which the pointer of the bias is not set; NULL:
- * no memory. The lock is held. */
+/* Returns the library's answer for sizes and alignments, in which the pointer of the bias is not
+ * set; NULL if there is no memory. The lock is held. */
 static Known *known(WeftProducts *w, const Key *key)
 {
 	for (Known *x = w->known; x; x = x->next)

@@ -14,7 +14,8 @@ static const CudaDriver *const cu = &weft_cuda_driver;
 
 /* ---- errors ---- */
 
-/* A sentence about a result of the driver, after what was done. */
+/* Sets the status to a sentence about a result of the driver, behind what was done, and returns
+ * its code. */
 static int tell(WeftStatus *status, int rc, const char *what, const char *device)
 {
 	const char *name = NULL, *text = NULL;
@@ -75,7 +76,7 @@ static void leave(void)
 	cu->pop(&c);
 }
 
-/* Memory that a stream may use from now on. */
+/* Allocates memory that a stream may use from now on. */
 static int alloc_ordered(const Gpu *g, Address *out, uint64_t bytes, Stream *stream)
 {
 	return g->pool ? cu->pool_alloc(out, (size_t)bytes, g->pool, stream)
@@ -128,7 +129,8 @@ static void gpu_fill(void *self, void *to, uint8_t with, uint64_t bytes, void *s
 	leave();
 }
 
-/* The first error of this thread that nobody was told. */
+/* Returns the first error of this thread that nobody was told, with its message, and forgets
+ * it. */
 static int told(WeftStatus *status)
 {
 	const int code = pending.code;
@@ -175,7 +177,8 @@ static int gpu_passed(void *self, void *mark, bool wait, bool *done, WeftStatus 
 		       : tell(status, rc, "executing kernels", g->name);
 }
 
-/* Marks and graphs of our own cannot be in a graph of the caller. */
+/* Returns why the stream cannot be used, NULL if it can: marks and graphs of our own cannot be in
+ * a graph of the caller. */
 static const char *gpu_refuses(void *self, void *stream)
 {
 	int captured = 0;
@@ -293,7 +296,7 @@ static bool product_begin(const Gpu *g, const Work *w, Address room, Stream *str
 			    room, g->work_bytes, stream);
 }
 
-/* By the library, if there is memory for it. */
+/* Begins a product by the library, if there is memory for it. Returns whether it did. */
 static bool product_now(const Gpu *g, const Work *w, Stream *stream)
 {
 	Address room = 0;
@@ -363,8 +366,8 @@ static void work_give(const Gpu *g, DeviceCall *d, const Work *w)
 	work_begin(g, w, d->stream);
 }
 
-/* The library computes what it is given, also behind a check that failed: where state could be
- * overwritten, kernels compute, which look. */
+/* Whether the library computes the product. It computes what it is given, also behind a check that
+ * failed: where state could be overwritten, kernels compute, which look. */
 static bool by_library(const Gpu *g, const WeftFrame *f, const WeftCudaKernel *k,
 		       const int64_t *arg)
 {
@@ -441,7 +444,8 @@ static void gpu_graph_flush(void *self, void *graph, void *stream)
 	leave();
 }
 
-/* The library's work, captured from a stream of ours. */
+/* Adds the library's work to a graph, captured from a stream of ours. Returns the driver's
+ * result. */
 static int product_node(Gpu *g, Graph *x, Work *w, CuNode *before)
 {
 	CuGraph *child = NULL;
@@ -602,8 +606,8 @@ static int load_images(Gpu *g, bool ptx, WeftStatus *status)
 	return WEFT_OK;
 }
 
-/* A pool that keeps memory which calls gave back: the device's own gives it to the system whenever
- * somebody waits, and takes it again for the next call. */
+/* Opens a pool that keeps memory which calls gave back: the device's own gives it to the system
+ * whenever somebody waits, and takes it again for the next call. */
 static void open_pool(Gpu *g)
 {
 	const PoolProps p = {.kind = CU_PINNED, .place = CU_PLACE_DEVICE, .id = g->device};
@@ -615,7 +619,7 @@ static void open_pool(Gpu *g)
 	cu->pool_set(g->pool, CU_POOL_KEEPS, &all);
 }
 
-/* The library for products, if kernels have some and it is there. */
+/* Opens the library for products, if kernels have some and it is there. */
 static void open_products(Gpu *g, int major)
 {
 	enum { MB = 1 << 20 };
@@ -636,13 +640,14 @@ static int version_of(const WeftCuda *c)
 	return (int)(10 * c->major + c->minor);
 }
 
-/* Machine code runs on devices of its major version that are not older; PTX on all newer ones. */
+/* Whether the code runs on devices of that version: machine code on those of its major version
+ * that are not older, PTX on all that are not older. */
 static bool runs_on(const WeftCuda *c, int version)
 {
 	return !c->arch || version_of(c) <= version;
 }
 
-/* 10 * major + minor. */
+/* Returns 10 * major + minor of the device's version. */
 static int device_version(int device)
 {
 	int major = 0, minor = 0;
@@ -651,7 +656,7 @@ static int device_version(int device)
 	return 10 * major + minor;
 }
 
-/* The one for devices of that version; NULL: there is none. */
+/* Returns the code for devices of that version; NULL if there is none. */
 static const WeftCuda *choose(int version)
 {
 	const WeftCuda *best = NULL;

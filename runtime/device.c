@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* After an allocation that failed: what the driver says, or that there is no memory. */
+/* Says, after an allocation that failed, what the driver says, or that there is no memory. */
 static int no_memory(const WeftDriver *v, void *stream, uint64_t bytes, const char *what,
 		     const char *name, WeftStatus *status)
 {
@@ -182,7 +182,8 @@ bool device_failed(WeftRegion *r)
 
 /* ---- operators of the user ---- */
 
-/* Copies of the host for all tensors of the device, and for the workspace; freed by the caller. */
+/* Makes copies on the host of all tensors of the device, and a workspace there; the caller frees
+ * them. */
 static int copies_of(const DeviceCall *d, const WeftOpCall *c, const WeftTensor *t,
 		     WeftTensor *copy, void **work, uint64_t bytes, WeftStatus *status)
 {
@@ -284,7 +285,7 @@ int device_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64
 	return !(call & WEFT_JOINED) && r->failed;
 }
 
-/* Any number of bytes; after an error zeros, and the call fails. */
+/* Reads any number of bytes; after an error they are zeros, and the call fails. */
 static bool fetch(WeftRegion *r, void *to, const void *from, uint64_t bytes)
 {
 	DeviceCall *d = r->device;
@@ -317,7 +318,7 @@ void device_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 				d->stream);
 }
 
-/* The record lies where `run` has room for it, on the device. */
+/* Saves state into a record, which lies where `run` has room for it, on the device. */
 void device_save(WeftRegion *r, void *record, void *state, const void *values, const void *at,
 		 int64_t n, int64_t bytes)
 {

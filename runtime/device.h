@@ -171,18 +171,19 @@ int device_check(const WeftDriver *, const char *role, const char *name, const W
  * that is WEFT_OK, the first error of what was still to be done (DeviceCall.code, copies, waiting
  * or departing), with a message. */
 int device_end(DeviceCall *, int code, WeftStatus *);
-/* weft_phase on a device: launches the tasks and does not wait, unless a profile is taken. Launches
- * nothing if the call has failed. Returns as weft_phase; a failure that the device has not told yet
- * is found later. */
+/* Does as weft_phase, on a device: launches the tasks and does not wait, unless a profile is
+ * taken. Launches nothing if the call has failed. Returns as weft_phase; a failure that the device
+ * has not told yet is found later. */
 int device_phase(WeftRegion *, WeftKernel, void *const *buf, const int64_t *p, uint32_t call,
 		 int64_t ntasks);
-/* weft_read on a device: waits for what was launched. If a check has failed, or after an error of
- * the device, returns 0, and the call fails. */
+/* Does as weft_read, on a device: waits for what was launched. If a check has failed, or after an
+ * error of the device, returns 0, and the call fails. */
 int64_t device_read(WeftRegion *, const void *from, int code, int bits);
-/* weft_copy on a device: the copy follows what was launched before; does not wait for the copy.
- * Copies nothing if the call has failed. */
+/* Does as weft_copy, on a device: the copy follows what was launched before; does not wait for the
+ * copy. Copies nothing if the call has failed. */
 void device_copy(WeftRegion *, void *to, const void *from, int64_t bytes);
-/* weft_save on a device: the record is copied to the device's memory, where `record` points. */
+/* Does as weft_save, on a device: the record is copied to the device's memory, where `record`
+ * points. */
 void device_save(WeftRegion *, void *record, void *state, const void *values, const void *at,
 		 int64_t n, int64_t bytes);
 /* Whether a check of a launch so far has failed; waits for those that may. */
@@ -193,12 +194,12 @@ bool device_failed(WeftRegion *);
  * failed, or there is no memory. */
 int device_op(WeftRegion *, const WeftOpCall *, WeftOpContext *, WeftTensor *, void *work,
 	      uint64_t bytes, WeftStatus *);
-/* In place of `run`: begins the call by a graph. Returns false if `run` is to be executed, perhaps
+/* Begins the call by a graph, in place of `run`. Returns false if `run` is to be executed, perhaps
  * to record a graph. */
 bool device_play(WeftRegion *);
 /* Ends recording, if the call does: what was recorded is begun, and what comes is not recorded. */
 void device_direct(DeviceCall *);
-/* At the end of a call: begins what was recorded. If it failed, copies saved state back, the last
+/* Begins, at the end of a call, what was recorded. If it failed, copies saved state back, the last
  * saved first. Forgets what was saved. */
 void device_put_back(WeftRegion *);
 /* Whether the tensor is the host's, in a call on a device; false without a device (d NULL). */

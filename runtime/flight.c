@@ -56,7 +56,7 @@ static void flight_free(const WeftInstance *in, Flight *f)
 
 /* ---- landing ---- */
 
-/* What the flight holds is given back, and its failure is the stream's. */
+/* Gives back what the flight holds; its failure becomes the stream's. */
 static void land(WeftInstance *in, Flight *f, const WeftStatus *failed)
 {
 	Stream *s = f->of;
@@ -76,7 +76,7 @@ static void land(WeftInstance *in, Flight *f, const WeftStatus *failed)
 	in->flights->spare = f;
 }
 
-/* The flights of a stream whose marks the device has passed. */
+/* Lands the flights of a stream whose marks the device has passed. */
 static void land_stream(WeftInstance *in, Stream *s, bool wait)
 {
 	const WeftDriver *v = in->driver;
@@ -146,7 +146,7 @@ static Flight *flight_new(const WeftInstance *in)
 	return f;
 }
 
-/* The stream's use of the state becomes at least `as`. Calls of other threads with this stream have
+/* Makes the stream's use of the state at least `as`. Calls of other threads with this stream have
  * given it their work, so a writer would come between. */
 static int hold(WeftInstance *in, Stream *s, int32_t as, WeftStatus *status)
 {
@@ -244,7 +244,7 @@ void flight_end(WeftInstance *in, const Use *u)
 
 /* ---- waiting ---- */
 
-/* Until the last flight of the stream has landed; others may go on meanwhile. */
+/* Waits until the last flight of the stream has landed; others may go on meanwhile. */
 static void wait_for(WeftInstance *in, Stream *s)
 {
 	const WeftDriver *v = in->driver;

@@ -67,8 +67,8 @@ static bool is_of(const CachedGraph *c, const WeftEntry *e, const void *stream, 
 	       !memcmp(c->slot, slot, e->nslot * sizeof *slot);
 }
 
-/* The one for these sizes, or a new one in place of the one that was used longest ago; NULL: all
- * are in use, or there is no memory. */
+/* Returns the graph for these sizes, or a new one in place of the one that was used longest ago;
+ * NULL if all are in use, or there is no memory. */
 static CachedGraph *take(Graphs *all, const WeftDriver *v, const WeftEntry *e, void *stream,
 			 const int64_t *slot, bool *found)
 {

@@ -61,7 +61,8 @@ static int map_weights(const WeftModel *m, Constants *c, const char *path, bool 
 	return WEFT_OK;
 }
 
-/* name in the folder of object (NULL: as it is); 0 where there is not enough room. */
+/* Sets path to name in the folder of object (NULL: as it is). Returns 0 where there is not enough
+ * room. */
 static int beside(char path[4096], const char *object, const char *name)
 {
 	const char *slash = object ? strrchr(object, '/') : NULL;
@@ -70,7 +71,7 @@ static int beside(char path[4096], const char *object, const char *name)
 	return n >= 0 && n < 4096;
 }
 
-/* The weight file lies beside the object that holds the table; of one that was opened through a
+/* Maps the weight file beside the object that holds the table; of one that was opened through a
  * symbolic link beside the file that this leads to, or else beside the link. */
 static int map_beside(const WeftModel *m, Constants *c, bool verify, WeftStatus *status)
 {
@@ -141,8 +142,8 @@ void state_begin(const WeftInstance *in, char *state, const Constants *c)
 				    s->bytes, WEFT_TO_DEVICE);
 }
 
-/* An instance without weights, its state's contents unknown, on that device, if the model is for
- * devices. Closes like any other; NULL: no memory. */
+/* Returns an instance without weights, its state's contents unknown, on that device, if the model
+ * is for devices. It closes like any other; NULL if there is no memory. */
 static WeftInstance *instance_new(const WeftModel *m, __attribute__((unused)) int32_t ordinal)
 {
 	WeftInstance *in = calloc(1, sizeof *in);

@@ -156,7 +156,8 @@ static inline int state_whole(WeftInstance *in, StateUse as, WeftStatus *status)
  * for the end of STATE_CHANGE. */
 int instance_enter(WeftInstance *, StateUse, WeftStatus *);
 #ifdef WEFT_DEVICES
-/* instance_enter, but does not look first whether calls in flight have ended (flights_land). */
+/* Does as instance_enter, but does not look first whether calls in flight have ended
+ * (flights_land). */
 int instance_try(WeftInstance *, StateUse, WeftStatus *);
 #endif
 /* Of a function that is compiled for few bytes rather than for speed. */
@@ -195,7 +196,7 @@ void flights_land(WeftInstance *);
  * WEFT_ERR_MEMORY, or once the error of a call on this stream that has landed and failed, with a
  * message. */
 int flight_begin(WeftInstance *, const WeftEntry *, void *stream, Use *, WeftStatus *);
-/* At the end of a call whose DeviceCall.flight is not NULL: marks the stream behind the call's
+/* Marks, at the end of a call whose DeviceCall.flight is not NULL, the stream behind the call's
  * work. Returns WEFT_OK; or the error of what was begun, with a message, after waiting for it and
  * setting DeviceCall.flight to NULL. */
 int flight_depart(DeviceCall *, WeftStatus *);
@@ -208,7 +209,7 @@ void flight_end(WeftInstance *, const Use *);
  * none. */
 void graphs_open(WeftInstance *);
 void graphs_close(WeftInstance *);
-/* At the end of `run`: begins what was recorded; `failed`: without making a graph of it. */
+/* Begins, at the end of `run`, what was recorded; `failed`: without making a graph of it. */
 void graph_end(DeviceCall *, bool failed);
 #endif
 /* Releases the weights for one instance; frees them after the last one. NULL is allowed. */
@@ -218,7 +219,7 @@ int32_t threads_wanted(const WeftInstance *, const WeftContext *, const WeftThre
 /* Allocates memory for a weight section, bytes > 0, aligned to 64 bytes at least; the caller frees
  * it by free. Returns NULL if there is none. */
 void *section_alloc(uint64_t bytes);
-/* The address of the first element. */
+/* Returns the address of the first element. */
 static inline void *data_of(const WeftTensor *t)
 {
 	return (char *)t->data + t->byte_offset;
@@ -251,7 +252,7 @@ typedef struct {
  * the runtime's kind of device), and that it has a shape; not extents, data or strides.
  * Expected.dim is not read (call.c). Returns WEFT_OK, or an error code with a message. */
 int check_kind(const Expected *, const WeftTensor *, WeftStatus *);
-/* Does check_kind with the type that the model's table gives. role: see Expected. */
+/* Does as check_kind with the type that the model's table gives. role: see Expected. */
 static inline int check_info(const char *role, const WeftTensorInfo *info, const WeftTensor *t,
 			     WeftStatus *status)
 {
@@ -382,7 +383,7 @@ static inline bool device_takes(const WeftTensor *t, const char *role)
 #endif
 }
 
-/* The way of a copy between the instance's memory and a tensor of the caller's: with_host
+/* Returns the way of a copy between the instance's memory and a tensor of the caller's: with_host
  * (WEFT_TO_DEVICE or WEFT_TO_HOST) if the tensor is the host's, else WEFT_ON_DEVICE. */
 static inline WeftWay way_of(const WeftTensor *t, WeftWay with_host)
 {
@@ -427,7 +428,7 @@ static inline int take_context(WeftContext *ctx, const WeftContext *given, const
 	return WEFT_OK;
 }
 
-/* The bytes of an element. */
+/* Returns the bytes of an element. */
 static inline size_t dtype_bytes(WeftDType t)
 {
 	return ((size_t)t.bits * t.lanes + 7) / 8;
@@ -444,8 +445,8 @@ static inline int tensor_row_major(const WeftTensor *t)
 	return same || stride == 0;
 }
 
-/* The bytes of all elements of a tensor; UINT64_MAX / 4 if that overflows, so that sums of a few do
- * not. */
+/* Returns the bytes of all elements of a tensor; UINT64_MAX / 4 if that overflows, so that sums of
+ * a few do not. */
 static inline uint64_t tensor_bytes(const WeftTensor *t)
 {
 	uint64_t n = dtype_bytes(t->dtype);
@@ -460,7 +461,8 @@ typedef struct {
 	uintptr_t first, end;
 } Range;
 
-/* The memory that a tensor may touch; the whole address space if its strides leave that. */
+/* Returns the memory that a tensor may touch; the whole address space if its strides leave
+ * that. */
 static inline Range range_of(const WeftTensor *t)
 {
 	Range r = {(uintptr_t)t->data + t->byte_offset, 0};

@@ -205,7 +205,7 @@ static void put(const WeftJacobi *j, void *to, int64_t k, double v)
 		((float *)to)[k] = (float)v;
 }
 
-/* `step` numbers lie between the matrices of two lanes. */
+/* Returns the matrix of lane l; `step` numbers lie between the matrices of two lanes. */
 static void *member(const WeftJacobi *j, const void *a, int64_t step, int l)
 {
 	return (char *)(uintptr_t)a + (size_t)(step * l) * j->real;
@@ -222,8 +222,8 @@ static Planes planes(const WeftJacobi *j, int lanes, double **room, int64_t rows
 	return a;
 }
 
-/* A number to multiply by, so that squares neither overflow nor vanish; finite, too, of numbers
- * whose reciprocals are not. */
+/* Returns a number to multiply by, so that squares neither overflow nor vanish; finite, too, of
+ * numbers whose reciprocals are not. */
 static double scale_of(const WeftJacobi *j, const void *from, int64_t numbers)
 {
 	double most = 0;
@@ -278,7 +278,7 @@ static void get_at(const WeftJacobi *j, const Target *t, int64_t c, int64_t i, d
 	*im = j->pairs ? t->sign * get(j, t->to, 2 * k + 1) : 0;
 }
 
-/* Column `column` of lane l becomes vector c. */
+/* Stores column `column` of lane l as vector c. */
 static void store_column(const WeftJacobi *j, int lanes, Planes a, int64_t column, int l,
 			 double scale, const Target *t, int64_t c)
 {
@@ -288,7 +288,7 @@ static void store_column(const WeftJacobi *j, int lanes, Planes a, int64_t colum
 	}
 }
 
-/* order[k]: the index of the k-th value, ascending. */
+/* Sorts: sets order[k] to the index of the k-th value, ascending. */
 static void sort(int64_t n, const double *value, int lanes, int64_t *order)
 {
 	for (int64_t k = 0; k < n; k++) {

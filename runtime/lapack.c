@@ -147,7 +147,8 @@ static int64_t integer(const WeftTensor *t)
 	return *(const int64_t *)t->data;
 }
 
-/* ntensor: operands that are tensors; rank: dimensions of a matrix. */
+/* Returns a call for these operands, of which ntensor are tensors, with its part of the matrices
+ * and of the workspace. */
 static Call call_of(const WeftTensor *in, uint32_t ntensor, const WeftTensor *out, void *work,
 		    uint64_t bytes, int has_flag, WeftStatus *status)
 {
@@ -172,7 +173,7 @@ static Call call_of(const WeftTensor *in, uint32_t ntensor, const WeftTensor *ou
 	return c;
 }
 
-/* Dimension k from the end of tensor t, without pairs. */
+/* Returns dimension k from the end of tensor t, without pairs. */
 static int64_t extent(const Call *c, const WeftTensor *t, int32_t k)
 {
 	return t->shape[t->ndim - k - (c->type >= PAIR_32)];
@@ -185,7 +186,7 @@ static void *take(Call *c, size_t bytes)
 	return p;
 }
 
-/* What is left of the workspace, in numbers. */
+/* Returns what is left of the workspace, in numbers. */
 static int32_t rest(const Call *c)
 {
 	const size_t n = (size_t)(c->end - c->work) / c->number;
@@ -213,7 +214,7 @@ static int is_long(const Call *c, int64_t m, int64_t n)
 		       : 0;
 }
 
-/* The library; a failure where there is none. */
+/* Loads the library; returns a failure where there is none. */
 static int needs_library(const Call *c)
 {
 	return weft_lapack_load(c->status) == WEFT_OK ? 0 : 1;
@@ -253,7 +254,7 @@ static int is_own(int64_t m, int64_t n)
 	       weft_lapack_load(NULL) != WEFT_OK;
 }
 
-/* How many of the matrices from k on are computed together. */
+/* Returns how many of the matrices from k on are computed together. */
 static int together(const Call *c, int64_t k, int64_t m, int64_t n)
 {
 	const int64_t left = c->last - k,
@@ -282,7 +283,8 @@ typedef void (*Heevd)(const char *jobz, const char *uplo, const int32_t *n, void
 		      const int32_t *lrwork, int32_t *iwork, const int32_t *liwork, int32_t *info,
 		      size_t, size_t);
 
-/* a is overwritten: with the vectors, if they are wanted. */
+/* Computes the eigenvalues of one matrix a, which is overwritten: with the vectors, if they are
+ * wanted. Returns what the library says. */
 static int32_t eigh_one(Call c, int32_t n, int vectors, void *a, void *w)
 {
 	const char *jobz = vectors ? "V" : "N", *uplo = c.flag ? "U" : "L";
@@ -364,8 +366,8 @@ typedef void (*GeevPairs)(const char *jobvl, const char *jobvr, const int32_t *n
 			  const int32_t *ldvr, void *work, const int32_t *lwork, void *rwork,
 			  int32_t *info, size_t, size_t);
 
-/* Real matrices have eigenvalues in conjugate pairs, whose vectors are columns k and k + 1: the
- * real and the imaginary part of the first one's. */
+/* Puts the vectors of a real matrix. It has eigenvalues in conjugate pairs, whose vectors are
+ * columns k and k + 1: the real and the imaginary part of the first one's. */
 static void put_vectors(const Call *c, int64_t n, const void *wi, const void *vr, void *v)
 {
 	for (int64_t k = 0; k < n; k++) {
@@ -466,7 +468,8 @@ typedef struct {
 	int vectors;
 } SvdShape;
 
-/* a is overwritten. */
+/* Computes the singular values of one matrix a, which is overwritten, and the vectors, if they are
+ * wanted. Returns what the library says. */
 static int32_t svd_one(Call c, const SvdShape *d, void *a, void *s, void *u, void *vt)
 {
 	const int64_t m = d->m, n = d->n, k = m < n ? m : n, most = m > n ? m : n;
@@ -493,7 +496,7 @@ static int32_t svd_one(Call c, const SvdShape *d, void *a, void *s, void *u, voi
 	return info;
 }
 
-/* The identity, of a square result beside a matrix without rows or columns. */
+/* Puts the identity: a square result beside a matrix without rows or columns. */
 static void put_identity(const Call *c, void *a, int64_t n)
 {
 	memset(a, 0, (size_t)(n * n) * c->number);
@@ -501,7 +504,8 @@ static void put_identity(const Call *c, void *a, int64_t n)
 		real_set(a, c->real, (n + 1) * k * (int64_t)(c->number / c->real), 1);
 }
 
-/* What PyTorch says of matrix k, with an error of LAPACK. */
+/* Says what PyTorch says of matrix k, which LAPACK could not compute with the error
+ * `info`. */
 static int svd_failed(const Call *c, int64_t k, size_t bytes, int32_t info)
 {
 	const char *x = matrix(c->in, k, bytes);

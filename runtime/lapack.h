@@ -55,9 +55,9 @@ typedef struct {
 	void *work;            /* doubles; for the bytes see ops/user/builtin.c */
 } WeftJacobi;
 
-/* `count` matrices, one behind the other, as the functions above. count is 1, or at most
- * WEFT_JACOBI_LANES matrices of at most WEFT_JACOBI_MOST rows and columns. v, u and vt may be NULL:
- * no vectors. Returns 0, or 1: the numbers are not finite. */
+/* Computes `count` matrices, one behind the other, as the functions above. count is 1, or at most
+ * WEFT_JACOBI_LANES matrices of at most WEFT_JACOBI_MOST rows and columns. v, u and vt may be
+ * NULL: no vectors. Returns 0, or 1: the numbers are not finite. */
 int weft_jacobi_eigh(const WeftJacobi *, int count, const void *a, void *w, void *v);
 int weft_jacobi_svd(const WeftJacobi *, int count, const void *a, void *s, void *u, void *vt);
 

@@ -18,8 +18,8 @@ static int64_t *fill(WeftTensor *t, const WeftOpTensor *c, void *const *buf, int
 }
 
 #ifndef WEFT_SERIAL
-/* The least number that no call of this job has. There are not more calls at the same time than
- * threads, but for a moment where a thread meant to help the job's call before. */
+/* Takes the least number that no call of this job has. There are not more calls at the same time
+ * than threads, but for a moment where a thread meant to help the job's call before. */
 static int32_t take_number(Job *job, int32_t n)
 {
 	for (int32_t k = 0;; k = (k + 1) % ((n + 31) / 32)) {

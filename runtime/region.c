@@ -8,7 +8,7 @@
 enum { SHARE = 800 }; /* ns of work that a thread is asked for at least: about what a post and its
                          end cost */
 
-/* Seconds since *before, which becomes now. */
+/* Returns the seconds since *before, which becomes now. */
 static double lap(double *before)
 {
 	struct timespec t;
@@ -19,7 +19,7 @@ static double lap(double *before)
 
 /* ---- failures ---- */
 
-/* Keep the failure of the first call, and there of the first task, whatever the timing. */
+/* Keeps the failure of the first call, and there of the first task, whatever the timing. */
 static void record(WeftRegion *r, uint32_t call, int id, const int64_t *failure,
 		   const WeftStatus *told)
 {
@@ -96,7 +96,7 @@ static void execute(WeftRegion *r, const Launch *l, int64_t begin, int64_t end)
 		record(r, l->call, id, failure, &told);
 }
 
-/* Tasks of the phase: those of one launch after the other. */
+/* Executes tasks begin to end - 1 of the phase, which has those of one launch after the other. */
 static void execute_some(WeftRegion *r, int64_t begin, int64_t end)
 {
 	int64_t first = 0;
@@ -108,7 +108,8 @@ static void execute_some(WeftRegion *r, int64_t begin, int64_t end)
 		}
 }
 
-/* An eighth of what is left, which was *left; 0: nothing is. */
+/* Takes an eighth of what is left of the lane, which was *left. Returns how many tasks that is; 0:
+ * none is left. */
 static int64_t take(Lane *lane, int64_t *left)
 {
 	int64_t n = 0;
@@ -139,7 +140,7 @@ int64_t region_drain(Job *job, int32_t from)
 
 /* ---- phases ---- */
 
-/* How many threads are worth it. */
+/* Returns how many threads are worth it. */
 static int32_t sharers(const WeftRegion *r)
 {
 	double n = r->ns / SHARE < (double)r->n && !r->share_all ? r->ns / SHARE : (double)r->n;
@@ -166,7 +167,7 @@ static void post(WeftRegion *r, int32_t n, int32_t helpers)
 	team_post(r, helpers);
 }
 
-/* Execute the launches of the phase, or of a part of it. */
+/* Executes the launches of the phase, or of a part of it. */
 static void flush(WeftRegion *r)
 {
 	int32_t n = r->nlaunch ? sharers(r) : 0;
@@ -182,7 +183,8 @@ static void flush(WeftRegion *r)
 	r->ns = 0;
 }
 
-/* A copy of its frame that lasts until the phase ends; false: there is no room. */
+/* Makes a launch refer to a copy of its frame that lasts until the phase ends. Returns false if
+ * there is no room. */
 static bool keep(WeftRegion *r, Launch *l, const WeftLaunch *about)
 {
 	if (!about || r->nkept + about->nbuf > MAX_KEPT || r->nparam + about->nparam > MAX_KEPT)
@@ -319,8 +321,8 @@ static int run_bodies(const WeftFrame *f, int64_t begin, int64_t end)
 	return 0;
 }
 
-/* The callers of a gang take no part: each of the others has a body. At most eight are in a lane,
- * of which one is taken at a time. */
+/* Executes the bodies. The callers of a gang take no part: each of the others has a body. At most
+ * eight are in a lane, of which one is taken at a time. */
 void region_gang(Team *t, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
 	WeftRegion r = {.n = n, .team = t, .share_all = true};

@@ -142,9 +142,9 @@ static inline void status_clear(WeftStatus *s)
  * from entry to leave (but `before`), share_all and device. Returns WEFT_OK, or an error code with
  * the message in the region's status; saved state is then put back. */
 int region_run(WeftRegion *, const WeftThreads *, int32_t n);
-/* WeftThreads.parallel (weft_model.h) of a team: calls body(arg, i, m) for each i from 0 to m - 1
- * at the same time, number 0 on this thread; m is the number of free threads, at most n, and 1 if
- * there are none. Returns when all have returned. */
+/* Implements WeftThreads.parallel (weft_model.h) of a team: calls body(arg, i, m) for each i from
+ * 0 to m - 1 at the same time, number 0 on this thread; m is the number of free threads, at most
+ * n, and 1 if there are none. Returns when all have returned. */
 void region_gang(Team *, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg);
 /* Calls run(r, arg) once, on this thread; at most n threads of the provider, this one included,
  * execute the tasks that it launches. Sets the region's n, team, job, and the fields of the phase;
@@ -171,7 +171,7 @@ void region_record(WeftRegion *, uint32_t call, int id, const int64_t *failure,
  * must have a profile. */
 void region_profile(WeftRegion *, uint32_t call);
 #endif
-/* Takes and executes tasks of the job, from that lane on (counted modulo the number of lanes),
+/* Executes tasks of the job, which it takes from that lane on (counted modulo the number of lanes),
  * until none is left to take. Returns how many it executed. */
 int64_t region_drain(Job *, int32_t lane);
 
@@ -189,7 +189,7 @@ Job *team_open(Team *, WeftRegion *);
 void team_post(WeftRegion *, int32_t helpers);
 /* Waits until other threads have done `tasks` more tasks of the call's job. */
 void team_wait(WeftRegion *, int64_t tasks);
-/* The function of thread i >= 1 of the team: takes tasks until the team stops. */
+/* Takes tasks until the team stops: the function of thread i >= 1 of the team. */
 void team_help(Team *, int32_t i);
 /* Tells all threads of the team to end; does not wait for them. */
 void team_stop(Team *);
@@ -200,7 +200,7 @@ bool team_rests(const WeftRegion *);
 /* Returns the default provider: the pool of this artifact, which all calls share and whose threads
  * start when a call first needs them. Never NULL, never freed. */
 const WeftThreads *threads_default(void);
-/* The number of processors that this process may use. */
+/* Returns the number of processors that this process may use. */
 int32_t threads_ncpu(void);
 
 #endif

@@ -37,8 +37,8 @@ WeftPacking weft_packing(const void *from, size_t elem, uint32_t rank, const int
 	return p;
 }
 
-/* Where the last dimension's elements lie together, as many as a wider element has (pairs of
- * halves, fours of bytes), they are one: elements first to first + *n are then those of the result,
+/* Makes the last dimension's elements one where they lie together, as many as a wider element has
+ * (pairs of halves, fours of bytes): elements first to first + *n are then those of the result,
  * counted anew. */
 static void widen(WeftPacking *p, uint64_t *first, uint64_t *n)
 {
@@ -198,7 +198,7 @@ typedef struct {
 	int64_t extent, from, to;
 } Side;
 
-/* All lines of a box of n > 0 sides, the last one slowest; some are left in l. */
+/* Writes all lines of a box of n > 0 sides, the last one slowest; some are left in l. */
 static void write_box(Lines *l, const Side *side, uint32_t n, const char *from, char *to)
 {
 	const Side s = side[n - 1];
@@ -222,7 +222,7 @@ typedef struct {
 	int64_t index[WEFT_MAX_RANK];
 } Walk;
 
-/* Coordinates of physical dimension d that lie inside the tensor. */
+/* Returns the number of coordinates of physical dimension d that lie inside the tensor. */
 static int64_t valid(const Walk *w, uint32_t d)
 {
 	const WeftLayoutDim *l = &w->p->layout[d];
@@ -238,7 +238,7 @@ static void clear(const WeftPacking *p, char *to, int64_t n)
 
 static void rows(Walk *, uint32_t d, char *to, const char *from, int64_t begin, int64_t end);
 
-/* Physical dimensions d and below, whole. */
+/* Writes physical dimensions d and below, whole. */
 static void place(Walk *w, uint32_t d, char *to, const char *from)
 {
 	const WeftPacking *p = w->p;
@@ -250,9 +250,9 @@ static void place(Walk *w, uint32_t d, char *to, const char *from)
 	clear(p, to + (size_t)(n * p->block[d]) * p->elem, (p->layout[d].padded - n) * p->block[d]);
 }
 
-/* n coordinates of dimension d, which is one of the box. In the tensor's order: what lies together
- * is read together, else a line of a cache is fetched for each of its elements, and lines that are
- * a power of two apart share few places there. */
+/* Writes n coordinates of dimension d, which is one of the box. In the tensor's order: what lies
+ * together is read together, else a line of a cache is fetched for each of its elements, and lines
+ * that are a power of two apart share few places there. */
 static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 {
 	const WeftPacking *p = w->p;
@@ -272,8 +272,8 @@ static void box(Walk *w, uint32_t d, char *to, const char *from, int64_t n)
 	write_lines(&l);
 }
 
-/* Coordinates begin to end of dimension d, all of them valid; from and to are those of coordinate
- * begin. */
+/* Writes coordinates begin to end - 1 of dimension d, all of them valid; from and to are those of
+ * coordinate begin. */
 static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin, int64_t end)
 {
 	const WeftPacking *p = w->p;
@@ -294,7 +294,7 @@ static void rows(Walk *w, uint32_t d, char *to, const char *from, int64_t begin,
 
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n);
 
-/* Elements first to first + n of coordinate c of dimension d. */
+/* Writes elements first to first + n - 1 of coordinate c of dimension d. */
 static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t c, int64_t first,
 		       int64_t n)
 {
@@ -308,8 +308,8 @@ static void within_row(Walk *w, uint32_t d, char *to, const char *from, int64_t 
 	w->index[l->axis] -= c * l->divisor;
 }
 
-/* Elements first to first + n, n > 0, of what place writes: the end of a row, whole rows, the
- * beginning of one. */
+/* Writes elements first to first + n - 1, n > 0, of what place writes: the end of a row, whole
+ * rows, the beginning of one. */
 static void place_part(Walk *w, uint32_t d, char *to, const char *from, int64_t first, int64_t n)
 {
 	const WeftPacking *p = w->p;

@@ -29,7 +29,8 @@ typedef struct {
 
 /* ---- what can be set ---- */
 
-/* A model that was made by hand need not say: its parameters. */
+/* Returns the number of parameters that values are given for. A model that was made by hand need
+ * not say: all its parameters. */
 static uint32_t source_count(const WeftModel *m)
 {
 	return m->recipes ? m->nsource : m->nparam;
@@ -150,7 +151,8 @@ SMALL static int touch_groups(Build *b, WeftStatus *status)
 
 /* ---- rearranging ---- */
 
-/* Bytes begin to begin + n of the place of a parameter, from all of its contents, row-major. */
+/* Packs bytes begin to begin + n - 1 of the place of a parameter, from all of its contents,
+ * row-major. */
 static void pack_bytes(const WeftParamInfo *p, const void *from, uint64_t begin, uint64_t n,
 		       char *to)
 {
@@ -161,7 +163,7 @@ static void pack_bytes(const WeftParamInfo *p, const void *from, uint64_t begin,
 	weft_pack_part(&q, first, take < most ? take : most, to);
 }
 
-/* None where a group computes it. */
+/* Returns the number of parts of a parameter; 0 where a group computes it. */
 static uint64_t parts_of(const Build *b, uint32_t param)
 {
 	const int32_t group = from_of(b->m, param).group;
@@ -213,7 +215,8 @@ static WeftTensor tensor_of(const WeftTensorInfo *t, void *data, int64_t *shape)
 			    .shape = shape};
 }
 
-/* For a result, so that none is without a place of its own. */
+/* Returns the bytes of room for a result: more than 0, so that none is without a place of its
+ * own. */
 static uint64_t room_of(const WeftTensorInfo *t)
 {
 	uint64_t bytes = dtype_bytes(t->dtype);
@@ -316,7 +319,7 @@ SMALL static void build_groups(Build *b)
 
 /* ---- all ---- */
 
-/* What is left to be done: the first task does all of it unless others help. */
+/* Builds what is left to be built: the first task does all of it unless others help. */
 static int build_all(const WeftFrame *f, int64_t begin, int64_t end)
 {
 	Build *b = f->buf[0];
@@ -333,15 +336,15 @@ static int build_all(const WeftFrame *f, int64_t begin, int64_t end)
 	return 0;
 }
 
-/* One for each thread. */
+/* Makes one task for each thread. */
 static void build_tasks(WeftRegion *r, void *build)
 {
 	const Launch l = {.kernel = build_all, .buf = (void *const[]){build}};
 	region_launch(r, l, r->n, WORTH_IT, true);
 }
 
-/* Large memory that no clone uses is kept for the next ones, since new pages take longer than what
- * is written to them; until then the system may have them. */
+/* Releases constants. Large memory that no clone uses is kept for the next ones, since new pages
+ * take longer than what is written to them; until then the system may have them. */
 static void drop_constants(WeftInstance *in, void *constants)
 {
 	Constants *old = constants;

@@ -23,15 +23,15 @@ static void give(const WeftContext *c, void *p, uint64_t bytes)
 		c->free(c->alloc_user, p, bytes);
 }
 
-/* Which of WeftRegion.held belongs to a buffer of `run`. */
+/* Returns the element of WeftRegion.held that belongs to a buffer of `run`. */
 static uint64_t *held_of(const WeftRegion *s, uint32_t k)
 {
 	k -= s->entry->ninput;
 	return &s->held[k < s->entry->noutput ? k : k - 3];
 }
 
-/* Where the model runs: the context's allocator knows memory of a device if the caller gives the
- * device. */
+/* Allocates memory where the model runs: the context's allocator knows memory of a device if the
+ * caller gives the device. */
 static void *take_there(const WeftRegion *s, uint64_t bytes)
 {
 #ifdef WEFT_DEVICES
@@ -71,7 +71,8 @@ static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 	return WEFT_OK;
 }
 
-/* Memory of the caller's has room for as many elements as its shape says. */
+/* Gives output k its shape and its memory. Memory of the caller's has room for as many elements as
+ * its shape says. */
 static int output(WeftRegion *s, uint32_t k, const int64_t *extent, WeftStatus *told)
 {
 	const WeftTensorInfo *info = &s->entry->output[k - s->entry->ninput];
@@ -105,7 +106,7 @@ static void give_back(const WeftRegion *s, uint32_t k)
 }
 
 #ifdef WEFT_DEVICES
-/* An output of the host, which `run` has allocated on the device. */
+/* Copies an output of the host, which `run` has allocated on the device, to memory of the host. */
 static void bring_home(const WeftRegion *s, uint32_t k, WeftTensor *t)
 {
 	DeviceCall *d = s->device;
@@ -125,7 +126,7 @@ static void bring_home(const WeftRegion *s, uint32_t k, WeftTensor *t)
 }
 #endif
 
-/* The call has ended: outputs are the caller's, if it did not fail. */
+/* Ends the call: outputs are the caller's, if it did not fail; all other memory is given back. */
 static void leave(const WeftRegion *s, int code)
 {
 	uint32_t first = s->entry->ninput, end = first + s->entry->noutput;

@@ -74,8 +74,8 @@ int weft_op_call(const WeftFrame *, const WeftOpCall *, int64_t *value, int64_t 
 WeftOpContext weft_op_enter(WeftRegion *);
 /* Ends the call that weft_op_enter began; the context is the one that weft_op_enter returned. */
 void weft_op_leave(WeftRegion *, const WeftOpContext *);
-/* The context for a user operator with what the caller of `run` says in its context; one thread,
- * op_user NULL. */
+/* Returns the context for a user operator with what the caller of `run` says in its context; one
+ * thread, op_user NULL. */
 static inline WeftOpContext weft_op_context(const WeftContext *c)
 {
 	WeftOpContext o;
@@ -210,65 +210,66 @@ typedef struct WeftRecipes {
  * return int give WEFT_OK or an error code, and set the status, which may be NULL. Emitted tables
  * end with WEFT_RUNTIME_FUNCTIONS, and WEFT_STATE_FUNCTIONS or WEFT_NO_STATE_FUNCTIONS. */
 
-/* WeftModel.open: makes an instance, which the caller closes; sets *WeftInstance, to NULL after an
- * error. Returns WEFT_OK, or an error code with a message. */
+/* Implements WeftModel.open: makes an instance, which the caller closes; sets *WeftInstance, to
+ * NULL after an error. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_open(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
-/* WeftModel.open of models that cannot do without LAPACK (lapack.c): loads the library, then as
- * weft_rt_open. */
+/* Implements WeftModel.open of models that cannot do without LAPACK (lapack.c): loads the library,
+ * then as weft_rt_open. */
 int weft_rt_open_lapack(const WeftModel *, const WeftOpen *, WeftInstance **, WeftStatus *);
 /* Frees an instance; NULL is allowed. */
 void weft_rt_close(WeftInstance *);
-/* WeftModel.sizes: checks the inputs' types, and fills in *WeftSizes for a run on inputs of these
- * shapes. Returns WEFT_OK, or an error code with a message. */
+/* Implements WeftModel.sizes: checks the inputs' types, and fills in *WeftSizes for a run on
+ * inputs of these shapes. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_sizes(const WeftInstance *, uint32_t entry, const WeftTensor *inputs, WeftSizes *,
 		  WeftStatus *);
-/* WeftModel.run: runs the entry of *WeftSizes into the caller's outputs. Returns WEFT_OK, or an
- * error code with a message. */
+/* Implements WeftModel.run: runs the entry of *WeftSizes into the caller's outputs. Returns
+ * WEFT_OK, or an error code with a message. */
 int weft_rt_run(WeftInstance *, const WeftSizes *, const WeftTensor *inputs,
 		WeftTensor *outputs, void *workspace, const WeftContext *, WeftStatus *);
-/* WeftModel.threads_new: makes a provider of n threads (0: one per processor), which
+/* Implements WeftModel.threads_new: makes a provider of n threads (0: one per processor), which
  * weft_rt_threads_free frees. Returns NULL after an error, with a message. */
 WeftThreads *weft_rt_threads_new(WeftThreadsKind, int32_t n, WeftStatus *);
-/* WeftModel.threads_free: frees a provider of weft_rt_threads_new, after its last call; NULL is
- * allowed. */
+/* Implements WeftModel.threads_free: frees a provider of weft_rt_threads_new, after its last call;
+ * NULL is allowed. */
 void weft_rt_threads_free(WeftThreads *);
-/* WeftModel.clone: makes another instance with the same weights and a copy of the state, which the
- * caller closes. Returns WEFT_OK, or an error code with a message. */
+/* Implements WeftModel.clone: makes another instance with the same weights and a copy of the
+ * state, which the caller closes. Returns WEFT_OK, or an error code with a message. */
 int weft_rt_clone(WeftInstance *, WeftInstance **, WeftStatus *);
-/* WeftModel.wait, of models for devices: waits for calls with a stream. Returns WEFT_OK, or an
- * error code with a message: that of a call which failed, or WEFT_ERR_BUSY (flight.c). */
+/* Implements WeftModel.wait, of models for devices: waits for calls with a stream. Returns
+ * WEFT_OK, or an error code with a message: that of a call which failed, or WEFT_ERR_BUSY
+ * (flight.c). */
 int weft_rt_wait(WeftInstance *, const WeftContext *, WeftStatus *);
 /* The next functions are for models with state or replaceable weights. They return WEFT_OK, or an
  * error code with a message. */
 
-/* WeftModel.set_weights: replaces the values of n named parameters (replace.c). Returns WEFT_OK, or
- * an error code with a message. */
+/* Implements WeftModel.set_weights: replaces the values of n named parameters (replace.c). Returns
+ * WEFT_OK, or an error code with a message. */
 int weft_rt_set_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
-/* WeftModel.get_weights: copies the values of n named parameters, and the initial contents of named
- * state, into tensors of the caller (stored.c). Returns WEFT_OK, or an error code with a
- * message. */
+/* Implements WeftModel.get_weights: copies the values of n named parameters, and the initial
+ * contents of named state, into tensors of the caller (stored.c). Returns WEFT_OK, or an error
+ * code with a message. */
 int weft_rt_get_weights(WeftInstance *, uint32_t n, const char *const *names,
 			const WeftTensor *values, const WeftContext *, WeftStatus *);
-/* WeftModel.state_get: copies state k into a tensor of the caller (state.c). Returns WEFT_OK, or an
- * error code with a message. */
+/* Implements WeftModel.state_get: copies state k into a tensor of the caller (state.c). Returns
+ * WEFT_OK, or an error code with a message. */
 int weft_rt_state_get(WeftInstance *, uint32_t k, const WeftTensor *to, WeftStatus *);
-/* WeftModel.state_set: copies a tensor of the caller into state k. Returns WEFT_OK, or an error
- * code with a message. */
+/* Implements WeftModel.state_set: copies a tensor of the caller into state k. Returns WEFT_OK, or
+ * an error code with a message. */
 int weft_rt_state_set(WeftInstance *, uint32_t k, const WeftTensor *from, WeftStatus *);
-/* WeftModel.state_reset: sets all state to its initial contents. Returns WEFT_OK, or an error code
- * with a message. */
+/* Implements WeftModel.state_reset: sets all state to its initial contents. Returns WEFT_OK, or an
+ * error code with a message. */
 int weft_rt_state_reset(WeftInstance *, WeftStatus *);
-/* WeftModel.set_weights and get_weights of models that have neither replaceable weights nor state.
- * Returns WEFT_ERR_ARGUMENT, with the message that the model was compiled without
+/* Implements WeftModel.set_weights and get_weights of models that have neither replaceable weights
+ * nor state. Returns WEFT_ERR_ARGUMENT, with the message that the model was compiled without
  * --replaceable-weights. */
 int weft_rt_no_weights(WeftInstance *, uint32_t n, const char *const *names,
 		       const WeftTensor *values, const WeftContext *, WeftStatus *);
-/* WeftModel.state_get and state_set of models that have neither state nor replaceable weights:
- * returns WEFT_ERR_ARGUMENT, with a message that says so. */
+/* Implements WeftModel.state_get and state_set of models that have neither state nor replaceable
+ * weights: returns WEFT_ERR_ARGUMENT, with a message that says so. */
 int weft_rt_no_state(WeftInstance *, uint32_t k, const WeftTensor *, WeftStatus *);
-/* WeftModel.state_reset of models that have neither state nor replaceable weights: there is nothing
- * to reset. Returns WEFT_OK; WEFT_ERR_ARGUMENT if the instance is NULL. */
+/* Implements WeftModel.state_reset of models that have neither state nor replaceable weights:
+ * there is nothing to reset. Returns WEFT_OK; WEFT_ERR_ARGUMENT if the instance is NULL. */
 int weft_rt_no_reset(WeftInstance *, WeftStatus *);
 
 #ifdef WEFT_SERIAL
@@ -279,16 +280,17 @@ int weft_rt_no_reset(WeftInstance *, WeftStatus *);
  * not NULL. Returns WEFT_OK or an error code; after an error state is as before. An output whose
  * size depends on data is an error: see weft_serial_run_sized. */
 int weft_serial_run(const WeftEntry *, void *const *buf, const int64_t *slot, WeftStatus *);
-/* weft_serial_run for entries whose sizes of outputs may depend on data. outputs: one tensor for
- * each output of the entry, of which only `shape` has a meaning; NULL: as weft_serial_run. If the
- * size of output k depends on data, buf has room for as many elements as the product of
- * outputs[k].shape, and the call overwrites that shape with the extents; after an error it may or
- * may not be overwritten. Shapes of other outputs are neither read nor written. Returns
- * WEFT_ERR_CHECK if there is too little room, or if a size that depends on data has no bound. */
+/* Does as weft_serial_run, for entries whose sizes of outputs may depend on data. outputs: one
+ * tensor for each output of the entry, of which only `shape` has a meaning; NULL: as
+ * weft_serial_run. If the size of output k depends on data, buf has room for as many elements as
+ * the product of outputs[k].shape, and the call overwrites that shape with the extents; after an
+ * error it may or may not be overwritten. Shapes of other outputs are neither read nor written.
+ * Returns WEFT_ERR_CHECK if there is too little room, or if a size that depends on data has no
+ * bound. */
 int weft_serial_run_sized(const WeftEntry *, void *const *buf, const int64_t *slot,
 			  WeftTensor *outputs, WeftStatus *);
-/* weft_serial_run_sized with a context whose `user`, `device`, `stream` and `comm` user operators
- * find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
+/* Does as weft_serial_run_sized, with a context whose `user`, `device`, `stream` and `comm` user
+ * operators find in theirs. outputs NULL: no sizes depend on data. context NULL: all 0. */
 int weft_serial_run_with(const WeftEntry *, void *const *buf, const int64_t *slot,
 			 WeftTensor *outputs, const WeftContext *, WeftStatus *);
 #define WEFT_RUNTIME_FUNCTIONS  .open = NULL
@@ -334,10 +336,11 @@ typedef struct {
 } WeftWeightHeader;
 #define WEFT_WEIGHT_MAGIC  "weft weights 2\n"
 #define WEFT_WEIGHT_HEADER 4096
-/* A checksum of memory: changes with every changed word; no protection against intent. */
+/* Returns a checksum of memory: it changes with every changed word; no protection against
+ * intent. */
 uint64_t weft_checksum(const void *, uint64_t bytes);
-/* The checksum in pieces: begin with the number of all bytes, add the pieces in order, end. All
- * pieces but the last have a multiple of 32 bytes. */
+/* Begins the checksum in pieces: begin with the number of all bytes, add the pieces in order, end.
+ * All pieces but the last have a multiple of 32 bytes. */
 static inline void weft_checksum_begin(uint64_t h[4], uint64_t bytes)
 {
 	h[0] = bytes, h[1] = 1, h[2] = 2, h[3] = 3; /* four chains: a multiplication takes some

@@ -92,7 +92,7 @@ static int64_t elements(uint32_t rank, const int64_t *dim)
 	return n;
 }
 
-/* Output k has these extents, as data decides. */
+/* Gives output k its extents, as data decides. */
 static int found(WeftRegion *r, uint32_t k, const int64_t *extent)
 {
 	const WeftTensorInfo *info = &r->entry->output[k];

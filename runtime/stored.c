@@ -37,7 +37,7 @@ SMALL int check_tensor(const Expected *x, const WeftTensor *t, WeftStatus *statu
 		       : weft_fail(status, WEFT_ERR_INPUT, "%s %s has no data", x->role, x->name);
 }
 
-/* from: as `is` says; to: row-major. */
+/* Copies a parameter from its place, packed as `is` says, into row-major order. */
 static void unpack(const WeftParamInfo *is, const char *from, uint64_t bytes, char *to)
 {
 	const size_t elem = is->nlayout ? dtype_bytes(is->dtype) : (size_t)bytes;

@@ -56,8 +56,8 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Between two looks, of which this is the k-th: the other thread of this core goes on. False: that
- * was so many ns. */
+/* Waits between two looks, of which this is the k-th: the other thread of this core goes on.
+ * Returns false if there have been `spin` ns of them. */
 static bool look_again(uint32_t k, int64_t *end, int64_t spin)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -72,7 +72,7 @@ static bool look_again(uint32_t k, int64_t *end, int64_t spin)
 	return time < *end;
 }
 
-/* Until it has been rung, or perhaps until there is something in a lane. */
+/* Waits until the gate has been rung, or perhaps until there is something in a lane. */
 static void gate_wait(Gate *g, uint32_t seen, int64_t spin, const Lane *lane)
 {
 	int64_t end = 0;
@@ -134,8 +134,8 @@ bool team_rests(const WeftRegion *r)
 	return false;
 }
 
-/* What has taken so long since then should have taken so many ns. Where that adds up, threads have
- * no processors. */
+/* Notes that what has taken so long since then should have taken so many ns. Where that adds up,
+ * threads have no processors, and rest. */
 static void late(Team *t, int64_t since, double ns)
 {
 	const int64_t time = now(), before = atomic_load(&t->rest_ns);
@@ -191,7 +191,7 @@ done:
 		late(r->team, end - spin, r->ns * (1. / 8 + 4 * (double)left / (double)r->ntasks));
 }
 
-/* Where the call admits so many. Returns whether there was anything to do. */
+/* Takes part in a job where its call admits so many. Returns whether there was anything to do. */
 static bool help(Job *job, int32_t i)
 {
 	const int32_t have = atomic_load_explicit(&job->n, memory_order_relaxed),
@@ -263,7 +263,7 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-/* Until there are n workers or no more can be had, unless somebody else does it. */
+/* Starts workers until there are n or no more can be had, unless somebody else does it. */
 static void start(Pool *p, int32_t n)
 {
 	int32_t i = atomic_load(&p->team.nworker);
@@ -279,7 +279,8 @@ static void start(Pool *p, int32_t n)
 	atomic_store(&p->changing, 0);
 }
 
-/* Two callers at once: the second does without help rather than wait. */
+/* Executes the bodies by the pool. Of two callers at once the second does without help rather than
+ * wait. */
 static void pool_parallel(void *user, int32_t n, void (*body)(void *, int32_t, int32_t), void *arg)
 {
 	Pool *p = user;
@@ -310,7 +311,7 @@ static void pool_init(Pool *p, int32_t most, Job *job, struct Worker *worker)
 	atomic_store(&p->process, getpid());
 }
 
-/* The pool has this process's threads. The shared one begins anew in each. */
+/* Whether the pool has this process's threads. The shared one begins anew in each. */
 static bool pool_here(Pool *p)
 {
 	pid_t process = atomic_load(&p->process);

@@ -57,7 +57,8 @@ static bool loads_at(const Kernel *k, const bool *mark, BufId b, const Stage *st
 	return true;
 }
 
-/* Contractions store some elements twice: rows past the end repeat the last one. */
+/* Returns false for contractions, which store some elements twice: rows past the end repeat the
+ * last one. */
 bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 {
 	uint32_t at = k->stage.n;
@@ -84,8 +85,8 @@ bool kernel_replaces(const Kernel *k, BufId to, BufId from, Arena *scratch)
 
 /* ---- stores that do not meet ---- */
 
-/* The largest (or smallest) value of an index over the variables of a kernel. None: it is not
- * linear in one of them. */
+/* Returns the largest (or smallest) value of an index over the variables of a kernel; none if it
+ * is not linear in one of them. */
 static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 {
 	for (uint32_t i = 0; i < k->axis.n + k->vvar.n && e.i; i++) {
@@ -107,7 +108,8 @@ static Sym bound_of(SymTab *syms, const Kernel *k, Sym e, bool most)
 	return e;
 }
 
-/* All indices of the one stage in dimension d are less than those of the other. */
+/* Whether all indices of the one stage in dimension d are provably less than those of the
+ * other. */
 static bool ends_before(SymTab *syms, const Kernel *a, const Stage *x, const Kernel *b,
 			const Stage *y, uint32_t d)
 {

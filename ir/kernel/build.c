@@ -61,8 +61,8 @@ Kx kx_below(Kernel *k, Arena *arena, Kx cond, Kx v, Sym extent)
 
 /* ---- element-wise operators ---- */
 
-/* x has a value of storage dtype d for certain: it was rounded, lay in memory, or chooses among
- * such. */
+/* Whether x has a value of storage dtype d for certain: it was rounded, lay in memory, or chooses
+ * among such values. */
 static bool is_rounded(const Lowered *l, const Kernel *kernel, DType d, Kx x, uint32_t depth)
 {
 	const KxData *k = &kernel->kx.data[x.i];
@@ -78,8 +78,8 @@ static bool is_rounded(const Lowered *l, const Kernel *kernel, DType d, Kx x, ui
 	return chooses;
 }
 
-/* Where it is converted, a value of a storage dtype is one: results of arithmetic are rounded
- * first. */
+/* Returns x, of dtype `from`, converted to `to`. A value of a storage dtype is one where it is
+ * converted: results of arithmetic are rounded first. */
 static Kx convert(const Lowered *l, Kernel *k, DType from, DType to, Kx x)
 {
 	Arena *arena = l->ir->ctx->arena;
@@ -118,7 +118,8 @@ static bool is_bounded(const Kernel *k, Kx x, double *lo, double *hi)
 	return low->kind == KX_CONST && high->kind == KX_CONST && low->c.f <= high->c.f;
 }
 
-/* The i32 of which x is the byte; x itself, if that may be another number. */
+/* Returns the number of which x is the byte, where it is in the range of bytes; x itself if it may
+ * be another number. */
 static Kx before_byte(const Kernel *k, Kx x)
 {
 	const KxData *at = &k->kx.data[x.i];
@@ -130,7 +131,8 @@ static Kx before_byte(const Kernel *k, Kx x)
 	return lo >= (is_signed ? -128 : 0) && hi <= (is_signed ? 127 : 255) ? at->in[0] : x;
 }
 
-/* (x + c) - c of numbers that f32 holds; none for another difference. It is an i32. */
+/* Returns x, an i32, where in[0] - in[1] is (x + c) - c of numbers that f32 holds; none for
+ * another difference. */
 static Kx before_sum(const Kernel *k, DType d, const Kx in[2])
 {
 	const Kx whole = d == DT_f32 ? kx_unconverted(k, in[0]) : in[0];

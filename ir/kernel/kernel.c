@@ -93,8 +93,9 @@ bool layout_equal(const Layout *a, const Layout *b)
 	return same;
 }
 
-/* The piece with an axis's largest divisor holds all that is left of the index: no modulo. Of equal
- * ones (panels of one column) the first. */
+/* Whether dimension k of the layout is the piece of its axis with the largest divisor, of equal
+ * ones (panels of one column) the first: it holds all that is left of the index, without a
+ * modulo. */
 static bool is_outermost_piece(const Layout *l, uint32_t k)
 {
 	for (uint32_t j = 0; j < l->n; j++)
@@ -204,7 +205,8 @@ static bool kx_same(const KxData *a, const KxData *b)
 	       a->other.i == b->other.i;
 }
 
-/* Equal expressions share one entry. Bodies are small, so a linear search will do. */
+/* Adds an expression and returns it. Equal expressions share one entry; bodies are small, so a
+ * linear search will do. */
 static Kx kx_add(Kernel *k, Arena *arena, KxData d)
 {
 	if (k->kx.n == 0)

@@ -14,7 +14,8 @@ static bool is_choice(const KxData *x)
 	return x->kind == KX_OP && x->op == OP_select;
 }
 
-/* By expression: whether it reads the stage, but for what is chosen only where `cond` holds. */
+/* Sets reads[], by expression, to whether it reads the stage, but for what is chosen only where
+ * `cond` holds. */
 static void find_readers(const Kernel *k, uint32_t stage, Kx cond, bool *reads)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++) {

@@ -75,7 +75,7 @@ static void print_buf(const Lowered *l, Text *t, BufId id)
 
 /* ---- variables ---- */
 
-/* Several axes may have one name: they are numbered then. */
+/* Adds a variable with the name that is printed for it: axes that share a name are numbered. */
 static void add_alias(Printer *p, Sym var, Sym extent)
 {
 	SymTab *t = p->l->ir->syms;
@@ -183,7 +183,8 @@ static void count_uses(Printer *p, Kx x)
 	count_uses(p, d->other);
 }
 
-/* Expressions with several readers get a line of their own, operands first. */
+/* Prints each expression inside x that has several readers on a line of its own, operands
+ * first. */
 static void print_shared(Printer *p, Kx x)
 {
 	if (!x.i || !p->uses[x.i])
@@ -363,7 +364,7 @@ void kernel_print(const Lowered *l, const Kernel *k, Text *t)
 
 static void print_steps(const Lowered *l, const StepList *list, Text *t);
 
-/* What is said of a step ahead of its first list. */
+/* Prints what is said of a step ahead of its first list. */
 static void print_head(const Lowered *l, const Step *s, Text *t)
 {
 	if (s->kind == STEP_IF)

@@ -50,7 +50,7 @@ static bool meet_sym(Verify *v, Sym e)
 	return met;
 }
 
-/* Every axis variable inside e must be visible. */
+/* Checks that every axis variable inside e is visible. */
 static void check_sym(Verify *v, Sym e)
 {
 	const SymTab *st = v->l->ir->syms;
@@ -84,7 +84,8 @@ static bool is_never_reached(const Verify *v)
 	return false;
 }
 
-/* Provably outside is an error; undecided is not. */
+/* Checks that an index is not provably outside of its extent; where that is undecided there is no
+ * error. */
 static void check_in_range(Verify *v, Sym idx, Sym extent)
 {
 	SymTab *st = v->l->ir->syms;
@@ -210,8 +211,8 @@ static void push_axes(Verify *v, const uint8_t *axis, uint32_t n)
 	}
 }
 
-/* Value variables whose value can be computed here are visible too; a value may read another
- * variable, so they are all put in scope and each one's value is checked. */
+/* Puts all value variables in scope: a value may read another variable, and the value of each is
+ * checked. */
 static void push_value_vars(Verify *v)
 {
 	for (uint32_t k = 0; k < v->k->vvar.n; k++)
@@ -235,7 +236,8 @@ static void check_place(Verify *v, const Stage *s)
 	v->written[s->store.buf.i] = true;
 }
 
-/* State that a kernel reads and replaces. */
+/* Checks that a kernel which replaces state, or a donated input, reads it only where it replaces
+ * it. */
 static void check_replaces(Verify *v, const Stage *s)
 {
 	if (!stage_stores(s) || !v->ok)
@@ -267,7 +269,8 @@ static void check_written_once(Verify *v, const Stage *s)
 			fail(v, "a place is written twice: ", buf_of(v->l, s->store.buf)->name);
 }
 
-/* What messages say of indices: in terms of any of the kernel's axes. */
+/* Checks the positions of values in terms of any of the kernel's axes: messages say them of
+ * indices. */
 static void check_positions(Verify *v)
 {
 	v->scope.n = 0;
@@ -408,7 +411,8 @@ static void check_pred(Verify *v, const Step *s)
 		fail(v, "a condition is read before it is written: ", name_of(v, s->pred));
 }
 
-/* What one branch writes and the other does not is not there after them. */
+/* Checks both branches. A buffer that one of them writes and the other does not is not written
+ * behind them. */
 static void check_if(Verify *v, const Step *s)
 {
 	uint32_t n = v->l->buf.n;
@@ -452,7 +456,8 @@ static void check_loop(Verify *v, const Step *s)
 		v->written[s->carry[k].to.i] = true;
 }
 
-/* Extents of buffers are those of the types, or were required to be (lower/call.c). */
+/* Checks dtypes, ranks and layouts of a call's buffers, and that operands are written before.
+ * Extents are those of the types, or were required to be (lower/call.c). */
 static void check_call(Verify *v, const StepCall *c)
 {
 	for (uint32_t k = 0; k < c->op->nin + c->op->nout; k++) {
@@ -515,7 +520,7 @@ static void check_steps(Verify *v, const StepList *list)
 	}
 }
 
-/* Of each one buffer at most, row-major. */
+/* Checks that each state has one buffer at most, which is row-major. */
 static void check_states(Verify *v)
 {
 	bool *seen = ARENA_ARRAY(v->arena, bool, v->l->state.n);

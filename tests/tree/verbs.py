@@ -15,8 +15,8 @@ VERBS = set("""Accepts Adds Adopts Aligns Allocates Allows Answers Appends Appli
 Brings Broadcasts Builds Calls Cancels Changes Checks Chooses Clamps Classifies Clears Closes Collects Combines Compares Compiles Completes Computes
 Converts Convolves Copies Corrects Counts Creates Cuts Decides Declares Decodes Defines Dequantises Describes Detaches Differentiates Divides Draws Drops Emits
 Encodes Ends Enters Erases Estimates Evaluates Exchanges Executes Expands Extends Fetches Fills Finds Finishes Fixes Flattens Folds Follows
-Forces Forgets Forms Frees Gathers Gives Goes Groups Guards Handles Hands Hashes Holds Imports Increments Inflates Inlines Inserts
-Installs Interns Interpolates Interprets Inverts Joins Judges Keeps Leaves Legalises Lets Lifts Limits Links Lists Loads Locates Locks Looks Lowers
+Forces Forgets Forms Frees Gathers Gives Goes Groups Guards Handles Hands Hashes Holds Implements Imports Increments Inflates Inlines Inserts
+Installs Interns Interpolates Interprets Inverts Joins Judges Keeps Lands Leaves Legalises Lets Lifts Limits Links Lists Loads Locates Locks Looks Lowers
 Makes Maps Marks Masks Matches Measures Mends Merges Mirrors Moves Multiplies Names Narrows Negates Normalises Notes Numbers Offers Opens Orders Overwrites
 Packs Pads Pairs Parses Passes Permutes Picks Places Plans Pools Posts Predicts Prepares Presents Prints Promotes Proves Puts Quantises Raises Reads Rearranges
 Records Reduces Refers Refuses Registers Reinterprets Rejects Releases Remembers Removes Renames Repeats Replaces Reports Requires

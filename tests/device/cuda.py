@@ -504,7 +504,7 @@ with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
     library = folder / "driver"
     library.mkdir()
-    run(*cc, "-std=c17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", root / "tests/device/standin.c", "-o", library / "libcuda.so.1", "-ldl", "-pthread")
+    run(*cc, "-std=c17", "-O1", "-shared", "-fPIC", "-fvisibility=hidden", root / "tests/device/standin.c", root / "tests/device/standin_graph.c", "-o", library / "libcuda.so.1", "-ldl", "-pthread")
     cases = folder / "cases"
     run(*cc, "-std=c17", "-D_GNU_SOURCE", "-O1", "-I", root / "include", root / "tests/device/cases.c", "-o", cases, "-ldl", "-pthread")
     env = {"LD_LIBRARY_PATH": str(library)}

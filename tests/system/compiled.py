@@ -2,8 +2,8 @@
 Every model with a reference of the same name beside it is run on that reference's inputs, interpreted and by each
 back end, and the results are compared: integers and bool exactly, floats to a few roundings. The interpreter's
 results are compared with the reference by `weft check`; of a reference whose metadata has "exact", every back
-end's results must have the same bits. Back ends that this weft was built without are left out; models
-that no back end takes count as refused."""
+end's results must have its bits. All back ends' results have the same bits, but for NaNs, and all refuse a model or
+none does. Back ends that this weft was built without are left out; models that no back end takes count as refused."""
 import argparse
 import array
 import concurrent.futures
@@ -84,6 +84,22 @@ def compare(got, want, how):
     return f"no {missing[0]}" if missing else next((text for text in found if text), None)
 
 
+def unequal(results):
+    """What differs between the results of the first back end and of another one, or None."""
+    (first, want), *others = results.items()
+    for name, got in others:
+        if isinstance(got, str) != isinstance(want, str):
+            return f"{name if isinstance(got, str) else first} refuses what {first if isinstance(got, str) else name} computes"
+        if isinstance(got, str):
+            continue
+        if got.keys() != want.keys():
+            return f"{first} and {name}: results {sorted(want)} and {sorted(got)}"
+        text = next((text for text in (difference(k, want[k], got[k]) for k in sorted(want)) if text), None)
+        if text:
+            return f"{first} and {name}: {text}"
+    return None
+
+
 def check_model(weft, model, backends):
     """Texts of what is wrong, and whether a back end refused the model."""
     reference = model.with_suffix(".safetensors")
@@ -102,6 +118,9 @@ def check_model(weft, model, backends):
         text = compare(got, want, how)
         if text:
             wrong.append(f"{backend}: {text}")
+    text = unequal({b: results[b] for b in backends})
+    if text:
+        wrong.append(text)
     return wrong, any(isinstance(got, str) for got in results.values())
 
 

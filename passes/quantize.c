@@ -488,14 +488,45 @@ static bool is_stored(const Graph *g, Node x)
 	return node_const(g, x).i;
 }
 
+/* Whether x is computed of constants, in few steps. */
+static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
+{
+	const LowerRole role = op_lower(node_op(g, x))->role;
+	if (node_const(g, x).i || role == LOWER_LEAF)
+		return true;
+	if (!steps || (role != LOWER_MAP && role != LOWER_INDEX))
+		return false;
+	for (uint32_t k = 0; k < node_nin(g, x); k++)
+		TRY(is_of_constants(g, node_in(g, x, k), steps - 1));
+	return true;
+}
+
+/* Makes what is computed of constants, behind index maps and converts, a constant: integers that
+ * the model takes out of bytes. Returns whether it did. */
+static bool fold_stored(PassCtx *c, Graph *g, Node x)
+{
+	enum { MOST_STEPS = 12 };
+	x = x.i ? quant_below_converts(g, x) : x;
+	while (x.i && op_info(node_op(g, x))->moves)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	return x.i && !node_const(g, x).i && !node_splat(g, x, NULL) &&
+	       is_of_constants(g, x, MOST_STEPS) && fold_node(g, c, x).i != x.i;
+}
+
 /* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. */
-static bool read_weights(const Graph *g, Node n, uint32_t side, const PassCtx *c, WeightProduct *r)
+static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProduct *r)
 {
 	*r = (WeightProduct){
 		.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
+	const bool differs = node_nin(g, r->weights.q) == 2; /* (w - z), which has the bytes of w */
+	if ((differs && fold_stored(c, g, r->weights.q)) ||
+	    (g->activations &&
+	     (fold_stored(c, g, r->weights.q) || fold_stored(c, g, r->weights.scale) ||
+	      fold_stored(c, g, r->weights.zero))))
+		return read_weights(g, n, side, c, r); /* nodes were replaced */
 	TRY(is_stored(g, r->weights.q));
 	read_product(g, n, &r->p);
 	return true;
@@ -509,7 +540,7 @@ uint32_t quant_batches(const Graph *g, Node n)
 }
 
 /* Whether x is one row, which becomes r->row. */
-static bool is_row(Build *b, const PassCtx *c, WeightProduct *r)
+static bool is_row(Build *b, PassCtx *c, WeightProduct *r)
 {
 	const Graph *g = b->g;
 	TRY(!quant_batches(g, r->n) && r->p.sum[0]);
@@ -657,7 +688,7 @@ static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
  * point differs. A column's scale multiplies the sum, a group's the sum of a few products.
  * Integers of 4 bits are stored eight in a word: neighbours in a group, whose products are added
  * before the scale. */
-static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
+static Node row_by_panels(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
 	const Dequantised *d = &r->weights;
@@ -713,7 +744,7 @@ static Node row_by_panels(Build *b, const PassCtx *c, const WeightProduct *r)
 }
 
 /* Returns the product of one row and of weights. */
-static Node row_product(Build *b, const PassCtx *c, const WeightProduct *r)
+static Node row_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	const Type result = *node_type(b->g, r->n);
 	Node y = row_by_panels(b, c, r);
@@ -736,7 +767,7 @@ static int64_t middle_of(const Graph *g, const Dequantised *d, bool keep_params)
 }
 
 /* Returns the product of weights with a scale and a zero point for each column. */
-static Node product_of_columns(Build *b, const PassCtx *c, WeightProduct *r)
+static Node product_of_columns(Build *b, PassCtx *c, WeightProduct *r)
 {
 	Dequantised *d = &r->weights;
 	const int64_t middle = d->zero.i ? middle_of(b->g, d, c->keep_params) : 0;
@@ -773,10 +804,10 @@ static Node grouped(Build *b, Node x, uint32_t dim, Sym group)
 /* Returns the sum over groups of the products of groups, which have a scale and a zero point for
  * each column. Their sums are stored, in f32, which pays for fewer rows than half a group has
  * terms: all weights in f32 are as much otherwise. */
-static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r)
+static Node product_of_groups(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	SymTab *t = b_syms(b);
-	const Graph *g = b->g;
+	Graph *g = b->g;
 	Factor scale, zero;
 	int64_t size, low, high;
 	const uint32_t nx = node_rank(g, r->x), nw = node_rank(g, r->w);
@@ -807,7 +838,7 @@ static Node product_of_groups(Build *b, const PassCtx *c, const WeightProduct *r
 
 /* Returns the product of f32 and constant weights of 8 bits, which the product converts where it
  * reads them; none if n is another. */
-static Node weight_product(Build *b, Node n, const PassCtx *c)
+static Node weight_product(Build *b, Node n, PassCtx *c)
 {
 	WeightProduct r;
 	Node y = {0};

@@ -15,6 +15,9 @@
 #include <float.h>
 #include <math.h>
 
+#include <stdlib.h>
+
+#include "ir/interp/tensor.h"
 #include "ir/target/micro.h"
 #include "ir/target/target.h"
 #include "passes/quantize.h"
@@ -256,6 +259,43 @@ static Node multiply(const Blocks *k, Node q, Node u, int64_t bound)
 	return b_contract_integers(k->b, in[0], in[1], batch, 1, sum, 2, most);
 }
 
+/* Whether the magnitudes of all elements are known not to exceed a number. */
+static bool is_within(const Const *c, double most)
+{
+	Tensor t = {.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
+	double v;
+	for (uint32_t d = 0; d < c->rank; d++)
+		t.dim[d] = c->dim[d];
+	for (int64_t i = 0, n = tensor_numel(&t); i < n; i++) {
+		TRY(c->data);
+		tensor_read_f64(&t, i, 1, &v);
+		TRY(fabs(v) <= most);
+	}
+	return true;
+}
+
+/* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
+static bool has_small_zero(const Blocks *k)
+{
+	const Graph *g = k->b->g;
+	Node x = k->r->weights.zero;
+	Attr v;
+	if (!x.i || dtype_size(node_dtype(g, quant_below_converts(g, x))) == 1)
+		return true;
+	if (node_splat(g, x, &v)) {
+		int64_t i = INT64_MAX;
+		return v.kind == ATTR_float
+			       ? fabs(v.f) <= UINT8_MAX
+			       : sym_is_const(b_syms(k->b), v.s, &i) && llabs(i) <= UINT8_MAX;
+	}
+	for (x = quant_below_converts(g, x); op_info(node_op(g, x))->moves;)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	const ConstId id = node_const(g, x);
+	if (!id.i || (k->c->keep_params && const_is_replaceable(g->ir, id)))
+		return false;
+	return is_within(ir_const_of(g->ir, id), UINT8_MAX);
+}
+
 /* Fills in the blocks: a power of two of terms that divides the groups of the weights. False: the
  * product has another form, or groups of few weights. */
 static bool find_blocks(Blocks *k)
@@ -282,6 +322,7 @@ static bool find_blocks(Blocks *k)
 		while (size % k->block)
 			k->block /= 2;
 	}
+	TRY(has_small_zero(k));
 	k->blocks = b_int(b, (k->terms + k->block - 1) / k->block);
 	return k->block >= LEAST_BLOCK;
 }

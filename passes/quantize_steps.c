@@ -99,13 +99,40 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 	return data;
 }
 
+/* Sets *least and *most to bounds of the elements of x, bytes. */
+static bool bounds_of(const Graph *g, Node x, bool keep_params, int64_t *least, int64_t *most)
+{
+	Attr v;
+	if (!node_splat(g, x, &v))
+		return quant_values(g, x, keep_params, least, most);
+	*most = 0;
+	TRY(v.kind == ATTR_int && sym_is_const(graph_syms(g), v.s, most));
+	*least = *most;
+	return true;
+}
+
+/* Whether x, the difference of two bytes, is one of numbers: it is no byte, or is known not to
+ * wrap. */
+static bool is_exact(const Graph *g, Node x, bool keep_params)
+{
+	const DType d = node_dtype(g, x);
+	int64_t least[2], most[2];
+	if (!is_byte(d))
+		return true;
+	for (uint32_t k = 0; k < 2; k++)
+		TRY(bounds_of(g, node_in(g, x, k), keep_params, &least[k], &most[k]));
+	return (double)(least[0] - most[1]) >= least_of(d) &&
+	       (double)(most[0] - least[1]) <= most_of(d);
+}
+
 /* Reads (q - zero), q, or a convert of one of them. */
 static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
 	x = quant_below_converts(g, x);
-	if (step_of(g, x) == SC_sub) {
+	if (step_of(g, x) == SC_sub && is_exact(g, x, keep_params)) {
 		Node zero = node_in(g, x, 1);
-		TRY(is_integer(g, zero));
+		TRY(is_integer(g, zero) && (node_dtype(g, x) != DT_i16 ||
+					    is_byte(node_dtype(g, quant_below_converts(g, zero)))));
 		if (!is_zero(g, zero, keep_params))
 			o->zero = zero;
 		x = quant_below_converts(g, node_in(g, x, 0));

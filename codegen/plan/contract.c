@@ -266,6 +266,9 @@ static bool is_read_by_row(const PlanInput *in, const ContractPlan *c, Kx load)
 	    !contract_linear(in, n->offset[load.i]) ||
 	    !nest_coef_is(n, n->offset[load.i], c->axes.n, 1))
 		return false;
+	for (uint32_t i = 0; i < c->axes.nblock; i++) /* not read by the epilogue */
+		if (sym_uses(n->syms, n->offset[load.i], n->var[c->axes.k[i]]))
+			return false;
 	for (uint32_t i = 0; i < c->axes.nm; i++)
 		if (sym_uses(n->syms, n->offset[load.i], n->var[c->axes.m[i]]))
 			return true;

@@ -73,6 +73,12 @@ static int64_t rounded(float x, float scale)
 	return scale > 0 ? (int64_t)rintf(x * (1 / scale)) : 0;
 }
 
+/* Of bytes, as the operator of PyTorch has it: it wraps. */
+static int difference(const Case *c, int w, int zero)
+{
+	return c->is_unsigned ? (uint8_t)(w - zero) : (int8_t)(w - zero);
+}
+
 static float sum_of_column(const Case *c, int64_t row, int64_t column, int64_t block)
 {
 	const float *x = c->x + row * c->terms;
@@ -84,7 +90,8 @@ static float sum_of_column(const Case *c, int64_t row, int64_t column, int64_t b
 		const float scale = block_scale(x + first, n);
 		int64_t sum = 0;
 		for (int64_t i = first; i < first + n; i++)
-			sum += rounded(x[i], scale) * (c->w[column * c->terms + i] - c->zero[g]);
+			sum += rounded(x[i], scale) *
+			       difference(c, c->w[column * c->terms + i], c->zero[g]);
 		y = fmaf((float)sum, scale * c->scale[g], y);
 	}
 	return y;
@@ -279,6 +286,95 @@ static void test_special_values(void **state)
 	assert_true(isnan(it.want[0]) && isnan(it.want[20]) && !isnan(it.want[60]));
 }
 
+/* Weights that the model takes out of bytes: com.microsoft's MatMulNBits. */
+static void test_packed(void **state)
+{
+	(void)state;
+	enum { ROWS = 3, TERMS = 128, COLUMNS = 20, GROUP = 32, GROUPS = TERMS / GROUP };
+	static uint8_t bytes[COLUMNS * TERMS / 2];
+	it = (Case){.rows = ROWS,
+		    .terms = TERMS,
+		    .columns = COLUMNS,
+		    .group = GROUP,
+		    .least = 0,
+		    .most = 15};
+	fill(&it, 3);
+	for (int i = 0; i < COLUMNS * TERMS / 2; i++)
+		bytes[i] = (uint8_t)(it.w[2 * i] | it.w[2 * i + 1] << 4);
+	for (int i = 0; i < COLUMNS * GROUPS; i++)
+		it.zero[i] = 8; /* where none is given */
+	define(&it);
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "packed");
+	const WeftValue x = weft_trace_input(t, "x", "f32[3, 128]"),
+			b = weft_trace_param(t, "b", "u8[20, 4, 16]", bytes),
+			s = weft_trace_param(t, "s", "f32[20, 4]", it.scale);
+	const WeftArg args[] = {weft_arg(x),
+				weft_arg(b),
+				weft_arg(s),
+				weft_arg_none(),
+				weft_arg_none(),
+				weft_arg_none(),
+				weft_arg_named("K", weft_arg_int(TERMS)),
+				weft_arg_named("N", weft_arg_int(COLUMNS)),
+				weft_arg_named("bits", weft_arg_int(4)),
+				weft_arg_named("block_size", weft_arg_int(GROUP))};
+	weft_trace_output(t, "y", weft_trace_call(t, "com_microsoft.MatMulNBits.1", args, 10));
+	WeftGraph *g = weft_trace_end(t);
+	if (!g || !weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8))
+		fail_msg("%s", weft_messages(w));
+	const WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
+	run(w, weft_loops(w, g, &o), &it, "packed");
+	weft_free(w);
+}
+
+/* Zero points that are no bytes might let sums of a block overflow: such products stay floats. */
+static void test_large_zero_points(void **state)
+{
+	(void)state;
+	static float q[64 * 8], scale[8], y[8];
+	static const int32_t point[8] = {600000, 600001, 600002, 600003,
+					 600004, 600005, 600006, 600007};
+	Weft *w = weft_new();
+	WeftTrace *t = weft_trace_new(w, "large");
+	for (int i = 0; i < 64 * 8; i++)
+		q[i] = (float)(i % 7);
+	for (int i = 0; i < 8; i++)
+		scale[i] = 0.5f;
+	int8_t bytes[64 * 8];
+	for (int i = 0; i < 64 * 8; i++)
+		bytes[i] = (int8_t)q[i];
+	it = (Case){.rows = 1, .terms = 64, .columns = 8, .group = 64};
+	for (int i = 0; i < 64; i++)
+		it.x[i] = 1 + (float)(i % 3) / 128;
+	for (int c = 0; c < 8; c++) {
+		double sum = 0;
+		for (int i = 0; i < 64; i++)
+			sum += (double)it.x[i] * (q[i * 8 + c] - (double)point[c]) * scale[c];
+		y[c] = (float)sum;
+	}
+	const WeftValue x = weft_trace_input(t, "x", "f32[1, 64]");
+	const WeftArg narrow[] = {weft_arg(weft_trace_param(t, "q", "i8[64, 8]", bytes)),
+				  weft_arg_named("dtype", weft_arg_text("i32"))};
+	const WeftValue whole = weft_trace_call(t, "aten._to_copy", narrow, 2);
+	const WeftValue less = weft_sub(t, whole, weft_trace_param(t, "z", "i32[8]", point));
+	const WeftArg wide[] = {weft_arg(less), weft_arg_named("dtype", weft_arg_text("f32"))};
+	const WeftValue weights = weft_mul(t, weft_trace_call(t, "aten._to_copy", wide, 2),
+					   weft_trace_param(t, "s", "f32[8]", scale));
+	weft_trace_output(t, "y", weft_matmul(t, x, weights));
+	WeftGraph *g = weft_trace_end(t);
+	if (!g || !weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8))
+		fail_msg("%s", weft_messages(w));
+	int64_t shape[2] = {1, 64};
+	const WeftTensor in = tensor(it.x, shape);
+	WeftTensor out;
+	if (!weft_interpret(w, g, &in, 1, &out))
+		fail_msg("%s", weft_messages(w));
+	for (int c = 0; c < 8; c++)
+		assert_true(fabsf(((const float *)out.data)[c] - y[c]) < 1e-5f * fabsf(y[c]));
+	weft_free(w);
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -299,8 +395,11 @@ static void test_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes), cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_special_values), cmocka_unit_test(test_refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
+					   cmocka_unit_test(test_groups),
+					   cmocka_unit_test(test_special_values),
+					   cmocka_unit_test(test_packed),
+					   cmocka_unit_test(test_large_zero_points),
+					   cmocka_unit_test(test_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

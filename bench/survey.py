@@ -115,16 +115,21 @@ def taken(model):
     return grads, {n: b.clone() for n, b in model.named_buffers() if b.is_floating_point()}
 
 
+def parts(tensor):
+    """The elements in double precision, a million at a time: weights of a gigabyte are compared in little memory."""
+    return (part.double() for part in tensor.detach().reshape(-1).split(1 << 20) if part.numel())
+
+
 def distance(got, exact, floor):
     """The largest difference of two lists of tensors, relative to the largest element of each; NaN and infinities are equal to themselves."""
     if [t.shape for t in got] != [t.shape for t in exact]:
         return float("inf")
     worst = 0.0
-    for a, b in ((a.double(), b.double()) for a, b in zip(got, exact) if b.numel()):
-        finite = b[b.isfinite()].abs()
-        scale = floor + (finite.max().item() if finite.numel() else 1.0)
-        difference = (a - b).abs().masked_fill((a == b) | (a.isnan() & b.isnan()), 0).max().item()
-        worst = max(worst, difference / scale if difference == difference else float("inf"))
+    for a, b in zip(got, exact):
+        size = max((part[part.isfinite()].abs().max().item() for part in parts(b) if part.isfinite().any()), default=1.0)
+        for x, y in zip(parts(a), parts(b)):
+            difference = (x - y).abs().masked_fill((x == y) | (x.isnan() & y.isnan()), 0).max().item()
+            worst = max(worst, difference / (floor + size) if difference == difference else float("inf"))
     return worst
 
 

@@ -104,6 +104,19 @@ static const RefusalInfo all[NREFUSAL] = {
 		 "than\nthis version of Weft reads; the message names both. Export it again with "
 		 "PyTorch 2.5 to\n2.15, or with an opset up to 28. A compiled model is compiled "
 		 "again from its model file\n(CHANGELOG.md says which versions go together)."},
+	[REFUSAL_FORM] =
+		{"W0015", "a part of the model that is not read",
+		 "The file is whole, and has something that Weft does not read there: an argument "
+		 "of another\nkind, a list, tuple or class where a tensor is expected, sizes or "
+		 "control flow in a form\nthat the message describes; or a file written by hand "
+		 "contradicts itself. The message\nnames the node, with its line in your source "
+		 "if the file has that.\n"
+		 "- Export with `.run_decompositions()`, or with another value of `strict`: "
+		 "PyTorch "
+		 "then\n  writes many parts by others.\n"
+		 "- Make inputs and results of the model tensors; write the line that the message "
+		 "names in\n  another way.\n"
+		 "- What an exporter wrote and PyTorch runs, Weft should read: please report it."},
 };
 
 const RefusalInfo *refusal_info(unsigned kind)

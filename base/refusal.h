@@ -20,6 +20,7 @@ typedef enum {
 	REFUSAL_TOOL,    /* a program or library is missing, or fails */
 	REFUSAL_DERIVATIVE,
 	REFUSAL_VERSION, /* a file of a version that is not read */
+	REFUSAL_FORM,    /* a part of a model file that is not read */
 	NREFUSAL
 } RefusalKind;
 

@@ -63,12 +63,14 @@ VISION = ("alexnet", "convnext_tiny", "densenet121", "efficientnet_b0", "efficie
           "swin_v2_t", "vgg11_bn", "wide_resnet50_2")
 MODELS = {
     **{f"torchvision/{name}": vision(name) for name in VISION},
-    "torchvision/googlenet": vision("googlenet", init_weights=False), "torchvision/inception_v3": vision("inception_v3", 96, init_weights=False),
+    "torchvision/googlenet": vision("googlenet", init_weights=False),
+    "torchvision/inception_v3": vision("inception_v3", 96, init_weights=False, aux_logits=False),  # the other classifier takes images of 299
     "torchvision/maxvit_t": vision("maxvit_t", 224, 1), "torchvision/vit_b_32": vision("vit_b_32", image_size=64),
     **{f"torchvision/{name}": segmentation(name) for name in ("deeplabv3_mobilenet_v3_large", "deeplabv3_resnet50", "fcn_resnet50",
                                                               "lraspp_mobilenet_v3_large")},
-    **{f"torchvision/{name}": detection(name, min_size=128, max_size=192) for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_resnet50_fpn", "fcos_resnet50_fpn",
+    **{f"torchvision/{name}": detection(name, min_size=128, max_size=192) for name in ("fasterrcnn_mobilenet_v3_large_320_fpn", "fasterrcnn_resnet50_fpn",
                                                            "keypointrcnn_resnet50_fpn", "maskrcnn_resnet50_fpn", "retinanet_resnet50_fpn")},
+    "torchvision/fcos_resnet50_fpn": detection("fcos_resnet50_fpn", min_size=128, max_size=192, score_thresh=0.05),
     "torchvision/ssd300_vgg16": detection("ssd300_vgg16"), "torchvision/ssdlite320_mobilenet_v3_large": detection("ssdlite320_mobilenet_v3_large", 2),
     **{f"torchvision/{name}": video(name) for name in ("r3d_18", "mc3_18", "r2plus1d_18")},
     "torchvision/s3d": video("s3d", 16, 224), "torchvision/mvit_v1_b": video("mvit_v1_b", 16, 224), "torchvision/swin3d_t": video("swin3d_t"),

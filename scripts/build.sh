@@ -4,11 +4,11 @@ set -e
 cd "$(dirname "$0")/.."
 scripts/setup.sh
 build=${BUILD:-build}
+echo "configuring $build"
 if [ -f "$build/build.ninja" ]; then
 	# Sources are found by listing folders: look again.
 	meson setup --reconfigure "$build" >/dev/null
 else
-	echo "configuring $build"
 	meson setup "$build" >/dev/null
 fi
 ninja -C "$build" "$@"

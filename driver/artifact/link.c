@@ -47,13 +47,14 @@ static const Linking *machine_for(Ctx *ctx, const Target *t)
 
 /* ---- finding ---- */
 
-bool on_path(Arena *a, const char *name)
+bool on_path(const char *name, char path[PATH_MAX])
 {
 	if (strchr(name, '/'))
-		return access(name, X_OK) == 0;
+		return snprintf(path, PATH_MAX, "%s", name) < PATH_MAX && access(path, X_OK) == 0;
 	for (const char *p = getenv("PATH"); p && *p; p += *p == ':') {
-		size_t n = strcspn(p, ":");
-		if (access(arena_printf(a, "%.*s/%s", (int)n, p, name), X_OK) == 0)
+		int n = (int)strcspn(p, ":");
+		if (snprintf(path, PATH_MAX, "%.*s/%s", n, p, name) < PATH_MAX &&
+		    access(path, X_OK) == 0)
 			return true;
 		p += n;
 	}
@@ -66,8 +67,9 @@ static const char *linker_on_path(Arena *a, const Linking *m)
 {
 	const char *name[] = {"ld.lld", "ld.lld-19", arena_printf(a, "%s-ld", m->triple),
 			      m == &machines[HOST] ? "ld" : NULL};
+	char path[PATH_MAX];
 	for (size_t k = 0; k < sizeof name / sizeof *name; k++)
-		if (name[k] && on_path(a, name[k]))
+		if (name[k] && on_path(name[k], path))
 			return name[k];
 	return NULL;
 }

@@ -2,6 +2,8 @@
 #ifndef WEFT_DRIVER_ARTIFACT_LINK_H
 #define WEFT_DRIVER_ARTIFACT_LINK_H
 
+#include <limits.h>
+
 #include "driver/artifact/compile.h"
 
 /* The files of an artifact, by paths that can be opened. */
@@ -9,8 +11,8 @@ typedef struct {
 	ARRAY(const char *) object; /* objects of the model: kernels, tables, weights */
 } LinkInput;
 
-/* Whether a program is there: in $PATH, or where a name with a slash says. */
-bool on_path(Arena *, const char *name);
+/* Whether a program is there, in $PATH, or where a name with a slash says; then writes its path. */
+bool on_path(const char *name, char path[PATH_MAX]);
 /* Links the model's objects, the runtime for its target and the libraries of WeftOptions.link
  * into the shared object `out`, which is overwritten. folder: an existing one for temporary
  * files, which the caller removes. Called after compile_lower. Returns false after errors: also

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "driver/gpu/pip.h"
+
 /* ---- the library ---- */
 
 typedef struct NvrtcProgram NvrtcProgram;
@@ -77,16 +79,19 @@ static void *open_library(void)
 {
 	static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12"};
 	const char *named = getenv("WEFT_NVRTC");
+	char folder[PATH_MAX];
 	void *so = NULL;
 	if (named && *named)
 		return open_named(named);
 	for (size_t k = 0; !so && k < sizeof names / sizeof *names; k++)
 		so = dlopen(names[k], RTLD_NOW | RTLD_GLOBAL);
-	if (!so)
+	for (size_t k = 0; !so && k < sizeof names / sizeof *names; k++)
+		so = pip_folder(names[k], folder) ? open_named(folder) : NULL;
+	if (!so && !*library.missing)
 		snprintf(library.missing, sizeof library.missing,
 			 "NVRTC is not found: libnvrtc.so.13 or .12 of the CUDA toolkit, or of the "
-			 "Python package nvidia-cuda-nvrtc, whose "
-			 "folder $WEFT_NVRTC may name");
+			 "Python package nvidia-cuda-nvrtc of $WEFT_PYTHON, else python3; "
+			 "$WEFT_NVRTC may name its folder");
 	return so;
 }
 

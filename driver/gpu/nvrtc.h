@@ -25,8 +25,9 @@ typedef struct {
 } GpuImage;
 
 /* Returns NULL if NVRTC can be used, else a sentence, in the arena, that says why not. The first
- * call in the process looks for the library: in the folder $WEFT_NVRTC, or of the
- * file of that name, if that is set, else where the system's loader looks. */
+ * call in the process looks for the library: in the folder $WEFT_NVRTC, or of the file of that
+ * name, if that is set, else where the system's loader looks, then among the packages of a Python
+ * (pip.h). */
 const char *nvrtc_missing(Arena *);
 /* Returns the version of NVRTC, 1000 * major + 10 * minor; 0 if the library cannot be used. */
 uint32_t nvrtc_version(void);

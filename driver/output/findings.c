@@ -1,6 +1,7 @@
 /* What this machine has of what compiling and running use (weft_findings). */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,6 +12,7 @@
 #include "driver/artifact/cache.h"
 #include "driver/artifact/link.h"
 #include "driver/gpu/nvrtc.h"
+#include "driver/gpu/pip.h"
 #include "driver/targets/gpu_here.h"
 #include "runtime/lapack.h"
 
@@ -69,14 +71,15 @@ static void find_compilers(FindingSearch *s)
 	static const char *const linker[] = {"ld.lld", "ld.lld-19", "ld"};
 	Arena *a = weft_arena(s->w);
 	const char *cc = getenv("CC"), *ld = NULL;
+	char path[PATH_MAX];
 	cc = cc && *cc ? cc : "cc";
 	const char *word = arena_printf(a, "%.*s", (int)strcspn(cc, " "), cc);
 	for (size_t k = 0; !ld && k < sizeof linker / sizeof *linker; k++)
-		ld = on_path(a, linker[k]) ? linker[k] : NULL;
+		ld = on_path(linker[k], path) ? linker[k] : NULL;
 	ld = ld ? ld : own_linker;
 	add(s, "linker", ld, ld ? ld : "neither ld.lld nor ld is on PATH",
 	    "install lld-19 or binutils, for shared objects without a C compiler");
-	add(s, "C compiler", on_path(a, word), cc,
+	add(s, "C compiler", on_path(word, path), cc,
 	    "install gcc or clang, or set CC, for --backend c");
 }
 
@@ -91,26 +94,42 @@ static void find_lapack(FindingSearch *s)
 	    "large matrices need it");
 }
 
+/* Looks for cuBLASLt as compiled models do. */
+static void find_cublas(FindingSearch *s)
+{
+	static const char *const library[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+	const char *named = getenv("WEFT_CUBLASLT"),
+		   *advice =
+			   "install cuBLAS of the CUDA toolkit: large products on GPUs are slower "
+			   "without";
+	char pip[PATH_MAX];
+	named = named && *named ? named : NULL;
+	void *so = named ? dlopen(named, RTLD_LAZY | RTLD_LOCAL) : NULL;
+	for (size_t k = 0; !so && !named && k < sizeof library / sizeof *library; k++) {
+		so = dlopen(library[k], RTLD_LAZY | RTLD_LOCAL);
+		if (!so && pip_folder(library[k], pip))
+			advice = arena_printf(weft_arena(s->w),
+					      "set WEFT_CUBLASLT=%s/%s, which pip installed", pip,
+					      library[k]);
+	}
+	add(s, "cuBLASLt", so, so ? "found" : "no libcublasLt.so", advice);
+}
+
 static void find_gpu(FindingSearch *s)
 {
-	static const char *const cublas[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
 	Ctx *ctx = s->w->ctx;
 	CtxMark mark = ctx_mark(ctx);
 	const Target *t = gpu_here(ctx, "cuda");
-	const char *why = taken_back(ctx, mark), *no = nvrtc_missing(ctx->arena),
-		   *named = getenv("WEFT_CUBLASLT");
-	void *so = named && *named ? dlopen(named, RTLD_LAZY | RTLD_LOCAL) : NULL;
-	for (size_t k = 0; !so && !(named && *named) && k < sizeof cublas / sizeof *cublas; k++)
-		so = dlopen(cublas[k], RTLD_LAZY | RTLD_LOCAL);
+	const char *why = taken_back(ctx, mark), *no = nvrtc_missing(ctx->arena);
 	add(s, "CUDA driver", t, t ? arena_printf(ctx->arena, "target %s", t->gpu->name) : why,
 	    "install NVIDIA's driver, for --device cuda");
 	add(s, "NVRTC", !no,
 	    no ? no
 	       : arena_printf(ctx->arena, "version %u.%u", nvrtc_version() / 1000,
 			      nvrtc_version() % 1000 / 10),
-	    "install the package nvidia-cuda-nvrtc of Python, and set WEFT_NVRTC to its folder");
-	add(s, "cuBLASLt", so, so ? "found" : "no libcublasLt.so",
-	    "install cuBLAS of the CUDA toolkit: large products on GPUs are slower without");
+	    "install the package nvidia-cuda-nvrtc of Python; WEFT_PYTHON names the Python if it "
+	    "is not python3, WEFT_NVRTC the folder of another libnvrtc");
+	find_cublas(s);
 }
 
 /* ---- the cache ---- */

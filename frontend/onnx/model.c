@@ -174,6 +174,7 @@ OnnxModel *onnx_model_read(Ctx *ctx, const void *data, size_t size)
 		return NULL;
 	if (!m->graph) {
 		ctx_error(ctx, NULL, "the model has no graph: expected a file of ONNX");
+		ctx_kind(ctx, REFUSAL_FILE);
 		return NULL;
 	}
 	return m;

@@ -827,5 +827,8 @@ Graph *onnx_load_bytes(Ir *ir, const char *path, const void *data, size_t size,
 		       .folder = folder_of(ir->ctx, path)};
 	im->model = onnx_model_read(ir->ctx, data, size);
 	Graph *g = im->model ? import_model(im) : NULL;
-	return ctx_first_only(ir->ctx, mark) ? g : NULL;
+	if (ctx_first_only(ir->ctx, mark))
+		return g;
+	ctx_kind(ir->ctx, REFUSAL_FORM);
+	return NULL;
 }

@@ -344,7 +344,8 @@ static bool from_varints(Ctx *ctx, const WireList *runs, const char *what, Tenso
 					 what, (unsigned long long)have, (unsigned long long)want);
 }
 
-bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, Tensor *out)
+static bool read_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what,
+			Tensor *out)
 {
 	DType d = onnx_dtype(t->type);
 	uint64_t bytes;
@@ -365,6 +366,11 @@ bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *
 	const WireList *runs = list_of(t, list);
 	return list == LIST_F32 || list == LIST_F64 ? from_fixed(ctx, runs, bytes, what, out)
 						    : from_varints(ctx, runs, what, out);
+}
+
+bool onnx_tensor(Ctx *ctx, const OnnxTensor *t, OnnxFolder *folder, const char *what, Tensor *out)
+{
+	return read_tensor(ctx, t, folder, what, out) || ctx_kind(ctx, REFUSAL_FILE);
 }
 
 /* ---- sparse ---- */

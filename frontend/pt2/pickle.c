@@ -15,7 +15,8 @@ typedef struct {
 static bool fails(const PickleReader *r, const char *why)
 {
 	return ctx_error(r->ctx, NULL, "%s: the pickle is damaged: %s at byte %zu", r->where, why,
-			 r->at);
+			 r->at) ||
+	       ctx_kind(r->ctx, REFUSAL_FILE);
 }
 
 /* ---- input ---- */

@@ -61,9 +61,11 @@ static bool read_json(Import *im, const char *name, JsonDoc **slot)
 	const json_error_t *err = &(*slot)->error;
 	if (!(*slot)->root)
 		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)",
-				 name, err->text, err->line, err->column);
+				 name, err->text, err->line, err->column) ||
+		       ctx_kind(im->ctx, REFUSAL_FILE);
 	return json_is_object((*slot)->root) ||
-	       ctx_error(im->ctx, NULL, "%s: expected an object", name);
+	       ctx_error(im->ctx, NULL, "%s: expected an object", name) ||
+	       ctx_kind(im->ctx, REFUSAL_FILE);
 }
 
 static bool check_text(Import *im, const char *name, const char *want, const char *why)
@@ -109,7 +111,9 @@ static bool no_model(Import *im)
 				return ctx_error(im->ctx, NULL,
 						 "%s: save the program with torch.export.save",
 						 archives[i].what);
-	return ctx_error(im->ctx, NULL, "no model in this archive (no member models/<name>.json)");
+	return ctx_error(im->ctx, NULL,
+			 "no model in this archive (no member models/<name>.json)") ||
+	       ctx_kind(im->ctx, REFUSAL_FILE);
 }
 
 static bool choose_model(Import *im, const char *want)
@@ -142,7 +146,8 @@ static bool check_version(Import *im)
 	const json_t *major = json_object_get(v, "major");
 	const char *torch = json_str(im->root, "torch_version");
 	if (!json_is_integer(major))
-		return ctx_error(im->ctx, NULL, "no schema version: not a model of torch.export");
+		return ctx_error(im->ctx, NULL, "no schema version: not a model of torch.export") ||
+		       ctx_kind(im->ctx, REFUSAL_FILE);
 	if (json_integer_value(major) < 7 || json_integer_value(major) > 8)
 		return ctx_error(im->ctx, NULL,
 				 "schema version %lld%s%s is not supported, expected 7 or 8 "
@@ -649,7 +654,10 @@ Graph *pt2_load_archive(Ir *ir, Archive *archive, const Pt2Options *options)
 	for (int k = 0; k < 3; k++)
 		if (roots.doc[k])
 			json_release(roots.doc[k]);
-	return ok && ctx->nerror == before ? g : NULL;
+	if (ok && ctx->nerror == before)
+		return g;
+	ctx_kind(ctx, REFUSAL_FORM);
+	return NULL;
 }
 
 Graph *pt2_load_bytes(Ir *ir, const char *path, const void *data, size_t size,

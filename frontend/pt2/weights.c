@@ -99,6 +99,7 @@ static const uint8_t *contents(Import *im, const char *name, const Strided *s, c
 		ctx_error(im->ctx, NULL,
 			  "weight %s: member %s has %zu bytes, the tensor needs %llu", name, member,
 			  raw->size, (unsigned long long)s->last * item);
+		ctx_kind(im->ctx, REFUSAL_FILE);
 		return NULL;
 	}
 	const uint8_t *src = raw->data + (size_t)s->offset * item;
@@ -168,7 +169,8 @@ bool weight_load(Import *im, const char *name, bool is_param, StateSpec *out)
 	Member *m = archive_find(im->archive, member);
 	if (!m)
 		return ctx_error(im->ctx, NULL, "weight %s: the archive has no member %s", name,
-				 member);
+				 member) ||
+		       ctx_kind(im->ctx, REFUSAL_FILE);
 	Bytes raw;
 	TRY(archive_read(im->ctx, im->archive, m, &raw));
 	if (json_is_true(json_object_get(payload, "use_pickle")))

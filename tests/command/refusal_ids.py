@@ -43,6 +43,18 @@ with tempfile.TemporaryDirectory() as name:
     with zipfile.ZipFile(root / "tests/data/mlp.pt2") as source, zipfile.ZipFile(folder / "schema9.pt2", "w") as target:
         for item in source.infolist():
             target.writestr(item.filename, source.read(item).replace(b'"major":8', b'"major":9'))
+    def changed(file, part, old, new):
+        """A copy of a model of which one member is another."""
+        with zipfile.ZipFile(root / "tests/data/mlp.pt2") as source, zipfile.ZipFile(folder / file, "w") as target:
+            for item in source.infolist():
+                data = source.read(item)
+                target.writestr(item.filename, data.replace(old, new) if item.filename.endswith(part) else data)
+    changed("brace.pt2", "models/model.json", b'{"graph_module"', b'{"graph_module')
+    changed("spec.pt2", "models/model.json", b'"user_input"', b'"useful_input"')
+    changed("argument.pt2", "models/model.json", b'"arg":{"as_tensor":{"name":"p_a_weight"}}', b'"arg":{"as_string":"p_a_weight"}')
+    changed("short.pt2", "weights/weight_1", b"\xbe", b"")
+    changed("other.pt2", "models/model.json", b'"major"', b'"minor"')
+    (folder / "nothing.onnx").write_bytes(b"\x08\x07")
     f, q = "f", "q"
     write_tensors(folder / "good.safetensors", {"x.0": (f, [3, 2], [1.0] * 6), "x.1": (q, [2, 1], [0, 1])})
     write_tensors(folder / "shape.safetensors", {"x.0": (f, [2, 2], [1.0] * 4), "x.1": (q, [2, 1], [0, 1])})
@@ -86,6 +98,12 @@ with tempfile.TemporaryDirectory() as name:
         ("W0012", "false failed with status 1", ["compile", "good.ir", "-o", "m.so", "--cc", "false", "--no-cache"]),
         ("W0013", "igamma has no derivative", ["compile", "gamma.ir", "-o", "m.so", "--grad"]),
         ("W0014", "schema version 9", ["show", "schema9.pt2"]),
+        ("W0003", "not valid JSON", ["show", "brace.pt2"]),
+        ("W0003", "weight a.bias: member", ["show", "short.pt2"]),
+        ("W0003", "no schema version", ["show", "other.pt2"]),
+        ("W0003", "the model has no graph", ["show", "nothing.onnx"]),
+        ("W0015", "useful_input inputs are not supported", ["show", "spec.pt2"]),
+        ("W0015", "argument weight: ", ["show", "argument.pt2"]),
     ]
     for model, text in ((root / "tests/data/guard_log.pt2", "which weft cannot check"),):
         cases.append(("W0004", text, ["show", model]))

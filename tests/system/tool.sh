@@ -82,6 +82,23 @@ expect 0 'missing *C compiler *no-such-compiler' env CC=no-such-compiler "$weft"
 "$weft" doctor --json --python "$out/nowhere" | python3 -c 'import json, sys
 j = {f["name"]: f for f in json.load(sys.stdin)["findings"]}
 assert j["processor"]["found"] and not j["Python"]["found"] and j["Python"]["advice"], j' || { echo 'FAIL: weft doctor --json'; bad=1; }
+# a compiler for GPUs where pip placed it for the Python that is named: a program, a folder, and that of PATH; not that of another name
+lib=$out/an[env]/lib/python3.11/site-packages/nvidia/cu13/lib
+mkdir -p "$out/an[env]/bin" "$lib"
+ln -s /bin/true "$out/an[env]/bin/python"
+ln -s /bin/true "$out/an[env]/bin/python3"
+for f in CreateProgram CompileProgram GetProgramLogSize GetProgramLog GetCUBINSize GetCUBIN GetPTXSize GetPTX DestroyProgram GetErrorString; do
+	echo "int nvrtc$f(void) { return 1; }"
+done >"$out/nvrtc.c"
+echo 'int nvrtcVersion(int *major, int *minor) { *major = 13, *minor = 7; return 0; }' >>"$out/nvrtc.c"
+${CC:-cc} -shared -fPIC "$out/nvrtc.c" -o "$lib/libnvrtc.so.13"
+if "$weft" doctor | grep -q '^missing *NVRTC'; then
+	expect 0 '^ok *NVRTC *version 13.7' env WEFT_PYTHON="$out/an[env]" "$weft" doctor
+	expect 0 '^ok *NVRTC *version 13.7' env WEFT_PYTHON="$out/an[env]/bin/python" "$weft" doctor
+	expect 0 '^ok *NVRTC *version 13.7' env -u WEFT_PYTHON PATH="$out/an[env]/bin:$PATH" "$weft" doctor
+	expect 0 '^missing *NVRTC .*nvidia-cuda-nvrtc of \$WEFT_PYTHON' env WEFT_PYTHON="$out/nowhere" "$weft" doctor
+	expect 0 '^missing *NVRTC .*/nowhere' env WEFT_NVRTC=/nowhere WEFT_PYTHON="$out/an[env]" "$weft" doctor
+fi
 refuse 'no target' "$weft" compile "$model" -o "$out/m.so" --target z80
 refuse 'cannot write' "$weft" compile "$model" -o "$out/no/such/folder/m.so"
 refuse 'no-such-file.pt2' "$weft" compile "$out/no-such-file.pt2" -o "$out/m.so"

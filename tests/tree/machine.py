@@ -26,6 +26,9 @@ def main():
         rows = [line.rstrip("\n").split(": ", 1) for line in f if line.strip()]
     assert all(len(r) == 2 and r[1] for r in rows), "expected lines FILES: REASON"
     os.chdir(sys.argv[1])
+    if subprocess.run(["git", "rev-parse"], capture_output=True).returncode:
+        print("skipped: sources without git's folder do not say which files are theirs")
+        sys.exit(77)
     listed = subprocess.run(["git", "ls-files", *ROOMS], capture_output=True, text=True, check=True).stdout.split()
     found = {p: names(p) for p in listed if p.endswith((".c", ".h", ".hpp")) and not p.startswith(FREE)}
     found = {p: sorted(set(n)) for p, n in found.items() if n}

@@ -488,31 +488,6 @@ static bool is_stored(const Graph *g, Node x)
 	return node_const(g, x).i;
 }
 
-/* Whether x is computed of constants, in few steps. */
-static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
-{
-	const LowerRole role = op_lower(node_op(g, x))->role;
-	if (node_const(g, x).i || role == LOWER_LEAF)
-		return true;
-	if (!steps || (role != LOWER_MAP && role != LOWER_INDEX))
-		return false;
-	for (uint32_t k = 0; k < node_nin(g, x); k++)
-		TRY(is_of_constants(g, node_in(g, x, k), steps - 1));
-	return true;
-}
-
-/* Makes what is computed of constants, behind index maps and converts, a constant: integers that
- * the model takes out of bytes. Returns whether it did. */
-static bool fold_stored(PassCtx *c, Graph *g, Node x)
-{
-	enum { MOST_STEPS = 12 };
-	x = x.i ? quant_below_converts(g, x) : x;
-	while (x.i && op_info(node_op(g, x))->moves)
-		x = quant_below_converts(g, node_in(g, x, 0));
-	return x.i && !node_const(g, x).i && !node_splat(g, x, NULL) &&
-	       is_of_constants(g, x, MOST_STEPS) && fold_node(g, c, x).i != x.i;
-}
-
 /* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. */
 static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProduct *r)
 {
@@ -522,10 +497,10 @@ static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProd
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
 	const bool differs = node_nin(g, r->weights.q) == 2; /* (w - z), which has the bytes of w */
-	if ((differs && fold_stored(c, g, r->weights.q)) ||
+	if ((differs && quant_fold_stored(c, g, r->weights.q)) ||
 	    (g->activations &&
-	     (fold_stored(c, g, r->weights.q) || fold_stored(c, g, r->weights.scale) ||
-	      fold_stored(c, g, r->weights.zero))))
+	     (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
+	      quant_fold_stored(c, g, r->weights.zero))))
 		return read_weights(g, n, side, c, r); /* nodes were replaced */
 	TRY(is_stored(g, r->weights.q));
 	read_product(g, n, &r->p);

@@ -59,6 +59,9 @@ uint32_t quant_differs(const Graph *, Node x);
 /* Returns how many neighbours along w's summed dimension have one value of v, which has w's
  * shape: at least so many; none if it is not known. */
 Sym quant_group_of(Build *, Node v, uint32_t summed);
+/* Makes what is computed of constants, behind index maps and converts, a constant: integers that
+ * the model takes out of bytes. Returns whether it did. In quantize_steps.c. */
+bool quant_fold_stored(PassCtx *, Graph *, Node x);
 /* Returns the number of batch dimensions of a contraction. */
 uint32_t quant_batches(const Graph *, Node n);
 /* Returns a product with constant weights as sums of products of bytes, whose other operand is

@@ -640,6 +640,31 @@ void quant_round_once(Graph *g, const PassCtx *c)
 	}
 }
 
+/* ---- what is stored ---- */
+
+/* Whether x is computed of constants, in few steps. */
+static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
+{
+	const LowerRole role = op_lower(node_op(g, x))->role;
+	if (node_const(g, x).i || role == LOWER_LEAF)
+		return true;
+	if (!steps || (role != LOWER_MAP && role != LOWER_INDEX))
+		return false;
+	for (uint32_t k = 0; k < node_nin(g, x); k++)
+		TRY(is_of_constants(g, node_in(g, x, k), steps - 1));
+	return true;
+}
+
+bool quant_fold_stored(PassCtx *c, Graph *g, Node x)
+{
+	enum { MOST_STEPS = 12 };
+	x = x.i ? quant_below_converts(g, x) : x;
+	while (x.i && op_info(node_op(g, x))->moves)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	return x.i && !node_const(g, x).i && !node_splat(g, x, NULL) &&
+	       is_of_constants(g, x, MOST_STEPS) && fold_node(g, c, x).i != x.i;
+}
+
 /* ---- integers of 4 bits ---- */
 
 /* Integers of 4 bits, eight in a word of 32:

@@ -106,7 +106,7 @@ def check(what, want=None):
     global bad
     p = limits.run([weft, "check", "m.pt2", str(root / "tests/data/wrapped.safetensors"), "--backend", "interp"], 100,
                    capture_output=True, text=True, errors="replace", check=False)
-    said = re.fullmatch(r"m\.pt2: (?:node .*?: )?error: (.*)\n", p.stderr)
+    said = re.fullmatch(r"m\.pt2: (?:node .*?: )?error: (.*) \[W\d{4}\]\n", p.stderr)
     if p.returncode != (want is not None) or (want and (not said or said[1] != want)):
         bad += 1
         print(f"FAIL {what}: status {p.returncode}\n  expected {want}\n  got      {p.stdout}{p.stderr}")

@@ -206,6 +206,18 @@ static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
 	return bits;
 }
 
+/* Returns the batch dimensions, the first ones of its result, of a contraction of integers whose
+ * sums another sum may scale and add up; 0: c is none, another one, or not there. On GPUs the
+ * vendor's library does these. */
+static uint32_t batches_of_integers(const Sweep *w, Node c)
+{
+	uint32_t n = 0;
+	if (c.i && !w->target->isa.of_block && op_arg_index(node_op(w->g, c), "batch_x") >= 0 &&
+	    !dtype_is_float(node_dtype(w->g, c)))
+		node_ints(w->g, c, "batch_x", &n);
+	return n;
+}
+
 /* Whether n, which ends a contraction or is one, is read by the sum of the kernel, the kernel's
  * only one, along the batch dimensions of the contraction and no others, at every point of the
  * kernel's: each term of the sum has a sum of products of its own, of integers. Tracing asks the
@@ -215,33 +227,26 @@ static bool sums_blocks(const Sweep *w, Node n, uint32_t root)
 	const Graph *g = w->g;
 	const Group *group = &w->node[root].group;
 	const Node c = w->node[n.i].ends;
-	uint32_t nbatch;
-	if (w->target->isa.of_block || !c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
-	    dtype_is_float(node_dtype(g, c)) || group->special || group->cost.anchors ||
-	    group->cost.reductions != 1 || group_makes_pairs(g, (Node){root}))
+	const uint32_t nbatch = batches_of_integers(w, c),
+		       batch = nbatch ? of_extent(g, c, (1u << nbatch) - 1) : 0;
+	if (!batch || group->special || group->cost.anchors || group->cost.reductions != 1 ||
+	    group_makes_pairs(g, (Node){root}))
 		return false;
-	node_ints(g, c, "batch_x", &nbatch);
-	const uint32_t batch = of_extent(g, c, (1u << nbatch) - 1);
 	Sym all = type_numel(g->ir, node_type_id(g, (Node){root}));
 	for (uint32_t k = 0; k < nbatch; k++)
 		all = sym_mul(g->ir->syms, all, node_dim(g, c, k));
-	return batch && w->node[n.i].summed == batch &&
-	       all.i == type_numel(g->ir, node_type_id(g, c)).i &&
+	return w->node[n.i].summed == batch && all.i == type_numel(g->ir, node_type_id(g, c)).i &&
 	       all.i == type_numel(g->ir, node_type_id(g, n)).i;
 }
 
-/* Whether n is a sum of which each term has a contraction of its own, of integers: its kernel is
- * that of a contraction. On GPUs the library of the vendor does these. */
+/* Whether n is a sum of which each term has a contraction of its own: its kernel is that of a
+ * contraction. */
 static bool adds_blocks(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
-	const Node x = node_in(g, n, 0), c = w->node[x.i].ends;
-	uint32_t nbatch;
-	if (w->target->isa.of_block || !c.i || op_arg_index(node_op(g, c), "batch_x") < 0 ||
-	    dtype_is_float(node_dtype(g, c)) || node_nuses(g, x) != 1)
-		return false;
-	node_ints(g, c, "batch_x", &nbatch);
-	return nbatch && node_dim_bits(g, n, "dims") == (1u << nbatch) - 1;
+	const Node x = node_in(g, n, 0);
+	const uint32_t nbatch = batches_of_integers(w, w->node[x.i].ends);
+	return nbatch && node_nuses(g, x) == 1 && node_dim_bits(g, n, "dims") == (1u << nbatch) - 1;
 }
 
 /* NULL: n is computed in the kernel of `root`; else why not. */

@@ -496,8 +496,8 @@ static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProd
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
-	const bool differs = node_nin(g, r->weights.q) == 2; /* (w - z), which has the bytes of w */
-	if ((differs && quant_fold_stored(c, g, r->weights.q)) ||
+	/* a difference has the bytes of one constant */
+	if ((r->weights.wraps && quant_fold_stored(c, g, r->weights.q)) ||
 	    (g->activations &&
 	     (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
 	      quant_fold_stored(c, g, r->weights.zero))))

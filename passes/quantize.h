@@ -14,6 +14,7 @@ typedef struct {
 	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
 	                                operand, and pads with zeros */
 	uint32_t nmove;   /* the last one is next to the dequantisation */
+	bool wraps;       /* q is the difference of two bytes, which may wrap */
 } Dequantised;
 
 /* What a product sums over, and where its other dimensions go. */
@@ -67,7 +68,7 @@ uint32_t quant_batches(const Graph *, Node n);
 /* Returns a product with constant weights as sums of products of bytes, whose other operand is
  * rounded to 8 bits by blocks of terms (numerics.md); none if the product has another form. The
  * target is no GPU. In quantize_blocks.c. */
-Node quant_block_product(Build *, const PassCtx *, const WeightProduct *);
+Node quant_block_product(Build *, PassCtx *, const WeightProduct *);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
  * point. */
 Node quant_integers(Build *, const Dequantised *);
@@ -80,10 +81,13 @@ Node quant_one(Build *, Node x);
 /* Returns the zero point as a number of dtype d, without dimensions; none if there are several, or
  * if d does not hold it. A zero point that is none is 0. */
 Node quant_number(Build *, Node zero, DType d);
-/* Sets *least and *most to the least and the greatest element of q, a constant of 8 bits behind
+/* Sets *least and *most to the least and the greatest element of q, a constant of integers behind
  * index maps. Returns false where they are not known: q is another value, or has no elements, or
  * is replaceable and keep_params. In quantize_steps.c. */
 bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64_t *most);
+/* Sets *least and *most as quant_values does, also for a splat of whole numbers. In
+ * quantize_steps.c. */
+bool quant_value_bounds(const Graph *, Node x, bool keep_params, int64_t *least, int64_t *most);
 enum { QUANT_FIELDS = 8 };
 /* Sets field[k] to f32, where all elements of q, a constant behind index maps, are known to have
  * 4 bits, and x, of its elements, has a multiple of 8 of them along dimension 2: to every eighth

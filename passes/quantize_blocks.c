@@ -15,9 +15,6 @@
 #include <float.h>
 #include <math.h>
 
-#include <stdlib.h>
-
-#include "ir/interp/tensor.h"
 #include "ir/target/micro.h"
 #include "ir/target/target.h"
 #include "passes/quantize.h"
@@ -34,7 +31,7 @@ enum {
 /* The product, with blocks. */
 typedef struct {
 	Build *b;
-	const PassCtx *c;
+	PassCtx *c;
 	const WeightProduct *r;
 	uint32_t dim[2]; /* the summed dimension of each operand */
 	int64_t terms, block;
@@ -97,7 +94,7 @@ static Node by_block(const Blocks *k, Node v, DType as, bool *per_block)
 	for (uint32_t d = 0; d < rank; d++)
 		if (d != dim)
 			perm[n++] = d;
-	first = b_convert(b, fold_node(b->g, (PassCtx *)k->c, b_permute(b, first, perm)), as);
+	first = b_convert(b, fold_node(b->g, k->c, b_permute(b, first, perm)), as);
 	Sym apart[MAX_RANK], all[MAX_RANK];
 	apart[0] = node_dim(b->g, first, 0);
 	apart[1] = b_int(b, size / k->block);
@@ -189,7 +186,7 @@ static Node packed(const Blocks *k, Node u)
 	const Node low = b_select_dim(b, u, (int)dim, b_int(b, 0)),
 		   high = b_select_dim(b, u, (int)dim, b_int(b, 1)),
 		   both = b_bin(b, OP_bit_or, low, b_bin_scalar(b, OP_shift_left, high, HALF_BITS));
-	const Node bytes = fold_node(b->g, (PassCtx *)k->c, both);
+	const Node bytes = fold_node(b->g, k->c, both);
 	Attr attr[] = {attr_none(), attr_int(b->g->ir, dim), attr_int(b->g->ir, HALF_BITS)};
 	return b_node(b, OP_fields, &bytes, 1, attr, 3);
 }
@@ -222,7 +219,7 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 	/* modulo 256, which the sum is within the bounds of the dtype */
 	const Node moved = b_bin_scalar(b, OP_add, b_convert(b, q, is_unsigned ? DT_u8 : DT_i8),
 					is_unsigned ? (uint8_t)*offset : (int8_t)*offset);
-	return fold_node(b->g, (PassCtx *)k->c, moved);
+	return fold_node(b->g, k->c, moved);
 }
 
 /* Returns the sums of blocks less the zero points, in f32. z: of the stored integers, by block or
@@ -259,41 +256,19 @@ static Node multiply(const Blocks *k, Node q, Node u, int64_t bound)
 	return b_contract_integers(k->b, in[0], in[1], batch, 1, sum, 2, most);
 }
 
-/* Whether the magnitudes of all elements are known not to exceed a number. */
-static bool is_within(const Const *c, double most)
-{
-	Tensor t = {.dtype = c->dtype, .rank = c->rank, .data = (void *)(uintptr_t)c->data};
-	double v;
-	for (uint32_t d = 0; d < c->rank; d++)
-		t.dim[d] = c->dim[d];
-	for (int64_t i = 0, n = tensor_numel(&t); i < n; i++) {
-		TRY(c->data);
-		tensor_read_f64(&t, i, 1, &v);
-		TRY(fabs(v) <= most);
-	}
-	return true;
-}
-
 /* Whether zero points are known to be in the range of bytes, so that sums of blocks are exact. */
 static bool has_small_zero(const Blocks *k)
 {
 	const Graph *g = k->b->g;
 	Node x = k->r->weights.zero;
-	Attr v;
-	if (!x.i || dtype_size(node_dtype(g, quant_below_converts(g, x))) == 1)
+	int64_t least, most;
+	if (!x.i)
 		return true;
-	if (node_splat(g, x, &v)) {
-		int64_t i = INT64_MAX;
-		return v.kind == ATTR_float
-			       ? fabs(v.f) <= UINT8_MAX
-			       : sym_is_const(b_syms(k->b), v.s, &i) && llabs(i) <= UINT8_MAX;
-	}
 	for (x = quant_below_converts(g, x); op_info(node_op(g, x))->moves;)
 		x = quant_below_converts(g, node_in(g, x, 0));
-	const ConstId id = node_const(g, x);
-	if (!id.i || (k->c->keep_params && const_is_replaceable(g->ir, id)))
-		return false;
-	return is_within(ir_const_of(g->ir, id), UINT8_MAX);
+	return dtype_size(node_dtype(g, x)) == 1 ||
+	       (quant_value_bounds(g, x, k->c->keep_params, &least, &most) && least >= -UINT8_MAX &&
+		most <= UINT8_MAX);
 }
 
 /* Fills in the blocks: a power of two of terms that divides the groups of the weights. False: the
@@ -327,7 +302,7 @@ static bool find_blocks(Blocks *k)
 	return k->block >= LEAST_BLOCK;
 }
 
-Node quant_block_product(Build *b, const PassCtx *c, const WeightProduct *r)
+Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
 	bool by_scale = false, by_zero = false;

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/interp/tensor.h"
 #include "ir/scalar/scalar.h"
 #include "passes/rules.h"
 
@@ -99,14 +100,16 @@ static bool is_zero(const Graph *g, Node x, bool keep_params)
 	return data;
 }
 
-/* Sets *least and *most to bounds of the elements of x, bytes. */
-static bool bounds_of(const Graph *g, Node x, bool keep_params, int64_t *least, int64_t *most)
+bool quant_value_bounds(const Graph *g, Node x, bool keep_params, int64_t *least, int64_t *most)
 {
 	Attr v;
 	if (!node_splat(g, x, &v))
 		return quant_values(g, x, keep_params, least, most);
 	*most = 0;
-	TRY(v.kind == ATTR_int && sym_is_const(graph_syms(g), v.s, most));
+	if (v.kind == ATTR_float && fabs(v.f) <= INT32_MAX)
+		*most = (int64_t)v.f;
+	else
+		TRY(v.kind == ATTR_int && sym_is_const(graph_syms(g), v.s, most));
 	*least = *most;
 	return true;
 }
@@ -120,7 +123,7 @@ static bool is_exact(const Graph *g, Node x, bool keep_params)
 	if (!is_byte(d))
 		return true;
 	for (uint32_t k = 0; k < 2; k++)
-		TRY(bounds_of(g, node_in(g, x, k), keep_params, &least[k], &most[k]));
+		TRY(quant_value_bounds(g, node_in(g, x, k), keep_params, &least[k], &most[k]));
 	return (double)(least[0] - most[1]) >= least_of(d) &&
 	       (double)(most[0] - least[1]) <= most_of(d);
 }
@@ -138,6 +141,7 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 		x = quant_below_converts(g, node_in(g, x, 0));
 	}
 	o->q = x;
+	o->wraps = step_of(g, x) == SC_sub;
 	return is_byte(node_dtype(g, x));
 }
 
@@ -694,13 +698,17 @@ bool quant_values(const Graph *g, Node q, bool keep_params, int64_t *least, int6
 	if (!id.i || (keep_params && const_is_replaceable(g->ir, id)))
 		return false;
 	const Const *c = ir_const_of(g->ir, id);
+	const Tensor t = {.dtype = c->dtype, .rank = 0, .data = (void *)(uintptr_t)c->data};
+	const uint64_t size = dtype_size(c->dtype);
 	const unsigned char *data = c->data;
-	if (!data || !c->bytes)
+	if (!data || !c->bytes || !dtype_is_int(c->dtype))
 		return false;
 	*least = INT64_MAX;
 	*most = INT64_MIN;
-	for (uint64_t k = 0; k < c->bytes; k++) {
-		const int64_t v = c->dtype == DT_i8 ? (signed char)data[k] : data[k];
+	for (uint64_t k = 0; k < c->bytes / size; k++) {
+		const int64_t v = size > 1            ? tensor_i64(&t, (int64_t)k)
+				  : c->dtype == DT_i8 ? (signed char)data[k]
+						      : data[k];
 		*least = v < *least ? v : *least;
 		*most = v > *most ? v : *most;
 	}

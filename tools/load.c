@@ -198,12 +198,18 @@ static bool bound_loops(Weft *w, WeftGraph *g, const LoadArgs *a, const char *en
 	return true;
 }
 
+/* Returns the last of an option's values for the entry, which counts; NULL: there is none. */
+static const char *last_of(const StringList *list, const char *entry)
+{
+	const char *item[MAX_LIST];
+	const uint32_t n = pick(list, entry, item);
+	return n ? item[n - 1] : NULL;
+}
+
 /* Sets the mode. The last one counts, as of other options. */
 static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
-	const char *item[MAX_LIST];
-	uint32_t n = pick(&a->mode, entry, item);
-	const char *mode = n ? item[n - 1] : NULL;
+	const char *mode = last_of(&a->mode, entry);
 	if (mode && strcmp(mode, "train") && strcmp(mode, "eval"))
 		return fail_usage("--set-mode is train or eval, not %s", mode), false;
 	return !mode || weft_set_mode(w, g, strcmp(mode, "train") ? WEFT_EVAL : WEFT_TRAIN);
@@ -211,16 +217,12 @@ static bool set_mode(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry
 
 const char *precision_given(const LoadArgs *a, const char *entry)
 {
-	const char *item[MAX_LIST];
-	uint32_t n = pick(&a->precision, entry, item);
-	return n ? item[n - 1] : NULL;
+	return last_of(&a->precision, entry);
 }
 
 const char *activations_given(const LoadArgs *a, const char *entry)
 {
-	const char *item[MAX_LIST];
-	uint32_t n = pick(&a->activations, entry, item);
-	return n ? item[n - 1] : NULL;
+	return last_of(&a->activations, entry);
 }
 
 static uint32_t count_operators(Weft *w, const WeftGraph *g)

@@ -287,14 +287,14 @@ MUST_LOOK bool contract_linear(const PlanInput *, Sym offset);
  * b->gathered, and returns taken(). Refuses if no way fits: b is read at an index that is not
  * linear, or, without vectors, its panels may be larger than a local array. */
 MUST_LOOK Refusal contract_choose_b(const PlanInput *, Kx load, const ContractAxes *, OperandB *);
-/* Fills in p->sums.blocks.scale and nscale, before axes are merged: constants that the stage
- * `blocks` reads, where b is packed. */
-void contract_pack_scales(const PlanInput *, ContractPlan *p);
 /* Does the same for the plan that reads b along k (B_ALONG). Refuses if steps of the last summed
  * axis, or its groups, are no neighbours in an operand, if a group is not whole, if b is a
  * constant, which is packed, and without vectors. */
 MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const ContractAxes *,
 					OperandB *);
+/* Fills in p->sums.blocks.scale and nscale, before axes are merged: constants that the stage
+ * `blocks` reads, where b is packed. */
+void contract_pack_scales(const PlanInput *, ContractPlan *p);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
  * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);

@@ -77,6 +77,7 @@ typedef struct {
 	Lx a[MAX_TILE_ROWS];    /* row offsets */
 	Lx panel;               /* packed: offset of the first panel */
 	Lx next;                /* packed: what to prefetch */
+	Lx scale[MAX_SCALES];   /* with blocks: where the first panels of scales begin */
 } ContractTile;
 
 /* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
@@ -126,8 +127,8 @@ Sym contract_row_offset(const ContractCode *, Kx load);
  * at the current step of k. panel: as contract_first_panel has it, where b lies in panels. */
 LMem contract_b_memory(ContractCode *);
 Lx contract_b_offset(ContractCode *, uint32_t j, Lx panel);
-/* Where the first panel of the current columns begins, as a variable. */
-Lx contract_first_panel(ContractCode *);
+/* Where the first panel of the current columns begins, of b or of a scale, as a variable. */
+Lx contract_first_panel(ContractCode *, const Panels *);
 /* Loads that vector of b as it is multiplied. mask: of its lanes; none: all. */
 Lx contract_load_b(ContractCode *, uint32_t j, const TileCode *, Lx panel, Lx mask);
 /* Loads what is multiplied of a row, at that offset of a: an element, or a group; of the last group

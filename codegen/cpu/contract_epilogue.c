@@ -32,7 +32,7 @@ static void go_to_column(ContractCode *c, const ContractTile *t, uint32_t j)
 }
 
 /* Says what the scales are for vector j of the tile's columns, at the current block. */
-static void load_scales(ContractCode *c, uint32_t j)
+static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
@@ -40,10 +40,8 @@ static void load_scales(ContractCode *c, uint32_t j)
 	for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++) {
 		const PanelLoad *of = &c->p->sums.blocks.scale[i];
 		const LMem m = eval_load_memory(&s->e, of->load);
-		const Lx stride = eval_size(&s->e, of->panels.stride),
-			 panel = lx_mul(f, lx_div(f, c->col, int_of(s, (int64_t)vectors * lanes)),
-					stride);
-		Lx at = lx_add(f, panel, eval_index(&s->e, of->panels.offset));
+		const Lx stride = eval_size(&s->e, of->panels.stride);
+		Lx at = lx_add(f, t->scale[i], eval_index(&s->e, of->panels.offset));
 		at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
 		at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
 		const Lv v =
@@ -61,7 +59,7 @@ void contract_end_block(ContractCode *c, const ContractTile *t)
 	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		go_to_column(c, t, j);
-		load_scales(c, j);
+		load_scales(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 			contract_go_to_row(c, int_of(s, i));
 			eval_stage_value(

@@ -52,12 +52,11 @@ static LMem a_memory(ContractCode *c)
 }
 
 /* Where the first panel of the current columns begins. */
-Lx contract_first_panel(ContractCode *c)
+Lx contract_first_panel(ContractCode *c, const Panels *p)
 {
 	Cpu *s = c->s;
 	Lx panel = lx_div(s->e.f, c->col, int_of(s, (int64_t)c->p->b.vectors * s->e.lanes.n));
-	return eval_let(&s->e, "panel",
-			lx_mul(s->e.f, panel, eval_size(&s->e, c->p->b.panels.stride)));
+	return eval_let(&s->e, "panel", lx_mul(s->e.f, panel, eval_size(&s->e, p->stride)));
 }
 
 /* ---- a step ---- */
@@ -199,7 +198,7 @@ void contract_sum_columns(ContractCode *c, const TileCode *how)
 {
 	Cpu *s = c->s;
 	Lv sum[MAX_TILE_VECTORS];
-	Lx panel = contract_first_panel(c);
+	Lx panel = contract_first_panel(c, &c->p->b.panels);
 	c->bias = ls_local(s->e.f, "bias", c->p->vector.dtype, (uint64_t)how->nv * s->e.lanes.n);
 	for (uint32_t j = 0; j < how->nv; j++)
 		sum[j] = ls_var(s->e.f, "column", contract_zero(c));

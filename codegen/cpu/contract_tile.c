@@ -444,7 +444,9 @@ static void start_tile(ContractCode *c, ContractTile *t)
 	if (c->p->a.runs.used)
 		contract_find_fragments(c);
 	if (has_panels(&c->p->b)) {
-		t->panel = contract_first_panel(c);
+		t->panel = contract_first_panel(c, &c->p->b.panels);
+		for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++)
+			t->scale[i] = contract_first_panel(c, &c->p->sums.blocks.scale[i].panels);
 		if (t->how->ahead)
 			t->next = eval_let(&s->e, "next", next_panels(c, t));
 	}

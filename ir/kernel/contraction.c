@@ -114,9 +114,9 @@ const char *kernel_no_contraction(const Kernel *k, const Contractions *all)
 
 uint32_t kernel_adds_blocks(const Kernel *k, const Contractions *all)
 {
-	const uint32_t nouter = kernel_nouter(k), sum = all->n ? all->contraction[0].sum : 1;
-	if (all->n != 1 || sum || k->stage.n < 3 || !kernel_is_plain(k))
+	if (all->n != 1 || all->contraction[0].sum || k->stage.n < 3 || !kernel_is_plain(k))
 		return 0;
+	const uint32_t nouter = kernel_nouter(k);
 	const Stage *of = &k->stage.data[0], *adds = &k->stage.data[1];
 	const AxisList map = stage_inner(of, nouter);
 	if (!stage_is_term(of, nouter) || adds->kind != STAGE_REDUCE || stage_stores(adds) ||

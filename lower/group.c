@@ -13,6 +13,7 @@
 
 #include "ir/sym/reshape.h"
 #include "ir/target/work.h"
+#include "lower/attention.h"
 #include "lower/group_cost.h"
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
@@ -81,6 +82,7 @@ typedef struct {
 	bool no_fusion;
 	NodeState *node;
 	Views views;
+	const AttentionNodes **attention; /* by node */
 } Sweep;
 
 static const uint32_t MANY = UINT32_MAX;
@@ -382,6 +384,12 @@ static void want(Sweep *w, Node n, Node x)
 	of->summed |= summed_of(w, n, x);
 }
 
+/* Whether n is computed inside of an attention, and is not its result. */
+static bool in_attention(const Sweep *w, Node n)
+{
+	return w->attention[n.i] && w->attention[n.i]->result.i != n.i;
+}
+
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 {
 	const Graph *g = w->g;
@@ -393,7 +401,9 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
-		bool stored = parent || lower_reads(l, k);
+		bool stored =
+			parent || (lower_reads(l, k) && !(in.i && in_attention(w, in) &&
+							  w->attention[in.i] == w->attention[n.i]));
 		w->node[in.i].loaded |= stored;
 		if (in.i)
 			want(w, n, in);
@@ -588,6 +598,12 @@ static void visit(Sweep *w, Node n)
 	uint32_t readers = self->readers;
 	if (visit_given(w, n))
 		return;
+	if (in_attention(w, n) && readers && readers != MANY) {
+		self->is = (NodeGroup){lower_is_map(l) ? ROLE_VIRTUAL : ROLE_INLINE, readers};
+		join(w, n, readers);
+		mark_operands(w, n, readers, false);
+		return;
+	}
 	const char *why = kept(w, n);
 	if (why) {
 		make_root(w, n, why);
@@ -693,6 +709,10 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	views_init(&w.views, arena);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		w.node[lower_output(g, k).i].output = true;
+	if (no_fusion)
+		w.attention = ARENA_ARRAY(arena, const AttentionNodes *, g->node.n);
+	else
+		w.attention = find_attentions(g, target, stored, arena);
 	const bool *long_map = find_long_maps(g, arena);
 	uint32_t place = 0;
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -702,7 +722,9 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	for (Node n = g->last; n.i; n = node_prev(g, n))
 		visit(&w, n);
 	NodeGroup *found = ARENA_ARRAY(arena, NodeGroup, g->node.n);
-	for (uint32_t k = 0; k < g->node.n; k++)
+	for (uint32_t k = 0; k < g->node.n; k++) {
 		found[k] = w.node[k].is;
+		found[k].attention = w.attention[k];
+	}
 	return found;
 }

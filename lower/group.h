@@ -22,6 +22,7 @@ typedef struct {
 	uint32_t root; /* the root of its group, for roots the node itself; 0: in several groups, or
 	                  in none */
 	const char *why; /* a root: why it is stored and not computed in its readers' kernel */
+	const struct AttentionNodes *attention; /* find_attentions (lower/attention.h) */
 } NodeGroup;
 
 /* Decides the role and group of each node. Returns an array by node, in the arena. stored: an

@@ -273,6 +273,8 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 	TraceMap m = trace_map(t, n, idx, guard, NULL);
 	trace_ask(&m);
 	uint32_t nasked = t->k->vvar.n;
+	if (t->attention.of && nasked != nvar)
+		return trace_store_first(t, n, "its index depends on data");
 	Kx outside = {0};
 	if (other)
 		outside = trace_value(t, node_in(t->s->g, n, other), NULL, (Kx){0});

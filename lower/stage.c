@@ -1,6 +1,7 @@
 /* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel:
  * axes in order, values that several stages need, the stores. */
 #include "lower/stage.h"
+#include "lower/attention.h"
 #include "lower/roots.h"
 #include "lower/winograd.h"
 
@@ -234,8 +235,7 @@ static uint8_t half_operand(const Graph *g, Node n)
 	return 0;
 }
 
-/* Makes the stage map the axes of a set. Returns the value of the stage at its own point. */
-static Kx read_at(Trace *t, uint32_t stage, uint64_t axes)
+Kx trace_read_at(Trace *t, uint32_t stage, uint64_t axes)
 {
 	Stage *st = &t->k->stage.data[stage];
 	Sym at[MAX_RANK];
@@ -247,9 +247,22 @@ static Kx read_at(Trace *t, uint32_t stage, uint64_t axes)
 	return kx_stage(t->k, t->s->arena, stage, dtype_compute(st->dtype), st->nmap, at);
 }
 
-/* Adds the stage of a contraction. blocks: the inner axes at each of whose points it is a sum of
- * its own. */
-static Kx trace_anchor(Trace *t, Node n, const Sym *idx, uint64_t blocks)
+Kx trace_operand(Trace *t, Node n, uint32_t k, const Sym *idx)
+{
+	const char *why;
+	const Node x = node_in(t->s->g, n, k);
+	const Node bent = dtype_is_float(dtype_compute(node_dtype(t->s->g, n)))
+				  ? lower_unfollowed_map(t, x, idx, &why)
+				  : (Node){0};
+	if (bent.i)
+		return trace_store_first(t, bent, why);
+	t->only_maps = true;
+	const Kx value = trace_value(t, x, idx, (Kx){0});
+	t->only_maps = false;
+	return value;
+}
+
+Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 {
 	Graph *g = t->s->g;
 	Stage st = {0};
@@ -258,16 +271,9 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx, uint64_t blocks)
 	t->has_reduce = true;
 	t->outer = (UINT64_C(1) << t->nroot) - 1;
 	DType d = dtype_compute(node_dtype(g, n));
-	for (uint32_t k = 0; k < 2 && dtype_is_float(d); k++) {
-		const char *why;
-		Node bent = lower_unfollowed_map(t, node_in(g, n, k), m.map.in[k], &why);
-		if (bent.i)
-			return trace_store_first(t, bent, why);
-	}
-	t->only_maps = true;
-	Kx in[2] = {trace_value(t, node_in(g, n, 0), m.map.in[0], (Kx){0}),
-	            trace_value(t, node_in(g, n, 1), m.map.in[1], (Kx){0})};
-	t->only_maps = false;
+	Kx in[2];
+	for (uint32_t k = 0; k < 2; k++)
+		in[k] = trace_operand(t, n, k, m.map.in[k]);
 	for (uint32_t k = 0; k < 2; k++) /* narrow integers multiply in the result's width */
 		if (dtype_is_int(t->k->kx.data[in[k].i].dtype))
 			in[k] = kx_to(t->k, t->s->arena, d, in[k]);
@@ -282,7 +288,7 @@ static Kx trace_anchor(Trace *t, Node n, const Sym *idx, uint64_t blocks)
 		read_bounds(g, n, st.reduce.most);
 	st.reduce.half = half_operand(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
-	return read_at(t, trace_push_stage(t, st), blocks);
+	return trace_read_at(t, trace_push_stage(t, st), inner);
 }
 
 /* Whether n is a contraction whose sums are exact and are read once, at idx, by the sum that is
@@ -317,12 +323,17 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 		return trace_store_first(t, n, "one kernel has no more axes");
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
+	const AttentionNodes *attention = node_info(t->s, n)->is.attention;
+	if (attention && n.i == attention->scores.i && t->attention.of == attention)
+		return trace_scores(t, n, idx, guard);
 	uint64_t outer;
 	if (!guard.i && is_sum_of_block(t, n, idx))
-		return trace_anchor(t, n, idx, t->summed);
+		return trace_contraction(t, n, idx, t->summed);
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
 		return trace_store_first(t, n, "a contraction is what its kernel begins with");
-	return trace_anchor(t, n, idx, 0);
+	if (attention && n.i == attention->result.i)
+		return trace_attention(t, attention, idx);
+	return trace_contraction(t, n, idx, 0);
 }
 
 /* ---- finishing ---- */
@@ -467,7 +478,8 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 	if (t.tiles.node.i)
 		return lower_build_tiles(s, &t, out, first);
 	trace_order_axes(&t);
-	kernel_share_values(s, t.k);
+	if (!t.attention.of) /* a schedule runs along its keys once */
+		kernel_share_values(s, t.k);
 	*out = t.k;
 	return true;
 }

@@ -21,6 +21,12 @@ typedef struct {
 	uint32_t element[2]; /* of the tile, of which the value is asked */
 } TracedTiles;
 
+/* The attention whose stages are being traced (attention.h). */
+typedef struct {
+	const struct AttentionNodes *of; /* NULL: none */
+	uint32_t key;                    /* its axis of keys */
+} TracedAttention;
+
 typedef struct {
 	Lower *s;
 	Kernel *k;
@@ -37,6 +43,7 @@ typedef struct {
 	uint64_t summed; /* a bit set: the axes over which the first reduction adds floats, while
 			    its operand is traced and no stage is there; else 0 */
 	TracedTiles tiles;
+	TracedAttention attention;
 	Intern memo;    /* the requests of trace_value, and by their ids the answers */
 	ARRAY(Kx) memo_value;
 } Trace;
@@ -55,6 +62,15 @@ Node lower_unfollowed_map(const Trace *, Node n, const Sym *idx, const char **wh
 /* lower/stage.c: Adds a stage for a reduction or contraction n and returns its value at idx; or
  * calls trace_store_first if the kernel cannot contain it. */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
+/* Adds the stage of contraction n and returns its value at idx; or calls trace_store_first for an
+ * operand that must be stored (lower/stage.c). inner: the inner axes at each of whose
+ * points it is a sum of its own. */
+Kx trace_contraction(Trace *, Node n, const Sym *idx, uint64_t inner);
+/* Returns the value of operand k of contraction n at idx, which is stored, or behind index maps; or
+ * calls trace_store_first (lower/stage.c). */
+Kx trace_operand(Trace *, Node n, uint32_t k, const Sym *idx);
+/* Makes the stage map the axes of a set. Returns its value at its own point (lower/stage.c). */
+Kx trace_read_at(Trace *, uint32_t stage, uint64_t axes);
 /* lower/winograd.c: Returns the value of n, of role LOWER_TILES, at idx[]; or calls
  * trace_store_first if tiles of n are no tiles of the root. If the kernel does not run over tiles
  * yet, sets t->tiles.node, and the value is a placeholder: lower_build_tiles builds the kernel. */

@@ -48,7 +48,7 @@ Lx cpu_limit(Cpu *, uint32_t axis);
 void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 		     void (*body)(Cpu *, void *), void *data);
 
-/* serial.c: writes one update of a scatter stage at the current point, if the stage's guard holds
+/* Writes one update of a scatter stage at the current point, if the stage's guard holds
  * there. */
 void cpu_scatter(Cpu *, uint32_t stage);
 /* sort.c: sorts a row at the current outer point. stage: the first of the four stages of a sort,
@@ -70,6 +70,6 @@ void transpose_lanes(Cpu *, Lx *row);
 
 /* Writes the code of a plan: all phases of the schedule. Decides nothing. */
 typedef void EmitFn(Cpu *, const Plan *);
-EmitFn emit_depthwise, emit_contract, emit_generic;
+EmitFn emit_depthwise, emit_contract, emit_attention, emit_generic;
 
 #endif

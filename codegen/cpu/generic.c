@@ -344,6 +344,7 @@ static void stage_body(Cpu *s, void *data)
 		cpu_scatter(s, r->stage);
 		break;
 	default:
+		run_terms(r, st);
 		map_step(s, r, st);
 		break;
 	}

@@ -1,18 +1,22 @@
 /* One kernel: of the plans that take it, the one that is predicted to take the least time. */
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/schedule.h"
-#include "codegen/plan/plan.h"
+#include "codegen/plan/attention.h"
 
 typedef struct {
 	PlanRow row;
 	EmitFn *emit;
 	bool reads_panels; /* knows axes by what they do, and packs constants; others know them by
 			      strides, of which pieces of an axis have one each */
+	bool (*is_asked)(const PlanInput *); /* whether the kernel is of a kind that the schedule
+						alone is for; NULL: the schedule is asked about
+						each */
 } ScheduleRow;
 
 static const ScheduleRow rows[] = {
 	{{"depthwise", plan_depthwise, print_depthwise}, emit_depthwise, true},
 	{{"contract", plan_contract, print_contract}, emit_contract, true},
+	{{"attention", plan_attention, print_attention}, emit_attention, false, attention_is_asked},
 	{{"generic", plan_generic, print_generic}, emit_generic, false}, /* takes every kernel */
 };
 enum { ROWS = sizeof rows / sizeof *rows };
@@ -29,7 +33,8 @@ static const char *slower(Arena *a, const Plan *p, const PlanRow *row, const Pla
 static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strides)
 {
 	for (uint32_t i = 0; i < ROWS; i++)
-		if (rows[i].reads_panels ? panels && !in->target->isa.of_block : strides)
+		if ((rows[i].reads_panels ? panels && !in->target->isa.of_block : strides) &&
+		    (!rows[i].is_asked || rows[i].is_asked(in)))
 			choice_consider(c, &rows[i].row, in);
 }
 

@@ -362,9 +362,24 @@ static double stores_score(const PlanInput *in, uint32_t axis)
 	return score + least;
 }
 
+/* Whether a map reads a sum of its own at each point of its inner axes. */
+static bool maps_read_terms(const PlanInput *in)
+{
+	const Kernel *k = in->nest->k;
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		for (uint32_t j = 0; k->stage.data[i].kind == STAGE_MAP &&
+				     (j = nest_next_read(in->nest, k->stage.data[i].value, j)) < i;
+		     j++)
+			if (nest_is_term(in->nest, &k->stage.data[j]))
+				return true;
+	return false;
+}
+
 uint32_t axes_choose_vector(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
+	if (maps_read_terms(in))
+		return NO_AXIS;
 	if (has_long_points(in))
 		return choose_lines(in);
 	double best_score = 0;

@@ -317,6 +317,10 @@ int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
  * than a vector of elements at hint sizes: a copy transposes squares in registers. None if all of
  * them together are less than a vector. */
 UnitAxes contract_unit_axes(const PlanInput *, Kx load, const ContractAxes *);
+/* Returns the panels of an operand that has these columns (rows, of a):
+ * [batch][panel][k...][width], of `unit` elements. */
+Panels contract_place_panels(const PlanInput *, Kx load, const ContractAxes *, uint32_t axis,
+			     int64_t step, int64_t width, int64_t unit);
 /* Returns the plan of the phase that copies the operand of p->load into panels, in the nest's
  * arena. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);
@@ -328,6 +332,8 @@ double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 /* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
  * in->at. The plan is complete. */
 double contract_cycles(const PlanInput *, const ContractPlan *);
+/* Returns the cycles that one core takes for a phase that copies an operand, at in->at. */
+double contract_copy_cycles(const PlanInput *, const CopyPlan *);
 /* Adds what a group of columns of b that is read along k keeps busy, of so many rows of a, the
  * operand of that load: all steps of k, without adding up lanes. times: of such groups. */
 void contract_count_dots(const PlanInput *, const ContractAxes *, Kx a, const OperandB *,
@@ -364,8 +370,6 @@ void contract_choose_blocks(const PlanInput *, ContractPlan *, int64_t row_eleme
 void contract_choose_columns(const PlanInput *, ContractPlan *);
 /* contract.c: the product of the extents of n axes. */
 Sym contract_product(const PlanInput *, const uint32_t *axis, uint32_t n);
-
-/* contract_window.c */
 
 /* Returns the windows over a, the operand of that load, that slide along a dimension with a border
  * of zeros; of more than MAX_WINDOWS the first ones. Before axes are merged. */

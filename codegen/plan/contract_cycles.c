@@ -267,7 +267,7 @@ static void count_epilogue(const PlanInput *in, const ContractPlan *c, Busy *bus
 			predict_stage(in, i == c->sums.blocks.stage ? &terms : &loops, i, 1, busy);
 }
 
-static double copy_cycles(const PlanInput *in, const CopyPlan *p)
+double contract_copy_cycles(const PlanInput *in, const CopyPlan *p)
 {
 	const double elements = (double)plan_size(in, p->panels.numel);
 	const bool vectors =
@@ -303,7 +303,7 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 			(c->axes.nm > 1 ? (double)(c->block.rows * c->axes.nm) : 0));
 	double cycles = predict_phase(in, &busy, &c->cost);
 	for (uint32_t i = 0; i < MAX_COPIES && c->copy[i]; i++)
-		cycles += copy_cycles(in, c->copy[i]);
+		cycles += contract_copy_cycles(in, c->copy[i]);
 	return cycles;
 }
 

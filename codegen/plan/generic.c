@@ -166,16 +166,23 @@ static void add_loops(PlanLoops *l, const uint8_t *axis, uint32_t n, bool lane)
 			l->axis[l->n++] = axis[i];
 }
 
+/* Predicts a stage inside of these loops, and the sums that it reads as terms (nest_is_term), which
+ * are computed anew at each of its points. */
 static void predict_whole(const PlanInput *in, const GenericPlan *p, const GenericPhase *phase,
-			  uint32_t stage, Busy *busy)
+			  uint32_t stage, PlanLoops l, Busy *busy)
 {
-	const Stage *st = &p->nest->k->stage.data[stage];
-	const AxisList map = nest_inner(p->nest, st);
-	PlanLoops l = outer_loops(p, &phase->grid);
+	const Nest *n = p->nest;
+	const Stage *st = &n->k->stage.data[stage];
+	AxisList map = nest_inner(n, st);
+	if (nest_is_term(n, st))
+		map.n = 0;
 	for (uint32_t lane = 0; lane < 2; lane++) {
 		add_loops(&l, st->red, st->nred, lane);
 		add_loops(&l, map.axis, map.n, lane);
 	}
+	for (uint32_t i = 0; (i = nest_next_read(n, st->value, i)) < stage; i++)
+		if (nest_is_term(n, &n->k->stage.data[i]))
+			predict_whole(in, p, phase, i, l, busy);
 	const uint32_t last = l.n ? l.axis[l.n - 1] : NO_AXIS;
 	const uint32_t chains = generic_outer_vector(p) || p->lanes.axis == NO_AXIS ? phase->abreast
 				: last != NO_AXIS && generic_has_chains(p, st, last) ? MAX_CHAINS
@@ -190,9 +197,10 @@ static double predict(const PlanInput *in, const GenericPlan *p)
 		const GenericPhase *phase = &p->phase.data[k];
 		Busy busy = {0};
 		for (uint32_t i = 0; i < p->nest->k->stage.n; i++)
-			if (!phase->role || phase->role[i] == RUN_WHOLE ||
-			    phase->role[i] == RUN_PART)
-				predict_whole(in, p, phase, i, &busy);
+			if ((!phase->role || phase->role[i] == RUN_WHOLE ||
+			     phase->role[i] == RUN_PART) &&
+			    !nest_is_term(p->nest, &p->nest->k->stage.data[i]))
+				predict_whole(in, p, phase, i, outer_loops(p, &phase->grid), &busy);
 		busy.scalar += in->target->machine.call * (double)plan_size(in, phase->grid.ntasks);
 		cycles += predict_phase(in, &busy, &phase->cost);
 	}

@@ -59,6 +59,7 @@ typedef struct Plan {
 	Refusal refused[MAX_FORMS]; /* forms of the schedule that were refused */
 	union {
 		const struct ContractPlan *contract;
+		const struct AttentionPlan *attention;
 		const struct DepthwisePlan *depthwise;
 		const struct GenericPlan *generic;
 		const struct GpuPointsPlan *gpu_points;
@@ -76,12 +77,12 @@ double plan_worst(const Plan *, const Plan *other);
  * or refuses, and the plan means nothing. Pure: the plan depends on the input only, and nothing but
  * the arena of the nest changes. plan_generic takes every kernel. */
 typedef Refusal PlanFn(const PlanInput *, Plan *);
-PlanFn plan_depthwise, plan_contract, plan_generic;
+PlanFn plan_depthwise, plan_contract, plan_attention, plan_generic;
 
-/* print.c: add to the text what a plan of that schedule decided: one line for each phase, with a
+/* Add to the text what a plan of that schedule decided: one line for each phase, with a
  * newline between. */
 typedef void PrintFn(const Plan *, Text *);
-PrintFn print_depthwise, print_contract, print_generic;
+PrintFn print_depthwise, print_contract, print_attention, print_generic;
 
 /* What a schedule answers. Whoever asks fills in Refusal.schedule. */
 

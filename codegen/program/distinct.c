@@ -158,6 +158,7 @@ static void put_of_kind(DistinctKernels *d, const Stage *st)
 		put(d, (uint32_t)(st->reduce.enlarged | st->reduce.contraction << 1 |
 				  st->reduce.most[0] << 8 | st->reduce.most[1] << 16));
 		put(d, st->reduce.half);
+		put(d, st->reduce.level);
 		break;
 	case STAGE_RUNNING:
 		put(d, st->running.combine);

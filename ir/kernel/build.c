@@ -42,6 +42,17 @@ Kx kx_unconverted(const Kernel *k, Kx x)
 	return d->kind == KX_OP && d->op == OP_convert ? d->in[0] : x;
 }
 
+ScOp kx_basic(const Kernel *k, Kx x)
+{
+	const KxData *d = &k->kx.data[x.i];
+	DType in[4];
+	if (d->kind != KX_OP || !op_is_scalar(d->op))
+		return SC_const;
+	for (uint32_t i = 0; i < d->nin; i++)
+		in[i] = k->kx.data[d->in[i].i].dtype;
+	return scalar_single(scalar_fn(d->op, in, d->nin)).op;
+}
+
 /* ---- values as indices ---- */
 
 Kx kx_wrap(Kernel *k, Arena *arena, Kx v, Sym extent)

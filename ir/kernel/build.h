@@ -6,6 +6,7 @@
 #define WEFT_IR_KERNEL_BUILD_H
 
 #include "ir/kernel/kernel.h"
+#include "ir/scalar/scalar.h"
 
 /* Returns the constant 0 of a compute dtype; false of bool. */
 Kx kx_zero(Kernel *, Arena *, DType compute);
@@ -23,6 +24,9 @@ Kx kx_as(Kernel *, Arena *, DType, Kx x);
 
 /* Returns the operand if x is a conversion or a rounding (kx_round); else x. Adds nothing. */
 Kx kx_unconverted(const Kernel *, Kx x);
+
+/* Returns the basic operation that x is of its operands, in order; SC_const if x is none. */
+ScOp kx_basic(const Kernel *, Kx x);
 
 /* Returns field `number` of the integer x, of so many bits, from the lowest bits on. */
 Kx kx_field(const Lowered *, Kernel *, Kx x, Sym number, uint32_t bits);

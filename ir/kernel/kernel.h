@@ -158,6 +158,12 @@ typedef struct { /* REDUCE, ARGREDUCE */
 	bool enlarged; /* what follows enlarges the sum's errors, so that chains are shorter */
 	bool contraction; /* the sum of a contraction, whose products schedules may compute in tiles
 			     that overlap (ir/kernel/contraction.h) */
+	uint32_t level;   /* of a sum, perhaps a contraction: a stage + 1, a maximum along the same
+			    axis; 0: none. Each term has the factor exp(x - m), where x is the value
+			    of that stage, and m the stage's result, perhaps 0 where that is -inf;
+			    the other factors depend neither on m nor on the sum. So a schedule may
+			    take any number for m, and multiply the sum by exp(that number - m)
+			    later */
 	uint8_t most[2];  /* of a contraction: what the magnitudes of its first and second operand's
 			     integers do not exceed; 0: not known */
 	uint32_t half;    /* of a contraction: which operand, 1 or 2, is a field of 4 bits of bytes

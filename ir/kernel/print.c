@@ -251,6 +251,8 @@ static void print_flags(Printer *p, const Stage *s)
 		text_add(p->t, " contraction");
 	if (s->kind == STAGE_REDUCE && s->reduce.most[0])
 		text_printf(p->t, " most %d %d", s->reduce.most[0], s->reduce.most[1]);
+	if (s->kind == STAGE_REDUCE && s->reduce.level)
+		text_printf(p->t, " level stage%u", s->reduce.level - 1);
 	if (s->kind == STAGE_REDUCE && s->reduce.half)
 		text_printf(p->t, " half %d", s->reduce.half);
 	if ((runs && s->running.reverse) || (transforms && s->fft.inverse))

@@ -287,6 +287,20 @@ const ScFn *scalar_lib(const char *name, DType t)
 	return class_of(t) ? ask(find_lib, &q) : NULL;
 }
 
+ScIns scalar_single(const ScFn *fn)
+{
+	const ScIns none = {.op = SC_const};
+	if (!fn || fn->nins != fn->nparam + 1)
+		return none;
+	const ScIns *last = &fn->ins[fn->nparam];
+	if (last->nin != fn->nparam)
+		return none;
+	for (uint32_t i = 0; i < last->nin; i++)
+		if (fn->ins[last->in[i]].op != SC_param || fn->ins[last->in[i]].k != i)
+			return none;
+	return *last;
+}
+
 DType sc_dot_acc(ScOp op)
 {
 	return op == SC_dot2_bf16 ? DT_f32 : DT_i32;

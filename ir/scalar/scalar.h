@@ -140,6 +140,11 @@ const ScFn *scalar_by_name(const char *);
  * DT_f32). Returns NULL if there is none; scalar operators do not count. */
 const ScFn *scalar_lib(const char *name, DType);
 
+/* Returns the instruction that a function applies to its parameters, in order, if it is that one
+ * alone: a basic operation, or SC_call. Returns one of SC_const for another function, and for
+ * NULL. */
+ScIns scalar_single(const ScFn *);
+
 /* Compilers of emitted code inline a function of at most this cost (LoopFn.is_inline), so that a
  * branch around a call of the function does not pay (scalar_guard). */
 enum { SC_INLINE_COST = 64 };

@@ -1,0 +1,398 @@
+/* The plan of an attention: stages are recognised, keys and values get panels, sizes are chosen. */
+#include "codegen/plan/attention.h"
+
+#include <math.h>
+
+#include "ir/kernel/build.h"
+
+/* ---- recognising ---- */
+
+/* Whether the stage is a sum along the keys, at each point of rows, of exponentials above the
+ * maximum of the logits. */
+static bool is_sum_of_weights(const Nest *n, uint32_t stage, uint32_t high, uint32_t key)
+{
+	const Stage *st = &n->k->stage.data[stage];
+	return st->kind == STAGE_REDUCE && !stage_stores(st) && st->reduce.acc == DT_f32 &&
+	       st->reduce.level == high + 1 && st->nred == 1 && st->red[0] == key;
+}
+
+bool attention_is_asked(const PlanInput *in)
+{
+	const Kernel *k = in->nest->k;
+	for (uint32_t i = 0; i < k->stage.n; i++)
+		if (k->stage.data[i].kind == STAGE_REDUCE && k->stage.data[i].reduce.level)
+			return true;
+	return false;
+}
+
+/* Finds the stages, which are the first four; all others store at points of rows and columns. */
+static Refusal find_stages(const PlanInput *in, const Contractions *all, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	const Kernel *k = n->k;
+	const Refusal no = refuse("more than attention, or less");
+	if (k->stage.n < 5 || !all->n || all->contraction[0].sum != 0 ||
+	    all->contraction[0].dtype != DT_f32)
+		return no;
+	const AxisList keys = nest_inner(n, &k->stage.data[0]);
+	p->stage.high = 1;
+	p->stage.sum = 2;
+	p->stage.result = 3;
+	if (!nest_is_term(n, &k->stage.data[0]) || keys.n != 1)
+		return no;
+	p->axis.key = keys.axis[0];
+	const Stage *high = &k->stage.data[1];
+	if (high->kind != STAGE_REDUCE || high->nred != 1 || high->red[0] != p->axis.key ||
+	    !is_sum_of_weights(n, 2, 1, p->axis.key) || !is_sum_of_weights(n, 3, 1, p->axis.key) ||
+	    !nest_is_term(n, &k->stage.data[3]))
+		return no;
+	for (uint32_t i = 4; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || !stage_stores(&k->stage.data[i]))
+			return no;
+	return taken();
+}
+
+/* Whether x reads no stage but that one. */
+static bool reads_only(const Nest *n, Kx x, uint32_t stage)
+{
+	uint32_t i = nest_next_read(n, x, 0);
+	if (i == stage)
+		i = nest_next_read(n, x, stage + 1);
+	return i >= n->k->stage.n;
+}
+
+/* Finds the expressions: logits, their exponentials, and products of these with values. */
+static Refusal find_values(const PlanInput *in, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	const Kernel *k = n->k;
+	p->value.logits = k->stage.data[p->stage.high].value;
+	p->value.weights = k->stage.data[p->stage.sum].value;
+	const KxData *product = &k->kx.data[k->stage.data[p->stage.result].value.i];
+	if (!reads_only(n, p->value.logits, p->stage.scores) || product->nin != 2 ||
+	    product->in[0].i != p->value.weights.i)
+		return refuse_near("what is summed is no exponential, or product with one");
+	p->value.v = product->in[1];
+	return taken();
+}
+
+static bool is_load_of_f32(const PlanInput *in, Kx x)
+{
+	const KxData *d = &in->nest->k->kx.data[x.i];
+	return d->kind == KX_LOAD && !d->guard.i && buf_of(in->nest->l, d->buf)->dtype == DT_f32 &&
+	       contract_linear(in, in->nest->offset[x.i]);
+}
+
+/* Finds which operand of the scores has keys, and the axes. */
+static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	const Stage *scores = &n->k->stage.data[p->stage.scores];
+	const AxisList columns = nest_inner(n, &n->k->stage.data[p->stage.result]);
+	const bool swapped = c->in_a >> p->axis.key & 1;
+	p->value.q = swapped ? c->b : c->a;
+	p->value.k = swapped ? c->a : c->b;
+	if (!is_load_of_f32(in, p->value.q) || !is_load_of_f32(in, p->value.k) ||
+	    !is_load_of_f32(in, p->value.v))
+		return refuse_near("an operand is no plain load of f32");
+	if (scores->nred != 1 || columns.n != 1)
+		return refuse_near("rows of queries or values have several axes");
+	p->axis.depth = scores->red[0];
+	p->axis.column = columns.axis[0];
+	const uint64_t of_q = n->deps[p->value.q.i], of_k = n->deps[p->value.k.i],
+		       of_v = n->deps[p->value.v.i];
+	if (of_q >> p->axis.key & 1 || !(of_k >> p->axis.key & 1) || !(of_v >> p->axis.key & 1))
+		return refuse_near("keys are an axis of queries, or not of keys and values");
+	p->axis.row = NO_AXIS;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && nest_is_outer(n, a) && of_q >> a & 1 &&
+		    !((of_k | of_v) >> a & 1) &&
+		    (p->axis.row == NO_AXIS || nest_hint(n, a) > nest_hint(n, p->axis.row)))
+			p->axis.row = a;
+	for (uint32_t a = 0; a < n->n; a++)
+		if (nest_has_axis(n, a) && nest_is_outer(n, a) && a != p->axis.row)
+			p->axis.batch[p->axis.nbatch++] = a;
+	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->depths) ||
+	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->columns) || p->depths < 1 ||
+	    p->columns < 1)
+		return refuse_near("rows of queries or values have no constant length");
+	return taken();
+}
+
+/* ---- conditions on keys ---- */
+
+/* Whether x is an index of the kernel's that goes up with the key: key + *add. */
+static bool is_key(const Nest *n, const AttentionPlan *p, Kx x, Sym *add)
+{
+	const KxData *d = &n->k->kx.data[kx_unconverted(n->k, x).i];
+	Sym coef;
+	return d->kind == KX_INDEX && dtype_is_int(n->k->kx.data[x.i].dtype) &&
+	       sym_linear(n->syms, d->idx[0], n->var[p->axis.key], &coef, add) &&
+	       sym_is(n->syms, coef, 1);
+}
+
+static void add_bound(const Nest *n, AttentionPlan *p, KeyBound b)
+{
+	if (p->bounds.n < MAX_KEY_BOUNDS && !(n->deps[b.limit.i] >> p->axis.key & 1) &&
+	    !(nest_axes(n, b.add) >> p->axis.key & 1) &&
+	    nest_next_read(n, b.limit, 0) == n->k->stage.n)
+		p->bounds.at[p->bounds.n++] = b;
+}
+
+/* Adds what a comparison says of keys. */
+static void bound_by(const Nest *n, AttentionPlan *p, ScOp op, const KxData *x)
+{
+	const bool less = op == SC_lt || op == SC_le, equal = op == SC_le || op == SC_ge;
+	for (uint32_t side = 0; side < 2; side++) {
+		/* key <= limit: below limit + 1; key > limit: from limit + 1 on */
+		KeyBound b = {.limit = x->in[1 - side], .below = less != (side == 1)};
+		b.inclusive = equal == b.below;
+		if (dtype_is_int(n->k->kx.data[b.limit.i].dtype) &&
+		    is_key(n, p, x->in[side], &b.add))
+			add_bound(n, p, b);
+	}
+}
+
+/* Adds what a condition says of keys that must hold. */
+static void bound_if(const Nest *n, AttentionPlan *p, Kx condition)
+{
+	const KxData *x = &n->k->kx.data[condition.i];
+	const ScOp op = kx_basic(n->k, condition);
+	if (op == SC_and) {
+		bound_if(n, p, x->in[0]);
+		bound_if(n, p, x->in[1]);
+	} else if (op == SC_lt || op == SC_le || op == SC_gt || op == SC_ge) {
+		bound_by(n, p, op, x);
+	}
+}
+
+/* Whether x is that constant. */
+static bool is_constant_of(const Kernel *k, Kx x, double value)
+{
+	return k->kx.data[x.i].kind == KX_CONST && k->kx.data[x.i].c.f == value;
+}
+
+/* If x is `yes` where a condition holds, and else -inf, returns the condition; none if not. */
+static Kx condition_of(const Kernel *k, Kx x, Kx *yes)
+{
+	const KxData *d = &k->kx.data[x.i];
+	if (kx_basic(k, x) != SC_select || !is_constant_of(k, d->in[2], -(double)INFINITY))
+		return (Kx){0};
+	*yes = d->in[1];
+	return d->in[0];
+}
+
+/* Finds conditions outside of which x is -inf: those of selections, and of masks that are added. */
+static void find_bounds(const Nest *n, AttentionPlan *p, Kx x)
+{
+	const Kernel *k = n->k;
+	for (;;) {
+		const KxData *d = &k->kx.data[x.i];
+		Kx yes, condition = condition_of(k, x, &yes);
+		if (!condition.i && kx_basic(k, x) == SC_add) {
+			uint32_t mask = 2;
+			while (mask-- > 0 && !condition.i) {
+				condition = condition_of(k, d->in[mask], &yes);
+				if (condition.i && is_constant_of(k, yes, 0))
+					yes = d->in[1 - mask];
+				else
+					condition = (Kx){0};
+			}
+		}
+		if (!condition.i)
+			return;
+		bound_if(n, p, condition);
+		x = yes;
+	}
+}
+
+/* ---- sizes ---- */
+
+enum {
+	MANY_VECTORS = 32, /* registers for tiles of four vectors */
+	BLOCK_KEYS = 128,
+	BOUNDED_KEYS = 64,      /* the smaller a block, the fewer of its keys are left out */
+	BLOCK_TILES = 16,       /* tiles of rows in a block */
+	LOCAL_ELEMENTS = 49152, /* of a task's arrays */
+	SCALAR_ELEMENTS = 2048  /* of a target without vectors: stacks may be small */
+};
+
+static int64_t round_up(int64_t x, int64_t to)
+{
+	return (x + to - 1) / to * to;
+}
+
+/* Sums take three quarters of the registers. */
+static TileSize choose_tile(const PlanInput *in, const AttentionPlan *p)
+{
+	const uint32_t all = in->target->isa.nvreg, vectors = attention_vectors(p);
+	TileSize t = {.nv = all >= MANY_VECTORS ? 4 : 2};
+	while (t.nv > vectors)
+		t.nv /= 2;
+	t.mr = 3 * all / 4 / (t.nv * tuning_registers(in->target, DT_f32));
+	t.mr = t.mr > MAX_TILE_ROWS / 2 ? MAX_TILE_ROWS / 2 : t.mr ? t.mr : 1;
+	return t;
+}
+
+static Sym rows_of(const Nest *n, const AttentionPlan *p)
+{
+	return p->axis.row == NO_AXIS ? sym_int(n->syms, 1) : n->extent[p->axis.row];
+}
+
+static Sym members_of(const Nest *n, const AttentionPlan *p)
+{
+	Sym all = sym_int(n->syms, 1);
+	for (uint32_t i = 0; i < p->axis.nbatch; i++)
+		all = sym_mul(n->syms, all, n->extent[p->axis.batch[i]]);
+	return all;
+}
+
+static void choose_blocks(const PlanInput *in, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	const uint32_t lanes = p->vector.lanes;
+	const bool scalar = lanes == 1;
+	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
+		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
+		      rows = sym_hint(n->syms, rows_of(n, p));
+	const int64_t keys = p->bounds.n ? BOUNDED_KEYS : BLOCK_KEYS;
+	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
+	const int64_t row =
+		p->block.cols + round_up(p->depths, lanes) + round_up(p->columns, lanes);
+	int64_t tiles = most / row / mr;
+	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
+	/* blocks of equally many tiles, as many as keep processors busy */
+	const int64_t all = (rows + mr - 1) / mr, members = sym_hint(n->syms, members_of(n, p)),
+		      tasks = tuning_tasks(&in->target->machine);
+	int64_t blocks = (all + tiles - 1) / tiles;
+	while (members * blocks < tasks && 4 * blocks < all)
+		blocks++;
+	if (blocks < 1)
+		blocks = 1;
+	tiles = (all + blocks - 1) / blocks;
+	p->block.rows = (tiles < 1 ? 1 : tiles) * mr;
+	p->blocks = sym_ceildiv(n->syms, rows_of(n, p), sym_int(n->syms, p->block.rows));
+	p->ntasks = sym_mul(n->syms, members_of(n, p), p->blocks);
+}
+
+/* ---- panels ---- */
+
+static ContractAxes panel_axes(const PlanInput *in, const AttentionPlan *p, uint32_t across,
+			       uint32_t along)
+{
+	ContractAxes x = {.n = across, .k = {along}, .nk = 1, .half = NO_AXIS, .row = in->row};
+	for (uint32_t i = 0; i < p->axis.nbatch; i++)
+		x.batch[x.nbatch++] = p->axis.batch[i];
+	return x;
+}
+
+/* Plans the phase that copies an operand into panels of one vector along `across`, in steps of
+ * `along`. */
+static const CopyPlan *plan_panels(const PlanInput *in, const AttentionPlan *p, Kx load,
+				   uint32_t across, uint32_t along, Panels *panels)
+{
+	const ContractAxes x = panel_axes(in, p, across, along);
+	*panels = contract_place_panels(in, load, &x, across, p->vector.lanes, p->vector.lanes, 1);
+	return contract_plan_copy(in, panels, &x);
+}
+
+/* Whether values are read in place: in whole vectors, and unless their rows share so few places of
+ * the caches that copying them, by that phase, takes less time. */
+static bool reads_values_in_place(const PlanInput *in, const AttentionPlan *p, const CopyPlan *copy)
+{
+	const Machine *m = &in->target->machine;
+	const ContractAxes x = panel_axes(in, p, p->axis.column, p->axis.key);
+	if (p->columns % p->vector.lanes ||
+	    !nest_coef_is(in->nest, in->nest->offset[p->value.v.i], p->axis.column, 1))
+		return false;
+	const double row = (double)contract_size(in) * (double)p->columns,
+		     steps = (double)p->block.cols,
+		     far = tuning_spaced_cycles(m, row, steps, row,
+						contract_spacing(in, p->value.v, &x)),
+		     near = tuning_spaced_cycles(m, row, steps, row, 0);
+	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
+		     members = (double)plan_size(in, members_of(in->nest, p)),
+		     times = members * ceil(rows / p->tile.mr) *
+			     (double)plan_extent(in, p->axis.key);
+	return times * (far - near) <= contract_copy_cycles(in, copy);
+}
+
+/* ---- cycles ---- */
+
+/* Returns the cycles, at in->at, of all tiles of one product. */
+static double product_cycles(const PlanInput *in, const AttentionPlan *p, double columns,
+			     double steps)
+{
+	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
+		     members = (double)plan_size(in, members_of(in->nest, p)),
+		     tiles = ceil(rows / p->tile.mr) *
+			     ceil(columns / (double)(p->tile.nv * p->vector.lanes));
+	return members * tiles * steps *
+	       tuning_tile_cycles(in->target, in->row, p->tile.mr, p->tile.nv);
+}
+
+static double cycles(const PlanInput *in, const AttentionPlan *p)
+{
+	const double keys = (double)plan_extent(in, p->axis.key),
+		     rows = (double)plan_size(in, rows_of(in->nest, p)),
+		     members = (double)plan_size(in, members_of(in->nest, p));
+	const double logits =
+		members * rows * ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
+		machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
+	double all = product_cycles(in, p, keys, (double)p->depths) +
+		     product_cycles(in, p, (double)p->columns, keys) + logits;
+	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
+		all += contract_copy_cycles(in, p->copy[i]);
+	return all + in->target->machine.phase;
+}
+
+/* ---- the plan ---- */
+
+static const char *describe(const PlanInput *in, const AttentionPlan *p)
+{
+	return arena_printf(in->nest->arena,
+			    "attention, %ux%u tile, blocks of %lld rows x %lld keys%s", p->tile.mr,
+			    p->tile.nv * p->vector.lanes, (long long)p->block.rows,
+			    (long long)p->block.cols, p->bounds.n ? ", bounded keys" : "");
+}
+
+Refusal plan_attention(const PlanInput *given, Plan *plan)
+{
+	const Contractions all = kernel_contractions(given->nest->syms, given->nest->k);
+	AttentionPlan *p = ARENA_NEW(given->nest->arena, AttentionPlan);
+	PlanInput in = *given;
+	Refusal no = find_stages(&in, &all, p);
+	if (no.why)
+		return no;
+	no = find_values(&in, p);
+	if (no.why)
+		return no;
+	in.contraction = all.contraction[0];
+	in.row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
+	no = find_axes(&in, &all.contraction[0], p);
+	if (no.why)
+		return no;
+	if (nest_is_empty(in.nest))
+		return refuse("it is empty");
+	p->vector = (LType){DT_f32, contract_lanes(&in)};
+	p->cost = in.cost;
+	find_bounds(in.nest, p, p->value.logits);
+	p->tile = choose_tile(&in, p);
+	choose_blocks(&in, p);
+	p->copy[0] = plan_panels(&in, p, p->value.k, p->axis.key, p->axis.depth, &p->k_panels);
+	const CopyPlan *values =
+		plan_panels(&in, p, p->value.v, p->axis.column, p->axis.key, &p->v_panels);
+	p->copy[1] = reads_values_in_place(&in, p, values) ? NULL : values;
+	Nest *nest = nest_copy(in.nest, in.nest->k);
+	nest_read(nest, p->value.k, (SchedArg){ARG_TEMP, 0, NULL}, p->k_panels.offset);
+	if (p->copy[1])
+		nest_read(nest, p->value.v, (SchedArg){ARG_TEMP, 1, NULL}, p->v_panels.offset);
+	p->nest = nest;
+	plan->cycles = cycles(&in, p);
+	in.at = in.larger;
+	plan->larger = cycles(&in, p);
+	plan->algorithm = describe(given, p);
+	plan->why = "scores are made by blocks of keys, and never lie in memory";
+	plan->of.attention = p;
+	return taken();
+}

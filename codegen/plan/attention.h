@@ -1,0 +1,62 @@
+/* Plans of attention: the kernel of lower/attention.h in one reading of its keys.
+ *
+ * A task has a block of rows of queries. For each block of keys it makes the scores, by tiles as
+ * those of a contraction, and functions of them, the logits; raises the maxima of its rows, and
+ * multiplies what it has summed so far by exp(old maximum - new maximum); and adds the
+ * exponentials, and their products with the values. Scores of one block of keys are all that is in
+ * memory. Multiplying by exp(0), which is 1, changes no bit: blocks that a condition leaves out
+ * wholly change nothing. */
+#ifndef WEFT_CODEGEN_PLAN_ATTENTION_H
+#define WEFT_CODEGEN_PLAN_ATTENTION_H
+
+#include "codegen/plan/contract.h"
+
+enum { MAX_KEY_BOUNDS = 8 };
+
+/* A condition without which a logit is -inf: the key + `add` is less than the limit, or not less
+ * than it. The limit depends on no key. */
+typedef struct {
+	Kx limit; /* an integer */
+	Sym add;
+	bool below;     /* the key + add is below the limit, and not from it on */
+	bool inclusive; /* the limit + 1 counts */
+} KeyBound;
+
+typedef struct AttentionPlan {
+	const Nest *nest; /* what is copied is read from panels */
+	LType vector;
+	struct {
+		uint32_t scores, high, sum, result;
+	} stage;
+	struct {
+		Kx logits, weights; /* values of the stages `high` and `sum` */
+		Kx q, k, v;         /* loads */
+	} value;
+	struct {
+		uint32_t row; /* queries in a task; NO_AXIS: there is one */
+		uint32_t key, depth, column;
+		uint32_t batch[MAX_AXES], nbatch; /* of tasks, besides `row` */
+	} axis;
+	Panels k_panels, v_panels;
+	const CopyPlan *copy[2]; /* of keys, of values: phases before; NULL: values are read in
+				    place */
+	TileSize tile;           /* of scores, and of results */
+	BlockSize block;         /* of queries and keys: multiples of the tile's */
+	int64_t depths, columns; /* extents */
+	struct {
+		uint32_t n;
+		KeyBound at[MAX_KEY_BOUNDS];
+	} bounds;
+	Sym blocks, ntasks; /* blocks of rows */
+	KernelCost cost;
+} AttentionPlan;
+
+/* Whether a sum of the kernel has a level (StageReduce.level): the plan is for such kernels. */
+bool attention_is_asked(const PlanInput *);
+/* Returns the vectors of a row of values. */
+static inline uint32_t attention_vectors(const AttentionPlan *p)
+{
+	return (uint32_t)((p->columns + p->vector.lanes - 1) / p->vector.lanes);
+}
+
+#endif

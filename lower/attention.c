@@ -55,30 +55,30 @@ static Node behind_maps(Find *f, Node n)
 	return n;
 }
 
-/* Returns the instruction that n, an element-wise node, is (scalar_single). */
-static ScIns single_of(const Graph *g, Node n)
+/* Returns the scalar function of an element-wise node; NULL of another. */
+static const ScFn *scalar_of(const Graph *g, Node n)
 {
 	DType in[4];
 	const uint32_t nin = node_nin(g, n);
 	if (op_lower(node_op(g, n))->role != LOWER_MAP || nin > 4)
-		return (ScIns){.op = SC_const};
+		return NULL;
 	for (uint32_t k = 0; k < nin; k++) {
 		if (!node_in(g, n, k).i)
-			return (ScIns){.op = SC_const};
+			return NULL;
 		in[k] = dtype_compute(node_dtype(g, node_in(g, n, k)));
 	}
-	return scalar_single(scalar_fn(node_op(g, n), in, nin));
+	return scalar_fn(node_op(g, n), in, nin);
 }
 
 static bool is_basic(const Graph *g, Node n, ScOp op)
 {
-	return single_of(g, n).op == op;
+	return scalar_single(scalar_of(g, n)).op == op;
 }
 
 static bool is_exp(const Graph *g, Node n)
 {
-	const ScIns i = single_of(g, n);
-	return i.op == SC_call && i.fn == scalar_lib("exp", DT_f32);
+	const ScFn *fn = scalar_of(g, n);
+	return fn && fn == scalar_lib("exp", DT_f32);
 }
 
 static bool is_full_of(const Graph *g, Node n, double value)

@@ -482,6 +482,56 @@ static void bound_keys(Attention *a, Lx *lo, Lx *hi)
 	*hi = let(a, "hi", lx_var(f, most));
 }
 
+typedef struct {
+	Attention *a;
+	Lv any;
+} MaskedBlock;
+
+/* Sets `any` if the masks let a key through, of those in the lanes. */
+static void find_seen(Cpu *s, void *data)
+{
+	const MaskedBlock *b = data;
+	LoopFn *f = b->a->f;
+	const AttentionPlan *p = b->a->p;
+	Lx seen = {0};
+	for (uint32_t i = 0; i < p->masks.n; i++) {
+		const KeyMask *m = &p->masks.at[i];
+		Lx x = eval_vector(&s->e, m->value);
+		if (m->is_added)
+			x = lx_cmp(f, SC_ne, x, lx_float(f, p->vector, -(double)INFINITY));
+		seen = seen.i ? lx_and(f, seen, x) : x;
+	}
+	if (s->e.lanes.mask.i)
+		seen = lx_and(f, seen, s->e.lanes.mask);
+	Lx any[2] = {lx_var(f, b->any), lx_any(f, seen)};
+	ls_set(f, b->any, lx_sc(f, SC_or, (LType){DT_bool, 1}, any, 2));
+}
+
+/* Opens a branch for blocks of which some row sees a key. Rows are asked one by one, until one
+ * does. */
+static void open_if_seen(Attention *a)
+{
+	Cpu *s = a->s;
+	LoopFn *f = a->f;
+	const AttentionPlan *p = a->p;
+	const LType one = {DT_bool, 1};
+	MaskedBlock b = {a, ls_var(f, "any", lx_int_of(f, one, 0))};
+	Lv row = ls_var(f, "asked", number(a, 0));
+	Lx r = lx_var(f, row), any = lx_var(f, b.any);
+	eval_lanes(&s->e, p->axis.key, p->vector.lanes);
+	ls_while(f, lx_and(f, lx_sc(f, SC_not, one, &any, 1), lx_cmp(f, SC_lt, r, a->rows.n)));
+	go_to_row(a, r, false);
+	Lx end = lx_add(f, a->from, a->count);
+	cpu_vector_loop(s, p->axis.key, a->from, end,
+			sym_divides(s->e.syms, p->vector.lanes, p->nest->extent[p->axis.key]),
+			find_seen, &b);
+	leave_row(a);
+	ls_set(f, row, lx_add(f, r, number(a, 1)));
+	ls_end(f);
+	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
+	ls_if(f, any);
+}
+
 static void pass_keys(Attention *a)
 {
 	LoopFn *f = a->f;
@@ -493,9 +543,13 @@ static void pass_keys(Attention *a)
 	a->from = lx_var(f, ls_for(f, "from", lo, hi, p->block.cols));
 	Lx rest = lx_sub(f, eval_size(&a->s->e, p->nest->extent[p->axis.key]), a->from);
 	a->count = let(a, "count", lx_min(f, rest, number(a, p->block.cols)));
+	if (p->masks.n)
+		open_if_seen(a);
 	make_all_scores(a);
 	soften(a);
 	add_all_values(a);
+	if (p->masks.n)
+		ls_end(f);
 	ls_end(f);
 }
 

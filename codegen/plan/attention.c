@@ -52,6 +52,11 @@ static Refusal find_stages(const PlanInput *in, const Contractions *all, Attenti
 	return taken();
 }
 
+static bool reads_stage(const Nest *n, Kx x, uint32_t stage)
+{
+	return nest_next_read(n, x, stage) == stage;
+}
+
 /* Whether x reads no stage but that one. */
 static bool reads_only(const Nest *n, Kx x, uint32_t stage)
 {
@@ -182,27 +187,51 @@ static Kx condition_of(const Kernel *k, Kx x, Kx *yes)
 	return d->in[0];
 }
 
+/* Whether x reads memory at each key, and no stage. */
+static bool is_read_by_key(const Nest *n, const AttentionPlan *p, Kx x)
+{
+	const Kernel *k = n->k;
+	bool *part = ARENA_ARRAY(n->arena, bool, k->kx.n), found = false;
+	part[x.i] = true;
+	for (uint32_t i = x.i; i > 0; i--) {
+		const KxData *d = &k->kx.data[i];
+		for (uint32_t j = 0; part[i] && j < d->nin; j++)
+			part[d->in[j].i] = true;
+		found |= part[i] && d->kind == KX_LOAD && n->deps[i] >> p->axis.key & 1;
+	}
+	return found && nest_next_read(n, x, 0) == k->stage.n;
+}
+
+static void add_mask(const Nest *n, AttentionPlan *p, Kx value, bool is_added)
+{
+	if (p->masks.n < MAX_MASKS && is_read_by_key(n, p, value))
+		p->masks.at[p->masks.n++] = (KeyMask){value, is_added};
+}
+
 /* Finds conditions outside of which x is -inf: those of selections, and of masks that are added. */
-static void find_bounds(const Nest *n, AttentionPlan *p, Kx x)
+static void find_masks(const Nest *n, AttentionPlan *p, Kx x)
 {
 	const Kernel *k = n->k;
 	for (;;) {
 		const KxData *d = &k->kx.data[x.i];
 		Kx yes, condition = condition_of(k, x, &yes);
-		if (!condition.i && kx_basic(k, x) == SC_add) {
-			uint32_t mask = 2;
-			while (mask-- > 0 && !condition.i) {
-				condition = condition_of(k, d->in[mask], &yes);
-				if (condition.i && is_constant_of(k, yes, 0))
-					yes = d->in[1 - mask];
-				else
-					condition = (Kx){0};
-			}
+		if (condition.i) {
+			bound_if(n, p, condition);
+			add_mask(n, p, condition, false);
+			x = yes;
+			continue;
 		}
-		if (!condition.i)
+		if (kx_basic(k, x) != SC_add)
 			return;
-		bound_if(n, p, condition);
-		x = yes;
+		/* the term with the scores is followed */
+		const uint32_t other = reads_stage(n, d->in[0], p->stage.scores);
+		if (reads_stage(n, d->in[other], p->stage.scores))
+			return;
+		condition = condition_of(k, d->in[other], &yes);
+		if (condition.i && is_constant_of(k, yes, 0))
+			bound_if(n, p, condition);
+		add_mask(n, p, d->in[other], true);
+		x = d->in[1 - other];
 	}
 }
 
@@ -255,7 +284,7 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
 		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      rows = sym_hint(n->syms, rows_of(n, p));
-	const int64_t keys = p->bounds.n ? BOUNDED_KEYS : BLOCK_KEYS;
+	const int64_t keys = p->bounds.n || p->masks.n ? BOUNDED_KEYS : BLOCK_KEYS;
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
 		p->block.cols + round_up(p->depths, lanes) + round_up(p->columns, lanes);
@@ -353,7 +382,10 @@ static const char *describe(const PlanInput *in, const AttentionPlan *p)
 	return arena_printf(in->nest->arena,
 			    "attention, %ux%u tile, blocks of %lld rows x %lld keys%s", p->tile.mr,
 			    p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-			    (long long)p->block.cols, p->bounds.n ? ", bounded keys" : "");
+			    (long long)p->block.cols,
+			    p->bounds.n  ? ", bounded keys"
+			    : p->masks.n ? ", masked blocks left out"
+					 : "");
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
@@ -376,7 +408,7 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 		return refuse("it is empty");
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
-	find_bounds(in.nest, p, p->value.logits);
+	find_masks(in.nest, p, p->value.logits);
 	p->tile = choose_tile(&in, p);
 	choose_blocks(&in, p);
 	p->copy[0] = plan_panels(&in, p, p->value.k, p->axis.key, p->axis.depth, &p->k_panels);

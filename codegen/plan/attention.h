@@ -11,7 +11,7 @@
 
 #include "codegen/plan/contract.h"
 
-enum { MAX_KEY_BOUNDS = 8 };
+enum { MAX_KEY_BOUNDS = 8, MAX_MASKS = 4 };
 
 /* A condition without which a logit is -inf: the key + `add` is less than the limit, or not less
  * than it. The limit depends on no key. */
@@ -21,6 +21,13 @@ typedef struct {
 	bool below;     /* the key + add is below the limit, and not from it on */
 	bool inclusive; /* the limit + 1 counts */
 } KeyBound;
+
+/* A mask that is read from memory: a condition, or a number that is added (is_added), -inf where
+ * the logit is. Blocks of keys in which it lets no key of any row through are left out. */
+typedef struct {
+	Kx value;
+	bool is_added;
+} KeyMask;
 
 typedef struct AttentionPlan {
 	const Nest *nest; /* what is copied is read from panels */
@@ -47,6 +54,10 @@ typedef struct AttentionPlan {
 		uint32_t n;
 		KeyBound at[MAX_KEY_BOUNDS];
 	} bounds;
+	struct {
+		uint32_t n;
+		KeyMask at[MAX_MASKS];
+	} masks;
 	Sym blocks, ntasks; /* blocks of rows */
 	KernelCost cost;
 } AttentionPlan;

@@ -251,6 +251,8 @@ void print_attention(const Plan *plan, Text *out)
 		    (long long)p->block.cols);
 	if (p->bounds.n)
 		text_printf(out, ", %u bounds of keys", p->bounds.n);
+	if (p->masks.n)
+		text_printf(out, ", %u masks read", p->masks.n);
 	print_tasks(n, p->ntasks, out);
 	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
 		print_copy(p->copy[i], out);

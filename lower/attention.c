@@ -259,6 +259,32 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 	return true;
 }
 
+/* Whether n is true where its operand is no number. */
+static bool is_nan(const Graph *g, Node n)
+{
+	const ScFn *fn = scalar_of(g, n);
+	return fn && fn->nparam == 1 && fn->nins == 2 && fn->ins[1].op == SC_ne &&
+	       fn->ins[1].in[0] == fn->ins[1].in[1];
+}
+
+/* Finds the weights behind n, and a selection of 0 for rows without a key. */
+static bool find_weights(Find *f, AttentionNodes *a, Node n)
+{
+	const Graph *g = f->g;
+	a->weights = behind_maps(f, n);
+	if (a->weights.i && is_basic(g, a->weights, SC_select) &&
+	    is_full_of(g, node_in(g, a->weights, 1), 0)) {
+		const Node select = a->weights, where = node_in(g, select, 0);
+		TRY(add_inside(f, select));
+		a->weights = behind_maps(f, node_in(g, select, 2));
+		a->nan_is_none = is_nan(g, where) && node_in(g, where, 0).i == a->weights.i;
+		TRY(a->nan_is_none ? add_inside(f, where)
+				   : node_in(g, select, 2).i == a->weights.i);
+		a->none_where = a->nan_is_none ? (Node){0} : where;
+	}
+	return a->weights.i && is_basic(g, a->weights, SC_div) && add_inside(f, a->weights);
+}
+
 /* Fills in *a, and f->inside, if n is the result of an attention whose probabilities are that
  * operand. */
 static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
@@ -268,8 +294,7 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 	uint32_t dim;
 	f->inside.n = 0;
 	*a = (AttentionNodes){.result = n, .operand = operand};
-	a->weights = behind_maps(f, node_in(g, n, operand));
-	TRY(a->weights.i && is_basic(g, a->weights, SC_div) && add_inside(f, a->weights));
+	TRY(find_weights(f, a, node_in(g, n, operand)));
 	a->exp = node_in(g, a->weights, 0);
 	TRY(is_exp(g, a->exp) && add_inside(f, a->exp));
 	const Node sub = node_in(g, a->exp, 0);
@@ -422,9 +447,26 @@ static Kx unless(Trace *t, Kx cond, double value, Kx x)
 	return kx_select(t->k, t->s->arena, cond, kx_const(t->k, t->s->arena, DT_f32, value), x);
 }
 
+/* Returns `products` divided by the sum; 0 for rows without a key. none: that the row is one. */
+static Kx divided(Trace *t, const AttentionNodes *a, Kx products, Kx sum, Kx none)
+{
+	Arena *arena = t->s->arena;
+	const Kx zero = kx_const(t->k, arena, DT_f32, 0);
+	Kx some = {0};
+	if (a->masked) /* a sum that is not of masked scores alone is at least 1 */
+		sum = unless(t, equal_to(t, sum, 0), 1, sum);
+	if (a->nan_is_none)
+		some = kx_op(t->k, arena, OP_gt, DT_bool, (Kx[]){sum, zero}, 2);
+	Kx x = kx_op(t->k, arena, OP_div, DT_f32, (Kx[]){products, sum}, 2);
+	if (some.i)
+		x = kx_select(t->k, arena, some, x, zero);
+	return none.i ? unless(t, none, 0, x) : x;
+}
+
 /* Adds the stages: the scores (trace_scores), the maximum, the sum, and the sum of products with
- * the values, which v has. columns: the root axes of values. */
-static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, uint64_t columns)
+ * the values, which v has. columns: the root axes of values. none: as for `divided`. */
+static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, uint64_t columns,
+		       Kx none)
 {
 	Arena *arena = t->s->arena;
 	const Kx x = trace_value(t, a->logits, at, (Kx){0}),
@@ -433,7 +475,7 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 	const Kx from = a->masked ? unless(t, equal_to(t, high, -(double)INFINITY), 0, high) : high;
 	const Kx above = kx_op(t->k, arena, OP_sub, DT_f32, (Kx[]){x, from}, 2),
 		 e = kx_op(t->k, arena, OP_exp, DT_f32, &above, 1);
-	Kx sum = reduce_keys(t, REDUCE_SUM, e, level);
+	const Kx sum = reduce_keys(t, REDUCE_SUM, e, level);
 	Stage st = {.kind = STAGE_REDUCE,
 		    .dtype = DT_f32,
 		    .nred = 1,
@@ -444,9 +486,7 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 			       .contraction = true,
 			       .level = level}};
 	const Kx products = trace_read_at(t, trace_push_stage(t, st), columns);
-	if (a->masked) /* a sum that is not of masked scores alone is at least 1 */
-		sum = unless(t, equal_to(t, sum, 0), 1, sum);
-	return kx_op(t->k, arena, OP_div, DT_f32, (Kx[]){products, sum}, 2);
+	return divided(t, a, products, sum, none);
 }
 
 Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
@@ -476,5 +516,11 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	t->has_reduce = true;
 	t->outer = roots & ~columns;
 	const Kx v = trace_operand(t, n, other, m.map.in[other]);
-	return trace_stages(t, a, at, v, columns);
+	Kx none = {0};
+	if (a->none_where.i) {
+		none = trace_value(t, a->none_where, at, (Kx){0});
+		if (trace_needs_more(t, none, roots))
+			return trace_store_first(t, a->weights, "what selects weights is no row's");
+	}
+	return trace_stages(t, a, at, v, columns, none);
 }

@@ -20,7 +20,10 @@
 typedef struct AttentionNodes {
 	Node result;      /* %o */
 	uint32_t operand; /* the operand of %o that has the probabilities */
-	Node weights;     /* %e / %l; between it and %o are index maps */
+	Node weights;     /* %e / %l; between it and %o are index maps, and perhaps a selection: */
+	Node none_where;  /* of 0 where that holds, for whole rows; none: there is no selection, or
+			     one of 0 where a weight is NaN */
+	bool nan_is_none; /* of 0 where a weight is NaN, as all of its row are then */
 	Node exp, logits; /* %e, %x */
 	Node high, sum;   /* %m, %l */
 	Node scores;      /* %s */

@@ -129,8 +129,8 @@ static void copy_queries(Attention *a)
 	Lx r = open_rows(a, a->rows.whole, 1);
 	go_to_row(a, r, true);
 	QueryRow q = {a, let(a, "at", times(a, r, a->depth))};
-	cpu_vector_loop(s, p->axis.depth, number(a, 0), number(a, p->depths),
-			p->depths % p->vector.lanes == 0, copy_query, &q);
+	cpu_vector_loop(s, p->axis.depth, number(a, 0), number(a, p->axis.depths),
+			p->axis.depths % p->vector.lanes == 0, copy_query, &q);
 	leave_row(a);
 	ls_end(a->f);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
@@ -235,7 +235,7 @@ static void make_scores(Attention *a, Lx key, uint32_t nv)
 	Lx r = open_rows(a, a->rows.whole, p->tile.mr);
 	o.row = let(a, "at", times(a, r, a->depth));
 	start_sums(a, nv, sum, NULL, r, p->block.cols, key);
-	multiply(a, &o, number(a, p->depths), sum);
+	multiply(a, &o, number(a, p->axis.depths), sum);
 	store_sums(a, nv, sum, a->local.scores, r, p->block.cols, key);
 	ls_end(f);
 }
@@ -579,8 +579,8 @@ static void store_results(Attention *a)
 	Lx total = load(a, a->local.sum, times(a, r, p->vector.lanes), p->vector.lanes);
 	eval_stage_value(&s->e, p->stage.sum, let(a, "sum", lx_hreduce(a->f, SC_add, total)));
 	ResultRow row = {a, let(a, "at", times(a, r, a->width))};
-	cpu_vector_loop(s, p->axis.column, number(a, 0), number(a, p->columns),
-			p->columns % p->vector.lanes == 0, store_result, &row);
+	cpu_vector_loop(s, p->axis.column, number(a, 0), number(a, p->axis.columns),
+			p->axis.columns % p->vector.lanes == 0, store_result, &row);
 	leave_row(a);
 	ls_end(a->f);
 }
@@ -625,7 +625,7 @@ static void declare_arrays(Attention *a)
 {
 	const AttentionPlan *p = a->p;
 	const int64_t lanes = p->vector.lanes;
-	a->depth = (p->depths + lanes - 1) / lanes * lanes;
+	a->depth = (p->axis.depths + lanes - 1) / lanes * lanes;
 	a->width = attention_vectors(p) * lanes;
 	a->local.q = ls_local(a->f, "queries", DT_f32, (uint64_t)(p->block.rows * a->depth));
 	a->local.scores =

@@ -117,9 +117,9 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 	for (uint32_t a = 0; a < n->n; a++)
 		if (nest_has_axis(n, a) && nest_is_outer(n, a) && a != p->axis.row)
 			p->axis.batch[p->axis.nbatch++] = a;
-	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->depths) ||
-	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->columns) || p->depths < 1 ||
-	    p->columns < 1)
+	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->axis.depths) ||
+	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->axis.columns) || p->axis.depths < 1 ||
+	    p->axis.columns < 1)
 		return refuse_near("rows of queries or values have no constant length");
 	return taken();
 }
@@ -287,7 +287,7 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t keys = p->bounds.n || p->masks.n ? BOUNDED_KEYS : BLOCK_KEYS;
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
-		p->block.cols + round_up(p->depths, lanes) + round_up(p->columns, lanes);
+		p->block.cols + round_up(p->axis.depths, lanes) + round_up(p->axis.columns, lanes);
 	int64_t tiles = most / row / mr;
 	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
 	/* blocks of equally many tiles, as many as keep processors busy */
@@ -331,10 +331,10 @@ static bool reads_values_in_place(const PlanInput *in, const AttentionPlan *p, c
 {
 	const Machine *m = &in->target->machine;
 	const ContractAxes x = panel_axes(in, p, p->axis.column, p->axis.key);
-	if (p->columns % p->vector.lanes ||
+	if (p->axis.columns % p->vector.lanes ||
 	    !nest_coef_is(in->nest, in->nest->offset[p->value.v.i], p->axis.column, 1))
 		return false;
-	const double row = (double)contract_size(in) * (double)p->columns,
+	const double row = (double)contract_size(in) * (double)p->axis.columns,
 		     steps = (double)p->block.cols,
 		     far = tuning_spaced_cycles(m, row, steps, row,
 						contract_spacing(in, p->value.v, &x)),
@@ -368,8 +368,8 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 	const double logits =
 		members * rows * ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
 		machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
-	double all = product_cycles(in, p, keys, (double)p->depths) +
-		     product_cycles(in, p, (double)p->columns, keys) + logits;
+	double all = product_cycles(in, p, keys, (double)p->axis.depths) +
+		     product_cycles(in, p, (double)p->axis.columns, keys) + logits;
 	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
 		all += contract_copy_cycles(in, p->copy[i]);
 	return all + in->target->machine.phase;

@@ -42,6 +42,7 @@ typedef struct AttentionPlan {
 	struct {
 		uint32_t row; /* queries in a task; NO_AXIS: there is one */
 		uint32_t key, depth, column;
+		int64_t depths, columns; /* extents */
 		uint32_t batch[MAX_AXES], nbatch; /* of tasks, besides `row` */
 	} axis;
 	Panels k_panels, v_panels;
@@ -49,7 +50,6 @@ typedef struct AttentionPlan {
 				    place */
 	TileSize tile;           /* of scores, and of results */
 	BlockSize block;         /* of queries and keys: multiples of the tile's */
-	int64_t depths, columns; /* extents */
 	struct {
 		uint32_t n;
 		KeyBound at[MAX_KEY_BOUNDS];
@@ -67,7 +67,7 @@ bool attention_is_asked(const PlanInput *);
 /* Returns the vectors of a row of values. */
 static inline uint32_t attention_vectors(const AttentionPlan *p)
 {
-	return (uint32_t)((p->columns + p->vector.lanes - 1) / p->vector.lanes);
+	return (uint32_t)((p->axis.columns + p->vector.lanes - 1) / p->vector.lanes);
 }
 
 #endif

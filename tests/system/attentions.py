@@ -1,0 +1,284 @@
+"""Random attentions beside NumPy's float64: attentions.py WEFT SOURCE_ROOT [--seed N] [--count N] [--backends LIST]
+Draws graphs that multiply queries and keys, mask and soften the scores, and multiply the probabilities by values: by PyTorch's
+operator or written out; causal, windows, prefixes, lengths, masks and biases as data, soft caps; groups of heads, rows of odd
+lengths, rows that are masked wholly, large and infinite numbers, sizes that are symbols. Each runs by the interpreter
+of loops and the JIT, a quarter also as C. Without --seed, seeds come from the commit."""
+import argparse
+import math
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+
+try:
+    import numpy as np
+except ImportError:
+    print("no NumPy")
+    sys.exit(77)
+
+SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 40, 63, 64, 65, 96, 100, 127, 128, 129, 140, 200, 257)
+WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80)
+
+
+class Drawn:
+    """A graph, its inputs, and its result in float64."""
+
+    def __init__(self, rng):
+        self.rng, self.lines, self.inputs, self.count = rng, [], [], 0
+        self.batch, self.groups, self.shared = rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2, 4))
+        self.rows, self.keys = rng.choice(SIZES), rng.choice(SIZES)
+        self.depth, self.width = rng.choice(WIDTHS), rng.choice(WIDTHS)
+        self.keys = self.rows if rng.random() < 0.4 else self.keys
+        self.symbolic = rng.random() < 0.3
+        self.safe = False  # rows that are masked wholly give 0
+        self.data = np.random.default_rng(rng.getrandbits(32))
+        self.build()
+
+    def new(self, text, shape, dtype="f32"):
+        self.count += 1
+        name = f"%n{self.count}"
+        self.lines.append(f"  {name} = {text} : {dtype}[{', '.join(map(str, shape))}]")
+        return name
+
+    def sizes(self, shape):
+        """The shape with S for rows and T for keys, where they are symbols."""
+        return [{"rows": "S", "keys": "T"}.get(d, d) if self.symbolic else {"rows": self.rows, "keys": self.keys}.get(d, d) for d in shape]
+
+    def numbers(self, shape):
+        return [{"rows": self.rows, "keys": self.keys}.get(d, d) for d in shape]
+
+    def give(self, name, shape, values, dtype="f32"):
+        self.inputs.append((f"%{name}: {dtype}[{', '.join(map(str, self.sizes(shape)))}]", values))
+        return f"%{name}"
+
+    def normal(self, shape):
+        return self.data.standard_normal(self.numbers(shape)).astype(np.float32)
+
+    def operand(self, name, heads, length, width):
+        """An input [batch, heads, length, width], perhaps in another order of dimensions."""
+        x = self.normal((self.batch, heads, length, width))
+        if name == "q" and self.rng.random() < 0.1:
+            x[0, 0, 0] *= 1000
+        shape = [self.batch, heads, length, width]
+        perm = self.rng.choice(((0, 1, 2, 3), (0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)))
+        inverse = [perm.index(k) for k in range(4)]
+        given = self.give(name, [shape[k] for k in perm], np.ascontiguousarray(x.transpose(perm)))
+        if perm != (0, 1, 2, 3):
+            given = self.new(f"permute({given}, perm={inverse})", self.sizes(shape))
+        return given, x
+
+    def build(self):
+        rng = self.rng
+        heads = self.groups * self.shared
+        q, self.q = self.operand("q", heads, "rows", self.depth)
+        k, self.k = self.operand("k", self.groups, "keys", self.depth)
+        v, self.v = self.operand("v", self.groups, "keys", self.width)
+        scale = rng.choice((None, None, 1.0, 0.3))
+        self.scale = 1 / math.sqrt(self.depth) if scale is None else scale
+        self.heads = heads
+        (self.by_operator if rng.random() < 0.5 else self.written_out)(q, k, v, scale)
+
+    # ---- PyTorch's operator ----
+
+    def by_operator(self, q, k, v, scale):
+        rng, options = self.rng, []
+        scores = self.scores()
+        kind = rng.choice(("none", "causal", "mask", "bias", "lengths"))
+        if kind == "causal":
+            options.append("is_causal=true")
+            scores = np.where(self.index("keys") <= self.index("rows")[:, None], scores, -np.inf)
+        elif kind != "none":
+            shape = [rng.choice((1, self.batch)), rng.choice((1, self.heads)), rng.choice(("rows", "rows", 1)), "keys"]
+            seen = self.data.random(self.numbers(shape)) < rng.choice((0.02, 0.5, 0.98))
+            if rng.random() < 0.3:
+                seen = np.broadcast_to(self.index("keys") <= self.index("rows")[:, None] + rng.randrange(-3, 40),
+                                       self.numbers(shape[:2] + ["rows", "keys"]))
+                shape[2] = "rows"
+            if kind == "lengths":
+                n = self.data.integers(0, self.keys + 1, self.batch)
+                given = self.lengths(n, [self.batch, 1, 1, "keys"])
+                scores = np.where(self.index("keys") < n[:, None, None, None], scores, -np.inf)
+            elif kind == "mask":
+                given = self.give("m", shape, np.ascontiguousarray(seen), "bool")
+                scores = np.where(seen, scores, -np.inf)
+            else:
+                bias = np.where(seen, self.normal(shape) * rng.choice((0, 1)), -np.inf).astype(np.float32)
+                given = self.give("m", shape, bias)
+                scores = scores + bias
+            options.append(given)
+            self.safe = True
+        if scale is not None:
+            options.append(f"scale={scale}")
+        if self.shared > 1:
+            options.append("enable_gqa=true")
+        out = self.new(f"aten.scaled_dot_product_attention({', '.join([q, k, v] + options)})",
+                       self.sizes([self.batch, self.heads, "rows", self.width]))
+        self.finish(out, scores)
+
+    def lengths(self, n, shape):
+        given = self.give("n", [self.batch], n, "i64")
+        wide = self.new(f"broadcast({given}, shape={self.text(shape)}, map=[0])", self.sizes(shape), "i64")
+        return self.new(f"lt({self.iota('keys', shape, 3)}, {wide})", self.sizes(shape), "bool")
+
+    def iota(self, size, shape, dim):
+        i = self.new(f"iota(dtype=i64, n={self.sizes([size])[0]})", self.sizes([size]), "i64")
+        return self.new(f"broadcast({i}, shape={self.text(shape)}, map=[{dim}])", self.sizes(shape), "i64")
+
+    def text(self, shape):
+        return "[" + ", ".join(map(str, self.sizes(shape))) + "]"
+
+    # ---- written out ----
+
+    def written_out(self, q, k, v, scale):
+        rng, all_ = self.rng, [self.batch, self.heads, "rows", "keys"]
+        if self.shared > 1:
+            k, v = (self.repeated(x, w) for x, w in ((k, self.depth), (v, self.width)))
+        x = self.new(f"contract({q}, {k}, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[3], acc=f32)", self.sizes(all_))
+        scores = self.scores()
+        if rng.random() < 0.8 or scale is None:
+            x = self.new(f"mul({x}, {self.full(all_, self.scale)})", self.sizes(all_))
+        else:
+            scores = scores / self.scale
+        if rng.random() < 0.2:
+            x, scores = self.new(f"tanh({x})", self.sizes(all_)), np.tanh(scores)
+        for _ in range(rng.choice((0, 1, 1, 2))):
+            seen, given = self.condition(all_)
+            if rng.random() < 0.3:
+                m = self.new(f"select({given}, {self.full(all_, 0.0)}, {self.full(all_, '-inf')})", self.sizes(all_))
+                x = self.new(f"add({x}, {m})", self.sizes(all_))
+            else:
+                x = self.new(f"select({given}, {x}, {self.full(all_, '-inf')})", self.sizes(all_))
+            scores = np.where(seen, scores, -np.inf)
+        x = self.new(f"aten.softmax.int({x}, dim={rng.choice((3, -1))})", self.sizes(all_))
+        if rng.random() < 0.5:
+            out = self.new(f"contract({x}, {v}, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[2], acc=f32)",
+                           self.sizes([self.batch, self.heads, "rows", self.width]))
+        else:
+            out = self.new(f"aten.matmul({x}, {v})", self.sizes([self.batch, self.heads, "rows", self.width]))
+        if rng.random() < 0.3:
+            out = self.new(f"permute({out}, perm=[0, 2, 1, 3])", self.sizes([self.batch, "rows", self.heads, self.width]))
+            self.turned = True
+        self.finish(out, scores)
+
+    turned = False
+
+    def repeated(self, x, width):
+        wide = [self.batch, self.groups, self.shared, "keys", width]
+        x = self.new(f"broadcast({x}, shape={self.text(wide)}, map=[0, 1, 3, 4])", self.sizes(wide))
+        flat = [self.batch, self.heads, "keys", width]
+        return self.new(f"reshape({x}, shape={self.text(flat)})", self.sizes(flat))
+
+    def full(self, shape, value):
+        return self.new(f"full(dtype=f32, shape={self.text(shape)}, value={value})", self.sizes(shape))
+
+    def condition(self, shape):
+        rng, i, j = self.rng, self.index("rows")[:, None], self.index("keys")[None]
+        kind = rng.choice(("below", "strictly", "window", "prefix", "from"))
+        at = rng.randrange(-5, 60)
+        row, key = self.iota("rows", shape, 2), self.iota("keys", shape, 3)
+        moved = self.new(f"add({row}, {self.new(f'full(dtype=i64, shape={self.text(shape)}, value={at})', self.sizes(shape), 'i64')})",
+                         self.sizes(shape), "i64")
+
+        def compare(op, a, b):
+            return self.new(f"{op}({a}, {b})", self.sizes(shape), "bool")
+        if kind == "below":
+            return (j <= i + at), compare("le", key, moved)
+        if kind == "strictly":
+            return (i + at > j), compare("gt", moved, key)
+        if kind == "from":
+            return (j >= i + at), compare("ge", key, moved)
+        if kind == "window":
+            both = self.new(f"bit_and({compare('le', key, row)}, {compare('lt', row, self.plus(key, abs(at) + 1, shape))})",
+                            self.sizes(shape), "bool")
+            return (j <= i) & (i < j + abs(at) + 1), both
+        limit = self.new(f"full(dtype=i64, shape={self.text(shape)}, value={at})", self.sizes(shape), "i64")
+        return (j <= i) | (j < at), self.new(f"bit_or({compare('le', key, row)}, {compare('lt', key, limit)})", self.sizes(shape), "bool")
+
+    def plus(self, x, n, shape):
+        n = self.new(f"full(dtype=i64, shape={self.text(shape)}, value={n})", self.sizes(shape), "i64")
+        return self.new(f"add({x}, {n})", self.sizes(shape), "i64")
+
+    # ---- the result ----
+
+    def index(self, size):
+        return np.arange(self.rows if size == "rows" else self.keys)
+
+    def shared_heads(self, x):
+        return np.repeat(x.astype(np.float64), self.shared, axis=1)
+
+    def scores(self):
+        return self.q.astype(np.float64) @ self.shared_heads(self.k).swapaxes(2, 3) * self.scale
+
+    def finish(self, out, scores):
+        with np.errstate(all="ignore"):
+            high = scores.max(-1, keepdims=True)
+            masked = np.isneginf(high)
+            e = np.exp(scores - np.where(masked & self.safe, 0, high))
+            total = e.sum(-1, keepdims=True)
+            p = e / np.where(masked & self.safe, 1, total)
+            y = p @ self.shared_heads(self.v)
+        self.result = (y.swapaxes(1, 2) if self.turned else y).astype(np.float32)
+        where = " where 1 <= S, 1 <= T" if self.symbolic else ""
+        self.graph = (f"graph @f({', '.join(text for text, _ in self.inputs)}){where} {{\n" + "\n".join(self.lines) +
+                      f"\n  return {out}\n}}\n")
+
+
+def write(path, tensors):
+    """A safetensors file."""
+    import json
+    types = {"float32": "F32", "int64": "I64", "bool": "BOOL"}
+    header, body = {}, b""
+    for name, x in tensors.items():
+        x = np.ascontiguousarray(x)
+        header[name] = {"dtype": types[x.dtype.name], "shape": list(x.shape), "data_offsets": [len(body), len(body) + x.nbytes]}
+        body += x.tobytes()
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + body)
+
+
+def draw(folder, seed):
+    drawn = Drawn(random.Random(seed))
+    path = folder / f"a{seed}.ir"
+    path.write_text(drawn.graph)
+    write(path.with_suffix(".safetensors"), {f"x.{k}": x for k, (_, x) in enumerate(drawn.inputs)} | {"y.0": drawn.result})
+    return drawn
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("weft")
+    p.add_argument("root", type=pathlib.Path)
+    p.add_argument("--seed", type=int)
+    p.add_argument("--count", type=int, default=100)
+    p.add_argument("--backends", default="loops,jit,c")
+    p.add_argument("--keep", type=pathlib.Path, help="leave the graphs in this folder")
+    args = p.parse_args()
+    if args.seed is None:
+        git = subprocess.run(["git", "-C", str(args.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
+        args.seed = int(git.stdout[:8] or "1", 16)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = args.keep or pathlib.Path(temporary)
+        folder.mkdir(exist_ok=True)
+        taken = 0
+        for seed in range(args.seed, args.seed + args.count):
+            draw(folder, seed)
+        first = folder / f"a{args.seed}.ir"
+        for backend in args.backends.split(","):
+            pairs = [str(f) for path in sorted(folder.glob("*.ir"))[::4 if backend == "c" else 1]
+                     for f in (path, path.with_suffix(".safetensors"))]
+            done = subprocess.run([args.weft, "check", *pairs, "-q", "--jobs", "2", "--backend", backend], capture_output=True, text=True,
+                                  check=False)
+            print(f"{backend}, seeds from {args.seed}: {done.stdout.splitlines()[-1] if done.stdout else done.stderr}")
+            if done.returncode:
+                print(done.stdout[-4000:], done.stderr[-4000:])
+                return 1
+        for path in sorted(folder.glob("*.ir")):
+            shown = subprocess.run([args.weft, "show", "--kernels", str(path)], capture_output=True, text=True, check=False).stdout
+            taken += "attention, " in shown
+        print(f"{taken} of {args.count} are one kernel")
+        return 0 if taken * 2 > args.count and first.exists() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

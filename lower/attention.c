@@ -44,10 +44,21 @@ static bool add_inside(Find *f, Node n)
 	return true;
 }
 
-/* Returns the node behind index maps, which are added; none if one cannot be inside. */
+/* Whether n converts floats to floats: no other operator of one operand changes their dtype. */
+static bool is_conversion(const Graph *g, Node n)
+{
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || node_nin(g, n) != 1 ||
+	    !node_in(g, n, 0).i)
+		return false;
+	const DType from = node_dtype(g, node_in(g, n, 0)), to = node_dtype(g, n);
+	return from != to && dtype_is_float(from) && dtype_is_float(to);
+}
+
+/* Returns the node behind index maps and conversions, which are added; none if one cannot be
+ * inside. */
 static Node behind_maps(Find *f, Node n)
 {
-	while (lower_is_map(op_lower(node_op(f->g, n)))) {
+	while (lower_is_map(op_lower(node_op(f->g, n))) || is_conversion(f->g, n)) {
 		if (!add_inside(f, n))
 			return (Node){0};
 		n = node_in(f->g, n, 0);
@@ -232,11 +243,12 @@ static const char *sum_of(uint32_t operand)
 	return operand ? "sum_y" : "sum_x";
 }
 
+/* Whether n is a product, summed in f32, of operands of one dtype, which is no wider. */
 static bool is_f32_product(const Graph *g, Node n)
 {
-	return is_product(g, n) && node_dtype(g, n) == DT_f32 &&
-	       node_dtype(g, node_in(g, n, 0)) == DT_f32 &&
-	       node_dtype(g, node_in(g, n, 1)) == DT_f32;
+	const DType d = node_dtype(g, node_in(g, n, 0)), acc = node_attr(g, n, "acc")->dtype;
+	return is_product(g, n) && dtype_is_float(d) && dtype_compute(d) == DT_f32 &&
+	       d == node_dtype(g, node_in(g, n, 1)) && (acc ? acc : node_dtype(g, n)) == DT_f32;
 }
 
 /* Whether rows of queries, keys and values fit local arrays, and there are rows enough. */
@@ -247,7 +259,8 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 	const uint32_t taken =
 		list_bits(g, a->result, batch_of(other)) | list_bits(g, a->result, sum_of(other));
 	TRY(is_f32_product(g, a->result) && is_f32_product(g, a->scores) &&
-	    node_dtype(g, a->logits) == DT_f32);
+	    node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
+	    node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)));
 	TRY(is_row(g, v, all_dims(g, v) & ~taken));
 	TRY(is_row(g, node_in(g, a->scores, 0), list_bits(g, a->scores, "sum_x")));
 	for (uint32_t k = 0; k < 2; k++) {
@@ -460,7 +473,8 @@ static Kx divided(Trace *t, const AttentionNodes *a, Kx products, Kx sum, Kx non
 	Kx x = kx_op(t->k, arena, OP_div, DT_f32, (Kx[]){products, sum}, 2);
 	if (some.i)
 		x = kx_select(t->k, arena, some, x, zero);
-	return none.i ? unless(t, none, 0, x) : x;
+	x = none.i ? unless(t, none, 0, x) : x;
+	return kx_as(t->k, arena, node_dtype(t->s->g, a->result), x);
 }
 
 /* Adds the stages: the scores (trace_scores), the maximum, the sum, and the sum of products with
@@ -476,11 +490,13 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 	const Kx above = kx_op(t->k, arena, OP_sub, DT_f32, (Kx[]){x, from}, 2),
 		 e = kx_op(t->k, arena, OP_exp, DT_f32, &above, 1);
 	const Kx sum = reduce_keys(t, REDUCE_SUM, e, level);
+	const DType narrow = node_dtype(t->s->g, node_in(t->s->g, a->result, a->operand));
+	const Kx rounded = narrow == DT_f32 ? e : kx_round(t->k, arena, narrow, e);
 	Stage st = {.kind = STAGE_REDUCE,
 		    .dtype = DT_f32,
 		    .nred = 1,
 		    .red = {(uint8_t)t->attention.key},
-		    .value = kx_product(t->k, arena, DT_f32, (Kx[]){e, v}),
+		    .value = kx_product(t->k, arena, DT_f32, (Kx[]){rounded, v}),
 		    .reduce = {.combine = reduce_of(REDUCE_SUM, DT_f32),
 			       .acc = DT_f32,
 			       .contraction = true,

@@ -26,7 +26,9 @@ typedef struct {
 	LoopFn *f;
 	struct {
 		LMem q, scores, result; /* [row][depth], [row][key], [row][column] */
-		LMem high, sum;         /* [row], [row][lane] */
+		LMem weights;   /* [row][key], as the second product multiplies; `scores`, if that
+				   is f32 */
+		LMem high, sum; /* [row], [row][lane] */
 		LMem level, by; /* [row]: what exponentials are above, and what scales sums */
 	} local;
 	int64_t depth, width; /* elements of a row of q, of result: whole vectors */
@@ -38,7 +40,7 @@ typedef struct {
 	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
-	Lx from, count; /* the block of keys */
+	Lx from, count, groups; /* the block of keys; their groups */
 } Attention;
 
 static Lx number(const Attention *a, int64_t v)
@@ -138,8 +140,9 @@ static void copy_queries(Attention *a)
 
 /* ---- products ---- */
 
-/* The operands of a register tile: rows of a local array, and panels of vectors. Step k of row i is
- * at row + i * pitch + k of `a`; of vector j at vector[j] + k * step of `b`. */
+/* The operands of a register tile: rows of a local array, and panels of vectors. Steps are elements
+ * or groups of these. Step k of row i is at row + i * pitch + k * group of `a`; of vector j at
+ * vector[j] + k * step of `b`. */
 typedef struct {
 	LMem a, b;
 	Lx row, step, vector[MAX_TILE_VECTORS];
@@ -149,19 +152,35 @@ typedef struct {
 
 typedef Lv Sums[MAX_TILE_ROWS][MAX_TILE_VECTORS];
 
+/* Returns the type of what a row multiplies: elements, or groups. */
+static LType step_type(const Attention *a, uint32_t lanes)
+{
+	return (LType){micro_groups(a->p->row) ? DT_u32 : DT_f32, lanes};
+}
+
+static Lx add_product(Attention *a, Lx x, Lx b, Lx sum)
+{
+	const MicroKernel *row = a->p->row;
+	if (!micro_groups(row))
+		return code_fma(&a->s->code, x, b, sum);
+	return lx_sc(a->f, row->op, a->p->vector,
+		     (Lx[]){row->turned ? b : x, row->turned ? x : b, sum}, 3);
+}
+
 static void multiply_step(Attention *a, const Operands *o, Lx k, Sums sum)
 {
 	LoopFn *f = a->f;
 	const uint32_t lanes = a->p->vector.lanes;
-	Lx b[MAX_TILE_VECTORS], at = lx_mul(f, k, o->step);
+	const LType one = step_type(a, 1), all = step_type(a, lanes);
+	Lx b[MAX_TILE_VECTORS], at = lx_mul(f, k, o->step), from = times(a, k, a->p->row->group);
 	for (uint32_t j = 0; j < o->nv; j++) /* registers hold the vectors of one step */
-		b[j] = lx_var(f, ls_load_in_order(f, "b", o->b, lx_add(f, o->vector[j], at),
-						  a->p->vector, (Lx){0}));
+		b[j] = lx_var(f, ls_load_in_order(f, "b", o->b, lx_add(f, o->vector[j], at), all,
+						  (Lx){0}));
 	for (uint32_t i = 0; i < a->p->tile.mr; i++) {
-		Lx row = lx_add(f, lx_add(f, o->row, k), number(a, i * o->pitch));
-		Lx x = lx_splat(f, load(a, o->a, row, 1), lanes);
+		Lx row = lx_add(f, lx_add(f, o->row, from), number(a, i * o->pitch));
+		Lx x = lx_splat(f, lx_var(f, ls_load(f, "a", o->a, row, one, (Lx){0})), lanes);
 		for (uint32_t j = 0; j < o->nv; j++)
-			ls_set(f, sum[i][j], code_fma(&a->s->code, x, b[j], lx_var(f, sum[i][j])));
+			ls_set(f, sum[i][j], add_product(a, x, b[j], lx_var(f, sum[i][j])));
 	}
 }
 
@@ -235,7 +254,7 @@ static void make_scores(Attention *a, Lx key, uint32_t nv)
 	Lx r = open_rows(a, a->rows.whole, p->tile.mr);
 	o.row = let(a, "at", times(a, r, a->depth));
 	start_sums(a, nv, sum, NULL, r, p->block.cols, key);
-	multiply(a, &o, number(a, p->axis.depths), sum);
+	multiply(a, &o, number(a, p->axis.depths / p->row->group), sum);
 	store_sums(a, nv, sum, a->local.scores, r, p->block.cols, key);
 	ls_end(f);
 }
@@ -266,7 +285,7 @@ static void add_values(Attention *a, Lx column, uint32_t nv)
 	const AttentionPlan *p = a->p;
 	Sums sum;
 	const int64_t lanes = p->vector.lanes;
-	Operands o = {.a = a->local.scores,
+	Operands o = {.a = a->local.weights,
 		      .b = a->values.mem,
 		      .step = a->values.step,
 		      .pitch = p->block.cols,
@@ -274,7 +293,8 @@ static void add_values(Attention *a, Lx column, uint32_t nv)
 	/* from one vector of columns to the next */
 	Lx vector = lx_div(f, column, number(a, lanes)),
 	   stride = p->copy[1] ? eval_size(&s->e, p->v_panels.stride) : number(a, lanes),
-	   base = lx_add(f, a->values.base, lx_mul(f, a->from, a->values.step));
+	   first = lx_div(f, a->from, number(a, p->row->group)),
+	   base = lx_add(f, a->values.base, lx_mul(f, first, a->values.step));
 	for (uint32_t j = 0; j < nv; j++)
 		o.vector[j] =
 			let(a, "values",
@@ -282,7 +302,7 @@ static void add_values(Attention *a, Lx column, uint32_t nv)
 	Lx r = open_rows(a, a->rows.whole, p->tile.mr);
 	o.row = let(a, "at", times(a, r, p->block.cols));
 	start_sums(a, nv, sum, &a->local.result, r, a->width, column);
-	multiply(a, &o, a->count, sum);
+	multiply(a, &o, a->groups, sum);
 	store_sums(a, nv, sum, a->local.result, r, a->width, column);
 	ls_end(f);
 }
@@ -346,8 +366,8 @@ static void make_weights(Cpu *s, void *data)
 	eval_mask(&s->e, (Lx){0}); /* logits past the end are there */
 	eval_assume(&s->e, p->value.logits, load(a, a->local.scores, at, p->vector.lanes));
 	Lx x = let(a, "weight", eval_vector(&s->e, p->value.weights));
+	ls_store(f, a->local.weights, at, eval_vector(&s->e, p->value.factor), (Lx){0});
 	eval_mask(&s->e, mask);
-	ls_store(f, a->local.scores, at, x, (Lx){0});
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 
@@ -545,6 +565,9 @@ static void pass_keys(Attention *a)
 	a->count = let(a, "count", lx_min(f, rest, number(a, p->block.cols)));
 	if (p->masks.n)
 		open_if_seen(a);
+	const int64_t group = p->row->group;
+	a->groups = let(a, "groups",
+			lx_div(f, lx_add(f, a->count, number(a, group - 1)), number(a, group)));
 	make_all_scores(a);
 	soften(a);
 	add_all_values(a);
@@ -627,9 +650,13 @@ static void declare_arrays(Attention *a)
 	const int64_t lanes = p->vector.lanes;
 	a->depth = (p->axis.depths + lanes - 1) / lanes * lanes;
 	a->width = attention_vectors(p) * lanes;
-	a->local.q = ls_local(a->f, "queries", DT_f32, (uint64_t)(p->block.rows * a->depth));
+	const DType d = micro_groups(p->row) ? p->row->a : DT_f32;
+	a->local.q = ls_local(a->f, "queries", d, (uint64_t)(p->block.rows * a->depth));
 	a->local.scores =
 		ls_local(a->f, "scores", DT_f32, (uint64_t)(p->block.rows * p->block.cols));
+	a->local.weights = d == DT_f32 ? a->local.scores
+				       : ls_local(a->f, "weights", d,
+						  (uint64_t)(p->block.rows * p->block.cols));
 	a->local.result = ls_local(a->f, "result", DT_f32, (uint64_t)(p->block.rows * a->width));
 	a->local.sum = ls_local(a->f, "total", DT_f32, (uint64_t)(p->block.rows * lanes));
 	const uint64_t rows = (uint64_t)((p->block.rows + lanes - 1) / lanes * lanes);
@@ -649,8 +676,8 @@ void emit_attention(Cpu *s, const Plan *plan)
 	Attention a = {.s = s, .p = p, .f = s->e.f};
 	decode_task(&a);
 	declare_arrays(&a);
-	a.keys = find_operand(&a, p->value.k, p->axis.depth, p->axis.key);
-	a.values = find_operand(&a, p->value.v, p->axis.key, p->axis.column);
+	a.keys = find_operand(&a, p->value.k, p->axis.k_step, p->axis.key);
+	a.values = find_operand(&a, p->value.v, p->axis.v_step, p->axis.column);
 	copy_queries(&a);
 	start_rows(&a);
 	pass_keys(&a);

@@ -75,16 +75,23 @@ static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 	p->value.weights = k->stage.data[p->stage.sum].value;
 	const KxData *product = &k->kx.data[k->stage.data[p->stage.result].value.i];
 	if (!reads_only(n, p->value.logits, p->stage.scores) || product->nin != 2 ||
-	    product->in[0].i != p->value.weights.i)
+	    (product->in[0].i != p->value.weights.i &&
+	     kx_unconverted(k, product->in[0]).i != p->value.weights.i))
 		return refuse_near("what is summed is no exponential, or product with one");
+	p->value.factor = product->in[0];
 	p->value.v = product->in[1];
 	return taken();
 }
 
-static bool is_load_of_f32(const PlanInput *in, Kx x)
+static DType stored(const PlanInput *in, Kx load)
+{
+	return buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
+}
+
+static bool is_plain_load(const PlanInput *in, Kx x)
 {
 	const KxData *d = &in->nest->k->kx.data[x.i];
-	return d->kind == KX_LOAD && !d->guard.i && buf_of(in->nest->l, d->buf)->dtype == DT_f32 &&
+	return d->kind == KX_LOAD && !d->guard.i && d->dtype == DT_f32 &&
 	       contract_linear(in, in->nest->offset[x.i]);
 }
 
@@ -97,8 +104,8 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 	const bool swapped = c->in_a >> p->axis.key & 1;
 	p->value.q = swapped ? c->b : c->a;
 	p->value.k = swapped ? c->a : c->b;
-	if (!is_load_of_f32(in, p->value.q) || !is_load_of_f32(in, p->value.k) ||
-	    !is_load_of_f32(in, p->value.v))
+	if (!is_plain_load(in, p->value.q) || !is_plain_load(in, p->value.k) ||
+	    !is_plain_load(in, p->value.v))
 		return refuse_near("an operand is no plain load of f32");
 	if (scores->nred != 1 || columns.n != 1)
 		return refuse_near("rows of queries or values have several axes");
@@ -118,7 +125,8 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 		if (nest_has_axis(n, a) && nest_is_outer(n, a) && a != p->axis.row)
 			p->axis.batch[p->axis.nbatch++] = a;
 	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->axis.depths) ||
-	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->axis.columns) || p->axis.depths < 1 ||
+	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->axis.columns) ||
+	    p->axis.depths < 1 ||
 	    p->axis.columns < 1)
 		return refuse_near("rows of queries or values have no constant length");
 	return taken();
@@ -304,12 +312,56 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	p->ntasks = sym_mul(n->syms, members_of(n, p), p->blocks);
 }
 
-/* ---- panels ---- */
+/* ---- rows and panels ---- */
+
+/* Returns the best row for the operands whose groups are whole along the depth, and that neither
+ * takes them apart nor has fragments. */
+static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
+{
+	const DType d = stored(in, p->value.k);
+	const bool same = d == stored(in, p->value.q) && d == stored(in, p->value.v);
+	const MicroKernel *row;
+	for (uint32_t k = 0; (row = micro_row(&in->target->isa, d, d, DT_f32, k)); k++)
+		if (row->group == 1 ||
+		    (same && !row->nfrag && row->op != SC_fma && row->a == d &&
+		     p->axis.depths % row->group == 0 && in->nest->n + 2 <= MAX_AXES))
+			return row;
+	return micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
+}
+
+/* Adds an axis that counts groups of steps of another one, in which a load is read. */
+static uint32_t count_groups(const PlanInput *in, Nest *n, Kx load, uint32_t axis)
+{
+	const Sym size = sym_int(n->syms, in->row->group);
+	const uint32_t groups = nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[axis], size));
+	const Sym from = n->var[axis], to = sym_mul(n->syms, n->var[groups], size);
+	n->offset[load.i] = sym_subst(n->syms, n->offset[load.i], &from, &to, 1);
+	return groups;
+}
+
+/* Makes the nest of the input that in which keys and values are read by groups. */
+static void find_steps(PlanInput *in, AttentionPlan *p)
+{
+	p->axis.k_step = p->axis.depth;
+	p->axis.v_step = p->axis.key;
+	if (!micro_groups(in->row))
+		return;
+	Nest *n = nest_copy(in->nest, in->nest->k);
+	p->axis.k_step = count_groups(in, n, p->value.k, p->axis.depth);
+	p->axis.v_step = count_groups(in, n, p->value.v, p->axis.key);
+	nest_find_deps(n);
+	in->nest = n;
+}
 
 static ContractAxes panel_axes(const PlanInput *in, const AttentionPlan *p, uint32_t across,
 			       uint32_t along)
 {
 	ContractAxes x = {.n = across, .k = {along}, .nk = 1, .half = NO_AXIS, .row = in->row};
+	if (micro_groups(in->row)) {
+		x.grouped = along == p->axis.k_step ? p->axis.depth : p->axis.key;
+		x.whole_groups = sym_floordiv(in->nest->syms, in->nest->extent[x.grouped],
+					      sym_int(in->nest->syms, in->row->group));
+	}
 	for (uint32_t i = 0; i < p->axis.nbatch; i++)
 		x.batch[x.nbatch++] = p->axis.batch[i];
 	return x;
@@ -331,7 +383,7 @@ static bool reads_values_in_place(const PlanInput *in, const AttentionPlan *p, c
 {
 	const Machine *m = &in->target->machine;
 	const ContractAxes x = panel_axes(in, p, p->axis.column, p->axis.key);
-	if (p->axis.columns % p->vector.lanes ||
+	if (p->axis.columns % p->vector.lanes || stored(in, p->value.v) != DT_f32 ||
 	    !nest_coef_is(in->nest, in->nest->offset[p->value.v.i], p->axis.column, 1))
 		return false;
 	const double row = (double)contract_size(in) * (double)p->axis.columns,
@@ -368,8 +420,9 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 	const double logits =
 		members * rows * ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
 		machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
-	double all = product_cycles(in, p, keys, (double)p->axis.depths) +
-		     product_cycles(in, p, (double)p->axis.columns, keys) + logits;
+	const double group = p->row->group;
+	double all = product_cycles(in, p, keys, (double)p->axis.depths / group) +
+		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) + logits;
 	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
 		all += contract_copy_cycles(in, p->copy[i]);
 	return all + in->target->machine.phase;
@@ -379,13 +432,14 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 
 static const char *describe(const PlanInput *in, const AttentionPlan *p)
 {
-	return arena_printf(in->nest->arena,
-			    "attention, %ux%u tile, blocks of %lld rows x %lld keys%s", p->tile.mr,
-			    p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-			    (long long)p->block.cols,
-			    p->bounds.n  ? ", bounded keys"
-			    : p->masks.n ? ", masked blocks left out"
-					 : "");
+	return arena_printf(
+		in->nest->arena, "attention, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
+		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
+		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
+		(long long)p->block.cols,
+		p->bounds.n  ? ", bounded keys"
+		: p->masks.n ? ", masked blocks left out"
+			     : "");
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
@@ -400,20 +454,21 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	if (no.why)
 		return no;
 	in.contraction = all.contraction[0];
-	in.row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
 	no = find_axes(&in, &all.contraction[0], p);
 	if (no.why)
 		return no;
 	if (nest_is_empty(in.nest))
 		return refuse("it is empty");
+	in.row = p->row = choose_row(&in, p);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
 	find_masks(in.nest, p, p->value.logits);
 	p->tile = choose_tile(&in, p);
 	choose_blocks(&in, p);
-	p->copy[0] = plan_panels(&in, p, p->value.k, p->axis.key, p->axis.depth, &p->k_panels);
+	find_steps(&in, p);
+	p->copy[0] = plan_panels(&in, p, p->value.k, p->axis.key, p->axis.k_step, &p->k_panels);
 	const CopyPlan *values =
-		plan_panels(&in, p, p->value.v, p->axis.column, p->axis.key, &p->v_panels);
+		plan_panels(&in, p, p->value.v, p->axis.column, p->axis.v_step, &p->v_panels);
 	p->copy[1] = reads_values_in_place(&in, p, values) ? NULL : values;
 	Nest *nest = nest_copy(in.nest, in.nest->k);
 	nest_read(nest, p->value.k, (SchedArg){ARG_TEMP, 0, NULL}, p->k_panels.offset);

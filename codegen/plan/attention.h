@@ -31,17 +31,21 @@ typedef struct {
 
 typedef struct AttentionPlan {
 	const Nest *nest; /* what is copied is read from panels */
-	LType vector;
+	LType vector;     /* of sums */
+	const MicroKernel *row; /* how both products are computed */
 	struct {
 		uint32_t scores, high, sum, result;
 	} stage;
 	struct {
 		Kx logits, weights; /* values of the stages `high` and `sum` */
+		Kx factor;          /* weights as values are multiplied by them: perhaps rounded */
 		Kx q, k, v;         /* loads */
 	} value;
 	struct {
 		uint32_t row; /* queries in a task; NO_AXIS: there is one */
 		uint32_t key, depth, column;
+		uint32_t k_step, v_step; /* of steps in panels: `depth` and `key`, or axes that
+					    count groups of these (MicroKernel.group) */
 		int64_t depths, columns; /* extents */
 		uint32_t batch[MAX_AXES], nbatch; /* of tasks, besides `row` */
 	} axis;

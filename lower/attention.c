@@ -280,6 +280,21 @@ static bool is_nan(const Graph *g, Node n)
 	       fn->ins[1].in[0] == fn->ins[1].in[1];
 }
 
+/* Finds out where a selection takes 0 for a row: where all is -inf, or some other condition. */
+static bool find_condition(Find *f, AttentionNodes *a, Node where)
+{
+	const uint32_t before = f->inside.n;
+	const Node cond = behind_maps(f, where);
+	if (cond.i && is_row_masked(f, cond, &a->high)) {
+		a->hidden_where = where;
+		a->masked = true;
+		return true;
+	}
+	f->inside.n = before;
+	a->none_where = where;
+	return true;
+}
+
 /* Finds the weights behind n, and a selection of 0 for rows without a key. */
 static bool find_weights(Find *f, AttentionNodes *a, Node n)
 {
@@ -291,9 +306,10 @@ static bool find_weights(Find *f, AttentionNodes *a, Node n)
 		TRY(add_inside(f, select));
 		a->weights = behind_maps(f, node_in(g, select, 2));
 		a->nan_is_none = is_nan(g, where) && node_in(g, where, 0).i == a->weights.i;
-		TRY(a->nan_is_none ? add_inside(f, where)
-				   : node_in(g, select, 2).i == a->weights.i);
-		a->none_where = a->nan_is_none ? (Node){0} : where;
+		if (a->nan_is_none)
+			TRY(add_inside(f, where));
+		else
+			TRY(node_in(g, select, 2).i == a->weights.i && find_condition(f, a, where));
 	}
 	return a->weights.i && is_basic(g, a->weights, SC_div) && add_inside(f, a->weights);
 }
@@ -303,11 +319,12 @@ static bool find_weights(Find *f, AttentionNodes *a, Node n)
 static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 {
 	const Graph *g = f->g;
-	Node high[2];
+	Node high[2], hidden;
 	uint32_t dim;
 	f->inside.n = 0;
 	*a = (AttentionNodes){.result = n, .operand = operand};
 	TRY(find_weights(f, a, node_in(g, n, operand)));
+	hidden = a->high;
 	a->exp = node_in(g, a->weights, 0);
 	TRY(is_exp(g, a->exp) && add_inside(f, a->exp));
 	const Node sub = node_in(g, a->exp, 0);
@@ -315,8 +332,10 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 	a->logits = node_in(g, sub, 0);
 	TRY(find_reduced(f, node_in(g, sub, 1), 0, &a->high, &high[0]) &&
 	    find_reduced(f, node_in(g, a->weights, 1), 1, &a->sum, &high[1]));
-	TRY(high[0].i == high[1].i && (!high[0].i || high[0].i == a->high.i));
-	a->masked = high[0].i != 0;
+	TRY(high[0].i == high[1].i && (!high[0].i || high[0].i == a->high.i) &&
+	    (!hidden.i || hidden.i == a->high.i));
+	a->is_selected = high[0].i != 0;
+	a->masked |= a->is_selected;
 	TRY(reduces(g, a->high, "max", a->logits, &a->keys) &&
 	    reduces(g, a->sum, "sum", a->exp, &dim) && dim == a->keys);
 	return find_scores(f, a, a->logits) && a->scores.i && has_form(g, a) && is_closed(f, n);
@@ -388,7 +407,9 @@ static bool rows_agree(Trace *t, const AttentionNodes *a, const Sym *at)
 	const Node reference = node_in(g, node_in(g, a->exp, 0), 1),
 		   sum = node_in(g, a->weights, 1);
 	TRY(is_of_row(t, a, reference, a->high, at) && is_of_row(t, a, sum, a->sum, at));
-	if (!a->masked)
+	if (a->hidden_where.i && !is_of_row(t, a, a->hidden_where, a->high, at))
+		return false;
+	if (!a->is_selected)
 		return true;
 	/* the conditions of both selections, read where the selections are */
 	for (uint32_t k = 0; k < 2; k++) {

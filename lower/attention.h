@@ -28,7 +28,9 @@ typedef struct AttentionNodes {
 	Node high, sum;   /* %m, %l */
 	Node scores;      /* %s */
 	uint32_t keys;    /* the dimension of %x that the softmax runs along */
-	bool masked;      /* a row of -inf alone gives 0, and not NaN */
+	bool masked;      /* a row of -inf alone gives 0, and not NaN: */
+	bool is_selected; /* %m and %l are selections that see to that */
+	Node hidden_where; /* or a selection of 0 does, where that holds; none: there is none */
 } AttentionNodes;
 
 /* Returns, by node, the attention whose result the node is, or inside of which the node is computed

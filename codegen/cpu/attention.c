@@ -519,6 +519,8 @@ static void find_seen(Cpu *s, void *data)
 		Lx x = eval_vector(&s->e, m->value);
 		if (m->is_added)
 			x = lx_cmp(f, SC_ne, x, lx_float(f, p->vector, -(double)INFINITY));
+		if (m->hides)
+			x = lx_sc(f, SC_not, (LType){DT_bool, p->vector.lanes}, &x, 1);
 		seen = seen.i ? lx_and(f, seen, x) : x;
 	}
 	if (s->e.lanes.mask.i)

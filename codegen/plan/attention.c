@@ -166,16 +166,28 @@ static void bound_by(const Nest *n, AttentionPlan *p, ScOp op, const KxData *x)
 	}
 }
 
-/* Adds what a condition says of keys that must hold. */
-static void bound_if(const Nest *n, AttentionPlan *p, Kx condition)
+/* Returns the comparison that holds where one does not; SC_const of another operation. */
+static ScOp opposite(ScOp op)
+{
+	return op == SC_lt   ? SC_ge
+	       : op == SC_le ? SC_gt
+	       : op == SC_gt ? SC_le
+	       : op == SC_ge ? SC_lt
+			     : SC_const;
+}
+
+/* Adds what a condition says of keys that must hold, or must not. */
+static void bound_if(const Nest *n, AttentionPlan *p, Kx condition, bool holds)
 {
 	const KxData *x = &n->k->kx.data[condition.i];
 	const ScOp op = kx_basic(n->k, condition);
-	if (op == SC_and) {
-		bound_if(n, p, x->in[0]);
-		bound_if(n, p, x->in[1]);
-	} else if (op == SC_lt || op == SC_le || op == SC_gt || op == SC_ge) {
-		bound_by(n, p, op, x);
+	if (op == SC_not) {
+		bound_if(n, p, x->in[0], !holds);
+	} else if (op == (holds ? SC_and : SC_or)) {
+		bound_if(n, p, x->in[0], holds);
+		bound_if(n, p, x->in[1], holds);
+	} else if (opposite(op) != SC_const && dtype_is_int(n->k->kx.data[x->in[0].i].dtype)) {
+		bound_by(n, p, holds ? op : opposite(op), x);
 	}
 }
 
@@ -185,13 +197,16 @@ static bool is_constant_of(const Kernel *k, Kx x, double value)
 	return k->kx.data[x.i].kind == KX_CONST && k->kx.data[x.i].c.f == value;
 }
 
-/* If x is `yes` where a condition holds, and else -inf, returns the condition; none if not. */
-static Kx condition_of(const Kernel *k, Kx x, Kx *yes)
+/* If x is *yes where a condition is `holds`, and else -inf, returns the condition; none if not. */
+static Kx condition_of(const Kernel *k, Kx x, Kx *yes, bool *holds)
 {
 	const KxData *d = &k->kx.data[x.i];
-	if (kx_basic(k, x) != SC_select || !is_constant_of(k, d->in[2], -(double)INFINITY))
+	if (kx_basic(k, x) != SC_select)
 		return (Kx){0};
-	*yes = d->in[1];
+	*holds = is_constant_of(k, d->in[2], -(double)INFINITY);
+	if (!*holds && !is_constant_of(k, d->in[1], -(double)INFINITY))
+		return (Kx){0};
+	*yes = d->in[*holds ? 1 : 2];
 	return d->in[0];
 }
 
@@ -210,10 +225,10 @@ static bool is_read_by_key(const Nest *n, const AttentionPlan *p, Kx x)
 	return found && nest_next_read(n, x, 0) == k->stage.n;
 }
 
-static void add_mask(const Nest *n, AttentionPlan *p, Kx value, bool is_added)
+static void add_mask(const Nest *n, AttentionPlan *p, KeyMask mask)
 {
-	if (p->masks.n < MAX_MASKS && is_read_by_key(n, p, value))
-		p->masks.at[p->masks.n++] = (KeyMask){value, is_added};
+	if (p->masks.n < MAX_MASKS && is_read_by_key(n, p, mask.value))
+		p->masks.at[p->masks.n++] = mask;
 }
 
 /* Finds conditions outside of which x is -inf: those of selections, and of masks that are added. */
@@ -222,10 +237,11 @@ static void find_masks(const Nest *n, AttentionPlan *p, Kx x)
 	const Kernel *k = n->k;
 	for (;;) {
 		const KxData *d = &k->kx.data[x.i];
-		Kx yes, condition = condition_of(k, x, &yes);
+		bool holds;
+		Kx yes, condition = condition_of(k, x, &yes, &holds);
 		if (condition.i) {
-			bound_if(n, p, condition);
-			add_mask(n, p, condition, false);
+			bound_if(n, p, condition, holds);
+			add_mask(n, p, (KeyMask){condition, .hides = !holds});
 			x = yes;
 			continue;
 		}
@@ -235,10 +251,10 @@ static void find_masks(const Nest *n, AttentionPlan *p, Kx x)
 		const uint32_t other = reads_stage(n, d->in[0], p->stage.scores);
 		if (reads_stage(n, d->in[other], p->stage.scores))
 			return;
-		condition = condition_of(k, d->in[other], &yes);
+		condition = condition_of(k, d->in[other], &yes, &holds);
 		if (condition.i && is_constant_of(k, yes, 0))
-			bound_if(n, p, condition);
-		add_mask(n, p, d->in[other], true);
+			bound_if(n, p, condition, holds);
+		add_mask(n, p, (KeyMask){d->in[other], .is_added = true});
 		x = d->in[1 - other];
 	}
 }

@@ -22,11 +22,12 @@ typedef struct {
 	bool inclusive; /* the limit + 1 counts */
 } KeyBound;
 
-/* A mask that is read from memory: a condition, or a number that is added (is_added), -inf where
- * the logit is. Blocks of keys in which it lets no key of any row through are left out. */
+/* A mask that is read from memory: a condition for the logit to be no -inf, or to be one (hides);
+ * or a number that is added (is_added), -inf where the logit is. Blocks of keys in which it lets no
+ * key of any row through are left out. */
 typedef struct {
 	Kx value;
-	bool is_added;
+	bool is_added, hides;
 } KeyMask;
 
 typedef struct AttentionPlan {

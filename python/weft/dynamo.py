@@ -27,7 +27,7 @@ from torch.fx.graph_module import _format_import_block, _forward_from_src
 from torch.package.importer import sys_importer
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, composed, fx, libraries, regions, results
+from weft import _weft, composed, flex, fx, libraries, regions, results
 from weft.compiler import paths, session_with
 from weft.model import Model, resolved
 
@@ -368,6 +368,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
     """What AOTAutograd calls with each graph."""
     regions.inline(gm)
+    flex.expand(gm, decompositions())
     written = fx.writes_to_results(gm)
     boxed = compile_values(gm, name, fallback, written)
     return Writing(boxed, written) if written and not isinstance(boxed, Compiled) else boxed

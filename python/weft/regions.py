@@ -21,7 +21,7 @@ def inline(gm: GraphModule) -> None:
         body = getattr(gm, node.args[0].target, None)
         if isinstance(body, GraphModule) and _same_types(body, node.args[2:]):
             inline(body)
-            _inline(gm, node, body)
+            replace(gm, node, body, node.args[2:])
 
 
 def why_not(node: Node) -> str | None:
@@ -44,9 +44,10 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a == b or not isinstance(a, (int, float)))
 
 
-def _inline(gm: GraphModule, node: Node, body: GraphModule) -> None:
+def replace(gm: GraphModule, node: Node, body: GraphModule, operands: tuple[Any, ...]) -> None:
+    """Puts the nodes of a graph, of these operands, in the place of a node, whose users take its results."""
     placeholders = body.graph.find_nodes(op="placeholder")
-    made: dict[Node, Any] = dict(zip(placeholders, node.args[2:]))
+    made: dict[Node, Any] = dict(zip(placeholders, operands))
     with gm.graph.inserting_before(node):
         for n in body.graph.nodes:
             if n.op == "output":

@@ -145,12 +145,16 @@ class Drawn:
         for _ in range(rng.choice((0, 1, 1, 2))):
             seen, given = self.condition(all_)
             if rng.random() < 0.3:
+                hidden = self.new(f"aten.logical_not({given})", self.sizes(all_), "bool")
+                x = self.new(f"select({hidden}, {self.full(all_, '-inf')}, {x})", self.sizes(all_))
+            elif rng.random() < 0.4:
                 m = self.new(f"select({given}, {self.full(all_, 0.0)}, {self.full(all_, '-inf')})", self.sizes(all_))
                 x = self.new(f"add({x}, {m})", self.sizes(all_))
             else:
                 x = self.new(f"select({given}, {x}, {self.full(all_, '-inf')})", self.sizes(all_))
             scores = np.where(seen, scores, -np.inf)
-        x = self.new(f"aten.softmax.int({x}, dim={rng.choice((3, -1))})", self.sizes(all_))
+        self.safe = rng.random() < 0.3
+        x = self.new(f"aten.{'_safe_softmax' if self.safe else 'softmax.int'}({x}, dim={rng.choice((3, -1))})", self.sizes(all_))
         if rng.random() < 0.5:
             out = self.new(f"contract({x}, {v}, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[2], acc=f32)",
                            self.sizes([self.batch, self.heads, "rows", self.width]))

@@ -259,7 +259,8 @@ Refusal plan_generic(const PlanInput *in, Plan *plan)
 	p->blocked = abreast_blocked(&joined, p);
 	TaskGrid grid = choose_order(p);
 	generic_choose_tasks(&joined, p, &grid, generic_work_per_point(nest, UINT64_MAX));
-	const Refusal no = parts_plan(&joined, p, nest, &grid, in->nest);
+	const Refusal no = kernel_is_plain(nest->k) ? parts_plan(&joined, p, nest, &grid, in->nest)
+						    : plan_refuse_bounds();
 	refuse_form(plan, "parts of rows", no);
 	const bool rows = p->lanes.axis == NO_AXIS && grid.ntask < grid.n;
 	const uint32_t abreast = rows ? abreast_rows(&joined, p, grid.order[grid.n - 1])

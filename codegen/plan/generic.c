@@ -72,10 +72,9 @@ static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, d
 	if (axis == NO_AXIS)
 		return;
 	const double per = rest / (double)nest_hint(nest, axis);
-	const int64_t unit =
-		axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p)
-		: g->ntask + 1 == g->n                            ? abreast_rows(in, p, axis)
-								  : 1;
+	const int64_t unit = axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p)
+			     : g->ntask + 1 == g->n ? abreast_rows(in, p, axis)
+						    : 1;
 	const int64_t want = (int64_t)(least / per);
 	g->cut = axis;
 	g->per = sym_int(nest->syms, want < unit ? unit : want - want % unit);
@@ -116,29 +115,6 @@ static TaskGrid choose_order(const GenericPlan *p)
 		if (order[i] != p->turned.across)
 			g.order[g.n++] = order[i];
 	return g;
-}
-
-/* ---- lanes ---- */
-
-static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
-{
-	uint32_t along, lanes;
-	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
-	const bool running = transpose_running(in, &p->running, &along, &lanes);
-	if (p->turned.across == NO_AXIS && transpose_neighbours(in, &p->turned, &along, &lanes))
-		p->lanes = (PlanLanes){along, lanes};
-	else if (p->turned.across == NO_AXIS && !running) {
-		along = axes_choose_vector(in);
-		const Stage *first = &in->nest->k->stage.data[0];
-		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR
-					? stage_acc(first)
-					: DT_f32;
-		/* where nothing is computed, strides are 0, and no address moves with the lanes */
-		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
-								    : target_lanes(in->target, d);
-	}
-	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
-	return no;
 }
 
 /* ---- cycles ---- */
@@ -199,7 +175,87 @@ static double predict(const PlanInput *in, const GenericPlan *p)
 	return cycles;
 }
 
+/* ---- lanes ---- */
+
+/* Returns the bytes of an element of the buffer, if its offset varies along the axis; else 0. */
+static uint32_t size_along(const Nest *nest, BufId buf, Sym offset, uint32_t axis)
+{
+	return offset.i && nest_axes(nest, offset) >> axis & 1
+		       ? dtype_size(buf_of(nest->l, buf)->dtype)
+		       : 0;
+}
+
+/* Returns the bytes of the largest elements that are read or written along the axis; at least 1. */
+static uint32_t largest_along(const Nest *nest, uint32_t axis)
+{
+	const Kernel *k = nest->k;
+	uint32_t most = 1;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const uint32_t n = size_along(nest, k->kx.data[i].buf, nest->offset[i], axis);
+		most = n > most ? n : most;
+	}
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const uint32_t n =
+			size_along(nest, k->stage.data[i].store.buf, nest->store[i], axis);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Whether all that the kernel does, by these lanes, takes as long as memory does. */
+static bool is_stream(const PlanInput *in, const GenericPlan *p)
+{
+	const GenericPhase phase = {.grid = choose_order(p), .abreast = 1};
+	Busy busy = {0};
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		predict_whole(in, p, &phase, i, &busy);
+	return predict_is_stream(in, &busy, &in->cost);
+}
+
+/* Leaves fewer lanes, where the machine streams by accesses that are narrower than a register. No
+ * target has registers of fewer than four lanes. */
+static void narrow_lanes(const PlanInput *in, GenericPlan *p)
+{
+	const uint32_t n =
+		in->target->machine.stream_bytes / largest_along(in->nest, p->lanes.axis);
+	p->streams = n >= 4 && !(n & (n - 1)) && n < p->lanes.n && is_stream(in, p);
+	if (p->streams)
+		p->lanes.n = n;
+}
+
+static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
+{
+	uint32_t along, lanes;
+	bool points = false; /* are computed one by one, of what is read where it lies */
+	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
+	const bool running = transpose_running(in, &p->running, &along, &lanes);
+	if (p->turned.across == NO_AXIS && transpose_neighbours(in, &p->turned, &along, &lanes))
+		p->lanes = (PlanLanes){along, lanes};
+	else if (p->turned.across == NO_AXIS && !running) {
+		along = axes_choose_vector(in);
+		const Stage *first = &in->nest->k->stage.data[0];
+		points = first->kind != STAGE_FFT && first->kind != STAGE_FACTOR;
+		const DType d = points ? DT_f32 : stage_acc(first);
+		/* where nothing is computed, strides are 0, and no address moves with the lanes */
+		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
+								    : target_lanes(in->target, d);
+	}
+	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
+	if (points && lanes > 1)
+		narrow_lanes(in, p);
+	return no;
+}
+
 /* ---- the plan ---- */
+
+static const char *why_lanes(const PlanInput *in, const GenericPlan *p)
+{
+	const bool points = generic_outer_vector(p);
+	if (!p->streams)
+		return points ? "lanes are neighbouring points" : "lanes are one row";
+	return arena_printf(in->nest->arena, "lanes are %u %s, as memory takes longest", p->lanes.n,
+			    points ? "neighbouring points" : "elements of one row");
+}
 
 static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 {
@@ -220,7 +276,7 @@ static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 	if (p->lanes.axis == NO_AXIS)
 		return target_lanes(in->target, DT_f32) == 1 ? "the target has no vectors"
 							     : "no axis is worth vectors";
-	return generic_outer_vector(p) ? "lanes are neighbouring points" : "lanes are one row";
+	return why_lanes(in, p);
 }
 
 static const char *why_parts(const PlanInput *in, const GenericPlan *p, const TaskGrid *whole)
@@ -228,9 +284,7 @@ static const char *why_parts(const PlanInput *in, const GenericPlan *p, const Ta
 	const long long tasks = (long long)sym_hint(in->nest->syms, whole->ntasks);
 	return arena_printf(in->nest->arena, "whole rows would be %lld task%s; %s", tasks,
 			    tasks == 1 ? "" : "s",
-			    p->lanes.axis == NO_AXIS  ? "no lanes"
-			    : generic_outer_vector(p) ? "lanes are neighbouring points"
-						      : "lanes are one row");
+			    p->lanes.axis == NO_AXIS ? "no lanes" : why_lanes(in, p));
 }
 
 static void refuse_form(Plan *plan, const char *form, Refusal no)

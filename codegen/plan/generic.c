@@ -202,7 +202,7 @@ static uint32_t largest_along(const Nest *nest, uint32_t axis)
 	return most;
 }
 
-/* Whether all that the kernel does, by these lanes, takes as long as memory does. */
+/* Whether the kernel does little, by these lanes, beside reading and writing memory. */
 static bool is_stream(const PlanInput *in, const GenericPlan *p)
 {
 	const GenericPhase phase = {.grid = choose_order(p), .abreast = 1};

@@ -298,11 +298,14 @@ static double compute_cycles(const Busy *b)
 	return fmax(fmax(fmax(b->units, b->loads), fmax(b->stores, b->scalar)), b->waits);
 }
 
+/* Where more is computed, a core sees fewer accesses ahead if each is narrower. */
+enum { FEW_OPERATIONS = 3 };
+
 bool predict_is_stream(const PlanInput *in, const Busy *b, const KernelCost *cost)
 {
 	const Machine *m = &in->target->machine;
 	return cost_bytes(in, cost) > m->l2 + (double)m->l3 &&
-	       memory_cycles(in, b, cost) > compute_cycles(b);
+	       memory_cycles(in, b, cost) > FEW_OPERATIONS * compute_cycles(b);
 }
 
 double predict_phase(const PlanInput *in, const Busy *b, const KernelCost *cost)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/format.h"
+
 enum { ALIGN = 16, FIRST_BLOCK = 16 << 10, LAST_BLOCK = 1 << 20 };
 
 /* What stands behind an allocation in debug builds: values that are no handle, no size and no
@@ -219,13 +221,13 @@ char *arena_printf(Arena *a, const char *fmt, ...)
 	va_start(args, fmt);
 	va_copy(again, args);
 	char local[256]; /* most fit */
-	int n = vsnprintf(local, sizeof local, fmt, args);
+	int n = format_text(local, sizeof local, fmt, args);
 	va_end(args);
 	char *s = arena_alloc(a, n < 0 ? 1 : (size_t)n + 1);
 	if (n > 0 && (size_t)n < sizeof local)
 		memcpy(s, local, (size_t)n);
 	else if (n > 0)
-		vsnprintf(s, (size_t)n + 1, fmt, again);
+		format_text(s, (size_t)n + 1, fmt, again);
 	va_end(again);
 	return s;
 }

@@ -1,20 +1,30 @@
 #include "base/scan.h"
 
 #include <assert.h>
-#include <string.h>
+
+/* Every schema and scalar function is read at the start of a compilation, a character at a time:
+ * texts are so short that calls of <string.h> would take longer than they read. */
+
+static bool is_blank(char c)
+{
+	return c == ' ' || (c >= '\t' && c <= '\r');
+}
 
 void scan_blanks(const char **s)
 {
-	*s += strspn(*s, " \t\n\v\f\r");
+	while (is_blank(**s))
+		++*s;
 }
 
 bool scan_accept(const char **s, const char *t)
 {
-	size_t n = strlen(t);
 	scan_blanks(s);
-	if (strncmp(*s, t, n) != 0)
+	const char *p = *s;
+	while (*t && *p == *t)
+		p++, t++;
+	if (*t)
 		return false;
-	*s += n;
+	*s = p;
 	return true;
 }
 
@@ -23,11 +33,17 @@ bool scan_is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
+static bool is_of_word(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || scan_is_digit(c);
+}
+
 size_t scan_word(const char *s)
 {
-	static const char of[] =
-		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
-	return scan_is_digit(*s) ? 0 : strspn(s, of);
+	size_t n = 0;
+	while (is_of_word(s[n]) && !scan_is_digit(*s))
+		n++;
+	return n;
 }
 
 bool scan_number(const char **s, uint64_t most, uint64_t *out)

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "base/temp.h"
 
 enum { FIRST_CAP = 64 };
@@ -55,10 +56,10 @@ void text_vprintf(Text *t, const char *fmt, va_list args)
 {
 	va_list again;
 	va_copy(again, args);
-	int n = vsnprintf(t->data + t->n, t->cap - t->n, fmt, args);
+	int n = format_text(t->data + t->n, t->cap - t->n, fmt, args);
 	if (n > 0 && (size_t)n >= t->cap - t->n) {
 		reserve(t, (size_t)n);
-		vsnprintf(t->data + t->n, t->cap - t->n, fmt, again);
+		format_text(t->data + t->n, t->cap - t->n, fmt, again);
 	}
 	va_end(again);
 	t->n += n > 0 ? (size_t)n : 0;

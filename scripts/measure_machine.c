@@ -151,6 +151,43 @@ static double bandwidth(char *block, size_t bytes)
 	return best;
 }
 
+enum { PAGE = 4096 };
+
+/* Seconds of updating two thirds of a block by the last one, by vectors of that type. Each begins a
+ * page, as large tensors do. */
+#define UPDATE(T, name)                                                                        \
+	static double name(char *block, size_t bytes)                                          \
+	{                                                                                      \
+		size_t third = bytes / 3 / PAGE * PAGE;                                        \
+		T half = (T){0} + 0.5f;                                                        \
+		double start = now();                                                          \
+		for (size_t k = 0; k < third; k += sizeof(T)) {                                \
+			T *p = (T *)(block + k), *v = (T *)(block + third + k);                \
+			T x = *v * half + *(T *)(block + 2 * third + k), y = *p - x;           \
+			KEEP(x);                                                               \
+			KEEP(y);                                                               \
+			*v = x;                                                                \
+			*p = y;                                                                \
+		}                                                                              \
+		return now() - start;                                                          \
+	}
+typedef float Half __attribute__((vector_size(BYTES / 2)));
+UPDATE(F32, update_whole)
+UPDATE(Half, update_half)
+
+/* The width by which memory is updated fastest, 0: of a register. Half a register has to be clearly
+ * faster. */
+static int stream_bytes(char *block, size_t bytes)
+{
+	double whole = 1e30, half = 1e30;
+	for (int trial = 0; trial < 20; trial++) {
+		double a = update_whole(block, bytes), b = update_half(block, bytes);
+		whole = a < whole ? a : whole;
+		half = b < half ? b : half;
+	}
+	return BYTES > 16 && half < 0.97 * whole ? BYTES / 2 : 0;
+}
+
 static double gather_rate(char *block)
 {
 	enum { N = 4096 };
@@ -300,6 +337,7 @@ int main(int argc, char **argv)
 	       "%.2f,\n",
 	       from_l1, bandwidth(block, (size_t)(l2 ? l2 / 2 : 256 << 10)),
 	       bandwidth(block, (size_t)(l2 ? l2 * 2 : 2 << 20)), bandwidth(block, big));
+	printf(" \"stream_bytes\": %d,\n", stream_bytes(block, big));
 	printf(" \"branch\": %.0f, \"phase\": %.0f}\n", branch_cycles(), phase_cycles());
 	free(block);
 	return 0;

@@ -31,14 +31,20 @@ static bool is_read(const Lowered *l, const Kernel *k, BufId buf)
 	return false;
 }
 
-/* Whole registers of a tensor that no cache holds until it is read: they need not be fetched before
+/* Whether a store of so many bytes is as wide as a register, or as the machine streams. */
+static bool is_stream_width(const Target *t, uint32_t bytes)
+{
+	return bytes == t->isa.vector_bytes || bytes == t->machine.stream_bytes;
+}
+
+/* Whole vectors of a tensor that no cache holds until it is read: they need not be fetched before
  * they are written. */
 static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
 	DType d = buf_of(s->e.l, st->store.buf)->dtype;
 	if (!a->vector || a->index.i || s->e.lanes.mask.i || d != dtype_compute(d) ||
-	    s->e.lanes.n * dtype_size(d) != s->target->isa.vector_bytes)
+	    !is_stream_width(s->target, s->e.lanes.n * dtype_size(d)))
 		return false;
 	uint64_t axes = nest_axes(s->e.nest, s->e.nest->store[stage]);
 	int64_t n, bytes = dtype_size(d), limit = tuning_beyond_caches(&s->target->machine);

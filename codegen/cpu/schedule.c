@@ -17,7 +17,8 @@ static const ScheduleRow rows[] = {
 	{{"depthwise", plan_depthwise, print_depthwise}, emit_depthwise, true},
 	{{"contract", plan_contract, print_contract}, emit_contract, true},
 	{{"attention", plan_attention, print_attention}, emit_attention, false, attention_is_asked},
-	{{"generic", plan_generic, print_generic}, emit_generic, false}, /* takes every kernel */
+	/* takes every kernel */
+	{{"generic", plan_generic, print_generic, .bounded = true}, emit_generic, false},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

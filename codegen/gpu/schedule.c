@@ -12,7 +12,8 @@ static const Row rows[] = {
 	{{"pieces", plan_gpu_pieces, print_gpu_pieces}, emit_gpu_pieces},
 	{{"contract", plan_gpu_contract, print_gpu_contract}, emit_gpu_contract},
 	{{"rows", plan_gpu_rows, print_gpu_rows}, emit_gpu_rows},
-	{{"threads", plan_gpu_threads, print_gpu_threads}, NULL}, /* takes every kernel */
+	/* takes every kernel */
+	{{"threads", plan_gpu_threads, print_gpu_threads, .bounded = true}, NULL},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
 

@@ -72,10 +72,9 @@ static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, d
 	if (axis == NO_AXIS)
 		return;
 	const double per = rest / (double)nest_hint(nest, axis);
-	const int64_t unit =
-		axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p)
-		: g->ntask + 1 == g->n                            ? abreast_rows(in, p, axis)
-								  : 1;
+	const int64_t unit = axis == p->lanes.axis || axis == p->turned.across ? abreast_columns(p)
+			     : g->ntask + 1 == g->n ? abreast_rows(in, p, axis)
+						    : 1;
 	const int64_t want = (int64_t)(least / per);
 	g->cut = axis;
 	g->per = sym_int(nest->syms, want < unit ? unit : want - want % unit);
@@ -116,29 +115,6 @@ static TaskGrid choose_order(const GenericPlan *p)
 		if (order[i] != p->turned.across)
 			g.order[g.n++] = order[i];
 	return g;
-}
-
-/* ---- lanes ---- */
-
-static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
-{
-	uint32_t along, lanes;
-	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
-	const bool running = transpose_running(in, &p->running, &along, &lanes);
-	if (p->turned.across == NO_AXIS && transpose_neighbours(in, &p->turned, &along, &lanes))
-		p->lanes = (PlanLanes){along, lanes};
-	else if (p->turned.across == NO_AXIS && !running) {
-		along = axes_choose_vector(in);
-		const Stage *first = &in->nest->k->stage.data[0];
-		const DType d = first->kind == STAGE_FFT || first->kind == STAGE_FACTOR
-					? stage_acc(first)
-					: DT_f32;
-		/* where nothing is computed, strides are 0, and no address moves with the lanes */
-		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
-								    : target_lanes(in->target, d);
-	}
-	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
-	return no;
 }
 
 /* ---- cycles ---- */
@@ -207,7 +183,88 @@ static double predict(const PlanInput *in, const GenericPlan *p)
 	return cycles;
 }
 
+/* ---- lanes ---- */
+
+/* Returns the bytes of an element of the buffer, if its offset varies along the axis; else 0. */
+static uint32_t size_along(const Nest *nest, BufId buf, Sym offset, uint32_t axis)
+{
+	return offset.i && nest_axes(nest, offset) >> axis & 1
+		       ? dtype_size(buf_of(nest->l, buf)->dtype)
+		       : 0;
+}
+
+/* Returns the bytes of the largest elements that are read or written along the axis; at least 1. */
+static uint32_t largest_along(const Nest *nest, uint32_t axis)
+{
+	const Kernel *k = nest->k;
+	uint32_t most = 1;
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const uint32_t n = size_along(nest, k->kx.data[i].buf, nest->offset[i], axis);
+		most = n > most ? n : most;
+	}
+	for (uint32_t i = 0; i < k->stage.n; i++) {
+		const uint32_t n =
+			size_along(nest, k->stage.data[i].store.buf, nest->store[i], axis);
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+/* Whether the kernel does little, by these lanes, beside reading and writing memory. */
+static bool is_stream(const PlanInput *in, const GenericPlan *p)
+{
+	const GenericPhase phase = {.grid = choose_order(p), .abreast = 1};
+	Busy busy = {0};
+	for (uint32_t i = 0; i < in->nest->k->stage.n; i++)
+		if (!nest_is_term(p->nest, &p->nest->k->stage.data[i]))
+			predict_whole(in, p, &phase, i, outer_loops(p, &phase.grid), &busy);
+	return predict_is_stream(in, &busy, &in->cost);
+}
+
+/* Leaves fewer lanes, where the machine streams by accesses that are narrower than a register. No
+ * target has registers of fewer than four lanes. */
+static void narrow_lanes(const PlanInput *in, GenericPlan *p)
+{
+	const uint32_t n =
+		in->target->machine.stream_bytes / largest_along(in->nest, p->lanes.axis);
+	p->streams = n >= 4 && !(n & (n - 1)) && n < p->lanes.n && is_stream(in, p);
+	if (p->streams)
+		p->lanes.n = n;
+}
+
+static Refusal choose_lanes(const PlanInput *in, GenericPlan *p)
+{
+	uint32_t along, lanes;
+	bool points = false; /* are computed one by one, of what is read where it lies */
+	const Refusal no = transpose_find(in, &p->turned, &along, &lanes);
+	const bool running = transpose_running(in, &p->running, &along, &lanes);
+	if (p->turned.across == NO_AXIS && transpose_neighbours(in, &p->turned, &along, &lanes))
+		p->lanes = (PlanLanes){along, lanes};
+	else if (p->turned.across == NO_AXIS && !running) {
+		along = axes_choose_vector(in);
+		const Stage *first = &in->nest->k->stage.data[0];
+		points = first->kind != STAGE_FFT && first->kind != STAGE_FACTOR;
+		const DType d = points ? DT_f32 : stage_acc(first);
+		/* where nothing is computed, strides are 0, and no address moves with the lanes */
+		lanes = along == NO_AXIS || nest_is_empty(in->nest) ? 1
+								    : target_lanes(in->target, d);
+	}
+	p->lanes = (PlanLanes){.axis = lanes == 1 ? NO_AXIS : along, .n = lanes};
+	if (points && lanes > 1)
+		narrow_lanes(in, p);
+	return no;
+}
+
 /* ---- the plan ---- */
+
+static const char *why_lanes(const PlanInput *in, const GenericPlan *p)
+{
+	const bool points = generic_outer_vector(p);
+	if (!p->streams)
+		return points ? "lanes are neighbouring points" : "lanes are one row";
+	return arena_printf(in->nest->arena, "lanes are %u %s, as memory takes longest", p->lanes.n,
+			    points ? "neighbouring points" : "elements of one row");
+}
 
 static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 {
@@ -228,7 +285,7 @@ static const char *why_generic(const PlanInput *in, const GenericPlan *p)
 	if (p->lanes.axis == NO_AXIS)
 		return target_lanes(in->target, DT_f32) == 1 ? "the target has no vectors"
 							     : "no axis is worth vectors";
-	return generic_outer_vector(p) ? "lanes are neighbouring points" : "lanes are one row";
+	return why_lanes(in, p);
 }
 
 static const char *why_parts(const PlanInput *in, const GenericPlan *p, const TaskGrid *whole)
@@ -236,9 +293,7 @@ static const char *why_parts(const PlanInput *in, const GenericPlan *p, const Ta
 	const long long tasks = (long long)sym_hint(in->nest->syms, whole->ntasks);
 	return arena_printf(in->nest->arena, "whole rows would be %lld task%s; %s", tasks,
 			    tasks == 1 ? "" : "s",
-			    p->lanes.axis == NO_AXIS  ? "no lanes"
-			    : generic_outer_vector(p) ? "lanes are neighbouring points"
-						      : "lanes are one row");
+			    p->lanes.axis == NO_AXIS ? "no lanes" : why_lanes(in, p));
 }
 
 static void refuse_form(Plan *plan, const char *form, Refusal no)
@@ -267,7 +322,8 @@ Refusal plan_generic(const PlanInput *in, Plan *plan)
 	p->blocked = abreast_blocked(&joined, p);
 	TaskGrid grid = choose_order(p);
 	generic_choose_tasks(&joined, p, &grid, generic_work_per_point(nest, UINT64_MAX));
-	const Refusal no = parts_plan(&joined, p, nest, &grid, in->nest);
+	const Refusal no = kernel_is_plain(nest->k) ? parts_plan(&joined, p, nest, &grid, in->nest)
+						    : plan_refuse_bounds();
 	refuse_form(plan, "parts of rows", no);
 	const bool rows = p->lanes.axis == NO_AXIS && grid.ntask < grid.n;
 	const uint32_t abreast = rows ? abreast_rows(&joined, p, grid.order[grid.n - 1])

@@ -70,6 +70,7 @@ enum {
 typedef struct GenericPlan {
 	const Nest *nest; /* axes are merged, stages share rows */
 	PlanLanes lanes;
+	bool streams; /* lanes are so many as fill what the machine streams by, not a register */
 	Turned turned;
 	Turned running;     /* loads of running rows (STAGE_RUNNING), of which tiles are transposed,
 	                       as the results are; across: the axis of the rows, or NO_AXIS */

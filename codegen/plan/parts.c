@@ -85,8 +85,6 @@ static bool among(const uint8_t *axis, uint32_t n, uint32_t x)
 static const char *unsuitable(const PlanInput *in)
 {
 	const Stage *first = NULL;
-	if (!kernel_is_plain(in->nest->k))
-		return "an axis has bounds that depend on data";
 	if (in->nest->k->stage.n > MAX_STAGES)
 		return "too many steps";
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {

@@ -111,11 +111,17 @@ static void refuse_slower(Choice *c, Arena *a, const PlanRow *row, const Plan *p
 		   (Refusal){.why = c->slower(a, p, than, best), .near = plan_worst(p, best) < 2});
 }
 
+Refusal plan_refuse_bounds(void)
+{
+	return refuse("an axis has bounds that depend on data");
+}
+
 void choice_consider(Choice *c, const PlanRow *row, const PlanInput *in)
 {
 	Plan p = {0};
 	Arena *a = in->nest->arena;
-	const Refusal no = row->plan(in, &p);
+	const Refusal no = row->bounded || kernel_is_plain(in->nest->k) ? row->plan(in, &p)
+									: plan_refuse_bounds();
 	if (no.why) {
 		refuse_row(c, a, row, no);
 		return;

@@ -111,6 +111,7 @@ typedef struct {
 	const char *name;
 	PlanFn *plan;
 	PrintFn *print;
+	bool bounded; /* whether it takes kernels with bounds of axes that depend on data */
 } PlanRow;
 
 /* Returns why a plan is refused that is slower than the best, which is that of `row`: a text in the
@@ -132,6 +133,8 @@ typedef struct {
 PlanInput plan_input(const Lowered *, const Kernel *, const Target *, bool packs);
 /* Sets the input's contraction, no_contraction and last_store to those of the nest's kernel. */
 void plan_find_contraction(PlanInput *);
+/* Returns the refusal of a kernel with an axis whose bounds depend on data (kernel_is_plain). */
+Refusal plan_refuse_bounds(void);
 /* Asks the schedule of a row for a plan. The plan becomes the choice if there is none yet, or if
  * the plan is predicted to be clearly faster; otherwise, and if the schedule refuses, a refusal is
  * added. A plan that is replaced becomes a refusal, too. */

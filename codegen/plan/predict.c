@@ -282,15 +282,36 @@ void predict_stage(const PlanInput *in, const PlanLoops *loops, uint32_t stage, 
 	count_store(&c, stage);
 }
 
-double predict_phase(const PlanInput *in, const Busy *b, const KernelCost *cost)
+static double cost_bytes(const PlanInput *in, const KernelCost *cost)
+{
+	return cost_at(in->nest->syms, cost->bytes, in->at.var, in->at.value, in->at.n);
+}
+
+static double memory_cycles(const PlanInput *in, const Busy *b, const KernelCost *cost)
+{
+	const double bytes = cost_bytes(in, cost);
+	return b->memory + machine_memory_cycles(&in->target->machine, bytes, bytes);
+}
+
+static double compute_cycles(const Busy *b)
+{
+	return fmax(fmax(fmax(b->units, b->loads), fmax(b->stores, b->scalar)), b->waits);
+}
+
+/* Where more is computed, a core sees fewer accesses ahead if each is narrower. */
+enum { FEW_OPERATIONS = 3 };
+
+bool predict_is_stream(const PlanInput *in, const Busy *b, const KernelCost *cost)
 {
 	const Machine *m = &in->target->machine;
-	const double bytes =
-		cost_at(in->nest->syms, cost->bytes, in->at.var, in->at.value, in->at.n);
-	const double memory = b->memory + machine_memory_cycles(m, bytes, bytes);
-	const double compute =
-		fmax(fmax(fmax(b->units, b->loads), fmax(b->stores, b->scalar)), b->waits);
-	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
+	return cost_bytes(in, cost) > m->l2 + (double)m->l3 &&
+	       memory_cycles(in, b, cost) > FEW_OPERATIONS * compute_cycles(b);
+}
+
+double predict_phase(const PlanInput *in, const Busy *b, const KernelCost *cost)
+{
+	const double memory = memory_cycles(in, b, cost), compute = compute_cycles(b);
+	return in->target->machine.phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
 }
 
 uint32_t predict_epilogue(const Kernel *k)

@@ -34,6 +34,9 @@ double predict_waits(const Machine *, double chains, double cycles, double opera
 /* The cycles that one core takes for a phase that keeps it busy so, and reads and writes the bytes
  * of the cost, at in->at; starting the phase included. */
 double predict_phase(const PlanInput *, const Busy *, const KernelCost *);
+/* Whether such a phase reads and writes more than the caches hold, at in->at, and all that it
+ * computes takes a small part of that time. */
+bool predict_is_stream(const PlanInput *, const Busy *, const KernelCost *);
 /* The rounds of a loop over the axis at in->at: over the lane axis one round for each vector. */
 double predict_rounds(const PlanInput *, const PlanLoops *, uint32_t axis);
 

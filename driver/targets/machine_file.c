@@ -19,6 +19,7 @@ static const Field fields[] = {
 	{"l2_bytes", FIELD_REAL, AT(l2_bytes), 0, 1024},
 	{"l3_bytes", FIELD_REAL, AT(l3_bytes), 0, 1024},
 	{"memory_bytes", FIELD_REAL, AT(memory_bytes), 0, 1024},
+	{"stream_bytes", FIELD_NUMBER, AT(stream_bytes), 0, 64},
 	{"ghz", FIELD_REAL, AT(ghz), 0, 100},
 	{"phase", FIELD_NUMBER, AT(phase), 0, 1 << 30},
 	{"call", FIELD_NUMBER, AT(call), 0, 1 << 20},

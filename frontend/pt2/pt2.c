@@ -48,6 +48,19 @@ static Bytes quote_numbers(Ctx *ctx, Bytes text)
 	return (Bytes){(const uint8_t *)out.data, out.n};
 }
 
+/* Parses a text as JSON; numbers that JSON does not have are looked for only if it is none. */
+static JsonDoc *parse_text(Ctx *ctx, Bytes text)
+{
+	JsonDoc *doc = json_read(ctx, text.data, text.size, 0);
+	if (doc->root)
+		return doc;
+	const Bytes quoted = quote_numbers(ctx, text);
+	if (quoted.data == text.data)
+		return doc;
+	json_release(doc);
+	return json_read(ctx, quoted.data, quoted.size, 0);
+}
+
 /* Parses a member as JSON into *slot; an absent one leaves NULL. Returns false after ctx_error. */
 static bool read_json(Import *im, const char *name, JsonDoc **slot)
 {
@@ -56,8 +69,7 @@ static bool read_json(Import *im, const char *name, JsonDoc **slot)
 	if (!m)
 		return true;
 	TRY(archive_read_text(im->ctx, im->archive, m, &text));
-	text = quote_numbers(im->ctx, text);
-	*slot = json_read(im->ctx, text.data, text.size, 0);
+	*slot = parse_text(im->ctx, text);
 	const json_error_t *err = &(*slot)->error;
 	if (!(*slot)->root)
 		return ctx_error(im->ctx, NULL, "%s is not valid JSON: %s (line %d, column %d)",

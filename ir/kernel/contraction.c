@@ -101,8 +101,6 @@ const char *kernel_no_contraction(const Kernel *k, const Contractions *all)
 		return all->why;
 	if (all->contraction[0].half)
 		return "halves of bytes are multiplied";
-	if (!kernel_is_plain(k))
-		return "an axis has bounds that depend on data";
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		const bool is_sum = i == all->contraction[0].sum;

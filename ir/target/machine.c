@@ -82,6 +82,7 @@ static const Machine table[] = {
 		},
 		.l1 = 32 << 10, .l2 = 1 << 20, .l3 = 4 << 20, .line = 64, .ways = 8, .l1_bytes = 64, .l2_bytes = 32, .l3_bytes = 16, .memory_bytes = 7,
 		.ghz = 3.7f, .phase = 4000, .call = 10, .branch = 20, .window = 320, .code = 0.5f,
+		.stream_bytes = 32,
 	}, {
 		.name = "zen5", .family = "x86-64", .unit_bytes = 64,
 		.rate = {

@@ -49,6 +49,8 @@ typedef struct {
 	                         all */
 	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* bytes that one core reads per cycle */
 	float ghz;            /* cycles per nanosecond, for reports only */
+	uint32_t stream_bytes; /* the width of accesses by which what no cache holds is read and
+	                          written fastest; 0: that of a register */
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
 	uint32_t call;        /* cycles of a call of a kernel function or an emulated operation */
 	uint32_t branch;      /* cycles of a mispredicted branch */

@@ -9,8 +9,6 @@ static Refusal no_pieces(const Nest *n)
 {
 	const Kernel *k = n->k;
 	bool own = false;
-	if (!kernel_is_plain(k))
-		return refuse("an axis has bounds that depend on data");
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		if (st->kind != STAGE_MAP || !stage_stores(st) || st->nred)

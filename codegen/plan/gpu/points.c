@@ -9,8 +9,6 @@ enum { MOST_POINTS = 16, MOST_CODE = 400, SHORT_AXIS = 8 };
 static Refusal no_points(const Nest *n)
 {
 	const Kernel *k = n->k;
-	if (!kernel_is_plain(k))
-		return refuse("an axis has bounds that depend on data");
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		if ((st->kind != STAGE_MAP && st->kind != STAGE_CHECK) || nest_maps_inner(n, st) ||

@@ -33,8 +33,6 @@ static Refusal no_rows(const Nest *n)
 {
 	const Kernel *k = n->k;
 	bool any = false;
-	if (!kernel_is_plain(k))
-		return refuse("an axis has bounds that depend on data");
 	for (uint32_t i = 0; i < k->stage.n; i++) {
 		const Stage *st = &k->stage.data[i];
 		if (!is_reduction(st) && st->kind != STAGE_MAP && st->kind != STAGE_CHECK)

@@ -5,10 +5,10 @@ cd "$(dirname "$0")/.."
 scripts/setup.sh
 build=${BUILD:-build}
 echo "configuring $build"
-if [ -f "$build/build.ninja" ]; then
-	# Sources are found by listing folders: look again.
-	meson setup --reconfigure "$build" >/dev/null
-else
-	meson setup "$build" >/dev/null
-fi
+again=
+[ ! -f "$build/build.ninja" ] || again=--reconfigure # sources are found by listing folders: look again
+scripts/patiently.sh "configuring $build" meson setup $again "$build" >/dev/null || {
+	tail -n 5 "$build/meson-logs/meson-log.txt"
+	exit 1
+}
 ninja -C "$build" "$@"

@@ -35,5 +35,5 @@ if [ -n "$need" ]; then
 	echo "installing:$need"
 	apt-get update
 	# Says how much is downloaded, and each package: of Debian 12 206 MB where nothing is there, 220 MB for tests.
-	DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $need
+	DEBIAN_FRONTEND=noninteractive "$(dirname "$0")/patiently.sh" "installing packages" apt-get install -y --no-install-recommends $need
 fi

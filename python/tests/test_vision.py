@@ -41,6 +41,20 @@ def test_gradients_of_pooled_regions(name, dynamic):
     assert not dynamo.statistics.eager_nodes
 
 
+def test_bins_that_are_sizes():
+    """As Mask R-CNN has them, which pools for boxes and for masks."""
+    def f(x, r, rows, columns):
+        return ops.roi_align(x.sin(), r, (rows, columns), 0.7, 2)
+    fast = torch.compile(f, backend=dynamo.backend, dynamic=True, fullgraph=True)
+    for rows, columns in ((3, 4), (2, 6), (4, 3)):
+        x, r = torch.randn(2, 3, 24, 30, requires_grad=True), regions(5)
+        want, got = f(x, r, rows, columns), fast(x, r, rows, columns)
+        ct = torch.randn_like(want)
+        torch.testing.assert_close(got, want)
+        torch.testing.assert_close(torch.autograd.grad(got, x, ct), torch.autograd.grad(want, x, ct))
+    assert not dynamo.statistics.eager_nodes
+
+
 def test_no_regions():
     def f(x, r):
         return ops.roi_align(x.sin(), r, (3, 4), 0.7, 2, True)

@@ -16,7 +16,7 @@ static const struct {
 	{"f64", "float64", "d", {WEFT_FLOAT, 64, 1}},
 	{"i64", "int64", "l", {WEFT_INT, 64, 1}},
 	{"i32", "int32", "i", {WEFT_INT, 32, 1}},
-	{"bool", "bool", "?", {WEFT_BOOL, 8, 1}},
+	{"bool", "bool_", "?", {WEFT_BOOL, 8, 1}}, /* numpy.bool: not before NumPy 2 */
 	{"u8", "uint8", "B", {WEFT_UINT, 8, 1}},
 	{"i8", "int8", "b", {WEFT_INT, 8, 1}},
 	{"i16", "int16", "h", {WEFT_INT, 16, 1}},

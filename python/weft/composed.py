@@ -12,7 +12,7 @@ import torch
 from torch.fx import Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from weft import norms
+from weft import _weft, norms
 from weft.sizes import DTYPES, MOST, is_symbolic, size_text
 
 aten = torch.ops.aten
@@ -174,7 +174,7 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
         asked = [w for k, w in enumerate(wrt) if mask is None or mask[k]]
         there = [n for n in tensors if given.get(n) is not None]
         trace = lowering.session.trace(forward)
-        inputs = _inputs_of(lowering, trace, {n: lowering.value_of(n) for n in there})
+        inputs, _ = _inputs_of(lowering, trace, {n: lowering.value_of(n) for n in there})
         trace.output("y", trace.call(forward, (), {**inputs, **{n: given[n] for n in rest if n in given}, **more}))
         gradient = lowering.session.vjp(trace.end(), asked)
         values = lowering.trace.graph(gradient, [*(given[n] for n in there), given[grad]], 1 + len(asked))[1:]
@@ -184,20 +184,23 @@ def _derived(forward: str, wrt: tuple[str, ...], tensors: tuple[str, ...], rest:
 
 def _of_regions(forward: str, rest: tuple[str, ...], results: int = 1) -> Callable[..., Any]:
     """The gradient by the image of an operator of torchvision that pools regions. It is linear in the image, so that zeros of its
-    type, which is the gradient's, stand for it."""
+    type, which is the gradient's, stand for it. The result's gradient is an input of the operator's graph: its shape gives the bins."""
     def call(lowering: Any, node: Node, given: dict[str, Any]) -> Any:
         trace = lowering.session.trace(forward)
-        inputs = _inputs_of(lowering, trace, {"input": node.meta["val"], "rois": lowering.value_of("rois")})
-        y = trace.call(forward, (), {**inputs, **{n: given[n] for n in rest}})
+        values = {"input": node.meta["val"], "rois": lowering.value_of("rois"), "grad": lowering.value_of("grad")}
+        inputs, extent = _inputs_of(lowering, trace, values)
+        del inputs["grad"]
+        sizes = {n: _weft.Size(str(extent(lowering.value_of(n)))) for n in rest if isinstance(given[n], _weft.Size)}
+        y = trace.call(forward, (), {**inputs, **{n: given[n] for n in rest}, **sizes})
         trace.output("y", y if results == 1 else trace.result(y, 0))
         gradient = lowering.session.vjp(trace.end(), ["input"])
-        return lowering.trace.graph(gradient, [_zeros_like_meta(lowering, node, given), given["rois"], given["grad"]], 2)[1]
+        return lowering.trace.graph(gradient, [_zeros_like_meta(lowering, node, given), given["rois"], given["grad"], given["grad"]], 2)[1]
     return call
 
 
-def _inputs_of(lowering: Any, trace: Any, values: dict[str, torch.Tensor]) -> dict[str, Any]:
-    """Inputs of the types of these values, in which each extent that differs is a symbol: where the graph is called, it may be
-    an expression that no shape gives back, or be equal to another one by a guard."""
+def _inputs_of(lowering: Any, trace: Any, values: dict[str, torch.Tensor]) -> tuple[dict[str, Any], Callable[[Any], str | int]]:
+    """Inputs of the types of these values, in which each extent that differs is a symbol, and what an extent is there: where the
+    graph is called, it may be an expression that no shape gives back, or be equal to another one by a guard."""
     known: list[tuple[Any, str | int]] = []
 
     def extent(n: Any) -> str | int:
@@ -213,7 +216,7 @@ def _inputs_of(lowering: Any, trace: Any, values: dict[str, torch.Tensor]) -> di
         return text
     for n in sorted((n for v in values.values() for n in v.shape), key=is_symbolic):
         extent(n)  # constants first
-    return {name: trace.input(name, f"{DTYPES[v.dtype]}[{', '.join(str(extent(d)) for d in v.shape)}]") for name, v in values.items()}
+    return {name: trace.input(name, f"{DTYPES[v.dtype]}[{', '.join(str(extent(d)) for d in v.shape)}]") for name, v in values.items()}, extent
 
 
 _BINS = ("spatial_scale", "pooled_height", "pooled_width")

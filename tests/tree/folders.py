@@ -1,7 +1,8 @@
 """Folders include what the table of HACKING.md allows, and each folder with sources has a row there: folders.py SOURCE_ROOT
 
 The last column is `nothing`, names of folders, or "all but" names; behind a semicolon stand names that are allowed all the same.
-A name stands for the folder and those in it. `folders.py --self` tests this script.
+A name stands for the folder and those in it. No script is named as a module of Python, which other modules would then import
+from its folder. `folders.py --self` tests this script.
 """
 import pathlib
 import re
@@ -53,6 +54,11 @@ def check(files, table):
                 yield f"{path} may not include {name} (HACKING.md, Folders)"
 
 
+def hiding(paths):
+    """Scripts that hide a module of Python from what their folder's scripts import, a line each."""
+    return [f"{path}: a module of Python has this name" for path in paths if path.stem in sys.stdlib_module_names]
+
+
 if sys.argv[1] == "--self":
     page = "\n## Folders\n| `a`, `b/c` | x | `base`, `d/e` |\n| `f` | y | all but `a`, `g`; `g/h` |\n| `z` | n | nothing |\n\n## Next\n| `q` | n | nothing |\n"
     table = rules(page)
@@ -61,6 +67,7 @@ if sys.argv[1] == "--self":
              ("f", "q/x.h", 0), ("f", "a/x.h", 1), ("z", "z/x.h", 0), ("z", "x.h", 0), ("z", "base/x.h", 1), ("q", "base/x.h", 1)]
     for folder, name, wrong in cases:
         assert len(list(check([(folder, "file.c", f'#include "{name}"\n')], table))) == wrong, (folder, name)
+    assert len(hiding([pathlib.Path("a/bisect.py"), pathlib.Path("a/bisected.py")])) == 1
     sys.exit(0)
 root = pathlib.Path(sys.argv[1])
 table = rules((root / "HACKING.md").read_text())
@@ -69,6 +76,7 @@ TOPS = ("base", "ir", "ops", "frontend", "passes", "lower", "transform", "codege
 sources = [(f.parent.relative_to(root).as_posix(), f.relative_to(root), f.read_text()) for top in TOPS
            for f in sorted((root / top).rglob("*")) if f.suffix in (".c", ".h", ".hpp")]
 assert len(sources) > 300, len(sources)
-found = missing + list(check(sources, table))
+scripts = [f.relative_to(root) for top in ("tests", "scripts", "bench", "examples") for f in sorted((root / top).rglob("*.py"))]
+found = missing + list(check(sources, table)) + hiding(scripts)
 print("\n".join(found), end="\n" if found else "")
 sys.exit(bool(found))

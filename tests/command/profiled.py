@@ -1,4 +1,4 @@
-"""weft bench --profile fits the terminal, and sums up by module and line of the model's source: profile.py WEFT"""
+"""weft bench --profile fits the terminal, and sums up by module and line of the model's source: profiled.py WEFT"""
 import json
 import os
 import pathlib

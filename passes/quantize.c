@@ -463,11 +463,9 @@ static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProd
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
-	/* a difference has the bytes of one constant */
-	if ((r->weights.wraps && quant_fold_stored(c, g, r->weights.q)) ||
-	    (g->activations &&
-	     (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
-	      quant_fold_stored(c, g, r->weights.zero)))) {
+	/* integers that the model takes out of bytes: words have them again */
+	if (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
+	    quant_fold_stored(c, g, r->weights.zero)) {
 		*folded = true;
 		return read_weights(g, n, side, c, r, folded);
 	}

@@ -14,7 +14,6 @@ typedef struct {
 	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
 	                                operand, and pads with zeros */
 	uint32_t nmove;   /* the last one is next to the dequantisation */
-	bool wraps;       /* q is the difference of two bytes, which may wrap */
 } Dequantised;
 
 /* What a product sums over, and where its other dimensions go. */

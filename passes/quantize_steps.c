@@ -141,7 +141,6 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 		x = quant_below_converts(g, node_in(g, x, 0));
 	}
 	o->q = x;
-	o->wraps = step_of(g, x) == SC_sub;
 	return is_byte(node_dtype(g, x));
 }
 

@@ -214,6 +214,34 @@ uint32_t kernel_adds_blocks(const Kernel *k, const Contractions *all)
 	return 1;
 }
 
+/* Whether all loads of which x is computed are at indices that are linear in each axis. */
+static bool loads_linearly(SymTab *syms, const Kernel *k, Kx x)
+{
+	const KxData *d = &k->kx.data[x.i];
+	Sym coef;
+	for (uint32_t i = 0; d->kind == KX_LOAD && i < d->nidx; i++)
+		for (uint32_t a = 0; a < k->axis.n; a++)
+			if (!sym_linear(syms, d->idx[i], k->axis.data[a].var, &coef, NULL))
+				return false;
+	for (uint32_t i = 0; d->kind == KX_OP && i < d->nin; i++)
+		if (!loads_linearly(syms, k, d->in[i]))
+			return false;
+	return true;
+}
+
+bool kernel_decodes(SymTab *syms, const Kernel *k, const Stage *st)
+{
+	uint64_t fields;
+	const KxData *value = &k->kx.data[st->value.i];
+	const uint32_t decodes = decoded_operand(syms, k, st);
+	if (!decodes || !loads_linearly(syms, k, st->value))
+		return false;
+	const Kx load = decoded_of(syms, k, st, value->in[decodes - 1], &fields);
+	return axes_of(syms, k, &k->kx.data[load.i]) &
+	       ~(axes_of(syms, k, &k->kx.data[value->in[2 - decodes].i]) |
+		 axes_set(st->red, st->nred));
+}
+
 bool kx_is_product(const Kernel *k, Kx x)
 {
 	return is_product(&k->kx.data[x.i]);

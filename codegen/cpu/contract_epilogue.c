@@ -44,6 +44,7 @@ static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
 		Lx at = lx_add(f, t->scale[i], eval_index(&s->e, of->panels.offset));
 		at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
 		at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+		contract_fetch_next(c, t, &of->panels, m, at);
 		const Lv v =
 			ls_load(f, "scale", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
 		eval_assume(&s->e, of->load,

@@ -232,7 +232,8 @@ static const DecodedB *decoded(const ContractCode *c)
 }
 
 /* Returns vector j of a load's panels at the current steps of k. first: of the panels. */
-static Lx load_panel(ContractCode *c, const Panels *p, Kx load, Lx first, uint32_t j)
+static Lx load_panel(ContractCode *c, const ContractTile *t, const Panels *p, Kx load, Lx first,
+		     uint32_t j)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
@@ -241,6 +242,8 @@ static Lx load_panel(ContractCode *c, const Panels *p, Kx load, Lx first, uint32
 	Lx at = lx_add(f, first, eval_index(&s->e, p->offset));
 	at = lx_add(f, at, lx_mul(f, eval_size(&s->e, p->stride), int_of(s, j / vectors)));
 	at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+	if (load.i != c->p->b.load.i)
+		contract_fetch_next(c, t, p, m, at);
 	const Lv v = ls_load(f, "b", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
 	return eval_convert(&s->e, lx_var(f, v), s->e.k->kx.data[load.i].dtype);
 }
@@ -285,7 +288,7 @@ static void load_beside(ContractCode *c, const ContractTile *t, uint32_t j, uint
 		const Kx load = d->beside[i].load;
 		if (!(s->e.nest->deps[load.i] & ~known) && !eval_known(&s->e, load).i)
 			eval_assume(&s->e, load,
-				    load_panel(c, &d->beside[i].panels, load, t->scale[i], j));
+				    load_panel(c, t, &d->beside[i].panels, load, t->scale[i], j));
 	}
 }
 
@@ -323,7 +326,7 @@ Lx contract_decoded(ContractCode *c, const ContractTile *t, uint32_t j, uint32_t
 	go_to_column(c, t, j);
 	load_beside(c, t, j, UINT64_MAX);
 	if (!eval_known(&s->e, load).i)
-		eval_assume(&s->e, load, load_panel(c, &c->p->b.panels, load, t->panel, j));
+		eval_assume(&s->e, load, load_panel(c, t, &c->p->b.panels, load, t->panel, j));
 	if (axis != NO_AXIS)
 		eval_at(&s->e, axis, int_of(s, field));
 	const Lx x = eval_vector(&s->e, decoded(c)->value);

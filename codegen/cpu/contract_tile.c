@@ -125,6 +125,15 @@ void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 			    lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
+void contract_fetch_next(ContractCode *c, const ContractTile *t, const Panels *p, LMem m, Lx at)
+{
+	LoopFn *f = c->s->e.f;
+	if (!t->how->ahead || c->p->block.rows > c->p->tile.mr)
+		return;
+	const Lx stride = eval_size(&c->s->e, p->stride);
+	ls_prefetch(f, m, lx_add(f, at, lx_mul(f, stride, int_of(c->s, panels_of_tile(c, t)))), 2);
+}
+
 Lx contract_step_offset(ContractCode *c, Kx load)
 {
 	Cpu *s = c->s;

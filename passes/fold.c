@@ -337,8 +337,8 @@ static bool same_bytes(const Const *a, const Const *b)
 	       memcmp(a->data, b->data, a->bytes) == 0;
 }
 
-/* Returns the first constant with the bytes of n, so that weights of which several products make the
- * same are stored once. */
+/* Returns the first constant with the bytes of n, so that weights of which several products make
+ * the same are stored once. */
 static Node first_same(Graph *g, Node n)
 {
 	const ConstId own = node_const(g, n);

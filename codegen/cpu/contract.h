@@ -104,8 +104,8 @@ void contract_close_rows(ContractCode *);
  * there were before, and as many for this round, from offset `next` of b. */
 void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
 
-/* contract_tile.c: fetches what is beside b, in panels, of the next tile of columns, if the tile at
- * hand is the only one of rows, which fetches all of b. at: of the current columns. */
+/* Fetches what is beside b, in panels, of the next tile of columns, if the tile at hand is the only
+ * one of rows, which fetches all of b. at: of the current columns. In contract_tile.c. */
 void contract_fetch_next(ContractCode *, const ContractTile *, const Panels *, LMem, Lx at);
 
 /* contract_runs.c */

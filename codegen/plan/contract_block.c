@@ -493,8 +493,9 @@ static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
 static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
+	const bool rounds = t->unroll == UNROLL_K || c->axes.row->nfrag || c->b.decoded.value.i;
 	if (!has_panels(&c->b) || !is_worth_fetching(in, c) || c->vector.lanes == 1 ||
-	    c->b.decoded.slab || (t->unroll != UNROLL_K && !c->axes.row->nfrag && !c->b.decoded.value.i))
+	    c->b.decoded.slab || !rounds)
 		return 0;
 	const int64_t tiles = c->block.rows / c->tile.mr,
 		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;

@@ -45,8 +45,8 @@ const char *kernel_no_contraction(const Kernel *, const Contractions *all);
  * kernel_contractions of the kernel. */
 uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
 /* Whether the stage, a contraction whose axes need not all be listed in `map`, has an operand that
- * schedules decode, with columns: its loads, and those of the other operand, are at indices that are
- * linear in each axis. */
+ * schedules decode, with columns: its loads, and those of the other operand, are at indices that
+ * are linear in each axis. */
 bool kernel_decodes(SymTab *, const Kernel *, const Stage *);
 /* Whether x is the product of two values. */
 bool kx_is_product(const Kernel *, Kx x);

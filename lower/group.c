@@ -65,6 +65,8 @@ typedef struct {
 	bool cut;          /* another contraction is in the kernel that reads it: see
 			      cut_narrow */
 	bool long_map;     /* see find_long_maps */
+	bool constant;     /* computed of constants alone, element by element */
+	double integers;   /* if so, the elements of the largest constant of integers */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
 	bool whole;        /* some reader reads all of its elements, as far as is known */
@@ -532,6 +534,35 @@ static bool cheaper_repeated(const Sweep *w, Node n)
 	return target_cycles(w->target, repeated) <= target_cycles(w->target, apart);
 }
 
+/* Whether every reader of n, behind index maps, is decoded itself, or, if n is `whole`, multiplies
+ * it in a contraction of floats. */
+static bool feeds_contractions(const Sweep *w, Node n, bool whole, uint32_t depth)
+{
+	const Graph *g = w->g;
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+		const Node user = g->use.data[u.i].user;
+		const OpLower *l = user.i ? how(w, user) : NULL;
+		TRY(l);
+		if (w->node[user.i].is.decoded ||
+		    (whole && l->role == LOWER_ANCHOR && node_dtype(g, user) == DT_f32))
+			continue;
+		TRY(depth && lower_is_map(l) && feeds_contractions(w, user, whole, depth - 1));
+	}
+	return true;
+}
+
+/* Whether contractions compute n where they multiply it: of integers that are stored, of which a
+ * word has a few. GPUs read what is stored. */
+static bool is_decoded(const Sweep *w, Node n)
+{
+	enum { MOST_MAPS = 8, MOST_FIELDS = 16 };
+	const NodeState *self = &w->node[n.i];
+	return self->constant && how(w, n)->role == LOWER_MAP && !w->no_fusion &&
+	       !w->target->isa.of_block &&
+	       feeds_contractions(w, n, self->integers * MOST_FIELDS >= elements(w->g, n),
+				  MOST_MAPS);
+}
+
 /* The group's cost if n joins it. */
 static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 {
@@ -617,6 +648,13 @@ static void visit(Sweep *w, Node n)
 		return;
 	}
 	why = self->long_map ? "so many index maps follow each other" : too_much(w, n, root);
+	if (!why && is_decoded(w, n)) {
+		self->is = (NodeGroup){root ? ROLE_INLINE : ROLE_VIRTUAL, root, .decoded = true};
+		if (root)
+			join(w, n, root);
+		mark_operands(w, n, readers, self->bijective);
+		return;
+	}
 	if (lower_is_map(l) && !why) {
 		self->is = (NodeGroup){ROLE_VIRTUAL, root};
 		if (root)
@@ -672,6 +710,29 @@ static void cut_narrow(Sweep *w, Node x)
 	w->node[best.i].cut = bytes(w->g, best) < bytes(w->g, at);
 }
 
+/* Notes whether n is computed of constants, in program order, so that operands are known. */
+static void mark_constant(Sweep *w, Node n)
+{
+	const Graph *g = w->g;
+	const OpLower *l = how(w, n);
+	NodeState *self = &w->node[n.i];
+	const bool maps = l->role == LOWER_MAP || (lower_is_map(l) && node_nin(g, n) == 1);
+	double most = 0;
+	if (node_const(g, n).i) {
+		self->constant = true;
+		self->integers = dtype_is_int(node_dtype(g, n)) ? elements(g, n) : 0;
+		return;
+	}
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		const NodeState *x = &w->node[node_in(g, n, k).i];
+		if (!maps || !x->constant)
+			return;
+		most = x->integers > most ? x->integers : most;
+	}
+	self->constant = maps || l->role == LOWER_LEAF;
+	self->integers = most;
+}
+
 /* Program order, so operands are known. */
 static void mark_below(Sweep *w, Node n, uint32_t place)
 {
@@ -718,6 +779,7 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		w.node[n.i].long_map = long_map[n.i];
 		mark_below(&w, n, place++);
+		mark_constant(&w, n);
 	}
 	for (Node n = g->last; n.i; n = node_prev(g, n))
 		visit(&w, n);

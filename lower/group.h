@@ -23,6 +23,9 @@ typedef struct {
 	                  in none */
 	const char *why; /* a root: why it is stored and not computed in its readers' kernel */
 	const struct AttentionNodes *attention; /* find_attentions (lower/attention.h) */
+	bool decoded;    /* computed of constants where contractions multiply it, whatever they
+			    repeat: integers that a kernel of the contraction takes out of what is
+			    stored */
 } NodeGroup;
 
 /* Decides the role and group of each node. Returns an array by node, in the arena. stored: an

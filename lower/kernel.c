@@ -358,6 +358,15 @@ static Kx trace_leaf(Trace *t, Node n, const Sym *idx)
 
 /* ---- dispatch ---- */
 
+/* Returns an operand of a contraction that is computed of constants. */
+static Kx trace_decoded(Trace *t, Node n, const Sym *idx, Kx guard)
+{
+	t->only_maps = false;
+	const Kx x = trace_elementwise(t, n, idx, guard);
+	t->only_maps = true;
+	return x;
+}
+
 /* Of a loop: it has a place once the loop is lowered. */
 static Kx later_result(Trace *t, Node n)
 {
@@ -369,6 +378,8 @@ static Kx later_result(Trace *t, Node n)
 static Kx dispatch(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	const OpLower *how = op_lower(node_op(t->s->g, n));
+	if (t->only_maps && t->s->info.data[n.i].is.decoded)
+		return trace_decoded(t, n, idx, guard);
 	if (t->only_maps && !lower_is_map(how) && how->role != LOWER_MEMORY)
 		return trace_store_first(t, n, "a contraction reads it");
 	switch (how->role) {

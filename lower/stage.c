@@ -1,6 +1,8 @@
 /* Stages: reductions, contractions and convolutions met while tracing, and the end of a kernel:
  * axes in order, values that several stages need, the stores. */
 #include "lower/stage.h"
+
+#include "ir/kernel/contraction.h"
 #include "lower/attention.h"
 #include "lower/roots.h"
 #include "lower/winograd.h"
@@ -235,6 +237,21 @@ static uint8_t half_operand(const Graph *g, Node n)
 	return 0;
 }
 
+/* Returns what an operand of the contraction n is decoded of behind index maps; none: no operand is
+ * decoded. */
+static Node decoded_operand(const Trace *t, Node n)
+{
+	const Graph *g = t->s->g;
+	for (uint32_t k = 0; k < 2; k++) {
+		Node x = node_in(g, n, k);
+		while (!trace_reads_stored(t, x) && lower_is_map(op_lower(node_op(g, x))))
+			x = node_in(g, x, 0);
+		if (!trace_reads_stored(t, x) && t->s->info.data[x.i].is.decoded)
+			return x;
+	}
+	return (Node){0};
+}
+
 Kx trace_read_at(Trace *t, uint32_t stage, uint64_t axes)
 {
 	Stage *st = &t->k->stage.data[stage];
@@ -288,6 +305,9 @@ Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 		read_bounds(g, n, st.reduce.most);
 	st.reduce.half = half_operand(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
+	const Node decoded = decoded_operand(t, n);
+	if (decoded.i && !kernel_decodes(g->ir->syms, t->k, &st))
+		return trace_store_first(t, decoded, "no contraction decodes it");
 	return trace_read_at(t, trace_push_stage(t, st), inner);
 }
 

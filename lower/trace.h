@@ -33,8 +33,8 @@ typedef struct {
 	Node root;
 	StoredFirst blocked; /* the first node that must be stored before this kernel can be built;
 	                        none: the kernel can be built */
-	bool only_maps; /* operands of an anchor are traced: they may be loads and index maps
-	                   only */
+	bool only_maps; /* operands of an anchor are traced: they may be loads and index maps, and
+			   what is decoded of constants (NodeGroup.decoded) */
 	Sym root_axis[MAX_RANK]; /* by dimension of the root: its root axis, or 0 */
 	Sym root_extent[MAX_RANK];
 	uint32_t nroot; /* the number of root axes: the first of Kernel.axis */

@@ -329,6 +329,29 @@ static bool is_kept(const Graph *g, Node n)
 	return kept;
 }
 
+static bool same_bytes(const Const *a, const Const *b)
+{
+	return a->data && b->data && a->dtype == b->dtype && a->rank == b->rank &&
+	       a->bytes == b->bytes && !a->is_param && !a->is_buffer && !a->view_of.i &&
+	       memcmp(a->dim, b->dim, a->rank * sizeof *a->dim) == 0 &&
+	       memcmp(a->data, b->data, a->bytes) == 0;
+}
+
+/* Returns the first constant with the bytes of n, so that weights of which several products make
+ * the same are stored once. */
+static Node first_same(Graph *g, Node n)
+{
+	const ConstId own = node_const(g, n);
+	for (uint32_t k = 1; own.i && k < own.i; k++)
+		if (same_bytes(ir_const_of(g->ir, (ConstId){k}), ir_const_of(g->ir, own))) {
+			Build b = pass_build(g, n);
+			const Node first = b_const(&b, (ConstId){k});
+			pass_replace(g, n, first);
+			return first;
+		}
+	return n;
+}
+
 Node fold_node(Graph *g, PassCtx *c, Node n)
 {
 	Node made = n;
@@ -336,5 +359,5 @@ Node fold_node(Graph *g, PassCtx *c, Node n)
 		fold_recipes(g, &n, 1, &made);
 	else if (!evaluate(g, &n, 1, &made))
 		return n;
-	return made;
+	return first_same(g, made);
 }

@@ -17,8 +17,8 @@
  * becomes
  *   mul(sub(contract(%x, %q), z * sum(%x)), s)
  *
- * of groups the sum over all of them, of one row a sum over panels of columns. The integers have 8
- * bits, and sums 32: of more than MOST_TERMS terms the product stays one of floats.
+ * or, of groups and of 4 bits, decodes them where it multiplies (quantize_blocks.c). The integers
+ * have 8 bits, and sums 32: of more than MOST_TERMS terms the product stays one of floats.
  *
  * Once, before constants fold: afterwards weights are f32. What comes behind the product, up to a
  * quantisation, is element-wise, and grouping puts it into the product's kernel. */
@@ -33,10 +33,8 @@ enum {
 	MOST_TERMS = 32768, /* 32768 * 255 * 255 < 2^31 */
 	HALF_U8 = 128,      /* u8 less that are i8 */
 	GROUP = 4,          /* terms that one instruction multiplies in a lane */
-	LEAST_RUN = 8,      /* terms beside each other that instructions on bytes pay for: two
-	                       groups */
-	BEFORE_SCALE = 4,   /* products of a group that are added before they are scaled */
-	MOST_PANEL = 64, LEAST_PANEL = 16 /* columns of a panel */
+	LEAST_RUN = 8       /* terms beside each other that instructions on bytes pay for: two
+			       groups */
 };
 
 /* ---- moving the parts ---- */
@@ -445,40 +443,7 @@ static Node integers_of(Build *b, Node n, const PassCtx *c, const char **why)
 			     b_bin(b, OP_mul, scale[0], scale[1]));
 }
 
-/* ---- products of one row ---- */
-
-static Sym numel_where(const Graph *g, Node x, uint32_t mask)
-{
-	Sym all = sym_int(graph_syms(g), 1);
-	for (uint32_t d = 0; d < node_rank(g, x); d++)
-		if (mask >> d & 1)
-			all = sym_mul(graph_syms(g), all, node_dim(g, x, d));
-	return all;
-}
-
-/* Returns x, all elements of which are summed, in the order of w's summed dimensions. */
-static Node row_of(Build *b, Node n, uint32_t side)
-{
-	const Graph *g = b->g;
-	SymTab *t = b_syms(b);
-	const char *const names[2] = {"sum_x", "sum_y"};
-	const Node x = node_in(g, n, !side);
-	uint32_t nsum, perm[MAX_RANK], rank = 0;
-	const Sym *of_w = node_ints(g, n, names[side], &nsum),
-		  *of_x = node_ints(g, n, names[!side], &nsum);
-	Sym dim[MAX_RANK];
-	for (uint32_t at = 0; at < MAX_RANK; at++)
-		for (uint32_t k = 0; k < nsum; k++) {
-			uint32_t before = 0;
-			if (sym_const(t, of_w[k]) != at)
-				continue;
-			for (uint32_t j = 0; j < nsum; j++)
-				before += sym_const(t, of_x[j]) < sym_const(t, of_x[k]);
-			dim[before] = node_dim(g, x, (uint32_t)sym_const(t, of_x[k]));
-			perm[rank++] = before;
-		}
-	return b_permute(b, b_reshape(b, x, rank, dim), perm);
-}
+/* ---- products of floats and stored integers ---- */
 
 /* Whether x is a constant, or one in another order. */
 static bool is_stored(const Graph *g, Node x)
@@ -488,20 +453,22 @@ static bool is_stored(const Graph *g, Node x)
 	return node_const(g, x).i;
 }
 
-/* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. */
-static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProduct *r)
+/* Reads n as a product in f32 whose operand `side` is constant weights that are dequantised. Sets
+ * *folded where nodes were replaced by constants. */
+static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProduct *r,
+			 bool *folded)
 {
 	*r = (WeightProduct){
 		.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
-	/* a difference has the bytes of one constant */
-	if ((r->weights.wraps && quant_fold_stored(c, g, r->weights.q)) ||
-	    (g->activations &&
-	     (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
-	      quant_fold_stored(c, g, r->weights.zero))))
-		return read_weights(g, n, side, c, r); /* nodes were replaced */
+	/* integers that the model takes out of bytes: words have them again */
+	if (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
+	    quant_fold_stored(c, g, r->weights.zero)) {
+		*folded = true;
+		return read_weights(g, n, side, c, r, folded);
+	}
 	TRY(is_stored(g, r->weights.q));
 	read_product(g, n, &r->p);
 	return true;
@@ -513,44 +480,6 @@ uint32_t quant_batches(const Graph *g, Node n)
 	node_ints(g, n, "batch_x", &nbatch);
 	return nbatch;
 }
-
-/* Whether x is one row, which becomes r->row. */
-static bool is_row(Build *b, PassCtx *c, WeightProduct *r)
-{
-	const Graph *g = b->g;
-	TRY(!quant_batches(g, r->n) && r->p.sum[0]);
-	TRY(!quant_read_dequantised(g, r->x, c->keep_params, &(Dequantised){0}));
-	TRY(sym_is(b_syms(b), r->p.terms, 0) ||
-	    type_numel(g->ir, node_type_id(g, r->x)).i == r->p.terms.i);
-	r->row = row_of(b, r->n, r->side);
-	return true;
-}
-
-/* Returns the sum over the elements of w as they are stored. */
-static Node row_by_elements(Build *b, const WeightProduct *r)
-{
-	const Type shape = *node_type(b->g, r->w);
-	const uint32_t summed = r->p.sum[r->side];
-	uint32_t map[MAX_RANK], rank = 0;
-	for (uint32_t d = 0; d < shape.n; d++)
-		if (summed >> d & 1)
-			map[rank++] = d;
-	const Node row = b_broadcast_in_dim(b, r->row, shape.n, shape.dim, map);
-	return b_reduce(b, REDUCE_SUM, b_bin(b, OP_mul, row, r->w), summed, DT_f32);
-}
-
-/* Returns the columns of a panel: 4 vectors of the widest registers, or less; 0 if the columns
- * are no multiple. */
-static int64_t panel_width(SymTab *t, Sym columns)
-{
-	for (int64_t p = MOST_PANEL; p >= LEAST_PANEL; p /= 2)
-		if (sym_divides(t, p, columns))
-			return p;
-	return 0;
-}
-
-/* The shape of w in panels: [columns / P][terms / G][G][P]. G: terms of a group, or all. */
-enum { PANEL_RANK = 4 };
 
 /* Returns how many neighbours along w's summed dimension have one value of v, which has w's
  * shape: at least so many; none if it is not known. */
@@ -596,140 +525,6 @@ Sym quant_group_of(Build *b, Node v, uint32_t summed)
 	return group;
 }
 
-/* Returns x of w's shape in panels. */
-static Node in_panels(Build *b, const WeightProduct *r, Node x, const Sym *shape)
-{
-	const uint32_t summed = r->p.sum[r->side], rank = node_rank(b->g, x),
-		       order[] = {0, 2, 3, 1};
-	uint32_t perm[MAX_RANK], n = 0;
-	for (uint32_t last = 0; last < 2; last++)
-		for (uint32_t d = 0; d < rank; d++)
-			if ((summed >> d & 1) == last)
-				perm[n++] = d;
-	const Sym apart[] = {shape[0], shape[3], shape[1], shape[2]};
-	return b_permute(b, b_reshape(b, b_permute(b, x, perm), PANEL_RANK, apart), order);
-}
-
-/* A scale or zero point of the weights: one for each column, of the result's shape, or one for each
- * group of a column, of w's shape. */
-typedef struct {
-	Node column, element;
-	DType as; /* what an element is converted to where it is used: a constant stays small */
-	Sym group;
-} Factor;
-
-static bool read_factor(Build *b, const WeightProduct *r, Node v, DType as, Factor *f)
-{
-	*f = (Factor){.as = as, .group = r->p.terms};
-	if (!v.i)
-		return true;
-	const Node stored = quant_below_converts(b->g, v);
-	const DType d = node_dtype(b->g, stored);
-	const bool narrow = dtype_is_int(d) && dtype_size(d) < dtype_size(as);
-	f->column = factor(b, &r->p, r->side, &r->weights, b_convert(b, v, as), r->n);
-	if (f->column.i)
-		return true;
-	f->element = quant_moved_along(b, &r->weights, narrow ? stored : b_convert(b, v, as), r->w);
-	f->group = quant_group_of(b, f->element, r->p.sum[r->side]);
-	return f->group.i;
-}
-
-/* Returns the factor in panels of that shape, the same for all terms of a group, as `part` of it
- * has them; none if there is none. */
-static Node factor_in_panels(Build *b, const WeightProduct *r, const Factor *f, const Sym *shape,
-			     const Sym *part)
-{
-	const uint32_t of_column[] = {0, 3}, of_group[] = {0, 1, 3};
-	const Sym apart[] = {shape[0], shape[3]};
-	if (f->column.i)
-		return b_broadcast_in_dim(b, b_reshape(b, f->column, 2, apart), PANEL_RANK, part,
-					  of_column);
-	if (!f->element.i)
-		return (Node){0};
-	const Node first = b_select_dim(b, in_panels(b, r, f->element, shape), 2, b_int(b, 0));
-	return b_broadcast_in_dim(b, b_convert(b, first, f->as), PANEL_RANK, part, of_group);
-}
-
-/* Returns sum + x * y; sum may be none. */
-static Node plus_product(Build *b, const PassCtx *c, Node x, Node y, Node sum)
-{
-	if (sum.i && isa_has(&c->target->isa, ISA_FMA))
-		return b_node(b, OP_fma, (Node[]){x, y, sum}, 3, NULL, 0);
-	return b_add(b, b_bin(b, OP_mul, x, y), sum);
-}
-
-/* Returns the sum over panels of columns, in which neighbouring lanes are columns; none if the
- * columns are no multiple of a panel, or if it is not known along which terms a scale or zero
- * point differs. A column's scale multiplies the sum, a group's the sum of a few products.
- * Integers of 4 bits are stored eight in a word: neighbours in a group, whose products are added
- * before the scale. */
-static Node row_by_panels(Build *b, PassCtx *c, const WeightProduct *r)
-{
-	SymTab *t = b_syms(b);
-	const Dequantised *d = &r->weights;
-	const Sym columns = numel_where(b->g, r->w, ~r->p.sum[r->side]);
-	const int64_t width = panel_width(t, columns);
-	Factor scale, zero;
-	if (!width || sym_is(t, columns, 0) || sym_is(t, r->p.terms, 0) ||
-	    !read_factor(b, r, d->scale, DT_f32, &scale) ||
-	    !read_factor(b, r, d->zero, DT_i32, &zero))
-		return (Node){0};
-	const Node q = quant_integers(b, d);
-	const Sym group = sym_min(t, scale.group, zero.group);
-	int64_t size;
-	const bool whole = sym_is_const(t, group, &size) && sym_divides(t, size, scale.group) &&
-			   sym_divides(t, size, zero.group);
-	if (!q.i || (group.i != r->p.terms.i && !whole))
-		return (Node){0};
-	const Sym shape[] = {sym_floordiv(t, columns, sym_int(t, width)),
-			     sym_floordiv(t, r->p.terms, group), group, sym_int(t, width)};
-	const uint32_t of_row[] = {1, 2};
-	const Node all = in_panels(b, r, q, shape), row = b_reshape(b, r->row, 2, shape + 1);
-	Sym part[] = {shape[0], shape[1], sym_floordiv(t, shape[2], sym_int(t, QUANT_FIELDS)),
-		      shape[3]};
-	Node term[QUANT_FIELDS], product = {0};
-	uint32_t terms = QUANT_FIELDS;
-	if (!quant_fields(b, d->q, c->keep_params, all, factor_in_panels(b, r, &zero, shape, part),
-			  term)) {
-		terms = scale.element.i && sym_divides(t, BEFORE_SCALE, shape[2]) ? BEFORE_SCALE
-										  : 1;
-		part[2] = sym_floordiv(t, shape[2], sym_int(t, terms));
-		/* one constant */
-		const Node less = factor_in_panels(b, r, &zero, shape, part),
-			   one = b_node(b, OP_barrier, &all, 1, NULL, 0);
-		for (uint32_t k = 0; k < terms; k++) {
-			const Node w = terms > 1 ? b_slice(b, one, 2, b_int(b, k), shape[2],
-							   b_int(b, terms))
-						 : all;
-			term[k] = b_convert(
-				b, less.i ? b_bin(b, OP_sub, b_convert(b, w, DT_i32), less) : w,
-				DT_f32);
-		}
-	}
-	for (uint32_t k = 0; k < terms; k++) {
-		const Node from = b_slice(b, row, 1, b_int(b, k), shape[2], b_int(b, terms));
-		product = plus_product(b, c, b_broadcast_in_dim(b, from, PANEL_RANK, part, of_row),
-				       term[k], product);
-	}
-	if (scale.element.i)
-		product = b_bin(b, OP_mul, product, factor_in_panels(b, r, &scale, shape, part));
-	const Node sum = b_reduce(b, REDUCE_SUM, product, 1u << 1 | 1u << 2, DT_f32);
-	const Sym apart[] = {shape[0], shape[3]};
-	return scale.column.i ? b_bin(b, OP_mul, sum, b_reshape(b, scale.column, 2, apart)) : sum;
-}
-
-/* Returns the product of one row and of weights. */
-static Node row_product(Build *b, PassCtx *c, const WeightProduct *r)
-{
-	const Type result = *node_type(b->g, r->n);
-	Node y = row_by_panels(b, c, r);
-	if (!y.i)
-		y = row_by_elements(b, r);
-	return b_reshape(b, y, result.n, result.dim);
-}
-
-/* ---- products of floats and stored integers ---- */
-
 /* Returns what integers with a zero point are lowered by: the zero point times the sum of x is
  * subtracted from their sum, and of numbers around 0, as the zero point then is, the two cancel
  * each other least. */
@@ -764,70 +559,20 @@ static Node product_of_columns(Build *b, PassCtx *c, WeightProduct *r)
 	return scale.i ? b_bin(b, OP_mul, y, scale) : y;
 }
 
-/* Returns x with its one summed dimension in groups. */
-static Node grouped(Build *b, Node x, uint32_t dim, Sym group)
-{
-	const Type t = *node_type(b->g, x);
-	Sym apart[MAX_RANK];
-	for (uint32_t d = 0; d < t.n; d++)
-		apart[d + (d > dim)] = t.dim[d];
-	apart[dim] = sym_floordiv(b_syms(b), t.dim[dim], group);
-	apart[dim + 1] = group;
-	return b_reshape(b, x, t.n + 1, apart);
-}
-
-/* Returns the sum over groups of the products of groups, which have a scale and a zero point for
- * each column. Their sums are stored, in f32, which pays for fewer rows than half a group has
- * terms: all weights in f32 are as much otherwise. */
-static Node product_of_groups(Build *b, PassCtx *c, const WeightProduct *r)
-{
-	SymTab *t = b_syms(b);
-	Graph *g = b->g;
-	Factor scale, zero;
-	int64_t size, low, high;
-	const uint32_t nx = node_rank(g, r->x), nw = node_rank(g, r->w);
-	if (quant_batches(g, r->n) || nx == MAX_RANK || nw == MAX_RANK ||
-	    node_rank(g, r->n) == MAX_RANK ||
-	    !read_factor(b, r, r->weights.scale, DT_f32, &scale) ||
-	    !read_factor(b, r, r->weights.zero, DT_f32, &zero))
-		return (Node){0};
-	const Sym group = sym_min(t, scale.group, zero.group);
-	if (group.i == r->p.terms.i || !sym_is_const(t, group, &size) ||
-	    !sym_divides(t, size, scale.group) || !sym_divides(t, size, zero.group))
-		return (Node){0};
-	sym_range(t, numel_where(g, r->x, ~r->p.sum[!r->side]), &low, &high);
-	if (high > size / 2)
-		return (Node){0};
-	const uint32_t dim[2] = {(uint32_t)__builtin_ctz(r->p.sum[0]),
-				 (uint32_t)__builtin_ctz(r->p.sum[1])};
-	const uint32_t batch[1][2] = {{dim[0], dim[1]}}, sum[1][2] = {{dim[0] + 1, dim[1] + 1}};
-	const Node in[2] = {grouped(b, node_in(g, r->n, 0), dim[0], group),
-			    grouped(b, node_in(g, r->n, 1), dim[1], group)};
-	const Node parts = b_contract(b, in[0], in[1], batch, 1, sum, 1);
-	WeightProduct of_groups;
-	if (!parts.i || !read_weights(g, parts, r->side, c, &of_groups))
-		return (Node){0};
-	const Node y = product_of_columns(b, c, &of_groups);
-	return y.i ? b_reduce(b, REDUCE_SUM, y, 1, DT_f32) : y;
-}
-
 /* Returns the product of f32 and constant weights of 8 bits, which the product converts where it
- * reads them; none if n is another. */
-static Node weight_product(Build *b, Node n, PassCtx *c)
+ * reads them; none if n is another. Sets *folded as read_weights does. */
+static Node weight_product(Build *b, Node n, PassCtx *c, bool *folded)
 {
 	WeightProduct r;
 	Node y = {0};
 	for (uint32_t side = 0; side < 2 && !y.i; side++) {
-		if (!read_weights(b->g, n, side, c, &r))
+		if (!read_weights(b->g, n, side, c, &r, folded))
 			continue;
 		y = b->g->activations ? quant_block_product(b, c, &r) : y;
-		if (y.i)
-			return y;
-		if (is_row(b, c, &r))
-			return row_product(b, c, &r);
-		if (node_dtype(b->g, r.x) != DT_f32 || quant_batches(b->g, n))
+		if (y.i || node_dtype(b->g, r.x) != DT_f32 || quant_batches(b->g, n) ||
+		    sym_is(b_syms(b), r.p.terms, 0))
 			continue;
-		y = product_of_groups(b, c, &r);
+		y = quant_decoded_product(b, c, &r);
 		if (!y.i)
 			y = product_of_columns(b, c, &r);
 	}
@@ -861,7 +606,7 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		ctx_rewind(g->ir->ctx, mark); /* what was tried */
 		products |= new.i != 0;
 		if (!new.i)
-			new = weight_product(&b, n, c);
+			new = weight_product(&b, n, c, &changed);
 		changed |= new.i != 0;
 		if (new.i)
 			pass_replace(g, n, new);

@@ -14,7 +14,6 @@ typedef struct {
 	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
 	                                operand, and pads with zeros */
 	uint32_t nmove;   /* the last one is next to the dequantisation */
-	bool wraps;       /* q is the difference of two bytes, which may wrap */
 } Dequantised;
 
 /* What a product sums over, and where its other dimensions go. */
@@ -31,7 +30,6 @@ typedef struct {
 	uint32_t side; /* of w */
 	Dequantised weights;
 	Product p;
-	Node row; /* of one row: x in the order of w's summed dimensions */
 } WeightProduct;
 
 /* A value clamp(round(x / scale) + zero) in 8 bits, or clamp(round(x * scale) + zero). */
@@ -69,6 +67,10 @@ uint32_t quant_batches(const Graph *, Node n);
  * rounded to 8 bits by blocks of terms (numerics.md); none if the product has another form. The
  * target is no GPU. In quantize_blocks.c. */
 Node quant_block_product(Build *, PassCtx *, const WeightProduct *);
+/* Returns a product of f32 with constant weights, which have groups or 4 bits, as one of weights
+ * that are decoded where they are multiplied; none if the product has another form. In
+ * quantize_blocks.c. */
+Node quant_decoded_product(Build *, PassCtx *, const WeightProduct *);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
  * point. */
 Node quant_integers(Build *, const Dequantised *);
@@ -88,12 +90,6 @@ bool quant_values(const Graph *, Node q, bool keep_params, int64_t *least, int64
 /* Sets *least and *most as quant_values does, also for a splat of whole numbers. In
  * quantize_steps.c. */
 bool quant_value_bounds(const Graph *, Node x, bool keep_params, int64_t *least, int64_t *most);
-enum { QUANT_FIELDS = 8 };
-/* Sets field[k] to f32, where all elements of q, a constant behind index maps, are known to have
- * 4 bits, and x, of its elements, has a multiple of 8 of them along dimension 2: to every eighth
- * one from k on, read from words that have eight of them, less the zero point, which is
- * broadcast along the dimension, or none. In quantize_steps.c. */
-bool quant_fields(Build *, Node q, bool keep_params, Node x, Node zero, Node field[QUANT_FIELDS]);
 /* Returns q, a quantised input of the graph behind index maps, padded with `around`, its zero
  * point, as the quantised padded input: one kernel writes both, and the border. None if it is
  * another value. */

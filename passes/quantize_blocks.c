@@ -1,5 +1,8 @@
-/* Products of floats and of constant weights of at most 8 bits, where the floats are to be rounded
- * to 8 bits (Graph.activations): a sum over blocks of BLOCK neighbouring terms.
+/* Products of floats and of constant weights of at most 8 bits, whose summed dimension is cut into
+ * blocks: those that round the floats, and those that decode the weights.
+ *
+ * Where the floats are to be rounded to 8 bits (Graph.activations): a sum over blocks of BLOCK
+ * neighbouring terms.
  *
  *   contract(%x, mul(sub(convert(%w), z), s))
  * becomes
@@ -11,7 +14,21 @@
  * docs/numerics.md defines the bits. If the maximum is not finite, t is NaN and %q 0; if t were no
  * normal number, both are 0. 1 / t is at most 127 (1 + 2^-22) / max |x|, so |q| is at most 127, and
  * sums of a block are exact, in f32, too. The reduction's kernel has the products in it
- * (kernel_adds_blocks). */
+ * (kernel_adds_blocks).
+ *
+ * Else, of weights with a scale or a zero point for each group of terms, or of 4 bits:
+ *
+ *   contract(%x, mul(sub(convert(%w), z), s))
+ * becomes
+ *   contract(%x, mul(sub(bitcast(%u & 15 | bits of 2^23), z + 2^23), s))       fields 0
+ *   contract(%x, mul(sub(bitcast(%u & 15 << 4 | bits of 2^19), z + 2^19), s))   fields 1 ...
+ *   contract(%x, mul(sub(bitcast(%u >> 16 & 15 | bits of 2^23), z + 2^23), s))  fields 4 ...
+ *
+ * with the terms in dimensions of their own: groups, words of a group, fields of a word, %u a
+ * constant of words with eight integers of 4 bits. The bits of an integer in a float's mantissa are
+ * that float and the integer; all numbers are integers below 2^24, so that nothing is rounded but
+ * the product with s. Of other integers it is mul(convert(sub(%w, z)), s), of groups and terms of a
+ * group. The contraction's kernel computes that where it multiplies (Contraction.decoded). */
 #include <float.h>
 #include <math.h>
 
@@ -44,7 +61,7 @@ static Node cut(const Blocks *k, Node x, uint32_t side, Node pad)
 {
 	Build *b = k->b;
 	const uint32_t rank = node_rank(b->g, x);
-	const int64_t more = -k->terms & (k->block - 1);
+	const int64_t more = (k->block - k->terms % k->block) % k->block;
 	uint32_t perm[MAX_RANK], n = 0;
 	Sym low[MAX_RANK], high[MAX_RANK], dim[MAX_RANK];
 	for (uint32_t d = 0; d < rank; d++)
@@ -165,15 +182,15 @@ static bool has_groups(const Isa *isa)
 	       micro_groups(micro_row(isa, DT_i8, DT_i8, DT_i32, 0));
 }
 
-/* Returns x, [..., block], as [..., 2, block / 2]. */
-static Node in_halves(const Blocks *k, Node x)
+/* Returns x, [..., block], as [..., n, block / n]. */
+static Node in_parts(const Blocks *k, Node x, int64_t n)
 {
 	const Type t = *node_type(k->b->g, x);
 	Sym dim[MAX_RANK];
 	for (uint32_t d = 0; d + 1 < t.n; d++)
 		dim[d] = t.dim[d];
-	dim[t.n - 1] = b_int(k->b, 2);
-	dim[t.n] = b_int(k->b, k->block / 2);
+	dim[t.n - 1] = b_int(k->b, n);
+	dim[t.n] = b_int(k->b, k->block / n);
 	return b_reshape(k->b, x, t.n + 1, dim);
 }
 
@@ -271,30 +288,46 @@ static bool has_small_zero(const Blocks *k)
 		most <= UINT8_MAX);
 }
 
-/* Fills in the blocks: a power of two of terms that divides the groups of the weights. False: the
- * product has another form, or groups of few weights. */
-static bool find_blocks(Blocks *k)
+/* Whether the product sums over one dimension of constant extent, and has no batches. Sets dim and
+ * terms. */
+static bool has_one_sum(Blocks *k)
 {
 	const Graph *g = k->b->g;
 	const WeightProduct *r = k->r;
-	Build *b = k->b;
 	k->dim[0] = (uint32_t)__builtin_ctz(r->p.sum[0]);
 	k->dim[1] = (uint32_t)__builtin_ctz(r->p.sum[1]);
 	TRY(!quant_batches(g, r->n) && r->p.sum[0] == 1u << k->dim[0] &&
 	    r->p.sum[1] == 1u << k->dim[1] && node_rank(g, r->x) + 2 <= MAX_RANK &&
 	    node_rank(g, r->w) + 2 <= MAX_RANK && node_rank(g, r->n) < MAX_RANK);
-	TRY(sym_is_const(b_syms(b), r->p.terms, &k->terms));
-	const Node factor[2] = {r->weights.scale, r->weights.zero};
+	return sym_is_const(b_syms(k->b), r->p.terms, &k->terms);
+}
+
+/* Sets *size to the terms of a column for which a scale or zero point, or none, is one number.
+ * Returns false if they are not known. */
+static bool group_of_factor(const Blocks *k, Node factor, int64_t *size)
+{
+	const Graph *g = k->b->g;
+	const WeightProduct *r = k->r;
+	const Node v = factor.i ? quant_moved_along(k->b, &r->weights, factor, r->w) : factor;
+	*size = k->terms;
+	if (!v.i || node_splat(g, v, NULL) || !(quant_differs(g, v) & r->p.sum[r->side]))
+		return true;
+	const Sym group = quant_group_of(k->b, v, r->p.sum[r->side]);
+	return group.i && sym_is_const(b_syms(k->b), group, size);
+}
+
+/* Fills in the blocks: a power of two of terms that divides the groups of the weights. False: the
+ * product has another form, or groups of few weights. */
+static bool find_blocks(Blocks *k)
+{
+	const WeightProduct *r = k->r;
+	Build *b = k->b;
+	TRY(has_one_sum(k));
 	k->block = BLOCK;
 	for (uint32_t i = 0; i < 2; i++) {
-		const Node v = factor[i].i ? quant_moved_along(b, &r->weights, factor[i], r->w)
-					   : factor[i];
 		int64_t size;
-		if (!v.i || node_splat(g, v, NULL) || !(quant_differs(g, v) & r->p.sum[r->side]))
-			continue;
-		const Sym group = quant_group_of(b, v, r->p.sum[r->side]);
-		TRY(group.i && sym_is_const(b_syms(b), group, &size));
-		while (size % k->block)
+		TRY(group_of_factor(k, i ? r->weights.zero : r->weights.scale, &size));
+		while (size != k->terms && size % k->block)
 			k->block /= 2;
 	}
 	TRY(has_small_zero(k));
@@ -317,14 +350,201 @@ Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 	const Rounded q = round_blocks(&k);
 	const Node none = b_full_int(b, node_dtype(b->g, u), 0, 0, NULL),
 		   whole = cut(&k, u, r->side, none);
-	Node halves = in_halves(&k, whole);
+	Node halves = in_parts(&k, whole, 2);
 	if (bound <= HALF_MOST && node_dtype(b->g, u) == DT_u8)
 		halves = packed(&k, halves);
-	const Node of_x = in_halves(&k, q.q), sums = multiply(&k, of_x, halves, bound);
+	const Node of_x = in_parts(&k, q.q, 2), sums = multiply(&k, of_x, halves, bound);
 	Node factor = spread(&k, q.scale, !r->side, true, sums);
 	if (scale.i)
 		factor = b_bin(b, OP_mul, factor, spread(&k, scale, r->side, by_scale, sums));
 	const Node terms =
 		b_bin(b, OP_mul, without_zero(&k, &q, sums, zero, by_zero, offset), factor);
 	return b_reduce(b, REDUCE_SUM, terms, 1, DT_f32);
+}
+
+/* ---- weights that are decoded where they are multiplied ---- */
+
+enum {
+	WORD_FIELDS = 8, /* of HALF_BITS bits */
+	MANTISSA = 23,   /* bits of f32 */
+	EXPONENT = 127   /* of 1.0 */
+};
+
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		const int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
+/* Fills in the blocks: terms that have one scale and one zero point. False: the product has another
+ * form. */
+static bool find_groups(Blocks *k)
+{
+	const WeightProduct *r = k->r;
+	TRY(has_one_sum(k) && k->terms > 0);
+	k->block = k->terms;
+	for (uint32_t i = 0; i < 2; i++) {
+		int64_t size;
+		TRY(group_of_factor(k, i ? r->weights.zero : r->weights.scale, &size));
+		k->block = common_divisor(k->block, size);
+	}
+	k->blocks = b_int(k->b, k->terms / k->block);
+	return true;
+}
+
+/* Returns a value [blocks, columns...], or of columns alone, in the shape of x, [columns...,
+ * blocks,
+ * ...]. */
+static Node along_terms(const Blocks *k, Node v, bool per_block, Node x)
+{
+	Build *b = k->b;
+	const Type t = *node_type(b->g, x);
+	const uint32_t rank = node_rank(b->g, v);
+	uint32_t perm[MAX_RANK], map[MAX_RANK];
+	if (!rank)
+		return b_broadcast(b, v, t.n, t.dim);
+	for (uint32_t d = 0; d < rank; d++) {
+		perm[d] = d + 1 < rank ? d + 1 : 0;
+		map[d] = d;
+	}
+	return b_broadcast_in_dim(b, per_block ? b_permute(b, v, perm) : v, t.n, t.dim, map);
+}
+
+/* Returns words, [..., block / 8], of the integers of 4 bits of a block, each `low` less. */
+static Node words_of(const Blocks *k, Node q, int64_t low)
+{
+	Build *b = k->b;
+	const Node all = in_parts(k, b_convert(b, q, DT_i32), k->block / WORD_FIELDS);
+	const uint32_t last = node_rank(b->g, all) - 1;
+	Node word = {0};
+	for (uint32_t i = 0; i < WORD_FIELDS; i++) {
+		Node part = b_select_dim(b, all, (int)last, b_int(b, i));
+		part = b_bin_scalar(b, OP_sub, part, (double)low);
+		part = i ? b_bin_scalar(b, OP_shift_left, part, i * HALF_BITS) : part;
+		word = i ? b_bin(b, OP_bit_or, word, part) : part;
+	}
+	return fold_node(b->g, k->c, word);
+}
+
+/* What is done to field f of a word, i32 or f32 in the shape [8]: fields 0 to 3 lie within the
+ * mantissa of a float, the others when the word is shifted by half of its bits. */
+typedef struct {
+	Node shift, mask, bits; /* the float 2^(23 - at) has these bits, at: the field's place in
+				   half a word */
+	Node above;             /* that float */
+} FieldCode;
+
+static FieldCode code_of_fields(const Blocks *k)
+{
+	enum { HALF_WORD = 16, HALF_FIELDS = WORD_FIELDS / 2, HIGH_BIT = 2 };
+	Build *b = k->b;
+	const Sym count = b_int(b, WORD_FIELDS);
+	/* code, not numbers in memory */
+	const Node number = b_iota(b, DT_i32, count),
+		   f = b_node(b, OP_barrier, &number, 1, NULL, 0),
+		   at = b_bin_scalar(b, OP_mul, b_bin_scalar(b, OP_bit_and, f, HALF_FIELDS - 1),
+				     HALF_BITS),
+		   high = b_bin_scalar(b, OP_shift_right, f, HIGH_BIT),
+		   least = b_full_int(b, DT_i32, EXPONENT + MANTISSA, 1, &count),
+		   all = b_full_int(b, DT_i32, (1 << HALF_BITS) - 1, 1, &count);
+	FieldCode c = {
+		.shift = b_bin_scalar(b, OP_mul, high, HALF_WORD),
+		.mask = b_bin(b, OP_shift_left, all, at),
+		.bits = b_bin_scalar(b, OP_shift_left, b_bin(b, OP_sub, least, at), MANTISSA)};
+	c.above = b_node(b, OP_bitcast, &c.bits, 1, (Attr[]){attr_none(), attr_dtype(DT_f32)}, 2);
+	return c;
+}
+
+/* Returns v, [8], along the last dimension of x. */
+static Node along_fields(const Blocks *k, Node v, Node x)
+{
+	const Type t = *node_type(k->b->g, x);
+	return b_broadcast_in_dim(k->b, v, t.n, t.dim, (uint32_t[]){t.n - 1});
+}
+
+/* Returns the floats c->above + w, of each field w of words, [..., 8]. */
+static Node fields_of(const Blocks *k, const FieldCode *c, Node words)
+{
+	Build *b = k->b;
+	const Type t = *node_type(b->g, words);
+	uint32_t map[MAX_RANK];
+	Sym dim[MAX_RANK];
+	for (uint32_t d = 0; d < t.n; d++) {
+		map[d] = d;
+		dim[d] = t.dim[d];
+	}
+	dim[t.n] = b_int(b, WORD_FIELDS);
+	const Node stored = b_node(b, OP_barrier, &words, 1, NULL, 0),
+		   word = b_broadcast_in_dim(b, stored, t.n + 1, dim, map);
+	Node bits = b_bin(b, OP_shift_right, word, along_fields(k, c->shift, word));
+	bits = b_bin(b, OP_bit_and, bits, along_fields(k, c->mask, word));
+	bits = b_bin(b, OP_bit_or, bits, along_fields(k, c->bits, word));
+	return b_node(b, OP_bitcast, &bits, 1, (Attr[]){attr_none(), attr_dtype(DT_f32)}, 2);
+}
+
+/* Whether the stored weights have 4 bits, the lowest of them *low, in whole words of a block. */
+static bool has_words(const Blocks *k, int64_t *low)
+{
+	int64_t most;
+	return k->block % WORD_FIELDS == 0 && has_small_zero(k) &&
+	       quant_values(k->b->g, k->r->weights.q, k->c->keep_params, low, &most) &&
+	       most - *low <= HALF_MOST;
+}
+
+/* Returns the differences of weights and zero points, f32 in the shape [columns..., blocks, terms
+ * of a block] or with words of terms. */
+static Node differences(const Blocks *k, Node z, bool per_block, bool words, int64_t low)
+{
+	Build *b = k->b;
+	const Node none = b_full_int(b, node_dtype(b->g, k->r->weights.q), 0, 0, NULL),
+		   q = cut(k, quant_integers(b, &k->r->weights), k->r->side, none);
+	if (words) {
+		const FieldCode code = code_of_fields(k);
+		const Node x = fields_of(k, &code, words_of(k, q, low)),
+			   less = low ? b_bin_scalar(b, OP_add, code.above, -(double)low)
+				      : code.above,
+			   above = along_fields(k, less, x);
+		if (!z.i)
+			return b_bin(b, OP_sub, x, above);
+		z = along_terms(k, b_convert(b, z, DT_f32), per_block, x);
+		return b_bin(b, OP_sub, x, b_bin(b, OP_add, z, above));
+	}
+	const Node stored = b_node(b, OP_barrier, &q, 1, NULL, 0);
+	if (!z.i)
+		return b_convert(b, stored, DT_f32);
+	const Node wide = b_convert(b, stored, DT_i32);
+	return b_convert(b, b_bin(b, OP_sub, wide, along_terms(k, z, per_block, wide)), DT_f32);
+}
+
+Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
+{
+	Blocks k = {.b = b, .c = c, .r = r};
+	bool by_scale = false, by_zero = false;
+	int64_t low = 0;
+	if (!find_groups(&k) || !quant_integers(b, &r->weights).i)
+		return (Node){0};
+	const bool words = has_words(&k, &low);
+	if (!words && k.block == k.terms)
+		return (Node){0};
+	const Node scale = by_block(&k, r->weights.scale, DT_f32, &by_scale),
+		   zero = by_block(&k, r->weights.zero, DT_i32, &by_zero);
+	if ((r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i))
+		return (Node){0};
+	Node w = differences(&k, zero, by_zero, words, low);
+	if (scale.i)
+		w = b_bin(b, OP_mul, w, along_terms(&k, scale, by_scale, w));
+	Node x = cut(&k, r->x, !r->side, b_scalar(b, DT_f32, 0));
+	if (words)
+		x = in_parts(&k, x, k.block / WORD_FIELDS);
+	const uint32_t n = words ? 3 : 2;
+	const Node in[2] = {r->side ? x : w, r->side ? w : x};
+	uint32_t sum[3][2];
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t side = 0; side < 2; side++)
+			sum[i][side] = node_rank(b->g, in[side]) - n + i;
+	return b_contract(b, in[0], in[1], NULL, 0, (const uint32_t(*)[2])sum, n);
 }

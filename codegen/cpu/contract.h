@@ -52,7 +52,8 @@ typedef struct {
 	Interval rows, cols; /* the task's block */
 	/* with several row axes: their values and the offset in a, by row of the block */
 	LMem row_table[MAX_RANK], a_table;
-	LMem local_b; /* gathered: [k...][nv * lanes] */
+	LMem local_b; /* gathered: [k...][nv * lanes]; slabs: [k of a block...][field][nv * lanes]
+		       */
 	Lx row, col;  /* first row and column of the current tile */
 	LMem bias;    /* what is subtracted from the sums of the current columns
 	                 (MicroKernel.biased) */
@@ -77,7 +78,8 @@ typedef struct {
 	Lx a[MAX_TILE_ROWS];    /* row offsets */
 	Lx panel;               /* packed: offset of the first panel */
 	Lx next;                /* packed: what to prefetch */
-	Lx scale[MAX_SCALES];   /* with blocks: where the first panels of scales begin */
+	Lx scale[MAX_SCALES];   /* with blocks: where the first panels of scales begin; of what is
+				   decoded: of the loads beside b */
 } ContractTile;
 
 /* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
@@ -101,6 +103,10 @@ void contract_close_rows(ContractCode *);
 /* At the current step of k, fetches `lines` rows of panels for each round of `unroll` steps that
  * there were before, and as many for this round, from offset `next` of b. */
 void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
+
+/* Fetches what is beside b, in panels, of the next tile of columns, if the tile at hand is the only
+ * one of rows, which fetches all of b. at: of the current columns. In contract_tile.c. */
+void contract_fetch_next(ContractCode *, const ContractTile *, const Panels *, LMem, Lx at);
 
 /* contract_runs.c */
 
@@ -143,6 +149,21 @@ Lx contract_block_sum(ContractCode *, Lx accumulator);
 /* Sets c->bias to what is subtracted from the sums of the current columns: of a row that adds 128
  * to the elements of a, what that adds to them. */
 void contract_sum_columns(ContractCode *, const TileCode *);
+/* contract_step.c, of plans that decode b (DecodedB): */
+
+/* Sets t->panel and t->scale for the current columns. */
+void contract_start_decoding(ContractCode *, ContractTile *t);
+/* Computes what does not depend on summed axes from number n on, which have no values yet. */
+void contract_decode_ahead(ContractCode *, const ContractTile *, uint32_t n);
+/* Returns vector j of that field of the current step of k, as it is multiplied. */
+Lx contract_decoded(ContractCode *, const ContractTile *, uint32_t j, uint32_t field);
+/* Returns vector j of the factor of sums, at the current block. */
+Lx contract_factor(ContractCode *, const ContractTile *, uint32_t j);
+/* Decodes the current columns, of the current block of k, into a slab. */
+void contract_fill_slab(ContractCode *, ContractTile *t);
+/* Returns vector j of that field of the current step of k, of the slab. */
+Lx contract_load_slab(ContractCode *, uint32_t j, uint32_t field);
+
 /* A vector of zeros of the plan's. */
 Lx contract_zero(const ContractCode *);
 
@@ -198,8 +219,10 @@ void contract_copy(Cpu *, const CopyPlan *, uint32_t last);
 Lx contract_sum_offset(const ContractCode *, const ContractTile *, uint32_t i, uint32_t j);
 /* Adds up n accumulators of a vector of a row, from `first` on, pairwise. */
 Lx contract_chains(Cpu *, const ContractTile *, uint32_t first, uint32_t n, uint32_t i, uint32_t j);
-/* Adds to the sums of the tile what the stage of blocks makes of the accumulators, the sums of a
- * block, which begin again. */
+/* Multiplies the sums of the tile, which are in its first accumulators, by the factor. */
+void contract_multiply_sums(ContractCode *, ContractTile *);
+/* Adds to the sums of the tile what the stage of blocks, or a factor, makes of the accumulators,
+ * the sums of a block, which begin again. */
 void contract_end_block(ContractCode *, const ContractTile *);
 /* Writes the epilogue of a tile whose sums are in its first accumulators, for each vector. */
 void contract_inline_epilogue(ContractCode *, const ContractTile *);

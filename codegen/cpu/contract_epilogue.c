@@ -44,6 +44,7 @@ static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
 		Lx at = lx_add(f, t->scale[i], eval_index(&s->e, of->panels.offset));
 		at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
 		at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+		contract_fetch_next(c, t, &of->panels, m, at);
 		const Lv v =
 			ls_load(f, "scale", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
 		eval_assume(&s->e, of->load,
@@ -51,12 +52,44 @@ static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
 	}
 }
 
-/* Adds to the sums of the tile what the stage `blocks` makes of the accumulators, the sums of a
- * block, which begin again. */
+/* Adds the products of the accumulators and of a factor. */
+static void end_decoded_block(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		const Lx by = contract_factor(c, t, j);
+		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
+			const Lx at = contract_sum_offset(c, t, i, j),
+				 before = lx_var(s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at,
+								 c->p->sums.result, (Lx){0})),
+				 sum = contract_chains(s, t, 0, t->how->ways, i, j);
+			ls_store(s->e.f, t->sum[t->ncut], at, code_fma(&s->code, sum, by, before),
+				 (Lx){0});
+			for (uint32_t w = 0; w < t->how->ways; w++)
+				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
+		}
+	}
+}
+
+void contract_multiply_sums(ContractCode *c, ContractTile *t)
+{
+	Cpu *s = c->s;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		const Lx by = contract_factor(c, t, j);
+		for (uint32_t i = 0; i < c->p->tile.mr; i++)
+			t->acc[0][i][j] = ls_let(
+				s->e.f, "sum", lx_mul(s->e.f, lx_var(s->e.f, t->acc[0][i][j]), by));
+	}
+}
+
 void contract_end_block(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
 	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
+	if (!c->p->sums.blocks.stage) {
+		end_decoded_block(c, t);
+		return;
+	}
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		go_to_column(c, t, j);
 		load_scales(c, t, j);

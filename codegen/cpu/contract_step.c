@@ -1,5 +1,5 @@
-/* A step of k of a contraction: what is multiplied of either operand, elements or groups, and how
- * the products are added up (MicroKernel). */
+/* A step of k of a contraction: what is multiplied of either operand, elements or groups, how b is
+ * decoded, and how the products are added up (MicroKernel). */
 #include "codegen/cpu/contract.h"
 
 static Lx int_of(Cpu *s, int64_t v)
@@ -212,4 +212,195 @@ Lx contract_zero(const ContractCode *c)
 {
 	const LType t = c->p->vector;
 	return dtype_is_float(t.dtype) ? lx_float(c->s->e.f, t, 0) : lx_int_of(c->s->e.f, t, 0);
+}
+
+/* ---- operands that are decoded ----
+ *
+ * By each tile of rows, on the vectors right before they are multiplied, or for all tiles of a
+ * block, into a local array, a slab:
+ *
+ *     for each tile of columns, block of k:
+ *       slab[k][j] = value of b[k, n + j * lanes]
+ *       for each tile of rows:  for k: ... b_j = slab[k][j] ...
+ *
+ * What does not depend on the inner summed axes, as the scale of a group, is computed ahead of
+ * their loops. */
+
+static const DecodedB *decoded(const ContractCode *c)
+{
+	return &c->p->b.decoded;
+}
+
+/* Returns vector j of a load's panels at the current steps of k. first: of the panels. */
+static Lx load_panel(ContractCode *c, const ContractTile *t, const Panels *p, Kx load, Lx first,
+		     uint32_t j)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const uint32_t vectors = c->p->b.vectors, lanes = s->e.lanes.n;
+	const LMem m = eval_load_memory(&s->e, load);
+	Lx at = lx_add(f, first, eval_index(&s->e, p->offset));
+	at = lx_add(f, at, lx_mul(f, eval_size(&s->e, p->stride), int_of(s, j / vectors)));
+	at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+	if (load.i != c->p->b.load.i)
+		contract_fetch_next(c, t, p, m, at);
+	const Lv v = ls_load(f, "b", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
+	return eval_convert(&s->e, lx_var(f, v), s->e.k->kx.data[load.i].dtype);
+}
+
+void contract_start_decoding(ContractCode *c, ContractTile *t)
+{
+	t->panel = contract_first_panel(c, &c->p->b.panels);
+	for (uint32_t i = 0; i < decoded(c)->nbeside; i++)
+		t->scale[i] = contract_first_panel(c, &decoded(c)->beside[i].panels);
+}
+
+static void go_to_column(ContractCode *c, const ContractTile *t, uint32_t j)
+{
+	Cpu *s = c->s;
+	eval_at(&s->e, c->p->axes.n, lx_add(s->e.f, c->col, int_of(s, (int64_t)j * s->e.lanes.n)));
+	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
+}
+
+static void leave_columns(ContractCode *c)
+{
+	eval_mask(&c->s->e, (Lx){0});
+	eval_at(&c->s->e, c->p->axes.n, (Lx){0});
+}
+
+/* Returns the axes that have values when the first `n` summed axes have. */
+static uint64_t known_axes(const ContractCode *c, uint32_t n)
+{
+	uint64_t known = UINT64_C(1) << c->p->axes.n;
+	for (uint32_t i = 0; i < c->p->axes.nbatch; i++)
+		known |= UINT64_C(1) << c->p->axes.batch[i];
+	for (uint32_t i = 0; i < n; i++)
+		known |= UINT64_C(1) << c->p->axes.k[i];
+	return known;
+}
+
+/* Says what the loads beside b are that depend on known axes, for vector j. */
+static void load_beside(ContractCode *c, const ContractTile *t, uint32_t j, uint64_t known)
+{
+	Cpu *s = c->s;
+	const DecodedB *d = decoded(c);
+	for (uint32_t i = 0; i < d->nbeside; i++) {
+		const Kx load = d->beside[i].load;
+		if (!(s->e.nest->deps[load.i] & ~known) && !eval_known(&s->e, load).i)
+			eval_assume(&s->e, load,
+				    load_panel(c, t, &d->beside[i].panels, load, t->scale[i], j));
+	}
+}
+
+/* Computes what depends on known axes, and perhaps on the field. */
+static void hoist_fields(ContractCode *c, uint64_t known)
+{
+	Cpu *s = c->s;
+	const uint32_t axis = c->p->axes.half;
+	eval_hoist(&s->e, decoded(c)->value, known);
+	if (decoded(c)->factor.i)
+		eval_hoist(&s->e, decoded(c)->factor, known);
+	for (uint32_t field = 0; axis != NO_AXIS && field < c->p->axes.nfield; field++) {
+		eval_at(&s->e, axis, int_of(s, field));
+		eval_hoist(&s->e, decoded(c)->value, known | UINT64_C(1) << axis);
+		eval_at(&s->e, axis, (Lx){0});
+	}
+}
+
+void contract_decode_ahead(ContractCode *c, const ContractTile *t, uint32_t n)
+{
+	const uint64_t known = known_axes(c, n);
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		go_to_column(c, t, j);
+		load_beside(c, t, j, known);
+		hoist_fields(c, known);
+	}
+	leave_columns(c);
+}
+
+Lx contract_decoded(ContractCode *c, const ContractTile *t, uint32_t j, uint32_t field)
+{
+	Cpu *s = c->s;
+	const Kx load = c->p->b.load;
+	const uint32_t axis = c->p->axes.half;
+	go_to_column(c, t, j);
+	load_beside(c, t, j, UINT64_MAX);
+	if (!eval_known(&s->e, load).i)
+		eval_assume(&s->e, load, load_panel(c, t, &c->p->b.panels, load, t->panel, j));
+	if (axis != NO_AXIS)
+		eval_at(&s->e, axis, int_of(s, field));
+	const Lx x = eval_vector(&s->e, decoded(c)->value);
+	if (axis != NO_AXIS)
+		eval_at(&s->e, axis, (Lx){0});
+	leave_columns(c);
+	return x;
+}
+
+Lx contract_factor(ContractCode *c, const ContractTile *t, uint32_t j)
+{
+	go_to_column(c, t, j);
+	load_beside(c, t, j, known_axes(c, c->p->axes.nblock));
+	const Lx x = eval_vector(&c->s->e, decoded(c)->factor);
+	leave_columns(c);
+	return x;
+}
+
+/* ---- slabs ---- */
+
+/* Returns the place in the slab of vector j of a field of the current step of k. */
+static Lx place_in_slab(ContractCode *c, uint32_t j, uint32_t field)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const KBlock *block = &c->p->k_block;
+	const ContractAxes *x = &c->p->axes;
+	const uint32_t first = block->used ? block->k : 0;
+	Lx at = int_of(s, 0);
+	for (uint32_t i = first; i < x->nk; i++) {
+		const Lx k = s->e.at[x->k[i]];
+		at = lx_mul(f, at, eval_size(&s->e, s->e.nest->extent[x->k[i]]));
+		at = lx_add(f, at, block->used && i == first ? lx_sub(f, k, c->k.lo) : k);
+	}
+	at = lx_add(f, lx_mul(f, at, int_of(s, x->nfield)), int_of(s, field));
+	at = lx_mul(f, at, int_of(s, (int64_t)c->p->tile.nv * s->e.lanes.n));
+	return lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
+}
+
+Lx contract_load_slab(ContractCode *c, uint32_t j, uint32_t field)
+{
+	Cpu *s = c->s;
+	return lx_var(s->e.f, ls_load(s->e.f, "b", c->local_b, place_in_slab(c, j, field),
+				      c->p->vector, (Lx){0}));
+}
+
+static void store_in_slab(ContractCode *c, const ContractTile *t, uint32_t j, uint32_t field)
+{
+	const Lx x = contract_decoded(c, t, j, field), at = place_in_slab(c, j, field);
+	ls_store(c->s->e.f, c->local_b, at, x, (Lx){0});
+}
+
+/* Fills a slab, in loops over the summed axes from number `next` on. */
+static void fill_slab(ContractCode *c, const ContractTile *t, uint32_t next)
+{
+	Cpu *s = c->s;
+	const ContractAxes *x = &c->p->axes;
+	const KBlock *block = &c->p->k_block;
+	if (next == x->nk) {
+		for (uint32_t field = 0; field < x->nfield; field++)
+			for (uint32_t j = 0; j < t->how->nv; j++)
+				store_in_slab(c, t, j, field);
+		return;
+	}
+	const bool cut = block->used && next == block->k;
+	contract_decode_ahead(c, t, next);
+	eval_for(&s->e, x->k[next], cut ? c->k.lo : int_of(s, 0),
+		 cut ? c->k.hi : eval_size(&s->e, s->e.nest->extent[x->k[next]]), 1);
+	fill_slab(c, t, next + 1);
+	eval_end(&s->e);
+}
+
+void contract_fill_slab(ContractCode *c, ContractTile *t)
+{
+	contract_start_decoding(c, t);
+	fill_slab(c, t, c->p->k_block.used ? c->p->k_block.k : 0);
 }

@@ -125,6 +125,15 @@ void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 			    lx_add(s->e.f, at, int_of(s, i * panel_width(c))), 2);
 }
 
+void contract_fetch_next(ContractCode *c, const ContractTile *t, const Panels *p, LMem m, Lx at)
+{
+	LoopFn *f = c->s->e.f;
+	if (!t->how->ahead || c->p->block.rows > c->p->tile.mr)
+		return;
+	const Lx stride = eval_size(&c->s->e, p->stride);
+	ls_prefetch(f, m, lx_add(f, at, lx_mul(f, stride, int_of(c->s, panels_of_tile(c, t)))), 2);
+}
+
 Lx contract_step_offset(ContractCode *c, Kx load)
 {
 	Cpu *s = c->s;
@@ -151,12 +160,37 @@ static void multiply_rows(ContractCode *c, ContractTile *t, const Lx *b, Lx k_of
 	}
 }
 
+/* Adds the products of a step of what is decoded. The accumulators take its fields in turn. */
+static void multiply_decoded(ContractCode *c, ContractTile *t)
+{
+	Cpu *s = c->s;
+	const ContractAxes *x = &c->p->axes;
+	const Lx k_offset = contract_step_offset(c, c->p->a.load),
+		 apart = x->half == NO_AXIS ? int_of(s, 0)
+					    : eval_size(&s->e, coef_of(s, c->p->a.load, x->half));
+	Lx b[MAX_TILE_VECTORS];
+	for (uint32_t k = 0; k < x->nfield; k++) {
+		for (uint32_t j = 0; j < t->how->nv; j++)
+			b[j] = c->p->b.decoded.slab ? contract_load_slab(c, j, k)
+						    : contract_decoded(c, t, j, k);
+		if (x->nfield > 1)
+			t->way = k % t->how->ways;
+		multiply_rows(c, t, b,
+			      lx_add(s->e.f, k_offset, lx_mul(s->e.f, apart, int_of(s, k))),
+			      (Lx){0});
+	}
+}
+
 /* Adds the products of a step. left: as for multiply_rows. */
 static void multiply_add(ContractCode *c, ContractTile *t, Lx left)
 {
 	Cpu *s = c->s;
 	const uint32_t half = c->p->axes.half;
 	Lx b[MAX_TILE_VECTORS], field[MAX_TILE_VECTORS];
+	if (c->p->b.decoded.value.i) {
+		multiply_decoded(c, t);
+		return;
+	}
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		bool edge = c->p->b.access == B_IN_PLACE && j + 1 == t->how->nv;
 		b[j] = contract_load_b(c, j, t->how, t->panel, edge ? t->mask : (Lx){0});
@@ -196,7 +230,7 @@ static void clear_sum(const ContractCode *c, const ContractTile *t, LMem sum)
 static void end_chunk(ContractCode *c, const ContractTile *t, uint32_t cut)
 {
 	Cpu *s = c->s;
-	const bool innermost = cut + 1 == t->ncut && !c->p->sums.blocks.stage;
+	const bool innermost = cut + 1 == t->ncut && !contract_has_blocks(c->p);
 	if (c->many.i)
 		ls_if(s->e.f, c->many);
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
@@ -285,6 +319,8 @@ static void k_loops(ContractCode *c, ContractTile *t, uint32_t next)
 {
 	Cpu *s = c->s;
 	uint32_t axis = c->p->axes.k[next];
+	if (c->p->b.decoded.value.i && !c->p->b.decoded.slab)
+		contract_decode_ahead(c, t, next);
 	Lx start = int_of(s, 0), end = eval_size(&s->e, s->e.nest->extent[axis]);
 	if (c->p->k_block.used && next == c->p->k_block.k) {
 		start = c->k.lo;
@@ -309,7 +345,7 @@ static void start_sums(ContractCode *c, ContractTile *t)
 				t->acc[w][i][j] =
 					ls_var(s->e.f, arena_printf(s->e.arena, "acc_%u_%u", i, j),
 					       contract_zero(c));
-	const uint32_t nsum = t->ncut + (c->p->sums.blocks.stage != 0);
+	const uint32_t nsum = t->ncut + contract_has_blocks(c->p);
 	for (uint32_t k = 0; k < nsum; k++)
 		t->sum[k] = ls_local(s->e.f, "sums", c->p->sums.result.dtype,
 				     (uint64_t)c->p->tile.mr * t->how->nv * s->e.lanes.n);
@@ -367,10 +403,10 @@ static void load_sums(ContractCode *c, ContractTile *t)
 static void finish_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
-	for (uint32_t i = 0; c->p->sums.blocks.stage && i < c->p->tile.mr; i++)
+	for (uint32_t i = 0; contract_has_blocks(c->p) && i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			t->acc[0][i][j] = ls_let(s->e.f, "sum", load_sum(c, t, t->sum[0], i, j));
-	if (c->p->sums.blocks.stage)
+	if (contract_has_blocks(c->p))
 		return;
 	for (uint32_t i = 0; i < c->p->tile.mr; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
@@ -443,13 +479,16 @@ static void start_tile(ContractCode *c, ContractTile *t)
 		t->a[i] = contract_a_row(c, int_of(s, i));
 	if (c->p->a.runs.used)
 		contract_find_fragments(c);
-	if (has_panels(&c->p->b)) {
+	if (c->p->b.decoded.value.i) {
+		if (!c->p->b.decoded.slab)
+			contract_start_decoding(c, t);
+	} else if (has_panels(&c->p->b)) {
 		t->panel = contract_first_panel(c, &c->p->b.panels);
 		for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++)
 			t->scale[i] = contract_first_panel(c, &c->p->sums.blocks.scale[i].panels);
-		if (t->how->ahead)
-			t->next = eval_let(&s->e, "next", next_panels(c, t));
 	}
+	if (t->how->ahead)
+		t->next = eval_let(&s->e, "next", next_panels(c, t));
 }
 
 /* All steps of k, or those of a block. */
@@ -495,6 +534,8 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		load_sums(c, t);
 	else if (c->p->b.access != B_ALONG)
 		finish_sums(c, t);
+	if (c->p->b.decoded.factor.i && !c->p->axes.nblock)
+		contract_multiply_sums(c, t);
 	if (c->p->axes.row->biased)
 		subtract_bias(c, t);
 	if (t->how->looped)
@@ -514,6 +555,8 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart par
 	ContractTile t = {.how = how, .mask = mask, .left = left};
 	if (c->p->b.access == B_GATHERED)
 		gather_panel(c, how->nv, mask);
+	if (c->p->b.decoded.slab && part != TILE_FINISH)
+		contract_fill_slab(c, &t);
 	if (c->p->axes.row->biased && part != TILE_SUM)
 		contract_sum_columns(c, how);
 	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));
@@ -690,7 +733,7 @@ void contract_block(ContractCode *c)
 {
 	Cpu *s = c->s;
 	const ChunkPlan *sums = &c->p->sums;
-	if (c->p->b.access == B_GATHERED)
+	if (c->p->b.gathered)
 		c->local_b =
 			ls_local(s->e.f, "panel", c->p->vector.dtype, (uint64_t)c->p->b.gathered);
 	contract_fill_tables(c);

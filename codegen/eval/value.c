@@ -121,6 +121,18 @@ Lx eval_convert(Eval *e, Lx v, DType d)
 		  : lx_sc(e->f, SC_convert, (LType){d, t.lanes}, &v, 1);
 }
 
+/* Returns the literal that a function of integer literals is, if all are i32, or one is converted
+ * to i32; none if it is another value. */
+static Lx literal_of(Eval *e, const ScFn *fn, DType d, const Lx *in, uint32_t nin, uint32_t lanes)
+{
+	ScVal arg[4] = {{0}};
+	for (uint32_t j = 0; j < nin; j++)
+		if (!lx_is_int(e->f, in[j], &arg[j].i))
+			return (Lx){0};
+	return d == DT_i32 && fn && nin ? lx_int_of(e->f, (LType){d, lanes}, scalar_eval(fn, arg).i)
+					: (Lx){0};
+}
+
 static Lx apply(Eval *e, const KxData *x, bool vector)
 {
 	Lx in[4];
@@ -132,20 +144,27 @@ static Lx apply(Eval *e, const KxData *x, bool vector)
 		dt[j] = lx_type(e->f, in[j]).dtype;
 	}
 	uint32_t lanes = vector ? e->lanes.n : 1;
-	if (x->op == OP_convert)
-		return eval_convert(e, in[0], x->round ? x->round : x->dtype);
+	if (x->op == OP_convert) {
+		const ScFn *to = scalar_convert(dt[0], x->dtype);
+		const Lx number = literal_of(e, to, x->dtype, in, 1, lanes);
+		return number.i ? number : eval_convert(e, in[0], x->round ? x->round : x->dtype);
+	}
 	const ScFn *fn =
 		x->op == OP_bitcast ? kx_bitcast_fn(x, dt[0]) : scalar_fn(x->op, dt, x->nin);
 	if (!fn)
 		ctx_bug(e->l->ir->ctx, "kernel %s: no scalar function for %s", e->k->name,
 			op_name(x->op));
-	return lx_fn(e->f, fn, lanes, in, x->nin);
+	const Lx number = literal_of(e, fn, x->dtype, in, x->nin, lanes);
+	return number.i ? number : lx_fn(e->f, fn, lanes, in, x->nin);
 }
 
 /* Longer results are named so that readers share them; simple ones stay expressions. */
 static Lx named(Eval *e, const KxData *x, Lx v)
 {
-	return x->kind == KX_OP ? lx_var(e->f, ls_let(e->f, "t", v)) : v;
+	int64_t number;
+	return x->kind == KX_OP && !(x->dtype == DT_i32 && lx_is_int(e->f, v, &number))
+		       ? lx_var(e->f, ls_let(e->f, "t", v))
+		       : v;
 }
 
 Lx eval_value(Eval *e, Kx id)

@@ -83,14 +83,35 @@ static void divide_axes(const PlanInput *in, uint64_t in_a, uint64_t in_b, Contr
 	}
 }
 
+/* Fills in `half` and `nfield`. */
+MUST_LOOK static bool find_fields(const PlanInput *in, ContractAxes *x)
+{
+	const uint64_t fields = in->contraction.fields;
+	int64_t extent;
+	if (in->contraction.half)
+		x->half = in->contraction.half - 1;
+	else if (fields)
+		x->half = (uint32_t)__builtin_ctzll(fields);
+	else
+		return true;
+	if (!sym_is_const(in->nest->syms, in->nest->extent[x->half], &extent) || extent < 1 ||
+	    extent > MAX_FIELDS || fields & (fields - 1))
+		return false;
+	x->nfield = (uint32_t)extent;
+	return true;
+}
+
 /* The operands, b the one with columns, and their axes. */
 static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 {
 	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
 	uint64_t in_a = in->contraction.in_a, in_b = in->contraction.in_b;
 	*x = (ContractAxes){.n = vector_axis(in, contraction_columns(&in->contraction)),
-			    .half = in->contraction.half ? in->contraction.half - 1 : NO_AXIS,
+			    .half = NO_AXIS,
+			    .nfield = 1,
 			    .row = in->row};
+	if (!find_fields(in, x))
+		return refuse_near("words have many fields, or not along one axis");
 	*a = in->contraction.a;
 	*b = in->contraction.b;
 	if (x->n == NO_AXIS) {
@@ -104,8 +125,11 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 		return refuse("no operand has a column of its own");
 	if (!st->nred)
 		return refuse("one product each, and no sum");
-	if (x->half != NO_AXIS && in->contraction.half_of_b != (b->i == in->contraction.b.i))
+	const bool is_b = b->i == in->contraction.b.i;
+	if (in->contraction.half && in->contraction.half_of_b != is_b)
 		return refuse_near("the operand without columns has halves of bytes");
+	if (in->contraction.decoded.i && !is_b)
+		return refuse_near("the operand without columns is decoded");
 	if (!contract_linear(in, in->nest->offset[a->i]))
 		return refuse_near("operand a is read at an index that is not linear");
 	const AxisList blocks = nest_inner(in->nest, st);
@@ -152,6 +176,10 @@ static bool pairs_fit(const PlanInput *in, const ContractAxes *x)
 static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b)
 {
 	const MicroKernel *row = in->row;
+	if (in->contraction.decoded.i)
+		return micro_groups(row) || row->nfrag || row->acc != DT_f32
+			       ? refuse("what is decoded is multiplied element by element")
+			       : taken();
 	/* a half of a byte is an element of i8, too */
 	const DType of_b = x->half != NO_AXIS && row->b == DT_i8 ? DT_i8 : stored(in, b);
 	if (row->a != DT_none && (stored(in, a) != row->a || of_b != row->b))
@@ -211,8 +239,11 @@ static ContractAxes merge_axes(const PlanInput *in, Nest *nest, Kx a, Kx b,
 {
 	ContractAxes x = *before;
 	merge_k(nest, &x);
-	/* columns of packed panels are not in b's offset, as if it did not have them */
-	uint64_t column = sym_uses(nest->syms, nest->offset[b.i], nest->var[x.n]) ? 0 : bit(x.n);
+	/* columns of packed panels are not in b's offset, as if it did not have them; what is
+	 * decoded has the offset that b is stored at */
+	const bool is_packed = in->contraction.decoded.i ||
+			       !sym_uses(nest->syms, nest->offset[b.i], nest->var[x.n]);
+	uint64_t column = is_packed ? bit(x.n) : 0;
 	axes_merge_outer(nest, nest->outer & ~column);
 	uint64_t in_a = nest_axes(nest, nest->offset[a.i]),
 		 in_b = nest_axes(nest, nest->offset[b.i]);
@@ -288,8 +319,12 @@ static LoadList find_fetched(const PlanInput *in, const ContractPlan *c)
 
 /* ---- the plan ---- */
 
-/* Sets the parts of the plan that the kernel as it is decides. along: b is read along k. */
-static Refusal recognise(PlanInput *in, ContractPlan *c, bool along)
+/* How b is read: across k, where it is decoded by each tile of rows; along k; or across, decoded
+ * for all tiles of rows of a block. */
+typedef enum { FORM_ACROSS, FORM_ALONG, FORM_SLABS } ContractForm;
+
+/* Sets the parts of the plan that the kernel as it is decides. */
+static Refusal recognise(PlanInput *in, ContractPlan *c, ContractForm form)
 {
 	Kx b;
 	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
@@ -297,8 +332,13 @@ static Refusal recognise(PlanInput *in, ContractPlan *c, bool along)
 	if (!no.why && micro_groups(in->row))
 		in->nest = count_groups(in, c, b);
 	if (!no.why)
-		no = along ? contract_choose_along(in, c->a.load, b, &c->axes, &c->b)
-			   : contract_choose_b(in, b, &c->axes, &c->b);
+		no = form == FORM_ALONG ? contract_choose_along(in, c->a.load, b, &c->axes, &c->b)
+					: contract_choose_b(in, b, &c->axes, &c->b);
+	if (!no.why && in->contraction.decoded.i && c->b.access != B_PACKED)
+		no = refuse_near("what is decoded is no constant that is packed");
+	c->b.decoded = (DecodedB){.value = in->contraction.decoded, .slab = form == FORM_SLABS};
+	if (!no.why && c->b.decoded.value.i)
+		contract_find_factor(in, c);
 	return no.why ? no : contract_panels_do_not_pay(in, c);
 }
 
@@ -308,7 +348,12 @@ static Nest *read_b(const PlanInput *in, ContractPlan *c)
 	Nest *nest = nest_copy(in->nest, in->nest->k);
 	if (c->b.access == B_PACKED)
 		nest_read(nest, c->b.load, nest_packed(nest, c->b.load, &c->b.layout),
-			  c->b.panels.offset);
+			  c->b.decoded.value.i ? nest->offset[c->b.load.i] : c->b.panels.offset);
+	for (uint32_t i = 0; i < c->b.decoded.nbeside; i++) {
+		const PanelLoad *s = &c->b.decoded.beside[i];
+		nest_read(nest, s->load, nest_packed(nest, s->load, &s->layout),
+			  nest->offset[s->load.i]);
+	}
 	for (uint32_t i = 0; i < c->sums.blocks.nscale; i++) {
 		const PanelLoad *s = &c->sums.blocks.scale[i];
 		nest_read(nest, s->load, nest_packed(nest, s->load, &s->layout),
@@ -345,6 +390,16 @@ static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_al
 	c->windows.n = 0; /* tiles of several lines of an image meet most taps */
 }
 
+/* Returns the products of a sum that a slab has at once; more than fit, if they are not bounded. */
+static int64_t slab_steps(const PlanInput *in, const ContractPlan *c)
+{
+	const int64_t bound = contract_k_bound(in, &c->axes),
+		      steps = c->k_block.used ? c->k_block.steps * c->k_block.inner
+			      : bound         ? bound
+					      : MAX_PANEL;
+	return steps * c->axes.nfield;
+}
+
 /* Sizes, of axes that are merged. */
 static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *windows,
 			 int64_t row_elements, bool reads_all)
@@ -359,11 +414,14 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	c->windows = contract_useful_windows(in, &c->axes, c->tile, windows);
 	if (c->axes.row->nfrag)
 		choose_fragments(in, c, reads_all);
-	if (c->axes.row->biased || c->b.access == B_ALONG || c->sums.blocks.stage)
-		c->windows.n = 0; /* the sums of columns are those of all taps */
+	if (c->axes.row->biased || c->b.access == B_ALONG || contract_has_blocks(c) ||
+	    c->b.decoded.slab)
+		c->windows.n = 0; /* the sums of columns, and slabs, are those of all taps */
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
+	if (c->b.decoded.slab)
+		c->b.gathered = slab_steps(in, c) * c->tile.nv * c->vector.lanes;
 }
 
 static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
@@ -374,10 +432,14 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 	const bool reads_all = contract_reads_all(in, c->a.load);
 	if (c->sums.blocks.stage && c->b.access == B_PACKED)
 		contract_pack_scales(in, c);
+	if (c->b.decoded.value.i)
+		contract_pack_beside(in, c);
 	Nest *nest = read_b(in, c);
 	PlanInput merged = *in;
 	merged.nest = nest;
 	c->axes = merge_axes(&merged, nest, c->a.load, c->b.load, &before);
+	if (c->b.decoded.value.i)
+		contract_place_decoded(&merged, c);
 	choose_sizes(&merged, c, &windows, row_elements, reads_all);
 	merged.nest = c->nest = read_a(&merged, c);
 	contract_choose_columns(&merged, c);
@@ -391,22 +453,24 @@ static void decide(const PlanInput *in, ContractPlan *c, Plan *p)
 static const char *describe(const PlanInput *in, const ContractPlan *c)
 {
 	return arena_printf(
-		in->nest->arena, "gemm, %s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s%s",
+		in->nest->arena, "gemm, %s%s%s%s%s, %ux%u tile, %lld-row blocks%s%s%s%s",
 		micro_groups(c->axes.row) ? c->axes.row->name : "",
 		micro_groups(c->axes.row) ? ", " : "",
 		c->b.access == B_PACKED  ? "packed b"
 		: is_copied(&c->b)       ? "copied b"
 		: c->b.access == B_ALONG ? "b along k"
 					 : "b in place",
+		!c->b.decoded.value.i ? ""
+		: c->b.decoded.slab   ? " decoded in slabs"
+				      : " decoded",
 		c->a.copied ? ", copied a" : "", c->tile.mr, c->tile.nv * c->vector.lanes,
 		(long long)c->block.rows, c->block.cols ? ", column blocks" : "",
 		c->k_block.used ? ", blocks of k" : "", c->windows.n ? ", borders left out" : "",
 		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
 }
 
-/* The plan that multiplies by in->row, and reads b along k or across; NULL, with the reason, if it
- * is refused. */
-static const ContractPlan *plan_row(const PlanInput *in, bool along, Plan *p, Refusal *no)
+/* The plan of that form that multiplies by in->row; NULL, with the reason, if it is refused. */
+static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan *p, Refusal *no)
 {
 	PlanInput grouped = *in;
 	ContractPlan *c = ARENA_NEW(in->nest->arena, ContractPlan);
@@ -415,26 +479,28 @@ static const ContractPlan *plan_row(const PlanInput *in, bool along, Plan *p, Re
 			    .sums = {.result = {blocks ? DT_f32 : in->contraction.dtype, lanes},
 				     .blocks = {.stage = blocks}},
 			    .cost = in->cost};
-	*no = recognise(&grouped, c, along);
+	*no = recognise(&grouped, c, form);
 	if (no->why)
 		return NULL;
 	decide(&grouped, c, p);
 	if (c->axes.row->nfrag && c->sums.cuts.n)
 		*no = refuse_near("sums are too long for fragments");
+	if (form == FORM_SLABS && c->b.gathered * contract_size(in) > MAX_PANEL)
+		*no = refuse_near("a slab is larger than a local array");
 	return no->why ? NULL : c;
 }
 
 /* Takes that plan if it takes less than *least cycles, those of *best with its page walks; one that
- * reads b along k if it surely takes less, at larger sizes too. p gets the cycles without page
- * walks, as other schedules predict them. */
-static void consider(const PlanInput *by, bool along, Plan *p, const ContractPlan **best,
+ * reads b along k, or in slabs, if it surely takes less, at larger sizes too. p gets the cycles
+ * without page walks, as other schedules predict them. */
+static void consider(const PlanInput *by, ContractForm form, Plan *p, const ContractPlan **best,
 		     double *least, Refusal *no)
 {
 	Plan plan = {0};
-	const ContractPlan *c = plan_row(by, along, &plan, no);
+	const ContractPlan *c = plan_row(by, form, &plan, no);
 	const double cycles = c ? plan.cycles + contract_page_cycles(by, c) : 0;
-	if (!c || (*best && (along ? plan_worst(&plan, p) >= SURELY * plan_worst(p, &plan)
-				   : cycles >= *least)))
+	if (!c || (*best && (form ? plan_worst(&plan, p) >= SURELY * plan_worst(p, &plan)
+				  : cycles >= *least)))
 		return;
 	*best = c;
 	*least = cycles;
@@ -456,9 +522,11 @@ static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, d
 		    micro_groups((*best)->axes.row) && !(*best)->copy[0])
 			break;
 		Refusal refused;
-		consider(&by, false, p, best, least, no);
-		if (!in->contraction.blocks)
-			consider(&by, true, p, best, least, &refused);
+		consider(&by, FORM_ACROSS, p, best, least, no);
+		if (in->contraction.decoded.i)
+			consider(&by, FORM_SLABS, p, best, least, &refused);
+		else if (!in->contraction.blocks)
+			consider(&by, FORM_ALONG, p, best, least, &refused);
 	}
 }
 
@@ -505,7 +573,7 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 		[B_ALONG] = "steps of k are neighbours in both operands: sums are dot products",
 	};
 	Refusal no = {0};
-	if (in->no_contraction && !in->contraction.blocks)
+	if (in->no_contraction && !in->contraction.blocks && !in->contraction.decoded.i)
 		return refuse(in->no_contraction);
 	if (nest_is_empty(in->nest))
 		return refuse("it is empty");
@@ -513,7 +581,8 @@ Refusal plan_contract(const PlanInput *in, Plan *p)
 	double least = 0;
 	plan_rows(in, p, &best, &least, &no);
 	const Plan first = *p;
-	if (!in->contraction.blocks && !is_constant(in, in->contraction.a) &&
+	if (!in->contraction.blocks && !in->contraction.decoded.i &&
+	    !is_constant(in, in->contraction.a) &&
 	    !stores_along(in, contraction_columns(&in->contraction)) &&
 	    stores_along(in, contraction_rows(&in->contraction))) {
 		Refusal refused = {0};

@@ -8,15 +8,16 @@
 #include "codegen/plan/tuning.h"
 
 enum {
-	MAX_FRAG_ROWS = 2, /* fragments of rows, and of columns, in a tile */
+	MAX_FRAG_ROWS = 2,    /* fragments of rows, and of columns, in a tile */
 	MAX_BLOCK_ROWS = 240, /* bounds the tables of rows in local memory; the machine chooses
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
 	MAX_WINDOWS = 8,
 	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
 	MAX_DOT_LANES = 16,      /* where b is read along k */
-	MAX_HELD = 24, /* vectors of rows in registers: bounds the code of a tile */
-	MAX_TOGETHER = 8, /* rows of a tile whose epilogues are written in turn */
+	MAX_HELD = 24,           /* vectors of rows in registers: bounds the code of a tile */
+	MAX_TOGETHER = 8,        /* rows of a tile whose epilogues are written in turn */
+	MAX_FIELDS = 16,         /* of a word: bounds the code of a step */
 	UNROLL_K = 4 /* steps of k in a round, and chains at most: bounds the code of a tile */
 };
 
@@ -28,10 +29,13 @@ enum {
 typedef struct {
 	uint32_t n; /* the column axis that runs over lanes */
 	uint32_t m[MAX_AXES], nm, batch[MAX_AXES], nbatch, k[MAX_AXES], nk;
-	uint32_t nblock; /* with Contraction.blocks: the first axes of k[], which number blocks; the
-			    sums of a block are complete when the axes behind them are */
-	uint32_t half;   /* the axis, of extent 2 and not in k[], that numbers the halves of b's
-			    bytes; NO_AXIS: whole elements are multiplied */
+	uint32_t nblock; /* with Contraction.blocks, or DecodedB.factor: the first axes of k[],
+			    which number blocks; the sums of a block are complete when the axes
+			    behind them are */
+	uint32_t half;   /* the axis, not in k[], that numbers the halves of b's bytes, or the
+			    fields of b's words (DecodedB); NO_AXIS: whole elements are
+			    multiplied */
+	uint32_t nfield; /* its extent; else 1. A step of k has so many products */
 	const MicroKernel *row; /* how steps are multiplied */
 	uint32_t grouped;       /* with groups: the summed axis whose groups k[nk - 1] counts */
 	Sym whole_groups;       /* those that are complete */
@@ -61,6 +65,21 @@ typedef struct {
 } PanelLoad;
 
 enum { MAX_SCALES = 2 };
+
+/* With Contraction.decoded: how what is multiplied is computed of b, which is packed as it is
+ * stored. `slab`: once for all tiles of rows of a block, of a panel's columns and a block of k's
+ * steps, into a local array; else on the vectors right before they are multiplied, by each tile of
+ * rows. Loads beside b's that differ by column are packed as b is, with the summed axes that they
+ * have: [panel][k...][column]. */
+typedef struct {
+	Kx value;  /* none: b is multiplied as it is loaded */
+	Kx factor; /* what sums of products with `value` are multiplied by when the axes from
+		      k[ContractAxes.nblock] on are summed, along which it does not differ; none:
+		      nothing. Not with slabs */
+	bool slab;
+	PanelLoad beside[MAX_SCALES];
+	uint32_t nbeside;
+} DecodedB;
 
 /* With Contraction.blocks: how functions of sums of blocks are added. */
 typedef struct {
@@ -110,7 +129,8 @@ typedef struct {
 	Layout layout;    /* B_PACKED: the constant's layout */
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
-	int64_t gathered; /* B_GATHERED: elements of the local array */
+	DecodedB decoded; /* B_PACKED */
+	int64_t gathered; /* B_GATHERED, and slabs: elements of the local array */
 	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
 	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
 			     step by step */
@@ -260,6 +280,12 @@ static inline LType contract_b_type(const ContractPlan *c)
 	return (LType){micro_groups(c->axes.row) ? DT_u32 : c->vector.dtype, c->vector.lanes};
 }
 
+/* Whether functions of sums of blocks are added: of a stage, or products with a factor. */
+static inline bool contract_has_blocks(const ContractPlan *c)
+{
+	return c->sums.blocks.stage || (c->b.decoded.factor.i && c->axes.nblock);
+}
+
 /* Whether an earlier phase copies b into panels. */
 static inline bool is_copied(const OperandB *b)
 {
@@ -295,6 +321,13 @@ MUST_LOOK Refusal contract_choose_along(const PlanInput *, Kx a, Kx b, const Con
 /* Fills in p->sums.blocks.scale and nscale, before axes are merged: constants that the stage
  * `blocks` reads, where b is packed. */
 void contract_pack_scales(const PlanInput *, ContractPlan *p);
+/* Fills in p->b.decoded.factor, and axes.nblock, for few rows, where what is decoded is a product
+ * of which a factor does not differ along the last summed axes. */
+void contract_find_factor(const PlanInput *, ContractPlan *p);
+/* Fills in p->b.decoded.beside and nbeside in the same way: constants of which b is decoded. */
+void contract_pack_beside(const PlanInput *, ContractPlan *p);
+/* Places the panels of b and of the loads beside it, where b is decoded, when axes are merged. */
+void contract_place_decoded(const PlanInput *, ContractPlan *p);
 /* Returns taken(); or refuses, for threads of a block, a plan that gathers panels of b where the
  * steps of k are neighbours in both operands. axes, a and b are filled in. */
 MUST_LOOK Refusal contract_panels_do_not_pay(const PlanInput *, const ContractPlan *);

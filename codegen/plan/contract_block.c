@@ -54,12 +54,14 @@ static bool is_better(const OperandB *b, double cost, double best, bool wider)
 
 /* Returns the most rows of a tile of nv vectors. Steps with halves of bytes keep, besides the sums,
  * vectors of b as they are loaded and as they are multiplied, an element of a, a product and a
- * mask. */
-static uint32_t most_rows(const PlanInput *in, const ContractAxes *x, uint32_t nv)
+ * mask; those that decode b what is beside it, too. */
+static uint32_t most_rows(const PlanInput *in, const ContractAxes *x, const OperandB *b,
+			  uint32_t nv)
 {
+	const bool decodes = b->decoded.value.i && !b->decoded.slab;
 	const uint32_t most = tuning_tile_rows(in->target, in->contraction.dtype, nv),
-		       besides = 2 * nv + 3, all = in->target->isa.nvreg;
-	if (x->half == NO_AXIS)
+		       besides = (decodes ? 3 : 2) * nv + 3, all = in->target->isa.nvreg;
+	if (decodes ? all < MANY_REGISTERS : x->half == NO_AXIS || b->decoded.slab)
 		return most;
 	const uint32_t rows = all > besides + nv ? (all - besides) / nv : 1;
 	return rows < most ? rows : most;
@@ -80,7 +82,7 @@ TileSize contract_choose_tile(const PlanInput *in, const ContractAxes *x, const 
 			break;
 		if (has_panels(b) && nv % b->vectors && nv < vectors)
 			continue;
-		for (uint32_t mr = most_rows(in, x, nv); mr > 0; mr--) {
+		for (uint32_t mr = most_rows(in, x, b, nv); mr > 0; mr--) {
 			if (fixed && (int64_t)mr > rows)
 				continue;
 			int64_t tiles = (rows + mr - 1) / mr, whole = vectors / nv,
@@ -317,15 +319,16 @@ static int64_t at_least_one(int64_t n)
  * the hint counts, but only that axis may have one. False: all steps are one block. */
 static bool cut_k(const PlanInput *in, const ContractAxes *x, KBlock *cut)
 {
+	const int64_t most = K_BLOCK / x->nfield;
 	int64_t inner = 1, extent;
 	for (uint32_t k = x->nk; k-- > 0; inner *= extent) {
 		bool known = sym_is_const(in->nest->syms, in->nest->extent[x->k[k]], &extent);
 		if (!known)
 			extent = nest_hint(in->nest, x->k[k]);
-		if (extent >= 1 && inner * extent > K_BLOCK + K_BLOCK / 2) {
+		if (extent >= 1 && inner * extent > most + most / 2) {
 			*cut = (KBlock){.used = true,
 					.k = k,
-					.steps = (K_BLOCK + inner - 1) / inner,
+					.steps = (most + inner - 1) / inner,
 					.inner = inner};
 			return true;
 		}
@@ -368,6 +371,7 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 	if (limit == INT64_MAX)
 		return limit;
 	limit /= st->reduce.enlarged ? SUM_ENLARGED : 1;
+	limit /= c->axes.nfield;
 	return once ? limit : limit / c->axes.row->group;
 }
 
@@ -387,7 +391,7 @@ static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 {
 	const KBlock *b = &c->k_block;
-	const bool blocks = c->sums.blocks.stage;
+	const bool blocks = contract_has_blocks(c);
 	int64_t most[MAX_AXES];
 	uint32_t n = b->used ? b->k + 1 : blocks ? c->axes.nblock : c->axes.nk;
 	for (uint32_t i = 0; i < n; i++)
@@ -423,7 +427,7 @@ static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64
 	       k * (double)(tiles * mr * per * width) >
 		       tuning_block_work(in->target, in->contraction.dtype) &&
 	       batch * ceil_div(row_tiles, tiles) * ceil_div(col_tiles, per) < tuning_tasks(m) / 2)
-		if (per == 1 || (tiles > 1 && tiles * mr >= per * width))
+		if (per == 1 || (tiles > 1 && !c->b.decoded.slab && tiles * mr >= per * width))
 			tiles = ceil_div(tiles, 2);
 		else
 			per = ceil_div(per, 2);
@@ -440,13 +444,14 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 			     contract_steps(in, &c->axes);
 	ContractPlan cut = *c;
 	if (contract_lanes(in) == 1 || c->axes.row->nfrag || c->windows.n || c->sums.blocks.stage ||
-	    c->b.access == B_GATHERED || c->b.access == B_ALONG ||
-	    panel < 2.0 * in->target->machine.l1 || c->block.rows > FEW_TILES * c->tile.mr ||
-	    is_narrow(in, c) || !cut_k(in, &c->axes, &cut.k_block))
+	    c->b.decoded.factor.i || c->b.access == B_GATHERED || c->b.access == B_ALONG ||
+	    (!c->b.decoded.slab && (panel < 2.0 * in->target->machine.l1 ||
+				    c->block.rows > FEW_TILES * c->tile.mr || is_narrow(in, c))) ||
+	    !cut_k(in, &c->axes, &cut.k_block))
 		return;
 	cut.sums.cuts = plan_sums(in, &cut);
 	cut.block = block_of_sums(in, &cut, row_elements);
-	if (cut.block.rows > c->tile.mr)
+	if (cut.block.rows > c->tile.mr || c->b.decoded.slab)
 		*c = cut;
 }
 
@@ -457,7 +462,7 @@ static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 	const int64_t limit = steps_limit(in, c);
 	int64_t least, most;
 	sym_range(in->nest->syms, c->sums.terms, &least, &most);
-	if (c->b.access == B_ALONG || c->sums.blocks.stage)
+	if (c->b.access == B_ALONG || contract_has_blocks(c))
 		return 0;
 	return c->sums.cuts.n && !c->k_block.used && least <= limit ? limit : 0;
 }
@@ -488,8 +493,9 @@ static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
  * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
 static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
+	const bool rounds = t->unroll == UNROLL_K || c->axes.row->nfrag || c->b.decoded.value.i;
 	if (!has_panels(&c->b) || !is_worth_fetching(in, c) || c->vector.lanes == 1 ||
-	    (t->unroll != UNROLL_K && !c->axes.row->nfrag))
+	    c->b.decoded.slab || !rounds)
 		return 0;
 	const int64_t tiles = c->block.rows / c->tile.mr,
 		      panels = (t->nv + c->b.vectors - 1) / c->b.vectors;
@@ -506,22 +512,39 @@ static uint32_t rows_late(const PlanInput *in, const ContractPlan *c, const Tile
 	return steps > 1 ? (uint32_t)ceil_div(c->tile.mr, (int64_t)steps) : c->tile.mr;
 }
 
+/* Returns no more accumulators than keep the units busy: what is decoded wants registers, too.
+ * Fields take them in turn. */
+static uint32_t ways_of_decoded(const PlanInput *in, const ContractPlan *c, uint32_t ways,
+				uint32_t nv)
+{
+	enum { SLACK = 2 };
+	const double enough = SLACK * tuning_step_latency(in->target, c->axes.row) /
+			      tuning_step_cycles(in->target, c->axes.row);
+	while (ways > 1 &&
+	       (ways * c->tile.mr * nv > enough || (c->axes.nfield > 1 && c->axes.nfield % ways)))
+		ways /= 2;
+	return ways;
+}
+
 static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t nv, int64_t edge)
 {
 	const Nest *n = in->nest;
 	TileCode t = {.nv = nv, .edge = edge, .ways = ways_of(in, (TileSize){c->tile.mr, nv})};
 	if (c->b.access == B_ALONG || c->axes.row->pairs)
 		t.ways = 1;
+	if (c->b.decoded.value.i)
+		t.ways = ways_of_decoded(in, c, t.ways, nv);
 	const uint32_t vectors = (c->tile.mr * t.ways + UNROLL_K) * nv + 1;
 	t.tight = c->vector.lanes > 1 &&
 		  vectors * tuning_registers(in->target, in->contraction.dtype) >
 			  in->target->isa.nvreg;
 	t.looped = predict_epilogue(n->k) * c->tile.mr * nv > INLINE_EPILOGUE;
-	t.unroll =
-		c->axes.nk > 0 && !contract_has_tail(n, &c->axes) &&
-				sym_divides(n->syms, UNROLL_K, n->extent[c->axes.k[c->axes.nk - 1]])
-			? UNROLL_K
-			: 1;
+	t.unroll = c->axes.nk > 0 && !contract_has_tail(n, &c->axes) &&
+				   sym_divides(n->syms, UNROLL_K,
+					       n->extent[c->axes.k[c->axes.nk - 1]]) &&
+				   (!c->b.decoded.value.i || c->axes.nfield == 1)
+			   ? UNROLL_K
+			   : 1;
 	if (c->axes.row->nfrag) {
 		t.ways = 1;
 		t.looped = true;

@@ -34,7 +34,8 @@ static void count_vectors(const PlanInput *in, const ContractPlan *c, const Tile
 	const uint32_t mr = c->tile.mr;
 	busy->units += steps * mr * t->nv * step * tuning_tile_spills(in->target, d, mr, t->nv);
 	busy->units += steps * tuning_parts_cycles(in->target, c->axes.row, mr + t->nv);
-	if (c->axes.half != NO_AXIS) /* a shift for two steps, and a mask for each */
+	if (c->axes.half != NO_AXIS &&
+	    !c->b.decoded.value.i) /* a shift for two steps, and a mask for each */
 		busy->units +=
 			steps * t->nv * 1.5 * machine_cycles(m, MOP_simple, d, c->vector.lanes);
 	busy->loads += steps * (mr * machine_cycles(m, MOP_load, d, 1) +
@@ -225,6 +226,30 @@ static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts 
 		times * vectors * machine_cycles(m, MOP_store, c->vector.dtype, c->vector.lanes);
 }
 
+/* Counts decoding b by each tile of rows, or each block of them; slabs are stored. */
+static void count_decoding(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
+{
+	const DecodedB *d = &c->b.decoded;
+	PlanLoops loops = {.lane_axis = c->axes.n, .lanes = c->vector.lanes, .turned = NO_AXIS};
+	Busy once = {0};
+	if (!d->value.i)
+		return;
+	loops.axis[loops.n++] = c->axes.n;
+	for (uint32_t i = 0; i < c->axes.nk; i++)
+		loops.axis[loops.n++] = c->axes.k[i];
+	if (c->axes.half != NO_AXIS)
+		loops.axis[loops.n++] = c->axes.half;
+	predict_value(in, &loops, d->value, &once);
+	const double times = n->members * (d->slab ? n->row_blocks : n->row_tiles);
+	busy->units += times * once.units;
+	busy->loads += times * n->steps / c->axes.nfield * ceil(n->cols / c->vector.lanes) *
+		       machine_cycles(&in->target->machine, MOP_load, DT_f32, c->vector.lanes);
+	if (d->slab)
+		busy->stores +=
+			times * n->steps * ceil(n->cols / c->vector.lanes) *
+			machine_cycles(&in->target->machine, MOP_store, DT_f32, c->vector.lanes);
+}
+
 /* Every tile of rows reads a panel of b, and every tile of columns the block's rows of a. */
 static void count_reads(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
 {
@@ -296,6 +321,7 @@ double contract_cycles(const PlanInput *in, const ContractPlan *c)
 						: 1,
 			    &busy);
 	count_sums(in, c, &n, &busy);
+	count_decoding(in, c, &n, &busy);
 	count_reads(in, c, &n, &busy);
 	count_epilogue(in, c, &busy);
 	busy.scalar += (double)plan_size(in, c->tasks.n) *

@@ -197,7 +197,7 @@ static double extents(const PlanInput *in, const uint32_t *axis, uint32_t n)
 
 double contract_steps(const PlanInput *in, const ContractAxes *x)
 {
-	return extents(in, x->k, x->nk) * (x->half == NO_AXIS ? 1 : 2);
+	return extents(in, x->k, x->nk) * x->nfield;
 }
 
 double contract_members(const PlanInput *in, const ContractAxes *x)
@@ -351,6 +351,87 @@ void contract_pack_scales(const PlanInput *in, ContractPlan *p)
 			continue;
 		s.panels = contract_place_panels(in, s.load, &x, x.n, width, width, 1);
 		p->sums.blocks.scale[p->sums.blocks.nscale++] = s;
+	}
+}
+
+/* Returns how many of the first axes of k[] are in the set, if no others are summed ones of it;
+ * else nk + 1. */
+static uint32_t first_summed(const ContractAxes *x, uint64_t axes)
+{
+	uint32_t n = 0;
+	while (n < x->nk && axes >> x->k[n] & 1)
+		n++;
+	for (uint32_t i = n; i < x->nk; i++)
+		if (axes >> x->k[i] & 1)
+			return x->nk + 1;
+	return x->half != NO_AXIS && axes >> x->half & 1 ? x->nk + 1 : n;
+}
+
+void contract_find_factor(const PlanInput *in, ContractPlan *p)
+{
+	enum { FEW_ROWS = 8, MOST_STEPS = 256 /* of a chain of f32 */ };
+	const Nest *n = in->nest;
+	DecodedB *d = &p->b.decoded;
+	const KxData *x = &n->k->kx.data[d->value.i];
+	if (d->slab || !kx_is_product(n->k, d->value) ||
+	    plan_size(in, contract_product(in, p->axes.m, p->axes.nm)) > FEW_ROWS)
+		return;
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint32_t first = first_summed(&p->axes, n->deps[x->in[i].i]);
+		double steps = p->axes.nfield;
+		for (uint32_t k = first; k < p->axes.nk; k++)
+			steps *= (double)sum_most(n->syms, n->extent[p->axes.k[k]]);
+		if (first >= p->axes.nk || (first && steps > MOST_STEPS))
+			continue;
+		d->factor = x->in[i];
+		d->value = x->in[!i];
+		p->axes.nblock = first;
+		return;
+	}
+}
+
+/* Returns the axes with those of k[] only on which the load depends. */
+static ContractAxes axes_beside(const Nest *n, const ContractAxes *x, Kx load)
+{
+	const uint64_t of = nest_axes(n, n->offset[load.i]);
+	ContractAxes own = *x;
+	own.nk = own.nbatch = 0;
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (of >> x->k[i] & 1)
+			own.k[own.nk++] = x->k[i];
+	own.nblock = own.nk;
+	return own;
+}
+
+void contract_pack_beside(const PlanInput *in, ContractPlan *p)
+{
+	const Nest *n = in->nest;
+	const uint32_t width = p->b.vectors * contract_lanes(in);
+	DecodedB *d = &p->b.decoded;
+	bool *reached = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
+	kernel_reached(n->k, in->contraction.sum, in->contraction.sum + 1, reached);
+	for (uint32_t i = 1; i < n->k->kx.n && d->nbeside < MAX_SCALES; i++) {
+		PanelLoad s = {.load = {i}};
+		if (!reached[i] || i == p->a.load.i || i == p->b.load.i ||
+		    n->k->kx.data[i].kind != KX_LOAD)
+			continue;
+		const ContractAxes x = axes_beside(n, &p->axes, s.load);
+		if (is_scale(in, &x, s.load) &&
+		    pack_layout(in, &x, &n->k->kx.data[i], width, &s.layout) &&
+		    nest_may_repack(n, s.load, &s.layout))
+			d->beside[d->nbeside++] = s;
+	}
+}
+
+void contract_place_decoded(const PlanInput *in, ContractPlan *p)
+{
+	const Nest *n = in->nest;
+	const int64_t width = (int64_t)p->b.vectors * contract_lanes(in);
+	DecodedB *d = &p->b.decoded;
+	p->b.panels = contract_place_panels(in, p->b.load, &p->axes, p->axes.n, width, width, 1);
+	for (uint32_t i = 0; i < d->nbeside; i++) {
+		const ContractAxes x = axes_beside(n, &p->axes, d->beside[i].load);
+		d->beside[i].panels = contract_place_panels(in, d->beside[i].load, &x, x.n, width, width, 1);
 	}
 }
 

@@ -71,6 +71,8 @@ void plan_find_contraction(PlanInput *in)
 	if (!in->no_contraction || blocks)
 		in->contraction = all.contraction[0];
 	in->contraction.blocks = blocks;
+	if (in->contraction.decoded.i && !in->no_contraction)
+		in->no_contraction = "an operand is decoded of what is loaded";
 	in->last_store = kernel_last_store(k);
 }
 

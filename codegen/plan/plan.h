@@ -20,8 +20,8 @@ typedef struct {
 	const Nest *nest;
 	Contraction contraction;    /* the kernel's one contraction; zeroed if there is none */
 	const char *no_contraction; /* why there is none (kernel_no_contraction); NULL: there is. If
-				       sums of blocks are added (Contraction.blocks) it says that,
-				       too */
+				       sums of blocks are added (Contraction.blocks), or an operand
+				       is decoded (Contraction.decoded), it says that, too */
 	uint32_t last_store;        /* kernel_last_store */
 	KernelCost cost; /* of all stages */
 	const Target *target;

@@ -282,6 +282,21 @@ void predict_stage(const PlanInput *in, const PlanLoops *loops, uint32_t stage, 
 	count_store(&c, stage);
 }
 
+void predict_value(const PlanInput *in, const PlanLoops *loops, Kx value, Busy *busy)
+{
+	const Nest *n = in->nest;
+	Counter c = {.in = in, .loops = loops, .busy = busy};
+	bool *part = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
+	start(&c);
+	part[value.i] = true;
+	for (uint32_t i = value.i + 1; i-- > 1;) {
+		if (!part[i])
+			continue;
+		mark_operands(n->k, (Kx){i}, part);
+		count_expression(&c, (Kx){i});
+	}
+}
+
 static double cost_bytes(const PlanInput *in, const KernelCost *cost)
 {
 	return cost_at(in->nest->syms, cost->bytes, in->at.var, in->at.value, in->at.n);

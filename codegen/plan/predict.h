@@ -27,6 +27,8 @@ typedef struct {
 /* Adds what the stage's expressions, combination and store keep busy, in all rounds of the loops,
  * at in->at. chains: the independent results that a reduction combines into; 1 of a map. */
 void predict_stage(const PlanInput *, const PlanLoops *, uint32_t stage, uint32_t chains, Busy *);
+/* Adds what one expression keeps busy in the same way. */
+void predict_value(const PlanInput *, const PlanLoops *, Kx value, Busy *);
 /* Returns how long a core waits in all for that many chains that do not depend on each other, each
  * of so many cycles and among so many operations: chains that follow are begun meanwhile, as far as
  * the processor looks (Machine.window). */

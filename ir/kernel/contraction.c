@@ -28,14 +28,89 @@ static Kx loaded(const Kernel *k, Kx operand, DType acc)
 	return d == acc || d == DT_i8 || d == DT_u8 ? x : operand;
 }
 
-/* Returns why the sum is none of products of loads; NULL: it is. */
+static bool is_product(const KxData *x)
+{
+	return x->kind == KX_OP && x->op == OP_mul;
+}
+
+/* ---- operands that are decoded ---- */
+
+enum { MOST_OPERATIONS = 96 };
+
+/* What a value is computed of. */
+typedef struct {
+	SymTab *syms;
+	const Kernel *k;
+	Kx load;        /* that of the most axes */
+	uint64_t axes;  /* of the load */
+	uint64_t all;   /* of all loads and indices */
+	uint64_t loads; /* of all loads */
+	uint32_t left;  /* expressions to look at */
+} DecodedOf;
+
+static uint32_t count_axes(uint64_t axes)
+{
+	return (uint32_t)__builtin_popcountll(axes);
+}
+
+/* Whether x is computed of plain loads, axes and numbers, in few operations. */
+static bool find_loads(DecodedOf *d, Kx x)
+{
+	const KxData *data = &d->k->kx.data[x.i];
+	const uint64_t axes = axes_of(d->syms, d->k, data);
+	if (d->left-- == 0 || data->guard.i || data->kind == KX_STAGE || data->kind == KX_INRANGE)
+		return false;
+	d->all |= axes;
+	if (data->kind == KX_LOAD) {
+		d->loads |= axes;
+		if (!d->load.i || count_axes(axes) > count_axes(d->axes)) {
+			d->load = x;
+			d->axes = axes;
+		}
+	}
+	for (uint32_t i = 0; data->kind == KX_OP && i < data->nin; i++)
+		if (!find_loads(d, data->in[i]))
+			return false;
+	return true;
+}
+
+/* Returns the load of which the operand is decoded, and sets *fields; none if it is not decoded. */
+static Kx decoded_of(SymTab *syms, const Kernel *k, const Stage *st, Kx operand, uint64_t *fields)
+{
+	DecodedOf d = {.syms = syms, .k = k, .left = MOST_OPERATIONS};
+	if (st->reduce.half || k->kx.data[operand.i].kind != KX_OP ||
+	    k->kx.data[operand.i].dtype != st->reduce.acc || !find_loads(&d, operand))
+		return (Kx){0};
+	*fields = d.all & ~d.axes;
+	const bool within = !(d.loads & ~d.axes) && !(*fields & ~axes_set(st->red, st->nred));
+	return within ? d.load : (Kx){0};
+}
+
+/* Returns the operand of the sum, from 1, that is decoded while the other one is a load; 0: none
+ * is. */
+static uint32_t decoded_operand(SymTab *syms, const Kernel *k, const Stage *st)
+{
+	const KxData *value = &k->kx.data[st->value.i];
+	uint64_t fields;
+	for (uint32_t i = 0; i < 2 && st->reduce.acc == DT_f32; i++) {
+		const Kx other = value->in[!i];
+		if (plain_load(k, other, DT_f32) &&
+		    loaded(k, value->in[i], DT_f32).i == value->in[i].i &&
+		    decoded_of(syms, k, st, value->in[i], &fields).i)
+			return i + 1;
+	}
+	return 0;
+}
+
+/* Returns why the sum is none of products of loads, or of what is decoded of one; NULL: it is. */
 static const char *why_not(SymTab *syms, const Kernel *k, const Stage *st)
 {
 	const KxData *value = &k->kx.data[st->value.i];
 	const DType acc = st->reduce.acc;
-	if ((acc != DT_f32 && acc != DT_f64 && acc != DT_i32) || value->kind != KX_OP ||
-	    value->op != OP_mul)
+	if ((acc != DT_f32 && acc != DT_f64 && acc != DT_i32) || !is_product(value))
 		return "its products are not of f32, f64 or i32";
+	if (decoded_operand(syms, k, st))
+		return NULL;
 	for (uint32_t i = 0; i < 2; i++) {
 		Kx x = loaded(k, value->in[i], acc);
 		uint32_t axis;
@@ -69,6 +144,12 @@ static Contraction contraction_of(SymTab *syms, const Kernel *k, uint32_t stage)
 			continue;
 		*of = kx_half(syms, k, *of, &c.half);
 		c.half_of_b = i;
+	}
+	const uint32_t decodes = decoded_operand(syms, k, st);
+	if (decodes) {
+		c.decoded = value->in[decodes - 1];
+		c.a = value->in[2 - decodes];
+		c.b = decoded_of(syms, k, st, c.decoded, &c.fields);
 	}
 	c.in_a = axes_of(syms, k, &k->kx.data[c.a.i]) & map;
 	c.in_b = axes_of(syms, k, &k->kx.data[c.b.i]) & map;
@@ -129,6 +210,39 @@ uint32_t kernel_adds_blocks(const Kernel *k, const Contractions *all)
 			return 0;
 	}
 	return 1;
+}
+
+/* Whether all loads of which x is computed are at indices that are linear in each axis. */
+static bool loads_linearly(SymTab *syms, const Kernel *k, Kx x)
+{
+	const KxData *d = &k->kx.data[x.i];
+	Sym coef;
+	for (uint32_t i = 0; d->kind == KX_LOAD && i < d->nidx; i++)
+		for (uint32_t a = 0; a < k->axis.n; a++)
+			if (!sym_linear(syms, d->idx[i], k->axis.data[a].var, &coef, NULL))
+				return false;
+	for (uint32_t i = 0; d->kind == KX_OP && i < d->nin; i++)
+		if (!loads_linearly(syms, k, d->in[i]))
+			return false;
+	return true;
+}
+
+bool kernel_decodes(SymTab *syms, const Kernel *k, const Stage *st)
+{
+	uint64_t fields;
+	const KxData *value = &k->kx.data[st->value.i];
+	const uint32_t decodes = decoded_operand(syms, k, st);
+	if (!decodes || !loads_linearly(syms, k, st->value))
+		return false;
+	const Kx load = decoded_of(syms, k, st, value->in[decodes - 1], &fields);
+	return axes_of(syms, k, &k->kx.data[load.i]) &
+	       ~(axes_of(syms, k, &k->kx.data[value->in[2 - decodes].i]) |
+		 axes_set(st->red, st->nred));
+}
+
+bool kx_is_product(const Kernel *k, Kx x)
+{
+	return is_product(&k->kx.data[x.i]);
 }
 
 uint32_t kernel_first_contraction(const Kernel *k)

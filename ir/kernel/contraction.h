@@ -14,13 +14,19 @@ typedef struct {
 	uint32_t half;       /* the summed axis + 1, of extent 2, that numbers the halves of one
 				operand's bytes, which are multiplied; 0: whole elements are */
 	bool half_of_b;
+	Kx decoded; /* what is multiplied of b, if it is computed of the load element by element,
+		       besides of loads of other values that differ along fewer axes (scales of
+		       groups); none: b is multiplied. The other operand is a then, whichever is
+		       first */
+	uint64_t fields; /* the summed axes along which `decoded` differs, and no load: a word has
+			    several elements */
 	uint32_t blocks; /* the stage that adds functions of the sums of blocks
 			    (kernel_adds_blocks); 0: none */
 } Contraction;
 
 enum { MAX_CONTRACTIONS = 4 };
-/* The contractions of a kernel whose operands are plain loads, in the order of their stages: the
- * first MAX_CONTRACTIONS. */
+/* The contractions of a kernel whose operands are plain loads, or one of them decoded of loads, in
+ * the order of their stages: the first MAX_CONTRACTIONS. */
 typedef struct {
 	uint32_t n;
 	Contraction contraction[MAX_CONTRACTIONS];
@@ -30,13 +36,20 @@ typedef struct {
 /* Returns the contractions of the kernel. */
 Contractions kernel_contractions(SymTab *, const Kernel *);
 /* Returns why the kernel is not one contraction that is followed by stores at its points alone, in
- * any order; NULL: it is one. all: kernel_contractions of the kernel. */
+ * any order; NULL: it is one, perhaps with an operand that is decoded. all: kernel_contractions of
+ * the kernel. */
 const char *kernel_no_contraction(const Kernel *, const Contractions *all);
 /* Returns the stage that adds, over all inner axes that the contraction's sum maps, functions of
  * these sums, if the kernel is one contraction whose sums of blocks only that stage reads, at their
  * own points, and what follows it are stores at its points alone; 0: it is another kernel. all:
  * kernel_contractions of the kernel. */
 uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
+/* Whether the stage, a contraction whose axes need not all be listed in `map`, has an operand that
+ * schedules decode, with columns: its loads, and those of the other operand, are at indices that
+ * are linear in each axis. */
+bool kernel_decodes(SymTab *, const Kernel *, const Stage *);
+/* Whether x is the product of two values. */
+bool kx_is_product(const Kernel *, Kx x);
 /* Returns the first stage that adds the products of a contraction, whatever its operands are; the
  * number of stages if there is none. */
 uint32_t kernel_first_contraction(const Kernel *);

@@ -341,7 +341,7 @@ static void test_wrong(void **state)
 	WeftInstance *in = opened(m, w);
 	WeftStatus status;
 	const WeftParamInfo *p = weft_source(m, 0);
-	while (p->rank < 2)
+	while (p->rank < 2 || p->dtype.code != WEFT_FLOAT)
 		p = (const WeftParamInfo *)weft_element(m, WEFT_PARAM_INFO, p, 1);
 	const WeftTensor right = tensor(p, values(p, 1));
 	int64_t dim[12], strides[12];

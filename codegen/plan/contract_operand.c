@@ -431,7 +431,8 @@ void contract_place_decoded(const PlanInput *in, ContractPlan *p)
 	p->b.panels = contract_place_panels(in, p->b.load, &p->axes, p->axes.n, width, width, 1);
 	for (uint32_t i = 0; i < d->nbeside; i++) {
 		const ContractAxes x = axes_beside(n, &p->axes, d->beside[i].load);
-		d->beside[i].panels = contract_place_panels(in, d->beside[i].load, &x, x.n, width, width, 1);
+		d->beside[i].panels =
+			contract_place_panels(in, d->beside[i].load, &x, x.n, width, width, 1);
 	}
 }
 

@@ -7,8 +7,9 @@
 #include "ir/scalar/scalar.h"
 
 enum {
-	MOST_INSIDE = 96, /* nodes: bounds what a result is asked */
-	MOST_WIDTH = 512, /* of a row of queries, keys or values: bounds the local arrays */
+	MOST_INSIDE = 96,  /* nodes */
+	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
+	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
 	FEW_ROWS = 4 /* of queries: less are vectors times matrices, which read each key once */
 };
 
@@ -21,6 +22,7 @@ typedef struct {
 	const AttentionNodes **of; /* by node */
 	bool *output;              /* by node */
 	ARRAY(Node) inside;        /* of the attention at hand */
+	uint32_t visits;           /* of find_scores, for it */
 	Arena *arena;
 } Find;
 
@@ -155,7 +157,7 @@ static bool find_scores(Find *f, AttentionNodes *a, Node n)
 	const Graph *g = f->g;
 	const OpLower *l = op_lower(node_op(g, n));
 	bool found = false;
-	if (!node_is_tensor(g, n) || f->inside.n >= MOST_INSIDE ||
+	if (f->visits++ >= MOST_VISITS || !node_is_tensor(g, n) || f->inside.n >= MOST_INSIDE ||
 	    type_numel(g->ir, node_type_id(g, n)).i !=
 		    type_numel(g->ir, node_type_id(g, a->logits)).i)
 		return false;
@@ -251,7 +253,16 @@ static bool is_f32_product(const Graph *g, Node n)
 	       d == node_dtype(g, node_in(g, n, 1)) && (acc ? acc : node_dtype(g, n)) == DT_f32;
 }
 
-/* Whether rows of queries, keys and values fit local arrays, and there are rows enough. */
+/* Whether x is a constant, whose panels are packed before. */
+static bool is_packed(const Graph *g, Node x)
+{
+	while (lower_is_map(op_lower(node_op(g, x))))
+		x = node_in(g, x, 0);
+	return node_const(g, x).i != 0;
+}
+
+/* Whether rows of queries, keys and values fit local arrays, there are rows enough, and no operand
+ * is a constant. */
 static bool has_form(const Graph *g, const AttentionNodes *a)
 {
 	const uint32_t other = 1 - a->operand;
@@ -261,13 +272,14 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 	TRY(is_f32_product(g, a->result) && is_f32_product(g, a->scores) &&
 	    node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
 	    node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)));
-	TRY(is_row(g, v, all_dims(g, v) & ~taken));
+	TRY(!is_packed(g, v) && is_row(g, v, all_dims(g, v) & ~taken) &&
+	    !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0));
 	TRY(is_row(g, node_in(g, a->scores, 0), list_bits(g, a->scores, "sum_x")));
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node x = node_in(g, a->scores, k);
 		const uint32_t fixed =
 			list_bits(g, a->scores, batch_of(k)) | list_bits(g, a->scores, sum_of(k));
-		TRY(has_rows(g, x, all_dims(g, x) & ~fixed));
+		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
 }
@@ -321,7 +333,7 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 	const Graph *g = f->g;
 	Node high[2], hidden;
 	uint32_t dim;
-	f->inside.n = 0;
+	f->inside.n = f->visits = 0;
 	*a = (AttentionNodes){.result = n, .operand = operand};
 	TRY(find_weights(f, a, node_in(g, n, operand)));
 	hidden = a->high;
@@ -495,6 +507,13 @@ static Kx divided(Trace *t, const AttentionNodes *a, Kx products, Kx sum, Kx non
 	if (some.i)
 		x = kx_select(t->k, arena, some, x, zero);
 	x = none.i ? unless(t, none, 0, x) : x;
+	const Sym keys = node_dim(t->s->g, a->logits, a->keys);
+	int64_t least, most;
+	sym_range(t->s->ir->syms, keys, &least, &most);
+	if (least < 1) { /* a sum of nothing is 0 */
+		Kx in[2] = {kx_index(t->k, arena, keys), kx_const_int(t->k, arena, DT_i64, 0)};
+		x = unless(t, kx_op(t->k, arena, OP_eq, DT_bool, in, 2), 0, x);
+	}
 	return kx_as(t->k, arena, node_dtype(t->s->g, a->result), x);
 }
 
@@ -548,7 +567,10 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 					       node_rank(g, node_in(g, n, other)), &plain) &
 				 roots & ~rows;
 	if (!follow(t, node_in(g, n, a->operand), a->weights, m.map.in[a->operand], at) ||
-	    at[a->keys].i != key.i || !rows_agree(t, a, at) || !columns)
+	    at[a->keys].i != key.i || /* all of them: not a slice of the weights */
+	    sym_eq(t->s->ir->syms, node_dim(g, a->logits, a->keys),
+		   t->k->axis.data[st.red[0]].extent) != YES ||
+	    !rows_agree(t, a, at) || !columns)
 		return trace_store_first(t, a->weights, "its rows are not those of its softmax");
 	t->has_reduce = true;
 	t->outer = roots & ~columns;

@@ -19,6 +19,7 @@
 #include "codegen/plan/attention.h"
 
 enum { UNROLL = 4 };
+#define FAR (INT64_C(1) << 61) /* beyond all keys */
 
 typedef struct {
 	Cpu *s;
@@ -487,6 +488,8 @@ static void bound_keys(Attention *a, Lx *lo, Lx *hi)
 	for (uint32_t i = 0; i < p->bounds.n; i++) {
 		const KeyBound *b = &p->bounds.at[i];
 		Lx limit = eval_convert(&s->e, eval_value(&s->e, b->limit), DT_i64);
+		/* the greatest number is no limit, and must not wrap */
+		limit = lx_max(f, lx_min(f, limit, number(a, FAR)), number(a, -FAR));
 		limit = lx_sub(f, limit, eval_index(&s->e, b->add));
 		limit = let(a, "limit", lx_add(f, limit, number(a, b->inclusive)));
 		if (b->below)

@@ -134,12 +134,18 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 
 /* ---- conditions on keys ---- */
 
+/* Whether a dtype has the value of each index. */
+static bool holds_indices(DType d)
+{
+	return d == DT_i64 || d == DT_i32;
+}
+
 /* Whether x is an index of the kernel's that goes up with the key: key + *add. */
 static bool is_key(const Nest *n, const AttentionPlan *p, Kx x, Sym *add)
 {
 	const KxData *d = &n->k->kx.data[kx_unconverted(n->k, x).i];
 	Sym coef;
-	return d->kind == KX_INDEX && dtype_is_int(n->k->kx.data[x.i].dtype) &&
+	return d->kind == KX_INDEX && holds_indices(n->k->kx.data[x.i].dtype) &&
 	       sym_linear(n->syms, d->idx[0], n->var[p->axis.key], &coef, add) &&
 	       sym_is(n->syms, coef, 1);
 }
@@ -160,7 +166,7 @@ static void bound_by(const Nest *n, AttentionPlan *p, ScOp op, const KxData *x)
 		/* key <= limit: below limit + 1; key > limit: from limit + 1 on */
 		KeyBound b = {.limit = x->in[1 - side], .below = less != (side == 1)};
 		b.inclusive = equal == b.below;
-		if (dtype_is_int(n->k->kx.data[b.limit.i].dtype) &&
+		if (holds_indices(n->k->kx.data[b.limit.i].dtype) &&
 		    is_key(n, p, x->in[side], &b.add))
 			add_bound(n, p, b);
 	}

@@ -139,6 +139,8 @@ static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 	for (uint32_t i = 0; i < st->nred; i++)
 		if (st->red[i] != x->half)
 			x->k[x->nk++] = st->red[i];
+	if (x->nk == x->nblock)
+		return refuse_near("all that is summed are fields of one word");
 	divide_axes(in, in_a, in_b, x);
 	sort_axes(in, in->nest->offset[a->i], x->k + x->nblock, x->nk - x->nblock);
 	return taken();

@@ -9,7 +9,7 @@ import tempfile
 weft = pathlib.Path(sys.argv[1]).resolve()
 MODEL = """graph @f(%x: f32[32, 64], %w: f32[64, 64]) -> f32[32, 64] {
   %a = aten.mm(%x, %w) : f32[32, 64]  ; a_long_name_of_a_file_of_layers.py:12 in encoder.layers.0
-  %b = aten.softmax.int(%a, dim=1) : f32[32, 64]  ; net.py:20 in encoder.layers.0.norm
+  %b = aten.log_softmax.int(%a, dim=1) : f32[32, 64]  ; net.py:20 in encoder.layers.0.norm
   %c = aten.mm(%b, %w) : f32[32, 64]  ; a_long_name_of_a_file_of_layers.py:12 in encoder.layers.1
   %d = aten.softmax.int(%c, dim=0) : f32[32, 64]  ; net.py:31 in head
   %e_value_with_a_name_that_is_longer_than_the_column_of_names = aten.mm(%d, %w) : f32[32, 64]  ; main.py:7

@@ -29,7 +29,7 @@ class Drawn:
         self.batch, self.groups, self.shared = rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2, 4))
         self.rows, self.keys = rng.choice(SIZES), rng.choice(SIZES)
         self.depth, self.width = rng.choice(WIDTHS), rng.choice(WIDTHS)
-        self.keys = self.rows if rng.random() < 0.4 else self.keys
+        self.keys = 0 if rng.random() < 0.03 else self.rows if rng.random() < 0.4 else self.keys
         self.symbolic = rng.random() < 0.3
         self.safe = False  # rows that are masked wholly give 0
         self.data = np.random.default_rng(rng.getrandbits(32))
@@ -155,6 +155,11 @@ class Drawn:
             scores = np.where(seen, scores, -np.inf)
         self.safe = rng.random() < 0.3
         x = self.new(f"aten.{'_safe_softmax' if self.safe else 'softmax.int'}({x}, dim={rng.choice((3, -1))})", self.sizes(all_))
+        keys = "keys"
+        if rng.random() < 0.1 and not self.symbolic:  # values of the first keys only
+            keys = self.cut = (self.keys + 1) // 2
+            x = self.first(x, [self.batch, self.heads, "rows", keys])
+            v = self.first(v, [self.batch, self.heads, keys, self.width])
         if rng.random() < 0.5:
             out = self.new(f"contract({x}, {v}, batch_x=[0, 1], batch_y=[0, 1], sum_x=[3], sum_y=[2], acc=f32)",
                            self.sizes([self.batch, self.heads, "rows", self.width]))
@@ -165,7 +170,10 @@ class Drawn:
             self.turned = True
         self.finish(out, scores)
 
-    turned = False
+    turned, cut = False, None
+
+    def first(self, x, shape):
+        return self.new(f"slice({x}, start=[0, 0, 0, 0], end={self.text(shape)}, step=[1, 1, 1, 1])", self.sizes(shape))
 
     def repeated(self, x, width):
         wide = [self.batch, self.groups, self.shared, "keys", width]
@@ -178,7 +186,7 @@ class Drawn:
 
     def condition(self, shape):
         rng, i, j = self.rng, self.index("rows")[:, None], self.index("keys")[None]
-        kind = rng.choice(("below", "strictly", "window", "prefix", "from"))
+        kind = rng.choice(("below", "strictly", "window", "prefix", "from", "all"))
         at = rng.randrange(-5, 60)
         row, key = self.iota("rows", shape, 2), self.iota("keys", shape, 3)
         moved = self.new(f"add({row}, {self.new(f'full(dtype=i64, shape={self.text(shape)}, value={at})', self.sizes(shape), 'i64')})",
@@ -196,6 +204,9 @@ class Drawn:
             both = self.new(f"bit_and({compare('le', key, row)}, {compare('lt', row, self.plus(key, abs(at) + 1, shape))})",
                             self.sizes(shape), "bool")
             return (j <= i) & (i < j + abs(at) + 1), both
+        if kind == "all":  # the greatest number
+            limit = self.new(f"full(dtype=i64, shape={self.text(shape)}, value={2 ** 63 - 1})", self.sizes(shape), "i64")
+            return j <= j + i, compare("le", key, limit)
         limit = self.new(f"full(dtype=i64, shape={self.text(shape)}, value={at})", self.sizes(shape), "i64")
         return (j <= i) | (j < at), self.new(f"bit_or({compare('le', key, row)}, {compare('lt', key, limit)})", self.sizes(shape), "bool")
 
@@ -216,14 +227,14 @@ class Drawn:
 
     def finish(self, out, scores):
         with np.errstate(all="ignore"):
-            high = scores.max(-1, keepdims=True)
+            high = scores.max(-1, keepdims=True, initial=-np.inf)
             masked = np.isneginf(high)
             e = np.exp(scores - np.where(masked & self.safe, 0, high))
             total = e.sum(-1, keepdims=True)
             p = e / np.where(masked & self.safe, 1, total)
-            y = p @ self.shared_heads(self.v)
+            y = p[..., :self.cut] @ self.shared_heads(self.v)[..., :self.cut, :]
         self.result = (y.swapaxes(1, 2) if self.turned else y).astype(np.float32)
-        where = " where 1 <= S, 1 <= T" if self.symbolic else ""
+        where = " where 0 <= S, 0 <= T" if self.symbolic else ""
         self.graph = (f"graph @f({', '.join(text for text, _ in self.inputs)}){where} {{\n" + "\n".join(self.lines) +
                       f"\n  return {out}\n}}\n")
 

@@ -545,6 +545,16 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 	return divided(t, a, products, sum, none);
 }
 
+/* Returns what an operand of n is behind index maps, if it is computed of constants where products
+ * take it (NodeGroup.decoded); none if not. */
+static Node decoded_operand(const Trace *t, Node n, uint32_t k)
+{
+	Node x = node_in(t->s->g, n, k);
+	while (!trace_reads_stored(t, x) && lower_is_map(op_lower(node_op(t->s->g, x))))
+		x = node_in(t->s->g, x, 0);
+	return !trace_reads_stored(t, x) && node_info(t->s, x)->is.decoded ? x : (Node){0};
+}
+
 Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 {
 	const Graph *g = t->s->g;
@@ -554,6 +564,12 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	Stage st = {0};
 	Sym at[MAX_RANK];
 	const uint64_t roots = (UINT64_C(1) << t->nroot) - 1;
+	for (uint32_t k = 0; k < 3; k++) {
+		const Node x =
+			k < 2 ? decoded_operand(t, a->scores, k) : decoded_operand(t, n, other);
+		if (x.i)
+			return trace_store_first(t, x, "attention reads it");
+	}
 	axes_of_index(t, idx, node_rank(g, n), &plain);
 	TraceMap m = trace_map(t, n, idx, (Kx){0}, &st);
 	trace_ask(&m);

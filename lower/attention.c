@@ -17,7 +17,6 @@ enum {
 
 typedef struct {
 	const Graph *g;
-	const Target *target;
 	const char *const *stored;
 	const AttentionNodes **of; /* by node */
 	bool *output;              /* by node */
@@ -96,8 +95,7 @@ static bool is_exp(const Graph *g, Node n)
 
 static bool is_full_of(const Graph *g, Node n, double value)
 {
-	while (lower_is_map(op_lower(node_op(g, n))))
-		n = node_in(g, n, 0);
+	n = group_source(g, n);
 	if (op_lower(node_op(g, n))->role != LOWER_LEAF || op_arg_index(node_op(g, n), "value") < 0)
 		return false;
 	const Attr *a = node_attr(g, n, "value");
@@ -190,15 +188,6 @@ static bool is_closed(const Find *f, Node result)
 	return true;
 }
 
-static uint32_t list_bits(const Graph *g, Node n, const char *name)
-{
-	uint32_t count, bits = 0;
-	const Sym *list = node_ints(g, n, name, &count);
-	for (uint32_t k = 0; k < count; k++)
-		bits |= 1u << sym_const(graph_syms(g), list[k]);
-	return bits;
-}
-
 /* Whether the dimensions in the set that have more than one element are one, of a constant extent
  * that local arrays hold. */
 static bool is_row(const Graph *g, Node x, uint32_t dims)
@@ -256,9 +245,7 @@ static bool is_f32_product(const Graph *g, Node n)
 /* Whether x is a constant, whose panels are packed before. */
 static bool is_packed(const Graph *g, Node x)
 {
-	while (lower_is_map(op_lower(node_op(g, x))))
-		x = node_in(g, x, 0);
-	return node_const(g, x).i != 0;
+	return node_const(g, group_source(g, x)).i != 0;
 }
 
 /* Whether rows of queries, keys and values fit local arrays, there are rows enough, and no operand
@@ -267,18 +254,18 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 {
 	const uint32_t other = 1 - a->operand;
 	const Node v = node_in(g, a->result, other);
-	const uint32_t taken =
-		list_bits(g, a->result, batch_of(other)) | list_bits(g, a->result, sum_of(other));
+	const uint32_t taken = node_dim_bits(g, a->result, batch_of(other)) |
+			       node_dim_bits(g, a->result, sum_of(other));
 	TRY(is_f32_product(g, a->result) && is_f32_product(g, a->scores) &&
 	    node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
 	    node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)));
 	TRY(!is_packed(g, v) && is_row(g, v, all_dims(g, v) & ~taken) &&
 	    !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0));
-	TRY(is_row(g, node_in(g, a->scores, 0), list_bits(g, a->scores, "sum_x")));
+	TRY(is_row(g, node_in(g, a->scores, 0), node_dim_bits(g, a->scores, "sum_x")));
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node x = node_in(g, a->scores, k);
-		const uint32_t fixed =
-			list_bits(g, a->scores, batch_of(k)) | list_bits(g, a->scores, sum_of(k));
+		const uint32_t fixed = node_dim_bits(g, a->scores, batch_of(k)) |
+				       node_dim_bits(g, a->scores, sum_of(k));
 		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
@@ -356,7 +343,7 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 const AttentionNodes **find_attentions(const Graph *g, const Target *t, const char *const *stored,
 				       Arena *arena)
 {
-	Find f = {.g = g, .target = t, .stored = stored, .arena = arena};
+	Find f = {.g = g, .stored = stored, .arena = arena};
 	f.of = ARENA_ARRAY(arena, const AttentionNodes *, g->node.n);
 	if (t->gpu || t->isa.of_block)
 		return f.of;
@@ -400,16 +387,29 @@ static bool follow(Trace *t, Node n, Node end, const Sym *at, Sym *to)
 	return true;
 }
 
-/* Whether n, read at at[], has at `end` the index at[] without the dimension of keys: the value of
- * the row. */
-static bool is_of_row(Trace *t, const AttentionNodes *a, Node n, Node end, const Sym *at)
+/* Whether following n from here[] leads to the row of `end`, a reduction, that has the logits'
+ * element at[]. */
+static bool is_of_row(Trace *t, const AttentionNodes *a, Node n, Node end, const Sym *here,
+		      const Sym *at)
 {
 	Sym to[MAX_RANK];
 	uint32_t o = 0;
-	TRY(follow(t, n, end, at, to));
+	TRY(follow(t, n, end, here, to));
 	for (uint32_t k = 0; k < node_rank(t->s->g, a->logits); k++)
 		TRY(k == a->keys || to[o++].i == at[k].i);
 	return true;
+}
+
+/* Whether the condition of the selection behind n, which is read at at[], is that of the row. */
+static bool chooses_by_row(Trace *t, const AttentionNodes *a, Node n, const Sym *at)
+{
+	const Graph *g = t->s->g;
+	Node chosen = n;
+	Sym here[MAX_RANK];
+	while (!is_basic(g, chosen, SC_select))
+		chosen = node_in(g, chosen, 0);
+	return follow(t, n, chosen, at, here) &&
+	       is_of_row(t, a, node_in(g, chosen, 0), a->high, here, at);
 }
 
 /* Whether the maximum and the sum that elements of the logits meet are those of their row. */
@@ -418,27 +418,10 @@ static bool rows_agree(Trace *t, const AttentionNodes *a, const Sym *at)
 	const Graph *g = t->s->g;
 	const Node reference = node_in(g, node_in(g, a->exp, 0), 1),
 		   sum = node_in(g, a->weights, 1);
-	TRY(is_of_row(t, a, reference, a->high, at) && is_of_row(t, a, sum, a->sum, at));
-	if (a->hidden_where.i && !is_of_row(t, a, a->hidden_where, a->high, at))
-		return false;
-	if (!a->is_selected)
-		return true;
-	/* the conditions of both selections, read where the selections are */
-	for (uint32_t k = 0; k < 2; k++) {
-		Node n = k ? sum : reference;
-		Sym here[MAX_RANK];
-		Node chosen = n;
-		while (!is_basic(g, chosen, SC_select))
-			chosen = node_in(g, chosen, 0);
-		TRY(follow(t, n, chosen, at, here));
-		const Node of = node_in(g, node_in(g, chosen, 0), 0);
-		Sym to[MAX_RANK];
-		uint32_t o = 0;
-		TRY(follow(t, of, a->high, here, to));
-		for (uint32_t d = 0; d < node_rank(g, a->logits); d++)
-			TRY(d == a->keys || to[o++].i == at[d].i);
-	}
-	return true;
+	TRY(is_of_row(t, a, reference, a->high, at, at) && is_of_row(t, a, sum, a->sum, at, at));
+	TRY(!a->hidden_where.i || is_of_row(t, a, a->hidden_where, a->high, at, at));
+	return !a->is_selected ||
+	       (chooses_by_row(t, a, reference, at) && chooses_by_row(t, a, sum, at));
 }
 
 /* Returns the root axes on which an index depends, as bits; *plain becomes false if one of its
@@ -545,16 +528,6 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 	return divided(t, a, products, sum, none);
 }
 
-/* Returns what an operand of n is behind index maps, if it is computed of constants where products
- * take it (NodeGroup.decoded); none if not. */
-static Node decoded_operand(const Trace *t, Node n, uint32_t k)
-{
-	Node x = node_in(t->s->g, n, k);
-	while (!trace_reads_stored(t, x) && lower_is_map(op_lower(node_op(t->s->g, x))))
-		x = node_in(t->s->g, x, 0);
-	return !trace_reads_stored(t, x) && node_info(t->s, x)->is.decoded ? x : (Node){0};
-}
-
 Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 {
 	const Graph *g = t->s->g;
@@ -565,8 +538,8 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	Sym at[MAX_RANK];
 	const uint64_t roots = (UINT64_C(1) << t->nroot) - 1;
 	for (uint32_t k = 0; k < 3; k++) {
-		const Node x =
-			k < 2 ? decoded_operand(t, a->scores, k) : decoded_operand(t, n, other);
+		const Node x = k < 2 ? trace_decoded_operand(t, a->scores, k)
+				     : trace_decoded_operand(t, n, other);
 		if (x.i)
 			return trace_store_first(t, x, "attention reads it");
 	}

@@ -23,8 +23,7 @@ typedef struct {
 	ARRAY(uint32_t) loads; /* in order to count each once */
 } Group;
 
-/* Behind index maps. */
-static Node source_of(const Graph *g, Node n)
+Node group_source(const Graph *g, Node n)
 {
 	while (lower_is_map(op_lower(node_op(g, n))) && node_in(g, n, 0).i)
 		n = node_in(g, n, 0);
@@ -41,7 +40,7 @@ bool group_makes_pairs(const Graph *g, Node n)
 		Node x = node_in(g, n, k);
 		if (!sym_is(syms, node_dim(g, x, node_rank(g, x) - 1), 1))
 			return false;
-		const LowerRole role = op_lower(node_op(g, source_of(g, x)))->role;
+		const LowerRole role = op_lower(node_op(g, group_source(g, x)))->role;
 		if (role != LOWER_MAP && role != LOWER_LEAF && role != LOWER_MEMORY)
 			return false;
 	}
@@ -496,7 +495,7 @@ static bool is_function_of_one(const Sweep *w, Node n, uint32_t depth, double *c
 		return false;
 	*cost += element_cost(g, n);
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {
-		Node x = source_of(g, node_in(g, n, k));
+		Node x = group_source(g, node_in(g, n, k));
 		if (!x.i)
 			continue;
 		if (sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, x))) <= mine / 8) {

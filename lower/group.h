@@ -35,6 +35,9 @@ typedef struct {
 const NodeGroup *group_nodes(const Graph *, const Target *, const char *const *stored,
 			     bool no_fusion, Arena *);
 
+/* Returns the node behind the index maps from n on; n itself if it is none. */
+Node group_source(const Graph *, Node n);
+
 /* Whether n puts two computed values together as pairs: a concat of two operands, each an
  * element-wise operation or in memory, behind index maps or not, along the last dimension, where
  * each has extent 1. As a root n has one kernel, which stores a pair at each point, and its

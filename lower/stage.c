@@ -237,19 +237,13 @@ static uint8_t half_operand(const Graph *g, Node n)
 	return 0;
 }
 
-/* Returns what an operand of the contraction n is decoded of behind index maps; none: no operand is
- * decoded. */
-static Node decoded_operand(const Trace *t, Node n)
+Node trace_decoded_operand(const Trace *t, Node n, uint32_t k)
 {
 	const Graph *g = t->s->g;
-	for (uint32_t k = 0; k < 2; k++) {
-		Node x = node_in(g, n, k);
-		while (!trace_reads_stored(t, x) && lower_is_map(op_lower(node_op(g, x))))
-			x = node_in(g, x, 0);
-		if (!trace_reads_stored(t, x) && t->s->info.data[x.i].is.decoded)
-			return x;
-	}
-	return (Node){0};
+	Node x = node_in(g, n, k);
+	while (!trace_reads_stored(t, x) && lower_is_map(op_lower(node_op(g, x))))
+		x = node_in(g, x, 0);
+	return !trace_reads_stored(t, x) && node_info(t->s, x)->is.decoded ? x : (Node){0};
 }
 
 Kx trace_read_at(Trace *t, uint32_t stage, uint64_t axes)
@@ -305,7 +299,8 @@ Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 		read_bounds(g, n, st.reduce.most);
 	st.reduce.half = half_operand(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
-	const Node decoded = decoded_operand(t, n);
+	Node decoded = trace_decoded_operand(t, n, 0);
+	decoded = decoded.i ? decoded : trace_decoded_operand(t, n, 1);
 	if (decoded.i && !kernel_decodes(g->ir->syms, t->k, &st))
 		return trace_store_first(t, decoded, "no contraction decodes it");
 	return trace_read_at(t, trace_push_stage(t, st), inner);

@@ -69,6 +69,9 @@ Kx trace_contraction(Trace *, Node n, const Sym *idx, uint64_t inner);
 /* Returns the value of operand k of contraction n at idx, which is stored, or behind index maps; or
  * calls trace_store_first (lower/stage.c). */
 Kx trace_operand(Trace *, Node n, uint32_t k, const Sym *idx);
+/* Returns what operand k of contraction n is computed of behind index maps, if that is of
+ * constants, where products take it (NodeGroup.decoded); none if it is not (lower/stage.c). */
+Node trace_decoded_operand(const Trace *, Node n, uint32_t k);
 /* Makes the stage map the axes of a set. Returns its value at its own point (lower/stage.c). */
 Kx trace_read_at(Trace *, uint32_t stage, uint64_t axes);
 /* lower/winograd.c: Returns the value of n, of role LOWER_TILES, at idx[]; or calls

@@ -108,35 +108,46 @@ static Lx open_rows(Attention *a, Lx end, int64_t step)
 	return lx_var(a->f, ls_for(a->f, "r", number(a, 0), end, step));
 }
 
-/* ---- queries ---- */
+/* Calls body for each row of whole tiles; those past the end are the last row. */
+static void for_rows(Attention *a, void (*body)(Attention *, Lx))
+{
+	Lx r = open_rows(a, a->rows.whole, 1);
+	go_to_row(a, r, true);
+	body(a, r);
+	leave_row(a);
+	ls_end(a->f);
+}
 
+/* A row, and where it begins in a local array. */
 typedef struct {
 	Attention *a;
 	Lx at;
-} QueryRow;
+} RowPlace;
+
+/* ---- queries ---- */
 
 static void copy_query(Cpu *s, void *data)
 {
-	const QueryRow *q = data;
+	const RowPlace *q = data;
 	Attention *a = q->a;
 	Lx x = eval_vector(&s->e, a->p->value.q);
 	ls_store(a->f, a->local.q, lx_add(a->f, q->at, s->e.at[a->p->axis.depth]), x,
 		 s->e.lanes.mask);
 }
 
+static void copy_row(Attention *a, Lx r)
+{
+	const AttentionPlan *p = a->p;
+	RowPlace q = {a, let(a, "at", times(a, r, a->depth))};
+	cpu_vector_loop(a->s, p->axis.depth, number(a, 0), number(a, p->axis.depths),
+			p->axis.depths % p->vector.lanes == 0, copy_query, &q);
+}
+
 static void copy_queries(Attention *a)
 {
-	Cpu *s = a->s;
-	const AttentionPlan *p = a->p;
-	eval_lanes(&s->e, p->axis.depth, p->vector.lanes);
-	Lx r = open_rows(a, a->rows.whole, 1);
-	go_to_row(a, r, true);
-	QueryRow q = {a, let(a, "at", times(a, r, a->depth))};
-	cpu_vector_loop(s, p->axis.depth, number(a, 0), number(a, p->axis.depths),
-			p->axis.depths % p->vector.lanes == 0, copy_query, &q);
-	leave_row(a);
-	ls_end(a->f);
-	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
+	eval_lanes(&a->s->e, a->p->axis.depth, a->p->vector.lanes);
+	for_rows(a, copy_row);
+	eval_lanes(&a->s->e, NO_AXIS, a->p->vector.lanes);
 }
 
 /* ---- products ---- */
@@ -205,7 +216,7 @@ static void multiply(Attention *a, const Operands *o, Lx steps, Sums sum)
 	ls_end(f);
 }
 
-/* Where element [row + i][column of vector j] of a local array of that pitch is. */
+/* Returns the offset of element [row + i][column of vector j] of a local array of that pitch. */
 static Lx place(const Attention *a, Lx row, uint32_t i, int64_t pitch, Lx column, uint32_t j)
 {
 	Lx at = lx_add(a->f, times(a, row, pitch), column);
@@ -330,7 +341,6 @@ typedef struct {
 	Lx at;    /* of the row's scores */
 	Lv most;  /* of logits */
 	Lv total; /* of exponentials */
-	Lx rest;
 } LogitRow;
 
 static Lx score_place(const LogitRow *row)
@@ -372,13 +382,14 @@ static void make_weights(Cpu *s, void *data)
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 
-static void for_keys(Attention *a, LogitRow *row, void (*body)(Cpu *, void *))
+/* Writes the loop over the keys of the block, by vectors. */
+static void for_keys(Attention *a, void (*body)(Cpu *, void *), void *data)
 {
 	const AttentionPlan *p = a->p;
 	Lx end = lx_add(a->f, a->from, a->count);
 	cpu_vector_loop(a->s, p->axis.key, a->from, end,
 			sym_divides(a->s->e.syms, p->vector.lanes, p->nest->extent[p->axis.key]),
-			body, row);
+			body, data);
 }
 
 static void scale(Attention *a, LMem m, Lx at, Lx by)
@@ -407,7 +418,7 @@ static void logits_of_row(Attention *a, Lx r)
 	LoopFn *f = a->f;
 	LogitRow row = {.a = a, .at = let(a, "at", times(a, r, a->p->block.cols))};
 	row.most = ls_var(f, "most", code_identity(&s->code, REDUCE_MAX, a->p->vector));
-	for_keys(a, &row, make_logits);
+	for_keys(a, make_logits, &row);
 	Lx most = lx_hreduce(f, reduce_op(REDUCE_MAX), lx_var(f, row.most));
 	ls_store(f, a->local.level, r,
 		 code_combine(&s->code, REDUCE_MAX, load(a, a->local.high, r, 1), most), (Lx){0});
@@ -443,17 +454,8 @@ static void weights_of_row(Attention *a, Lx r)
 	eval_stage_value(&s->e, a->p->stage.high, let(a, "level", load(a, a->local.level, r, 1)));
 	Lx at = times(a, r, lanes);
 	row.total = ls_var(f, "total", load(a, a->local.sum, at, lanes));
-	for_keys(a, &row, make_weights);
+	for_keys(a, make_weights, &row);
 	ls_store(f, a->local.sum, at, lx_var(f, row.total), (Lx){0});
-}
-
-static void for_rows(Attention *a, void (*body)(Attention *, Lx))
-{
-	Lx r = open_rows(a, a->rows.whole, 1);
-	go_to_row(a, r, true);
-	body(a, r);
-	leave_row(a);
-	ls_end(a->f);
 }
 
 static void soften(Attention *a)
@@ -546,10 +548,7 @@ static void open_if_seen(Attention *a)
 	eval_lanes(&s->e, p->axis.key, p->vector.lanes);
 	ls_while(f, lx_and(f, lx_sc(f, SC_not, one, &any, 1), lx_cmp(f, SC_lt, r, a->rows.n)));
 	go_to_row(a, r, false);
-	Lx end = lx_add(f, a->from, a->count);
-	cpu_vector_loop(s, p->axis.key, a->from, end,
-			sym_divides(s->e.syms, p->vector.lanes, p->nest->extent[p->axis.key]),
-			find_seen, &b);
+	for_keys(a, find_seen, &b);
 	leave_row(a);
 	ls_set(f, row, lx_add(f, r, number(a, 1)));
 	ls_end(f);
@@ -583,14 +582,9 @@ static void pass_keys(Attention *a)
 
 /* ---- results ---- */
 
-typedef struct {
-	Attention *a;
-	Lx at;
-} ResultRow;
-
 static void store_result(Cpu *s, void *data)
 {
-	const ResultRow *row = data;
+	const RowPlace *row = data;
 	Attention *a = row->a;
 	Lx at = lx_add(a->f, row->at, s->e.at[a->p->axis.column]);
 	cpu_store_sum(s, a->p->stage.result, load(a, a->local.result, at, a->p->vector.lanes));
@@ -606,7 +600,7 @@ static void store_results(Attention *a)
 	eval_stage_value(&s->e, p->stage.high, let(a, "high", load(a, a->local.high, r, 1)));
 	Lx total = load(a, a->local.sum, times(a, r, p->vector.lanes), p->vector.lanes);
 	eval_stage_value(&s->e, p->stage.sum, let(a, "sum", lx_hreduce(a->f, SC_add, total)));
-	ResultRow row = {a, let(a, "at", times(a, r, a->width))};
+	RowPlace row = {a, let(a, "at", times(a, r, a->width))};
 	cpu_vector_loop(s, p->axis.column, number(a, 0), number(a, p->axis.columns),
 			p->axis.columns % p->vector.lanes == 0, store_result, &row);
 	leave_row(a);

@@ -368,7 +368,7 @@ def compile_parts(gm: GraphModule, name: str, refused: dict[Node, str]) -> Boxed
 def compile_graph(gm: GraphModule, example_inputs: Any, *, name: str, fallback: bool) -> Boxed:
     """What AOTAutograd calls with each graph."""
     regions.inline(gm)
-    flex.expand(gm, decompositions())
+    flex.expand(gm, decompositions)
     written = fx.writes_to_results(gm)
     boxed = compile_values(gm, name, fallback, written)
     return Writing(boxed, written) if written and not isinstance(boxed, Compiled) else boxed

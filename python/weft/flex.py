@@ -19,8 +19,8 @@ from weft import regions
 _FLEX = getattr(torch.ops.higher_order, "flex_attention", None)
 
 
-def expand(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> None:
-    """Replaces calls of flex_attention by operators."""
+def expand(gm: GraphModule, decompositions: Callable[[], dict[Any, Callable[..., Any]]]) -> None:
+    """Replaces calls of flex_attention by operators. decompositions: called if there is one."""
     if _FLEX is None:
         return
     for node in gm.graph.find_nodes(op="call_function", target=_FLEX):
@@ -33,7 +33,7 @@ def expand(gm: GraphModule, decompositions: dict[Any, Callable[..., Any]]) -> No
         values = [n.meta["val"] for n in operands]
         mode = torch._guards.detect_fake_mode(values)
         with mode:
-            body = make_fx(run, decomposition_table=decompositions, tracing_mode="real", _allow_non_fake_inputs=True)(*values)
+            body = make_fx(run, decomposition_table=decompositions(), tracing_mode="real", _allow_non_fake_inputs=True)(*values)
         regions.replace(gm, node, body, operands)
 
 

@@ -586,20 +586,26 @@ static void join_with(Updates *u, Step *steps)
 	}
 }
 
-static void note_read(void *data, BufId b, bool write)
+/* How often steps read and write a buffer. */
+typedef struct {
+	uint32_t read, written;
+} Touches;
+
+static void count_touch(void *data, BufId b, bool write)
 {
-	bool *read = data;
-	read[b.i] |= !write;
+	Touches *t = data;
+	*(write ? &t[b.i].written : &t[b.i].read) += 1;
 }
 
-/* A temporary tensor that only the kernel itself read is not stored. */
+/* Drops stores of temporary tensors that nobody reads, unless another step writes into the tensor,
+ * too: a scatter that combines reads what was stored. */
 static void drop_unread(Updates *u)
 {
 	const StepList *list = &u->l->steps;
-	bool *read = ARENA_ARRAY(u->l->ir->ctx->scratch, bool, u->l->buf.n);
+	Touches *t = ARENA_ARRAY(u->l->ir->ctx->scratch, Touches, u->l->buf.n);
 	for (uint32_t i = 0; i < list->step.n; i++)
 		if (!u->joined[i])
-			step_buffers(&list->step.data[i], u->l->ir->ctx->scratch, note_read, read);
+			step_buffers(&list->step.data[i], u->l->ir->ctx->scratch, count_touch, t);
 	for (uint32_t i = 0; i < list->step.n; i++) {
 		Kernel *k = list->step.data[i].kernel;
 		if (u->joined[i] || !u->joins[i])
@@ -607,7 +613,8 @@ static void drop_unread(Updates *u)
 		uint32_t n = 0;
 		for (uint32_t s = 0; s < k->stage.n; s++) {
 			const Stage st = k->stage.data[s];
-			const bool unread = stage_stores(&st) && !read[st.store.buf.i] &&
+			const bool unread = stage_stores(&st) && !t[st.store.buf.i].read &&
+					    t[st.store.buf.i].written == 1 &&
 					    buf_of(u->l, st.store.buf)->kind == BUF_TEMP;
 			if (!unread)
 				k->stage.data[n++] = st;

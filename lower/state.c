@@ -558,8 +558,8 @@ static bool put_apart(const Order *o, const Numbers *users, const bool *done)
 }
 
 /* Resolves a circle of steps by another attempt, which computes a value apart. A step reads a
- * version that another step replaces, and depends on that step. Or a value that is stored in a later
- * version is read by what writes an earlier one:
+ * version that another step replaces, and depends on that step. Or a value that is stored in a
+ * later version is read by what writes an earlier one:
  *
  *   %new = update_slice(%state, %row, ..)      row -> state, as a part of y; update_row reads row
  *   %y = concat([%head of %new, %row]) -> state

@@ -166,8 +166,8 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 }
 
 /* Returns the condition that n has an element idx[]. A reduction, which runs once for all inner
- * points, gets this in place of a guard that differs among them: if it shares its row with the
- * kernel, it would leave out what that guard leaves out. */
+ * points, gets this in place of a guard that differs among them. Under that guard a reduction that
+ * shares its row with the kernel would leave out terms. */
 static Kx in_bounds(Trace *t, Node n, const Sym *idx)
 {
 	Kx all = {0};

@@ -30,7 +30,7 @@ void sum_open(Code *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 	l->end = *hi;
 }
 
-/* Combines accumulators: to[k] becomes to[k] + from[k], by the reduction of the loop. */
+/* Combines each accumulator to[k] with from[k], by the reduction of the loop. */
 static void add(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	for (uint32_t i = 0; i < l->n; i++)

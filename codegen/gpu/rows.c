@@ -344,8 +344,8 @@ static uint64_t known_axes(const Eval *e)
 	return known;
 }
 
-/* Opens the loops over axis i and the axes behind it, in chunks, so that no chain of additions is
- * long. */
+/* Executes a stage in loops over axis i and the axes behind it, in chunks, so that no chain of
+ * additions is long. */
 static void loops(Run *run, uint32_t i)
 {
 	Rows *r = run->r;

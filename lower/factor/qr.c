@@ -56,9 +56,9 @@ static void reflect_panel(const Factor *f, StepList *list, const Reflect *r, con
 	body_lower(&z, list);
 }
 
-/* Applies a panel's reflectors to C, `columns` columns at `from` whose first row is the panel's: C
- * - V (T (V^H C)) goes to `to`; conjugate: with T^H for T. The two places differ, because tiles of
- * products overlap. */
+/* Writes C - V (T (V^H C)) to `to`: applies a panel's reflectors to C, so many columns at `from`,
+ * whose first row is the panel's. conjugate: with T^H for T. The two places differ, because tiles
+ * of products overlap. */
 static void reflect_apply(const Factor *f, StepList *list, const Reflect *r, const Panel *p,
 			  NodePlace from, NodePlace to, Sym columns, bool conjugate)
 {

@@ -4,8 +4,8 @@
 
 #include <math.h>
 
-/* Returns why the kernel has no such form. All stages must store one value, so that their order
- * does not matter where two store the same element. */
+/* Refuses kernels whose stages do more than store the same value, each at axes of its own. With one
+ * value the order of stages does not matter where two store the same element. */
 static Refusal no_pieces(const Nest *n)
 {
 	const Kernel *k = n->k;

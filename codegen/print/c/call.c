@@ -18,8 +18,8 @@ const char *c_dtype_code(WeftDType d)
 	}
 }
 
-/* Returns the position of a call among the different calls of f, in order. Statements that share
- * one LoopCall, as legalising makes copies, count once. */
+/* Returns how many different calls of f come before a call. Statements that share one LoopCall, as
+ * legalising makes copies, count once. */
 static uint32_t number(const LoopFn *f, const LoopCall *c)
 {
 	uint32_t n = 0;

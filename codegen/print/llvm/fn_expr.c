@@ -11,8 +11,8 @@ static void set_metadata(LUnit *u, LLVMValueRef x, const char *kind, LLVMMetadat
 	LLVMSetMetadata(x, id, LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, in, n)));
 }
 
-/* Whether buffers and parameters are loaded once, at the function's entry. A program may have
- * thousands of them: each is loaded where it is used, so that few are alive at a time. */
+/* Whether buffers and parameters are loaded once, at the function's entry, as in kernels. A program
+ * may have thousands of them: each is loaded where it is used, so that few are alive at a time. */
 static bool loads_at_entry(const Fn *f)
 {
 	return f->role == FN_KERNEL;

@@ -19,7 +19,7 @@ static void visit(void *data, BufId b, bool write)
 	m->last_write[b.i] = write ? m->step : m->last_write[b.i];
 }
 
-/* Does the stage store all of the result, each element once? */
+/* Whether the stage stores all of the result, each element once. */
 static bool stores_all(const Merge *m, const Kernel *k, const Buffer *result)
 {
 	const Stage *st = &k->stage.data[0];
@@ -49,7 +49,8 @@ static Sym allocated(const Merge *m, const Buffer *b)
 	return n;
 }
 
-/* A kernel that copies all of a temporary tensor, as it lies in memory, to all of a result. */
+/* Whether the kernel copies all of a temporary tensor, as it lies in memory, to all of a result.
+ * Sets *from and *to. */
 MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
 {
 	const Stage *st = &k->stage.data[0];

@@ -147,8 +147,36 @@ def _of_lists() -> dict[Any, Callable[..., Any]]:
     return out
 
 
+# Operators that take a number by name, where that is another one from call to call (a learning rate). PyTorch makes such a number a
+# tensor where it is multiplied, and a constant of the graph elsewhere: each value would be compiled.
+_NUMBERED: dict[Any, Callable[..., torch.Tensor]] = {
+    aten.add.Tensor: lambda x, y, a: aten.addcmul(x, y, a),
+    aten.sub.Tensor: lambda x, y, a: aten.addcmul(x, y, -a),
+    aten.rsub.Tensor: lambda x, y, a: aten.addcmul(y, x, -a),
+    aten.addcmul.default: lambda x, y, z, a: aten.addcmul(x, y * a, z),
+    aten.addcdiv.default: lambda x, y, z, a: x + y * a / z,
+    aten.lerp.Scalar: lambda x, y, a: aten.lerp(x, y, a),
+}
+
+
+def _numbered(target: Any, of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Calls `of` with tensors as eager mode computes with them, and with the number as one; only if it changes."""
+    def call(*given: Any, **named: Any) -> torch.Tensor:
+        *tensors, number = (*given, *named.values()) if len(given) + len(named) == len(target._schema.arguments) else (*given, None)
+        if not isinstance(number, torch.SymFloat):
+            return NotImplemented
+        dtype = torch._prims_common.elementwise_dtypes(
+            *tensors, type_promotion_kind=torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+        factor = torch.ones((), dtype=dtype[0], device=tensors[0].device) * number
+        if "alpha" in named:  # eager mode rounds it to the tensors' dtype
+            factor = factor.to(dtype[1]).to(dtype[0])
+        return of(*(t.to(dtype[0]) for t in tensors), factor).to(dtype[1])
+    return call
+
+
 decompositions: dict[Any, Callable[..., Any]] = {
     **_of_lists(),
+    **{target: _numbered(target, of) for target, of in _NUMBERED.items()},
     **norms.decompositions,
     aten.linspace.default: _linspace,
     aten._linalg_det.default: _linalg_det,

@@ -287,7 +287,11 @@ class Writing(Boxed):
 def write(arguments: list[torch.Tensor], values: list[torch.Tensor]) -> None:
     if arguments:
         with torch.autograd._unsafe_preserve_version_counter(tuple(arguments)):  # AOTAutograd counts those that autograd sees
-            torch._foreach_copy_(arguments, values)
+            if any(t.is_neg() or t.is_conj() for t in arguments):  # which PyTorch refuses to write in a list
+                for t, value in zip(arguments, values):
+                    t.copy_(value)
+            else:
+                torch._foreach_copy_(arguments, values)
 
 
 def compile_whole(gm: GraphModule, name: str, written: Sequence[int] = (), fallback: bool = True) -> Compiled:

@@ -474,7 +474,7 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
         return SerializableAOTDispatchCompiler(Boxed, f)
     with _kept(fallback, used), libraries.using(used):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
-                                     inference_compiler=compiler("inference"), decompositions=decompositions(),
+                                     inference_compiler=compiler("inference"), decompositions=decompositions() | composed.of_inductor(),
                                      partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
 
 

@@ -159,7 +159,8 @@ _NUMBERED: dict[Any, Callable[..., torch.Tensor]] = {
     aten.lerp.Scalar: lambda x, y, a: aten.lerp(x, y, a),
     aten.pow.Scalar: lambda x, a: aten.pow(a, x),
 }
-_ROUNDED = {aten.add.Tensor, aten.sub.Tensor, aten.rsub.Tensor, aten.pow.Scalar}  # of which eager mode rounds the number to the result's dtype
+# Of which eager mode rounds the number to the result's dtype.
+_ROUNDED = {aten.add.Tensor, aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar, aten.pow.Scalar}
 
 
 def _numbered(target: Any, of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:

@@ -168,7 +168,7 @@ def _numbered(target: Any, of: Callable[..., torch.Tensor]) -> Callable[..., tor
     def call(*given: Any, **named: Any) -> torch.Tensor:
         values = (*given, *named.values())
         tensors, numbers = ([v for v in values if isinstance(v, kind)] for kind in (torch.Tensor, torch.SymFloat))
-        if len(numbers) != 1 or len(tensors) + 1 != len(values):
+        if len(numbers) != 1 or len(tensors) + 1 != len(values) or len(values) != of.__code__.co_argcount:
             return NotImplemented
         dtype = torch._prims_common.elementwise_dtypes(
             *tensors, type_promotion_kind=torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)

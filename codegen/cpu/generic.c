@@ -646,6 +646,27 @@ static void outer_point(Cpu *s, void *data)
 
 /* ---- outer loops ---- */
 
+/* Runs two vectors of points of the first half of [lo, hi) and two of the second in turn: of memory
+ * processors fetch more ahead where more streams are read. Returns the first point that is left. */
+static Lx run_halves(Generic *g, Lx lo, Lx hi)
+{
+	Cpu *s = g->s;
+	LoopFn *f = s->e.f;
+	const uint32_t axis = s->e.lanes.axis, step = 2 * s->e.lanes.n;
+	const Lx pairs = lx_div(f, lx_sub(f, hi, lo), lx_int(f, 2 * step));
+	const Lx half = eval_let(&s->e, "half", lx_mul(f, pairs, lx_int(f, step)));
+	eval_for(&s->e, axis, lo, eval_let(&s->e, "middle", lx_add(f, lo, half)), step);
+	const Lx here = s->e.at[axis];
+	for (uint32_t v = 0; v < 4; v++) {
+		const Lx first = v < 2 ? here : lx_add(f, here, half);
+		eval_at(&s->e, axis, lx_add(f, first, lx_int(f, v % 2 * s->e.lanes.n)));
+		outer_point(s, g);
+	}
+	eval_at(&s->e, axis, here);
+	eval_end(&s->e);
+	return eval_let(&s->e, "rest", lx_add(f, lo, lx_mul(f, half, lx_int(f, 2))));
+}
+
 static bool reads_own_result(const Cpu *s)
 {
 	for (uint32_t i = 0; i < s->e.k->stage.n; i++)
@@ -703,7 +724,8 @@ static void outer_loops(Generic *g, uint32_t next)
 		Lx lo = cpu_start(s, axis), hi = cpu_limit(s, axis);
 		bool whole = sym_divides(s->e.syms, s->e.lanes.n, s->e.nest->extent[axis]);
 		hoist_out_of(g, axis);
-		lo = abreast_run(g, lo, hi);
+		lo = generic_halves(g->p, &g->phase->grid) ? run_halves(g, lo, hi)
+							   : abreast_run(g, lo, hi);
 		cpu_vector_loop(s, axis, lo, hi, whole, outer_point, g);
 		eval_at(&s->e, axis, (Lx){0});
 	} else {

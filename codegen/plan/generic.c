@@ -64,6 +64,25 @@ static double all_work(const GenericPlan *p, const TaskGrid *g, double work)
 	return work;
 }
 
+bool generic_halves(const GenericPlan *p, const TaskGrid *g)
+{
+	bool points = p->streams && generic_outer_vector(p) && !g->n && g->cut == p->lanes.axis;
+	for (uint32_t i = 0; points && i < p->nest->k->stage.n; i++)
+		points = p->nest->k->stage.data[i].kind == STAGE_MAP;
+	return points;
+}
+
+/* Makes a part so long that its halves are streams of their own, as far as enough tasks are left.
+ */
+static void lengthen_part(const PlanInput *in, const GenericPlan *p, TaskGrid *g)
+{
+	const int64_t all = nest_hint(p->nest, g->cut) / tuning_tasks(&in->target->machine),
+		      unit = abreast_columns(p), most = all < STREAM_PART ? all : STREAM_PART;
+	int64_t per;
+	if (sym_is_const(p->nest->syms, g->per, &per) && per < most)
+		g->per = sym_int(p->nest->syms, most - most % unit);
+}
+
 static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, double rest,
 		       double least)
 {
@@ -78,6 +97,8 @@ static void choose_cut(const PlanInput *in, const GenericPlan *p, TaskGrid *g, d
 	const int64_t want = (int64_t)(least / per);
 	g->cut = axis;
 	g->per = sym_int(nest->syms, want < unit ? unit : want - want % unit);
+	if (generic_halves(p, g))
+		lengthen_part(in, p, g);
 	g->npart = sym_ceildiv(nest->syms, nest->extent[axis], g->per);
 }
 
@@ -221,13 +242,13 @@ static bool is_stream(const PlanInput *in, const GenericPlan *p)
 	return predict_is_stream(in, &busy, &in->cost);
 }
 
-/* Leaves fewer lanes, where the machine streams by accesses that are narrower than a register. No
- * target has registers of fewer than four lanes. */
+/* Leaves fewer lanes, where the machine streams by accesses that are narrower than a register, and
+ * notes that it streams. No target has registers of fewer than four lanes. */
 static void narrow_lanes(const PlanInput *in, GenericPlan *p)
 {
 	const uint32_t n =
 		in->target->machine.stream_bytes / largest_along(in->nest, p->lanes.axis);
-	p->streams = n >= 4 && !(n & (n - 1)) && n < p->lanes.n && is_stream(in, p);
+	p->streams = n >= 4 && !(n & (n - 1)) && n <= p->lanes.n && is_stream(in, p);
 	if (p->streams)
 		p->lanes.n = n;
 }

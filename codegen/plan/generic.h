@@ -62,15 +62,17 @@ typedef struct {
 
 enum {
 	MOST_NEIGHBOURS = 4,
-	MAX_ABREAST = 4,    /* vectors of points that are reduced together */
-	COLUMN_BLOCK = 128, /* columns that have their sums in local memory */
-	MAX_CHAINS = 4      /* results that are combined at once, if one would wait for itself */
+	MAX_ABREAST = 4,       /* vectors of points that are reduced together */
+	COLUMN_BLOCK = 128,    /* columns that have their sums in local memory */
+	STREAM_PART = 1 << 17, /* elements of a part whose halves are computed in turn, at most */
+	MAX_CHAINS = 4         /* results that are combined at once, if one would wait for itself */
 };
 
 typedef struct GenericPlan {
 	const Nest *nest; /* axes are merged, stages share rows */
 	PlanLanes lanes;
-	bool streams; /* lanes are so many as fill what the machine streams by, not a register */
+	bool streams; /* lanes are so many as fill what the machine streams by: memory takes longest
+		       */
 	Turned turned;
 	Turned running;     /* loads of running rows (STAGE_RUNNING), of which tiles are transposed,
 	                       as the results are; across: the axis of the rows, or NO_AXIS */
@@ -92,6 +94,11 @@ static inline bool generic_varies(const GenericPlan *p, Kx x)
 }
 
 /* In these functions the nest of the input, or the nest given, is the plan's. */
+
+/* Whether vectors of the first and of the second half of each part of the lanes' axis are computed
+ * in turn: where memory is read and written at twice as many places, more of it is fetched ahead.
+ */
+bool generic_halves(const GenericPlan *, const TaskGrid *);
 
 /* Chooses which axes of grid->order are tasks, and fills in ntask, cut, per, npart, ntasks: whole
  * axes until there are enough tasks, then perhaps parts of the next axis; if `order` has no further

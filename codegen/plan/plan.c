@@ -297,6 +297,8 @@ static void print_phase(const GenericPlan *p, const GenericPhase *phase, Text *o
 	if (phase->grid.cut != NO_AXIS)
 		text_printf(out, ", %s in parts of %s", sym_name(n->syms, n->var[phase->grid.cut]),
 			    sym_str(n->syms, phase->grid.per));
+	if (generic_halves(p, &phase->grid))
+		text_printf(out, ", both halves in turn");
 	print_tasks(n, phase->grid.ntasks, out);
 }
 

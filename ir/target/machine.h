@@ -50,7 +50,8 @@ typedef struct {
 	float l1_bytes, l2_bytes, l3_bytes, memory_bytes; /* bytes that one core reads per cycle */
 	float ghz;            /* cycles per nanosecond, for reports only */
 	uint32_t stream_bytes; /* the width of accesses by which what no cache holds is read and
-	                          written fastest; 0: that of a register */
+				  written fastest, at two places of each tensor in turn; 0: that of
+				  a register, at one place */
 	uint32_t phase;       /* cycles of a phase: start, barrier, end */
 	uint32_t call;        /* cycles of a call of a kernel function or an emulated operation */
 	uint32_t branch;      /* cycles of a mispredicted branch */

@@ -208,6 +208,49 @@ def test_steps_of_optimizers(name, foreach):
     assert dynamo.statistics.compiled and not dynamo.statistics.refused
 
 
+@pytest.mark.parametrize("foreach", [False, True])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_rates_that_change(name, foreach):
+    """A learning rate that is a number of Python and another one at each step: the second step compiles it as an input."""
+    torch.manual_seed(0)
+    first = [torch.randn(3, 4), torch.randn(5)]
+    lists = [[v.clone().requires_grad_() for v in first] for _ in range(2)]
+    steps = [getattr(torch.optim, name)(values, lr=0.01, foreach=foreach, **OPTIMIZERS[name]) for values in lists]
+    calls = [steps[0].step, torch.compile(steps[1].step, backend=dynamo.backend)]
+    graphs = []
+    for k in range(8):
+        grads = [torch.randn_like(v) for v in first]
+        for values, optimizer, call in zip(lists, steps, calls):
+            optimizer.param_groups[0]["lr"] = 0.01 / (k + 1)
+            for v, g in zip(values, grads):
+                v.grad = g.clone()
+            call()
+        torch.testing.assert_close(lists[1], lists[0], rtol=1e-4, atol=1e-5)
+        graphs.append(dynamo.statistics.graphs)
+    assert graphs[-1] == graphs[3] and not dynamo.statistics.refused
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_numbers_that_change(dtype):
+    """Operators that take a number: another one at each call compiles nothing anew, and is rounded as in eager mode."""
+    torch.manual_seed(0)
+    x, y, z = (torch.rand(64).to(dtype) + 0.5 for _ in range(3))  # whole vectors: the rest of them eager mode rounds twice
+
+    def f(a):
+        return (torch.add(x, y, alpha=a), torch.sub(x, y, alpha=a), torch.rsub(x, y, alpha=a), torch.addcmul(x, y, z, value=a),
+                torch.addcdiv(x, y, z, value=a), torch.lerp(x, y, a), *torch._foreach_lerp([x], [y], a), *torch._foreach_add([x], [y], alpha=a),
+                a - x, 1 - a ** x, x.clone().add_(y, alpha=1 - a), *inside(a))
+
+    def inside(a):
+        if dtype == torch.bfloat16:
+            return ()  # Dynamo rounds the product and the quotient of these
+        return x.clone().addcmul_(y, z, value=-a), x.clone().addcdiv_(y, z, value=2 * a)
+    g = torch.compile(f, backend=dynamo.backend, fullgraph=True)
+    for k in range(6):
+        torch.testing.assert_close(g(0.3 + k * 0.17), f(0.3 + k * 0.17))
+    assert dynamo.statistics.graphs == 2 and not dynamo.statistics.refused
+
+
 def test_operators_on_lists():
     """Those that no optimizer calls: elements beside PyTorch's."""
     x, y = [torch.randn(3), torch.randn(2, 2)], [torch.rand(3) + 0.5, torch.rand(2, 2) + 0.5]

@@ -264,3 +264,17 @@ def test_fused_steps_are_said_to_be_eager():
     p.grad = torch.ones(3)
     text = str(weft.explain(optim.AdamW([p], fused=True).step))
     assert "everything is compiled" not in text, text
+
+
+@pytest.mark.parametrize("make", [lambda z: z.conj().imag, lambda z: z.conj(), lambda z: z.conj()[1:], lambda z: z.conj().imag.t()])
+def test_writes_what_is_read_negated(make):
+    """Arguments whose elements are conjugated or negated when they are read and written."""
+    def f(x, y):
+        x.mul_(0.5).add_(y)
+        return x + y
+    z = torch.randn(3, 3, dtype=torch.complex64)
+    twins = [make(t) for t in (z.clone(), z.clone())]
+    y = torch.randn_like(twins[0])
+    want, got = f(twins[0], y), compiled(f)(twins[1], y)
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(twins[1], twins[0])

@@ -23,10 +23,10 @@ typedef struct CallRoom {
 	PyObject **given, **made; /* by input; by output */
 	WeftTensor *in, *out;
 	View *in_view, *out_view;
-	uint32_t nin, nout; /* views that are open */
+	uint32_t nin, nout; /* of the first so many views some are open */
 	int64_t *shape;     /* of outputs whose extents depend on data */
 	double *spent;      /* in a profile: seconds by kernel call */
-	Range *range;       /* of update: the memory of the inputs */
+	Range *range;       /* of update: the memory of the inputs, in the order of the last call */
 	bool *shared;       /* of update: by input: others have parts of its memory */
 } CallRoom;
 
@@ -88,6 +88,8 @@ static CallRoom *call_new(const Function *f)
 	c->shape = calloc((size_t)e->noutput * MOST_RANK + 1, sizeof *c->shape);
 	c->range = calloc(e->ninput + 1, sizeof *c->range);
 	c->shared = calloc(e->ninput + 1, sizeof *c->shared);
+	for (uint32_t k = 0; c->range && k < e->ninput; k++)
+		c->range[k].input = k;
 	if (c->sizes && c->given && c->made && c->in && c->out && c->in_view && c->out_view &&
 	    c->shape && c->range && c->shared)
 		return c;
@@ -196,26 +198,43 @@ static int warn_of_gradient(const char *name)
 		name);
 }
 
+/* Warns where autograd would record the call. */
+static int check_recorded(const Function *f, const CallRoom *c)
+{
+	bool asked = false;
+	for (uint32_t k = 0; k < f->entry->ninput; k++) {
+		const unsigned code = c->in[k].dtype.code;
+		if ((code != WEFT_FLOAT && code != WEFT_BFLOAT && code != WEFT_COMPLEX) ||
+		    !is_exchanged(c->given[k]))
+			continue;
+		if (!asked && !autograd_records())
+			return 0;
+		asked = true;
+		if (requires_grad(c->given[k]))
+			return warn_of_gradient(input_name(f, k));
+	}
+	return 0;
+}
+
 static int open_inputs(const Function *f, CallRoom *c)
 {
+	int held = 0; /* some views are to be closed */
 	for (; c->nin < f->entry->ninput; c->nin++) {
-		uint32_t k = c->nin;
+		const uint32_t k = c->nin;
 		if (!c->given[k]) {
 			PyErr_Format(PyExc_TypeError, "input %s is missing", input_name(f, k));
 			return -1;
 		}
-		if (view_open(&c->in_view[k], c->given[k],
-			      &weft_input(f->model, f->entry, k)->dtype, false, "input",
-			      input_name(f, k), &c->in[k]) < 0)
+		const int n = view_open(&c->in_view[k], c->given[k],
+					&weft_input(f->model, f->entry, k)->dtype, false, "input",
+					input_name(f, k), &c->in[k]);
+		if (n < 0)
 			return -1;
+		held |= n;
 	}
-	for (uint32_t k = 0; k < c->nin; k++) {
-		const unsigned code = c->in[k].dtype.code;
-		if ((code == WEFT_FLOAT || code == WEFT_BFLOAT || code == WEFT_COMPLEX) &&
-		    is_exchanged(c->given[k]) && is_recorded(c->given[k]))
-			return warn_of_gradient(input_name(f, k));
-	}
-	return 0;
+	if (!held)
+		c->nin = 0;
+	return check_recorded(f, c);
 }
 
 /* ---- outputs ---- */
@@ -268,7 +287,7 @@ static int take_output(CallRoom *c, uint32_t k, PyObject *o, const WeftTensorInf
 	WeftTensor *t = &c->out[k];
 	if (view_open(&c->out_view[k], o, NULL, true, "out: output", info->name, t) < 0)
 		return -1;
-	c->nout = k + 1;
+	c->nout = k + 1; /* the views before are zeros, or open */
 	Py_INCREF(o);
 	c->made[k] = o;
 	if (t->dtype.code != info->dtype.code || t->dtype.bits != info->dtype.bits)
@@ -368,14 +387,20 @@ static int by_first(const void *a, const void *b)
 	return (x->first > y->first) - (x->first < y->first);
 }
 
-/* Notes the inputs that have memory in common with others. */
+/* Notes the inputs that have memory in common with others. Mostly their memory is that of the last
+ * call, and in order already. */
 static void find_shared(const Function *f, CallRoom *c)
 {
 	const uint32_t n = f->entry->ninput;
-	for (uint32_t k = 0; k < n; k++)
-		c->range[k] = range_of(&c->in[k], k);
+	bool sorted = true;
+	for (uint32_t k = 0; k < n; k++) {
+		const uint32_t input = c->range[k].input;
+		c->range[k] = range_of(&c->in[input], input);
+		sorted &= !k || c->range[k - 1].first <= c->range[k].first;
+	}
 	memset(c->shared, 0, n * sizeof *c->shared);
-	qsort(c->range, n, sizeof *c->range, by_first);
+	if (!sorted)
+		qsort(c->range, n, sizeof *c->range, by_first);
 	const Range *last = c->range; /* of those so far, the one that ends last */
 	for (uint32_t k = 1; k < n; k++) {
 		const Range *r = &c->range[k];
@@ -392,8 +417,8 @@ static bool update_in_place(const Function *f, CallRoom *c, uint32_t k)
 	const int32_t in = f->entry->flags & WEFT_ENTRY_HALF_UPDATES
 				   ? -1
 				   : weft_output(f->model, f->entry, k)->donates;
-	if (in < 0 || c->shared[in] || c->in_view[in].copy || !is_exchanged(c->given[in]) ||
-	    !is_row_major(&c->in[in]))
+	if (in < 0 || c->shared[in] || (c->nin && c->in_view[in].copy) ||
+	    !is_exchanged(c->given[in]) || !is_row_major(&c->in[in]))
 		return false;
 	c->out[k] = c->in[in];
 	c->out[k].strides = NULL;
@@ -417,8 +442,6 @@ static int open_outputs(const Function *f, CallRoom *c, PyObject *out, bool upda
 		PyObject *o = chosen_output(f, out, k, info->name);
 		if (PyErr_Occurred())
 			return -1;
-		c->out_view[k].close = NULL;
-		c->nout = k + 1;
 		if (!known) {
 			int64_t *later = c->shape + (size_t)k * MOST_RANK;
 			if (o)
@@ -477,6 +500,11 @@ static PyObject *results(const Function *f, CallRoom *c, bool update)
 		c->made[0] = NULL;
 		return out;
 	}
+	uint32_t inside = 0; /* outputs that are in the memory of inputs */
+	while (update && inside < f->entry->noutput && c->made[inside] == Py_None)
+		inside++;
+	if (inside == f->entry->noutput && inside)
+		Py_RETURN_NONE;
 	out = PyTuple_New(f->entry->noutput);
 	for (uint32_t k = 0; out && k < f->entry->noutput; k++) {
 		PyTuple_SetItem(out, k, c->made[k]);
@@ -656,15 +684,15 @@ static PyObject *function_call(PyObject *self, PyObject *args, PyObject *named)
 	return finish(f, c, out, wrong, false);
 }
 
-/* Begins a call with n inputs by position. Returns NULL after an error without a call; sets *wrong
- * after one that finish() ends. */
+/* Begins a call with n inputs by position; args NULL: the caller gives them. Returns NULL after an
+ * error without a call; sets *wrong after one that finish() ends. */
 static CallRoom *begin_with(Function *f, PyObject *const *args, Py_ssize_t n, int *wrong)
 {
 	CallRoom *c = instance_ready(f->instance) ? call_begin(f) : NULL;
 	if (!c)
 		return NULL;
 	*wrong = n > f->entry->ninput ? bad_count(f, n) : 0;
-	for (Py_ssize_t k = 0; !*wrong && k < n; k++)
+	for (Py_ssize_t k = 0; args && !*wrong && k < n; k++)
 		c->given[k] = args[k];
 	return c;
 }
@@ -684,14 +712,21 @@ static PyObject *function_run(PyObject *self, PyObject *const *args, Py_ssize_t 
 	return finish(f, c, out, wrong, false);
 }
 
-/* update(*inputs): a call that stores outputs in the memory of the inputs that they replace, as far
- * as that is row-major and no other input has parts of it. Returns a tuple, with None for these
- * outputs. No input is changed by a call that fails. */
-static PyObject *function_update(PyObject *self, PyObject *const *args, Py_ssize_t n)
+/* update(inputs): a call with a list or tuple of inputs that stores outputs in the memory of the
+ * inputs that they replace, as far as that is row-major and no other input has parts of it. Returns
+ * a tuple, with None for these outputs; None if all are such. No input is changed by a call that
+ * fails. */
+static PyObject *function_update(PyObject *self, PyObject *inputs)
 {
 	Function *f = (Function *)self;
+	const bool list = PyList_Check(inputs);
+	if (!list && !PyTuple_Check(inputs))
+		return PyErr_Format(PyExc_TypeError, "update: expected a list or tuple");
+	const Py_ssize_t n = list ? PyList_Size(inputs) : PyTuple_Size(inputs);
 	int wrong = 0;
-	CallRoom *c = begin_with(f, args, n, &wrong);
+	CallRoom *c = begin_with(f, NULL, n, &wrong);
+	for (Py_ssize_t k = 0; c && !wrong && k < n; k++)
+		c->given[k] = list ? PyList_GetItem(inputs, k) : PyTuple_GetItem(inputs, k);
 	return c ? finish(f, c, NULL, wrong, true) : NULL;
 }
 
@@ -785,9 +820,9 @@ static PyMemberDef function_members[] = {
 };
 static PyMethodDef function_methods[] = {
 	{"run", METHOD(function_run), METH_FASTCALL | METH_KEYWORDS, "The same as a call."},
-	{"update", METHOD(function_update), METH_FASTCALL,
-	 "update(*inputs): a call that stores outputs in the memory of the inputs that they "
-	 "replace, where it can. A tuple; None: an output that is stored so."},
+	{"update", function_update, METH_O,
+	 "update(inputs): a call that stores outputs in the memory of the inputs that they "
+	 "replace, where it can. A tuple; None: an output that is stored so, or all are."},
 	{0},
 };
 static PyType_Slot function_slots[] = {

@@ -607,7 +607,7 @@ static PyObject *graph_constant(PyObject *module, PyObject *args)
 	GraphObject *g;
 	PyObject *o;
 	const char *name;
-	View v;
+	View v = {0};
 	WeftTensor t;
 	(void)module;
 	if (!PyArg_ParseTuple(args, "O!zO", graph_type, &g, &name, &o) || !graph_ready(g) ||

@@ -256,7 +256,7 @@ static PyObject *instance_state(PyObject *self, PyObject *args, bool set)
 	Instance *in = (Instance *)self;
 	unsigned k;
 	PyObject *o;
-	View v;
+	View v = {0};
 	WeftTensor t;
 	WeftStatus status = {0};
 	if (!PyArg_ParseTuple(args, "IO", &k, &o) || !instance_ready(in))

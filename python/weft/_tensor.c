@@ -138,22 +138,30 @@ bool is_exchanged(PyObject *o)
 	return o && known_class(o)->way == BY_EXCHANGE;
 }
 
-bool is_recorded(PyObject *o)
+bool autograd_records(void)
 {
-	static PyObject *requires_grad;
-	if (!requires_grad)
-		requires_grad = PyUnicode_InternFromString("requires_grad");
-	PyObject *answer = PyObject_GetAttr(o, requires_grad), *torch, *enabled = NULL;
-	bool yes = answer == Py_True;
-	Py_XDECREF(answer);
-	torch = yes ? PyImport_ImportModule("torch") : NULL;
+	static PyObject *enabled; /* torch.is_grad_enabled, once PyTorch is loaded */
+	PyObject *name = enabled ? NULL : PyUnicode_InternFromString("torch"),
+		 *torch = name ? PyImport_GetModule(name) : NULL;
 	if (torch)
-		enabled = PyObject_CallMethod(torch, "is_grad_enabled", NULL);
-	yes = enabled == Py_True;
-	Py_XDECREF(enabled);
+		enabled = PyObject_GetAttrString(torch, "is_grad_enabled");
+	Py_XDECREF(name);
 	Py_XDECREF(torch);
+	PyObject *answer = enabled ? PyObject_CallNoArgs(enabled) : NULL;
+	Py_XDECREF(answer);
 	PyErr_Clear();
-	return yes;
+	return answer == Py_True;
+}
+
+bool requires_grad(PyObject *o)
+{
+	static PyObject *name;
+	if (!name)
+		name = PyUnicode_InternFromString("requires_grad");
+	PyObject *answer = PyObject_GetAttr(o, name);
+	Py_XDECREF(answer);
+	PyErr_Clear();
+	return answer == Py_True;
 }
 
 /* ---- tensors of others ---- */
@@ -238,7 +246,7 @@ static int open_buffer(View *v, PyObject *o, bool writable, const char *who, con
 	}
 	*t = (WeftTensor){b->buf,   {WEFT_CPU, 0}, b->ndim, dtypes[row].dtype,
 			  v->shape, v->stride,     0};
-	return 0;
+	return 1;
 }
 
 static void close_versioned(View *v)
@@ -289,7 +297,7 @@ static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, con
 		*t = m->tensor;
 		if (writable && m->flags & DL_READ_ONLY)
 			return refuse(who, name, "the tensor is read-only");
-		return 0;
+		return 1;
 	}
 	DLManaged *m = v->u.managed.tensor = PyCapsule_GetPointer(capsule, "dltensor");
 	if (!m) {
@@ -299,7 +307,7 @@ static int open_dlpack(View *v, PyObject *o, bool writable, const char *who, con
 	PyCapsule_SetName(capsule, "used_dltensor");
 	v->close = close_managed;
 	*t = m->tensor;
-	return 0;
+	return 1;
 }
 
 /* A tensor that its class cannot show: one that is sparse, quantised, or has no memory. */
@@ -376,7 +384,7 @@ static int open_exchanged(View *v, PyObject *o, const Known *k, bool writable, c
 	v->copy = plain ? PyObject_CallMethod(plain, "resolve_neg", NULL) : NULL;
 	v->close = close_copy;
 	Py_XDECREF(plain);
-	return v->copy && !e->view_object(v->copy, t) ? 0 : refuse_with_cause(who, name);
+	return v->copy && !e->view_object(v->copy, t) ? 1 : refuse_with_cause(who, name);
 }
 
 /* Whether an integer, of which x has the low 64 bits, is one of the dtype. */
@@ -448,15 +456,14 @@ static int open_as(View *v, PyObject *o, const Known *k, const WeftDType *number
 int view_open(View *v, PyObject *o, const WeftDType *number, bool writable, const char *who,
 	      const char *name, WeftTensor *t)
 {
-	v->close = NULL;
-	v->copy = NULL;
-	if (open_as(v, o, known_class(o), number, writable, who, name, t) < 0) {
+	const int held = open_as(v, o, known_class(o), number, writable, who, name, t);
+	if (held < 0) {
 		view_close(v);
 		return -1;
 	}
 	t->data = (char *)t->data + t->byte_offset;
 	t->byte_offset = 0;
-	return 0;
+	return held;
 }
 
 void view_close(View *v)
@@ -575,8 +582,8 @@ PyObject *make_tensor(PyObject *like, WeftDType d, uint32_t rank, const int64_t 
 	if (row < 0)
 		return PyErr_Format(PyExc_TypeError, "output %s: its dtype is unknown here", name);
 	PyObject *o = (numpy_ready() ? make_numpy : make_memoryview)(row, rank, shape, name);
-	View v;
-	if (o && dtypes[row].format && !view_open(&v, o, NULL, true, "output", name, t)) {
+	View v = {0};
+	if (o && dtypes[row].format && view_open(&v, o, NULL, true, "output", name, t) >= 0) {
 		view_close(&v); /* a new array does not move */
 		t->shape = (int64_t *)(uintptr_t)shape;
 		t->strides = NULL;

@@ -344,7 +344,7 @@ static PyObject *declare(PyObject *self, PyObject *args, Declare *f)
 	Trace *t = (Trace *)self;
 	const char *name, *type;
 	PyObject *o = NULL;
-	View v;
+	View v = {0};
 	WeftTensor data = {0};
 	if (!PyArg_ParseTuple(args, "ss|O", &name, &type, &o) || !trace_ready(t))
 		return NULL;

@@ -28,8 +28,8 @@ extern PyObject *weft_error;
 
 enum { MOST_RANK = 12 };
 
-/* A tensor of somebody else, for the time of a call. Filled in by view_open, given back by
- * view_close. */
+/* A tensor of somebody else, for the time of a call. Zeros, until view_open fills it in, and again
+ * after view_close. */
 typedef struct View {
 	void (*close)(struct View *); /* NULL: nothing to give back */
 	PyObject *copy;               /* whose memory it is; NULL: the object's own */
@@ -48,15 +48,20 @@ typedef struct View {
  * the buffer protocol (NumPy), or __dlpack__. Nothing is copied, except a tensor of PyTorch whose
  * elements are conjugated or negated only when they are read. With `number`, an object of Python
  * that is a number becomes a tensor of this dtype without dimensions. `writable`: the memory will
- * be written. who, name: "input", "x", for exceptions. */
+ * be written. who, name: "input", "x", for exceptions. Returns 1 where the View has something to
+ * give back, else 0: of a tensor of PyTorch it is not written then, so that a call of a thousand
+ * tensors leaves it out of the caches. */
 int view_open(View *, PyObject *, const WeftDType *number, bool writable, const char *who,
 	      const char *name, WeftTensor *t);
 void view_close(View *);
 /* Whether objects of the class of `o` convert by DLPack's C exchange interface, so that make_tensor
  * can make more of them. */
 bool is_exchanged(PyObject *o);
-/* Whether autograd would record what is computed of a tensor of PyTorch. */
-bool is_recorded(PyObject *o);
+/* Whether autograd would record what is computed now of tensors of PyTorch that require gradients.
+ */
+bool autograd_records(void);
+/* Whether a tensor of PyTorch requires a gradient. */
+bool requires_grad(PyObject *o);
 /* Makes an uninitialised row-major tensor and fills in *t with its memory, which lives as long as
  * the object: of the class of `like` if is_exchanged(like), else a NumPy array, else a
  * memoryview. */

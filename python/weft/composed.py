@@ -147,8 +147,47 @@ def _of_lists() -> dict[Any, Callable[..., Any]]:
     return out
 
 
+# Operators that take a number, where that is another one from call to call (a learning rate), with the number behind the tensors.
+# PyTorch makes such a number a tensor where it is multiplied, and a constant of the graph elsewhere: each value would be compiled.
+_NUMBERED: dict[Any, Callable[..., torch.Tensor]] = {
+    aten.add.Tensor: lambda x, y, a: aten.addcmul(x, y, a),
+    aten.sub.Tensor: lambda x, y, a: aten.addcmul(x, y, -a),
+    aten.rsub.Tensor: lambda x, y, a: aten.addcmul(y, x, -a),
+    aten.rsub.Scalar: lambda x, a: a - x,
+    aten.addcmul.default: lambda x, y, z, a: aten.addcmul(x, y * a, z),
+    aten.addcdiv.default: lambda x, y, z, a: x + y * a / z,
+    aten.lerp.Scalar: lambda x, y, a: aten.lerp(x, y, a),
+    aten.pow.Scalar: lambda x, a: aten.pow(a, x),
+}
+# Of which eager mode rounds the number to the result's dtype.
+_ROUNDED = {aten.add.Tensor, aten.sub.Tensor, aten.rsub.Tensor, aten.rsub.Scalar, aten.pow.Scalar}
+
+
+def _numbered(target: Any, of: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Calls `of` with tensors as eager mode computes with them, and with the number as one; only if it changes."""
+    def call(*given: Any, **named: Any) -> torch.Tensor:
+        values = (*given, *named.values())
+        tensors, numbers = ([v for v in values if isinstance(v, kind)] for kind in (torch.Tensor, torch.SymFloat))
+        if len(numbers) != 1 or len(tensors) + 1 != len(values) or len(values) != of.__code__.co_argcount:
+            return NotImplemented
+        dtype = torch._prims_common.elementwise_dtypes(
+            *tensors, type_promotion_kind=torch._prims_common.ELEMENTWISE_TYPE_PROMOTION_KIND.DEFAULT)
+        factor = torch.ones((), dtype=dtype[0], device=tensors[0].device) * numbers[0]
+        if target in _ROUNDED:
+            factor = factor.to(dtype[1]).to(dtype[0])
+        return of(*(t.to(dtype[0]) for t in tensors), factor).to(dtype[1])
+    return call
+
+
+def of_inductor() -> dict[Any, Callable[..., Any]]:
+    """Of the operators that PyTorch registers with Inductor, which Dynamo loads where it writes addcmul_ and addcdiv_ by them."""
+    fma = getattr(torch.ops.prims, "fma", None)
+    return {fma.default: _numbered(fma.default, lambda x, y, a: aten.addcmul(y, x, a))} if fma else {}
+
+
 decompositions: dict[Any, Callable[..., Any]] = {
     **_of_lists(),
+    **{target: _numbered(target, of) for target, of in _NUMBERED.items()},
     **norms.decompositions,
     aten.linspace.default: _linspace,
     aten._linalg_det.default: _linalg_det,

@@ -132,6 +132,7 @@ class Compiled(Boxed):
         self._assigned = [(lowering.noutput + k, argument, lowering.orders.get(argument)) for k, argument in enumerate(lowering.assigned)]
         self._copied = [argument for argument in lowering.written if argument not in lowering.assigned]
         self._orders = [(i, lowering.orders[k]) for i, k in enumerate(lowering.tensors) if k in lowering.orders]
+        self._as_given = self._take == list(range(len(self._take))) and not (self._extents or self._orders or self._resolve or self._more)
         self._written = lowering.written
         self._later = later
         self._graph = lowering.graph  # until the model is made
@@ -185,18 +186,10 @@ class Compiled(Boxed):
         model = self._model
         if not isinstance(model, Model):
             return model(args)
-        inputs = [args[k] for k in self._take]
-        for i in self._extents:
-            inputs[i] = torch.empty((inputs[i], 0), dtype=torch.bool)
-        for i, order in self._orders:
-            inputs[i] = inputs[i].permute(order)
-        for i in self._resolve:
-            inputs[i] = resolved(inputs[i])
-        for value in self._more:
-            inputs.append(_key() if value is None else value)
+        inputs = args if self._as_given and len(args) == len(self._take) else self._inputs(args)
         model.threads = torch.get_num_threads()
         try:
-            made = model.update(*inputs) if self._assigned else model.run(*inputs)
+            made = model.update(inputs) if self._assigned else model.run(*inputs)
         except _weft.CheckError as e:
             raise (torch.linalg.LinAlgError(str(e)) if self._linalg else e) from None
         except ValueError as e:
@@ -211,7 +204,7 @@ class Compiled(Boxed):
                 raise
         self.text = None  # what is to be kept is kept before the first call
         if not isinstance(made, tuple):
-            made = (made,)
+            made = () if made is None else (made,)  # None: all is stored in arguments
         if self._direct:
             args.clear()
             return list(made)
@@ -219,7 +212,7 @@ class Compiled(Boxed):
         args.extend(int(made[k]) for k in self._integers)
         out = [self._result(r, args, made) for r in self._results]
         rest = len(out) - len(written)
-        if self._assigned:
+        if self._assigned and made:
             others = [(args[k], made[i].permute(results.inverse(order)) if order else made[i])
                       for i, k, order in self._assigned if made[i] is not None]
             write(written + [t for t, _ in others], out[rest:] + [v for _, v in others])
@@ -227,6 +220,19 @@ class Compiled(Boxed):
             write(written, out[rest:])
         args.clear()
         return out[:rest]
+
+    def _inputs(self, args: list[Any]) -> list[Any]:
+        """What the model takes of the arguments, and what it takes besides."""
+        inputs = [args[k] for k in self._take]
+        for i in self._extents:
+            inputs[i] = torch.empty((inputs[i], 0), dtype=torch.bool)
+        for i, order in self._orders:
+            inputs[i] = inputs[i].permute(order)
+        for i in self._resolve:
+            inputs[i] = resolved(inputs[i])
+        for value in self._more:
+            inputs.append(_key() if value is None else value)
+        return inputs
 
     def _converted(self, inputs: list[Any]) -> list[Any] | None:
         """The inputs in the dtypes of the model; None if they have them."""
@@ -281,7 +287,11 @@ class Writing(Boxed):
 def write(arguments: list[torch.Tensor], values: list[torch.Tensor]) -> None:
     if arguments:
         with torch.autograd._unsafe_preserve_version_counter(tuple(arguments)):  # AOTAutograd counts those that autograd sees
-            torch._foreach_copy_(arguments, values)
+            if any(t.is_neg() or t.is_conj() for t in arguments):  # which PyTorch refuses to write in a list
+                for t, value in zip(arguments, values):
+                    t.copy_(value)
+            else:
+                torch._foreach_copy_(arguments, values)
 
 
 def compile_whole(gm: GraphModule, name: str, written: Sequence[int] = (), fallback: bool = True) -> Compiled:
@@ -464,7 +474,7 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
         return SerializableAOTDispatchCompiler(Boxed, f)
     with _kept(fallback, used), libraries.using(used):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
-                                     inference_compiler=compiler("inference"), decompositions=decompositions(),
+                                     inference_compiler=compiler("inference"), decompositions=decompositions() | composed.of_inductor(),
                                      partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
 
 

@@ -560,12 +560,16 @@ static bool run_interp(Run *r)
 	return execute_all(r, false);
 }
 
-/* The target's options; on a machine that cannot run its code, portable C stands for it. */
+/* The options of the target that may follow a word, and of a machine, after a slash; on a processor
+ * that cannot run its code, portable C stands for it. */
 static WeftOptions options(Run *r)
 {
-	const Target *t = r->at < r->nword ? target_named(r->word[r->at]) : NULL;
+	const char *word = r->at < r->nword ? r->word[r->at] : "", *slash = strchr(word, '/');
+	const size_t n = slash ? (size_t)(slash - word) : strlen(word);
+	const Target *t = target_named(arena_strndup(r->w->ctx->arena, word, n));
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
+	o.tune = t && slash ? slash + 1 : NULL;
 	o.target = !t ? "native" : target_runs_here(t) ? t->isa.name : "generic-c";
 	o.target = r->test->loops ? r->test->loops : o.target;
 	return o;

@@ -5,6 +5,7 @@
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned
  * again. Each round makes at least one node a root for good, so this ends, and after as many rounds
  * as a group has nodes. */
+#include "lower/attention/attention.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/roots.h"
@@ -150,6 +151,12 @@ static bool is_traced(const Lower *s, Node n)
 	       !has_steps(s, n);
 }
 
+/* Whether the kernel of another node stores n. */
+static bool is_stored_beside(const Lower *s, Node n)
+{
+	return node_info(s, n)->is.role == ROLE_ROOT && node_info(s, n)->is.attention->row;
+}
+
 /* Kernels of all roots are tried first. One that needs another node stored makes that a root and
  * asks for a new round, in which the kernels that were built before are not tried again: only the
  * groups of the blocked kernel and of the new root changed, unless an index map that several groups
@@ -163,7 +170,7 @@ static bool find_blocked(Lower *s, bool *built)
 		Kernel *k;
 		StoredFirst first;
 		uint32_t nbuf = s->l->buf.n, ncheck = s->l->check.n;
-		if (built[n.i] || !is_traced(s, n))
+		if (built[n.i] || !is_traced(s, n) || is_stored_beside(s, n))
 			continue;
 		s->read_loop = false;
 		built[n.i] = lower_build_kernel(s, n, &k, &first);
@@ -235,7 +242,7 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 
 static void lower_node(Lower *s, Node n)
 {
-	if (node_info(s, n)->is.role != ROLE_ROOT)
+	if (node_info(s, n)->is.role != ROLE_ROOT || is_stored_beside(s, n))
 		return;
 	s->at = n;
 	const RootFn *root = has_steps(s, n);
@@ -470,8 +477,10 @@ Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 		return NULL;
 	lower_choose_layouts(l);
 	lower_merge_results(l);
-	if (!opt->no_fusion)
+	if (!opt->no_fusion) {
+		lower_join_weighted(l);
 		lower_join_updates(l, !(opt->target && opt->target->gpu));
+	}
 	if (!state)
 		lower_join_loops(l, opt->target ? opt->target : target_find("generic-c"));
 	if (g->ir->ctx->nerror == errors)

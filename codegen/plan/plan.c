@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "codegen/plan/attention.h"
+#include "codegen/plan/attention/attention.h"
 #include "codegen/plan/depthwise.h"
 #include "codegen/plan/generic.h"
 #include "codegen/plan/split.h"

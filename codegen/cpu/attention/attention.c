@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "codegen/cpu/contract.h"
-#include "codegen/plan/attention.h"
+#include "codegen/plan/attention/attention.h"
 
 enum { UNROLL = 4 };
 #define FAR (INT64_C(1) << 61) /* beyond all keys */
@@ -582,27 +582,42 @@ static void pass_keys(Attention *a)
 
 /* ---- results ---- */
 
+/* Stores what is a value of columns, or what is one of rows. */
+static void store_stages(Cpu *s, bool columns)
+{
+	const Nest *n = s->e.nest;
+	for (uint32_t i = 0; i < n->k->stage.n; i++) {
+		const Stage *st = &n->k->stage.data[i];
+		if (stage_stores(st) && nest_maps_inner(n, st) == columns)
+			cpu_store(s, i, eval_value(&s->e, st->value));
+	}
+}
+
 static void store_result(Cpu *s, void *data)
 {
 	const RowPlace *row = data;
 	Attention *a = row->a;
 	Lx at = lx_add(a->f, row->at, s->e.at[a->p->axis.column]);
-	cpu_store_sum(s, a->p->stage.result, load(a, a->local.result, at, a->p->vector.lanes));
+	eval_stage_value(&s->e, a->p->stage.result, load(a, a->local.result, at, a->p->vector.lanes));
+	store_stages(s, true);
+	eval_stage_over(&s->e, a->p->stage.result);
 }
 
 static void store_results(Attention *a)
 {
 	Cpu *s = a->s;
 	const AttentionPlan *p = a->p;
-	eval_lanes(&s->e, p->axis.column, p->vector.lanes);
 	Lx r = open_rows(a, a->rows.n, 1);
 	go_to_row(a, r, false);
 	eval_stage_value(&s->e, p->stage.high, let(a, "high", load(a, a->local.high, r, 1)));
 	Lx total = load(a, a->local.sum, times(a, r, p->vector.lanes), p->vector.lanes);
 	eval_stage_value(&s->e, p->stage.sum, let(a, "sum", lx_hreduce(a->f, SC_add, total)));
+	store_stages(s, false);
+	eval_lanes(&s->e, p->axis.column, p->vector.lanes);
 	RowPlace row = {a, let(a, "at", times(a, r, a->width))};
 	cpu_vector_loop(s, p->axis.column, number(a, 0), number(a, p->axis.columns),
 			p->axis.columns % p->vector.lanes == 0, store_result, &row);
+	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
 	leave_row(a);
 	ls_end(a->f);
 }

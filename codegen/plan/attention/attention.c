@@ -1,5 +1,5 @@
 /* The plan of an attention: stages are recognised, keys and values get panels, sizes are chosen. */
-#include "codegen/plan/attention.h"
+#include "codegen/plan/attention/attention.h"
 
 #include <math.h>
 
@@ -25,7 +25,8 @@ bool attention_is_asked(const PlanInput *in)
 	return false;
 }
 
-/* Finds the stages, which are the first four; all others store at points of rows and columns. */
+/* Finds the stages, which are the first four; all others store, at points of rows and columns or of
+ * rows alone. */
 static Refusal find_stages(const PlanInput *in, const Contractions *all, AttentionPlan *p)
 {
 	const Nest *n = in->nest;

@@ -1,7 +1,7 @@
 /* One kernel: of the plans that take it, the one that is predicted to take the least time. */
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/schedule.h"
-#include "codegen/plan/attention.h"
+#include "codegen/cpu/choose/schedule.h"
+#include "codegen/plan/attention/attention.h"
 
 typedef struct {
 	PlanRow row;

@@ -1,4 +1,5 @@
 /* One kernel: of the plans that take it, the one that is predicted to take the least time. */
+#include "codegen/cpu/attention/attention.h"
 #include "codegen/cpu/cpu.h"
 #include "codegen/cpu/choose/schedule.h"
 #include "codegen/plan/attention/attention.h"
@@ -17,6 +18,7 @@ static const ScheduleRow rows[] = {
 	{{"depthwise", plan_depthwise, print_depthwise}, emit_depthwise, true},
 	{{"contract", plan_contract, print_contract}, emit_contract, true},
 	{{"attention", plan_attention, print_attention}, emit_attention, false, attention_is_asked},
+	{{"weighted", plan_weighted, print_weighted}, emit_weighted, false, weighted_is_asked},
 	/* takes every kernel */
 	{{"generic", plan_generic, print_generic, .bounded = true}, emit_generic, false},
 };

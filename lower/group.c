@@ -13,7 +13,7 @@
 
 #include "ir/sym/reshape.h"
 #include "ir/target/work.h"
-#include "lower/attention/attention.h"
+#include "lower/attention.h"
 #include "lower/group_cost.h"
 
 /* What a group holds besides element-wise nodes, and what all of it costs. */
@@ -408,8 +408,7 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
-		bool stored =
-			parent || (lower_reads(l, k) && !(in.i && computes_inside(w, n, in)));
+		bool stored = parent || (lower_reads(l, k) && !(in.i && computes_inside(w, n, in)));
 		w->node[in.i].loaded |= stored;
 		if (in.i)
 			want(w, n, in);

@@ -32,6 +32,7 @@ typedef struct Lower {
 	Ir *ir;
 	Lowered *l;
 	const LowerOptions *opt;
+	const struct RootFn *(*root_fn)(Op); /* lower/roots.h */
 	const Target *target;
 	Arena *arena;
 	StepList *steps;
@@ -80,8 +81,9 @@ void lower_to_size(Lower *, Node);
 void lower_call(Lower *, Node);
 
 /* lower/lower.c */
-/* Makes *s the state for lowering a graph into `steps`. parent: NULL for the outermost graph. The
- * caller then sets s->opt, s->target and s->state, which are NULL. */
+/* Makes *s the state for lowering a graph into `steps`. A body has the options, root_fn and target
+ * of its parent. parent: NULL for the outermost graph, of which the caller then sets these and
+ * s->state, which are NULL. */
 void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
 /* Gives each constant of the graph a place: all of a new buffer BUF_CONST. */
 void lower_place_constants(Lower *);
@@ -158,7 +160,7 @@ void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
  * fixed; buffers without a reason for another order stay row-major. Fixes the layouts of what loops
  * carry. */
 void lower_choose_layouts(Lowered *);
-/* lower/merge.c: Removes kernels that copy all of a temporary buffer to an output which has the
+/* lower/layout.c: Removes kernels that copy all of a temporary buffer to an output which has the
  * same bytes in memory (another shape, a permutation), if nothing else writes or reads the output;
  * the temporary buffer becomes the output. Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);

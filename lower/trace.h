@@ -21,7 +21,7 @@ typedef struct {
 	uint32_t element[2]; /* of the tile, of which the value is asked */
 } TracedTiles;
 
-/* The attention, or sum with weights, whose stages are being traced (attention/attention.h). */
+/* The attention, or sum with weights, whose stages are being traced (attention.h). */
 typedef struct {
 	const Node *score; /* its products, each of them a sum of its own at each point of: */
 	uint32_t nscore;   /* 0: nothing of the kind is traced */

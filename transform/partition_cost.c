@@ -13,7 +13,7 @@
 
 #include "ir/target/target.h"
 #include "ir/target/work.h"
-#include "lower/attention/attention.h"
+#include "lower/attention.h"
 #include "lower/group_cost.h"
 #include "transform/partition_priv.h"
 
@@ -305,7 +305,7 @@ static void find_stored(const Pricing *c, Node n)
 }
 
 /* Whether n is a value for each pair of a query and a key: scores, and functions of them, that
- * kernels of an attention and of its gradient compute inside (lower/attention/attention.h). The
+ * kernels of an attention and of its gradient compute inside (lower/attention.h). The
  * rows' maxima and sums are not. */
 static bool is_in_attention(const Pricing *c, Node n)
 {

@@ -267,10 +267,10 @@ bool kernel_sums_weighted(const Kernel *k, WeightedStages *is)
 	     i++)
 		;
 	*is = (WeightedStages){.nscore = i};
-	for (; i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
-	       k->stage.data[i].nred == 1 &&
-	       reads_stages(k, k->stage.data[i].value, 0, is->nscore) &&
-	       !reads_stages(k, k->stage.data[i].value, is->nscore, i);
+	for (;
+	     i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
+	     k->stage.data[i].nred == 1 && reads_stages(k, k->stage.data[i].value, 0, is->nscore) &&
+	     !reads_stages(k, k->stage.data[i].value, is->nscore, i);
 	     i++)
 		is->nsum++;
 	const uint32_t stores = i;

@@ -173,7 +173,7 @@ static Node sum_heads(Build *b, Node g, Node like, Sym times)
 
 /* Computes, with P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the
  * others follow. rowsum(P gP) is rowsum(g y), as y = P v: so P is needed element by element alone,
- * and attention's kernels compute it again of a number a row (lower/attention/attention.h). The
+ * and attention's kernels compute it again of a number a row (lower/attention.h). The
  * maximum that the scores are measured from has no part in it. A row that sees nothing has P = 0.
  * Sums over heads come last: what is before them is one kernel. */
 static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want, Node *g)
@@ -192,8 +192,7 @@ static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want
 		gs = dropped(b, &a, b_matmul_wide(b, ct[0], b_transpose(b, a.v, -2, -1)));
 		gs = b_bin(b, OP_sub, gs, aten_sum(b, along, 1u << last, true));
 		if (want[2])
-			gv = b_matmul(b,
-				      b_transpose(b, b_convert(b, dropped(b, &a, p), d), -2, -1),
+			gv = b_matmul(b, b_transpose(b, b_convert(b, dropped(b, &a, p), d), -2, -1),
 				      ct[0]);
 	}
 	if (pair && ct[1].i) {

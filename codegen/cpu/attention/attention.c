@@ -29,9 +29,9 @@ typedef struct {
 		LMem high, sum; /* [row], [row][lane] */
 		LMem level, by; /* [row]: what exponentials are above, and what scales sums */
 	} local;
-	int64_t depth, width; /* elements of a row of q, of result: whole vectors */
+	int64_t depth, width;      /* elements of a row of q, of result: whole vectors */
 	BlockOperand keys, values; /* by step: a depth of keys, a value */
-	Lx groups; /* of the keys of the block */
+	Lx groups;                 /* of the keys of the block */
 } Attention;
 
 /* ---- tasks ---- */
@@ -179,7 +179,8 @@ static Lx result_vector(const Attention *a, Lx r, uint32_t vector)
 
 static void scale(Attention *a, LMem m, Lx at, Lx by)
 {
-	ls_store(a->b.f, m, at, lx_mul(a->b.f, load(&a->b, m, at, a->p->vector.lanes), by), (Lx){0});
+	ls_store(a->b.f, m, at, lx_mul(a->b.f, load(&a->b, m, at, a->p->vector.lanes), by),
+		 (Lx){0});
 }
 
 /* Scales what was summed of row r, unless the factor is 1. */
@@ -206,7 +207,8 @@ static void logits_of_row(Attention *a, Lx r)
 	blocks_for_keys(&a->b, make_logits, &row);
 	Lx most = lx_hreduce(f, reduce_op(REDUCE_MAX), lx_var(f, row.most));
 	ls_store(f, a->local.level, r,
-		 code_combine(&s->code, REDUCE_MAX, load(&a->b, a->local.high, r, 1), most), (Lx){0});
+		 code_combine(&s->code, REDUCE_MAX, load(&a->b, a->local.high, r, 1), most),
+		 (Lx){0});
 }
 
 /* Raises the maxima of all rows to those in `level`, which become what exponentials are of: 0
@@ -236,7 +238,8 @@ static void weights_of_row(Attention *a, Lx r)
 	const uint32_t lanes = a->p->vector.lanes;
 	LogitRow row = {.a = a, .at = let(&a->b, "at", times(&a->b, r, a->p->block.cols))};
 	scale_row(a, r);
-	eval_stage_value(&s->e, a->p->stage.high, let(&a->b, "level", load(&a->b, a->local.level, r, 1)));
+	eval_stage_value(&s->e, a->p->stage.high,
+			 let(&a->b, "level", load(&a->b, a->local.level, r, 1)));
 	Lx at = times(&a->b, r, lanes);
 	row.total = ls_var(f, "total", load(&a->b, a->local.sum, at, lanes));
 	blocks_for_keys(&a->b, make_weights, &row);
@@ -269,8 +272,9 @@ static void pass_keys(Attention *a)
 	if (p->limits.nmask)
 		blocks_open_if_seen(&a->b);
 	const int64_t group = p->row->group;
-	a->groups = let(&a->b, "groups",
-			lx_div(f, lx_add(f, a->b.count, number(&a->b, group - 1)), number(&a->b, group)));
+	a->groups = let(
+		&a->b, "groups",
+		lx_div(f, lx_add(f, a->b.count, number(&a->b, group - 1)), number(&a->b, group)));
 	make_scores(a);
 	soften(a);
 	add_values(a);
@@ -297,7 +301,8 @@ static void store_result(Cpu *s, void *data)
 	const RowPlace *row = data;
 	Attention *a = row->a;
 	Lx at = lx_add(a->b.f, row->at, s->e.at[a->p->axis.column]);
-	eval_stage_value(&s->e, a->p->stage.result, load(&a->b, a->local.result, at, a->p->vector.lanes));
+	eval_stage_value(&s->e, a->p->stage.result,
+			 load(&a->b, a->local.result, at, a->p->vector.lanes));
 	store_stages(s, true);
 	eval_stage_over(&s->e, a->p->stage.result);
 }
@@ -308,7 +313,8 @@ static void store_results(Attention *a)
 	const AttentionPlan *p = a->p;
 	Lx r = blocks_open_rows(&a->b, a->b.rows.n, 1);
 	blocks_go_to_row(&a->b, r, false);
-	eval_stage_value(&s->e, p->stage.high, let(&a->b, "high", load(&a->b, a->local.high, r, 1)));
+	eval_stage_value(&s->e, p->stage.high,
+			 let(&a->b, "high", load(&a->b, a->local.high, r, 1)));
 	Lx total = load(&a->b, a->local.sum, times(&a->b, r, p->vector.lanes), p->vector.lanes);
 	eval_stage_value(&s->e, p->stage.sum, let(&a->b, "sum", lx_hreduce(a->b.f, SC_add, total)));
 	store_stages(s, false);
@@ -327,7 +333,8 @@ static void start_rows(Attention *a)
 {
 	LoopFn *f = a->b.f;
 	const LType t = a->p->vector;
-	Lx r = blocks_open_rows(&a->b, a->b.rows.whole, t.lanes); /* raise_maxima takes whole vectors of rows */
+	Lx r = blocks_open_rows(&a->b, a->b.rows.whole,
+				t.lanes); /* raise_maxima takes whole vectors of rows */
 	ls_store(f, a->local.high, r, lx_float(f, t, -(double)INFINITY), (Lx){0});
 	ls_store(f, a->local.level, r, lx_float(f, t, -(double)INFINITY), (Lx){0});
 	ls_end(f);
@@ -335,8 +342,8 @@ static void start_rows(Attention *a)
 	ls_store(f, a->local.sum, times(&a->b, r, a->p->vector.lanes), lx_float(f, a->p->vector, 0),
 		 (Lx){0});
 	for (uint32_t j = 0; j < attention_vectors(a->p); j++)
-		ls_store(f, a->local.result, result_vector(a, r, j),
-			 lx_float(f, a->p->vector, 0), (Lx){0});
+		ls_store(f, a->local.result, result_vector(a, r, j), lx_float(f, a->p->vector, 0),
+			 (Lx){0});
 	ls_end(f);
 }
 

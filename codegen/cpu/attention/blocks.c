@@ -45,8 +45,7 @@ void blocks_for_keys(Blocks *b, void (*body)(Cpu *, void *), void *data)
 {
 	Lx end = lx_add(b->f, b->from, b->count);
 	cpu_vector_loop(b->s, b->limits->key, b->from, end,
-			sym_divides(b->s->e.syms, b->vector.lanes,
-				    b->nest->extent[b->limits->key]),
+			sym_divides(b->s->e.syms, b->vector.lanes, b->nest->extent[b->limits->key]),
 			body, data);
 }
 

@@ -24,8 +24,7 @@ BlockOperand blocks_operand(Blocks *b, Kx x, uint32_t along, uint32_t across, co
 	if (!nest_coef(n, n->offset[x.i], along, &coef))
 		ctx_bug(n->l->ir->ctx, "kernel %s: keys or values are not linear", n->k->name);
 	BlockOperand o = {.mem = eval_load_memory(e, x)};
-	o.base = let(b, "base",
-		     eval_index(e, sym_subst(n->syms, n->offset[x.i], var, zero, 2)));
+	o.base = let(b, "base", eval_index(e, sym_subst(n->syms, n->offset[x.i], var, zero, 2)));
 	o.step = eval_size(e, coef);
 	o.vector = panels ? eval_size(e, panels->stride) : number(b, b->vector.lanes);
 	return o;
@@ -135,9 +134,10 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 			  .nv = nv};
 	Lx panel = lx_div(f, lx_add(f, b->from, key), number(b, b->vector.lanes));
 	for (uint32_t j = 0; j < nv; j++)
-		o.vector[j] = let(b, "panel",
-				  lx_add(f, s->keys.base,
-					 lx_mul(f, lx_add(f, panel, number(b, j)), s->keys.vector)));
+		o.vector[j] =
+			let(b, "panel",
+			    lx_add(f, s->keys.base,
+				   lx_mul(f, lx_add(f, panel, number(b, j)), s->keys.vector)));
 	Lx r = blocks_open_rows(b, b->rows.whole, b->tile.mr);
 	o.row = let(b, "at", times(b, r, s->depth));
 	const TilePlace to = {.mem = s->to, .row = r, .column = key, .pitch = s->pitch};
@@ -147,7 +147,7 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 	ls_end(f);
 }
 
-/* By whole tiles, then vector by vector. */
+/* Goes by whole tiles, then vector by vector. */
 void blocks_make_scores(Blocks *b, const ScoreTiles *s)
 {
 	LoopFn *f = b->f;
@@ -179,10 +179,10 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 	Lx vector = lx_div(f, column, number(b, b->vector.lanes)),
 	   base = lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step));
 	for (uint32_t j = 0; j < nv; j++)
-		o.vector[j] = let(b, "values",
-				  lx_add(f, base,
-					 lx_mul(f, lx_add(f, vector, number(b, j)),
-						s->operand.vector)));
+		o.vector[j] =
+			let(b, "values",
+			    lx_add(f, base,
+				   lx_mul(f, lx_add(f, vector, number(b, j)), s->operand.vector)));
 	Lx r = blocks_open_rows(b, s->end, b->tile.mr);
 	o.row = let(b, "at", times(b, r, s->pitch));
 	const TilePlace to = {
@@ -197,8 +197,7 @@ void blocks_add_products(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;
 	const int64_t lanes = b->vector.lanes;
-	const uint32_t nv = b->tile.nv, vectors = (uint32_t)(s->width / lanes),
-		       rest = vectors % nv;
+	const uint32_t nv = b->tile.nv, vectors = (uint32_t)(s->width / lanes), rest = vectors % nv;
 	Lx column = lx_var(f, ls_for(f, "column", number(b, 0),
 				     number(b, (int64_t)(vectors - rest) * lanes),
 				     (int64_t)nv * lanes));

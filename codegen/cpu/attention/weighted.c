@@ -5,7 +5,8 @@
  *   task: a member of the batch
  *     for blocks of keys, for blocks of rows that some row's conditions let through:
  *       products[row][key] = sum over depth of row's operand * key's    register tiles
- *       weights[row][key] = functions of the products
+ *       weights[row][key] = functions of the products; by groups, if groups are multiplied: of
+ *                           neighbouring keys, [row][key], and of rows, [row / 2][key][2]
  *       sums of keys[key][column] += sum over rows of weight * operand  register tiles
  *       sums of rows[row][column] += sum over keys of weight * operand  register tiles
  *     the stages behind the sums, which store: for each key behind its rows, for each row at last
@@ -21,13 +22,15 @@ typedef struct {
 	const WeightedPlan *p;
 	LMem rows[MAX_WEIGHTED];    /* by product: [row][depth] */
 	LMem product[MAX_WEIGHTED]; /* [row][key]; weights replace the products */
+	LMem narrow[MAX_WEIGHTED];  /* by sum: weights as they are multiplied; of those of another
+				       sum, the same array */
 	LMem sum[MAX_WEIGHTED];     /* [key][column], or [row][column] */
 	BlockOperand key[MAX_WEIGHTED], operand[MAX_WEIGHTED];
 	Lx region[MAX_WEIGHTED]; /* of sums of rows: where the member's begin; none: at the first
 				    row of the task */
 	uint32_t temp[MAX_WEIGHTED]; /* of those: the temporary + 1; 0: a local array */
-	Lx part;                 /* of the member's tasks, this one's number */
-	int64_t pitch;           /* of products */
+	Lx part;                     /* of the member's tasks, this one's number */
+	int64_t pitch;               /* of products */
 } Weighted;
 
 /* A row or key of the block, and where it begins in an array. */
@@ -57,18 +60,34 @@ static void add_regions(Weighted *w, Cpu *s, uint32_t phase)
 {
 	const WeightedPlan *p = w->p;
 	SymTab *syms = p->nest->syms;
-	for (uint32_t i = 0; i < p->nsum; i++)
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (p->sum[i].of_row && p->task == TASK_MEMBER)
-			w->temp[i] = 1 + code_temp(&s->code,
-						   (SchedTemp){.name = "sums",
-							       .dtype = DT_f32,
-							       .numel = sym_mul(
-								       syms,
-								       sym_mul(syms, p->members,
-									       padded_rows(p)),
-								       sym_int(syms, width_of(w, i))),
-							       .first = phase,
-							       .last = phase});
+			w->temp[i] =
+				1 + code_temp(&s->code,
+					      (SchedTemp){.name = "sums",
+							  .dtype = DT_f32,
+							  .numel = sym_mul(
+								  syms,
+								  sym_mul(syms, p->members,
+									  padded_rows(p)),
+								  sym_int(syms, width_of(w, i))),
+							  .first = phase,
+							  .last = phase});
+}
+
+/* Returns the first sum that has the weights of another one, in the same order. */
+static uint32_t same_weights(const WeightedPlan *p, uint32_t sum)
+{
+	uint32_t i = 0;
+	while (p->sum[i].weight != p->sum[sum].weight || p->sum[i].of_row != p->sum[sum].of_row)
+		i++;
+	return i;
+}
+
+/* Whether weights of the sum are stored by groups, for it and those of the same. */
+static bool is_narrow(const WeightedPlan *p, uint32_t sum)
+{
+	return micro_groups(p->row) && same_weights(p, sum) == sum;
 }
 
 static LMem local(Weighted *w, const char *name, int64_t elements)
@@ -79,21 +98,27 @@ static LMem local(Weighted *w, const char *name, int64_t elements)
 static void declare_arrays(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
-	const uint32_t arrays = p->nscore > p->nweight ? p->nscore : p->nweight;
+	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	w->pitch = weighted_pitch(p);
-	for (uint32_t i = 0; i < p->nscore; i++)
-		w->rows[i] = local(w, "rows",
-				   p->block.rows * weighted_row(p, p->score[i].depths));
+	const DType d = micro_groups(p->row) ? p->row->a : DT_f32;
+	for (uint32_t i = 0; i < p->is.nscore; i++)
+		w->rows[i] =
+			ls_local(w->b.f, "rows", d,
+				 (uint64_t)(p->block.rows * weighted_row(p, p->score[i].depths)));
+	for (uint32_t i = 0; i < p->is.nsum; i++)
+		w->narrow[i] = is_narrow(p, i) ? ls_local(w->b.f, "weights", d,
+							  (uint64_t)(p->block.rows * w->pitch))
+					       : w->narrow[same_weights(p, i)];
 	for (uint32_t i = 0; i < arrays; i++)
 		w->product[i] = local(w, "products", p->block.rows * w->pitch);
-	for (uint32_t i = 0; i < p->nsum; i++)
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (w->temp[i])
 			w->sum[i] = eval_temp_memory(&w->b.s->e, w->temp[i] - 1);
 		else
-			w->sum[i] = local(w, "sums",
-					  (p->sum[i].of_row ? p->block.rows
-							    : p->block.cols + p->tile.mr) *
-						  width_of(w, i));
+			w->sum[i] = local(
+				w, "sums",
+				(p->sum[i].of_row ? p->block.rows : p->block.cols + p->tile.mr) *
+					width_of(w, i));
 }
 
 /* Sets n elements, of whole vectors, to 0. */
@@ -105,25 +130,29 @@ static void clear(Weighted *w, LMem m, Lx from, Lx n)
 	ls_end(f);
 }
 
-/* Products past the last key are read where tiles are whole, and not used. */
+/* Sets products and weights to 0: those past the last key are read where tiles are whole, and not
+ * used. */
 static void clear_products(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
-	const uint32_t arrays = p->nscore > p->nweight ? p->nscore : p->nweight;
+	const uint32_t arrays = p->is.nscore > p->weights.n ? p->is.nscore : p->weights.n;
 	for (uint32_t i = 0; i < arrays; i++)
 		clear(w, w->product[i], (Lx){0}, number(&w->b, p->block.rows * w->pitch));
+	for (uint32_t i = 0; i < p->is.nsum; i++)
+		if (is_narrow(p, i))
+			clear(w, w->narrow[i], (Lx){0}, number(&w->b, p->block.rows * w->pitch));
 }
 
 static void clear_sums(Weighted *w, bool of_row)
 {
 	const WeightedPlan *p = w->p;
-	for (uint32_t i = 0; i < p->nsum; i++) {
+	for (uint32_t i = 0; i < p->is.nsum; i++) {
 		const int64_t rows = of_row ? p->block.rows : p->block.cols + p->tile.mr;
 		if (p->sum[i].of_row != of_row)
 			continue;
-		Lx n = w->temp[i] ? times(&w->b, eval_size(&w->b.s->e, padded_rows(p)),
-					  width_of(w, i))
-				  : number(&w->b, rows * width_of(w, i));
+		Lx n = w->temp[i]
+			       ? times(&w->b, eval_size(&w->b.s->e, padded_rows(p)), width_of(w, i))
+			       : number(&w->b, rows * width_of(w, i));
 		clear(w, w->sum[i], w->region[i], n);
 	}
 }
@@ -159,13 +188,13 @@ static void copy_rows(Weighted *w, uint32_t product)
 static void make_products(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
-	for (uint32_t i = 0; i < p->nscore; i++) {
+	for (uint32_t i = 0; i < p->is.nscore; i++) {
 		const ScoreTiles tiles = {.rows = w->rows[i],
 					  .to = w->product[i],
 					  .keys = w->key[i],
 					  .depth = weighted_row(p, p->score[i].depths),
 					  .pitch = w->pitch,
-					  .steps = p->score[i].depths};
+					  .steps = p->score[i].depths / p->row->group};
 		copy_rows(w, i);
 		blocks_make_scores(&w->b, &tiles);
 	}
@@ -180,17 +209,60 @@ static void make_weights(Cpu *s, void *data)
 	Weighted *w = row->w;
 	const WeightedPlan *p = w->p;
 	LoopFn *f = w->b.f;
-	Lx at = let(&w->b, "at",
-		    lx_add(f, row->at, lx_sub(f, s->e.at[p->limits.key], w->b.from))),
+	Lx at = let(&w->b, "at", lx_add(f, row->at, lx_sub(f, s->e.at[p->limits.key], w->b.from))),
 	   x[MAX_WEIGHTED];
-	for (uint32_t i = 0; i < p->nscore; i++)
-		eval_stage_value(&s->e, i,
-				 let(&w->b, "product",
-				     load(&w->b, w->product[i], at, p->vector.lanes)));
-	for (uint32_t i = 0; i < p->nweight; i++)
-		x[i] = let(&w->b, "weight", eval_vector(&s->e, p->weight[i]));
-	for (uint32_t i = 0; i < p->nweight; i++)
+	for (uint32_t i = 0; i < p->is.nscore; i++)
+		eval_stage_value(
+			&s->e, i,
+			let(&w->b, "product", load(&w->b, w->product[i], at, p->vector.lanes)));
+	for (uint32_t i = 0; i < p->weights.n; i++) {
+		x[i] = eval_vector(&s->e, p->weights.at[i]);
+		if (s->e.lanes.mask.i && micro_groups(p->row)) /* groups are whole */
+			x[i] = lx_select(f, s->e.lanes.mask, x[i], lx_float(f, p->vector, 0));
+		x[i] = let(&w->b, "weight", x[i]);
+	}
+	for (uint32_t i = 0; i < p->is.nsum; i++)
+		if (p->sum[i].of_row && is_narrow(p, i))
+			ls_store(f, w->narrow[i], at, x[p->sum[i].weight], (Lx){0});
+	for (uint32_t i = 0; i < p->weights.n; i++)
 		ls_store(f, w->product[i], at, x[i], (Lx){0});
+}
+
+/* Stores weights of neighbouring rows side by side. */
+static void pair_rows(Weighted *w, uint32_t sum)
+{
+	const WeightedPlan *p = w->p;
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	const int64_t lanes = p->vector.lanes;
+	const LMem from = w->product[p->sum[sum].weight], to = w->narrow[sum];
+	Lx r = blocks_open_rows(b, b->rows.n, 2);
+	Lx key = lx_var(f, ls_for(f, "key", number(b, 0), b->count, lanes)),
+	   at = let(b, "at", times(b, r, w->pitch));
+	Lx x = load(b, from, lx_add(f, at, key), p->vector.lanes),
+	   y = load(b, from, lx_add(f, lx_add(f, at, number(b, w->pitch)), key), p->vector.lanes);
+	at = let(b, "pair", lx_add(f, at, times(b, key, 2)));
+	ls_store(f, to, at, lanes == 1 ? x : lx_shuffle(f, SHUFFLE_ZIP_LOW, x, y), (Lx){0});
+	at = lx_add(f, at, number(b, lanes));
+	ls_store(f, to, at, lanes == 1 ? y : lx_shuffle(f, SHUFFLE_ZIP_HIGH, x, y), (Lx){0});
+	ls_end(f);
+	ls_end(f);
+}
+
+/* Makes weights of rows pairs; behind the last row there is one of 0. */
+static void pair_all_rows(Weighted *w)
+{
+	const WeightedPlan *p = w->p;
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	ls_if(f, lx_cmp(f, SC_ne, lx_mod(f, b->rows.n, number(b, 2)), number(b, 0)));
+	for (uint32_t i = 0; i < p->weights.n; i++)
+		clear(w, w->product[i], let(b, "last", times(b, b->rows.n, w->pitch)),
+		      number(b, w->pitch));
+	ls_end(f);
+	for (uint32_t i = 0; i < p->is.nsum; i++)
+		if (!p->sum[i].of_row && is_narrow(p, i))
+			pair_rows(w, i);
 }
 
 static void make_all_weights(Weighted *w)
@@ -198,23 +270,34 @@ static void make_all_weights(Weighted *w)
 	const WeightedPlan *p = w->p;
 	Cpu *s = w->b.s;
 	uint64_t known = UINT64_C(1) << p->limits.row;
-	for (uint32_t i = 0; i < p->nbatch; i++)
-		known |= UINT64_C(1) << p->batch[i];
+	for (uint32_t i = 0; i < p->batch.n; i++)
+		known |= UINT64_C(1) << p->batch.axis[i];
 	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
 	Lx r = blocks_open_rows(&w->b, w->b.rows.n, 1);
 	blocks_go_to_row(&w->b, r, false);
-	for (uint32_t i = 0; i < p->nweight; i++)
-		eval_hoist(&s->e, p->weight[i], known);
+	for (uint32_t i = 0; i < p->weights.n; i++)
+		eval_hoist(&s->e, p->weights.at[i], known);
 	Place row = {w, 0, let(&w->b, "at", times(&w->b, r, w->pitch))};
 	blocks_for_keys(&w->b, make_weights, &row);
 	blocks_leave_row(&w->b);
 	ls_end(w->b.f);
-	for (uint32_t i = 0; i < p->nscore; i++)
+	for (uint32_t i = 0; i < p->is.nscore; i++)
 		eval_stage_over(&s->e, i);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
+	if (micro_groups(p->row))
+		pair_all_rows(w);
 }
 
 /* ---- sums ---- */
+
+/* Returns so many steps, or the first step, in groups. */
+static Lx in_groups(Weighted *w, Lx steps)
+{
+	const int64_t group = w->p->row->group;
+	return let(&w->b, "groups",
+		   lx_div(w->b.f, lx_add(w->b.f, steps, number(&w->b, group - 1)),
+			  number(&w->b, group)));
+}
 
 static void add_products(Weighted *w, uint32_t sum)
 {
@@ -222,25 +305,27 @@ static void add_products(Weighted *w, uint32_t sum)
 	const WeightedSum *x = &p->sum[sum];
 	Blocks *b = &w->b;
 	Lx up = lx_add(b->f, b->count, number(b, p->tile.mr - 1));
-	SumTiles t = {.weights = w->product[x->weight],
+	const int64_t group = p->row->group;
+	SumTiles t = {.weights = micro_groups(p->row) ? w->narrow[sum] : w->product[x->weight],
 		      .to = w->sum[sum],
 		      .operand = w->operand[sum],
 		      .width = width_of(w, sum),
 		      .apart = true};
 	if (x->of_row) {
 		t.pitch = w->pitch;
-		t.stride = 1;
-		t.first = b->from;
-		t.steps = b->count;
+		t.stride = group;
+		t.first = in_groups(w, b->from);
+		t.steps = in_groups(w, b->count);
 		t.end = b->rows.whole;
 		if (w->temp[sum])
-			t.base = let(b, "base", lx_add(b->f, w->region[sum],
-						       times(b, b->rows.first, t.width)));
+			t.base =
+				let(b, "base",
+				    lx_add(b->f, w->region[sum], times(b, b->rows.first, t.width)));
 	} else {
-		t.pitch = 1;
-		t.stride = w->pitch;
-		t.first = b->rows.first;
-		t.steps = b->rows.n;
+		t.pitch = group;
+		t.stride = group * w->pitch;
+		t.first = in_groups(w, b->rows.first);
+		t.steps = in_groups(w, b->rows.n);
 		t.end = let(b, "keys",
 			    times(b, lx_div(b->f, up, number(b, p->tile.mr)), p->tile.mr));
 	}
@@ -257,7 +342,7 @@ static void store_vector(Cpu *s, void *data)
 	const WeightedSum *x = &w->p->sum[q->number];
 	Lx at = lx_add(w->b.f, q->at, s->e.at[x->column]);
 	eval_stage_value(&s->e, x->stage, load(&w->b, w->sum[q->number], at, w->b.vector.lanes));
-	for (uint32_t i = w->p->nscore + w->p->nsum; i < n->k->stage.n; i++)
+	for (uint32_t i = w->p->is.nscore + w->p->is.nsum; i < n->k->stage.n; i++)
 		if (nest_next_read(n, n->k->stage.data[i].value, 0) == x->stage)
 			cpu_store(s, i, eval_value(&s->e, n->k->stage.data[i].value));
 	eval_stage_over(&s->e, x->stage);
@@ -273,8 +358,7 @@ static void store_sums(Weighted *w, uint32_t sum, uint32_t axis, Lx first, Lx n)
 	eval_lanes(&s->e, x->column, p->vector.lanes);
 	Lx r = blocks_open_rows(&w->b, n, 1), at = times(&w->b, r, width_of(w, sum));
 	eval_at(&s->e, axis, let(&w->b, "row", lx_add(f, first, r)));
-	Place q = {w, sum,
-		   let(&w->b, "at", w->temp[sum] ? lx_add(f, w->region[sum], at) : at)};
+	Place q = {w, sum, let(&w->b, "at", w->temp[sum] ? lx_add(f, w->region[sum], at) : at)};
 	cpu_vector_loop(s, x->column, number(&w->b, 0), number(&w->b, x->columns),
 			x->columns % p->vector.lanes == 0, store_vector, &q);
 	eval_at(&s->e, axis, (Lx){0});
@@ -287,7 +371,7 @@ static void store_all(Weighted *w, bool of_row)
 	const WeightedPlan *p = w->p;
 	Blocks *b = &w->b;
 	Lx rows = eval_size(&b->s->e, p->nest->extent[p->limits.row]);
-	for (uint32_t i = 0; i < p->nsum; i++) {
+	for (uint32_t i = 0; i < p->is.nsum; i++) {
 		if (p->sum[i].of_row != of_row)
 			continue;
 		if (!of_row)
@@ -316,7 +400,7 @@ static void add_block(Weighted *w)
 		blocks_open_if_seen(b);
 	make_products(w);
 	make_all_weights(w);
-	for (uint32_t i = 0; i < p->nsum; i++)
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		add_products(w, i);
 	if (p->limits.nmask)
 		ls_end(f);
@@ -335,15 +419,22 @@ static Lx open_blocks(Weighted *w, const char *name, uint32_t axis, int64_t size
 				   eval_size(&b->s->e, b->nest->extent[axis]), size));
 }
 
+static void open_rows(Weighted *w, bool one)
+{
+	const WeightedPlan *p = w->p;
+	Blocks *b = &w->b;
+	Lx first = open_blocks(w, "first", p->limits.row, p->block.rows, one),
+	   all = eval_size(&b->s->e, b->nest->extent[p->limits.row]);
+	blocks_set_rows(b, first, all, p->block.rows);
+}
+
 static void pass_rows(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
 	Blocks *b = &w->b;
 	const bool one = p->task == TASK_ROWS;
 	if (!one)
-		blocks_set_rows(b, open_blocks(w, "first", p->limits.row, p->block.rows, false),
-				eval_size(&b->s->e, b->nest->extent[p->limits.row]),
-				p->block.rows);
+		open_rows(w, false);
 	add_block(w);
 	if (!one)
 		ls_end(b->f);
@@ -355,9 +446,7 @@ static void pass_keys(Weighted *w)
 	Blocks *b = &w->b;
 	const bool one = p->task == TASK_KEYS;
 	if (p->task == TASK_ROWS)
-		blocks_set_rows(b, open_blocks(w, "first", p->limits.row, p->block.rows, true),
-				eval_size(&b->s->e, b->nest->extent[p->limits.row]),
-				p->block.rows);
+		open_rows(w, true);
 	blocks_set_keys(b, open_blocks(w, "from", p->limits.key, p->block.cols, one));
 	clear_sums(w, false);
 	pass_rows(w);
@@ -371,13 +460,13 @@ static void pass_keys(Weighted *w)
 static void find_operands(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
-	for (uint32_t i = 0; i < p->nscore; i++)
+	for (uint32_t i = 0; i < p->is.nscore; i++)
 		w->key[i] = blocks_operand(&w->b, p->score[i].key, p->score[i].step, p->limits.key,
 					   &p->score[i].panels);
-	for (uint32_t i = 0; i < p->nsum; i++)
-		w->operand[i] = blocks_operand(&w->b, p->sum[i].operand, p->sum[i].along,
-					       p->sum[i].column,
-					       p->sum[i].copy ? &p->sum[i].panels : NULL);
+	for (uint32_t i = 0; i < p->is.nsum; i++)
+		w->operand[i] =
+			blocks_operand(&w->b, p->sum[i].operand, p->sum[i].step, p->sum[i].column,
+				       p->sum[i].copy ? &p->sum[i].panels : NULL);
 }
 
 static void decode_task(Weighted *w)
@@ -391,24 +480,24 @@ static void decode_task(Weighted *w)
 		w->part = let(b, "part", lx_mod(f, member, parts));
 		member = let(b, "member", lx_div(f, member, parts));
 	}
-	for (uint32_t i = 0; i < p->nsum; i++)
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (w->temp[i])
 			w->region[i] = let(b, "region",
 					   lx_mul(f, member,
 						  times(b, eval_size(&b->s->e, padded_rows(p)),
 							width_of(w, i))));
-	blocks_go_to_member(b, p->batch, p->nbatch, member);
+	blocks_go_to_member(b, p->batch.axis, p->batch.n, member);
 }
 
 void emit_weighted(Cpu *s, const Plan *plan)
 {
 	const WeightedPlan *p = plan->of.weighted;
-	uint32_t ncopy = p->nscore;
-	for (uint32_t i = 0; i < p->nsum; i++)
+	uint32_t ncopy = p->is.nscore;
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		ncopy += p->sum[i].copy != NULL;
-	for (uint32_t i = 0; i < p->nscore; i++)
+	for (uint32_t i = 0; i < p->is.nscore; i++)
 		contract_copy(s, p->score[i].copy, ncopy);
-	for (uint32_t i = 0; i < p->nsum; i++)
+	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (p->sum[i].copy)
 			contract_copy(s, p->sum[i].copy, ncopy);
 	Weighted w = {.p = p};

@@ -41,7 +41,7 @@ static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strid
 			choice_consider(c, &rows[i].row, in);
 }
 
-/* Of a constant in a layout that was chosen for other kernels, too. */
+/* Whether the kernel loads a constant in a layout that was chosen for other kernels, too. */
 static bool reads_panels(const Lowered *l, const Kernel *k)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++) {

@@ -199,23 +199,29 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 
 /* ---- rows and panels ---- */
 
-/* Returns the best row for the operands whose groups are whole along the depth, and that neither
- * takes them apart nor has fragments. */
-static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
+const MicroKernel *attention_choose_row(const PlanInput *in, DType d, bool same,
+					const int64_t *steps, uint32_t n)
 {
-	const DType d = attention_stored(in, p->value.k);
-	const bool same = d == attention_stored(in, p->value.q) && d == attention_stored(in, p->value.v);
 	const MicroKernel *row;
-	for (uint32_t k = 0; (row = micro_row(&in->target->isa, d, d, DT_f32, k)); k++)
-		if (row->group == 1 ||
-		    (same && !row->nfrag && row->op != SC_fma && row->a == d &&
-		     p->axis.depths % row->group == 0 && in->nest->n + 2 <= MAX_AXES))
+	for (uint32_t k = 0; (row = micro_row(&in->target->isa, d, d, DT_f32, k)); k++) {
+		bool whole = same && !row->nfrag && row->op != SC_fma && row->a == d;
+		for (uint32_t i = 0; i < n; i++)
+			whole &= steps[i] % row->group == 0;
+		if (row->group == 1 || whole)
 			return row;
+	}
 	return micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
 }
 
-/* Adds an axis that counts groups of steps of another one, in which a load is read. */
-static uint32_t count_groups(const PlanInput *in, Nest *n, Kx load, uint32_t axis)
+static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
+{
+	const DType d = attention_stored(in, p->value.k);
+	const bool same =
+		d == attention_stored(in, p->value.q) && d == attention_stored(in, p->value.v);
+	return attention_choose_row(in, d, same && in->nest->n + 2 <= MAX_AXES, &p->axis.depths, 1);
+}
+
+uint32_t attention_count_groups(const PlanInput *in, Nest *n, Kx load, uint32_t axis)
 {
 	const Sym size = sym_int(n->syms, in->row->group);
 	const uint32_t groups = nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[axis], size));
@@ -232,8 +238,8 @@ static void find_steps(PlanInput *in, AttentionPlan *p)
 	if (!micro_groups(in->row))
 		return;
 	Nest *n = nest_copy(in->nest, in->nest->k);
-	p->axis.k_step = count_groups(in, n, p->value.k, p->axis.depth);
-	p->axis.v_step = count_groups(in, n, p->value.v, p->axis.key);
+	p->axis.k_step = attention_count_groups(in, n, p->value.k, p->axis.depth);
+	p->axis.v_step = attention_count_groups(in, n, p->value.v, p->axis.key);
 	nest_find_deps(n);
 	in->nest = n;
 }
@@ -333,7 +339,7 @@ static const char *describe(const PlanInput *in, const AttentionPlan *p)
 		(long long)p->block.cols,
 		p->limits.nbound  ? ", bounded keys"
 		: p->limits.nmask ? ", masked blocks left out"
-			     : "");
+				  : "");
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)

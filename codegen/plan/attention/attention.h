@@ -42,8 +42,8 @@ typedef struct {
 } KeyLimits;
 
 typedef struct AttentionPlan {
-	const Nest *nest; /* what is copied is read from panels */
-	LType vector;     /* of sums */
+	const Nest *nest;       /* what is copied is read from panels */
+	LType vector;           /* of sums */
 	const MicroKernel *row; /* how both products are computed */
 	struct {
 		uint32_t scores, high, sum, result;
@@ -75,7 +75,7 @@ typedef struct AttentionPlan {
 
 /* A product of rows of two operands, at each row and key: the weights are functions of these. */
 typedef struct {
-	Kx row, key; /* loads */
+	Kx row, key;          /* loads */
 	uint32_t depth, step; /* step: the axis of steps in panels, `depth` or one of groups */
 	int64_t depths;
 	Panels panels; /* of keys */
@@ -85,10 +85,10 @@ typedef struct {
 /* A sum of products of weights and rows of an operand. */
 typedef struct {
 	uint32_t stage;
-	uint32_t weight; /* WeightedPlan.weight */
+	uint32_t weight; /* WeightedPlan.weights */
 	bool of_row;     /* for each row, along the keys; else for each key, along the rows */
 	Kx operand;      /* a load */
-	uint32_t column, along;
+	uint32_t column, along, step; /* step: of panels, as in WeightedScore */
 	int64_t columns;
 	Panels panels;
 	const CopyPlan *copy; /* NULL: it is read in place */
@@ -108,11 +108,16 @@ typedef struct WeightedPlan {
 	LType vector;     /* of sums */
 	const MicroKernel *row;
 	KeyLimits limits; /* and the axes of rows and keys */
-	uint32_t nscore, nsum, nweight;
+	WeightedStages is;
 	WeightedScore score[MAX_WEIGHTED];
 	WeightedSum sum[MAX_WEIGHTED];
-	Kx weight[MAX_WEIGHTED];
-	uint32_t batch[MAX_AXES], nbatch;
+	struct {
+		uint32_t n;
+		Kx at[MAX_WEIGHTED];
+	} weights;
+	struct {
+		uint32_t n, axis[MAX_AXES];
+	} batch;
 	TileSize tile;
 	BlockSize block; /* of rows and keys */
 	enum { TASK_MEMBER, TASK_ROWS, TASK_KEYS } task;
@@ -132,7 +137,8 @@ int64_t weighted_pitch(const WeightedPlan *);
 
 /* Returns the dtype of what a load reads. */
 DType attention_stored(const PlanInput *, Kx load);
-/* Whether x is a load of floats, as f32, at an index that is linear in all axes, without a guard. */
+/* Whether x is a load of floats, as f32, at an index that is linear in all axes, without a guard.
+ */
 bool attention_is_load(const PlanInput *, Kx x);
 /* The axes of an operand in panels of one vector along `across`, in steps of `along`. */
 typedef struct {
@@ -151,6 +157,12 @@ const CopyPlan *attention_plan_panels(const PlanInput *, Kx load, const PanelAxe
  * by that phase, takes less time. */
 bool attention_reads_in_place(const PlanInput *, Kx load, const PanelAxes *, int64_t columns,
 			      double steps, double times, const CopyPlan *copy);
+/* Returns the best row for operands of one dtype, if all are of it, whose groups are whole along so
+ * many steps, and that neither takes them apart nor has fragments. */
+const MicroKernel *attention_choose_row(const PlanInput *, DType, bool same, const int64_t *steps,
+					uint32_t n);
+/* Adds an axis that counts groups of steps of another one, in which a load is read. */
+uint32_t attention_count_groups(const PlanInput *, Nest *, Kx load, uint32_t axis);
 /* Returns the register tile for sums of so many columns: three quarters of the registers. */
 TileSize attention_choose_tile(const PlanInput *, uint32_t lanes, int64_t columns);
 /* Makes *l, whose axes are set, the limits without which logits are -inf: conditions of selections,

@@ -24,8 +24,7 @@ static bool is_key(const Nest *n, const KeyLimits *l, Kx x, Sym *add)
 static void add_bound(const Nest *n, KeyLimits *l, KeyBound b)
 {
 	if (l->nbound < MAX_KEY_BOUNDS && !(n->deps[b.limit.i] >> l->key & 1) &&
-	    !(nest_axes(n, b.add) >> l->key & 1) &&
-	    nest_next_read(n, b.limit, 0) == n->k->stage.n)
+	    !(nest_axes(n, b.add) >> l->key & 1) && nest_next_read(n, b.limit, 0) == n->k->stage.n)
 		l->bound[l->nbound++] = b;
 }
 
@@ -74,7 +73,7 @@ static bool is_constant_of(const Kernel *k, Kx x, double value)
 	return k->kx.data[x.i].kind == KX_CONST && k->kx.data[x.i].c.f == value;
 }
 
-/* If x is *yes where a condition is `holds`, and else -inf, returns the condition; none if not. */
+/* Returns the condition if x is *yes where it is `holds`, and else -inf; none if not. */
 static Kx condition_of(const Kernel *k, Kx x, Kx *yes, bool *holds)
 {
 	const KxData *d = &k->kx.data[x.i];

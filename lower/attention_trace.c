@@ -1,5 +1,5 @@
 /* Attention: the stages of its kernels. */
-#include "lower/attention/attention.h"
+#include "lower/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -292,9 +292,8 @@ Kx trace_weighted(Trace *t, const WeightedNodes *w, const Sym *idx)
 	if (t->blocked.node.i)
 		return x;
 	st.value = kx_product(t->k, t->s->arena, DT_f32, (Kx[]){x, v});
-	st.reduce = (StageReduce){.combine = reduce_of(REDUCE_SUM, DT_f32),
-				  .acc = DT_f32,
-				  .contraction = true};
+	st.reduce = (StageReduce){
+		.combine = reduce_of(REDUCE_SUM, DT_f32), .acc = DT_f32, .contraction = true};
 	const Kx sum = trace_read_at(t, trace_push_stage(t, st), columns);
 	return kx_as(t->k, t->s->arena, node_dtype(g, n), sum);
 }

@@ -20,10 +20,10 @@
  *   %dq = contract(%w, %k)
  *
  * Each is a kernel, with a stage for each product in w, and the sum. Kernels whose products are the
- * same become one with several results (lower_join_weighted). What is written here is what is
+ * same become one with several results (lower/graph/join.c). What is written here is what is
  * looked for: no operator of attention is named, and neither order nor layout of operands is. */
-#ifndef WEFT_LOWER_ATTENTION_ATTENTION_H
-#define WEFT_LOWER_ATTENTION_ATTENTION_H
+#ifndef WEFT_LOWER_ATTENTION_H
+#define WEFT_LOWER_ATTENTION_H
 
 #include "ir/scalar/scalar.h"
 #include "ir/target/target.h"
@@ -52,9 +52,9 @@ enum { MOST_SCORES = 4 };
 /* The nodes of a sum with weights. */
 typedef struct WeightedNodes {
 	Node result;
-	uint32_t operand;          /* that has the weights */
-	Node weights;              /* w, behind index maps */
-	Node score[MOST_SCORES];   /* the products of which w is a function */
+	uint32_t operand;        /* that has the weights */
+	Node weights;            /* w, behind index maps */
+	Node score[MOST_SCORES]; /* the products of which w is a function */
 	uint32_t nscore;
 } WeightedNodes;
 
@@ -82,9 +82,5 @@ Kx trace_weighted(Trace *, const WeightedNodes *, const Sym *idx);
 bool trace_is_score(const Trace *, Node);
 /* Returns the value of such a product at idx; or calls trace_store_first. */
 Kx trace_scores(Trace *, Node score, const Sym *idx, Kx guard);
-
-/* Makes one kernel of kernels that sum with weights of the same products, if no step between needs
- * what it would move. Call it after lower_merge_results. */
-void lower_join_weighted(Lowered *);
 
 #endif

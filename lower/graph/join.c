@@ -13,7 +13,8 @@
 #include <string.h>
 
 #include "ir/kernel/contraction.h"
-#include "lower/attention/attention.h"
+#include "lower/graph/graph.h"
+#include "lower/priv.h"
 
 /* One kernel of two that become one. */
 typedef struct {
@@ -223,8 +224,8 @@ static void copy_stage(const Join *j, Half *h, uint32_t stage)
 	for (uint32_t i = 0; i < from->nred; i++)
 		st.red[i] = (uint8_t)h->axis[from->red[i]];
 	if (stage_stores(from))
-		st.store.idx = copy_index(j, h, from->store.idx,
-					  buf_of(j->l, from->store.buf)->rank);
+		st.store.idx =
+			copy_index(j, h, from->store.idx, buf_of(j->l, from->store.buf)->rank);
 	h->stage[stage] = find_same(j, &st);
 	if (h->stage[stage] == j->k->stage.n)
 		array_push(j->arena, &j->k->stage, st);
@@ -237,7 +238,9 @@ static void join_stages(Join *j)
 		for (uint32_t half = 0; half < 2; half++) {
 			Half *h = &j->of[half];
 			const uint32_t sums = h->is.nscore + h->is.nsum,
-				       first = part == 0 ? 0 : part == 1 ? h->is.nscore : sums,
+				       first = part == 0   ? 0
+					       : part == 1 ? h->is.nscore
+							   : sums,
 				       end = part == 0   ? h->is.nscore
 					     : part == 1 ? sums
 							 : h->k->stage.n;
@@ -383,29 +386,38 @@ static bool is_weighted(const Step *s)
 	return s->kind == STEP_KERNEL && s->kernel && kernel_sums_weighted(s->kernel, &is);
 }
 
-static void join_list(Lowered *l, StepList *list)
+/* Joins steps of the list and of lists inside. Returns whether it did. */
+static bool join_list(Lowered *l, StepList *list)
 {
 	enum { FAR = 64 };
 	Step *steps = list->step.data;
 	uint32_t n = 0;
+	bool joined = false;
 	for (uint32_t a = 0; a < list->step.n; a++) {
 		StepList *inside[MAX_STEP_LISTS];
 		const uint32_t ninside =
 			step_is_nested(&steps[a]) ? step_lists(&steps[a], inside) : 0;
 		for (uint32_t i = 0; i < ninside; i++)
-			join_list(l, inside[i]);
+			joined |= join_list(l, inside[i]);
 		for (uint32_t b = a + 1; b < list->step.n && b - a < FAR && is_weighted(&steps[a]);
 		     b++)
 			if (is_weighted(&steps[b]))
-				join_steps(l, steps, a, b);
+				joined |= join_steps(l, steps, a, b);
 	}
 	for (uint32_t i = 0; i < list->step.n; i++)
 		if (steps[i].kind != STEP_KERNEL || steps[i].kernel)
 			steps[n++] = steps[i];
 	list->step.n = n;
+	return joined;
 }
 
 void lower_join_weighted(Lowered *l)
 {
-	join_list(l, &l->steps);
+	const uint32_t before = l->ir->ctx->nerror;
+	if (!join_list(l, &l->steps) || before)
+		return;
+#ifndef NDEBUG
+	if (!lowered_verify(l))
+		ctx_bug_verify(l->ir->ctx, "joining sums with weights");
+#endif
 }

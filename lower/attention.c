@@ -4,7 +4,7 @@
  * others read, until none is left that has such a reader: what is inside of one kernel may be
  * inside of several, each of which computes it, as scores are that attention and its gradient
  * share. */
-#include "lower/attention/attention.h"
+#include "lower/attention.h"
 
 #include <math.h>
 #include <string.h>
@@ -16,7 +16,7 @@ enum {
 	MOST_INSIDE = 96,  /* nodes */
 	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
-	FEW_ROWS = 4, /* of queries: less are vectors times matrices, which read each key once */
+	FEW_ROWS = 4,   /* of queries: less are vectors times matrices, which read each key once */
 	MOST_COST = 48, /* of what is computed of less at each score */
 	LESS = 8        /* times as many elements */
 };
@@ -53,7 +53,7 @@ typedef struct {
 	Nodes inside;     /* of the candidate at hand */
 	uint32_t visits;  /* of find_scores, for it */
 	ARRAY(Candidate) candidate;
-	ARRAY(uint32_t) *in; /* by node: the candidates inside of which it is */
+	ARRAY(uint32_t) * in; /* by node: the candidates inside of which it is */
 	FoundAttention *found;
 	Arena *arena;
 } Find;
@@ -83,7 +83,7 @@ static bool add_inside(Find *f, Node n)
 	return f->output[n.i] == NO_OUTPUT && add_node(f, n);
 }
 
-/* Does the same for a value of rows, which may be an output that replaces nothing. */
+/* Adds, in the same way, a value of rows, which may be an output that replaces nothing. */
 static bool add_row(Find *f, Node n)
 {
 	return f->output[n.i] != REPLACES && add_node(f, n);
@@ -200,8 +200,7 @@ static bool find_scores(Find *f, Scores *s, Node n)
 	const OpLower *l = op_lower(node_op(g, n));
 	bool found = false;
 	if (f->visits++ >= MOST_VISITS || !node_is_tensor(g, n) || f->inside.n >= MOST_INSIDE ||
-	    type_numel(g->ir, node_type_id(g, n)).i !=
-		    type_numel(g->ir, node_type_id(g, s->of)).i)
+	    type_numel(g->ir, node_type_id(g, n)).i != type_numel(g->ir, node_type_id(g, s->of)).i)
 		return false;
 	if (is_product(g, n)) {
 		for (uint32_t k = 0; k < s->n; k++)
@@ -289,8 +288,8 @@ static bool has_score_form(const Graph *g, Node score)
 	    is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")));
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node x = node_in(g, score, k);
-		const uint32_t fixed = node_dim_bits(g, score, batch_of(k)) |
-				       node_dim_bits(g, score, sum_of(k));
+		const uint32_t fixed =
+			node_dim_bits(g, score, batch_of(k)) | node_dim_bits(g, score, sum_of(k));
 		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
@@ -302,8 +301,8 @@ static bool has_values_form(const Graph *g, Node result, uint32_t operand)
 {
 	const uint32_t other = 1 - operand;
 	const Node v = node_in(g, result, other);
-	const uint32_t taken = node_dim_bits(g, result, batch_of(other)) |
-			       node_dim_bits(g, result, sum_of(other));
+	const uint32_t taken =
+		node_dim_bits(g, result, batch_of(other)) | node_dim_bits(g, result, sum_of(other));
 	return is_f32_product(g, result) && !is_packed(g, v) &&
 	       is_row(g, v, all_dims(g, v) & ~taken);
 }
@@ -541,8 +540,9 @@ static bool reads_rows(const Find *f, const Candidate *sum, const AttentionNodes
 	return false;
 }
 
-/* A sum with weights may share nodes with an attention, so that its readings of rows' values are
- * the attention's own. They are stored for it; or it goes. Returns false if one went. */
+/* Makes attentions store rows' values for sums with weights that share nodes with them, so that
+ * what these read of the values is the attention's own; or drops the sum. Returns false if one
+ * went. */
 static bool store_rows_for_sums(Find *f)
 {
 	bool all = true;
@@ -604,7 +604,8 @@ static bool is_for_inside(const Find *f, Node n)
 	return f->output[n.i] == NO_OUTPUT && !f->stored[n.i];
 }
 
-/* Masks of indices are computed inside, too, where several kernels read them. */
+/* Marks masks of indices that n reads, and what they are made of: they are computed inside, too,
+ * where several kernels read them. */
 static void spread(Find *f, Node n)
 {
 	const Graph *g = f->g;

@@ -7,9 +7,11 @@
  *   ->  one kernel (h<8) { s[i, j] = sum d: q k;  t[i, j] = sum e: g v;
  *                          dv[j, e] = sum i: ...;  dq[i, d] = sum j: ...;  stores }
  *
- * Outer axes are those that both have outside. Axes are the same where they index what the products
- * multiply in the same way. This is done after steps have their order: one of the two kernels moves
- * to the other, which it may if no step between touches what it stores, or writes what it reads. */
+ * Outer axes are those that both have outside; if these have few points, two kernels remain, of
+ * sums of keys and of rows, whose tasks have blocks of these. Axes are the same where they index
+ * what the products multiply in the same way. This is done after steps have their order: one of the
+ * two kernels moves to the other, which it may if no step between touches what it stores, or writes
+ * what it reads. */
 #include <string.h>
 
 #include "ir/kernel/contraction.h"
@@ -116,6 +118,30 @@ static bool match_products(Join *j)
 	return found;
 }
 
+/* Returns the outer axes of both kernels, as axes of the first one, as bits. */
+static uint64_t common_outer(const Join *j)
+{
+	const uint32_t outer_a = kernel_nouter(j->of[0].k), outer_b = kernel_nouter(j->of[1].k);
+	uint64_t outer = 0;
+	for (uint32_t i = 0; i < outer_b; i++)
+		if (j->match[i] && j->match[i] <= outer_a)
+			outer |= UINT64_C(1) << (j->match[i] - 1);
+	return outer;
+}
+
+/* Whether there is work for several threads outside, at hint sizes: there is more in each of the
+ * two kernels, though they compute products twice. */
+static bool has_tasks(const Join *j, uint64_t outer)
+{
+	enum { FEW_TASKS = 8 };
+	const Kernel *a = j->of[0].k;
+	double n = 1;
+	for (uint32_t i = 0; i < a->axis.n; i++)
+		if (outer >> i & 1)
+			n *= (double)sym_hint(j->syms, a->axis.data[i].extent);
+	return n >= FEW_TASKS;
+}
+
 /* ---- the joined kernel ---- */
 
 static void add_axis(Join *j, uint32_t half, uint32_t axis)
@@ -130,14 +156,9 @@ static void add_axis(Join *j, uint32_t half, uint32_t axis)
 
 /* Sets the axes: outer ones of both, then the others of the first kernel, then those of the
  * second. */
-static void join_axes(Join *j)
+static void join_axes(Join *j, uint64_t outer)
 {
 	Half *a = &j->of[0], *b = &j->of[1];
-	const uint32_t outer_a = kernel_nouter(a->k), outer_b = kernel_nouter(b->k);
-	uint64_t outer = 0;
-	for (uint32_t i = 0; i < outer_b; i++)
-		if (j->match[i] && j->match[i] <= outer_a)
-			outer |= UINT64_C(1) << (j->match[i] - 1);
 	for (uint32_t pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < a->k->axis.n; i++)
 			if ((outer >> i & 1) == (pass == 0))
@@ -277,7 +298,8 @@ static void describe(const Join *j)
 		k->lines = lines;
 }
 
-/* Returns the kernel that computes what both do; NULL: they have no product in common. */
+/* Returns the kernel that computes what both do; NULL: they have no product in common, or one would
+ * have too few tasks. */
 static Kernel *join(Lowered *l, const Kernel *a, const Kernel *b)
 {
 	Arena *arena = l->ir->ctx->arena;
@@ -289,7 +311,8 @@ static Kernel *join(Lowered *l, const Kernel *a, const Kernel *b)
 	j.of[0] = half_of(&j, a, is[0]);
 	j.of[1] = half_of(&j, b, is[1]);
 	j.match = ARENA_ARRAY(arena, uint32_t, b->axis.n);
-	if (!match_products(&j))
+	const uint64_t outer = match_products(&j) ? common_outer(&j) : 0;
+	if (!has_tasks(&j, outer))
 		return NULL;
 	j.k = arena_dup(arena, a, sizeof *j.k);
 	j.k->kx.data = NULL;
@@ -297,7 +320,7 @@ static Kernel *join(Lowered *l, const Kernel *a, const Kernel *b)
 	j.k->axis.data = NULL;
 	j.k->kx.n = j.k->kx.cap = j.k->stage.n = j.k->stage.cap = j.k->axis.n = j.k->axis.cap = 0;
 	array_push(arena, &j.k->kx, (KxData){0});
-	join_axes(&j);
+	join_axes(&j, outer);
 	join_stages(&j);
 	describe(&j);
 	return j.k;

@@ -29,7 +29,8 @@ static bool is_linear(const Indices *x, uint32_t axis)
 	return true;
 }
 
-/* By which an index takes the axis apart, if it divides its extent. */
+/* Returns the divisor by which an index takes the axis apart, if it divides the axis's extent; else
+ * none. */
 static Sym even_divisor(const Indices *x, uint32_t axis)
 {
 	for (uint32_t k = 0; k < x->n; k++) {
@@ -55,7 +56,8 @@ static void split(Indices *x, uint32_t axis, Sym d)
 		x->idx[k] = sym_subst(x->syms, x->idx[k], &old, &by, 1);
 }
 
-/* Linear in all axes, when those have been split that can be. */
+/* Whether the indices are linear in all axes, once every axis is split that an index takes apart
+ * evenly. */
 static bool can_follow(Indices *x)
 {
 	uint32_t splits = 0;
@@ -70,7 +72,8 @@ static bool can_follow(Indices *x)
 	return true;
 }
 
-/* Elements idx[] of n, in whatever order its dimensions lie, or in rows. */
+/* Whether axes follow the elements idx[] of n in equal steps: dimension by dimension, whatever
+ * their order in memory, or as a row-major whole. */
 static bool is_followed(const Trace *t, Node n, const Sym *idx)
 {
 	Graph *g = t->s->g;
@@ -113,7 +116,8 @@ static Sym ask_axis(IndexMap *m, const char *name, Sym extent)
 	return sym_int(m->g->ir->syms, 0);
 }
 
-/* Products that the kernel adds up, against an element-wise copy of n in a phase more. */
+/* Whether the products that the kernel adds up take longer than an element-wise copy of n in a
+ * phase more. */
 static bool pays(const Trace *t, Node n)
 {
 	const Graph *g = t->s->g;
@@ -127,7 +131,8 @@ static bool pays(const Trace *t, Node n)
 	       target_cycles(t->s->target, copy);
 }
 
-/* Some element that the kernel reads may not be in the operand: each product asks. */
+/* Whether some element that the kernel reads may not be in the operand, so that each product has a
+ * condition. */
 static bool asks_where(const Trace *t, const IndexMap *m)
 {
 	const SymTab *syms = t->s->ir->syms;
@@ -139,7 +144,8 @@ static bool asks_where(const Trace *t, const IndexMap *m)
 	return false;
 }
 
-/* The lowest map from n on that can be followed, if what is read below cannot: *why says how. */
+/* Returns the lowest map from n on that can be followed, if what is read below it cannot: *why says
+ * how. Returns none if all can be followed, or no map. */
 static Node lowest_followed(const Trace *t, Node n, const Sym *at, const char **why)
 {
 	const Graph *g = t->s->g;

@@ -5,7 +5,7 @@
 #include "lower/stage.h"
 #include "ops/user/userop.h"
 
-/* All of a buffer of these extents. */
+/* Whether the place is all of a buffer with the dtype and extents of a type. */
 static bool is_exact(const Lower *s, const NodePlace *p, const Type *t)
 {
 	const Buffer *b = buf_of(s->l, p->buf);
@@ -46,7 +46,8 @@ static NodePlace result_place(Lower *s, Node n, uint32_t k)
 	return p;
 }
 
-/* What the types demand of the sizes here; the bytes of the workspace. */
+/* Adds guards for what the operator's types demand of the sizes here. Returns the bytes of the
+ * workspace. */
 static Sym require_extents(Lower *s, Node n, const UserOp *op, const UserScalars *scalars)
 {
 	Graph *g = s->g;

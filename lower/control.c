@@ -18,7 +18,8 @@ static NodePlace copied_place(Lower *s, Node n)
 	return p;
 }
 
-/* A place that holds the whole value of an outer node: itself when stored, else a copy. */
+/* Returns a place with the whole value of an outer node: the node's own place, or a copy's if the
+ * node is not stored. */
 static NodePlace stored_place(Lower *s, Node n)
 {
 	NodeInfo *info = node_info(s, n);
@@ -35,14 +36,15 @@ static bool at_origin(const NodePlace *p)
 	return true;
 }
 
-/* A buffer of its own: a value inside a larger one is copied out. */
+/* Returns a buffer that begins with the value of n, and has nothing else. A value inside a larger
+ * buffer is copied out. */
 static BufId whole_buffer(Lower *s, Node n)
 {
 	NodePlace p = stored_place(s, n);
 	return at_origin(&p) ? p.buf : copied_place(s, n).buf;
 }
 
-/* The `get` node of result k, none when nobody reads it. */
+/* Returns the `get` node of result k; none if nobody reads the result. */
 static Node result_of(const Graph *g, Node n, uint32_t k)
 {
 	Use u = node_data(g, n)->first_use;
@@ -65,7 +67,8 @@ static void place_input(Lower *in, uint32_t k, NodePlace p)
 	array_push(in->arena, &node_info(in, in->g->input.data[k].node)->place, p);
 }
 
-/* Inputs of a body from number `at` on are the n operands from `first` on. */
+/* Passes operands of n, `count` from number `first` on, to the inputs of a body from number `at`
+ * on. */
 static void pass_operands(Lower *s, Lower *in, uint32_t at, Node n, uint32_t first, uint32_t count)
 {
 	for (uint32_t k = 0; k < count; k++)
@@ -74,8 +77,8 @@ static void pass_operands(Lower *s, Lower *in, uint32_t at, Node n, uint32_t fir
 
 /* ---- carried values ---- */
 
-/* Pairs of buffers for the inputs of a body from the first on; the initial values are copied into
- * them. */
+/* Makes a pair of buffers for each carried input of a body, the first ninit inputs, and copies the
+ * initial values into the first ones. Sets out[] to the second ones. */
 static void make_carry(Lower *s, Lower *in, Step *step, Node n, uint32_t init, uint32_t ninit,
 		       NodePlace *out)
 {
@@ -91,7 +94,7 @@ static void make_carry(Lower *s, Lower *in, Step *step, Node n, uint32_t init, u
 	}
 }
 
-/* Readers of results find what was carried last. */
+/* Makes the values that were carried last the results of n. */
 static void publish_carry(Lower *s, Node n, uint32_t ninit, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < ninit; k++) {
@@ -112,7 +115,7 @@ static void bind_slices(Lower *s, Lower *in, uint32_t at, Node n, uint32_t first
 	}
 }
 
-/* Stacked results have buffers of their own, written at t. */
+/* Makes buffers for the stacked results, which the body writes at t. */
 static void bind_stacked(Lower *s, Node n, uint32_t ninit, uint32_t nout, Sym t, NodePlace *out)
 {
 	const Type *tuple = node_type(s->g, n);
@@ -152,7 +155,7 @@ void lower_scan(Lower *s, Node n)
 
 /* ---- while ---- */
 
-/* The test reads what the body reads. */
+/* Lowers the test of a while loop, which reads the places that the body reads. */
 static void lower_test(Lower *s, const Lower *body, Step *step, Graph *test)
 {
 	Lower in;

@@ -98,7 +98,7 @@ static bool is_load(const OpLower *l)
 	return l->role != LOWER_LEAF && l->role != LOWER_NOTHING;
 }
 
-/* The group reads one more value, unless it did so before. */
+/* Adds a value to those that the group loads, unless it is one of them. */
 static void add_load(Sweep *w, Node def, uint32_t group)
 {
 	Group *gr = &w->node[group].group;
@@ -125,13 +125,13 @@ static double elements(const Graph *g, Node n)
 	return (double)sym_hint(g->ir->syms, type_numel(g->ir, node_type_id(g, n)));
 }
 
-/* The points of the kernel of `root`, at each of which it stores an element or a pair. */
+/* Returns the points of the kernel of `root`, at each of which it stores an element or a pair. */
 static double points(const Graph *g, Node root)
 {
 	return elements(g, root) / (group_makes_pairs(g, root) ? 2 : 1);
 }
 
-/* At how many points the node n, which is in a kernel, wants its operand x. */
+/* Returns at how many points node n, which is in a kernel, wants its operand x. */
 static double wanted_points(const Sweep *w, Node n, Node x)
 {
 	const NodeState *self = &w->node[n.i];
@@ -140,8 +140,8 @@ static double wanted_points(const Sweep *w, Node n, Node x)
 	return self->is.role == ROLE_ROOT ? points(w->g, n) : self->evaluated;
 }
 
-/* Operations that repeat what is known when the kernel of `root` evaluates n wherever it reads it.
- * Functions of a reduction are evaluated once per row. */
+/* Returns the operations that repeat known values if the kernel of `root` evaluates n wherever it
+ * reads n. Functions of a reduction are evaluated once per row. */
 static double repeats(const Sweep *w, Node n, uint32_t root)
 {
 	const bool varies = w->node[n.i].summed;
@@ -151,9 +151,9 @@ static double repeats(const Sweep *w, Node n, uint32_t root)
 	return by_row || more < 0 ? 0 : more * element_cost(w->g, n);
 }
 
-/* That takes longer, with what the kernel repeats already, than storing n in a phase more: none
- * where n is an epilogue, since the contraction below is stored anyway. So no kernel repeats much
- * more than a phase's worth. */
+/* Whether evaluating n in the kernel of `root`, with what the kernel repeats already, takes longer
+ * than storing n in a phase more. An epilogue costs no phase, since the contraction below is stored
+ * anyway. So no kernel repeats much more than a phase's worth. */
 static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 {
 	double again = repeats(w, n, root),
@@ -163,7 +163,8 @@ static bool recomputed_too_often(const Sweep *w, Node n, uint32_t root)
 	return again > 0 && target_cycles(w->target, joined) > target_cycles(w->target, apart);
 }
 
-/* Selecting among few operands, none of which is a kernel's main work, costs less than storing. */
+/* Whether selecting among the operands of n costs less than storing n: they are few, and none is a
+ * kernel's main work. */
 static bool chooses_cheaply(const Sweep *w, Node n)
 {
 	for (uint32_t k = 0; k < node_nin(w->g, n); k++) {
@@ -176,7 +177,7 @@ static bool chooses_cheaply(const Sweep *w, Node n)
 	return node_nin(w->g, n) <= 3;
 }
 
-/* Why no kernel of what is there already has n besides; NULL: it may. */
+/* Returns why a kernel with the contents of the group takes no other main work; NULL if it does. */
 static const char *holds_other_work(const Group *group)
 {
 	return group->cost.anchors ? "the kernel that reads it is a contraction"
@@ -184,7 +185,8 @@ static const char *holds_other_work(const Group *group)
 				   : NULL;
 }
 
-/* The kernel without other work reads each of its elements once; else why not. */
+/* Returns why the kernel of `root` may not read n as its only main work, each element once; NULL if
+ * it may. */
 static const char *not_once(const Sweep *w, Node n, uint32_t root)
 {
 	const Graph *g = w->g;
@@ -200,7 +202,7 @@ static const char *not_once(const Sweep *w, Node n, uint32_t root)
 	return once ? NULL : "the kernel that reads it does not read each element once";
 }
 
-/* Those of the dimensions that have more than one element. */
+/* Returns those dimensions of a set (`bits`) that have more than one element. */
 static uint32_t of_extent(const Graph *g, Node x, uint32_t bits)
 {
 	for (uint32_t k = 0; k < node_rank(g, x); k++)
@@ -252,7 +254,7 @@ static bool adds_blocks(const Sweep *w, Node n)
 	return nbatch && node_nuses(g, x) == 1 && node_dim_bits(g, n, "dims") == (1u << nbatch) - 1;
 }
 
-/* NULL: n is computed in the kernel of `root`; else why not. */
+/* Returns why n is not computed in the kernel of `root`; NULL if it is. */
 static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 {
 	const NodeState *self = &w->node[n.i];
@@ -320,7 +322,7 @@ static bool may_drop(const Graph *g, Node n, Node x)
 	       !(op_info(node_op(g, n))->moves && has_all(g, n, x));
 }
 
-/* The dimension of n that is dimension k of its operand; MAX_RANK: none is known. */
+/* Returns the dimension of n that is dimension k of its operand x; MAX_RANK if none is known. */
 static uint32_t dim_of_operand(const Graph *g, Node n, Node x, uint32_t k)
 {
 	const Op op = node_op(g, n);
@@ -339,7 +341,8 @@ static uint32_t dim_of_operand(const Graph *g, Node n, Node x, uint32_t k)
 	return MAX_RANK;
 }
 
-/* Through a reshape. */
+/* Returns the dimensions of x, the operand of a reshape n, that make up the dimensions `summed` of
+ * n. */
 static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
 {
 	const Type *from = node_type(g, x), *to = node_type(g, n);
@@ -353,7 +356,7 @@ static uint32_t summed_before(const Graph *g, Node n, Node x, uint32_t summed)
 	return bits;
 }
 
-/* The dimensions of the operand x of n along which a reduction runs in their kernel. */
+/* Returns the dimensions of x, an operand of n, along which a reduction in their kernel runs. */
 static uint32_t summed_of(const Sweep *w, Node n, Node x)
 {
 	const Graph *g = w->g;
@@ -435,8 +438,8 @@ static void make_root(Sweep *w, Node n, const char *why)
 	mark_operands(w, n, n.i, true);
 }
 
-/* Some reader, behind reshapes, wants this operand with its border in memory: its inner loops have
- * no conditions then. */
+/* Whether some reader, behind reshapes, wants n with its border in memory, so that its inner loops
+ * have no conditions. */
 static bool gives_border(const Sweep *w, Node n)
 {
 	const Graph *g = w->g;
@@ -454,9 +457,9 @@ static bool gives_border(const Sweep *w, Node n)
 	return false;
 }
 
-/* n holds its operands, and some reader, behind reshapes, is a map that reads each element several
- * times (the window of a padded signal, say): which operand it is of is asked once an element where
- * n is stored, in a phase more. */
+/* Whether n, which holds its operands, is stored because some reader of x, behind reshapes, is a
+ * map that reads each element several times (the window of a padded signal, say). Which operand an
+ * element is of is then asked once an element, in a phase more. x: n, or a reshape of it. */
 static bool is_asked_again(const Sweep *w, Node n, Node x)
 {
 	const Graph *g = w->g;
@@ -478,7 +481,8 @@ static bool is_asked_again(const Sweep *w, Node n, Node x)
 	return false;
 }
 
-/* In memory, whether its reader is or not; others might be computed where the reader is. */
+/* Whether n is in memory whatever becomes of its readers. Other nodes might be computed in their
+ * readers' kernels. */
 static bool is_stored_anyway(const Sweep *w, Node n)
 {
 	LowerRole role = how(w, n)->role;
@@ -519,10 +523,10 @@ static bool is_function_of_one(const Sweep *w, Node n, uint32_t depth, double *c
 	return large == 1;
 }
 
-/* Of a node that several groups read: each of them computes it again, since that reads no more than
- * loading it would and takes no longer than storing it in a phase more: x - mean of a norm, of
- * which mean, variance and result are kernels of their own; (x - mean) / deviation, which two
- * kernels of its backward pass read. */
+/* Whether each of several groups that read n computes n again. That reads no more than loading n
+ * would, and takes no longer than storing n in a phase more. Examples: x - mean of a norm, of which
+ * mean, variance and result are kernels of their own; (x - mean) / deviation, which two kernels of
+ * its backward pass read. */
 static bool cheaper_repeated(const Sweep *w, Node n)
 {
 	enum { MOST_CHAIN = 2 };
@@ -566,7 +570,7 @@ static bool is_decoded(const Sweep *w, Node n)
 				  MOST_MAPS);
 }
 
-/* The group's cost if n joins it. */
+/* Returns the group's cost if n joins it. */
 static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 {
 	GroupCost own = group_cost_of(w->g, n, (Node){root}, &w->views, &w->node[n.i].view);
@@ -575,7 +579,8 @@ static GroupCost cost_with(const Sweep *w, Node n, uint32_t root)
 	return all;
 }
 
-/* NULL: the kernel of `root`, if there is one, may cost as much as with n; else why not. */
+/* Returns why the kernel of `root` would cost too much with n; NULL if it would not, or `root` is
+ * 0. */
 static const char *too_much(const Sweep *w, Node n, uint32_t root)
 {
 	if (!root)
@@ -592,7 +597,7 @@ static void join(Sweep *w, Node n, uint32_t root)
 	cost->again += how(w, n)->fuses == FUSE_CHEAP ? repeats(w, n, root) : 0;
 }
 
-/* Nodes that no kernel computes. */
+/* Visits a node that no kernel computes. Returns false for other nodes. */
 static bool visit_given(Sweep *w, Node n)
 {
 	NodeState *self = &w->node[n.i];
@@ -604,7 +609,7 @@ static bool visit_given(Sweep *w, Node n)
 	return true;
 }
 
-/* Why n is stored, whoever reads it; NULL: that depends. */
+/* Returns why n is stored, whoever reads it; NULL if that depends on its readers. */
 static const char *kept(const Sweep *w, Node n)
 {
 	if (w->stored[n.i])
@@ -695,8 +700,8 @@ static double bytes(const Graph *g, Node n)
 	return elements(g, n) * dtype_size(node_dtype(g, n));
 }
 
-/* The operand through which n ends a contraction, the last one of several; none: n is no
- * epilogue. */
+/* Returns the operand through which n ends a contraction, of several the last one in the program;
+ * none if n is no epilogue. */
 static Node ended(const Sweep *w, Node n)
 {
 	Node best = {0};
@@ -709,8 +714,9 @@ static Node ended(const Sweep *w, Node n)
 	return best;
 }
 
-/* x and another operand of a node end a contraction each, and a kernel has one: x's is stored. Not
- * its sums, if a value behind them has fewer bytes. */
+/* Marks what is stored of the chain that ends in x, because x and another operand of a node end a
+ * contraction each, and a kernel has one: the value with the fewest bytes, if that is not the
+ * contraction's sums. */
 static void cut_narrow(Sweep *w, Node x)
 {
 	Node best = x, at = x;
@@ -743,7 +749,8 @@ static void mark_constant(Sweep *w, Node n)
 	self->integers = most;
 }
 
-/* Program order, so operands are known. */
+/* Notes which reductions and contractions n is a function of, in program order, so that operands
+ * are known. */
 static void mark_below(Sweep *w, Node n, uint32_t place)
 {
 	const Graph *g = w->g;

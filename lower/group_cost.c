@@ -44,7 +44,8 @@ static uint32_t axes_of(const Graph *g, Node n)
 	return is_tuple ? 0 : count_axes(g, node_type(g, n)->dim, node_rank(g, n));
 }
 
-/* A reduction over rows of the root shares the root's axes (softmax, norms). */
+/* Returns the axes that a reduction adds to the kernel: none if it runs over rows of the root,
+ * whose axes it shares (softmax, norms). */
 static uint32_t reduction_axes(const Graph *g, Node n, Node root)
 {
 	Node x = node_in(g, n, 0);
@@ -137,7 +138,7 @@ void views_init(Views *v, Arena *arena)
 	array_push(arena, &v->weight, 0); /* view 0: the root's own index */
 }
 
-/* A set holds what a kernel accepts and one more, so that what is too much can be seen. */
+/* Keeps as many views as a kernel accepts and one more, so that too many can be seen. */
 void views_add(Views *v, ViewSet *set, uint32_t view)
 {
 	for (uint32_t k = 0; k < set->n; k++)

@@ -39,7 +39,6 @@ static Kx load(Trace *t, Node n, const Sym *idx, Kx guard, Kx other)
 	return kx_load(t->k, t->s->arena, buf, dtype, nidx, full, guard, other);
 }
 
-/* The condition lo <= e < hi, none when it is proven. */
 Kx trace_in_range(Trace *t, Sym e, Sym lo, Sym hi)
 {
 	SymTab *syms = t->s->ir->syms;
@@ -56,7 +55,6 @@ bool trace_reads_stored(const Trace *t, Node n)
 	return info->is.role == ROLE_ROOT && n.i != t->root.i;
 }
 
-/* Value of `n` where the condition holds, `other` elsewhere. */
 Kx trace_guarded(Trace *t, Node n, const Sym *idx, Kx guard, Kx cond, Kx other)
 {
 	Kx all = kx_and(t->k, t->s->arena, guard, cond);
@@ -97,7 +95,9 @@ Sym trace_zero_var(Trace *t, Kx value, uint32_t check, Sym place, uint32_t ncode
 	return var;
 }
 
-/* The message of a run-time check of n's indices, which gets the index and its nat coordinates. */
+/* Adds the message of a run-time check of n's indices, and returns its number. The message gets the
+ * index and its nat coordinates. input: the name of the caller's input that has the indices; NULL:
+ * none has. */
 static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t nat,
 			    const char *input)
 {
@@ -127,7 +127,8 @@ static uint32_t index_check(Trace *t, Node n, Sym extent, bool wraps, uint32_t n
 	return lowered_check(t->s->l, m.data);
 }
 
-/* A checked index, at at[] of all; where it is an element of an input, messages name that. */
+/* Returns a variable for the checked index v, element at[] of all indices. Where the index as given
+ * is an element of an input, messages name that element. */
 static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const Sym *at,
 			 uint32_t nat, Sym extent)
 {
@@ -147,7 +148,8 @@ static Sym checked_index(Trace *t, Node n, Kx given, Kx v, IndexMode mode, const
 			      .nat = nat});
 }
 
-/* The value of operand k of n as an index. A scalar may be read anywhere. */
+/* Returns the value of operand k of n, at at[], as an index (IndexMap.value). A scalar is read
+ * without the guard. */
 static Sym ask_value(IndexMap *m, uint32_t k, const Sym *at, Sym extent, IndexMode mode)
 {
 	TraceMap *tm = (TraceMap *)m;
@@ -215,7 +217,7 @@ static bool is_outside(const TraceMap *m)
 	return false;
 }
 
-/* Does it read an element that var chooses? seen: by expression. */
+/* Whether x reads an element that var chooses. seen: by expression, false before the first call. */
 static bool uses_var(const Trace *t, Kx x, Sym var, bool *seen)
 {
 	const KxData *d = &t->k->kx.data[x.i];
@@ -247,8 +249,9 @@ bool trace_needs_more(const Trace *t, Kx x, uint64_t axes)
 	return false;
 }
 
-/* Checks are made where an index is used. One that makes no difference, where all elements are the
- * same, is checked all the same: x is chosen by it. */
+/* Makes x depend on the checked indices `first` to `end` - 1. Checks are made where an index is
+ * used. An index that makes no difference, because all elements are the same, is checked all the
+ * same: x is chosen by it. */
 static Kx keep_checks(Trace *t, Kx x, uint32_t first, uint32_t end)
 {
 	Arena *a = t->s->arena;
@@ -291,7 +294,8 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 		       : keep_checks(t, x, nvar, nasked);
 }
 
-/* The operand whose part of the result holds the index, by a chain of selects. */
+/* Returns element idx[] of n, which holds its operands one behind the other: selects the operand
+ * whose part has the index. */
 static Kx trace_operands(Trace *t, Node n, const Sym *idx, Kx guard)
 {
 	Graph *g = t->s->g;
@@ -331,7 +335,7 @@ static Kx integer_value(Trace *t, Node n, Sym v)
 	return kx_as(t->k, t->s->arena, node_dtype(t->s->g, n), kx_index(t->k, t->s->arena, v));
 }
 
-/* Of the attribute `value`. */
+/* Returns the number that is the attribute `value` of n. */
 static Kx number(Trace *t, Node n)
 {
 	Graph *g = t->s->g;
@@ -367,7 +371,8 @@ static Kx trace_decoded(Trace *t, Node n, const Sym *idx, Kx guard)
 	return x;
 }
 
-/* Of a loop: it has a place once the loop is lowered. */
+/* Returns a placeholder for a result of a loop in a dry run: the result gets its place when the
+ * loop is lowered. Else asks to store it first. */
 static Kx later_result(Trace *t, Node n)
 {
 	t->s->read_loop = true;

@@ -67,7 +67,7 @@ static bool free_to_choose(const Layouts *w, BufId b)
 	return buf->kind == BUF_TEMP && !buf->layout_fixed;
 }
 
-/* Stable order of dimensions by class, slowest class first. */
+/* Sorts dimensions by class, the slowest class first; dimensions of one class stay in order. */
 static void order_by_class(const uint32_t *class, uint32_t rank, uint32_t *perm)
 {
 	uint32_t n = 0;
@@ -103,8 +103,8 @@ typedef struct {
 
 enum { CLASS_ONE, CLASS_BATCH, CLASS_FREE, CLASS_SUM, CLASS_LAST };
 
-/* Depthwise convolutions and their gradients by weights: b has the channel (batch) and what is
- * summed, a the channel and windows. */
+/* Whether the contraction is a depthwise convolution or its gradient by weights: b has the channel
+ * (batch) and summed axes only, and a has the channel and windows. */
 static bool only_channels(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
 {
 	if (r->only_b || !r->batch)
@@ -125,8 +125,8 @@ static bool in_order(const Buffer *b)
 	return same;
 }
 
-/* Windows of few taps along rows that the result has, too: the pixels of a row are the vector then,
- * and neither operand nor result is turned. */
+/* Whether the pixels of a row are the vector: windows have few taps, and run along rows that the
+ * result has, too. Neither operand nor result gets another order then. */
 static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const Roles *r)
 {
 	SymTab *t = w->l->ir->syms;
@@ -151,8 +151,9 @@ static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const
 	return false;
 }
 
-/* Operand a: batch, free, summed. Mixed free and summed (windows) counts as free. With channels
- * these are the vector: last, unless b is as large and has another order. */
+/* Adds a vote for the order of operand a: batch, free, summed dimensions. A dimension of free and
+ * summed axes (windows) counts as free. Of a channel-wise contraction the batch dimensions are the
+ * vector: they come last, unless b is as large and has another order. */
 static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const Roles *r,
 			   double weight)
 {
@@ -177,7 +178,8 @@ static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const R
 	vote(w, x->buf, perm, weight);
 }
 
-/* Operand b: batch, summed, free; with channels summed, batch. */
+/* Adds a vote for the order of operand b: batch, summed, free dimensions; of a channel-wise
+ * contraction summed, then batch. */
 static void vote_operand_b(Layouts *w, const Kernel *k, const KxData *x, const Roles *r,
 			   double weight)
 {
@@ -385,8 +387,8 @@ static bool copy_layout(Layouts *w, BufId to, BufId from)
 	return w->ballot[from.i].decided && take_order(w, to, from);
 }
 
-/* What grows into a result of the model (resizing) is read more often than written: it has the
- * result's order. */
+/* Gives a buffer that grows into a result of the model (resizing) the result's order: it is read
+ * more often than written. Returns whether a layout changed. */
 static bool follow_result(Layouts *w, const Kernel *k)
 {
 	bool changed = false;
@@ -404,7 +406,8 @@ static bool follow_result(Layouts *w, const Kernel *k)
 	return changed;
 }
 
-/* Spread decisions along one kernel: from the largest decided load to the stores, and back. */
+/* Spreads decisions along one kernel: from the largest decided load to the stores, and back.
+ * Returns whether a layout changed. */
 static bool spread(Layouts *w, const Kernel *k)
 {
 	bool changed = false;
@@ -449,7 +452,8 @@ static bool for_each_kernel(Layouts *w, const StepList *list,
 	return changed;
 }
 
-/* The pair of a carried value is one storage in two halves: equal layouts, row-major. */
+/* Fixes the layouts of carried buffers, row-major: the two of a pair swap memory, so they need
+ * equal layouts. */
 static void fix_carried(Layouts *w, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
@@ -525,7 +529,8 @@ static Sym allocated(const Merge *m, const Buffer *b)
 	return n;
 }
 
-/* A kernel that copies all of a temporary tensor, as it lies in memory, to all of a result. */
+/* Whether the kernel copies all of a temporary tensor, as it lies in memory, to all of a result.
+ * Sets *from and *to. */
 MUST_LOOK static bool copies_to_result(const Merge *m, const Kernel *k, BufId *from, BufId *to)
 {
 	const Stage *st = &k->stage.data[0];

@@ -68,7 +68,7 @@ static bool is_apart(Joining *j, const Step *s)
 	return j->apart;
 }
 
-/* Bytes of the constants that steps a and b read, which may be the same step. */
+/* Returns the bytes of the constants that steps a and b read, which may be the same step. */
 static double bytes_of(Joining *j, const Step *a, const Step *b)
 {
 	j->bytes = 0;
@@ -95,7 +95,7 @@ static bool kernel_may_fail(const Kernel *k)
 	return false;
 }
 
-/* A kernel that cannot fail, or a loop of such. */
+/* Whether the step is a kernel that cannot fail, or a loop of such kernels. */
 static bool is_movable(const Step *s)
 {
 	if (s->kind == STEP_KERNEL)
@@ -107,7 +107,7 @@ static bool is_movable(const Step *s)
 	return true;
 }
 
-/* The second loop's rounds become part of the first's. */
+/* Joins loop s to loop `to`: in each round their steps alternate. */
 static void join(Lowered *l, Step *to, const Step *s)
 {
 	Arena *arena = l->ir->ctx->arena;
@@ -134,8 +134,8 @@ static void join(Lowered *l, Step *to, const Step *s)
 	to->nalso += s->nalso + 1;
 }
 
-/* The number of the step behind loop `at` that can be joined with it, or 0; behind: which steps
- * between them stay behind the joined loop. */
+/* Returns the number of a step behind loop `at` that can be joined with it; 0 if there is none.
+ * behind: sets which steps between the two stay behind the joined loop. */
 static uint32_t find_next(Joining *j, const StepList *list, uint32_t at, bool *behind)
 {
 	const Step *first = &list->step.data[at];

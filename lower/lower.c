@@ -20,7 +20,8 @@ typedef struct {
 	const char *complex, *where; /* the first operator on complex values */
 } Unsupported;
 
-/* Complex values pass as pairs of real ones between the caller and the graph. */
+/* Whether n computes complex values. Those that the caller passes or gets are converted from and to
+ * pairs of real numbers, which does not count. */
 static bool computes_complex(Graph *g, Node n)
 {
 	bool found = dtype_is_complex(node_type(g, n)->dtype);
@@ -33,7 +34,7 @@ static bool computes_complex(Graph *g, Node n)
 	return found;
 }
 
-/* Of a graph and of the bodies of its loops. */
+/* Collects the operators of a graph and of its bodies that cannot be lowered. */
 static void find_unsupported(Graph *g, Unsupported *u)
 {
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
@@ -55,7 +56,7 @@ static void find_unsupported(Graph *g, Unsupported *u)
 	}
 }
 
-/* Of a graph and its bodies: symbols that get their values from data. */
+/* Marks the symbols that get their values from data, in a graph and its bodies. */
 static void find_born(const Graph *g, bool *born)
 {
 	const SymTab *syms = g->ir->syms;
@@ -70,7 +71,8 @@ static void find_born(const Graph *g, bool *born)
 	}
 }
 
-/* A size that a body finds has a value in that body only. known: by the graphs around this one. */
+/* Checks that nobody outside of a body uses a size that the body finds in data. known: by symbol,
+ * whether a graph around this one knows it. Returns false after ctx_error. */
 static bool check_born(Lower *s, Graph *g, const bool *known)
 {
 	const SymTab *syms = s->ir->syms;
@@ -95,7 +97,8 @@ static bool check_born(Lower *s, Graph *g, const bool *known)
 	return true;
 }
 
-/* The sizes of inputs are what others are computed from, and what data says. */
+/* Checks that every symbol in use gets a value, from the shape of an input or from data. Returns
+ * false after ctx_error. */
 static bool check_symbols(Lower *s)
 {
 	SymTab *syms = s->ir->syms;
@@ -139,14 +142,15 @@ static bool check_supported(Lower *s)
 	       ctx_error(ctx, u.where, "%s of complex numbers is not supported", u.complex);
 }
 
-/* Its steps are more than the one kernel of a value at each point. */
+/* Returns the functions of a root that needs more than one kernel with a value at each point; NULL
+ * for other nodes. */
 static const RootFn *has_steps(const Lower *s, Node n)
 {
 	const RootFn *fn = s->root_fn(node_op(s->g, n));
 	return fn && fn->steps ? fn : NULL;
 }
 
-/* Roots with one kernel that is built by tracing their value. */
+/* Whether n is a root with one kernel, which is built by tracing its value. */
 static bool is_traced(const Lower *s, Node n)
 {
 	return node_info(s, n)->is.role == ROLE_ROOT && !lower_holds_operands(s, n) &&
@@ -159,11 +163,12 @@ static bool is_stored_beside(const Lower *s, Node n)
 	return node_info(s, n)->is.role == ROLE_ROOT && node_info(s, n)->is.attention->row;
 }
 
-/* Kernels of all roots are tried first. One that needs another node stored makes that a root and
- * asks for a new round, in which the kernels that were built before are not tried again: only the
- * groups of the blocked kernel and of the new root changed, unless an index map that several groups
- * read was stored. A kernel stays in s->kernel if it would be built the same way again: it reads no
- * result of a loop, and has no checks, which are numbered as steps are made. */
+/* Tries to build the kernels of all roots. A kernel that needs another node stored makes that node
+ * a root. Then the result is true: a new round is needed, which does not try again the kernels that
+ * were built, because only the groups of the blocked kernel and of the new root change. It tries
+ * all again if an index map that several groups read was stored. A kernel stays in s->kernel if it
+ * would be built the same way again: it reads no result of a loop, and has no checks, which are
+ * numbered as steps are made. */
 static bool find_blocked(Lower *s, bool *built)
 {
 	ARRAY(StoredFirst) blocked = {0};
@@ -190,7 +195,7 @@ static bool find_blocked(Lower *s, bool *built)
 	return blocked.n != 0;
 }
 
-/* Lists of the nodes that are computed in each root's kernel, in program order. */
+/* Lists the nodes that are computed in each root's kernel, in program order. */
 static void list_members(Lower *s)
 {
 	for (Node n = s->g->last; n.i; n = node_prev(s->g, n)) {
@@ -228,7 +233,7 @@ const char *lower_name(Lower *s, Node n)
 	return op;
 }
 
-/* What a kernel computes, and a name: the root's, or else that of the last named node. */
+/* Sets what a kernel computes, and its name: the root's, or else that of the last named node. */
 static void describe_kernel(Lower *s, Node root, Kernel *k)
 {
 	const Graph *g = s->g;
@@ -266,7 +271,7 @@ static void lower_node(Lower *s, Node n)
 	lower_push_kernel(s, k);
 }
 
-/* Outputs that are inputs, constants or second names of a stored value. */
+/* Adds copies for outputs that are inputs, constants or second names of a stored value. */
 static void copy_outputs(Lower *s, const NodePlace *out)
 {
 	for (uint32_t k = 0; k < s->g->output.n; k++) {
@@ -293,9 +298,10 @@ static void assign_groups(Lower *s)
 	}
 }
 
-/* Outputs that are computed where they go. What a kernel stores into state comes after what else it
- * stores: it may read what it replaces. Of several steps the first place is read: that in state,
- * where the rest of the value is. */
+/* Gives nodes that can be computed where an output goes that place. State comes in a second round:
+ * a kernel stores into state after its other stores, since it may read what it replaces. Of a node
+ * with several steps readers read the first place; that is the one in state, where the rest of the
+ * value is. */
 static void place_outputs(Lower *s, NodePlace *out)
 {
 	const Graph *g = s->g;
@@ -382,7 +388,6 @@ void lower_place_constants(Lower *s)
 	}
 }
 
-/* What has no value of its own is a name for its operand. */
 Node lower_output(const Graph *g, uint32_t k)
 {
 	Node n = g->output.data[k].node;
@@ -396,7 +401,8 @@ Node lower_input(const Graph *g, Node n)
 	return paired ? g->use.data[u.i].user : n;
 }
 
-/* State is created with its first contents, so its shape is constant. */
+/* Checks that all state has first contents, with which it is created; so its shape is constant.
+ * Returns false after ctx_error. */
 static bool check_state(const Lower *s)
 {
 	for (uint32_t k = 0; k < s->g->input.n; k++) {
@@ -431,7 +437,8 @@ static void check_lowered(Lowered *l)
 #endif
 }
 
-/* One attempt; what is known of state stays from one to the next. NULL after ctx_error. */
+/* Lowers the graph in one attempt; `state` keeps what is known of state for the next one. Returns
+ * NULL after ctx_error, or if state->again asks for another attempt. */
 static Lowered *lower_once(Graph *g, const LowerOptions *opt, const RootFn *(*root_fn)(Op),
 			   LowerState *state)
 {

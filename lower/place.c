@@ -49,8 +49,8 @@ bool lower_can_be_computed_in(const Lower *s, Node n)
 
 /* ---- parents ---- */
 
-/* A border of many dimensions would have too many pieces; a negative one crops: the operand does
- * not fit in. */
+/* Whether other kernels may compute the interior of a padded tensor in its buffer. A border of many
+ * dimensions has too many pieces. A negative border crops, so that the operand does not fit in. */
 static bool has_simple_border(const Lower *s, Node n)
 {
 	static const char *const side[] = {"low", "high"};
@@ -81,7 +81,7 @@ bool lower_holds_operands(const Lower *s, Node n)
 	       (holds != HOLDS_INTERIOR || has_simple_border(s, n));
 }
 
-/* All sizes of the parent that depend on data are known where the operand is computed. */
+/* Whether all sizes of the parent that depend on data are known where the operand is computed. */
 static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 {
 	const SymTab *syms = s->ir->syms;
@@ -100,14 +100,15 @@ static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 	return all;
 }
 
-/* The operand may be computed straight into the parent's buffer. */
+/* Whether the operand may be computed straight into the parent's buffer. */
 static bool can_live_in(const Lower *s, Node operand, Node parent)
 {
 	return lower_has_place(s, operand) && !node_info(s, operand)->place.n &&
 	       has_sizes_of(s, operand, parent);
 }
 
-/* Of operands in order: *at is where the next one of several begins, none before the first. */
+/* Returns the place of an operand inside of its parent. Call it for the operands in order. *at:
+ * where the next one begins; none before the first. */
 static NodePlace operand_place(Lower *s, Node parent, uint32_t operand, Sym *at)
 {
 	SymTab *syms = s->ir->syms;
@@ -134,7 +135,8 @@ static uint32_t noperands(const Lower *s, Node parent)
 	return how(s, parent)->holds == HOLDS_INTERIOR ? 1 : node_nin(s->g, parent);
 }
 
-/* A buffer that is all of a tensor padded with zeros has a border that readers may leave out. */
+/* Notes in the buffer of a tensor padded with zeros where its border is, if the buffer has nothing
+ * else: readers may leave the border out. */
 static void note_border(Lower *s, Node n)
 {
 	const NodePlace *p = &node_info(s, n)->place.data[0];
@@ -153,7 +155,8 @@ static void note_border(Lower *s, Node n)
 	buf_of(s->l, p->buf)->inner_hi = hi;
 }
 
-/* Outputs first, then parents before their operands (so from the end), then everything else. */
+/* Goes from the last node to the first: parents get places before their operands. Outputs have
+ * theirs already. */
 void lower_choose_places(Lower *s)
 {
 	Graph *g = s->g;
@@ -188,7 +191,7 @@ bool lower_lives_in(const Lower *s, Node operand, NodePlace p)
 	return true;
 }
 
-/* The integer that a leaf is. */
+/* Returns the integer that a leaf is; none if n is no leaf with an integer. */
 static Sym known_integer(const Lower *s, Node n)
 {
 	const Attr *a = how(s, n)->role == LOWER_LEAF && !node_rank(s->g, n)
@@ -260,7 +263,7 @@ static bool same_place(const NodePlace *a, const NodePlace *b)
 	return same;
 }
 
-/* A value that is at its first place is wanted at all the others. */
+/* Adds copies of n's value from its first place to all others. */
 static void copy_to_others(Lower *s, Node n)
 {
 	const NodeInfo *info = node_info(s, n);

@@ -62,21 +62,21 @@ MUST_LOOK bool lower_build_kernel(Lower *, Node root, Kernel **out, StoredFirst 
 /* The functions below add the steps of one node, whose operands are stored, at the end of s->steps.
  * They add the place from which readers read to each result (an OP_get node). */
 
-/* control.c: for a scan, adds kernels that copy the initial values, and stacked operands without a
- * buffer of their own; then a STEP_LOOP with the steps of the body. Sets the places of the
+/* Adds for a scan kernels that copy the initial values, and stacked operands without a buffer of
+ * their own; then a STEP_LOOP with the steps of the body (control.c). Sets the places of the
  * results. */
 void lower_scan(Lower *, Node);
-/* control.c: for a while loop, adds kernels that copy the initial values; then a STEP_WHILE with
- * the steps of the condition and of the body. Sets the places of the results. */
+/* Adds for a while loop kernels that copy the initial values; then a STEP_WHILE with the steps of
+ * the condition and of the body (control.c). Sets the places of the results. */
 void lower_while(Lower *, Node);
-/* control.c: for a cond, adds a STEP_IF with the steps of both branches, which store the results
- * at the same places; then publishes these (lower_publish_result). */
+/* Adds for a cond a STEP_IF with the steps of both branches, which store the results at the same
+ * places; then publishes these (lower_publish_result; control.c). */
 void lower_cond(Lower *, Node);
-/* control.c: for an OP_to_size, adds a STEP_SIZE, which reads the value of an unbacked size from
- * the operand's buffer. */
+/* Adds for an OP_to_size a STEP_SIZE, which reads the value of an unbacked size from the operand's
+ * buffer (control.c). */
 void lower_to_size(Lower *, Node);
-/* call.c: for a call of a user operator, adds kernels that copy operands which are not whole
- * row-major buffers; then a STEP_CALL; then publishes the results (lower_publish_result). What the
+/* Adds for a call of a user operator kernels that copy operands which are not whole row-major
+ * buffers; then a STEP_CALL; then publishes the results (lower_publish_result; call.c). What the
  * operator demands of sizes, and is not known to hold, becomes guards of the graph. */
 void lower_call(Lower *, Node);
 
@@ -98,15 +98,15 @@ Node lower_input(const Graph *, Node input);
  * Kernel.stored, and Kernel.lines if they are not set, from the root s->at. */
 void lower_push_kernel(Lower *, Kernel *);
 
-/* lower/source.c: returns the lines of the model's source that the kernel of a root computes (the
- * line shown and the number of lines); if they are unknown, the line of the loop or branch around,
- * or none. */
+/* Returns the lines of the model's source that the kernel of a root computes: the line shown and
+ * the number of lines. If they are unknown, returns the line of the loop or branch around, or none
+ * (source.c). */
 SourceLines lower_lines(const Lower *, Node root);
-/* lower/source.c: returns the same of the n nodes that a kernel computes; no line if none has
- * one. */
+/* Returns the lines of the n nodes that a kernel computes; no line if no node has one
+ * (source.c). */
 SourceLines lower_computed_lines(const Graph *, const Node *computes, uint32_t n);
-/* lower/source.c: returns the line of a step that only moves the value of n: that of s->at; if it
- * is unknown, that of n; else that of the loop or branch around, or none. */
+/* Returns the line of a step that only moves the value of n: that of s->at; if it is unknown, that
+ * of n; else that of the loop or branch around, or none (source.c). */
 SourceLines lower_line(const Lower *, Node n);
 
 /* ---- places of nodes (lower/place.c) ---- */
@@ -126,7 +126,7 @@ bool lower_has_place(const Lower *, Node);
  * buffer: a concat, or a padding around (not between) elements whose border is nowhere negative and
  * has few pieces. */
 bool lower_holds_operands(const Lower *, Node n);
-/* For a root n with lower_holds_operands: adds kernels that fill the border, that copy those
+/* Adds, for a root n with lower_holds_operands, kernels that fill the border, that copy those
  * operands which are not computed in the buffer, and that copy the whole value to the other places
  * of n. */
 void lower_copy_operands(Lower *, Node n);
@@ -134,7 +134,7 @@ void lower_copy_operands(Lower *, Node n);
  * within n's place. Returns false, with *part unspecified, if the position of the part depends on
  * data or is not provably in range, or if n is no OP_update_slice. */
 MUST_LOOK bool lower_update_place(Lower *, Node n, NodePlace *part);
-/* If n is x with a dimension of extent 1 added in front, returns x; else none. */
+/* Returns x if n is x with a dimension of extent 1 added in front; else none. */
 Node lower_without_leading_one(const Lower *, Node n);
 /* Returns the place of the node that lower_without_leading_one returns for n, given the place of n,
  * which must have no t. */
@@ -148,30 +148,30 @@ bool lower_can_be_computed_in(const Lower *, Node);
 /* Returns the place in which the steps of root n are to store its result k: if n is no tuple, its
  * first place; else the first place of an OP_get node of result k, or a new buffer. */
 NodePlace lower_result_place(Lower *, Node n, uint32_t k);
-/* For a root n whose steps have stored result k at *at: makes *at the place from which readers read
- * the result, and adds kernels that copy it to the other places of its OP_get nodes. If n is no
+/* Makes *at the place from which readers read result k of a root n, whose steps have stored the
+ * result there, and adds kernels that copy it to the other places of its OP_get nodes. If n is no
  * tuple, its first place stays the one that is read, copies go to its other places, and *at is not
  * used. */
 void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
 
 /* ---- after all steps ---- */
 
-/* lower/layout.c: Chooses the order of dimensions of each temporary buffer whose layout is not
- * fixed; buffers without a reason for another order stay row-major. Fixes the layouts of what loops
+/* Chooses the order of dimensions of each temporary buffer whose layout is not fixed (layout.c).
+ * Buffers without a reason for another order stay row-major. Fixes the layouts of what loops
  * carry. */
 void lower_choose_layouts(Lowered *);
-/* lower/layout.c: Removes kernels that copy all of a temporary buffer to an output which has the
- * same bytes in memory (another shape, a permutation), if nothing else writes or reads the output;
- * the temporary buffer becomes the output. Call it after lower_choose_layouts. */
+/* Removes kernels that copy all of a temporary buffer to an output which has the same bytes in
+ * memory (another shape, a permutation), if nothing else writes or reads the output; the temporary
+ * buffer becomes the output (layout.c). Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
-/* lower/updates.c: Joins a kernel with a later one that reads, element by element, what the kernel
- * stores: the later one stores both. rows: also a kernel that stores values of rows with a later
- * one of the same rows. Call it after lower_merge_results. */
+/* Joins a kernel with a later one that reads, element by element, what the kernel stores: the later
+ * one stores both (updates.c). rows: also a kernel that stores values of rows with a later one of
+ * the same rows. Call it after lower_merge_results. */
 void lower_join_updates(Lowered *, bool rows);
 
-/* lower/loops.c: Makes one loop of two that do not depend on each other, and have as many
- * rounds. The graph replaces neither state nor inputs. */
+/* Makes one loop of two that do not depend on each other, and have as many rounds (loops.c). The
+ * graph replaces neither state nor inputs. */
 void lower_join_loops(Lowered *, const Target *);
 
 /* Returns the record of a node, which may be changed. */

@@ -19,7 +19,8 @@ typedef struct RootFn {
 	bool (*instead)(Lower *, Node);
 } RootFn;
 
-/* lower.c: does as lower_graph (lower/graph/graph.h), by root_fn of there. */
+/* Does as lower_graph (lower/graph/graph.h); root_fn returns the functions of an operator with role
+ * LOWER_ROOT, NULL for others (lower.c). */
 Lowered *lower_by_roots(Graph *, const LowerOptions *, const RootFn *(*root_fn)(Op));
 
 #endif

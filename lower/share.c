@@ -27,7 +27,8 @@ static uint64_t sym_axes(const Share *h, Sym e)
 	return mask;
 }
 
-/* Expressions refer to earlier ones only, so one pass in order is enough. */
+/* Finds the axes that each expression depends on. Expressions refer to earlier ones only, so one
+ * pass in order is enough. */
 static void find_deps(Share *h)
 {
 	for (uint32_t i = 1; i < h->k->kx.n; i++) {
@@ -57,7 +58,7 @@ static void mark(Share *h, Kx x, uint64_t stage)
 				mark(h, h->k->vvar.data[v].value, stage);
 }
 
-/* Storing and reading it takes less than evaluating it for every stage. */
+/* Whether storing and reading a value takes less time than evaluating it for every stage. */
 static bool pays(const Share *h, const ScFn *fn, DType d, uint64_t readers)
 {
 	const Target *t = h->s->target;

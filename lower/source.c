@@ -34,7 +34,8 @@ static SourceLines one_line(LocId at)
 	return (SourceLines){at, at.i != 0};
 }
 
-/* Of the loop around, or the one around that. */
+/* Returns the line of the loop or branch around; if it has none, that of the next one around
+ * that. */
 static SourceLines outer_line(const Lower *s)
 {
 	LocId at = {0};

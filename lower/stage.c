@@ -26,7 +26,6 @@ static uint32_t new_axis(Trace *t, const char *name, Sym extent)
 	return t->k->axis.n - 1;
 }
 
-/* 0 for a dimension of extent 1. */
 Sym trace_root_axis(Trace *t, Sym extent)
 {
 	if (sym_is(t->s->ir->syms, extent, 1))
@@ -35,7 +34,6 @@ Sym trace_root_axis(Trace *t, Sym extent)
 	return t->k->axis.data[a].var;
 }
 
-/* An index over a new axis, or 0 for a dimension of extent 1. */
 Sym trace_inner_axis(Trace *t, const char *name, Sym extent, Stage *stage)
 {
 	if (sym_is(t->s->ir->syms, extent, 1))
@@ -167,9 +165,9 @@ static void reduce_index(Trace *t, Node n, const Sym *idx, uint64_t outer, Stage
 	}
 }
 
-/* Where there is such an element: for a reduction, which runs once for all inner points, in place
- * of a guard that differs among them. One that shares its row with the kernel would leave out what
- * the guard leaves out. */
+/* Returns the condition that n has an element idx[]. A reduction, which runs once for all inner
+ * points, gets this in place of a guard that differs among them. Under that guard a reduction that
+ * shares its row with the kernel would leave out terms. */
 static Kx in_bounds(Trace *t, Node n, const Sym *idx)
 {
 	Kx all = {0};
@@ -210,7 +208,8 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 
 /* ---- contractions ---- */
 
-/* The transform of Winograd's products adds numbers that are larger than its results. */
+/* Whether what follows enlarges the errors of contraction n: the transform of Winograd's products
+ * adds numbers that are larger than its results. */
 static bool is_enlarged(const Graph *g, Node n)
 {
 	Use u = node_data(g, n)->first_use;
@@ -413,7 +412,6 @@ static void read_at_outer(Trace *t, KxData *x, uint32_t nouter)
 	x->nidx += nouter;
 }
 
-/* Outer axes come first; stages refer to axes by number. */
 void trace_order_axes(Trace *t)
 {
 	Kernel *k = t->k;
@@ -461,7 +459,8 @@ void trace_start_over(Trace *t, Node value_of)
 	t->nroot = t->k->axis.n;
 }
 
-/* The axes are those of all dimensions but the last. */
+/* Builds the kernel of a root that makes pairs. Its axes are those of all dimensions but the
+ * last. */
 static void trace_pairs(Trace *t)
 {
 	Graph *g = t->s->g;
@@ -538,8 +537,8 @@ Kernel *lower_copy_place(Lower *s, Node n, const NodePlace *from, const NodePlac
 	return t.k;
 }
 
-/* The store of the low or high border of dimension d: over the interior of the padded dimensions
- * before it and all of those after it. */
+/* Adds the store of the low or high border of dimension d: over the interior of the padded
+ * dimensions before it and all of those after it. */
 static void border_stage(Trace *t, Node pad, uint32_t d, uint32_t side, const Sym *outer, Kx value)
 {
 	Graph *g = t->s->g;

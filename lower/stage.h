@@ -13,9 +13,8 @@ Kernel *lower_copy_place(Lower *, Node n, const NodePlace *from, const NodePlace
 /* Returns a new kernel that fills the border of the first place of an OP_pad node with
  * lower_holds_operands, whose interior other kernels store. */
 Kernel *lower_border_kernel(Lower *, Node pad);
-/* lower/share.c: Changes the kernel: each expensive expression that several stages evaluate (the
- * exponentials of a softmax) becomes a stage of its own with a task-local array, which they
- * read. */
+/* Makes each expensive expression of a kernel that several stages evaluate (the exponentials of a
+ * softmax) a stage of its own with a task-local array, which they read (share.c). */
 void kernel_share_values(Lower *, Kernel *);
 
 #endif

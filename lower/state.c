@@ -46,7 +46,7 @@ static StateVersion *version_of(const Lower *s, BufId b)
 		       : NULL;
 }
 
-/* None: it is what a call finds. */
+/* Returns the version that v replaces; NULL if v is what a call finds. */
 static const StateVersion *version_before(const Lower *s, const StateVersion *v)
 {
 	return v->before.i ? version_of(s, v->before) : NULL;
@@ -78,7 +78,7 @@ static bool is_donated(const Lower *s, uint32_t root)
 	return root >= s->l->state.n;
 }
 
-/* By input: the value that replaces it; none for inputs that nothing replaces. */
+/* Returns, by input, the value that replaces it; none for inputs that nothing replaces. */
 static Node *replacements(const Lower *s)
 {
 	Node *by = ARENA_ARRAY(s->arena, Node, s->g->input.n);
@@ -126,7 +126,7 @@ void lower_state_begin(Lower *s)
 	st->nroot = st->version.n;
 }
 
-/* What a call finds where output k goes. */
+/* Returns the number of the version that a call finds where output k goes. */
 static uint32_t root_of(const Lower *s, uint32_t k)
 {
 	const LowerState *st = s->state;
@@ -156,7 +156,7 @@ static bool same_type(const Lower *s, Node a, Node b)
 	return node_type_id(s->g, a).i == node_type_id(s->g, b).i;
 }
 
-/* What n is with parts of it replaced; none. */
+/* Returns the value of which n is a copy with parts replaced; none if n is no such value. */
 static Node updated_operand(const Lower *s, Node n)
 {
 	const Graph *g = s->g;
@@ -311,7 +311,9 @@ static void visit_buffer(void *data, BufId b, bool write)
 	o->writer[b.i] = o->now + 1;
 }
 
-/* The kernel of a step reads what its own result replaces, and may not. */
+/* Handles a kernel that reads what its own result, v, replaces, and may not: asks for another
+ * attempt, in which the output does not take its input's memory, operands that the kernel computes
+ * are stored first, or the value is computed apart. */
 static void separate(Lower *s, const StateVersion *v)
 {
 	Graph *g = s->g;
@@ -339,8 +341,8 @@ static void separate(Lower *s, const StateVersion *v)
 		s->state->apart_output[v->output] = true;
 }
 
-/* A step that writes v, or computes in its place, reads one that v replaces: it may if each element
- * is read where it is stored. */
+/* Checks that step `writer`, which writes v, reads versions before v only element by element, where
+ * it stores the new ones. Calls separate if not. */
 static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 {
 	const StateVersion *all = o->s->state->version.data;
@@ -357,7 +359,7 @@ static void may_replace(Order *o, const StateVersion *v, uint32_t writer)
 	}
 }
 
-/* Everything that reads or writes `from`, which `v` replaces, comes before what writes v. */
+/* Orders everything that reads or writes `from`, which v replaces, before what writes v. */
 static void replace_after(Order *o, const StateVersion *v, const StateVersion *from)
 {
 	const StateVersion *all = o->s->state->version.data;
@@ -373,8 +375,8 @@ static void replace_after(Order *o, const StateVersion *v, const StateVersion *f
 	}
 }
 
-/* A step stores it, after all that reads what it replaces: versions before need not be looked at
- * again. */
+/* Whether a step stores v. That comes after everything that reads what v replaces, so that versions
+ * before v need not be looked at again. */
 static bool is_written(const Order *o, const StateVersion *v)
 {
 	const Numbers *w = &o->writes[v - o->s->state->version.data];
@@ -384,7 +386,7 @@ static bool is_written(const Order *o, const StateVersion *v)
 	return false;
 }
 
-/* Versions before a version that is written come before what writes that. */
+/* Orders what reads or writes a version before what writes a later version of the same state. */
 static void order_versions(Order *o)
 {
 	const LowerState *st = o->s->state;
@@ -402,7 +404,8 @@ static void order_versions(Order *o)
 	}
 }
 
-/* Versions of one root are a chain; each is counted from the next one known. */
+/* Counts the versions before each one. Versions of one root are a chain; each is counted from the
+ * next one known. */
 static void find_depths(Order *o)
 {
 	const LowerState *st = o->s->state;
@@ -443,8 +446,9 @@ static void find_edges(Order *o)
 
 /* ---- an order ---- */
 
-/* What is next: in the order of the list; late, first what checks need, of that first what does not
- * replace state. */
+/* Returns the rank of a step among those that may come next: by the order of the list. Once o->late
+ * is set, steps that checks need come first, and of those first the ones that do not replace
+ * state. */
 static uint64_t key(const Order *o, uint32_t step)
 {
 	uint64_t class = !o->late ? 0 : !o->needed[step] ? 2 : o->replaces[step];
@@ -487,7 +491,8 @@ static void become_late(Order *o)
 		heap_push(o, ready.data[k]);
 }
 
-/* checks: some come after what replaces state, and are to come before it. */
+/* Sorts the steps. checks: checks that would come after a step that replaces state come before it
+ * where they can. */
 static void sort_steps(Order *o, bool checks)
 {
 	uint32_t *before = arena_dup(o->s->arena, o->before, o->n * sizeof *before);
@@ -510,7 +515,7 @@ static void sort_steps(Order *o, bool checks)
 	}
 }
 
-/* One of these steps, other than `step`, is not in the order. */
+/* Whether one of these steps, other than `step`, is not in the order. */
 static bool waits_for(const Numbers *steps, const bool *done, uint32_t step)
 {
 	for (uint32_t i = 0; i < steps->n; i++)
@@ -519,7 +524,8 @@ static bool waits_for(const Numbers *steps, const bool *done, uint32_t step)
 	return false;
 }
 
-/* What replaces versions waits for their readers, or for their writers. */
+/* Whether `step`, which writes v, waits for steps that read or write (users[]) a version before
+ * v. */
 static bool is_blocked(const Order *o, const StateVersion *v, const Numbers *users,
 		       const bool *done, uint32_t step)
 {
@@ -529,8 +535,8 @@ static bool is_blocked(const Order *o, const StateVersion *v, const Numbers *use
 	return false;
 }
 
-/* The first value, in the order of steps, that waits for users of what it replaces is computed
- * apart. False: none does. */
+/* Chooses the first value, in the order of steps, that waits for users of what it replaces: the
+ * next attempt computes it apart. Returns false if no value waits. */
 static bool put_apart(const Order *o, const Numbers *users, const bool *done)
 {
 	LowerState *st = o->s->state;
@@ -551,8 +557,9 @@ static bool put_apart(const Order *o, const Numbers *users, const bool *done)
 	return false;
 }
 
-/* A circle: a step reads a version that another step replaces, and depends on that step. Or a value
- * that is stored in a later version is read by what writes an earlier one:
+/* Resolves a circle of steps by another attempt, which computes a value apart. A step reads a
+ * version that another step replaces, and depends on that step. Or a value that is stored in a
+ * later version is read by what writes an earlier one:
  *
  *   %new = update_slice(%state, %row, ..)      row -> state, as a part of y; update_row reads row
  *   %y = concat([%head of %new, %row]) -> state
@@ -601,7 +608,7 @@ static bool half_updates(const Order *o)
 	return false;
 }
 
-/* Backwards: what a check or another needed step comes after. */
+/* Marks the steps that checks come after, from the last step to the first. */
 static void find_needed(Order *o)
 {
 	for (uint32_t k = o->n; k-- > 0;) {
@@ -679,7 +686,8 @@ static void join_versions(Lower *s)
 
 /* ---- all of it ---- */
 
-/* What an output has of an input is copied there first, unless it is there. */
+/* Adds copies, in front of all steps, of what an output keeps of a donated input; a copy does
+ * nothing where both are the same memory. */
 static void copy_donated(Lower *s)
 {
 	StepList *list = &s->l->steps, all = *list;
@@ -701,7 +709,7 @@ static void copy_donated(Lower *s)
 		array_push(s->arena, &list->step, all.step.data[k]);
 }
 
-/* For what comes after: which outputs may have the memory of which inputs. */
+/* Notes, for what comes after lowering, which outputs may have the memory of which inputs. */
 static void note_donated(Lower *s)
 {
 	const Graph *g = s->g;

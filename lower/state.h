@@ -54,12 +54,12 @@ LowerState *lower_state_new(Graph *, Arena *);
 void lower_state_begin(Lower *);
 /* Whether output k replaces state, or an input whose memory it may have. */
 bool lower_replaces(const Lower *, uint32_t k);
-/* For an output with lower_replaces: adds its version, and returns the place where the value of
+/* Adds the version of an output with lower_replaces, and returns the place where the value of
  * output k is stored: a new buffer of the state, or `out`, the place of the output of the
  * caller. */
 NodePlace lower_state_output(Lower *, uint32_t k, NodePlace out);
-/* If node n has a place in state: gives places there also to the value of which n replaces parts
- * (which becomes the version before), and to these parts. Else does nothing. */
+/* Gives places in state, if node n has one there, also to the value of which n replaces parts
+ * (which becomes the version before), and to these parts. */
 void lower_state_extend(Lower *, Node n);
 /* Whether the kernel leaves state unchanged, because it only copies every element to where it is
  * already. If that is an input of the caller, notes that the output contains parts of it
@@ -77,8 +77,8 @@ void lower_state_copy(Lower *, const NodePlace *out);
  * state. Returns false if there is no such order; state->again then says that another attempt, with
  * more values computed apart, is to be made. */
 bool lower_order_steps(Lower *);
-/* lower/undo.c: Adds, in front of each step that writes state, steps that save the old contents, if
- * that step or one behind it may fail. */
+/* Adds, in front of each step that writes state, steps that save the old contents, if that step or
+ * one behind it may fail (undo.c). */
 void lower_save_state(Lower *);
 /* Whether the step, or a step inside, may end the call with an error: a check, a call of a user
  * operator, a size read from data, a guard of a body. */

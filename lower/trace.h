@@ -55,13 +55,13 @@ typedef struct {
 Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard);
 /* Whether trace_value loads the value of n from memory; else it computes the value. */
 bool trace_reads_stored(const Trace *, Node n);
-/* lower/bent.c: For operand n of a contraction, read at idx: returns the index map between n and a
- * stored value that should be stored itself, because the index into its operand is not linear in
- * the kernel's axes, or not always in range: *why says which. Returns none if the index is, or if a
- * copy would take longer than it saves. */
+/* Returns, for operand n of a contraction, read at idx, the index map between n and a stored value
+ * that should be stored itself, because the index into its operand is not linear in the kernel's
+ * axes, or not always in range: *why says which. Returns none if the index is, or if a copy would
+ * take longer than it saves (bent.c). */
 Node lower_unfollowed_map(const Trace *, Node n, const Sym *idx, const char **why);
-/* lower/stage.c: Adds a stage for a reduction or contraction n and returns its value at idx; or
- * calls trace_store_first if the kernel cannot contain it. */
+/* Adds a stage for a reduction or contraction n and returns its value at idx; or calls
+ * trace_store_first if the kernel cannot contain it (stage.c). */
 Kx trace_stage(Trace *, Node n, const Sym *idx, Kx guard);
 /* Adds the stage of contraction n and returns its value at idx; or calls trace_store_first for an
  * operand that must be stored (lower/stage.c). inner: the inner axes at each of whose
@@ -75,9 +75,9 @@ Kx trace_operand(Trace *, Node n, uint32_t k, const Sym *idx);
 Node trace_decoded_operand(const Trace *, Node n, uint32_t k);
 /* Makes the stage map the axes of a set. Returns its value at its own point (lower/stage.c). */
 Kx trace_read_at(Trace *, uint32_t stage, uint64_t axes);
-/* lower/winograd.c: Returns the value of n, of role LOWER_TILES, at idx[]; or calls
- * trace_store_first if tiles of n are no tiles of the root. If the kernel does not run over tiles
- * yet, sets t->tiles.node, and the value is a placeholder: lower_build_tiles builds the kernel. */
+/* Returns the value of n, of role LOWER_TILES, at idx[]; or calls trace_store_first if tiles of n
+ * are no tiles of the root (winograd.c). If the kernel does not run over tiles yet, sets
+ * t->tiles.node, and the value is a placeholder: lower_build_tiles builds the kernel. */
 Kx trace_tiles(Trace *, Node n, const Sym *idx);
 /* Returns the value of n at idx where cond holds, `other` where cond fails. Memory is read only
  * where guard and cond hold. Where guard fails the value is unspecified. cond none: the result is
@@ -127,8 +127,8 @@ Sym trace_zero_var(Trace *, Kx value, uint32_t check, Sym place, uint32_t ncode)
 const char *lower_name(Lower *, Node);
 /* Makes t->k a new kernel without axes, stages and expressions, of that name, which is kept. */
 void trace_start(Trace *t, const char *name);
-/* trace_start, with a root axis for each dimension of n, and n's name. Sets t->root_axis and
- * t->nroot. */
+/* Does as trace_start, with a root axis for each dimension of n, and n's name. Sets t->root_axis
+ * and t->nroot. */
 void trace_start_over(Trace *, Node n);
 /* Adds a root axis (before all inner axes are added) and returns its variable; the constant 0, and
  * no axis, for an extent of 1. The caller sets t->nroot when all root axes are added. */
@@ -154,8 +154,8 @@ void trace_add_stores(Trace *, Node value_of, const NodePlace *, uint32_t nplace
 /* Returns the index in its buffer, an array in the arena, of element at[0 .. rank - 1] of a value
  * of that rank at this place. */
 const Sym *trace_place_index(Trace *, const NodePlace *, const Sym *at, uint32_t rank);
-/* The last step of a kernel: puts the outer axes first, in the kernel and in what each stage maps,
- * and renumbers the axes of stages. */
+/* Ends a kernel: puts the outer axes first, in the kernel and in what each stage maps, and
+ * renumbers the axes of stages. */
 void trace_order_axes(Trace *);
 
 #endif

@@ -52,7 +52,7 @@ bool lower_step_has_effect(const Step *s)
 
 /* ---- kernels made of others ---- */
 
-/* What no stage uses any more would name axes that are gone. */
+/* Drops the contents of expressions that no stage uses: they would name axes that are gone. */
 static void drop_unused(Lower *s, Kernel *k)
 {
 	bool *mark = ARENA_ARRAY(s->arena, bool, k->kx.n);
@@ -76,7 +76,8 @@ static bool uses_axis(const Lower *s, const Kernel *k, const bool *mark, Sym var
 	return false;
 }
 
-/* An axis that may have no points stays: then nothing is checked. */
+/* Drops the axes that no check uses. An axis that may have no points stays: then nothing is
+ * checked. */
 static void keep_axes(Lower *s, Kernel *k)
 {
 	bool *mark = ARENA_ARRAY(s->arena, bool, k->kx.n);
@@ -168,7 +169,7 @@ static void push_save(Undo *u, StepSave save)
 	           (Step){.kind = STEP_SAVE, .save = arena_dup(u->s->arena, &save, sizeof save)});
 }
 
-/* One stage that stores to less than half of the state. */
+/* Whether the step is a kernel of one stage, which stores to less than half of the state. */
 static bool is_small(const Lower *s, const Step *step, BufId state)
 {
 	const Kernel *k = step->kernel;

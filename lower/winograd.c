@@ -35,8 +35,8 @@ static Kx times(const Maker *m, Kx x, double c)
 	return c == 1 ? x : kx_op(m->k, m->arena, OP_mul, m->d, in, 2);
 }
 
-/* The sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without those whose factor is
- * 0. */
+/* Returns the sum of coef[i] * x[i] for i = n - 1, n - 1 - step, ... >= 0, without terms whose
+ * factor is 0. */
 static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, uint32_t step)
 {
 	Kx sum = {0};
@@ -54,7 +54,8 @@ static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, u
 	return sum;
 }
 
-/* y = B' d. Rows of a pair of points are the even and the odd part, added and subtracted. */
+/* Computes y = B' d. The rows of a pair of points are the even and the odd part, added and
+ * subtracted. */
 static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
 {
 	y[0] = combine(m, w->b[0], d, w->n, 1);
@@ -67,7 +68,7 @@ static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
 	}
 }
 
-/* y = A' x. Of each pair of points a row has the sum or the difference. */
+/* Computes y = A' x. A row has the sum or the difference of each pair of points. */
 static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
 {
 	for (uint32_t r = 0; r < w->m; r++) {
@@ -88,7 +89,7 @@ static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
 
 /* ---- winograd_input ---- */
 
-/* d[i * n + j] of the tile at[], whose image and channel are at[0] and at[1], and tile at[2],
+/* Loads a tile to d[i * n + j]. Its image and channel are at[0] and at[1], its place at[2] and
  * at[3]. */
 static void load_tile(Trace *t, Node x, const Winograd *w, const Sym *at, Kx *d)
 {
@@ -140,8 +141,8 @@ void lower_winograd_input(Lower *s, Node n)
 
 /* ---- winograd_output ---- */
 
-/* The dimension of the root whose axis the index is, if the root has as many elements there as n in
- * dimension k. */
+/* Finds the dimension of the root whose axis idx is. Returns false if there is none, or the root
+ * has not as many elements there as n in dimension k. */
 static bool is_root_axis(const Trace *t, Node n, uint32_t k, Sym idx, uint32_t *dim)
 {
 	const Graph *g = t->s->g;
@@ -194,8 +195,8 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 	return y[t->tiles.element[1]];
 }
 
-/* Element `element` of the tile along dimension k of the tiles; the last of the root, if there is
- * none. */
+/* Returns the root's index of an element of the tile, along dimension k of the tiles; that of the
+ * root's last element, if the tile's is past the end. */
 static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
 {
 	SymTab *syms = t->s->ir->syms;

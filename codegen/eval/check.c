@@ -17,7 +17,7 @@ Lx eval_lane(Eval *e, Lx x)
 	return lx_hreduce(e->f, SC_add, lx_select(e->f, here, x, lx_int_of(e->f, t, 0)));
 }
 
-/* The first lane that fails. */
+/* Returns the number of the first lane that fails. */
 static Lx first_lane(Eval *e, Lx bad)
 {
 	LType t = {DT_i64, lx_type(e->f, bad).lanes};
@@ -25,8 +25,8 @@ static Lx first_lane(Eval *e, Lx bad)
 	return lx_var(e->f, ls_let(e->f, "lane", lx_hreduce(e->f, SC_min, which)));
 }
 
-/* A coordinate of the index that fails; along axes on which it does not depend, that of the first
- * point. */
+/* Returns a coordinate of the index that fails, for the message. Axes without a value here, on
+ * which the index does not depend, count as 0. */
 static Lx coordinate(Eval *e, Sym sym)
 {
 	Sym zero = sym_int(e->syms, 0);

@@ -69,9 +69,9 @@ bool eval_outer_vector(const Eval *e)
 
 /* ---- what is remembered ---- */
 
-/* All that a value depends on besides the lanes that are active: which it is, the lanes that it
- * has, its axes, and the computations of the stages that it reads. Returns the length of
- * e->state.key. */
+/* Writes to e->state.key what the value of x depends on besides the active lanes: its number, the
+ * lanes that it has, the values of its axes, and the computations of the stages that it reads.
+ * Returns the length of the key. */
 static uint32_t find_key(const Eval *e, uint32_t number, Kx x)
 {
 	uint32_t n = 0;
@@ -92,14 +92,11 @@ static Lx active(const Eval *e, Kx x)
 	return eval_varies(e, x) ? e->lanes.mask : (Lx){0};
 }
 
-/* Of an expression, or of the value variable that it is: their numbers are the expression's, and
- * those behind. */
 Lx eval_recall(Eval *e, uint32_t number, Kx x)
 {
 	return memo_find(&e->state.memo, e->state.key, find_key(e, number, x), active(e, x));
 }
 
-/* What depends on an axis whose value changes is computed each time. */
 Lx eval_remember(Eval *e, uint32_t number, Kx x, Lx v)
 {
 	uint64_t deps = e->nest->deps[x.i];

@@ -9,7 +9,8 @@ Lx eval_let(Eval *e, const char *name, Lx x)
 	return lx_is_int(e->f, x, &v) ? x : lx_var(e->f, ls_let(e->f, name, x));
 }
 
-/* Of a size that is not negative and no constant. */
+/* Returns the function's parameter for a size that is not negative and no constant; adds it if it
+ * is new. */
 static Lx parameter(Eval *e, Sym sym)
 {
 	for (uint32_t i = 0; i < e->args.param.n; i++)
@@ -46,8 +47,8 @@ static Lx fold_args(Eval *e, Sym sym, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return x;
 }
 
-/* Nothing is indexed along an extent of 0, but code beside a guard computes the index all the same:
- * by 1 instead. */
+/* Divides by a divisor that may be 0, then by 1 instead: nothing is indexed along an extent of 0,
+ * but code beside a guard computes the index all the same. */
 static Lx divide(Eval *e, Sym sym, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 {
 	Sym by = sym_arg(e->syms, sym, 1);
@@ -59,7 +60,6 @@ static Lx divide(Eval *e, Sym sym, bool lanes, Lx (*op)(LoopFn *, Lx, Lx))
 	return op(e->f, x, d);
 }
 
-/* Checked and clamped once at a point. */
 Lx eval_place(Eval *e, uint32_t i)
 {
 	const ValueVar *v = &e->k->vvar.data[i];
@@ -118,8 +118,8 @@ static SumPart split_term(Eval *e, Sym term)
 	return p;
 }
 
-/* (n + 2) * c * i is a sum of two products of sizes and i: what sizes make of it is one parameter,
- * and one product with i is left to the kernel. */
+/* Lowers a sum with one product for all terms that differ only in sizes. (n + 2) * c * i, a sum of
+ * two products of sizes and i, becomes one parameter times i. */
 static Lx lower_sum(Eval *e, Sym sym, bool lanes)
 {
 	uint32_t n = sym_nargs(e->syms, sym), nparts = 0;
@@ -165,7 +165,7 @@ static Lx lower_fresh(Eval *e, Sym sym, bool lanes)
 	}
 }
 
-/* Inside an expression each part is lowered once, however often it stands there. */
+/* Lowers an index expression, each part of it once, however often the expression has the part. */
 static Lx lower_sym(Eval *e, Sym sym, bool lanes)
 {
 	if (!sym_uses_kind(e->syms, sym, SYMVAR_AXIS))
@@ -183,7 +183,9 @@ static Lx lower_sym(Eval *e, Sym sym, bool lanes)
 	return x;
 }
 
-/* Axes and lanes have other values in other calls. A value that sym uses is a call in between. */
+/* Lowers an index expression in a call of its own: axes and lanes have other values in other calls,
+ * so that parts of those do not serve. A value that the expression uses is evaluated in a call in
+ * between. */
 static Lx lower_whole(Eval *e, Sym sym, bool lanes)
 {
 	if (!sym_uses_kind(e->syms, sym, SYMVAR_AXIS))

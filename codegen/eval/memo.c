@@ -15,7 +15,7 @@ static bool is_open(const Memo *m, const MemoEntry *e)
 	return e->depth < m->f->open.n && m->f->open.data[e->depth].i == e->block.i;
 }
 
-/* Every lane of `some` is one of `all`. */
+/* Whether the mask `all` provably has every lane of `some`; all none: it has all lanes. */
 static bool covers(const Memo *m, Lx all, Lx some)
 {
 	if (!all.i || all.i == some.i)

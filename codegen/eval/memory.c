@@ -123,7 +123,8 @@ void eval_stage_over(Eval *e, uint32_t stage)
 	e->stage[stage].run = 0;
 }
 
-/* Lanes are neighbours in memory. */
+/* Orders the axes of a stage's local row. The lane axis is last, so that lanes are neighbours in
+ * memory. */
 static void order_row(const Eval *e, StageValue *out, const Stage *st)
 {
 	out->nmap = 0;

@@ -30,7 +30,7 @@ void sum_open(Code *s, SumLoop *l, Lx *lo, Lx *hi, Lv *acc)
 	l->end = *hi;
 }
 
-/* to += from */
+/* Combines each accumulator to[k] with from[k], by the reduction of the loop. */
 static void add(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	for (uint32_t i = 0; i < l->n; i++)
@@ -38,7 +38,7 @@ static void add(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 		       code_combine(s, l->kind, lx_var(s->e.f, to[i]), lx_var(s->e.f, from[i])));
 }
 
-/* to += from, which begins again. */
+/* Combines accumulators into to[], and sets from[] to the identity again. */
 static void carry(Code *s, const SumLoop *l, const Lv *to, const Lv *from)
 {
 	add(s, l, to, from);
@@ -77,7 +77,7 @@ Lx code_identity(Code *s, ReduceKind c, LType t)
 	return dtype_is_float(t.dtype) ? lx_float(s->e.f, t, v.f) : lx_int_of(s->e.f, t, v.i);
 }
 
-/* log(exp(a) + exp(b)) = max + log1p(exp(-|a - b|)); equal infinities stay. */
+/* Returns log(exp(a) + exp(b)) as max + log1p(exp(-|a - b|)); equal infinities stay. */
 static Lx logaddexp(Code *s, Lx a, Lx b)
 {
 	LType t = lx_type(s->e.f, a);

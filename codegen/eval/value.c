@@ -16,7 +16,7 @@ static bool is_zero(const Eval *e, Kx x)
 	return dtype_is_float(d->dtype) ? d->c.f == 0 : d->c.i == 0;
 }
 
-/* The guard, where it is not known to hold. */
+/* Returns the value of a guard; none if there is no guard, or it is known to hold. */
 static Lx open_guard(Eval *e, Kx guard)
 {
 	int64_t holds;
@@ -24,7 +24,8 @@ static Lx open_guard(Eval *e, Kx guard)
 	return g.i && lx_is_int(e->f, g, &holds) && holds ? (Lx){0} : g;
 }
 
-/* The mask of a load or check: active lanes and the guard. */
+/* Returns the mask of a load or check: the guard and, of a vector, the active lanes. none: all
+ * lanes. */
 static Lx access_mask(Eval *e, Kx guard, bool vector)
 {
 	Lx g = open_guard(e, guard);
@@ -158,7 +159,8 @@ static Lx apply(Eval *e, const KxData *x, bool vector)
 	return number.i ? number : lx_fn(e->f, fn, lanes, in, x->nin);
 }
 
-/* Longer results are named so that readers share them; simple ones stay expressions. */
+/* Gives the result of an operation a name, so that its readers share it. Simpler values stay
+ * expressions. */
 static Lx named(Eval *e, const KxData *x, Lx v)
 {
 	int64_t number;
@@ -205,7 +207,7 @@ Lx eval_vector(Eval *e, Kx x)
 
 /* ---- hoisting ---- */
 
-/* Every stage that x reads has run. */
+/* Whether every stage that x reads has a result. */
 static bool ready(const Eval *e, Kx x)
 {
 	for (uint32_t i = nest_next_read(e->nest, x, 0); i < e->k->stage.n;
@@ -215,7 +217,8 @@ static bool ready(const Eval *e, Kx x)
 	return true;
 }
 
-/* An expression is a graph: each part of it is visited once. */
+/* Evaluates the subexpressions of x that depend only on `axes`, each once per eval_hoist: an
+ * expression is a graph. */
 static void hoist(Eval *e, Kx id, uint64_t axes)
 {
 	if (!id.i || eval_known(e, id).i || e->state.visited[id.i] == e->state.visit)

@@ -73,7 +73,8 @@ static bool is_even(const GpuContractPlan *p)
 	       p->grid.per % p->tile.depth == 0;
 }
 
-/* The offset of a load without its summed axes from number `from` on; or their part alone. */
+/* Returns the offset of a load without its summed axes from number `from` on; summed: the part of
+ * those axes alone. */
 static Sym part_of_offset(Contract *c, Kx load, uint32_t from, bool summed)
 {
 	const Nest *n = c->p->nest;
@@ -89,7 +90,7 @@ static Sym part_of_offset(Contract *c, Kx load, uint32_t from, bool summed)
 	return summed ? k : sum;
 }
 
-/* The thread's unit i of a step: consecutive threads go along k, or along rows by `wide`. */
+/* Finds unit i of the thread in a step. Consecutive threads go along k, or along rows by `wide`. */
 static void place_unit(Contract *c, Side *x, uint32_t i)
 {
 	Eval *e = &c->s->e;
@@ -144,7 +145,7 @@ static void place_side(Contract *c, Side *x, const GpuOperand *o, const GpuAxes 
 
 /* ---- a step into shared memory ---- */
 
-/* Which half of the tiles step k0 has. */
+/* Returns which half of the tiles in shared memory step k0 has. */
 static Lx stage_of(Contract *c, Lx k0)
 {
 	return rest(c, half(c, k0, c->p->tile.depth), STAGES);
@@ -158,7 +159,7 @@ static Lx in_tile(Contract *c, const Side *x, Lx stage, Lx k, Lx row)
 		      row);
 }
 
-/* The place of k in memory, without rows. */
+/* Returns the offset of step k in memory, without rows. */
 static Lx place_of_step(Contract *c, const Side *x, Lx k)
 {
 	Eval *e = &c->s->e;
@@ -166,7 +167,7 @@ static Lx place_of_step(Contract *c, const Side *x, Lx k)
 	return eval_index(e, part_of_offset(c, x->o->load, 0, true));
 }
 
-/* The place of a unit in memory at step k0, and whether it is there. */
+/* Returns the offset of a unit in memory at step k0, and sets *there to whether it exists. */
 static Lx unit_place(Contract *c, Side *x, Lx k0, uint32_t i, Lx *there)
 {
 	Eval *e = &c->s->e;
@@ -175,7 +176,7 @@ static Lx unit_place(Contract *c, Side *x, Lx k0, uint32_t i, Lx *there)
 	return lx_add(e->f, x->base[i], c->even ? x->step : place_of_step(c, x, k));
 }
 
-/* Several steps of a row in one access; 0 where there are none. */
+/* Loads several steps of a row in one access; 0 where they do not exist. */
 static void load_deep(Contract *c, Side *x, LMem m, Lx at, uint32_t i, Lx there)
 {
 	LoopFn *f = c->s->e.f;
@@ -244,8 +245,8 @@ static void end_both(Contract *c, Lx k0)
 
 /* ---- products ---- */
 
-/* Element i of a thread's rows: groups of four lie a share of the tile apart, so that the vectors
- * of neighbouring threads are neighbours. */
+/* Returns the position of a thread's element i in a side of the tile. Groups of four lie a share of
+ * the tile apart, so that the vectors of neighbouring threads are neighbours. */
 static Lx element(Contract *c, Lx thread, uint32_t i, uint32_t length, uint32_t own)
 {
 	return plus(c, times(c, thread, 4), (int64_t)(i / 4) * (length / (own / 4)) + i % 4);
@@ -299,7 +300,7 @@ static void make_sums(Contract *c)
 	}
 }
 
-/* to += from; from begins again. */
+/* Adds the sums from[] to to[], and sets from[] to 0. */
 static void carry(Contract *c, const Lv *to, const Lv *from)
 {
 	LoopFn *f = c->s->e.f;
@@ -323,7 +324,8 @@ static Lx is_multiple(Contract *c, Lx x, int64_t of)
 	return lx_cmp(f, SC_eq, left, int_of(c, 0));
 }
 
-/* Behind step k0: chains that are long enough become terms of the next ones. */
+/* Cuts chains of additions behind step k0: those that are long enough become terms of the next
+ * ones. */
 static void cut_sums(Contract *c, Lx k0)
 {
 	LoopFn *f = c->s->e.f;
@@ -368,7 +370,7 @@ static void run_steps(Contract *c)
 
 /* ---- results ---- */
 
-/* The rest of the kernel at (row, column), whose sum is v. */
+/* Computes the rest of the kernel at (row, column), whose sum is v. */
 static void run_point(Contract *c, Lx row, Lx col, Lx v)
 {
 	Eval *e = &c->s->e;
@@ -387,7 +389,7 @@ static void run_point(Contract *c, Lx row, Lx col, Lx v)
 	eval_stage_over(e, sum);
 }
 
-/* The number of a result. */
+/* Returns the number of a result among those of all members. */
 static Lx number_of(Contract *c, Lx row, Lx col)
 {
 	LoopFn *f = c->s->e.f;
@@ -395,13 +397,14 @@ static Lx number_of(Contract *c, Lx row, Lx col)
 	return lx_add(f, lx_mul(f, lx_add(f, first, row), c->b.count), col);
 }
 
-/* The temporary of sums that a second phase reads. */
+/* Returns the temporary of the sums that a second phase reads. */
 static uint32_t partial_of(const GpuContractPlan *p)
 {
 	return gpu_gathers(p);
 }
 
-/* Of the slice: the sum is in shared memory. */
+/* Handles one result of the slice, if it exists. Loads its sum from shared memory, and computes the
+ * rest of the kernel, or leaves the sum for the second phase. */
 static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 {
 	Eval *e = &c->s->e;
@@ -418,8 +421,8 @@ static void run_element(Contract *c, LMem slice, Lx at, Lx row, Lx col)
 	ls_end(f);
 }
 
-/* GPU_SLICE rows of each thread at a time go through shared memory: then neighbouring threads have
- * neighbouring columns. */
+/* Handles GPU_SLICE rows of each thread: their sums go through shared memory, so that neighbouring
+ * threads have neighbouring columns. */
 static void run_slice(Contract *c, LMem slice, uint32_t first)
 {
 	Eval *e = &c->s->e;
@@ -459,7 +462,7 @@ static void run_results(Contract *c)
 	}
 }
 
-/* Which tile the block has, of which member of the batch, and which part of k. */
+/* Finds the tile of the block, its member of the batch, and its part of k. */
 static void find_tile(Contract *c, Lx *row, Lx *col)
 {
 	Eval *e = &c->s->e;
@@ -485,7 +488,7 @@ static void find_tile(Contract *c, Lx *row, Lx *col)
 	block_decode(c->s, c->member, p->batch.axis, p->batch.n, NULL);
 }
 
-/* The argument of the function that is the buffer, or the temporary. */
+/* Returns the number of the function's argument that is the buffer, or the temporary. */
 static uint32_t argument_at(const Eval *e, int kind, uint32_t which)
 {
 	uint32_t k = 0;
@@ -501,7 +504,8 @@ static uint32_t argument_of(const Eval *e, const GpuContractPlan *p, Kx load)
 	return argument_at(e, from.kind, from.k);
 }
 
-/* For a library that computes the kernel in one call: what the function is given. */
+/* Describes the kernel to a library that computes it in one call, and adds the parameters for
+ * that. */
 static void tell_product(Eval *e, const GpuContractPlan *p)
 {
 	static const char *const name[PRODUCT_SIZES] = {
@@ -544,7 +548,7 @@ static void run_tiles(Code *s, const GpuContractPlan *p)
 
 /* ---- the second phase ---- */
 
-/* The sums of the thread's columns, from number `at` on: added in the order of the blocks that have
+/* Adds the sums of the thread's columns, from number `at` on, in the order of the blocks that have
  * left them. */
 static void add_parts(Contract *c, Lx at, Lx *sum)
 {
@@ -573,7 +577,7 @@ static void add_parts(Contract *c, Lx at, Lx *sum)
 		sum[k] = lx_var(f, to[k]);
 }
 
-/* The value of a stage in one column. */
+/* Returns the value of a stage in one column. */
 static Lx value_of(Contract *c, uint32_t stage, Lx sum)
 {
 	Eval *e = &c->s->e;
@@ -586,8 +590,8 @@ static Lx value_of(Contract *c, uint32_t stage, Lx sum)
 	return v;
 }
 
-/* The rest of the kernel at several columns, whose axes are set to the first one: stage by stage,
- * and in each column by column. */
+/* Computes the rest of the kernel at several columns, whose axes are set to the first one: stage by
+ * stage, and in each column by column. */
 static void run_columns(Contract *c, const Lx *sum)
 {
 	Eval *e = &c->s->e;
@@ -611,7 +615,8 @@ static void run_columns(Contract *c, const Lx *sum)
 	}
 }
 
-/* A thread for `wide` results adds what the blocks of their tile have left. */
+/* Writes the second phase: a thread for `wide` results adds what the blocks of their tile have
+ * left, and computes the rest of the kernel. */
 static void run_parts(Code *s, const GpuContractPlan *p)
 {
 	enum { THREADS = 256 };
@@ -649,7 +654,8 @@ static void run_parts(Code *s, const GpuContractPlan *p)
 
 /* ---- copies of operands ---- */
 
-/* A thread copies neighbours of a line, as they are. */
+/* Writes the phase that copies an operand. A thread copies neighbours of a line, without
+ * conversion. */
 static void run_gather(Code *s, const GpuGather *g, Kx load)
 {
 	Eval *e = &s->e;

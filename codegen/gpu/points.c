@@ -15,7 +15,7 @@ static void load_all(Points *r, Lx x)
 		block_load_wide(r->s, r->p->vector[i], r->p->fast, x, r->p->wide);
 }
 
-/* Stage by stage, and in each element by element. */
+/* Computes the elements of one access: stage by stage, and in each element by element. */
 static void point_wide(Points *r, Lx x)
 {
 	Eval *e = &r->s->e;
@@ -43,7 +43,7 @@ static void point_wide(Points *r, Lx x)
 
 /* ---- threads ---- */
 
-/* Chunk t, whose axes are set; all of it is there, or what is left of the axis. */
+/* Computes the chunk whose axes are set, or what is left of it at the end of the axis. */
 static void run_chunk(Points *r)
 {
 	Eval *e = &r->s->e;
@@ -82,7 +82,7 @@ static Lx chunk_number(Points *r, Lx first, uint32_t u)
 	return eval_let(&r->s->e, "at", lx_add(f, first, lx_int(f, (int64_t)u * r->p->threads)));
 }
 
-/* All loads of several chunks ahead of what is computed of them. */
+/* Computes several chunks, with all their loads ahead. */
 static void run_ahead(Points *r, Lx first)
 {
 	Eval *e = &r->s->e;
@@ -107,7 +107,8 @@ static void run_ahead(Points *r, Lx first)
 	}
 }
 
-/* Where all chunks of the block are there, and whole. */
+/* Whether chunks may be loaded ahead where the block has all of its chunks: all of them are
+ * whole. */
 static bool may_run_ahead(const Points *r)
 {
 	const Nest *n = r->p->nest;
@@ -169,8 +170,8 @@ static void open_point(Points *r, const Tile *t, bool turned, uint32_t k)
 	eval_at(e, r->p->turned.across, y);
 }
 
-/* Element (column, row + k) of a tile; its rows have one element more, so that neither way two
- * lanes of a warp meet in one bank. */
+/* Returns the position of element (column, row + k) in a tile. Rows of a tile have one element
+ * more, so that neither way two lanes of a warp meet in one bank. */
 static Lx place(Points *r, Lx row, uint32_t k, Lx column)
 {
 	LoopFn *f = r->s->e.f;

@@ -92,7 +92,7 @@ static Partial combine(Rows *r, const Stage *st, Partial a, Partial b)
 
 /* ---- what the threads of a team have together ---- */
 
-/* The value of the lane that is `by` away; bools go as integers. */
+/* Returns the value of the lane that is `by` away; bools are exchanged as integers. */
 static Lx from_lane(Rows *r, Lx v, uint32_t by)
 {
 	LoopFn *f = r->s->e.f;
@@ -146,7 +146,7 @@ static Partial take(Rows *r, const Exchange *x, Partial like, Lx at)
 	return p;
 }
 
-/* Of all threads of the team, for each of them. */
+/* Combines the partial results of all threads of the team, for each of them. */
 static Partial of_team(Rows *r, const Stage *st, Partial a)
 {
 	LoopFn *f = r->s->e.f;
@@ -248,8 +248,8 @@ static void element(Run *run)
 	}
 }
 
-/* What earlier stages kept of element k is known; this one keeps the rest of what it reads, and its
- * own result along the axis. */
+/* Makes what earlier stages kept of element k known. Keeps the rest of what this stage reads, and
+ * its own result along the axis. */
 static void keep(const Run *run, const bool *mark, uint32_t k)
 {
 	Rows *r = run->r;
@@ -278,7 +278,7 @@ static bool is_kept(const Rows *r, Kx load)
 	return false;
 }
 
-/* The group of elements from k on, which are all there. */
+/* Executes a stage at the group of elements from k on, which all exist. */
 static void kept_group(Run *run, const bool *mark, uint32_t k)
 {
 	Rows *r = run->r;
@@ -344,7 +344,8 @@ static uint64_t known_axes(const Eval *e)
 	return known;
 }
 
-/* The loop over axis i in chunks, so that no chain of additions is long. */
+/* Executes a stage in loops over axis i and the axes behind it, in chunks, so that no chain of
+ * additions is long. */
 static void loops(Run *run, uint32_t i)
 {
 	Rows *r = run->r;
@@ -398,7 +399,8 @@ static Partial identity(Rows *r, const Stage *st)
 	return p;
 }
 
-/* A thread's elements of a temporary: all parts of the point. */
+/* Combines the thread's elements of a temporary, which has the results of all parts of the
+ * point. */
 static void parts_of(Run *run, const Stage *st, uint32_t temp)
 {
 	Rows *r = run->r;
@@ -460,7 +462,7 @@ static bool reduction(Rows *r, uint32_t stage)
 	return true;
 }
 
-/* Along the axis. */
+/* Executes a stage that has a result for each element along the axis. */
 static void map(Rows *r, uint32_t stage)
 {
 	const Stage *st = stage_of(r, stage);
@@ -477,7 +479,8 @@ static void map(Rows *r, uint32_t stage)
 	eval_stage_stored(&r->s->e, stage);
 }
 
-/* One value of the point: for all threads of the team, or stored by one. */
+/* Executes a stage with one value for the point: all threads of the team have it, or one stores
+ * it. */
 static void single(Rows *r, uint32_t stage)
 {
 	Eval *e = &r->s->e;
@@ -528,7 +531,7 @@ static void run_stages(Rows *r)
 
 /* ---- phases ---- */
 
-/* Which expressions are read by several stages, at the thread's own elements. */
+/* Finds the expressions that several stages read at the thread's own elements. */
 static void find_cached(Rows *r)
 {
 	Eval *e = &r->s->e;
@@ -574,7 +577,8 @@ static void keep_elements(Rows *r)
 	}
 }
 
-/* Blocks of the same points follow each other. */
+/* Finds the point of the team, the part of the point that the block has, and the thread's place.
+ * Blocks of the same points follow each other. */
 static void find_point(Rows *r, bool in_parts)
 {
 	Eval *e = &r->s->e;
@@ -611,7 +615,8 @@ static void find_elements(Rows *r)
 	r->hi = eval_let(e, "hi", lx_min(e->f, lx_add(e->f, first, per), r->hi));
 }
 
-/* The last phase of a kernel in parts goes along the axis only if it stores there. */
+/* Whether some stage stores or checks along the axis, so that the last phase of a kernel in parts
+ * goes along it. */
 static bool stores_along(const GpuRowsPlan *p)
 {
 	for (uint32_t i = 0; i < p->nest->k->stage.n; i++) {
@@ -623,7 +628,7 @@ static bool stores_along(const GpuRowsPlan *p)
 	return false;
 }
 
-/* The first phase reads what there is. */
+/* Returns the cost of a phase: the first one reads and stores everything. */
 static KernelCost cost_of(const GpuRowsPlan *p, uint32_t phase)
 {
 	const Cost *none = cost_number(p->nest->arena, 0);

@@ -4,7 +4,7 @@
  * access neighbouring elements. */
 #include "codegen/gpu/block.h"
 
-/* The GPU as the scalar schedules see it: any number of processors. */
+/* Returns the GPU as the scalar schedules see it: any number of processors. */
 static const Target *thread_target(const Lowered *l, const Target *gpu)
 {
 	Target *t = ARENA_NEW(l->ir->ctx->arena, Target);
@@ -32,7 +32,7 @@ static Lx number_of_tasks(Arena *arena, SymTab *syms, SchedPhase *p)
 	return lx_param(p->f, loop_param(p->f, "tasks"));
 }
 
-/* A launch of few tasks has one block of fewer threads. */
+/* Returns the threads of a block: fewer for a launch of few tasks, which has one block. */
 static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
 {
 	int64_t n, threads = gpu->threads;
@@ -41,8 +41,7 @@ static uint32_t threads_for(SymTab *syms, const SchedPhase *p, const Gpu *gpu)
 	return threads ? (uint32_t)threads : WARP;
 }
 
-/* The same kernel with some constants in the layouts that threads want: a copy of l that knows
- * those. */
+/* Returns a copy of l with some constants of the kernel in the layouts that threads want. */
 static Lowered *with_layouts(const Lowered *l, const Nest *n, const LayoutWant *want,
 			     uint32_t nwant)
 {

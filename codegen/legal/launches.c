@@ -12,7 +12,8 @@ typedef struct {
 	ARRAY(int64_t) begin; /* of the shapes, in their order */
 } Writer;
 
-/* A constant c is 2 c; what is computed is 2 k + 1, k its number. */
+/* Returns the word of a value in the table: 2 c for a constant c, 2 k + 1 for value k of those that
+ * are computed ahead. */
 static int64_t word_of(Writer *w, Lx x)
 {
 	int64_t c, twice;
@@ -34,7 +35,8 @@ static int64_t kernel_of(Writer *w, uint32_t fn)
 	return w->fn[fn] - 1;
 }
 
-/* Where the shape of the launch begins. */
+/* Adds the shape of a launch, what equal launches have in common, unless the table has it. Returns
+ * where the shape begins in LaunchTable.shape. */
 static int64_t put_shape(Writer *w, const ProgramEntry *e, const LsData *s)
 {
 	LaunchTable *t = w->t;

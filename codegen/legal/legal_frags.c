@@ -21,7 +21,7 @@ static Lx sum3(LoopFn *f, Lx a, Lx b, Lx c)
 
 /* ---- arrays for fragments ---- */
 
-/* The number of the declaration among all. */
+/* Returns the position of a fragment's declaration among all. */
 static uint32_t declaration(const Expand *x, LFrag r)
 {
 	uint32_t k = 0;
@@ -43,7 +43,7 @@ static LMem array_as(const Expand *x, LFrag r, DType d)
 	return m;
 }
 
-/* The first element of the fragment, if elements have `size` bytes. */
+/* Returns the index of the fragment's first element in its array, if elements have `size` bytes. */
 static Lx first_of(const Expand *x, LFrag r, uint32_t size)
 {
 	const LsData *d = shape_of(x, r);
@@ -79,7 +79,8 @@ static uint32_t lanes_of(const Isa *isa)
 	return isa->vector_bytes ? isa->vector_bytes / 4 : 1;
 }
 
-/* Rows between memory and the array of a fragment, as they lie. */
+/* Expands an LS_FRAG_LOAD or LS_FRAG_STORE: copies rows between memory and the fragment's array,
+ * element by element as they lie. */
 static void move_rows(Expand *x, const LsData *s)
 {
 	LoopFn *f = x->f;
@@ -136,7 +137,7 @@ static Lx flush(LoopFn *f, Lx x)
 	return call(f, "flush", &x, 1);
 }
 
-/* Step k of a group. */
+/* Returns the bf16 of step k, 0 or 1, in each group, as an f32. */
 static Lx bf16_of(LoopFn *f, Lx group, uint32_t k)
 {
 	const LType u32 = lx_type(f, group), f32 = {DT_f32, u32.lanes};
@@ -164,7 +165,7 @@ static Lx int8_products(LoopFn *f, FragOp op, Lx sum, Lx a, Lx b)
 	return sum;
 }
 
-/* The sums of a vector of columns of row m. */
+/* Adds the products of row m of a and `lanes` columns of b from n on to the sums of the result. */
 static void dot_columns(Expand *x, const LsData *s, Lx m, Lx n, uint32_t lanes)
 {
 	LoopFn *f = x->f;
@@ -236,7 +237,8 @@ static void expand_stmt(Expand *x, uint32_t at)
 	expand_block(x, s.other);
 }
 
-/* The block is open while it is written anew. */
+/* Rewrites a block without statements on fragments. The block is open meanwhile, so that builders
+ * add to it. */
 static void expand_block(Expand *x, Lb b)
 {
 	LoopFn *f = x->f;

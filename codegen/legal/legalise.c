@@ -32,7 +32,8 @@ typedef struct {
 
 static Lx legal_expr(Legal *g, Lx x);
 
-/* Lane k with lane k + half, then the halves again. Of masks by questions. */
+/* Reduces the lanes of a vector to one: lane k with lane k + half, then the halves again. Masks are
+ * reduced by lx_any where that does, else as bytes. */
 static Lx reduce(Legal *g, ScOp op, Lx x)
 {
 	LoopFn *f = g->f;
@@ -56,7 +57,7 @@ static Lx reduce(Legal *g, ScOp op, Lx x)
 	return x;
 }
 
-/* n, at least 0 and at most all lanes. */
+/* Returns n, at least 0 and at most the number of lanes. */
 static Lx lane_count(Legal *g, Lx n, uint32_t lanes)
 {
 	const LType i64 = {DT_i64, 1};
@@ -69,7 +70,8 @@ static Lx lane_count(Legal *g, Lx n, uint32_t lanes)
 					       KNOWN_INDEX);
 }
 
-/* A thread moves several elements in one access, and converts them one by one. */
+/* Returns the converted lanes of a loaded vector in a kernel for blocks of threads, else the
+ * vector. A thread loads several elements in one access, and converts them one by one. */
 static Lx lanes_of(const Legal *g, Lx vector)
 {
 	const LxData *d = &g->f->lx.data[vector.i];
@@ -148,7 +150,8 @@ static uint32_t tree_size(const Legal *g, Lx x, uint32_t limit)
 	return n;
 }
 
-/* Index arithmetic is repeated while it is short; everything else is computed once by name. */
+/* Whether a shared subexpression is computed once and gets a name. Short index arithmetic is
+ * repeated instead. */
 static bool worth_naming(const Legal *g, Lx x)
 {
 	const LxData *d = &g->f->lx.data[x.i];
@@ -163,7 +166,7 @@ static void set_name(Legal *g, Lx x, Lx to)
 	array_push(g->arena, &g->named, x);
 }
 
-/* With names for what has them. */
+/* Returns x with the variables of named subexpressions in their place. */
 static Lx by_name(Legal *g, Lx x)
 {
 	if (!x.i || g->name[x.i].i)
@@ -211,7 +214,8 @@ static void name_shared(Legal *g, LsData *s)
 
 /* ---- memory ---- */
 
-/* Of one lane: the index is part of the offset. */
+/* Returns the offset of the element that a gather or scatter of one lane accesses: the index is
+ * part of it. */
 static Lx element_offset(Legal *g, Lx offset, Lx index)
 {
 	LoopFn *f = g->f;
@@ -245,7 +249,8 @@ static Lv new_variable(Legal *g, const char *name, LType type)
 	return (Lv){g->f->lv.n - 1};
 }
 
-/* A load or store of one element, where its mask holds. A load gives 0 elsewhere. */
+/* Adds a load or store of one element inside a branch on its mask. Where the mask does not hold, a
+ * load gives 0. */
 static void put_one(Legal *g, LsData s)
 {
 	StmtList *outer = g->out, body = {0};
@@ -278,7 +283,7 @@ static void put_access(Legal *g, LsData s, LType type)
 		put(g, s);
 }
 
-/* What lies in memory, as a new variable. */
+/* Adds a load of the bits in memory, and returns them as a new variable. */
 static Lx raw_load(Legal *g, LsData s, LType type)
 {
 	s.v = new_variable(g, g->f->lv.data[s.v.i].name, type);
@@ -286,8 +291,9 @@ static Lx raw_load(Legal *g, LsData s, LType type)
 	return lx_var(g->f, s.v);
 }
 
-/* Reversed, or every second one of two vectors, of which the second starts one early: nothing
- * beyond the last element is touched. What lies between is left out. */
+/* Adds the loads and the shuffle for elements with a stride of -1 or 2. Stride 2 takes every second
+ * element of two vectors. The second vector begins one element early, so that nothing beyond the
+ * last element is touched. */
 static Lx strided_load(Legal *g, LsData s, LType type, int stride)
 {
 	Lx at = s.offset;
@@ -374,7 +380,7 @@ static void legal_store(Legal *g, LsData s)
 
 static void legal_block(Legal *g, Lb b);
 
-/* What the row of its kind says decides what becomes of a statement. */
+/* Legalises a statement, as the row of its kind says (LsRow). */
 static void legal_stmt(Legal *g, LsData s)
 {
 	const LsRow *row = ls_row(s.kind);
@@ -404,7 +410,8 @@ static void legal_stmt(Legal *g, LsData s)
 	}
 }
 
-/* Many that follow each other become a table. */
+/* Legalises the launches at the beginning of at[], and returns how many they are. Many launches
+ * become a table. */
 static uint32_t legal_launches(Legal *g, const uint32_t *at, uint32_t n)
 {
 	uint32_t count = 0;

@@ -17,7 +17,7 @@ static Lx call_named(Library *l, const char *name, DType d, uint32_t lanes, cons
 	return library_call(l, fn, lanes, in, nin);
 }
 
-/* Of one value, or the same in all lanes: a literal number, not NaN. */
+/* Whether x is a literal number, the same in all lanes and not NaN. Sets *v to the number. */
 static bool is_number(const LoopFn *f, Lx x, double *v)
 {
 	const LxData *d = &f->lx.data[x.i];
@@ -27,9 +27,9 @@ static bool is_number(const LoopFn *f, Lx x, double *v)
 	return d->kind == LX_FLOAT && d->u.f == d->u.f;
 }
 
-/* NaN wins; of two zeros the second. `lesser`, an instruction of x86, gives its second operand when
- * either is NaN or both are zero: alone it does for a literal first, and the other way round for a
- * literal second that is not 0. */
+/* Returns the minimum or maximum. NaN wins; of two zeros, the second. `lesser`, an instruction of
+ * x86, gives its second operand when either is NaN or both are zero. So it does alone if the first
+ * operand is a literal, and with exchanged operands if the second one is a literal other than 0. */
 static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
@@ -49,7 +49,7 @@ static Lx min_max(Library *l, bool min, LType t, const Lx *in)
 	return lx_op(f, SC_select, t, (Lx[]){not_after, in[1], in[0]}, 3, 0);
 }
 
-/* Equal and ordered bools of several lanes: false before true. */
+/* Compares masks: false comes before true. */
 static Lx compare_masks(Library *l, ScOp op, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
@@ -59,14 +59,14 @@ static Lx compare_masks(Library *l, ScOp op, LType t, const Lx *in)
 	return op == SC_eq || op == SC_le || op == SC_ge ? lx_op(f, SC_not, t, &x, 1, 0) : x;
 }
 
-/* A literal, or the same in all lanes. */
+/* Whether x is an integer literal, the same in all lanes. Sets *v to the integer. */
 static bool is_literal(const LoopFn *f, Lx x, int64_t *v)
 {
 	const LxData *d = &f->lx.data[x.i];
 	return lx_is_int(f, d->kind == LX_SPLAT ? d->in[0] : x, v);
 }
 
-/* The same bits without a sign. */
+/* Returns the bits of x as an unsigned integer. */
 static Lx as_unsigned(Library *l, Lx x)
 {
 	static const DType of_size[9] = {[1] = DT_u8, [2] = DT_u16, [4] = DT_u32, [8] = DT_u64};
@@ -76,7 +76,7 @@ static Lx as_unsigned(Library *l, Lx x)
 		       : x;
 }
 
-/* Counts of the width and more shift everything out. */
+/* Shifts by a count that may be as large as the width or larger, which shifts all bits out. */
 static Lx shift(Library *l, ScOp op, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
@@ -97,7 +97,8 @@ static Lx shift(Library *l, ScOp op, LType t, const Lx *in)
 	return sign ? r : lx_op(f, SC_select, t, (Lx[]){inside, r, zero}, 3, 0);
 }
 
-/* Sizes and indices are divided by what is not 0; a literal may be seen not to be. */
+/* Divides, or takes the remainder. The instruction alone does where the divisor cannot be 0, in
+ * index arithmetic or as a literal. */
 static Lx divide(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 {
 	LoopFn *f = l->f;
@@ -115,7 +116,7 @@ static Lx divide(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 	return call_named(l, quotient ? "divide" : "remainder", t.dtype, t.lanes, in, 2);
 }
 
-/* The smallest value where x is NaN or does not fit. */
+/* Converts a float to an integer: NaN, and what does not fit, become the smallest integer. */
 static Lx float_to_int(Library *l, LType t, Lx x)
 {
 	LoopFn *f = l->f;
@@ -135,8 +136,9 @@ static Lx not_zero(Library *l, LType t, Lx x)
 	return lx_op(l->f, SC_ne, t, (Lx[]){x, zero}, 2, 0);
 }
 
-/* Of groups of four: the sum of those of two, elements 0 and 2 and elements 1 and 3 widened to 16
- * bits. */
+/* Adds the dot products of groups of four bytes, in two dots of groups of two: of elements 0 and 2,
+ * and of 1 and 3, widened to 16 bits. Where the target lacks those dots, by the text of the
+ * operation. */
 static Lx dot4(Library *l, ScOp op, LType t, const Lx *in)
 {
 	LoopFn *f = l->f;
@@ -160,7 +162,7 @@ static Lx dot4(Library *l, ScOp op, LType t, const Lx *in)
 	return sum;
 }
 
-/* What no instruction set has as it is defined here. */
+/* Rewrites an operation that the target lacks in operations that it has. */
 static Lx rewrite(Library *l, ScOp op, LType t, const Lx *in, unsigned known)
 {
 	LoopFn *f = l->f;
@@ -250,7 +252,8 @@ static Lx convert(Library *l, DType to, Lx x)
 	return dtype_is_narrow(to) ? library_unpack(l, to, library_pack(l, to, x)) : x;
 }
 
-/* Values of storage types are held as f32: their bits have to be made. */
+/* Reinterprets the bits of x as another dtype. Values of narrow dtypes are held as f32, so their
+ * bits are made first. */
 static Lx bitcast(Library *l, DType to, DType from, Lx x)
 {
 	if (to == from)
@@ -264,8 +267,8 @@ static Lx bitcast(Library *l, DType to, DType from, Lx x)
 
 /* ---- functions ---- */
 
-/* The rint whose result an instruction of the function converts, if the target does both at once;
- * 0: none, for the first instruction is no rint. */
+/* Returns the number of the rint whose result instruction i converts to i32, if the target has one
+ * operation for both; else 0, since instruction 0 is no rint. */
 static uint32_t rounded(const Library *l, const ScFn *fn, const ScIns *i, uint32_t lanes)
 {
 	const uint32_t x = i->nin ? i->in[0] : 0;
@@ -301,7 +304,8 @@ static Lx instruction(Library *l, const ScFn *fn, uint32_t k, uint32_t lanes, co
 	}
 }
 
-/* One operation on parameters and constants, each parameter read at most once. */
+/* Whether the function is one operation on parameters and constants that reads each parameter at
+ * most once. */
 static bool is_single(const ScFn *fn)
 {
 	uint32_t reads[4] = {0};
@@ -347,7 +351,7 @@ Lx library_call(Library *l, const ScFn *fn, uint32_t lanes, const Lx *in, uint32
 	return instruction(l, fn, fn->nins - 1, lanes, value);
 }
 
-/* A call that no lane may need: its variable is 0 unless one does. */
+/* Returns the value of a call that is executed only if some lane needs it; else 0 in all lanes. */
 static Lx guarded(Library *l, ScGuard guard, Lx cond, Lx call, const char *name)
 {
 	LoopFn *f = l->f;

@@ -7,7 +7,8 @@
 
 /* ---- cost ---- */
 
-/* Rough cost of compiling a kernel. */
+/* Estimates the cost of compiling a kernel, in statements: for dividing kernels into units of equal
+ * cost. */
 static double loop_cost(const LoopFn *f)
 {
 	double cost = 20;
@@ -34,7 +35,7 @@ static int heavier(const void *a, const void *b)
 	return x->fn < y->fn ? -1 : 1;
 }
 
-/* Heaviest kernels first, each to the lightest unit so far. */
+/* Gives each kernel, the heaviest first, to the unit that is lightest so far. */
 const uint32_t *kernel_units(const Program *p, uint32_t nunits, double *load)
 {
 	Arena *arena = p->ir->ctx->arena;

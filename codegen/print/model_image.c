@@ -132,7 +132,8 @@ static uint64_t add(ModelImage *im, const void *data, uint64_t bytes, uint64_t a
 	return at;
 }
 
-/* Zeros, to be filled in. */
+/* Appends n structures of a type to the image, all zero, and returns the offset of the first. Adds
+ * an ImageObject of that name unless n is 0. */
 static uint64_t object(ModelImage *im, const ImageType *type, const char *name, uint32_t n,
 		       bool array)
 {
@@ -142,7 +143,8 @@ static uint64_t object(ModelImage *im, const ImageType *type, const char *name, 
 	return at;
 }
 
-/* Named stem_k where there is none of these contents. */
+/* Returns the offset of an array of n structures with the contents `data`: of an equal one in `s`,
+ * else of a new one, named stem_k. */
 static uint64_t shared(ModelImage *im, Shared *s, const ImageType *type, const char *stem,
 		       uint32_t k, const void *data, uint32_t n)
 {
@@ -211,14 +213,16 @@ static void point_text(ModelImage *im, uint64_t at, const char *s)
 
 /* ---- tensors ---- */
 
-/* The pointer at byte `at`. */
+/* Sets the pointer at byte `at` to the text of the aliases of constant c; leaves it NULL if there
+ * are none. */
 static void add_aliases(Builder *b, uint64_t at, ConstId c)
 {
 	if (b->aliases && b->aliases[c.i])
 		point_text(b->im, at, b->aliases[c.i]);
 }
 
-/* Of a table of the entry at hand. */
+/* Returns the name of a table of the current entry: the name alone for the first entry, then with
+ * the entry's number behind. */
 static const char *table_name(const Builder *b, const char *name)
 {
 	uint32_t k = (uint32_t)(b->e - b->p->entry.data);
@@ -249,7 +253,8 @@ static uint64_t add_dims(Builder *b, const ProgramTensor *t, const char *name)
 	return at;
 }
 
-/* One after the other. */
+/* Appends the table of an entry's inputs or outputs, one WeftTensorInfo each, and returns its
+ * offset. */
 static uint64_t add_tensors(Builder *b, bool input, const ProgramTensor *t, uint32_t n)
 {
 	ModelImage *im = b->im;
@@ -319,7 +324,8 @@ static uint64_t add_calls(Builder *b)
 	return at;
 }
 
-/* For the runtime, which decides what is worth sharing. */
+/* Appends the table of the entry's launches, and returns its offset. From the time of a task that
+ * the table has, the runtime decides which launches are worth sharing among threads. */
 static uint64_t add_launches(Builder *b, const Machine *m)
 {
 	const ProgramEntry *e = b->e;
@@ -345,7 +351,7 @@ static uint64_t add_messages(Builder *b)
 	return at;
 }
 
-/* A pointer field that stays NULL when there is nothing. */
+/* Sets the pointer at byte `at` to byte `to`, where n elements lie; leaves it NULL if n is 0. */
 static void point_some(ModelImage *im, uint64_t at, uint64_t to, uint32_t n)
 {
 	if (n)
@@ -391,7 +397,8 @@ static uint64_t add_state(Builder *b)
 	return at;
 }
 
-/* How an entry uses state: its flags, and a byte for each; *at: where they are. */
+/* Appends a byte for each state, whether the entry reads and writes the state, and sets *at to the
+ * first byte's offset. Returns the flags of all states together. */
 static uint32_t add_state_use(Builder *b, uint64_t *at)
 {
 	const ProgramEntry *e = b->e;
@@ -542,7 +549,8 @@ static Role *find_roles(const Builder *b)
 	return role;
 }
 
-/* Parameters as the file has them. */
+/* Appends the table of parameters as the model's file has them (WeftModel.source), and returns its
+ * offset. */
 static uint64_t add_sources(Builder *b)
 {
 	const ProgramRecipes *w = b->p->recipes;
@@ -651,7 +659,8 @@ static bool needs_lapack(const Program *p)
 	return n;
 }
 
-/* variable: has state, or weights that may be replaced. */
+/* Sets the function pointers of the WeftModel to functions of the runtime. variable: the model has
+ * state, or weights that may be replaced. */
 static void point_runtime(ModelImage *im, uint64_t model, const Program *p, bool variable,
 			  const EmitOptions *o)
 {
@@ -687,7 +696,8 @@ static int by_place(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* "mylib::decay mylib_decay, mylib::smooth mylib_smooth"; NULL: none. */
+/* Lists the user operators whose functions the model calls, with their symbols: "mylib::decay
+ * mylib_decay, mylib::smooth mylib_smooth". Returns NULL if there are none. */
 static const char *name_user_ops(const Program *p)
 {
 	const UserOp **op;

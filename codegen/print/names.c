@@ -33,7 +33,8 @@ static bool is_listed(const char *s, const char *const *list, size_t n)
 	return false;
 }
 
-/* Asked of the libraries of this machine, whose names are much the same everywhere. */
+/* Whether a function of the C library has the name. Looks in the libraries of this machine, whose
+ * names are much the same on every machine. */
 static bool in_c_library(const char *name)
 {
 	static const char *const library[] = {"libc.so.6", "libm.so.6", "libpthread.so.0",
@@ -114,7 +115,7 @@ static uint32_t name_id(Names *n, const char *text)
 	return id;
 }
 
-/* True when the name was free; it now belongs to the current scope. */
+/* Takes the name in the current scope. Returns false if the name is taken already. */
 static bool names_take(Names *n, uint32_t id)
 {
 	if (n->name.data[id - 1].scope)

@@ -62,7 +62,7 @@ static int64_t times(int64_t a, int64_t b)
 	return __builtin_mul_overflow(a, b, &a) ? INT64_MAX : a;
 }
 
-/* Both at least 1. */
+/* Multiplies two products that are both at least 1. The factors stay sorted. */
 static Product multiply(const SizeBounds *s, const Product *a, const Product *b)
 {
 	Sym *factor = ARENA_ARRAY(s->ir->ctx->arena, Sym, a->n + b->n);
@@ -74,7 +74,8 @@ static Product multiply(const SizeBounds *s, const Product *a, const Product *b)
 	return (Product){times(a->coef, b->coef), n, factor};
 }
 
-/* Not less than their sum, where one has all factors of the other. */
+/* Replaces *sum by a product that is not less than the sum of the two. Returns false unless one of
+ * them has all factors of the other. */
 static bool add_to(Product *sum, const Product *p)
 {
 	int64_t coef = plus(sum->coef, p->coef);
@@ -96,7 +97,8 @@ static Product factor(const SizeBounds *s, Sym e)
 	return (Product){1, 1, arena_dup(s->ir->ctx->arena, &e, sizeof e)};
 }
 
-/* The smaller one of an expression and a constant, neither of them negative. */
+/* Whether e is the smaller of an expression and a constant, neither of them negative. Sets *of to
+ * the expression. */
 static bool is_clamped(const SymTab *t, Sym e, Sym *of)
 {
 	int64_t lo, hi;
@@ -126,7 +128,8 @@ static bool cover_parts(const SizeBounds *s, Sym e, Product *out)
 	return out->coef < INT64_MAX;
 }
 
-/* Not less than e, nor what is computed for it. False: none is known. */
+/* Finds a product that is not less than e, nor than any value that is computed for e. Returns false
+ * if none is known. */
 static bool cover(const SizeBounds *s, Sym e, Product *out)
 {
 	const SymTab *t = s->ir->syms;
@@ -143,8 +146,9 @@ static bool cover(const SizeBounds *s, Sym e, Product *out)
 
 enum { LITTLE = 32 }; /* 64 bits have room for so much more of each extent of what fits memory */
 
-/* Not less than an extent, nor much more, but that `ranges` puts the greatest value in place of an
- * extent that has one. Its parts may be more. */
+/* Returns a product that is not less than an extent, nor much more. With `ranges` the greatest
+ * value stands for an extent that has one, which may be much more. Values that are computed for the
+ * extent may exceed the product. */
 static Product extent(const SizeBounds *s, Sym e, bool ranges)
 {
 	const SymTab *t = s->ir->syms;
@@ -173,7 +177,7 @@ static Product extent(const SizeBounds *s, Sym e, bool ranges)
 
 /* ---- which are implied ---- */
 
-/* The sum of all terms is not more than one term of b. */
+/* Whether the sum of all terms of b is at most `term`. */
 static bool is_within(const Product *term, const Bound *b)
 {
 	int64_t coef = b->rest;
@@ -217,7 +221,8 @@ static bool is_implied(const SizeBounds *s, const Bound *b)
 	return false;
 }
 
-/* The largest value that ranges allow; INT64_MAX: that or more. */
+/* Returns the largest value of a product that the ranges of its factors allow; INT64_MAX stands for
+ * that or more. */
 static int64_t most_of(const SymTab *t, const Product *p)
 {
 	int64_t most = p->coef, lo, hi;
@@ -248,7 +253,9 @@ static bool is_of_variables(const SymTab *t, const Bound *b)
 	return !b->real.i;
 }
 
-/* A bound comes after those of what its factors are made of. */
+/* Adds a bound, unless it always holds or another implies it. A bound of variables takes the place
+ * of the bounds that it implies. Any other goes to the end, behind the bounds of what its factors
+ * are made of. */
 static void put(SizeBounds *s, const Bound *b)
 {
 	if (always_holds(s->ir->syms, b) || is_implied(s, b))
@@ -337,7 +344,7 @@ static bool has_divisor(const SizeBounds *s, Sym divisor)
 	return false;
 }
 
-/* What e divides by, inner divisions first. */
+/* Adds a bound for each divisor in e that may be 0, inner divisions first. */
 static void add_divisors(SizeBounds *s, Sym e)
 {
 	const SymTab *t = s->ir->syms;
@@ -377,7 +384,8 @@ static Product bytes_of(const SizeBounds *s, const Type *t, bool ranges)
 
 enum { MUCH = 1 << 24 }; /* of greatest values beside extents that have none */
 
-/* Of bytes; `plain`: where all of its factors are variables, else where some are not. */
+/* Adds the bound for the bytes of a type, or of each element of a tuple. plain: only where all
+ * factors are variables; else only where some are not. */
 static void add_bytes(SizeBounds *s, TypeId id, bool plain)
 {
 	const Type *t = ir_type_of(s->ir, id);
@@ -453,8 +461,8 @@ SizeBounds *size_bounds_new(Ir *ir, const SizeBounds *outer)
 	return s;
 }
 
-/* Divisors first. Of all types, bounds of variables, which imply most others; then of all
- * expressions; then of the bytes that these are in. */
+/* Adds the divisors first. Then come the bytes of all types whose extents are variables, since
+ * these bounds imply most others; then all expressions; then the other bytes. */
 void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 {
 	Arena *scratch = s->ir->ctx->scratch;
@@ -496,7 +504,7 @@ void size_bounds_add_graph(SizeBounds *s, const Graph *g)
 
 /* ---- asserting ---- */
 
-/* At least 1. */
+/* Returns the absolute value of e, but at least 1: the factor of a product. */
 static Lx magnitude(SymLower *s, Sym e)
 {
 	LoopFn *f = s->f;
@@ -510,8 +518,8 @@ static Lx magnitude(SymLower *s, Sym e)
 	return lo < 1 ? lx_max(f, x, lx_int(f, 1)) : x;
 }
 
-/* a * b * .. <= room as a <= room / b / .., which leaves 64 bits nowhere. *room becomes what is
- * left. */
+/* Returns whether a * b * .. <= *room, as a <= *room / b / .., which leaves 64 bits nowhere. Takes
+ * the product off *room. */
 static Lx product_fits(SymLower *s, const Product *p, Lx *room)
 {
 	LoopFn *f = s->f;

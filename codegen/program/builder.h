@@ -90,12 +90,12 @@ typedef struct {
 } Builder;
 
 /* program.c */
-/* The address of a buffer. layout: the one in which a constant is read. */
+/* Returns the address of a buffer. layout: the layout in which a constant is read. */
 Lx builder_address(Builder *, BufId, const Layout *layout);
-/* The buffer that owns the memory of a buffer. */
+/* Returns the buffer that owns the memory of a buffer. */
 uint32_t builder_owner(const Builder *, uint32_t buf);
-/* How many iterations a WHILE did that ended before: Builder.nest.ended.data[ended]. An outlined
- * function gets the count as a parameter, when it first needs it. */
+/* Returns how many iterations a WHILE did that has ended, Builder.nest.ended.data[ended]. An
+ * outlined function gets the count as a parameter when it first needs the count. */
 Lx builder_count(Builder *, uint32_t ended);
 /* Emits the launches of a kernel's phases. */
 void builder_launch(Builder *, const Scheduled *);

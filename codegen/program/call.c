@@ -22,7 +22,8 @@ typedef struct {
 	Sym parts; /* of a divided operator: its tasks; 0: one */
 } Calling;
 
-/* Sizes of the model that an expression needs become parameters. */
+/* Returns the value of an expression. Sizes of the model that it needs become parameters of the
+ * function. */
 static Lx value_of(Calling *k, Sym e)
 {
 	SymTab *t = k->l->ir->syms;
@@ -46,7 +47,8 @@ static void put_int(Calling *k, int64_t v)
 	array_push(k->l->ir->ctx->arena, &k->value, lx_int(k->f, v));
 }
 
-/* The argument of the function that a buffer is; one that is passed twice is one. */
+/* Returns the number of the function's argument for a buffer, which is added if it is new: a buffer
+ * that is passed twice is one argument. Notes whether the call reads or writes it. */
 static uint32_t argument(Calling *k, BufId id, bool write)
 {
 	uint32_t i = 0;
@@ -81,7 +83,7 @@ static void put_buffer(Calling *k, BufId id, bool write)
 /* The integers of a divided operator. */
 enum { PART, PARTS, MATRICES };
 
-/* Arguments in the order of the schema. */
+/* Adds the values and tensors of the operator's arguments, in the order of the schema. */
 static void put_arguments(Calling *k)
 {
 	const StepCall *c = k->c;

@@ -90,7 +90,8 @@ static bool is_large(const Lowered *l, const Buffer *b)
 	       LARGE / dtype_size(b->dtype);
 }
 
-/* The choice that a load is about, NULL: none. */
+/* Returns the choice for the large constant that x loads, added the first time; NULL if x loads
+ * none, or the constant's layout is fixed. */
 static Choice *choice_of(Chooser *c, uint32_t level, const KxData *x)
 {
 	const Lowered *l = c->level[level].lowered;
@@ -186,7 +187,7 @@ static void store_as(const Choice *x, const Layout *layout)
 	}
 }
 
-/* Of all readers, if the constant is stored so. */
+/* Stores the constant in a layout, and returns the predicted cycles of all its readers. */
 static double cycles_as(const Chooser *c, const Choice *x, const Layout *layout)
 {
 	double cycles = 0;

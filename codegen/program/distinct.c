@@ -57,7 +57,7 @@ static bool is_numbered(const DistinctKernels *d, Sym e)
 	return e.i < d->of.n && d->of.data[e.i] == d->now;
 }
 
-/* Each part of an expression is written where it is first met. */
+/* Writes an expression to the key, each part where the key first has it, and returns its number. */
 static uint32_t write_sym(DistinctKernels *d, Sym e)
 {
 	const SymTab *syms = d->l->ir->syms;
@@ -212,7 +212,7 @@ static void put_axis(DistinctKernels *d, const Axis *a)
 	put64(d, mean);
 }
 
-/* Axes and value variables have the first numbers. */
+/* Writes the key of a kernel, d->word. Axes and value variables have the first numbers. */
 static void write_key(DistinctKernels *d, const Kernel *k)
 {
 	d->word.n = d->buf.n = d->nsym = 0;
@@ -242,7 +242,7 @@ static void write_key(DistinctKernels *d, const Kernel *k)
 
 /* ---- schedules ---- */
 
-/* Beside the text of the function, which does not have it. */
+/* Prints a product to the key of a function: the text of the function does not say it. */
 static void print_product(const LoopProduct *p, Text *t)
 {
 	text_printf(t, "product %u %u %u; %u %u %u %u; %d %d %d %d; %u %u %u; %u\n", p->a_type,
@@ -264,7 +264,8 @@ static uint32_t add_function(DistinctKernels *d, LoopFn *f)
 	return id - 1;
 }
 
-/* Its function as others may share it. */
+/* Turns large literals of a phase's function into parameters, so that others may share it,
+ * legalises it, and adds it to the program. Returns its index in Program.fn. */
 static uint32_t add_phase(DistinctKernels *d, SchedPhase *p)
 {
 	p->nliteral = loop_parametrise(p->f, KEEP_LITERALS, &p->literal);
@@ -298,7 +299,8 @@ void note_launch(SymTab *syms, LoopFn *f, const SchedPhase *p)
 	f->tasks_most = most > f->tasks_most ? most : f->tasks_most;
 }
 
-/* Buffers by order of appearance: the schedule belongs to equal kernels, too. */
+/* Schedules the kernel whose key was written last. The schedule numbers buffers by order of
+ * appearance, since it serves equal kernels, too. */
 static Scheduled schedule(DistinctKernels *d, const Kernel *k)
 {
 	Arena *arena = d->l->ir->ctx->arena;

@@ -60,10 +60,10 @@ void distinct_call(DistinctKernels *, const StepCall *);
  * tasks_most. */
 void note_launch(SymTab *, LoopFn *, const SchedPhase *);
 
-/* phases.c: Decides which launches run in the phase of the launch before, because they do not
- * depend on it, and sets Scheduled.continues of d->kernel. Call it after all kernels of the steps
- * were scheduled, in the order of the steps. owner: by buffer, a buffer that may have the same
- * memory (a loop swaps the two, or an output takes an input's), or 0. */
+/* Decides which launches run in the phase of the launch before, because they do not depend on it,
+ * and sets Scheduled.continues of d->kernel (phases.c). Call it after all kernels of the steps were
+ * scheduled, in the order of the steps. owner: by buffer, a buffer that may have the same memory (a
+ * loop swaps the two, or an output takes an input's), or 0. */
 void form_phases(DistinctKernels *d, const StepList *, const uint32_t *owner);
 /* Whether the function may fail: it checks something, or calls a user operator. */
 bool phase_fails(const SchedPhase *);

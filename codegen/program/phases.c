@@ -54,7 +54,8 @@ static bool replaces_state(const PhaseState *h, const Scheduled *k, const SchedP
 	return found;
 }
 
-/* Whoever writes this memory in the phase at hand writes other elements of it. */
+/* Whether all launches of this phase that write the memory provably write other elements than the
+ * kernel does. False for calls and temporaries, and where there are WRITERS such launches. */
 static bool writes_apart(const PhaseState *h, const Kernel *kernel, const Scheduled *k,
 			 const SchedArg *a, uint32_t memory)
 {

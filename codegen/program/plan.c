@@ -31,7 +31,7 @@ typedef struct {
 	ARRAY(Sym) born;         /* sizes that depend on data, in order; a number: known before */
 } Planner;
 
-/* Nobody knows it before the entry runs. */
+/* Whether a size depends on data, so that only a step of the entry finds it out. */
 static bool finds(const Planner *p, Sym size)
 {
 	const Program *program = p->kernels->p;
@@ -82,7 +82,7 @@ static void stretch(Planner *p, Life *life, uint32_t first, uint32_t last)
 
 static void walk(Planner *p, const StepList *list);
 
-/* The two halves swap: both live as long as either. */
+/* Makes both buffers of a carry live in the whole loop, and as long as either: they swap memory. */
 static void touch_carry(Planner *p, const struct StepCarry *c, uint32_t first, uint32_t last)
 {
 	Life *from = &p->life[c->from.i], *to = &p->life[c->to.i];
@@ -165,7 +165,8 @@ static void walk(Planner *p, const StepList *list)
 	}
 }
 
-/* Readers after a loop are met later than the loop: walk again until nothing grows. */
+/* Finds the life of each buffer and temporary. Walks again until no life grows, since a reader
+ * behind a loop is met later than the loop. */
 static void find_lives(Planner *p)
 {
 	do {
@@ -249,8 +250,8 @@ static void placed_add(Placed *p, const Block *b)
 		p->last[k] = last;
 }
 
-/* Those below node k, which spans `size` blocks from `from` on, that live at the same time as some
- * step of `life`. */
+/* Adds to p->near the placed blocks below node k whose lives overlap `life`. The node spans `size`
+ * blocks from number `from` on. */
 static void placed_find(Placed *p, uint32_t k, uint32_t from, uint32_t size, Life life)
 {
 	if (p->last[k] <= life.first || p->block[from]->life.first > life.last)
@@ -264,8 +265,8 @@ static void placed_find(Placed *p, uint32_t k, uint32_t from, uint32_t size, Lif
 		placed_find(p, 2 * k + 1, from + size / 2, size / 2, life);
 }
 
-/* Largest first, each at the lowest offset that is free during its life. Gives up, with less than
- * 0, where too many live at once. */
+/* Places the largest block first, each at the lowest offset that is free during its life. Returns
+ * the bytes of all; -1 if too many blocks live at once for this search. */
 static int64_t place_by_size(Arena *arena, Block *block, uint32_t n)
 {
 	int64_t total = 0;
@@ -317,7 +318,7 @@ typedef struct {
 	int64_t total;
 } Heap;
 
-/* The bin of a size: its highest bit and the BIN_BITS below. */
+/* Returns the bin of a size: its highest bit and the BIN_BITS below. */
 static uint32_t bin_of(int64_t size)
 {
 	uint64_t u = (uint64_t)size / ALIGN;
@@ -355,7 +356,7 @@ static void heap_link(Heap *h, uint32_t k)
 	h->filled[bin / 64] |= UINT64_C(1) << bin % 64;
 }
 
-/* A new piece after `before`, which ends at `offset`. */
+/* Adds a piece behind piece `before`, which ends at `offset`, and returns its number. */
 static uint32_t heap_piece(Heap *h, uint32_t before, int64_t offset, int64_t size)
 {
 	uint32_t after = before ? h->piece.data[before].after : 0;
@@ -371,7 +372,8 @@ static uint32_t heap_piece(Heap *h, uint32_t before, int64_t offset, int64_t siz
 	return k;
 }
 
-/* A free piece in the first bin of which all are large enough, or none. */
+/* Returns a free piece of exactly the size, else one of the first bin whose pieces are all large
+ * enough; 0 if there is none. */
 static uint32_t heap_best(const Heap *h, int64_t size)
 {
 	uint32_t bin = bin_of(size);
@@ -409,7 +411,7 @@ static uint32_t heap_take(Heap *h, int64_t size)
 	return k;
 }
 
-/* Piece b, free, becomes part of a, before it. */
+/* Joins the free piece b to piece a, right before it. */
 static void heap_join(Heap *h, uint32_t a, uint32_t b)
 {
 	Piece *p = h->piece.data;
@@ -444,8 +446,8 @@ static int by_end(const void *a, const void *b)
 	return x->buf < y->buf ? -1 : x->buf > y->buf;
 }
 
-/* A sweep over the steps: a block takes the best free piece at its first step and gives it back
- * after its last. */
+/* Places blocks in a sweep over the steps: a block takes the best free piece at its first step and
+ * gives it back after its last. Returns the bytes of all. */
 static int64_t place_by_life(Arena *arena, Block *block, uint32_t n)
 {
 	Heap *h = ARENA_NEW(arena, Heap);
@@ -500,7 +502,7 @@ typedef struct {
 	ARRAY(Slot) slot;
 } Slots;
 
-/* The number of lives that begin before this one ends. */
+/* Returns how many lives of the slot begin before this one ends. */
 static uint32_t lives_before(const Slot *s, Life life)
 {
 	uint32_t lo = 0, hi = s->life.n;
@@ -551,7 +553,8 @@ static uint32_t find_slot(const Lowered *l, Slots *all, Sym size, Life life, boo
 	return all->slot.n - 1;
 }
 
-/* Bytes of what the plan gives memory, by number; none: nothing. */
+/* Returns the bytes of each buffer and temporary to which the plan gives memory, by number; none
+ * for others. */
 static Sym *find_sizes(const Planner *p, uint32_t n)
 {
 	const Lowered *l = p->l;
@@ -574,7 +577,8 @@ static Sym *find_sizes(const Planner *p, uint32_t n)
 
 /* ---- rooms ---- */
 
-/* The last STEP_SIZE, from 1, that a number of bytes waits for; 0: it has a bound that is near. */
+/* Returns the last STEP_SIZE, counted from 1, that a number of bytes waits for; 0 if it waits for
+ * none, or has a bound that is near. */
 static uint32_t waits_for(const Planner *p, Sym bytes)
 {
 	SymTab *syms = p->l->ir->syms;
@@ -588,8 +592,8 @@ static uint32_t waits_for(const Planner *p, Sym bytes)
 	return last;
 }
 
-/* The bound of a size in all rounds of a loop: of buffer i the product of those of its extents,
- * where none is known of their product. */
+/* Returns a bound of a size in all rounds of a loop. Where none is known, that of buffer i is the
+ * product of the bounds of its extents. */
 static Sym size_of_rounds(const Planner *p, uint32_t i, Sym size)
 {
 	SymTab *syms = p->l->ir->syms;
@@ -626,7 +630,7 @@ static void find_rooms(const Planner *p, Sym *size, uint32_t n, MemoryPlan *plan
 	plan->room_of = room_of;
 }
 
-/* Offsets in slots that follow each other from byte `at` on. Returns where they end. */
+/* Sets the offsets of slots, one behind the other from byte `at` on. Returns where they end. */
 static Sym place_slots(SymTab *syms, Slots *slots, Sym at)
 {
 	for (uint32_t i = 0; i < slots->slot.n; i++) {

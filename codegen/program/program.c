@@ -4,7 +4,8 @@
 
 #include <string.h>
 
-/* Which state of the program the entry's are, and how it uses them. */
+/* Finds the program's number of each state of the entry, and notes which states the entry reads and
+ * writes. */
 static void use_state(Builder *b)
 {
 	const Lowered *l = b->l;
@@ -20,7 +21,7 @@ static void use_state(Builder *b)
 
 /* ---- addresses ---- */
 
-/* Of a while: an outlined function gets it as a parameter, when it first needs it. */
+/* Adds the count as a parameter to an outlined function that asks for it the first time. */
 Lx builder_count(Builder *b, uint32_t ended)
 {
 	Ended *e = &b->nest.ended.data[ended];
@@ -42,13 +43,12 @@ static Lx place_offset(Builder *b, const CarryPlace *p)
 			 sym_lower(&b->known.sizes, p->even));
 }
 
-/* Byte `at` of a room, or of the workspace. */
+/* Returns the address of byte `at` of a room; room 0 is the workspace. */
 static Lx room_address(Builder *b, uint32_t room, Lx at)
 {
 	return lx_addr(b->f, b->ninput + b->noutput + (room ? 2 + room : 1), at);
 }
 
-/* Of a buffer; `layout`: in which a constant is read. */
 Lx builder_address(Builder *b, BufId id, const Layout *layout)
 {
 	LoopFn *f = b->f;
@@ -77,7 +77,7 @@ Lx builder_address(Builder *b, BufId id, const Layout *layout)
 
 /* ---- kernels ---- */
 
-/* Of a call with all its iterations. */
+/* Multiplies the cost of one execution by the iterations of the loops around. */
 static ProgramCost count(const Builder *b, KernelCost once)
 {
 	return (ProgramCost){.flops = cost_mul(b->arena, b->nest.times, once.flops),
@@ -92,7 +92,8 @@ uint32_t builder_owner(const Builder *b, uint32_t buf)
 	return buf;
 }
 
-/* An output that may be an input's memory: for those that share phases they are one. */
+/* Makes the input the owner of the memory of an output that may be the input's memory: for phases
+ * the two are one. */
 static void join_donated(Builder *b)
 {
 	const Lowered *l = b->l;
@@ -128,14 +129,15 @@ static const Layout *layout_of(const Builder *b, const Scheduled *k, const Sched
 	return a->packed ? a->packed : &buf_of(b->l, k->buf[a->k])->layout;
 }
 
-/* The bytes of so many elements; of what differs between the rounds of a loop, the most. */
+/* Returns the bytes of so many elements; where they differ between the rounds of a loop, the most
+ * of all rounds. */
 static Sym bytes_of(const Builder *b, Sym numel, DType d)
 {
 	Sym bytes = sym_muli(b->syms, numel, dtype_size(d));
 	return sym_uses_kind(b->syms, bytes, SYMVAR_AXIS) ? sym_most(b->syms, bytes) : bytes;
 }
 
-/* For the interpreter of loop IR: which buffers the arguments are. */
+/* Describes an argument to the interpreter of loop IR: its buffer's name, bytes and owner. */
 static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP) {
@@ -193,7 +195,8 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 						     .alone = p->alone});
 }
 
-/* The extents of what an argument is: *n of them. */
+/* Returns the extents of the buffer or temporary that an argument is, and sets *n to their
+ * number. */
 static const Sym *extents_of(const Builder *b, const Scheduled *k, const SchedArg *a, uint32_t *n)
 {
 	*n = a->kind == ARG_TEMP ? 1 : buf_of(b->l, k->buf[a->k])->rank;
@@ -201,7 +204,7 @@ static const Sym *extents_of(const Builder *b, const Scheduled *k, const SchedAr
 				   : buf_of(b->l, k->buf[a->k])->dim;
 }
 
-/* There are no tasks where it is 0. */
+/* Whether the phase has no tasks where the extent, a variable, is 0. */
 static bool counts_tasks(const Builder *b, const SchedPhase *p, Sym extent)
 {
 	Sym zero = sym_int(b->syms, 0);
@@ -209,7 +212,8 @@ static bool counts_tasks(const Builder *b, const SchedPhase *p, Sym extent)
 	       sym_is(b->syms, sym_subst(b->syms, p->ntasks, &extent, &zero, 1), 0);
 }
 
-/* Some extent is 0 but those that count tasks, or none can be: then none. */
+/* Returns whether some extent is 0; none if no extent can be 0, but those with which the phase has
+ * no tasks. */
 static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
 {
 	Lx least = {0};
@@ -224,8 +228,9 @@ static Lx is_empty(Builder *b, const SchedPhase *p, const Sym *dim, uint32_t n)
 	return least.i ? lx_cmp(b->f, SC_le, least, lx_int(b->f, 0)) : least;
 }
 
-/* Nothing is executed where all that a phase writes has no elements, unless it checks something
- * besides: its loops may go over other extents than the one that is 0. */
+/* Returns the number of tasks of a phase: 0 if everything that it writes has no elements, since its
+ * loops may go over other extents than the one that is 0. A phase that also checks something is
+ * executed all the same. */
 static Lx task_count(Builder *b, const Scheduled *k, const SchedPhase *p)
 {
 	LoopFn *f = b->f;
@@ -265,7 +270,7 @@ void builder_launch(Builder *b, const Scheduled *k)
 
 /* ---- the whole ---- */
 
-/* In the order in which they are launched. */
+/* Schedules the kernels and calls of a list in the order in which they are launched. */
 static void schedule_steps(Builder *b, const StepList *list)
 {
 	for (uint32_t i = 0; i < list->step.n; i++) {
@@ -343,8 +348,8 @@ static void start_run(Builder *b)
 	builder_start(b, e->run);
 }
 
-/* Memory of an output is asked for when its sizes are known. False after ctx_error: they never
- * are. */
+/* Checks that memory was asked for each output, which happens when the output's sizes are known.
+ * Returns false after ctx_error: a size is known within a branch or a loop only. */
 static bool outputs_have_rooms(const Builder *b)
 {
 	for (uint32_t k = 0; k < b->noutput; k++)
@@ -356,7 +361,7 @@ static bool outputs_have_rooms(const Builder *b)
 	return true;
 }
 
-/* No two functions have the same. */
+/* Gives no two functions of a program the same name. */
 const char *program_fn_name(const ProgramEntry *e, const char *role)
 {
 	bool plain = strcmp(e->name, "run") == 0;

@@ -78,8 +78,8 @@ void size_bounds_add_graph(SizeBounds *, const Graph *);
  * values and which contains `var` (none: any bound). Returns false, and adds nothing, if there is
  * none. Messages name the inputs of the graph from which the symbols come. */
 bool size_bounds_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
-/* As size_bounds_assert, but only for the bounds which say that a divisor is not 0. In the list
- * these come before the bounds that divide by it. */
+/* Does as size_bounds_assert, but only with the bounds which say that a divisor is not 0. In the
+ * list these come before the bounds that divide by it. */
 bool size_divisors_assert(SizeBounds *, SymLower *, Program *, const Graph *, Sym var);
 
 /* sizes.c */

@@ -17,7 +17,8 @@ void section_init(Section *s, Program *p)
 	intern_init(&s->state, p->ir->ctx->arena);
 }
 
-/* The number of a constant in a layout. */
+/* Returns the index of a constant in a layout in Program.constant. *fresh says whether it is new,
+ * so that the caller adds it. */
 static uint32_t find(Section *s, ConstId source, DType dtype, const Layout *layout, bool *fresh)
 {
 	uint64_t key[3 + 4 * 2 * MAX_RANK] = {source.i, dtype, layout->n}, n = 3;
@@ -74,7 +75,8 @@ static bool is_zero(const Const *c)
 	return !c->bytes || (!*data && !memcmp(data, data + 1, c->bytes - 1));
 }
 
-/* A constant of its own: set_weights does not change what others read from there. */
+/* Adds the initial contents of a state as a constant of their own: set_weights, which changes what
+ * others read, must not change them. */
 static void add_first_contents(Section *s, ProgramState *state, uint32_t number)
 {
 	Program *p = s->p;

@@ -22,7 +22,7 @@ static Lx variable(SymLower *s, Sym e)
 	ctx_bug(s->ctx, "symbol %s has no value in the program", sym_name(s->syms, e));
 }
 
-/* Doubles, and what is made of them. */
+/* Lowers a double, or an integer that is made of doubles. */
 static Lx lower_real(SymLower *s, Sym e)
 {
 	static const ScOp op[] = {
@@ -137,8 +137,8 @@ typedef struct {
 	                   follows the symbols */
 } Sizes;
 
-/* The next statement reads extents from this one on: where the function at hand is long, it goes to
- * a new one. */
+/* Begins the next statement, which reads extents from this one on. Where the current function is
+ * long, the statement goes to a new one. */
 static void next_statement(Sizes *z, uint32_t extent)
 {
 	Program *p = z->p;
@@ -156,8 +156,8 @@ static void next_statement(Sizes *z, uint32_t extent)
 	ls_outlined(e->sizes, e->sizes_outlined.n - 1, extent, NULL, 0);
 }
 
-/* Extent `at` of all inputs: dimension d of t. In an outlined function they are asked for in
- * order. */
+/* Returns extent `at` of all inputs, which is dimension d of t. An outlined function gets its
+ * parameters here: ask for extents in ascending order. */
 static Lx extent_of(Sizes *z, const ProgramTensor *t, uint32_t d, uint32_t at)
 {
 	LoopFn *f = z->s.f;
@@ -187,7 +187,8 @@ static void check(Sizes *z, Lx ok, const char *text, Lx a, Lx b)
 	ls_assert(z->s.f, ok, program_message(z->p, text), (Lx[]){a, b}, b.i ? 2 : a.i ? 1 : 0);
 }
 
-/* The first unknown variable among the factors of e's terms; none where an atom reads one. */
+/* Returns the first unknown variable among the factors of e's terms; none if there is no such, or a
+ * variable before it hides in another operation. */
 static Sym unknown_factor(Sizes *z, Sym e)
 {
 	SymTab *syms = z->s.syms;
@@ -203,7 +204,7 @@ static Sym unknown_factor(Sizes *z, Sym e)
 	return v;
 }
 
-/* Neither coef nor rest leaves 64 bits, and coef is not 0. */
+/* Adds checks that neither coef nor rest leaves 64 bits, and that coef is not 0. */
 static void check_solution(Sizes *z, const ProgramTensor *t, uint32_t d, Sym coef, Sym rest)
 {
 	Arena *arena = z->p->ir->ctx->arena;
@@ -224,7 +225,8 @@ static void check_solution(Sizes *z, const ProgramTensor *t, uint32_t d, Sym coe
 	check(z, lx_cmp(z->s.f, SC_ne, c, lx_int(z->s.f, 0)), text, c, (Lx){0});
 }
 
-/* extent = coef * var + rest with one unknown variable: var = (extent - rest) / coef. */
+/* Solves extent = coef * var + rest for the one unknown variable of dimension d, as var = (extent -
+ * rest) / coef, and checks the solution. Returns false if the dimension has no such form yet. */
 static bool solve(Sizes *z, const ProgramTensor *t, uint32_t d, Lx extent)
 {
 	SymTab *syms = z->s.syms;
@@ -287,8 +289,8 @@ static void results(Sizes *z, uint32_t *slot, const Sym *x, uint32_t n)
 	}
 }
 
-/* Dimensions are solved as soon as all but one of their variables are known; the others are
- * checked. */
+/* Solves dimensions as soon as all but one of their variables are known, and marks them in
+ * solved[]. The others are checked later. */
 static void solve_inputs(Sizes *z, bool *solved)
 {
 	const ProgramEntry *e = z->e;
@@ -316,7 +318,7 @@ static bool symbols_solved(Sizes *z)
 	return true;
 }
 
-/* Sizes that data decides have bounds of their own, on which memory and proofs rest. */
+/* Checks sizes that depend on data against their bounds, on which memory and proofs rest. */
 static void check_found(Sizes *z)
 {
 	SymTab *syms = z->s.syms;
@@ -437,7 +439,7 @@ bool program_sizes(ProgramEntry *e, const Graph *g, SizeBounds *bounds, Sym work
 
 /* ---- symbols ---- */
 
-/* The variable of a dimension that is not known; *n of them. */
+/* Returns a variable of e that is not known, and sets *n to the number of such variables. */
 static Sym unknown_var(SymTab *syms, Sym e, const bool *known, uint32_t *n)
 {
 	Sym found = {0};
@@ -456,7 +458,7 @@ static void know(SymTab *syms, Sym var, bool *known)
 		known[k] |= sym_var_at(syms, k).i == var.i;
 }
 
-/* As `sizes` will. */
+/* Marks in known[] the variables that `sizes` will solve, by the same rules. */
 static void find_known(const ProgramEntry *e, bool *known)
 {
 	SymTab *syms = e->program->ir->syms;
@@ -477,8 +479,8 @@ static void find_known(const ProgramEntry *e, bool *known)
 	}
 }
 
-/* All that is not known of it are sizes that a step of `run` finds out, outside branches and
- * loops. */
+/* Whether a dimension has unknown variables, and all of them are sizes that a step of `run` finds
+ * out, outside of branches and loops. */
 static bool is_found_later(SymTab *syms, const Lowered *l, Sym dim, const bool *known)
 {
 	bool *later = ARENA_ARRAY(l->ir->ctx->arena, bool, sym_nvars(syms));

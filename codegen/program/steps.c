@@ -9,7 +9,8 @@
 
 /* ---- sizes that depend on data ---- */
 
-/* Input k has the extents that its type says, of those that were not known before. */
+/* Adds assertions that input k has the extents of its type, for those extents that need the size
+ * `var`, which has just become known. */
 static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
 {
 	const ProgramTensor *t = &b->e->input.data[k];
@@ -31,7 +32,8 @@ static void check_input(Builder *b, uint32_t k, const Type *type, Sym var)
 	}
 }
 
-/* What a size was waited for: extents of inputs, conditions of the model, memory of outputs. */
+/* Adds everything that waited for a size: checks of input extents, of bounds and of the model's
+ * conditions, and the memory of outputs. */
 static void after_size(Builder *b, Sym var)
 {
 	const Graph *main = b->l->graph;
@@ -64,7 +66,8 @@ static void after_size(Builder *b, Sym var)
 	}
 }
 
-/* Memory for what has no bound. */
+/* Allocates the room of the buffers that waited for this STEP_SIZE, as they have no near bound.
+ * Returns the room's number, 0 if none waited. */
 static uint32_t make_room(Builder *b)
 {
 	uint32_t room = b->memory.plan.room_of[b->known.nsize++];
@@ -74,7 +77,8 @@ static uint32_t make_room(Builder *b)
 	return room;
 }
 
-/* The value at hand is that of a symbol from now on: its range was checked. */
+/* Makes a value, whose range was checked, that of the step's symbol from now on. lo: the symbol's
+ * least value. */
 static void give_size(Builder *b, const Step *s, Lx value, int64_t lo)
 {
 	LoopFn *f = b->f;
@@ -121,7 +125,8 @@ static void emit_size(Builder *b, const Step *s)
 	give_size(b, s, value, lo);
 }
 
-/* Those of a list that ends: their rooms are given back. */
+/* Forgets all data-dependent sizes but the first n at the end of their list, and frees their
+ * rooms. */
 static void forget_sizes(Builder *b, uint32_t n)
 {
 	for (uint32_t k = b->known.born.n; k-- > n;)
@@ -131,7 +136,8 @@ static void forget_sizes(Builder *b, uint32_t n)
 	b->known.born.n = n;
 }
 
-/* What its body demands of sizes that are known. */
+/* Enters the graph of a body: adds what the graph demands of sizes that are known, bounds and
+ * guards. */
 static void enter_graph(Builder *b, const Graph *g)
 {
 	b->known.guarded = g;
@@ -146,7 +152,8 @@ static void enter_graph(Builder *b, const Graph *g)
 	}
 }
 
-/* A list inside a step: what is found out in it is not known after it. */
+/* Emits a list inside a step. Sizes and counts that are found out in the list are not known behind
+ * it. */
 static void emit_list(Builder *b, const StepList *list)
 {
 	uint32_t scope = b->known.sizes.log.n, ended = b->nest.ended.n, born = b->known.born.n;
@@ -176,7 +183,8 @@ static void enter(Builder *b, const Step *step, Lx index)
 			      step->also[k].reverse ? down : index);
 }
 
-/* Even iterations read `from` and write `to`, odd ones the other way round. */
+/* Notes where carried buffers lie in the loop: even iterations read `from` and write `to`, odd ones
+ * the other way round. */
 static void swap_inside(Builder *b, const Step *step)
 {
 	for (uint32_t c = 0; c < step->ncarry; c++) {
@@ -265,7 +273,6 @@ static bool may_be_negative(const Builder *b, uint32_t born)
 	return lo < 0;
 }
 
-/* A function with values of the symbols and of the loops around. */
 void builder_start(Builder *b, LoopFn *f)
 {
 	b->f = f;
@@ -297,7 +304,8 @@ static void emit_copy(Builder *b, const Step *s)
 		sym_lower(&b->known.sizes, bytes));
 }
 
-/* Values that a step before has read are noted; others are copied here. */
+/* Emits a record of old state. The values are copied here, unless a step before has read them
+ * (`at`). */
 static void emit_save(Builder *b, const StepSave *s)
 {
 	LoopFn *f = b->f;
@@ -335,8 +343,9 @@ static void emit_step(Builder *b, const Step *s)
 	}
 }
 
-/* What an outlined function is given where it needs more than its caller has: the symbols, the
- * indices around, the counts it asked for. */
+/* Emits the call of an outlined function. Where it needs more than its caller's parameters, it gets
+ * the symbols, the indices of the loops around, the sizes that depend on data, and the counts that
+ * it asked for, number first_asked and the following. */
 static void call_outlined(Builder *b, uint32_t number, uint32_t first_asked)
 {
 	uint32_t n = 0, nasked = b->nest.asked.n - first_asked, nsymbol = b->e->symbol.n;
@@ -390,7 +399,8 @@ static void emit_part(Builder *b, const Step *step, uint32_t n)
 	call_outlined(b, e->run_outlined.n - 1, first_asked);
 }
 
-/* Of a step whose first kernel is number *kernel, which advances. */
+/* Returns the number of launches of a step. *kernel: the number of the step's first kernel; becomes
+ * that of the first one behind the step. */
 static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel)
 {
 	StepList *inner[MAX_STEP_LISTS];
@@ -403,8 +413,8 @@ static uint32_t count_launches(const Builder *b, const Step *s, uint32_t *kernel
 	return n;
 }
 
-/* What each step adds to the function that it is in: long lists inside it are outlined. Returns the
- * number of launches. */
+/* Sets size[] to how many launches each step adds to the function that it is in: of long lists
+ * inside it, which are outlined, a call each. Returns the number of all launches. */
 static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *size)
 {
 	uint32_t all = 0, kernel = b->next;
@@ -416,8 +426,8 @@ static uint32_t find_sizes(const Builder *b, const StepList *list, uint32_t *siz
 	return all;
 }
 
-/* Of a list that is cut, a WHILE stays in the function at hand: what comes after it needs its
- * count. All that it holds is outlined. */
+/* Emits a WHILE of a list that is cut. The loop stays in the current function, because steps behind
+ * it need its count; everything in it is outlined. */
 static void emit_whole_while(Builder *b, const Step *s)
 {
 	bool tight = b->nest.tight;
@@ -426,7 +436,7 @@ static void emit_whole_while(Builder *b, const Step *s)
 	b->nest.tight = tight;
 }
 
-/* How many steps from the first on are outlined together. */
+/* Returns how many steps from the first on are outlined together. */
 static uint32_t outline_length(const Step *step, const uint32_t *size, uint32_t n)
 {
 	uint32_t sum = size[0], k = 1;

@@ -48,7 +48,8 @@ uint32_t factor_shape(const Factor *f, const Sym *extent, uint32_t n, bool pairs
 	return f->lead + n + pairs;
 }
 
-/* factor_shape of a buffer. */
+/* Writes the shape of a buffer to dim[], and returns the rank: as factor_shape, but with the
+ * batches behind if f->inside. */
 static uint32_t buffer_shape(const Factor *f, const Sym *extent, uint32_t n, bool pairs, Sym *dim)
 {
 	Sym all[MAX_RANK];
@@ -58,7 +59,7 @@ static uint32_t buffer_shape(const Factor *f, const Sym *extent, uint32_t n, boo
 	return rank;
 }
 
-/* What is in a buffer, with its batches in front. */
+/* Permutes the contents of a buffer, so that its batches come first. */
 static Node with_batches_first(Build *b, const Factor *f, Node x)
 {
 	uint32_t perm[MAX_RANK], rank = node_rank(b->g, x), behind = rank - f->lead;
@@ -67,7 +68,7 @@ static Node with_batches_first(Build *b, const Factor *f, Node x)
 	return f->inside && behind ? b_permute(b, x, perm) : x;
 }
 
-/* The reverse. */
+/* Permutes a value whose batches come first to the order of a buffer; none stays none. */
 static Node as_in_buffer(Build *b, const Factor *f, Node x)
 {
 	uint32_t perm[MAX_RANK], rank = x.i ? node_rank(b->g, x) : 0, behind = rank - f->lead;
@@ -221,7 +222,7 @@ void factor_copy(const Factor *f, StepList *list, NodePlace from, NodePlace to, 
 	body_lower(&y, list);
 }
 
-/* What a reader of the node's results, or the node, expects of places. */
+/* Returns the factorisation with buffers as other nodes have them: batches come first. */
 static Factor outside_of(const Factor *f)
 {
 	Factor outside = *f;

@@ -8,7 +8,7 @@
 
 enum { LU_BLOCK = 64, LU_PANEL = 16 };
 
-/* The columns of a panel at most. Small matrices of many members are one panel, whose rows are
+/* Returns the most columns of a panel. Small matrices of many members are one panel, whose rows are
  * exchanged in vectors of members. */
 static int64_t panel_columns(const Factor *f)
 {
@@ -43,7 +43,7 @@ static Parts transposed(Build *b, Parts x)
 		b_transpose(b, x.re, -1, -2), x.im.i ? b_transpose(b, x.im, -1, -2) : x.im, {0}};
 }
 
-/* A region of a panel. */
+/* Takes a region of a panel, which is stored column by column. */
 static Parts take_panel(Body *y, NodePlace p, Sym row, Sym column, Sym rows, Sym columns)
 {
 	return transposed(&y->b, body_take_matrix(y, p, column, row, columns, rows));
@@ -55,7 +55,8 @@ static void put_panel(Body *y, Parts x, NodePlace p)
 	body_put_matrix(y, transposed(&y->b, x), p, zero, zero);
 }
 
-/* A region less the product of what is left of it and above it, of the known columns. */
+/* Takes a region of the result, less the product of the known columns to the left of it and the
+ * known rows above it. */
 static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column, Sym rows,
 		     Sym columns)
 {
@@ -68,7 +69,9 @@ static Parts lu_rest(Body *y, const Lu *v, const LuPart *k, Sym row, Sym column,
 	return mat_sub(b, all, mat_times(b, left, above));
 }
 
-/* A block's columns. (Nothing that takes more than an element writes where it reads.) */
+/* Subtracts from a block's columns the product of what is known before the block. The difference
+ * goes through a buffer, since a product, which reads more than one element for each, must not
+ * write where it reads. */
 static void lu_block(const Lu *v, StepList *list, const LuPart *k)
 {
 	const Factor *f = &v->f;
@@ -85,7 +88,8 @@ static void lu_block(const Lu *v, StepList *list, const LuPart *k)
 	body_lower(&back, list);
 }
 
-/* The panel, and that its rows were not exchanged yet. */
+/* Starts a panel: its columns less the product of what is known before it in the block, and no
+ * exchange of rows yet. */
 static void lu_panel(const Lu *v, StepList *list, const LuPart *k)
 {
 	const Factor *f = &v->f;
@@ -104,15 +108,15 @@ static Node pivot_size(Build *b, Parts x)
 	return x.im.i ? b_bin(b, OP_add, size, b_un(b, OP_abs, x.im)) : size;
 }
 
-/* The row of each member. */
+/* Returns one row of each member's matrix, whose number is row[]. */
 static Parts row_at(Build *b, const Factor *f, Parts x, Node row)
 {
 	Node rows = b_unsqueeze(b, row, -1);
 	return mat_of(b, factor_rows(b, mat_node(b, x), rows, f->pairs), f->pairs);
 }
 
-/* The pivot of column u of the panel. Its row is stored: members differ in it, so that a kernel
- * that reads it gathers. */
+/* Finds the pivot of column u of the panel. The pivot's row is stored, because each member has
+ * another one, which a kernel would have to gather. */
 static void lu_pivot(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	const Factor *f = &v->f;
@@ -156,7 +160,8 @@ static LuColumn lu_take_column(Body *y, const Lu *v, const Panel *p, Sym u)
 	return c;
 }
 
-/* Column u over its pivot, stored: the update reads an element for a row. */
+/* Computes column u over its pivot, as after the exchange of rows. The column is stored, because
+ * the update reads one element for a whole row. */
 static void lu_factor(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	Body y = body_new(&v->f, "factor");
@@ -176,8 +181,8 @@ static void lu_factor(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* Column u of the panel: rows u and that of the pivot change places, and the pivot's is taken off
- * those below. */
+/* Updates the panel by column u: exchanges row u with the pivot's row, and subtracts multiples of
+ * the pivot's row from the rows below. */
 static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	const Factor *f = &v->f;
@@ -198,8 +203,8 @@ static void lu_column(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* Where rows u and that of the pivot were before the panel. (Of one graph with lu_column, both
- * would read which row is the pivot's from memory.) */
+/* Exchanges row u and the pivot's row in the list of where rows were before the panel. This is no
+ * part of lu_column's graph, in which both would read from memory which row is the pivot's. */
 static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
 {
 	Body y = body_new(&v->f, "swap");
@@ -213,8 +218,8 @@ static void lu_swap(const Lu *v, StepList *list, const Panel *p, Sym u)
 	body_lower(&y, list);
 }
 
-/* The rows that the panel's pivots exchange: k0..k1, and those of the pivots; some of them
- * twice. */
+/* Returns the numbers of the rows that the panel's pivots exchange: rows k0..k1, then the pivots'
+ * rows. Some rows are there twice. */
 static Node exchanged(Body *y, const Lu *v, const Panel *p)
 {
 	const Factor *f = y->f;
@@ -271,7 +276,7 @@ static void lu_exchange(const Lu *v, StepList *list, const Panel *p)
 	body_lower(&to, list);
 }
 
-/* Columns k0..k1 of L and what is above it of U. */
+/* Stores the panel, columns k0..k1 of L with the part of U above them, in the result. */
 static void lu_left(const Lu *v, StepList *list, const Panel *p)
 {
 	const Factor *f = &v->f;
@@ -282,7 +287,7 @@ static void lu_left(const Lu *v, StepList *list, const Panel *p)
 	body_lower(&y, list);
 }
 
-/* Rows of U right of a part, up to column `end`. */
+/* Computes the rows of U to the right of a part, up to column `end`. */
 static void lu_rows(const Lu *v, StepList *list, const LuPart *k, Sym end)
 {
 	const Factor *f = &v->f;
@@ -331,7 +336,7 @@ static void lu_start(const Lu *v, StepList *list)
 	body_lower(&y, list);
 }
 
-/* The panels of a block. */
+/* Adds the rounds over the panels of a block. */
 static void lu_panels(const Lu *v, StepList *list, const LuPart *block)
 {
 	const Factor *f = &v->f;

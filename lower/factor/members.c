@@ -30,7 +30,8 @@ NodePlace factor_operand(Lower *s, Node n, uint32_t k)
 	return p;
 }
 
-/* The members of a block along the first dimension; 0: all at once. */
+/* Returns how many members along the first dimension make a block that stays in the cache; 0 if all
+ * are lowered at once. */
 static int64_t block_of(const Lower *s, Node n)
 {
 	/* bytes; of each matrix; rows; members */

@@ -26,7 +26,7 @@ typedef struct {
 } Factor;
 
 Factor factor_of(Lower *, Node);
-/* The number as a size. */
+/* Returns the number as a size. */
 Sym factor_int(const Factor *, int64_t);
 
 /* ---- places ---- */
@@ -34,13 +34,13 @@ Sym factor_int(const Factor *, int64_t);
 /* Writes the batches, then the n extents, to dim[]; returns the rank. pairs: with a last dimension
  * of two. */
 uint32_t factor_shape(const Factor *, const Sym *extent, uint32_t n, bool pairs, Sym *dim);
-/* A new buffer for values of factor_shape. */
+/* Returns a new buffer for values of factor_shape. */
 NodePlace factor_new_place(const Factor *, DType, const Sym *extent, uint32_t n, bool pairs);
-/* A new buffer for matrices of the node's dtype. */
+/* Returns a new buffer for matrices of the node's dtype. */
 NodePlace factor_new_matrix(const Factor *, Sym rows, Sym columns);
-/* The part of a place that begins at the n indices at[], which follow the batches. */
+/* Returns the part of a place that begins at the n indices at[], which follow the batches. */
 NodePlace factor_part(const Factor *, NodePlace, const Sym *at, uint32_t n);
-/* The part of a place of matrices that begins at a row and a column. */
+/* Returns the part of a place of matrices that begins at a row and a column. */
 NodePlace factor_region(const Factor *, NodePlace, Sym row, Sym column);
 
 /* ---- graphs over places ---- */
@@ -74,10 +74,11 @@ typedef struct {
 	StepList *body;   /* where the steps of a round are added, unless none */
 } Rounds;
 
-/* Rounds that rounds_end will add to the list, with the variable `name`. */
+/* Begins rounds 0 .. extent - 1, with the variable `name`; rounds_end adds them to the list. */
 Rounds rounds_of(const Factor *, const char *name, Sym extent, StepList *list);
-/* Of each of n pairs of places, a round reads the first one and writes the second one, which the
- * next round reads. Behind the rounds, the last values are in the second place. */
+/* Hands n values from round to round, each in a pair of places: a round reads the first place and
+ * writes the second one, which the next round reads. Behind the rounds, the last value is in the
+ * second place. */
 void rounds_carry(const Factor *, Rounds *, const NodePlace *pair, uint32_t n);
 void rounds_end(const Factor *, const Rounds *, StepList *list);
 
@@ -86,7 +87,7 @@ typedef struct {
 	Sym first, width, end;
 } Panel;
 
-/* Panel t of `extent` elements, of at most `most`. */
+/* Returns panel t of `extent` elements. A panel has `most` elements, the last one perhaps fewer. */
 Panel panel_at(const Factor *, Sym t, Sym extent, int64_t most);
 Sym panel_count(const Factor *, Sym extent, int64_t most);
 
@@ -98,18 +99,19 @@ void factor_fill(const Factor *, StepList *, NodePlace, DType, const Sym *extent
 /* Adds a step to the list: a copy of matrices from the beginning of one place to that of
  * another. */
 void factor_copy(const Factor *, StepList *, NodePlace from, NodePlace to, Sym rows, Sym columns);
-/* The place of operand k, matrices, as regions of it are read: itself, or a copy inside, which a
- * step makes now. */
+/* Returns the place of operand k, matrices, for reading regions of it: the operand's own place or,
+ * with f->inside, a copy that a step makes now. */
 NodePlace factor_operand_inside(const Factor *, uint32_t k, Sym rows, Sym columns);
-/* The place where result k is computed, of factor_shape. factor_publish makes it known to the
- * readers of the result, behind the steps that compute it. */
+/* Returns the place where result k, of factor_shape, is computed. factor_publish makes the result
+ * known to its readers, behind the steps that compute it. */
 NodePlace factor_result_inside(const Factor *, uint32_t k, DType, const Sym *extent, uint32_t n,
 			       bool pairs);
 void factor_publish(const Factor *, uint32_t k, NodePlace, DType, const Sym *extent, uint32_t n,
 		    bool pairs);
-/* The number, from 1 on, of the first true element of a bool [.., n], or 0, as i32. */
+/* Returns the number, counted from 1, of the first true element of a bool [.., n], as i32; 0 if
+ * none is true. */
 Node factor_first_true(Build *, Node wrong);
-/* The diagonal of [.., n, n], as [.., n]. */
+/* Returns the diagonal of [.., n, n], as [.., n]. */
 Node factor_diagonal(Build *, Node x, Sym n);
 
 #endif

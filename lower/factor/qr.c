@@ -12,7 +12,7 @@ typedef struct {
 	NodePlace v, t, w; /* [rows, PANEL], [PANEL, PANEL], [PANEL, columns] */
 } Reflect;
 
-/* Columns of the widest panel of `least` columns. */
+/* Returns the columns of the widest panel, if there are `least` columns. */
 static Sym panel_width(const Factor *f, Sym least)
 {
 	return sym_min(f->syms, factor_int(f, PANEL_COLUMNS), least);
@@ -25,8 +25,9 @@ static Reflect reflect_of(const Factor *f, Sym least, Sym columns)
 			 factor_new_matrix(f, width, columns)};
 }
 
-/* V: what stands below the diagonal of the panel, from its first row on. T = S^-1 D, where D is the
- * diagonal matrix of tau and S = I + D N, with N what V^H V has above its diagonal. */
+/* Computes the V and T of a panel of reflectors, whose product is I - V T V^H. V is the panel below
+ * the diagonal, with ones on it. T = S^-1 D, where D is the diagonal matrix of tau and S = I + D N,
+ * with N what V^H V has above its diagonal. */
 static void reflect_panel(const Factor *f, StepList *list, const Reflect *r, const Panel *p,
 			  NodePlace a, NodePlace tau)
 {
@@ -55,8 +56,9 @@ static void reflect_panel(const Factor *f, StepList *list, const Reflect *r, con
 	body_lower(&z, list);
 }
 
-/* C, so many columns of places from the panel's first row on, becomes C - V (T (V^H C)), or with
- * T^H. (Tiles of products overlap: C is read from one place, and written to another.) */
+/* Writes C - V (T (V^H C)) to `to`: applies a panel's reflectors to C, so many columns at `from`,
+ * whose first row is the panel's. conjugate: with T^H for T. The two places differ, because tiles
+ * of products overlap. */
 static void reflect_apply(const Factor *f, StepList *list, const Reflect *r, const Panel *p,
 			  NodePlace from, NodePlace to, Sym columns, bool conjugate)
 {
@@ -88,7 +90,7 @@ typedef struct {
 	Reflect reflect;
 } Qr;
 
-/* The sum of |x|^2, in f64. */
+/* Returns the sum of |x|^2 over dims, in f64. */
 static Node square_sum(Build *b, Parts x, uint32_t dims)
 {
 	Node re = b_convert(b, x.re, DT_f64), sum = b_bin(b, OP_mul, re, re);
@@ -99,7 +101,7 @@ static Node square_sum(Build *b, Parts x, uint32_t dims)
 	return b_reduce(b, REDUCE_SUM, sum, dims, DT_none);
 }
 
-/* Column u of the panel becomes a reflector, which is applied to the columns behind it. */
+/* Makes column u of the panel a reflector, and applies it to the panel's columns behind. */
 static void qr_column(const Qr *v, StepList *list, const Panel *p, Sym u)
 {
 	const Factor *f = &v->f;

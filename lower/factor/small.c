@@ -30,7 +30,8 @@ static FactorKind kind_of(Op op)
 	}
 }
 
-/* Elements of all matrices of a member. */
+/* Returns the elements of all matrices of a member; INT64_MAX if there are too many for local
+ * memory, or their number is not known. */
 static int64_t elements_of(const Factor *f)
 {
 	int64_t rows, columns, right = 0;
@@ -57,7 +58,7 @@ static bool takes(const Factor *f)
 	       target_holds_members(target, f->dtype, elements);
 }
 
-/* A stage that stores result k; places in the member are n axes. */
+/* Returns a stage that stores result k at `to`; the result has n axes beside the batches. */
 static Stage stage_of(Small *v, const NodePlace *to, uint32_t n)
 {
 	Stage st = trace_global_stage(&v->t, STAGE_FACTOR, to, v->at, v->f->lead + n);
@@ -85,7 +86,7 @@ static void start(Small *v)
 	trace_all_outer(&v->t);
 }
 
-/* Axes for a matrix of so many columns. */
+/* Adds the axes of a matrix with so many columns. */
 static void matrix_axes(Small *v, Sym columns)
 {
 	v->axes.nred = 0;
@@ -100,7 +101,7 @@ static void push(Small *v, FactorKind kind, Stage st, bool last)
 	trace_push_stage(&v->t, st);
 }
 
-/* The triangular system: X in place of the right side, then the matrix. */
+/* Adds the stages of a triangular system: X, in place of the right side, then the matrix. */
 static void solve_stages(Small *v, const NodePlace *to)
 {
 	const Factor *f = v->f;
@@ -119,7 +120,8 @@ static void solve_stages(Small *v, const NodePlace *to)
 	push(v, FACTOR_SOLVE, a, true);
 }
 
-/* The factors, and what else there is: along an axis of its own, or a number. */
+/* Adds the stages of a factorisation: the factors, then the other results, each along an axis of
+ * its own, or a number. */
 static void factor_stages(Small *v, FactorKind kind, const NodePlace *to, uint32_t nout)
 {
 	const Factor *f = v->f;

@@ -7,7 +7,8 @@
 #include "lower/factor/priv.h"
 
 /* ---- cholesky ---- */
-/* Rows of the panel in z, less the product: x[k0..k1, k0..] - U[..k0, k0..k1]^H U[..k0, k0..]. */
+/* Subtracts the product of what is known from the panel's rows: z = x[k0..k1, k0..] - U[..k0,
+ * k0..k1]^H U[..k0, k0..]. */
 static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, NodePlace x,
 			   NodePlace u, NodePlace z)
 {
@@ -21,8 +22,8 @@ static void cholesky_panel(const Factor *f, StepList *list, const Panel *p, Node
 	body_lower(&y, list);
 }
 
-/* Row r of the factor, of which the rows of the panel above it are known: v is the row times its
- * pivot's root, which is first in v. */
+/* Computes a row of the factor from the panel's rows above it. v: room for the row times the root
+ * of its pivot; the first element of that is the pivot. */
 static void cholesky_row(const Factor *f, StepList *list, const Panel *p, Sym row, NodePlace z,
 			 NodePlace u, NodePlace v)
 {
@@ -104,7 +105,8 @@ typedef struct {
 	NodePlace a, b, x, z;
 } Solve;
 
-/* z = B[k0..k1, :] - A[k0..k1, known] X[known, :], where `known` rows are above or below. */
+/* Subtracts the product of what is known from the panel's right sides: z = B[k0..k1, :] - A[k0..k1,
+ * known] X[known, :]. The known rows are those above, of an upper triangle those below. */
 static void solve_panel(const Solve *v, StepList *list, const Panel *p)
 {
 	const Factor *f = v->f;
@@ -118,7 +120,7 @@ static void solve_panel(const Solve *v, StepList *list, const Panel *p)
 	body_lower(&y, list);
 }
 
-/* Row number u of a panel, in the order in which they are solved. */
+/* Solves row number u of a panel, in the order in which rows are solved. */
 static void solve_row(const Solve *v, StepList *list, const Panel *p, Sym u)
 {
 	const Factor *f = v->f;

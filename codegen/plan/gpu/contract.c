@@ -41,7 +41,7 @@ static int64_t stride_hint(const Nest *n, Sym offset, uint32_t axis)
 
 /* ---- axes ---- */
 
-/* Largest stride in the offset first. */
+/* Sorts axes by their stride in the offset, the largest first. */
 static void sort_axes(const Nest *n, Sym offset, GpuAxes *x)
 {
 	for (uint32_t i = 1; i < x->n; i++)
@@ -67,7 +67,7 @@ static Sym product(const Nest *n, const GpuAxes *x)
 	return all;
 }
 
-/* Neighbours among the summed axes that are contiguous become one. */
+/* Merges neighbours among the summed axes that are contiguous. */
 static void merge_summed(Nest *n, GpuAxes *x)
 {
 	for (uint32_t i = 0; i + 1 < x->n;) {
@@ -82,7 +82,8 @@ static void merge_summed(Nest *n, GpuAxes *x)
 	}
 }
 
-/* *want: of the constant that is packed, if one is. */
+/* Finds the axes of rows, columns, sums and batch. Sets *want to the layout of the constant that is
+ * packed, if one is. */
 static void find_axes(Nest *n, const Contraction *of, GpuContractPlan *p, LayoutWant *want)
 {
 	const Stage *st = &n->k->stage.data[of->sum];
@@ -103,7 +104,8 @@ static void find_axes(Nest *n, const Contraction *of, GpuContractPlan *p, Layout
 	}
 }
 
-/* Columns are the side along which results lie side by side. */
+/* Makes the operand b the one along whose own axes results lie side by side: its axes are the
+ * columns. */
 static void choose_sides(const Nest *n, const Contraction *of, uint32_t last, GpuContractPlan *p)
 {
 	const Sym store = n->store[last];
@@ -133,10 +135,11 @@ static bool is_aligned(const Nest *n, Sym offset, uint32_t axis, int64_t wide)
 	       sym_divides(n->syms, wide, rest) && sym_divides(n->syms, wide, n->extent[axis]);
 }
 
-/* Along k if its elements lie side by side there, several in one access if their places allow it;
- * they come by registers, since they lie apart in the tile. Else along the rows (columns), several
- * in one copy if their places allow it. Copies go on while threads compute, unless a conversion
- * does. */
+/* Chooses how an operand comes into shared memory. If its elements lie side by side along k,
+ * threads go along k, with several elements in one access where alignment allows it; these come by
+ * registers, since they lie apart in the tile. Else threads go along the rows (columns), with
+ * several elements in one copy where alignment allows it. Copies go on while threads compute,
+ * unless a conversion does. */
 static void choose_operand(const Nest *n, const GpuContractPlan *p, const GpuAxes *side,
 			   GpuOperand *o)
 {
@@ -195,7 +198,8 @@ static GpuTime predict(const PlanInput *in, const GpuContractPlan *p, double sha
 	return t;
 }
 
-/* So many steps that all multiprocessors have a block; 0: they have. */
+/* Returns how many steps of k a block has, so that there are blocks for all multiprocessors; 0 if a
+ * block has all steps: there are tiles enough, or few steps. */
 static int64_t choose_per(const PlanInput *in, const GpuContractPlan *p)
 {
 	const double blocks = (double)plan_size(in, p->grid.nblock),
@@ -235,7 +239,8 @@ static uint64_t shared_bytes(const GpuContractPlan *p)
 		       (uint64_t)p->tile.rows / p->tile.trows * GPU_SLICE * p->tile.cols);
 }
 
-/* Each cut takes as many registers as the tile. */
+/* Whether the tile fits into shared memory, and its sums into registers. Each cut takes as many
+ * registers as the tile. */
 static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
 {
 	const uint32_t sums =
@@ -244,7 +249,8 @@ static bool tile_fits(const PlanInput *in, const GpuContractPlan *p)
 	       sums <= MOST_SUMS;
 }
 
-/* Every thread has at least one copy of a step. */
+/* Returns the most elements, up to `wide`, of an access with which every thread has at least one
+ * copy of a step. */
 static uint32_t fits(uint32_t wide, uint32_t length, const GpuContractPlan *p)
 {
 	const uint32_t most = p->tile.depth * length / p->threads;
@@ -287,7 +293,8 @@ static bool choose_tile(const PlanInput *in, GpuContractPlan *p)
 	return least < INFINITY;
 }
 
-/* Several columns a thread, if all stores have them side by side. */
+/* Chooses how many columns a thread of the second phase has: several, if all stores have them side
+ * by side. */
 static void choose_rest(const Nest *n, GpuContractPlan *p)
 {
 	Kx *list = ARENA_ARRAY(n->arena, Kx, n->k->kx.n);
@@ -349,8 +356,9 @@ static bool take_library(const PlanInput *in, GpuContractPlan q, GpuContractPlan
 	return true;
 }
 
-/* The library computes the sums, and a second phase the rest of the kernel, as is faster for f16
- * and bf16. q: the plan without a tile; *p: the same with one. */
+/* Tries a plan in which the library computes the sums, and a second phase the rest of the kernel,
+ * as is faster for f16 and bf16. q: the plan without a tile; *p: the same with one. Returns false
+ * if that does not pay. */
 static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPlan *p,
 			   const char **why, bool *now)
 {
@@ -358,7 +366,7 @@ static bool consider_apart(const PlanInput *in, GpuContractPlan q, GpuContractPl
 	return take_library(in, q, p, why, now);
 }
 
-/* The library multiplies matrices that phases ahead have copied. */
+/* Tries a plan in which the library multiplies matrices that phases ahead have copied. */
 static void consider_copies(const PlanInput *in, const GpuContractPlan *without, GpuContractPlan *p,
 			    const char **why, bool *now)
 {

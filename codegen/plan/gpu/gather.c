@@ -28,7 +28,8 @@ static void add_all(GpuAxes *to, const GpuAxes *from)
 
 /* ---- constants ---- */
 
-/* Elements lie side by side along an axis that is not summed, or the last one that is. */
+/* Whether elements lie side by side along an axis that is not summed, or along the last of the
+ * summed axes k. */
 static bool is_along(const Nest *n, Sym offset, const GpuAxes *k)
 {
 	for (uint32_t a = 0; a < n->n; a++) {
@@ -41,7 +42,7 @@ static bool is_along(const Nest *n, Sym offset, const GpuAxes *k)
 	return false;
 }
 
-/* The dimension whose index is the axis; of several, and of none, MAX_RANK. */
+/* Returns the dimension whose index is the axis; MAX_RANK if there is none, or several. */
 static uint32_t dimension_of(const Nest *n, const KxData *x, uint32_t axis)
 {
 	uint32_t found = MAX_RANK;
@@ -92,7 +93,7 @@ static uint32_t count_in(const Nest *n, Sym offset, const GpuAxes *x)
 	return count;
 }
 
-/* The number that axes have together, the last one fastest. */
+/* Returns the number that axes have together, the last one fastest. */
 static Sym number(const Nest *n, const GpuAxes *x)
 {
 	Sym at = sym_int(n->syms, 0);
@@ -128,9 +129,9 @@ static GpuTime predict(const PlanInput *in, const GpuGather *g, Kx load, uint32_
 	return gpu_time(in->target->gpu, &w);
 }
 
-/* Lines along the operand's own axes if its elements lie side by side there, else along the summed
- * axes. NULL: the operand has some axes of the batch, and not all of them, or the copy would be too
- * large. */
+/* Plans a copy of an operand: in lines along its own axes if its elements lie side by side there,
+ * else along the summed axes. Returns NULL if the operand has some axes of the batch, and not all,
+ * or the copy would be too large. */
 static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load,
 			 const GpuAxes *side)
 {
@@ -161,7 +162,7 @@ static GpuGather *gather(const PlanInput *in, const GpuContractPlan *p, Kx load,
 	return g;
 }
 
-/* The operand is read where it is copied to. */
+/* Makes the nest read an operand from its copy. */
 static void read_copy(Nest *n, const GpuOperand *o)
 {
 	const GpuGather *g = o->gather;

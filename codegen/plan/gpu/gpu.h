@@ -36,14 +36,14 @@ void gpu_plan_time(Plan *, const Gpu *, const GpuTime *here, const GpuTime *larg
  * conversion and a bitcast count 1, other functions as ScFn.cost says. Guards and `other` of loads
  * are parts of x, values of value variables in indices are not. A part counts once. */
 double gpu_operations(const Nest *, Kx x);
-/* Bytes of a load for which warps move `touched` bytes: each element comes once from memory, and
- * counts by a part where it comes again, from the caches. */
+/* Returns the bytes of a load for which warps move `touched` bytes: each element comes once from
+ * memory, and counts by a part where it comes again, from the caches. */
 double gpu_bytes_of_load(const PlanInput *, uint32_t load, double touched);
-/* How often a stage runs at an outer point: the product of the extents of its inner axes, at
- * in->at. */
+/* Returns how often a stage runs at an outer point: the product of the extents of its inner axes,
+ * at in->at. */
 double gpu_inside(const PlanInput *, const Stage *);
-/* Bytes that a warp moves for each element of `size` bytes of an access at hint sizes, if
- * neighbouring threads are neighbours along the axis (NO_AXIS: nobody is): the distance of two
+/* Returns the bytes that a warp moves for each element of `size` bytes of an access at hint sizes,
+ * if neighbouring threads are neighbours along the axis (NO_AXIS: nobody is): the distance of two
  * neighbours' elements, at most those of a sector; size / WARP if all threads access one element;
  * those of a sector if that is not known. */
 double gpu_bytes_each(const Nest *, Sym offset, uint32_t axis, uint32_t size);
@@ -254,22 +254,22 @@ static inline uint32_t gpu_gathers(const GpuContractPlan *p)
 {
 	return (p->a.gather != NULL) + (p->b.gather != NULL);
 }
-/* gather.c: If a load reads a constant whose elements lie side by side neither along the last of
- * the summed axes k nor along an axis that is not summed, makes the nest read the constant in a
- * layout with its elements side by side along k, the last one fastest, and sets *want to that.
- * False: the nest stays as it was. */
+/* Makes the nest read a constant in a layout with its elements side by side along the summed axes
+ * k, the last one fastest, and sets *want to that layout (gather.c). Returns false, and leaves the
+ * nest as it was, if the load reads no constant, or its elements lie side by side along the last of
+ * k, or along an axis that is not summed. */
 bool gpu_pack(Nest *, Kx load, const GpuAxes *k, LayoutWant *want);
 /* gather.c: Returns the plan *p, whose operands are read where they lie, and which has no tile yet,
  * with copies of the operands whose axes have no single strides, in a nest of its own; false if no
  * operand is copied, or one cannot be. */
 MUST_LOOK bool gpu_gather(const PlanInput *, const GpuContractPlan *p, GpuContractPlan *out);
-/* product.c: Whether an operand, a or b, is a matrix with single strides in each member of the
- * batch. */
+/* Whether an operand, a or b, is a matrix with single strides in each member of the batch
+ * (product.c). */
 bool gpu_is_matrix(const GpuContractPlan *, const GpuOperand *);
-/* product.c: Returns the product for the library, in the arena of the nest; or NULL if the library
- * cannot compute the kernel, or its sums if these are apart (GpuRest), or is slower. Sets *why to
- * a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at hint
- * sizes. */
+/* Returns the product for the library, in the arena of the nest; or NULL if the library cannot
+ * compute the kernel, or its sums if these are apart (GpuRest), or is slower (product.c). Sets *why
+ * to a text for reports in any case; NULL: the GPU has no library. *now: the library is faster at
+ * hint sizes. */
 const GpuProduct *gpu_product(const PlanInput *, const GpuContractPlan *, const char **why,
 			      bool *now);
 

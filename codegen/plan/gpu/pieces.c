@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-/* All stages store one value, so their order does not matter where two store the same element. */
+/* Refuses kernels whose stages do more than store the same value, each at axes of its own. With one
+ * value the order of stages does not matter where two store the same element. */
 static Refusal no_pieces(const Nest *n)
 {
 	const Kernel *k = n->k;
@@ -29,7 +30,7 @@ static double stride(const Nest *n, uint32_t stage, uint32_t axis)
 							  : INFINITY;
 }
 
-/* The stage's own axes, those with the longest stride first. */
+/* Returns the stage's own axes, those with the longest stride first. */
 static GpuAxes own_axes(const Nest *n, uint32_t stage)
 {
 	const Stage *st = &n->k->stage.data[stage];

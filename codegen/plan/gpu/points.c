@@ -26,7 +26,8 @@ static double stride(const Nest *n, Sym offset, uint32_t axis)
 	return nest_coef(n, offset, axis, &coef) ? fabs((double)sym_hint(n->syms, coef)) : INFINITY;
 }
 
-/* Bytes that all accesses of a point move. */
+/* Returns the bytes that all accesses of a point move, if neighbouring threads are neighbours along
+ * the axis. */
 static double bytes_of_point(const Nest *n, uint32_t axis)
 {
 	double bytes = 0;
@@ -50,8 +51,8 @@ static bool stores_along(const Nest *n, uint32_t axis)
 	return all;
 }
 
-/* The axis of the stores if there is one that is not short; else the axis along which least is
- * moved. */
+/* Chooses the axis of neighbouring threads: the one along which least is moved. An axis along which
+ * stores are contiguous counts half, a short one more. */
 static uint32_t choose_fast(const Nest *n)
 {
 	uint32_t best = NO_AXIS;
@@ -121,7 +122,7 @@ static void choose_wide(const Nest *n, GpuPointsPlan *p)
 
 /* ---- loads that are turned ---- */
 
-/* Of one element a thread along the fast axis, with neighbours along another one. */
+/* Whether a load is not contiguous along `fast`, but along the other axis. */
 static bool lies_across(const Nest *n, uint32_t load, uint32_t fast, uint32_t axis)
 {
 	return nest_coef_is(n, n->offset[load], axis, 1) && stride(n, n->offset[load], fast) > 1 &&
@@ -136,7 +137,7 @@ static bool reads_data(const Nest *n, uint32_t load)
 	return any;
 }
 
-/* The axis across that turns most loads. */
+/* Chooses the axis `across` that turns most loads, and these loads. */
 static void choose_turned(const Nest *n, GpuPointsPlan *p)
 {
 	Kx *list = ARENA_ARRAY(n->arena, Kx, GPU_TURNED);
@@ -236,7 +237,7 @@ static GpuTime predict(const PlanInput *in, const GpuPointsPlan *p)
 	return gpu_time(in->target->gpu, &w);
 }
 
-/* Several accesses of a thread, so that more loads are under way; where that is predicted to
+/* Gives a thread several accesses, so that more loads are under way, where that is predicted to
  * help. */
 static void choose_each(const PlanInput *in, GpuPointsPlan *p)
 {

@@ -12,7 +12,8 @@ static const KxData *at(const Nest *n, Kx x)
 	return &n->k->kx.data[x.i];
 }
 
-/* An operation on two values in any order, of which one is a constant; *x is the other. */
+/* Whether v is the operation on a constant c and another value, in any order. Sets *x to the other
+ * value. */
 static bool with_const(const Nest *n, Kx v, Op op, double c, Kx *x)
 {
 	const KxData *d = at(n, v);
@@ -37,7 +38,7 @@ static bool is_binary(const Nest *n, Kx v, Op op, Kx *x, Kx *y)
 	return true;
 }
 
-/* x * x * x */
+/* Whether v is x * x * x. */
 static bool is_cube(const Nest *n, Kx v, Kx x)
 {
 	Kx p, q, r, s;
@@ -51,7 +52,7 @@ static bool is_cube(const Nest *n, Kx v, Kx x)
 	return q.i == x.i && is_binary(n, p, OP_mul, &r, &s) && r.i == x.i && s.i == x.i;
 }
 
-/* tanh((x + x^3 * 0.044715) * 0.7979) + 1 */
+/* Whether v is tanh((x + x^3 * 0.044715) * 0.7979) + 1. */
 static bool is_gelu_factor(const Nest *n, Kx v, Kx x)
 {
 	Kx t, in, p, q, cube;
@@ -67,7 +68,7 @@ static bool is_gelu_factor(const Nest *n, Kx v, Kx x)
 	return p.i == x.i && with_const(n, q, OP_mul, 0.044715, &cube) && is_cube(n, cube, x);
 }
 
-/* x / 2 * (1 + tanh(...)) */
+/* Whether v is x / 2 * (1 + tanh(...)), the approximation of gelu. Sets *x. */
 static bool is_gelu(const Nest *n, Kx v, Kx *x)
 {
 	Kx p, q;
@@ -79,7 +80,8 @@ static bool is_gelu(const Nest *n, Kx v, Kx *x)
 
 /* ---- strides ---- */
 
-/* The distance of neighbours along axes that are counted as one, 0 if there are none. */
+/* Sets *stride to the distance of neighbours along axes that are counted as one; to 0 if there are
+ * no axes. Returns false if there is no single distance. */
 static bool stride_of(const Nest *n, Sym offset, const GpuAxes *x, Sym *stride)
 {
 	Sym coef, step = {0};
@@ -93,7 +95,8 @@ static bool stride_of(const Nest *n, Sym offset, const GpuAxes *x, Sym *stride)
 	return true;
 }
 
-/* The offset where all axes are 0. */
+/* Sets *first to the offset where all axes are 0. Returns false if the offset is not linear in
+ * them. */
 static bool first_of(const Nest *n, Sym offset, Sym *first)
 {
 	Sym coef;
@@ -112,8 +115,9 @@ static Sym count_of(const Nest *n, const GpuAxes *x)
 	return all;
 }
 
-/* An operand of two dimensions, of which one has its elements side by side: *second, if it is not
- * the first one. */
+/* Whether an operand is a matrix in each member of the batch, of which one dimension has its
+ * elements side by side. Sets *second if that is not the first one, and *stride to the stride of
+ * the other dimension. */
 static bool operand(const Nest *n, const GpuContractPlan *p, Sym offset, const GpuAxes *first,
 		    const GpuAxes *other, bool *second, Sym *stride, Sym *member, Sym *begin)
 {
@@ -186,7 +190,7 @@ static const char *read_epilogue(const Nest *n, const GpuContractPlan *p, GpuPro
 		       : "the library has no such epilogue";
 }
 
-/* The number of a result, which is its place in the temporary of a plan with sums apart. */
+/* Returns the number of a result, which is its place in the temporary of a plan with sums apart. */
 static Sym number_of(const Nest *n, const GpuContractPlan *p)
 {
 	const GpuAxes *const part[] = {&p->batch, &p->m, &p->c};
@@ -198,7 +202,9 @@ static Sym number_of(const Nest *n, const GpuContractPlan *p)
 	return at;
 }
 
-/* apart: the place of the sums; none: the library computes the whole kernel. */
+/* Describes the kernel as a product, *x. apart: the place of the sums, all that the library
+ * computes then; none: it computes the whole kernel. Returns why the library cannot; NULL if it
+ * can. */
 static const char *read_kernel(const Nest *n, const GpuContractPlan *p, Sym apart, GpuProduct *x)
 {
 	BufId out = {0};
@@ -241,8 +247,8 @@ static const char *read_kernel(const Nest *n, const GpuContractPlan *p, Sym apar
 	return NULL;
 }
 
-/* An axis of one side alone is an axis of the batch, too, whose members share the other operand: of
- * a convolution by a window of one element, the images. */
+/* Moves one of two axes of a side, which have no single stride, to the batch, whose members share
+ * the other operand then: the images of a convolution by a window of one element. */
 static void split_side(const Nest *n, Sym offset, Sym store, GpuAxes *side, GpuAxes *batch)
 {
 	Sym none;

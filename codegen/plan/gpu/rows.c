@@ -44,7 +44,7 @@ static Refusal no_rows(const Nest *n)
 	return any ? taken() : refuse("nothing is reduced");
 }
 
-/* Every read of a row that stays in the kernel is at the reader's own element. */
+/* Whether every read of a row that stays in the kernel is at the reader's own element. */
 static bool reads_own_elements(const Nest *n)
 {
 	for (uint32_t i = 1; i < n->k->kx.n; i++) {
@@ -59,7 +59,7 @@ static bool reads_own_elements(const Nest *n)
 	return true;
 }
 
-/* The axis is an inner one of every stage that has any. */
+/* Whether the axis is an inner one of every stage that has any. */
 static bool is_shared(const Nest *n, uint32_t axis)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
@@ -89,7 +89,8 @@ static uint32_t neighbours(const GpuRowsPlan *p)
 	return !p->columns ? p->along : p->n ? p->order[p->n - 1] : NO_AXIS;
 }
 
-/* The most that a stage which reads x does inside a point. */
+/* Returns how many elements a load reads inside of a point: the product of the extents of the inner
+ * axes that it depends on. */
 static double times_inside(const PlanInput *in, uint32_t load)
 {
 	double most = 1;
@@ -100,7 +101,7 @@ static double times_inside(const PlanInput *in, uint32_t load)
 	return most;
 }
 
-/* Bytes of a load, at all points: once from memory, more often from the cache. */
+/* Returns the bytes of a load, at all points: once from memory, more often from the cache. */
 static double bytes_of_load(const PlanInput *in, const GpuRowsPlan *p, uint32_t load, double points)
 {
 	const Nest *n = p->nest;
@@ -164,7 +165,7 @@ static double code_of(const Nest *n)
 	return code;
 }
 
-/* Stages with axes inside have the one axis only. */
+/* Whether no stage has more than one inner axis. */
 static bool is_single(const Nest *n)
 {
 	for (uint32_t i = 0; i < n->k->stage.n; i++)
@@ -181,7 +182,8 @@ static void choose_kept(const Nest *n, GpuRowsPlan *p)
 		p->kept.n = each < 1 ? 1 : (uint32_t)each;
 }
 
-/* Results along the axis in shared memory, if a team is a block and one row fits. */
+/* Chooses shared memory for results along the axis, if a team is a block and a row of each stage
+ * fits. */
 static void choose_shared(const PlanInput *in, GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
@@ -219,7 +221,8 @@ static bool has_arguments(const Nest *n)
 	return false;
 }
 
-/* Parts of so many elements that all multiprocessors have some; 0: no parts. */
+/* Returns how many elements of the axis a part has, so that all multiprocessors have some; 0: no
+ * parts. */
 static int64_t choose_per(const PlanInput *in, const GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;
@@ -245,7 +248,7 @@ static void count_blocks(const Nest *n, GpuRowsPlan *p)
 			    p->parts);
 }
 
-/* In how many rounds a thread goes through each loop. */
+/* Plans where chains of additions are cut, from the rounds that a thread goes through each loop. */
 static SumPlan plan_sums(const GpuRowsPlan *p, const Stage *st)
 {
 	uint32_t axis[2 * MAX_RANK], n;
@@ -271,8 +274,8 @@ static bool stores_wide(const Nest *n, uint32_t along, uint32_t wide)
 	return true;
 }
 
-/* Neighbouring elements in one access, where rows are whole numbers of groups and hardly any
- * threads have one less than others. */
+/* Chooses how many neighbouring elements a thread has in one access: several, where rows are whole
+ * numbers of groups and hardly any threads have one less than others. */
 static void choose_wide(GpuRowsPlan *p)
 {
 	const Nest *n = p->nest;

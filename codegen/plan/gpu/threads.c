@@ -2,7 +2,9 @@
  * so a thread has all axes inside of a point. */
 #include "codegen/plan/gpu/gpu.h"
 
-/* The constant of a load with the dimension last along which threads are neighbours. */
+/* Sets *want to a layout of the load's constant, in which the dimension is last along which threads
+ * are neighbours. Returns false for other loads, large constants, and where threads read neighbours
+ * already. */
 static bool wants(const Nest *n, uint32_t load, uint32_t fast, LayoutWant *want)
 {
 	enum {
@@ -55,7 +57,8 @@ static bool is_turned(const LayoutWant *want, uint32_t count, uint32_t load)
 	return false;
 }
 
-/* Neighbouring threads are neighbours along the fastest outer axis. */
+/* Predicts the time of a launch whose neighbouring threads are neighbours along the fastest outer
+ * axis. */
 static GpuTime predict(const PlanInput *in, uint32_t threads)
 {
 	enum { WAIT = 8 };

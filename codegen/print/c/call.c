@@ -18,8 +18,8 @@ const char *c_dtype_code(WeftDType d)
 	}
 }
 
-/* How many other calls of the function stand ahead; what legalising replaced counts with what
- * stands for it now. */
+/* Returns how many different calls of f come before a call. Statements that share one LoopCall, as
+ * legalising makes copies, count once. */
 static uint32_t number(const LoopFn *f, const LoopCall *c)
 {
 	uint32_t n = 0;

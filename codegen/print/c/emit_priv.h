@@ -129,9 +129,9 @@ typedef struct {
 /* Returns the prelude of the target's family; one whose `header` and `include` are NULL for targets
  * without vectors and for families without intrinsics. */
 const Prelude *prelude_of(const Target *);
-/* Prelude.header of x86-64: appends the declarations of the intrinsics that the target has. */
+/* Appends the declarations of the intrinsics that the target has: Prelude.header of x86-64. */
 void x86_header(const Target *, Text *);
-/* Prelude.header of aarch64: appends the #include of <arm_neon.h>. */
+/* Appends the #include of <arm_neon.h>: Prelude.header of aarch64. */
 void neon_header(const Target *, Text *);
 
 /* ---- library functions (library.c) ---- */
@@ -148,8 +148,8 @@ CExpr c_look_up(CUnit *, const ScTable *, uint32_t lanes, CExpr index);
 typedef struct Narrow Narrow;
 /* Finds out which i64 scalars of a function that blocks of threads execute fit into 32 bits. */
 const Narrow *narrow_of(const LoopFn *, Arena *);
-/* The functions below return false for Narrow NULL. Whether the C expression of x is an int32_t:
- * its parts are, and all values fit. */
+/* Whether the C expression of x is an int32_t: its operands are, and all its values fit. This,
+ * narrow_var and narrow_param are false for Narrow NULL. */
 bool narrow_lx(const Narrow *, Lx x);
 /* Whether x, of which narrow_lx is false, has operands that are all int32_t: one of them must be
  * cast to int64_t, so that C computes x in 64 bits. Not for NULL. */

@@ -127,7 +127,8 @@ static void print_list(Fn *f, const char *decl, const Lx *arg, uint32_t n)
 	text_add(f->out, "};\n");
 }
 
-/* The first thread that fails is the one that counts. */
+/* Prints an LS_FAIL of a kernel for blocks of threads, which records only the first failure of each
+ * thread; weft_fail keeps that of the first thread. */
 static void print_block_fail(Fn *f, const LsData *s)
 {
 	f->used.checks = true;
@@ -169,7 +170,8 @@ static void print_fail(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
-/* The table of the call stands ahead of the function. */
+/* Prints the call of a user operator. c_user_tables has printed the table of the call ahead of the
+ * function. */
 static void print_user_call(Fn *f, const LsData *s)
 {
 	f->used.checks = true;
@@ -235,7 +237,9 @@ static void print_config(Fn *f)
 	text_printf(f->out, "_tile_loadconfig(%s);\n", name);
 }
 
-/* gcc does not know that its _tile_loadd reads memory. */
+/* Prints a load or store of a fragment's rows, an AMX tile. A load of memory that the function
+ * writes stands between barriers for the compiler: gcc does not know that its _tile_loadd reads
+ * memory. */
 static void print_rows(Fn *f, const LsData *s)
 {
 	const bool store = s->kind == LS_FRAG_STORE,
@@ -311,7 +315,7 @@ static void print_block_statement(Fn *f, const LsData *s)
 
 /* ---- program statements ---- */
 
-/* After the condition under which the call ends. */
+/* Prints the `return 1;` of `run`, which ends the call, behind the condition for it. */
 static void print_stop(Fn *f)
 {
 	f->indent++;
@@ -393,7 +397,7 @@ static void print_table(Fn *f, const LsData *s)
 	text_add(f->out, "}\n");
 }
 
-/* Messages are formats for long long. */
+/* Prints an LS_ASSERT. The arguments become long long, which messages have formats for. */
 static void print_assert(Fn *f, const LsData *s)
 {
 	CExpr ok = c_lx(f, s->x);
@@ -588,7 +592,8 @@ static void print_buffers(const Fn *f, Text *out)
 	}
 }
 
-/* Those from begin to end, which are the first elements of an array. True if there are any. */
+/* Defines the used parameters from number `begin` to `end`, which are the first elements of the
+ * array `from`. Returns false if none of them is used. */
 static bool print_params(const Fn *f, Text *out, const char *from, uint32_t begin, uint32_t end)
 {
 	bool any = false;
@@ -631,7 +636,8 @@ static bool is_cut(const Fn *f, uint32_t k)
 	return f->used.param[k] && narrow_param(f->narrow, k);
 }
 
-/* All buffers and parameters, read or not: whoever launches the kernel knows the function only. */
+/* Prints a kernel for blocks of threads. Its signature has all buffers and parameters, used or not,
+ * since a launch is made from the LoopFn alone. */
 static void print_block_kernel(const Fn *f, const char *name, Text *out)
 {
 	const CBlock *b = f->u->dialect->block;
@@ -756,7 +762,8 @@ static void print_library(Fn *f, const char *name, Text *out)
 	text_printf(out, "%s\treturn %s;\n}\n\n", top_text(f, 1), text_of(f, l->result));
 }
 
-/* The body of a kernel is that of its loop over tasks. */
+/* Prints top-level block k of the function into f->top[k]. Block 1 of a kernel is the body of the
+ * loop over its tasks. */
 static void print_top(Fn *f, uint32_t k)
 {
 	text_init(&f->top[k], f->u->arena);

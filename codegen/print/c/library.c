@@ -45,7 +45,8 @@ CExpr c_look_up(CUnit *u, const ScTable *table, uint32_t lanes, CExpr index)
 
 /* ---- functions ---- */
 
-/* "exp_f32x16"; names that helpers use get a prefix. */
+/* Returns the C name of a scalar function on so many lanes, "exp_f32x16"; with "sc_" in front if a
+ * helper could have that name. */
 static const char *fn_name(CUnit *u, const ScFn *fn, uint32_t lanes)
 {
 	const char *id = c_identifier(u->arena, fn->name), *last = strrchr(id, '_');

@@ -47,7 +47,7 @@ static const char *number_at(const Printer *m, uint64_t at)
 	return NULL;
 }
 
-/* A pointer that is not NULL. */
+/* Returns the C text of a pointer that is not NULL. */
 static const char *pointer_text(const Printer *m, const ImagePointer *p)
 {
 	if (p->symbol || p->text)
@@ -69,7 +69,8 @@ static const char *signed_decimal(Arena *arena, int64_t v)
 	return v < 0 ? arena_printf(arena, "%lld", (long long)v) : decimal(arena, (uint64_t)v);
 }
 
-/* NULL: 0, which need not be said. */
+/* Returns the C text of the field's value at byte `at` of the image; NULL if the value is 0, which
+ * an initialiser leaves out. */
 static const char *value_text(const Printer *m, const ImageField *f, uint64_t at)
 {
 	Arena *a = m->u->arena;
@@ -104,8 +105,9 @@ static const char *value_text(const Printer *m, const ImageField *f, uint64_t at
 	}
 }
 
-/* Functions of the runtime, some at once: a header names them, and there may be none. Of the others
- * of such a group "". NULL: no function of the runtime. */
+/* Returns the macro of runtime.h that initialises a group of fields, if v is the first function of
+ * the group; "" for any other function of the runtime, which such a macro initialises; NULL if v is
+ * no function of the runtime. */
 static const char *runtime_functions(const char *v)
 {
 	static const char *const first[][2] = {{"weft_rt_open", "WEFT_RUNTIME_FUNCTIONS"},
@@ -144,7 +146,7 @@ static void print_fields(const Printer *m, const ImageType *t, uint64_t at, cons
 
 static void print_object(Printer *m, const ImageObject *o);
 
-/* What it points to comes first. */
+/* Prints the objects that an object points to, which C wants ahead of it. */
 static void print_targets(Printer *m, const ImageObject *o)
 {
 	for (uint32_t k = 0; k < o->n * o->type->nfield; k++) {
@@ -192,7 +194,8 @@ void c_export(Text *out, const char *export_name)
 
 /* ---- the file ---- */
 
-/* Inlined, they would make the long function again that they were cut from. */
+/* Prints functions that were cut out of a long `sizes` or `run`, as noinline: inlined, they would
+ * make the long function again. */
 static void print_outlined(Printer *m, const ProgramEntry *e, LoopFn *const *fn, uint32_t n,
 			   FnRole role, const char *const *kernel_name)
 {

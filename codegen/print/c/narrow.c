@@ -71,7 +71,8 @@ static int64_t greater(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* Of operands that are not negative; a divisor that is 0 divides nothing. */
+/* Returns the interval of a quotient or a remainder. Operands that may be negative give `any`; no
+ * divisor is 0. */
 static Range divided(ScOp op, Range a, Range b)
 {
 	const int64_t least = greater(b.lo, 1), most = greater(b.hi, 1);
@@ -124,7 +125,7 @@ static Range range_of(Narrow *n, Lx x)
 
 /* ---- which C expressions are int32_t ---- */
 
-/* Operations that C does in the type of their operands. */
+/* Whether C computes the operation in the type of its operands. */
 static bool keeps_type(const LxData *d)
 {
 	const bool index = d->known & KNOWN_INDEX;
@@ -133,7 +134,7 @@ static bool keeps_type(const LxData *d)
 			  d->sc == SC_neg || d->sc == SC_quot || d->sc == SC_mod));
 }
 
-/* All operands that have the type of the result are int32_t. */
+/* Whether all operands that have the type of the result are int32_t. */
 static bool operands_are(const Narrow *n, const LxData *d)
 {
 	for (uint32_t k = d->sc == SC_select; k < d->nin; k++)
@@ -177,7 +178,8 @@ bool narrow_param(const Narrow *n, uint32_t k)
 
 /* ---- variables ---- */
 
-/* What stands behind the last round must fit, too. */
+/* Returns the interval of a loop's variable; `any` if the value behind the last round, which ends
+ * the loop, might not fit into 32 bits. */
 static Range of_loop(Narrow *n, const LsData *s)
 {
 	const Range lo = range_of(n, s->x), hi = range_of(n, s->y);

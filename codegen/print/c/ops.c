@@ -130,7 +130,8 @@ static Prec prec_of(const char *op)
 							: PREC_LOW;
 }
 
-/* Texts in place: "-a", "($T)a", "f(a, b)", "a < b", "a ^ $N", "a < b ? a : b", "m ? a : b". */
+/* Returns the operation that a prelude row writes in place, by a text of one of these forms:
+ * "-a", "($T)a", "f(a, b)", "a < b", "a ^ $N", "a < b ? a : b", "m ? a : b". */
 static CExpr in_place(CUnit *u, const char *s, LType t, const CExpr *in, uint32_t nin)
 {
 	char op[4] = "";

@@ -157,7 +157,8 @@ static void intrinsic_cast(Expand *e, LType t, char how)
 	text_printf(e->out, "(__m%u%s)", bits, kind);
 }
 
-/* Bounds of a signed int type, for conversion from floats. */
+/* Appends a bound of a signed int type, for conversion from floats: 'Z' its smallest value, 'Y' its
+ * largest plus one, as a float. */
 static void int_bound(Expand *e, char which)
 {
 	uint32_t bits = dtype_size(e->to.dtype) * 8;
@@ -178,7 +179,7 @@ static LType fn_type(Expand *e, const char *name, size_t n, char lanes)
 	return t;
 }
 
-/* $fn[op:to:from:n] */
+/* Appends the name of the helper that $fn[op:to:from:n] names; s begins behind the bracket. */
 static void expand_fn(Expand *e, const char *s)
 {
 	size_t op = strcspn(s, ":"), to = strcspn(s + op + 1, ":");
@@ -215,7 +216,8 @@ static bool starts(const char *s, const char *word)
 	return strncmp(s, word, strlen(word)) == 0;
 }
 
-/* A placeholder with an argument; returns the length consumed, 0 when it is none. */
+/* Expands a placeholder with an argument; s begins behind the "$". Returns the length of the
+ * placeholder; 0, with nothing appended, if s begins with none. */
 static size_t expand_call(Expand *e, const char *s, int lane)
 {
 	if (*s == '[') {
@@ -310,7 +312,8 @@ static const char *expand_text(CUnit *u, LType to, LType from, const char *s)
 
 /* ---- definition ---- */
 
-/* "op(lo, lo), op(hi, hi)" joined: operands are split by their own types. */
+/* Returns the body of a helper for vectors wider than a register: the helper for half the lanes is
+ * called for each half, and the results are joined. */
 static const char *split_text(CUnit *u, const char *op, LType to, LType from)
 {
 	Text t;

@@ -142,8 +142,9 @@ void unit_head(CUnit *u, Text *out, const char *kernels, const char *vector)
 		text_printf(out, "\n%s", u->helpers.data);
 }
 
-/* gcc's <immintrin.h> takes longer to read than most units take to compile, and little of it is
- * needed. Its parts may only be included by it; how it says so is the same in these versions. */
+/* Appends the parts of <immintrin.h> that the target needs, where gcc is known to have them, since
+ * reading all of it takes longer than compiling most units. Its parts may only be included by
+ * itself; how it says so is the same in these versions. */
 void x86_header(const Target *t, Text *out)
 {
 	static const char *const parts[] = {"avx",      "avx2",       "fma",       "f16c",

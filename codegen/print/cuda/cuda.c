@@ -168,13 +168,15 @@ void emit_cuda(LoopFn *const *fn, const char *const *name, uint32_t n, const Tar
 
 /* ---- the stand-in ---- */
 
-/* Threads that wait for each other. */
+/* Returns "true" if threads of a block wait for each other, so that the stand-in needs a fibre for
+ * each thread; else "false". */
 static const char *needs_fibres(const LoopFn *f)
 {
 	return has_statement(f, LS_SYNC) || has_exchange(f) ? "true" : "false";
 }
 
-/* A WeftKernel, whose tasks are the blocks. */
+/* Prints a WeftKernel of that name, which executes on this CPU, for each task, the block of
+ * NAME_blocks. */
 static void print_adapter(const LoopFn *f, const char *name, Text *out)
 {
 	text_printf(out,
@@ -214,7 +216,8 @@ static unsigned library_type(DType t)
 	return t == DT_f32 ? 0 : t == DT_f16 ? 1 : 2;
 }
 
-/* What a library can compute in place of kernels. */
+/* Prints a WeftCudaProduct for each kernel that computes a product: a library can compute the
+ * product in the kernel's place. */
 static void print_products(const CudaProgram *x, Text *out)
 {
 	for (uint32_t k = 0; k < x->n; k++) {
@@ -235,7 +238,7 @@ static void print_includes(Text *out)
 	text_add(out, "#define WEFT_DEVICES\n#define WEFT_WITH_CUDA\n#include \"cuda.h\"\n\n");
 }
 
-/* "sm_90": 90; 0: no device. */
+/* Returns the number of the target's architecture: 90 of "sm_90"; 0 if the target names none. */
 static unsigned version_of(const Target *t)
 {
 	return t->gpu->arch ? (unsigned)strtoul(t->gpu->arch + strlen("sm_"), NULL, 10) : 0;

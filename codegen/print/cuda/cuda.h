@@ -47,15 +47,15 @@ void emit_cuda_stubs(const CudaProgram *, Text *out);
  * programs for processors; if there are none, NAME chooses as NAME_device for the first GPU. */
 void emit_cuda_select(const CudaProgram *, uint32_t n, const EmitSelect *cpu, bool only, Text *out);
 
-/* As emit_cuda, in CUDA C for all targets, a unit of C++ that is the only image for a stand-in of
- * the CUDA driver, on this CPU: NAME_run(arg, blocks) executes a grid of kernel NAME, with its
- * arguments in an array. For tests. */
+/* Appends CUDA C as emit_cuda does, whatever the target, and functions that make a C++ unit of it:
+ * NAME_run(arg, blocks) executes a grid of kernel NAME on this CPU, with its arguments in an array.
+ * A stand-in of the CUDA driver loads the unit as the only image of an artifact. For tests. */
 void emit_cuda_standin(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *,
 		       Text *out);
 
-/* As emit_cuda, in CUDA C for all targets, a unit of C++ that executes the same text on this CPU,
- * behind gpu_host.hpp: name[k] is a WeftKernel (runtime/runtime.h), the tasks of which are the
- * blocks. For tests. */
+/* Appends CUDA C as emit_cuda does, whatever the target, and functions that make a C++ unit of it,
+ * which executes the kernels on this CPU by gpu_host.hpp: name[k] is a WeftKernel
+ * (runtime/runtime.h) whose tasks are the blocks. For tests. */
 void emit_cuda_host(LoopFn *const *fn, const char *const *name, uint32_t n, const Target *,
 		    Text *out);
 /* Adds to what emit_c gave of a program: for a target with blocks of threads (Target.gpu), unless

@@ -27,7 +27,8 @@ static const char model_passes[] = "function(sroa,early-cse)";
 
 static pthread_once_t once = PTHREAD_ONCE_INIT, once_all = PTHREAD_ONCE_INIT;
 
-/* Loop IR is in the order that schedules chose: moving loads up spills the registers of tiles. */
+/* Sets LLVM's options, once for the process. LLVM's scheduler is off: loop IR is in the order that
+ * schedules chose, and moving loads up would spill the registers of tiles. */
 static void set_options(void)
 {
 	static const char *const options[] = {"weft", "-enable-misched=false"};
@@ -36,7 +37,8 @@ static void set_options(void)
 	LLVMInitializeNativeAsmPrinter();
 }
 
-/* Those that targets can name and this LLVM has, from the build: T(X86) T(AArch64) T(RISCV). */
+/* Registers the back ends that targets can name and this LLVM has; the build defines the list,
+ * T(X86) T(AArch64) T(RISCV). */
 static void add_targets(void)
 {
 #define T(name)                                                                                    \
@@ -48,7 +50,8 @@ static void add_targets(void)
 #undef T
 }
 
-/* The others take a millisecond: they are only added when this machine's does not do. */
+/* Finds LLVM's target for a triple. Returns false, with a message, if there is none. All back ends
+ * are only registered where this machine's does not do: registering takes a millisecond. */
 static bool find_target(const char *triple, LLVMTargetRef *target, char **message)
 {
 	pthread_once(&once, set_options);
@@ -59,7 +62,7 @@ static bool find_target(const char *triple, LLVMTargetRef *target, char **messag
 	return !LLVMGetTargetFromTriple(triple, target, message);
 }
 
-/* A machine for one module at a time. NULL after ctx_error. */
+/* Creates a target machine, which one module at a time may use. Returns NULL after ctx_error. */
 static LLVMTargetMachineRef machine_new(Ctx *ctx, const Target *t)
 {
 	char *host = t->isa.triple ? NULL : LLVMGetDefaultTargetTriple(), *message = NULL;
@@ -112,7 +115,7 @@ static bool optimise(Unit *x)
 	return false;
 }
 
-/* In any thread: touches nothing but x. */
+/* Compiles a unit: sets x->out, or x->error. Any thread may call it: it touches nothing but x. */
 static void compile_unit(Unit *x)
 {
 	char *message = NULL;
@@ -145,7 +148,8 @@ typedef struct {
 	pthread_t caller; /* who tells how far it is */
 } Queue;
 
-/* The next unit, or n; done: one more is compiled. */
+/* Takes the next unit of the queue and returns its number; q->n if none is left. done: the caller
+ * has compiled one more. */
 static uint32_t take_unit(Queue *q, bool done)
 {
 	pthread_mutex_lock(&q->lock);
@@ -373,7 +377,7 @@ bool emit_llvm(Program *p, const Target *t, const EmitOptions *o, LlvmKind kind,
 	return ok;
 }
 
-/* Room for one unit, freed with the context at the latest. */
+/* Allocates one unit, which is freed with the context at the latest. */
 static Units *single_unit(Ctx *ctx)
 {
 	Units *x = ARENA_NEW(ctx->arena, Units);

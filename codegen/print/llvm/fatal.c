@@ -11,7 +11,7 @@
 
 typedef void NewHandler(void);
 
-/* Of C++: LLVM's C interface has no way to hear that memory ran out. */
+/* Sets the handler of C++ for memory that ran out, since LLVM's C interface has none. */
 extern NewHandler *set_new_handler(NewHandler *) __asm__("_ZSt15set_new_handlerPFvvE");
 extern void install_bad_alloc_error_handler(void (*)(void *, const char *, bool), void *)
 	__asm__("_ZN4llvm31install_bad_alloc_error_handlerEPFvPvPKcbES0_");

@@ -10,7 +10,8 @@ static LLVMValueRef i32(LUnit *u, int64_t v)
 	return LLVMConstInt(LLVMInt32TypeInContext(u->c), (unsigned long long)v, true);
 }
 
-/* The bytes of a WeftDType as one number: the lowest comes first, as on all targets. */
+/* Returns the WeftOpTensor of a tensor. Its WeftDType is one number whose lowest byte comes first,
+ * as on all targets. */
 static LLVMValueRef tensor(LUnit *u, const struct LoopCallTensor *t)
 {
 	WeftDType d = dtype_to_api(t->dtype);
@@ -19,7 +20,7 @@ static LLVMValueRef tensor(LUnit *u, const struct LoopCallTensor *t)
 	return LLVMConstStructInContext(u->c, field, 3, false);
 }
 
-/* WeftOpContext.op_user of its calls. */
+/* Returns the pointer that calls of the operator get as WeftOpContext.op_user. */
 static LLVMValueRef op_user(LUnit *u, const UserOp *op)
 {
 	if (u->here && op->def.user)

@@ -11,14 +11,15 @@ static void set_metadata(LUnit *u, LLVMValueRef x, const char *kind, LLVMMetadat
 	LLVMSetMetadata(x, id, LLVMMetadataAsValue(u->c, LLVMMDNodeInContext2(u->c, in, n)));
 }
 
-/* A program may have thousands of inputs: each is loaded where it is used, so that few are alive at
- * a time. */
+/* Whether buffers and parameters are loaded once, at the function's entry, as in kernels. A program
+ * may have thousands of them: each is loaded where it is used, so that few are alive at a time. */
 static bool loads_at_entry(const Fn *f)
 {
 	return f->role == FN_KERNEL;
 }
 
-/* fixed: what lies there does not change while the function runs. */
+/* Loads element k of an array of buffers or parameters. fixed: the element does not change while
+ * the function runs. */
 static LLVMValueRef slot_of(Fn *f, LLVMTypeRef type, LLVMValueRef array, uint32_t k, bool fixed)
 {
 	LLVMValueRef at = l_i64(f->u, k);
@@ -44,7 +45,7 @@ LLVMValueRef fn_buffer(Fn *f, uint32_t k)
 	return f->buf[k];
 }
 
-/* Parameters are sizes: never negative. */
+/* Returns parameter k, loaded with LLVM's note that it is not negative: parameters are sizes. */
 static LLVMValueRef parameter(Fn *f, uint32_t k)
 {
 	if (!f->param[k] || !loads_at_entry(f)) {
@@ -85,7 +86,7 @@ static LLVMValueRef ramp(Fn *f, const LxData *d, LLVMValueRef *in)
 	return LLVMBuildAdd(u->b, l_splat(u, in[0], d->type.lanes), k, "");
 }
 
-/* Lane k is k < n. */
+/* Returns a mask whose lane k is k < n. */
 static LLVMValueRef mask(Fn *f, uint32_t lanes, LLVMValueRef n)
 {
 	LUnit *u = f->u;

@@ -11,7 +11,8 @@ static LLVMMetadataRef named_node(LUnit *u, const char *name, LLVMMetadataRef do
 	return LLVMMDNodeInContext2(u->c, in, domain ? 2 : 1);
 }
 
-/* As C's restrict: what is reached through such a buffer is reached through no other one. */
+/* Makes alias scopes that say what C's restrict says: memory that is reached through such a buffer
+ * is reached through no other one. */
 void fn_aliases(Fn *f)
 {
 	LUnit *u = f->u;
@@ -99,8 +100,8 @@ static LLVMValueRef plain_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 	return x;
 }
 
-/* What each lane reads by a load of its own: faster than the gathers of processors where those are
- * many loads too. */
+/* Gathers by a load for each lane: faster than the gather instructions of processors that execute
+ * them as many loads too. */
 static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef index,
 			       uint32_t lanes)
 {
@@ -117,7 +118,7 @@ static LLVMValueRef load_lanes(Fn *f, const LsData *s, LLVMTypeRef type, LLVMVal
 	return x;
 }
 
-/* Lanes first, first + 1, ... of x, a vector, so many; of y, too, where x ends. */
+/* Returns n lanes from lane `first` on of the vectors x and y, one behind the other. */
 static LLVMValueRef some_lanes(Fn *f, LLVMValueRef x, LLVMValueRef y, uint32_t first, uint32_t n)
 {
 	LLVMTypeRef i32 = LLVMInt32TypeInContext(f->u->c);
@@ -127,8 +128,8 @@ static LLVMValueRef some_lanes(Fn *f, LLVMValueRef x, LLVMValueRef y, uint32_t f
 	return LLVMBuildShuffleVector(f->u->b, x, y, LLVMConstVector(at, n), "");
 }
 
-/* The same of a mask. Where it is known that no lane of them is on, the result is the constant 0,
- * whatever else there is. */
+/* Returns n lanes of a mask from lane `first` on. The result is the constant 0 if one side of an
+ * `and` in the mask is 0 in all these lanes. */
 static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_t n)
 {
 	if (!LLVMIsAInstruction(mask) || LLVMGetInstructionOpcode(mask) != LLVMAnd)
@@ -140,9 +141,9 @@ static LLVMValueRef mask_lanes(Fn *f, LLVMValueRef mask, uint32_t first, uint32_
 	return LLVMIsNull(b) ? b : LLVMBuildAnd(f->u->b, a, b, "");
 }
 
-/* Of vectors of several registers: a load of each register that has a lane. LLVM 19 would split
- * them, too, but reads with no mask where it finds as late as then that a computed mask has no lane
- * of a register. */
+/* Loads under a mask. A vector of several registers is split into a load for each register, and
+ * registers whose lanes are all off are not loaded. LLVM 19 would split it, too, but reads without
+ * a mask where it finds only then that a computed mask is off for a whole register. */
 static LLVMValueRef masked_load(Fn *f, const LsData *s, LLVMTypeRef type, LLVMValueRef p,
 				LLVMValueRef mask, uint32_t lanes)
 {

@@ -46,7 +46,8 @@ static void stop_unless_0(Fn *f, LLVMValueRef code)
 
 /* ---- launches ---- */
 
-/* Room for the arguments of any launch: they are read before those of the next one are written. */
+/* Allocates the arrays for the arguments of launches. All launches share them: a launch's arguments
+ * are read before those of the next one are written. */
 static void make_room(Fn *f)
 {
 	LUnit *u = f->u;
@@ -94,7 +95,8 @@ static void launch(Fn *f, const LsData *s)
 		stop_unless_0(f, stop);
 }
 
-/* As all targets are, the lowest byte first. */
+/* Returns the address of a constant array of n integers, the lowest byte of each first, as on all
+ * targets. */
 static LLVMValueRef words(LUnit *u, const int64_t *word, uint32_t n)
 {
 	uint8_t *byte = ARENA_ARRAY(u->arena, uint8_t, 8 * (size_t)n);
@@ -104,7 +106,7 @@ static LLVMValueRef words(LUnit *u, const int64_t *word, uint32_t n)
 			  LLVMConstStringInContext2(u->c, (const char *)byte, 8 * (size_t)n, true));
 }
 
-/* WeftLaunches: kernels, shapes, words, how many words. */
+/* Returns the address of a constant WeftLaunches: kernels, shapes, words, the number of words. */
 static LLVMValueRef launches_of(Fn *f, const LaunchTable *t)
 {
 	LUnit *u = f->u;
@@ -211,7 +213,8 @@ static void fail_run(Fn *f, LLVMValueRef *in, uint32_t n)
 	LLVMBuildRet(f->u->b, call(f, "weft_region_fail", type, in + 1, n + 1));
 }
 
-/* in[0], in[1] are for what comes before the message. */
+/* Adds an LS_ASSERT. in[0] and in[1] are left for arguments in front of the message, which
+ * fail_sizes and fail_run set. */
 static void assertion(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
@@ -230,7 +233,7 @@ static void assertion(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, next);
 }
 
-/* The status of a function outlined from `sizes` is returned unless it is 0. */
+/* Adds a call of a function outlined from `sizes`; a status other than 0 is returned. */
 static void sizes_outlined(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;

@@ -21,7 +21,7 @@ struct Jit {
 	LLVMOrcJITDylibRef lib;
 };
 
-/* True when there is no error. */
+/* Records an error of LLVM in the context. Returns true if there is none. */
 static bool fine(Ctx *ctx, LLVMErrorRef e)
 {
 	if (!e)
@@ -96,8 +96,9 @@ typedef struct {
 	void *address;
 } Found;
 
-/* In the thread that linked the last object, which may be one that looks for a symbol of another
- * model: the session has one queue of objects to link. */
+/* Takes the result of a look-up. LLVM calls it on the thread that linked the last object, which may
+ * be a thread that looks for a symbol of another model: the session has one queue of objects to
+ * link. */
 static void found(LLVMErrorRef error, LLVMOrcCSymbolMapPairs pair, size_t n, void *arg)
 {
 	Found *f = arg;

@@ -46,7 +46,8 @@ static bool starts_below(LLVMValueRef lo, LLVMValueRef hi)
 	       LLVMConstIntGetSExtValue(lo) < LLVMConstIntGetSExtValue(hi);
 }
 
-/* Tested once before the first round and after every round. */
+/* Opens a loop over [lo, hi), in whose body the builder is left. The condition is tested before the
+ * first round, unless literal bounds say that there is one, and after every round. */
 static Loop loop_open(Fn *f, LLVMValueRef lo, LLVMValueRef hi, int64_t step)
 {
 	LUnit *u = f->u;
@@ -150,7 +151,8 @@ static void build_stream(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
-/* What follows is for the first failure of this call of the kernel, up to `end`. */
+/* Opens a block that is only executed while this call of the kernel has recorded no failure.
+ * Returns the block behind. */
 static LLVMBasicBlockRef unless_failed(Fn *f)
 {
 	LUnit *u = f->u;
@@ -189,7 +191,7 @@ static void build_fail(Fn *f, const LsData *s)
 	LLVMPositionBuilderAtEnd(u->b, end);
 }
 
-/* A user's operator. */
+/* Adds the call of a user operator, unless a check of this call of the kernel has failed. */
 static void build_call(Fn *f, const LsData *s)
 {
 	LUnit *u = f->u;
@@ -273,7 +275,8 @@ static LLVMTypeRef signature(LUnit *u, const LoopFn *f, FnRole role)
 	return LLVMFunctionType(i32, (LLVMTypeRef[]){p, p, p}, 3, false);
 }
 
-/* Where buffers and parameters are: in the frame of a kernel, or arguments. */
+/* Sets f->frame: buffers and parameters are in the frame of a kernel, and arguments of `sizes` and
+ * `run`. */
 static void find_arrays(Fn *f)
 {
 	LLVMTypeRef p = l_pointer(f->u);
@@ -324,7 +327,8 @@ static LLVMValueRef declare(LUnit *u, const LoopFn *f, const char *name, FnRole 
 	return fn;
 }
 
-/* The body for every task from begin to end. */
+/* Adds a loop that executes the body for every task from `begin` to `end`, the function's
+ * arguments; `enter` stands ahead of the loop, `leave` behind. */
 static void build_tasks(Fn *f)
 {
 	LUnit *u = f->u;

@@ -14,7 +14,7 @@ static LLVMTypeRef bytes_type(LUnit *u, uint64_t n)
 	return LLVMArrayType2(LLVMInt8TypeInContext(u->c), n);
 }
 
-/* A packed structure: runs of bytes with pointers between them. */
+/* Returns the type of the tables: a packed structure, runs of bytes with pointers between them. */
 static LLVMTypeRef table_type(LUnit *u, const ModelImage *im)
 {
 	LLVMTypeRef *field = ARENA_ARRAY(u->arena, LLVMTypeRef, 2 * (size_t)im->pointer.n + 1);
@@ -71,7 +71,7 @@ static const char *features(const LUnit *u)
 	return more && *more ? arena_printf(u->arena, "%s %s", isa->features, more) : isa->features;
 }
 
-/* The artifact's function, which returns a table; the builder is left in its body. */
+/* Adds the artifact's function, which returns a table, and leaves the builder in its body. */
 static LLVMValueRef table_function(LUnit *u, const char *export_name, bool hidden)
 {
 	LLVMTypeRef type = LLVMFunctionType(l_pointer(u), NULL, 0, false);

@@ -83,7 +83,8 @@ static V compare(LUnit *u, const char *name, V *in)
 	return LLVMBuildFCmp(u->b, real[k].predicate, in[0], in[1], "");
 }
 
-/* With the flags that follow the name. */
+/* Adds a binary operation with the flags that follow the name: "add.nsw". Returns NULL if the name
+ * is none. */
 static V build_binary(LUnit *u, char *name, V *in)
 {
 	char *flags = strchr(name, '.');

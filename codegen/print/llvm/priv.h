@@ -44,7 +44,8 @@ LLVMValueRef l_iota(LUnit *, DType, uint32_t lanes);
  * of the overload, which the ntype types say. An unknown name is an internal error. */
 LLVMValueRef l_intrinsic(LUnit *, const char *name, LLVMTypeRef *type, uint32_t ntype,
 			 LLVMValueRef *in, uint32_t nin);
-/* l_intrinsic with the type of the first operand as overload, if the intrinsic has overloads. */
+/* Adds a call as l_intrinsic does, with the type of the first operand as overload if the intrinsic
+ * has overloads. */
 LLVMValueRef l_math(LUnit *, const char *name, LLVMValueRef *in, uint32_t nin);
 /* Returns the function of that name, and declares it with this type the first time. */
 LLVMValueRef l_extern(LUnit *, const char *name, LLVMTypeRef type);

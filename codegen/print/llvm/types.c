@@ -94,7 +94,8 @@ LLVMValueRef l_intrinsic(LUnit *u, const char *name, LLVMTypeRef *type, uint32_t
 	return LLVMBuildCall2(u->b, LLVMIntrinsicGetType(u->c, id, type, ntype), fn, in, nin, "");
 }
 
-/* To the intrinsic's vectors of as many bits, which differ between versions of LLVM. */
+/* Reinterprets operands as the vector types of an intrinsic, which have as many bits and differ
+ * between versions of LLVM. */
 static void cast_operands(LUnit *u, unsigned id, LLVMValueRef *in, uint32_t nin)
 {
 	LLVMTypeRef want[6], type = LLVMIntrinsicGetType(u->c, id, NULL, 0);

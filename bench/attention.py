@@ -1,8 +1,8 @@
-"""Attention beside PyTorch, OpenVINO and ONNX Runtime: attention.py WEFT FOLDER [--cases NAME,...] [--threads N] [--rounds R]
+"""Attention beside PyTorch, OpenVINO and ONNX Runtime: attention.py WEFT FOLDER [--cases NAME,...] [--threads N] [--rounds R] [--backward]
 Cases are SHAPE-DTYPE-FORM: SHAPE is HEADSxKEYHEADSxROWSxKEYSxWIDTH, DTYPE f32 or bf16, FORM full, causal, mask (causal, as a tensor of
 bool) or bias (causal, as a tensor of 0 and -inf). Writes files into FOLDER, compiles them, and prints the least time of a call in
 alternating rounds, in milliseconds: Weft, eager mode, Inductor, OpenVINO, ONNX Runtime, and the best peer's time divided by
-Weft's. Needs torch, onnx, onnxruntime, openvino and Weft's package (build/python)."""
+Weft's. With --backward, that of the gradients of queries, keys and values, of what forward has saved, beside eager mode and Inductor. Needs torch, onnx, onnxruntime, openvino and Weft's package (build/python)."""
 import argparse
 import os
 import pathlib
@@ -33,6 +33,8 @@ def prepare(args, name, torch):
             return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", enable_gqa=heads != shared)
 
     module = Attention().eval()
+    if args.backward:
+        return backward_calls(args, name, module, inputs, torch)
     exported = args.folder / f"{name}.pt2"
     torch.export.save(torch.export.export(module, inputs), exported)
     subprocess.run([args.weft, "compile", exported, "-o", exported.with_suffix(".so")], check=True, stdout=subprocess.DEVNULL)
@@ -44,6 +46,30 @@ def prepare(args, name, torch):
         calls["inductor"] = lambda: compiled(*inputs)
     if d == torch.float32:
         calls |= onnx_engines(args, name, module, inputs, torch)
+    return calls
+
+
+def backward_calls(args, name, module, inputs, torch):
+    import weft
+    exported = args.folder / f"{name}.pt2"
+    shared = args.folder / f"{name}-gradients.so"
+    torch.export.save(torch.export.export(module, inputs), exported)
+    subprocess.run([args.weft, "compile", exported, "--grad=inputs", "-o", shared], check=True,
+                   stdout=subprocess.DEVNULL)
+    entries = weft.load(shared).entries
+    forward, backward = entries["forward_saving"], entries["backward"]
+    forward.threads = backward.threads = args.threads
+    result, *saved = (x.clone() for x in forward(*inputs))
+    cotangent = torch.randn_like(result)
+    leaves = [x.detach().clone().requires_grad_(k < 3) for k, x in enumerate(inputs)]
+
+    def gradients(f):
+        y = f(*leaves)
+        return lambda: torch.autograd.grad(y, leaves[:3], cotangent, retain_graph=True)
+    calls = {"weft": lambda: backward(*inputs, *saved, cotangent), "eager": gradients(module)}
+    if args.inductor:
+        torch._functorch.config.donated_buffer = False  # the graph is kept
+        calls["inductor"] = gradients(torch.compile(module))
     return calls
 
 
@@ -86,6 +112,7 @@ def main():
     p.add_argument("--rounds", type=int, default=4)
     p.add_argument("--seconds", type=float, default=0.3)
     p.add_argument("--inductor", action="store_true")
+    p.add_argument("--backward", action="store_true")
     args = p.parse_args()
     os.environ["OMP_NUM_THREADS"] = str(args.threads)
     import torch
@@ -93,7 +120,7 @@ def main():
     args.folder.mkdir(exist_ok=True)
     print(f"{'':40}" + "".join(f"{n:>12}" for n in ("weft", "eager", "inductor", "openvino", "onnxruntime", "best/weft")))
     for name in args.cases.split(","):
-        with torch.no_grad():
+        with torch.set_grad_enabled(args.backward):
             best = least(prepare(args, name, torch), args.rounds, args.seconds)
         ours = best.pop("weft")
         row = "".join(f"{best[n] * 1e3:12.3f}" if n in best else f"{'':12}" for n in ("eager", "inductor", "openvino", "onnxruntime"))

@@ -1,27 +1,60 @@
-/* Attention: found among the nodes of a graph, and traced as one kernel. */
+/* Attention: found among the nodes of a graph.
+ *
+ * First all products whose operand has the form are candidates. Then those go whose nodes inside
+ * others read, until none is left that has such a reader: what is inside of one kernel may be
+ * inside of several, each of which computes it, as scores are that attention and its gradient
+ * share. */
 #include "lower/attention.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "ir/scalar/scalar.h"
+#include "lower/group_cost.h"
 
 enum {
 	MOST_INSIDE = 96,  /* nodes */
 	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
-	FEW_ROWS = 4 /* of queries: less are vectors times matrices, which read each key once */
+	FEW_ROWS = 4,   /* of queries: less are vectors times matrices, which read each key once */
+	MOST_COST = 48, /* of what is computed of less at each score */
+	LESS = 8        /* times as many elements */
 };
 
 /* ---- finding ---- */
 
+typedef ARRAY(Node) Nodes;
+
+/* Whether a node is an output of the graph, perhaps one that replaces an input or state. */
+typedef enum { NO_OUTPUT, IS_OUTPUT, REPLACES } IsOutput;
+
+/* One of the two is not NULL. */
+typedef struct {
+	AttentionNodes *attention;
+	WeightedNodes *weighted;
+	Node result;
+	uint32_t operand;
+	Nodes inside;
+	bool gone;
+} Candidate;
+
+/* The products of which a value is a function, and that value. */
+typedef struct {
+	Node of;
+	Node score[MOST_SCORES];
+	uint32_t n, most;
+} Scores;
+
 typedef struct {
 	const Graph *g;
 	const char *const *stored;
-	const AttentionNodes **of; /* by node */
-	bool *output;              /* by node */
-	ARRAY(Node) inside;        /* of the attention at hand */
-	uint32_t visits;           /* of find_scores, for it */
+	IsOutput *output; /* by node */
+	uint32_t *place;  /* by node: in program order */
+	Nodes inside;     /* of the candidate at hand */
+	uint32_t visits;  /* of find_scores, for it */
+	ARRAY(Candidate) candidate;
+	ARRAY(uint32_t) * in; /* by node: the candidates inside of which it is */
+	FoundAttention *found;
 	Arena *arena;
 } Find;
 
@@ -33,16 +66,27 @@ static bool is_inside(const Find *f, Node n)
 	return false;
 }
 
+static bool add_node(Find *f, Node n)
+{
+	if (is_inside(f, n))
+		return true;
+	TRY(!f->stored[n.i] && f->inside.n < MOST_INSIDE && node_is_tensor(f->g, n) &&
+	    node_dtype(f->g, n) != DT_none);
+	array_push(f->arena, &f->inside, n);
+	return true;
+}
+
 /* Adds a node, unless it is there. Returns false if there are too many, or the node cannot be
  * inside. */
 static bool add_inside(Find *f, Node n)
 {
-	if (is_inside(f, n))
-		return true;
-	TRY(!f->stored[n.i] && !f->output[n.i] && !f->of[n.i] && f->inside.n < MOST_INSIDE &&
-	    node_is_tensor(f->g, n) && node_dtype(f->g, n) != DT_none);
-	array_push(f->arena, &f->inside, n);
-	return true;
+	return f->output[n.i] == NO_OUTPUT && add_node(f, n);
+}
+
+/* Adds, in the same way, a value of rows, which may be an output that replaces nothing. */
+static bool add_row(Find *f, Node n)
+{
+	return f->output[n.i] != REPLACES && add_node(f, n);
 }
 
 /* Whether n converts floats to floats: no other operator of one operand changes their dtype. */
@@ -82,7 +126,7 @@ static const ScFn *scalar_of(const Graph *g, Node n)
 	return scalar_fn(node_op(g, n), in, nin);
 }
 
-static bool is_basic(const Graph *g, Node n, ScOp op)
+bool attention_is(const Graph *g, Node n, ScOp op)
 {
 	return scalar_single(scalar_of(g, n)).op == op;
 }
@@ -127,7 +171,7 @@ static bool is_product(const Graph *g, Node n)
 static bool is_row_masked(Find *f, Node cond, Node *high)
 {
 	const Graph *g = f->g;
-	TRY(is_basic(g, cond, SC_eq) && is_full_of(g, node_in(g, cond, 1), -(double)INFINITY) &&
+	TRY(attention_is(g, cond, SC_eq) && is_full_of(g, node_in(g, cond, 1), -(double)INFINITY) &&
 	    add_inside(f, cond));
 	*high = behind_maps(f, node_in(g, cond, 0));
 	return high->i != 0;
@@ -140,29 +184,31 @@ static bool find_reduced(Find *f, Node n, double none, Node *of, Node *high)
 	const Graph *g = f->g;
 	*high = (Node){0};
 	n = behind_maps(f, n);
-	if (n.i && is_basic(g, n, SC_select) && is_full_of(g, node_in(g, n, 1), none)) {
+	if (n.i && attention_is(g, n, SC_select) && is_full_of(g, node_in(g, n, 1), none)) {
 		TRY(is_row_masked(f, node_in(g, n, 0), high) && add_inside(f, n));
 		n = behind_maps(f, node_in(g, n, 2));
 	}
 	*of = n;
-	return n.i && add_inside(f, n);
+	return n.i && add_row(f, n);
 }
 
-/* Whether n, a node of the logits' elements, is a function of scores, which it then adds with all
- * on the way. The first scores found are those of the attention. */
-static bool find_scores(Find *f, AttentionNodes *a, Node n)
+/* Whether n, a node of as many elements as s->of, is a function of products, which it then adds
+ * with all on the way. */
+static bool find_scores(Find *f, Scores *s, Node n)
 {
 	const Graph *g = f->g;
 	const OpLower *l = op_lower(node_op(g, n));
 	bool found = false;
 	if (f->visits++ >= MOST_VISITS || !node_is_tensor(g, n) || f->inside.n >= MOST_INSIDE ||
-	    type_numel(g->ir, node_type_id(g, n)).i !=
-		    type_numel(g->ir, node_type_id(g, a->logits)).i)
+	    type_numel(g->ir, node_type_id(g, n)).i != type_numel(g->ir, node_type_id(g, s->of)).i)
 		return false;
 	if (is_product(g, n)) {
-		if (a->scores.i)
-			return a->scores.i == n.i;
-		a->scores = n;
+		for (uint32_t k = 0; k < s->n; k++)
+			if (s->score[k].i == n.i)
+				return true;
+		if (s->n == s->most)
+			return false;
+		s->score[s->n++] = n;
 		return add_inside(f, n);
 	}
 	if (is_inside(f, n))
@@ -170,22 +216,8 @@ static bool find_scores(Find *f, AttentionNodes *a, Node n)
 	if (l->role != LOWER_MAP && !(lower_is_map(l) && l->keeps != KEEPS_NOTHING))
 		return false;
 	for (uint32_t k = 0; k < node_nin(g, n); k++)
-		found |= find_scores(f, a, node_in(g, n, k));
+		found |= find_scores(f, s, node_in(g, n, k));
 	return found && add_inside(f, n);
-}
-
-/* Whether nodes inside are read by each other and the result alone. */
-static bool is_closed(const Find *f, Node result)
-{
-	const Graph *g = f->g;
-	for (uint32_t i = 0; i < f->inside.n; i++) {
-		Node n = f->inside.data[i];
-		for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
-			Node user = g->use.data[u.i].user;
-			TRY(user.i && (user.i == result.i || is_inside(f, user)));
-		}
-	}
-	return true;
 }
 
 /* Whether the dimensions in the set that have more than one element are one, of a constant extent
@@ -248,27 +280,40 @@ static bool is_packed(const Graph *g, Node x)
 	return node_const(g, group_source(g, x)).i != 0;
 }
 
-/* Whether rows of queries, keys and values fit local arrays, there are rows enough, and no operand
- * is a constant. */
-static bool has_form(const Graph *g, const AttentionNodes *a)
+/* Whether rows of what a product multiplies fit local arrays, there are enough of them, and no
+ * operand is a constant. */
+static bool has_score_form(const Graph *g, Node score)
 {
-	const uint32_t other = 1 - a->operand;
-	const Node v = node_in(g, a->result, other);
-	const uint32_t taken = node_dim_bits(g, a->result, batch_of(other)) |
-			       node_dim_bits(g, a->result, sum_of(other));
-	TRY(is_f32_product(g, a->result) && is_f32_product(g, a->scores) &&
-	    node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
-	    node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)));
-	TRY(!is_packed(g, v) && is_row(g, v, all_dims(g, v) & ~taken) &&
-	    !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0));
-	TRY(is_row(g, node_in(g, a->scores, 0), node_dim_bits(g, a->scores, "sum_x")));
+	TRY(is_f32_product(g, score) &&
+	    is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")));
 	for (uint32_t k = 0; k < 2; k++) {
-		const Node x = node_in(g, a->scores, k);
-		const uint32_t fixed = node_dim_bits(g, a->scores, batch_of(k)) |
-				       node_dim_bits(g, a->scores, sum_of(k));
+		const Node x = node_in(g, score, k);
+		const uint32_t fixed =
+			node_dim_bits(g, score, batch_of(k)) | node_dim_bits(g, score, sum_of(k));
 		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
+}
+
+/* Whether rows of what the sum multiplies with its operand of that number fit local arrays, and it
+ * is no constant. */
+static bool has_values_form(const Graph *g, Node result, uint32_t operand)
+{
+	const uint32_t other = 1 - operand;
+	const Node v = node_in(g, result, other);
+	const uint32_t taken =
+		node_dim_bits(g, result, batch_of(other)) | node_dim_bits(g, result, sum_of(other));
+	return is_f32_product(g, result) && !is_packed(g, v) &&
+	       is_row(g, v, all_dims(g, v) & ~taken);
+}
+
+static bool has_form(const Graph *g, const AttentionNodes *a)
+{
+	const Node v = node_in(g, a->result, 1 - a->operand);
+	return has_values_form(g, a->result, a->operand) && has_score_form(g, a->scores) &&
+	       node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
+	       node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)) &&
+	       !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0);
 }
 
 /* Whether n is true where its operand is no number. */
@@ -299,7 +344,7 @@ static bool find_weights(Find *f, AttentionNodes *a, Node n)
 {
 	const Graph *g = f->g;
 	a->weights = behind_maps(f, n);
-	if (a->weights.i && is_basic(g, a->weights, SC_select) &&
+	if (a->weights.i && attention_is(g, a->weights, SC_select) &&
 	    is_full_of(g, node_in(g, a->weights, 1), 0)) {
 		const Node select = a->weights, where = node_in(g, select, 0);
 		TRY(add_inside(f, select));
@@ -310,7 +355,7 @@ static bool find_weights(Find *f, AttentionNodes *a, Node n)
 		else
 			TRY(node_in(g, select, 2).i == a->weights.i && find_condition(f, a, where));
 	}
-	return a->weights.i && is_basic(g, a->weights, SC_div) && add_inside(f, a->weights);
+	return a->weights.i && attention_is(g, a->weights, SC_div) && add_inside(f, a->weights);
 }
 
 /* Fills in *a, and f->inside, if n is the result of an attention whose probabilities are that
@@ -320,14 +365,15 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 	const Graph *g = f->g;
 	Node high[2], hidden;
 	uint32_t dim;
-	f->inside.n = f->visits = 0;
+	f->inside = (Nodes){0};
+	f->visits = 0;
 	*a = (AttentionNodes){.result = n, .operand = operand};
 	TRY(find_weights(f, a, node_in(g, n, operand)));
 	hidden = a->high;
 	a->exp = node_in(g, a->weights, 0);
 	TRY(is_exp(g, a->exp) && add_inside(f, a->exp));
 	const Node sub = node_in(g, a->exp, 0);
-	TRY(is_basic(g, sub, SC_sub) && add_inside(f, sub));
+	TRY(attention_is(g, sub, SC_sub) && add_inside(f, sub));
 	a->logits = node_in(g, sub, 0);
 	TRY(find_reduced(f, node_in(g, sub, 1), 0, &a->high, &high[0]) &&
 	    find_reduced(f, node_in(g, a->weights, 1), 1, &a->sum, &high[1]));
@@ -337,238 +383,297 @@ static bool find_of(Find *f, Node n, uint32_t operand, AttentionNodes *a)
 	a->masked |= a->is_selected;
 	TRY(reduces(g, a->high, "max", a->logits, &a->keys) &&
 	    reduces(g, a->sum, "sum", a->exp, &dim) && dim == a->keys);
-	return find_scores(f, a, a->logits) && a->scores.i && has_form(g, a) && is_closed(f, n);
+	Scores s = {.of = a->logits, .most = 1};
+	TRY(find_scores(f, &s, a->logits) && s.n);
+	a->scores = s.score[0];
+	return has_form(g, a);
 }
 
-const AttentionNodes **find_attentions(const Graph *g, const Target *t, const char *const *stored,
-				       Arena *arena)
+/* Whether some node inside is an exponential of a difference: what weights are where rows' sums are
+ * known, and products that follow one another in other networks are not. */
+static bool has_exponential(const Find *f)
 {
-	Find f = {.g = g, .stored = stored, .arena = arena};
-	f.of = ARENA_ARRAY(arena, const AttentionNodes *, g->node.n);
-	if (t->gpu || t->isa.of_block)
-		return f.of;
-	f.output = ARENA_ARRAY(arena, bool, g->node.n);
-	for (uint32_t k = 0; k < g->output.n; k++)
-		f.output[lower_output(g, k).i] = f.output[g->output.data[k].node.i] = true;
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		for (uint32_t k = 0; k < 2 && is_product(g, n); k++) {
-			AttentionNodes a;
-			if (f.of[n.i] || !find_of(&f, n, k, &a))
+	for (uint32_t i = 0; i < f->inside.n; i++) {
+		const Node n = f->inside.data[i];
+		if (is_exp(f->g, n) && attention_is(f->g, node_in(f->g, n, 0), SC_sub))
+			return true;
+	}
+	return false;
+}
+
+/* Fills in *w, and f->inside, if n is a sum with weights that are that operand. */
+static bool find_weighted(Find *f, Node n, uint32_t operand, WeightedNodes *w)
+{
+	const Graph *g = f->g;
+	f->inside = (Nodes){0};
+	f->visits = 0;
+	*w = (WeightedNodes){.result = n, .operand = operand};
+	w->weights = behind_maps(f, node_in(g, n, operand));
+	Scores s = {.of = w->weights, .most = MOST_SCORES};
+	TRY(w->weights.i && find_scores(f, &s, w->weights) && has_exponential(f) &&
+	    has_values_form(g, n, operand));
+	for (uint32_t k = 0; k < s.n; k++)
+		TRY(has_score_form(g, s.score[k]));
+	memcpy(w->score, s.score, sizeof w->score);
+	w->nscore = s.n;
+	return true;
+}
+
+/* ---- which candidates stay ---- */
+
+static void add_candidate(Find *f, Candidate c)
+{
+	c.inside = f->inside;
+	array_push(f->arena, &f->candidate, c);
+	for (uint32_t i = 0; i < c.inside.n; i++)
+		array_push(f->arena, &f->in[c.inside.data[i].i], f->candidate.n - 1);
+}
+
+static bool is_in(const Find *f, uint32_t candidate, Node n)
+{
+	for (uint32_t i = 0; i < f->in[n.i].n; i++)
+		if (f->in[n.i].data[i] == candidate)
+			return true;
+	return false;
+}
+
+/* Whether some kernel that computes n computes there what that reader wants of it, too. */
+static bool is_read_inside(const Find *f, Node n, Node user, uint32_t operand)
+{
+	for (uint32_t i = 0; i < f->in[n.i].n; i++) {
+		const uint32_t k = f->in[n.i].data[i];
+		const Candidate *c = &f->candidate.data[k];
+		if (!c->gone && ((is_in(f, k, user) && !is_product(f->g, user)) ||
+				 (c->result.i == user.i && c->operand == operand)))
+			return true;
+	}
+	return false;
+}
+
+/* Whether n, inside of an attention, is a value of a row of it, which is in memory if others read
+ * the maxima and sums: one of these, or a selection of one. */
+static bool is_of_row(const Find *f, const AttentionNodes *a, Node n)
+{
+	const Graph *g = f->g;
+	while (n.i != a->high.i && n.i != a->sum.i) {
+		const OpLower *l = op_lower(node_op(g, n));
+		const bool selects = attention_is(g, n, SC_select);
+		TRY((selects || lower_is_map(l)) &&
+		    type_numel(g->ir, node_type_id(g, n)).i !=
+			    type_numel(g->ir, node_type_id(g, a->logits)).i);
+		n = node_in(g, n, selects ? 2 : 0);
+	}
+	return true;
+}
+
+/* Whether the node, and what reads it through index maps, comes behind another one. */
+static bool is_later(const Find *f, Node user, Node than)
+{
+	const Graph *g = f->g;
+	TRY(user.i && node_is_tensor(g, user));
+	if (!lower_is_map(op_lower(node_op(g, user))))
+		return f->place[user.i] > f->place[than.i];
+	for (Use u = node_data(g, user)->first_use; u.i; u = g->use.data[u.i].next)
+		TRY(is_later(f, g->use.data[u.i].user, than));
+	return true;
+}
+
+/* Whether the kernel of the attention may store values of rows for a reader outside: what the graph
+ * has is what the kernel computes, and the reader, if there is one, comes later. */
+static bool may_store_rows(const Find *f, const AttentionNodes *a, Node n, Node user)
+{
+	return is_of_row(f, a, n) && (a->is_selected || !a->masked) &&
+	       (!user.i || is_later(f, user, a->result)) && node_dtype(f->g, a->high) == DT_f32 &&
+	       node_dtype(f->g, a->sum) == DT_f32;
+}
+
+/* Whether all readers of what is inside are inside, too, or may read values of rows; sets
+ * stores_rows. */
+static bool is_closed(const Find *f, Candidate *c)
+{
+	const Graph *g = f->g;
+	for (uint32_t i = 0; i < c->inside.n; i++) {
+		const Node n = c->inside.data[i];
+		if (f->output[n.i] != NO_OUTPUT) {
+			TRY(may_store_rows(f, c->attention, n, (Node){0}));
+			c->attention->stores_rows = true;
+		}
+		for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+			const Node user = g->use.data[u.i].user;
+			TRY(user.i);
+			if (is_read_inside(f, n, user, u.i - node_data(g, user)->in))
 				continue;
-			const AttentionNodes *kept = arena_dup(arena, &a, sizeof a);
-			f.of[n.i] = kept;
-			for (uint32_t i = 0; i < f.inside.n; i++)
-				f.of[f.inside.data[i].i] = kept;
-		}
-	return f.of;
-}
-
-/* ---- tracing ---- */
-
-/* Sets to[] to the index in `end` of element at[] of n, from which index maps and element-wise
- * operators on the way through operand `through` lead to `end`. False: an index is not always in
- * range. */
-static bool follow(Trace *t, Node n, Node end, const Sym *at, Sym *to)
-{
-	const Graph *g = t->s->g;
-	memcpy(to, at, node_rank(g, n) * sizeof *at);
-	while (n.i != end.i) {
-		const bool map = lower_is_map(op_lower(node_op(g, n)));
-		if (map) {
-			TraceMap m = trace_map(t, n, to, (Kx){0}, NULL);
-			trace_ask(&m);
-			n = node_in(g, n, 0);
-			memcpy(to, m.map.in[0], node_rank(g, n) * sizeof *to);
-			TRY(!m.cond.i);
-		} else { /* find_reduced went through no other operator */
-			n = node_in(g, n, is_basic(g, n, SC_select) ? 2 : 0);
+			TRY(c->attention && may_store_rows(f, c->attention, n, user));
+			c->attention->stores_rows = true;
 		}
 	}
 	return true;
 }
 
-/* Whether following n from here[] leads to the row of `end`, a reduction, that has the logits'
- * element at[]. */
-static bool is_of_row(Trace *t, const AttentionNodes *a, Node n, Node end, const Sym *here,
-		      const Sym *at)
+/* Drops candidates until all are closed. */
+static void close_all(Find *f)
 {
-	Sym to[MAX_RANK];
-	uint32_t o = 0;
-	TRY(follow(t, n, end, here, to));
-	for (uint32_t k = 0; k < node_rank(t->s->g, a->logits); k++)
-		TRY(k == a->keys || to[o++].i == at[k].i);
-	return true;
-}
-
-/* Whether the condition of the selection behind n, which is read at at[], is that of the row. */
-static bool chooses_by_row(Trace *t, const AttentionNodes *a, Node n, const Sym *at)
-{
-	const Graph *g = t->s->g;
-	Node chosen = n;
-	Sym here[MAX_RANK];
-	while (!is_basic(g, chosen, SC_select))
-		chosen = node_in(g, chosen, 0);
-	return follow(t, n, chosen, at, here) &&
-	       is_of_row(t, a, node_in(g, chosen, 0), a->high, here, at);
-}
-
-/* Whether the maximum and the sum that elements of the logits meet are those of their row. */
-static bool rows_agree(Trace *t, const AttentionNodes *a, const Sym *at)
-{
-	const Graph *g = t->s->g;
-	const Node reference = node_in(g, node_in(g, a->exp, 0), 1),
-		   sum = node_in(g, a->weights, 1);
-	TRY(is_of_row(t, a, reference, a->high, at, at) && is_of_row(t, a, sum, a->sum, at, at));
-	TRY(!a->hidden_where.i || is_of_row(t, a, a->hidden_where, a->high, at, at));
-	return !a->is_selected ||
-	       (chooses_by_row(t, a, reference, at) && chooses_by_row(t, a, sum, at));
-}
-
-/* Returns the root axes on which an index depends, as bits; *plain becomes false if one of its
- * elements that depends on axes is no axis of its own. */
-static uint64_t axes_of_index(const Trace *t, const Sym *idx, uint32_t rank, bool *plain)
-{
-	uint64_t all = 0;
-	for (uint32_t k = 0; k < rank; k++) {
-		uint64_t own = 0;
-		for (uint32_t i = 0; i < t->k->axis.n; i++)
-			if (sym_uses(t->s->ir->syms, idx[k], t->k->axis.data[i].var))
-				own |= UINT64_C(1) << i;
-		*plain = *plain && (!own || (trace_axis_number(t, idx[k]) >= 0 && !(own & all)));
-		all |= own;
+	bool changed = true;
+	while (changed) {
+		changed = false;
+		for (uint32_t k = 0; k < f->candidate.n; k++) {
+			Candidate *c = &f->candidate.data[k];
+			if (c->gone || is_closed(f, c))
+				continue;
+			c->gone = changed = true;
+		}
 	}
+}
+
+/* Whether the sum reads values of rows of the attention. */
+static bool reads_rows(const Find *f, const Candidate *sum, const AttentionNodes *a)
+{
+	const Graph *g = f->g;
+	for (uint32_t i = 0; i < sum->inside.n; i++)
+		for (uint32_t k = 0; k < node_nin(g, sum->inside.data[i]); k++) {
+			Node x = node_in(g, sum->inside.data[i], k);
+			while (x.i && lower_is_map(op_lower(node_op(g, x))))
+				x = node_in(g, x, 0);
+			if (x.i && is_of_row(f, a, x))
+				return true;
+		}
+	return false;
+}
+
+/* Makes attentions store rows' values for sums with weights that share nodes with them, so that
+ * what these read of the values is the attention's own; or drops the sum. Returns false if one
+ * went. */
+static bool store_rows_for_sums(Find *f)
+{
+	bool all = true;
+	for (uint32_t k = 0; k < f->candidate.n; k++)
+		for (uint32_t i = 0; i < f->candidate.n; i++) {
+			Candidate *sum = &f->candidate.data[i], *c = &f->candidate.data[k];
+			if (sum->gone || c->gone || !sum->weighted || !c->attention ||
+			    !reads_rows(f, sum, c->attention))
+				continue;
+			if (may_store_rows(f, c->attention, c->attention->high, sum->result))
+				c->attention->stores_rows = true;
+			else
+				all = !(sum->gone = true) && all;
+		}
 	return all;
 }
 
-Kx trace_scores(Trace *t, Node n, const Sym *idx, Kx guard)
+static void publish(Find *f, const Candidate *c)
 {
-	bool plain = true;
-	const uint64_t key = UINT64_C(1) << t->attention.key,
-		       axes = axes_of_index(t, idx, node_rank(t->s->g, n), &plain);
-	if (guard.i || !plain || !(axes & key) || (axes & ~key) >> t->nroot)
-		return trace_store_first(t, n, "its scores are not read one by one");
-	const uint64_t outer = t->outer;
-	const Kx x = trace_contraction(t, n, idx, key);
-	t->outer = outer;
-	return x;
+	if (c->attention)
+		f->found[c->result.i].attention = c->attention;
+	else
+		f->found[c->result.i].weighted = c->weighted;
+	for (uint32_t i = 0; i < c->inside.n; i++)
+		f->found[c->inside.data[i].i].inside = true;
+	if (c->attention && c->attention->stores_rows)
+		f->found[c->attention->high.i].row = f->found[c->attention->sum.i].row = true;
 }
 
-/* Adds a reduction of x along the keys. Returns its value. level: StageReduce.level. */
-static Kx reduce_keys(Trace *t, ReduceKind kind, Kx x, uint32_t level)
+/* Whether x is computed, in few operations, of indices and of values that are several times smaller
+ * than `of`: at each score it costs less than memory as large as scores. */
+static bool is_of_less(const Find *f, Node x, Node of, uint32_t *cost)
 {
-	Stage st = {.kind = STAGE_REDUCE,
-		    .dtype = DT_f32,
-		    .nred = 1,
-		    .red = {(uint8_t)t->attention.key},
-		    .value = x,
-		    .reduce = {.combine = reduce_of(kind, DT_f32), .acc = DT_f32, .level = level}};
-	return trace_stage_value(t, trace_push_stage(t, st));
-}
-
-static Kx equal_to(Trace *t, Kx x, double value)
-{
-	Kx in[2] = {x, kx_const(t->k, t->s->arena, DT_f32, value)};
-	return kx_op(t->k, t->s->arena, OP_eq, DT_bool, in, 2);
-}
-
-static Kx unless(Trace *t, Kx cond, double value, Kx x)
-{
-	return kx_select(t->k, t->s->arena, cond, kx_const(t->k, t->s->arena, DT_f32, value), x);
-}
-
-/* Returns `products` divided by the sum; 0 for rows without a key. none: that the row is one. */
-static Kx divided(Trace *t, const AttentionNodes *a, Kx products, Kx sum, Kx none)
-{
-	Arena *arena = t->s->arena;
-	const Kx zero = kx_const(t->k, arena, DT_f32, 0);
-	Kx some = {0};
-	if (a->masked) /* a sum that is not of masked scores alone is at least 1 */
-		sum = unless(t, equal_to(t, sum, 0), 1, sum);
-	if (a->nan_is_none)
-		some = kx_op(t->k, arena, OP_gt, DT_bool, (Kx[]){sum, zero}, 2);
-	Kx x = kx_op(t->k, arena, OP_div, DT_f32, (Kx[]){products, sum}, 2);
-	if (some.i)
-		x = kx_select(t->k, arena, some, x, zero);
-	x = none.i ? unless(t, none, 0, x) : x;
-	const Sym keys = node_dim(t->s->g, a->logits, a->keys);
-	int64_t least, most;
-	sym_range(t->s->ir->syms, keys, &least, &most);
-	if (least < 1) { /* a sum of nothing is 0 */
-		Kx in[2] = {kx_index(t->k, arena, keys), kx_const_int(t->k, arena, DT_i64, 0)};
-		x = unless(t, kx_op(t->k, arena, OP_eq, DT_bool, in, 2), 0, x);
+	const Graph *g = f->g;
+	const SymTab *syms = graph_syms(g);
+	const LowerRole role = op_lower(node_op(g, x))->role;
+	TRY(node_is_tensor(g, x));
+	if (role == LOWER_LEAF)
+		return true;
+	if (role == LOWER_MAP && !f->stored[x.i]) {
+		*cost += element_cost(g, x);
+		for (uint32_t k = 0; k < node_nin(g, x) && *cost <= MOST_COST; k++)
+			TRY(node_in(g, x, k).i && is_of_less(f, node_in(g, x, k), of, cost));
+		return *cost <= MOST_COST;
 	}
-	return kx_as(t->k, arena, node_dtype(t->s->g, a->result), x);
+	if (lower_is_map(op_lower(node_op(g, x))) && node_nin(g, x) == 1)
+		return is_of_less(f, node_in(g, x, 0), of, cost);
+	return LESS * sym_hint(syms, type_numel(g->ir, node_type_id(g, x))) <=
+	       sym_hint(syms, type_numel(g->ir, node_type_id(g, of)));
 }
 
-/* Adds the stages: the scores (trace_scores), the maximum, the sum, and the sum of products with
- * the values, which v has. columns: the root axes of values. none: as for `divided`. */
-static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, uint64_t columns,
-		       Kx none)
+static bool is_for_inside(const Find *f, Node n)
 {
-	Arena *arena = t->s->arena;
-	const Kx x = trace_value(t, a->logits, at, (Kx){0}),
-		 high = reduce_keys(t, REDUCE_MAX, x, 0);
-	const uint32_t level = t->k->stage.n; /* that stage + 1 */
-	const Kx from = a->masked ? unless(t, equal_to(t, high, -(double)INFINITY), 0, high) : high;
-	const Kx above = kx_op(t->k, arena, OP_sub, DT_f32, (Kx[]){x, from}, 2),
-		 e = kx_op(t->k, arena, OP_exp, DT_f32, &above, 1);
-	const Kx sum = reduce_keys(t, REDUCE_SUM, e, level);
-	const DType narrow = node_dtype(t->s->g, node_in(t->s->g, a->result, a->operand));
-	const Kx rounded = narrow == DT_f32 ? e : kx_round(t->k, arena, narrow, e);
-	Stage st = {.kind = STAGE_REDUCE,
-		    .dtype = DT_f32,
-		    .nred = 1,
-		    .red = {(uint8_t)t->attention.key},
-		    .value = kx_product(t->k, arena, DT_f32, (Kx[]){rounded, v}),
-		    .reduce = {.combine = reduce_of(REDUCE_SUM, DT_f32),
-			       .acc = DT_f32,
-			       .contraction = true,
-			       .level = level}};
-	const Kx products = trace_read_at(t, trace_push_stage(t, st), columns);
-	return divided(t, a, products, sum, none);
+	const Graph *g = f->g;
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+		const Node user = g->use.data[u.i].user;
+		TRY(user.i && f->found[user.i].inside && !is_product(g, user));
+	}
+	return f->output[n.i] == NO_OUTPUT && !f->stored[n.i];
 }
 
-Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
+/* Marks masks of indices that n reads, and what they are made of: they are computed inside, too,
+ * where several kernels read them. */
+static void spread(Find *f, Node n)
 {
-	const Graph *g = t->s->g;
-	const Node n = a->result;
-	const uint32_t other = 1 - a->operand;
-	bool plain = true;
-	Stage st = {0};
-	Sym at[MAX_RANK];
-	const uint64_t roots = (UINT64_C(1) << t->nroot) - 1;
-	for (uint32_t k = 0; k < 3; k++) {
-		const Node x = k < 2 ? trace_decoded_operand(t, a->scores, k)
-				     : trace_decoded_operand(t, n, other);
-		if (x.i)
-			return trace_store_first(t, x, "attention reads it");
+	const Graph *g = f->g;
+	for (uint32_t k = 0; k < node_nin(g, n) && !is_product(g, n); k++) {
+		const Node x = node_in(g, n, k);
+		const bool map = x.i && lower_is_map(op_lower(node_op(g, x)));
+		uint32_t cost = 0;
+		if (!x.i || f->found[x.i].inside || !is_for_inside(f, x) ||
+		    !(map || op_lower(node_op(g, x))->role == LOWER_MAP) ||
+		    !is_of_less(f, x, x, &cost))
+			continue;
+		f->found[x.i].inside = true;
+		spread(f, x);
 	}
-	axes_of_index(t, idx, node_rank(g, n), &plain);
-	TraceMap m = trace_map(t, n, idx, (Kx){0}, &st);
-	trace_ask(&m);
-	if (!plain || st.nred != 1)
-		return trace_store_first(t, n, "what reads it does not read its elements in place");
-	t->attention = (TracedAttention){a, st.red[0]};
-	const Sym key = t->k->axis.data[st.red[0]].var;
-	const uint64_t rows = axes_of_index(t, m.map.in[a->operand],
-					    node_rank(g, node_in(g, n, a->operand)), &plain),
-		       columns = axes_of_index(t, m.map.in[other],
-					       node_rank(g, node_in(g, n, other)), &plain) &
-				 roots & ~rows;
-	if (!follow(t, node_in(g, n, a->operand), a->weights, m.map.in[a->operand], at) ||
-	    at[a->keys].i != key.i || /* all of them: not a slice of the weights */
-	    sym_eq(t->s->ir->syms, node_dim(g, a->logits, a->keys),
-		   t->k->axis.data[st.red[0]].extent) != YES ||
-	    !rows_agree(t, a, at) || !columns)
-		return trace_store_first(t, a->weights, "its rows are not those of its softmax");
-	t->has_reduce = true;
-	t->outer = roots & ~columns;
-	const Kx v = trace_operand(t, n, other, m.map.in[other]);
-	Kx none = {0};
-	if (a->none_where.i) {
-		none = trace_value(t, a->none_where, at, (Kx){0});
-		if (trace_needs_more(t, none, roots))
-			return trace_store_first(t, a->weights, "what selects weights is no row's");
+}
+
+static void find_candidates(Find *f, Node n)
+{
+	AttentionNodes a;
+	WeightedNodes w;
+	for (uint32_t k = 0; k < 2; k++)
+		if (find_of(f, n, k, &a)) {
+			add_candidate(f, (Candidate){.attention = arena_dup(f->arena, &a, sizeof a),
+						     .result = n,
+						     .operand = k});
+			return;
+		}
+	for (uint32_t k = 0; k < 2; k++)
+		if (find_weighted(f, n, k, &w)) {
+			add_candidate(f, (Candidate){.weighted = arena_dup(f->arena, &w, sizeof w),
+						     .result = n,
+						     .operand = k});
+			return;
+		}
+}
+
+const FoundAttention *find_attentions(const Graph *g, const Target *t, const char *const *stored,
+				      Arena *arena)
+{
+	Find f = {.g = g, .stored = stored, .arena = arena};
+	uint32_t place = 0;
+	f.found = ARENA_ARRAY(arena, FoundAttention, g->node.n);
+	if (t->gpu || t->isa.of_block)
+		return f.found;
+	f.output = ARENA_ARRAY(arena, IsOutput, g->node.n);
+	f.place = ARENA_ARRAY(arena, uint32_t, g->node.n);
+	f.in = arena_alloc(arena, g->node.n * sizeof *f.in);
+	memset(f.in, 0, g->node.n * sizeof *f.in);
+	for (uint32_t k = 0; k < g->output.n; k++) {
+		const IsOutput is = g->output.data[k].writes >= 0 ? REPLACES : IS_OUTPUT;
+		const Node n[2] = {lower_output(g, k), g->output.data[k].node};
+		for (uint32_t i = 0; i < 2; i++)
+			if (f.output[n[i].i] < is)
+				f.output[n[i].i] = is;
 	}
-	return trace_stages(t, a, at, v, columns, none);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		f.place[n.i] = ++place;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (is_product(g, n))
+			find_candidates(&f, n);
+	do
+		close_all(&f);
+	while (!store_rows_for_sums(&f));
+	for (uint32_t k = 0; k < f.candidate.n; k++)
+		if (!f.candidate.data[k].gone)
+			publish(&f, &f.candidate.data[k]);
+	for (Node n = g->last; n.i; n = node_prev(g, n))
+		if (f.found[n.i].inside && !f.found[n.i].row)
+			spread(&f, n);
+	return f.found;
 }

@@ -1,4 +1,4 @@
-/* Private to lowering: attention, whose scores never lie in memory.
+/* Private to lowering: attention and its gradient, whose scores never lie in memory.
  *
  * Of a product of probabilities and values whose probabilities are the softmax of functions of
  * another product, one kernel is made:
@@ -9,14 +9,27 @@
  *
  * Its stages are %s, %m, %l and the sum of %e and %v, which %l divides behind the sum. Both
  * reductions and the sum run along the keys, at each of which %s is a sum of its own, so that a
- * schedule may run along them once (codegen/plan/attention.h). */
+ * schedule may run along them once (codegen/plan/attention/attention.h). Readers of %m and %l
+ * outside get them from memory: the kernel stores a number a row.
+ *
+ * Gradients multiply functions of scores, too, which know the rows' sums already: of w, weights,
+ *
+ *   %s = contract(%q, %k)    %t = contract(%g, %v)    %p = exp(f(%s) - %lse)
+ *   %dv = contract(%p^T, %g)                 w = %p
+ *   %dk = contract(%w^T, %q)                 w = %p * (%t - %delta), where %delta = sum(%g * %o)
+ *   %dq = contract(%w, %k)
+ *
+ * Each is a kernel, with a stage for each product in w, and the sum. Kernels whose products are the
+ * same become one with several results (lower/graph/join.c). What is written here is what is
+ * looked for: no operator of attention is named, and neither order nor layout of operands is. */
 #ifndef WEFT_LOWER_ATTENTION_H
 #define WEFT_LOWER_ATTENTION_H
 
+#include "ir/scalar/scalar.h"
 #include "ir/target/target.h"
 #include "lower/trace.h"
 
-/* The nodes of an attention. No node outside reads those between scores and result. */
+/* The nodes of an attention. */
 typedef struct AttentionNodes {
 	Node result;      /* %o */
 	uint32_t operand; /* the operand of %o that has the probabilities */
@@ -31,20 +44,43 @@ typedef struct AttentionNodes {
 	bool masked;      /* a row of -inf alone gives 0, and not NaN: */
 	bool is_selected; /* %m and %l are selections that see to that */
 	Node hidden_where; /* or a selection of 0 does, where that holds; none: there is none */
+	bool stores_rows;  /* others read %m or %l: the kernel stores both */
 } AttentionNodes;
 
-/* Returns, by node, the attention whose result the node is, or inside of which the node is computed
- * whoever reads it; NULL for other nodes. The array is in the arena. stored: by node, not NULL: why
- * a node is stored, or NULL; an attention has no such node inside. Only those are found for which
- * the target has a schedule, and that give it work. */
-const AttentionNodes **find_attentions(const Graph *, const Target *, const char *const *stored,
-				       Arena *);
+enum { MOST_SCORES = 4 };
 
-/* Adds the stages of an attention to a kernel and returns the value of its result at idx; or calls
- * trace_store_first if the kernel cannot contain them. */
+/* The nodes of a sum with weights. */
+typedef struct WeightedNodes {
+	Node result;
+	uint32_t operand;        /* that has the weights */
+	Node weights;            /* w, behind index maps */
+	Node score[MOST_SCORES]; /* the products of which w is a function */
+	uint32_t nscore;
+} WeightedNodes;
+
+/* What a node has to do with attentions. */
+typedef struct FoundAttention {
+	const AttentionNodes *attention; /* whose result it is; NULL: of none */
+	const WeightedNodes *weighted;   /* the sum that it is; NULL: none */
+	bool row;    /* the maximum or the sum of an attention that stores both */
+	bool inside; /* computed inside of all kernels that read it: none is another one's */
+} FoundAttention;
+
+/* Whether the node is element-wise and of that one operation. */
+bool attention_is(const Graph *, Node, ScOp);
+/* Returns what each node has to do with attentions, by node. The array is in the arena. stored: by
+ * node, not NULL: why a node is stored, or NULL; an attention has no such node inside. Only those
+ * are found for which the target has a schedule, and that give it work. */
+const FoundAttention *find_attentions(const Graph *, const Target *, const char *const *stored,
+				      Arena *);
+
+/* Adds the stages of an attention, or of a sum with weights, to a kernel and returns the value of
+ * its result at idx; or calls trace_store_first if the kernel cannot contain them. */
 Kx trace_attention(Trace *, const AttentionNodes *, const Sym *idx);
-/* Returns the value of the scores of the attention that is traced at idx; or calls
- * trace_store_first. */
-Kx trace_scores(Trace *, Node scores, const Sym *idx, Kx guard);
+Kx trace_weighted(Trace *, const WeightedNodes *, const Sym *idx);
+/* Whether the node is one of the products inside of what is being traced. */
+bool trace_is_score(const Trace *, Node);
+/* Returns the value of such a product at idx; or calls trace_store_first. */
+Kx trace_scores(Trace *, Node score, const Sym *idx, Kx guard);
 
 #endif

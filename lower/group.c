@@ -83,7 +83,7 @@ typedef struct {
 	bool no_fusion;
 	NodeState *node;
 	Views views;
-	const AttentionNodes **attention; /* by node */
+	const FoundAttention *attention; /* by node */
 } Sweep;
 
 static const uint32_t MANY = UINT32_MAX;
@@ -388,10 +388,16 @@ static void want(Sweep *w, Node n, Node x)
 	of->summed |= summed_of(w, n, x);
 }
 
-/* Whether n is computed inside of an attention, and is not its result. */
-static bool in_attention(const Sweep *w, Node n)
+/* Whether a kernel that computes n computes its operand x, too, at indices of its own: scores of
+ * an attention for what is summed along them. */
+static bool computes_inside(const Sweep *w, Node n, Node x)
 {
-	return w->attention[n.i] && w->attention[n.i]->result.i != n.i;
+	const FoundAttention *f = &w->attention[n.i];
+	if (!w->attention[x.i].inside)
+		return false;
+	return f->attention  ? node_in(w->g, n, f->attention->operand).i == x.i
+	       : f->weighted ? node_in(w->g, n, f->weighted->operand).i == x.i
+			     : f->inside;
 }
 
 static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
@@ -405,9 +411,7 @@ static void mark_operands(Sweep *w, Node n, uint32_t group, bool bijective)
 		Node in = node_in(g, n, k);
 		if (in.i && group != MANY)
 			add_load(w, in, group);
-		bool stored =
-			parent || (lower_reads(l, k) && !(in.i && in_attention(w, in) &&
-							  w->attention[in.i] == w->attention[n.i]));
+		bool stored = parent || (lower_reads(l, k) && !(in.i && computes_inside(w, n, in)));
 		w->node[in.i].loaded |= stored;
 		if (in.i)
 			want(w, n, in);
@@ -633,9 +637,16 @@ static void visit(Sweep *w, Node n)
 	uint32_t readers = self->readers;
 	if (visit_given(w, n))
 		return;
-	if (in_attention(w, n) && readers && readers != MANY) {
-		self->is = (NodeGroup){lower_is_map(l) ? ROLE_VIRTUAL : ROLE_INLINE, readers};
-		join(w, n, readers);
+	if (w->attention[n.i].row) { /* its attention's kernel stores it */
+		make_root(w, n, NULL);
+		return;
+	}
+	if (w->attention[n.i].inside && readers) {
+		const bool one = readers != MANY && !lower_is_map(l);
+		self->is = (NodeGroup){one ? ROLE_INLINE : ROLE_VIRTUAL,
+				       readers == MANY ? 0 : readers};
+		if (readers != MANY)
+			join(w, n, readers);
 		mark_operands(w, n, readers, false);
 		return;
 	}
@@ -777,7 +788,7 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	for (uint32_t k = 0; k < g->output.n; k++)
 		w.node[lower_output(g, k).i].output = true;
 	if (no_fusion)
-		w.attention = ARENA_ARRAY(arena, const AttentionNodes *, g->node.n);
+		w.attention = ARENA_ARRAY(arena, FoundAttention, g->node.n);
 	else
 		w.attention = find_attentions(g, target, stored, arena);
 	const bool *long_map = find_long_maps(g, arena);
@@ -792,7 +803,7 @@ const NodeGroup *group_nodes(const Graph *g, const Target *target, const char *c
 	NodeGroup *found = ARENA_ARRAY(arena, NodeGroup, g->node.n);
 	for (uint32_t k = 0; k < g->node.n; k++) {
 		found[k] = w.node[k].is;
-		found[k].attention = w.attention[k];
+		found[k].attention = &w.attention[k];
 	}
 	return found;
 }

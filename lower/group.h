@@ -22,7 +22,7 @@ typedef struct {
 	uint32_t root; /* the root of its group, for roots the node itself; 0: in several groups, or
 	                  in none */
 	const char *why; /* a root: why it is stored and not computed in its readers' kernel */
-	const struct AttentionNodes *attention; /* find_attentions (lower/attention.h) */
+	const struct FoundAttention *attention; /* find_attentions (lower/attention.h) */
 	bool decoded;    /* computed of constants where contractions multiply it, whatever they
 			    repeat: integers that a kernel of the contraction takes out of what is
 			    stored */

@@ -276,7 +276,7 @@ static Kx trace_index(Trace *t, Node n, const Sym *idx, Kx guard)
 	TraceMap m = trace_map(t, n, idx, guard, NULL);
 	trace_ask(&m);
 	uint32_t nasked = t->k->vvar.n;
-	if (t->attention.of && nasked != nvar)
+	if (t->attention.nscore && nasked != nvar)
 		return trace_store_first(t, n, "its index depends on data");
 	Kx outside = {0};
 	if (other)

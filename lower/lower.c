@@ -7,6 +7,7 @@
  * as a group has nodes. */
 #include "ir/build/text.h"
 #include "ir/build/verify.h"
+#include "lower/attention.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/roots.h"
@@ -156,6 +157,12 @@ static bool is_traced(const Lower *s, Node n)
 	       !has_steps(s, n);
 }
 
+/* Whether the kernel of another node stores n. */
+static bool is_stored_beside(const Lower *s, Node n)
+{
+	return node_info(s, n)->is.role == ROLE_ROOT && node_info(s, n)->is.attention->row;
+}
+
 /* Tries to build the kernels of all roots. A kernel that needs another node stored makes that node
  * a root. Then the result is true: a new round is needed, which does not try again the kernels that
  * were built, because only the groups of the blocked kernel and of the new root change. It tries
@@ -170,7 +177,7 @@ static bool find_blocked(Lower *s, bool *built)
 		Kernel *k;
 		StoredFirst first;
 		uint32_t nbuf = s->l->buf.n, ncheck = s->l->check.n;
-		if (built[n.i] || !is_traced(s, n))
+		if (built[n.i] || !is_traced(s, n) || is_stored_beside(s, n))
 			continue;
 		s->read_loop = false;
 		built[n.i] = lower_build_kernel(s, n, &k, &first);
@@ -242,7 +249,7 @@ static void describe_kernel(Lower *s, Node root, Kernel *k)
 
 static void lower_node(Lower *s, Node n)
 {
-	if (node_info(s, n)->is.role != ROLE_ROOT)
+	if (node_info(s, n)->is.role != ROLE_ROOT || is_stored_beside(s, n))
 		return;
 	s->at = n;
 	const RootFn *root = has_steps(s, n);

@@ -162,7 +162,7 @@ void lower_publish_result(Lower *, Node n, uint32_t k, const NodePlace *at);
 void lower_choose_layouts(Lowered *);
 /* Removes kernels that copy all of a temporary buffer to an output which has the same bytes in
  * memory (another shape, a permutation), if nothing else writes or reads the output; the temporary
- * buffer becomes the output (merge.c). Call it after lower_choose_layouts. */
+ * buffer becomes the output (layout.c). Call it after lower_choose_layouts. */
 void lower_merge_results(Lowered *);
 
 /* Joins a kernel with a later one that reads, element by element, what the kernel stores: the later

@@ -345,16 +345,18 @@ Kx trace_stage(Trace *t, Node n, const Sym *idx, Kx guard)
 		return trace_store_first(t, n, "one kernel has no more axes");
 	if (op_lower(node_op(t->s->g, n))->role == LOWER_REDUCE)
 		return trace_reduce(t, n, idx, guard);
-	const AttentionNodes *attention = node_info(t->s, n)->is.attention;
-	if (attention && n.i == attention->scores.i && t->attention.of == attention)
+	const FoundAttention *found = node_info(t->s, n)->is.attention;
+	if (trace_is_score(t, n))
 		return trace_scores(t, n, idx, guard);
 	uint64_t outer;
 	if (!guard.i && is_sum_of_block(t, n, idx))
 		return trace_contraction(t, n, idx, t->summed);
 	if (t->has_reduce || !outer_axes(t, idx, node_rank(t->s->g, n), false, &outer))
 		return trace_store_first(t, n, "a contraction is what its kernel begins with");
-	if (attention && n.i == attention->result.i)
-		return trace_attention(t, attention, idx);
+	if (found->attention)
+		return trace_attention(t, found->attention, idx);
+	if (found->weighted)
+		return trace_weighted(t, found->weighted, idx);
 	return trace_contraction(t, n, idx, 0);
 }
 
@@ -500,7 +502,7 @@ bool lower_build_kernel(Lower *s, Node root, Kernel **out, StoredFirst *first)
 	if (t.tiles.node.i)
 		return lower_build_tiles(s, &t, out, first);
 	trace_order_axes(&t);
-	if (!t.attention.of) /* a schedule runs along its keys once */
+	if (!t.attention.nscore) /* a schedule runs along its keys once */
 		kernel_share_values(s, t.k);
 	*out = t.k;
 	return true;

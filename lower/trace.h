@@ -21,10 +21,11 @@ typedef struct {
 	uint32_t element[2]; /* of the tile, of which the value is asked */
 } TracedTiles;
 
-/* The attention whose stages are being traced (attention.h). */
+/* The attention, or sum with weights, whose stages are being traced (attention.h). */
 typedef struct {
-	const struct AttentionNodes *of; /* NULL: none */
-	uint32_t key;                    /* its axis of keys */
+	const Node *score; /* its products, each of them a sum of its own at each point of: */
+	uint32_t nscore;   /* 0: nothing of the kind is traced */
+	uint32_t along;    /* the axis of keys; that which the sum with weights adds along */
 } TracedAttention;
 
 typedef struct {

@@ -3,12 +3,17 @@
  * A value that is saved is written, unless it is stored anyway because a kernel reads it at indices
  * of its own, and read. One that is computed again is part of the kernels that read it, of each of
  * them, or, where they read it at indices of their own or it takes long, a kernel more: then it is
- * written and read after all. Index maps cost nothing: whoever reads them computes indices. */
+ * written and read after all. Index maps cost nothing: whoever reads them computes indices.
+ *
+ * What lowering computes inside of an attention and of its gradient is never saved: their kernels
+ * compute scores again, of the operands and of a number a row, and memory of as many elements as
+ * there are pairs of queries and keys is not needed at all. */
 #include <math.h>
 #include <string.h>
 
 #include "ir/target/target.h"
 #include "ir/target/work.h"
+#include "lower/attention.h"
 #include "lower/group_cost.h"
 #include "transform/partition_priv.h"
 
@@ -29,6 +34,7 @@ typedef struct {
 	const Parting *p;
 	const Target *target;
 	Readers *read;
+	const FoundAttention *attention; /* by node */
 	Sym *var; /* sizes, and what they are taken to be */
 	int64_t *value;
 	uint32_t nvar;
@@ -298,8 +304,18 @@ static void find_stored(const Pricing *c, Node n)
 				      l->role == LOWER_MEMORY || ((anchor || epilogue) && !r->open);
 }
 
+/* Whether n is a value for each pair of a query and a key: scores, and functions of them, that
+ * kernels of an attention and of its gradient compute inside (lower/attention.h). The
+ * rows' maxima and sums are not. */
+static bool is_in_attention(const Pricing *c, Node n)
+{
+	const FoundAttention *f = &c->attention[n.i];
+	return f->inside && !f->row;
+}
+
 static SaveCost cost_of(const Pricing *c, Node n)
 {
+	enum { SCORES = 1 << 16 }; /* times as dear as other memory */
 	const Graph *g = c->p->g;
 	bool marked = node_marked(g, n).i;
 	SaveCost cost = {.bytes = bytes_of(c, n)};
@@ -309,6 +325,11 @@ static SaveCost cost_of(const Pricing *c, Node n)
 		     node_mark(g, n) == MARK_KEEP;
 	cost.heavy = !marked && is_heavy(c, n);
 	cost.again = marked || cost.fixed ? 0 : again(c, n);
+	if (is_in_attention(c, n) && !cost.fixed) {
+		cost.heavy = false;
+		cost.again = 0;
+		cost.save = cost.hold * SCORES;
+	}
 	return cost;
 }
 
@@ -317,6 +338,9 @@ SaveCost *partition_costs(const Parting *p)
 	const Graph *g = p->g;
 	SaveCost *all = ARENA_ARRAY(g->ir->ctx->scratch, SaveCost, g->node.n);
 	Pricing c = {.p = p, .target = target_find("x86-64-v3")};
+	c.attention = find_attentions(g, c.target,
+				      ARENA_ARRAY(g->ir->ctx->scratch, const char *, g->node.n),
+				      g->ir->ctx->scratch);
 	choose_sizes(&c);
 	find_readers(&c);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {

@@ -70,6 +70,6 @@ void transpose_lanes(Cpu *, Lx *row);
 
 /* Writes the code of a plan: all phases of the schedule. Decides nothing. */
 typedef void EmitFn(Cpu *, const Plan *);
-EmitFn emit_depthwise, emit_contract, emit_attention, emit_generic;
+EmitFn emit_depthwise, emit_contract, emit_generic;
 
 #endif

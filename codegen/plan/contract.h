@@ -97,7 +97,7 @@ typedef struct {
 } UnitAxes;
 
 /* A phase that copies an operand into panels. */
-typedef struct {
+typedef struct CopyPlan {
 	const Nest *nest; /* of the phase */
 	ContractAxes axes;
 	Panels panels;

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "codegen/plan/attention.h"
+#include "codegen/plan/contract.h"
 #include "codegen/plan/depthwise.h"
 #include "codegen/plan/generic.h"
 #include "codegen/plan/split.h"
@@ -160,8 +160,8 @@ void choice_tell_refused(const Choice *c, Schedule *s)
 
 /* ---- text ---- */
 
-static void print_axes(const Nest *n, const char *what, const uint32_t *axis, uint32_t count,
-		       Text *out)
+void plan_print_axes(const Nest *n, const char *what, const uint32_t *axis, uint32_t count,
+		     Text *out)
 {
 	if (count)
 		text_printf(out, "%s", what);
@@ -177,19 +177,19 @@ static void print_cuts(const SumPlan *sums, Text *out)
 			    (long long)sums->cut[i].rounds);
 }
 
-static void print_tasks(const Nest *n, Sym ntasks, Text *out)
+void plan_print_tasks(const Nest *n, Sym ntasks, Text *out)
 {
 	text_printf(out, "; tasks: %s", sym_str(n->syms, ntasks));
 }
 
-static void print_copy(const CopyPlan *c, Text *out)
+void plan_print_copy(const CopyPlan *c, Text *out)
 {
 	const Nest *n = c->nest;
 	text_printf(out, "\ncopy: panels of %lld", (long long)c->panels.width);
-	print_axes(n, ", columns", &c->panels.axis, 1, out);
-	print_axes(n, ", k", c->axes.k, c->axes.nk, out);
+	plan_print_axes(n, ", columns", &c->panels.axis, 1, out);
+	plan_print_axes(n, ", k", c->axes.k, c->axes.nk, out);
 	if (c->unit.n > 1)
-		print_axes(n, ", by squares along", c->unit.axis, c->unit.n, out);
+		plan_print_axes(n, ", by squares along", c->unit.axis, c->unit.n, out);
 	text_printf(out, "%s; tasks: %s", c->unit.n == 1 ? ", by squares" : "",
 		    sym_str(n->syms, c->ntasks));
 }
@@ -208,10 +208,10 @@ void print_contract(const Plan *p, Text *out)
 		[B_IN_PLACE] = "in place", [B_GATHERED] = "gathered", [B_PACKED] = "packed",
 		[B_COPIED] = "copied",     [B_BROUGHT] = "copied",    [B_ALONG] = "along k"};
 	const Nest *n = c->nest;
-	print_axes(n, "rows", c->axes.m, c->axes.nm, out);
-	print_axes(n, c->axes.nm ? ", columns" : "columns", &c->axes.n, 1, out);
-	print_axes(n, ", k", c->axes.k, c->axes.nk, out);
-	print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
+	plan_print_axes(n, "rows", c->axes.m, c->axes.nm, out);
+	plan_print_axes(n, c->axes.nm ? ", columns" : "columns", &c->axes.n, 1, out);
+	plan_print_axes(n, ", k", c->axes.k, c->axes.nk, out);
+	plan_print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
 	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
 		    c->vector.lanes, describe_a(c), access[c->b.access]);
 	if (c->b.access == B_ALONG)
@@ -240,57 +240,36 @@ void print_contract(const Plan *p, Text *out)
 	print_cuts(&c->sums.cuts, out);
 	if (c->windows.n)
 		text_printf(out, ", %u windows", c->windows.n);
-	print_tasks(n, c->tasks.n, out);
+	plan_print_tasks(n, c->tasks.n, out);
 	for (uint32_t i = 0; i < MAX_COPIES && c->copy[i]; i++)
-		print_copy(c->copy[i], out);
-}
-
-void print_attention(const Plan *plan, Text *out)
-{
-	const AttentionPlan *p = plan->of.attention;
-	const Nest *n = p->nest;
-	print_axes(n, "rows", &p->axis.row, p->axis.row != NO_AXIS, out);
-	print_axes(n, p->axis.row != NO_AXIS ? ", keys" : "keys", &p->axis.key, 1, out);
-	print_axes(n, ", depth", &p->axis.depth, 1, out);
-	print_axes(n, ", columns", &p->axis.column, 1, out);
-	print_axes(n, ", batch", p->axis.batch, p->axis.nbatch, out);
-	text_printf(out, "; tile %u x %u vectors of %u; block of %lld rows x %lld keys", p->tile.mr,
-		    p->tile.nv, p->vector.lanes, (long long)p->block.rows,
-		    (long long)p->block.cols);
-	if (p->bounds.n)
-		text_printf(out, ", %u bounds of keys", p->bounds.n);
-	if (p->masks.n)
-		text_printf(out, ", %u masks read", p->masks.n);
-	print_tasks(n, p->ntasks, out);
-	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
-		print_copy(p->copy[i], out);
+		plan_print_copy(c->copy[i], out);
 }
 
 void print_depthwise(const Plan *p, Text *out)
 {
 	const DepthwisePlan *d = p->of.depthwise;
 	const Nest *n = d->nest;
-	print_axes(n, "channels", &d->channel, 1, out);
-	print_axes(n, ", rows", d->row, d->nrow, out);
-	print_axes(n, ", pixels", &d->pixel, 1, out);
+	plan_print_axes(n, "channels", &d->channel, 1, out);
+	plan_print_axes(n, ", rows", d->row, d->nrow, out);
+	plan_print_axes(n, ", pixels", &d->pixel, 1, out);
 	text_printf(out, "; tile %u pixels x %u lanes", d->tiles.size, d->lanes);
 	if (d->tiles.rest)
 		text_printf(out, ", rest %u%s", d->tiles.rest, d->tiles.beyond ? " at most" : "");
 	if (d->line.n)
 		text_printf(out, ", lines of %u taps, stride %u", d->line.n, d->line.stride);
 	print_cuts(&d->sums, out);
-	print_tasks(n, d->ntasks, out);
+	plan_print_tasks(n, d->ntasks, out);
 }
 
 static void print_phase(const GenericPlan *p, const GenericPhase *phase, Text *out)
 {
 	const Nest *n = p->nest;
 	text_printf(out, "points");
-	print_axes(n, "", phase->grid.order, phase->grid.n, out);
+	plan_print_axes(n, "", phase->grid.order, phase->grid.n, out);
 	if (p->turned.across != NO_AXIS)
-		print_axes(n, ", across", &p->turned.across, 1, out);
+		plan_print_axes(n, ", across", &p->turned.across, 1, out);
 	if (p->lanes.axis != NO_AXIS)
-		print_axes(n, ", lanes", &p->lanes.axis, 1, out);
+		plan_print_axes(n, ", lanes", &p->lanes.axis, 1, out);
 	if (phase->abreast > 1)
 		text_printf(out, ", %u %s abreast", phase->abreast,
 			    p->lanes.axis == NO_AXIS ? "rows" : "vectors");
@@ -299,7 +278,7 @@ static void print_phase(const GenericPlan *p, const GenericPhase *phase, Text *o
 			    sym_str(n->syms, phase->grid.per));
 	if (generic_halves(p, &phase->grid))
 		text_printf(out, ", both halves in turn");
-	print_tasks(n, phase->grid.ntasks, out);
+	plan_print_tasks(n, phase->grid.ntasks, out);
 }
 
 void print_generic(const Plan *plan, Text *out)

@@ -60,6 +60,7 @@ typedef struct Plan {
 	union {
 		const struct ContractPlan *contract;
 		const struct AttentionPlan *attention;
+		const struct WeightedPlan *weighted;
 		const struct DepthwisePlan *depthwise;
 		const struct GenericPlan *generic;
 		const struct GpuPointsPlan *gpu_points;
@@ -77,12 +78,20 @@ double plan_worst(const Plan *, const Plan *other);
  * or refuses, and the plan means nothing. Pure: the plan depends on the input only, and nothing but
  * the arena of the nest changes. plan_generic takes every kernel. */
 typedef Refusal PlanFn(const PlanInput *, Plan *);
-PlanFn plan_depthwise, plan_contract, plan_attention, plan_generic;
+PlanFn plan_depthwise, plan_contract, plan_generic;
 
 /* Add to the text what a plan of that schedule decided: one line for each phase, with a
  * newline between. */
 typedef void PrintFn(const Plan *, Text *);
-PrintFn print_depthwise, print_contract, print_attention, print_generic;
+PrintFn print_depthwise, print_contract, print_generic;
+
+/* Add pieces of such a text: axes with their extents behind `what`, unless there are none; the
+ * number of tasks; the phase that copies an operand. */
+struct CopyPlan;
+void plan_print_axes(const Nest *, const char *what, const uint32_t *axis, uint32_t count,
+		     Text *out);
+void plan_print_tasks(const Nest *, Sym ntasks, Text *out);
+void plan_print_copy(const struct CopyPlan *, Text *out);
 
 /* What a schedule answers. Whoever asks fills in Refusal.schedule. */
 

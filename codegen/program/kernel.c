@@ -1,5 +1,5 @@
 /* The schedule of a kernel: by the family of its target. */
-#include "codegen/cpu/schedule.h"
+#include "codegen/cpu/choose/schedule.h"
 #include "codegen/gpu/gpu.h"
 #include "codegen/program/schedule.h"
 

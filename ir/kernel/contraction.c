@@ -240,6 +240,47 @@ bool kernel_decodes(SymTab *syms, const Kernel *k, const Stage *st)
 		 axes_set(st->red, st->nred));
 }
 
+/* Whether a stage from `first` to `end` - 1 is read by x, or by what x is computed of. */
+static bool reads_stages(const Kernel *k, Kx x, uint32_t first, uint32_t end)
+{
+	const KxData *d = &k->kx.data[x.i];
+	bool reads = d->kind == KX_STAGE && d->stage >= first && d->stage < end;
+	for (uint32_t i = 0; i < d->nin && !reads; i++)
+		reads = reads_stages(k, d->in[i], first, end);
+	return reads;
+}
+
+/* Whether the stage adds products of two values at each point of inner axes, for other stages. */
+static bool is_inner_product(const Kernel *k, const Stage *st, uint32_t nouter)
+{
+	return st->kind == STAGE_REDUCE && st->reduce.contraction && !st->reduce.level &&
+	       !st->reduce.half && st->reduce.acc == DT_f32 && stage_is_term(st, nouter) &&
+	       is_product(&k->kx.data[st->value.i]);
+}
+
+bool kernel_sums_weighted(const Kernel *k, WeightedStages *is)
+{
+	const uint32_t nouter = kernel_nouter(k);
+	uint32_t i = 0;
+	for (; i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
+	       !reads_stages(k, k->stage.data[i].value, 0, i);
+	     i++)
+		;
+	*is = (WeightedStages){.nscore = i};
+	for (;
+	     i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
+	     k->stage.data[i].nred == 1 && reads_stages(k, k->stage.data[i].value, 0, is->nscore) &&
+	     !reads_stages(k, k->stage.data[i].value, is->nscore, i);
+	     i++)
+		is->nsum++;
+	const uint32_t stores = i;
+	for (; i < k->stage.n; i++)
+		if (k->stage.data[i].kind != STAGE_MAP || !stage_stores(&k->stage.data[i]) ||
+		    reads_stages(k, k->stage.data[i].value, 0, is->nscore))
+			return false;
+	return is->nscore && is->nsum && i > stores && !k->vvar.n;
+}
+
 bool kx_is_product(const Kernel *k, Kx x)
 {
 	return is_product(&k->kx.data[x.i]);

@@ -44,6 +44,14 @@ const char *kernel_no_contraction(const Kernel *, const Contractions *all);
  * own points, and what follows it are stores at its points alone; 0: it is another kernel. all:
  * kernel_contractions of the kernel. */
 uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
+/* The stages of a kernel that multiplies functions of products: first so many products, which later
+ * stages read at each point of inner axes (stage_is_term); then sums, contractions along one axis
+ * of a product of such a function, the weight, and something else; then stores. */
+typedef struct {
+	uint32_t nscore, nsum;
+} WeightedStages;
+/* Whether the kernel is of that form; sets *is. */
+bool kernel_sums_weighted(const Kernel *, WeightedStages *is);
 /* Whether the stage, a contraction whose axes need not all be listed in `map`, has an operand that
  * schedules decode, with columns: its loads, and those of the other operand, are at indices that
  * are linear in each axis. */

@@ -14,6 +14,9 @@
  * an operator on complex numbers; a size that has no value; an output that is none; state without
  * first contents. */
 Lowered *lower_graph(Graph *, const LowerOptions *);
+/* Makes one kernel of kernels that sum with weights of the same products (lower/attention.h), if no
+ * step between needs what it would move. */
+void lower_join_weighted(Lowered *);
 /* Returns the functions of an operator; NULL if its role is not LOWER_ROOT. */
 const RootFn *root_fn(Op);
 

@@ -540,5 +540,8 @@ const RootFn *root_fn(Op op)
 
 Lowered *lower_graph(Graph *g, const LowerOptions *opt)
 {
-	return lower_by_roots(g, opt, root_fn);
+	Lowered *l = lower_by_roots(g, opt, root_fn);
+	if (l && !opt->no_fusion)
+		lower_join_weighted(l);
+	return l;
 }

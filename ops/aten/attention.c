@@ -47,10 +47,20 @@ static Node masked(Build *b, Node scores, Node mask, bool causal)
 	return b_bin(b, OP_add, scores, b_convert(b, mask, aten_dtype(b, scores)));
 }
 
-/* Returns the softmax over the last dim; a row without any finite score gives 0. *lse: log of
- * the sum. */
-static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
+/* What an attention is made of: the operands, of as many heads; scores, their rows' maxima and sums
+ * of exponentials, and probabilities. */
+typedef struct {
+	Node q, k, v, mask, scores, high, sum, p;
+	Sym times; /* heads of q for one of k and v */
+	double dropout;
+	Node keep; /* what dropout leaves of p; none: all */
+} Attention;
+
+/* Computes the softmax over the last dim; a row without any finite score gives 0. */
+static void safe_softmax(Build *b, Attention *a)
 {
+	const Node x = a->scores;
+	const bool maskable = a->mask.i != 0;
 	uint32_t rank = aten_rank(b, x), dims = rank ? 1u << (rank - 1) : 0; /* 0 after an error */
 	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true), none = {0};
 	if (maskable) {
@@ -59,14 +69,28 @@ static Node safe_softmax(Build *b, Node x, bool maskable, Node *lse)
 	}
 	Node e = b_un(b, OP_exp, b_bin(b, OP_sub, x, high));
 	Node sum = aten_sum(b, e, dims, true);
-	if (lse) {
-		*lse = b_bin(b, OP_add, b_un(b, OP_log, sum), high);
-		*lse = aten_squeeze_dims(b, *lse, dims);
-	}
+	a->high = high;
+	a->sum = sum;
 	/* An all-masked row is 0 / 1. */
 	if (maskable)
 		sum = b_select(b, none, aten_like(b, sum, 1), sum);
-	return b_bin(b, OP_div, e, sum);
+	a->p = b_bin(b, OP_div, e, sum);
+}
+
+/* Returns log of the sum of exp(scores) of each row, with the last dimension of extent 1; -inf if
+ * there is no finite score. */
+static Node log_sum(Build *b, const Attention *a)
+{
+	return b_bin(b, OP_add, b_un(b, OP_log, a->sum), a->high);
+}
+
+/* Returns exp(scores - lse), which are the probabilities; 0 in a row of which lse is -inf. A
+ * gradient that computes them so needs a number a row of what attention has computed. */
+static Node probabilities(Build *b, Node scores, Node lse)
+{
+	Node none = b_bin_scalar(b, OP_eq, lse, -(double)INFINITY);
+	return b_select(b, none, aten_like(b, scores, 0),
+			b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
 }
 
 static bool drops(const Graph *g, Node n)
@@ -88,17 +112,8 @@ static Node scaled(Build *b, Node n, Node scores)
 	return b_bin(b, OP_mul, scores, b_un(b, OP_rsqrt, aten_size(b, dim, DT_f32)));
 }
 
-/* What an attention is made of: the operands, of as many heads, and how much of each value a row
- * takes, wide; log of the sum. */
-typedef struct {
-	Node q, k, v, mask, p, lse;
-	Sym times; /* heads of q for one of k and v */
-	double dropout;
-	Node keep; /* what dropout leaves of p; none: all */
-} Attention;
-
-/* Computes the probabilities. p is none after b_error. */
-static Attention attention_of(Build *b, Node n, bool lse)
+/* Computes all of it. p is none after b_error. */
+static Attention attention_of(Build *b, Node n)
 {
 	Attention a = {.q = arg(b, n, "query"),
 		       .k = arg(b, n, "key"),
@@ -126,8 +141,8 @@ static Attention attention_of(Build *b, Node n, bool lse)
 	}
 	/* Scores of f16 may be larger than its numbers. */
 	Node scores = scaled(b, n, b_matmul_wide(b, a.q, b_transpose(b, a.k, -2, -1)));
-	scores = masked(b, scores, a.mask, node_bool(b->g, n, "is_causal"));
-	a.p = safe_softmax(b, scores, a.mask.i != 0, lse ? &a.lse : NULL);
+	a.scores = masked(b, scores, a.mask, node_bool(b->g, n, "is_causal"));
+	safe_softmax(b, &a);
 	if (a.dropout != 0)
 		a.keep = draw_keep(b, &draw, a.p, a.dropout, 0);
 	return a;
@@ -157,43 +172,45 @@ static Node sum_heads(Build *b, Node g, Node like, Sym times)
 }
 
 /* Computes, with P of the scores and gP = g v': gS = P (gP - rowsum(P gP)), from which all the
- * others follow. The maximum that the scores are measured from has no part in it. A row that
- * sees nothing has P = 0; one that sees a single value has exactly 0 as gS, which rowsum(g y)
- * would not give. */
+ * others follow. rowsum(P gP) is rowsum(g y), as y = P v: so P is needed element by element alone,
+ * and attention's kernels compute it again of a number a row (lower/attention.h). The
+ * maximum that the scores are measured from has no part in it. A row that sees nothing has P = 0.
+ * Sums over heads come last: what is before them is one kernel. */
 static bool adjoint_attention(Build *b, Node n, const Node *ct, const bool *want, Node *g)
 {
 	bool pair = node_dtype(b->g, n) == DT_none;
-	Attention a = attention_of(b, n, false);
-	Node gs = {0};
+	Attention a = attention_of(b, n);
+	Node gs = {0}, gv = {0};
 	if (!a.p.i)
 		return false;
 	DType d = node_dtype(b->g, a.q);
 	int last = (int)aten_rank(b, a.p) - 1;
+	Node p = probabilities(b, a.scores, log_sum(b, &a));
 	if (ct[0].i) {
+		Node y = pair ? b_get(b, n, 0) : n,
+		     along = b_bin(b, OP_mul, aten_wide(b, ct[0]), aten_wide(b, y));
 		gs = dropped(b, &a, b_matmul_wide(b, ct[0], b_transpose(b, a.v, -2, -1)));
-		gs = b_bin(b, OP_sub, gs, aten_sum(b, b_bin(b, OP_mul, a.p, gs), 1u << last, true));
+		gs = b_bin(b, OP_sub, gs, aten_sum(b, along, 1u << last, true));
 		if (want[2])
-			g[2] = sum_heads(
-				b,
-				b_matmul(b,
-					 b_transpose(b, b_convert(b, dropped(b, &a, a.p), d), -2,
-						     -1),
-					 ct[0]),
-				arg(b, n, "value"), a.times);
+			gv = b_matmul(b, b_transpose(b, b_convert(b, dropped(b, &a, p), d), -2, -1),
+				      ct[0]);
 	}
 	if (pair && ct[1].i) {
 		Node sum = b_convert(b, b_unsqueeze(b, ct[1], -1), aten_dtype(b, a.p));
 		gs = gs.i ? b_bin(b, OP_add, gs, sum) : sum;
 	}
-	gs = b_bin(b, OP_mul, a.p, gs);
+	gs = b_bin(b, OP_mul, p, gs);
 	if (want[3])
 		g[3] = gs;
 	Node from = b_convert(b, scaled(b, n, gs), d);
+	if (want[1])
+		g[1] = b_matmul(b, b_transpose(b, from, -2, -1), a.q);
 	if (want[0])
 		g[0] = b_matmul(b, from, a.k);
 	if (want[1])
-		g[1] = sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), a.q),
-				 arg(b, n, "key"), a.times);
+		g[1] = sum_heads(b, g[1], arg(b, n, "key"), a.times);
+	if (gv.i)
+		g[2] = sum_heads(b, gv, arg(b, n, "value"), a.times);
 	return gs.i;
 }
 
@@ -226,7 +243,7 @@ static Node batch_attention(Build *b, Node n, const Node *in, const bool *batche
 
 static Node build_sdpa(Build *b, Node n)
 {
-	Attention a = attention_of(b, n, false);
+	Attention a = attention_of(b, n);
 	return attended(b, &a);
 }
 OP(aten_scaled_dot_product_attention){
@@ -249,9 +266,12 @@ OP(aten_scaled_dot_product_attention){
 /* Returns (output, logsumexp). */
 static Node build_sdpa_flash(Build *b, Node n)
 {
-	Attention a = attention_of(b, n, true);
+	Attention a = attention_of(b, n);
 	Node y = attended(b, &a);
-	return y.i ? b_tuple(b, (Node[]){y, a.lse}, 2) : y;
+	if (!y.i)
+		return y;
+	Node lse = aten_squeeze_dims(b, log_sum(b, &a), 1u << (node_rank(b->g, a.p) - 1));
+	return b_tuple(b, (Node[]){y, lse}, 2);
 }
 OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
@@ -291,17 +311,16 @@ static Node build_flash_backward(Build *b, Node n)
 		return scores;
 	uint32_t last = 1u << (node_rank(b->g, scores) - 1);
 	lse = b_unsqueeze(b, b_convert(b, lse, node_dtype(b->g, scores)), -1);
-	Node none = b_bin_scalar(b, OP_eq, lse, -(double)INFINITY);
-	Node p = b_select(b, none, aten_like(b, scores, 0),
-			  b_un(b, OP_exp, b_bin(b, OP_sub, scores, lse)));
+	Node p = probabilities(b, scores, lse);
 	Node along = aten_sum(b, b_bin(b, OP_mul, aten_wide(b, g), aten_wide(b, y)), last, true);
 	Node gs = b_bin(b, OP_sub, b_matmul_wide(b, g, b_transpose(b, v, -2, -1)), along);
 	Node from = b_convert(b, scaled(b, n, b_bin(b, OP_mul, p, gs)), d);
-	Node r[] = {
-		b_matmul(b, from, k),
-		sum_heads(b, b_matmul(b, b_transpose(b, from, -2, -1), q), arg(b, n, "key"), times),
-		sum_heads(b, b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g),
-			  arg(b, n, "value"), times)};
+	Node r[3];
+	r[2] = b_matmul(b, b_transpose(b, b_convert(b, p, d), -2, -1), g);
+	r[1] = b_matmul(b, b_transpose(b, from, -2, -1), q);
+	r[0] = b_matmul(b, from, k);
+	r[1] = sum_heads(b, r[1], arg(b, n, "key"), times);
+	r[2] = sum_heads(b, r[2], arg(b, n, "value"), times);
 	return b_tuple(b, r, 3);
 }
 OP(aten__scaled_dot_product_flash_attention_for_cpu_backward){

@@ -2,7 +2,8 @@
 Draws graphs that multiply queries and keys, mask and soften the scores, and multiply the probabilities by values: by PyTorch's
 operator or written out; causal, windows, prefixes, lengths, masks and biases as data, soft caps; groups of heads, rows of odd
 lengths, rows that are masked wholly, large and infinite numbers, sizes that are symbols. Each runs by the interpreter
-of loops and the JIT, a quarter also as C. Without --seed, seeds come from the commit."""
+of loops and the JIT, a quarter also as C. As many others run with the gradients of all inputs. Without --seed, seeds come from the
+commit."""
 import argparse
 import math
 import pathlib
@@ -24,13 +25,15 @@ WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80)
 class Drawn:
     """A graph, its inputs, and its result in float64."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, gradients=False):
+        self.gradients = gradients
         self.rng, self.lines, self.inputs, self.count = rng, [], [], 0
         self.batch, self.groups, self.shared = rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2, 4))
         self.rows, self.keys = rng.choice(SIZES), rng.choice(SIZES)
         self.depth, self.width = rng.choice(WIDTHS), rng.choice(WIDTHS)
         self.keys = 0 if rng.random() < 0.03 else self.rows if rng.random() < 0.4 else self.keys
         self.symbolic = rng.random() < 0.3
+        self.order = {}  # of the dimensions of inputs
         self.safe = False  # rows that are masked wholly give 0
         self.data = np.random.default_rng(rng.getrandbits(32))
         self.build()
@@ -59,11 +62,12 @@ class Drawn:
         """An input [batch, heads, length, width], perhaps in another order of dimensions."""
         x = self.normal((self.batch, heads, length, width))
         if name == "q" and self.rng.random() < 0.1:
-            x[0, 0, 0] *= 1000
+            x[0, 0, 0] *= 10 if self.gradients else 1000  # scores of thousands have few digits behind the point
         shape = [self.batch, heads, length, width]
         perm = self.rng.choice(((0, 1, 2, 3), (0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)))
         inverse = [perm.index(k) for k in range(4)]
         given = self.give(name, [shape[k] for k in perm], np.ascontiguousarray(x.transpose(perm)))
+        self.order[name] = perm
         if perm != (0, 1, 2, 3):
             given = self.new(f"permute({given}, perm={inverse})", self.sizes(shape))
         return given, x
@@ -106,6 +110,7 @@ class Drawn:
                 bias = np.where(seen, self.normal(shape) * rng.choice((0, 1)), -np.inf).astype(np.float32)
                 given = self.give("m", shape, bias)
                 scores = scores + bias
+                self.bias = bias
             options.append(given)
             self.safe = True
         if scale is not None:
@@ -139,9 +144,10 @@ class Drawn:
         if rng.random() < 0.8 or scale is None:
             x = self.new(f"mul({x}, {self.full(all_, self.scale)})", self.sizes(all_))
         else:
-            scores = scores / self.scale
+            scores, self.scale = scores / self.scale, 1
         if rng.random() < 0.2:
             x, scores = self.new(f"tanh({x})", self.sizes(all_)), np.tanh(scores)
+            self.slope = 1 - scores ** 2
         for _ in range(rng.choice((0, 1, 1, 2))):
             seen, given = self.condition(all_)
             if rng.random() < 0.3:
@@ -170,7 +176,7 @@ class Drawn:
             self.turned = True
         self.finish(out, scores)
 
-    turned, cut = False, None
+    turned, cut, bias, slope = False, None, None, 1
 
     def first(self, x, shape):
         return self.new(f"slice({x}, start=[0, 0, 0, 0], end={self.text(shape)}, step=[1, 1, 1, 1])", self.sizes(shape))
@@ -234,9 +240,35 @@ class Drawn:
             p = e / np.where(masked & self.safe, 1, total)
             y = p[..., :self.cut] @ self.shared_heads(self.v)[..., :self.cut, :]
         self.result = (y.swapaxes(1, 2) if self.turned else y).astype(np.float32)
+        if self.gradients:
+            self.derive(p)
         where = " where 0 <= S, 0 <= T" if self.symbolic else ""
         self.graph = (f"graph @f({', '.join(text for text, _ in self.inputs)}){where} {{\n" + "\n".join(self.lines) +
                       f"\n  return {out}\n}}\n")
+
+
+    def derive(self, p):
+        """The cotangent of the result, and the gradients, by number of the input."""
+        ct = self.data.standard_normal(self.result.shape).astype(np.float32)
+        g = (ct.swapaxes(1, 2) if self.turned else ct).astype(np.float64)
+        v, k, q = self.shared_heads(self.v), self.shared_heads(self.k), self.q.astype(np.float64)
+        gv, gp = np.zeros_like(v), np.zeros_like(p)
+        gv[..., :self.cut, :] = p[..., :self.cut].swapaxes(2, 3) @ g
+        gp[..., :self.cut] = g @ v[..., :self.cut, :].swapaxes(2, 3)
+        gx = p * (gp - (p * gp).sum(-1, keepdims=True))
+        gs = gx * self.slope * self.scale
+        found = {"q": gs @ k, "k": self.summed(gs.swapaxes(2, 3) @ q), "v": self.summed(gv)}
+        if self.bias is not None:
+            found["m"] = gx.sum(tuple(d for d in range(4) if self.bias.shape[d] == 1), keepdims=True)
+        self.tensors = {"ct.0": ct}
+        for number, (text, x) in enumerate(self.inputs):
+            name = text[1:text.index(":")]
+            if name in found and x.dtype == np.float32:
+                self.tensors[f"g.{number}"] = found[name].transpose(self.order.get(name, (0, 1, 2, 3))).astype(np.float32)
+
+    def summed(self, x):
+        """Over the heads that share one."""
+        return x.reshape(self.batch, self.groups, self.shared, *x.shape[2:]).sum(2)
 
 
 def write(path, tensors):
@@ -252,12 +284,30 @@ def write(path, tensors):
     path.write_bytes(len(text).to_bytes(8, "little") + text + body)
 
 
-def draw(folder, seed):
-    drawn = Drawn(random.Random(seed))
-    path = folder / f"a{seed}.ir"
+def draw(folder, seed, gradients):
+    """Writes a graph and what it should give."""
+    rng = random.Random(seed + (1 << 40 if gradients else 0))
+    drawn = Drawn(rng, gradients)
+    while gradients and np.isnan(drawn.result).any():  # rows without a key: their gradients are those of nothing
+        drawn = Drawn(rng, gradients)
+    path = folder / f"{'g' if gradients else 'a'}{seed}.ir"
     path.write_text(drawn.graph)
-    write(path.with_suffix(".safetensors"), {f"x.{k}": x for k, (_, x) in enumerate(drawn.inputs)} | {"y.0": drawn.result})
-    return drawn
+    tensors = {f"x.{k}": x for k, (_, x) in enumerate(drawn.inputs)} | {"y.0": drawn.result}
+    write(path.with_suffix(".safetensors"), tensors | (drawn.tensors if gradients else {}))
+
+
+def check(args, folder, backend, gradients):
+    """Whether all graphs in the folder give what they should."""
+    paths = sorted(folder.glob(f"{'g' if gradients else 'a'}*.ir"))[::4 if backend == "c" else 1]
+    pairs = [str(f) for path in paths for f in (path, path.with_suffix(".safetensors"))]
+    mode = ["--mode", "vjp"] if gradients else []
+    done = subprocess.run([args.weft, "check", *mode, *pairs, "-q", "--jobs", "2", "--backend", backend], capture_output=True, text=True,
+                          check=False)
+    print(f"{backend}{' with gradients' if gradients else ''}, seeds from {args.seed}: "
+          f"{done.stdout.splitlines()[-1] if done.stdout else done.stderr}", flush=True)
+    if done.returncode:
+        print(done.stdout[-4000:], done.stderr[-4000:])
+    return not done.returncode
 
 
 def main():
@@ -275,24 +325,25 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or pathlib.Path(temporary)
         folder.mkdir(exist_ok=True)
-        taken = 0
         for seed in range(args.seed, args.seed + args.count):
-            draw(folder, seed)
-        first = folder / f"a{args.seed}.ir"
+            draw(folder, seed, False)
+            draw(folder, seed, True)
         for backend in args.backends.split(","):
-            pairs = [str(f) for path in sorted(folder.glob("*.ir"))[::4 if backend == "c" else 1]
-                     for f in (path, path.with_suffix(".safetensors"))]
-            done = subprocess.run([args.weft, "check", *pairs, "-q", "--jobs", "2", "--backend", backend], capture_output=True, text=True,
-                                  check=False)
-            print(f"{backend}, seeds from {args.seed}: {done.stdout.splitlines()[-1] if done.stdout else done.stderr}")
-            if done.returncode:
-                print(done.stdout[-4000:], done.stderr[-4000:])
-                return 1
-        for path in sorted(folder.glob("*.ir")):
+            for gradients in (False, True):
+                if not check(args, folder, backend, gradients):
+                    return 1
+        taken = 0
+        for path in sorted(folder.glob("a*.ir")):
             shown = subprocess.run([args.weft, "show", "--kernels", str(path)], capture_output=True, text=True, check=False).stdout
             taken += "attention, " in shown
-        print(f"{taken} of {args.count} are one kernel")
-        return 0 if taken * 2 > args.count and first.exists() else 1
+        one = 0
+        for path in sorted(folder.glob("g*.ir")):
+            made = subprocess.run([args.weft, "compile", "--grad=inputs", "--emit", "loops", "-o", str(path.with_suffix(".loops")), str(path)],
+                                  capture_output=True, text=True, check=False)
+            text = path.with_suffix(".loops").read_text() if not made.returncode else ""
+            one += "products" in text
+        print(f"{taken} of {args.count} are one kernel, {one} of {args.count} gradients are")
+        return 0 if taken * 2 > args.count and one * 2 > args.count else 1
 
 
 if __name__ == "__main__":

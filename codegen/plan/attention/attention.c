@@ -1,5 +1,5 @@
 /* The plan of an attention: stages are recognised, keys and values get panels, sizes are chosen. */
-#include "codegen/plan/attention.h"
+#include "codegen/plan/attention/attention.h"
 
 #include <math.h>
 
@@ -25,7 +25,8 @@ bool attention_is_asked(const PlanInput *in)
 	return false;
 }
 
-/* Finds the stages, which are the first four; all others store at points of rows and columns. */
+/* Finds the stages, which are the first four; all others store, at points of rows and columns or of
+ * rows alone. */
 static Refusal find_stages(const PlanInput *in, const Contractions *all, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
@@ -50,11 +51,6 @@ static Refusal find_stages(const PlanInput *in, const Contractions *all, Attenti
 		if (k->stage.data[i].kind != STAGE_MAP || !stage_stores(&k->stage.data[i]))
 			return no;
 	return taken();
-}
-
-static bool reads_stage(const Nest *n, Kx x, uint32_t stage)
-{
-	return nest_next_read(n, x, stage) == stage;
 }
 
 /* Whether x reads no stage but that one. */
@@ -83,12 +79,12 @@ static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 	return taken();
 }
 
-static DType stored(const PlanInput *in, Kx load)
+DType attention_stored(const PlanInput *in, Kx load)
 {
 	return buf_of(in->nest->l, in->nest->k->kx.data[load.i].buf)->dtype;
 }
 
-static bool is_plain_load(const PlanInput *in, Kx x)
+bool attention_is_load(const PlanInput *in, Kx x)
 {
 	const KxData *d = &in->nest->k->kx.data[x.i];
 	return d->kind == KX_LOAD && !d->guard.i && d->dtype == DT_f32 &&
@@ -104,8 +100,8 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 	const bool swapped = c->in_a >> p->axis.key & 1;
 	p->value.q = swapped ? c->b : c->a;
 	p->value.k = swapped ? c->a : c->b;
-	if (!is_plain_load(in, p->value.q) || !is_plain_load(in, p->value.k) ||
-	    !is_plain_load(in, p->value.v))
+	if (!attention_is_load(in, p->value.q) || !attention_is_load(in, p->value.k) ||
+	    !attention_is_load(in, p->value.v))
 		return refuse_near("an operand is no plain load of f32");
 	if (scores->nred != 1 || columns.n != 1)
 		return refuse_near("rows of queries or values have several axes");
@@ -132,139 +128,6 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 	return taken();
 }
 
-/* ---- conditions on keys ---- */
-
-/* Whether a dtype has the value of each index. */
-static bool holds_indices(DType d)
-{
-	return d == DT_i64 || d == DT_i32;
-}
-
-/* Whether x is an index of the kernel's that goes up with the key: key + *add. */
-static bool is_key(const Nest *n, const AttentionPlan *p, Kx x, Sym *add)
-{
-	const KxData *d = &n->k->kx.data[kx_unconverted(n->k, x).i];
-	Sym coef;
-	return d->kind == KX_INDEX && holds_indices(n->k->kx.data[x.i].dtype) &&
-	       sym_linear(n->syms, d->idx[0], n->var[p->axis.key], &coef, add) &&
-	       sym_is(n->syms, coef, 1);
-}
-
-static void add_bound(const Nest *n, AttentionPlan *p, KeyBound b)
-{
-	if (p->bounds.n < MAX_KEY_BOUNDS && !(n->deps[b.limit.i] >> p->axis.key & 1) &&
-	    !(nest_axes(n, b.add) >> p->axis.key & 1) &&
-	    nest_next_read(n, b.limit, 0) == n->k->stage.n)
-		p->bounds.at[p->bounds.n++] = b;
-}
-
-/* Adds what a comparison says of keys. */
-static void bound_by(const Nest *n, AttentionPlan *p, ScOp op, const KxData *x)
-{
-	const bool less = op == SC_lt || op == SC_le, equal = op == SC_le || op == SC_ge;
-	for (uint32_t side = 0; side < 2; side++) {
-		/* key <= limit: below limit + 1; key > limit: from limit + 1 on */
-		KeyBound b = {.limit = x->in[1 - side], .below = less != (side == 1)};
-		b.inclusive = equal == b.below;
-		if (holds_indices(n->k->kx.data[b.limit.i].dtype) &&
-		    is_key(n, p, x->in[side], &b.add))
-			add_bound(n, p, b);
-	}
-}
-
-/* Returns the comparison that holds where one does not; SC_const of another operation. */
-static ScOp opposite(ScOp op)
-{
-	return op == SC_lt   ? SC_ge
-	       : op == SC_le ? SC_gt
-	       : op == SC_gt ? SC_le
-	       : op == SC_ge ? SC_lt
-			     : SC_const;
-}
-
-/* Adds what a condition says of keys that must hold, or must not. */
-static void bound_if(const Nest *n, AttentionPlan *p, Kx condition, bool holds)
-{
-	const KxData *x = &n->k->kx.data[condition.i];
-	const ScOp op = kx_basic(n->k, condition);
-	if (op == SC_not) {
-		bound_if(n, p, x->in[0], !holds);
-	} else if (op == (holds ? SC_and : SC_or)) {
-		bound_if(n, p, x->in[0], holds);
-		bound_if(n, p, x->in[1], holds);
-	} else if (opposite(op) != SC_const && dtype_is_int(n->k->kx.data[x->in[0].i].dtype)) {
-		bound_by(n, p, holds ? op : opposite(op), x);
-	}
-}
-
-/* Whether x is that constant. */
-static bool is_constant_of(const Kernel *k, Kx x, double value)
-{
-	return k->kx.data[x.i].kind == KX_CONST && k->kx.data[x.i].c.f == value;
-}
-
-/* If x is *yes where a condition is `holds`, and else -inf, returns the condition; none if not. */
-static Kx condition_of(const Kernel *k, Kx x, Kx *yes, bool *holds)
-{
-	const KxData *d = &k->kx.data[x.i];
-	if (kx_basic(k, x) != SC_select)
-		return (Kx){0};
-	*holds = is_constant_of(k, d->in[2], -(double)INFINITY);
-	if (!*holds && !is_constant_of(k, d->in[1], -(double)INFINITY))
-		return (Kx){0};
-	*yes = d->in[*holds ? 1 : 2];
-	return d->in[0];
-}
-
-/* Whether x reads memory at each key, and no stage. */
-static bool is_read_by_key(const Nest *n, const AttentionPlan *p, Kx x)
-{
-	const Kernel *k = n->k;
-	bool *part = ARENA_ARRAY(n->arena, bool, k->kx.n), found = false;
-	part[x.i] = true;
-	for (uint32_t i = x.i; i > 0; i--) {
-		const KxData *d = &k->kx.data[i];
-		for (uint32_t j = 0; part[i] && j < d->nin; j++)
-			part[d->in[j].i] = true;
-		found |= part[i] && d->kind == KX_LOAD && n->deps[i] >> p->axis.key & 1;
-	}
-	return found && nest_next_read(n, x, 0) == k->stage.n;
-}
-
-static void add_mask(const Nest *n, AttentionPlan *p, KeyMask mask)
-{
-	if (p->masks.n < MAX_MASKS && is_read_by_key(n, p, mask.value))
-		p->masks.at[p->masks.n++] = mask;
-}
-
-/* Finds conditions outside of which x is -inf: those of selections, and of masks that are added. */
-static void find_masks(const Nest *n, AttentionPlan *p, Kx x)
-{
-	const Kernel *k = n->k;
-	for (;;) {
-		const KxData *d = &k->kx.data[x.i];
-		bool holds;
-		Kx yes, condition = condition_of(k, x, &yes, &holds);
-		if (condition.i) {
-			bound_if(n, p, condition, holds);
-			add_mask(n, p, (KeyMask){condition, .hides = !holds});
-			x = yes;
-			continue;
-		}
-		if (kx_basic(k, x) != SC_add)
-			return;
-		/* the term with the scores is followed */
-		const uint32_t other = reads_stage(n, d->in[0], p->stage.scores);
-		if (reads_stage(n, d->in[other], p->stage.scores))
-			return;
-		condition = condition_of(k, d->in[other], &yes, &holds);
-		if (condition.i && is_constant_of(k, yes, 0))
-			bound_if(n, p, condition, holds);
-		add_mask(n, p, (KeyMask){d->in[other], .is_added = true});
-		x = d->in[1 - other];
-	}
-}
-
 /* ---- sizes ---- */
 
 enum {
@@ -281,10 +144,10 @@ static int64_t round_up(int64_t x, int64_t to)
 	return (x + to - 1) / to * to;
 }
 
-/* Sums take three quarters of the registers. */
-static TileSize choose_tile(const PlanInput *in, const AttentionPlan *p)
+TileSize attention_choose_tile(const PlanInput *in, uint32_t lanes, int64_t columns)
 {
-	const uint32_t all = in->target->isa.nvreg, vectors = attention_vectors(p);
+	const uint32_t all = in->target->isa.nvreg,
+		       vectors = (uint32_t)((columns + lanes - 1) / lanes);
 	TileSize t = {.nv = all >= MANY_VECTORS ? 4 : 2};
 	while (t.nv > vectors)
 		t.nv /= 2;
@@ -314,7 +177,7 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
 		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      rows = sym_hint(n->syms, rows_of(n, p));
-	const int64_t keys = p->bounds.n || p->masks.n ? BOUNDED_KEYS : BLOCK_KEYS;
+	const int64_t keys = p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS;
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
 		p->block.cols + round_up(p->axis.depths, lanes) + round_up(p->axis.columns, lanes);
@@ -336,23 +199,29 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 
 /* ---- rows and panels ---- */
 
-/* Returns the best row for the operands whose groups are whole along the depth, and that neither
- * takes them apart nor has fragments. */
-static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
+const MicroKernel *attention_choose_row(const PlanInput *in, DType d, bool same,
+					const int64_t *steps, uint32_t n)
 {
-	const DType d = stored(in, p->value.k);
-	const bool same = d == stored(in, p->value.q) && d == stored(in, p->value.v);
 	const MicroKernel *row;
-	for (uint32_t k = 0; (row = micro_row(&in->target->isa, d, d, DT_f32, k)); k++)
-		if (row->group == 1 ||
-		    (same && !row->nfrag && row->op != SC_fma && row->a == d &&
-		     p->axis.depths % row->group == 0 && in->nest->n + 2 <= MAX_AXES))
+	for (uint32_t k = 0; (row = micro_row(&in->target->isa, d, d, DT_f32, k)); k++) {
+		bool whole = same && !row->nfrag && row->op != SC_fma && row->a == d;
+		for (uint32_t i = 0; i < n; i++)
+			whole &= steps[i] % row->group == 0;
+		if (row->group == 1 || whole)
 			return row;
+	}
 	return micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
 }
 
-/* Adds an axis that counts groups of steps of another one, in which a load is read. */
-static uint32_t count_groups(const PlanInput *in, Nest *n, Kx load, uint32_t axis)
+static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
+{
+	const DType d = attention_stored(in, p->value.k);
+	const bool same =
+		d == attention_stored(in, p->value.q) && d == attention_stored(in, p->value.v);
+	return attention_choose_row(in, d, same && in->nest->n + 2 <= MAX_AXES, &p->axis.depths, 1);
+}
+
+uint32_t attention_count_groups(const PlanInput *in, Nest *n, Kx load, uint32_t axis)
 {
 	const Sym size = sym_int(n->syms, in->row->group);
 	const uint32_t groups = nest_add_axis(n, "g", sym_ceildiv(n->syms, n->extent[axis], size));
@@ -369,55 +238,64 @@ static void find_steps(PlanInput *in, AttentionPlan *p)
 	if (!micro_groups(in->row))
 		return;
 	Nest *n = nest_copy(in->nest, in->nest->k);
-	p->axis.k_step = count_groups(in, n, p->value.k, p->axis.depth);
-	p->axis.v_step = count_groups(in, n, p->value.v, p->axis.key);
+	p->axis.k_step = attention_count_groups(in, n, p->value.k, p->axis.depth);
+	p->axis.v_step = attention_count_groups(in, n, p->value.v, p->axis.key);
 	nest_find_deps(n);
 	in->nest = n;
 }
 
-static ContractAxes panel_axes(const PlanInput *in, const AttentionPlan *p, uint32_t across,
-			       uint32_t along)
+static ContractAxes panel_axes(const PlanInput *in, const PanelAxes *p)
 {
-	ContractAxes x = {.n = across, .k = {along}, .nk = 1, .half = NO_AXIS, .row = in->row};
+	ContractAxes x = {
+		.n = p->across, .k = {p->along}, .nk = 1, .half = NO_AXIS, .row = in->row};
 	if (micro_groups(in->row)) {
-		x.grouped = along == p->axis.k_step ? p->axis.depth : p->axis.key;
+		x.grouped = p->grouped;
 		x.whole_groups = sym_floordiv(in->nest->syms, in->nest->extent[x.grouped],
 					      sym_int(in->nest->syms, in->row->group));
 	}
-	for (uint32_t i = 0; i < p->axis.nbatch; i++)
-		x.batch[x.nbatch++] = p->axis.batch[i];
+	for (uint32_t i = 0; i < p->nbatch; i++)
+		x.batch[x.nbatch++] = p->batch[i];
 	return x;
 }
 
-/* Plans the phase that copies an operand into panels of one vector along `across`, in steps of
- * `along`. */
-static const CopyPlan *plan_panels(const PlanInput *in, const AttentionPlan *p, Kx load,
-				   uint32_t across, uint32_t along, Panels *panels)
+const CopyPlan *attention_plan_panels(const PlanInput *in, Kx load, const PanelAxes *p,
+				      Panels *panels)
 {
-	const ContractAxes x = panel_axes(in, p, across, along);
-	*panels = contract_place_panels(in, load, &x, across, p->vector.lanes, p->vector.lanes, 1);
+	const ContractAxes x = panel_axes(in, p);
+	const uint32_t lanes = contract_lanes(in);
+	*panels = contract_place_panels(in, load, &x, p->across, lanes, lanes, 1);
 	return contract_plan_copy(in, panels, &x);
 }
 
-/* Whether values are read in place: in whole vectors, and unless their rows share so few places of
- * the caches that copying them, by that phase, takes less time. */
-static bool reads_values_in_place(const PlanInput *in, const AttentionPlan *p, const CopyPlan *copy)
+bool attention_reads_in_place(const PlanInput *in, Kx load, const PanelAxes *p, int64_t columns,
+			      double steps, double times, const CopyPlan *copy)
 {
 	const Machine *m = &in->target->machine;
-	const ContractAxes x = panel_axes(in, p, p->axis.column, p->axis.key);
-	if (p->axis.columns % p->vector.lanes || stored(in, p->value.v) != DT_f32 ||
-	    !nest_coef_is(in->nest, in->nest->offset[p->value.v.i], p->axis.column, 1))
+	const ContractAxes x = panel_axes(in, p);
+	if (columns % contract_lanes(in) || attention_stored(in, load) != DT_f32 ||
+	    !nest_coef_is(in->nest, in->nest->offset[load.i], p->across, 1))
 		return false;
-	const double row = (double)contract_size(in) * (double)p->axis.columns,
-		     steps = (double)p->block.cols,
-		     far = tuning_spaced_cycles(m, row, steps, row,
-						contract_spacing(in, p->value.v, &x)),
+	const double row = (double)contract_size(in) * (double)columns,
+		     far = tuning_spaced_cycles(m, row, steps, row, contract_spacing(in, load, &x)),
 		     near = tuning_spaced_cycles(m, row, steps, row, 0);
-	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     members = (double)plan_size(in, members_of(in->nest, p)),
-		     times = members * ceil(rows / p->tile.mr) *
-			     (double)plan_extent(in, p->axis.key);
 	return times * (far - near) <= contract_copy_cycles(in, copy);
+}
+
+/* Plans the panels of keys and, unless they are read in place, of values. */
+static void find_panels(const PlanInput *in, AttentionPlan *p)
+{
+	const PanelAxes k = {p->axis.key, p->axis.k_step, p->axis.depth, p->axis.batch,
+			     p->axis.nbatch},
+			v = {p->axis.column, p->axis.v_step, p->axis.key, p->axis.batch,
+			     p->axis.nbatch};
+	p->copy[0] = attention_plan_panels(in, p->value.k, &k, &p->k_panels);
+	const CopyPlan *copy = attention_plan_panels(in, p->value.v, &v, &p->v_panels);
+	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
+		     times = (double)plan_size(in, members_of(in->nest, p)) *
+			     ceil(rows / p->tile.mr) * (double)plan_extent(in, p->axis.key);
+	if (!attention_reads_in_place(in, p->value.v, &v, p->axis.columns, (double)p->block.cols,
+				      times, copy))
+		p->copy[1] = copy;
 }
 
 /* ---- cycles ---- */
@@ -459,9 +337,9 @@ static const char *describe(const PlanInput *in, const AttentionPlan *p)
 		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
 		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
 		(long long)p->block.cols,
-		p->bounds.n  ? ", bounded keys"
-		: p->masks.n ? ", masked blocks left out"
-			     : "");
+		p->limits.nbound  ? ", bounded keys"
+		: p->limits.nmask ? ", masked blocks left out"
+				  : "");
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
@@ -484,14 +362,13 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	in.row = p->row = choose_row(&in, p);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
-	find_masks(in.nest, p, p->value.logits);
-	p->tile = choose_tile(&in, p);
+	p->limits.row = p->axis.row;
+	p->limits.key = p->axis.key;
+	attention_find_limits(in.nest, &p->limits, 1, p->value.logits);
+	p->tile = attention_choose_tile(&in, p->vector.lanes, p->axis.columns);
 	choose_blocks(&in, p);
 	find_steps(&in, p);
-	p->copy[0] = plan_panels(&in, p, p->value.k, p->axis.key, p->axis.k_step, &p->k_panels);
-	const CopyPlan *values =
-		plan_panels(&in, p, p->value.v, p->axis.column, p->axis.v_step, &p->v_panels);
-	p->copy[1] = reads_values_in_place(&in, p, values) ? NULL : values;
+	find_panels(&in, p);
 	Nest *nest = nest_copy(in.nest, in.nest->k);
 	nest_read(nest, p->value.k, (SchedArg){ARG_TEMP, 0, NULL}, p->k_panels.offset);
 	if (p->copy[1])
@@ -504,4 +381,25 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	plan->why = "scores are made by blocks of keys, and never lie in memory";
 	plan->of.attention = p;
 	return taken();
+}
+
+void print_attention(const Plan *plan, Text *out)
+{
+	const AttentionPlan *p = plan->of.attention;
+	const Nest *n = p->nest;
+	plan_print_axes(n, "rows", &p->axis.row, p->axis.row != NO_AXIS, out);
+	plan_print_axes(n, p->axis.row != NO_AXIS ? ", keys" : "keys", &p->axis.key, 1, out);
+	plan_print_axes(n, ", depth", &p->axis.depth, 1, out);
+	plan_print_axes(n, ", columns", &p->axis.column, 1, out);
+	plan_print_axes(n, ", batch", p->axis.batch, p->axis.nbatch, out);
+	text_printf(out, "; tile %u x %u vectors of %u; block of %lld rows x %lld keys", p->tile.mr,
+		    p->tile.nv, p->vector.lanes, (long long)p->block.rows,
+		    (long long)p->block.cols);
+	if (p->limits.nbound)
+		text_printf(out, ", %u bounds of keys", p->limits.nbound);
+	if (p->limits.nmask)
+		text_printf(out, ", %u masks read", p->limits.nmask);
+	plan_print_tasks(n, p->ntasks, out);
+	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
+		plan_print_copy(p->copy[i], out);
 }

@@ -1,7 +1,8 @@
 /* One kernel: of the plans that take it, the one that is predicted to take the least time. */
+#include "codegen/cpu/attention/attention.h"
 #include "codegen/cpu/cpu.h"
-#include "codegen/cpu/schedule.h"
-#include "codegen/plan/attention.h"
+#include "codegen/cpu/choose/schedule.h"
+#include "codegen/plan/attention/attention.h"
 
 typedef struct {
 	PlanRow row;
@@ -17,6 +18,7 @@ static const ScheduleRow rows[] = {
 	{{"depthwise", plan_depthwise, print_depthwise}, emit_depthwise, true},
 	{{"contract", plan_contract, print_contract}, emit_contract, true},
 	{{"attention", plan_attention, print_attention}, emit_attention, false, attention_is_asked},
+	{{"weighted", plan_weighted, print_weighted}, emit_weighted, false, weighted_is_asked},
 	/* takes every kernel */
 	{{"generic", plan_generic, print_generic, .bounded = true}, emit_generic, false},
 };
@@ -39,7 +41,7 @@ static void consider_all(Choice *c, const PlanInput *in, bool panels, bool strid
 			choice_consider(c, &rows[i].row, in);
 }
 
-/* Of a constant in a layout that was chosen for other kernels, too. */
+/* Whether the kernel loads a constant in a layout that was chosen for other kernels, too. */
 static bool reads_panels(const Lowered *l, const Kernel *k)
 {
 	for (uint32_t i = 1; i < k->kx.n; i++) {

@@ -1,0 +1,141 @@
+/* Blocks of rows and keys: where they are, and which of them conditions leave out. */
+#include "codegen/cpu/attention/blocks.h"
+
+#include <math.h>
+
+#define FAR (INT64_C(1) << 61) /* beyond all keys */
+
+void blocks_set_rows(Blocks *b, Lx first, Lx all, int64_t most)
+{
+	LoopFn *f = b->f;
+	b->rows.first = first;
+	b->rows.n = let(b, "rows", lx_min(f, lx_sub(f, all, first), number(b, most)));
+	Lx up = lx_add(f, b->rows.n, number(b, b->tile.mr - 1));
+	b->rows.whole = let(b, "whole", times(b, lx_div(f, up, number(b, b->tile.mr)), b->tile.mr));
+}
+
+void blocks_set_keys(Blocks *b, Lx from)
+{
+	b->from = from;
+	Lx rest = lx_sub(b->f, eval_size(&b->s->e, b->nest->extent[b->limits->key]), from);
+	b->count = let(b, "count", lx_min(b->f, rest, number(b, b->most)));
+}
+
+void blocks_go_to_row(Blocks *b, Lx r, bool clamp)
+{
+	if (b->limits->row == NO_AXIS)
+		return;
+	if (clamp)
+		r = lx_min(b->f, r, lx_sub(b->f, b->rows.n, number(b, 1)));
+	eval_at(&b->s->e, b->limits->row, let(b, "row", lx_add(b->f, b->rows.first, r)));
+}
+
+void blocks_leave_row(Blocks *b)
+{
+	if (b->limits->row != NO_AXIS)
+		eval_at(&b->s->e, b->limits->row, (Lx){0});
+}
+
+Lx blocks_open_rows(Blocks *b, Lx end, int64_t step)
+{
+	return lx_var(b->f, ls_for(b->f, "r", number(b, 0), end, step));
+}
+
+void blocks_for_keys(Blocks *b, void (*body)(Cpu *, void *), void *data)
+{
+	Lx end = lx_add(b->f, b->from, b->count);
+	cpu_vector_loop(b->s, b->limits->key, b->from, end,
+			sym_divides(b->s->e.syms, b->vector.lanes, b->nest->extent[b->limits->key]),
+			body, data);
+}
+
+void blocks_go_to_member(Blocks *b, const uint32_t *axis, uint32_t n, Lx t)
+{
+	for (uint32_t i = n; i-- > 0;) {
+		Lx extent = eval_size(&b->s->e, b->nest->extent[axis[i]]);
+		eval_at(&b->s->e, axis[i], let(b, "batch", i ? lx_mod(b->f, t, extent) : t));
+		t = i ? let(b, "rest", lx_div(b->f, t, extent)) : t;
+	}
+}
+
+/* ---- conditions ---- */
+
+void blocks_bound_keys(Blocks *b, Lx *lo, Lx *hi)
+{
+	Cpu *s = b->s;
+	LoopFn *f = b->f;
+	const KeyLimits *l = b->limits;
+	Lx zero = number(b, 0), all = eval_size(&s->e, b->nest->extent[l->key]);
+	*lo = zero;
+	*hi = all;
+	if (!l->nbound)
+		return;
+	Lv least = ls_var(f, "least", all), most = ls_var(f, "most", zero);
+	Lx r = blocks_open_rows(b, b->rows.n, 1), from = zero, to = all;
+	blocks_go_to_row(b, r, false);
+	for (uint32_t i = 0; i < l->nbound; i++) {
+		const KeyBound *k = &l->bound[i];
+		Lx limit = eval_convert(&s->e, eval_value(&s->e, k->limit), DT_i64);
+		/* the greatest number is no limit, and must not wrap */
+		limit = lx_max(f, lx_min(f, limit, number(b, FAR)), number(b, -FAR));
+		limit = lx_sub(f, limit, eval_index(&s->e, k->add));
+		limit = let(b, "limit", lx_add(f, limit, number(b, k->inclusive)));
+		if (k->below)
+			to = let(b, "to", lx_min(f, to, limit));
+		else
+			from = let(b, "from", lx_max(f, from, limit));
+	}
+	ls_set(f, least, lx_min(f, lx_var(f, least), from));
+	ls_set(f, most, lx_max(f, lx_var(f, most), to));
+	blocks_leave_row(b);
+	ls_end(f);
+	*lo = let(b, "lo", lx_var(f, least));
+	*hi = let(b, "hi", lx_var(f, most));
+}
+
+typedef struct {
+	Blocks *b;
+	Lv any;
+} MaskedBlock;
+
+/* Sets `any` if the masks let a key through, of those in the lanes. */
+static void find_seen(Cpu *s, void *data)
+{
+	const MaskedBlock *m = data;
+	LoopFn *f = m->b->f;
+	const KeyLimits *l = m->b->limits;
+	const LType t = m->b->vector;
+	Lx seen = {0};
+	for (uint32_t i = 0; i < l->nmask; i++) {
+		const KeyMask *mask = &l->mask[i];
+		Lx x = eval_vector(&s->e, mask->value);
+		if (mask->is_added)
+			x = lx_cmp(f, SC_ne, x, lx_float(f, t, -(double)INFINITY));
+		if (mask->hides)
+			x = lx_sc(f, SC_not, (LType){DT_bool, t.lanes}, &x, 1);
+		seen = seen.i ? lx_and(f, seen, x) : x;
+	}
+	if (s->e.lanes.mask.i)
+		seen = lx_and(f, seen, s->e.lanes.mask);
+	Lx any[2] = {lx_var(f, m->any), lx_any(f, seen)};
+	ls_set(f, m->any, lx_sc(f, SC_or, (LType){DT_bool, 1}, any, 2));
+}
+
+void blocks_open_if_seen(Blocks *b)
+{
+	Cpu *s = b->s;
+	LoopFn *f = b->f;
+	const LType one = {DT_bool, 1};
+	MaskedBlock m = {b, ls_var(f, "any", lx_int_of(f, one, 0))};
+	Lv row = ls_var(f, "asked", number(b, 0));
+	Lx r = lx_var(f, row), any = lx_var(f, m.any);
+	eval_lanes(&s->e, b->limits->key, b->vector.lanes);
+	ls_while(f, lx_and(f, lx_sc(f, SC_not, one, &any, 1), lx_cmp(f, SC_lt, r, b->rows.n)));
+	blocks_go_to_row(b, r, false);
+	blocks_for_keys(b, find_seen, &m);
+	blocks_leave_row(b);
+	ls_set(f, row, lx_add(f, r, number(b, 1)));
+	ls_end(f);
+	eval_lanes(&s->e, NO_AXIS, b->vector.lanes);
+	ls_if(f, any);
+}

@@ -4,7 +4,7 @@
 #ifndef WEFT_FRONTEND_TRACE_H
 #define WEFT_FRONTEND_TRACE_H
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 /* An argument: values, or else an attribute. */
 typedef struct {

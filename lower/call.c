@@ -1,6 +1,7 @@
 /* Calls of user operators become steps. Operands are whole row-major buffers, results too, where
  * their readers want them if such a buffer is there. What the operator's types demand of sizes and
  * is not known becomes a guard of the graph. */
+#include "ir/build/text.h"
 #include "lower/stage.h"
 #include "ops/user/userop.h"
 

@@ -56,8 +56,6 @@ static StepList *start_body(Lower *s, Lower *in, Graph *body)
 	StepList *list = ARENA_NEW(s->arena, StepList);
 	list->graph = body;
 	lower_init(in, body, s, s->l, list);
-	in->opt = s->opt;
-	in->target = s->target;
 	lower_place_constants(in);
 	return list;
 }

@@ -5,6 +5,8 @@
  * A kernel that cannot be traced names the node that must be stored first; groups are then assigned
  * again. Each round makes at least one node a root for good, so this ends, and after as many rounds
  * as a group has nodes. */
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/roots.h"
@@ -139,7 +141,7 @@ static bool check_supported(Lower *s)
 /* Its steps are more than the one kernel of a value at each point. */
 static const RootFn *has_steps(const Lower *s, Node n)
 {
-	const RootFn *fn = root_fn(node_op(s->g, n));
+	const RootFn *fn = s->root_fn(node_op(s->g, n));
 	return fn && fn->steps ? fn : NULL;
 }
 
@@ -354,6 +356,11 @@ void lower_init(Lower *s, Graph *g, Lower *parent, Lowered *l, StepList *steps)
 {
 	*s = (Lower){.g = g, .ir = g->ir, .l = l, .arena = g->ir->ctx->arena, .steps = steps,
 	             .parent = parent};
+	if (parent) {
+		s->opt = parent->opt;
+		s->root_fn = parent->root_fn;
+		s->target = parent->target;
+	}
 	s->info.data = ARENA_ARRAY(s->arena, NodeInfo, g->node.n);
 	s->info.n = s->info.cap = g->node.n;
 	s->stored = ARENA_ARRAY(s->arena, const char *, g->node.n);
@@ -418,7 +425,8 @@ static void check_lowered(Lowered *l)
 }
 
 /* One attempt; what is known of state stays from one to the next. NULL after ctx_error. */
-static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
+static Lowered *lower_once(Graph *g, const LowerOptions *opt, const RootFn *(*root_fn)(Op),
+			   LowerState *state)
 {
 	Lowered *l = lowered_new(g->ir, g);
 	Lower s;
@@ -427,6 +435,7 @@ static Lowered *lower_once(Graph *g, const LowerOptions *opt, LowerState *state)
 	if (opt->after)
 		lowered_check_after(l, opt->after);
 	s.opt = opt;
+	s.root_fn = root_fn;
 	s.target = opt->target ? opt->target : target_find("generic-c");
 	s.state = state;
 	if (!check_supported(&s) || !check_symbols(&s) || !check_state(&s))
@@ -457,15 +466,15 @@ static bool replaces_inputs(const Graph *g)
 	return false;
 }
 
-Lowered *lower_graph(Graph *g, const LowerOptions *opt)
+Lowered *lower_by_roots(Graph *g, const LowerOptions *opt, const RootFn *(*root_fn)(Op))
 {
 	uint32_t errors = g->ir->ctx->nerror;
 	graph_enter(g);
 	graph_require(g);
 	LowerState *state = replaces_inputs(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
-	Lowered *l = lower_once(g, opt, state);
+	Lowered *l = lower_once(g, opt, root_fn, state);
 	while (!l && state && state->again)
-		l = lower_once(g, opt, state);
+		l = lower_once(g, opt, root_fn, state);
 	if (!l)
 		return NULL;
 	lower_choose_layouts(l);

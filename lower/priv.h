@@ -32,6 +32,7 @@ typedef struct Lower {
 	Ir *ir;
 	Lowered *l;
 	const LowerOptions *opt;
+	const struct RootFn *(*root_fn)(Op); /* lower/roots.h */
 	const Target *target;
 	Arena *arena;
 	StepList *steps;
@@ -80,8 +81,9 @@ void lower_to_size(Lower *, Node);
 void lower_call(Lower *, Node);
 
 /* lower/lower.c */
-/* Makes *s the state for lowering a graph into `steps`. parent: NULL for the outermost graph. The
- * caller then sets s->opt, s->target and s->state, which are NULL. */
+/* Makes *s the state for lowering a graph into `steps`. A body has the options, root_fn and target
+ * of its parent. parent: NULL for the outermost graph, of which the caller then sets these and
+ * s->state, which are NULL. */
 void lower_init(Lower *s, Graph *, Lower *parent, Lowered *, StepList *steps);
 /* Gives each constant of the graph a place: all of a new buffer BUF_CONST. */
 void lower_place_constants(Lower *);

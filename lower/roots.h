@@ -5,7 +5,7 @@
 #include "lower/trace.h"
 
 /* One of the two is not NULL. */
-typedef struct {
+typedef struct RootFn {
 	/* Builds one kernel, whose root is t->root: adds the stages that the operator needs, and
 	 * returns the value of the root at index idx[] of the root axes. Operands may be computed
 	 * in the same kernel (trace_value). Returns none if the last stage stores the value
@@ -19,7 +19,7 @@ typedef struct {
 	bool (*instead)(Lower *, Node);
 } RootFn;
 
-/* Returns the functions of an operator; NULL if its role is not LOWER_ROOT. */
-const RootFn *root_fn(Op);
+/* lower.c: does as lower_graph (lower/graph/graph.h), by root_fn of there. */
+Lowered *lower_by_roots(Graph *, const LowerOptions *, const RootFn *(*root_fn)(Op));
 
 #endif

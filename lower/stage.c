@@ -79,6 +79,14 @@ MUST_LOOK static bool outer_axes(const Trace *t, const Sym *idx, uint32_t rank, 
 	return true;
 }
 
+Stage trace_global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
+{
+	DType d = buf_of(t->s->l, p->buf)->dtype;
+	return (Stage){.kind = kind,
+		       .dtype = d,
+		       .store = {.buf = p->buf, .idx = trace_place_index(t, p, at, rank)}};
+}
+
 uint32_t trace_push_stage(Trace *t, Stage st)
 {
 	bool copies = st.kind == STAGE_MAP ||
@@ -482,7 +490,7 @@ static void trace_all(Trace *t)
 {
 	const NodeInfo *info = node_info(t->s, t->root);
 	trace_start_over(t, t->root);
-	const RootFn *special = root_fn(node_op(t->s->g, t->root));
+	const RootFn *special = t->s->root_fn(node_op(t->s->g, t->root));
 	Kx value = special ? special->value(t, t->root_axis)
 			   : trace_value(t, t->root, t->root_axis, (Kx){0});
 	if (!t->blocked.node.i && !t->tiles.node.i)

@@ -11,7 +11,7 @@
  * asserts it at entry: of %x[:, -1:] the file says [N, 1], which holds where there are columns.
  * Ends because expansions hold composites of lower rank only (tests/unit/ir_samples.c expands a
  * sample of every op and bounds depth and size). Does not simplify. */
-#include "ir/graph/adopt.h"
+#include "ir/build/adopt.h"
 #include "passes/pass.h"
 
 /* ---- expansion ---- */

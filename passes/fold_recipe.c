@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 
 typedef struct {

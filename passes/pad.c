@@ -8,6 +8,7 @@
  * too few. The producer of %x then stores into the interior of %p's buffer and the inner loops of
  * the convolution have no conditions. Dilation of the operand (transposed convolutions) becomes
  * interior padding. */
+#include "ir/build/verify.h"
 #include "passes/pass.h"
 #include "passes/rules.h"
 

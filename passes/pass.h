@@ -5,7 +5,7 @@
 #ifndef WEFT_PASSES_PASS_H
 #define WEFT_PASSES_PASS_H
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 #include "ir/graph/graph.h"
 #include "ir/op/op.h"
 

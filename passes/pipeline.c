@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "base/nearest.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/target/target.h"
 #include "passes/pass.h"
 

@@ -19,7 +19,8 @@
 
 #include <string.h>
 
-#include "ir/graph/state.h"
+#include "ir/build/verify.h"
+#include "ir/build/state.h"
 
 typedef struct {
 	Graph *g;

@@ -1,7 +1,9 @@
 #!/bin/sh
-# Install what is missing for building, on Debian 12 or 13 as root, and nothing that is there already: scripts/setup.sh [python|tests]
-# python: also what `pip install .` needs. tests: also what tests of the Python package need with Debian's Python, but for PyTorch.
+# Install what is missing for building, on Debian 12 or 13 as root, and nothing that is there already: scripts/setup.sh [python [FOLDER]|tests]
+# python: also what `pip install .` needs; builds Weft and installs it in the environment FOLDER, which is made if it is not there.
+# tests: also what tests of the Python package need with Debian's Python, but for PyTorch.
 set -e
+here=$(dirname "$0")
 have() { command -v "$1" >/dev/null 2>&1; }
 header() { echo "#include <$1>" | cc -E - >/dev/null 2>&1; }
 newer_llvm() { [ "$(llvm-config --version 2>/dev/null | cut -d. -f1)" -ge 19 ] 2>/dev/null; }
@@ -35,5 +37,9 @@ if [ -n "$need" ]; then
 	echo "installing:$need"
 	apt-get update
 	# Says how much is downloaded, and each package: of Debian 12 206 MB where nothing is there, 220 MB for tests.
-	DEBIAN_FRONTEND=noninteractive "$(dirname "$0")/patiently.sh" "installing packages" apt-get install -y --no-install-recommends $need
+	DEBIAN_FRONTEND=noninteractive "$here/patiently.sh" "installing packages" apt-get install -y --no-install-recommends $need
+fi
+if [ "$1" = python ] && [ -n "$2" ]; then
+	[ -x "$2/bin/pip" ] || "$here/patiently.sh" "making the environment $2" python3 -m venv "$2"
+	"$here/patiently.sh" "building and installing Weft" "$2/bin/pip" install -v "$here/.."
 fi

@@ -11,6 +11,7 @@
  * kernels there, and often cancels such a one (of %y as dimension 1 nothing would be left).
  *
  * Linear in the number of nodes: each is visited once, and its rule adds a bounded number. */
+#include "ir/build/verify.h"
 #include "ops/prim/random.h"
 #include "ops/rules/batch.h"
 #include "ops/rules/rules.h"

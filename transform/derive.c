@@ -16,6 +16,7 @@
  *
  * Linear in the number of nodes: a node is visited once, and its rule adds a bounded number of
  * nodes. */
+#include "ir/build/verify.h"
 #include "ops/rules/rules.h"
 #include "transform/control.h"
 

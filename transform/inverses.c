@@ -1,6 +1,7 @@
 /* What blocks with an inverse take, compared with what the inverse makes of their results. */
 #include <string.h>
 
+#include "ir/build/verify.h"
 #include "transform/derive_priv.h"
 
 /* Returns the largest of |x - y|, f64[]. */

@@ -2,6 +2,8 @@
  * stands as late as possible: in front of the first node that depends on a cotangent and needs it,
  * so that it does not lie in memory before. */
 #include "base/hash.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/target/target.h"
 #include "transform/partition_priv.h"
 

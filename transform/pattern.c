@@ -1,5 +1,7 @@
 /* The replacement takes the places of a pattern. All of it is built before anything is rewired, so
  * that an error leaves the graph as it was. */
+#include "ir/build/build.h"
+#include "ir/build/text.h"
 #include "transform/pattern_priv.h"
 
 #include <string.h>

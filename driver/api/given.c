@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
 
 bool given(Weft *w, const char *function, const char *what, const void *p)

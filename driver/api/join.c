@@ -3,6 +3,7 @@
 
 #include "driver/api/given.h"
 #include "driver/api/user_ops.h"
+#include "ir/op/import.h"
 
 typedef struct {
 	Weft *w;

@@ -10,6 +10,8 @@
 #include "frontend/files/out_file.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/pt2/pt2.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "passes/pipeline.h"
 #include "passes/random.h"
 #include "transform/transform.h"

@@ -1,5 +1,6 @@
 /* Lower precision, and rounded operands of products, behind the API. */
 #include "driver/api/given.h"
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
 #include "passes/precision.h"
 

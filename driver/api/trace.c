@@ -5,6 +5,8 @@
 
 #include "driver/api/user_ops.h"
 #include "frontend/trace.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/op/userop.h"
 
 bool tracing_error(const TraceStep *s, const char *what)

@@ -1,5 +1,6 @@
 /* weft_invertible: blocks with a known inverse. */
 #include "driver/api/trace.h"
+#include "ir/build/build.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * bodies. What these read from outside becomes an operand of the branch or loop, and an input of
  * all its bodies. */
 #include "driver/api/trace.h"
+#include "ir/build/build.h"
 
 #include <string.h>
 

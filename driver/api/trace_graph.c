@@ -1,5 +1,6 @@
 /* weft_trace_graph: a graph becomes part of a trace. */
 #include "driver/api/trace.h"
+#include "ir/op/import.h"
 
 #include <string.h>
 

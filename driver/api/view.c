@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "driver/api/given.h"
+#include "ir/build/text.h"
 #include "ir/op/op.h"
 #include "passes/pipeline.h"
 

@@ -16,7 +16,9 @@
 #include "driver/artifact/backend.h"
 #include "driver/targets/target_file.h"
 #include "driver/artifact/user_links.h"
+#include "ir/build/text.h"
 #include "ir/loop/predict.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 void phase_begin(const Compilation *c, const char *name)

@@ -15,6 +15,9 @@
 
 #include "codegen/cpu/host.h"
 #include "codegen/program/schedule.h"
+#include "ir/build/text.h"
+#include "ir/op/node.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 typedef struct {

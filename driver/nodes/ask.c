@@ -1,5 +1,6 @@
 /* Nodes of graphs, for users: visiting and asking. */
 #include "driver/nodes/nodes.h"
+#include "ir/build/text.h"
 #include "ops/user/userop.h"
 
 #include <stdarg.h>

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "driver/nodes/nodes.h"
-#include "ir/graph/state.h"
+#include "ir/build/text.h"
+#include "ir/build/state.h"
 #include "ops/user/userop.h"
 #include "passes/random.h"
 

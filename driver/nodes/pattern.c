@@ -1,4 +1,5 @@
 /* weft_replace_pattern: graphs that users made come into one Ir. */
+#include "ir/op/import.h"
 #include "transform/pattern.h"
 
 #include "driver/nodes/nodes.h"

@@ -15,6 +15,7 @@
 #include "driver/artifact/section.h"
 #include "driver/jit/compute.h"
 #include "driver/artifact/shared_check.h"
+#include "ir/build/text.h"
 
 typedef struct {
 	Compilation c;

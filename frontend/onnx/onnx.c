@@ -8,6 +8,7 @@
 #include "frontend/files/file.h"
 #include "frontend/frame.h"
 #include "frontend/onnx/priv.h"
+#include "ir/build/verify.h"
 
 /* ---- types ---- */
 

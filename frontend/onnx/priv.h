@@ -12,7 +12,7 @@
 #include "base/nearest.h"
 #include "frontend/onnx/model.h"
 #include "frontend/onnx/onnx.h"
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 #include "ir/op/op.h"
 
 enum {

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "frontend/onnx/priv.h"
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "ops/rules/common.h"
 

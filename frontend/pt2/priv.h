@@ -16,7 +16,7 @@
 #include "frontend/pt2/pickle.h"
 #include "frontend/pt2/pt2.h"
 #include "frontend/pt2/srepr.h"
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 #include "ir/op/op.h"
 
 /* A tensor as the file describes it (TensorMeta). Strides and offset are in elements of its

@@ -10,6 +10,7 @@
 #include "frontend/files/file.h"
 #include "frontend/files/json.h"
 #include "frontend/pt2/priv.h"
+#include "ir/build/verify.h"
 
 /* ---- archive members ---- */
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "ir/op/op.h"
+#include "oplist.h"
 
 static Arena *graph_arena(const Graph *g)
 {
@@ -99,7 +99,7 @@ Node graph_add(Graph *g, Node before, Op op, const Node *in, uint32_t nin, AttrI
 	       LocId loc)
 {
 	if (nin > UINT16_MAX)
-		ctx_bug(g->ir->ctx, "%s with %u operands", op_name(op), nin);
+		ctx_bug(g->ir->ctx, "a node with %u operands", nin);
 	NodeData d = {.op = op, .nin = (uint16_t)nin, .in = g->use.n};
 	d.type = type;
 	d.attr = attr;
@@ -311,18 +311,6 @@ const char *graph_name(Graph *g, Node n)
 	return arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
 }
 
-const char *graph_last_name(Graph *g, Node n)
-{
-	bool known = n.i && n.i < g->node.n &&
-		     (g->node_name.data[n.i] || (n.i < g->nnumber && g->number[n.i]));
-	if (!g->number)
-		return graph_name(g, n);
-	if (!known)
-		return n.i && n.i < g->node.n ? op_name(node_op(g, n)) : "none";
-	return g->node_name.data[n.i] ? g->node_name.data[n.i]
-				      : arena_printf(g->ir->ctx->scratch, "%u", g->number[n.i]);
-}
-
 /* ---- guards ---- */
 
 static Truth guard_holds(const SymTab *t, GuardKind kind, Sym a, Sym b)
@@ -359,6 +347,14 @@ void graph_guard(Graph *g, GuardKind kind, Sym a, Sym b, const char *why)
 
 /* ---- whole graphs ---- */
 
+bool graph_is_given(const Graph *g, Sym var)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (type_uses(g->ir, node_type_id(g, g->input.data[k].node), var))
+			return true;
+	return false;
+}
+
 bool graph_symbol_input(const Graph *g, Sym var, uint32_t *input, uint32_t *dim)
 {
 	for (*input = 0; *input < g->input.n; ++*input) {
@@ -377,22 +373,6 @@ const char *graph_symbol_origin(const Graph *g, Sym var)
 		return "";
 	return arena_printf(g->ir->ctx->scratch, " (input \"%s\" dimension %u)",
 			    g->input.data[input].name, dim);
-}
-
-bool graph_dce(Graph *g)
-{
-	bool *kept = ARENA_ARRAY(g->ir->ctx->scratch, bool, g->node.n), changed = false;
-	for (uint32_t k = 0; k < g->output.n; k++)
-		kept[g->output.data[k].node.i] = true;
-	for (Node n = g->last, prev; n.i; n = prev) {
-		prev = node_prev(g, n);
-		const NodeData *d = node_data(g, n);
-		if (kept[n.i] || d->first_use.i || d->op == OP_input || node_has_effect(g, n))
-			continue;
-		graph_erase(g, n);
-		changed = true;
-	}
-	return changed;
 }
 
 Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const Node *map)

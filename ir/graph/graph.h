@@ -110,6 +110,7 @@ typedef struct Ir {
 	Intern types, attrs, locs;
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
+	ARRAY(uint32_t) nattr;    /* how many there are; by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
 	                               (ops/user/builtin.c) */
@@ -118,7 +119,7 @@ typedef struct Ir {
 		   (ops/user/userop.h) */
 	ARRAY(Node)
 	operand; /* of calls whose other operands are still to be evaluated: b_operand
-		    (ir/graph/build.h) */
+		    (ir/build/build.h) */
 } Ir;
 
 /* Returns an Ir without constants, whose only type and attribute tuple are those of handle 0. */
@@ -146,6 +147,9 @@ AttrId ir_attrs(Ir *, uint32_t n, const Attr *);
 /* Returns attribute k of a tuple, where k is less than the tuple's n; unchecked. Every attribute
  * k < MAX_ARGS of the empty tuple is ATTR_none. */
 const Attr *ir_attr(const Ir *, AttrId, uint32_t k);
+/* Returns the number of attributes of a tuple: the number of the schema's arguments; 0 of the empty
+ * one. */
+uint32_t ir_nattr(const Ir *, AttrId);
 /* Whether two attributes are of one kind and equal. Compares strings by contents, graphs by
  * identity, floats by bits, and symbolic integers by their handles. */
 bool attr_equal(const Attr *, const Attr *);
@@ -359,9 +363,6 @@ void graph_set_operand(Graph *, Node user, uint32_t k, Node def);
 void graph_set_type(Graph *, Node, TypeId);
 /* Changes a node's attributes. The caller sees to it that its type still fits them. */
 void graph_set_attrs(Graph *, Node, AttrId);
-/* Changes one attribute of a node, by its name in the schema, as graph_set_attrs does. A name that
- * the schema lacks is an internal error. */
-void graph_set_attr(Graph *, Node, const char *name, Attr);
 /* Names a node; NULL and "" take its name away. Characters other than [A-Za-z0-9_.$] become "_"; a
  * name that begins with a digit gets a "_" in front. If a node of the graph, this one included, has
  * or ever had the name, "_" and a number are appended. */
@@ -370,10 +371,6 @@ void graph_set_name(Graph *, Node, const char *);
  * "17", inputs first, then in program order, in the scratch arena; "none" for 0. May number all
  * nodes, in O(nodes). */
 const char *graph_name(Graph *, Node);
-/* Does as graph_name, but with the numbers that the last call of graph_name gave which had to
- * number; of an unnamed node that has no such number, returns the name of its operator. For
- * messages: takes O(1), but numbers all nodes if no call has numbered yet. */
-const char *graph_last_name(Graph *, Node);
 /* Compares two extents. YES: they are provably equal. NO: they provably differ, or they differ at a
  * point that no guard of the graph refuses: the hints of the symbols, or one of 16 samples of
  * sizes in range, of at least 2 where the range allows. MAYBE: they may be equal; require that by
@@ -395,27 +392,10 @@ const char *graph_symbol_origin(const Graph *, Sym var);
 /* Makes order[] the program order. order[] has all n nodes of the graph, each once, inputs first
  * and operands before their readers, which is not checked. */
 void graph_set_order(Graph *, const Node *order, uint32_t n);
-/* Removes nodes without readers and effects, except inputs, also those whose last reader it
- * removed. Returns true if it removed any. Subgraphs stay as they are. */
-bool graph_dce(Graph *);
 /* Returns a copy in the same Ir, of which no node has a subgraph in common with another node. Node
  * handles of the original mean nothing in the copy; inputs, outputs and nodes are in the same
  * order. */
 Graph *graph_clone(const Graph *);
-/* Returns a copy of src in another Ir, in a new scope of symbols (sym.h), which becomes the current
- * one of `to`. Adds to `to` the constants that the graph and
- * its subgraphs have, and their other names (same_as), without holder and view_of. The data of
- * constants is not copied, and must stay valid as long as `to`. No constant of src may have a
- * recipe, and `to` has the user operators that nodes of src call, by name. */
-Graph *graph_import(Ir *to, const Graph *src);
-/* Does as graph_import, but in the Ir and the scope of the graph `to`: the symbol size[k] of src
- * becomes the expression by[k] of to's Ir (k < n); other symbols get names that are new there.
- * constant[], by ConstId of src's Ir: the constant of to's Ir that stands for it; where it is 0,
- * the call adds a constant there if the graph reads it, and writes it there. constant[] has an
- * element for each constant of src's Ir; constant[0] is 0. The call does not check that by[k] is in
- * the range of size[k]: the caller adds guards for that. */
-Graph *graph_import_at(const Graph *to, const Graph *src, const Sym *size, const Sym *by,
-		       uint32_t n, ConstId *constant);
 /* Adds to dst, in front of `before` (none: at the end), a copy of node n of src, with its name (as
  * by graph_set_name), and returns the copy. map[i]: the node of dst that the copy reads where n
  * reads node i of src; map[0] is none. Subgraphs are copied. Both graphs are of one Ir. map[]
@@ -476,11 +456,6 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 uint32_t node_nuses(const Graph *, Node);
 /* Whether a graph output is the node. */
 bool node_is_output(const Graph *, Node);
-/* Whether the node, or a node of its subgraphs, does more than compute its value: it must run even
- * without readers, in program order (a check that fails the call, a size read from data). */
-bool node_has_effect(const Graph *, Node);
-/* Whether the node's operator takes subgraphs: scan, while, cond, invertible. */
-bool node_has_graph(const Graph *, Node);
 /* Whether the node has a value, which is no tuple. */
 static inline bool node_is_tensor(const Graph *g, Node n)
 {
@@ -490,9 +465,6 @@ static inline bool node_is_tensor(const Graph *g, Node n)
  * or a later one, and moves *k behind that argument; returns NULL at the end. Start: uint32_t k =
  * 0. */
 Graph *node_next_body(const Graph *, Node, uint32_t *k);
-/* Copies the node's attributes to attr[], one for each argument of the schema, and returns how many
- * there are: at most MAX_ARGS. */
-uint32_t node_copy_attrs(const Graph *, Node, Attr *attr);
 /* Returns the node's attributes with a copy of each subgraph (graph_clone) in its place. */
 AttrId node_clone_attrs(const Graph *, Node);
 /* Returns the number of results: 0 without a type, the number of elements of a tuple, else 1. */
@@ -503,28 +475,17 @@ TypeId node_result_type(const Graph *, Node, uint32_t k);
  * unbacked size. The node may be the one that computes the size. Returns false for a node without a
  * value. */
 bool node_has_data_size(const Graph *, Node);
+/* Appends the text of a type: "f32[s0, 3]", "(f32[2], i64[])". The handle 0 gives "()". */
+void type_print(const Ir *, TypeId, Text *);
+/* Returns the text of type_print, in the scratch arena. */
+const char *type_str(const Ir *, TypeId);
 /* Whether an extent of the type contains the symbol; of a tuple, an extent of one of its types.
  * Returns false for the handle 0. */
 bool type_uses(const Ir *, TypeId, Sym var);
-/* Whether the node's type or an attribute contains the symbol, or those of a node of its
- * subgraphs. */
-bool node_uses(const Graph *, Node, Sym var);
-/* Whether the node's type or an attribute contains the symbol, subgraphs apart. */
-bool node_uses_itself(const Graph *, Node, Sym var);
-/* Whether the node gives an unbacked symbol its value: an OP_to_size whose size contains the
- * symbol, or a node of another operator, but no input, whose type contains the symbol while no
- * operand's type and no attribute does. */
-bool node_finds(const Graph *, Node, Sym var);
-/* Whether node_finds is true for a node of the graph; nodes of subgraphs do not count. */
-bool graph_finds(const Graph *, Sym var);
 /* Whether the type of an input of the graph contains the symbol. */
 bool graph_is_given(const Graph *, Sym var);
 /* Returns operand k < node_nin of an OP_tuple; none for another node. */
 Node node_element(const Graph *, Node, uint32_t k);
-/* Walks the readers of a node that are an OP_get of result k, in no particular order. Returns the
- * first of them from the use *u on, and moves *u behind it; returns none at the end. Start: Use u =
- * node_data(g, n)->first_use. */
-Node node_next_get(const Graph *, Use *u, uint32_t k);
 
 /* Whether output k writes state (an input that is no INPUT_USER). Such an output is no output of
  * the compiled model. */
@@ -543,97 +504,5 @@ static inline int32_t graph_writer(const Graph *g, uint32_t input)
 	return -1;
 }
 
-/* Returns the constant of an OP_constant node; 0 for other nodes. */
-ConstId node_const(const Graph *, Node);
-
-/* The next functions return an attribute of a node, by the name of the argument in the schema. It
- * is an internal error (ctx_bug) if the schema has no such argument, or if the attribute is of
- * another kind than the function accepts; only node_attr and node_ints accept ATTR_none. */
-
-/* Returns the attribute `name`, of any kind; ATTR_none for a tensor. */
-const Attr *node_attr(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, an integer, or a bool as 0 or 1. */
-Sym node_sym(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, a constant integer, or a bool as 0 or 1. */
-int64_t node_int(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, a bool, or whether a constant integer is not 0. */
-bool node_bool(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, a float, constant integer or bool, as a double. If the attribute is
- * a complex number, records an error (ctx_error) and returns NaN. */
-double node_float(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, a text. */
-const char *node_str(const Graph *, Node, const char *name);
-/* Returns the attribute `name`, a list of symbolic integers, and sets *n to its length. Returns
- * NULL and sets *n to 0 if the list is empty or absent. */
-const Sym *node_ints(const Graph *, Node, const char *name, uint32_t *n);
-/* Returns the bits of the dimensions that the attribute `name` lists: constants below MAX_RANK. */
-uint32_t node_dim_bits(const Graph *, Node, const char *name);
-/* Returns the operand of a Tensor argument, by its name in the schema; none if the operand is
- * absent, and for an argument that is no tensor. Of a Tensor[] argument, returns the first tensor;
- * none if the list is empty. A name that the schema lacks is an internal error. */
-Node node_arg(const Graph *, Node, const char *name);
-/* Returns the number of operands of an argument, by its name in the schema: of a Tensor[] argument
- * the length of the list; of a Tensor argument 1, also if the operand is absent; of an argument
- * that is no tensor 0. Sets *first to the index of the first of these operands (as in node_in); of
- * 0 operands, to the number of operands of the arguments before. A name that the schema lacks is an
- * internal error. */
-uint32_t node_args(const Graph *, Node, const char *name, uint32_t *first);
-
-/* Returns the message of an OP_to_size node for a value out of the size's range, a format of printf
- * with one %lld for the value. */
-const char *node_size_message(const Graph *, Node);
-/* Returns the message of an OP_to_size node whose size is known before it runs, for another
- * value: a format of printf with two %lld, the value and the known size. bound: the graph of
- * whose inputs the size is an extent, or NULL. */
-const char *node_size_differs(const Graph *, Node, const Graph *bound);
-/* Returns where the node is, for diagnostics: "model.pt2: node conv2d_3 (net.py:12)", with
- * ctx->file and the node's location where they are known, and the name of graph_name. In the
- * scratch arena. The node may be none. */
-const char *node_where(Graph *, Node);
-/* Does as node_where, but with the name of graph_last_name, which takes O(1): for texts that are
- * made for every node and rarely read. */
-const char *node_near(Graph *, Node);
-
-/* ---- text form ---- */
-
-/* Appends the text form of the graph, with the hashes of constants (const_hash), and ends the last
- * line. */
-void graph_print(const Graph *, Text *);
-/* Sets used[k] to true if the symbol sym_var_at(k) of the graph's scope occurs in the types or
- * attributes of the nodes, subgraphs included; other elements stay. Guards do not count. used has
- * sym_nvars elements. */
-void graph_used_symbols(const Graph *, bool *used);
-/* Appends the node's statement: one line with its line break, more with subgraphs. May number all
- * nodes of the graph first: O(nodes) for the first call after a change. */
-void graph_print_node(const Graph *, Node, Text *);
-/* Appends the text of a type: "f32[s0, 3]", "(f32[2], i64[])". The handle 0 gives "()". */
-void type_print(const Ir *, TypeId, Text *);
-/* Returns the text of type_print, in the scratch arena. */
-const char *type_str(const Ir *, TypeId);
-/* Parses the text form; `name` is the text's name in messages. Constants are looked up by id in the
- * Ir, and an id that the Ir lacks is an error. Symbols that the current scope lacks are added; the
- * ranges of symbols that it has are narrowed to those in the text, both also before an error. Does
- * not check the types that the text says (graph_verify does). Returns NULL after an error, whose
- * place is "name:line:col". */
-Graph *graph_parse(Ir *, const char *text, const char *name);
-/* Does as graph_parse, in the Ir and the scope of a graph: parsing its text gives an equal one. */
-Graph *graph_parse_beside(const Graph *, const char *text, const char *name);
-/* Parses a type, "f32[B, 3]", in the Ir of a graph; `name` is the text's name in messages. Symbols
- * that the graph's scope lacks are added to it. Returns 0 after an error, whose place is
- * "name:line:col". */
-TypeId type_parse(const Graph *, const char *text, const char *name);
-/* Checks structure, use lists, inputs, outputs, and that operands, attributes and types are as the
- * operators say, of the graph and its subgraphs. Returns true if all is well, false after
- * errors. */
-bool graph_verify(Graph *);
-/* Whether the node's tensor may have less than 2^48 bytes, so that sizes and their sums fit 64
- * bits. Each extent counts with the least value in its range; the program checks the real value at
- * run time. A node that only views another value counts with its own type. Returns true for a tuple
- * and for a node without a value. */
-bool node_fits(const Graph *, Node);
-/* Adds a guard to a verified graph, and to the bodies in it, for each condition on sizes that the
- * types of their nodes need and that is not certain: that a slice fits, that paired extents are
- * equal. Code that is made of the graph relies on these conditions. */
-void graph_require(Graph *);
 
 #endif

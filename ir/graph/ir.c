@@ -21,6 +21,7 @@ Ir *ir_new(Ctx *ctx)
 	intern_init(&ir->locs, ctx->arena);
 	array_push(ctx->arena, &ir->type, (Type){0});
 	array_push(ctx->arena, &ir->attr, no_attrs);
+	array_push(ctx->arena, &ir->nattr, 0);
 	array_push(ctx->arena, &ir->constant, (Const){0});
 	return ir;
 }
@@ -242,6 +243,7 @@ AttrId ir_attrs(Ir *ir, uint32_t n, const Attr *a)
 	if (fresh) {
 		const char *kept = intern_key(&ir->attrs, id);
 		array_push(ir->ctx->arena, &ir->attr, attr_tuple(ir, n, a, kept + 16 * (size_t)n));
+		array_push(ir->ctx->arena, &ir->nattr, n);
 	}
 	return (AttrId){id};
 }
@@ -249,6 +251,11 @@ AttrId ir_attrs(Ir *ir, uint32_t n, const Attr *a)
 const Attr *ir_attr(const Ir *ir, AttrId id, uint32_t slot)
 {
 	return &ir->attr.data[id.i][slot];
+}
+
+uint32_t ir_nattr(const Ir *ir, AttrId id)
+{
+	return ir->nattr.data[id.i];
 }
 
 bool attr_equal(const Attr *a, const Attr *b)
@@ -373,4 +380,39 @@ bool const_is_replaceable(const Ir *ir, ConstId id)
 {
 	const Const *c = ir_const_of(ir, const_root(ir, id));
 	return c->is_param || c->recipe;
+}
+
+bool type_uses(const Ir *ir, TypeId id, Sym var)
+{
+	const Type *t = id.i ? ir_type_of(ir, id) : NULL;
+	for (uint32_t k = 0; t && k < t->n; k++)
+		if (t->dtype == DT_none ? type_uses(ir, t->elem[k], var)
+					: sym_uses(ir->syms, t->dim[k], var))
+			return true;
+	return false;
+}
+
+void type_print(const Ir *ir, TypeId id, Text *out)
+{
+	const Type *t = ir_type_of(ir, id);
+	bool tuple = t->dtype == DT_none;
+	if (!tuple)
+		text_add(out, dtype_name(t->dtype));
+	text_char(out, tuple ? '(' : '[');
+	for (uint32_t k = 0; k < t->n; k++) {
+		text_add(out, k ? ", " : "");
+		if (tuple)
+			type_print(ir, t->elem[k], out);
+		else
+			sym_print(ir->syms, t->dim[k], out);
+	}
+	text_char(out, tuple ? ')' : ']');
+}
+
+const char *type_str(const Ir *ir, TypeId id)
+{
+	Text t;
+	text_init(&t, ir->ctx->scratch);
+	type_print(ir, id, &t);
+	return t.data;
 }

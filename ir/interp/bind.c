@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "ir/interp/priv.h"
+#include "ir/op/node.h"
 
 typedef struct {
 	EvalCtx *e;

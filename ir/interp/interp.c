@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/graph/adopt.h"
+#include "ir/build/adopt.h"
 #include "ir/interp/priv.h"
 #include "ir/op/op.h"
 

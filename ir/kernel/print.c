@@ -1,4 +1,5 @@
 /* Text of kernels, for --dump and tests. */
+#include "ir/build/text.h"
 #include "ir/kernel/kernel.h"
 
 #include <string.h>

@@ -4,14 +4,16 @@
  *
  * Terms. A node calls an operator; its operands are nodes, its attributes are the other arguments.
  * A scalar function is an element-wise operator of one shape; the other primitives are structural;
- * a composite is defined by its expansion into other operators. b is a Build (ir/graph/build.h):
+ * a composite is defined by its expansion into other operators. b is a Build (ir/build/build.h):
  * nodes are added in front of b->before. Errors are recorded in the context (base/ctx.h). */
 #ifndef WEFT_IR_OP_OP_H
 #define WEFT_IR_OP_OP_H
 
-#include "ir/graph/build.h"
 #include "ir/graph/graph.h"
 #include "ir/op/lower.h"
+#include "ir/op/node.h"
+
+typedef struct Build Build; /* ir/build/build.h */
 
 /* The kind of an operator's definition. */
 typedef enum {

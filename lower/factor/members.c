@@ -3,6 +3,7 @@
  *
  *   for t:  factors[first.., n, n] = lu(x[first.., n, n])     with first = t * block
  */
+#include "ir/build/build.h"
 #include "lower/factor/factor.h"
 #include "lower/stage.h"
 
@@ -12,8 +13,6 @@ void factor_lower_graph(Lower *s, Graph *g, const NodePlace *in, NodePlace *out,
 {
 	Lower inner;
 	lower_init(&inner, g, s, s->l, to);
-	inner.opt = s->opt;
-	inner.target = s->target;
 	lower_place_constants(&inner);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		array_push(inner.arena, &node_info(&inner, g->input.data[k].node)->place, in[k]);

@@ -1,7 +1,7 @@
 /* Private to ops/aten, and to the rooms whose operators are built like its own: functions that
  * read the arguments of an ATen composite, and functions that build the nodes of its expansion.
  *
- * Terms. b is where nodes are added and errors are recorded (ir/graph/build.h). n is the composite
+ * Terms. b is where nodes are added and errors are recorded (ir/build/build.h). n is the composite
  * node that is expanded or derived; `name` is one of the arguments of its schema; any other name is
  * an internal error (ctx_bug). dims is a set of dimensions: bit k is dimension k. keep: reduced
  * dimensions stay with extent 1; else they are removed. A size is symbolic (Sym): constant, or

@@ -9,7 +9,7 @@
 #define WEFT_OPS_ML_TREES_H
 
 #include "base/array.h"
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 typedef struct {
 	bool leaf;

@@ -1,5 +1,5 @@
 /* Private to ops: results whose size depends on data (aten.nonzero). The count becomes the value
- * of a symbol (b_to_size, ir/graph/build.h); later nodes treat it like any other symbolic size. b
+ * of a symbol (b_to_size, ir/build/build.h); later nodes treat it like any other symbolic size. b
  * and n: as in ops/rules/common.h. */
 #ifndef WEFT_OPS_PRIM_DATA_SIZE_H
 #define WEFT_OPS_PRIM_DATA_SIZE_H

@@ -2,7 +2,7 @@
  * factorise them. The last two dimensions of both parts are a matrix, the others batches. Real
  * numbers have no imaginary part: `im` is no node. All operands of a call are real, or all are
  * complex; `pairs` of operands and results is not used but by mat_node. Nodes are added at b
- * (ir/graph/build.h); after an error a part of the result is no node. */
+ * (ir/build/build.h); after an error a part of the result is no node. */
 #ifndef WEFT_OPS_PRIM_MATRIX_H
 #define WEFT_OPS_PRIM_MATRIX_H
 

@@ -7,6 +7,7 @@
 
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
+#include "ir/scalar/reduce.h"
 
 /* ---- inference ---- */
 

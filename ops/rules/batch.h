@@ -1,5 +1,5 @@
 /* Rules of batches (.batch, ir/op/op.h), and functions to write them. n is a node, of one member;
- * b is where the node for the whole batch is added (ir/graph/build.h). A batched operand has the
+ * b is where the node for the whole batch is added (ir/build/build.h). A batched operand has the
  * batch as first dimension, so its other dimensions have numbers greater by one. An attribute name
  * that n's schema lacks is an internal error. A function takes no node for an operand x, and then
  * returns no node. */

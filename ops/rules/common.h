@@ -1,13 +1,14 @@
 /* Private to ops: reading arguments of a node and building nodes, as the blocks of all of its
  * rooms do. aten/priv.h adds what ATen's operators share.
  *
- * b is where nodes are added and errors are recorded (ir/graph/build.h). n is the node that is
+ * b is where nodes are added and errors are recorded (ir/build/build.h). n is the node that is
  * expanded or derived, `name` an argument of its schema. A size is symbolic (Sym): constant, or
  * known at run time. dims is a set of dimensions: bit k is dimension k. After an error (b_error) a
  * function returns no node; every function takes no node as an operand and then returns no node. */
 #ifndef WEFT_OPS_RULES_COMMON_H
 #define WEFT_OPS_RULES_COMMON_H
 
+#include "ir/build/build.h"
 #include "ops/rules/rules.h"
 
 typedef struct {

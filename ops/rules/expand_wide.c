@@ -1,4 +1,5 @@
 #include "ops/rules/expand_wide.h"
+#include "ir/build/build.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 #include "ops/rules/linear.h"
+#include "ir/build/build.h"
 
 #include <string.h>
 

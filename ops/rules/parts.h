@@ -1,7 +1,7 @@
 /* Complex arithmetic as real arithmetic on real and imaginary parts, which is what is compiled
  * (passes/split_complex.c). The block of an operator (ir/op/op.h) says how: a linear operator
  * (.linear) is applied to each part, a bilinear one is four products, an element-wise function has
- * a text (.complex), other operators have a rule (.parts). Nodes are added at b (ir/graph/build.h).
+ * a text (.complex), other operators have a rule (.parts). Nodes are added at b (ir/build/build.h).
  */
 #ifndef WEFT_OPS_RULES_PARTS_H
 #define WEFT_OPS_RULES_PARTS_H

@@ -1,9 +1,10 @@
 /* What transforms, passes and other blocks ask of rules: derivatives, batches, complex parts, and
- * nodes that they are made of. b is a Build (ir/graph/build.h); n is a node of b->g, before
+ * nodes that they are made of. b is a Build (ir/build/build.h); n is a node of b->g, before
  * b->before. */
 #ifndef WEFT_OPS_RULES_RULES_H
 #define WEFT_OPS_RULES_RULES_H
 
+#include "ir/build/build.h"
 #include "ir/op/op.h"
 
 /* Does as op_expand, op_expand_node and op_complex (ir/op/op.h) say, which call this. */

@@ -2,7 +2,7 @@
 #ifndef WEFT_OPS_RULES_RUNNING_H
 #define WEFT_OPS_RULES_RUNNING_H
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 /* Operators that update running statistics in PyTorch, by the name of their schema. */
 typedef struct {

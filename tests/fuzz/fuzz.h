@@ -4,6 +4,7 @@
 #ifndef WEFT_TESTS_FUZZ_FUZZ_H
 #define WEFT_TESTS_FUZZ_FUZZ_H
 
+#include "ir/build/build.h"
 #include "ir/op/op.h"
 #include "ir/interp/tensor.h"
 

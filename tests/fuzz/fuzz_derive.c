@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/text.h"
 #include "tests/oracle/derive_check.h"
 #include "fuzz.h"
 

@@ -14,6 +14,8 @@
 #include <string.h>
 
 #include "fuzz.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "tests/oracle/graph_check.h"
 
 enum { BATCH = 10 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "frontend/onnx/onnx.h"
+#include "ir/build/verify.h"
 #include "tests/fuzz/mutate.h"
 
 static void read_all(Ctx *ctx, uint8_t *data, size_t size)

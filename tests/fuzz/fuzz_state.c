@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
+#include "ir/op/node.h"
 #include "tests/text/file_calls.h"
 #include "ir/interp/interp.h"
 

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "codegen/program/schedule.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 #include "tests/fuzz/mutate.h"
 

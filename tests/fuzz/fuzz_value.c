@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/build/build.h"
 #include "tests/text/file_test.h"
 #include "fuzz.h"
 

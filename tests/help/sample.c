@@ -1,4 +1,6 @@
 #include "tests/help/sample.h"
+#include "ir/build/build.h"
+#include "ir/build/text.h"
 
 #include <ctype.h>
 #include <math.h>

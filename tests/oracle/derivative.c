@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
 

@@ -11,6 +11,7 @@
 
 #include "frontend/files/file.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/build/verify.h"
 #include "ops/prim/random.h"
 #include "passes/pass.h"
 #include "tests/oracle/derivative.h"

@@ -4,7 +4,7 @@
 #ifndef WEFT_TESTS_TEXT_DRAW_H
 #define WEFT_TESTS_TEXT_DRAW_H
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 enum { MAX_EDITS = 192 };
 

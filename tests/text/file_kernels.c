@@ -8,6 +8,7 @@
 
 #include "codegen/plan/tuning.h"
 #include "draw.h"
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 #include "tests/help/model.h"

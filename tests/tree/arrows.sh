@@ -14,6 +14,11 @@ rule() {
 above_ops='frontend|passes|lower|transform|codegen|driver|runtime|tools'
 rule base "ir|ops|$above_ops"
 rule ir "ops|$above_ops"
+rule ir/sym 'ir/(graph|op|scalar|build|interp|kernel|loop|target)'
+rule ir/graph 'ir/(op|scalar|build|interp|kernel|loop|target)'
+rule ir/op 'ir/(scalar|build|interp|kernel|loop|target)'
+rule ir/scalar 'ir/(build|interp|kernel|loop|target)'
+rule ir/build 'ir/(interp|kernel|loop|target)'
 rule ops 'frontend|passes|lower|transform|codegen|driver|tools'
 # Of the runtime the header of functions that are the compiler's own operators.
 found=$(grep -rnE '^#include "runtime/' ops --include='*.[ch]' | grep -v '^ops/user/builtin.c:[0-9]*:#include "runtime/lapack.h"')
@@ -24,6 +29,7 @@ rule frontend 'passes|lower|transform|codegen|driver|runtime|tools'
 rule frontend/files 'frontend/pt2'
 rule passes 'lower|transform|frontend|codegen|driver|runtime|tools'
 rule lower 'transform|frontend|codegen|driver|runtime|tools'
+rule lower/factor 'lower/graph'
 rule transform 'frontend|codegen|driver|runtime|tools'
 rule codegen 'frontend|passes|lower|transform|driver|tools'
 rule codegen/schedule 'codegen/(legal|plan|eval|cpu|gpu|program|print)'

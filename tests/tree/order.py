@@ -3,7 +3,7 @@
 C leaves open in which order the arguments of a call are evaluated (gcc begins with the last, clang with the first), and nodes of graphs,
 statements and parameters of loop IR and instructions of LLVM IR stand in the order in which they are added. So at most one argument of a
 call adds any, itself or by a function that it calls; other operands are variables. Macros that put their operands on the stack of the Ir
-(b_operand in ir/graph/build.h) state the order, and may have several. MOST counts what is left by room, and may fall. Elements of an
+(b_operand in ir/build/build.h) state the order, and may have several. MOST counts what is left by room, and may fall. Elements of an
 initialiser list have no order either, though both compilers begin with the first one: INITIALISERS counts lists of which two elements add
 something, and may fall, too.
 `order.py --self` tests this script, --list prints what is counted."""

@@ -11,10 +11,12 @@
 #include <cmocka.h>
 
 #include "codegen/program/program_priv.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/kernel/contraction.h"
 #include "ir/loop/interp/interp.h"
 #include "ir/op/op.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 
 static const char graph[] = "graph @segments(%x: f32[E, F], %w: f32[S, F], %o: i64[S + 1]) where "
 			    "0 <= E, 1 <= F, 1 <= S {\n"

@@ -8,7 +8,9 @@
 #include <cmocka.h>
 
 #include "codegen/program/distinct.h"
-#include "lower/lower.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 /* Graphs whose results are a kernel each, and how many of these are different. */

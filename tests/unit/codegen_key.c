@@ -10,7 +10,9 @@
 
 #include "codegen/program/distinct.h"
 #include "key_fields.h"
-#include "lower/lower.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 #include <string.h>

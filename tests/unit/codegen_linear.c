@@ -10,8 +10,9 @@
 
 #include "codegen/program/program_priv.h"
 #include "codegen/cpu/cpu.h"
+#include "ir/build/text.h"
 #include "ir/loop/predict.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 
 enum { DEEP = 60 }; /* 2^60 paths */
 

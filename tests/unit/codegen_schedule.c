@@ -11,7 +11,8 @@
 #include "codegen/plan/plan.h"
 #include "codegen/plan/split.h"
 #include "codegen/program/schedule.h"
-#include "lower/lower.h"
+#include "ir/build/text.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 static const struct {

@@ -13,8 +13,9 @@
 
 #include "codegen/program/schedule.h"
 #include "ctx_fixture.h"
+#include "ir/build/text.h"
 #include "ir/loop/interp/interp.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 #include "tests/help/golden.h"
 

@@ -12,8 +12,9 @@
 
 #include "codegen/program/schedule.h"
 #include "ctx_fixture.h"
+#include "ir/build/text.h"
 #include "ir/loop/interp/interp.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 
 enum { MAX_BUFFERS = 8, MAX_RESULT = 1 << 16 };

@@ -10,8 +10,9 @@
 #include <cmocka.h>
 
 #include "codegen/program/program_priv.h"
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "passes/pipeline.h"
 #include "tests/text/file_test.h"
 #include "tests/help/model.h"

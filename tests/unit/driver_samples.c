@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/build.h"
 #include "ir/interp/interp.h"
 #include "passes/pipeline.h"
 #include "tests/help/model.h"

@@ -17,6 +17,7 @@
 #include "frontend/files/archive.h"
 #include "frontend/files/file.h"
 #include "frontend/pt2/pt2.h"
+#include "ir/build/text.h"
 #include "tests/help/golden.h"
 #include "tests/help/zip_file.h"
 

@@ -22,6 +22,8 @@
 #include <string.h>
 
 #include "frontend/pt2/pt2.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "tests/help/exported.h"
 #include "tests/help/golden.h"
 

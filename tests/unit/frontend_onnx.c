@@ -13,6 +13,7 @@
 
 #include "frontend/onnx/model.h"
 #include "frontend/onnx/onnx.h"
+#include "ir/build/text.h"
 
 /* ---- a writer of protocol buffers ---- */
 

@@ -14,6 +14,8 @@
 
 #include "frontend/pt2/pt2.h"
 #include "frontend/files/safetensors.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 #include "tests/help/golden.h"

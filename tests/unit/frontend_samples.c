@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "frontend/pt2/pt2.h"
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "ops/prim/random.h"
 #include "tests/help/exported.h"

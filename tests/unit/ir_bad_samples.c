@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/build.h"
+#include "ir/build/verify.h"
 #include "tests/help/golden.h"
 #include "tests/help/records.h"
 #include "tests/help/sample.h"

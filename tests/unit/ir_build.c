@@ -8,6 +8,9 @@
 
 #include <cmocka.h>
 
+#include "ir/build/build.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
 
 static Ctx *ctx;

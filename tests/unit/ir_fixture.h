@@ -2,6 +2,7 @@
 #ifndef WEFT_TESTS_IR_FIXTURE_H
 #define WEFT_TESTS_IR_FIXTURE_H
 
+#include "ir/build/text.h"
 #include "ir/graph/graph.h"
 
 static Ctx *ctx;

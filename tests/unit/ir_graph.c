@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include "ir/build/build.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
+#include "ir/op/import.h"
 #include "ir/op/op.h"
 
 static Ctx *ctx;

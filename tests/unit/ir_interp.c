@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/build.h"
 #include "ir/interp/interp.h"
 #include "tests/help/records.h"
 #include "tests/help/sample.h"

@@ -20,7 +20,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ir/build/build.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/interp/interp.h"
+#include "ir/op/import.h"
 #include "ir/scalar/scalar.h"
 #include "tests/help/records.h"
 #include "tests/help/sample.h"

@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include "ir/build/build.h"
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
 #include "tests/unit/ir_fixture.h"
 

@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "ops/user/userop.h"
 #include "transform/transform.h"

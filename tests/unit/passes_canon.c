@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ir/build/verify.h"
 #include "ir/op/op.h"
 #include "passes/pipeline.h"
 #include "tests/unit/ir_fixture.h"

@@ -8,9 +8,10 @@
 
 #include <cmocka.h>
 
+#include "ir/build/text.h"
 #include "ir/op/op.h"
 #include "ir/target/work.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "passes/pass.h"
 #include "passes/pipeline.h"
 

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "ir/op/op.h"
-#include "lower/lower.h"
+#include "lower/graph/graph.h"
 #include "lower/group.h"
 #include "tests/unit/ir_fixture.h"
 

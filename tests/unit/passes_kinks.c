@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "ir/build/text.h"
 #include "ir/interp/interp.h"
 #include "transform/transform.h"
 

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "ir/build/verify.h"
 #include "ir/interp/interp.h"
 #include "passes/pipeline.h"
 #include "passes/precision.h"

@@ -12,6 +12,8 @@
 #include <string.h>
 
 #include "ctx_fixture.h"
+#include "ir/build/build.h"
+#include "ir/build/verify.h"
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 #include "passes/pipeline.h"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "lower/roots.h"
+#include "lower/graph/graph.h"
 
 static void test_functions(void **state)
 {
@@ -16,7 +16,7 @@ static void test_functions(void **state)
 		bool wants = op_lower(op)->role == LOWER_ROOT;
 		if (wants != (fn != NULL))
 			fail_msg("%s: %s", op_name(op),
-				 wants ? "no function in lower/roots.c" : "is no root");
+				 wants ? "no function in lower/graph/roots.c" : "is no root");
 		if (fn && !fn->value == !fn->steps)
 			fail_msg("%s: expected one kind of function", op_name(op));
 		if (fn && fn->steps && op_lower(op)->reads != ALL_OPERANDS)

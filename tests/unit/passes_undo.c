@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include "ir/build/text.h"
+#include "ir/build/verify.h"
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 #include "passes/pass.h"

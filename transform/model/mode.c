@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-#include "ir/graph/state.h"
+#include "ir/build/verify.h"
+#include "ir/build/state.h"
 #include "ir/op/op.h"
 #include "ops/prim/random.h"
 #include "ops/rules/running.h"

@@ -2,7 +2,9 @@
  * runs at a time. Included ahead of the text of kernels, which g++ and clang++ then compile as it
  * is. What only some threads of a block or of a warp reach ends the process with a message. */
 #define WEFT_GPU_HOST 1
+#undef _FORTIFY_SOURCE /* whose longjmp refuses to go to another stack */
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,14 +37,15 @@ enum { WEFT_LANES = 32, WEFT_MOST = 1024, WEFT_STACK = 1 << 20 };
 enum WeftWait { WEFT_RUNS, WEFT_ENDED, WEFT_AT_BARRIER, WEFT_AT_EXCHANGE };
 
 struct WeftFibre {
-	ucontext_t context;
+	jmp_buf at; /* where the thread goes on */
+	bool begun; /* its stack has weft_fibre_main on it */
 	WeftWait wait;
 	unsigned exchanges; /* how often it exchanged */
 	uint64_t given[2];  /* to its warp, in turn */
 };
 
 struct WeftBlock {
-	ucontext_t scheduler;
+	jmp_buf scheduler;
 	WeftFibre fibre[WEFT_MOST];
 	char *stacks;
 	unsigned n;
@@ -57,14 +60,6 @@ static void weft_stop(const char *what)
 	abort();
 }
 
-static void weft_fibre_main()
-{
-	WeftBlock *b = weft_block;
-	b->run(b->arg);
-	b->fibre[threadIdx.x].wait = WEFT_ENDED;
-	swapcontext(&b->fibre[threadIdx.x].context, &b->scheduler);
-}
-
 static void weft_pause(WeftWait what)
 {
 	WeftBlock *b = weft_block;
@@ -72,7 +67,17 @@ static void weft_pause(WeftWait what)
 		weft_stop("a barrier or an exchange in a kernel that has none");
 	WeftFibre *f = &b->fibre[threadIdx.x];
 	f->wait = what;
-	swapcontext(&f->context, &b->scheduler);
+	if (!_setjmp(f->at))
+		_longjmp(b->scheduler, 1);
+}
+
+/* A fibre executes one thread of each block, and is paused in between. */
+static void weft_fibre_main()
+{
+	for (;;) {
+		weft_block->run(weft_block->arg);
+		weft_pause(WEFT_ENDED);
+	}
 }
 
 /* Lets threads go on that [from, to) all wait for. Returns whether there are any. */
@@ -96,7 +101,7 @@ static bool weft_release_some(WeftBlock *b)
 
 static WeftBlock *weft_block_new()
 {
-	WeftBlock *b = (WeftBlock *)malloc(sizeof *b);
+	WeftBlock *b = (WeftBlock *)calloc(1, sizeof *b);
 	void *stacks = mmap(NULL, (size_t)WEFT_MOST * WEFT_STACK, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (!b || stacks == MAP_FAILED) {
@@ -107,19 +112,30 @@ static WeftBlock *weft_block_new()
 	return b;
 }
 
-static void weft_start(WeftBlock *b, unsigned k)
+static void weft_begin(WeftBlock *b, unsigned k)
 {
-	WeftFibre *f = &b->fibre[k];
-	f->wait = WEFT_RUNS;
-	f->exchanges = 0;
-	getcontext(&f->context);
-	f->context.uc_stack.ss_sp = b->stacks + (size_t)k * WEFT_STACK;
-	f->context.uc_stack.ss_size = WEFT_STACK;
-	f->context.uc_link = NULL;
-	makecontext(&f->context, weft_fibre_main, 0);
+	ucontext_t start;
+	getcontext(&start);
+	start.uc_stack.ss_sp = b->stacks + (size_t)k * WEFT_STACK;
+	start.uc_stack.ss_size = WEFT_STACK;
+	start.uc_link = NULL;
+	makecontext(&start, weft_fibre_main, 0);
+	b->fibre[k].begun = true;
+	setcontext(&start);
 }
 
-/* In turn; a thread runs until it waits or ends. */
+/* Lets a thread run until it pauses. The variables that change lie in memory, not on this stack. */
+static void weft_resume(WeftBlock *b, unsigned k)
+{
+	threadIdx.x = k;
+	if (_setjmp(b->scheduler))
+		return;
+	if (b->fibre[k].begun)
+		_longjmp(b->fibre[k].at, 1);
+	weft_begin(b, k);
+}
+
+/* Runs the threads in turn, each until it waits or ends. */
 static void weft_run_fibres(unsigned n, void (*run)(void *), void *arg)
 {
 	static thread_local WeftBlock *mine;
@@ -128,14 +144,14 @@ static void weft_run_fibres(unsigned n, void (*run)(void *), void *arg)
 	b->n = n;
 	b->run = run;
 	b->arg = arg;
-	for (unsigned k = 0; k < n; k++)
-		weft_start(b, k);
+	for (unsigned k = 0; k < n; k++) {
+		b->fibre[k].wait = WEFT_RUNS;
+		b->fibre[k].exchanges = 0;
+	}
 	for (bool any = true; any; any = weft_release_some(b))
 		for (unsigned k = 0; k < n; k++)
-			if (b->fibre[k].wait == WEFT_RUNS) {
-				threadIdx.x = k;
-				swapcontext(&b->scheduler, &b->fibre[k].context);
-			}
+			if (b->fibre[k].wait == WEFT_RUNS)
+				weft_resume(b, k);
 	for (unsigned k = 0; k < n; k++) {
 		threadIdx.x = k;
 		if (b->fibre[k].wait == WEFT_AT_BARRIER)

@@ -1,5 +1,5 @@
 /* Index maps, reductions, tuples: the parts of the builder that compute shapes. */
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* State and inputs of a graph that nothing needs any more. */
-#ifndef WEFT_IR_GRAPH_STATE_H
-#define WEFT_IR_GRAPH_STATE_H
+#ifndef WEFT_IR_BUILD_STATE_H
+#define WEFT_IR_BUILD_STATE_H
 
 #include "ir/graph/graph.h"
 

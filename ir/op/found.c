@@ -1,17 +1,6 @@
 /* Sizes that depend on data: which nodes use them, and which find them. */
-#include "ir/graph/graph.h"
-
+#include "ir/op/node.h"
 #include "ir/op/op.h"
-
-bool type_uses(const Ir *ir, TypeId id, Sym var)
-{
-	const Type *t = id.i ? ir_type_of(ir, id) : NULL;
-	for (uint32_t k = 0; t && k < t->n; k++)
-		if (t->dtype == DT_none ? type_uses(ir, t->elem[k], var)
-					: sym_uses(ir->syms, t->dim[k], var))
-			return true;
-	return false;
-}
 
 static bool attr_uses(const SymTab *t, const Attr *a, Sym var)
 {
@@ -31,7 +20,7 @@ static bool graph_uses(const Graph *g, Sym var)
 
 static bool attrs_use(const Graph *g, Node n, Sym var, bool bodies)
 {
-	for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
+	for (uint32_t k = 0; k < ir_nattr(g->ir, node_data(g, n)->attr); k++) {
 		const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
 		bool body = bodies && a->kind == ATTR_graph && a->graph;
 		if (body ? graph_uses(a->graph, var) : attr_uses(graph_syms(g), a, var))
@@ -61,14 +50,6 @@ bool node_finds(const Graph *g, Node n, Sym var)
 		if (type_uses(g->ir, node_type_id(g, node_in(g, n, k)), var))
 			return false;
 	return true;
-}
-
-bool graph_is_given(const Graph *g, Sym var)
-{
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (type_uses(g->ir, node_type_id(g, g->input.data[k].node), var))
-			return true;
-	return false;
 }
 
 bool graph_finds(const Graph *g, Sym var)

@@ -1,4 +1,4 @@
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 #include <math.h>
 #include <stdarg.h>

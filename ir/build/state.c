@@ -1,8 +1,9 @@
-#include "ir/graph/state.h"
+#include "ir/build/state.h"
 
 #include <string.h>
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
+#include "ir/op/node.h"
 
 void graph_remove_input(Graph *g, uint32_t k)
 {

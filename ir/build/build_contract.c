@@ -1,5 +1,5 @@
 /* Contractions of the builder: the general dot and ATen's matmul on top of it. */
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 #include "ir/op/op.h"
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "lower/factor/factor.h"
+#include "lower/graph/graph.h"
 #include "lower/stage.h"
 #include "lower/state.h"
 #include "lower/winograd.h"
@@ -71,7 +72,7 @@ static Kx root_arg_reduce(Trace *t, const Sym *idx)
 	return trace_stage_value(t, trace_push_stage(t, st));
 }
 
-/* What .index reads, summed over its axes. */
+/* Returns the sum of what .index reads, over the axes of .index. */
 static Kx root_fold(Trace *t, const Sym *idx)
 {
 	Graph *g = t->s->g;
@@ -98,7 +99,7 @@ typedef struct {
 	bool right;
 } Search;
 
-/* The row's element at that place stands after x. */
+/* Returns a bool expression: whether the row's element at that place stands after x. */
 static Kx stands_after(Search *w, Sym place)
 {
 	Trace *t = w->t;
@@ -113,7 +114,7 @@ static Kx stands_after(Search *w, Sym place)
 	return kx_op(t->k, t->s->arena, w->right ? OP_gt : OP_ge, DT_bool, in, 2);
 }
 
-/* A short row: every place is a number, so elements are loaded once for all of x. */
+/* Searches a short row, of which every place is a number: elements are loaded once for all of x. */
 static Kx search_tree(Search *w, int64_t low, int64_t high)
 {
 	Trace *t = w->t;
@@ -125,7 +126,7 @@ static Kx search_tree(Search *w, int64_t low, int64_t high)
 			 search_tree(w, middle + 1, high));
 }
 
-/* Halvings of a row of up to n elements until none is left; there is no memory for more than 2^46
+/* Returns how often a row of up to n elements is halved until none is left. Memory has at most 2^46
  * bytes. */
 static uint32_t halvings(int64_t n, DType d)
 {
@@ -158,7 +159,7 @@ static Kx search_steps(Search *w, Sym length, uint32_t steps)
 	return low;
 }
 
-/* PyTorch's bisection, which is also .eval's. */
+/* Adds the bisection that PyTorch does, and .eval. */
 static Kx root_searchsorted(Trace *t, const Sym *idx)
 {
 	enum { SHORT_ROW = 64 };
@@ -174,14 +175,6 @@ static Kx root_searchsorted(Trace *t, const Sym *idx)
 	if (lo == hi && hi <= SHORT_ROW)
 		return search_tree(&w, 0, hi);
 	return search_steps(&w, length, halvings(hi, node_dtype(g, sorted)));
-}
-
-Stage trace_global_stage(Trace *t, StageKind kind, const NodePlace *p, const Sym *at, uint32_t rank)
-{
-	DType d = buf_of(t->s->l, p->buf)->dtype;
-	return (Stage){.kind = kind,
-		       .dtype = d,
-		       .store = {.buf = p->buf, .idx = trace_place_index(t, p, at, rank)}};
 }
 
 /* ---- scatter ---- */
@@ -294,7 +287,7 @@ static void root_update_slice(Lower *s, Node n)
 
 /* ---- sort ---- */
 
-/* Room like the result's, the sorted dimension last. */
+/* Adds a temporary buffer of the result's shape, the sorted dimension last. */
 static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_t dim,
 			       const Sym *idx, Sym *at)
 {
@@ -308,7 +301,7 @@ static NodePlace scratch_place(Lower *s, Node n, const Type *t, DType d, uint32_
 		.buf = lowered_buf(s->l, BUF_TEMP, 0, d, t->n, extent, graph_name(s->g, n))};
 }
 
-/* The number of an axis of the root, which is no outer one then. */
+/* Takes an axis of the root from the outer ones, and returns its number. */
 static uint32_t sorted_axis(Trace *t, uint32_t dim)
 {
 	uint32_t axis = 0;
@@ -347,7 +340,8 @@ static void sort_stages(Trace *t, Node n, uint32_t dim, const NodePlace *to)
 	}
 }
 
-/* Of the first elements only, which have an axis of their own unless it is one. */
+/* Adds stages that find the first elements only, which have an axis of their own unless there is
+ * one such element. */
 static void first_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePlace *to)
 {
 	Graph *g = t->s->g;
@@ -367,8 +361,8 @@ static void first_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePl
 	}
 }
 
-/* One element per row: it is sorted, and comes from 0. As often as it is wanted, which may be not
- * at all. */
+/* Adds stages that sort rows of one element: they copy the element, as often as the result has it
+ * (never, perhaps), and store place 0. */
 static void copy_stages(Trace *t, Node n, uint32_t dim, Sym first, const NodePlace *to)
 {
 	uint32_t rank = node_rank(t->s->g, node_in(t->s->g, n, 0));
@@ -411,7 +405,8 @@ static void root_sort(Lower *s, Node n)
 
 /* ---- fft_lines ---- */
 
-/* The axes of all lines; at[]: their variables, and room for the place in the line and the part. */
+/* Starts a kernel whose axes go over all lines. Sets at[] to the variables of the axes; elements
+ * for the place in the line and for the part are left to the caller. */
 static void line_axes(Trace *t, Node n, uint32_t dim, Sym *at)
 {
 	Graph *g = t->s->g;
@@ -474,7 +469,7 @@ static void root_assert(Lower *s, Node n)
 	lower_push_kernel(s, t.k);
 }
 
-/* The row-major number of an element of n; none of rank 0. */
+/* Returns the row-major number of an element of n; none if n has rank 0. */
 static Sym place_number(const Trace *t, Node n)
 {
 	SymTab *syms = t->s->ir->syms;
@@ -485,7 +480,8 @@ static Sym place_number(const Trace *t, Node n)
 	return at;
 }
 
-/* The code is an index that has to be 0: what is told of an index that fails is told of it. */
+/* Adds a kernel that checks a code as an index that must be 0, so that a failure is reported as
+ * that of an index. */
 static void root_assert_zero(Lower *s, Node n)
 {
 	Graph *g = s->g;
@@ -540,4 +536,9 @@ static const RootFn fns[OP_UNNAMED] = {
 const RootFn *root_fn(Op op)
 {
 	return op < OP_UNNAMED && (fns[op].value || fns[op].steps) ? &fns[op] : NULL;
+}
+
+Lowered *lower_graph(Graph *g, const LowerOptions *opt)
+{
+	return lower_by_roots(g, opt, root_fn);
 }

@@ -10,6 +10,7 @@
  * are numbered. */
 #include <string.h>
 
+#include "ir/build/text.h"
 #include "ir/op/op.h"
 #include "base/visible.h"
 
@@ -22,32 +23,7 @@ typedef struct {
 
 static void print_graph(GraphPrinter, bool top);
 
-/* ---- types and attributes ---- */
-
-void type_print(const Ir *ir, TypeId id, Text *out)
-{
-	const Type *t = ir_type_of(ir, id);
-	bool tuple = t->dtype == DT_none;
-	if (!tuple)
-		text_add(out, dtype_name(t->dtype));
-	text_char(out, tuple ? '(' : '[');
-	for (uint32_t k = 0; k < t->n; k++) {
-		text_add(out, k ? ", " : "");
-		if (tuple)
-			type_print(ir, t->elem[k], out);
-		else
-			sym_print(ir->syms, t->dim[k], out);
-	}
-	text_char(out, tuple ? ')' : ']');
-}
-
-const char *type_str(const Ir *ir, TypeId id)
-{
-	Text t;
-	text_init(&t, ir->ctx->scratch);
-	type_print(ir, id, &t);
-	return t.data;
-}
+/* ---- attributes ---- */
 
 static void print_string(Text *out, const char *s)
 {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ir/graph/parse_priv.h"
+#include "ir/build/parse_priv.h"
 
 /* ---- tokens ---- */
 

@@ -1,6 +1,7 @@
 /* A graph of one Ir, made again in another: what is interned there or numbered is translated, data
  * is shared. */
-#include "ir/graph/graph.h"
+#include "ir/op/import.h"
+#include "ir/op/node.h"
 #include "ir/op/op.h"
 
 typedef struct {
@@ -55,11 +56,11 @@ static void import_names(GraphImport *m)
 
 static Graph *import(GraphImport *m, const Graph *src);
 
-static AttrId import_attrs(GraphImport *m, Op op, AttrId id)
+static AttrId import_attrs(GraphImport *m, AttrId id)
 {
-	const Schema *s = op_schema(op);
+	const uint32_t narg = ir_nattr(m->from, id);
 	Attr copy[MAX_ARGS];
-	for (uint32_t k = 0; k < s->narg && id.i; k++) {
+	for (uint32_t k = 0; k < narg; k++) {
 		Attr *a = &copy[k];
 		*a = *ir_attr(m->from, id, k);
 		if (a->kind == ATTR_int)
@@ -71,7 +72,7 @@ static AttrId import_attrs(GraphImport *m, Op op, AttrId id)
 		else if (a->kind == ATTR_graph && a->graph)
 			a->graph = import(m, a->graph);
 	}
-	return id.i ? ir_attrs(m->to, s->narg, copy) : id;
+	return id.i ? ir_attrs(m->to, narg, copy) : id;
 }
 
 static Node import_node(GraphImport *m, Graph *g, const Graph *src, Node n, const Node *map)
@@ -81,7 +82,7 @@ static Node import_node(GraphImport *m, Graph *g, const Graph *src, Node n, cons
 	for (uint32_t k = 0; k < d->nin; k++)
 		in[k] = map[node_in(src, n, k).i];
 	LocId loc = ir_loc(m->to, ir_loc_text(m->from, d->loc));
-	AttrId attr = import_attrs(m, d->op, d->attr);
+	AttrId attr = import_attrs(m, d->attr);
 	Node made = graph_add(g, (Node){0}, d->op, in, d->nin, attr, import_type(m, d->type), loc);
 	if (src->node_name.data[n.i])
 		graph_set_name(g, made, src->node_name.data[n.i]);

@@ -2,7 +2,9 @@
  * checked integers, and every operand, attribute and type checked against the op's schema. */
 #include <string.h>
 
-#include "ir/graph/parse_priv.h"
+#include "ir/build/build.h"
+#include "ir/build/parse_priv.h"
+#include "ir/build/text.h"
 
 /* One graph being read; names are local to it. */
 typedef struct {

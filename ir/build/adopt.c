@@ -1,5 +1,5 @@
 /* Values in place of values whose types a file states. */
-#include "ir/graph/adopt.h"
+#include "ir/build/adopt.h"
 
 Truth adopt_compare(const Graph *g, TypeId x, TypeId y)
 {

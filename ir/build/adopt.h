@@ -3,7 +3,7 @@
 #ifndef WEFT_IR_ADOPT_H
 #define WEFT_IR_ADOPT_H
 
-#include "ir/graph/build.h"
+#include "ir/build/build.h"
 
 /* Compares two types, element by element those of tuples. NO: a dtype or a rank differs, or an
  * extent, as graph_same_extent compares them. MAYBE: extents may be equal. */

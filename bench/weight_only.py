@@ -3,7 +3,7 @@
 weight_only.py WEFT FOLDER [--rows 1,4,64] [--chain 4,24] [--size 2048] [--seconds S] [--rounds R] [--forms NAME,...]
                [--activations int8] [--onnxruntime] [--openvino] [--compiled]
 Forms: f32; int8 (a scale for each column), int8-zero (with a zero point), int8-32 (groups of 32 terms), int8-32-zero, int4-32,
-int4-32-zero. Writes ONNX files into FOLDER, compiles them, and prints the least time of a product in alternating rounds, in
+int4-32-zero, and the same with groups of 128. Writes ONNX files into FOLDER, compiles them, and prints the least time of a product in alternating rounds, in
 microseconds, the bytes of its weights, scales and zero points, and how many of them are read in a nanosecond."""
 import argparse
 import json
@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-FORMS = ("f32", "int8", "int8-zero", "int8-32", "int8-32-zero", "int4-32", "int4-32-zero")
+FORMS = ("f32", "int8", "int8-zero", "int8-32", "int8-32-zero", "int8-128", "int4-32", "int4-32-zero", "int4-128")
 
 
 def packed_int4(name, q):
@@ -34,10 +34,11 @@ def weights(form, k, size, random):
     name = f"w{k}"
     if form == "f32":
         return [], [numpy_helper.from_array((random.standard_normal((size, size)) / size ** 0.5).astype(np.float32), name)], 4 * size * size
-    bits, grouped, zero = int(form[3]), "-32" in form, form.endswith("zero")
+    bits, zero = int(form[3]), form.endswith("zero")
+    group = next((int(x) for x in form.split("-") if x.isdigit()), 0)
     most = 1 << bits - 1
     q = random.integers(-most, most, (size, size))
-    shape = (size // 32, size) if grouped else (size,)
+    shape = (size // group, size) if group else (size,)
     scale = (random.uniform(0.5, 1.5, shape) / most / size ** 0.5).astype(np.float32)
     tensors = [integers(name + "q", q, bits), numpy_helper.from_array(scale, name + "s")]
     nbytes = size * size * bits // 8 + scale.nbytes
@@ -45,7 +46,7 @@ def weights(form, k, size, random):
         points = random.integers(-most // 4, most // 4, shape)
         tensors.append(integers(name + "z", points, bits))
         nbytes += points.size * bits // 8
-    more = {"axis": 0, "block_size": 32} if grouped else {"axis": 1}
+    more = {"axis": 0, "block_size": group} if group else {"axis": 1}
     node = helper.make_node("DequantizeLinear", [name + "q", name + "s"] + [name + "z"] * zero, [name], **more)
     return [node], tensors, nbytes
 

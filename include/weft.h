@@ -168,12 +168,17 @@ typedef enum { WEFT_PRECISION_BF16, WEFT_PRECISION_F16 } WeftPrecision;
  * before other transforms, but after weft_set_mode: gradients are those that autocast's backward
  * gives. Returns false after an error: the graph was transformed before. */
 bool weft_set_precision(Weft *, WeftGraph *, WeftPrecision);
-typedef enum { WEFT_ACTIVATIONS_INT8 = 1 } WeftActivations;
+typedef enum { WEFT_ACTIVATIONS_INT8 = 1, WEFT_ACTIVATIONS_EXACT } WeftActivations;
 /* Says how products of f32 and of constant weights of at most 8 bits are computed, in place:
- * WEFT_ACTIVATIONS_INT8 rounds the f32 operand to 8 bits, by blocks of 32 terms (docs/numerics.md).
- * Call it before other transforms. The graph has no derivatives then. Returns false after an error:
- * the graph was transformed before. */
+ * WEFT_ACTIVATIONS_INT8 rounds the f32 operand to 8 bits, by blocks of 32 terms (docs/numerics.md);
+ * WEFT_ACTIVATIONS_EXACT rounds none. If it is not called, those operands are rounded of which the
+ * model says so (MatMulNBits with accuracy_level 4), but for GPUs and in graphs of derivatives.
+ * Call it before other transforms. After WEFT_ACTIVATIONS_INT8 the graph has no derivatives.
+ * Returns false after an error: the graph was transformed before. */
 bool weft_set_activations(Weft *, WeftGraph *, WeftActivations);
+/* Whether products of the graph may round an operand to 8 bits: weft_set_activations or the model
+ * says so. Returns false after an error, too. */
+bool weft_rounds_activations(Weft *, const WeftGraph *);
 /* Returns an independent copy of a graph that was not joined, for all functions that take a graph,
  * or NULL after an error. */
 WeftGraph *weft_copy_graph(Weft *, const WeftGraph *);

@@ -306,10 +306,16 @@ Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 		read_bounds(g, n, st.reduce.most);
 	st.reduce.half = half_operand(g, n);
 	st.value = kx_product(t->k, t->s->arena, d, in);
-	Node decoded = trace_decoded_operand(t, n, 0);
-	decoded = decoded.i ? decoded : trace_decoded_operand(t, n, 1);
-	if (decoded.i && !kernel_decodes(g->ir->syms, t->k, &st))
+	for (uint32_t k = 0; k < 2; k++) {
+		const Node decoded = trace_decoded_operand(t, n, k), other = node_in(g, n, !k);
+		if (!decoded.i || kernel_decodes(g->ir->syms, t->k, &st))
+			continue;
+		/* read plainly, the other one may let it: its copy is the smaller one */
+		if (lower_is_map(op_lower(node_op(g, other))) && !trace_reads_stored(t, other) &&
+		    !trace_decoded_operand(t, n, !k).i)
+			return trace_store_first(t, other, "what it is multiplied with is decoded");
 		return trace_store_first(t, decoded, "no contraction decodes it");
+	}
 	return trace_read_at(t, trace_push_stage(t, st), inner);
 }
 

@@ -559,6 +559,35 @@ static Node product_of_columns(Build *b, PassCtx *c, WeightProduct *r)
 	return scale.i ? b_bin(b, OP_mul, y, scale) : y;
 }
 
+/* Whether the operand of a product may be rounded to 8 bits: where the graph or, unless that is to
+ * be exact, the model says so. */
+static bool is_roundable(const Graph *g, Node x)
+{
+	if (g->activations != DT_none)
+		return g->activations == DT_i8;
+	while (!node_rounds(g, x)) {
+		if (!op_info(node_op(g, x))->moves)
+			return false;
+		x = node_in(g, x, 0);
+	}
+	return true;
+}
+
+/* Removes the nodes that only say that their operand may be rounded. Returns whether there were
+ * any. */
+static bool drop_roundable(Graph *g)
+{
+	bool changed = false;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (!op_info(node_op(g, n))->moves || !node_rounds(g, n))
+			continue;
+		pass_replace(g, n, node_in(g, n, 0));
+		changed = true;
+	}
+	return changed;
+}
+
 /* Returns the product of f32 and constant weights of 8 bits, which the product converts where it
  * reads them; none if n is another. Sets *folded as read_weights does. */
 static Node weight_product(Build *b, Node n, PassCtx *c, bool *folded)
@@ -568,7 +597,7 @@ static Node weight_product(Build *b, Node n, PassCtx *c, bool *folded)
 	for (uint32_t side = 0; side < 2 && !y.i; side++) {
 		if (!read_weights(b->g, n, side, c, &r, folded))
 			continue;
-		y = b->g->activations ? quant_block_product(b, c, &r) : y;
+		y = is_roundable(b->g, r.x) ? quant_block_product(b, c, &r) : y;
 		if (y.i || node_dtype(b->g, r.x) != DT_f32 || quant_batches(b->g, n) ||
 		    sym_is(b_syms(b), r.p.terms, 0))
 			continue;
@@ -617,6 +646,7 @@ bool pass_quantize(Graph *g, PassCtx *c)
 		quant_reciprocals(g, c);
 		quant_round_once(g, c);
 	}
+	changed |= drop_roundable(g);
 	if (changed)
 		graph_dce(g);
 	return pass_subgraphs(g, c, pass_quantize) || changed;

@@ -306,6 +306,8 @@ static void print_ref(Summary *s, const CheckCase *c, const CheckRecord *r)
 	}
 	printf("%s %s%s%s", r->c.ok ? "ok  " : "FAIL", c->model, *r->text ? ": " : "", r->text);
 	print_share(r);
+	if (r->rounded)
+		printf(", operands of products rounded to 8 bits");
 	if (s->precision && r->theirs >= 0)
 		printf(", autocast's %.3g", r->theirs);
 	if (r->c.ratio >= 0)

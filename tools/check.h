@@ -40,6 +40,7 @@ typedef struct {
 typedef struct {
 	bool is_ref;
 	bool skipped; /* the reference has nothing for --mode */
+	bool rounded; /* products round operands to 8 bits */
 	int ref;      /* the number of the reference */
 	double seconds;
 	double theirs; /* the largest error of PyTorch, of autocast with --precision; -1: not

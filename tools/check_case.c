@@ -111,6 +111,19 @@ static void tell_difference(const char *what, const WeftTensor *got, const WeftT
 			 (long long)r->c.wrong, (long long)n);
 }
 
+/* Returns the dtype that products of the model are computed in, for tolerance_in; NULL: in full
+ * precision. */
+static const char *precision_of(Case *c)
+{
+	const char *precision = precision_given(&c->o->load, c->cs->entry),
+		   *given = activations_given(&c->o->load, c->cs->entry);
+	if (precision)
+		return precision;
+	if (c->r.one)
+		return weft_rounds_activations(c->r.w, c->r.one) ? "int8" : NULL;
+	return given && !strcmp(given, "int8") ? given : NULL;
+}
+
 /* Compares an output, or state of that name ("state x"; no key); keeps the worst of them in
  * c->whole. */
 static void judge_as(Case *c, const TensorKey *key, const char *what, const WeftTensor *got,
@@ -119,10 +132,8 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	const char *op = weft_tensors_meta(c->ref, "op");
 	WeftTensor a, b;
 	CheckRecord r = {.ref = c->k};
-	const char *precision = precision_given(&c->o->load, c->cs->entry),
-		   *given = precision ? precision
-				      : activations_given(&c->o->load, c->cs->entry);
-	Tolerance t = tolerance_in(given, c->ref, key, want);
+	const char *precision = precision_of(c);
+	Tolerance t = tolerance_in(precision, c->ref, key, want);
 	const bool values = key && (!strcmp(key->kind, "y") || !strcmp(key->kind, "jy") ||
 				    !strcmp(key->kind, "vy"));
 	uint32_t k = values ? key->k : UINT32_MAX;
@@ -143,6 +154,7 @@ static void judge_as(Case *c, const TensorKey *key, const char *what, const Weft
 	if (!r.c.ok || r.c.ratio >= 0)
 		add_record(c, &r);
 	c->whole.c.ok &= r.c.ok;
+	c->whole.rounded |= precision && !strcmp(precision, "int8");
 	if (!*r.c.why && !has_free_values(c) && (!*c->whole.of || r.c.share > c->whole.c.share)) {
 		c->whole.c.share = r.c.share;
 		c->whole.c.largest = r.c.largest;

@@ -257,9 +257,11 @@ static bool set_precision(Weft *w, WeftGraph *g, const char *path, const LoadArg
 static bool set_activations(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
 {
 	const char *to = activations_given(a, entry);
-	if (to && strcmp(to, "int8"))
-		return fail_usage("--activations is int8, not %s", to), false;
-	return !to || weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8);
+	if (to && strcmp(to, "int8") && strcmp(to, "exact"))
+		return fail_usage("--activations is int8 or exact, not %s", to), false;
+	return !to ||
+	       weft_set_activations(
+		       w, g, strcmp(to, "exact") ? WEFT_ACTIVATIONS_INT8 : WEFT_ACTIVATIONS_EXACT);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)

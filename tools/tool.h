@@ -108,7 +108,7 @@ typedef struct {
 	StringList output_names; /* "a,b" */
 	StringList mode;         /* "train" or "eval" */
 	StringList precision;    /* "bf16" or "f16" */
-	StringList activations;  /* "int8" */
+	StringList activations;  /* "int8" or "exact" */
 	const char *seed, *rng, *rng_cipher; /* NULL: not given */
 	const char *values;      /* a file, of an ONNX model's inputs; NULL: none */
 } LoadArgs;
@@ -130,8 +130,9 @@ typedef struct {
 		{"--set-mode train|eval", "the graph of the model in that mode "                   \
 					  "(docs/transforms.md)", false},                          \
 		{"--precision bf16|f16", "compute as under torch.autocast", false},                \
-		{"--activations int8", "round what weights of at most 8 bits are multiplied "      \
-				       "with to 8 bits (docs/numerics.md)", false},                \
+		{"--activations int8|exact", "whether what weights of at most 8 bits are "         \
+					     "multiplied with is rounded to 8 bits; else as "      \
+					     "the model says (docs/numerics.md)", false},          \
 		{"--values FILE", "inputs of an ONNX model (x.0, ..., or by name), which its "     \
 				  "code may fix", false},                                          \
 		{"--output-names A,B", "call the outputs so", false},                              \
@@ -178,7 +179,8 @@ const char *entry_file(const LoadArgs *, const char *entry);
 WeftGraph *load_model(Weft *, const char *path, const LoadArgs *a, WeftGraph **one);
 /* Returns what --precision says of the entry (NULL: of the only file): "bf16", "f16", or NULL. */
 const char *precision_given(const LoadArgs *, const char *entry);
-/* Returns what --activations says of the entry (NULL: of the only file): "int8", or NULL. */
+/* Returns what --activations says of the entry (NULL: of the only file): "int8", "exact", or
+ * NULL. */
 const char *activations_given(const LoadArgs *, const char *entry);
 /* Returns the first option that is given of those that change how model files are loaded, "--seed";
  * NULL: none is. Entries do not count. a may be NULL. */

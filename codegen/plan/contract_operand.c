@@ -332,20 +332,36 @@ static bool is_scale(const PlanInput *in, const ContractAxes *x, Kx load)
 	return of == axes;
 }
 
+/* Returns the axes with those of k[] only on which the load depends. */
+static ContractAxes axes_beside(const Nest *n, const ContractAxes *x, Kx load)
+{
+	const uint64_t of = nest_axes(n, n->offset[load.i]);
+	ContractAxes own = *x;
+	own.nk = own.nbatch = 0;
+	for (uint32_t i = 0; i < x->nk; i++)
+		if (of >> x->k[i] & 1)
+			own.k[own.nk++] = x->k[i];
+	own.nblock = own.nk;
+	return own;
+}
+
 void contract_pack_scales(const PlanInput *in, ContractPlan *p)
 {
 	const Nest *n = in->nest;
 	const uint32_t lanes = contract_lanes(in), width = p->b.vectors * lanes;
-	ContractAxes x = p->axes;
-	x.nk = x.nblock;
-	x.nbatch = 0;
-	x.row = micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
+	ContractAxes blocks = p->axes;
+	blocks.nk = blocks.nblock;
+	blocks.row = micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
 	bool *reached = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
 	kernel_reached(n->k, p->sums.blocks.stage, p->sums.blocks.stage + 1, reached);
 	for (uint32_t i = 1; i < n->k->kx.n && p->sums.blocks.nscale < MAX_SCALES; i++) {
 		PanelLoad s = {.load = {i}};
 		if (!reached[i] || i == p->a.load.i || i == p->b.load.i ||
-		    !is_scale(in, &x, s.load) ||
+		    n->k->kx.data[i].kind != KX_LOAD)
+			continue;
+		/* groups may have several blocks */
+		const ContractAxes x = axes_beside(n, &blocks, s.load);
+		if (!is_scale(in, &x, s.load) ||
 		    !pack_layout(in, &x, &n->k->kx.data[i], width, &s.layout) ||
 		    !nest_may_repack(n, s.load, &s.layout))
 			continue;
@@ -388,19 +404,6 @@ void contract_find_factor(const PlanInput *in, ContractPlan *p)
 		p->axes.nblock = first;
 		return;
 	}
-}
-
-/* Returns the axes with those of k[] only on which the load depends. */
-static ContractAxes axes_beside(const Nest *n, const ContractAxes *x, Kx load)
-{
-	const uint64_t of = nest_axes(n, n->offset[load.i]);
-	ContractAxes own = *x;
-	own.nk = own.nbatch = 0;
-	for (uint32_t i = 0; i < x->nk; i++)
-		if (of >> x->k[i] & 1)
-			own.k[own.nk++] = x->k[i];
-	own.nblock = own.nk;
-	return own;
 }
 
 void contract_pack_beside(const PlanInput *in, ContractPlan *p)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ir/interp/interp.h"
+#include "ir/op/op.h"
 #include "passes/pipeline.h"
 
 typedef struct {
@@ -94,7 +95,7 @@ static uint32_t user_outputs(const Interpret *a, const Graph *g)
 static Graph *interpreted(Graph *g)
 {
 	const PipelineOptions o = {0};
-	if (!g->activations)
+	if (!graph_rounds(g))
 		return g;
 	g = graph_clone(g);
 	return pipeline_run(g, &o) ? g : NULL;

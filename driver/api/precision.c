@@ -1,6 +1,7 @@
 /* Lower precision, and rounded operands of products, behind the API. */
 #include "driver/api/given.h"
 #include "ir/build/verify.h"
+#include "ir/op/op.h"
 #include "passes/precision.h"
 
 typedef struct {
@@ -40,13 +41,13 @@ static bool set_activations(void *arg)
 	const ActivationSetting *s = arg;
 	Ctx *ctx = s->w->ctx;
 	TRY(given_graph(s->w, here, s->g) && graph_is_one(s->w, s->g));
-	if (s->to != WEFT_ACTIVATIONS_INT8)
+	if (s->to != WEFT_ACTIVATIONS_INT8 && s->to != WEFT_ACTIVATIONS_EXACT)
 		return ctx_error(ctx, here, "there are no activations %d", (int)s->to);
 	if (s->g->transformed && !s->g->g->unrounded)
 		return ctx_error(ctx, s->g->path,
 				 "the graph was transformed: set the activations of the graph that "
 				 "was loaded, then transform it");
-	s->g->g->activations = DT_i8;
+	s->g->g->activations = s->to == WEFT_ACTIVATIONS_INT8 ? DT_i8 : DT_f32;
 	return true;
 }
 
@@ -60,4 +61,22 @@ bool weft_set_precision(Weft *w, WeftGraph *g, WeftPrecision to)
 {
 	PrecisionSetting s = {.w = w, .g = g, .to = to};
 	return boundary(w, set_precision, &s);
+}
+
+typedef struct {
+	Weft *w;
+	const WeftGraph *g;
+} RoundsQuestion;
+
+static bool ask_rounds(void *arg)
+{
+	const RoundsQuestion *q = arg;
+	return given_graph(q->w, "weft_rounds_activations", q->g) && graph_is_one(q->w, q->g) &&
+	       graph_rounds(q->g->g);
+}
+
+bool weft_rounds_activations(Weft *w, const WeftGraph *g)
+{
+	RoundsQuestion q = {.w = w, .g = g};
+	return boundary(w, ask_rounds, &q);
 }

@@ -4,6 +4,7 @@
 
 #include "base/nearest.h"
 #include "driver/api/given.h"
+#include "ir/op/op.h"
 #include "transform/derive_priv.h"
 #include "passes/pipeline.h"
 
@@ -287,7 +288,7 @@ static bool derive(void *arg)
 		  : t->vjp ? "weft_vjp"
 			   : "weft_jvp",
 		  t->grad.size, sizeof t->grad));
-	if (t->from->g->activations)
+	if (t->from->g->activations == DT_i8)
 		return ctx_error(t->w->ctx, t->from->path,
 				 "what is rounded to 8 bits (weft_set_activations, --activations) "
 				 "has no derivative");
@@ -300,7 +301,14 @@ static bool derive(void *arg)
 			 .nparam = t->param.n,
 			 .param = t->param.data,
 			 .output = t->output};
-	return done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt));
+	TRY(done(t, (t->vjp ? transform_vjp : transform_jvp)(t->from->g, &wrt)));
+	if (graph_rounds(t->from->g)) {
+		t->out->g->activations = DT_f32;
+		ctx_note(t->w->ctx, t->from->path,
+			 "products that the model lets round an operand to 8 bits are exact in the "
+			 "graph with derivatives");
+	}
+	return true;
 }
 
 static WeftGraph *derived(Weft *w, const WeftGraph *g, const WeftGradOptions *o, bool vjp)

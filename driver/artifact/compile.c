@@ -214,7 +214,7 @@ static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
 	const GraphEntry *e = &c->from->entry[entry];
 	const uint32_t ngpu = compile_gpus(c);
 	c->ctx->file = e->path;
-	if (e->g->activations && ngpu)
+	if (e->g->activations == DT_i8 && ngpu)
 		return ctx_error(c->ctx, e->path,
 				 "activations of 8 bits (weft_set_activations, --activations) are "
 				 "for processors, and %s is a GPU",

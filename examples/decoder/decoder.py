@@ -31,7 +31,7 @@ class RmsNorm(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, width, heads, kv_heads, inner, positions):
+    def __init__(self, width, heads, kv_heads, inner, positions, batch):
         super().__init__()
         self.heads, self.kv_heads, self.dim = heads, kv_heads, width // heads
         self.norm, self.inner_norm = RmsNorm(width), RmsNorm(width)
@@ -41,18 +41,18 @@ class Layer(nn.Module):
         self.gate, self.up = (nn.Linear(width, inner, bias=False) for _ in range(2))
         self.down = nn.Linear(inner, width, bias=False)
         for name in "key", "value":
-            self.register_buffer(f"{name}_cache", torch.zeros(1, kv_heads, positions, self.dim))
+            self.register_buffer(f"{name}_cache", torch.zeros(batch, kv_heads, positions, self.dim))
 
     def forward(self, x, position, turn, seen):
-        n = x.shape[1]
+        batch, n, _ = x.shape
         h = self.norm(x)
-        q = self.q(h).view(1, n, self.heads, self.dim).transpose(1, 2)
-        k, v = self.kv(h).view(1, n, 2, self.kv_heads, self.dim).unbind(2)
+        q = self.q(h).view(batch, n, self.heads, self.dim).transpose(1, 2)
+        k, v = self.kv(h).view(batch, n, 2, self.kv_heads, self.dim).unbind(2)
         self.key_cache.index_copy_(2, position, rotate(k.transpose(1, 2), turn))
         self.value_cache.index_copy_(2, position, v.transpose(1, 2))
         y = F.scaled_dot_product_attention(rotate(q, turn), self.key_cache, self.value_cache, seen,
                                            enable_gqa=self.heads != self.kv_heads)
-        x = x + self.o(y.transpose(1, 2).reshape(1, n, -1))
+        x = x + self.o(y.transpose(1, 2).reshape(batch, n, -1))
         h = self.inner_norm(x)
         return x + self.down(F.silu(self.gate(h)) * self.up(h))
 
@@ -65,16 +65,19 @@ def rotate(x, turn):
 
 
 class Decoder(nn.Module):
-    def __init__(self, layers, width, heads, kv_heads, inner, vocabulary, positions):
+    def __init__(self, layers, width, heads, kv_heads, inner, vocabulary, positions, batch=1, tied=True):
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
-        self.layers = nn.ModuleList(Layer(width, heads, kv_heads, inner, positions) for _ in range(layers))
+        self.layers = nn.ModuleList(Layer(width, heads, kv_heads, inner, positions, batch) for _ in range(layers))
         self.norm = RmsNorm(width)
         dim = width // heads
         angle = torch.arange(positions)[:, None] * 10000.0 ** (-torch.arange(0, dim, 2) / dim)
         self.register_buffer("cos", angle.cos())
         self.register_buffer("sin", angle.sin())
         nn.init.normal_(self.table.weight, std=0.02)
+        self.head = nn.Linear(width, vocabulary, bias=False)
+        if tied:
+            self.head.weight = self.table.weight
 
     def forward(self, tokens, start):
         position = start + torch.arange(tokens.shape[1])
@@ -83,7 +86,7 @@ class Decoder(nn.Module):
         x = self.table(tokens)
         for layer in self.layers:
             x = layer(x, position, turn, seen)
-        return F.linear(self.norm(x[:, -1]), self.table.weight)
+        return self.head(self.norm(x[:, -1]))
 
 
 def make(size, seed=0):
@@ -95,10 +98,11 @@ def programs(model, strict=False):
     """(prefill, decode): the module exported for any number of tokens, and for one."""
     n = Dim("n", min=2, max=len(model.cos))
     start = torch.tensor([0])
+    batch = len(model.layers[0].key_cache)
     with torch.no_grad():
-        prefill = export(model, (torch.ones(1, 5, dtype=torch.int64), start), strict=strict,
+        prefill = export(model, (torch.ones(batch, 5, dtype=torch.int64), start), strict=strict,
                          dynamic_shapes={"tokens": {1: n}, "start": None})
-        decode = export(model, (torch.ones(1, 1, dtype=torch.int64), start), strict=strict)
+        decode = export(model, (torch.ones(batch, 1, dtype=torch.int64), start), strict=strict)
     return prefill, decode
 
 

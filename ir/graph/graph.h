@@ -285,7 +285,8 @@ struct Graph {
 			    elsewhere. Passes give subgraphs that of the graph around them */
 	DType activations; /* DT_i8: what products multiply with constant weights of at most 8 bits
 			      is rounded to 8 bits (passes/quantize_blocks.c), and the graph has no
-			      derivative. DT_none elsewhere. Passes give it to subgraphs, too */
+			      derivative. DT_f32: none is. DT_none: where the model says so
+			      (OpInfo.rounds). Passes give it to subgraphs, too */
 	bool requires; /* private to graph_require: infer functions add guards */
 	/* Private to graph.c. */
 	Intern names;              /* all names that nodes ever had; name_uses counts them */

@@ -92,3 +92,19 @@ Node node_marked(const Graph *g, Node n)
 		return (Node){0};
 	return node_in(g, by, element ? (uint32_t)node_int(g, n, "index") : 0);
 }
+
+bool node_rounds(const Graph *g, Node n)
+{
+	const OpInfo *info = op_info(node_op(g, n));
+	return info->rounds && info->rounds(g, n);
+}
+
+bool graph_rounds(const Graph *g)
+{
+	if (g->activations != DT_none)
+		return g->activations == DT_i8;
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		if (node_rounds(g, n))
+			return true;
+	return false;
+}

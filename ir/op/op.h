@@ -312,6 +312,11 @@ typedef struct OpInfo {
 	 * says something about these values (Mark). Such an operator is a composite that expands in
 	 * decompose; transform/partition*.c read the marks before. */
 	Mark (*marks)(const Graph *, Node);
+	/* Whether the node lets products of f32 and of constant weights of at most 8 bits round
+	 * their other operand to 8 bits: of a composite that has such products, or of a primitive
+	 * whose result is that operand. NULL: no. Asked (graph_rounds) by passes/quantize.c and
+	 * driver/api. */
+	bool (*rounds)(const Graph *, Node);
 
 	/* Scalar functions; .deriv also of composites that are element-wise up to broadcasting */
 	const char *scalar;   /* an expression of the operands' names, see ir/scalar/scalar.h */
@@ -453,6 +458,11 @@ Mark node_mark(const Graph *, Node);
  * tensor: operand 0. If n is a `get` of result k of a node whose operator has .marks: operand k of
  * that node. No node for other nodes. */
 Node node_marked(const Graph *, Node n);
+/* Whether .rounds holds for the node. */
+bool node_rounds(const Graph *, Node);
+/* Whether products of the graph round operands to 8 bits: all that can (Graph.activations), or
+ * those of nodes that let them (.rounds), unless the graph is to be exact. */
+bool graph_rounds(const Graph *);
 /* Whether the expansion is a function: .build or .build_as. */
 static inline bool op_builds(const OpInfo *i)
 {

@@ -56,6 +56,13 @@ static Node product(Build *b, Node x, Node w, Node bias)
 			  : (Node){0};
 }
 
+/* Whether the model allows operand A in 8 bits. */
+static bool rounds_matmul_bits(const Graph *g, Node n)
+{
+	enum { INT8 = 4 }; /* 0: not said; 1 to 3: f32, f16, bf16 */
+	return node_int(g, n, "accuracy_level") == INT8;
+}
+
 static Node build_matmul_bits(Build *b, Node n)
 {
 	Node x = arg(b, n, "A"), w = arg(b, n, "B"), scale = arg(b, n, "scales"),
@@ -78,6 +85,8 @@ static Node build_matmul_bits(Build *b, Node n)
 	}
 	w = contrib_blocks(b, w, by_row(b, scale, rows, count), zero, block,
 			   (double)(1 << (bits - 1)));
+	if (rounds_matmul_bits(b->g, n))
+		x = b_node(b, OP_roundable, &x, 1, NULL, 0);
 	return product(b, x, w, arg(b, n, "bias"));
 }
 
@@ -87,6 +96,7 @@ OP(com_microsoft_MatMulNBits_1){
 		  "int accuracy_level=0, int bits=4, int block_size, "
 		  "int weight_prepacked=0) -> Tensor",
 	.build = build_matmul_bits,
+	.rounds = rounds_matmul_bits,
 	.no_sample = CONTRIB_CASES,
 };
 

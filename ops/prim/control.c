@@ -521,6 +521,32 @@ OP(barrier) {
 	.sample = "f32[3, 4]",
 };
 
+/* ---- roundable ---- */
+
+static bool roundable_rounds(const Graph *g, Node n)
+{
+	(void)g, (void)n;
+	return true;
+}
+
+OP(roundable) {
+	.parts = parts_each,
+	.adjoint = adjoint_barrier,
+	.tangent = tangent_barrier,
+	.schema = "roundable(Tensor x) -> Tensor",
+	.doc = "x; products of it and of constant weights of at most 8 bits may round it to 8 bits",
+	.moves = true,
+	.rounds = roundable_rounds,
+	.infer = infer_barrier,
+	.eval = eval_barrier,
+	.batch_leading = true,
+	.lower = {.role = LOWER_INDEX,
+		  .fuses = FUSE_ALWAYS,
+		  .keeps = KEEPS_INDEX,
+		  .index = index_barrier},
+	.sample = "f32[3, 4]",
+};
+
 /* ---- checkpoint ---- */
 
 static bool shape_checkpoint(Infer *f)

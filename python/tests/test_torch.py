@@ -200,6 +200,8 @@ def test_activations_of_8_bits():
     assert 1e-3 < (got - want).norm() / want.norm() < 2e-2  # rounded, and by no more than 8 bits round
     for rows in (0, 1, 2, 5, 32):
         assert torch.equal(model(x[:rows]), got[:rows])  # a row's bits do not depend on the others
+    exact = weft.compile(net, (x,), activations="exact")
+    assert (exact(x) - want).norm() / want.norm() < 1e-5
     with pytest.raises(ValueError, match="activations"):
         weft.compile(net, (x,), activations="int4")
     with pytest.raises(weft.Error, match="no derivative"):

@@ -460,7 +460,7 @@ static PyObject *session_set_precision(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
-/* set_activations(graph, "int8"): in place */
+/* set_activations(graph, "int8" or "exact"): in place */
 static PyObject *session_set_activations(PyObject *self, PyObject *args)
 {
 	Session *s = (Session *)self;
@@ -470,10 +470,12 @@ static PyObject *session_set_activations(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "Os", &graph, &text) || !graph_of(s, graph, &g) ||
 	    !session_ready(s))
 		return NULL;
-	if (strcmp(text, "int8"))
-		return PyErr_Format(PyExc_ValueError, "activations is \"int8\", not \"%s\"",
-				    text);
-	if (!weft_set_activations(s->w, g, WEFT_ACTIVATIONS_INT8))
+	if (strcmp(text, "int8") && strcmp(text, "exact"))
+		return PyErr_Format(PyExc_ValueError,
+				    "activations is \"int8\" or \"exact\", not \"%s\"", text);
+	if (!weft_set_activations(s->w, g,
+				  strcmp(text, "exact") ? WEFT_ACTIVATIONS_INT8
+							: WEFT_ACTIVATIONS_EXACT))
 		return session_raise(s);
 	Py_RETURN_NONE;
 }
@@ -695,7 +697,7 @@ static PyMethodDef session_methods[] = {
 						       "place."},
 	{"set_mode", session_set_mode, METH_VARARGS, "set_mode(graph, train): in place."},
 	{"set_activations", session_set_activations, METH_VARARGS,
-	 "set_activations(graph, \"int8\"): changes the graph"},
+	 "set_activations(graph, \"int8\" or \"exact\"): changes the graph"},
 	{"set_precision", session_set_precision, METH_VARARGS, "set_precision(graph, \"bf16\" or "
 							       "\"f16\"): in place."},
 	{"jit", session_jit, METH_VARARGS, "jit(graph, options): a Program in this process."},

@@ -25,7 +25,8 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     ExportedProgram, whose sizes are named by the Dims of dynamic_shapes; the path of a .pt2 or .onnx file; or a weft.Graph.
     target: "native", "x86-64-v3", ... (docs/targets.md); with path= only.
     precision: "bf16" or "f16" computes as under torch.autocast; inputs, outputs and state keep their types.
-    activations: "int8" rounds what weights of at most 8 bits are multiplied with to 8 bits (docs/numerics.md).
+    activations: "int8" rounds what weights of at most 8 bits are multiplied with to 8 bits, "exact" does not; else as the model
+    says (docs/numerics.md).
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
     ops: libraries of operators that the model calls, paths or one (docs/user-operators.md); a weft.Graph has its own.
     link: what path= is linked with, files or names for -l: a library that has the operators' functions.

@@ -123,6 +123,11 @@ def bits():
     w, scale, _ = blocks(8, 64, 32, 4, False)
     case("MatMulNBits", [f(3, 64), w, scale, f(8, 2) + 8], const=(1, 2, 3), K=64, N=8, bits=4, block_size=32)
     case("MatMulNBits", [f(3, 64), w, scale, None, None, f(8)], const=(1, 2, 5), K=64, N=8, bits=4, block_size=32)
+    keep = R.get_state()
+    for block in 32, 128:  # operands may be rounded to 8 bits
+        w, scale, z = blocks(8, 256, block, 4, True)
+        case("MatMulNBits", [f(3, 256), w, scale, z], const=(1, 2, 3), K=256, N=8, bits=4, block_size=block, accuracy_level=4)
+    R.set_state(keep)
     for kind in 0, 1:
         case("MatMulBnb4", [f(3, 64), u8(8 * 32), f(8 * 64 // 32).__abs__()], const=(1, 2), K=64, N=8, block_size=32, quant_type=kind)
     for bits in 4, 8:

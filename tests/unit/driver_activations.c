@@ -190,11 +190,12 @@ static void test_special_values(void **state)
 	assert_true(isnan(it.want[0]) && isnan(it.want[20]) && !isnan(it.want[60]));
 }
 
-/* Weights that the model takes out of bytes: com.microsoft's MatMulNBits. */
-static void test_packed(void **state)
+enum { ROWS = 3, TERMS = 128, COLUMNS = 20, GROUP = 32, GROUPS = TERMS / GROUP };
+
+/* Returns a product with weights that the model takes out of bytes, com.microsoft's MatMulNBits, of
+ * `it`, whose definition is computed. */
+static WeftGraph *packed(Weft *w, int accuracy_level)
 {
-	(void)state;
-	enum { ROWS = 3, TERMS = 128, COLUMNS = 20, GROUP = 32, GROUPS = TERMS / GROUP };
 	static uint8_t bytes[COLUMNS * TERMS / 2];
 	it = (Case){.rows = ROWS,
 		    .terms = TERMS,
@@ -208,7 +209,6 @@ static void test_packed(void **state)
 	for (int i = 0; i < COLUMNS * GROUPS; i++)
 		it.zero[i] = 8; /* where none is given */
 	define(&it);
-	Weft *w = weft_new();
 	WeftTrace *t = weft_trace_new(w, "packed");
 	const WeftValue x = weft_trace_input(t, "x", "f32[3, 128]"),
 			b = weft_trace_param(t, "b", "u8[20, 4, 16]", bytes),
@@ -222,13 +222,140 @@ static void test_packed(void **state)
 				weft_arg_named("K", weft_arg_int(TERMS)),
 				weft_arg_named("N", weft_arg_int(COLUMNS)),
 				weft_arg_named("bits", weft_arg_int(4)),
-				weft_arg_named("block_size", weft_arg_int(GROUP))};
-	weft_trace_output(t, "y", weft_trace_call(t, "com_microsoft.MatMulNBits.1", args, 10));
+				weft_arg_named("block_size", weft_arg_int(GROUP)),
+				weft_arg_named("accuracy_level", weft_arg_int(accuracy_level))};
+	weft_trace_output(t, "y", weft_trace_call(t, "com_microsoft.MatMulNBits.1", args, 11));
 	WeftGraph *g = weft_trace_end(t);
-	if (!g || !weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8))
+	if (!g)
 		fail_msg("%s", weft_messages(w));
+	return g;
+}
+
+static void test_packed(void **state)
+{
+	(void)state;
+	Weft *w = weft_new();
+	WeftGraph *g = packed(w, 0);
+	assert_false(weft_rounds_activations(w, g));
+	if (!weft_set_activations(w, g, WEFT_ACTIVATIONS_INT8))
+		fail_msg("%s", weft_messages(w));
+	assert_true(weft_rounds_activations(w, g));
 	const WeftOptions o = {.size = sizeof o, .target = "x86-64-v3"};
 	run(w, weft_loops(w, g, &o), &it, "packed");
+	weft_free(w);
+}
+
+/* ---- what the model says ---- */
+
+static double exact_sum(int row, int column)
+{
+	double y = 0;
+	for (int i = 0; i < TERMS; i++)
+		y += (double)it.x[row * TERMS + i] * (it.w[column * TERMS + i] - 8) *
+		     it.scale[column * GROUPS + i / GROUP];
+	return y;
+}
+
+/* Returns the largest difference from the exact products by that of the definition. */
+static double error_of(const float *y)
+{
+	double worst = 0, defined = 0;
+	for (int i = 0; i < ROWS * COLUMNS; i++) {
+		const double exact = exact_sum(i / COLUMNS, i % COLUMNS);
+		worst = fmax(worst, fabs(y[i] - exact));
+		defined = fmax(defined, fabs(it.want[i] - exact));
+	}
+	return worst / defined;
+}
+
+static void compute(Weft *w, WeftGraph *g, bool interp, float *y)
+{
+	int64_t shape[2] = {ROWS, TERMS};
+	const WeftTensor in = tensor(it.x, shape);
+	WeftTensor out;
+	const WeftOptions o = {.size = sizeof o, .target = "x86-64-v4"};
+	if (!interp) {
+		weights_run(w, weft_loops(w, g, &o), &it, ROWS, y, "stated");
+		return;
+	}
+	if (!weft_interpret(w, g, &in, 1, &out))
+		fail_msg("%s", weft_messages(w));
+	memcpy(y, out.data, ROWS * COLUMNS * sizeof *y);
+}
+
+/* accuracy_level 4 lets the product round its operand, any other number does not. */
+static void test_stated(void **state)
+{
+	(void)state;
+	static float y[ROWS * COLUMNS];
+	for (int level = 0; level <= 4; level++)
+		for (int interp = 0; interp < 2; interp++) {
+			Weft *w = weft_new();
+			WeftGraph *g = packed(w, level);
+			assert_int_equal(weft_rounds_activations(w, g), level == 4);
+			compute(w, g, interp, y);
+			if (level == 4 && !interp)
+				compare(&it, y, "stated");
+			assert_true(level == 4 ? fabs(error_of(y) - 1) < 1e-3 : error_of(y) < 1e-3);
+			if (!weft_set_activations(w, g, WEFT_ACTIVATIONS_EXACT))
+				fail_msg("%s", weft_messages(w));
+			assert_false(weft_rounds_activations(w, g));
+			compute(w, g, interp, y);
+			assert_true(error_of(y) < 1e-3);
+			weft_free(w);
+		}
+}
+
+/* A graph with derivatives has neither rounded products nor derivatives of what rounding gave. */
+static void test_stated_derivative(void **state)
+{
+	(void)state;
+	static float y[ROWS * COLUMNS], ones[ROWS * COLUMNS];
+	Weft *w = weft_new();
+	WeftGraph *g = packed(w, 4);
+	const char *const by[] = {"x"};
+	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by};
+	WeftGraph *joint = weft_vjp(w, g, &o);
+	assert_non_null(joint);
+	assert_non_null(strstr(weft_messages(w), "are exact in the graph with derivatives"));
+	assert_false(weft_rounds_activations(w, joint));
+	for (int i = 0; i < ROWS * COLUMNS; i++)
+		ones[i] = 1;
+	int64_t shape[2] = {ROWS, TERMS}, result[2] = {ROWS, COLUMNS};
+	const WeftTensor in[2] = {tensor(it.x, shape), tensor(ones, result)};
+	WeftTensor out[2];
+	if (!weft_interpret(w, joint, in, 2, out))
+		fail_msg("%s", weft_messages(w));
+	memcpy(y, out[0].data, sizeof y);
+	assert_true(error_of(y) < 1e-3);
+	for (int i = 0; i < TERMS; i++) {
+		double sum = 0, got = ((const float *)out[1].data)[i];
+		for (int j = 0; j < COLUMNS; j++)
+			sum += (it.w[j * TERMS + i] - 8) * (double)it.scale[j * GROUPS + i / GROUP];
+		assert_true(fabs(got - sum) < 1e-4 * (1 + fabs(sum)));
+	}
+	/* the graph that was derived is as it was */
+	compute(w, g, true, y);
+	assert_true(fabs(error_of(y) - 1) < 1e-3);
+	weft_free(w);
+}
+
+/* A batch of such products is rounded, too: it has more rows. */
+static void test_stated_batch(void **state)
+{
+	(void)state;
+	static float y[ROWS * COLUMNS];
+	Weft *w = weft_new();
+	WeftGraph *g = packed(w, 4), *v = weft_vmap(w, g, NULL);
+	assert_non_null(v);
+	assert_true(weft_rounds_activations(w, v));
+	int64_t shape[3] = {1, ROWS, TERMS};
+	WeftTensor in = tensor(it.x, shape), out;
+	in.ndim = 3;
+	if (!weft_interpret(w, v, &in, 1, &out))
+		fail_msg("%s", weft_messages(w));
+	memcpy(y, out.data, sizeof y);
+	assert_true(fabs(error_of(y) - 1) < 1e-3);
 	weft_free(w);
 }
 
@@ -290,7 +417,7 @@ static void test_refused(void **state)
 	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by};
 	assert_null(weft_vjp(w, g, &o));
 	assert_non_null(strstr(weft_messages(w), "has no derivative"));
-	assert_false(weft_set_activations(w, g, (WeftActivations)2));
+	assert_false(weft_set_activations(w, g, (WeftActivations)3));
 	const WeftOptions gpu = {.size = sizeof gpu, .target = "gpu-model"};
 	assert_null(weft_loops(w, g, &gpu));
 	assert_non_null(strstr(weft_messages(w), "gpu-model is a GPU"));
@@ -299,11 +426,11 @@ static void test_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
-					   cmocka_unit_test(test_groups),
-					   cmocka_unit_test(test_special_values),
-					   cmocka_unit_test(test_packed),
-					   cmocka_unit_test(test_large_zero_points),
-					   cmocka_unit_test(test_refused)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_special_values), cmocka_unit_test(test_packed),
+		cmocka_unit_test(test_stated),         cmocka_unit_test(test_stated_derivative),
+		cmocka_unit_test(test_stated_batch),   cmocka_unit_test(test_large_zero_points),
+		cmocka_unit_test(test_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

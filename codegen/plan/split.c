@@ -118,7 +118,7 @@ static Sym offset_in(const Lowered *l, BufId id, const Sym *idx, bool packs)
 	return layout_offset(l->ir, &plain, idx);
 }
 
-/* Of loads and global stores. Returns their number. */
+/* Lists the offsets of all loads and stores in offset[], and returns their number. */
 static uint32_t offsets_of(const Lowered *l, const Kernel *k, bool packs, Sym *offset)
 {
 	uint32_t n = 0;

@@ -28,7 +28,7 @@ static Lx take(Cpu *s, Lx *task, Sym count)
 	return v;
 }
 
-/* The block of the task. */
+/* Returns the task's block of rows and columns, and gives the batch axes their values. */
 static ContractCode decode_task(Cpu *s, const ContractPlan *p)
 {
 	ContractCode c = {.s = s, .p = p};

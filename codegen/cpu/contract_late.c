@@ -24,7 +24,8 @@ void contract_late_begin(ContractCode *c)
 				   .done = ls_var(f, "late_done", zero)};
 }
 
-/* The next rows of the current segment: `most` of them, none: all. */
+/* Finishes the next rows of the late tile's current segment: `most` of them, or all if `most` is
+ * 0. */
 static void finish_rows(ContractCode *c, const TileCode *how, uint32_t most)
 {
 	Cpu *s = c->s;

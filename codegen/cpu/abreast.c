@@ -1,6 +1,6 @@
-/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns
- * alone reads a line here and there, and waits for its own sum; so several go through long rows
- * together:
+/* Unroll-and-jam of reductions, here called abreast: lanes are neighbouring points, as in the sum
+ * of each column. One vector of columns alone reads a line here and there, and waits for its own
+ * sum; so several go through long rows together:
  *
  *     for r in rows:   acc0 += x[r, c .. c + 16)   acc1 += x[r, c + 16 .. c + 32)   ...
  *

@@ -1,5 +1,6 @@
-/* An operand of which columns (rows, of a) or steps of k are apart: a phase of its own copies it
- * into panels, which are read as those of a packed constant.
+/* Panel packing when the kernel runs, here called copying: a phase of its own copies an operand of
+ * which columns (rows, of a) or steps of k are apart into panels, which are read as those of a
+ * packed constant.
  *
  *     task (panels, part of k):  panel[k][j] = b[k, n + j]
  *

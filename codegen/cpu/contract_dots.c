@@ -1,6 +1,7 @@
-/* Tiles of a contraction whose operand b is read along k, where steps are neighbours in both
- * operands: lanes are steps, and each sum of a vector of columns is a dot product. Neither operand
- * is copied, and a tile reads each of its columns once:
+/* Tiles of dot products (the inner-product form of a matrix multiplication): operand b is read
+ * along k, whose steps are neighbours in both operands. Lanes are steps, and each sum of a vector
+ * of columns is a dot product. Neither operand is copied, and a tile reads each of its columns
+ * once:
  *
  *     for g in groups of columns:
  *         for k by vectors:   acc_i_j += A[row_i, k ..] * B[col + g + j, k ..]    for all i, j
@@ -127,8 +128,8 @@ static void add_held(Dots *d, uint32_t j)
 	leave_vectors(d->c);
 }
 
-/* Adds the products of the steps [lo, hi) of the last summed axis, in rounds of one vector for each
- * chain, each with accumulators of its own. Returns where the steps that fill no round begin. */
+/* Adds the products of the steps in [lo, hi) of the last summed axis that fill rounds of one vector
+ * for each chain; each chain has accumulators of its own. Returns where the other steps begin. */
 static Lx run_chains(Dots *d, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = d->c->s;

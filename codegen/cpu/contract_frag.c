@@ -1,8 +1,8 @@
-/* The steps of a tile whose row of the instruction set works on fragments: two rows of fragments of
- * a times two of b, or fewer. Whole steps of b come from its panels; a is read in place (Runs), or
- * its rows pass through a local array, which all of a tile have even where the result has no such
- * row. Steps behind the last whole one pass through local arrays with zeros behind them, of a and
- * of b, so that nothing else in memory matters. */
+/* The steps of a tile whose micro-kernel works on fragments (matrix registers, as of AMX): two rows
+ * of fragments of a times two of b, or fewer. Whole steps of b come from its panels; a is read in
+ * place (Runs), or its rows pass through a local array, which all of a tile have even where the
+ * result has no such row. Steps behind the last whole one pass through local arrays with zeros
+ * behind them, of a and of b, so that nothing else in memory matters. */
 #include "codegen/cpu/contract.h"
 
 static Lx int_of(ContractCode *c, int64_t v)

@@ -188,8 +188,8 @@ static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv
 					    lx_var(s->e.f, sum[j])));
 }
 
-/* Adds up the columns of b, since a micro-kernel that adds 128 to the elements of a adds 128 times
- * these sums to the results. */
+/* Adds up the columns of b times 128: so much a micro-kernel that adds 128 to the elements of a
+ * adds to the sums. */
 void contract_sum_columns(ContractCode *c, const TileCode *how)
 {
 	Cpu *s = c->s;

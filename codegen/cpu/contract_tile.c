@@ -1,4 +1,5 @@
-/* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
+/* Register tiling of a contraction, the loops of one task: columns, rows, the register tile over k,
+ * the epilogue. */
 #include "codegen/cpu/contract.h"
 
 static Lx int_of(Cpu *s, int64_t v)
@@ -402,8 +403,8 @@ static void load_sums(ContractCode *c, ContractTile *t)
 						  c->p->vector, (Lx){0});
 }
 
-/* Moves the complete sums into the first accumulators. They are in the accumulators if there are no
- * cuts, or if the sums are too short for chunks. */
+/* Adds up the accumulators of each sum into the first one; or loads the sum, if it consists of
+ * blocks or chunks, from local memory into that. */
 static void finish_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
@@ -548,8 +549,9 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		contract_inline_epilogue(c, t);
 }
 
-/* Writes the loop over tiles of rows for the current columns. left: the number of columns from
- * c->col on, if it may be less than a vector; else none. */
+/* Prepares what all tiles of the current columns read (gathered panels, slabs, biases), and writes
+ * the loop over tiles of rows. left: the number of columns from c->col on, if it may be less than a
+ * vector; else none. */
 static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart part)
 {
 	Cpu *s = c->s;

@@ -1,6 +1,7 @@
-/* Factorisations of small matrices: as many as there are lanes side by side, each in a lane, in
- * local memory. Element (i, j) of all of them is a vector. LU exchanges rows by selections, because
- * each lane has a pivot of its own; all others treat lanes alike.
+/* Batched factorisations of small matrices (LU, Cholesky, QR, triangular solves): as many as there
+ * are lanes side by side, each in a lane, in local memory. Element (i, j) of all of them is a
+ * vector. LU exchanges rows by selections, because each lane has a pivot of its own; all others
+ * treat lanes alike.
  *
  * A matrix whose elements are contiguous in memory is read and stored by tiles: as many elements
  * of each matrix as there are lanes are a row, and the rows of all lanes are transposed. */
@@ -211,7 +212,7 @@ static void store_element(Small *t, const Stage *st, const Room *m, Lx i, Lx j)
 	eval_store_at(e, stage, eval_address(e, stage), v);
 }
 
-/* Returns a room that holds the operand of a stage. */
+/* Returns a local array with the operand of a stage. */
 static Room load(Small *t, const char *name, const Stage *st)
 {
 	Eval *e = &t->s->e;
@@ -407,7 +408,8 @@ static void make_reflector(Small *t, const Room *m, Lx k, Lx *tau, Lx *diagonal)
 	ls_end(f);
 }
 
-/* Applies the Householder reflector of column k to the columns behind it. w: a room of one row. */
+/* Applies the Householder reflector of column k to the columns behind it. w: a local array of one
+ * row. */
 static void apply_reflector(Small *t, const Room *m, const Room *w, Lx k, Lx tau)
 {
 	LoopFn *f = t->f;

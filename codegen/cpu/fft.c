@@ -6,9 +6,9 @@
  *     y[q + s (r p + k)] = exp(-2 pi i k p s / n) * sum_j a[j] exp(-2 pi i j k / r)   for k < r
  *
  * The first step reads the operand and the last one stores the result; between them lines lie in
- * two rooms by turns, as vectors of lines, the imaginary parts behind the real ones. If the length
- * is a number, so are the factors. Else they are found when the kernel runs, and the line is copied
- * to a room before the first step and from a room after the last. */
+ * two rooms by turns (double buffering), as vectors of lines, the imaginary parts behind the real
+ * ones. If the length is a number, so are the factors. Else they are found when the kernel runs,
+ * and the line is copied to a room before the first step and from a room after the last. */
 #include "codegen/cpu/fft.h"
 
 enum {
@@ -460,7 +460,8 @@ static Cx read(Fft *t, const FftStep *st, Lx at)
 			 : get(t, st->from, at);
 }
 
-/* Returns the element q + s * block of a line. block: p and j combined, as the step has them. */
+/* Returns the place q + s * block of an element in a line. block: p + m j of the operand, or r p +
+ * k of the result, see the top. */
 static Lx place_in_line(Fft *t, const FftStep *st, Lx q, Lx block)
 {
 	return lx_add(t->f, q, lx_mul(t->f, st->s, block));

@@ -188,7 +188,7 @@ static void first_step(Fft *t, int64_t n, Lx to)
 }
 
 /* Returns the distance from the real to the imaginary parts of a line whose parts lie apart: its
- * elements, the first one again, and padding of two vectors at most. */
+ * elements, the first one again, and padding of less than two vectors. */
 static Lx parts_apart(Fft *t)
 {
 	return lx_add(t->f, t->n, lx_int(t->f, 2 * t->type.lanes));

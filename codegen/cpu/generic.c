@@ -24,8 +24,8 @@ uint64_t generic_known_axes(const Cpu *s)
 	return known;
 }
 
-/* Combines elements [lo, hi) of the axis in rounds of MAX_CHAINS vectors, each into an accumulator
- * of its own, and these into one. Returns where the elements that fill no round begin. */
+/* Combines the elements in [lo, hi) of the axis that fill rounds of MAX_CHAINS vectors, each vector
+ * into an accumulator of its own, and these into one. Returns where the other elements begin. */
 static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = r->g->s;
@@ -559,8 +559,7 @@ static void combine_parts(Generic *g, uint32_t stage)
 	set_result(s, stage, lx_var(s->e.f, acc));
 }
 
-/* Runs a reduction only where the condition holds. Elsewhere its result is not read, and is some
- * value. */
+/* Runs a reduction only where the condition holds. Elsewhere nothing reads its result. */
 static void run_where(StageRun *r, const Stage *st, Kx where)
 {
 	Cpu *s = r->g->s;

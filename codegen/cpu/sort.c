@@ -1,6 +1,7 @@
-/* Sorting of rows. All elements of a row are sorted by the digits of their keys, bytes, from the
- * lowest one up; those of a short row by counting, with lanes, how many stand before each. Rows of
- * the threads of a GPU are merged from runs. The first elements alone are sorted by a heap. */
+/* Sorting of rows by radix sort, rank sort, merge sort or heap sort. Radix sort takes all elements
+ * of a row by the digits of their keys, bytes, from the lowest one up. Rank sort, for a short row,
+ * counts with lanes how many elements stand before each. Merge sort is for the threads of a GPU.
+ * Heap sort finds and sorts the first elements alone (top k). */
 #include "codegen/cpu/cpu.h"
 
 #include <assert.h>

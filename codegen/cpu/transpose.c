@@ -1,8 +1,8 @@
-/* Kernels that read along one axis and write along another: a transposed copy, NCHW to NHWC, and
- * what is computed on the way. Neither axis alone is worth lanes, since what is contiguous along
- * one is gathered or scattered along the other. So tiles of as many rows as lanes are loaded as
- * rows of the operand, transposed in registers, and computed with and stored as rows of the
- * result:
+/* Tiled transposition in registers, for kernels that read along one axis and write along another: a
+ * transposed copy, NCHW to NHWC, and what is computed on the way. Neither axis alone is worth
+ * lanes, since what is contiguous along one is gathered or scattered along the other. So tiles of
+ * as many rows as lanes are loaded as rows of the operand, transposed in registers, and computed
+ * with and stored as rows of the result:
  *
  *     for a, b in blocks:   row[r] = x[b + r, a ..] lanes along a, the axis of the operand's rows
  *                           column[c] = lane c of each row log2(lanes) times interleaved out[a + c,
@@ -67,8 +67,8 @@ static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
 	return x;
 }
 
-/* Interleaves n rows: they become the elements of the first column, of the second, and so on. Each
- * step interleaves the first half of all rows with the second. */
+/* Shuffles n rows so that, end to end, they are the elements of the first column, of the second,
+ * and so on. Each step interleaves the first half of all rows with the second. */
 static void interleave(Cpu *s, Lx *row, uint32_t n)
 {
 	Lx *next = ARENA_ARRAY(s->e.arena, Lx, n);

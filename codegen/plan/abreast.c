@@ -1,4 +1,5 @@
-/* Which reductions go through rows abreast, see cpu/abreast.c. */
+/* Decides which reductions go through several rows together, abreast (unroll-and-jam), see
+ * cpu/abreast.c. */
 #include "codegen/plan/generic.h"
 
 enum {

@@ -1,6 +1,6 @@
-/* Rewriting the axes of a kernel before a schedule is chosen: neighbours that are contiguous in
- * every access become one, so that element-wise kernels are one long loop and rows of pixels one
- * dimension. */
+/* Loop coalescing, here called merging of axes, before a schedule is chosen: neighbours that are
+ * contiguous in every access become one, so that element-wise kernels are one long loop and rows of
+ * pixels one dimension. */
 #include "codegen/plan/axes.h"
 
 static bool used_as_value(const Nest *nest, uint32_t axis)

@@ -1,4 +1,5 @@
-/* The register tile, the cache block and blocks of k of a contraction; how tiles are written. */
+/* Register tiling and cache blocking of a contraction: the register tile, the cache block, blocks
+ * of k, and how the code of tiles is written. */
 #include "codegen/plan/contract.h"
 
 #include "ir/scalar/scalar.h"

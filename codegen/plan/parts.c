@@ -1,6 +1,6 @@
-/* Long rows in parts: where a kernel has few outer points and reduces much at each, tasks reduce
- * parts of the rows, and the phases after combine the results in the order of the parts. y = x /
- * sum(x), with a sum over n elements:
+/* Plans of split reductions, whose long rows are reduced in parts: where a kernel has few outer
+ * points and reduces much at each, tasks reduce parts of the rows, and the phases after combine the
+ * results in the order of the parts. y = x / sum(x), with a sum over n elements:
  *
  *   phase 1   task (part):  acc over x[lo .. hi) -> temporary[part]
  *   phase 2   task (part):  r = all of temporary[..], in order;  y[lo .. hi) = x / r

@@ -1,6 +1,6 @@
-/* Inner axes: stages over rows of the same shape share them, so that one of them can be the vector
- * axis of all; neighbours that are contiguous in every access become one. A mean and a variance
- * over [N, H, W] of each channel:
+/* Loop fusion of stages, whose inner axes are joined: stages over rows of the same shape share
+ * them, so that one of them can be the vector axis of all; neighbours that are contiguous in every
+ * access become one. A mean and a variance over [N, H, W] of each channel:
  *
  *   stage0 (n0, h0, w0)  stage1 (n1, h1, w1)   becomes   stage0 (n0, m)  stage1 (n0, m) */
 #include "codegen/plan/axes.h"

@@ -1,5 +1,6 @@
-/* Splitting axes: an axis that an access takes apart (reading [.., h, d] with h = i / 64, d = i %
- * 64) becomes two, so that all offsets are linear and nothing is divided inside loops. */
+/* Delinearisation of accesses, by splitting axes: an axis that an access takes apart (reading [..,
+ * h, d] with h = i / 64, d = i % 64) becomes two, so that all offsets are linear and nothing is
+ * divided inside loops. */
 #include "codegen/plan/split.h"
 
 #include <string.h>

@@ -1,7 +1,7 @@
-/* One rule of summation. A sum of n terms is a nest of chains of additions.
- * No chain is longer than a limit that follows from the dtypes; its result is one term of the next
- * chain. So the rounding error grows with the limit, not with n. Vector lanes, unrolled chains and
- * tasks only make chains shorter.
+/* Blocked summation, the one rule by which all sums are cut into chunks. A sum of n terms is a nest
+ * of chains of additions. No chain is longer than a limit that follows from the dtypes; its result
+ * is one term of the next chain. So the rounding error grows with the limit, not with n. Vector
+ * lanes, unrolled chains and tasks only make chains shorter.
  *
  *     for (chunk = 0; chunk < n; chunk += 256) {
  *             acc = 0;

@@ -1,4 +1,4 @@
-/* Which loads are transposed in tiles, see cpu/transpose.c. */
+/* Decides which loads are transposed by tiles in registers, see cpu/transpose.c. */
 #include "codegen/plan/generic.h"
 
 enum {

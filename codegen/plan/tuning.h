@@ -42,7 +42,8 @@ double tuning_parts_cycles(const Target *, const MicroKernel *, uint32_t vectors
 /* Returns the cycles of one step of k of a register tile of mr rows and nv vectors. */
 double tuning_tile_cycles(const Target *, const MicroKernel *, uint32_t mr, uint32_t nv);
 /* Returns the factor by which spills lengthen the multiply-adds of a register tile of mr rows and
- * nv vectors; 1 without spills. */
+ * nv vectors; 1 without spills. A tile spills if it has more rows than registers hold pointers to
+ * them, or takes more than three quarters of the vector registers. */
 double tuning_tile_spills(const Target *, DType, uint32_t mr, uint32_t nv);
 /* Returns the most rows of a tile of nv vectors that fit the registers: 1 to MAX_TILE_ROWS, and no
  * more than a tile with two registers for each row has. */

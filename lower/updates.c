@@ -325,7 +325,7 @@ static bool has_tasks(const Updates *u, const Kernel *rows)
 }
 
 /* Whether kernel a, which stores values of rows only, can be joined with b, a kernel of the same
- * rows or of their points. at: the place of a among the kernels. */
+ * rows or of their points. at: the number of a's step, from 1 on. */
 static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
 {
 	const SymTab *syms = u->l->ir->syms;

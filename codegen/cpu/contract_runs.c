@@ -23,7 +23,7 @@ static void store(const ContractCode *c, LMem table, Lx at, Lx value)
 	ls_store(c->s->e.f, table, at, value, (Lx){0});
 }
 
-/* Returns the fragments of a tile. */
+/* Returns the number of fragments in a tile. */
 static int64_t per_tile(const ContractCode *c)
 {
 	return c->p->tile.mr / c->p->a.runs.rows;
@@ -34,7 +34,7 @@ static bool has_lines(const ContractCode *c)
 	return c->p->axes.nm > c->p->a.runs.first + 1;
 }
 
-/* Returns the places of a line: of the last row axis, or, without lines, of the run. */
+/* Returns the number of places in a line: of the last row axis, or, without lines, of the run. */
 static Lx line_of(const ContractCode *c)
 {
 	const Runs *r = &c->p->a.runs;

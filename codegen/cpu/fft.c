@@ -301,7 +301,7 @@ Lx fft_line_of(Fft *t, const Lines *l, Lx line)
 	return fft_let_index(t, "line", lx_add(t->f, l->first, line));
 }
 
-/* Returns the offset of row r of a tile, which is line r, from element `at` on. */
+/* Returns the value of `offset` for row r of a tile, which is line r, from element `at` on. */
 static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 {
 	Eval *e = &t->s->e;
@@ -610,7 +610,7 @@ static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 	ls_set(f, v->to, from);
 }
 
-/* Returns the least factor of `left`, which no factor with a codelet divides. */
+/* Returns the least factor of `left`, which has no factor with a codelet. */
 static Lx any_factor(Fft *t, Lx left)
 {
 	LoopFn *f = t->f;

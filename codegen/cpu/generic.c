@@ -686,7 +686,8 @@ static bool may_be_empty(const Cpu *s, uint32_t axis)
 }
 
 /* Evaluates, ahead of the loop over this axis, what the loop would compute again in each round.
- * Does nothing if the loop might have no round, because there may be nothing to read. */
+ * Does nothing if the loop might have no round, because there may be nothing to read, or if the
+ * kernel reads its own results. */
 static void hoist_out_of(Generic *g, uint32_t axis)
 {
 	Cpu *s = g->s;

@@ -40,7 +40,8 @@ typedef struct {
 	uint32_t *place;          /* by node of the graph: its place in program order */
 } Updates;
 
-/* The caller may pass one memory for an output and the input that it replaces. */
+/* Sets u->memory, by buffer: an output whose memory is that of an input it may replace
+ * (Lowered.donates) maps to that input, each other buffer to itself. */
 static void find_memory(Updates *u)
 {
 	const Lowered *l = u->l;
@@ -173,7 +174,7 @@ static bool only_stores(const Kernel *k)
 	return true;
 }
 
-/* The number + 1 of the stage that stores into the buffer; 0: none. */
+/* Returns 1 plus the index of the stage that stores into the buffer; 0 if there is none. */
 static uint32_t stage_of(const Kernel *k, BufId b)
 {
 	for (uint32_t i = 0; i < k->stage.n; i++)
@@ -193,8 +194,9 @@ static bool stores_into(const Updates *u, const Kernel *k, uint32_t memory)
 
 /* ---- may two be joined? ---- */
 
-/* The bytes of the smallest and the largest element that the kernel loads or stores: so many lanes
- * as there are of the smallest need several registers of the largest. */
+/* Lowers *least and raises *most to the bytes of the smallest and of the largest element that the
+ * kernel loads or stores. Vectors of as many lanes as the smallest element allows take several
+ * registers of the largest. */
 static void note_sizes(const Updates *u, const Kernel *k, uint32_t *least, uint32_t *most)
 {
 	for (uint32_t i = 0; i < k->kx.n + k->stage.n; i++) {
@@ -322,8 +324,8 @@ static bool has_tasks(const Updates *u, const Kernel *rows)
 	return outer >= FEW_ROWS || inner <= SHORT_ROW;
 }
 
-/* Of a kernel a that stores values of rows only, and b, a kernel of the same rows, or of their
- * points. */
+/* Whether kernel a, which stores values of rows only, can be joined with b, a kernel of the same
+ * rows or of their points. at: the number of a's step, from 1 on. */
 static bool can_join_rows(const Updates *u, const Kernel *a, uint32_t at, const Kernel *b)
 {
 	const SymTab *syms = u->l->ir->syms;
@@ -495,7 +497,7 @@ static void find_axes(Joined *j, const Kernel *from)
 	}
 }
 
-/* What the kernel computes, in program order, and the lines of that. */
+/* Sets what k computes to the nodes of a and b in program order, and k's source lines to theirs. */
 static void describe(const Updates *u, Kernel *k, const Kernel *a, const Kernel *b)
 {
 	const uint32_t n = a->computes.n + b->computes.n;

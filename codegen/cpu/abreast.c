@@ -1,6 +1,6 @@
-/* Reductions where lanes are neighbouring points: the sum of each column. One vector of columns
- * alone reads a line here and there, and waits for its own sum; so several go through long rows
- * together:
+/* Unroll-and-jam of reductions, here called abreast: lanes are neighbouring points, as in the sum
+ * of each column. One vector of columns alone reads a line here and there, and waits for its own
+ * sum; so several go through long rows together:
  *
  *     for r in rows:   acc0 += x[r, c .. c + 16)   acc1 += x[r, c + 16 .. c + 32)   ...
  *
@@ -49,7 +49,7 @@ static void hoist_for_all(Cpu *s, Kx value)
 	eval_hoist(&s->e, value, generic_known_axes(s) & ~(UINT64_C(1) << s->e.lanes.axis));
 }
 
-/* One point of the row, for all of them. */
+/* Combines the element at the current point of the row for all vectors of neighbouring points. */
 static void step_abreast(const Abreast *p, StageRun *r)
 {
 	Cpu *s = p->g->s;
@@ -66,7 +66,8 @@ static void step_abreast(const Abreast *p, StageRun *r)
 
 static void loops_abreast(const Abreast *p, StageRun *r);
 
-/* The loop over an axis in [lo, hi), perhaps in chunks. */
+/* Writes the loop over an axis in [lo, hi) for all vectors of points, in chunks if the sums are
+ * cut. */
 static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 {
 	Cpu *s = p->g->s;
@@ -92,7 +93,8 @@ static void chunks_abreast(const Abreast *p, StageRun *r, Lx lo, Lx hi)
 		r[v].acc = acc[v];
 }
 
-/* r[0] says which loops are still to be opened. */
+/* Writes the loops over the row that are still to be opened, from number r->next on, and their
+ * body. */
 static void loops_abreast(const Abreast *p, StageRun *r)
 {
 	Cpu *s = p->g->s;
@@ -105,7 +107,8 @@ static void loops_abreast(const Abreast *p, StageRun *r)
 	chunks_abreast(p, r, cpu_start(s, axis), cpu_limit(s, axis));
 }
 
-/* One loop over the row for all of them. */
+/* Reduces the rows of all vectors of points in one loop (unroll-and-jam), and finishes the
+ * results. */
 static void reduce_abreast(const Abreast *p, uint32_t stage)
 {
 	StageRun r[MAX_ABREAST];
@@ -197,7 +200,7 @@ static void clear_sums(const Columns *p, const Stage *st)
 	ls_end(s->e.f);
 }
 
-/* What a chunk has added up, to the sums before. */
+/* Adds the sums of a chunk, p->sums, to the sums before it. */
 static void add_sums(const Columns *p, const Stage *st, LMem sums)
 {
 	Cpu *s = p->g->s;
@@ -213,7 +216,7 @@ static void add_sums(const Columns *p, const Stage *st, LMem sums)
 
 static void block_loops(Columns *p, StageRun *rows);
 
-/* The loop over an axis of the rows in [lo, hi), perhaps in chunks. */
+/* Writes the loop over an axis of the rows in [lo, hi), in chunks for each of the ncut cuts. */
 static void block_chunks(Columns *p, StageRun *rows, const SumCut *cut, uint32_t ncut, Lx lo, Lx hi)
 {
 	Cpu *s = p->g->s;
@@ -315,7 +318,8 @@ Lx abreast_run(Generic *g, Lx lo, Lx hi)
 
 /* ---- running rows ---- */
 
-/* One loop over the rows of n points of an axis, of which the first is at hand. */
+/* Combines the running rows of n neighbouring points of an axis, from the current one on, in one
+ * loop. */
 static void run_together(Generic *g, uint32_t axis, uint32_t n)
 {
 	Cpu *s = g->s;

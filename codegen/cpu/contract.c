@@ -1,5 +1,5 @@
-/* The schedule for contractions and convolutions: implicit matrix multiplication that reads its
- * input in place.
+/* The schedule for contractions and convolutions: a tiled matrix multiplication (GEMM), implicit in
+ * that convolutions read their input in place (implicit GEMM, without im2col).
  *
  * Axes have roles: M appear in operand a only, N in b only, batch axes in both, K are summed. One N
  * axis with unit stride in the result runs over vector lanes. A task is a block of rows (flattened
@@ -28,7 +28,7 @@ static Lx take(Cpu *s, Lx *task, Sym count)
 	return v;
 }
 
-/* The block of the task. */
+/* Returns the task's block of rows and columns, and gives the batch axes their values. */
 static ContractCode decode_task(Cpu *s, const ContractPlan *p)
 {
 	ContractCode c = {.s = s, .p = p};

@@ -82,17 +82,17 @@ typedef struct {
 				   decoded: of the loads beside b */
 } ContractTile;
 
-/* contract_tile.c: writes the loops of one task over columns, rows and k, and the epilogue. The
+/* Writes the loops of one task over columns, rows and k, and the epilogue (contract_tile.c). The
  * caller has set s, p, rows and cols, zeroed the other fields, and given the batch axes values
- * (eval_at). contract_block sets the other fields for the functions below. */
+ * (eval_at). Sets the other fields for the functions below. */
 void contract_block(ContractCode *);
 /* Sets value[j] to the value of row axis j at row i of the current tile. Afterwards no row axis has
  * a value. */
 void contract_row_axes(ContractCode *, Lx i, Lx *value);
 
-/* contract_rows.c: fills the tables of the task's block. */
+/* Fills the tables of the rows of the task's block (contract_rows.c). */
 void contract_fill_tables(ContractCode *);
-/* contract_rows.c: gives the row axes the values of row i of the current tile. */
+/* Gives the row axes the values that they have at row i of the current tile (contract_rows.c). */
 void contract_go_to_row(ContractCode *, Lx i);
 
 /* Opens loops over the rows of the current tile, and gives row axes values. Returns the place of
@@ -100,8 +100,9 @@ void contract_go_to_row(ContractCode *, Lx i);
 Lx contract_open_rows(ContractCode *);
 /* Closes them. No row axis has a value afterwards. */
 void contract_close_rows(ContractCode *);
-/* At the current step of k, fetches `lines` rows of panels for each round of `unroll` steps that
- * there were before, and as many for this round, from offset `next` of b. */
+/* Fetches ahead (software prefetch), at the current step of k, `lines` rows of panels from
+ * offset `next` of b on. Each round of `unroll` steps fetches the rows behind those of the round
+ * before. */
 void contract_prefetch(ContractCode *, Lx next, int64_t lines, uint32_t unroll);
 
 /* Fetches what is beside b, in panels, of the next tile of columns, if the tile at hand is the only
@@ -114,26 +115,29 @@ void contract_fetch_next(ContractCode *, const ContractTile *, const Panels *, L
 void contract_fill_runs(ContractCode *);
 /* Sets c->frags.base for the current tile. */
 void contract_find_fragments(ContractCode *);
-/* The segments of the current tile: the first one, and the first one behind them. */
+/* Sets *begin to the first segment of the current tile, and *end to the first one behind them. */
 void contract_segments(ContractCode *, Lx *begin, Lx *end);
 /* Opens the loop over segments of the current tile, gives the row axes but the last one values, and
  * returns the segment. */
 RowSpan contract_open_segment(ContractCode *);
 /* Gives the last row axis a value, of a segment. */
 void contract_go_to_segment_row(ContractCode *, Lx row);
-/* contract_open_rows, contract_close_rows of tables. */
+/* Opens, closes the loops over the rows of the current tile if fragments are loaded by runs: what
+ * contract_open_rows, contract_close_rows do then. */
 Lx contract_open_segments(ContractCode *);
 void contract_close_segments(ContractCode *);
-/* contract_rows.c: the offset in an operand, or in its panels, without its summed part. */
+/* Returns the expression of the offset in an operand, or in its panels, with all summed axes at 0
+ * (contract_rows.c). */
 Sym contract_row_offset(const ContractCode *, Kx load);
 
 /* contract_step.c */
 
-/* The memory from which the tiles read b, and the offset in it of vector j of the current columns
- * at the current step of k. panel: as contract_first_panel has it, where b lies in panels. */
+/* Returns the memory from which tiles read b; the offset in it of vector j of the current columns
+ * at the current step of k. panel: what contract_first_panel returned, where b lies in panels. */
 LMem contract_b_memory(ContractCode *);
 Lx contract_b_offset(ContractCode *, uint32_t j, Lx panel);
-/* Where the first panel of the current columns begins, of b or of a scale, as a variable. */
+/* Returns, as a variable, the offset of the first panel of the current columns, of b or of a
+ * scale. */
 Lx contract_first_panel(ContractCode *, const Panels *);
 /* Loads that vector of b as it is multiplied. mask: of its lanes; none: all. */
 Lx contract_load_b(ContractCode *, uint32_t j, const TileCode *, Lx panel, Lx mask);
@@ -164,23 +168,24 @@ void contract_fill_slab(ContractCode *, ContractTile *t);
 /* Returns vector j of that field of the current step of k, of the slab. */
 Lx contract_load_slab(ContractCode *, uint32_t j, uint32_t field);
 
-/* A vector of zeros of the plan's. */
+/* Returns a vector of zeros of the type of the plan's sums. */
 Lx contract_zero(const ContractCode *);
 
-/* contract_rows.c: the offset in a, or in its panels, of row i of the current tile, without its
- * summed part. */
+/* Returns the offset in a, or in its panels, of row i of the current tile, without the part that
+ * the summed axes add (contract_rows.c). */
 Lx contract_a_row(ContractCode *, Lx i);
-/* contract_tile.c: the offset in an operand of the current step of the summed axes. */
+/* Returns the offset in an operand that the current step of the summed axes adds
+ * (contract_tile.c). */
 Lx contract_step_offset(ContractCode *, Kx load);
 
-/* contract_frag.c: declares the fragments and local arrays of tiles. */
+/* Declares the fragments and the local arrays of tiles (contract_frag.c). */
 void contract_declare_frags(ContractCode *);
-/* contract_frag.c: sums of 0, for nv vectors of columns. */
+/* Sets the accumulators of the tile, for nv vectors of columns, to 0 (contract_frag.c). */
 void contract_zero_frags(ContractCode *, uint32_t nv);
-/* contract_frag.c: adds the products of all steps of the last summed axis; the other ones have
- * values. panel: as for contract_b_offset; next: of the panels to fetch. */
+/* Adds the products of all steps of the last summed axis (contract_frag.c). The other summed axes
+ * have values. panel: as for contract_b_offset; next: the offset of the panels to prefetch. */
 void contract_frag_steps(ContractCode *, const TileCode *, Lx panel, Lx next);
-/* contract_frag.c: stores the sums in c->frags.tile, rows of nv vectors. */
+/* Stores the sums in c->frags.tile, as rows of nv vectors (contract_frag.c). */
 void contract_store_frags(ContractCode *, uint32_t nv);
 
 /* contract_late.c */
@@ -191,31 +196,32 @@ void contract_late_begin(ContractCode *);
 void contract_late_rows(ContractCode *, const TileCode *);
 /* Finishes all that are left. */
 void contract_late_finish(ContractCode *, const TileCode *);
-/* Does the same, and makes the current tile, whose sums are complete, the late one. */
+/* Finishes all rows of the late tile that are left, and makes the current tile, whose sums are
+ * complete, the late one. */
 void contract_late_tile(ContractCode *, const TileCode *);
-/* contract_epilogue.c: the epilogue of row `place` of the sums in frags.tile, for the columns from
- * c->col on. The row axes have values. */
+/* Writes the epilogue of row `place` of the sums in frags.tile, for the columns from c->col on
+ * (contract_epilogue.c). The row axes have values. */
 void contract_finish_row(ContractCode *, const TileCode *, Lx place);
 
-/* contract_dots.c: makes the sums of the current tile, of b that is read along k (B_ALONG). a: by
- * row, the offset in a of contract_a_row; left: the columns from c->col on, if a vector of them may
- * be more (none: it is not). Sets sum[i] to the vector of columns of row i. */
+/* Computes the sums of the current tile, if b is read along k (B_ALONG), and sets sum[i] to the
+ * vector of columns of row i (contract_dots.c). a: by row, the offset that contract_a_row returned;
+ * left: the number of columns from c->col on, if it may be less than a vector (else none). */
 void contract_dots(ContractCode *, const Lx *a, Lx left, Lv *sum);
 
-/* contract_border.c: at the beginning of a tile, computes which taps of each window meet the image
- * (taps). Does nothing if the plan has no windows. */
+/* Computes, at the beginning of a tile, which taps of each window meet the image, as c->taps
+ * (contract_border.c). Does nothing if the plan has no windows. */
 void contract_bound_taps(ContractCode *);
-/* contract_border.c: narrows [*start, *end) of a summed axis to the taps that meet the image;
- * leaves it as it is for an axis without a window. */
+/* Narrows the range [*start, *end) of a summed axis to the taps that meet the image; leaves it as
+ * it is for an axis without a window (contract_border.c). */
 void contract_taps(const ContractCode *, uint32_t axis, Lx *start, Lx *end);
 
-/* contract_copy.c: writes the phase that copies an operand, and adds the temporary that it fills,
- * which phases until number `last` read. */
+/* Writes the phase that copies an operand into panels (panel packing), and adds the temporary that
+ * it fills, which phases up to number `last` read (contract_copy.c). */
 void contract_copy(Cpu *, const CopyPlan *, uint32_t last);
 
 /* contract_epilogue.c */
 
-/* The offset of vector j of row i in local sums of a tile, [mr][nv * lanes]. */
+/* Returns the offset of vector j of row i in the local sums of a tile, [mr][nv * lanes]. */
 Lx contract_sum_offset(const ContractCode *, const ContractTile *, uint32_t i, uint32_t j);
 /* Adds up n accumulators of a vector of a row, from `first` on, pairwise. */
 Lx contract_chains(Cpu *, const ContractTile *, uint32_t first, uint32_t n, uint32_t i, uint32_t j);
@@ -226,9 +232,11 @@ void contract_multiply_sums(ContractCode *, ContractTile *);
 void contract_end_block(ContractCode *, const ContractTile *);
 /* Writes the epilogue of a tile whose sums are in its first accumulators, for each vector. */
 void contract_inline_epilogue(ContractCode *, const ContractTile *);
-/* Does the same by a loop over a copy of the tile: long epilogues are less code so. */
+/* Writes the same epilogue as a loop over a copy of the tile, which is less code for a long
+ * epilogue. */
 void contract_looped_epilogue(ContractCode *, const ContractTile *);
-/* Does the same for sums in frags.tile: a loop over rows, in each all columns. */
+/* Writes the epilogue of a tile of fragments, whose sums are in frags.tile: a loop over rows, in
+ * each all columns. */
 void contract_epilogue_of_fragments(ContractCode *, const ContractTile *);
 
 #endif

@@ -12,8 +12,8 @@ typedef struct {
 	Lx first[MAX_AXES], last[MAX_AXES];
 } Rows;
 
-/* The least and the largest value of a row axis in the tile: all there are where a slower axis
- * changes within it. */
+/* Sets *lo and *hi to the least and the largest value of a row axis in the tile: to the ends of the
+ * whole axis where a slower axis changes within the tile. */
 static void row_range(const ContractCode *c, const Rows *r, uint32_t row, Lx *lo, Lx *hi)
 {
 	Cpu *s = c->s;
@@ -30,7 +30,7 @@ static void row_range(const ContractCode *c, const Rows *r, uint32_t row, Lx *lo
 	}
 }
 
-/* ceil(max(x, 0) / step) */
+/* Returns ceil(max(x, 0) / step). */
 static Lx steps(Cpu *s, Lx x, int64_t step)
 {
 	Lx up = lx_max(s->e.f, lx_add(s->e.f, x, lx_int(s->e.f, step - 1)), lx_int(s->e.f, 0));

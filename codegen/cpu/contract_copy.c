@@ -1,5 +1,6 @@
-/* An operand of which columns (rows, of a) or steps of k are apart: a phase of its own copies it
- * into panels, which are read as those of a packed constant.
+/* Panel packing when the kernel runs, here called copying: a phase of its own copies an operand of
+ * which columns (rows, of a) or steps of k are apart into panels, which are read as those of a
+ * packed constant.
  *
  *     task (panels, part of k):  panel[k][j] = b[k, n + j]
  *
@@ -58,7 +59,8 @@ static void decode_task(Copy *c)
 				take(c, &task, s->e.nest->extent[c->p->axes.batch[i]]));
 }
 
-/* Where the panel's vector j is at the point of the summed axes. */
+/* Returns the offset in the panels of vector j of the current panel at the point of the summed
+ * axes. */
 static Lx place(Copy *c, uint32_t j)
 {
 	Cpu *s = c->s;
@@ -75,7 +77,7 @@ static Lx first_column(Copy *c, uint32_t j)
 		      lx_int(s->e.f, (int64_t)j * s->e.lanes.n));
 }
 
-/* No vector reaches past the last column. */
+/* Whether no vector of a panel reaches past the last column. */
 static bool is_whole(const Copy *c)
 {
 	return c->p->panels.step == c->p->panels.width &&
@@ -93,9 +95,9 @@ static Lx load_groups(Copy *c)
 				      c->p->vector, s->e.lanes.mask));
 }
 
-/* Step k of a vector of groups, of which the operand has `left` steps, in its place of the group;
- * 0 if there is no such step. at: of step 0; along, column: from one step, and one column, to the
- * next. */
+/* Returns step k of a vector of groups, shifted to its place in the group; 0 if k is not less than
+ * `left`, the steps that the operand has. at: the offset of step 0; along, column: the strides from
+ * one step, and from one column, to the next. */
 static Lx step_of_groups(Copy *c, uint32_t k, Lx at, Lx left, Sym along, Sym column)
 {
 	Cpu *s = c->s;
@@ -119,7 +121,7 @@ static Lx step_of_groups(Copy *c, uint32_t k, Lx at, Lx left, Sym along, Sym col
 	return tail ? lx_select(f, lx_cmp(f, SC_lt, lx_int(f, k), left), x, lx_int_of(f, t, 0)) : x;
 }
 
-/* Groups of neighbouring columns, made of their steps. */
+/* Returns the groups of a vector of neighbouring columns, joined from their steps. */
 static Lx join_groups(Copy *c)
 {
 	Cpu *s = c->s;
@@ -143,7 +145,7 @@ static Lx join_groups(Copy *c)
 	return lx_var(f, ls_let(f, "groups", all));
 }
 
-/* Elements as they are multiplied. */
+/* Returns a vector of the operand's elements, converted to the dtype that is multiplied. */
 static Lx load_elements(Copy *c)
 {
 	Cpu *s = c->s;
@@ -162,7 +164,8 @@ static Lx load_row(Copy *c, Lx column)
 	return x;
 }
 
-/* The element of the unit axes by its number: for loads that of the first of them alone. */
+/* Sets the unit axes to the element with that number: the first of them to the number, for loads,
+ * which see one axis; the others to 0. */
 static void at_element(Copy *c, Lx number)
 {
 	const UnitAxes *u = &c->p->unit;
@@ -171,7 +174,7 @@ static void at_element(Copy *c, Lx number)
 	eval_at(&c->s->e, u->axis[0], number);
 }
 
-/* The same element by the index of each unit axis. */
+/* Sets each unit axis to its own index at the element with that number. */
 static void at_indices(Copy *c, Lx number)
 {
 	Cpu *s = c->s;
@@ -186,7 +189,7 @@ static void at_indices(Copy *c, Lx number)
 	}
 }
 
-/* The element after that of the last call, or of at_indices. */
+/* Moves the unit axes to the element after that of the last call, or of at_indices. */
 static void at_next(Copy *c)
 {
 	Cpu *s = c->s;
@@ -206,7 +209,7 @@ static void at_next(Copy *c)
 	}
 }
 
-/* The columns of a square that begins at that element. */
+/* Stores all columns of a square that begins at element `here` of the unit axes, in vector j. */
 static void store_square(Copy *c, uint32_t j, Lx here, const Lx *column)
 {
 	Cpu *s = c->s;
@@ -221,7 +224,8 @@ static void store_square(Copy *c, uint32_t j, Lx here, const Lx *column)
 	}
 }
 
-/* The first `left` of them. */
+/* Stores the first `left` columns of a square that begins at element `here` of the unit axes, in
+ * vector j. */
 static void store_columns(Copy *c, uint32_t j, Lx here, Lx left, const Lx *column)
 {
 	Cpu *s = c->s;
@@ -238,8 +242,8 @@ static void store_columns(Copy *c, uint32_t j, Lx here, Lx left, const Lx *colum
 	ls_end(s->e.f);
 }
 
-/* As many elements of the unit axes as there are lanes, of vector j, as columns: all of them, or
- * the first `left` of these. */
+/* Copies a square of vector j: as many elements of the unit axes as there are lanes become columns.
+ * left: how many of them there are; none: all. */
 static void copy_square(Copy *c, uint32_t j, Lx left)
 {
 	Cpu *s = c->s;
@@ -334,8 +338,8 @@ static KernelCost copy_cost(const Cpu *s, const CopyPlan *p)
 	return (KernelCost){.flops = cost_number(s->e.arena, 0), .bytes = bytes};
 }
 
-/* The loops over the summed axes but those along which squares are copied; in each, the task's
- * panels. */
+/* Writes the loops over the summed axes but the unit axes, and the copy of the task's panels in
+ * them. */
 static void copy_steps(Copy *c)
 {
 	Cpu *s = c->s;

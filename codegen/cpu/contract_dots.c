@@ -1,6 +1,7 @@
-/* Tiles of a contraction whose operand b is read along k, where steps are neighbours in both
- * operands: lanes are steps, and each sum of a vector of columns is a dot product. Neither operand
- * is copied, and a tile reads each of its columns once:
+/* Tiles of dot products (the inner-product form of a matrix multiplication): operand b is read
+ * along k, whose steps are neighbours in both operands. Lanes are steps, and each sum of a vector
+ * of columns is a dot product. Neither operand is copied, and a tile reads each of its columns
+ * once:
  *
  *     for g in groups of columns:
  *         for k by vectors:   acc_i_j += A[row_i, k ..] * B[col + g + j, k ..]    for all i, j
@@ -35,8 +36,8 @@ static Lx int_of(const ContractCode *c, int64_t v)
 
 /* ---- sums ---- */
 
-/* n vectors, a power of two, to one whose lanes are n parts, in order: of each what is left of a
- * vector. */
+/* Adds the lanes of n vectors, a power of two, until they are one vector: its lanes are n parts in
+ * the order of the vectors, each the partial sums of one of them. */
 static Lx add_lanes(ContractCode *c, const Lx *v, uint32_t n)
 {
 	LoopFn *f = c->s->e.f;
@@ -48,7 +49,7 @@ static Lx add_lanes(ContractCode *c, const Lx *v, uint32_t n)
 			       lx_shuffle(f, SHUFFLE_ODDS, low, high)));
 }
 
-/* A vector of an operand at the current step of k. */
+/* Returns a vector of an operand along k, at the current step, as it is multiplied. */
 static Lx load_steps(ContractCode *c, const char *name, Kx load, Lx offset)
 {
 	Cpu *s = c->s;
@@ -109,7 +110,7 @@ static void hold_rows(Dots *d)
 	leave_vectors(d->c);
 }
 
-/* All steps of column j, with rows that are held. */
+/* Adds the products of all steps of column j with rows of a that registers hold. */
 static void add_held(Dots *d, uint32_t j)
 {
 	Cpu *s = d->c->s;
@@ -127,8 +128,8 @@ static void add_held(Dots *d, uint32_t j)
 	leave_vectors(d->c);
 }
 
-/* Vectors of the last summed axis, as many as there are chains in a round, each added to sums of
- * its own. Returns where the rest begins. */
+/* Adds the products of the steps in [lo, hi) of the last summed axis that fill rounds of one vector
+ * for each chain; each chain has accumulators of its own. Returns where the other steps begin. */
 static Lx run_chains(Dots *d, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = d->c->s;
@@ -174,7 +175,7 @@ static void k_loop(Dots *d, uint32_t next, Lx lo, Lx hi)
 	eval_end(&s->e);
 }
 
-/* The loop over a summed axis, perhaps in chunks. */
+/* Writes the loop over summed axis number `next`, in chunks if the sums are cut. */
 static void k_loops(Dots *d, uint32_t next)
 {
 	Cpu *s = d->c->s;
@@ -192,7 +193,7 @@ static void k_loops(Dots *d, uint32_t next)
 		sum_close(&s->code, &sums, acc);
 }
 
-/* All steps of all columns of a group. */
+/* Adds the products of all steps for all columns of a group. */
 static void add_products(Dots *d)
 {
 	const OperandB *b = &d->c->p->b;
@@ -243,7 +244,7 @@ static void add_columns(Dots *d, Lx first, Lx left, Lx *part)
 	}
 }
 
-/* The offset of a vector in the parts, [row][group][lanes]. */
+/* Returns the offset of a vector in the partial sums, [row][group][lanes]. */
 static Lx part_offset(const ContractCode *c, uint32_t i, Lx group)
 {
 	LoopFn *f = c->s->e.f;
@@ -261,7 +262,8 @@ static void clear_parts(const ContractCode *c, LMem parts)
 	ls_end(f);
 }
 
-/* The groups of columns of which the last one may be less. */
+/* Writes the loop over the groups of columns. left: the columns that there are, if the last group
+ * may be less than whole; none: all. */
 static void loop_over_groups(Dots *d, Lx left, LMem parts)
 {
 	ContractCode *c = d->c;

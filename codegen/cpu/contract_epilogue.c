@@ -160,7 +160,8 @@ void contract_inline_epilogue(ContractCode *c, const ContractTile *t)
 	}
 }
 
-/* A loop over the rows of a copy of the tile. */
+/* Writes the epilogue as a loop over the rows of `tile`, a copy of the tile, for each vector of
+ * columns. */
 static void epilogue_of_copy(ContractCode *c, const ContractTile *t, LMem tile)
 {
 	Cpu *s = c->s;
@@ -179,8 +180,8 @@ static void epilogue_of_copy(ContractCode *c, const ContractTile *t, LMem tile)
 	}
 }
 
-/* The rows of a span from lo to hi, `together` at a time: their vectors, of all columns, in
- * turn. */
+/* Writes the epilogue of the rows of a span from lo to hi, in groups of `together` rows, whose
+ * vectors of all columns are computed in turn (ls_interleave). */
 static void epilogue_of_rows(ContractCode *c, const ContractTile *t, const RowSpan *span, Lx lo,
 			     Lx hi, uint32_t together)
 {
@@ -251,7 +252,8 @@ void contract_epilogue_of_fragments(ContractCode *c, const ContractTile *t)
 	eval_mask(&s->e, (Lx){0});
 }
 
-/* Long epilogues run as loops over a copy of the tile, to keep the code small. */
+/* Copies the tile to a local array and loops over it, so that the code of a long epilogue stays
+ * small. */
 void contract_looped_epilogue(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;

@@ -1,8 +1,8 @@
-/* The steps of a tile whose row of the instruction set works on fragments: two rows of fragments of
- * a times two of b, or fewer. Whole steps of b come from its panels; a is read in place (Runs), or
- * its rows pass through a local array, which all of a tile have even where the result has no such
- * row. Steps behind the last whole one pass through local arrays with zeros behind them, of a and
- * of b, so that nothing else in memory matters. */
+/* The steps of a tile whose micro-kernel works on fragments (matrix registers, as of AMX): two rows
+ * of fragments of a times two of b, or fewer. Whole steps of b come from its panels; a is read in
+ * place (Runs), or its rows pass through a local array, which all of a tile have even where the
+ * result has no such row. Steps behind the last whole one pass through local arrays with zeros
+ * behind them, of a and of b, so that nothing else in memory matters. */
 #include "codegen/cpu/contract.h"
 
 static Lx int_of(ContractCode *c, int64_t v)
@@ -16,7 +16,7 @@ static uint32_t groups_of(const ContractCode *c)
 	return c->p->axes.step;
 }
 
-/* Elements of a in it. */
+/* Returns the elements of a row of a in one step of k. */
 static uint32_t step_of(const ContractCode *c)
 {
 	return c->p->axes.step * c->p->axes.row->group;
@@ -37,7 +37,7 @@ static FragOp operation_of(const MicroKernel *row)
 	return op;
 }
 
-/* Rows of a fragment; the last one of a tile may have fewer. */
+/* Returns the rows of a fragment. The last fragment of a tile may have fewer. */
 static uint32_t rows_of(const ContractCode *c)
 {
 	return c->p->a.runs.used ? c->p->a.runs.rows : c->p->axes.row->rows;
@@ -78,7 +78,8 @@ static LMem a_memory(ContractCode *c)
 	return eval_load_memory(&c->s->e, c->p->a.load);
 }
 
-/* The groups of a row from that offset on: all, or those of `left` steps. */
+/* Copies the groups of a row of a from `offset` on to c->frags.left at `at`. left: the steps that
+ * there are, fewer than a fragment has; none: all of a fragment's. */
 static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 {
 	LoopFn *f = c->s->e.f;
@@ -101,7 +102,7 @@ static void copy_row(ContractCode *c, Lx offset, Lx at, Lx left)
 	ls_end(f);
 }
 
-/* The rows of the current step pass through a local array. */
+/* Copies the rows of the current step of k to c->frags.left. left: as for copy_row. */
 static void copy_rows(ContractCode *c, Lx step, Lx left)
 {
 	LoopFn *f = c->s->e.f;
@@ -125,7 +126,7 @@ static void copy_rows(ContractCode *c, Lx step, Lx left)
 	}
 }
 
-/* Fragment k of a, in place or from the local array. */
+/* Loads fragment k of a, in place or from c->frags.left. */
 static void load_a(ContractCode *c, uint32_t k, bool in_place)
 {
 	LoopFn *f = c->s->e.f;
@@ -143,7 +144,7 @@ static void load_a(ContractCode *c, uint32_t k, bool in_place)
 
 /* ---- operand b ---- */
 
-/* The groups of the last steps, and zeros behind them. */
+/* Copies the last `groups` groups of b to c->frags.right, and zeros behind them. */
 static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
 {
 	Cpu *s = c->s;
@@ -168,8 +169,8 @@ static void copy_b(ContractCode *c, uint32_t nv, Lx panel, Lx groups)
 	ls_end(f);
 }
 
-/* Fragment j of b, from its panels, or of the last steps from the local array. Panels that no tile
- * reads again soon pass by the first cache, which holds the rows of a. */
+/* Loads fragment j of b: from its panels, or, of the last steps, from c->frags.right. Panels that
+ * no tile reads again soon bypass the first cache, which holds the rows of a. */
 static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 {
 	LoopFn *f = c->s->e.f;
@@ -187,8 +188,9 @@ static void load_b(ContractCode *c, uint32_t j, Lx panel, bool last)
 
 /* ---- steps ---- */
 
-/* Operations stand right behind the loads of their operands: both units are busy. left: the last
- * steps, fewer than a fragment has; none: all of a fragment's. */
+/* Adds the products of the current step of k. Operations stand right behind the loads of their
+ * operands, so that both units are busy. left: the last steps, fewer than a fragment has; none: all
+ * of a fragment's. */
 static void add_step(ContractCode *c, uint32_t nv, Lx panel, Lx left)
 {
 	LoopFn *f = c->s->e.f;

@@ -1,6 +1,6 @@
-/* Epilogues of tiles of fragments that are late: the rows of a tile are finished between the steps
- * of the next tile, because neither needs the units of the other. The sums lie in frags.tile until
- * then. A task's last tile is finished behind it. */
+/* Software pipelining of tiles of fragments, whose epilogues are here called late: the rows of a
+ * tile are finished between the steps of the next tile, because neither needs the units of the
+ * other. The sums lie in frags.tile until then. A task's last tile is finished behind it. */
 #include "codegen/cpu/contract.h"
 
 static Lx var(const ContractCode *c, Lv v)
@@ -24,7 +24,8 @@ void contract_late_begin(ContractCode *c)
 				   .done = ls_var(f, "late_done", zero)};
 }
 
-/* The next rows of the current segment: `most` of them, none: all. */
+/* Finishes the next rows of the late tile's current segment: `most` of them, or all if `most` is
+ * 0. */
 static void finish_rows(ContractCode *c, const TileCode *how, uint32_t most)
 {
 	Cpu *s = c->s;

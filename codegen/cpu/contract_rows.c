@@ -12,7 +12,8 @@ static bool rows_are_whole(const ContractCode *c)
 	       c->p->block.rows % c->p->tile.mr == 0;
 }
 
-/* Not negative even where there are no rows: dividing it takes no care of signs. */
+/* Returns the number of the last row; 0 if there are no rows, because divisions of it ignore
+ * signs. */
 static Lx last_row(const ContractCode *c)
 {
 	Cpu *s = c->s;
@@ -20,7 +21,7 @@ static Lx last_row(const ContractCode *c)
 		      int_of(s, 0));
 }
 
-/* Row number `row` or the last one. */
+/* Returns `row`, or the last row if that is less. */
 static Lx clamp_row(ContractCode *c, Lx row)
 {
 	Cpu *s = c->s;
@@ -43,7 +44,7 @@ Sym contract_row_offset(const ContractCode *c, Kx load)
 	return sym_subst(s->e.syms, s->e.nest->offset[load.i], var, zero, n);
 }
 
-/* The row axes of the block's first row, as variables. */
+/* Sets at[] to variables with the values of the row axes at the block's first row. */
 static void decode_row(ContractCode *c, Lv *at)
 {
 	Cpu *s = c->s;
@@ -59,8 +60,8 @@ static void decode_row(ContractCode *c, Lv *at)
 	}
 }
 
-/* Those of the next row, if `more`: the fastest counts up, the others when the one after them
- * begins anew. */
+/* Moves the values at[] of the row axes to the next row, if `more` is true: the fastest axis counts
+ * up, and each slower one when the axis after it wraps. */
 static void count_row(ContractCode *c, const Lv *at, Lx more)
 {
 	Cpu *s = c->s;
@@ -79,7 +80,8 @@ static void count_row(ContractCode *c, const Lv *at, Lx more)
 	}
 }
 
-/* Several row axes: those of every row of the block are found once. Past the last row they stay. */
+/* Computes the values of several row axes once for every row of the block. Past the last row they
+ * stay. */
 void contract_fill_tables(ContractCode *c)
 {
 	Cpu *s = c->s;
@@ -111,7 +113,6 @@ static Lx table_at(ContractCode *c, LMem table, Lx row)
 	return lx_var(s->e.f, ls_load(s->e.f, "i", table, row, (LType){DT_i64, 1}, (Lx){0}));
 }
 
-/* Set the row axes to row `i` of the tile. */
 void contract_go_to_row(ContractCode *c, Lx i)
 {
 	Cpu *s = c->s;

@@ -23,7 +23,7 @@ static void store(const ContractCode *c, LMem table, Lx at, Lx value)
 	ls_store(c->s->e.f, table, at, value, (Lx){0});
 }
 
-/* Fragments of a tile. */
+/* Returns the number of fragments in a tile. */
 static int64_t per_tile(const ContractCode *c)
 {
 	return c->p->tile.mr / c->p->a.runs.rows;
@@ -34,14 +34,14 @@ static bool has_lines(const ContractCode *c)
 	return c->p->axes.nm > c->p->a.runs.first + 1;
 }
 
-/* Places of a line: of the last row axis, or of the run. */
+/* Returns the number of places in a line: of the last row axis, or, without lines, of the run. */
 static Lx line_of(const ContractCode *c)
 {
 	const Runs *r = &c->p->a.runs;
 	return eval_size(&c->s->e, has_lines(c) ? r->wide[c->p->axes.nm - 1] : r->length);
 }
 
-/* Segments that a fragment may have: its places may begin anywhere in a line. */
+/* Returns the most segments that a fragment may have, whose places may begin anywhere in a line. */
 static int64_t most_segments(const ContractCode *c)
 {
 	const Runs *r = &c->p->a.runs;
@@ -67,7 +67,8 @@ static void declare(ContractCode *c)
 		c->frags.runs.axis[i] = ls_local(f, "segment_axis", DT_i64, segments);
 }
 
-/* value[i]: of row axis i, for those outside of runs. Sets the axes to the first row of the run. */
+/* Sets the row axes to the first row of the run with that number, and value[] to the values of the
+ * axes outside of runs. */
 static void go_to_run(ContractCode *c, Lx run, Lx *value)
 {
 	Cpu *s = c->s;
@@ -82,8 +83,9 @@ static void go_to_run(ContractCode *c, Lx run, Lx *value)
 		eval_at(&s->e, x->m[i], int_of(c, 0));
 }
 
-/* The rows of the line in which place v of the run is, up to `end`, if they are there. Moves v to
- * the next line. at: that place's offset from its place in the tile. */
+/* Adds the segment of the rows that lie in the line of place v of the run, up to place `end`, if
+ * there are such rows. Moves v to the next line. at: a place plus `at` is the row's place in its
+ * tile. */
 static void add_segment(ContractCode *c, Lv v, Lx end, Lx at, Lx *value, Lv nsegment)
 {
 	Cpu *s = c->s;
@@ -120,8 +122,8 @@ static void add_segment(ContractCode *c, Lv v, Lx end, Lx at, Lx *value, Lv nseg
 	ls_set(f, v, lx_add(f, here, lx_sub(f, line, column)));
 }
 
-/* Fragment k of the block, number `k + first` of all; past the last one the last one without
- * rows. */
+/* Adds fragment k of the block, and its segments, to the tables. It is number k + first of all
+ * fragments; past the end it is the last fragment, without rows. */
 static void add_fragment(ContractCode *c, Lx k, Lx first, Lv nsegment)
 {
 	Cpu *s = c->s;
@@ -167,7 +169,7 @@ void contract_fill_runs(ContractCode *c)
 	store(c, c->frags.runs.first, int_of(c, fragments), lx_var(f, nsegment));
 }
 
-/* The number in the block of the current tile's first fragment. */
+/* Returns the number, in the block, of the current tile's first fragment. */
 static Lx first_fragment(ContractCode *c)
 {
 	LoopFn *f = c->s->e.f;

@@ -9,7 +9,6 @@ static Lx int_of(Cpu *s, int64_t v)
 
 /* ---- operand b ---- */
 
-/* Element offset of vector j at the current k. */
 Lx contract_b_offset(ContractCode *c, uint32_t j, Lx panel_base)
 {
 	Cpu *s = c->s;
@@ -51,7 +50,6 @@ static LMem a_memory(ContractCode *c)
 	return eval_load_memory(&s->e, c->p->a.load);
 }
 
-/* Where the first panel of the current columns begins. */
 Lx contract_first_panel(ContractCode *c, const Panels *p)
 {
 	Cpu *s = c->s;
@@ -72,8 +70,8 @@ Lx contract_load_b(ContractCode *c, uint32_t j, const TileCode *how, Lx panel, L
 	return eval_convert(&s->e, lx_var(s->e.f, v), b.dtype);
 }
 
-/* Step `k` of a group at that offset of a, in its place of the group; 0 if the operand has no such
- * step. */
+/* Returns step k of the group of a at that offset, shifted to its place in the group; 0 if k is not
+ * less than `left`, the steps that the operand has. */
 static Lx step_of_group(ContractCode *c, LMem m, Lx offset, Lx left, uint32_t k)
 {
 	Cpu *s = c->s;
@@ -90,8 +88,6 @@ static Lx step_of_group(ContractCode *c, LMem m, Lx offset, Lx left, uint32_t k)
 	return lx_select(f, lx_cmp(f, SC_lt, int_of(s, k), left), x, lx_int_of(f, u32, 0));
 }
 
-/* What is multiplied of a row: an element, or a group; of the last group the `left` steps that are
- * there (none: all). */
 Lx contract_load_a(ContractCode *c, Lx offset, Lx left)
 {
 	Cpu *s = c->s;
@@ -111,7 +107,7 @@ Lx contract_load_a(ContractCode *c, Lx offset, Lx left)
 		       : x;
 }
 
-/* Element k of groups of bf16. */
+/* Returns element k, 0 or 1, of groups of two bf16, as f32. */
 static Lx bf16_of_group(ContractCode *c, Lx group, uint32_t k)
 {
 	LoopFn *f = c->s->e.f;
@@ -130,7 +126,6 @@ static Lx add_pairs(ContractCode *c, Lx pairs, Lx sum)
 	return lx_sc(f, SC_dot2_s16, c->p->vector, (Lx[]){two, ones, sum}, 3);
 }
 
-/* a * b + sum, of elements or groups. */
 Lx contract_add_product(ContractCode *c, Lx a, Lx b, Lx sum)
 {
 	Cpu *s = c->s;
@@ -193,7 +188,8 @@ static void add_columns(ContractCode *c, const TileCode *how, Lx panel, const Lv
 					    lx_var(s->e.f, sum[j])));
 }
 
-/* Of a row that adds 128 to the elements of a: what that adds to the sums of the tile's columns. */
+/* Adds up the columns of b times 128: so much a micro-kernel that adds 128 to the elements of a
+ * adds to the sums. */
 void contract_sum_columns(ContractCode *c, const TileCode *how)
 {
 	Cpu *s = c->s;

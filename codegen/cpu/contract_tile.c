@@ -1,4 +1,5 @@
-/* The loops of one task of a contraction: columns, rows, the register tile over k, the epilogue. */
+/* Register tiling of a contraction, the loops of one task: columns, rows, the register tile over k,
+ * the epilogue. */
 #include "codegen/cpu/contract.h"
 
 static Lx int_of(Cpu *s, int64_t v)
@@ -6,7 +7,7 @@ static Lx int_of(Cpu *s, int64_t v)
 	return lx_int(s->e.f, v);
 }
 
-/* Of an operand that contract_linear took. */
+/* Returns the stride of an axis in an operand that contract_linear took. */
 static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 {
 	Sym coef;
@@ -17,7 +18,7 @@ static Sym coef_of(const Cpu *s, Kx load, uint32_t axis)
 	return coef;
 }
 
-/* Gather the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes +
+/* Gathers the panel of the current columns: local[k][j * lanes + lane] = b[k, col + j * lanes +
  * lane]. */
 static void gather_panel(ContractCode *c, uint32_t nv, Lx mask)
 {
@@ -60,7 +61,8 @@ static Lx tile_of_rows(const ContractCode *c)
 	return lx_div(s->e.f, lx_sub(s->e.f, c->row, c->rows.lo), int_of(s, c->p->tile.mr));
 }
 
-/* Where this tile's part of the next panels of a packed b begins, or of the same steps of them. */
+/* Returns the offset, in a packed b, of the part of the next panels that this tile prefetches; with
+ * blocks of k, of the same steps of these panels. */
 static Lx next_panels(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
@@ -87,7 +89,8 @@ static Lx next_panels(ContractCode *c, const ContractTile *t)
 		      lx_mul(s->e.f, tile_of_rows(c), part));
 }
 
-/* The number of the current step of all summed axes, or of the first one of this block of k. */
+/* Returns the number of the current step of all summed axes, or of the first step of this block of
+ * k. */
 static Lx step_number(ContractCode *c, bool of_block)
 {
 	Cpu *s = c->s;
@@ -103,8 +106,8 @@ static Lx step_number(ContractCode *c, bool of_block)
 	return k;
 }
 
-/* While the tiles of a block use these panels, fetch the next ones into L2: the first tile would
- * otherwise wait for memory. Prefetching past the end is harmless. */
+/* Fetches the next panels into L2 while the tiles of a block use these, because the first tile
+ * would otherwise wait for memory. A fetch past the end is harmless. */
 void contract_prefetch(ContractCode *c, Lx next, int64_t lines, uint32_t unroll)
 {
 	Cpu *s = c->s;
@@ -225,8 +228,8 @@ static void clear_sum(const ContractCode *c, const ContractTile *t, LMem sum)
 			ls_store(f, sum, contract_sum_offset(c, t, i, j), zero, (Lx){0});
 }
 
-/* What the chunks inside have added up, or the accumulators, to the sums of this cut; they begin
- * again. */
+/* Adds the sums of the chunks inside, or the accumulators, to the sums of this cut, and clears
+ * them. */
 static void end_chunk(ContractCode *c, const ContractTile *t, uint32_t cut)
 {
 	Cpu *s = c->s;
@@ -251,7 +254,8 @@ static void end_chunk(ContractCode *c, const ContractTile *t, uint32_t cut)
 
 static void k_loops(ContractCode *c, ContractTile *t, uint32_t next);
 
-/* The last group of the innermost axis, if it is in [whole, end) and not whole. */
+/* Multiplies the last group of the innermost axis if it is not whole: if `whole`, its index, is
+ * less than `end`. */
 static void last_group(ContractCode *c, ContractTile *t, uint32_t axis, Lx whole, Lx end)
 {
 	Cpu *s = c->s;
@@ -299,7 +303,8 @@ static void k_loop(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx
 		last_group(c, t, axis, whole, end);
 }
 
-/* The loop over a summed axis in [start, end), perhaps in chunks. */
+/* Writes the loop over summed axis number `next` in [start, end), in chunks if the sums are cut
+ * there. */
 static void k_chunks(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx end)
 {
 	const uint32_t cut = c->cut;
@@ -330,7 +335,7 @@ static void k_loops(ContractCode *c, ContractTile *t, uint32_t next)
 	k_chunks(c, t, next, start, end);
 }
 
-/* Zero for all sums, and for the chunks'. */
+/* Sets all accumulators of the tile, and the sums of its chunks, to 0. */
 static void start_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
@@ -357,7 +362,7 @@ static void start_sums(ContractCode *c, ContractTile *t)
 		ls_end(s->e.f);
 }
 
-/* The tile's place in the sums of blocks of k. */
+/* Returns the offset of the tile in the local sums that blocks of k are added to. */
 static Lx tile_sums(ContractCode *c)
 {
 	Cpu *s = c->s;
@@ -398,8 +403,8 @@ static void load_sums(ContractCode *c, ContractTile *t)
 						  c->p->vector, (Lx){0});
 }
 
-/* All sums into the first chain: without cuts, or where they do not count, they are in the
- * accumulators. */
+/* Adds up the accumulators of each sum into the first one; or loads the sum, if it consists of
+ * blocks or chunks, from local memory into that. */
 static void finish_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
@@ -450,7 +455,7 @@ static void fetch_row(ContractCode *c, Kx load, int64_t width)
 			    lx_sub(s->e.f, last, int_of(s, back)), 1);
 }
 
-/* While sums are made. */
+/* Fetches ahead, while the tile is added up, what its epilogue reads of each row. */
 static void fetch_rows(ContractCode *c, const ContractTile *t)
 {
 	Cpu *s = c->s;
@@ -491,7 +496,7 @@ static void start_tile(ContractCode *c, ContractTile *t)
 		t->next = eval_let(&s->e, "next", next_panels(c, t));
 }
 
-/* All steps of k, or those of a block. */
+/* Adds the products of all steps of k, or of the current block of k, to the sums of the tile. */
 static void sum_tile(ContractCode *c, ContractTile *t, TilePart part)
 {
 	Lv sum[MAX_TILE_ROWS];
@@ -544,7 +549,9 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		contract_inline_epilogue(c, t);
 }
 
-/* left: of the columns from c->col on, where a vector of them may not be whole; none: it is. */
+/* Prepares what all tiles of the current columns read (gathered panels, slabs, biases), and writes
+ * the loop over tiles of rows. left: the number of columns from c->col on, if it may be less than a
+ * vector; else none. */
 static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart part)
 {
 	Cpu *s = c->s;
@@ -575,9 +582,9 @@ static void whole_columns(ContractCode *c, Lx end, TilePart part)
 	ls_end(s->e.f);
 }
 
-/* For each tile of rows a few tiles of columns in turn: the rows of a stay in the first cache
- * meanwhile, and the panels of these columns in the second one from one tile of rows to the
- * next. */
+/* Writes the loops over tiles where each tile of rows meets a few tiles of columns in turn. The
+ * rows of a stay in the first cache meanwhile, and the panels of these columns in the second one
+ * from one tile of rows to the next. */
 static void columns_in_turn(ContractCode *c, Lx end)
 {
 	Cpu *s = c->s;
@@ -648,7 +655,7 @@ static int64_t count_sums(const ContractCode *c)
 	return c->p->block.rows * ((cols + lanes - 1) / lanes * lanes);
 }
 
-/* A loop over the sums of the block. */
+/* Opens a loop over the vectors of the block's sums, and returns the offset. */
 static Lx each_sum(ContractCode *c)
 {
 	Cpu *s = c->s;
@@ -663,7 +670,7 @@ static void clear_block(ContractCode *c)
 	ls_end(c->s->e.f);
 }
 
-/* The sums of a chunk of blocks to those before. */
+/* Adds the sums of a chunk of blocks of k, c->sums, to the sums before it. */
 static void add_block(ContractCode *c, LMem sums)
 {
 	Cpu *s = c->s;
@@ -676,7 +683,7 @@ static void add_block(ContractCode *c, LMem sums)
 
 static void block_loops(ContractCode *c, uint32_t next);
 
-/* The loop over blocks of k, or over an axis outside of them, in [lo, hi). */
+/* Writes the loop over blocks of k, or over a summed axis outside of them, in [lo, hi). */
 static void block_loop(ContractCode *c, uint32_t next, Lx lo, Lx hi)
 {
 	Cpu *s = c->s;

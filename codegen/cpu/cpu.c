@@ -37,8 +37,8 @@ static bool is_stream_width(const Target *t, uint32_t bytes)
 	return bytes == t->isa.vector_bytes || bytes == t->machine.stream_bytes;
 }
 
-/* Whole vectors of a tensor that no cache holds until it is read: they need not be fetched before
- * they are written. */
+/* Whether a store goes past the caches (streaming store): it fills whole vectors of a tensor that
+ * no cache holds until it is read, so that lines need not be fetched before they are written. */
 static bool streams(const Cpu *s, uint32_t stage, const EvalAddress *a)
 {
 	const Stage *st = &s->e.k->stage.data[stage];
@@ -146,7 +146,7 @@ static Lx combined(Cpu *s, const Stage *st, uint32_t stage, EvalAddress at)
 	return code_combine(&s->code, stage_combine(st), old, v);
 }
 
-/* A scalar guard is a branch, lanes of one are masked. */
+/* Writes a scalar guard as a branch, and one that differs by lane as a mask. */
 void cpu_scatter(Cpu *s, uint32_t stage)
 {
 	const Stage *st = &s->e.k->stage.data[stage];

@@ -51,21 +51,24 @@ void cpu_vector_loop(Cpu *, uint32_t axis, Lx lo, Lx hi, bool divisible,
 /* Writes one update of a scatter stage at the current point, if the stage's guard holds
  * there. */
 void cpu_scatter(Cpu *, uint32_t stage);
-/* sort.c: sorts a row at the current outer point. stage: the first of the four stages of a sort,
- * or of the two stages of one that stores only the first elements (STAGE_SORT). */
+/* Writes the code that sorts a row at the current outer point (sort.c). stage: the first of the
+ * four stages of a sort, or of the two stages of one that stores only the first elements
+ * (STAGE_SORT). */
 void cpu_sort(Cpu *, uint32_t stage);
 
-/* fft.c: transforms a line, or as many lines as there are lanes, at the current outer point; stage:
- * the first of the four stages. ntasks: of the phase. Two copies of the lines lie in local memory
- * if they are provably small; else adds a temporary with a part for each task. */
+/* Writes the Fourier transform of a line, or of as many lines as there are lanes, at the current
+ * outer point (fft.c). stage: the first of its four stages; ntasks: of the phase. Two copies of the
+ * lines lie in local memory if they are provably small; else adds a temporary with a part for each
+ * task. */
 void cpu_fft(Cpu *, uint32_t stage, Sym ntasks);
 
-/* factor.c: factorises a matrix, or as many as there are lanes, at the current outer point; stage:
- * the first one of the factorisation (STAGE_FACTOR). The matrices lie in local memory. */
+/* Writes the factorisation of a matrix, or of as many as there are lanes, at the current outer
+ * point (factor.c). stage: the first one of the factorisation (STAGE_FACTOR). The matrices lie in
+ * local memory. */
 void cpu_factor(Cpu *, uint32_t stage);
 
-/* transpose.c: transposes a square in registers: row[] has as many vectors as there are lanes, a
- * power of two, and becomes the columns. */
+/* Transposes a square in registers: row[] has as many vectors as there are lanes, a power of two,
+ * and becomes the columns (transpose.c). */
 void transpose_lanes(Cpu *, Lx *row);
 
 /* Writes the code of a plan: all phases of the schedule. Decides nothing. */

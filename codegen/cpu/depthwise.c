@@ -36,7 +36,8 @@ static Lx pixel_at(DepthwiseCode *d, uint32_t t)
 			     lx_int(s->e.f, 1)));
 }
 
-/* An operand as it is multiplied. A byte becomes an i32 first: no processor has one instruction. */
+/* Returns an operand as it is multiplied. A byte is converted to i32 and then to f32, because no
+ * processor does both in one instruction. */
 static Lx operand(DepthwiseCode *d, const char *name, Kx load)
 {
 	Eval *e = &d->s->e;
@@ -45,8 +46,8 @@ static Lx operand(DepthwiseCode *d, const char *name, Kx load)
 			   : x;
 }
 
-/* acc_t += x[t * stride + k] * w[k], in the order of the elements of x: by ascending k for each
- * t. */
+/* Adds the products of the unrolled taps, acc_t += x[t * stride + k] * w[k], in the order of the
+ * elements of x, which is by ascending k for each t. */
 static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
 {
 	Cpu *s = d->s;
@@ -73,7 +74,7 @@ static void line_of_taps(DepthwiseCode *d, Lv *acc, uint32_t tap)
 
 static void taps(DepthwiseCode *d, Lv *acc, uint32_t next);
 
-/* The loop over taps in [lo, hi), perhaps in chunks. */
+/* Writes the loop over tap axis number `next` in [lo, hi), in chunks if the sums are cut. */
 static void tap_chunks(DepthwiseCode *d, Lv *acc, uint32_t next, Lx lo, Lx hi)
 {
 	Cpu *s = d->s;
@@ -182,7 +183,7 @@ static void decode_rows(const DepthwisePlan *p, Cpu *s, Lx t)
 	}
 }
 
-/* The channels of the task, and its row of pixels. */
+/* Sets [*begin, *end) to the channels of the task, and the row axes to its row of pixels. */
 static void decode_task(const DepthwisePlan *p, Cpu *s, Lx *begin, Lx *end)
 {
 	Lx task = lx_var(s->e.f, s->e.f->task);

@@ -1,6 +1,7 @@
-/* Factorisations of small matrices: as many as there are lanes side by side, each in a lane, in
- * local memory. Element (i, j) of all of them is a vector. LU exchanges rows by selections, because
- * each lane has a pivot of its own; all others treat lanes alike.
+/* Batched factorisations of small matrices (LU, Cholesky, QR, triangular solves): as many as there
+ * are lanes side by side, each in a lane, in local memory. Element (i, j) of all of them is a
+ * vector. LU exchanges rows by selections, because each lane has a pivot of its own; all others
+ * treat lanes alike.
  *
  * A matrix whose elements are contiguous in memory is read and stored by tiles: as many elements
  * of each matrix as there are lanes are a row, and the rows of all lanes are transposed. */
@@ -50,7 +51,7 @@ static Lx root(Small *t, Lx x)
 	return lx_sc(t->f, SC_sqrt, lx_type(t->f, x), &x, 1);
 }
 
-/* acc - a * b */
+/* Returns acc - a * b. */
 static Lx less_product(Small *t, Lx acc, Lx a, Lx b)
 {
 	return code_fma(&t->s->code, negative(t, a), b, acc);
@@ -83,7 +84,7 @@ static void put(Small *t, const Room *m, Lx i, Lx j, Lx x)
 
 /* ---- operands and results ---- */
 
-/* The point is element (i, j) of the matrix, or i of the vector, of a stage. */
+/* Sets the axes of a stage to element (i, j) of the matrix, or to element i of the vector. */
 static void at_element(Small *t, const Stage *st, Lx i, Lx j)
 {
 	eval_at(&t->s->e, st->red[0], i);
@@ -91,7 +92,7 @@ static void at_element(Small *t, const Stage *st, Lx i, Lx j)
 		eval_at(&t->s->e, st->red[1], j);
 }
 
-/* Elements are one behind the other, rows first. */
+/* Whether the elements of a matrix are contiguous in memory, row by row, and there are lanes. */
 static bool is_contiguous(const Small *t, const Stage *st, Sym offset, const Room *m)
 {
 	const Nest *nest = t->s->e.nest;
@@ -99,7 +100,8 @@ static bool is_contiguous(const Small *t, const Stage *st, Sym offset, const Roo
 	       (st->nred < 2 || nest_coef_is(nest, offset, st->red[1], 1));
 }
 
-/* Where each lane's member begins. Lanes without a member have the last one again. */
+/* Sets first[] to the offset of the first element of each lane's matrix. Lanes from `count` on
+ * (none: all lanes have one) repeat the last matrix. */
 static void first_elements(Small *t, const Stage *st, Sym offset, Lx count, Lx *first)
 {
 	Eval *e = &t->s->e;
@@ -116,7 +118,7 @@ static void first_elements(Small *t, const Stage *st, Sym offset, Lx count, Lx *
 	eval_at(e, e->lanes.axis, here);
 }
 
-/* How many members there are if they may be fewer than lanes; else none. */
+/* Returns the number of matrices at hand, if it may be less than the lanes; else none. */
 static Lx members(Small *t)
 {
 	Eval *e = &t->s->e;
@@ -210,7 +212,7 @@ static void store_element(Small *t, const Stage *st, const Room *m, Lx i, Lx j)
 	eval_store_at(e, stage, eval_address(e, stage), v);
 }
 
-/* A room with the operand of a stage. */
+/* Returns a local array with the operand of a stage. */
 static Room load(Small *t, const char *name, const Stage *st)
 {
 	Eval *e = &t->s->e;
@@ -271,7 +273,7 @@ static Lx behind(Small *t, Lx k)
 	return lx_add(t->f, k, lx_int(t->f, 1));
 }
 
-/* Row i less l times row k, from column `from` on. */
+/* Subtracts l times row k from row i, from column `from` on. */
 static void subtract_row(Small *t, const Room *m, Lx i, Lx k, Lx l, Lx from)
 {
 	Lx j = loop(t, "j", from, m->columns);
@@ -280,7 +282,8 @@ static void subtract_row(Small *t, const Room *m, Lx i, Lx k, Lx l, Lx from)
 	ls_end(t->f);
 }
 
-/* info: the number, from 1 on, of the first k where `wrong` held, or 0. */
+/* Declares `info`, by lane 0, or 1 plus the first k at which the factorisation failed; sets it to
+ * 0. */
 static Lv start_info(Small *t)
 {
 	return ls_var(t->f, "info", lx_int_of(t->f, (LType){DT_i32, t->lanes}, 0));
@@ -301,7 +304,8 @@ static void add_info(Small *t, Lv info, Lx wrong, Lx k)
 
 /* ---- LU ---- */
 
-/* The row of the largest element of column k, from k on: the first of equal ones, and of NaN. */
+/* Returns, by lane, the row from k on with the largest absolute value in column k: the first of
+ * equal ones. A NaN counts as the largest. */
 static Lx pivot_row(Small *t, const Room *m, Lx k)
 {
 	LoopFn *f = t->f;
@@ -320,7 +324,7 @@ static Lx pivot_row(Small *t, const Room *m, Lx k)
 	return let(t, "pivot", lx_var(f, at));
 }
 
-/* Rows k and i change places in the lanes of the mask. */
+/* Exchanges rows k and i in the lanes of the mask. */
 static void exchange(Small *t, const Room *m, Lx k, Lx i, Lx mask)
 {
 	LoopFn *f = t->f;
@@ -369,7 +373,7 @@ static void factor_lu(Small *t)
 
 /* ---- QR ---- */
 
-/* The sum of squares of column k below row k, in f64. */
+/* Returns the sum of the squares of column k below row k, in f64. */
 static Lx squares_below(Small *t, const Room *m, Lx k)
 {
 	LoopFn *f = t->f;
@@ -381,7 +385,8 @@ static Lx squares_below(Small *t, const Room *m, Lx k)
 	return let(t, "tail", lx_var(f, sum));
 }
 
-/* Column k becomes a reflector I - tau v v^T, with v below row k: (tau, and the diagonal of R). */
+/* Replaces column k below row k by the vector v of a Householder reflector I - tau v v^T. Sets
+ * *tau, and *diagonal to the element of R. */
 static void make_reflector(Small *t, const Room *m, Lx k, Lx *tau, Lx *diagonal)
 {
 	LoopFn *f = t->f;
@@ -403,7 +408,8 @@ static void make_reflector(Small *t, const Room *m, Lx k, Lx *tau, Lx *diagonal)
 	ls_end(f);
 }
 
-/* The reflector of column k, applied to the columns behind it: w is a row of room. */
+/* Applies the Householder reflector of column k to the columns behind it. w: a local array of one
+ * row. */
 static void apply_reflector(Small *t, const Room *m, const Room *w, Lx k, Lx tau)
 {
 	LoopFn *f = t->f;

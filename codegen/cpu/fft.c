@@ -6,9 +6,9 @@
  *     y[q + s (r p + k)] = exp(-2 pi i k p s / n) * sum_j a[j] exp(-2 pi i j k / r)   for k < r
  *
  * The first step reads the operand and the last one stores the result; between them lines lie in
- * two rooms by turns, as vectors of lines, the imaginary parts behind the real ones. If the length
- * is a number, so are the factors. Else they are found when the kernel runs, and the line is copied
- * to a room before the first step and from a room after the last. */
+ * two rooms by turns (double buffering), as vectors of lines, the imaginary parts behind the real
+ * ones. If the length is a number, so are the factors. Else they are found when the kernel runs,
+ * and the line is copied to a room before the first step and from a room after the last. */
 #include "codegen/cpu/fft.h"
 
 enum {
@@ -73,7 +73,7 @@ static Cx operand_at_hand(Fft *t)
 	return fft_load_pairs(t, eval_load_memory(e, re), offset, t->as.there);
 }
 
-/* Element `at` of all lines. */
+/* Returns element `at` of all lines. */
 static Cx get(Fft *t, Place from, Lx at)
 {
 	Cx x;
@@ -147,22 +147,22 @@ Cx fft_half(Fft *t, Cx a, Cx b, Cx w)
 	return fft_let(t, "y", (Cx){lx_mul(f, sum.re, half), lx_mul(f, sum.im, half)});
 }
 
-/* k, or 0 if k is n. */
+/* Returns k, or 0 if k is n. */
 static Lx in_turn(Fft *t, Lx k)
 {
 	return fft_let_index(t, "k",
 			     lx_select(t->f, lx_cmp(t->f, SC_eq, k, t->n), lx_int(t->f, 0), k));
 }
 
-/* Element k of the half of a transform whose pairs z are in the room. */
+/* Returns element k of the transform of real numbers whose pairs z are in the room. */
 static Cx half_of(Fft *t, Place z, Lx k)
 {
 	Cx a = get(t, z, in_turn(t, k)), b = get(t, z, in_turn(t, lx_sub(t->f, t->n, k)));
 	return fft_half(t, a, b, fft_root(t, lx_add(t->f, k, lx_int(t->f, t->turns))));
 }
 
-/* Pair k of what the inverse transforms. The imaginary parts of the first and the last element of
- * the operand do not count. */
+/* Returns pair k of the operand of an inverse transform that gives real numbers. The imaginary
+ * parts of the operand's first and last element count as 0. */
 static Cx pair_of_half(Fft *t, Place half, Lx k)
 {
 	LoopFn *f = t->f;
@@ -173,7 +173,7 @@ static Cx pair_of_half(Fft *t, Place half, Lx k)
 	return fft_exchange(t, fft_half(t, a, b, fft_root(t, lx_add(f, k, lx_int(f, t->turns)))));
 }
 
-/* The number of elements of the operand, or of the result. */
+/* Returns the number of elements of a line of the operand, or of the result. */
 static Lx elements_of(Fft *t, bool operand)
 {
 	return t->real && operand == t->exchanged ? lx_add(t->f, t->n, lx_int(t->f, 1)) : t->n;
@@ -270,7 +270,7 @@ static void find_tiles(Fft *t)
 		t->as.result = BY_NEIGHBOURS;
 }
 
-/* Masks of the pairs of neighbouring lines, if there are fewer lines than lanes. */
+/* Computes the masks of the pairs of neighbouring lines, if there may be fewer lines than lanes. */
 static void find_pairs(Fft *t)
 {
 	LoopFn *f = t->f;
@@ -301,7 +301,7 @@ Lx fft_line_of(Fft *t, const Lines *l, Lx line)
 	return fft_let_index(t, "line", lx_add(t->f, l->first, line));
 }
 
-/* The row of number r of the tile at element `at` of the lines: its offset by `offset`. */
+/* Returns the value of `offset` for row r of a tile, which is line r, from element `at` on. */
 static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 {
 	Eval *e = &t->s->e;
@@ -312,7 +312,8 @@ static Lx row_offset(Fft *t, const Lines *l, uint32_t r, Lx at, Sym offset)
 	return where;
 }
 
-/* mask: the numbers of a row that there are; none: all. */
+/* Loads a tile of a stored operand into the room `to`, transposed, from element `at` on. mask: of
+ * the numbers that a row has; none: all. */
 static void load_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 {
 	const Eval *e = &t->s->e;
@@ -331,7 +332,8 @@ static void load_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 			 (Lx){0});
 }
 
-/* As load_tile, of an operand that is computed. mask: the elements that there are. */
+/* Computes a tile of the operand into the room `to`, transposed, from element `at` on. mask: of the
+ * elements that there are; none: all. */
 static void evaluate_tile(Fft *t, const Lines *l, Place to, Lx at, Lx mask)
 {
 	Eval *e = &t->s->e;
@@ -390,7 +392,8 @@ static void store_tile(Fft *t, const Lines *l, Place from, Lx at, Lx mask)
 	}
 }
 
-/* All tiles of the lines at hand. An element takes so many lanes of a row. */
+/* Writes the loop over all tiles of the lines at hand. each: the lanes of a row that an element
+ * takes. */
 static void turn_lines(Fft *t, Place room, bool operand, int64_t each,
 		       void (*tile)(Fft *, const Lines *, Place, Lx, Lx))
 {
@@ -457,7 +460,8 @@ static Cx read(Fft *t, const FftStep *st, Lx at)
 			 : get(t, st->from, at);
 }
 
-/* q + s * (c * p + m * j) */
+/* Returns the place q + s * block of an element in a line. block: p + m j of the operand, or r p +
+ * k of the result, see the top. */
 static Lx place_in_line(Fft *t, const FftStep *st, Lx q, Lx block)
 {
 	return lx_add(t->f, q, lx_mul(t->f, st->s, block));
@@ -501,7 +505,7 @@ static void few_elements(Fft *t, const FftStep *st, Lx p)
 	fft_end_loop(t, st->s, 1);
 }
 
-/* Each result is a sum of its own, with roots from the table. */
+/* Writes a step for a factor without a codelet: each result is a sum, with roots from the table. */
 static void many_elements(Fft *t, const FftStep *st, Lx p)
 {
 	LoopFn *f = t->f;
@@ -539,7 +543,7 @@ static void run_step(Fft *t, const FftStep *st)
 
 /* ---- a length that is a number ---- */
 
-/* Room number k, 0 or 1. */
+/* Returns the place of room k, 0 or 1. room: the elements of a room. */
 static Place room_of(Fft *t, Lx base, Lx room, uint32_t k)
 {
 	return (Place){.where = IN_ROOM, .room = k ? lx_add(t->f, base, room) : base};
@@ -584,7 +588,8 @@ typedef struct {
 	Lv left, s, from, to;
 } Rest;
 
-/* A step with factor r, of a codelet or any number, after which from and to change places. */
+/* Writes a step with factor r, by a codelet or, if that is 0, for any r, and exchanges the
+ * rooms. */
 static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 {
 	LoopFn *f = t->f;
@@ -605,7 +610,7 @@ static void run_factor(Fft *t, const Rest *v, Lx r, uint32_t codelet)
 	ls_set(f, v->to, from);
 }
 
-/* The least factor of `left`, which has none of the codelets. */
+/* Returns the least factor of `left`, which has no factor with a codelet. */
 static Lx any_factor(Fft *t, Lx left)
 {
 	LoopFn *f = t->f;
@@ -666,7 +671,8 @@ Lx fft_rooms(Fft *t, Sym count, int64_t limit, Sym ntasks)
 			     lx_mul(t->f, lx_var(t->f, t->f->task), eval_size(&s->e, count)));
 }
 
-/* Two rooms for the lines at hand. Returns where they begin; *room: the elements of each. */
+/* Makes two rooms for the lines at hand, and returns the offset of the first one. Sets *room to the
+ * elements of each. */
 static Lx make_rooms(Fft *t, Sym n, Sym ntasks, Lx *room)
 {
 	SymTab *syms = t->s->e.syms;

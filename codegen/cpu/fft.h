@@ -63,9 +63,9 @@ Cx fft_exchange(const Fft *, Cx);
 Lx fft_value(Fft *, uint32_t stage);
 /* Returns exp(-2 pi i k / n) in all lanes, 0 <= k < n. */
 Cx fft_root(Fft *, Lx k);
-/* Of a transform of 2 n real numbers, which is one of n pairs z: its element k <= n, of a = z[k]
- * and b = z[n - k], where z[n] is z[0]. Of the inverse, with half[] its operand: z[k], of a =
- * half[k] and b = half[n - k]. w: exp(-pi i k / n). */
+/* Returns element k <= n of the transform of 2 n real numbers, which is computed as one of n pairs
+ * z: a is z[k] and b is z[n - k], where z[n] is z[0]. Of the inverse, whose operand is half[],
+ * returns z[k]: a is half[k] and b is half[n - k]. w: exp(-pi i k / n). */
 Cx fft_half(Fft *, Cx a, Cx b, Cx w);
 /* Makes t->rooms an array of `count` elements: of the task if they are a number of at most `limit`
  * bytes, else the task's part of a temporary. Returns where it begins. */
@@ -87,12 +87,12 @@ Lines fft_lines_at_hand(Fft *);
 /* Returns line number r of those at hand; the last one if there are fewer. */
 Lx fft_line_of(Fft *, const Lines *, Lx r);
 
-/* fft_line.c: whether fft_short_lines takes lines of n pairs that are contiguous. */
+/* Whether fft_short_lines can transform lines of n pairs that are contiguous (fft_line.c). */
 bool fft_is_short(const Fft *, int64_t n);
 /* Transforms the lines at hand, a few at a time, in registers. */
 void fft_short_lines(Fft *, int64_t n);
-/* fft_line.c: transforms the line at the current point; axes_transforms_along holds. ntasks: as of
- * cpu_fft. */
+/* Writes the transform of the line at the current point, with lanes along the line;
+ * axes_transforms_along holds (fft_line.c). ntasks: as of cpu_fft. */
 void fft_along_line(Fft *, int64_t n, Sym ntasks);
 
 #endif

@@ -96,7 +96,7 @@ static void transform_8(Fft *t, Cx *a)
 	}
 }
 
-/* The root of number k of r, as numbers. */
+/* Sets *c and *s to the cosine and the sine of 2 pi k / r. */
 static void root_numbers(uint32_t k, uint32_t r, double *c, double *s)
 {
 	const double angle = 6.28318530717958647693 * k / r;
@@ -104,8 +104,8 @@ static void root_numbers(uint32_t k, uint32_t r, double *c, double *s)
 	*s = sin(angle);
 }
 
-/* Of an odd number of elements: sums and differences of a[j] and a[r - j] give the results k and
- * r - k. */
+/* Transforms an odd number r of elements: sums and differences of a[j] and a[r - j] give the
+ * results k and r - k. */
 static void transform_odd(Fft *t, Cx *a, uint32_t r)
 {
 	Cx sum[MAX_CODELET], diff[MAX_CODELET], first = a[0];
@@ -137,7 +137,7 @@ static void transform_odd(Fft *t, Cx *a, uint32_t r)
 	}
 }
 
-/* a * exp(-2 pi i k / 16) */
+/* Returns a * exp(-2 pi i k / 16). */
 static Cx turn_16(Fft *t, Cx a, uint32_t k)
 {
 	double c, s;
@@ -147,7 +147,7 @@ static Cx turn_16(Fft *t, Cx a, uint32_t k)
 	return fft_mul(t, a, (Cx){fft_number(t, c), fft_number(t, -s)});
 }
 
-/* As 4 rows of 4 elements; see fft.c. */
+/* Transforms 16 elements as 4 rows of 4 (a step of fft.c for each direction). */
 static void transform_16(Fft *t, Cx *a)
 {
 	Cx row[4][4];

@@ -59,7 +59,7 @@ static void put(Fft *t, Lx room, Lx at, Cx x)
 	ls_store(t->f, t->rooms, in_room(t, room, at, 1), x.im, (Lx){0});
 }
 
-/* 1 where the guard of a load holds at the point, else 0. */
+/* Returns, by lane, 1 where the guard of a load holds at the point, else 0. */
 static Lx is_there(Fft *t, Kx load)
 {
 	Eval *e = &t->s->e;
@@ -68,7 +68,8 @@ static Lx is_there(Fft *t, Kx load)
 	return guard.i ? lx_select(t->f, eval_vector(e, guard), one, fft_number(t, 0)) : one;
 }
 
-/* Masks of the two vectors of pairs at the point; none if all are there. */
+/* Sets mask[] to the masks of the two vectors of pairs at the point; to none if loads have no
+ * guard. */
 static void find_masks(Fft *t, Lx *mask)
 {
 	const Eval *e = &t->s->e;
@@ -103,7 +104,8 @@ static Cx reversed(Fft *t, Cx x)
 			    lx_shuffle(t->f, SHUFFLE_REVERSE, x.im, x.im)});
 }
 
-/* The first number of the vector of elements n - k, in reverse. */
+/* Returns the first element of the vector whose reverse has the elements n - k, n - k - 1, and so
+ * on. */
 static Lx mirror(Fft *t, Lx k)
 {
 	return lx_sub(t->f, lx_sub(t->f, t->n, lx_int(t->f, t->type.lanes - 1)), k);
@@ -129,7 +131,7 @@ static bool has_first_roots(const Fft *t, int64_t n)
 	return sym_is_const(t->s->e.syms, t->s->e.nest->extent[t->table], &table) && table == 2 * n;
 }
 
-/* Roots of the table from number k on, in lanes. */
+/* Returns the roots of the table from number k on, one in each lane. */
 static Cx neighbouring_roots(Fft *t, Lx k)
 {
 	Eval *e = &t->s->e;
@@ -139,7 +141,7 @@ static Cx neighbouring_roots(Fft *t, Lx k)
 	return w;
 }
 
-/* What step 1 reads from element `at` on. first: `at` may be 0. */
+/* Returns the vector that step 1 reads, from element `at` on. first: `at` may be 0. */
 static Cx get_operand(Fft *t, Lx at, bool first)
 {
 	LoopFn *f = t->f;
@@ -185,8 +187,8 @@ static void first_step(Fft *t, int64_t n, Lx to)
 	fft_end_loop(t, lx_int(f, m), lanes);
 }
 
-/* Between the real and the imaginary parts of a line whose parts are apart: its elements, the first
- * one again, and room. */
+/* Returns the distance from the real to the imaginary parts of a line whose parts lie apart: its
+ * elements, the first one again, and padding of less than two vectors. */
 static Lx parts_apart(Fft *t)
 {
 	return lx_add(t->f, t->n, lx_int(t->f, 2 * t->type.lanes));
@@ -208,7 +210,7 @@ static Cx get_apart(Fft *t, Lx room, Lx at, LType type)
 				      (Lx){0}))};
 }
 
-/* The result of a real transform, of the pairs in the room. */
+/* Stores the result of a real transform, computed from the pairs in the room. */
 static void put_half(Fft *t, Lx room)
 {
 	Eval *e = &t->s->e;
@@ -319,8 +321,8 @@ static void find_lines(Fft *t, const Lines *l, Lx group, Beside *b)
 	eval_at(e, e->lanes.axis, l->first);
 }
 
-/* Vector number v of the lines as parts: lanes are (p, line), or of four lines (line / 2, p, line %
- * 2) of two elements j. */
+/* Loads vector v of the lines as parts a[]. Lanes are (p, line), or, of four lines, (line / 2, p,
+ * line % 2) of two elements j. */
 static void get_beside(Fft *t, const Beside *b, uint32_t v, Cx *a)
 {
 	LoopFn *f = t->f;
@@ -345,7 +347,8 @@ static void get_beside(Fft *t, const Beside *b, uint32_t v, Cx *a)
 		a[i] = fft_exchange(t, a[i]);
 }
 
-/* The vectors k to k + lanes of step 1, as elements of each line. */
+/* Transposes the vectors k to k + lanes of step 1 into elements of each line, b->y, times their
+ * roots. */
 static void separate(Fft *t, Beside *b, const Cx *a, int64_t n, uint32_t k)
 {
 	Lx re[FIRST], im[FIRST];

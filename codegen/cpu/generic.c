@@ -24,8 +24,8 @@ uint64_t generic_known_axes(const Cpu *s)
 	return known;
 }
 
-/* Several vectors of a row in each round, each combined with a result of its own. Returns where the
- * rest begins. */
+/* Combines the elements in [lo, hi) of the axis that fill rounds of MAX_CHAINS vectors, each vector
+ * into an accumulator of its own, and these into one. Returns where the other elements begin. */
 static Lx run_chains(StageRun *r, const Stage *st, uint32_t axis, Lx lo, Lx hi)
 {
 	Cpu *s = r->g->s;
@@ -86,7 +86,7 @@ static void stage_loop(StageRun *r, Lx start, Lx end)
 	r->next--;
 }
 
-/* Nothing but elements, or one operation on them. */
+/* Whether a value is an element, or one scalar operation on elements. */
 static bool is_brief(const Cpu *s, Kx x)
 {
 	const KxData *d = &s->e.k->kx.data[x.i];
@@ -96,8 +96,8 @@ static bool is_brief(const Cpu *s, Kx x)
 	return brief;
 }
 
-/* Rows are expected to be one chunk, so short that opening chunks would take a part of their
- * time. */
+/* Whether rows are expected to be one chunk, and so short that opening chunks would take a part of
+ * their time. */
 static bool expects_one_chunk(const StageRun *r, int64_t step)
 {
 	const Cpu *s = r->g->s;
@@ -171,8 +171,8 @@ static bool is_identity(const Cpu *s, const Stage *st, Kx x)
 				    : d->c.i == v.i;
 }
 
-/* Comparisons of indices, the same for all lanes: they follow a pattern, so a branch is seldom
- * guessed wrong. */
+/* Whether a condition compares indices alone, the same for all lanes: it follows a pattern, so that
+ * a branch is seldom predicted wrong. */
 static bool is_pattern(const Cpu *s, Kx where)
 {
 	if (!where.i || eval_varies(&s->e, where))
@@ -219,8 +219,9 @@ void generic_branch_end(Cpu *s, const Branch *b)
 		ls_end(s->e.f);
 }
 
-/* Larger (or smaller) wins, the first of equals stays, NaN beats everything but an earlier NaN.
- * What never wins has the identity, and place 0 is that of the first. */
+/* Updates the best value and its place in the row. The larger (or smaller) value wins, the first
+ * of equals stays, and NaN beats everything but an earlier NaN. A row in which none wins has
+ * place 0. */
 static void arg_step(StageRun *r, const Stage *st)
 {
 	Cpu *s = r->g->s;
@@ -284,7 +285,7 @@ static Lx stored_vector(Cpu *s, uint32_t stage)
 	return eval_convert(&s->e, eval_vector(&s->e, st->value), dtype_compute(st->dtype));
 }
 
-/* Stage and stage + 1, which start a pair. */
+/* Stores the results of stages `stage` and stage + 1, which are the two members of pairs. */
 static void store_pairs(Cpu *s, uint32_t stage)
 {
 	LoopFn *f = s->e.f;
@@ -350,7 +351,7 @@ static void stage_body(Cpu *s, void *data)
 	}
 }
 
-/* Elements of an axis that a round of the reduction takes. */
+/* Returns how many elements of the axis one round of the reduction takes. */
 static int64_t round_elements(const StageRun *r, uint32_t axis)
 {
 	const Cpu *s = r->g->s;
@@ -378,8 +379,7 @@ static void plan_sums(StageRun *r, const Stage *st)
 	r->sums = sum_plan(most, r->n, sum_limit(stage_combine(st), stage_acc(st), st->dtype));
 }
 
-/* Inner loops of a stage in order of decreasing stride of its first access, the vector axis
- * last. */
+/* Sets r->axes to the inner loops of a stage, the summed axes first and the vector axis last. */
 static void stage_axes(const Cpu *s, StageRun *r, const Stage *st)
 {
 	AxisList map = nest_inner(s->e.nest, st);
@@ -449,8 +449,8 @@ StageRun generic_start(Generic *g, uint32_t stage)
 
 /* ---- stages that are not always needed ---- */
 
-/* Cycles to reduce one row: what it reads, from where all that is read of it fits, and an operation
- * for each. */
+/* Returns the cycles of reducing one row: of reading its elements from the cache or memory that
+ * holds the whole tensor, and of an operation for each. */
 static double row_cycles(const Cpu *s, const Stage *st)
 {
 	double n = 1, cycles = 0;
@@ -476,8 +476,9 @@ static double row_cycles(const Cpu *s, const Stage *st)
 	return cycles + n / (double)s->e.lanes.n;
 }
 
-/* The condition under which this stage runs, if a branch costs less: of the point, without a check
- * inside. */
+/* Returns the condition under which the stage has to run, if a branch costs less than running it
+ * always; else none. The condition must be known at the point, and the stage must check no
+ * index. */
 static Kx runs_where(const Generic *g, const Stage *st, uint32_t stage)
 {
 	const Cpu *s = g->s;
@@ -503,7 +504,7 @@ static void set_result(Cpu *s, uint32_t stage, Lx v)
 	eval_stage_value(&s->e, stage, lx_var(s->e.f, ls_let(s->e.f, "r", v)));
 }
 
-/* Of the lanes with the best value, or one that is no number, the one whose element comes first. */
+/* Returns the place of the first of the lanes that have the best value, or NaN. */
 static Lx first_of_lanes(Cpu *s, StageRun *r, const Stage *st)
 {
 	Lx best = lx_var(s->e.f, r->best), arg = lx_var(s->e.f, r->arg);
@@ -540,7 +541,7 @@ void generic_finish(StageRun *r)
 		set_result(s, r->stage, v);
 }
 
-/* The parts of a reduction, in order. */
+/* Combines the results of all parts of a reduction, in order (split reduction). */
 static void combine_parts(Generic *g, uint32_t stage)
 {
 	Cpu *s = g->s;
@@ -558,7 +559,7 @@ static void combine_parts(Generic *g, uint32_t stage)
 	set_result(s, stage, lx_var(s->e.f, acc));
 }
 
-/* The result is some value elsewhere. */
+/* Runs a reduction only where the condition holds. Elsewhere nothing reads its result. */
 static void run_where(StageRun *r, const Stage *st, Kx where)
 {
 	Cpu *s = r->g->s;
@@ -575,7 +576,7 @@ static void run_where(StageRun *r, const Stage *st, Kx where)
 	eval_stage_value(&s->e, r->stage, lx_var(s->e.f, result));
 }
 
-/* A value that later stages read at the same point. */
+/* Evaluates a value that later stages read at the same point. */
 static void keep_value(Cpu *s, uint32_t stage)
 {
 	const Kx value = s->e.k->stage.data[stage].value;
@@ -684,8 +685,9 @@ static bool may_be_empty(const Cpu *s, uint32_t axis)
 	return lo < 1;
 }
 
-/* What a loop over this axis would compute again each time is computed ahead of it; where the loop
- * might not run at all, nothing is: there may be nothing to read. */
+/* Evaluates, ahead of the loop over this axis, what the loop would compute again in each round.
+ * Does nothing if the loop might have no round, because there may be nothing to read, or if the
+ * kernel reads its own results. */
 static void hoist_out_of(Generic *g, uint32_t axis)
 {
 	Cpu *s = g->s;
@@ -733,7 +735,8 @@ static void outer_loops(Generic *g, uint32_t next)
 	}
 }
 
-/* The task number, split into the part and the task axes, fastest last. */
+/* Splits the task number into the part of the cut axis and the values of the task axes, the last
+ * one fastest. */
 static void decode_task(Generic *g)
 {
 	Cpu *s = g->s;

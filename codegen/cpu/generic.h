@@ -60,23 +60,23 @@ void generic_running_step(StageRun *);
  * it. */
 void generic_finish(StageRun *);
 
-/* abreast.c: reduces several vectors of neighbouring points of [lo, hi) of the vector axis together
- * (GenericPhase.abreast), or blocks of them (GenericPlan.blocked). Returns the first point that is
- * left: lo if the plan has neither, and then adds nothing. */
+/* Reduces several vectors of neighbouring points of [lo, hi) of the vector axis together
+ * (unroll-and-jam, GenericPhase.abreast), or blocks of them (GenericPlan.blocked). Returns the
+ * first point that is left: lo if the plan has neither, and then adds no code (abreast.c). */
 Lx abreast_run(Generic *, Lx lo, Lx hi);
 
-/* abreast.c: the running rows of points in [lo, hi) of an outer axis, GenericPhase.abreast at a
- * time. Returns the first point that is left. */
+/* Combines the running rows (STAGE_RUNNING) of points in [lo, hi) of an outer axis,
+ * GenericPhase.abreast rows in one loop. Returns the first point that is left (abreast.c). */
 Lx abreast_run_rows(Generic *, uint32_t axis, Lx lo, Lx hi);
 
-/* transpose.c: writes the loops over tiles of both axes, and the stages at their points; the vector
- * axis is that of the results. */
+/* Writes the loops over tiles of both axes, and the stages at their points (transpose.c). The
+ * vector axis is that of the results. */
 void transpose_tiles(Cpu *, const Turned *);
-/* transpose.c: writes the loop over vectors of points whose results are interleaved. */
+/* Writes the loop over vectors of points whose results are interleaved (transpose.c). */
 void transpose_interleave(Cpu *, const Turned *);
-/* transpose.c: running results of as many rows as lanes at the current point, along their axis in
- * [lo, hi), as many elements as are whole tiles. Returns where the rest begins, counted in the
- * order of the steps. */
+/* Computes the running results of as many rows as lanes at the current point, along their axis in
+ * [lo, hi), as far as tiles are whole. Returns where the rest begins, counted in the order of the
+ * steps (transpose.c). */
 Lx transpose_running_rows(StageRun *, Lx lo, Lx hi);
 
 #endif

@@ -25,7 +25,7 @@ bool target_runs_here(const Target *t)
 	return family && !weft_cpu_lacks(t->isa.features, missing);
 }
 
-/* The target with all features that the processor has. */
+/* Returns the target with all features that the processor has. */
 static const Target *with_features(const Target *t)
 {
 	char name[128], missing[32];

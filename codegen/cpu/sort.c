@@ -1,6 +1,7 @@
-/* Sorting of rows. All elements of a row are sorted by the digits of their keys, bytes, from the
- * lowest one up; those of a short row by counting, with lanes, how many stand before each. Rows of
- * the threads of a GPU are merged from runs. The first elements alone are sorted by a heap. */
+/* Sorting of rows by radix sort, rank sort, merge sort or heap sort. Radix sort takes all elements
+ * of a row by the digits of their keys, bytes, from the lowest one up. Rank sort, for a short row,
+ * counts with lanes how many elements stand before each. Merge sort is for the threads of a GPU.
+ * Heap sort finds and sorts the first elements alone (top k). */
 #include "codegen/cpu/cpu.h"
 
 #include <assert.h>
@@ -32,7 +33,8 @@ static void row_store(Sort *r, uint32_t stage, Lx at, Lx value)
 	eval_store_at(&r->s->e, stage, eval_address(&r->s->e, stage), value);
 }
 
-/* b stands before a: less, or greater when descending; NaN counts as the largest. */
+/* Whether b stands before a: it is less, or greater in a descending sort. NaN counts as the
+ * largest. */
 static Lx before(Sort *r, Lx b, Lx a)
 {
 	LoopFn *f = r->s->e.f;
@@ -51,7 +53,7 @@ static Lx before(Sort *r, Lx b, Lx a)
 
 /* ---- the first elements ---- */
 
-/* Of two elements with their places in the row, a comes after b. */
+/* Whether element a, at place ai of the row, comes after element b at place bi. */
 static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
 {
 	LoopFn *f = r->s->e.f;
@@ -61,8 +63,8 @@ static Lx after(Sort *r, Lx a, Lx ai, Lx b, Lx bi)
 	return lx_sc(f, SC_or, bit, (Lx[]){last, tie}, 2);
 }
 
-/* In a heap of `size` elements of which the last in order is on top, v comes to `top`, whose
- * element is no more: elements below that come after it move up. */
+/* Puts v on `top` of a heap of `size` elements, in place of the element there. The heap has the
+ * last element in order on top; elements below `top` that come after v move up. */
 static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 {
 	LoopFn *f = r->s->e.f;
@@ -87,8 +89,8 @@ static void sift(Sort *r, Pairs heap, Lx top, Lx size, Lx v, Lx vi)
 	row_store(r, heap.index, at, vi);
 }
 
-/* The first elements of the row become a heap; each of the others that comes before its top takes
- * that place. */
+/* Makes a heap of the first elements of the row. Then each other element that comes before the
+ * heap's top takes the top's place. */
 static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 {
 	Cpu *s = r->s;
@@ -118,7 +120,7 @@ static void gather_first(Sort *r, Pairs heap, uint32_t stage, Lx first)
 	eval_end(&s->e);
 }
 
-/* The heap in order: what is on top changes places with the last one, again and again. */
+/* Sorts a heap in place: its top changes places with its last element, again and again. */
 static void unheap(Sort *r, Pairs heap, Lx first)
 {
 	LoopFn *f = r->s->e.f;
@@ -132,7 +134,8 @@ static void unheap(Sort *r, Pairs heap, Lx first)
 	ls_end(f);
 }
 
-/* In the results alone: n log first steps at most, and hardly more than n for few of many. */
+/* Sorts the first elements of a row by a heap in the results' memory. It takes n log first steps at
+ * most, and hardly more than n if they are few of many. */
 static void sort_first(Sort *r, uint32_t stage)
 {
 	Cpu *s = r->s;
@@ -153,7 +156,8 @@ static void sort_first(Sort *r, uint32_t stage)
 
 /* ---- all elements, by merging ---- */
 
-/* Element k of the merged run: the smaller of the heads i and j, the left one of equals. */
+/* Stores element k of the merged run: the smaller of the heads of both runs, i and j, and the left
+ * one of equals. */
 static void merge_step(Sort *r, Pairs from, Pairs to, Lv i, Lv j, Lx mid, Lx hi, Lx k)
 {
 	LoopFn *f = r->s->e.f;
@@ -176,7 +180,8 @@ static void merge_step(Sort *r, Pairs from, Pairs to, Lv i, Lv j, Lx mid, Lx hi,
 	ls_set(f, j, lx_add(f, vj, lx_select(f, left, zero, one)));
 }
 
-/* Neighbouring runs of `width` become runs of twice that; the last may be short or alone. */
+/* Merges neighbouring runs of `width` elements into runs of twice that. The last run may be short
+ * or alone. */
 static void merge_runs(Sort *r, Pairs from, Pairs to, Lx width)
 {
 	LoopFn *f = r->s->e.f;
@@ -203,7 +208,8 @@ static void fill_row(Sort *r, Pairs to, Kx value)
 	eval_end(&s->e);
 }
 
-/* From runs of one element up, two passes at a time, so that the result ends where it began. */
+/* Sorts a row by merging runs, from one element up, two passes at a time, so that the result ends
+ * where it began. */
 static void sort_by_merging(Sort *r, Pairs row, Pairs room, Kx value)
 {
 	LoopFn *f = r->s->e.f;
@@ -220,8 +226,8 @@ static void sort_by_merging(Sort *r, Pairs row, Pairs room, Kx value)
 
 /* ---- keys ---- */
 
-/* The bits of a float as an integer of its size. The zeros are equal, and so are all NaN, which
- * come after the infinity. Where the sign is set, the order of the others is turned. */
+/* Returns an integer of a float's size in the order of floats. Both zeros are equal, and so are all
+ * NaN, which come after infinity. The bits of a negative number but its sign are inverted. */
 static Lx float_key(LoopFn *f, Lx v)
 {
 	const DType d = lx_type(f, v).dtype;
@@ -239,7 +245,8 @@ static Lx float_key(LoopFn *f, Lx v)
 	return lx_sc(f, SC_xor, t, (Lx[]){bits, turned}, 2);
 }
 
-/* An i32, or of more than four bytes an i64, in the order of the elements. */
+/* Returns the sort key of an element, in the order of the sort: an i32, or an i64 for more than
+ * four bytes. */
 static Lx key_of(const Sort *r, DType d, Lx v)
 {
 	LoopFn *f = r->s->e.f;
@@ -257,7 +264,8 @@ static Lx key_of(const Sort *r, DType d, Lx v)
 	return r->descending ? lx_sc(f, SC_not, t, &v, 1) : v;
 }
 
-/* The value of a row's element at the current point, as it is stored. */
+/* Returns the value of a row's element at the current point, rounded to the dtype in which it is
+ * stored. */
 static Lx element(Sort *r, DType d, Kx value)
 {
 	Eval *e = &r->s->e;
@@ -281,7 +289,7 @@ static void add_earlier(LoopFn *f, Lv rank, LMem keys, Lx mine, Lx j, ScOp befor
 		      lx_select(f, yes, lx_int_of(f, t, 1), lx_int_of(f, t, 0))));
 }
 
-/* The ranks of as many elements as there are lanes, from `first` on. */
+/* Returns the ranks of as many elements as there are lanes, from `first` on. */
 static Lx count_ranks(Sort *r, LMem keys, LType t, Lx first, Lx mask)
 {
 	LoopFn *f = r->s->e.f;
@@ -313,7 +321,8 @@ static Lx count_ranks(Sort *r, LMem keys, LType t, Lx first, Lx mask)
 	return lx_var(f, rank);
 }
 
-/* A row of at most `most` elements. The rank of one is the number of those that stand before it. */
+/* Sorts a row of at most `most` elements by their ranks. The rank of an element is the number of
+ * those that stand before it. */
 static void sort_by_ranks(Sort *r, int64_t most, Pairs row, Pairs room, Kx value)
 {
 	Cpu *s = r->s;
@@ -357,7 +366,7 @@ typedef struct {
 	                    it */
 } Radix;
 
-/* An i64 whose lowest digits, as unsigned numbers, are in the order of the elements. */
+/* Returns an i64 whose lowest digits, as unsigned numbers, are in the order of the elements. */
 static Lx digits_of(const Radix *x, Lx v)
 {
 	assert(x->digits >= 1);
@@ -373,7 +382,8 @@ static Lx digits_of(const Radix *x, Lx v)
 	return lx_var(f, ls_let(f, "key", key));
 }
 
-/* Where count[] has the digit of a key that is `shift` bits up; its values begin at `first`. */
+/* Returns the index in count[] of the digit of a key that is `shift` bits up. first: where the
+ * counts of that digit begin. */
 static Lx slot_of(const Radix *x, Lx key, Lx shift, Lx first)
 {
 	LoopFn *f = x->row->s->e.f;
@@ -393,7 +403,7 @@ static void set_count(const Radix *x, Lx slot, Lx count)
 	ls_store(x->row->s->e.f, x->count, slot, count, (Lx){0});
 }
 
-/* The row with its places, and the counts of all digits. */
+/* Copies the row with its places, and counts the values of all digits. */
 static void fill_and_count(Radix *x, Pairs row, Kx value)
 {
 	Cpu *s = x->row->s;
@@ -414,7 +424,8 @@ static void fill_and_count(Radix *x, Pairs row, Kx value)
 	eval_end(&s->e);
 }
 
-/* Counts of a digit's values become the places of the first elements that have them. */
+/* Replaces the counts of a digit's values by the places of the first elements that have them
+ * (prefix sums). */
 static void places_of(Radix *x, Lx first)
 {
 	LoopFn *f = x->row->s->e.f;
@@ -448,7 +459,8 @@ static void copy_row(Sort *r, Pairs from, Pairs to)
 	ls_end(f);
 }
 
-/* A row that has an element. A digit that all elements have alike is left out. */
+/* Sorts a row that is not empty by digits (radix sort). A digit that is the same in all elements is
+ * left out. */
 static void sort_by_digits(Sort *r, uint32_t digits, Pairs row, Pairs room, Kx value)
 {
 	LoopFn *f = r->s->e.f;
@@ -478,8 +490,8 @@ static void sort_by_digits(Sort *r, uint32_t digits, Pairs row, Pairs room, Kx v
 
 /* ---- a stage ---- */
 
-/* The most elements of a row that are sorted by their ranks: pairs are compared with lanes, while
- * counting the values of digits takes as long for few elements as for many. */
+/* Returns the most elements of a row that are sorted by their ranks. Ranks compare all pairs, with
+ * lanes; counting the values of digits takes as long for few elements as for many. */
 static int64_t most_by_ranks(const Target *t)
 {
 	const int64_t vectors = 4 * (int64_t)target_lanes(t, DT_i32);

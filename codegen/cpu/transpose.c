@@ -1,8 +1,8 @@
-/* Kernels that read along one axis and write along another: a transposed copy, NCHW to NHWC, and
- * what is computed on the way. Neither axis alone is worth lanes, since what is contiguous along
- * one is gathered or scattered along the other. So tiles of as many rows as lanes are loaded as
- * rows of the operand, transposed in registers, and computed with and stored as rows of the
- * result:
+/* Tiled transposition in registers, for kernels that read along one axis and write along another: a
+ * transposed copy, NCHW to NHWC, and what is computed on the way. Neither axis alone is worth
+ * lanes, since what is contiguous along one is gathered or scattered along the other. So tiles of
+ * as many rows as lanes are loaded as rows of the operand, transposed in registers, and computed
+ * with and stored as rows of the result:
  *
  *     for a, b in blocks:   row[r] = x[b + r, a ..] lanes along a, the axis of the operand's rows
  *                           column[c] = lane c of each row log2(lanes) times interleaved out[a + c,
@@ -23,7 +23,7 @@ enum {
 		     they are near */
 };
 
-/* A vector of the first or the second elements of pairs at the point. */
+/* Returns a vector of the first (part 1) or the second (part 2) elements of pairs at the point. */
 static Lx load_part(Cpu *s, Kx load, uint32_t part)
 {
 	LMem mem = eval_load_memory(&s->e, load);
@@ -37,7 +37,7 @@ static Lx load_part(Cpu *s, Kx load, uint32_t part)
 	return lx_shuffle(s->e.f, part == 2 ? SHUFFLE_ODDS : SHUFFLE_EVENS, a, b);
 }
 
-/* The operand's elements at the point's row `r` of the tile. */
+/* Returns row r of the tile at the point, of load number i: a vector along t->across. */
 static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
 {
 	const Kx load = t->load[i];
@@ -67,8 +67,8 @@ static Lx row_of(Cpu *s, const Turned *t, uint32_t i, uint32_t r, bool whole)
 	return x;
 }
 
-/* So many rows become the elements of the first column, of the second, and so on. Each step
- * interleaves the first half of all rows with the second. */
+/* Shuffles n rows so that, end to end, they are the elements of the first column, of the second,
+ * and so on. Each step interleaves the first half of all rows with the second. */
 static void interleave(Cpu *s, Lx *row, uint32_t n)
 {
 	Lx *next = ARENA_ARRAY(s->e.arena, Lx, n);
@@ -114,8 +114,8 @@ static void columns_in_registers(Cpu *s, const Turned *t, const Lx *column)
 	eval_at(&s->e, t->across, here);
 }
 
-/* What is more than a few instructions is written once, and as many columns as there are go through
- * it. */
+/* Writes the loop over a tile's columns, which it loads from memory: code of more than a few
+ * instructions is written once then. */
 static void columns_in_memory(Cpu *s, const Turned *t, const LMem *tile, bool whole)
 {
 	Lx here = s->e.at[t->across], lanes = lx_int(s->e.f, s->e.lanes.n),
@@ -206,7 +206,8 @@ void transpose_tiles(Cpu *s, const Turned *t)
 
 /* ---- neighbours ---- */
 
-/* What is stored at the point's lanes, for each of the neighbours. */
+/* Stores the results of the neighbours at the point's lanes, interleaved, or one by one if lanes
+ * are masked. */
 static void interleave_point(Cpu *s, void *data)
 {
 	const Turned *t = data;
@@ -252,7 +253,8 @@ void transpose_interleave(Cpu *s, const Turned *t)
 
 /* ---- running rows ---- */
 
-/* The columns of a tile, in order: result[c] is the running result at column c. */
+/* Computes the running results of the columns of a tile, in order. Sets result[c] to that at column
+ * c. */
 static void run_columns(StageRun *r, Lx *const *column, Lx *result)
 {
 	Cpu *s = r->g->s;

@@ -1,4 +1,5 @@
-/* Which reductions go through rows abreast, see cpu/abreast.c. */
+/* Decides which reductions go through several rows together, abreast (unroll-and-jam), see
+ * cpu/abreast.c. */
 #include "codegen/plan/generic.h"
 
 enum {
@@ -6,7 +7,8 @@ enum {
 	MANY_BLOCKS = 4 /* from so many on rows are read in blocks, if they do not stay near */
 };
 
-/* Divisions and comparisons of indices, the same for all lanes. */
+/* Whether finding the elements that a reduction reads takes divisions or comparisons of indices,
+ * which are the same for all lanes. */
 static bool takes_arithmetic(const PlanInput *in, const GenericPlan *p, const Stage *st)
 {
 	bool *part = ARENA_ARRAY(in->nest->arena, bool, in->nest->k->kx.n), found = false;
@@ -38,8 +40,9 @@ static double row_length(const PlanInput *in, const Stage *st)
 	return length;
 }
 
-/* How many: long rows of which each has a line to read, or waits for its own result, are read
- * beside each other, and such of which the elements have to be found. */
+/* Returns MAX_ABREAST, or fewer for a short vector axis, if all rows are long, so that each reads
+ * lines of its own and waits for its own result, or if finding their elements takes arithmetic;
+ * else 1. */
 uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRole *role)
 {
 	uint32_t n = MAX_ABREAST;
@@ -63,8 +66,9 @@ uint32_t abreast_points(const PlanInput *in, const GenericPlan *p, const StageRo
 	return reduces ? n : 1;
 }
 
-/* A row of running results waits for the one before at each element. Where an index is checked,
- * rows stay in order, so that the first index that fails is told of. */
+/* Returns MAX_ABREAST for a kernel that is one running result, whose rows wait for the element
+ * before. Returns 1 if an index is checked: rows stay in order, so that the first index that fails
+ * is reported. */
 uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
 {
 	const Kernel *k = in->nest->k;
@@ -78,7 +82,8 @@ uint32_t abreast_rows(const PlanInput *in, const GenericPlan *p, uint32_t axis)
 	return MAX_ABREAST;
 }
 
-/* All rows are more than the caches of one core hold: its own, or half of its share of the last. */
+/* Whether all rows of a reduction together are more than the caches of one core: its L2, and half
+ * of its share of L3. False for few columns. */
 static bool is_far(const PlanInput *in, const GenericPlan *p, const Stage *st)
 {
 	const Machine *m = &in->target->machine;
@@ -89,7 +94,6 @@ static bool is_far(const PlanInput *in, const GenericPlan *p, const Stage *st)
 	       bytes >= (m->l2 > m->l3 / 2 ? m->l2 : m->l3 / 2);
 }
 
-/* The one reduction of a kernel that runs over blocks of columns; NO_STAGE: it does not. */
 uint32_t abreast_blocked(const PlanInput *in, const GenericPlan *p)
 {
 	uint32_t found = NO_STAGE;

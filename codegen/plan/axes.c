@@ -1,6 +1,6 @@
-/* Rewriting the axes of a kernel before a schedule is chosen: neighbours that are contiguous in
- * every access become one, so that element-wise kernels are one long loop and rows of pixels one
- * dimension. */
+/* Loop coalescing, here called merging of axes, before a schedule is chosen: neighbours that are
+ * contiguous in every access become one, so that element-wise kernels are one long loop and rows of
+ * pixels one dimension. */
 #include "codegen/plan/axes.h"
 
 static bool used_as_value(const Nest *nest, uint32_t axis)
@@ -16,7 +16,7 @@ static bool used_as_value(const Nest *nest, uint32_t axis)
 	return false;
 }
 
-/* coef(a) == coef(b) * extent(b) in this offset. */
+/* Whether the stride of axis a in the offset is that of axis b times the extent of b. */
 static bool contiguous(const Nest *nest, Sym offset, uint32_t a, uint32_t b)
 {
 	Sym ca, cb;
@@ -82,15 +82,16 @@ static double access_score(const PlanInput *in, Sym offset, uint32_t axis)
 	return sym_is(in->nest->syms, coef, 0) ? 0.1 : -4;
 }
 
-/* Tails are read and stored one by one where whole vectors are shuffled. */
+/* Whether the axis is so long, or so even, that few elements lie outside of whole vectors: where
+ * vectors are shuffled, these are read and stored one by one. */
 static bool has_few_tails(const PlanInput *in, uint32_t axis)
 {
 	const int64_t lanes = target_lanes(in->target, DT_f32), n = nest_hint(in->nest, axis);
 	return n >= lanes && (n >= 4 * lanes || n % lanes == 0);
 }
 
-/* Reversed and every second element: loads and a shuffle, of whole vectors of at most a register
- * and without a condition. */
+/* Whether a load whose stride along the axis is -1 or 2 can be vector loads with a shuffle: it has
+ * no condition, and a vector of its elements takes one register at most. */
 static bool can_shuffle(const PlanInput *in, uint32_t load, uint32_t axis)
 {
 	const KxData *x = &in->nest->k->kx.data[load];
@@ -144,7 +145,8 @@ uint64_t axes_local_bound(const Nest *nest, const Stage *st)
 	return total;
 }
 
-/* What rows in local arrays take when each element has lanes. */
+/* Whether the rows in local arrays stay small when each of their elements has a value for every
+ * lane. */
 static bool can_be_spread(const PlanInput *in)
 {
 	uint64_t bytes = 0, lanes = target_lanes(in->target, DT_f32);
@@ -176,7 +178,7 @@ static bool can_be_vector(const PlanInput *in, uint32_t axis)
 	return !(in->nest->outer >> axis & 1) || can_be_spread(in);
 }
 
-/* Vector instructions that a point takes, functions included. */
+/* Returns the vector instructions that a point of the kernel takes, functions included. */
 static double point_operations(const PlanInput *in)
 {
 	double n = 0;
@@ -200,8 +202,8 @@ static double point_operations(const PlanInput *in)
 	return n;
 }
 
-/* Cycles of as many points as there are lanes along an axis, some of which its extent may leave
- * empty; of NO_AXIS one by one. */
+/* Returns the cycles of as many points as a vector has lanes, if lanes run along the axis; NO_AXIS:
+ * without vectors. Counts lanes that a short axis leaves empty. operations: of a point. */
 static double points_cycles(const PlanInput *in, uint32_t axis, double operations)
 {
 	const Machine *m = &in->target->machine;
@@ -224,8 +226,8 @@ static double points_cycles(const PlanInput *in, uint32_t axis, double operation
 	return n > 0 ? cycles * (n < lanes ? lanes / n : 1) : 0;
 }
 
-/* Where every axis has gathers, but so much is computed that lanes are worth them: neighbouring
- * points. */
+/* Chooses the outer axis whose lanes take the fewest cycles where every axis needs gathers: so much
+ * may be computed that vectors pay. Returns NO_AXIS if they do not. */
 static uint32_t choose_gathered(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
@@ -248,8 +250,9 @@ static uint32_t choose_gathered(const PlanInput *in)
 	return best;
 }
 
-/* Instead of an inner axis that fills few lanes, whose lanes each point would have to combine:
- * neighbouring points that are stored side by side, however they are read. */
+/* Chooses the outer axis with the fewest cycles of those along which all results are stored side by
+ * side, however they are read; NO_AXIS if there is none. Such an axis is better than an inner axis
+ * that fills few lanes, which each point would have to combine. */
 static uint32_t choose_stored(const PlanInput *in)
 {
 	const double operations = point_operations(in);
@@ -315,8 +318,9 @@ bool axes_transforms_along(const Nest *nest, const Target *target, uint32_t stag
 			       stage_acc(re), axis);
 }
 
-/* Lines that are transformed, or matrices that are factorised, side by side: neighbours along the
- * longest axis. */
+/* Chooses the longest outer axis as that of the lanes for a transform or a factorisation, which
+ * then takes a line or a matrix in each lane. Returns NO_AXIS if it fills less than half of a
+ * vector, or if lanes run along the line (axes_transforms_along). */
 static uint32_t choose_lines(const PlanInput *in)
 {
 	uint32_t best = NO_AXIS;
@@ -341,7 +345,8 @@ static bool has_long_points(const PlanInput *in)
 	return false;
 }
 
-/* Values of rows are stored once a row, however many there are: they count as one. */
+/* Returns the score of the stores for lanes along an axis. All stores of one value for each row
+ * count together as the one with the lowest score. */
 static double stores_score(const PlanInput *in, uint32_t axis)
 {
 	const Kernel *k = in->nest->k;
@@ -410,7 +415,8 @@ uint32_t axes_choose_vector(const PlanInput *in)
 
 /* ---- the order of loops ---- */
 
-/* How far apart neighbours along the axis are in the largest store (else load). */
+/* Returns the stride of an axis, at hint sizes, in the last store that depends on it, else in the
+ * first such load; INT64_MAX if there is none. */
 static int64_t stride_of(const Nest *nest, uint32_t axis)
 {
 	Sym coef;

@@ -11,7 +11,8 @@ static uint64_t bit(uint32_t axis)
 	return UINT64_C(1) << axis;
 }
 
-/* How far apart neighbours are at the sizes seen while exporting; 0 if that differs. */
+/* Returns the stride of an axis in an offset, at hint sizes; 0 if the offset is not linear in the
+ * axis. */
 static int64_t distance(const PlanInput *in, Sym offset, uint32_t axis)
 {
 	Sym coef;
@@ -20,7 +21,7 @@ static int64_t distance(const PlanInput *in, Sym offset, uint32_t axis)
 
 /* ---- axes ---- */
 
-/* Largest stride in this offset first. */
+/* Sorts n axes by their stride in the offset, the largest first. */
 static void sort_axes(const PlanInput *in, Sym offset, uint32_t *axis, uint32_t n)
 {
 	for (uint32_t i = 1; i < n; i++)
@@ -33,7 +34,8 @@ static void sort_axes(const PlanInput *in, Sym offset, uint32_t *axis, uint32_t 
 		}
 }
 
-/* Groups of which the last one is not whole stay apart. */
+/* Merges neighbours among the summed axes that are contiguous in every access. The last axis stays
+ * apart if its last group is not whole. */
 static void merge_k(Nest *nest, ContractAxes *x)
 {
 	const uint32_t apart = x->nk && contract_has_tail(nest, x);
@@ -49,8 +51,9 @@ static void merge_k(Nest *nest, ContractAxes *x)
 	}
 }
 
-/* Unit stride in the result first, where it is a vector's length or no other is longer; then the
- * longest. */
+/* Returns the candidate for the column axis: one with unit stride in the result and at least a
+ * vector of elements; else the longest one, of equals that with unit stride. Returns NO_AXIS
+ * without candidates. */
 static uint32_t vector_axis(const PlanInput *in, uint64_t candidates)
 {
 	uint32_t best = NO_AXIS;
@@ -69,7 +72,8 @@ static uint32_t vector_axis(const PlanInput *in, uint64_t candidates)
 	return best;
 }
 
-/* Rows of a and batch axes, but for the column n. */
+/* Divides the outer axes but the column axis x->n into row axes x->m, which only a depends on, and
+ * batch axes, all others. in_a, in_b: the axes on which the operands depend, by bit. */
 static void divide_axes(const PlanInput *in, uint64_t in_a, uint64_t in_b, ContractAxes *x)
 {
 	x->nm = x->nbatch = 0;
@@ -101,7 +105,8 @@ MUST_LOOK static bool find_fields(const PlanInput *in, ContractAxes *x)
 	return true;
 }
 
-/* The operands, b the one with columns, and their axes. */
+/* Finds the operands, b the one with the column axis, and the axes of the contraction; refuses if
+ * the kernel does not have that form. */
 static Refusal find_axes(const PlanInput *in, Kx *a, Kx *b, ContractAxes *x)
 {
 	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
@@ -213,7 +218,8 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 	return taken();
 }
 
-/* The nest whose last summed axis counts groups. */
+/* Returns a copy of the nest in which a new axis, which counts groups, takes the place of the last
+ * summed axis. Updates the axes of *c. */
 static const Nest *count_groups(const PlanInput *in, ContractPlan *c, Kx b)
 {
 	ContractAxes *x = &c->axes;
@@ -233,9 +239,9 @@ static const Nest *count_groups(const PlanInput *in, ContractPlan *c, Kx b)
 	return n;
 }
 
-/* The same after contiguous axes of the nest have been merged: outer ones, and summed ones that are
- * neighbours. Row axes that are not contiguous stay apart; the order is that of their stride. in:
- * of the nest. */
+/* Returns the contraction's axes after merging contiguous axes of the nest: outer ones, and summed
+ * ones that are neighbours. Row axes that are not contiguous stay apart, the largest stride first.
+ * in->nest is the nest. */
 static ContractAxes merge_axes(const PlanInput *in, Nest *nest, Kx a, Kx b,
 			       const ContractAxes *before)
 {
@@ -289,8 +295,8 @@ static SchedArg add_copy(const PlanInput *in, ContractPlan *c, const Panels *p)
 	return (SchedArg){ARG_TEMP, k, NULL}; /* each copy has one temporary */
 }
 
-/* What the epilogue reads of each row lies as far apart as rows do, so that no processor fetches it
- * ahead. */
+/* Whether the load is read by the epilogue along columns, from another place for each row. Rows lie
+ * so far apart that no processor prefetches them. */
 static bool is_read_by_row(const PlanInput *in, const ContractPlan *c, Kx load)
 {
 	const Nest *n = in->nest;
@@ -344,7 +350,8 @@ static Refusal recognise(PlanInput *in, ContractPlan *c, ContractForm form)
 	return no.why ? no : contract_panels_do_not_pay(in, c);
 }
 
-/* The nest with b in its panels. */
+/* Returns a copy of the nest that reads b, and the constants beside it, from their panels. Adds the
+ * phase that copies b, if there is one. */
 static Nest *read_b(const PlanInput *in, ContractPlan *c)
 {
 	Nest *nest = nest_copy(in->nest, in->nest->k);
@@ -366,7 +373,8 @@ static Nest *read_b(const PlanInput *in, ContractPlan *c)
 	return nest;
 }
 
-/* The nest with a in its panels, if copying it saves time. */
+/* Returns a copy of the nest that reads a from panels, and adds the phase that copies a into them,
+ * if that saves time; else the nest itself. */
 static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 {
 	c->a.copied = contract_copies_a(in, c, &c->a.panels);
@@ -377,7 +385,8 @@ static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 	return nest;
 }
 
-/* Steps of k, and the rows of fragments that are loaded in place. */
+/* Chooses, for a micro-kernel on fragments, the groups in a step of k and the rows of a that are
+ * loaded in place. reads_all: see contract_reads_all. */
 static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_all)
 {
 	SymTab *syms = in->nest->syms;
@@ -402,7 +411,8 @@ static int64_t slab_steps(const PlanInput *in, const ContractPlan *c)
 	return steps * c->axes.nfield;
 }
 
-/* Sizes, of axes that are merged. */
+/* Chooses how b is read, the tile, the cache block and the chunks of the sums, after axes are
+ * merged. row_elements: see contract_row_elements; reads_all: see contract_reads_all. */
 static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *windows,
 			 int64_t row_elements, bool reads_all)
 {
@@ -471,7 +481,8 @@ static const char *describe(const PlanInput *in, const ContractPlan *c)
 		c->sums.blocks.stage ? ", scaled sums of blocks" : "");
 }
 
-/* The plan of that form that multiplies by in->row; NULL, with the reason, if it is refused. */
+/* Returns the plan of that form by the micro-kernel in->row; NULL, with the reason in *no, if it is
+ * refused. */
 static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan *p, Refusal *no)
 {
 	PlanInput grouped = *in;
@@ -510,7 +521,9 @@ static void consider(const PlanInput *by, ContractForm form, Plan *p, const Cont
 	p->larger = plan.larger;
 }
 
-/* The best plan by a row of the instruction set. */
+/* Tries all micro-kernels of the target in all forms, and keeps the plan with the fewest cycles in
+ * *best, *p and *least. Stops before a row that converts elements when a plan by groups without
+ * copies is found: unpacking groups is faster. */
 static void plan_rows(const PlanInput *in, Plan *p, const ContractPlan **best, double *least,
 		      Refusal *no)
 {
@@ -543,8 +556,9 @@ static bool stores_along(const PlanInput *in, uint64_t axes)
 	return false;
 }
 
-/* Operands change places: a's rows are the columns. Axes are merged before b, which is no constant
- * then, is chosen: its columns may be the places of an image. */
+/* Returns the input with both operands exchanged, so that the rows of a are the columns. Merges
+ * outer axes before b is chosen, which is no constant then, so that its columns may be the places
+ * of an image. */
 static PlanInput turned(const PlanInput *in)
 {
 	PlanInput t = *in;

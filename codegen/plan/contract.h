@@ -262,19 +262,20 @@ typedef struct ContractPlan {
 	KernelCost cost;
 } ContractPlan;
 
-/* The elements of a vector of the products' dtype; 1 on a target without vectors. */
+/* Returns the elements of a vector of the products' dtype; 1 on a target without vectors. */
 static inline uint32_t contract_lanes(const PlanInput *in)
 {
 	return tuning_lanes(in->target, in->contraction.dtype);
 }
 
-/* The bytes of an element of the products. */
+/* Returns the bytes of an element of the products. */
 static inline int64_t contract_size(const PlanInput *in)
 {
 	return dtype_size(in->contraction.dtype);
 }
 
-/* The type of the vectors of b that are multiplied: as those of sums, or groups. */
+/* Returns the type of the vectors of b that are multiplied: that of the sums, or u32 if the
+ * micro-kernel multiplies groups. */
 static inline LType contract_b_type(const ContractPlan *c)
 {
 	return (LType){micro_groups(c->axes.row) ? DT_u32 : c->vector.dtype, c->vector.lanes};
@@ -301,8 +302,8 @@ static inline bool has_panels(const OperandB *b)
 /* ---- planning; the nest of the input is the one at hand. After axes are merged, sets of axes in
  * the input's shape mean nothing ---- */
 
-/* contract.c: whether steps may be left behind the last whole group of the last summed axis. False
- * without groups. */
+/* Whether the last summed axis may have steps behind its last whole group (contract.c). False if
+ * the micro-kernel multiplies no groups. */
 bool contract_has_tail(const Nest *, const ContractAxes *);
 
 /* contract_operand.c */
@@ -337,18 +338,19 @@ MUST_LOOK bool contract_copies_a(const PlanInput *, const ContractPlan *, Panels
 /* Whether the kernel reads every element of the buffer that the load reads, before axes are merged:
  * no other kernel of its phase writes to the buffer, and all of it has been written. */
 MUST_LOOK bool contract_reads_all(const PlanInput *, Kx load);
-/* The runs by which fragments are loaded from a, when axes are merged; not used, if rows are so few
- * or so far apart that there are none. all: see contract_reads_all. */
+/* Returns the runs by which fragments are loaded from a in place, when axes are merged; unused runs
+ * if rows are too few or too far apart. all: see contract_reads_all. */
 Runs contract_find_runs(const PlanInput *, const ContractPlan *, bool all);
-/* The number of steps of k, at in->at. */
+/* Returns the number of steps of k at the sizes in->at. */
 double contract_steps(const PlanInput *, const ContractAxes *);
-/* The number of members of the batch, at in->at. */
+/* Returns the number of members of the batch at the sizes in->at. */
 double contract_members(const PlanInput *, const ContractAxes *);
-/* The upper bound of the number of steps of k; 0: no bound, or one above MAX_PANEL. */
+/* Returns the upper bound of the number of steps of k; 0 if there is no bound, or one above
+ * MAX_PANEL. */
 int64_t contract_k_bound(const PlanInput *, const ContractAxes *);
-/* The summed axis along which the operand has stride 1, with those that continue it if it has less
- * than a vector of elements at hint sizes: a copy transposes squares in registers. None if all of
- * them together are less than a vector. */
+/* Returns the summed axis along which the operand has stride 1, and, if that axis has less than a
+ * vector of elements at hint sizes, the summed axes that continue it: a copy transposes squares
+ * along them in registers. Returns none if all of them together are less than a vector. */
 UnitAxes contract_unit_axes(const PlanInput *, Kx load, const ContractAxes *);
 /* Returns the panels of an operand that has these columns (rows, of a):
  * [batch][panel][k...][width], of `unit` elements. */
@@ -358,12 +360,12 @@ Panels contract_place_panels(const PlanInput *, Kx load, const ContractAxes *, u
  * arena. */
 const CopyPlan *contract_plan_copy(const PlanInput *, const Panels *, const ContractAxes *);
 
-/* The largest power of two of which the strides of all summed axes in the operand are multiples, in
- * bytes, at hint sizes; at most 2^40. */
+/* Returns the largest power of two that divides the operand's strides, in bytes at hint sizes,
+ * along all summed axes; at most 2^40. */
 double contract_spacing(const PlanInput *, Kx load, const ContractAxes *);
 
-/* contract_cycles.c: the cycles that one core is predicted to take for all phases together, at
- * in->at. The plan is complete. */
+/* Returns the cycles that one core is predicted to take for all phases of a complete plan together,
+ * at the sizes in->at (contract_cycles.c). */
 double contract_cycles(const PlanInput *, const ContractPlan *);
 /* Returns the cycles that one core takes for a phase that copies an operand, at in->at. */
 double contract_copy_cycles(const PlanInput *, const CopyPlan *);
@@ -371,13 +373,14 @@ double contract_copy_cycles(const PlanInput *, const CopyPlan *);
  * operand of that load: all steps of k, without adding up lanes. times: of such groups. */
 void contract_count_dots(const PlanInput *, const ContractAxes *, Kx a, const OperandB *,
 			 uint32_t rows, double times, Busy *);
-/* The cycles in which a group of columns comes from memory in order; 0: b is in the caches. */
+/* Returns the cycles in which a group of columns of b that is read along k (B_ALONG) comes from
+ * memory in order; 0 if b stays in the caches. */
 double contract_group_memory(const PlanInput *, const ContractAxes *, const OperandB *);
 /* Whether a group of columns is read as several streams of a page. Processors fetch each stream
  * ahead as far as its page goes, but mix up those of one page: it takes twice as long. */
 bool contract_mixes_streams(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Cycles for the translation of addresses besides, where an operand that is read in place has each
- * step of k on a page of its own. */
+/* Returns the additional cycles of address translation where each step of k of an operand that is
+ * read in place lies on a page of its own. */
 double contract_page_cycles(const PlanInput *, const ContractPlan *);
 
 /* contract_block.c: the register tile, the cache block, blocks of k. */
@@ -386,22 +389,22 @@ double contract_page_cycles(const PlanInput *, const ContractPlan *);
  * fit the registers; with panels, of as many vectors as a multiple of a panel's, or as there
  * are. */
 TileSize contract_choose_tile(const PlanInput *, const ContractAxes *, const OperandB *);
-/* Does the same for b that is read along k, and sets b->abreast to b->held. a: the operand of that
- * load. */
+/* Returns the tile that is predicted to take the least time for b that is read along k (B_ALONG),
+ * and sets abreast, in_turn, chains and held of *b. a: the load of the other operand. */
 TileSize contract_choose_dots(const PlanInput *, const ContractAxes *, Kx a, OperandB *);
-/* The elements of a, the operand of that load, that a row adds to a block: its steps of k, where
- * the taps of a convolution count half as much again as one, because neighbouring rows share them.
- * Before axes are merged. */
+/* Returns how many elements of operand a, read by `load`, a row adds to a cache block: its steps of
+ * k, of which the taps of a convolution count together as one and a half, because neighbouring rows
+ * share them. Before axes are merged. */
 int64_t contract_row_elements(const PlanInput *, Kx load, const ContractAxes *);
-/* The groups in a step of fragments: as many as fragments have, or fewer, so that steps divide the
- * last summed axis. */
+/* Returns the number of groups in a step of fragments: as many as a fragment has, or fewer, so that
+ * steps divide the last summed axis. */
 uint32_t contract_choose_step(const PlanInput *, const ContractAxes *);
 /* Fills in block, k_block, sums. axes, b, rows, step, tile and windows are filled in. row_elements:
  * see contract_row_elements. */
 void contract_choose_blocks(const PlanInput *, ContractPlan *, int64_t row_elements);
 /* Fills in columns, when all sizes are chosen. */
 void contract_choose_columns(const PlanInput *, ContractPlan *);
-/* contract.c: the product of the extents of n axes. */
+/* Returns the product of the extents of n axes (contract.c). */
 Sym contract_product(const PlanInput *, const uint32_t *axis, uint32_t n);
 
 /* Returns the windows over a, the operand of that load, that slide along a dimension with a border

@@ -1,4 +1,5 @@
-/* The register tile, the cache block and blocks of k of a contraction; how tiles are written. */
+/* Register tiling and cache blocking of a contraction: the register tile, the cache block, blocks
+ * of k, and how the code of tiles is written. */
 #include "codegen/plan/contract.h"
 
 #include "ir/scalar/scalar.h"
@@ -22,7 +23,8 @@ enum {
 
 /* ---- tile and block sizes ---- */
 
-/* Of fragments: two by two, or as many as the result has. */
+/* Returns the tile of a micro-kernel on fragments: MAX_FRAG_ROWS fragments of rows and of columns,
+ * or fewer if the result has fewer rows (fixed: their number is known) or vectors of columns. */
 static TileSize tile_of_fragments(const PlanInput *in, int64_t rows, bool fixed, int64_t vectors)
 {
 	const int64_t most = MAX_FRAG_ROWS * in->row->rows;
@@ -44,8 +46,9 @@ uint32_t contract_choose_step(const PlanInput *in, const ContractAxes *x)
 	return (uint32_t)most;
 }
 
-/* Of tiles that cost the same the first one; of b in place one with more columns, because each step
- * reads lines and pages of its own. */
+/* Whether a tile with this cost is better than the best so far. Of equal costs the first tile
+ * stays, but for b in place one with more columns wins, because each step reads lines and pages of
+ * its own. */
 static bool is_better(const OperandB *b, double cost, double best, bool wider)
 {
 	const bool apart = b->access == B_IN_PLACE && wider;
@@ -107,8 +110,9 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* The vectors of a row of a that registers can hold: all of it. 0: it may be long, or is more; or
- * registers are few, where LLVM keeps the address of each vector of b in memory. */
+/* Returns the vectors of each of mr rows of a that registers hold while columns pass by: the whole
+ * row. Returns 0 if the row has no known length or is too long, or if registers are few, where LLVM
+ * keeps the address of each vector of b in memory. */
 static uint32_t held_vectors(const PlanInput *in, const ContractAxes *x, uint32_t mr)
 {
 	const int64_t lanes = contract_lanes(in);
@@ -121,8 +125,9 @@ static uint32_t held_vectors(const PlanInput *in, const ContractAxes *x, uint32_
 	return mr * vectors <= MAX_HELD ? (uint32_t)vectors : 0;
 }
 
-/* A sum for each row and column, what a step loads, and what is held. Groups that are taken apart
- * become two vectors. */
+/* Whether the registers hold what a tile of dot products needs: an accumulator for each row and
+ * column, the vectors that a step loads, and the rows of a that are held. A group that is unpacked
+ * takes two vectors. */
 static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB *b, uint32_t mr)
 {
 	const uint32_t parts = tuning_parts_cycles(in->target, x->row, 1) > 0 ? 2 : 1,
@@ -133,7 +138,8 @@ static bool dots_fit(const PlanInput *in, const ContractAxes *x, const OperandB 
 	       in->target->isa.nvreg;
 }
 
-/* Cycles of all rows and a vector of columns. */
+/* Returns the cycles of the dot products of all rows with a vector of columns of b that is read
+ * along k. */
 static double dots_cycles(const PlanInput *in, const ContractAxes *x, Kx a, const OperandB *b,
 			  int64_t rows, uint32_t mr)
 {
@@ -193,8 +199,8 @@ TileSize contract_choose_dots(const PlanInput *in, const ContractAxes *x, Kx a, 
 	return tile;
 }
 
-/* Windows of neighbouring rows overlap, so that the taps of a convolution count half as much again,
- * not nine times. */
+/* Counts the taps of a convolution's windows as one and a half elements in all, not as nine,
+ * because windows of neighbouring rows overlap. */
 int64_t contract_row_elements(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	const KxData *a = &in->nest->k->kx.data[load.i];
@@ -258,17 +264,18 @@ static Cut find_cut(const PlanInput *in, const ContractPlan *p)
 	return c;
 }
 
-/* Of a block of so many tiles of rows, and of columns. Where all rows are one tile b is read once,
- * and that may take longer than the products with it. */
+/* Returns the work of a block of `tiles` tiles of rows and `per` tiles of columns: of the products,
+ * or of reading b once, if that takes longer. Reading counts only where all rows are one tile
+ * (Cut.stream). */
 static double block_work(const Cut *c, int64_t tiles, int64_t per)
 {
 	double products = c->tile * (double)(tiles * per), reading = c->stream * (double)per;
 	return products > reading ? products : reading;
 }
 
-/* Rows, as long as reading b again for each block costs little beside its products: what another
- * phase reads by rows lies in the cache of the processor that wrote it, then, and no two processors
- * write parts of one line. */
+/* Whether rows of a block are halved rather than columns: as long as reading b again for each block
+ * costs little beside its products. What another phase reads by rows then lies in the cache of the
+ * processor that wrote it, and no two processors write parts of one line. */
 static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 {
 	return tiles > 1 &&
@@ -277,8 +284,8 @@ static bool cuts_rows(const Cut *c, int64_t tiles, int64_t per)
 		 4 * c->again <= c->tile * (double)(ceil_div(tiles, 2) * c->col_tiles)));
 }
 
-/* A task's block of a stays in L2 while the panels of b pass by. Too few tasks: rows are cut, which
- * reads b again, or columns, which reads a again. */
+/* Chooses the cache block of a task: its part of a stays in L2 while the panels of b pass by. Where
+ * tasks are too few it cuts rows, which reads b again, or columns, which reads a again. */
 static BlockSize choose_block(const PlanInput *in, const ContractPlan *p, int64_t row_elements)
 {
 	const Machine *machine = &in->target->machine;
@@ -315,8 +322,9 @@ static int64_t at_least_one(int64_t n)
 	return n > 1 ? n : 1;
 }
 
-/* About K_BLOCK steps of k: the innermost axis that is longer is cut. Of an extent without a value
- * the hint counts, but only that axis may have one. False: all steps are one block. */
+/* Chooses the summed axis to cut into blocks of about K_BLOCK steps of k: the innermost one whose
+ * steps, with those of the axes inside, are more. Returns false if all steps are one block, or if
+ * an axis inside of it has no known extent; the extent of the cut axis may be a hint. */
 static bool cut_k(const PlanInput *in, const ContractAxes *x, KBlock *cut)
 {
 	const int64_t most = K_BLOCK / x->nfield;
@@ -338,14 +346,15 @@ static bool cut_k(const PlanInput *in, const ContractAxes *x, KBlock *cut)
 	return false;
 }
 
-/* One tile has all columns, and one axis is summed. */
+/* Whether one tile has all columns, and one axis is summed. */
 static bool is_narrow(const PlanInput *in, const ContractPlan *c)
 {
 	const Sym width = sym_int(in->nest->syms, (int64_t)c->tile.nv * contract_lanes(in));
 	return c->axes.nk == 1 && sym_le(in->nest->syms, in->nest->extent[c->axes.n], width) == YES;
 }
 
-/* The accumulators of each element of a tile. */
+/* Returns the number of accumulators for each element of a tile, at most UNROLL_K: a small tile
+ * gets several, as long as they take half of the registers at most. */
 static uint32_t ways_of(const PlanInput *in, TileSize tile)
 {
 	uint32_t ways = 1;
@@ -356,8 +365,9 @@ static uint32_t ways_of(const PlanInput *in, TileSize tile)
 	return ways;
 }
 
-/* Steps of k of a chain. A group is one of them; it rounds as often as it has steps, but a dot
- * product for a narrow result counts once. What enlarges errors gets sums of shorter chains. */
+/* Returns how many steps of k one chain of additions may have; INT64_MAX: any number. A group
+ * counts for all its steps, except a dot product whose result is rounded to a narrower dtype. Sums
+ * whose errors are enlarged get shorter chains. */
 static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const Stage *st = &in->nest->k->stage.data[in->contraction.sum];
@@ -375,8 +385,8 @@ static int64_t steps_limit(const PlanInput *in, const ContractPlan *c)
 	return once ? limit : limit / c->axes.row->group;
 }
 
-/* Terms of a chunk. A product of which one tile has all columns waits for loads: shorter chains
- * cost it nothing. */
+/* Returns how many steps of k a chunk of a sum has. A product of which one tile has all columns
+ * waits for loads, so that shorter chains cost it nothing. */
 static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 {
 	const int64_t limit = steps_limit(in, c);
@@ -387,7 +397,7 @@ static int64_t chunk_limit(const PlanInput *in, const ContractPlan *c)
 	return limit / 4 * ways_of(in, (TileSize){c->tile.mr, (uint32_t)at_least_one(vectors)});
 }
 
-/* Of the loops over all steps of k, or over its blocks. */
+/* Plans the cuts of the loops over the steps of k, or over its blocks, into chunks (sum_plan). */
 static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 {
 	const KBlock *b = &c->k_block;
@@ -404,8 +414,8 @@ static SumPlan plan_sums(const PlanInput *in, const ContractPlan *c)
 	return sum_plan(most, n, blocks ? sum_limit(REDUCE_SUM, d, d) : chunk_limit(in, c));
 }
 
-/* Rows and columns of a block of which the sums fit local memory; a's part of a block of k stays in
- * L2. */
+/* Returns the rows and columns of a block whose sums fit local memory and whose part of a, in a
+ * block of k, stays in L2. */
 static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64_t row_elements)
 {
 	const Machine *m = &in->target->machine;
@@ -436,8 +446,9 @@ static BlockSize block_of_sums(const PlanInput *in, const ContractPlan *c, int64
 	return (BlockSize){.rows = tiles * mr, .cols = all ? 0 : per * width};
 }
 
-/* Where a panel of b is so long that it would not stay near (twice the first cache), and few tiles
- * of rows follow one another on it. */
+/* Chooses blocks of k (KBlock) where a panel of b is so long that it would not stay near (twice the
+ * first cache) and few tiles of rows follow one another on it, or where b is decoded into slabs;
+ * else leaves *c as it is. */
 static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_elements)
 {
 	const double panel = (double)contract_size(in) * c->tile.nv * contract_lanes(in) *
@@ -455,8 +466,8 @@ static void choose_k_block(const PlanInput *in, ContractPlan *c, int64_t row_ele
 		*c = cut;
 }
 
-/* The chunks of short sums cost as much as the sums: if the number of terms is not known before,
- * the code asks. */
+/* Returns the number of terms above which a sum goes by chunks, if the code asks when it runs; 0:
+ * every sum does. The chunks of a short sum cost as much as the sum. */
 static int64_t many_terms(const PlanInput *in, const ContractPlan *c)
 {
 	const int64_t limit = steps_limit(in, c);
@@ -478,9 +489,9 @@ void contract_choose_blocks(const PlanInput *in, ContractPlan *c, int64_t row_el
 
 /* ---- how tiles are written ---- */
 
-/* Fetching a line of b that is near already takes the time of reading it. Of so many blocks of rows
- * with the same columns all but the first find b near; steps of fragments, which read about as much
- * as the second cache gives, have no time for it. */
+/* Whether prefetching the next panels of b pays. For fragments, whose steps already read about as
+ * much as L2 gives, it pays only if a line from beyond L2 takes longer than reading it from L2 once
+ * for each block of rows with the same columns. */
 static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
 {
 	const Machine *m = &in->target->machine;
@@ -489,8 +500,8 @@ static bool is_worth_fetching(const PlanInput *in, const ContractPlan *c)
 					      blocks * machine_memory_cycles(m, m->line, m->l2);
 }
 
-/* Rows of the next panels that a round fetches, so that the tiles of a block together fetch all.
- * Only an unrolled innermost loop fetches ahead, and only if there are vectors to feed. */
+/* Returns the rows of the next panels that a round prefetches, so that the tiles of a block
+ * together fetch them all. Returns 0 if the innermost loop is not unrolled, or has no vectors. */
 static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
 	const bool rounds = t->unroll == UNROLL_K || c->axes.row->nfrag || c->b.decoded.value.i;
@@ -502,8 +513,9 @@ static int64_t rows_ahead(const PlanInput *in, const ContractPlan *c, const Tile
 	return ceil_div(panels * t->unroll, tiles);
 }
 
-/* So many that a tile is finished when the next one is. Epilogues that are written in turn are long
- * enough to be beside each other; two copies of them would be much code. */
+/* Returns how many rows of the tile before are finished at each step, so that it is done when the
+ * current tile is (software pipelining); 0: none. Epilogues that are written in turn are not late:
+ * they overlap by themselves, and two copies of them would be much code. */
 static uint32_t rows_late(const PlanInput *in, const ContractPlan *c, const TileCode *t)
 {
 	const double steps = contract_steps(in, &c->axes) / c->axes.step;
@@ -557,7 +569,8 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 	return t;
 }
 
-/* A constant number of columns leaves a constant rest. */
+/* Chooses the widths of tiles of columns. A constant number of columns leaves a rest of constant
+ * width. */
 void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 {
 	const int64_t lanes = c->vector.lanes, width = (int64_t)c->tile.nv * lanes;

@@ -25,7 +25,8 @@ static Counts count(const PlanInput *in, const ContractPlan *c)
 	return n;
 }
 
-/* Multiply-adds of vectors, of which each takes so many cycles. */
+/* Adds the multiply-adds, unpacking and loads of the tiles of a micro-kernel on vectors. steps: of
+ * all tiles; step: the cycles of one multiply-add. */
 static void count_vectors(const PlanInput *in, const ContractPlan *c, const TileCode *t,
 			  double steps, double step, Busy *busy)
 {
@@ -42,8 +43,9 @@ static void count_vectors(const PlanInput *in, const ContractPlan *c, const Tile
 				t->nv * machine_cycles(m, MOP_load, d, c->vector.lanes));
 }
 
-/* Operations on fragments; a row of a fragment is a vector, and passes through a local array unless
- * a is read directly. */
+/* Adds the operations, loads and stores of the tiles of a micro-kernel on fragments. A row of a
+ * fragment is a vector; it passes through a local array unless a is read in place. steps: of all
+ * tiles. */
 static void count_fragments(const ContractPlan *c, const TileCode *t, double steps,
 			    const Machine *m, Busy *busy)
 {
@@ -96,7 +98,7 @@ static bool share_pages(const PlanInput *in, const ContractAxes *x, Kx b)
 	       fabs((double)plan_size(in, coef)) * size < PAGE;
 }
 
-/* The rounds of a sum, by vectors. */
+/* Returns the rounds of a sum whose last axis goes by vectors. */
 static double rounds_of(const PlanInput *in, const ContractAxes *x)
 {
 	const double last = (double)plan_extent(in, x->k[x->nk - 1]);
@@ -140,15 +142,15 @@ static double again(const Machine *m, double bytes, double set)
 	return set > m->l1 ? machine_memory_cycles(m, bytes, set) : 0;
 }
 
-/* Two vectors to one, whose lanes are halves of both. */
+/* Returns the cycles of adding two vectors' neighbouring lanes into one vector. */
 static double halving_cycles(const Machine *m, const ContractPlan *c)
 {
 	return 2 * machine_cycles(m, MOP_shuffle, c->vector.dtype, c->vector.lanes) +
 	       machine_cycles(m, MOP_add, c->vector.dtype, c->vector.lanes);
 }
 
-/* All tiles of b that is read along k. Each group of columns reads the rows of a again; its sums
- * wait for themselves while groups behind it are under way. */
+/* Adds what all tiles of b that is read along k keep busy. Each group of columns reads the rows of
+ * a again; its sums wait for themselves while the groups behind it are under way. */
 static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
@@ -170,7 +172,7 @@ static void count_dots(const PlanInput *in, const ContractPlan *c, const Counts 
 					       n->steps * (mr + columns) * size);
 }
 
-/* All tiles of that width: `columns` of them beside each other. */
+/* Adds what all tiles of that width keep busy. columns: the number of such tiles side by side. */
 static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts *n,
 			const TileCode *t, double columns, Busy *busy)
 {
@@ -204,7 +206,7 @@ static void count_tiles(const PlanInput *in, const ContractPlan *c, const Counts
 	}
 }
 
-/* The sums of blocks of k, or of chunks, pass through local memory. */
+/* Adds the loads, additions and stores of sums in local memory: of blocks of k, or of chunks. */
 static void count_sums(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
@@ -250,7 +252,8 @@ static void count_decoding(const PlanInput *in, const ContractPlan *c, const Cou
 			machine_cycles(&in->target->machine, MOP_store, DT_f32, c->vector.lanes);
 }
 
-/* Every tile of rows reads a panel of b, and every tile of columns the block's rows of a. */
+/* Adds the memory cycles of reading operands again: every tile of rows reads a panel of b, and
+ * every tile of columns the block's rows of a. */
 static void count_reads(const PlanInput *in, const ContractPlan *c, const Counts *n, Busy *busy)
 {
 	const Machine *m = &in->target->machine;
@@ -338,7 +341,8 @@ enum {
 	PAGE_CYCLES = 7  /* of another one's address from the second level */
 };
 
-/* Of an operand, for each time that all steps of k are read. */
+/* Returns the cycles of translating addresses for each time that all steps of k of an operand are
+ * read; 0 if they lie on few pages. */
 static double page_cycles(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	const Nest *n = in->nest;

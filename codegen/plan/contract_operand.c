@@ -60,13 +60,15 @@ static void add_digit(Layout *out, const Digit *d, Sym extent)
 	out->dim[out->n++] = (LayoutDim){d->dim, d->divisor, extent, extent};
 }
 
-/* The axis of the kernel that summed axis i is, or of which it counts the groups. */
+/* Returns the axis of the kernel behind summed axis i: itself, or the axis whose groups it
+ * counts. */
 static uint32_t counted(const ContractAxes *x, uint32_t i)
 {
 	return micro_groups(x->row) && i + 1 == x->nk ? x->grouped : x->k[i];
 }
 
-/* A partial last panel or group of the axis would run into the next digit of the same dimension. */
+/* Whether a partial last panel or group of the axis would run into the next digit of the same
+ * dimension. */
 static bool runs_over(const PlanInput *in, const Digit *digit, uint32_t axis, int64_t width)
 {
 	for (uint32_t a = 0; a < in->nest->n; a++)
@@ -116,8 +118,8 @@ MUST_LOOK static bool pack_layout(const PlanInput *in, const ContractAxes *x, co
 	return true;
 }
 
-/* A constant in the widest panels that are possible, at least one vector; 0 for others, and where
- * it is stored otherwise. Returns vectors side by side. */
+/* Chooses the layout of a constant in the widest panels that are possible, and returns the vectors
+ * of columns in a panel. Returns 0 if the operand is no constant, or must keep another layout. */
 static uint32_t choose_panels(const PlanInput *in, Kx load, const ContractAxes *x, Layout *out)
 {
 	const KxData *b = &in->nest->k->kx.data[load.i];
@@ -132,7 +134,8 @@ static uint32_t choose_panels(const PlanInput *in, Kx load, const ContractAxes *
 	return width / lanes;
 }
 
-/* An extent, or what it has at most in the rounds of a loop around the kernel. */
+/* Returns an extent, or, if it depends on the round of a loop around the kernel, its largest
+ * value. */
 static Sym most_of(const PlanInput *in, Sym extent)
 {
 	SymTab *syms = in->nest->syms;
@@ -205,7 +208,8 @@ double contract_members(const PlanInput *in, const ContractAxes *x)
 	return extents(in, x->batch, x->nbatch);
 }
 
-/* Of an operand: columns (or rows) and summed, in all of the batch. */
+/* Returns the elements of an operand at hint sizes: its columns (or rows) along `axis`, times steps
+ * of k, times members of the batch. */
 static double count_elements(const PlanInput *in, const ContractAxes *x, uint32_t axis)
 {
 	return (double)nest_hint(in->nest, axis) * contract_steps(in, x) * contract_members(in, x);
@@ -216,7 +220,8 @@ static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
 	return contract_unit_axes(in, load, x).n ? COPY_TURNED : COPY_GATHERED;
 }
 
-/* Than gathering each panel once: a phase has its price. */
+/* Whether a phase that copies the operand into panels takes less time, with the price of a phase,
+ * than gathering each panel once. */
 static bool copying_is_cheaper(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(in, x, x->n);
@@ -239,7 +244,8 @@ double contract_spacing(const PlanInput *in, Kx load, const ContractAxes *x)
 	return (double)(all & -all);
 }
 
-/* Steps of k of all tiles: rows x columns. */
+/* Returns the steps of k of all tiles: rows of tiles times columns of tiles times the steps of
+ * each. */
 static double tile_steps(const PlanInput *in, const ContractAxes *x, TileSize tile)
 {
 	const int64_t rows = (int64_t)extents(in, x->m, x->nm),
@@ -248,7 +254,7 @@ static double tile_steps(const PlanInput *in, const ContractAxes *x, TileSize ti
 	return (double)tiles * count_elements(in, x, x->n) / (double)width;
 }
 
-/* What a phase that copies so many vectors takes. */
+/* Returns the cycles of a phase that copies so many vectors. */
 static double copying_cycles(const PlanInput *in, double vectors)
 {
 	return vectors * tuning_copied_cycles(in->target, in->contraction.dtype,
@@ -256,8 +262,8 @@ static double copying_cycles(const PlanInput *in, double vectors)
 	       in->target->machine.phase;
 }
 
-/* b could be read in place, but the lines of a panel share few places of the caches, so that every
- * tile of rows reads it from afar. */
+/* Whether copying b into panels is faster than reading it in place: the lines of a panel in place
+ * share few sets of the caches, so that every tile of rows fetches them from afar. */
 static bool panels_are_nearer(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	const Machine *m = &in->target->machine;
@@ -281,7 +287,9 @@ static void copy_panels(const PlanInput *in, Kx load, const ContractAxes *x, Ope
 	b->panels = contract_place_panels(in, load, x, x->n, width, width, 1);
 }
 
-/* b is read with unit stride along n, or through a local panel of bounded size, or a copy. */
+/* Chooses the first of these ways that fits: a packed constant; panels that are copied, for groups;
+ * in place, with unit stride along n, unless panels are nearer; panels that are gathered, of
+ * bounded size, or copied. */
 Refusal contract_choose_b(const PlanInput *in, Kx load, const ContractAxes *x, OperandB *b)
 {
 	int64_t lanes = contract_lanes(in);
@@ -439,7 +447,7 @@ void contract_place_decoded(const PlanInput *in, ContractPlan *p)
 	}
 }
 
-/* Steps of the last summed axis, or its groups, are neighbours in both operands. */
+/* Whether steps of the last summed axis, or its groups, are neighbours in both operands. */
 static bool lie_along(const PlanInput *in, Kx a, Kx b, const ContractAxes *x)
 {
 	const uint32_t last = x->k[x->nk - 1], step = micro_groups(x->row) ? x->row->group : 1;
@@ -464,8 +472,8 @@ Refusal contract_choose_along(const PlanInput *in, Kx a, Kx b, const ContractAxe
 	return lie_along(in, a, b, x) ? taken() : refuse("steps of k are apart");
 }
 
-/* A thread of a block would gather its panel into memory of its own, which is far: refused if steps
- * of k are neighbours in both operands, so that generic reads lines. */
+/* Refuses where steps of k are neighbours in both operands: a thread of a block would gather its
+ * panel into its own memory, which is slow, and the generic schedule reads whole lines. */
 Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 {
 	const Nest *n = in->nest;
@@ -480,8 +488,8 @@ Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 	return taken();
 }
 
-/* Rows of a are neighbours in memory, and its steps of k are apart: a line of each is read for the
- * few rows of a tile, and from afar. */
+/* Whether copying a into panels of `width` rows saves time: its rows are neighbours in memory and
+ * its steps of k apart, so that each step reads a line, from afar, for the few rows of a tile. */
 static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
 {
 	const Machine *m = &in->target->machine;
@@ -632,7 +640,7 @@ Runs contract_find_runs(const PlanInput *in, const ContractPlan *c, bool all)
 
 /* ---- the phase that copies an operand ---- */
 
-/* The summed axis of that stride, or NO_AXIS. */
+/* Returns the summed axis with that stride in the operand; NO_AXIS if there is none. */
 static uint32_t axis_of_stride(const PlanInput *in, Kx load, const ContractAxes *x, int64_t stride)
 {
 	for (uint32_t i = 0; i < x->nk; i++)
@@ -665,7 +673,8 @@ UnitAxes contract_unit_axes(const PlanInput *in, Kx load, const ContractAxes *x)
 	return a == NO_AXIS ? (UnitAxes){0} : unit;
 }
 
-/* The stride of a summed axis in the operand, without sign, at hint sizes. */
+/* Returns the absolute stride of a summed axis in the operand, at hint sizes; 0 if it is not
+ * linear. */
 static int64_t stride_of(const Nest *n, Kx load, uint32_t axis)
 {
 	Sym coef;
@@ -701,7 +710,8 @@ static void order_loops(CopyPlan *c)
 	c->cut = !c->unit.n || widest > c->unit.inner ? c->loop[0] : c->unit.axis[c->unit.n - 1];
 }
 
-/* The axis that is cut, in parts that are worth a task. */
+/* Cuts the axis c->cut into parts that have the work of a task, of whole squares if squares are
+ * transposed, and counts the parts and the groups of panels. */
 static void choose_parts(const PlanInput *in, CopyPlan *c)
 {
 	const Nest *n = in->nest;
@@ -789,7 +799,7 @@ Windows contract_find_windows(const PlanInput *in, Kx load, const ContractAxes *
 
 /* ---- is it worth it? ---- */
 
-/* Rows of the tile differ in this axis by less than that. */
+/* Returns in how many steps of the row axis `row` the rows of one tile lie, at hint sizes. */
 static int64_t span_of(const PlanInput *in, const ContractAxes *x, TileSize tile, uint32_t row)
 {
 	int64_t faster = 1;
@@ -805,8 +815,8 @@ static bool is_dead(const PlanInput *in, const Window *w, int64_t first, int64_t
 	       w->coef * first + at >= sym_hint(in->nest->syms, w->hi);
 }
 
-/* The share of steps that tiles leave out, at hint sizes; a tile that wraps around sees all rows.
- */
+/* Returns the share of steps of k that tiles leave out because of the window's border, at hint
+ * sizes. A tile that wraps around to the next line counts as one that sees all rows. */
 static double saved_by(const PlanInput *in, const ContractAxes *x, TileSize tile, const Window *w)
 {
 	int64_t rows = nest_hint(in->nest, w->row), taps = nest_hint(in->nest, w->k),

@@ -124,7 +124,8 @@ static bool same_data(Counter *c, const KxData *x, const KxData *y)
 	return same_value(c, x->guard, y->guard) && same_value(c, x->other, y->other);
 }
 
-/* Two values are compared once, however often both are read. */
+/* Whether two expressions have the same value. Each pair found equal is remembered, and compared
+ * once. */
 static bool same_value(Counter *c, Kx a, Kx b)
 {
 	Kx pair[2] = {a, b};
@@ -135,8 +136,8 @@ static bool same_value(Counter *c, Kx a, Kx b)
 	return true;
 }
 
-/* The first axis of the same extent stands for an axis, the first variable of the same value for a
- * value variable. */
+/* Finds, for each axis, the first axis of the same extent and, for each value variable, the first
+ * variable of the same extent and value, which stands for it in counts. */
 static void find_common(Counter *c)
 {
 	const Nest *s = c->s;

@@ -14,8 +14,8 @@ static const Stage *sum_of(const Nest *n)
 	return &n->k->stage.data[kernel_first_contraction(n->k)];
 }
 
-/* The channel axis: in both operands and the result, unit stride in x; nothing else is in w but
- * taps. */
+/* Returns the channel axis: the only outer axis of w, on which the result depends, too, with unit
+ * stride in x; NO_AXIS if there is none. */
 static uint32_t channel_axis(const PlanInput *in)
 {
 	const Nest *n = in->nest;
@@ -29,7 +29,7 @@ static uint32_t channel_axis(const PlanInput *in)
 	return NO_AXIS;
 }
 
-/* Weights with the channel fastest. */
+/* Returns the layout of the weights in which channels are contiguous. */
 static Layout weights_layout(const Nest *n, const KxData *w, uint32_t channel)
 {
 	const Buffer *buf = buf_of(n->l, w->buf);
@@ -41,7 +41,8 @@ static Layout weights_layout(const Nest *n, const KxData *w, uint32_t channel)
 	return layout_permuted(n->l->ir, buf->rank, buf->dim, perm);
 }
 
-/* A constant w has the channel fastest, if it may. */
+/* Returns a copy of the nest that reads the constant w with channels contiguous; the nest itself if
+ * w may not have another layout. */
 static const Nest *transpose_weights(const Nest *n, Kx load, uint32_t channel)
 {
 	const KxData *w = &n->k->kx.data[load.i];
@@ -91,7 +92,8 @@ static PixelTiles choose_tiles(const Nest *n, uint32_t pixel)
 	return p;
 }
 
-/* The innermost taps, if they are few and lie in line with the pixels. */
+/* Chooses the innermost taps to unroll, if they are few and step along the pixels' line; n is 0 if
+ * not. */
 static TapLine choose_line(const PlanInput *in, const DepthwisePlan *d)
 {
 	const Nest *n = d->nest;
@@ -124,7 +126,8 @@ static SumPlan plan_sums(const Nest *n)
 	return sum_plan(most, st->nred, sum_limit(stage_combine(st), stage_acc(st), st->dtype));
 }
 
-/* One for each row of pixels; of many taps, for each vector of channels. */
+/* Counts the tasks: one for each row of pixels; with many taps, one for each of its vectors of
+ * channels. */
 static void choose_tasks(DepthwisePlan *d)
 {
 	const Nest *n = d->nest;
@@ -157,7 +160,8 @@ static bool holds_sums(const PlanInput *in)
 
 /* ---- cycles ---- */
 
-/* Taps and pixels of all tiles. A line of taps loads each element once for all pixels. */
+/* Adds what the products of all tiles keep busy. With a line of unrolled taps each element is
+ * loaded once for all pixels of a tile. */
 static void count_taps(const PlanInput *in, const DepthwisePlan *d, Busy *busy)
 {
 	const Nest *n = d->nest;

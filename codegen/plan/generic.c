@@ -22,8 +22,8 @@ double generic_work_per_point(const Nest *nest, uint64_t stages)
 	return work;
 }
 
-/* There are rounds enough to share among several results: none waits for the one before, and a
- * sum's error grows with the rounds of one chain. */
+/* Whether the axis has rounds enough for several accumulators: none waits for the addition before,
+ * and the error of a sum grows with the rounds of one chain only. */
 bool generic_has_chains(const GenericPlan *p, const Stage *st, uint32_t axis)
 {
 	return axis == p->lanes.axis && st->kind == STAGE_REDUCE &&
@@ -41,7 +41,8 @@ void generic_count_tasks(const Nest *nest, TaskGrid *g)
 	g->ntasks = g->cut == NO_AXIS ? n : sym_mul(nest->syms, n, g->npart);
 }
 
-/* An axis that vectors run along: of tiles the longer one. */
+/* Returns the outer axis that vectors run along, to divide it among tasks: of transposed tiles the
+ * longer one of both. Returns NO_AXIS if lanes are not outer points. */
 static uint32_t lanes_to_cut(const GenericPlan *p)
 {
 	const uint32_t across = p->turned.across;
@@ -52,7 +53,7 @@ static uint32_t lanes_to_cut(const GenericPlan *p)
 		       : p->lanes.axis;
 }
 
-/* The work of a task that has all points. */
+/* Returns the work of all points as one task. work: of one outer point. */
 static double all_work(const GenericPlan *p, const TaskGrid *g, double work)
 {
 	for (uint32_t i = 0; i < g->n; i++)
@@ -140,7 +141,7 @@ static TaskGrid choose_order(const GenericPlan *p)
 
 /* ---- cycles ---- */
 
-/* The loops of all outer points. */
+/* Returns the loops over all outer points. */
 static PlanLoops outer_loops(const GenericPlan *p, const TaskGrid *g)
 {
 	PlanLoops l = {.lane_axis = p->lanes.axis,
@@ -323,7 +324,7 @@ static void refuse_form(Plan *plan, const char *form, Refusal no)
 		plan->refused[plan->nrefused++] = (Refusal){form, no.why, no.near};
 }
 
-/* A copy of the nest with axes merged and rows shared. */
+/* Returns a copy of the nest with contiguous axes merged and the axes of equal rows shared. */
 static Nest *join_axes(const Nest *before)
 {
 	Kernel *k = kernel_copy(before->arena, before->k);

@@ -110,7 +110,7 @@ bool generic_halves(const GenericPlan *, const TaskGrid *);
 void generic_choose_tasks(const PlanInput *, const GenericPlan *, TaskGrid *, double work);
 /* Fills in ntasks, when all other fields are. */
 void generic_count_tasks(const Nest *, TaskGrid *);
-/* The work at each outer point of the stages in the bit set, in elements that are computed or
+/* Returns the work at each outer point of the stages in the bit set: elements that are computed or
  * combined, at hint sizes. Stages from number 64 on always count. */
 double generic_work_per_point(const Nest *, uint64_t stages);
 
@@ -130,18 +130,20 @@ MUST_LOOK Refusal parts_plan(const PlanInput *, GenericPlan *, Nest *, const Tas
 
 /* abreast.c. These need lanes and turned of the plan. */
 
-/* The one reduction that runs over blocks of COLUMN_BLOCK columns, whose sums lie in local memory;
- * NO_STAGE if none does: rows are short or stay in the caches, or the kernel has another form. */
+/* Returns the one reduction that runs over blocks of COLUMN_BLOCK columns with its sums in local
+ * memory. Returns NO_STAGE if none does: rows are short or stay in the caches, or the kernel has
+ * another form. */
 uint32_t abreast_blocked(const PlanInput *, const GenericPlan *);
-/* How many vectors of neighbouring points a phase reduces together, 1 to MAX_ABREAST: so that
- * several loads, or results that wait for themselves, are under way. role: the phase's, by stage;
- * NULL: all stages are whole. 1 without vectors. */
+/* Returns how many vectors of neighbouring points a phase reduces together (unroll-and-jam), 1 to
+ * MAX_ABREAST, so that several loads, or dependent results, are under way; 1 without vectors. role:
+ * what the phase does with each stage; NULL: all stages are whole. */
 uint32_t abreast_points(const PlanInput *, const GenericPlan *, const StageRole *role);
-/* How many points of an outer axis have their rows combined element after element (STAGE_RUNNING)
- * together, 1 or MAX_ABREAST. 1 with vectors, and if the kernel has other stages. */
+/* Returns how many points of an outer axis have their rows combined element after element
+ * (STAGE_RUNNING) in one loop (unroll-and-jam): 1 or MAX_ABREAST. Returns 1 with vectors, and if
+ * the kernel has other stages. */
 uint32_t abreast_rows(const PlanInput *, const GenericPlan *, uint32_t axis);
-/* The number of points along the vector axis of which each task but the last has a multiple, if the
- * axis is divided among tasks. Needs plan->blocked, too. */
+/* Returns the number of points along the vector axis of which each task but the last gets a
+ * multiple, if that axis is divided among tasks. Needs plan->blocked, too. */
 int64_t abreast_columns(const GenericPlan *);
 
 /* transpose.c: finds the outer axis `along` which results are stored contiguously and the outer

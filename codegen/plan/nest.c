@@ -58,7 +58,7 @@ static void read_as_well(const Kernel *k, uint64_t *reads, uint32_t x, Kx part)
 		reads[x * n + i] |= reads[part.i * n + i];
 }
 
-/* The stages that each expression reads. */
+/* Returns the set of stages that each expression reads, by bit (Nest.reads). */
 static const uint64_t *find_stages(const Nest *e)
 {
 	const Kernel *k = e->k;
@@ -110,7 +110,7 @@ static void copy_axes(Nest *e)
 		e->position[i] = k->vvar.data[i].at;
 }
 
-/* Where loads read and results are stored. */
+/* Computes the offsets of loads and stores in the present layouts of their buffers. */
 static void find_offsets(Nest *e)
 {
 	const Kernel *k = e->k;
@@ -172,7 +172,8 @@ static void merge_positions(Nest *e, uint32_t a, uint32_t b, uint32_t m)
 	}
 }
 
-/* rest + ca * a + cb * b becomes rest + cb * m. */
+/* Returns the offset with axes a and b replaced by their merged axis m: rest + ca * a + cb * b
+ * becomes rest + cb * m. */
 static Sym merged_offset(Nest *e, Sym offset, uint32_t a, uint32_t b, Sym m)
 {
 	Sym coef, rest, unused;

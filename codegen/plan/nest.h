@@ -66,8 +66,8 @@ SchedArg nest_packed(const Nest *, Kx load, const Layout *);
 /* Whether a load may read its buffer in the layout by nest_packed: the buffer is a constant, and no
  * other layout was chosen for all kernels (Buffer.layout_fixed). */
 MUST_LOOK bool nest_may_repack(const Nest *, Kx load, const Layout *);
-/* The axes on which an expression of axes and value variables depends, by bit. Value variables
- * depend on the axes of their values. */
+/* Returns the axes, by bit, on which an expression of axes and value variables depends. A value
+ * variable depends on the axes of its value. */
 uint64_t nest_axes(const Nest *, Sym);
 /* Sets *coef to the stride of an axis in an offset, 0 if the offset does not depend on the axis. If
  * the offset is not linear in the axis, or has a value variable that depends on the axis, returns

@@ -1,6 +1,6 @@
-/* Long rows in parts: where a kernel has few outer points and reduces much at each, tasks reduce
- * parts of the rows, and the phases after combine the results in the order of the parts. y = x /
- * sum(x), with a sum over n elements:
+/* Plans of split reductions, whose long rows are reduced in parts: where a kernel has few outer
+ * points and reduces much at each, tasks reduce parts of the rows, and the phases after combine the
+ * results in the order of the parts. y = x / sum(x), with a sum over n elements:
  *
  *   phase 1   task (part):  acc over x[lo .. hi) -> temporary[part]
  *   phase 2   task (part):  r = all of temporary[..], in order;  y[lo .. hi) = x / r
@@ -81,7 +81,7 @@ static bool among(const uint8_t *axis, uint32_t n, uint32_t x)
 	return false;
 }
 
-/* Why some stage cannot be part of this; NULL: none. */
+/* Returns why a stage cannot be reduced in parts (split reduction); NULL if all stages can. */
 static const char *unsuitable(const PlanInput *in)
 {
 	const Stage *first = NULL;
@@ -116,8 +116,8 @@ static int64_t ceil_div(int64_t a, int64_t b)
 	return (a + b - 1) / b;
 }
 
-/* Work of a task for each element of the axis, where other outer axes than the vector axis are
- * tasks. */
+/* Returns the work of a task for each element of the axis `cut`, where all outer axes but the
+ * vector axis are tasks. */
 static double work_along(const Cuts *p, uint32_t cut)
 {
 	const PlanInput *in = p->in;
@@ -138,14 +138,15 @@ static int64_t outer_tasks(const Cuts *p)
 	return n < 1 ? 1 : n > MAX_PARTS ? MAX_PARTS : (int64_t)n;
 }
 
-/* Elements of which a part has a multiple: whole rounds of vectors. */
+/* Returns the number of elements of which each part is a multiple, so that rounds of vectors are
+ * whole. */
 static int64_t unit_of(const Cuts *p, uint32_t cut)
 {
 	const PlanLanes *lanes = &p->plan->lanes;
 	return cut == lanes->axis ? 4 * (int64_t)lanes->n : 1;
 }
 
-/* Parts of at least so many elements along the axis. */
+/* Returns the least number of elements of a part along the axis that is worth a task. */
 static int64_t least_part(const Cuts *p, uint32_t cut)
 {
 	int64_t unit = unit_of(p, cut);
@@ -162,7 +163,7 @@ static int64_t nparts_at_hint(const Cuts *p, uint32_t cut)
 	return n < most ? n : most;
 }
 
-/* The axis that gives the most parts, the outermost of several. */
+/* Chooses the axis that gives the most parts as the one to cut; the outermost of several. */
 static void choose_cut(Cuts *p)
 {
 	const Stage *st = first_reduction(p->in);
@@ -171,7 +172,8 @@ static void choose_cut(Cuts *p)
 			p->cut = st->red[i];
 }
 
-/* Even parts. */
+/* Chooses the elements of a part and the number of parts, which are of even size if the extent is
+ * known. */
 static void choose_parts(Cuts *p)
 {
 	SymTab *syms = p->in->nest->syms;
@@ -186,7 +188,9 @@ static void choose_parts(Cuts *p)
 	p->npart = sym_ceildiv(syms, extent, p->per);
 }
 
-/* A refusal is near if rows hold more than one part of the least size. */
+/* Chooses the axis to cut, and returns taken(); or refuses, if stages do not allow parts, whole
+ * rows are tasks enough, or rows are too short. The refusal is near if rows hold more than one part
+ * of the least size. */
 static Refusal refuse_rows(Cuts *p)
 {
 	const PlanInput *in = p->in;
@@ -255,7 +259,8 @@ static void make_temps(const Cuts *p, Parts *parts)
 	parts->temp = temp;
 }
 
-/* Stages that run in a phase, and the results they read. */
+/* Sets what a phase does with each stage, and returns the stages that run in it, by bit. Results of
+ * stages of earlier phases that these read are combined from parts. */
 static uint64_t find_roles(const Cuts *p, uint32_t phase, StageRole *role)
 {
 	const Kernel *k = p->in->nest->k;
@@ -274,7 +279,8 @@ static uint64_t find_roles(const Cuts *p, uint32_t phase, StageRole *role)
 	return here;
 }
 
-/* The stores of the last phase go along the axis: each task has a part of it. */
+/* Whether all stores go along the axis that is cut, so that each task of the last phase stores its
+ * part. */
 static bool maps_parts(const Cuts *p)
 {
 	for (uint32_t i = 0; i < p->in->nest->k->stage.n; i++) {

@@ -31,10 +31,10 @@ typedef struct {
 	PlanSizes at;   /* sizes for which cycles are predicted; n 0: hints */
 } PlanInput;
 
-/* The value of an expression of sizes at in->at; at hint sizes if in->at does not give all symbols
- * of the expression. */
+/* Returns the value of an expression of sizes at the sizes in->at; at hint sizes if in->at does not
+ * give all symbols of the expression. */
 int64_t plan_size(const PlanInput *in, Sym);
-/* The extent of an axis at in->at, as plan_size has it. */
+/* Returns the extent of an axis at the sizes in->at, as plan_size does. */
 int64_t plan_extent(const PlanInput *in, uint32_t axis);
 /* Returns sizes for which plans have to be good, too: all symbols in the nest's extents (of more
  * than 32 the first ones) are 16 times their hints, or the end of their ranges if that is less. In

@@ -25,7 +25,8 @@ static bool depends(uint64_t axes, uint32_t axis)
 	return axes >> axis & 1;
 }
 
-/* The number of loops inside of which an expression of these axes is computed. */
+/* Returns the number of loops inside of which an expression that depends on these axes is
+ * computed. */
 static uint32_t depth_of(const PlanLoops *loops, uint64_t axes)
 {
 	uint32_t n = loops->n;
@@ -39,7 +40,8 @@ static double times_at(const Counter *c, uint32_t depth)
 	return depth ? c->rounds[depth - 1] : 1;
 }
 
-/* 1, or all lanes if the value differs from lane to lane. */
+/* Returns the lanes of a value that depends on these axes: all if it differs from lane to lane,
+ * else 1. */
 static uint32_t lanes_of(const PlanLoops *loops, uint64_t axes)
 {
 	return loops->lane_axis != NO_AXIS && depends(axes, loops->lane_axis) ? loops->lanes : 1;
@@ -47,14 +49,16 @@ static uint32_t lanes_of(const PlanLoops *loops, uint64_t axes)
 
 /* ---- memory ---- */
 
-/* A short axis leaves lanes empty. */
+/* Returns how many of the lanes a short lane axis fills; at least 1. */
 static uint32_t filled_lanes(const Counter *c, uint32_t lanes)
 {
 	const int64_t extent = plan_extent(c->in, c->loops->lane_axis);
 	return extent < 1 ? 1 : extent < lanes ? (uint32_t)extent : lanes;
 }
 
-/* Cycles of an access of all lanes, or of one element. */
+/* Returns the cycles of an access: of all lanes if it depends on the lane axis, else of one
+ * element. A load along the axis `turned` is transposed; another one without unit stride is a
+ * gather. */
 static double access_cycles(const Counter *c, MachineOp op, DType d, Sym offset, uint64_t axes)
 {
 	const Machine *m = &c->in->target->machine;
@@ -69,8 +73,8 @@ static double access_cycles(const Counter *c, MachineOp op, DType d, Sym offset,
 	return machine_cycles(m, op, d, lanes);
 }
 
-/* The bytes that an element brings along: those of a line, if its neighbours in the loops from
- * `first` on lie in other lines. */
+/* Returns the bytes that reading an element brings along: those of a line, if its neighbours in the
+ * loops from `first` on lie in other lines. */
 static double bytes_each(const Counter *c, Sym offset, uint64_t axes, uint32_t first, double size)
 {
 	const Nest *n = c->in->nest;
@@ -86,7 +90,8 @@ static double bytes_each(const Counter *c, Sym offset, uint64_t axes, uint32_t f
 	return least < size ? size : least;
 }
 
-/* A loop on which the load does not depend reads again what the loops inside have read. */
+/* Adds the memory cycles of a load that a loop, on which it does not depend, repeats: it reads
+ * again what the loops inside have read, which may be more than L1 holds. */
 static void count_again(Counter *c, Sym offset, uint64_t axes, double size)
 {
 	const PlanLoops *loops = c->loops;
@@ -178,7 +183,7 @@ static void mark_operands(const Kernel *k, Kx x, bool *part)
 
 /* ---- stages ---- */
 
-/* A product that is added is one operation. */
+/* Whether the stage adds products of floats, which a fused multiply-add does in one operation. */
 static bool adds_product(const Kernel *k, const Stage *st)
 {
 	const KxData *d = &k->kx.data[st->value.i];
@@ -192,7 +197,7 @@ static uint64_t inner_map(const Nest *n, const Stage *st)
 	return axes_set(map.axis, map.n);
 }
 
-/* The axes of the points at which a stage combines or stores. */
+/* Returns the axes of the points at which a stage combines or stores, by bit. */
 static uint64_t stage_axes(const Nest *n, const Stage *st)
 {
 	return n->outer | inner_map(n, st) | axes_set(st->red, st->nred);
@@ -204,7 +209,8 @@ double predict_waits(const Machine *m, double chains, double cycles, double oper
 	return chains * cycles / fmax(together, 1);
 }
 
-/* Rows wait for their own results only: short ones are under way together. */
+/* Adds what the combinations of a reduction keep busy, and how long they wait. A row waits for its
+ * own results only, so that short rows overlap. chains: accumulators of a row. */
 static void count_combination(Counter *c, const Stage *st, uint32_t chains)
 {
 	const Nest *n = c->in->nest;

@@ -33,13 +33,14 @@ void predict_value(const PlanInput *, const PlanLoops *, Kx value, Busy *);
  * of so many cycles and among so many operations: chains that follow are begun meanwhile, as far as
  * the processor looks (Machine.window). */
 double predict_waits(const Machine *, double chains, double cycles, double operations);
-/* The cycles that one core takes for a phase that keeps it busy so, and reads and writes the bytes
- * of the cost, at in->at; starting the phase included. */
+/* Returns the cycles that one core takes for a phase, its start included, that keeps the core as
+ * busy as Busy says and reads and writes the bytes of the cost at the sizes in->at. */
 double predict_phase(const PlanInput *, const Busy *, const KernelCost *);
 /* Whether such a phase reads and writes more than the caches hold, at in->at, and all that it
  * computes takes a small part of that time. */
 bool predict_is_stream(const PlanInput *, const Busy *, const KernelCost *);
-/* The rounds of a loop over the axis at in->at: over the lane axis one round for each vector. */
+/* Returns the rounds of a loop over the axis at the sizes in->at: over the lane axis one round for
+ * each vector. */
 double predict_rounds(const PlanInput *, const PlanLoops *, uint32_t axis);
 
 /* Returns the vector instructions of an anchor's epilogue, functions included. */

@@ -1,6 +1,6 @@
-/* Inner axes: stages over rows of the same shape share them, so that one of them can be the vector
- * axis of all; neighbours that are contiguous in every access become one. A mean and a variance
- * over [N, H, W] of each channel:
+/* Loop fusion of stages, whose inner axes are joined: stages over rows of the same shape share
+ * them, so that one of them can be the vector axis of all; neighbours that are contiguous in every
+ * access become one. A mean and a variance over [N, H, W] of each channel:
  *
  *   stage0 (n0, h0, w0)  stage1 (n1, h1, w1)   becomes   stage0 (n0, m)  stage1 (n0, m) */
 #include "codegen/plan/axes.h"
@@ -16,7 +16,7 @@ static uint64_t inner_axes(const Nest *nest, const Stage *st)
 	return axes_set(map.axis, map.n) | axes_set(st->red, st->nred);
 }
 
-/* Axes of rows that nothing but reductions and maps runs over. */
+/* Returns the inner axes, by bit, that only reductions and maps over rows run over. */
 static uint64_t free_axes(const Nest *nest)
 {
 	uint64_t rows = 0, other = nest->outer;
@@ -74,7 +74,7 @@ static bool same_rows(const Nest *nest, const uint32_t *a, const uint32_t *b, ui
 	return n > 0;
 }
 
-/* Some stage runs over axes of both. */
+/* Whether some stage runs over axes of both sets. */
 static bool met(const Nest *nest, uint64_t a, uint64_t b)
 {
 	for (uint32_t i = 0; i < nest->k->stage.n; i++) {
@@ -101,7 +101,7 @@ static void share_rows(Nest *nest, Kernel *k, uint32_t from, uint32_t to)
 
 /* ---- merging ---- */
 
-/* Every stage runs over both in the same way, or over neither. */
+/* Whether every stage maps both axes, reduces both, or runs over neither. */
 static bool together(const Nest *nest, uint32_t a, uint32_t b)
 {
 	for (uint32_t i = 0; i < nest->k->stage.n; i++) {

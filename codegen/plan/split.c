@@ -1,5 +1,6 @@
-/* Splitting axes: an axis that an access takes apart (reading [.., h, d] with h = i / 64, d = i %
- * 64) becomes two, so that all offsets are linear and nothing is divided inside loops. */
+/* Delinearisation of accesses, by splitting axes: an axis that an access takes apart (reading [..,
+ * h, d] with h = i / 64, d = i % 64) becomes two, so that all offsets are linear and nothing is
+ * divided inside loops. */
 #include "codegen/plan/split.h"
 
 #include <string.h>
@@ -118,7 +119,7 @@ static Sym offset_in(const Lowered *l, BufId id, const Sym *idx, bool packs)
 	return layout_offset(l->ir, &plain, idx);
 }
 
-/* Of loads and global stores. Returns their number. */
+/* Lists the offsets of all loads and stores in offset[], and returns their number. */
 static uint32_t offsets_of(const Lowered *l, const Kernel *k, bool packs, Sym *offset)
 {
 	uint32_t n = 0;

@@ -25,7 +25,8 @@ static int64_t chunks(int64_t n, int64_t of)
 	return n == INT64_MAX ? n : n / of + (n % of != 0);
 }
 
-/* Rounds of which each adds so many terms, together about the limit. */
+/* Returns how many rounds, of `terms` terms each, make a chunk of about `limit` terms; at least
+ * 1. */
 static int64_t rounds_of_chunk(int64_t terms, int64_t limit)
 {
 	int64_t n = chunks(limit, terms);
@@ -33,7 +34,7 @@ static int64_t rounds_of_chunk(int64_t terms, int64_t limit)
 	return n > 1 ? n : 1;
 }
 
-/* The plan lists the innermost cut first until the end. */
+/* Reverses the cuts of a plan, which is built with the innermost one first. */
 static void turn(SumPlan *p)
 {
 	for (uint32_t i = 0; i < p->n / 2; i++) {

@@ -1,7 +1,7 @@
-/* One rule of summation. A sum of n terms is a nest of chains of additions.
- * No chain is longer than a limit that follows from the dtypes; its result is one term of the next
- * chain. So the rounding error grows with the limit, not with n. Vector lanes, unrolled chains and
- * tasks only make chains shorter.
+/* Blocked summation, the one rule by which all sums are cut into chunks. A sum of n terms is a nest
+ * of chains of additions. No chain is longer than a limit that follows from the dtypes; its result
+ * is one term of the next chain. So the rounding error grows with the limit, not with n. Vector
+ * lanes, unrolled chains and tasks only make chains shorter.
  *
  *     for (chunk = 0; chunk < n; chunk += 256) {
  *             acc = 0;
@@ -32,10 +32,10 @@ typedef struct {
 
 enum { SUM_ENLARGED = 4 /* divides the limit where errors are enlarged (Stage.enlarged) */ };
 
-/* The limit of a chain of combinations of this kind: about so many are one chain; a chain is at
- * most half as long again where that saves a cut. INT64_MAX: no combination rounds, so that nothing
- * needs to be cut. acc: the dtype of the accumulator; result: that of the memory where the sum is
- * stored. */
+/* Returns how many combinations of this kind may form one chain; a chain is at most half as long
+ * again where that saves a cut. Returns INT64_MAX if the combination does not round, so that
+ * nothing needs a cut. acc: the dtype of the accumulator; result: that of the memory where the sum
+ * is stored. */
 int64_t sum_limit(ReduceKind, DType acc, DType result);
 /* Returns which of nloop loops around a sum are cut, and how. most[i]: the most rounds of loop i,
  * outermost first; INT64_MAX: no bound. A round of the innermost loop is one addition. limit: of a
@@ -45,7 +45,7 @@ SumPlan sum_plan(const int64_t *most, uint32_t nloop, int64_t limit);
 /* Returns the number of cuts of one loop, and sets *first to the outermost one; the others follow
  * it in the plan. Leaves *first unchanged if there are none. */
 uint32_t sum_cuts(const SumPlan *, uint32_t loop, const SumCut **first);
-/* The largest value of an extent, by its range; INT64_MAX: no bound. */
+/* Returns the largest value of an extent, by its range; INT64_MAX if there is no bound. */
 int64_t sum_most(const SymTab *, Sym extent);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which loads are transposed in tiles, see cpu/transpose.c. */
+/* Decides which loads are transposed by tiles in registers, see cpu/transpose.c. */
 #include "codegen/plan/generic.h"
 
 enum {
@@ -7,7 +7,7 @@ enum {
 }; /* what is repeated for every column: that many results of that
       many operations */
 
-/* What is computed from, by Kx. */
+/* Returns, by Kx, whether some stage or value variable is computed from the expression. */
 static const bool *find_live(const PlanInput *in)
 {
 	const Kernel *k = in->nest->k;
@@ -41,7 +41,8 @@ static bool are_pairs(const PlanInput *in, uint32_t first, uint32_t second, uint
 		      nest->offset[second]) == YES;
 }
 
-/* See Turned.part. */
+/* Returns 1 or 2 if the load is the first or the second of a pair that is contiguous along the
+ * axis, else 0 (Turned.part). */
 static uint32_t part_of(const PlanInput *in, const bool *live, uint32_t load, uint32_t axis)
 {
 	for (uint32_t i = 1; i < in->nest->k->kx.n; i++) {
@@ -53,7 +54,7 @@ static uint32_t part_of(const PlanInput *in, const bool *live, uint32_t load, ui
 	return 0;
 }
 
-/* The load goes along the axis forwards, or backwards where lanes are shuffled. */
+/* Whether the load goes along the axis by 1, or, where lanes can be shuffled, by -1. */
 static bool runs_along(const PlanInput *in, uint32_t load, uint32_t axis)
 {
 	const KxData *x = &in->nest->k->kx.data[load];
@@ -81,7 +82,7 @@ static bool stores_along(const PlanInput *in, uint32_t axis)
 	return true;
 }
 
-/* One value of an outer point each, which is stored. */
+/* Whether all stages store one value for each outer point. */
 static bool is_map(const PlanInput *in)
 {
 	for (uint32_t i = 0; i < in->nest->k->stage.n; i++) {
@@ -124,8 +125,8 @@ static Filled filled(const PlanInput *in, uint32_t axis, uint32_t lanes)
 		     : (Filled){0, 0};
 }
 
-/* A tile takes less time than a load and a store of each element that it has. One at the end passes
- * through memory, and each of its rows has a mask and a bound. */
+/* Whether transposed tiles take less time than loading and storing each of their elements. A tile
+ * at the end passes through memory, with a mask and a bound for each of its rows. */
 static bool is_worth(const PlanInput *in, const Turned *t, uint32_t along, uint32_t lanes)
 {
 	const Machine *m = &in->target->machine;
@@ -207,7 +208,7 @@ Refusal transpose_find(const PlanInput *in, Turned *t, uint32_t *along, uint32_t
 
 enum { MOST_NEIGHBOUR_OPS = 32 /* that are repeated for each of them */ };
 
-/* Every load goes along the axis, or does not depend on it. */
+/* Whether every load goes along the axis or does not depend on it, and few operations follow. */
 static bool loads_along(const PlanInput *in, const bool *live, uint32_t axis)
 {
 	const Nest *nest = in->nest;
@@ -257,8 +258,8 @@ bool transpose_neighbours(const PlanInput *in, Turned *t, uint32_t *along, uint3
 
 enum { MOST_RUNNING_OPS = 8 }; /* that are repeated for every column of a tile */
 
-/* One running result of rows that are written along themselves, by an operation of few
- * instructions. */
+/* Whether the kernel is one running result of rows that are written along themselves, by an
+ * operation of few instructions. */
 static bool is_running(const PlanInput *in)
 {
 	const Kernel *k = in->nest->k;
@@ -270,8 +271,8 @@ static bool is_running(const PlanInput *in)
 	       target_width(in->target) > 1 && !in->target->isa.of_block;
 }
 
-/* The loads along the rows. Returns whether there are some, all that differ from row to row and
- * from element to element are such, and the rest is short. */
+/* Finds the loads along the rows. Returns whether there are some, all loads that differ from row to
+ * row and from element to element are among them, and few operations follow. */
 static bool running_loads(const PlanInput *in, const bool *live, uint32_t along, Turned *t)
 {
 	const Nest *nest = in->nest;
@@ -295,7 +296,8 @@ static bool running_loads(const PlanInput *in, const bool *live, uint32_t along,
 	return t->n && ops <= MOST_RUNNING_OPS;
 }
 
-/* Vectors of the widest elements there are fill registers. */
+/* Returns the lanes of tiles of running results: so many that vectors of the widest elements fill
+ * registers. */
 static uint32_t running_lanes(const PlanInput *in, const Turned *t)
 {
 	const Stage *st = &in->nest->k->stage.data[0];

@@ -11,7 +11,7 @@ int64_t tuning_tasks(const Machine *m)
 	return 2 * (int64_t)(m->threads ? m->threads : SOME_THREADS);
 }
 
-/* A phase's cycles at 3.2 elements a cycle. */
+/* Returns the elements of as many cycles as starting a phase takes, at 3.2 elements a cycle. */
 int64_t tuning_task_work(const Machine *m)
 {
 	return (int64_t)m->phase * 16 / 5;
@@ -41,7 +41,8 @@ double tuning_tile_spills(const Target *t, DType d, uint32_t mr, uint32_t nv)
 											       : 1;
 }
 
-/* Sums and products that are not fused have units of their own. */
+/* Counts the busier of additions and multiplications where they are not fused: each has units of
+ * its own. */
 double tuning_step_cycles(const Target *t, const MicroKernel *row)
 {
 	const Machine *m = &t->machine;
@@ -90,17 +91,17 @@ double tuning_step_latency(const Target *t, const MicroKernel *row)
 	       machine_latency(&t->machine, op, row->acc);
 }
 
-/* Loading a group of a into all lanes: of one number it is an operand in memory of the multiply-add
- * or costs one lane's load; a dot product takes it from a register, which is a load of a vector. */
+/* Returns the cycles of broadcasting a group of a into all lanes. A single number is a memory
+ * operand of the multiply-add or costs one lane's load; a group, for a dot product, a load of a
+ * vector. */
 static double spread_cycles(const Target *t, const MicroKernel *row)
 {
 	return machine_cycles(&t->machine, MOP_load, row->acc,
 			      row->group > 1 ? tuning_lanes(t, row->acc) : 1);
 }
 
-/* The busiest of multiply-adds and loads, or the latency of an accumulator; the vectors of b come
- * from L2 for every tile again. More rows than pointers to them stay in registers, or three
- * quarters of the registers in use, cost spills. */
+/* Returns the cycles of the busiest of multiply-adds and loads, or the latency of an accumulator;
+ * the vectors of b come from L2 for every tile again. */
 double tuning_tile_cycles(const Target *t, const MicroKernel *row, uint32_t mr, uint32_t nv)
 {
 	const Machine *m = &t->machine;
@@ -120,7 +121,8 @@ static double fma_cycles(const Target *t, DType d)
 			      tuning_lanes(t, d));
 }
 
-/* A vector of b, of so many elements that are read before it is again. */
+/* Returns the cycles of reading a vector of b, where `elements` elements are read before it is read
+ * again. */
 static double reading(const Target *t, DType d, double elements)
 {
 	double size = dtype_size(d);
@@ -144,8 +146,8 @@ double tuning_copied_cycles(const Target *t, DType d, double elements, CopyKind 
 	return cycles + 2 * reading(t, d, elements); /* read and written */
 }
 
-/* What lies `spacing` bytes apart finds its places in as small a part of each way. Beside it others
- * pass, in a quarter. */
+/* Whether a cache holds `bytes` bytes in pieces of `together` bytes that lie `spacing` bytes apart,
+ * which maps them to few sets. A quarter of the cache is left to what passes by. */
 static bool holds(const Machine *m, uint32_t cache, double bytes, double together, double spacing)
 {
 	double way = (double)cache / m->ways, apart = spacing < way ? spacing : way;
@@ -163,14 +165,14 @@ double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double
 	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
 }
 
-/* Of a tile of so many registers in a row: beside it are a row of b, and two for a and what moves.
- */
+/* Returns the rows of a tile whose row takes so many registers: beside it lie a row of b, and two
+ * registers for a and for moves. */
 static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)
 {
 	return isa->nvreg > registers + 2 ? (isa->nvreg - registers - 2) / registers : 1;
 }
 
-/* A tile of one vector has no more rows than one of two. */
+/* Limits a tile of one vector to the rows of a tile of two. */
 uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
 {
 	const uint32_t room = rows_of_registers(&t->isa, nv * tuning_registers(t, d)),
@@ -179,7 +181,7 @@ uint32_t tuning_tile_rows(const Target *t, DType d, uint32_t nv)
 	return rows > MAX_TILE_ROWS ? MAX_TILE_ROWS : rows ? rows : 1;
 }
 
-/* Multiply-adds of so many cycles. */
+/* Returns the number of multiply-adds that take so many cycles. */
 static double work_of(const Target *t, DType d, double cycles)
 {
 	return cycles * tuning_lanes(t, d) / fma_cycles(t, d);
@@ -205,13 +207,14 @@ double tuning_gather_work(const Target *t, DType d, double elements)
 	return work_of(t, d, elements * machine_cycles(&t->machine, MOP_gather, d, 1));
 }
 
-/* In 5/8 of L2, while the other operand passes by. */
+/* Returns the elements that fill 5/8 of L2, the rest of which is left to the other operand. */
 int64_t tuning_block_elements(const Machine *m, DType d)
 {
 	return m->l2 / 8 * 5 / dtype_size(d);
 }
 
-/* The last level is that of eight cores at least, and all of it may be this model's. */
+/* Returns eight times a core's share of the last cache: eight cores at least have a part of it, and
+ * the model may use all. */
 int64_t tuning_beyond_caches(const Machine *m)
 {
 	return 8 * (int64_t)(m->l3 ? m->l3 : m->l2);

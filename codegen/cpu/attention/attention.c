@@ -1,5 +1,5 @@
-/* The schedule for attention: keys pass by once, block by block (codegen/plan/attention.h). In the
- * field's words: online softmax, as in FlashAttention.
+/* The schedule for attention by online softmax, as in FlashAttention: keys pass by once, block by
+ * block (codegen/plan/attention/attention.h).
  *
  *   phases before: keys, and perhaps values, into panels of one vector
  *   task: rows of queries, copied to a local array

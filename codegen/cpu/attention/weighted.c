@@ -1,5 +1,5 @@
-/* The schedule for sums with weights (codegen/plan/attention/attention.h). In the field's words:
- * the backward pass of FlashAttention.
+/* The schedule for sums with weights, which are the backward pass of FlashAttention
+ * (codegen/plan/attention/attention.h).
  *
  *   phases before: operands of keys, and others that are not read in place, into panels
  *   task: a member of the batch

@@ -1,4 +1,5 @@
-/* The plan of an attention: stages are recognised, keys and values get panels, sizes are chosen. */
+/* The plan of attention by online softmax: stages are recognised, keys and values get panels, sizes
+ * are chosen. */
 #include "codegen/plan/attention/attention.h"
 
 #include <math.h>

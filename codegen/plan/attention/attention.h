@@ -1,4 +1,5 @@
-/* Plans of attention: the kernel of lower/attention.h in one reading of its keys.
+/* Plans of attention by online softmax, as in FlashAttention: the kernel of lower/attention.h in
+ * one reading of its keys.
  *
  * A task has a block of rows of queries. For each block of keys it makes the scores, by tiles as
  * those of a contraction, and functions of them, the logits; raises the maxima of its rows, and

@@ -1,5 +1,5 @@
-/* The plan of a kernel that sums with weights: products and sums are recognised, operands get
- * panels, sizes are chosen. */
+/* The plan of a kernel that sums with weights (the backward pass of FlashAttention): products and
+ * sums are recognised, operands get panels, sizes are chosen. */
 #include <math.h>
 
 #include "codegen/plan/attention/attention.h"

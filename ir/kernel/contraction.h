@@ -50,8 +50,8 @@ uint32_t kernel_adds_blocks(const Kernel *, const Contractions *all);
 typedef struct {
 	uint32_t nscore, nsum;
 } WeightedStages;
-/* Whether the kernel is of that form; sets *is. */
-bool kernel_sums_weighted(const Kernel *, WeightedStages *is);
+/* Whether the kernel is of that form; sets *is. Takes time in proportion to the kernel's length. */
+bool kernel_sums_weighted(const Kernel *, Arena *scratch, WeightedStages *is);
 /* Whether the stage, a contraction whose axes need not all be listed in `map`, has an operand that
  * schedules decode, with columns: its loads, and those of the other operand, are at indices that
  * are linear in each axis. */

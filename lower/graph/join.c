@@ -36,7 +36,10 @@ typedef struct {
 	Kernel *k;       /* the joined one */
 	uint32_t nouter; /* its outer axes */
 	uint32_t *match; /* by axis of the second kernel: that of the first + 1; 0: none yet */
+	uint32_t left;   /* how many more expressions are compared */
 } Join;
+
+enum { MOST_COMPARED = 256 }; /* expressions of the operands of two products */
 
 /* ---- the same axes ---- */
 
@@ -80,9 +83,11 @@ static bool same_index(const Join *j, Sym x, Sym y)
 }
 
 /* Whether x and y, of the two kernels, are loads and functions of loads of the same elements;
- * matches axes that are indices by themselves (first), or asks about all indices. */
-static bool same_value(const Join *j, Kx x, Kx y, bool first)
+ * matches axes that are indices by themselves (first), or asks about all indices. Also false after
+ * MOST_COMPARED expressions: one that is read often is compared as often. */
+static bool same_value(Join *j, Kx x, Kx y, bool first)
 {
+	TRY(j->left && j->left--);
 	const KxData *a = &j->of[0].k->kx.data[x.i], *b = &j->of[1].k->kx.data[y.i];
 	TRY(a->kind == b->kind && a->dtype == b->dtype && a->op == b->op && a->round == b->round &&
 	    a->bits == b->bits && a->nin == b->nin && a->buf.i == b->buf.i && a->nidx == b->nidx &&
@@ -110,6 +115,7 @@ static bool match_products(Join *j)
 			const Kx x = a->stage.data[p].value, y = b->stage.data[q].value;
 			uint32_t before[MAX_KERNEL_AXES];
 			memcpy(before, j->match, size);
+			j->left = MOST_COMPARED;
 			if (same_value(j, x, y, true) && same_value(j, x, y, false))
 				found = true;
 			else
@@ -305,8 +311,9 @@ static Kernel *join(Lowered *l, const Kernel *a, const Kernel *b)
 	Arena *arena = l->ir->ctx->arena;
 	WeightedStages is[2];
 	Join j = {.l = l, .syms = l->ir->syms, .arena = arena};
-	if (!kernel_sums_weighted(a, &is[0]) || !kernel_sums_weighted(b, &is[1]) ||
-	    a->graph != b->graph || a->axis.n + b->axis.n > MAX_KERNEL_AXES)
+	if (!kernel_sums_weighted(a, l->ir->ctx->scratch, &is[0]) ||
+	    !kernel_sums_weighted(b, l->ir->ctx->scratch, &is[1]) || a->graph != b->graph ||
+	    a->axis.n + b->axis.n > MAX_KERNEL_AXES)
 		return NULL;
 	j.of[0] = half_of(&j, a, is[0]);
 	j.of[1] = half_of(&j, b, is[1]);
@@ -403,10 +410,11 @@ static bool join_steps(Lowered *l, Step *steps, uint32_t a, uint32_t b)
 	return true;
 }
 
-static bool is_weighted(const Step *s)
+static bool is_weighted(const Lowered *l, const Step *s)
 {
 	WeightedStages is;
-	return s->kind == STEP_KERNEL && s->kernel && kernel_sums_weighted(s->kernel, &is);
+	return s->kind == STEP_KERNEL && s->kernel &&
+	       kernel_sums_weighted(s->kernel, l->ir->ctx->scratch, &is);
 }
 
 /* Joins steps of the list and of lists inside. Returns whether it did. */
@@ -422,9 +430,9 @@ static bool join_list(Lowered *l, StepList *list)
 			step_is_nested(&steps[a]) ? step_lists(&steps[a], inside) : 0;
 		for (uint32_t i = 0; i < ninside; i++)
 			joined |= join_list(l, inside[i]);
-		for (uint32_t b = a + 1; b < list->step.n && b - a < FAR && is_weighted(&steps[a]);
-		     b++)
-			if (is_weighted(&steps[b]))
+		for (uint32_t b = a + 1;
+		     b < list->step.n && b - a < FAR && is_weighted(l, &steps[a]); b++)
+			if (is_weighted(l, &steps[b]))
 				joined |= join_steps(l, steps, a, b);
 	}
 	for (uint32_t i = 0; i < list->step.n; i++)

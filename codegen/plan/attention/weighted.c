@@ -8,7 +8,7 @@
 bool weighted_is_asked(const PlanInput *in)
 {
 	WeightedStages is;
-	return kernel_sums_weighted(in->nest->k, &is);
+	return kernel_sums_weighted(in->nest->k, in->nest->arena, &is);
 }
 
 int64_t weighted_row(const WeightedPlan *p, int64_t n)
@@ -40,13 +40,17 @@ static uint32_t longest(const Nest *n, uint64_t axes)
 	return best;
 }
 
-/* Counts the loads, of which x is computed, that depend on one axis and not on the other. */
-static uint32_t count_loads(const PlanInput *in, Kx x, uint32_t axis, uint32_t other)
+/* Counts the loads, of which x is computed, that depend on one axis and not on the other. seen, by
+ * expression: counted before. */
+static uint32_t count_loads(const PlanInput *in, Kx x, uint32_t axis, uint32_t other, bool *seen)
 {
 	const KxData *d = &in->nest->k->kx.data[x.i];
+	if (seen[x.i])
+		return 0;
+	seen[x.i] = true;
 	uint32_t n = d->kind == KX_LOAD && depends(in, x, axis) && !depends(in, x, other);
 	for (uint32_t i = 0; i < d->nin; i++)
-		n += count_loads(in, d->in[i], axis, other);
+		n += count_loads(in, d->in[i], axis, other, seen);
 	return n;
 }
 
@@ -68,8 +72,8 @@ static Refusal find_pair(const PlanInput *in, const Contractions *all, WeightedP
 	uint32_t rows_of_a = 0, rows_of_b = 0;
 	for (uint32_t i = 0; i < p->is.nsum; i++) {
 		const Kx x = n->k->stage.data[p->is.nscore + i].value;
-		rows_of_a += count_loads(in, x, a, b);
-		rows_of_b += count_loads(in, x, b, a);
+		rows_of_a += count_loads(in, x, a, b, ARENA_ARRAY(n->arena, bool, n->k->kx.n));
+		rows_of_b += count_loads(in, x, b, a, ARENA_ARRAY(n->arena, bool, n->k->kx.n));
 	}
 	p->limits.row = rows_of_a >= rows_of_b ? a : b;
 	p->limits.key = rows_of_a >= rows_of_b ? b : a;
@@ -144,7 +148,7 @@ static Refusal find_sum(const PlanInput *in, WeightedPlan *p, uint32_t number)
 static Refusal find_all(const PlanInput *in, const Contractions *all, WeightedPlan *p)
 {
 	WeightedStages is;
-	if (!kernel_sums_weighted(in->nest->k, &is))
+	if (!kernel_sums_weighted(in->nest->k, in->nest->arena, &is))
 		return refuse("it does not sum with weights");
 	p->is.nscore = is.nscore;
 	p->is.nsum = is.nsum;

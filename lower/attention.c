@@ -560,8 +560,46 @@ static bool store_rows_for_sums(Find *f)
 	return all;
 }
 
+/* Notes a reader of values of rows, or what reads it if it is an index map before the result. */
+static void note_reader(const Find *f, AttentionNodes *a, Node user)
+{
+	const Graph *g = f->g;
+	if (!user.i)
+		return;
+	if (f->place[user.i] > f->place[a->result.i]) {
+		if (!a->first_reader.i || f->place[user.i] < f->place[a->first_reader.i])
+			a->first_reader = user;
+		return;
+	}
+	for (Use u = node_data(g, user)->first_use; u.i; u = g->use.data[u.i].next)
+		note_reader(f, a, g->use.data[u.i].user);
+}
+
+/* Sets the first node outside that reads values of rows from memory. */
+static void find_first_reader(const Find *f, const Candidate *c)
+{
+	const Graph *g = f->g;
+	for (uint32_t i = 0; i < c->inside.n; i++) {
+		const Node n = c->inside.data[i];
+		if (!is_of_row(f, c->attention, n))
+			continue;
+		for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+			const Node user = g->use.data[u.i].user;
+			if (user.i && !is_read_inside(f, n, user, u.i - node_data(g, user)->in))
+				note_reader(f, c->attention, user);
+		}
+	}
+	for (uint32_t i = 0; i < f->candidate.n; i++) {
+		const Candidate *sum = &f->candidate.data[i];
+		if (!sum->gone && sum->weighted && reads_rows(f, sum, c->attention))
+			note_reader(f, c->attention, sum->result);
+	}
+}
+
 static void publish(Find *f, const Candidate *c)
 {
+	if (c->attention && c->attention->stores_rows)
+		find_first_reader(f, c);
 	if (c->attention)
 		f->found[c->result.i].attention = c->attention;
 	else

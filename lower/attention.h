@@ -45,6 +45,7 @@ typedef struct AttentionNodes {
 	bool is_selected; /* %m and %l are selections that see to that */
 	Node hidden_where; /* or a selection of 0 does, where that holds; none: there is none */
 	bool stores_rows;  /* others read %m or %l: the kernel stores both */
+	Node first_reader; /* the first of these others, in program order; none: there is none */
 } AttentionNodes;
 
 enum { MOST_SCORES = 4 };

@@ -254,6 +254,18 @@ static bool adds_blocks(const Sweep *w, Node n)
 	return nbatch && node_nuses(g, x) == 1 && node_dim_bits(g, n, "dims") == (1u << nbatch) - 1;
 }
 
+/* Whether values that the kernel of n stores beside its result are read before that of `root`,
+ * or by it. */
+static bool is_read_before(const Sweep *w, Node n, uint32_t root)
+{
+	const AttentionNodes *a = w->attention[n.i].attention;
+	if (!a || !a->first_reader.i)
+		return false;
+	while (n.i != root && n.i != a->first_reader.i)
+		n = node_next(w->g, n);
+	return n.i == a->first_reader.i;
+}
+
 /* Returns why n is not computed in the kernel of `root`; NULL if it is. */
 static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 {
@@ -261,6 +273,8 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 	bool reduces = w->node[root].group.cost.reductions;
 	if (w->no_fusion)
 		return "operators are not fused";
+	if (is_read_before(w, n, root))
+		return "maxima and sums of its rows are read before the kernel that reads it";
 	switch (how(w, n)->fuses) {
 	case FUSE_ONCE:
 		return sums_blocks(w, n, root) ? NULL : not_once(w, n, root);

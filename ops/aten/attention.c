@@ -51,7 +51,7 @@ static Node masked(Build *b, Node scores, Node mask, bool causal)
  * of exponentials, and probabilities. */
 typedef struct {
 	Node q, k, v, mask, scores, high, sum, p;
-	Sym times; /* heads of q for one of k and v */
+	Sym times, times_v; /* heads of q for one of k, and of v */
 	double dropout;
 	Node keep; /* what dropout leaves of p; none: all */
 } Attention;
@@ -119,7 +119,8 @@ static Attention attention_of(Build *b, Node n)
 		       .k = arg(b, n, "key"),
 		       .v = arg(b, n, "value"),
 		       .mask = arg(b, n, "attn_mask"),
-		       .times = b_int(b, 1)};
+		       .times = b_int(b, 1),
+		       .times_v = b_int(b, 1)};
 	bool gqa = op_arg_index(node_op(b->g, n), "enable_gqa") < 0 ||
 		   node_bool(b->g, n, "enable_gqa");
 	uint32_t rank = aten_rank(b, a.q);
@@ -137,7 +138,8 @@ static Attention attention_of(Build *b, Node n)
 	if (gqa) {
 		a.times = heads_shared(b, a.q, a.k);
 		a.k = repeat_heads(b, a.k, a.times);
-		a.v = repeat_heads(b, a.v, heads_shared(b, a.q, a.v));
+		a.times_v = heads_shared(b, a.q, a.v);
+		a.v = repeat_heads(b, a.v, a.times_v);
 	}
 	/* Scores of f16 may be larger than its numbers. */
 	Node scores = scaled(b, n, b_matmul_wide(b, a.q, b_transpose(b, a.k, -2, -1)));
@@ -241,6 +243,51 @@ static Node batch_attention(Build *b, Node n, const Node *in, const bool *batche
 			 batch_type(b->g->ir, d.type, size), b->loc);
 }
 
+/* Returns the tangent of the scores; none if nothing of which they are computed has one. */
+static Node tangent_scores(Build *b, Node n, const Attention *a, const Node *t)
+{
+	Node of_q = {0}, of_k = {0};
+	if (t[0].i)
+		of_q = b_matmul_wide(b, t[0], b_transpose(b, a->k, -2, -1));
+	if (t[1].i)
+		of_k = b_matmul_wide(b, a->q,
+				     b_transpose(b, repeat_heads(b, t[1], a->times), -2, -1));
+	Node ts = of_q.i && of_k.i ? b_bin(b, OP_add, of_q, of_k) : of_q.i ? of_q : of_k;
+	if (ts.i)
+		ts = scaled(b, n, ts);
+	if (!t[3].i)
+		return ts;
+	Node of_mask = b_convert(b, t[3], aten_dtype(b, a->scores));
+	return ts.i ? b_bin(b, OP_add, ts, of_mask) : of_mask;
+}
+
+/* Computes P' v + P v' with P' = P (S' - rowsum(P S')) of the scores' tangent S'. The transpose of
+ * adjoint_attention would subtract y rowsum(P S') from (P S') v: a difference of rounded numbers.
+ */
+static bool tangent_attention(Build *b, Node n, const Node *t, Node *ty)
+{
+	Attention a = attention_of(b, n);
+	if (!a.p.i)
+		return false;
+	DType d = node_dtype(b->g, a.q);
+	uint32_t dims = 1u << (node_rank(b->g, a.p) - 1);
+	Node ts = tangent_scores(b, n, &a, t), y = {0};
+	if (ts.i) {
+		Node sum = aten_sum(b, b_bin(b, OP_mul, a.p, ts), dims, true);
+		Node tp = b_bin(b, OP_mul, a.p, b_bin(b, OP_sub, ts, sum));
+		y = b_matmul(b, b_convert(b, dropped(b, &a, tp), d), a.v);
+		if (node_dtype(b->g, n) == DT_none)
+			ty[1] = aten_squeeze_dims(b, sum, dims);
+	}
+	if (t[2].i) {
+		Node tv = repeat_heads(b, t[2], a.times_v);
+		Node of_v = b_matmul(b, b_convert(b, dropped(b, &a, a.p), d), tv);
+		y = y.i ? b_bin(b, OP_add, y, of_v) : of_v;
+	}
+	ty[0] = y;
+	return true;
+}
+
 static Node build_sdpa(Build *b, Node n)
 {
 	Attention a = attention_of(b, n);
@@ -254,6 +301,7 @@ OP(aten_scaled_dot_product_attention){
 	.draws = drops,
 	.build = build_sdpa,
 	.adjoint = adjoint_attention,
+	.tangent = tangent_attention,
 	.batch = batch_attention,
 	.expands = EXPANDS_IN_DECOMPOSE,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 3]; "
@@ -277,11 +325,12 @@ OP(aten__scaled_dot_product_flash_attention_for_cpu){
 	.schema = "aten._scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, "
 		  "Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? "
 		  "attn_mask=None, float? scale=None, " RANDOM_ARGS ") -> (Tensor output, "
-								    "Tensor logsumexp)",
+		  "Tensor logsumexp)",
 	.autocast = AUTOCAST_LOW,
 	.draws = drops,
 	.build = build_sdpa_flash,
 	.adjoint = adjoint_attention,
+	.tangent = tangent_attention,
 	.batch = batch_attention,
 	.sample = "f32[n=2, 2, m=3, 4], f32[n, 2, k=5, 4], f32[n, 2, k, 4]; "
 		  "f32[1, 2, 4, 4], f32[1, 2, 4, 4], f32[1, 2, 4, 4], is_causal=true; "

@@ -119,6 +119,17 @@ static void store_sums(Blocks *b, uint32_t nv, TileSums sum, const TilePlace *to
 		}
 }
 
+/* Sets where the tile's vectors of operand b begin: `stride` elements apart, the first being vector
+ * number `first` behind `base`. */
+static void find_vectors(Blocks *b, TileOperands *o, const char *name, Lx base, Lx first, Lx stride)
+{
+	LoopFn *f = b->f;
+	for (uint32_t j = 0; j < o->nv; j++)
+		o->vector[j] =
+			let(b, name,
+			    lx_add(f, base, lx_mul(f, lx_add(f, first, number(b, j)), stride)));
+}
+
 /* ---- scores ---- */
 
 /* Makes the scores of nv vectors of keys, from the key `key` of the block on. */
@@ -133,11 +144,7 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 			  .stride = b->row->group,
 			  .nv = nv};
 	Lx panel = lx_div(f, lx_add(f, b->from, key), number(b, b->vector.lanes));
-	for (uint32_t j = 0; j < nv; j++)
-		o.vector[j] =
-			let(b, "panel",
-			    lx_add(f, s->keys.base,
-				   lx_mul(f, lx_add(f, panel, number(b, j)), s->keys.vector)));
+	find_vectors(b, &o, "panel", s->keys.base, panel, s->keys.vector);
 	Lx r = blocks_open_rows(b, b->rows.whole, b->tile.mr);
 	o.row = let(b, "at", times(b, r, s->depth));
 	const TilePlace to = {.mem = s->to, .row = r, .column = key, .pitch = s->pitch};
@@ -178,11 +185,7 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 			  .nv = nv};
 	Lx vector = lx_div(f, column, number(b, b->vector.lanes)),
 	   base = lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step));
-	for (uint32_t j = 0; j < nv; j++)
-		o.vector[j] =
-			let(b, "values",
-			    lx_add(f, base,
-				   lx_mul(f, lx_add(f, vector, number(b, j)), s->operand.vector)));
+	find_vectors(b, &o, "values", base, vector, s->operand.vector);
 	Lx r = blocks_open_rows(b, s->end, b->tile.mr);
 	o.row = let(b, "at", times(b, r, s->pitch));
 	const TilePlace to = {

@@ -384,6 +384,17 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	return taken();
 }
 
+void attention_print_blocks(TileSize tile, uint32_t lanes, BlockSize block, const KeyLimits *l,
+			    Text *out)
+{
+	text_printf(out, "; tile %u x %u vectors of %u; block of %lld rows x %lld keys", tile.mr,
+		    tile.nv, lanes, (long long)block.rows, (long long)block.cols);
+	if (l->nbound)
+		text_printf(out, ", %u bounds of keys", l->nbound);
+	if (l->nmask)
+		text_printf(out, ", %u masks read", l->nmask);
+}
+
 void print_attention(const Plan *plan, Text *out)
 {
 	const AttentionPlan *p = plan->of.attention;
@@ -393,13 +404,7 @@ void print_attention(const Plan *plan, Text *out)
 	plan_print_axes(n, ", depth", &p->axis.depth, 1, out);
 	plan_print_axes(n, ", columns", &p->axis.column, 1, out);
 	plan_print_axes(n, ", batch", p->axis.batch, p->axis.nbatch, out);
-	text_printf(out, "; tile %u x %u vectors of %u; block of %lld rows x %lld keys", p->tile.mr,
-		    p->tile.nv, p->vector.lanes, (long long)p->block.rows,
-		    (long long)p->block.cols);
-	if (p->limits.nbound)
-		text_printf(out, ", %u bounds of keys", p->limits.nbound);
-	if (p->limits.nmask)
-		text_printf(out, ", %u masks read", p->limits.nmask);
+	attention_print_blocks(p->tile, p->vector.lanes, p->block, &p->limits, out);
 	plan_print_tasks(n, p->ntasks, out);
 	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
 		plan_print_copy(p->copy[i], out);

@@ -166,6 +166,8 @@ const MicroKernel *attention_choose_row(const PlanInput *, DType, bool same, con
 uint32_t attention_count_groups(const PlanInput *, Nest *, Kx load, uint32_t axis);
 /* Returns the register tile for sums of so many columns: three quarters of the registers. */
 TileSize attention_choose_tile(const PlanInput *, uint32_t lanes, int64_t columns);
+/* Appends the sizes of tiles and blocks, and how many bounds and masks limit the keys. */
+void attention_print_blocks(TileSize, uint32_t lanes, BlockSize, const KeyLimits *, Text *out);
 /* Makes *l, whose axes are set, the limits without which logits are -inf: conditions of selections,
  * and of masks that are added. nscore: logits are a function of the first so many stages. */
 void attention_find_limits(const Nest *, KeyLimits *l, uint32_t nscore, Kx logits);

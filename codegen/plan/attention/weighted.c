@@ -443,13 +443,7 @@ void print_weighted(const Plan *plan, Text *out)
 		plan_print_axes(n, p->sum[i].of_row ? ", columns of rows" : ", columns of keys",
 				&p->sum[i].column, 1, out);
 	plan_print_axes(n, ", batch", p->batch.axis, p->batch.n, out);
-	text_printf(out, "; tile %u x %u vectors of %u; block of %lld rows x %lld keys", p->tile.mr,
-		    p->tile.nv, p->vector.lanes, (long long)p->block.rows,
-		    (long long)p->block.cols);
-	if (p->limits.nbound)
-		text_printf(out, ", %u bounds of keys", p->limits.nbound);
-	if (p->limits.nmask)
-		text_printf(out, ", %u masks read", p->limits.nmask);
+	attention_print_blocks(p->tile, p->vector.lanes, p->block, &p->limits, out);
 	plan_print_tasks(n, sym_mul(n->syms, p->members, p->parts), out);
 	for (uint32_t i = 0; i < p->is.nscore; i++)
 		plan_print_copy(p->score[i].copy, out);

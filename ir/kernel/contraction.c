@@ -242,30 +242,18 @@ bool kernel_decodes(SymTab *syms, const Kernel *k, const Stage *st)
 		 axes_set(st->red, st->nred));
 }
 
-/* Which stages the values of stages read, each expression visited once for a value. */
-typedef struct {
-	const Kernel *k;
-	bool *seen; /* by expression */
-} StageReads;
-
-static bool reads_stages_inside(const StageReads *r, Kx x, uint32_t first, uint32_t end)
-{
-	const KxData *d = &r->k->kx.data[x.i];
-	if (r->seen[x.i])
-		return false;
-	r->seen[x.i] = true;
-	bool reads = d->kind == KX_STAGE && d->stage >= first && d->stage < end;
-	for (uint32_t i = 0; i < d->nin && !reads; i++)
-		reads = reads_stages_inside(r, d->in[i], first, end);
-	return reads;
-}
-
 /* Whether a stage from `first` to `end` - 1 is read by the value of the stage, or by what the value
- * is computed of. */
-static bool reads_stages(const StageReads *r, uint32_t stage, uint32_t first, uint32_t end)
+ * is computed of. mark: room for kx.n elements. */
+static bool reads_stages(const Kernel *k, uint32_t stage, uint32_t first, uint32_t end, bool *mark)
 {
-	memset(r->seen, 0, r->k->kx.n * sizeof *r->seen);
-	return first < end && reads_stages_inside(r, r->k->stage.data[stage].value, first, end);
+	memset(mark, 0, k->kx.n * sizeof *mark);
+	kernel_reached(k, stage, stage + 1, mark);
+	for (uint32_t i = 1; i < k->kx.n; i++) {
+		const KxData *d = &k->kx.data[i];
+		if (mark[i] && d->kind == KX_STAGE && d->stage >= first && d->stage < end)
+			return true;
+	}
+	return false;
 }
 
 /* Whether the stage adds products of two values at each point of inner axes, for other stages. */
@@ -283,20 +271,20 @@ bool kernel_sums_weighted(const Kernel *k, Arena *scratch, WeightedStages *is)
 	*is = (WeightedStages){0};
 	if (!k->stage.n || !is_inner_product(k, &k->stage.data[0], nouter))
 		return false;
-	const StageReads r = {k, ARENA_ARRAY(scratch, bool, k->kx.n)};
+	bool *mark = ARENA_ARRAY(scratch, bool, k->kx.n);
 	for (; i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
-	       !reads_stages(&r, i, 0, i);
+	       !reads_stages(k, i, 0, i, mark);
 	     i++)
 		is->nscore++;
 	for (; i < k->stage.n && is_inner_product(k, &k->stage.data[i], nouter) &&
-	       k->stage.data[i].nred == 1 && reads_stages(&r, i, 0, is->nscore) &&
-	       !reads_stages(&r, i, is->nscore, i);
+	       k->stage.data[i].nred == 1 && reads_stages(k, i, 0, is->nscore, mark) &&
+	       !reads_stages(k, i, is->nscore, i, mark);
 	     i++)
 		is->nsum++;
 	const uint32_t stores = i;
 	for (; i < k->stage.n; i++)
 		if (k->stage.data[i].kind != STAGE_MAP || !stage_stores(&k->stage.data[i]) ||
-		    reads_stages(&r, i, 0, is->nscore))
+		    reads_stages(k, i, 0, is->nscore, mark))
 			return false;
 	return is->nscore && is->nsum && i > stores && !k->vvar.n;
 }

@@ -560,8 +560,9 @@ static bool run_interp(Run *r)
 	return execute_all(r, false);
 }
 
-/* The options of the target that may follow a word, and of a machine, after a slash; on a processor
- * that cannot run its code, portable C stands for it. */
+/* Returns the options of the target that may follow a word, and of a machine, after a slash.
+ * Portable C stands for a target whose code this processor cannot run. A machine is kept for its
+ * own target only. */
 static WeftOptions options(Run *r)
 {
 	const char *word = r->at < r->nword ? r->word[r->at] : "", *slash = strchr(word, '/');
@@ -569,9 +570,9 @@ static WeftOptions options(Run *r)
 	const Target *t = target_named(arena_strndup(r->w->ctx->arena, word, n));
 	r->at += t != NULL;
 	WeftOptions o = {.size = sizeof o, .no_cache = true, .op_by_op = r->op_by_op};
-	o.tune = t && slash ? slash + 1 : NULL;
 	o.target = !t ? "native" : target_runs_here(t) ? t->isa.name : "generic-c";
 	o.target = r->test->loops ? r->test->loops : o.target;
+	o.tune = t && slash && o.target == t->isa.name ? slash + 1 : NULL;
 	return o;
 }
 

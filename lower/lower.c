@@ -271,6 +271,52 @@ static void lower_node(Lower *s, Node n)
 	lower_push_kernel(s, k);
 }
 
+/* Returns the value of rows that an index map moves and the kernel of an attention stores; none: n
+ * is no such map. */
+static Node moved_row(const Lower *s, Node n)
+{
+	if (node_info(s, n)->is.role != ROLE_ROOT)
+		return (Node){0};
+	while (lower_is_map(op_lower(node_op(s->g, n))))
+		n = node_in(s->g, n, 0);
+	return is_stored_beside(s, n) ? n : (Node){0};
+}
+
+/* Notes the values of rows that the kernel of a root stores. */
+static void note_rows(const Lower *s, Node root, bool *stored)
+{
+	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i]) {
+		const AttentionNodes *a = node_info(s, n)->is.attention->attention;
+		if (a && a->stores_rows)
+			stored[a->high.i] = stored[a->sum.i] = true;
+	}
+}
+
+/* Adds the steps of all roots in program order. An index map of a value of rows comes behind the
+ * kernel that stores the value: program order may have the map before the kernel's last node. */
+static void lower_nodes(Lower *s)
+{
+	bool *stored = ARENA_ARRAY(s->arena, bool, s->g->node.n);
+	ARRAY(Node) waiting = {0};
+	for (Node n = s->g->first; n.i; n = node_next(s->g, n)) {
+		const Node row = moved_row(s, n);
+		if (row.i && row.i != n.i && !stored[row.i]) {
+			array_push(s->arena, &waiting, n);
+			continue;
+		}
+		lower_node(s, n);
+		note_rows(s, n, stored);
+		uint32_t left = 0;
+		for (uint32_t k = 0; k < waiting.n; k++)
+			if (stored[moved_row(s, waiting.data[k]).i])
+				lower_node(s, waiting.data[k]);
+			else
+				waiting.data[left++] = waiting.data[k];
+		waiting.n = left;
+	}
+	s->at = (Node){0};
+}
+
 /* Adds copies for outputs that are inputs, constants or second names of a stored value. */
 static void copy_outputs(Lower *s, const NodePlace *out)
 {
@@ -359,9 +405,7 @@ void lower_body_to(Lower *s, NodePlace *out)
 			s->state->version.n = s->state->nroot;
 	}
 	list_members(s);
-	for (Node n = g->first; n.i; n = node_next(g, n))
-		lower_node(s, n);
-	s->at = (Node){0};
+	lower_nodes(s);
 	copy_outputs(s, out);
 }
 

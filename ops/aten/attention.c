@@ -56,25 +56,15 @@ typedef struct {
 	Node keep; /* what dropout leaves of p; none: all */
 } Attention;
 
-/* Computes the softmax over the last dim; a row without any finite score gives 0. */
-static void safe_softmax(Build *b, Attention *a)
+/* Computes the softmax over the last dim; with a mask, a row of -inf gives 0. */
+static void attention_softmax(Build *b, Attention *a)
 {
-	const Node x = a->scores;
-	const bool maskable = a->mask.i != 0;
-	uint32_t rank = aten_rank(b, x), dims = rank ? 1u << (rank - 1) : 0; /* 0 after an error */
-	Node high = aten_reduce(b, REDUCE_MAX, x, dims, true), none = {0};
-	if (maskable) {
-		none = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);
-		high = b_select(b, none, aten_like(b, high, 0), high);
-	}
-	Node e = b_un(b, OP_exp, b_bin(b, OP_sub, x, high));
-	Node sum = aten_sum(b, e, dims, true);
-	a->high = high;
-	a->sum = sum;
-	/* An all-masked row is 0 / 1. */
-	if (maskable)
-		sum = b_select(b, none, aten_like(b, sum, 1), sum);
-	a->p = b_bin(b, OP_div, e, sum);
+	const uint32_t rank = aten_rank(b, a->scores); /* 0 after an error */
+	const SoftmaxParts y =
+		aten_softmax_parts(b, a->scores, rank ? 1u << (rank - 1) : 0, a->mask.i != 0);
+	a->high = y.high;
+	a->sum = y.sum;
+	a->p = y.p;
 }
 
 /* Returns log of the sum of exp(scores) of each row, with the last dimension of extent 1; -inf if
@@ -144,7 +134,7 @@ static Attention attention_of(Build *b, Node n)
 	/* Scores of f16 may be larger than its numbers. */
 	Node scores = scaled(b, n, b_matmul_wide(b, a.q, b_transpose(b, a.k, -2, -1)));
 	a.scores = masked(b, scores, a.mask, node_bool(b->g, n, "is_causal"));
-	safe_softmax(b, &a);
+	attention_softmax(b, &a);
 	if (a.dropout != 0)
 		a.keep = draw_keep(b, &draw, a.p, a.dropout, 0);
 	return a;

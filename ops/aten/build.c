@@ -303,6 +303,22 @@ Node aten_softmax(Build *b, Node x, uint32_t dim)
 	return y.i ? b_convert(b, y, d) : y;
 }
 
+SoftmaxParts aten_softmax_parts(Build *b, Node x, uint32_t dims, bool maskable)
+{
+	SoftmaxParts y = {.high = aten_reduce(b, REDUCE_MAX, x, dims, true)};
+	Node none = {0};
+	if (maskable) {
+		none = b_bin_scalar(b, OP_eq, y.high, -(double)INFINITY);
+		y.high = b_select(b, none, aten_like(b, y.high, 0), y.high);
+	}
+	const Node e = b_un(b, OP_exp, b_bin(b, OP_sub, x, y.high));
+	y.sum = aten_sum(b, e, dims, true);
+	/* A row of -inf is 0 / 1. */
+	const Node by = maskable ? b_select(b, none, aten_like(b, y.sum, 1), y.sum) : y.sum;
+	y.p = b_bin(b, OP_div, e, by);
+	return y;
+}
+
 Node aten_log_softmax(Build *b, Node x, uint32_t dim)
 {
 	DType d = aten_dtype(b, x);

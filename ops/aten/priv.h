@@ -295,6 +295,14 @@ uint32_t aten_normalised_dims(Build *, Node n);
 /* Returns exp(x) / sum exp(x) along dim: computed wide, rounded to x's dtype. x: float. 1 without
  * dimensions. */
 Node aten_softmax(Build *, Node x, uint32_t dim);
+/* A softmax, and the maxima and the sums of exponentials that it divides by, with extent 1 along
+ * the dimensions of the softmax. */
+typedef struct {
+	Node high, sum, p;
+} SoftmaxParts;
+/* Returns the softmax of x, of a dtype of accumulation, along the dimensions in the bit set.
+ * maskable: where all elements are -inf, `high` and `p` are 0, not -inf and NaN. */
+SoftmaxParts aten_softmax_parts(Build *, Node x, uint32_t dims, bool maskable);
 /* Returns the logarithm of aten_softmax; 0 without dimensions. */
 Node aten_log_softmax(Build *, Node x, uint32_t dim);
 /* Returns x[N, C, *in] interpolated linearly at fractional positions: at[k] [N, *out] is the

@@ -4,14 +4,22 @@
 
 #include <math.h>
 
-static Node softmax(Build *b, Node n, int log)
+/* Returns the operand of a softmax in the dtype of its result. */
+static Node operand(Build *b, Node n)
 {
 	Node x = arg(b, n, "self");
 	bool typed = op_arg_index(node_op(b->g, n), "dtype") >= 0;
 	if (!x.i)
 		return x;
 	DType d = typed ? aten_dtype_or(b, n, "dtype", node_dtype(b->g, x)) : node_dtype(b->g, x);
-	x = aten_to_float(b, b_convert(b, x, d));
+	return aten_to_float(b, b_convert(b, x, d));
+}
+
+static Node softmax(Build *b, Node n, int log)
+{
+	Node x = operand(b, n);
+	if (!x.i)
+		return x;
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
 	return log ? aten_log_softmax(b, x, dim) : aten_softmax(b, x, dim);
 }
@@ -47,16 +55,15 @@ OP(aten_log_softmax_int){
 	},
 };
 
+/* Returns the softmax; of elements that are all -inf it is 0. */
 static Node build_safe_softmax(Build *b, Node n)
 {
-	Node x = arg(b, n, "self");
-	if (aten_rank(b, x) == 0)
+	Node x = operand(b, n);
+	if (!x.i || node_rank(b->g, x) == 0)
 		return softmax(b, n, false);
 	uint32_t dim = b_wrap_dim(b, aten_int(b, n, "dim"), node_rank(b->g, x));
-	Node high = aten_reduce(b, REDUCE_MAX, x, 1u << dim, true);
-	Node masked = b_bin_scalar(b, OP_eq, high, -(double)INFINITY);
-	Node y = softmax(b, n, false);
-	return b_select(b, masked, aten_like(b, y, 0), y);
+	Node p = aten_softmax_parts(b, aten_wide(b, x), 1u << dim, true).p;
+	return p.i ? b_convert(b, p, node_dtype(b->g, x)) : p;
 }
 OP(aten__safe_softmax){
 	.schema = "aten._safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor",

@@ -173,12 +173,26 @@ typedef struct {
 	OperandDims of_g, of_v;
 } KeyProduct;
 
-/* Fills in *p if t is such a product for that dimension. */
+/* Whether n is a reshape that keeps the last dimension. */
+static bool keeps_last(const Graph *g, Node n)
+{
+	TRY(is_op(g, n, OP_reshape));
+	const Node x = node_in(g, n, 0);
+	const uint32_t from = node_rank(g, x), to = node_rank(g, n);
+	return from && to && node_dim(g, x, from - 1).i == node_dim(g, n, to - 1).i;
+}
+
+/* Fills in *p if such a product is behind t, for that dimension of t. Behind reshapes `key` is the
+ * last dimension. */
 static bool find_key_product(const Graph *g, Node t, uint32_t key, KeyProduct *p)
 {
 	OperandDims d[2];
-	while (t.i && is_conversion(g, t))
-		t = node_in(g, t, 0);
+	for (bool found = true; found;) {
+		const bool last = key + 1 == node_rank(g, t) && keeps_last(g, t);
+		found = last || is_conversion(g, t);
+		t = found ? node_in(g, t, 0) : t;
+		key = last ? node_rank(g, t) - 1 : key;
+	}
 	TRY(is_op(g, t, OP_contract) && operand_dims(g, t, 0, &d[0]) &&
 	    operand_dims(g, t, 1, &d[1]) && d[0].nsum == 1 && key >= d[0].nbatch);
 	const uint32_t v = key - d[0].nbatch >= d[0].nfree;
@@ -186,13 +200,22 @@ static bool find_key_product(const Graph *g, Node t, uint32_t key, KeyProduct *p
 	return d[v].nfree == 1;
 }
 
-/* Whether o = contract(w, v), summed over the keys, of weights w with the dimensions of the
- * product; w is operand k of o. */
+static bool same_shape(const Graph *g, Node x, Node y)
+{
+	TRY(node_rank(g, x) == node_rank(g, y));
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		TRY(node_dim(g, x, k).i == node_dim(g, y, k).i);
+	return true;
+}
+
+/* Whether o = contract(w, v), summed over the keys, of weights w with the shape of the product; w
+ * is operand k of o. */
 static bool weighs_values(const Graph *g, const KeyProduct *p, Node o, uint32_t k)
 {
 	OperandDims w, v;
 	TRY(is_op(g, o, OP_contract) && node_in(g, o, 1 - k).i == p->v.i &&
-	    operand_dims(g, o, k, &w) && operand_dims(g, o, 1 - k, &v));
+	    same_shape(g, node_in(g, o, k), p->t) && operand_dims(g, o, k, &w) &&
+	    operand_dims(g, o, 1 - k, &v));
 	TRY(w.nsum == 1 && w.sum[0] == p->key && v.sum[0] == p->of_v.free[0] && v.nfree == 1 &&
 	    w.nbatch == p->of_v.nbatch);
 	for (uint32_t i = 0; i < w.nbatch; i++)
@@ -208,9 +231,10 @@ static bool is_before(const Graph *g, Node x, Node n)
 	return n.i != 0;
 }
 
-/* Returns contract(weights, v), which the graph computes in front of the product for other readers;
- * none: there is no such node. Sets *operand to the operand that the weights are. (With the two in
- * the other order this would take back what it has done.) */
+/* Returns contract(weights, v), of weights that may be reshaped and converted, which the graph
+ * computes in front of the product for other readers; none: there is no such node. Sets *operand to
+ * the operand that the weights are. (With the two in the other order this would take back what it
+ * has done.) */
 static Node find_weighted(const Graph *g, const KeyProduct *p, Node weights, uint32_t *operand)
 {
 	for (Use u = node_data(g, weights)->first_use; u.i; u = g->use.data[u.i].next) {
@@ -221,7 +245,7 @@ static Node find_weighted(const Graph *g, const KeyProduct *p, Node weights, uin
 		*operand = u.i - node_data(g, user)->in;
 		if (weighs_values(g, p, user, *operand) && is_before(g, user, p->t))
 			o = user;
-		else if (is_conversion(g, user))
+		else if (is_conversion(g, user) || keeps_last(g, user))
 			o = find_weighted(g, p, user, operand);
 		if (o.i)
 			return o;
@@ -281,16 +305,16 @@ static Node reduce_weighted(Build *b, Node n)
 		KeyProduct p;
 		uint32_t operand;
 		if (!find_key_product(g, node_in(g, x, k), (uint32_t)dim[0], &p) ||
-		    sym_lt(syms, node_dim(g, x, p.key),
+		    sym_lt(syms, node_dim(g, p.t, p.key),
 			   node_dim(g, p.g, (uint32_t)p.of_g.sum[0])) == YES)
 			continue;
 		const Node o = find_weighted(g, &p, node_in(g, x, 1 - k), &operand);
 		if (!o.i)
 			continue;
-		const Node sum = sum_of_columns(b, &p, o, operand, node_dtype(g, x),
-						node_attr(g, n, "acc")->dtype);
-		if (node_type_id(g, sum).i == node_type_id(g, n).i)
-			return sum;
+		return reshape_to(b,
+				  sum_of_columns(b, &p, o, operand, node_dtype(g, x),
+						 node_attr(g, n, "acc")->dtype),
+				  n);
 	}
 	return (Node){0};
 }

@@ -95,7 +95,7 @@ typedef struct {
 } Batch;
 
 /* Sets *o to where the leading batch dimensions go, bx of x and by of y. Of two aligned ones a
- * dimension of extent 1 is dropped: nothing is broadcast. */
+ * dimension of extent 1 is dropped, unless both are 1: nothing is broadcast. */
 static void batch_split(Build *b, Node x, uint32_t bx, Node y, uint32_t by, Batch *o)
 {
 	uint32_t px = 0, py = 0;
@@ -103,10 +103,12 @@ static void batch_split(Build *b, Node x, uint32_t bx, Node y, uint32_t by, Batc
 	for (uint32_t k = 0; k < o->rank; k++) {
 		bool in_x = k + bx >= o->rank, in_y = k + by >= o->rank;
 		uint32_t dx = k + bx - o->rank, dy = k + by - o->rank;
-		if (in_x && in_y && sym_is(b_syms(b), node_dim(b->g, y, dy), 1)) {
+		const bool one_x = in_x && in_y && sym_is(b_syms(b), node_dim(b->g, x, dx), 1),
+			   one_y = in_x && in_y && sym_is(b_syms(b), node_dim(b->g, y, dy), 1);
+		if (one_y && !one_x) {
 			o->drop_y |= 1u << dy;
 			in_y = false;
-		} else if (in_x && in_y && sym_is(b_syms(b), node_dim(b->g, x, dx), 1)) {
+		} else if (one_x && !one_y) {
 			o->drop_x |= 1u << dx;
 			in_x = false;
 		}

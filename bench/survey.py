@@ -380,9 +380,9 @@ A model works if its error is at most 8 times that of PyTorch's eager mode. Both
 float64. In training, gradients and buffers are compared too. Each try was limited to {limit} seconds of processor time and
 {memory} GB of memory.
 
-To try your own model, call `weft.explain(module, x)`: it lists the operators that would run as PyTorch's
-([python.md](python.md)). `weft.check(module, (x,))` compares the results. `PYTHON bench/survey.py one NAME` repeats a row
-of this page.
+To try your own model, call `weft.explain(module, x)`: it lists the operators that PyTorch would run in place of Weft
+([python.md](python.md)). `weft.check(module, (x,))` compares the results. To repeat a row of this page, run
+`PYTHON bench/survey.py one NAME`, where PYTHON is a Python with these packages.
 
 `python3 bench/survey.py page bench/survey.json docs/models.md` writes this page.
 """

@@ -168,23 +168,25 @@ def first_calls(models):
 
 def page(results):
     text = ("# Times beside other systems\n\n"
-            "Made by `bench/page.py` from the files that each section names; `python3 bench/page.py --help` says how a reader\n"
-            "measures on a machine of their own. A cell is the least time of a call in milliseconds, in alternating rounds; the\n"
-            "least of a row is bold. `_3l`: three layers; `_q`: quantised to 8 bits by ONNX Runtime's tools.\n")
+            "The tables show how long one call of a model takes, in milliseconds. Each number is the shortest of several calls; the\n"
+            "systems take turns, so that other programs disturb all of them equally. The shortest time of a row is bold. Names that\n"
+            "end in `_3l` are models of three layers. Names that end in `_q` are quantised to 8 bits by ONNX Runtime's tools.\n\n"
+            "`bench/page.py` writes this page. `python3 bench/page.py --help` explains how to measure on your own machine.\n")
     for path in results:
         r = json.loads(pathlib.Path(path).read_text())
         v = r["versions"]
         text += (f"\n## {r['processor']}, {r['processors']} processors\n\n"
-                 f"{r['date']}, Weft {v['weft']} at {v['commit']}, PyTorch {v['torch']}, ONNX Runtime {v['onnxruntime']}, OpenVINO {v['openvino']}.\n"
-                 f"Load of the machine before the rounds: {min(r['loads']):.1f} to {max(r['loads']):.1f}. File: `{RESULTS_FOLDER}/{pathlib.Path(path).name}`.\n")
+                 f"Measured on {r['date']}: Weft {v['weft']} of commit {v['commit']}, PyTorch {v['torch']}, ONNX Runtime {v['onnxruntime']}, OpenVINO {v['openvino']}.\n"
+                 f"The load average before the measurements was {min(r['loads']):.1f} to {max(r['loads']):.1f}. The numbers are in `{RESULTS_FOLDER}/{pathlib.Path(path).name}`.\n")
         for threads in sorted({n for e in r["models"].values() for n in e["ms"]}, key=int):
-            text += f"\nThreads: {threads}\n\n" + time_table(r["models"], threads)
-        text += ("\nTo compile with empty caches; the file; a process that loads the file and makes one call, and its memory:\n\n"
+            text += f"\nMilliseconds of a call, {threads} thread{'s' * (threads != '1')}:\n\n" + time_table(r["models"], threads)
+        text += ("\nWeft alone: the time to compile a model with empty caches; the size of the compiled file; the time of a first call in a\n"
+                 "new process; the memory of this process:\n\n"
                  + row(["", "compile, s", "file, MB", "first call, ms", "memory, MB"]) + row(["---"] * 5))
         for name, e in models_of(r, "compile_s").items():
             text += row([name, f"{e['compile_s']:.1f}", f"{e['file_bytes'] / 1e6:.1f}", number(e["cold_ms"]), f"{e['memory_bytes'] / 1e6:.0f}"])
         if calls := models_of(r, "first_s"):
-            text += "\nThe first call from Python in seconds, with empty caches:\n\n" + first_calls(calls)
+            text += "\nSeconds of the first call from Python, which compiles the model, with empty caches:\n\n" + first_calls(calls)
     return text
 
 

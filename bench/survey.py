@@ -366,18 +366,27 @@ def compared(path, patterns):
 
 INTRO = """# Does my model work?
 
-`bench/survey.py` builds models of torchvision, timm, transformers and diffusers, one of each family, with random
-weights, small images and few layers, and tries each in three ways: as a file (`torch.export`, then `weft.compile`), by
-`torch.compile` in inference, and by `torch.compile` in training. A model works if outputs, and in training gradients
-and buffers, are at most 8 times as far from those of float64 as eager mode's are. Each try may take {limit} seconds of
-processor time and {memory} GB. Other sizes of a family have the same operators.
+This page lists models of torchvision, timm, transformers and diffusers, and says which of them Weft compiles. One model
+of each family was tried, with random weights, small images and few layers. Larger models of a family have the same
+operators.
 
-Your own model: `weft.explain(module, x)` says what would run as PyTorch's operators
-([python.md](python.md)); `weft.check(module, (x,))` compares. `PYTHON bench/survey.py one NAME` repeats a row.
+Each model was tried in three ways:
 
-This page is written by `python3 bench/survey.py page bench/survey.json docs/models.md`, and the tests compare the two.
+- *file*: `torch.export`, then `weft.compile`;
+- *compile*: inference by `torch.compile`;
+- *train*: training by `torch.compile`.
+
+A model works if its error is at most 8 times that of PyTorch's eager mode. Both errors are differences from results in
+float64. In training, gradients and buffers are compared too. Each try was limited to {limit} seconds of processor time and
+{memory} GB of memory.
+
+To try your own model, call `weft.explain(module, x)`: it lists the operators that PyTorch would run in place of Weft
+([python.md](python.md)). `weft.check(module, (x,))` compares the results. To repeat a row of this page, run
+`PYTHON bench/survey.py one NAME`, where PYTHON is a Python with these packages.
+
+`python3 bench/survey.py page bench/survey.json docs/models.md` writes this page.
 """
-TRIED = "Tried on {date} with {versions}; Weft of commit {commit}."
+TRIED = "The models were tried on {date}, with {versions} and Weft of commit {commit}."
 
 
 def wrapped(words, width=120):
@@ -427,7 +436,7 @@ def sections(models, package):
     if not mine:
         return [f"## {package}", ""]
     whole = [n for n, r in mine.items() if all(r[w] == "yes" for w in WAYS)]
-    out = [f"## {package}", "", f"All three ways ({len(whole)} of {len(mine)}):", "", listed(whole), ""]
+    out = [f"## {package}", "", f"These models work in all three ways ({len(whole)} of {len(mine)}):", "", listed(whole), ""]
     rest = {n: r for n, r in mine.items() if n not in whole}
     if not rest:
         return out
@@ -448,16 +457,16 @@ def page(results):
     for package in PACKAGES:
         mine = {n: r for n, r in models.items() if n.startswith(package + "/")}
         out.append(f"| {package} | " + " | ".join(counted(mine, w) for w in WAYS) + " |")
-    out += ["", wrapped(("Numbers count models that PyTorch itself can run, export or trace. A result that begins with \"eager mode\", \"torch.export\" or "
-                         "\"torch.compile\" says what PyTorch refuses. \"With PyTorch's\" lists operators that run as PyTorch's between compiled parts. Where Dynamo breaks the graph (detection, "
-                         "Longformer), Python runs between compiled parts, with every back end.").split()), ""]
+    out += ["", wrapped(("Models that PyTorch itself cannot run, export or trace are not counted. Their results below begin with \"eager mode\", \"torch.export\" "
+                         "or \"torch.compile\", followed by PyTorch's message. \"With PyTorch's\" lists operators that Weft lacks; PyTorch runs these. "
+                         "In detection models and Longformer, `torch.compile` divides the model into several graphs, with every back end.").split()), ""]
     for package in PACKAGES:
         out += sections(models, package)
         if rest := about.get("waiting", {}).get(package):
-            out += ["In `bench/survey_models.py`, and not tried yet:", "", listed(rest), ""]
+            out += ["These models have not been tried yet:", "", listed(rest), ""]
         if rest := about.get("untried", {}).get(package):
             kind = {"timm": "modules", "transformers": "model types", "diffusers": "classes"}[package]
-            out += [f"Not tried, {kind} of which the list has no model:", "", listed(rest), ""]
+            out += [f"No model was tried of these {kind}:", "", listed(rest), ""]
     return "\n".join(out).rstrip() + "\n"
 
 

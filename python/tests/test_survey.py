@@ -55,4 +55,4 @@ def test_the_page_tells_results_apart(survey):
     models = {"timm/good": dict.fromkeys(survey.WAYS, "yes"), "timm/half": {"file": "torch.export: no", "compile": "yes", "train": "refused: a | b"}}
     page = survey.page({"about": about, "models": models})
     assert "| timm | 1 of 1 | 2 of 2 | 1 of 2 |" in page  # what PyTorch refuses is not counted
-    assert "All three ways (1 of 2):\n\ngood.\n" in page and "- **half**: file: torch.export: `no`; compile: yes; train: refused: `a | b`" in page and "later." in page
+    assert "These models work in all three ways (1 of 2):\n\ngood.\n" in page and "- **half**: file: torch.export: `no`; compile: yes; train: refused: `a | b`" in page and "later." in page

@@ -1,4 +1,4 @@
-#include "driver/artifact/elf_note.h"
+#include "driver/elf/elf_note.h"
 
 #include <elf.h>
 #include <fcntl.h>

@@ -3,14 +3,14 @@
  * sum: product (+|- product)*   product: unary (*|//|/|% unary)*   unary: -unary | power
  * power: primary [** unary]   primary: number | name | name(args) | L[key]...size()[d] | (choice).
  */
-#include "frontend/pt2/srepr.h"
+#include "frontend/pt2/srepr/srepr.h"
 
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "frontend/pt2/srepr_priv.h"
+#include "frontend/pt2/srepr/priv.h"
 
 enum { MAX_DEPTH = 100, MAX_PATH = 32, MAX_TEXT = 1 << 16 };
 

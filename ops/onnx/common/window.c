@@ -1,4 +1,4 @@
-#include "ops/onnx/window.h"
+#include "ops/onnx/common/window.h"
 
 bool window_ints(Build *b, Node n, const char *name, uint32_t want, int64_t fill, int64_t least,
 		 int64_t *v)

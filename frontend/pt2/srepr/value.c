@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "frontend/pt2/srepr_priv.h"
+#include "frontend/pt2/srepr/priv.h"
 
 enum { MAX_PRODUCTS = 12, MAX_POWER = 8, MAX_CONDS = 256 };
 

@@ -1,4 +1,4 @@
-#include "driver/artifact/elf_object.h"
+#include "driver/elf/elf_object.h"
 
 #include <elf.h>
 #include <string.h>

@@ -1,9 +1,9 @@
 /* Windows over the spatial dimensions of images, as convolutions and pooling of ONNX describe
  * them. */
-#ifndef WEFT_OPS_ONNX_WINDOW_H
-#define WEFT_OPS_ONNX_WINDOW_H
+#ifndef WEFT_OPS_ONNX_COMMON_WINDOW_H
+#define WEFT_OPS_ONNX_COMMON_WINDOW_H
 
-#include "ops/onnx/priv.h"
+#include "ops/aten/priv.h"
 
 enum { MAX_SPACE = 8 };
 
@@ -34,8 +34,5 @@ bool window_is_even(Build *, const Window *, int64_t *pad);
 Node window_pad(Build *, Node x, const Window *, Node fill);
 /* Returns the windows of x[N, C, *in]: [N, C, *out, *kernel]; elements outside are `fill`. */
 Node window_elements(Build *, Node x, const Window *, Node fill);
-/* Returns the convolution of x with the weights w, with the arguments of n that Conv has; bias: no
- * node, or one number for each channel. */
-Node onnx_conv(Build *, Node n, Node x, Node w, Node bias);
 
 #endif

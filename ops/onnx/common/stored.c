@@ -1,5 +1,5 @@
 /* Numbers rounded to types of ONNX that are kept in wider dtypes (frontend/onnx/model.h). */
-#include "ops/onnx/priv.h"
+#include "ops/onnx/common/common.h"
 
 #include <math.h>
 

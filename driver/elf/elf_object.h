@@ -1,8 +1,8 @@
 /* A relocatable ELF object of 64 bits, little endian, with one read-only section, and one hidden
  * symbol at the section's begin: weights for the linker, without an assembler. The file is: `start`
  * bytes of head, the section, a tail. */
-#ifndef WEFT_DRIVER_ARTIFACT_ELF_OBJECT_H
-#define WEFT_DRIVER_ARTIFACT_ELF_OBJECT_H
+#ifndef WEFT_DRIVER_ELF_ELF_OBJECT_H
+#define WEFT_DRIVER_ELF_ELF_OBJECT_H
 
 #include <stdint.h>
 

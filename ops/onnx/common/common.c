@@ -1,5 +1,4 @@
-/* What several families of ONNX's operators share. */
-#include "ops/onnx/priv.h"
+#include "ops/onnx/common/common.h"
 
 #include <math.h>
 

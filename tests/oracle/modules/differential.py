@@ -1,9 +1,9 @@
 """Random modules, compiled by weft and run by PyTorch: differential.py WEFT --python PYTHON [--train] [--seed N] [--count N] [--backends LIST] [--keep DIR]
-PYTHON is one that has torch, safetensors and expecttest; tests/oracle/differential_make.py there makes the modules and PyTorch's
+PYTHON is one that has torch, safetensors and expecttest; tests/oracle/modules/differential_make.py there makes the modules and PyTorch's
 results, `weft check` compares. Modules are exported side by side, 16 in a file; where one of them is refused or differs it is
 exported alone, and the others again without it. Prints each mismatch, then why modules were refused, how often, and how often
 each pattern was drawn that has gone wrong before; mismatches are kept in DIR.
-  --train        modules with a loss, by their gradients: tests/oracle/differential_train.py makes them, `weft check --mode vjp` compares
+  --train        modules with a loss, by their gradients: tests/oracle/modules/differential_train.py makes them, `weft check --mode vjp` compares
   --state FILE   one line for each batch that was compared; what is there already is not done again
   --record DIR   instead of comparing, choose from what passes a small set that spreads over operators (--count of it)
 The recorded sets of the test suite are tests/recorded and tests/recorded_training."""

@@ -1,6 +1,6 @@
 /* Notes of ELF files, read without loading the file. */
-#ifndef WEFT_DRIVER_ARTIFACT_ELF_NOTE_H
-#define WEFT_DRIVER_ARTIFACT_ELF_NOTE_H
+#ifndef WEFT_DRIVER_ELF_ELF_NOTE_H
+#define WEFT_DRIVER_ELF_ELF_NOTE_H
 
 #include <stdbool.h>
 

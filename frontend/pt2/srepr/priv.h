@@ -1,11 +1,11 @@
-/* Private to frontend/pt2/srepr*.c: values of the expressions of torch.export, and the arithmetic
+/* Private to frontend/pt2/srepr: values of the expressions of torch.export, and the arithmetic
  * on them. Functions that return bool set *out to the result, or return false after expr_fail: an
  * operand of another kind, or arithmetic that is not supported. */
 #ifndef WEFT_FRONTEND_PT2_SREPR_PRIV_H
 #define WEFT_FRONTEND_PT2_SREPR_PRIV_H
 
 #include "base/array.h"
-#include "frontend/pt2/srepr.h"
+#include "frontend/pt2/srepr/srepr.h"
 
 /* A value: an integer or fraction of sizes (NUM), a double computed from sizes (REAL), a power
  * whose exponent depends on sizes, which can only be compared (POWER), or a condition (COND).

@@ -4,7 +4,7 @@
 
 #include "lower/stage.h"
 #include "lower/state.h"
-#include "passes/rules.h"
+#include "passes/common/questions.h"
 
 NodePlace lower_new_place(Lower *s, Node n, BufKind kind, uint32_t k)
 {

@@ -14,8 +14,8 @@
  * branch. */
 #include "ir/scalar/scalar.h"
 #include "ir/target/work.h"
+#include "passes/common/questions.h"
 #include "passes/pass.h"
-#include "passes/rules.h"
 
 /* ---- what a branch costs ---- */
 

@@ -9,8 +9,8 @@
  * the convolution have no conditions. Dilation of the operand (transposed convolutions) becomes
  * interior padding. */
 #include "ir/build/verify.h"
+#include "passes/common/questions.h"
 #include "passes/pass.h"
-#include "passes/rules.h"
 
 /* Returns how far the window of the last output reaches past the end of the input. */
 static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
@@ -27,22 +27,6 @@ static Sym overhang(Graph *g, Node conv, uint32_t d, Sym low)
 	                  node_ints(g, conv, "dilation_in", &n)[d]);
 	Sym over = sym_sub(syms, sym_sub(syms, reach, low), end);
 	return sym_max(syms, over, sym_int(syms, 0));
-}
-
-Node below_reshape(const Graph *g, Node x, uint32_t nsp)
-{
-	while (node_op(g, x) == OP_reshape) {
-		Node y = node_in(g, x, 0);
-		uint32_t rx = node_rank(g, x), ry = node_rank(g, y);
-		if (ry <= nsp)
-			return x;
-		for (uint32_t k = 1; k <= nsp; k++)
-			if (sym_eq(graph_syms(g), node_dim(g, x, rx - k), node_dim(g, y, ry - k)) !=
-			    YES)
-				return x;
-		x = y;
-	}
-	return x;
 }
 
 /* One walk over a graph in program order. */

@@ -22,7 +22,8 @@
 #include <string.h>
 
 #include "ir/sym/reshape.h"
-#include "passes/rules.h"
+#include "passes/common/questions.h"
+#include "passes/pass.h"
 
 enum { MAX_DIMS = 4, MAX_PARTS = 3, MAX_ROUNDS = 8 };
 

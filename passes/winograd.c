@@ -11,8 +11,8 @@
 #include "ir/target/winograd_matrices.h"
 
 #include "ir/target/winograd.h"
+#include "passes/common/questions.h"
 #include "passes/pass.h"
-#include "passes/rules.h"
 
 static bool is_all(const Graph *g, Node n, const char *list, int64_t value)
 {

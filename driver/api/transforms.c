@@ -6,6 +6,7 @@
 #include "driver/api/given.h"
 #include "ir/op/op.h"
 #include "transform/derive_priv.h"
+#include "transform/partition/partition.h"
 #include "passes/pipeline.h"
 
 _Static_assert((int)DIM_NO_BATCH == (int)WEFT_NO_BATCH, "the options are handed on");

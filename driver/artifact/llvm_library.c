@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/temp.h"
-#include "driver/artifact/elf_note.h"
+#include "driver/elf/elf_note.h"
 #include "interface_id.h"
 #include "weft.h"
 #include "weft_file.h"

@@ -11,7 +11,7 @@
 
 #include "base/hash.h"
 #include "base/parallel.h"
-#include "driver/artifact/elf_object.h"
+#include "driver/elf/elf_object.h"
 #include "driver/artifact/jobs.h"
 #include "ir/interp/tensor.h"
 #include "runtime/relayout.h"

@@ -9,7 +9,7 @@
 
 #include "base/c_locale.h"
 #include "driver/artifact/cache.h"
-#include "driver/artifact/elf_object.h"
+#include "driver/elf/elf_object.h"
 #include "driver/artifact/jobs.h"
 #include "driver/gpu/nvrtc.h"
 #include "driver/targets/embed.h"

@@ -1,6 +1,6 @@
 /* weft_replace_pattern: graphs that users made come into one Ir. */
 #include "ir/op/import.h"
-#include "transform/pattern.h"
+#include "transform/pattern/pattern.h"
 
 #include "driver/nodes/nodes.h"
 

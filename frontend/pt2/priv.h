@@ -15,7 +15,7 @@
 #include "frontend/files/archive.h"
 #include "frontend/pt2/pickle.h"
 #include "frontend/pt2/pt2.h"
-#include "frontend/pt2/srepr.h"
+#include "frontend/pt2/srepr/srepr.h"
 #include "ir/build/build.h"
 #include "ir/op/op.h"
 

@@ -281,10 +281,10 @@ struct Graph {
 				   or in evaluation only, so that the graph of the other mode is not
 				   this one with other arguments; NULL: none */
 	DType unrounded; /* precision_lower made the graph compute in that dtype: a result that one
-			    reader widens need not be rounded (passes/simplify_low.c). DT_none
+			    reader widens need not be rounded (passes/simplify/low.c). DT_none
 			    elsewhere. Passes give subgraphs that of the graph around them */
 	DType activations; /* DT_i8: what products multiply with constant weights of at most 8 bits
-			      is rounded to 8 bits (passes/quantize_blocks.c), and the graph has no
+			      is rounded to 8 bits (passes/quantize/blocks.c), and the graph has no
 			      derivative. DT_f32: none is. DT_none: where the model says so
 			      (OpInfo.rounds). Passes give it to subgraphs, too */
 	bool requires; /* private to graph_require: infer functions add guards */

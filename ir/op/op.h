@@ -271,21 +271,21 @@ typedef struct OpInfo {
 	 * compiled correctly. The facts from .along on must be stated if they hold. */
 
 	/* .eval takes about as long as reading the operands and writing the result. A scalar
-	 * function always folds. Asked by passes/fold.c. */
+	 * function always folds. Asked by passes/fold/fold.c. */
 	Folds folds;
 	/* The node has one operand, and every element of the result is an element of the operand,
-	 * unchanged. So the result of a splat is a splat. Asked by passes/simplify_*.c. */
+	 * unchanged. So the result of a splat is a splat. Asked by the rules of passes/simplify. */
 	bool moves;
 	/* The elements of the result are numbers of its dtype wherever they are read. (Arithmetic
 	 * in a storage dtype gives such numbers only when its result is stored, docs/numerics.md.)
 	 * The result of an operator that moves is rounded if the operand is. Asked by
-	 * passes/simplify_scalar.c. */
+	 * passes/simplify/scalar.c. */
 	bool rounded;
 	/* f(x, y) and f(y, x) have the same bits, apart from the payload of a NaN. Asked by
-	 * passes/simplify_scalar.c. */
+	 * passes/simplify/scalar.c. */
 	bool commutes;
 	/* What becomes of dimensions. Element-wise operators need not say DIMS_SAME. Asked by
-	 * transform/partition_order.c, which follows images. */
+	 * transform/partition/order.c, which follows images. */
 	Dims dims;
 	/* The value of a 0-d integer as an expression of sizes, from the values of the operands.
 	 * Returns none if the value is not known. The caller checks that the value fits the node's
@@ -293,14 +293,14 @@ typedef struct OpInfo {
 	Sym (*integer)(const Graph *, Node, const Sym *in);
 	/* Of an operator that sums products (LOWER_ANCHOR), which must have it: from[d] is the
 	 * dimension of operand 1 along which dimension d of the result runs, or -1. The other
-	 * dimensions of operand 1 are summed over. Asked by passes/fold_scale.c and
-	 * transform/partition_cost.c. */
+	 * dimensions of operand 1 are summed over. Asked by passes/fold/fold_scale.c and
+	 * transform/partition/cost.c. */
 	void (*along)(const Graph *, Node, int from[MAX_RANK]);
 	/* Two equal nodes stay two nodes. Asked by passes/cse.c. */
 	bool apart;
 	/* The call ends with an error unless an operand is as it must be. Asked (node_checks) by
 	 * transform/batch*.c, which must not check for members of a batch that do not execute the
-	 * node, by passes/fold.c, and by ops/prim/control.c: a check may be repeated. */
+	 * node, by passes/fold/fold.c, and by ops/prim/control.c: a check may be repeated. */
 	Checks checks;
 	/* The node runs code of the user: only the author of that code knows what the node does
 	 * with its operands. Asked by ops/rules/linear.c and transform/batch_control.c. */
@@ -310,12 +310,12 @@ typedef struct OpInfo {
 	bool endless;
 	/* The results are the first operands, and the node does not execute its graphs: it only
 	 * says something about these values (Mark). Such an operator is a composite that expands in
-	 * decompose; transform/partition*.c read the marks before. */
+	 * decompose; transform/partition reads the marks before. */
 	Mark (*marks)(const Graph *, Node);
 	/* Whether the node lets products of f32 and of constant weights of at most 8 bits round
 	 * their other operand to 8 bits: of a composite that has such products, or of a primitive
-	 * whose result is that operand. NULL: no. Asked (graph_rounds) by passes/quantize.c and
-	 * driver/api. */
+	 * whose result is that operand. NULL: no. Asked (graph_rounds) by
+	 * passes/quantize/quantize.c and driver/api. */
 	bool (*rounds)(const Graph *, Node);
 
 	/* Scalar functions; .deriv also of composites that are element-wise up to broadcasting */

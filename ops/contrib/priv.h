@@ -8,7 +8,8 @@
 #ifndef WEFT_OPS_CONTRIB_PRIV_H
 #define WEFT_OPS_CONTRIB_PRIV_H
 
-#include "ops/onnx/window.h"
+#include "ops/onnx/common/window.h"
+#include "ops/onnx/priv.h"
 
 /* .no_sample: PyTorch, with which samples are compared, has no such operator. */
 #define CONTRIB_CASES "tests/data/contrib.tar.xz has cases that ONNX Runtime computed"

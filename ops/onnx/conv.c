@@ -1,5 +1,6 @@
 /* Convolutions. */
-#include "ops/onnx/window.h"
+#include "ops/onnx/common/window.h"
+#include "ops/onnx/priv.h"
 
 static Attr ints(Build *b, const int64_t *v, uint32_t n)
 {

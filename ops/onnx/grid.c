@@ -1,5 +1,6 @@
 /* Sampling at positions that are computed. */
-#include "ops/onnx/window.h"
+#include "ops/onnx/common/window.h"
+#include "ops/onnx/priv.h"
 
 #include <string.h>
 

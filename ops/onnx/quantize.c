@@ -1,5 +1,6 @@
 /* Affine quantisation. */
-#include "ops/onnx/window.h"
+#include "ops/onnx/common/window.h"
+#include "ops/onnx/priv.h"
 
 #include <math.h>
 

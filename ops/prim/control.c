@@ -705,7 +705,7 @@ static bool tangent_invertible(Build *b, Node n, const Node *t, Node *ty)
 	return true;
 }
 
-/* Kept while graphs are transformed, for transform/partition_undo.c. */
+/* Kept while graphs are transformed, for transform/partition/undo.c. */
 OP(invertible) {
 	.marks = mark_invertible,
 	.adjoint = adjoint_invertible,

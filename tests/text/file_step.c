@@ -58,6 +58,7 @@
 #include "passes/pipeline.h"
 #include "passes/precision.h"
 #include "passes/random.h"
+#include "transform/partition/partition.h"
 #include "transform/transform.h"
 
 enum { MAX_WORDS = 16 };

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "frontend/pt2/srepr.h"
+#include "frontend/pt2/srepr/srepr.h"
 #include "tests/help/golden.h"
 
 static Ctx *ctx;

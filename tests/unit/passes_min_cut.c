@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "transform/min_cut.h"
+#include "transform/partition/min_cut.h"
 
 typedef struct {
 	uint32_t from, to;

@@ -12,6 +12,7 @@
 
 #include "ir/build/text.h"
 #include "ir/interp/interp.h"
+#include "transform/partition/partition.h"
 #include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"
 

@@ -16,6 +16,7 @@
 #include "ir/interp/interp.h"
 #include "ir/op/op.h"
 #include "passes/pass.h"
+#include "transform/partition/partition.h"
 #include "transform/transform.h"
 #include "tests/unit/ir_fixture.h"
 

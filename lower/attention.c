@@ -89,21 +89,11 @@ static bool add_row(Find *f, Node n)
 	return f->output[n.i] != REPLACES && add_node(f, n);
 }
 
-/* Whether n converts floats to floats: no other operator of one operand changes their dtype. */
-static bool is_conversion(const Graph *g, Node n)
-{
-	if (op_lower(node_op(g, n))->role != LOWER_MAP || node_nin(g, n) != 1 ||
-	    !node_in(g, n, 0).i)
-		return false;
-	const DType from = node_dtype(g, node_in(g, n, 0)), to = node_dtype(g, n);
-	return from != to && dtype_is_float(from) && dtype_is_float(to);
-}
-
 /* Returns the node behind index maps and conversions, which are added; none if one cannot be
  * inside. */
 static Node behind_maps(Find *f, Node n)
 {
-	while (lower_is_map(op_lower(node_op(f->g, n))) || is_conversion(f->g, n)) {
+	while (lower_is_map(op_lower(node_op(f->g, n))) || node_converts_floats(f->g, n)) {
 		if (!add_inside(f, n))
 			return (Node){0};
 		n = node_in(f->g, n, 0);
@@ -160,13 +150,6 @@ static bool reduces(const Graph *g, Node n, const char *kind, Node x, uint32_t *
 	return true;
 }
 
-/* Whether n is a sum of products of elements of two operands, along and beside dimensions. */
-static bool is_product(const Graph *g, Node n)
-{
-	return op_lower(node_op(g, n))->role == LOWER_ANCHOR &&
-	       op_arg_index(node_op(g, n), "batch_x") >= 0;
-}
-
 /* Whether `cond` is that the row's maximum is -inf; `high` becomes the maximum. */
 static bool is_row_masked(Find *f, Node cond, Node *high)
 {
@@ -202,7 +185,7 @@ static bool find_scores(Find *f, Scores *s, Node n)
 	if (f->visits++ >= MOST_VISITS || !node_is_tensor(g, n) || f->inside.n >= MOST_INSIDE ||
 	    type_numel(g->ir, node_type_id(g, n)).i != type_numel(g->ir, node_type_id(g, s->of)).i)
 		return false;
-	if (is_product(g, n)) {
+	if (node_is_contraction(g, n)) {
 		for (uint32_t k = 0; k < s->n; k++)
 			if (s->score[k].i == n.i)
 				return true;
@@ -270,7 +253,7 @@ static const char *sum_of(uint32_t operand)
 static bool is_f32_product(const Graph *g, Node n)
 {
 	const DType d = node_dtype(g, node_in(g, n, 0)), acc = node_attr(g, n, "acc")->dtype;
-	return is_product(g, n) && dtype_is_float(d) && dtype_compute(d) == DT_f32 &&
+	return node_is_contraction(g, n) && dtype_is_float(d) && dtype_compute(d) == DT_f32 &&
 	       d == node_dtype(g, node_in(g, n, 1)) && (acc ? acc : node_dtype(g, n)) == DT_f32;
 }
 
@@ -443,7 +426,7 @@ static bool is_read_inside(const Find *f, Node n, Node user, uint32_t operand)
 	for (uint32_t i = 0; i < f->in[n.i].n; i++) {
 		const uint32_t k = f->in[n.i].data[i];
 		const Candidate *c = &f->candidate.data[k];
-		if (!c->gone && ((is_in(f, k, user) && !is_product(f->g, user)) ||
+		if (!c->gone && ((is_in(f, k, user) && !node_is_contraction(f->g, user)) ||
 				 (c->result.i == user.i && c->operand == operand)))
 			return true;
 	}
@@ -637,7 +620,7 @@ static bool is_for_inside(const Find *f, Node n)
 	const Graph *g = f->g;
 	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
 		const Node user = g->use.data[u.i].user;
-		TRY(user.i && f->found[user.i].inside && !is_product(g, user));
+		TRY(user.i && f->found[user.i].inside && !node_is_contraction(g, user));
 	}
 	return f->output[n.i] == NO_OUTPUT && !f->stored[n.i];
 }
@@ -647,7 +630,7 @@ static bool is_for_inside(const Find *f, Node n)
 static void spread(Find *f, Node n)
 {
 	const Graph *g = f->g;
-	for (uint32_t k = 0; k < node_nin(g, n) && !is_product(g, n); k++) {
+	for (uint32_t k = 0; k < node_nin(g, n) && !node_is_contraction(g, n); k++) {
 		const Node x = node_in(g, n, k);
 		const bool map = x.i && lower_is_map(op_lower(node_op(g, x)));
 		uint32_t cost = 0;
@@ -702,7 +685,7 @@ const FoundAttention *find_attentions(const Graph *g, const Target *t, const cha
 	for (Node n = g->first; n.i; n = node_next(g, n))
 		f.place[n.i] = ++place;
 	for (Node n = g->first; n.i; n = node_next(g, n))
-		if (is_product(g, n))
+		if (node_is_contraction(g, n))
 			find_candidates(&f, n);
 	do
 		close_all(&f);

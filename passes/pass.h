@@ -38,6 +38,9 @@ bool pass_cse(Graph *, PassCtx *);
 /* Moves slices, and gathers along one dimension, in front of products, reductions and element-wise
  * nodes of which nothing else is read, where a product or a reduction becomes smaller by that. */
 bool pass_rows(Graph *, PassCtx *);
+/* Rewrites the sum over keys of p * (g v') as the sum over columns of g * (p v), where the graph
+ * computes p v before and there are no fewer keys than columns. Other last bits than before. */
+bool pass_row_sums(Graph *, PassCtx *);
 /* Removes nodes without readers and effects, except inputs. */
 bool pass_dce(Graph *, PassCtx *);
 /* Removes what is written to state with itself, and with the last operator that draws random

@@ -1,5 +1,5 @@
 /* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
- * rows -> fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
+ * row_sums -> rows -> fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -16,34 +16,22 @@
 
 enum { MAX_ROUNDS = 16 };
 
-static const Pass expanding[] = {
-	{"canon", pass_canon},
-	{"decompose", pass_decompose},
-	{"split_complex", pass_split_complex},
-};
-
+/* The passes in order: X(simplify) stands for the pass "simplify", pass_simplify. */
+#define EXPANDING(X) X(canon) X(decompose) X(split_complex)
 /* Once for each target, before constants fold. */
-static const Pass choosing[] = {
-	{"quantize", pass_quantize},
-};
-
-static const Pass cleaning[] = {
-	{"sink", pass_sink},
-	{"branch", pass_branch},
-	{"simplify", pass_simplify},
-	{"cse", pass_cse},
-	{"rows", pass_rows},
-	{"fold", pass_fold},
-	{"fold_scale", pass_fold_scale},
-	{"dce", pass_dce},
-	{"state", pass_state},
-};
-
+#define CHOOSING(X) X(quantize)
+#define CLEANING(X)                                                                                \
+	X(sink)                                                                                    \
+	X(branch) X(simplify) X(cse) X(row_sums) X(rows) X(fold) X(fold_scale) X(dce) X(state)
 /* Once, on a clean graph: what only lowering wants. */
-static const Pass closing[] = {
-	{"winograd", pass_winograd},
-	{"pad", pass_pad},
-};
+#define CLOSING(X) X(winograd) X(pad)
+
+#define ROW(pass)  {#pass, pass_##pass},
+#define NAME(pass) #pass,
+static const Pass expanding[] = {EXPANDING(ROW)};
+static const Pass choosing[] = {CHOOSING(ROW)};
+static const Pass cleaning[] = {CLEANING(ROW)};
+static const Pass closing[] = {CLOSING(ROW)};
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 
@@ -237,14 +225,8 @@ bool pipeline_run_one(Graph *g, const char *pass)
 
 const char *const *pipeline_names(void)
 {
-	static const char *const names[] = {
-		"canon",      "decompose", "split_complex", "quantize", "sink",
-		"branch",     "simplify",  "cse",           "rows",     "fold",
-		"fold_scale", "dce",       "state",         "winograd", "pad",
-		NULL};
-	_Static_assert(COUNT(names) == COUNT(expanding) + COUNT(choosing) + COUNT(cleaning) +
-					       COUNT(closing) + 1,
-		       "one name per pass");
+	static const char *const names[] = {EXPANDING(NAME) CHOOSING(NAME) CLEANING(NAME)
+						    CLOSING(NAME) NULL};
 	return names;
 }
 

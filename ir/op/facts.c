@@ -108,3 +108,18 @@ bool graph_rounds(const Graph *g)
 			return true;
 	return false;
 }
+
+bool node_is_contraction(const Graph *g, Node n)
+{
+	const Op op = node_op(g, n);
+	return op_lower(op)->role == LOWER_ANCHOR && op_arg_index(op, "batch_x") >= 0;
+}
+
+bool node_converts_floats(const Graph *g, Node n)
+{
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || node_nin(g, n) != 1 ||
+	    !node_in(g, n, 0).i)
+		return false;
+	const DType from = node_dtype(g, node_in(g, n, 0)), to = node_dtype(g, n);
+	return from != to && dtype_is_float(from) && dtype_is_float(to);
+}

@@ -519,6 +519,10 @@ Node op_expand(Build *, Op, const Node *in, uint32_t nin, AttrId);
  * graph, unread by the expansion. b->before must be n, or a node before n. An expansion in a
  * storage type is done in f32 where PyTorch computes in f32 (ops/rules/expand_wide.h). */
 Node op_expand_node(Build *b, Node n);
+/* Whether n is a sum of products of elements of two operands, along and beside dimensions. */
+bool node_is_contraction(const Graph *, Node n);
+/* Whether n converts floats to floats: no other operator of one operand changes their dtype. */
+bool node_converts_floats(const Graph *, Node n);
 /* Whether n's last operand is complex and its operator has .complex. */
 bool node_has_complex(const Graph *, Node n);
 /* Adds nodes that compute n's value by .complex, from real and imaginary parts, and returns it;

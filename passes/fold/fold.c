@@ -228,7 +228,8 @@ static bool share_reshaped(Graph *g)
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
 		uint64_t bytes;
-		Node x = node_op(g, n) == OP_reshape ? node_in(g, n, 0) : (Node){0};
+		Node x = op_lower(node_op(g, n))->keeps == KEEPS_ORDER ? node_in(g, n, 0)
+								       : (Node){0};
 		if (!x.i || !node_const(g, x).i || !value_bytes(g, node_type_id(g, n), &bytes))
 			continue;
 		Const c = *ir_const_of(g->ir, node_const(g, x));

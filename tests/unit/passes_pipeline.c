@@ -45,8 +45,8 @@ static void note(void *user, const char *pass, const Graph *g, bool changed)
 	s->g = g;
 }
 
-static const char *const cleaning[] = {"sink", "branch",     "simplify", "cse",  "rows",
-				       "fold", "fold_scale", "dce",      "state"};
+static const char *const cleaning[] = {"sink", "branch", "simplify",   "cse", "row_sums",
+				       "rows", "fold",   "fold_scale", "dce", "state"};
 static const char *const closing[] = {"winograd", "pad"};
 enum { CLEANING = sizeof cleaning / sizeof *cleaning };
 
@@ -85,10 +85,10 @@ static void test_order(void **state)
 static void test_names(void **state)
 {
 	(void)state;
-	static const char *const all[] = {
-		"canon",      "decompose", "split_complex", "quantize", "sink",
-		"branch",     "simplify",  "cse",           "rows",     "fold",
-		"fold_scale", "dce",       "state",         "winograd", "pad"};
+	static const char *const all[] = {"canon",    "decompose", "split_complex", "quantize",
+					  "sink",     "branch",    "simplify",      "cse",
+					  "row_sums", "rows",      "fold",          "fold_scale",
+					  "dce",      "state",     "winograd",      "pad"};
 	const char *const *names = pipeline_names();
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
 		assert_string_equal(names[k], all[k]);

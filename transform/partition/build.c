@@ -216,7 +216,7 @@ static bool is_mark(const Graph *g, Node n, void *user)
 static bool expand(Graph *g)
 {
 	static bool (*const tidy[])(Graph *, PassCtx *) = {pass_decompose, pass_simplify, pass_cse,
-							   pass_dce};
+							   pass_row_sums, pass_dce};
 	PassCtx c = {.stays = is_mark, .target = target_find("generic-c")};
 	for (size_t k = 0; k < sizeof tidy / sizeof *tidy && !c.failed; k++)
 		tidy[k](g, &c);

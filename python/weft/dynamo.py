@@ -27,7 +27,7 @@ from torch.fx.graph_module import _format_import_block, _forward_from_src
 from torch.package.importer import sys_importer
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from weft import _weft, composed, flex, fx, libraries, regions, results
+from weft import _weft, attention, composed, flex, fx, libraries, regions, results
 from weft.compiler import paths, session_with
 from weft.model import Model, resolved
 
@@ -446,11 +446,17 @@ def decompositions() -> dict[Any, Callable[..., Any]]:
     return known | composed.decompositions
 
 
+def _partition(joint: GraphModule, inputs: Any, **options: Any) -> tuple[GraphModule, GraphModule]:
+    """AOTAutograd's partition of a joint graph into forward and backward, in which attentions are computed again."""
+    from torch._functorch.partitioners import min_cut_rematerialization_partition
+    attention.recompute(joint)
+    return min_cut_rematerialization_partition(joint, inputs, **options)
+
+
 def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | None = None, mode: Any = None) -> Callable[..., Any]:
     """The back end "weft". options: fallback=False makes an operator that Weft lacks an error; ops: libraries of operators of the
     user, a path or a list (docs/user-operators.md)."""
     from torch._functorch.aot_autograd import aot_module_simplified
-    from torch._functorch.partitioners import min_cut_rematerialization_partition
     if unknown := (options or {}).keys() - {"fallback", "ops"}:
         raise ValueError(f"weft has no option {', '.join(map(repr, sorted(unknown)))}: it has 'fallback' and 'ops'")
     if mode not in (None, "default"):
@@ -475,7 +481,7 @@ def backend(gm: GraphModule, example_inputs: Any, *, options: dict[str, Any] | N
     with _kept(fallback, used), libraries.using(used):
         return aot_module_simplified(gm, example_inputs, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
                                      inference_compiler=compiler("inference"), decompositions=decompositions() | composed.of_inductor(),
-                                     partition_fn=min_cut_rematerialization_partition, keep_inference_input_mutations=True)
+                                     partition_fn=_partition, keep_inference_input_mutations=True)
 
 
 @functools.cache

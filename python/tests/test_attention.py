@@ -1,0 +1,99 @@
+"""Gradients of attention with a written-out softmax under torch.compile: right, and without a saved number for each query and key."""
+import pytest
+
+torch = pytest.importorskip("torch")
+import weft
+import weft.dynamo
+from torch import nn
+
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"), pytest.mark.usefixtures("fresh")]
+HEADS, WIDTH = 4, 16
+
+
+class Attention(nn.Module):
+    """Form: what is done to scores; `keys`: heads of keys and values."""
+
+    def __init__(self, form, keys=HEADS):
+        super().__init__()
+        self.form, self.keys = form, keys
+        self.inner, self.outer = nn.Linear(64, (HEADS + 2 * keys) * WIDTH), nn.Linear(HEADS * WIDTH, 64)
+
+    def forward(self, x, mask):
+        b, t, _ = x.shape
+        q, k, v = (y.unflatten(-1, (-1, WIDTH)).transpose(1, 2) for y in self.inner(x).split(
+            (HEADS * WIDTH, self.keys * WIDTH, self.keys * WIDTH), -1))
+        if self.keys != HEADS:
+            k, v = (y.repeat_interleave(HEADS // self.keys, 1) for y in (k, v))
+        s = torch.matmul(q, k.transpose(-1, -2)) * WIDTH ** -0.5
+        low = -1e9
+        if self.form == "added":
+            s = s + torch.where(mask, 0.0, low).to(s.dtype)
+        elif self.form == "filled":
+            s = s.masked_fill(~mask, float("-inf"))
+        elif self.form == "capped":
+            s = torch.where(mask, 5 * torch.tanh(s / 5), low)
+        p = torch.softmax(s, -1, dtype=torch.float32).to(q.dtype)
+        if self.form == "dropped":
+            p = nn.functional.dropout(p, 0.5)
+        y = self.outer((p @ v).transpose(1, 2).reshape(b, t, -1))
+        return (y, p) if self.form == "shown" else y
+
+
+def _gradients(run, module, x, mask):
+    """The gradients, and the elements of the largest tensor that forward saves."""
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (saved.append(t.numel()), t)[1], lambda t: t):
+        y = run(x, mask)
+    loss = y.pow(2).sum() if isinstance(y, torch.Tensor) else y[0].pow(2).sum() + y[1].pow(2).sum()
+    return torch.autograd.grad(loss, [x, *module.parameters()]), max(saved)
+
+
+@pytest.mark.parametrize("form,dtype,rows,keys,dynamic", [
+    ("plain", torch.float32, 96, HEADS, False), ("added", torch.float32, 96, HEADS, False), ("filled", torch.float32, 96, HEADS, False),
+    ("capped", torch.float32, 96, HEADS, False), ("added", torch.bfloat16, 96, HEADS, False), ("added", torch.float32, 96, 2, False),
+    ("added", torch.float32, 96, HEADS, True), ("plain", torch.bfloat16, 96, 1, True)])
+def test_saved(form, dtype, rows, keys, dynamic):
+    x, mask, module = _case(form, dtype, rows, keys)
+    want, _ = _gradients(module.double(), module, x.double().detach().requires_grad_(), mask)
+    module = module.to(dtype)
+    eager, most = _gradients(module, module, x, mask)
+    have, saved = _gradients(torch.compile(module, backend=weft.dynamo.backend, dynamic=dynamic), module, x, mask)
+    assert most >= 2 * HEADS * rows * rows > saved
+    for h, e, w in zip(have, eager, want):
+        bound = 4 * (e.double() - w).abs().max() + torch.finfo(dtype).eps * w.abs().max()
+        assert (h.double() - w).abs().max() <= bound
+
+
+@pytest.mark.parametrize("form,rows", [("shown", 96), ("plain", 8), ("plain", 1)])
+def test_kept(form, rows):
+    """Where others read the probabilities, or there are few keys, all is as before."""
+    x, mask, module = _case(form, torch.float32, rows, HEADS)
+    want, _ = _gradients(module, module, x, mask)
+    have, _ = _gradients(torch.compile(module, backend=weft.dynamo.backend), module, x, mask)
+    for h, w in zip(have, want):
+        torch.testing.assert_close(h, w, rtol=1e-4, atol=1e-4)
+
+
+def test_dropped():
+    """Gradients of dropout are those of the probabilities that forward kept: of two calls with one seed, equal ones."""
+    x, mask, module = _case("dropped", torch.float32, 96, HEADS)
+    run = torch.compile(module, backend=weft.dynamo.backend)
+    found = []
+    for _ in range(2):
+        torch.manual_seed(7)
+        found.append(_gradients(run, module, x, mask)[0])
+    assert all(torch.equal(a, b) for a, b in zip(*found))
+    step = 1e-2 * torch.randn_like(x)
+    torch.manual_seed(7)
+    high = run(x + step, mask).pow(2).sum()
+    torch.manual_seed(7)
+    low = run(x - step, mask).pow(2).sum()
+    torch.testing.assert_close((found[0][0] * step).sum() * 2, high - low, rtol=5e-2, atol=1e-3)
+
+
+def _case(form, dtype, rows, keys):
+    torch._dynamo.reset()
+    torch.manual_seed(1)
+    x = torch.randn(2, rows, 64).to(dtype).requires_grad_()
+    mask = torch.ones(rows, rows, dtype=torch.bool).tril()[None, None]
+    return x, mask, Attention(form, keys).to(dtype)

@@ -489,23 +489,20 @@ Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 }
 
 /* Whether copying a into panels of `width` rows saves time: its rows are neighbours in memory and
- * its steps of k apart, so that each step reads a line, from afar, for the few rows of a tile. */
+ * its steps of k apart, so that each step waits for a line, of which a tile reads few rows. Panels
+ * are read in order, ahead of their use. */
 static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
 {
 	const Machine *m = &in->target->machine;
 	const ContractAxes *x = &c->axes;
-	double line = m->line, steps = contract_steps(in, x),
-	       apart = contract_spacing(in, c->a.load, x);
-	double rows = (double)contract_size(in) * (double)c->block.rows,
-	       block = rows > line ? rows : line;
-	double far = tuning_spaced_cycles(m, line, steps, line, apart),
-	       panel = (double)contract_size(in) * (double)width;
-	if (far <= machine_memory_cycles(m, line, 0))
+	double line = m->line, apart = contract_spacing(in, c->a.load, x),
+	       rows = (double)contract_size(in) * (double)c->block.rows,
+	       block = rows > line ? rows : line,
+	       steps = c->k_block.used ? (double)(c->k_block.steps * c->k_block.inner)
+				       : contract_steps(in, x);
+	if (tuning_waiting_cycles(m, steps, line, apart) == 0)
 		return false; /* the next tiles find what is left of each line */
-	far = tuning_spaced_cycles(m, line, steps, block, apart);
-	const int64_t tiles = c->block.rows / c->tile.mr;
-	double near = tuning_spaced_cycles(m, panel, steps, panel * (double)tiles, 0);
-	return tile_steps(in, x, c->tile) * (far - near) >
+	return tile_steps(in, x, c->tile) * tuning_waiting_cycles(m, steps, block, apart) >
 	       copying_cycles(in, count_elements(in, x, x->m[0]) / c->tile.mr * (double)width /
 					  contract_lanes(in));
 }

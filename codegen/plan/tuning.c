@@ -165,6 +165,14 @@ double tuning_spaced_cycles(const Machine *m, double bytes, double steps, double
 	return machine_memory_cycles(m, bytes, set > m->l2 ? set : m->l2 + 1.0);
 }
 
+double tuning_waiting_cycles(const Machine *m, double steps, double together, double spacing)
+{
+	enum { FROM_L2 = 1, FROM_AFAR = 14 }; /* on a Sapphire Rapids, at least */
+	if (holds(m, m->l1, steps * together, together, spacing))
+		return 0;
+	return holds(m, m->l2, steps * together, together, spacing) ? FROM_L2 : FROM_AFAR;
+}
+
 /* Returns the rows of a tile whose row takes so many registers: beside it lie a row of b, and two
  * registers for a and for moves. */
 static uint32_t rows_of_registers(const Isa *isa, uint32_t registers)

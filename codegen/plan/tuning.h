@@ -65,6 +65,9 @@ double tuning_copied_cycles(const Target *, DType, double elements, CopyKind);
  * that lines are evicted. */
 double tuning_spaced_cycles(const Machine *, double bytes, double steps, double together,
 			    double spacing);
+/* Returns the cycles that a step of a product waits for its line, of the same steps as above, which
+ * lie too far apart to be prefetched: what other work does not hide. */
+double tuning_waiting_cycles(const Machine *, double steps, double together, double spacing);
 /* Returns the number of multiply-adds from which on a task of its own pays. */
 double tuning_block_work(const Target *, DType);
 /* Returns how many times as many multiply-adds a micro-kernel on fragments does in the same time; 1

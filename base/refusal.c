@@ -5,21 +5,20 @@
 static const RefusalInfo all[NREFUSAL] = {
 	[REFUSAL_OPERATOR] =
 		{"W0001", "an operator that Weft does not have",
-		 "The model calls operators that are none of Weft's table, "
-		 "or that Weft leaves out on\npurpose; the message names all of them, "
-		 "with the first node of each.\n"
+		 "The model calls operators that Weft does not have. The message names all of "
+		 "them, with\nthe first node of each.\n"
 		 "- `weft ops PART` lists the operators whose names have that part.\n"
-		 "- Export with `.run_decompositions()`: PyTorch then writes many operators by "
-		 "others.\n- An operator of your own comes with a library: --ops LIBRARY\n"
+		 "- Export with `.run_decompositions()`: PyTorch then replaces many operators by\n"
+		 "  simpler ones.\n- An operator of your own comes with a library: --ops LIBRARY\n"
 		 "  (docs/user-operators.md).\n"
 		 "- In a text or a trace the name may be misspelt: names have a namespace and an\n"
 		 "  overload, as in aten.add.Tensor."},
 	[REFUSAL_DTYPE] = {"W0002", "a dtype that is not supported",
-			   "A tensor of the model has a dtype that Weft has not: strings, "
-			   "integers of 2 or 4 bits\noutside of quantised weights, "
-			   "or a dtype that came after this version. Convert the\n"
-			   "tensor before the model is exported; f64, f32, f16, bf16, f8, "
-			   "integers of 8 to 64\nbits, bool and complex numbers are there."},
+			   "A tensor of the model has a dtype that Weft does not support, "
+			   "such as strings, or\nintegers of 2 or 4 bits outside of quantised "
+			   "weights. Convert the tensor before the\nmodel is exported. Weft "
+			   "supports f64, f32, f16, bf16, f8, integers of 8 to 64 bits,\n"
+			   "bool and complex numbers."},
 	[REFUSAL_FILE] =
 		{"W0003", "a file that is damaged",
 		 "The file is cut off, changed, or of another kind than its name says; "
@@ -28,26 +27,26 @@ static const RefusalInfo all[NREFUSAL] = {
 		 "pointer of Git LFS is a small text in place of the file: `git lfs pull`."},
 	[REFUSAL_GUARD] =
 		{"W0004", "a condition on the inputs that cannot be checked",
-		 "torch.export found that the model holds only under a condition, and Weft cannot\n"
-		 "express it; a compiled model that does not check it could give wrong results.\n"
-		 "- If the condition holds for all your inputs: --ignore-guard 'TEXT', "
-		 "with the text of\n  the message. Where it does not hold, results are wrong.\n"
-		 "- Else write the model without it: torch.cond in place of a branch on sizes, "
-		 "or fixed\n  sizes in place of dynamic ones."},
+		 "The exported model is right only under a condition that Weft cannot check.\n"
+		 "- If it holds for all your inputs, use --ignore-guard 'TEXT', with the text that "
+		 "the\n  message quotes. For inputs that violate it, results are wrong.\n"
+		 "- Otherwise change the model: torch.cond instead of a branch on sizes, or fixed "
+		 "sizes."},
 	[REFUSAL_TYPES] =
 		{"W0005", "operands that do not fit an operator",
-		 "Dtypes, ranks or extents of the operands are not what the operator takes; "
-		 "the message\nnames the node, and both shapes with their symbols. In a graph that "
-		 "was written or\n"
-		 "traced by hand: `weft show --graph` prints the types of all values. In a file of "
-		 "an\nexporter it is a fault of the file, or of Weft: please report it."},
+		 "The dtypes or shapes of the operands do not fit the operator. The message names "
+		 "the\nnode and both shapes.\n"
+		 "- If you wrote or traced the graph: `weft show --graph` prints the types of all "
+		 "values.\n"
+		 "- If an exporter wrote the file, the fault is the exporter's or Weft's: please "
+		 "report it."},
 	[REFUSAL_DATA_SIZE] =
 		{"W0006", "a number that depends on data where a constant is needed",
-		 "Sizes may depend on data (nonzero, masks, item()), "
-		 "but some arguments decide the code\nitself: axes, numbers of parts, "
-		 "kernels of windows. Compute such a number from the\n"
-		 "shapes of inputs, or fix it while exporting. Inputs of ONNX models that decide "
-		 "the\ngraph get their values by --values FILE."},
+		 "The size of a result may depend on data (nonzero, masks, item()). An axis, a "
+		 "number of\nparts or the size of a window may not. Compute such a number from "
+		 "the shapes of inputs,\nor make it a constant before the export. In an ONNX "
+		 "model it may come from an input of\nthe model: give the input's value by "
+		 "--values FILE."},
 	[REFUSAL_TARGET] = {"W0007", "a target that is not there",
 			    "`weft show --targets` lists the targets, and which of them run here; "
 			    "docs/targets.md\ndescribes them, features that are added to one "
@@ -57,13 +56,13 @@ static const RefusalInfo all[NREFUSAL] = {
 			    "that the message lists, or a .json file."},
 	[REFUSAL_INPUT] =
 		{"W0008", "an input that the model does not take",
-		 "A tensor of the call has another dtype, rank or extent than the model says, "
-		 "or sizes\nviolate a condition between them; or the file lacks a tensor that the "
-		 "model takes, or\nhas one that is no input. `weft show MODEL` lists inputs, "
-		 "symbols with their ranges, and\nguards; tensors are called x.0, x.1, ... or like "
-		 "the inputs. A size "
-		 "that was a\nnumber while exporting stays one: name it in dynamic_shapes of "
-		 "torch.export, or\ndynamic_axes of an ONNX export, to let it change."},
+		 "A tensor of the call does not have the dtype, rank or sizes that the model "
+		 "expects; or\nthe sizes of the inputs violate a condition; or the file of inputs "
+		 "lacks an input, or\nhas a tensor that is no input. `weft show MODEL` lists the "
+		 "inputs, the symbols with\ntheir ranges, and the conditions (guards). In the "
+		 "file, tensors are called x.0, x.1, ...\nor like the inputs. A size is constant "
+		 "unless the export says that it may change: name\nit in dynamic_shapes of "
+		 "torch.export, or in dynamic_axes of an ONNX export."},
 	[REFUSAL_CHECK] =
 		{"W0009", "a check inside of the model has failed",
 		 "The model itself ends the call: an index out of range, an assertion, "

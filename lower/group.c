@@ -1,8 +1,9 @@
 /* Which nodes share a kernel, and why the others do not.
  *
  * One sweep from the outputs to the inputs. A node joins the group of its readers when they all
- * belong to one group and the combination has a schedule; otherwise it becomes a root with a buffer
- * of its own. Index maps and leaves belong to nobody: every reader inlines them. Example:
+ * belong to one group and its cost stays within bounds (group_cost.h); otherwise it becomes a root
+ * with a buffer of its own. Index maps and leaves belong to nobody: every reader inlines them.
+ * Example:
  *
  *   %c = conv(..)  %a = add(%c, %bias)  %r = maximum(%a, 0)      one group, root %r, anchor %c
  *   %m = reduce(%x) %d = sub(%x, %m) %v = reduce(mul(%d, %d))    one group with the norm that reads

@@ -489,8 +489,8 @@ Refusal contract_panels_do_not_pay(const PlanInput *in, const ContractPlan *c)
 }
 
 /* Whether copying a into panels of `width` rows saves time: its rows are neighbours in memory and
- * its steps of k apart, so that each step waits for a line, of which a tile reads few rows. Panels
- * are read in order, ahead of their use. */
+ * its steps of k apart, so that each step reads a line, of which a tile wants few rows, from
+ * afar, or waits for it. Panels are read in order, ahead of their use. */
 static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
 {
 	const Machine *m = &in->target->machine;
@@ -502,7 +502,12 @@ static bool copies_a(const PlanInput *in, const ContractPlan *c, int64_t width)
 				       : contract_steps(in, x);
 	if (tuning_waiting_cycles(m, steps, line, apart) == 0)
 		return false; /* the next tiles find what is left of each line */
-	return tile_steps(in, x, c->tile) * tuning_waiting_cycles(m, steps, block, apart) >
+	const double panel = (double)contract_size(in) * (double)width,
+		     tiles = (double)(c->block.rows / c->tile.mr),
+		     longer = tuning_spaced_cycles(m, line, steps, block, apart) -
+			      tuning_spaced_cycles(m, panel, steps, panel * tiles, 0),
+		     waits = tuning_waiting_cycles(m, steps, block, apart);
+	return tile_steps(in, x, c->tile) * (longer > waits ? longer : waits) >
 	       copying_cycles(in, count_elements(in, x, x->m[0]) / c->tile.mr * (double)width /
 					  contract_lanes(in));
 }

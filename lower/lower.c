@@ -59,7 +59,7 @@ static void find_unsupported(Graph *g, Unsupported *u)
 /* Marks the symbols that get their values from data, in a graph and its bodies. */
 static void find_born(const Graph *g, bool *born)
 {
-	const SymTab *syms = g->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	for (Node n = g->first; n.i; n = node_next(g, n)) {
 		for (uint32_t k = 0; k < op_schema(node_op(g, n))->narg; k++) {
 			const Attr *a = ir_attr(g->ir, node_data(g, n)->attr, k);
@@ -75,7 +75,7 @@ static void find_born(const Graph *g, bool *born)
  * whether a graph around this one knows it. Returns false after ctx_error. */
 static bool check_born(Lower *s, Graph *g, const bool *known)
 {
-	const SymTab *syms = s->ir->syms;
+	const SymTab *syms = graph_syms(g);
 	bool *here = arena_dup(s->arena, known, sym_nvars(syms) * sizeof *here);
 	for (uint32_t v = 0; v < sym_nvars(syms); v++) {
 		Sym var = sym_var_at(syms, v);
@@ -101,7 +101,7 @@ static bool check_born(Lower *s, Graph *g, const bool *known)
  * false after ctx_error. */
 static bool check_symbols(Lower *s)
 {
-	SymTab *syms = s->ir->syms;
+	SymTab *syms = graph_syms(s->g);
 	uint32_t n = sym_nvars(syms);
 	bool *used = ARENA_ARRAY(s->arena, bool, n);
 	bool *born = ARENA_ARRAY(s->arena, bool, n), *elsewhere = ARENA_ARRAY(s->arena, bool, n),
@@ -527,7 +527,6 @@ static bool replaces_inputs(const Graph *g)
 Lowered *lower_by_roots(Graph *g, const LowerOptions *opt, const RootFn *(*root_fn)(Op))
 {
 	uint32_t errors = g->ir->ctx->nerror;
-	graph_enter(g);
 	graph_require(g);
 	LowerState *state = replaces_inputs(g) ? lower_state_new(g, g->ir->ctx->arena) : NULL;
 	Lowered *l = lower_once(g, opt, root_fn, state);

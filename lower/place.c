@@ -84,7 +84,7 @@ bool lower_holds_operands(const Lower *s, Node n)
 /* Whether all sizes of the parent that depend on data are known where the operand is computed. */
 static bool has_sizes_of(const Lower *s, Node operand, Node parent)
 {
-	const SymTab *syms = s->ir->syms;
+	const SymTab *syms = graph_syms(s->g);
 	bool all = true;
 	if (!node_has_data_size(s->g, parent))
 		return true;

@@ -578,9 +578,10 @@ static bool reads(const SymTab *t, const Bound *b, Sym var)
 
 static void assert_bound(SymLower *s, Program *p, const Graph *g, const Bound *b)
 {
+	const SymTab *syms = graph_syms(g);
 	Arena *arena = p->ir->ctx->arena;
-	Lx *arg = ARENA_ARRAY(arena, Lx, sym_nvars(s->syms));
-	bool *used = ARENA_ARRAY(arena, bool, sym_nvars(s->syms));
+	Lx *arg = ARENA_ARRAY(arena, Lx, sym_nvars(syms));
+	bool *used = ARENA_ARRAY(arena, bool, sym_nvars(syms));
 	Text text;
 	text_init(&text, arena);
 	if (b->divisor.i)
@@ -590,8 +591,8 @@ static void assert_bound(SymLower *s, Program *p, const Graph *g, const Bound *b
 	else
 		text_printf(&text, "%s is too large to address",
 			    b->type.i ? type_str(p->ir, b->type) : "the workspace");
-	for (uint32_t k = 0; k < sym_nvars(s->syms); k++)
-		used[k] = reads(s->syms, b, sym_var_at(s->syms, k));
+	for (uint32_t k = 0; k < sym_nvars(syms); k++)
+		used[k] = reads(syms, b, sym_var_at(syms, k));
 	uint32_t n = program_say_symbols(s, g, used, &text, arg, 0);
 	ls_assert(s->f, fits(s, b), program_message(p, text.data), arg, n);
 }

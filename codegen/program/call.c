@@ -26,7 +26,7 @@ typedef struct {
  * function. */
 static Lx value_of(Calling *k, Sym e)
 {
-	SymTab *t = k->l->ir->syms;
+	SymTab *t = graph_syms(k->l->graph);
 	for (uint32_t i = 0; i < sym_nvars(t); i++) {
 		Sym var = sym_var_at(t, i);
 		if (!sym_uses(t, e, var) || sym_lower_can(&k->sizes, var))
@@ -149,7 +149,7 @@ Schedule *schedule_call(const Lowered *l, const StepCall *c, const Target *t, Bu
 		.l = l, .c = c, .f = p.f, .p = &p, .buf = buf, .elements = sym_int(l->ir->syms, 0)};
 	LoopCall *call = ARENA_NEW(arena, LoopCall);
 	k.arg = ARENA_ARRAY(arena, SchedArg, op->nin + op->nout + 1);
-	k.param = ARENA_ARRAY(arena, Sym, sym_nvars(l->ir->syms));
+	k.param = ARENA_ARRAY(arena, Sym, sym_nvars(graph_syms(l->graph)));
 	k.tensor = ARENA_ARRAY(arena, struct LoopCallTensor, op->schema.narg + op->nout);
 	sym_lower_init(&k.sizes, l->ir->ctx, l->ir->syms, p.f);
 	p.f->comment = c->text;

@@ -382,7 +382,6 @@ static bool build_entry(Builder *b, const ScheduleEntry *entry, const Target *ta
 	b->l = l;
 	b->e = program_entry(b->p, entry->name);
 	b->next = 0;
-	graph_enter(l->graph);
 	distinct_enter(&b->kernels, l);
 	describe(b, l->graph);
 	b->ninput = b->e->input.n;

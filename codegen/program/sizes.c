@@ -339,12 +339,13 @@ static void check_found(Sizes *z)
 uint32_t program_say_symbols(SymLower *s, const Graph *g, const bool *used, Text *text, Lx *arg,
 			     uint32_t narg)
 {
+	const SymTab *syms = graph_syms(g);
 	const char *before = " for";
-	for (uint32_t k = 0; k < sym_nvars(s->syms); k++) {
-		Sym v = sym_var_at(s->syms, k);
+	for (uint32_t k = 0; k < sym_nvars(syms); k++) {
+		Sym v = sym_var_at(syms, k);
 		if (!used[k])
 			continue;
-		text_printf(text, "%s %s = %%lld%s", before, sym_name(s->syms, v),
+		text_printf(text, "%s %s = %%lld%s", before, sym_name(syms, v),
 			    escape_percent(s->ctx->arena, graph_symbol_origin(g, v)));
 		before = ",";
 		arg[narg++] = sym_lower(s, v);
@@ -357,7 +358,7 @@ void program_guard(Program *p, SymLower *s, const Graph *g, const GraphGuard *w)
 	static const ScOp op[] = {[GUARD_EQ] = SC_eq, [GUARD_NE] = SC_ne, [GUARD_LE] = SC_le};
 	static const char *const relation[] = {
 		[GUARD_EQ] = "==", [GUARD_NE] = "!=", [GUARD_LE] = "<="};
-	SymTab *syms = s->syms;
+	SymTab *syms = graph_syms(g);
 	Arena *arena = p->ir->ctx->arena;
 	const char *sign = relation[w->kind];
 	Lx *arg = ARENA_ARRAY(arena, Lx, 2 + sym_nvars(syms));
@@ -459,9 +460,8 @@ static void know(SymTab *syms, Sym var, bool *known)
 }
 
 /* Marks in known[] the variables that `sizes` will solve, by the same rules. */
-static void find_known(const ProgramEntry *e, bool *known)
+static void find_known(SymTab *syms, const ProgramEntry *e, bool *known)
 {
-	SymTab *syms = e->program->ir->syms;
 	for (bool progress = true; progress;) {
 		progress = false;
 		for (uint32_t i = 0; i < e->input.n; i++)
@@ -507,10 +507,10 @@ static Sym new_extent(SymTab *syms)
 
 static void name_found_extents(ProgramEntry *e, const Lowered *l)
 {
-	SymTab *syms = e->program->ir->syms;
+	SymTab *syms = graph_syms(l->graph);
 	Arena *arena = l->ir->ctx->arena;
 	bool *known = ARENA_ARRAY(arena, bool, sym_nvars(syms) + program_nextent(e));
-	find_known(e, known);
+	find_known(syms, e, known);
 	for (uint32_t i = 0; i < e->input.n; i++) {
 		ProgramTensor *t = &e->input.data[i];
 		Sym *dim = arena_dup(arena, t->dim, t->rank * sizeof *dim);
@@ -523,7 +523,7 @@ static void name_found_extents(ProgramEntry *e, const Lowered *l)
 
 void program_find_symbols(ProgramEntry *e, const Lowered *l)
 {
-	SymTab *syms = e->program->ir->syms;
+	SymTab *syms = graph_syms(l->graph);
 	for (uint32_t k = 0; k < sym_nvars(syms); k++)
 		if (sym_var_kind(syms, sym_var_at(syms, k)) == SYMVAR_UNBACKED) {
 			name_found_extents(e, l);

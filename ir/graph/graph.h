@@ -322,12 +322,6 @@ static inline SymTab *graph_syms(const Graph *g)
 		sym_set_scope(g->ir->syms, g->scope);
 	return g->ir->syms;
 }
-/* Makes the graph's scope the current one, for code that asks the table of an Ir which graphs of
- * several scopes have in common (lower, codegen). */
-static inline void graph_enter(const Graph *g)
-{
-	graph_syms(g);
-}
 /* Adds a node in front of `before` (none: at the end) and returns it. in[k] may be none for an
  * absent optional tensor. The node has no name. Does not check whether operands, attributes and
  * type fit: b_node (build.h) checks, and infers the type. Invalidates NodeData pointers. */

@@ -109,7 +109,7 @@ NodePlace factor_region(const Factor *f, NodePlace p, Sym row, Sym column)
 
 Body body_new(const Factor *f, const char *name)
 {
-	Graph *g = graph_new(f->s->ir, name);
+	Graph *g = graph_beside(f->s->g, name);
 	return (Body){.f = f,
 		      .b = {.g = g,
 			    .loc = node_data(f->s->g, f->n)->loc,

@@ -84,7 +84,7 @@ static bool by_blocks(Lower *s, Node n)
 	    first = sym_mul(syms, at, size);
 	Sym members = sym_min(syms, size, sym_sub(syms, all, first));
 	sym_set_hint(syms, at, 0);
-	Graph *g = graph_new(s->ir, "members");
+	Graph *g = graph_beside(s->g, "members");
 	Build b = {.g = g, .loc = node_data(s->g, n)->loc, .where = node_near(s->g, n)};
 	Node x[MOST_PLACES];
 	for (uint32_t k = 0; k < nin; k++) {

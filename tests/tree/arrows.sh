@@ -62,7 +62,9 @@ rule tools 'base|ir|ops|frontend|passes|lower|transform|codegen|runtime'
 found=$(grep -rniE 'llvm' driver --include='*.[ch]' | grep -vE '^driver/artifact/(backend|llvm)[a-z_]*\.[ch]:')
 [ -z "$found" ] || { echo "the LLVM back end is named outside of its row: $found"; bad=1; }
 # Who has a graph asks for names of sizes by graph_syms, which makes the graph's scope the current one.
-found=$(grep -rnE '(\b(g|src|dst)->ir->syms|graph_enter)\b' base ir ops frontend passes transform driver tools --include='*.[ch]' | grep -v '^ir/graph/graph.h:')
+found=$(grep -rnE '\b(g|src|dst)->ir->syms\b' base ir ops frontend passes transform driver tools --include='*.[ch]' | grep -v '^ir/graph/graph.h:')
+[ -z "$found" ] || { echo "the scope of a graph may be forgotten: $found"; bad=1; }
+found=$(grep -rnE '\b(sym_(nvars|var_at|find|var|rename)\((\w+->)*ir->syms|graph_new\()' lower codegen --include='*.[ch]')
 [ -z "$found" ] || { echo "the scope of a graph may be forgotten: $found"; bad=1; }
 # A plan is made before code: nothing there can write any.
 found=$(grep -rnwE 'LoopFn|Eval|Cpu' codegen/plan --include='*.[ch]')

@@ -15,6 +15,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -31,8 +32,10 @@ LIMIT = 900  # seconds that some seeds may take
 
 def fresh_seed():
     """Of the commit; where there is none, of the time."""
-    p = subprocess.run(["git", "-c", "safe.directory=*", "-C", HERE, "rev-parse", "HEAD"], capture_output=True, text=True)
-    text = p.stdout.strip() if p.returncode == 0 else str(time.time())
+    text = str(time.time())
+    if shutil.which("git"):
+        p = subprocess.run(["git", "-c", "safe.directory=*", "-C", HERE, "rev-parse", "HEAD"], capture_output=True, text=True)
+        text = p.stdout.strip() if p.returncode == 0 else text
     return int(hashlib.sha256(text.encode()).hexdigest()[:12], 16) // 1000 * 1000
 
 

@@ -8,6 +8,7 @@ import argparse
 import math
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -19,7 +20,7 @@ except ImportError:
     sys.exit(77)
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 40, 63, 64, 65, 96, 100, 127, 128, 129, 140, 200, 257)
-WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80)
+WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80, 128, 192, 256)
 
 
 class Drawn:
@@ -320,8 +321,10 @@ def main():
     p.add_argument("--keep", type=pathlib.Path, help="leave the graphs in this folder")
     args = p.parse_args()
     if args.seed is None:
-        git = subprocess.run(["git", "-C", str(args.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-        args.seed = int(git.stdout[:8] or "1", 16)
+        commit = ""
+        if shutil.which("git"):
+            commit = subprocess.run(["git", "-C", str(args.root), "rev-parse", "HEAD"], capture_output=True, text=True, check=False).stdout
+        args.seed = int(commit[:8] or "1", 16)
     with tempfile.TemporaryDirectory() as temporary:
         folder = args.keep or pathlib.Path(temporary)
         folder.mkdir(exist_ok=True)

@@ -6,6 +6,7 @@ lines.py ROOT --wrap FILE...   wraps the long comments of these C files, and lay
 """
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -177,8 +178,8 @@ def lay_out(path):
 # ---- the check ----
 
 def files(root, *patterns):
-    if subprocess.run(["git", "-C", root, "rev-parse"], capture_output=True).returncode:
-        print("skipped: sources without git's folder do not say which files are theirs")
+    if not shutil.which("git") or subprocess.run(["git", "-C", root, "rev-parse"], capture_output=True).returncode:
+        print("skipped: without git and its folder sources do not say which files are theirs")
         sys.exit(77)
     listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", *patterns], capture_output=True, text=True, check=True).stdout
     return [p for p in (root / name for name in listed.splitlines()) if p.exists()]

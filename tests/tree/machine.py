@@ -6,6 +6,7 @@ where FILES is a pattern (ir/loop/*); a pattern that no such file matches is a f
 import fnmatch
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -26,8 +27,8 @@ def main():
         rows = [line.rstrip("\n").split(": ", 1) for line in f if line.strip()]
     assert all(len(r) == 2 and r[1] for r in rows), "expected lines FILES: REASON"
     os.chdir(sys.argv[1])
-    if subprocess.run(["git", "rev-parse"], capture_output=True).returncode:
-        print("skipped: sources without git's folder do not say which files are theirs")
+    if not shutil.which("git") or subprocess.run(["git", "rev-parse"], capture_output=True).returncode:
+        print("skipped: without git and its folder sources do not say which files are theirs")
         sys.exit(77)
     listed = subprocess.run(["git", "ls-files", *ROOMS], capture_output=True, text=True, check=True).stdout.split()
     found = {p: names(p) for p in listed if p.endswith((".c", ".h", ".hpp")) and not p.startswith(FREE)}

@@ -1,7 +1,11 @@
 /* Register tiles of the products of attention. */
 #include "codegen/cpu/attention/blocks.h"
 
-enum { UNROLL = 4 };
+enum {
+	UNROLL = 4,
+	MOST_STEPS =
+		128 /* of a chain of additions: longer rows are summed in parts, for accuracy */
+};
 
 /* The operands of a register tile. Step k of row i is at row + i * pitch + k * stride of `a`; of
  * vector j at vector[j] + k * step of `b`. */
@@ -132,8 +136,9 @@ static void find_vectors(Blocks *b, TileOperands *o, const char *name, Lx base, 
 
 /* ---- scores ---- */
 
-/* Makes the scores of nv vectors of keys, from the key `key` of the block on. */
-static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
+/* Adds the products of the steps [first, first + n) to the scores of nv vectors of keys, from the
+ * key `key` of the block on; makes the scores, if first is 0. */
+static void make_part(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv, int64_t first, int64_t n)
 {
 	LoopFn *f = b->f;
 	TileSums sum;
@@ -143,15 +148,24 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 			  .pitch = s->depth,
 			  .stride = b->row->group,
 			  .nv = nv};
-	Lx panel = lx_div(f, lx_add(f, b->from, key), number(b, b->vector.lanes));
-	find_vectors(b, &o, "panel", s->keys.base, panel, s->keys.vector);
+	Lx panel = lx_div(f, lx_add(f, b->from, key), number(b, b->vector.lanes)),
+	   base = lx_add(f, s->keys.base, times(b, s->keys.step, first));
+	find_vectors(b, &o, "panel", base, panel, s->keys.vector);
 	Lx r = blocks_open_rows(b, b->rows.whole, b->tile.mr);
-	o.row = let(b, "at", times(b, r, s->depth));
+	o.row = let(b, "at", lx_add(f, times(b, r, s->depth), number(b, first * o.stride)));
 	const TilePlace to = {.mem = s->to, .row = r, .column = key, .pitch = s->pitch};
 	start_sums(b, nv, sum, NULL);
-	multiply(b, &o, number(b, s->steps), sum);
-	store_sums(b, nv, sum, &to, false);
+	multiply(b, &o, number(b, n), sum);
+	store_sums(b, nv, sum, &to, first != 0);
 	ls_end(f);
+}
+
+/* Makes the scores of nv vectors of keys, from the key `key` of the block on. */
+static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
+{
+	for (int64_t first = 0; first < s->steps; first += MOST_STEPS)
+		make_part(b, s, key, nv, first,
+			  s->steps - first < MOST_STEPS ? s->steps - first : MOST_STEPS);
 }
 
 /* Goes by whole tiles, then vector by vector. */
@@ -163,7 +177,7 @@ void blocks_make_scores(Blocks *b, const ScoreTiles *s)
 	Lx key = lx_var(f, ls_for(f, "key", number(b, 0), end, wide));
 	make_scores(b, s, key, b->tile.nv);
 	ls_end(f);
-	if (sym_divides(b->s->e.syms, wide, b->nest->extent[b->limits->key]))
+	if (b->most % wide == 0 && sym_divides(b->s->e.syms, wide, b->nest->extent[b->limits->key]))
 		return;
 	key = lx_var(f, ls_for(f, "key", end, b->count, lanes));
 	make_scores(b, s, key, 1);

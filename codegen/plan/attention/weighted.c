@@ -420,6 +420,10 @@ Refusal plan_weighted(const PlanInput *given, Plan *plan)
 	find_limits(&in, p);
 	choose_tasks(p);
 	choose_blocks(&in, p);
+	if (p->block.cols < p->tile.nv * p->vector.lanes) { /* of wide rows few fit */
+		p->tile = attention_choose_tile(&in, p->vector.lanes, p->block.cols);
+		choose_blocks(&in, p);
+	}
 	find_steps(&in, p);
 	find_panels(&in, p);
 	plan->cycles = cycles(&in, p);

@@ -462,7 +462,7 @@ def page(results):
                          "In detection models and Longformer, `torch.compile` divides the model into several graphs, with every back end.").split()), ""]
     for package in PACKAGES:
         out += sections(models, package)
-        if rest := about.get("waiting", {}).get(package):
+        if rest := [n for n in about.get("waiting", {}).get(package, []) if f"{package}/{n}" not in models]:
             out += ["These models have not been tried yet:", "", listed(rest), ""]
         if rest := about.get("untried", {}).get(package):
             kind = {"timm": "modules", "transformers": "model types", "diffusers": "classes"}[package]

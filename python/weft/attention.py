@@ -117,26 +117,30 @@ def _rewrite(graph: Graph, backward: Node, softmax: Node, product: Node, cotange
     x = softmax.args[0]
     with graph.inserting_before(softmax):
         make = _maker(graph, softmax)
-        wide = x if _value(x).dtype == torch.float32 else make(_CONVERT, x, torch.float32)
+        wide = _wide(make, x)
         high = make(aten.amax.default, wide, [-1], True)
         e = make(aten.exp.default, make(aten.sub.Tensor, wide, high))
         p = make(aten.div.Tensor, e, make(aten.sum.dim_IntList, e, [-1], True))
         narrow = p if wide is x else make(_CONVERT, p, _value(softmax).dtype)
     with graph.inserting_before(backward):
         make = _maker(graph, backward)
-        g, o, t = (n if _value(n).dtype == torch.float32 else make(_CONVERT, n, torch.float32)
-                   for n in (cotangent, product, _source(backward.args[0])))
+        g, o, t = (_wide(make, n) for n in (cotangent, product, _source(backward.args[0])))
         d = make(aten.sub.Tensor, t, make(aten.sum.dim_IntList, make(aten.mul.Tensor, g, o), [-1], True))
         for move in _moves(backward.args[0]):
             d = make(move.target, d, *move.args[1:])
         d = make(aten.mul.Tensor, p, d)
-        d = d if _value(backward).dtype == torch.float32 else make(_CONVERT, d, _value(backward).dtype)
+        d = d if _value(backward).dtype == _value(d).dtype else make(_CONVERT, d, _value(backward).dtype)
     for old, new in ((softmax, narrow), (backward, d)):
         old.replace_all_uses_with(new)
         graph.erase_node(old)
     moved = (n for n in _readers(p) if n.target in _MOVES | _TRANSPOSES)
     for n in (*again, *{wide, e, e.args[0], p} - {x}, *moved):
         n.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+
+
+def _wide(make: Callable[..., Node], n: Node) -> Node:
+    """The value in the dtype in which PyTorch computes a softmax."""
+    return make(_CONVERT, n, torch.float32) if _value(n).dtype in (torch.bfloat16, torch.float16) else n
 
 
 def _maker(graph: Graph, like: Node) -> Callable[..., Node]:

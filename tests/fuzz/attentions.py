@@ -20,7 +20,8 @@ except ImportError:
     sys.exit(77)
 
 SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 40, 63, 64, 65, 96, 100, 127, 128, 129, 140, 200, 257)
-WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80, 128, 192, 256)
+WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80)
+WIDE, FEW = (128, 192, 256), (1, 5, 8, 16, 33, 64, 100, 128)  # widths of few rows
 
 
 class Drawn:
@@ -32,6 +33,9 @@ class Drawn:
         self.batch, self.groups, self.shared = rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 2, 3)), rng.choice((1, 1, 1, 2, 4))
         self.rows, self.keys = rng.choice(SIZES), rng.choice(SIZES)
         self.depth, self.width = rng.choice(WIDTHS), rng.choice(WIDTHS)
+        if rng.random() < 0.1:
+            self.depth, self.width = rng.choice(WIDE), rng.choice(WIDE)
+            self.batch, self.rows, self.keys = 1, rng.choice(FEW), rng.choice(FEW)
         self.keys = 0 if rng.random() < 0.03 else self.rows if rng.random() < 0.4 else self.keys
         self.symbolic = rng.random() < 0.3
         self.order = {}  # of the dimensions of inputs

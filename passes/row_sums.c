@@ -22,13 +22,10 @@ typedef struct {
  * constant. */
 static bool operand_dims(const Graph *g, Node n, uint32_t k, OperandDims *d)
 {
-	uint32_t taken = 0;
-	TRY(const_list(g, n, k ? "batch_y" : "batch_x", d->batch, &d->nbatch) &&
-	    const_list(g, n, k ? "sum_y" : "sum_x", d->sum, &d->nsum));
-	for (uint32_t i = 0; i < d->nbatch; i++)
-		taken |= 1u << d->batch[i];
-	for (uint32_t i = 0; i < d->nsum; i++)
-		taken |= 1u << d->sum[i];
+	const char *batch = k ? "batch_y" : "batch_x", *sum = k ? "sum_y" : "sum_x";
+	TRY(const_list(g, n, batch, d->batch, &d->nbatch) &&
+	    const_list(g, n, sum, d->sum, &d->nsum));
+	const uint32_t taken = node_dim_bits(g, n, batch) | node_dim_bits(g, n, sum);
 	d->nfree = 0;
 	for (uint32_t i = 0; i < node_rank(g, node_in(g, n, k)); i++)
 		if (!(taken >> i & 1))
@@ -69,14 +66,6 @@ static bool find_key_product(const Graph *g, Node t, uint32_t key, KeyProduct *p
 	const uint32_t v = key - d[0].nbatch >= d[0].nfree;
 	*p = (KeyProduct){t, node_in(g, t, 1 - v), node_in(g, t, v), key, d[1 - v], d[v]};
 	return d[v].nfree == 1;
-}
-
-static bool same_shape(const Graph *g, Node x, Node y)
-{
-	TRY(node_rank(g, x) == node_rank(g, y));
-	for (uint32_t k = 0; k < node_rank(g, x); k++)
-		TRY(node_dim(g, x, k).i == node_dim(g, y, k).i);
-	return true;
 }
 
 /* Whether o = contract(w, v), summed over the keys, of weights w with the shape of the product; w

@@ -291,18 +291,6 @@ Node aten_nan_for_infinite(Build *b, Node x, uint32_t dims)
 	return b_select(b, lost, aten_like(b, x, (double)NAN), x);
 }
 
-Node aten_softmax(Build *b, Node x, uint32_t dim)
-{
-	DType d = aten_dtype(b, x);
-	if (aten_rank(b, x) == 0)
-		return b_bin_scalar(b, OP_div, aten_like(b, x, 1), 1);
-	Node wide = aten_wide(b, x);
-	Node e = b_un(b, OP_exp,
-		      b_bin(b, OP_sub, wide, aten_reduce(b, REDUCE_MAX, wide, 1u << dim, true)));
-	Node y = b_bin(b, OP_div, e, aten_sum(b, e, 1u << dim, true));
-	return y.i ? b_convert(b, y, d) : y;
-}
-
 SoftmaxParts aten_softmax_parts(Build *b, Node x, uint32_t dims, bool maskable)
 {
 	SoftmaxParts y = {.high = aten_reduce(b, REDUCE_MAX, x, dims, true)};
@@ -317,6 +305,15 @@ SoftmaxParts aten_softmax_parts(Build *b, Node x, uint32_t dims, bool maskable)
 	const Node by = maskable ? b_select(b, none, aten_like(b, y.sum, 1), y.sum) : y.sum;
 	y.p = b_bin(b, OP_div, e, by);
 	return y;
+}
+
+Node aten_softmax(Build *b, Node x, uint32_t dim)
+{
+	DType d = aten_dtype(b, x);
+	if (aten_rank(b, x) == 0)
+		return b_bin_scalar(b, OP_div, aten_like(b, x, 1), 1);
+	Node y = aten_softmax_parts(b, aten_wide(b, x), 1u << dim, false).p;
+	return y.i ? b_convert(b, y, d) : y;
 }
 
 Node aten_log_softmax(Build *b, Node x, uint32_t dim)

@@ -1,4 +1,4 @@
-/* What passes share: the context in which one runs, and how it rewrites a graph. */
+/* The context in which a pass runs, and functions by which passes rewrite graphs. */
 #ifndef WEFT_PASSES_COMMON_PASS_CTX_H
 #define WEFT_PASSES_COMMON_PASS_CTX_H
 

@@ -56,3 +56,11 @@ Node below_reshape(const Graph *g, Node x, uint32_t nsp)
 	}
 	return x;
 }
+
+bool same_shape(const Graph *g, Node x, Node y)
+{
+	TRY(node_rank(g, x) == node_rank(g, y));
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		TRY(node_dim(g, x, k).i == node_dim(g, y, k).i);
+	return true;
+}

@@ -24,6 +24,8 @@ static inline bool is_nested(const Graph *g, Node n, Node x)
  * (The last nsp dimensions are the spatial ones of an operand of a convolution.) */
 Node below_reshape(const Graph *, Node x, uint32_t nsp);
 
+/* Whether two nodes have one shape, provably. */
+bool same_shape(const Graph *, Node x, Node y);
 /* Whether the extent is the constant 1. */
 bool is_one(const Graph *, Sym);
 /* Sets out[] (room for MAX_RANK) and *n to the elements and the length of the named int[] argument

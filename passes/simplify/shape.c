@@ -14,16 +14,6 @@ static uint32_t rank_of(const Build *b, Node n)
 	return node_rank(b->g, n);
 }
 
-/* Whether two nodes have one shape, provably. */
-static bool same_shape(const Build *b, Node x, Node y)
-{
-	if (rank_of(b, x) != rank_of(b, y))
-		return false;
-	for (uint32_t k = 0; k < rank_of(b, x); k++)
-		TRY(node_dim(b->g, x, k).i == node_dim(b->g, y, k).i);
-	return true;
-}
-
 static Node reshape_to(Build *b, Node x, Node like)
 {
 	const Type t = *node_type(b->g, like);
@@ -44,7 +34,7 @@ static Node move_splat(Build *b, Node n)
 
 static Node reshape_same(Build *b, Node n)
 {
-	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+	return same_shape(b->g, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
 }
 
 static Node reshape_twice(Build *b, Node n)
@@ -120,7 +110,7 @@ static Node broadcast_trivial(Build *b, Node n)
 {
 	Node x = in(b, n, 0);
 	uint32_t map[MAX_RANK], k = 0, rank = rank_of(b, x);
-	if (same_shape(b, n, x))
+	if (same_shape(b->g, n, x))
 		return x;
 	map_of(b, n, map);
 	for (uint32_t d = 0; d < rank_of(b, n); d++) {
@@ -192,7 +182,7 @@ static Node broadcast_outside(Build *b, Node n)
 		if (!first.i || is_of_number(b, first))
 			first = x;
 		else if (!is_of_number(b, x) &&
-			 (!same_shape(b, in(b, x, 0), in(b, first, 0)) ||
+			 (!same_shape(b->g, in(b, x, 0), in(b, first, 0)) ||
 			  !attr_equal(node_attr(g, x, "map"), node_attr(g, first, "map"))))
 			return (Node){0};
 	}
@@ -249,7 +239,7 @@ static Node gather_number(Build *b, Node n)
 
 static Node slice_all(Build *b, Node n)
 {
-	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+	return same_shape(b->g, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
 }
 
 /* Rewrites a slice of a slice: start + step * start', step * step'. */
@@ -384,12 +374,12 @@ static Node reverse_twice(Build *b, Node n)
 /* Returns x for a box as large as x, which is all of it: starts are clamped so that a box fits. */
 static Node slice_at_all(Build *b, Node n)
 {
-	return same_shape(b, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
+	return same_shape(b->g, n, in(b, n, 0)) ? in(b, n, 0) : (Node){0};
 }
 
 static Node update_slice_all(Build *b, Node n)
 {
-	return same_shape(b, n, in(b, n, 1)) ? in(b, n, 1) : (Node){0};
+	return same_shape(b->g, n, in(b, n, 1)) ? in(b, n, 1) : (Node){0};
 }
 
 const Rule shape_rules[] = {

@@ -3,8 +3,7 @@
 
 enum {
 	UNROLL = 4,
-	MOST_STEPS =
-		128 /* of a chain of additions: longer rows are summed in parts, for accuracy */
+	MOST_STEPS = 128 /* of a chain of additions: for accuracy longer rows are summed in parts */
 };
 
 /* The operands of a register tile. Step k of row i is at row + i * pitch + k * stride of `a`; of

@@ -1,4 +1,4 @@
-/* What several families of ONNX's operators share. No block stands in this room. */
+/* Functions that several families of ONNX's operators share. No block stands in this folder. */
 #ifndef WEFT_OPS_ONNX_COMMON_COMMON_H
 #define WEFT_OPS_ONNX_COMMON_COMMON_H
 

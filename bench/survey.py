@@ -366,9 +366,9 @@ def compared(path, patterns):
 
 INTRO = """# Does my model work?
 
-This page lists models of torchvision, timm, transformers and diffusers, and says which of them Weft compiles. One model
-of each family was tried, with random weights, small images and few layers. Larger models of a family have the same
-operators.
+This page lists models of torchvision, timm, transformers and diffusers, and says which of them Weft compiles. Of
+each family, one or a few models were tried, with random weights, small images and few layers. Larger models of a family
+have the same operators in most cases. Lists below name the families of which no model was tried.
 
 Each model was tried in three ways:
 
@@ -376,15 +376,16 @@ Each model was tried in three ways:
 - *compile*: inference by `torch.compile`;
 - *train*: training by `torch.compile`.
 
-A model works if its error is at most 8 times that of PyTorch's eager mode. Both errors are differences from results in
-float64. In training, gradients and buffers are compared too. Each try was limited to {limit} seconds of processor time and
-{memory} GB of memory.
+A model works if its error is at most 8 times that of PyTorch's eager mode, plus 1e-5 of the largest element. Both
+errors are differences from results in float64. In training, gradients and buffers are compared too (plus 1e-4). Each
+try was limited to {limit} seconds of processor time and {memory} GB of memory.
 
 To try your own model, call `weft.explain(module, x)`: it lists the operators that PyTorch would run in place of Weft
-([python.md](python.md)). `weft.check(module, (x,))` compares the results. To repeat a row of this page, run
-`PYTHON bench/survey.py one NAME`, where PYTHON is a Python with these packages.
+([python.md](python.md)). `weft.check(module, (x,))` compares Weft's results with PyTorch's. To try a model of this page
+again, run `PYTHON bench/survey.py one PACKAGE/NAME`, for example with `timm/dla34`. PYTHON is a Python with Weft and
+these packages.
 
-`python3 bench/survey.py page bench/survey.json docs/models.md` writes this page.
+`bench/survey.json` has the results. `python3 bench/survey.py page bench/survey.json docs/models.md` writes this page.
 """
 TRIED = "The models were tried on {date}, with {versions} and Weft of commit {commit}."
 
@@ -457,9 +458,10 @@ def page(results):
     for package in PACKAGES:
         mine = {n: r for n, r in models.items() if n.startswith(package + "/")}
         out.append(f"| {package} | " + " | ".join(counted(mine, w) for w in WAYS) + " |")
-    out += ["", wrapped(("Models that PyTorch itself cannot run, export or trace are not counted. Their results below begin with \"eager mode\", \"torch.export\" "
-                         "or \"torch.compile\", followed by PyTorch's message. \"With PyTorch's\" lists operators that Weft lacks; PyTorch runs these. "
-                         "In detection models and Longformer, `torch.compile` divides the model into several graphs, with every back end.").split()), ""]
+    out += ["", wrapped(("This table counts models that work, of those that PyTorch itself can run, export or trace in this way. If PyTorch cannot, the result below "
+                         "begins with \"eager mode\", \"torch.export\" or \"torch.compile\", followed by PyTorch's message. \"Yes, with PyTorch's\" means that the "
+                         "model works, but that PyTorch runs the operator named behind these words, because Weft lacks it. In detection models and Longformer, "
+                         "`torch.compile` divides the model into several graphs, with every back end.").split()), ""]
     for package in PACKAGES:
         out += sections(models, package)
         if rest := [n for n in about.get("waiting", {}).get(package, []) if f"{package}/{n}" not in models]:

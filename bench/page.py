@@ -168,9 +168,12 @@ def first_calls(models):
 
 def page(results):
     text = ("# Times beside other systems\n\n"
-            "The tables show how long one call of a model takes, in milliseconds. Each number is the shortest of several calls; the\n"
-            "systems take turns, so that other programs disturb all of them equally. The shortest time of a row is bold. Names that\n"
-            "end in `_3l` are models of three layers. Names that end in `_q` are quantised to 8 bits by ONNX Runtime's tools.\n\n"
+            "The first tables show how long one call of a model takes, in milliseconds. Each number is the time of the shortest of\n"
+            "several calls. The systems take turns, so that other programs disturb all of them equally. The shortest time of a row is\n"
+            "bold; `-` means that a system was not measured with this model. The last row says how many times as long as Weft a\n"
+            "system takes: the geometric mean over the models that both ran. Models whose names end in `_3l` have three layers.\n"
+            "Models whose names end in `_q` were quantised to 8 bits by ONNX Runtime's tools. Training steps were compiled by\n"
+            "`torch.compile` with Inductor, all other models by AOTInductor.\n\n"
             "`bench/page.py` writes this page. `python3 bench/page.py --help` explains how to measure on your own machine.\n")
     for path in results:
         r = json.loads(pathlib.Path(path).read_text())
@@ -179,14 +182,14 @@ def page(results):
                  f"Measured on {r['date']}: Weft {v['weft']} of commit {v['commit']}, PyTorch {v['torch']}, ONNX Runtime {v['onnxruntime']}, OpenVINO {v['openvino']}.\n"
                  f"The load average before the measurements was {min(r['loads']):.1f} to {max(r['loads']):.1f}. The numbers are in `{RESULTS_FOLDER}/{pathlib.Path(path).name}`.\n")
         for threads in sorted({n for e in r["models"].values() for n in e["ms"]}, key=int):
-            text += f"\nMilliseconds of a call, {threads} thread{'s' * (threads != '1')}:\n\n" + time_table(r["models"], threads)
-        text += ("\nWeft alone: the time to compile a model with empty caches; the size of the compiled file; the time of a first call in a\n"
-                 "new process; the memory of this process:\n\n"
-                 + row(["", "compile, s", "file, MB", "first call, ms", "memory, MB"]) + row(["---"] * 5))
+            text += f"\nMilliseconds per call, {threads} thread{'s' * (threads != '1')}:\n\n" + time_table(r["models"], threads)
+        text += ("\nThe next table has numbers of Weft alone: the time to compile a model with empty caches, the size of the compiled file,\n"
+                 "the time of a new process that loads the file and makes one call, and the memory of this process:\n\n"
+                 + row(["", "compile, s", "file, MB", "process, ms", "memory, MB"]) + row(["---"] * 5))
         for name, e in models_of(r, "compile_s").items():
             text += row([name, f"{e['compile_s']:.1f}", f"{e['file_bytes'] / 1e6:.1f}", number(e["cold_ms"]), f"{e['memory_bytes'] / 1e6:.0f}"])
         if calls := models_of(r, "first_s"):
-            text += "\nSeconds of the first call from Python, which compiles the model, with empty caches:\n\n" + first_calls(calls)
+            text += "\nSeconds of the first call from Python, with empty caches. In this call, Weft and Inductor compile the model:\n\n" + first_calls(calls)
     return text
 
 

@@ -474,7 +474,7 @@ typedef struct {
 	bool replaceable; /* set_weights can replace parameters at run time. Costs code, but no time
 	                     in models that do not use set_weights */
 	bool op_by_op;    /* no fusion: each operator is a kernel of its own */
-	bool no_cache;    /* C, weft_jit_keep: neither reads nor writes the cache of objects */
+	bool no_cache;    /* neither reads nor writes the cache of objects; no effect in weft_jit */
 	uint32_t jobs;         /* the most compiler processes at a time; 0: one per processor */
 	const char *cc;        /* C: the compiler; NULL: $CC, else cc */
 	const char *symbol;    /* the name of the exported function; NULL: weft_model */

@@ -12,6 +12,10 @@
 
 enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 
+/* Declares memory for values. Debug builds fill arrays on the stack; this one would cost more than
+ * the values. */
+#define VALUES(name) _Alignas(64) __attribute__((uninitialized)) char name[STACK_BYTES]
+
 /* The representation of each dtype: X(dtype, C type, unsigned type to wrap in). */
 #define INTS(X)                                                                                    \
 	X(DT_u8, uint8_t, uint32_t) X(DT_i8, int8_t, uint32_t) X(DT_i16, int16_t, uint32_t)        \
@@ -444,7 +448,7 @@ static uint32_t lanes_that_fit(const ScFn *f, uint32_t arguments)
 
 void scalar_apply(const ScFn *f, const void *const *arg, void *out, uint32_t n)
 {
-	_Alignas(64) char mem[STACK_BYTES];
+	VALUES(mem);
 	uint32_t cap = lanes_that_fit(f, 0);
 	for (uint32_t k = 0; k < n; k += cap) {
 		const void *in[4];
@@ -457,7 +461,7 @@ void scalar_apply(const ScFn *f, const void *const *arg, void *out, uint32_t n)
 
 void scalar_eval_n(const ScFn *f, const ScVal *const *arg, ScVal *out, uint32_t n)
 {
-	_Alignas(64) char mem[STACK_BYTES];
+	VALUES(mem);
 	uint32_t cap = lanes_that_fit(f, f->nparam + 1);
 	char *below = mem + (size_t)(f->nparam + 1) * cap * 8;
 	for (uint32_t k = 0; k < n; k += cap) {

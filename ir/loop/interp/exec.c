@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O3") /* loops over threads */
+#endif
+
 #define FIXED UINT32_MAX /* the stamp of what stays as it is */
 enum { MOST_LANES = 128 /* of what is reduced */ };
 
@@ -104,8 +108,26 @@ void exec_locate(Exec *e, uint32_t thread)
 /* Makes every element the one at `from`. */
 static void repeat(void *to, const void *from, uint32_t size, uint32_t n)
 {
-	for (uint32_t k = 0; k < n; k++)
-		memcpy((char *)to + (size_t)k * size, from, size);
+	switch (size) {
+#define REPEAT(T)                                                                                  \
+	do {                                                                                       \
+		T one;                                                                             \
+		memcpy(&one, from, sizeof one);                                                    \
+		for (uint32_t k = 0; k < n; k++)                                                   \
+			((T *)to)[k] = one;                                                        \
+		return;                                                                            \
+	} while (0)
+	case 1:
+		memset(to, *(const uint8_t *)from, n);
+		return;
+	case 2:
+		REPEAT(uint16_t);
+	case 4:
+		REPEAT(uint32_t);
+	default:
+		REPEAT(uint64_t);
+#undef REPEAT
+	}
 }
 
 static void literal(const LxData *d, void *out, uint32_t n)
@@ -168,10 +190,10 @@ static void mask_or_any(const Exec *e, const LxData *d, LType from, const void *
 static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, const char *in,
 		 char *out)
 {
-	uint32_t size = dtype_size(from.dtype);
+	uint32_t size = dtype_size(from.dtype), bytes = value_bytes(d->type);
 	for (uint32_t t = 0; t < e->n; t++)
-		repeat(out + (size_t)t * value_bytes(d->type),
-		       in + ((size_t)t * from.lanes + lane) * size, size, d->type.lanes);
+		repeat(out + (size_t)t * bytes, in + ((size_t)t * from.lanes + lane) * size, size,
+		       d->type.lanes);
 }
 
 static void pack(const Exec *e, const LxData *d, const void *const *in, char *out)
@@ -199,30 +221,66 @@ static void look_up(const Exec *e, const LxData *d, const void *index, void *out
 	scalar_step(&ins, DT_i32, out, &index, e->n * d->type.lanes);
 }
 
+/* Whether index arithmetic on x and y overflows, divides by zero, or is negative where that is
+ * excluded. */
+static bool is_bad_index(const LxData *d, int64_t x, int64_t y)
+{
+	int64_t r;
+	if (d->known & KNOWN_NONNEG && (x < 0 || y < 0))
+		return true;
+	switch (d->sc) {
+	case SC_add:
+		return __builtin_add_overflow(x, y, &r);
+	case SC_sub:
+		return __builtin_sub_overflow(x, y, &r);
+	case SC_mul:
+		return __builtin_mul_overflow(x, y, &r);
+	case SC_floordiv:
+	case SC_rem:
+		return y == 0;
+	default:
+		return false;
+	}
+}
+
+/* Whether is_bad_index holds for some of n elements. */
+static bool some_bad_index(const LxData *d, const int64_t *x, const int64_t *y, uint32_t n)
+{
+	uint64_t bad = 0; /* in its sign */
+	for (uint32_t t = 0; t < n && d->known & KNOWN_NONNEG; t++)
+		bad |= (uint64_t)(x[t] | y[t]);
+	if (d->sc == SC_add || d->sc == SC_sub) {
+		const uint64_t flip = d->sc == SC_sub ? UINT64_MAX : 0; /* x - y is ~(~x + y) */
+		for (uint32_t t = 0; t < n; t++) {
+			uint64_t u = (uint64_t)x[t] ^ flip, v = (uint64_t)y[t], r = u + v;
+			bad |= (u ^ r) & (v ^ r);
+		}
+		return bad >> 63;
+	}
+	for (uint32_t t = 0; t < n && !(bad >> 63); t++)
+		bad |= (uint64_t)is_bad_index(d, x[t], y[t]) << 63;
+	return bad >> 63;
+}
+
 /* Checks that index arithmetic neither overflows nor divides by zero: emitted code relies on
  * that. */
 static bool check_index(Exec *e, const Active *a, const LxData *d, const void *const *in)
 {
 	const int64_t *x = in[0], *y = in[1];
+	if (!some_bad_index(d, x, y, e->n))
+		return true;
 	for (uint32_t t = 0; t < e->n; t++) {
-		int64_t r;
-		bool bad = d->sc == SC_add   ? __builtin_add_overflow(x[t], y[t], &r)
-			   : d->sc == SC_sub ? __builtin_sub_overflow(x[t], y[t], &r)
-			   : d->sc == SC_mul
-				   ? __builtin_mul_overflow(x[t], y[t], &r)
-				   : (d->sc == SC_floordiv || d->sc == SC_rem) && y[t] == 0;
-		bool negative = d->known & KNOWN_NONNEG && (x[t] < 0 || y[t] < 0);
-		if ((negative || bad) && a->on[t])
-			exec_locate(e, t);
-		if (negative && a->on[t])
+		if (!is_bad_index(d, x[t], y[t]) || !a->on[t])
+			continue;
+		exec_locate(e, t);
+		if (d->known & KNOWN_NONNEG && (x[t] < 0 || y[t] < 0))
 			return loop_finding(
 				&e->at,
 				"index arithmetic: %s of %lld and %lld, taken not to be negative",
 				sc_name(d->sc), (long long)x[t], (long long)y[t]);
-		if (bad && a->on[t])
-			return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s",
-					    sc_name(d->sc), (long long)x[t], (long long)y[t],
-					    y[t] ? "overflows" : "is not defined");
+		return loop_finding(&e->at, "index arithmetic: %s of %lld and %lld %s",
+				    sc_name(d->sc), (long long)x[t], (long long)y[t],
+				    y[t] ? "overflows" : "is not defined");
 	}
 	return true;
 }
@@ -338,7 +396,9 @@ static bool define(Exec *e, const Active *a, const LsData *s)
 	const char *x = exec_value(e, a, s->x);
 	char *to = variable(e, s->v);
 	uint32_t size = value_bytes(v->type);
-	for (uint32_t t = 0; x && t < e->n; t++)
+	if (x && a->n == e->n)
+		memmove(to, x, (size_t)e->n * size);
+	for (uint32_t t = 0; x && a->n < e->n && t < e->n; t++)
 		if (a->on[t])
 			memmove(to + t * size, x + t * size, size);
 	if (x && e->depth)

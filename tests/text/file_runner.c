@@ -4,7 +4,8 @@
  * expect. --bless makes the files expect what was printed, unless that is an error that was not
  * expected and the folder is not one of errors; --show only prints it. With --loops nothing is
  * compiled: the interpreter of loop IR does what the target would, and what is printed is to be the
- * same. --draw: variants of families of kernels (file_kernels.h), which are to show no difference.
+ * same; of tests that differ in the target they name alone the first one runs. --draw: variants of
+ * families of kernels (file_kernels.h), which are to show no difference.
  * --part: every Nth test, from number K on. */
 #include <dirent.h>
 #include <errno.h>
@@ -87,6 +88,30 @@ static void add_path(Arena *a, Jobs *jobs, const char *path)
 	}
 	if (n >= 0)
 		free(list);
+}
+
+/* Whether the test names a target in its first line, and an earlier one has the same graph. */
+static bool is_variant(const Jobs *jobs, uint32_t k)
+{
+	const char *text = jobs->data[k].text, *named = strstr(text, "compiled "),
+		   *graph = strstr(text, "graph @");
+	bool found = false;
+	if (!graph || !named || named > text + strcspn(text, "\n"))
+		return false;
+	for (uint32_t i = 0; i < k && !found; i++) {
+		const char *other = strstr(jobs->data[i].text, "graph @");
+		found = other && !strcmp(other, graph);
+	}
+	return found;
+}
+
+static void drop_variants(Jobs *jobs)
+{
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < jobs->n; k++)
+		if (!is_variant(jobs, k))
+			jobs->data[n++] = jobs->data[k];
+	jobs->n = n;
 }
 
 /* Every `parts`th of them, from number `part` on. */
@@ -287,6 +312,8 @@ int main(int argc, char **argv)
 			parts = (uint32_t)atoi(argv[++k]);
 		} else
 			add_path(a, &jobs, argv[k]);
+	if (how.loops && mode == COMPARE)
+		drop_variants(&jobs);
 	keep_part(&jobs, part, parts);
 	for (uint32_t k = 0; how.draw && k < jobs.n; k++)
 		jobs.data[k].expected = drawn;

@@ -2,6 +2,8 @@
  * a in place or in panels of the rows of a tile. */
 #include "codegen/plan/contract.h"
 
+#include <math.h>
+
 enum {
 	TASK_PANELS = 4 /* copied by a task: of short ones several come from each line of memory
 			   that is read */
@@ -220,12 +222,20 @@ static CopyKind copy_kind(const PlanInput *in, Kx load, const ContractAxes *x)
 	return contract_unit_axes(in, load, x).n ? COPY_TURNED : COPY_GATHERED;
 }
 
+/* Returns the blocks of rows whose parts of a fit L2: each gathers the panels of b again. */
+static double row_blocks(const PlanInput *in, const ContractAxes *x)
+{
+	const int64_t most = tuning_block_elements(&in->target->machine, in->contraction.dtype);
+	return fmax(1, ceil(extents(in, x->m, x->nm) * contract_steps(in, x) / (double)most));
+}
+
 /* Whether a phase that copies the operand into panels takes less time, with the price of a phase,
- * than gathering each panel once. */
+ * than gathering each panel for each block of rows. */
 static bool copying_is_cheaper(const PlanInput *in, Kx load, const ContractAxes *x)
 {
 	double elements = count_elements(in, x, x->n);
-	double saved = tuning_gathered_cycles(in->target, in->contraction.dtype, elements) -
+	double saved = row_blocks(in, x) *
+			       tuning_gathered_cycles(in->target, in->contraction.dtype, elements) -
 		       tuning_copied_cycles(in->target, in->contraction.dtype, elements,
 					    copy_kind(in, load, x));
 	return saved * elements / contract_lanes(in) > in->target->machine.phase;

@@ -97,7 +97,8 @@ static bool has_here(const char *features)
 
 /* ---- the target ---- */
 
-/* Asks the processor, which in a virtual machine takes a microsecond for each feature. */
+/* Returns the target and the machine of this processor. Asking it is slow in a virtual machine:
+ * each feature takes microseconds. */
 static Target native_target(void)
 {
 	char vendor[13];

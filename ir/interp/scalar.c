@@ -122,7 +122,7 @@ bool interp_scalar(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
 	if (!fn)
 		return ctx_error(e->ctx, node_where(g, n), "%s: not defined for %s", op_name(op),
 		                 nin ? dtype_name(in[nin - 1].dtype) : "no operands");
-	/* not filled in debug builds: most tensors of tests are small */
+	/* debug builds do not fill these: it would take longer than small tensors */
 	__attribute__((uninitialized)) ScVal arg[MAX_OPERANDS][BLOCK], result[BLOCK];
 	const ScVal *args[MAX_OPERANDS] = {arg[0], arg[1], arg[2], arg[3]};
 	int64_t total = tensor_numel(out);

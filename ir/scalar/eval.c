@@ -12,8 +12,8 @@
 
 enum { BLOCK = 256, STACK_BYTES = 96 * 1024 };
 
-/* Declares memory for values. Debug builds fill arrays on the stack; this one would cost more than
- * the values. */
+/* Declares memory for values. Debug builds fill arrays on the stack, but not this one: filling
+ * would take longer than computing the values. */
 #define VALUES(name) _Alignas(64) __attribute__((uninitialized)) char name[STACK_BYTES]
 
 /* The representation of each dtype: X(dtype, C type, unsigned type to wrap in). */

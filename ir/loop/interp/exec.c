@@ -246,7 +246,7 @@ static bool is_bad_index(const LxData *d, int64_t x, int64_t y)
 /* Whether is_bad_index holds for some of n elements. */
 static bool some_bad_index(const LxData *d, const int64_t *x, const int64_t *y, uint32_t n)
 {
-	uint64_t bad = 0; /* in its sign */
+	uint64_t bad = 0; /* its highest bit says so */
 	for (uint32_t t = 0; t < n && d->known & KNOWN_NONNEG; t++)
 		bad |= (uint64_t)(x[t] | y[t]);
 	if (d->sc == SC_add || d->sc == SC_sub) {

@@ -354,19 +354,13 @@ void scalar_unpack(DType t, ScVal *restrict out, const void *in, uint32_t n)
 	}
 }
 
-/* ---- functions ---- */
-
-static void fill_const(const ScIns *ins, void *out, uint32_t n)
+void scalar_fill(void *out, const void *one, uint32_t size, uint32_t n)
 {
-	uint64_t one = 0;
-	ScVal v = dtype_is_float(ins->dtype) ? (ScVal){.f = ins->f} : (ScVal){.i = ins->i};
-	uint32_t size = repr_size(ins->dtype);
-	scalar_pack(ins->dtype, &one, &v, 1);
 	switch (size) {
 #define FILL(T)                                                                                    \
 	do {                                                                                       \
 		T bits;                                                                            \
-		memcpy(&bits, &one, sizeof bits);                                                  \
+		memcpy(&bits, one, sizeof bits);                                                   \
 		EACH(T, bits);                                                                     \
 	} while (0)
 	case 1: FILL(uint8_t);
@@ -375,6 +369,16 @@ static void fill_const(const ScIns *ins, void *out, uint32_t n)
 	default: FILL(uint64_t);
 #undef FILL
 	}
+}
+
+/* ---- functions ---- */
+
+static void fill_const(const ScIns *ins, void *out, uint32_t n)
+{
+	uint64_t one = 0;
+	ScVal v = dtype_is_float(ins->dtype) ? (ScVal){.f = ins->f} : (ScVal){.i = ins->i};
+	scalar_pack(ins->dtype, &one, &v, 1);
+	scalar_fill(out, &one, repr_size(ins->dtype), n);
 }
 
 /* Returns how many slots a lane takes: those of the function, and of all on its deepest chain of

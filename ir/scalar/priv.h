@@ -101,5 +101,7 @@ void scalar_apply(const ScFn *, const void *const *arg, void *out, uint32_t n);
 void scalar_pack(DType, void *out, const ScVal *in, uint32_t n);
 /* Converts n values of a real dtype from the natural representation to ScVal. */
 void scalar_unpack(DType, ScVal *out, const void *in, uint32_t n);
+/* Sets n elements of `size` bytes (1, 2, 4 or 8) at out to the one at `one`. */
+void scalar_fill(void *out, const void *one, uint32_t size, uint32_t n);
 
 #endif

@@ -105,37 +105,12 @@ void exec_locate(Exec *e, uint32_t thread)
 
 /* ---- expressions ---- */
 
-/* Makes every element the one at `from`. */
-static void repeat(void *to, const void *from, uint32_t size, uint32_t n)
-{
-	switch (size) {
-#define REPEAT(T)                                                                                  \
-	do {                                                                                       \
-		T one;                                                                             \
-		memcpy(&one, from, sizeof one);                                                    \
-		for (uint32_t k = 0; k < n; k++)                                                   \
-			((T *)to)[k] = one;                                                        \
-		return;                                                                            \
-	} while (0)
-	case 1:
-		memset(to, *(const uint8_t *)from, n);
-		return;
-	case 2:
-		REPEAT(uint16_t);
-	case 4:
-		REPEAT(uint32_t);
-	default:
-		REPEAT(uint64_t);
-#undef REPEAT
-	}
-}
-
 static void literal(const LxData *d, void *out, uint32_t n)
 {
 	uint64_t one = 0;
 	ScVal v = d->kind == LX_FLOAT ? (ScVal){.f = d->u.f} : (ScVal){.i = d->u.i};
 	scalar_pack(d->type.dtype, &one, &v, 1);
-	repeat(out, &one, dtype_size(d->type.dtype), n * d->type.lanes);
+	scalar_fill(out, &one, dtype_size(d->type.dtype), n * d->type.lanes);
 }
 
 static int64_t index_at(DType t, const void *in, uint32_t k)
@@ -192,8 +167,8 @@ static void pick(const Exec *e, const LxData *d, LType from, uint32_t lane, cons
 {
 	uint32_t size = dtype_size(from.dtype), bytes = value_bytes(d->type);
 	for (uint32_t t = 0; t < e->n; t++)
-		repeat(out + (size_t)t * bytes, in + ((size_t)t * from.lanes + lane) * size, size,
-		       d->type.lanes);
+		scalar_fill(out + (size_t)t * bytes, in + ((size_t)t * from.lanes + lane) * size,
+			    size, d->type.lanes);
 }
 
 static void pack(const Exec *e, const LxData *d, const void *const *in, char *out)
@@ -304,7 +279,9 @@ static bool compute(Exec *e, const Active *a, Lx x, const LxData *d, const void 
 	LType from = d->nin ? lx_type(e->f, d->in[0]) : d->type;
 	switch (d->kind) {
 	case LX_INT: case LX_FLOAT: literal(d, out, e->n); break;
-	case LX_PARAM: repeat(out, &e->param[d->u.k], 8, e->n); break;
+	case LX_PARAM:
+		scalar_fill(out, &e->param[d->u.k], 8, e->n);
+		break;
 	case LX_SC: return operation(e, a, x, d, in, out);
 	case LX_FN: scalar_apply(d->fn, in, out, e->n * d->type.lanes); break;
 	case LX_SPLAT: pick(e, d, from, 0, in[0], out); break;
@@ -387,7 +364,7 @@ void exec_define(Exec *e, Lv v, int64_t x)
 {
 	uint32_t size = value_bytes(e->f->lv.data[v.i].type);
 	char bit = x != 0;
-	repeat(variable(e, v), size == 1 ? (const void *)&bit : (const void *)&x, size, e->n);
+	scalar_fill(variable(e, v), size == 1 ? (const void *)&bit : (const void *)&x, size, e->n);
 }
 
 static bool define(Exec *e, const Active *a, const LsData *s)

@@ -20,7 +20,7 @@ NOT_KNOWN = re.compile(r'has the statement "(call|save|room)", which it does not
 
 weft, root, cc = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
 PART = 4  # every 4th graph of tests/text/run
-FLAGS = ["-O1", "-std=c17", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-DPLAIN_MAIN"]
+FLAGS = ["-O0", "-std=c17", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-DPLAIN_MAIN"]
 CODES = {"f32": "f", "f64": "d", "i32": "i", "i64": "q", "u64": "Q", "bool": "b"}
 bad, refusals = 0, []
 

@@ -161,6 +161,16 @@ typedef enum { WEFT_EVAL, WEFT_TRAIN } WeftMode;
  * graph was transformed before, or by run_decompositions(), or is beyond the limits of
  * docs/transforms.md (such as bernoulli, for evaluation). */
 bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
+/* Replaces the values of parameters and buffers, in place, by those of n files: .safetensors, the
+ * index of several (model.safetensors.index.json), .npz, .gguf. Every parameter, and every buffer
+ * that state_dict() has, must be there with its shape; floats are converted to the model's dtype.
+ * Weights in blocks of few bits (GGUF: Q8_0, Q4_0, Q4_K, ...) stay in them: products decode them,
+ * they are no parameters any more and have no gradients. names: the path of a text that says what
+ * parameters are called in the files (docs/c-api.md), or NULL: the same, and of a GGUF file of
+ * Llama or Qwen what transformers call them. Warns of weights that no parameter took. Call it
+ * before other transforms. Returns false after an error; the graph is then as before, unless memory
+ * ran out. */
+bool weft_load_weights(Weft *, WeftGraph *, const char *const *path, uint32_t n, const char *names);
 typedef enum { WEFT_PRECISION_BF16, WEFT_PRECISION_F16 } WeftPrecision;
 /* Makes the graph compute in a lower precision, in place, as the model would under torch.autocast
  * on a CPU: contractions read operands of the dtype, sum in f32, and their results are stored in

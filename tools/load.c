@@ -19,6 +19,8 @@ const char *load_option_given(const LoadArgs *a)
 			      {.given = a->mode.n, .option = "--set-mode"},
 			      {.given = a->precision.n, .option = "--precision"},
 			      {.given = a->activations.n, .option = "--activations"},
+			      {.given = a->weights_from.n, .option = "--weights-from"},
+			      {.given = a->weight_names, .option = "--weight-names"},
 			      {.given = a->private_state.n, .option = "--private"},
 			      {.given = a->same_state.n, .option = "--state"},
 			      {.given = a->seed, .option = "--seed"},
@@ -264,6 +266,12 @@ static bool set_activations(Weft *w, WeftGraph *g, const LoadArgs *a, const char
 		       w, g, strcmp(to, "exact") ? WEFT_ACTIVATIONS_INT8 : WEFT_ACTIVATIONS_EXACT);
 }
 
+static bool load_weights(Weft *w, WeftGraph *g, const LoadArgs *a)
+{
+	const StringList *from = &a->weights_from;
+	return !from->n || weft_load_weights(w, g, from->item, from->n, a->weight_names);
+}
+
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
 {
 	const char *guard[MAX_LIST], *names[MAX_LIST];
@@ -290,7 +298,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
+	return g && load_weights(w, g, a) && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
 			       set_precision(w, g, path, a, entry) &&
 			       set_activations(w, g, a, entry)
 		       ? g
@@ -335,6 +343,8 @@ WeftGraph *load_model(Weft *w, const char *path, const LoadArgs *a, WeftGraph **
 	    !check_texts("--activations", &a->activations, &a->entry) ||
 	    !check_texts("--output-names", &a->output_names, &a->entry) || !load_ops(w, a))
 		return NULL;
+	if (a->weight_names && !a->weights_from.n)
+		return fail_usage("--weight-names is for --weights-from"), NULL;
 	if (!a->entry.n && (a->private_state.n || a->same_state.n))
 		return fail_usage("--private and --state are for several models, NAME=FILE"), NULL;
 	if (!a->entry.n) {

@@ -109,6 +109,8 @@ typedef struct {
 	StringList mode;         /* "train" or "eval" */
 	StringList precision;    /* "bf16" or "f16" */
 	StringList activations;  /* "int8" or "exact" */
+	StringList weights_from; /* files, for all models */
+	const char *weight_names; /* a file; NULL: not given */
 	const char *seed, *rng, *rng_cipher; /* NULL: not given */
 	const char *values;      /* a file, of an ONNX model's inputs; NULL: none */
 } LoadArgs;
@@ -118,6 +120,8 @@ typedef struct {
 		{"--loop-bound", OPT_LIST, &(a)->loop_bound}, {"--ops", OPT_LIST, &(a)->ops},      \
 		{"--set-mode", OPT_LIST, &(a)->mode}, {"--precision", OPT_LIST, &(a)->precision},  \
 		{"--activations", OPT_LIST, &(a)->activations},                                    \
+		{"--weights-from", OPT_LIST, &(a)->weights_from},                                  \
+		{"--weight-names", OPT_STRING, &(a)->weight_names},                                \
 		{"--private", OPT_LIST, &(a)->private_state},                                      \
 		{"--state", OPT_LIST, &(a)->same_state}, {"--seed", OPT_STRING, &(a)->seed},       \
 		{"--rng", OPT_STRING, &(a)->rng}, {"--rng-cipher", OPT_STRING, &(a)->rng_cipher},  \
@@ -127,6 +131,11 @@ typedef struct {
 	}
 #define LOAD_HELP                                                                                  \
 	{NULL, "The model", false},                                                                \
+		{"--weights-from FILE", "take weights from it instead of the model's: "            \
+					".safetensors, the index of several, .npz, .gguf "         \
+					"(repeatable)", false},                                    \
+		{"--weight-names FILE", "what the model's weights are called there, a line each: " \
+					"NAME = NAME, * for any text", false},                     \
 		{"--set-mode train|eval", "the graph of the model in that mode "                   \
 					  "(docs/transforms.md)", false},                          \
 		{"--precision bf16|f16", "compute as under torch.autocast", false},                \

@@ -277,8 +277,11 @@ static bool read_state(Import *im)
 			im->state[i] = (StateSpec){.name = arena_strdup(im->ctx->arena, name),
 						   .kind = spec_kinds[k].kind};
 			TRY(weight_load(im, name, spec_kinds[k].is_param, &im->state[i]));
-			if (spec_kinds[k].kind == INPUT_BUFFER && im->state[i].constant.i)
-				im->ir->constant.data[im->state[i].constant.i].is_buffer = true;
+			Const *c = &im->ir->constant.data[im->state[i].constant.i];
+			if (spec_kinds[k].kind == INPUT_BUFFER && im->state[i].constant.i) {
+				c->is_buffer = true;
+				c->transient = json_is_false(json_object_get(v, "persistent"));
+			}
 		}
 		if (!im->state[i].name)
 			return ctx_error(im->ctx, NULL, "input %zu: %s inputs are not supported", i,

@@ -34,7 +34,7 @@ static int by_place(const void *a, const void *b)
 static bool room_of(Import *im, uint32_t k, Room *r)
 {
 	const StateSpec *s = &im->state[k];
-	if (!s->member)
+	if (!s->member || !s->member->size) /* of `meta`: all lie in no memory */
 		return false;
 	uint64_t item = dtype_size(s->meta.dtype), numel = 1, last = 0;
 	int64_t offset = sym_const_or(im->syms, s->meta.offset, 0), size, stride;

@@ -145,6 +145,7 @@ bool weight_contents(Import *im, const char *name, const Meta *m, const char *me
 		   .dim = arena_dup(im->ctx->arena, s.size, sizeof *s.size * s.rank),
 		   .data = data,
 		   .bytes = s.numel * dtype_size(s.dtype),
+		   .absent = s.numel && !raw->size,
 		   .is_param = is_param};
 	*out = ir_const(im->ir, c);
 	return true;

@@ -232,7 +232,7 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 		*offset = -least;
 		*bound = most - least;
 	}
-	if (!*offset)
+	if (!*offset && is_unsigned == was_unsigned)
 		return q;
 	/* modulo 256, which the sum is within the bounds of the dtype */
 	const Node moved = b_bin_scalar(b, OP_add, b_convert(b, q, is_unsigned ? DT_u8 : DT_i8),
@@ -325,9 +325,10 @@ static bool find_blocks(Blocks *k)
 	Build *b = k->b;
 	TRY(has_one_sum(k));
 	k->block = BLOCK;
-	for (uint32_t i = 0; i < 2; i++) {
+	const Node of_groups[] = {r->weights.scale, r->weights.zero, r->weights.offset};
+	for (uint32_t i = 0; i < 3; i++) {
 		int64_t size;
-		TRY(group_of_factor(k, i ? r->weights.zero : r->weights.scale, &size));
+		TRY(group_of_factor(k, of_groups[i], &size));
 		while (size != k->terms && size % k->block)
 			k->block /= 2;
 	}
@@ -336,17 +337,30 @@ static bool find_blocks(Blocks *k)
 	return k->block >= LEAST_BLOCK;
 }
 
+/* Returns -t * sum(%q) * offset of the blocks, in the shape of their sums. */
+static Node offsets(const Blocks *k, const Rounded *q, Node offset, bool per_block, Node sums)
+{
+	Build *b = k->b;
+	Node t = b_bin(b, OP_mul, b_convert(b, q->sum, DT_f32), q->scale);
+	if (!k->r->weights.adds)
+		t = b_un(b, OP_neg, t);
+	t = spread(k, t, !k->r->side, true, sums);
+	return b_bin(b, OP_mul, t, spread(k, offset, k->r->side, per_block, sums));
+}
+
 Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
-	bool by_scale = false, by_zero = false;
+	bool by_scale = false, by_zero = false, by_offset = false;
 	int64_t offset, bound;
 	if (!find_blocks(&k))
 		return (Node){0};
 	const Node scale = by_block(&k, r->weights.scale, DT_f32, &by_scale);
 	const Node zero = by_block(&k, r->weights.zero, DT_i32, &by_zero);
+	const Node less = by_block(&k, r->weights.offset, DT_f32, &by_offset);
 	const Node u = weights_of(&k, &offset, &bound);
-	if (!u.i || (r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i))
+	if (!u.i || (r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i) ||
+	    (r->weights.offset.i && !less.i))
 		return (Node){0};
 	const Rounded q = round_blocks(&k);
 	const Node none = b_full_int(b, node_dtype(b->g, u), 0, 0, NULL),
@@ -358,9 +372,12 @@ Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 	Node factor = spread(&k, q.scale, !r->side, true, sums);
 	if (scale.i)
 		factor = b_bin(b, OP_mul, factor, spread(&k, scale, r->side, by_scale, sums));
-	const Node terms =
-		b_bin(b, OP_mul, without_zero(&k, &q, sums, zero, by_zero, offset), factor);
-	return b_reduce(b, REDUCE_SUM, terms, 1, DT_f32);
+	Node terms[3] = {without_zero(&k, &q, sums, zero, by_zero, offset), factor};
+	if (less.i)
+		terms[2] = offsets(&k, &q, less, by_offset, sums);
+	const Node all = less.i ? b_pointwise(b, OP_fma, terms, 3)
+				: b_bin(b, OP_mul, terms[0], terms[1]);
+	return b_reduce(b, REDUCE_SUM, all, 1, DT_f32);
 }
 
 /* ---- weights that are decoded where they are multiplied ---- */
@@ -388,9 +405,10 @@ static bool find_groups(Blocks *k)
 	const WeightProduct *r = k->r;
 	TRY(has_one_sum(k) && k->terms > 0);
 	k->block = k->terms;
-	for (uint32_t i = 0; i < 2; i++) {
+	const Node of_groups[] = {r->weights.scale, r->weights.zero, r->weights.offset};
+	for (uint32_t i = 0; i < 3; i++) {
 		int64_t size;
-		TRY(group_of_factor(k, i ? r->weights.zero : r->weights.scale, &size));
+		TRY(group_of_factor(k, of_groups[i], &size));
 		k->block = common_divisor(k->block, size);
 	}
 	k->blocks = b_int(k->b, k->terms / k->block);
@@ -524,20 +542,25 @@ static Node differences(const Blocks *k, Node z, bool per_block, bool words, int
 Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
-	bool by_scale = false, by_zero = false;
+	bool by_scale = false, by_zero = false, by_offset = false;
 	int64_t low = 0;
 	if (!find_groups(&k) || !quant_integers(b, &r->weights).i)
 		return (Node){0};
 	const bool words = has_words(&k, &low);
-	if (!words && k.block == k.terms)
+	if (!words && k.block == k.terms && !r->weights.offset.i)
 		return (Node){0};
 	const Node scale = by_block(&k, r->weights.scale, DT_f32, &by_scale),
-		   zero = by_block(&k, r->weights.zero, DT_i32, &by_zero);
-	if ((r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i))
+		   zero = by_block(&k, r->weights.zero, DT_i32, &by_zero),
+		   less = by_block(&k, r->weights.offset, DT_f32, &by_offset);
+	if ((r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i) ||
+	    (r->weights.offset.i && !less.i))
 		return (Node){0};
 	Node w = differences(&k, zero, by_zero, words, low);
 	if (scale.i)
 		w = b_bin(b, OP_mul, w, along_terms(&k, scale, by_scale, w));
+	if (less.i)
+		w = b_bin(b, r->weights.adds ? OP_add : OP_sub, w,
+			  along_terms(&k, less, by_offset, w));
 	Node x = cut(&k, r->x, !r->side, b_scalar(b, DT_f32, 0));
 	if (words)
 		x = in_parts(&k, x, k.block / WORD_FIELDS);

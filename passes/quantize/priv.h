@@ -7,10 +7,12 @@
 
 enum { QUANT_MOST_MOVES = 16 };
 
-/* A value (q - zero) * scale behind moves. */
+/* A value (q - zero) * scale - offset behind moves. */
 typedef struct {
 	Node q;           /* i8 or u8 */
 	Node scale, zero; /* of q's shape, before `move`; zero: none is 0 */
+	Node offset;      /* f32, of q's shape, before `move`; none: 0. Set by quant_read_offset only */
+	bool adds;        /* the offset is added */
 	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
 	                                operand, and pads with zeros */
 	uint32_t nmove;   /* the last one is next to the dequantisation */
@@ -44,6 +46,9 @@ typedef struct {
 /* Reads x as a dequantised value. keep_params: constants that are replaceable are not looked at.
  * Returns false if x is none. */
 bool quant_read_dequantised(const Graph *, Node x, bool keep_params, Dequantised *);
+/* Reads x as a dequantised value from which an offset is subtracted, or to which one is added, in
+ * f32, of less dimensions than the value or a splat. Returns false if x is none. */
+bool quant_read_offset(const Graph *, Node x, bool keep_params, Dequantised *);
 /* Reads x as i32: q - zero, without scale (none). */
 bool quant_read_integers(const Graph *, Node x, bool keep_params, Dequantised *);
 /* Reads x as integers of 8 bits that are converted, without scale (none) and zero point. */

@@ -464,10 +464,12 @@ static bool read_weights(Graph *g, Node n, uint32_t side, PassCtx *c, WeightProd
 		.n = n, .x = node_in(g, n, !side), .w = node_in(g, n, side), .side = side};
 	TRY(!has_windows(node_op(g, n)) && node_dtype(g, n) == DT_f32 && !c->target->isa.of_block);
 	TRY(quant_read_dequantised(g, r->w, c->keep_params, &r->weights) ||
+	    quant_read_offset(g, r->w, c->keep_params, &r->weights) ||
 	    quant_read_bytes(g, r->w, &r->weights));
 	/* integers that the model takes out of bytes: words have them again */
 	if (quant_fold_stored(c, g, r->weights.q) || quant_fold_stored(c, g, r->weights.scale) ||
-	    quant_fold_stored(c, g, r->weights.zero)) {
+	    quant_fold_stored(c, g, r->weights.zero) ||
+	    quant_fold_stored(c, g, r->weights.offset)) {
 		*folded = true;
 		return read_weights(g, n, side, c, r, folded);
 	}
@@ -604,7 +606,7 @@ static Node weight_product(Build *b, Node n, PassCtx *c, bool *folded)
 		    sym_is(b_syms(b), r.p.terms, 0))
 			continue;
 		y = quant_decoded_product(b, c, &r);
-		if (!y.i)
+		if (!y.i && !r.weights.offset.i)
 			y = product_of_columns(b, c, &r);
 	}
 	return y;

@@ -144,37 +144,35 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 	return is_byte(node_dtype(g, x));
 }
 
-bool quant_read_integers(const Graph *g, Node x, bool keep_params, Dequantised *o)
+/* Returns the node below index maps and pads with zeros, which become o->move. */
+static Node below_moves(const Graph *g, Node x, Dequantised *o)
 {
 	*o = (Dequantised){0};
-	TRY(node_dtype(g, x) == DT_i32);
 	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
 		o->move[o->nmove++] = x;
 		x = node_in(g, x, 0);
 	}
-	return read_steps(g, x, keep_params, o);
+	return x;
+}
+
+bool quant_read_integers(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	const bool is_sum = node_dtype(g, x) == DT_i32;
+	x = below_moves(g, x, o);
+	return is_sum && read_steps(g, x, keep_params, o);
 }
 
 bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
 {
-	*o = (Dequantised){0};
-	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
-		o->move[o->nmove++] = x;
-		x = node_in(g, x, 0);
-	}
+	x = below_moves(g, x, o);
 	o->q = quant_below_converts(g, x);
 	return o->q.i != x.i && is_byte(node_dtype(g, o->q));
 }
 
-/* Reads a dequantisation. Its scale may be f64, in which the number is then computed before it
- * becomes f32. */
-bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
+/* Reads the steps of a dequantisation. Its scale may be f64, in which the number is then computed
+ * before it becomes f32. */
+static bool read_scaled(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
-	*o = (Dequantised){0};
-	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
-		o->move[o->nmove++] = x;
-		x = node_in(g, x, 0);
-	}
 	if (step_of(g, x) == SC_convert && node_dtype(g, node_in(g, x, 0)) == DT_f64)
 		x = node_in(g, x, 0);
 	TRY(step_of(g, x) == SC_mul && (node_dtype(g, x) == DT_f32 || node_dtype(g, x) == DT_f64));
@@ -182,6 +180,26 @@ bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantise
 		o->zero = (Node){0};
 		o->scale = node_in(g, x, !k);
 		if (read_steps(g, node_in(g, x, k), keep_params, o))
+			return true;
+	}
+	return false;
+}
+
+bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	x = below_moves(g, x, o);
+	return read_scaled(g, x, keep_params, o);
+}
+
+bool quant_read_offset(const Graph *g, Node x, bool keep_params, Dequantised *o)
+{
+	x = below_moves(g, x, o);
+	const ScOp op = step_of(g, x);
+	TRY((op == SC_add || op == SC_sub) && node_dtype(g, x) == DT_f32);
+	o->adds = op == SC_add;
+	for (uint32_t k = 0; k < (o->adds ? 2 : 1); k++) {
+		o->offset = node_in(g, x, !k);
+		if (read_scaled(g, node_in(g, x, k), keep_params, o))
 			return true;
 	}
 	return false;

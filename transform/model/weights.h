@@ -1,0 +1,23 @@
+/* Replaces the values of parameters and buffers. */
+#ifndef WEFT_TRANSFORM_MODEL_WEIGHTS_H
+#define WEFT_TRANSFORM_MODEL_WEIGHTS_H
+
+#include "ir/interp/tensor.h"
+
+/* The new value of a constant: numbers of its dtype and shape, or integers in groups. A group of
+ * neighbours along the last dimension stands for integer * scale - offset, in f32. */
+typedef struct {
+	ConstId of;    /* a constant that is no other name of another one (same_as) */
+	Tensor value;  /* of the constant's dtype, or i8 */
+	Tensor scale;  /* f32 [..., groups]; no data: the value is what the constant becomes */
+	Tensor offset; /* f32 [..., groups]; no data: 0 */
+} NewWeight;
+
+/* Gives constants of the graph's Ir new values, which stay as long as the Ir. Integers in groups
+ * become the constants that products decode where they multiply (passes/quantize): the parameter is
+ * none any more, and has no gradient; of state, which the graph writes, they become numbers. The
+ * graph reads no constant of which another's bytes are a view (view_of). Returns false after an
+ * error. */
+bool transform_weights(Graph *, const NewWeight *, uint32_t n);
+
+#endif

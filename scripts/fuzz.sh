@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fuzz what reads files: scripts/fuzz.sh [SECONDS [TARGET...]], targets archive, json, onnx, text, tensors, userop; needs clang.
+# Fuzz what reads files: scripts/fuzz.sh [SECONDS [TARGET...]], targets archive, gguf, json, onnx, text, tensors, userop; needs clang.
 # Builds into build-fuzz/ (or $BUILD), keeps what it learns there; findings are left in that folder.
 set -e
 cd "$(dirname "$0")/.."
@@ -9,7 +9,7 @@ build=${BUILD:-build-fuzz}
 [ -f "$build/build.ninja" ] || CC=clang meson setup "$build" -Dfuzz=true >/dev/null
 export ASAN_OPTIONS=allocator_may_return_null=1:handle_abort=1 UBSAN_OPTIONS=print_stacktrace=1
 bad=0
-for target in ${*:-archive json onnx text tensors userop}; do
+for target in ${*:-archive gguf json onnx text tensors userop}; do
 	ninja -C "$build" "fuzz_$target" >/dev/null
 	work=$build/fuzz_$target.work
 	python3 scripts/fuzz_seeds.py "$target" tests "$work"

@@ -78,6 +78,11 @@ def tensors():
     words.update(['"F32"', '"BF16"', '"I64"', '"shape"', '"dtype"', '"data_offsets"', '"__metadata__"'])
 
 
+def gguf():
+    with open(tests + "/data/gguf/kinds.gguf", "rb") as f:
+        seed(f.read())
+
+
 def userop():
     seed(b"t::a(Tensor x, Tensor y, int n, int[2] l=[1, 2], float f=1.5, bool b=True) -> (Tensor, Tensor)\n"
          b"f32[a, b], T[..., b] -> f32[a + n, min(b, 2*a)], T[..., b / 2]\nmax(4*a, 1)")
@@ -86,7 +91,7 @@ def userop():
     words.update(["Tensor", "int", "int[]", "float", "bool", "::", "->", "...", "min(", "max(", "f32", "i64", "T[", "9223372036854775807"])
 
 
-{"archive": archives, "json": json, "onnx": onnx, "text": text, "tensors": tensors, "userop": userop}[target]()
+{"archive": archives, "gguf": gguf, "json": json, "onnx": onnx, "text": text, "tensors": tensors, "userop": userop}[target]()
 with open(out + "/dict", "w", encoding="utf-8") as f:
     for word in sorted(words):
         quoted = word if "\\x" in word else word.replace("\\", "\\\\")

@@ -298,8 +298,9 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	return g && load_weights(w, g, a) && bound_loops(w, g, a, entry) && set_mode(w, g, a, entry) &&
-			       set_precision(w, g, path, a, entry) &&
+	if (!g || !load_weights(w, g, a) || !bound_loops(w, g, a, entry))
+		return NULL;
+	return set_mode(w, g, a, entry) && set_precision(w, g, path, a, entry) &&
 			       set_activations(w, g, a, entry)
 		       ? g
 		       : NULL;

@@ -207,8 +207,8 @@ static void list_unused(LoadingWeights *l)
 		if (!l->used[k])
 			list = listed(weft_arena(l->w), list, n++, l->file.weight.data[k].name);
 	if (n)
-		ctx_warn(l->w->ctx, l->file.path, "%u weight%s are of no parameter of the model: %s",
-			 n, n == 1 ? "" : "s", list);
+		ctx_warn(l->w->ctx, l->file.path, "%u weight%s of no parameter of the model: %s", n,
+			 n == 1 ? " is" : "s are", list);
 }
 
 static bool load_weights(void *arg)
@@ -229,9 +229,11 @@ static bool load_weights(void *arg)
 	TRY(choose(l));
 	if (l->nmissing)
 		return ctx_error(ctx, l->file.path,
-				 "%u parameter%s of the model are not in it: %s; what they are "
-				 "called there can be said in a file of names",
-				 l->nmissing, l->nmissing == 1 ? "" : "s", l->missing);
+				 "%u parameter%s not in it: %s; a file of names (--weight-names) "
+				 "says what they are called there",
+				 l->nmissing,
+				 l->nmissing == 1 ? " of the model is" : "s of the model are",
+				 l->missing);
 	list_unused(l);
 	ctx->file = l->g->path;
 	return transform_weights(l->g->g, l->new.data, l->new.n);

@@ -85,7 +85,7 @@ static const char *graph_file_name(Arena *a, const WeftGraph *g)
 	return one ? path_stem(a, g->path) : name;
 }
 
-/* Warns of weights that the model's file has no values of. */
+/* Records a warning of weights that the model's file has no values of. */
 static void warn_of_absent(Ctx *ctx, const Ir *ir)
 {
 	const char *first = NULL;

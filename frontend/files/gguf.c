@@ -171,7 +171,7 @@ static bool read_tensor(GgufReader *r, GgufTensor *t, uint64_t *offset, uint64_t
 	       read_type(r, (uint32_t)id, t, bytes);
 }
 
-/* Points the tensors into the file. offset, bytes: by tensor. */
+/* Makes the tensors refer to the file. offset, bytes: by tensor. */
 static bool place(GgufReader *r, GgufFile *f, const uint64_t *offset, const uint64_t *bytes)
 {
 	const GgufMeta *a = gguf_meta(f, "general.alignment");
@@ -203,7 +203,8 @@ static bool read_index(GgufReader *r, GgufFile *f, uint64_t n)
 {
 	Arena *arena = r->ctx->arena;
 	Intern names;
-	uint64_t *offset = ARENA_ARRAY(arena, uint64_t, n), *bytes = ARENA_ARRAY(arena, uint64_t, n);
+	uint64_t *offset = ARENA_ARRAY(arena, uint64_t, n);
+	uint64_t *bytes = ARENA_ARRAY(arena, uint64_t, n);
 	f->tensor = ARENA_ARRAY(arena, GgufTensor, n);
 	intern_init(&names, arena);
 	for (uint32_t k = 0; k < n; k++) {

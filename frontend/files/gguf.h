@@ -26,7 +26,7 @@ typedef struct {
 
 typedef struct {
 	const char *name;
-	Tensor tensor;            /* its data lie in the file, in whole blocks; dtype DT_none: blocks */
+	Tensor tensor;            /* its data lie in the file; dtype DT_none: whole blocks */
 	const GgufBlocks *blocks; /* NULL: numbers of tensor.dtype */
 } GgufTensor;
 

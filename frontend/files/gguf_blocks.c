@@ -1,5 +1,5 @@
 /* Kinds of blocks of GGUF files. Where each bit lies is that of ggml's structures block_q4_0,
- * block_q4_K and so on (ggml-common.h of llama.cpp); d and m below are scales and offsets in f16. */
+ * block_q4_K and so on (ggml-common.h of llama.cpp). d, m: the scale and the offset in f16. */
 #include <math.h>
 #include <string.h>
 
@@ -114,7 +114,8 @@ static void mxfp4(const uint8_t *p, int8_t *q, float *scale, float *offset)
 static void six_bits(const uint8_t *p, float d, float m, float *scale, float *offset)
 {
 	for (uint32_t k = 0; k < 8; k++) {
-		const uint32_t low = k < 4 ? p[k] & 63 : (p[k + 4] & HALF_BYTE) | p[k - 4] >> 6 << 4,
+		const uint32_t more = k < 4 ? 0 : (uint32_t)(p[k - 4] >> 6) << 4,
+			       low = k < 4 ? p[k] & 63 : (p[k + 4] & HALF_BYTE) | more,
 			       high = k < 4 ? p[k + 4] & 63 : p[k + 4] >> 4 | p[k] >> 6 << 4;
 		scale[k] = d * (float)low;
 		offset[k] = m * (float)high;

@@ -534,7 +534,8 @@ OP(roundable) {
 	.adjoint = adjoint_barrier,
 	.tangent = tangent_barrier,
 	.schema = "roundable(Tensor x) -> Tensor",
-	.doc = "x; products of it and of constant weights of at most 8 bits may round it to 8 bits",
+	.doc = "x; products of it and of constant weights of at most 8 bits may round it to 8 "
+	       "bits; of weights, what is multiplied by them",
 	.moves = true,
 	.rounds = roundable_rounds,
 	.infer = infer_barrier,

@@ -10,6 +10,8 @@
  *   %1 = contract(%q, %u, acc=i32)   of each block; %u is %w, unsigned where the target wants that
  *   %2 = sub(%1, z * sum(%q))
  *   reduce(mul(convert(%2, dtype=f32), t * s), over the blocks)
+ * and if an offset o is subtracted from the weights
+ *   reduce(fma(convert(%2, dtype=f32), t * s, -t * sum(%q) * o), over the blocks)
  *
  * docs/numerics.md defines the bits. If the maximum is not finite, t is NaN and %q 0; if t were no
  * normal number, both are 0. 1 / t is at most 127 (1 + 2^-22) / max |x|, so |q| is at most 127, and
@@ -82,17 +84,17 @@ static Node cut(const Blocks *k, Node x, uint32_t side, Node pad)
 	return b_reshape(b, x, rank + 1, dim);
 }
 
-/* Returns a scale or zero point of the weights as [blocks, columns...]; of columns alone, if it is
- * the same for all blocks: [columns...]. It is stored like this, once for each group. Returns none
- * if blocks do not divide its groups. */
-static Node by_block(const Blocks *k, Node v, DType as, bool *per_block)
+/* Returns a scale, zero point or offset of the weights, which is behind the first nmove moves, as
+ * [blocks, columns...]; of columns alone, if it is the same for all blocks: [columns...]. It is
+ * stored like this, once for each group. Returns none if blocks do not divide its groups. */
+static Node by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
 {
 	Build *b = k->b;
 	*per_block = false;
 	if (!v.i)
 		return v;
 	const Node stored = quant_below_converts(b->g, v),
-		   like = quant_moved_along(b, &k->r->weights, stored, k->r->w);
+		   like = quant_moved_along(b, &k->r->weights, nmove, stored, k->r->w);
 	const uint32_t rank = node_rank(b->g, k->r->w), dim = k->dim[k->r->side];
 	const uint32_t summed = 1u << dim;
 	uint32_t perm[MAX_RANK], map[MAX_RANK], n = 0;
@@ -303,13 +305,14 @@ static bool has_one_sum(Blocks *k)
 	return sym_is_const(b_syms(k->b), r->p.terms, &k->terms);
 }
 
-/* Sets *size to the terms of a column for which a scale or zero point, or none, is one number.
- * Returns false if they are not known. */
-static bool group_of_factor(const Blocks *k, Node factor, int64_t *size)
+/* Sets *size to the terms of a column for which a value behind the first nmove moves, or none, is
+ * one number. Returns false if they are not known. */
+static bool group_of_factor(const Blocks *k, Node factor, uint32_t nmove, int64_t *size)
 {
 	const Graph *g = k->b->g;
 	const WeightProduct *r = k->r;
-	const Node v = factor.i ? quant_moved_along(k->b, &r->weights, factor, r->w) : factor;
+	const Node v =
+		factor.i ? quant_moved_along(k->b, &r->weights, nmove, factor, r->w) : factor;
 	*size = k->terms;
 	if (!v.i || node_splat(g, v, NULL) || !(quant_differs(g, v) & r->p.sum[r->side]))
 		return true;
@@ -317,18 +320,24 @@ static bool group_of_factor(const Blocks *k, Node factor, int64_t *size)
 	return group.i && sym_is_const(b_syms(k->b), group, size);
 }
 
+/* Does as group_of_factor, of the weights' scale (0), zero point (1) or offset (2). */
+static bool group_of_value(const Blocks *k, uint32_t which, int64_t *size)
+{
+	const Dequantised *d = &k->r->weights;
+	const Node v[] = {d->scale, d->zero, d->offset};
+	return group_of_factor(k, v[which], which < 2 ? d->nmove : d->outer, size);
+}
+
 /* Fills in the blocks: a power of two of terms that divides the groups of the weights. False: the
  * product has another form, or groups of few weights. */
 static bool find_blocks(Blocks *k)
 {
-	const WeightProduct *r = k->r;
 	Build *b = k->b;
 	TRY(has_one_sum(k));
 	k->block = BLOCK;
-	const Node of_groups[] = {r->weights.scale, r->weights.zero, r->weights.offset};
 	for (uint32_t i = 0; i < 3; i++) {
 		int64_t size;
-		TRY(group_of_factor(k, of_groups[i], &size));
+		TRY(group_of_value(k, i, &size));
 		while (size != k->terms && size % k->block)
 			k->block /= 2;
 	}
@@ -337,30 +346,32 @@ static bool find_blocks(Blocks *k)
 	return k->block >= LEAST_BLOCK;
 }
 
-/* Returns -t * sum(%q) * offset of the blocks, in the shape of their sums. */
-static Node offsets(const Blocks *k, const Rounded *q, Node offset, bool per_block, Node sums)
+/* Returns sums * factor - t * sum(%q) * offset of the blocks, in the shape of their sums. */
+static Node with_offsets(const Blocks *k, const Rounded *q, Node sums, Node factor, Node offset,
+			 bool per_block)
 {
 	Build *b = k->b;
 	Node t = b_bin(b, OP_mul, b_convert(b, q->sum, DT_f32), q->scale);
 	if (!k->r->weights.adds)
 		t = b_un(b, OP_neg, t);
 	t = spread(k, t, !k->r->side, true, sums);
-	return b_bin(b, OP_mul, t, spread(k, offset, k->r->side, per_block, sums));
+	t = b_bin(b, OP_mul, t, spread(k, offset, k->r->side, per_block, sums));
+	return b_node(b, OP_fma, (Node[]){sums, factor, t}, 3, NULL, 0);
 }
 
 Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
+	const Dequantised *d = &r->weights;
 	bool by_scale = false, by_zero = false, by_offset = false;
 	int64_t offset, bound;
 	if (!find_blocks(&k))
 		return (Node){0};
-	const Node scale = by_block(&k, r->weights.scale, DT_f32, &by_scale);
-	const Node zero = by_block(&k, r->weights.zero, DT_i32, &by_zero);
-	const Node less = by_block(&k, r->weights.offset, DT_f32, &by_offset);
+	const Node scale = by_block(&k, d->scale, d->nmove, DT_f32, &by_scale);
+	const Node zero = by_block(&k, d->zero, d->nmove, DT_i32, &by_zero);
+	const Node less = by_block(&k, d->offset, d->outer, DT_f32, &by_offset);
 	const Node u = weights_of(&k, &offset, &bound);
-	if (!u.i || (r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i) ||
-	    (r->weights.offset.i && !less.i))
+	if (!u.i || (d->scale.i && !scale.i) || (d->zero.i && !zero.i) || (d->offset.i && !less.i))
 		return (Node){0};
 	const Rounded q = round_blocks(&k);
 	const Node none = b_full_int(b, node_dtype(b->g, u), 0, 0, NULL),
@@ -372,12 +383,13 @@ Node quant_block_product(Build *b, PassCtx *c, const WeightProduct *r)
 	Node factor = spread(&k, q.scale, !r->side, true, sums);
 	if (scale.i)
 		factor = b_bin(b, OP_mul, factor, spread(&k, scale, r->side, by_scale, sums));
-	Node terms[3] = {without_zero(&k, &q, sums, zero, by_zero, offset), factor};
+	const Node whole_sums = without_zero(&k, &q, sums, zero, by_zero, offset);
+	Node terms;
 	if (less.i)
-		terms[2] = offsets(&k, &q, less, by_offset, sums);
-	const Node all = less.i ? b_pointwise(b, OP_fma, terms, 3)
-				: b_bin(b, OP_mul, terms[0], terms[1]);
-	return b_reduce(b, REDUCE_SUM, all, 1, DT_f32);
+		terms = with_offsets(&k, &q, whole_sums, factor, less, by_offset);
+	else
+		terms = b_bin(b, OP_mul, whole_sums, factor);
+	return b_reduce(b, REDUCE_SUM, terms, 1, DT_f32);
 }
 
 /* ---- weights that are decoded where they are multiplied ---- */
@@ -402,13 +414,11 @@ static int64_t common_divisor(int64_t a, int64_t b)
  * form. */
 static bool find_groups(Blocks *k)
 {
-	const WeightProduct *r = k->r;
 	TRY(has_one_sum(k) && k->terms > 0);
 	k->block = k->terms;
-	const Node of_groups[] = {r->weights.scale, r->weights.zero, r->weights.offset};
 	for (uint32_t i = 0; i < 3; i++) {
 		int64_t size;
-		TRY(group_of_factor(k, of_groups[i], &size));
+		TRY(group_of_value(k, i, &size));
 		k->block = common_divisor(k->block, size);
 	}
 	k->blocks = b_int(k->b, k->terms / k->block);
@@ -542,6 +552,7 @@ static Node differences(const Blocks *k, Node z, bool per_block, bool words, int
 Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
+	const Dequantised *d = &r->weights;
 	bool by_scale = false, by_zero = false, by_offset = false;
 	int64_t low = 0;
 	if (!find_groups(&k) || !quant_integers(b, &r->weights).i)
@@ -549,11 +560,10 @@ Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
 	const bool words = has_words(&k, &low);
 	if (!words && k.block == k.terms && !r->weights.offset.i)
 		return (Node){0};
-	const Node scale = by_block(&k, r->weights.scale, DT_f32, &by_scale),
-		   zero = by_block(&k, r->weights.zero, DT_i32, &by_zero),
-		   less = by_block(&k, r->weights.offset, DT_f32, &by_offset);
-	if ((r->weights.scale.i && !scale.i) || (r->weights.zero.i && !zero.i) ||
-	    (r->weights.offset.i && !less.i))
+	const Node scale = by_block(&k, d->scale, d->nmove, DT_f32, &by_scale),
+		   zero = by_block(&k, d->zero, d->nmove, DT_i32, &by_zero),
+		   less = by_block(&k, d->offset, d->outer, DT_f32, &by_offset);
+	if ((d->scale.i && !scale.i) || (d->zero.i && !zero.i) || (d->offset.i && !less.i))
 		return (Node){0};
 	Node w = differences(&k, zero, by_zero, words, low);
 	if (scale.i)

@@ -11,8 +11,10 @@ enum { QUANT_MOST_MOVES = 16 };
 typedef struct {
 	Node q;           /* i8 or u8 */
 	Node scale, zero; /* of q's shape, before `move`; zero: none is 0 */
-	Node offset;      /* f32, of q's shape, before `move`; none: 0. Set by quant_read_offset only */
+	Node offset;      /* f32, in front of the first `outer` moves; none: 0. Only
+			     quant_read_offset sets it */
 	bool adds;        /* the offset is added */
+	uint32_t outer;
 	Node move[QUANT_MOST_MOVES]; /* index maps of which each element of the result is one of the
 	                                operand, and pads with zeros */
 	uint32_t nmove;   /* the last one is next to the dequantisation */
@@ -47,7 +49,7 @@ typedef struct {
  * Returns false if x is none. */
 bool quant_read_dequantised(const Graph *, Node x, bool keep_params, Dequantised *);
 /* Reads x as a dequantised value from which an offset is subtracted, or to which one is added, in
- * f32, of less dimensions than the value or a splat. Returns false if x is none. */
+ * f32. Returns false if x is none. */
 bool quant_read_offset(const Graph *, Node x, bool keep_params, Dequantised *);
 /* Reads x as i32: q - zero, without scale (none). */
 bool quant_read_integers(const Graph *, Node x, bool keep_params, Dequantised *);
@@ -55,9 +57,10 @@ bool quant_read_integers(const Graph *, Node x, bool keep_params, Dequantised *)
 bool quant_read_bytes(const Graph *, Node x, Dequantised *);
 /* Reads n as a quantised value. Returns false if n is none. */
 bool quant_read(const Graph *, Node n, bool keep_params, Quantised *);
-/* Returns a scale or zero point of q's shape where the product reads it, in the shape of `like`;
- * none if a pad needs one number and there are several. In quantize.c, as the next three. */
-Node quant_moved_along(Build *, const Dequantised *, Node v, Node like);
+/* Returns a value behind the first n of the moves where the product reads it, in the shape of
+ * `like`; none if a pad needs one number and there are several. A scale or zero point of q's shape
+ * is behind all of them. In quantize.c, as the next three. */
+Node quant_moved_along(Build *, const Dequantised *, uint32_t n, Node v, Node like);
 /* Returns a bit for each dimension along which elements of x may differ. */
 uint32_t quant_differs(const Graph *, Node x);
 /* Returns how many neighbours along w's summed dimension have one value of v, which has w's

@@ -52,11 +52,11 @@ static Node filled(Build *b, Node v, Node x)
 
 /* Returns a scale or zero point of q's shape where the product reads it; none if a pad needs one
  * number and there are several. */
-Node quant_moved_along(Build *b, const Dequantised *o, Node v, Node like)
+Node quant_moved_along(Build *b, const Dequantised *o, uint32_t n, Node v, Node like)
 {
 	if (node_splat(b->g, v, NULL))
 		return filled(b, v, like);
-	for (uint32_t k = o->nmove; v.i && k-- > 0;)
+	for (uint32_t k = n; v.i && k-- > 0;)
 		/* a pad has two operands */
 		v = node_nin(b->g, o->move[k]) == 1 ? b_again(b, o->move[k], &v) : (Node){0};
 	return v;
@@ -213,7 +213,7 @@ static Node factor(Build *b, const Product *p, uint32_t side, const Dequantised 
 	const Node like = node_in(b->g, n, side), one = quant_one(b, v);
 	if (one.i)
 		return b_broadcast(b, one, node_rank(b->g, n), node_type(b->g, n)->dim);
-	v = quant_moved_along(b, o, v, like);
+	v = quant_moved_along(b, o, o->nmove, v, like);
 	if (!v.i || node_splat(b->g, v, NULL))
 		return v.i ? filled(b, v, n) : v;
 	if (quant_differs(b->g, v) & p->sum[side])
@@ -563,18 +563,24 @@ static Node product_of_columns(Build *b, PassCtx *c, WeightProduct *r)
 	return scale.i ? b_bin(b, OP_mul, y, scale) : y;
 }
 
-/* Whether the operand of a product may be rounded to 8 bits: where the graph or, unless that is to
- * be exact, the model says so. */
-static bool is_roundable(const Graph *g, Node x)
+/* Whether the model says that x may be rounded, or what is multiplied by weights x. */
+static bool says_roundable(const Graph *g, Node x)
 {
-	if (g->activations != DT_none)
-		return g->activations == DT_i8;
 	while (!node_rounds(g, x)) {
 		if (!op_info(node_op(g, x))->moves)
 			return false;
 		x = node_in(g, x, 0);
 	}
 	return true;
+}
+
+/* Whether the operand of a product may be rounded to 8 bits: where the graph or, unless that is to
+ * be exact, the model says so. */
+static bool is_roundable(const Graph *g, const WeightProduct *r)
+{
+	if (g->activations != DT_none)
+		return g->activations == DT_i8;
+	return says_roundable(g, r->x) || says_roundable(g, r->w);
 }
 
 /* Removes the nodes that only say that their operand may be rounded. Returns whether there were
@@ -601,7 +607,7 @@ static Node weight_product(Build *b, Node n, PassCtx *c, bool *folded)
 	for (uint32_t side = 0; side < 2 && !y.i; side++) {
 		if (!read_weights(b->g, n, side, c, &r, folded))
 			continue;
-		y = is_roundable(b->g, r.x) ? quant_block_product(b, c, &r) : y;
+		y = is_roundable(b->g, &r) ? quant_block_product(b, c, &r) : y;
 		if (y.i || node_dtype(b->g, r.x) != DT_f32 || quant_batches(b->g, n) ||
 		    sym_is(b_syms(b), r.p.terms, 0))
 			continue;

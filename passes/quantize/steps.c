@@ -144,10 +144,9 @@ static bool read_steps(const Graph *g, Node x, bool keep_params, Dequantised *o)
 	return is_byte(node_dtype(g, x));
 }
 
-/* Returns the node below index maps and pads with zeros, which become o->move. */
+/* Returns the node below index maps and pads with zeros, which are added to o->move. */
 static Node below_moves(const Graph *g, Node x, Dequantised *o)
 {
-	*o = (Dequantised){0};
 	while (is_move(g, x) && o->nmove < QUANT_MOST_MOVES) {
 		o->move[o->nmove++] = x;
 		x = node_in(g, x, 0);
@@ -158,12 +157,14 @@ static Node below_moves(const Graph *g, Node x, Dequantised *o)
 bool quant_read_integers(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
 	const bool is_sum = node_dtype(g, x) == DT_i32;
+	*o = (Dequantised){0};
 	x = below_moves(g, x, o);
 	return is_sum && read_steps(g, x, keep_params, o);
 }
 
 bool quant_read_bytes(const Graph *g, Node x, Dequantised *o)
 {
+	*o = (Dequantised){0};
 	x = below_moves(g, x, o);
 	o->q = quant_below_converts(g, x);
 	return o->q.i != x.i && is_byte(node_dtype(g, o->q));
@@ -187,19 +188,25 @@ static bool read_scaled(const Graph *g, Node x, bool keep_params, Dequantised *o
 
 bool quant_read_dequantised(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
+	*o = (Dequantised){0};
 	x = below_moves(g, x, o);
 	return read_scaled(g, x, keep_params, o);
 }
 
 bool quant_read_offset(const Graph *g, Node x, bool keep_params, Dequantised *o)
 {
+	*o = (Dequantised){0};
 	x = below_moves(g, x, o);
 	const ScOp op = step_of(g, x);
 	TRY((op == SC_add || op == SC_sub) && node_dtype(g, x) == DT_f32);
+	for (uint32_t k = 0; k < o->nmove; k++)
+		TRY(!is_pad(g, o->move[k])); /* zeros, without the offset */
+	const uint32_t outer = o->outer = o->nmove;
 	o->adds = op == SC_add;
 	for (uint32_t k = 0; k < (o->adds ? 2 : 1); k++) {
+		o->nmove = outer;
 		o->offset = node_in(g, x, !k);
-		if (read_scaled(g, node_in(g, x, k), keep_params, o))
+		if (read_scaled(g, below_moves(g, node_in(g, x, k), o), keep_params, o))
 			return true;
 	}
 	return false;

@@ -480,6 +480,28 @@ static PyObject *session_set_activations(PyObject *self, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* load_weights(graph, paths, names or None): in place */
+static PyObject *session_load_weights(PyObject *self, PyObject *args)
+{
+	enum { MOST_FILES = 1024 };
+	Session *s = (Session *)self;
+	PyObject *graph, *paths;
+	const char *names, *path[MOST_FILES];
+	WeftGraph *g;
+	if (!PyArg_ParseTuple(args, "OO!z", &graph, &PyTuple_Type, &paths, &names) ||
+	    !graph_of(s, graph, &g) || !session_ready(s))
+		return NULL;
+	const Py_ssize_t n = PyTuple_Size(paths);
+	if (n > MOST_FILES)
+		return PyErr_Format(PyExc_ValueError, "more than %d files", MOST_FILES);
+	for (Py_ssize_t k = 0; k < n; k++)
+		if (!(path[k] = PyUnicode_AsUTF8AndSize(PyTuple_GetItem(paths, k), NULL)))
+			return NULL;
+	if (!weft_load_weights(s->w, g, path, (uint32_t)n, names))
+		return session_raise(s);
+	Py_RETURN_NONE;
+}
+
 /* ---- compiling ---- */
 
 static const struct {
@@ -678,35 +700,46 @@ static PyObject *session_supports(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef session_methods[] = {
-	{"messages", session_messages, METH_NOARGS, "All messages so far: (severity, where, "
-						    "text)."},
-	{"load", session_load, METH_VARARGS, "load(path or buffer, name, rng_input=False, seed=0, "
-					     "ignore_guards=None): a Graph."},
+	{"messages", session_messages, METH_NOARGS,
+	 "All messages so far: (severity, where, "
+	 "text)."},
+	{"load", session_load, METH_VARARGS,
+	 "load(path or buffer, name, rng_input=False, seed=0, "
+	 "ignore_guards=None): a Graph."},
 	{"ops", session_ops, METH_VARARGS, "ops(path): registers the operators of a library."},
 	{"parse", session_parse, METH_VARARGS, "parse(text, name): a Graph."},
-	{"parse_like", session_parse_like, METH_VARARGS, "parse_like(graph, text, name): a Graph "
-							 "with the constants of another one."},
+	{"parse_like", session_parse_like, METH_VARARGS,
+	 "parse_like(graph, text, name): a Graph "
+	 "with the constants of another one."},
 	{"vjp", session_vjp, METH_VARARGS, "vjp(graph, wrt=None, outputs=None)"},
 	{"jvp", session_jvp, METH_VARARGS, "jvp(graph, wrt=None)"},
-	{"split", session_split, METH_VARARGS, "split(graph, wrt=None, outputs=None, budget=None): "
-					       "(forward, backward)"},
-	{"vmap", session_vmap, METH_VARARGS, "vmap(graph, extent=0, in_dims=None, out_dims=None, "
-					     "randomness=0)"},
+	{"split", session_split, METH_VARARGS,
+	 "split(graph, wrt=None, outputs=None, budget=None): "
+	 "(forward, backward)"},
+	{"vmap", session_vmap, METH_VARARGS,
+	 "vmap(graph, extent=0, in_dims=None, out_dims=None, "
+	 "randomness=0)"},
 	{"join", session_join, METH_VARARGS, "join(names, graphs): one model of several entries."},
-	{"transform", session_transform, METH_VARARGS, "transform(graph, pass): applies a pass in "
-						       "place."},
+	{"transform", session_transform, METH_VARARGS,
+	 "transform(graph, pass): applies a pass in "
+	 "place."},
 	{"set_mode", session_set_mode, METH_VARARGS, "set_mode(graph, train): in place."},
+	{"load_weights", session_load_weights, METH_VARARGS,
+	 "load_weights(graph, (path, ...), path of names or None): changes the graph"},
 	{"set_activations", session_set_activations, METH_VARARGS,
 	 "set_activations(graph, \"int8\" or \"exact\"): changes the graph"},
-	{"set_precision", session_set_precision, METH_VARARGS, "set_precision(graph, \"bf16\" or "
-							       "\"f16\"): in place."},
+	{"set_precision", session_set_precision, METH_VARARGS,
+	 "set_precision(graph, \"bf16\" or "
+	 "\"f16\"): in place."},
 	{"jit", session_jit, METH_VARARGS, "jit(graph, options): a Program in this process."},
 	{"plan", session_plan, METH_VARARGS, "plan(graph, options): plans without making code."},
-	{"emit", session_emit, METH_VARARGS, "emit(graph, kind, path, options): writes a file or "
-					     "folder."},
+	{"emit", session_emit, METH_VARARGS,
+	 "emit(graph, kind, path, options): writes a file or "
+	 "folder."},
 	{"report", session_report, METH_NOARGS, "What the last compilation made, as a dict."},
-	{"supports", session_supports, METH_VARARGS, "supports(op, dtypes): whether a trace can "
-						     "call the operator."},
+	{"supports", session_supports, METH_VARARGS,
+	 "supports(op, dtypes): whether a trace can "
+	 "call the operator."},
 	{"trace", session_trace, METH_O, "trace(name): a Trace."},
 	{0},
 };

@@ -18,7 +18,8 @@ _SHARED = 10  # WEFT_EMIT_SHARED
 
 def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
             target: str | None = None, path: str | os.PathLike[str] | None = None, precision: str | None = None,
-            activations: str | None = None, grad: str | list[str] | None = None, name: str | None = None, ops: Any = (), link: Any = (), **options: Any) -> Model:
+            activations: str | None = None, grad: str | list[str] | None = None, weights_from: Any = (), weight_names: Any = None,
+            name: str | None = None, ops: Any = (), link: Any = (), **options: Any) -> Model:
     """Compiles a model, in this process, or with path= into a shared object, which is loaded.
 
     model: a torch.nn.Module, which torch.export exports with args, kwargs and dynamic_shapes; an
@@ -28,6 +29,8 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     activations: "int8" rounds what weights of at most 8 bits are multiplied with to 8 bits, "exact" does not; else as the model
     says (docs/numerics.md).
     grad: "params", "inputs" or names. The model then has the entries run, forward_saving and backward.
+    weights_from: files, paths or one, that hold the weights, instead of the model's: .safetensors, .npz, .gguf, or the index of
+    several .safetensors. weight_names: a file that says what weights are called there (docs/your-model.md).
     ops: libraries of operators that the model calls, paths or one (docs/user-operators.md); a weft.Graph has its own.
     link: what path= is linked with, files or names for -l: a library that has the operators' functions.
     options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
@@ -42,6 +45,10 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     else:
         session = session_with(ops)
         graph = loaded(session, model, args, kwargs, dynamic_shapes, grad is not None, rng_input)
+    if weight_names is not None and not weights_from:
+        raise ValueError("weight_names is for weights_from")
+    if weights_from:
+        session.load_weights(graph, tuple(paths("weights_from", weights_from)), None if weight_names is None else os.fspath(weight_names))
     if precision is not None:
         session.set_precision(graph, precision)
     if activations is not None:

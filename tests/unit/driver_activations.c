@@ -52,11 +52,18 @@ static float sum_of_column(const Case *c, int64_t row, int64_t column, int64_t b
 		const int64_t n = c->terms - first < block ? c->terms - first : block;
 		const int64_t g = column * groups + first / c->group;
 		const float scale = block_scale(x + first, n);
-		int64_t sum = 0;
-		for (int64_t i = first; i < first + n; i++)
-			sum += rounded(x[i], scale) *
-			       difference(c, c->w[column * c->terms + i], c->zero[g]);
-		y = fmaf((float)sum, scale * c->scale[g], y);
+		int64_t sum = 0, of_x = 0;
+		for (int64_t i = first; i < first + n; i++) {
+			const int64_t q = rounded(x[i], scale);
+			sum += q * difference(c, c->w[column * c->terms + i], c->zero[g]);
+			of_x += q;
+		}
+		const float by = scale * c->scale[g], all = (float)of_x * scale;
+		if (!c->offsets)
+			y = fmaf((float)sum, by, y);
+		else
+			y += fmaf((float)sum, by,
+				  (c->offsets == OFFSET_LESS ? -all : all) * c->offset[g]);
 	}
 	return y;
 }
@@ -163,6 +170,29 @@ static void test_groups(void **state)
 				    .most = bits == 4 ? 7 : 127};
 			fill(&it, n);
 			check(&it, n % 2, true);
+		}
+}
+
+/* Groups with an offset, which may be whole columns; integers from 0 on are stored in i8, too. */
+static void test_offsets(void **state)
+{
+	(void)state;
+	static const int64_t group[] = {8, 16, 32, 64, 96};
+	uint32_t n = 200;
+	for (size_t i = 0; i < sizeof group / sizeof *group; i++)
+		for (uint32_t k = 0; k < 6; k++, n++) {
+			it = (Case){.rows = 1 + n % 9,
+				    .terms = (1 + n % 3) * group[i],
+				    .columns = 1 + n % 79,
+				    .group = group[i],
+				    .has_zero = n % 3 == 0,
+				    .offsets = n % 2 ? OFFSET_LESS : OFFSET_MORE,
+				    .least = k % 3 ? 0 : -128,
+				    .most = k % 3 == 1 ? 15
+					    : k % 3    ? 31
+						       : 127};
+			fill(&it, n);
+			check(&it, k % 2, true);
 		}
 }
 
@@ -426,11 +456,15 @@ static void test_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_special_values), cmocka_unit_test(test_packed),
-		cmocka_unit_test(test_stated),         cmocka_unit_test(test_stated_derivative),
-		cmocka_unit_test(test_stated_batch),   cmocka_unit_test(test_large_zero_points),
-		cmocka_unit_test(test_refused)};
+	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
+					   cmocka_unit_test(test_groups),
+					   cmocka_unit_test(test_offsets),
+					   cmocka_unit_test(test_special_values),
+					   cmocka_unit_test(test_packed),
+					   cmocka_unit_test(test_stated),
+					   cmocka_unit_test(test_stated_derivative),
+					   cmocka_unit_test(test_stated_batch),
+					   cmocka_unit_test(test_large_zero_points),
+					   cmocka_unit_test(test_refused)};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

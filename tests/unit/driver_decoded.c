@@ -25,10 +25,12 @@ static void define(Case *c)
 			for (int64_t k = 0; k < c->terms; k++) {
 				const int64_t g = j * groups + k / c->group;
 				const int q = c->w[j * c->terms + k] - c->zero[g];
-				const double term = (double)c->x[i * c->terms + k] *
-						    (double)((float)q * c->scale[g]);
-				sum += term;
-				all += fabs(term);
+				const double x = c->x[i * c->terms + k],
+					     w = (double)((float)q * c->scale[g]),
+					     more = c->offsets == OFFSET_LESS ? -c->offset[g]
+									      : c->offset[g];
+				sum += x * (w + more);
+				all += fabs(x) * (fabs(w) + fabs(more));
 			}
 			c->want[i * c->columns + j] = (float)sum;
 			bound[i * c->columns + j] = unit * all;
@@ -122,6 +124,26 @@ static void test_groups(void **state)
 		}
 }
 
+/* Groups with an offset, which may be whole columns. */
+static void test_offsets(void **state)
+{
+	(void)state;
+	static const int64_t group[] = {4, 8, 12, 32, 40, 128};
+	for (uint32_t i = 0; i < sizeof group / sizeof *group; i++)
+		for (uint32_t n = 0; n < 6; n++) {
+			it = (Case){.rows = n % 2 ? 1 + n : MOST_ROWS,
+				    .terms = (n < 5 ? 3 : 1) * group[i],
+				    .columns = 1 + (i * 31 + n * 17) % MOST_COLUMNS,
+				    .group = group[i],
+				    .has_zero = n % 3 == 0,
+				    .offsets = n % 2 ? OFFSET_LESS : OFFSET_MORE,
+				    .least = n < 3 ? 0 : -60,
+				    .most = n < 3 ? 15 : 60};
+			fill(&it, 150 + n);
+			check(n % 3 == 1, n == i % 6);
+		}
+}
+
 /* Scales that are no numbers make the results of their columns none, and no others. */
 static void test_special_scales(void **state)
 {
@@ -157,9 +179,8 @@ static void test_special_values(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_groups),
-		cmocka_unit_test(test_special_scales),
+		cmocka_unit_test(test_sizes),          cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_offsets),        cmocka_unit_test(test_special_scales),
 		cmocka_unit_test(test_special_values),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,15 +10,18 @@
 
 enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 20 };
 
+typedef enum { OFFSET_NONE, OFFSET_LESS, OFFSET_MORE } Offsets;
+
 /* A product of x[rows, terms] and of the transpose of w[columns, terms], with a scale and a zero
- * point for each group of a column's terms. */
+ * point for each group of a column's terms, and maybe an offset, which is subtracted or added. */
 typedef struct {
 	int64_t rows, terms, columns, group;
 	bool is_unsigned, has_zero;
+	Offsets offsets;
 	int least, most; /* of the weights */
 	float x[MOST_ROWS * MOST_TERMS], want[MOST_ROWS * MOST_COLUMNS];
 	int w[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
-	float scale[MOST_COLUMNS * MOST_TERMS];
+	float scale[MOST_COLUMNS * MOST_TERMS], offset[MOST_COLUMNS * MOST_TERMS];
 } Case;
 
 static inline uint32_t draw(uint32_t *s)
@@ -45,10 +48,26 @@ static inline void fill(Case *c, uint32_t seed)
 	for (int64_t i = 0; i < c->columns * groups; i++) {
 		c->scale[i] = 0.01f + 0.01f * uniform(&s) * uniform(&s);
 		c->zero[i] = c->has_zero ? c->least / 2 + (int)(draw(&s) % 7) : 0;
+		c->offset[i] = c->offsets ? 0.1f * uniform(&s) : 0;
 	}
 }
 
 /* ---- the model ---- */
+
+/* Returns the weights with their offsets. */
+static inline WeftValue weights_offset(WeftTrace *t, const Case *c, WeftValue w)
+{
+	const int64_t groups = c->terms / c->group, in_groups[] = {c->columns, groups, c->group},
+		      flat[] = {c->columns, c->terms};
+	const char *const op = c->offsets == OFFSET_LESS ? "aten.sub.Tensor" : "aten.add.Tensor";
+	char type[64];
+	snprintf(type, sizeof type, "f32[%lld, %lld, 1]", (long long)c->columns, (long long)groups);
+	const WeftValue by = weft_trace_param(t, "o", type, c->offset);
+	const WeftArg view[] = {weft_arg(w), weft_arg_ints(in_groups, 3)};
+	const WeftArg both[] = {weft_arg(weft_trace_call(t, "aten.view", view, 2)), weft_arg(by)};
+	const WeftArg back[] = {weft_arg(weft_trace_call(t, op, both, 2)), weft_arg_ints(flat, 2)};
+	return weft_trace_call(t, "aten.view", back, 2);
+}
 
 /* symbolic: the number of rows is one. */
 static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
@@ -83,8 +102,10 @@ static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
 				weft_arg_text(dtype),
 				weft_arg_int(c->group),
 				weft_arg_text("f32")};
-	const WeftValue wide =
+	WeftValue wide =
 		weft_trace_call(t, "quantized_decomposed.dequantize_per_channel_group", args, 8);
+	if (c->offsets)
+		wide = weights_offset(t, c, wide);
 	weft_trace_output(t, "y", weft_linear(t, x, wide, (WeftValue){0, 0}));
 	WeftGraph *g = weft_trace_end(t);
 	if (!g)

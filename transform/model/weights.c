@@ -74,7 +74,8 @@ static Node in_groups(Build *b, const NewWeight *w, Node like)
 		const Node less = constant(b, &offset);
 		x = b_bin(b, OP_sub, x, b_broadcast(b, less, rank + 1, dim));
 	}
-	return b_convert(b, b_reshape(b, x, t.n, t.dim), t.dtype);
+	x = b_convert(b, b_reshape(b, x, t.n, t.dim), t.dtype);
+	return b_node(b, OP_roundable, &x, 1, NULL, 0);
 }
 
 static bool replace_nodes(const Replacing *r, Graph *g)
@@ -122,8 +123,10 @@ bool transform_weights(Graph *g, const NewWeight *w, uint32_t n)
 	}
 	for (uint32_t k = 1; k < nconst; k++) {
 		Const *c = &ir->constant.data[k];
-		if (r.of[k] || r.of[c->same_as.i])
-			c->is_param = c->absent = false;
+		if (!r.of[k] && !r.of[c->same_as.i])
+			continue;
+		c->is_param = c->absent = false;
+		c->name = "";
 	}
 	return replace_nodes(&r, g);
 }

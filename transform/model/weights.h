@@ -14,8 +14,9 @@ typedef struct {
 } NewWeight;
 
 /* Gives constants of the graph's Ir new values, which stay as long as the Ir. Integers in groups
- * become the constants that products decode where they multiply (passes/quantize): the parameter is
- * none any more, and has no gradient; of state, which the graph writes, they become numbers. The
+ * become constants that products decode where they multiply, and with which these may round their
+ * other operand to 8 bits (passes/quantize): the parameter is none any more, and has no gradient.
+ * Of state, which the graph writes, they become numbers. The
  * graph reads no constant of which another's bytes are a view (view_of). Returns false after an
  * error. */
 bool transform_weights(Graph *, const NewWeight *, uint32_t n);

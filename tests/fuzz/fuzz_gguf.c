@@ -1,0 +1,40 @@
+/* libFuzzer: the bytes are a .gguf file. What is read is unpacked to its last value. Seeds:
+ * tests/data/gguf. */
+#include <stdlib.h>
+
+#include "frontend/files/gguf.h"
+#include "tests/fuzz/mutate.h"
+
+/* Every number lies in memory and can be looked at. */
+static double sum_of(Ctx *ctx, const GgufTensor *t)
+{
+	Tensor x = t->tensor;
+	double sum = 0;
+	if (t->blocks) {
+		const GgufUnpacked u = gguf_unpack(ctx->arena, t);
+		x = u.q;
+		for (int64_t i = 0, n = tensor_numel(&u.scale); i < n; i++)
+			sum += tensor_f64(&u.scale, i) +
+			       (u.offset.data ? tensor_f64(&u.offset, i) : 0);
+	}
+	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++)
+		sum += tensor_f64(&x, i);
+	return sum;
+}
+
+static void read_all(Ctx *ctx, uint8_t *data, size_t size)
+{
+	GgufFile f;
+	const bool loaded = gguf_open_bytes(ctx, "fuzz", data, size, &f);
+	volatile double sum = 0;
+	fuzz_count(loaded);
+	if (!loaded && !ctx->nerror)
+		abort(); /* refused without saying why */
+	for (uint32_t k = 0; loaded && k < f.n; k++)
+		sum += sum_of(ctx, &f.tensor[k]);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return fuzz_run(data, size, 0, read_all);
+}

@@ -1,21 +1,27 @@
 /* The products of bench/weight_only.py by ggml, the library of llama.cpp: chains of N products of
  * SIZE x SIZE with ROWS rows, one thread.
  *
- *   ggml_chain TYPE ROWS CHAIN SIZE SECONDS [repack]      TYPE: f32, q8_0, q4_0
+ *   ggml_chain TYPE ROWS CHAIN SIZE SECONDS [repack|amx]      TYPE: f32, q8_0, q4_K, ...
  *
- * Prints the least time of a product in microseconds. repack (of q4_0): weights lie in the buffer
- * that rearranges them for the processor, as llama.cpp takes it where there is one. Built beside
+ * Prints the least time of a product in microseconds. repack, amx: weights lie in the buffer that
+ * rearranges them for the processor, as llama.cpp takes it where there is one; fails if there is
+ * none, or not for the type. Built beside
  * ggml:
  *   cc -O2 -I GGML/include bench/ggml_chain.c -o ggml_chain -L LIB -lggml -lggml-cpu -lggml-base */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "ggml-alloc.h"
 #include "ggml-backend.h"
 #include "ggml-cpu.h"
 #include "ggml.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { MOST_CHAIN = 64 };
 
@@ -28,23 +34,29 @@ static double now(void)
 
 static enum ggml_type type_of(const char *name)
 {
-	return !strcmp(name, "q8_0")   ? GGML_TYPE_Q8_0
-	       : !strcmp(name, "q4_0") ? GGML_TYPE_Q4_0
-				       : GGML_TYPE_F32;
+	for (int k = 0; k < GGML_TYPE_COUNT; k++)
+		if (ggml_type_name((enum ggml_type)k) &&
+		    !strcasecmp(ggml_type_name((enum ggml_type)k), name))
+			return (enum ggml_type)k;
+	fprintf(stderr, "ggml has no type %s\n", name);
+	exit(2);
 }
 
-/* The buffers of weights: the first that rearranges, if there is one. */
-static ggml_backend_buffer_type_t weights_in(bool repack)
+/* The buffers of weights: those whose name contains `kind`; NULL: plain ones. */
+static ggml_backend_buffer_type_t weights_in(const char *kind)
 {
 	ggml_backend_dev_t dev = ggml_backend_dev_by_type(GGML_BACKEND_DEVICE_TYPE_CPU);
 	ggml_backend_dev_get_extra_bufts_t get =
 		(ggml_backend_dev_get_extra_bufts_t)ggml_backend_reg_get_proc_address(
 			ggml_backend_dev_backend_reg(dev), "ggml_backend_dev_get_extra_bufts");
 	ggml_backend_buffer_type_t *extra = get ? get(dev) : NULL;
-	for (; repack && extra && *extra; extra++)
-		if (strstr(ggml_backend_buft_name(*extra), "REPACK"))
+	for (; kind && extra && *extra; extra++)
+		if (strcasestr(ggml_backend_buft_name(*extra), kind))
 			return *extra;
-	return ggml_backend_cpu_buffer_type();
+	if (!kind)
+		return ggml_backend_cpu_buffer_type();
+	fprintf(stderr, "ggml has no buffers %s\n", kind);
+	exit(2);
 }
 
 static void fill(struct ggml_tensor *w, enum ggml_type type, int64_t size, unsigned *seed)
@@ -68,6 +80,8 @@ int main(int argc, char **argv)
 {
 	if (argc < 6)
 		return 2;
+	enum { REQUEST_PERMISSION = 0x1023, TILES = 18 };
+	syscall(SYS_arch_prctl, REQUEST_PERMISSION, TILES);
 	const enum ggml_type type = type_of(argv[1]);
 	const int64_t rows = atoi(argv[2]), chain = atoi(argv[3]), size = atoi(argv[4]);
 	const double seconds = atof(argv[5]);
@@ -85,7 +99,7 @@ int main(int argc, char **argv)
 	ggml_build_forward_expand(g, y);
 	ggml_backend_t cpu = ggml_backend_cpu_init();
 	ggml_backend_cpu_set_n_threads(cpu, 1);
-	ggml_backend_alloc_ctx_tensors_from_buft(weights, weights_in(argc > 6));
+	ggml_backend_alloc_ctx_tensors_from_buft(weights, weights_in(argc > 6 ? argv[6] : NULL));
 	ggml_backend_alloc_ctx_tensors(rest, cpu);
 	unsigned seed = 1;
 	for (int64_t k = 0; k < chain; k++)
@@ -99,7 +113,7 @@ int main(int argc, char **argv)
 		const double t = now() - begin;
 		least = t < least ? t : least;
 	}
-	printf("%s %lld rows, chain of %lld%s: %.1f us\n", argv[1], (long long)rows,
-	       (long long)chain, argc > 6 ? ", rearranged" : "", least * 1e6 / (double)chain);
+	printf("%s %lld rows, chain of %lld, %s: %.1f us\n", argv[1], (long long)rows,
+	       (long long)chain, argc > 6 ? argv[6] : "plain", least * 1e6 / (double)chain);
 	return 0;
 }

@@ -19,6 +19,7 @@ typedef struct {
 	uint16_t bytes;    /* of a block in the file */
 	uint16_t group;    /* weights with one scale */
 	bool offsets;      /* groups have offsets */
+	DType stored;      /* the narrowest dtype that holds its scales and offsets */
 	/* Unpacks a block: weights integers, and a scale and, if the kind has them, an offset for
 	 * each group. */
 	void (*unpack)(const uint8_t *block, int8_t *q, float *scale, float *offset);
@@ -56,8 +57,8 @@ const GgufMeta *gguf_meta(const GgufFile *, const char *key);
 /* A tensor of blocks, unpacked. n: groups of a row. */
 typedef struct {
 	Tensor q;      /* i8 [..., n * group] */
-	Tensor scale;  /* f32 [..., n] */
-	Tensor offset; /* f32 [..., n]; no data: the kind has none */
+	Tensor scale;  /* blocks->stored [..., n] */
+	Tensor offset; /* blocks->stored [..., n]; no data: the kind has none */
 } GgufUnpacked;
 /* Unpacks a tensor of blocks into the arena. */
 GgufUnpacked gguf_unpack(Arena *, const GgufTensor *);

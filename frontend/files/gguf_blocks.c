@@ -205,13 +205,19 @@ static void iq4_xs(const uint8_t *p, int8_t *q, float *scale, float *offset)
 }
 
 static const GgufBlocks kinds[] = {
-	{"Q4_0", 2, SMALL, 18, 32, false, q4_0},     {"Q4_1", 3, SMALL, 20, 32, true, q4_1},
-	{"Q5_0", 6, SMALL, 22, 32, false, q5_0},     {"Q5_1", 7, SMALL, 24, 32, true, q5_1},
-	{"Q8_0", 8, SMALL, 34, 32, false, q8_0},     {"Q2_K", 10, LARGE, 84, 16, true, q2_k},
-	{"Q3_K", 11, LARGE, 110, 16, false, q3_k},   {"Q4_K", 12, LARGE, 144, 32, true, q4_k},
-	{"Q5_K", 13, LARGE, 176, 32, true, q5_k},    {"Q6_K", 14, LARGE, 210, 16, false, q6_k},
-	{"IQ4_NL", 20, SMALL, 18, 32, false, iq4_nl}, {"IQ4_XS", 23, LARGE, 136, 32, false, iq4_xs},
-	{"MXFP4", 39, SMALL, 17, 32, false, mxfp4},
+	{"Q4_0", 2, SMALL, 18, 32, false, DT_f16, q4_0},
+	{"Q4_1", 3, SMALL, 20, 32, true, DT_f16, q4_1},
+	{"Q5_0", 6, SMALL, 22, 32, false, DT_f16, q5_0},
+	{"Q5_1", 7, SMALL, 24, 32, true, DT_f16, q5_1},
+	{"Q8_0", 8, SMALL, 34, 32, false, DT_f16, q8_0},
+	{"Q2_K", 10, LARGE, 84, 16, true, DT_f32, q2_k},
+	{"Q3_K", 11, LARGE, 110, 16, false, DT_f32, q3_k},
+	{"Q4_K", 12, LARGE, 144, 32, true, DT_f32, q4_k},
+	{"Q5_K", 13, LARGE, 176, 32, true, DT_f32, q5_k},
+	{"Q6_K", 14, LARGE, 210, 16, false, DT_f32, q6_k},
+	{"IQ4_NL", 20, SMALL, 18, 32, false, DT_f16, iq4_nl},
+	{"IQ4_XS", 23, LARGE, 136, 32, false, DT_f32, iq4_xs},
+	{"MXFP4", 39, SMALL, 17, 32, false, DT_bf16, mxfp4},
 };
 
 const GgufBlocks *gguf_blocks(uint32_t id)
@@ -222,24 +228,36 @@ const GgufBlocks *gguf_blocks(uint32_t id)
 	return NULL;
 }
 
+/* Makes a tensor of n numbers of groups, of the kind's dtype; t: their shape. */
+static void allocate(Arena *arena, const GgufBlocks *kind, Tensor *t)
+{
+	t->dtype = kind->stored;
+	t->data = arena_calloc(arena, (size_t)tensor_numel(t), dtype_size(kind->stored));
+}
+
 GgufUnpacked gguf_unpack(Arena *arena, const GgufTensor *t)
 {
+	enum { MOST_GROUPS = LARGE / 16 };
 	const GgufBlocks *kind = t->blocks;
 	const int64_t all = tensor_numel(&t->tensor), groups = kind->weights / kind->group;
 	GgufUnpacked u = {.q = t->tensor, .scale = t->tensor};
+	float scale[MOST_GROUPS], offset[MOST_GROUPS];
 	u.q.dtype = DT_i8;
 	u.q.data = arena_alloc(arena, (size_t)all);
-	u.scale.dtype = DT_f32;
 	u.scale.dim[u.scale.rank - 1] /= kind->group;
 	u.offset = u.scale;
-	u.scale.data = arena_calloc(arena, (size_t)(all / kind->group), sizeof(float));
-	u.offset.data = kind->offsets ? arena_calloc(arena, (size_t)(all / kind->group),
-						     sizeof(float))
-				      : NULL;
-	float *scale = u.scale.data, *offset = u.offset.data;
-	for (int64_t k = 0; k < all / kind->weights; k++)
+	allocate(arena, kind, &u.scale);
+	u.offset.data = NULL;
+	if (kind->offsets)
+		allocate(arena, kind, &u.offset);
+	for (int64_t k = 0; k < all / kind->weights; k++) {
 		kind->unpack((const uint8_t *)t->tensor.data + k * kind->bytes,
-			     (int8_t *)u.q.data + k * kind->weights, scale + k * groups,
-			     offset ? offset + k * groups : NULL);
+			     (int8_t *)u.q.data + k * kind->weights, scale, offset);
+		for (int64_t i = 0; i < groups; i++) {
+			tensor_set_f64(&u.scale, k * groups + i, (double)scale[i]);
+			if (kind->offsets)
+				tensor_set_f64(&u.offset, k * groups + i, (double)offset[i]);
+		}
+	}
 	return u;
 }

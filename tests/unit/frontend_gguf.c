@@ -25,15 +25,15 @@ static void check_blocks(const GgufTensor *t, const Tensor *want)
 {
 	const GgufUnpacked u = gguf_unpack(ctx->arena, t);
 	const int8_t *q = u.q.data;
-	const float *scale = u.scale.data, *offset = u.offset.data, *y = want->data;
+	const float *y = want->data;
 	assert_int_equal(u.q.dtype, DT_i8);
 	assert_int_equal(tensor_numel(&u.q), tensor_numel(want));
 	assert_int_equal(u.scale.dim[1] * t->blocks->group, u.q.dim[1]);
-	assert_int_equal(t->blocks->offsets, offset != NULL);
+	assert_int_equal(t->blocks->offsets, u.offset.data != NULL);
 	for (int64_t i = 0; i < tensor_numel(want); i++) {
 		const int64_t k = i / t->blocks->group;
-		const float v = (float)q[i] * scale[k];
-		assert_true(y[i] == (offset ? v - offset[k] : v));
+		const float v = (float)q[i] * (float)tensor_f64(&u.scale, k);
+		assert_true(y[i] == (u.offset.data ? v - (float)tensor_f64(&u.offset, k) : v));
 	}
 }
 

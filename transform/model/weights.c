@@ -23,12 +23,12 @@ static const void *decoded(Arena *arena, const NewWeight *w, DType d)
 	const int64_t n = tensor_numel(&out);
 	const uint64_t group = group_of(w);
 	const int8_t *q = w->value.data;
-	const float *scale = w->scale.data, *offset = w->offset.data;
 	out.dtype = d;
 	out.data = arena_alloc(arena, tensor_bytes(&out));
 	for (int64_t i = 0; i < n; i++) {
-		const uint64_t k = (uint64_t)i / group;
-		const float v = (float)q[i] * scale[k], less = offset ? offset[k] : 0;
+		const int64_t k = (int64_t)((uint64_t)i / group);
+		const float v = (float)q[i] * (float)tensor_f64(&w->scale, k),
+			    less = w->offset.data ? (float)tensor_f64(&w->offset, k) : 0;
 		tensor_set_f64(&out, i, (double)(v - less));
 	}
 	return out.data;
@@ -54,6 +54,14 @@ static Node constant(Build *b, const Tensor *t)
 						     .bytes = tensor_bytes(t)}));
 }
 
+/* Returns the numbers of groups in f32, in the shape dim[] of all weights. Converted last: passes
+ * keep what is stored below a conversion. */
+static Node along_group(Build *b, const Tensor *t, const Sym *dim)
+{
+	const Node stored = constant(b, t);
+	return b_convert(b, b_broadcast(b, stored, t->rank, dim), DT_f32);
+}
+
 /* Returns the value of the weight, of the type of the constant `like`. */
 static Node in_groups(Build *b, const NewWeight *w, Node like)
 {
@@ -68,11 +76,11 @@ static Node in_groups(Build *b, const NewWeight *w, Node like)
 	for (uint32_t k = 0; k <= rank; k++)
 		dim[k] = b_int(b, q.dim[k]);
 	Node x = b_convert(b, constant(b, &q), DT_f32);
-	const Node by = constant(b, &scale);
-	x = b_bin(b, OP_mul, x, b_broadcast(b, by, rank + 1, dim));
+	const Node by = along_group(b, &scale, dim);
+	x = b_bin(b, OP_mul, x, by);
 	if (offset.data) {
-		const Node less = constant(b, &offset);
-		x = b_bin(b, OP_sub, x, b_broadcast(b, less, rank + 1, dim));
+		const Node less = along_group(b, &offset, dim);
+		x = b_bin(b, OP_sub, x, less);
 	}
 	x = b_convert(b, b_reshape(b, x, t.n, t.dim), t.dtype);
 	return b_node(b, OP_roundable, &x, 1, NULL, 0);

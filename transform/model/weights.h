@@ -9,8 +9,8 @@
 typedef struct {
 	ConstId of;    /* a constant that is no other name of another one (same_as) */
 	Tensor value;  /* of the constant's dtype, or i8 */
-	Tensor scale;  /* f32 [..., groups]; no data: the value is what the constant becomes */
-	Tensor offset; /* f32 [..., groups]; no data: 0 */
+	Tensor scale;  /* floats [..., groups]; no data: the value is what the constant becomes */
+	Tensor offset; /* floats [..., groups]; no data: 0 */
 } NewWeight;
 
 /* Gives constants of the graph's Ir new values, which stay as long as the Ir. Integers in groups

@@ -64,7 +64,7 @@ typedef struct {
 	Layout layout;
 } PanelLoad;
 
-enum { MAX_SCALES = 2 };
+enum { MAX_SCALES = 4 };
 
 /* With Contraction.decoded: how what is multiplied is computed of b, which is packed as it is
  * stored. `slab`: once for all tiles of rows of a block, of a panel's columns and a block of k's

@@ -53,6 +53,12 @@ static void order_tensor(Arena *arena, Tensor *t, uint32_t heads)
 		t->data = order_rows(arena, t->data, t->dim[0], tensor_bytes(t), heads);
 }
 
+static void order_numbers(Arena *arena, GroupNumbers *n, uint32_t heads)
+{
+	order_tensor(arena, &n->of_group, heads);
+	order_tensor(arena, &n->unit, heads);
+}
+
 /* Returns the numbers in another float dtype. */
 static void *converted(Arena *arena, const Tensor *from, DType to)
 {
@@ -119,10 +125,10 @@ static bool take(LoadingWeights *l, ConstId id, const SavedWeight *s, uint32_t h
 	if (s->gguf) {
 		const GgufUnpacked u = gguf_unpack(arena, s->gguf);
 		new.value = u.q;
-		new.scale = u.scale;
-		new.offset = u.offset;
-		order_tensor(arena, &new.scale, heads);
-		order_tensor(arena, &new.offset, heads);
+		new.scale = (GroupNumbers){u.scale, u.scale_unit};
+		new.offset = (GroupNumbers){u.offset, u.offset_unit};
+		order_numbers(arena, &new.scale, heads);
+		order_numbers(arena, &new.offset, heads);
 	} else if (s->tensor.dtype != c->dtype) {
 		new.value.data = converted(arena, &s->tensor, c->dtype);
 		new.value.dtype = c->dtype;

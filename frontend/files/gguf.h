@@ -3,8 +3,9 @@
  * context and begin with the path.
  *
  * A weight of a block is integer * scale - offset, in f32: each group of neighbours in a row has
- * one scale and, of some kinds, one offset. This is the value that llama.cpp's dequantisation
- * gives: products of a scale and a small integer are exact in f32. */
+ * one scale and, of some kinds, one offset. Of kinds with units these are integers times numbers
+ * that a block has one of. This is the value that llama.cpp's dequantisation gives: all these
+ * products are exact in f32. */
 #ifndef WEFT_FRONTEND_FILES_GGUF_H
 #define WEFT_FRONTEND_FILES_GGUF_H
 
@@ -12,6 +13,7 @@
 #include "ir/interp/tensor.h"
 
 /* A kind of blocks. */
+struct GgufGroups;
 typedef struct {
 	const char *name;  /* "Q4_K" */
 	uint32_t id;       /* in files */
@@ -19,11 +21,17 @@ typedef struct {
 	uint16_t bytes;    /* of a block in the file */
 	uint16_t group;    /* weights with one scale */
 	bool offsets;      /* groups have offsets */
-	DType stored;      /* the narrowest dtype that holds its scales and offsets */
-	/* Unpacks a block: weights integers, and a scale and, if the kind has them, an offset for
-	 * each group. */
-	void (*unpack)(const uint8_t *block, int8_t *q, float *scale, float *offset);
+	bool units;        /* blocks have units, in f16 */
+	DType stored;      /* of scales and offsets */
+	void (*unpack)(const uint8_t *block, int8_t *q, struct GgufGroups *);
 } GgufBlocks;
+
+/* What groups of a block have, as far as its kind has it. */
+enum { GGUF_MOST_GROUPS = 16 };
+typedef struct GgufGroups {
+	float scale[GGUF_MOST_GROUPS], offset[GGUF_MOST_GROUPS];
+	float scale_unit, offset_unit;
+} GgufGroups;
 
 typedef struct {
 	const char *name;
@@ -56,9 +64,9 @@ const GgufMeta *gguf_meta(const GgufFile *, const char *key);
 
 /* A tensor of blocks, unpacked. n: groups of a row. */
 typedef struct {
-	Tensor q;      /* i8 [..., n * group] */
-	Tensor scale;  /* blocks->stored [..., n] */
-	Tensor offset; /* blocks->stored [..., n]; no data: the kind has none */
+	Tensor q;                       /* i8 [..., n * group] */
+	Tensor scale, offset;           /* blocks->stored [..., n]; no data: the kind has none */
+	Tensor scale_unit, offset_unit; /* f16 [..., blocks]; no data: 1 */
 } GgufUnpacked;
 /* Unpacks a tensor of blocks into the arena. */
 GgufUnpacked gguf_unpack(Arena *, const GgufTensor *);

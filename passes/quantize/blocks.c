@@ -36,6 +36,7 @@
 
 #include "ir/target/micro.h"
 #include "ir/target/target.h"
+#include "ops/rules/rules.h"
 #include "passes/common/questions.h"
 #include "passes/fold/fold.h"
 #include "passes/quantize/priv.h"
@@ -84,10 +85,17 @@ static Node cut(const Blocks *k, Node x, uint32_t side, Node pad)
 	return b_reshape(b, x, rank + 1, dim);
 }
 
-/* Returns a scale, zero point or offset of the weights, which is behind the first nmove moves, as
- * [blocks, columns...]; of columns alone, if it is the same for all blocks: [columns...]. It is
- * stored like this, once for each group. Returns none if blocks do not divide its groups. */
-static Node by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
+/* Returns operand `side` of the product, behind the copies of which v consists. */
+static Node copied(Build *b, Node v, Node product, uint32_t side)
+{
+	if (v.i == product.i)
+		return node_in(b->g, product, side);
+	const Node x = copied(b, node_in(b->g, v, 0), product, side);
+	return b_again(b, v, &x);
+}
+
+/* Does as by_block, of a value that is stored. */
+static Node stored_by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
 {
 	Build *b = k->b;
 	*per_block = false;
@@ -125,6 +133,26 @@ static Node by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *pe
 		map[d] = d + 1;
 	}
 	return b_reshape(b, b_broadcast_in_dim(b, first, rank + 1, apart, map), rank, all);
+}
+
+/* Returns a scale, zero point or offset of the weights, which is behind the first nmove moves, as
+ * [blocks, columns...]; of columns alone, if it is the same for all blocks: [columns...]. It, or
+ * both factors of a product, are stored like this, once for each group. Returns none if blocks do
+ * not divide its groups. */
+static Node by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
+{
+	const Node product = v.i ? quant_product(k->b->g, v) : v;
+	bool per[2];
+	Node x[2];
+	if (!product.i)
+		return stored_by_block(k, v, nmove, as, per_block);
+	for (uint32_t i = 0; i < 2; i++) {
+		x[i] = stored_by_block(k, copied(k->b, v, product, i), nmove, as, &per[i]);
+		if (!x[i].i)
+			return x[i];
+	}
+	*per_block = per[0] || per[1];
+	return b_bin(k->b, OP_mul, x[0], x[1]);
 }
 
 /* Returns v in the shape of the sums of blocks: of the weights [blocks, columns...], or
@@ -305,12 +333,30 @@ static bool has_one_sum(Blocks *k)
 	return sym_is_const(b_syms(k->b), r->p.terms, &k->terms);
 }
 
+static int64_t common_divisor(int64_t a, int64_t b)
+{
+	while (b) {
+		const int64_t rest = a % b;
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /* Sets *size to the terms of a column for which a value behind the first nmove moves, or none, is
  * one number. Returns false if they are not known. */
 static bool group_of_factor(const Blocks *k, Node factor, uint32_t nmove, int64_t *size)
 {
 	const Graph *g = k->b->g;
 	const WeightProduct *r = k->r;
+	const Node product = factor.i ? quant_product(g, factor) : factor;
+	if (product.i) {
+		int64_t other;
+		TRY(group_of_factor(k, copied(k->b, factor, product, 0), nmove, size) &&
+		    group_of_factor(k, copied(k->b, factor, product, 1), nmove, &other));
+		*size = common_divisor(*size, other);
+		return true;
+	}
 	const Node v =
 		factor.i ? quant_moved_along(k->b, &r->weights, nmove, factor, r->w) : factor;
 	*size = k->terms;
@@ -399,16 +445,6 @@ enum {
 	MANTISSA = 23,   /* bits of f32 */
 	EXPONENT = 127   /* of 1.0 */
 };
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-	while (b) {
-		const int64_t rest = a % b;
-		a = b;
-		b = rest;
-	}
-	return a;
-}
 
 /* Fills in the blocks: terms that have one scale and one zero point. False: the product has another
  * form. */
@@ -549,6 +585,13 @@ static Node differences(const Blocks *k, Node z, bool per_block, bool words, int
 	return b_convert(b, b_bin(b, OP_sub, wide, along_terms(k, z, per_block, wide)), DT_f32);
 }
 
+/* Returns scales or offsets of blocks as numbers that are stored, also if they are products: a
+ * kernel decodes weights by values that lie linearly in its axes, and units have several blocks. */
+static Node multiplied(const Blocks *k, Node v)
+{
+	return v.i && quant_product(k->b->g, v).i ? fold_node(k->b->g, k->c, v) : v;
+}
+
 Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
 {
 	Blocks k = {.b = b, .c = c, .r = r};
@@ -560,9 +603,9 @@ Node quant_decoded_product(Build *b, PassCtx *c, const WeightProduct *r)
 	const bool words = has_words(&k, &low);
 	if (!words && k.block == k.terms && !r->weights.offset.i)
 		return (Node){0};
-	const Node scale = by_block(&k, d->scale, d->nmove, DT_f32, &by_scale),
+	const Node scale = multiplied(&k, by_block(&k, d->scale, d->nmove, DT_f32, &by_scale)),
 		   zero = by_block(&k, d->zero, d->nmove, DT_i32, &by_zero),
-		   less = by_block(&k, d->offset, d->outer, DT_f32, &by_offset);
+		   less = multiplied(&k, by_block(&k, d->offset, d->outer, DT_f32, &by_offset));
 	if ((d->scale.i && !scale.i) || (d->zero.i && !zero.i) || (d->offset.i && !less.i))
 		return (Node){0};
 	Node w = differences(&k, zero, by_zero, words, low);

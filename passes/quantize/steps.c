@@ -683,12 +683,33 @@ static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
 	return true;
 }
 
+/* Returns the value of which x is copies and converts, element by element. */
+static Node below_copies(const Graph *g, Node x)
+{
+	x = quant_below_converts(g, x);
+	while (op_info(node_op(g, x))->moves)
+		x = quant_below_converts(g, node_in(g, x, 0));
+	return x;
+}
+
+Node quant_product(const Graph *g, Node x)
+{
+	while (op_info(node_op(g, x))->moves)
+		x = node_in(g, x, 0);
+	if (step_of(g, x) != SC_mul || node_dtype(g, x) != DT_f32)
+		return (Node){0};
+	for (uint32_t k = 0; k < 2; k++)
+		if (!node_const(g, below_copies(g, node_in(g, x, k))).i)
+			return (Node){0};
+	return x;
+}
+
 bool quant_fold_stored(PassCtx *c, Graph *g, Node x)
 {
 	enum { MOST_STEPS = 12 };
-	x = x.i ? quant_below_converts(g, x) : x;
-	while (x.i && op_info(node_op(g, x))->moves)
-		x = quant_below_converts(g, node_in(g, x, 0));
+	if (!x.i || quant_product(g, x).i)
+		return false;
+	x = below_copies(g, x);
 	return x.i && !node_const(g, x).i && !node_splat(g, x, NULL) &&
 	       is_of_constants(g, x, MOST_STEPS) && fold_node(g, c, x).i != x.i;
 }

@@ -13,9 +13,10 @@ static double sum_of(Ctx *ctx, const GgufTensor *t)
 	if (t->blocks) {
 		const GgufUnpacked u = gguf_unpack(ctx->arena, t);
 		x = u.q;
-		for (int64_t i = 0, n = tensor_numel(&u.scale); i < n; i++)
-			sum += tensor_f64(&u.scale, i) +
-			       (u.offset.data ? tensor_f64(&u.offset, i) : 0);
+		const Tensor *const part[] = {&u.scale, &u.offset, &u.scale_unit, &u.offset_unit};
+		for (uint32_t k = 0; k < 4; k++)
+			for (int64_t i = 0; part[k]->data && i < tensor_numel(part[k]); i++)
+				sum += tensor_f64(part[k], i);
 	}
 	for (int64_t i = 0, n = tensor_numel(&x); i < n; i++)
 		sum += tensor_f64(&x, i);

@@ -173,7 +173,8 @@ static void test_groups(void **state)
 		}
 }
 
-/* Groups with an offset, which may be whole columns; integers from 0 on are stored in i8, too. */
+/* Groups with an offset, which may be whole columns; of two groups, scales with a unit. Integers
+ * from 0 on are stored in i8, too. */
 static void test_offsets(void **state)
 {
 	(void)state;
@@ -186,6 +187,7 @@ static void test_offsets(void **state)
 				    .columns = 1 + n % 79,
 				    .group = group[i],
 				    .has_zero = n % 3 == 0,
+				    .units = n % 3 == 1,
 				    .offsets = n % 2 ? OFFSET_LESS : OFFSET_MORE,
 				    .least = k % 3 ? 0 : -128,
 				    .most = k % 3 == 1 ? 15

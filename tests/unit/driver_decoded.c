@@ -124,7 +124,7 @@ static void test_groups(void **state)
 		}
 }
 
-/* Groups with an offset, which may be whole columns. */
+/* Groups with an offset, which may be whole columns; of two groups, scales with a unit. */
 static void test_offsets(void **state)
 {
 	(void)state;
@@ -132,10 +132,11 @@ static void test_offsets(void **state)
 	for (uint32_t i = 0; i < sizeof group / sizeof *group; i++)
 		for (uint32_t n = 0; n < 6; n++) {
 			it = (Case){.rows = n % 2 ? 1 + n : MOST_ROWS,
-				    .terms = (n < 5 ? 3 : 1) * group[i],
+				    .terms = (n < 5 ? 2 + n % 2 : 1) * group[i],
 				    .columns = 1 + (i * 31 + n * 17) % MOST_COLUMNS,
 				    .group = group[i],
 				    .has_zero = n % 3 == 0,
+				    .units = n % 4 == 2,
 				    .offsets = n % 2 ? OFFSET_LESS : OFFSET_MORE,
 				    .least = n < 3 ? 0 : -60,
 				    .most = n < 3 ? 15 : 60};

@@ -21,6 +21,13 @@ static const GgufTensor *tensor_named(const GgufFile *f, const char *name)
 	return NULL;
 }
 
+/* Returns the scale or offset of weight i. */
+static float number_of(const Tensor *of_groups, const Tensor *units, const GgufTensor *t, int64_t i)
+{
+	const float x = (float)tensor_f64(of_groups, i / t->blocks->group);
+	return units->data ? x * (float)tensor_f64(units, i / t->blocks->weights) : x;
+}
+
 static void check_blocks(const GgufTensor *t, const Tensor *want)
 {
 	const GgufUnpacked u = gguf_unpack(ctx->arena, t);
@@ -30,10 +37,11 @@ static void check_blocks(const GgufTensor *t, const Tensor *want)
 	assert_int_equal(tensor_numel(&u.q), tensor_numel(want));
 	assert_int_equal(u.scale.dim[1] * t->blocks->group, u.q.dim[1]);
 	assert_int_equal(t->blocks->offsets, u.offset.data != NULL);
+	assert_int_equal(t->blocks->units, u.scale_unit.data != NULL);
 	for (int64_t i = 0; i < tensor_numel(want); i++) {
-		const int64_t k = i / t->blocks->group;
-		const float v = (float)q[i] * (float)tensor_f64(&u.scale, k);
-		assert_true(y[i] == (u.offset.data ? v - (float)tensor_f64(&u.offset, k) : v));
+		const float v = (float)q[i] * number_of(&u.scale, &u.scale_unit, t, i);
+		assert_true(y[i] ==
+			    (u.offset.data ? v - number_of(&u.offset, &u.offset_unit, t, i) : v));
 	}
 }
 

@@ -10,18 +10,23 @@
 
 enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 20 };
 
+enum { UNIT = 2 };
+
 typedef enum { OFFSET_NONE, OFFSET_LESS, OFFSET_MORE } Offsets;
 
 /* A product of x[rows, terms] and of the transpose of w[columns, terms], with a scale and a zero
- * point for each group of a column's terms, and maybe an offset, which is subtracted or added. */
+ * point for each group of a column's terms, and maybe an offset, which is subtracted or added. With
+ * units scales are products of an integer and of a number that UNIT groups have in common. */
 typedef struct {
 	int64_t rows, terms, columns, group;
-	bool is_unsigned, has_zero;
+	bool is_unsigned, has_zero, units;
 	Offsets offsets;
 	int least, most; /* of the weights */
 	float x[MOST_ROWS * MOST_TERMS], want[MOST_ROWS * MOST_COLUMNS];
 	int w[MOST_COLUMNS * MOST_TERMS], zero[MOST_COLUMNS * MOST_TERMS];
 	float scale[MOST_COLUMNS * MOST_TERMS], offset[MOST_COLUMNS * MOST_TERMS];
+	float unit[MOST_COLUMNS * MOST_TERMS];
+	int8_t of_unit[MOST_COLUMNS * MOST_TERMS];
 } Case;
 
 static inline uint32_t draw(uint32_t *s)
@@ -49,6 +54,12 @@ static inline void fill(Case *c, uint32_t seed)
 		c->scale[i] = 0.01f + 0.01f * uniform(&s) * uniform(&s);
 		c->zero[i] = c->has_zero ? c->least / 2 + (int)(draw(&s) % 7) : 0;
 		c->offset[i] = c->offsets ? 0.1f * uniform(&s) : 0;
+		if (!c->units)
+			continue;
+		if (i % UNIT == 0)
+			c->unit[i / UNIT] = ldexpf(1 + (float)(draw(&s) % 15), -10);
+		c->of_unit[i] = (int8_t)(1 + draw(&s) % 31);
+		c->scale[i] = c->unit[i / UNIT] * c->of_unit[i];
 	}
 }
 
@@ -67,6 +78,26 @@ static inline WeftValue weights_offset(WeftTrace *t, const Case *c, WeftValue w)
 	const WeftArg both[] = {weft_arg(weft_trace_call(t, "aten.view", view, 2)), weft_arg(by)};
 	const WeftArg back[] = {weft_arg(weft_trace_call(t, op, both, 2)), weft_arg_ints(flat, 2)};
 	return weft_trace_call(t, "aten.view", back, 2);
+}
+
+/* Returns the scales, [columns, groups]. */
+static inline WeftValue weights_scale(WeftTrace *t, const Case *c)
+{
+	const int64_t groups = c->terms / c->group, flat[] = {c->columns, groups};
+	char type[64];
+	snprintf(type, sizeof type, "f32[%lld, %lld]", (long long)c->columns, (long long)groups);
+	if (!c->units)
+		return weft_trace_param(t, "s", type, c->scale);
+	snprintf(type, sizeof type, "f32[%lld, %lld, 1]", (long long)c->columns,
+		 (long long)groups / UNIT);
+	const WeftValue unit = weft_trace_param(t, "u", type, c->unit);
+	snprintf(type, sizeof type, "i8[%lld, %lld, %d]", (long long)c->columns,
+		 (long long)groups / UNIT, UNIT);
+	const WeftArg both[] = {weft_arg(weft_trace_param(t, "s", type, c->of_unit)),
+				weft_arg(unit)};
+	const WeftArg view[] = {weft_arg(weft_trace_call(t, "aten.mul.Tensor", both, 2)),
+				weft_arg_ints(flat, 2)};
+	return weft_trace_call(t, "aten.view", view, 2);
 }
 
 /* symbolic: the number of rows is one. */
@@ -89,8 +120,7 @@ static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
 	snprintf(type, sizeof type, "%s[%lld, %lld]", dtype, (long long)c->columns,
 		 (long long)c->terms);
 	const WeftValue weights = weft_trace_param(t, "w", type, q);
-	snprintf(type, sizeof type, "f32[%lld, %lld]", (long long)c->columns, (long long)groups);
-	const WeftValue scale = weft_trace_param(t, "s", type, c->scale);
+	const WeftValue scale = weights_scale(t, c);
 	snprintf(type, sizeof type, "%s[%lld, %lld]", dtype, (long long)c->columns,
 		 (long long)groups);
 	const WeftValue point = weft_trace_param(t, "z", type, zero);

@@ -4,13 +4,19 @@
 
 #include "ir/interp/tensor.h"
 
+/* Numbers of groups: of_group * unit, in f32. */
+typedef struct {
+	Tensor of_group; /* [..., groups]; no data: there are none */
+	Tensor unit;     /* [..., units], each of equally many groups; no data: 1 */
+} GroupNumbers;
+
 /* The new value of a constant: numbers of its dtype and shape, or integers in groups. A group of
  * neighbours along the last dimension stands for integer * scale - offset, in f32. */
 typedef struct {
-	ConstId of;    /* a constant that is no other name of another one (same_as) */
-	Tensor value;  /* of the constant's dtype, or i8 */
-	Tensor scale;  /* floats [..., groups]; no data: the value is what the constant becomes */
-	Tensor offset; /* floats [..., groups]; no data: 0 */
+	ConstId of;                 /* a constant that is no other name of another one (same_as) */
+	Tensor value;               /* of the constant's dtype, or i8 */
+	GroupNumbers scale, offset; /* no scales: the value is what the constant becomes; no
+				       offsets: 0 */
 } NewWeight;
 
 /* Gives constants of the graph's Ir new values, which stay as long as the Ir. Integers in groups

@@ -409,8 +409,9 @@ def cell(text):
         return text
     start, _, rest = text.split(" (unhinted")[0].partition(": ")
     if start.startswith("yes; "):
-        return f"yes, with PyTorch's `{rest}`"
-    return f"{start}: `{rest.replace('`', chr(39))}`"
+        return f"yes, but PyTorch runs `{rest}`, which Weft lacks"
+    said = f"{start}: `{rest.replace('`', chr(39))}`"
+    return f"no; the error of {said}" if not_weft(text) else said
 
 
 def item(text):
@@ -459,8 +460,8 @@ def page(results):
         mine = {n: r for n, r in models.items() if n.startswith(package + "/")}
         out.append(f"| {package} | " + " | ".join(counted(mine, w) for w in WAYS) + " |")
     out += ["", wrapped(("In this table, \"31 of 31\" means that 31 models work in this way, of the 31 that PyTorch itself can run, export or trace. If PyTorch cannot "
-                         "do this with a model, the list below has \"eager mode\", \"torch.export\" or \"torch.compile\" for it, followed by PyTorch's message. "
-                         "\"Yes, with PyTorch's\" and the name of an operator mean that the model works, but that PyTorch runs this operator, because Weft lacks it. "
+                         "do this with a model, the lists below quote the error of PyTorch. If Weft lacks an operator of a model, PyTorch runs this operator in the "
+                         "ways *compile* and *train*; the lists below name it. "
                          "`torch.compile` divides detection models and Longformer into several graphs, with every back end.").split()), ""]
     for package in PACKAGES:
         out += sections(models, package)

@@ -170,10 +170,11 @@ def page(results):
     text = ("# Times beside other systems\n\n"
             "The first tables show how long one call of a model takes, in milliseconds. Each number is the time of the shortest of\n"
             "several calls. The systems take turns, so that other programs disturb all of them equally. The shortest time of a row is\n"
-            "bold; `-` means that a system was not measured with this model. The last row says how many times as long as Weft a\n"
-            "system takes: the geometric mean over the models that both ran. Models whose names end in `_3l` have three layers.\n"
-            "Models whose names end in `_q` were quantised to 8 bits by ONNX Runtime's tools. Training steps were compiled by\n"
-            "`torch.compile` with Inductor, all other models by AOTInductor.\n\n"
+            "bold; `-` means that a system was not measured with this model. The last row compares each system\n"
+            "with Weft: it is the geometric mean, over the models that both ran, of the system's time divided by Weft's. Models\n"
+            "whose names end in `_3l` have three layers. ONNX Runtime's tools quantised the models whose names end in `_q` to 8 bits.\n"
+            "In the column \"AOTInductor, Inductor\", Inductor compiled the training steps (by `torch.compile`), and AOTInductor all\n"
+            "other models.\n\n"
             "`bench/page.py` writes this page. `python3 bench/page.py --help` explains how to measure on your own machine.\n")
     for path in results:
         r = json.loads(pathlib.Path(path).read_text())

@@ -366,9 +366,9 @@ def compared(path, patterns):
 
 INTRO = """# Does my model work?
 
-This page lists models of torchvision, timm, transformers and diffusers, and says which of them Weft compiles. Of
-each family, one or a few models were tried, with random weights, small images and few layers. Larger models of a family
-have the same operators in most cases. Lists below name the families of which no model was tried.
+This page lists models of torchvision, timm, transformers and diffusers, and says which of them Weft compiles. One or a
+few models of each family were tried, with random weights, small images and few layers. In most cases, the larger models
+of a family have the same operators. The lists below also name the families of which no model was tried.
 
 Each model was tried in three ways:
 
@@ -409,8 +409,9 @@ def cell(text):
         return text
     start, _, rest = text.split(" (unhinted")[0].partition(": ")
     if start.startswith("yes; "):
-        return f"yes, with PyTorch's `{rest}`"
-    return f"{start}: `{rest.replace('`', chr(39))}`"
+        return f"yes, but PyTorch runs `{rest}`, which Weft lacks"
+    said = f"{start}: `{rest.replace('`', chr(39))}`"
+    return f"no; the error of {said}" if not_weft(text) else said
 
 
 def item(text):
@@ -458,10 +459,10 @@ def page(results):
     for package in PACKAGES:
         mine = {n: r for n, r in models.items() if n.startswith(package + "/")}
         out.append(f"| {package} | " + " | ".join(counted(mine, w) for w in WAYS) + " |")
-    out += ["", wrapped(("This table counts models that work, of those that PyTorch itself can run, export or trace in this way. If PyTorch cannot, the result below "
-                         "begins with \"eager mode\", \"torch.export\" or \"torch.compile\", followed by PyTorch's message. \"Yes, with PyTorch's\" means that the "
-                         "model works, but that PyTorch runs the operator named behind these words, because Weft lacks it. In detection models and Longformer, "
-                         "`torch.compile` divides the model into several graphs, with every back end.").split()), ""]
+    out += ["", wrapped(("In this table, \"31 of 31\" means that 31 models work in this way, of the 31 that PyTorch itself can run, export or trace. If PyTorch cannot "
+                         "do this with a model, the lists below quote the error of PyTorch. If Weft lacks an operator of a model, PyTorch runs this operator in the "
+                         "ways *compile* and *train*; the lists below name it. "
+                         "`torch.compile` divides detection models and Longformer into several graphs, with every back end.").split()), ""]
     for package in PACKAGES:
         out += sections(models, package)
         if rest := [n for n in about.get("waiting", {}).get(package, []) if f"{package}/{n}" not in models]:

@@ -1,7 +1,7 @@
 """Errors of what adds up many numbers, against float64, beside those of PyTorch's eager mode: accuracy.py WEFT [--large [--bless]] | --record
 Each operator at 1, 10 and (--large) 1000 times its usual size, the size a number and a symbol. tests/data/accuracy.txt has eager's largest error
 for the same inputs, since tests run without PyTorch: a model of its pairwise sums would be off by more than what is looked for. An error is at most
-8 times that, or half a unit in the last place of the largest result. Lines that end in "known" miss that today; one that no
+8 times that, or 8 times half a unit in the last place of the largest result. Lines that end in "known" miss that today; one that no
 longer does is a failure: the word goes. --record, with a Python that has torch, writes the errors and keeps the words; --bless writes these."""
 import array
 import pathlib

@@ -182,7 +182,8 @@ typedef enum { WEFT_ACTIVATIONS_INT8 = 1, WEFT_ACTIVATIONS_EXACT } WeftActivatio
 /* Says how products of f32 and of constant weights of at most 8 bits are computed, in place:
  * WEFT_ACTIVATIONS_INT8 rounds the f32 operand to 8 bits, by blocks of 32 terms (docs/numerics.md);
  * WEFT_ACTIVATIONS_EXACT rounds none. If it is not called, those operands are rounded of which the
- * model says so (MatMulNBits with accuracy_level 4), but for GPUs and in graphs of derivatives.
+ * model says so (MatMulNBits with accuracy_level 4, weights in blocks of weft_load_weights), but
+ * for GPUs and in graphs of derivatives.
  * Call it before other transforms. After WEFT_ACTIVATIONS_INT8 the graph has no derivatives.
  * Returns false after an error: the graph was transformed before. */
 bool weft_set_activations(Weft *, WeftGraph *, WeftActivations);

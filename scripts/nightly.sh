@@ -1,6 +1,6 @@
 #!/bin/sh
 # What takes too long for every change: scripts/nightly.sh [SECONDS] (3600). Conformance over reference models, where ../shared has them, random
-# graphs with fresh seeds for an hour, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
+# graphs with fresh seeds for an hour, 5,000 drawn attentions, errors at large sizes, and the Python wheel (PyTorch comes from PyPI); where there is clang, all is built by it
 # without a warning, what it built passes the unit and file tests and emits the same code, and the readers of files run under libFuzzer; where $PYTHON
 # (python3) has onnxruntime, drawn models of ONNX are compared with it; where it has PyTorch and expecttest, training under autocast, programs of
 # users with symbolic sizes and with numbers of data in their graphs, and what this PyTorch makes of the models of tests/versions/versions.tar.xz;
@@ -12,6 +12,7 @@ build=${BUILD:-build} bad=0
 meson test -C "$build" --print-errorlogs --setup all --suite conformance || bad=1
 python3 tests/oracle/accuracy.py "$build/weft" --large || bad=1
 python3 scripts/net.py "$build" --seconds "${1:-3600}" --seed "$(date +%s)000" || bad=1
+python3 tests/fuzz/attentions.py "$build/weft" . --seed "$(date +%s)" --count 5000 || bad=1
 python=${PYTHON:-python3}
 if "$python" -c 'import numpy, onnx, onnxruntime, safetensors' 2>/dev/null; then
 	"$python" tests/oracle/onnx/drawn.py "$build/weft" "$(date +%s)000" 100 || bad=1

@@ -19,7 +19,8 @@
 enum { FLOATS = 1, INTEGERS = 2, BOOLS = 4, ANY = 7, TO_BOOL = 8, OF_SECOND = 16 };
 
 /* In the form stand $a, $b, $c for operands, $T for the type of the result, $t for its name, $s for
- * the name of the first operand's type, $f for "f" where that is f32. The type of the result is
+ * the name of the first operand's type, $f for "f" where that is f32, $d for the second operand as
+ * a divisor. The type of the result is
  * that of the operands, that of the second (select), or bool. */
 static const struct {
 	const char *name;
@@ -59,8 +60,8 @@ static const struct {
 	{"ceil", 1, FLOATS, "ceil$f($a)"},
 	{"trunc", 1, FLOATS, "trunc$f($a)"},
 	{"rint", 1, FLOATS, "rint$f($a)"},
-	{"quot", 2, INTEGERS, "($T)($a / $b)"},
-	{"mod", 2, INTEGERS, "($T)($a % $b)"},
+	{"quot", 2, INTEGERS, "($T)($a / $d)"},
+	{"mod", 2, INTEGERS, "($T)($a % $d)"},
 	{"left", 2, INTEGERS, "($T)((uint64_t)$a << $b)"},
 	{"right", 2, INTEGERS, "($T)($a >> $b)"},
 	{"select", 3, ANY | OF_SECOND, "$a ? $b : $c"},
@@ -71,6 +72,14 @@ static Value expression(Reader *r);
 static bool takes(int what, Type t)
 {
 	return what & (is_float(t) ? FLOATS : is_integer(t) ? INTEGERS : t == BOOL ? BOOLS : 0);
+}
+
+/* Returns the text of a divisor. A literal 0 divides only over an empty extent, where nothing is
+ * executed; C compilers warn of it. */
+static const char *divisor(Reader *r, const Value *v)
+{
+	const char *zero = format(r, "((%s)INT64_C(0))", types[v->type].c);
+	return strcmp(v->text, zero) ? v->text : "1";
 }
 
 static Value filled(Reader *r, const char *form, const Value *in, Type result)
@@ -90,6 +99,8 @@ static Value filled(Reader *r, const char *form, const Value *in, Type result)
 			put(r, "%s", types[in[0].type].name);
 		else if (letter == 'f')
 			put(r, "%s", in[0].type == F32 ? "f" : "");
+		else if (letter == 'd')
+			put(r, "%s", divisor(r, &in[1]));
 		else
 			put(r, "%s", in[letter - 'a'].text);
 	}
@@ -577,7 +588,7 @@ static void other(Reader *r)
 		Value x = expression(r);
 		name_add(&r->temp, name, x.type);
 		line(r);
-		put(r, "%s%s = %s;\n", format(r, "const %s ", types[x.type].c), name, x.text);
+		put(r, "%s const %s = %s;\n", types[x.type].c, name, x.text);
 	} else if (*name && accept(r, " := ")) {
 		const char *v = format(r, "v%s", number_of(name));
 		Value x = expression(r);

@@ -20,12 +20,18 @@ misuse() {
 	ends 2 "$@"
 }
 
+# ends STATUS PATTERN COMMAND...: the message is a line of stderr, and stdout is empty.
 ends() {
 	code=$1
 	pattern=$2
 	shift 2
-	expect "$code" "$pattern" "$@"
-	"$@" 2>/dev/null </dev/null >"$out/stdout"
+	"$@" >"$out/stdout" 2>"$out/log" </dev/null
+	got=$?
+	if [ $got -ne "$code" ] || ! grep -q -e "$pattern" "$out/log"; then
+		echo "FAIL: $*: status $got, expected $code and '$pattern':"
+		head -5 "$out/log"
+		bad=1
+	fi
 	if [ -s "$out/stdout" ]; then
 		echo "FAIL: $*: printed on stdout"
 		bad=1

@@ -1,6 +1,6 @@
-"""The back end plain-c of examples/backend, built with the public headers alone: plain_c.py WEFT SOURCE_ROOT CC...
+"""The back end plain-c of examples/backend, built with the public headers alone: plain_c.py WEFT SOURCE_ROOT [--all] CC...
 Its C is compiled and run: models of files, graphs of tests/text/run with their inputs, and drawn ones give the bits of Weft's
-interpreter of loop IR. What it does not know it refuses with one sentence that names it."""
+interpreter of loop IR. Without --all, each fourth graph of tests/text/run. What it does not know it refuses with one sentence that names it."""
 import array
 import json
 import math
@@ -18,8 +18,8 @@ from tensor_file import read_types, write_tensors  # noqa: E402
 # What a program may have that the back end does not know.
 NOT_KNOWN = re.compile(r'has the statement "(call|save|room)", which it does not know$')
 
-weft, root, cc = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve(), sys.argv[3:]
-PART = 4  # every 4th graph of tests/text/run
+weft, root, cc = str(pathlib.Path(sys.argv[1]).resolve()), pathlib.Path(sys.argv[2]).resolve(), [a for a in sys.argv[3:] if a != "--all"]
+PART = 1 if "--all" in sys.argv else 4  # every 4th graph of tests/text/run
 FLAGS = ["-O0", "-std=c17", "-Werror", "-ffp-contract=off", "-fno-strict-aliasing", "-DPLAIN_MAIN"]
 CODES = {"f32": "f", "f64": "d", "i32": "i", "i64": "q", "u64": "Q", "bool": "b"}
 bad, refusals = 0, []

@@ -443,16 +443,13 @@ static void print_result(Run *r, const char *sizes, const char *name)
 static void compare(Run *r, const Tensor *x, const Tensor *y)
 {
 	const char *s = header_find(r->w->ctx->arena, r->test->text, "tolerance:", NULL);
-	Text text;
-	text_init(&text, r->w->ctx->arena);
-	values_print(y, &text);
-	*strstr(text.data, " =") = 0;
-	int64_t i = values_differ(x, y, s ? strtod(s, NULL) : 0);
+	const int64_t i = values_differ(x, y, s ? strtod(s, NULL) : 0);
+	values_print_type(y, r->out);
 	if (i < 0) {
-		text_printf(r->out, "%s agrees\n", text.data);
+		text_add(r->out, " agrees\n");
 		return;
 	}
-	text_printf(r->out, "%s differs at ", text.data);
+	text_add(r->out, " differs at ");
 	values_index(y, i, r->out);
 	text_printf(r->out, ": compiled %.9g, expected %.9g\n", tensor_f64(x, i), tensor_f64(y, i));
 }

@@ -37,6 +37,8 @@ typedef struct EvalCtx EvalCtx;
 bool values_input(const FileTest *, EvalCtx *, Graph *, uint32_t k, Tensor *out);
 /* The same of one of several calls, from 0: `; input x@2 = ...` is of the second one. */
 bool values_input_of(const FileTest *, EvalCtx *, Graph *, uint32_t k, uint32_t call, Tensor *out);
+/* "f32[2, 3]" */
+void values_print_type(const Tensor *, Text *out);
 /* "f32[2, 3] = 1 2 3 4 5 6" */
 void values_print(const Tensor *, Text *out);
 /* "B=7,N=2": these sizes, and the hints of the other symbols. False after ctx_error. */

@@ -207,13 +207,19 @@ bool values_bind(Ctx *ctx, SymTab *t, const char *s, EvalCtx *e)
 	return true;
 }
 
-void values_print(const Tensor *t, Text *out)
+void values_print_type(const Tensor *t, Text *out)
 {
-	Tensor flat = tensor_flat_real(t);
 	text_printf(out, "%s[", dtype_name(t->dtype));
 	for (uint32_t k = 0; k < t->rank; k++)
 		text_printf(out, "%s%lld", k ? ", " : "", (long long)t->dim[k]);
-	text_add(out, "] =");
+	text_char(out, ']');
+}
+
+void values_print(const Tensor *t, Text *out)
+{
+	Tensor flat = tensor_flat_real(t);
+	values_print_type(t, out);
+	text_add(out, " =");
 	for (int64_t i = 0; i < tensor_numel(&flat); i++)
 		if (dtype_is_float(flat.dtype))
 			text_printf(out, isnan(tensor_f64(&flat, i)) ? " nan" : " %.6g",

@@ -472,7 +472,8 @@ static void test_arguments(void **state)
 					text_printf(&t, "%s%s", i ? ", " : "",
 						    functions[k].of_conditions
 							    ? "s0 > 3"
-							    : &"s0 + 2"[i ? 5 : 0]);
+						    : i     ? "2"
+							    : "s0 + 2");
 				text_add(&t, ")");
 				fresh();
 				bool wrong =

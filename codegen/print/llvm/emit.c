@@ -28,10 +28,18 @@ static const char model_passes[] = "function(sroa,early-cse)";
 static pthread_once_t once = PTHREAD_ONCE_INIT, once_all = PTHREAD_ONCE_INIT;
 
 /* Sets LLVM's options, once for the process. LLVM's scheduler is off: loop IR is in the order that
- * schedules chose, and moving loads up would spill the registers of tiles. */
+ * schedules chose, and moving loads up would spill the registers of tiles. The pass of x86 that
+ * moves integers into mask registers is off: it finds nothing in our code, and takes time that is
+ * quadratic in the length of a block, two fifths of all for AES. */
 static void set_options(void)
 {
-	static const char *const options[] = {"weft", "-enable-misched=false"};
+	static const char *const options[] = {
+		"weft",
+		"-enable-misched=false",
+#ifdef WEFT_LLVM_X86
+		"-disable-x86-domain-reassignment",
+#endif
+	};
 	LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, "");
 	LLVMInitializeNativeTarget();
 	LLVMInitializeNativeAsmPrinter();

@@ -266,10 +266,26 @@ static bool set_activations(Weft *w, WeftGraph *g, const LoadArgs *a, const char
 		       w, g, strcmp(to, "exact") ? WEFT_ACTIVATIONS_INT8 : WEFT_ACTIVATIONS_EXACT);
 }
 
-static bool load_weights(Weft *w, WeftGraph *g, const LoadArgs *a)
+/* Returns the file that --weights-from gives the entry: FILE, of NAME=FILE that of the entry NAME
+ * only; NULL: it is of another entry. */
+static const char *weights_of(const LoadArgs *a, const char *text, const char *entry)
 {
-	const StringList *from = &a->weights_from;
-	return !from->n || weft_load_weights(w, g, from->item, from->n, a->weight_names);
+	for (uint32_t k = 0; k < a->entry.n; k++) {
+		const char *file = of_entry(text, a->entry.item[k]);
+		if (file)
+			return strcmp(a->entry.item[k], entry) ? NULL : file;
+	}
+	return text;
+}
+
+static bool load_weights(Weft *w, WeftGraph *g, const LoadArgs *a, const char *entry)
+{
+	const char *file[MAX_LIST];
+	uint32_t n = 0;
+	for (uint32_t k = 0; k < a->weights_from.n; k++)
+		if ((file[n] = weights_of(a, a->weights_from.item[k], entry)))
+			n++;
+	return !n || weft_load_weights(w, g, file, n, a->weight_names);
 }
 
 static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const char *entry)
@@ -298,7 +314,7 @@ static WeftGraph *load_file(Weft *w, const char *path, const LoadArgs *a, const 
 	}
 	free(item);
 	free(text);
-	if (!g || !load_weights(w, g, a) || !bound_loops(w, g, a, entry))
+	if (!g || !load_weights(w, g, a, entry) || !bound_loops(w, g, a, entry))
 		return NULL;
 	return set_mode(w, g, a, entry) && set_precision(w, g, path, a, entry) &&
 			       set_activations(w, g, a, entry)

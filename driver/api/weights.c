@@ -140,16 +140,26 @@ static bool take(LoadingWeights *l, ConstId id, const SavedWeight *s, uint32_t h
 
 /* ---- names ---- */
 
+/* Reads the rules of the user, behind which those stand that are known of the files. */
 static bool read_rules(LoadingWeights *l)
 {
+	Ctx *ctx = l->w->ctx;
 	FileMap text;
 	const GgufMeta *m = gguf_meta(&l->file.gguf, "general.architecture");
-	if (l->names)
-		return file_map(l->w->ctx, l->names, &text) &&
-		       names_parse(l->w->ctx, l->names, (const char *)text.data, text.size,
-				   &l->rules);
-	if (m && m->text)
-		l->rules = names_of_architecture(m->text);
+	const NameRules known = m && m->text ? names_of_architecture(m->text) : (NameRules){0};
+	if (!l->names) {
+		l->rules = known;
+		return true;
+	}
+	out_spare(ctx, l->names);
+	TRY(file_map(ctx, l->names, &text) &&
+	    names_parse(ctx, l->names, (const char *)text.data, text.size, &l->rules));
+	NameRule *all = ARENA_ARRAY(ctx->arena, NameRule, l->rules.n + known.n);
+	for (uint32_t k = 0; k < l->rules.n; k++)
+		all[k] = l->rules.rule[k];
+	for (uint32_t k = 0; k < known.n; k++)
+		all[l->rules.n + k] = known.rule[k];
+	l->rules = (NameRules){all, l->rules.n + known.n};
 	return true;
 }
 
@@ -217,6 +227,16 @@ static void list_unused(LoadingWeights *l)
 			 n == 1 ? " is" : "s are", list);
 }
 
+/* Whether weft_load_weights has put weights in blocks into a graph of the Ir: their parameters have
+ * no names any more. */
+static bool has_blocks(const Ir *ir)
+{
+	for (uint32_t k = 1; k < ir->constant.n; k++)
+		if (ir->constant.data[k].in_blocks)
+			return true;
+	return false;
+}
+
 static bool load_weights(void *arg)
 {
 	static const char here[] = "weft_load_weights";
@@ -230,13 +250,17 @@ static bool load_weights(void *arg)
 		return ctx_error(ctx, l->g->path,
 				 "the graph was transformed: load the weights of the graph that "
 				 "was loaded, then transform it");
+	if (has_blocks(l->g->g->ir))
+		return ctx_error(ctx, l->g->path,
+				 "weights of the graph are in blocks of few bits already: load all "
+				 "files at once, or into the graph that was loaded");
 	TRY(checkpoint_open(ctx, l->path, l->npath, &l->file) && read_rules(l));
 	l->used = ARENA_ARRAY(weft_arena(l->w), bool, l->file.weight.n);
 	TRY(choose(l));
 	if (l->nmissing)
 		return ctx_error(ctx, l->file.path,
 				 "%u parameter%s not in it: %s; a file of names (--weight-names) "
-				 "says what they are called there",
+				 "says what they are called there, also of two that share memory",
 				 l->nmissing,
 				 l->nmissing == 1 ? " of the model is" : "s of the model are",
 				 l->missing);

@@ -96,7 +96,8 @@ static void warn_of_absent(Ctx *ctx, const Ir *ir)
 	if (n)
 		ctx_warn(ctx, NULL,
 			 "the file has no values of %u weight%s (%s%s), which were on \"meta\" "
-			 "when it was exported: they are 0; give them by --weights-from",
+			 "when it was exported: they are 0; give them by --weights-from "
+			 "(weights_from=)",
 			 n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...");
 }
 

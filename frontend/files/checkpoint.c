@@ -4,6 +4,7 @@
 
 #include "frontend/files/json.h"
 #include "frontend/files/npy.h"
+#include "frontend/files/out_file.h"
 
 typedef struct {
 	Ctx *ctx;
@@ -36,6 +37,7 @@ static bool add_gguf(CheckpointReader *r, const char *path)
 static bool add_tensors(CheckpointReader *r, const char *path)
 {
 	StFile f = {0};
+	out_spare(r->ctx, path);
 	TRY(text_ends(path, ".npz") ? npz_open(r->ctx, path, &f) : st_open(r->ctx, path, &f));
 	for (uint32_t k = 0; k < f.n; k++)
 		TRY(add(r, (SavedWeight){f.tensor[k].name, path, f.tensor[k].tensor, NULL}));
@@ -73,9 +75,22 @@ static bool add_index(CheckpointReader *r, const char *path)
 	return true;
 }
 
+/* Whether the bytes begin as pickled files of PyTorch do, and not as a safetensors file, whose
+ * first eight bytes are the length of a text. */
+static bool is_pickled(const FileMap *file)
+{
+	uint64_t n = 0;
+	for (uint32_t k = 8; k-- > 0 && file->size >= 8;)
+		n = n << 8 | file->data[k];
+	if (file->size > 8 && n <= file->size - 8 && file->data[8] == '{')
+		return false;
+	return file->size >= 2 && (!memcmp(file->data, "PK", 2) || file->data[0] == 0x80);
+}
+
 static bool add_file(CheckpointReader *r, const char *path)
 {
 	FileMap file;
+	out_spare(r->ctx, path);
 	if (text_ends(path, ".json"))
 		return add_index(r, path);
 	if (text_ends(path, ".npz"))
@@ -83,7 +98,7 @@ static bool add_file(CheckpointReader *r, const char *path)
 	TRY(file_map_full(r->ctx, path, &file));
 	if (text_ends(path, ".gguf") || is_gguf(file.data, file.size))
 		return add_gguf(r, path);
-	if (file.size >= 2 && (!memcmp(file.data, "PK", 2) || file.data[0] == 0x80))
+	if (is_pickled(&file))
 		return ctx_error(r->ctx, path,
 				 "a pickled file of PyTorch: save its weights by "
 				 "safetensors.torch.save_file, then give that file") ||

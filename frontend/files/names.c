@@ -56,13 +56,24 @@ static uint32_t heads_of(Ctx *ctx, const NameRule *rule, const Checkpoint *c)
 {
 	char *end;
 	const unsigned long number = strtoul(rule->heads, &end, 10);
+	static const char of_keys[] = "_kv"; /* as many as of queries, if they are not said */
 	const GgufMeta *m = gguf_meta(&c->gguf, rule->heads);
+	if (!m && text_ends(rule->heads, of_keys))
+		m = gguf_meta(&c->gguf, arena_strndup(ctx->arena, rule->heads,
+						      strlen(rule->heads) - strlen(of_keys)));
 	const int64_t n = !*end && end != rule->heads ? (int64_t)number : m ? m->number : 0;
 	if (n > 0 && n <= UINT16_MAX)
 		return (uint32_t)n;
-	ctx_error(ctx, c->path,
-		  "rows of %s are those of heads, and %s in its metadata is no number of heads",
-		  rule->file, rule->heads);
+	if (*end)
+		ctx_error(ctx, c->path,
+			  "rows of %s are those of heads, and %s in its metadata is no number of "
+			  "heads",
+			  rule->file, rule->heads);
+	else
+		ctx_error(ctx, c->path,
+			  "rows of %s are those of heads, and %s is no number of "
+			  "heads, expected 1 to %d",
+			  rule->file, rule->heads, UINT16_MAX);
 	return 0;
 }
 
@@ -115,6 +126,10 @@ static bool parse_line(Ctx *ctx, const char *path, uint32_t line, char *text, Na
 	uint32_t n = 0;
 	*rule = (NameRule){0};
 	text[strcspn(text, "#")] = 0;
+	char *equals = strchr(text, '=');
+	if (equals) /* a word of its own, also without blanks around it */
+		text = arena_printf(ctx->arena, "%.*s = %s", (int)(equals - text), text,
+				    equals + 1);
 	for (char *w = strtok_r(text, blanks, &rest); w; w = strtok_r(NULL, blanks, &rest)) {
 		if (n == 4)
 			return bad_line(ctx, path, line);
@@ -158,10 +173,8 @@ bool names_parse(Ctx *ctx, const char *path, const char *text, size_t size, Name
 		{"lm_head.weight", "token_embd.weight", NULL},                                     \
 		LAYER("input_layernorm.weight", "attn_norm.weight"),                               \
 		LAYER("post_attention_layernorm.weight", "ffn_norm.weight"),                       \
-		LAYER("mlp.gate_proj.weight", "ffn_gate.weight"),                                  \
-		LAYER("mlp.up_proj.weight", "ffn_up.weight"),                                      \
-		LAYER("mlp.down_proj.weight", "ffn_down.weight"),                                  \
-		LAYER("self_attn.v_proj.*", "attn_v.*"),                                           \
+		LAYER("mlp.gate_proj.*", "ffn_gate.*"), LAYER("mlp.up_proj.*", "ffn_up.*"),        \
+		LAYER("mlp.down_proj.*", "ffn_down.*"), LAYER("self_attn.v_proj.*", "attn_v.*"),   \
 		LAYER("self_attn.o_proj.*", "attn_output.*")
 
 static const NameRule llama[] = {

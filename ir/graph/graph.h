@@ -89,6 +89,7 @@ typedef struct {
 	bool is_param;      /* a parameter or buffer of the model: set_weights may replace it */
 	bool is_buffer;     /* a buffer of the model: training does not update it by gradients */
 	bool frozen;        /* a parameter without requires_grad in the model's file */
+	bool in_blocks;     /* other constants have taken its place (transform/model/weights.h) */
 	bool absent;        /* the model's file has no value (of a tensor on `meta`): zeros */
 	bool transient;     /* a buffer that state_dict() leaves out (persistent=False) */
 	ConstId same_as;    /* this constant is another name of that constant, which is the first in

@@ -123,6 +123,35 @@ def test_llama_of_gguf(tmp_path, tied):
     assert (rounded - want).abs().max() < 0.05 * want.abs().max()
 
 
+def test_warnings(tmp_path):
+    program = torch.export.export(small("meta"), (torch.zeros(1, 64, device="meta"),))
+    with pytest.warns(UserWarning, match="has no values of .* weights.*weights_from"):
+        weft.compile(program)
+    path = tmp_path / "m.gguf"
+    write_gguf(path, {}, {"0.weight": (F32, bytes(4 * 64 * 64), (64, 64)), "other": (F32, bytes(4), (1,))})
+    program = torch.export.export(torch.nn.Sequential(torch.nn.Linear(64, 64, bias=False)), (torch.zeros(1, 64),))
+    with pytest.warns(UserWarning, match="1 weight is of no parameter of the model: other"):
+        weft.compile(program, weights_from=path)
+
+
+def test_rules_stand_before_those_that_are_known(tmp_path):
+    path = tmp_path / "m.gguf"
+    write_gguf(path, {"general.architecture": "llama"}, {"token_embd.weight": (F32, bytes(4 * 12), (3, 4)), "special": (F32, bytes(16), (4,))})
+    (tmp_path / "names.txt").write_text("model.norm.weight=special\n")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = torch.nn.ModuleDict({"embed_tokens": torch.nn.Embedding(3, 4), "norm": torch.nn.RMSNorm(4)})
+
+        def forward(self, x):
+            return self.model["norm"](self.model["embed_tokens"](x))
+    program = torch.export.export(Model(), (torch.tensor([1]),))
+    assert weft.compile(program, weights_from=path, weight_names=tmp_path / "names.txt")(torch.tensor([1])).abs().max() == 0
+    with pytest.raises(weft.Error, match="output_norm.weight"):
+        weft.compile(program, weights_from=path)
+
+
 def test_damaged(tmp_path):
     path = tmp_path / "m.gguf"
     write_gguf(path, {}, {"0.weight": (Q8_0, bytes(34 * 128), (64, 64))})

@@ -61,6 +61,23 @@ PyObject *session_raise(Session *s)
 	return NULL;
 }
 
+/* Gives warnings since the last message that was told to Python's warnings. Returns false after an
+ * exception: a filter makes them errors. */
+static bool session_warn(Session *s)
+{
+	const uint32_t from = s->told, n = weft_nmessages(s->w);
+	s->told = n;
+	for (uint32_t k = from; k < n; k++) {
+		const WeftMessage m = weft_message(s->w, k);
+		PyObject *line = m.severity == WEFT_WARNING ? message_line(m) : NULL;
+		const int failed = line ? PyErr_WarnFormat(PyExc_UserWarning, 2, "%U", line) : 0;
+		Py_XDECREF(line);
+		if (failed || (m.severity == WEFT_WARNING && !line))
+			return false;
+	}
+	return true;
+}
+
 bool session_failed(const Session *s)
 {
 	for (uint32_t k = s->told; k < weft_nmessages(s->w); k++)
@@ -499,6 +516,8 @@ static PyObject *session_load_weights(PyObject *self, PyObject *args)
 			return NULL;
 	if (!weft_load_weights(s->w, g, path, (uint32_t)n, names))
 		return session_raise(s);
+	if (!session_warn(s))
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -590,7 +609,11 @@ static PyObject *session_jit(PyObject *self, PyObject *args)
 	/* Functions of libraries that the Weft has loaded live as long as that. */
 	RELEASED(s, m = (s->has_ops ? weft_jit : weft_jit_keep)(s->w, g, &o));
 	free((void *)(uintptr_t)o.link);
-	return m ? program_object(m, NULL, s->has_ops ? self : NULL) : session_raise(s);
+	PyObject *program =
+		m ? program_object(m, NULL, s->has_ops ? self : NULL) : session_raise(s);
+	if (program && !session_warn(s))
+		Py_CLEAR(program);
+	return program;
 }
 
 /* plan(graph, options): fills in the report. */
@@ -633,6 +656,7 @@ static PyObject *session_emit(PyObject *self, PyObject *args)
 			RELEASED(s, done = weft_emit(s->w, g, &o, (WeftEmit)kind, file));
 			if (!done)
 				session_raise(s);
+			done = done && session_warn(s);
 		}
 		free((void *)(uintptr_t)o.link);
 	}

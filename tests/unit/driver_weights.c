@@ -127,6 +127,8 @@ static void test_values(void **state)
 		if (!load(g, path(file[k % 2]), NULL))
 			fail_msg("%s", weft_messages(w));
 		assert_true(result(g, 1, 3) == (COLUMNS + 3) * 0.5f + 2);
+		weft_free(w); /* which writes over nothing that it has read */
+		w = weft_new();
 	}
 }
 
@@ -296,6 +298,54 @@ static void test_heads(void **state)
 		assert_true(((const float *)out.data)[k] == (float)k);
 }
 
+/* A safetensors file begins with the length of its index, whatever bytes that is. */
+static void test_first_bytes(void **state)
+{
+	(void)state;
+	for (uint32_t n = 8; n < 8 * 256; n += 8) { /* the very lengths */
+		FILE *f = fopen(path("c.safetensors"), "wb");
+		const uint64_t length = n;
+		assert_non_null(f);
+		fwrite(&length, 1, 8, f);
+		fprintf(f, "%-*s", (int)n, "{}");
+		fclose(f);
+		assert_false(load(model("w", false), path("c.safetensors"), NULL));
+		assert_null(strstr(weft_messages(w), "pickled"));
+	}
+}
+
+/* What was read is not written over. */
+static void test_kept(void **state)
+{
+	(void)state;
+	WeftGraph *g = model("w", false);
+	write_file("a.safetensors", "w", 1, false);
+	write_text("names.txt", "# none\n");
+	assert_true(load(g, path("a.safetensors"), path("names.txt")));
+	const WeftOptions o = {.size = sizeof o};
+	assert_false(weft_emit(w, g, &o, WEFT_EMIT_IR, path("a.safetensors")));
+	assert_non_null(strstr(weft_messages(w), "input"));
+	assert_false(weft_emit(w, g, &o, WEFT_EMIT_IR, path("names.txt")));
+	assert_int_equal(access(path("a.safetensors"), F_OK), 0);
+}
+
+static void test_again(void **state)
+{
+	(void)state;
+	static float zeros[ROWS * COLUMNS];
+	WeftTrace *t = weft_trace_new(w, "model");
+	const WeftValue x = weft_trace_input(t, "x", "f32[1, 256]"),
+			m = weft_trace_param(t, "Q4_K", "f32[2, 256]", zeros);
+	weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
+	WeftGraph *g = weft_trace_end(t);
+	assert_true(load(g, TEST_DATA "/gguf/kinds.gguf", NULL));
+	assert_false(load(g, TEST_DATA "/gguf/kinds.gguf", NULL));
+	assert_non_null(strstr(weft_messages(w), "in blocks of few bits already"));
+	g = model("w", false);
+	write_file("a.safetensors", "w", 1, false);
+	assert_true(load(g, path("a.safetensors"), NULL) && load(g, path("a.safetensors"), NULL));
+}
+
 static void test_refused(void **state)
 {
 	(void)state;
@@ -330,9 +380,9 @@ static int remove_dir(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(values),      TEST(state),  TEST(missing), TEST(names),
-		TEST(unused),      TEST(shapes), TEST(index),   TEST(blocks),
-		TEST(no_gradient), TEST(heads),  TEST(refused),
+		TEST(values),  TEST(state),       TEST(missing), TEST(names),       TEST(unused),
+		TEST(shapes),  TEST(index),       TEST(blocks),  TEST(no_gradient), TEST(heads),
+		TEST(refused), TEST(first_bytes), TEST(kept),    TEST(again),
 	};
 	return cmocka_run_group_tests(tests, make_dir, remove_dir);
 }

@@ -157,8 +157,9 @@ static SavedName name_of(const char *rules, const char *model)
 	intern_init(&c.names, ctx->arena);
 	intern(&c.names, "there", 5, NULL);
 	array_push(ctx->arena, &c.weight, (SavedWeight){.name = "there"});
-	c.gguf.nmeta = 1;
-	c.gguf.meta = &(GgufMeta){"heads", NULL, 6};
+	GgufMeta meta[] = {{"heads", NULL, 6}, {"layers", NULL, 7}};
+	c.gguf.nmeta = 2;
+	c.gguf.meta = meta;
 	assert_true(names_parse(ctx, "names.txt", rules, strlen(rules), &r));
 	assert_true(names_find(ctx, &r, &c, model, &out));
 	return out;
@@ -176,7 +177,9 @@ static void test_names(void **state)
 				    "t = not.there\n"
 				    "t = there\n"
 				    "u = first\n"
-				    "u = second\n";
+				    "u = second\n"
+				    "v=close # no blanks\n"
+				    "z = y heads=layers_kv\n";
 	assert_string_equal(name_of(rules, "a.12.w").name, "b.12.x");
 	assert_string_equal(name_of(rules, "model.a.1.w").name, "b.1.x");
 	assert_string_equal(name_of(rules, "ba.1.w").name, "ba.1.w");
@@ -187,7 +190,9 @@ static void test_names(void **state)
 	assert_int_equal(name_of(rules, "p").heads, 6);
 	assert_string_equal(name_of(rules, "t").name, "there");
 	assert_string_equal(name_of(rules, "u").name, "first");
+	assert_string_equal(name_of(rules, "v").name, "close");
 	assert_int_equal(name_of("", "a").heads, 0);
+	assert_int_equal(name_of(rules, "z").heads, 7); /* as many as without _kv */
 }
 
 static void test_bad_names(void **state)

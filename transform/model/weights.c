@@ -160,6 +160,7 @@ bool transform_weights(Graph *g, const NewWeight *w, uint32_t n)
 		if (!r.of[k] && !r.of[c->same_as.i])
 			continue;
 		c->is_param = c->absent = false;
+		c->in_blocks = true;
 		c->name = "";
 	}
 	return replace_nodes(&r, g);

@@ -1,6 +1,6 @@
 """Attention beside PyTorch, OpenVINO and ONNX Runtime: attention.py WEFT FOLDER [--cases NAME,...] [--threads N] [--rounds R] [--backward]
 Cases are SHAPE-DTYPE-FORM: SHAPE is HEADSxKEYHEADSxROWSxKEYSxWIDTH, DTYPE f32 or bf16, FORM full, causal, mask (causal, as a tensor of
-bool) or bias (causal, as a tensor of 0 and -inf). Writes files into FOLDER, compiles them, and prints the least time of a call in
+bool), bias (causal, as a tensor of 0 and -inf) or filledN (of a cache N positions are filled, an input says how many). Writes files into FOLDER, compiles them, and prints the least time of a call in
 alternating rounds, in milliseconds: Weft, eager mode, Inductor, OpenVINO, ONNX Runtime, and the best peer's time divided by
 Weft's. With --backward, that of the gradients of queries, keys and values, of what forward has saved, beside eager mode and Inductor. Needs torch, onnx, onnxruntime, openvino and Weft's package (build/python)."""
 import argparse
@@ -26,10 +26,13 @@ def prepare(args, name, torch):
     q, k, v = (torch.randn(1, h, n, width).to(d) for h, n in ((heads, rows), (shared, keys), (shared, keys)))
     seen = torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows)[None, None]
     mask = {"mask": seen, "bias": torch.zeros(1, 1, rows, keys).to(d).masked_fill(~seen, float("-inf"))}.get(form)
-    inputs = (q, k, v) if mask is None else (q, k, v, mask)
+    filled = int(form[6:]) if form.startswith("filled") else None
+    inputs = (q, k, v) if mask is None and filled is None else (q, k, v, torch.tensor([filled - rows]) if mask is None else mask)
 
     class Attention(torch.nn.Module):
         def forward(self, q, k, v, mask=None):
+            if filled is not None:
+                mask = torch.arange(keys)[None] <= mask + torch.arange(rows)[:, None]
             return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", enable_gqa=heads != shared)
 
     module = Attention().eval()

@@ -16,7 +16,8 @@ enum {
 	MOST_INSIDE = 96,  /* nodes */
 	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
-	FEW_ROWS = 4,   /* of queries: less are vectors times matrices, which read each key once */
+	FEW_ROWS = 4,   /* of what is multiplied for a gradient, and of keys: less are vectors times
+			   matrices */
 	MOST_COST = 48, /* of what is computed of less at each score */
 	LESS = 8        /* times as many elements */
 };
@@ -263,17 +264,22 @@ static bool is_packed(const Graph *g, Node x)
 	return node_const(g, group_source(g, x)).i != 0;
 }
 
-/* Whether rows of what a product multiplies fit local arrays, there are enough of them, and no
- * operand is a constant. */
+/* Whether rows of what a product multiplies fit local arrays, and no operand is a constant. */
 static bool has_score_form(const Graph *g, Node score)
 {
-	TRY(is_f32_product(g, score) &&
-	    is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")));
+	return is_f32_product(g, score) &&
+	       is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")) &&
+	       !is_packed(g, node_in(g, score, 0)) && !is_packed(g, node_in(g, score, 1));
+}
+
+/* Whether there are rows enough of what a product multiplies. */
+static bool has_many_rows(const Graph *g, Node score)
+{
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node x = node_in(g, score, k);
 		const uint32_t fixed =
 			node_dim_bits(g, score, batch_of(k)) | node_dim_bits(g, score, sum_of(k));
-		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
+		TRY(has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
 }
@@ -296,7 +302,7 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 	return has_values_form(g, a->result, a->operand) && has_score_form(g, a->scores) &&
 	       node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
 	       node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)) &&
-	       !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0);
+	       has_rows(g, a->logits, 1u << a->keys);
 }
 
 /* Whether n is true where its operand is no number. */
@@ -396,7 +402,7 @@ static bool find_weighted(Find *f, Node n, uint32_t operand, WeightedNodes *w)
 	TRY(w->weights.i && find_scores(f, &s, w->weights) && has_exponential(f) &&
 	    has_values_form(g, n, operand));
 	for (uint32_t k = 0; k < s.n; k++)
-		TRY(has_score_form(g, s.score[k]));
+		TRY(has_score_form(g, s.score[k]) && has_many_rows(g, s.score[k]));
 	memcpy(w->score, s.score, sizeof w->score);
 	w->nscore = s.n;
 	return true;

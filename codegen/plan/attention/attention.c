@@ -123,8 +123,7 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 			p->axis.batch[p->axis.nbatch++] = a;
 	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->axis.depths) ||
 	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->axis.columns) ||
-	    p->axis.depths < 1 ||
-	    p->axis.columns < 1)
+	    p->axis.depths < 1 || p->axis.columns < 1)
 		return refuse_near("rows of queries or values have no constant length");
 	return taken();
 }
@@ -162,7 +161,7 @@ static Sym rows_of(const Nest *n, const AttentionPlan *p)
 	return p->axis.row == NO_AXIS ? sym_int(n->syms, 1) : n->extent[p->axis.row];
 }
 
-static Sym members_of(const Nest *n, const AttentionPlan *p)
+Sym attention_members(const Nest *n, const AttentionPlan *p)
 {
 	Sym all = sym_int(n->syms, 1);
 	for (uint32_t i = 0; i < p->axis.nbatch; i++)
@@ -185,7 +184,8 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	int64_t tiles = most / row / mr;
 	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
 	/* blocks of equally many tiles, as many as keep processors busy */
-	const int64_t all = (rows + mr - 1) / mr, members = sym_hint(n->syms, members_of(n, p)),
+	const int64_t all = (rows + mr - 1) / mr,
+		      members = sym_hint(n->syms, attention_members(n, p)),
 		      tasks = tuning_tasks(&in->target->machine);
 	int64_t blocks = (all + tiles - 1) / tiles;
 	while (members * blocks < tasks && 4 * blocks < all)
@@ -195,7 +195,7 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	tiles = (all + blocks - 1) / blocks;
 	p->block.rows = (tiles < 1 ? 1 : tiles) * mr;
 	p->blocks = sym_ceildiv(n->syms, rows_of(n, p), sym_int(n->syms, p->block.rows));
-	p->ntasks = sym_mul(n->syms, members_of(n, p), p->blocks);
+	p->ntasks = sym_mul(n->syms, attention_members(n, p), p->blocks);
 }
 
 /* ---- rows and panels ---- */
@@ -282,21 +282,34 @@ bool attention_reads_in_place(const PlanInput *in, Kx load, const PanelAxes *p, 
 	return times * (far - near) <= contract_copy_cycles(in, copy);
 }
 
-/* Plans the panels of keys and, unless they are read in place, of values. */
+/* Plans the panels of keys and of values, unless they are read in place, and sets p->nest. */
 static void find_panels(const PlanInput *in, AttentionPlan *p)
 {
 	const PanelAxes k = {p->axis.key, p->axis.k_step, p->axis.depth, p->axis.batch,
 			     p->axis.nbatch},
 			v = {p->axis.column, p->axis.v_step, p->axis.key, p->axis.batch,
 			     p->axis.nbatch};
-	p->copy[0] = attention_plan_panels(in, p->value.k, &k, &p->k_panels);
-	const CopyPlan *copy = attention_plan_panels(in, p->value.v, &v, &p->v_panels);
+	const CopyPlan *copy[2] = {attention_plan_panels(in, p->value.k, &k, &p->k_panels),
+				   attention_plan_panels(in, p->value.v, &v, &p->v_panels)};
 	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     times = (double)plan_size(in, members_of(in->nest, p)) *
+		     times = (double)plan_size(in, attention_members(in->nest, p)) *
 			     ceil(rows / p->tile.mr) * (double)plan_extent(in, p->axis.key);
+	const Kx load[2] = {p->value.k, p->value.v};
+	const Sym offset[2] = {p->k_panels.offset, p->v_panels.offset};
+	Nest *nest = nest_copy(in->nest, in->nest->k);
+	uint32_t ntemp = 0;
+	int64_t keys;
+	if (!sym_is_const(in->nest->syms, in->nest->extent[p->axis.key], &keys) ||
+	    !attention_reads_in_place(in, p->value.k, &k, keys, (double)p->axis.depths,
+				      times / (double)p->block.cols, copy[0]))
+		p->copy[0] = copy[0];
 	if (!attention_reads_in_place(in, p->value.v, &v, p->axis.columns, (double)p->block.cols,
-				      times, copy))
-		p->copy[1] = copy;
+				      times, copy[1]))
+		p->copy[1] = copy[1];
+	for (uint32_t i = 0; i < 2; i++)
+		if (p->copy[i])
+			nest_read(nest, load[i], (SchedArg){ARG_TEMP, ntemp++, NULL}, offset[i]);
+	p->nest = nest;
 }
 
 /* ---- cycles ---- */
@@ -306,26 +319,31 @@ static double product_cycles(const PlanInput *in, const AttentionPlan *p, double
 			     double steps)
 {
 	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     members = (double)plan_size(in, members_of(in->nest, p)),
+		     members = (double)plan_size(in, attention_members(in->nest, p)),
 		     tiles = ceil(rows / p->tile.mr) *
 			     ceil(columns / (double)(p->tile.nv * p->vector.lanes));
 	return members * tiles * steps *
 	       tuning_tile_cycles(in->target, in->row, p->tile.mr, p->tile.nv);
 }
 
+double attention_logit_cycles(const PlanInput *in, const AttentionPlan *p, double rows, double keys)
+{
+	return (double)plan_size(in, attention_members(in->nest, p)) * rows *
+	       ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
+	       machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
+}
+
 static double cycles(const PlanInput *in, const AttentionPlan *p)
 {
+	if (p->few.rows)
+		return attention_few_cycles(in, p);
 	const double keys = (double)plan_extent(in, p->axis.key),
-		     rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     members = (double)plan_size(in, members_of(in->nest, p));
-	const double logits =
-		members * rows * ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
-		machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
-	const double group = p->row->group;
+		     rows = (double)plan_size(in, rows_of(in->nest, p)), group = p->row->group;
 	double all = product_cycles(in, p, keys, (double)p->axis.depths / group) +
-		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) + logits;
-	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
-		all += contract_copy_cycles(in, p->copy[i]);
+		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) +
+		     attention_logit_cycles(in, p, rows, keys);
+	for (uint32_t i = 0; i < 2; i++)
+		all += p->copy[i] ? contract_copy_cycles(in, p->copy[i]) : 0;
 	return all + in->target->machine.phase;
 }
 
@@ -333,54 +351,94 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 
 static const char *describe(const PlanInput *in, const AttentionPlan *p)
 {
+	const char *limits = p->limits.nbound  ? ", bounded keys"
+			     : p->limits.nmask ? ", masked blocks left out"
+					       : "";
+	if (p->few.rows)
+		return arena_printf(in->nest->arena,
+				    "attention, keys and values in place, %lld rows, blocks of "
+				    "%lld keys%s%s",
+				    (long long)p->block.rows, (long long)p->block.cols,
+				    p->few.keys ? arena_printf(in->nest->arena, ", parts of %lld",
+							       (long long)p->few.keys)
+						: "",
+				    limits);
 	return arena_printf(
 		in->nest->arena, "attention, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
 		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
 		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-		(long long)p->block.cols,
-		p->limits.nbound  ? ", bounded keys"
-		: p->limits.nmask ? ", masked blocks left out"
-				  : "");
+		(long long)p->block.cols, limits);
+}
+
+/* Completes the plan of tiles. */
+static void plan_tiles(PlanInput *in, AttentionPlan *p)
+{
+	in->row = p->row = choose_row(in, p);
+	p->tile = attention_choose_tile(in, p->vector.lanes, p->axis.columns);
+	choose_blocks(in, p);
+	find_steps(in, p);
+	find_panels(in, p);
+}
+
+static void predict(PlanInput *in, const AttentionPlan *p, Plan *plan)
+{
+	in->at = (PlanSizes){0};
+	plan->cycles = cycles(in, p);
+	in->at = in->larger;
+	plan->larger = cycles(in, p);
+	plan->of.attention = p;
+}
+
+/* Takes the plan of few rows if it takes less time than that of tiles, which it then refuses; or
+ * refuses it. */
+static void consider_few(PlanInput *in, AttentionPlan *p, Plan *plan)
+{
+	Plan few = {0};
+	Refusal no = attention_plan_few(in, p);
+	if (!no.why) {
+		predict(in, p, &few);
+		if (plan_worst(&few, plan) <= plan_worst(plan, &few)) {
+			*plan = few;
+			return;
+		}
+		no = refuse_near("tiles are predicted to take less time");
+	}
+	if (!no.near)
+		return;
+	no.schedule = "few rows";
+	plan->refused[plan->nrefused++] = no;
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
 {
 	const Contractions all = kernel_contractions(given->nest->syms, given->nest->k);
 	AttentionPlan *p = ARENA_NEW(given->nest->arena, AttentionPlan);
-	PlanInput in = *given;
+	PlanInput in = *given, few = *given;
 	Refusal no = find_stages(&in, &all, p);
 	if (no.why)
 		return no;
 	no = find_values(&in, p);
 	if (no.why)
 		return no;
-	in.contraction = all.contraction[0];
+	few.contraction = in.contraction = all.contraction[0];
 	no = find_axes(&in, &all.contraction[0], p);
 	if (no.why)
 		return no;
 	if (nest_is_empty(in.nest))
 		return refuse("it is empty");
-	in.row = p->row = choose_row(&in, p);
+	few.row = p->row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
 	p->limits.row = p->axis.row;
 	p->limits.key = p->axis.key;
 	attention_find_limits(in.nest, &p->limits, 1, p->value.logits);
-	p->tile = attention_choose_tile(&in, p->vector.lanes, p->axis.columns);
-	choose_blocks(&in, p);
-	find_steps(&in, p);
-	find_panels(&in, p);
-	Nest *nest = nest_copy(in.nest, in.nest->k);
-	nest_read(nest, p->value.k, (SchedArg){ARG_TEMP, 0, NULL}, p->k_panels.offset);
-	if (p->copy[1])
-		nest_read(nest, p->value.v, (SchedArg){ARG_TEMP, 1, NULL}, p->v_panels.offset);
-	p->nest = nest;
-	plan->cycles = cycles(&in, p);
-	in.at = in.larger;
-	plan->larger = cycles(&in, p);
+	AttentionPlan *other = arena_dup(in.nest->arena, p, sizeof *p);
+	plan_tiles(&in, p);
+	predict(&in, p, plan);
+	consider_few(&few, other, plan);
+	p = plan->of.attention == other ? other : p;
 	plan->algorithm = describe(given, p);
 	plan->why = "scores are made by blocks of keys, and never lie in memory";
-	plan->of.attention = p;
 	return taken();
 }
 
@@ -400,12 +458,14 @@ void print_attention(const Plan *plan, Text *out)
 	const AttentionPlan *p = plan->of.attention;
 	const Nest *n = p->nest;
 	plan_print_axes(n, "rows", &p->axis.row, p->axis.row != NO_AXIS, out);
+	plan_print_axes(n, "", p->limits.inner.axis, p->limits.inner.n, out);
 	plan_print_axes(n, p->axis.row != NO_AXIS ? ", keys" : "keys", &p->axis.key, 1, out);
 	plan_print_axes(n, ", depth", &p->axis.depth, 1, out);
 	plan_print_axes(n, ", columns", &p->axis.column, 1, out);
 	plan_print_axes(n, ", batch", p->axis.batch, p->axis.nbatch, out);
 	attention_print_blocks(p->tile, p->vector.lanes, p->block, &p->limits, out);
 	plan_print_tasks(n, p->ntasks, out);
-	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
-		plan_print_copy(p->copy[i], out);
+	for (uint32_t i = 0; i < 2; i++)
+		if (p->copy[i])
+			plan_print_copy(p->copy[i], out);
 }

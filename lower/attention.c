@@ -18,6 +18,7 @@ enum {
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
 	FEW_ROWS = 4,   /* of what is multiplied for a gradient, and of keys: less are vectors times
 			   matrices */
+	MOST_FEW = 32,  /* rows of which keys and values may be decoded where they are multiplied */
 	MOST_COST = 48, /* of what is computed of less at each score */
 	LESS = 8        /* times as many elements */
 };
@@ -649,6 +650,120 @@ static void spread(Find *f, Node n)
 	}
 }
 
+/* ---- keys and values that are stored in fewer bytes ---- */
+
+/* Returns the product of the extents of an operand's dimensions that are neither of the batch nor
+ * summed. */
+static Sym free_extent(const Graph *g, Node product, uint32_t operand)
+{
+	const Node x = node_in(g, product, operand);
+	const uint32_t fixed = node_dim_bits(g, product, batch_of(operand)) |
+			       node_dim_bits(g, product, sum_of(operand));
+	Sym n = sym_int(g->ir->syms, 1);
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (!(fixed >> k & 1))
+			n = sym_mul(g->ir->syms, n, node_dim(g, x, k));
+	return n;
+}
+
+/* Sets *operand to that of the scores which has the keys, if few rows multiply each. */
+static bool has_few_rows(const Find *f, const AttentionNodes *a, uint32_t *operand)
+{
+	const Graph *g = f->g;
+	const Sym keys = node_dim(g, a->logits, a->keys);
+	int64_t rows;
+	for (uint32_t k = 0; k < 2; k++) {
+		*operand = 1 - k;
+		if (sym_is_const(graph_syms(g), free_extent(g, a->scores, k), &rows) && rows > 0 &&
+		    rows <= MOST_FEW && free_extent(g, a->scores, 1 - k).i == keys.i &&
+		    !sym_is(graph_syms(g), keys, rows))
+			return true;
+	}
+	return false;
+}
+
+/* Whether all that read n, behind index maps, multiply it as keys or values of few rows, or decode
+ * these of it. */
+static bool feeds_few(const Find *f, const uint8_t *decodes, Node n)
+{
+	const Graph *g = f->g;
+	TRY(f->output[n.i] == NO_OUTPUT && !f->stored[n.i]);
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+		const Node user = g->use.data[u.i].user;
+		TRY(user.i);
+		if (f->found[user.i].narrow ||
+		    decodes[user.i] >> (u.i - node_data(g, user)->in) & 1)
+			continue;
+		TRY(lower_is_map(op_lower(node_op(g, user))) && feeds_few(f, decodes, user));
+	}
+	return true;
+}
+
+/* Returns the bytes of what n is computed of element by element; more than there can be if it takes
+ * more than a few operations. */
+static double bytes_below(const Find *f, Node n, uint32_t *left)
+{
+	const Graph *g = f->g;
+	double bytes = 0;
+	while (lower_is_map(op_lower(node_op(g, n))))
+		n = node_in(g, n, 0);
+	if (op_lower(node_op(g, n))->role == LOWER_LEAF)
+		return 0;
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || f->stored[n.i])
+		return (double)sym_hint(graph_syms(g), type_numel(g->ir, node_type_id(g, n))) *
+		       (double)dtype_size(node_dtype(g, n));
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		if (!node_in(g, n, k).i || !*left)
+			return INFINITY;
+		--*left;
+		bytes += bytes_below(f, node_in(g, n, k), left);
+	}
+	return bytes;
+}
+
+/* Marks what is decoded, from an operand downwards, unless others read it. */
+static void mark_narrow(Find *f, const uint8_t *decodes, Node n)
+{
+	const Graph *g = f->g;
+	while (lower_is_map(op_lower(node_op(g, n))))
+		n = node_in(g, n, 0);
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || f->found[n.i].inside ||
+	    !feeds_few(f, decodes, n))
+		return;
+	f->found[n.i].inside = f->found[n.i].narrow = true;
+	for (uint32_t k = 0; k < node_nin(g, n); k++)
+		mark_narrow(f, decodes, node_in(g, n, k));
+}
+
+static void find_narrow(Find *f)
+{
+	enum { MOST_NARROW = 16 };
+	const Graph *g = f->g;
+	uint8_t *decodes =
+		ARENA_ARRAY(f->arena, uint8_t, g->node.n); /* by node: operands, by bit */
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < f->candidate.n; i++) {
+			const AttentionNodes *a = f->candidate.data[i].attention;
+			uint32_t key;
+			if (f->candidate.data[i].gone || !a || !has_few_rows(f, a, &key))
+				continue;
+			const Node from[2] = {a->scores, a->result};
+			const uint32_t operand[2] = {key, 1 - a->operand};
+			for (uint32_t k = 0; k < 2; k++) {
+				const Node x = node_in(g, from[k], operand[k]);
+				uint32_t left = MOST_NARROW;
+				if (!pass)
+					decodes[from[k].i] |= (uint8_t)(1u << operand[k]);
+				else if (bytes_below(f, x, &left) <
+					 0.75 * 4 *
+						 (double)sym_hint(
+							 graph_syms(g),
+							 type_numel(g->ir, node_type_id(g, x))))
+					mark_narrow(f, decodes, x);
+			}
+		}
+}
+
 static void find_candidates(Find *f, Node n)
 {
 	AttentionNodes a;
@@ -699,8 +814,10 @@ const FoundAttention *find_attentions(const Graph *g, const Target *t, const cha
 	for (uint32_t k = 0; k < f.candidate.n; k++)
 		if (!f.candidate.data[k].gone)
 			publish(&f, &f.candidate.data[k]);
+	if (t->isa.vector_bytes) /* decoding needs the form of few rows, whose arrays must fit */
+		find_narrow(&f);
 	for (Node n = g->last; n.i; n = node_prev(g, n))
-		if (f.found[n.i].inside && !f.found[n.i].row)
+		if (f.found[n.i].inside && !f.found[n.i].row && !f.found[n.i].narrow)
 			spread(&f, n);
 	return f.found;
 }

@@ -64,6 +64,8 @@ typedef struct FoundAttention {
 	const AttentionNodes *attention; /* whose result it is; NULL: of none */
 	const WeightedNodes *weighted;   /* the sum that it is; NULL: none */
 	bool row;    /* the maximum or the sum of an attention that stores both */
+	bool narrow; /* a key or value that is decoded of what is stored in fewer bytes, where few
+			rows multiply it: it is inside, too */
 	bool inside; /* computed inside of all kernels that read it: none is another one's */
 } FoundAttention;
 

@@ -213,10 +213,11 @@ static Node decoded_operand(const Trace *t, const Node *score, uint32_t nscore, 
 {
 	for (uint32_t i = 0; i < 2 * nscore; i++) {
 		const Node x = trace_decoded_operand(t, score[i / 2], i % 2);
-		if (x.i)
+		if (x.i && !node_info(t->s, x)->is.narrow)
 			return x;
 	}
-	return trace_decoded_operand(t, sum, k);
+	const Node x = trace_decoded_operand(t, sum, k);
+	return x.i && node_info(t->s, x)->is.narrow ? (Node){0} : x;
 }
 
 Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)

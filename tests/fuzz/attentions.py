@@ -1,6 +1,6 @@
 """Random attentions beside NumPy's float64: attentions.py WEFT SOURCE_ROOT [--seed N] [--count N] [--backends LIST]
 Draws graphs that multiply queries and keys, mask and soften the scores, and multiply the probabilities by values: by PyTorch's
-operator or written out; causal, windows, prefixes, lengths, caches that are filled up to a position, masks and biases as data, soft caps; groups of heads, rows of odd
+operator or written out; causal, windows, prefixes, lengths, caches that are filled up to a position, or hold 8 bits and scales, masks and biases as data, soft caps; groups of heads, rows of odd
 lengths, rows that are masked wholly, large and infinite numbers, sizes that are symbols. Each runs by the interpreter
 of loops and the JIT, a quarter also as C. As many others run with the gradients of all inputs. Without --seed, seeds come from the
 commit."""
@@ -77,11 +77,22 @@ class Drawn:
         shape = [self.batch, heads, length, width]
         perm = self.rng.choice(((0, 1, 2, 3), (0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)))
         inverse = [perm.index(k) for k in range(4)]
+        if name != "q" and not self.gradients and self.rng.random() < 0.2:
+            return self.decoded(name, shape)
         given = self.give(name, [shape[k] for k in perm], np.ascontiguousarray(x.transpose(perm)))
         self.order[name] = perm
         if perm != (0, 1, 2, 3):
             given = self.new(f"permute({given}, perm={inverse})", self.sizes(shape))
         return given, x
+
+    def decoded(self, name, shape):
+        """Numbers of 8 bits, times a scale for each row."""
+        x = self.data.integers(-127, 128, self.numbers(shape)).astype(np.int8)
+        scales = [*shape[:3], 1]
+        s = (self.data.random(self.numbers(scales)) / 64).astype(np.float32)
+        wide = self.new(f"convert({self.give(name, shape, x, 'i8')}, dtype=f32)", self.sizes(shape))
+        scale = self.new(f"broadcast({self.give(name + 's', scales, s)}, shape={self.text(shape)}, map=[0, 1, 2, 3])", self.sizes(shape))
+        return self.new(f"mul({wide}, {scale})", self.sizes(shape)), x.astype(np.float32) * s
 
     def build(self):
         rng = self.rng
@@ -90,6 +101,8 @@ class Drawn:
         k, self.k = self.operand("k", self.groups, "keys", self.depth)
         v, self.v = self.operand("v", self.groups, "keys", self.width)
         scale = rng.choice((None, None, 1.0, 0.3))
+        if self.gradients and self.depth in WIDE:  # scores are large enough
+            scale = None
         self.scale = 1 / math.sqrt(self.depth) if scale is None else scale
         self.heads = heads
         (self.by_operator if rng.random() < 0.5 else self.written_out)(q, k, v, scale)
@@ -296,7 +309,7 @@ class Drawn:
 def write(path, tensors):
     """A safetensors file."""
     import json
-    types = {"float32": "F32", "int64": "I64", "bool": "BOOL"}
+    types = {"float32": "F32", "int64": "I64", "int8": "I8", "bool": "BOOL"}
     header, body = {}, b""
     for name, x in tensors.items():
         x = np.ascontiguousarray(x)

@@ -39,6 +39,8 @@ typedef struct {
 	} part;                         /* of few rows in parts: temporaries */
 	Lx task;                        /* of all tasks */
 	Lx first_key;                   /* of the task's part of the keys */
+	Lx block;                       /* of tiles: the number of the block of rows */
+	LMem seen;                      /* what a phase before found in masks */
 	int64_t depth, width;           /* elements of a row of q, of result: whole vectors */
 	BlockOperand keys, values;      /* by step: a depth of keys, a value */
 	Lx groups;                      /* of the keys of the block */
@@ -54,19 +56,33 @@ static Lx row_count(Attention *a)
 					: eval_size(&a->b.s->e, p->nest->extent[p->axis.row]);
 }
 
+/* Goes to the member of the batch, of those axes, and the block of rows of a task of tiles. */
+static void go_to_block(Attention *a, const uint32_t *axis, uint32_t n)
+{
+	Blocks *b = &a->b;
+	const AttentionPlan *p = a->p;
+	LoopFn *f = b->f;
+	Lx blocks = eval_size(&b->s->e, p->blocks), rows = row_count(a);
+	a->block = let(b, "block", lx_mod(f, a->task, blocks));
+	Lx first = let(b, "first", times(b, a->block, p->block.rows));
+	blocks_go_to_member(b, axis, n, let(b, "rest", lx_div(f, a->task, blocks)));
+	blocks_set_rows(b, first, rows, p->block.rows);
+}
+
 static void decode_task(Attention *a)
 {
 	Blocks *b = &a->b;
 	const AttentionPlan *p = a->p;
 	LoopFn *f = b->f;
-	Lx t = a->task, parts = eval_size(&b->s->e, p->few.rows ? p->few.parts : p->blocks),
-	   rows = row_count(a);
-	Lx first = let(b, "first",
-		       times(b, lx_mod(f, t, parts), p->few.rows ? p->few.keys : p->block.rows));
-	t = let(b, "rest", lx_div(f, t, parts));
-	blocks_go_to_member(b, p->axis.batch, p->axis.nbatch, t);
-	a->first_key = p->few.rows ? first : number(b, 0);
-	blocks_set_rows(b, p->few.rows ? number(b, 0) : first, rows, p->block.rows);
+	if (!p->few.rows) {
+		go_to_block(a, p->axis.batch, p->axis.nbatch);
+		return;
+	}
+	Lx parts = eval_size(&b->s->e, p->few.parts), part = lx_mod(f, a->task, parts);
+	a->first_key = let(b, "first", times(b, part, p->few.keys));
+	blocks_go_to_member(b, p->axis.batch, p->axis.nbatch,
+			    let(b, "rest", lx_div(f, a->task, parts)));
+	blocks_set_rows(b, number(b, 0), row_count(a), p->block.rows);
 }
 
 /* Calls body for each row of whole tiles; those past the end are the last row. */
@@ -315,7 +331,9 @@ static void find_keys(Attention *a, Lx *lo, Lx *hi)
 		*lo = lx_max(f, *lo, a->first_key);
 		*hi = lx_min(f, *hi, lx_add(f, a->first_key, number(b, p->few.keys)));
 	}
-	if (p->limits.nbound || (p->few.rows && p->few.keys))
+	if (p->limits.seen.asked)
+		blocks_bound_by_seen(b, a->seen, a->block, p->blocks, lo, hi);
+	if (p->limits.nbound || p->limits.seen.asked || (p->few.rows && p->few.keys))
 		*lo = times(b, lx_div(f, *lo, number(b, p->block.cols)), p->block.cols);
 	if (p->few.rows)
 		b->end = *hi = let(b, "end", *hi);
@@ -577,17 +595,37 @@ static void join_parts(Cpu *s, const AttentionPlan *p)
 	cpu_finish_phase(s, attention_members(p->nest, p), p->few.cost);
 }
 
+/* Adds the phase that asks masks which keys each block of rows sees. */
+static void find_seen(Cpu *s, const AttentionPlan *p)
+{
+	const uint32_t phase = s->out->phase.n;
+	const uint32_t temp = code_temp(
+		&s->code, (SchedTemp){.name = "seen",
+				      .dtype = DT_i64,
+				      .numel = sym_muli(p->nest->syms, p->limits.seen.ntasks, 2),
+				      .first = phase,
+				      .last = phase + 1});
+	Attention a = begin_phase(s, p);
+	go_to_block(&a, p->limits.seen.axis, p->limits.seen.n);
+	blocks_find_seen(&a.b, eval_temp_memory(&s->e, temp), a.task);
+	cpu_finish_phase(s, p->limits.seen.ntasks, p->limits.seen.cost);
+}
+
 void emit_attention(Cpu *s, const Plan *plan)
 {
 	const AttentionPlan *p = plan->of.attention;
-	const uint32_t ncopy = !!p->copy[0] + !!p->copy[1];
+	const uint32_t before = !!p->copy[0] + !!p->copy[1] + p->limits.seen.asked;
 	const bool parts = p->few.rows && p->few.keys;
 	for (uint32_t i = 0; i < 2; i++)
 		if (p->copy[i])
-			contract_copy(s, p->copy[i], ncopy);
+			contract_copy(s, p->copy[i], before);
+	if (p->limits.seen.asked)
+		find_seen(s, p);
 	if (parts)
-		add_temporaries(s, p, 0);
+		add_temporaries(s, p, before);
 	Attention a = begin_phase(s, p);
+	if (p->limits.seen.asked)
+		a.seen = eval_temp_memory(&s->e, s->out->temp.n - 1);
 	decode_task(&a);
 	declare_arrays(&a);
 	if (!p->few.rows) {

@@ -109,13 +109,12 @@ typedef struct {
 	Lv any;
 } MaskedBlock;
 
-/* Sets `any` if the masks let a key through, of those in the lanes. */
-static void find_seen(Cpu *s, void *data)
+Lx blocks_seen(Blocks *b)
 {
-	const MaskedBlock *m = data;
-	LoopFn *f = m->b->f;
-	const KeyLimits *l = m->b->limits;
-	const LType t = m->b->vector;
+	Cpu *s = b->s;
+	LoopFn *f = b->f;
+	const KeyLimits *l = b->limits;
+	const LType t = b->vector;
 	Lx seen = {0};
 	for (uint32_t i = 0; i < l->nmask; i++) {
 		const KeyMask *mask = &l->mask[i];
@@ -126,9 +125,16 @@ static void find_seen(Cpu *s, void *data)
 			x = lx_sc(f, SC_not, (LType){DT_bool, t.lanes}, &x, 1);
 		seen = seen.i ? lx_and(f, seen, x) : x;
 	}
-	if (s->e.lanes.mask.i)
-		seen = lx_and(f, seen, s->e.lanes.mask);
-	Lx any[2] = {lx_var(f, m->any), lx_any(f, seen)};
+	return s->e.lanes.mask.i ? lx_and(f, seen, s->e.lanes.mask) : seen;
+}
+
+/* Sets `any` if the masks let a key through, of those in the lanes. */
+static void find_seen(Cpu *s, void *data)
+{
+	(void)s;
+	const MaskedBlock *m = data;
+	LoopFn *f = m->b->f;
+	Lx any[2] = {lx_var(f, m->any), lx_any(f, blocks_seen(m->b))};
 	ls_set(f, m->any, lx_sc(f, SC_or, (LType){DT_bool, 1}, any, 2));
 }
 

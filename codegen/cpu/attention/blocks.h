@@ -62,8 +62,19 @@ void blocks_bound_keys(Blocks *, Lx *lo, Lx *hi);
 /* Opens a branch for blocks of which some row sees a key. Rows are asked one by one, until one
  * does. */
 void blocks_open_if_seen(Blocks *);
+/* Returns which keys in the lanes the row's masks let through. */
+Lx blocks_seen(Blocks *);
 /* Sets the batch axes to those of member t. */
 void blocks_go_to_member(Blocks *, const uint32_t *axis, uint32_t n, Lx t);
+
+/* ---- keys that masks let through (seen.c) ---- */
+
+/* Stores at 2 * task, of i64, the first key that the block's rows see, and that behind the last
+ * one. */
+void blocks_find_seen(Blocks *, LMem to, Lx task);
+/* Narrows the keys [*lo, *hi) to those that are stored for that block of rows, of so many, of the
+ * member at hand. */
+void blocks_bound_by_seen(Blocks *, LMem from, Lx block, Sym blocks, Lx *lo, Lx *hi);
 
 /* ---- register tiles (tiles.c) ---- */
 

@@ -28,13 +28,13 @@ bool attention_is_asked(const PlanInput *in)
 
 /* Finds the stages, which are the first four; all others store, at points of rows and columns or of
  * rows alone. */
-static Refusal find_stages(const PlanInput *in, const Contractions *all, AttentionPlan *p)
+static Refusal find_stages(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
 	const Kernel *k = n->k;
 	const Refusal no = refuse("more than attention, or less");
-	if (k->stage.n < 5 || !all->n || all->contraction[0].sum != 0 ||
-	    all->contraction[0].dtype != DT_f32)
+	if (k->stage.n < 5 || kernel_first_contraction(k) != 0 ||
+	    k->stage.data[0].reduce.acc != DT_f32 || !kx_is_product(k, k->stage.data[0].value))
 		return no;
 	const AxisList keys = nest_inner(n, &k->stage.data[0]);
 	p->stage.high = 1;
@@ -93,17 +93,17 @@ bool attention_is_load(const PlanInput *in, Kx x)
 }
 
 /* Finds which operand of the scores has keys, and the axes. */
-static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPlan *p)
+static Refusal find_axes(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
 	const Stage *scores = &n->k->stage.data[p->stage.scores];
 	const AxisList columns = nest_inner(n, &n->k->stage.data[p->stage.result]);
-	const bool swapped = c->in_a >> p->axis.key & 1;
-	p->value.q = swapped ? c->b : c->a;
-	p->value.k = swapped ? c->a : c->b;
-	if (!attention_is_load(in, p->value.q) || !attention_is_load(in, p->value.k) ||
-	    !attention_is_load(in, p->value.v))
-		return refuse_near("an operand is no plain load of f32");
+	const Kx *factor = n->k->kx.data[scores->value.i].in;
+	const bool swapped = n->deps[factor[0].i] >> p->axis.key & 1;
+	p->value.q = factor[swapped];
+	p->value.k = factor[!swapped];
+	if (!attention_is_load(in, p->value.q))
+		return refuse_near("rows of queries are no plain load of f32");
 	if (scores->nred != 1 || columns.n != 1)
 		return refuse_near("rows of queries or values have several axes");
 	p->axis.depth = scores->red[0];
@@ -282,6 +282,31 @@ bool attention_reads_in_place(const PlanInput *in, Kx load, const PanelAxes *p, 
 	return times * (far - near) <= contract_copy_cycles(in, copy);
 }
 
+/* Lets a phase before ask the masks, if members of the batch share them. */
+static void plan_seen(const PlanInput *in, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	uint64_t deps = 0;
+	Sym apart = sym_int(n->syms, 1), tasks = p->blocks;
+	for (uint32_t i = 0; i < p->limits.nmask; i++)
+		deps |= n->deps[p->limits.mask[i].value.i];
+	for (uint32_t i = 0; i < p->axis.nbatch; i++) {
+		const uint32_t a = p->axis.batch[i];
+		if (deps >> a & 1) {
+			p->limits.seen.axis[p->limits.seen.n++] = a;
+			tasks = sym_mul(n->syms, tasks, n->extent[a]);
+		} else {
+			apart = sym_mul(n->syms, apart, n->extent[a]);
+		}
+	}
+	const Sym keys = sym_muli(n->syms, n->extent[p->axis.key], p->block.rows);
+	p->limits.seen.ntasks = tasks;
+	p->limits.seen.cost =
+		(KernelCost){.flops = cost_number(n->arena, 0),
+			     .bytes = cost_sym(n->arena, sym_mul(n->syms, tasks, keys))};
+	p->limits.seen.asked = p->limits.nmask && sym_hint(n->syms, apart) > 1;
+}
+
 /* Plans the panels of keys and of values, unless they are read in place, and sets p->nest. */
 static void find_panels(const PlanInput *in, AttentionPlan *p)
 {
@@ -378,6 +403,7 @@ static void plan_tiles(PlanInput *in, AttentionPlan *p)
 	choose_blocks(in, p);
 	find_steps(in, p);
 	find_panels(in, p);
+	plan_seen(in, p);
 }
 
 static void predict(PlanInput *in, const AttentionPlan *p, Plan *plan)
@@ -389,24 +415,25 @@ static void predict(PlanInput *in, const AttentionPlan *p, Plan *plan)
 	plan->of.attention = p;
 }
 
-/* Takes the plan of few rows if it takes less time than that of tiles, which it then refuses; or
- * refuses it. */
-static void consider_few(PlanInput *in, AttentionPlan *p, Plan *plan)
+/* Takes the plan of few rows if there is none of tiles, or that takes longer; or refuses it. */
+static Refusal consider_few(PlanInput *in, AttentionPlan *p, bool tiles, Plan *plan)
 {
 	Plan few = {0};
-	Refusal no = attention_plan_few(in, p);
+	Refusal no = attention_plan_few(in, p, tiles);
 	if (!no.why) {
 		predict(in, p, &few);
-		if (plan_worst(&few, plan) <= plan_worst(plan, &few)) {
+		if (!tiles || plan_worst(&few, plan) <= plan_worst(plan, &few)) {
 			*plan = few;
-			return;
+			return taken();
 		}
 		no = refuse_near("tiles are predicted to take less time");
 	}
-	if (!no.near)
-		return;
+	if (!tiles)
+		return refuse_near("keys or values are decoded, and rows are many");
 	no.schedule = "few rows";
-	plan->refused[plan->nrefused++] = no;
+	if (no.near)
+		plan->refused[plan->nrefused++] = no;
+	return taken();
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
@@ -414,14 +441,17 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	const Contractions all = kernel_contractions(given->nest->syms, given->nest->k);
 	AttentionPlan *p = ARENA_NEW(given->nest->arena, AttentionPlan);
 	PlanInput in = *given, few = *given;
-	Refusal no = find_stages(&in, &all, p);
+	Refusal no = find_stages(&in, p);
 	if (no.why)
 		return no;
 	no = find_values(&in, p);
 	if (no.why)
 		return no;
-	few.contraction = in.contraction = all.contraction[0];
-	no = find_axes(&in, &all.contraction[0], p);
+	if (all.n && all.contraction[0].sum == 0)
+		in.contraction = all.contraction[0];
+	in.contraction.dtype = DT_f32;
+	few.contraction = in.contraction;
+	no = find_axes(&in, p);
 	if (no.why)
 		return no;
 	if (nest_is_empty(in.nest))
@@ -433,9 +463,15 @@ Refusal plan_attention(const PlanInput *given, Plan *plan)
 	p->limits.key = p->axis.key;
 	attention_find_limits(in.nest, &p->limits, 1, p->value.logits);
 	AttentionPlan *other = arena_dup(in.nest->arena, p, sizeof *p);
-	plan_tiles(&in, p);
-	predict(&in, p, plan);
-	consider_few(&few, other, plan);
+	const bool tiles = all.n && all.contraction[0].sum == 0 &&
+			   attention_is_load(&in, p->value.k) && attention_is_load(&in, p->value.v);
+	if (tiles) {
+		plan_tiles(&in, p);
+		predict(&in, p, plan);
+	}
+	no = consider_few(&few, other, tiles, plan);
+	if (no.why)
+		return no;
 	p = plan->of.attention == other ? other : p;
 	plan->algorithm = describe(given, p);
 	plan->why = "scores are made by blocks of keys, and never lie in memory";

@@ -40,6 +40,12 @@ typedef struct {
 	struct {
 		uint32_t n, axis[MAX_AXES];
 	} inner; /* more axes of rows, which go faster than `row`, the last one fastest */
+	struct {
+		bool asked; /* masks are asked by a phase before which keys a block of rows sees */
+		uint32_t n, axis[MAX_AXES]; /* of the batch, on which masks depend */
+		Sym ntasks;
+		KernelCost cost;
+	} seen;
 	uint32_t nbound, nmask;
 	KeyBound bound[MAX_KEY_BOUNDS];
 	KeyMask mask[MAX_MASKS];
@@ -185,8 +191,9 @@ void attention_print_blocks(TileSize, uint32_t lanes, BlockSize, const KeyLimits
 /* Makes *l, whose axes are set, the limits without which logits are -inf: conditions of selections,
  * and of masks that are added. nscore: logits are a function of the first so many stages. */
 void attention_find_limits(const Nest *, KeyLimits *l, uint32_t nscore, Kx logits);
-/* Makes a plan of which the axes are known one of few rows, or refuses. */
-Refusal attention_plan_few(const PlanInput *, AttentionPlan *);
+/* Makes a plan of which the axes are known one of few rows, or refuses. tiles: the plan of
+ * tiles can take the kernel, too. */
+Refusal attention_plan_few(const PlanInput *, AttentionPlan *, bool tiles);
 /* Returns the cycles of such a plan at in->at. */
 double attention_few_cycles(const PlanInput *, const AttentionPlan *);
 /* Returns the product of the extents of the batch axes. */

@@ -22,17 +22,21 @@ static int64_t round_up(int64_t x, int64_t to)
 	return (x + to - 1) / to * to;
 }
 
-/* Moves axes of rows out of the batch. Returns the number of rows; 0: it is no small constant. */
-static int64_t find_rows(const PlanInput *in, AttentionPlan *p)
+/* Moves axes of rows out of the batch. Returns the number of rows; 0: it is no small constant.
+ * may_cut: of more rows, those along one axis may be members of the batch. */
+static int64_t find_rows(const PlanInput *in, AttentionPlan *p, bool may_cut)
 {
 	const Nest *n = in->nest;
 	const uint64_t of_q = n->deps[p->value.q.i],
 		       others = n->deps[p->value.k.i] | n->deps[p->value.v.i];
 	int64_t rows = 1, extent;
 	uint32_t nbatch = 0;
-	if (p->axis.row != NO_AXIS) {
-		if (!sym_is_const(n->syms, n->extent[p->axis.row], &rows))
-			return 0;
+	if (p->axis.row != NO_AXIS && !sym_is_const(n->syms, n->extent[p->axis.row], &rows))
+		return 0;
+	if (rows > MOST_ROWS && may_cut) {
+		p->axis.batch[p->axis.nbatch++] = p->axis.row;
+		p->axis.row = p->limits.row = NO_AXIS;
+		rows = 1;
 	}
 	for (uint32_t i = 0; i < p->axis.nbatch; i++) {
 		const uint32_t a = p->axis.batch[i];
@@ -44,7 +48,10 @@ static int64_t find_rows(const PlanInput *in, AttentionPlan *p)
 			continue;
 		}
 		rows *= extent;
-		p->limits.inner.axis[p->limits.inner.n++] = a;
+		if (p->axis.row == NO_AXIS)
+			p->axis.row = p->limits.row = a;
+		else
+			p->limits.inner.axis[p->limits.inner.n++] = a;
 	}
 	p->axis.nbatch = nbatch;
 	return rows <= MOST_ROWS ? rows : 0;
@@ -54,6 +61,23 @@ static int64_t find_rows(const PlanInput *in, AttentionPlan *p)
 static bool has_unit_rows(const PlanInput *in, Kx load, uint32_t axis)
 {
 	return nest_coef_is(in->nest, in->nest->offset[load.i], axis, 1);
+}
+
+/* Returns the bytes of an element of what x is computed of, along that axis. */
+static double element_bytes(const PlanInput *in, Kx x, uint32_t axis)
+{
+	const Nest *n = in->nest;
+	bool *part = ARENA_ARRAY(n->arena, bool, n->k->kx.n);
+	double bytes = 0;
+	part[x.i] = true;
+	for (uint32_t i = x.i; i > 0; i--) {
+		const KxData *d = &n->k->kx.data[i];
+		for (uint32_t j = 0; part[i] && j < d->nin; j++)
+			part[d->in[j].i] = true;
+		if (part[i] && d->kind == KX_LOAD && n->deps[i] >> axis & 1)
+			bytes += dtype_size(attention_stored(in, (Kx){i}));
+	}
+	return bytes;
 }
 
 /* Chooses tiles of rows, whose sums fit three quarters of the registers. */
@@ -102,13 +126,13 @@ static bool choose_blocks(const PlanInput *in, AttentionPlan *p, int64_t rows)
 	       (scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS);
 }
 
-Refusal attention_plan_few(const PlanInput *in, AttentionPlan *p)
+Refusal attention_plan_few(const PlanInput *in, AttentionPlan *p, bool tiles)
 {
-	const int64_t rows = find_rows(in, p);
+	const int64_t rows = find_rows(in, p, !tiles);
 	if (!rows)
 		return refuse("rows are many");
-	if (!has_unit_rows(in, p->value.k, p->axis.depth) ||
-	    !has_unit_rows(in, p->value.v, p->axis.column))
+	if (tiles && (!has_unit_rows(in, p->value.k, p->axis.depth) ||
+		      !has_unit_rows(in, p->value.v, p->axis.column)))
 		return refuse_near("elements of a key or of a value are apart");
 	p->few.rows = rows;
 	p->axis.k_step = p->axis.depth;
@@ -122,12 +146,12 @@ Refusal attention_plan_few(const PlanInput *in, AttentionPlan *p)
 
 /* ---- cycles ---- */
 
-/* Returns the bytes of an operand of which each key has a row of n. */
-static double bytes_of(const PlanInput *in, const AttentionPlan *p, Kx load, int64_t n)
+/* Returns the bytes of an operand of which each key has a row along an axis. */
+static double bytes_of(const PlanInput *in, const AttentionPlan *p, Kx x, uint32_t axis)
 {
 	return (double)plan_size(in, attention_members(in->nest, p)) *
-	       (double)plan_extent(in, p->axis.key) * (double)n *
-	       (double)dtype_size(attention_stored(in, load));
+	       (double)plan_extent(in, p->axis.key) * (double)plan_extent(in, axis) *
+	       element_bytes(in, x, axis);
 }
 
 double attention_few_cycles(const PlanInput *in, const AttentionPlan *p)
@@ -137,8 +161,8 @@ double attention_few_cycles(const PlanInput *in, const AttentionPlan *p)
 	const double keys = (double)plan_extent(in, p->axis.key),
 		     members = (double)plan_size(in, attention_members(in->nest, p)),
 		     rows = (double)p->block.rows, tiles = rows / p->tile.mr,
-		     bytes = bytes_of(in, p, p->value.k, p->axis.depths) +
-			     bytes_of(in, p, p->value.v, p->axis.columns),
+		     bytes = bytes_of(in, p, p->value.k, p->axis.depth) +
+			     bytes_of(in, p, p->value.v, p->axis.column),
 		     vectors = ceil((double)p->axis.depths / lanes) + attention_vectors(p);
 	/* adding up lanes takes two shuffles and an addition for each sum */
 	const double sums = 3 * rows * machine_cycles(m, MOP_add, DT_f32, lanes);

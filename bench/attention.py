@@ -1,6 +1,7 @@
 """Attention beside PyTorch, OpenVINO and ONNX Runtime: attention.py WEFT FOLDER [--cases NAME,...] [--threads N] [--rounds R] [--backward]
 Cases are SHAPE-DTYPE-FORM: SHAPE is HEADSxKEYHEADSxROWSxKEYSxWIDTH, DTYPE f32 or bf16, FORM full, causal, mask (causal, as a tensor of
-bool), bias (causal, as a tensor of 0 and -inf) or filledN (an input says that N positions of a cache are filled; maskN: a tensor). Writes files into FOLDER, compiles them, and prints the least time of a call in
+bool), bias (causal, as a tensor of 0 and -inf) or filledN (an input says that N positions of a cache are filled; maskN: a tensor), or
+dropout (full, a tenth is dropped). Writes files into FOLDER, compiles them, and prints the least time of a call in
 alternating rounds, in milliseconds: Weft, eager mode, Inductor, OpenVINO, ONNX Runtime, and the best peer's time divided by
 Weft's. With --backward, that of the gradients of queries, keys and values, of what forward has saved, beside eager mode and Inductor. Needs torch, onnx, onnxruntime, openvino and Weft's package (build/python)."""
 import argparse
@@ -34,7 +35,7 @@ def prepare(args, name, torch):
         def forward(self, q, k, v, mask=None):
             if filled is not None:
                 mask = torch.arange(keys)[None] <= mask + torch.arange(rows)[:, None]
-            return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", enable_gqa=heads != shared)
+            return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", dropout_p=0.1 if form == "dropout" else 0.0, enable_gqa=heads != shared)
 
     module = Attention().eval()
     if args.backward:
@@ -48,7 +49,7 @@ def prepare(args, name, torch):
     if args.inductor:
         compiled = torch.compile(module)
         calls["inductor"] = lambda: compiled(*inputs)
-    if d == torch.float32:
+    if d == torch.float32 and form != "dropout":
         calls |= onnx_engines(args, name, module, inputs, torch)
     return calls
 

@@ -16,11 +16,12 @@ enum {
 	MOST_INSIDE = 96,  /* nodes */
 	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
-	FEW_ROWS = 4,   /* of what is multiplied for a gradient, and of keys: less are vectors times
-			   matrices */
-	MOST_FEW = 32,  /* rows of which keys and values may be decoded where they are multiplied */
-	MOST_COST = 48, /* of what is computed of less at each score */
-	LESS = 8        /* times as many elements */
+	FEW_ROWS = 4,  /* of what is multiplied for a gradient, and of keys: less are vectors times
+			  matrices */
+	MOST_FEW = 32, /* rows of which keys and values may be decoded where they are multiplied */
+	MOST_COST =
+		512, /* of what is computed of less at each score, such as what dropout leaves */
+	LESS = 8     /* times as many elements */
 };
 
 /* ---- finding ---- */
@@ -329,11 +330,42 @@ static bool find_condition(Find *f, AttentionNodes *a, Node where)
 	return true;
 }
 
+/* Whether index maps, conversions and products lead from n to a quotient, or to a selection, as
+ * they do to weights. */
+static bool leads_to_weights(const Find *f, Node n, uint32_t most)
+{
+	const Graph *g = f->g;
+	while (lower_is_map(op_lower(node_op(g, n))) || node_converts_floats(g, n))
+		n = node_in(g, n, 0);
+	if (attention_is(g, n, SC_mul))
+		return most && (leads_to_weights(f, node_in(g, n, 0), most - 1) ||
+				leads_to_weights(f, node_in(g, n, 1), most - 1));
+	return (attention_is(g, n, SC_div) && is_exp(g, node_in(g, n, 0))) ||
+	       (attention_is(g, n, SC_select) && is_full_of(g, node_in(g, n, 1), 0));
+}
+
+/* Goes through products on the way to the weights. Returns the node behind them; none if one cannot
+ * be inside. */
+static Node behind_factors(Find *f, AttentionNodes *a, Node n)
+{
+	const Graph *g = f->g;
+	n = behind_maps(f, n);
+	while (n.i && attention_is(g, n, SC_mul) && a->nfactor < MOST_FACTORS) {
+		const uint32_t most = MOST_FACTORS - 1 - a->nfactor,
+			       other = leads_to_weights(f, node_in(g, n, 0), most);
+		if (!add_inside(f, n))
+			return (Node){0};
+		a->factor[a->nfactor++] = (WeightFactor){n, other};
+		n = behind_maps(f, node_in(g, n, 1 - other));
+	}
+	return n;
+}
+
 /* Finds the weights behind n, and a selection of 0 for rows without a key. */
 static bool find_weights(Find *f, AttentionNodes *a, Node n)
 {
 	const Graph *g = f->g;
-	a->weights = behind_maps(f, n);
+	a->weights = behind_factors(f, a, n);
 	if (a->weights.i && attention_is(g, a->weights, SC_select) &&
 	    is_full_of(g, node_in(g, a->weights, 1), 0)) {
 		const Node select = a->weights, where = node_in(g, select, 0);

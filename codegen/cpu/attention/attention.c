@@ -224,8 +224,9 @@ static void make_weights(Cpu *s, void *data)
 	eval_mask(&s->e, (Lx){0}); /* logits past the end are there */
 	eval_assume(&s->e, p->value.logits, load(&a->b, a->local.scores, at, p->vector.lanes));
 	Lx x = let(&a->b, "weight", eval_vector(&s->e, p->value.weights));
+	eval_mask(&s->e, mask); /* what weights are multiplied by may be loaded, and is 0 there */
+	eval_assume(&s->e, p->value.weights, x);
 	ls_store(f, a->local.weights, at, eval_vector(&s->e, p->value.factor), (Lx){0});
-	eval_mask(&s->e, mask);
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 

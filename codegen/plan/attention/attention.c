@@ -63,6 +63,24 @@ static bool reads_only(const Nest *n, Kx x, uint32_t stage)
 	return i >= n->k->stage.n;
 }
 
+/* Whether x is the weights, converted or not, or a product of that and of what reads no stage. */
+static bool is_of_weights(const Nest *n, Kx x, Kx weights)
+{
+	const Kernel *k = n->k;
+	for (;;) {
+		x = x.i == weights.i ? x : kx_unconverted(k, x);
+		if (x.i == weights.i)
+			return true;
+		if (!kx_is_product(k, x))
+			return false;
+		const Kx *in = k->kx.data[x.i].in;
+		const uint32_t other = nest_next_read(n, in[0], 0) == k->stage.n ? 0 : 1;
+		if (nest_next_read(n, in[other], 0) != k->stage.n)
+			return false;
+		x = in[1 - other];
+	}
+}
+
 /* Finds the expressions: logits, their exponentials, and products of these with values. */
 static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 {
@@ -72,8 +90,7 @@ static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 	p->value.weights = k->stage.data[p->stage.sum].value;
 	const KxData *product = &k->kx.data[k->stage.data[p->stage.result].value.i];
 	if (!reads_only(n, p->value.logits, p->stage.scores) || product->nin != 2 ||
-	    (product->in[0].i != p->value.weights.i &&
-	     kx_unconverted(k, product->in[0]).i != p->value.weights.i))
+	    !is_of_weights(n, product->in[0], p->value.weights))
 		return refuse_near("what is summed is no exponential, or product with one");
 	p->value.factor = product->in[0];
 	p->value.v = product->in[1];

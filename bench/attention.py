@@ -1,6 +1,7 @@
 """Attention beside PyTorch, OpenVINO and ONNX Runtime: attention.py WEFT FOLDER [--cases NAME,...] [--threads N] [--rounds R] [--backward]
 Cases are SHAPE-DTYPE-FORM: SHAPE is HEADSxKEYHEADSxROWSxKEYSxWIDTH, DTYPE f32 or bf16, FORM full, causal, mask (causal, as a tensor of
-bool) or bias (causal, as a tensor of 0 and -inf). Writes files into FOLDER, compiles them, and prints the least time of a call in
+bool), bias (causal, as a tensor of 0 and -inf) or filledN (an input says that N positions of a cache are filled; maskN: a tensor), or
+dropout (full, a tenth is dropped). Writes files into FOLDER, compiles them, and prints the least time of a call in
 alternating rounds, in milliseconds: Weft, eager mode, Inductor, OpenVINO, ONNX Runtime, and the best peer's time divided by
 Weft's. With --backward, that of the gradients of queries, keys and values, of what forward has saved, beside eager mode and Inductor. Needs torch, onnx, onnxruntime, openvino and Weft's package (build/python)."""
 import argparse
@@ -20,17 +21,21 @@ def prepare(args, name, torch):
     import weft
     from torch.nn.functional import scaled_dot_product_attention as attend
     sizes, dtype, form = name.split("-")
+    form, shown = form.rstrip("0123456789"), form.lstrip("abcdefghijklmnopqrstuvwxyz")
     heads, shared, rows, keys, width = map(int, sizes.split("x"))
     d = {"f32": torch.float32, "bf16": torch.bfloat16}[dtype]
     torch.manual_seed(0)
     q, k, v = (torch.randn(1, h, n, width).to(d) for h, n in ((heads, rows), (shared, keys), (shared, keys)))
-    seen = torch.ones(rows, keys, dtype=torch.bool).tril(keys - rows)[None, None]
+    seen = torch.ones(rows, keys, dtype=torch.bool).tril((int(shown) if shown else keys) - rows)[None, None]
     mask = {"mask": seen, "bias": torch.zeros(1, 1, rows, keys).to(d).masked_fill(~seen, float("-inf"))}.get(form)
-    inputs = (q, k, v) if mask is None else (q, k, v, mask)
+    filled = int(shown) if form == "filled" else None
+    inputs = (q, k, v) if mask is None and filled is None else (q, k, v, torch.tensor([filled - rows]) if mask is None else mask)
 
     class Attention(torch.nn.Module):
         def forward(self, q, k, v, mask=None):
-            return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", enable_gqa=heads != shared)
+            if filled is not None:
+                mask = torch.arange(keys)[None] <= mask + torch.arange(rows)[:, None]
+            return attend(q, k, v, attn_mask=mask, is_causal=form == "causal", dropout_p=0.1 if form == "dropout" else 0.0, enable_gqa=heads != shared)
 
     module = Attention().eval()
     if args.backward:
@@ -44,7 +49,7 @@ def prepare(args, name, torch):
     if args.inductor:
         compiled = torch.compile(module)
         calls["inductor"] = lambda: compiled(*inputs)
-    if d == torch.float32:
+    if d == torch.float32 and form != "dropout":
         calls |= onnx_engines(args, name, module, inputs, torch)
     return calls
 

@@ -16,9 +16,12 @@ enum {
 	MOST_INSIDE = 96,  /* nodes */
 	MOST_VISITS = 256, /* of nodes of logits: bounds what a result is asked */
 	MOST_WIDTH = 512,  /* of a row of queries, keys or values: bounds the local arrays */
-	FEW_ROWS = 4,   /* of queries: less are vectors times matrices, which read each key once */
-	MOST_COST = 48, /* of what is computed of less at each score */
-	LESS = 8        /* times as many elements */
+	FEW_ROWS = 4,  /* of what is multiplied for a gradient, and of keys: less are vectors times
+			  matrices */
+	MOST_FEW = 32, /* rows of which keys and values may be decoded where they are multiplied */
+	MOST_COST =
+		512, /* of what is computed of less at each score, such as what dropout leaves */
+	LESS = 8     /* times as many elements */
 };
 
 /* ---- finding ---- */
@@ -263,17 +266,22 @@ static bool is_packed(const Graph *g, Node x)
 	return node_const(g, group_source(g, x)).i != 0;
 }
 
-/* Whether rows of what a product multiplies fit local arrays, there are enough of them, and no
- * operand is a constant. */
+/* Whether rows of what a product multiplies fit local arrays, and no operand is a constant. */
 static bool has_score_form(const Graph *g, Node score)
 {
-	TRY(is_f32_product(g, score) &&
-	    is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")));
+	return is_f32_product(g, score) &&
+	       is_row(g, node_in(g, score, 0), node_dim_bits(g, score, "sum_x")) &&
+	       !is_packed(g, node_in(g, score, 0)) && !is_packed(g, node_in(g, score, 1));
+}
+
+/* Whether there are rows enough of what a product multiplies. */
+static bool has_many_rows(const Graph *g, Node score)
+{
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node x = node_in(g, score, k);
 		const uint32_t fixed =
 			node_dim_bits(g, score, batch_of(k)) | node_dim_bits(g, score, sum_of(k));
-		TRY(!is_packed(g, x) && has_rows(g, x, all_dims(g, x) & ~fixed));
+		TRY(has_rows(g, x, all_dims(g, x) & ~fixed));
 	}
 	return true;
 }
@@ -296,7 +304,7 @@ static bool has_form(const Graph *g, const AttentionNodes *a)
 	return has_values_form(g, a->result, a->operand) && has_score_form(g, a->scores) &&
 	       node_dtype(g, a->logits) == DT_f32 && node_dtype(g, a->exp) == DT_f32 &&
 	       node_dtype(g, v) == node_dtype(g, node_in(g, a->scores, 0)) &&
-	       !sym_is(graph_syms(g), node_dim(g, a->logits, a->keys), 0);
+	       has_rows(g, a->logits, 1u << a->keys);
 }
 
 /* Whether n is true where its operand is no number. */
@@ -322,11 +330,42 @@ static bool find_condition(Find *f, AttentionNodes *a, Node where)
 	return true;
 }
 
+/* Whether index maps, conversions and products lead from n to a quotient, or to a selection, as
+ * they do to weights. */
+static bool leads_to_weights(const Find *f, Node n, uint32_t most)
+{
+	const Graph *g = f->g;
+	while (lower_is_map(op_lower(node_op(g, n))) || node_converts_floats(g, n))
+		n = node_in(g, n, 0);
+	if (attention_is(g, n, SC_mul))
+		return most && (leads_to_weights(f, node_in(g, n, 0), most - 1) ||
+				leads_to_weights(f, node_in(g, n, 1), most - 1));
+	return (attention_is(g, n, SC_div) && is_exp(g, node_in(g, n, 0))) ||
+	       (attention_is(g, n, SC_select) && is_full_of(g, node_in(g, n, 1), 0));
+}
+
+/* Goes through products on the way to the weights. Returns the node behind them; none if one cannot
+ * be inside. */
+static Node behind_factors(Find *f, AttentionNodes *a, Node n)
+{
+	const Graph *g = f->g;
+	n = behind_maps(f, n);
+	while (n.i && attention_is(g, n, SC_mul) && a->nfactor < MOST_FACTORS) {
+		const uint32_t most = MOST_FACTORS - 1 - a->nfactor,
+			       other = leads_to_weights(f, node_in(g, n, 0), most);
+		if (!add_inside(f, n))
+			return (Node){0};
+		a->factor[a->nfactor++] = (WeightFactor){n, other};
+		n = behind_maps(f, node_in(g, n, 1 - other));
+	}
+	return n;
+}
+
 /* Finds the weights behind n, and a selection of 0 for rows without a key. */
 static bool find_weights(Find *f, AttentionNodes *a, Node n)
 {
 	const Graph *g = f->g;
-	a->weights = behind_maps(f, n);
+	a->weights = behind_factors(f, a, n);
 	if (a->weights.i && attention_is(g, a->weights, SC_select) &&
 	    is_full_of(g, node_in(g, a->weights, 1), 0)) {
 		const Node select = a->weights, where = node_in(g, select, 0);
@@ -396,7 +435,7 @@ static bool find_weighted(Find *f, Node n, uint32_t operand, WeightedNodes *w)
 	TRY(w->weights.i && find_scores(f, &s, w->weights) && has_exponential(f) &&
 	    has_values_form(g, n, operand));
 	for (uint32_t k = 0; k < s.n; k++)
-		TRY(has_score_form(g, s.score[k]));
+		TRY(has_score_form(g, s.score[k]) && has_many_rows(g, s.score[k]));
 	memcpy(w->score, s.score, sizeof w->score);
 	w->nscore = s.n;
 	return true;
@@ -643,6 +682,120 @@ static void spread(Find *f, Node n)
 	}
 }
 
+/* ---- keys and values that are stored in fewer bytes ---- */
+
+/* Returns the product of the extents of an operand's dimensions that are neither of the batch nor
+ * summed. */
+static Sym free_extent(const Graph *g, Node product, uint32_t operand)
+{
+	const Node x = node_in(g, product, operand);
+	const uint32_t fixed = node_dim_bits(g, product, batch_of(operand)) |
+			       node_dim_bits(g, product, sum_of(operand));
+	Sym n = sym_int(g->ir->syms, 1);
+	for (uint32_t k = 0; k < node_rank(g, x); k++)
+		if (!(fixed >> k & 1))
+			n = sym_mul(g->ir->syms, n, node_dim(g, x, k));
+	return n;
+}
+
+/* Sets *operand to that of the scores which has the keys, if few rows multiply each. */
+static bool has_few_rows(const Find *f, const AttentionNodes *a, uint32_t *operand)
+{
+	const Graph *g = f->g;
+	const Sym keys = node_dim(g, a->logits, a->keys);
+	int64_t rows;
+	for (uint32_t k = 0; k < 2; k++) {
+		*operand = 1 - k;
+		if (sym_is_const(graph_syms(g), free_extent(g, a->scores, k), &rows) && rows > 0 &&
+		    rows <= MOST_FEW && free_extent(g, a->scores, 1 - k).i == keys.i &&
+		    !sym_is(graph_syms(g), keys, rows))
+			return true;
+	}
+	return false;
+}
+
+/* Whether all that read n, behind index maps, multiply it as keys or values of few rows, or decode
+ * these of it. */
+static bool feeds_few(const Find *f, const uint8_t *decodes, Node n)
+{
+	const Graph *g = f->g;
+	TRY(f->output[n.i] == NO_OUTPUT && !f->stored[n.i]);
+	for (Use u = node_data(g, n)->first_use; u.i; u = g->use.data[u.i].next) {
+		const Node user = g->use.data[u.i].user;
+		TRY(user.i);
+		if (f->found[user.i].narrow ||
+		    decodes[user.i] >> (u.i - node_data(g, user)->in) & 1)
+			continue;
+		TRY(lower_is_map(op_lower(node_op(g, user))) && feeds_few(f, decodes, user));
+	}
+	return true;
+}
+
+/* Returns the bytes of what n is computed of element by element; more than there can be if it takes
+ * more than a few operations. */
+static double bytes_below(const Find *f, Node n, uint32_t *left)
+{
+	const Graph *g = f->g;
+	double bytes = 0;
+	while (lower_is_map(op_lower(node_op(g, n))))
+		n = node_in(g, n, 0);
+	if (op_lower(node_op(g, n))->role == LOWER_LEAF)
+		return 0;
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || f->stored[n.i])
+		return (double)sym_hint(graph_syms(g), type_numel(g->ir, node_type_id(g, n))) *
+		       (double)dtype_size(node_dtype(g, n));
+	for (uint32_t k = 0; k < node_nin(g, n); k++) {
+		if (!node_in(g, n, k).i || !*left)
+			return INFINITY;
+		--*left;
+		bytes += bytes_below(f, node_in(g, n, k), left);
+	}
+	return bytes;
+}
+
+/* Marks what is decoded, from an operand downwards, unless others read it. */
+static void mark_narrow(Find *f, const uint8_t *decodes, Node n)
+{
+	const Graph *g = f->g;
+	while (lower_is_map(op_lower(node_op(g, n))))
+		n = node_in(g, n, 0);
+	if (op_lower(node_op(g, n))->role != LOWER_MAP || f->found[n.i].inside ||
+	    !feeds_few(f, decodes, n))
+		return;
+	f->found[n.i].inside = f->found[n.i].narrow = true;
+	for (uint32_t k = 0; k < node_nin(g, n); k++)
+		mark_narrow(f, decodes, node_in(g, n, k));
+}
+
+static void find_narrow(Find *f)
+{
+	enum { MOST_NARROW = 16 };
+	const Graph *g = f->g;
+	uint8_t *decodes =
+		ARENA_ARRAY(f->arena, uint8_t, g->node.n); /* by node: operands, by bit */
+	for (uint32_t pass = 0; pass < 2; pass++)
+		for (uint32_t i = 0; i < f->candidate.n; i++) {
+			const AttentionNodes *a = f->candidate.data[i].attention;
+			uint32_t key;
+			if (f->candidate.data[i].gone || !a || !has_few_rows(f, a, &key))
+				continue;
+			const Node from[2] = {a->scores, a->result};
+			const uint32_t operand[2] = {key, 1 - a->operand};
+			for (uint32_t k = 0; k < 2; k++) {
+				const Node x = node_in(g, from[k], operand[k]);
+				uint32_t left = MOST_NARROW;
+				if (!pass)
+					decodes[from[k].i] |= (uint8_t)(1u << operand[k]);
+				else if (bytes_below(f, x, &left) <
+					 0.75 * 4 *
+						 (double)sym_hint(
+							 graph_syms(g),
+							 type_numel(g->ir, node_type_id(g, x))))
+					mark_narrow(f, decodes, x);
+			}
+		}
+}
+
 static void find_candidates(Find *f, Node n)
 {
 	AttentionNodes a;
@@ -693,8 +846,10 @@ const FoundAttention *find_attentions(const Graph *g, const Target *t, const cha
 	for (uint32_t k = 0; k < f.candidate.n; k++)
 		if (!f.candidate.data[k].gone)
 			publish(&f, &f.candidate.data[k]);
+	if (t->isa.vector_bytes) /* decoding needs the form of few rows, whose arrays must fit */
+		find_narrow(&f);
 	for (Node n = g->last; n.i; n = node_prev(g, n))
-		if (f.found[n.i].inside && !f.found[n.i].row)
+		if (f.found[n.i].inside && !f.found[n.i].row && !f.found[n.i].narrow)
 			spread(&f, n);
 	return f.found;
 }

@@ -29,10 +29,21 @@
 #include "ir/target/target.h"
 #include "lower/trace.h"
 
+/* A product on the way from the weights of an attention to its result: one of its operands leads to
+ * the weights, and the other one, as what dropout leaves, is no function of the scores. */
+typedef struct {
+	Node product;
+	uint32_t other; /* the operand that is no function of the scores */
+} WeightFactor;
+
+enum { MOST_FACTORS = 3 };
+
 /* The nodes of an attention. */
 typedef struct AttentionNodes {
 	Node result;      /* %o */
 	uint32_t operand; /* the operand of %o that has the probabilities */
+	WeightFactor factor[MOST_FACTORS]; /* from the result on */
+	uint32_t nfactor;
 	Node weights;     /* %e / %l; between it and %o are index maps, and perhaps a selection: */
 	Node none_where;  /* of 0 where that holds, for whole rows; none: there is no selection, or
 			     one of 0 where a weight is NaN */
@@ -64,6 +75,8 @@ typedef struct FoundAttention {
 	const AttentionNodes *attention; /* whose result it is; NULL: of none */
 	const WeightedNodes *weighted;   /* the sum that it is; NULL: none */
 	bool row;    /* the maximum or the sum of an attention that stores both */
+	bool narrow; /* a key or value that is decoded of what is stored in fewer bytes, where few
+			rows multiply it: it is inside, too */
 	bool inside; /* computed inside of all kernels that read it: none is another one's */
 } FoundAttention;
 

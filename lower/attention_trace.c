@@ -26,6 +26,28 @@ static bool follow(Trace *t, Node n, Node end, const Sym *at, Sym *to)
 	return true;
 }
 
+/* Sets at[] to the index in the weights of element idx[] of the result's operand, and *factor to
+ * the product of what weights are multiplied by on the way; none: nothing. False as for `follow`.
+ */
+static bool follow_weights(Trace *t, const AttentionNodes *a, const Sym *idx, Sym *at, Kx *factor)
+{
+	const Graph *g = t->s->g;
+	Node n = node_in(g, a->result, a->operand);
+	Sym here[MAX_RANK];
+	memcpy(here, idx, node_rank(g, n) * sizeof *here);
+	*factor = (Kx){0};
+	for (uint32_t i = 0; i < a->nfactor; i++) {
+		const WeightFactor *w = &a->factor[i];
+		Sym to[MAX_RANK];
+		TRY(follow(t, n, w->product, here, to));
+		memcpy(here, to, node_rank(g, w->product) * sizeof *here);
+		const Kx x = trace_value(t, node_in(g, w->product, w->other), here, (Kx){0});
+		*factor = factor->i ? kx_product(t->k, t->s->arena, DT_f32, (Kx[]){*factor, x}) : x;
+		n = node_in(g, w->product, 1 - w->other);
+	}
+	return follow(t, n, a->weights, here, at);
+}
+
 /* Whether following n from here[] leads to the row of `end`, a reduction, that has the logits'
  * element at[]. */
 static bool is_of_row(Trace *t, const AttentionNodes *a, Node n, Node end, const Sym *here,
@@ -175,9 +197,10 @@ static void store_rows(Trace *t, const AttentionNodes *a, Node n, Kx value, cons
 }
 
 /* Adds the stages: the scores (trace_scores), the maximum, the sum, and the sum of products with
- * the values, which v has. columns: the root axes of values. none: as for `divided`. */
+ * the values, which v has. columns: the root axes of values. none: as for `divided`. factor: of the
+ * weights in these products; none: 1. */
 static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, uint64_t columns,
-		       Kx none)
+		       Kx none, Kx factor)
 {
 	Arena *arena = t->s->arena;
 	const Kx x = trace_value(t, a->logits, at, (Kx){0}),
@@ -188,7 +211,8 @@ static Kx trace_stages(Trace *t, const AttentionNodes *a, const Sym *at, Kx v, u
 		 e = kx_op(t->k, arena, OP_exp, DT_f32, &above, 1);
 	const Kx sum = reduce_keys(t, REDUCE_SUM, e, level);
 	const DType narrow = node_dtype(t->s->g, node_in(t->s->g, a->result, a->operand));
-	const Kx rounded = narrow == DT_f32 ? e : kx_round(t->k, arena, narrow, e);
+	const Kx kept = factor.i ? kx_product(t->k, arena, DT_f32, (Kx[]){e, factor}) : e,
+		 rounded = narrow == DT_f32 ? kept : kx_round(t->k, arena, narrow, kept);
 	Stage st = {.kind = STAGE_REDUCE,
 		    .dtype = DT_f32,
 		    .nred = 1,
@@ -213,10 +237,11 @@ static Node decoded_operand(const Trace *t, const Node *score, uint32_t nscore, 
 {
 	for (uint32_t i = 0; i < 2 * nscore; i++) {
 		const Node x = trace_decoded_operand(t, score[i / 2], i % 2);
-		if (x.i)
+		if (x.i && !node_info(t->s, x)->is.narrow)
 			return x;
 	}
-	return trace_decoded_operand(t, sum, k);
+	const Node x = trace_decoded_operand(t, sum, k);
+	return x.i && node_info(t->s, x)->is.narrow ? (Node){0} : x;
 }
 
 Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
@@ -227,6 +252,7 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	bool plain = true;
 	Stage st = {0};
 	Sym at[MAX_RANK];
+	Kx factor;
 	const uint64_t roots = (UINT64_C(1) << t->nroot) - 1;
 	const Node decoded = decoded_operand(t, &a->scores, 1, n, other);
 	if (decoded.i)
@@ -243,7 +269,7 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 		       columns = axes_of_index(t, m.map.in[other],
 					       node_rank(g, node_in(g, n, other)), &plain) &
 				 roots & ~rows;
-	if (!follow(t, node_in(g, n, a->operand), a->weights, m.map.in[a->operand], at) ||
+	if (!follow_weights(t, a, m.map.in[a->operand], at, &factor) ||
 	    at[a->keys].i != key.i || /* all of them: not a slice of the weights */
 	    sym_eq(t->s->ir->syms, node_dim(g, a->logits, a->keys),
 		   t->k->axis.data[st.red[0]].extent) != YES ||
@@ -252,13 +278,16 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	t->has_reduce = true;
 	t->outer = roots & ~columns;
 	const Kx v = trace_operand(t, n, other, m.map.in[other]);
+	if (trace_needs_more(t, factor, UINT64_MAX))
+		return trace_store_first(t, node_in(g, a->factor[0].product, a->factor[0].other),
+					 "its index depends on data");
 	Kx none = {0};
 	if (a->none_where.i) {
 		none = trace_value(t, a->none_where, at, (Kx){0});
 		if (trace_needs_more(t, none, roots))
 			return trace_store_first(t, a->weights, "what selects weights is no row's");
 	}
-	return trace_stages(t, a, at, v, columns, none);
+	return trace_stages(t, a, at, v, columns, none, factor);
 }
 
 Kx trace_weighted(Trace *t, const WeightedNodes *w, const Sym *idx)

@@ -658,8 +658,10 @@ static void visit(Sweep *w, Node n)
 	}
 	if (w->attention[n.i].inside && readers) {
 		const bool one = readers != MANY && !lower_is_map(l);
-		self->is = (NodeGroup){one ? ROLE_INLINE : ROLE_VIRTUAL,
-				       readers == MANY ? 0 : readers};
+		const bool narrow = w->attention[n.i].narrow;
+		self->is =
+			(NodeGroup){one ? ROLE_INLINE : ROLE_VIRTUAL, readers == MANY ? 0 : readers,
+				    .decoded = narrow, .narrow = narrow};
 		if (readers != MANY)
 			join(w, n, readers);
 		mark_operands(w, n, readers, false);

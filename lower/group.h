@@ -26,6 +26,8 @@ typedef struct {
 	bool decoded;    /* computed of constants where contractions multiply it, whatever they
 			    repeat: integers that a kernel of the contraction takes out of what is
 			    stored */
+	bool narrow;     /* decoded of what is stored in fewer bytes, where attention of few rows
+			    multiplies it (FoundAttention.narrow) */
 } NodeGroup;
 
 /* Decides the role and group of each node. Returns an array by node, in the arena. stored: an

@@ -308,7 +308,8 @@ Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 	st.value = kx_product(t->k, t->s->arena, d, in);
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node decoded = trace_decoded_operand(t, n, k), other = node_in(g, n, !k);
-		if (!decoded.i || kernel_decodes(g->ir->syms, t->k, &st))
+		if (!decoded.i || node_info(t->s, decoded)->is.narrow ||
+		    kernel_decodes(g->ir->syms, t->k, &st))
 			continue;
 		/* read plainly, the other one may let it: its copy is the smaller one */
 		if (lower_is_map(op_lower(node_op(g, other))) && !trace_reads_stored(t, other) &&

@@ -6,9 +6,9 @@
  *
  * The reference interpreter computes it, so folding rounds as the interpreter does. A value is
  * folded only if it is no larger than the constants it comes from (or SMALL bytes): broadcasts and
- * iotas stay symbolic. A reshaped constant shares its bytes. A constant of one element becomes a
- * splat, because rules and kernels know more about splats. Ends because every step removes a
- * computation or a constant.
+ * iotas stay symbolic, and so does what index maps make of iotas. A reshaped constant shares its
+ * bytes. A constant of one element becomes a splat, because rules and kernels know more about
+ * splats. Ends because every step removes a computation or a constant.
  *
  * Where parameters are replaceable, what depends on them is not computed: the constant gets a
  * recipe (recipe.c), and code of the target computes it, when the model is compiled and
@@ -71,11 +71,18 @@ static bool recipe_may_fail(const Fold *f, Node n)
 	return f->kept[n.i] && node_checks(f->g, n) == CHECKS_INDEX && !gather_is_in_range(f->g, n);
 }
 
+/* Whether the value is an index map of what is no constant of the model: kernels compute it of the
+ * index, and see what it is, as where a mask compares positions. */
+static bool is_of_indices(const Fold *f, Node n)
+{
+	return !f->source[n.i] && lower_is_map(op_lower(node_op(f->g, n)));
+}
+
 /* Whether the value is worth being a constant of its own. */
 static bool wanted(const Fold *f, Node n)
 {
 	uint64_t bytes;
-	if (!f->constant[n.i] || folds(f->g, n) != FOLDS ||
+	if (!f->constant[n.i] || folds(f->g, n) != FOLDS || is_of_indices(f, n) ||
 	    !value_bytes(f->g, node_type_id(f->g, n), &bytes))
 		return false;
 	return bytes <= f->source[n.i] || bytes <= SMALL;

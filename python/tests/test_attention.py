@@ -103,6 +103,40 @@ def test_dropped():
     torch.testing.assert_close((found[0][0] * step).sum() * 2, high - low, rtol=5e-2, atol=1e-3)
 
 
+@pytest.mark.parametrize("form,dtype,rows,dynamic", [
+    ("operator", torch.float32, 96, False), ("written", torch.float32, 96, False), ("operator", torch.bfloat16, 96, False),
+    ("operator", torch.float32, 20, False), ("operator", torch.float32, 96, True)])
+def test_dropout(form, dtype, rows, dynamic):
+    """Gradients by what forward has kept, which values that are a unit matrix show. Of numbers for each query and key only the mask, of
+    bools, is saved."""
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    chance, saved = 0.3, []
+    q, k = (torch.randn(2, HEADS, rows, WIDTH).to(dtype).requires_grad_() for _ in range(2))
+    v = torch.eye(rows).expand(2, HEADS, rows, rows).to(dtype).clone().requires_grad_()
+    low = torch.zeros(rows, rows).masked_fill(torch.ones(rows, rows).triu(1).bool(), float("-inf")).to(dtype)
+
+    def attend(q, k, v):
+        if form == "operator":
+            return nn.functional.scaled_dot_product_attention(q, k, v, low, dropout_p=chance)
+        return nn.functional.dropout(torch.softmax(q @ k.transpose(-1, -2) * WIDTH ** -0.5 + low, -1), chance) @ v
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (saved.append(t), t)[1], lambda t: t):
+        y = torch.compile(attend, backend=weft.dynamo.backend, dynamic=dynamic)(q, k, v)
+    kept = y.detach() != 0
+    seen = torch.ones(rows, rows).tril().bool()
+    assert abs(kept[..., seen].double().mean() - 1 + chance) < 0.05 and not kept[..., ~seen].any()
+    if not dynamic:
+        assert all(t.dtype == torch.bool for t in saved if t.shape[-2:] == (rows, rows) and t.dim() == 4 and t.numel() > rows * rows
+                   and t.data_ptr() != v.data_ptr() and t.data_ptr() != y.data_ptr())
+    g = torch.randn_like(y)
+    exact = [x.detach().double().requires_grad_() for x in (q, k, v)]
+    p = torch.softmax(exact[0] @ exact[1].transpose(-1, -2) * WIDTH ** -0.5 + low.double(), -1)
+    want = torch.autograd.grad(p * kept / (1 - chance) @ exact[2], exact, g.double())
+    for h, w in zip(torch.autograd.grad(y, (q, k, v), g), want):
+        torch.testing.assert_close(h.double(), w, rtol=2e-2 if dtype == torch.bfloat16 else 1e-4, atol=(2e-2 if dtype == torch.bfloat16 else 1e-5) * w.abs().max())
+
+
 def _case(form, dtype, rows, keys):
     torch._dynamo.reset()
     torch.manual_seed(1)

@@ -8,11 +8,14 @@ the joint graph of forward and backward becomes one from which Weft makes attent
     %t = bmm(%g, %v^T)                    ->    %t = bmm(%g, %v^T)
     %d = _softmax_backward_data(%t, %p)         %m = sum(%g * %o); %d = %p * (%t - %m)
 
-and %x, %e and %p are marked as what backward computes again, as torch.utils.checkpoint marks: of %h, %l and what %x is made of.
+With dropout %o is of %p * %f and %t * %f takes the place of %t, where %f is the mask times 1 / (1 - chance): the mask is saved, and
+the sum is the same. %x, %e and %p are marked as what backward computes again, as torch.utils.checkpoint marks: of %h, %l and what %x is made of.
 """
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -26,9 +29,28 @@ _MOVES = {aten.view.default, aten.expand.default, aten.clone.default, aten._unsa
 _CONVERSIONS = {aten._to_copy.default, _CONVERT}
 _TRANSPOSES = {aten.transpose.int, aten.permute.default, aten.t.default, aten.mT.default}
 _PRODUCTS = {aten.bmm.default}
+_SOFTMAX = {aten._softmax.default, aten._safe_softmax.default}
 _ELEMENT_WISE = {aten.add.Tensor, aten.sub.Tensor, aten.mul.Tensor, aten.div.Tensor, aten.add.Scalar, aten.mul.Scalar, aten.div.Scalar,
                  aten.where.self, aten.where.ScalarSelf, aten.where.ScalarOther, aten.masked_fill.Scalar, aten.masked_fill.Tensor,
                  aten.tanh.default, aten.neg.default}
+
+
+@dataclass
+class _Dropout:
+    """What drops weights, with the gradient of that."""
+    weights: Node  # what is left of them
+    mask: Node
+    scale: float
+
+
+@dataclass
+class _Attention:
+    softmax: Node
+    product: Node  # with values
+    cotangent: Node  # of that
+    weighed: Node  # the cotangent's product with values
+    again: list[Node]  # what is computed again
+    dropout: _Dropout | None
 
 
 def recompute(gm: GraphModule) -> None:
@@ -37,7 +59,7 @@ def recompute(gm: GraphModule) -> None:
     for backward in gm.graph.find_nodes(op="call_function", target=aten._softmax_backward_data.default):
         found = _find(backward, order)
         if found is not None:
-            _rewrite(gm.graph, backward, *found)
+            _rewrite(gm.graph, backward, found)
 
 
 def _value(n: Any) -> torch.Tensor:
@@ -76,15 +98,35 @@ def _transposed(n: Node) -> Node | None:
     return _source(n.args[0]) if last else None
 
 
-def _find(backward: Node, order: dict[Node, int]) -> tuple[Node, Node, Node, list[Node]] | None:
-    """The softmax, its product with values, the cotangent of that, and what is computed again; None: there is no such attention."""
+def _dropout(softmax: Node, gradient: Node) -> _Dropout | None:
+    """The dropout of weights whose gradient is that node; None: it drops none of them, or sizes are symbols."""
+    mask = gradient.args[1]
+    drawn = mask.args[0] if mask.target is operator.getitem else mask
+    if drawn.target is not aten.native_dropout.default or _source(drawn.args[0]) is not softmax or mask.args[1] != 1:
+        return None
+    left = [n for n in drawn.users if n.args[1] == 0]
+    fixed = all(isinstance(n, int) for n in (*_value(mask).shape, *_value(softmax).shape))
+    return _Dropout(left[0], mask, gradient.args[2]) if len(left) == 1 and fixed else None
+
+
+def _find(backward: Node, order: dict[Node, int]) -> _Attention | None:
+    """The attention of which that is the gradient of the softmax; None: there is none."""
     t, result, dim = backward.args[:3]
-    softmax = _source(result)
-    if softmax.target is not aten._softmax.default or dim % _value(softmax).dim() != _value(softmax).dim() - 1 or softmax.args[2]:
+    softmax, dropout = _source(result), None
+    half = softmax.target is aten._softmax.default and softmax.args[2]
+    if softmax.target not in _SOFTMAX or dim % _value(softmax).dim() != _value(softmax).dim() - 1 or half or len(softmax.args) > 3:
         return None
     product = _source(t)
-    forward = [n for n in _readers(softmax) if n.target in _PRODUCTS and _source(n.args[0]) is softmax]
-    others = [n for n in _readers(softmax) if n.target not in _PRODUCTS | _MOVES | _TRANSPOSES and n is not backward]
+    if product.target is aten.native_dropout_backward.default:
+        dropout = _dropout(softmax, product)
+        if dropout is None:
+            return None
+        product = _source(product.args[0])
+    weights = dropout.weights if dropout else softmax
+    forward = [n for n in _readers(weights) if n.target in _PRODUCTS and _source(n.args[0]) is weights]
+    others = [n for n in _readers(weights) if n.target not in _PRODUCTS | _MOVES | _TRANSPOSES and n is not backward]
+    if dropout:
+        others += [n for n in _readers(softmax) if n.target not in _MOVES and n not in (backward, dropout.mask.args[0])]
     if product.target not in _PRODUCTS or len(forward) != 1 or others or order[forward[0]] > order[product]:
         return None
     cotangent, of_values = product.args
@@ -93,7 +135,7 @@ def _find(backward: Node, order: dict[Node, int]) -> tuple[Node, Node, Node, lis
         return None
     again = _scores(softmax.args[0])
     wide = _value(forward[0]).shape[-1] <= _value(softmax).shape[-1]
-    return (softmax, forward[0], cotangent, again) if again and wide else None
+    return _Attention(softmax, forward[0], cotangent, product, again, dropout) if again and wide else None
 
 
 def _scores(x: Node) -> list[Node]:
@@ -113,28 +155,65 @@ def _scores(x: Node) -> list[Node]:
     return list(found) if product else []
 
 
-def _rewrite(graph: Graph, backward: Node, softmax: Node, product: Node, cotangent: Node, again: list[Node]) -> None:
-    x = softmax.args[0]
+def _softmax(make: Callable[..., Node], wide: Node, safe: bool) -> tuple[Node, Node]:
+    """The exponentials above the maximum of each row, and the softmax; safe: a row of -inf gives 0."""
+    high = make(aten.amax.default, wide, [-1], True)
+    none = make(aten.eq.Scalar, high, float("-inf")) if safe else None
+    level = make(aten.where.ScalarSelf, none, 0.0, high) if none else high
+    e = make(aten.exp.default, make(aten.sub.Tensor, wide, level))
+    total = make(aten.sum.dim_IntList, e, [-1], True)
+    return e, make(aten.div.Tensor, e, make(aten.where.ScalarSelf, none, 1.0, total) if none else total)
+
+
+def _chain(n: Node, end: Node) -> Iterator[Node]:
+    """The nodes from n on, by first operands, before `end`."""
+    while n is not end:
+        yield n
+        n = n.args[0]
+
+
+def _drop(graph: Graph, dropout: _Dropout, p: Node) -> tuple[Node, Node, list[Node]]:
+    """What weights are multiplied by, what is left of p, and what computes these."""
+    left = dropout.weights
+    with graph.inserting_before(min(left.users)):
+        make = _maker(graph, left)
+        factor = make(aten.mul.Scalar, make(_CONVERT, dropout.mask, torch.float32), dropout.scale)
+        shaped = make(aten.reshape.default, factor, list(_value(p).shape))
+        kept = make(aten.reshape.default, make(aten.mul.Tensor, p, shaped), list(_value(left).shape))
+        kept = kept if _value(left).dtype == torch.float32 else make(_CONVERT, kept, _value(left).dtype)
+    return factor, kept, [*_chain(shaped, dropout.mask), *_chain(kept, p)]
+
+
+def _rewrite(graph: Graph, backward: Node, a: _Attention) -> None:
+    softmax, x = a.softmax, a.softmax.args[0]
     with graph.inserting_before(softmax):
         make = _maker(graph, softmax)
         wide = _wide(make, x)
-        high = make(aten.amax.default, wide, [-1], True)
-        e = make(aten.exp.default, make(aten.sub.Tensor, wide, high))
-        p = make(aten.div.Tensor, e, make(aten.sum.dim_IntList, e, [-1], True))
+        e, p = _softmax(make, wide, softmax.target is aten._safe_softmax.default)
         narrow = p if wide is x else make(_CONVERT, p, _value(softmax).dtype)
+    again, replaced = [*a.again, *({wide, e, e.args[0], p} - {x})], [(softmax, narrow), (backward, None)]
+    if a.dropout:
+        factor, kept, made = _drop(graph, a.dropout, p)
+        again += made
+        replaced.append((a.dropout.weights, kept))
     with graph.inserting_before(backward):
         make = _maker(graph, backward)
-        g, o, t = (_wide(make, n) for n in (cotangent, product, _source(backward.args[0])))
+        g, o, t = (_wide(make, n) for n in (a.cotangent, a.product, a.weighed))
+        if a.dropout:
+            t = make(aten.mul.Tensor, t, make(aten.reshape.default, factor, list(_value(t).shape)))
         d = make(aten.sub.Tensor, t, make(aten.sum.dim_IntList, make(aten.mul.Tensor, g, o), [-1], True))
-        for move in _moves(backward.args[0]):
+        if a.dropout:
+            d = make(aten.reshape.default, d, list(_value(backward).shape))
+        for move in () if a.dropout else _moves(backward.args[0]):
             d = make(move.target, d, *move.args[1:])
         d = make(aten.mul.Tensor, p, d)
         d = d if _value(backward).dtype == _value(d).dtype else make(_CONVERT, d, _value(backward).dtype)
-    for old, new in ((softmax, narrow), (backward, d)):
-        old.replace_all_uses_with(new)
+    for old, new in replaced:
+        old.replace_all_uses_with(new or d)
         graph.erase_node(old)
-    moved = (n for n in _readers(p) if n.target in _MOVES | _TRANSPOSES)
-    for n in (*again, *{wide, e, e.args[0], p} - {x}, *moved):
+    for weights in (p, kept) if a.dropout else (p,):
+        again += [n for n in _readers(weights) if n.target in _MOVES | _TRANSPOSES]
+    for n in again:
         n.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
 
 

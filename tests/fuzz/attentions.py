@@ -1,6 +1,6 @@
 """Random attentions beside NumPy's float64: attentions.py WEFT SOURCE_ROOT [--seed N] [--count N] [--backends LIST]
 Draws graphs that multiply queries and keys, mask and soften the scores, and multiply the probabilities by values: by PyTorch's
-operator or written out; causal, windows, prefixes, lengths, masks and biases as data, soft caps; groups of heads, rows of odd
+operator or written out; causal, windows, prefixes, lengths, caches that are filled up to a position, or hold 8 bits and scales, masks and biases as data, soft caps; groups of heads, rows of odd
 lengths, rows that are masked wholly, large and infinite numbers, sizes that are symbols. Each runs by the interpreter
 of loops and the JIT, a quarter also as C. As many others run with the gradients of all inputs. Without --seed, seeds come from the
 commit."""
@@ -22,6 +22,7 @@ except ImportError:
 SIZES = (1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 40, 63, 64, 65, 96, 100, 127, 128, 129, 140, 200, 257)
 WIDTHS = (1, 2, 3, 4, 5, 8, 12, 16, 20, 24, 32, 33, 40, 64, 72, 80)
 WIDE, FEW = (128, 192, 256), (1, 5, 8, 16, 33, 64, 100, 128)  # widths of few rows
+LONG = (511, 512, 513, 640, 1025, 1600)  # caches, of few rows
 
 
 class Drawn:
@@ -36,7 +37,12 @@ class Drawn:
         if rng.random() < 0.1:
             self.depth, self.width = rng.choice(WIDE), rng.choice(WIDE)
             self.batch, self.rows, self.keys = 1, rng.choice(FEW), rng.choice(FEW)
+        cache = rng.random() < 0.15
+        if cache:
+            self.rows, self.depth, self.width = rng.choice((1, 1, 1, 2, 3, 5)), rng.choice(WIDTHS[3:]), rng.choice(WIDTHS[3:])
         self.keys = 0 if rng.random() < 0.03 else self.rows if rng.random() < 0.4 else self.keys
+        if cache:
+            self.keys = rng.choice(LONG)
         self.symbolic = rng.random() < 0.3
         self.order = {}  # of the dimensions of inputs
         self.safe = False  # rows that are masked wholly give 0
@@ -71,11 +77,22 @@ class Drawn:
         shape = [self.batch, heads, length, width]
         perm = self.rng.choice(((0, 1, 2, 3), (0, 1, 2, 3), (0, 2, 1, 3), (0, 1, 3, 2)))
         inverse = [perm.index(k) for k in range(4)]
+        if name != "q" and not self.gradients and self.rng.random() < 0.2:
+            return self.decoded(name, shape)
         given = self.give(name, [shape[k] for k in perm], np.ascontiguousarray(x.transpose(perm)))
         self.order[name] = perm
         if perm != (0, 1, 2, 3):
             given = self.new(f"permute({given}, perm={inverse})", self.sizes(shape))
         return given, x
+
+    def decoded(self, name, shape):
+        """Numbers of 8 bits, times a scale for each row."""
+        x = self.data.integers(-127, 128, self.numbers(shape)).astype(np.int8)
+        scales = [*shape[:3], 1]
+        s = (self.data.random(self.numbers(scales)) / 64).astype(np.float32)
+        wide = self.new(f"convert({self.give(name, shape, x, 'i8')}, dtype=f32)", self.sizes(shape))
+        scale = self.new(f"broadcast({self.give(name + 's', scales, s)}, shape={self.text(shape)}, map=[0, 1, 2, 3])", self.sizes(shape))
+        return self.new(f"mul({wide}, {scale})", self.sizes(shape)), x.astype(np.float32) * s
 
     def build(self):
         rng = self.rng
@@ -84,6 +101,8 @@ class Drawn:
         k, self.k = self.operand("k", self.groups, "keys", self.depth)
         v, self.v = self.operand("v", self.groups, "keys", self.width)
         scale = rng.choice((None, None, 1.0, 0.3))
+        if self.gradients and self.depth in WIDE:  # scores are large enough
+            scale = None
         self.scale = 1 / math.sqrt(self.depth) if scale is None else scale
         self.heads = heads
         (self.by_operator if rng.random() < 0.5 else self.written_out)(q, k, v, scale)
@@ -93,7 +112,7 @@ class Drawn:
     def by_operator(self, q, k, v, scale):
         rng, options = self.rng, []
         scores = self.scores()
-        kind = rng.choice(("none", "causal", "mask", "bias", "lengths"))
+        kind = rng.choice(("none", "causal", "mask", "bias", "lengths", "filled"))
         if kind == "causal":
             options.append("is_causal=true")
             scores = np.where(self.index("keys") <= self.index("rows")[:, None], scores, -np.inf)
@@ -108,6 +127,10 @@ class Drawn:
                 n = self.data.integers(0, self.keys + 1, self.batch)
                 given = self.lengths(n, [self.batch, 1, 1, "keys"])
                 scores = np.where(self.index("keys") < n[:, None, None, None], scores, -np.inf)
+            elif kind == "filled":
+                n = self.data.integers(0, max(self.keys, 1), 1)
+                given = self.filled(n, ["rows", "keys"])
+                scores = np.where(self.index("keys") <= self.index("rows")[:, None] + n, scores, -np.inf)
             elif kind == "mask":
                 given = self.give("m", shape, np.ascontiguousarray(seen), "bool")
                 scores = np.where(seen, scores, -np.inf)
@@ -130,6 +153,13 @@ class Drawn:
         given = self.give("n", [self.batch], n, "i64")
         wide = self.new(f"broadcast({given}, shape={self.text(shape)}, map=[0])", self.sizes(shape), "i64")
         return self.new(f"lt({self.iota('keys', shape, 3)}, {wide})", self.sizes(shape), "bool")
+
+    def filled(self, n, shape):
+        given = self.give("n", [1], n, "i64")
+        wide = self.new(f"broadcast({given}, shape={self.text(['rows'])}, map=[0])", self.sizes(["rows"]), "i64")
+        last = self.new(f"add({self.iota('rows', ['rows'], 0)}, {wide})", self.sizes(["rows"]), "i64")
+        wide = self.new(f"broadcast({last}, shape={self.text(shape)}, map=[0])", self.sizes(shape), "i64")
+        return self.new(f"le({self.iota('keys', shape, 1)}, {wide})", self.sizes(shape), "bool")
 
     def iota(self, size, shape, dim):
         i = self.new(f"iota(dtype=i64, n={self.sizes([size])[0]})", self.sizes([size]), "i64")
@@ -279,7 +309,7 @@ class Drawn:
 def write(path, tensors):
     """A safetensors file."""
     import json
-    types = {"float32": "F32", "int64": "I64", "bool": "BOOL"}
+    types = {"float32": "F32", "int64": "I64", "int8": "I8", "bool": "BOOL"}
     header, body = {}, b""
     for name, x in tensors.items():
         x = np.ascontiguousarray(x)

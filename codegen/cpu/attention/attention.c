@@ -12,7 +12,11 @@
  *     for each row: the stages behind the sum, which store
  *
  * Rows past the end repeat the last one, so that every tile of rows is whole; they are not stored.
- * Keys past the end have the logit -inf. */
+ * Keys past the end have the logit -inf.
+ *
+ * Of few rows keys and values are read in place (few.c). If a task has a part of the keys, it
+ * stores the maxima, sums and results of its rows, and a phase behind adds them up in the order of
+ * the parts, as one block after the other. */
 #include <math.h>
 
 #include "codegen/cpu/attention/attention.h"
@@ -28,26 +32,57 @@ typedef struct {
 				   is f32 */
 		LMem high, sum; /* [row], [row][lane] */
 		LMem level, by; /* [row]: what exponentials are above, and what scales sums */
+		LMem dots;      /* of few rows: KeyDots.parts */
 	} local;
-	int64_t depth, width;      /* elements of a row of q, of result: whole vectors */
-	BlockOperand keys, values; /* by step: a depth of keys, a value */
-	Lx groups;                 /* of the keys of the block */
+	struct {
+		LMem high, sum, result; /* [task][row], [task][row][column] */
+	} part;                         /* of few rows in parts: temporaries */
+	Lx task;                        /* of all tasks */
+	Lx first_key;                   /* of the task's part of the keys */
+	Lx block;                       /* of tiles: the number of the block of rows */
+	LMem seen;                      /* what a phase before found in masks */
+	int64_t depth, width;           /* elements of a row of q, of result: whole vectors */
+	BlockOperand keys, values;      /* by step: a depth of keys, a value */
+	Lx groups;                      /* of the keys of the block */
 } Attention;
 
 /* ---- tasks ---- */
+
+static Lx row_count(Attention *a)
+{
+	const AttentionPlan *p = a->p;
+	return p->few.rows              ? number(&a->b, p->few.rows)
+	       : p->axis.row == NO_AXIS ? number(&a->b, 1)
+					: eval_size(&a->b.s->e, p->nest->extent[p->axis.row]);
+}
+
+/* Goes to the member of the batch, of those axes, and the block of rows of a task of tiles. */
+static void go_to_block(Attention *a, const uint32_t *axis, uint32_t n)
+{
+	Blocks *b = &a->b;
+	const AttentionPlan *p = a->p;
+	LoopFn *f = b->f;
+	Lx blocks = eval_size(&b->s->e, p->blocks), rows = row_count(a);
+	a->block = let(b, "block", lx_mod(f, a->task, blocks));
+	Lx first = let(b, "first", times(b, a->block, p->block.rows));
+	blocks_go_to_member(b, axis, n, let(b, "rest", lx_div(f, a->task, blocks)));
+	blocks_set_rows(b, first, rows, p->block.rows);
+}
 
 static void decode_task(Attention *a)
 {
 	Blocks *b = &a->b;
 	const AttentionPlan *p = a->p;
 	LoopFn *f = b->f;
-	Lx t = lx_var(f, f->task), blocks = eval_size(&b->s->e, p->blocks),
-	   rows = p->axis.row == NO_AXIS ? number(b, 1)
-					 : eval_size(&b->s->e, p->nest->extent[p->axis.row]);
-	Lx first = let(b, "first", times(b, lx_mod(f, t, blocks), p->block.rows));
-	t = let(b, "rest", lx_div(f, t, blocks));
-	blocks_go_to_member(b, p->axis.batch, p->axis.nbatch, t);
-	blocks_set_rows(b, first, rows, p->block.rows);
+	if (!p->few.rows) {
+		go_to_block(a, p->axis.batch, p->axis.nbatch);
+		return;
+	}
+	Lx parts = eval_size(&b->s->e, p->few.parts), part = lx_mod(f, a->task, parts);
+	a->first_key = let(b, "first", times(b, part, p->few.keys));
+	blocks_go_to_member(b, p->axis.batch, p->axis.nbatch,
+			    let(b, "rest", lx_div(f, a->task, parts)));
+	blocks_set_rows(b, number(b, 0), row_count(a), p->block.rows);
 }
 
 /* Calls body for each row of whole tiles; those past the end are the last row. */
@@ -73,8 +108,8 @@ static void copy_query(Cpu *s, void *data)
 	const RowPlace *q = data;
 	Attention *a = q->a;
 	Lx x = eval_vector(&s->e, a->p->value.q);
-	ls_store(a->b.f, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x,
-		 s->e.lanes.mask);
+	Lx mask = a->p->few.rows ? (Lx){0} : s->e.lanes.mask; /* KeyDots.rows ends in 0 */
+	ls_store(a->b.f, a->local.q, lx_add(a->b.f, q->at, s->e.at[a->p->axis.depth]), x, mask);
 }
 
 static void copy_row(Attention *a, Lx r)
@@ -97,6 +132,19 @@ static void copy_queries(Attention *a)
 static void make_scores(Attention *a)
 {
 	const AttentionPlan *p = a->p;
+	if (p->few.rows) {
+		const KeyDots dots = {.rows = a->local.q,
+				      .to = a->local.scores,
+				      .parts = a->local.dots,
+				      .keys = p->value.k,
+				      .along = p->axis.depth,
+				      .abreast = p->few.abreast,
+				      .depth = a->depth,
+				      .pitch = p->block.cols,
+				      .steps = p->axis.depths};
+		blocks_make_dots(&a->b, &dots);
+		return;
+	}
 	const ScoreTiles tiles = {.rows = a->local.q,
 				  .to = a->local.scores,
 				  .keys = a->keys,
@@ -110,6 +158,17 @@ static void make_scores(Attention *a)
 static void add_values(Attention *a)
 {
 	const AttentionPlan *p = a->p;
+	if (p->few.rows) {
+		const ValueSums sums = {.weights = a->local.weights,
+					.to = a->local.result,
+					.values = p->value.v,
+					.across = p->axis.column,
+					.pitch = p->block.cols,
+					.width = a->width,
+					.columns = p->axis.columns};
+		blocks_add_values(&a->b, &sums);
+		return;
+	}
 	const SumTiles tiles = {.weights = a->local.weights,
 				.to = a->local.result,
 				.pitch = p->block.cols,
@@ -165,8 +224,9 @@ static void make_weights(Cpu *s, void *data)
 	eval_mask(&s->e, (Lx){0}); /* logits past the end are there */
 	eval_assume(&s->e, p->value.logits, load(&a->b, a->local.scores, at, p->vector.lanes));
 	Lx x = let(&a->b, "weight", eval_vector(&s->e, p->value.weights));
+	eval_mask(&s->e, mask); /* what weights are multiplied by may be loaded, and is 0 there */
+	eval_assume(&s->e, p->value.weights, x);
 	ls_store(f, a->local.weights, at, eval_vector(&s->e, p->value.factor), (Lx){0});
-	eval_mask(&s->e, mask);
 	ls_set(f, row->total, lx_add(f, lx_var(f, row->total), x));
 }
 
@@ -260,14 +320,32 @@ static void soften(Attention *a)
 
 /* ---- blocks of keys ---- */
 
+/* Sets *lo and *hi to the ends of the keys of the task, of which all blocks but the last one are
+ * whole: each begins at the same key for all rows. */
+static void find_keys(Attention *a, Lx *lo, Lx *hi)
+{
+	Blocks *b = &a->b;
+	LoopFn *f = b->f;
+	const AttentionPlan *p = a->p;
+	blocks_bound_keys(b, lo, hi);
+	if (p->few.rows && p->few.keys) {
+		*lo = lx_max(f, *lo, a->first_key);
+		*hi = lx_min(f, *hi, lx_add(f, a->first_key, number(b, p->few.keys)));
+	}
+	if (p->limits.seen.asked)
+		blocks_bound_by_seen(b, a->seen, a->block, p->blocks, lo, hi);
+	if (p->limits.nbound || p->limits.seen.asked || (p->few.rows && p->few.keys))
+		*lo = times(b, lx_div(f, *lo, number(b, p->block.cols)), p->block.cols);
+	if (p->few.rows)
+		b->end = *hi = let(b, "end", *hi);
+}
+
 static void pass_keys(Attention *a)
 {
 	LoopFn *f = a->b.f;
 	const AttentionPlan *p = a->p;
 	Lx lo, hi;
-	blocks_bound_keys(&a->b, &lo, &hi);
-	if (p->limits.nbound) /* blocks begin at the same keys for all rows */
-		lo = times(&a->b, lx_div(f, lo, number(&a->b, p->block.cols)), p->block.cols);
+	find_keys(a, &lo, &hi);
 	blocks_set_keys(&a->b, lx_var(f, ls_for(f, "from", lo, hi, p->block.cols)));
 	if (p->limits.nmask)
 		blocks_open_if_seen(&a->b);
@@ -307,24 +385,139 @@ static void store_result(Cpu *s, void *data)
 	eval_stage_over(&s->e, a->p->stage.result);
 }
 
-static void store_results(Attention *a)
+/* Stores the results of row r, whose sums begin there in `result`. */
+static void store_row(Attention *a, Lx r, Lx high, Lx sum, Lx at)
 {
 	Cpu *s = a->b.s;
 	const AttentionPlan *p = a->p;
-	Lx r = blocks_open_rows(&a->b, a->b.rows.n, 1);
 	blocks_go_to_row(&a->b, r, false);
-	eval_stage_value(&s->e, p->stage.high,
-			 let(&a->b, "high", load(&a->b, a->local.high, r, 1)));
-	Lx total = load(&a->b, a->local.sum, times(&a->b, r, p->vector.lanes), p->vector.lanes);
-	eval_stage_value(&s->e, p->stage.sum, let(&a->b, "sum", lx_hreduce(a->b.f, SC_add, total)));
+	eval_stage_value(&s->e, p->stage.high, high);
+	eval_stage_value(&s->e, p->stage.sum, sum);
 	store_stages(s, false);
 	eval_lanes(&s->e, p->axis.column, p->vector.lanes);
-	RowPlace row = {a, let(&a->b, "at", times(&a->b, r, a->width))};
+	RowPlace row = {a, at};
 	cpu_vector_loop(s, p->axis.column, number(&a->b, 0), number(&a->b, p->axis.columns),
 			p->axis.columns % p->vector.lanes == 0, store_result, &row);
 	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
 	blocks_leave_row(&a->b);
-	ls_end(a->b.f);
+}
+
+static void store_results(Attention *a)
+{
+	const AttentionPlan *p = a->p;
+	LoopFn *f = a->b.f;
+	Lx r = blocks_open_rows(&a->b, a->b.rows.n, 1),
+	   high = let(&a->b, "high", load(&a->b, a->local.high, r, 1)),
+	   total = load(&a->b, a->local.sum, times(&a->b, r, p->vector.lanes), p->vector.lanes),
+	   sum = let(&a->b, "sum", lx_hreduce(f, SC_add, total));
+	store_row(a, r, high, sum, let(&a->b, "at", times(&a->b, r, a->width)));
+	ls_end(f);
+}
+
+/* ---- parts of keys ---- */
+
+/* Adds temporaries for what tasks store of their parts. */
+static void add_temporaries(Cpu *s, const AttentionPlan *p, uint32_t phase)
+{
+	SymTab *syms = p->nest->syms;
+	const Sym rows = sym_muli(syms, p->ntasks, p->few.rows);
+	const int64_t width[3] = {1, 1, (int64_t)attention_vectors(p) * p->vector.lanes};
+	static const char *const name[3] = {"highs", "totals", "results"};
+	for (uint32_t i = 0; i < 3; i++)
+		code_temp(&s->code, (SchedTemp){.name = name[i],
+						.dtype = DT_f32,
+						.numel = sym_muli(syms, rows, width[i]),
+						.first = phase,
+						.last = phase + 1});
+}
+
+/* Makes the temporaries, the last of the schedule, memory of the function. */
+static void find_temporaries(Attention *a)
+{
+	Cpu *s = a->b.s;
+	const uint32_t n = s->out->temp.n;
+	a->part.high = eval_temp_memory(&s->e, n - 3);
+	a->part.sum = eval_temp_memory(&s->e, n - 2);
+	a->part.result = eval_temp_memory(&s->e, n - 1);
+}
+
+/* Stores what the task knows of its rows. Results of rows that see no key are not stored. */
+static void store_part(Attention *a)
+{
+	Blocks *b = &a->b;
+	LoopFn *f = b->f;
+	const AttentionPlan *p = a->p;
+	const uint32_t lanes = p->vector.lanes;
+	find_temporaries(a);
+	Lx r = blocks_open_rows(b, b->rows.n, 1),
+	   to = let(b, "to", lx_add(f, times(b, a->task, p->few.rows), r)),
+	   high = let(b, "high", load(b, a->local.high, r, 1)),
+	   total = load(b, a->local.sum, times(b, r, lanes), lanes);
+	ls_store(f, a->part.high, to, high, (Lx){0});
+	ls_store(f, a->part.sum, to, lx_hreduce(f, SC_add, total), (Lx){0});
+	ls_if(f, lx_cmp(f, SC_ne, high, lx_float(f, (LType){DT_f32, 1}, -(double)INFINITY)));
+	to = let(b, "at", times(b, to, a->width));
+	for (uint32_t j = 0; j < attention_vectors(p); j++) {
+		Lx x = load(b, a->local.result, result_vector(a, r, j), lanes);
+		ls_store(f, a->part.result, lx_add(f, to, number(b, (int64_t)j * lanes)), x,
+			 (Lx){0});
+	}
+	ls_end(f);
+	ls_end(f);
+}
+
+/* Adds what part number `part` of the member knows of row r, above `level`. */
+static void add_part(Attention *a, Lx part, Lx r, Lx level, Lv sum)
+{
+	Blocks *b = &a->b;
+	LoopFn *f = b->f;
+	const AttentionPlan *p = a->p;
+	const uint32_t lanes = p->vector.lanes;
+	Lx from = let(b, "from", lx_add(f, times(b, part, p->few.rows), r)),
+	   high = let(b, "high", load(b, a->part.high, from, 1));
+	ls_if(f, lx_cmp(f, SC_ne, high, lx_float(f, (LType){DT_f32, 1}, -(double)INFINITY)));
+	Lx less = lx_sub(f, high, level),
+	   by = let(b, "by", lx_fn(f, scalar_lib("exp", DT_f32), 1, &less, 1)),
+	   all = let(b, "all", lx_splat(f, by, lanes));
+	ls_set(f, sum, code_fma(&b->s->code, load(b, a->part.sum, from, 1), by, lx_var(f, sum)));
+	from = let(b, "at", times(b, from, a->width));
+	for (uint32_t j = 0; j < attention_vectors(p); j++) {
+		Lx at = number(b, (int64_t)j * lanes),
+		   x = load(b, a->part.result, lx_add(f, from, at), lanes);
+		ls_store(f, a->local.result, at,
+			 code_fma(&b->s->code, x, all, load(b, a->local.result, at, lanes)),
+			 (Lx){0});
+	}
+	ls_end(f);
+}
+
+/* Adds up the parts of row r, and stores its results. */
+static void join_row(Attention *a, Lx r)
+{
+	Blocks *b = &a->b;
+	LoopFn *f = b->f;
+	const AttentionPlan *p = a->p;
+	const LType one = {DT_f32, 1};
+	Lx parts = eval_size(&b->s->e, p->few.parts),
+	   first = let(b, "first", lx_mul(f, a->task, parts)),
+	   none = lx_float(f, one, -(double)INFINITY);
+	Lv high = ls_var(f, "most", none), sum = ls_var(f, "sum", lx_float(f, one, 0));
+	Lx i = lx_var(f, ls_for(f, "part", number(b, 0), parts, 1)),
+	   from = lx_add(f, times(b, lx_add(f, first, i), p->few.rows), r);
+	ls_set(f, high,
+	       code_combine(&b->s->code, REDUCE_MAX, lx_var(f, high),
+			    load(b, a->part.high, from, 1)));
+	ls_end(f);
+	Lx most = let(b, "high", lx_var(f, high)),
+	   level = let(b, "level",
+		       lx_select(f, lx_cmp(f, SC_eq, most, none), lx_float(f, one, 0), most));
+	for (uint32_t j = 0; j < attention_vectors(p); j++)
+		ls_store(f, a->local.result, number(b, (int64_t)j * p->vector.lanes),
+			 lx_float(f, p->vector, 0), (Lx){0});
+	i = lx_var(f, ls_for(f, "part", number(b, 0), parts, 1));
+	add_part(a, lx_add(f, first, i), r, level, sum);
+	ls_end(f);
+	store_row(a, r, most, let(b, "total", lx_var(f, sum)), number(b, 0));
 }
 
 /* ---- the phase ---- */
@@ -366,33 +559,90 @@ static void declare_arrays(Attention *a)
 	a->local.high = ls_local(a->b.f, "high", DT_f32, rows);
 	a->local.level = ls_local(a->b.f, "level", DT_f32, rows);
 	a->local.by = ls_local(a->b.f, "by", DT_f32, rows);
+	if (p->few.rows)
+		a->local.dots = ls_local(a->b.f, "dots", DT_f32,
+					 (uint64_t)(p->tile.mr * lanes * lanes / p->few.abreast));
+}
+
+static Attention begin_phase(Cpu *s, const AttentionPlan *p)
+{
+	cpu_begin_phase(s, p->nest);
+	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
+	return (Attention){.b = {.s = s,
+				 .f = s->e.f,
+				 .nest = p->nest,
+				 .row = p->row,
+				 .limits = &p->limits,
+				 .vector = p->vector,
+				 .tile = p->tile,
+				 .most = p->block.cols},
+			   .p = p,
+			   .task = lx_var(s->e.f, s->e.f->task)};
+}
+
+/* Adds the phase that adds up parts. A task has a member of the batch. */
+static void join_parts(Cpu *s, const AttentionPlan *p)
+{
+	Attention a = begin_phase(s, p);
+	const int64_t lanes = p->vector.lanes;
+	a.width = attention_vectors(p) * lanes;
+	blocks_go_to_member(&a.b, p->axis.batch, p->axis.nbatch, a.task);
+	blocks_set_rows(&a.b, number(&a.b, 0), row_count(&a), p->block.rows);
+	a.local.result = ls_local(a.b.f, "result", DT_f32, (uint64_t)a.width);
+	find_temporaries(&a);
+	Lx r = blocks_open_rows(&a.b, a.b.rows.n, 1);
+	join_row(&a, r);
+	ls_end(a.b.f);
+	cpu_finish_phase(s, attention_members(p->nest, p), p->few.cost);
+}
+
+/* Adds the phase that asks masks which keys each block of rows sees. */
+static void find_seen(Cpu *s, const AttentionPlan *p)
+{
+	const uint32_t phase = s->out->phase.n;
+	const uint32_t temp = code_temp(
+		&s->code, (SchedTemp){.name = "seen",
+				      .dtype = DT_i64,
+				      .numel = sym_muli(p->nest->syms, p->limits.seen.ntasks, 2),
+				      .first = phase,
+				      .last = phase + 1});
+	Attention a = begin_phase(s, p);
+	go_to_block(&a, p->limits.seen.axis, p->limits.seen.n);
+	blocks_find_seen(&a.b, eval_temp_memory(&s->e, temp), a.task);
+	cpu_finish_phase(s, p->limits.seen.ntasks, p->limits.seen.cost);
 }
 
 void emit_attention(Cpu *s, const Plan *plan)
 {
 	const AttentionPlan *p = plan->of.attention;
-	const uint32_t ncopy = p->copy[1] ? 2 : 1;
-	for (uint32_t i = 0; i < ncopy; i++)
-		contract_copy(s, p->copy[i], ncopy);
-	cpu_begin_phase(s, p->nest);
-	eval_lanes(&s->e, NO_AXIS, p->vector.lanes);
-	Attention a = {.b = {.s = s,
-			     .f = s->e.f,
-			     .nest = p->nest,
-			     .row = p->row,
-			     .limits = &p->limits,
-			     .vector = p->vector,
-			     .tile = p->tile,
-			     .most = p->block.cols},
-		       .p = p};
+	const uint32_t before = !!p->copy[0] + !!p->copy[1] + p->limits.seen.asked;
+	const bool parts = p->few.rows && p->few.keys;
+	for (uint32_t i = 0; i < 2; i++)
+		if (p->copy[i])
+			contract_copy(s, p->copy[i], before);
+	if (p->limits.seen.asked)
+		find_seen(s, p);
+	if (parts)
+		add_temporaries(s, p, before);
+	Attention a = begin_phase(s, p);
+	if (p->limits.seen.asked)
+		a.seen = eval_temp_memory(&s->e, s->out->temp.n - 1);
 	decode_task(&a);
 	declare_arrays(&a);
-	a.keys = blocks_operand(&a.b, p->value.k, p->axis.k_step, p->axis.key, &p->k_panels);
-	a.values = blocks_operand(&a.b, p->value.v, p->axis.v_step, p->axis.column,
-				  p->copy[1] ? &p->v_panels : NULL);
+	if (!p->few.rows) {
+		a.keys = blocks_operand(&a.b, p->value.k, p->axis.k_step, p->axis.key,
+					p->copy[0] ? &p->k_panels : NULL);
+		a.values = blocks_operand(&a.b, p->value.v, p->axis.v_step, p->axis.column,
+					  p->copy[1] ? &p->v_panels : NULL);
+	}
 	copy_queries(&a);
 	start_rows(&a);
 	pass_keys(&a);
-	store_results(&a);
+	if (parts)
+		store_part(&a);
+	else
+		store_results(&a);
 	cpu_finish_phase(s, p->ntasks, p->cost);
+	if (parts)
+		join_parts(s, p);
 }

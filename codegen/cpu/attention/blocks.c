@@ -17,23 +17,34 @@ void blocks_set_rows(Blocks *b, Lx first, Lx all, int64_t most)
 void blocks_set_keys(Blocks *b, Lx from)
 {
 	b->from = from;
-	Lx rest = lx_sub(b->f, eval_size(&b->s->e, b->nest->extent[b->limits->key]), from);
+	Lx end = b->end.i ? b->end : eval_size(&b->s->e, b->nest->extent[b->limits->key]),
+	   rest = lx_sub(b->f, end, from);
 	b->count = let(b, "count", lx_min(b->f, rest, number(b, b->most)));
 }
 
 void blocks_go_to_row(Blocks *b, Lx r, bool clamp)
 {
-	if (b->limits->row == NO_AXIS)
+	const KeyLimits *l = b->limits;
+	if (l->row == NO_AXIS)
 		return;
 	if (clamp)
 		r = lx_min(b->f, r, lx_sub(b->f, b->rows.n, number(b, 1)));
-	eval_at(&b->s->e, b->limits->row, let(b, "row", lx_add(b->f, b->rows.first, r)));
+	Lx row = lx_add(b->f, b->rows.first, r);
+	for (uint32_t i = l->inner.n; i-- > 0;) {
+		Lx n = eval_size(&b->s->e, b->nest->extent[l->inner.axis[i]]);
+		eval_at(&b->s->e, l->inner.axis[i], let(b, "inner", lx_mod(b->f, row, n)));
+		row = lx_div(b->f, row, n);
+	}
+	eval_at(&b->s->e, l->row, let(b, "row", row));
 }
 
 void blocks_leave_row(Blocks *b)
 {
-	if (b->limits->row != NO_AXIS)
-		eval_at(&b->s->e, b->limits->row, (Lx){0});
+	const KeyLimits *l = b->limits;
+	for (uint32_t i = 0; i < l->inner.n; i++)
+		eval_at(&b->s->e, l->inner.axis[i], (Lx){0});
+	if (l->row != NO_AXIS)
+		eval_at(&b->s->e, l->row, (Lx){0});
 }
 
 Lx blocks_open_rows(Blocks *b, Lx end, int64_t step)
@@ -44,9 +55,9 @@ Lx blocks_open_rows(Blocks *b, Lx end, int64_t step)
 void blocks_for_keys(Blocks *b, void (*body)(Cpu *, void *), void *data)
 {
 	Lx end = lx_add(b->f, b->from, b->count);
-	cpu_vector_loop(b->s, b->limits->key, b->from, end,
-			sym_divides(b->s->e.syms, b->vector.lanes, b->nest->extent[b->limits->key]),
-			body, data);
+	const bool whole = !b->end.i && sym_divides(b->s->e.syms, b->vector.lanes,
+						    b->nest->extent[b->limits->key]);
+	cpu_vector_loop(b->s, b->limits->key, b->from, end, whole, body, data);
 }
 
 void blocks_go_to_member(Blocks *b, const uint32_t *axis, uint32_t n, Lx t)
@@ -98,13 +109,12 @@ typedef struct {
 	Lv any;
 } MaskedBlock;
 
-/* Sets `any` if the masks let a key through, of those in the lanes. */
-static void find_seen(Cpu *s, void *data)
+Lx blocks_seen(Blocks *b)
 {
-	const MaskedBlock *m = data;
-	LoopFn *f = m->b->f;
-	const KeyLimits *l = m->b->limits;
-	const LType t = m->b->vector;
+	Cpu *s = b->s;
+	LoopFn *f = b->f;
+	const KeyLimits *l = b->limits;
+	const LType t = b->vector;
 	Lx seen = {0};
 	for (uint32_t i = 0; i < l->nmask; i++) {
 		const KeyMask *mask = &l->mask[i];
@@ -115,9 +125,16 @@ static void find_seen(Cpu *s, void *data)
 			x = lx_sc(f, SC_not, (LType){DT_bool, t.lanes}, &x, 1);
 		seen = seen.i ? lx_and(f, seen, x) : x;
 	}
-	if (s->e.lanes.mask.i)
-		seen = lx_and(f, seen, s->e.lanes.mask);
-	Lx any[2] = {lx_var(f, m->any), lx_any(f, seen)};
+	return s->e.lanes.mask.i ? lx_and(f, seen, s->e.lanes.mask) : seen;
+}
+
+/* Sets `any` if the masks let a key through, of those in the lanes. */
+static void find_seen(Cpu *s, void *data)
+{
+	(void)s;
+	const MaskedBlock *m = data;
+	LoopFn *f = m->b->f;
+	Lx any[2] = {lx_var(f, m->any), lx_any(f, blocks_seen(m->b))};
 	ls_set(f, m->any, lx_sc(f, SC_or, (LType){DT_bool, 1}, any, 2));
 }
 

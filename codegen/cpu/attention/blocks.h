@@ -19,6 +19,7 @@ typedef struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
 	Lx from, count; /* the block of keys */
+	Lx end;         /* where keys end; none: where their axis ends */
 	int64_t most;   /* its keys, unless the keys end */
 } Blocks;
 
@@ -61,8 +62,19 @@ void blocks_bound_keys(Blocks *, Lx *lo, Lx *hi);
 /* Opens a branch for blocks of which some row sees a key. Rows are asked one by one, until one
  * does. */
 void blocks_open_if_seen(Blocks *);
+/* Returns which keys in the lanes the row's masks let through. */
+Lx blocks_seen(Blocks *);
 /* Sets the batch axes to those of member t. */
 void blocks_go_to_member(Blocks *, const uint32_t *axis, uint32_t n, Lx t);
+
+/* ---- keys that masks let through (seen.c) ---- */
+
+/* Stores at 2 * task, of i64, the first key that the block's rows see, and that behind the last
+ * one. */
+void blocks_find_seen(Blocks *, LMem to, Lx task);
+/* Narrows the keys [*lo, *hi) to those that are stored for that block of rows, of so many, of the
+ * member at hand. */
+void blocks_bound_by_seen(Blocks *, LMem from, Lx block, Sym blocks, Lx *lo, Lx *hi);
 
 /* ---- register tiles (tiles.c) ---- */
 
@@ -100,5 +112,33 @@ typedef struct {
 	bool apart;      /* what is there is added to the sums; else they go on from it */
 } SumTiles;
 void blocks_add_products(Blocks *, const SumTiles *);
+
+/* ---- few rows (few.c) ---- */
+
+enum { MAX_ABREAST = 4, MAX_DOT_GROUPS = 64 };
+
+/* Dot products of rows of a local array, [row][depth], which is 0 behind the last step, and keys in
+ * place. */
+typedef struct {
+	LMem rows, to, parts; /* to: [row][key]; parts: room for as many vectors as lanes / abreast
+				 in each row of a tile */
+	Kx keys;
+	uint32_t along;       /* their axis */
+	uint32_t abreast;     /* keys whose sums are made together */
+	int64_t depth, pitch; /* from a row of `rows`, of `to`, to the next */
+	int64_t steps;
+} KeyDots;
+/* Makes the scores of all rows and keys of the block; behind the last key, those of the last. */
+void blocks_make_dots(Blocks *, const KeyDots *);
+
+/* Sums of products of weights, a local array [row][key], and values in place. */
+typedef struct {
+	LMem weights, to; /* to: [row][column] */
+	Kx values;
+	uint32_t across;      /* their axis */
+	int64_t pitch, width; /* from a row of weights, of `to`, to the next */
+	int64_t columns;
+} ValueSums;
+void blocks_add_values(Blocks *, const ValueSums *);
 
 #endif

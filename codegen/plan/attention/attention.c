@@ -28,13 +28,13 @@ bool attention_is_asked(const PlanInput *in)
 
 /* Finds the stages, which are the first four; all others store, at points of rows and columns or of
  * rows alone. */
-static Refusal find_stages(const PlanInput *in, const Contractions *all, AttentionPlan *p)
+static Refusal find_stages(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
 	const Kernel *k = n->k;
 	const Refusal no = refuse("more than attention, or less");
-	if (k->stage.n < 5 || !all->n || all->contraction[0].sum != 0 ||
-	    all->contraction[0].dtype != DT_f32)
+	if (k->stage.n < 5 || kernel_first_contraction(k) != 0 ||
+	    k->stage.data[0].reduce.acc != DT_f32 || !kx_is_product(k, k->stage.data[0].value))
 		return no;
 	const AxisList keys = nest_inner(n, &k->stage.data[0]);
 	p->stage.high = 1;
@@ -63,6 +63,24 @@ static bool reads_only(const Nest *n, Kx x, uint32_t stage)
 	return i >= n->k->stage.n;
 }
 
+/* Whether x is the weights, converted or not, or a product of that and of what reads no stage. */
+static bool is_of_weights(const Nest *n, Kx x, Kx weights)
+{
+	const Kernel *k = n->k;
+	for (;;) {
+		x = x.i == weights.i ? x : kx_unconverted(k, x);
+		if (x.i == weights.i)
+			return true;
+		if (!kx_is_product(k, x))
+			return false;
+		const Kx *in = k->kx.data[x.i].in;
+		const uint32_t other = nest_next_read(n, in[0], 0) == k->stage.n ? 0 : 1;
+		if (nest_next_read(n, in[other], 0) != k->stage.n)
+			return false;
+		x = in[1 - other];
+	}
+}
+
 /* Finds the expressions: logits, their exponentials, and products of these with values. */
 static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 {
@@ -72,8 +90,7 @@ static Refusal find_values(const PlanInput *in, AttentionPlan *p)
 	p->value.weights = k->stage.data[p->stage.sum].value;
 	const KxData *product = &k->kx.data[k->stage.data[p->stage.result].value.i];
 	if (!reads_only(n, p->value.logits, p->stage.scores) || product->nin != 2 ||
-	    (product->in[0].i != p->value.weights.i &&
-	     kx_unconverted(k, product->in[0]).i != p->value.weights.i))
+	    !is_of_weights(n, product->in[0], p->value.weights))
 		return refuse_near("what is summed is no exponential, or product with one");
 	p->value.factor = product->in[0];
 	p->value.v = product->in[1];
@@ -93,17 +110,17 @@ bool attention_is_load(const PlanInput *in, Kx x)
 }
 
 /* Finds which operand of the scores has keys, and the axes. */
-static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPlan *p)
+static Refusal find_axes(const PlanInput *in, AttentionPlan *p)
 {
 	const Nest *n = in->nest;
 	const Stage *scores = &n->k->stage.data[p->stage.scores];
 	const AxisList columns = nest_inner(n, &n->k->stage.data[p->stage.result]);
-	const bool swapped = c->in_a >> p->axis.key & 1;
-	p->value.q = swapped ? c->b : c->a;
-	p->value.k = swapped ? c->a : c->b;
-	if (!attention_is_load(in, p->value.q) || !attention_is_load(in, p->value.k) ||
-	    !attention_is_load(in, p->value.v))
-		return refuse_near("an operand is no plain load of f32");
+	const Kx *factor = n->k->kx.data[scores->value.i].in;
+	const bool swapped = n->deps[factor[0].i] >> p->axis.key & 1;
+	p->value.q = factor[swapped];
+	p->value.k = factor[!swapped];
+	if (!attention_is_load(in, p->value.q))
+		return refuse_near("rows of queries are no plain load of f32");
 	if (scores->nred != 1 || columns.n != 1)
 		return refuse_near("rows of queries or values have several axes");
 	p->axis.depth = scores->red[0];
@@ -123,8 +140,7 @@ static Refusal find_axes(const PlanInput *in, const Contraction *c, AttentionPla
 			p->axis.batch[p->axis.nbatch++] = a;
 	if (!sym_is_const(n->syms, n->extent[p->axis.depth], &p->axis.depths) ||
 	    !sym_is_const(n->syms, n->extent[p->axis.column], &p->axis.columns) ||
-	    p->axis.depths < 1 ||
-	    p->axis.columns < 1)
+	    p->axis.depths < 1 || p->axis.columns < 1)
 		return refuse_near("rows of queries or values have no constant length");
 	return taken();
 }
@@ -162,7 +178,7 @@ static Sym rows_of(const Nest *n, const AttentionPlan *p)
 	return p->axis.row == NO_AXIS ? sym_int(n->syms, 1) : n->extent[p->axis.row];
 }
 
-static Sym members_of(const Nest *n, const AttentionPlan *p)
+Sym attention_members(const Nest *n, const AttentionPlan *p)
 {
 	Sym all = sym_int(n->syms, 1);
 	for (uint32_t i = 0; i < p->axis.nbatch; i++)
@@ -185,7 +201,8 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	int64_t tiles = most / row / mr;
 	tiles = tiles > BLOCK_TILES ? BLOCK_TILES : tiles < 1 ? 1 : tiles;
 	/* blocks of equally many tiles, as many as keep processors busy */
-	const int64_t all = (rows + mr - 1) / mr, members = sym_hint(n->syms, members_of(n, p)),
+	const int64_t all = (rows + mr - 1) / mr,
+		      members = sym_hint(n->syms, attention_members(n, p)),
 		      tasks = tuning_tasks(&in->target->machine);
 	int64_t blocks = (all + tiles - 1) / tiles;
 	while (members * blocks < tasks && 4 * blocks < all)
@@ -195,7 +212,7 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	tiles = (all + blocks - 1) / blocks;
 	p->block.rows = (tiles < 1 ? 1 : tiles) * mr;
 	p->blocks = sym_ceildiv(n->syms, rows_of(n, p), sym_int(n->syms, p->block.rows));
-	p->ntasks = sym_mul(n->syms, members_of(n, p), p->blocks);
+	p->ntasks = sym_mul(n->syms, attention_members(n, p), p->blocks);
 }
 
 /* ---- rows and panels ---- */
@@ -282,21 +299,59 @@ bool attention_reads_in_place(const PlanInput *in, Kx load, const PanelAxes *p, 
 	return times * (far - near) <= contract_copy_cycles(in, copy);
 }
 
-/* Plans the panels of keys and, unless they are read in place, of values. */
+/* Lets a phase before ask the masks, if members of the batch share them. */
+static void plan_seen(const PlanInput *in, AttentionPlan *p)
+{
+	const Nest *n = in->nest;
+	uint64_t deps = 0;
+	Sym apart = sym_int(n->syms, 1), tasks = p->blocks;
+	for (uint32_t i = 0; i < p->limits.nmask; i++)
+		deps |= n->deps[p->limits.mask[i].value.i];
+	for (uint32_t i = 0; i < p->axis.nbatch; i++) {
+		const uint32_t a = p->axis.batch[i];
+		if (deps >> a & 1) {
+			p->limits.seen.axis[p->limits.seen.n++] = a;
+			tasks = sym_mul(n->syms, tasks, n->extent[a]);
+		} else {
+			apart = sym_mul(n->syms, apart, n->extent[a]);
+		}
+	}
+	const Sym keys = sym_muli(n->syms, n->extent[p->axis.key], p->block.rows);
+	p->limits.seen.ntasks = tasks;
+	p->limits.seen.cost =
+		(KernelCost){.flops = cost_number(n->arena, 0),
+			     .bytes = cost_sym(n->arena, sym_mul(n->syms, tasks, keys))};
+	p->limits.seen.asked = p->limits.nmask && sym_hint(n->syms, apart) > 1;
+}
+
+/* Plans the panels of keys and of values, unless they are read in place, and sets p->nest. */
 static void find_panels(const PlanInput *in, AttentionPlan *p)
 {
 	const PanelAxes k = {p->axis.key, p->axis.k_step, p->axis.depth, p->axis.batch,
 			     p->axis.nbatch},
 			v = {p->axis.column, p->axis.v_step, p->axis.key, p->axis.batch,
 			     p->axis.nbatch};
-	p->copy[0] = attention_plan_panels(in, p->value.k, &k, &p->k_panels);
-	const CopyPlan *copy = attention_plan_panels(in, p->value.v, &v, &p->v_panels);
+	const CopyPlan *copy[2] = {attention_plan_panels(in, p->value.k, &k, &p->k_panels),
+				   attention_plan_panels(in, p->value.v, &v, &p->v_panels)};
 	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     times = (double)plan_size(in, members_of(in->nest, p)) *
+		     times = (double)plan_size(in, attention_members(in->nest, p)) *
 			     ceil(rows / p->tile.mr) * (double)plan_extent(in, p->axis.key);
+	const Kx load[2] = {p->value.k, p->value.v};
+	const Sym offset[2] = {p->k_panels.offset, p->v_panels.offset};
+	Nest *nest = nest_copy(in->nest, in->nest->k);
+	uint32_t ntemp = 0;
+	int64_t keys;
+	if (!sym_is_const(in->nest->syms, in->nest->extent[p->axis.key], &keys) ||
+	    !attention_reads_in_place(in, p->value.k, &k, keys, (double)p->axis.depths,
+				      times / (double)p->block.cols, copy[0]))
+		p->copy[0] = copy[0];
 	if (!attention_reads_in_place(in, p->value.v, &v, p->axis.columns, (double)p->block.cols,
-				      times, copy))
-		p->copy[1] = copy;
+				      times, copy[1]))
+		p->copy[1] = copy[1];
+	for (uint32_t i = 0; i < 2; i++)
+		if (p->copy[i])
+			nest_read(nest, load[i], (SchedArg){ARG_TEMP, ntemp++, NULL}, offset[i]);
+	p->nest = nest;
 }
 
 /* ---- cycles ---- */
@@ -306,26 +361,31 @@ static double product_cycles(const PlanInput *in, const AttentionPlan *p, double
 			     double steps)
 {
 	const double rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     members = (double)plan_size(in, members_of(in->nest, p)),
+		     members = (double)plan_size(in, attention_members(in->nest, p)),
 		     tiles = ceil(rows / p->tile.mr) *
 			     ceil(columns / (double)(p->tile.nv * p->vector.lanes));
 	return members * tiles * steps *
 	       tuning_tile_cycles(in->target, in->row, p->tile.mr, p->tile.nv);
 }
 
+double attention_logit_cycles(const PlanInput *in, const AttentionPlan *p, double rows, double keys)
+{
+	return (double)plan_size(in, attention_members(in->nest, p)) * rows *
+	       ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
+	       machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
+}
+
 static double cycles(const PlanInput *in, const AttentionPlan *p)
 {
+	if (p->few.rows)
+		return attention_few_cycles(in, p);
 	const double keys = (double)plan_extent(in, p->axis.key),
-		     rows = (double)plan_size(in, rows_of(in->nest, p)),
-		     members = (double)plan_size(in, members_of(in->nest, p));
-	const double logits =
-		members * rows * ceil(keys / p->vector.lanes) * predict_epilogue(in->nest->k) *
-		machine_cycles(&in->target->machine, MOP_simple, DT_f32, p->vector.lanes);
-	const double group = p->row->group;
+		     rows = (double)plan_size(in, rows_of(in->nest, p)), group = p->row->group;
 	double all = product_cycles(in, p, keys, (double)p->axis.depths / group) +
-		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) + logits;
-	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
-		all += contract_copy_cycles(in, p->copy[i]);
+		     product_cycles(in, p, (double)p->axis.columns, ceil(keys / group)) +
+		     attention_logit_cycles(in, p, rows, keys);
+	for (uint32_t i = 0; i < 2; i++)
+		all += p->copy[i] ? contract_copy_cycles(in, p->copy[i]) : 0;
 	return all + in->target->machine.phase;
 }
 
@@ -333,54 +393,105 @@ static double cycles(const PlanInput *in, const AttentionPlan *p)
 
 static const char *describe(const PlanInput *in, const AttentionPlan *p)
 {
+	const char *limits = p->limits.nbound  ? ", bounded keys"
+			     : p->limits.nmask ? ", masked blocks left out"
+					       : "";
+	if (p->few.rows)
+		return arena_printf(in->nest->arena,
+				    "attention, keys and values in place, %lld rows, blocks of "
+				    "%lld keys%s%s",
+				    (long long)p->block.rows, (long long)p->block.cols,
+				    p->few.keys ? arena_printf(in->nest->arena, ", parts of %lld",
+							       (long long)p->few.keys)
+						: "",
+				    limits);
 	return arena_printf(
 		in->nest->arena, "attention, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
 		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
 		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-		(long long)p->block.cols,
-		p->limits.nbound  ? ", bounded keys"
-		: p->limits.nmask ? ", masked blocks left out"
-				  : "");
+		(long long)p->block.cols, limits);
+}
+
+/* Completes the plan of tiles. */
+static void plan_tiles(PlanInput *in, AttentionPlan *p)
+{
+	in->row = p->row = choose_row(in, p);
+	p->tile = attention_choose_tile(in, p->vector.lanes, p->axis.columns);
+	choose_blocks(in, p);
+	find_steps(in, p);
+	find_panels(in, p);
+	plan_seen(in, p);
+}
+
+static void predict(PlanInput *in, const AttentionPlan *p, Plan *plan)
+{
+	in->at = (PlanSizes){0};
+	plan->cycles = cycles(in, p);
+	in->at = in->larger;
+	plan->larger = cycles(in, p);
+	plan->of.attention = p;
+}
+
+/* Takes the plan of few rows if there is none of tiles, or that takes longer; or refuses it. */
+static Refusal consider_few(PlanInput *in, AttentionPlan *p, bool tiles, Plan *plan)
+{
+	Plan few = {0};
+	Refusal no = attention_plan_few(in, p, tiles);
+	if (!no.why) {
+		predict(in, p, &few);
+		if (!tiles || plan_worst(&few, plan) <= plan_worst(plan, &few)) {
+			*plan = few;
+			return taken();
+		}
+		no = refuse_near("tiles are predicted to take less time");
+	}
+	if (!tiles)
+		return refuse_near("keys or values are decoded, and rows are many");
+	no.schedule = "few rows";
+	if (no.near)
+		plan->refused[plan->nrefused++] = no;
+	return taken();
 }
 
 Refusal plan_attention(const PlanInput *given, Plan *plan)
 {
 	const Contractions all = kernel_contractions(given->nest->syms, given->nest->k);
 	AttentionPlan *p = ARENA_NEW(given->nest->arena, AttentionPlan);
-	PlanInput in = *given;
-	Refusal no = find_stages(&in, &all, p);
+	PlanInput in = *given, few = *given;
+	Refusal no = find_stages(&in, p);
 	if (no.why)
 		return no;
 	no = find_values(&in, p);
 	if (no.why)
 		return no;
-	in.contraction = all.contraction[0];
-	no = find_axes(&in, &all.contraction[0], p);
+	if (all.n && all.contraction[0].sum == 0)
+		in.contraction = all.contraction[0];
+	in.contraction.dtype = DT_f32;
+	few.contraction = in.contraction;
+	no = find_axes(&in, p);
 	if (no.why)
 		return no;
 	if (nest_is_empty(in.nest))
 		return refuse("it is empty");
-	in.row = p->row = choose_row(&in, p);
+	few.row = p->row = micro_row(&in.target->isa, DT_f32, DT_f32, DT_f32, 0);
 	p->vector = (LType){DT_f32, contract_lanes(&in)};
 	p->cost = in.cost;
 	p->limits.row = p->axis.row;
 	p->limits.key = p->axis.key;
 	attention_find_limits(in.nest, &p->limits, 1, p->value.logits);
-	p->tile = attention_choose_tile(&in, p->vector.lanes, p->axis.columns);
-	choose_blocks(&in, p);
-	find_steps(&in, p);
-	find_panels(&in, p);
-	Nest *nest = nest_copy(in.nest, in.nest->k);
-	nest_read(nest, p->value.k, (SchedArg){ARG_TEMP, 0, NULL}, p->k_panels.offset);
-	if (p->copy[1])
-		nest_read(nest, p->value.v, (SchedArg){ARG_TEMP, 1, NULL}, p->v_panels.offset);
-	p->nest = nest;
-	plan->cycles = cycles(&in, p);
-	in.at = in.larger;
-	plan->larger = cycles(&in, p);
+	AttentionPlan *other = arena_dup(in.nest->arena, p, sizeof *p);
+	const bool tiles = all.n && all.contraction[0].sum == 0 &&
+			   attention_is_load(&in, p->value.k) && attention_is_load(&in, p->value.v);
+	if (tiles) {
+		plan_tiles(&in, p);
+		predict(&in, p, plan);
+	}
+	no = consider_few(&few, other, tiles, plan);
+	if (no.why)
+		return no;
+	p = plan->of.attention == other ? other : p;
 	plan->algorithm = describe(given, p);
 	plan->why = "scores are made by blocks of keys, and never lie in memory";
-	plan->of.attention = p;
 	return taken();
 }
 
@@ -400,12 +511,14 @@ void print_attention(const Plan *plan, Text *out)
 	const AttentionPlan *p = plan->of.attention;
 	const Nest *n = p->nest;
 	plan_print_axes(n, "rows", &p->axis.row, p->axis.row != NO_AXIS, out);
+	plan_print_axes(n, "", p->limits.inner.axis, p->limits.inner.n, out);
 	plan_print_axes(n, p->axis.row != NO_AXIS ? ", keys" : "keys", &p->axis.key, 1, out);
 	plan_print_axes(n, ", depth", &p->axis.depth, 1, out);
 	plan_print_axes(n, ", columns", &p->axis.column, 1, out);
 	plan_print_axes(n, ", batch", p->axis.batch, p->axis.nbatch, out);
 	attention_print_blocks(p->tile, p->vector.lanes, p->block, &p->limits, out);
 	plan_print_tasks(n, p->ntasks, out);
-	for (uint32_t i = 0; i < 2 && p->copy[i]; i++)
-		plan_print_copy(p->copy[i], out);
+	for (uint32_t i = 0; i < 2; i++)
+		if (p->copy[i])
+			plan_print_copy(p->copy[i], out);
 }

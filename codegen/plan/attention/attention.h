@@ -37,13 +37,33 @@ typedef struct {
 /* What limits the keys of a row. */
 typedef struct {
 	uint32_t row, key; /* axes; row NO_AXIS: there is one */
+	struct {
+		uint32_t n, axis[MAX_AXES];
+	} inner; /* more axes of rows, which go faster than `row`, the last one fastest */
+	struct {
+		bool asked; /* masks are asked by a phase before which keys a block of rows sees */
+		uint32_t n, axis[MAX_AXES]; /* of the batch, on which masks depend */
+		Sym ntasks;
+		KernelCost cost;
+	} seen;
 	uint32_t nbound, nmask;
 	KeyBound bound[MAX_KEY_BOUNDS];
 	KeyMask mask[MAX_MASKS];
 } KeyLimits;
 
+/* How the products of few rows are made (plan_few): keys and values are read in place, once. */
+typedef struct {
+	int64_t rows;     /* 0: the plan is of tiles */
+	uint32_t abreast; /* keys whose dot products are made together: a power of two, at most the
+			     lanes */
+	int64_t keys;     /* of a task; 0: it has all */
+	Sym parts;        /* tasks of a member of the batch */
+	KernelCost cost;  /* of adding up the parts */
+} FewRows;
+
 typedef struct AttentionPlan {
 	const Nest *nest;       /* what is copied is read from panels */
+	FewRows few;
 	LType vector;           /* of sums */
 	const MicroKernel *row; /* how both products are computed */
 	struct {
@@ -63,7 +83,7 @@ typedef struct AttentionPlan {
 		uint32_t batch[MAX_AXES], nbatch; /* of tasks, besides `row` */
 	} axis;
 	Panels k_panels, v_panels;
-	const CopyPlan *copy[2]; /* of keys, of values: phases before; NULL: values are read in
+	const CopyPlan *copy[2]; /* of keys, of values: phases before; NULL: they are read in
 				    place */
 	TileSize tile;           /* of scores, and of results */
 	BlockSize block;         /* of queries and keys: multiples of the tile's */
@@ -171,6 +191,15 @@ void attention_print_blocks(TileSize, uint32_t lanes, BlockSize, const KeyLimits
 /* Makes *l, whose axes are set, the limits without which logits are -inf: conditions of selections,
  * and of masks that are added. nscore: logits are a function of the first so many stages. */
 void attention_find_limits(const Nest *, KeyLimits *l, uint32_t nscore, Kx logits);
+/* Makes a plan of which the axes are known one of few rows, or refuses. tiles: the plan of
+ * tiles can take the kernel, too. */
+Refusal attention_plan_few(const PlanInput *, AttentionPlan *, bool tiles);
+/* Returns the cycles of such a plan at in->at. */
+double attention_few_cycles(const PlanInput *, const AttentionPlan *);
+/* Returns the product of the extents of the batch axes. */
+Sym attention_members(const Nest *, const AttentionPlan *);
+/* Returns the cycles of the functions of so many scores. */
+double attention_logit_cycles(const PlanInput *, const AttentionPlan *, double rows, double keys);
 /* Whether a sum of the kernel has a level (StageReduce.level): the plan is for such kernels. */
 bool attention_is_asked(const PlanInput *);
 /* Returns the vectors of a row of values. */

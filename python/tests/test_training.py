@@ -496,6 +496,9 @@ def test_refused():
     optimizer = optim.SGD(net.parameters())
     optimizer.register_step_post_hook(lambda *_: None)
     refused("step post hook", optimizer=optimizer)
+    words = nn.Embedding(9, 5, sparse=True)
+    with pytest.raises(weft.Error, match="the gradient of weight is of layout torch.sparse_coo"):
+        weft.train_step(words, F.cross_entropy, optim.SGD(words.parameters()), (torch.arange(5), torch.arange(5)))
     for add in (net[0].weight.register_hook, net[0].weight.register_post_accumulate_grad_hook):
         hook = add(lambda *_: None)
         refused("the parameter 0.weight has a hook")
@@ -517,6 +520,10 @@ def test_refused():
     net[0].weight.requires_grad_(False)
     refused("0.weight has requires_grad=False", lambda: step(*batch()))
     net[0].weight.requires_grad_()
+    net[1].momentum = 0.5
+    refused("1.momentum is another value", lambda: step(*batch()))
+    net[1].momentum = 0.1
+    refused("input is of torch.float64, expected torch.float32", lambda: step(batch()[0].double(), batch()[1]), ValueError)
     optimizer.param_groups[0]["momentum"] = 0
     refused("momentum is 0, the step was compiled for another value than 0", lambda: step(*batch()))
     optimizer.param_groups[0]["momentum"] = 0.9

@@ -63,7 +63,7 @@ class Whole(torch.nn.Module):
         self.loss = loss  # registers its parameters and buffers if it is a module
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        before = _attributes(self)
+        before = attributes(self)
         out = self._forward(*args, **kwargs)
         if (changed := _restored(self, before)) is not None:
             raise _Refused(f"the module's {changed} is another value after its forward, which assigns self.{changed.rpartition('.')[2]}: "
@@ -274,12 +274,13 @@ def _by_name(whole: Whole, shapes: dict[str, Any], args: tuple[Any, ...], kwargs
     return {place[name]: s for name, s in shapes.items()}
 
 
-_VALUES = torch.Tensor, bool, int, float, str, type(None)
+# What attributes of modules may be that a trace depends on.
+VALUES = torch.Tensor, bool, int, float, str, type(None)
 
 
-def _attributes(whole: Whole) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+def attributes(whole: Whole) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """What modules have besides modules: buffers, tensors, numbers."""
-    return [(prefix, values, {k: v for k, v in values.items() if isinstance(v, _VALUES)})
+    return [(prefix, values, {k: v for k, v in values.items() if isinstance(v, VALUES)})
             for prefix, m in whole.named_modules() if m is not whole for values in (m._buffers, m._parameters, vars(m))]
 
 
@@ -289,8 +290,8 @@ def _restored(whole: Whole, before: list[tuple[str, dict[str, Any], dict[str, An
     for prefix, values, had in before:
         for name, v in list(values.items()):
             old = had.get(name)
-            same = v is old or not isinstance(v, _VALUES) or not isinstance(v, torch.Tensor) and type(v) is type(old) and v == old
-            if not same or name not in had and isinstance(v, _VALUES):
+            same = v is old or not isinstance(v, VALUES) or not isinstance(v, torch.Tensor) and type(v) is type(old) and v == old
+            if not same or name not in had and isinstance(v, VALUES):
                 changed = changed or short(f"{prefix}.{name}")
                 if name in had:
                     values[name] = old

@@ -21,7 +21,7 @@ import torch
 from torch.fx import Node
 
 from weft import _weft, fx
-from weft.joint import Joint, Whole, error, names_of_inputs, short, trace
+from weft.joint import VALUES, Joint, Whole, error, names_of_inputs, short, trace
 from weft.model import in_python
 from weft.results import Output, is_dense, root_of
 from weft.sizes import DTYPES, Unsupported, type_text
@@ -370,6 +370,7 @@ class TrainStep:
 
     def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
                  clip_value: Any, outputs: bool, check: bool, rule: str | None):
+        module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
         if not isinstance(args, (tuple, list)):
@@ -410,6 +411,10 @@ class TrainStep:
                         self._owners.append((full, values, name, t))
                         self._tensors[full] = t
         self._modes = [(n.removeprefix("module").lstrip("."), m, m.training) for n, m in self._whole.named_modules() if m is not self._whole]
+        # What is part of the graph: numbers that modules have, and tensors that are no buffers.
+        self._constants = [(short(f"{prefix}.{name}".lstrip(".")), vars(m), name, v, v._version if isinstance(v, torch.Tensor) else None)
+                           for prefix, m in self._whole.named_modules() if m is not self._whole
+                           for name, v in vars(m).items() if isinstance(v, VALUES) and name not in ("training", "_is_full_backward_hook")]
         self._check_memory()
 
     def _check_memory(self) -> None:
@@ -544,6 +549,11 @@ class TrainStep:
         for name, values, key, t in self._owners:
             if values.get(key) is not t:
                 raise error(f"{name} is another tensor than when the step was made: write into it in place")
+        for name, values, key, v, version in self._constants:
+            now = values.get(key, error)
+            if now is not v and (isinstance(v, torch.Tensor) or now != v) or version is not None and now._version != version:
+                raise error(f"{name} is another value than when the step was made, of which it is part: make another step, or register a "
+                            "tensor as a buffer")
         for name, p, requires in self._trainable:
             if p.requires_grad != requires:
                 raise error(f"the parameter {name} has requires_grad={p.requires_grad}, which was {requires}: make another step")
@@ -672,6 +682,8 @@ class Entry:
             if isinstance(had, torch.Tensor) != isinstance(has, torch.Tensor) or not isinstance(had, torch.Tensor) and had != has:
                 raise ValueError(f"{name} is {has if not isinstance(has, torch.Tensor) else 'a tensor'}, and was "
                                  f"{had if not isinstance(had, torch.Tensor) else 'a tensor'} in the example: that is part of the graph")
+            if isinstance(had, torch.Tensor) and has.dtype != had.dtype:
+                raise ValueError(f"{name} is of {has.dtype}, expected {had.dtype}, as in the example")
         if self.conditions:
             sizes = {s: leaves[k].shape[d] for s, (k, d) in self.where.items() if leaves[k].dim() > d}
             for c in self.conditions:

@@ -33,6 +33,10 @@ def _eager(step: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[to
         torch.manual_seed(0)
         loss = step._whole(*args, **kwargs)[0]
         made = torch.autograd.grad(loss, parameters, allow_unused=True)
+    for p, g in zip(parameters, made):
+        if g is not None and g.layout != torch.strided:
+            name = next(n for n, t in step._tensors.items() if t is p)
+            raise error(f"the gradient of {name} is of layout {g.layout}, which a step cannot have yet: sparse=False")
     return loss.detach(), {id(p): g for p, g in zip(parameters, made)}
 
 

@@ -145,6 +145,34 @@ def test_ten_steps(name):
         near(key, value, [r[key] for r in results[1:]], results[0][key])
 
 
+@pytest.mark.parametrize("name, options, make", [
+    ("adamw", {"lr": 0.1}, lambda p: optim.AdamW(p, lr=0.1)), ("sgd", {"lr": 0.1, "momentum": 0.9}, lambda p: optim.SGD(p, lr=0.1, momentum=0.9))])
+def test_steps_in_a_trace(name, options, make):
+    """weft.optimizer_step in a function that is traced, and the gradient by the rate through two steps."""
+    def two(w, v, x, lr):
+        p, state = [w, v], None
+        for _ in range(2):
+            g = [(p[0] * x + p[1].sum()) * x, (p[0] * x + p[1].sum()).sum() + p[1] * 0]
+            p, state = weft.optimizer_step(name, p, g, state, **{**options, "lr": lr})
+        return p[0], p[1], state["exp_avg" if name == "adamw" else "momentum_buffer"][0]
+    torch.manual_seed(0)
+    w, v, x = torch.randn(4), torch.randn(3), torch.randn(4)
+    graph = weft.trace(two, "f32[4]", "f32[3]", "f32[4]", "f32[]")
+    got = graph.compile()(w, v, x, torch.tensor(0.1))
+    a, b = nn.Parameter(w.clone()), nn.Parameter(v.clone())
+    optimizer = make([a, b])
+    for _ in range(2):
+        optimizer.zero_grad()
+        (0.5 * (a * x + b.sum()).square().sum()).backward()
+        optimizer.step()
+    for have, want in zip(got, (a, b, optimizer.state[a]["exp_avg" if name == "adamw" else "momentum_buffer"])):
+        torch.testing.assert_close(have, want.detach(), rtol=1e-5, atol=1e-6)
+    slope = graph.vjp(wrt=["lr"]).compile()
+    ones = torch.ones(4), torch.ones(3), torch.zeros(4)
+    sums = [float(sum(t.double().sum() for t in graph.compile()(w, v, x, torch.tensor(0.1 + h))[:2])) for h in (-1e-3, 1e-3)]
+    assert abs(float(slope(w, v, x, torch.tensor(0.1), *ones)[-1]) - (sums[1] - sums[0]) / 2e-3) < 0.02 * abs(sums[1] - sums[0]) / 2e-3 + 0.02
+
+
 # ---- small networks ----
 
 def small(dtype=torch.float32, seed=0):
@@ -520,6 +548,9 @@ def test_refused():
     net[0].weight.requires_grad_(False)
     refused("0.weight has requires_grad=False", lambda: step(*batch()))
     net[0].weight.requires_grad_()
+    net.double()
+    refused("dtype f64, expected f32", lambda: step(*batch()), ValueError)
+    net.float()
     net[1].momentum = 0.5
     refused("1.momentum is another value", lambda: step(*batch()))
     net[1].momentum = 0.1

@@ -15,7 +15,7 @@ from typing import Any
 
 from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
 from weft.compiler import compile, join
-from weft.graph import Array, Graph, call, cond, graph, jvp, scan, trace, vjp, vmap, while_loop
+from weft.graph import Array, Graph, call, cond, graph, jvp, optimizer_step, scan, trace, vjp, vmap, while_loop
 from weft.model import Function, Model, TensorInfo, load
 from weft.nodes import Node
 from weft.tools import bench, check, explain, profile, show
@@ -35,4 +35,4 @@ for _other in glob.glob(os.path.join(glob.escape(os.path.dirname(include)), "wef
                   "replaced files of the other; install them into different environments", stacklevel=2)
 
 __all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
-           "graph", "has_llvm", "include", "join", "jvp", "load", "profile", "scan", "show", "trace", "train_step", "vjp", "vmap", "while_loop"]
+           "graph", "has_llvm", "include", "join", "jvp", "load", "optimizer_step", "profile", "scan", "show", "trace", "train_step", "vjp", "vmap", "while_loop"]

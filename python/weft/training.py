@@ -341,7 +341,9 @@ def compiled(plan: Plan, name: str) -> Any:
             raise error(f"{_where(n)}{n.target}: {why}")
     try:
         with in_python():
-            return dynamo.Compiled(StepLowering(plan, name), fallback=False)
+            made = dynamo.Compiled(StepLowering(plan, name), fallback=False)
+            made.converts = False
+            return made
     except (Unsupported, _weft.Error) as e:
         node = getattr(e, "node", None)
         raise error(f"{_where(node) if node is not None else ''}{e}") from None

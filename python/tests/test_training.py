@@ -548,9 +548,10 @@ def test_refused():
     net[0].weight.requires_grad_(False)
     refused("0.weight has requires_grad=False", lambda: step(*batch()))
     net[0].weight.requires_grad_()
-    net.double()
+    kept = net[0].weight.data
+    net[0].weight.data = kept.double()
     refused("dtype f64, expected f32", lambda: step(*batch()), ValueError)
-    net.float()
+    net[0].weight.data = kept
     net[1].momentum = 0.5
     refused("1.momentum is another value", lambda: step(*batch()))
     net[1].momentum = 0.1

@@ -471,6 +471,58 @@ static inline WeftValue weft_mse_loss(WeftTrace *t, WeftValue x, WeftValue targe
 	return weft_trace_call(t, "aten.mse_loss", a, 2);
 }
 
+/* ---- optimisers ---- */
+
+/* An optimiser of the table. Texts are lists with ";" between items.
+ *
+ * scalars: numbers such as the learning rate, each with PyTorch's default and, behind ":", its name
+ * in PyTorch's param_groups where that is another one: "lr = 0.001; beta1 = 0.9 : betas.0".
+ * flags: what the code is made for: "amsgrad; maximize; buffered : momentum". A flag with a
+ * scalar's name behind ":" is set where the scalar is not the number 0. states: names, initial
+ * values, conditions: "step[] = 0; exp_avg = 0; max_exp_avg_sq = 0 if amsgrad"
+ * (weft_optimizer_state). */
+typedef struct {
+	uint32_t size;     /* sizeof(WeftOptimizer), set by the caller */
+	const char *name;  /* "adamw" */
+	const char *torch; /* the class in torch.optim, "AdamW"; "": there is none */
+	const char *scalars, *flags, *states;
+} WeftOptimizer;
+/* Sets *out to optimiser k of the table, from 0 on; fields behind out->size are not written.
+ * Returns false, with all texts "", if there are not so many; also if out is NULL. */
+bool weft_table_optimizer(uint32_t k, WeftOptimizer *out);
+
+/* A state of an optimiser. */
+typedef struct {
+	uint32_t size;    /* sizeof(WeftOptimizerState), set by the caller */
+	const char *name; /* "exp_avg" */
+	const char *key;  /* its name in PyTorch's state; "-": PyTorch has none, and the value is 1
+			     of a parameter that has had a step */
+	double begins;    /* the value before the first step */
+	bool number;      /* a number for each parameter, not a tensor of its shape */
+} WeftOptimizerState;
+/* Sets *out to state k, from 0 on, of an optimiser with these options (weft_optimizer_step). Texts
+ * are valid until weft_free. Returns false if there are not so many, or after an error. */
+bool weft_optimizer_state(Weft *, const char *optimizer, const WeftArg *option, uint32_t noption,
+			  uint32_t k, WeftOptimizerState *out);
+
+/* Calls one step of an optimiser of the table on n parameters p[] with gradients g[].
+ *
+ *     WeftArg options[] = {weft_arg_named("lr", weft_arg(lr)),
+ *                          weft_arg_named("amsgrad", weft_arg_bool(true))};
+ *     weft_optimizer_step(t, "adamw", options, 2, p, g, n, state, nstate, out);
+ *     for (uint32_t k = 0; k < n; k++)
+ *         weft_trace_assign(t, p[k], out[k]); // and state[k], out[n + k]
+ *
+ * option[]: scalars, as a number or as a value (a float without dimensions), and flags, as a bool;
+ * the others have their defaults. state[nstate]: for each state that weft_optimizer_state names
+ * under these options, in its order, n values; of a state that is a number, one value: f32[n], or
+ * f32[1] for all parameters. out[n + nstate]: the new parameters, then the new states; after an
+ * error all have node 0. The update is that of PyTorch, in the order of its operations. Gradients
+ * flow through it, as through other calls. */
+void weft_optimizer_step(WeftTrace *, const char *optimizer, const WeftArg *option,
+			 uint32_t noption, const WeftValue *p, const WeftValue *g, uint32_t n,
+			 const WeftValue *state, uint32_t nstate, WeftValue *out);
+
 /* ---- graphs, branches, loops ---- */
 
 /* Traces all of a graph, which was loaded or traced before: in[n] take the place of its inputs,

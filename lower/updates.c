@@ -103,15 +103,16 @@ static bool stores_points(const Updates *u, const Kernel *k, uint32_t nouter, co
 }
 
 /* Whether the load reads the element of the point, or one of a smaller tensor whose dimensions are
- * axes in their order: no window, no transposition. */
+ * axes in their order, or constant places: no window, no transposition. */
 static bool is_simple(const Updates *u, const Kernel *k, const KxData *x)
 {
 	const SymTab *syms = u->l->ir->syms;
 	uint32_t at = 0;
+	int64_t place;
 	if (x->guard.i || !layout_is_row_major(&buf_of(u->l, x->buf)->layout, x->nidx))
 		return false;
 	for (uint32_t d = 0; d < x->nidx; d++) {
-		if (sym_is(syms, x->idx[d], 0))
+		if (sym_is_const(syms, x->idx[d], &place))
 			continue;
 		while (at < k->axis.n && k->axis.data[at].var.i != x->idx[d].i)
 			at++;

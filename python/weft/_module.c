@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "weft_trace.h"
+
 PyObject *weft_error;
 static PyObject *busy_error, *check_error;
 
@@ -92,9 +94,23 @@ static PyObject *operators(PyObject *module, PyObject *none)
 	return list;
 }
 
+/* optimizers() -> list of dict: the table of optimisers. */
+static PyObject *optimizers(PyObject *module, PyObject *none)
+{
+	(void)module, (void)none;
+	PyObject *list = PyList_New(0);
+	WeftOptimizer o = {.size = sizeof o};
+	for (uint32_t k = 0; list && weft_table_optimizer(k, &o); k++)
+		list_put(&list,
+			 Py_BuildValue("{s:s,s:s,s:s,s:s,s:s}", "name", o.name, "torch", o.torch,
+				       "scalars", o.scalars, "flags", o.flags, "states", o.states));
+	return list;
+}
+
 static PyMethodDef functions[] = {
 	{"has_llvm", has_llvm, METH_NOARGS, "Whether weft_llvm.so is there."},
 	{"passes", passes, METH_NOARGS, "The names of all passes."},
+	{"optimizers", optimizers, METH_NOARGS, "The optimisers of the table."},
 	{"operators", operators, METH_NOARGS, "The operators of the table."},
 	{0},
 };

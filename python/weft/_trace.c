@@ -605,6 +605,79 @@ static PyObject *trace_scan(PyObject *self, PyObject *args)
 	return result;
 }
 
+/* ---- optimisers ---- */
+
+/* Returns the options of a dictionary: n of them, in memory. NULL after an exception. */
+static WeftArg *options_of(const Trace *t, PyObject *dict, uint32_t *n, Memory **m)
+{
+	PyObject *key, *value;
+	Py_ssize_t at = 0;
+	WeftArg *a = memory_take(m, (size_t)(PyDict_Size(dict) + 1) * sizeof *a);
+	*n = 0;
+	while (a && PyDict_Next(dict, &at, &key, &value)) {
+		if (!argument(t, &a[*n], value, m))
+			return NULL;
+		a[*n].name = PyUnicode_AsUTF8AndSize(key, NULL);
+		if (!a[(*n)++].name)
+			return NULL;
+	}
+	return a;
+}
+
+/* optimizer_states(name, options) -> list of (name, key, begins, number) */
+static PyObject *trace_optimizer_states(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	const char *name;
+	PyObject *dict;
+	uint32_t n;
+	Memory *m = NULL;
+	if (!PyArg_ParseTuple(args, "sO!", &name, &PyDict_Type, &dict) || !trace_ready(t))
+		return NULL;
+	WeftArg *a = options_of(t, dict, &n, &m);
+	PyObject *list = a ? PyList_New(0) : NULL;
+	WeftOptimizerState s = {.size = sizeof s};
+	for (uint32_t k = 0; list && weft_optimizer_state(t->session->w, name, a, n, k, &s); k++)
+		list_put(&list, Py_BuildValue("(ssdO)", s.name, s.key, s.begins,
+					      s.number ? Py_True : Py_False));
+	memory_drop(m);
+	if (!list || !session_failed(t->session))
+		return list;
+	Py_DECREF(list);
+	return session_raise(t->session);
+}
+
+/* optimizer_step(name, options, parameters, gradients, states) -> list of new parameters and
+ * states */
+static PyObject *trace_optimizer_step(PyObject *self, PyObject *args)
+{
+	Trace *t = (Trace *)self;
+	const char *name;
+	PyObject *dict, *p, *g, *s, *result = NULL;
+	uint32_t noption, n = 0, ng = 0, nstate = 0;
+	Memory *m = NULL;
+	if (!PyArg_ParseTuple(args, "sO!OOO", &name, &PyDict_Type, &dict, &p, &g, &s) ||
+	    !trace_ready(t))
+		return NULL;
+	WeftArg *a = options_of(t, dict, &noption, &m);
+	WeftValue *pv = a ? values_of(t, p, &n) : NULL, *gv = pv ? values_of(t, g, &ng) : NULL,
+		  *sv = gv ? values_of(t, s, &nstate) : NULL,
+		  *out = sv ? list_memory((Py_ssize_t)n + nstate, sizeof *out) : NULL;
+	if (out && ng != n)
+		PyErr_SetString(PyExc_ValueError, "as many gradients as parameters expected");
+	if (out && ng == n) {
+		weft_optimizer_step(t->trace, name, a, noption, pv, gv, n, sv, nstate, out);
+		result = session_failed(t->session) ? session_raise(t->session)
+						    : value_list(t, out, n + nstate);
+	}
+	free(pv);
+	free(gv);
+	free(sv);
+	free(out);
+	memory_drop(m);
+	return result;
+}
+
 static PyObject *trace_end(PyObject *self, PyObject *none)
 {
 	Trace *t = (Trace *)self;
@@ -653,11 +726,13 @@ static PyMethodDef trace_methods[] = {
 	{"symbol", trace_symbol, METH_VARARGS, "symbol(name, lo, hi): declares a size."},
 	{"input", trace_input, METH_VARARGS, "input(name, type): \"f32[B, 3]\""},
 	{"param", trace_param, METH_VARARGS, "param(name, type, array): a constant."},
-	{"variable", trace_variable, METH_VARARGS, "variable(name, type, array): state that is a "
-						   "parameter."},
+	{"variable", trace_variable, METH_VARARGS,
+	 "variable(name, type, array): state that is a "
+	 "parameter."},
 	{"buffer", trace_buffer, METH_VARARGS, "buffer(name, type, array): state that is none."},
-	{"size", trace_size, METH_VARARGS, "size(name, value, lo, hi): an integer's value becomes "
-					   "a size."},
+	{"size", trace_size, METH_VARARGS,
+	 "size(name, value, lo, hi): an integer's value becomes "
+	 "a size."},
 	{"integer", trace_integer, METH_O, "integer(size): the value of an expression of sizes."},
 	{"output", trace_output, METH_VARARGS, "output(name, value)"},
 	{"assign", trace_assign, METH_VARARGS, "assign(state, value)"},
@@ -671,8 +746,13 @@ static PyMethodDef trace_methods[] = {
 	{"graph", trace_graph, METH_VARARGS, "graph(graph, values, n): traces all of a graph."},
 	{"cond", trace_cond, METH_VARARGS, "cond(condition, yes, no, n=-1)"},
 	{"while_loop", trace_while, METH_VARARGS, "while_loop(values, test, body, most=0)"},
-	{"scan", trace_scan, METH_VARARGS, "scan(carried, slices, body, ny=-1, "
-					   "reverse=False)"},
+	{"scan", trace_scan, METH_VARARGS,
+	 "scan(carried, slices, body, ny=-1, "
+	 "reverse=False)"},
+	{"optimizer_states", trace_optimizer_states, METH_VARARGS,
+	 "optimizer_states(name, options): (name, key, begins, number) of each."},
+	{"optimizer_step", trace_optimizer_step, METH_VARARGS,
+	 "optimizer_step(name, options, parameters, gradients, states)"},
 	{"end", trace_end, METH_NOARGS, "end(): the Graph."},
 	{0},
 };

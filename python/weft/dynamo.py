@@ -108,6 +108,7 @@ class Compiled(Boxed):
     """A compiled graph. With `later`, the first call compiles: backward graphs of calls whose results nobody derives."""
 
     _model: Model | Eager | Writing | None = None
+    converts = True  # whether inputs of another dtype are converted
 
     def __init__(self, lowering: fx.Lowering, later: bool = False, fallback: bool = True):
         super().__init__()
@@ -195,7 +196,7 @@ class Compiled(Boxed):
         except ValueError as e:
             # An operator that runs as PyTorch's, in this graph or in that of the forward pass, may give another dtype than
             # PyTorch's tracing says.
-            if converted := self._converted(inputs):
+            if converted := self.converts and self._converted(inputs):
                 made = model.run(*converted)
             elif self._plain:
                 _warn_graph(f"a call of {self.name} runs as PyTorch's operators", e)

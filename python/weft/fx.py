@@ -174,7 +174,7 @@ class Lowering(Results):
         """written: numbers of the arguments that the last results of the graph replace."""
         self.gm, self.name, self.written = gm, name, written
         self.libraries = libraries.of(gm)
-        self.session = session_with(self.libraries)
+        self.session = self._session()
         self.trace = self.session.trace(name)
         self.env: dict[Node, Any] = {}
         self.tensors: list[int] = []      # numbers of the arguments that the model takes
@@ -201,6 +201,9 @@ class Lowering(Results):
         if not self.noutput and not self.assigned:
             raise NothingToCompute
         self.graph = self._checked(None, self.trace.end)
+
+    def _session(self) -> Any:
+        return session_with(self.libraries)
 
     def _nodes(self) -> Node:
         """Traces all nodes of self.gm. Returns that of the results."""

@@ -467,6 +467,35 @@ def scan(combine_fn: Callable[[Any, Any], tuple[Any, Any]], init: Any, xs: Any, 
     return _like(init, _arrays(trace, out[:len(first)])), _like(trees[0], _arrays(trace, out[len(first):]))
 
 
+def optimizer_step(name: str, parameters: Sequence[Any], gradients: Sequence[Any], state: dict[str, Any] | None = None,
+                   **options: Any) -> tuple[list[Array], dict[str, Any]]:
+    """In a function that is traced: a step of an optimizer, "adamw", as new parameters and a new state. Gradients flow through it.
+
+    options: numbers, arrays without dimensions, and switches: lr=0.1, amsgrad=True. state: by name, a list with an array for each
+    parameter, or of a number for each parameter, such as "step", one array f32[N]; None before the first step."""
+    trace = _trace_now("optimizer_step")
+    n = len(parameters)
+    given = {k: v._value if isinstance(v, Array) else v for k, v in options.items()}
+    p, g = _values(trace, "optimizer_step", list(parameters)), _values(trace, "optimizer_step", list(gradients))
+    states = trace.optimizer_states(name, given)
+    if state is not None and set(state) != {s[0] for s in states}:
+        raise ValueError(f"weft.optimizer_step: {name} has the states {', '.join(s[0] for s in states) or '(none)'}, got {', '.join(state)}")
+    values = []
+    for key, _, begins, number in states:
+        if state is not None:
+            values += _values(trace, "optimizer_step", [state[key]] if number else list(state[key]))
+        elif number:
+            values.append(trace.call("aten.full", ([n], begins), {"dtype": "f32"}))
+        else:
+            values += [trace.call("aten.full_like", (v, begins), {}) for v in p]
+    made = list(_arrays(trace, trace.optimizer_step(name, given, p, g, values)))
+    new, at = {}, n
+    for key, _, _, number in states:
+        new[key] = made[at] if number else made[at:at + n]
+        at += 1 if number else n
+    return made[:n], new
+
+
 _numbers = itertools.count()
 
 

@@ -1,0 +1,767 @@
+"""weft.train_step: forward, loss, backward and a step of the optimizer as one compiled graph.
+
+    optimizer = torch.optim.AdamW(net.parameters(), lr=1e-3)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 1000)
+    step = weft.train_step(net, torch.nn.functional.cross_entropy, optimizer, (x, y))
+    for x, y in batches:
+        loss = step(x, y)
+        schedule.step()
+
+The memory of the step is that of the module's parameters and buffers and of the optimizer's state.
+"""
+from __future__ import annotations
+
+import functools
+import math
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+from torch.fx import Node
+
+from weft import _weft, fx
+from weft.joint import VALUES, Joint, Whole, error, names_of_inputs, short, trace
+from weft.model import in_python
+from weft.results import Output, is_dense, root_of
+from weft.sizes import DTYPES, Unsupported, type_text
+
+# ---- optimisers ----
+
+
+class Item(NamedTuple):
+    """An item of a list of the optimiser table: "beta1 = 0.9 : betas.0"."""
+    name: str
+    value: str
+    key: str
+
+
+def _items(text: str) -> list[Item]:
+    out = []
+    for piece in filter(None, map(str.strip, text.split(";"))):
+        rest, _, key = map(str.strip, piece.partition(":"))
+        name, _, value = map(str.strip, rest.partition("="))
+        out.append(Item(name, value, key or name))
+    return out
+
+
+class Rule(NamedTuple):
+    """A row of the optimiser table."""
+    name: str
+    torch: str
+    scalars: list[Item]
+    flags: list[Item]
+
+
+@functools.cache
+def rules() -> dict[str, Rule]:
+    rows = [Rule(r["name"], r["torch"], _items(r["scalars"]), _items(r["flags"])) for r in _weft.optimizers()]
+    return {r.name: r for r in rows}
+
+
+def rule_of(optimizer: Any, name: str | None) -> Rule:
+    """The row for an optimizer of PyTorch: of its class, or of that name."""
+    if name is not None:
+        if name not in rules():
+            raise error(f"rule={name!r}: there is no optimiser of that name: there are {', '.join(rules())}")
+        return rules()[name]
+    kind = type(optimizer)
+    found = next((r for r in rules().values() if r.torch and kind is getattr(torch.optim, r.torch, None)), None)
+    if found:
+        return found
+    if kind.__name__ == "LBFGS":
+        raise error("LBFGS calls a closure several times for a step, which is no one graph")
+    known = ", ".join(r.torch for r in rules().values() if r.torch)
+    raise error(f"the optimizer {kind.__module__}.{kind.__qualname__} is not in Weft's table, which has {known}; rule= names a row, "
+                "if the class computes the same")
+
+
+def number_of(group: dict[str, Any], item: Item, where: str) -> float:
+    """A scalar, as the group has it now."""
+    key, _, element = item.key.partition(".")
+    if key not in group:
+        return float(item.value)
+    value = group[key]
+    if element:
+        value = value[int(element)]
+    if isinstance(value, torch.Tensor) and (value.numel() != 1 or value.requires_grad):
+        raise error(f"{where}: {key} is a tensor that requires a gradient, or of several elements")
+    return float(value)
+
+
+def flag_of(rule: Rule, group: dict[str, Any], item: Item) -> bool:
+    if item.key in group:
+        return bool(group[item.key] != 0)
+    return item.value == "1"
+
+
+# ---- what is updated ----
+
+class Updated(NamedTuple):
+    """A parameter with a gradient: all of its names, and what it is."""
+    names: list[str]
+    parameter: torch.nn.Parameter
+
+
+class Group:
+    """The parameters of a group of the optimizer that have gradients, and their state."""
+
+    def __init__(self, number: int, rule: Rule, flags: dict[str, bool], parameters: list[Updated]):
+        self.number, self.rule, self.flags, self.parameters = number, rule, flags, parameters
+        self.states: list[tuple[str, str, float, bool]] = []  # name, key, begins, number
+        self.tensors: dict[str, list[torch.Tensor]] = {}  # by name of a state that is no number: of each parameter
+        self.numbers: dict[str, torch.Tensor] = {}        # by name of a state that is a number: of all parameters
+        self.known: list[dict[str, Any] | None] = [None] * len(parameters)  # PyTorch's state, as far as it is this
+
+
+def _check_optimizer(optimizer: Any) -> None:
+    if not isinstance(optimizer, torch.optim.Optimizer):
+        raise error(f"optimizer: expected one of torch.optim, got {type(optimizer).__name__}")
+    for kind in ("pre", "post"):
+        if getattr(optimizer, f"_optimizer_step_{kind}_hooks", None):
+            raise error(f"the optimizer has a step {kind} hook, which would not be called")
+    for k, g in enumerate(optimizer.param_groups):
+        if g.get("differentiable"):
+            raise error(f"group {k} of the optimizer is differentiable=True: a step has no history")
+
+
+def _check_hooks(module: torch.nn.Module) -> None:
+    """Hooks vanish in tracing, or are called with what has no contents."""
+    for name, p in module.named_parameters():
+        name = short(name)
+        for attribute, what in (("_backward_hooks", "register_hook"), ("_post_accumulate_grad_hooks", "register_post_accumulate_grad_hook")):
+            if getattr(p, attribute, None):
+                raise error(f"the parameter {name} has a hook ({what}), which tracing loses: change gradients in the loss, or by "
+                            "clip_norm= and clip_value=")
+    for name, m in module.named_modules():
+        if m._backward_hooks or m._backward_pre_hooks:
+            raise error(f"the module {short(name) or type(m).__name__} has a hook on its backward pass, which a step cannot call")
+
+
+# ---- the graph ----
+
+class Slot(NamedTuple):
+    """An argument of the compiled graph. kind: "param" and "buffer" with name, "input" with index, "state" with (group, name, number of
+    the parameter), "numbers" with (group, name), "scalars"."""
+    kind: str
+    key: Any
+
+
+class StepLowering(fx.Lowering):
+    """The graph of a step: results of a joint graph, new values of buffers, parameters and states."""
+
+    def __init__(self, plan: Plan, name: str):
+        self.plan = plan
+        super().__init__(plan.joint.gm, name, plan.written)
+
+    def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
+        kept, node.name = node.name, self.plan.labels[node]
+        try:
+            return super()._input(k, node, v)
+        finally:
+            node.name = kept
+
+    def _outputs(self, node: Node) -> None:
+        plan, every = self.plan, self.written
+        self.written = []
+        super()._outputs(node)
+        self.written = every
+        updates = list(self._updates())
+        for argument, value in plan.buffers.items():
+            if not self._may_assign(argument, value):
+                raise Unsupported(None, f"the buffer {plan.labels[self._arguments_of()[argument]]}: its new value is of another type")
+            self._assign(argument, value)
+        for argument, value in updates:
+            self._replace(argument, value)
+
+    def _output(self, node: Node, again: bool = False) -> Output:
+        kept, node.name = node.name, self.plan.results.get(node, node.name)
+        try:
+            return super()._output(node, again)
+        finally:
+            node.name = kept
+
+    def _replace(self, argument: int, value: Any) -> None:
+        order = self.orders.get(argument)
+        if order:
+            value = self._checked(None, self.trace.call, "aten.permute", (value, list(order)), {})
+        self._checked(None, self.trace.assign, self.inputs[argument], value)
+        self.assigned.append(argument)
+
+    def _made(self, op: str, *args: Any, **named: Any) -> Any:
+        return self._checked(None, self.trace.call, f"aten.{op}", args, named)
+
+    def _updates(self) -> Iterator[tuple[int, Any]]:
+        """Arguments, and their new values."""
+        plan = self.plan
+        gradients = {id(u.parameter): self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
+                     for g in plan.groups for u in g.parameters}
+        gradients = self._clipped(gradients)
+        for g in plan.groups:
+            options: dict[str, Any] = dict(g.flags)
+            for item in g.rule.scalars:
+                options[item.name] = self._scalar_of(g.number, item.name)
+            at = [plan.argument[Slot("param", u.names[0])] for u in g.parameters]
+            states = []
+            for name, _, _, number in g.states:
+                states += [plan.argument[Slot("numbers", (g.number, name))]] if number else [
+                    plan.argument[Slot("state", (g.number, name, k))] for k in range(len(g.parameters))]
+            placeholders = self._arguments_of()
+            given = [gradients[id(u.parameter)] for u in g.parameters]
+            made = self._checked(None, self.trace.optimizer_step, g.rule.name, options, [self.env[placeholders[k]] for k in at], given,
+                                 [self.env[placeholders[k]] for k in states])
+            yield from zip([*at, *states], made)
+
+    def _sum(self, values: list[Any]) -> Any:
+        """The gradients of one parameter with several names."""
+        return functools.reduce(lambda a, b: self._made("add.Tensor", a, b), values)
+
+    def _scalar_of(self, group: int, name: str) -> Any:
+        """A number of a group, or of the step (group -1)."""
+        return self._made("select.int", self.env[self.plan.scalars], 0, self.plan.places[group, name])
+
+    def _clipped(self, gradients: dict[int, Any]) -> dict[int, Any]:
+        """As torch.nn.utils.clip_grad_value_, then clip_grad_norm_."""
+        if self.plan.clip_value and gradients:
+            most = self._scalar_of(-1, "clip_value")
+            least = self._made("neg", most)
+            bound = lambda g, to, op: self._made(op, g, self._made("_to_copy", to, dtype=self.trace.dtype(g)))
+            gradients = {k: bound(bound(g, least, "maximum"), most, "minimum") for k, g in gradients.items()}
+        if self.plan.clip_norm and gradients:
+            norms = [self._made("_to_copy", self._made("linalg_vector_norm", g, 2), dtype="f32") for g in gradients.values()]
+            if any(self.trace.dtype(g) == "f64" for g in gradients.values()):
+                norms = [self._made("linalg_vector_norm", self._made("_to_copy", g, dtype="f64"), 2) for g in gradients.values()]
+            norm = self._made("linalg_vector_norm", self._made("stack", norms), 2)
+            most = self._made("_to_copy", self._scalar_of(-1, "clip_norm"), dtype=self.trace.dtype(norm))
+            factor = self._made("clamp", self._made("div.Tensor", most, self._made("add.Scalar", norm, 1e-6)), None, 1.0)
+            self.trace.output("grad_norm", norm)
+            self.results.append(Output("tensor", self.noutput))
+            self.noutput += 1
+            gradients = {k: self._made("mul.Tensor", g, self._made("_to_copy", factor, dtype=self.trace.dtype(g)))
+                         for k, g in gradients.items()}
+        return gradients
+
+
+class EntryLowering(StepLowering):
+    """The same for a file: parameters, buffers and the optimizer's state are state of the model; numbers are constants, or inputs."""
+
+    def __init__(self, plan: Plan, name: str, session: Any, values: dict[Slot, torch.Tensor], state: set[Slot],
+                 numbers: dict[tuple[int, str], float], inputs: dict[tuple[int, str], str]):
+        self.shared, self.value_of_slot, self.state, self.numbers_now, self.asked = session, values, state, numbers, inputs
+        super().__init__(plan, name)
+
+    def _session(self) -> Any:
+        return self.shared
+
+    def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
+        slot = self.plan.slots[k]
+        if slot.kind == "input":
+            return super()._input(k, node, v)
+        if slot.kind == "scalars":
+            return None
+        value = self.value_of_slot[slot].detach().contiguous()
+        declare = self.trace.param if slot not in self.state else self.trace.variable if slot.kind == "param" else self.trace.buffer
+        self.inputs[k] = made = declare(self.plan.labels[node], type_text(value, {}), value)
+        return made
+
+    def _param(self, name: str, value: torch.Tensor) -> Any:
+        self.nparam += 1
+        return self.trace.param(f"constant.{name}", type_text(value, {}), value)
+
+    def _scalar_of(self, group: int, name: str) -> Any:
+        if (group, name) in self.asked:
+            return self.trace.input(self.asked[group, name], "f64[]")
+        return self._made("full", [], self.numbers_now[group, name], dtype="f64")
+
+
+class Plan:
+    """What a graph of a step takes and replaces: of a joint graph and of groups, without groups of an evaluation."""
+
+    def __init__(self, joint: Joint, groups: list[Group], clip_norm: bool, clip_value: bool, outputs: bool):
+        self.joint, self.groups, self.clip_norm, self.clip_value = joint, groups, clip_norm, clip_value
+        gm, names = joint.gm, {n: u.names[0] for g in groups for u in g.parameters for n in u.names}
+        self.slots: list[Slot] = []
+        self.labels: dict[Node, str] = {}
+        first: dict[Slot, Node] = {}
+        for n in list(gm.graph.find_nodes(op="placeholder")):
+            role = joint.roles[n]
+            slot = Slot("input", role.index) if role.kind == "input" else Slot(role.kind, names.get(role.name, role.name))
+            if slot in first:  # another name of one parameter
+                n.replace_all_uses_with(first[slot])
+                gm.graph.erase_node(n)
+                continue
+            first[slot] = n
+            self.slots.append(slot)
+            self.labels[n] = role.name if slot.kind == "input" else slot.key
+        nodes = list(gm.graph.find_nodes(op="placeholder"))
+        mode = torch._guards.detect_fake_mode([n.meta.get("val") for n in nodes])
+        self._last = nodes[-1]
+        self.places: dict[tuple[int, str], int] = {}
+        for g in groups:
+            for item in g.rule.scalars:
+                self.places[g.number, item.name] = len(self.places)
+            for name, key, _, number in g.states:
+                if number:
+                    self._add(Slot("numbers", (g.number, name)), f"optimizer.{g.number}.{name}", g.numbers[name], mode)
+                for k, u in enumerate([] if number else g.parameters):
+                    self._add(Slot("state", (g.number, name, k)), f"state.{u.names[0]}.{key}", g.tensors[name][k], mode)
+        for what, there in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+            if there:
+                self.places[-1, what] = len(self.places)
+        self.scalars = None
+        if self.places:
+            self.scalars = self._add(Slot("scalars", None), "scalars", torch.empty(len(self.places), dtype=torch.float64), mode)
+        self.argument = {slot: k for k, slot in enumerate(self.slots)}
+        end = gm.graph.output_node()
+        values = joint.outputs if outputs else joint.outputs[:1]
+        others = len(values) - bool(groups)
+        names = ["loss"] * bool(groups) + [f"output.{k}" if others > 1 else "output" for k in range(others)]
+        self.results = {r: name for n, name in reversed(list(zip(values, names))) if isinstance(n, Node) for r in (n, root_of(n))}
+        self.buffers = {self.argument[Slot("buffer", joint.roles[n].name)]: to for n, to in joint.buffers.items()}
+        end.args = (values,)
+        self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if s.kind in ("state", "numbers") or
+                                    s.kind == "param" and s.key in {u.names[0] for g in groups for u in g.parameters})]
+
+    def _add(self, slot: Slot, label: str, value: torch.Tensor, mode: Any) -> Node:
+        gm = self.joint.gm
+        with gm.graph.inserting_after(self._last):
+            self._last = n = gm.graph.placeholder(f"state_{len(self.slots)}")
+        n.meta["val"] = mode.from_tensor(value, static_shapes=True)
+        self.slots.append(slot)
+        self.labels[n] = label
+        return n
+
+
+def compiled(plan: Plan, name: str) -> Any:
+    """Compiles the graph of a plan in this process. Every operator must be one of Weft's."""
+    from weft import dynamo
+    gm = plan.joint.gm
+    for n in gm.graph.nodes:
+        if why := fx.why_not(n) or dynamo._on_meta(n):
+            raise error(f"{_where(n)}{n.target}: {why}")
+    try:
+        with in_python():
+            made = dynamo.Compiled(StepLowering(plan, name), fallback=False)
+            made.converts = False
+            return made
+    except (Unsupported, _weft.Error) as e:
+        node = getattr(e, "node", None)
+        raise error(f"{_where(node) if node is not None else ''}{e}") from None
+
+
+def _where(n: Node) -> str:
+    stack = (n.meta.get("stack_trace") or "").strip().splitlines()
+    line = next((s for s in reversed(stack) if s.lstrip().startswith("File ")), "")
+    parts = line.strip().split(", ")
+    return f"{parts[0][6:-1].rsplit('/', 1)[-1]}:{parts[1].removeprefix('line ')}: " if len(parts) > 1 else ""
+
+
+# ---- the step ----
+
+_LATER = {"accumulate": 1, "precision": None, "memory_budget": None, "ema": None}
+
+
+class TrainStep:
+    """A compiled step of training: loss = step(*inputs).
+
+    step.module, step.optimizer: what it was made of. Parameters, buffers and the state of the optimizer change in place.
+    step.eval(*inputs): the module in evaluation mode, compiled, with the parameters of now. A call may come from any thread; it
+    waits for a step that runs, so that it sees the values before or after a step.
+    step.clip_norm, step.clip_value: may be set to another number between calls.
+    step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping."""
+
+    def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
+                 clip_value: Any, outputs: bool, check: bool, rule: str | None):
+        module = getattr(module, "_orig_mod", module)  # of torch.compile
+        if not isinstance(module, torch.nn.Module):
+            raise error(f"expected a module, got {type(module).__name__}")
+        if not isinstance(args, (tuple, list)):
+            raise error(f"args is a tuple of example inputs, (x, y), not {type(args).__name__}")
+        if loss is not None and not args:
+            raise error("args: the loss needs a last input, the label")
+        _check_optimizer(optimizer)
+        self.module, self.optimizer, self.outputs = module, optimizer, outputs
+        self.clip_norm, self.clip_value, self.grad_norm = clip_norm, clip_value, None
+        self._loss, self._dynamic_shapes = loss, dynamic_shapes
+        self._args, self._kwargs = tuple(args), dict(kwargs or {})
+        self._whole = Whole(module, loss)
+        _check_hooks(self._whole)
+        self._rule = rule_of(optimizer, rule)
+        self._lock, self._eval = threading.RLock(), None
+        joint = trace(self._whole, self._args, self._kwargs, dynamic_shapes)
+        self._read_owners()
+        self._groups = self._find_groups(joint)
+        if check:
+            from weft.training_check import compare_gradients
+            compare_gradients(self, joint)
+        self._plan = Plan(joint, self._groups, clip_norm is not None, clip_value is not None, outputs)
+        self._compiled = compiled(self._plan, "step")
+        self._checks = check
+        self._entries = Entry(self._plan, self._args, self._kwargs, names_of_inputs(self._whole, self._args, self._kwargs))
+
+    # -- what belongs to what
+
+    def _read_owners(self) -> None:
+        """Where tensors of the module are, so that a later exchange is seen."""
+        self._owners: list[tuple[str, dict[str, Any], str, torch.Tensor]] = []
+        self._tensors: dict[str, torch.Tensor] = {}
+        for prefix, m in self._whole.named_modules(remove_duplicate=False):
+            for values in (m._parameters, m._buffers):
+                for name, t in values.items():
+                    if t is not None:
+                        full = short(f"{prefix}.{name}".lstrip("."))
+                        self._owners.append((full, values, name, t))
+                        self._tensors[full] = t
+        self._modes = [(n.removeprefix("module").lstrip("."), m, m.training) for n, m in self._whole.named_modules() if m is not self._whole]
+        # What is part of the graph: numbers that modules have, and tensors that are no buffers.
+        self._constants = [(short(f"{prefix}.{name}".lstrip(".")), vars(m), name, v, v._version if isinstance(v, torch.Tensor) else None)
+                           for prefix, m in self._whole.named_modules() if m is not self._whole
+                           for name, v in vars(m).items() if isinstance(v, VALUES) and name not in ("training", "_is_full_backward_hook")]
+        self._check_memory()
+
+    def _check_memory(self) -> None:
+        seen: dict[int, str] = {}
+        by: dict[int, tuple[str, int]] = {}
+        for name, t in self._tensors.items():
+            if id(t) in seen:
+                continue
+            seen[id(t)] = name
+            if t.layout != torch.strided or t.device.type != "cpu" or t.dtype not in DTYPES:
+                raise error(f"{name} is of {t.dtype} and layout {t.layout} on {t.device}, which a step cannot update")
+            if not t.numel():
+                continue
+            if not is_dense(t.detach()):
+                raise error(f"the memory of {name} has gaps or repetitions")
+            storage = t.untyped_storage()._cdata
+            other = by.setdefault(storage, (name, id(t)))
+            if other[1] != id(t) and self._overlap(self._tensors[other[0]], t):
+                raise error(f"{name} shares memory with {other[0]} and is another tensor: make them one parameter")
+
+    @staticmethod
+    def _overlap(a: torch.Tensor, b: torch.Tensor) -> bool:
+        start = lambda t: t.storage_offset() * t.element_size()
+        return start(a) < start(b) + b.numel() * b.element_size() and start(b) < start(a) + a.numel() * a.element_size()
+
+    def _find_groups(self, joint: Joint) -> list[Group]:
+        names: dict[int, list[str]] = {}
+        for full, _, _, t in self._owners:
+            if isinstance(t, torch.nn.Parameter) and full not in names.get(id(t), ()):
+                names.setdefault(id(t), []).append(full)
+        groups = []
+        for k, g in enumerate(self.optimizer.param_groups):
+            flags = {f.name: flag_of(self._rule, g, f) for f in self._rule.flags}
+            parameters = []
+            for i, p in enumerate(g["params"]):
+                if id(p) not in names:
+                    raise error(f"parameter {i} of group {k} of the optimizer, of shape {list(p.shape)}, is none of the module's")
+                if p.requires_grad and any(n in joint.gradients for n in names[id(p)]):
+                    if not p.dtype.is_floating_point:
+                        raise error(f"the parameter {names[id(p)][0]} is of {p.dtype}")
+                    parameters.append(Updated(names[id(p)], p))
+            group = Group(k, self._rule, flags, parameters)
+            self._make_states(group, g)
+            if parameters:
+                groups.append(group)
+        self._structure = [([id(p) for p in g["params"]], {f.name: flag_of(self._rule, g, f) for f in self._rule.flags})
+                           for g in self.optimizer.param_groups]
+        if not groups:
+            raise error("the loss depends on no parameter of the optimizer that requires a gradient")
+        self._trainable = [(n, p, p.requires_grad) for n, p in self._tensors.items() if isinstance(p, torch.nn.Parameter)]
+        return groups
+
+    # -- the optimizer's state
+
+    def _make_states(self, group: Group, g: dict[str, Any]) -> None:
+        """Memory for the states of a group, as they begin."""
+        options: dict[str, Any] = dict(group.flags)
+        for item in group.rule.scalars:
+            options[item.name] = number_of(g, item, f"group {group.number}")
+        asked = _weft.Session().trace("states")
+        group.states = asked.optimizer_states(group.rule.name, options)
+        numbers = torch.float64 if torch.get_default_dtype() == torch.float64 else torch.float32
+        for name, _, begins, number in group.states:
+            if number:
+                group.numbers[name] = torch.full((len(group.parameters),), begins, dtype=numbers)
+            else:
+                group.tensors[name] = [torch.full_like(u.parameter, begins, requires_grad=False, memory_format=torch.preserve_format)
+                                       for u in group.parameters]
+
+    def _adopt(self) -> None:
+        """Takes what PyTorch's state has where that is not this memory: after load_state_dict, or a step of eager mode."""
+        state = self.optimizer.state
+        for g in self._groups:
+            for k, u in enumerate(g.parameters):
+                there = state.get(u.parameter)
+                if there is not None and there is g.known[k] and self._is_ours(g, k, there):
+                    continue
+                self._take(g, k, u, there or {})
+
+    def _is_ours(self, g: Group, k: int, there: dict[str, Any]) -> bool:
+        for name, key, _, number in g.states:
+            if key == "-":
+                continue
+            t = there.get(key)
+            ours = g.tensors[name][k] if not number else None
+            if t is None or (t is not ours if ours is not None else t.data_ptr() != g.numbers[name].data_ptr() + k * g.numbers[name].element_size()):
+                return False
+        return True
+
+    def _take(self, g: Group, k: int, u: Updated, there: dict[str, Any]) -> None:
+        begun = any(there.get(key) is not None for _, key, _, _ in g.states if key != "-")
+        for name, key, begins, number in g.states:
+            if number:
+                value = float(there[key]) if there.get(key) is not None else float(begun) if key == "-" else begins
+                g.numbers[name][k] = value
+                continue
+            t, ours = there.get(key), g.tensors[name][k]
+            if t is None:
+                ours.fill_(begins)
+            elif t is not ours:
+                if t.shape != u.parameter.shape:
+                    raise error(f"the optimizer's {key} of {u.names[0]} is {list(t.shape)}, expected {list(u.parameter.shape)}")
+                ours.copy_(t)
+        g.known[k] = None
+
+    def _show(self) -> None:
+        """Lets the optimizer's state have this memory, after a step."""
+        state = self.optimizer.state
+        for g in self._groups:
+            for k, u in enumerate(g.parameters):
+                if g.known[k] is not None:
+                    continue
+                there = state[u.parameter]
+                for name, key, _, number in g.states:
+                    if key != "-":
+                        there[key] = g.numbers[name][k] if number else g.tensors[name][k]
+                g.known[k] = there
+
+    # -- calls
+
+    def _check_structure(self) -> None:
+        groups = self.optimizer.param_groups
+        if len(groups) != len(self._structure):
+            raise error(f"the optimizer has {len(groups)} groups, and had {len(self._structure)}: make another step")
+        for k, (g, (params, flags)) in enumerate(zip(groups, self._structure)):
+            if len(g["params"]) != len(params) or any(id(p) != i for p, i in zip(g["params"], params)):
+                raise error(f"group {k} of the optimizer has other parameters than before: make another step")
+            for f in self._rule.flags:
+                if flag_of(self._rule, g, f) != flags[f.name]:
+                    raise error(f"group {k} of the optimizer: {f.key} is {g[f.key]!r}, the step was compiled for "
+                                f"{'another value than 0' if flags[f.name] else '0 or False'}: make another step")
+        for name, values, key, t in self._owners:
+            if values.get(key) is not t:
+                raise error(f"{name} is another tensor than when the step was made: write into it in place")
+        for name, values, key, v, version in self._constants:
+            now = values.get(key, error)
+            if now is not v and (isinstance(v, torch.Tensor) or now != v) or version is not None and now._version != version:
+                raise error(f"{name} is another value than when the step was made, of which it is part: make another step, or register a "
+                            "tensor as a buffer")
+        for name, p, requires in self._trainable:
+            if p.requires_grad != requires:
+                raise error(f"the parameter {name} has requires_grad={p.requires_grad}, which was {requires}: make another step")
+        for name, m, training in self._modes:
+            if m.training != training:
+                raise error(f"the module {name or type(m).__name__} is in {'training' if m.training else 'evaluation'} mode, the step was "
+                            f"made in {'training' if training else 'evaluation'} mode: call .{'train' if training else 'eval'}() before a step")
+
+    def _scalars(self) -> torch.Tensor:
+        values = [0.0] * len(self._plan.places)
+        for g in self._groups:
+            group = self.optimizer.param_groups[g.number]
+            for item in g.rule.scalars:
+                values[self._plan.places[g.number, item.name]] = number_of(group, item, f"group {g.number}")
+        for what in ("clip_norm", "clip_value"):
+            if (-1, what) in self._plan.places:
+                values[self._plan.places[-1, what]] = float(getattr(self, what))
+        return torch.tensor(values, dtype=torch.float64)
+
+    def _arguments(self, leaves: list[Any]) -> list[Any]:
+        return self._arguments_of(self._plan, leaves)
+
+    def _arguments_of(self, plan: Plan, leaves: list[Any]) -> list[Any]:
+        values: list[Any] = []
+        groups = {g.number: g for g in self._groups}
+        for kind, key in plan.slots:
+            if kind == "input":
+                values.append(leaves[key])
+            elif kind in ("param", "buffer"):
+                values.append(self._tensors[key].detach())
+            elif kind == "numbers":
+                values.append(groups[key[0]].numbers[key[1]])
+            elif kind == "state":
+                values.append(groups[key[0]].tensors[key[1]][key[2]])
+            else:
+                values.append(self._scalars())
+        return values
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with self._lock, torch.no_grad():
+            self._check_structure()
+            leaves = self._entries.leaves(args, kwargs)
+            self._adopt()
+            values = self._arguments(leaves)
+            if self._checks:
+                from weft.training_check import compare_step
+                compare_step(self, leaves, values)
+                self._checks = False
+            written = [values[k] for k in self._plan.written]
+            results = self._compiled(values)
+            torch.autograd.graph.increment_version(written)
+            self._show()
+            self.optimizer._opt_called = True  # schedulers ask
+        if self._plan.clip_norm:
+            self.grad_norm = results.pop()
+        if not self.outputs:
+            return results[0]
+        return torch.utils._pytree.tree_unflatten(results, self._entries.spec)
+
+    def eval(self, *args: Any, **kwargs: Any) -> Any:
+        with self._lock, torch.no_grad():
+            if self._eval is None:
+                self._eval = Evaluation(self)
+            return self._eval(args, kwargs)
+
+
+    def save(self, path: Any, *, inputs: Iterable[str] = ("lr",), **options: Any) -> None:
+        """Writes a shared object with the entries `step` and `eval`, whose state is the parameters, buffers and the optimizer's state as
+        they are now. inputs: numbers of the optimizer, or clip_norm and clip_value, that `step` takes behind the module's inputs, f64[];
+        the others are constants as they are now. With several groups, that of group K is NAME.K. options: as for weft.compile."""
+        from weft.compiler import _SHARED
+        with self._lock, torch.no_grad():
+            self._check_structure()
+            self._adopt()
+            graph = self._joined(list(inputs))
+            with in_python():
+                graph.session.emit(graph, _SHARED, path, {"target": options.pop("target", None), "name": options.pop("name", None), **options})
+
+    def _joined(self, asked: list[str]) -> Any:
+        from weft.compiler import session_with
+        groups = [g.number for g in self._groups]
+        names: dict[tuple[int, str], str] = {}
+        for number, name in self._plan.places:
+            if name in asked:
+                names[number, name] = name if number < 0 or len(groups) == 1 else f"{name}.{number}"
+        for name in asked:
+            if not any(n == name for _, n in names):
+                raise error(f"inputs: the optimizer has no number {name}: it has {', '.join(dict.fromkeys(n for _, n in self._plan.places))}")
+        leaves = torch.utils._pytree.tree_leaves((self._args, self._kwargs))
+        joints = [trace(self._whole, self._args, self._kwargs, self._dynamic_shapes), traced_evaluation(self)]
+        plans = [Plan(joints[0], self._groups, self.clip_norm is not None, self.clip_value is not None, self.outputs),
+                 Plan(joints[1], [], False, False, True)]
+        state = {plans[0].slots[k] for k in plans[0].written}
+        now = dict(zip(self._plan.places, self._scalars().tolist()))
+        session, graphs = session_with(()), []
+        for name, plan in zip(("step", "eval"), plans):
+            for c in plan.joint.conditions:
+                if not c.proved:
+                    raise error(f"the trace holds for {c.expression} only{c.where}, which a file does not check: give dynamic_shapes a range")
+            values = {s: v for s, v in zip(plan.slots, self._arguments_of(plan, leaves))}
+            try:
+                lowering = EntryLowering(plan, name, session, values, state, now, names if plan.groups else {})
+            except (Unsupported, _weft.Error) as e:
+                raise error(str(e)) from None
+            for symbol, size in plan.joint.symbols.items():
+                if str(symbol) in lowering.symbols:
+                    _weft.graph_rename_size(lowering.graph, str(symbol), size)
+            graphs.append(lowering.graph)
+        return session.join(["step", "eval"], graphs)
+
+
+class Entry:
+    """The arguments of calls: as many as the example's, with the same constants."""
+
+    def __init__(self, plan: Plan, args: tuple[Any, ...], kwargs: dict[str, Any], names: list[str]):
+        self.names, self.spec = names, plan.joint.out_spec
+        self.given, self.example = torch.utils._pytree.tree_flatten((args, kwargs))
+        self.conditions, self.where, self.symbols = plan.joint.conditions, plan.joint.where, plan.joint.symbols
+
+    def leaves(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
+        if spec != self.example:
+            raise TypeError(f"expected the arguments {', '.join(self.names)}, as in the example, got {len(args)}"
+                            f"{' and ' + ', '.join(kwargs) if kwargs else ''}")
+        for name, had, has in zip(self.names, self.given, leaves):
+            if isinstance(had, torch.Tensor) != isinstance(has, torch.Tensor) or not isinstance(had, torch.Tensor) and had != has:
+                raise ValueError(f"{name} is {has if not isinstance(has, torch.Tensor) else 'a tensor'}, and was "
+                                 f"{had if not isinstance(had, torch.Tensor) else 'a tensor'} in the example: that is part of the graph")
+            if isinstance(had, torch.Tensor) and has.dtype != had.dtype:
+                raise ValueError(f"{name} is of {has.dtype}, expected {had.dtype}, as in the example")
+        if self.conditions:
+            sizes = {s: leaves[k].shape[d] for s, (k, d) in self.where.items() if leaves[k].dim() > d}
+            for c in self.conditions:
+                if not c.holds(sizes):
+                    relation = c.expression.xreplace({s: type(s)(n, integer=True) for s, n in self.symbols.items()})
+                    found = ", ".join(f"{self.symbols[s]} = {n}" for s, n in sizes.items() if s in self.symbols)
+                    raise ValueError(f"{found}: the step was traced for {relation}{c.where}")
+        return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+class Evaluation:
+    """The module in evaluation mode, compiled."""
+
+    def __init__(self, step: TrainStep):
+        self.step = step
+        own = step._args if step._loss is None else step._args[:-1]
+        joint = traced_evaluation(step)
+        self.plan = Plan(joint, [], False, False, True)
+        self.compiled = compiled(self.plan, "eval")
+        self.entries = Entry(self.plan, own, step._kwargs, names_of_inputs(Whole(step.module, None, True), own, step._kwargs))
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        leaves = self.entries.leaves(args, kwargs)
+        values = [leaves[key] if kind == "input" else self.step._tensors[key].detach() for kind, key in self.plan.slots]
+        return torch.utils._pytree.tree_unflatten(self.compiled(values), self.entries.spec)
+
+
+def traced_evaluation(step: TrainStep) -> Joint:
+    own = step._args if step._loss is None else step._args[:-1]
+    modes = [(m, m.training) for m in step.module.modules()]
+    shapes = step._dynamic_shapes
+    if step._loss is not None and isinstance(shapes, (tuple, list)):
+        shapes = [*shapes[:len(own)], *shapes[len(own) + 1:]]
+    elif isinstance(shapes, dict):
+        shapes = {k: v for k, v in shapes.items() if k != "label"}
+    step.module.eval()
+    try:
+        joint = trace(Whole(step.module, None, evaluates=True), own, step._kwargs, shapes)
+    finally:
+        for m, training in modes:
+            m.training = training
+    if joint.buffers:
+        raise error(f"the module writes {joint.roles[next(iter(joint.buffers))].name} in evaluation mode")
+    return joint
+
+
+def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
+               dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
+               check: bool = True, rule: str | None = None, path: Any = None, **options: Any) -> TrainStep:
+    """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
+
+    module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
+    returns the loss, alone or first of several. optimizer: one of torch.optim (weft.train_step.__doc__ of docs/python.md lists them).
+    args, kwargs: example inputs; the last of args is the loss's. dynamic_shapes: as for weft.compile, of all inputs; by name the
+    last one is "label".
+
+    step(*inputs) returns the loss; with outputs=True, the loss and the module's output. All numbers of optimizer.param_groups are read
+    at each call, so that schedulers work. Parameters, buffers and the optimizer's state change in place. A call that fails changes
+    nothing. Gradients are not kept: .grad stays as it is, and is not added.
+
+    clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_; with both, values first.
+    check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
+    optimizer's own on copies.
+    rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
+    path: also writes a shared object that trains without Python (step.save).
+    """
+    for name, value in options.items():
+        if name in _LATER:
+            if value != _LATER[name]:
+                raise error(f"{name}={value!r} is not supported yet")
+        else:
+            raise TypeError(f"weft.train_step has no option {name}")
+    for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+        if value is not None and not (isinstance(value, (int, float)) and value > 0 and math.isfinite(value)):
+            raise error(f"{what}={value!r}: expected a number above 0")
+    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule)
+    if path is not None:
+        step.save(path)
+    return step

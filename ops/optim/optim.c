@@ -202,8 +202,7 @@ static bool evaluate(const Steps *x, Eval *e, const char *text)
 	e->p = program(ctx->scratch, &x->flags, x->s->flag, text);
 	expand_program(e);
 	if (e->err)
-		ctx_bug(ctx, arena_printf(ctx->scratch, "optimiser %s: %s at \"%s\"",
-					  x->s->of->name, e->err, e->errp));
+		ctx_bug(ctx, "optimiser %s: %s at \"%s\"", x->s->of->name, e->err, e->errp);
 	return ctx->nerror == errors;
 }
 

@@ -188,6 +188,17 @@ def names_of_inputs(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any])
 # ---- tracing ----
 
 @contextlib.contextmanager
+def _compiling() -> Any:
+    """Lets torch.compiler.is_compiling() say so: code asks it before it looks at values, as transformers does."""
+    before = torch.compiler._is_compiling_flag
+    torch.compiler._is_compiling_flag = True
+    try:
+        yield
+    finally:
+        torch.compiler._is_compiling_flag = before
+
+
+@contextlib.contextmanager
 def _user_errors() -> Any:
     """What PyTorch says of code that cannot be traced, with the line of the user's."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -248,7 +259,7 @@ def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_s
     fakes = [_fake(leaf, d, sizes, names[k], mode) for k, (leaf, d, _) in enumerate(dims)]
     fake_args, fake_kwargs = torch.utils._pytree.tree_unflatten(fakes, spec)
     with (contextlib.ExitStack() as stack, torch.backends.mkldnn.flags(enabled=False, allow_tf32=None), tracing(TracingContext(mode)),
-          torch.set_grad_enabled(not whole.evaluates), _user_errors()):
+          torch.set_grad_enabled(not whole.evaluates), _compiling(), _user_errors()):
         made = aot_export_joint_with_descriptors(stack, whole, fake_args, fake_kwargs,
                                                  decompositions=dynamo.decompositions() | composed.of_inductor())
         gm = made.graph_module

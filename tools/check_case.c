@@ -619,6 +619,14 @@ static bool ask(Case *c, ModeArgs *mode)
 	return !c->nothing;
 }
 
+static bool has_warning(Weft *w)
+{
+	for (uint32_t k = 0; k < weft_nmessages(w); k++)
+		if (weft_message(w, k).severity == WEFT_WARNING)
+			return true;
+	return false;
+}
+
 static bool open_case(Case *c)
 {
 	if (c->o->weights && !is_shared_object(c->cs->model))
@@ -642,6 +650,8 @@ static bool open_case(Case *c)
 	ro.load = &load;
 	if (!c->files || !ask(c, &mode) || !runner_open(&c->r, c->cs->model, &ro))
 		return false;
+	if (c->r.w && c->cs->nref && has_warning(c->r.w))
+		fputs(weft_messages(c->r.w), stderr);
 	ro = (RunnerOptions){
 		.load = &load, .backend = RUN_INTERP, .mode = &mode, .entry = c->cs->entry};
 	if (!c->r.w && (c->o->sizes || c->o->trace_rounding))

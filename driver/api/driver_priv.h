@@ -71,6 +71,8 @@ WeftGraph *graph_root(WeftGraph *);
 /* Whether the node that has the body is still in its graph, and so on up to graph_root; true of a
  * graph that is no body. */
 bool body_is_there(const WeftGraph *);
+/* Records a warning, once, of weights that the model's file has no values of: they are 0. */
+void graph_warn_absent(const WeftGraph *);
 /* Checks that the object has one graph. Returns false after an error: several were joined. */
 bool graph_is_one(Weft *, const WeftGraph *);
 

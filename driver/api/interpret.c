@@ -107,6 +107,7 @@ static bool interpret(void *arg)
 	Ctx *ctx = a->w->ctx;
 	static const char here[] = "weft_interpret";
 	TRY(given_graph(a->w, here, a->g) && graph_is_one(a->w, a->g));
+	graph_warn_absent(a->g);
 	ctx->file = a->g->path;
 	Graph *g = interpreted(a->g->g);
 	TRY(g && given_list(a->w, here, "inputs", a->inputs, a->n) &&

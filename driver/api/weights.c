@@ -227,6 +227,23 @@ static void list_unused(LoadingWeights *l)
 			 n == 1 ? " is" : "s are", list);
 }
 
+void graph_warn_absent(const WeftGraph *g)
+{
+	Ir *ir = g->entry[0].g->ir;
+	const char *first = NULL;
+	uint32_t n = 0;
+	for (uint32_t k = 1; k < ir->constant.n && !ir->told_absent; k++)
+		if (ir->constant.data[k].absent && !n++)
+			first = ir->constant.data[k].name;
+	ir->told_absent |= n;
+	if (n)
+		ctx_warn(ir->ctx, g->path,
+			 "the file has no values of %u weight%s (%s%s), which were on \"meta\" "
+			 "when it was exported: they are 0; give them by --weights-from "
+			 "(weights_from=)",
+			 n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...");
+}
+
 /* Whether weft_load_weights has put weights in blocks into a graph of the Ir: their parameters have
  * no names any more. */
 static bool has_blocks(const Ir *ir)

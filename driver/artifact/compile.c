@@ -85,22 +85,6 @@ static const char *graph_file_name(Arena *a, const WeftGraph *g)
 	return one ? path_stem(a, g->path) : name;
 }
 
-/* Records a warning of weights that the model's file has no values of. */
-static void warn_of_absent(Ctx *ctx, const Ir *ir)
-{
-	const char *first = NULL;
-	uint32_t n = 0;
-	for (uint32_t k = 1; k < ir->constant.n; k++)
-		if (ir->constant.data[k].absent && !n++)
-			first = ir->constant.data[k].name;
-	if (n)
-		ctx_warn(ctx, NULL,
-			 "the file has no values of %u weight%s (%s%s), which were on \"meta\" "
-			 "when it was exported: they are 0; give them by --weights-from "
-			 "(weights_from=)",
-			 n, n == 1 ? "" : "s", first, n == 1 ? "" : ", ...");
-}
-
 bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOptions *o)
 {
 	Ctx *ctx = w->ctx;
@@ -121,7 +105,7 @@ bool compile_begin(Compilation *c, Weft *w, const WeftGraph *g, const WeftOption
 	c->name = c->o.name ? path_stem(ctx->arena, c->o.name) : graph_file_name(ctx->arena, g);
 	c->weights_symbol = arena_printf(ctx->arena, "%s_weights", c->name);
 	TRY(check_texts(c) && backend_choose(c));
-	warn_of_absent(ctx, g->entry[0].g->ir);
+	graph_warn_absent(g);
 	return user_links_check(c);
 }
 

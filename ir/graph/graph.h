@@ -115,6 +115,7 @@ typedef struct Ir {
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(uint32_t) nattr;    /* how many there are; by AttrId */
 	ARRAY(Const) constant;    /* by ConstId */
+	bool told_absent;         /* a warning tells of constants that are absent */
 	struct Builtins **builtins; /* operators that are the compiler's own, once asked for
 	                               (ops/user/builtin.c) */
 	ARRAY(const struct UserOp *)

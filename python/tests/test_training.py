@@ -571,3 +571,42 @@ def test_shared_memory_is_refused():
     net[3].bias = nn.Parameter(net[1].bias.detach()[:5])
     with pytest.raises(weft.Error, match="3.bias shares memory with 1.bias"):
         weft.train_step(net, F.cross_entropy, optim.SGD(net.parameters()), batch())
+
+
+def test_a_step_that_fails_leaves_buffers_as_they_were():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 3))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    x, y = torch.randn(6, 4), torch.tensor([0, 1, 2, 0, 1, 2])
+    step = weft.train_step(net, torch.nn.functional.cross_entropy, optimizer, (x, y))
+    step(x, y)
+    before = {k: v.clone() for k, v in net.state_dict().items()}
+    with pytest.raises(weft.CheckError):
+        step(x, torch.tensor([0, 1, 2, 0, 1, 7]))
+    for k, v in net.state_dict().items():
+        assert torch.equal(v, before[k]), k
+
+
+def _changes():
+    net = lambda s: s.module
+    yield "submodule", lambda s: net(s).__setitem__(1, torch.nn.ReLU())
+    yield "submodule", lambda s: net(s).append(torch.nn.Tanh())
+    yield "forward_hooks", lambda s: net(s)[0].register_forward_hook(lambda *a: None)
+    yield "register_hook", lambda s: net(s)[0].weight.register_hook(lambda g: g)
+    yield "register_post_accumulate_grad_hook", lambda s: net(s)[0].weight.register_post_accumulate_grad_hook(lambda p: None)
+    yield "backward_hooks", lambda s: net(s)[0].register_full_backward_hook(lambda *a: None)
+    yield "pre hook", lambda s: s.optimizer.register_step_pre_hook(lambda *a: None)
+    yield "attribute act", lambda s: setattr(net(s)[0], "act", torch.tanh)
+    yield "attribute sizes", lambda s: net(s)[0].sizes.append(3)
+
+
+@pytest.mark.parametrize("what,change", list(_changes()))
+def test_what_changes_after_a_step_was_made_is_refused(what, change):
+    net = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh())
+    net[0].act, net[0].sizes = torch.relu, [1, 2]
+    x = torch.randn(3, 4)
+    step = weft.train_step(net, torch.nn.functional.mse_loss, torch.optim.SGD(net.parameters(), lr=0.1), (x, x))
+    step(x, x)
+    change(step)
+    with pytest.raises(weft.Error, match=what):
+        step(x, x)

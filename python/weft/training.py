@@ -125,14 +125,33 @@ def _check_optimizer(optimizer: Any) -> None:
             raise error(f"group {k} of the optimizer is differentiable=True: a step has no history")
 
 
+def _check_parameter_hooks(name: str, p: torch.nn.Parameter) -> None:
+    for attribute, what in (("_backward_hooks", "register_hook"), ("_post_accumulate_grad_hooks", "register_post_accumulate_grad_hook")):
+        if getattr(p, attribute, None):
+            raise error(f"the parameter {name} has a hook ({what}), which tracing loses: change gradients in the loss, or by "
+                        "clip_norm= and clip_value=")
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def _parts_of(m: torch.nn.Module) -> dict[str, Any]:
+    """What of a module is part of the graph besides numbers and tensors: submodules, hooks, and attributes, of lists and dictionaries
+    what they hold. Equal as long as none is exchanged."""
+    parts: dict[str, Any] = {f"the submodule {k}": id(v) for k, v in m._modules.items()}
+    parts |= {hooks: tuple(getattr(m, hooks)) for hooks in _HOOKS}
+    for name, v in vars(m).items():
+        if name.startswith("_") or isinstance(v, VALUES):
+            continue
+        held = v.items() if isinstance(v, dict) else enumerate(v) if isinstance(v, (list, tuple)) else ()
+        parts[f"the attribute {name}"] = (id(v), tuple((k, x if isinstance(x, (int, float, str)) else id(x)) for k, x in held))
+    return parts
+
+
 def _check_hooks(module: torch.nn.Module) -> None:
     """Hooks vanish in tracing, or are called with what has no contents."""
     for name, p in module.named_parameters():
-        name = short(name)
-        for attribute, what in (("_backward_hooks", "register_hook"), ("_post_accumulate_grad_hooks", "register_post_accumulate_grad_hook")):
-            if getattr(p, attribute, None):
-                raise error(f"the parameter {name} has a hook ({what}), which tracing loses: change gradients in the loss, or by "
-                            "clip_norm= and clip_value=")
+        _check_parameter_hooks(short(name), p)
     for name, m in module.named_modules():
         if m._backward_hooks or m._backward_pre_hooks:
             raise error(f"the module {short(name) or type(m).__name__} has a hook on its backward pass, which a step cannot call")
@@ -417,6 +436,7 @@ class TrainStep:
         self._constants = [(short(f"{prefix}.{name}".lstrip(".")), vars(m), name, v, v._version if isinstance(v, torch.Tensor) else None)
                            for prefix, m in self._whole.named_modules() if m is not self._whole
                            for name, v in vars(m).items() if isinstance(v, VALUES) and name not in ("training", "_is_full_backward_hook")]
+        self._parts = [(short(prefix), m, _parts_of(m)) for prefix, m in self._whole.named_modules()]
         self._check_memory()
 
     def _check_memory(self) -> None:
@@ -556,9 +576,16 @@ class TrainStep:
             if now is not v and (isinstance(v, torch.Tensor) or now != v) or version is not None and now._version != version:
                 raise error(f"{name} is another value than when the step was made, of which it is part: make another step, or register a "
                             "tensor as a buffer")
+        for name, m, before in self._parts:
+            now = _parts_of(m)
+            if now != before:
+                what = next(k for k in {**before, **now} if k not in now or k not in before or now[k] != before[k])
+                raise error(f"{what} of the module {name or type(m).__name__} is another one than when the step was made: make another step")
         for name, p, requires in self._trainable:
             if p.requires_grad != requires:
                 raise error(f"the parameter {name} has requires_grad={p.requires_grad}, which was {requires}: make another step")
+            _check_parameter_hooks(name, p)
+        _check_optimizer(self.optimizer)
         for name, m, training in self._modes:
             if m.training != training:
                 raise error(f"the module {name or type(m).__name__} is in {'training' if m.training else 'evaluation'} mode, the step was "
@@ -605,7 +632,13 @@ class TrainStep:
                 compare_step(self, leaves, values)
                 self._checks = False
             written = [values[k] for k in self._plan.written]
-            results = self._compiled(values)
+            kept = [(values[k], values[k].clone()) for k in self._plan.buffers]  # forward may write them, then a check fails
+            try:
+                results = self._compiled(values)
+            except BaseException:
+                for t, before in kept:
+                    t.copy_(before)
+                raise
             torch.autograd.graph.increment_version(written)
             self._show()
             self.optimizer._opt_called = True  # schedulers ask

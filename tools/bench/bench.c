@@ -84,6 +84,8 @@ static bool compile_apart(const BenchOptions *o, bool op_by_op, const char *so)
 		Weft *w = weft_new();
 		WeftGraph *g = w ? load_model(w, o->model, &o->load, NULL) : NULL;
 		int code = g && weft_compile(w, g, &c, so) ? 0 : fail_messages(w);
+		if (!code) /* warnings */
+			fputs(weft_messages(w), stderr);
 		fflush(NULL);
 		_exit(code);
 	}

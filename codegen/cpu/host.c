@@ -119,8 +119,14 @@ const Target *target_native(void)
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	static Target native;
 	pthread_mutex_lock(&lock);
+	const bool known = native.isa.name;
+	pthread_mutex_unlock(&lock);
+	if (known)
+		return &native;
+	const Target here = native_target(); /* which may unwind: nothing is locked */
+	pthread_mutex_lock(&lock);
 	if (!native.isa.name)
-		native = native_target();
+		native = here;
 	pthread_mutex_unlock(&lock);
 	return &native;
 }

@@ -340,8 +340,9 @@ static void check_deriv(Op op, uint32_t n, const double *at)
 static void derivatives(void **state)
 {
 	(void)state;
-	static const double point[][2] = {{0.31, 0.47}, {0.83, -0.55}, {-0.72, 1.37}, {1.61, 2.23},
-	                                  {-2.4, -1.3}, {5.27, 0.36}};
+	static const double point[][4] = {{0.31, 0.47, -0.9, 1.4}, {0.83, -0.55, 0.21, -1.7},
+					  {-0.72, 1.37, 2.6, 0.4}, {1.61, 2.23, 0.7, -0.3},
+					  {-2.4, -1.3, 1.9, 2.1},  {5.27, 0.36, -1.1, 0.8}};
 	for (Op op = 1; op < op_count(); op++) {
 		if (!op_is_scalar(op) || op == OP_select || op_info(op)->result == DT_bool)
 			continue;
@@ -349,7 +350,9 @@ static void derivatives(void **state)
 			const ScFn *f = instance(op, DT_f64);
 			if (!f)
 				continue;
-			ScVal arg[2] = {{.f = point[k][0]}, {.f = point[k][1]}};
+			ScVal arg[4];
+			for (uint32_t j = 0; j < 4; j++)
+				arg[j].f = point[k][j];
 			if (isfinite(scalar_eval(f, arg).f))
 				check_deriv(op, op_schema(op)->narg, point[k]);
 		}

@@ -94,17 +94,6 @@ static Node copied(Build *b, Node v, Node product, uint32_t side)
 	return b_again(b, v, &x);
 }
 
-/* Returns v without the converts that keep its values, which are then those that are stored, in its
- * shape. */
-static Node as_stored(Build *b, Node v)
-{
-	v = quant_below_converts(b->g, v);
-	if (!op_info(node_op(b->g, v))->moves || node_nin(b->g, v) != 1)
-		return v;
-	const Node from = node_in(b->g, v, 0), x = as_stored(b, from);
-	return x.i == from.i ? v : b_again(b, v, &x);
-}
-
 /* Does as by_block, of a value that is stored. */
 static Node stored_by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
 {
@@ -112,7 +101,7 @@ static Node stored_by_block(const Blocks *k, Node v, uint32_t nmove, DType as, b
 	*per_block = false;
 	if (!v.i)
 		return v;
-	const Node stored = as_stored(b, v),
+	const Node stored = quant_as_stored(b, v),
 		   like = quant_moved_along(b, &k->r->weights, nmove, stored, k->r->w);
 	const uint32_t rank = node_rank(b->g, k->r->w), dim = k->dim[k->r->side];
 	const uint32_t summed = 1u << dim;

@@ -72,6 +72,8 @@ bool quant_fold_stored(PassCtx *, Graph *, Node x);
 /* Returns the product of two values that are stored, in f32, of which x is copies; none if x is
  * something else. In steps.c. */
 Node quant_product(const Graph *, Node x);
+/* Returns v without the converts that keep all values: what is stored, in v's shape. In steps.c. */
+Node quant_as_stored(Build *, Node v);
 /* Returns the number of batch dimensions of a contraction. */
 uint32_t quant_batches(const Graph *, Node n);
 /* Returns a product with constant weights as sums of products of bytes, whose other operand is

@@ -704,6 +704,28 @@ Node quant_product(const Graph *g, Node x)
 	return x;
 }
 
+/* Whether every value of one dtype is one of the other. */
+static bool holds_values(DType to, DType of)
+{
+	const uint32_t size = (uint32_t)dtype_size(of), room = (uint32_t)dtype_size(to);
+	if (dtype_is_float(of))
+		return dtype_is_float(to) && room > size;
+	if (dtype_is_float(to))
+		return (to == DT_f32 || to == DT_f64) && 2 * size <= room;
+	return dtype_is_int(to) && room > size;
+}
+
+Node quant_as_stored(Build *b, Node v)
+{
+	while (step_of(b->g, v) == SC_convert &&
+	       holds_values(node_dtype(b->g, v), node_dtype(b->g, node_in(b->g, v, 0))))
+		v = node_in(b->g, v, 0);
+	if (!op_info(node_op(b->g, v))->moves || node_nin(b->g, v) != 1)
+		return v;
+	const Node from = node_in(b->g, v, 0), x = quant_as_stored(b, from);
+	return x.i == from.i ? v : b_again(b, v, &x);
+}
+
 bool quant_fold_stored(PassCtx *c, Graph *g, Node x)
 {
 	enum { MOST_STEPS = 12 };

@@ -112,7 +112,8 @@ static Node stored_by_block(const Blocks *k, Node v, uint32_t nmove, DType as, b
 	*per_block = !node_splat(b->g, like, NULL) && quant_differs(b->g, like) & summed;
 	if (*per_block) {
 		const Sym group = quant_group_of(b, like, summed);
-		if (!group.i || !sym_is_const(b_syms(b), group, &size) || size % k->block)
+		if (!group.i || !sym_is_const(b_syms(b), group, &size) || size % k->block ||
+		    !quant_is_of_constants(b->g, stored))
 			return (Node){0};
 	}
 	Node first = b_slice(b, like, (int)dim, b_int(b, 0), b_int(b, k->terms), b_int(b, size));
@@ -138,7 +139,7 @@ static Node stored_by_block(const Blocks *k, Node v, uint32_t nmove, DType as, b
 /* Returns a scale, zero point or offset of the weights, which is behind the first nmove moves, as
  * [blocks, columns...]; of columns alone, if it is the same for all blocks: [columns...]. It, or
  * both factors of a product, are stored like this, once for each group. Returns none if blocks do
- * not divide its groups. */
+ * not divide its groups, or it differs by group and is not computed of constants. */
 static Node by_block(const Blocks *k, Node v, uint32_t nmove, DType as, bool *per_block)
 {
 	const Node product = v.i ? quant_product(k->b->g, v) : v;

@@ -69,6 +69,8 @@ Sym quant_group_of(Build *, Node v, uint32_t summed);
 /* Makes what is computed of constants, behind index maps and converts, a constant: integers that
  * the model takes out of bytes. Returns whether it did. In steps.c. */
 bool quant_fold_stored(PassCtx *, Graph *, Node x);
+/* Whether x is computed of constants, in few steps: fold_node makes it one. In steps.c. */
+bool quant_is_of_constants(const Graph *, Node x);
 /* Returns the product of two values that are stored, in f32, of which x is copies; none if x is
  * something else. In steps.c. */
 Node quant_product(const Graph *, Node x);

@@ -670,7 +670,7 @@ void quant_round_once(Graph *g, const PassCtx *c)
 
 /* ---- what is stored ---- */
 
-/* Whether x is computed of constants, in few steps. */
+/* Whether x is computed of constants, in so many steps at most. */
 static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
 {
 	const LowerRole role = op_lower(node_op(g, x))->role;
@@ -681,6 +681,12 @@ static bool is_of_constants(const Graph *g, Node x, uint32_t steps)
 	for (uint32_t k = 0; k < node_nin(g, x); k++)
 		TRY(is_of_constants(g, node_in(g, x, k), steps - 1));
 	return true;
+}
+
+bool quant_is_of_constants(const Graph *g, Node x)
+{
+	enum { MOST_STEPS = 12 };
+	return is_of_constants(g, x, MOST_STEPS);
 }
 
 /* Returns the value of which x is copies and converts, element by element. */
@@ -728,12 +734,11 @@ Node quant_as_stored(Build *b, Node v)
 
 bool quant_fold_stored(PassCtx *c, Graph *g, Node x)
 {
-	enum { MOST_STEPS = 12 };
 	if (!x.i || quant_product(g, x).i)
 		return false;
 	x = below_copies(g, x);
 	return x.i && !node_const(g, x).i && !node_splat(g, x, NULL) &&
-	       is_of_constants(g, x, MOST_STEPS) && fold_node(g, c, x).i != x.i;
+	       quant_is_of_constants(g, x) && fold_node(g, c, x).i != x.i;
 }
 
 bool quant_values(const Graph *g, Node q, bool keep_params, int64_t *least, int64_t *most)

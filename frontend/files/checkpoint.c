@@ -75,16 +75,11 @@ static bool add_index(CheckpointReader *r, const char *path)
 	return true;
 }
 
-/* Whether the bytes begin as pickled files of PyTorch do, and not as a safetensors file, whose
- * first eight bytes are the length of a text. */
+/* Whether the bytes begin as pickled files of PyTorch do. A safetensors file begins with any. */
 static bool is_pickled(const FileMap *file)
 {
-	uint64_t n = 0;
-	for (uint32_t k = 8; k-- > 0 && file->size >= 8;)
-		n = n << 8 | file->data[k];
-	if (file->size > 8 && n <= file->size - 8 && file->data[8] == '{')
-		return false;
-	return file->size >= 2 && (!memcmp(file->data, "PK", 2) || file->data[0] == 0x80);
+	return !is_safetensors(file->data, file->size) && file->size >= 2 &&
+	       (!memcmp(file->data, "PK", 2) || file->data[0] == 0x80);
 }
 
 static bool add_file(CheckpointReader *r, const char *path)

@@ -127,14 +127,28 @@ static bool read_index(TensorReader *r, json_t *index, StFile *out)
 	return true;
 }
 
+/* Sets *n to the bytes of the index, which the first eight bytes say. Returns false if the file is
+ * shorter. */
+static bool index_size(const uint8_t *p, size_t size, uint64_t *n)
+{
+	*n = 0;
+	for (uint32_t k = 8; k-- > 0 && size >= 8;)
+		*n = *n << 8 | p[k];
+	return size >= 8 && *n <= size - 8;
+}
+
+bool is_safetensors(const void *data, size_t size)
+{
+	uint64_t n;
+	return index_size(data, size, &n) && n && ((const char *)data)[8] == '{';
+}
+
 static bool read_bytes(Ctx *ctx, const char *path, void *data, size_t size, StFile *out)
 {
 	*out = (StFile){0};
 	uint8_t *p = data;
-	uint64_t n = 0;
-	for (uint32_t k = 8; k-- > 0 && size >= 8;)
-		n = n << 8 | p[k];
-	if (size < 8 || n > size - 8)
+	uint64_t n;
+	if (!index_size(p, size, &n))
 		return ctx_error(ctx, path, "not a safetensors file, or truncated: no index");
 	JsonDoc *doc = json_read(ctx, p + 8, n, JSON_REJECT_DUPLICATES);
 	if (!json_is_object(doc->root))

@@ -21,6 +21,8 @@ typedef struct {
 	StMeta *meta;        /* in the order of the file */
 } StFile;
 
+/* Whether the bytes begin as a .safetensors file does, and are no fewer than its index says. */
+bool is_safetensors(const void *data, size_t size);
 /* Maps a file and checks it. A tensor lies in the mapping, or in the arena if it is not aligned
  * for its dtype there; both are valid as long as the context, and writes do not reach the file.
  * Returns false after an error. */

@@ -50,8 +50,6 @@ static Node filled(Build *b, Node v, Node x)
 				       : (Node){0};
 }
 
-/* Returns a scale or zero point of q's shape where the product reads it; none if a pad needs one
- * number and there are several. */
 Node quant_moved_along(Build *b, const Dequantised *o, uint32_t n, Node v, Node like)
 {
 	if (node_splat(b->g, v, NULL))

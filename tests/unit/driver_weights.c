@@ -87,6 +87,17 @@ static WeftGraph *model(const char *weight, bool state)
 	return g;
 }
 
+/* Returns y = x @ w.T. */
+static WeftGraph *product(const char *weight)
+{
+	static float zeros[ROWS * COLUMNS];
+	WeftTrace *t = weft_trace_new(w, "model");
+	const WeftValue x = weft_trace_input(t, "x", "f32[1, 256]"),
+			m = weft_trace_param(t, weight, "f32[2, 256]", zeros);
+	weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
+	return weft_trace_end(t);
+}
+
 static bool load(WeftGraph *g, const char *file, const char *names)
 {
 	const char *const files[] = {file};
@@ -232,12 +243,7 @@ static void test_blocks(void **state)
 	assert_non_null(want);
 	for (size_t k = 0; k < sizeof kind / sizeof *kind; k++) {
 		const float *y = weft_tensors_find(want, kind[k])->data;
-		static float zeros[ROWS * COLUMNS];
-		WeftTrace *t = weft_trace_new(w, "model");
-		const WeftValue x = weft_trace_input(t, "x", "f32[1, 256]"),
-				m = weft_trace_param(t, kind[k], "f32[2, 256]", zeros);
-		weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
-		WeftGraph *g = weft_trace_end(t);
+		WeftGraph *g = product(kind[k]);
 		if (!load(g, TEST_DATA "/gguf/kinds.gguf", NULL))
 			fail_msg("%s", weft_messages(w));
 		assert_true(weft_rounds_activations(w, g));
@@ -253,12 +259,7 @@ static void test_blocks(void **state)
 static void test_no_gradient(void **state)
 {
 	(void)state;
-	static float zeros[ROWS * COLUMNS];
-	WeftTrace *t = weft_trace_new(w, "model");
-	const WeftValue x = weft_trace_input(t, "x", "f32[1, 256]"),
-			m = weft_trace_param(t, "Q4_K", "f32[2, 256]", zeros);
-	weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
-	WeftGraph *g = weft_trace_end(t);
+	WeftGraph *g = product("Q4_K");
 	const char *const by[] = {"Q4_K"}, *const of_x[] = {"x"};
 	const WeftGradOptions o = {.size = sizeof o, .nwrt = 1, .wrt = by},
 			      ok = {.size = sizeof ok, .nwrt = 1, .wrt = of_x};
@@ -314,7 +315,7 @@ static void test_first_bytes(void **state)
 	}
 }
 
-/* What was read is not written over. */
+/* Expects that outputs do not replace what was read. */
 static void test_kept(void **state)
 {
 	(void)state;
@@ -332,12 +333,7 @@ static void test_kept(void **state)
 static void test_again(void **state)
 {
 	(void)state;
-	static float zeros[ROWS * COLUMNS];
-	WeftTrace *t = weft_trace_new(w, "model");
-	const WeftValue x = weft_trace_input(t, "x", "f32[1, 256]"),
-			m = weft_trace_param(t, "Q4_K", "f32[2, 256]", zeros);
-	weft_trace_output(t, "y", weft_linear(t, x, m, (WeftValue){0, 0}));
-	WeftGraph *g = weft_trace_end(t);
+	WeftGraph *g = product("Q4_K");
 	assert_true(load(g, TEST_DATA "/gguf/kinds.gguf", NULL));
 	assert_false(load(g, TEST_DATA "/gguf/kinds.gguf", NULL));
 	assert_non_null(strstr(weft_messages(w), "in blocks of few bits already"));

@@ -148,6 +148,28 @@ def _parts_of(m: torch.nn.Module) -> dict[str, Any]:
     return parts
 
 
+class Watched:
+    """A module, and what it was when the step was made: _parts_of, and what tells in a microsecond that nothing of it changed."""
+
+    def __init__(self, name: str, module: torch.nn.Module):
+        self.name, self.module, self.parts = name, module, _parts_of(module)
+        self.values = vars(module)
+        self.now = self._now()
+        self.same = [(k, v) for k, v in self.values.items() if not k.startswith("_") and not isinstance(v, VALUES)]
+        self.holders = any(isinstance(v, (dict, list)) for _, v in self.same)
+
+    def _now(self) -> list[Any]:
+        return [len(self.values), *self.module._modules.items(), *(k for hooks in _HOOKS for k in self.values[hooks])]
+
+    def changed(self) -> str | None:
+        """What is another one than before."""
+        values = self.values
+        if not self.holders and self._now() == self.now and all(values.get(k) is v for k, v in self.same):
+            return None
+        now, before = _parts_of(self.module), self.parts
+        return next((k for k in {**before, **now} if k not in now or k not in before or now[k] != before[k]), None)
+
+
 def _check_hooks(module: torch.nn.Module) -> None:
     """Hooks vanish in tracing, or are called with what has no contents."""
     for name, p in module.named_parameters():
@@ -436,7 +458,7 @@ class TrainStep:
         self._constants = [(short(f"{prefix}.{name}".lstrip(".")), vars(m), name, v, v._version if isinstance(v, torch.Tensor) else None)
                            for prefix, m in self._whole.named_modules() if m is not self._whole
                            for name, v in vars(m).items() if isinstance(v, VALUES) and name not in ("training", "_is_full_backward_hook")]
-        self._parts = [(short(prefix), m, _parts_of(m)) for prefix, m in self._whole.named_modules()]
+        self._watched = [Watched(short(prefix), m) for prefix, m in self._whole.named_modules()]
         self._check_memory()
 
     def _check_memory(self) -> None:
@@ -576,11 +598,11 @@ class TrainStep:
             if now is not v and (isinstance(v, torch.Tensor) or now != v) or version is not None and now._version != version:
                 raise error(f"{name} is another value than when the step was made, of which it is part: make another step, or register a "
                             "tensor as a buffer")
-        for name, m, before in self._parts:
-            now = _parts_of(m)
-            if now != before:
-                what = next(k for k in {**before, **now} if k not in now or k not in before or now[k] != before[k])
-                raise error(f"{what} of the module {name or type(m).__name__} is another one than when the step was made: make another step")
+        for w in self._watched:
+            what = w.changed()
+            if what:
+                raise error(f"{what} of the module {w.name or type(w.module).__name__} is another one than when the step was made: make "
+                            "another step")
         for name, p, requires in self._trainable:
             if p.requires_grad != requires:
                 raise error(f"the parameter {name} has requires_grad={p.requires_grad}, which was {requires}: make another step")

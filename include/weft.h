@@ -319,6 +319,58 @@ typedef struct {
 WeftGraph *weft_join_with(Weft *, uint32_t n, const char *const *name, WeftGraph *const *graph,
 			  const WeftJoinOptions *);
 
+/* ---- training (docs/tutorials/train-command.md) ---- */
+
+/* What a step of training does. A number is written as "0.01", "input" (the step takes it from the
+ * caller), or a schedule of the count of steps, "cosine(3e-4, warmup=100, steps=10000)". */
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* An optimiser of the table (weft_table_optimizer), with numbers and flags:
+	 * "adamw(lr=input, weight_decay=0.01, amsgrad=true)". */
+	const char *optimizer;
+	/* "output:0": the model's output is the loss. "cross_entropy(output=0,
+	 * label_smoothing=0.1)": a loss of the output and of a label; there are also nll, mse, l1,
+	 * smooth_l1, huber, bce, bce_with_logits. */
+	const char *loss;
+	/* Groups of parameters with other numbers: "*.bias,*norm*: weight_decay=0, lr=1e-4", or
+	 * "*.weight: optimizer=sgd(lr=0.1)". * stands for any characters. The first group that
+	 * names a parameter has it; a group without parameters is an error. */
+	uint32_t ngroup;
+	const char *const *group;
+	/* Patterns of the parameters that are trained, with commas between them. None: those that
+	 * require gradients in the model's file; of ONNX, whose files do not say that, all floats
+	 * of several elements but running statistics. The others are constants. */
+	uint32_t ntrainable;
+	const char *const *trainable;
+	/* As torch.nn.utils.clip_grad_norm_ and clip_grad_value_, values first; NULL: no clipping.
+	 * Inputs are called clip_norm and clip_value. */
+	const char *clip_norm, *clip_value;
+	const char *precision; /* NULL, or "bf16": as under torch.autocast, with f32 parameters */
+	bool outputs;   /* the step gives the model's outputs, too */
+	bool test;      /* a third entry `test` */
+	bool keep_mode; /* the step computes in the mode that the graph has, not in training mode */
+} WeftTrainOptions;
+/* Returns a model that trains, with two entries that have their state in common (weft_join).
+ *
+ * `step` computes the loss, its gradients, and new values of the parameters and of the optimiser's
+ * state. Its inputs are the model's, then "label" if the loss takes one, then numbers that are
+ * "input", f64[], such as "lr" (of group K with a number of its own, "lr.K"). Its outputs are
+ * "loss", then with `outputs` the model's, and with clip_norm "grad_norm", the norm before
+ * clipping. A call that fails changes nothing.
+ * `eval` computes the model in evaluation mode. Outputs of a .pt2 file are called "output", or
+ * "output.0" and so on. With `test` there is a third entry, which does as `eval` and takes a label;
+ * its first output is "loss".
+ *
+ * State: parameters and buffers by their names; "state.PARAMETER.exp_avg" and so on, by PyTorch's
+ * keys; "optimizer.0.step" and other numbers, f32[n], one for each parameter of the group 0 (that
+ * of parameters without a group of the options; those have the numbers 1, 2, ...); "weft.step" if
+ * a number is a schedule. weft.train_step in Python makes models of the same form.
+ *
+ * eval: the model exported in evaluation mode; NULL: `train` in that mode (weft_set_mode). Both
+ * graphs stay as they are. Returns NULL after an error. Notes say what is trained. */
+WeftGraph *weft_train(Weft *, const WeftGraph *train, const WeftGraph *eval,
+		      const WeftTrainOptions *);
+
 /* ---- inspect ---- */
 
 /* Returns the graph's text form. after NULL: of the graph as it is; else of a copy, after all
@@ -716,9 +768,13 @@ const char *weft_tensors_meta(const WeftTensors *, const char *key);
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is
  * taken or empty, or the tensor has a dtype that Weft lacks, a wrong shape, or no data. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
+/* Sets a text of the metadata, which weft_tensors_write writes into a .safetensors file; it replaces
+ * one of that key that was set before. Both texts are copied. Returns false after an error: the key
+ * is empty, or is "complex", which is Weft's own. */
+bool weft_tensors_set_meta(Weft *, WeftTensors *, const char *key, const char *value);
 /* Writes the tensors into a file: .npz or .npy (of one tensor) by extension, else in the format of
  * .safetensors. Metadata of a file that was read is not written. Returns false after an error; then
- * no file is left or changed. */
+ * no file is left or changed, also if the machine loses power. */
 bool weft_tensors_write(Weft *, const WeftTensors *, const char *path);
 
 /* Writes n bytes into a file as all functions above do: whole or not at all, through symbolic

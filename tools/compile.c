@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "tool.h"
+#include "tools/train/step.h"
 
 static int run(int argc, char **argv);
 
@@ -68,6 +69,13 @@ static const HelpRow rows[] = {
 	 "with --grad: save no more than this part (0..1) of what is saved without, or so many "
 	 "bytes (200k, 64M); more is computed again then",
 	 false},
+	{NULL, "Training", false},
+	{"--train OPTIMIZER",
+	 "two entries: step, which computes the loss, gradients and new parameters, and eval. "
+	 "OPTIMIZER is as in \"adamw(lr=input, weight_decay=0.01)\"; a number is itself, input, or a "
+	 "schedule such as cosine(3e-4, warmup=100, steps=10000)",
+	 true},
+	STEP_HELP,
 	LOAD_HELP,
 	{0}};
 
@@ -93,6 +101,7 @@ typedef struct {
 	const char *out, *emit, *weights, *dump, *backend, *grad, *budget;
 	WeftOptions o;
 	LoadArgs load;
+	StepArgs step;
 	StringList link, backend_library;
 	EmittedItem item[NKIND];
 	int nitem, jobs;
@@ -365,6 +374,8 @@ static bool check_use(const CompileArgs *a)
 		exports |= emits(a, export[k]);
 	const OptUse use[] = {
 		{a->budget, a->grad, "--memory-budget", "--grad"},
+		{step_option_given(&a->step), a->step.optimizer, step_option_given(&a->step), "--train"},
+		{a->step.optimizer, !a->grad, "--train", "a model without --grad"},
 		{a->backend, by_backend(a), "--backend", "--emit so, and what it can emit itself"},
 		{a->backend_library.n, a->backend, "--backend-library", "--backend NAME"},
 		{!strcmp(a->weights, "file"), emits(a, "so"), "--weights file", "--emit so"},
@@ -379,6 +390,8 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 			   {"--emit", OPT_STRING, &a->emit},
 			   {"--grad", OPT_MAYBE, &a->grad},
 			   {"--memory-budget", OPT_STRING, &a->budget},
+			   {"--train", OPT_STRING, &a->step.optimizer},
+			   STEP_OPTIONS(&a->step),
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},
 			   {"--backend", OPT_STRING, &a->backend},
@@ -410,6 +423,10 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 		return fail_usage("compile: name the result with -o"), false;
 	if (a->grad && a->load.entry.n)
 		return fail_usage("--grad makes entries of one model file, not of several as "
+				  "NAME=FILE"),
+		       false;
+	if (a->step.optimizer && a->load.entry.n)
+		return fail_usage("--train makes entries of one model file, not of several as "
 				  "NAME=FILE"),
 		       false;
 	if (strcmp(a->weights, "embed") && strcmp(a->weights, "file"))
@@ -454,7 +471,9 @@ static int run(int argc, char **argv)
 	a.o.progress = progress_phase;
 	Weft *w = weft_new();
 	bool have = w && load_backends(w, &a.backend_library);
-	WeftGraph *g = have ? load_model(w, model, &a.load, NULL) : NULL;
+	WeftGraph *g = !have              ? NULL
+		       : a.step.optimizer ? load_step(w, model, &a.step, &a.load, false)
+					  : load_model(w, model, &a.load, NULL);
 	if (g && a.grad) {
 		progress_show("gradients");
 		g = with_gradients(w, g, a.grad, a.budget);

@@ -351,6 +351,8 @@ bool runner_take(Runner *r, Weft *w, WeftGraph *g, const char *path, const Runne
 {
 	const RunBackend backend = choose(o);
 	*r = (Runner){.path = path,
+		      .want = o->entry,
+		      .any = o->any_entry,
 		      .w = w,
 		      .lent = true,
 		      .g = g,

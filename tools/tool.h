@@ -27,8 +27,8 @@ typedef struct {
 	int (*run)(int argc, char **argv);
 } Command;
 
-extern const Command command_compile, command_run, command_check, command_bench, command_show,
-	command_bisect, command_ops, command_doctor;
+extern const Command command_compile, command_run, command_check, command_bench, command_train,
+	command_show, command_bisect, command_ops, command_doctor;
 
 /* Prints the answer to --help, or to --help-all, on stdout. */
 void command_help(const Command *, bool all);

@@ -329,6 +329,49 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 	return finished(g);
 }
 
+/* Whether cotangents cannot pass the node to an active operand. */
+static bool lacks_derivative(const Reverse *r, Node n)
+{
+	const Op op = node_op(r->g, n);
+	const OpInfo *info = op_info(op);
+	const Control *c = control_of(r->g, n);
+	if (op == OP_get || op == OP_tuple || (c && c->vjp) || info->adjoint || info->vjp)
+		return false;
+	for (uint32_t k = 0; k < node_nin(r->g, n); k++)
+		if (reverse_active(r, node_in(r->g, n, k)) &&
+		    (k >= sizeof info->deriv / sizeof *info->deriv || !info->deriv[k]))
+			return true;
+	return false;
+}
+
+uint32_t transform_underived(const Graph *src, const Wrt *w, Text *out)
+{
+	Graph *g = transform_begin(src, op_has_vjp);
+	Roots roots;
+	uint32_t n = 0;
+	if (!g || !roots_of(g, w, &roots))
+		return 0;
+	bool *needed = ZEROED(g, bool, g->node.n), *told = ZEROED(g, bool, UINT16_MAX);
+	Reverse r = reverse_new(g, (Build){.g = g}, 1, g->node.n - 1);
+	for (uint32_t k = 0; k < roots.n; k++)
+		reverse_mark(&r, roots.node[k]);
+	reverse_spread(&r, g->first, g->last);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (has_derivative(g, k) && (!w->output || w->output[k]))
+			needed[g->output.data[k].node.i] = true;
+	for (Node x = g->last; x.i; x = node_prev(g, x)) {
+		if (!needed[x.i] || !reverse_active(&r, x) || node_op(g, x) == OP_input)
+			continue;
+		if (lacks_derivative(&r, x) && !told[node_op(g, x)]) {
+			told[node_op(g, x)] = true;
+			text_printf(out, "%s%s", n++ ? ", " : "", op_name(node_op(g, x)));
+		}
+		for (uint32_t k = 0; k < node_nin(g, x); k++)
+			needed[node_in(g, x, k).i] = true;
+	}
+	return n;
+}
+
 Graph *transform_jvp(const Graph *src, const Wrt *w)
 {
 	Graph *g = transform_begin(src, op_has_jvp);

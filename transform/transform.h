@@ -34,6 +34,10 @@ typedef struct {
  * it has at most; a size in a loop or branch that depends on data. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 
+/* Appends the names of the operators through which transform_vjp would have to go and that have no
+ * derivative, each once, with commas between them. Returns their number. */
+uint32_t transform_underived(const Graph *g, const Wrt *, Text *);
+
 /* Returns the graph of directional derivatives (forward mode).
  * Inputs: those of g; then "t.NAME", the tangent, for each input in the Wrt, then for each
  * constant. Outputs: those of g; then "jy.NAME" for each output NAME of a float or complex dtype

@@ -90,6 +90,13 @@ static WeftTensorInfo describe(Inspection *a, const char *name, const char *role
 				.donates = -1};
 }
 
+static const char *role_of(const Inspection *a, const GraphInput *in)
+{
+	const Graph *g = a->g->g;
+	return input_role(weft_arena(a->w), in->kind, in->name, node_dtype(g, in->node),
+			  node_rank(g, in->node));
+}
+
 static bool ask_inputs(void *arg)
 {
 	Inspection *a = arg;
@@ -98,7 +105,7 @@ static bool ask_inputs(void *arg)
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind == INPUT_USER)
 			list[a->n++] = describe(a, g->input.data[k].name,
-						input_role(INPUT_USER, g->input.data[k].name),
+						role_of(a, &g->input.data[k]),
 						g->input.data[k].node);
 	a->out = list;
 	return true;
@@ -115,7 +122,7 @@ static bool ask_states(void *arg)
 		if (in->kind == INPUT_USER)
 			continue;
 		WeftTensorInfo *info = &list[a->n++];
-		*info = describe(a, in->name, input_role(in->kind, in->name), in->node);
+		*info = describe(a, in->name, role_of(a, in), in->node);
 		info->aliases = aliases ? aliases[in->init.i] : NULL;
 		info->holder = const_holder(g->ir, in->init);
 		info->requires_grad =
@@ -132,7 +139,8 @@ static bool list_outputs(Inspection *a, bool all)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->output.n);
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (g->output.data[k].writes < 0 || (all && !graph_output_is_state(g, k)))
-			list[a->n++] = describe(a, g->output.data[k].name, "output",
+			list[a->n++] = describe(a, g->output.data[k].name,
+						output_role(g->output.data[k].name),
 						g->output.data[k].node);
 	a->out = list;
 	return true;

@@ -167,7 +167,7 @@ static bool rename_outputs(Load *l)
 					 *name ? "another one has it" : "it is empty");
 		g->output.data[k].name = arena_strdup(l->w->ctx->arena, name);
 	}
-	return true;
+	return l->out->named = true;
 }
 
 static bool load_with(void *arg)
@@ -259,6 +259,7 @@ static bool copy(void *arg)
 	TRY(given_graph(c->w, "weft_copy_graph", c->from) && graph_is_one(c->w, c->from));
 	c->out = graph_wrap(c->w, graph_clone(c->from->g), c->from->path);
 	c->out->transformed = c->from->transformed;
+	c->out->named = c->from->named;
 	c->out->seed = c->from->seed;
 	c->out->rng_input = c->from->rng_input;
 	c->out->rng_cipher = c->from->rng_cipher;

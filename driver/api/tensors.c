@@ -12,11 +12,12 @@ struct WeftTensors {
 	ARRAY(WeftTensor) api; /* by item */
 	const StMeta *meta;
 	uint32_t nmeta;
+	ARRAY(StMeta) own; /* to write */
 };
 
 typedef struct {
 	Weft *w;
-	const char *path, *name;
+	const char *path, *name, *value;
 	const WeftTensor *tensor;
 	const WeftTensors *from;
 	WeftTensors *t;
@@ -183,6 +184,32 @@ bool weft_tensors_add(Weft *w, WeftTensors *t, const char *name, const WeftTenso
 	return boundary(w, add, &a);
 }
 
+static bool set_meta(void *arg)
+{
+	Arg *a = arg;
+	Arena *arena = weft_arena(a->w);
+	static const char here[] = "weft_tensors_set_meta";
+	TRY(given(a->w, here, "the set of tensors", a->t) &&
+	    given_text(a->w, here, "the key", a->name) &&
+	    given(a->w, here, "the text", a->value));
+	if (!strcmp(a->name, "complex"))
+		return ctx_error(a->w->ctx, here, "the key \"complex\" is Weft's own");
+	const StMeta m = {arena_strdup(arena, a->name), arena_strdup(arena, a->value)};
+	for (uint32_t k = 0; k < a->t->own.n; k++)
+		if (!strcmp(a->t->own.data[k].key, a->name)) {
+			a->t->own.data[k] = m;
+			return true;
+		}
+	array_push(arena, &a->t->own, m);
+	return true;
+}
+
+bool weft_tensors_set_meta(Weft *w, WeftTensors *t, const char *key, const char *value)
+{
+	Arg a = {.w = w, .t = t, .name = key, .value = value};
+	return boundary(w, set_meta, &a);
+}
+
 /* Returns the tensors with complex ones as pairs of numbers; adds the names of those to *list. */
 static NamedTensor *split_complex(Arena *a, const WeftTensors *t, Text *list)
 {
@@ -216,8 +243,13 @@ static bool write_file(void *arg)
 	if (text_ends(a->path, ".npz"))
 		return npz_save(ctx, a->path, t->item.data, t->item.n);
 	NamedTensor *items = split_complex(ctx->arena, t, &list);
-	StMeta meta = {"complex", list.data};
-	return st_save(ctx, a->path, items, t->item.n, &meta, list.n > 0);
+	StMeta *meta = ARENA_ARRAY(ctx->arena, StMeta, t->own.n + 1);
+	uint32_t nmeta = 0;
+	if (list.n)
+		meta[nmeta++] = (StMeta){"complex", list.data};
+	for (uint32_t k = 0; k < t->own.n; k++)
+		meta[nmeta++] = t->own.data[k];
+	return st_save(ctx, a->path, items, t->item.n, meta, nmeta);
 }
 
 bool weft_tensors_write(Weft *w, const WeftTensors *t, const char *path)

@@ -94,13 +94,12 @@ static bool read_options(OptimCall *c, const char *name)
 		if (flag >= 0)
 			c->said[flag] = true;
 	}
-	for (uint32_t k = 0; k < c->flags.n; k++) {
-		const OptimItem *i = &c->flags.item[k];
-		const int of = optim_item(&c->scalars, i->key);
+	bool is[OPTIM_MAX_ITEMS] = {false};
+	for (uint32_t k = 0; k < c->scalars.n; k++)
+		is[k] = c->scalar[k].i || c->number[k] != 0;
+	for (uint32_t k = 0; k < c->flags.n; k++)
 		if (!c->said[k])
-			c->flag[k] =
-				of >= 0 ? c->scalar[of].i || c->number[of] != 0 : *i->value == '1';
-	}
+			c->flag[k] = optim_flag(&c->scalars, &c->flags.item[k], is);
 	return true;
 }
 

@@ -206,12 +206,22 @@ static bool choose(LoadingWeights *l)
 		if (s) {
 			l->used[s - l->file.weight.data] = true;
 			TRY(take(l, (ConstId){k}, s, as.heads));
-		} else if (!c.transient || c.absent) {
+		} else if (c.absent || !(c.transient || l->file.trained)) {
 			l->missing = listed(arena, l->missing, l->nmissing++,
 					    missing_name(arena, c.name, as.name));
 		}
 	}
 	return true;
+}
+
+/* Whether a checkpoint of weft train has the name for what is no weight. */
+static bool is_of_training(const LoadingWeights *l, const char *name)
+{
+	static const char *const begin[] = {"state.", "optimizer.", "weft."};
+	for (size_t k = 0; l->file.trained && k < sizeof begin / sizeof *begin; k++)
+		if (!strncmp(name, begin[k], strlen(begin[k])))
+			return true;
+	return false;
 }
 
 /* Lists the weights of the files that no parameter took. */
@@ -220,7 +230,7 @@ static void list_unused(LoadingWeights *l)
 	const char *list = "";
 	uint32_t n = 0;
 	for (uint32_t k = 0; k < l->file.weight.n; k++)
-		if (!l->used[k])
+		if (!l->used[k] && !is_of_training(l, l->file.weight.data[k].name))
 			list = listed(weft_arena(l->w), list, n++, l->file.weight.data[k].name);
 	if (n)
 		ctx_warn(l->w->ctx, l->file.path, "%u weight%s of no parameter of the model: %s", n,
@@ -281,6 +291,10 @@ static bool load_weights(void *arg)
 				 l->nmissing,
 				 l->nmissing == 1 ? " of the model is" : "s of the model are",
 				 l->missing);
+	if (l->file.trained && !l->new.n)
+		return ctx_error(ctx, l->file.path,
+				 "no weight of this checkpoint is called like a parameter of the "
+				 "model");
 	list_unused(l);
 	ctx->file = l->g->path;
 	return transform_weights(l->g->g, l->new.data, l->new.n);

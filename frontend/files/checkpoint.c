@@ -39,6 +39,7 @@ static bool add_tensors(CheckpointReader *r, const char *path)
 	StFile f = {0};
 	out_spare(r->ctx, path);
 	TRY(text_ends(path, ".npz") ? npz_open(r->ctx, path, &f) : st_open(r->ctx, path, &f));
+	r->out->trained |= st_meta(&f, CHECKPOINT_META) != NULL;
 	for (uint32_t k = 0; k < f.n; k++)
 		TRY(add(r, (SavedWeight){f.tensor[k].name, path, f.tensor[k].tensor, NULL}));
 	return true;

@@ -273,8 +273,20 @@ static int pour(const OutFile *o)
 	return why;
 }
 
+/* Makes what was written to o->f last. Returns 0 or errno. A file system that cannot do that is no
+ * reason to fail. */
+static int settle(const OutFile *o)
+{
+	if (fflush(o->f))
+		return errno;
+	return !o->lasting || fsync(fileno(o->f)) == 0 || errno == EINVAL || errno == EROFS ? 0
+											    : errno;
+}
+
 bool out_commit(Ctx *ctx, OutFile *o)
 {
+	if (o->f && !o->why)
+		o->why = settle(o);
 	if (o->f && fclose(o->f) && !o->why)
 		o->why = errno;
 	o->f = NULL;

@@ -248,6 +248,7 @@ bool st_save(Ctx *ctx, const char *path, const NamedTensor *x, uint32_t n, const
 		text_char(&t, ' ');
 	OutFile *out = out_begin(ctx, path);
 	TRY(out && out_open(ctx, out));
+	out->lasting = true;
 	uint8_t head[8];
 	for (uint32_t k = 0; k < 8; k++)
 		head[k] = (uint8_t)((uint64_t)t.n >> 8 * k);

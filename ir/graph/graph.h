@@ -254,8 +254,12 @@ typedef struct {
 } GraphInput;
 #define RANDOM_STATE "weft.rng" /* the name of the state, or input, that random numbers depend on */
 /* Returns the role of an input, as in WeftTensorInfo.role: "input", "param" or "buffer" by its
- * kind; "rng" if its name is RANDOM_STATE. */
-const char *input_role(InputKind, const char *name);
+ * kind; "rng" if its name is RANDOM_STATE; those of a step of training by the names that
+ * transform/step and weft.train_step give: "label", "scalar:NAME" of an f64 without dimensions,
+ * "optimizer", "counter". In the arena. */
+const char *input_role(Arena *, InputKind, const char *name, DType, uint32_t rank);
+/* Returns the role of an output by its name: "output", "loss", or "metric". */
+const char *output_role(const char *name);
 
 typedef struct {
 	Node node;        /* none: no tensor; lowering and the interpreter refuse the output */

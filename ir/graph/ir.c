@@ -323,11 +323,31 @@ size_t ir_loc_line(const char *text)
 
 /* ---- constants ---- */
 
-const char *input_role(InputKind kind, const char *name)
+static bool begins(const char *name, const char *with)
 {
-	static const char *const role[] = {
-		[INPUT_USER] = "input", [INPUT_PARAM] = "param", [INPUT_BUFFER] = "buffer"};
-	return strcmp(name, RANDOM_STATE) ? role[kind] : "rng";
+	return !strncmp(name, with, strlen(with));
+}
+
+const char *input_role(Arena *a, InputKind kind, const char *name, DType d, uint32_t rank)
+{
+	if (!strcmp(name, RANDOM_STATE))
+		return "rng";
+	switch (kind) {
+	case INPUT_USER:
+		return d == DT_f64 && !rank        ? arena_printf(a, "scalar:%s", name)
+		       : !strcmp(name, "label") ? "label"
+						   : "input";
+	case INPUT_PARAM: return "param";
+	default:
+		return !strcmp(name, "weft.step")                                ? "counter"
+		       : begins(name, "state.") || begins(name, "optimizer.") ? "optimizer"
+										 : "buffer";
+	}
+}
+
+const char *output_role(const char *name)
+{
+	return !strcmp(name, "loss") ? "loss" : !strcmp(name, "grad_norm") ? "metric" : "output";
 }
 
 const char **ir_const_aliases(const Ir *ir, Arena *arena)

@@ -66,6 +66,12 @@ int optim_item(const OptimList *list, const char *name)
 	return -1;
 }
 
+bool optim_flag(const OptimList *scalars, const OptimItem *flag, const bool *is)
+{
+	const int of = optim_item(scalars, flag->key);
+	return of >= 0 ? is[of] : *flag->value == '1';
+}
+
 bool optim_holds(const OptimList *flags, const bool *flag, const char *s)
 {
 	scan_blanks(&s);

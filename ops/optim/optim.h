@@ -67,6 +67,9 @@ const Optimizer *optim_find(const char *name);
 OptimList optim_list(Arena *, const char *text);
 /* Returns the number of the item of that name, or -1. */
 int optim_item(const OptimList *, const char *name);
+/* Whether a flag that nobody sets is set: that of a scalar if the scalar is not 0 (is[k]: scalar k is
+ * not 0, or not known), another one as its block says. */
+bool optim_flag(const OptimList *scalars, const OptimItem *flag, const bool *is);
 /* Whether a condition holds; flag[k] is flag k of the list. A name that is no flag does not
  * hold. */
 bool optim_holds(const OptimList *flags, const bool *flag, const char *condition);
@@ -86,5 +89,24 @@ typedef struct {
 /* Adds a step. Sets out[0..n) to the new parameters, and out[n..n + nstate) to the new states, each
  * of the type that it has. Returns false after b_error. */
 bool optim_step(Build *, const OptimStep *, Node *out);
+
+/* A loss, or a schedule of a scalar: a value that is computed from others and from numbers. */
+typedef struct {
+	const char *name;
+	const char *in;      /* the names of the values that `value` reads, with blanks between */
+	const char *numbers; /* a list; one without a value must be given */
+	const char *value;   /* in the language of .expand */
+	bool classes;        /* of a loss: the label has numbers of classes, i64, in x's shape without
+	                        the dimension of classes, `dim`; else it has x's type */
+} Formula;
+
+/* Returns loss k, from 0 on; NULL if there are not so many. Its values are x and label. */
+const Formula *loss_at(uint32_t k);
+/* Returns schedule k, from 0 on; NULL if there are not so many. Its value is t, an f64 without
+ * dimensions: the number of steps before this one. */
+const Formula *schedule_at(uint32_t k);
+/* Adds the value of a formula, of in[] by its `in` and number[] by its `numbers`. Returns no node
+ * after an error. */
+Node formula_value(Build *, const Formula *, const Node *in, const double *number);
 
 #endif

@@ -40,7 +40,7 @@ ends() {
 
 expect 0 '^weft 0' "$weft" --version
 expect 0 'usage: weft COMMAND' "$weft" --help
-for c in compile run check bench show bisect ops doctor; do
+for c in compile run check bench train show bisect ops doctor; do
 	expect 0 "usage: weft $c" "$weft" $c --help
 	expect 0 "usage: weft $c" "$weft" help $c
 	misuse "no option --nonsense" "$weft" $c --nonsense

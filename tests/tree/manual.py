@@ -70,17 +70,20 @@ def columns(command, text):
 # What all commands that read a model take is described once, in front of them.
 TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
+step = set(TAKEN.findall((root / "tools/train/step.h").read_text()))  # which `weft compile` describes
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
-for command in ("compile", "run", "check", "bench", "show", "bisect", "ops", "doctor"):
+for command in ("compile", "run", "check", "bench", "train", "show", "bisect", "ops", "doctor"):
     source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
     assert taken, command
-    all_read = shared if "LOAD_OPTIONS" in source else set()
+    all_read = (shared if "LOAD_OPTIONS" in source else set()) | (step if "STEP_OPTIONS" in source else set())
+    own = taken | (step if command == "compile" else set())
     full, short = helped(command, "--help-all"), helped(command, "--help")
     named = rows(full)
     differ(f"weft {command} --help-all", taken | all_read, set(named))
-    differ(f"docs/weft.1, {command}", taken, headings(sections[f"WEFT {command.upper()}"]))
+    differ(f"docs/weft.1, {command}", own, headings(sections[f"WEFT {command.upper()}"]))
     on_page = values(sections["DESCRIPTION"]) | values(sections[f"WEFT {command.upper()}"])
+    on_page = values(sections["WEFT COMPILE"]) | on_page if command == "train" else on_page
     for option, value in named.items():
         check(on_page.get(option) == value, f"{option} of weft {command} takes {value!r}, in docs/weft.1 {on_page.get(option)!r}")
     columns(command, full)

@@ -1,0 +1,284 @@
+"""weft compile --train and weft train on files of torch.export, beside PyTorch's own loop; a training that is resumed, or killed."""
+import copy
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+import weft
+from weft import _weft
+
+nn, F = torch.nn, torch.nn.functional
+WEFT = pathlib.Path(os.environ["WEFT_LLVM_FOLDER"]) / "weft"
+pytestmark = [pytest.mark.skipif(not weft.has_llvm(), reason="weft_llvm.so is not there"),
+              pytest.mark.skipif(not WEFT.exists(), reason="the command is not there")]
+
+
+class Net(nn.Module):
+    """Batch norm, a parameter under two names, one that is frozen, one that the loss does not depend on."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4)
+        self.up, self.down = nn.Linear(16, 16, bias=False), nn.Linear(16, 16, bias=False)
+        self.down.weight = self.up.weight
+        self.out, self.unused, self.frozen = nn.Linear(16, 3), nn.Linear(2, 2), nn.Linear(16, 16)
+        self.frozen.requires_grad_(False)
+
+    def forward(self, image):
+        x = F.max_pool2d(F.relu(self.bn(self.conv(image))), 4).flatten(1)
+        return self.out(torch.tanh(self.frozen(self.down(torch.tanh(self.up(x))))))
+
+
+def data(n, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    label = torch.randint(3, (n,), generator=g)
+    return torch.randn(n, 1, 8, 8, generator=g) + label[:, None, None, None] * 0.5, label
+
+
+def command(*args, fails=None, cwd=None, **more):
+    done = subprocess.run([WEFT, *map(str, args)], capture_output=True, text=True, cwd=cwd, **more)
+    if fails is None:
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+    assert done.returncode in (1, 2) and fails in done.stderr, (done.returncode, done.stderr)
+    return done.stderr
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """net.pt2 in training mode, eval.pt2 in evaluation mode, data of 50 and 20 samples."""
+    folder = tmp_path_factory.mktemp("train")
+    torch.manual_seed(0)
+    net = Net()
+    batch = torch.export.Dim("batch", min=1, max=64)
+    x = torch.randn(4, 1, 8, 8)
+    torch.export.save(torch.export.export(copy.deepcopy(net).train(), (x,), dynamic_shapes=[{0: batch}]), folder / "net.pt2")
+    torch.export.save(torch.export.export(copy.deepcopy(net).eval(), (x,), dynamic_shapes=[{0: batch}]), folder / "eval.pt2")
+    torch.export.save(torch.export.export(copy.deepcopy(net).train(), (x,)), folder / "static.pt2")
+    for name, n in (("data", 50), ("test", 20)):
+        image, label = data(n, n)
+        np.savez(folder / f"{name}.npz", image=image.numpy(), label=label.numpy())
+    return folder, net
+
+
+CASES = {
+    "adamw": ("adamw(lr=input, weight_decay=0.05)", (), lambda n: torch.optim.AdamW(trained(n), lr=0.01, weight_decay=0.05), None),
+    "amsgrad": ("adam(lr=0.01, amsgrad=true, beta1=0.8)", (), lambda n: torch.optim.Adam(trained(n), lr=0.01, amsgrad=True, betas=(0.8, 0.999)), None),
+    "momentum": ("sgd(lr=input, momentum=0.9, nesterov=true)", (),
+                 lambda n: torch.optim.SGD(trained(n), lr=0.01, momentum=0.9, nesterov=True), None),
+    "clipped": ("sgd(lr=input)", ("--clip-norm", "0.5"), lambda n: torch.optim.SGD(trained(n), lr=0.01), 0.5),
+    "groups": ("adamw(lr=0.01, weight_decay=0.1)",
+               ("--group", "*.bias,bn.*: weight_decay=0, lr=0.02", "--group", "out.weight: optimizer=sgd(lr=0.1, momentum=0.5)"),
+               lambda n: Two(torch.optim.AdamW([{"params": [p for k, p in named(n) if k not in ("out.weight",) and not grouped(k)]},
+                                                {"params": [p for k, p in named(n) if grouped(k)], "weight_decay": 0, "lr": 0.02}],
+                                               lr=0.01, weight_decay=0.1), torch.optim.SGD([n.out.weight], lr=0.1, momentum=0.5)), None),
+}
+
+
+def named(net):
+    return [(k, p) for k, p in net.named_parameters() if p.requires_grad and not k.startswith("unused")]
+
+
+def trained(net):
+    return [p for _, p in named(net)]
+
+
+def grouped(name):
+    return name.endswith(".bias") or name.startswith("bn.")
+
+
+class Two:
+    """Two optimizers as one."""
+
+    def __init__(self, *all):
+        self.all = all
+
+    def zero_grad(self):
+        for o in self.all:
+            o.zero_grad()
+
+    def step(self):
+        for o in self.all:
+            o.step()
+
+    @property
+    def state(self):
+        return {k: v for o in self.all for k, v in o.state.items()}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("mode", ["net", "eval"])
+def test_steps_beside_pytorch(files, tmp_path, name, mode):
+    """Ten steps: losses, parameters, running statistics and the optimizer's state; a file in either mode gives the same."""
+    folder, net = files
+    text, options, make, clip = CASES[name]
+    command("compile", folder / f"{mode}.pt2", "--train", text, "--loss", "cross_entropy(output=0, label_smoothing=0.1)", *options,
+            "-o", tmp_path / "step.so")
+    net = copy.deepcopy(net).train()
+    optimizer = make(net)
+    model = weft.load(tmp_path / "step.so")
+    step, evaluation = model.entries["step"], model.entries["eval"]
+    image, label = data(50, 1)
+    for k in range(10):
+        x, y = image[5 * k:5 * k + 5], label[5 * k:5 * k + 5]
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y, label_smoothing=0.1)
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(trained(net), clip) if clip else None
+        optimizer.step()
+        got = step(x, y, *([torch.tensor(0.01, dtype=torch.float64)] if "lr=input" in text else []))
+        got = got if isinstance(got, (tuple, list)) else (got,)
+        torch.testing.assert_close(got[0], loss.detach(), rtol=3e-5, atol=3e-6)
+        if clip:
+            torch.testing.assert_close(got[1], norm, rtol=1e-4, atol=1e-6)
+    states = {k: torch.as_tensor(v) for k, v in model.state.items()}
+    for k, p in named(net):
+        torch.testing.assert_close(states[k], p.detach(), rtol=1e-3, atol=2e-5)
+        for key, v in optimizer.state[p].items():
+            if v is not None and key != "step":
+                torch.testing.assert_close(states[f"state.{k}.{key}"], v, rtol=1e-3, atol=2e-5)
+    for k in ("bn.running_mean", "bn.running_var", "bn.num_batches_tracked"):
+        torch.testing.assert_close(states[k], net.get_buffer(k), rtol=1e-4, atol=1e-5)
+    assert "frozen.weight" not in states and "unused.weight" not in states and "down.weight" not in states
+    with torch.no_grad():
+        torch.testing.assert_close(evaluation(image[:7]), net.eval()(image[:7]), rtol=1e-3, atol=1e-4)
+
+
+def tensors_of(path):
+    """What is in a .safetensors file, and its metadata."""
+    import json
+    raw = path.read_bytes()
+    n = int.from_bytes(raw[:8], "little")
+    index = json.loads(raw[8:8 + n])
+    return {k: (v["dtype"], v["shape"], raw[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in index.items()
+            if k != "__metadata__"}, index["__metadata__"]
+
+
+def train(folder, *args, **more):
+    return command("train", folder / "net.pt2", "--data", folder / "data.npz", "--loss", "cross_entropy", "--optimizer", "adamw", "--lr", "0.01",
+                   "--schedule", "cosine(warmup=2)", *args, **more)
+
+
+def test_command(files, tmp_path):
+    """Lines, the names in the checkpoint, the model for inference that is made of it."""
+    folder, net = files
+    said = train(folder, "--eval", folder / "test.npz", "--batch", 8, "--epochs", 3, "--save", tmp_path / "a.safetensors", "--seed", 3)
+    lines = said.splitlines()
+    assert len(lines) == 4 and lines[0].startswith("epoch 1/3  loss ") and "  test " in lines[2] and "0:00 left" in lines[2], said
+    assert float(lines[2].split()[3]) < float(lines[0].split()[3])
+    tensors, meta = tensors_of(tmp_path / "a.safetensors")
+    assert tensors["state.out.weight.step"] == ("F32", [], np.float32(21).tobytes()) and "weft.train" in meta  # 7 batches, the last of 2
+    assert {"conv.weight", "state.conv.weight.exp_avg", "state.bn.bias.exp_avg_sq", "bn.running_var"} <= set(tensors)
+    assert not any(k.startswith("optimizer.") for k in tensors)
+    done = subprocess.run([WEFT, "compile", folder / "eval.pt2", "--weights-from", tmp_path / "a.safetensors", "-o", tmp_path / "net.so"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+    net = copy.deepcopy(net).eval()
+    values = {k: torch.frombuffer(bytearray(v[2]), dtype={"F32": torch.float32, "I64": torch.int64}[v[0]]).reshape(v[1])
+              for k, v in tensors.items() if not k.startswith("state.")}
+    missing, unexpected = net.load_state_dict(values, strict=False)
+    assert not unexpected and all(k.startswith(("unused", "frozen", "down")) for k in missing), (missing, unexpected)
+    image, label = data(20, 20)
+    with torch.no_grad():
+        got = weft.load(tmp_path / "net.so")(image)
+        torch.testing.assert_close(got, net(image), rtol=1e-4, atol=1e-5)
+    assert float(lines[2].split()[5]) == pytest.approx(float(F.cross_entropy(got, label)), rel=1e-3)
+
+
+def test_resume_has_equal_bits(files, tmp_path):
+    folder, _ = files
+    common = "--batch", 8, "--seed", 5
+    train(folder, *common, "--epochs", 4, "--save", tmp_path / "whole.safetensors")
+    # with other bits from then on, if the schedule did not know all epochs
+    with pytest.raises(AssertionError):
+        train(folder, *common, "--epochs", 4, "--save", tmp_path / "part.safetensors", "--on-nan", "never")
+    process = subprocess.Popen([WEFT, "train", folder / "net.pt2", "--data", folder / "data.npz", "--loss", "cross_entropy", "--optimizer", "adamw",
+                                "--lr", "0.01", "--schedule", "cosine(warmup=2)", *map(str, common), "--epochs", "4", "--save",
+                                tmp_path / "part.safetensors", "--save-every", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    end = time.time() + 120
+    while not (tmp_path / "part.safetensors").exists() and time.time() < end and process.poll() is None:
+        time.sleep(0.002)
+    process.kill()
+    process.communicate()
+    train(folder, *common, "--resume", tmp_path / "part.safetensors", "--save", tmp_path / "part.safetensors")
+    assert tensors_of(tmp_path / "whole.safetensors") == tensors_of(tmp_path / "part.safetensors")
+
+
+def test_signal_saves(files, tmp_path):
+    folder, _ = files
+    whole, part = tmp_path / "whole.safetensors", tmp_path / "part.safetensors"
+    common = "--batch", "4", "--epochs", "400"
+    process = subprocess.Popen([WEFT, "train", folder / "net.pt2", "--data", folder / "data.npz", "--loss", "cross_entropy", *common, "--save", part],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=120)
+    if process.returncode == 0:
+        pytest.skip("the training was done before the signal came")
+    assert process.returncode == 1 and "saved: go on with --resume" in err, err
+    base = "train", folder / "net.pt2", "--data", folder / "data.npz", "--loss", "cross_entropy", *common
+    command(*base, "--save", whole)
+    command(*base, "--resume", part, "--save", part)
+    assert tensors_of(whole) == tensors_of(part)
+
+
+def test_checkpoints_are_whole(files, tmp_path):
+    """Whenever the process is killed, the file is that of one of the moments."""
+    folder, _ = files
+    path = tmp_path / "a.safetensors"
+    for k in range(6):
+        process = subprocess.Popen([WEFT, "train", folder / "net.pt2", "--data", folder / "data.npz", "--loss", "cross_entropy", "--batch", "4",
+                                    "--epochs", "100", "--save", path, "--save-every", "1"], stdout=subprocess.DEVNULL)
+        end = time.time() + 120
+        while not path.exists() and time.time() < end:
+            time.sleep(0.001)
+        time.sleep(0.003 * k)
+        process.kill()
+        process.wait()
+        tensors, meta = tensors_of(path)
+        steps = int(meta["weft.train"].split("step=")[1].split()[0])
+        assert tensors["state.out.bias.step"][2] == np.float32(steps).tobytes() and tensors["out.weight"][1] == [3, 16]
+
+
+def test_refused(files, tmp_path):
+    folder, _ = files
+    image, label = data(50)
+    np.savez(tmp_path / "short.npz", image=image.numpy(), label=label[:49].numpy())
+    np.savez(tmp_path / "missing.npz", image=image.numpy())
+    np.savez(tmp_path / "wide.npz", image=image.double().numpy(), label=label.numpy())
+    np.savez(tmp_path / "few.npz", image=image[:3].numpy(), label=label[:3].numpy())
+    np.savez(tmp_path / "nan.npz", image=image.numpy() * np.nan, label=label.numpy())
+    base = "train", folder / "net.pt2", "--loss", "cross_entropy", "--data"
+    command(*base, tmp_path / "short.npz", fails="label has 49 samples, the tensors before it have 50")
+    command(*base, tmp_path / "missing.npz", fails="no tensor label, which the step takes; the file has image")
+    command(*base, tmp_path / "wide.npz", fails="image is f64[50, 1, 8, 8], the step takes f32[")
+    command("train", folder / "static.pt2", "--loss", "cross_entropy", "--data", tmp_path / "few.npz", fails="3 samples are fewer than a batch of 4")
+    command("train", folder / "static.pt2", "--loss", "cross_entropy", "--data", folder / "data.npz", "--batch", 5,
+            fails="was exported with batches of 4 (image): --batch 5 needs a model with a symbolic size")
+    command(*base, tmp_path / "nan.npz", fails="the loss of batch 1 of epoch 1 is nan: stopped")
+    command(*base, folder / "data.npz", "--batch", 100, fails="out of the range of sizes")
+    command(*base, folder / "none.npz", fails="cannot open")
+    command(*base, folder / "data.npz", "--lr", "fast", fails="--lr is a number, not fast")
+    command(*base, folder / "data.npz", "--lr", "1", "--schedule", "cosine(warm=1)", fails="--schedule cosine(warm=1): expected")
+    command(*base, folder / "data.npz", "--schedule", "cosine", fails="--schedule is for --lr")
+    command(*base, folder / "data.npz", "--save", "a.bin", fails="the name ends with .safetensors")
+    command(*base, folder / "data.npz", "--number", "momentum=0.5", fails="the step takes no number momentum")
+    command("train", folder / "net.pt2", "--data", folder / "data.npz", fails="expected one number (or a loss of the output, such as cross_entropy")
+    (tmp_path / "full").symlink_to("/dev/full")
+    train(folder, "--save", tmp_path / "ok.safetensors", "--batch", 8)
+    before = (tmp_path / "ok.safetensors").read_bytes()
+    command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", fails="all 1 epochs are done")
+    command(*base, tmp_path / "few.npz", "--batch", "3", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, fails="the data in")
+    command(*base, folder / "data.npz", "--batch", "5", "--epochs", 2, "--resume", tmp_path / "ok.safetensors", fails="with --batch 8, not 5")
+    command(*base, folder / "data.npz", "--optimizer", "sgd", "--epochs", 2, "--batch", 8, "--resume", tmp_path / "ok.safetensors",
+            fails="the model has no state state.")
+    import resource
+    command(*base, folder / "data.npz", "--save", tmp_path / "ok.safetensors", fails="cannot write: File too large",
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+    assert (tmp_path / "ok.safetensors").read_bytes() == before

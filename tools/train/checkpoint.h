@@ -1,0 +1,25 @@
+/* Checkpoints of a training: the state of an instance by PyTorch's names, and where the training
+ * is, in a .safetensors file that is written whole or not at all. */
+#ifndef WEFT_TOOLS_TRAIN_CHECKPOINT_H
+#define WEFT_TOOLS_TRAIN_CHECKPOINT_H
+
+#include "tools/tool.h"
+
+/* Where a training is. */
+typedef struct {
+	uint64_t seed, data; /* of the order of samples; data_hash */
+	int64_t rows, batch; /* samples in all, and of a batch */
+	int64_t epoch, done; /* the epoch, from 0 on, and its batches that are done */
+	int64_t step;        /* steps in all */
+	int64_t epochs;      /* that the training was to have */
+	double loss;         /* the sum of losses of the epoch, by sample */
+	int64_t seen;        /* samples of that sum */
+} Place;
+
+/* Writes the state and the place. Returns false after a message, with the old file unchanged. */
+bool checkpoint_save(const Runner *, const char *path, const Place *);
+/* Sets the state and *Place from a file. Returns false after a message: the file is none of
+ * checkpoint_save, or has tensors of other names or shapes. */
+bool checkpoint_load(const Runner *, const char *path, Place *);
+
+#endif

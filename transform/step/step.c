@@ -1,0 +1,598 @@
+/* The graph of a step.
+ *
+ *   graph @main(%x: f32[N, 2]) {            graph @main(%x: f32[N, 2], %w: f32[2, 3] param "w",
+ *     %w = constant(#1 "w")                     %label: i64[N], %lr: f64[]) {
+ *     %y = matmul(%x, %w)            ->       %y = matmul(%x, %w)
+ *     return %y                               %loss = cross_entropy_loss(%y, %label) ... gradients
+ *   }                                         return %loss, w = %w - %lr * gradient
+ *                                           }
+ *
+ * Parameters become state first, so that passes of the derivative see inputs and fold nothing that
+ * will change. */
+#include "transform/step/step.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "ir/build/state.h"
+#include "ir/build/verify.h"
+#include "ir/interp/tensor.h"
+#include "ir/op/op.h"
+#include "ops/rules/expand_priv.h"
+#include "transform/transform.h"
+
+#define COUNTER "weft.step"
+
+/* A new value of an input. */
+typedef struct {
+	uint32_t input;
+	Node value;
+} Write;
+
+typedef struct {
+	const Step *s;
+	Ctx *ctx;
+	Graph *g;
+	Build b;         /* at the end of g */
+	Node count;      /* the count of steps, f64[]; none: nobody has asked yet */
+	const void *zeros;
+	uint64_t nzeros; /* bytes */
+	ARRAY(Write) write;
+} Making;
+
+/* ---- state ---- */
+
+static int32_t input_named(const Graph *g, const char *name)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (!strcmp(g->input.data[k].name, name))
+			return (int32_t)k;
+	return -1;
+}
+
+/* Checks that no input or state has the name. */
+static bool is_free(const Graph *g, const char *name)
+{
+	return input_named(g, name) < 0 ||
+	       ctx_error(g->ir->ctx, g->ir->ctx->file,
+			 "an input or state of the model is called %s, as the step's own would be",
+			 name);
+}
+
+/* Returns the input that holds the constant as state, or -1. */
+static int32_t state_of(const Graph *g, ConstId c)
+{
+	for (uint32_t k = 0; k < g->input.n; k++)
+		if (g->input.data[k].kind != INPUT_USER && g->input.data[k].init.i == c.i)
+			return (int32_t)k;
+	return -1;
+}
+
+/* Makes a constant state. */
+static bool make_state(Graph *g, ConstId c)
+{
+	const Const of = *ir_const_of(g->ir, c);
+	const int32_t there = state_of(g, c);
+	if (there >= 0)
+		return graph_writer(g, (uint32_t)there) < 0 ||
+		       ctx_error(g->ir->ctx, g->ir->ctx->file,
+				 "the model itself writes %s, so a step cannot train it: leave it "
+				 "out (--trainable)",
+				 of.name);
+	TRY(is_free(g, of.name));
+	const Node in = graph_add_input(g, of.name, INPUT_PARAM,
+					ir_type_ints(g->ir, of.dtype, of.rank, of.dim));
+	g->input.data[g->input.n - 1].init = c;
+	for (Node n = g->first, next; n.i; n = next) {
+		next = node_next(g, n);
+		if (node_const(g, n).i != c.i)
+			continue;
+		if (node_nuses(g, n))
+			graph_replace(g, n, in);
+		graph_erase(g, n);
+	}
+	return true;
+}
+
+static bool make_parameters_state(Graph *g, const Step *s)
+{
+	for (uint32_t c = 1; c < g->ir->constant.n; c++) /* in the order of the file */
+		for (uint32_t k = 0; k < s->ngroup; k++)
+			for (uint32_t i = 0; i < s->group[k].nparam; i++)
+				if (s->group[k].param[i].i == c)
+					TRY(make_state(g, (ConstId){c}));
+	return true;
+}
+
+/* Returns the contents of a state, in which all elements are the number. */
+static const void *contents(Making *m, DType d, int64_t n, double begins)
+{
+	Arena *a = m->ctx->arena;
+	const uint64_t bytes = (uint64_t)n * dtype_size(d);
+	if (begins == 0) {
+		if (bytes > m->nzeros || !m->zeros) {
+			m->zeros = arena_calloc(a, bytes + 1, 1);
+			m->nzeros = bytes;
+		}
+		return m->zeros;
+	}
+	Tensor t = {.dtype = d, .rank = 1, .dim = {n}, .data = arena_calloc(a, bytes + 1, 1)};
+	for (int64_t i = 0; i < n; i++)
+		tensor_set_f64(&t, i, begins);
+	return t.data;
+}
+
+/* Adds state of the step's own, with one number as contents. */
+static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
+		      double begins, Node *out)
+{
+	Graph *g = m->g;
+	int64_t n = 1;
+	for (uint32_t k = 0; k < rank; k++)
+		n *= dim[k];
+	TRY(is_free(g, name));
+	const ConstId c = ir_const(g->ir, (Const){.name = name,
+						  .dtype = d,
+						  .rank = rank,
+						  .dim = arena_dup(m->ctx->arena, dim,
+								   rank * sizeof *dim),
+						  .bytes = (uint64_t)n * dtype_size(d),
+						  .data = contents(m, d, n, begins),
+						  .is_param = true,
+						  .is_buffer = true});
+	*out = graph_add_input(g, name, INPUT_BUFFER, ir_type_ints(g->ir, d, rank, dim));
+	g->input.data[g->input.n - 1].init = c;
+	return true;
+}
+
+static void set_input(Making *m, uint32_t input, Node value)
+{
+	array_push(m->ctx->scratch, &m->write, ((Write){input, value}));
+}
+
+static uint32_t input_of(const Graph *g, Node n)
+{
+	uint32_t k = 0;
+	while (g->input.data[k].node.i != n.i)
+		k++;
+	return k;
+}
+
+/* ---- numbers ---- */
+
+/* Adds the count of steps before this one, and counts. */
+static bool add_count(Making *m)
+{
+	Node state;
+	if (m->count.i)
+		return true;
+	TRY(add_state(m, COUNTER, DT_i64, 0, (int64_t[]){0}, 0, &state));
+	m->count = b_convert(&m->b, state, DT_f64);
+	set_input(m, input_of(m->g, state), b_bin_scalar(&m->b, OP_add, state, 1));
+	return true;
+}
+
+/* Sets *out to the node of a number, f64 without dimensions; to none if the number is known. */
+static bool number_node(Making *m, const StepNumber *n, Node *out)
+{
+	*out = (Node){0};
+	if (n->input) {
+		const int32_t at = input_named(m->g, n->input);
+		if (at < 0)
+			*out = graph_add_input(m->g, n->input, INPUT_USER,
+					       ir_type(m->g->ir, DT_f64, 0, NULL));
+		else if (m->g->input.data[at].kind == INPUT_USER &&
+			 node_dtype(m->g, m->g->input.data[at].node) == DT_f64 &&
+			 !node_rank(m->g, m->g->input.data[at].node))
+			*out = m->g->input.data[at].node;
+		else
+			return is_free(m->g, n->input);
+		return true;
+	}
+	if (!n->schedule)
+		return true;
+	TRY(add_count(m));
+	*out = formula_value(&m->b, n->schedule, &m->count, n->argument);
+	return out->i;
+}
+
+static bool number_value(Making *m, const StepNumber *n, Node *out)
+{
+	TRY(number_node(m, n, out));
+	if (!out->i)
+		*out = b_scalar(&m->b, DT_f64, n->number);
+	return true;
+}
+
+/* ---- the loss ---- */
+
+/* Returns the index in g->output of the model's output number `place`. */
+static uint32_t output_at(const Graph *g, uint32_t place)
+{
+	uint32_t k = 0;
+	for (;; k++)
+		if (g->output.data[k].writes < 0 && !place--)
+			return k;
+}
+
+/* Adds the input for labels of the values x. */
+static bool add_label(Graph *g, const StepLoss *l, Node x, Node *out)
+{
+	const Type t = *node_type(g, x);
+	const OptimList numbers = optim_list(g->ir->ctx->scratch, l->of->numbers);
+	const int at = optim_item(&numbers, "dim");
+	Sym dim[MAX_RANK];
+	uint32_t rank = 0;
+	int64_t classes = at < 0 ? -1 : (int64_t)l->number[at];
+	classes += classes < 0 && at >= 0 ? t.n : 0;
+	if (l->of->classes && (t.n < 2 || classes < 1 || classes >= t.n))
+		return ctx_error(g->ir->ctx, g->ir->ctx->file,
+				 "%s: output %u is %s: expected a batch, and classes in dimension "
+				 "dim=%lld",
+				 l->of->name, l->output, type_str(g->ir, node_type_id(g, x)),
+				 (long long)l->number[at]);
+	for (uint32_t k = 0; k < t.n; k++)
+		if (!l->of->classes || k != classes)
+			dim[rank++] = t.dim[k];
+	TRY(is_free(g, "label"));
+	*out = graph_add_input(g, "label", INPUT_USER,
+			       ir_type(g->ir, l->of->classes ? DT_i64 : t.dtype, rank, dim));
+	return true;
+}
+
+/* Returns the loss, a float without dimensions, at the end of the graph; none after an error. */
+static Node loss_of(Graph *g, const StepLoss *l)
+{
+	Node value[2] = {g->output.data[output_at(g, l->output)].node};
+	const char *file = g->ir->ctx->file;
+	Build b = {.g = g, .where = file};
+	if (!value[0].i || !node_is_tensor(g, value[0]) ||
+	    !dtype_is_float(node_dtype(g, value[0])))
+		return b_error(&b, "a loss of output %u: expected a tensor of floats", l->output);
+	if (l->of) {
+		if (!add_label(g, l, value[0], &value[1]))
+			return (Node){0};
+		return formula_value(&b, l->of, value, l->number);
+	}
+	if (!sym_is(graph_syms(g), type_numel(g->ir, node_type_id(g, value[0])), 1))
+		return b_error(&b,
+			       "output %u is %s, and is to be the loss: expected one number (or a "
+			       "loss of the output, such as cross_entropy(output=%u))",
+			       l->output, type_str(g->ir, node_type_id(g, value[0])), l->output);
+	return b_reshape(&b, value[0], 0, NULL);
+}
+
+/* Makes the loss output 0; the model's other outputs stay behind it if `keep`. New values of inputs
+ * and of state stay. */
+static bool put_loss(Graph *g, const StepLoss *l, bool keep)
+{
+	const Node loss = loss_of(g, l);
+	TRY(loss.i);
+	const uint32_t n = g->output.n, own = output_at(g, l->output);
+	GraphOutput *all = arena_dup(g->ir->ctx->scratch, g->output.data, n * sizeof *all);
+	graph_clear_outputs(g);
+	graph_add_output(g, "loss", loss, -1);
+	for (uint32_t k = 0; k < n; k++)
+		if (all[k].writes >= 0 || (keep && (l->of || k != own)))
+			graph_add_output(g, all[k].name, all[k].node, all[k].writes);
+	return true;
+}
+
+/* Names the model's outputs from index `first` on: "output", of several "output.0" and so on. */
+static void name_outputs(Graph *g, uint32_t first)
+{
+	uint32_t n = 0, at = 0;
+	for (uint32_t k = first; k < g->output.n; k++)
+		n += g->output.data[k].writes < 0;
+	for (uint32_t k = first; k < g->output.n; k++)
+		if (g->output.data[k].writes < 0)
+			g->output.data[k].name =
+				n == 1 ? "output"
+				       : arena_printf(g->ir->ctx->arena, "output.%u", at++);
+}
+
+/* ---- gradients ---- */
+
+/* Names all operators without a derivative, if there are several; the first one was refused
+ * already, as error number `errors`. */
+static void refuse_operators(const Graph *g, const Wrt *wrt, uint32_t errors)
+{
+	Ctx *ctx = g->ir->ctx;
+	Text names;
+	text_init(&names, ctx->scratch);
+	if (ctx->nerror == errors + 1 && transform_underived(g, wrt, &names) > 1)
+		(void)ctx_error(ctx, ctx->file, "operators without a derivative, in all: %s",
+				names.data);
+}
+
+/* Returns the graph of gradients of output 0 by the parameters; *first: the index of the first
+ * gradient among its outputs. */
+static Graph *gradients(Graph *g, const Step *s, uint32_t *first)
+{
+	Arena *a = g->ir->ctx->scratch;
+	bool *input = arena_calloc(a, g->input.n + 1, sizeof *input),
+	     *output = arena_calloc(a, g->output.n + 1, sizeof *output);
+	for (uint32_t k = 0; k < s->ngroup; k++)
+		for (uint32_t i = 0; i < s->group[k].nparam; i++)
+			input[state_of(g, s->group[k].param[i])] = true;
+	output[0] = true;
+	*first = g->output.n;
+	const uint32_t seed = g->input.n;
+	const Wrt wrt = {.input = input, .output = output};
+	const uint32_t errors = g->ir->ctx->nerror;
+	Graph *v = transform_vjp(g, &wrt);
+	if (!v) {
+		refuse_operators(g, &wrt, errors);
+		return NULL;
+	}
+	/* the cotangent of the loss is 1 */
+	const Node ct = v->input.data[seed].node;
+	Build b = {.g = v, .before = graph_behind_inputs(v)};
+	const Node one = b_scalar(&b, node_dtype(v, ct), 1);
+	if (node_nuses(v, ct))
+		graph_replace(v, ct, one);
+	graph_remove_input(v, seed);
+	return v;
+}
+
+/* ---- clipping ---- */
+
+/* Evaluates an expression of values x and y. */
+static Node of_two(Making *m, const char *text, Node x, Node y)
+{
+	static const char *const name[] = {"x", "y"};
+	const Node in[] = {x, y};
+	Eval *e = arena_calloc(m->ctx->scratch, 1, sizeof *e);
+	*e = (Eval){.b = &m->b, .p = text};
+	for (uint32_t k = 0; k < 2; k++)
+		expand_let(e, name[k], (Val){.kind = VAL_node, .node = in[k]});
+	const Val v = expand_program(e);
+	if (e->err)
+		ctx_bug(m->ctx, "clipping: %s at \"%s\"", e->err, e->errp);
+	return v.node;
+}
+
+/* The gradients of a step, in the order of groups. */
+typedef struct {
+	uint32_t n;
+	Node *g;
+} Gradients;
+
+static bool clip_values(Making *m, const Gradients *all)
+{
+	Node most;
+	if (!m->s->clip_value)
+		return true;
+	TRY(number_value(m, m->s->clip_value, &most));
+	for (uint32_t k = 0; k < all->n; k++)
+		all->g[k] = of_two(m, "minimum(maximum(x, -y), y)", all->g[k],
+				   b_convert(&m->b, most, node_dtype(m->g, all->g[k])));
+	return true;
+}
+
+/* Scales gradients as torch.nn.utils.clip_grad_norm_ does, and sets *norm to their norm. */
+static bool clip_norm(Making *m, const Gradients *all, Node *norm)
+{
+	Node most, factor, *each = ARENA_ARRAY(m->ctx->scratch, Node, all->n);
+	DType d = DT_f32;
+	*norm = (Node){0};
+	if (!m->s->clip_norm)
+		return true;
+	for (uint32_t k = 0; k < all->n; k++)
+		if (node_dtype(m->g, all->g[k]) == DT_f64)
+			d = DT_f64;
+	for (uint32_t k = 0; k < all->n; k++) {
+		const Node x = d == DT_f64 ? b_convert(&m->b, all->g[k], d) : all->g[k];
+		each[k] = b_unsqueeze(&m->b,
+				      b_convert(&m->b,
+						of_two(m, "linalg_vector_norm(x, 2)", x, x), d),
+				      0);
+	}
+	const Node stacked = b_concat(&m->b, each, all->n, 0);
+	*norm = of_two(m, "linalg_vector_norm(x, 2)", stacked, stacked);
+	TRY(number_value(m, m->s->clip_norm, &most));
+	factor = of_two(m, "clamp(y/(x + 1e-6), none, 1.0)", *norm,
+			b_convert(&m->b, most, d));
+	for (uint32_t k = 0; k < all->n; k++)
+		all->g[k] = b_bin(&m->b, OP_mul, all->g[k],
+				  b_convert(&m->b, factor, node_dtype(m->g, all->g[k])));
+	return true;
+}
+
+/* ---- updates ---- */
+
+/* Adds the states of a group: those that are there under its flags, in order. */
+static bool add_states(Making *m, const StepGroup *s, const Node *p, Node *state, uint32_t *n)
+{
+	Arena *a = m->ctx->arena;
+	const OptimList scalars = optim_list(a, s->of->scalars), flags = optim_list(a, s->of->flags),
+			states = optim_list(a, s->of->states);
+	DType count = DT_f64; /* of numbers: as PyTorch's in a model of that dtype */
+	for (uint32_t k = 0; k < s->nparam; k++)
+		if (node_dtype(m->g, p[k]) != DT_f64)
+			count = DT_f32;
+	*n = 0;
+	for (uint32_t j = 0; j < states.n; j++) {
+		const OptimItem *i = &states.item[j];
+		if (!optim_holds(&flags, s->flag, i->condition))
+			continue;
+		const int of = optim_item(&scalars, i->value);
+		const double begins = of < 0 ? strtod(i->value, NULL) : s->scalar[of].number;
+		if (i->number) {
+			TRY(add_state(m, arena_printf(a, "optimizer.%u.%s", s->number, i->name), count,
+				      1, (int64_t[]){s->nparam}, begins, &state[(*n)++]));
+			continue;
+		}
+		for (uint32_t k = 0; k < s->nparam; k++) {
+			const Const c = *ir_const_of(m->g->ir, s->param[k]);
+			TRY(add_state(m, arena_printf(a, "state.%s.%s", c.name, i->key), c.dtype,
+				      c.rank, c.dim, begins, &state[(*n)++]));
+		}
+	}
+	return true;
+}
+
+static bool update_group(Making *m, const StepGroup *s, const Node *gradient)
+{
+	Arena *a = m->ctx->scratch;
+	const OptimList scalars = optim_list(a, s->of->scalars);
+	const uint32_t most = OPTIM_MAX_ITEMS * s->nparam;
+	Node *p = ARENA_ARRAY(a, Node, s->nparam), *state = ARENA_ARRAY(a, Node, most),
+	     *out = ARENA_ARRAY(a, Node, s->nparam + most), scalar[OPTIM_MAX_ITEMS] = {{0}};
+	double number[OPTIM_MAX_ITEMS];
+	uint32_t nstate;
+	for (uint32_t k = 0; k < s->nparam; k++)
+		p[k] = m->g->input.data[state_of(m->g, s->param[k])].node;
+	TRY(add_states(m, s, p, state, &nstate));
+	for (uint32_t k = 0; k < scalars.n; k++) {
+		number[k] = s->scalar[k].number;
+		TRY(number_node(m, &s->scalar[k], &scalar[k]));
+	}
+	TRY(optim_step(&m->b,
+		       &(OptimStep){.of = s->of,
+				    .flag = s->flag,
+				    .scalar = scalar,
+				    .number = number,
+				    .n = s->nparam,
+				    .p = p,
+				    .g = gradient,
+				    .state = state,
+				    .nstate = nstate},
+		       out));
+	for (uint32_t k = 0; k < s->nparam; k++)
+		set_input(m, input_of(m->g, p[k]), out[k]);
+	for (uint32_t k = 0; k < nstate; k++)
+		set_input(m, input_of(m->g, state[k]), out[s->nparam + k]);
+	return true;
+}
+
+/* ---- the graph ---- */
+
+/* Whether all elements of a node are known to be 0. */
+static bool is_zero(const Graph *g, Node n)
+{
+	Attr v;
+	if (!node_splat(g, n, &v))
+		return false;
+	return v.kind == ATTR_float ? v.f == 0
+				    : v.kind == ATTR_int && sym_is(graph_syms(g), v.s, 0);
+}
+
+/* Leaves parameters out of the step that have no influence on the loss: they are constants again.
+ * Sets all->g[], in the order of groups. */
+static Step reached(Graph *v, const Step *s, uint32_t first, Gradients *all)
+{
+	Arena *a = v->ir->ctx->arena;
+	Step out = *s;
+	Text names;
+	uint32_t *place = ARENA_ARRAY(a, uint32_t, v->input.n + 1), at = first;
+	bool *drop = arena_calloc(a, v->ir->constant.n, sizeof *drop);
+	text_init(&names, v->ir->ctx->scratch);
+	for (uint32_t k = 0; k < v->input.n; k++) {
+		for (uint32_t j = 0; j < s->ngroup; j++)
+			for (uint32_t i = 0; i < s->group[j].nparam; i++)
+				if (v->input.data[k].kind != INPUT_USER &&
+				    v->input.data[k].init.i == s->group[j].param[i].i)
+					place[k] = at++;
+	}
+	out.group = ARENA_ARRAY(a, StepGroup, s->ngroup);
+	out.ngroup = 0;
+	all->g = ARENA_ARRAY(v->ir->ctx->scratch, Node, v->output.n);
+	all->n = 0;
+	for (uint32_t j = 0; j < s->ngroup; j++) {
+		StepGroup g = s->group[j];
+		g.param = ARENA_ARRAY(a, ConstId, g.nparam);
+		g.nparam = 0;
+		for (uint32_t i = 0; i < s->group[j].nparam; i++) {
+			const ConstId c = s->group[j].param[i];
+			const Node n = v->output.data[place[state_of(v, c)]].node;
+			if (is_zero(v, n)) {
+				drop[c.i] = true;
+				text_printf(&names, "%s%s", names.n ? ", " : "",
+					    ir_const_of(v->ir, c)->name);
+				continue;
+			}
+			g.param[g.nparam++] = c;
+			all->g[all->n++] = n;
+		}
+		if (g.nparam)
+			out.group[out.ngroup++] = g;
+	}
+	while (v->output.n > first)
+		graph_remove_output(v, v->output.n - 1);
+	for (uint32_t k = v->input.n; k-- > 0;)
+		if (v->input.data[k].kind == INPUT_PARAM && drop[v->input.data[k].init.i])
+			graph_freeze_input(v, k);
+	if (names.n)
+		ctx_note(v->ir->ctx, v->ir->ctx->file, "not trained, since the loss does not depend on them: %s",
+			 names.data);
+	return out;
+}
+
+/* Puts the step's own outputs behind the model's, then new values of inputs. */
+static void put_outputs(Making *m, Node norm)
+{
+	Graph *g = m->g;
+	const uint32_t n = g->output.n;
+	GraphOutput *all = arena_dup(m->ctx->scratch, g->output.data, n * sizeof *all);
+	graph_clear_outputs(g);
+	for (uint32_t k = 0; k < n; k++)
+		if (all[k].writes < 0)
+			graph_add_output(g, all[k].name, all[k].node, -1);
+	if (norm.i)
+		graph_add_output(g, "grad_norm", norm, -1);
+	for (uint32_t k = 0; k < n; k++)
+		if (all[k].writes >= 0)
+			graph_add_output(g, all[k].name, all[k].node, all[k].writes);
+	for (uint32_t k = 0; k < m->write.n; k++)
+		graph_add_output(g, g->input.data[m->write.data[k].input].name,
+				 m->write.data[k].value, (int32_t)m->write.data[k].input);
+}
+
+static bool update(Making *m, const Gradients *all)
+{
+	Node norm;
+	TRY(clip_values(m, all) && clip_norm(m, all, &norm));
+	for (uint32_t k = 0, at = 0; k < m->s->ngroup; at += m->s->group[k++].nparam)
+		TRY(update_group(m, &m->s->group[k], all->g + at));
+	put_outputs(m, norm);
+	graph_dce(m->g);
+	return graph_verify(m->g);
+}
+
+Graph *transform_step(Graph *g, const Step *s)
+{
+	uint32_t first;
+	Gradients all;
+	if (!make_parameters_state(g, s) || !put_loss(g, &s->loss, s->outputs))
+		return NULL;
+	name_outputs(g, 1);
+	graph_dce(g);
+	Graph *v = gradients(g, s, &first);
+	if (!v)
+		return NULL;
+	const Step left = reached(v, s, first, &all);
+	if (!left.ngroup) {
+		(void)ctx_error(g->ir->ctx, g->ir->ctx->file,
+				"the loss depends on no parameter that is trained");
+		return NULL;
+	}
+	Making m = {.s = &left, .ctx = g->ir->ctx, .g = v, .b = {.g = v, .where = g->ir->ctx->file}};
+	return update(&m, &all) ? v : NULL;
+}
+
+bool transform_step_evaluation(Graph *g, const StepLoss *l, bool rename)
+{
+	TRY(!l || put_loss(g, l, true));
+	if (rename)
+		name_outputs(g, l ? 1 : 0);
+	for (uint32_t k = 0; k < g->output.n; k++)
+		if (graph_output_is_state(g, k) &&
+		    strcmp(g->output.data[k].name, RANDOM_STATE) != 0)
+			return ctx_error(g->ir->ctx, g->ir->ctx->file,
+					 "the graph that evaluates writes %s: give a file of the "
+					 "model that was exported in evaluation mode (--eval-model)",
+					 g->output.data[k].name);
+	graph_dce(g);
+	return graph_verify(g);
+}

@@ -1,0 +1,65 @@
+/* A step of training as one graph: the loss of a model, its gradients, and an optimiser's new
+ * values of parameters, which become state. Nothing below the graph knows that it is a step. */
+#ifndef WEFT_TRANSFORM_STEP_STEP_H
+#define WEFT_TRANSFORM_STEP_STEP_H
+
+#include "ops/optim/optim.h"
+
+/* What is asked for, as texts; the members are those of WeftTrainOptions (include/weft.h). */
+typedef struct {
+	const char *optimizer, *loss, *clip_norm, *clip_value;
+	uint32_t ngroup, ntrainable;
+	const char *const *group, *const *trainable;
+	bool outputs;
+} StepTexts;
+
+/* A number of a step. */
+typedef struct {
+	double number;
+	const char *input; /* the name of the input that has the number; NULL: none has */
+	const Formula *schedule; /* the number is a function of the count of steps; NULL: it is not */
+	double argument[OPTIM_MAX_ITEMS]; /* of the schedule */
+} StepNumber;
+
+/* Parameters that are updated by one rule. */
+typedef struct {
+	uint32_t number; /* in names of state */
+	const char *text; /* of StepTexts.group; NULL: the group of the others */
+	const Optimizer *of;
+	StepNumber scalar[OPTIM_MAX_ITEMS]; /* by scalar of the optimiser */
+	bool flag[OPTIM_MAX_ITEMS];         /* by flag of the optimiser */
+	uint32_t nparam;
+	ConstId *param; /* in the order of the file */
+} StepGroup;
+
+/* The loss: of the model's output number `output`. */
+typedef struct {
+	uint32_t output;
+	const Formula *of; /* NULL: the output is the loss */
+	double number[OPTIM_MAX_ITEMS]; /* by number of the formula */
+} StepLoss;
+
+typedef struct {
+	StepLoss loss;
+	uint32_t ngroup;
+	StepGroup *group; /* none is empty */
+	const StepNumber *clip_norm, *clip_value; /* NULL: no clipping */
+	bool outputs; /* the step gives the model's outputs, too */
+} Step;
+
+/* Reads the texts, and chooses the parameters of the graph that they are about. Returns false after
+ * an error. */
+bool transform_step_read(const Graph *, const StepTexts *, Step *);
+/* Returns the graph of a step of the graph `g`, which is changed. Inputs: those of g, "label" if
+ * the loss takes one, then numbers that are inputs, f64[]. Outputs: "loss", with Step.outputs the
+ * model's, "grad_norm" with clip_norm. The parameters become state; further state is that of the
+ * optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", and the count of steps "weft.step"
+ * if a number is a function of it. A parameter that has no influence on the loss stays a constant,
+ * with a note. Returns NULL after an error. */
+Graph *transform_step(Graph *g, const Step *);
+/* Makes the graph, which evaluates, the entry beside a step: its outputs get the names "output" or
+ * "output.K" if `rename`; with a loss, an output "loss" comes before them, and an input "label"
+ * behind the inputs if the loss takes one. Returns false after an error. */
+bool transform_step_evaluation(Graph *, const StepLoss *, bool rename);
+
+#endif

@@ -346,8 +346,8 @@ typedef struct {
 	 * Inputs are called clip_norm and clip_value. */
 	const char *clip_norm, *clip_value;
 	const char *precision; /* NULL, or "bf16": as under torch.autocast, with f32 parameters */
-	bool outputs;   /* the step gives the model's outputs, too */
-	bool test;      /* a third entry `test` */
+	bool outputs;          /* the step gives the model's outputs, too */
+	bool test;             /* a third entry `test` */
 	bool keep_mode; /* the step computes in the mode that the graph has, not in training mode */
 } WeftTrainOptions;
 /* Returns a model that trains, with two entries that have their state in common (weft_join).
@@ -768,9 +768,9 @@ const char *weft_tensors_meta(const WeftTensors *, const char *key);
  * Other data must stay valid as long as the list is used. Returns false after an error: the name is
  * taken or empty, or the tensor has a dtype that Weft lacks, a wrong shape, or no data. */
 bool weft_tensors_add(Weft *, WeftTensors *, const char *name, const WeftTensor *);
-/* Sets a text of the metadata, which weft_tensors_write writes into a .safetensors file; it replaces
- * one of that key that was set before. Both texts are copied. Returns false after an error: the key
- * is empty, or is "complex", which is Weft's own. */
+/* Sets a text of the metadata, which weft_tensors_write writes into a .safetensors file; it
+ * replaces one of that key that was set before. Both texts are copied. Returns false after an
+ * error: the key is empty, or is "complex", which is Weft's own. */
 bool weft_tensors_set_meta(Weft *, WeftTensors *, const char *key, const char *value);
 /* Writes the tensors into a file: .npz or .npy (of one tensor) by extension, else in the format of
  * .safetensors. Metadata of a file that was read is not written. Returns false after an error; then

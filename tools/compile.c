@@ -72,7 +72,8 @@ static const HelpRow rows[] = {
 	{NULL, "Training", false},
 	{"--train OPTIMIZER",
 	 "two entries: step, which computes the loss, gradients and new parameters, and eval. "
-	 "OPTIMIZER is as in \"adamw(lr=input, weight_decay=0.01)\"; a number is itself, input, or a "
+	 "OPTIMIZER is as in \"adamw(lr=input, weight_decay=0.01)\"; a number is itself, input, or "
+	 "a "
 	 "schedule such as cosine(3e-4, warmup=100, steps=10000)",
 	 true},
 	STEP_HELP,
@@ -374,7 +375,8 @@ static bool check_use(const CompileArgs *a)
 		exports |= emits(a, export[k]);
 	const OptUse use[] = {
 		{a->budget, a->grad, "--memory-budget", "--grad"},
-		{step_option_given(&a->step), a->step.optimizer, step_option_given(&a->step), "--train"},
+		{step_option_given(&a->step), a->step.optimizer, step_option_given(&a->step),
+		 "--train"},
 		{a->step.optimizer, !a->grad, "--train", "a model without --grad"},
 		{a->backend, by_backend(a), "--backend", "--emit so, and what it can emit itself"},
 		{a->backend_library.n, a->backend, "--backend-library", "--backend NAME"},

@@ -329,16 +329,17 @@ Graph *transform_vjp(const Graph *src, const Wrt *w)
 	return finished(g);
 }
 
-/* Whether cotangents cannot pass the node to an active operand. */
+/* Whether cotangents cannot pass the node, which is no tuple, to an active operand that is none
+ * either. */
 static bool lacks_derivative(const Reverse *r, Node n)
 {
-	const Op op = node_op(r->g, n);
-	const OpInfo *info = op_info(op);
-	const Control *c = control_of(r->g, n);
-	if (op == OP_get || op == OP_tuple || (c && c->vjp) || info->adjoint || info->vjp)
+	const Graph *g = r->g;
+	const OpInfo *info = op_info(node_op(g, n));
+	const Control *c = control_of(g, n);
+	if (!node_is_tensor(g, n) || (c && c->vjp) || info->adjoint || info->vjp)
 		return false;
-	for (uint32_t k = 0; k < node_nin(r->g, n); k++)
-		if (reverse_active(r, node_in(r->g, n, k)) &&
+	for (uint32_t k = 0; k < node_nin(g, n); k++)
+		if (reverse_active(r, node_in(g, n, k)) && node_is_tensor(g, node_in(g, n, k)) &&
 		    (k >= sizeof info->deriv / sizeof *info->deriv || !info->deriv[k]))
 			return true;
 	return false;
@@ -360,7 +361,7 @@ uint32_t transform_underived(const Graph *src, const Wrt *w, Text *out)
 		if (has_derivative(g, k) && (!w->output || w->output[k]))
 			needed[g->output.data[k].node.i] = true;
 	for (Node x = g->last; x.i; x = node_prev(g, x)) {
-		if (!needed[x.i] || !reverse_active(&r, x) || node_op(g, x) == OP_input)
+		if (!needed[x.i] || !reverse_active(&r, x))
 			continue;
 		if (lacks_derivative(&r, x) && !told[node_op(g, x)]) {
 			told[node_op(g, x)] = true;

@@ -34,8 +34,8 @@ typedef struct {
  * it has at most; a size in a loop or branch that depends on data. */
 Graph *transform_vjp(const Graph *g, const Wrt *);
 
-/* Appends the names of the operators through which transform_vjp would have to go and that have no
- * derivative, each once, with commas between them. Returns their number. */
+/* Appends the names of the operators, of one result, through which transform_vjp would have to go
+ * and that have no derivative, each once, with commas between them. Returns their number. */
 uint32_t transform_underived(const Graph *g, const Wrt *, Text *);
 
 /* Returns the graph of directional derivatives (forward mode).

@@ -266,10 +266,10 @@ static uint64_t add_tensors(Builder *b, bool input, const ProgramTensor *t, uint
 				       .donates = t[k].donates};
 		put(im, &tensor_type, next, &info);
 		point_text(im, next + FIELD(WeftTensorInfo, name), t[k].name);
-		point_text(im, next + FIELD(WeftTensorInfo, role),
-			   input ? input_role(im->arena, INPUT_USER, t[k].name, t[k].dtype,
-					      t[k].rank)
-				 : output_role(t[k].name));
+		point_text(
+			im, next + FIELD(WeftTensorInfo, role),
+			input ? input_role(im->arena, INPUT_USER, t[k].name, t[k].dtype, t[k].rank)
+			      : output_role(t[k].name));
 		if (t[k].rank)
 			point(im, next + FIELD(WeftTensorInfo, dim),
 			      add_dims(b, &t[k], arena_printf(im->arena, "%s_dim_%u", name, k)));
@@ -387,7 +387,8 @@ static uint64_t add_state(Builder *b)
 		if (s->first == PROGRAM_ZEROS)
 			number(im, here + FIELD(WeftTensorInfo, init), "WEFT_ZEROS");
 		point_text(im, here + FIELD(WeftTensorInfo, name), s->name);
-		point_text(im, here + FIELD(WeftTensorInfo, role), input_role(im->arena, s->kind, s->name, s->dtype, s->rank));
+		point_text(im, here + FIELD(WeftTensorInfo, role),
+			   input_role(im->arena, s->kind, s->name, s->dtype, s->rank));
 		if (const_holder(p->ir, s->init))
 			point_text(im, here + FIELD(WeftTensorInfo, holder),
 				   const_holder(p->ir, s->init));

@@ -48,7 +48,7 @@ struct WeftGraph {
 	WeftGraph *owner;
 	Node owner_node;
 	ARRAY(WeftGraph *) body; /* those that were asked for, of a graph that is no body */
-	bool named;       /* WeftLoadOptions named its outputs */
+	bool named;              /* WeftLoadOptions named its outputs */
 	bool transformed; /* a transform or a pass made it */
 	uint64_t seed; /* of WeftLoadOptions */
 	bool rng_input;

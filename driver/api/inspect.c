@@ -104,9 +104,9 @@ static bool ask_inputs(void *arg)
 	WeftTensorInfo *list = ARENA_ARRAY(weft_arena(a->w), WeftTensorInfo, g->input.n);
 	for (uint32_t k = 0; k < g->input.n; k++)
 		if (g->input.data[k].kind == INPUT_USER)
-			list[a->n++] = describe(a, g->input.data[k].name,
-						role_of(a, &g->input.data[k]),
-						g->input.data[k].node);
+			list[a->n++] =
+				describe(a, g->input.data[k].name, role_of(a, &g->input.data[k]),
+					 g->input.data[k].node);
 	a->out = list;
 	return true;
 }

@@ -190,8 +190,7 @@ static bool set_meta(void *arg)
 	Arena *arena = weft_arena(a->w);
 	static const char here[] = "weft_tensors_set_meta";
 	TRY(given(a->w, here, "the set of tensors", a->t) &&
-	    given_text(a->w, here, "the key", a->name) &&
-	    given(a->w, here, "the text", a->value));
+	    given_text(a->w, here, "the key", a->name) && given(a->w, here, "the text", a->value));
 	if (!strcmp(a->name, "complex"))
 		return ctx_error(a->w->ctx, here, "the key \"complex\" is Weft's own");
 	const StMeta m = {arena_strdup(arena, a->name), arena_strdup(arena, a->value)};

@@ -115,9 +115,10 @@ static void tell(const Training *t, const Step *s, const WeftGraph *g)
 				n *= c->dim[d];
 			all += n;
 		}
-		ctx_note(t->w->ctx, t->train->path, "group %u, %s%s%s: %u parameters, %lld elements",
-			 group->number, group->of->name, group->text ? ", " : "",
-			 group->text ? group->text : "", group->nparam, (long long)all);
+		ctx_note(t->w->ctx, t->train->path,
+			 "group %u, %s%s%s: %u parameters, %lld elements", group->number,
+			 group->of->name, group->text ? ", " : "", group->text ? group->text : "",
+			 group->nparam, (long long)all);
 	}
 }
 

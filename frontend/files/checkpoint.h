@@ -19,7 +19,7 @@ typedef struct {
 	GgufFile gguf;  /* metadata of the first .gguf file */
 	const char *path; /* of the first file */
 	bool trained;     /* weft train wrote one of them: it has those weights only that were
-	                     trained, and the state of the optimiser, "state.NAME.KEY" */
+			     trained, and the state of the optimiser, "state.NAME.KEY" */
 } Checkpoint;
 #define CHECKPOINT_META "weft.train" /* the key of metadata that says so */
 

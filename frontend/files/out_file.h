@@ -20,7 +20,7 @@ typedef struct {
 	FILE *f;            /* of out_open */
 	int why;            /* errno of the first failure to write; 0: none */
 	bool lasting;       /* set by the writer: the new file is on the disk before it replaces the
-	                       old one */
+			       old one */
 } OutFile;
 
 /* Registers an input file that no output of this context may replace; a path without a regular file

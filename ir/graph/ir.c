@@ -334,14 +334,15 @@ const char *input_role(Arena *a, InputKind kind, const char *name, DType d, uint
 		return "rng";
 	switch (kind) {
 	case INPUT_USER:
-		return d == DT_f64 && !rank        ? arena_printf(a, "scalar:%s", name)
+		return d == DT_f64 && !rank     ? arena_printf(a, "scalar:%s", name)
 		       : !strcmp(name, "label") ? "label"
-						   : "input";
-	case INPUT_PARAM: return "param";
+						: "input";
+	case INPUT_PARAM:
+		return "param";
 	default:
-		return !strcmp(name, "weft.step")                                ? "counter"
+		return !strcmp(name, "weft.step")                             ? "counter"
 		       : begins(name, "state.") || begins(name, "optimizer.") ? "optimizer"
-										 : "buffer";
+									      : "buffer";
 	}
 }
 

@@ -1,5 +1,6 @@
 /* Losses, and schedules of numbers: what a step of training computes besides the model and its
- * optimiser. The losses are PyTorch's with the mean; the schedules are closed forms of PyTorch's. */
+ * optimiser. The losses are PyTorch's with the mean; the schedules are closed forms of PyTorch's.
+ */
 #include <math.h>
 #include <string.h>
 

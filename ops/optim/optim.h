@@ -67,8 +67,8 @@ const Optimizer *optim_find(const char *name);
 OptimList optim_list(Arena *, const char *text);
 /* Returns the number of the item of that name, or -1. */
 int optim_item(const OptimList *, const char *name);
-/* Whether a flag that nobody sets is set: that of a scalar if the scalar is not 0 (is[k]: scalar k is
- * not 0, or not known), another one as its block says. */
+/* Whether a flag that nobody sets is set: that of a scalar if the scalar is not 0 (is[k]: scalar k
+ * is not 0, or not known), another one as its block says. */
 bool optim_flag(const OptimList *scalars, const OptimItem *flag, const bool *is);
 /* Whether a condition holds; flag[k] is flag k of the list. A name that is no flag does not
  * hold. */
@@ -96,8 +96,8 @@ typedef struct {
 	const char *in;      /* the names of the values that `value` reads, with blanks between */
 	const char *numbers; /* a list; one without a value must be given */
 	const char *value;   /* in the language of .expand */
-	bool classes;        /* of a loss: the label has numbers of classes, i64, in x's shape without
-	                        the dimension of classes, `dim`; else it has x's type */
+	bool classes; /* of a loss: the label has numbers of classes, i64, in x's shape without
+			 the dimension of classes, `dim`; else it has x's type */
 } Formula;
 
 /* Returns loss k, from 0 on; NULL if there are not so many. Its values are x and label. */

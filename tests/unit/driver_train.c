@@ -161,7 +161,8 @@ static void test_failure(void **unused)
 	WeftGraph *g = weft_trace_end(t);
 	WeftCall step;
 	opened(w, g,
-	       (WeftTrainOptions){.optimizer = "adamw", .loss = "cross_entropy(label_smoothing=0.1)"},
+	       (WeftTrainOptions){.optimizer = "adamw",
+				  .loss = "cross_entropy(label_smoothing=0.1)"},
 	       &step);
 	float data[3][2] = {{1, 2}, {3, 4}, {5, 6}}, got[6];
 	int64_t label[3] = {0, 1, 3};
@@ -228,30 +229,26 @@ static void refused(const WeftTrainOptions *options, const char *message)
 	weft_free(w);
 }
 
-#define GROUP(text)                                                                                \
-	&(WeftTrainOptions)                                                                        \
-	{                                                                                          \
-		.group = (const char *[]){text}, .ngroup = 1                                       \
-	}
-#define TRAINED(text)                                                                              \
-	&(WeftTrainOptions)                                                                        \
-	{                                                                                          \
-		.trainable = (const char *[]){text}, .ntrainable = 1                               \
-	}
+#define GROUP(text)   &(WeftTrainOptions){.group = (const char *[]){text}, .ngroup = 1}
+#define TRAINED(text) &(WeftTrainOptions){.trainable = (const char *[]){text}, .ntrainable = 1}
 
 static void test_refused(void **unused)
 {
 	(void)unused;
-	refused(&(WeftTrainOptions){.optimizer = "adem"}, "there is no optimiser adem: there are sgd");
+	refused(&(WeftTrainOptions){.optimizer = "adem"},
+		"there is no optimiser adem: there are sgd");
 	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=input"}, "expected a comma or \")\"");
 	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=1, lr=2)"}, "lr is given twice");
-	refused(&(WeftTrainOptions){.optimizer = "sgd(rate=1)"}, "sgd has no option rate: there are lr");
+	refused(&(WeftTrainOptions){.optimizer = "sgd(rate=1)"},
+		"sgd has no option rate: there are lr");
 	refused(&(WeftTrainOptions){.optimizer = "sgd(lr=cosine(1))"}, "cosine needs steps");
-	refused(&(WeftTrainOptions){.optimizer = "sgd(nesterov=maybe)"}, "nesterov is true or false");
+	refused(&(WeftTrainOptions){.optimizer = "sgd(nesterov=maybe)"},
+		"nesterov is true or false");
 	refused(&(WeftTrainOptions){.loss = "crossentropy"}, "there is no loss crossentropy");
 	refused(&(WeftTrainOptions){.loss = "output:1"}, "there is no output 1: the model has 1");
 	refused(&(WeftTrainOptions){.loss = "output:0"}, "expected one number");
-	refused(&(WeftTrainOptions){.loss = "cross_entropy(dim=0)"}, "expected a batch, and classes");
+	refused(&(WeftTrainOptions){.loss = "cross_entropy(dim=0)"},
+		"expected a batch, and classes");
 	refused(&(WeftTrainOptions){.loss = "huber(beta=1)"}, "huber has no number beta");
 	refused(&(WeftTrainOptions){.clip_norm = "-1"}, "expected a number above 0");
 	refused(&(WeftTrainOptions){.precision = "f16"}, "the precision of a step is bf16");
@@ -259,7 +256,8 @@ static void test_refused(void **unused)
 	refused(GROUP("*.bias lr=1"), "expected PATTERNS: KEY=VALUE");
 	refused(GROUP("*.bias: 3"), "expected KEY=VALUE");
 	refused(GROUP(" : lr=1"), "a pattern is missing");
-	refused(TRAINED("out.weigth"), "no parameter is called out.weigth; did you mean out.weight?");
+	refused(TRAINED("out.weigth"),
+		"no parameter is called out.weigth; did you mean out.weight?");
 }
 
 /* Integers have no gradient; what has no derivative is listed. */
@@ -299,8 +297,8 @@ static void test_untrainable(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers),	  cmocka_unit_test(test_failure),
-		cmocka_unit_test(test_schedule),  cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_numbers),     cmocka_unit_test(test_failure),
+		cmocka_unit_test(test_schedule),    cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_untrainable),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

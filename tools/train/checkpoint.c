@@ -140,9 +140,9 @@ bool checkpoint_save(const Runner *r, const char *path, const Place *place)
 	place_text(place, text);
 	for (uint32_t k = 0; ok && k < n; k++)
 		ok = add_state(r, k, &copy[k], w, file);
-	ok = ok && ((weft_tensors_set_meta(w, file, key, text) &&
-		     weft_tensors_write(w, file, path)) ||
-		    (fail_messages(w), false));
+	ok = ok &&
+	     ((weft_tensors_set_meta(w, file, key, text) && weft_tensors_write(w, file, path)) ||
+	      (fail_messages(w), false));
 	for (uint32_t k = 0; copy && k < n; k++)
 		free(copy[k].tensor.data);
 	free(copy);
@@ -213,14 +213,29 @@ static bool is_state(const Runner *r, const char *name)
 	return false;
 }
 
+static bool find_place(const WeftTensors *file, const char *path, Place *place)
+{
+	const char *text = weft_tensors_meta(file, key);
+	return (text && read_place(text, place)) ||
+	       (fail("%s: no checkpoint of weft train; to begin with weights of another file, use "
+		     "--weights-from",
+		     path),
+		false);
+}
+
+bool checkpoint_place(const char *path, Place *place)
+{
+	Weft *w = weft_new();
+	const WeftTensors *file = w ? weft_tensors_read(w, path) : NULL;
+	const bool ok = file ? find_place(file, path, place) : (fail_messages(w), false);
+	weft_free(w);
+	return ok;
+}
+
 static bool load(Loading *l, Place *place)
 {
-	const char *text = weft_tensors_meta(l->file, key);
-	if (!text || !read_place(text, place))
-		return fail("%s: no checkpoint of weft train; to begin with weights of another file, "
-			    "use --weights-from",
-			    l->path),
-		       false;
+	if (!find_place(l->file, l->path, place))
+		return false;
 	for (uint32_t k = 0; k < runner_nstate(l->r); k++)
 		if (!load_state(l, k))
 			return false;

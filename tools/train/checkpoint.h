@@ -18,6 +18,9 @@ typedef struct {
 
 /* Writes the state and the place. Returns false after a message, with the old file unchanged. */
 bool checkpoint_save(const Runner *, const char *path, const Place *);
+/* Sets *Place alone from a file. Returns false after a message: the file is none of
+ * checkpoint_save. */
+bool checkpoint_place(const char *path, Place *);
 /* Sets the state and *Place from a file. Returns false after a message: the file is none of
  * checkpoint_save, or has tensors of other names or shapes. */
 bool checkpoint_load(const Runner *, const char *path, Place *);

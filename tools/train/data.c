@@ -102,7 +102,8 @@ static bool choose_batch(Data *d, int64_t asked)
 			continue;
 		const WeftDim *dim = tensor_dim(m, info, 0);
 		if (dim->value >= 0 && asked && dim->value != asked)
-			return fail("%s was exported with batches of %lld (%s): --batch %lld needs a "
+			return fail("%s was exported with batches of %lld (%s): --batch %lld needs "
+				    "a "
 				    "model with a symbolic size there (dynamic_shapes)",
 				    d->call->r->path, (long long)dim->value, info->name,
 				    (long long)asked),
@@ -172,7 +173,8 @@ bool data_open(Data *d, Weft *w, const char *path, const EntryCall *call, const 
 	for (uint32_t k = 0; k < call->entry->ninput; k++) {
 		const WeftTensorInfo *info = entry_input(call, k);
 		const bool given = number_of(number, n, info->name);
-		if (given && (info->rank || info->dtype.code != WEFT_FLOAT || info->dtype.bits != 64))
+		if (given &&
+		    (info->rank || info->dtype.code != WEFT_FLOAT || info->dtype.bits != 64))
 			return fail("%s: the input %s is no number (f64 without dimensions)",
 				    call->r->path, info->name),
 			       false;
@@ -274,7 +276,8 @@ int64_t data_batch(Data *d, int64_t k, const Number *number, uint32_t n)
 	for (uint32_t i = 0; i < d->call->entry->ninput; i++) {
 		WeftTensor *in = &d->in[i];
 		if (!d->of[i]) {
-			*(double *)in->data = number_of(number, n, entry_input(d->call, i)->name)->value;
+			*(double *)in->data =
+				number_of(number, n, entry_input(d->call, i)->name)->value;
 			continue;
 		}
 		const size_t row = (size_t)(bytes_of(d->of[i]) / (uint64_t)d->rows);

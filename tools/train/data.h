@@ -14,19 +14,19 @@ typedef struct {
 typedef struct {
 	const char *path;
 	const EntryCall *call;
-	int64_t rows, batch; /* samples in all, and of a batch */
-	bool fixed;          /* a batch has no other size */
+	int64_t rows, batch;   /* samples in all, and of a batch */
+	bool fixed;            /* a batch has no other size */
 	const WeftTensor **of; /* by input of the entry; NULL: a number */
 	WeftTensor *in;        /* by input: what a call takes */
-	int64_t *order; /* the samples of an epoch */
+	int64_t *order;        /* the samples of an epoch */
 } Data;
 
 /* Reads a file for the inputs of an entry; those of number[n] are none of the file. batch 0: the
  * size that the model was exported with. Returns false after a message: a tensor is missing, has
  * another dtype or shape, or another number of samples; there are fewer samples than a batch; the
  * model takes batches of another size. */
-bool data_open(Data *, Weft *, const char *path, const EntryCall *, const Number *number, uint32_t n,
-	       int64_t batch);
+bool data_open(Data *, Weft *, const char *path, const EntryCall *, const Number *number,
+	       uint32_t n, int64_t batch);
 /* Puts the samples into the order of an epoch. */
 void data_shuffle(Data *, uint64_t seed, uint64_t epoch);
 /* Returns the number of batches of an epoch, the last smaller one included unless the model takes

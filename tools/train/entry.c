@@ -53,7 +53,8 @@ static bool alloc_result(EntryCall *c, uint32_t k)
 	memcpy(t->shape, shape, info->rank * sizeof *shape);
 	for (uint32_t d = 0; d < info->rank; d++)
 		if (shape[d] < 0)
-			return fail("%s: the size of output %s depends on data, which a step cannot "
+			return fail("%s: the size of output %s depends on data, which a step "
+				    "cannot "
 				    "have",
 				    c->r->path, info->name),
 			       false;

@@ -21,7 +21,8 @@ typedef struct {
 	}
 #define STEP_HELP                                                                                  \
 	{"--loss LOSS",                                                                            \
-	 "output:K if the model gives it, or a loss of an output and a label: cross_entropy, nll, " \
+	 "output:K if the model gives it, or a loss of an output and a label: cross_entropy, "     \
+	 "nll, "                                                                                   \
 	 "mse, l1, smooth_l1, huber, bce, bce_with_logits, with numbers as in "                    \
 	 "cross_entropy(output=0, label_smoothing=0.1)",                                           \
 	 false},                                                                                   \
@@ -43,9 +44,9 @@ typedef struct {
 
 /* Whether an option of the StepArgs is given besides the optimiser; returns its name, or NULL. */
 const char *step_option_given(const StepArgs *);
-/* Returns the model that trains (weft_train) of a model file, loaded as the LoadArgs say. test: with
- * a third entry. Returns NULL after an error, whose message is printed, or recorded in the Weft:
- * call fail_messages. */
+/* Returns the model that trains (weft_train) of a model file, loaded as the LoadArgs say. test:
+ * with a third entry. Returns NULL after an error, whose message is printed, or recorded in the
+ * Weft: call fail_messages. */
 WeftGraph *load_step(Weft *, const char *path, const StepArgs *, const LoadArgs *, bool test);
 
 #endif

@@ -20,8 +20,8 @@ static const HelpRow rows[] = {
 	 true},
 	{"--eval FILE", "data of the same form: its loss in evaluation mode ends each line", true},
 	{"--batch N", "samples of a step (default: as the model was exported)", false},
-	{"--epochs N", "how often all samples are used (default 1)", true},
-	{"--seed N", "of the order of samples and of random numbers (default 0)", false},
+	{"--epochs N",
+	 "how often all samples are used (default 1), in an order that --seed decides", true},
 	{NULL, "Files", false},
 	{"--save FILE",
 	 "a checkpoint (.safetensors) after each epoch, and where a signal stops the training; "
@@ -53,9 +53,10 @@ const Command command_train = {
 	.name = "train",
 	.summary = "train a model on data in a file",
 	.usage = "MODEL|STEP.so --data FILE --save FILE [options]",
-	.about = "Train MODEL (.pt2, .onnx), or a file that weft compile --train or weft.train_step "
-		 "made, and write the parameters and the optimiser's state into a checkpoint. "
-		 "weft compile MODEL --weights-from CHECKPOINT then makes the model for inference.",
+	.about =
+		"Train MODEL (.pt2, .onnx), or a file that weft compile --train or weft.train_step "
+		"made, and write the parameters and the optimiser's state into a checkpoint. "
+		"weft compile MODEL --weights-from CHECKPOINT then makes the model for inference.",
 	.more = "",
 	.row = rows,
 	.run = run};
@@ -111,8 +112,7 @@ static bool read_count(const char *option, const char *text, int64_t by_default,
 	char *end = NULL;
 	errno = 0;
 	*out = text ? strtoll(text, &end, 10) : by_default;
-	return !text ||
-	       (!errno && end != text && !*end && *out >= 1 && *out < INT64_C(1) << 40) ||
+	return !text || (!errno && end != text && !*end && *out >= 1 && *out < INT64_C(1) << 40) ||
 	       (fail_usage("%s is a number from 1 on, not %s", option, text), false);
 }
 
@@ -171,9 +171,10 @@ static bool read_schedule(const char *text, double lr, Schedule *s)
 	}
 	good &= s->kind != STEPS || s->every >= 1;
 	return good ||
-	       (fail_usage("--schedule %s: expected constant, linear or cosine, with (warmup=STEPS, "
-			   "min=X), or step(every=STEPS, factor=X)",
-			   text),
+	       (fail_usage(
+			"--schedule %s: expected constant, linear or cosine, with (warmup=STEPS, "
+			"min=X), or step(every=STEPS, factor=X)",
+			text),
 		false);
 }
 
@@ -185,12 +186,15 @@ static double rate(const Schedule *s, int64_t step, int64_t total)
 		     all = (double)total - s->warmup,
 		     done = all > 0 ? fmin(1, fmax(0, (t - s->warmup) / all)) : 1;
 	switch (s->kind) {
-	case LINEAR: return warm * (s->value + (s->min - s->value) * done);
+	case LINEAR:
+		return warm * (s->value + (s->min - s->value) * done);
 	case COSINE:
 		return warm *
 		       (s->min + (s->value - s->min) * (0.5 + 0.5 * cos(3.141592653589793 * done)));
-	case STEPS: return s->value * pow(s->factor, floor(t / s->every));
-	default: return s->value * warm;
+	case STEPS:
+		return s->value * pow(s->factor, floor(t / s->every));
+	default:
+		return s->value * warm;
 	}
 }
 
@@ -247,10 +251,10 @@ static bool with_rate(const char *text, char *out, size_t n)
 /* Returns the name of an option that is for model files, or NULL. */
 static const char *model_option(const TrainArgs *a)
 {
-	return a->step.optimizer              ? "--optimizer"
-	       : step_option_given(&a->step)  ? step_option_given(&a->step)
-	       : load_option_given(&a->load)  ? load_option_given(&a->load)
-					      : NULL;
+	return a->step.optimizer             ? "--optimizer"
+	       : step_option_given(&a->step) ? step_option_given(&a->step)
+	       : load_option_given(&a->load) ? load_option_given(&a->load)
+					     : NULL;
 }
 
 static bool open_file(Training *t, const char *path)
@@ -326,7 +330,8 @@ static bool open_entries(Training *t, const char *path)
 			return fail("%s: the step takes no number %s", path, t->number[k].name),
 			       false;
 	return !t->a->eval || entry_find(&t->test, &t->r, "test") ||
-	       (fail("%s: --eval needs an entry test, which weft train makes of a model file", path),
+	       (fail("%s: --eval needs an entry test, which weft train makes of a model file",
+		     path),
 		false);
 }
 
@@ -364,9 +369,9 @@ static void show(const Training *t)
 	const double rest = left(t, &speed);
 	progress_show("epoch %lld/%lld  %s/%s  loss %.4g  %.0f:%02.0f left",
 		      (long long)t->place.epoch + 1, (long long)t->place.epochs,
-		      grouped((double)t->place.seen, rows_text),
-		      grouped((double)t->data.rows, all), t->place.loss / (double)t->place.seen,
-		      floor(rest / 60), floor(fmod(rest, 60)));
+		      grouped((double)t->place.seen, rows_text), grouped((double)t->data.rows, all),
+		      t->place.loss / (double)t->place.seen, floor(rest / 60),
+		      floor(fmod(rest, 60)));
 }
 
 /* Computes the mean loss of the data of --eval. */
@@ -406,7 +411,8 @@ static bool print_line(Training *t)
 	printf("epoch %lld/%lld  loss %.4g%s  %s samples/s  %.0f:%02.0f left\n",
 	       (long long)t->place.epoch + 1, (long long)t->place.epochs, loss, test,
 	       grouped(speed, text), floor(rest / 60), floor(fmod(rest, 60)));
-	return fflush(stdout) == 0 || (fail("cannot write to standard output: %s", strerror(errno)), false);
+	return fflush(stdout) == 0 ||
+	       (fail("cannot write to standard output: %s", strerror(errno)), false);
 }
 
 /* ---- training ---- */
@@ -416,7 +422,7 @@ static bool save(const Training *t)
 	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place);
 }
 
-/* Trains one batch. */
+/* Executes a step on the next batch. */
 static bool train_batch(Training *t)
 {
 	const Place *p = &t->place;
@@ -467,7 +473,8 @@ static bool train_epoch(Training *t)
 		show(t);
 		if (interrupted(t))
 			return false;
-		if (t->every && t->place.step % t->every == 0 && t->place.done < batches && !save(t))
+		if (t->every && t->place.step % t->every == 0 && t->place.done < batches &&
+		    !save(t))
 			return false;
 	}
 	if (!print_line(t))
@@ -488,20 +495,19 @@ static bool resume(Training *t, const char *path)
 	if (!checkpoint_load(&t->r, path, &there))
 		return false;
 	if (there.rows != here.rows || there.data != here.data)
-		return fail("%s: the data in %s are others than those that it was trained with", path,
-			    t->data.path),
+		return fail("%s: the data in %s are others than those that it was trained with",
+			    path, t->data.path),
 		       false;
 	if (there.batch != here.batch)
 		return fail("%s was trained with --batch %lld, not %lld", path,
 			    (long long)there.batch, (long long)here.batch),
 		       false;
-	if (t->a->load.seed && there.seed != here.seed)
+	if (there.seed != here.seed)
 		return fail("%s was trained with --seed %llu, not %s", path,
 			    (unsigned long long)there.seed, t->a->load.seed),
 		       false;
 	t->place = there;
-	if (t->a->epochs)
-		t->place.epochs = here.epochs;
+	t->place.epochs = here.epochs;
 	return t->place.epoch < t->place.epochs ||
 	       (fail("%s: all %lld epochs are done: give more by --epochs", path,
 		     (long long)t->place.epochs),
@@ -512,29 +518,39 @@ static void tell_left_out(const Data *d)
 {
 	if (data_left_out(d))
 		fprintf(stderr,
-			"%s: note: %lld of %lld samples are left out of each epoch: they are no whole "
+			"%s: note: %lld of %lld samples are left out of each epoch: they are no "
+			"whole "
 			"batch, and the model takes no smaller one\n",
 			d->path, (long long)data_left_out(d), (long long)d->rows);
+}
+
+/* Reads the numbers of the command line. What a checkpoint says counts where nothing is given. */
+static bool read_counts(Training *t)
+{
+	const TrainArgs *a = t->a;
+	char *end = NULL;
+	if (a->resume && !checkpoint_place(a->resume, &t->place))
+		return false;
+	if (!read_count("--batch", a->batch, t->place.batch, &t->place.batch) ||
+	    !read_count("--epochs", a->epochs, a->resume ? t->place.epochs : 1, &t->place.epochs) ||
+	    !read_count("--save-every", a->every, 0, &t->every))
+		return false;
+	errno = 0;
+	if (a->load.seed)
+		t->place.seed = strtoull(a->load.seed, &end, 0);
+	return !a->load.seed || (!errno && !*end && isdigit((unsigned char)*a->load.seed)) ||
+	       (fail_usage("--seed is a number of 64 bits, not %s", a->load.seed), false);
 }
 
 static bool begin(Training *t, Weft *w, const char *path)
 {
 	const TrainArgs *a = t->a;
-	int64_t batch, every;
-	char *end = NULL;
-	if (!read_count("--batch", a->batch, 0, &batch) ||
-	    !read_count("--epochs", a->epochs, 1, &t->place.epochs) ||
-	    !read_count("--save-every", a->every, 0, &every))
+	if (!read_counts(t))
 		return false;
-	errno = 0;
-	t->every = every;
-	t->place.seed = a->load.seed ? strtoull(a->load.seed, &end, 0) : 0;
-	if (a->load.seed && (errno || *end || !isdigit((unsigned char)*a->load.seed)))
-		return fail_usage("--seed is a number of 64 bits, not %s", a->load.seed), false;
 	if (!(is_shared_object(path) ? open_file(t, path) : compile_model(t, w, path)))
 		return false;
 	if (!open_entries(t, path) ||
-	    !data_open(&t->data, w, a->data, &t->step, t->number, t->nnumber, batch))
+	    !data_open(&t->data, w, a->data, &t->step, t->number, t->nnumber, t->place.batch))
 		return false;
 	if (a->eval && !data_open(&t->eval, w, a->eval, &t->test, NULL, 0, t->data.batch))
 		return false;
@@ -631,10 +647,10 @@ static int run(int argc, char **argv)
 	a.o.progress = progress_phase;
 	ok = ok && train(&t, w, argv[1]);
 	progress_end();
+	data_close(&t.data); /* which knows the entry */
+	data_close(&t.eval);
 	entry_close(&t.step);
 	entry_close(&t.test);
-	data_close(&t.data);
-	data_close(&t.eval);
 	runner_close(&t.r);
 	weft_free(w);
 	free(room);

@@ -177,19 +177,19 @@ static bool read_number(const Choosing *c, const char *what, const SpecArg *a, c
 {
 	*out = (StepNumber){.number = a->number};
 	if (!a->word)
-		return isfinite(a->number) || ctx_error(c->ctx, what, "%s: expected a finite number",
-							name);
+		return isfinite(a->number) ||
+		       ctx_error(c->ctx, what, "%s: expected a finite number", name);
 	if (!strcmp(a->word->name, "input") && !a->word->narg) {
 		out->input = name;
 		return true;
 	}
 	out->schedule = find_formula(schedule_at, a->word->name);
-	return out->schedule ? read_numbers(c->ctx, what, out->schedule, a->word, NULL,
-					    out->argument)
-			     : ctx_error(c->ctx, what,
-					 "%s is a number, input, or one of the schedules %s, not "
-					 "%s",
-					 name, formula_names(c->ctx, schedule_at), a->word->name);
+	return out->schedule
+		       ? read_numbers(c->ctx, what, out->schedule, a->word, NULL, out->argument)
+		       : ctx_error(c->ctx, what,
+				   "%s is a number, input, or one of the schedules %s, not "
+				   "%s",
+				   name, formula_names(c->ctx, schedule_at), a->word->name);
 }
 
 /* ---- optimisers ---- */
@@ -224,9 +224,9 @@ static bool read_options(const Choosing *c, const char *what, const Spec *s, Ste
 		const int scalar = a->key ? optim_item(&scalars, a->key) : -1,
 			  flag = a->key ? optim_item(&flags, a->key) : -1;
 		if (scalar >= 0) {
-			const char *name = g->text ? arena_printf(c->ctx->arena, "%s.%u", a->key,
-								  g->number)
-						   : a->key;
+			const char *name =
+				g->text ? arena_printf(c->ctx->arena, "%s.%u", a->key, g->number)
+					: a->key;
 			TRY(read_number(c, what, a, name, &g->scalar[scalar]));
 		} else if (flag >= 0) {
 			const bool yes = a->word ? !strcmp(a->word->name, "true") : a->number == 1,
@@ -325,10 +325,11 @@ static bool check_places(const Choosing *c, const bool *trained)
 			text_printf(&part, "%s%s", part.n ? ", " : "", of->name);
 	}
 	if (inner.n)
-		ctx_error(c->ctx, c->ctx->file,
-			  "a branch or a loop reads %s as constants, which cannot be trained there: "
-			  "leave them out (--trainable)",
-			  inner.data);
+		ctx_error(
+			c->ctx, c->ctx->file,
+			"a branch or a loop reads %s as constants, which cannot be trained there: "
+			"leave them out (--trainable)",
+			inner.data);
 	if (part.n)
 		ctx_error(c->ctx, c->ctx->file,
 			  "%s lie in the memory of other parameters that are trained: leave one of "
@@ -363,7 +364,8 @@ static bool choose_groups(Choosing *c)
 		any |= trained[k];
 	}
 	if (!any)
-		return ctx_error(c->ctx, c->ctx->file, "the model has no parameter that is trained");
+		return ctx_error(c->ctx, c->ctx->file,
+				 "the model has no parameter that is trained");
 	TRY(check_places(c, trained));
 	StepGroup *all = arena_calloc(c->ctx->arena, t->ngroup + 1, sizeof *all);
 	const Spec *s = spec_read(c->ctx, "--train", t->optimizer);
@@ -398,8 +400,8 @@ static bool read_place(const Choosing *c, double number, uint32_t *out)
 	for (uint32_t k = 0; k < c->g->output.n; k++)
 		n += c->g->output.data[k].writes < 0;
 	if (!(number >= 0 && number < n && number == floor(number)))
-		return ctx_error(c->ctx, "--loss", "there is no output %g: the model has %u", number,
-				 n);
+		return ctx_error(c->ctx, "--loss", "there is no output %g: the model has %u",
+				 number, n);
 	*out = (uint32_t)number;
 	return true;
 }
@@ -417,8 +419,8 @@ static bool choose_loss(const Choosing *c)
 	TRY(s);
 	l->of = find_formula(loss_at, s->name);
 	if (!l->of)
-		return ctx_error(c->ctx, what, "there is no loss %s: there are output:K, %s", s->name,
-				 formula_names(c->ctx, loss_at));
+		return ctx_error(c->ctx, what, "there is no loss %s: there are output:K, %s",
+				 s->name, formula_names(c->ctx, loss_at));
 	double output = 0;
 	for (uint32_t k = 0; k < s->narg; k++)
 		if (s->arg[k].key && !strcmp(s->arg[k].key, "output"))

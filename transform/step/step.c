@@ -33,8 +33,8 @@ typedef struct {
 	const Step *s;
 	Ctx *ctx;
 	Graph *g;
-	Build b;         /* at the end of g */
-	Node count;      /* the count of steps, f64[]; none: nobody has asked yet */
+	Build b;    /* at the end of g */
+	Node count; /* the count of steps, f64[]; none: nobody has asked yet */
 	const void *zeros;
 	uint64_t nzeros; /* bytes */
 	ARRAY(Write) write;
@@ -131,15 +131,15 @@ static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const
 	for (uint32_t k = 0; k < rank; k++)
 		n *= dim[k];
 	TRY(is_free(g, name));
-	const ConstId c = ir_const(g->ir, (Const){.name = name,
-						  .dtype = d,
-						  .rank = rank,
-						  .dim = arena_dup(m->ctx->arena, dim,
-								   rank * sizeof *dim),
-						  .bytes = (uint64_t)n * dtype_size(d),
-						  .data = contents(m, d, n, begins),
-						  .is_param = true,
-						  .is_buffer = true});
+	const ConstId c =
+		ir_const(g->ir, (Const){.name = name,
+					.dtype = d,
+					.rank = rank,
+					.dim = arena_dup(m->ctx->arena, dim, rank * sizeof *dim),
+					.bytes = (uint64_t)n * dtype_size(d),
+					.data = contents(m, d, n, begins),
+					.is_param = true,
+					.is_buffer = true});
 	*out = graph_add_input(g, name, INPUT_BUFFER, ir_type_ints(g->ir, d, rank, dim));
 	g->input.data[g->input.n - 1].init = c;
 	return true;
@@ -246,8 +246,7 @@ static Node loss_of(Graph *g, const StepLoss *l)
 	Node value[2] = {g->output.data[output_at(g, l->output)].node};
 	const char *file = g->ir->ctx->file;
 	Build b = {.g = g, .where = file};
-	if (!value[0].i || !node_is_tensor(g, value[0]) ||
-	    !dtype_is_float(node_dtype(g, value[0])))
+	if (!value[0].i || !node_is_tensor(g, value[0]) || !dtype_is_float(node_dtype(g, value[0])))
 		return b_error(&b, "a loss of output %u: expected a tensor of floats", l->output);
 	if (l->of) {
 		if (!add_label(g, l, value[0], &value[1]))
@@ -383,16 +382,13 @@ static bool clip_norm(Making *m, const Gradients *all, Node *norm)
 			d = DT_f64;
 	for (uint32_t k = 0; k < all->n; k++) {
 		const Node x = d == DT_f64 ? b_convert(&m->b, all->g[k], d) : all->g[k];
-		each[k] = b_unsqueeze(&m->b,
-				      b_convert(&m->b,
-						of_two(m, "linalg_vector_norm(x, 2)", x, x), d),
-				      0);
+		each[k] = b_unsqueeze(
+			&m->b, b_convert(&m->b, of_two(m, "linalg_vector_norm(x, 2)", x, x), d), 0);
 	}
 	const Node stacked = b_concat(&m->b, each, all->n, 0);
 	*norm = of_two(m, "linalg_vector_norm(x, 2)", stacked, stacked);
 	TRY(number_value(m, m->s->clip_norm, &most));
-	factor = of_two(m, "clamp(y/(x + 1e-6), none, 1.0)", *norm,
-			b_convert(&m->b, most, d));
+	factor = of_two(m, "clamp(y/(x + 1e-6), none, 1.0)", *norm, b_convert(&m->b, most, d));
 	for (uint32_t k = 0; k < all->n; k++)
 		all->g[k] = b_bin(&m->b, OP_mul, all->g[k],
 				  b_convert(&m->b, factor, node_dtype(m->g, all->g[k])));
@@ -405,8 +401,8 @@ static bool clip_norm(Making *m, const Gradients *all, Node *norm)
 static bool add_states(Making *m, const StepGroup *s, const Node *p, Node *state, uint32_t *n)
 {
 	Arena *a = m->ctx->arena;
-	const OptimList scalars = optim_list(a, s->of->scalars), flags = optim_list(a, s->of->flags),
-			states = optim_list(a, s->of->states);
+	const OptimList scalars = optim_list(a, s->of->scalars),
+			flags = optim_list(a, s->of->flags), states = optim_list(a, s->of->states);
 	DType count = DT_f64; /* of numbers: as PyTorch's in a model of that dtype */
 	for (uint32_t k = 0; k < s->nparam; k++)
 		if (node_dtype(m->g, p[k]) != DT_f64)
@@ -419,8 +415,8 @@ static bool add_states(Making *m, const StepGroup *s, const Node *p, Node *state
 		const int of = optim_item(&scalars, i->value);
 		const double begins = of < 0 ? strtod(i->value, NULL) : s->scalar[of].number;
 		if (i->number) {
-			TRY(add_state(m, arena_printf(a, "optimizer.%u.%s", s->number, i->name), count,
-				      1, (int64_t[]){s->nparam}, begins, &state[(*n)++]));
+			TRY(add_state(m, arena_printf(a, "optimizer.%u.%s", s->number, i->name),
+				      count, 1, (int64_t[]){s->nparam}, begins, &state[(*n)++]));
 			continue;
 		}
 		for (uint32_t k = 0; k < s->nparam; k++) {
@@ -524,8 +520,8 @@ static Step reached(Graph *v, const Step *s, uint32_t first, Gradients *all)
 		if (v->input.data[k].kind == INPUT_PARAM && drop[v->input.data[k].init.i])
 			graph_freeze_input(v, k);
 	if (names.n)
-		ctx_note(v->ir->ctx, v->ir->ctx->file, "not trained, since the loss does not depend on them: %s",
-			 names.data);
+		ctx_note(v->ir->ctx, v->ir->ctx->file,
+			 "not trained, since the loss does not depend on them: %s", names.data);
 	return out;
 }
 
@@ -577,7 +573,8 @@ Graph *transform_step(Graph *g, const Step *s)
 				"the loss depends on no parameter that is trained");
 		return NULL;
 	}
-	Making m = {.s = &left, .ctx = g->ir->ctx, .g = v, .b = {.g = v, .where = g->ir->ctx->file}};
+	Making m = {
+		.s = &left, .ctx = g->ir->ctx, .g = v, .b = {.g = v, .where = g->ir->ctx->file}};
 	return update(&m, &all) ? v : NULL;
 }
 
@@ -589,10 +586,11 @@ bool transform_step_evaluation(Graph *g, const StepLoss *l, bool rename)
 	for (uint32_t k = 0; k < g->output.n; k++)
 		if (graph_output_is_state(g, k) &&
 		    strcmp(g->output.data[k].name, RANDOM_STATE) != 0)
-			return ctx_error(g->ir->ctx, g->ir->ctx->file,
-					 "the graph that evaluates writes %s: give a file of the "
-					 "model that was exported in evaluation mode (--eval-model)",
-					 g->output.data[k].name);
+			return ctx_error(
+				g->ir->ctx, g->ir->ctx->file,
+				"the graph that evaluates writes %s: give a file of the "
+				"model that was exported in evaluation mode (--eval-model)",
+				g->output.data[k].name);
 	graph_dce(g);
 	return graph_verify(g);
 }

@@ -17,13 +17,14 @@ typedef struct {
 typedef struct {
 	double number;
 	const char *input; /* the name of the input that has the number; NULL: none has */
-	const Formula *schedule; /* the number is a function of the count of steps; NULL: it is not */
+	const Formula
+		*schedule; /* the number is a function of the count of steps; NULL: it is not */
 	double argument[OPTIM_MAX_ITEMS]; /* of the schedule */
 } StepNumber;
 
 /* Parameters that are updated by one rule. */
 typedef struct {
-	uint32_t number; /* in names of state */
+	uint32_t number;  /* in names of state */
 	const char *text; /* of StepTexts.group; NULL: the group of the others */
 	const Optimizer *of;
 	StepNumber scalar[OPTIM_MAX_ITEMS]; /* by scalar of the optimiser */
@@ -35,16 +36,16 @@ typedef struct {
 /* The loss: of the model's output number `output`. */
 typedef struct {
 	uint32_t output;
-	const Formula *of; /* NULL: the output is the loss */
+	const Formula *of;              /* NULL: the output is the loss */
 	double number[OPTIM_MAX_ITEMS]; /* by number of the formula */
 } StepLoss;
 
 typedef struct {
 	StepLoss loss;
 	uint32_t ngroup;
-	StepGroup *group; /* none is empty */
+	StepGroup *group;                         /* none is empty */
 	const StepNumber *clip_norm, *clip_value; /* NULL: no clipping */
-	bool outputs; /* the step gives the model's outputs, too */
+	bool outputs;                             /* the step gives the model's outputs, too */
 } Step;
 
 /* Reads the texts, and chooses the parameters of the graph that they are about. Returns false after

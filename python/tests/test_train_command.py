@@ -282,3 +282,62 @@ def test_refused(files, tmp_path):
     command(*base, folder / "data.npz", "--save", tmp_path / "ok.safetensors", fails="cannot write: File too large",
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     assert (tmp_path / "ok.safetensors").read_bytes() == before
+
+
+def test_onnx(tmp_path):
+    """What is trained of a file that does not say it: floats of several elements that are no running statistics; and a warning of one with
+    two readers. Three steps beside PyTorch's."""
+    onnx = pytest.importorskip("onnx")
+    torch.manual_seed(0)
+    values = {"w": torch.randn(4, 6), "b": torch.zeros(6), "v": torch.randn(6, 6) / 6, "scale": torch.rand(6), "shift": torch.zeros(6) + 0.5,
+              "mean": torch.randn(6), "var": torch.rand(6) + 0.5, "one": torch.tensor([2.0])}
+    node = onnx.helper.make_node
+    graph = onnx.helper.make_graph(
+        [node("Gemm", ["x", "w", "b"], ["h"]), node("BatchNormalization", ["h", "scale", "shift", "mean", "var"], ["n"]), node("Relu", ["n"], ["r"]),
+         node("Mul", ["r", "one"], ["m"]), node("Gemm", ["m", "v", "b"], ["y"])],
+        "net", [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["n", 4])],
+        [onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["n", 6])],
+        [onnx.numpy_helper.from_array(v.numpy(), k) for k, v in values.items()])
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 21)], ir_version=10), tmp_path / "net.onnx")
+    done = subprocess.run([WEFT, "compile", tmp_path / "net.onnx", "--train", "sgd(lr=0.01, momentum=0.5)", "--loss", "mse", "-o", tmp_path / "s.so"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0 and "several operators read b, each trained as one parameter" in done.stderr, done.stderr
+    model = weft.load(tmp_path / "s.so")
+    trained = {k: values[k].clone().requires_grad_() for k in ("w", "b", "v", "scale", "shift")}
+    optimizer = torch.optim.SGD(list(trained.values()), lr=0.01, momentum=0.5)
+    for k in range(3):
+        x, label = torch.randn(5, 4), torch.randn(5, 6)
+        p = {**values, **trained}
+        h = F.batch_norm(x @ p["w"] + p["b"], p["mean"], p["var"], p["scale"], p["shift"])
+        loss = F.mse_loss((F.relu(h) * p["one"]) @ p["v"] + p["b"], label)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        torch.testing.assert_close(model.entries["step"](x, label), loss.detach(), rtol=1e-5, atol=1e-6)
+    states = {k: torch.as_tensor(v) for k, v in model.state.items()}
+    assert {k for k in states if not k.startswith(("state.", "optimizer."))} == set(trained)
+    for k, v in trained.items():
+        torch.testing.assert_close(states[k], v.detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_file_of_train_step(files, tmp_path):
+    """One command drives a file of weft.train_step, and one of weft compile --train, with equal results."""
+    folder, net = files
+    net = copy.deepcopy(net).train()
+    batch = torch.export.Dim("batch", min=2, max=64)
+    image, label = data(50, 50)
+    step = weft.train_step(net, F.cross_entropy, torch.optim.AdamW(trained(net), lr=0.01), (image[:4], label[:4]),
+                           dynamic_shapes=[{0: batch}, {0: batch}])
+    step.save(tmp_path / "python.so")
+    command("compile", folder / "net.pt2", "--train", "adamw(lr=input)", "--loss", "cross_entropy", "-o", tmp_path / "command.so")
+    for name in ("python", "command"):
+        command("train", tmp_path / f"{name}.so", "--data", folder / "data.npz", "--lr", 0.01, "--batch", 8, "--save", tmp_path / f"{name}.safetensors")
+    a, b = (tensors_of(tmp_path / f"{name}.safetensors")[0] for name in ("python", "command"))
+    assert set(a) == set(b)
+    for k, (dtype, shape, value) in a.items():
+        assert b[k][:2] == (dtype, shape)
+        if dtype == "F32":
+            np.testing.assert_allclose(np.frombuffer(value, np.float32), np.frombuffer(b[k][2], np.float32), rtol=1e-3, atol=1e-5, err_msg=k)
+    command("train", tmp_path / "python.so", "--data", folder / "data.npz", "--lr", 0.01, "--loss", "mse", fails="is compiled: --loss is for model files")
+    command("train", tmp_path / "python.so", "--data", folder / "data.npz", "--lr", 0.01, "--eval", folder / "test.npz", fails="--eval needs an entry test")
+    command("train", tmp_path / "python.so", "--data", folder / "data.npz", fails="the step takes a learning rate: give it by --lr")

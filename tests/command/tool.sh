@@ -45,6 +45,18 @@ for c in compile run check bench train show bisect ops doctor; do
 	expect 0 "usage: weft $c" "$weft" help $c
 	misuse "no option --nonsense" "$weft" $c --nonsense
 done
+# a step of training
+misuse '--train makes entries of one model file' "$weft" compile a="$model" b="$model" --train sgd -o "$out/s.so"
+misuse '--loss is for --train' "$weft" compile "$model" --loss mse -o "$out/s.so"
+misuse '--train is for a model without --grad' "$weft" compile "$model" --train sgd --grad -o "$out/s.so"
+refuse 'there is no optimiser adem' "$weft" compile "$model" --train adem --loss cross_entropy -o "$out/s.so"
+refuse 'no parameter is called 10.wieght; did you mean 10.weight' "$weft" compile "$model" --train sgd --loss cross_entropy \
+	--trainable 10.wieght -o "$out/s.so"
+misuse 'train takes one model' "$weft" train --data "$ref"
+misuse 'name the data with --data' "$weft" train "$model"
+misuse '--on-nan is stop or go' "$weft" train "$model" --data "$ref" --on-nan skip
+misuse '--save-every is for --save' "$weft" train "$model" --data "$ref" --save-every 5
+refuse 'cannot write: No such file' "$weft" train "$model" --data "$ref" --save "$out/none/a.safetensors"
 expect 0 '^aten.hann_window .*code' "$weft" ops hann_window
 expect 0 'other names *prims.asinh' "$weft" ops --long aten.asinh
 expect 0 '"name": "aten.add.Tensor"' "$weft" ops --json 'aten.add.*'

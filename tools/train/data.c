@@ -68,16 +68,19 @@ static bool take(Data *d, const WeftTensors *file, uint32_t k)
 	snprintf(key, sizeof key, "x.%u", k);
 	const WeftTensor *t = weft_tensors_find(file, info->name);
 	t = t ? t : weft_tensors_find(file, key);
+	if (!info->rank && !strcmp(info->name, "lr"))
+		return fail("%s: the step takes a learning rate: give it by --lr", d->call->r->path),
+		       false;
+	if (!info->rank)
+		return fail("%s: the step takes %s, a number: give it by --number %s=X",
+			    d->call->r->path, info->name, info->name),
+		       false;
 	if (!t)
 		return fail("%s: no tensor %s, which the step takes; the file has %s", d->path,
 			    info->name, names_in(file, names)),
 		       false;
 	type_of(d, info, want);
 	type_given(t, have);
-	if (!info->rank)
-		return fail("%s: the step takes %s, a number: give it by --number %s=X", d->path,
-			    info->name, info->name),
-		       false;
 	if (!fits(d, info, t))
 		return fail("%s: %s is %s, the step takes %s (the first dimension is that of "
 			    "samples)",

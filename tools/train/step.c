@@ -21,8 +21,6 @@ WeftGraph *load_step(Weft *w, const char *path, const StepArgs *a, const LoadArg
 	plain.precision.n = 0;
 	other = plain;
 	other.mode.n = 0;
-	other.weights_from.n = 0;
-	other.weight_names = NULL;
 	WeftGraph *g = load_model(w, path, &plain, NULL), *eval = NULL;
 	if (!g)
 		return NULL;

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/train/checkpoint.h"
 #include "tools/train/data.h"
@@ -96,6 +97,7 @@ typedef struct {
 	int64_t samples; /* of the last batch */
 	int64_t first;   /* samples that this run has trained */
 	double start;    /* when it began */
+	double busy;     /* seconds in which it trained: neither tested nor saved */
 } Training;
 
 static volatile sig_atomic_t stopped; /* the number of the signal */
@@ -355,11 +357,11 @@ static const char *grouped(double v, char out[40])
 /* Returns how long the rest takes, in seconds, and sets *speed to samples in a second. */
 static double left(const Training *t, double *speed)
 {
-	const double seconds = now() - t->start;
+	const double seconds = now() - t->start, done = (double)t->first;
 	const int64_t of_epoch = t->data.rows - data_left_out(&t->data),
 		      rest = (t->place.epochs - t->place.epoch) * of_epoch - t->place.seen;
-	*speed = seconds > 0 ? (double)t->first / seconds : 0;
-	return *speed > 0 ? (double)rest / *speed : 0;
+	*speed = t->busy > 0 ? done / t->busy : 0;
+	return done > 0 ? (double)rest * seconds / done : 0;
 }
 
 static void show(const Training *t)
@@ -401,10 +403,8 @@ static bool print_line(Training *t)
 	double speed, loss = t->place.loss / (double)t->place.seen, other;
 	const double rest = left(t, &speed);
 	if (t->a->eval) {
-		const double begin = now();
 		if (!test_loss(t, &other))
 			return false;
-		t->start += now() - begin;
 		snprintf(test, sizeof test, "  test %.4g", other);
 	}
 	progress_clear();
@@ -468,8 +468,10 @@ static bool train_epoch(Training *t)
 	const int64_t batches = data_batches(&t->data);
 	data_shuffle(&t->data, t->place.seed, (uint64_t)t->place.epoch);
 	while (t->place.done < batches) {
+		const double start = now();
 		if (!train_batch(t))
 			return false;
+		t->busy += now() - start;
 		show(t);
 		if (interrupted(t))
 			return false;
@@ -621,11 +623,19 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 	       (fail_usage("--save %s: the name ends with .safetensors", a->save), false);
 }
 
-/* Checks that no output is an input. */
-static bool keep_inputs(const TrainArgs *a, const char *model)
+/* Checks, before hours of training, that a checkpoint can be written, and replaces no input. */
+static bool check_output(const TrainArgs *a, const char *model)
 {
-	return !a->save || (keep_input(a->save, model) && keep_input(a->save, a->data) &&
-			    keep_input(a->save, a->eval));
+	char folder[4096] = ".";
+	const char *slash = a->save ? strrchr(a->save, '/') : NULL;
+	if (!a->save)
+		return true;
+	if (slash)
+		snprintf(folder, sizeof folder, "%.*s", (int)(slash - a->save) + 1, a->save);
+	if (access(folder, W_OK))
+		return fail("%s: cannot write: %s", a->save, strerror(errno)), false;
+	return keep_input(a->save, model) && keep_input(a->save, a->data) &&
+	       keep_input(a->save, a->eval);
 }
 
 static int run(int argc, char **argv)
@@ -639,7 +649,7 @@ static int run(int argc, char **argv)
 		length += strlen(a.number.item[k]) + 1;
 	char *room = malloc(length);
 	Weft *w = weft_new();
-	bool ok = room && w && keep_inputs(&a, argv[1]) && read_numbers(&t, room);
+	bool ok = room && w && check_output(&a, argv[1]) && read_numbers(&t, room);
 	if (!room || !w)
 		fail("out of memory");
 	progress_begin(a.progress);

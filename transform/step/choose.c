@@ -338,6 +338,27 @@ static bool check_places(const Choosing *c, const bool *trained)
 	return !inner.n && !part.n;
 }
 
+/* Warns of constants with several readers: who writes an ONNX file stores equal tensors once, so
+ * that biases of zeros are one parameter. */
+static void warn_shared(const Choosing *c, const bool *trained)
+{
+	const Graph *g = c->g;
+	Text names;
+	text_init(&names, c->ctx->scratch);
+	uint32_t *readers = arena_calloc(c->ctx->scratch, g->ir->constant.n, sizeof *readers);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		readers[node_const(g, n).i] += node_nuses(g, n);
+	for (uint32_t k = 1; k < g->ir->constant.n; k++)
+		if (trained[k] && readers[k] > 1)
+			text_printf(&names, "%s%s", names.n ? ", " : "",
+				    g->ir->constant.data[k].name);
+	if (c->onnx && names.n)
+		ctx_warn(c->ctx, c->ctx->file,
+			 "several operators read %s, each trained as one parameter: exporters store "
+			 "tensors once that are equal when the file is written",
+			 names.data);
+}
+
 static void fill(const Choosing *c, StepGroup *g, const bool *of)
 {
 	const uint32_t n = c->g->ir->constant.n;
@@ -367,6 +388,7 @@ static bool choose_groups(Choosing *c)
 		return ctx_error(c->ctx, c->ctx->file,
 				 "the model has no parameter that is trained");
 	TRY(check_places(c, trained));
+	warn_shared(c, trained);
 	StepGroup *all = arena_calloc(c->ctx->arena, t->ngroup + 1, sizeof *all);
 	const Spec *s = spec_read(c->ctx, "--train", t->optimizer);
 	TRY(s && read_optimizer(c, "--train", s, &all[0], said));

@@ -349,6 +349,7 @@ typedef struct {
 	bool outputs;          /* the step gives the model's outputs, too */
 	bool test;             /* a third entry `test` */
 	bool keep_mode; /* the step computes in the mode that the graph has, not in training mode */
+	bool accumulate; /* two entries in place of `step`: `accumulate`, `apply` */
 } WeftTrainOptions;
 /* Returns a model that trains, with two entries that have their state in common (weft_join).
  *
@@ -358,8 +359,11 @@ typedef struct {
  * "loss", then with `outputs` the model's, and with clip_norm "grad_norm", the norm before
  * clipping. A call that fails changes nothing.
  * `eval` computes the model in evaluation mode. Outputs of a .pt2 file are called "output", or
- * "output.0" and so on. With `test` there is a third entry, which does as `eval` and takes a label;
- * its first output is "loss".
+ * "output.0" and so on. With `test` there is a further entry, which does as `eval` and takes a
+ * label; its first output is "loss". With `accumulate`, an update takes gradients of several
+ * batches: `accumulate` computes the loss and adds the gradients, times its last input "weight"
+ * (f64[]; 1/k of k equal batches gives the mean), to state "grad.PARAMETER". `apply` takes the
+ * numbers that are "input", updates the parameters by these sums, and sets them to 0.
  *
  * State: parameters and buffers by their names; "state.PARAMETER.exp_avg" and so on, by PyTorch's
  * keys; "optimizer.0.step" and other numbers, f32[n], one for each parameter of the group 0 (that

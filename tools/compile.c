@@ -76,6 +76,10 @@ static const HelpRow rows[] = {
 	 "a "
 	 "schedule such as cosine(3e-4, warmup=100, steps=10000)",
 	 true},
+	{"--accumulate",
+	 "with --train: two entries in place of step: accumulate adds gradients of a batch, apply "
+	 "updates by their sum",
+	 false},
 	STEP_HELP,
 	LOAD_HELP,
 	{0}};
@@ -393,6 +397,7 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 			   {"--grad", OPT_MAYBE, &a->grad},
 			   {"--memory-budget", OPT_STRING, &a->budget},
 			   {"--train", OPT_STRING, &a->step.optimizer},
+			   {"--accumulate", OPT_FLAG, &a->step.accumulate},
 			   STEP_OPTIONS(&a->step),
 			   {"--target", OPT_STRING, &a->o.target},
 			   {"--tune", OPT_STRING, &a->o.tune},

@@ -63,12 +63,12 @@ static WeftGraph *done(const Training *t, Graph *g, const char *path)
 	return out;
 }
 
-static WeftGraph *make_step(const Training *t, Step *step)
+/* Sets graph[0] to the step; with accumulation, graph[0] and graph[1] to its two parts. */
+static bool make_step(const Training *t, Step *step, WeftGraph **graph)
 {
 	const WeftTrainOptions *o = &t->options;
 	WeftGraph *g = copied(t, t->train);
-	if (!o->keep_mode && has_mode(g) && !weft_set_mode(t->w, g, WEFT_TRAIN))
-		return NULL;
+	TRY(o->keep_mode || !has_mode(g) || weft_set_mode(t->w, g, WEFT_TRAIN));
 	if (!o->keep_mode && !has_mode(g))
 		ctx_note(t->w->ctx, g->path,
 			 "%s: the step computes in the mode in which the model was exported",
@@ -84,10 +84,12 @@ static WeftGraph *make_step(const Training *t, Step *step)
 				 .ntrainable = o->ntrainable,
 				 .trainable = o->trainable,
 				 .outputs = o->outputs};
-	if (!transform_step_read(g->g, &texts, step) || !lower(t, g))
-		return NULL;
-	Graph *made = transform_step(g->g, step);
-	return made ? done(t, made, g->path) : NULL;
+	Graph *made, *applies = NULL;
+	TRY(transform_step_read(g->g, &texts, step) && lower(t, g) &&
+	    transform_step(g->g, step, &made, o->accumulate ? &applies : NULL));
+	graph[0] = done(t, made, g->path);
+	graph[1] = applies ? done(t, applies, g->path) : NULL;
+	return true;
 }
 
 static WeftGraph *make_evaluation(const Training *t, const StepLoss *loss)
@@ -127,15 +129,17 @@ static bool train(void *arg)
 	Training *t = arg;
 	Step step;
 	TRY(check(t));
-	static const char *const name[] = {"step", "eval", "test"};
-	WeftGraph *graph[3] = {make_step(t, &step)};
-	TRY(graph[0]);
-	graph[1] = make_evaluation(t, NULL);
-	TRY(graph[1]);
+	const bool two = t->options.accumulate;
+	const char *const name[] = {two ? "accumulate" : "step", two ? "apply" : "eval",
+				    two ? "eval" : "test", "test"};
+	WeftGraph *graph[4];
+	TRY(make_step(t, &step, graph));
+	WeftGraph **rest = graph + (two ? 2 : 1);
+	TRY((rest[0] = make_evaluation(t, NULL)));
 	if (t->options.test)
-		TRY((graph[2] = make_evaluation(t, &step.loss)));
+		TRY((rest[1] = make_evaluation(t, &step.loss)));
 	tell(t, &step, graph[0]);
-	t->out = weft_join(t->w, t->options.test ? 3 : 2, name, graph);
+	t->out = weft_join(t->w, 2 + two + t->options.test, name, graph);
 	return t->out;
 }
 

@@ -507,7 +507,7 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 	return true;
 }
 
-OP(winograd_input) {
+OP(winograd_input){
 	.schema = "winograd_input(Tensor x, *, int tile, int[] tiles) -> Tensor",
 	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d "
 	       "(ir/target/winograd_matrices.h)",
@@ -519,7 +519,7 @@ OP(winograd_input) {
 	.sample = "f32[2, 3, 6, 4], tile=2, tiles=[2, 1]; f32[1, 2, 6, 10], tile=4, tiles=[1, 2]",
 };
 
-OP(winograd_output) {
+OP(winograd_output){
 	.schema = "winograd_output(Tensor x, *, int tile, int[] size) -> Tensor",
 	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each tile "
 	       "(ir/target/winograd_matrices.h)",

@@ -209,6 +209,46 @@ def test_resume_has_equal_bits(files, tmp_path):
     assert tensors_of(tmp_path / "whole.safetensors") == tensors_of(tmp_path / "part.safetensors")
 
 
+def test_accumulation(files, tmp_path):
+    """Batches of 4, of which 3 are an update, and the last of an epoch fewer: as batches of 12, of a model without running statistics; and the
+    entries beside PyTorch's sums of gradients."""
+    folder, _ = files
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Flatten(), nn.Linear(64, 8), nn.Tanh(), nn.Linear(8, 3))
+    batch = torch.export.Dim("batch", min=1, max=64)
+    torch.export.save(torch.export.export(net, (torch.randn(4, 1, 8, 8),), dynamic_shapes=[{0: batch}]), tmp_path / "plain.pt2")
+    image, label = data(50, 50)
+    np.savez(tmp_path / "named.npz", input=image.numpy(), label=label.numpy())
+    options = "--data", tmp_path / "named.npz", "--loss", "cross_entropy", "--optimizer", "adamw", "--lr", 0.02, "--clip-norm", 0.5, "--epochs", 3
+    for name, more in (("parts", ("--batch", 4, "--accumulate", 3)), ("whole", ("--batch", 12))):
+        command("train", tmp_path / "plain.pt2", *options, *more, "--save", tmp_path / f"{name}.safetensors")
+    parts, whole = (tensors_of(tmp_path / f"{name}.safetensors")[0] for name in ("parts", "whole"))
+    for k in whole:
+        a, b = (np.frombuffer(t[k][2], np.float32) for t in (parts, whole))
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=2e-6, err_msg=k)
+    sums = [k for k in parts if k.startswith("grad.")]
+    assert len(sums) == 4 and not any(any(parts[k][2]) for k in sums)
+    assert whole["state.1.bias.step"][2] == np.float32(15).tobytes()  # 5 updates of 12, the last of 2
+    command("train", tmp_path / "plain.pt2", *options, "--batch", 4, "--accumulate", 2, "--resume", tmp_path / "parts.safetensors",
+            fails="was trained with --accumulate 3, not 2")
+    # by hand, through the entries
+    command("compile", tmp_path / "plain.pt2", "--train", "sgd(lr=input)", "--loss", "cross_entropy", "--accumulate", "-o", tmp_path / "two.so")
+    model = weft.load(tmp_path / "two.so")
+    assert list(model.entries) == ["accumulate", "apply", "eval"]
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.3)
+    for k in range(2):
+        optimizer.zero_grad()
+        for at, n in ((0, 2), (2, 6)):
+            loss = F.cross_entropy(net(image[at:at + n]), label[at:at + n])
+            (loss * (n / 8)).backward()
+            got = model.entries["accumulate"](image[at:at + n], label[at:at + n], torch.tensor(n / 8, dtype=torch.float64))
+            torch.testing.assert_close(got, loss.detach(), rtol=1e-5, atol=1e-6)
+        optimizer.step()
+        model.entries["apply"](torch.tensor(0.3, dtype=torch.float64))
+    for k, p in net.named_parameters():
+        torch.testing.assert_close(torch.as_tensor(model.state[k]), p.detach(), rtol=1e-5, atol=1e-6)
+
+
 def test_signal_saves(files, tmp_path):
     folder, _ = files
     whole, part = tmp_path / "whole.safetensors", tmp_path / "part.safetensors"

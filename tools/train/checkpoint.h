@@ -10,7 +10,8 @@ typedef struct {
 	uint64_t seed, data; /* of the order of samples; data_hash */
 	int64_t rows, batch; /* samples in all, and of a batch */
 	int64_t epoch, done; /* the epoch, from 0 on, and its batches that are done */
-	int64_t step;        /* steps in all */
+	int64_t step;        /* updates in all */
+	int64_t parts;       /* batches of an update */
 	int64_t epochs;      /* that the training was to have */
 	double loss;         /* the sum of losses of the epoch, by sample */
 	int64_t seen;        /* samples of that sum */

@@ -69,7 +69,8 @@ static bool take(Data *d, const WeftTensors *file, uint32_t k)
 	const WeftTensor *t = weft_tensors_find(file, info->name);
 	t = t ? t : weft_tensors_find(file, key);
 	if (!info->rank && !strcmp(info->name, "lr"))
-		return fail("%s: the step takes a learning rate: give it by --lr", d->call->r->path),
+		return fail("%s: the step takes a learning rate: give it by --lr",
+			    d->call->r->path),
 		       false;
 	if (!info->rank)
 		return fail("%s: the step takes %s, a number: give it by --number %s=X",

@@ -7,7 +7,8 @@ const char *step_option_given(const StepArgs *a)
 			      {.given = a->trainable.n, .option = "--trainable"},
 			      {.given = a->clip_norm, .option = "--clip-norm"},
 			      {.given = a->clip_value, .option = "--clip-value"},
-			      {.given = a->eval_model, .option = "--eval-model"}};
+			      {.given = a->eval_model, .option = "--eval-model"},
+			      {.given = a->accumulate, .option = "--accumulate"}};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
 		if (all[k].given)
 			return all[k].option;
@@ -37,6 +38,7 @@ WeftGraph *load_step(Weft *w, const char *path, const StepArgs *a, const LoadArg
 				    .clip_value = a->clip_value,
 				    .precision = precision_given(load, NULL),
 				    .test = test,
+				    .accumulate = a->accumulate,
 				    .keep_mode = load->mode.n > 0};
 	return weft_train(w, g, eval, &o);
 }

@@ -8,6 +8,7 @@ typedef struct {
 	const char *optimizer, *loss, *clip_norm, *clip_value; /* NULL: not given */
 	const char *eval_model; /* a file; NULL: the model itself, in evaluation mode */
 	StringList group, trainable;
+	bool accumulate; /* entries accumulate and apply in place of step */
 } StepArgs;
 
 /* The rows of Opt for the StepArgs a, but for the optimiser, and their help. */

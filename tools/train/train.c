@@ -21,6 +21,7 @@ static const HelpRow rows[] = {
 	 true},
 	{"--eval FILE", "data of the same form: its loss in evaluation mode ends each line", true},
 	{"--batch N", "samples of a step (default: as the model was exported)", false},
+	{"--accumulate N", "one update for N batches, by their mean gradient (default 1)", false},
 	{"--epochs N",
 	 "how often all samples are used (default 1), in an order that --seed decides", true},
 	{NULL, "Files", false},
@@ -62,11 +63,11 @@ const Command command_train = {
 	.row = rows,
 	.run = run};
 
-enum { MOST_NUMBERS = MAX_LIST + 1 };
+enum { MOST_NUMBERS = MAX_LIST + 2 };
 
 typedef struct {
 	const char *data, *eval, *save, *resume, *lr, *schedule, *batch, *epochs, *every, *on_nan,
-		*backend;
+		*backend, *accumulate;
 	StringList number;
 	StepArgs step;
 	LoadArgs load;
@@ -86,7 +87,7 @@ typedef struct {
 typedef struct {
 	const TrainArgs *a;
 	Runner r;
-	EntryCall step, test;
+	EntryCall step, apply, test; /* step: the entry accumulate where there is apply */
 	Data data, eval;
 	Number number[MOST_NUMBERS];
 	uint32_t nnumber, lr; /* lr: the index in number[], or nnumber */
@@ -250,6 +251,12 @@ static bool with_rate(const char *text, char *out, size_t n)
 
 /* ---- the model ---- */
 
+/* Returns the name of the entry that takes data. */
+static const char *main_entry(const Training *t)
+{
+	return t->place.parts > 1 ? "accumulate" : "step";
+}
+
 /* Returns the name of an option that is for model files, or NULL. */
 static const char *model_option(const TrainArgs *a)
 {
@@ -261,7 +268,7 @@ static const char *model_option(const TrainArgs *a)
 
 static bool open_file(Training *t, const char *path)
 {
-	const RunnerOptions o = {.entry = "step", .compile = &t->a->o};
+	const RunnerOptions o = {.entry = main_entry(t), .compile = &t->a->o};
 	if (model_option(t->a))
 		return fail_usage("%s is compiled: %s is for model files", path,
 				  model_option(t->a)),
@@ -273,7 +280,8 @@ static bool compile_model(Training *t, Weft *w, const char *path)
 {
 	char text[1000];
 	StepArgs step = t->a->step;
-	RunnerOptions o = {.entry = "step", .compile = &t->a->o, .load = &t->a->load};
+	RunnerOptions o = {.entry = main_entry(t), .compile = &t->a->o, .load = &t->a->load};
+	step.accumulate = t->place.parts > 1;
 	step.optimizer = step.optimizer ? step.optimizer : "adamw";
 	if (t->a->lr && !with_rate(step.optimizer, text, sizeof text))
 		return false;
@@ -315,22 +323,46 @@ static bool seed_state(const Training *t)
 	return true;
 }
 
-static bool takes_number(const Training *t, const char *name)
+static bool takes_number(const EntryCall *c, const char *name)
 {
-	for (uint32_t k = 0; k < t->step.entry->ninput; k++)
-		if (!strcmp(entry_input(&t->step, k)->name, name))
+	for (uint32_t k = 0; c->entry && k < c->entry->ninput; k++)
+		if (!strcmp(entry_input(c, k)->name, name))
 			return true;
 	return false;
 }
 
+/* Whether the update gets all that it takes. */
+static bool has_numbers(const Training *t)
+{
+	const EntryCall *c = &t->apply;
+	for (uint32_t k = 0; c->entry && k < c->entry->ninput; k++) {
+		uint32_t i = 0;
+		const char *name = entry_input(c, k)->name;
+		while (i < t->nnumber && strcmp(t->number[i].name, name) != 0)
+			i++;
+		if (i == t->nnumber)
+			return fail("%s: the entry apply takes %s: give it by --%s", t->r.path,
+				    name, strcmp(name, "lr") ? "number" : "lr"),
+			       false;
+	}
+	return true;
+}
+
 static bool open_entries(Training *t, const char *path)
 {
-	if (!entry_find(&t->step, &t->r, "step") || entry_output(&t->step, "loss") < 0)
-		return fail("%s: no entry step that gives a loss", path), false;
+	if (t->place.parts > 1)
+		set_number(t, "weight", 1);
+	if (!entry_find(&t->step, &t->r, main_entry(t)) || entry_output(&t->step, "loss") < 0)
+		return fail("%s: no entry %s that gives a loss", path, main_entry(t)), false;
+	if (t->place.parts > 1 && !entry_find(&t->apply, &t->r, "apply"))
+		return fail("%s: no entry apply", path), false;
 	for (uint32_t k = 0; k < t->nnumber; k++)
-		if (!takes_number(t, t->number[k].name))
+		if (!takes_number(&t->step, t->number[k].name) &&
+		    !takes_number(&t->apply, t->number[k].name))
 			return fail("%s: the step takes no number %s", path, t->number[k].name),
 			       false;
+	if (!has_numbers(t))
+		return false;
 	return !t->a->eval || entry_find(&t->test, &t->r, "test") ||
 	       (fail("%s: --eval needs an entry test, which weft train makes of a model file",
 		     path),
@@ -422,12 +454,56 @@ static bool save(const Training *t)
 	return !t->a->save || checkpoint_save(&t->r, t->a->save, &t->place);
 }
 
+/* Returns the first batch behind those whose gradients the next update takes, which begin with
+ * batch p->done or before. */
+static int64_t end_of_update(const Training *t)
+{
+	const int64_t all = data_batches(&t->data),
+		      end = (t->place.done / t->place.parts + 1) * t->place.parts;
+	return end < all ? end : all;
+}
+
+/* Returns the samples from one batch to another one. */
+static int64_t samples_between(const Training *t, int64_t from, int64_t to)
+{
+	const int64_t end = to * t->data.batch;
+	return (end < t->data.rows ? end : t->data.rows) - from * t->data.batch;
+}
+
+/* Updates the parameters by the gradients that were added up. */
+static bool apply(Training *t)
+{
+	WeftTensor in[MOST_NUMBERS];
+	for (uint32_t k = 0; k < t->apply.entry->ninput; k++)
+		for (uint32_t i = 0; i < t->nnumber; i++)
+			if (!strcmp(t->number[i].name, entry_input(&t->apply, k)->name))
+				in[k] = (WeftTensor){.device = {WEFT_CPU, 0},
+						     .dtype = {WEFT_FLOAT, 64, 1},
+						     .data = &t->number[i].value};
+	return entry_call(&t->apply, in, t->a->threads);
+}
+
+static bool check_loss(const Training *t, double loss)
+{
+	const Place *p = &t->place;
+	return isfinite(loss) || (t->a->on_nan && !strcmp(t->a->on_nan, "go")) ||
+	       (fail("the loss of batch %lld of epoch %lld is %g: stopped%s%s%s",
+		     (long long)p->done, (long long)p->epoch + 1, loss, t->a->save ? "; " : "",
+		     t->a->save ? t->a->save : "", t->a->save ? " is as it was before" : ""),
+		false);
+}
+
 /* Executes a step on the next batch. */
 static bool train_batch(Training *t)
 {
-	const Place *p = &t->place;
+	Place *p = &t->place;
+	const int64_t end = end_of_update(t), from = p->done - p->done % p->parts;
 	if (t->lr < t->nnumber)
 		t->number[t->lr].value = rate(&t->schedule, p->step, t->total);
+	if (p->parts > 1)
+		set_number(t, "weight",
+			   (double)samples_between(t, p->done, p->done + 1) /
+				   (double)samples_between(t, from, end));
 	const int64_t samples = data_batch(&t->data, p->done, t->number, t->nnumber);
 	if (samples != t->samples)
 		entry_reshape(&t->step);
@@ -435,18 +511,14 @@ static bool train_batch(Training *t)
 	if (!entry_call(&t->step, t->data.in, t->a->threads))
 		return false;
 	const double loss = value_at(&t->step.result[entry_output(&t->step, "loss")], 0);
-	t->place.done++;
-	t->place.step++;
-	t->place.loss += loss * (double)samples;
-	t->place.seen += samples;
+	p->done++;
+	p->loss += loss * (double)samples;
+	p->seen += samples;
 	t->first += samples;
-	if (!isfinite(loss) && (!t->a->on_nan || !strcmp(t->a->on_nan, "stop")))
-		return fail("the loss of batch %lld of epoch %lld is %g: stopped%s%s%s",
-			    (long long)p->done, (long long)p->epoch + 1, loss,
-			    t->a->save ? "; " : "", t->a->save ? t->a->save : "",
-			    t->a->save ? " is as it was before" : ""),
-		       false;
-	return true;
+	if (!check_loss(t, loss))
+		return false;
+	p->step += p->done == end;
+	return p->parts == 1 || p->done < end || apply(t);
 }
 
 /* Whether a signal has come: saves then. */
@@ -504,6 +576,10 @@ static bool resume(Training *t, const char *path)
 		return fail("%s was trained with --batch %lld, not %lld", path,
 			    (long long)there.batch, (long long)here.batch),
 		       false;
+	if (there.parts != here.parts)
+		return fail("%s was trained with --accumulate %lld, not %lld", path,
+			    (long long)there.parts, (long long)here.parts),
+		       false;
 	if (there.seed != here.seed)
 		return fail("%s was trained with --seed %llu, not %s", path,
 			    (unsigned long long)there.seed, t->a->load.seed),
@@ -535,6 +611,8 @@ static bool read_counts(Training *t)
 		return false;
 	if (!read_count("--batch", a->batch, t->place.batch, &t->place.batch) ||
 	    !read_count("--epochs", a->epochs, a->resume ? t->place.epochs : 1, &t->place.epochs) ||
+	    !read_count("--accumulate", a->accumulate, a->resume ? t->place.parts : 1,
+			&t->place.parts) ||
 	    !read_count("--save-every", a->every, 0, &t->every))
 		return false;
 	errno = 0;
@@ -565,7 +643,8 @@ static bool begin(Training *t, Weft *w, const char *path)
 	t->place.data = data_hash(&t->data);
 	if (!(a->resume ? resume(t, a->resume) : seed_state(t)))
 		return false;
-	t->total = t->place.epochs * data_batches(&t->data);
+	t->total =
+		t->place.epochs * ((data_batches(&t->data) + t->place.parts - 1) / t->place.parts);
 	return true;
 }
 
@@ -591,6 +670,7 @@ static bool parse(TrainArgs *a, int *argc, char **argv)
 			   {"--eval", OPT_STRING, &a->eval},
 			   {"--batch", OPT_STRING, &a->batch},
 			   {"--epochs", OPT_STRING, &a->epochs},
+			   {"--accumulate", OPT_STRING, &a->accumulate},
 			   {"--save", OPT_STRING, &a->save},
 			   {"--save-every", OPT_STRING, &a->every},
 			   {"--resume", OPT_STRING, &a->resume},
@@ -660,6 +740,7 @@ static int run(int argc, char **argv)
 	data_close(&t.data); /* which knows the entry */
 	data_close(&t.eval);
 	entry_close(&t.step);
+	entry_close(&t.apply);
 	entry_close(&t.test);
 	runner_close(&t.r);
 	weft_free(w);

@@ -353,10 +353,11 @@ static void warn_shared(const Choosing *c, const bool *trained)
 			text_printf(&names, "%s%s", names.n ? ", " : "",
 				    g->ir->constant.data[k].name);
 	if (c->onnx && names.n)
-		ctx_warn(c->ctx, c->ctx->file,
-			 "several operators read %s, each trained as one parameter: exporters store "
-			 "tensors once that are equal when the file is written",
-			 names.data);
+		ctx_warn(
+			c->ctx, c->ctx->file,
+			"several operators read %s, each trained as one parameter: exporters store "
+			"tensors once that are equal when the file is written",
+			names.data);
 }
 
 static void fill(const Choosing *c, StepGroup *g, const bool *of)

@@ -7,6 +7,9 @@
  *   }                                         return %loss, w = %w - %lr * gradient
  *                                           }
  *
+ * With several batches to an update, a first graph adds gradients to state, and a second one reads
+ * their sums.
+ *
  * Parameters become state first, so that passes of the derivative see inputs and fold nothing that
  * will change. */
 #include "transform/step/step.h"
@@ -33,8 +36,9 @@ typedef struct {
 	const Step *s;
 	Ctx *ctx;
 	Graph *g;
-	Build b;    /* at the end of g */
-	Node count; /* the count of steps, f64[]; none: nobody has asked yet */
+	Build b;       /* at the end of g */
+	uint32_t nown; /* inputs of the model itself, which come first */
+	Node count;    /* the count of steps, f64[]; none: nobody has asked yet */
 	const void *zeros;
 	uint64_t nzeros; /* bytes */
 	ARRAY(Write) write;
@@ -178,15 +182,10 @@ static bool number_node(Making *m, const StepNumber *n, Node *out)
 	*out = (Node){0};
 	if (n->input) {
 		const int32_t at = input_named(m->g, n->input);
-		if (at < 0)
-			*out = graph_add_input(m->g, n->input, INPUT_USER,
-					       ir_type(m->g->ir, DT_f64, 0, NULL));
-		else if (m->g->input.data[at].kind == INPUT_USER &&
-			 node_dtype(m->g, m->g->input.data[at].node) == DT_f64 &&
-			 !node_rank(m->g, m->g->input.data[at].node))
-			*out = m->g->input.data[at].node;
-		else
-			return is_free(m->g, n->input);
+		TRY(at >= (int32_t)m->nown || is_free(m->g, n->input));
+		*out = at >= 0 ? m->g->input.data[at].node
+			       : graph_add_input(m->g, n->input, INPUT_USER,
+						 ir_type(m->g->ir, DT_f64, 0, NULL));
 		return true;
 	}
 	if (!n->schedule)
@@ -556,26 +555,90 @@ static bool update(Making *m, const Gradients *all)
 	return graph_verify(m->g);
 }
 
-Graph *transform_step(Graph *g, const Step *s)
+/* ---- gradients of several batches ---- */
+
+/* Returns the name of the state in which gradients of a parameter are added up. */
+static const char *sum_name(Making *m, ConstId param)
+{
+	return arena_printf(m->ctx->arena, "grad.%s", ir_const_of(m->g->ir, param)->name);
+}
+
+/* Makes the graph one that adds its gradients, times the input "weight", to state. Sets sum[] to
+ * the contents of that state, in the order of groups. */
+static bool accumulate(Making *m, const Gradients *all, ConstId *sum)
+{
+	Node weight;
+	TRY(number_value(m, &(StepNumber){.input = "weight"}, &weight));
+	for (uint32_t k = 0, at = 0; k < m->s->ngroup; k++)
+		for (uint32_t i = 0; i < m->s->group[k].nparam; i++, at++) {
+			const ConstId param = m->s->group[k].param[i];
+			const Const c = *ir_const_of(m->g->ir, param);
+			Node state;
+			TRY(add_state(m, sum_name(m, param), c.dtype, c.rank, c.dim, 0, &state));
+			const uint32_t input = input_of(m->g, state);
+			sum[at] = m->g->input.data[input].init;
+			const Node by = b_convert(&m->b, weight, c.dtype),
+				   term = b_bin(&m->b, OP_mul, all->g[at], by);
+			set_input(m, input, b_bin(&m->b, OP_add, state, term));
+		}
+	put_outputs(m, (Node){0});
+	graph_dce(m->g);
+	return graph_verify(m->g);
+}
+
+static Node state_input(Graph *g, ConstId c, InputKind kind)
+{
+	const Const of = *ir_const_of(g->ir, c);
+	const Node n =
+		graph_add_input(g, of.name, kind, ir_type_ints(g->ir, of.dtype, of.rank, of.dim));
+	g->input.data[g->input.n - 1].init = c;
+	return n;
+}
+
+/* Makes an empty graph one that updates the parameters by the sums of gradients, and sets these to
+ * 0. */
+static bool apply(Making *m, const ConstId *sum)
+{
+	Gradients all = {.g = ARENA_ARRAY(m->ctx->scratch, Node, m->g->ir->constant.n)};
+	for (uint32_t k = 0; k < m->s->ngroup; k++)
+		for (uint32_t i = 0; i < m->s->group[k].nparam; i++)
+			state_input(m->g, m->s->group[k].param[i], INPUT_PARAM);
+	for (uint32_t k = 0; k < m->s->ngroup; k++)
+		for (uint32_t i = 0; i < m->s->group[k].nparam; i++) {
+			const Node state = state_input(m->g, sum[all.n], INPUT_BUFFER);
+			set_input(m, input_of(m->g, state),
+				  b_zeros(&m->b, node_type_id(m->g, state)));
+			all.g[all.n++] = state;
+		}
+	return update(m, &all);
+}
+
+bool transform_step(Graph *g, const Step *s, Graph **step, Graph **applies)
 {
 	uint32_t first;
 	Gradients all;
-	if (!make_parameters_state(g, s) || !put_loss(g, &s->loss, s->outputs))
-		return NULL;
+	Ctx *ctx = g->ir->ctx;
+	TRY(make_parameters_state(g, s) && put_loss(g, &s->loss, s->outputs));
 	name_outputs(g, 1);
 	graph_dce(g);
-	Graph *v = gradients(g, s, &first);
-	if (!v)
-		return NULL;
+	Graph *v = *step = gradients(g, s, &first);
+	TRY(v);
 	const Step left = reached(v, s, first, &all);
-	if (!left.ngroup) {
-		(void)ctx_error(g->ir->ctx, g->ir->ctx->file,
-				"the loss depends on no parameter that is trained");
-		return NULL;
-	}
-	Making m = {
-		.s = &left, .ctx = g->ir->ctx, .g = v, .b = {.g = v, .where = g->ir->ctx->file}};
-	return update(&m, &all) ? v : NULL;
+	if (!left.ngroup)
+		return ctx_error(ctx, ctx->file,
+				 "the loss depends on no parameter that is trained");
+	Making m = {.s = &left,
+		    .ctx = ctx,
+		    .g = v,
+		    .b = {.g = v, .where = ctx->file},
+		    .nown = v->input.n};
+	if (!applies)
+		return update(&m, &all);
+	ConstId *sum = ARENA_ARRAY(ctx->scratch, ConstId, all.n);
+	TRY(accumulate(&m, &all, sum));
+	m.g = m.b.g = *applies = graph_beside(g, "apply");
+	m.write.n = m.nown = 0;
+	return apply(&m, sum);
 }
 
 bool transform_step_evaluation(Graph *g, const StepLoss *l, bool rename)

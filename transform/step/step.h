@@ -51,13 +51,16 @@ typedef struct {
 /* Reads the texts, and chooses the parameters of the graph that they are about. Returns false after
  * an error. */
 bool transform_step_read(const Graph *, const StepTexts *, Step *);
-/* Returns the graph of a step of the graph `g`, which is changed. Inputs: those of g, "label" if
- * the loss takes one, then numbers that are inputs, f64[]. Outputs: "loss", with Step.outputs the
- * model's, "grad_norm" with clip_norm. The parameters become state; further state is that of the
- * optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", and the count of steps "weft.step"
- * if a number is a function of it. A parameter that has no influence on the loss stays a constant,
- * with a note. Returns NULL after an error. */
-Graph *transform_step(Graph *g, const Step *);
+/* Sets *step to the graph of a step of the graph `g`, which is changed. Inputs: those of g, "label"
+ * if the loss takes one, then numbers that are inputs, f64[]. Outputs: "loss", with Step.outputs
+ * the model's, "grad_norm" with clip_norm. The parameters become state; further state is that of
+ * the optimiser, "state.PARAMETER.KEY" and "optimizer.GROUP.NAME", and the count of steps
+ * "weft.step" if a number is a function of it. A parameter that has no influence on the loss stays
+ * a constant, with a note.
+ * applies: NULL, or set to a second graph: *step then adds the gradients times the input "weight",
+ * f64[], to the state "grad.PARAMETER" and updates nothing, and *applies, whose inputs are numbers,
+ * updates the parameters by these sums and sets them to 0. Returns false after an error. */
+bool transform_step(Graph *g, const Step *, Graph **step, Graph **applies);
 /* Makes the graph, which evaluates, the entry beside a step: its outputs get the names "output" or
  * "output.K" if `rename`; with a loss, an output "loss" comes before them, and an input "label"
  * behind the inputs if the loss takes one. Returns false after an error. */

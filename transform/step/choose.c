@@ -338,8 +338,8 @@ static bool check_places(const Choosing *c, const bool *trained)
 	return !inner.n && !part.n;
 }
 
-/* Warns of constants with several readers: who writes an ONNX file stores equal tensors once, so
- * that biases of zeros are one parameter. */
+/* Records a warning of constants with several readers: exporters of ONNX store equal tensors once,
+ * so that biases of zeros are one parameter. */
 static void warn_shared(const Choosing *c, const bool *trained)
 {
 	const Graph *g = c->g;

@@ -395,6 +395,39 @@ def test_random_numbers_and_autocast():
     assert len(set(losses)) > 30 and sum(losses[-10:]) < sum(losses[:10])
 
 
+def test_precision(tmp_path):
+    """bf16: as a loop under autocast; parameters, state, loss and outputs are f32; in the file too."""
+    def net_of():
+        torch.manual_seed(0)
+        return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(32, 16), nn.LayerNorm(16),
+                             nn.GELU(), nn.Linear(16, 5))
+    x, label = torch.rand(8, 3, 8, 8), torch.randint(5, (8,))
+    net, ours = net_of(), net_of()
+    optimizer, own = optim.AdamW(net.parameters(), lr=1e-2), optim.AdamW(ours.parameters(), lr=1e-2)
+    step = weft.train_step(ours, F.cross_entropy, own, (x, label), precision="bf16", outputs=True)
+    losses = []
+    for _ in range(20):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16):
+            loss = F.cross_entropy(net(x), label)
+        loss.backward()
+        optimizer.step()
+        got, out = step(x, label)
+        assert got.dtype == out.dtype == torch.float32
+        losses.append((float(loss), float(got)))
+    for a, b in losses:
+        assert a == pytest.approx(b, rel=3e-2), losses
+    assert losses[-1][1] < losses[0][1] * 0.9
+    assert all(v.dtype == torch.float32 for s in own.state.values() for v in s.values())
+    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(step.eval(x), ours.eval()(x).float(), rtol=2e-2, atol=2e-2)
+    ours.train()
+    step.save(tmp_path / "step.so")
+    model = weft.load(tmp_path / "step.so")
+    want = float(step(x, label)[0])
+    assert float(model.entries["step"](x, label, torch.tensor(1e-2, dtype=torch.float64))[0]) == pytest.approx(want, rel=1e-2)
+
+
 def test_layouts_and_dtypes():
     """Parameters in channels_last; in f64; in bf16, whose states are bf16 as PyTorch's."""
     def conv(dtype=torch.float32):
@@ -515,8 +548,9 @@ def test_refused():
     refused("expected one of torch.optim", optimizer="adamw")
     refused("is none of the module's", optimizer=optim.SGD(small().parameters()))
     refused("differentiable", optimizer=optim.SGD(net.parameters(), differentiable=True))
-    for name, value in (("accumulate", 4), ("precision", "bf16"), ("memory_budget", 0.5), ("ema", 0.99)):
+    for name, value in (("accumulate", 4), ("memory_budget", 0.5), ("ema", 0.99)):
         refused(f"{name}=.*not supported yet", **{name: value})
+    refused("precision='f16': expected None or 'bf16'", precision="f16")
     refused("has no option momentum", kind=TypeError, momentum=1)
     refused("clip_norm=-1", clip_norm=-1)
     refused(r"the loss has the shape \[8\]", loss=lambda y, label: F.cross_entropy(y, label, reduction="none"))

@@ -399,7 +399,8 @@ def _where(n: Node) -> str:
 
 # ---- the step ----
 
-_LATER = {"accumulate": 1, "precision": None, "memory_budget": None, "ema": None}
+_LATER = {"accumulate": 1, "memory_budget": None, "ema": None}
+_LOW = {None: None, "bf16": torch.bfloat16}
 
 
 class TrainStep:
@@ -412,7 +413,7 @@ class TrainStep:
     step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping."""
 
     def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
-                 clip_value: Any, outputs: bool, check: bool, rule: str | None):
+                 clip_value: Any, outputs: bool, check: bool, rule: str | None, precision: str | None):
         module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
@@ -425,7 +426,8 @@ class TrainStep:
         self.clip_norm, self.clip_value, self.grad_norm = clip_norm, clip_value, None
         self._loss, self._dynamic_shapes = loss, dynamic_shapes
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
-        self._whole = Whole(module, loss)
+        self._low = _LOW[precision]
+        self._whole = Whole(module, loss, low=self._low)
         _check_hooks(self._whole)
         self._rule = rule_of(optimizer, rule)
         self._lock, self._eval = threading.RLock(), None
@@ -778,7 +780,7 @@ def traced_evaluation(step: TrainStep) -> Joint:
         shapes = {k: v for k, v in shapes.items() if k != "label"}
     step.module.eval()
     try:
-        joint = trace(Whole(step.module, None, evaluates=True), own, step._kwargs, shapes)
+        joint = trace(Whole(step.module, None, evaluates=True, low=step._low), own, step._kwargs, shapes)
     finally:
         for m, training in modes:
             m.training = training
@@ -789,7 +791,7 @@ def traced_evaluation(step: TrainStep) -> Joint:
 
 def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
-               check: bool = True, rule: str | None = None, path: Any = None, **options: Any) -> TrainStep:
+               check: bool = True, rule: str | None = None, precision: str | None = None, path: Any = None, **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -804,6 +806,8 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_; with both, values first.
     check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
     optimizer's own on copies.
+    precision: "bf16" computes the module and the loss as under torch.autocast; parameters and the optimizer's state stay f32, and so do
+    the loss, the module's outputs and the gradients that the optimizer gets.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
     path: also writes a shared object that trains without Python (step.save).
     """
@@ -816,7 +820,9 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
         if value is not None and not (isinstance(value, (int, float)) and value > 0 and math.isfinite(value)):
             raise error(f"{what}={value!r}: expected a number above 0")
-    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule)
+    if precision not in _LOW:
+        raise error(f"precision={precision!r}: expected None or 'bf16' (f16 needs a scale of the loss)")
+    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule, precision)
     if path is not None:
         step.save(path)
     return step

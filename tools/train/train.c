@@ -260,10 +260,12 @@ static const char *main_entry(const Training *t)
 /* Returns the name of an option that is for model files, or NULL. */
 static const char *model_option(const TrainArgs *a)
 {
+	LoadArgs load = a->load;
+	load.seed = NULL; /* is that of the order of samples, too */
 	return a->step.optimizer             ? "--optimizer"
+	       : a->backend                  ? "--backend"
 	       : step_option_given(&a->step) ? step_option_given(&a->step)
-	       : load_option_given(&a->load) ? load_option_given(&a->load)
-					     : NULL;
+					     : load_option_given(&load);
 }
 
 static bool open_file(Training *t, const char *path)

@@ -209,6 +209,42 @@ def test_resume_has_equal_bits(files, tmp_path):
     assert tensors_of(tmp_path / "whole.safetensors") == tensors_of(tmp_path / "part.safetensors")
 
 
+def test_tokens(tmp_path):
+    """Classes in the last dimension, labels that do not count, symbolic lengths, weights that are tied, bf16."""
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.up, self.norm, self.head = nn.Embedding(11, 8), nn.Linear(8, 8), nn.LayerNorm(8), nn.Linear(8, 11)
+            self.head.weight = self.words.weight
+
+        def forward(self, i):
+            x = self.words(i)
+            return self.head(x + torch.cumsum(F.gelu(self.up(self.norm(x))), 1) / 8)
+    torch.manual_seed(0)
+    net = Model()
+    i = torch.randint(11, (4, 6))
+    sizes = {0: torch.export.Dim("batch", min=2, max=64), 1: torch.export.Dim("length", min=2, max=32)}
+    torch.export.save(torch.export.export(net, (i,), dynamic_shapes=[sizes]), tmp_path / "net.pt2")
+    text = "sgd(lr=0.2, momentum=0.5, nesterov=true, weight_decay=0.01)"
+    loss = "cross_entropy(dim=-1, ignore_index=3, label_smoothing=0.2)"
+    command("compile", tmp_path / "net.pt2", "--train", text, "--loss", loss, "-o", tmp_path / "s.so")
+    command("compile", tmp_path / "net.pt2", "--train", text, "--loss", loss, "--precision", "bf16", "-o", tmp_path / "low.so")
+    model, low = weft.load(tmp_path / "s.so"), weft.load(tmp_path / "low.so")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.2, momentum=0.5, nesterov=True, weight_decay=0.01)
+    for k in range(6):
+        i, label = torch.randint(11, (3 + k, 9 - k)), torch.randint(11, (3 + k, 9 - k))
+        value = F.cross_entropy(net(i).flatten(0, 1), label.flatten(), ignore_index=3, label_smoothing=0.2)
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        torch.testing.assert_close(model.entries["step"](i, label), value.detach(), rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(low.entries["step"](i, label), value.detach(), rtol=2e-2, atol=1e-2)
+    for k, p in net.named_parameters():
+        torch.testing.assert_close(torch.as_tensor(model.state[k]), p.detach(), rtol=1e-4, atol=1e-5)
+        assert torch.as_tensor(low.state[k]).dtype == torch.float32
+    assert torch.as_tensor(low.entries["eval"](i)).dtype == torch.float32
+
+
 def test_accumulation(files, tmp_path):
     """Batches of 4, of which 3 are an update, and the last of an epoch fewer: as batches of 12, of a model without running statistics; and the
     entries beside PyTorch's sums of gradients."""

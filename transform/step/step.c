@@ -214,29 +214,54 @@ static uint32_t output_at(const Graph *g, uint32_t place)
 			return k;
 }
 
+/* Returns the dimension of classes of values of that rank; -1 if the loss has none, or it is out of
+ * range. */
+static int64_t class_dim(const Graph *g, const StepLoss *l, uint32_t rank)
+{
+	const OptimList numbers = optim_list(g->ir->ctx->scratch, l->of->numbers);
+	const int at = optim_item(&numbers, "dim");
+	const double dim = at < 0 ? -1 : l->number[at] + (l->number[at] < 0 ? rank : 0);
+	return l->of->classes && dim >= 1 && dim < rank ? (int64_t)dim : -1;
+}
+
 /* Adds the input for labels of the values x. */
 static bool add_label(Graph *g, const StepLoss *l, Node x, Node *out)
 {
 	const Type t = *node_type(g, x);
-	const OptimList numbers = optim_list(g->ir->ctx->scratch, l->of->numbers);
-	const int at = optim_item(&numbers, "dim");
+	const int64_t classes = class_dim(g, l, t.n);
 	Sym dim[MAX_RANK];
 	uint32_t rank = 0;
-	int64_t classes = at < 0 ? -1 : (int64_t)l->number[at];
-	classes += classes < 0 && at >= 0 ? t.n : 0;
-	if (l->of->classes && (t.n < 2 || classes < 1 || classes >= t.n))
+	if (l->of->classes && classes < 0)
 		return ctx_error(g->ir->ctx, g->ir->ctx->file,
 				 "%s: output %u is %s: expected a batch, and classes in dimension "
-				 "dim=%lld",
-				 l->of->name, l->output, type_str(g->ir, node_type_id(g, x)),
-				 (long long)l->number[at]);
+				 "dim=K, not 0",
+				 l->of->name, l->output, type_str(g->ir, node_type_id(g, x)));
 	for (uint32_t k = 0; k < t.n; k++)
-		if (!l->of->classes || k != classes)
+		if (k != classes)
 			dim[rank++] = t.dim[k];
 	TRY(is_free(g, "label"));
 	*out = graph_add_input(g, "label", INPUT_USER,
 			       ir_type(g->ir, l->of->classes ? DT_i64 : t.dtype, rank, dim));
 	return true;
+}
+
+/* Makes samples with classes in the last dimension rows of one matrix: what is summed over then
+ * lies side by side in memory. Returns the loss without its dimension of classes, which is 1 then.
+ */
+static StepLoss as_rows(Build *b, const StepLoss *l, Node value[2])
+{
+	Graph *g = b->g;
+	const OptimList numbers = optim_list(g->ir->ctx->scratch, l->of->numbers);
+	const uint32_t rank = node_rank(g, value[0]);
+	StepLoss out = *l;
+	if (rank < 3 || class_dim(g, l, rank) != rank - 1)
+		return out;
+	const Sym dim[2] = {type_numel(g->ir, node_type_id(g, value[1])),
+			    node_dim(g, value[0], rank - 1)};
+	value[0] = b_reshape(b, value[0], 2, dim);
+	value[1] = b_reshape(b, value[1], 1, dim);
+	out.number[optim_item(&numbers, "dim")] = 1;
+	return out;
 }
 
 /* Returns the loss, a float without dimensions, at the end of the graph; none after an error. */
@@ -250,7 +275,8 @@ static Node loss_of(Graph *g, const StepLoss *l)
 	if (l->of) {
 		if (!add_label(g, l, value[0], &value[1]))
 			return (Node){0};
-		return formula_value(&b, l->of, value, l->number);
+		const StepLoss rows = as_rows(&b, l, value);
+		return formula_value(&b, l->of, value, rows.number);
 	}
 	if (!sym_is(graph_syms(g), type_numel(g->ir, node_type_id(g, value[0])), 1))
 		return b_error(&b,

@@ -428,6 +428,44 @@ def test_precision(tmp_path):
     assert float(model.entries["step"](x, label, torch.tensor(1e-2, dtype=torch.float64))[0]) == pytest.approx(want, rel=1e-2)
 
 
+@pytest.mark.parametrize("clip", [{}, {"clip_norm": 0.3}, {"clip_value": 0.05}])
+def test_accumulation(clip):
+    """Updates by the mean gradient of three batches, of different sizes too; buffers change with each batch, the optimizer with each update."""
+    def parts():
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(6, 8, bias=False), nn.BatchNorm1d(8), nn.Tanh(), nn.Linear(8, 5))
+        optimizer = optim.AdamW([{"params": net[0].parameters(), "weight_decay": 0.1}, {"params": [*net[1].parameters(), *net[3].parameters()]}], lr=1e-2)
+        return net, optimizer, optim.lr_scheduler.StepLR(optimizer, 1, 0.5)
+    (net, optimizer, schedule), (ours, own, other) = parts(), parts()
+    sizes = [{0: torch.export.Dim("batch", min=2)}] * 2
+    step = weft.train_step(ours, F.cross_entropy, own, (torch.randn(4, 6), torch.randint(5, (4,))), dynamic_shapes=sizes, accumulate=3, **clip)
+    g = torch.Generator().manual_seed(0)
+    for _ in range(3):
+        optimizer.zero_grad()
+        for n in (4, 7, 3):
+            x, label = torch.randn(n, 6, generator=g), torch.randint(5, (n,), generator=g)
+            loss = F.cross_entropy(net(x), label)
+            (loss / 3).backward()
+            before = ours[0].weight.detach().clone()
+            torch.testing.assert_close(step(x, label), loss.detach(), rtol=1e-4, atol=1e-5)
+            assert torch.equal(before, ours[0].weight) == (n != 3)
+            torch.testing.assert_close(ours[1].running_mean, net[1].running_mean, rtol=1e-4, atol=1e-5)
+        if "clip_norm" in clip:
+            norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 0.3)
+            torch.testing.assert_close(step.grad_norm, norm, rtol=1e-4, atol=1e-6)
+        elif clip:
+            torch.nn.utils.clip_grad_value_(net.parameters(), 0.05)
+        optimizer.step()
+        schedule.step()
+        other.step()
+    for a, b in zip(net.parameters(), ours.parameters()):
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(optimizer.state[a]["exp_avg"], own.state[b]["exp_avg"], rtol=1e-3, atol=1e-6)
+        assert float(own.state[b]["step"]) == 3
+    with pytest.raises(weft.Error, match="a file of a step with accumulate is not supported"):
+        step.save("step.so")
+
+
 def test_layouts_and_dtypes():
     """Parameters in channels_last; in f64; in bf16, whose states are bf16 as PyTorch's."""
     def conv(dtype=torch.float32):
@@ -548,8 +586,9 @@ def test_refused():
     refused("expected one of torch.optim", optimizer="adamw")
     refused("is none of the module's", optimizer=optim.SGD(small().parameters()))
     refused("differentiable", optimizer=optim.SGD(net.parameters(), differentiable=True))
-    for name, value in (("accumulate", 4), ("memory_budget", 0.5), ("ema", 0.99)):
+    for name, value in (("memory_budget", 0.5), ("ema", 0.99)):
         refused(f"{name}=.*not supported yet", **{name: value})
+    refused("accumulate=0: expected a number of batches", accumulate=0)
     refused("precision='f16': expected None or 'bf16'", precision="f16")
     refused("has no option momentum", kind=TypeError, momentum=1)
     refused("clip_norm=-1", clip_norm=-1)

@@ -345,6 +345,10 @@ typedef struct {
 	/* As torch.nn.utils.clip_grad_norm_ and clip_grad_value_, values first; NULL: no clipping.
 	 * Inputs are called clip_norm and clip_value. */
 	const char *clip_norm, *clip_value;
+	/* "0.999": `eval` and `test` read averages of the parameters, "ema.PARAMETER": after each
+	 * update 0.999 of what they were and the rest of the new value. They begin as the
+	 * parameters. NULL: no averages. */
+	const char *ema;
 	const char *precision; /* NULL, or "bf16": as under torch.autocast, with f32 parameters */
 	bool outputs;          /* the step gives the model's outputs, too */
 	bool test;             /* a third entry `test` */

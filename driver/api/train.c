@@ -79,6 +79,7 @@ static bool make_step(const Training *t, Step *step, WeftGraph **graph)
 				 .loss = o->loss,
 				 .clip_norm = o->clip_norm,
 				 .clip_value = o->clip_value,
+				 .ema = o->ema,
 				 .ngroup = o->ngroup,
 				 .group = o->group,
 				 .ntrainable = o->ntrainable,
@@ -92,13 +93,15 @@ static bool make_step(const Training *t, Step *step, WeftGraph **graph)
 	return true;
 }
 
-static WeftGraph *make_evaluation(const Training *t, const StepLoss *loss)
+/* writes: the graph that writes averages, if one does. */
+static WeftGraph *make_evaluation(const Training *t, const StepLoss *loss, const Graph *writes)
 {
 	const WeftGraph *from = t->eval ? t->eval : t->train;
 	WeftGraph *g = copied(t, from);
 	if (!t->eval && has_mode(g) && !weft_set_mode(t->w, g, WEFT_EVAL))
 		return NULL;
 	t->w->ctx->file = g->path;
+	transform_step_averages(g->g, writes);
 	if (!lower(t, g) || !transform_step_evaluation(g->g, loss, g->g->exported && !g->named))
 		return NULL;
 	return done(t, g->g, g->path);
@@ -134,10 +137,11 @@ static bool train(void *arg)
 				    two ? "eval" : "test", "test"};
 	WeftGraph *graph[4];
 	TRY(make_step(t, &step, graph));
+	const Graph *writes = graph[two]->g;
 	WeftGraph **rest = graph + (two ? 2 : 1);
-	TRY((rest[0] = make_evaluation(t, NULL)));
+	TRY((rest[0] = make_evaluation(t, NULL, writes)));
 	if (t->options.test)
-		TRY((rest[1] = make_evaluation(t, &step.loss)));
+		TRY((rest[1] = make_evaluation(t, &step.loss, writes)));
 	tell(t, &step, graph[0]);
 	t->out = weft_join(t->w, 2 + two + t->options.test, name, graph);
 	return t->out;

@@ -217,7 +217,7 @@ static bool choose(LoadingWeights *l)
 /* Whether a checkpoint of weft train has the name for what is no weight. */
 static bool is_of_training(const LoadingWeights *l, const char *name)
 {
-	static const char *const begin[] = {"state.", "optimizer.", "weft."};
+	static const char *const begin[] = {"state.", "optimizer.", "weft.", "grad.", "ema."};
 	for (size_t k = 0; l->file.trained && k < sizeof begin / sizeof *begin; k++)
 		if (!strncmp(name, begin[k], strlen(begin[k])))
 			return true;

@@ -285,6 +285,45 @@ def test_accumulation(files, tmp_path):
         torch.testing.assert_close(torch.as_tensor(model.state[k]), p.detach(), rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("accumulate", [False, True])
+def test_averages(files, tmp_path, accumulate):
+    """Evaluation reads averages of the parameters, and the running statistics of now; a model is compiled of the averages in a checkpoint."""
+    folder, net = files
+    command("compile", folder / "net.pt2", "--train", "sgd(lr=0.1)", "--loss", "cross_entropy", "--ema", "0.75", *["--accumulate"][:accumulate],
+            "-o", tmp_path / "step.so")
+    net = copy.deepcopy(net).train()
+    mean = {k: p.detach().clone() for k, p in named(net)}
+    optimizer = torch.optim.SGD(trained(net), lr=0.1)
+    model = weft.load(tmp_path / "step.so")
+    image, label = data(50, 1)
+    for k in range(4):
+        x, y = image[8 * k:8 * k + 8], label[8 * k:8 * k + 8]
+        optimizer.zero_grad()
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+        for n, p in named(net):
+            mean[n] = 0.75 * mean[n] + 0.25 * p.detach()
+        if accumulate:
+            model.entries["accumulate"](x, y, torch.tensor(1.0, dtype=torch.float64))
+            model.entries["apply"]()
+        else:
+            model.entries["step"](x, y)
+    for n, value in mean.items():
+        torch.testing.assert_close(torch.as_tensor(model.state[f"ema.{n}"]), value, rtol=1e-4, atol=1e-5)
+    with torch.no_grad():
+        for n, p in named(net):
+            p.copy_(mean[n])
+        torch.testing.assert_close(torch.as_tensor(model.entries["eval"](image[:9])), net.eval()(image[:9]), rtol=1e-3, atol=1e-4)
+    if accumulate:
+        return
+    said = train(folder, "--ema", "0.9", "--eval", folder / "test.npz", "--batch", 8, "--epochs", 2, "--save", tmp_path / "a.safetensors")
+    (tmp_path / "names").write_text("* = ema.*\n* = *\n")
+    command("compile", folder / "eval.pt2", "--weights-from", tmp_path / "a.safetensors", "--weight-names", tmp_path / "names", "-o", tmp_path / "net.so")
+    image, label = data(20, 20)
+    loss = F.cross_entropy(torch.as_tensor(weft.load(tmp_path / "net.so")(image)), label)
+    assert float(said.splitlines()[1].split()[5]) == pytest.approx(float(loss), rel=1e-3)
+
+
 def test_signal_saves(files, tmp_path):
     folder, _ = files
     whole, part = tmp_path / "whole.safetensors", tmp_path / "part.safetensors"

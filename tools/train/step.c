@@ -7,6 +7,7 @@ const char *step_option_given(const StepArgs *a)
 			      {.given = a->trainable.n, .option = "--trainable"},
 			      {.given = a->clip_norm, .option = "--clip-norm"},
 			      {.given = a->clip_value, .option = "--clip-value"},
+			      {.given = a->ema, .option = "--ema"},
 			      {.given = a->eval_model, .option = "--eval-model"},
 			      {.given = a->accumulate, .option = "--accumulate"}};
 	for (size_t k = 0; k < sizeof all / sizeof *all; k++)
@@ -36,6 +37,7 @@ WeftGraph *load_step(Weft *w, const char *path, const StepArgs *a, const LoadArg
 				    .trainable = a->trainable.item,
 				    .clip_norm = a->clip_norm,
 				    .clip_value = a->clip_value,
+				    .ema = a->ema,
 				    .precision = precision_given(load, NULL),
 				    .test = test,
 				    .accumulate = a->accumulate,

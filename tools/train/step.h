@@ -5,7 +5,7 @@
 #include "tools/tool.h"
 
 typedef struct {
-	const char *optimizer, *loss, *clip_norm, *clip_value; /* NULL: not given */
+	const char *optimizer, *loss, *clip_norm, *clip_value, *ema; /* NULL: not given */
 	const char *eval_model; /* a file; NULL: the model itself, in evaluation mode */
 	StringList group, trainable;
 	bool accumulate; /* entries accumulate and apply in place of step */
@@ -16,7 +16,7 @@ typedef struct {
 	{"--loss", OPT_STRING, &(a)->loss}, {"--group", OPT_LIST, &(a)->group},                    \
 		{"--trainable", OPT_LIST, &(a)->trainable},                                        \
 		{"--clip-norm", OPT_STRING, &(a)->clip_norm},                                      \
-		{"--clip-value", OPT_STRING, &(a)->clip_value},                                    \
+		{"--clip-value", OPT_STRING, &(a)->clip_value}, {"--ema", OPT_STRING, &(a)->ema},  \
 	{                                                                                          \
 		"--eval-model", OPT_STRING, &(a)->eval_model                                       \
 	}
@@ -37,6 +37,9 @@ typedef struct {
 		 false},                                                                           \
 		{"--clip-norm X", "limit the norm of all gradients", false},                       \
 		{"--clip-value X", "limit each element of gradients", false},                      \
+		{"--ema X",                                                                        \
+		 "evaluate with averages of parameters, of which X stays at each update: 0.999",   \
+		 false},                                                                           \
 	{                                                                                          \
 		"--eval-model FILE",                                                               \
 			"the model exported in evaluation mode, if it cannot be made of MODEL",    \

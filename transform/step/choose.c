@@ -474,6 +474,15 @@ static bool is_onnx(const Graph *g)
 	return false;
 }
 
+static bool choose_ema(const Choosing *c)
+{
+	static const char what[] = "--ema";
+	TRY(choose_clip(c, what, "ema", c->texts->ema, &c->out->ema));
+	const StepNumber *n = c->out->ema;
+	return !n || n->input || n->schedule || n->number < 1 ||
+	       ctx_error(c->ctx, what, "%s: expected a number below 1", c->texts->ema);
+}
+
 bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 {
 	Ctx *ctx = g->ir->ctx;
@@ -491,7 +500,7 @@ bool transform_step_read(const Graph *g, const StepTexts *texts, Step *out)
 	for (uint32_t k = 0; k < g->input.n; k++)
 		c.read[g->input.data[k].init.i] |= g->input.data[k].kind == INPUT_PARAM;
 	c.read[0] = c.inner[0] = false;
-	return choose_loss(&c) && choose_groups(&c) &&
+	return choose_loss(&c) && choose_groups(&c) && choose_ema(&c) &&
 	       choose_clip(&c, "--clip-norm", "clip_norm", texts->clip_norm, &out->clip_norm) &&
 	       choose_clip(&c, "--clip-value", "clip_value", texts->clip_value, &out->clip_value);
 }

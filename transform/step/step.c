@@ -126,27 +126,40 @@ static const void *contents(Making *m, DType d, int64_t n, double begins)
 	return t.data;
 }
 
-/* Adds state of the step's own, with one number as contents. */
-static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
-		      double begins, Node *out)
+static int64_t numel(uint32_t rank, const int64_t *dim)
 {
-	Graph *g = m->g;
 	int64_t n = 1;
 	for (uint32_t k = 0; k < rank; k++)
 		n *= dim[k];
+	return n;
+}
+
+/* Adds state of the step's own, with these contents. */
+static bool add_state_of(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
+			 const void *data, Node *out)
+{
+	Graph *g = m->g;
 	TRY(is_free(g, name));
 	const ConstId c =
 		ir_const(g->ir, (Const){.name = name,
 					.dtype = d,
 					.rank = rank,
 					.dim = arena_dup(m->ctx->arena, dim, rank * sizeof *dim),
-					.bytes = (uint64_t)n * dtype_size(d),
-					.data = contents(m, d, n, begins),
+					.bytes = (uint64_t)numel(rank, dim) * dtype_size(d),
+					.data = data,
 					.is_param = true,
 					.is_buffer = true});
 	*out = graph_add_input(g, name, INPUT_BUFFER, ir_type_ints(g->ir, d, rank, dim));
 	g->input.data[g->input.n - 1].init = c;
 	return true;
+}
+
+/* Adds state of the step's own, with one number as contents. */
+static bool add_state(Making *m, const char *name, DType d, uint32_t rank, const int64_t *dim,
+		      double begins, Node *out)
+{
+	const void *data = contents(m, d, numel(rank, dim), begins);
+	return add_state_of(m, name, d, rank, dim, data, out);
 }
 
 static void set_input(Making *m, uint32_t input, Node value)
@@ -453,6 +466,30 @@ static bool add_states(Making *m, const StepGroup *s, const Node *p, Node *state
 	return true;
 }
 
+/* Moves the averages of parameters towards their new values. */
+static bool average(Making *m, const StepGroup *s, const Node *value)
+{
+	Node stays, state;
+	if (!m->s->ema)
+		return true;
+	TRY(number_value(m, m->s->ema, &stays));
+	for (uint32_t k = 0; k < s->nparam; k++) {
+		const Const c = *ir_const_of(m->g->ir, s->param[k]);
+		const DType d = c.dtype == DT_f64 ? DT_f64 : DT_f32;
+		TRY(add_state_of(m, arena_printf(m->ctx->arena, "ema.%s", c.name), c.dtype, c.rank,
+				 c.dim, c.data, &state));
+		const Node old = b_convert(&m->b, state, d), new = b_convert(&m->b, value[k], d),
+			   one = b_scalar(&m->b, DT_f64, 1),
+			   part = b_bin(&m->b, OP_sub, one, stays),
+			   apart = b_bin(&m->b, OP_sub, new, old),
+			   share = b_convert(&m->b, part, d),
+			   step = b_bin(&m->b, OP_mul, apart, share),
+			   now = b_bin(&m->b, OP_add, old, step);
+		set_input(m, input_of(m->g, state), b_convert(&m->b, now, c.dtype));
+	}
+	return true;
+}
+
 static bool update_group(Making *m, const StepGroup *s, const Node *gradient)
 {
 	Arena *a = m->ctx->scratch;
@@ -484,7 +521,7 @@ static bool update_group(Making *m, const StepGroup *s, const Node *gradient)
 		set_input(m, input_of(m->g, p[k]), out[k]);
 	for (uint32_t k = 0; k < nstate; k++)
 		set_input(m, input_of(m->g, state[k]), out[s->nparam + k]);
-	return true;
+	return average(m, s, out);
 }
 
 /* ---- the graph ---- */
@@ -665,6 +702,16 @@ bool transform_step(Graph *g, const Step *s, Graph **step, Graph **applies)
 	m.g = m.b.g = *applies = graph_beside(g, "apply");
 	m.write.n = m.nown = 0;
 	return apply(&m, sum);
+}
+
+void transform_step_averages(Graph *g, const Graph *step)
+{
+	for (uint32_t k = 1; k < g->ir->constant.n; k++) {
+		Const *c = &g->ir->constant.data[k];
+		const char *name = arena_printf(g->ir->ctx->arena, "ema.%s", c->name);
+		if (*c->name && input_named(step, name) >= 0)
+			c->name = name;
+	}
 }
 
 bool transform_step_evaluation(Graph *g, const StepLoss *l, bool rename)

@@ -7,7 +7,7 @@
 
 /* What is asked for, as texts; the members are those of WeftTrainOptions (include/weft.h). */
 typedef struct {
-	const char *optimizer, *loss, *clip_norm, *clip_value;
+	const char *optimizer, *loss, *clip_norm, *clip_value, *ema;
 	uint32_t ngroup, ntrainable;
 	const char *const *group, *const *trainable;
 	bool outputs;
@@ -45,6 +45,7 @@ typedef struct {
 	uint32_t ngroup;
 	StepGroup *group;                         /* none is empty */
 	const StepNumber *clip_norm, *clip_value; /* NULL: no clipping */
+	const StepNumber *ema; /* how much of an average stays; NULL: there are none */
 	bool outputs;                             /* the step gives the model's outputs, too */
 } Step;
 
@@ -61,6 +62,9 @@ bool transform_step_read(const Graph *, const StepTexts *, Step *);
  * f64[], to the state "grad.PARAMETER" and updates nothing, and *applies, whose inputs are numbers,
  * updates the parameters by these sums and sets them to 0. Returns false after an error. */
 bool transform_step(Graph *g, const Step *, Graph **step, Graph **applies);
+/* Gives the constants of a graph that evaluates the names of the averages "ema.NAME" that the graph
+ * of a step has of them. */
+void transform_step_averages(Graph *evaluates, const Graph *step);
 /* Makes the graph, which evaluates, the entry beside a step: its outputs get the names "output" or
  * "output.K" if `rename`; with a loss, an output "loss" comes before them, and an input "label"
  * behind the inputs if the loss takes one. Returns false after an error. */

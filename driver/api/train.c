@@ -93,7 +93,8 @@ static bool make_step(const Training *t, Step *step, WeftGraph **graph)
 	return true;
 }
 
-/* writes: the graph that writes averages, if one does. */
+/* Returns the graph that evaluates, and gives the loss if there is one. writes: the graph that
+ * writes averages, if one does. */
 static WeftGraph *make_evaluation(const Training *t, const StepLoss *loss, const Graph *writes)
 {
 	const WeftGraph *from = t->eval ? t->eval : t->train;

@@ -466,6 +466,43 @@ def test_accumulation(clip):
         step.save("step.so")
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_averages(accumulate, tmp_path):
+    """Averages of parameters, one of which has two names; evaluation and a file's entry eval read them."""
+    net, ours = Tied(), Tied()
+    ours.load_state_dict(net.state_dict())
+    optimizer, own = optim.SGD(net.parameters(), lr=0.1), optim.SGD(ours.parameters(), lr=0.1)
+    i = torch.randint(11, (4, 7), generator=torch.Generator().manual_seed(0))
+    loss_of = lambda y, i: F.cross_entropy(y[:, :-1].flatten(0, 1), i[:, 1:].flatten())
+    step = weft.train_step(ours, loss_of, own, (i, i), ema=0.75, accumulate=accumulate)
+    mean = {k: p.detach().clone() for k, p in net.named_parameters()}
+    for k in range(4):
+        if k == 2:
+            step.ema = 0.5
+        optimizer.zero_grad()
+        for _ in range(accumulate):
+            (loss_of(net(i), i) / accumulate).backward()
+            step(i, i)
+        optimizer.step()
+        for name, p in net.named_parameters():
+            mean[name].lerp_(p.detach(), 0.25 if k < 2 else 0.5)
+    assert set(step.averages) == set(mean)
+    for name, value in mean.items():
+        torch.testing.assert_close(step.averages[name], value, rtol=1e-4, atol=1e-6)
+    if accumulate == 1:
+        step.save(tmp_path / "step.so")
+        model = weft.load(tmp_path / "step.so")
+        step(i, i)
+        model.entries["step"](i, i, torch.tensor(0.1, dtype=torch.float64))
+        for name in mean:
+            torch.testing.assert_close(torch.as_tensor(model.state[f"ema.{name}"]), step.averages[name], rtol=1e-5, atol=1e-6)
+        torch.testing.assert_close(torch.as_tensor(model.entries["eval"](i)), step.eval(i), rtol=1e-5, atol=1e-5)
+    with torch.no_grad():
+        got = step.eval(i)
+        net.load_state_dict(step.averages, strict=False)
+        torch.testing.assert_close(got, net.eval()(i), rtol=1e-4, atol=1e-5)
+
+
 def test_layouts_and_dtypes():
     """Parameters in channels_last; in f64; in bf16, whose states are bf16 as PyTorch's."""
     def conv(dtype=torch.float32):
@@ -586,8 +623,8 @@ def test_refused():
     refused("expected one of torch.optim", optimizer="adamw")
     refused("is none of the module's", optimizer=optim.SGD(small().parameters()))
     refused("differentiable", optimizer=optim.SGD(net.parameters(), differentiable=True))
-    for name, value in (("memory_budget", 0.5), ("ema", 0.99)):
-        refused(f"{name}=.*not supported yet", **{name: value})
+    refused("memory_budget=.*not supported yet", memory_budget=0.5)
+    refused("ema=1.5: expected a number between 0 and 1", ema=1.5)
     refused("accumulate=0: expected a number of batches", accumulate=0)
     refused("precision='f16': expected None or 'bf16'", precision="f16")
     refused("has no option momentum", kind=TypeError, momentum=1)

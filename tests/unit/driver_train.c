@@ -251,7 +251,7 @@ static void test_refused(void **unused)
 		"expected a batch, and classes");
 	refused(&(WeftTrainOptions){.loss = "huber(beta=1)"}, "huber has no number beta");
 	refused(&(WeftTrainOptions){.clip_norm = "-1"}, "expected a number above 0");
-	refused(&(WeftTrainOptions){.ema = "1"}, "--ema: 1: expected a number below 1");
+	refused(&(WeftTrainOptions){.ema = "1"}, "--ema: error: 1: expected a number below 1");
 	refused(&(WeftTrainOptions){.precision = "f16"}, "the precision of a step is bf16");
 	refused(GROUP("*.bais: lr=1"), "no parameter is called *.bais");
 	refused(GROUP("*.bias lr=1"), "expected PATTERNS: KEY=VALUE");

@@ -55,20 +55,16 @@ class Joint:
 
 
 class Whole(torch.nn.Module):
-    """A module with its loss: from the inputs to (loss, the module's outputs without history). low: computes under autocast of that
-    dtype; the loss and the outputs are f32."""
+    """A module with its loss: from the inputs to (loss, the module's outputs without history)."""
 
-    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False, low: torch.dtype | None = None):
+    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False):
         super().__init__()
-        self.module, self.evaluates, self.low = module, evaluates, low
+        self.module, self.evaluates = module, evaluates
         self.loss = loss  # registers its parameters and buffers if it is a module
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         before = attributes(self)
-        with contextlib.nullcontext() if self.low is None else torch.autocast("cpu", self.low):
-            out = self._forward(*args, **kwargs)
-        if self.low is not None:
-            out = torch.utils._pytree.tree_map(lambda t: t.float() if isinstance(t, torch.Tensor) and t.dtype == self.low else t, out)
+        out = self._forward(*args, **kwargs)
         if (changed := _restored(self, before)) is not None:
             raise _Refused(f"the module's {changed} is another value after its forward, which assigns self.{changed.rpartition('.')[2]}: "
                            "a step cannot; of a tensor write into a buffer in place, with .copy_()")

@@ -111,8 +111,6 @@ class Group:
         self.states: list[tuple[str, str, float, bool]] = []  # name, key, begins, number
         self.tensors: dict[str, list[torch.Tensor]] = {}  # by name of a state that is no number: of each parameter
         self.numbers: dict[str, torch.Tensor] = {}        # by name of a state that is a number: of all parameters
-        self.sums: list[torch.Tensor] = []                # gradients of batches so far, of each parameter; none without accumulation
-        self.averages: list[torch.Tensor] = []            # of each parameter; none without ema
         self.known: list[dict[str, Any] | None] = [None] * len(parameters)  # PyTorch's state, as far as it is this
 
 
@@ -185,7 +183,7 @@ def _check_hooks(module: torch.nn.Module) -> None:
 
 class Slot(NamedTuple):
     """An argument of the compiled graph. kind: "param" and "buffer" with name, "input" with index, "state" with (group, name, number of
-    the parameter), "sum" and "ema" with (group, number of the parameter), "numbers" with (group, name), "scalars"."""
+    the parameter), "numbers" with (group, name), "scalars"."""
     kind: str
     key: Any
 
@@ -239,13 +237,6 @@ class StepLowering(fx.Lowering):
         plan = self.plan
         gradients = {id(u.parameter): self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
                      for g in plan.groups for u in g.parameters}
-        placeholders = self._arguments_of()
-        sums = {id(u.parameter): plan.argument[Slot("sum", (g.number, k))] for g in plan.groups for k, u in enumerate(g.parameters) if g.sums}
-        gradients = {k: self._added(self.env[placeholders[sums[k]]], g) if sums else g for k, g in gradients.items()}
-        if plan.adds:
-            yield from ((argument, gradients[k]) for k, argument in sums.items())
-            return
-        yield from ((k, self._made("zeros_like", self.env[placeholders[k]])) for k in sums.values())
         gradients = self._clipped(gradients)
         for g in plan.groups:
             options: dict[str, Any] = dict(g.flags)
@@ -256,27 +247,15 @@ class StepLowering(fx.Lowering):
             for name, _, _, number in g.states:
                 states += [plan.argument[Slot("numbers", (g.number, name))]] if number else [
                     plan.argument[Slot("state", (g.number, name, k))] for k in range(len(g.parameters))]
+            placeholders = self._arguments_of()
             given = [gradients[id(u.parameter)] for u in g.parameters]
             made = self._checked(None, self.trace.optimizer_step, g.rule.name, options, [self.env[placeholders[k]] for k in at], given,
                                  [self.env[placeholders[k]] for k in states])
             yield from zip([*at, *states], made)
-            if g.averages:
-                stays = self._scalar_of(-1, "ema")
-                yield from ((plan.argument[slot], self._average(self.env[placeholders[plan.argument[slot]]], new, stays))
-                            for slot, new in zip((Slot("ema", (g.number, k)) for k in range(len(at))), made))
 
     def _sum(self, values: list[Any]) -> Any:
         """The gradients of one parameter with several names."""
         return functools.reduce(lambda a, b: self._made("add.Tensor", a, b), values)
-
-    def _added(self, total: Any, gradient: Any) -> Any:
-        """The sum of gradients with that of one more batch, of which the mean counts."""
-        part = self._made("mul.Scalar", gradient, 1 / self.plan.parts)
-        return self._made("add.Tensor", total, self._made("_to_copy", part, dtype=self.trace.dtype(total)))
-
-    def _average(self, old: Any, new: Any, stays: Any) -> Any:
-        part = self._made("_to_copy", self._made("rsub.Scalar", stays, 1), dtype=self.trace.dtype(old))
-        return self._made("lerp.Tensor", old, new, part)
 
     def _scalar_of(self, group: int, name: str) -> Any:
         """A number of a group, or of the step (group -1)."""
@@ -337,13 +316,9 @@ class EntryLowering(StepLowering):
 
 
 class Plan:
-    """What a graph of a step takes and replaces: of a joint graph and of groups, without groups of an evaluation. parts: batches of an
-    update; adds: the graph adds gradients, and another one updates. averaged: by name of a parameter of which a graph that evaluates reads
-    an average, that: its group and number, and its first name."""
+    """What a graph of a step takes and replaces: of a joint graph and of groups, without groups of an evaluation."""
 
-    def __init__(self, joint: Joint, groups: list[Group], clip_norm: bool, clip_value: bool, outputs: bool, parts: int = 1, adds: bool = False,
-                 averaged: dict[str, tuple[tuple[int, int], str]] | None = None):
-        self.parts, self.adds = parts, adds
+    def __init__(self, joint: Joint, groups: list[Group], clip_norm: bool, clip_value: bool, outputs: bool):
         self.joint, self.groups, self.clip_norm, self.clip_value = joint, groups, clip_norm, clip_value
         gm, names = joint.gm, {n: u.names[0] for g in groups for u in g.parameters for n in u.names}
         self.slots: list[Slot] = []
@@ -352,25 +327,18 @@ class Plan:
         for n in list(gm.graph.find_nodes(op="placeholder")):
             role = joint.roles[n]
             slot = Slot("input", role.index) if role.kind == "input" else Slot(role.kind, names.get(role.name, role.name))
-            if averaged and role.kind == "param" and role.name in averaged:
-                slot = Slot("ema", averaged[role.name][0])
             if slot in first:  # another name of one parameter
                 n.replace_all_uses_with(first[slot])
                 gm.graph.erase_node(n)
                 continue
             first[slot] = n
             self.slots.append(slot)
-            self.labels[n] = role.name if slot.kind == "input" else f"ema.{averaged[role.name][1]}" if averaged and slot.kind == "ema" else slot.key
+            self.labels[n] = role.name if slot.kind == "input" else slot.key
         nodes = list(gm.graph.find_nodes(op="placeholder"))
         mode = torch._guards.detect_fake_mode([n.meta.get("val") for n in nodes])
         self._last = nodes[-1]
         self.places: dict[tuple[int, str], int] = {}
         for g in groups:
-            for k, u in enumerate(g.parameters if g.sums else []):
-                self._add(Slot("sum", (g.number, k)), f"grad.{u.names[0]}", g.sums[k], mode)
-        for g in [] if adds else groups:
-            for k, u in enumerate(g.parameters if g.averages else []):
-                self._add(Slot("ema", (g.number, k)), f"ema.{u.names[0]}", g.averages[k], mode)
             for item in g.rule.scalars:
                 self.places[g.number, item.name] = len(self.places)
             for name, key, _, number in g.states:
@@ -378,7 +346,7 @@ class Plan:
                     self._add(Slot("numbers", (g.number, name)), f"optimizer.{g.number}.{name}", g.numbers[name], mode)
                 for k, u in enumerate([] if number else g.parameters):
                     self._add(Slot("state", (g.number, name, k)), f"state.{u.names[0]}.{key}", g.tensors[name][k], mode)
-        for what, there in (("clip_norm", clip_norm), ("clip_value", clip_value), ("ema", not adds and any(g.averages for g in groups))):
+        for what, there in (("clip_norm", clip_norm), ("clip_value", clip_value)):
             if there:
                 self.places[-1, what] = len(self.places)
         self.scalars = None
@@ -392,9 +360,8 @@ class Plan:
         self.results = {r: name for n, name in reversed(list(zip(values, names))) if isinstance(n, Node) for r in (n, root_of(n))}
         self.buffers = {self.argument[Slot("buffer", joint.roles[n].name)]: to for n, to in joint.buffers.items()}
         end.args = (values,)
-        updated = set() if adds else {u.names[0] for g in groups for u in g.parameters}
-        self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if s.kind in ("state", "numbers", "sum") or s.kind == "ema" and groups or
-                                    s.kind == "param" and s.key in updated)]
+        self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if s.kind in ("state", "numbers") or
+                                    s.kind == "param" and s.key in {u.names[0] for g in groups for u in g.parameters})]
 
     def _add(self, slot: Slot, label: str, value: torch.Tensor, mode: Any) -> Node:
         gm = self.joint.gm
@@ -432,8 +399,7 @@ def _where(n: Node) -> str:
 
 # ---- the step ----
 
-_LATER = {"memory_budget": None}
-_LOW = {None: None, "bf16": torch.bfloat16}
+_LATER = {"accumulate": 1, "precision": None, "memory_budget": None, "ema": None}
 
 
 class TrainStep:
@@ -442,13 +408,11 @@ class TrainStep:
     step.module, step.optimizer: what it was made of. Parameters, buffers and the state of the optimizer change in place.
     step.eval(*inputs): the module in evaluation mode, compiled, with the parameters of now. A call may come from any thread; it
     waits for a step that runs, so that it sees the values before or after a step.
-    step.accumulate: batches of an update.
-    step.clip_norm, step.clip_value, step.ema: may be set to another number between calls.
+    step.clip_norm, step.clip_value: may be set to another number between calls.
     step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping."""
 
     def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
-                 clip_value: Any, outputs: bool, check: bool, rule: str | None, precision: str | None,
-                 accumulate: int, ema: float | None):
+                 clip_value: Any, outputs: bool, check: bool, rule: str | None):
         module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
@@ -459,12 +423,9 @@ class TrainStep:
         _check_optimizer(optimizer)
         self.module, self.optimizer, self.outputs = module, optimizer, outputs
         self.clip_norm, self.clip_value, self.grad_norm = clip_norm, clip_value, None
-        self.ema = ema
-        self.accumulate, self._batches = accumulate, 0  # batches of an update, and those since the last one
         self._loss, self._dynamic_shapes = loss, dynamic_shapes
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
-        self._low = _LOW[precision]
-        self._whole = Whole(module, loss, low=self._low)
+        self._whole = Whole(module, loss)
         _check_hooks(self._whole)
         self._rule = rule_of(optimizer, rule)
         self._lock, self._eval = threading.RLock(), None
@@ -474,12 +435,8 @@ class TrainStep:
         if check:
             from weft.training_check import compare_gradients
             compare_gradients(self, joint)
-        self._plan = Plan(joint, self._groups, clip_norm is not None, clip_value is not None, outputs, accumulate)
+        self._plan = Plan(joint, self._groups, clip_norm is not None, clip_value is not None, outputs)
         self._compiled = compiled(self._plan, "step")
-        if accumulate > 1:
-            again = trace(self._whole, self._args, self._kwargs, dynamic_shapes)
-            self._adding = Plan(again, self._groups, False, False, outputs, accumulate, True)
-            self._adder = compiled(self._adding, "accumulate")
         self._checks = check
         self._entries = Entry(self._plan, self._args, self._kwargs, names_of_inputs(self._whole, self._args, self._kwargs))
 
@@ -545,10 +502,6 @@ class TrainStep:
                     parameters.append(Updated(names[id(p)], p))
             group = Group(k, self._rule, flags, parameters)
             self._make_states(group, g)
-            if self.accumulate > 1:
-                group.sums = [torch.zeros_like(u.parameter, requires_grad=False) for u in parameters]
-            if self.ema is not None:
-                group.averages = [u.parameter.detach().clone() for u in parameters]
             if parameters:
                 groups.append(group)
         self._structure = [([id(p) for p in g["params"]], {f.name: flag_of(self._rule, g, f) for f in self._rule.flags})
@@ -666,7 +619,7 @@ class TrainStep:
             group = self.optimizer.param_groups[g.number]
             for item in g.rule.scalars:
                 values[self._plan.places[g.number, item.name]] = number_of(group, item, f"group {g.number}")
-        for what in ("clip_norm", "clip_value", "ema"):
+        for what in ("clip_norm", "clip_value"):
             if (-1, what) in self._plan.places:
                 values[self._plan.places[-1, what]] = float(getattr(self, what))
         return torch.tensor(values, dtype=torch.float64)
@@ -684,10 +637,6 @@ class TrainStep:
                 values.append(self._tensors[key].detach())
             elif kind == "numbers":
                 values.append(groups[key[0]].numbers[key[1]])
-            elif kind == "ema":
-                values.append(groups[key[0]].averages[key[1]])
-            elif kind == "sum":
-                values.append(groups[key[0]].sums[key[1]])
             elif kind == "state":
                 values.append(groups[key[0]].tensors[key[1]][key[2]])
             else:
@@ -699,39 +648,27 @@ class TrainStep:
             self._check_structure()
             leaves = self._entries.leaves(args, kwargs)
             self._adopt()
+            values = self._arguments(leaves)
             if self._checks:
                 from weft.training_check import compare_step
-                compare_step(self, leaves, self._arguments(leaves))
+                compare_step(self, leaves, values)
                 self._checks = False
-            updates = self._batches + 1 == self.accumulate
-            plan, call = (self._plan, self._compiled) if updates else (self._adding, self._adder)
-            values = self._arguments_of(plan, leaves)
-            written = [values[k] for k in plan.written]
-            kept = [(values[k], values[k].clone()) for k in plan.buffers]  # forward may write them, then a check fails
+            written = [values[k] for k in self._plan.written]
+            kept = [(values[k], values[k].clone()) for k in self._plan.buffers]  # forward may write them, then a check fails
             try:
-                results = call(values)
+                results = self._compiled(values)
             except BaseException:
                 for t, before in kept:
                     t.copy_(before)
                 raise
             torch.autograd.graph.increment_version(written)
-            self._batches = 0 if updates else self._batches + 1
-            if updates:
-                self._show()
-                self.optimizer._opt_called = True  # schedulers ask
-        if plan.clip_norm:
+            self._show()
+            self.optimizer._opt_called = True  # schedulers ask
+        if self._plan.clip_norm:
             self.grad_norm = results.pop()
         if not self.outputs:
             return results[0]
         return torch.utils._pytree.tree_unflatten(results, self._entries.spec)
-
-    @property
-    def averages(self) -> dict[str, torch.Tensor]:
-        """With ema, the averages of parameters by name: the memory that step.eval reads."""
-        return {u.names[0]: t for g in self._groups for u, t in zip(g.parameters, g.averages)}
-
-    def _averaged(self) -> dict[str, tuple[tuple[int, int], str]]:
-        return {name: ((g.number, k), u.names[0]) for g in self._groups if g.averages for k, u in enumerate(g.parameters) for name in u.names}
 
     def eval(self, *args: Any, **kwargs: Any) -> Any:
         with self._lock, torch.no_grad():
@@ -745,8 +682,6 @@ class TrainStep:
         they are now. inputs: numbers of the optimizer, or clip_norm and clip_value, that `step` takes behind the module's inputs, f64[];
         the others are constants as they are now. With several groups, that of group K is NAME.K. options: as for weft.compile."""
         from weft.compiler import _SHARED
-        if self.accumulate > 1:
-            raise error("a file of a step with accumulate is not supported: export the module, and weft compile --train --accumulate")
         with self._lock, torch.no_grad():
             self._check_structure()
             self._adopt()
@@ -767,7 +702,7 @@ class TrainStep:
         leaves = torch.utils._pytree.tree_leaves((self._args, self._kwargs))
         joints = [trace(self._whole, self._args, self._kwargs, self._dynamic_shapes), traced_evaluation(self)]
         plans = [Plan(joints[0], self._groups, self.clip_norm is not None, self.clip_value is not None, self.outputs),
-                 Plan(joints[1], [], False, False, True, averaged=self._averaged())]
+                 Plan(joints[1], [], False, False, True)]
         state = {plans[0].slots[k] for k in plans[0].written}
         now = dict(zip(self._plan.places, self._scalars().tolist()))
         session, graphs = session_with(()), []
@@ -823,13 +758,14 @@ class Evaluation:
         self.step = step
         own = step._args if step._loss is None else step._args[:-1]
         joint = traced_evaluation(step)
-        self.plan = Plan(joint, [], False, False, True, averaged=step._averaged())
+        self.plan = Plan(joint, [], False, False, True)
         self.compiled = compiled(self.plan, "eval")
         self.entries = Entry(self.plan, own, step._kwargs, names_of_inputs(Whole(step.module, None, True), own, step._kwargs))
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = self.entries.leaves(args, kwargs)
-        return torch.utils._pytree.tree_unflatten(self.compiled(self.step._arguments_of(self.plan, leaves)), self.entries.spec)
+        values = [leaves[key] if kind == "input" else self.step._tensors[key].detach() for kind, key in self.plan.slots]
+        return torch.utils._pytree.tree_unflatten(self.compiled(values), self.entries.spec)
 
 
 def traced_evaluation(step: TrainStep) -> Joint:
@@ -842,7 +778,7 @@ def traced_evaluation(step: TrainStep) -> Joint:
         shapes = {k: v for k, v in shapes.items() if k != "label"}
     step.module.eval()
     try:
-        joint = trace(Whole(step.module, None, evaluates=True, low=step._low), own, step._kwargs, shapes)
+        joint = trace(Whole(step.module, None, evaluates=True), own, step._kwargs, shapes)
     finally:
         for m, training in modes:
             m.training = training
@@ -853,7 +789,7 @@ def traced_evaluation(step: TrainStep) -> Joint:
 
 def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
-               check: bool = True, rule: str | None = None, precision: str | None = None, accumulate: int = 1, ema: float | None = None, path: Any = None, **options: Any) -> TrainStep:
+               check: bool = True, rule: str | None = None, path: Any = None, **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -868,12 +804,6 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_; with both, values first.
     check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
     optimizer's own on copies.
-    precision: "bf16" computes the module and the loss as under torch.autocast; parameters and the optimizer's state stay f32, and so do
-    the loss, the module's outputs and the gradients that the optimizer gets.
-    accumulate: batches of an update. Each call adds gradients, 1/accumulate of them; the last one of so many also updates. The loss is
-    that of the batch.
-    ema: after each update, this part of each parameter's average stays, and the rest is the new parameter. Averages begin as the
-    parameters; step.eval reads them, and step.averages has them by name.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
     path: also writes a shared object that trains without Python (step.save).
     """
@@ -886,14 +816,7 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
         if value is not None and not (isinstance(value, (int, float)) and value > 0 and math.isfinite(value)):
             raise error(f"{what}={value!r}: expected a number above 0")
-    if precision not in _LOW:
-        raise error(f"precision={precision!r}: expected None or 'bf16' (f16 needs a scale of the loss)")
-    if not isinstance(accumulate, int) or accumulate < 1:
-        raise error(f"accumulate={accumulate!r}: expected a number of batches, from 1 on")
-    if ema is not None and not (isinstance(ema, (int, float)) and 0 < ema < 1):
-        raise error(f"ema={ema!r}: expected a number between 0 and 1")
-    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule, precision, accumulate,
-                     ema)
+    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule)
     if path is not None:
         step.save(path)
     return step

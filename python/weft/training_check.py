@@ -96,7 +96,7 @@ def compare_step(step: Any, leaves: list[Any], values: list[Any]) -> None:
     plan = step._plan
     copies = list(values)
     for k in plan.written:
-        copies[k] = values[k].clone()  # sums of gradients are 0 yet
+        copies[k] = values[k].clone()
     new = {slot: copies[k] for k, slot in enumerate(plan.slots)}
     made = step._compiled(copies)[0]
     args, kwargs = torch.utils._pytree.tree_unflatten(leaves, step._entries.example)
@@ -105,7 +105,7 @@ def compare_step(step: Any, leaves: list[Any], values: list[Any]) -> None:
         return
     if _far(made, loss) > _NEAR:
         raise error(f"the loss of the first step is {float(made):.6g}, and {float(loss):.6g} in eager mode")
-    stepped = _stepped(step, {k: g if g is None else g / step.accumulate for k, g in gradients.items()})
+    stepped = _stepped(step, gradients)
     largest = max((float(g.abs().max()) for _, _, g in stepped.values() if g.numel()), default=0.0)
     for name, (old, want, gradient) in stepped.items():
         if not gradient.numel():

@@ -25,16 +25,76 @@ def resnet18():
     return torchvision.models.resnet18(num_classes=10), torch.randn(8, 3, 64, 64), torch.randint(10, (8,))
 
 
+def mobilenet_v3_small():
+    import torchvision.models
+    return torchvision.models.mobilenet_v3_small(num_classes=10), torch.randn(8, 3, 64, 64), torch.randint(10, (8,))
+
+
+def words(net, batch):
+    return net, torch.randint(2000, (batch, 128)), torch.randint(2000, (batch, 128))
+
+
+def gpt2_2l():
+    from page_python import Language
+    return words(Language(2000, 256, 4, 2), 2)
+
+
 def gpt2():
     from page_python import Language
-    return Language(2000, 256, 4, 2), torch.randint(2000, (2, 128)), torch.randint(2000, (2, 128))
+    return words(Language(50257, 768, 12, 12), 2)
 
 
-CASES = {"mlp": mlp, "resnet18": resnet18, "gpt2_2l": gpt2}
+def bert_base_3l():
+    layer = nn.TransformerEncoderLayer(768, 12, 3072, activation="gelu", batch_first=True)
+    return words(nn.Sequential(nn.Embedding(30522, 768), nn.TransformerEncoder(layer, 3, enable_nested_tensor=False), nn.Linear(768, 2000)), 4)
+
+
+class UNet(nn.Module):
+    """Three levels of two convolutions each."""
+
+    def __init__(self, channels=3, width=32, classes=4):
+        super().__init__()
+
+        def double(a, b):
+            return nn.Sequential(nn.Conv2d(a, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU(), nn.Conv2d(b, b, 3, padding=1), nn.BatchNorm2d(b), nn.ReLU())
+        w = [width, 2 * width, 4 * width]
+        self.down = nn.ModuleList(double(a, b) for a, b in zip([channels, *w], w))
+        self.up = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, 2) for a, b in zip(w, w[1:]))
+        self.join = nn.ModuleList(double(2 * a, a) for a in w[:-1])
+        self.out = nn.Conv2d(width, classes, 1)
+
+    def forward(self, x):
+        kept = []
+        for k, down in enumerate(self.down):
+            x = down(F.max_pool2d(x, 2) if k else x)
+            kept.append(x)
+        for k in reversed(range(len(self.up))):
+            x = self.join[k](torch.cat([kept[k], self.up[k](x)], 1))
+        return self.out(x)
+
+
+def unet():
+    return UNet(), torch.randn(2, 3, 96, 96), torch.randint(4, (2, 96, 96))
+
+
+class Lstm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words, self.lstm, self.out = nn.Embedding(2000, 128), nn.LSTM(128, 256, batch_first=True), nn.Linear(256, 2000)
+
+    def forward(self, x):
+        return self.out(self.lstm(self.words(x))[0])
+
+
+def lstm():
+    return Lstm(), torch.randint(2000, (16, 32)), torch.randint(2000, (16, 32))
+
+
+CASES = {f.__name__: f for f in (mlp, mobilenet_v3_small, resnet18, bert_base_3l, gpt2_2l, gpt2, unet, lstm)}
 
 
 def loss_of(out, label):
-    return F.cross_entropy(out.flatten(0, -2), label.flatten())
+    return F.cross_entropy(out.flatten(0, -2), label.flatten()) if out.dim() < 4 else F.cross_entropy(out, label)
 
 
 def made(case, system):

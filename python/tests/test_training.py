@@ -515,8 +515,6 @@ def test_refused():
     refused("expected one of torch.optim", optimizer="adamw")
     refused("is none of the module's", optimizer=optim.SGD(small().parameters()))
     refused("differentiable", optimizer=optim.SGD(net.parameters(), differentiable=True))
-    for name, value in (("accumulate", 4), ("precision", "bf16"), ("memory_budget", 0.5), ("ema", 0.99)):
-        refused(f"{name}=.*not supported yet", **{name: value})
     refused("has no option momentum", kind=TypeError, momentum=1)
     refused("clip_norm=-1", clip_norm=-1)
     refused(r"the loss has the shape \[8\]", loss=lambda y, label: F.cross_entropy(y, label, reduction="none"))

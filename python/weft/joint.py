@@ -54,17 +54,22 @@ class Joint:
     conditions: list[Condition]
 
 
+PRECISIONS = {torch.bfloat16: "bf16"}  # of autocast, besides none
+_LOW = {name: dtype for dtype, name in PRECISIONS.items()}
+
+
 class Whole(torch.nn.Module):
     """A module with its loss: from the inputs to (loss, the module's outputs without history)."""
 
-    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False):
+    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False, precision: str | None = None):
         super().__init__()
-        self.module, self.evaluates = module, evaluates
+        self.module, self.evaluates, self.precision = module, evaluates, precision
         self.loss = loss  # registers its parameters and buffers if it is a module
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         before = attributes(self)
-        out = self._forward(*args, **kwargs)
+        with contextlib.nullcontext() if self.precision is None else torch.autocast("cpu", _LOW[self.precision], cache_enabled=False):
+            out = self._forward(*args, **kwargs)
         if (changed := _restored(self, before)) is not None:
             raise _Refused(f"the module's {changed} is another value after its forward, which assigns self.{changed.rpartition('.')[2]}: "
                            "a step cannot; of a tensor write into a buffer in place, with .copy_()")

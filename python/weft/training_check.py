@@ -93,12 +93,12 @@ def compare_step(step: Any, leaves: list[Any], values: list[Any]) -> None:
     """Compares the first step, on copies, with eager mode's."""
     if step._compiled._more and None in step._compiled._more:
         return  # it draws random numbers, which are others
-    plan = step._plan
-    copies = list(values)
-    for k in plan.written:
-        copies[k] = values[k].clone()
-    new = {slot: copies[k] for k, slot in enumerate(plan.slots)}
-    made = step._compiled(copies)[0]
+    if step._options.sums:
+        made, new = _on_copies(step, leaves)
+    else:
+        copies = _copied(step._plan, values)
+        new = dict(zip(step._plan.slots, copies))
+        made = step._compiled(copies)[0]
     args, kwargs = torch.utils._pytree.tree_unflatten(leaves, step._entries.example)
     loss, gradients = _eager(step, args, kwargs)
     if not torch.isfinite(loss) or step._rule.torch == "":
@@ -119,6 +119,22 @@ def compare_step(step: Any, leaves: list[Any], values: list[Any]) -> None:
         apart = ((got - want).abs() > 0.05 * change + 4 * torch.finfo(want.dtype).eps * want.abs()) & large
         if int(apart.sum()) > 0.02 * int(large.sum()):
             raise error(f"the first step changes {name} in another way than {type(step.optimizer).__name__}.step()")
+
+
+def _copied(plan: Any, values: list[Any]) -> list[Any]:
+    return [v.clone() if k in plan.written else v for k, v in enumerate(values)]
+
+
+def _on_copies(step: Any, leaves: list[Any]) -> tuple[Any, dict[Any, Any]]:
+    """Makes a call that accumulates and an update. Returns the loss, and memory by slot."""
+    first, plan = step._plan, step._apply_plan
+    copies = _copied(first, step._arguments(first, leaves))
+    sums = dict(zip(first.slots, copies))
+    made = step._compiled(copies)[0]
+    copies = [sums[slot] if slot.kind in ("sum", "count") else v
+              for slot, v in zip(plan.slots, _copied(plan, step._arguments(plan, [])))]
+    step._apply_compiled(list(copies))  # which empties the list
+    return made, dict(zip(plan.slots, copies))
 
 
 def _stepped(step: Any, gradients: dict[int, torch.Tensor | None]) -> dict[str, tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:

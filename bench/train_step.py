@@ -1,10 +1,11 @@
-"""Steps of training: train_step.py [NAME...] [--threads N] [--rounds R] [--seconds S] [--systems LIST]
+"""Steps of training: train_step.py [NAME...] [--threads N] [--rounds R] [--seconds S] [--systems LIST] [--bf16]
 
 A step is forward, cross entropy, backward, AdamW. Systems: eager (AdamW with fused=True), inductor (torch.compile of the model, and of the
 optimizer's step), weft_dynamo (torch.compile by Weft, AdamW with fused=True), weft (weft.train_step). They take turns; printed is the least
 time of a step of each in milliseconds, the seconds before the second call, and how many times faster weft is than the best of the first two. Needs torch,
-torchvision and Weft's package."""
+torchvision and Weft's package. --bf16: model and loss under autocast; of weft, precision="bf16"."""
 import argparse
+import contextlib
 import time
 import warnings
 
@@ -97,7 +98,7 @@ def loss_of(out, label):
     return F.cross_entropy(out.flatten(0, -2), label.flatten()) if out.dim() < 4 else F.cross_entropy(out, label)
 
 
-def made(case, system):
+def made(case, system, low):
     """A function that makes a step."""
     torch.manual_seed(0)
     net, x, label = CASES[case]()
@@ -105,7 +106,7 @@ def made(case, system):
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-4, fused=fused)
     if system == "weft":
         import weft
-        step = weft.train_step(net, loss_of, optimizer, (x, label))
+        step = weft.train_step(net, loss_of, optimizer, (x, label), precision="bf16" if low else None)
         return lambda: step(x, label)
     update, f = optimizer.step, net
     if system == "weft_dynamo":
@@ -116,7 +117,9 @@ def made(case, system):
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss_of(f(x), label).backward()
+        with torch.autocast("cpu", torch.bfloat16) if low else contextlib.nullcontext():
+            loss = loss_of(f(x), label)
+        loss.backward()
         update()
     return step
 
@@ -127,6 +130,7 @@ def main():
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--seconds", type=float, default=0.5)
+    p.add_argument("--bf16", action="store_true")
     p.add_argument("--systems", default="eager,inductor,weft_dynamo,weft")
     args = p.parse_args()
     torch.set_num_threads(args.threads)
@@ -135,7 +139,7 @@ def main():
         calls, first, least = {}, {}, {}
         for system in args.systems.split(","):
             began = time.perf_counter()
-            calls[system] = made(case, system)
+            calls[system] = made(case, system, args.bf16)
             calls[system]()
             first[system] = time.perf_counter() - began
         for _ in range(args.rounds):

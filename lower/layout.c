@@ -315,13 +315,17 @@ static void set_layout(Layouts *w, BufId b, const uint32_t *perm)
 	w->ballot[b.i].decided = true;
 }
 
+/* Decides by votes; of orders with as many votes, for one whose last dimension is the fastest, else
+ * for the first. */
 static void count_votes(Layouts *w)
 {
 	for (uint32_t i = 1; i < w->l->buf.n; i++) {
 		const Ballot *b = &w->ballot[i];
-		uint32_t best = 0;
+		uint32_t best = 0, last = buf_of(w->l, (BufId){i})->rank - 1;
 		for (uint32_t v = 1; v < b->n; v++)
-			if (b->vote[v].weight > b->vote[best].weight)
+			if (b->vote[v].weight > b->vote[best].weight ||
+			    (b->vote[v].weight == b->vote[best].weight &&
+			     b->vote[best].perm[last] != last && b->vote[v].perm[last] == last))
 				best = v;
 		if (b->n && free_to_choose(w, (BufId){i}))
 			set_layout(w, (BufId){i}, b->vote[best].perm);

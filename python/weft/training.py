@@ -456,7 +456,7 @@ class TrainStep:
             for c in plan.joint.conditions:
                 if not c.proved:
                     raise error(f"the trace holds for {c.expression} only{c.where}, which a file does not check: give dynamic_shapes a range")
-            values = {s: v for s, v in zip(plan.slots, self._arguments(plan, leaves))}
+            values = {s: v / self.accumulate if s.kind == "sum" else v for s, v in zip(plan.slots, self._arguments(plan, leaves))}
             try:
                 lowering = EntryLowering(plan, plan.kind, session, values, state, now, names if plan.places else {})
             except (Unsupported, _weft.Error) as e:

@@ -178,14 +178,7 @@ class StepLowering(fx.Lowering):
             gradients = {id(u.parameter): self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
                          for g in plan.groups for u in g.parameters}
         if plan.options.sums:
-            zero = plan.kind == APPLY
-            for g in plan.groups:
-                for k, u in enumerate(g.parameters):
-                    slot = Slot("sum", (g.number, k))
-                    yield plan.argument[slot], (self._made("zeros_like", given(slot)) if zero else
-                                                self._made("add.Tensor", given(slot), gradients[id(u.parameter)]))
-            count = Slot("count", None)
-            yield plan.argument[count], self._made("zeros_like", given(count)) if zero else self._made("add.Scalar", given(count), 1)
+            yield from self._sums(gradients, given)
         if plan.kind == ACCUMULATE:
             return
         gradients = self._clipped(gradients)
@@ -204,6 +197,18 @@ class StepLowering(fx.Lowering):
             for k, new in enumerate(made[:len(parameters)] if plan.options.ema is not None else ()):
                 slot = Slot("average", (g.number, k))
                 yield plan.argument[slot], self._averaged(given(slot), new)
+
+    def _sums(self, gradients: dict[int, Any], given: Any) -> Iterator[tuple[int, Any]]:
+        """The sums of gradients, and how many there are, after one more call, or after the update."""
+        plan, zero = self.plan, self.plan.kind == APPLY
+        for g in plan.groups:
+            for k, u in enumerate(g.parameters):
+                slot = Slot("sum", (g.number, k))
+                yield plan.argument[slot], (self._made("zeros_like", given(slot)) if zero else
+                                            self._made("add.Tensor", given(slot), gradients[id(u.parameter)]))
+        count = Slot("count", None)
+        if given(count) is not None:
+            yield plan.argument[count], self._made("zeros_like", given(count)) if zero else self._made("add.Scalar", given(count), 1)
 
     def _means(self, given: Any) -> dict[int, Any]:
         """Of the gradients that were summed: the sums, divided by how many calls there were."""
@@ -265,12 +270,23 @@ class EntryLowering(StepLowering):
         slot = self.plan.slots[k]
         if slot.kind == "input":
             return super()._input(k, node, v)
-        if slot.kind == "scalars":
+        if slot.kind in ("scalars", "count"):
             return None
         value = self.value_of_slot[slot].detach().contiguous()
         declare = self.trace.param if slot not in self.state else self.trace.variable if slot.kind == "param" else self.trace.buffer
         self.inputs[k] = made = declare(self.plan.labels[node], type_text(value, {}), value)
         return made
+
+    def _sums(self, gradients: dict[int, Any], given: Any) -> Iterator[tuple[int, Any]]:
+        """Of a file the caller says how much a batch counts: 1 / N for the mean of N."""
+        if self.plan.kind == ACCUMULATE:
+            weight = self.trace.input("weight", "f32[]")
+            gradients = {k: self._made("mul.Tensor", g, self._made("_to_copy", weight, dtype=self.trace.dtype(g)))
+                         for k, g in gradients.items()}
+        yield from super()._sums(gradients, given)
+
+    def _means(self, given: Any) -> dict[int, Any]:
+        return {id(u.parameter): given(Slot("sum", (g.number, k))) for g in self.plan.groups for k, u in enumerate(g.parameters)}
 
     def _param(self, name: str, value: torch.Tensor) -> Any:
         self.nparam += 1

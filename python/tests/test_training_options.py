@@ -175,7 +175,7 @@ def test_saved(tmp_path):
     rates = [torch.tensor(g["lr"], dtype=torch.float64) for g in optimizer.param_groups]
     state = entries["accumulate"].state
     for k in range(3):
-        assert torch.equal(entries["accumulate"](*batch(k), torch.tensor(0.5)), step(*batch(k)))
+        assert torch.equal(entries["accumulate"](*batch(k), torch.tensor(0.5, dtype=torch.float64)), step(*batch(k)))
         if step.accumulated == 0:
             assert torch.equal(entries["apply"](*rates), step.grad_norm)
     for name, value in {**net.state_dict(), **{f"ema.{n}": t for n, t in step.ema.items()}}.items():

@@ -280,7 +280,7 @@ class EntryLowering(StepLowering):
     def _sums(self, gradients: dict[int, Any], given: Any) -> Iterator[tuple[int, Any]]:
         """Of a file the caller says how much a batch counts: 1 / N for the mean of N."""
         if self.plan.kind == ACCUMULATE:
-            weight = self.trace.input("weight", "f32[]")
+            weight = self.trace.input("weight", "f64[]")
             gradients = {k: self._made("mul.Tensor", g, self._made("_to_copy", weight, dtype=self.trace.dtype(g)))
                          for k, g in gradients.items()}
         yield from super()._sums(gradients, given)

@@ -26,6 +26,7 @@ typedef struct {
 typedef struct {
 	Vote vote[MAX_VOTES];
 	uint32_t n;
+	uint32_t tiles; /* bits of dimensions that count tiles */
 	bool decided;
 } Ballot;
 
@@ -34,6 +35,11 @@ typedef struct {
 	Ballot *ballot; /* by buffer */
 } Layouts;
 
+/* An access of kernel k: one index for each dimension of the buffer. */
+typedef struct {
+	BufId buf;
+	const Sym *idx;
+} Access;
 
 static double elements(Lowered *l, BufId b)
 {
@@ -151,6 +157,51 @@ static bool along_rows(const Layouts *w, const Kernel *k, const KxData *a, const
 	return false;
 }
 
+/* Returns the axes of which indices of loads are functions, and not the axis itself. */
+static uint64_t tile_axes(const Layouts *w, const Kernel *k)
+{
+	uint64_t tiles = 0;
+	for (uint32_t i = 1; i < k->kx.n; i++)
+		for (uint32_t d = 0; d < k->kx.data[i].nidx; d++) {
+			const uint64_t axes = axes_in(w, k, k->kx.data[i].idx[d]);
+			for (uint32_t a = 0; a < k->axis.n; a++)
+				if (axes >> a & 1 &&
+				    k->axis.data[a].var.i != k->kx.data[i].idx[d].i)
+					tiles |= UINT64_C(1) << a;
+		}
+	return tiles;
+}
+
+/* Notes dimensions of what the kernel stores that count tiles: from one point to the next, loads go
+ * on by several elements, so that vectors along such a dimension would gather. */
+static bool note_tiles(Layouts *w, const Kernel *k)
+{
+	enum { FEW_STORES = 4 };
+	if (k->stage.n < FEW_STORES || kernel_contracts(k))
+		return false;
+	const uint64_t tiles = tile_axes(w, k);
+	for (uint32_t s = 0; s < k->stage.n && tiles; s++) {
+		const Access to = {k->stage.data[s].store.buf, k->stage.data[s].store.idx};
+		for (uint32_t d = 0; to.buf.i && d < buf_of(w->l, to.buf)->rank; d++)
+			if (axes_in(w, k, to.idx[d]) & tiles)
+				w->ballot[to.buf.i].tiles |= 1U << d;
+	}
+	return false;
+}
+
+/* Makes summed dimensions slower than free ones where the fastest would count tiles. */
+static void keep_tiles_slow(uint32_t tiles, uint32_t rank, uint32_t *class)
+{
+	bool summed = false, free = false;
+	for (uint32_t d = 0; d < rank; d++) {
+		summed |= class[d] == CLASS_SUM && tiles >> d & 1;
+		free |= class[d] == CLASS_FREE && !(tiles >> d & 1);
+	}
+	for (uint32_t d = 0; d < rank; d++)
+		if (summed && free && class[d] == CLASS_FREE)
+			class[d] = CLASS_LAST;
+}
+
 /* Adds a vote for the order of operand a: batch, free, summed dimensions. A dimension of free and
  * summed axes (windows) counts as free. Of a channel-wise contraction the batch dimensions are the
  * vector: they come last, unless b is as large and has another order. */
@@ -174,6 +225,7 @@ static void vote_operand_a(Layouts *w, const Kernel *k, const KxData *x, const R
 	for (uint32_t d = 0; d < x->nidx; d++)
 		if (class[d] == CLASS_BATCH && !has_sum && !r->rows)
 			class[d] = CLASS_LAST;
+	keep_tiles_slow(w->ballot[x->buf.i].tiles, x->nidx, class);
 	order_by_class(class, x->nidx, perm);
 	vote(w, x->buf, perm, weight);
 }
@@ -263,13 +315,17 @@ static void set_layout(Layouts *w, BufId b, const uint32_t *perm)
 	w->ballot[b.i].decided = true;
 }
 
+/* Decides by votes; of orders with as many votes, for one whose last dimension is the fastest, else
+ * for the first. */
 static void count_votes(Layouts *w)
 {
 	for (uint32_t i = 1; i < w->l->buf.n; i++) {
 		const Ballot *b = &w->ballot[i];
-		uint32_t best = 0;
+		uint32_t best = 0, last = buf_of(w->l, (BufId){i})->rank - 1;
 		for (uint32_t v = 1; v < b->n; v++)
-			if (b->vote[v].weight > b->vote[best].weight)
+			if (b->vote[v].weight > b->vote[best].weight ||
+			    (b->vote[v].weight == b->vote[best].weight &&
+			     b->vote[best].perm[last] != last && b->vote[v].perm[last] == last))
 				best = v;
 		if (b->n && free_to_choose(w, (BufId){i}))
 			set_layout(w, (BufId){i}, b->vote[best].perm);
@@ -288,12 +344,6 @@ static bool same_index(const Layouts *w, const KxData *x, const Stage *st)
 }
 
 /* ---- orders of buffers of other ranks: reshapes, windows, what is reduced ---- */
-
-/* An access of kernel k: one index for each dimension of the buffer. */
-typedef struct {
-	BufId buf;
-	const Sym *idx;
-} Access;
 
 /* Of the axes of an index: in which dimensions they stand of a buffer that another index is of,
  * counted from the slowest in memory. */
@@ -472,6 +522,7 @@ void lower_choose_layouts(Lowered *l)
 {
 	Layouts w = {.l = l, .ballot = ARENA_ARRAY(l->ir->ctx->arena, Ballot, l->buf.n)};
 	fix_carried(&w, &l->steps);
+	for_each_kernel(&w, &l->steps, note_tiles);
 	for_each_kernel(&w, &l->steps, vote_kernel);
 	count_votes(&w);
 	for_each_kernel(&w, &l->steps, follow_result);

@@ -1,9 +1,10 @@
 /* Kernels of Winograd's transforms. A point of a kernel is a tile of one image and channel:
  *
- *   winograd_input     loads the (m + 2)^2 inputs of the tile, stores as many stages of B' d B
- *   winograd_output    loads (m + 2)^2 products, computes A' x A; what follows it one to one, up to
- *                      the root, is evaluated for each of the m * m elements, and stored by a stage
- *                      each
+ *   winograd_input     loads the elements of the tile, stores (m + 2)^2 stages of B' d B, G w G' or
+ *                      A y A'
+ *   winograd_output    loads (m + 2)^2 products, computes A' x A or G' x G; what follows it one to
+ *                      one, up to the root, is evaluated for each element of the tile, and stored
+ *                      by a stage each
  *
  * Elements past the end of the result are computed at its last row or column, and stored there
  * before the element that belongs there: stages of one point run in order. */
@@ -54,59 +55,83 @@ static Kx combine(const Maker *m, const double *coef, const Kx *x, uint32_t n, u
 	return sum;
 }
 
-/* Computes y = B' d. The rows of a pair of points are the even and the odd part, added and
- * subtracted. */
-static void input_line(const Maker *m, const Winograd *w, const Kx *d, Kx *y)
+/* Computes y = M d of a matrix into products. The rows of a pair of points are the even and the odd
+ * part, added and subtracted. */
+static void input_line(const Maker *m, const WinogradMatrix *w, const Kx *d, Kx *y)
 {
-	y[0] = combine(m, w->b[0], d, w->n, 1);
-	y[w->n - 1] = combine(m, w->b[w->n - 1], d, w->n, 1);
-	for (uint32_t i = 1; i + 1 < w->n; i += 2) {
-		Kx even = combine(m, w->b[i], d, w->n - 1, 2),
-		   odd = combine(m, w->b[i], d, w->n - 2, 2);
+	const uint32_t last = w->rows - 1;
+	y[0] = combine(m, w->c[0], d, w->cols, 1);
+	y[last] = combine(m, w->c[last], d, w->cols, 1);
+	for (uint32_t i = 1; i < last; i += 2) {
+		const uint32_t even_end = (w->cols - 1) / 2 * 2 + 1, odd_end = w->cols / 2 * 2;
+		Kx even = combine(m, w->c[i], d, even_end, 2),
+		   odd = combine(m, w->c[i], d, odd_end, 2);
 		y[i] = plus(m, even, odd);
 		y[i + 1] = minus(m, even, odd);
 	}
 }
 
-/* Computes y = A' x. A row has the sum or the difference of each pair of points. */
-static void output_line(const Maker *m, const Winograd *w, const Kx *x, Kx *y)
+/* Computes y = M x of a matrix from products. A row has the sum or the difference of each pair of
+ * points. */
+static void output_line(const Maker *m, const WinogradMatrix *w, const Kx *x, Kx *y)
 {
-	for (uint32_t r = 0; r < w->m; r++) {
+	for (uint32_t r = 0; r < w->rows; r++) {
 		Kx part[WINOGRAD_MAX];
 		double coef[WINOGRAD_MAX];
 		uint32_t n = 0;
-		for (uint32_t i = 1; i + 1 < w->n; i += 2) {
+		for (uint32_t i = 1; i + 1 < w->cols; i += 2) {
 			part[n] = r % 2 ? minus(m, x[i], x[i + 1]) : plus(m, x[i], x[i + 1]);
-			coef[n++] = w->a[r][i];
+			coef[n++] = w->c[r][i];
 		}
 		part[n] = x[0];
-		coef[n++] = w->a[r][0];
-		part[n] = x[w->n - 1];
-		coef[n++] = w->a[r][w->n - 1];
+		coef[n++] = w->c[r][0];
+		part[n] = x[w->cols - 1];
+		coef[n++] = w->c[r][w->cols - 1];
 		y[r] = combine(m, coef, part, n, 1);
 	}
 }
 
+/* ---- nodes ---- */
+
+static WinogradPart part_of(const Graph *g, Node n)
+{
+	WinogradPart part = WINOGRAD_RESULTS;
+	winograd_part_named(node_str(g, n, "part"), &part);
+	return part;
+}
+
+static WinogradMatrix matrix_into(const Graph *g, Node n)
+{
+	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	return winograd_into(&w, part_of(g, n));
+}
+
+static WinogradMatrix matrix_from(const Graph *g, Node n)
+{
+	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	return winograd_from(&w, part_of(g, n));
+}
+
 /* ---- winograd_input ---- */
 
-/* Loads a tile to d[i * n + j]. Its image and channel are at[0] and at[1], its place at[2] and
+/* Loads a tile to d[i * cols + j]. Its image and channel are at[0] and at[1], its place at[2] and
  * at[3]. */
-static void load_tile(Trace *t, Node x, const Winograd *w, const Sym *at, Kx *d)
+static void load_tile(Trace *t, Node x, const WinogradMatrix *w, const Sym *at, Kx *d)
 {
 	SymTab *syms = t->s->ir->syms;
-	for (uint32_t i = 0; i < w->n; i++)
-		for (uint32_t j = 0; j < w->n; j++) {
+	for (uint32_t i = 0; i < w->cols; i++)
+		for (uint32_t j = 0; j < w->cols; j++) {
 			const Sym idx[] = {at[0], at[1],
-					   sym_addi(syms, sym_muli(syms, at[2], w->m), i),
-					   sym_addi(syms, sym_muli(syms, at[3], w->m), j)};
-			d[i * w->n + j] = trace_value(t, x, idx, (Kx){0});
+					   sym_addi(syms, sym_muli(syms, at[2], w->step), i),
+					   sym_addi(syms, sym_muli(syms, at[3], w->step), j)};
+			d[i * w->cols + j] = trace_value(t, x, idx, (Kx){0});
 		}
 }
 
 void lower_winograd_input(Lower *s, Node n)
 {
 	Graph *g = s->g;
-	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	const WinogradMatrix w = matrix_into(g, n);
 	NodePlace to = lower_result_place(s, n, 0);
 	Trace t = {.s = s, .root = n};
 	Sym at[5];
@@ -118,17 +143,17 @@ void lower_winograd_input(Lower *s, Node n)
 	trace_all_outer(&t);
 	load_tile(&t, node_in(g, n, 0), &w, at + 1, d);
 	const Maker m = {t.k, s->arena, dtype_compute(node_dtype(g, n))};
-	for (uint32_t j = 0; j < w.n; j++) {
-		for (uint32_t i = 0; i < w.n; i++)
-			line[i] = d[i * w.n + j];
+	for (uint32_t j = 0; j < w.cols; j++) {
+		for (uint32_t i = 0; i < w.cols; i++)
+			line[i] = d[i * w.cols + j];
 		input_line(&m, &w, line, v);
-		for (uint32_t i = 0; i < w.n; i++)
+		for (uint32_t i = 0; i < w.rows; i++)
 			half[i][j] = v[i];
 	}
-	for (uint32_t i = 0; i < w.n; i++) {
+	for (uint32_t i = 0; i < w.rows; i++) {
 		input_line(&m, &w, half[i], v);
-		for (uint32_t j = 0; j < w.n; j++) {
-			at[0] = sym_int(g->ir->syms, i * w.n + j);
+		for (uint32_t j = 0; j < w.rows; j++) {
+			at[0] = sym_int(g->ir->syms, i * w.rows + j);
 			Stage st = trace_global_stage(&t, STAGE_MAP, &to, at, 5);
 			st.value = v[j];
 			trace_push_stage(&t, st);
@@ -178,13 +203,13 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 		return trace_store_first(t, n, "what reads it reduces");
 	if (!t->tiles.at[0].i)
 		return meet_tiles(t, n, idx);
-	const Winograd w = winograd_matrices((uint32_t)node_int(t->s->g, n, "tile"));
+	const WinogradMatrix w = matrix_from(t->s->g, n);
 	const Maker m = {t->k, t->s->arena, dtype_compute(node_dtype(t->s->g, n))};
 	/* equal expressions are one: all elements share them */
 	Kx row[WINOGRAD_MAX], x[WINOGRAD_MAX], y[WINOGRAD_MAX_TILE];
-	for (uint32_t j = 0; j < w.n; j++) {
-		for (uint32_t i = 0; i < w.n; i++) {
-			const Sym at[] = {sym_int(t->s->ir->syms, i * w.n + j), idx[0],
+	for (uint32_t j = 0; j < w.cols; j++) {
+		for (uint32_t i = 0; i < w.cols; i++) {
+			const Sym at[] = {sym_int(t->s->ir->syms, i * w.cols + j), idx[0],
 					  t->tiles.at[0], t->tiles.at[1], idx[1]};
 			x[i] = trace_value(t, node_in(t->s->g, n, 0), at, (Kx){0});
 		}
@@ -197,16 +222,17 @@ Kx trace_tiles(Trace *t, Node n, const Sym *idx)
 
 /* Returns the root's index of an element of the tile, along dimension k of the tiles; that of the
  * root's last element, if the tile's is past the end. */
-static Sym element_index(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
+static Sym element_index(const Trace *t, const WinogradMatrix *w, uint32_t k, uint32_t element)
 {
 	SymTab *syms = t->s->ir->syms;
 	Sym extent = node_dim(t->s->g, t->root, t->tiles.dim[k]);
-	Sym at = sym_addi(syms, sym_muli(syms, t->tiles.at[k], w->m), element);
-	return sym_divides(syms, w->m, extent) ? at : sym_min(syms, at, sym_addi(syms, extent, -1));
+	Sym at = sym_addi(syms, sym_muli(syms, t->tiles.at[k], w->step), element);
+	return sym_divides(syms, w->step, extent) ? at
+						  : sym_min(syms, at, sym_addi(syms, extent, -1));
 }
 
 /* Whether the result has no such element in any tile: one before it is as far as it reaches. */
-static bool is_past_end(const Trace *t, const Winograd *w, uint32_t k, uint32_t element)
+static bool is_past_end(const Trace *t, const WinogradMatrix *w, uint32_t k, uint32_t element)
 {
 	return element > 0 &&
 	       element_index(t, w, k, element).i == element_index(t, w, k, element - 1).i;
@@ -217,7 +243,7 @@ bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *fi
 	const Graph *g = s->g;
 	SymTab *syms = s->ir->syms;
 	Node root = met->root, n = met->tiles.node;
-	const Winograd w = winograd_matrices((uint32_t)node_int(g, n, "tile"));
+	const WinogradMatrix w = matrix_from(g, n);
 	Trace t = {.s = s, .root = root, .tiles = {.node = n}};
 	const NodeInfo *info = node_info(s, root);
 	trace_start(&t, lower_name(s, root));
@@ -227,13 +253,13 @@ bool lower_build_tiles(Lower *s, const Trace *met, Kernel **out, StoredFirst *fi
 		int k = r == t.tiles.dim[0] ? 0 : r == t.tiles.dim[1] ? 1 : -1;
 		Sym extent = node_dim(g, root, r);
 		t.root_axis[r] = trace_root_axis(
-			&t, k < 0 ? extent : sym_ceildiv(syms, extent, sym_int(syms, w.m)));
+			&t, k < 0 ? extent : sym_ceildiv(syms, extent, sym_int(syms, w.step)));
 		if (k >= 0)
 			t.tiles.at[k] = t.root_axis[r];
 	}
 	t.nroot = t.k->axis.n;
-	for (uint32_t e = w.m * w.m; e-- > 0;) {
-		const uint32_t element[] = {e / w.m, e % w.m};
+	for (uint32_t e = w.rows * w.rows; e-- > 0;) {
+		const uint32_t element[] = {e / w.rows, e % w.rows};
 		if (is_past_end(&t, &w, 0, element[0]) || is_past_end(&t, &w, 1, element[1]))
 			continue;
 		for (uint32_t k = 0; k < 2; k++) {

@@ -46,6 +46,9 @@ bool pass_dce(Graph *, PassCtx *);
 /* Removes what is written to state with itself, and with the last operator that draws random
  * numbers the state "weft.rng" (random.c). Other state stays, read or not. */
 bool pass_state(Graph *, PassCtx *);
+/* Replaces a sum of products of one size, each of few terms, by a product of all their terms. Other
+ * last bits than before. */
+bool pass_sum_products(Graph *, PassCtx *);
 /* Replaces convolutions by Winograd's transforms around a product of matrices, where the target's
  * costs say so (winograd_choose). Does nothing for a GPU. */
 bool pass_winograd(Graph *, PassCtx *);

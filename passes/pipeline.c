@@ -1,5 +1,6 @@
 /* file -> canon -> decompose -> split_complex -> quantize -> ( sink -> branch -> simplify -> cse ->
- * row_sums -> rows -> fold -> fold_scale -> dce -> state )* -> winograd -> pad -> lowering
+ * row_sums -> rows -> fold -> fold_scale -> dce -> state )* -> sum_products -> winograd -> pad ->
+ * lowering
  *
  * canon and decompose find what is wrong with the input; the others cannot fail. The bracket is
  * repeated until a round changes nothing. Each of its passes removes nodes or moves them in one
@@ -24,7 +25,7 @@ enum { MAX_ROUNDS = 16 };
 	X(sink)                                                                                    \
 	X(branch) X(simplify) X(cse) X(row_sums) X(rows) X(fold) X(fold_scale) X(dce) X(state)
 /* Once, on a clean graph: what only lowering wants. */
-#define CLOSING(X) X(winograd) X(pad)
+#define CLOSING(X) X(sum_products) X(winograd) X(pad)
 
 #define ROW(pass)  {#pass, pass_##pass},
 #define NAME(pass) #pass,

@@ -1,6 +1,7 @@
 /* The list of graph passes and their driver. The passes are canon, decompose, split_complex,
  * quantize (once); sink, branch, simplify, cse, row_sums, rows, fold, fold_scale, dce, state (the
- * cleaning passes, until nothing changes); winograd, pad (once). pass.h says what each does. */
+ * cleaning passes, until nothing changes); sum_products, winograd, pad (once). pass.h says what
+ * each does. */
 #ifndef WEFT_PASSES_PIPELINE_H
 #define WEFT_PASSES_PIPELINE_H
 

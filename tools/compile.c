@@ -72,9 +72,8 @@ static const HelpRow rows[] = {
 	{NULL, "Training", false},
 	{"--train OPTIMIZER",
 	 "two entries: step, which computes the loss, gradients and new parameters, and eval. "
-	 "OPTIMIZER is as in \"adamw(lr=input, weight_decay=0.01)\"; a number is itself, input, or "
-	 "a "
-	 "schedule such as cosine(3e-4, warmup=100, steps=10000)",
+	 "OPTIMIZER is as in \"adamw(lr=input, weight_decay=0.01)\"; a number is itself, "
+	 "input, or a schedule such as cosine(3e-4, warmup=100, steps=10000)",
 	 true},
 	{"--accumulate",
 	 "with --train: two entries in place of step: accumulate adds gradients of a batch, apply "

@@ -94,6 +94,7 @@ Lx contract_load_a(ContractCode *c, Lx offset, Lx left)
 	LoopFn *f = s->e.f;
 	const LMem m = a_memory(c);
 	const LType u32 = {DT_u32, 1};
+	left = c->p->a.copied ? (Lx){0} : left; /* panels have whole groups */
 	if (!micro_groups(c->p->axes.row)) {
 		Lv v = ls_load(f, "a", m, offset, (LType){dtype_compute(m.dtype), 1}, (Lx){0});
 		return eval_convert(&s->e, lx_var(f, v), c->p->vector.dtype);

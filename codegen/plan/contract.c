@@ -178,8 +178,15 @@ static bool pairs_fit(const PlanInput *in, const ContractAxes *x)
 	return x->nblock && sum && (sum + 1) / 2 <= INT16_MAX;
 }
 
-/* Whether the row multiplies these operands, which lie along the last summed axis, a in one
- * piece. */
+/* Whether steps of a group of a, along the last summed axis, do not lie side by side. */
+static bool are_apart(const PlanInput *in, const ContractAxes *x, Kx a)
+{
+	return micro_groups(in->row) &&
+	       !nest_coef_is(in->nest, in->nest->offset[a.i], x->k[x->nk - 1], 1);
+}
+
+/* Whether the row multiplies these operands; of a, groups that lie in one piece, or are joined by
+ * the phase that copies a. */
 static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b)
 {
 	const MicroKernel *row = in->row;
@@ -208,7 +215,9 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 	if (row->nfrag && contract_lanes(in) != row->cols)
 		return refuse_near("a vector is not as wide as a fragment");
 	const uint32_t last = x->k[x->nk - 1];
-	if (!nest_coef_is(in->nest, in->nest->offset[a.i], last, 1))
+	if (are_apart(in, x, a) &&
+	    (row->nfrag || contract_lanes(in) == 1 || in->nest->k->kx.data[a.i].guard.i ||
+	     !contract_linear(in, in->nest->offset[a.i])))
 		return refuse_near("steps of k are apart in a");
 	if (nest_hint(in->nest, last) < 2 * row->group &&
 	    !sym_divides(in->nest->syms, row->group, in->nest->extent[last]))
@@ -337,6 +346,7 @@ static Refusal recognise(PlanInput *in, ContractPlan *c, ContractForm form)
 	Kx b;
 	Refusal no = find_axes(in, &c->a.load, &b, &c->axes);
 	no = no.why ? no : groups_fit(in, &c->axes, c->a.load, b);
+	c->a.apart = !no.why && are_apart(in, &c->axes, c->a.load);
 	if (!no.why && micro_groups(in->row))
 		in->nest = count_groups(in, c, b);
 	if (!no.why)
@@ -374,7 +384,7 @@ static Nest *read_b(const PlanInput *in, ContractPlan *c)
 }
 
 /* Returns a copy of the nest that reads a from panels, and adds the phase that copies a into them,
- * if that saves time; else the nest itself. */
+ * if that saves time, or makes groups of steps that are apart; else the nest itself. */
 static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 {
 	c->a.copied = contract_copies_a(in, c, &c->a.panels);
@@ -496,6 +506,8 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 	if (no->why)
 		return NULL;
 	decide(&grouped, c, p);
+	if (c->a.apart && !c->a.copied)
+		*no = refuse_near("steps of k are apart in a, and rows are not neighbours");
 	if (c->axes.row->nfrag && c->sums.cuts.n)
 		*no = refuse_near("sums are too long for fragments");
 	if (form == FORM_SLABS && c->b.gathered * contract_size(in) > MAX_PANEL)

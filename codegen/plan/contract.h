@@ -158,6 +158,7 @@ typedef struct {
  * that are not loaded in place (runs) pass through a local array. */
 typedef struct {
 	Kx load;
+	bool apart; /* groups are joined where they are copied: not in one piece in memory */
 	bool copied;
 	Runs runs;
 	Panels panels;

@@ -340,9 +340,11 @@ const char *input_role(Arena *a, InputKind kind, const char *name, DType d, uint
 	case INPUT_PARAM:
 		return "param";
 	default:
-		return !strcmp(name, "weft.step")                             ? "counter"
-		       : begins(name, "state.") || begins(name, "optimizer.") ? "optimizer"
-									      : "buffer";
+		if (!strcmp(name, "weft.step"))
+			return "counter";
+		return begins(name, "state.") || begins(name, "optimizer.") || begins(name, "grad.")
+			       ? "optimizer"
+			       : "buffer";
 	}
 }
 

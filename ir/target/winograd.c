@@ -38,16 +38,30 @@ static double grown(const Winograd *w)
 	return sum / w->m / WINOGRAD_TAPS;
 }
 
-static double error_of(const Winograd *w, int64_t channels)
+static double points_of(const WinogradLayer *l)
 {
-	const double direct = fmin(WINOGRAD_TAPS * WINOGRAD_TAPS * (double)channels, CHAIN) / 2;
-	return grown(w) * sqrt((fmin((double)channels, SHORT) / 2 + ROUNDINGS) / direct);
+	return (double)l->images * (double)l->rows * (double)l->cols;
+}
+
+static double tiles_of(const WinogradLayer *l, const Winograd *w)
+{
+	return (double)l->images * ceil((double)l->rows / w->m) * ceil((double)l->cols / w->m);
+}
+
+static double error_of(const Winograd *w, const WinogradLayer *l)
+{
+	const bool gradient = l->kind == WINOGRAD_TAPS_GRADIENT;
+	const double terms =
+		gradient ? points_of(l) : WINOGRAD_TAPS * WINOGRAD_TAPS * (double)l->in;
+	const double products = gradient ? tiles_of(l, w) : (double)l->in;
+	return grown(w) * sqrt((fmin(products, SHORT) / 2 + ROUNDINGS) / (fmin(terms, CHAIN) / 2));
 }
 
 /* ---- cycles ---- */
 
 typedef struct {
 	double units, loads, stores; /* vectors */
+	double gathers;              /* vectors whose elements are read or written one by one */
 	double products;             /* vectors that are multiplied and added */
 	double elements;             /* read or written, each once */
 } Phase;
@@ -64,7 +78,9 @@ static double phase_cycles(const Target *t, const Phase *p)
 		p->units * machine_cycles(m, MOP_add, DT_f32, lanes) + p->products * product;
 	const double moves = fmax(p->loads * machine_cycles(m, MOP_load, DT_f32, lanes),
 				  p->stores * machine_cycles(m, MOP_store, DT_f32, lanes));
-	const double bytes = p->elements * dtype_size(DT_f32), compute = fmax(units, moves);
+	const double gathers = p->gathers * machine_cycles(m, MOP_gather, DT_f32, lanes);
+	const double bytes = p->elements * dtype_size(DT_f32),
+		     compute = fmax(units, moves) + gathers;
 	const double memory = machine_memory_cycles(m, bytes, bytes);
 	return m->phase / 8.0 + fmax(compute, memory) + fmin(compute, memory) / 4;
 }
@@ -76,8 +92,7 @@ static double vectors(const Target *t, int64_t channels)
 
 static double direct_cycles(const Target *t, const WinogradLayer *l)
 {
-	const double points = (double)l->images * (double)l->rows * (double)l->cols,
-		     taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
+	const double points = points_of(l), taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
 	const double in = (double)l->in, out = (double)l->out;
 	const Phase p = {.products = points * taps * in * vectors(t, l->out),
 			 .elements = points * (in + out) + taps * in * out};
@@ -93,35 +108,66 @@ static double line_operations(const double *coef, uint32_t n)
 	return operations;
 }
 
+/* Returns the operations of a line of a matrix into products, whose pairs of rows share parts. */
+static double into_operations(const WinogradMatrix *w)
+{
+	double sum = 0;
+	for (uint32_t i = 0; i < w->rows; i++) {
+		const bool pair = i > 0 && i + 1 < w->rows;
+		sum += pair ? line_operations(w->c[i], w->cols) / 2 + 1
+			    : line_operations(w->c[i], w->cols);
+	}
+	return sum;
+}
+
+/* Returns the operations of a line of a matrix from products, whose pairs of columns share sums and
+ * differences. */
+static double from_operations(const WinogradMatrix *w)
+{
+	double sum = 0;
+	for (uint32_t r = 0; r < w->rows; r++)
+		sum += line_operations(w->c[r], w->cols) + 1;
+	return sum;
+}
+
+/* Returns the cycles of transforming so many channels of tiles, of each of which `elements` are
+ * read and written. taps: tiles are filters, whose elements a vector gathers or scatters. */
+static double transform_cycles(const Target *t, const WinogradMatrix *w, bool into, bool taps,
+			       double tiles, int64_t channels, double elements)
+{
+	const double n = tiles * vectors(t, channels);
+	const double read = (double)w->cols * w->cols, written = (double)w->rows * w->rows;
+	const Phase p = {.units = n * (w->cols + w->rows) *
+				  (into ? into_operations(w) : from_operations(w)),
+			 .loads = taps && into ? 0 : n * read,
+			 .stores = taps && !into ? 0 : n * written,
+			 .gathers = taps ? n * (into ? read : written) : 0,
+			 .elements = tiles * (double)channels * elements};
+	return phase_cycles(t, &p);
+}
+
 static double tile_cycles(const Target *t, const WinogradLayer *l, const Winograd *w)
 {
-	const double n = w->n, m = w->m, in = (double)l->in, out = (double)l->out;
-	const double points = (double)l->images * (double)l->rows * (double)l->cols;
-	const double tiles =
-		(double)l->images * ceil((double)l->rows / m) * ceil((double)l->cols / m);
-	double in_line = 0, out_line = 0;
-	for (uint32_t i = 0; i < w->n; i++) {
-		const bool pair = i > 0 && i + 1 < w->n;
-		in_line += pair ? line_operations(w->b[i], w->n) / 2 + 1
-				: line_operations(w->b[i], w->n);
-	}
-	for (uint32_t r = 0; r < w->m; r++)
-		out_line += line_operations(w->a[r], w->n) - (m - 2) / 2 + m / 2;
-	const double in_vectors = tiles * vectors(t, l->in),
-		     out_vectors = tiles * vectors(t, l->out);
-	const Phase phase[] = {
-		{.units = in_vectors * 2 * n * in_line,
-		 .loads = in_vectors * n * n,
-		 .stores = in_vectors * n * n,
-		 .elements = points * in + tiles * n * n * in},
-		{.products = n * n * in * out_vectors,
-		 .elements = n * n * (tiles * (in + out) + in * out)},
-		{.units = out_vectors * (n + m) * out_line,
-		 .loads = out_vectors * n * n,
-		 .stores = out_vectors * m * m,
-		 .elements = tiles * n * n * out + points * out},
-	};
-	return phase_cycles(t, &phase[0]) + phase_cycles(t, &phase[1]) + phase_cycles(t, &phase[2]);
+	const double products = (double)w->n * w->n, m = w->m, in = (double)l->in,
+		     out = (double)l->out, taps = WINOGRAD_TAPS * WINOGRAD_TAPS;
+	const double tiles = tiles_of(l, w), result = points_of(l) / tiles;
+	const WinogradMatrix inputs = winograd_into(w, WINOGRAD_INPUTS),
+			     filter = winograd_into(w, WINOGRAD_FILTER),
+			     gradient = winograd_into(w, WINOGRAD_RESULTS),
+			     results = winograd_from(w, WINOGRAD_RESULTS),
+			     new_filter = winograd_from(w, WINOGRAD_FILTER);
+	const Phase multiply = {.products = products * in * tiles * vectors(t, l->out),
+				.elements = products * (tiles * (in + out) + in * out)};
+	double sum = transform_cycles(t, &inputs, true, false, tiles, l->in, result + products) +
+		     phase_cycles(t, &multiply);
+	if (l->kind == WINOGRAD_TAPS_GRADIENT)
+		return sum +
+		       transform_cycles(t, &gradient, true, false, tiles, l->out,
+					m * m + products) +
+		       transform_cycles(t, &new_filter, false, true, in, l->out, products + taps);
+	if (l->kind == WINOGRAD_NEW_TAPS)
+		sum += transform_cycles(t, &filter, true, true, in, l->out, taps + products);
+	return sum + transform_cycles(t, &results, false, false, tiles, l->out, products + result);
 }
 
 WinogradChoice winograd_choose(const Target *t, const WinogradLayer *l)
@@ -131,7 +177,7 @@ WinogradChoice winograd_choose(const Target *t, const WinogradLayer *l)
 	WinogradChoice c = {.direct = direct_cycles(t, l)};
 	for (uint32_t i = 0; i < sizeof size / sizeof *size; i++) {
 		const Winograd w = winograd_matrices(size[i]);
-		const double cycles = tile_cycles(t, l, &w), error = error_of(&w, l->in);
+		const double cycles = tile_cycles(t, l, &w), error = error_of(&w, l);
 		if (error > MOST_ERROR || (c.cycles > 0 && cycles >= c.cycles))
 			continue;
 		c.cycles = cycles;

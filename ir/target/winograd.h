@@ -1,5 +1,5 @@
-/* Whether a convolution with 3 x 3 taps and stride 1 is computed by Winograd's transforms
- * (ir/target/winograd_matrices.h), from the costs of a target's machine. */
+/* Whether a convolution with 3 x 3 taps and stride 1, or the gradient of its taps, is computed by
+ * Winograd's transforms (ir/target/winograd_matrices.h), from the costs of a target's machine. */
 #ifndef WEFT_IR_TARGET_WINOGRAD_H
 #define WEFT_IR_TARGET_WINOGRAD_H
 
@@ -7,7 +7,12 @@
 
 /* A convolution of f32, at hint sizes. */
 typedef struct {
-	int64_t images, rows, cols; /* of the result */
+	enum {
+		WINOGRAD_KNOWN_TAPS,   /* they are transformed before */
+		WINOGRAD_NEW_TAPS,     /* they are transformed at each call */
+		WINOGRAD_TAPS_GRADIENT /* of the taps, by the gradient of the result */
+	} kind;
+	int64_t images, rows, cols; /* of the convolution's result */
 	int64_t in, out;            /* channels */
 } WinogradLayer;
 

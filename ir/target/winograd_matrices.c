@@ -1,5 +1,7 @@
 #include "ir/target/winograd_matrices.h"
 
+#include <string.h>
+
 /* Sets coef[] to the coefficients of the product of (x - p) over the n points but point
  * `without` (n: over all). */
 static void polynomial(const double *point, uint32_t n, uint32_t without, double *coef)
@@ -40,6 +42,48 @@ Winograd winograd_matrices(uint32_t m)
 	w.a[m - 1][last] = 1;
 	w.g[last][WINOGRAD_TAPS - 1] = 1;
 	return w;
+}
+
+/* ---- parts ---- */
+
+const char *const winograd_part_name[] = {"inputs", "filter", "results"};
+
+bool winograd_part_named(const char *name, WinogradPart *part)
+{
+	const uint32_t n = sizeof winograd_part_name / sizeof *winograd_part_name;
+	for (uint32_t i = 0; i < n; i++)
+		if (!strcmp(name, winograd_part_name[i])) {
+			*part = (WinogradPart)i;
+			return true;
+		}
+	return false;
+}
+
+WinogradMatrix winograd_from(const Winograd *w, WinogradPart part)
+{
+	const bool results = part == WINOGRAD_RESULTS;
+	WinogradMatrix m = {.rows = results ? w->m : WINOGRAD_TAPS, .cols = w->n};
+	m.step = m.rows;
+	for (uint32_t r = 0; r < m.rows; r++)
+		for (uint32_t i = 0; i < w->n; i++)
+			m.c[r][i] = results ? w->a[r][i] : w->g[i][r];
+	return m;
+}
+
+WinogradMatrix winograd_into(const Winograd *w, WinogradPart part)
+{
+	if (part != WINOGRAD_INPUTS) {
+		const WinogradMatrix back = winograd_from(w, part);
+		WinogradMatrix m = {.rows = w->n, .cols = back.rows, .step = back.step};
+		for (uint32_t i = 0; i < m.rows; i++)
+			for (uint32_t k = 0; k < m.cols; k++)
+				m.c[i][k] = back.c[k][i];
+		return m;
+	}
+	WinogradMatrix m = {.rows = w->n, .cols = w->n, .step = w->m};
+	for (uint32_t i = 0; i < m.rows; i++)
+		memcpy(m.c[i], w->b[i], sizeof w->b[i]);
+	return m;
 }
 
 /* ---- filters ---- */

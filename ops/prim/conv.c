@@ -391,20 +391,34 @@ static bool tile_of(Infer *f, int64_t *m)
 	       infer_fail(f, "expected tiles of 2 or 4, got %lld", (long long)*m);
 }
 
+/* Sets *part to what the attribute `part` names. */
+static bool part_of(Infer *f, bool inputs, WinogradPart *part)
+{
+	const Attr *a = infer_attr(f, "part");
+	const char *name = a->kind == ATTR_str ? a->str : "";
+	return (winograd_part_named(name, part) && (inputs || *part != WINOGRAD_INPUTS)) ||
+	       infer_fail(f, "expected part %sfilter or results, got '%s'",
+			  inputs ? "inputs, " : "", name);
+}
+
 static bool shape_winograd_input(Infer *f)
 {
 	Type x = infer_in(f, 0);
 	const Sym *tiles;
+	WinogradPart part;
 	int64_t m;
 	TRY(tile_of(f, &m));
+	TRY(part_of(f, true, &part));
+	const Winograd w = winograd_matrices((uint32_t)m);
+	const WinogradMatrix into = winograd_into(&w, part);
 	TRY(infer_ints_n(f, "tiles", 2, &tiles));
 	if (!dtype_is_float(x.dtype) || x.n != 4)
 		return infer_fail(f, "expected float x[N, C, H, W], got %s of rank %u",
 				  dtype_name(x.dtype), x.n);
 	for (uint32_t k = 0; k < 2; k++)
-		TRY(infer_same(
-			f, "inputs of all tiles", x.dim[2 + k],
-			sym_addi(f->syms, sym_muli(f->syms, tiles[k], m), WINOGRAD_TAPS - 1)));
+		TRY(infer_same(f, "elements of all tiles", x.dim[2 + k],
+			       sym_addi(f->syms, sym_muli(f->syms, tiles[k], into.step),
+					into.cols - into.step)));
 	const Sym dim[] = {sym_int(f->syms, (m + 2) * (m + 2)), x.dim[0], x.dim[1], tiles[0],
 			   tiles[1]};
 	return infer_result(f, x.dtype, 5, dim);
@@ -415,8 +429,12 @@ static bool shape_winograd_output(Infer *f)
 {
 	Type x = infer_in(f, 0);
 	const Sym *size;
+	WinogradPart part;
 	int64_t m;
 	TRY(tile_of(f, &m));
+	TRY(part_of(f, false, &part));
+	const Winograd w = winograd_matrices((uint32_t)m);
+	const WinogradMatrix from = winograd_from(&w, part);
 	TRY(infer_ints_n(f, "size", 2, &size));
 	if (!dtype_is_float(x.dtype) || x.n != 5)
 		return infer_fail(f, "expected float x[n, N, H, W, C], got %s of rank %u",
@@ -424,7 +442,7 @@ static bool shape_winograd_output(Infer *f)
 	TRY(infer_same(f, "products of a tile", x.dim[0], sym_int(f->syms, (m + 2) * (m + 2))));
 	for (uint32_t k = 0; k < 2; k++)
 		TRY(infer_same(f, "tiles of the result", x.dim[2 + k],
-			       sym_ceildiv(f->syms, size[k], sym_int(f->syms, m))));
+			       sym_ceildiv(f->syms, size[k], sym_int(f->syms, from.step))));
 	const Sym dim[] = {x.dim[1], x.dim[4], size[0], size[1]};
 	return infer_result(f, x.dtype, 4, dim);
 }
@@ -432,24 +450,31 @@ INFER(winograd_output)
 
 /* ---- Winograd: evaluation ---- */
 
-/* Computes y = M x M' of a square x[n][n]; M has so many rows, of WINOGRAD_MAX numbers each. */
-static void two_sided(const double (*mat)[WINOGRAD_MAX], uint32_t rows, uint32_t n, const double *x,
-		      double *y)
+/* Computes y = M x M' of a square x. */
+static void two_sided(const WinogradMatrix *m, const double *x, double *y)
 {
 	double half[WINOGRAD_MAX][WINOGRAD_MAX];
-	for (uint32_t i = 0; i < rows; i++)
-		for (uint32_t j = 0; j < n; j++) {
+	for (uint32_t i = 0; i < m->rows; i++)
+		for (uint32_t j = 0; j < m->cols; j++) {
 			half[i][j] = 0;
-			for (uint32_t k = 0; k < n; k++)
-				half[i][j] += mat[i][k] * x[k * n + j];
+			for (uint32_t k = 0; k < m->cols; k++)
+				half[i][j] += m->c[i][k] * x[k * m->cols + j];
 		}
-	for (uint32_t i = 0; i < rows; i++)
-		for (uint32_t j = 0; j < rows; j++) {
+	for (uint32_t i = 0; i < m->rows; i++)
+		for (uint32_t j = 0; j < m->rows; j++) {
 			double sum = 0;
-			for (uint32_t k = 0; k < n; k++)
-				sum += half[i][k] * mat[j][k];
-			y[i * rows + j] = sum;
+			for (uint32_t k = 0; k < m->cols; k++)
+				sum += half[i][k] * m->c[j][k];
+			y[i * m->rows + j] = sum;
 		}
+}
+
+/* Returns the part that the attribute names: inference has checked the name. */
+static WinogradPart evaluated_part(const Graph *g, Node n)
+{
+	WinogradPart part = WINOGRAD_INPUTS;
+	winograd_part_named(node_str(g, n, "part"), &part);
+	return part;
 }
 
 static bool eval_winograd_input(EvalCtx *e, Graph *g, Node n, const Tensor *in, Tensor *out)
@@ -457,6 +482,8 @@ static bool eval_winograd_input(EvalCtx *e, Graph *g, Node n, const Tensor *in, 
 	int64_t m, at = 0;
 	TRY(eval_int(e, g, n, "tile", &m));
 	const Winograd w = winograd_matrices((uint32_t)m);
+	const WinogradMatrix into = winograd_into(&w, evaluated_part(g, n));
+	const uint32_t cols = into.cols, step = into.step;
 	const int64_t nx = tensor_numel(&in[0]), points = tensor_numel(out) / (w.n * w.n);
 	const int64_t *dim = out->dim, width = in[0].dim[3], plane = in[0].dim[2] * width;
 	double *x = EVAL_ARRAY(e, double, nx), d[WINOGRAD_MAX * WINOGRAD_MAX],
@@ -465,12 +492,12 @@ static bool eval_winograd_input(EvalCtx *e, Graph *g, Node n, const Tensor *in, 
 	for (int64_t image = 0; image < dim[1] * dim[2]; image++)
 		for (int64_t ty = 0; ty < dim[3]; ty++)
 			for (int64_t tx = 0; tx < dim[4]; tx++, at++) {
-				for (uint32_t i = 0; i < w.n; i++)
-					for (uint32_t j = 0; j < w.n; j++)
-						d[i * w.n + j] =
-							x[image * plane + (ty * m + i) * width +
-							  tx * m + j];
-				two_sided(w.b, w.n, w.n, d, v);
+				for (uint32_t i = 0; i < cols; i++)
+					for (uint32_t j = 0; j < cols; j++)
+						d[i * cols + j] =
+							x[image * plane + (ty * step + i) * width +
+							  tx * step + j];
+				two_sided(&into, d, v);
 				for (uint32_t k = 0; k < w.n * w.n; k++)
 					tensor_set_f64(out, k * points + at, v[k]);
 			}
@@ -482,8 +509,10 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 	int64_t m, at = 0;
 	TRY(eval_int(e, g, n, "tile", &m));
 	const Winograd w = winograd_matrices((uint32_t)m);
+	const WinogradMatrix from = winograd_from(&w, evaluated_part(g, n));
 	const int64_t nx = tensor_numel(&in[0]), points = nx / (w.n * w.n), *dim = in[0].dim;
-	const int64_t channels = dim[4], height = out->dim[2], width = out->dim[3];
+	const int64_t channels = dim[4], height = out->dim[2], width = out->dim[3],
+		      step = from.step;
 	double *x = EVAL_ARRAY(e, double, nx), p[WINOGRAD_MAX * WINOGRAD_MAX],
 	       y[WINOGRAD_MAX * WINOGRAD_MAX];
 	tensor_read_f64(&in[0], 0, nx, x);
@@ -493,41 +522,47 @@ static bool eval_winograd_output(EvalCtx *e, Graph *g, Node n, const Tensor *in,
 				for (int64_t c = 0; c < channels; c++, at++) {
 					for (uint32_t k = 0; k < w.n * w.n; k++)
 						p[k] = x[k * points + at];
-					two_sided(w.a, w.m, w.n, p, y);
-					for (int64_t i = 0; i < m && ty * m + i < height; i++)
-						for (int64_t j = 0; j < m && tx * m + j < width;
-						     j++)
+					two_sided(&from, p, y);
+					for (int64_t i = 0; i < step && ty * step + i < height; i++)
+						for (int64_t j = 0;
+						     j < step && tx * step + j < width; j++)
 							tensor_set_f64(
 								out,
 								((image * channels + c) * height +
-								 ty * m + i) * width +
-									tx * m + j,
-								y[i * m + j]);
+								 ty * step + i) *
+										width +
+									tx * step + j,
+								y[i * step + j]);
 				}
 	return true;
 }
 
-OP(winograd_input){
-	.schema = "winograd_input(Tensor x, *, int tile, int[] tiles) -> Tensor",
-	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d "
+OP(winograd_input) {
+	.schema =
+		"winograd_input(Tensor x, *, int tile, int[] tiles, str part=\"inputs\") -> Tensor",
+	.doc = "x[N, C, H, W] -> [(tile + 2)^2, N, C, tiles...]: B' d B of each tile's inputs d; "
+	       "part filter: G w G' of taps w, results: A y A' of the tile's results y "
 	       "(ir/target/winograd_matrices.h)",
 	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_input,
 	.eval = eval_winograd_input,
 	.lower = {.role = LOWER_ROOT, .reads = ALL_OPERANDS, .bordered = 1},
 	.accumulates = true,
-	.sample = "f32[2, 3, 6, 4], tile=2, tiles=[2, 1]; f32[1, 2, 6, 10], tile=4, tiles=[1, 2]",
+	.sample = "f32[2, 3, 6, 4], tile=2, tiles=[2, 1]; f32[1, 2, 6, 10], tile=4, tiles=[1, 2]; "
+		  "f32[2, 3, 3, 3], tile=4, tiles=[1, 1], part=\"filter\"; "
+		  "f32[2, 1, 4, 2], tile=2, tiles=[2, 1], part=\"results\"",
 };
 
-OP(winograd_output){
-	.schema = "winograd_output(Tensor x, *, int tile, int[] size) -> Tensor",
-	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each tile "
-	       "(ir/target/winograd_matrices.h)",
+OP(winograd_output) {
+	.schema = "winograd_output(Tensor x, *, int tile, int[] size, str part=\"results\") -> "
+		  "Tensor",
+	.doc = "x[(tile + 2)^2, N, H, W, C] of H x W tiles -> [N, C, size...]: A' x A of each "
+	       "tile; part filter: G' x G, the gradient of taps (ir/target/winograd_matrices.h)",
 	.no_deriv = "convolutions are differentiated before they are transformed (Winograd)",
 	.infer = infer_winograd_output,
 	.eval = eval_winograd_output,
 	.lower = {.role = LOWER_TILES, .fuses = FUSE_ONCE, .reads = ALL_OPERANDS},
 	.accumulates = true,
 	.sample = "f32[16, 2, 2, 1, 3], tile=2, size=[3, 2]; f32[36, 1, 1, 2, 2], tile=4, "
-		  "size=[4, 5]",
+		  "size=[4, 5]; f32[36, 2, 1, 1, 3], tile=4, size=[3, 3], part=\"filter\"",
 };

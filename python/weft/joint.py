@@ -54,17 +54,22 @@ class Joint:
     conditions: list[Condition]
 
 
+PRECISIONS = {torch.bfloat16: "bf16"}  # of autocast, besides none
+_LOW = {name: dtype for dtype, name in PRECISIONS.items()}
+
+
 class Whole(torch.nn.Module):
     """A module with its loss: from the inputs to (loss, the module's outputs without history)."""
 
-    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False):
+    def __init__(self, module: torch.nn.Module, loss: Callable[..., Any] | None, evaluates: bool = False, precision: str | None = None):
         super().__init__()
-        self.module, self.evaluates = module, evaluates
+        self.module, self.evaluates, self.precision = module, evaluates, precision
         self.loss = loss  # registers its parameters and buffers if it is a module
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         before = attributes(self)
-        out = self._forward(*args, **kwargs)
+        with contextlib.nullcontext() if self.precision is None else torch.autocast("cpu", _LOW[self.precision], cache_enabled=False):
+            out = self._forward(*args, **kwargs)
         if (changed := _restored(self, before)) is not None:
             raise _Refused(f"the module's {changed} is another value after its forward, which assigns self.{changed.rpartition('.')[2]}: "
                            "a step cannot; of a tensor write into a buffer in place, with .copy_()")
@@ -199,6 +204,17 @@ def _compiling() -> Any:
 
 
 @contextlib.contextmanager
+def _as_it_was(whole: Whole) -> Any:
+    """Gives modules back their parameters and buffers: of a module with two names PyTorch leaves those of its trace."""
+    had = [(values, dict(values)) for m in whole.modules() for values in (m._parameters, m._buffers)]
+    try:
+        yield
+    finally:
+        for values, before in had:
+            values.update(before)
+
+
+@contextlib.contextmanager
 def _user_errors() -> Any:
     """What PyTorch says of code that cannot be traced, with the line of the user's."""
     from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
@@ -258,7 +274,7 @@ def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_s
     leaves, spec = torch.utils._pytree.tree_flatten((args, kwargs))
     fakes = [_fake(leaf, d, sizes, names[k], mode) for k, (leaf, d, _) in enumerate(dims)]
     fake_args, fake_kwargs = torch.utils._pytree.tree_unflatten(fakes, spec)
-    with (contextlib.ExitStack() as stack, torch.backends.mkldnn.flags(enabled=False, allow_tf32=None), tracing(TracingContext(mode)),
+    with (_as_it_was(whole), contextlib.ExitStack() as stack, torch.backends.mkldnn.flags(enabled=False, allow_tf32=None), tracing(TracingContext(mode)),
           torch.set_grad_enabled(not whole.evaluates), _compiling(), _user_errors()):
         made = aot_export_joint_with_descriptors(stack, whole, fake_args, fake_kwargs,
                                                  decompositions=dynamo.decompositions() | composed.of_inductor())

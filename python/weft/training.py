@@ -11,107 +11,20 @@ The memory of the step is that of the module's parameters and buffers and of the
 """
 from __future__ import annotations
 
-import functools
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
-from torch.fx import Node
 
-from weft import _weft, fx
-from weft.joint import VALUES, Joint, Whole, error, names_of_inputs, short, trace
+from weft import _weft
+from weft.joint import PRECISIONS, VALUES, Joint, Whole, error, names_of_inputs, short, trace
 from weft.model import in_python
-from weft.results import Output, is_dense, root_of
-from weft.sizes import DTYPES, Unsupported, type_text
-
-# ---- optimisers ----
-
-
-class Item(NamedTuple):
-    """An item of a list of the optimiser table: "beta1 = 0.9 : betas.0"."""
-    name: str
-    value: str
-    key: str
-
-
-def _items(text: str) -> list[Item]:
-    out = []
-    for piece in filter(None, map(str.strip, text.split(";"))):
-        rest, _, key = map(str.strip, piece.partition(":"))
-        name, _, value = map(str.strip, rest.partition("="))
-        out.append(Item(name, value, key or name))
-    return out
-
-
-class Rule(NamedTuple):
-    """A row of the optimiser table."""
-    name: str
-    torch: str
-    scalars: list[Item]
-    flags: list[Item]
-
-
-@functools.cache
-def rules() -> dict[str, Rule]:
-    rows = [Rule(r["name"], r["torch"], _items(r["scalars"]), _items(r["flags"])) for r in _weft.optimizers()]
-    return {r.name: r for r in rows}
-
-
-def rule_of(optimizer: Any, name: str | None) -> Rule:
-    """The row for an optimizer of PyTorch: of its class, or of that name."""
-    if name is not None:
-        if name not in rules():
-            raise error(f"rule={name!r}: there is no optimiser of that name: there are {', '.join(rules())}")
-        return rules()[name]
-    kind = type(optimizer)
-    found = next((r for r in rules().values() if r.torch and kind is getattr(torch.optim, r.torch, None)), None)
-    if found:
-        return found
-    if kind.__name__ == "LBFGS":
-        raise error("LBFGS calls a closure several times for a step, which is no one graph")
-    known = ", ".join(r.torch for r in rules().values() if r.torch)
-    raise error(f"the optimizer {kind.__module__}.{kind.__qualname__} is not in Weft's table, which has {known}; rule= names a row, "
-                "if the class computes the same")
-
-
-def number_of(group: dict[str, Any], item: Item, where: str) -> float:
-    """A scalar, as the group has it now."""
-    key, _, element = item.key.partition(".")
-    if key not in group:
-        return float(item.value)
-    value = group[key]
-    if element:
-        value = value[int(element)]
-    if isinstance(value, torch.Tensor) and (value.numel() != 1 or value.requires_grad):
-        raise error(f"{where}: {key} is a tensor that requires a gradient, or of several elements")
-    return float(value)
-
-
-def flag_of(rule: Rule, group: dict[str, Any], item: Item) -> bool:
-    if item.key in group:
-        return bool(group[item.key] != 0)
-    return item.value == "1"
-
-
-# ---- what is updated ----
-
-class Updated(NamedTuple):
-    """A parameter with a gradient: all of its names, and what it is."""
-    names: list[str]
-    parameter: torch.nn.Parameter
-
-
-class Group:
-    """The parameters of a group of the optimizer that have gradients, and their state."""
-
-    def __init__(self, number: int, rule: Rule, flags: dict[str, bool], parameters: list[Updated]):
-        self.number, self.rule, self.flags, self.parameters = number, rule, flags, parameters
-        self.states: list[tuple[str, str, float, bool]] = []  # name, key, begins, number
-        self.tensors: dict[str, list[torch.Tensor]] = {}  # by name of a state that is no number: of each parameter
-        self.numbers: dict[str, torch.Tensor] = {}        # by name of a state that is a number: of all parameters
-        self.known: list[dict[str, Any] | None] = [None] * len(parameters)  # PyTorch's state, as far as it is this
+from weft.results import is_dense
+from weft.sizes import DTYPES, Unsupported
+from weft.training_graph import (ACCUMULATE, APPLY, EVAL, STEP, EntryLowering, Group, Options, Plan, Slot, Updated, compiled, flag_of,
+                                 number_of, rule_of, without_forward)
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -179,227 +92,9 @@ def _check_hooks(module: torch.nn.Module) -> None:
             raise error(f"the module {short(name) or type(m).__name__} has a hook on its backward pass, which a step cannot call")
 
 
-# ---- the graph ----
-
-class Slot(NamedTuple):
-    """An argument of the compiled graph. kind: "param" and "buffer" with name, "input" with index, "state" with (group, name, number of
-    the parameter), "numbers" with (group, name), "scalars"."""
-    kind: str
-    key: Any
-
-
-class StepLowering(fx.Lowering):
-    """The graph of a step: results of a joint graph, new values of buffers, parameters and states."""
-
-    def __init__(self, plan: Plan, name: str):
-        self.plan = plan
-        super().__init__(plan.joint.gm, name, plan.written)
-
-    def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
-        kept, node.name = node.name, self.plan.labels[node]
-        try:
-            return super()._input(k, node, v)
-        finally:
-            node.name = kept
-
-    def _outputs(self, node: Node) -> None:
-        plan, every = self.plan, self.written
-        self.written = []
-        super()._outputs(node)
-        self.written = every
-        updates = list(self._updates())
-        for argument, value in plan.buffers.items():
-            if not self._may_assign(argument, value):
-                raise Unsupported(None, f"the buffer {plan.labels[self._arguments_of()[argument]]}: its new value is of another type")
-            self._assign(argument, value)
-        for argument, value in updates:
-            self._replace(argument, value)
-
-    def _output(self, node: Node, again: bool = False) -> Output:
-        kept, node.name = node.name, self.plan.results.get(node, node.name)
-        try:
-            return super()._output(node, again)
-        finally:
-            node.name = kept
-
-    def _replace(self, argument: int, value: Any) -> None:
-        order = self.orders.get(argument)
-        if order:
-            value = self._checked(None, self.trace.call, "aten.permute", (value, list(order)), {})
-        self._checked(None, self.trace.assign, self.inputs[argument], value)
-        self.assigned.append(argument)
-
-    def _made(self, op: str, *args: Any, **named: Any) -> Any:
-        return self._checked(None, self.trace.call, f"aten.{op}", args, named)
-
-    def _updates(self) -> Iterator[tuple[int, Any]]:
-        """Arguments, and their new values."""
-        plan = self.plan
-        gradients = {id(u.parameter): self._sum([self.env[plan.joint.gradients[n]] for n in u.names if n in plan.joint.gradients])
-                     for g in plan.groups for u in g.parameters}
-        gradients = self._clipped(gradients)
-        for g in plan.groups:
-            options: dict[str, Any] = dict(g.flags)
-            for item in g.rule.scalars:
-                options[item.name] = self._scalar_of(g.number, item.name)
-            at = [plan.argument[Slot("param", u.names[0])] for u in g.parameters]
-            states = []
-            for name, _, _, number in g.states:
-                states += [plan.argument[Slot("numbers", (g.number, name))]] if number else [
-                    plan.argument[Slot("state", (g.number, name, k))] for k in range(len(g.parameters))]
-            placeholders = self._arguments_of()
-            given = [gradients[id(u.parameter)] for u in g.parameters]
-            made = self._checked(None, self.trace.optimizer_step, g.rule.name, options, [self.env[placeholders[k]] for k in at], given,
-                                 [self.env[placeholders[k]] for k in states])
-            yield from zip([*at, *states], made)
-
-    def _sum(self, values: list[Any]) -> Any:
-        """The gradients of one parameter with several names."""
-        return functools.reduce(lambda a, b: self._made("add.Tensor", a, b), values)
-
-    def _scalar_of(self, group: int, name: str) -> Any:
-        """A number of a group, or of the step (group -1)."""
-        return self._made("select.int", self.env[self.plan.scalars], 0, self.plan.places[group, name])
-
-    def _clipped(self, gradients: dict[int, Any]) -> dict[int, Any]:
-        """As torch.nn.utils.clip_grad_value_, then clip_grad_norm_."""
-        if self.plan.clip_value and gradients:
-            most = self._scalar_of(-1, "clip_value")
-            least = self._made("neg", most)
-            bound = lambda g, to, op: self._made(op, g, self._made("_to_copy", to, dtype=self.trace.dtype(g)))
-            gradients = {k: bound(bound(g, least, "maximum"), most, "minimum") for k, g in gradients.items()}
-        if self.plan.clip_norm and gradients:
-            norms = [self._made("_to_copy", self._made("linalg_vector_norm", g, 2), dtype="f32") for g in gradients.values()]
-            if any(self.trace.dtype(g) == "f64" for g in gradients.values()):
-                norms = [self._made("linalg_vector_norm", self._made("_to_copy", g, dtype="f64"), 2) for g in gradients.values()]
-            norm = self._made("linalg_vector_norm", self._made("stack", norms), 2)
-            most = self._made("_to_copy", self._scalar_of(-1, "clip_norm"), dtype=self.trace.dtype(norm))
-            factor = self._made("clamp", self._made("div.Tensor", most, self._made("add.Scalar", norm, 1e-6)), None, 1.0)
-            self.trace.output("grad_norm", norm)
-            self.results.append(Output("tensor", self.noutput))
-            self.noutput += 1
-            gradients = {k: self._made("mul.Tensor", g, self._made("_to_copy", factor, dtype=self.trace.dtype(g)))
-                         for k, g in gradients.items()}
-        return gradients
-
-
-class EntryLowering(StepLowering):
-    """The same for a file: parameters, buffers and the optimizer's state are state of the model; numbers are constants, or inputs."""
-
-    def __init__(self, plan: Plan, name: str, session: Any, values: dict[Slot, torch.Tensor], state: set[Slot],
-                 numbers: dict[tuple[int, str], float], inputs: dict[tuple[int, str], str]):
-        self.shared, self.value_of_slot, self.state, self.numbers_now, self.asked = session, values, state, numbers, inputs
-        super().__init__(plan, name)
-
-    def _session(self) -> Any:
-        return self.shared
-
-    def _input(self, k: int, node: Node, v: torch.Tensor) -> Any:
-        slot = self.plan.slots[k]
-        if slot.kind == "input":
-            return super()._input(k, node, v)
-        if slot.kind == "scalars":
-            return None
-        value = self.value_of_slot[slot].detach().contiguous()
-        declare = self.trace.param if slot not in self.state else self.trace.variable if slot.kind == "param" else self.trace.buffer
-        self.inputs[k] = made = declare(self.plan.labels[node], type_text(value, {}), value)
-        return made
-
-    def _param(self, name: str, value: torch.Tensor) -> Any:
-        self.nparam += 1
-        return self.trace.param(f"constant.{name}", type_text(value, {}), value)
-
-    def _scalar_of(self, group: int, name: str) -> Any:
-        if (group, name) in self.asked:
-            return self.trace.input(self.asked[group, name], "f64[]")
-        return self._made("full", [], self.numbers_now[group, name], dtype="f64")
-
-
-class Plan:
-    """What a graph of a step takes and replaces: of a joint graph and of groups, without groups of an evaluation."""
-
-    def __init__(self, joint: Joint, groups: list[Group], clip_norm: bool, clip_value: bool, outputs: bool):
-        self.joint, self.groups, self.clip_norm, self.clip_value = joint, groups, clip_norm, clip_value
-        gm, names = joint.gm, {n: u.names[0] for g in groups for u in g.parameters for n in u.names}
-        self.slots: list[Slot] = []
-        self.labels: dict[Node, str] = {}
-        first: dict[Slot, Node] = {}
-        for n in list(gm.graph.find_nodes(op="placeholder")):
-            role = joint.roles[n]
-            slot = Slot("input", role.index) if role.kind == "input" else Slot(role.kind, names.get(role.name, role.name))
-            if slot in first:  # another name of one parameter
-                n.replace_all_uses_with(first[slot])
-                gm.graph.erase_node(n)
-                continue
-            first[slot] = n
-            self.slots.append(slot)
-            self.labels[n] = role.name if slot.kind == "input" else slot.key
-        nodes = list(gm.graph.find_nodes(op="placeholder"))
-        mode = torch._guards.detect_fake_mode([n.meta.get("val") for n in nodes])
-        self._last = nodes[-1]
-        self.places: dict[tuple[int, str], int] = {}
-        for g in groups:
-            for item in g.rule.scalars:
-                self.places[g.number, item.name] = len(self.places)
-            for name, key, _, number in g.states:
-                if number:
-                    self._add(Slot("numbers", (g.number, name)), f"optimizer.{g.number}.{name}", g.numbers[name], mode)
-                for k, u in enumerate([] if number else g.parameters):
-                    self._add(Slot("state", (g.number, name, k)), f"state.{u.names[0]}.{key}", g.tensors[name][k], mode)
-        for what, there in (("clip_norm", clip_norm), ("clip_value", clip_value)):
-            if there:
-                self.places[-1, what] = len(self.places)
-        self.scalars = None
-        if self.places:
-            self.scalars = self._add(Slot("scalars", None), "scalars", torch.empty(len(self.places), dtype=torch.float64), mode)
-        self.argument = {slot: k for k, slot in enumerate(self.slots)}
-        end = gm.graph.output_node()
-        values = joint.outputs if outputs else joint.outputs[:1]
-        others = len(values) - bool(groups)
-        names = ["loss"] * bool(groups) + [f"output.{k}" if others > 1 else "output" for k in range(others)]
-        self.results = {r: name for n, name in reversed(list(zip(values, names))) if isinstance(n, Node) for r in (n, root_of(n))}
-        self.buffers = {self.argument[Slot("buffer", joint.roles[n].name)]: to for n, to in joint.buffers.items()}
-        end.args = (values,)
-        self.written = [*self.buffers, *(k for k, s in enumerate(self.slots) if s.kind in ("state", "numbers") or
-                                    s.kind == "param" and s.key in {u.names[0] for g in groups for u in g.parameters})]
-
-    def _add(self, slot: Slot, label: str, value: torch.Tensor, mode: Any) -> Node:
-        gm = self.joint.gm
-        with gm.graph.inserting_after(self._last):
-            self._last = n = gm.graph.placeholder(f"state_{len(self.slots)}")
-        n.meta["val"] = mode.from_tensor(value, static_shapes=True)
-        self.slots.append(slot)
-        self.labels[n] = label
-        return n
-
-
-def compiled(plan: Plan, name: str) -> Any:
-    """Compiles the graph of a plan in this process. Every operator must be one of Weft's."""
-    from weft import dynamo
-    gm = plan.joint.gm
-    for n in gm.graph.nodes:
-        if why := fx.why_not(n) or dynamo._on_meta(n):
-            raise error(f"{_where(n)}{n.target}: {why}")
-    try:
-        with in_python():
-            made = dynamo.Compiled(StepLowering(plan, name), fallback=False)
-            made.converts = False
-            return made
-    except (Unsupported, _weft.Error) as e:
-        node = getattr(e, "node", None)
-        raise error(f"{_where(node) if node is not None else ''}{e}") from None
-
-
-def _where(n: Node) -> str:
-    stack = (n.meta.get("stack_trace") or "").strip().splitlines()
-    line = next((s for s in reversed(stack) if s.lstrip().startswith("File ")), "")
-    parts = line.strip().split(", ")
-    return f"{parts[0][6:-1].rsplit('/', 1)[-1]}:{parts[1].removeprefix('line ')}: " if len(parts) > 1 else ""
-
-
 # ---- the step ----
 
-_LATER = {"accumulate": 1, "precision": None, "memory_budget": None, "ema": None}
+_LATER = {"memory_budget": None}
 
 
 class TrainStep:
@@ -409,10 +104,13 @@ class TrainStep:
     step.eval(*inputs): the module in evaluation mode, compiled, with the parameters of now. A call may come from any thread; it
     waits for a step that runs, so that it sees the values before or after a step.
     step.clip_norm, step.clip_value: may be set to another number between calls.
-    step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping."""
+    step.grad_norm: with clip_norm, the norm of the last step's gradients before clipping.
+    step.accumulated: with accumulate, the calls since the last update; step.apply() updates by the mean of their gradients.
+    step.ema: with ema, the averages of the parameters by name, which eval uses."""
 
     def __init__(self, module: Any, loss: Any, optimizer: Any, args: Any, kwargs: Any, dynamic_shapes: Any, clip_norm: Any,
-                 clip_value: Any, outputs: bool, check: bool, rule: str | None):
+                 clip_value: Any, outputs: bool, check: bool, rule: str | None, accumulate: int, precision: str | None,
+                 ema: float | None):
         module = getattr(module, "_orig_mod", module)  # of torch.compile
         if not isinstance(module, torch.nn.Module):
             raise error(f"expected a module, got {type(module).__name__}")
@@ -425,7 +123,10 @@ class TrainStep:
         self.clip_norm, self.clip_value, self.grad_norm = clip_norm, clip_value, None
         self._loss, self._dynamic_shapes = loss, dynamic_shapes
         self._args, self._kwargs = tuple(args), dict(kwargs or {})
-        self._whole = Whole(module, loss)
+        self.accumulate, self._precision = accumulate, precision
+        self._options = Options(clip_norm is not None, clip_value is not None, outputs, accumulate > 1, ema)
+        self._whole = Whole(module, loss, precision=precision)
+        self._check_autocast()
         _check_hooks(self._whole)
         self._rule = rule_of(optimizer, rule)
         self._lock, self._eval = threading.RLock(), None
@@ -435,8 +136,11 @@ class TrainStep:
         if check:
             from weft.training_check import compare_gradients
             compare_gradients(self, joint)
-        self._plan = Plan(joint, self._groups, clip_norm is not None, clip_value is not None, outputs)
-        self._compiled = compiled(self._plan, "step")
+        # A step, or the calls that accumulate gradients; then an update follows by a graph of its own.
+        self._plan = Plan(ACCUMULATE if self._options.sums else STEP, joint, self._groups, self._options)
+        self._compiled = compiled(self._plan)
+        self._apply_plan = Plan(APPLY, without_forward(self._groups), self._groups, self._options) if self._options.sums else None
+        self._apply_compiled = compiled(self._apply_plan) if self._apply_plan else None
         self._checks = check
         self._entries = Entry(self._plan, self._args, self._kwargs, names_of_inputs(self._whole, self._args, self._kwargs))
 
@@ -502,8 +206,11 @@ class TrainStep:
                     parameters.append(Updated(names[id(p)], p))
             group = Group(k, self._rule, flags, parameters)
             self._make_states(group, g)
+            group.sums = [torch.zeros_like(u.parameter, requires_grad=False) for u in parameters] if self._options.sums else []
+            group.averages = [u.parameter.detach().clone() for u in parameters] if self._options.ema is not None else []
             if parameters:
                 groups.append(group)
+        self._count = torch.zeros(()) if self._options.sums else None
         self._structure = [([id(p) for p in g["params"]], {f.name: flag_of(self._rule, g, f) for f in self._rule.flags})
                            for g in self.optimizer.param_groups]
         if not groups:
@@ -579,7 +286,13 @@ class TrainStep:
 
     # -- calls
 
+    def _check_autocast(self) -> None:
+        if torch.is_autocast_enabled("cpu") and self._precision != PRECISIONS.get(torch.get_autocast_dtype("cpu")):
+            raise error(f"torch.autocast to {torch.get_autocast_dtype('cpu')} is on, and changes nothing in a compiled step, which has "
+                        f"precision={self._precision!r}: precision='bf16' is the same as autocast around the module and the loss")
+
     def _check_structure(self) -> None:
+        self._check_autocast()
         groups = self.optimizer.param_groups
         if len(groups) != len(self._structure):
             raise error(f"the optimizer has {len(groups)} groups, and had {len(self._structure)}: make another step")
@@ -613,21 +326,19 @@ class TrainStep:
                 raise error(f"the module {name or type(m).__name__} is in {'training' if m.training else 'evaluation'} mode, the step was "
                             f"made in {'training' if training else 'evaluation'} mode: call .{'train' if training else 'eval'}() before a step")
 
-    def _scalars(self) -> torch.Tensor:
-        values = [0.0] * len(self._plan.places)
+    def _scalars(self, plan: Plan) -> torch.Tensor:
+        values = [0.0] * len(plan.places)
         for g in self._groups:
             group = self.optimizer.param_groups[g.number]
             for item in g.rule.scalars:
-                values[self._plan.places[g.number, item.name]] = number_of(group, item, f"group {g.number}")
+                if (g.number, item.name) in plan.places:
+                    values[plan.places[g.number, item.name]] = number_of(group, item, f"group {g.number}")
         for what in ("clip_norm", "clip_value"):
-            if (-1, what) in self._plan.places:
-                values[self._plan.places[-1, what]] = float(getattr(self, what))
+            if (-1, what) in plan.places:
+                values[plan.places[-1, what]] = float(getattr(self, what))
         return torch.tensor(values, dtype=torch.float64)
 
-    def _arguments(self, leaves: list[Any]) -> list[Any]:
-        return self._arguments_of(self._plan, leaves)
-
-    def _arguments_of(self, plan: Plan, leaves: list[Any]) -> list[Any]:
+    def _arguments(self, plan: Plan, leaves: list[Any]) -> list[Any]:
         values: list[Any] = []
         groups = {g.number: g for g in self._groups}
         for kind, key in plan.slots:
@@ -639,8 +350,10 @@ class TrainStep:
                 values.append(groups[key[0]].numbers[key[1]])
             elif kind == "state":
                 values.append(groups[key[0]].tensors[key[1]][key[2]])
+            elif kind in ("sum", "average"):
+                values.append((groups[key[0]].sums if kind == "sum" else groups[key[0]].averages)[key[1]])
             else:
-                values.append(self._scalars())
+                values.append(self._count if kind == "count" else self._scalars(plan))
         return values
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -648,34 +361,65 @@ class TrainStep:
             self._check_structure()
             leaves = self._entries.leaves(args, kwargs)
             self._adopt()
-            values = self._arguments(leaves)
+            values = self._arguments(self._plan, leaves)
             if self._checks:
                 from weft.training_check import compare_step
                 compare_step(self, leaves, values)
                 self._checks = False
-            written = [values[k] for k in self._plan.written]
-            kept = [(values[k], values[k].clone()) for k in self._plan.buffers]  # forward may write them, then a check fails
-            try:
-                results = self._compiled(values)
-            except BaseException:
-                for t, before in kept:
-                    t.copy_(before)
-                raise
-            torch.autograd.graph.increment_version(written)
-            self._show()
-            self.optimizer._opt_called = True  # schedulers ask
-        if self._plan.clip_norm:
+            results = self._run(self._plan, self._compiled, values)
+            if self._count is None:
+                self._show()
+            elif self.accumulated >= self.accumulate:
+                self._update()
+        if self._plan.kind == STEP and self._options.clip_norm:
             self.grad_norm = results.pop()
         if not self.outputs:
             return results[0]
         return torch.utils._pytree.tree_unflatten(results, self._entries.spec)
+
+    def _run(self, plan: Plan, call: Any, values: list[Any]) -> list[Any]:
+        written = [values[k] for k in plan.written]  # a call empties the list
+        kept = [(values[k], values[k].clone()) for k in plan.buffers]  # forward may write them, then a check fails
+        try:
+            results = call(values)
+        except BaseException:
+            for t, before in kept:
+                t.copy_(before)
+            raise
+        torch.autograd.graph.increment_version(written)
+        if plan.kind != ACCUMULATE:
+            self.optimizer._opt_called = True  # schedulers ask
+        return results
+
+    def _update(self) -> None:
+        plan = self._apply_plan
+        results = self._run(plan, self._apply_compiled, self._arguments(plan, []))
+        self._show()
+        if self._options.clip_norm:
+            self.grad_norm = results.pop()
+
+    @property
+    def accumulated(self) -> int:
+        return int(self._count) if self._count is not None else 0
+
+    def apply(self) -> None:
+        """Updates by the mean of the gradients that calls have accumulated since the last update, if there are any."""
+        with self._lock, torch.no_grad():
+            if self.accumulated:
+                self._check_structure()
+                self._adopt()
+                self._update()
+
+    @property
+    def ema(self) -> dict[str, torch.Tensor]:
+        """The averages by names of parameters: memory that steps change."""
+        return {n: t for g in self._groups for u, t in zip(g.parameters, g.averages) for n in u.names}
 
     def eval(self, *args: Any, **kwargs: Any) -> Any:
         with self._lock, torch.no_grad():
             if self._eval is None:
                 self._eval = Evaluation(self)
             return self._eval(args, kwargs)
-
 
     def save(self, path: Any, *, inputs: Iterable[str] = ("lr",), **options: Any) -> None:
         """Writes a shared object with the entries `step` and `eval`, whose state is the parameters, buffers and the optimizer's state as
@@ -693,33 +437,35 @@ class TrainStep:
         from weft.compiler import session_with
         groups = [g.number for g in self._groups]
         names: dict[tuple[int, str], str] = {}
-        for number, name in self._plan.places:
+        update = self._apply_plan or self._plan
+        for number, name in update.places:
             if name in asked:
                 names[number, name] = name if number < 0 or len(groups) == 1 else f"{name}.{number}"
         for name in asked:
             if not any(n == name for _, n in names):
-                raise error(f"inputs: the optimizer has no number {name}: it has {', '.join(dict.fromkeys(n for _, n in self._plan.places))}")
+                raise error(f"inputs: the optimizer has no number {name}: it has {', '.join(dict.fromkeys(n for _, n in update.places))}")
         leaves = torch.utils._pytree.tree_leaves((self._args, self._kwargs))
-        joints = [trace(self._whole, self._args, self._kwargs, self._dynamic_shapes), traced_evaluation(self)]
-        plans = [Plan(joints[0], self._groups, self.clip_norm is not None, self.clip_value is not None, self.outputs),
-                 Plan(joints[1], [], False, False, True)]
-        state = {plans[0].slots[k] for k in plans[0].written}
-        now = dict(zip(self._plan.places, self._scalars().tolist()))
+        plans = [Plan(self._plan.kind, trace(self._whole, self._args, self._kwargs, self._dynamic_shapes), self._groups, self._options)]
+        if self._apply_plan:
+            plans.append(Plan(APPLY, without_forward(self._groups), self._groups, self._options))
+        plans.append(Plan(EVAL, traced_evaluation(self), self._groups, self._options))
+        state = {p.slots[k] for p in plans for k in p.written}
+        now = dict(zip(update.places, self._scalars(update).tolist()))
         session, graphs = session_with(()), []
-        for name, plan in zip(("step", "eval"), plans):
+        for plan in plans:
             for c in plan.joint.conditions:
                 if not c.proved:
                     raise error(f"the trace holds for {c.expression} only{c.where}, which a file does not check: give dynamic_shapes a range")
-            values = {s: v for s, v in zip(plan.slots, self._arguments_of(plan, leaves))}
+            values = {s: v / self.accumulate if s.kind == "sum" else v for s, v in zip(plan.slots, self._arguments(plan, leaves))}
             try:
-                lowering = EntryLowering(plan, name, session, values, state, now, names if plan.groups else {})
+                lowering = EntryLowering(plan, plan.kind, session, values, state, now, names if plan.places else {})
             except (Unsupported, _weft.Error) as e:
                 raise error(str(e)) from None
             for symbol, size in plan.joint.symbols.items():
                 if str(symbol) in lowering.symbols:
                     _weft.graph_rename_size(lowering.graph, str(symbol), size)
             graphs.append(lowering.graph)
-        return session.join(["step", "eval"], graphs)
+        return session.join([p.kind for p in plans], graphs)
 
 
 class Entry:
@@ -758,13 +504,13 @@ class Evaluation:
         self.step = step
         own = step._args if step._loss is None else step._args[:-1]
         joint = traced_evaluation(step)
-        self.plan = Plan(joint, [], False, False, True)
-        self.compiled = compiled(self.plan, "eval")
+        self.plan = Plan(EVAL, joint, step._groups, step._options)
+        self.compiled = compiled(self.plan)
         self.entries = Entry(self.plan, own, step._kwargs, names_of_inputs(Whole(step.module, None, True), own, step._kwargs))
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         leaves = self.entries.leaves(args, kwargs)
-        values = [leaves[key] if kind == "input" else self.step._tensors[key].detach() for kind, key in self.plan.slots]
+        values = self.step._arguments(self.plan, leaves)
         return torch.utils._pytree.tree_unflatten(self.compiled(values), self.entries.spec)
 
 
@@ -778,7 +524,7 @@ def traced_evaluation(step: TrainStep) -> Joint:
         shapes = {k: v for k, v in shapes.items() if k != "label"}
     step.module.eval()
     try:
-        joint = trace(Whole(step.module, None, evaluates=True), own, step._kwargs, shapes)
+        joint = trace(Whole(step.module, None, evaluates=True, precision=step._precision), own, step._kwargs, shapes)
     finally:
         for m, training in modes:
             m.training = training
@@ -789,7 +535,8 @@ def traced_evaluation(step: TrainStep) -> Joint:
 
 def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
                dynamic_shapes: Any = None, clip_norm: float | None = None, clip_value: float | None = None, outputs: bool = False,
-               check: bool = True, rule: str | None = None, path: Any = None, **options: Any) -> TrainStep:
+               accumulate: int = 1, precision: str | None = None, ema: float | None = None, check: bool = True, rule: str | None = None,
+               path: Any = None, **options: Any) -> TrainStep:
     """Compiles a step of training, in this process: forward, loss, gradients, clipping, and the update of the optimizer.
 
     module: in the mode in which it trains. loss: a function of the module's output and the last input, or None where the module
@@ -802,6 +549,9 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     nothing. Gradients are not kept: .grad stays as it is, and is not added.
 
     clip_norm, clip_value: as torch.nn.utils.clip_grad_norm_ and clip_grad_value_; with both, values first.
+    accumulate: a call adds its gradients to sums; each accumulate-th call updates by their mean, and step.apply() does earlier.
+    precision: "bf16" computes the module and the loss as under torch.autocast("cpu", torch.bfloat16); eval, too.
+    ema: the decay of averages of the parameters, ema * average + (1 - ema) * parameter after each update; eval uses the averages.
     check: compares loss and gradients of the example with those of backward() while tracing, and the first step with the
     optimizer's own on copies.
     rule: the row of Weft's table for an optimizer whose class is not PyTorch's.
@@ -816,7 +566,14 @@ def train_step(module: Any, loss: Callable[..., Any] | None, optimizer: Any, arg
     for what, value in (("clip_norm", clip_norm), ("clip_value", clip_value)):
         if value is not None and not (isinstance(value, (int, float)) and value > 0 and math.isfinite(value)):
             raise error(f"{what}={value!r}: expected a number above 0")
-    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule)
+    if not isinstance(accumulate, int) or isinstance(accumulate, bool) or accumulate < 1:
+        raise error(f"accumulate={accumulate!r}: expected a number of calls, from 1 on")
+    if precision is not None and precision not in PRECISIONS.values():
+        raise error(f"precision={precision!r}: expected None or {', '.join(map(repr, PRECISIONS.values()))}")
+    if ema is not None and not (isinstance(ema, (int, float)) and 0 <= ema < 1):
+        raise error(f"ema={ema!r}: expected a decay from 0 to below 1")
+    step = TrainStep(module, loss, optimizer, args, kwargs, dynamic_shapes, clip_norm, clip_value, outputs, check, rule, accumulate,
+                     precision, ema)
     if path is not None:
         step.save(path)
     return step

@@ -2,31 +2,22 @@
  *
  *   roundtrip            print; check that what is printed parses back to the same
  *   verify               check types and structure
- *   canon, simplify, ... one pass; `pipeline`: all of them; `clean`: those after decompose
- *   bf16, f16            computing in that precision (passes/precision.h)
- *   vmap                 the batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a
- *                        symbol's name
- *   op-by-op             no fusion, for the words that follow
- *   vjp, jvp             the derivatives by all inputs
- *   apart [BUDGET]       of vjp: print the graph that saves values and the one that computes
- *                        gradients from them (transform.h)
- *   undone               the distances between what blocks with an inverse take and what the
- *                        inverse gives
- *   random               nodes that draw get a key and a stream (passes/random.h); `random-input`:
- *                        the key is an input
- *   groups [TARGET]      print what each node is to the kernels, and why it is stored
- *   lower                print kernels
- *   loops [TARGET]       print the loop IR of the kernels
- *   program [TARGET]     print the loop IR around the kernels
- *   calls [TARGET]      several calls of a graph that replaces state, see file_calls.h
- *   kernels              a family of kernels at awkward sizes, see file_kernels.h; stands alone
- *   decide [TARGET]      print what was decided: groups, schedules with reasons, costs, layouts of
- *                        constants, workspace
- *   lines [TARGET]       print which line of the model's source each call has, and of how many
- *   emit-c [TARGET]      print the C of the kernels
- *   emit-model [TARGET]  print the C around them
- *   emit-cuda TARGET     print the CUDA C, or the HIP, of the kernels
- *   interp               run the interpreter, print its results
+ *   canon, simplify, ... one pass; `pipeline` and a target's name: all of them; `clean`: those
+ * after decompose bf16, f16            computing in that precision (passes/precision.h) vmap the
+ * batch that "; vmap: SIZE INPUT..." describes: SIZE is a number, or a symbol's name op-by-op no
+ * fusion, for the words that follow vjp, jvp             the derivatives by all inputs apart
+ * [BUDGET]       of vjp: print the graph that saves values and the one that computes gradients from
+ * them (transform.h) undone               the distances between what blocks with an inverse take
+ * and what the inverse gives random               nodes that draw get a key and a stream
+ * (passes/random.h); `random-input`: the key is an input groups [TARGET]      print what each node
+ * is to the kernels, and why it is stored lower                print kernels loops [TARGET] print
+ * the loop IR of the kernels program [TARGET]     print the loop IR around the kernels calls
+ * [TARGET]      several calls of a graph that replaces state, see file_calls.h kernels a family of
+ * kernels at awkward sizes, see file_kernels.h; stands alone decide [TARGET]      print what was
+ * decided: groups, schedules with reasons, costs, layouts of constants, workspace lines [TARGET]
+ * print which line of the model's source each call has, and of how many emit-c [TARGET]      print
+ * the C of the kernels emit-model [TARGET]  print the C around them emit-cuda TARGET     print the
+ * CUDA C, or the HIP, of the kernels interp               run the interpreter, print its results
  *   compiled [TARGET]    compile, run, compare with the interpreter, and to the bit with the
  *                        interpreted loop IR (file_runner --loops: that alone)
  *   graphs [TARGET]      what random graphs go through: graph_check.h
@@ -93,11 +84,6 @@ static bool round_trip(Run *r)
 	return graph_verify(r->g);
 }
 
-static bool run_pipeline(Run *r)
-{
-	PipelineOptions o = {0};
-	return pipeline_run(r->g, &o);
-}
 
 static bool run_clean(Run *r)
 {
@@ -240,6 +226,13 @@ static const Target *target(Run *r)
 	Target *tuned = arena_dup(a, t, sizeof *t);
 	tuned->machine = *m;
 	return tuned;
+}
+
+/* All passes, for the costs of the target that may follow. */
+static bool run_pipeline(Run *r)
+{
+	PipelineOptions o = {.target = target(r)};
+	return pipeline_run(r->g, &o);
 }
 
 static bool run_groups(Run *r)

@@ -435,24 +435,30 @@ def test_onnx(tmp_path):
         torch.testing.assert_close(states[k], v.detach(), rtol=1e-5, atol=1e-6)
 
 
-def test_file_of_train_step(files, tmp_path):
-    """One command drives a file of weft.train_step, and one of weft compile --train, with equal results."""
+@pytest.mark.parametrize("parts", [1, 2])
+def test_file_of_train_step(files, tmp_path, parts):
+    """One command drives a file of weft.train_step, and one of weft compile --train, with equal results; with averages."""
     folder, net = files
     net = copy.deepcopy(net).train()
     batch = torch.export.Dim("batch", min=2, max=64)
     image, label = data(50, 50)
     step = weft.train_step(net, F.cross_entropy, torch.optim.AdamW(trained(net), lr=0.01), (image[:4], label[:4]),
-                           dynamic_shapes=[{0: batch}, {0: batch}])
+                           dynamic_shapes=[{0: batch}, {0: batch}], accumulate=parts, ema=0.9)
     step.save(tmp_path / "python.so")
-    command("compile", folder / "net.pt2", "--train", "adamw(lr=input)", "--loss", "cross_entropy", "-o", tmp_path / "command.so")
+    command("compile", folder / "net.pt2", "--train", "adamw(lr=input)", "--loss", "cross_entropy", "--ema", "0.9", *["--accumulate"][:parts - 1],
+            "-o", tmp_path / "command.so")
+    base = "--data", folder / "data.npz", "--lr", 0.01, "--batch", 8, "--accumulate", parts
     for name in ("python", "command"):
-        command("train", tmp_path / f"{name}.so", "--data", folder / "data.npz", "--lr", 0.01, "--batch", 8, "--save", tmp_path / f"{name}.safetensors")
+        command("train", tmp_path / f"{name}.so", *base, "--save", tmp_path / f"{name}.safetensors")
     a, b = (tensors_of(tmp_path / f"{name}.safetensors")[0] for name in ("python", "command"))
     assert set(a) == set(b)
     for k, (dtype, shape, value) in a.items():
         assert b[k][:2] == (dtype, shape)
         if dtype == "F32":
             np.testing.assert_allclose(np.frombuffer(value, np.float32), np.frombuffer(b[k][2], np.float32), rtol=1e-3, atol=1e-5, err_msg=k)
+    if parts > 1:
+        command("train", tmp_path / "python.so", "--data", folder / "data.npz", "--lr", 0.01, fails="no entry step: there are accumulate, apply, eval")
+        return
     command("train", tmp_path / "python.so", "--data", folder / "data.npz", "--lr", 0.01, "--loss", "mse", fails="is compiled: --loss is for model files")
     command("train", tmp_path / "python.so", "--data", folder / "data.npz", "--lr", 0.01, "--eval", folder / "test.npz", fails="--eval needs an entry test")
     command("train", tmp_path / "python.so", "--data", folder / "data.npz", fails="the step takes a learning rate: give it by --lr")

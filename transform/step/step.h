@@ -46,7 +46,7 @@ typedef struct {
 	StepGroup *group;                         /* none is empty */
 	const StepNumber *clip_norm, *clip_value; /* NULL: no clipping */
 	const StepNumber *ema; /* how much of an average stays; NULL: there are none */
-	bool outputs;                             /* the step gives the model's outputs, too */
+	bool outputs;          /* the step gives the model's outputs, too */
 } Step;
 
 /* Reads the texts, and chooses the parameters of the graph that they are about. Returns false after

@@ -294,7 +294,8 @@ static inline bool axis_is_plain(const Axis *a)
 /* The lines of the model's source in a kernel. Lowering finds them (lower/source.c); calls and
  * tables of artifacts have them. */
 typedef struct {
-	LocId at;       /* the line of the slowest operator; none: no operator has a location */
+	LocId at;       /* the line of the slowest operator; if nline is 0, no line, but perhaps the
+	                   number of a node (ir_loc_node) */
 	uint32_t nline; /* the number of different lines, `at` included */
 } SourceLines;
 

@@ -1,0 +1,360 @@
+/* Sentences about a report. Each says what was measured or counted, and nothing else. */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/report/report.h"
+
+enum { MOST_FINDINGS = 64, NAMED = 5 /* kernels that one kind of sentence names */ };
+
+static ReportFinding *add(Report *p, const char *kind, uint32_t kernel, double seconds)
+{
+	ReportFinding *f = &p->finding[p->nfinding];
+	p->nfinding += p->nfinding < MOST_FINDINGS;
+	*f = (ReportFinding){.kind = kind, .kernel = kernel, .seconds = seconds};
+	return f;
+}
+
+__attribute__((format(printf, 2, 3))) static void say(ReportFinding *f, const char *fmt, ...)
+{
+	const size_t n = strlen(f->text);
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(f->text + n, sizeof f->text - n, fmt, ap);
+	va_end(ap);
+}
+
+static const char *time_text(double seconds, char out[32])
+{
+	if (seconds >= 1)
+		snprintf(out, 32, "%.3g s", seconds);
+	else if (seconds >= 1e-3)
+		snprintf(out, 32, "%.3g ms", 1e3 * seconds);
+	else
+		snprintf(out, 32, "%.3g us", 1e6 * seconds);
+	return out;
+}
+
+/* Begins with "Kernel 17, conv2d_3_relu (net.py:30-42),". */
+static void say_kernel(const Report *p, ReportFinding *f, uint32_t k)
+{
+	char place[300];
+	const char *at = report_place(p, k, place);
+	say(f, "Kernel %u, %.60s%s%.100s%s,", k + 1, report_kernel(p, k).name, *at ? " (" : "", at,
+	    *at ? ")" : "");
+}
+
+/* ---- kernels one by one ---- */
+
+/* Returns the bytes of f32 weights that a kernel reads. */
+static double wide_weights(const Report *p, uint32_t k)
+{
+	double bytes = 0;
+	const WeftKernelDetails *d = p->details ? &p->details->kernel[k] : NULL;
+	for (uint32_t i = 0; d && i < d->naccess; i++) {
+		const WeftBufferDetails *b = &p->details->buffer[d->access[i].buffer - 1];
+		if (d->access[i].read && !strcmp(b->kind, "weights") &&
+		    b->dtype.code == WEFT_FLOAT && b->dtype.bits == 32)
+			bytes += b->bytes;
+	}
+	return bytes;
+}
+
+static void say_limit(const Report *p, ReportFinding *f, uint32_t k)
+{
+	const ReportLimit l = report_limit(p, k);
+	const WeftKernelInfo i = report_kernel(p, k);
+	const double t = p->seconds[k];
+	char a[32], b[32];
+	if (!strcmp(l.by, "memory")) {
+		say(f, " It reads and writes %sB at %.0f %% of what memory delivers",
+		    human(i.bytes, a), 100 * l.memory);
+		const double wide = wide_weights(p, k);
+		if (wide >= 0.5 * i.bytes && i.bytes > 0)
+			say(f, "; %sB of them are f32 weights, which bf16 would halve", human(wide, b));
+		say(f, ".");
+	} else if (i.flops > 0 && t > 0) {
+		say(f, " It computes %sFLOP at %.0f %% of the machine's %sFLOP/s.", human(i.flops, a),
+		    100 * i.flops / t / p->peak.flops, human(p->peak.flops, b));
+	} else if (i.bytes > 0 && t > 0) {
+		say(f, " It moves %sB and computes nothing: %sB/s.", human(i.bytes, a),
+		    human(i.bytes / t, b));
+	}
+}
+
+static void say_refusal(const Report *p, ReportFinding *f, uint32_t k)
+{
+	const WeftKernelInfo i = report_kernel(p, k);
+	for (uint32_t r = 0; r < i.nrefused; r++)
+		if (i.refused[r].near) {
+			say(f, " Not by %s: %.200s.", i.refused[r].schedule, i.refused[r].why);
+			return;
+		}
+}
+
+typedef struct {
+	double key;
+	uint32_t k;
+} Place;
+
+static int by_key(const void *pa, const void *pb)
+{
+	const Place *a = pa, *b = pb;
+	return a->key != b->key ? (a->key < b->key) - (a->key > b->key)
+				: (a->k > b->k) - (a->k < b->k);
+}
+
+/* Names the kernels with most time. */
+static void find_slow(Report *p, const Place *order, double total)
+{
+	const double worth = 0.03;
+	char t[32];
+	for (uint32_t i = 0; i < p->nkernel && i < NAMED; i++) {
+		const uint32_t k = order[i].k;
+		const double share = p->seconds[k] / total;
+		if (i && share < worth)
+			return;
+		ReportFinding *f = add(p, "slow", k + 1, p->seconds[k]);
+		say_kernel(p, f, k);
+		say(f, " takes %s, %.1f %% of the time.", time_text(p->seconds[k], t), 100 * share);
+		say_limit(p, f, k);
+		say_refusal(p, f, k);
+	}
+}
+
+/* Names kernels that are far from what limits them: those in which most time lies between the
+ * two. */
+static void find_far(Report *p, double total)
+{
+	const double far = 0.3, worth = 0.01;
+	Place *order = calloc(p->nkernel + 1, sizeof *order);
+	uint32_t n = 0;
+	char t[32], least[32];
+	for (uint32_t k = 0; order && k < p->nkernel; k++) {
+		const ReportLimit l = report_limit(p, k);
+		const double lost = p->seconds[k] - l.least;
+		if (l.least > 0 && l.fraction < far && lost > worth * total)
+			order[n++] = (Place){lost, k};
+	}
+	if (n)
+		qsort(order, n, sizeof *order, by_key);
+	for (uint32_t i = 0; i < n && i < NAMED; i++) {
+		const uint32_t k = order[i].k;
+		const ReportLimit l = report_limit(p, k);
+		ReportFinding *f = add(p, "far", k + 1, order[i].key);
+		say_kernel(p, f, k);
+		say(f, " is at %.0f %% of its limit: %s, where %s would allow %s.", 100 * l.fraction,
+		    time_text(p->seconds[k], t), !strcmp(l.by, "memory") ? "memory" : "arithmetic",
+		    time_text(l.least, least));
+		say_refusal(p, f, k);
+	}
+	free(order);
+}
+
+static void find_mispredicted(Report *p, const Place *order, double total)
+{
+	const double worth = 0.03, times = 2;
+	char t[32], want[32];
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < p->nkernel && n < NAMED; i++) {
+		const uint32_t k = order[i].k;
+		const double predicted = report_kernel(p, k).seconds;
+		if (p->o->threads > 1 || predicted <= 0 || p->seconds[k] < worth * total ||
+		    p->seconds[k] < times * predicted)
+			continue;
+		ReportFinding *f = add(p, "predicted", k + 1, p->seconds[k] - predicted);
+		say_kernel(p, f, k);
+		say(f, " takes %.1f times what was predicted: %s instead of %s.",
+		    p->seconds[k] / predicted, time_text(p->seconds[k], t),
+		    time_text(predicted, want));
+		n++;
+	}
+}
+
+static void find_user(Report *p, double total)
+{
+	char t[32];
+	for (uint32_t k = 0; p->details && k < p->nkernel; k++) {
+		if (!p->details->kernel[k].user || p->seconds[k] < 0.001 * total)
+			continue;
+		ReportFinding *f = add(p, "library", k + 1, p->seconds[k]);
+		say_kernel(p, f, k);
+		say(f, " is a function outside of the compiler's kernels (%.80s): %s, %.1f %%.",
+		    report_kernel(p, k).algorithm, time_text(p->seconds[k], t),
+		    100 * p->seconds[k] / total);
+	}
+}
+
+/* ---- kernels together ---- */
+
+static void find_copies(Report *p, double total)
+{
+	double seconds = 0, bytes = 0;
+	uint32_t n = 0;
+	char t[32], b[32];
+	for (uint32_t k = 0; p->details && k < p->nkernel; k++) {
+		const WeftKernelInfo i = report_kernel(p, k);
+		if (p->details->kernel[k].user || i.stored || i.flops > 0)
+			continue;
+		n++;
+		seconds += p->seconds[k];
+		bytes += i.bytes;
+	}
+	if (seconds < 0.005 * total)
+		return;
+	ReportFinding *f = add(p, "copy", 0, seconds);
+	say(f, "%u kernel%s only cop%s: %sB in %s, %.1f %% of the time.", n, n == 1 ? "" : "s",
+	    n == 1 ? "ies" : "y", human(bytes, b), time_text(seconds, t), 100 * seconds / total);
+}
+
+static void find_small(Report *p, double total)
+{
+	const double small = 5e-6;
+	double seconds = 0;
+	uint32_t n = 0;
+	char t[32];
+	for (uint32_t k = 0; k < p->nkernel; k++)
+		if (p->launches[k] > 0 && p->seconds[k] / p->launches[k] < small) {
+			n++;
+			seconds += p->seconds[k];
+		}
+	if (n < 3 || seconds < 0.02 * total)
+		return;
+	ReportFinding *f = add(p, "small", 0, seconds);
+	say(f, "%u of %u kernels take less than 5 us a launch: together %s, %.1f %% of the time.",
+	    n, p->nkernel, time_text(seconds, t), 100 * seconds / total);
+}
+
+static void find_again(Report *p)
+{
+	uint32_t n = 0, kernels = 0;
+	for (uint32_t k = 0; p->details && k < p->nkernel; k++) {
+		const WeftKernelDetails *d = &p->details->kernel[k];
+		uint32_t here = 0;
+		for (uint32_t i = 0; i < d->nop; i++)
+			here += d->op[i].again;
+		n += here;
+		kernels += here > 0;
+	}
+	if (!n)
+		return;
+	ReportFinding *f = add(p, "again", 0, 0);
+	say(f,
+	    "%u operator%s computed again in %u kernel%s, instead of stored by the first kernel "
+	    "that needs %s.",
+	    n, n == 1 ? " is" : "s are", kernels, kernels == 1 ? "" : "s", n == 1 ? "it" : "them");
+}
+
+static void find_outside(Report *p, double total)
+{
+	const double outside = p->call.median - total;
+	char t[32], all[32];
+	if (outside < 0.1 * p->call.median)
+		return;
+	ReportFinding *f = add(p, "outside", 0, outside);
+	say(f, "A call takes %s, of which the fastest runs of its kernels explain %s.",
+	    time_text(p->call.median, all), time_text(total, t));
+}
+
+/* ---- memory ---- */
+
+static void find_padding(Report *p)
+{
+	double bytes = 0, all = 0;
+	uint32_t most = 0;
+	char a[32], b[32], c[32];
+	const WeftDetails *d = p->details;
+	for (uint32_t k = 0; d && k < d->nbuffer; k++) {
+		bytes += d->buffer[k].padding;
+		all += d->buffer[k].bytes;
+		most = d->buffer[k].padding > d->buffer[most].padding ? k : most;
+	}
+	if (!(bytes > 0) || bytes < 0.005 * all)
+		return;
+	ReportFinding *f = add(p, "padding", 0, 0);
+	say(f, "%sB of the %sB of all buffers are padding, most in %.80s (%sB).", human(bytes, a),
+	    human(all, b), d->buffer[most].name, human(d->buffer[most].padding, c));
+}
+
+static void find_layouts(Report *p)
+{
+	char a[32], b[32];
+	if (!p->compiled || !p->compiled->copied_bytes)
+		return;
+	ReportFinding *f = add(p, "weights", 0, 0);
+	say(f, "%sB of the %sB of weights are constants that the file has in another layout, too.",
+	    human((double)p->compiled->copied_bytes, a),
+	    human((double)p->compiled->weight_bytes, b));
+}
+
+static void find_floats(Report *p)
+{
+	const char *s = p->compiled ? p->compiled->floats : "";
+	for (int n = 0; *s && n < NAMED; n++) {
+		const size_t length = strcspn(s, "\n");
+		ReportFinding *f = add(p, "float", 0, 0);
+		say(f, "A product of dequantised numbers is one of floats: %.*s.",
+		    length < 400 ? (int)length : 400, s);
+		s += length + (s[length] == '\n');
+	}
+}
+
+static void find_busy(Report *p)
+{
+	const double had = p->peak.wall > 0 ? p->peak.cpu / p->peak.wall : 1;
+	if (had >= 0.9)
+		return;
+	ReportFinding *f = add(p, "busy", 0, 0);
+	say(f,
+	    "The machine was busy, or has fewer processors than threads: the threads had a "
+	    "processor %.0f %% of the time. Times are not those of a quiet machine.",
+	    100 * had);
+}
+
+bool report_findings(Report *p)
+{
+	const double total = report_total(p);
+	Place *order = calloc(p->nkernel + 1, sizeof *order);
+	p->finding = calloc(MOST_FINDINGS + 1, sizeof *p->finding);
+	p->nfinding = 0;
+	if (!order || !p->finding)
+		return free(order), fail("out of memory"), false;
+	for (uint32_t k = 0; k < p->nkernel; k++)
+		order[k] = (Place){p->seconds[k], k};
+	qsort(order, p->nkernel, sizeof *order, by_key);
+	find_busy(p);
+	if (total > 0) {
+		find_slow(p, order, total);
+		find_far(p, total);
+		find_mispredicted(p, order, total);
+		find_user(p, total);
+		find_copies(p, total);
+		find_small(p, total);
+		find_outside(p, total);
+	}
+	find_again(p);
+	find_padding(p);
+	find_layouts(p);
+	find_floats(p);
+	free(order);
+	return true;
+}
+
+/* ---- as text ---- */
+
+void report_text(const Report *p)
+{
+	char a[32], b[32], t[32];
+	printf("%s: %s a call (median of %d), %d thread%s\n", p->o->model,
+	       time_text(p->call.median, t), p->call.runs, p->o->threads,
+	       p->o->threads == 1 ? "" : "s");
+	if (p->counts->flops > 0 && p->call.median > 0)
+		printf("%sFLOP, %.0f %% of the machine's %sFLOP/s; %u kernels\n",
+		       human(p->counts->flops, a),
+		       100 * p->counts->flops / p->call.median / p->peak.flops,
+		       human(p->peak.flops, b), p->nkernel);
+	printf("weights %sB, workspace %sB\n", human((double)p->r.model->weights_bytes, a),
+	       human((double)p->r.sizes->workspace_bytes, b));
+	for (uint32_t k = 0; k < p->nfinding; k++)
+		printf("- %s\n", p->finding[k].text);
+}

@@ -62,7 +62,7 @@ static const char *lasting_type(Arena *a, const Ir *ir, TypeId id)
 
 static const char *op_of(const Graph *g, Node n)
 {
-	const UserOp *user = node_op(g, n) == OP_call ? userop_of(g, n) : NULL;
+	const UserOp *user = userop_called(g, n);
 	return user ? user->name : op_name(node_op(g, n));
 }
 
@@ -92,11 +92,9 @@ static uint32_t *numbers_of(Visiting *v, const Graph *g)
 static void describe_kind(const Graph *g, Node n, WeftNodeDetails *d)
 {
 	const ConstId c = node_const(g, n);
-	d->kind = "call";
+	d->kind = c.i ? "constant" : "call";
 	d->user_name = c.i ? ir_const_of(g->ir, c)->name : "";
-	if (node_op(g, n) == OP_constant)
-		d->kind = "constant";
-	for (uint32_t k = 0; node_op(g, n) == OP_input && k < g->input.n; k++)
+	for (uint32_t k = 0; !c.i && !node_nin(g, n) && k < g->input.n; k++)
 		if (g->input.data[k].node.i == n.i) {
 			d->kind = g->input.data[k].kind == INPUT_USER ? "input" : "state";
 			d->user_name = g->input.data[k].name;
@@ -147,11 +145,25 @@ typedef struct {
 	uintptr_t node;
 } ValueKey;
 
-/* Which kernel computed a value first. */
+/* Which kernel computed a value first; the order of the nodes of the graph that was asked last. */
 typedef struct {
 	Intern value;
 	ARRAY(const Kernel *) first; /* by id - 1 */
+	const Graph *graph;
+	uint32_t *place;
 } Computed;
+
+static const uint32_t *places_of(Arena *a, Computed *c, const Graph *g)
+{
+	if (c->graph == g)
+		return c->place;
+	uint32_t at = 0;
+	c->graph = g;
+	c->place = ARENA_ARRAY(a, uint32_t, g->node.n);
+	for (Node n = g->first; n.i; n = node_next(g, n))
+		c->place[n.i] = ++at;
+	return c->place;
+}
 
 static bool computed_before(Arena *a, Computed *c, const Kernel *k, Node n)
 {
@@ -165,10 +177,14 @@ static bool computed_before(Arena *a, Computed *c, const Kernel *k, Node n)
 
 static void describe_ops(const Asking *a, Computed *c, const Kernel *k, WeftKernelDetails *out)
 {
-	WeftKernelOp *op = ARENA_ARRAY(a->arena, WeftKernelOp, k->computes.n);
 	Graph *g = (Graph *)(uintptr_t)k->graph; /* naming a node numbers others */
-	for (uint32_t i = 0; i < k->computes.n; i++) {
-		const Node n = k->computes.data[i];
+	if (!g)
+		return;
+	uint32_t nop;
+	const Node *all = kernel_evaluated(k, places_of(a->arena, c, g), a->arena, &nop);
+	WeftKernelOp *op = ARENA_ARRAY(a->arena, WeftKernelOp, nop);
+	for (uint32_t i = 0; i < nop; i++) {
+		const Node n = all[i];
 		op[i] = (WeftKernelOp){
 			.name = arena_strdup(a->arena, graph_name(g, n)),
 			.op = op_of(g, n),
@@ -177,7 +193,7 @@ static void describe_ops(const Asking *a, Computed *c, const Kernel *k, WeftKern
 			.again = computed_before(a->arena, c, k, n)};
 	}
 	out->op = op;
-	out->nop = k->computes.n;
+	out->nop = nop;
 }
 
 static const char *buffer_kind(const ProgramArg *a)

@@ -62,7 +62,7 @@ try {
 			click(fold && fold.querySelector(".twist"), "folded layers");
 			if (fold && fold.querySelectorAll("[data-module]").length !== FOLDED) say("folded layers do not open");
 		}
-		for (const view of ["Modules", "Lines", "Schedules", "Kernels"]) {
+		for (const view of ["Equal kernels", "Modules", "Lines", "Schedules", "Kernels"]) {
 			click(button(view), view);
 			if (!all("#kernels tbody tr").length) say("no rows: " + view);
 		}

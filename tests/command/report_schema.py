@@ -17,7 +17,7 @@ OPERATOR = {"name": TEXT, "op": TEXT, "type": TEXT}, {"node": NUMBER, "again": T
 REFUSED = {"schedule": TEXT, "why": TEXT, "near": TRUTH}, {}
 NODE = {"id": NUMBER, "name": TEXT, "op": TEXT, "kind": TEXT, "type": TEXT, "bytes": NUMBER, "operands": LIST}, {"user_name": TEXT, "line": TEXT, "module": TEXT, "around": NUMBER}
 BUFFER = {"id": NUMBER, "name": TEXT, "kind": TEXT, "dtype": TEXT, "bytes": NUMBER}, {"padding": NUMBER, "offset": NUMBER, "first": NUMBER, "last": NUMBER}
-KINDS = {"slow", "far", "predicted", "library", "copy", "small", "outside", "again", "padding", "weights", "float", "busy"}
+KINDS = {"slow", "equal", "far", "predicted", "library", "copy", "small", "outside", "again", "padding", "weights", "float", "busy"}
 
 
 def fields(what, value, must, may=None):
@@ -74,7 +74,7 @@ def complaints(r):
         yield from names(what, [k["node"]] if k.get("node") else [], nodes)
         if k.get("limit", "cache") not in ("compute", "memory", "cache"):
             yield f"{what}: limit {k['limit']}"
-        if ("limit" in k) != ("fraction" in k):
+        if (k.get("limit") in ("compute", "memory")) != ("fraction" in k) or ("fraction" in k) != ("limit_seconds" in k):
             yield f"{what}: a limit without its fraction"
     for n in nodes:
         yield from names(f"node {n['id']}", [o for o in n["operands"] if o], nodes)

@@ -5,6 +5,8 @@
 
 #include "tools/report/report.h"
 
+#define SMALL 5e-6 /* seconds of a launch, of which starting it is a good part */
+
 enum { MOST_FINDINGS = 64, NAMED = 5 /* kernels that one kind of sentence names */ };
 
 static ReportFinding *add(Report *p, const char *kind, uint32_t kernel, double seconds)
@@ -73,6 +75,9 @@ static void say_limit(const Report *p, ReportFinding *f, uint32_t k)
 		if (wide >= 0.5 * i.bytes && i.bytes > 0)
 			say(f, "; %sB of them are f32 weights, which bf16 would halve", human(wide, b));
 		say(f, ".");
+	} else if (!strcmp(l.by, "cache") && t > 0) {
+		say(f, " It reads and writes %sB, which fit into the caches, at %sB/s.",
+		    human(i.bytes, a), human(i.bytes / t, b));
 	} else if (i.flops > 0 && t > 0) {
 		say(f, " It computes %sFLOP at %.0f %% of the machine's %sFLOP/s.", human(i.flops, a),
 		    100 * i.flops / t / p->peak.flops, human(p->peak.flops, b));
@@ -86,7 +91,7 @@ static void say_refusal(const Report *p, ReportFinding *f, uint32_t k)
 {
 	const WeftKernelInfo i = report_kernel(p, k);
 	for (uint32_t r = 0; r < i.nrefused; r++)
-		if (i.refused[r].near) {
+		if (i.refused[r].near && strcmp(i.refused[r].schedule, "generic") != 0) {
 			say(f, " Not by %s: %.200s.", i.refused[r].schedule, i.refused[r].why);
 			return;
 		}
@@ -107,19 +112,65 @@ static int by_key(const void *pa, const void *pb)
 /* Names the kernels with most time. */
 static void find_slow(Report *p, const Place *order, double total)
 {
-	const double worth = 0.03;
+	const double worth = 0.03, first = 0.005;
 	char t[32];
 	for (uint32_t i = 0; i < p->nkernel && i < NAMED; i++) {
 		const uint32_t k = order[i].k;
 		const double share = p->seconds[k] / total;
-		if (i && share < worth)
+		if (share < (i ? worth : first))
 			return;
 		ReportFinding *f = add(p, "slow", k + 1, p->seconds[k]);
 		say_kernel(p, f, k);
 		say(f, " takes %s, %.1f %% of the time.", time_text(p->seconds[k], t), 100 * share);
 		say_limit(p, f, k);
-		say_refusal(p, f, k);
 	}
+}
+
+static const Report *ranked;
+
+static int by_function(const void *pa, const void *pb)
+{
+	const Place *a = pa, *b = pb;
+	const int c = strcmp(report_kernel(ranked, a->k).function, report_kernel(ranked, b->k).function);
+	return c ? c : (a->k > b->k) - (a->k < b->k);
+}
+
+/* Names the function that takes most time, if several kernels share it. */
+static void find_equal(Report *p, const Place *order, double total)
+{
+	const double worth = 0.05;
+	Place *sorted = calloc(p->nkernel + 1, sizeof *sorted);
+	double most = 0, seconds = 0;
+	uint32_t at = 0, n = 0;
+	char t[32];
+	if (!sorted || !p->details) {
+		free(sorted);
+		return;
+	}
+	memcpy(sorted, order, p->nkernel * sizeof *sorted);
+	ranked = p;
+	qsort(sorted, p->nkernel, sizeof *sorted, by_function);
+	for (uint32_t i = 0, first = 0; i < p->nkernel; i++) {
+		const uint32_t k = sorted[i].k;
+		if (strcmp(report_kernel(p, sorted[first].k).function,
+			   report_kernel(p, k).function) != 0) {
+			first = i;
+			seconds = 0;
+		}
+		seconds += p->seconds[k];
+		if (seconds > most && i > first) {
+			most = seconds;
+			at = first;
+			n = i + 1 - first;
+		}
+	}
+	if (most >= worth * total) {
+		ReportFinding *f = add(p, "equal", sorted[at].k + 1, most);
+		say_kernel(p, f, sorted[at].k);
+		say(f, " and %u equal kernel%s take %s together, %.1f %% of the time.", n - 1,
+		    n == 2 ? "" : "s", time_text(most, t), 100 * most / total);
+	}
+	free(sorted);
 }
 
 /* Names kernels that are far from what limits them: those in which most time lies between the
@@ -133,7 +184,8 @@ static void find_far(Report *p, double total)
 	for (uint32_t k = 0; order && k < p->nkernel; k++) {
 		const ReportLimit l = report_limit(p, k);
 		const double lost = p->seconds[k] - l.least;
-		if (l.least > 0 && l.fraction < far && lost > worth * total)
+		if (l.least > 0 && l.fraction < far && lost > worth * total &&
+		    p->seconds[k] >= SMALL * p->launches[k])
 			order[n++] = (Place){lost, k};
 	}
 	if (n)
@@ -209,12 +261,11 @@ static void find_copies(Report *p, double total)
 
 static void find_small(Report *p, double total)
 {
-	const double small = 5e-6;
 	double seconds = 0;
 	uint32_t n = 0;
 	char t[32];
 	for (uint32_t k = 0; k < p->nkernel; k++)
-		if (p->launches[k] > 0 && p->seconds[k] / p->launches[k] < small) {
+		if (p->launches[k] > 0 && p->seconds[k] / p->launches[k] < SMALL) {
 			n++;
 			seconds += p->seconds[k];
 		}
@@ -231,6 +282,8 @@ static void find_again(Report *p)
 	for (uint32_t k = 0; p->details && k < p->nkernel; k++) {
 		const WeftKernelDetails *d = &p->details->kernel[k];
 		uint32_t here = 0;
+		if (k && !strcmp(report_kernel(p, k).name, report_kernel(p, k - 1).name))
+			continue; /* a further phase */
 		for (uint32_t i = 0; i < d->nop; i++)
 			here += d->op[i].again;
 		n += here;
@@ -325,6 +378,7 @@ bool report_findings(Report *p)
 	find_busy(p);
 	if (total > 0) {
 		find_slow(p, order, total);
+		find_equal(p, order, total);
 		find_far(p, total);
 		find_mispredicted(p, order, total);
 		find_user(p, total);

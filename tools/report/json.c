@@ -222,8 +222,10 @@ static void put_measured(const Report *p, Json *j, uint32_t k, double total)
 	if (!*l.by)
 		return;
 	json_put_string(j, "limit", l.by);
-	json_put_number(j, "limit_seconds", l.least);
-	json_put_number(j, "fraction", l.fraction);
+	if (l.least > 0) {
+		json_put_number(j, "limit_seconds", l.least);
+		json_put_number(j, "fraction", l.fraction);
+	}
 	json_put_number(j, "memory_fraction", l.memory);
 }
 

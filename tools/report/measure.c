@@ -233,8 +233,9 @@ ReportLimit report_limit(const Report *p, uint32_t k)
 	const double beyond = i.bytes / launches - p->peak.cache,
 		     memory = beyond > 0 ? launches * beyond / p->peak.bytes : 0,
 		     compute = i.flops / p->peak.flops;
-	l.by = beyond <= 0 ? (compute > 0 ? "cache" : "") : memory > compute ? "memory" : "compute";
-	l.least = fmax(memory, compute);
+	const bool fits = beyond <= 0 && i.flops * p->peak.bytes < i.bytes * p->peak.flops;
+	l.by = fits ? "cache" : memory > compute ? "memory" : "compute";
+	l.least = fits ? 0 : fmax(memory, compute);
 	if (t > 0) {
 		l.fraction = l.least / t;
 		l.memory = i.bytes / t / p->peak.bytes;

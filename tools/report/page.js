@@ -54,7 +54,7 @@ const flops = (v) => scaled(v, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"]);
 const rate = (v) => scaled(v, ["FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"]);
 const speed = (v) => scaled(v, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
 const text = (pair) => pair[0] + "\u00a0" + pair[1];
-const percent = (v) => (v * 100 >= 9.95 || v === 0 ? (v * 100).toFixed(0) : (v * 100).toFixed(1)) + "\u00a0%";
+const percent = (v) => (v > 0 && v < 0.0005 ? "< 0.1" : v * 100 >= 9.95 || v === 0 ? (v * 100).toFixed(0) : (v * 100).toFixed(1)) + "\u00a0%";
 const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 const big = (pair) => [pair[0], h("span.unit", {}, pair[1])];
 const base = (path) => path.split("/").pop();
@@ -155,7 +155,7 @@ function push(map, key, value) {
 	const list = map.get(key);
 	list ? list.push(value) : map.set(key, [value]);
 }
-const names = { compute: "arithmetic", memory: "memory", cache: "arithmetic, data in caches" };
+const names = { compute: "arithmetic", memory: "memory", cache: "the caches" };
 const model = {};
 function learn() {
 	const kernels = data.kernels, nodes = data.nodes;
@@ -170,6 +170,10 @@ function learn() {
 		if (k.node)
 			model.led.set(k.node, (model.led.get(k.node) || 0) + k.seconds);
 	}
+	model.readers = new Map(); // buffer -> kernels
+	for (const k of kernels)
+		for (const b of k.reads || [])
+			push(model.readers, b, k.id);
 	for (const n of nodes)
 		n.seconds = model.led.get(n.id) || 0;
 }
@@ -187,14 +191,14 @@ function summary() {
 		h("dl.card.tiles", {},
 			tile("Time of a call", big(time(t.seconds)), `median of ${plural(t.calls, "call")}`),
 			known && tile("Arithmetic", big(rate(t.flops / t.seconds)), `${percent(t.flops / t.seconds / m.flops)} of ${text(rate(m.flops))}`),
-			known && tile("Memory traffic", big(bytes(t.bytes)), "read and written in a call"),
+			known && tile("Memory traffic", big(bytes(t.bytes)), "in a call"),
 			tile("Weights", big(bytes(t.weight_bytes)), t.copied_bytes ? `${text(bytes(t.copied_bytes))} in a second layout` : "in the file"),
 			tile("Workspace", big(bytes(t.workspace_bytes)), "for a call"),
 			tile("Kernels", String(t.kernels), t.operators !== undefined ? `of ${plural(t.operators, "operator")}` : "in a call")),
 		findings());
 }
 const titles = {
-	slow: "most time", far: "far from limit", predicted: "unpredicted", library: "library call", copy: "copies", small: "small kernels",
+	slow: "most time", equal: "equal kernels", far: "far from limit", predicted: "unpredicted", library: "library call", copy: "copies", small: "small kernels",
 	again: "recomputed", outside: "outside kernels", padding: "padding", weights: "weights", float: "not integer", busy: "busy machine"
 };
 // A sentence; the number of its kernel is a link.
@@ -206,8 +210,7 @@ function findings() {
 	if (!data.findings.length)
 		return null;
 	return h("div.card", {}, h("ul.said", {}, data.findings.map((f) => {
-		const k = f.kernel && data.kernels[f.kernel - 1];
-		return h("li", {}, h("span", {}, h("span.tag." + (k && k.limit ? k.limit : "other"), {}, titles[f.kind] || f.kind)), sentence(f),
+		return h("li", {}, h("span", {}, h("span.tag." + f.kind, {}, titles[f.kind] || f.kind)), sentence(f),
 			h("span.time", {}, f.seconds ? text(time(f.seconds)) : ""));
 	})));
 }
@@ -215,7 +218,7 @@ function findings() {
 // ---- where the time goes ----
 
 const kernelColumns = [
-	{ title: "Kernel", value: (k) => k.id, show: (k) => [h("span.faint.mono", {}, String(k.id).padStart(String(data.kernels.length).length, "\u2007") + " "), kernelLink(k.id, k.name)] },
+	{ title: "Kernel", value: (k) => k.id, show: (k) => h("div.named", {}, h("span.faint.mono", {}, String(k.id).padStart(String(data.kernels.length).length, "\u2007")), kernelLink(k.id, k.name)) },
 	{ title: "Time", num: true, value: (k) => k.seconds, show: (k) => text(time(k.seconds)) },
 	{ title: "Share", value: (k) => k.share, num: true, show: (k) => percent(k.share) },
 	{ title: "", show: (k) => h("div.share", {}, bar(k.seconds / model.most, k.limit)) },
@@ -247,7 +250,9 @@ function prefixes(path) {
 			out.push(parts.slice(0, k + 1).join(split));
 	return out;
 }
-const few = (ids) => [ids.slice(0, 6).map((id, k) => [k ? ", " : "", kernelLink(id, String(id))]), ids.length > 6 ? ` and ${ids.length - 6} more` : ""];
+const few = (ids, most = 6) => [ids.slice(0, most).map((id, k) => [k ? ", " : "", kernelLink(id, String(id))]), ids.length > most ? ` and ${ids.length - most} more` : ""];
+// A value without a name has a number.
+const bufferName = (b) => (/^\d+$/.test(b.name) ? (b.kind === "weights" ? "constant " : "value ") : "") + b.name;
 function groupTable(title, key, deep) {
 	const list = groups(key), most = Math.max(1e-12, ...list.map((g) => g.seconds));
 	return table(title, [
@@ -267,15 +272,16 @@ function times() {
 		const want = search.value.toLowerCase();
 		const list = data.kernels.filter((k) => !want || `${k.id} ${k.name} ${k.algorithm} ${k.place} ${k.module || ""}`.toLowerCase().includes(want));
 		search.hidden = view !== "Kernels";
-		place.replaceChildren(view === "Kernels" ? table("Kernels", kernelColumns, list, { sort: 1, id: (k) => k.id })
+		place.replaceChildren(view === "Kernels" ? table("Table of kernels", kernelColumns, list, { sort: 1, id: (k) => k.id })
 			: view === "Modules" ? groupTable("Module", (k) => (k.module ? prefixes(k.module) : "(no module)"))
+			: view === "Equal kernels" ? groupTable("Function", (k) => k.function || k.name)
 			: view === "Lines" ? groupTable("Line", (k) => k.line || "(no line)")
 			: groupTable("Schedule", schedule));
 	};
 	search.addEventListener("input", draw);
 	section("time", "Time", "Times are the fastest of several profiled calls, kernel by kernel. A module counts what is in it. The colour says what limits a kernel.",
 		timeline(),
-		h("div.tools", {}, pick("Group by", ["Kernels", "Modules", "Lines", "Schedules"], view, (v) => { view = v; draw(); }), search),
+		h("div.tools", {}, pick("Group by", ["Kernels", "Equal kernels", "Modules", "Lines", "Schedules"], view, (v) => { view = v; draw(); }), search),
 		place);
 	draw();
 }
@@ -286,18 +292,20 @@ function timeline() {
 		return null;
 	const width = 1180, last = events[events.length - 1], end = Math.max(last[1] + last[2], 1e-12), svg = s("svg.strip", { viewBox: `0 0 ${width} 74`, role: "img",
 		"aria-label": `Timeline of one call: ${plural(events.length, "launch").replace("launchs", "launches")} in ${text(time(end))}` });
-	let from = null, to = 0;
+	let from = null, to = 0, parts = {};
 	const put = (x, w, kind, title, id) => svg.append(s("rect." + kind, { x: x.toFixed(2), y: 4, width: Math.max(w, 0.6).toFixed(2), height: 40, rx: 1.5, onclick: () => id && openKernel(id) }, s("title", {}, title)));
 	const flush = () => {
 		if (from !== null)
-			put(from, to - from, "other", "several short launches");
+			put(from, to - from, Object.entries(parts).sort((a, b) => b[1] - a[1])[0][0], "short launches");
 		from = null;
+		parts = {};
 	};
 	for (const [id, start, seconds] of events) {
 		const k = data.kernels[id - 1], x = (start / end) * width, w = (seconds / end) * width;
 		if (w < 0.5 && events.length > 400) {
 			from = from === null ? x : from;
 			to = x + w;
+			parts[k.limit || "other"] = (parts[k.limit || "other"] || 0) + seconds;
 			continue;
 		}
 		flush();
@@ -308,7 +316,7 @@ function timeline() {
 		svg.append(s("text", { x: (width * k) / 4, y: 64, "text-anchor": k === 0 ? "start" : k === 4 ? "end" : "middle" }, k ? text(time((end * k) / 4)) : "0"));
 	return h("div.card.chart", { style: "margin-bottom:16px" }, h("h3", { style: "margin-bottom:10px" }, "One call, launch by launch" + (data.timeline.cut ? " (the first of them)" : "")), svg, key());
 }
-const key = () => h("div.key", {}, ["compute", "cache", "memory"].map((k) => h("span." + k, {}, "limited by " + names[k])), h("span", {}, "neither counted"));
+const key = () => h("div.key", {}, ["compute", "cache", "memory"].map((k) => h("span." + k, {}, "limited by " + names[k])), h("span", {}, "limit not known"));
 
 // ---- roofline ----
 
@@ -330,7 +338,7 @@ function roofline() {
 	const low = Math.max(10 ** x0, 10 ** y0 / m.bandwidth);
 	svg.append(s("path.roof", { d: `M${X(low)},${Y(low * m.bandwidth)} L${X(ridge)},${Y(m.flops)} L${W - R},${Y(m.flops)}` }),
 		s("text.label", { x: W - R, y: Y(m.flops) - 7, "text-anchor": "end" }, `${text(rate(m.flops))} with ${plural(m.threads, "thread")}`));
-	const mid = Math.sqrt(low * ridge), a = (Math.atan2(Y(mid * m.bandwidth) - Y(m.flops), X(ridge) - X(mid)) * -180) / Math.PI;
+	const mid = low ** 0.25 * ridge ** 0.75, a = (Math.atan2(Y(mid * m.bandwidth) - Y(m.flops), X(ridge) - X(mid)) * -180) / Math.PI;
 	svg.append(s("text.label", { x: X(mid), y: Y(mid * m.bandwidth) - 8, "text-anchor": "middle", transform: `rotate(${-Math.abs(a)} ${X(mid)} ${Y(mid * m.bandwidth) - 8})` }, `${text(speed(m.bandwidth))} from memory`));
 	for (const k of points.slice().sort((p, q) => q.seconds - p.seconds))
 		svg.append(s("circle.mark." + (k.limit || "other"), { cx: X(k.flops / k.bytes).toFixed(1), cy: Y(k.flops / k.seconds).toFixed(1), r: (3.5 + 15 * Math.sqrt(k.share)).toFixed(1), onclick: () => openKernel(k.id) },
@@ -406,9 +414,9 @@ function graph() {
 	if (!data.nodes.length)
 		return;
 	const root = modules(), calls = data.nodes.filter((n) => isCall(n) && !n.around);
-	let hot = "time", most = 1;
-	const measure = () => { most = hot === "time" ? Math.max(1e-12, ...calls.map((n) => n.seconds)) : Math.max(1, ...calls.map((n) => n.bytes)); };
-	const heat = (x) => { const v = hot === "time" ? x.seconds : x.bytes; return h("span.heat", { style: `--hot:${v > 0 ? Math.max(0.08, Math.min(1, v / most)).toFixed(2) : 0}`, "aria-hidden": "true" }); };
+	let hot = "seconds";
+	const all = { seconds: sum(calls, (n) => n.seconds) || 1, bytes: sum(calls, (n) => n.bytes) || 1 };
+	const heat = (x) => h("span.heat", { style: `--hot:${x.items || x.fold || isCall(x) ? Math.min(1, x[hot] / all[hot]).toFixed(4) : 0}`, "aria-hidden": "true" });
 	const line = (x, deep, who, type, ids) => h("div.row", { style: `--deep:${deep}` }, heat(x), h("div.who", {}, who), h("div.type", {}, type),
 		h("div.num", {}, x.seconds > 0 ? text(time(x.seconds)) : h("span.faint", {}, "\u2013")), h("div.num.bytes", {}, text(bytes(x.bytes))), h("div.kernels", {}, ids));
 	const nodeRow = (n, deep) => {
@@ -446,37 +454,36 @@ function graph() {
 	};
 	const moduleRow = (m, deep) => {
 		const li = h("li", { "data-module": m.path });
-		return fill(li, [line(m, deep, opener(li, () => rows(m.items, deep + 1), m.name), plural(m.count, "operator"), "")]);
+		fill(li, [line(m, deep, opener(li, () => rows(m.items, deep + 1), m.name), plural(m.count, "operator"), "")]);
+		if (m.count > calls.length / 2) // where most of the model is
+			li.open();
+		return li;
 	};
 	const foldRow = (list, deep) => {
-		const all = { seconds: sum(list, (m) => m.seconds), bytes: sum(list, (m) => m.bytes) }, li = h("li", { "data-fold": list.length });
+		const both = { fold: list, seconds: sum(list, (m) => m.seconds), bytes: sum(list, (m) => m.bytes) }, li = h("li", { "data-fold": list.length });
 		const who = opener(li, () => list.map((m) => () => moduleRow(m, deep + 1)), `${list[0].name} \u2026 ${list[list.length - 1].name}`, `\u00d7\u00a0${list.length}, equal`);
-		return fill(li, [line(all, deep, who, plural(sum(list, (m) => m.count), "operator"), "")]);
+		return fill(li, [line(both, deep, who, plural(sum(list, (m) => m.count), "operator"), "")]);
 	};
 	const rows = (items, deep) => folded(items).map((x) => () => (x.fold ? foldRow(x.fold, deep) : isModule(x) ? moduleRow(x, deep) : nodeRow(x, deep)));
 	const extra = (title, list) => {
 		if (!list.length)
 			return [];
-		const li = h("li", {}), all = { seconds: 0, bytes: sum(list, (n) => n.bytes) };
-		return [() => fill(li, [line(all, 0, opener(li, () => list.map((n) => () => nodeRow(n, 1)), title), String(list.length), "")])];
+		const li = h("li", {}), both = { seconds: 0, bytes: sum(list, (n) => n.bytes) };
+		return [() => fill(li, [line(both, 0, opener(li, () => list.map((n) => () => nodeRow(n, 1)), title), String(list.length), "")])];
 	};
 	const place = h("div.card", {}), search = h("input", { type: "search", placeholder: "Find a node, operator or module", "aria-label": "Find a node" });
 	const draw = () => {
-		measure();
 		const want = search.value.toLowerCase(), titles = h("div.row.titles", { style: "--deep:0" }, h("div.who", {}, "Module or node"), h("div.type", {}, "Operator and type"), h("div.num", {}, "Time"), h("div.num.bytes", {}, "Bytes"), h("div.kernels", {}, "Kernels"));
 		const found = want && data.nodes.filter((n) => `${n.name} ${n.op} ${n.module || ""} ${n.line || ""} ${n.user_name || ""}`.toLowerCase().includes(want));
 		const list = found ? found.map((n) => () => nodeRow(n, 0))
 			: [...extra("Inputs and state", data.nodes.filter((n) => (n.kind === "input" || n.kind === "state") && !n.around)),
 				...extra("Weights and constants", data.nodes.filter((n) => n.kind === "constant" && !n.around)), ...rows(root.items, 0)];
 		place.replaceChildren(h("div.tree", { id: "tree" }, titles, list.length ? pages(list) : h("p.cap", {}, "No node has that name.")));
-		const only = place.querySelectorAll("li[data-module], li[data-fold]");
-		if (!found && only.length === 1)
-			only[0].open();
 	};
 	search.addEventListener("input", draw);
 	model.show = (id) => { search.value = data.nodes[id - 1].name; draw(); document.querySelector(`[data-node="${id}"] .row`)?.classList.add("found"); $("graph").scrollIntoView(); };
 	section("graph", "Graph", "The exported graph by modules. A node has the time of the kernels in which it is the main operator, and links to all kernels that compute it. Nodes without a kernel are views, constants, or were removed.",
-		h("div.tools", {}, search, pick("Colour by", ["Time", "Bytes"], "Time", (v) => { hot = v.toLowerCase(); draw(); })), place);
+		h("div.tools", {}, search, h("span.faint.push", {}, "Bars show"), pick("Bars show", ["Time", "Bytes"], "Time", (v) => { hot = v === "Time" ? "seconds" : "bytes"; draw(); })), place);
 	draw();
 }
 
@@ -486,7 +493,7 @@ function memory() {
 	const live = data.memory.live;
 	if (!live.length || !data.memory.peak)
 		return weights(null);
-	const W = 1180, H = 220, L = 76, B = 34, T = 18, top = data.memory.peak, n = live.length, X = (k) => L + (k / n) * (W - L), Y = (v) => H - B - (v / top) * (H - B - T);
+	const W = 1180, H = 232, L = 76, B = 34, T = 30, top = data.memory.peak, n = live.length, X = (k) => L + (k / n) * (W - L), Y = (v) => H - B - (v / top) * (H - B - T);
 	const svg = s("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-label": `Live memory over the kernels of a call; at most ${text(bytes(top))}, at kernel ${data.memory.peak_kernel}` });
 	for (let k = 0; k <= 2; k++)
 		svg.append(s("line.grid", { x1: L, x2: W, y1: Y((top * k) / 2), y2: Y((top * k) / 2) }), s("text", { x: L - 8, y: Y((top * k) / 2) + 4, "text-anchor": "end" }, text(bytes((top * k) / 2))));
@@ -495,8 +502,8 @@ function memory() {
 		points.push([k, Math.max(...live.slice(k, k + step))]);
 	const edge = points.map(([k, v]) => `${k ? "L" : "M"}${X(k).toFixed(1)},${Y(v).toFixed(1)} L${X(Math.min(n, k + step)).toFixed(1)},${Y(v).toFixed(1)}`).join(" ");
 	const at = X(data.memory.peak_kernel - 0.5);
-	svg.append(s("path.area", { d: `${edge} L${X(n)},${Y(0)} L${X(0)},${Y(0)} Z` }), s("path.edge", { d: edge }), s("line.peak", { x1: at, x2: at, y1: T - 4, y2: H - B }),
-		s("text.label", { x: at + (at > W * 0.7 ? -8 : 8), y: T + 6, "text-anchor": at > W * 0.7 ? "end" : "start" }, `peak at kernel ${data.memory.peak_kernel}`));
+	svg.append(s("path.area", { d: `${edge} L${X(n)},${Y(0)} L${X(0)},${Y(0)} Z` }), s("path.edge", { d: edge }), s("line.peak", { x1: at, x2: at, y1: T - 20, y2: H - B }),
+		s("text.label", { x: at + (at > W * 0.7 ? -8 : 8), y: 14, "text-anchor": at > W * 0.7 ? "end" : "start" }, `peak at kernel ${data.memory.peak_kernel}`));
 	for (let k = 0; k <= 4; k++)
 		svg.append(s("text", { x: X((n * k) / 4), y: H - 12, "text-anchor": k === 0 ? "start" : k === 4 ? "end" : "middle" }, k ? "kernel " + Math.max(1, Math.round((n * k) / 4)) : "kernel 1"));
 	return weights(h("div.card.chart", { style: "margin-bottom:20px" }, svg), data.memory.peak_kernel);
@@ -506,8 +513,9 @@ function weights(chart, at) {
 		return;
 	const alive = chart ? data.buffers.filter((b) => b.first && b.first <= at && at <= b.last) : [], held = data.buffers.filter((b) => b.kind === "weights" || b.kind === "state");
 	const columns = (range) => [
-		{ title: "Buffer", value: (b) => b.name, show: (b) => h("div.cut", {}, b.name, " ", h("span.faint", {}, b.dtype)) },
+		{ title: "Buffer", value: (b) => b.name, show: (b) => h("div.cut", {}, bufferName(b), " ", h("span.faint", {}, b.dtype)) },
 		{ title: "Bytes", num: true, value: (b) => b.bytes, show: (b) => [text(bytes(b.bytes)), b.padding ? h("div.faint", {}, `${text(bytes(b.padding))} padding`) : ""] },
+		!range && { title: "Read by", show: (b) => few(model.readers.get(b.id) || [], 3) },
 		range && { title: "Kernels", num: true, value: (b) => b.first, show: (b) => [kernelLink(b.first, String(b.first)), "\u2013", kernelLink(b.last, String(b.last))] }
 	].filter(Boolean);
 	const part = (title, list, range) => h("div", {}, h("h3", { style: "margin-bottom:8px" }, title), table(title, columns(range), list, { most: 10, sort: 1 }));
@@ -558,7 +566,7 @@ document.addEventListener("keydown", (e) => { if (e.key === "Escape" && !$("pane
 const nodeLink = (id) => h("button.as-link", { type: "button", onclick: (e) => openNode(id, e.currentTarget) }, data.nodes[id - 1].name);
 function buffer(id) {
 	const b = data.buffers[id - 1];
-	return h("li", {}, h("span.mono", {}, b.name), h("span.faint", {}, ` ${b.dtype}, ${b.kind}, ${text(bytes(b.bytes))}` + (b.padding ? `, of which ${text(bytes(b.padding))} padding` : "")));
+	return h("li", {}, h("span.mono", {}, bufferName(b)), h("span.faint", {}, ` ${b.dtype}, ${b.kind}, ${text(bytes(b.bytes))}` + (b.padding ? `, of which ${text(bytes(b.padding))} padding` : "")));
 }
 function operator(o) {
 	return h("li", {}, h("span.mono", {}, o.op), " ", h("span.faint", {}, o.type), o.node ? [" of ", nodeLink(o.node)] : "", o.again ? h("span.again", {}, " computed again") : "");
@@ -567,7 +575,7 @@ function openKernel(id, from) {
 	const k = data.kernels[id - 1], source = k.function && data.sources[k.function];
 	document.querySelectorAll("tr.chosen").forEach((r) => r.classList.remove("chosen"));
 	document.querySelector(`tr[data-id="${id}"]`)?.classList.add("chosen");
-	const limit = !k.limit ? null : `${percent(k.fraction)} of what ${names[k.limit]} allows (${text(time(k.limit_seconds))})`;
+	const limit = !k.limit ? null : k.fraction ? `${percent(k.fraction)} of what ${names[k.limit]} allows, which is ${text(time(k.limit_seconds))}` : "the caches, into which its data fits";
 	showPanel(`Kernel ${id}: ${k.name}`, from,
 		pairs([["Time", `${text(time(k.seconds))}, ${percent(k.share)} of all kernels`], ["Limit", limit], ["Predicted", k.predicted ? text(time(k.predicted)) : undefined],
 			["Arithmetic", k.flops ? `${text(flops(k.flops))}, ${text(rate(k.flops / k.seconds))}` : undefined], ["Memory", k.bytes ? `${text(bytes(k.bytes))}, ${text(speed(k.bytes / k.seconds))}` : undefined],
@@ -604,7 +612,7 @@ function difference() {
 			{ title: "Change", num: true, show: (r) => { const v = b.totals[r[1]] - a.totals[r[1]]; return h("span." + (r[1].includes("seconds") && v ? kind(v) + "-text" : "faint"), {}, change(a.totals[r[1]], b.totals[r[1]])); } }], rows));
 	const most = Math.max(1e-12, ...data.kernels.map((k) => Math.abs(k.change))), seconds = (x) => (x ? text(time(x.seconds)) : "\u2013");
 	section("kernels", "Kernels", "Matched by name. Largest changes first.",
-		table("Kernels", [
+		table("Changes of kernels", [
 			{ title: "Kernel", value: (k) => k.name, show: (k) => [h("div.cut", {}, k.name), h("div.faint", {}, (k.after || k.before).place)] },
 			{ title: "Before", num: true, value: (k) => (k.before ? k.before.seconds : 0), show: (k) => seconds(k.before) },
 			{ title: "After", num: true, value: (k) => (k.after ? k.after.seconds : 0), show: (k) => seconds(k.after) },

@@ -59,9 +59,9 @@ bool report_measure(Report *, const ReportOptions *);
 bool report_findings(Report *);
 /* What limits a kernel, and how near it is to the limit. */
 typedef struct {
-	const char *by;  /* "compute"; "memory"; "cache": compute, since what a launch reads and
-	                    writes fits into the caches; "": there is nothing to compare with */
-	double least;    /* seconds that the limit allows */
+	const char *by;  /* "compute"; "memory"; "cache": the speed of the caches, which is not
+	                    measured; "": there is nothing to compare with */
+	double least;    /* seconds that the limit allows; 0: not known */
 	double fraction; /* of the limit; 0: not known */
 	double memory;   /* bytes per second, as a part of what memory delivers; above 1 where the
 	                    caches deliver */

@@ -689,19 +689,19 @@ typedef struct {
 	const char *name, *op, *type;
 	uint32_t node; /* the node of which a pass made the operator; 0: of none alone */
 	bool again;    /* an earlier kernel computes the same value, too, so that it is recomputed
-	                  here instead of stored there */
+			  here instead of stored there */
 } WeftKernelOp;
 
 /* Memory that kernels read or write. */
 typedef struct {
 	const char *name; /* of the value of the graph, or of memory between phases of a kernel */
 	const char *kind; /* "input", "output", "weights", "state", "workspace", or "room": memory
-	                     whose size `run` finds out */
+			     whose size `run` finds out */
 	WeftDType dtype;
 	double bytes, padding; /* bytes with padding; how many of these are padding */
 	double offset;         /* in the workspace; -1: not there */
 	uint32_t first, last;  /* of the workspace and of rooms: the kernels, counted from 1, from
-	                          which and until which the memory is the buffer's; else 0 */
+				  which and until which the memory is the buffer's; else 0 */
 } WeftBufferDetails;
 
 typedef struct {
@@ -710,10 +710,10 @@ typedef struct {
 } WeftKernelAccess;
 
 typedef struct {
-	uint32_t node;  /* the node that takes most of the kernel's time, by the kind of operator;
-	                   0: unknown */
-	bool joins;     /* runs at the same time as the kernel before */
-	bool user;      /* a user operator, or one of LAPACK */
+	uint32_t node; /* the node that takes most of the kernel's time, by the kind of operator;
+			  0: unknown */
+	bool joins;    /* runs at the same time as the kernel before */
+	bool user;     /* a user operator, or one of LAPACK */
 	uint32_t nop, naccess;
 	const WeftKernelOp *op; /* in the order in which they are computed */
 	const WeftKernelAccess *access;

@@ -84,6 +84,8 @@ SourceLines lower_lines(const Lower *s, Node root)
 SourceLines lower_line(const Lower *s, Node n)
 {
 	const SourceLines here = one_line(s, loc_at(s)), own = one_line(s, node_data(s->g, n)->loc),
-			  lines = here.nline ? here : own.nline ? own : outer_line(s);
+			  lines = here.nline  ? here
+				  : own.nline ? own
+					      : outer_line(s);
 	return lines.nline ? lines : here.at.i ? here : own;
 }

@@ -269,7 +269,7 @@ typedef struct {
 	int depth;
 	bool comma;
 	int line_from; /* what lies so deep in the value begins no line of its own; 0: all begins
-	                  one */
+			  one */
 } Json;
 
 /* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes; what is no UTF-8 as

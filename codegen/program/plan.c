@@ -28,7 +28,7 @@ typedef struct {
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
 	ARRAY(const StepSave *) saved; /* what they hold is there until the end */
-	ARRAY(uint32_t) at;      /* by call: the phase in which it is launched */
+	ARRAY(uint32_t) at;            /* by call: the phase in which it is launched */
 	ARRAY(Sym) born;         /* sizes that depend on data, in order; a number: known before */
 } Planner;
 

@@ -71,8 +71,8 @@ typedef struct {
 	const Asking *a;
 	WeftNodeDetails *node;
 	uint32_t n;
-	ARRAY(const Graph *) graph;      /* those that are being visited, the innermost last */
-	ARRAY(uint32_t *) number;        /* of each of them, by Node */
+	ARRAY(const Graph *) graph; /* those that are being visited, the innermost last */
+	ARRAY(uint32_t *) number;   /* of each of them, by Node */
 } Visiting;
 
 /* Returns the numbers of the nodes of a graph that is being visited. */
@@ -185,12 +185,11 @@ static void describe_ops(const Asking *a, Computed *c, const Kernel *k, WeftKern
 	WeftKernelOp *op = ARENA_ARRAY(a->arena, WeftKernelOp, nop);
 	for (uint32_t i = 0; i < nop; i++) {
 		const Node n = all[i];
-		op[i] = (WeftKernelOp){
-			.name = arena_strdup(a->arena, graph_name(g, n)),
-			.op = op_of(g, n),
-			.type = lasting_type(a->arena, g->ir, node_type_id(g, n)),
-			.node = ir_loc_node(g->ir, node_data(g, n)->loc),
-			.again = computed_before(a->arena, c, k, n)};
+		op[i] = (WeftKernelOp){.name = arena_strdup(a->arena, graph_name(g, n)),
+				       .op = op_of(g, n),
+				       .type = lasting_type(a->arena, g->ir, node_type_id(g, n)),
+				       .node = ir_loc_node(g->ir, node_data(g, n)->loc),
+				       .again = computed_before(a->arena, c, k, n)};
 	}
 	out->op = op;
 	out->nop = nop;
@@ -293,8 +292,8 @@ static bool check_value(const Asking *a, uint32_t k)
 	int64_t lo, hi;
 	sym_range(syms, a->e->symbol.data[k], &lo, &hi);
 	return (a->value[k] >= lo && a->value[k] <= hi) ||
-	       ctx_error(a->w->ctx, NULL, "%s cannot be %lld",
-			 sym_name(syms, a->e->symbol.data[k]), (long long)a->value[k]);
+	       ctx_error(a->w->ctx, NULL, "%s cannot be %lld", sym_name(syms, a->e->symbol.data[k]),
+			 (long long)a->value[k]);
 }
 
 static bool find_details(void *arg)

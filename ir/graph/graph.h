@@ -416,8 +416,8 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
  * dst that is output k, none for an output that is none. Both graphs are of one Ir. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
 /* Gives the location of every node the node's number: 1, 2, ... in program order, the nodes of
- * subgraphs right behind the node that has them (graph_visit). Nodes that passes make of a node have
- * its location, so they tell of which node they were made. Texts of locations stay. */
+ * subgraphs right behind the node that has them (graph_visit). Nodes that passes make of a node
+ * have its location, so they tell of which node they were made. Texts of locations stay. */
 void graph_number_nodes(Graph *);
 /* Calls visit(user, graph, node, around) for every node in the order of graph_number_nodes. around:
  * the number of the node whose subgraph has the node; 0 for nodes of the graph itself. Returns the
@@ -425,8 +425,8 @@ void graph_number_nodes(Graph *);
 uint32_t graph_visit(Graph *, void (*visit)(void *user, Graph *, Node, uint32_t around),
 		     void *user);
 /* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
- * attributes, texts of locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
- * different Irs are not equal. The fields decomposed, exported, other_mode, unrounded and
+ * attributes, texts of locations, inputs, outputs and guards. Subgraphs are compared the same way.
+ * Graphs of different Irs are not equal. The fields decomposed, exported, other_mode, unrounded and
  * activations do not count. */
 bool graph_equal(const Graph *, const Graph *);
 

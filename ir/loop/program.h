@@ -65,10 +65,10 @@ typedef struct {
 	uint32_t buffer;  /* the number of the buffer alone, from 1 */
 	BufKind kind;     /* BUF_TEMP: of the workspace, or a room */
 	DType dtype;
-	Sym own;          /* the bytes of its elements, without padding */
-	Sym offset;       /* of a BUF_TEMP that has no room: its place in the workspace; else none */
+	Sym own;    /* the bytes of its elements, without padding */
+	Sym offset; /* of a BUF_TEMP that has no room: its place in the workspace; else none */
 	uint32_t first, last; /* of a BUF_TEMP: the calls of the entry from which and until which
-	                         its memory is its own */
+				 its memory is its own */
 } ProgramArg;
 
 /* A schedule that did not take a kernel, and the reason. The refusal is near if the kernel has the

@@ -19,15 +19,14 @@ static void expect_error(Weft *w, const char *text)
 }
 
 /* A sum that is stored for two readers, a permuted operand, and a node that nothing reads. */
-static const char net[] =
-	"graph @net(%x: f32[B, 64], %w: f32[64, 64]) where 1 <= B <= 512 {\n"
-	"  %twice = aten.add.Tensor(%x, %x) : f32[B, 64]  ; net.py:3 in a\n"
-	"  %none = aten.permute(%w, dims=[1, 0]) : f32[64, 64]\n"
-	"  %product = aten.mm(%twice, %none) : f32[B, 64]  ; net.py:5 in b\n"
-	"  %relu = aten.relu(%product) : f32[B, 64]  ; net.py:6 in b\n"
-	"  %unread = aten.exp(%x) : f32[B, 64]\n"
-	"  return %relu, %twice\n"
-	"}\n";
+static const char net[] = "graph @net(%x: f32[B, 64], %w: f32[64, 64]) where 1 <= B <= 512 {\n"
+			  "  %twice = aten.add.Tensor(%x, %x) : f32[B, 64]  ; net.py:3 in a\n"
+			  "  %none = aten.permute(%w, dims=[1, 0]) : f32[64, 64]\n"
+			  "  %product = aten.mm(%twice, %none) : f32[B, 64]  ; net.py:5 in b\n"
+			  "  %relu = aten.relu(%product) : f32[B, 64]  ; net.py:6 in b\n"
+			  "  %unread = aten.exp(%x) : f32[B, 64]\n"
+			  "  return %relu, %twice\n"
+			  "}\n";
 
 static const WeftNodeDetails *named(const WeftDetails *d, const char *name)
 {
@@ -122,13 +121,12 @@ static void test_kernels(void **state)
 static void test_again(void **state)
 {
 	(void)state;
-	static const char both[] =
-		"graph @both(%x: f32[64, 64]) {\n"
-		"  %abs = aten.abs(%x) : f32[64, 64]\n"
-		"  %a = aten.amax(%abs, dim=[0]) : f32[64]\n"
-		"  %b = aten.amax(%abs, dim=[1]) : f32[64]\n"
-		"  return %a, %b\n"
-		"}\n";
+	static const char both[] = "graph @both(%x: f32[64, 64]) {\n"
+				   "  %abs = aten.abs(%x) : f32[64, 64]\n"
+				   "  %a = aten.amax(%abs, dim=[0]) : f32[64]\n"
+				   "  %b = aten.amax(%abs, dim=[1]) : f32[64]\n"
+				   "  return %a, %b\n"
+				   "}\n";
 	uint32_t again = 0, first = 0;
 	Weft *w = weft_new();
 	WeftGraph *g = weft_parse(w, both, "both");

@@ -72,9 +72,9 @@ int report_convert(const char *path, const char *output)
 
 typedef struct {
 	const char *name;
-	uint32_t turn;               /* among those of one name */
+	uint32_t turn;                /* among those of one name */
 	const json_t *before, *after; /* NULL: not there */
-	double change;               /* seconds */
+	double change;                /* seconds */
 } Pair;
 
 typedef struct {
@@ -131,8 +131,7 @@ static bool match(Diff *d)
 		const int c = i == na ? 1 : j == nb ? -1 : strcmp(a[i].name, b[j].name);
 		const char *name = c <= 0 ? a[i].name : b[j].name;
 		turn = d->n && !strcmp(d->pair[d->n - 1].name, name) ? turn + 1 : 0;
-		add_pair(d, name, turn,
-			 c <= 0 ? json_array_get(d->side[0].kernels, a[i].at) : NULL,
+		add_pair(d, name, turn, c <= 0 ? json_array_get(d->side[0].kernels, a[i].at) : NULL,
 			 c >= 0 ? json_array_get(d->side[1].kernels, b[j].at) : NULL);
 		i += c <= 0;
 		j += c >= 0;
@@ -146,10 +145,9 @@ static bool match(Diff *d)
 
 /* ---- views ---- */
 
-static const char *const total_key[] = {"seconds",         "kernels_seconds", "kernels",
-					"functions",       "operators",       "flops",
-					"bytes",           "weight_bytes",    "workspace_bytes",
-					"process_bytes"};
+static const char *const total_key[] = {
+	"seconds", "kernels_seconds", "kernels",      "functions",       "operators",
+	"flops",   "bytes",           "weight_bytes", "workspace_bytes", "process_bytes"};
 enum { NTOTAL = sizeof total_key / sizeof *total_key };
 
 static void put_side(Json *j, const char *key, const Side *s)

@@ -73,14 +73,15 @@ static void say_limit(const Report *p, ReportFinding *f, uint32_t k)
 		    human(i.bytes, a), 100 * l.memory);
 		const double wide = wide_weights(p, k);
 		if (wide >= 0.5 * i.bytes && i.bytes > 0)
-			say(f, "; %sB of them are f32 weights, which bf16 would halve", human(wide, b));
+			say(f, "; %sB of them are f32 weights, which bf16 would halve",
+			    human(wide, b));
 		say(f, ".");
 	} else if (!strcmp(l.by, "cache") && t > 0) {
 		say(f, " It reads and writes %sB, which fit into the caches, at %sB/s.",
 		    human(i.bytes, a), human(i.bytes / t, b));
 	} else if (i.flops > 0 && t > 0) {
-		say(f, " It computes %sFLOP at %.0f %% of the machine's %sFLOP/s.", human(i.flops, a),
-		    100 * i.flops / t / p->peak.flops, human(p->peak.flops, b));
+		say(f, " It computes %sFLOP at %.0f %% of the machine's %sFLOP/s.",
+		    human(i.flops, a), 100 * i.flops / t / p->peak.flops, human(p->peak.flops, b));
 	} else if (i.bytes > 0 && t > 0) {
 		say(f, " It moves %sB and computes nothing: %sB/s.", human(i.bytes, a),
 		    human(i.bytes / t, b));
@@ -131,7 +132,8 @@ static const Report *ranked;
 static int by_function(const void *pa, const void *pb)
 {
 	const Place *a = pa, *b = pb;
-	const int c = strcmp(report_kernel(ranked, a->k).function, report_kernel(ranked, b->k).function);
+	const int c =
+		strcmp(report_kernel(ranked, a->k).function, report_kernel(ranked, b->k).function);
 	return c ? c : (a->k > b->k) - (a->k < b->k);
 }
 
@@ -195,9 +197,9 @@ static void find_far(Report *p, double total)
 		const ReportLimit l = report_limit(p, k);
 		ReportFinding *f = add(p, "far", k + 1, order[i].key);
 		say_kernel(p, f, k);
-		say(f, " is at %.0f %% of its limit: %s, where %s would allow %s.", 100 * l.fraction,
-		    time_text(p->seconds[k], t), !strcmp(l.by, "memory") ? "memory" : "arithmetic",
-		    time_text(l.least, least));
+		say(f, " is at %.0f %% of its limit: %s, where %s would allow %s.",
+		    100 * l.fraction, time_text(p->seconds[k], t),
+		    !strcmp(l.by, "memory") ? "memory" : "arithmetic", time_text(l.least, least));
 		say_refusal(p, f, k);
 	}
 	free(order);

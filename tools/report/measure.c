@@ -131,9 +131,10 @@ static bool ask_compiler(Report *p)
 	n = 0;
 	for (uint32_t e = 0; e < r->model->nentry; e++)
 		for (uint32_t k = 0; k < weft_entry(r->model, e)->nsymbol; k++)
-			value[n++] = e == r->which
-					     ? r->sizes->slot[k]
-					     : weft_symbol(r->model, weft_entry(r->model, e), k)->lo;
+			value[n++] =
+				e == r->which
+					? r->sizes->slot[k]
+					: weft_symbol(r->model, weft_entry(r->model, e), k)->lo;
 	p->compiled = weft_report_at(r->w, value, n);
 	if (!p->compiled)
 		return free(value), free(part), fail_messages(r->w), false;
@@ -154,7 +155,8 @@ static void find_processor(char out[128])
 	while (f && !*out && fgets(line, sizeof line, f)) {
 		const char *colon = strchr(line, ':');
 		if (colon && (!strncmp(line, "model name", 10) || !strncmp(line, "uarch", 5)))
-			snprintf(out, 128, "%.*s", (int)strcspn(colon + 1 + strspn(colon + 1, " "), "\n"),
+			snprintf(out, 128, "%.*s",
+				 (int)strcspn(colon + 1 + strspn(colon + 1, " "), "\n"),
 				 colon + 1 + strspn(colon + 1, " "));
 	}
 	if (f)
@@ -193,9 +195,10 @@ bool report_measure(Report *p, const ReportOptions *o)
 	WeftTensor *in = calloc(p->r.ninput + 1, sizeof *in);
 	Weft *w = weft_new();
 	WeftTensors *t = o->inputs && w ? weft_tensors_read(w, o->inputs) : NULL;
-	bool ok = in && w && (t           ? runner_inputs(&p->r, t, o->inputs, in)
-			      : o->inputs ? (fail_messages(w), false)
-					  : bench_make_inputs(&p->r, in));
+	bool ok = in && w &&
+		  (t           ? runner_inputs(&p->r, t, o->inputs, in)
+		   : o->inputs ? (fail_messages(w), false)
+			       : bench_make_inputs(&p->r, in));
 	ok = ok && runner_prepare(&p->r, in) && time_calls(p, in) && profile(p, in);
 	if (!ok)
 		return false;

@@ -141,13 +141,12 @@ static bool choose_backend(ReportOptions *o, const char *text)
 		       false;
 	if (!is_shared_object(o->model))
 		return true;
-	const char *given = text               ? "--backend"
+	const char *given = text                ? "--backend"
 			    : o->compile.target ? "--target"
 			    : o->compile.tune   ? "--tune"
 			    : o->compile.cc     ? "--cc"
 						: load_option_given(&o->load);
-	return !given ||
-	       (fail("%s is compiled: %s is for model files", o->model, given), false);
+	return !given || (fail("%s is compiled: %s is for model files", o->model, given), false);
 }
 
 /* Chooses what is written by the end of the file's name. */
@@ -212,7 +211,8 @@ static int run(int argc, char **argv)
 	o.model = o.load.entry.n ? entry_file(&o.load, o.entry) : argv[1];
 	if (o.model && has_suffix(o.model, ".json") && o.output && !o.json)
 		return report_convert(o.model, o.output);
-	if (!o.model || !choose_backend(&o, backend) || !keep_input(o.output ? o.output : "", o.model))
+	if (!o.model || !choose_backend(&o, backend) ||
+	    !keep_input(o.output ? o.output : "", o.model))
 		return 1;
 	const char *dot = strrchr(o.model, '.');
 	snprintf(beside, sizeof beside, "%.*s.safetensors",

@@ -12,7 +12,7 @@ typedef struct {
 	const char *model, *inputs, *entry; /* paths; NULL: made-up inputs; the only entry */
 	const char *output, *trace;         /* paths; NULL: not written */
 	int threads;
-	double seconds;    /* for which calls are timed */
+	double seconds; /* for which calls are timed */
 	bool json, no_source;
 	RunBackend backend;
 	WeftOptions compile;
@@ -36,20 +36,20 @@ typedef struct {
 typedef struct {
 	const ReportOptions *o;
 	Runner r;
-	const WeftDetails *details;  /* NULL: of a shared object */
-	const WeftReport *counts;    /* of the entry; NULL: at these sizes they are not known */
-	const WeftReport *compiled;  /* the whole compilation; NULL: of a shared object */
+	const WeftDetails *details; /* NULL: of a shared object */
+	const WeftReport *counts;   /* of the entry; NULL: at these sizes they are not known */
+	const WeftReport *compiled; /* the whole compilation; NULL: of a shared object */
 	uint32_t nkernel;
-	double *seconds, *launches;  /* by kernel: the least of the runs; of one run */
-	BenchRow call;               /* min, median, p99 and runs of whole calls */
-	double profiled;             /* seconds of the fastest call that was profiled */
+	double *seconds, *launches; /* by kernel: the least of the runs; of one run */
+	BenchRow call;              /* min, median, p99 and runs of whole calls */
+	double profiled;            /* seconds of the fastest call that was profiled */
 	Peak peak;
-	ReportEvent *event;          /* of that call */
+	ReportEvent *event; /* of that call */
 	uint32_t nevent;
-	bool cut;                    /* the call had more launches than are recorded */
+	bool cut; /* the call had more launches than are recorded */
 	ReportFinding *finding;
 	uint32_t nfinding;
-	char processor[128];         /* "": not known */
+	char processor[128]; /* "": not known */
 } Report;
 
 /* Compiles or loads the model, times calls and kernels, and fills in the report but for the
@@ -60,11 +60,11 @@ bool report_findings(Report *);
 /* What limits a kernel, and how near it is to the limit. */
 typedef struct {
 	const char *by;  /* "compute"; "memory"; "cache": the speed of the caches, which is not
-	                    measured; "": there is nothing to compare with */
+			    measured; "": there is nothing to compare with */
 	double least;    /* seconds that the limit allows; 0: not known */
 	double fraction; /* of the limit; 0: not known */
 	double memory;   /* bytes per second, as a part of what memory delivers; above 1 where the
-	                    caches deliver */
+			    caches deliver */
 } ReportLimit;
 /* Returns the limit of kernel k, from 0. */
 ReportLimit report_limit(const Report *, uint32_t k);

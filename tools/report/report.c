@@ -173,53 +173,95 @@ static bool parse_seconds(const char *text, double *out)
 	       (fail_usage("--seconds takes a positive number of seconds, not %s", text), false);
 }
 
+/* What the command line says besides ReportOptions. */
+typedef struct {
+	const char *seconds, *backend; /* NULL: not given */
+	int threads;                   /* 0: not given */
+	bool diff, progress;
+} GivenOptions;
+
+/* Checks that each option has an effect. measured: a model is measured; else reports are read. */
+static bool check_options(const ReportOptions *o, const GivenOptions *g, bool measured)
+{
+	static const char model[] = "a model, and here reports are read";
+	const char *load = load_option_given(&o->load);
+	const OptUse use[] = {
+		{o->no_source, measured && (o->output || o->json), "--no-source",
+		 "a page or JSON of a model"},
+		{o->trace, measured, "--trace", model},
+		{o->inputs, measured, "--inputs", model},
+		{o->entry, measured, "--entry", model},
+		{g->threads, measured, "--threads", model},
+		{g->seconds, measured, "--seconds", model},
+		{g->backend, measured, "--backend", model},
+		{o->compile.target, measured, "--target", model},
+		{o->compile.tune, measured, "--tune", model},
+		{o->compile.cc, measured, "--cc", model},
+		{o->compile.no_cache, measured, "--no-cache", model},
+		{g->progress, measured, "--progress", model},
+		{load, measured, load, model},
+	};
+	return options_used(&command_report, use, sizeof use / sizeof *use);
+}
+
+/* Makes the report of a model, once its options are checked. */
+static int report_model(ReportOptions *o, const GivenOptions *g)
+{
+	char beside[4096];
+	const char *dot = strrchr(o->model, '.');
+	snprintf(beside, sizeof beside, "%.*s.safetensors",
+		 (int)(dot ? dot - o->model : (long)strlen(o->model)), o->model);
+	if (!o->inputs && !access(beside, R_OK))
+		o->inputs = beside;
+	o->threads = g->threads ? g->threads : 1;
+	progress_begin(g->progress);
+	o->compile.progress = progress_phase;
+	return make_report(o) ? 0 : 1;
+}
+
 static int run(int argc, char **argv)
 {
-	ReportOptions o = {.compile = {.size = sizeof o.compile}, .threads = 1};
-	const char *seconds = "1", *backend = NULL;
-	bool diff = false, progress = false;
-	char beside[4096];
+	ReportOptions o = {.compile = {.size = sizeof o.compile}};
+	GivenOptions g = {0};
 	const Opt opt[] = {{"-o", OPT_STRING, &o.output},
 			   {"--json", OPT_FLAG, &o.json},
 			   {"--trace", OPT_STRING, &o.trace},
-			   {"--diff", OPT_FLAG, &diff},
+			   {"--diff", OPT_FLAG, &g.diff},
 			   {"--no-source", OPT_FLAG, &o.no_source},
 			   {"--inputs", OPT_STRING, &o.inputs},
 			   {"--entry", OPT_STRING, &o.entry},
-			   {"--threads", OPT_INT, &o.threads},
-			   {"--seconds", OPT_STRING, &seconds},
-			   {"--backend", OPT_STRING, &backend},
+			   {"--threads", OPT_INT, &g.threads},
+			   {"--seconds", OPT_STRING, &g.seconds},
+			   {"--backend", OPT_STRING, &g.backend},
 			   {"--target", OPT_STRING, &o.compile.target},
 			   {"--tune", OPT_STRING, &o.compile.tune},
 			   {"--cc", OPT_STRING, &o.compile.cc},
 			   {"--no-cache", OPT_FLAG, &o.compile.no_cache},
-			   {"--progress", OPT_FLAG, &progress},
+			   {"--progress", OPT_FLAG, &g.progress},
 			   LOAD_OPTIONS(&o.load),
 			   {0}};
 	if (!options_parse(&command_report, opt, &argc, argv))
 		return argc == -1 ? 0 : 1;
-	if (!parse_seconds(seconds, &o.seconds) || !choose_output(&o))
+	if (!parse_seconds(g.seconds ? g.seconds : "1", &o.seconds) || !choose_output(&o) ||
+	    !take_entries(&o.load, &argc, argv))
 		return 1;
-	if (diff && argc != 3)
+	const uint32_t n = o.load.entry.n;
+	const bool reads = g.diff || (argc == 2 && !n && has_suffix(argv[1], ".json"));
+	if (g.diff && (argc != 3 || n))
 		return fail_usage("--diff takes two reports: weft report --diff BEFORE AFTER");
-	if (diff)
-		return report_diff(argv[1], argv[2], o.output, o.json);
-	if (!take_entries(&o.load, &argc, argv))
-		return 1;
-	if (argc != (o.load.entry.n ? 1 : 2))
+	if (argc != (g.diff ? 3 : n ? 1 : 2))
 		return fail_usage("report takes one model; see weft report --help");
-	o.model = o.load.entry.n ? entry_file(&o.load, o.entry) : argv[1];
-	if (o.model && has_suffix(o.model, ".json") && o.output && !o.json)
-		return report_convert(o.model, o.output);
-	if (!o.model || !choose_backend(&o, backend) ||
+	if (!check_options(&o, &g, !reads))
+		return 1;
+	if (g.diff)
+		return report_diff(argv[1], argv[2], o.output, o.json);
+	if (reads && (!o.output || o.json))
+		return fail_usage("%s is a report: -o PAGE.html writes its page", argv[1]);
+	if (reads)
+		return report_convert(argv[1], o.output);
+	o.model = n ? entry_file(&o.load, o.entry) : argv[1];
+	if (!o.model || !choose_backend(&o, g.backend) ||
 	    !keep_input(o.output ? o.output : "", o.model))
 		return 1;
-	const char *dot = strrchr(o.model, '.');
-	snprintf(beside, sizeof beside, "%.*s.safetensors",
-		 (int)(dot ? dot - o.model : (long)strlen(o.model)), o.model);
-	if (!o.inputs && !access(beside, R_OK))
-		o.inputs = beside;
-	progress_begin(progress);
-	o.compile.progress = progress_phase;
-	return make_report(&o) ? 0 : 1;
+	return report_model(&o, &g);
 }

@@ -130,7 +130,7 @@ def check(page, folded, script):
 
 
 def made(*args):
-    p = subprocess.run([weft, "report", *args, "--seconds", "0.02"], capture_output=True, text=True, cwd=folder)
+    p = subprocess.run([weft, "report", *args, *(() if "--diff" in args else ("--seconds", "0.02"))], capture_output=True, text=True, cwd=folder)
     if p.returncode:
         say(f"{args}: {p.stderr}")
 

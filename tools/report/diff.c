@@ -217,6 +217,12 @@ static void print_total(const Diff *d, const char *what, const char *key, double
 		putchar('\n');
 }
 
+/* Returns the length of "gemm" of "gemm, packed b". */
+static int first_word(const char *algorithm)
+{
+	return (int)strcspn(algorithm, ",");
+}
+
 static void print_diff(const Diff *d)
 {
 	enum { MOST = 30 };
@@ -235,8 +241,12 @@ static void print_diff(const Diff *d)
 			snprintf(b, sizeof b, "%.1f", 1e6 * number(p->after, "seconds"));
 		const char *was = text(p->before, "algorithm"), *is = text(p->after, "algorithm");
 		printf("%12s %12s %+12.1f  %s", a, b, 1e6 * p->change, p->name);
-		if (p->before && p->after && strcmp(was, is) != 0)
-			printf(": %s, was %s", is, was);
+		if (p->before && p->after &&
+		    (first_word(was) != first_word(is) ||
+		     strncmp(was, is, (size_t)first_word(is)) != 0))
+			printf(": %.*s, was %.*s", first_word(is), is, first_word(was), was);
+		else if (p->before && p->after && strcmp(was, is) != 0)
+			printf(": another plan");
 		putchar('\n');
 	}
 	if (d->n > MOST)

@@ -110,6 +110,34 @@ static int by_key(const void *pa, const void *pb)
 				: (a->k > b->k) - (a->k < b->k);
 }
 
+/* Whether a kernel is far from its limit, or takes much more than was predicted. */
+static bool is_far(const Report *p, uint32_t k)
+{
+	const double far = 0.3;
+	const ReportLimit l = report_limit(p, k);
+	return l.least > 0 && l.fraction < far && p->seconds[k] >= SMALL * p->launches[k];
+}
+
+static bool is_mispredicted(const Report *p, uint32_t k)
+{
+	const double times = 2, predicted = report_kernel(p, k).seconds;
+	return p->o->threads == 1 && predicted > 0 && p->seconds[k] > times * predicted;
+}
+
+/* Whether the machine was busy while it was measured. */
+static bool is_busy(const Report *p)
+{
+	return p->peak.wall > 0 && p->peak.cpu < 0.9 * p->peak.wall;
+}
+
+static bool is_named(const Report *p, uint32_t k)
+{
+	for (uint32_t i = 0; i < p->nfinding; i++)
+		if (p->finding[i].kernel == k + 1 && strcmp(p->finding[i].kind, "equal") != 0)
+			return true;
+	return false;
+}
+
 /* Names the kernels with most time. */
 static void find_slow(Report *p, const Place *order, double total)
 {
@@ -124,6 +152,13 @@ static void find_slow(Report *p, const Place *order, double total)
 		say_kernel(p, f, k);
 		say(f, " takes %s, %.1f %% of the time.", time_text(p->seconds[k], t), 100 * share);
 		say_limit(p, f, k);
+		if (is_far(p, k))
+			say(f, " Its limit would allow %s.",
+			    time_text(report_limit(p, k).least, t));
+		if (is_far(p, k))
+			say_refusal(p, f, k);
+		if (!is_busy(p) && is_mispredicted(p, k))
+			say(f, " Predicted were %s.", time_text(report_kernel(p, k).seconds, t));
 	}
 }
 
@@ -179,15 +214,14 @@ static void find_equal(Report *p, const Place *order, double total)
  * two. */
 static void find_far(Report *p, double total)
 {
-	const double far = 0.3, worth = 0.01;
+	const double worth = 0.01;
 	Place *order = calloc(p->nkernel + 1, sizeof *order);
 	uint32_t n = 0;
 	char t[32], least[32];
 	for (uint32_t k = 0; order && k < p->nkernel; k++) {
 		const ReportLimit l = report_limit(p, k);
 		const double lost = p->seconds[k] - l.least;
-		if (l.least > 0 && l.fraction < far && lost > worth * total &&
-		    p->seconds[k] >= SMALL * p->launches[k])
+		if (is_far(p, k) && lost > worth * total && !is_named(p, k))
 			order[n++] = (Place){lost, k};
 	}
 	if (n)
@@ -207,14 +241,14 @@ static void find_far(Report *p, double total)
 
 static void find_mispredicted(Report *p, const Place *order, double total)
 {
-	const double worth = 0.03, times = 2;
+	const double worth = 0.03;
 	char t[32], want[32];
 	uint32_t n = 0;
 	for (uint32_t i = 0; i < p->nkernel && n < NAMED; i++) {
 		const uint32_t k = order[i].k;
 		const double predicted = report_kernel(p, k).seconds;
-		if (p->o->threads > 1 || predicted <= 0 || p->seconds[k] < worth * total ||
-		    p->seconds[k] < times * predicted)
+		if (is_busy(p) || !is_mispredicted(p, k) || p->seconds[k] < worth * total ||
+		    is_named(p, k))
 			continue;
 		ReportFinding *f = add(p, "predicted", k + 1, p->seconds[k] - predicted);
 		say_kernel(p, f, k);
@@ -357,7 +391,7 @@ static void find_floats(Report *p)
 static void find_busy(Report *p)
 {
 	const double had = p->peak.wall > 0 ? p->peak.cpu / p->peak.wall : 1;
-	if (had >= 0.9)
+	if (!is_busy(p))
 		return;
 	ReportFinding *f = add(p, "busy", 0, 0);
 	say(f,

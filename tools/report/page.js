@@ -53,7 +53,7 @@ const bytes = (v) => scaled(v, ["B", "kB", "MB", "GB", "TB"]);
 const flops = (v) => scaled(v, ["FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP"]);
 const rate = (v) => scaled(v, ["FLOP/s", "kFLOP/s", "MFLOP/s", "GFLOP/s", "TFLOP/s"]);
 const speed = (v) => scaled(v, ["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]);
-const text = (pair) => pair[0] + "\u00a0" + pair[1];
+const text = (pair) => (pair[1] ? pair[0] + "\u00a0" + pair[1] : pair[0]);
 const percent = (v) => (v > 0 && v < 0.0005 ? "< 0.1" : v * 100 >= 9.95 || v === 0 ? (v * 100).toFixed(0) : (v * 100).toFixed(1)) + "\u00a0%";
 const plural = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 const big = (pair) => [pair[0], h("span.unit", {}, pair[1])];
@@ -383,7 +383,7 @@ function modules() {
 	model.bodies = bodies;
 	return root;
 }
-const isModule = (x) => x.items !== undefined;
+const isModule = (x) => x.items !== undefined; // a node has none
 // Equal layers have equal signatures; names, times and sizes that are numbers do not count.
 function signature(x) {
 	if (!isModule(x))
@@ -407,6 +407,21 @@ function folded(items) {
 			out.push(x);
 		}
 	}
+	return out;
+}
+// Four neighbours and more without a kernel become one item {glue: [nodes]}.
+function glued(items) {
+	const out = [];
+	let run = [];
+	const flush = () => {
+		out.push(...(run.length >= 4 ? [{ glue: run }] : run));
+		run = [];
+	};
+	for (const x of items) {
+		const bare = !isModule(x) && !x.fold && !model.of.has(x.id) && !model.bodies.has(x.id);
+		bare ? run.push(x) : (flush(), out.push(x));
+	}
+	flush();
 	return out;
 }
 const sum = (list, f) => list.reduce((a, x) => a + f(x), 0);
@@ -464,7 +479,12 @@ function graph() {
 		const who = opener(li, () => list.map((m) => () => moduleRow(m, deep + 1)), `${list[0].name} \u2026 ${list[list.length - 1].name}`, `\u00d7\u00a0${list.length}, equal`);
 		return fill(li, [line(both, deep, who, plural(sum(list, (m) => m.count), "operator"), "")]);
 	};
-	const rows = (items, deep) => folded(items).map((x) => () => (x.fold ? foldRow(x.fold, deep) : isModule(x) ? moduleRow(x, deep) : nodeRow(x, deep)));
+	const glueRow = (list, deep) => {
+		const both = { fold: list, seconds: 0, bytes: sum(list, (n) => n.bytes) }, li = h("li", {});
+		const who = opener(li, () => list.map((n) => () => nodeRow(n, deep + 1)), `${list[0].name} \u2026 ${list[list.length - 1].name}`);
+		return fill(li, [line(both, deep, who, `${plural(list.length, "operator")} without a kernel`, "")]);
+	};
+	const rows = (items, deep) => glued(folded(items)).map((x) => () => (x.glue ? glueRow(x.glue, deep) : x.fold ? foldRow(x.fold, deep) : isModule(x) ? moduleRow(x, deep) : nodeRow(x, deep)));
 	const extra = (title, list) => {
 		if (!list.length)
 			return [];
@@ -602,7 +622,7 @@ function openNode(id, from) {
 // ---- a difference ----
 
 function difference() {
-	const a = data.before, b = data.after, change = (x, y) => (x > 0 ? (y / x - 1 >= 0 ? "+" : "\u2212") + Math.abs((y / x - 1) * 100).toFixed(1) + "\u00a0%" : "");
+	const a = data.before, b = data.after, change = (x, y) => (x === y ? "\u2013" : x > 0 ? (y / x - 1 >= 0 ? "+" : "\u2212") + Math.abs((y / x - 1) * 100).toFixed(1) + "\u00a0%" : "");
 	const kind = (v) => (v > 0 ? "worse" : "better"), rows = [["Time of a call", "seconds", time], ["Time of all kernels", "kernels_seconds", time], ["Kernels", "kernels", (v) => [String(v), ""]],
 		["Operators", "operators", (v) => [String(v), ""]], ["Arithmetic", "flops", flops], ["Memory traffic", "bytes", bytes], ["Weights", "weight_bytes", bytes], ["Workspace", "workspace_bytes", bytes]]
 		.filter((r) => a.totals[r[1]] !== undefined && b.totals[r[1]] !== undefined);

@@ -37,13 +37,16 @@ static const char *time_text(double seconds, char out[32])
 	return out;
 }
 
-/* Begins with "Kernel 17, conv2d_3_relu (net.py:30-42),". */
+/* Begins with "Kernel 17, conv2d_3_relu (net.py:30-42 in layer.0),". */
 static void say_kernel(const Report *p, ReportFinding *f, uint32_t k)
 {
 	char place[300];
-	const char *at = report_place(p, k, place);
-	say(f, "Kernel %u, %.60s%s%.100s%s,", k + 1, report_kernel(p, k).name, *at ? " (" : "", at,
-	    *at ? ")" : "");
+	const WeftKernelInfo i = report_kernel(p, k);
+	const char *at = report_place(p, k, place), *in = i.line ? strstr(i.line, " in ") : NULL;
+	say(f, "Kernel %u, %.60s", k + 1, i.name);
+	if (*at)
+		say(f, " (%.100s%.100s)", at, in ? in : "");
+	say(f, ",");
 }
 
 /* ---- kernels one by one ---- */

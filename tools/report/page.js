@@ -178,7 +178,7 @@ function learn() {
 		n.seconds = model.led.get(n.id) || 0;
 }
 const schedule = (k) => k.algorithm.split(",")[0];
-const kernelLink = (id, label) => h("button.as-link", { type: "button", onclick: (e) => openKernel(id, e.currentTarget) }, label || `kernel ${id}`);
+const kernelLink = (id, label) => h("button.as-link", { type: "button", title: data.kernels[id - 1].name, onclick: (e) => openKernel(id, e.currentTarget) }, label || `kernel ${id}`);
 
 // ---- summary ----
 

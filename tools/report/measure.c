@@ -33,9 +33,9 @@ static void on_launch(void *user, uint32_t call, double seconds)
 static void keep(Report *p, const Recording *r, double took)
 {
 	for (uint32_t k = 0; k < p->nkernel; k++)
-		if (!p->profiled || r->seconds[k] < p->seconds[k])
+		if (p->profiled <= 0 || r->seconds[k] < p->seconds[k])
 			p->seconds[k] = r->seconds[k];
-	if (p->profiled && took >= p->profiled)
+	if (p->profiled > 0 && took >= p->profiled)
 		return;
 	p->profiled = took;
 	memcpy(p->launches, r->launches, p->nkernel * sizeof *p->launches);

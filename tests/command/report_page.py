@@ -27,6 +27,7 @@ MODEL = "graph @f(%x: f32[64, 64], %w: f32[64, 64]) -> f32[64, 64] {\n" + "".joi
 # What a reader does, in the page; each line of the result is a complaint.
 SCRIPT = r"""
 window.bad = [];
+const BEGUN = performance.now();
 window.addEventListener("error", (e) => window.bad.push("error: " + e.message));
 """
 CHECKS = r"""
@@ -39,13 +40,16 @@ try {
 	if (document.documentElement.dataset.ready !== "yes") say("the script did not end");
 	if (document.documentElement.dataset.theme !== THEME) say("theme: " + document.documentElement.dataset.theme);
 	if (d.schema === "weft-report") {
-		for (const id of ["summary", "time", "roofline", "graph", "memory", "machine"]) if (!document.getElementById(id)) say("no part " + id);
+		const whole = d.nodes.length > 0, parts = whole ? ["summary", "time", "roofline", "graph", "memory", "machine"] : ["summary", "time", "machine"];
+		if (BEGUN + 5000 < performance.now()) say(`it took ${performance.now() - BEGUN} ms to open`);
+		for (const id of parts) if (!document.getElementById(id)) say("no part " + id);
 		if (!all(".said li").length || all("#kernels tbody tr").length !== Math.min(25, d.kernels.length)) say("findings or kernels");
 		if (all("#roofline circle").length !== d.kernels.filter((k) => k.flops > 0 && k.bytes > 0).length) say("points of the roofline");
-		if (!all("#time .strip rect").length || !document.querySelector("#memory path.edge")) say("timeline or memory");
+		if (!all("#time .strip rect").length || whole !== !!document.querySelector("#memory path.edge")) say("timeline or memory");
 		click(document.querySelector("#kernels tbody .as-link"), "kernel");
 		const panel = document.getElementById("panel");
-		if (panel.hidden || !panel.querySelector("pre") || !panel.contains(document.activeElement)) say("the panel of a kernel");
+		if (panel.hidden || (d.sources[d.kernels[0].function] && !panel.querySelector("pre")) || !panel.contains(document.activeElement)) say("the panel of a kernel");
+		if (whole) {
 		const node = [...panel.querySelectorAll("ol .as-link")][0];
 		click(node, "node of a kernel");
 		if (!text(panel.querySelector("h2")).startsWith("Node ")) say("from a kernel to its node");
@@ -61,6 +65,7 @@ try {
 			if (!fold || !text(fold).includes("\u00d7\u00a0" + FOLDED)) say("layers are not folded: " + text(document.getElementById("tree")).slice(0, 300));
 			click(fold && fold.querySelector(".twist"), "folded layers");
 			if (fold && fold.querySelectorAll("[data-module]").length !== FOLDED) say("folded layers do not open");
+		}
 		}
 		for (const view of ["Equal kernels", "Modules", "Lines", "Schedules", "Kernels"]) {
 			click(button(view), view);
@@ -91,6 +96,16 @@ document.body.append(out);
 """
 
 
+def big(n):
+    """A chain of n operators in modules of 40."""
+    lines = ["graph @f(%x: f32[32, 64], %w: f32[64, 64]) -> f32[32, 64] {"]
+    for k in range(n):
+        before = f"v{k - 1}" if k else "x"
+        call = (f"aten.mm(%{before}, %w)", f"aten.relu(%{before})", f"aten.sin(%{before})", f"aten.add.Tensor(%{before}, %x)")[k % 4]
+        lines.append(f"  %v{k} = {call} : f32[32, 64]  ; net.py:{10 + k % 40} in blocks.{k // 40}.part{k % 40 // 10}{'.x' if k // 40 % 7 == 0 else ''}")
+    return "\n".join([*lines, f"  return %v{n - 1}", "}", ""])
+
+
 def say(text):
     global bad
     bad += 1
@@ -114,9 +129,9 @@ def browse(page, dark, width, *args):
 def check(page, folded, script):
     text = page.read_text()
     for theme, width in (("light", 1280), ("dark", 1280), ("light", 700)):
-        checks = SCRIPT + (script if width == 1280 else "") + "\n" + CHECKS.replace("THEME", json.dumps(theme)).replace("FOLDED", str(folded))
+        checks = (script if width == 1280 else "") + "\n" + CHECKS.replace("THEME", json.dumps(theme)).replace("FOLDED", str(folded))
         tried = page.with_name(f"tried_{theme}_{width}_{page.name}")
-        tried.write_text(text.replace("</body>", "<script>" + checks.replace("</script", "<\\/script") + "</script></body>"))
+        tried.write_text(text.replace("<title>", f"<script>{SCRIPT}</script><title>", 1).replace("</body>", "<script>" + checks.replace("</script", "<\\/script") + "</script></body>"))
         p = browse(tried, theme == "dark", width, "--dump-dom")
         found = re.search(r'<pre id="complaints">(.*?)</pre>', p.stdout, re.S)
         if not found:
@@ -141,12 +156,16 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "m.ir").write_text(MODEL)
     made("m.ir", "-o", "m.html")
     made("m.ir", "-o", "m.json")
+    subprocess.run([weft, "compile", "m.ir", "-o", "m.so"], cwd=folder, check=True, capture_output=True)
+    made("m.so", "-o", "so.html")
+    (folder / "big.ir").write_text(big(20000))
+    made("big.ir", "--no-source", "-o", "big.html")
     made("--diff", "m.json", "m.json", "-o", "d.html")
     made(str(root / "examples/digits/digits_cnn.pt2"), "-o", "digits.html")
     library = axe()
     if not library:
         print("no axe-core-python: accessibility is not tried")
-    for page, folded in (("m.html", LAYERS), ("d.html", 0), ("digits.html", 0)):
+    for page, folded in (("m.html", LAYERS), ("d.html", 0), ("digits.html", 0), ("so.html", 0), ("big.html", 0)):
         if (folder / page).exists():
             check(folder / page, folded, library)
 sys.exit(bad != 0)

@@ -32,8 +32,10 @@ static const char *time_text(double seconds, char out[32])
 		snprintf(out, 32, "%.3g s", seconds);
 	else if (seconds >= 1e-3)
 		snprintf(out, 32, "%.3g ms", 1e3 * seconds);
-	else
+	else if (seconds >= 1e-6)
 		snprintf(out, 32, "%.3g us", 1e6 * seconds);
+	else
+		snprintf(out, 32, "%.3g ns", 1e9 * seconds);
 	return out;
 }
 

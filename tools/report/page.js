@@ -203,8 +203,8 @@ const titles = {
 };
 // A sentence; the number of its kernel is a link.
 function sentence(f) {
-	const m = f.kernel && /^Kernel \d+/.exec(f.text);
-	return h("p", {}, m ? [kernelLink(f.kernel, m[0]), f.text.slice(m[0].length)] : f.text);
+	const m = f.kernel && /^Kernel \d+/.exec(f.text), said = f.text.replace(/(\d) us\b/g, "$1 \u00b5s");
+	return h("p", {}, m ? [kernelLink(f.kernel, m[0]), said.slice(m[0].length)] : said);
 }
 function findings() {
 	if (!data.findings.length)
@@ -224,7 +224,7 @@ const kernelColumns = [
 	{ title: "", show: (k) => h("div.share", {}, bar(k.seconds / model.most, k.limit)) },
 	{ title: "Of limit", num: true, value: (k) => k.fraction || 0, show: (k) => (k.fraction ? percent(k.fraction) : "\u2013") },
 	{ title: "FLOP/s", num: true, value: (k) => k.flops / (k.seconds || 1), show: (k) => (k.flops ? text(rate(k.flops / k.seconds)) : "\u2013") },
-	{ title: "Bytes", num: true, value: (k) => k.bytes, show: (k) => text(bytes(k.bytes)) },
+	{ title: "Bytes", num: true, value: (k) => k.bytes, show: (k) => (k.bytes ? text(bytes(k.bytes)) : "\u2013") },
 	{ title: "Schedule", value: (k) => schedule(k), show: (k) => schedule(k) },
 	{ title: "Source line", value: (k) => k.place, show: (k) => h("div.cut", {}, k.place || "\u2013", k.module && h("span.faint", {}, " in " + k.module)) }
 ];

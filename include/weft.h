@@ -689,7 +689,7 @@ typedef struct {
 	const char *name, *op, *type;
 	uint32_t node; /* the node of which a pass made the operator; 0: of none alone */
 	bool again;    /* an earlier kernel computes the same value, too, so that it is recomputed
-			  here instead of stored there */
+			  here instead of stored there; false for index maps */
 } WeftKernelOp;
 
 /* Memory that kernels read or write. */

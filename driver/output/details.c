@@ -189,7 +189,8 @@ static void describe_ops(const Asking *a, Computed *c, const Kernel *k, WeftKern
 				       .op = op_of(g, n),
 				       .type = lasting_type(a->arena, g->ir, node_type_id(g, n)),
 				       .node = ir_loc_node(g->ir, node_data(g, n)->loc),
-				       .again = computed_before(a->arena, c, k, n)};
+				       .again = computed_before(a->arena, c, k, n) &&
+						op_lower(node_op(g, n))->role != LOWER_INDEX};
 	}
 	out->op = op;
 	out->nop = nop;

@@ -253,10 +253,20 @@ function prefixes(path) {
 const few = (ids, most = 6) => [ids.slice(0, most).map((id, k) => [k ? ", " : "", kernelLink(id, String(id))]), ids.length > most ? ` and ${ids.length - most} more` : ""];
 // A value without a name has a number.
 const bufferName = (b) => (/^\d+$/.test(b.name) ? (b.kind === "weights" ? "constant " : "value ") : "") + b.name;
-function groupTable(title, key, deep) {
-	const list = groups(key), most = Math.max(1e-12, ...list.map((g) => g.seconds));
+// Modules, without those of which one module has all kernels.
+function moduleGroups() {
+	const list = groups((k) => (k.module ? prefixes(k.module) : "(no module)")), found = new Map(list.map((g) => [g.name, g])), outer = new Set();
+	for (const g of list) {
+		const around = found.get(prefixes(g.name).at(-2));
+		if (around && around.kernels.length === g.kernels.length)
+			outer.add(around);
+	}
+	return list.filter((g) => !outer.has(g));
+}
+function groupTable(title, list) {
+	const most = Math.max(1e-12, ...list.map((g) => g.seconds));
 	return table(title, [
-		{ title, value: (g) => g.name, show: (g) => h("div.cut", {}, deep ? h("span", { style: `padding-left:${(prefixes(g.name).length - 1) * 14}px` }, g.name) : g.name) },
+		{ title, value: (g) => g.name, show: (g) => h("div.cut", {}, g.name) },
 		{ title: "Time", num: true, value: (g) => g.seconds, show: (g) => text(time(g.seconds)) },
 		{ title: "Share", num: true, value: (g) => g.seconds, show: (g) => percent(g.seconds / model.total) },
 		{ title: "", show: (g) => h("div.share", {}, bar(g.seconds / most)) },
@@ -273,10 +283,10 @@ function times() {
 		const list = data.kernels.filter((k) => !want || `${k.id} ${k.name} ${k.algorithm} ${k.place} ${k.module || ""}`.toLowerCase().includes(want));
 		search.hidden = view !== "Kernels";
 		place.replaceChildren(view === "Kernels" ? table("Table of kernels", kernelColumns, list, { sort: 1, id: (k) => k.id })
-			: view === "Modules" ? groupTable("Module", (k) => (k.module ? prefixes(k.module) : "(no module)"))
-			: view === "Equal kernels" ? groupTable("Function", (k) => k.function || k.name)
-			: view === "Lines" ? groupTable("Line", (k) => k.line || "(no line)")
-			: groupTable("Schedule", schedule));
+			: view === "Modules" ? groupTable("Module", moduleGroups())
+			: view === "Equal kernels" ? groupTable("Function", groups((k) => k.function || k.name))
+			: view === "Lines" ? groupTable("Line", groups((k) => k.line || "(no line)"))
+			: groupTable("Schedule", groups(schedule)));
 	};
 	search.addEventListener("input", draw);
 	section("time", "Time", "Times are the fastest of several profiled calls, kernel by kernel. A module counts what is in it. The colour says what limits a kernel.",

@@ -27,6 +27,7 @@ MODEL = "graph @f(%x: f32[64, 64], %w: f32[64, 64]) -> f32[64, 64] {\n" + "".joi
 # What a reader does, in the page; each line of the result is a complaint.
 SCRIPT = r"""
 window.bad = [];
+try { localStorage.clear(); } catch { /* a file may have no storage */ }
 const BEGUN = performance.now();
 window.addEventListener("error", (e) => window.bad.push("error: " + e.message));
 """
@@ -76,6 +77,10 @@ try {
 		if (all("section").length !== 2 || !all("#kernels tbody tr").length) say("a difference");
 	}
 	document.dispatchEvent(new KeyboardEvent("keydown", { key: "Escape" }));
+	const other = THEME === "dark" ? "light" : "dark", back = getComputedStyle(document.body).backgroundColor;
+	click(document.getElementById("theme"), "theme");
+	if (document.documentElement.dataset.theme !== other || getComputedStyle(document.body).backgroundColor === back) say("the theme does not change");
+	click(document.getElementById("theme"), "theme");
 	if (document.documentElement.scrollWidth > innerWidth) {
 		const wide = all("main *").filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll"));
 		say("wider than the window: " + wide.slice(0, 3).map((e) => e.tagName + "." + e.className));

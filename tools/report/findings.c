@@ -363,7 +363,7 @@ static void find_padding(Report *p)
 		all += d->buffer[k].bytes;
 		most = d->buffer[k].padding > d->buffer[most].padding ? k : most;
 	}
-	if (!(bytes > 0) || bytes < 0.005 * all)
+	if (!d || !(bytes > 0) || bytes < 0.005 * all)
 		return;
 	ReportFinding *f = add(p, "padding", 0, 0);
 	say(f, "%sB of the %sB of all buffers are padding, most in %.80s (%sB).", human(bytes, a),

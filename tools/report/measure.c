@@ -192,14 +192,14 @@ bool report_measure(Report *p, const ReportOptions *o)
 	*p = (Report){.o = o};
 	if (!open_model(p))
 		return false;
-	WeftTensor *in = calloc(p->r.ninput + 1, sizeof *in);
+	p->in = calloc(p->r.ninput + 1, sizeof *p->in);
 	Weft *w = weft_new();
 	WeftTensors *t = o->inputs && w ? weft_tensors_read(w, o->inputs) : NULL;
-	bool ok = in && w &&
-		  (t           ? runner_inputs(&p->r, t, o->inputs, in)
+	bool ok = p->in && w &&
+		  (t           ? runner_inputs(&p->r, t, o->inputs, p->in)
 		   : o->inputs ? (fail_messages(w), false)
-			       : bench_make_inputs(&p->r, in));
-	ok = ok && runner_prepare(&p->r, in) && time_calls(p, in) && profile(p, in);
+			       : bench_make_inputs(&p->r, p->in));
+	ok = ok && runner_prepare(&p->r, p->in) && time_calls(p, p->in) && profile(p, p->in);
 	if (!ok)
 		return false;
 	progress_show("measuring the machine");

@@ -123,6 +123,7 @@ static bool make_report(const ReportOptions *o)
 	else if (ok)
 		report_text(&p);
 	ok = ok && write_trace(&p);
+	free(p.in);
 	free(p.finding);
 	free(p.seconds);
 	free(p.launches);
@@ -207,7 +208,7 @@ static bool check_options(const ReportOptions *o, const GivenOptions *g, bool me
 /* Makes the report of a model, once its options are checked. */
 static int report_model(ReportOptions *o, const GivenOptions *g)
 {
-	char beside[4096];
+	static char beside[4096];
 	const char *dot = strrchr(o->model, '.');
 	snprintf(beside, sizeof beside, "%.*s.safetensors",
 		 (int)(dot ? dot - o->model : (long)strlen(o->model)), o->model);

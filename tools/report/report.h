@@ -36,6 +36,7 @@ typedef struct {
 typedef struct {
 	const ReportOptions *o;
 	Runner r;
+	WeftTensor *in;             /* the inputs, r.ninput */
 	const WeftDetails *details; /* NULL: of a shared object */
 	const WeftReport *counts;   /* of the entry; NULL: at these sizes they are not known */
 	const WeftReport *compiled; /* the whole compilation; NULL: of a shared object */

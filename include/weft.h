@@ -730,6 +730,74 @@ const WeftReport *weft_report(Weft *);
  * after the other. n is the number of all symbols. Returns NULL after an error: nothing was
  * compiled, n is wrong, or a value is out of its symbol's range. */
 const WeftReport *weft_report_at(Weft *, const int64_t *symbol, uint32_t n);
+/* A node of a graph that was compiled. Numbers of nodes count from 1 in program order; the nodes of
+ * a body follow the node that has the body. */
+typedef struct {
+	const char *name, *op; /* as weft_node_name and weft_node_op */
+	const char *kind;      /* "input", "state", "constant" or "call" */
+	const char *user_name; /* as weft_node_user_name */
+	const char *type;      /* "f32[s0, 3]"; of several results "(f32[2], i64[])" */
+	const char *line;      /* "net.py:12 in layer.0"; "": unknown */
+	double bytes;          /* of the results */
+	uint32_t around;       /* the node whose body has this one; 0: none */
+	uint32_t noperand;
+	const uint32_t *operand; /* numbers of nodes; 0: absent */
+} WeftNodeDetails;
+
+/* An operator that a kernel computes, after all passes. */
+typedef struct {
+	const char *name, *op, *type;
+	uint32_t node; /* the node of which a pass made the operator; 0: of none alone */
+	bool again;    /* an earlier kernel computes the same value, too, so that it is recomputed
+			  here instead of stored there; false for index maps */
+} WeftKernelOp;
+
+/* Memory that kernels read or write. */
+typedef struct {
+	const char *name; /* of the value of the graph, or of memory between phases of a kernel */
+	const char *kind; /* "input", "output", "weights", "state", "workspace", or "room": memory
+			     whose size `run` finds out */
+	WeftDType dtype;
+	double bytes, padding; /* bytes with padding; how many of these are padding */
+	double offset;         /* in the workspace; -1: not there */
+	uint32_t first, last;  /* of the workspace and of rooms: the kernels, counted from 1, from
+				  which and until which the memory is the buffer's; else 0 */
+} WeftBufferDetails;
+
+typedef struct {
+	uint32_t buffer; /* counted from 1 */
+	bool read, written;
+} WeftKernelAccess;
+
+typedef struct {
+	uint32_t node; /* the node that takes most of the kernel's time, by the kind of operator;
+			  0: unknown */
+	bool joins;    /* runs at the same time as the kernel before */
+	bool user;     /* a user operator, or one of LAPACK */
+	uint32_t nop, naccess;
+	const WeftKernelOp *op; /* in the order in which they are computed */
+	const WeftKernelAccess *access;
+} WeftKernelDetails;
+
+/* What an entry of the last compilation consists of. */
+typedef struct {
+	uint32_t nnode, nkernel, nbuffer;
+	const WeftNodeDetails *node;     /* [0] is node 1 */
+	const WeftKernelDetails *kernel; /* as WeftEntryReport.kernel */
+	const WeftBufferDetails *buffer; /* [0] is buffer 1 */
+	const char *target;              /* the target of the numbers, "x86-64-v4" */
+} WeftDetails;
+/* Returns the details of entry number `entry` of the last compilation, which was one of this graph.
+ * symbol[n]: the values of the entry's symbols, as in weft_report_at; n 0: those seen while
+ * exporting. Valid until weft_free. Returns NULL after an error: nothing was compiled, the graph is
+ * another one, there is no such entry, n is wrong, or a value is out of its symbol's range. */
+const WeftDetails *weft_details(Weft *, const WeftGraph *, uint32_t entry, const int64_t *symbol,
+				uint32_t n);
+/* Returns the code of a kernel of an entry of the last compilation, for readers: the C that
+ * WEFT_EMIT_C writes, without what several kernels share; of a kernel for a GPU its loop IR.
+ * Kernels with one WeftKernelInfo.function have one text. Valid until weft_free. Returns NULL after
+ * an error: nothing was compiled, or there is no such kernel. */
+const char *weft_kernel_source(Weft *, uint32_t entry, uint32_t kernel);
 /* Plans kernels and memory as weft_compile does, without making code: fills in weft_report. Returns
  * false after an error. */
 bool weft_plan(Weft *, const WeftGraph *, const WeftOptions *);

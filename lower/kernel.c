@@ -433,7 +433,10 @@ Kx trace_value(Trace *t, Node n, const Sym *idx, Kx guard)
 	Kx x = dispatch(t, n, idx, guard);
 	bool fresh;
 	intern(&t->memo, key, nkey * sizeof *key, &fresh);
-	if (fresh)
-		array_push(t->s->arena, &t->memo_value, x);
+	if (!fresh)
+		return x;
+	array_push(t->s->arena, &t->memo_value, x);
+	if (op_lower(node_op(t->s->g, n))->role != LOWER_LEAF)
+		array_push(t->s->arena, &t->k->evaluates, n);
 	return x;
 }

@@ -24,7 +24,7 @@ void lower_push_kernel(Lower *s, Kernel *k)
 	if (s->state && lower_state_keeps(s, k))
 		return;
 	k->stored = s->at.i ? node_info(s, s->at)->is.why : NULL;
-	if (s->at.i && !k->lines.at.i)
+	if (s->at.i && !k->lines.nline)
 		k->lines = lower_lines(s, s->at);
 	array_push(s->arena, &s->steps->step, (Step){.kind = STEP_KERNEL, .kernel = k});
 }

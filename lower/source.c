@@ -8,12 +8,14 @@
  * has none in a loop or branch has that of the loop. */
 #include "lower/stage.h"
 
+enum { HEAVIEST = 4 };
+
 static uint32_t weight(Op op)
 {
 	switch (op_lower(op)->role) {
 	case LOWER_ANCHOR:
 	case LOWER_TILES:
-		return 4;
+		return HEAVIEST;
 	case LOWER_REDUCE:
 	case LOWER_ROOT:
 		return 3;
@@ -29,42 +31,41 @@ static LocId loc_at(const Lower *s)
 	return s->at.i ? node_data(s->g, s->at)->loc : (LocId){0};
 }
 
-static SourceLines one_line(LocId at)
+static SourceLines one_line(const Lower *s, LocId at)
 {
-	return (SourceLines){at, at.i != 0};
+	return (SourceLines){at, *ir_loc_text(s->ir, at) != 0};
 }
 
 /* Returns the line of the loop or branch around; if it has none, that of the next one around
  * that. */
 static SourceLines outer_line(const Lower *s)
 {
-	LocId at = {0};
-	while (!at.i && (s = s->parent))
-		at = loc_at(s);
-	return one_line(at);
+	SourceLines lines = {0};
+	while (!lines.nline && (s = s->parent))
+		lines = one_line(s, loc_at(s));
+	return lines;
 }
 
 SourceLines lower_computed_lines(const Graph *g, const Node *computes, uint32_t n)
 {
 	SourceLines lines = {0};
-	LocId before = {0};
+	const char *before = NULL;
 	Intern seen;
 	uint32_t most = 0;
 	intern_init(&seen, g->ir->ctx->scratch);
 	for (uint32_t k = 0; k < n; k++) {
 		LocId at = node_data(g, computes[k])->loc;
-		uint32_t w = weight(node_op(g, computes[k]));
-		if (!at.i)
-			continue;
-		if (w >= most) {
+		const char *text = ir_loc_text(g->ir, at);
+		/* one with a line before one that has a number only */
+		uint32_t w = !at.i ? 0 : weight(node_op(g, computes[k])) + (*text ? HEAVIEST : 0);
+		if (w && w >= most) {
 			most = w;
 			lines.at = at;
 		}
-		if (at.i == before.i) /* most often: a line is several operators */
+		if (!*text || text == before) /* most often: a line is several operators */
 			continue;
-		const char *text = ir_loc_text(g->ir, at);
 		intern(&seen, text, ir_loc_line(text), NULL);
-		before = at;
+		before = text;
 	}
 	lines.nline = seen.entry.n;
 	return lines;
@@ -76,12 +77,15 @@ SourceLines lower_lines(const Lower *s, Node root)
 	for (Node n = s->member[root.i]; n.i; n = s->next_member[n.i])
 		array_push(s->ir->ctx->scratch, &computes, n);
 	const SourceLines lines = lower_computed_lines(s->g, computes.data, computes.n);
-	return lines.nline ? lines : outer_line(s);
+	const SourceLines outer = lines.nline ? lines : outer_line(s);
+	return outer.nline ? outer : lines;
 }
 
 SourceLines lower_line(const Lower *s, Node n)
 {
-	LocId at = loc_at(s);
-	at = at.i ? at : node_data(s->g, n)->loc;
-	return at.i ? one_line(at) : outer_line(s);
+	const SourceLines here = one_line(s, loc_at(s)), own = one_line(s, node_data(s->g, n)->loc),
+			  lines = here.nline  ? here
+				  : own.nline ? own
+					      : outer_line(s);
+	return lines.nline ? lines : here.at.i ? here : own;
 }

@@ -505,6 +505,7 @@ static void describe(const Updates *u, Kernel *k, const Kernel *a, const Kernel 
 	k->computes.data = NULL;
 	k->computes.n = k->computes.cap = 0;
 	k->graph = b->graph ? b->graph : a->graph;
+	kernel_join_evaluated(k, a, b, u->l->ir->ctx->arena);
 	for (uint32_t i = 0, of_a = 0, of_b = 0; i < n; i++) {
 		const bool first =
 			of_b == b->computes.n ||

@@ -7,8 +7,8 @@
 #include "tool.h"
 
 static const Command *const commands[] = {
-	&command_compile, &command_run,    &command_check, &command_bench,  &command_train,
-	&command_show,    &command_bisect, &command_ops,   &command_doctor,
+	&command_compile, &command_run,    &command_check,  &command_bench, &command_train,
+	&command_show,    &command_report, &command_bisect, &command_ops,   &command_doctor,
 };
 enum { NCOMMAND = sizeof commands / sizeof(Command *) };
 

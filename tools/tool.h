@@ -28,7 +28,7 @@ typedef struct {
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_train,
-	command_show, command_bisect, command_ops, command_doctor;
+	command_show, command_report, command_bisect, command_ops, command_doctor;
 
 /* Prints the answer to --help, or to --help-all, on stdout. */
 void command_help(const Command *, bool all);
@@ -268,6 +268,8 @@ typedef struct {
 	FILE *f;
 	int depth;
 	bool comma;
+	int line_from; /* what lies so deep in the value begins no line of its own; 0: all begins
+			  one */
 } Json;
 
 /* Prints a UTF-8 text as the inside of a JSON string: ASCII, with escapes; what is no UTF-8 as

@@ -319,7 +319,7 @@ static uint64_t add_calls(Builder *b)
 		put(b->im, &call_type, here, &info);
 		point_text(b->im, here + FIELD(WeftCallInfo, name), c->name);
 		point_text(b->im, here + FIELD(WeftCallInfo, algorithm), c->algorithm);
-		if (c->lines.at.i)
+		if (c->lines.nline)
 			point_text(b->im, here + FIELD(WeftCallInfo, line),
 				   ir_loc_text(b->p->ir, c->lines.at));
 	}

@@ -342,6 +342,7 @@ void distinct_kernel(DistinctKernels *d, const Kernel *k)
 	here.name = k->name;
 	here.stored = k->stored;
 	here.lines = k->lines;
+	here.kernel = k;
 	here.buf = arena_dup(arena, d->buf.data, d->buf.n * sizeof *d->buf.data);
 	add_kernel(d, here);
 }

@@ -14,6 +14,7 @@ typedef struct {
 	const char *name; /* the name of the kernel or call */
 	const char *stored; /* Kernel.stored; NULL for a call */
 	SourceLines lines;
+	const Kernel *kernel;     /* NULL for a call */
 	const Schedule *schedule; /* one for all equal kernels; ARG_BUF numbers buffers in order of
 	                             appearance */
 	const uint32_t *fn;       /* by phase: index in Program.fn */

@@ -28,6 +28,7 @@ typedef struct {
 	bool extended;
 	ARRAY(uint32_t) touched; /* in the loops around */
 	ARRAY(const StepSave *) saved; /* what they hold is there until the end */
+	ARRAY(uint32_t) at;            /* by call: the phase in which it is launched */
 	ARRAY(Sym) born;         /* sizes that depend on data, in order; a number: known before */
 } Planner;
 
@@ -60,6 +61,7 @@ static void touch_kernel(Planner *p, const Scheduled *k)
 	for (uint32_t i = 0; i < k->schedule->phase.n; i++) {
 		const SchedPhase *phase = &k->schedule->phase.data[i];
 		p->now += !k->continues[i];
+		array_push(p->l->ir->ctx->arena, &p->at, p->now);
 		for (uint32_t a = 0; a < phase->narg; a++)
 			if (phase->arg[a].kind == ARG_BUF)
 				touch(p, k->buf[phase->arg[a].k].i);
@@ -172,7 +174,7 @@ static void find_lives(Planner *p)
 	do {
 		p->extended = false;
 		p->now = 0;
-		p->kernel = p->saved.n = p->born.n = 0;
+		p->kernel = p->saved.n = p->born.n = p->at.n = 0;
 		walk(p, &p->l->steps);
 		for (uint32_t k = 0; k < p->saved.n; k++)
 			touch_saved(p, p->saved.data[k]);
@@ -640,6 +642,38 @@ static Sym place_slots(SymTab *syms, Slots *slots, Sym at)
 	return at;
 }
 
+/* Returns the number of calls that are launched before a phase. */
+static uint32_t calls_before(const Planner *p, uint32_t phase)
+{
+	uint32_t lo = 0, hi = p->at.n;
+	while (lo < hi) {
+		uint32_t mid = (lo + hi) / 2;
+		if (p->at.data[mid] < phase)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Sets the first and the last call of each lifetime. What lives between two calls only has the
+ * first of them. */
+static void find_calls(const Planner *p, uint32_t n, MemoryPlan *plan)
+{
+	Arena *arena = p->l->ir->ctx->arena;
+	uint32_t *first = ARENA_ARRAY(arena, uint32_t, n), *last = ARENA_ARRAY(arena, uint32_t, n);
+	for (uint32_t i = 1; i < n; i++) {
+		if (!p->life[i].used)
+			continue;
+		const uint32_t behind = calls_before(p, p->life[i].last + 1);
+		last[i] = behind ? behind - 1 : 0;
+		first[i] = calls_before(p, p->life[i].first);
+		first[i] = first[i] > last[i] ? last[i] : first[i];
+	}
+	plan->first = first;
+	plan->last = last;
+}
+
 MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 {
 	const Lowered *l = kernels->l;
@@ -654,6 +688,7 @@ MemoryPlan plan_memory(const DistinctKernels *kernels, bool share)
 	uint32_t *slot_of = ARENA_ARRAY(arena, uint32_t, all);
 	Sym *size = find_sizes(&p, all);
 	find_rooms(&p, size, all, &plan);
+	find_calls(&p, all, &plan);
 	Slots *slots = ARENA_ARRAY(arena, Slots, plan.nroom + 1);
 	Sym *total = ARENA_ARRAY(arena, Sym, plan.nroom + 1);
 	for (uint32_t i = 1; i < all; i++) {

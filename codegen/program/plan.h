@@ -19,6 +19,9 @@ typedef struct {
 	                            step, or 0 */
 	uint32_t nroom;
 	const Sym *room_bytes; /* by room; [0] unused */
+	const uint32_t *first, *last; /* by buffer, then by temporary: the calls of the entry, which
+					 are in the order of launches, of its lifetime; of what is
+					 never used 0 */
 } MemoryPlan;
 
 /* Returns the plan, in the arena of the Ir's context; call it after form_phases. Buffers whose

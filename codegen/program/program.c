@@ -137,13 +137,42 @@ static Sym bytes_of(const Builder *b, Sym numel, DType d)
 	return sym_uses_kind(b->syms, bytes, SYMVAR_AXIS) ? sym_most(b->syms, bytes) : bytes;
 }
 
-/* Describes an argument to the interpreter of loop IR: its buffer's name, bytes and owner. */
+/* Adds to a description where the memory of a BUF_TEMP lies, and when. */
+static ProgramArg describe_place(const Builder *b, ProgramArg a)
+{
+	const MemoryPlan *plan = &b->memory.plan;
+	if (a.kind != BUF_TEMP)
+		return a;
+	if (!plan->room[a.buffer])
+		a.offset = plan->offset[a.buffer];
+	a.first = plan->first[a.buffer];
+	a.last = plan->last[a.buffer];
+	return a;
+}
+
+/* Returns the bytes of a buffer's elements, without padding. */
+static Sym bytes_of_elements(const Builder *b, const Buffer *buf)
+{
+	Sym numel = sym_int(b->syms, 1);
+	for (uint32_t d = 0; d < buf->rank; d++)
+		numel = sym_mul(b->syms, numel, buf->dim[d]);
+	return numel.i ? bytes_of(b, numel, buf->dtype) : numel;
+}
+
+/* Describes an argument to the interpreter of loop IR and to reports. */
 static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const SchedArg *a)
 {
 	if (a->kind == ARG_TEMP) {
 		const SchedTemp *t = &k->schedule->temp.data[a->k];
-		return (ProgramArg){.name = t->name, .bytes = bytes_of(b, t->numel, t->dtype),
-		                    .owner = b->l->buf.n + k->temp + a->k};
+		const uint32_t number = b->l->buf.n + k->temp + a->k;
+		const Sym bytes = bytes_of(b, t->numel, t->dtype);
+		return describe_place(b, (ProgramArg){.name = t->name,
+						      .bytes = bytes,
+						      .owner = number,
+						      .buffer = number,
+						      .kind = BUF_TEMP,
+						      .dtype = t->dtype,
+						      .own = bytes});
 	}
 	BufId id = k->buf[a->k];
 	const Buffer *buf = buf_of(b->l, id);
@@ -151,7 +180,13 @@ static ProgramArg describe_arg(const Builder *b, const Scheduled *k, const Sched
 	Sym bytes = bytes_of(b, layout_numel(b->l->ir, layout), buf->dtype);
 	if (!bytes.i)
 		bytes = sym_muli(b->syms, layout_most(b->l->ir, layout), dtype_size(buf->dtype));
-	return (ProgramArg){.name = buf->name, .bytes = bytes, .owner = builder_owner(b, id.i)};
+	return describe_place(b, (ProgramArg){.name = buf->name,
+					      .bytes = bytes,
+					      .owner = builder_owner(b, id.i),
+					      .buffer = id.i,
+					      .kind = buf->kind,
+					      .dtype = buf->dtype,
+					      .own = bytes_of_elements(b, buf)});
 }
 
 static Lx address_of(Builder *b, const Scheduled *k, const SchedArg *a)
@@ -187,6 +222,8 @@ static uint32_t add_call(Builder *b, const Scheduled *k, uint32_t phase)
 						     .plan = s->plan,
 						     .stored = k->stored,
 						     .lines = k->lines,
+						     .kernel = k->kernel,
+						     .joins = k->continues[phase],
 						     .nrefused = s->refused.n,
 						     .refused = s->refused.data,
 						     .cost = count(b, p->cost),

@@ -24,6 +24,7 @@ struct Weft {
 	WeftReport report;
 	const struct Program *program; /* the program of the report */
 	const Target *target;          /* the target of the report */
+	const WeftGraph *compiled;     /* the graph of the report */
 	ARRAY(const struct UserOp *) userop; /* the registered user operators */
 	ARRAY(const struct Backend *) backend; /* the registered back ends */
 	ARRAY(WeftPhaseTime) phase;

@@ -221,6 +221,7 @@ static bool run_passes_on(Compilation *c, uint32_t entry, PipelineOptions *po)
 				 "for processors, and %s is a GPU",
 				 c->level.data[0].target->isa.name);
 	Graph *g = graph_clone(e->g);
+	graph_number_nodes(g);
 	if (c->from->g)
 		g->name = c->name;
 	else if (c->o.dump)
@@ -360,8 +361,8 @@ static uint32_t report_kernels(Arena *a, const ProgramEntry *e, const Target *t,
 					refused,
 					1e-9 * cycles[i] / (double)t->machine.ghz,
 					pc->stored,
-					pc->lines.at.i ? ir_loc_text(e->program->ir, pc->lines.at)
-						       : NULL,
+					pc->lines.nline ? ir_loc_text(e->program->ir, pc->lines.at)
+							: NULL,
 					pc->lines.nline,
 					pc->plan,
 					NULL};
@@ -495,6 +496,7 @@ void compile_report(Compilation *c)
 	report_state(c);
 	c->w->program = p;
 	c->w->target = c->target;
+	c->w->compiled = c->from;
 	c->w->have_report = true;
 }
 

@@ -261,7 +261,7 @@ WeftNode weft_node_written(Weft *w, WeftNode n)
 
 const UserOp *step_user(const NodeStep *s)
 {
-	return node_op(s->g, s->n) == OP_call ? userop_of(s->g, s->n) : NULL;
+	return userop_called(s->g, s->n);
 }
 
 const Schema *step_schema(const NodeStep *s)

@@ -228,7 +228,7 @@ static void list_calls(const ProgramEntry *e, Text *t)
 	for (uint32_t k = 0; k < e->ncall; k++) {
 		const ProgramCall *c = program_call(e, k);
 		text_printf(t, "# call %u: %s", k, c->name);
-		if (c->lines.at.i)
+		if (c->lines.nline)
 			text_printf(t, ", %s", ir_loc_text(e->program->ir, c->lines.at));
 		if (c->lines.nline > 1)
 			text_printf(t, " (+%u line%s)", c->lines.nline - 1,

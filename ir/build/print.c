@@ -207,7 +207,7 @@ static void print_node(GraphPrinter p, Node n)
 			type_print(p.ir, d.type, p.out);
 		}
 	}
-	if (d.loc.i)
+	if (*ir_loc_text(p.ir, d.loc))
 		text_printf(p.out, "  ; %s", ir_loc_text(p.ir, d.loc));
 	text_char(p.out, '\n');
 }

@@ -30,7 +30,8 @@ static bool attrs_equal(const Graph *a, Node n, const Graph *b, Node m)
 static bool nodes_equal(const Graph *a, Node n, const Graph *b, Node m, const Node *map)
 {
 	const NodeData *x = node_data(a, n), *y = node_data(b, m);
-	if (x->op != y->op || x->nin != y->nin || x->type.i != y->type.i || x->loc.i != y->loc.i)
+	if (x->op != y->op || x->nin != y->nin || x->type.i != y->type.i ||
+	    !names_equal(ir_loc_text(a->ir, x->loc), ir_loc_text(b->ir, y->loc)))
 		return false;
 	for (uint32_t k = 0; k < x->nin; k++)
 		if (map[node_in(a, n, k).i].i != node_in(b, m, k).i)

@@ -106,11 +106,19 @@ typedef struct {
 
 /* ---- what the graphs of one compilation share ---- */
 
+/* A location that also says of which node of the compiled graph (graph_number_nodes) something was
+ * made. */
+typedef struct {
+	LocId line;    /* without a node; 0: unknown */
+	uint32_t node; /* from 1 */
+} NodeLoc;
+
 typedef struct Ir {
 	Ctx *ctx;
 	SymTab *syms;
 	Intern strings;
 	Intern types, attrs, locs;
+	ARRAY(NodeLoc) node_loc;
 	ARRAY(Type) type;         /* by TypeId */
 	ARRAY(const Attr *) attr; /* by AttrId */
 	ARRAY(uint32_t) nattr;    /* how many there are; by AttrId */
@@ -161,8 +169,12 @@ bool attr_equal(const Attr *, const Attr *);
  * with hidden characters inside made visible. Equal locations have equal handles. NULL, and a text
  * of which nothing is left, give 0. */
 LocId ir_loc(Ir *, const char *text);
-/* Returns the text of a location; "" for 0. */
+/* Returns the text of a location; "" for 0, and for a node without a line. */
 const char *ir_loc_text(const Ir *, LocId);
+/* Returns a new location with the text of `line`, of the node of that number. */
+LocId ir_loc_of_node(Ir *, LocId line, uint32_t node);
+/* Returns the number of the node that a location says (graph_number_nodes); 0 if none. */
+uint32_t ir_loc_node(const Ir *, LocId);
 /* Returns the length of "net.py:12" in the text "net.py:12 in MODULE": of what stands before the
  * first " in " that follows a digit. Of a text without one, returns the whole length. */
 size_t ir_loc_line(const char *text);
@@ -407,9 +419,18 @@ Node graph_copy_node(Graph *dst, Node before, const Graph *src, Node n, const No
  * and src's guards. arg[k], a node of dst, takes the place of input k. Sets out[k] to the node of
  * dst that is output k, none for an output that is none. Both graphs are of one Ir. */
 void graph_inline(Graph *dst, Node before, const Graph *src, const Node *arg, Node *out);
+/* Gives the location of every node the node's number: 1, 2, ... in program order, the nodes of
+ * subgraphs right behind the node that has them (graph_visit). Nodes that passes make of a node
+ * have its location, so they tell of which node they were made. Texts of locations stay. */
+void graph_number_nodes(Graph *);
+/* Calls visit(user, graph, node, around) for every node in the order of graph_number_nodes. around:
+ * the number of the node whose subgraph has the node; 0 for nodes of the graph itself. Returns the
+ * number of nodes. */
+uint32_t graph_visit(Graph *, void (*visit)(void *user, Graph *, Node, uint32_t around),
+		     void *user);
 /* Whether both graphs have equal nodes in the same order, names (also that of the graph), types,
- * attributes, locations, inputs, outputs and guards. Subgraphs are compared the same way. Graphs of
- * different Irs are not equal. The fields decomposed, exported, other_mode, unrounded and
+ * attributes, texts of locations, inputs, outputs and guards. Subgraphs are compared the same way.
+ * Graphs of different Irs are not equal. The fields decomposed, exported, other_mode, unrounded and
  * activations do not count. */
 bool graph_equal(const Graph *, const Graph *);
 

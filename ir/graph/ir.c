@@ -293,6 +293,8 @@ bool attr_equal(const Attr *a, const Attr *b)
 
 /* ---- locations ---- */
 
+#define NUMBERED UINT32_C(0x80000000) /* the rest is an index in Ir.node_loc */
+
 LocId ir_loc(Ir *ir, const char *text)
 {
 	Text clean;
@@ -310,7 +312,22 @@ LocId ir_loc(Ir *ir, const char *text)
 
 const char *ir_loc_text(const Ir *ir, LocId loc)
 {
+	if (loc.i & NUMBERED)
+		loc = ir->node_loc.data[loc.i & ~NUMBERED].line;
 	return loc.i ? intern_key(&ir->locs, loc.i) : "";
+}
+
+uint32_t ir_loc_node(const Ir *ir, LocId loc)
+{
+	return loc.i & NUMBERED ? ir->node_loc.data[loc.i & ~NUMBERED].node : 0;
+}
+
+LocId ir_loc_of_node(Ir *ir, LocId loc, uint32_t node)
+{
+	if (loc.i & NUMBERED)
+		loc = ir->node_loc.data[loc.i & ~NUMBERED].line;
+	array_push(ir->ctx->arena, &ir->node_loc, (NodeLoc){loc, node});
+	return (LocId){NUMBERED | (ir->node_loc.n - 1)};
 }
 
 size_t ir_loc_line(const char *text)

@@ -294,7 +294,8 @@ static inline bool axis_is_plain(const Axis *a)
 /* The lines of the model's source in a kernel. Lowering finds them (lower/source.c); calls and
  * tables of artifacts have them. */
 typedef struct {
-	LocId at;       /* the line of the slowest operator; none: no operator has a location */
+	LocId at;       /* the line of the slowest operator; if nline is 0, no line, but perhaps the
+			   number of a node (ir_loc_node) */
 	uint32_t nline; /* the number of different lines, `at` included */
 } SourceLines;
 
@@ -303,6 +304,10 @@ typedef struct Kernel {
 	const Graph *graph;    /* of `computes`, and must not change any more; NULL if there are no
 	                          such nodes */
 	ARRAY(Node) computes;  /* the nodes that the kernel computes, in the graph's order */
+	ARRAY(Node)
+	evaluates;          /* nodes that the kernel evaluates, those that other kernels
+			       evaluate, too, included: with `computes` they are all. In no
+			       order, some several times; for reports */
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       it; NULL: it only copies */
 	SourceLines lines;
@@ -565,6 +570,12 @@ void step_buffers(const Step *, Arena *scratch, void (*visit)(void *, BufId, boo
 void kernel_print(const Lowered *, const Kernel *, Text *);
 /* Appends the text form of all buffers, messages of checks, and steps. */
 void lowered_print(const Lowered *, Text *);
+/* Makes k evaluate what two kernels evaluate together (Kernel.evaluates). */
+void kernel_join_evaluated(Kernel *k, const Kernel *, const Kernel *, Arena *);
+/* Returns all nodes that the kernel computes, those included that other kernels compute, too, each
+ * once, and sets *n to their number. place: by Node of Kernel.graph, its place in the order in
+ * which they are returned. The list is in the arena. */
+const Node *kernel_evaluated(const Kernel *, const uint32_t *place, Arena *, uint32_t *n);
 /* Returns the lines of the graph that the kernel computes, without the last line break, for the
  * comment in emitted code; "" if Kernel.computes is empty. The text is in the arena. */
 const char *kernel_text(const Kernel *, Arena *);

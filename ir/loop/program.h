@@ -55,12 +55,20 @@ typedef struct {
 	double flops, bytes, launches;
 } ProgramCount;
 
-/* What a call passes for a buffer. For the interpreter of loop IR only; no code depends on it. */
+/* What a call passes for a buffer. For the interpreter of loop IR and for reports; no code depends
+ * on it. */
 typedef struct {
 	const char *name; /* of the graph value */
 	Sym bytes;        /* the bytes behind the passed address; an expression of size symbols */
 	uint32_t owner;   /* the number of the buffer, from 1; buffers that a loop swaps have one
 	                     number */
+	uint32_t buffer;  /* the number of the buffer alone, from 1 */
+	BufKind kind;     /* BUF_TEMP: of the workspace, or a room */
+	DType dtype;
+	Sym own;    /* the bytes of its elements, without padding */
+	Sym offset; /* of a BUF_TEMP that has no room: its place in the workspace; else none */
+	uint32_t first, last; /* of a BUF_TEMP: the calls of the entry from which and until which
+				 its memory is its own */
 } ProgramArg;
 
 /* A schedule that did not take a kernel, and the reason. The refusal is near if the kernel has the
@@ -80,6 +88,8 @@ typedef struct {
 	const char *stored; /* why the result is stored and not computed in the kernel that reads
 	                       it; NULL: the kernel only copies, or is a user operator */
 	SourceLines lines;
+	const Kernel *kernel; /* what it computes; NULL for a user operator */
+	bool joins;           /* runs in the phase of the call before, without waiting for it */
 	uint32_t nrefused;
 	const Refusal *refused; /* the schedules asked before the one that took the kernel */
 	ProgramCost cost;

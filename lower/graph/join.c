@@ -293,6 +293,7 @@ static void describe(const Join *j)
 	const Kernel *a = j->of[0].k, *b = j->of[1].k;
 	k->computes.data = NULL;
 	k->computes.n = k->computes.cap = 0;
+	kernel_join_evaluated(k, a, b, j->arena);
 	for (uint32_t i = 0; i < a->computes.n; i++)
 		array_push(j->arena, &k->computes, a->computes.data[i]);
 	for (uint32_t i = 0; i < b->computes.n; i++)

@@ -37,6 +37,11 @@ const UserOp *userop_of(const Graph *g, Node n)
 	return userop_find(g->ir, node_str(g, n, "op"));
 }
 
+const UserOp *userop_called(const Graph *g, Node n)
+{
+	return node_op(g, n) == OP_call ? userop_of(g, n) : NULL;
+}
+
 UserScalars userop_scalars(const Graph *g, Node n)
 {
 	UserScalars s;

@@ -21,6 +21,8 @@ const UserOp *userop_builtin(const Ir *, const char *name);
 /* Returns the operator that a node of OP_call calls: a registered one, or the compiler's own (as
  * userop_find). NULL if there is no operator of that name. */
 const UserOp *userop_of(const Graph *, Node);
+/* Returns the user operator that a node calls; NULL if the node calls none. */
+const UserOp *userop_called(const Graph *, Node);
 /* The arguments of a call that are no tensors. ints: int, bool and int[] arguments in order; in
  * front of an int[] its length. floats: float arguments. */
 typedef struct {

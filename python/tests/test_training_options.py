@@ -192,3 +192,73 @@ def test_refused(options, message):
     net = small()
     with pytest.raises(weft.Error, match=message):
         weft.train_step(net, F.cross_entropy, optim.SGD(net.parameters(), lr=0.1), batch(), **options)
+
+
+BETA, WEIGHT = 0.5, torch.ones(5)
+
+
+def weighted(y, label):
+    return F.cross_entropy(y, label, weight=WEIGHT) * BETA
+
+
+def through(y, label):
+    return weighted(y, label)
+
+
+@pytest.mark.parametrize("how", ["number", "tensor", "in place", "closure", "partial", "method", "default"])
+def test_what_a_loss_reads(how, monkeypatch):
+    """A number or a tensor that the loss reads is part of the step: when it changes, the next call says so."""
+    import functools
+    scale, loss = 0.5, through
+
+    class Loss:
+        scale = 0.1
+
+        def __init__(self):
+            self.part = 0.5
+
+        def loss(self, y, label):
+            return F.cross_entropy(y, label) * self.part
+
+    of = Loss()
+    if how == "closure":
+        loss = lambda y, label: F.cross_entropy(y, label) * scale
+    if how == "partial":
+        loss = functools.partial(F.cross_entropy, label_smoothing=0.1)
+    if how == "method":
+        loss = of.loss
+    if how == "default":
+        def loss(y, label, scale=0.5):
+            return F.cross_entropy(y, label) * scale
+    net = small()
+    step = weft.train_step(net, loss, optim.SGD(net.parameters(), lr=0.1), batch())
+    step(*batch())
+    step(*batch(1))
+    if how == "number":
+        monkeypatch.setitem(globals(), "BETA", 0.25)
+    elif how == "tensor":
+        monkeypatch.setitem(globals(), "WEIGHT", torch.full((5,), 2.0))
+    elif how == "in place":
+        WEIGHT.mul_(1.0)
+    elif how == "closure":
+        scale = 0.25
+    elif how == "partial":
+        loss.keywords["label_smoothing"] = 0.2
+    elif how == "method":
+        of.part = 0.25
+    else:
+        loss.__defaults__ = (0.25,)
+    before = {n: v.clone() for n, v in net.state_dict().items()}
+    with pytest.raises(weft.Error, match="which the loss reads, is .*make it an input"):
+        step(*batch())
+    assert all(torch.equal(v, before[n]) for n, v in net.state_dict().items())
+
+
+def test_other_globals_are_not_read(monkeypatch):
+    """A global that has the name of an attribute that the loss uses is another thing."""
+    monkeypatch.setitem(globals(), "mean", 1)
+    net = small()
+    step = weft.train_step(net, lambda y, label: F.cross_entropy(y, label, reduction="none").mean(), optim.SGD(net.parameters(), lr=0.1), batch())
+    step(*batch())
+    monkeypatch.setitem(globals(), "mean", 2)
+    step(*batch())

@@ -97,7 +97,7 @@ def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLi
 def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynamic_shapes: Any = None, grad: bool = False,
            rng_input: bool = False) -> Any:
     """The graph of a model. Its sizes have the names of the user's Dims, which files do not have."""
-    source, label, names = _archive(model, args, kwargs, dynamic_shapes, grad)
+    source, label, names = archive(model, args, kwargs, dynamic_shapes, grad)
     with in_python():
         graph = session.load(source, label, rng_input)
     for size, name in names.items():
@@ -106,7 +106,7 @@ def loaded(session: Any, model: Any, args: Any = None, kwargs: Any = None, dynam
     return graph
 
 
-def _archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool) -> tuple[Any, str, dict[str, str]]:
+def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool) -> tuple[Any, str, dict[str, str]]:
     """What Session.load takes, a name for messages, and names of sizes. grad: the gradients of a module must survive its
     export."""
     if isinstance(model, (str, os.PathLike)):

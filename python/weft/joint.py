@@ -263,7 +263,7 @@ def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_s
 
     from weft import composed, dynamo
     env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
-    mode = FakeTensorMode(shape_env=env)
+    mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
     sizes, names = _Sizes(env), names_of_inputs(whole, args, kwargs)
     given: Any = args
     if isinstance(dynamic_shapes, dict):

@@ -25,6 +25,7 @@ from weft.results import is_dense
 from weft.sizes import DTYPES, Unsupported
 from weft.training_graph import (ACCUMULATE, APPLY, EVAL, STEP, EntryLowering, Group, Options, Plan, Slot, Updated, compiled, flag_of,
                                  number_of, rule_of, without_forward)
+from weft.training_reads import reads_of
 
 
 def _check_optimizer(optimizer: Any) -> None:
@@ -162,6 +163,9 @@ class TrainStep:
         self._constants = [(short(f"{prefix}.{name}".lstrip(".")), vars(m), name, v, v._version if isinstance(v, torch.Tensor) else None)
                            for prefix, m in self._whole.named_modules() if m is not self._whole
                            for name, v in vars(m).items() if isinstance(v, VALUES) and name not in ("training", "_is_full_backward_hook")]
+        functions = [(f"the forward of {short(prefix) or type(m).__name__}", type(m).forward)
+                     for prefix, m in self.module.named_modules() if not type(m).__module__.startswith("torch.")]
+        self._reads = reads_of([("the loss", self._loss), *functions])
         self._watched = [Watched(short(prefix), m) for prefix, m in self._whole.named_modules()]
         self._check_memory()
 
@@ -311,6 +315,12 @@ class TrainStep:
             if now is not v and (isinstance(v, torch.Tensor) or now != v) or version is not None and now._version != version:
                 raise error(f"{name} is another value than when the step was made, of which it is part: make another step, or register a "
                             "tensor as a buffer")
+        for r in self._reads:
+            if r.changed():
+                now = r.get()
+                text = "another tensor" if isinstance(now, torch.Tensor) else repr(now)
+                raise error(f"{r.name} is {text} now, and was another when the step was made, of which it is part: make it an input, or "
+                            "another step")
         for w in self._watched:
             what = w.changed()
             if what:

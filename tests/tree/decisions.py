@@ -15,7 +15,7 @@ import re
 import sys
 
 # By room, rooms in it included: comparisons with operators.
-MOST = {"passes": 28, "transform": 33, "lower": 5, "codegen": 28, "driver": 29, "frontend": 53, "ir": 66}
+MOST = {"passes": 28, "transform": 33, "lower": 5, "codegen": 28, "driver": 28, "frontend": 53, "ir": 66}
 LISTED = ("passes", "transform", "lower")
 BUILDS = {"b_node", "b_bin", "b_un", "b_bin_scalar", "graph_add", "kx_op", "op_arg_index", "b_call"}
 TABLES = re.compile(r"\b(?:Rule|RootFn) \w+\[\w*\] = \{.*?^\};", re.M | re.S)

@@ -57,6 +57,7 @@ typedef struct {
 	FIELD(Kernel, name)                                                                        \
 	FIELD(Kernel, graph)                                                                       \
 	FIELD(Kernel, computes)                                                                    \
+	FIELD(Kernel, evaluates)                                                                   \
 	FIELD(Kernel, stored)                                                                      \
 	FIELD(Kernel, lines)                                                                       \
 	FIELD(Buffer, k)                                                                           \

@@ -69,6 +69,9 @@ void profile_json(Json *, const Profile *, ProfileBy, const WeftReport *count);
 /* Begins the object that --json prints on stdout, with the field "model". Returns its writer, with
  * which the caller closes the object. */
 Json bench_json_begin(const BenchOptions *);
+/* Sets in[r->ninput] to made-up inputs, as those of bench_write_inputs; their memory lasts until
+ * the process ends. Returns false after a message. */
+bool bench_make_inputs(const Runner *, WeftTensor *in);
 /* Writes a .safetensors file of made-up inputs x.0, x.1, ... for the model: f32 from -1 to 1, the
  * same at each call, other dtypes zeros; at the sizes seen while exporting (2 where none is known
  * and 2 is allowed). Returns false after a message. */

@@ -62,8 +62,7 @@ static bool seen_shape(const Runner *r, uint32_t k, int64_t *shape)
 	return true;
 }
 
-/* Makes inputs when no file is given. */
-static bool make_inputs(const Runner *r, WeftTensor *in)
+bool bench_make_inputs(const Runner *r, WeftTensor *in)
 {
 	for (uint32_t k = 0; k < r->ninput; k++) {
 		const WeftTensorInfo *info = runner_input(r, k);
@@ -320,7 +319,7 @@ static bool own_here(const char *path, const BenchOptions *o, bool op_by_op, int
 	WeftTensors *t = o->inputs && w ? weft_tensors_read(w, o->inputs) : NULL;
 	bool ok = in && (t           ? runner_inputs(&r, t, o->inputs, in)
 			 : o->inputs ? (fail_messages(w), false)
-				     : make_inputs(&r, in));
+				     : bench_make_inputs(&r, in));
 	ok = ok && runner_prepare(&r, in);
 	if (row) {
 		ok = ok && time_runs(&r, in, o, threads, row);
@@ -347,7 +346,7 @@ static bool write_inputs(const BenchOptions *o, const char *path)
 	WeftTensor *in = calloc(r.ninput + 1, sizeof *in);
 	Weft *w = weft_new();
 	WeftTensors *t = w ? weft_tensors_new(w) : NULL;
-	if (!in || !make_inputs(&r, in))
+	if (!in || !bench_make_inputs(&r, in))
 		return false;
 	for (uint32_t k = 0; t && k < r.ninput; k++) {
 		snprintf(name, sizeof name, "x.%u", k);

@@ -43,11 +43,17 @@ static void text(Json *j, const char *s)
 	fputc('"', j->f);
 }
 
+/* Whether members of the innermost object or list begin lines of their own. */
+static bool begins_line(const Json *j)
+{
+	return !j->line_from || j->depth <= j->line_from;
+}
+
 static void begin(Json *j, const char *key)
 {
 	if (j->comma)
 		fputc(',', j->f);
-	if (j->depth)
+	if (j->depth && begins_line(j))
 		fprintf(j->f, "\n%*s", 2 * j->depth, "");
 	if (key) {
 		text(j, key);
@@ -66,8 +72,11 @@ void json_open(Json *j, const char *key, char bracket)
 
 void json_close(Json *j, char bracket)
 {
+	const bool line = begins_line(j);
 	j->depth--;
-	fprintf(j->f, "\n%*s%c", 2 * j->depth, "", bracket);
+	if (line)
+		fprintf(j->f, "\n%*s", 2 * j->depth, "");
+	fputc(bracket, j->f);
 	j->comma = true;
 	if (!j->depth)
 		fputc('\n', j->f);

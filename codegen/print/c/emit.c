@@ -119,6 +119,13 @@ void emit_c(Program *p, const Target *t, const EmitOptions *o, EmitFiles *out)
 		emit_unit(&e, unit, k, load[k]);
 }
 
+void emit_c_function(const LoopFn *f, const Target *target, const char *name, Text *out)
+{
+	CUnit u;
+	unit_init(&u, f->ir->ctx, target, &c_dialect);
+	c_function(&u, f, name, FN_KERNEL, NULL, NULL, out);
+}
+
 void emit_c_select(Arena *arena, const EmitSelect *s, const Target *least, EmitFiles *out)
 {
 	EmitFile *file = emit_add_file(out, arena, least, "select.c");

@@ -31,6 +31,10 @@ void emit_c(Program *, const Target *, const EmitOptions *, EmitFiles *out);
  * programs emitted before, to be compiled for the least of their targets. */
 void emit_c_select(Arena *, const EmitSelect *, const Target *least, EmitFiles *out);
 
+/* Appends the C function of a legal kernel of a processor's program, without the helpers that it
+ * calls. The kernel stays unchanged. */
+void emit_c_function(const LoopFn *, const Target *, const char *name, Text *out);
+
 /* Legalises the kernel in place, and appends a complete C file to `out`, which exports the kernel
  * under the C identifier of its name. An operation without a C form is an internal error. For
  * tests. */

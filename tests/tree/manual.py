@@ -71,7 +71,7 @@ def columns(command, text):
 TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
-for command in ("compile", "run", "check", "bench", "show", "report", "bisect", "ops", "doctor"):
+for command in ("compile", "run", "check", "bench", "show", "report", "bisect", "ops", "doctor", "quantize"):
     source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
     assert taken, command

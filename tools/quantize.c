@@ -168,7 +168,7 @@ static void print_report(const WeftQuantizeReport *r, const char *out)
 		       human((double)w->bytes, a));
 		if (strcmp(w->kind, "float"))
 			printf("  %8s", decibels(w->snr, a));
-		printf("%s%s\n", *w->why ? "  " : "", w->why);
+		printf(*w->why ? "  (%s)\n" : "\n", w->why);
 	}
 	printf("%s%sconstants %sB instead of %sB\n", out ? out : "", out ? ": " : "",
 	       human((double)r->bytes, a), human((double)r->bytes_before, b));

@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-#include "ir/op/op.h"
+#include "driver/artifact/backend.h"
+#include "driver/artifact/compile.h"
 
 enum { MOST_AT_ONCE = 16 };
 
@@ -94,9 +95,10 @@ bool callee_open(Weft *w, WeftGraph *g, uint32_t jobs, Callee *c)
 {
 	*c = (Callee){.w = w, .g = g};
 	const WeftOptions o = {.size = sizeof o, .jobs = jobs};
+	const Compilation none = {.w = w, .ctx = w->ctx};
 	uint32_t nout;
 	TRY(weft_outputs(w, g, &nout));
-	if (!weft_has_llvm()) {
+	if (!backend_available(backend_here(), &none)) {
 		c->nout = nout;
 		c->out = ARENA_ARRAY(weft_arena(w), WeftTensor, nout + 1);
 		return true;

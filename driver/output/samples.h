@@ -1,6 +1,6 @@
 /* Private to the driver: calls of a graph on tensors whose first dimension counts samples, by code
- * in this process, or by the reference interpreter where there is no LLVM. Functions record errors
- * in the Weft. */
+ * in this process, or by the reference interpreter where no back end makes that. Functions record
+ * errors in the Weft. */
 #ifndef WEFT_DRIVER_OUTPUT_SAMPLES_H
 #define WEFT_DRIVER_OUTPUT_SAMPLES_H
 

@@ -80,9 +80,11 @@ static void need_of(GraphWriter *w, const Graph *g)
 static void choose(GraphWriter *w, const Graph *g)
 {
 	need_of(w, g);
-	for (uint32_t k = 1; k < w->ir->constant.n; k++)
-		if (w->ir->constant.data[k].is_param || w->ir->constant.data[k].in_blocks)
+	for (uint32_t k = 1; k < w->ir->constant.n; k++) {
+		const Const *c = &w->ir->constant.data[k];
+		if ((c->is_param || c->in_blocks) && !c->view_of.i)
 			need(w, (ConstId){k});
+	}
 }
 
 /* Whether the constant has contents of its own in the file. */

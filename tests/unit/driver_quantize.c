@@ -384,7 +384,8 @@ static void test_nothing(void **state)
 	refused(ended(t), &(WeftQuantizeOptions){0}, "there is nothing to quantise");
 	fill(ROWS, 1, 1);
 	refused(product(1, ROWS, 1, false), &(WeftQuantizeOptions){0},
-		"none of its 1 weights can be quantised: of fc.weight its products sum over one term");
+		"none of its 1 weights can be quantised: of fc.weight its products sum over one "
+		"term");
 }
 
 static void test_not_finite(void **state)
@@ -737,23 +738,32 @@ static void test_compiled(void **state)
 		}
 }
 
+/* Returns a product with a weight of 512 x 512, or a convolution with one of 512 x 64 x 3 x 3. */
+static WeftGraph *wide(bool windows)
+{
+	static float many[512 * 64 * 9];
+	uint32_t s = 5;
+	for (int k = 0; k < 512 * 64 * 9; k++)
+		many[k] = uniform(&s);
+	WeftTrace *t = weft_trace_new(w, "wide");
+	const WeftValue x = weft_trace_input(t, "x", windows ? "f32[1, 64, 9, 9]" : "f32[1, 512]"),
+			p = weft_trace_param(
+				t, "w", windows ? "f32[512, 64, 3, 3]" : "f32[512, 512]", many);
+	const WeftArg args[] = {weft_arg(x), weft_arg(p)};
+	weft_trace_output(t, "y", windows ? weft_trace_call(t, "aten.conv2d", args, 2)
+					  : weft_linear(t, x, p, (WeftValue){0, 0}));
+	return ended(t);
+}
+
 /* No kernel stores the weights as floats: what is compiled holds no more bytes than the report. */
 static void test_bytes(void **state)
 {
 	(void)state;
-	static float many[512 * 512];
-	uint32_t s = 5;
-	for (int k = 0; k < 512 * 512; k++)
-		many[k] = uniform(&s);
-	for (int c = 0; c < 5; c++) {
-		WeftTrace *t = weft_trace_new(w, "wide");
-		const WeftValue x = weft_trace_input(t, "x", "f32[1, 512]");
-		weft_trace_output(t, "y",
-				  weft_linear(t, x, weft_trace_param(t, "w", "f32[512, 512]", many),
-					      (WeftValue){0, 0}));
-		WeftGraph *g = ended(t);
-		quantised(g, &(WeftQuantizeOptions){.weights = (WeftWeightKind)(c < 3 ? c : c - 3),
-						    .activations = c >= 3 ? WEFT_QUANTIZE_DYNAMIC
+	for (int c = 0; c < 6; c++) {
+		const bool dynamic = c == 3 || c == 4;
+		WeftGraph *g = wide(c == 5);
+		quantised(g, &(WeftQuantizeOptions){.weights = (WeftWeightKind)(c == 5 ? 0 : c % 3),
+						    .activations = dynamic ? WEFT_QUANTIZE_DYNAMIC
 									  : WEFT_QUANTIZE_NONE});
 		const uint64_t want = weft_quantize_report(w)->bytes;
 		assert_true(weft_plan(w, g, NULL));
@@ -762,7 +772,7 @@ static void test_bytes(void **state)
 			fail_msg("case %d: %llu bytes, expected %llu", c,
 				 (unsigned long long)r->weight_bytes, (unsigned long long)want);
 		/* the product is one kernel: none dequantises in front of it */
-		if (r->kernels > (c < 3 ? 1 : 4))
+		if (r->kernels > (dynamic ? 4 : 1))
 			fail_msg("case %d: %u kernels", c, r->kernels);
 	}
 }

@@ -230,7 +230,7 @@ static void sort(Finding *f)
 	w->weight.n = in_order.n;
 }
 
-/* Says of weights that no kind of fewer bits is for why. */
+/* Notes why weights of some kinds of constants stay as they are. */
 static void refuse(Finding *f)
 {
 	for (uint32_t k = 0; k < f->found->weight.n; k++) {

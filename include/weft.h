@@ -193,6 +193,9 @@ typedef struct {
 	WeftWeightKind weights;
 	uint32_t group;   /* of WEFT_WEIGHT_INT4: 32 (0), 64 or 128 terms */
 	bool zero_points; /* of WEFT_WEIGHT_INT4: a zero point for each group, too */
+	/* Whether tables that only look-ups read, as embeddings, are weights, too. Their rows get 8
+	 * bits or bf16. */
+	bool embeddings;
 	WeftQuantizeActivations activations;
 	/* Rules "NAME:KIND", of which the first that fits a weight's name counts. NAME is a weight
 	 * or a module, "*" in it any text; KIND is int8, int4, bf16 or float. A rule that fits no
@@ -209,7 +212,7 @@ typedef struct {
 	void *progress_user;
 } WeftQuantizeOptions;
 /* Makes weights of the graph numbers of few bits, in place: constants of f32, f16 or bf16 that only
- * matrix products and convolutions read. They are no parameters any more: they have no gradients,
+ * matrix products, convolutions and look-ups of rows read. They are no parameters any more: they have no gradients,
  * and no program replaces them. Call it before other transforms. Returns false after an error, with
  * the graph unchanged: there is no such weight, a rule is wrong, a weight has NaN or an infinity.
  */

@@ -23,6 +23,7 @@ static const HelpRow rows[] = {
 	 true},
 	{"--group 32|64|128", "of int4: how many terms of a row have one scale (default 32)", true},
 	{"--zero-points", "of int4: groups have a zero point, too", false},
+	{"--embeddings", "tables of embeddings, too, which else stay as they are", false},
 	{"--keep LIST",
 	 "NAME:KIND, with commas between: weights, or modules with all of theirs, of another kind, "
 	 "\"lm_head:int8,*.gate:float\"; * is any text, and the first that fits counts "
@@ -69,7 +70,7 @@ typedef struct {
 	const char *out, *report, *weights, *group, *activations, *data;
 	StringList keep;
 	LoadArgs load;
-	bool zero_points, progress;
+	bool zero_points, embeddings, progress;
 	int jobs;
 	char *text; /* the rules, cut apart */
 	const char **rule;
@@ -130,6 +131,7 @@ static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 				   .weights = (WeftWeightKind)kind,
 				   .group = a->group ? (uint32_t)atoi(a->group) : 0,
 				   .zero_points = a->zero_points,
+				   .embeddings = a->embeddings,
 				   .activations = (WeftQuantizeActivations)way,
 				   .nkeep = a->nrule,
 				   .keep = a->rule,
@@ -234,6 +236,7 @@ static bool parse(QuantizeArgs *a, int *argc, char **argv)
 			   {"--weights", OPT_STRING, &a->weights},
 			   {"--group", OPT_STRING, &a->group},
 			   {"--zero-points", OPT_FLAG, &a->zero_points},
+			   {"--embeddings", OPT_FLAG, &a->embeddings},
 			   {"--keep", OPT_LIST, &a->keep},
 			   {"--activations", OPT_STRING, &a->activations},
 			   {"--data", OPT_STRING, &a->data},

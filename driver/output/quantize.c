@@ -174,6 +174,8 @@ static const char *not_in_groups(const Quantizing *q, uint32_t k)
 	const int64_t terms = terms_of(q, k, &rows);
 	if (w->windows)
 		return "a convolution reads it";
+	if (w->rows)
+		return "rows of it are looked up";
 	if (w->summed & (w->summed - 1))
 		return "its products sum over several dimensions of it";
 	if (terms % q->group)
@@ -200,10 +202,13 @@ static void choose_kind(Quantizing *q, uint32_t k)
 {
 	const ProductWeight *w = &q->found.weight.data[k];
 	KeepRule *rule = rule_of(q, w->of);
-	WeightKind kind = rule ? rule->kind : kinds[q->o.weights];
+	const bool stays = w->table && !q->o.embeddings;
+	WeightKind kind = rule ? rule->kind : stays ? WEIGHT_FLOAT : kinds[q->o.weights];
 	const char *why = "";
 	if (rule)
 		rule->used = true;
+	else if (stays && kinds[q->o.weights] != WEIGHT_FLOAT)
+		why = "only look-ups read it: --embeddings";
 	if (kind != WEIGHT_FLOAT && w->why) {
 		kind = WEIGHT_FLOAT;
 		why = w->why;

@@ -112,6 +112,24 @@ def test_of_a_graph():
         weft.quantize(g)
 
 
+def test_embeddings():
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.embed, self.other = torch.nn.Embedding(50, 32), torch.nn.Embedding(20, 32)
+
+        def forward(self, i):
+            return (self.embed(i) + self.other(i)) @ self.embed.weight.T
+
+    torch.manual_seed(4)
+    m, i = Tied().eval(), torch.tensor([3, 7, 0])
+    q = weft.quantize(m, (i,))
+    assert {w["name"]: w["kind"] for w in q.quantization["weights"]} == {"embed.weight": "int8", "other.weight": "float"}
+    both = weft.quantize(m, (i,), embeddings=True)
+    e, o = (rounded(t.weight.detach().numpy()) for t in (m.embed, m.other))
+    numpy.testing.assert_allclose(both.compile()(i).numpy(), (e[i] + o[i]) @ e.T, rtol=1e-5, atol=1e-4)
+
+
 def test_not_finite(linear):
     m, x = linear
     with torch.no_grad():

@@ -109,20 +109,21 @@ static bool kind_of_text(const char *text, WeftWeightKind *out)
 	return false;
 }
 
-/* quantize(graph, weights, group, zero_points, activations, rules, data, jobs): a report; in place
+/* quantize(graph, weights, group, zero_points, embeddings, activations, rules, data, jobs): a
+ * report; in place
  */
 static PyObject *quantize(PyObject *module, PyObject *args)
 {
 	GraphObject *g;
 	PyObject *rules, *named;
 	const char *kind, *activations;
-	int zero_points;
+	int zero_points, embeddings;
 	unsigned group, jobs;
 	WeftQuantizeOptions o = {.size = sizeof o};
 	Data data;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!sIpsO!OI", graph_type, &g, &kind, &group, &zero_points,
-			      &activations, &PyTuple_Type, &rules, &named, &jobs) ||
+	if (!PyArg_ParseTuple(args, "O!sIppsO!OI", graph_type, &g, &kind, &group, &zero_points,
+			      &embeddings, &activations, &PyTuple_Type, &rules, &named, &jobs) ||
 	    !kind_of_text(kind, &o.weights) || !activations_of_text(activations, &o.activations) ||
 	    !session_ready(g->session))
 		return NULL;
@@ -136,6 +137,7 @@ static PyObject *quantize(PyObject *module, PyObject *args)
 	}
 	o.group = group;
 	o.zero_points = zero_points;
+	o.embeddings = embeddings;
 	o.nkeep = (uint32_t)n;
 	o.keep = rule;
 	o.data = data.list;
@@ -170,7 +172,8 @@ static PyObject *save_graph(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
 	{"quantize", quantize, METH_VARARGS,
-	 "quantize(graph, weights, group, zero_points, activations, rules, data, jobs): a report"},
+	 "quantize(graph, weights, group, zero_points, embeddings, activations, rules, data, "
+	 "jobs): a report"},
 	{"save_graph", save_graph, METH_VARARGS,
 	 "save_graph(graph, path): a file that load reads."},
 	{0},

@@ -11,7 +11,7 @@ from weft.model import in_python
 
 
 def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
-             weights: str = "int8", group: int = 32, zero_points: bool = False, activations: str = "none", data: Any = None,
+             weights: str = "int8", group: int = 32, zero_points: bool = False, embeddings: bool = False, activations: str = "none", data: Any = None,
              keep: Mapping[str, str] | None = None, weights_from: Any = (), weight_names: Any = None, ops: Any = (),
              jobs: int = 0) -> Graph:
     """The graph of a model, with weights of few bits: for weft.compile, or Graph.save.
@@ -19,6 +19,7 @@ def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, 
     model, args, kwargs, dynamic_shapes, weights_from, weight_names, ops: as for weft.compile. A weft.Graph is changed and returned.
     weights: "int8", 8 bits with a scale for each row of a weight; "int4", 4 bits with a scale for each group of `group` terms of
     a row (32, 64 or 128), and with zero_points a zero point; "bf16"; or "float", as they are, but for those of keep.
+    embeddings: whether tables of embeddings are rounded, too, to 8 bits or bf16; else only those that products read as well.
     activations: "dynamic" rounds what such weights are multiplied with to 8 bits, by blocks, in each call (docs/numerics.md); "static"
     by the range that it has on data, also of convolutions.
     keep: kinds of other weights, by their names or those of modules, in which * is any text: {"head": "float"}. The first counts.
@@ -40,7 +41,7 @@ def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, 
         graph.raw.session.load_weights(graph.raw, tuple(paths("weights_from", weights_from)), None if weight_names is None else os.fspath(weight_names))
     rules = tuple(f"{name}:{kind}" for name, kind in (keep or {}).items())
     with in_python():
-        graph.quantization = _weft.quantize(graph.raw, weights, group, zero_points, activations, rules, _samples(data), jobs)
+        graph.quantization = _weft.quantize(graph.raw, weights, group, zero_points, embeddings, activations, rules, _samples(data), jobs)
     return graph
 
 

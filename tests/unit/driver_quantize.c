@@ -376,6 +376,64 @@ static void test_readers(void **state)
 	assert_true(first && !strstr(first + 1, "i8[8, 4] sha"));
 }
 
+/* Rows of tables are taken as integers: no kernel makes floats of the table. */
+static void test_tables(void **state)
+{
+	(void)state;
+	enum { V = 4000, D = 64 };
+	static float table[V * D];
+	uint32_t s = 9;
+	for (int k = 0; k < V * D; k++)
+		table[k] = uniform(&s);
+	for (int c = 0; c < 8; c++) {
+		const bool tied = c & 1, bf16 = c & 2, four = c >= 4 && !bf16;
+		WeftTrace *t = weft_trace_new(w, "table");
+		const WeftValue i = weft_trace_input(t, "i", "i64[3]"),
+				e = weft_trace_param(t, "embed", "f32[4000, 64]", table);
+		WeftValue y = weft_embedding(t, e, i);
+		if (tied)
+			y = weft_linear(t, y, e, (WeftValue){0, 0});
+		weft_trace_output(t, "y", y);
+		WeftGraph *g = ended(t);
+		if (!tied)
+			refused(g, &(WeftQuantizeOptions){0}, "only look-ups read it");
+		quantised(g, &(WeftQuantizeOptions){.weights = bf16   ? WEFT_WEIGHT_BF16
+							       : four ? WEFT_WEIGHT_INT4
+								      : WEFT_WEIGHT_INT8,
+						    .embeddings = !tied && c < 6,
+						    .nkeep = !tied && c >= 6,
+						    .keep = (const char *[]){"embed:bf16"}});
+		const uint64_t want = V * (bf16 ? D * 2 : D + 4);
+		assert_string_equal(reported("embed")->kind, bf16 ? "bf16" : "int8");
+		assert_string_equal(reported("embed")->why, four ? "rows of it are looked up" : "");
+		assert_int_equal(reported("embed")->bytes, want);
+		int64_t at[] = {7, V - 1, 0}, shape[] = {3};
+		const WeftTensor in = weft_tensor(at, WEFT_I64, 1, shape);
+		WeftTensor out;
+		assert_true(weft_interpret(w, g, &in, 1, &out));
+		const WeftModel *m = weft_loops(w, g, NULL);
+		WeftCall call;
+		if (!m || weft_call_open(&call, m, 0) || weft_call_run(&call, &in))
+			fail_msg("%s", weft_messages(w));
+		const int n = 3 * (tied ? V : D);
+		for (int k = 0; k < n; k++)
+			assert_true(fabsf(((float *)out.data)[k] -
+					  ((float *)call.output[0].data)[k]) < 1e-4f);
+		for (int k = 0; k < D && !tied; k++)
+			assert_true(fabsf(((float *)out.data)[k] - table[7 * D + k]) < 0.01f);
+		weft_call_close(&call);
+		assert_true(weft_plan(w, g, NULL));
+		const WeftReport *r = weft_report(w);
+		if (r->kernels > (tied ? 2 : 1) || r->workspace_bytes > 4096 ||
+		    r->weight_bytes > 2 * want + 4096)
+			fail_msg("case %d: %u kernels, workspace %llu, weights %llu", c, r->kernels,
+				 (unsigned long long)r->workspace_bytes,
+				 (unsigned long long)r->weight_bytes);
+		weft_free(w);
+		w = weft_new();
+	}
+}
+
 static void test_nothing(void **state)
 {
 	(void)state;
@@ -781,12 +839,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_weft, free_weft)
 	const struct CMUnitTest tests[] = {
-		TEST(test_int8),       TEST(test_int4),        TEST(test_small_scales),
-		TEST(test_bf16),       TEST(test_convolution), TEST(test_readers),
-		TEST(test_nothing),    TEST(test_not_finite),  TEST(test_rest),
-		TEST(test_rules),      TEST(test_wrong),       TEST(test_data),
-		TEST(test_wrong_data), TEST(test_file),        TEST(test_damaged),
-		TEST(test_compiled),   TEST(test_bytes),
+		TEST(test_int8),    TEST(test_int4),        TEST(test_small_scales),
+		TEST(test_bf16),    TEST(test_convolution), TEST(test_readers),
+		TEST(test_tables),  TEST(test_nothing),     TEST(test_not_finite),
+		TEST(test_rest),    TEST(test_rules),       TEST(test_wrong),
+		TEST(test_data),    TEST(test_wrong_data),  TEST(test_file),
+		TEST(test_damaged), TEST(test_compiled),    TEST(test_bytes),
 	};
 	if (!mkdtemp(dir))
 		return 1;

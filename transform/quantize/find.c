@@ -161,6 +161,14 @@ static bool passes_on(const Graph *g, Node n)
 	return info->moves && lower->role == LOWER_INDEX;
 }
 
+/* Whether n takes elements of x at indices that it computes, as an embedding does. */
+static bool reads_rows(const Graph *g, Node n, Node x)
+{
+	const OpLower *lower = op_lower(node_op(g, n));
+	return lower->role == LOWER_INDEX && !lower_is_map(lower) && lower_reads(lower, 0) &&
+	       node_in(g, n, 0).i == x.i;
+}
+
 static const char *read_by(Finding *f, const Graph *g, Node n)
 {
 	return arena_printf(f->arena, "%s reads it", op_name(node_op(g, n)));
@@ -175,6 +183,10 @@ static void follow(Finding *f, Graph *g, Node x, ConstId id, bool top)
 		const Node n = g->use.data[u.i].user;
 		if (passes_on(g, n)) {
 			follow(f, g, n, id, top);
+			continue;
+		}
+		if (reads_rows(g, n, x)) {
+			weight_of(f, id)->rows = true;
 			continue;
 		}
 		const bool windows = has_windows(node_op(g, n));
@@ -204,12 +216,19 @@ static void visit(Finding *f, Graph *g, bool top)
 	}
 }
 
-static bool has_readers(const ProductWeight *w)
+/* Makes a table that no product reads one whose rows are along the last dimension; one of another
+ * rank stays. */
+static void close_table(ProductWeight *w, const Const *c)
 {
-	return w->readers;
+	if (w->readers)
+		return;
+	w->table = true;
+	w->summed = 1u << (c->rank - 1);
+	if (c->rank != 2)
+		stays(w, "it is a table of more than rows");
 }
 
-/* Puts the weights that products read in the order of constants. */
+/* Puts the weights that products or look-ups read in the order of constants. */
 static void sort(Finding *f)
 {
 	FoundWeights *w = f->found;
@@ -217,8 +236,9 @@ static void sort(Finding *f)
 	uint32_t *to = ARENA_ARRAY(f->arena, uint32_t, w->weight.n);
 	for (uint32_t id = 1; id < f->nnumber; id++) {
 		const uint32_t k = f->number[id];
-		if (!k || !has_readers(&w->weight.data[k - 1]))
+		if (!k || (!w->weight.data[k - 1].readers && !w->weight.data[k - 1].rows))
 			continue;
+		close_table(&w->weight.data[k - 1], ir_const_of(f->ir, (ConstId){id}));
 		to[k - 1] = in_order.n;
 		array_push(f->arena, &in_order, w->weight.data[k - 1]);
 	}

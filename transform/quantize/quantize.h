@@ -21,12 +21,16 @@ typedef enum { WEIGHT_FLOAT, WEIGHT_BF16, WEIGHT_INT8, WEIGHT_INT4 } WeightKind;
 
 /* ---- which weights ---- */
 
-/* A constant of floats that a product reads. */
+/* A constant of floats that products read, or of which a look-up takes rows. */
 typedef struct {
 	ConstId of;
 	const char *why;  /* why it stays as it is, as the end of a sentence; NULL: it need not */
 	bool windows;     /* a convolution reads it */
-	uint32_t summed;  /* a bit for each of its dimensions that its products sum over */
+	bool rows;        /* a look-up takes rows of it: of 8 bits or bf16, so that these are taken
+			     before they become floats */
+	bool table;       /* nothing else reads it */
+	uint32_t summed; /* a bit for each of its dimensions that its products sum over; of a table,
+			    the last one */
 	uint32_t readers; /* products that read it */
 } ProductWeight;
 
@@ -61,7 +65,8 @@ typedef struct {
 	ARRAY(ProductValue) value;
 } FoundWeights;
 
-/* Finds the weights of all contractions and convolutions, bodies of loops and branches included.
+/* Finds the weights of all contractions, convolutions and look-ups, bodies of loops and branches
+ * included.
  * All is in the context's arena. The graph stays unchanged; constants may be added to its Ir.
  * Returns false after an error: the graph is no correct one. */
 bool quantize_find(Graph *, FoundWeights *);

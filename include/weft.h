@@ -212,10 +212,11 @@ typedef struct {
 	void *progress_user;
 } WeftQuantizeOptions;
 /* Makes weights of the graph numbers of few bits, in place: constants of f32, f16 or bf16 that only
- * matrix products, convolutions and look-ups of rows read. They are no parameters any more: they have no gradients,
- * and no program replaces them. Call it before other transforms. Returns false after an error, with
- * the graph unchanged: there is no such weight, a rule is wrong, a weight has NaN or an infinity.
- */
+ * matrix products, convolutions and look-ups of rows read. They are no parameters any more: they
+ * have no gradients, and no program replaces them. With static activations the graph is one in
+ * basic operations then, which counts as transformed. Call it before other transforms. Returns
+ * false after an error, with the graph unchanged, unless the model fails on the data only once it
+ * is quantised: there is no such weight, a rule is wrong, a weight has NaN or an infinity. */
 bool weft_quantize(Weft *, WeftGraph *, const WeftQuantizeOptions *);
 /* A weight that products read, as weft_quantize left it. */
 typedef struct {

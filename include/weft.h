@@ -206,6 +206,10 @@ typedef struct {
 	 * is run on them: an error of a weight of 4 bits counts as much as the mean square of what
 	 * it is multiplied with, and weft_quantize_report compares outputs. NULL: none. */
 	const struct WeftTensors *data;
+	/* With data: give weights more bits, those first that rounding changes most, until
+	 * WeftQuantizeReport.snr is at least this: 8 in place of 4, and if that does not suffice
+	 * for all of them, they stay as they are. 0: none get more. */
+	double least_snr;
 	uint32_t jobs; /* threads; 0: one per processor. The result is the same for any number */
 	void (*progress)(void *user, const char *phase, uint32_t done,
 			 uint32_t total); /* or NULL */
@@ -215,8 +219,8 @@ typedef struct {
  * matrix products, convolutions and look-ups of rows read. They are no parameters any more: they
  * have no gradients, and no program replaces them. With static activations the graph is one in
  * basic operations then, which counts as transformed. Call it before other transforms. Returns
- * false after an error, with the graph unchanged, unless the model fails on the data only once it
- * is quantised: there is no such weight, a rule is wrong, a weight has NaN or an infinity. */
+ * false after an error, with the graph unchanged: there is no such weight, a rule is wrong, a
+ * weight has NaN or an infinity. */
 bool weft_quantize(Weft *, WeftGraph *, const WeftQuantizeOptions *);
 /* A weight that products read, as weft_quantize left it. */
 typedef struct {

@@ -38,6 +38,10 @@ static const HelpRow rows[] = {
 	 ".npz or .safetensors with samples of the inputs, x.0, ... or by name: what is large in "
 	 "them counts more, and outputs are compared",
 	 true},
+	{"--least-snr DECIBELS",
+	 "with --data: give weights more bits, those first that rounding changes most, until the "
+	 "outputs are that exact",
+	 false},
 	{"-j N", "threads (default: one per processor); the file is the same", false},
 	{NULL, "The model", false},
 	{"--weights-from FILE",
@@ -67,7 +71,7 @@ const Command command_quantize = {
 	.run = run};
 
 typedef struct {
-	const char *out, *report, *weights, *group, *activations, *data;
+	const char *out, *report, *weights, *group, *activations, *data, *least_snr;
 	StringList keep;
 	LoadArgs load;
 	bool zero_points, embeddings, progress;
@@ -127,6 +131,15 @@ static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 		       false;
 	if (a->group && strcmp(a->group, "32") && strcmp(a->group, "64") && strcmp(a->group, "128"))
 		return fail_usage("--group is 32, 64 or 128, not %s", a->group), false;
+	char *end = NULL;
+	const double least = a->least_snr ? strtod(a->least_snr, &end) : 0;
+	if (a->least_snr && (end == a->least_snr || *end || !(least > 0) || isinf(least)))
+		return fail_usage("--least-snr is a number of decibels above 0, not %s",
+				  a->least_snr),
+		       false;
+	if (a->least_snr && !a->data)
+		return fail_usage("--least-snr is for --data, on which outputs are compared"),
+		       false;
 	*o = (WeftQuantizeOptions){.size = sizeof *o,
 				   .weights = (WeftWeightKind)kind,
 				   .group = a->group ? (uint32_t)atoi(a->group) : 0,
@@ -135,6 +148,7 @@ static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 				   .activations = (WeftQuantizeActivations)way,
 				   .nkeep = a->nrule,
 				   .keep = a->rule,
+				   .least_snr = least,
 				   .jobs = (uint32_t)a->jobs,
 				   .progress = progress_phase};
 	return true;
@@ -240,6 +254,7 @@ static bool parse(QuantizeArgs *a, int *argc, char **argv)
 			   {"--keep", OPT_LIST, &a->keep},
 			   {"--activations", OPT_STRING, &a->activations},
 			   {"--data", OPT_STRING, &a->data},
+			   {"--least-snr", OPT_STRING, &a->least_snr},
 			   {"-j", OPT_INT, &a->jobs},
 			   {"--weights-from", OPT_LIST, &a->load.weights_from},
 			   {"--weight-names", OPT_STRING, &a->load.weight_names},

@@ -1,5 +1,6 @@
 /* Weights of few bits, behind the API: which kind each weight gets, the errors that this makes. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -41,10 +42,11 @@ typedef struct {
 	WeightKind *kind;       /* by weight */
 	const char **why;       /* by weight: why it is of another kind than was asked for, or "" */
 	double **importance;    /* by weight: of each term; NULL: none is known */
-	RoundedWeight *rounded; /* of those that are not WEIGHT_FLOAT, in order */
-	uint32_t nrounded;
+	RoundedWeight *rounded; /* by weight */
+	uint32_t nrounded;      /* how many are not WEIGHT_FLOAT */
 	Samples samples;
 	Callee model; /* the one that was not quantised */
+	Callee small; /* one that was */
 	WeftQuantizeReport report;
 } Quantizing;
 
@@ -382,24 +384,22 @@ static double decibels(double signal, double noise)
 	return noise > 0 ? 10 * log10(signal / noise) : INFINITY;
 }
 
-/* Compares the outputs of the quantised graph with those of the model on the data. */
-static bool compare(Quantizing *q)
+/* Compares the outputs of a quantised graph with those of the model on the data. */
+static bool compare(Quantizing *q, WeftGraph *g)
 {
-	Callee new;
 	Difference d = {0};
-	TRY(callee_open(q->w, q->g, q->o.jobs, &new));
-	bool ok = true;
-	for (uint32_t call = 0; call < q->samples.ncall && ok; call++) {
+	TRY(callee_open(q->w, g, q->o.jobs, &q->small));
+	for (uint32_t call = 0; call < q->samples.ncall; call++) {
 		progress(q, "compare", call, q->samples.ncall);
 		weft_release(q->w);
-		ok = callee_run(&q->model, &q->samples, call) &&
-		     callee_run(&new, &q->samples, call) && compare_call(q, &new, &d);
+		TRY(callee_run(&q->model, &q->samples, call) &&
+		    callee_run(&q->small, &q->samples, call) && compare_call(q, &q->small, &d));
 	}
-	callee_close(&new);
+	callee_close(&q->small);
 	q->report.samples = q->samples.ncall;
 	q->report.snr = decibels(d.signal, d.noise);
 	q->report.agreement = d.rows ? (double)d.same / (double)d.rows : NAN;
-	return ok;
+	return true;
 }
 
 /* ---- rounding ---- */
@@ -414,18 +414,19 @@ static bool round_weights(Quantizing *q)
 {
 	Ir *ir = q->g->g->ir;
 	uint32_t n = 0;
-	q->rounded = ARENA_ARRAY(weft_arena(q->w), RoundedWeight, q->nrounded);
+	q->rounded = ARENA_ARRAY(weft_arena(q->w), RoundedWeight, q->found.weight.n);
 	q->w->ctx->file = q->g->path;
 	for (uint32_t k = 0; k < q->found.weight.n; k++) {
+		q->rounded[k] = (RoundedWeight){.of = q->found.weight.data[k].of};
 		if (q->kind[k] == WEIGHT_FLOAT)
 			continue;
-		progress(q, "round", n, q->nrounded);
+		progress(q, "round", n++, q->nrounded);
 		const RoundOptions o = {.kind = q->kind[k],
 					.group = q->group,
 					.zero_points = q->o.zero_points,
 					.importance = q->importance[k],
 					.jobs = threads(q)};
-		TRY(quantize_round(ir, &q->found.weight.data[k], &o, &q->rounded[n++]));
+		TRY(quantize_round(ir, &q->found.weight.data[k], &o, &q->rounded[k]));
 	}
 	return true;
 }
@@ -454,14 +455,14 @@ static void make_report(Quantizing *q)
 {
 	Arena *arena = weft_arena(q->w);
 	WeftQuantizedWeight *all = ARENA_ARRAY(arena, WeftQuantizedWeight, q->found.weight.n);
-	uint32_t n = 0;
-	q->report = (WeftQuantizeReport){.nweight = q->found.weight.n, .weight = all};
+	q->report.nweight = q->found.weight.n;
+	q->report.weight = all;
 	q->report.bytes = q->report.bytes_before = bytes_of_constants(q->g->g->ir);
 	for (uint32_t k = 0; k < q->found.weight.n; k++) {
 		const Const *c = const_of(q, k);
 		Tensor t = {.dtype = c->dtype, .rank = c->rank};
 		memcpy(t.dim, c->dim, sizeof *c->dim * c->rank);
-		const RoundedWeight *r = q->kind[k] == WEIGHT_FLOAT ? NULL : &q->rounded[n++];
+		const RoundedWeight *r = q->kind[k] == WEIGHT_FLOAT ? NULL : &q->rounded[k];
 		all[k] = (WeftQuantizedWeight){.name = name_of(q, k),
 					       .type = tensor_type_str(arena, &t),
 					       .kind = kind_names[q->kind[k]],
@@ -492,6 +493,10 @@ static bool check(Quantizing *q)
 	TRY(given_texts(q->w, here, "rules", o->keep, o->nkeep));
 	if ((uint32_t)o->weights >= sizeof kinds / sizeof *kinds)
 		return ctx_error(ctx, here, "there is no kind of weights %d", (int)o->weights);
+	if (o->least_snr > 0 && !o->data)
+		return ctx_error(ctx, here,
+				 "a signal-to-noise ratio of outputs needs data, on which they are "
+				 "compared (--data)");
 	q->group = o->group ? o->group : DEFAULT_GROUP;
 	if (q->group < DEFAULT_GROUP || q->group > LARGEST_GROUP || q->group & (q->group - 1))
 		return ctx_error(ctx, here, "groups have 32, 64 or 128 terms, not %lld",
@@ -503,37 +508,158 @@ static bool check(Quantizing *q)
 	return true;
 }
 
-/* Makes the graph in basic operations, with rounded values of products, that of the API. */
-static bool make_static(Quantizing *q)
+/* Makes a graph with rounded weights of the one of the API; with static activations one in basic
+ * operations. */
+static bool make(Quantizing *q, WeftGraph **out)
 {
-	Graph *g = q->found.expanded;
-	bool *fixed = ARENA_ARRAY(weft_arena(q->w), bool, q->found.weight.n);
+	const Graph *from = q->g->g;
+	FoundWeights own;
+	Graph *g;
+	if (is_static(q)) {
+		bool *fixed = ARENA_ARRAY(weft_arena(q->w), bool, q->found.weight.n);
+		TRY(quantize_find(q->g->g, &own));
+		for (uint32_t k = 0; k < own.value.n; k++) {
+			own.value.data[k].low = q->found.value.data[k].low;
+			own.value.data[k].high = q->found.value.data[k].high;
+		}
+		for (uint32_t k = 0; k < q->found.weight.n; k++)
+			fixed[k] = q->kind[k] == WEIGHT_INT8;
+		TRY(quantize_values(&own, fixed));
+		g = own.expanded;
+		graph_dce(g);
+	} else {
+		g = graph_clone(from);
+	}
 	for (uint32_t k = 0; k < q->found.weight.n; k++)
-		fixed[k] = q->kind[k] == WEIGHT_INT8;
-	while (g->output.n > q->g->g->output.n)
-		graph_remove_output(g, g->output.n - 1);
-	TRY(quantize_values(&q->found, fixed));
-	graph_dce(g);
-	g->unrounded = q->g->g->unrounded;
-	g->activations = q->g->g->activations;
-	q->g->g = q->g->entry[0].g = g;
-	q->g->transformed = true;
-	return graph_verify(g);
+		q->rounded[k].kind = q->kind[k];
+	TRY(quantize_replace(g, &q->found, q->rounded, q->found.weight.n,
+			     q->o.activations == WEFT_QUANTIZE_DYNAMIC) &&
+	    graph_verify(g));
+	g->unrounded = from->unrounded;
+	g->activations = from->activations;
+	*out = graph_wrap(q->w, g, q->g->path);
+	return true;
+}
+
+/* Makes the graph that of the API. */
+static void adopt(Quantizing *q, const WeftGraph *made)
+{
+	quantize_forget(made->g->ir, q->rounded, q->found.weight.n);
+	q->g->g = q->g->entry[0].g = made->g;
+	q->g->transformed = is_static(q);
+}
+
+/* ---- weights of more bits, for the outputs ---- */
+
+/* A weight that may get more bits. */
+typedef struct {
+	uint32_t weight;
+	double harm; /* RoundedWeight.harm, of few bits */
+	WeightKind to;
+} Upgrade;
+
+/* What weights are before some of them get more bits. */
+typedef struct {
+	Upgrade *order; /* those first that rounding changed most */
+	uint32_t n;
+	WeightKind *kind;       /* by weight */
+	RoundedWeight *rounded; /* by weight */
+	RoundedWeight *eight;   /* by weight of 4 bits: rounded to 8 */
+} Search;
+
+static int by_harm(const void *a, const void *b)
+{
+	const Upgrade *x = a, *y = b;
+	if (x->harm != y->harm)
+		return x->harm < y->harm ? 1 : -1;
+	return x->weight < y->weight ? -1 : 1;
+}
+
+/* Makes a graph in which the first n weights in order have more bits, and compares it. */
+static bool upgrade(Quantizing *q, const Search *s, uint32_t n, WeftGraph **out)
+{
+	memcpy(q->kind, s->kind, sizeof *s->kind * q->found.weight.n);
+	memcpy(q->rounded, s->rounded, sizeof *s->rounded * q->found.weight.n);
+	for (uint32_t k = 0; k < n; k++) {
+		const Upgrade *u = &s->order[k];
+		q->kind[u->weight] = u->to;
+		if (u->to == WEIGHT_INT8)
+			q->rounded[u->weight] = s->eight[u->weight];
+	}
+	return make(q, out) && compare(q, *out);
+}
+
+/* Finds how few weights must have more bits for the outputs that are asked for, if all of them
+ * suffice. */
+static bool find_least(Quantizing *q, Search *s, WeftGraph **out)
+{
+	Arena *arena = weft_arena(q->w);
+	uint32_t low = 0, high = s->n;
+	s->kind = arena_dup(arena, q->kind, sizeof *q->kind * q->found.weight.n);
+	s->rounded = arena_dup(arena, q->rounded, sizeof *q->rounded * q->found.weight.n);
+	qsort(s->order, s->n, sizeof *s->order, by_harm);
+	while (low < high) {
+		const uint32_t middle = (low + high) / 2;
+		TRY(upgrade(q, s, middle, out));
+		if (q->report.snr >= q->o.least_snr)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	TRY(upgrade(q, s, high, out));
+	for (uint32_t k = 0; k < high; k++)
+		q->why[s->order[k].weight] = "for the outputs: --least-snr";
+	return true;
+}
+
+/* Rounds the weights of 4 bits to 8 bits, too. */
+static bool round_to_eight(Quantizing *q, Search *s)
+{
+	const uint32_t n = q->found.weight.n;
+	s->eight = ARENA_ARRAY(weft_arena(q->w), RoundedWeight, n);
+	for (uint32_t k = 0; k < n; k++) {
+		if (q->kind[k] != WEIGHT_INT4 || !saves(q, k, WEIGHT_INT8))
+			continue;
+		const RoundOptions o = {
+			.kind = WEIGHT_INT8, .importance = q->importance[k], .jobs = threads(q)};
+		TRY(quantize_round(q->g->g->ir, &q->found.weight.data[k], &o, &s->eight[k]));
+		s->order[s->n++] = (Upgrade){k, q->rounded[k].harm, WEIGHT_INT8};
+	}
+	return true;
+}
+
+/* Gives weights more bits, those first that rounding changes most, until the outputs are as is
+ * asked for: of 4 bits 8, and if that does not suffice, as they are. */
+static bool search(Quantizing *q, WeftGraph **out)
+{
+	const uint32_t n = q->found.weight.n;
+	Search s = {.order = ARENA_ARRAY(weft_arena(q->w), Upgrade, n)};
+	TRY(round_to_eight(q, &s) && find_least(q, &s, out));
+	if (q->report.snr >= q->o.least_snr)
+		return true;
+	s.n = 0;
+	for (uint32_t k = 0; k < n; k++)
+		if (q->kind[k] != WEIGHT_FLOAT)
+			s.order[s.n++] = (Upgrade){k, q->rounded[k].harm, WEIGHT_FLOAT};
+	return find_least(q, &s, out);
 }
 
 static bool quantize(void *arg)
 {
 	Quantizing *q = arg;
+	WeftGraph *made;
 	TRY(check(q) && read_rules(q));
 	q->w->ctx->file = q->g->path;
 	TRY(quantize_find(q->g->g, &q->found) && choose_kinds(q));
 	TRY(!q->o.data || observe(q));
 	TRY(round_weights(q));
+	if (q->o.least_snr > 0)
+		TRY(search(q, &made));
+	else
+		TRY(make(q, &made) && (!q->o.data || compare(q, made)));
 	make_report(q);
-	TRY(!is_static(q) || make_static(q));
-	TRY(quantize_replace(q->g->g, &q->found, q->rounded, q->nrounded,
-			     q->o.activations == WEFT_QUANTIZE_DYNAMIC));
-	return !q->o.data || compare(q);
+	adopt(q, made);
+	return true;
 }
 
 bool weft_quantize(Weft *w, WeftGraph *g, const WeftQuantizeOptions *options)
@@ -544,6 +670,7 @@ bool weft_quantize(Weft *w, WeftGraph *g, const WeftQuantizeOptions *options)
 		w->have_quantized = false;
 	const bool ok = boundary(w, quantize, &q);
 	callee_close(&q.model);
+	callee_close(&q.small);
 	if (ok) {
 		w->quantized = q.report;
 		w->have_quantized = true;

@@ -109,8 +109,8 @@ static bool kind_of_text(const char *text, WeftWeightKind *out)
 	return false;
 }
 
-/* quantize(graph, weights, group, zero_points, embeddings, activations, rules, data, jobs): a
- * report; in place
+/* quantize(graph, weights, group, zero_points, embeddings, activations, rules, data, jobs,
+ * least_snr): a report; in place
  */
 static PyObject *quantize(PyObject *module, PyObject *args)
 {
@@ -122,8 +122,9 @@ static PyObject *quantize(PyObject *module, PyObject *args)
 	WeftQuantizeOptions o = {.size = sizeof o};
 	Data data;
 	(void)module;
-	if (!PyArg_ParseTuple(args, "O!sIppsO!OI", graph_type, &g, &kind, &group, &zero_points,
-			      &embeddings, &activations, &PyTuple_Type, &rules, &named, &jobs) ||
+	if (!PyArg_ParseTuple(args, "O!sIppsO!OId", graph_type, &g, &kind, &group, &zero_points,
+			      &embeddings, &activations, &PyTuple_Type, &rules, &named, &jobs,
+			      &o.least_snr) ||
 	    !kind_of_text(kind, &o.weights) || !activations_of_text(activations, &o.activations) ||
 	    !session_ready(g->session))
 		return NULL;

@@ -13,7 +13,7 @@ from weft.model import in_python
 def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
              weights: str = "int8", group: int = 32, zero_points: bool = False, embeddings: bool = False, activations: str = "none", data: Any = None,
              keep: Mapping[str, str] | None = None, weights_from: Any = (), weight_names: Any = None, ops: Any = (),
-             jobs: int = 0) -> Graph:
+             least_snr: float = 0, jobs: int = 0) -> Graph:
     """The graph of a model, with weights of few bits: for weft.compile, or Graph.save.
 
     model, args, kwargs, dynamic_shapes, weights_from, weight_names, ops: as for weft.compile. A weft.Graph is changed and returned.
@@ -25,6 +25,8 @@ def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, 
     keep: kinds of other weights, by their names or those of modules, in which * is any text: {"head": "float"}. The first counts.
     data: samples on which the model is run: what is large in them counts more. An array of the first input whose first dimension
     counts samples; a dict of such by the inputs' names; or batches, each an array, a tuple of inputs, or a dict.
+    least_snr: with data, weights get more bits, those first that rounding changes most, until the outputs have that ratio of signal to
+    noise, in decibels: 8 in place of 4, and if that does not suffice, they stay as they are.
 
     The graph's quantization is a dict: bytes, bytes_before, weights (of each: name, type, kind, why, bytes, bytes_before, snr in dB),
     and with data samples, snr (of the outputs, in dB) and agreement (the part of the rows whose greatest number kept its place).
@@ -41,7 +43,7 @@ def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, 
         graph.raw.session.load_weights(graph.raw, tuple(paths("weights_from", weights_from)), None if weight_names is None else os.fspath(weight_names))
     rules = tuple(f"{name}:{kind}" for name, kind in (keep or {}).items())
     with in_python():
-        graph.quantization = _weft.quantize(graph.raw, weights, group, zero_points, embeddings, activations, rules, _samples(data), jobs)
+        graph.quantization = _weft.quantize(graph.raw, weights, group, zero_points, embeddings, activations, rules, _samples(data), jobs, least_snr)
     return graph
 
 

@@ -611,6 +611,81 @@ static void test_data(void **state)
 	assert_true(of_weight[1] < of_weight[0]);
 }
 
+/* Weights get more bits until the outputs are exact enough, and no more weights than needed. */
+static void test_least(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"a", "b", "c"};
+	static float x[20 * 64];
+	int64_t shape[] = {20, 64};
+	uint32_t s = 5;
+	for (int k = 0; k < 20 * 64; k++)
+		x[k] = uniform(&s);
+	static const double least[] = {10, 19, 30, 38, 60, 1000};
+	double before = 0;
+	uint64_t bytes = 0;
+	for (size_t k = 0; k < sizeof least / sizeof *least; k++) {
+		WeftGraph *g = chain(names);
+		quantised(g, &(WeftQuantizeOptions){.weights = WEFT_WEIGHT_INT4,
+						    .data = one_tensor("x", x, 2, shape),
+						    .least_snr = least[k]});
+		const WeftQuantizeReport *r = weft_quantize_report(w);
+		assert_true(r->snr >= least[k] && r->snr >= before && r->bytes >= bytes);
+		before = r->snr;
+		bytes = r->bytes;
+		uint32_t kind[4] = {0};
+		for (uint32_t i = 0; i < 3; i++) {
+			const char *name = r->weight[i].kind;
+			kind[name[0] == 'f' ? 2 : name[3] == '8']++;
+			assert_true((strstr(r->weight[i].why, "--least-snr") != NULL) ==
+				    (strcmp(name, "int4") != 0));
+		}
+		assert_true(k < 2 || kind[0] < 3);
+		assert_true(k > 0 || kind[0] == 3);
+		assert_true(k < 5 || kind[2] == 3);
+		weft_free(w);
+		w = weft_new();
+	}
+	WeftGraph *g = chain(names);
+	refused(g, &(WeftQuantizeOptions){.least_snr = 30}, "needs data");
+}
+
+/* Static activations: products of integers, near the model; other weights stay in f32. */
+static void test_static(void **state)
+{
+	(void)state;
+	static const char *const names[] = {"a", "b", "c"};
+	static float x[20 * 64];
+	int64_t shape[] = {20, 64};
+	uint32_t s = 5;
+	for (int k = 0; k < 20 * 64; k++)
+		x[k] = uniform(&s);
+	WeftGraph *g = chain(names);
+	refused(g, &(WeftQuantizeOptions){.activations = WEFT_QUANTIZE_STATIC}, "need data");
+	quantised(g, &(WeftQuantizeOptions){.activations = WEFT_QUANTIZE_STATIC,
+					    .data = one_tensor("x", x, 2, shape),
+					    .nkeep = 1,
+					    .keep = (const char *[]){"b:float"}});
+	assert_true(weft_quantize_report(w)->snr > 30);
+	const WeftOptions o = {.size = sizeof o, .target = "x86-64-v4", .dump = "quantize"};
+	assert_true(weft_plan(w, g, &o));
+	const char *text = weft_dump(w);
+	uint32_t integers = 0, products = 0;
+	for (const char *p = text; (p = strstr(p, "= contract(")); p++) {
+		const char *type = strstr(p, ") : ");
+		products++;
+		integers += type && !strncmp(type, ") : i32[", 8);
+	}
+	if (products != 3 || integers != 2)
+		fail_msg("%u of %u products of integers, expected 2 of 3: %s", integers, products,
+			 text);
+	assert_true(weft_save_graph(w, g, path("a.weft")));
+	WeftGraph *again = weft_load(w, path("a.weft"));
+	if (!again)
+		fail_msg("%s", weft_messages(w));
+	refused(again, &(WeftQuantizeOptions){0}, "was transformed");
+}
+
 static void test_wrong_data(void **state)
 {
 	(void)state;
@@ -839,12 +914,13 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_weft, free_weft)
 	const struct CMUnitTest tests[] = {
-		TEST(test_int8),    TEST(test_int4),        TEST(test_small_scales),
-		TEST(test_bf16),    TEST(test_convolution), TEST(test_readers),
-		TEST(test_tables),  TEST(test_nothing),     TEST(test_not_finite),
-		TEST(test_rest),    TEST(test_rules),       TEST(test_wrong),
-		TEST(test_data),    TEST(test_wrong_data),  TEST(test_file),
-		TEST(test_damaged), TEST(test_compiled),    TEST(test_bytes),
+		TEST(test_int8),       TEST(test_int4),        TEST(test_small_scales),
+		TEST(test_bf16),       TEST(test_convolution), TEST(test_readers),
+		TEST(test_tables),     TEST(test_nothing),     TEST(test_not_finite),
+		TEST(test_rest),       TEST(test_rules),       TEST(test_wrong),
+		TEST(test_data),       TEST(test_least),       TEST(test_static),
+		TEST(test_wrong_data), TEST(test_file),        TEST(test_damaged),
+		TEST(test_compiled),   TEST(test_bytes),
 	};
 	if (!mkdtemp(dir))
 		return 1;

@@ -92,7 +92,7 @@ typedef struct {
 	uint32_t jobs; /* threads; the result does not depend on them */
 } RoundOptions;
 
-/* A weight that was rounded. It stands for (q - zero) * scale. */
+/* A weight that was rounded. It stands for (q - zero) * scale. WEIGHT_FLOAT: it stays as it is. */
 typedef struct {
 	ConstId of;
 	WeightKind kind;
@@ -106,6 +106,8 @@ typedef struct {
 			  [groups] */
 	Tensor zero;   /* WEIGHT_INT4: u8, as scale; no data: 8. WEIGHT_INT8: no data: 0 */
 	double signal, noise; /* sums of squares: of the weight, and of what rounding changed */
+	double harm;       /* the same as noise / signal, where terms count by their importance */
+	ConstId stored[3]; /* of q, scale, zero, once quantize_replace has made them */
 } RoundedWeight;
 
 /* Returns the bytes of q, scale and zero. */
@@ -119,11 +121,13 @@ bool quantize_round(Ir *, const ProductWeight *, const RoundOptions *, RoundedWe
 
 /* ---- the graph ---- */
 
-/* Replaces n constants of the graph, in place, where nodes read them. They are no parameters any
- * more. The data stay as long as the Ir. dynamic: products that read them may round their other
- * operand to 8 bits (OP_roundable); convolutions never do. Returns false after an error. */
-bool quantize_replace(Graph *, const FoundWeights *, const RoundedWeight *, uint32_t n,
-		      bool dynamic);
+/* Replaces n constants of the graph, in place, where nodes read them. The data stay as long as the
+ * Ir. dynamic: products that read them may round their other operand to 8 bits (OP_roundable);
+ * convolutions never do. The constants themselves stay, for other graphs of the Ir: see
+ * quantize_forget. Returns false after an error. */
+bool quantize_replace(Graph *, const FoundWeights *, RoundedWeight *, uint32_t n, bool dynamic);
+/* Makes n constants, which no graph reads any more, no parameters: their names are free. */
+void quantize_forget(Ir *, const RoundedWeight *, uint32_t n);
 /* Rounds what products multiply those weights with that fixed[i] says of weight i, in the expanded
  * graph: to unsigned integers of 8 bits, by one scale and one zero point that low and high of the
  * value give, as files of quantised models have it. Returns false after an error. */

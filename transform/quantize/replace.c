@@ -7,11 +7,12 @@
 
 enum { HALF_BITS = 4, HALF_ZERO = 8 };
 
-/* What a weight is replaced by, and the constants of that, which all its readers share. */
+enum { STORED_Q, STORED_SCALE, STORED_ZERO };
+
+/* What a weight is replaced by. */
 typedef struct {
-	const RoundedWeight *w; /* NULL: it stays */
+	RoundedWeight *w; /* NULL: it stays */
 	bool dynamic;
-	ConstId q, scale, zero;
 } NewValue;
 
 typedef struct {
@@ -19,10 +20,12 @@ typedef struct {
 	uint32_t nconst;
 } Replacement;
 
-/* Returns the node of a constant, which is made if *id is 0, called as the weight and `part`. */
-static Node stored(Build *b, const NewValue *v, const char *part, const Tensor *t, ConstId *id)
+/* Returns the node of a constant of the weight, called as the weight and `part`, which is made if
+ * there is none yet. */
+static Node stored(Build *b, NewValue *v, const char *part, const Tensor *t, uint32_t which)
 {
 	Ir *ir = b->g->ir;
+	ConstId *id = &v->w->stored[which];
 	const char *name = ir_const_of(ir, v->w->of)->name;
 	if (!id->i)
 		*id = ir_const(ir, (Const){.name = *name ? arena_printf(ir->ctx->arena, "%s.%s",
@@ -55,19 +58,19 @@ static Node halves(Build *b, NewValue *v, const Type *t)
 	const uint32_t rank = w->q.rank;
 	for (uint32_t d = 0; d < rank; d++)
 		dim[d] = b_int(b, w->q.dim[d] * (d == w->dim + 1 ? 2 : 1));
-	const Node bytes = stored(b, v, "q4", &w->q, &v->q);
+	const Node bytes = stored(b, v, "q4", &w->q, STORED_Q);
 	const Attr attr[] = {attr_none(), attr_int(b->g->ir, w->dim + 1),
 			     attr_int(b->g->ir, HALF_BITS)};
 	const Node fields = b_node(b, OP_fields, &bytes, 1, attr, 3);
 	Node x = b_convert(b, b_reshape(b, fields, rank, dim), DT_f32);
 	if (w->zero.data) {
-		const Node zero = stored(b, v, "zero", &w->zero, &v->zero);
+		const Node zero = stored(b, v, "zero", &w->zero, STORED_ZERO);
 		const Node all = of_groups(b, zero, w->dim, rank, dim);
 		x = b_bin(b, OP_sub, x, all);
 	} else {
 		x = b_bin_scalar(b, OP_sub, x, HALF_ZERO);
 	}
-	const Node scale = stored(b, v, "scale", &w->scale, &v->scale);
+	const Node scale = stored(b, v, "scale", &w->scale, STORED_SCALE);
 	const Node by = of_groups(b, scale, w->dim, rank, dim);
 	return b_reshape(b, b_bin(b, OP_mul, x, by), t->n, t->dim);
 }
@@ -79,12 +82,12 @@ static Node value_of(Build *b, NewValue *v, Node like)
 	const Type t = *node_type(b->g, like);
 	Node x;
 	if (w->kind == WEIGHT_BF16) {
-		x = stored(b, v, "bf16", &w->q, &v->q);
+		x = stored(b, v, "bf16", &w->q, STORED_Q);
 	} else if (w->kind == WEIGHT_INT4) {
 		x = halves(b, v, &t);
 	} else {
-		const Node q = b_convert(b, stored(b, v, "q8", &w->q, &v->q), DT_f32);
-		const Node scale = stored(b, v, "scale", &w->scale, &v->scale);
+		const Node q = b_convert(b, stored(b, v, "q8", &w->q, STORED_Q), DT_f32);
+		const Node scale = stored(b, v, "scale", &w->scale, STORED_SCALE);
 		const Node by = b_broadcast(b, scale, t.n, t.dim);
 		x = b_bin(b, OP_mul, q, by);
 	}
@@ -112,25 +115,32 @@ static bool replace_nodes(const Replacement *r, Graph *g)
 	return true;
 }
 
-bool quantize_replace(Graph *g, const FoundWeights *f, const RoundedWeight *w, uint32_t n,
-		      bool dynamic)
+bool quantize_replace(Graph *g, const FoundWeights *f, RoundedWeight *w, uint32_t n, bool dynamic)
 {
 	Ir *ir = g->ir;
 	Replacement r = {.nconst = ir->constant.n};
 	r.of = ARENA_ARRAY(ir->ctx->arena, NewValue, r.nconst);
 	for (uint32_t k = 0; k < n; k++)
-		r.of[w[k].of.i] =
-			(NewValue){.w = &w[k], .dynamic = dynamic && w[k].kind != WEIGHT_BF16};
+		if (w[k].kind != WEIGHT_FLOAT)
+			r.of[w[k].of.i] = (NewValue){
+				.w = &w[k], .dynamic = dynamic && w[k].kind != WEIGHT_BF16};
 	for (uint32_t k = 0; k < f->weight.n; k++)
 		r.of[f->weight.data[k].of.i].dynamic &= !f->weight.data[k].windows;
-	TRY(replace_nodes(&r, g));
-	for (uint32_t k = 1; k < r.nconst; k++) {
+	return replace_nodes(&r, g);
+}
+
+void quantize_forget(Ir *ir, const RoundedWeight *w, uint32_t n)
+{
+	bool *gone = ARENA_ARRAY(ir->ctx->arena, bool, ir->constant.n);
+	for (uint32_t k = 0; k < n; k++)
+		gone[w[k].of.i] = w[k].kind != WEIGHT_FLOAT;
+	gone[0] = false;
+	for (uint32_t k = 1; k < ir->constant.n; k++) {
 		Const *c = &ir->constant.data[k];
-		if (!r.of[k].w && !r.of[c->same_as.i].w)
+		if (!gone[k] && !gone[c->same_as.i])
 			continue;
 		c->is_param = c->absent = false;
 		c->in_blocks = true;
 		c->name = "";
 	}
-	return true;
 }

@@ -26,6 +26,7 @@ typedef struct {
 	float *scale;           /* by row and group: before it is rounded to what is stored */
 	uint8_t *zero;          /* by row and group */
 	double *signal, *noise; /* by row */
+	double *weighed;        /* by row: both, with terms by their importance */
 	int64_t *wrong;         /* by row: the index of an element that is not finite, or -1 */
 	double *room;           /* of each thread: the terms of a row */
 	atomic_int_least64_t next;
@@ -95,10 +96,14 @@ static double square(double x)
 	return x * x;
 }
 
-static void count(Rounding *r, int64_t row, double was, double is)
+/* Counts term k of a row, which was one number and is another one. */
+static void count(Rounding *r, int64_t row, int64_t k, double was, double is)
 {
+	const double a = r->o->importance ? r->o->importance[k] : 1;
 	r->signal[row] += square(was);
 	r->noise[row] += square(was - is);
+	r->weighed[2 * row] += a * square(was);
+	r->weighed[2 * row + 1] += a * square(was - is);
 }
 
 /* Returns the integer next to x, halves to the even one, within bounds. */
@@ -122,7 +127,7 @@ static void round_bytes(Rounding *r, int64_t row, const double *x)
 		const float step = scale > 0 ? (float)x[k] / scale : 0;
 		const double to = nearest((double)step, -MOST_BYTE, MOST_BYTE);
 		q[first + r->at[k]] = (int8_t)to;
-		count(r, row, x[k], (double)((float)to * scale));
+		count(r, row, k, x[k], (double)((float)to * scale));
 	}
 	((float *)r->out->scale.data)[row_in(r, row, r->out->scale.dim)] = scale;
 }
@@ -133,7 +138,7 @@ static void round_bf16(Rounding *r, int64_t row, const double *x)
 	for (int64_t k = 0; k < r->terms; k++) {
 		const int64_t at = first + r->at[k];
 		tensor_set_f64(&r->out->q, at, x[k]);
-		count(r, row, x[k], tensor_f64(&r->out->q, at));
+		count(r, row, k, x[k], tensor_f64(&r->out->q, at));
 	}
 }
 
@@ -268,7 +273,7 @@ static void round_halves(Rounding *r, int64_t row, const double *x)
 			const int64_t half = k / (size / 2),
 				      byte = first + (g * (size / 2) + k % (size / 2)) * step;
 			q[byte] |= (uint8_t)((int)i + zero) << 4 * half;
-			count(r, row, v, i * scale);
+			count(r, row, g * size + k, v, i * scale);
 		}
 	}
 }
@@ -385,6 +390,7 @@ bool quantize_round(Ir *ir, const ProductWeight *w, const RoundOptions *o, Round
 	r.zero = ARENA_ARRAY(scratch, uint8_t, r.rows *groups);
 	r.signal = ARENA_ARRAY(scratch, double, r.rows);
 	r.noise = ARENA_ARRAY(scratch, double, r.rows);
+	r.weighed = ARENA_ARRAY(scratch, double, 2 * r.rows);
 	r.wrong = ARENA_ARRAY(scratch, int64_t, r.rows);
 	r.room = ARENA_ARRAY(scratch, double, r.terms *MOST_THREADS);
 	*out = (RoundedWeight){.of = w->of, .kind = o->kind};
@@ -394,10 +400,14 @@ bool quantize_round(Ir *ir, const ProductWeight *w, const RoundOptions *o, Round
 		store_scales(ctx->arena, &r);
 		run_rows(&r, 1);
 	}
+	double weighed[2] = {0, 0};
 	for (int64_t row = 0; row < r.rows; row++) {
 		out->signal += r.signal[row];
 		out->noise += r.noise[row];
+		weighed[0] += r.weighed[2 * row];
+		weighed[1] += r.weighed[2 * row + 1];
 	}
+	out->harm = weighed[0] > 0 ? weighed[1] / weighed[0] : 0;
 	const bool ok = o->kind == WEIGHT_INT4 ? out->scale.data != NULL : all_finite(ir, &r);
 	arena_release(scratch, mark);
 	return ok;

@@ -671,7 +671,7 @@ bool weft_quantize(Weft *w, WeftGraph *g, const WeftQuantizeOptions *options)
 	const bool ok = boundary(w, quantize, &q);
 	callee_close(&q.model);
 	callee_close(&q.small);
-	if (ok) {
+	if (ok && w) {
 		w->quantized = q.report;
 		w->have_quantized = true;
 	}

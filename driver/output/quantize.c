@@ -318,7 +318,7 @@ static bool observe(Quantizing *q)
 	TRY(callee_open(q->w, wrapped, q->o.jobs, &q->model));
 	for (uint32_t call = 0; call < q->samples.ncall; call++) {
 		progress(q, "observe", call, q->samples.ncall);
-		weft_release(q->w);
+		callee_release(&q->model);
 		TRY(callee_run(&q->model, &q->samples, call));
 		TRY(ranges < 0 || add_ranges(q, ranges));
 		for (uint32_t k = 0; k < n; k++) {
@@ -391,7 +391,7 @@ static bool compare(Quantizing *q, WeftGraph *g)
 	TRY(callee_open(q->w, g, q->o.jobs, &q->small));
 	for (uint32_t call = 0; call < q->samples.ncall; call++) {
 		progress(q, "compare", call, q->samples.ncall);
-		weft_release(q->w);
+		callee_release(&q->model);
 		TRY(callee_run(&q->model, &q->samples, call) &&
 		    callee_run(&q->small, &q->samples, call) && compare_call(q, &q->small, &d));
 	}

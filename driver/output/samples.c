@@ -126,6 +126,15 @@ bool callee_run(Callee *c, const Samples *s, uint32_t k)
 	return true;
 }
 
+void callee_release(const Callee *c)
+{
+	if (c->call.model)
+		return;
+	weft_release(c->w);
+	if (!c->w->results)
+		ctx_out_of_memory(c->w->ctx);
+}
+
 int32_t callee_output(const Callee *c, const char *name)
 {
 	if (c->call.model)

@@ -22,7 +22,7 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g;
 	WeftCall call;   /* model NULL: by the interpreter */
-	WeftTensor *out; /* of the last call: outputs, valid until the next one, or weft_release */
+	WeftTensor *out; /* of the last call: outputs, valid until the next one, or callee_release */
 	uint32_t nout;
 } Callee;
 
@@ -35,8 +35,10 @@ bool samples_open(Weft *, const WeftGraph *, const WeftTensors *, Samples *);
 /* Prepares calls of a graph. jobs: threads of the compiler. Returns false after an error. */
 bool callee_open(Weft *, WeftGraph *, uint32_t jobs, Callee *);
 /* Runs call k < s->ncall, with the state as it is at first. What the interpreter gives stays until
- * weft_release. Returns false after an error. */
+ * callee_release. Returns false after an error. */
 bool callee_run(Callee *, const Samples *, uint32_t k);
+/* Frees what the interpreter has given to callees of the Weft so far. */
+void callee_release(const Callee *);
 /* Returns the index in Callee.out of the output of that name; -1 if there is none. */
 int32_t callee_output(const Callee *, const char *name);
 /* Frees the outputs and the instance. Does nothing to zeros. */

@@ -222,7 +222,7 @@ typedef struct {
  * false after an error, with the graph unchanged: there is no such weight, a rule is wrong, a
  * weight has NaN or an infinity. */
 bool weft_quantize(Weft *, WeftGraph *, const WeftQuantizeOptions *);
-/* A weight that products read, as weft_quantize left it. */
+/* A weight that products or look-ups read, or that is large, as weft_quantize left it. */
 typedef struct {
 	const char *name; /* of the parameter */
 	const char *type; /* "f32[512, 64]" */

@@ -440,6 +440,13 @@ static void test_nothing(void **state)
 	WeftTrace *t = weft_trace_new(w, "none");
 	weft_trace_output(t, "y", weft_relu(t, weft_trace_input(t, "x", "f32[2, 4]")));
 	refused(ended(t), &(WeftQuantizeOptions){0}, "there is nothing to quantise");
+	static float many[64 * 64];
+	t = weft_trace_new(w, "others");
+	weft_trace_output(t, "y",
+			  weft_add(t, weft_trace_input(t, "x", "f32[64, 64]"),
+				   weft_trace_param(t, "shift", "f32[64, 64]", many)));
+	refused(ended(t), &(WeftQuantizeOptions){0},
+		"none of its 1 weights can be quantised: of shift add reads it");
 	fill(ROWS, 1, 1);
 	refused(product(1, ROWS, 1, false), &(WeftQuantizeOptions){0},
 		"none of its 1 weights can be quantised: of fc.weight its products sum over one "

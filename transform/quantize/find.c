@@ -216,11 +216,18 @@ static void visit(Finding *f, Graph *g, bool top)
 	}
 }
 
+/* Whether a constant is worth a line of a report: products or look-ups read it, or it is large. */
+static bool is_listed(const ProductWeight *w, const Const *c)
+{
+	enum { LARGE = 4096 };
+	return w->readers || w->rows || c->bytes >= LARGE;
+}
+
 /* Makes a table that no product reads one whose rows are along the last dimension; one of another
  * rank stays. */
 static void close_table(ProductWeight *w, const Const *c)
 {
-	if (w->readers)
+	if (w->readers || !w->rows)
 		return;
 	w->table = true;
 	w->summed = 1u << (c->rank - 1);
@@ -236,7 +243,7 @@ static void sort(Finding *f)
 	uint32_t *to = ARENA_ARRAY(f->arena, uint32_t, w->weight.n);
 	for (uint32_t id = 1; id < f->nnumber; id++) {
 		const uint32_t k = f->number[id];
-		if (!k || (!w->weight.data[k - 1].readers && !w->weight.data[k - 1].rows))
+		if (!k || !is_listed(&w->weight.data[k - 1], ir_const_of(f->ir, (ConstId){id})))
 			continue;
 		close_table(&w->weight.data[k - 1], ir_const_of(f->ir, (ConstId){id}));
 		to[k - 1] = in_order.n;

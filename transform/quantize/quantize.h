@@ -21,7 +21,8 @@ typedef enum { WEIGHT_FLOAT, WEIGHT_BF16, WEIGHT_INT8, WEIGHT_INT4 } WeightKind;
 
 /* ---- which weights ---- */
 
-/* A constant of floats that products read, or of which a look-up takes rows. */
+/* A constant of floats that products read, or of which a look-up takes rows; also a large one that
+ * only others read, which stays. */
 typedef struct {
 	ConstId of;
 	const char *why;  /* why it stays as it is, as the end of a sentence; NULL: it need not */

@@ -22,7 +22,7 @@ typedef struct {
 	Weft *w;
 	WeftGraph *g;
 	WeftCall call;   /* model NULL: by the interpreter */
-	WeftTensor *out; /* of the last call: outputs, valid until the next one, or callee_release */
+	WeftTensor *out; /* of the last call: outputs, valid until the next, or callee_release */
 	uint32_t nout;
 } Callee;
 

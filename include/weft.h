@@ -81,11 +81,11 @@ const char *weft_messages(Weft *);
 /* ---- graphs ---- */
 
 /* Reads a model file: a torch.export archive, if the name ends with .pt2 or the contents are a zip
- * file; an ONNX model, if the name ends with .onnx or the contents begin like one; else the text
- * form of a graph. Constants of an archive or of an ONNX model stay in the mapped file: until
- * weft_free nobody may change or truncate the file; to rename, replace or remove it is allowed.
- * Returns NULL after an error, as all functions here that return a pointer, if nothing else is
- * said. */
+ * file; an ONNX model, if the name ends with .onnx or the contents begin like one; a graph that
+ * weft_save_graph wrote; else the text form of a graph. Constants of an archive or of an ONNX model
+ * stay in the mapped file: until weft_free nobody may change or truncate the file; to rename,
+ * replace or remove it is allowed. Returns NULL after an error, as all functions here that return a
+ * pointer, if nothing else is said. */
 WeftGraph *weft_load(Weft *, const char *path);
 typedef struct {
 	uint32_t size; /* of this structure */
@@ -171,6 +171,84 @@ bool weft_set_mode(Weft *, WeftGraph *, WeftMode);
  * before other transforms. Returns false after an error; the graph is then as before, unless memory
  * ran out. */
 bool weft_load_weights(Weft *, WeftGraph *, const char *const *path, uint32_t n, const char *names);
+/* What a weight is stored as. */
+typedef enum {
+	WEFT_WEIGHT_INT8, /* integers of 8 bits, and a scale for each row (output channel) */
+	WEFT_WEIGHT_INT4, /* integers of 4 bits, and a scale for each group of a row's terms */
+	WEFT_WEIGHT_BF16,
+	WEFT_WEIGHT_FLOAT /* as it is */
+} WeftWeightKind;
+/* What products do with what they multiply such weights with. */
+typedef enum {
+	WEFT_QUANTIZE_NONE,
+	WEFT_QUANTIZE_DYNAMIC, /* round it to 8 bits, by blocks of 32 terms, in each call
+				  (docs/numerics.md); convolutions do not */
+	WEFT_QUANTIZE_STATIC /* round it to 8 bits by the range that it has on `data`; of weights of
+				8 bits, outside of loops and branches */
+} WeftQuantizeActivations;
+typedef struct {
+	uint32_t size; /* of this structure */
+	/* Of the weights that no rule of `keep` is about. Convolutions, and weights whose terms
+	 * groups do not divide, get 8 bits instead of 4. */
+	WeftWeightKind weights;
+	uint32_t group;   /* of WEFT_WEIGHT_INT4: 32 (0), 64 or 128 terms */
+	bool zero_points; /* of WEFT_WEIGHT_INT4: a zero point for each group, too */
+	/* Whether tables that only look-ups read, as embeddings, are weights, too. Their rows get 8
+	 * bits or bf16. */
+	bool embeddings;
+	WeftQuantizeActivations activations;
+	/* Rules "NAME:KIND", of which the first that fits a weight's name counts. NAME is a weight
+	 * or a module, "*" in it any text; KIND is int8, int4, bf16 or float. A rule that fits no
+	 * weight is an error. */
+	uint32_t nkeep;
+	const char *const *keep;
+	/* Values of inputs, called as these or x.0, x.1, ...; dimension 0 counts samples. The model
+	 * is run on them: an error of a weight of 4 bits counts as much as the mean square of what
+	 * it is multiplied with, and weft_quantize_report compares outputs. NULL: none. */
+	const struct WeftTensors *data;
+	/* With data: give weights more bits, those first that rounding changes most, until
+	 * WeftQuantizeReport.snr is at least this: 8 in place of 4, and if that does not suffice
+	 * for all of them, they stay as they are. 0: none get more. */
+	double least_snr;
+	uint32_t jobs; /* threads; 0: one per processor. The result is the same for any number */
+	void (*progress)(void *user, const char *phase, uint32_t done,
+			 uint32_t total); /* or NULL */
+	void *progress_user;
+} WeftQuantizeOptions;
+/* Makes weights of the graph numbers of few bits, in place: constants of f32, f16 or bf16 that only
+ * matrix products, convolutions and look-ups of rows read. They are no parameters any more: they
+ * have no gradients, and no program replaces them. With static activations the graph is one in
+ * basic operations then, which counts as transformed. Call it before other transforms. Returns
+ * false after an error, with the graph unchanged: there is no such weight, a rule is wrong, a
+ * weight has NaN or an infinity. */
+bool weft_quantize(Weft *, WeftGraph *, const WeftQuantizeOptions *);
+/* A weight that products or look-ups read, or that is large, as weft_quantize left it. */
+typedef struct {
+	const char *name; /* of the parameter */
+	const char *type; /* "f32[512, 64]" */
+	const char *kind; /* "int8", "int4", "bf16" or "float" */
+	const char *why;  /* why it is not of the kind that was asked for; "" if it is */
+	uint64_t bytes, bytes_before;
+	double snr; /* 10 log10 of the weight's sum of squares over that of the errors; infinite if
+		       there are none */
+} WeftQuantizedWeight;
+typedef struct {
+	uint32_t nweight;
+	const WeftQuantizedWeight *weight;
+	uint64_t bytes, bytes_before; /* of all constants of the model */
+	uint32_t samples;             /* calls of the model on the data; 0: there were no data */
+	double snr;                   /* of all float outputs on the data, as of a weight */
+	/* Of the rows of the first float output with several numbers in a row: the part whose
+	 * greatest number stayed at its place. NaN: there is no such output. */
+	double agreement;
+} WeftQuantizeReport;
+/* Returns the report on the last weft_quantize of this Weft, valid until the next one; NULL,
+ * without a message, if there was none or it failed. */
+const WeftQuantizeReport *weft_quantize_report(Weft *);
+/* Writes a graph with all its constants into one file, whole or not at all, which weft_load reads:
+ * a .safetensors file with the text form of the graph in its metadata. Only this version of Weft
+ * need read it. Returns false after an error: joined graphs, weights without values. */
+bool weft_save_graph(Weft *, const WeftGraph *, const char *path);
 typedef enum { WEFT_PRECISION_BF16, WEFT_PRECISION_F16 } WeftPrecision;
 /* Makes the graph compute in a lower precision, in place, as the model would under torch.autocast
  * on a CPU: contractions read operands of the dtype, sum in f32, and their results are stored in

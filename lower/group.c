@@ -66,7 +66,8 @@ typedef struct {
 			      cut_narrow */
 	bool long_map;     /* see find_long_maps */
 	bool constant;     /* computed of constants alone, element by element */
-	double integers;   /* if so, the elements of the largest constant of integers */
+	double integers;   /* if so, the elements of the largest constant of integers, or of floats
+			      of two bytes */
 	bool output;       /* stored as an output */
 	bool loaded;       /* some reader wants it in memory */
 	bool whole;        /* some reader reads all of its elements, as far as is known */
@@ -119,6 +120,12 @@ static void add_reader(Sweep *w, Node def, uint32_t group, bool bijective)
 		return;
 	d->bijective = bijective && (d->readers == 0 || d->bijective);
 	d->readers = d->readers == 0 || d->readers == group ? group : MANY;
+}
+
+/* Whether a dtype is one of which kernels decode what contractions multiply. */
+static bool is_narrow(DType d)
+{
+	return dtype_is_int(d) || d == DT_f16 || d == DT_bf16;
 }
 
 static double elements(const Graph *g, Node n)
@@ -753,7 +760,7 @@ static void mark_constant(Sweep *w, Node n)
 	double most = 0;
 	if (node_const(g, n).i) {
 		self->constant = true;
-		self->integers = dtype_is_int(node_dtype(g, n)) ? elements(g, n) : 0;
+		self->integers = is_narrow(node_dtype(g, n)) ? elements(g, n) : 0;
 		return;
 	}
 	for (uint32_t k = 0; k < node_nin(g, n); k++) {

@@ -315,7 +315,10 @@ Kx trace_contraction(Trace *t, Node n, const Sym *idx, uint64_t inner)
 	st.value = kx_product(t->k, t->s->arena, d, in);
 	for (uint32_t k = 0; k < 2; k++) {
 		const Node decoded = trace_decoded_operand(t, n, k), other = node_in(g, n, !k);
+		/* a float of two bytes is widened where it is loaded */
+		const KxData *load = &t->k->kx.data[in[k].i];
 		if (!decoded.i || node_info(t->s, decoded)->is.narrow ||
+		    (load->kind == KX_LOAD && !load->guard.i) ||
 		    kernel_decodes(g->ir->syms, t->k, &st))
 			continue;
 		/* read plainly, the other one may let it: its copy is the smaller one */

@@ -28,7 +28,8 @@ typedef struct {
 } Command;
 
 extern const Command command_compile, command_run, command_check, command_bench, command_train,
-	command_show, command_report, command_bisect, command_ops, command_doctor;
+	command_show, command_report, command_bisect, command_ops, command_doctor,
+	command_quantize;
 
 /* Prints the answer to --help, or to --help-all, on stdout. */
 void command_help(const Command *, bool all);

@@ -22,6 +22,8 @@ struct Weft {
 	const char *dump; /* the text of weft_dump */
 	bool have_report;
 	WeftReport report;
+	bool have_quantized;
+	WeftQuantizeReport quantized;  /* of the last weft_quantize */
 	const struct Program *program; /* the program of the report */
 	const Target *target;          /* the target of the report */
 	const WeftGraph *compiled;     /* the graph of the report */

@@ -8,6 +8,7 @@
 #include "frontend/files/file.h"
 #include "frontend/files/file_kind.h"
 #include "frontend/files/out_file.h"
+#include "frontend/graph/graph_file.h"
 #include "frontend/onnx/onnx.h"
 #include "frontend/pt2/pt2.h"
 #include "ir/build/text.h"
@@ -61,7 +62,7 @@ static bool no_model(Ctx *ctx, const void *data, size_t size)
 	const char *what = file_kind(data, size);
 	return ctx_error(ctx, NULL,
 			 "no model: %s; weft reads .pt2 archives of torch.export.save, ONNX models "
-			 "(.onnx) and the text "
+			 "(.onnx), graphs of weft quantize (.weft) and the text "
 			 "form of graphs (graph @name...)",
 			 what ? what : "it is text that does not begin with \"graph\"") ||
 	       ctx_kind(ctx, REFUSAL_FILE);
@@ -121,6 +122,14 @@ static bool load_bytes(Load *l, const void *data, size_t size)
 				      .transforms = &transforms[cipher]};
 		Graph *g = pt2_load_bytes(user_ir(l->w), l->path, data, size, &options);
 		return g && loaded(l, g);
+	}
+	if (is_graph_file(data, size)) {
+		bool transformed;
+		Graph *g = graph_file_load(user_ir(l->w), l->path, (void *)(uintptr_t)data, size,
+					   &transformed);
+		TRY(g && loaded(l, g));
+		l->out->transformed = transformed;
+		return true;
 	}
 	if (!is_graph_text(data, size))
 		return no_model(ctx, data, size);

@@ -86,6 +86,10 @@ Node quant_block_product(Build *, PassCtx *, const WeightProduct *);
  * that are decoded where they are multiplied; none if the product has another form. In
  * blocks.c. */
 Node quant_decoded_product(Build *, PassCtx *, const WeightProduct *);
+/* Returns n, which reads elements of a table at indices of its own, with the dequantisation of the
+ * table behind it; none if n is another node, or the table is not stored in fewer bytes. In
+ * rows.c. */
+Node quant_rows(Build *, Node n);
 /* Returns the stored integers as they are behind the moves, or none: a pad needs one number as zero
  * point. */
 Node quant_integers(Build *, const Dequantised *);

@@ -634,9 +634,15 @@ bool pass_quantize(Graph *g, PassCtx *c)
 	bool changed = quant_join(g, c), products = false;
 	for (Node n = g->first, next; n.i; n = next) {
 		next = node_next(g, n);
+		Build b = pass_build(g, n);
+		const Node rows = node_nuses(g, n) ? quant_rows(&b, n) : (Node){0};
+		if (rows.i) {
+			pass_replace(g, n, rows);
+			changed = true;
+			continue;
+		}
 		if (!is_product(g, n) || !node_nuses(g, n))
 			continue;
-		Build b = pass_build(g, n);
 		CtxMark mark = ctx_mark(g->ir->ctx);
 		const char *why;
 		Node new = integers_of(&b, n, c, &why);

@@ -18,6 +18,7 @@ from weft.compiler import compile, join
 from weft.graph import Array, Graph, call, cond, graph, jvp, optimizer_step, scan, trace, vjp, vmap, while_loop
 from weft.model import Function, Model, TensorInfo, load
 from weft.nodes import Node
+from weft.quantization import quantize
 from weft.report import Report, report
 from weft.tools import bench, check, explain, profile, show
 
@@ -36,4 +37,5 @@ for _other in glob.glob(os.path.join(glob.escape(os.path.dirname(include)), "wef
                   "replaced files of the other; install them into different environments", stacklevel=2)
 
 __all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "Report", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
-           "graph", "has_llvm", "include", "join", "jvp", "load", "optimizer_step", "profile", "report", "scan", "show", "trace", "train_step", "vjp", "vmap", "while_loop"]
+           "graph", "has_llvm", "include", "join", "jvp", "load", "optimizer_step", "profile", "quantize", "report", "scan", "show", "trace", "train_step",
+           "vjp", "vmap", "while_loop"]

@@ -158,6 +158,10 @@ int trace_setup(PyObject *module);
 
 int nodes_setup(PyObject *module);
 
+/* ---- quantize.c ---- */
+
+int quantize_setup(PyObject *module);
+
 /* ---- helpers ---- */
 
 /* A function of CPython as a method, whatever its arguments are. */

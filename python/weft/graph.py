@@ -23,6 +23,7 @@ class Graph(Nodes):
 
     def __init__(self, raw: Any):
         self.raw = raw
+        self.quantization: dict[str, Any] | None = None
 
     @property
     def inputs(self) -> list[TensorInfo]:
@@ -68,6 +69,10 @@ class Graph(Nodes):
 
     def _repr_svg_(self) -> str | None:
         return self.svg() if shutil.which("dot") else None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the graph with its constants into a file, which weft.graph, weft.compile and the command read: model.weft."""
+        _weft.save_graph(self.raw, path)
 
     def compile(self, **options: Any) -> Model:
         """weft.compile of this graph."""

@@ -94,5 +94,10 @@ with tempfile.TemporaryDirectory() as folder:
             sweep(c, OURS, ours)
         for c in commands[1:]:
             sweep(c, LLVMS, lambda n: n * 2 + 1 if not every else n + 1 + n // 20)
+    data = pathlib.Path(models[0]).with_suffix(".safetensors")
+    static = ["--activations", "static", "--data", str(data)] if has_llvm and data.exists() else []
+    sweep([weft, "quantize", models[0], "-o", "out/m.weft", "-j", "1", *static], OURS, ours)
+    subprocess.run([weft, "quantize", models[0], "-o", "m.weft"], check=True, capture_output=True)
+    sweep([weft, "show", "m.weft", "--graph"], OURS, ours)
     sweep([weft, "compile", compressed(models[0]), "-o", "out/m.h", "--emit", "header"], OURS, ours)
 sys.exit(bad)

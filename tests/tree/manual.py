@@ -72,7 +72,7 @@ TAKEN = re.compile(r'"(-[^"]+)", OPT_')
 shared = set(TAKEN.findall((root / "tools/tool.h").read_text()))
 step = set(TAKEN.findall((root / "tools/train/step.h").read_text()))  # which `weft compile` describes
 differ("docs/weft.1, DESCRIPTION", shared, headings(sections["DESCRIPTION"]))
-for command in ("compile", "run", "check", "bench", "train", "show", "report", "bisect", "ops", "doctor"):
+for command in ("compile", "run", "check", "bench", "train", "show", "report", "bisect", "ops", "doctor", "quantize"):
     source = next(root.glob(f"tools/**/{command}.c")).read_text()
     taken = set(TAKEN.findall(source))
     assert taken, command

@@ -106,8 +106,8 @@ def error(what: str) -> _weft.Error:
 class _Sizes:
     """Symbols of the Dims of dynamic_shapes, one for each name."""
 
-    def __init__(self, env: Any):
-        self.env, self.made, self.count = env, {}, 0
+    def __init__(self, env: Any, ones: frozenset[str]):
+        self.env, self.ones, self.made, self.count = env, ones, {}, 0
         self.names: dict[sympy.Symbol, str] = {}
         self.ranges: dict[sympy.Symbol, tuple[int, int]] = {}
 
@@ -119,10 +119,12 @@ class _Sizes:
             return hint
         if isinstance(dim, type(torch.export.Dim.AUTO)):
             self.count += 1
-            return self._symbol(f"s{self.count}", 0, None, hint)
+            return hint if f"s{self.count}" in self.ones else self._symbol(f"s{self.count}", 0, None, hint)
         if not isinstance(dim, torch.export.Dim):
             raise error(f"dynamic_shapes: {place}: expected a Dim, a number or None, got {dim!r}")
         root = getattr(dim, "root", None)
+        if (root or dim).__name__ in self.ones:
+            return hint
         if root is not None:  # 2*batch
             value = next((n for n in range(hint + 1) if dim.fn(n) == hint), None)
             if value is None:
@@ -254,8 +256,9 @@ def _fake(leaf: Any, dims: dict[int, Any], sizes: _Sizes, place: str, mode: Any)
         return torch.empty(shape, dtype=leaf.dtype)
 
 
-def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any) -> Joint:
-    """Traces forward and backward; of a Whole that evaluates, forward alone."""
+def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_shapes: Any, ones: frozenset[str] = frozenset()) -> Joint:
+    """Traces forward and backward; of a Whole that evaluates, forward alone. ones: names of sizes of dynamic_shapes that are constants,
+    those that they are in the arguments: PyTorch traces a size of 1 apart."""
     from torch._functorch.aot_autograd import aot_export_joint_with_descriptors
     from torch._guards import TracingContext, tracing
     from torch._subclasses.fake_tensor import FakeTensorMode
@@ -264,7 +267,7 @@ def trace(whole: Whole, args: tuple[Any, ...], kwargs: dict[str, Any], dynamic_s
     from weft import composed, dynamo
     env = ShapeEnv(duck_shape=False, specialize_zero_one=False)
     mode = FakeTensorMode(shape_env=env, allow_non_fake_inputs=True)
-    sizes, names = _Sizes(env), names_of_inputs(whole, args, kwargs)
+    sizes, names = _Sizes(env, ones), names_of_inputs(whole, args, kwargs)
     given: Any = args
     if isinstance(dynamic_shapes, dict):
         dynamic_shapes, given = _by_name(whole, dynamic_shapes, args, kwargs), {**dict(enumerate(args)), **kwargs}

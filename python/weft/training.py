@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -144,6 +144,7 @@ class TrainStep:
         self._apply_compiled = compiled(self._apply_plan) if self._apply_plan else None
         self._checks = check
         self._entries = Entry(self._plan, self._args, self._kwargs, names_of_inputs(self._whole, self._args, self._kwargs))
+        self._variants = Variants(Variant(self._plan, self._compiled, self._entries), self._of_ones)
 
     # -- what belongs to what
 
@@ -369,14 +370,14 @@ class TrainStep:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with self._lock, torch.no_grad():
             self._check_structure()
-            leaves = self._entries.leaves(args, kwargs)
+            of, leaves = self._variants.of(args, kwargs)
             self._adopt()
-            values = self._arguments(self._plan, leaves)
-            if self._checks:
+            values = self._arguments(of.plan, leaves)
+            if self._checks and of.plan is self._plan:
                 from weft.training_check import compare_step
                 compare_step(self, leaves, values)
                 self._checks = False
-            results = self._run(self._plan, self._compiled, values)
+            results = self._run(of.plan, of.compiled, values)
             if self._count is None:
                 self._show()
             elif self.accumulated >= self.accumulate:
@@ -385,7 +386,13 @@ class TrainStep:
             self.grad_norm = results.pop()
         if not self.outputs:
             return results[0]
-        return torch.utils._pytree.tree_unflatten(results, self._entries.spec)
+        return torch.utils._pytree.tree_unflatten(results, of.entries.spec)
+
+    def _of_ones(self, ones: frozenset[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant:
+        """The step for sizes that are 1."""
+        joint = trace(self._whole, args, kwargs, self._dynamic_shapes, ones)
+        plan = Plan(self._plan.kind, joint, self._groups, self._options)
+        return Variant(plan, compiled(plan), Entry(plan, args, kwargs, self._entries.names))
 
     def _run(self, plan: Plan, call: Any, values: list[Any]) -> list[Any]:
         written = [values[k] for k in plan.written]  # a call empties the list
@@ -503,8 +510,44 @@ class Entry:
                 if not c.holds(sizes):
                     relation = c.expression.xreplace({s: type(s)(n, integer=True) for s, n in self.symbols.items()})
                     found = ", ".join(f"{self.symbols[s]} = {n}" for s, n in sizes.items() if s in self.symbols)
-                    raise ValueError(f"{found}: the step was traced for {relation}{c.where}")
+                    raise SizeError(f"{found}: the step was traced for {relation}{c.where}",
+                                    frozenset(self.symbols[s] for s, n in sizes.items() if n == 1 and s in self.symbols))
         return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+class SizeError(ValueError):
+    """Sizes of a call that a trace does not hold for. ones: names of those that are 1."""
+
+    def __init__(self, text: str, ones: frozenset[str]):
+        super().__init__(text)
+        self.ones = ones
+
+
+class Variant(NamedTuple):
+    """A compiled graph, and the arguments of its calls."""
+    plan: Plan
+    compiled: Any
+    entries: Entry
+
+
+class Variants:
+    """A graph for all sizes, and others for sizes that are 1, which are made when a call has these."""
+
+    def __init__(self, first: Variant, make: Callable[[frozenset[str], tuple[Any, ...], dict[str, Any]], Variant]):
+        self.first, self.make = first, make
+        self.by: dict[frozenset[str], Variant] = {}
+
+    def of(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Variant, list[Any]]:
+        """The graph for the arguments of a call, and their leaves."""
+        try:
+            return self.first, self.first.entries.leaves(args, kwargs)
+        except SizeError as e:
+            if not e.ones:
+                raise
+            ones = e.ones
+        if ones not in self.by:
+            self.by[ones] = self.make(ones, args, kwargs)
+        return self.by[ones], self.by[ones].entries.leaves(args, kwargs)
 
 
 class Evaluation:
@@ -514,18 +557,24 @@ class Evaluation:
         self.step = step
         own = step._args if step._loss is None else step._args[:-1]
         joint = traced_evaluation(step)
-        self.plan = Plan(EVAL, joint, step._groups, step._options)
-        self.compiled = compiled(self.plan)
-        self.entries = Entry(self.plan, own, step._kwargs, names_of_inputs(Whole(step.module, None, True), own, step._kwargs))
+        self.names = names_of_inputs(Whole(step.module, None, True), own, step._kwargs)
+        self.variants = Variants(self._made(joint, own, step._kwargs),
+                                 lambda ones, args, kwargs: self._made(traced_evaluation(step, ones, args, kwargs), args, kwargs))
+
+    def _made(self, joint: Joint, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Variant:
+        plan = Plan(EVAL, joint, self.step._groups, self.step._options)
+        return Variant(plan, compiled(plan), Entry(plan, args, kwargs, self.names))
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        leaves = self.entries.leaves(args, kwargs)
-        values = self.step._arguments(self.plan, leaves)
-        return torch.utils._pytree.tree_unflatten(self.compiled(values), self.entries.spec)
+        of, leaves = self.variants.of(args, kwargs)
+        values = self.step._arguments(of.plan, leaves)
+        return torch.utils._pytree.tree_unflatten(of.compiled(values), of.entries.spec)
 
 
-def traced_evaluation(step: TrainStep) -> Joint:
-    own = step._args if step._loss is None else step._args[:-1]
+def traced_evaluation(step: TrainStep, ones: frozenset[str] = frozenset(), args: tuple[Any, ...] | None = None,
+                      kwargs: dict[str, Any] | None = None) -> Joint:
+    """The module in evaluation mode, by the example's inputs, or these."""
+    own = args if args is not None else step._args if step._loss is None else step._args[:-1]
     modes = [(m, m.training) for m in step.module.modules()]
     shapes = step._dynamic_shapes
     if step._loss is not None and isinstance(shapes, (tuple, list)):
@@ -534,7 +583,8 @@ def traced_evaluation(step: TrainStep) -> Joint:
         shapes = {k: v for k, v in shapes.items() if k != "label"}
     step.module.eval()
     try:
-        joint = trace(Whole(step.module, None, evaluates=True, precision=step._precision), own, step._kwargs, shapes)
+        joint = trace(Whole(step.module, None, evaluates=True, precision=step._precision), own,
+                      step._kwargs if kwargs is None else kwargs, shapes, ones)
     finally:
         for m, training in modes:
             m.training = training

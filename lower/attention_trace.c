@@ -260,8 +260,10 @@ Kx trace_attention(Trace *t, const AttentionNodes *a, const Sym *idx)
 	axes_of_index(t, idx, node_rank(g, n), &plain);
 	TraceMap m = trace_map(t, n, idx, (Kx){0}, &st);
 	trace_ask(&m);
-	if (!plain || st.nred != 1)
+	if (!plain)
 		return trace_store_first(t, n, "what reads it does not read its elements in place");
+	if (st.nred != 1)
+		return trace_store_first(t, a->weights, "what is summed has one term");
 	t->attention = (TracedAttention){&a->scores, 1, st.red[0]};
 	const Sym key = t->k->axis.data[st.red[0]].var;
 	const uint64_t rows = axes_of_index(t, m.map.in[a->operand],
@@ -304,8 +306,10 @@ Kx trace_weighted(Trace *t, const WeightedNodes *w, const Sym *idx)
 	axes_of_index(t, idx, node_rank(g, n), &plain);
 	TraceMap m = trace_map(t, n, idx, (Kx){0}, &st);
 	trace_ask(&m);
-	if (!plain || st.nred != 1)
+	if (!plain)
 		return trace_store_first(t, n, "what reads it does not read its elements in place");
+	if (st.nred != 1)
+		return trace_store_first(t, w->weights, "what is summed has one term");
 	t->attention = (TracedAttention){w->score, w->nscore, st.red[0]};
 	const uint64_t rows = axes_of_index(t, m.map.in[w->operand],
 					    node_rank(g, node_in(g, n, w->operand)), &plain),

@@ -188,6 +188,9 @@ static bool find_blocked(Lower *s, bool *built)
 	}
 	for (uint32_t i = 0; i < blocked.n; i++) {
 		const StoredFirst *first = &blocked.data[i];
+		if (node_info(s, first->node)->is.root && s->stored[first->node.i] == first->why)
+			ctx_bug(s->ir->ctx, "node %s is stored already: %s",
+				lower_name(s, first->node), first->why);
 		if (!node_info(s, first->node)->is.root)
 			memset(built, 0, s->g->node.n * sizeof *built);
 		s->stored[first->node.i] = first->why;

@@ -106,6 +106,33 @@ static bool cut_rules(QuantizeArgs *a)
 	return true;
 }
 
+/* Whether weights of that kind are asked for, for all or by a rule. */
+static bool asks_for(const QuantizeArgs *a, const char *kind)
+{
+	for (uint32_t k = 0; k < a->nrule; k++) {
+		const char *colon = strrchr(a->rule[k], ':');
+		if (colon && !strcmp(colon + 1, kind))
+			return true;
+	}
+	return !strcmp(a->weights, kind);
+}
+
+/* Whether every option has an effect. */
+static bool uses_all(const QuantizeArgs *a)
+{
+	const bool int4 = asks_for(a, "int4"), rounds = int4 || asks_for(a, "int8");
+	if (!int4 && (a->group || a->zero_points))
+		return fail_usage("%s is for --weights int4",
+				  a->group ? "--group" : "--zero-points"),
+		       false;
+	if (!rounds && strcmp(a->activations, "none"))
+		return fail_usage("--activations %s is for weights of int8 or int4",
+				  a->activations),
+		       false;
+	return (rounds || asks_for(a, "bf16") || !a->least_snr) ||
+	       (fail_usage("--least-snr is for weights of fewer bits"), false);
+}
+
 static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 {
 	static const char *const kinds[] = {[WEFT_WEIGHT_INT8] = "int8",
@@ -131,6 +158,8 @@ static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 		       false;
 	if (a->group && strcmp(a->group, "32") && strcmp(a->group, "64") && strcmp(a->group, "128"))
 		return fail_usage("--group is 32, 64 or 128, not %s", a->group), false;
+	if (!uses_all(a))
+		return false;
 	char *end = NULL;
 	const double least = a->least_snr ? strtod(a->least_snr, &end) : 0;
 	if (a->least_snr && (end == a->least_snr || *end || !(least > 0) || isinf(least)))
@@ -174,14 +203,25 @@ static int widest(const WeftQuantizeReport *r)
 	return width;
 }
 
+/* Prints a name in a column, without control characters. */
+static void print_name(const char *name, int width)
+{
+	const int n = (int)strlen(name);
+	for (const unsigned char *c = (const unsigned char *)name; *c; c++) {
+		const bool c1 = *c == 0xc2 && c[1] >= 0x80 && c[1] <= 0x9f;
+		putchar(*c < ' ' || *c == 0x7f || c1 ? '?' : *c);
+	}
+	printf("%*s", width > n ? width - n : 0, "");
+}
+
 static void print_report(const WeftQuantizeReport *r, const char *out)
 {
 	char a[32], b[32];
 	const int width = widest(r);
 	for (uint32_t k = 0; k < r->nweight; k++) {
 		const WeftQuantizedWeight *w = &r->weight[k];
-		printf("%-*s  %-22s %-6s %6sB", width, w->name, w->type, w->kind,
-		       human((double)w->bytes, a));
+		print_name(w->name, width);
+		printf("  %-22s %-6s %6sB", w->type, w->kind, human((double)w->bytes, a));
 		if (strcmp(w->kind, "float"))
 			printf("  %8s", decibels(w->snr, a));
 		printf(*w->why ? "  (%s)\n" : "\n", w->why);
@@ -266,6 +306,10 @@ static bool parse(QuantizeArgs *a, int *argc, char **argv)
 		return false;
 	if (*argc != 2)
 		return fail_usage("quantize takes one model file; see weft quantize --help"), false;
+	if (a->out && !has_suffix(a->out, ".weft"))
+		return fail_usage("-o %s: the name ends with .weft", a->out), false;
+	if (a->out && a->report && !strcmp(a->out, a->report))
+		return fail_usage("-o and --report are both %s", a->out), false;
 	return cut_rules(a);
 }
 

@@ -42,6 +42,10 @@ static bool cut(Samples *s, uint32_t k, uint32_t *calls)
 		return ctx_error(ctx, "weft_quantize",
 				 "the data of input %s have %lld samples, expected at least %lld",
 				 in->name, (long long)n, (long long)(batch > 0 ? batch : 1));
+	if (batch > 0 && n % batch)
+		ctx_note(ctx, in->name,
+			 "the last %lld of %lld samples are left out: the model takes %lld",
+			 (long long)(n % batch), (long long)n, (long long)batch);
 	/* of a batch of any size, the rest is a call, too */
 	*calls = (uint32_t)(batch > 0 ? n / s->step[k] : (n + s->step[k] - 1) / s->step[k]);
 	return true;

@@ -382,6 +382,8 @@ def test_refused(files, tmp_path):
     command(*base, folder / "data.npz", "--lr", "fast", fails="--lr is a number, not fast")
     command(*base, folder / "data.npz", "--lr", "1", "--schedule", "cosine(warm=1)", fails="--schedule cosine(warm=1): expected")
     command(*base, folder / "data.npz", "--schedule", "cosine", fails="--schedule is for --lr")
+    command(*base, folder / "data.npz", "--lr", "-1", fails="--lr is 0 or more, not -1")
+    command(*base, folder / "data.npz", "--lr", "1", "--schedule", "cosine(warmup=900)", fails="the warmup takes all of the")
     command(*base, folder / "data.npz", "--save", "a.bin", fails="the name ends with .safetensors")
     command(*base, folder / "data.npz", "--number", "momentum=0.5", fails="the step takes no number momentum")
     command("train", folder / "net.pt2", "--data", folder / "data.npz", fails="expected one number (or a loss of the output, such as cross_entropy")
@@ -389,6 +391,10 @@ def test_refused(files, tmp_path):
     train(folder, "--save", tmp_path / "ok.safetensors", "--batch", 8)
     before = (tmp_path / "ok.safetensors").read_bytes()
     command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", fails="all 1 epochs are done")
+    command(*base, folder / "data.npz", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, "--batch", 8, fails="was trained with --lr 0.01: give --lr")
+    np.savez(tmp_path / "bad.npz", image=image.numpy(), label=label.numpy() + 1000)
+    command(*base, folder / "data.npz", "--lr", "0.01", "--eval", tmp_path / "bad.npz", "--save", tmp_path / "first.safetensors", fails="out of range")
+    assert (tmp_path / "first.safetensors").exists()  # the epoch is not lost
     command(*base, tmp_path / "few.npz", "--batch", "3", "--resume", tmp_path / "ok.safetensors", "--epochs", 2, fails="the data in")
     command(*base, folder / "data.npz", "--batch", "5", "--epochs", 2, "--resume", tmp_path / "ok.safetensors", fails="with --batch 8, not 5")
     command(*base, folder / "data.npz", "--optimizer", "sgd", "--epochs", 2, "--batch", 8, "--resume", tmp_path / "ok.safetensors",
@@ -397,6 +403,21 @@ def test_refused(files, tmp_path):
     command(*base, folder / "data.npz", "--save", tmp_path / "ok.safetensors", fails="cannot write: File too large",
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
     assert (tmp_path / "ok.safetensors").read_bytes() == before
+
+
+def test_a_last_batch_of_one(tmp_path):
+    """Batch norm of one value has no variance: an epoch leaves the sample out. A network without batch norm takes it."""
+    torch.manual_seed(0)
+    size = torch.export.Dim("batch", min=1, max=64)
+    np.savez(tmp_path / "d.npz", input=np.random.default_rng(0).standard_normal((17, 6)).astype(np.float32), label=np.arange(17) % 3)
+    for norm in True, False:
+        net = nn.Sequential(nn.Linear(6, 5), nn.BatchNorm1d(5) if norm else nn.Tanh(), nn.Linear(5, 3))
+        torch.export.save(torch.export.export(net, (torch.randn(8, 6),), dynamic_shapes=({0: size},)), tmp_path / "n.pt2")
+        done = subprocess.run([WEFT, "train", tmp_path / "n.pt2", "--data", tmp_path / "d.npz", "--loss", "cross_entropy", "--batch", "8", "--save",
+                               tmp_path / "n.safetensors"], capture_output=True, text=True)
+        assert done.returncode == 0 and ("1 of 17 samples is left out of each epoch: batch norm of one" in done.stderr) == norm, done.stderr
+        tensors = tensors_of(tmp_path / "n.safetensors")[0]
+        assert all(np.isfinite(np.frombuffer(raw, np.float32)).all() for kind, _, raw in tensors.values() if kind == "F32")
 
 
 def test_onnx(tmp_path):

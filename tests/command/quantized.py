@@ -119,8 +119,15 @@ with tempfile.TemporaryDirectory() as folder:
         check((out / "old.weft").read_text() == "old", f"{args}: the old file is another one")
     copy = out / "copy.pt2"
     copy.write_bytes(mlp.read_bytes())
-    run("quantize", copy, "-o", copy, code=1)
+    run("quantize", copy, "-o", copy, code=2)  # no .weft
     check(copy.read_bytes() == mlp.read_bytes(), "the model was overwritten")
+    run("quantize", copy, "-o", out / "copy.weft")
+    before = (out / "copy.weft").read_bytes()
+    run("quantize", out / "copy.weft", "-o", out / "copy.weft", code=1)
+    run("quantize", copy, "-o", out / "copy.weft", "--report", out / "copy.weft", code=2)
+    check((out / "copy.weft").read_bytes() == before, "the model was overwritten")
+    for options in (["--group", "64"], ["--zero-points"], ["--weights", "bf16", "--activations", "dynamic"]):
+        run("quantize", copy, *options, code=2)  # they would have no effect
     listed = run("quantize", mlp)
     check("int8" in listed and "constants" in listed, "without -o the weights are listed")
     # a graph that was quantised is quantised no more, and takes no other weights

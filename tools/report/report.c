@@ -186,6 +186,8 @@ static bool check_options(const ReportOptions *o, const GivenOptions *g, bool me
 {
 	static const char model[] = "a model, and here reports are read";
 	const char *load = load_option_given(&o->load);
+	if (o->trace && o->output && !strcmp(o->trace, o->output))
+		return fail_usage("-o and --trace are both %s", o->trace), false;
 	const OptUse use[] = {
 		{o->no_source, measured && (o->output || o->json), "--no-source",
 		 "a page or JSON of a model"},

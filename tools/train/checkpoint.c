@@ -90,19 +90,20 @@ static void place_text(const Place *p, char out[400])
 	snprintf(out, 400,
 		 "version=1 seed=%" PRIu64 " data=%" PRIu64 " rows=%" PRId64 " batch=%" PRId64
 		 " epoch=%" PRId64 " done=%" PRId64 " step=%" PRId64 " parts=%" PRId64
-		 " epochs=%" PRId64 " loss=%.17g seen=%" PRId64,
+		 " epochs=%" PRId64 " loss=%.17g seen=%" PRId64 " lr=%.17g",
 		 p->seed, p->data, p->rows, p->batch, p->epoch, p->done, p->step, p->parts,
-		 p->epochs, p->loss, p->seen);
+		 p->epochs, p->loss, p->seen, p->lr);
 }
 
 static bool read_place(const char *text, Place *p)
 {
+	p->lr = -1;
 	return sscanf(text,
 		      "version=1 seed=%" SCNu64 " data=%" SCNu64 " rows=%" SCNd64 " batch=%" SCNd64
 		      " epoch=%" SCNd64 " done=%" SCNd64 " step=%" SCNd64 " parts=%" SCNd64
-		      " epochs=%" SCNd64 " loss=%lf seen=%" SCNd64,
+		      " epochs=%" SCNd64 " loss=%lf seen=%" SCNd64 " lr=%lf",
 		      &p->seed, &p->data, &p->rows, &p->batch, &p->epoch, &p->done, &p->step,
-		      &p->parts, &p->epochs, &p->loss, &p->seen) == 11;
+		      &p->parts, &p->epochs, &p->loss, &p->seen, &p->lr) >= 11;
 }
 
 /* ---- saving ---- */

@@ -15,6 +15,7 @@ typedef struct {
 	int64_t epochs;      /* that the training was to have */
 	double loss;         /* the sum of losses of the epoch, by sample */
 	int64_t seen;        /* samples of that sum */
+	double lr;           /* of --lr; -1: there was none */
 } Place;
 
 /* Writes the state and the place. Returns false after a message, with the old file unchanged. */

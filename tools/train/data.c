@@ -264,7 +264,7 @@ void data_shuffle(Data *d, uint64_t seed, uint64_t epoch)
 int64_t data_batches(const Data *d)
 {
 	const int64_t whole = d->rows / d->batch, rest = d->rows % d->batch;
-	return whole + (rest && !d->fixed && takes(d, rest));
+	return whole + (rest && !d->fixed && !(d->several && rest == 1) && takes(d, rest));
 }
 
 int64_t data_left_out(const Data *d)

@@ -16,6 +16,7 @@ typedef struct {
 	const EntryCall *call;
 	int64_t rows, batch;   /* samples in all, and of a batch */
 	bool fixed;            /* a batch has no other size */
+	bool several;          /* a batch has several samples */
 	const WeftTensor **of; /* by input of the entry; NULL: a number */
 	WeftTensor *in;        /* by input: what a call takes */
 	int64_t *order;        /* the samples of an epoch */

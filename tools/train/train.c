@@ -220,6 +220,8 @@ static bool read_numbers(Training *t, char *room)
 		if (!read_real("--lr", t->a->lr, &v) ||
 		    !read_schedule(t->a->schedule, v, &t->schedule))
 			return false;
+		if (v < 0)
+			return fail_usage("--lr is 0 or more, not %s", t->a->lr), false;
 		t->lr = t->nnumber;
 		set_number(t, "lr", v);
 	}
@@ -553,12 +555,19 @@ static bool train_epoch(Training *t)
 		    !save(t))
 			return false;
 	}
-	if (!print_line(t))
-		return false;
+	/* what is trained is kept if the data of --eval are bad */
+	const Place end = t->place;
 	t->place.epoch++;
 	t->place.done = t->place.seen = 0;
 	t->place.loss = 0;
-	return save(t);
+	const Place next = t->place;
+	if (!save(t))
+		return false;
+	t->place = end;
+	if (!print_line(t))
+		return false;
+	t->place = next;
+	return true;
 }
 
 /* ---- beginning ---- */
@@ -588,15 +597,25 @@ static bool resume(Training *t, const char *path)
 		       false;
 	t->place = there;
 	t->place.epochs = here.epochs;
-	return t->place.epoch < t->place.epochs ||
-	       (fail("%s: all %lld epochs are done: give more by --epochs", path,
-		     (long long)t->place.epochs),
+	t->place.lr = here.lr;
+	if (t->place.epoch >= t->place.epochs)
+		return fail("%s: all %lld epochs are done: give more by --epochs", path,
+			    (long long)t->place.epochs),
+		       false;
+	return there.lr < 0 || t->a->lr ||
+	       (fail("%s was trained with --lr %g: give --lr, and --schedule if there was one",
+		     path, there.lr),
 		false);
 }
 
 static void tell_left_out(const Data *d)
 {
-	if (data_left_out(d))
+	if (data_left_out(d) == 1 && d->several && !d->fixed)
+		fprintf(stderr,
+			"%s: note: 1 of %lld samples is left out of each epoch: batch norm of one "
+			"sample has no variance\n",
+			d->path, (long long)d->rows);
+	else if (data_left_out(d))
 		fprintf(stderr,
 			"%s: note: %lld of %lld samples are left out of each epoch: they are no "
 			"whole "
@@ -618,10 +637,22 @@ static bool read_counts(Training *t)
 	    !read_count("--save-every", a->every, 0, &t->every))
 		return false;
 	errno = 0;
+	t->place.lr = t->lr < t->nnumber ? t->schedule.value : -1;
 	if (a->load.seed)
 		t->place.seed = strtoull(a->load.seed, &end, 0);
 	return !a->load.seed || (!errno && !*end && isdigit((unsigned char)*a->load.seed)) ||
 	       (fail_usage("--seed is a number of 64 bits, not %s", a->load.seed), false);
+}
+
+/* Whether the model keeps running variances: batch norm, of which a batch of one sample has none.
+ */
+static bool has_variances(const Training *t)
+{
+	const WeftModel *m = t->r.model;
+	for (uint32_t k = 0; k < m->nstate; k++)
+		if (has_suffix(weft_state_info(m, k)->name, "running_var"))
+			return true;
+	return false;
 }
 
 static bool begin(Training *t, Weft *w, const char *path)
@@ -636,7 +667,11 @@ static bool begin(Training *t, Weft *w, const char *path)
 		return false;
 	if (a->eval && !data_open(&t->eval, w, a->eval, &t->test, NULL, 0, t->data.batch))
 		return false;
+	t->data.several = has_variances(t);
 	progress_clear();
+	if (!a->save)
+		fprintf(stderr, "%s: note: there is no --save: what is trained is not kept\n",
+			path);
 	tell_left_out(&t->data);
 	if (a->eval)
 		tell_left_out(&t->eval);
@@ -647,6 +682,10 @@ static bool begin(Training *t, Weft *w, const char *path)
 		return false;
 	t->total =
 		t->place.epochs * ((data_batches(&t->data) + t->place.parts - 1) / t->place.parts);
+	if (t->schedule.warmup >= (double)t->total)
+		return fail_usage("--schedule %s: the warmup takes all of the %lld steps",
+				  a->schedule, (long long)t->total),
+		       false;
 	return true;
 }
 

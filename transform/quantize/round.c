@@ -13,6 +13,7 @@ enum {
 	MOST_HALF = 15,
 	TRIES = 9 /* scales that are tried on both sides of the first one */
 };
+#define MOST_BF16 0x1.fep127 /* the largest finite number: one above it becomes that */
 #define TRY_STEP 0.1 /* between candidates, of 8 steps of the scale */
 
 /* A weight as rows, all elements with the same indices along the kept dimensions, of terms. */
@@ -121,7 +122,9 @@ static void round_bytes(Rounding *r, int64_t row, const double *x)
 	double most = 0;
 	for (int64_t k = 0; k < r->terms; k++)
 		most = fmax(most, fabs(x[k]));
-	const float scale = (float)most / MOST_BYTE;
+	float scale = (float)most / MOST_BYTE;
+	if (isinf(scale * MOST_BYTE)) /* it was rounded up */
+		scale = nextafterf(scale, 0);
 	/* a magnitude so small that no float is a 127th of it is one like 0 */
 	for (int64_t k = 0; k < r->terms; k++) {
 		const float step = scale > 0 ? (float)x[k] / scale : 0;
@@ -138,6 +141,8 @@ static void round_bf16(Rounding *r, int64_t row, const double *x)
 	for (int64_t k = 0; k < r->terms; k++) {
 		const int64_t at = first + r->at[k];
 		tensor_set_f64(&r->out->q, at, x[k]);
+		if (isinf(tensor_f64(&r->out->q, at)))
+			tensor_set_f64(&r->out->q, at, copysign(MOST_BF16, x[k]));
 		count(r, row, k, x[k], tensor_f64(&r->out->q, at));
 	}
 }

@@ -237,7 +237,7 @@ typedef struct {
 	const WeftQuantizedWeight *weight;
 	uint64_t bytes, bytes_before; /* of all constants of the model */
 	uint32_t samples;             /* calls of the model on the data; 0: there were no data */
-	double snr;                   /* of all float outputs on the data, as of a weight */
+	double snr; /* of all float outputs on the data, as of a weight; NaN: none */
 	/* Of the rows of the first float output with several numbers in a row: the part whose
 	 * greatest number stayed at its place. NaN: there is no such output. */
 	double agreement;

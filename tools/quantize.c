@@ -187,6 +187,8 @@ static bool to_options(const QuantizeArgs *a, WeftQuantizeOptions *o)
 
 static const char *decibels(double snr, char buf[32])
 {
+	if (isnan(snr))
+		return "have no floats to compare";
 	if (isinf(snr))
 		return "exact";
 	snprintf(buf, 32, "%.1f dB", snr);

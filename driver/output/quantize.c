@@ -334,6 +334,7 @@ static bool observe(Quantizing *q)
 /* What outputs differ by, over all calls. */
 typedef struct {
 	double signal, noise;
+	bool floats; /* some output has such */
 	uint64_t rows, same;
 } Difference;
 
@@ -366,6 +367,7 @@ static bool compare_call(Quantizing *q, const Callee *new, Difference *d)
 		    tensor_from_api(q->w->ctx, arena, here, &new->out[k], &is));
 		if (!dtype_is_float(was.dtype) || tensor_numel(&was) != tensor_numel(&is))
 			continue;
+		d->floats = true;
 		for (int64_t i = 0; i < tensor_numel(&was); i++) {
 			const double x = tensor_f64(&was, i), e = x - tensor_f64(&is, i);
 			if (!isfinite(x))
@@ -397,7 +399,12 @@ static bool compare(Quantizing *q, WeftGraph *g)
 	}
 	callee_close(&q->small);
 	q->report.samples = q->samples.ncall;
-	q->report.snr = decibels(d.signal, d.noise);
+	if (!d.floats && q->o.least_snr > 0)
+		return ctx_error(
+			q->w->ctx, here,
+			"the model has no output of floats, of which a ratio of signal to noise "
+			"could be demanded");
+	q->report.snr = d.floats ? decibels(d.signal, d.noise) : NAN;
 	q->report.agreement = d.rows ? (double)d.same / (double)d.rows : NAN;
 	return true;
 }

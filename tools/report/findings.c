@@ -84,6 +84,9 @@ static void say_limit(const Report *p, ReportFinding *f, uint32_t k)
 	} else if (!strcmp(l.by, "cache") && t > 0) {
 		say(f, " It reads and writes %sB, which fit into the caches, at %sB/s.",
 		    human(i.bytes, a), human(i.bytes / t, b));
+	} else if (i.flops > 0 && t > 0 && !*l.by) {
+		say(f, " It computes %sFLOP at %sFLOP/s.", human(i.flops, a),
+		    human(i.flops / t, b));
 	} else if (i.flops > 0 && t > 0) {
 		say(f, " It computes %sFLOP at %.0f %% of the machine's %sFLOP/s.",
 		    human(i.flops, a), 100 * i.flops / t / p->peak.flops, human(p->peak.flops, b));

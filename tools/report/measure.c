@@ -237,6 +237,9 @@ ReportLimit report_limit(const Report *p, uint32_t k)
 		     memory = beyond > 0 ? launches * beyond / p->peak.bytes : 0,
 		     compute = i.flops / p->peak.flops;
 	const bool fits = beyond <= 0 && i.flops * p->peak.bytes < i.bytes * p->peak.flops;
+	/* what is multiplied in fewer bits is faster than the peak of f32 */
+	if (!fits && compute > memory && t > 0 && compute > 1.05 * t)
+		return l;
 	l.by = fits ? "cache" : memory > compute ? "memory" : "compute";
 	l.least = fits ? 0 : fmax(memory, compute);
 	if (t > 0) {

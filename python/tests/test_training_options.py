@@ -78,6 +78,15 @@ def test_apply_early():
         near(net, twin, 1e-10)
 
 
+def test_apply_without_accumulation_is_refused():
+    net = small()
+    step = weft.train_step(net, F.cross_entropy, optim.SGD(net.parameters(), lr=0.1), batch())
+    with pytest.raises(weft.Error, match="is for a step that accumulates"):
+        step.apply()
+    with pytest.raises(ValueError, match="input is of type ndarray, and was a tensor in the example"):
+        step(batch()[0].numpy(), batch()[1])
+
+
 def test_a_call_that_fails_adds_nothing():
     net = small()
     step = weft.train_step(net, F.cross_entropy, optim.SGD(net.parameters(), lr=0.1), batch(), accumulate=2)

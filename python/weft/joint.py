@@ -347,8 +347,11 @@ def _read_roles(joint: Joint, names: list[str]) -> None:
             joint.roles[n] = Role("input", names[desc.idx], desc.idx)
         elif isinstance(desc, d.TangentAOTInput):
             if getattr(desc.output, "idx", None) != 0:
-                raise error("a result of the module besides the loss has a gradient")
+                raise error("a result besides the loss has a gradient: the forward writes into a parameter in place, as nn.Embedding with "
+                            "max_norm does")
             _replace_by_one(gm, n)
+        elif "Token" in type(desc).__name__:
+            raise error("an operator of the module or the loss has an effect, such as an assertion, in its backward pass, which a step cannot")
         else:
             raise error(f"the module takes {desc}, which a step cannot: inputs that share memory, or of a class of their own")
     end = gm.graph.output_node()

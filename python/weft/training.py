@@ -421,6 +421,8 @@ class TrainStep:
 
     def apply(self) -> None:
         """Updates by the mean of the gradients that calls have accumulated since the last update, if there are any."""
+        if self._count is None:
+            raise error("apply() is for a step that accumulates: each call of this one updates")
         with self._lock, torch.no_grad():
             if self.accumulated:
                 self._check_structure()
@@ -500,8 +502,7 @@ class Entry:
                             f"{' and ' + ', '.join(kwargs) if kwargs else ''}")
         for name, had, has in zip(self.names, self.given, leaves):
             if isinstance(had, torch.Tensor) != isinstance(has, torch.Tensor) or not isinstance(had, torch.Tensor) and had != has:
-                raise ValueError(f"{name} is {has if not isinstance(has, torch.Tensor) else 'a tensor'}, and was "
-                                 f"{had if not isinstance(had, torch.Tensor) else 'a tensor'} in the example: that is part of the graph")
+                raise ValueError(f"{name} is {_shown(has)}, and was {_shown(had)} in the example: that is part of the graph")
             if isinstance(had, torch.Tensor) and has.dtype != had.dtype:
                 raise ValueError(f"{name} is of {has.dtype}, expected {had.dtype}, as in the example")
         if self.conditions:
@@ -513,6 +514,11 @@ class Entry:
                     raise SizeError(f"{found}: the step was traced for {relation}{c.where}",
                                     frozenset(self.symbols[s] for s, n in sizes.items() if n == 1 and s in self.symbols))
         return [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+
+
+def _shown(value: Any) -> str:
+    """A number or a text as it is, of other values the type."""
+    return "a tensor" if isinstance(value, torch.Tensor) else repr(value) if isinstance(value, VALUES) else f"of type {type(value).__name__}"
 
 
 class SizeError(ValueError):

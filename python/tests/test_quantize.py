@@ -136,3 +136,11 @@ def test_not_finite(linear):
         m.weight[1, 6] = float("nan")
     with pytest.raises(weft.Error, match=r"weight weight has the number nan \(element 70\)"):
         weft.quantize(m, (x,))
+
+
+@pytest.mark.parametrize("options, message", [({"jobs": -1}, "jobs=-1"), ({"least_snr": float("nan")}, "least_snr=nan"), ({"least_snr": -5}, "least_snr=-5"),
+                                              ({"keep": ["0:int8"]}, "keep is a dict of kinds by name, not list")])
+def test_numbers_are_checked(options, message):
+    torch.manual_seed(0)
+    with pytest.raises((ValueError, TypeError), match=message):
+        weft.quantize(torch.nn.Linear(32, 8), (torch.randn(1, 32),), **options)

@@ -1,6 +1,7 @@
 """weft.quantize: models with weights of few bits."""
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -41,6 +42,12 @@ def quantize(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, 
         raise ValueError("weft.quantize: ops= is for a model that is loaded here: give it to weft.graph or weft.trace")
     if weights_from:
         graph.raw.session.load_weights(graph.raw, tuple(paths("weights_from", weights_from)), None if weight_names is None else os.fspath(weight_names))
+    if keep is not None and not isinstance(keep, Mapping):
+        raise TypeError(f"keep is a dict of kinds by name, not {type(keep).__name__}")
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or not 0 <= jobs <= 4096:
+        raise ValueError(f"jobs={jobs!r}: expected a number of threads; 0: as many as there are processors")
+    if not (least_snr >= 0 and math.isfinite(least_snr)):
+        raise ValueError(f"least_snr={least_snr!r}: expected decibels from 0 on")
     rules = tuple(f"{name}:{kind}" for name, kind in (keep or {}).items())
     with in_python():
         graph.quantization = _weft.quantize(graph.raw, weights, group, zero_points, embeddings, activations, rules, _samples(data), jobs, least_snr)

@@ -208,19 +208,13 @@ static Kx trace_reduce(Trace *t, Node n, const Sym *idx, Kx guard)
 
 /* ---- contractions ---- */
 
-static Node first_user(const Graph *g, Node n)
-{
-	const Use u = node_data(g, n)->first_use;
-	return u.i ? g->use.data[u.i].user : (Node){0};
-}
-
 /* Whether what follows, perhaps behind an index map, enlarges the errors of contraction n: the
  * transform of Winograd's products adds numbers that are larger than its results. */
 static bool is_enlarged(const Graph *g, Node n)
 {
-	Node user = first_user(g, n);
+	Node user = node_first_user(g, n);
 	if (user.i && op_lower(node_op(g, user))->role == LOWER_INDEX)
-		user = first_user(g, user);
+		user = node_first_user(g, user);
 	return user.i && op_lower(node_op(g, user))->role == LOWER_TILES;
 }
 

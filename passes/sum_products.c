@@ -27,8 +27,7 @@ static bool is_part(const Graph *g, Node n)
 {
 	if (!adds(g, n) || node_nuses(g, n) != 1)
 		return false;
-	const Use u = node_data(g, n)->first_use;
-	const Node user = u.i ? g->use.data[u.i].user : (Node){0};
+	const Node user = node_first_user(g, n);
 	return user.i && adds(g, user) && same_shape(g, n, user);
 }
 

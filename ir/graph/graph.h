@@ -477,6 +477,13 @@ static inline Sym node_dim(const Graph *g, Node n, uint32_t k)
 /* Returns how many operands of nodes, and how many graph outputs, are the node, added: a node that
  * has it as two operands counts twice. */
 uint32_t node_nuses(const Graph *, Node);
+/* Returns the node that is the head of n's list of readers; none: nothing, or an output, reads n
+ * there. */
+static inline Node node_first_user(const Graph *g, Node n)
+{
+	const Use u = node_data(g, n)->first_use;
+	return u.i ? g->use.data[u.i].user : (Node){0};
+}
 /* Whether a graph output is the node. */
 bool node_is_output(const Graph *, Node);
 /* Whether the node has a value, which is no tuple. */

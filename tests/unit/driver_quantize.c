@@ -15,35 +15,9 @@
 #include <unistd.h>
 
 #include "weft_call.h"
-#include "weft_trace.h"
+#include "tests/unit/weft_fixture.h"
 
 enum { MOST_K = 128, MOST_N = 8, ROWS = 5 };
-
-static char dir[] = "/tmp/weft-XXXXXX";
-static Weft *w;
-
-static int make_weft(void **state)
-{
-	(void)state;
-	w = weft_new();
-	return w ? 0 : -1;
-}
-
-static int free_weft(void **state)
-{
-	(void)state;
-	weft_free(w);
-	return 0;
-}
-
-static const char *path(const char *name)
-{
-	static char text[4][128];
-	static unsigned next;
-	char *out = text[next++ % 4];
-	snprintf(out, sizeof text[0], "%s/%s", dir, name);
-	return out;
-}
 
 static uint32_t draw(uint32_t *s)
 {

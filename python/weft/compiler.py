@@ -87,9 +87,15 @@ def session_with(ops: Any) -> Any:
 def _made(session: Any, graph: Any, given: dict[str, Any], path: str | os.PathLike[str] | None) -> Model:
     if path is None and given["target"] not in (None, "native"):
         raise ValueError(f"weft.compile: target={given['target']!r} needs path=: without a path the code is for this processor")
+    if path is not None:
+        return emitted(session, graph, path, **given)
     with in_python():
-        if path is None:
-            return Model(session.jit(graph, given))
+        return Model(session.jit(graph, given))
+
+
+def emitted(session: Any, graph: Any, path: str | os.PathLike[str], **given: Any) -> Model:
+    """Writes a graph as a shared object, and loads that. given: the options that have a value."""
+    with in_python():
         session.emit(graph, _SHARED, path, given)
     return load(path)
 

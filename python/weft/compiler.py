@@ -137,7 +137,7 @@ def archive(model: Any, args: Any, kwargs: Any, dynamic_shapes: Any, grad: bool)
     else:
         raise TypeError(f"weft.compile: expected a module, an ExportedProgram or a path, got {type(model).__name__}")
     file = io.BytesIO()
-    torch.export.save(_resolved(model), file)
+    torch.export.save(resolved_program(model), file)
     return file.getbuffer(), label + ".pt2", names
 
 
@@ -171,7 +171,7 @@ def _names_of_sizes(program: Any, dynamic_shapes: Any, forward: Callable[..., An
     return names
 
 
-def _resolved(program: Any) -> Any:
+def resolved_program(program: Any) -> Any:
     """The program as it is written: without its example inputs, which may be large, and with the contents of tensors that are
     the conjugate or the negative of their memory, since files lose both."""
     import torch

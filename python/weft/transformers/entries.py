@@ -13,9 +13,9 @@ import inspect
 from typing import Any
 
 import torch
-from transformers import StaticCache
+from transformers import StaticCache, masking_utils
 from transformers.cache_utils import Cache, DummyLayer, StaticLayer, StaticSlidingWindowLayer
-from transformers.exporters.utils import apply_patches
+from transformers.exporters.utils import apply_patches, patch_attribute
 
 from weft import _weft
 
@@ -72,7 +72,18 @@ class Step(torch.nn.Module):
             given["position_ids"] = position
         if self.last:
             given["logits_to_keep"] = 1
-        return self._whole(input_ids=input_ids, attention_mask=seen, use_cache=True, **given).logits[:, -1].float()
+        with patch_attribute(masking_utils, "padding_mask_function", lambda _: lambda mask: behind(pad)):
+            return self._whole(input_ids=input_ids, attention_mask=seen, use_cache=True, **given).logits[:, -1].float()
+
+
+def behind(pad: torch.Tensor | None) -> Any:
+    """The part of a mask that hides padding, as comparisons of positions, by which Weft bounds the loop over the keys; transformers
+    reads the mask of the rows instead."""
+    def seen(batch: Any, head: Any, query: Any, key: Any) -> torch.Tensor:
+        if pad is None:
+            return key.new_ones((), dtype=torch.bool)
+        return key >= (pad[:, None, None, None] if batch.dim() == 4 else pad[batch])
+    return seen
 
 
 def cached_shapes(model: Any, batch: int) -> list[tuple[torch.Tensor, torch.Tensor] | None]:

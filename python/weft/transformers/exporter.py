@@ -17,7 +17,7 @@ from transformers.exporters.metadata import ExportMetadata, build_export_metadat
 from transformers.exporters.runners.base import ModelRunner
 
 from weft import _weft
-from weft.compiler import emitted, loaded
+from weft.compiler import emitted, loaded, resolved_program
 from weft.graph import Graph
 from weft.model import Model, load
 from weft.quantization import quantize
@@ -33,7 +33,7 @@ class WeftConfig(DynamoConfig):
 
     weights: None, as the module has them; "f32"; or of fewer bits, as weft.quantize rounds them: "bf16", "int8", "int4".
     group: how many terms of a row share a scale of "int4": 32, 64 or 128. keep: other kinds for some weights, {"lm_head": "int8"}.
-    activations: "none", or "dynamic" rounds what such weights are multiplied with to 8 bits.
+    embeddings: whether tables of embeddings are rounded, too, to 8 bits, or to "bf16". activations: "none", or "dynamic" rounds what such weights are multiplied with to 8 bits.
     target: the processor, as for weft.compile.
     Of language models: max_length: positions of the cache, of the prompt and new tokens together. chunk: a prompt is read in pieces of
     at most as many tokens. batch: rows; None: as many as the sample has."""
@@ -41,6 +41,7 @@ class WeftConfig(DynamoConfig):
     export_format: str = "weft"
     weights: str | None = None
     group: int = 32
+    embeddings: bool = True
     keep: dict[str, str] | None = None
     activations: str = "none"
     target: str | None = None
@@ -136,14 +137,19 @@ def compiled(graphs: dict[str, Any], config: WeftConfig) -> Model:
     """A model with these exported programs as entries, in a temporary folder that lives as long as its attribute `folder`. Weights lie
     once in a file beside the code, which a process maps."""
     folder = tempfile.TemporaryDirectory(prefix="weft-")
-    session, raw = _weft.Session(), []
+    session, raw, names = _weft.Session(), [], list(graphs)
     for name, program in graphs.items():
-        raw.append(loaded(session, program))
+        file = os.path.join(folder.name, name + ".pt2")
+        torch.export.save(resolved_program(program), file)
+        raw.append(loaded(session, file))
         if config.weights in ("bf16", "int8", "int4") or config.activations != "none" or config.keep:
             kind = "float" if config.weights in (None, "f32") else config.weights
-            quantize(Graph(raw[-1]), weights=kind, group=config.group, activations=config.activations, keep=config.keep)
-    joined = raw[0] if len(raw) == 1 else session.join(list(graphs), raw)
+            quantize(Graph(raw[-1]), weights=kind, group=config.group, embeddings=config.embeddings and kind != "float",
+                     activations=config.activations, keep=config.keep)
+    joined = raw[0] if len(raw) == 1 else session.join(names, raw)
     model = emitted(session, joined, os.path.join(folder.name, "model.so"), target=config.target, weights_file=1)
+    for name in names:
+        os.unlink(os.path.join(folder.name, name + ".pt2"))
     model.folder = folder
     return model
 

@@ -114,6 +114,7 @@ def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
     try:
         with torch.no_grad():
             step = Step(model, cached_shapes(model, batch), batch, length)
+            check(step)
             start = torch.tensor(0, device=model.device)
             pad = (torch.zeros(batch, dtype=torch.int64, device=model.device),) if batch > 1 else ()
             n = torch.export.Dim("n", min=2, max=chunk)
@@ -121,6 +122,26 @@ def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
                     for name, count, shapes in (("prefill", min(chunk, 7), ({1: n}, None, *(None for _ in pad))), ("decode", 1, None))}
     finally:
         model.train(was)
+
+
+def check(step: Step) -> None:
+    """Compares the step on a few tokens, with a cache, with the model without one: a model that is not causal, or keeps more than its
+    cache of keys and values, would be compiled to something else."""
+    model, count = step._whole, min(5, step.length)
+    if model.device.type == "meta":
+        return
+    ids = torch.arange(step.batch * count, device=model.device).view(step.batch, count) % model.config.get_text_config().vocab_size
+    pad = torch.zeros(step.batch, dtype=torch.int64, device=model.device) if step.batch > 1 else None
+    for first, end in ((0, count - 1), (count - 1, count)):
+        got = step(ids[:, first:end], torch.tensor(first, device=model.device), pad)
+    for name, cache in step.named_buffers(recurse=False):
+        if name.startswith(("keys_", "values_")):
+            cache.zero_()
+    expected = model(input_ids=ids, attention_mask=torch.ones_like(ids), use_cache=False).logits[:, -1].float()
+    most = 0.1 if model.dtype in (torch.bfloat16, torch.float16) else 1e-3
+    if not (got - expected).norm() <= most * expected.norm():
+        raise ValueError(f"{type(model).__name__}: with a cache of keys and values, its logits differ from those without one by "
+                         f"{float((got - expected).norm() / expected.norm()):.2g} of their size: it may not be causal, or keep more than that")
 
 
 def exported(step: Step, args: tuple[Any, ...], shapes: Any) -> Any:

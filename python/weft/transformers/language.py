@@ -131,8 +131,6 @@ class LanguageModel(ExportedModel, GenerationMixin):
             running = running & ~stopping_criteria(input_ids, tuple(scores) or None)
             if not running.any():
                 break
-            if at == self.max_length:
-                break
             logits = self._feed(token[:, None], at, pad)
             at += 1
         if streamer is not None:

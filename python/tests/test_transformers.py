@@ -25,10 +25,12 @@ MODELS = {
     "gemma": {**USUAL, "head_dim": 8}, "gemma2": {**USUAL, "head_dim": 8, "sliding_window": 8, "query_pre_attn_scalar": 8},
     "gemma3_text": {**USUAL, "head_dim": 8, "sliding_window": 8, "num_hidden_layers": 6, "query_pre_attn_scalar": 8},
     "phi": FULL, "phi3": {**USUAL, "sliding_window": 8}, "gpt2": GPT, "gptj": {**GPT, "rotary_dim": 4}, "gpt_neox": FULL,
-    "gpt_bigcode": GPT, "opt": {**FULL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "bloom": dict(vocab_size=97, hidden_size=32, n_layer=2, n_head=4, pad_token_id=0),
+    "gpt_bigcode": GPT, "opt": {**FULL, "ffn_dim": 48, "word_embed_proj_dim": 32},
+    "bloom": dict(vocab_size=97, hidden_size=32, n_layer=2, n_head=4, pad_token_id=0),
     "falcon": {**FULL, "new_decoder_architecture": False, "multi_query": True}, "olmo": USUAL, "olmo2": USUAL, "smollm3": {**USUAL, "no_rope_layers": [1, 0]},
-    "granite": USUAL, "cohere": USUAL, "cohere2": {**USUAL, "sliding_window": 8}, "starcoder2": {**USUAL, "sliding_window": 8}, "stablelm": USUAL,
-    "glm": {**USUAL, "head_dim": 8}, "nemotron": USUAL, "mixtral": {**USUAL, **EXPERTS}, "qwen2_moe": {**USUAL, **EXPERTS, "shared_expert_intermediate_size": 24},
+    "granite": USUAL, "cohere": USUAL, "cohere2": {**USUAL, "sliding_window": 8}, "starcoder2": {**USUAL, "sliding_window": 8},
+    "stablelm": USUAL, "glm": {**USUAL, "head_dim": 8}, "nemotron": USUAL, "mixtral": {**USUAL, **EXPERTS},
+    "qwen2_moe": {**USUAL, **EXPERTS, "shared_expert_intermediate_size": 24},
     "qwen3_moe": {**USUAL, **EXPERTS, "head_dim": 8}, "olmoe": {**USUAL, **EXPERTS}, "gpt_oss": {**USUAL, **EXPERTS, "head_dim": 8, "sliding_window": 8},
 }
 FEW = ("llama", "gemma2", "opt", "bloom", "qwen2_moe")  # all of them in the night
@@ -223,7 +225,10 @@ def test_folder(tmp_path, llama, lm, tokenizer):
     assert manifest["export_format"] == "weft" and manifest["components"]["model"]["metadata"]["export_config"]["max_length"] == 40
     loaded = weft.transformers.load(tmp_path / "moved")
     torch.testing.assert_close(loaded.generate(PROMPTS[1:], max_new_tokens=8), lm.generate(PROMPTS[1:], max_new_tokens=8))
-    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "moved").decode([1, 2]) == tokenizer.decode([1, 2])
+    loaded.save_pretrained(tmp_path / "moved")
+    loaded.save_pretrained(tmp_path / "again")
+    torch.testing.assert_close(weft.transformers.load(tmp_path / "again")(PROMPTS[1:]).logits, loaded(PROMPTS[1:]).logits)
+    assert transformers.AutoTokenizer.from_pretrained(tmp_path / "again").decode([1, 2]) == tokenizer.decode([1, 2])
     (tmp_path / "moved" / "model.weights").unlink()
     with pytest.raises((OSError, weft.Error), match="model.weights"):
         weft.transformers.load(tmp_path / "moved")
@@ -261,6 +266,10 @@ def test_models_without_keys_and_values():
     both_ways = AutoModelForCausalLM.from_config(AutoConfig.for_model("bert", vocab_size=97, hidden_size=32, num_hidden_layers=1, num_attention_heads=4))
     with pytest.raises(ValueError, match="it may not be causal"):
         WeftExporter().export_for_generation(both_ways, None, WeftConfig())
+    cpm = AutoModelForCausalLM.from_config(AutoConfig.for_model("cpmant", vocab_size=97, hidden_size=32, dim_ff=48, num_hidden_layers=1,
+                                                                num_attention_heads=4, dim_head=8))
+    with pytest.raises(ValueError, match="CpmAnt.*: it does not run with a static cache: IndexError"):
+        WeftExporter().export_for_generation(cpm, None, WeftConfig())
     with pytest.raises(ValueError, match="its output has no logits"):
         WeftExporter().export_for_generation(bert, None, WeftConfig())
     t5 = transformers.T5ForConditionalGeneration(transformers.T5Config(vocab_size=97, d_model=32, d_kv=8, d_ff=48, num_layers=1, num_heads=4))

@@ -13,9 +13,13 @@ tokenizer's files. entries.py says what the entries compute, language.py how gen
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
-from transformers.exporters import register_backend
+try:
+    from transformers.exporters import register_backend
+except ImportError as e:
+    raise ImportError(f"weft.transformers needs transformers 5.24 or newer, with transformers.exporters: {e}") from e
 
 from weft.transformers.exporter import WeftConfig, WeftExporter, WeftRunner
 from weft.transformers.language import LanguageModel
@@ -33,7 +37,9 @@ def load(folder: str | os.PathLike[str]) -> LanguageModel:
     """Loads what export or save_pretrained wrote into a folder of this machine. This runs the folder's code (docs/security.md)."""
     if not os.path.isdir(folder):
         raise FileNotFoundError(f"{os.fspath(folder)}: there is no such folder")
-    return LanguageModel.from_pretrained(os.fspath(folder), trust_remote_code=True)
+    lm = LanguageModel.from_pretrained(os.fspath(folder), trust_remote_code=True)
+    lm.tokenizer_folder = Path(folder)
+    return lm
 
 
 __all__ = ["LanguageModel", "WeftConfig", "WeftExporter", "WeftRunner", "export", "load"]

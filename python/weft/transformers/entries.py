@@ -9,7 +9,9 @@ input pad. The state is keys.K and values.K of layer K, [B, H, length, D]. A pos
 and write over what stands behind."""
 from __future__ import annotations
 
+import contextlib
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -100,11 +102,25 @@ def cached_shapes(model: Any, batch: int) -> list[tuple[torch.Tensor, torch.Tens
         if type(layer) not in (StaticLayer, StaticSlidingWindowLayer, DummyLayer):
             raise ValueError(f"{name}: layer {k} keeps a {type(layer).__name__}: only layers that keep keys and values are supported")
     tokens = torch.zeros(batch, 1, dtype=torch.int64, device=model.device)
-    out = model(input_ids=tokens, attention_mask=torch.ones_like(tokens), use_cache=True,
-                **{"cache" if "cache" in taken else "past_key_values": cache})
+    with running(model):
+        out = model(input_ids=tokens, attention_mask=torch.ones_like(tokens), use_cache=True,
+                    **{"cache" if "cache" in taken else "past_key_values": cache})
     if getattr(out, "logits", None) is None:
         raise ValueError(f"{name}: its output has no logits: expected a class for causal language models, ...ForCausalLM")
     return [(layer.keys, layer.values) if getattr(layer, "is_initialized", False) else None for layer in cache.layers]
+
+
+@contextlib.contextmanager
+def running(model: Any) -> Iterator[None]:
+    """Says of an error in the model's code when it happened."""
+    try:
+        yield
+    except Exception as e:
+        raise ValueError(f"{type(model).__name__}: it does not run with a static cache: {first_line(e)}") from e
+
+
+def first_line(e: Exception) -> str:
+    return f"{type(e).__name__}: {(str(e).strip() or 'no text').splitlines()[0]}"
 
 
 def programs(model: Any, batch: int, length: int, chunk: int) -> dict[str, Any]:
@@ -132,8 +148,9 @@ def check(step: Step) -> None:
         return
     ids = torch.arange(step.batch * count, device=model.device).view(step.batch, count) % model.config.get_text_config().vocab_size
     pad = torch.zeros(step.batch, dtype=torch.int64, device=model.device) if step.batch > 1 else None
-    for first, end in ((0, count - 1), (count - 1, count)):
-        got = step(ids[:, first:end], torch.tensor(first, device=model.device), pad)
+    with running(model):
+        for first, end in ((0, count - 1), (count - 1, count)):
+            got = step(ids[:, first:end], torch.tensor(first, device=model.device), pad)
     for name, cache in step.named_buffers(recurse=False):
         if name.startswith(("keys_", "values_")):
             cache.zero_()
@@ -150,4 +167,4 @@ def exported(step: Step, args: tuple[Any, ...], shapes: Any) -> Any:
         with apply_patches("dynamo"):
             return torch.export.export(step, args, dynamic_shapes=shapes, strict=False, prefer_deferred_runtime_asserts_over_guards=True)
     except Exception as e:
-        raise _weft.Error(f"{type(step._whole).__name__}: torch.export cannot trace it: {type(e).__name__}: {str(e).strip().splitlines()[0]}") from e
+        raise _weft.Error(f"{type(step._whole).__name__}: torch.export cannot trace it: {first_line(e)}") from e

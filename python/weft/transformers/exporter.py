@@ -33,7 +33,8 @@ class WeftConfig(DynamoConfig):
 
     weights: None, as the module has them; "f32"; or of fewer bits, as weft.quantize rounds them: "bf16", "int8", "int4".
     group: how many terms of a row share a scale of "int4": 32, 64 or 128. keep: other kinds for some weights, {"lm_head": "int8"}.
-    embeddings: whether tables of embeddings are rounded, too, to 8 bits, or to "bf16". activations: "none", or "dynamic" rounds what such weights are multiplied with to 8 bits.
+    embeddings: whether tables of embeddings are rounded, too, to 8 bits, or to "bf16".
+    activations: "none", or "dynamic" rounds what such weights are multiplied with to 8 bits.
     target: the processor, as for weft.compile.
     Of language models: max_length: positions of the cache, of the prompt and new tokens together. chunk: a prompt is read in pieces of
     at most as many tokens. batch: rows; None: as many as the sample has."""

@@ -8,6 +8,8 @@ static const MicroKernel table[] = {
 	 .needs = ISA_TILE_INT8},
 	{.name = "tile u8s8", .a = DT_u8, .b = DT_i8, .acc = DT_i32, .group = 4, .rows = 16, .cols = 16, .k = 64, .nfrag = 8, .cost = MOP_tile,
 	 .needs = ISA_TILE_INT8},
+	{.name = "tile s8u8", .a = DT_i8, .b = DT_u8, .acc = DT_i32, .group = 4, .rows = 16, .cols = 16, .k = 64, .nfrag = 8, .cost = MOP_tile,
+	 .needs = ISA_TILE_INT8},
 	{.name = "dot2 bf16", .a = DT_bf16, .b = DT_bf16, .acc = DT_f32, .group = 2, .op = SC_dot2_bf16, .cost = MOP_dot_bf16, .needs = ISA_BF16},
 	{.name = "fma bf16", .a = DT_bf16, .b = DT_bf16, .acc = DT_f32, .group = 2, .op = SC_fma, .cost = MOP_fma},
 	{.name = "dot4 u8s8", .a = DT_u8, .b = DT_i8, .acc = DT_i32, .group = 4, .op = SC_dot4_u8s8, .cost = MOP_dot, .needs = ISA_VNNI},

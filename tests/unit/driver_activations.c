@@ -110,7 +110,7 @@ static void run(Weft *w, const WeftModel *m, const Case *c, const char *who)
 static void check(Case *c, bool symbolic, bool loops)
 {
 	/* without fused multiply-add the bits are others */
-	const char *const level[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4+vnni"};
+	const char *const level[] = {"x86-64-v3", "x86-64-v4", "x86-64-v4+vnni", "x86-64-v4+amx"};
 	Weft *w = weft_new();
 	WeftGraph *g = model(w, c, symbolic);
 	define(c);

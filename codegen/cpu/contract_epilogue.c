@@ -151,15 +151,14 @@ static void end_block_of_fragments(ContractCode *c, const ContractTile *t)
 		for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++)
 			scale.of[j][i] = eval_let(&s->e, "scale", load_scale(c, t, i, j));
 	}
-	if (c->p->a.runs.used && c->p->axes.nm < 2) {
-		add_block_of_runs(c, t, &scale);
-		for (uint32_t i = 0; i < c->p->axes.nm; i++)
-			eval_at(&s->e, c->p->axes.m[i], (Lx){0});
+	if (c->p->axes.nm > 1) { /* rows of several axes, one after the other */
+		add_block_of_row(c, t, &scale, contract_open_rows(c));
+		contract_close_rows(c);
 		return;
 	}
-	const Lx place = contract_open_rows(c);
-	add_block_of_row(c, t, &scale, place);
-	contract_close_rows(c);
+	add_block_of_runs(c, t, &scale);
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
 }
 
 static void end_block_of_vectors(ContractCode *c, const ContractTile *t)

@@ -269,8 +269,9 @@ static void last_group(ContractCode *c, ContractTile *t, uint32_t axis, Lx whole
 	ls_end(s->e.f);
 }
 
-/* Writes the loop over blocks in [start, end) of a tile of fragments. What the stage of blocks makes
- * of a block's sums is added behind the operations of the next block (software pipelining). */
+/* Writes the loop over blocks in [start, end) of a tile of fragments. What the stage of blocks
+ * makes of a block's sums is added behind the operations of the next block (software
+ * pipelining). */
 static void blocks_of_fragments(ContractCode *c, ContractTile *t, uint32_t axis, Lx start, Lx end)
 {
 	Cpu *s = c->s;

@@ -542,9 +542,12 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 		*no = refuse_near("steps of k are apart in a, and rows are not neighbours");
 	if (c->axes.row->nfrag && c->sums.cuts.n && !contract_has_blocks(c))
 		*no = refuse_near("sums are too long for fragments");
+	if (c->axes.row->nfrag && contract_has_blocks(c) && !c->a.runs.used)
+		*no = refuse_near("there may be fewer rows than a fragment has, or rows are apart");
 	if (contract_has_bytes(c) &&
 	    (!c->b.gathered || c->b.gathered * contract_size(in) > MAX_BYTES))
-		*no = refuse_near("the bytes of a tile's columns are more than a local array holds");
+		*no = refuse_near(
+			"the bytes of a tile's columns are more than a local array holds");
 	if (form == FORM_SLABS && c->b.gathered * contract_size(in) > MAX_PANEL)
 		*no = refuse_near("a slab is larger than a local array");
 	return no->why ? NULL : c;

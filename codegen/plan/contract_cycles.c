@@ -60,10 +60,10 @@ static void count_fragments(const ContractPlan *c, const TileCode *t, double ste
 	busy->stores += vectors * copied * machine_cycles(m, MOP_store, d, lanes);
 }
 
-/* Adds what steps of fragments that are blocks take besides: their sums pass through memory. Tiles of
- * 16 x 16 on a Sapphire Rapids take 17 cycles to multiply, 16 to store and 42 to add to the sums of
- * blocks before, and all of that together as long as one after the other. A step waits for its last
- * operation, and for what that stores. steps: of all tiles. */
+/* Adds what steps of fragments that are blocks take besides: their sums pass through memory. Tiles
+ * of 16 x 16 on a Sapphire Rapids take 17 cycles to multiply, 16 to store and 42 to add to the sums
+ * of blocks before, and all of that together as long as one after the other. A step waits for its
+ * last operation, and for what that stores. steps: of all tiles. */
 static void count_block_steps(const ContractPlan *c, const TileCode *t, double steps,
 			      const Machine *m, Busy *busy)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 20 };
+enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 70 };
 
 enum { UNIT = 2 };
 

@@ -96,7 +96,7 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no inputs given");
 	int64_t *extent = sizes->slot + e->nslot, *x = extent;
 	Origin origin[e->nsymbol + 1];
-	uint64_t copies = 2 * ALIGN; /* for aligning the workspace, and what follows it */
+	uint64_t copies = WEFT_WORKSPACE_BYTES(0);
 #ifdef WEFT_DEVICES
 	copies += DEVICE_WORK;
 #endif

@@ -93,8 +93,8 @@ static void add_block_sum(ContractCode *c, const ContractTile *t, Lx sum, Lx at)
 	Cpu *s = c->s;
 	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
 	eval_stage_value(&s->e, 0, eval_let(&s->e, "block", sum));
-	const Lx before = lx_var(s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at,
-						 c->p->sums.result, (Lx){0}));
+	const Lx before = lx_var(
+		s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at, c->p->sums.result, (Lx){0}));
 	ls_store(s->e.f, t->sum[t->ncut], at, code_accumulate(&s->code, st, before, st->value),
 		 (Lx){0});
 }
@@ -280,8 +280,8 @@ static void epilogue_of_rows(ContractCode *c, const ContractTile *t, const RowSp
 			from[n] = j ? ls_place(f) : from[n];
 			go_to_column(c, t, j);
 			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
-			store_vector(c, lx_var(f, ls_load(f, "acc", sums, place,
-							  c->p->sums.result, (Lx){0})));
+			store_vector(c, lx_var(f, ls_load(f, "acc", sums, place, c->p->sums.result,
+							  (Lx){0})));
 			n++;
 		}
 	}

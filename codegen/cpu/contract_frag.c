@@ -208,8 +208,8 @@ void contract_fill_bytes(ContractCode *c, const TileCode *how)
 	const ContractAxes *x = &c->p->axes;
 	const Lx panel = contract_first_panel(c, &c->p->b.panels);
 	for (uint32_t i = 0; i < x->nk; i++)
-		eval_for(&s->e, x->k[i], int_of(c, 0),
-			 eval_size(&s->e, s->e.nest->extent[x->k[i]]), 1);
+		eval_for(&s->e, x->k[i], int_of(c, 0), eval_size(&s->e, s->e.nest->extent[x->k[i]]),
+			 1);
 	fill_group(c, how, panel);
 	for (uint32_t i = 0; i < x->nk; i++)
 		eval_end(&s->e);

@@ -583,8 +583,8 @@ void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 	c->columns = (ColumnTiles){
 		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols),
 		.turn = !c->axes.row->nfrag || c->axes.row->biased || contract_has_blocks(c) ? 0
-			: is_worth_fetching(in, c)                 ? TURN_FETCHED
-								   : TURN};
+			: is_worth_fetching(in, c) ? TURN_FETCHED
+						   : TURN};
 	if (c->columns.symbolic || cols >= width)
 		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
 	if (c->columns.symbolic)

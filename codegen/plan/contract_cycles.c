@@ -70,9 +70,9 @@ static void count_block_steps(const ContractPlan *c, const TileCode *t, double s
 	const DType d = c->vector.dtype;
 	const uint32_t lanes = c->vector.lanes;
 	const double each = steps / c->axes.step;
-	busy->units += each * c->tile.mr * t->nv *
-		       (machine_cycles(m, MOP_store, d, lanes) +
-			machine_cycles(m, MOP_load, d, lanes));
+	busy->units +=
+		each * c->tile.mr * t->nv *
+		(machine_cycles(m, MOP_store, d, lanes) + machine_cycles(m, MOP_load, d, lanes));
 	busy->units += each * 2 * c->axes.row->rows * machine_latency(m, MOP_tile, DT_f32);
 }
 

@@ -73,9 +73,11 @@ static void define(Case *c)
 	int64_t block = BLOCK;
 	while (c->group != c->terms && c->group % block)
 		block /= 2;
+	const int64_t outer = c->outer ? c->outer : 1, inner = c->rows / outer;
 	for (int64_t i = 0; i < c->rows; i++)
 		for (int64_t j = 0; j < c->columns; j++)
-			c->want[i * c->columns + j] = sum_of_column(c, i, j, block);
+			c->want[i * c->columns + j] =
+				sum_of_column(c, i % outer * inner + i / outer, j, block);
 }
 
 /* ---- the model ---- */
@@ -215,13 +217,14 @@ static void test_offsets(void **state)
 static void test_fragments(void **state)
 {
 	(void)state;
-	static const int64_t rows[] = {1, 5, 16, 17, 32, 33, 48, 70}, group[] = {8, 16, 32, 96, 0},
+	static const int64_t rows[] = {1, 5, 16, 21, 32, 33, 48, 70}, group[] = {8, 16, 32, 96, 0},
 			     columns[] = {16, 31, 64, 79};
 	for (uint32_t n = 0; n < 60; n++) {
 		const int64_t of = group[n % 5];
 		it = (Case){.rows = rows[n % 8],
 			    .terms = of ? 4 * of : 100 + 31 * n % 300,
 			    .columns = columns[n % 4],
+			    .outer = rows[n % 8] % 3 ? 0 : 3,
 			    .is_unsigned = n % 7 == 0,
 			    .has_zero = n % 3 == 0,
 			    .offsets = n % 7 == 3 ? OFFSET_LESS : OFFSET_NONE,

@@ -11,7 +11,7 @@
 
 #include "passes/simplify/rules.h"
 
-static const Rule *const lists[] = {scalar_rules, shape_rules, gather_rules,
+static const Rule *const lists[] = {scalar_rules, shape_rules, row_rules,
 				    reduce_rules, conv_rules,  low_rules};
 
 static Node apply(Build *b, Node n)

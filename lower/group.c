@@ -701,6 +701,10 @@ static void visit(Sweep *w, Node n)
 	}
 	if (readers == 0)
 		return;
+	if (w->attention[n.i].weighted && l->role == LOWER_REDUCE) {
+		make_root(w, n, "it sums weights of an attention");
+		return;
+	}
 	uint32_t root = readers == MANY ? 0 : readers;
 	if (l->role == LOWER_LEAF) {
 		self->is = (NodeGroup){ROLE_LEAF, root};

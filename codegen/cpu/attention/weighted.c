@@ -111,6 +111,8 @@ static void declare_arrays(Weighted *w)
 					       : w->narrow[same_weights(p, i)];
 	for (uint32_t i = 0; i < arrays; i++)
 		w->product[i] = local(w, "products", p->block.rows * w->pitch);
+	if (p->task == TASK_PAIRS)
+		w->sum[0] = local(w, "sums", p->block.rows * w->pitch);
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		if (w->temp[i])
 			w->sum[i] = eval_temp_memory(&w->b.s->e, w->temp[i] - 1);
@@ -270,6 +272,8 @@ static void make_all_weights(Weighted *w)
 	const WeightedPlan *p = w->p;
 	Cpu *s = w->b.s;
 	uint64_t known = UINT64_C(1) << p->limits.row;
+	for (uint32_t i = 0; i < p->added.n; i++)
+		known |= UINT64_C(1) << p->added.axis[i];
 	for (uint32_t i = 0; i < p->batch.n; i++)
 		known |= UINT64_C(1) << p->batch.axis[i];
 	eval_lanes(&s->e, p->limits.key, p->vector.lanes);
@@ -383,6 +387,47 @@ static void store_all(Weighted *w, bool of_row)
 	}
 }
 
+/* ---- sums of weights ---- */
+
+static void add_weight(Cpu *s, void *data)
+{
+	const Place *q = data;
+	Weighted *w = q->w;
+	LoopFn *f = w->b.f;
+	Lx at = let(&w->b, "at", lx_add(f, q->at, lx_sub(f, s->e.at[w->p->limits.key], w->b.from))),
+	   x = load(&w->b, w->product[0], at, w->b.vector.lanes),
+	   y = load(&w->b, w->sum[0], at, w->b.vector.lanes);
+	ls_store(f, w->sum[0], at, lx_add(f, y, x), s->e.lanes.mask);
+}
+
+static void store_weight(Cpu *s, void *data)
+{
+	const Place *q = data;
+	Weighted *w = q->w;
+	const Nest *n = s->e.nest;
+	const uint32_t sum = w->p->is.nscore;
+	Lx at = lx_add(w->b.f, q->at, lx_sub(w->b.f, s->e.at[w->p->limits.key], w->b.from));
+	eval_stage_value(&s->e, sum, load(&w->b, w->sum[0], at, w->b.vector.lanes));
+	for (uint32_t i = sum + 1; i < n->k->stage.n; i++)
+		cpu_store(s, i, eval_value(&s->e, n->k->stage.data[i].value));
+	eval_stage_over(&s->e, sum);
+}
+
+/* Calls body for the keys of each row of the block, by vectors. */
+static void for_pairs(Weighted *w, void (*body)(Cpu *, void *))
+{
+	Blocks *b = &w->b;
+	Cpu *s = b->s;
+	eval_lanes(&s->e, w->p->limits.key, w->p->vector.lanes);
+	Lx r = blocks_open_rows(b, b->rows.n, 1);
+	blocks_go_to_row(b, r, false);
+	Place row = {w, 0, let(b, "at", times(b, r, w->pitch))};
+	blocks_for_keys(b, body, &row);
+	blocks_leave_row(b);
+	ls_end(b->f);
+	eval_lanes(&s->e, NO_AXIS, w->p->vector.lanes);
+}
+
 /* ---- blocks ---- */
 
 /* Adds what the block of rows and keys adds. */
@@ -402,6 +447,8 @@ static void add_block(Weighted *w)
 	make_all_weights(w);
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		add_products(w, i);
+	if (p->task == TASK_PAIRS)
+		for_pairs(w, add_weight);
 	if (p->limits.nmask)
 		ls_end(f);
 	if (p->limits.nbound)
@@ -455,8 +502,6 @@ static void pass_keys(Weighted *w)
 		ls_end(b->f);
 }
 
-/* ---- the phase ---- */
-
 static void find_operands(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
@@ -468,6 +513,34 @@ static void find_operands(Weighted *w)
 			blocks_operand(&w->b, p->sum[i].operand, p->sum[i].step, p->sum[i].column,
 				       p->sum[i].copy ? &p->sum[i].panels : NULL);
 }
+
+/* Adds up the weights of a block of rows and keys, over the members in order, and stores them. */
+static void pass_members(Weighted *w)
+{
+	const WeightedPlan *p = w->p;
+	Blocks *b = &w->b;
+	LoopFn *f = b->f;
+	Lx cols = eval_size(&b->s->e, sym_ceildiv(p->nest->syms, p->nest->extent[p->limits.key],
+						  sym_int(p->nest->syms, p->block.cols))),
+	   column = let(b, "column", lx_mod(f, w->part, cols));
+	w->part = let(b, "row", lx_div(f, w->part, cols));
+	open_rows(w, true);
+	blocks_set_keys(b, let(b, "from", times(b, column, p->block.cols)));
+	clear(w, w->sum[0], (Lx){0}, number(b, p->block.rows * w->pitch));
+	Lx all = number(b, 1);
+	for (uint32_t i = 0; i < p->added.n; i++)
+		all = lx_mul(f, all, eval_size(&b->s->e, p->nest->extent[p->added.axis[i]]));
+	Lx member = lx_var(f, ls_for(f, "added", number(b, 0), all, 1));
+	blocks_go_to_member(b, p->added.axis, p->added.n, member);
+	find_operands(w);
+	add_block(w);
+	for (uint32_t i = 0; i < p->added.n; i++)
+		eval_at(&b->s->e, p->added.axis[i], (Lx){0});
+	ls_end(f);
+	for_pairs(w, store_weight);
+}
+
+/* ---- the phase ---- */
 
 static void decode_task(Weighted *w)
 {
@@ -514,10 +587,14 @@ void emit_weighted(Cpu *s, const Plan *plan)
 		       .most = p->block.cols};
 	decode_task(&w);
 	declare_arrays(&w);
-	find_operands(&w);
 	clear_products(&w);
-	clear_sums(&w, true);
-	pass_keys(&w);
-	store_all(&w, true);
+	if (p->task == TASK_PAIRS) {
+		pass_members(&w);
+	} else {
+		find_operands(&w);
+		clear_sums(&w, true);
+		pass_keys(&w);
+		store_all(&w, true);
+	}
 	cpu_finish_phase(s, sym_mul(p->nest->syms, p->members, p->parts), p->cost);
 }

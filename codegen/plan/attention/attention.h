@@ -123,7 +123,9 @@ enum { MAX_WEIGHTED = MAX_CONTRACTIONS };
  * of weights and operands, to sums of the keys, which are complete when all rows have passed by,
  * and to sums of the rows, which lie in a temporary until all keys have. Blocks in which conditions
  * leave out all keys of all rows are left out: weights are 0 there. If all sums are of rows, or all
- * of keys, a task has a block of these. */
+ * of keys, a task has a block of these. If the weights themselves are added up (is.nsum is 0), a
+ * task has a block of rows and keys, and goes through the members of the batch that are added, in
+ * order. */
 typedef struct WeightedPlan {
 	const Nest *nest; /* what is copied is read from panels */
 	LType vector;     /* of sums */
@@ -138,10 +140,10 @@ typedef struct WeightedPlan {
 	} weights;
 	struct {
 		uint32_t n, axis[MAX_AXES];
-	} batch;
+	} batch, added; /* added: those that a sum of weights runs along, of the batch otherwise */
 	TileSize tile;
 	BlockSize block; /* of rows and keys */
-	enum { TASK_MEMBER, TASK_ROWS, TASK_KEYS } task;
+	enum { TASK_MEMBER, TASK_ROWS, TASK_KEYS, TASK_PAIRS } task; /* PAIRS: a block of both */
 	Sym members, parts; /* of the batch; tasks of each */
 	KernelCost cost;
 } WeightedPlan;

@@ -16,6 +16,11 @@ typedef struct {
 	LType vector; /* of sums */
 	TileSize tile;
 	struct {
+		const MicroKernel
+			*row; /* how whole steps of products are computed; NULL: by `row` */
+		Lv acc, a, b;
+	} frags;
+	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
 	} rows;
 	Lx from, count; /* the block of keys */
@@ -105,6 +110,7 @@ typedef struct {
 	LMem weights, to;
 	int64_t pitch, stride;
 	BlockOperand operand;
+	Lx from;         /* the first weight's step; none: 0 */
 	Lx first, steps; /* of the operand: steps count elements, or groups of these */
 	Lx end;          /* sums, of whole tiles */
 	Lx base;         /* where the first sum lies in `to`; none: at its beginning */
@@ -112,6 +118,17 @@ typedef struct {
 	bool apart;      /* what is there is added to the sums; else they go on from it */
 } SumTiles;
 void blocks_add_products(Blocks *, const SumTiles *);
+
+/* ---- tiles of fragments (frags.c) ---- */
+
+/* Declares the fragments of a row, by which products are computed from here on; NULL: there are
+ * none. */
+void blocks_declare_frags(Blocks *, const MicroKernel *);
+/* Does as blocks_make_scores, of whole steps of the row. */
+void blocks_make_scores_by_frags(Blocks *, const ScoreTiles *);
+/* Adds products of as many whole steps of the row as there are, to sums that go on from what is
+ * there. Returns how many steps of the operand these are. */
+Lx blocks_add_products_by_frags(Blocks *, const SumTiles *);
 
 /* ---- few rows (few.c) ---- */
 

@@ -171,6 +171,10 @@ static void make_scores(Blocks *b, const ScoreTiles *s, Lx key, uint32_t nv)
 void blocks_make_scores(Blocks *b, const ScoreTiles *s)
 {
 	LoopFn *f = b->f;
+	if (b->frags.row) {
+		blocks_make_scores_by_frags(b, s);
+		return;
+	}
 	const int64_t lanes = b->vector.lanes, wide = b->tile.nv * lanes;
 	Lx end = let(b, "end", lx_sub(f, b->count, lx_mod(f, b->count, number(b, wide))));
 	Lx key = lx_var(f, ls_for(f, "key", number(b, 0), end, wide));
@@ -200,7 +204,10 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 	   base = lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step));
 	find_vectors(b, &o, "values", base, vector, s->operand.vector);
 	Lx r = blocks_open_rows(b, s->end, b->tile.mr);
-	o.row = let(b, "at", times(b, r, s->pitch));
+	o.row = times(b, r, s->pitch);
+	if (s->from.i)
+		o.row = lx_add(f, o.row, times(b, s->from, s->stride));
+	o.row = let(b, "at", o.row);
 	const TilePlace to = {
 		.mem = s->to, .base = s->base, .row = r, .column = column, .pitch = s->width};
 	start_sums(b, nv, sum, s->apart ? NULL : &to);
@@ -209,7 +216,8 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 	ls_end(f);
 }
 
-void blocks_add_products(Blocks *b, const SumTiles *s)
+/* Adds products of all steps by vectors. */
+static void add_by_vectors(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;
 	const int64_t lanes = b->vector.lanes;
@@ -221,4 +229,21 @@ void blocks_add_products(Blocks *b, const SumTiles *s)
 	ls_end(f);
 	if (rest)
 		add_products(b, s, number(b, (int64_t)(vectors - rest) * lanes), rest);
+}
+
+/* Goes by fragments, and adds the products of the last steps by vectors. */
+void blocks_add_products(Blocks *b, const SumTiles *s)
+{
+	LoopFn *f = b->f;
+	if (!b->frags.row) {
+		add_by_vectors(b, s);
+		return;
+	}
+	SumTiles rest = *s;
+	rest.from = blocks_add_products_by_frags(b, s);
+	rest.first = let(b, "first", lx_add(f, s->first, rest.from));
+	rest.steps = let(b, "steps", lx_sub(f, s->steps, rest.from));
+	ls_if(f, lx_cmp(f, SC_gt, rest.steps, number(b, 0)));
+	add_by_vectors(b, &rest);
+	ls_end(f);
 }

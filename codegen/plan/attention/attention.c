@@ -231,6 +231,23 @@ const MicroKernel *attention_choose_row(const PlanInput *in, DType d, bool same,
 	return micro_row(&in->target->isa, DT_f32, DT_f32, DT_f32, 0);
 }
 
+const MicroKernel *attention_choose_frag(const PlanInput *in, const MicroKernel *row,
+					 const int64_t *steps, uint32_t n)
+{
+	const MicroKernel *frag;
+	const uint32_t lanes = contract_lanes(in);
+	for (uint32_t k = 0; (frag = micro_row(&in->target->isa, row->a, row->b, DT_f32, k)); k++) {
+		bool whole = frag->nfrag && micro_groups(row) && frag->a == row->a &&
+			     frag->b == row->b && frag->group == row->group &&
+			     frag->rows == lanes && frag->cols == lanes;
+		for (uint32_t i = 0; i < n; i++)
+			whole = whole && steps[i] % frag->k == 0;
+		if (whole)
+			return frag;
+	}
+	return NULL;
+}
+
 static const MicroKernel *choose_row(const PlanInput *in, const AttentionPlan *p)
 {
 	const DType d = attention_stored(in, p->value.k);
@@ -407,16 +424,20 @@ static const char *describe(const PlanInput *in, const AttentionPlan *p)
 				    limits);
 	return arena_printf(
 		in->nest->arena, "attention, %s%s%ux%u tile, blocks of %lld rows x %lld keys%s",
-		micro_groups(p->row) ? p->row->name : "", micro_groups(p->row) ? ", " : "",
-		p->tile.mr, p->tile.nv * p->vector.lanes, (long long)p->block.rows,
-		(long long)p->block.cols, limits);
+		p->frag                ? p->frag->name
+		: micro_groups(p->row) ? p->row->name
+				       : "",
+		micro_groups(p->row) ? ", " : "", p->tile.mr, p->tile.nv * p->vector.lanes,
+		(long long)p->block.rows, (long long)p->block.cols, limits);
 }
 
 /* Completes the plan of tiles. */
 static void plan_tiles(PlanInput *in, AttentionPlan *p)
 {
 	in->row = p->row = choose_row(in, p);
-	p->tile = attention_choose_tile(in, p->vector.lanes, p->axis.columns);
+	p->frag = attention_choose_frag(in, p->row, &p->axis.depths, 1);
+	p->tile = p->frag ? (TileSize){.mr = p->frag->rows, .nv = 1}
+			  : attention_choose_tile(in, p->vector.lanes, p->axis.columns);
 	choose_blocks(in, p);
 	find_steps(in, p);
 	find_panels(in, p);

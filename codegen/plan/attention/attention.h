@@ -66,6 +66,7 @@ typedef struct AttentionPlan {
 	FewRows few;
 	LType vector;           /* of sums */
 	const MicroKernel *row; /* how both products are computed */
+	const MicroKernel *frag; /* how whole steps are, on fragments; NULL: as all others */
 	struct {
 		uint32_t scores, high, sum, result;
 	} stage;
@@ -184,6 +185,10 @@ bool attention_reads_in_place(const PlanInput *, Kx load, const PanelAxes *, int
  * many steps, and that neither takes them apart nor has fragments. */
 const MicroKernel *attention_choose_row(const PlanInput *, DType, bool same, const int64_t *steps,
 					uint32_t n);
+/* Returns the row on fragments that reads panels as `row` does, and of which n numbers of steps are
+ * whole; NULL: there is none. */
+const MicroKernel *attention_choose_frag(const PlanInput *, const MicroKernel *row,
+					 const int64_t *steps, uint32_t n);
 /* Adds an axis that counts groups of steps of another one, in which a load is read. */
 uint32_t attention_count_groups(const PlanInput *, Nest *, Kx load, uint32_t axis);
 /* Returns the register tile for sums of so many columns: three quarters of the registers. */

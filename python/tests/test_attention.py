@@ -176,3 +176,22 @@ def test_learned_bias(form, dtype):
     for h, e, w in zip(have, eager, want):
         bound = 4 * (e.double() - w).abs().max() + torch.finfo(dtype).eps * w.abs().max()
         assert (h.double() - w).abs().max() <= bound
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_hidden_keys(dtype):
+    """Keys that a mask hides change no bit, however many follow: also of products by fragments, whose steps are of 32 keys."""
+    torch.manual_seed(5)
+    q, k, v = (torch.randn(1, 2, n, 64).to(dtype) for n in (40, 200, 200))
+
+    def attend(q, k, v, seen):
+        return nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=(torch.arange(k.shape[2]) < seen)[None, None, None])
+
+    def run(*inputs):
+        torch._dynamo.reset()
+        return torch.compile(attend, backend=weft.dynamo.backend, dynamic=False)(*inputs)
+
+    for seen in (33, 150):
+        want = run(q, k, v, torch.tensor(seen))
+        for keys in (seen, seen + 7, seen + 20):
+            assert torch.equal(run(q, k[:, :, :keys].contiguous(), v[:, :, :keys].contiguous(), torch.tensor(seen)), want), (seen, keys)

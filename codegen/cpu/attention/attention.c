@@ -629,7 +629,7 @@ void emit_attention(Cpu *s, const Plan *plan)
 		a.seen = eval_temp_memory(&s->e, s->out->temp.n - 1);
 	decode_task(&a);
 	declare_arrays(&a);
-	blocks_declare_frags(&a.b, p->frag);
+	blocks_declare_frags(&a.b, p->frag, a.width);
 	if (!p->few.rows) {
 		a.keys = blocks_operand(&a.b, p->value.k, p->axis.k_step, p->axis.key,
 					p->copy[0] ? &p->k_panels : NULL);

@@ -19,6 +19,7 @@ typedef struct {
 		const MicroKernel
 			*row; /* how whole steps of products are computed; NULL: by `row` */
 		Lv acc, a, b;
+		LMem last; /* the last groups of an operand */
 	} frags;
 	struct {
 		Lx first, n, whole; /* the block's first row, its rows, and those of whole tiles */
@@ -110,7 +111,6 @@ typedef struct {
 	LMem weights, to;
 	int64_t pitch, stride;
 	BlockOperand operand;
-	Lx from;         /* the first weight's step; none: 0 */
 	Lx first, steps; /* of the operand: steps count elements, or groups of these */
 	Lx end;          /* sums, of whole tiles */
 	Lx base;         /* where the first sum lies in `to`; none: at its beginning */
@@ -121,14 +121,13 @@ void blocks_add_products(Blocks *, const SumTiles *);
 
 /* ---- tiles of fragments (frags.c) ---- */
 
-/* Declares the fragments of a row, by which products are computed from here on; NULL: there are
- * none. */
-void blocks_declare_frags(Blocks *, const MicroKernel *);
+/* Declares the fragments of a row, by which products are computed from here on, with sums of at
+ * most `width` elements; NULL: there are none. */
+void blocks_declare_frags(Blocks *, const MicroKernel *, int64_t width);
 /* Does as blocks_make_scores, of whole steps of the row. */
 void blocks_make_scores_by_frags(Blocks *, const ScoreTiles *);
-/* Adds products of as many whole steps of the row as there are, to sums that go on from what is
- * there. Returns how many steps of the operand these are. */
-Lx blocks_add_products_by_frags(Blocks *, const SumTiles *);
+/* Adds products to sums that go on from what is there. */
+void blocks_add_products_by_frags(Blocks *, const SumTiles *);
 
 /* ---- few rows (few.c) ---- */
 

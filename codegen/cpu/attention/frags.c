@@ -5,7 +5,13 @@
 
 enum { ABREAST = 2 };
 
-void blocks_declare_frags(Blocks *b, const MicroKernel *row)
+/* Returns the groups in a row of a fragment of a. */
+static int64_t frag_groups(const Blocks *b)
+{
+	return b->frags.row->k / b->frags.row->group;
+}
+
+void blocks_declare_frags(Blocks *b, const MicroKernel *row, int64_t width)
 {
 	LoopFn *f = b->f;
 	b->frags.row = row;
@@ -17,13 +23,14 @@ void blocks_declare_frags(Blocks *b, const MicroKernel *row)
 	b->frags.b = ls_frag(f, "b", row->b, row->k / row->group, (uint32_t)row->cols * row->group,
 			     ABREAST);
 	ls_end(f);
+	b->frags.last = ls_local(f, "last", DT_u32, (uint64_t)(width * frag_groups(b)));
 }
 
 /* A tile: rows of `a`, `pitch` elements apart; vectors of b; sums at `at` of `to`. */
 typedef struct {
 	LMem a, b, to;
 	Lx row, vector[ABREAST], step; /* of b in groups; step: to the next group */
-	Lx at;
+	Lx at, from;                   /* from: the first group of a; none: 0 */
 	int64_t pitch, width;
 	uint32_t nrow, nv;
 } FragTile;
@@ -67,7 +74,6 @@ static void add_step(Blocks *b, const FragTile *t, Lx k)
 static void make_tile(Blocks *b, const FragTile *t, Lx groups, bool adds)
 {
 	LoopFn *f = b->f;
-	const MicroKernel *row = b->frags.row;
 	for (uint32_t i = 0; i < t->nrow; i++)
 		for (uint32_t j = 0; j < t->nv; j++) {
 			const LFrag acc = lfrag(b->frags.acc, i * ABREAST + j);
@@ -77,7 +83,7 @@ static void make_tile(Blocks *b, const FragTile *t, Lx groups, bool adds)
 			else
 				ls_frag_zero(f, acc);
 		}
-	Lx k = lx_var(f, ls_for(f, "k", number(b, 0), groups, row->k / row->group));
+	Lx k = lx_var(f, ls_for(f, "k", number(b, 0), groups, frag_groups(b)));
 	add_step(b, t, k);
 	ls_end(f);
 	for (uint32_t i = 0; i < t->nrow; i++)
@@ -96,7 +102,10 @@ static void make_rows(Blocks *b, FragTile *t, Lx end, Lx column, Lx groups, bool
 		Lx r = lx_var(f, ls_for(f, "r", nrow == ABREAST ? number(b, 0) : pairs,
 					nrow == ABREAST ? pairs : end, nrow * rows));
 		t->nrow = nrow;
-		t->row = let(b, "at", times(b, r, t->pitch));
+		Lx at = times(b, r, t->pitch);
+		if (t->from.i)
+			at = lx_add(f, at, times(b, t->from, b->frags.row->group));
+		t->row = let(b, "at", at);
 		t->at = let(b, "to", lx_add(f, times(b, r, t->width), column));
 		make_tile(b, t, groups, adds);
 		ls_end(f);
@@ -140,23 +149,83 @@ void blocks_make_scores_by_frags(Blocks *b, const ScoreTiles *s)
 	}
 }
 
-Lx blocks_add_products_by_frags(Blocks *b, const SumTiles *s)
+/* Adds the products of so many groups, from the weight of group `from` on, to all sums. */
+static void add_groups(Blocks *b, const SumTiles *s, FragTile *t, Lx base, Lx panel, Lx groups)
 {
 	LoopFn *f = b->f;
-	const int64_t lanes = b->vector.lanes, vectors = s->width / lanes,
-		      groups = b->frags.row->k / b->frags.row->group;
+	const int64_t lanes = b->vector.lanes, vectors = s->width / lanes;
+	for (int64_t j = 0; j < vectors; j += ABREAST) {
+		Lx column = number(b, j * lanes);
+		t->nv = vectors - j < ABREAST ? 1 : ABREAST;
+		find_vectors(b, t, base, number(b, j), panel);
+		make_rows(b, t, s->end, s->base.i ? lx_add(f, s->base, column) : column, groups,
+			  true);
+	}
+}
+
+/* Copies the last groups of the operand, from offset `base` on, to frags.last, and zeros behind
+ * them. */
+static void copy_last(Blocks *b, const SumTiles *s, Lx base, Lx groups)
+{
+	LoopFn *f = b->f;
+	const int64_t lanes = b->vector.lanes, vectors = s->width / lanes, all = frag_groups(b);
+	const LType u32 = {DT_u32, b->vector.lanes};
+	Lx k = lx_var(f, ls_for(f, "k", number(b, 0), number(b, all), 1));
+	for (int64_t j = 0; j < vectors; j++) {
+		Lx to = times(b, lx_add(f, k, number(b, j * all)), lanes),
+		   from = lx_add(f, lx_add(f, base, lx_mul(f, k, s->operand.step)),
+				 lx_mul(f, number(b, j), s->operand.vector));
+		ls_if(f, lx_cmp(f, SC_lt, k, groups));
+		ls_store(f, b->frags.last, to,
+			 lx_var(f, ls_load_in_order(f, "b", s->operand.mem, from, u32, (Lx){0})),
+			 (Lx){0});
+		ls_else(f);
+		ls_store(f, b->frags.last, to, lx_int_of(f, u32, 0), (Lx){0});
+		ls_end(f);
+	}
+	ls_end(f);
+}
+
+/* Sets the weights behind the last groups, from group `from` on, to 0: those of a vector are. */
+static void clear_last(Blocks *b, const SumTiles *s, Lx from, Lx groups)
+{
+	LoopFn *f = b->f;
+	const MicroKernel *row = b->frags.row;
+	const int64_t lanes = b->vector.lanes;
+	ls_if(f, lx_cmp(f, SC_le, times(b, groups, row->group), number(b, lanes)));
+	Lx r = blocks_open_rows(b, s->end, 1),
+	   at = lx_add(f, times(b, r, s->pitch), times(b, from, row->group));
+	LMem groups_of_weights = s->weights;
+	groups_of_weights.dtype = DT_u32;
+	ls_store(f, groups_of_weights,
+		 lx_div(f, lx_add(f, at, number(b, lanes)), number(b, row->group)),
+		 lx_int_of(f, (LType){DT_u32, (uint32_t)(lanes / row->group)}, 0), (Lx){0});
+	ls_end(f);
+	ls_end(f);
+}
+
+/* The last groups are as many as a fragment has, with zeros behind them: a sum does not depend on
+ * how many keys follow of weight 0. */
+void blocks_add_products_by_frags(Blocks *b, const SumTiles *s)
+{
+	LoopFn *f = b->f;
 	FragTile t = {.a = s->weights,
 		      .b = s->operand.mem,
 		      .to = s->to,
 		      .step = s->operand.step,
 		      .pitch = s->pitch,
 		      .width = s->width};
-	Lx whole = let(b, "whole", lx_sub(f, s->steps, lx_mod(f, s->steps, number(b, groups)))),
+	Lx rest = let(b, "rest", lx_mod(f, s->steps, number(b, frag_groups(b)))),
+	   whole = let(b, "whole", lx_sub(f, s->steps, rest)),
 	   base = let(b, "base", lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step)));
-	for (int64_t j = 0; j < vectors; j += ABREAST) {
-		t.nv = vectors - j < ABREAST ? 1 : ABREAST;
-		find_vectors(b, &t, base, number(b, j), s->operand.vector);
-		make_rows(b, &t, s->end, number(b, j * lanes), whole, true);
-	}
-	return whole;
+	add_groups(b, s, &t, base, s->operand.vector, whole);
+	ls_if(f, lx_cmp(f, SC_gt, rest, number(b, 0)));
+	copy_last(b, s, lx_add(f, base, lx_mul(f, whole, s->operand.step)), rest);
+	clear_last(b, s, whole, rest);
+	t.b = b->frags.last;
+	t.from = whole;
+	t.step = number(b, b->vector.lanes);
+	add_groups(b, s, &t, number(b, 0), number(b, frag_groups(b) * b->vector.lanes),
+		   number(b, frag_groups(b)));
+	ls_end(f);
 }

@@ -204,10 +204,7 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 	   base = lx_add(f, s->operand.base, lx_mul(f, s->first, s->operand.step));
 	find_vectors(b, &o, "values", base, vector, s->operand.vector);
 	Lx r = blocks_open_rows(b, s->end, b->tile.mr);
-	o.row = times(b, r, s->pitch);
-	if (s->from.i)
-		o.row = lx_add(f, o.row, times(b, s->from, s->stride));
-	o.row = let(b, "at", o.row);
+	o.row = let(b, "at", times(b, r, s->pitch));
 	const TilePlace to = {
 		.mem = s->to, .base = s->base, .row = r, .column = column, .pitch = s->width};
 	start_sums(b, nv, sum, s->apart ? NULL : &to);
@@ -216,10 +213,13 @@ static void add_products(Blocks *b, const SumTiles *s, Lx column, uint32_t nv)
 	ls_end(f);
 }
 
-/* Adds products of all steps by vectors. */
-static void add_by_vectors(Blocks *b, const SumTiles *s)
+void blocks_add_products(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;
+	if (b->frags.row && s->stride == b->row->group) { /* groups of a sum lie side by side */
+		blocks_add_products_by_frags(b, s);
+		return;
+	}
 	const int64_t lanes = b->vector.lanes;
 	const uint32_t nv = b->tile.nv, vectors = (uint32_t)(s->width / lanes), rest = vectors % nv;
 	Lx column = lx_var(f, ls_for(f, "column", number(b, 0),
@@ -229,21 +229,4 @@ static void add_by_vectors(Blocks *b, const SumTiles *s)
 	ls_end(f);
 	if (rest)
 		add_products(b, s, number(b, (int64_t)(vectors - rest) * lanes), rest);
-}
-
-/* Goes by fragments, and adds the products of the last steps by vectors. */
-void blocks_add_products(Blocks *b, const SumTiles *s)
-{
-	LoopFn *f = b->f;
-	if (!b->frags.row) {
-		add_by_vectors(b, s);
-		return;
-	}
-	SumTiles rest = *s;
-	rest.from = blocks_add_products_by_frags(b, s);
-	rest.first = let(b, "first", lx_add(f, s->first, rest.from));
-	rest.steps = let(b, "steps", lx_sub(f, s->steps, rest.from));
-	ls_if(f, lx_cmp(f, SC_gt, rest.steps, number(b, 0)));
-	add_by_vectors(b, &rest);
-	ls_end(f);
 }

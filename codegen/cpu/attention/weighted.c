@@ -542,6 +542,14 @@ static void pass_members(Weighted *w)
 
 /* ---- the phase ---- */
 
+static int64_t widest(const Weighted *w)
+{
+	int64_t most = w->b.vector.lanes;
+	for (uint32_t i = 0; i < w->p->is.nsum; i++)
+		most = width_of(w, i) > most ? width_of(w, i) : most;
+	return most;
+}
+
 static void decode_task(Weighted *w)
 {
 	const WeightedPlan *p = w->p;
@@ -587,6 +595,7 @@ void emit_weighted(Cpu *s, const Plan *plan)
 		       .most = p->block.cols};
 	decode_task(&w);
 	declare_arrays(&w);
+	blocks_declare_frags(&w.b, p->frag, widest(&w));
 	clear_products(&w);
 	if (p->task == TASK_PAIRS) {
 		pass_members(&w);

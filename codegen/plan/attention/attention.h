@@ -130,7 +130,7 @@ enum { MAX_WEIGHTED = MAX_CONTRACTIONS };
 typedef struct WeightedPlan {
 	const Nest *nest; /* what is copied is read from panels */
 	LType vector;     /* of sums */
-	const MicroKernel *row;
+	const MicroKernel *row, *frag; /* frag: as in AttentionPlan */
 	KeyLimits limits; /* and the axes of rows and keys */
 	WeightedStages is;
 	WeightedScore score[MAX_WEIGHTED];

@@ -441,7 +441,12 @@ Refusal plan_weighted(const PlanInput *given, Plan *plan)
 	int64_t columns = p->is.nsum ? 0 : BLOCK_KEYS;
 	for (uint32_t i = 0; i < p->is.nsum; i++)
 		columns = p->sum[i].columns > columns ? p->sum[i].columns : columns;
-	p->tile = attention_choose_tile(&in, p->vector.lanes, columns);
+	int64_t depths[MAX_WEIGHTED];
+	for (uint32_t i = 0; i < p->is.nscore; i++)
+		depths[i] = p->score[i].depths;
+	p->frag = attention_choose_frag(&in, p->row, depths, p->is.nscore);
+	p->tile = p->frag ? (TileSize){.mr = p->frag->rows, .nv = 1}
+			  : attention_choose_tile(&in, p->vector.lanes, columns);
 	find_limits(&in, p);
 	choose_tasks(p);
 	choose_blocks(&in, p);

@@ -194,7 +194,8 @@ static void choose_blocks(const PlanInput *in, AttentionPlan *p)
 	const int64_t wide = (int64_t)p->tile.nv * lanes, mr = p->tile.mr,
 		      most = scalar ? SCALAR_ELEMENTS : LOCAL_ELEMENTS,
 		      rows = sym_hint(n->syms, rows_of(n, p));
-	const int64_t keys = p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS;
+	const int64_t keys = (p->limits.nbound || p->limits.nmask ? BOUNDED_KEYS : BLOCK_KEYS) *
+			     (p->frag ? 2 : 1);
 	p->block.cols = round_up(scalar ? keys / 8 : keys, wide);
 	const int64_t row =
 		p->block.cols + round_up(p->axis.depths, lanes) + round_up(p->axis.columns, lanes);

@@ -644,6 +644,8 @@ typedef struct {
 	/* The back end of weft_compile by its name, as in weft_backends; NULL: `backend` says. One
 	 * of a library makes what it makes instead of a shared object: a file, or a folder. */
 	const char *backend_name;
+	bool cancellable; /* entries that write state: calls can end early at any phase, and keep
+			     the old values of what they replace (WEFT_ENTRY_CANCELLABLE) */
 } WeftOptions;
 
 typedef enum {

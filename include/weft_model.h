@@ -105,8 +105,10 @@ enum {
 	WEFT_ERR_FILE, /* weights missing, truncated, or of another model */
 	WEFT_ERR_CPU,  /* the processor lacks instructions the model was compiled for */
 	WEFT_ERR_ABI,
-	WEFT_ERR_BUSY, /* another call writes the same state or weights; this call did nothing */
-	WEFT_ERR_DEVICE /* no driver, no device, one that the model is not for, or it failed */
+	WEFT_ERR_BUSY,   /* another call writes the same state or weights; this call did nothing */
+	WEFT_ERR_DEVICE, /* no driver, no device, one that the model is not for, or it failed */
+	WEFT_ERR_CANCELLED, /* WeftContext.cancel */
+	WEFT_ERR_DEADLINE   /* WeftContext.deadline */
 };
 
 typedef struct {
@@ -196,12 +198,15 @@ typedef struct WeftRegion WeftRegion; /* one call in progress, see runtime.h */
 enum {
 	WEFT_ENTRY_READS_STATE = 1,
 	WEFT_ENTRY_WRITES_STATE = 2, /* an instance runs one such call at a time; a second call
-	                                returns WEFT_ERR_BUSY */
+					returns WEFT_ERR_BUSY */
 	WEFT_ENTRY_DATA_SIZES = 4,   /* some extents of outputs depend on the data of tensors;
-	                                `sizes` gives -1 for these extents */
-	WEFT_ENTRY_HALF_UPDATES = 8  /* a call that fails may leave memory that was passed for an
-	                                input and an output half updated. Without this flag, such
-	                                memory is unchanged when a check of the model fails */
+					`sizes` gives -1 for these extents */
+	WEFT_ENTRY_HALF_UPDATES = 8, /* a call that fails may leave memory that was passed for an
+					input and an output half updated. Without this flag, such
+					memory is unchanged when a check of the model fails */
+	WEFT_ENTRY_CANCELLABLE = 16  /* of an entry that writes state: a call can end early
+					(WeftContext.cancel) also after its first use of state,
+					because the call keeps the old values */
 }; /* WeftEntry.flags; WeftEntry.state_use has the first two */
 
 typedef struct {
@@ -351,7 +356,48 @@ typedef struct {
 	 * stream, and the call waits. */
 	void *stream;
 	const WeftComm *comm; /* NULL: this process is alone */
+	/* Ends the call early: with WEFT_ERR_CANCELLED if *cancel is not 0, which another thread
+	 * sets by an atomic store, and with WEFT_ERR_DEADLINE if the clock CLOCK_MONOTONIC has
+	 * passed `deadline` nanoseconds. `run` looks before each phase, so a phase ends first.
+	 * State is then unchanged, outputs are unspecified, and memory that was passed for an input
+	 * and an output may be half updated. An entry that writes state looks only until its first
+	 * use of state, unless it has WEFT_ENTRY_CANCELLABLE (weft compile --cancellable). NULL, 0:
+	 * not. */
+	const int32_t *cancel;
+	int64_t deadline;
+	/* The most bytes that a call may use: its workspace, and what it allocates. More is
+	 * WEFT_ERR_MEMORY, at the beginning of the call for the workspace. 0: no limit. */
+	uint64_t memory_limit;
+	/* Counts calls, if it is not NULL. Any number of calls may count in one structure. */
+	struct WeftCounters *counters;
 } WeftContext;
+
+/* Calls of `run`, counted by WeftContext.counters. weft_counters reads them while calls count. */
+typedef struct WeftCounters {
+	uint64_t calls;  /* that have ended, failed ones included */
+	uint64_t failed; /* of these */
+	uint64_t busy;   /* calls in progress */
+	uint64_t ns;     /* the time of the calls that have ended, from `run` to its return */
+} WeftCounters;
+
+/* Returns the counts of the moment; c is not NULL. Takes no lock. */
+static inline WeftCounters weft_counters(const WeftCounters *c)
+{
+	WeftCounters now;
+#if defined(__GNUC__)
+	now.calls = __atomic_load_n(&c->calls, __ATOMIC_RELAXED);
+	now.failed = __atomic_load_n(&c->failed, __ATOMIC_RELAXED);
+	now.busy = __atomic_load_n(&c->busy, __ATOMIC_RELAXED);
+	now.ns = __atomic_load_n(&c->ns, __ATOMIC_RELAXED);
+#else
+	const volatile WeftCounters *v = c;
+	now.calls = v->calls;
+	now.failed = v->failed;
+	now.busy = v->busy;
+	now.ns = v->ns;
+#endif
+	return now;
+}
 
 /* What the function of a user operator is told of its call (weft_op.h). */
 typedef struct WeftOpContext {

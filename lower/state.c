@@ -761,6 +761,7 @@ bool lower_order_steps(Lower *s)
 		sort_steps(&o, true);
 	}
 	s->l->half_updates = half_updates(&o);
+	s->l->cancellable = s->opt->cancellable;
 	Step *step = arena_dup(a, list->step.data, n * sizeof *step);
 	for (uint32_t k = 0; k < n; k++)
 		list->step.data[k] = step[o.order.data[k]];

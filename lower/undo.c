@@ -5,6 +5,8 @@
  *   save:   @values[i] = @cache[v + i], @at[i] = offset of that; save @cache[@at] -> @values;
  *           update_row -> @cache[v + i]
  *
+ * With LowerOptions.cancellable, a call may end before any step.
+ *
  * A step that replaces most of it has all of it copied, once. Indices that are out of range are
  * found by a step of its own, before: then nothing needs to be saved for them. */
 #include <string.h>
@@ -245,7 +247,7 @@ void lower_save_state(Lower *s)
 {
 	StepList *list = &s->l->steps, all = *list;
 	uint32_t end = all.step.n;
-	while (end && !lower_step_fails(&all.step.data[end - 1]))
+	while (end && !s->opt->cancellable && !lower_step_fails(&all.step.data[end - 1]))
 		end--;
 	memset(&list->step, 0, sizeof list->step);
 	Undo u = {.s = s, .to = list, .whole = ARENA_ARRAY(s->arena, bool, s->l->state.n)};

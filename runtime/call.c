@@ -96,7 +96,7 @@ int weft_rt_sizes(const WeftInstance *in, uint32_t entry, const WeftTensor *inpu
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "sizes: no inputs given");
 	int64_t *extent = sizes->slot + e->nslot, *x = extent;
 	Origin origin[e->nsymbol + 1];
-	uint64_t copies = 2 * ALIGN; /* for aligning the workspace, and what follows it */
+	uint64_t copies = WEFT_WORKSPACE_BYTES(0);
 #ifdef WEFT_DEVICES
 	copies += DEVICE_WORK;
 #endif
@@ -296,12 +296,18 @@ static int call(Call *c, const WeftTensor *x, WeftTensor *y, void *workspace,
 			.room = buf,
 			.output = y,
 			.context = ctx,
+			.left = ctx->memory_limit - c->sizes->workspace_bytes,
 			.held = memset(held, 0, sizeof held),
 			.slot = c->sizes->slot,
 			.profile = ctx->profile,
 			.profile_user = ctx->profile_user,
 			.status = c->status,
-			.share_all = ctx->flags & WEFT_SHARE_ALL};
+			.share_all = ctx->flags & WEFT_SHARE_ALL,
+			.watched = ctx->cancel || ctx->deadline,
+			.unsaved = (e->flags & WEFT_ENTRY_WRITES_STATE) &&
+				   !(e->flags & WEFT_ENTRY_CANCELLABLE),
+			.state = c->state,
+			.state_bytes = c->state ? c->in->model->state_bytes : 0};
 #ifdef WEFT_DEVICES
 	r.device = c->device;
 	n = c->device ? 1 : n;
@@ -360,8 +366,8 @@ static void use_end(WeftInstance *in, const Use *u)
 		instance_leave(in, (StateUse)u->as);
 }
 
-int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
-		WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
+static int run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
+	       WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
 {
 	WeftContext ctx;
 	status_clear(status);
@@ -379,6 +385,11 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 		return weft_fail(status, WEFT_ERR_ARGUMENT,
 				 "run: the model is for the processor, not for a device of type %d",
 				 (int)ctx.device.type);
+	if (ctx.memory_limit && sizes->workspace_bytes > ctx.memory_limit)
+		return weft_fail(status, WEFT_ERR_MEMORY,
+				 "run: a workspace of %llu bytes, and the call's limit is %llu",
+				 (unsigned long long)sizes->workspace_bytes,
+				 (unsigned long long)ctx.memory_limit);
 	if ((!inputs && e->ninput) || (!outputs && e->noutput))
 		return weft_fail(status, WEFT_ERR_ARGUMENT, "run: no %s given",
 				 inputs || !e->ninput ? "outputs" : "inputs");
@@ -396,5 +407,27 @@ int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inpu
 #endif
 	int code = call(&c, inputs, outputs, workspace, &ctx);
 	use_end(in, &use);
+	return code;
+}
+
+static void count(uint64_t *counter, uint64_t n)
+{
+	atomic_fetch_add_explicit((_Atomic uint64_t *)counter, n, memory_order_relaxed);
+}
+
+int weft_rt_run(WeftInstance *in, const WeftSizes *sizes, const WeftTensor *inputs,
+		WeftTensor *outputs, void *workspace, const WeftContext *given, WeftStatus *status)
+{
+	WeftCounters *c =
+		given && WEFT_HAS(given->size, WeftContext, counters) ? given->counters : NULL;
+	if (!c)
+		return run(in, sizes, inputs, outputs, workspace, given, status);
+	const int64_t begin = region_now();
+	count(&c->busy, 1);
+	const int code = run(in, sizes, inputs, outputs, workspace, given, status);
+	count(&c->busy, (uint64_t)-1);
+	count(&c->ns, (uint64_t)(region_now() - begin));
+	count(&c->failed, code != WEFT_OK);
+	count(&c->calls, 1);
 	return code;
 }

@@ -207,9 +207,74 @@ void region_launch(WeftRegion *r, Launch l, int64_t ntasks, double ns, bool last
 		flush(r);
 }
 
+/* ---- calls that end early ---- */
+
+int64_t region_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Ends the call, before the launch `call`. */
+static bool end_early(WeftRegion *r, uint32_t call, int code, const char *why)
+{
+	const int64_t failure[WEFT_FAILURE] = {0, code};
+	WeftStatus told = {.code = code};
+	snprintf(told.message, sizeof told.message, "%s before kernel %u of %u", why, call + 1,
+		 r->entry->ncall);
+	record(r, call, WEFT_TOLD, failure, &told);
+	return r->ended = true;
+}
+
+/* Whether the caller wants the call to end before the launch `call`; then records why. */
+static bool is_asked_to_end(WeftRegion *r, uint32_t call)
+{
+	const _Atomic int32_t *cancel = (const _Atomic int32_t *)r->context->cancel;
+	if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+		return end_early(r, call, WEFT_ERR_CANCELLED, "the call was cancelled");
+	return r->context->deadline && region_now() > r->context->deadline &&
+	       end_early(r, call, WEFT_ERR_DEADLINE, "the call's deadline passed");
+}
+
+static bool is_state(const WeftRegion *r, const void *p)
+{
+	return (uintptr_t)p - (uintptr_t)r->state < r->state_bytes;
+}
+
+/* Whether a launch with these buffers may write state; of a launch of unknown buffers, too. */
+static bool touches_state(const WeftRegion *r, void *const *buf, uint32_t call)
+{
+	const WeftLaunch *about = r->entry->launch ? &r->entry->launch[call] : NULL;
+	for (uint32_t k = 0; about && k < about->nbuf; k++)
+		if (is_state(r, buf[k]))
+			return true;
+	return !about;
+}
+
+/* Whether the call has ended early: asks before each phase, until state was touched that nobody
+ * would put back. */
+static bool has_ended(WeftRegion *r, void *const *buf, uint32_t call)
+{
+	const uint32_t k = call & ~(uint32_t)(WEFT_JOINED | WEFT_ALONE);
+	const bool begins = !r->joined;
+	r->joined = call & WEFT_JOINED;
+	if (r->ended || (begins && !r->touched && is_asked_to_end(r, k)))
+		return true;
+	r->touched |= r->unsaved && touches_state(r, buf, k);
+	return false;
+}
+
+void region_copies(WeftRegion *r, const void *to)
+{
+	r->touched |= r->unsaved && is_state(r, to);
+}
+
 int weft_phase(WeftRegion *r, WeftKernel kernel, void *const *buf, const int64_t *p, uint32_t call,
 	       int64_t ntasks)
 {
+	if (r->watched && has_ended(r, buf, call))
+		return !(call & WEFT_JOINED);
 #ifdef WEFT_DEVICES
 	if (r->device)
 		return device_phase(r, kernel, buf, p, call, ntasks);
@@ -284,7 +349,7 @@ static void run_entry(WeftRegion *r, void *arg)
 	if (r->profile)
 		lap(&r->before);
 #ifdef WEFT_DEVICES
-	if (r->device && device_play(r))
+	if (r->device && !(r->watched && is_asked_to_end(r, 0)) && device_play(r))
 		return;
 #endif
 	r->entry->run_fn(r, r->buf, r->slot);
@@ -293,6 +358,7 @@ static void run_entry(WeftRegion *r, void *arg)
 int region_run(WeftRegion *r, const WeftThreads *t, int32_t n)
 {
 	r->recording = r->failed = 0;
+	r->ended = r->joined = r->touched = false;
 	r->saved = NULL;
 	region_with_threads(r, t, n, run_entry, NULL);
 #ifdef WEFT_DEVICES

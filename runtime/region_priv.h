@@ -95,6 +95,7 @@ struct WeftRegion {
 	void **room;             /* buf, writable */
 	uint64_t *held;          /* by output, then room: the bytes allocated by the context's
 	                            allocator */
+	uint64_t left;           /* of WeftContext.memory_limit */
 	WeftTensor *output;
 	const WeftContext *context;
 	void (*leave)(const WeftRegion *, int code); /* called after the call; NULL: nothing was
@@ -113,6 +114,12 @@ struct WeftRegion {
 	int32_t n;    /* the most threads; 1: no phase is posted */
 	int32_t threads; /* n when the call began */
 	bool share_all;
+	/* Whether the call may end early (WeftContext.cancel, .deadline); it has; the last launch
+	 * belongs to the same phase as the next one; a launch had state that nobody puts back. */
+	bool watched, ended, joined, touched;
+	bool unsaved; /* the entry writes state and is not WEFT_ENTRY_CANCELLABLE */
+	const char *state;
+	uint64_t state_bytes;
 	Team *team;
 	Job *job;     /* NULL: not opened yet */
 	int64_t done; /* the value of job->done when other threads have done all tasks that they
@@ -159,6 +166,10 @@ void region_launch(WeftRegion *, Launch, int64_t ntasks, double ns, bool last);
 /* Records a failure of `run` itself, with the code and message of the status, as if task 0 of call
  * 0 had failed: it replaces a failure of a later call that was recorded before. Returns 1. */
 int region_told(WeftRegion *, const WeftStatus *);
+/* Notes a copy to this memory, for calls that may end early. */
+void region_copies(WeftRegion *, const void *to);
+/* Returns the nanoseconds of CLOCK_MONOTONIC. */
+int64_t region_now(void);
 /* Sets the status to the message of the failed check `id` with its values. Returns
  * WEFT_ERR_CHECK. */
 int check_failed(WeftStatus *, const WeftEntry *, int id, const int64_t x[WEFT_FAILURE - 1]);

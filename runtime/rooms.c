@@ -61,12 +61,19 @@ static int room(WeftRegion *s, uint32_t k, uint64_t bytes, WeftStatus *told)
 	s->room[k] = s->room[s->entry->ninput + s->entry->noutput + 1]; /* somewhere */
 	if (!bytes)
 		return WEFT_OK;
+	if (s->context->memory_limit && bytes > s->left)
+		return weft_fail(
+			told, WEFT_ERR_MEMORY,
+			"%llu bytes, as many as data asks for, are more than the call's limit "
+			"of %llu leaves",
+			(unsigned long long)bytes, (unsigned long long)s->context->memory_limit);
 	void *p = take_there(s, bytes);
 	if (!p)
 		return weft_fail(told, WEFT_ERR_MEMORY,
 				 "no memory for %llu bytes, as many as data asks for",
 				 (unsigned long long)bytes);
 	s->room[k] = p;
+	s->left -= bytes;
 	*held_of(s, k) = bytes;
 	return WEFT_OK;
 }

@@ -327,6 +327,9 @@ int weft_cpu_lacks(const char *features, char missing[32]);
 #define WEFT_SIZES_BYTES(nslot, nextent)                                                           \
 	(sizeof(WeftSizes) + ((size_t)(nslot) + (nextent)) * sizeof(int64_t))
 
+/* The workspace of `run`: what the emitted code needs, and room to align it and what follows it. */
+#define WEFT_WORKSPACE_BYTES(bytes) ((uint64_t)(bytes) + 2 * 64)
+
 /* A weight file: this header, zeros up to WEFT_WEIGHT_HEADER, the section. */
 typedef struct {
 	char magic[16];    /* with its NUL */

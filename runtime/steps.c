@@ -35,6 +35,7 @@ static int copy_parts(const WeftFrame *f, int64_t begin, int64_t end)
 
 void weft_copy(WeftRegion *r, void *to, const void *from, int64_t bytes)
 {
+	region_copies(r, to);
 #ifdef WEFT_DEVICES
 	if (r->device) {
 		device_copy(r, to, from, bytes);

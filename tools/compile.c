@@ -25,6 +25,10 @@ static const HelpRow rows[] = {
 	 "within the shared object (default), or a file beside it: OUT without .so, and .weights",
 	 true},
 	{"--replaceable-weights", "parameters can be replaced at run time", false},
+	{"--cancellable",
+	 "calls of a model with state can end early in any phase (WeftContext.cancel, .deadline): "
+	 "they keep the old values of the state that they replace",
+	 false},
 	{"--duplicate-weights",
 	 "a constant in each layout that some kernel reads best; else a large one is stored once",
 	 false},
@@ -404,6 +408,7 @@ static bool parse(CompileArgs *a, int *argc, char **argv)
 			   {"--weights", OPT_STRING, &a->weights},
 			   {"--replaceable-weights", OPT_FLAG, &a->o.replaceable},
 			   {"--duplicate-weights", OPT_FLAG, &a->o.duplicate_weights},
+			   {"--cancellable", OPT_FLAG, &a->o.cancellable},
 			   {"--op-by-op", OPT_FLAG, &a->o.op_by_op},
 			   {"--name", OPT_STRING, &a->o.name},
 			   {"--symbol", OPT_STRING, &a->o.symbol},

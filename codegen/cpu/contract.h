@@ -19,6 +19,7 @@ typedef struct {
  * of a fragment that differ in the last row axis only. */
 typedef struct {
 	LMem base;           /* by fragment: the offset in a of its first place */
+	LMem start;          /* with blocks, by fragment: its first place in the run */
 	LMem first;          /* by fragment, and one behind the last: its first segment */
 	LMem lo, hi;         /* by segment: values of the last row axis */
 	LMem place;          /* by segment: plus such a value, the row's place in its tile */
@@ -115,6 +116,8 @@ void contract_fetch_next(ContractCode *, const ContractTile *, const Panels *, L
 void contract_fill_runs(ContractCode *);
 /* Sets c->frags.base for the current tile. */
 void contract_find_fragments(ContractCode *);
+/* Returns, with blocks, the first place in the run of fragment k of the current tile. */
+Lx contract_first_place(ContractCode *, Lx k);
 /* Sets *begin to the first segment of the current tile, and *end to the first one behind them. */
 void contract_segments(ContractCode *, Lx *begin, Lx *end);
 /* Opens the loop over segments of the current tile, gives the row axes but the last one values, and
@@ -182,11 +185,17 @@ Lx contract_step_offset(ContractCode *, Kx load);
 void contract_declare_frags(ContractCode *);
 /* Sets the accumulators of the tile, for nv vectors of columns, to 0 (contract_frag.c). */
 void contract_zero_frags(ContractCode *, uint32_t nv);
+/* Writes the halves of the current columns' bytes of b as bytes into c->local_b, [block...][vector]
+ * [group][column], where contract_has_bytes (contract_frag.c). */
+void contract_fill_bytes(ContractCode *, const TileCode *);
 /* Adds the products of all steps of the last summed axis (contract_frag.c). The other summed axes
  * have values. panel: as for contract_b_offset; next: the offset of the panels to prefetch. */
 void contract_frag_steps(ContractCode *, const TileCode *, Lx panel, Lx next);
 /* Stores the sums in c->frags.tile, as rows of nv vectors (contract_frag.c). */
 void contract_store_frags(ContractCode *, uint32_t nv);
+/* Sets the accumulators of the tile to the sums of the current block (contract_frag.c). panel,
+ * next: as for contract_frag_steps. */
+void contract_add_block(ContractCode *, const TileCode *, Lx panel, Lx next);
 
 /* contract_late.c */
 

@@ -31,25 +31,29 @@ static void go_to_column(ContractCode *c, const ContractTile *t, uint32_t j)
 	eval_mask(&s->e, j + 1 == t->how->nv ? t->mask : (Lx){0});
 }
 
-/* Says what the scales are for vector j of the tile's columns, at the current block. */
-static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
+/* Loads scale number i of vector j of the tile's columns, at the current block. */
+static Lx load_scale(ContractCode *c, const ContractTile *t, uint32_t i, uint32_t j)
 {
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
 	const uint32_t vectors = c->p->b.vectors, lanes = s->e.lanes.n;
-	for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++) {
-		const PanelLoad *of = &c->p->sums.blocks.scale[i];
-		const LMem m = eval_load_memory(&s->e, of->load);
-		const Lx stride = eval_size(&s->e, of->panels.stride);
-		Lx at = lx_add(f, t->scale[i], eval_index(&s->e, of->panels.offset));
-		at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
-		at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
-		contract_fetch_next(c, t, &of->panels, m, at);
-		const Lv v =
-			ls_load(f, "scale", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
-		eval_assume(&s->e, of->load,
-			    eval_convert(&s->e, lx_var(f, v), s->e.k->kx.data[of->load.i].dtype));
-	}
+	const PanelLoad *of = &c->p->sums.blocks.scale[i];
+	const LMem m = eval_load_memory(&s->e, of->load);
+	const Lx stride = eval_size(&s->e, of->panels.stride);
+	Lx at = lx_add(f, t->scale[i], eval_index(&s->e, of->panels.offset));
+	at = lx_add(f, at, lx_mul(f, stride, int_of(s, j / vectors)));
+	at = lx_add(f, at, int_of(s, (int64_t)(j % vectors) * lanes));
+	contract_fetch_next(c, t, &of->panels, m, at);
+	const Lv v = ls_load(f, "scale", m, at, (LType){dtype_compute(m.dtype), lanes}, (Lx){0});
+	return eval_convert(&s->e, lx_var(f, v), s->e.k->kx.data[of->load.i].dtype);
+}
+
+/* Says what the scales are for vector j of the tile's columns, at the current block. */
+static void load_scales(ContractCode *c, const ContractTile *t, uint32_t j)
+{
+	const BlockSums *blocks = &c->p->sums.blocks;
+	for (uint32_t i = 0; i < blocks->nscale; i++)
+		eval_assume(&c->s->e, blocks->scale[i].load, load_scale(c, t, i, j));
 }
 
 /* Adds the products of the accumulators and of a factor. */
@@ -82,37 +86,109 @@ void contract_multiply_sums(ContractCode *c, ContractTile *t)
 	}
 }
 
-void contract_end_block(ContractCode *c, const ContractTile *t)
+/* Adds what the stage of blocks makes of `sum`, of vector j of the row that has values, to sum
+ * number `at` of the tile. */
+static void add_block_sum(ContractCode *c, const ContractTile *t, Lx sum, Lx at)
 {
 	Cpu *s = c->s;
 	const Stage *st = &s->e.k->stage.data[c->p->sums.blocks.stage];
-	if (!c->p->sums.blocks.stage) {
-		end_decoded_block(c, t);
+	eval_stage_value(&s->e, 0, eval_let(&s->e, "block", sum));
+	const Lx before = lx_var(
+		s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at, c->p->sums.result, (Lx){0}));
+	ls_store(s->e.f, t->sum[t->ncut], at, code_accumulate(&s->code, st, before, st->value),
+		 (Lx){0});
+}
+
+/* Scales of each vector of columns, at the current block. */
+typedef struct {
+	Lx of[MAX_FRAG_ROWS][MAX_SCALES];
+} TileScales;
+
+/* Adds the sums of a block that c->frags.tile has, of the row at that place of the tile. The row
+ * axes have values. */
+static void add_block_of_row(ContractCode *c, const ContractTile *t, const TileScales *scale,
+			     Lx place)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const BlockSums *blocks = &c->p->sums.blocks;
+	const int64_t lanes = s->e.lanes.n;
+	const Lx from = lx_mul(f, place, int_of(s, t->how->nv * lanes));
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		const Lx at = lx_add(f, from, int_of(s, j * lanes));
+		go_to_column(c, t, j);
+		for (uint32_t k = 0; k < blocks->nscale; k++)
+			eval_assume(&s->e, blocks->scale[k].load, scale->of[j][k]);
+		const Lv sum = ls_load(f, "block", c->frags.tile, at, c->p->vector, (Lx){0});
+		add_block_sum(c, t, lx_var(f, sum), at);
+	}
+}
+
+/* Does as add_block_of_row for all rows of each fragment, which are neighbours in a run, also those
+ * that are rows of another fragment. */
+static void add_block_of_runs(ContractCode *c, const ContractTile *t, const TileScales *scale)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const int64_t rows = c->p->a.runs.rows, fragments = c->p->tile.mr / rows;
+	Lx k = lx_var(f, ls_for(f, "fragment", int_of(s, 0), int_of(s, fragments), 1));
+	const Lx start = contract_first_place(c, k),
+		 place = eval_let(&s->e, "place", lx_mul(f, k, int_of(s, rows)));
+	for (uint32_t i = 0; i < rows; i++) {
+		contract_go_to_segment_row(c, lx_add(f, start, int_of(s, i)));
+		add_block_of_row(c, t, scale, lx_add(f, place, int_of(s, i)));
+	}
+	ls_end(f);
+}
+
+/* Adds the sums of a block that c->frags.tile has. */
+static void end_block_of_fragments(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
+	TileScales scale;
+	for (uint32_t j = 0; j < t->how->nv; j++) {
+		go_to_column(c, t, j);
+		for (uint32_t i = 0; i < c->p->sums.blocks.nscale; i++)
+			scale.of[j][i] = eval_let(&s->e, "scale", load_scale(c, t, i, j));
+	}
+	if (c->p->axes.nm > 1) { /* rows of several axes, one after the other */
+		add_block_of_row(c, t, &scale, contract_open_rows(c));
+		contract_close_rows(c);
 		return;
 	}
+	add_block_of_runs(c, t, &scale);
+	for (uint32_t i = 0; i < c->p->axes.nm; i++)
+		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
+}
+
+static void end_block_of_vectors(ContractCode *c, const ContractTile *t)
+{
+	Cpu *s = c->s;
 	for (uint32_t j = 0; j < t->how->nv; j++) {
 		go_to_column(c, t, j);
 		load_scales(c, t, j);
 		for (uint32_t i = 0; i < c->p->tile.mr; i++) {
 			contract_go_to_row(c, int_of(s, i));
-			eval_stage_value(
-				&s->e, 0,
-				eval_let(&s->e, "block",
-					 contract_block_sum(
-						 c, contract_chains(s, t, 0, t->how->ways, i, j))));
-			const Lx at = contract_sum_offset(c, t, i, j),
-				 before = lx_var(s->e.f, ls_load(s->e.f, "sum", t->sum[t->ncut], at,
-								 c->p->sums.result, (Lx){0}));
-			ls_store(s->e.f, t->sum[t->ncut], at,
-				 code_accumulate(&s->code, st, before, st->value), (Lx){0});
+			const Lx sum = contract_chains(s, t, 0, t->how->ways, i, j);
+			add_block_sum(c, t, contract_block_sum(c, sum),
+				      contract_sum_offset(c, t, i, j));
 			for (uint32_t w = 0; w < t->how->ways; w++)
 				ls_set(s->e.f, t->acc[w][i][j], contract_zero(c));
 		}
 	}
-	eval_mask(&s->e, (Lx){0});
-	eval_at(&s->e, c->p->axes.n, (Lx){0});
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
+}
+
+void contract_end_block(ContractCode *c, const ContractTile *t)
+{
+	if (!c->p->sums.blocks.stage) {
+		end_decoded_block(c, t);
+		return;
+	}
+	(c->p->axes.row->nfrag ? end_block_of_fragments : end_block_of_vectors)(c, t);
+	eval_mask(&c->s->e, (Lx){0});
+	eval_at(&c->s->e, c->p->axes.n, (Lx){0});
 }
 
 /* ---- the epilogue ---- */
@@ -188,6 +264,7 @@ static void epilogue_of_rows(ContractCode *c, const ContractTile *t, const RowSp
 	Cpu *s = c->s;
 	LoopFn *f = s->e.f;
 	const int64_t width = (int64_t)t->how->nv * s->e.lanes.n;
+	const LMem sums = contract_has_blocks(c->p) ? t->sum[0] : c->frags.tile;
 	uint32_t from[MAX_TOGETHER * MAX_FRAG_ROWS + 1], n = 0;
 	Lx first = lx_var(f, ls_for(f, "row", lo, hi, together));
 	for (uint32_t i = 0; i < together; i++) {
@@ -203,8 +280,8 @@ static void epilogue_of_rows(ContractCode *c, const ContractTile *t, const RowSp
 			from[n] = j ? ls_place(f) : from[n];
 			go_to_column(c, t, j);
 			Lx place = lx_add(f, at, int_of(s, (int64_t)j * s->e.lanes.n));
-			store_vector(c, lx_var(f, ls_load(f, "acc", c->frags.tile, place,
-							  c->p->vector, (Lx){0})));
+			store_vector(c, lx_var(f, ls_load(f, "acc", sums, place, c->p->sums.result,
+							  (Lx){0})));
 			n++;
 		}
 	}

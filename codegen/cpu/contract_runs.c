@@ -59,6 +59,8 @@ static void declare(ContractCode *c)
 	const uint64_t fragments = (uint64_t)(c->p->block.rows / c->p->a.runs.rows),
 		       segments = fragments * (uint64_t)most_segments(c);
 	c->frags.runs.base = ls_local(f, "base", DT_i64, fragments);
+	if (contract_has_blocks(c->p))
+		c->frags.runs.start = ls_local(f, "start", DT_i64, fragments);
 	c->frags.runs.first = ls_local(f, "first", DT_i64, fragments + 1);
 	c->frags.runs.lo = ls_local(f, "segment_lo", DT_i64, segments);
 	c->frags.runs.hi = ls_local(f, "segment_hi", DT_i64, segments);
@@ -143,6 +145,8 @@ static void add_fragment(ContractCode *c, Lx k, Lx first, Lv nsegment)
 	Lx in_rows = lx_mul(f, start, eval_size(&s->e, r->distance));
 	Lx base = lx_add(f, eval_index(&s->e, contract_row_offset(c, c->p->a.load)), in_rows);
 	store(c, c->frags.runs.base, k, base);
+	if (contract_has_blocks(c->p))
+		store(c, c->frags.runs.start, k, start);
 	store(c, c->frags.runs.first, k, lx_var(f, nsegment));
 	for (uint32_t i = 0; i < c->p->axes.nm; i++)
 		eval_at(&s->e, c->p->axes.m[i], (Lx){0});
@@ -183,6 +187,11 @@ void contract_find_fragments(ContractCode *c)
 	Lx first = first_fragment(c);
 	for (uint32_t i = 0; i < per_tile(c); i++)
 		c->frags.base[i] = load(c, c->frags.runs.base, lx_add(f, first, int_of(c, i)));
+}
+
+Lx contract_first_place(ContractCode *c, Lx k)
+{
+	return load(c, c->frags.runs.start, lx_add(c->s->e.f, first_fragment(c), k));
 }
 
 void contract_segments(ContractCode *c, Lx *begin, Lx *end)

@@ -269,6 +269,32 @@ static void last_group(ContractCode *c, ContractTile *t, uint32_t axis, Lx whole
 	ls_end(s->e.f);
 }
 
+/* Writes the loop over blocks in [start, end) of a tile of fragments. What the stage of blocks
+ * makes of a block's sums is added behind the operations of the next block (software
+ * pipelining). */
+static void blocks_of_fragments(ContractCode *c, ContractTile *t, uint32_t axis, Lx start, Lx end)
+{
+	Cpu *s = c->s;
+	LoopFn *f = s->e.f;
+	const Lx behind = lx_add(f, end, int_of(s, 1));
+	contract_zero_frags(c, t->how->nv);
+	const Lx k = lx_var(f, ls_for(f, "block", start, behind, 1)),
+		 others = lx_cmp(f, SC_lt, start, k);
+	ls_if(f, others);
+	contract_store_frags(c, t->how->nv);
+	ls_end(f);
+	ls_if(f, lx_cmp(f, SC_lt, k, end));
+	eval_at(&s->e, axis, k);
+	contract_add_block(c, t->how, t->panel, t->next);
+	ls_end(f);
+	ls_if(f, others);
+	eval_at(&s->e, axis, eval_let(&s->e, "before", lx_sub(f, k, int_of(s, 1))));
+	contract_end_block(c, t);
+	ls_end(f);
+	eval_at(&s->e, axis, (Lx){0});
+	ls_end(f);
+}
+
 static void k_loop(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx end)
 {
 	Cpu *s = c->s;
@@ -277,6 +303,10 @@ static void k_loop(ContractCode *c, ContractTile *t, uint32_t next, Lx start, Lx
 	     tail = innermost && contract_has_tail(s->e.nest, &c->p->axes);
 	uint32_t unroll = innermost ? t->how->unroll : 1;
 	Lx whole = end;
+	if (c->p->axes.row->nfrag && next + 1 == c->p->axes.nblock) {
+		blocks_of_fragments(c, t, axis, start, end);
+		return;
+	}
 	if (innermost && c->p->axes.row->nfrag) {
 		contract_frag_steps(c, t->how, t->panel, t->next);
 		return;
@@ -339,12 +369,11 @@ static void k_loops(ContractCode *c, ContractTile *t, uint32_t next)
 static void start_sums(ContractCode *c, ContractTile *t)
 {
 	Cpu *s = c->s;
+	const bool frags = c->p->axes.row->nfrag;
 	t->ncut = c->p->k_block.used ? 0 : c->p->sums.cuts.n;
-	if (c->p->axes.row->nfrag) {
+	if (frags && !contract_has_blocks(c->p))
 		contract_zero_frags(c, t->how->nv);
-		return;
-	}
-	for (uint32_t i = 0; i < c->p->tile.mr; i++)
+	for (uint32_t i = 0; i < c->p->tile.mr && !frags; i++)
 		for (uint32_t j = 0; j < t->how->nv; j++)
 			for (uint32_t w = 0; w < t->how->ways; w++)
 				t->acc[w][i][j] =
@@ -527,7 +556,8 @@ static void run_tile(ContractCode *c, ContractTile *t, TilePart part)
 		return;
 	}
 	if (c->p->axes.row->nfrag) {
-		contract_store_frags(c, t->how->nv);
+		if (!contract_has_blocks(c->p))
+			contract_store_frags(c, t->how->nv);
 		contract_epilogue_of_fragments(c, t);
 		return;
 	}
@@ -564,6 +594,8 @@ static void row_loop(ContractCode *c, const TileCode *how, Lx left, TilePart par
 		gather_panel(c, how->nv, mask);
 	if (c->p->b.decoded.slab && part != TILE_FINISH)
 		contract_fill_slab(c, &t);
+	if (contract_has_bytes(c->p))
+		contract_fill_bytes(c, how);
 	if (c->p->axes.row->biased && part != TILE_SUM)
 		contract_sum_columns(c, how);
 	c->row = lx_var(s->e.f, ls_for(s->e.f, "row", c->rows.lo, c->rows.hi, c->p->tile.mr));

@@ -159,7 +159,8 @@ static Lx int8_of(LoopFn *f, Lx group, uint32_t k, bool has_sign)
 static Lx int8_products(LoopFn *f, FragOp op, Lx sum, Lx a, Lx b)
 {
 	for (uint32_t k = 0; k < 4; k++) {
-		Lx x = int8_of(f, a, k, op == FRAG_TILE_S8S8), y = int8_of(f, b, k, true);
+		Lx x = int8_of(f, a, k, frag_row(op)->a == DT_i8),
+		   y = int8_of(f, b, k, frag_row(op)->b == DT_i8);
 		sum = lx_add(f, sum, lx_mul(f, lx_splat(f, x, lx_type(f, y).lanes), y));
 	}
 	return sum;

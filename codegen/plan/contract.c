@@ -185,6 +185,24 @@ static bool are_apart(const PlanInput *in, const ContractAxes *x, Kx a)
 	       !nest_coef_is(in->nest, in->nest->offset[a.i], x->k[x->nk - 1], 1);
 }
 
+/* Whether a block is one step of fragments: its elements lie side by side in a, the fields of bytes
+ * of b one behind the other, and are whole groups, no more than a fragment has. */
+static bool is_one_step(const PlanInput *in, const ContractAxes *x, Kx a)
+{
+	const Sym offset = in->nest->offset[a.i];
+	int64_t extent, all = 1;
+	for (uint32_t i = x->nk; i-- > x->nblock;) {
+		if (!sym_is_const(in->nest->syms, in->nest->extent[x->k[i]], &extent) ||
+		    !nest_coef_is(in->nest, offset, x->k[i], all) ||
+		    (i + 1 == x->nk && extent % in->row->group))
+			return false;
+		all *= extent;
+	}
+	return all * x->nfield <= in->row->k &&
+	       (x->half == NO_AXIS ||
+		(x->nk == x->nblock + 1 && nest_coef_is(in->nest, offset, x->half, all)));
+}
+
 /* Whether the row multiplies these operands; of a, groups that lie in one piece, or are joined by
  * the phase that copies a. */
 static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b)
@@ -202,8 +220,10 @@ static Refusal groups_fit(const PlanInput *in, const ContractAxes *x, Kx a, Kx b
 	    (!micro_groups(row) || x->nk == x->nblock ||
 	     !sym_divides(in->nest->syms, row->group, in->nest->extent[x->k[x->nk - 1]])))
 		return refuse_near("halves of bytes are multiplied, by whole groups");
-	if (x->nblock && (row->biased || row->nfrag))
+	if (x->nblock && (row->biased || (row->nfrag && !is_one_step(in, x, a))))
 		return refuse_near("sums of blocks are not what the instruction adds up");
+	if (!x->nblock && x->half != NO_AXIS && row->nfrag)
+		return refuse_near("fragments of halves of bytes are blocks");
 	const uint8_t *most = in->nest->k->stage.data[in->contraction.sum].reduce.most;
 	if (row->signs && (!most[0] || 2 * most[0] * most[1] > INT16_MAX ||
 			   most[a.i != in->contraction.a.i] > INT8_MAX))
@@ -395,12 +415,22 @@ static const Nest *read_a(const PlanInput *in, ContractPlan *c)
 	return nest;
 }
 
+/* Returns the bytes of what a tile's columns of b are as bytes (contract_has_bytes); 0: it is not
+ * bounded. */
+static int64_t bytes_of_columns(const PlanInput *in, const ContractPlan *c)
+{
+	return contract_k_bound(in, &c->axes) * c->axes.nfield * c->tile.nv * c->vector.lanes *
+	       contract_size(in);
+}
+
 /* Chooses, for a micro-kernel on fragments, the groups in a step of k and the rows of a that are
  * loaded in place. reads_all: see contract_reads_all. */
 static void choose_fragments(const PlanInput *in, ContractPlan *c, bool reads_all)
 {
 	SymTab *syms = in->nest->syms;
 	c->axes.step = contract_choose_step(in, &c->axes);
+	if (contract_has_bytes(c) && bytes_of_columns(in, c) > MAX_BYTES)
+		c->tile.nv = 1;
 	c->a.runs = contract_find_runs(in, c, reads_all);
 	const Runs *r = &c->a.runs;
 	if (!r->used)
@@ -442,6 +472,8 @@ static void choose_sizes(const PlanInput *in, ContractPlan *c, const Windows *wi
 	contract_choose_blocks(in, c, row_elements);
 	if (c->b.access == B_GATHERED)
 		c->b.gathered = contract_k_bound(in, &c->axes) * c->tile.nv * c->vector.lanes;
+	if (contract_has_bytes(c))
+		c->b.gathered = bytes_of_columns(in, c) / contract_size(in);
 	if (c->b.decoded.slab)
 		c->b.gathered = slab_steps(in, c) * c->tile.nv * c->vector.lanes;
 }
@@ -508,8 +540,14 @@ static const ContractPlan *plan_row(const PlanInput *in, ContractForm form, Plan
 	decide(&grouped, c, p);
 	if (c->a.apart && !c->a.copied)
 		*no = refuse_near("steps of k are apart in a, and rows are not neighbours");
-	if (c->axes.row->nfrag && c->sums.cuts.n)
+	if (c->axes.row->nfrag && c->sums.cuts.n && !contract_has_blocks(c))
 		*no = refuse_near("sums are too long for fragments");
+	if (c->axes.row->nfrag && contract_has_blocks(c) && !c->a.runs.used)
+		*no = refuse_near("there may be fewer rows than a fragment has, or rows are apart");
+	if (contract_has_bytes(c) &&
+	    (!c->b.gathered || c->b.gathered * contract_size(in) > MAX_BYTES))
+		*no = refuse_near(
+			"the bytes of a tile's columns are more than a local array holds");
 	if (form == FORM_SLABS && c->b.gathered * contract_size(in) > MAX_PANEL)
 		*no = refuse_near("a slab is larger than a local array");
 	return no->why ? NULL : c;

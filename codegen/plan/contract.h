@@ -12,6 +12,7 @@ enum {
 	MAX_BLOCK_ROWS = 240, /* bounds the tables of rows in local memory; the machine chooses
 				 below */
 	MAX_PANEL = 1 << 16,  /* bytes of local memory */
+	MAX_BYTES = 1 << 17,  /* of a tile's columns that fragments read (contract_has_bytes) */
 	MAX_WINDOWS = 8,
 	MAX_ABREAST_COLUMNS = 8, /* of b read along k: bounds the code of a tile */
 	MAX_DOT_LANES = 16,      /* where b is read along k */
@@ -130,7 +131,7 @@ typedef struct {
 	uint32_t vectors; /* with panels: vectors of columns in a panel */
 	Panels panels;
 	DecodedB decoded; /* B_PACKED */
-	int64_t gathered; /* B_GATHERED, and slabs: elements of the local array */
+	int64_t gathered; /* B_GATHERED, slabs, and bytes of halves: elements of the local array */
 	uint32_t abreast; /* B_ALONG: columns in a group, a power of two, at most the lanes */
 	bool in_turn;     /* B_ALONG: the columns of a group are read one after the other, and not
 			     step by step */
@@ -286,6 +287,13 @@ static inline LType contract_b_type(const ContractPlan *c)
 static inline bool contract_has_blocks(const ContractPlan *c)
 {
 	return c->sums.blocks.stage || (c->b.decoded.factor.i && c->axes.nblock);
+}
+
+/* Whether the halves of b's bytes become bytes in a local array, for all tiles of rows of a block,
+ * because fragments are multiplied. */
+static inline bool contract_has_bytes(const ContractPlan *c)
+{
+	return c->axes.row->nfrag && c->axes.half != NO_AXIS;
 }
 
 /* Whether an earlier phase copies b into panels. */

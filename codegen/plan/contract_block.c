@@ -35,7 +35,11 @@ static TileSize tile_of_fragments(const PlanInput *in, int64_t rows, bool fixed,
 uint32_t contract_choose_step(const PlanInput *in, const ContractAxes *x)
 {
 	const int64_t most = x->row->k / x->row->group;
-	int64_t groups;
+	int64_t groups, all = x->nfield;
+	for (uint32_t i = x->nblock; x->nblock && i < x->nk; i++)
+		all *= sym_const(in->nest->syms, in->nest->extent[x->k[i]]);
+	if (x->nblock)
+		return (uint32_t)all;
 	if (contract_has_tail(in->nest, x) ||
 	    !sym_is_const(in->nest->syms, in->nest->extent[x->k[x->nk - 1]], &groups) || groups < 1)
 		return (uint32_t)most;
@@ -561,8 +565,9 @@ static TileCode tile_code(const PlanInput *in, const ContractPlan *c, uint32_t n
 		t.ways = 1;
 		t.looped = true;
 		t.tight = false;
-		t.together = predict_is_long(n->k) ? MAX_TOGETHER / nv : 1;
-		t.unroll = c->axes.step;
+		t.together =
+			predict_is_long(n->k) && !contract_has_blocks(c) ? MAX_TOGETHER / nv : 1;
+		t.unroll = c->axes.step / c->axes.nfield;
 		t.late = rows_late(in, c, &t);
 	}
 	t.ahead = rows_ahead(in, c, &t);
@@ -577,9 +582,9 @@ void contract_choose_columns(const PlanInput *in, ContractPlan *c)
 	int64_t cols;
 	c->columns = (ColumnTiles){
 		.symbolic = !sym_is_const(in->nest->syms, in->nest->extent[c->axes.n], &cols),
-		.turn = !c->axes.row->nfrag || c->axes.row->biased ? 0
-			: is_worth_fetching(in, c)                 ? TURN_FETCHED
-								   : TURN};
+		.turn = !c->axes.row->nfrag || c->axes.row->biased || contract_has_blocks(c) ? 0
+			: is_worth_fetching(in, c) ? TURN_FETCHED
+						   : TURN};
 	if (c->columns.symbolic || cols >= width)
 		c->columns.whole = tile_code(in, c, c->tile.nv, 0);
 	if (c->columns.symbolic)

@@ -212,8 +212,9 @@ void print_contract(const Plan *p, Text *out)
 	plan_print_axes(n, c->axes.nm ? ", columns" : "columns", &c->axes.n, 1, out);
 	plan_print_axes(n, ", k", c->axes.k, c->axes.nk, out);
 	plan_print_axes(n, ", batch", c->axes.batch, c->axes.nbatch, out);
-	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s", c->tile.mr, c->tile.nv,
-		    c->vector.lanes, describe_a(c), access[c->b.access]);
+	text_printf(out, "; tile %u x %u vectors of %u, a %s, b %s%s", c->tile.mr, c->tile.nv,
+		    c->vector.lanes, describe_a(c), access[c->b.access],
+		    contract_has_bytes(c) ? " as bytes" : "");
 	if (c->b.access == B_ALONG)
 		text_printf(out, ", %u columns %s%s", c->b.abreast,
 			    c->b.in_turn ? "in turn" : "abreast",

@@ -442,6 +442,7 @@ static uint64_t add_entry(Builder *b, const ProgramEntry *e, const Machine *m)
 	uint64_t use;
 	uint32_t flags = add_state_use(b, &use);
 	flags |= e->half_updates ? WEFT_ENTRY_HALF_UPDATES : 0;
+	flags |= e->cancellable ? WEFT_ENTRY_CANCELLABLE : 0;
 	WeftEntry w = {.size = sizeof w,
 		       .flags = flags | (has_data_sizes(e) ? WEFT_ENTRY_DATA_SIZES : 0),
 		       .nroom = e->nroom,

@@ -348,6 +348,7 @@ static void describe(Builder *b, const Graph *g)
 					   .donates = donates});
 	}
 	b->e->half_updates = b->l->half_updates;
+	b->e->cancellable = b->l->cancellable;
 }
 
 static void start_run(Builder *b)

@@ -171,6 +171,7 @@ static bool lower_levels(Compilation *c, ScheduleLevel *out)
 		const Target *target = c->level.data[k / n].target;
 		LowerOptions lo = {.target = target,
 				   .no_fusion = c->o.op_by_op,
+				   .cancellable = c->o.cancellable,
 				   .after = k % n ? out[k - 1].lowered : NULL};
 		c->ctx->file = c->from->entry[k % n].path;
 		out[k] = (ScheduleLevel){lower_graph((target->gpu ? c->gpu_g : c->g)[k % n], &lo),

@@ -10,6 +10,7 @@
 #include "driver/artifact/backend.h"
 #include "driver/artifact/compile.h"
 #include "driver/api/given.h"
+#include "driver/output/header.h"
 #include "driver/jit/jit.h"
 #include "driver/jit/loops.h"
 #include "driver/artifact/section.h"
@@ -185,43 +186,6 @@ static bool emit_folder(Output *x)
 	return ok;
 }
 
-static void list_type(const Graph *g, Text *t, uint32_t k, const char *name, Node n)
-{
-	text_printf(t, " *   %u %s: ", k, strstr(name, "*/") ? "" : name);
-	type_print(g->ir, node_type_id(g, n), t);
-	text_char(t, '\n');
-}
-
-static void list_interface(const Graph *g, Text *t)
-{
-	text_add(t, " *\n * Inputs:\n");
-	for (uint32_t k = 0; k < g->input.n; k++)
-		if (g->input.data[k].kind == INPUT_USER)
-			list_type(g, t, k, g->input.data[k].name, g->input.data[k].node);
-	text_add(t, " * Outputs:\n");
-	for (uint32_t k = 0; k < g->output.n; k++)
-		if (g->output.data[k].node.i && g->output.data[k].writes < 0)
-			list_type(g, t, k, g->output.data[k].name, g->output.data[k].node);
-}
-
-/* Writes, for whoever links the model, what goes in, what comes out, how to reach it. */
-static void header_text(Output *x, Text *t)
-{
-	const Compilation *c = &x->c;
-	const char *symbol = c->o.symbol ? c->o.symbol : "weft_model";
-	text_printf(t, "/* The compiled model %s.\n", c->name);
-	for (uint32_t k = 0; k < x->g->nentry; k++) {
-		if (!x->g->g)
-			text_printf(t, " *\n * Entry %u, %s.\n", k, x->g->entry[k].name);
-		list_interface(x->g->entry[k].g, t);
-	}
-	text_printf(t, " */\n#ifndef WEFT_HEADER_%s\n#define WEFT_HEADER_%s\n\n", c->name, c->name);
-	text_printf(t,
-		    "#include \"weft_model.h\"\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n"
-		    "const WeftModel *%s(void);\n\n#ifdef __cplusplus\n}\n#endif\n#endif\n",
-		    symbol);
-}
-
 /* Lists the calls of an entry: what the launches of `run` count. */
 static void list_calls(const ProgramEntry *e, Text *t)
 {
@@ -273,7 +237,7 @@ static bool emit_text(Output *x, OutFile *out)
 	Text t;
 	text_init(&t, c->ctx->arena);
 	if (x->emit == WEFT_EMIT_HEADER)
-		header_text(x, &t);
+		header_text(c, x->g, &t);
 	if (x->emit == WEFT_EMIT_IR)
 		print_graphs(c, &t);
 	bool of_level = x->emit == WEFT_EMIT_PROGRAM || x->emit == WEFT_EMIT_SCHEDULES ||

@@ -433,6 +433,7 @@ typedef struct Lowered {
 	                              of aliasing */
 	ARRAY(int32_t) donates;    /* by output: the input whose memory the caller may pass for it,
 	                              or -1 */
+	bool cancellable;          /* LowerOptions */
 	bool half_updates;         /* a check may fail after a step has written such memory */
 	StepList steps;
 	ARRAY(const char *) check; /* messages of run-time checks, formats as for LS_FAIL; [0]

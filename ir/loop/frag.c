@@ -7,6 +7,7 @@ static const FragRow row[FRAG_OPS] = {
 	[FRAG_TILE_BF16] = {"tile_bf16", DT_bf16, DT_bf16, DT_f32, 2, 16, 16, 32, 8},
 	[FRAG_TILE_S8S8] = {"tile_s8s8", DT_i8, DT_i8, DT_i32, 4, 16, 16, 64, 8},
 	[FRAG_TILE_U8S8] = {"tile_u8s8", DT_u8, DT_i8, DT_i32, 4, 16, 16, 64, 8},
+	[FRAG_TILE_S8U8] = {"tile_s8u8", DT_i8, DT_u8, DT_i32, 4, 16, 16, 64, 8},
 };
 
 const FragRow *frag_row(FragOp op)
@@ -44,11 +45,16 @@ static void dot_bf16(float *c, const char *a, const char *b, uint32_t n, uint32_
 	*c = flush(flush(*c) + flush(sum[0] + sum[1]));
 }
 
+static int32_t byte_of(DType d, char x)
+{
+	return d == DT_u8 ? (uint8_t)x : (int8_t)x;
+}
+
 static void dot_int8(FragOp op, int32_t *c, const char *a, const char *b, uint32_t n, uint32_t k)
 {
 	for (uint32_t i = 0; i < k; i++) {
-		int32_t x = op == FRAG_TILE_U8S8 ? (uint8_t)a[i] : (int8_t)a[i];
-		int32_t y = (int8_t)b[i / 4 * 4 * n + i % 4];
+		const int32_t x = byte_of(row[op].a, a[i]),
+			      y = byte_of(row[op].b, b[i / 4 * 4 * n + i % 4]);
 		*c = (int32_t)((uint32_t)*c + (uint32_t)(x * y));
 	}
 }

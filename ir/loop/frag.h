@@ -15,6 +15,7 @@ typedef enum {
 	FRAG_TILE_BF16, /* TDPBF16PS: see frag_dot */
 	FRAG_TILE_S8S8, /* TDPBSSD: sums wrap around */
 	FRAG_TILE_U8S8, /* TDPBUSD: sums wrap around */
+	FRAG_TILE_S8U8, /* TDPBSUD: sums wrap around */
 	FRAG_OPS
 } FragOp;
 

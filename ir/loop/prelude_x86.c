@@ -150,6 +150,8 @@ const PreludeRow prelude_x86[] = {
 	{"tile_bf16", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_BF16, "_tile_dpbf16ps", "llvm.x86.tdpbf16ps"},
 	{"tile_s8s8", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_INT8, "_tile_dpbssd", "llvm.x86.tdpbssd"},
 	{"tile_u8s8", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_INT8, "_tile_dpbusd", "llvm.x86.tdpbusd"},
+	{"tile_s8u8", SET_F32, SET_F32, ROW_SCALAR | ROW_TILE_INT8, "_tile_dpbsud",
+	 "llvm.x86.tdpbsud"},
 
 	/* conversions */
 	{"from_f16", SET_F32, SET_F32, NV | ROW_F16 | ROW_512, "($T)_mm512_cvtph_ps((__m256i)a)", "fpext(half(a))"},

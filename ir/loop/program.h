@@ -124,6 +124,7 @@ typedef struct ProgramEntry {
 	uint64_t workspace_hint;    /* bytes of the workspace at hint sizes */
 	uint64_t saved_hint;        /* of these, the old state that is put back if a call fails */
 	ARRAY(uint8_t) state_use;   /* by state: PROGRAM_READS, PROGRAM_WRITES */
+	bool cancellable;           /* WEFT_ENTRY_CANCELLABLE */
 	bool half_updates;          /* a call that fails may leave a donated input half updated */
 	uint32_t nroom;             /* rooms: buffers of run after the state, which LS_ROOM
 	                               allocates */

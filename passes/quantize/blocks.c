@@ -247,7 +247,7 @@ static Node weights_of(const Blocks *k, int64_t *offset, int64_t *bound)
 	Build *b = k->b;
 	const Isa *isa = &k->c->target->isa;
 	const MicroKernel *row = micro_row(isa, DT_i8, DT_u8, DT_i32, 0);
-	bool is_unsigned = micro_groups(row) && row->turned && row->cost == MOP_dot;
+	bool is_unsigned = micro_groups(row) && row->cost != MOP_int_mul;
 	const Node q = quant_integers(b, &k->r->weights);
 	int64_t least, most;
 	*offset = 0;

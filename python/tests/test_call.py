@@ -141,6 +141,75 @@ def test_a_failed_check(compiled):
         m(np.zeros(5, np.float32), np.array([0, 7]))
 
 
+# 20 products, each a phase of some milliseconds.
+LONG = "graph @f(%x: f32[512, 512]) {\n" + "".join(
+    f"  %y{k + 1} = aten.tanh(%{f'z{k}' if k else 'x'})\n  %z{k + 1} = aten.matmul(%y{k + 1}, %y{k + 1})\n" for k in range(20)) + "  return %z20\n}"
+
+
+def test_results_by_name(compiled):
+    m = compiled(TWO)
+    y = m(np.ones((2, 3), np.float32), np.ones(3, np.float32))
+    names = [t.name for t in m.outputs]
+    assert isinstance(y, tuple) and y[0] is getattr(y, names[0]) and y[1] is getattr(y, names[1])
+    first, second = y
+    assert first is y[0] and second is y[1]
+    m.record = None
+    assert type(m(np.ones((2, 3), np.float32), np.ones(3, np.float32))) is tuple
+
+
+def test_a_call_that_takes_too_long(compiled):
+    m = compiled(LONG)
+    m.threads = 1
+    x = np.ones((512, 512), np.float32)
+    want = m(x)
+    m.timeout = 1e-6
+    with pytest.raises(TimeoutError, match="the call's deadline passed before kernel"):
+        m(x)
+    m.timeout = 60
+    assert m.clone().timeout == 60 and np.array_equal(m(x), want)
+    m.timeout = None
+    assert m.timeout is None and np.array_equal(m(x), want)
+    for wrong in (0, -1, float("nan"), float("inf"), "1"):
+        with pytest.raises((ValueError, TypeError)):
+            m.timeout = wrong
+
+
+def test_cancel(compiled):
+    m = compiled(LONG)
+    m.threads = 1
+    x = np.ones((512, 512), np.float32)
+    want = m(x)
+    assert m.cancel() == 0 and np.array_equal(m(x), want)
+    ended = []
+
+    def call():
+        try:
+            while True:
+                m(x)
+        except weft.CancelledError as e:
+            ended.append(str(e))
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for t in threads:
+        t.start()
+    until = time.monotonic() + 60
+    while len(ended) < 2 and time.monotonic() < until:
+        m.cancel()
+        time.sleep(0.001)
+    for t in threads:
+        t.join()
+    assert len(ended) == 2 and "the call was cancelled before kernel" in ended[0]
+    assert np.array_equal(m(x), want)
+
+
+def test_memory_limit(compiled):
+    m = compiled(LONG)
+    m.memory_limit = 4096
+    with pytest.raises(MemoryError, match="the call's limit is 4096"):
+        m(np.ones((512, 512), np.float32))
+    m.memory_limit = 1 << 30
+    m(np.ones((512, 512), np.float32))
+
+
 def test_closed(compiled):
     m = compiled(PLUS)
     m.close()

@@ -13,7 +13,7 @@ import os
 import warnings
 from typing import Any
 
-from weft._weft import BusyError, CheckError, Error, has_llvm, version as __version__
+from weft._weft import BusyError, CancelledError, CheckError, Error, has_llvm, version as __version__
 from weft.compiler import compile, join
 from weft.graph import Array, Graph, call, cond, graph, jvp, optimizer_step, scan, trace, vjp, vmap, while_loop
 from weft.model import Function, Model, TensorInfo, load
@@ -36,6 +36,6 @@ for _other in glob.glob(os.path.join(glob.escape(os.path.dirname(include)), "wef
     warnings.warn(f"{_other}: other software that is called weft was installed into the folder of weft-compiler: files of one may have "
                   "replaced files of the other; install them into different environments", stacklevel=2)
 
-__all__ = ["Array", "BusyError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "Report", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
+__all__ = ["Array", "BusyError", "CancelledError", "CheckError", "Error", "Function", "Graph", "Model", "Node", "Report", "TensorInfo", "bench", "call", "check", "compile", "cond", "explain",
            "graph", "has_llvm", "include", "join", "jvp", "load", "optimizer_step", "profile", "quantize", "report", "scan", "show", "trace", "train_step",
            "vjp", "vmap", "while_loop"]

@@ -1,52 +1,11 @@
 /* The call of a compiled model: arguments to tensors, sizes, outputs, run. */
-#include "_weft.h"
+#include "_function.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 enum { LONG_CALL = 50000 /* ns */ };
-
-/* The memory of an input. */
-typedef struct {
-	uintptr_t first, end;
-	uint32_t input;
-} Range;
-
-/* What one call needs besides its arguments. A Function keeps those of finished calls, so that as
- * many exist as calls were in progress at the same time. */
-typedef struct CallRoom {
-	struct CallRoom *next;
-	WeftSizes *sizes;
-	void *work;
-	uint64_t work_bytes;
-	PyObject **given, **made; /* by input; by output */
-	WeftTensor *in, *out;
-	View *in_view, *out_view;
-	uint32_t nin, nout; /* of the first so many views some are open */
-	int64_t *shape;     /* of outputs whose extents depend on data */
-	double *spent;      /* in a profile: seconds by kernel call */
-	Range *range;       /* of update: the memory of the inputs, in the order of the last call */
-	bool *shared;       /* of update: by input: others have parts of its memory */
-} CallRoom;
-
-typedef struct {
-	PyObject_HEAD Instance *instance;
-	const WeftModel *model;
-	const WeftEntry *entry;
-	uint32_t number;
-	int32_t threads; /* 0: the number of processors */
-	int64_t took;    /* ns of the last call */
-	PyObject **name; /* of the inputs, interned */
-	PyObject *like;  /* outputs of calls without a tensor are of its class; NULL: NumPy
-			    arrays */
-	CallRoom *spare;
-	double *spent; /* in a profile: seconds by kernel call; NULL: not profiled */
-	uint64_t runs;
-} Function;
-
-/* The functions of the profile in progress, each once; NULL: there is none. */
-static PyObject *profiled;
 
 static PyTypeObject *function_type;
 static PyObject *word_out;
@@ -510,84 +469,11 @@ static PyObject *results(const Function *f, CallRoom *c, bool update)
 		PyTuple_SetItem(out, k, c->made[k]);
 		c->made[k] = NULL;
 	}
-	return out;
-}
-
-/* ---- profiles ---- */
-
-static void spend(void *user, uint32_t call, double seconds)
-{
-	((double *)user)[call] += seconds;
-}
-
-static int profile_begin_call(Function *f, CallRoom *c)
-{
-	size_t n = f->entry->ncall + 1;
-	if (!f->spent) {
-		f->runs = 0;
-		if (!(f->spent = calloc(n, sizeof *f->spent)))
-			return no_memory("a call"), -1;
-		if (PyList_Append(profiled, (PyObject *)f) < 0)
-			return -1;
-	}
-	if (!c->spent && !(c->spent = malloc(n * sizeof *c->spent)))
-		return no_memory("a call"), -1;
-	memset(c->spent, 0, n * sizeof *c->spent);
-	return 0;
-}
-
-/* The profile may have ended during the call. */
-static void profile_end_call(Function *f, const CallRoom *c)
-{
-	for (uint32_t k = 0; f->spent && k < f->entry->ncall; k++)
-		f->spent[k] += c->spent[k];
-	f->runs++;
-}
-
-/* One function's rows: (function, runs, [(kernel, algorithm, flops, bytes, line, seconds)]) */
-static PyObject *profile_of(Function *f)
-{
-	PyObject *rows = PyList_New(0);
-	for (uint32_t k = 0; rows && k < f->entry->ncall; k++) {
-		const WeftCallInfo *i = weft_call(f->model, f->entry, k);
-		PyObject *row = Py_BuildValue("(zzddzd)", i->name, i->algorithm, i->flops, i->bytes,
-					      i->line, f->spent[k]);
-		if (!row || PyList_Append(rows, row) < 0)
-			Py_CLEAR(rows);
-		Py_XDECREF(row);
-	}
-	return rows ? Py_BuildValue("(OKN)", (PyObject *)f, (unsigned long long)f->runs, rows)
-		    : NULL;
-}
-
-/* profile_begin(): all calls of the process are measured until profile_end. */
-static PyObject *profile_begin(PyObject *module, PyObject *none)
-{
-	(void)module, (void)none;
-	if (profiled)
-		return PyErr_Format(weft_error, "a profile is in progress already");
-	if (!(profiled = PyList_New(0)))
-		return NULL;
-	Py_RETURN_NONE;
-}
-
-/* profile_end() -> list, by function in the order of their first calls */
-static PyObject *profile_end(PyObject *module, PyObject *none)
-{
-	(void)module, (void)none;
-	PyObject *functions = profiled, *out = PyList_New(0);
-	profiled = NULL;
-	for (Py_ssize_t k = 0; functions && k < PyList_Size(functions); k++) {
-		Function *f = (Function *)PyList_GetItem(functions, k);
-		PyObject *row = out ? profile_of(f) : NULL;
-		if (out && (!row || PyList_Append(out, row) < 0))
-			Py_CLEAR(out);
-		Py_XDECREF(row);
-		free(f->spent);
-		f->spent = NULL;
-	}
-	Py_XDECREF(functions);
-	return out;
+	if (!out || !f->record || f->record == Py_None || update)
+		return out;
+	PyObject *record = PyObject_CallFunctionObjArgs(f->record, out, NULL);
+	Py_DECREF(out);
+	return record;
 }
 
 /* ---- the call ---- */
@@ -612,35 +498,62 @@ static int64_t now(void)
 	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static void forget(Function *f, const CallRoom *c)
+{
+	CallRoom **at = &f->running;
+	while (*at != c)
+		at = &(*at)->running;
+	*at = c->running;
+}
+
+/* cancel(): ends the calls in progress early. Returns how many there are. */
+static PyObject *function_cancel(PyObject *self, PyObject *none)
+{
+	(void)none;
+	long n = 0;
+	for (CallRoom *c = ((Function *)self)->running; c; c = c->running, n++)
+		__atomic_store_n(&c->cancel, 1, __ATOMIC_RELAXED);
+	return PyLong_FromLong(n);
+}
+
 /* The instance counts the call. Short calls do not pay for OpenMP's threads. */
 static PyObject *execute(Function *f, CallRoom *c, PyObject *out, bool update)
 {
 	const WeftModel *m = f->model;
 	WeftInstance *in = f->instance->instance;
 	WeftStatus status = {0};
-	WeftContext context = {.size = sizeof context, .nthreads = f->threads};
+	WeftContext context = {.size = sizeof context,
+			       .nthreads = f->threads,
+			       .cancel = &c->cancel,
+			       .memory_limit = f->memory_limit};
 	int code;
 	if (open_inputs(f, c) < 0)
 		return NULL;
 	code = m->sizes(in, f->number, c->in, c->sizes, &status);
 	if (code)
 		return weft_raise(code, status.message);
-	bool measured = profiled;
+	bool measured = profile_is_on();
 	if (update)
 		find_shared(f, c);
 	if (open_outputs(f, c, out, update) < 0 || make_room(c) < 0 ||
 	    (measured && profile_begin_call(f, c) < 0))
 		return NULL;
 	if (measured) {
-		context.profile = spend;
+		context.profile = profile_spend;
 		context.profile_user = c->spent;
 	}
 	if (f->threads > 1 && f->took >= LONG_CALL)
 		context.threads = torch_threads();
 	const int64_t begin = now();
+	if (f->timeout > 0)
+		context.deadline = begin + (int64_t)(f->timeout * 1e9);
+	c->cancel = 0;
+	c->running = f->running;
+	f->running = c;
 	Py_BEGIN_ALLOW_THREADS code =
 		m->run(in, c->sizes, c->in, c->out, c->work, &context, &status);
 	Py_END_ALLOW_THREADS f->took = now() - begin;
+	forget(f, c);
 	if (measured)
 		profile_end_call(f, c);
 	if (f->entry->flags & WEFT_ENTRY_DATA_SIZES) {
@@ -745,6 +658,7 @@ static void function_dealloc(PyObject *self)
 	free(f->name);
 	free(f->spent);
 	Py_XDECREF(f->like);
+	Py_XDECREF(f->record);
 	Py_XDECREF((PyObject *)f->instance);
 	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
 	release(self);
@@ -802,11 +716,39 @@ static int threads_set(PyObject *self, PyObject *value, void *unused)
 	return 0;
 }
 
+static PyObject *timeout_get(PyObject *self, void *unused)
+{
+	(void)unused;
+	const double seconds = ((Function *)self)->timeout;
+	if (seconds <= 0)
+		Py_RETURN_NONE;
+	return PyFloat_FromDouble(seconds);
+}
+
+static int timeout_set(PyObject *self, PyObject *value, void *unused)
+{
+	(void)unused;
+	const bool none = value == Py_None;
+	const double seconds = none || !value ? 0 : PyFloat_AsDouble(value);
+	if (!none && (!value || !(seconds > 0 && seconds < 1e9))) {
+		if (!PyErr_Occurred())
+			PyErr_Format(
+				PyExc_ValueError,
+				"timeout: expected a number of seconds above 0, or None, got %R",
+				value ? value : Py_None);
+		return -1;
+	}
+	((Function *)self)->timeout = seconds;
+	return 0;
+}
+
 static PyGetSetDef function_fields[] = {
 	{"threads", threads_get, threads_set,
 	 "The most threads of a call; "
 	 "0: the number of processors.",
 	 NULL},
+	{"timeout", timeout_get, timeout_set,
+	 "The seconds that a call may take; a longer one raises TimeoutError. None: any.", NULL},
 	{0},
 };
 static PyMemberDef function_members[] = {
@@ -816,10 +758,21 @@ static PyMemberDef function_members[] = {
 	{"like", T_OBJECT, offsetof(Function, like), 0,
 	 "A tensor of whose class the outputs of "
 	 "calls without tensors are."},
+	{"memory_limit", T_ULONGLONG, offsetof(Function, memory_limit), 0,
+	 "The bytes that a call may use besides inputs, outputs of known size and weights; 0: "
+	 "any."},
+	{"record", T_OBJECT, offsetof(Function, record), 0,
+	 "A function that makes the result of a call of the tuple of several results; None: the "
+	 "tuple "
+	 "is the result."},
 	{0},
 };
 static PyMethodDef function_methods[] = {
 	{"run", METHOD(function_run), METH_FASTCALL | METH_KEYWORDS, "The same as a call."},
+	{"cancel", function_cancel, METH_NOARGS,
+	 "cancel(): ends the calls in progress of other threads, which raise CancelledError. "
+	 "Returns "
+	 "their number."},
 	{"update", function_update, METH_O,
 	 "update(inputs): a call that stores outputs in the memory of the inputs that they "
 	 "replace, where it can. A tuple; None: an output that is stored so, or all are."},
@@ -838,18 +791,10 @@ static PyType_Slot function_slots[] = {
 static PyType_Spec function_spec = {"weft._weft.Function", sizeof(Function), 0,
 				    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, function_slots};
 
-static PyMethodDef functions[] = {
-	{"profile_begin", profile_begin, METH_NOARGS,
-	 "profile_begin(): calls are measured from "
-	 "now on."},
-	{"profile_end", profile_end, METH_NOARGS, "profile_end(): what was measured, by function."},
-	{0},
-};
-
 int function_setup(PyObject *module)
 {
 	word_out = PyUnicode_InternFromString("out");
 	if (!word_out || class_add(module, &function_spec, "Function", &function_type) < 0)
 		return -1;
-	return PyModule_AddFunctions(module, functions);
+	return profile_setup(module);
 }

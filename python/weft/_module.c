@@ -6,7 +6,7 @@
 #include "weft_trace.h"
 
 PyObject *weft_error;
-static PyObject *busy_error, *check_error;
+static PyObject *busy_error, *check_error, *cancelled_error;
 
 PyObject *weft_raise(int code, const char *message)
 {
@@ -21,6 +21,10 @@ PyObject *weft_raise(int code, const char *message)
 		class = busy_error;
 	else if (code == WEFT_ERR_CHECK)
 		class = check_error;
+	else if (code == WEFT_ERR_CANCELLED)
+		class = cancelled_error;
+	else if (code == WEFT_ERR_DEADLINE)
+		class = PyExc_TimeoutError;
 	PyErr_SetString(class, message);
 	return NULL;
 }
@@ -133,7 +137,9 @@ static int execute(PyObject *module)
 	check_error = new_error(
 		module, "weft.CheckError", "CheckError",
 		"A check inside of the model failed, such as an index out of range.", weft_error);
-	if (!busy_error || !check_error ||
+	cancelled_error = new_error(module, "weft.CancelledError", "CancelledError",
+				    "Model.cancel() has ended the call.", weft_error);
+	if (!busy_error || !check_error || !cancelled_error ||
 	    PyModule_AddStringConstant(module, "version", WEFT_VERSION) < 0)
 		return -1;
 	if (program_setup(module) < 0 || function_setup(module) < 0 || session_setup(module) < 0 ||

@@ -539,8 +539,9 @@ static const struct {
 	{"op_by_op", offsetof(WeftOptions, op_by_op), IS_BOOL},
 	{"no_cache", offsetof(WeftOptions, no_cache), IS_BOOL},
 	{"duplicate_weights", offsetof(WeftOptions, duplicate_weights), IS_BOOL},
+	{"cancellable", offsetof(WeftOptions, cancellable), IS_BOOL},
 	{"jobs", offsetof(WeftOptions, jobs), IS_COUNT},
-	{"link", offsetof(WeftOptions, link), IS_LINK}, /* a list of texts */
+	{"link", offsetof(WeftOptions, link), IS_LINK},             /* a list of texts */
 	{"weights_file", offsetof(WeftOptions, weights), IS_COUNT}, /* WeftWeights */
 };
 

@@ -18,7 +18,8 @@
 /* ---- module.c ---- */
 
 /* Sets the exception for an error code of weft_model.h, with the sentence: ValueError for arguments
- * and inputs, MemoryError, OSError for files, weft.BusyError, weft.CheckError, else weft.Error.
+ * and inputs, MemoryError, OSError for files, weft.BusyError, weft.CheckError,
+ * weft.CancelledError, TimeoutError for deadlines, else weft.Error.
  * Returns NULL. */
 PyObject *weft_raise(int code, const char *message);
 /* The class weft.Error. */

@@ -33,7 +33,7 @@ def compile(model: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, A
     several .safetensors. weight_names: a file that says what weights are called there (docs/your-model.md).
     ops: libraries of operators that the model calls, paths or one (docs/user-operators.md); a weft.Graph has its own.
     link: what path= is linked with, files or names for -l: a library that has the operators' functions.
-    options: replaceable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
+    options: replaceable, cancellable, tune, op_by_op, duplicate_weights, jobs, backend, cc, and rng_input (docs/c-api.md).
     """
     rng_input = options.pop("rng_input", False)
     given = {"target": target, "name": name, "link": paths("link", link), **options}

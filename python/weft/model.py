@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from typing import Any, NamedTuple
 
 from weft import _weft
@@ -84,6 +86,12 @@ class State(MutableMapping):
         self._model.instance.state_reset()
 
 
+@functools.cache
+def _record(names: tuple[str, ...]) -> Callable[[tuple], tuple]:
+    """Makes a tuple with fields of these names of a tuple. A name that is no identifier has the number of the result: _2."""
+    return namedtuple("Results", names, rename=True)._make
+
+
 class Entries(dict):
     """Entries by name."""
 
@@ -95,7 +103,8 @@ class Model(Function):
     """A compiled model. It is called like a function: positional inputs in the model's order, or by name.
 
     Outputs are of the class of the first input that is a tensor of PyTorch (of any class with DLPack's C
-    exchange interface), else NumPy arrays; out= takes tensors for them. Several outputs are a tuple. The
+    exchange interface), else NumPy arrays; out= takes tensors for them. Several outputs are a tuple, also by name
+    (y.logits). The
     interpreter lock is released during the call, and several threads may call one model; only calls that
     write state exclude each other (BusyError): clone() makes a model with state of its own.
     """
@@ -112,6 +121,8 @@ class Model(Function):
         self.info = program.describe()
         self._siblings: dict[str, Model] | None = None
         self.threads = default_threads()
+        if len(self.outputs) > 1:
+            self.record = _record(tuple(t.name for t in self.outputs))
 
     @property
     def name(self) -> str:
@@ -164,6 +175,7 @@ class Model(Function):
     def _beside(self, instance: Any, entry: int) -> Model:
         other = Model(self.program, instance, entry, self.path)
         other.threads, other.weights_path, other.by_value = self.threads, self.weights_path, self.by_value
+        other.timeout, other.memory_limit = self.timeout, self.memory_limit
         return other
 
     def set_weights(self, weights: Mapping[str, Any], *, strict: bool = True) -> None:

@@ -19,7 +19,7 @@ bad = 0
 LAYERS = 22
 MODEL = "graph @f(%x: f32[64, 64], %w: f32[64, 64]) -> f32[64, 64] {\n" + "".join(
     f"  %m{k} = aten.mm(%{'r' + str(k - 1) if k else 'x'}, %w) : f32[64, 64]  ; net.py:12 in layers.{k}.linear\n"
-    f"  %r{k} = aten.gelu(%m{k}, approximate=\"none\") : f32[64, 64]  ; net.py:14 in layers.{k}\n" for k in range(LAYERS)) + f"""  %e = aten.exp(%r{LAYERS - 1}) : f32[64, 64]  ; </script><b>x</b>.py:3 in <img src=x onerror=console.error(1)>
+    f"  %r{k} = aten.gelu(%m{k}, approximate=\"none\") : f32[64, 64]  ; net.py:14 in layers.{k}\n" for k in range(LAYERS)) + f"""  %e = aten.exp(%r{LAYERS - 1}) : f32[64, 64]  ; </script><b>x</b>.py:3 in <img src=x onerror=console.error(1)>\u202e\u200b
   return %e
 }}
 """
@@ -73,6 +73,7 @@ try {
 			if (!all("#kernels tbody tr").length) say("no rows: " + view);
 		}
 		if (document.querySelector("img, main b")) say("a name became HTML");
+		if (/[\u202e\u200b]/.test(document.body.textContent.replace(text(document.getElementById("data")), ""))) say("characters that hide or reorder text");
 	} else {
 		if (all("section").length !== 2 || !all("#kernels tbody tr").length) say("a difference");
 	}

@@ -112,6 +112,15 @@ def check_views():
         say("the page, or the text, of a difference")
 
 
+def check_other_models():
+    """The difference of reports of models with other inputs: a warning."""
+    other = json.loads((folder / "m.json").read_text())
+    other["model"]["inputs"][0]["shape"] = "7"
+    (folder / "w.json").write_text(json.dumps(other))
+    if "warning: inputs and outputs are " not in run("--diff", "m.json", "w.json").stderr or run("--diff", "m.json", "m.json").stderr:
+        say("reports of different models")
+
+
 def check_hostile():
     (folder / "h.ir").write_text(HOSTILE)
     run("h.ir", "--seconds", "0.01", "-o", "h.html")
@@ -150,6 +159,7 @@ with tempfile.TemporaryDirectory() as name:
     (folder / "m.ir").write_text(MODEL)
     check_model()
     check_views()
+    check_other_models()
     check_hostile()
     check_shared_object()
     check_refusals()

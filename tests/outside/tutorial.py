@@ -2,8 +2,8 @@
 
 In a folder that looks like a checkout (include/, examples/, tests/, and weft, python and cc as commands), each block of the page is done in order:
 
-```c NAME, ```python NAME           writes the file NAME
-```c from FILE, ```python from FILE  each line is one of FILE of the checkout
+```c NAME, ```python NAME           writes the file NAME; also of cpp and cmake
+```c from FILE, ```python from FILE  each line is one of FILE of the checkout; also of cpp and cmake
 ``` whose first line begins with $  such lines are commands, which must succeed; the lines behind a command are what it prints, where "..." stands for
                                     any number of lines, within a line for any text
 
@@ -24,6 +24,7 @@ import limits  # noqa: E402
 
 weft, root, page = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.S | re.M)
+KINDS = ("c", "cpp", "cmake", "python")
 MOST = 150  # lines
 
 
@@ -79,12 +80,12 @@ def done(folder, text):
     count = 0
     for info, block in BLOCK.findall(text):
         kind, _, name = info.partition(" ")
-        if kind in ("c", "python") and name.startswith("from "):
+        if kind in KINDS and name.startswith("from "):
             theirs = {x.strip() for x in (root / name[5:]).read_text().splitlines()}
             if lacking := [x for x in block.splitlines() if x.strip() not in theirs]:
                 print(f"FAIL {page.name}: {name[5:]} has no line {lacking[0]!r}")
                 return 1
-        elif kind in ("c", "python") and name:
+        elif kind in KINDS and name:
             (folder / name).write_text(block)
         elif not info and block.startswith("$ "):
             count += block.count("\n$ ") + 1

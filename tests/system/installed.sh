@@ -19,7 +19,7 @@ rm -rf "$out/root"
 # Nothing is missing, nothing else there.
 (cd "$prefix" && find . ! -type d | sed 's/^..//' | LC_ALL=C sort) >"$out/files"
 {
-	printf '%s\n' "$bindir/weft" "$includedir"/{weft,weft_backend,weft_call,weft_file,weft_graph,weft_model,weft_op,weft_saved,weft_trace}.h "$libdir"/libweft.{a,so,so.0,so.0.1.0} "$libdir/pkgconfig/weft.pc" \
+	printf '%s\n' "$bindir/weft" "$includedir"/{weft,weft_backend,weft_call,weft_file,weft_graph,weft_model,weft_op,weft_saved,weft_trace}.h "$includedir"/{weft,weft_view}.hpp "$libdir/cmake/weft/"{weft-config,weft-config-version}.cmake "$libdir"/libweft.{a,so,so.0,so.0.1.0} "$libdir/pkgconfig/weft.pc" \
 		share/bash-completion/completions/weft.bash share/man/man1/weft.1
 	[ "$have_llvm" = yes ] && echo "$libdir/weft/weft_llvm.so"
 } | LC_ALL=C sort >"$out/wanted"
@@ -81,6 +81,15 @@ expect 0 '' make -C "$out/example" static CC="${CC:-cc}"
 ldd "$out/example/static" | grep -q libweft && { echo "FAIL: the static one needs libweft.so"; bad=1; }
 expect 0 "$lines" env WEFT_LLVM_FOLDER="$prefix/$libdir/weft" "$out/example/static" "$model" "$ref" "$out/n.so"
 cmp "$out/m.so" "$out/n.so" || { echo "FAIL: other code from the static library"; bad=1; }
+# CMake finds the package, and compiles the model of a program with it.
+if command -v cmake >/dev/null && [ "$have_llvm" = yes ]; then
+	cp -r "$root/examples/cpp" "$root/examples/first" "$out"
+	expect 0 '' cmake -S "$out/cpp" -B "$out/made" -DCMAKE_PREFIX_PATH="$prefix"
+	expect 0 '' cmake --build "$out/made"
+	expect 0 '^-0.3844 0.3586 -0.2775$' "$out/made/linked"
+else
+	echo "no cmake, or no LLVM: CMake's package is not tried"
+fi
 # no name of the compiler's is taken
 nm -g --defined-only "$out/example/static" | grep -E ' (arena_|graph_|sym_|hash_|text_)' && { echo "FAIL: the static library's own names are global"; bad=1; }
 exit $bad

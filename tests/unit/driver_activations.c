@@ -73,9 +73,11 @@ static void define(Case *c)
 	int64_t block = BLOCK;
 	while (c->group != c->terms && c->group % block)
 		block /= 2;
+	const int64_t outer = c->outer ? c->outer : 1, inner = c->rows / outer;
 	for (int64_t i = 0; i < c->rows; i++)
 		for (int64_t j = 0; j < c->columns; j++)
-			c->want[i * c->columns + j] = sum_of_column(c, i, j, block);
+			c->want[i * c->columns + j] =
+				sum_of_column(c, i % outer * inner + i / outer, j, block);
 }
 
 /* ---- the model ---- */
@@ -104,6 +106,18 @@ static void run(Weft *w, const WeftModel *m, const Case *c, const char *who)
 	static float y[MOST_ROWS * MOST_COLUMNS];
 	weights_run(w, m, c, c->rows, y, who);
 	compare(c, y, who);
+}
+
+/* Runs the model by fragments of AMX, as for a machine on which other instructions are slow. */
+static void run_fragments(Weft *w, const WeftGraph *g, const Case *c)
+{
+	WeftOptions o = {.size = sizeof o,
+			 .target = "x86-64-v4+amx",
+			 .tune = TEST_DATA "/machines/slow_dots.json"};
+	run(w, weft_loops(w, g, &o), c, "fragments, loops");
+	o.target = NULL;
+	if (weft_has_llvm())
+		run(w, weft_jit(w, g, &o), c, "fragments, jit");
 }
 
 /* loops: by the interpreter of loop IR, which is slow, too. */
@@ -196,6 +210,60 @@ static void test_offsets(void **state)
 			fill(&it, n);
 			check(&it, k % 2, true);
 		}
+}
+
+/* Rows of one fragment and of several, which overlap where they are no multiple; columns that no
+ * tile divides; blocks of 8 to 32 terms, of which the last one may be shorter. */
+static void test_fragments(void **state)
+{
+	(void)state;
+	static const int64_t rows[] = {1, 5, 16, 21, 32, 33, 48, 70}, group[] = {8, 16, 32, 96, 0},
+			     columns[] = {16, 31, 64, 79};
+	for (uint32_t n = 0; n < 60; n++) {
+		const int64_t of = group[n % 5];
+		it = (Case){.rows = rows[n % 8],
+			    .terms = of ? 4 * of : 100 + 31 * n % 300,
+			    .columns = columns[n % 4],
+			    .outer = rows[n % 8] % 3 ? 0 : 3,
+			    .is_unsigned = n % 7 == 0,
+			    .has_zero = n % 3 == 0,
+			    .offsets = n % 7 == 3 ? OFFSET_LESS : OFFSET_NONE,
+			    .least = n % 2 ? -8 : -128,
+			    .most = n % 2 ? 7 : 127};
+		it.group = of ? of : it.terms;
+		if (it.is_unsigned) {
+			it.most -= it.least;
+			it.least = 0;
+		}
+		fill(&it, 300 + n);
+		Weft *w = weft_new();
+		define(&it);
+		run_fragments(w, model(w, &it, false), &it);
+		weft_free(w);
+	}
+}
+
+/* Sums of so many blocks that they are chains, and columns of which a local array holds one
+ * vector: as by dot products. */
+static void test_long_fragments(void **state)
+{
+	(void)state;
+	static const int64_t terms[] = {4160, 8192, 8224, 12352};
+	for (uint32_t n = 0; n < 8; n++) {
+		it = (Case){.rows = 2,
+			    .terms = terms[n / 2],
+			    .columns = 2,
+			    .group = terms[n / 2],
+			    .least = n % 2 ? -8 : -128,
+			    .most = n % 2 ? 7 : 127};
+		fill(&it, 400 + n);
+		Weft *w = weft_new();
+		WeftGraph *g = model(w, &it, false);
+		const WeftOptions o = {.size = sizeof o, .target = "x86-64-v4+vnni"};
+		weights_run(w, weft_loops(w, g, &o), &it, it.rows, it.want, "dot products");
+		run_fragments(w, g, &it);
+		weft_free(w);
+	}
 }
 
 /* A block with what no scale fits leaves the other rows as they are. */
@@ -461,6 +529,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {cmocka_unit_test(test_sizes),
 					   cmocka_unit_test(test_groups),
 					   cmocka_unit_test(test_offsets),
+					   cmocka_unit_test(test_fragments),
+					   cmocka_unit_test(test_long_fragments),
 					   cmocka_unit_test(test_special_values),
 					   cmocka_unit_test(test_packed),
 					   cmocka_unit_test(test_stated),

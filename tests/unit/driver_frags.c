@@ -333,6 +333,7 @@ typedef struct {
 static const Shape shapes[] = {
 	{FRAG_TILE_BF16, 16, 16, 32, 2}, {FRAG_TILE_BF16, 5, 16, 32, 1}, {FRAG_TILE_BF16, 16, 3, 6, 3}, {FRAG_TILE_BF16, 1, 1, 2, 1},
 	{FRAG_TILE_S8S8, 16, 16, 64, 2}, {FRAG_TILE_S8S8, 7, 9, 12, 2}, {FRAG_TILE_U8S8, 16, 16, 64, 1}, {FRAG_TILE_U8S8, 2, 16, 4, 3},
+	{FRAG_TILE_S8U8, 16, 16, 64, 1}, {FRAG_TILE_S8U8, 5, 16, 32, 2},
 };
 enum { NSHAPE = sizeof shapes / sizeof *shapes };
 

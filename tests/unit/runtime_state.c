@@ -722,7 +722,7 @@ ENDS_WITH(WeftParamInfo, aliases);
 ENDS_WITH(WeftManifest, compiler);
 ENDS_WITH(WeftEntry, launch);
 ENDS_WITH(WeftOpen, device);
-ENDS_WITH(WeftContext, comm);
+ENDS_WITH(WeftContext, counters);
 ENDS_WITH(WeftOpContext, comm);
 ENDS_WITH(WeftComm, user);
 ENDS_WITH(WeftModel, wait);

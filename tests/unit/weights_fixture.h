@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 20 };
+enum { MOST_TERMS = 400, MOST_COLUMNS = 80, MOST_ROWS = 70 };
 
 enum { UNIT = 2 };
 
@@ -16,9 +16,10 @@ typedef enum { OFFSET_NONE, OFFSET_LESS, OFFSET_MORE } Offsets;
 
 /* A product of x[rows, terms] and of the transpose of w[columns, terms], with a scale and a zero
  * point for each group of a column's terms, and maybe an offset, which is subtracted or added. With
- * units scales are products of an integer and of a number that UNIT groups have in common. */
+ * units scales are products of an integer and of a number that UNIT groups have in common.
+ * With `outer` rows are [outer, rows / outer], and the result is in the order of these turned. */
 typedef struct {
-	int64_t rows, terms, columns, group;
+	int64_t rows, terms, columns, group, outer;
 	bool is_unsigned, has_zero, units;
 	Offsets offsets;
 	int least, most; /* of the weights */
@@ -100,6 +101,23 @@ static inline WeftValue weights_scale(WeftTrace *t, const Case *c)
 	return weft_trace_call(t, "aten.view", view, 2);
 }
 
+/* Returns the product of x and the weights. */
+static inline WeftValue weights_product(WeftTrace *t, const Case *c, WeftValue x, WeftValue wide)
+{
+	static const int64_t turned[] = {1, 0, 2};
+	const int64_t apart[] = {c->outer, c->outer ? c->rows / c->outer : 0, c->terms},
+		      all[] = {c->rows, c->columns};
+	if (!c->outer)
+		return weft_linear(t, x, wide, (WeftValue){0, 0});
+	const WeftArg view[] = {weft_arg(x), weft_arg_ints(apart, 3)};
+	x = weft_trace_call(t, "aten.view", view, 2);
+	const WeftArg permute[] = {weft_arg(weft_linear(t, x, wide, (WeftValue){0, 0})),
+				   weft_arg_ints(turned, 3)};
+	const WeftArg back[] = {weft_arg(weft_trace_call(t, "aten.permute", permute, 2)),
+				weft_arg_ints(all, 2)};
+	return weft_trace_call(t, "aten.reshape", back, 2);
+}
+
 /* symbolic: the number of rows is one. */
 static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
 {
@@ -136,7 +154,7 @@ static inline WeftGraph *weights_model(Weft *w, const Case *c, bool symbolic)
 		weft_trace_call(t, "quantized_decomposed.dequantize_per_channel_group", args, 8);
 	if (c->offsets)
 		wide = weights_offset(t, c, wide);
-	weft_trace_output(t, "y", weft_linear(t, x, wide, (WeftValue){0, 0}));
+	weft_trace_output(t, "y", weights_product(t, c, x, wide));
 	WeftGraph *g = weft_trace_end(t);
 	if (!g)
 		fail_msg("%s", weft_messages(w));

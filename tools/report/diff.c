@@ -150,6 +150,27 @@ static const char *const total_key[] = {
 	"flops",   "bytes",           "weight_bytes", "workspace_bytes", "process_bytes"};
 enum { NTOTAL = sizeof total_key / sizeof *total_key };
 
+static void print_tensors(FILE *f, const json_t *list)
+{
+	for (size_t k = 0; k < json_array_size(list); k++) {
+		const json_t *t = json_array_get(list, k);
+		fprintf(f, "%s%s: %s[%s]", k ? ", " : "", text(t, "name"), text(t, "dtype"),
+			text(t, "shape"));
+	}
+}
+
+/* Sets *t to the inputs and outputs of a side: "x: f32[2] -> y: f32[2]". */
+static bool interface_of(const Side *s, ReportText *t)
+{
+	const json_t *model = json_object_get(s->root, "model");
+	if (!report_begin(t))
+		return false;
+	print_tensors(t->f, json_object_get(model, "inputs"));
+	fputs(" -> ", t->f);
+	print_tensors(t->f, json_object_get(model, "outputs"));
+	return report_end(t);
+}
+
 static void put_side(Json *j, const char *key, const Side *s)
 {
 	const json_t *machine = json_object_get(s->root, "machine"),
@@ -157,6 +178,11 @@ static void put_side(Json *j, const char *key, const Side *s)
 	json_open(j, key, '{');
 	json_put_string(j, "path", s->path);
 	json_put_string(j, "model", text(json_object_get(s->root, "model"), "path"));
+	ReportText interface;
+	if (interface_of(s, &interface)) {
+		json_put_string(j, "interface", interface.data);
+		free(interface.data);
+	}
 	json_put_string(j, "weft", text(s->root, "weft"));
 	json_put_string(j, "target", text(s->root, "target"));
 	json_put_string(j, "processor", text(machine, "processor"));
@@ -223,6 +249,22 @@ static int first_word(const char *algorithm)
 	return (int)strcspn(algorithm, ",");
 }
 
+/* Says that the reports are of models with different inputs or outputs. */
+static void warn_of_others(const Diff *d)
+{
+	ReportText t[2];
+	if (!interface_of(&d->side[0], &t[0]))
+		return;
+	if (interface_of(&d->side[1], &t[1])) {
+		if (strcmp(t[0].data, t[1].data) != 0)
+			fprintf(stderr,
+				"%s: warning: inputs and outputs are %s, and those of %s are %s\n",
+				d->side[0].path, t[0].data, d->side[1].path, t[1].data);
+		free(t[1].data);
+	}
+	free(t[0].data);
+}
+
 static void print_diff(const Diff *d)
 {
 	enum { MOST = 30 };
@@ -283,6 +325,8 @@ int report_diff(const char *before, const char *after, const char *output, bool 
 {
 	Diff d = {0};
 	bool ok = read_side(&d.side[0], before) && read_side(&d.side[1], after) && match(&d);
+	if (ok)
+		warn_of_others(&d);
 	if (ok && (output || json))
 		ok = write_diff(&d, output, json);
 	else if (ok)

@@ -447,10 +447,10 @@ void report_text(const Report *p)
 	       time_text(p->call.median, t), p->call.runs, p->o->threads,
 	       p->o->threads == 1 ? "" : "s");
 	if (p->counts->flops > 0 && p->call.median > 0)
-		printf("%sFLOP, %.0f %% of the machine's %sFLOP/s; %u kernels\n",
+		printf("%sFLOP, %.0f %% of the machine's %sFLOP/s; %u kernel%s\n",
 		       human(p->counts->flops, a),
 		       100 * p->counts->flops / p->call.median / p->peak.flops,
-		       human(p->peak.flops, b), p->nkernel);
+		       human(p->peak.flops, b), p->nkernel, p->nkernel == 1 ? "" : "s");
 	printf("weights %sB, workspace %sB\n", human((double)p->r.model->weights_bytes, a),
 	       human((double)p->r.sizes->workspace_bytes, b));
 	for (uint32_t k = 0; k < p->nfinding; k++)

@@ -1,6 +1,13 @@
 "use strict";
-// Shows the data of weft report: a report, or the difference of two (docs/report.md). All texts of the data are text nodes.
-const data = JSON.parse(document.getElementById("data").textContent);
+// Shows the data of weft report: a report, or the difference of two (docs/report.md). All texts of
+// the data are text nodes. Characters that hide or reorder text become their code points: names
+// come from models of others.
+const HIDDEN =
+	/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
+const visible = (s) => s.replace(
+	HIDDEN, (c) => `<U+${c.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}>`);
+const data = JSON.parse(document.getElementById("data").textContent,
+			(key, value) => (typeof value === "string" ? visible(value) : value));
 const $ = (id) => document.getElementById(id);
 
 // ---- elements ----
@@ -636,10 +643,41 @@ function difference() {
 	const kind = (v) => (v > 0 ? "worse" : "better"), rows = [["Time of a call", "seconds", time], ["Time of all kernels", "kernels_seconds", time], ["Kernels", "kernels", (v) => [String(v), ""]],
 		["Operators", "operators", (v) => [String(v), ""]], ["Arithmetic", "flops", flops], ["Memory traffic", "bytes", bytes], ["Weights", "weight_bytes", bytes], ["Workspace", "workspace_bytes", bytes]]
 		.filter((r) => a.totals[r[1]] !== undefined && b.totals[r[1]] !== undefined);
-	const differs = [["Target", "target"], ["Processor", "processor"], ["Threads", "threads"], ["Weft", "weft"]].filter((d) => a[d[1]] !== b[d[1]]);
-	section("summary", "Summary", differs.length ? "Not measured in the same way: " + differs.map(([t, key]) => `${t} ${a[key]} and ${b[key]}`).join("; ") + "." : null,
-		table("Totals", [{ title: "", show: (r) => r[0] }, { title: "Before", num: true, show: (r) => text(r[2](a.totals[r[1]])) }, { title: "After", num: true, show: (r) => text(r[2](b.totals[r[1]])) },
-			{ title: "Change", num: true, show: (r) => { const v = b.totals[r[1]] - a.totals[r[1]]; return h("span." + (r[1].includes("seconds") && v ? kind(v) + "-text" : "faint"), {}, change(a.totals[r[1]], b.totals[r[1]])); } }], rows));
+	const differs = [
+		[ "Target", "target" ], [ "Processor", "processor" ], [ "Threads", "threads" ],
+		[ "Weft", "weft" ], [ "Inputs and outputs", "interface" ]
+	].filter((d) => a[d[1]] !== b[d[1]]);
+	section("summary", "Summary",
+		differs.length ? "Not the same in both reports: " +
+					 differs.map(([ t, key ]) => `${t} ${a[key]} and ${b[key]}`)
+						 .join("; ") +
+					 "."
+			       : null,
+		table("Totals",
+		      [
+			      {title : "", show : (r) => r[0]}, {
+				      title : "Before",
+				      num : true,
+				      show : (r) => text(r[2](a.totals[r[1]]))
+			      },
+			      {
+				      title : "After",
+				      num : true,
+				      show : (r) => text(r[2](b.totals[r[1]]))
+			      },
+			      {
+				      title : "Change",
+				      num : true,
+				      show : (r) => {
+					      const v = b.totals[r[1]] - a.totals[r[1]];
+					      return h("span." + (r[1].includes("seconds") && v
+									  ? kind(v) + "-text"
+									  : "faint"),
+						       {}, change(a.totals[r[1]], b.totals[r[1]]));
+				      }
+			      }
+		      ],
+		      rows));
 	const most = Math.max(1e-12, ...data.kernels.map((k) => Math.abs(k.change))), seconds = (x) => (x ? text(time(x.seconds)) : "\u2013");
 	section("kernels", "Kernels", "Matched by name. Largest changes first.",
 		table("Changes of kernels", [

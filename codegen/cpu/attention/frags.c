@@ -204,8 +204,8 @@ static void clear_last(Blocks *b, const SumTiles *s, Lx from, Lx groups)
 	ls_end(f);
 }
 
-/* The last groups are as many as a fragment has, with zeros behind them: a sum does not depend on
- * how many keys follow of weight 0. */
+/* Adds products by whole fragments: zeros stand behind the last groups, so that a sum does not
+ * depend on how many keys follow of weight 0. */
 void blocks_add_products_by_frags(Blocks *b, const SumTiles *s)
 {
 	LoopFn *f = b->f;

@@ -320,8 +320,9 @@ static const char *cannot_join(const Sweep *w, Node n, uint32_t root)
 			return "it ends a contraction, and the kernel that reads it reduces";
 		return recomputed_too_often(w, n, root)
 			       ? "computing it wherever it is read takes longer"
-		       : sums_rows(w, n) ? "it reduces rows, and the kernel that reads it sums them"
-					 : NULL;
+		       : sums_rows(w, n) && !sums_blocks(w, n, root)
+			       ? "it reduces rows, and the kernel that reads it sums them"
+			       : NULL;
 	case FUSE_NEVER:
 	case FUSE_ALWAYS:
 		break;
